@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Element types, and reading single elements of packed host data as float or int64.
+ *
+ * Sub-byte elements are packed little-end first: for 4 bits, the even index is the low
+ * nibble. Data may lie at any byte offset, odd ones too; nothing here assumes alignment.
+ */
+#ifndef XM_RUNTIME_UTIL_ELEMENT_H
+#define XM_RUNTIME_UTIL_ELEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_element {
+#define ELEMENT(id, text, bits, cls) XM_##id,
+#include "runtime/util/element.def"
+    XM_ELEMENT_COUNT
+};
+
+const char *xm_element_text(enum xm_element e);
+uint32_t xm_element_bits(enum xm_element e); /* 0 for dynamic and string */
+bool xm_element_is_float(enum xm_element e);
+bool xm_element_is_int(enum xm_element e); /* boolean counts as one */
+/* By OpenVINO's spelling ("f16", "i64"), or the port precision of an IR ("FP16", "I64",
+ * "BOOL"). Returns XM_ELEMENT_COUNT when there is no such type. */
+enum xm_element xm_element_parse(const char *text);
+
+/* Bytes of n packed elements; false when that overflows or the type has no size. */
+bool xm_element_bytes(enum xm_element e, uint64_t n, uint64_t *bytes);
+
+float xm_half_to_float(uint16_t h);
+uint16_t xm_float_to_half(float f); /* round to nearest even */
+float xm_bf16_to_float(uint16_t b);
+uint16_t xm_float_to_bf16(float f);
+
+/* Whether xm_load_float / xm_load_int know how to read this type. */
+bool xm_element_readable(enum xm_element e);
+/* Element `i` of packed data. Integers convert exactly as far as the result type goes. */
+float xm_load_float(enum xm_element e, const void *data, uint64_t i);
+int64_t xm_load_int(enum xm_element e, const void *data, uint64_t i);
+/* Writes element `i`, converting (floats to integers truncate toward zero). Types of at
+ * least 8 bits only. */
+void xm_store_float(enum xm_element e, void *data, uint64_t i, float value);
+void xm_store_int(enum xm_element e, void *data, uint64_t i, int64_t value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/util/log.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const flag_names[XM_DEBUG_COUNT] = {
+#define DEBUG_FLAG(id, text, help) [XM_DEBUG_##id] = text,
+#include "runtime/util/debug_flags.def"
+};
+
+static xm_log_sink log_sink;
+static void *log_sink_ctx;
+static enum xm_log_level log_level = XM_LOG_WARNING;
+static bool debug_flags[XM_DEBUG_COUNT];
+static pthread_once_t debug_once = PTHREAD_ONCE_INIT;
+
+void
+xm_log_set_sink(xm_log_sink sink, void *ctx)
+{
+    log_sink = sink;
+    log_sink_ctx = ctx;
+}
+
+void
+xm_log_set_level(enum xm_log_level level)
+{
+    log_level = level;
+}
+
+static void
+emit(enum xm_log_level level, const char *line)
+{
+    static const char *const prefix[] = {"error: ", "warning: ", "", "debug: "};
+    if (log_sink)
+        log_sink(level, line, log_sink_ctx);
+    else
+        fprintf(stderr, "xemoe: %s%s\n", prefix[level], line);
+}
+
+void
+xm_log(enum xm_log_level level, const char *fmt, ...)
+{
+    if (level > log_level)
+        return;
+    char line[2048];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    emit(level, line);
+}
+
+const char *
+xm_env(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+const char *
+xm_debug_help(void)
+{
+    return
+#define DEBUG_FLAG(id, text, help) "  " text "\t" help "\n"
+#include "runtime/util/debug_flags.def"
+        ;
+}
+
+static void
+set_flag(const char *name, size_t n)
+{
+    if (n == 4 && memcmp(name, "help", 4) == 0) {
+        fprintf(stderr, "XM_DEBUG takes flags separated by commas:\n%s", xm_debug_help());
+        return;
+    }
+    for (int i = 0; i < XM_DEBUG_COUNT; i++) {
+        if (strlen(flag_names[i]) == n && memcmp(flag_names[i], name, n) == 0) {
+            debug_flags[i] = true;
+            return;
+        }
+    }
+    fprintf(stderr, "xemoe: error: XM_DEBUG has no flag '%.*s'; it knows:\n%s", (int)n,
+            name, xm_debug_help());
+}
+
+static void
+parse_debug_flags(void)
+{
+    const char *s = xm_env("XM_DEBUG");
+    while (s && *s) {
+        size_t n = strcspn(s, ",");
+        if (n > 0)
+            set_flag(s, n);
+        s += n + (s[n] == ',');
+    }
+}
+
+bool
+xm_debug_on(enum xm_debug_flag flag)
+{
+    pthread_once(&debug_once, parse_debug_flags);
+    return debug_flags[flag];
+}
+
+void
+xm_debug(enum xm_debug_flag flag, const char *fmt, ...)
+{
+    if (!xm_debug_on(flag))
+        return;
+    char line[2048];
+    int n = snprintf(line, sizeof(line), "%s: ", flag_names[flag]);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
+    va_end(ap);
+    emit(XM_LOG_DEBUG, line);
+}

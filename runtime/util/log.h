@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Log lines and the XM_DEBUG switches.
+ *
+ * Messages go to one sink (stderr unless the API installs another). Debug lines are
+ * guarded by flags from debug_flags.def: XM_DEBUG=passes,dispatch; XM_DEBUG=help lists
+ * them; an unknown flag is reported, never ignored.
+ */
+#ifndef XM_RUNTIME_UTIL_LOG_H
+#define XM_RUNTIME_UTIL_LOG_H
+
+#include <stdbool.h>
+
+#include "runtime/util/compiler.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_log_level { XM_LOG_ERROR, XM_LOG_WARNING, XM_LOG_INFO, XM_LOG_DEBUG };
+
+enum xm_debug_flag {
+#define DEBUG_FLAG(id, text, help) XM_DEBUG_##id,
+#include "runtime/util/debug_flags.def"
+    XM_DEBUG_COUNT
+};
+
+typedef void (*xm_log_sink)(enum xm_log_level level, const char *line, void *ctx);
+
+/* NULL restores stderr. Process-wide; set before work begins. */
+void xm_log_set_sink(xm_log_sink sink, void *ctx);
+/* Messages above `level` are dropped; the default is XM_LOG_WARNING. */
+void xm_log_set_level(enum xm_log_level level);
+void xm_log(enum xm_log_level level, const char *fmt, ...) XM_PRINTF(2, 3);
+
+/* Whether XM_DEBUG names this flag. Parsed once; cheap afterwards. */
+bool xm_debug_on(enum xm_debug_flag flag);
+/* "flag: text" to the sink when the flag is on. */
+void xm_debug(enum xm_debug_flag flag, const char *fmt, ...) XM_PRINTF(2, 3);
+/* The table of flags as text for --help, static. */
+const char *xm_debug_help(void);
+
+/* The value of an environment variable, NULL when unset or empty. The only getenv but
+ * for runtime/config.c. */
+const char *xm_env(const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

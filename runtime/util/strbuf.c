@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/util/strbuf.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/util/memory.h"
+
+static bool
+reserve(struct xm_strbuf *b, size_t more)
+{
+    if (b->failed || more > SIZE_MAX / 4 || b->n > SIZE_MAX / 4) {
+        b->failed = true;
+        return false;
+    }
+    size_t need = b->n + more + 1;
+    if (need <= b->capacity)
+        return true;
+    size_t capacity = b->capacity ? b->capacity : 64;
+    while (capacity < need)
+        capacity *= 2;
+    char *text = xm_realloc(b->text, capacity);
+    if (!text) {
+        b->failed = true;
+        return false;
+    }
+    b->text = text;
+    b->capacity = capacity;
+    return true;
+}
+
+void
+xm_strbuf_add_n(struct xm_strbuf *b, const char *s, size_t n)
+{
+    if (!reserve(b, n))
+        return;
+    memcpy(b->text + b->n, s, n);
+    b->n += n;
+    b->text[b->n] = '\0';
+}
+
+void
+xm_strbuf_add(struct xm_strbuf *b, const char *s)
+{
+    xm_strbuf_add_n(b, s, strlen(s));
+}
+
+void
+xm_strbuf_printf(struct xm_strbuf *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (n < 0) {
+        b->failed = true;
+        return;
+    }
+    if (!reserve(b, (size_t)n))
+        return;
+    va_start(ap, fmt);
+    vsnprintf(b->text + b->n, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    b->n += (size_t)n;
+}
+
+bool
+xm_strbuf_ok(const struct xm_strbuf *b)
+{
+    return !b->failed;
+}
+
+const char *
+xm_strbuf_text(const struct xm_strbuf *b)
+{
+    return b->text ? b->text : "";
+}
+
+char *
+xm_strbuf_take(struct xm_strbuf *b)
+{
+    char *text = NULL;
+    if (reserve(b, 0)) {
+        text = b->text;
+        text[b->n] = '\0';
+        *b = (struct xm_strbuf){0};
+    } else {
+        xm_strbuf_free(b);
+    }
+    return text;
+}
+
+void
+xm_strbuf_clear(struct xm_strbuf *b)
+{
+    b->n = 0;
+    b->failed = false;
+    if (b->text)
+        b->text[0] = '\0';
+}
+
+void
+xm_strbuf_free(struct xm_strbuf *b)
+{
+    xm_free(b->text);
+    *b = (struct xm_strbuf){0};
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A growing string. Failure is sticky: after the first failed append every later one does
+ * nothing, and xm_strbuf_ok() says so; one check at the end is enough.
+ */
+#ifndef XM_RUNTIME_UTIL_STRBUF_H
+#define XM_RUNTIME_UTIL_STRBUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/util/compiler.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_strbuf {
+    char *text; /* NUL-terminated, owned; NULL while empty */
+    size_t n;   /* length without the NUL                  */
+    size_t capacity;
+    bool failed;
+};
+
+void xm_strbuf_add(struct xm_strbuf *b, const char *s);
+void xm_strbuf_add_n(struct xm_strbuf *b, const char *s, size_t n);
+void xm_strbuf_printf(struct xm_strbuf *b, const char *fmt, ...) XM_PRINTF(2, 3);
+bool xm_strbuf_ok(const struct xm_strbuf *b);
+const char *xm_strbuf_text(const struct xm_strbuf *b); /* "" while empty, never NULL  */
+char *
+xm_strbuf_take(struct xm_strbuf *b); /* the caller owns it (xm_free); NULL: failed */
+void xm_strbuf_clear(struct xm_strbuf *b); /* length 0, memory kept                   */
+void xm_strbuf_free(struct xm_strbuf *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

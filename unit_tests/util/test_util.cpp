@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "runtime/util/element.h"
+#include "runtime/util/memory.h"
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+TEST(Status, FirstFailureIsKept)
+{
+    struct xm_error err = {};
+    EXPECT_EQ(xm_fail(&err, XM_INVALID, "first %d", 1), XM_INVALID);
+    EXPECT_EQ(xm_fail(&err, XM_IO, "second"), XM_IO);
+    EXPECT_EQ(err.status, XM_INVALID);
+    EXPECT_STREQ(err.text, "first 1");
+    xm_error_prefix(&err, "file '%s'", "a.xml");
+    EXPECT_STREQ(err.text, "file 'a.xml': first 1");
+}
+
+TEST(Status, LongTextIsCutNotOverrun)
+{
+    struct xm_error err = {};
+    std::string lots(4000, 'x');
+    xm_fail(&err, XM_INVALID, "%s", lots.c_str());
+    EXPECT_EQ(strlen(err.text), sizeof(err.text) - 1);
+    xm_error_prefix(&err, "%s", lots.c_str());
+    EXPECT_EQ(strlen(err.text), sizeof(err.text) - 1);
+}
+
+TEST(Element, EveryHalfSurvivesTheRoundTrip)
+{
+    for (uint32_t h = 0; h < 0x10000; h++) {
+        float f = xm_half_to_float((uint16_t)h);
+        if (std::isnan(f))
+            EXPECT_TRUE(std::isnan(xm_half_to_float(xm_float_to_half(f))));
+        else
+            EXPECT_EQ(xm_float_to_half(f), h);
+    }
+}
+
+TEST(Element, HalfRoundsToNearestEven)
+{
+    EXPECT_EQ(xm_float_to_half(1.0f + 0x1p-11f), 0x3c00); // tie: even mantissa below
+    EXPECT_EQ(xm_float_to_half(1.0f + 3 * 0x1p-11f), 0x3c02);
+    EXPECT_EQ(xm_float_to_half(65519.0f), 0x7bff);
+    EXPECT_EQ(xm_float_to_half(65520.0f), 0x7c00);
+    EXPECT_EQ(xm_float_to_half(-0x1p-25f), 0x8000);
+    EXPECT_EQ(xm_float_to_half(0x1.8p-25f), 0x0001);
+}
+
+TEST(Element, FourBitsAreLowNibbleFirst)
+{
+    const uint8_t packed[] = {0x8f, 0x17};
+    EXPECT_EQ(xm_load_int(XM_U4, packed, 0), 15);
+    EXPECT_EQ(xm_load_int(XM_U4, packed, 1), 8);
+    EXPECT_EQ(xm_load_int(XM_I4, packed, 0), -1);
+    EXPECT_EQ(xm_load_int(XM_I4, packed, 1), -8);
+    EXPECT_EQ(xm_load_int(XM_I4, packed, 2), 7);
+}
+
+TEST(Element, NamesOfFilesAndPortsParse)
+{
+    EXPECT_EQ(xm_element_parse("f16"), XM_F16);
+    EXPECT_EQ(xm_element_parse("FP16"), XM_F16);
+    EXPECT_EQ(xm_element_parse("BOOL"), XM_BOOL);
+    EXPECT_EQ(xm_element_parse("I64"), XM_I64);
+    EXPECT_EQ(xm_element_parse("nonsense"), XM_ELEMENT_COUNT);
+}
+
+TEST(Element, SizesThatOverflowAreRefused)
+{
+    uint64_t bytes = 0;
+    EXPECT_TRUE(xm_element_bytes(XM_U4, 3, &bytes));
+    EXPECT_EQ(bytes, 2u);
+    EXPECT_FALSE(xm_element_bytes(XM_F32, UINT64_MAX / 2, &bytes));
+    EXPECT_FALSE(xm_element_bytes(XM_STRING, 1, &bytes));
+}
+
+TEST(Element, OutOfRangeFloatsSaturate)
+{
+    int64_t v = 0;
+    xm_store_float(XM_I64, &v, 0, 1e30f);
+    EXPECT_EQ(v, INT64_MAX);
+    xm_store_float(XM_I64, &v, 0, -INFINITY);
+    EXPECT_EQ(v, INT64_MIN);
+    xm_store_float(XM_I64, &v, 0, NAN);
+    EXPECT_EQ(v, 0);
+}
+
+TEST(Memory, TheNthAllocationFails)
+{
+    xm_fail_allocation(2);
+    void *a = xm_malloc(1), *b = xm_malloc(1), *c = xm_malloc(1);
+    EXPECT_TRUE(xm_fail_allocation_seen());
+    xm_fail_allocation(0);
+    EXPECT_NE(a, nullptr);
+    EXPECT_EQ(b, nullptr);
+    EXPECT_NE(c, nullptr);
+    xm_free(a);
+    xm_free(c);
+}
+
+TEST(Memory, ArenaIsZeroedAndAligned)
+{
+    struct xm_arena arena = {};
+    for (size_t n : {1u, 100u, 100000u, 7u}) {
+        auto *p = (unsigned char *)xm_arena_alloc(&arena, n);
+        ASSERT_NE(p, nullptr);
+        EXPECT_EQ((uintptr_t)p % 16, 0u);
+        for (size_t i = 0; i < n; i++)
+            ASSERT_EQ(p[i], 0);
+        memset(p, 0xff, n);
+    }
+    xm_arena_free(&arena);
+}
+
+TEST(Strbuf, FailureIsSticky)
+{
+    struct xm_strbuf b = {};
+    xm_strbuf_add(&b, "one ");
+    xm_strbuf_printf(&b, "%d", 2);
+    EXPECT_STREQ(xm_strbuf_text(&b), "one 2");
+    xm_fail_allocation(1);
+    xm_strbuf_add(&b, std::string(1000, 'x').c_str());
+    xm_fail_allocation(0);
+    EXPECT_FALSE(xm_strbuf_ok(&b));
+    EXPECT_EQ(xm_strbuf_take(&b), nullptr);
+}
