@@ -2,6 +2,7 @@
 #include "runtime/util/log.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
