@@ -29,14 +29,18 @@ xm_error_prefix(struct xm_error *err, const char *fmt, ...)
 {
     if (!err || err->status == XM_OK)
         return;
-    char old[XM_ERROR_TEXT];
-    memcpy(old, err->text, sizeof(old));
+    char prefix[XM_ERROR_TEXT];
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(err->text, sizeof(err->text), fmt, ap);
+    int printed = vsnprintf(prefix, sizeof(prefix) - 2, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof(err->text))
-        snprintf(err->text + n, sizeof(err->text) - (size_t)n, ": %s", old);
+    if (printed < 0)
+        return;
+    memcpy(prefix + strlen(prefix), ": ", 3);
+    size_t n = strlen(prefix), room = sizeof(err->text) - 1 - n, old = strlen(err->text);
+    memmove(err->text + n, err->text, old < room ? old : room);
+    err->text[n + (old < room ? old : room)] = '\0';
+    memcpy(err->text, prefix, n);
 }
 
 const char *
