@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Each formula once, over float arrays in row-major order: what `evaluate` computes, and what
+ * every primitive's host reference and test compares with. f32 values, f32 (or f64 where noted)
+ * accumulation, no cleverness. Results never alias operands unless said. Functions that need
+ * scratch take it from xm_malloc and return XM_NO_MEMORY; the others cannot fail.
+ *
+ * Letters: T tokens, H hidden, I intermediate, E experts, K top-k (or inputs of a linear
+ * layer), N outputs, B batch, D head dimension.
+ */
+#ifndef XM_RUNTIME_REFERENCE_REFERENCE_H
+#define XM_RUNTIME_REFERENCE_REFERENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/util/status.h"
+#include "runtime/weight.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- activations (activation.c) ---------------------------------------------------- */
+
+enum xm_activation {
+    XM_ACT_SWISH,     /* x * sigmoid(beta x)                                             */
+    XM_ACT_GELU_TANH, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))                   */
+    XM_ACT_GELU_ERF,  /* x/2 (1 + erf(x / sqrt 2))                                       */
+    XM_ACT_COUNT
+};
+const char *xm_activation_text(enum xm_activation a);
+float xm_ref_activation(enum xm_activation a, float beta, float x);
+float xm_ref_sigmoid(float x);
+
+/* ---- linear (linear.c) ------------------------------------------------------------- */
+
+/* y[T,N] = x[T,K] w[e]^T (+ bias[N]); f32 accumulate; bias may be NULL. */
+enum xm_status xm_ref_linear(const float *x, uint64_t tokens, const struct xm_weight *w,
+                             uint64_t expert, const float *bias, float *y);
+
+/* c[b,M,N] = op(a[b]) op(b[b]); strides between matrices, 0 repeats one. op(a) is M x K,
+ * stored K x M when transpose_a; op(b) is K x N, stored N x K when transpose_b. */
+void xm_ref_matmul(const float *a, uint64_t a_stride, bool transpose_a, const float *b,
+                   uint64_t b_stride, bool transpose_b, uint64_t batch, uint64_t m,
+                   uint64_t n, uint64_t k, float *c);
+
+/* ---- norm, rope, softmax, top-k (norm.c rope.c softmax.c topk.c) ---------------------- */
+
+/* y = x / sqrt(mean(x^2) + epsilon) * gamma, rows of n; gamma may be NULL (ones). */
+void xm_ref_rms_norm(const float *x, const float *gamma, uint64_t rows, uint64_t n,
+                     float epsilon, float *y);
+
+/* Rotary embedding, half-split ("neox") pairs, on x[tokens, heads, D] with tables
+ * cos, sin [tokens, R], R <= D rotated dimensions (the rest is copied):
+ *     y[i]       = x[i] cos[i] - x[i + R/2] sin[i]                       i < R/2
+ *     y[i + R/2] = x[i + R/2] cos[i + R/2] + x[i] sin[i + R/2]                    */
+void xm_ref_rope(const float *x, const float *cos, const float *sin, uint64_t tokens,
+                 uint64_t heads, uint64_t d, uint64_t rotated, float *y);
+
+/* Softmax over the middle of x[outer, n, inner]; y may be x. */
+void xm_ref_softmax(const float *x, uint64_t outer, uint64_t n, uint64_t inner, float *y);
+
+/* The k largest (or smallest) of each row of n, in order of value; ties: lower index first. */
+void xm_ref_topk(const float *x, uint64_t rows, uint64_t n, uint64_t k, bool largest,
+                 float *values, int32_t *ids);
+
+/* ---- attention (attention.c) --------------------------------------------------------- */
+
+/* One sequence against its cache.
+ *   out[t,h,:] = softmax_j(scale q[t,h].k[j,h'] (soft-capped) + mask) v[j,h'],  h' = h / (Hq/Hkv)
+ * Row t of q is at position past + t. Position j is seen when key_mask[j] != 0 (NULL: all), and
+ * with causal j <= past + t, and with window past + t - j < window. mask (NULL: none) is added,
+ * [mask_heads (1 or Hq), T, S]. sinks (NULL: none) [Hq] join the softmax's denominator.
+ * A row that sees nothing gives zeros. */
+struct xm_ref_attention {
+    uint64_t tokens, keys;            /* T, S = past + T                                 */
+    uint64_t heads_q, heads_kv, d, dv;
+    uint64_t past;
+    float scale, soft_cap;            /* soft_cap 0: none                                */
+    bool causal;
+    uint64_t window;                  /* 0: none                                         */
+    const float *q;                   /* [T, Hq, D]                                      */
+    const float *k, *v;               /* [S, Hkv, D], [S, Hkv, Dv]                       */
+    const int64_t *key_mask;          /* [S]                                             */
+    const float *mask;                /* [mask_heads, T, S]                              */
+    uint64_t mask_heads;
+    const float *sinks;
+    float *out;                       /* [T, Hq, Dv]                                     */
+};
+enum xm_status xm_ref_attention(const struct xm_ref_attention *a);
+
+/* ---- mixture of experts (moe.c) -------------------------------------------------------- */
+
+enum xm_routing {
+    XM_ROUTING_SOFTMAX,       /* p = softmax(logits); top-k of p                         */
+    XM_ROUTING_SOFTMAX_TOPK,  /* top-k of logits; softmax over the k                     */
+    XM_ROUTING_SIGMOID_BIAS,  /* s = sigmoid(logits); top-k of s + bias; weights s       */
+    XM_ROUTING_COUNT
+};
+const char *xm_routing_text(enum xm_routing r);
+
+struct xm_moe_routing {
+    enum xm_routing kind;
+    uint32_t top_k;
+    bool normalise;  /* weights / (sum of the k + epsilon)                               */
+    float epsilon;   /* 0 for softmax                                                    */
+    float scale;     /* all weights times this (routed_scaling_factor), 1 = none         */
+};
+
+/* logits[T,E] -> weights[T,K], ids[T,K]; bias[E] and expert_scale[E] may be NULL. The weights of
+ * chosen experts are multiplied by expert_scale[id] last. */
+enum xm_status xm_ref_moe_route(const struct xm_moe_routing *r, const float *logits,
+                                const float *bias, const float *expert_scale,
+                                uint64_t tokens, uint64_t experts, float *weights,
+                                int32_t *ids);
+
+/* The expert's form. */
+enum xm_expert {
+    XM_EXPERT_GEMM3_SWIGLU,            /* (act(x Wg) * (x Wu)) Wd                          */
+    XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP, /* one interleaved Wgu with biases, clamp, alpha:
+                                          g = min(gate, limit); u = clamp(up, -limit, limit) + 1
+                                          (g sigmoid(alpha g) * u) Wd + bd                */
+    XM_EXPERT_COUNT
+};
+const char *xm_expert_text(enum xm_expert e);
+
+struct xm_moe_mlp {
+    enum xm_expert kind;
+    enum xm_activation activation;
+    float beta;  /* swish beta (alpha of the clamped form)                               */
+    float limit; /* clamp limit, clamped form only                                       */
+    const struct xm_weight *gate, *up, *down; /* [E,I,H] [E,I,H] [E,H,I]; the 2-GEMM form has
+                                                 gate = interleaved [E,2I,H], up = NULL    */
+    const float *bias_gate, *bias_down;       /* [E,2I], [E,H]; NULL: none                 */
+};
+
+/* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]); f32 throughout. */
+enum xm_status xm_ref_moe(const struct xm_moe_mlp *m, const float *x, const float *weights,
+                          const int32_t *ids, uint64_t tokens, uint32_t top_k, float *y);
+
+/* out[s,t,:] = a[min(s, a_slots - 1), t, :] w[ids[t,s]]^T (+ bias[ids, :]): one slot of
+ * the chosen experts. a [a_slots (1 or K), T, cols]; out [K, T, rows]; bias may be NULL. */
+enum xm_status xm_ref_gather_matmul(const float *a, uint64_t a_slots,
+                                    const struct xm_weight *w, const int32_t *ids,
+                                    const float *bias, uint64_t tokens, uint32_t top_k,
+                                    float *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

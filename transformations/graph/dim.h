@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Symbolic dimensions: constants, or polynomials with integer coefficients over named symbols
+ * ("batch", "tokens", "past + tokens", "8*batch*tokens").
+ *
+ * Polynomials are interned in a pool, so two dimensions that are provably equal are equal as
+ * structs (xm_dim_eq). No dimension seen in an example input is ever baked in. What cannot be
+ * expressed (a division that leaves a rest, a data-dependent size) becomes a fresh symbol
+ * "?n" that equals only itself.
+ */
+#ifndef XM_TRANSFORMATIONS_GRAPH_DIM_H
+#define XM_TRANSFORMATIONS_GRAPH_DIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/util/memory.h"
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_poly; /* interned; opaque */
+
+struct xm_dim {
+    int64_t n;                  /* the constant, when poly is NULL */
+    const struct xm_poly *poly; /* else the polynomial (never constant) */
+};
+
+/* Interns symbols and polynomials. Zero-initialise; free with xm_dim_pool_free. An allocation
+ * failure makes operations return a fresh-looking constant 0 and sets `failed`. */
+struct xm_dim_pool {
+    struct xm_arena arena;
+    const char **symbols; /* names by id */
+    uint32_t n_symbols, symbols_capacity;
+    const struct xm_poly **polys; /* open-addressing hash table */
+    uint32_t n_polys, polys_capacity;
+    uint32_t n_fresh;
+    bool failed;
+};
+void xm_dim_pool_free(struct xm_dim_pool *p);
+
+static inline struct xm_dim
+xm_dim_const(int64_t n)
+{
+    struct xm_dim d = {n, 0};
+    return d;
+}
+
+static inline bool
+xm_dim_is_const(struct xm_dim d)
+{
+    return d.poly == 0;
+}
+
+static inline bool
+xm_dim_eq(struct xm_dim a, struct xm_dim b)
+{
+    return a.poly == b.poly && (a.poly || a.n == b.n);
+}
+
+static inline bool
+xm_dim_is(struct xm_dim d, int64_t n)
+{
+    return d.poly == 0 && d.n == n;
+}
+
+struct xm_dim xm_dim_symbol(struct xm_dim_pool *p, const char *name); /* the same for the same name */
+struct xm_dim xm_dim_fresh(struct xm_dim_pool *p);                    /* "?0", "?1", … */
+struct xm_dim xm_dim_add(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
+struct xm_dim xm_dim_sub(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
+struct xm_dim xm_dim_mul(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
+/* Exact quotient; *exact says whether it is (else a fresh symbol is returned). Division of
+ * a polynomial works by a constant or a single-term polynomial that divides every term. */
+struct xm_dim xm_dim_div(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b,
+                         bool *exact);
+/* Whether the polynomial holds a fresh symbol ("?n"): nobody can compute it beforehand. */
+bool xm_dim_is_unknown(struct xm_dim d);
+
+/* "8*batch*tokens", "past + tokens", "42". */
+void xm_dim_print(struct xm_dim d, struct xm_strbuf *out);
+/* Reads what xm_dim_print writes (sums of products of integers and names). *end is set behind it. */
+enum xm_status xm_dim_parse(struct xm_dim_pool *p, const char *text, const char **end,
+                            struct xm_dim *out, struct xm_error *err);
+
+/* Values for symbols by name, and evaluation with overflow checks. */
+struct xm_binding {
+    const char *symbol;
+    int64_t value;
+};
+/* XM_NOT_FOUND names the symbol that has no value; XM_INVALID: overflow or negative. */
+enum xm_status xm_dim_eval(struct xm_dim d, const struct xm_binding *bindings,
+                           size_t n_bindings, int64_t *out, struct xm_error *err);
+
+/* A copy of `d` in another pool (a program outlives its graph). */
+struct xm_dim xm_dim_import(struct xm_dim_pool *p, struct xm_dim d);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

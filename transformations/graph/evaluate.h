@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host reference of every op: runs a graph (before or after any pass) on concrete tensors.
+ *
+ * Floats of every type are held as f32, integers and booleans as int64; formulas come from
+ * runtime/reference. Slow and plain on purpose; weights are dequantised row by row, never
+ * whole. One thread; the graph is only read.
+ */
+#ifndef XM_TRANSFORMATIONS_GRAPH_EVALUATE_H
+#define XM_TRANSFORMATIONS_GRAPH_EVALUATE_H
+
+#include "transformations/graph/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A concrete tensor; owned data. element tells which of f and i is set. */
+struct xm_tensor {
+    enum xm_element element;
+    uint32_t rank;
+    int64_t dim[XM_MAX_RANK];
+    uint64_t n;   /* elements                                                              */
+    float *f;     /* float element types                                                   */
+    int64_t *i;   /* integer element types and boolean                                     */
+};
+
+enum xm_status xm_tensor_create(struct xm_tensor **out, enum xm_element element,
+                                uint32_t rank, const int64_t *dim, struct xm_error *err);
+void xm_tensor_destroy(struct xm_tensor *t); /* NULL is allowed */
+/* From and to packed bytes of the tensor's own element type. */
+enum xm_status xm_tensor_from_bytes(struct xm_tensor **out, enum xm_element element,
+                                    uint32_t rank, const int64_t *dim, const void *bytes,
+                                    struct xm_error *err);
+void xm_tensor_to_bytes(const struct xm_tensor *t, void *bytes);
+
+/* States by variable name, kept between runs. Attention keeps K and V as [B,S,Hkv,D]. */
+struct xm_state_store;
+struct xm_state_store *xm_state_store_create(void); /* NULL: out of memory */
+void xm_state_store_destroy(struct xm_state_store *s);
+void xm_state_store_reset(struct xm_state_store *s); /* all states empty again */
+/* NULL when it has not been written. */
+const struct xm_tensor *xm_state_get(const struct xm_state_store *s, const char *variable);
+enum xm_status xm_state_set(struct xm_state_store *s, const char *variable,
+                            const struct xm_tensor *t, struct xm_error *err); /* copies */
+
+/* Called after each node with its results (n_out tensors); non-XM_OK stops the run. */
+typedef enum xm_status (*xm_eval_hook)(const struct xm_node *n,
+                                       const struct xm_tensor *const *in,
+                                       struct xm_tensor *const *out, void *ctx);
+
+struct xm_eval {
+    const struct xm_graph *graph;
+    const char *const *input_names;       /* parameters by name or tensor name            */
+    const struct xm_tensor *const *inputs;
+    uint32_t n_inputs;
+    struct xm_state_store *states;        /* NULL: states start empty and are dropped      */
+    const struct xm_binding *bindings;    /* symbols that no input fixes; others are bound */
+    uint32_t n_bindings;                  /* from the inputs' and states' shapes           */
+    xm_eval_hook hook;                    /* NULL: none                                    */
+    void *hook_ctx;
+};
+
+/* Runs everything that results and assigns need. outputs[i] is the i-th result node's value in graph
+ * order, owned by the caller; n_outputs must be the number of results. Assigns take effect after
+ * all nodes have run. Errors name the node. */
+enum xm_status xm_evaluate(const struct xm_eval *e, struct xm_tensor **outputs,
+                           uint32_t n_outputs, struct xm_error *err);
+
+/* Runs single value subgraphs: only what `value` needs (for passes that fold or probe). */
+enum xm_status xm_evaluate_value(const struct xm_eval *e, const struct xm_value *value,
+                                 struct xm_tensor **out, struct xm_error *err);
+
+/* One node on given operands (absent: NULL); out[n_out] are created. For the host fallback and
+ * for `verify`. `symbols` values for shape_value and weights' shapes. */
+enum xm_status xm_evaluate_node(const struct xm_node *n, const struct xm_tensor *const *in,
+                                struct xm_tensor **out, struct xm_state_store *states,
+                                const struct xm_binding *bindings, uint32_t n_bindings,
+                                struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

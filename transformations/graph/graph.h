@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The graph: nodes in topological order, values with symbolic shapes, weights as views.
+ *
+ * Everything lives in the graph's arena and dies with it; nothing is freed singly. A reader
+ * builds a graph through builder.h, passes rewrite it, compile lowers it; one thread at a
+ * time. Failures inside builders return NULL and leave their cause in graph->err.
+ */
+#ifndef XM_TRANSFORMATIONS_GRAPH_GRAPH_H
+#define XM_TRANSFORMATIONS_GRAPH_GRAPH_H
+
+#include "runtime/reference/reference.h"
+#include "runtime/util/element.h"
+#include "runtime/util/memory.h"
+#include "runtime/util/status.h"
+#include "runtime/weight.h"
+#include "transformations/graph/dim.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_MAX_RANK = 8, XM_MAX_CONTENT = 64 };
+
+/* Named operands of the wide ops; an absent one is xm_none(g). */
+enum xm_attention_in {
+    XM_ATTN_Q,        /* [B,T,Hq,D]                                                     */
+    XM_ATTN_K,        /* [B,T,Hkv,D]; none: the state is another layer's                */
+    XM_ATTN_V,        /* [B,T,Hkv,Dv]; none with K                                      */
+    XM_ATTN_BEAM_IDX, /* [B] which row of the state each sequence continues; none: its own */
+    XM_ATTN_KEY_MASK, /* [B,past+T] integer, 0 = padding; none: all are seen            */
+    XM_ATTN_MASK,     /* added to the scores, [B|1,Hq|1,T,past+T] float; none           */
+    XM_ATTN_SINKS,    /* [Hq]; none                                                     */
+    XM_ATTN_N_IN
+};
+
+/* moe and moe_compressed take the routing's result, the fused op the router's logits. */
+enum xm_moe_in {
+    XM_MOE_HIDDEN,       /* [T,H]                                                        */
+    XM_MOE_ROUTING,      /* weights [T,K]; fused: logits [T,E]                           */
+    XM_MOE_IDS,          /* [T,K]; fused: none                                           */
+    XM_MOE_ROUTER_BIAS,  /* [E], fused with sigmoid routing only                         */
+    XM_MOE_EXPERT_SCALE, /* [E], fused only; none                                        */
+    XM_MOE_GATE,         /* [E,I,H]; 2-GEMM form: [E,2I,H] interleaved                   */
+    XM_MOE_UP,           /* [E,I,H]; 2-GEMM form: none                                   */
+    XM_MOE_DOWN,         /* [E,H,I]                                                      */
+    XM_MOE_BIAS_GATE,    /* [E,1,2I]; none                                               */
+    XM_MOE_BIAS_DOWN,    /* [E,1,H]; none                                                */
+    XM_MOE_SHARED_GATE,  /* [I',H]; none without shared expert                           */
+    XM_MOE_SHARED_UP,    /* [I',H]                                                       */
+    XM_MOE_SHARED_DOWN,  /* [H,I']                                                       */
+    XM_MOE_SHARED_GATE_GATE, /* [1,H]: sigmoid gate of the shared expert; none           */
+    XM_MOE_N_IN
+};
+
+enum xm_op {
+#define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval) XM_OP_##id,
+#include "transformations/graph/ops.def"
+    XM_OP_COUNT
+};
+
+enum xm_op_flag {
+    XM_OPF_COMMUTES = 1 << 0,
+    XM_OPF_ELTWISE = 1 << 1,
+    XM_OPF_SHAPE_ONLY = 1 << 2,
+    XM_OPF_STATE = 1 << 3,
+    XM_OPF_SOURCE = 1 << 4
+};
+
+struct xm_op_info {
+    const char *text;    /* in graph text                                               */
+    const char *ir_type; /* NULL: not in files                                          */
+    const char *opsets;  /* "1,7,8"                                                     */
+    int min_in, max_in;  /* max -1: any number                                          */
+    int n_out;           /* -1: the attributes say                                      */
+    uint32_t flags;      /* enum xm_op_flag                                             */
+    uint32_t linear, jointly; /* bit i: operand i, see ops.def                          */
+};
+const struct xm_op_info *xm_op_info(enum xm_op op);
+/* XM_OP_COUNT when there is none. */
+enum xm_op xm_op_by_text(const char *text);
+enum xm_op xm_op_by_ir_type(const char *type);
+
+struct xm_shape {
+    uint32_t rank;
+    struct xm_dim dim[XM_MAX_RANK];
+};
+
+struct xm_type {
+    enum xm_element element;
+    struct xm_shape shape;
+};
+
+/* The known elements of a small integer value (rank 0 or 1, at most XM_MAX_CONTENT), as symbolic
+ * dimensions: what ShapeOf chains compute. n == 0 with e == NULL: not known. */
+struct xm_content {
+    uint32_t n;
+    const struct xm_dim *e;
+};
+
+/* A constant's bytes: a view into a mapped file or the arena. Any alignment. */
+struct xm_data {
+    const uint8_t *bytes;
+    uint64_t n_bytes;
+};
+
+enum xm_broadcast_mode { XM_BROADCAST_NUMPY, XM_BROADCAST_BIDIRECTIONAL, XM_BROADCAST_EXPLICIT };
+enum xm_gelu { XM_GELU_ERF, XM_GELU_TANH };
+enum xm_reduction { XM_REDUCTION_NONE, XM_REDUCTION_SUM, XM_REDUCTION_PROD, XM_REDUCTION_MIN,
+                    XM_REDUCTION_MAX, XM_REDUCTION_MEAN };
+enum xm_topk_sort { XM_SORT_NONE, XM_SORT_INDEX, XM_SORT_VALUE };
+
+struct xm_moe_attr {
+    int expert;      /* enum xm_expert                                                   */
+    int activation;  /* enum xm_activation                                               */
+    float beta;      /* swish beta; OpenVINO's expert_beta                               */
+    float limit;     /* clamp limit; OpenVINO's expert_alpha                             */
+    int64_t hidden, inter, experts, top_k, shared; /* H I E K, shared experts            */
+    int64_t group;   /* K elements a scale; 0 when weights are not quantised or differ   */
+    bool has_zp;
+    int routing;     /* enum xm_routing; the fused op only, like the three below         */
+    bool normalise;
+    float epsilon, scale;
+};
+
+struct xm_router_attr {
+    int kind; /* enum xm_routing */
+    int64_t top_k;
+    bool normalise;
+    float epsilon, scale;
+};
+
+struct xm_attention_attr {
+    float scale, soft_cap;
+    bool causal;
+    int64_t window; /* 0: none */
+    const char *key_state, *value_state;
+};
+
+union xm_attr {
+    struct { const char *name; } name; /* parameter, result; variable id of states       */
+    struct xm_data data;               /* const                                          */
+    struct xm_weight weight;           /* weight                                         */
+    struct xm_content shape_value;     /* shape_value: rank from the declared type        */
+    struct { bool python; } divide;
+    struct { int approximation; } gelu;
+    struct { float min, max; } clamp;
+    struct { enum xm_element element; } convert; /* convert, shape_of, range              */
+    struct { bool special_zero; } reshape;
+    struct { int64_t axis; } axis;
+    struct { int64_t n; } split;
+    struct { const char *begin_mask, *end_mask, *new_axis_mask, *shrink_axis_mask, *ellipsis_mask; } strided_slice;
+    struct { int mode; } broadcast;
+    struct { int64_t batch_dims; } gather;
+    struct { int reduction; bool use_init_val; } scatter;
+    struct { bool exclusive, reverse; } cum_sum;
+    struct { bool keep_dims; } reduce;
+    struct { bool transpose_a, transpose_b; } matmul;
+    struct { int64_t axis; int smallest, sort; enum xm_element element; } topk;
+    struct { bool causal; } sdpa;
+    struct { float epsilon; } rms_norm;
+    struct { int activation; } glu;
+    struct xm_attention_attr attention;
+    struct xm_router_attr router;
+    struct xm_moe_attr moe;
+};
+
+/* One operand of a node: a link in its value's list of uses. */
+struct xm_use {
+    struct xm_value *value; /* never NULL; xm_none's value when absent */
+    struct xm_node *user;
+    struct xm_use *next, *before; /* other uses of the same value */
+};
+
+struct xm_value {
+    struct xm_node *node;  /* who makes it                                                */
+    uint32_t index;        /* which output of that node                                   */
+    struct xm_type type;
+    struct xm_content content;
+    const char *const *names; /* tensor names of the file; may be NULL                    */
+    uint32_t n_names;
+    struct xm_use *uses;   /* list                                                        */
+    uint32_t n_uses;
+};
+
+struct xm_node {
+    enum xm_op op;
+    uint32_t id;           /* unique, for messages: %12                                    */
+    const char *name;      /* friendly name of the file's layer, or of what it replaced; "" */
+    union xm_attr attr;
+    uint32_t n_in, n_out;
+    struct xm_use *in;     /* n_in operands                                               */
+    struct xm_value *out;  /* n_out results                                               */
+    struct xm_node *next, *before; /* topological order of the graph                       */
+};
+
+/* What keeps the bytes of constants alive (a mapped file); freed with the graph's last user. */
+struct xm_mapping {
+    int refs;
+    void (*free)(struct xm_mapping *m);
+};
+void xm_mapping_ref(struct xm_mapping *m);
+void xm_mapping_unref(struct xm_mapping *m); /* NULL is allowed */
+
+/* Text properties of the file: rt_info, flattened with '/' between keys. */
+struct xm_property_text {
+    const char *key, *value;
+};
+
+struct xm_graph {
+    struct xm_arena arena;
+    struct xm_dim_pool dims;
+    const char *name;
+    struct xm_node *first, *last; /* topological order */
+    uint32_t n_nodes, next_id;
+    struct xm_node *none;         /* the shared absent operand, created on first use */
+    struct xm_mapping **mappings;
+    uint32_t n_mappings;
+    struct xm_property_text *properties;
+    uint32_t n_properties;
+    struct xm_error err;          /* the first failure of a builder call */
+};
+
+struct xm_graph *xm_graph_create(const char *name); /* NULL: out of memory */
+void xm_graph_destroy(struct xm_graph *g);          /* NULL is allowed     */
+/* The graph holds a reference to `m` until it dies. */
+enum xm_status xm_graph_add_mapping(struct xm_graph *g, struct xm_mapping *m);
+enum xm_status xm_graph_add_property(struct xm_graph *g, const char *key, const char *value);
+const char *xm_graph_property(const struct xm_graph *g, const char *key); /* NULL: none */
+
+/* The value that stands for an absent operand. */
+struct xm_value *xm_none(struct xm_graph *g);
+
+static inline bool
+xm_is_none(const struct xm_value *v)
+{
+    return v->node->op == XM_OP_NONE;
+}
+
+/* Operand i of a node. */
+static inline struct xm_value *
+xm_in(const struct xm_node *n, uint32_t i)
+{
+    return n->in[i].value;
+}
+
+#define xm_for_each_node(n, g) for (struct xm_node *n = (g)->first; n; n = n->next)
+/* `n` may be removed inside. */
+#define xm_for_each_node_safe(n, g)                                                       \
+    for (struct xm_node *n = (g)->first, *n##_next = n ? n->next : 0; n;                  \
+         n = n##_next, n##_next = n ? n->next : 0)
+
+/* ---- editing ------------------------------------------------------------------------ */
+
+/* Every use of `from` reads `to` instead; tensor names move along when `to` has none. Shapes
+ * downstream are not recomputed (a rewrite keeps types; the validator checks). */
+void xm_value_replace(struct xm_graph *g, struct xm_value *from, struct xm_value *to);
+/* Operand i of n reads v from now on. */
+void xm_node_set_in(struct xm_node *n, uint32_t i, struct xm_value *v);
+/* Unlinks a node whose results have no uses. */
+void xm_node_remove(struct xm_graph *g, struct xm_node *n);
+/* Removes n if unused (and not result, assign, parameter), then its operands likewise.
+ * Returns whether anything went. */
+bool xm_node_remove_dead(struct xm_graph *g, struct xm_node *n);
+/* All nodes that reach no result and no assign. Returns whether anything went. */
+bool xm_graph_remove_dead(struct xm_graph *g);
+/* Moves n directly before `place` in the order (operands must already stand before). */
+void xm_node_move_before(struct xm_graph *g, struct xm_node *n, struct xm_node *place);
+/* Restores topological order after edits (stable); XM_INVALID names a cycle's node. */
+enum xm_status xm_graph_sort(struct xm_graph *g, struct xm_error *err);
+/* Recomputes every type and content in order (after declared types changed). */
+enum xm_status xm_graph_infer(struct xm_graph *g);
+/* Structural hash of everything printed; equal graphs hash equal. */
+uint64_t xm_graph_hash(const struct xm_graph *g);
+
+struct xm_node *xm_graph_parameter(const struct xm_graph *g, const char *name); /* NULL: none */
+/* A parameter or result by any of its tensor names, or its friendly name. */
+struct xm_value *xm_graph_find_value(const struct xm_graph *g, const char *tensor_name);
+
+/* ---- types ---------------------------------------------------------------------------- */
+
+bool xm_shape_eq(const struct xm_shape *a, const struct xm_shape *b);
+bool xm_shape_is_static(const struct xm_shape *s);
+/* Product of all dimensions. */
+struct xm_dim xm_shape_elements(struct xm_dim_pool *p, const struct xm_shape *s);
+/* "f32[batch,tokens,256]" */
+void xm_type_print(const struct xm_type *t, struct xm_strbuf *out);
+
+static inline bool
+xm_content_known(const struct xm_content *c)
+{
+    return c->e != 0;
+}
+
+/* ---- constants ------------------------------------------------------------------------- */
+
+/* The only element of a constant of one element (through no other op); false otherwise. */
+bool xm_value_is_scalar_const(const struct xm_value *v, float *out);
+/* Whether v is a constant or known content of integers; copies at most max, returns the
+ * count, or -1. */
+int xm_value_const_ints(const struct xm_value *v, int64_t *out, int max);
+/* Whether v comes straight from a const or weight node. */
+bool xm_value_is_const(const struct xm_value *v);
+
+/* ---- attributes as data ------------------------------------------------------------------ */
+
+enum xm_attr_kind { XM_ATTR_BOOL, XM_ATTR_I64, XM_ATTR_F32, XM_ATTR_STRING, XM_ATTR_ELEMENT,
+                    XM_ATTR_ENUM };
+struct xm_attr_info {
+    enum xm_op op;
+    enum xm_attr_kind kind;
+    size_t offset;             /* in union xm_attr                                        */
+    const char *text, *ir_name; /* ir_name NULL: not in files                              */
+    const char *default_text;   /* NULL: required                                          */
+    const char *const *names;   /* ENUM: spellings, NULL-terminated; matched ignoring case */
+};
+/* Rows of one op, contiguous. */
+const struct xm_attr_info *xm_op_attrs(enum xm_op op, size_t *n);
+/* Sets one attribute from text; strings are copied to the arena. XM_INVALID: bad value, the
+ * sentence lists what is accepted. */
+enum xm_status xm_attr_set(struct xm_graph *g, union xm_attr *attr,
+                           const struct xm_attr_info *info, const char *value,
+                           struct xm_error *err);
+void xm_attr_print(const union xm_attr *attr, const struct xm_attr_info *info,
+                   struct xm_strbuf *out);
+/* All defaults of an op; required ones stay zero. */
+enum xm_status xm_attr_defaults(struct xm_graph *g, enum xm_op op, union xm_attr *attr);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

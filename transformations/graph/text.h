@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Graph text: printed and parsed in the same format (grammar in docs/graph_text.md).
+ *
+ *     graph "Model0"
+ *     %0 = parameter f32[batch,tokens,256] name="x"
+ *     %1 = const i64[2] {-1, 256}
+ *     %2 = const f32[256] @17 …                      (large: bytes of the blob @17)
+ *     %3 = weight f32[512,256] u4 group=64 scale=f16 zp=u4 @3
+ *     %4 = matmul %0, %3 transpose_b=true            : f32[batch,tokens,512]   # "q_proj"
+ *     %5, %6 = topk %4, %1 axis=-1 mode=max          : f32[batch,4], i64[batch,4]
+ *     result %4 name="y"
+ *
+ * An absent operand is `_`. Types behind ':' are printed always and checked when parsed.
+ * Constants of at most 16 elements are printed in braces; larger ones are blobs: parsing takes their
+ * bytes from `blobs` (or fills them with a pattern from their number when there are none, so
+ * that a dump is replayable without its weights).
+ */
+#ifndef XM_TRANSFORMATIONS_GRAPH_TEXT_H
+#define XM_TRANSFORMATIONS_GRAPH_TEXT_H
+
+#include "transformations/graph/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void xm_graph_print(const struct xm_graph *g, struct xm_strbuf *out);
+void xm_node_print(const struct xm_node *n, struct xm_strbuf *out); /* one line, no newline */
+/* Errors carry line and column. */
+enum xm_status xm_graph_parse(const char *text, struct xm_graph **out, struct xm_error *err);
+/* Graphviz. */
+void xm_graph_print_dot(const struct xm_graph *g, struct xm_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
