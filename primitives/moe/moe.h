@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * moe_3gemm_fused_compressed: the whole expert block of a layer as one primitive.
+ *
+ *   route     logits[T,E] -> weights[T,K], ids[T,K]                     moe_route
+ *   few       gate, up and activation at once from the token row          moe_gate_up
+ *             down per slot (routing weight applied), sum over slots      moe_down, moe_combine
+ *   many      count, scan, scatter: tokens in expert order                moe_sort
+ *             gather rows, grouped GEMMs over per-expert ranges           moe_gather, moe_gemm_*
+ *             back to token order, summed in f32                          moe_combine
+ *   shared    expert K of the same block, with or without sigmoid gate
+ *
+ * Routing, sums over experts and accumulators are f32. The host reads nothing back. Scratch is
+ * bounded by T (the chunk), never by context. Formulas: runtime/reference/reference.h.
+ */
+#ifndef XM_PRIMITIVES_MOE_MOE_H
+#define XM_PRIMITIVES_MOE_MOE_H
+
+#include "primitives/primitive.h"
+#include "runtime/reference/reference.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    XM_MOE_OP_HIDDEN, /* [T,H] f16 or f32                                                  */
+    XM_MOE_OP_LOGITS, /* [T,E] f32                                                         */
+    XM_MOE_OP_OUT,    /* [T,H]                                                             */
+    XM_MOE_OP_COUNT
+};
+
+struct xm_moe_desc {
+    struct xm_moe_routing routing;
+    enum xm_expert expert;
+    enum xm_activation activation;
+    float beta, limit;
+    struct xm_device_weight *gate, *up, *down; /* referenced; up NULL in the 2-GEMM form    */
+    struct xm_buffer *bias_gate, *bias_down;   /* f32 [E,2I], [E,H]; NULL: none             */
+    struct xm_buffer *router_bias, *expert_scale; /* f32 [E]; NULL: none                    */
+    struct xm_device_weight *shared_gate, *shared_up, *shared_down; /* NULL: no shared expert */
+    struct xm_device_weight *shared_gate_gate; /* [1,H]; NULL: ungated                      */
+    enum xm_element src, dst;
+};
+
+/* The host-side shape of a block, for xm_moe_supports before anything is on a device. */
+struct xm_moe_shape {
+    struct xm_moe_routing routing;
+    enum xm_expert expert;
+    enum xm_activation activation;
+    const struct xm_weight *gate, *up, *down;
+    const struct xm_weight *shared_gate, *shared_up, *shared_down, *shared_gate_gate;
+    bool has_biases;
+};
+/* NULL: supported; else a static sentence. Pure. */
+const char *xm_moe_supports(const struct xm_device_info *device,
+                            const struct xm_moe_shape *shape);
+enum xm_status xm_moe_create(struct xm_engine *engine, const struct xm_moe_desc *desc,
+                             struct xm_primitive **out, struct xm_error *err);
+
+/* moe_router: logits[T,E] -> weights[T,K] f32, ids[T,K] i32 */
+enum { XM_ROUTER_LOGITS, XM_ROUTER_WEIGHTS, XM_ROUTER_IDS, XM_ROUTER_N_OPERANDS };
+struct xm_router_desc {
+    struct xm_moe_routing routing;
+    struct xm_buffer *bias, *expert_scale; /* f32 [E]; NULL: none; referenced */
+};
+enum xm_status xm_router_create(struct xm_engine *engine, const struct xm_router_desc *desc,
+                                struct xm_primitive **out, struct xm_error *err);
+
+/* gather_matmul: the fallback that every device runs in bounded memory.
+ *   out[s,t,:] = a[min(s, S-1), t, :] W[ids[t,s]]^T (+ bias[ids]) */
+enum { XM_GATHER_MATMUL_A, XM_GATHER_MATMUL_IDS, XM_GATHER_MATMUL_OUT,
+       XM_GATHER_MATMUL_N_OPERANDS };
+struct xm_gather_matmul_desc {
+    struct xm_device_weight *weight; /* [E,N,K], referenced */
+    struct xm_buffer *bias;          /* f32 [E,N]; NULL: none */
+    enum xm_element src, dst, ids;   /* ids: i32 or i64 */
+};
+const char *xm_gather_matmul_supports(const struct xm_device_info *device,
+                                      const struct xm_weight *w);
+enum xm_status xm_gather_matmul_create(struct xm_engine *engine,
+                                       const struct xm_gather_matmul_desc *desc,
+                                       struct xm_primitive **out, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

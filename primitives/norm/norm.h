@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rms_norm:  y = x / sqrt(mean(x^2) + epsilon) * gamma, over the last dimension.
+ */
+#ifndef XM_PRIMITIVES_NORM_NORM_H
+#define XM_PRIMITIVES_NORM_NORM_H
+
+#include "primitives/primitive.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_RMS_NORM_X, XM_RMS_NORM_Y, XM_RMS_NORM_N_OPERANDS };
+struct xm_rms_norm_desc {
+    struct xm_buffer *gamma; /* f32 [n]; NULL: ones; referenced */
+    float epsilon;
+    enum xm_element src, dst; /* f16 or f32 */
+};
+enum xm_status xm_rms_norm_create(struct xm_engine *engine,
+                                  const struct xm_rms_norm_desc *desc,
+                                  struct xm_primitive **out, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

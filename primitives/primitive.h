@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A primitive: one operation on a device, in four steps.
+ *
+ *   supports  pure, before anything is created: can this device run this descriptor, and if
+ *             not, why (xm_<primitive>_supports, asked by the graph passes through xm_caps)
+ *   create    from a descriptor: picks the rows of its variant table that may be needed, builds
+ *             their kernels; afterwards the primitive is immutable and shared by threads
+ *   plan      looks at shapes only: bytes of scratch it will want
+ *   run       looks at buffers: enqueues kernels on an in-order queue; never waits
+ *
+ * Descriptors and operand lists are typed per primitive (primitives/<name>/<name>.h).
+ */
+#ifndef XM_PRIMITIVES_PRIMITIVE_H
+#define XM_PRIMITIVES_PRIMITIVE_H
+
+#include "runtime/engine.h"
+#include "runtime/weight.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_OPERAND_RANK = 8 };
+
+/* A tensor on the device, dense row-major. buffer == NULL: the operand is absent. */
+struct xm_operand {
+    struct xm_buffer *buffer;
+    enum xm_element element;
+    uint32_t rank;
+    int64_t dim[XM_OPERAND_RANK];
+};
+
+uint64_t xm_operand_elements(const struct xm_operand *o);
+/* Product of dim[first .. rank - 1 - last_kept]; e.g. rows = elements / last dim. */
+uint64_t xm_operand_rows(const struct xm_operand *o);
+
+/* A weight whose bytes are on the device; shared by the steps that read it. */
+struct xm_device_weight {
+    struct xm_weight host;     /* sizes, element, group …; the views stay for host use      */
+    struct xm_buffer *data, *scale, *zero_point; /* NULL where absent                       */
+    int refs;
+};
+enum xm_status xm_device_weight_create(struct xm_engine *engine, const struct xm_weight *w,
+                                       struct xm_device_weight **out,
+                                       struct xm_error *err);
+void xm_device_weight_ref(struct xm_device_weight *w);
+void xm_device_weight_unref(struct xm_device_weight *w); /* NULL is allowed */
+
+/* What a run gets besides operands. */
+struct xm_run {
+    struct xm_queue *queue;
+    struct xm_buffer *scratch; /* at least plan()'s bytes; NULL when that was 0           */
+};
+
+struct xm_primitive;
+struct xm_primitive_ops {
+    const char *name;
+    /* Scratch bytes for these operand shapes (buffers are not looked at). */
+    enum xm_status (*plan)(const struct xm_primitive *p, const struct xm_operand *operands,
+                           uint64_t *scratch_bytes, struct xm_error *err);
+    enum xm_status (*run)(const struct xm_primitive *p, const struct xm_operand *operands,
+                          const struct xm_run *run, struct xm_error *err);
+    /* The kernels these shapes would use, best first: "moe_route_ref moe_gate_up_vec …". */
+    void (*describe)(const struct xm_primitive *p, const struct xm_operand *operands,
+                     char *out, size_t out_bytes);
+    void (*destroy)(struct xm_primitive *p);
+};
+
+/* First member of every primitive's own struct. */
+struct xm_primitive {
+    const struct xm_primitive_ops *ops;
+    struct xm_engine *engine; /* referenced */
+};
+
+enum xm_status xm_primitive_plan(const struct xm_primitive *p,
+                                 const struct xm_operand *operands,
+                                 uint64_t *scratch_bytes, struct xm_error *err);
+enum xm_status xm_primitive_run(const struct xm_primitive *p,
+                                const struct xm_operand *operands,
+                                const struct xm_run *run, struct xm_error *err);
+void xm_primitive_describe(const struct xm_primitive *p, const struct xm_operand *operands,
+                           char *out, size_t out_bytes);
+void xm_primitive_destroy(struct xm_primitive *p); /* NULL is allowed */
+
+/* Carves views out of a run's scratch, each aligned; released by xm_scratch_end (enqueued
+ * work keeps what it needs). */
+enum { XM_SCRATCH_VIEWS = 16 };
+struct xm_scratch {
+    struct xm_buffer *whole;
+    uint64_t used, align;
+    struct xm_buffer *views[XM_SCRATCH_VIEWS];
+    uint32_t n_views;
+};
+void xm_scratch_begin(struct xm_scratch *s, const struct xm_primitive *p,
+                      const struct xm_run *run);
+enum xm_status xm_scratch_take(struct xm_scratch *s, uint64_t bytes,
+                               struct xm_buffer **out, struct xm_error *err);
+void xm_scratch_end(struct xm_scratch *s);
+/* What one take of `bytes` costs, for plan(). */
+uint64_t xm_scratch_bytes(const struct xm_primitive *p, uint64_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
