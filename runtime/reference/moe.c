@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Mixture of experts: routing, and the experts' MLPs on the tokens that chose them.
+ *
+ *     y[t] = sum_s weights[t,s] expert(ids[t,s], x[t])        s = 0 … K-1
+ *
+ * Experts one after the other: the rows of one expert's tokens are gathered, so that
+ * every weight row is dequantised once. Forms of the expert: SwiGLU (Shazeer 2020), and
+ * the clamped, interleaved one with biases (gpt-oss).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "runtime/reference/reference.h"
+#include "runtime/util/memory.h"
+
+const char *
+xm_routing_text(enum xm_routing r)
+{
+    switch (r) {
+    case XM_ROUTING_SOFTMAX:
+        return "softmax";
+    case XM_ROUTING_SOFTMAX_TOPK:
+        return "softmax_topk";
+    case XM_ROUTING_SIGMOID_BIAS:
+        return "sigmoid_bias";
+    default:
+        return "unknown";
+    }
+}
+
+const char *
+xm_expert_text(enum xm_expert e)
+{
+    switch (e) {
+    case XM_EXPERT_GEMM3_SWIGLU:
+        return "GEMM3_SWIGLU";
+    case XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP:
+        return "GEMM2_BIAS_SWIGLU_CLAMP";
+    default:
+        return "unknown";
+    }
+}
+
+/* An array of a * b floats; NULL when that cannot be. */
+static float *
+floats(uint64_t a, uint64_t b)
+{
+    uint64_t n;
+    if (!xm_mul_size(a, b, &n) || !xm_mul_size(n, sizeof(float), &n))
+        return NULL;
+    return xm_malloc(n);
+}
+
+/* ---- routing ------------------------------------------------------------------------
+ */
+
+/* `score` is scratch of E floats. */
+static void
+route_token(const struct xm_moe_routing *r, const float *logits, const float *bias,
+            uint64_t experts, float *score, float *weights, int32_t *ids)
+{
+    uint32_t k = r->top_k;
+    switch (r->kind) {
+    case XM_ROUTING_SOFTMAX_TOPK:
+        xm_ref_topk(logits, 1, experts, k, true, weights, ids);
+        xm_ref_softmax(weights, 1, k, 1, weights);
+        break;
+    case XM_ROUTING_SIGMOID_BIAS:
+        for (uint64_t e = 0; e < experts; e++)
+            score[e] = xm_ref_sigmoid(logits[e]) + (bias ? bias[e] : 0.0f);
+        xm_ref_topk(score, 1, experts, k, true, weights, ids);
+        for (uint32_t s = 0; s < k; s++)
+            weights[s] = xm_ref_sigmoid(logits[ids[s]]);
+        break;
+    default:
+        xm_ref_softmax(logits, 1, experts, 1, score);
+        xm_ref_topk(score, 1, experts, k, true, weights, ids);
+    }
+}
+
+static void
+scale_weights(const struct xm_moe_routing *r, const float *expert_scale,
+              const int32_t *ids, float *weights)
+{
+    float factor = r->scale;
+    if (r->normalise) {
+        float sum = r->epsilon;
+        for (uint32_t s = 0; s < r->top_k; s++)
+            sum += weights[s];
+        factor /= sum;
+    }
+    for (uint32_t s = 0; s < r->top_k; s++)
+        weights[s] *= expert_scale ? factor * expert_scale[ids[s]] : factor;
+}
+
+enum xm_status
+xm_ref_moe_route(const struct xm_moe_routing *r, const float *logits, const float *bias,
+                 const float *expert_scale, uint64_t tokens, uint64_t experts,
+                 float *weights, int32_t *ids)
+{
+    if (r->top_k > experts)
+        return XM_INVALID;
+    float *score = floats(experts, 1);
+    if (!score)
+        return XM_NO_MEMORY;
+    for (uint64_t t = 0; t < tokens; t++) {
+        uint64_t at = t * r->top_k;
+        route_token(r, logits + t * experts, bias, experts, score, weights + at,
+                    ids + at);
+        scale_weights(r, expert_scale, ids + at, weights + at);
+    }
+    xm_free(score);
+    return XM_OK;
+}
+
+/* ---- experts ------------------------------------------------------------------------
+ */
+
+/* Scratch for the tokens of one expert, `rows` at most. */
+struct scratch {
+    uint64_t *slot; /* indices into ids: t * K + s */
+    float *x;       /* [rows, H]  */
+    float *gate;    /* [rows, I], interleaved form [rows, 2I] */
+    float *up;      /* [rows, I]  */
+    float *y;       /* [rows, H]  */
+};
+
+static void
+scratch_free(struct scratch *s)
+{
+    xm_free(s->slot);
+    xm_free(s->x);
+    xm_free(s->gate);
+    xm_free(s->up);
+    xm_free(s->y);
+}
+
+static bool
+scratch_create(struct scratch *s, uint64_t slots, uint64_t rows, uint64_t cols,
+               uint64_t gate, uint64_t out)
+{
+    uint64_t bytes;
+    memset(s, 0, sizeof(*s));
+    if (!xm_mul_size(slots, sizeof(*s->slot), &bytes))
+        return false;
+    s->slot = xm_malloc(bytes);
+    s->x = floats(rows, cols);
+    s->gate = floats(rows, gate);
+    s->up = floats(rows, gate);
+    s->y = floats(rows, out);
+    return s->slot && s->x && s->gate && s->up && s->y;
+}
+
+/* The most slots that one expert has. XM_INVALID when an id is none of an expert. */
+static enum xm_status
+most_slots(const int32_t *ids, uint64_t slots, uint64_t experts, uint64_t *most)
+{
+    uint64_t *count = xm_calloc(experts, sizeof(*count));
+    if (!count)
+        return XM_NO_MEMORY;
+    *most = 0;
+    enum xm_status status = XM_OK;
+    for (uint64_t i = 0; i < slots && status == XM_OK; i++) {
+        if (ids[i] < 0 || (uint64_t)ids[i] >= experts) {
+            status = XM_INVALID;
+            continue;
+        }
+        count[ids[i]]++;
+        if (count[ids[i]] > *most)
+            *most = count[ids[i]];
+    }
+    xm_free(count);
+    return status;
+}
+
+static uint64_t
+slots_of(const int32_t *ids, uint64_t slots, uint64_t expert, uint64_t *slot)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < slots; i++) {
+        if ((uint64_t)ids[i] == expert)
+            slot[n++] = i;
+    }
+    return n;
+}
+
+/* x Wg, x Wu and the activation; the result is in s->up. */
+static enum xm_status
+gate_and_up(const struct xm_moe_mlp *m, uint64_t e, uint64_t rows, struct scratch *s)
+{
+    uint64_t inter = m->gate->rows;
+    XM_TRY(xm_ref_linear(s->x, rows, m->gate, e, NULL, s->gate));
+    XM_TRY(xm_ref_linear(s->x, rows, m->up, e, NULL, s->up));
+    for (uint64_t i = 0; i < rows * inter; i++)
+        s->up[i] *= xm_ref_activation(m->activation, m->beta, s->gate[i]);
+    return XM_OK;
+}
+
+/* The interleaved form: even rows of Wgu are the gate, odd ones up. */
+static enum xm_status
+gate_and_up_clamped(const struct xm_moe_mlp *m, uint64_t e, uint64_t rows,
+                    struct scratch *s)
+{
+    uint64_t n = m->gate->rows;
+    const float *bias = m->bias_gate ? m->bias_gate + e * n : NULL;
+    XM_TRY(xm_ref_linear(s->x, rows, m->gate, e, bias, s->gate));
+    for (uint64_t i = 0; i < rows * (n / 2); i++) {
+        float gate = fminf(s->gate[2 * i], m->limit);
+        float up = fmaxf(fminf(s->gate[2 * i + 1], m->limit), -m->limit) + 1.0f;
+        s->up[i] = xm_ref_activation(XM_ACT_SWISH, m->beta, gate) * up;
+    }
+    return XM_OK;
+}
+
+/* Runs expert e on the `rows` rows in s->x; result in s->y. */
+static enum xm_status
+run_expert(const struct xm_moe_mlp *m, uint64_t e, uint64_t rows, struct scratch *s)
+{
+    const float *bias = m->bias_down ? m->bias_down + e * m->down->rows : NULL;
+    if (m->kind == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP)
+        XM_TRY(gate_and_up_clamped(m, e, rows, s));
+    else
+        XM_TRY(gate_and_up(m, e, rows, s));
+    return xm_ref_linear(s->up, rows, m->down, e, bias, s->y);
+}
+
+static void
+gather_rows(const float *x, uint64_t cols, const uint64_t *slot, uint64_t n,
+            uint32_t top_k, float *out)
+{
+    for (uint64_t i = 0; i < n; i++)
+        memcpy(out + i * cols, x + slot[i] / top_k * cols, cols * sizeof(*out));
+}
+
+static enum xm_status
+add_expert(const struct xm_moe_mlp *m, uint64_t e, const float *x, const float *weights,
+           uint64_t rows, uint32_t top_k, struct scratch *s, float *y)
+{
+    uint64_t hidden = m->down->rows;
+    gather_rows(x, m->gate->cols, s->slot, rows, top_k, s->x);
+    XM_TRY(run_expert(m, e, rows, s));
+    for (uint64_t i = 0; i < rows; i++) {
+        float *sum = y + s->slot[i] / top_k * hidden;
+        for (uint64_t h = 0; h < hidden; h++)
+            sum[h] += weights[s->slot[i]] * s->y[i * hidden + h];
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_ref_moe(const struct xm_moe_mlp *m, const float *x, const float *weights,
+           const int32_t *ids, uint64_t tokens, uint32_t top_k, float *y)
+{
+    uint64_t slots = tokens * top_k, most;
+    struct scratch s;
+    memset(y, 0, tokens * m->down->rows * sizeof(*y));
+    XM_TRY(most_slots(ids, slots, m->gate->experts, &most));
+    enum xm_status status = XM_OK;
+    if (!scratch_create(&s, slots, most, m->gate->cols, m->gate->rows, m->down->rows))
+        status = XM_NO_MEMORY;
+    for (uint64_t e = 0; status == XM_OK && e < m->gate->experts; e++) {
+        uint64_t rows = slots_of(ids, slots, e, s.slot);
+        if (rows > 0)
+            status = add_expert(m, e, x, weights, rows, top_k, &s, y);
+    }
+    scratch_free(&s);
+    return status;
+}
+
+/* ---- one product on the chosen experts
+ * -------------------------------------------------- */
+
+struct gather_matmul {
+    const float *a;
+    uint64_t a_slots;
+    const struct xm_weight *w;
+    const float *bias;
+    uint64_t tokens;
+    uint32_t top_k;
+    float *out;
+};
+
+static enum xm_status
+multiply_expert(const struct gather_matmul *g, uint64_t e, uint64_t rows,
+                struct scratch *s)
+{
+    uint64_t cols = g->w->cols, n = g->w->rows;
+    for (uint64_t i = 0; i < rows; i++) {
+        uint64_t t = s->slot[i] / g->top_k, k = s->slot[i] % g->top_k;
+        uint64_t from = (k < g->a_slots ? k : g->a_slots - 1) * g->tokens + t;
+        memcpy(s->x + i * cols, g->a + from * cols, cols * sizeof(*s->x));
+    }
+    XM_TRY(xm_ref_linear(s->x, rows, g->w, e, g->bias ? g->bias + e * n : NULL, s->y));
+    for (uint64_t i = 0; i < rows; i++) {
+        uint64_t t = s->slot[i] / g->top_k, k = s->slot[i] % g->top_k;
+        memcpy(g->out + (k * g->tokens + t) * n, s->y + i * n, n * sizeof(*s->y));
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_ref_gather_matmul(const float *a, uint64_t a_slots, const struct xm_weight *w,
+                     const int32_t *ids, const float *bias, uint64_t tokens,
+                     uint32_t top_k, float *out)
+{
+    const struct gather_matmul g = {a, a_slots, w, bias, tokens, top_k, out};
+    uint64_t slots = tokens * top_k, most;
+    struct scratch s;
+    XM_TRY(most_slots(ids, slots, w->experts, &most));
+    enum xm_status status = XM_OK;
+    if (!scratch_create(&s, slots, most, w->cols, 0, w->rows))
+        status = XM_NO_MEMORY;
+    for (uint64_t e = 0; status == XM_OK && e < w->experts; e++) {
+        uint64_t rows = slots_of(ids, slots, e, s.slot);
+        if (rows > 0)
+            status = multiply_expert(&g, e, rows, &s);
+    }
+    scratch_free(&s);
+    return status;
+}
