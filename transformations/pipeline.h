@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ordered table of passes and its runner.
+ *
+ * For each row: skip list -> run -> on progress validate, dump, count -> `ensures`. Environment:
+ * XM_SKIP=name,name (by pass or public name) leaves rows out, XM_STOP=name ends behind that row,
+ * XM_DUMP=folder writes NN_<pass>.xmg and .dot after each pass with progress, XM_DEBUG=passes.
+ */
+#ifndef XM_TRANSFORMATIONS_PIPELINE_H
+#define XM_TRANSFORMATIONS_PIPELINE_H
+
+#include "transformations/rewrite/rewrite.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_pass {
+    const char *name;        /* "fuse_rms_norm": file name                                  */
+    const char *public_name; /* "FuseRMSNorm": in messages, XM_SKIP, profiling               */
+    /* Returns whether the graph changed; failures in graph->err. */
+    bool (*run)(struct xm_graph *g, const struct xm_caps *caps);
+    /* What must hold afterwards whether or not the pass ran; NULL: nothing. */
+    enum xm_status (*ensures)(const struct xm_graph *g, struct xm_error *err);
+    const char *why_here;    /* the reason for its place                                    */
+};
+const struct xm_pass *xm_passes(size_t *n);
+const struct xm_pass *xm_pass_find(const char *name); /* either name; NULL: none */
+
+struct xm_pass_report {
+    const struct xm_pass *pass;
+    bool skipped, progress;
+    uint32_t nodes_after;
+};
+
+struct xm_pipeline_options {
+    const char *skip, *stop, *dump; /* NULL: from the environment */
+};
+
+/* Runs all rows. `reports` (may be NULL) gets one entry a row, *n_reports of them at most. */
+enum xm_status xm_pipeline_run(struct xm_graph *g, const struct xm_caps *caps,
+                               const struct xm_pipeline_options *options,
+                               struct xm_pass_report *reports, size_t *n_reports,
+                               struct xm_error *err);
+
+/* The passes, each in transformations/passes/<name>.c. */
+#define PASS(name) bool xm_pass_##name(struct xm_graph *g, const struct xm_caps *caps);
+PASS(fold_dequantize)
+PASS(fold_shape_values)
+PASS(fold_constants)
+PASS(remove_no_ops)
+PASS(normalise_spelling)
+PASS(fuse_rms_norm)
+PASS(fuse_rope)
+PASS(fuse_glu)
+PASS(fuse_vectorized_moe_3gemm)
+PASS(convert_moe_to_moe_compressed)
+PASS(fuse_moe_router)
+PASS(fuse_moe_shared_expert)
+PASS(fuse_moe_3gemm_compressed)
+PASS(lower_unfused_moe)
+PASS(sdpa_to_paged_attention)
+#undef PASS
+
+#ifdef __cplusplus
+}
+#endif
+#endif
