@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The gated activation of an expert, and what it is made of.
+ *
+ *   ACT  0 swish x * sigmoid(beta x), 1 gelu (tanh form), 2 gelu (erf form); the numbers are
+ *        enum xm_activation's
+ */
+#ifndef ACT
+#define ACT 0
+#endif
+
+static inline float
+sigmoid(float x)
+{
+    return 1.0f / (1.0f + exp(-x));
+}
+
+static inline float
+activate(float x, float beta)
+{
+#if ACT == 0
+    return x * sigmoid(beta * x);
+#elif ACT == 1
+    return 0.5f * x * (1.0f + tanh(0.7978845608028654f * (x + 0.044715f * x * x * x)));
+#elif ACT == 2
+    return 0.5f * x * (1.0f + erf(x * 0.7071067811865476f));
+#else
+#error "ACT is 0, 1 or 2"
+#endif
+}
+
+/* (act(gate) * up) */
+static inline float
+gated(float gate, float up, float beta)
+{
+    return activate(gate, beta) * up;
+}
+
+/* g = min(gate, limit), u = clamp(up, -limit, limit) + 1:  g * sigmoid(beta g) * u */
+static inline float
+gated_clamped(float gate, float up, float beta, float limit)
+{
+    const float g = fmin(gate, limit);
+    return g * sigmoid(beta * g) * (clamp(up, -limit, limit) + 1.0f);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Element types of activations by name, so that one source serves f16 and f32:
+ *
+ *     __global const STORAGE(SRC) *x;    LOAD(SRC, x, i)    STORE(DST, y, i, value)
+ *
+ * with -DSRC=f16. Values are float (or long for integer types) in registers; half is only a
+ * storage format, so that no device needs half arithmetic. LOAD16 and STORE16 move 16
+ * neighbours from element i on, at the alignment of one element.
+ */
+#define PASTE_(a, b) a##b
+#define PASTE(a, b)  PASTE_(a, b)
+
+#define STORAGE_f16 half
+#define STORAGE_f32 float
+#define STORAGE_i32 int
+#define STORAGE_i64 long
+#define STORAGE_u8  uchar
+#define STORAGE(T)  PASTE(STORAGE_, T)
+
+#define LOAD_f16(p, i)  vload_half(0, (p) + (i))
+#define LOAD_f32(p, i)  ((p)[i])
+#define LOAD_i32(p, i)  ((p)[i])
+#define LOAD_i64(p, i)  ((p)[i])
+#define LOAD_u8(p, i)   ((p)[i])
+#define LOAD(T, p, i)   PASTE(LOAD_, T)(p, i)
+
+#define STORE_f16(p, i, v) vstore_half(v, 0, (p) + (i))
+#define STORE_f32(p, i, v) ((p)[i] = (v))
+#define STORE_i32(p, i, v) ((p)[i] = (int)(v))
+#define STORE_i64(p, i, v) ((p)[i] = (long)(v))
+#define STORE_u8(p, i, v)  ((p)[i] = (uchar)(v))
+#define STORE(T, p, i, v)  PASTE(STORE_, T)(p, i, v)
+
+#define LOAD16_f16(p, i)      vload_half16(0, (p) + (i))
+#define LOAD16_f32(p, i)      vload16(0, (p) + (i))
+#define LOAD16(T, p, i)       PASTE(LOAD16_, T)(p, i)
+#define STORE16_f16(p, i, v)  vstore_half16(v, 0, (p) + (i))
+#define STORE16_f32(p, i, v)  vstore16(v, 0, (p) + (i))
+#define STORE16(T, p, i, v)   PASTE(STORE16_, T)(p, i, v)

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A weight's bytes on the device, and its format as build options.
+ */
+#include "primitives/device_weight.h"
+
+#include <stdio.h>
+
+#include "runtime/util/memory.h"
+
+static enum xm_status
+upload(struct xm_engine *engine, const struct xm_bytes *bytes, struct xm_buffer **out,
+       struct xm_error *err)
+{
+    if (!bytes->p)
+        return XM_OK;
+    return xm_buffer_from_host(engine, bytes->p, bytes->n, out, err);
+}
+
+enum xm_status
+xm_device_weight_create(struct xm_engine *engine, const struct xm_weight *w,
+                        struct xm_device_weight **out, struct xm_error *err)
+{
+    struct xm_device_weight *d = xm_calloc(1, sizeof(*d));
+    if (!d)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a weight's handle");
+    d->host = *w;
+    d->refs = 1;
+    enum xm_status status = upload(engine, &w->data, &d->data, err);
+    if (status == XM_OK)
+        status = upload(engine, &w->scale, &d->scale, err);
+    if (status == XM_OK)
+        status = upload(engine, &w->zero_point, &d->zero_point, err);
+    if (status != XM_OK) {
+        xm_device_weight_unref(d);
+        return status;
+    }
+    *out = d;
+    return XM_OK;
+}
+
+void
+xm_device_weight_ref(struct xm_device_weight *w)
+{
+    w->refs++;
+}
+
+void
+xm_device_weight_unref(struct xm_device_weight *w)
+{
+    if (!w || --w->refs > 0)
+        return;
+    xm_buffer_unref(w->data);
+    xm_buffer_unref(w->scale);
+    xm_buffer_unref(w->zero_point);
+    xm_free(w);
+}
+
+static bool
+kernels_read(enum xm_element e)
+{
+    switch (e) {
+    case XM_U4:
+    case XM_I4:
+    case XM_U8:
+    case XM_I8:
+    case XM_F16:
+    case XM_BF16:
+    case XM_F32:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool
+is_scale(enum xm_element e)
+{
+    return e == XM_F16 || e == XM_BF16 || e == XM_F32;
+}
+
+const char *
+xm_weight_unreadable(const struct xm_weight *w)
+{
+    if (!kernels_read(w->element))
+        return "no kernel reads weights of this element type";
+    if (w->cols > INT32_MAX || w->rows > INT32_MAX || w->experts > INT32_MAX)
+        return "a dimension of the weight is above 2^31 - 1";
+    if (!xm_weight_is_quantised(w))
+        return NULL;
+    if (w->cols % w->group != 0)
+        return "the group does not divide the columns";
+    if (!is_scale(w->scale_element))
+        return "no kernel reads scales of this element type";
+    if (w->zero_point.p && !kernels_read(w->zero_point_element))
+        return "no kernel reads zero points of this element type";
+    return NULL;
+}
+
+void
+xm_weight_defines(const struct xm_weight *w, char *out, size_t out_bytes)
+{
+    if (!xm_weight_is_quantised(w)) {
+        snprintf(out, out_bytes, "-DWEI=%s -DGROUP=0", xm_element_text(w->element));
+        return;
+    }
+    bool has_zp = w->zero_point.p != NULL;
+    snprintf(out, out_bytes,
+             "-DWEI=%s -DGROUP=%llu -DSCALE=%s -DGROUP_MAJOR=%d -DHAS_ZP=%d -DZP=%s "
+             "-DZP_SCALAR=%d",
+             xm_element_text(w->element), (unsigned long long)w->group,
+             xm_element_text(w->scale_element), w->order == XM_SCALE_GROUP_MAJOR, has_zp,
+             xm_element_text(has_zp ? w->zero_point_element : XM_U4),
+             has_zp && w->zero_point_is_scalar);
+}
+
+void
+xm_weight_args(const struct xm_device_weight *w, struct xm_arg *args)
+{
+    args[0] = xm_arg_buffer(w->data);
+    args[1] = xm_arg_buffer(w->scale);
+    args[2] = xm_arg_buffer(w->zero_point);
+}
+
+uint32_t
+xm_weight_planes(const struct xm_weight *w)
+{
+    uint32_t bits = xm_element_bits(w->element);
+    return bits <= 8 ? 32 / bits : 1;
+}
+
+uint64_t
+xm_weight_padded_cols(const struct xm_weight *w)
+{
+    return xm_align_up(w->cols, (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w));
+}
+
+const char *
+xm_weight_not_in_planes(const struct xm_weight *w)
+{
+    uint32_t planes = xm_weight_planes(w);
+    if (w->cols % planes != 0)
+        return "the columns are not whole 32-bit words of weights";
+    if (!xm_weight_is_quantised(w))
+        return NULL;
+    if (w->group % planes != 0)
+        return "the group is not whole 32-bit words of weights";
+    if (w->order != XM_SCALE_ROW_MAJOR)
+        return "the scales are in group-major order";
+    return NULL;
+}
