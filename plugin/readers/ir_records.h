@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An IR file as plain records, and the steps between the XML and the graph:
+ *
+ *     ir_xml.c     XML text -> records          (what is written)
+ *     ir_link.c    edges -> sources, order      (who feeds whom)
+ *     ir_layers.c  records -> nodes             (what it means)
+ *     ir_conventions.c                          (names for dynamic dimensions)
+ *     ir_text.c    the small languages inside attributes
+ *
+ * Private to the reader. Everything lives in the net's arena.
+ */
+#ifndef XM_PLUGIN_READERS_IR_RECORDS_H
+#define XM_PLUGIN_READERS_IR_RECORDS_H
+
+#include "runtime/util/memory.h"
+#include "runtime/util/status.h"
+#include "transformations/graph/graph.h"
+
+enum {
+    XM_IR_MAX_PORTS = 4096, /* of one layer and direction: lookups are linear */
+    XM_IR_MAX_DEPTH = 64    /* open XML elements                              */
+};
+
+/* One attribute or property. */
+struct xm_ir_text {
+    const char *key, *value;
+    struct xm_ir_text *next;
+};
+
+struct xm_ir_port {
+    uint64_t id;
+    const char *precision; /* "FP32"; NULL: not said                       */
+    const char *names;     /* tensor names, comma-separated; NULL: none    */
+    uint32_t rank;
+    int64_t dim[XM_MAX_RANK]; /* -1: dynamic                                  */
+    struct xm_ir_port *next;
+    struct xm_ir_layer *from;     /* inputs, once linked: who feeds it       */
+    struct xm_ir_port *from_port; /* … and from which of its outputs         */
+    struct xm_value *value;       /* outputs, once built                     */
+};
+
+struct xm_ir_ports {
+    struct xm_ir_port *first, *last;
+    uint32_t n;
+};
+
+enum xm_ir_visit { XM_IR_UNSEEN, XM_IR_OPEN, XM_IR_DONE };
+
+struct xm_ir_layer {
+    uint64_t id;
+    const char *name, *type;
+    const char *version;      /* "opset8"; NULL: not said             */
+    const char *output_names; /* tensor names of a Result; NULL: none */
+    struct xm_ir_text *data;  /* attributes                           */
+    struct xm_ir_ports in, out;
+    enum xm_ir_visit visit;   /* of ir_link.c's walk                  */
+    struct xm_ir_layer *next; /* in the file                          */
+};
+
+struct xm_ir_edge {
+    uint64_t from_layer, from_port, to_layer, to_port;
+    struct xm_ir_edge *next;
+};
+
+struct xm_ir_net {
+    struct xm_arena arena;
+    const char *name;
+    struct xm_ir_layer *first_layer, *last_layer;
+    size_t n_layers;
+    struct xm_ir_edge *first_edge, *last_edge;
+    struct xm_ir_text *first_property, *last_property;
+    struct xm_ir_layer **order; /* n_layers, operands first; set by xm_ir_link */
+};
+
+/* Bytes of the constants. */
+struct xm_ir_weights {
+    const uint8_t *bytes; /* NULL: there are none */
+    uint64_t n_bytes;
+    const char *name; /* for messages         */
+};
+
+/* ---- steps; the caller frees net->arena, also after a failure
+ * ---------------------------- */
+
+enum xm_status xm_ir_parse(const char *xml, size_t n, struct xm_ir_net *net,
+                           struct xm_error *err);
+enum xm_status xm_ir_link(struct xm_ir_net *net, struct xm_error *err);
+enum xm_status xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *weights,
+                           struct xm_graph *g, struct xm_error *err);
+
+/* ---- conventions
+ * ------------------------------------------------------------------------- */
+
+/* Shapes of a parameter and of a state: dynamic dimensions become symbols. */
+void xm_ir_input_shape(struct xm_graph *g, const char *name, const int64_t *dim,
+                       uint32_t rank, struct xm_shape *out);
+void xm_ir_state_shape(struct xm_graph *g, const char *variable, const int64_t *dim,
+                       uint32_t rank, struct xm_shape *out);
+
+/* ---- text in attributes
+ * -------------------------------------------------------------------- */
+
+/* Decimal digits only; false on anything else and on overflow. */
+bool xm_ir_parse_u64(const char *text, uint64_t *out);
+/* "256", "?", "-1", "1..10": -1 is dynamic. `n` characters, spaces around are allowed. */
+bool xm_ir_parse_dim(const char *text, size_t n, int64_t *out);
+/* "?,?,256"; "" is a scalar. NULL, or why not. */
+const char *xm_ir_parse_shape(const char *text, int64_t *dim, uint32_t *rank);
+/* "a,b\,c" -> {"a", "b,c"} in the arena. */
+enum xm_status xm_ir_split_names(struct xm_arena *arena, const char *text,
+                                 const char *const **names, uint32_t *n,
+                                 struct xm_error *err);
+/* NULL: no such attribute. */
+const char *xm_ir_attr(const struct xm_ir_layer *l, const char *key);
+
+#endif

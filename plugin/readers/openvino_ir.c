@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/readers/openvino_ir.h"
+
+#include <string.h>
+
+#include "plugin/readers/ir_records.h"
+#include "runtime/util/mapped_file.h"
+
+/* A mapped weights file that dies with its last graph. */
+struct file_mapping {
+    struct xm_mapping base;
+    struct xm_mapped_file file;
+};
+
+static void
+free_file_mapping(struct xm_mapping *m)
+{
+    struct file_mapping *f = (struct file_mapping *)m;
+    xm_mapped_file_close(&f->file);
+    xm_free(f);
+}
+
+static enum xm_status
+read_net(struct xm_ir_net *net, const char *xml, size_t n,
+         const struct xm_ir_weights *weights, struct xm_mapping *owner,
+         struct xm_graph **out, struct xm_error *err)
+{
+    XM_TRY(xm_ir_parse(xml, n, net, err));
+    XM_TRY(xm_ir_link(net, err));
+    struct xm_graph *g = xm_graph_create(net->name ? net->name : "");
+    if (!g)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory");
+    enum xm_status status = XM_OK;
+    if (owner && xm_graph_add_mapping(g, owner) != XM_OK)
+        status = xm_fail(err, XM_NO_MEMORY, "out of memory");
+    if (status == XM_OK)
+        status = xm_ir_build(net, weights, g, err);
+    if (status == XM_OK)
+        *out = g;
+    else
+        xm_graph_destroy(g);
+    return status;
+}
+
+static enum xm_status
+read_text(const char *xml, size_t n, const struct xm_ir_weights *weights,
+          struct xm_mapping *owner, struct xm_graph **out, struct xm_error *err)
+{
+    struct xm_ir_net net = {0};
+    enum xm_status status = read_net(&net, xml, n, weights, owner, out, err);
+    xm_arena_free(&net.arena);
+    return status;
+}
+
+/* "dir/model.xml" -> "dir/model.bin"; the caller frees it. */
+static char *
+default_bin_path(const char *xml_path)
+{
+    size_t n = strlen(xml_path);
+    char *path = xm_malloc(n + sizeof(".bin"));
+    if (!path)
+        return NULL;
+    if (n >= 4 && strcmp(xml_path + n - 4, ".xml") == 0)
+        n -= 4;
+    memcpy(path, xml_path, n);
+    memcpy(path + n, ".bin", sizeof(".bin"));
+    return path;
+}
+
+/* *out is NULL when the file is missing and nobody asked for it by name. */
+static enum xm_status
+open_weights(const char *path, bool asked_for, struct file_mapping **out,
+             struct xm_error *err)
+{
+    struct xm_error local = {0};
+    struct file_mapping *m = xm_calloc(1, sizeof(*m));
+    if (!m)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory");
+    m->base.refs = 1;
+    m->base.free = free_file_mapping;
+    enum xm_status status = xm_mapped_file_open(path, &m->file, &local);
+    if (status == XM_OK) {
+        *out = m;
+        return XM_OK;
+    }
+    xm_free(m);
+    if (status == XM_NOT_FOUND && !asked_for)
+        return XM_OK;
+    return xm_fail(err, status, "%s", local.text);
+}
+
+static enum xm_status
+read_files(const struct xm_mapped_file *xml, const char *bin_path, bool asked_for,
+           struct xm_graph **out, struct xm_error *err)
+{
+    struct file_mapping *m = NULL;
+    XM_TRY(open_weights(bin_path, asked_for, &m, err));
+    struct xm_ir_weights weights = {.name = bin_path};
+    if (m) {
+        weights.bytes = m->file.bytes;
+        weights.n_bytes = m->file.n_bytes;
+    }
+    enum xm_status status = read_text((const char *)xml->bytes, (size_t)xml->n_bytes,
+                                      &weights, m ? &m->base : NULL, out, err);
+    xm_mapping_unref(m ? &m->base : NULL); /* the graph holds its own reference */
+    return status;
+}
+
+enum xm_status
+xm_openvino_ir_read(const char *xml_path, const char *bin_path, struct xm_graph **out,
+                    struct xm_error *err)
+{
+    struct xm_error local = {0}; /* prefixed below, even when the caller wants no text */
+    struct xm_mapped_file xml = {0};
+    bool asked_for = bin_path && bin_path[0];
+    char *default_bin = asked_for ? NULL : default_bin_path(xml_path);
+    *out = NULL;
+    enum xm_status status = asked_for || default_bin
+                                ? xm_mapped_file_open(xml_path, &xml, &local)
+                                : xm_fail(&local, XM_NO_MEMORY, "out of memory");
+    if (status == XM_OK)
+        status =
+            read_files(&xml, asked_for ? bin_path : default_bin, asked_for, out, &local);
+    xm_mapped_file_close(&xml);
+    xm_free(default_bin);
+    if (status != XM_OK)
+        xm_fail(err, status, "%.150s: %s", xml_path, local.text);
+    return status;
+}
+
+enum xm_status
+xm_openvino_ir_read_memory(const char *xml, size_t n, const void *weights,
+                           uint64_t n_weights, struct xm_mapping *owner,
+                           struct xm_graph **out, struct xm_error *err)
+{
+    struct xm_error local = {0};
+    struct xm_ir_weights w = {weights, n_weights, "weights buffer"};
+    *out = NULL;
+    enum xm_status status = read_text(xml, n, &w, owner, out, &local);
+    if (status != XM_OK)
+        xm_fail(err, status, "IR in memory: %s", local.text);
+    return status;
+}

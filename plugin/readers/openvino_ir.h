@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * OpenVINO IR, versions 10 and 11: an XML file of layers and edges, and a .bin file with
+ * the bytes of the constants. File -> graph, nothing else; one node a layer, nothing
+ * folded.
+ *
+ * Constants are views of the .bin, which is mapped and stays open as long as the graph
+ * lives. Layers with bodies (TensorIterator, Loop, If) and custom operations are refused
+ * by name. Every sentence has the file, the layer, what was expected and what was found.
+ */
+#ifndef XM_PLUGIN_READERS_OPENVINO_IR_H
+#define XM_PLUGIN_READERS_OPENVINO_IR_H
+
+#include "transformations/graph/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* bin_path NULL or "": the name of the XML with .bin; it may be missing then, as long as
+ * no constant needs it. *out is NULL on failure. */
+enum xm_status xm_openvino_ir_read(const char *xml_path, const char *bin_path,
+                                   struct xm_graph **out, struct xm_error *err);
+
+/* The same from memory. `weights` may be NULL. With an owner the graph holds a reference
+ * to it; without, the caller keeps the weights alive as long as the graph. The XML is not
+ * needed afterwards. */
+enum xm_status xm_openvino_ir_read_memory(const char *xml, size_t n, const void *weights,
+                                          uint64_t n_weights, struct xm_mapping *owner,
+                                          struct xm_graph **out, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
