@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options from text and to text, and the rules that fill what the user left open.
+ */
+#include "runtime/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/util/compiler.h"
+
+enum { INTEL = 0x8086 };
+
+enum kind { BOOL, TRISTATE, U32, U64, ELEMENT, QUEUE, TEXT, MODE };
+
+struct option {
+    const char *name;
+    enum kind kind;
+    size_t offset;
+};
+
+static const struct option options[XM_OPTION_COUNT] = {
+#define OPTION(member, kind, ctype, name, value, access, help)                           \
+    [XM_OPTION_##member] = {name, kind, offsetof(struct xm_config, member)},
+#include "runtime/options.def"
+};
+
+static const struct xm_option_row option_rows[XM_OPTION_COUNT] = {
+#define RW true
+#define RO false
+#define OPTION(member, kind, ctype, name, value, access, help)                           \
+    [XM_OPTION_##member] = {name, help, access},
+#include "runtime/options.def"
+#undef RW
+#undef RO
+};
+
+const struct xm_option_row *
+xm_option_rows(size_t *n)
+{
+    *n = XM_OPTION_COUNT;
+    return option_rows;
+}
+
+void
+xm_config_init(struct xm_config *c)
+{
+    static const struct xm_config defaults = {
+#define OPTION(member, kind, ctype, name, value, access, help) .member = value,
+#include "runtime/options.def"
+    };
+    *c = defaults;
+}
+
+/* ---- text ------------------------------------------------------------------------- */
+
+/* The texts of a kind and their values; the first text of a value is the one printed. */
+struct spelling {
+    const char *text;
+    int value;
+};
+
+static const struct spelling bool_texts[] = {{"YES", 1},   {"NO", 0},   {"TRUE", 1},
+                                             {"FALSE", 0}, {"true", 1}, {"false", 0},
+                                             {"1", 1},     {"0", 0},    {NULL, 0}};
+static const struct spelling tristate_texts[] = {
+    {"YES", XM_YES},  {"NO", XM_NO},    {"AUTO", XM_AUTO}, {"TRUE", XM_YES},
+    {"FALSE", XM_NO}, {"true", XM_YES}, {"false", XM_NO},  {"1", XM_YES},
+    {"0", XM_NO},     {NULL, 0}};
+static const struct spelling queue_texts[] = {{"auto", XM_QUEUE_AUTO},
+                                              {"in_order", XM_QUEUE_IN_ORDER},
+                                              {"out_of_order", XM_QUEUE_OUT_OF_ORDER},
+                                              {NULL, 0}};
+static const struct spelling mode_texts[] = {
+    {"PERFORMANCE", false}, {"ACCURACY", true}, {NULL, 0}};
+/* u8 is how a KV cache of 8 bits is asked for on OpenVINO's CPU device. */
+static const struct spelling element_texts[] = {
+    {"dynamic", XM_DYNAMIC}, {"f16", XM_F16},  {"f32", XM_F32}, {"i8", XM_I8},
+    {"u8", XM_I8},           {"", XM_DYNAMIC}, {NULL, 0}};
+
+static const struct spelling *
+spellings_of(enum kind kind)
+{
+    switch (kind) {
+    case BOOL:
+        return bool_texts;
+    case TRISTATE:
+        return tristate_texts;
+    case QUEUE:
+        return queue_texts;
+    case MODE:
+        return mode_texts;
+    case ELEMENT:
+        return element_texts;
+    default:
+        return NULL;
+    }
+}
+
+static void *
+member(const struct xm_config *c, enum xm_option o)
+{
+    return (char *)c + options[o].offset;
+}
+
+/* Options whose text is one of a few words, as an int. */
+static int
+get_word(const struct xm_config *c, enum xm_option o)
+{
+    const void *p = member(c, o);
+    switch (options[o].kind) {
+    case BOOL:
+    case MODE:
+        return *(const bool *)p;
+    case TRISTATE:
+        return *(const enum xm_tristate *)p;
+    case QUEUE:
+        return (int)*(const enum xm_queue_type *)p;
+    default:
+        return (int)*(const enum xm_element *)p;
+    }
+}
+
+static void
+set_word(struct xm_config *c, enum xm_option o, int value)
+{
+    void *p = member(c, o);
+    switch (options[o].kind) {
+    case BOOL:
+    case MODE:
+        *(bool *)p = value;
+        break;
+    case TRISTATE:
+        *(enum xm_tristate *)p = (enum xm_tristate)value;
+        break;
+    case QUEUE:
+        *(enum xm_queue_type *)p = (enum xm_queue_type)value;
+        break;
+    default:
+        *(enum xm_element *)p = (enum xm_element)value;
+        break;
+    }
+}
+
+static enum xm_status
+parse_word(struct xm_config *c, enum xm_option o, const char *value, struct xm_error *err)
+{
+    char accepted[160] = {0};
+    for (const struct spelling *s = spellings_of(options[o].kind); s->text; s++) {
+        bool element_fits = s->value != XM_I8 || o == XM_OPTION_kv_cache_precision ||
+                            options[o].kind != ELEMENT;
+        if (!element_fits)
+            continue;
+        if (strcmp(s->text, value) == 0) {
+            set_word(c, o, s->value);
+            return XM_OK;
+        }
+        if (s->text[0]) {
+            strncat(accepted, accepted[0] ? ", " : "",
+                    sizeof(accepted) - 1 - strlen(accepted));
+            strncat(accepted, s->text, sizeof(accepted) - 1 - strlen(accepted));
+        }
+    }
+    return xm_fail(err, XM_INVALID, "%s is '%s': expected one of %s", options[o].name,
+                   value, accepted);
+}
+
+/* Decimal digits only: strtoull alone would take signs and spaces. */
+static enum xm_status
+parse_number(struct xm_config *c, enum xm_option o, const char *value,
+             struct xm_error *err)
+{
+    uint64_t max = options[o].kind == U32 ? UINT32_MAX : UINT64_MAX;
+    size_t digits = strspn(value, "0123456789");
+    errno = 0;
+    uint64_t n = strtoull(value, NULL, 10);
+    if (digits == 0 || value[digits] || errno || n > max)
+        return xm_fail(err, XM_INVALID,
+                       "%s is '%s': expected a whole number up to %" PRIu64,
+                       options[o].name, value, max);
+    if (options[o].kind == U32)
+        *(uint32_t *)member(c, o) = (uint32_t)n;
+    else
+        *(uint64_t *)member(c, o) = n;
+    return XM_OK;
+}
+
+static enum xm_status
+parse_text(struct xm_config *c, enum xm_option o, const char *value, struct xm_error *err)
+{
+    size_t n = strlen(value);
+    if (n >= XM_OPTION_TEXT)
+        return xm_fail(err, XM_INVALID, "%s has %zu characters: at most %d fit",
+                       options[o].name, n, XM_OPTION_TEXT - 1);
+    memcpy(member(c, o), value, n + 1);
+    return XM_OK;
+}
+
+static int
+find_option(const char *name)
+{
+    for (int i = 0; i < XM_OPTION_COUNT; i++)
+        if (strcmp(options[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+enum xm_status
+xm_config_set(struct xm_config *c, const char *name, const char *value,
+              struct xm_error *err)
+{
+    int i = find_option(name);
+    if (i < 0)
+        return xm_fail(err, XM_NOT_FOUND, "there is no property '%s'", name);
+    enum xm_option o = (enum xm_option)i;
+    if (!option_rows[o].writable)
+        return xm_fail(err, XM_INVALID, "the property %s cannot be set", name);
+    switch (options[o].kind) {
+    case U32:
+    case U64:
+        XM_TRY(parse_number(c, o, value, err));
+        break;
+    case TEXT:
+        XM_TRY(parse_text(c, o, value, err));
+        break;
+    default:
+        XM_TRY(parse_word(c, o, value, err));
+        break;
+    }
+    c->user_set |= UINT64_C(1) << o;
+    return XM_OK;
+}
+
+static void
+print_value(const struct xm_config *c, enum xm_option o, struct xm_strbuf *out)
+{
+    const void *p = member(c, o);
+    if (options[o].kind == U32) {
+        xm_strbuf_printf(out, "%" PRIu32, *(const uint32_t *)p);
+    } else if (options[o].kind == U64) {
+        xm_strbuf_printf(out, "%" PRIu64, *(const uint64_t *)p);
+    } else if (options[o].kind == TEXT) {
+        xm_strbuf_add(out, p);
+    } else {
+        const struct spelling *s = spellings_of(options[o].kind);
+        while (s->text && s->value != get_word(c, o))
+            s++;
+        xm_strbuf_add(out, s->text ? s->text : "?");
+    }
+}
+
+enum xm_status
+xm_config_get(const struct xm_config *c, const char *name, struct xm_strbuf *out,
+              struct xm_error *err)
+{
+    int o = find_option(name);
+    if (o < 0)
+        return xm_fail(err, XM_NOT_FOUND, "there is no property '%s'", name);
+    print_value(c, (enum xm_option)o, out);
+    if (!xm_strbuf_ok(out))
+        return xm_fail(err, XM_NO_MEMORY, "no memory for the value of %s", name);
+    return XM_OK;
+}
+
+bool
+xm_config_user_set(const struct xm_config *c, enum xm_option option)
+{
+    return c->user_set >> option & 1;
+}
+
+void
+xm_config_print(const struct xm_config *c, struct xm_strbuf *out)
+{
+    struct xm_config defaults;
+    xm_config_init(&defaults);
+    for (int i = 0; i < XM_OPTION_COUNT; i++) {
+        enum xm_option o = (enum xm_option)i;
+        struct xm_strbuf now = {0}, before = {0};
+        print_value(c, o, &now);
+        print_value(&defaults, o, &before);
+        if (strcmp(xm_strbuf_text(&now), xm_strbuf_text(&before)) != 0)
+            xm_strbuf_printf(out, "%s = %s\n", options[i].name, xm_strbuf_text(&now));
+        xm_strbuf_free(&now);
+        xm_strbuf_free(&before);
+    }
+}
+
+/* ---- rules ------------------------------------------------------------------------ */
+
+struct facts {
+    const struct xm_device_info *device;
+    const struct xm_program_facts *program;
+    const struct xm_config *config;
+};
+
+static bool
+always(const struct facts *f)
+{
+    (void)f;
+    return true;
+}
+
+static bool
+wants_accuracy(const struct facts *f)
+{
+    return f->config->accuracy_mode;
+}
+
+static bool
+infers_in_f32(const struct facts *f)
+{
+    return f->config->inference_precision == XM_F32;
+}
+
+/* Without matrix engines attention is bound by the memory that the cache takes. */
+static bool
+known_intel_gpu_without_dpas(const struct facts *f)
+{
+    const struct xm_device_info *d = f->device;
+    return d->kind == XM_DEVICE_GPU && d->vendor_id == INTEL &&
+           d->arch != XM_ARCH_UNKNOWN && !d->facts_guessed &&
+           !xm_device_has(d, XM_CAP_DPAS);
+}
+
+static bool
+wants_out_of_order(const struct facts *f)
+{
+    return f->config->queue_type == XM_QUEUE_OUT_OF_ORDER;
+}
+
+static bool
+has_dpas(const struct facts *f)
+{
+    return xm_device_has(f->device, XM_CAP_DPAS);
+}
+
+static bool
+runs_fused_moe(const struct facts *f)
+{
+    return f->program->has_moe_3gemm_fused_compressed && f->device->arch >= XM_ARCH_XE_LP;
+}
+
+static bool
+uses_onednn(const struct facts *f)
+{
+    return f->config->use_onednn == XM_YES;
+}
+
+/* CPU devices, also when XM_DEVICE_AS names a chip: then the chip's rule counts. */
+static bool
+is_cpu(const struct facts *f)
+{
+    return f->device->kind == XM_DEVICE_CPU;
+}
+
+static bool
+is_integrated_xe2(const struct facts *f)
+{
+    return f->device->integrated && f->device->arch >= XM_ARCH_XE2 &&
+           xm_device_has(f->device, XM_CAP_UNIFIED);
+}
+
+struct rule {
+    enum xm_option option;
+    int open; /* the value that means "not decided yet"; the user's word has another */
+    bool (*applies)(const struct facts *f);
+    int value;
+    const char *why;
+};
+
+/* In order: a rule may look at what those above it decided, and the first that applies to
+ * an option decides it. */
+/* clang-format off */
+static const struct rule rules[] = {
+    {XM_OPTION_inference_precision, XM_DYNAMIC, wants_accuracy, XM_F32, "accuracy mode"},
+    {XM_OPTION_inference_precision, XM_DYNAMIC, always, XM_F16, "half the memory traffic"},
+
+    {XM_OPTION_kv_cache_precision, XM_DYNAMIC, infers_in_f32, XM_F32, "inference in f32"},
+    {XM_OPTION_kv_cache_precision, XM_DYNAMIC, known_intel_gpu_without_dpas, XM_I8,
+     "Intel GPU without DPAS"},
+    {XM_OPTION_kv_cache_precision, XM_DYNAMIC, always, XM_F16, "no rule asks for another"},
+
+    {XM_OPTION_use_onednn, XM_AUTO, wants_out_of_order, XM_NO,
+     "the user wants an out-of-order queue"},
+    {XM_OPTION_use_onednn, XM_AUTO, has_dpas, XM_YES, "device has DPAS"},
+    {XM_OPTION_use_onednn, XM_AUTO, runs_fused_moe, XM_YES,
+     "program has moe_3gemm_fused_compressed and the device is xe_lp or later"},
+    {XM_OPTION_use_onednn, XM_AUTO, always, XM_NO, "neither DPAS nor fused MoE"},
+
+    {XM_OPTION_queue_type, XM_QUEUE_AUTO, uses_onednn, XM_QUEUE_IN_ORDER,
+     "oneDNN needs an in-order queue"},
+    {XM_OPTION_queue_type, XM_QUEUE_AUTO, always, XM_QUEUE_IN_ORDER,
+     "out of order was not measured to help"},
+
+    {XM_OPTION_copy_weights, XM_AUTO, is_cpu, XM_NO, "the device reads host memory"},
+    {XM_OPTION_copy_weights, XM_AUTO, is_integrated_xe2, XM_NO,
+     "host and device memory are one"},
+    {XM_OPTION_copy_weights, XM_AUTO, always, XM_YES, "device memory is faster"},
+};
+/* clang-format on */
+
+static void
+apply_rules(struct xm_config *c, const struct facts *facts, struct xm_strbuf *why)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
+        const struct rule *r = &rules[i];
+        if (get_word(c, r->option) != r->open || !r->applies(facts))
+            continue;
+        set_word(c, r->option, r->value);
+        if (!why)
+            continue;
+        xm_strbuf_printf(why, "%s = ", options[r->option].name);
+        print_value(c, r->option, why);
+        xm_strbuf_printf(why, ": %s\n", r->why);
+    }
+}
+
+static enum xm_status
+validate(const struct xm_config *c, struct xm_error *err)
+{
+    if (c->use_onednn == XM_YES && c->queue_type == XM_QUEUE_OUT_OF_ORDER)
+        return xm_fail(err, XM_INVALID,
+                       "GPU_QUEUE_TYPE=out_of_order does not go with GPU_USE_ONEDNN=YES, "
+                       "which needs an in-order queue: drop GPU_QUEUE_TYPE, or set "
+                       "GPU_USE_ONEDNN=NO");
+    if (c->ubatch < 1)
+        return xm_fail(err, XM_INVALID, "XM_UBATCH is 0: expected at least 1 token");
+    if (c->kv_block_tokens < 1 || (c->kv_block_tokens & (c->kv_block_tokens - 1)))
+        return xm_fail(err, XM_INVALID,
+                       "XM_KV_BLOCK_TOKENS is %u: expected a power of two",
+                       c->kv_block_tokens);
+    if (c->num_streams < 1)
+        return xm_fail(err, XM_INVALID, "NUM_STREAMS is 0: expected at least 1");
+    return XM_OK;
+}
+
+enum xm_status
+xm_config_finalise(struct xm_config *c, const struct xm_device_info *device,
+                   const struct xm_program_facts *program, struct xm_strbuf *why,
+                   struct xm_error *err)
+{
+    static const struct xm_program_facts no_program;
+    if (c->finalised)
+        return XM_OK;
+    const struct facts facts = {device, program ? program : &no_program, c};
+    apply_rules(c, &facts, why);
+    XM_TRY(validate(c, err));
+    c->finalised = true;
+    return XM_OK;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Properties: one row each in options.def gives member, default, parser, name, help.
+ *
+ * A config starts with the defaults, takes the user's strings (properties of the API,
+ * flags of the program), and is finalised once for a device and a program by rules.def-like
+ * rows in config.c: rules fill only what the user did not set. After that it is read-only.
+ */
+#ifndef XM_RUNTIME_CONFIG_H
+#define XM_RUNTIME_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/device_info.h"
+#include "runtime/util/element.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_tristate { XM_AUTO = -1, XM_NO = 0, XM_YES = 1 };
+enum xm_queue_type { XM_QUEUE_AUTO, XM_QUEUE_IN_ORDER, XM_QUEUE_OUT_OF_ORDER };
+
+enum { XM_OPTION_TEXT = 1024 };
+
+/* Kinds of options: C type of the member, and how text becomes a value. */
+typedef char xm_option_text[XM_OPTION_TEXT];
+
+struct xm_config {
+#define OPTION(member, kind, ctype, name, value, access, help) ctype member;
+#include "runtime/options.def"
+    uint64_t user_set; /* bit i: the user set row i of options.def */
+    bool finalised;
+};
+
+enum xm_option {
+#define OPTION(member, kind, ctype, name, value, access, help) XM_OPTION_##member,
+#include "runtime/options.def"
+    XM_OPTION_COUNT
+};
+
+/* What the rules may know of the program besides the device. */
+struct xm_program_facts {
+    bool has_moe_3gemm_fused_compressed;
+    bool has_moe;
+    bool has_paged_attention;
+};
+
+void xm_config_init(struct xm_config *c); /* the defaults */
+/* Sets one property from its OpenVINO text ("f16", "YES", "512"). XM_NOT_FOUND: no such
+ * property; XM_INVALID: bad value (the sentence lists what is accepted). */
+enum xm_status xm_config_set(struct xm_config *c, const char *name, const char *value,
+                             struct xm_error *err);
+/* The value as OpenVINO text. XM_NOT_FOUND: no such property. */
+enum xm_status xm_config_get(const struct xm_config *c, const char *name,
+                             struct xm_strbuf *out, struct xm_error *err);
+bool xm_config_user_set(const struct xm_config *c, enum xm_option option);
+
+/* Applies the rules for a device and a program. A user's setting wins over a rule; where
+ * that makes the program impossible, the error says which setting to drop. `why` (may be NULL)
+ * gets a line per rule that changed a value: "use_onednn = YES: device has DPAS". */
+enum xm_status xm_config_finalise(struct xm_config *c, const struct xm_device_info *device,
+                                  const struct xm_program_facts *program,
+                                  struct xm_strbuf *why, struct xm_error *err);
+
+/* Rows, for SUPPORTED_PROPERTIES, --help and the documentation. */
+struct xm_option_row {
+    const char *name, *help;
+    bool writable;
+};
+const struct xm_option_row *xm_option_rows(size_t *n);
+/* Lines "NAME = value" of every option that differs from its default. */
+void xm_config_print(const struct xm_config *c, struct xm_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

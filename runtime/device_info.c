@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/device_info.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/util/compiler.h"
+
+enum { INTEL = 0x8086 };
+
+/* Short names of the columns of the .def files. */
+enum {
+    UNIFIED = XM_CAP_UNIFIED,
+    DPAS = XM_CAP_DPAS,
+    DP4A = XM_CAP_DP4A,
+    CACHE = XM_CAP_SEPARATE_CACHE,
+    BINARIES = XM_CAP_BINARIES
+};
+
+static const struct xm_device_row rows[] = {
+#define SG(a, b, c)                                                                      \
+    {                                                                                    \
+        a, b, c, 0                                                                       \
+    }
+#define DEVICE(name, text, major, minor0, minor1, rev0, rev1, arch, integrated, set,     \
+               clear, sizes)                                                             \
+    {name, text,           major,      minor0, minor1, rev0,                             \
+     rev1, XM_ARCH_##arch, integrated, set,    clear,  sizes},
+#include "runtime/devices.def"
+#undef SG
+};
+
+struct quirk {
+    const char *name, *platform;
+    enum xm_arch first, last;
+    uint32_t clear;
+    const char *cl_std;
+    const char *why;
+};
+
+static const struct quirk quirks[] = {
+#define QUIRK(name, platform, first, last, clear, cl_std, why)                           \
+    {name, platform, XM_ARCH_##first, XM_ARCH_##last, clear, cl_std, why},
+#include "runtime/quirks.def"
+};
+
+const char *
+xm_arch_text(enum xm_arch arch)
+{
+    static const char *const text[] = {
+        [XM_ARCH_UNKNOWN] = "unknown", [XM_ARCH_GEN9] = "gen9",
+        [XM_ARCH_GEN11] = "gen11",     [XM_ARCH_XE_LP] = "xe_lp",
+        [XM_ARCH_XE_HP] = "xe_hp",     [XM_ARCH_XE_HPG] = "xe_hpg",
+        [XM_ARCH_XE_HPC] = "xe_hpc",   [XM_ARCH_XE2] = "xe2",
+        [XM_ARCH_XE3] = "xe3",
+    };
+    return (size_t)arch < XM_ARRAY_LEN(text) ? text[arch] : "unknown";
+}
+
+void
+xm_caps_text(uint32_t caps, char *out, size_t out_bytes)
+{
+    static const char *const names[] = {
+        "fp16",
+        "sub-groups",
+        "required sub-group size",
+        "sub-groups short",
+        "sub-groups char",
+        "DP4A",
+        "DPAS",
+        "USM host",
+        "USM device",
+        "USM shared",
+        "unified memory",
+        "separate cache",
+        "native kernels",
+        "host-visible memory",
+        "binaries",
+        "fp64",
+    };
+    size_t used = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < XM_ARRAY_LEN(names) && used < out_bytes; i++) {
+        if (!(caps & 1u << i))
+            continue;
+        int n =
+            snprintf(out + used, out_bytes - used, "%s%s", used ? ", " : "", names[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+/* Drivers before the GMDID packing numbered the 12.x chips by generation step. */
+static void
+translate_old_minor(struct xm_device_info *d)
+{
+    /* clang-format off */
+    static const struct { uint32_t minor, revision_first, minor_now; } old[] = {
+        {0, 1, 10},  /* DG1  */
+        {5, 0, 50},  /* XeHP */
+        {7, 0, 55},  /* DG2  */
+        {8, 0, 60},  /* PVC  */
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < XM_ARRAY_LEN(old); i++) {
+        if (d->ip_major == 12 && d->ip_minor == old[i].minor &&
+            d->ip_revision >= old[i].revision_first) {
+            d->ip_minor = old[i].minor_now;
+            return;
+        }
+    }
+}
+
+void
+xm_device_set_ip_version(struct xm_device_info *d, uint32_t packed)
+{
+    uint32_t architecture = packed >> 22;
+    if (architecture > 0 && architecture < 100) {
+        d->ip_major = architecture;
+        d->ip_minor = packed >> 14 & 0xff;
+        d->ip_revision = packed & 0x3f;
+        return;
+    }
+    d->ip_major = packed >> 16;
+    d->ip_minor = packed >> 8 & 0xff;
+    d->ip_revision = packed & 0xff;
+    translate_old_minor(d);
+}
+
+static bool
+row_fits(const struct xm_device_row *r, const struct xm_device_info *d)
+{
+    return d->ip_major == r->major && d->ip_minor >= r->minor_first &&
+           d->ip_minor <= r->minor_last && d->ip_revision >= r->revision_first &&
+           d->ip_revision <= r->revision_last;
+}
+
+static void
+apply_row(const struct xm_device_row *r, struct xm_device_info *d)
+{
+    d->arch = r->arch;
+    d->integrated = r->integrated;
+    d->caps = (d->caps | r->set) & ~r->clear;
+    if (!d->sub_group_sizes[0])
+        memcpy(d->sub_group_sizes, r->sub_group_sizes, sizeof(d->sub_group_sizes));
+}
+
+/* A chip without a row: what the driver says stands, and one that is newer than every row
+ * is treated as the newest architecture. */
+static void
+guess_arch(struct xm_device_info *d)
+{
+    const struct xm_device_row *newest = &rows[XM_ARRAY_LEN(rows) - 1];
+    d->facts_guessed = true;
+    d->arch = d->ip_major > newest->major ? newest->arch : XM_ARCH_UNKNOWN;
+    if (!d->integrated)
+        d->caps |= XM_CAP_SEPARATE_CACHE;
+}
+
+static void
+apply_quirks(struct xm_device_info *d)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(quirks); i++) {
+        const struct quirk *q = &quirks[i];
+        if (d->arch < q->first || d->arch > q->last ||
+            (q->platform && strcmp(q->platform, d->platform) != 0))
+            continue;
+        d->caps &= ~q->clear;
+        if (q->cl_std)
+            snprintf(d->cl_std, sizeof(d->cl_std), "%s", q->cl_std);
+    }
+}
+
+void
+xm_device_apply_tables(struct xm_device_info *d)
+{
+    if (d->kind == XM_DEVICE_GPU && d->vendor_id == INTEL) {
+        size_t i = 0;
+        while (i < XM_ARRAY_LEN(rows) && !row_fits(&rows[i], d))
+            i++;
+        if (i < XM_ARRAY_LEN(rows))
+            apply_row(&rows[i], d);
+        else
+            guess_arch(d);
+    }
+    apply_quirks(d);
+}
+
+static bool
+has_size(const uint32_t sizes[4], uint32_t size)
+{
+    for (int i = 0; i < 4; i++)
+        if (sizes[i] == size)
+            return true;
+    return false;
+}
+
+/* The chip's sub-group sizes, as far as the device below can run them. */
+static void
+pretend_sub_groups(struct xm_device_info *d, const struct xm_device_row *r)
+{
+    uint32_t both[4] = {0};
+    size_t n = 0;
+    for (int i = 0; i < 4; i++)
+        if (r->sub_group_sizes[i] && has_size(d->sub_group_sizes, r->sub_group_sizes[i]))
+            both[n++] = r->sub_group_sizes[i];
+    memcpy(d->sub_group_sizes, both, sizeof(both));
+}
+
+enum xm_status
+xm_device_pretend(struct xm_device_info *d, const char *name, struct xm_error *err)
+{
+    char known[256] = {0};
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
+        const struct xm_device_row *r = &rows[i];
+        if (strcmp(r->name, name) != 0) {
+            size_t used = strlen(known);
+            snprintf(known + used, sizeof(known) - used, "%s%s", used ? " " : "",
+                     r->name);
+            continue;
+        }
+        uint32_t real = d->caps & ~d->pretended;
+        d->kind = XM_DEVICE_GPU;
+        d->vendor_id = INTEL;
+        d->ip_major = r->major;
+        d->ip_minor = r->minor_first;
+        d->ip_revision = r->revision_first;
+        d->facts_guessed = false;
+        pretend_sub_groups(d, r);
+        d->arch = r->arch;
+        d->integrated = r->integrated;
+        d->caps = (d->caps | r->set) & ~r->clear;
+        d->pretended = d->caps & ~real;
+        return XM_OK;
+    }
+    return xm_fail(err, XM_NOT_FOUND, "there is no chip '%s'; the table has %s", name,
+                   known);
+}
+
+const struct xm_device_row *
+xm_device_rows(size_t *n)
+{
+    *n = XM_ARRAY_LEN(rows);
+    return rows;
+}

@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The part of an engine that is the same for every driver: argument checks, references,
+ * statistics, and the table of built kernels.
+ */
+#include "runtime/engine.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/engine_ops.h"
+#include "runtime/util/log.h"
+#include "runtime/util/memory.h"
+
+const char *
+xm_memory_kind_text(enum xm_memory_kind kind)
+{
+    static const char *const text[XM_MEMORY_KIND_COUNT] = {
+        [XM_MEMORY_CL] = "cl_mem",
+        [XM_MEMORY_USM_HOST] = "usm_host",
+        [XM_MEMORY_USM_DEVICE] = "usm_device",
+        [XM_MEMORY_USM_SHARED] = "usm_shared",
+        [XM_MEMORY_MAPPED] = "mapped",
+    };
+    return kind < XM_MEMORY_KIND_COUNT ? text[kind] : "unknown";
+}
+
+/* ---- engines -------------------------------------------------------------------- */
+
+enum xm_status
+xm_engine_list(const struct xm_device_info **infos, size_t *n, struct xm_error *err)
+{
+    return xm_ocl_list(infos, n, err);
+}
+
+enum xm_status
+xm_engine_create(size_t index, const struct xm_config *config, struct xm_engine **out,
+                 struct xm_error *err)
+{
+    *out = NULL;
+    const struct xm_device_info *infos;
+    size_t n;
+    XM_TRY(xm_ocl_list(&infos, &n, err));
+    if (n == 0)
+        return xm_fail(err, XM_NOT_FOUND,
+                       "there is no OpenCL device: no driver is installed, or none "
+                       "reports a device (see clinfo)");
+    if (index >= n)
+        return xm_fail(err, XM_NOT_FOUND,
+                       "there is no device %zu: %zu OpenCL device%s present", index, n,
+                       n == 1 ? " is" : "s are");
+    return xm_ocl_engine_create(index, config, out, err);
+}
+
+enum xm_status
+xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *ops,
+               const struct xm_device_info *info, const struct xm_config *config,
+               struct xm_error *err)
+{
+    e->ops = ops;
+    e->info = *info;
+    if (config)
+        e->config = *config;
+    else
+        xm_config_init(&e->config);
+    if (!e->config.finalised)
+        XM_TRY(xm_config_finalise(&e->config, info, NULL, NULL, err));
+    atomic_init(&e->refs, 1);
+    atomic_init(&e->kernels_built, 0);
+    if (pthread_mutex_init(&e->stats_lock, NULL))
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a lock");
+    if (pthread_mutex_init(&e->kernel_lock, NULL)) {
+        pthread_mutex_destroy(&e->stats_lock);
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a lock");
+    }
+    return XM_OK;
+}
+
+void
+xm_engine_fini(struct xm_engine *e)
+{
+    pthread_mutex_destroy(&e->kernel_lock);
+    pthread_mutex_destroy(&e->stats_lock);
+}
+
+void
+xm_engine_ref(struct xm_engine *engine)
+{
+    atomic_fetch_add(&engine->refs, 1);
+}
+
+static void
+destroy_kernel(struct xm_engine *e, struct xm_kernel *k)
+{
+    char *name = k->name, *defines = k->defines;
+    e->ops->kernel_destroy(k);
+    xm_free(name);
+    xm_free(defines);
+}
+
+void
+xm_engine_unref(struct xm_engine *engine)
+{
+    if (!engine || atomic_fetch_sub(&engine->refs, 1) != 1)
+        return;
+    for (size_t i = 0; i < XM_KERNEL_BUCKETS; i++) {
+        while (engine->kernels[i]) {
+            struct xm_kernel *k = engine->kernels[i];
+            engine->kernels[i] = k->next;
+            destroy_kernel(engine, k);
+        }
+    }
+    engine->ops->destroy(engine);
+}
+
+const struct xm_device_info *
+xm_engine_info(const struct xm_engine *engine)
+{
+    return &engine->info;
+}
+
+const struct xm_config *
+xm_engine_config(const struct xm_engine *engine)
+{
+    return &engine->config;
+}
+
+void
+xm_engine_memory_stats(const struct xm_engine *engine, struct xm_memory_stats *out)
+{
+    pthread_mutex_t *lock = (pthread_mutex_t *)&engine->stats_lock;
+    pthread_mutex_lock(lock);
+    *out = engine->stats;
+    pthread_mutex_unlock(lock);
+}
+
+void *
+xm_engine_cl_context(const struct xm_engine *engine)
+{
+    return engine->ops->cl_context ? engine->ops->cl_context(engine) : NULL;
+}
+
+void *
+xm_engine_cl_device(const struct xm_engine *engine)
+{
+    return engine->ops->cl_device ? engine->ops->cl_device(engine) : NULL;
+}
+
+/* ---- buffers -------------------------------------------------------------------- */
+
+static void
+count_memory(struct xm_buffer *b, bool allocated)
+{
+    struct xm_memory_stats *s = &b->engine->stats;
+    pthread_mutex_lock(&b->engine->stats_lock);
+    if (allocated) {
+        s->allocations++;
+        s->now[b->kind] += b->bytes;
+        if (s->now[b->kind] > s->peak[b->kind])
+            s->peak[b->kind] = s->now[b->kind];
+        if (b->kind != XM_MEMORY_MAPPED)
+            s->total_now += b->bytes;
+        if (s->total_now > s->total_peak)
+            s->total_peak = s->total_now;
+    } else {
+        s->now[b->kind] -= b->bytes;
+        if (b->kind != XM_MEMORY_MAPPED)
+            s->total_now -= b->bytes;
+    }
+    pthread_mutex_unlock(&b->engine->stats_lock);
+}
+
+/* An empty buffer of `engine` with one reference. */
+static enum xm_status
+new_buffer(struct xm_engine *engine, uint64_t bytes, struct xm_buffer **out,
+           struct xm_error *err)
+{
+    struct xm_buffer *b = xm_calloc(1, sizeof(*b));
+    if (!b)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a buffer of the device");
+    atomic_init(&b->refs, 1);
+    b->engine = engine;
+    b->bytes = bytes;
+    *out = b;
+    return XM_OK;
+}
+
+static enum xm_status
+check_size(const struct xm_engine *engine, uint64_t bytes, struct xm_error *err)
+{
+    if (bytes == 0)
+        return xm_fail(err, XM_INVALID, "a device buffer of 0 bytes was asked for");
+    uint64_t max = engine->info.max_alloc_bytes;
+    if (bytes > max)
+        return xm_fail(err, XM_NO_MEMORY,
+                       "a buffer of %" PRIu64 " bytes is over the largest allocation of "
+                       "%s, %" PRIu64 " bytes",
+                       bytes, engine->info.name, max);
+    return XM_OK;
+}
+
+static enum xm_status
+keep_buffer(struct xm_buffer *b, enum xm_status status, struct xm_buffer **out)
+{
+    if (status != XM_OK) {
+        xm_free(b);
+        return status;
+    }
+    xm_engine_ref(b->engine);
+    count_memory(b, true);
+    *out = b;
+    return XM_OK;
+}
+
+enum xm_status
+xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use, uint64_t bytes,
+                 struct xm_buffer **out, struct xm_error *err)
+{
+    *out = NULL;
+    struct xm_buffer *b;
+    XM_TRY(check_size(engine, bytes, err));
+    XM_TRY(new_buffer(engine, bytes, &b, err));
+    return keep_buffer(b, engine->ops->buffer_create(b, use, err), out);
+}
+
+enum xm_status
+xm_buffer_from_host(struct xm_engine *engine, const void *bytes, uint64_t n_bytes,
+                    struct xm_buffer **out, struct xm_error *err)
+{
+    *out = NULL;
+    struct xm_buffer *b;
+    XM_TRY(check_size(engine, n_bytes, err));
+    XM_TRY(new_buffer(engine, n_bytes, &b, err));
+    return keep_buffer(b, engine->ops->buffer_from_host(b, bytes, err), out);
+}
+
+enum xm_status
+xm_buffer_view(struct xm_buffer *parent, uint64_t offset, uint64_t bytes,
+               struct xm_buffer **out, struct xm_error *err)
+{
+    *out = NULL;
+    uint32_t align = parent->engine->info.base_align;
+    if (bytes == 0 || offset > parent->bytes || bytes > parent->bytes - offset)
+        return xm_fail(err, XM_INVALID,
+                       "a view of %" PRIu64 " bytes at %" PRIu64
+                       " does not lie in its buffer of %" PRIu64 " bytes",
+                       bytes, offset, parent->bytes);
+    if (align && offset % align)
+        return xm_fail(err, XM_INVALID,
+                       "a view begins at byte %" PRIu64
+                       ", which is not a multiple of %u as %s needs",
+                       offset, align, parent->engine->info.name);
+    struct xm_buffer *b;
+    XM_TRY(new_buffer(parent->engine, bytes, &b, err));
+    b->root = parent->root ? parent->root : parent;
+    b->offset = parent->offset + offset;
+    b->kind = parent->kind;
+    b->host = parent->host ? (char *)parent->host + offset : NULL;
+    enum xm_status status = parent->engine->ops->buffer_view(b, err);
+    if (status != XM_OK) {
+        xm_free(b);
+        return status;
+    }
+    xm_buffer_ref(b->root);
+    *out = b;
+    return XM_OK;
+}
+
+void
+xm_buffer_ref(struct xm_buffer *b)
+{
+    atomic_fetch_add(&b->refs, 1);
+}
+
+void
+xm_buffer_unref(struct xm_buffer *b)
+{
+    if (!b || atomic_fetch_sub(&b->refs, 1) != 1)
+        return;
+    b->engine->ops->buffer_release(b);
+    if (b->root) {
+        xm_buffer_unref(b->root);
+    } else {
+        count_memory(b, false);
+        xm_engine_unref(b->engine);
+    }
+    xm_free(b);
+}
+
+uint64_t
+xm_buffer_bytes(const struct xm_buffer *b)
+{
+    return b->bytes;
+}
+
+enum xm_memory_kind
+xm_buffer_kind(const struct xm_buffer *b)
+{
+    return b->kind;
+}
+
+void *
+xm_buffer_host_ptr(const struct xm_buffer *b)
+{
+    return b->host;
+}
+
+void *
+xm_buffer_native(const struct xm_buffer *b)
+{
+    return b->native;
+}
+
+/* ---- kernels -------------------------------------------------------------------- */
+
+static size_t
+bucket_of(const char *name, const char *defines)
+{
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+    for (const char *s = name; *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+    for (const char *s = defines; *s; s++)
+        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+    return (size_t)(h % XM_KERNEL_BUCKETS);
+}
+
+static struct xm_kernel *
+find_kernel(struct xm_kernel *k, const char *name, const char *defines)
+{
+    while (k && (strcmp(k->name, name) != 0 || strcmp(k->defines, defines) != 0))
+        k = k->next;
+    return k;
+}
+
+static enum xm_status
+build_kernel(struct xm_engine *e, const char *name, const char *defines,
+             struct xm_kernel **out, struct xm_error *err)
+{
+    char *own_name = xm_strdup(name), *own_defines = xm_strdup(defines);
+    struct xm_kernel *k = NULL;
+    bool compiled = false;
+    enum xm_status status;
+    if (own_name && own_defines)
+        status = e->ops->kernel_create(e, name, defines, &k, &compiled, err);
+    else
+        status = xm_fail(err, XM_NO_MEMORY, "no memory for kernel '%s'", name);
+    if (status != XM_OK) {
+        xm_free(own_name);
+        xm_free(own_defines);
+        return status;
+    }
+    k->name = own_name;
+    k->defines = own_defines;
+    if (compiled)
+        atomic_fetch_add(&e->kernels_built, 1);
+    *out = k;
+    return XM_OK;
+}
+
+enum xm_status
+xm_engine_kernel(struct xm_engine *engine, const char *name, const char *defines,
+                 struct xm_kernel **out, struct xm_error *err)
+{
+    size_t bucket = bucket_of(name, defines);
+    enum xm_status status = XM_OK;
+    pthread_mutex_lock(&engine->kernel_lock);
+    struct xm_kernel *k = find_kernel(engine->kernels[bucket], name, defines);
+    if (!k) {
+        status = build_kernel(engine, name, defines, &k, err);
+        if (status == XM_OK) {
+            k->next = engine->kernels[bucket];
+            engine->kernels[bucket] = k;
+        }
+    }
+    pthread_mutex_unlock(&engine->kernel_lock);
+    *out = k;
+    return status;
+}
+
+uint64_t
+xm_engine_kernels_built(const struct xm_engine *engine)
+{
+    return atomic_load(&engine->kernels_built);
+}
+
+/* ---- queues --------------------------------------------------------------------- */
+
+enum xm_status
+xm_queue_create(struct xm_engine *engine, struct xm_queue **out, struct xm_error *err)
+{
+    *out = NULL;
+    XM_TRY(engine->ops->queue_create(engine, out, err));
+    (*out)->engine = engine;
+    xm_engine_ref(engine);
+    return XM_OK;
+}
+
+void
+xm_queue_destroy(struct xm_queue *q)
+{
+    if (!q)
+        return;
+    struct xm_engine *engine = q->engine;
+    engine->ops->queue_destroy(q);
+    xm_engine_unref(engine);
+}
+
+struct xm_engine *
+xm_queue_engine(const struct xm_queue *q)
+{
+    return q->engine;
+}
+
+/* The launch with its zeros filled in, or a sentence that says which size is wrong. */
+static enum xm_status
+check_launch(const struct xm_device_info *info, const struct xm_kernel *k,
+             const struct xm_launch *launch, struct xm_launch *full, struct xm_error *err)
+{
+    uint64_t group = 1;
+    *full = *launch;
+    for (int d = 0; d < 3; d++) {
+        if (d > 0 && full->global[d] == 0)
+            full->global[d] = 1;
+        if (launch->local[0] && full->local[d] == 0)
+            full->local[d] = 1;
+        if (full->global[d] == 0)
+            return xm_fail(err, XM_INVALID, "kernel '%s': a launch of 0 work-items",
+                           k->name);
+        if (full->local[d] && full->global[d] % full->local[d])
+            return xm_fail(err, XM_INVALID,
+                           "kernel '%s': global size %" PRIu64
+                           " in dimension %d is not a multiple of local size %" PRIu64,
+                           k->name, full->global[d], d, full->local[d]);
+        if (full->local[d] && !xm_mul_size(group, full->local[d], &group))
+            group = UINT64_MAX;
+    }
+    if (launch->local[0] && info->max_work_group && group > info->max_work_group)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "kernel '%s': a work-group of %" PRIu64
+                       " work-items, but %s has at most %" PRIu64,
+                       k->name, group, info->name, info->max_work_group);
+    return XM_OK;
+}
+
+static enum xm_status
+check_args(const struct xm_device_info *info, const struct xm_kernel *k,
+           const struct xm_arg *args, uint32_t n_args, struct xm_error *err)
+{
+    uint64_t local = 0;
+    for (uint32_t i = 0; i < n_args; i++) {
+        if (args[i].kind == XM_ARG_LOCAL)
+            local += args[i].bytes;
+        if (args[i].kind == XM_ARG_SCALAR && args[i].bytes != 4 && args[i].bytes != 8)
+            return xm_fail(err, XM_INVALID,
+                           "kernel '%s': scalar argument %u has %u bytes, not 4 or 8",
+                           k->name, i, args[i].bytes);
+    }
+    if (info->local_bytes && local > info->local_bytes)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "kernel '%s': %" PRIu64
+                       " bytes of local memory, but %s has %" PRIu64,
+                       k->name, local, info->name, info->local_bytes);
+    return XM_OK;
+}
+
+enum xm_status
+xm_queue_run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args,
+             uint32_t n_args, const struct xm_launch *launch, struct xm_error *err)
+{
+    struct xm_launch full;
+    XM_TRY(check_launch(&q->engine->info, k, launch, &full, err));
+    XM_TRY(check_args(&q->engine->info, k, args, n_args, err));
+    XM_TRY(q->engine->ops->run(q, k, args, n_args, &full, err));
+    q->kernels++;
+    if (!xm_debug_on(XM_DEBUG_SYNC))
+        return XM_OK;
+    enum xm_status status = xm_queue_finish(q, err);
+    xm_error_prefix(err, "after kernel '%s'", k->name);
+    return status;
+}
+
+enum xm_status
+xm_queue_run_host(struct xm_queue *q, xm_host_fn fn, const void *ctx, size_t ctx_bytes,
+                  struct xm_error *err)
+{
+    return q->engine->ops->run_host(q, fn, ctx, ctx_bytes, err);
+}
+
+static enum xm_status
+check_range(const char *what, const struct xm_buffer *b, uint64_t offset, uint64_t bytes,
+            struct xm_error *err)
+{
+    if (offset > b->bytes || bytes > b->bytes - offset)
+        return xm_fail(err, XM_INVALID,
+                       "%s of %" PRIu64 " bytes at %" PRIu64
+                       " goes past the end of a buffer of %" PRIu64 " bytes",
+                       what, bytes, offset, b->bytes);
+    return XM_OK;
+}
+
+enum xm_status
+xm_queue_write(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
+               const void *src, uint64_t bytes, struct xm_error *err)
+{
+    XM_TRY(check_range("a write", dst, offset, bytes, err));
+    return bytes ? q->engine->ops->write(q, dst, offset, src, bytes, err) : XM_OK;
+}
+
+enum xm_status
+xm_queue_read(struct xm_queue *q, const struct xm_buffer *src, uint64_t offset, void *dst,
+              uint64_t bytes, struct xm_error *err)
+{
+    XM_TRY(check_range("a read", src, offset, bytes, err));
+    if (bytes == 0)
+        return XM_OK;
+    q->waits++;
+    return q->engine->ops->read(q, src, offset, dst, bytes, err);
+}
+
+enum xm_status
+xm_queue_copy(struct xm_queue *q, const struct xm_buffer *src, uint64_t src_offset,
+              struct xm_buffer *dst, uint64_t dst_offset, uint64_t bytes,
+              struct xm_error *err)
+{
+    XM_TRY(check_range("a copy out", src, src_offset, bytes, err));
+    XM_TRY(check_range("a copy in", dst, dst_offset, bytes, err));
+    if (bytes == 0)
+        return XM_OK;
+    return q->engine->ops->copy(q, src, src_offset, dst, dst_offset, bytes, err);
+}
+
+enum xm_status
+xm_queue_fill(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset, uint8_t value,
+              uint64_t bytes, struct xm_error *err)
+{
+    XM_TRY(check_range("a fill", dst, offset, bytes, err));
+    return bytes ? q->engine->ops->fill(q, dst, offset, value, bytes, err) : XM_OK;
+}
+
+enum xm_status
+xm_queue_flush(struct xm_queue *q, struct xm_error *err)
+{
+    return q->engine->ops->flush(q, err);
+}
+
+enum xm_status
+xm_queue_finish(struct xm_queue *q, struct xm_error *err)
+{
+    q->waits++;
+    return q->engine->ops->finish(q, err);
+}
+
+void
+xm_queue_counts(const struct xm_queue *q, uint64_t *waits, uint64_t *kernels)
+{
+    *waits = q->waits;
+    *kernels = q->kernels;
+}
+
+enum xm_status
+xm_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx, struct xm_error *err)
+{
+    if (!q->engine->ops->profile || !q->engine->config.profiling)
+        return XM_OK;
+    XM_TRY(xm_queue_finish(q, err));
+    return q->engine->ops->profile(q, fn, ctx, err);
+}
+
+void *
+xm_queue_native(const struct xm_queue *q)
+{
+    return q->engine->ops->queue_native ? q->engine->ops->queue_native(q) : NULL;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A device to run kernels on: one ops struct, several implementations.
+ *
+ *   engine    one device with its context; refcounted; thread-safe
+ *   buffer    device memory, or a view into another buffer; refcounted
+ *   kernel    one built kernel (source file + defines); owned by the engine's cache
+ *   queue     an in-order command queue; one thread at a time
+ *
+ * ocl/ runs on OpenCL, fake/ in tests. Only those folders know a driver's types. Callers
+ * use the xm_engine_*, xm_buffer_* and xm_queue_* functions below, never the ops.
+ */
+#ifndef XM_RUNTIME_ENGINE_H
+#define XM_RUNTIME_ENGINE_H
+
+#include "runtime/config.h"
+#include "runtime/device_info.h"
+#include "runtime/util/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_engine;
+struct xm_buffer;
+struct xm_kernel;
+struct xm_queue;
+
+/* Where memory lies, and the rows of the statistics. */
+enum xm_memory_kind {
+    XM_MEMORY_CL,         /* cl_mem                                             */
+    XM_MEMORY_USM_HOST,
+    XM_MEMORY_USM_DEVICE,
+    XM_MEMORY_USM_SHARED,
+    XM_MEMORY_MAPPED,     /* borrowed host bytes (a file's mapping): zero-copy   */
+    XM_MEMORY_KIND_COUNT
+};
+const char *xm_memory_kind_text(enum xm_memory_kind kind); /* "cl_mem", "usm_host", … */
+
+/* What a buffer is for decides its kind; the engine knows which kind serves best. */
+enum xm_buffer_use {
+    XM_USE_DEVICE, /* only kernels touch it (copies in and out are allowed)            */
+    XM_USE_HOST,   /* the host writes or reads it often (inputs, outputs, block tables) */
+    XM_USE_WEIGHT  /* written once                                                     */
+};
+
+/* One kernel argument. Views carry their offset; scalars are copied at the call. */
+enum xm_arg_kind { XM_ARG_BUFFER, XM_ARG_SCALAR, XM_ARG_LOCAL };
+struct xm_arg {
+    enum xm_arg_kind kind;
+    const struct xm_buffer *buffer; /* BUFFER; NULL passes a null pointer             */
+    uint32_t bytes;                 /* SCALAR: 4 or 8; LOCAL: local memory to reserve  */
+    union {
+        int32_t i32;
+        uint32_t u32;
+        float f32;
+        int64_t i64;
+        uint64_t u64;
+    } value;
+};
+
+static inline struct xm_arg
+xm_arg_buffer(const struct xm_buffer *b)
+{
+    struct xm_arg a = {XM_ARG_BUFFER, b, 0, {0}};
+    return a;
+}
+
+static inline struct xm_arg
+xm_arg_i32(int32_t v)
+{
+    struct xm_arg a = {XM_ARG_SCALAR, 0, 4, {0}};
+    a.value.i32 = v;
+    return a;
+}
+
+static inline struct xm_arg
+xm_arg_f32(float v)
+{
+    struct xm_arg a = {XM_ARG_SCALAR, 0, 4, {0}};
+    a.value.f32 = v;
+    return a;
+}
+
+static inline struct xm_arg
+xm_arg_i64(int64_t v)
+{
+    struct xm_arg a = {XM_ARG_SCALAR, 0, 8, {0}};
+    a.value.i64 = v;
+    return a;
+}
+
+static inline struct xm_arg
+xm_arg_local(uint32_t bytes)
+{
+    struct xm_arg a = {XM_ARG_LOCAL, 0, bytes, {0}};
+    return a;
+}
+
+static inline struct xm_arg
+xm_arg_u64(uint64_t v)
+{
+    struct xm_arg a = {XM_ARG_SCALAR, 0, 8, {0}};
+    a.value.u64 = v;
+    return a;
+}
+
+/* A launch: global and local size in work-items; 0 in the second and third dimension counts
+ * as 1; local[0] == 0 leaves the local size to the driver. */
+struct xm_launch {
+    uint64_t global[3];
+    uint64_t local[3];
+};
+
+/* Bytes per memory kind, now and at most so far. */
+struct xm_memory_stats {
+    uint64_t now[XM_MEMORY_KIND_COUNT];
+    uint64_t peak[XM_MEMORY_KIND_COUNT];
+    uint64_t allocations; /* calls so far                                           */
+    uint64_t total_now, total_peak; /* MAPPED is not counted: it is the file's          */
+};
+
+/* ---- engines -------------------------------------------------------------------- */
+
+/* Devices in the order of preference: Intel GPUs, other GPUs, CPU devices, others.
+ * *n is 0 when there is no OpenCL platform at all (not an error). The array is static
+ * for the process. XM_DEVICE_AS=<row of devices.def> puts that chip's facts over each. */
+enum xm_status xm_engine_list(const struct xm_device_info **infos, size_t *n,
+                              struct xm_error *err);
+
+/* Opens device `index` of that list. The config is copied, and finalised for the device
+ * without a program when it is not yet; NULL means the defaults. */
+enum xm_status xm_engine_create(size_t index, const struct xm_config *config,
+                                struct xm_engine **out, struct xm_error *err);
+void xm_engine_ref(struct xm_engine *engine);
+void xm_engine_unref(struct xm_engine *engine); /* NULL is allowed */
+
+const struct xm_device_info *xm_engine_info(const struct xm_engine *engine);
+const struct xm_config *xm_engine_config(const struct xm_engine *engine);
+void xm_engine_memory_stats(const struct xm_engine *engine, struct xm_memory_stats *out);
+
+/* The cl_context, cl_device_id of an OpenCL engine for interop; NULL on others. */
+void *xm_engine_cl_context(const struct xm_engine *engine);
+void *xm_engine_cl_device(const struct xm_engine *engine);
+
+/* ---- buffers -------------------------------------------------------------------- */
+
+/* Device memory of `bytes` (> 0), contents undefined. Refuses with XM_NO_MEMORY when it is over
+ * the device's largest allocation or the driver has no more: the sentence has both sizes. */
+enum xm_status xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use,
+                                uint64_t bytes, struct xm_buffer **out,
+                                struct xm_error *err);
+/* A weight from host bytes at any alignment. On a device whose memory the host shares (CPU
+ * devices) the bytes are used in place and must stay valid and unchanged until the buffer dies;
+ * otherwise they are copied. */
+enum xm_status xm_buffer_from_host(struct xm_engine *engine, const void *bytes,
+                                   uint64_t n_bytes, struct xm_buffer **out,
+                                   struct xm_error *err);
+/* [offset, offset + bytes) of `parent`, which it keeps alive. The offset is a multiple of
+ * xm_engine_info()->base_align. Views of views are allowed. */
+enum xm_status xm_buffer_view(struct xm_buffer *parent, uint64_t offset, uint64_t bytes,
+                              struct xm_buffer **out, struct xm_error *err);
+void xm_buffer_ref(struct xm_buffer *b);
+void xm_buffer_unref(struct xm_buffer *b); /* NULL is allowed */
+uint64_t xm_buffer_bytes(const struct xm_buffer *b);
+enum xm_memory_kind xm_buffer_kind(const struct xm_buffer *b);
+/* The host's pointer to the bytes where there is one (host USM, mapped, CPU devices'
+ * memory), else NULL. Contents are valid only while nothing enqueued touches them. */
+void *xm_buffer_host_ptr(const struct xm_buffer *b);
+/* The cl_mem, or the USM pointer, for interop; which of them follows from the kind. */
+void *xm_buffer_native(const struct xm_buffer *b);
+
+/* ---- kernels -------------------------------------------------------------------- */
+
+/* The kernel `name` (file kernels/cl/<name>.cl, entry <name>) built with `defines`
+ * ("-DSG=16 -DGROUP=64", may be ""). Built once per engine and (name, defines); cached on disk
+ * with CACHE_DIR where the driver gives binaries. Failure: XM_DEVICE with the first line of
+ * the build log in the text; the whole log goes to the log at warning level. */
+enum xm_status xm_engine_kernel(struct xm_engine *engine, const char *name,
+                                const char *defines, struct xm_kernel **out,
+                                struct xm_error *err);
+/* Kernels built so far by the compiler (not from a cache); for "nothing is compiled
+ * after the first token" tests. */
+uint64_t xm_engine_kernels_built(const struct xm_engine *engine);
+
+/* ---- queues --------------------------------------------------------------------- */
+
+enum xm_status xm_queue_create(struct xm_engine *engine, struct xm_queue **out,
+                               struct xm_error *err);
+void xm_queue_destroy(struct xm_queue *q); /* waits; NULL is allowed */
+struct xm_engine *xm_queue_engine(const struct xm_queue *q);
+
+/* Enqueues; does not wait. Arguments are bound by position. Errors name the kernel. */
+enum xm_status xm_queue_run(struct xm_queue *q, struct xm_kernel *k,
+                            const struct xm_arg *args, uint32_t n_args,
+                            const struct xm_launch *launch, struct xm_error *err);
+/* Enqueues a host function in queue order (a native kernel where the device has them; else
+ * the queue is drained and it is called at once). `ctx_bytes` of ctx are copied. */
+typedef void (*xm_host_fn)(void *ctx);
+enum xm_status xm_queue_run_host(struct xm_queue *q, xm_host_fn fn, const void *ctx,
+                                 size_t ctx_bytes, struct xm_error *err);
+/* Copies; host memory may be reused when the call returns (write) and is filled when it
+ * returns (read: this waits for everything before it). */
+enum xm_status xm_queue_write(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
+                              const void *src, uint64_t bytes, struct xm_error *err);
+enum xm_status xm_queue_read(struct xm_queue *q, const struct xm_buffer *src,
+                             uint64_t offset, void *dst, uint64_t bytes,
+                             struct xm_error *err);
+enum xm_status xm_queue_copy(struct xm_queue *q, const struct xm_buffer *src,
+                             uint64_t src_offset, struct xm_buffer *dst,
+                             uint64_t dst_offset, uint64_t bytes, struct xm_error *err);
+enum xm_status xm_queue_fill(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
+                             uint8_t value, uint64_t bytes, struct xm_error *err);
+enum xm_status xm_queue_flush(struct xm_queue *q, struct xm_error *err);
+enum xm_status xm_queue_finish(struct xm_queue *q, struct xm_error *err);
+/* Host waits (finish, read) and kernels enqueued so far, for tests and statistics. */
+void xm_queue_counts(const struct xm_queue *q, uint64_t *waits, uint64_t *kernels);
+
+/* With PERF_COUNT: waits, then calls `fn` once for each kernel that was run since the last
+ * call, in order, with device times in nanoseconds. Without it: does nothing. */
+typedef void (*xm_profile_fn)(void *ctx, const char *kernel, uint64_t start_ns,
+                              uint64_t end_ns);
+enum xm_status xm_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
+                                struct xm_error *err);
+/* The cl_command_queue of an OpenCL engine for interop; NULL on others. */
+void *xm_queue_native(const struct xm_queue *q);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an engine implements: the table of callbacks behind runtime/engine.h, and the
+ * common head of each object. For engine.c, ocl/ and fake/ only.
+ *
+ * engine.c checks arguments, counts references, keeps the statistics and the table of
+ * built kernels; an implementation touches its driver and nothing else. It embeds the
+ * structs below as the first member of its own. A callback that fails records a sentence
+ * and leaves nothing behind. None may be NULL unless it says so.
+ */
+#ifndef XM_RUNTIME_ENGINE_OPS_H
+#define XM_RUNTIME_ENGINE_OPS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/engine.h"
+
+struct xm_engine_ops {
+    /* Last reference gone: frees the engine itself. No buffer, kernel or queue is left.
+     */
+    void (*destroy)(struct xm_engine *e);
+    /* For interop; NULL: the engine has none. */
+    void *(*cl_context)(const struct xm_engine *e);
+    void *(*cl_device)(const struct xm_engine *e);
+
+    /* Allocates; b->engine and b->bytes are set. Fills kind, host, native. Any thread,
+     * no lock held. */
+    enum xm_status (*buffer_create)(struct xm_buffer *b, enum xm_buffer_use use,
+                                    struct xm_error *err);
+    /* As buffer_create, with contents; kind MAPPED when the bytes are used in place. */
+    enum xm_status (*buffer_from_host)(struct xm_buffer *b, const void *bytes,
+                                       struct xm_error *err);
+    /* b->root, b->offset and b->bytes are set and checked. Fills native. */
+    enum xm_status (*buffer_view)(struct xm_buffer *b, struct xm_error *err);
+    /* Gives back what the three calls above took; the struct itself is engine.c's. */
+    void (*buffer_release)(struct xm_buffer *b);
+
+    /* Builds k->name with k->defines; sets *compiled when the compiler ran. The engine's
+     * kernel lock is held: one build at a time. */
+    enum xm_status (*kernel_create)(struct xm_engine *e, const char *name,
+                                    const char *defines, struct xm_kernel **out,
+                                    bool *compiled, struct xm_error *err);
+    void (*kernel_destroy)(struct xm_kernel *k); /* frees the struct, too */
+
+    enum xm_status (*queue_create)(struct xm_engine *e, struct xm_queue **out,
+                                   struct xm_error *err);
+    void (*queue_destroy)(struct xm_queue *q); /* waits; frees the struct */
+    /* The rest is called by one thread at a time per queue, with ranges checked. */
+    enum xm_status (*run)(struct xm_queue *q, struct xm_kernel *k,
+                          const struct xm_arg *args, uint32_t n_args,
+                          const struct xm_launch *launch, struct xm_error *err);
+    enum xm_status (*run_host)(struct xm_queue *q, xm_host_fn fn, const void *ctx,
+                               size_t ctx_bytes, struct xm_error *err);
+    enum xm_status (*write)(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
+                            const void *src, uint64_t bytes, struct xm_error *err);
+    enum xm_status (*read)(struct xm_queue *q, const struct xm_buffer *src,
+                           uint64_t offset, void *dst, uint64_t bytes,
+                           struct xm_error *err);
+    enum xm_status (*copy)(struct xm_queue *q, const struct xm_buffer *src,
+                           uint64_t src_offset, struct xm_buffer *dst,
+                           uint64_t dst_offset, uint64_t bytes, struct xm_error *err);
+    enum xm_status (*fill)(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
+                           uint8_t value, uint64_t bytes, struct xm_error *err);
+    enum xm_status (*flush)(struct xm_queue *q, struct xm_error *err);
+    enum xm_status (*finish)(struct xm_queue *q, struct xm_error *err);
+    /* NULL: the engine measures nothing. The queue is finished. */
+    enum xm_status (*profile)(struct xm_queue *q, xm_profile_fn fn, void *ctx,
+                              struct xm_error *err);
+    /* The native queue for interop; NULL: none. */
+    void *(*queue_native)(const struct xm_queue *q);
+};
+
+enum { XM_KERNEL_BUCKETS = 128 };
+
+struct xm_engine {
+    const struct xm_engine_ops *ops;
+    atomic_uint refs;
+    struct xm_device_info info;
+    struct xm_config config;
+    pthread_mutex_t stats_lock;
+    struct xm_memory_stats stats;
+    pthread_mutex_t kernel_lock; /* kernels[] and building */
+    struct xm_kernel *kernels[XM_KERNEL_BUCKETS];
+    atomic_uint_fast64_t kernels_built;
+};
+
+struct xm_buffer {
+    struct xm_engine *engine; /* referenced                                        */
+    atomic_uint refs;
+    struct xm_buffer *root; /* of a view: the allocation it lies in, referenced    */
+    uint64_t offset;        /* of a view: bytes from the start of the root         */
+    uint64_t bytes;
+    enum xm_memory_kind kind;
+    void *host;   /* the host's pointer to the first byte, or NULL                  */
+    void *native; /* cl_mem, or the USM pointer                                     */
+};
+
+struct xm_kernel {
+    struct xm_kernel *next; /* in its bucket                                       */
+    char *name, *defines;   /* owned by engine.c                                   */
+};
+
+struct xm_queue {
+    struct xm_engine *engine; /* referenced */
+    uint64_t waits, kernels;
+};
+
+/* Initialises the head of a new engine with one reference; config NULL: the defaults. The
+ * config is finalised for `info` when it is not yet. On failure nothing is to be undone.
+ */
+enum xm_status xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *ops,
+                              const struct xm_device_info *info,
+                              const struct xm_config *config, struct xm_error *err);
+/* The reverse; called by ops->destroy. */
+void xm_engine_fini(struct xm_engine *e);
+
+/* ocl/: what xm_engine_list and xm_engine_create call. */
+enum xm_status xm_ocl_list(const struct xm_device_info **infos, size_t *n,
+                           struct xm_error *err);
+enum xm_status xm_ocl_engine_create(size_t index, const struct xm_config *config,
+                                    struct xm_engine **out, struct xm_error *err);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/kernel_cache.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/util/log.h"
+#include "runtime/util/memory.h"
+
+enum { MAX_PATH = 1280, MAX_BINARY = 256 * 1024 * 1024 };
+
+struct header {
+    char magic[8];
+    uint64_t key[2];
+    uint64_t n_bytes;
+    uint64_t checksum;
+};
+
+static const char magic[8] = {'x', 'm', 'k', 'e', 'r', 'n', '0', '1'};
+
+/* h = (h ^ byte) * (2^88 + 0x13b), modulo 2^128, in two words. */
+static void
+fnv128(uint64_t h[2], const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t low = h[0] ^ p[i], high = h[1];
+        uint64_t a = (low & 0xffffffffu) * 0x13b, b = (low >> 32) * 0x13b;
+        uint64_t sum = a + (b << 32);
+        uint64_t carry = (b >> 32) + (sum < a);
+        h[0] = sum;
+        h[1] = high * 0x13b + carry + (low << 24);
+    }
+}
+
+static uint64_t
+checksum(const void *bytes, size_t n)
+{
+    uint64_t h[2] = {0x62b821756295c58du, 0x6c62272e07bb0142u};
+    fnv128(h, bytes, n);
+    return h[0] ^ h[1];
+}
+
+struct xm_kernel_key
+xm_kernel_cache_key(const char *device, const char *driver, const char *source,
+                    const char *options)
+{
+    struct xm_kernel_key key = {{0x62b821756295c58du, 0x6c62272e07bb0142u}};
+    const char *const parts[] = {device, driver, source, options};
+    for (size_t i = 0; i < 4; i++)
+        fnv128(key.hash, parts[i], strlen(parts[i]) + 1); /* the NUL separates */
+    return key;
+}
+
+bool
+xm_kernel_cache_path(const char *dir, const struct xm_kernel_key *key, char *out,
+                     size_t n)
+{
+    int got = snprintf(out, n, "%s/%016" PRIx64 "%016" PRIx64 ".xmk", dir, key->hash[1],
+                       key->hash[0]);
+    return got > 0 && (size_t)got < n;
+}
+
+static bool
+header_fits(const struct header *h, const struct xm_kernel_key *key)
+{
+    return memcmp(h->magic, magic, sizeof(magic)) == 0 && h->key[0] == key->hash[0] &&
+           h->key[1] == key->hash[1] && h->n_bytes > 0 && h->n_bytes <= MAX_BINARY;
+}
+
+void *
+xm_kernel_cache_load(const char *dir, const struct xm_kernel_key *key, size_t *n_bytes)
+{
+    char path[MAX_PATH];
+    FILE *f =
+        xm_kernel_cache_path(dir, key, path, sizeof(path)) ? fopen(path, "rb") : NULL;
+    if (!f)
+        return NULL;
+    struct header h;
+    void *bytes = NULL;
+    struct stat st;
+    if (fread(&h, sizeof(h), 1, f) == 1 && header_fits(&h, key) &&
+        fstat(fileno(f), &st) == 0 && (uint64_t)st.st_size == sizeof(h) + h.n_bytes)
+        bytes = xm_malloc(h.n_bytes);
+    if (bytes && (fread(bytes, h.n_bytes, 1, f) != 1 ||
+                  checksum(bytes, h.n_bytes) != h.checksum)) {
+        xm_free(bytes);
+        bytes = NULL;
+    }
+    fclose(f);
+    if (bytes)
+        *n_bytes = h.n_bytes;
+    else
+        xm_debug(XM_DEBUG_BUILD, "%s is not usable and is built again", path);
+    return bytes;
+}
+
+static void
+warn_once(const char *path, int code)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    if (!atomic_flag_test_and_set(&warned))
+        xm_log(XM_LOG_WARNING, "the kernel cache cannot write %s: %s; going on without",
+               path, strerror(code));
+}
+
+static bool
+write_file(const char *path, const struct header *h, const void *bytes)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f)
+        return false;
+    bool ok = fwrite(h, sizeof(*h), 1, f) == 1 && fwrite(bytes, h->n_bytes, 1, f) == 1;
+    int code = errno;
+    if (fclose(f) != 0) {
+        ok = false;
+        code = errno;
+    }
+    if (!ok) {
+        unlink(path);
+        errno = code;
+    }
+    return ok;
+}
+
+bool
+xm_kernel_cache_store(const char *dir, const struct xm_kernel_key *key, const void *bytes,
+                      size_t n_bytes)
+{
+    static atomic_uint serial; /* threads of one process must not share a name */
+    char path[MAX_PATH], temporary[MAX_PATH + 64];
+    if (n_bytes == 0 || n_bytes > MAX_BINARY ||
+        !xm_kernel_cache_path(dir, key, path, sizeof(path)))
+        return false;
+    snprintf(temporary, sizeof(temporary), "%s.%ld.%u", path, (long)getpid(),
+             atomic_fetch_add(&serial, 1));
+    struct header h = {.key = {key->hash[0], key->hash[1]},
+                       .n_bytes = n_bytes,
+                       .checksum = checksum(bytes, n_bytes)};
+    memcpy(h.magic, magic, sizeof(magic));
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
+        warn_once(dir, errno);
+        return false;
+    }
+    if (!write_file(temporary, &h, bytes) || rename(temporary, path) != 0) {
+        warn_once(path, errno);
+        unlink(temporary);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Compiled kernels on disk (CACHE_DIR), one file each.
+ *
+ * The name of a file is a hash of everything that the binary depends on; the file repeats
+ * the hash and has a checksum of its bytes, so that a damaged, cut or foreign file is a
+ * miss and is written again. Files appear by rename: readers and other processes see a
+ * whole file or none. Nothing here ever fails a build: a full disk costs a warning, once.
+ */
+#ifndef XM_RUNTIME_KERNEL_CACHE_H
+#define XM_RUNTIME_KERNEL_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_kernel_key {
+    uint64_t hash[2]; /* FNV-1a, 128 bits, low word first */
+};
+
+/* Of the device's name, the driver's version, the kernel's text and its build options. */
+struct xm_kernel_key xm_kernel_cache_key(const char *device, const char *driver,
+                                         const char *source, const char *options);
+/* The stored binary, which the caller frees (xm_free); NULL: none, or not usable. */
+void *xm_kernel_cache_load(const char *dir, const struct xm_kernel_key *key,
+                           size_t *n_bytes);
+/* Stores it; returns whether it is on disk now. Creates the last folder of `dir`. */
+bool xm_kernel_cache_store(const char *dir, const struct xm_kernel_key *key,
+                           const void *bytes, size_t n_bytes);
+/* The file of a key, at most n - 1 bytes, into out; false: too long. */
+bool xm_kernel_cache_path(const char *dir, const struct xm_kernel_key *key, char *out,
+                          size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/kernel_source.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/util/log.h"
+#include "runtime/util/memory.h"
+
+enum { MAX_INCLUDES = 32, MAX_NAME = 128, MAX_DEPTH = 8 };
+
+struct source {
+    const struct xm_kernel_file *files;
+    size_t n_files;
+    const char *dir; /* XM_KERNEL_DIR or NULL */
+    char seen[MAX_INCLUDES][MAX_NAME];
+    size_t n_seen;
+    struct xm_strbuf *out;
+    struct xm_error *err;
+};
+
+/* Reads dir/name; false when there is no such file. */
+static bool
+read_override(const char *dir, const char *name, struct xm_strbuf *text)
+{
+    struct xm_strbuf path = {0};
+    xm_strbuf_printf(&path, "%s/%s", dir, name);
+    FILE *f = xm_strbuf_ok(&path) ? fopen(xm_strbuf_text(&path), "rb") : NULL;
+    xm_strbuf_free(&path);
+    if (!f)
+        return false;
+    char block[4096];
+    size_t n;
+    while ((n = fread(block, 1, sizeof(block), f)) > 0)
+        xm_strbuf_add_n(text, block, n);
+    fclose(f);
+    return true;
+}
+
+static const char *
+find_text(const struct source *s, const char *name, struct xm_strbuf *override)
+{
+    if (s->dir && read_override(s->dir, name, override))
+        return xm_strbuf_text(override);
+    for (size_t i = 0; i < s->n_files; i++)
+        if (strcmp(s->files[i].name, name) == 0)
+            return s->files[i].text;
+    return NULL;
+}
+
+/* The name between the quotes of an #include line into `name`; false for other lines. */
+static bool
+parse_include(const char *line, size_t n, char name[MAX_NAME])
+{
+    static const char word[] = "#include \"";
+    const size_t skip = sizeof(word) - 1;
+    if (n <= skip || memcmp(line, word, skip) != 0)
+        return false;
+    const char *quote = memchr(line + skip, '"', n - skip);
+    if (!quote)
+        return false;
+    int got = snprintf(name, MAX_NAME, "include/%.*s", (int)(quote - line - (long)skip),
+                       line + skip);
+    return got > 0 && got < MAX_NAME;
+}
+
+static bool
+was_seen(struct source *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_seen; i++)
+        if (strcmp(s->seen[i], name) == 0)
+            return true;
+    return false;
+}
+
+static enum xm_status
+add_file(struct source *s, const char *name, const char *from, int depth)
+{
+    if (was_seen(s, name))
+        return XM_OK;
+    if (s->n_seen == MAX_INCLUDES || depth == MAX_DEPTH)
+        return xm_fail(s->err, XM_INVALID,
+                       "kernel source '%s': more than %d includes, or deeper than %d",
+                       from, MAX_INCLUDES, MAX_DEPTH);
+    snprintf(s->seen[s->n_seen++], MAX_NAME, "%s", name);
+
+    struct xm_strbuf override = {0};
+    const char *text = find_text(s, name, &override);
+    enum xm_status status = XM_OK;
+    if (!text)
+        status = xm_fail(s->err, XM_NOT_FOUND,
+                         "there is no kernel source '%s' (needed by '%s')", name, from);
+    unsigned line_number = 1;
+    xm_strbuf_printf(s->out, "#line 1 \"%s\"\n", name);
+    for (const char *line = text; status == XM_OK && line && *line; line_number++) {
+        const char *end = strchr(line, '\n');
+        size_t n = end ? (size_t)(end - line) : strlen(line);
+        char include[MAX_NAME];
+        if (parse_include(line, n, include)) {
+            status = add_file(s, include, name, depth + 1);
+            xm_strbuf_printf(s->out, "#line %u \"%s\"\n", line_number + 1, name);
+        } else {
+            xm_strbuf_add_n(s->out, line, n);
+            xm_strbuf_add(s->out, "\n");
+        }
+        line = end ? end + 1 : line + n;
+    }
+    if (status == XM_OK && (!xm_strbuf_ok(s->out) || !xm_strbuf_ok(&override)))
+        status = xm_fail(s->err, XM_NO_MEMORY, "no memory for kernel source '%s'", name);
+    xm_strbuf_free(&override);
+    return status;
+}
+
+static enum xm_status
+add_kernel(struct source *s, const char *name)
+{
+    char file[MAX_NAME];
+    int n = snprintf(file, sizeof(file), "%s.cl", name);
+    if (n < 0 || (size_t)n >= sizeof(file))
+        return xm_fail(s->err, XM_INVALID, "the kernel name '%s' is too long", name);
+    return add_file(s, file, name, 0);
+}
+
+enum xm_status
+xm_kernel_source(const char *name, struct xm_strbuf *out, struct xm_error *err)
+{
+    struct source s = {.files = xm_kernel_files,
+                       .n_files = xm_n_kernel_files,
+                       .dir = xm_env("XM_KERNEL_DIR"),
+                       .out = out,
+                       .err = err};
+    return add_kernel(&s, name);
+}
+
+enum xm_status
+xm_kernel_source_from(const struct xm_kernel_file *files, size_t n_files,
+                      const char *name, struct xm_strbuf *out, struct xm_error *err)
+{
+    struct source s = {.files = files, .n_files = n_files, .out = out, .err = err};
+    return add_kernel(&s, name);
+}

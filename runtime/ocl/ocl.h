@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The OpenCL engine, internal to this folder.
+ *
+ *   ocl_error.c    a CL code to a status and a sentence
+ *   ocl_devices.c  the list of devices with their facts
+ *   ocl_engine.c   context and table of callbacks
+ *   ocl_buffer.c   cl_mem or USM, host memory in place, views
+ *   ocl_kernel.c   programs, build logs, binaries on disk
+ *   ocl_queue.c    launches, copies, host functions, profiling
+ */
+#ifndef XM_RUNTIME_OCL_OCL_H
+#define XM_RUNTIME_OCL_OCL_H
+
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
+#include "runtime/engine_ops.h"
+
+/* USM entry points; all NULL where the device has none or gains nothing from it. */
+struct ocl_usm {
+    clHostMemAllocINTEL_fn host_alloc;
+    clDeviceMemAllocINTEL_fn device_alloc;
+    clMemBlockingFreeINTEL_fn free;
+    clSetKernelArgMemPointerINTEL_fn set_arg;
+    clEnqueueMemcpyINTEL_fn memcpy;
+    clEnqueueMemFillINTEL_fn fill;
+};
+
+struct ocl_engine {
+    struct xm_engine base;
+    cl_platform_id platform;
+    cl_device_id device;
+    cl_context context;
+    struct ocl_usm usm;
+    cl_command_queue upload;     /* copies of weights                            */
+    pthread_mutex_t upload_lock; /* one upload at a time                         */
+};
+
+/* A cl_kernel holds its arguments, so binding and enqueueing are one step under its lock:
+ * kernels are shared by all queues of the engine. */
+struct ocl_kernel {
+    struct xm_kernel base;
+    cl_program program;
+    cl_kernel kernel;
+    cl_uint n_args;
+    pthread_mutex_t lock;
+};
+
+/* A device of the list. */
+struct ocl_device {
+    cl_platform_id platform;
+    cl_device_id device;
+};
+
+static inline struct ocl_engine *
+ocl_engine(const struct xm_engine *e)
+{
+    return (struct ocl_engine *)e;
+}
+
+/* Whether the bytes of `b` are a cl_mem (else a USM pointer). */
+static inline bool
+is_cl_mem(const struct xm_buffer *b)
+{
+    return b->kind == XM_MEMORY_CL || b->kind == XM_MEMORY_MAPPED;
+}
+
+const char *ocl_error_text(cl_int code); /* "CL_OUT_OF_RESOURCES", static */
+/* "call gave CODE (-5): <what>"; out of memory and out of resources are XM_NO_MEMORY. */
+enum xm_status ocl_fail(struct xm_error *err, cl_int code, const char *call,
+                        const char *fmt, ...) XM_PRINTF(4, 5);
+
+/* Handles of entry `index` of xm_ocl_list. */
+const struct ocl_device *ocl_device_at(size_t index);
+
+/* A queue of the context with the properties of the config. */
+enum xm_status ocl_create_queue(struct ocl_engine *e, bool profiling, bool out_of_order,
+                                cl_command_queue *out, struct xm_error *err);
+
+enum xm_status ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use,
+                                 struct xm_error *err);
+enum xm_status ocl_buffer_from_host(struct xm_buffer *b, const void *bytes,
+                                    struct xm_error *err);
+enum xm_status ocl_buffer_view(struct xm_buffer *b, struct xm_error *err);
+void ocl_buffer_release(struct xm_buffer *b);
+
+enum xm_status ocl_kernel_create(struct xm_engine *e, const char *name,
+                                 const char *defines, struct xm_kernel **out,
+                                 bool *compiled, struct xm_error *err);
+void ocl_kernel_destroy(struct xm_kernel *k);
+
+enum xm_status ocl_queue_create(struct xm_engine *e, struct xm_queue **out,
+                                struct xm_error *err);
+void ocl_queue_destroy(struct xm_queue *q);
+enum xm_status ocl_queue_run(struct xm_queue *q, struct xm_kernel *k,
+                             const struct xm_arg *args, uint32_t n_args,
+                             const struct xm_launch *launch, struct xm_error *err);
+enum xm_status ocl_queue_run_host(struct xm_queue *q, xm_host_fn fn, const void *ctx,
+                                  size_t ctx_bytes, struct xm_error *err);
+enum xm_status ocl_queue_write(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
+                               const void *src, uint64_t bytes, struct xm_error *err);
+enum xm_status ocl_queue_read(struct xm_queue *q, const struct xm_buffer *src,
+                              uint64_t offset, void *dst, uint64_t bytes,
+                              struct xm_error *err);
+enum xm_status ocl_queue_copy(struct xm_queue *q, const struct xm_buffer *src,
+                              uint64_t src_offset, struct xm_buffer *dst,
+                              uint64_t dst_offset, uint64_t bytes, struct xm_error *err);
+enum xm_status ocl_queue_fill(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
+                              uint8_t value, uint64_t bytes, struct xm_error *err);
+enum xm_status ocl_queue_flush(struct xm_queue *q, struct xm_error *err);
+enum xm_status ocl_queue_finish(struct xm_queue *q, struct xm_error *err);
+enum xm_status ocl_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
+                                 struct xm_error *err);
+void *ocl_queue_native(const struct xm_queue *q);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device memory over OpenCL.
+ *
+ *   CPU devices        our own aligned host memory, wrapped: the host pointer costs
+ * nothing GPUs with USM      usm_device; usm_host for what the host touches often other
+ * GPUs         cl_mem
+ *
+ * Views are sub-buffers of a cl_mem, or pointers into USM. No allocation is larger than
+ * the device's limit: callers cut (runtime/plan.h), so that no driver extension is
+ * needed.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/ocl/ocl.h"
+#include "runtime/util/memory.h"
+
+enum {
+    HOST_ALIGN = 4096,  /* of memory that we allocate for CPU devices             */
+    SHARE_ALIGN = 4096, /* of host memory that an integrated GPU reads in place   */
+    SHARE_GRANULE = 64  /* … and its size                                         */
+};
+
+static enum xm_status
+fail_alloc(const struct xm_buffer *b, cl_int code, const char *call, struct xm_error *err)
+{
+    return ocl_fail(err, code, call,
+                    "%" PRIu64 " bytes on %s (largest allocation %" PRIu64 " bytes)",
+                    b->bytes, b->engine->info.name, b->engine->info.max_alloc_bytes);
+}
+
+static enum xm_status
+wrap_host(struct xm_buffer *b, void *host, cl_mem_flags flags, struct xm_error *err)
+{
+    cl_int code;
+    b->native = clCreateBuffer(ocl_engine(b->engine)->context,
+                               flags | CL_MEM_USE_HOST_PTR, b->bytes, host, &code);
+    if (!b->native)
+        return fail_alloc(b, code, "clCreateBuffer", err);
+    b->host = host;
+    return XM_OK;
+}
+
+/* Runs when the last command that uses the memory is done, which may be after the buffer
+ * was released. */
+static void CL_CALLBACK
+free_host(cl_mem mem, void *owned)
+{
+    (void)mem;
+    xm_free(owned);
+}
+
+static enum xm_status
+create_host_visible(struct xm_buffer *b, struct xm_error *err)
+{
+    void *owned =
+        b->bytes <= SIZE_MAX - HOST_ALIGN ? xm_malloc(b->bytes + HOST_ALIGN) : NULL;
+    if (!owned)
+        return xm_fail(err, XM_NO_MEMORY,
+                       "no host memory for a buffer of %" PRIu64 " bytes on %s", b->bytes,
+                       b->engine->info.name);
+    void *aligned = (void *)(uintptr_t)xm_align_up((uintptr_t)owned, HOST_ALIGN);
+    enum xm_status status = wrap_host(b, aligned, CL_MEM_READ_WRITE, err);
+    if (status == XM_OK) {
+        cl_int code = clSetMemObjectDestructorCallback(b->native, free_host, owned);
+        if (code == CL_SUCCESS)
+            return XM_OK;
+        clReleaseMemObject(b->native);
+        status = fail_alloc(b, code, "clSetMemObjectDestructorCallback", err);
+    }
+    xm_free(owned);
+    return status;
+}
+
+static enum xm_status
+create_usm(struct xm_buffer *b, enum xm_buffer_use use, struct xm_error *err)
+{
+    struct ocl_engine *e = ocl_engine(b->engine);
+    cl_int code;
+    if (use == XM_USE_HOST) {
+        b->kind = XM_MEMORY_USM_HOST;
+        b->native = e->usm.host_alloc(e->context, NULL, b->bytes, 0, &code);
+        b->host = b->native;
+    } else {
+        b->kind = XM_MEMORY_USM_DEVICE;
+        b->native = e->usm.device_alloc(e->context, e->device, NULL, b->bytes, 0, &code);
+    }
+    if (!b->native)
+        return fail_alloc(
+            b, code, use == XM_USE_HOST ? "clHostMemAllocINTEL" : "clDeviceMemAllocINTEL",
+            err);
+    return XM_OK;
+}
+
+enum xm_status
+ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use, struct xm_error *err)
+{
+    struct ocl_engine *e = ocl_engine(b->engine);
+    if (xm_device_has(&b->engine->info, XM_CAP_HOST_VISIBLE))
+        return create_host_visible(b, err);
+    if (e->usm.device_alloc)
+        return create_usm(b, use, err);
+    cl_int code;
+    b->kind = XM_MEMORY_CL;
+    b->native = clCreateBuffer(e->context, CL_MEM_READ_WRITE, b->bytes, NULL, &code);
+    return b->native ? XM_OK : fail_alloc(b, code, "clCreateBuffer", err);
+}
+
+/* Whether the kernels may read these host bytes where they lie. */
+static bool
+can_share(const struct xm_buffer *b, const void *bytes)
+{
+    const struct xm_engine *e = b->engine;
+    if (e->config.copy_weights == XM_YES)
+        return false;
+    if (xm_device_has(&e->info, XM_CAP_HOST_VISIBLE))
+        return true;
+    return xm_device_has(&e->info, XM_CAP_UNIFIED) &&
+           (uintptr_t)bytes % SHARE_ALIGN == 0 && b->bytes % SHARE_GRANULE == 0;
+}
+
+static enum xm_status
+upload(struct xm_buffer *b, const void *bytes, struct xm_error *err)
+{
+    struct ocl_engine *e = ocl_engine(b->engine);
+    if (b->host) {
+        memcpy(b->host, bytes, b->bytes);
+        return XM_OK;
+    }
+    cl_int code;
+    pthread_mutex_lock(&e->upload_lock);
+    if (is_cl_mem(b))
+        code = clEnqueueWriteBuffer(e->upload, b->native, CL_TRUE, 0, b->bytes, bytes, 0,
+                                    NULL, NULL);
+    else
+        code =
+            e->usm.memcpy(e->upload, CL_TRUE, b->native, bytes, b->bytes, 0, NULL, NULL);
+    pthread_mutex_unlock(&e->upload_lock);
+    if (code == CL_SUCCESS)
+        return XM_OK;
+    return ocl_fail(err, code, "an upload", "%" PRIu64 " bytes of weights", b->bytes);
+}
+
+enum xm_status
+ocl_buffer_from_host(struct xm_buffer *b, const void *bytes, struct xm_error *err)
+{
+    if (can_share(b, bytes)) {
+        b->kind = XM_MEMORY_MAPPED;
+        /* The cast drops const: kernels are promised to only read it. */
+        enum xm_status status =
+            wrap_host(b, (void *)(uintptr_t)bytes, CL_MEM_READ_ONLY, NULL);
+        if (status == XM_OK)
+            return XM_OK; /* else: a driver that cannot pin these pages; copy them */
+    }
+    XM_TRY(ocl_buffer_create(b, XM_USE_WEIGHT, err));
+    enum xm_status status = upload(b, bytes, err);
+    if (status != XM_OK)
+        ocl_buffer_release(b);
+    return status;
+}
+
+enum xm_status
+ocl_buffer_view(struct xm_buffer *b, struct xm_error *err)
+{
+    if (!is_cl_mem(b)) {
+        b->native = (char *)b->root->native + b->offset;
+        return XM_OK;
+    }
+    const cl_buffer_region region = {b->offset, b->bytes};
+    cl_int code;
+    b->native = clCreateSubBuffer(b->root->native, 0, CL_BUFFER_CREATE_TYPE_REGION,
+                                  &region, &code);
+    if (!b->native)
+        return ocl_fail(err, code, "clCreateSubBuffer",
+                        "%" PRIu64 " bytes at %" PRIu64 " of a buffer of %" PRIu64,
+                        b->bytes, b->offset, b->root->bytes);
+    return XM_OK;
+}
+
+void
+ocl_buffer_release(struct xm_buffer *b)
+{
+    struct ocl_engine *e = ocl_engine(b->engine);
+    if (is_cl_mem(b))
+        clReleaseMemObject(b->native);
+    else if (!b->root)
+        e->usm.free(e->context, b->native); /* waits for what uses it */
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The OpenCL devices of the process, with their facts, in the order of preference.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/ocl/ocl.h"
+#include "runtime/util/log.h"
+#include "runtime/util/memory.h"
+
+enum { MAX_PLATFORMS = 16, MAX_DEVICES = 32, INTEL = 0x8086, EXTENSIONS = 16384 };
+
+static struct ocl_device handles[MAX_DEVICES];
+static struct xm_device_info infos[MAX_DEVICES];
+static size_t n_devices;
+static struct xm_error list_error;
+static pthread_once_t list_once = PTHREAD_ONCE_INIT;
+
+static void
+get_text(cl_device_id d, cl_device_info what, char *out, size_t n)
+{
+    if (clGetDeviceInfo(d, what, n - 1, out, NULL) != CL_SUCCESS)
+        out[0] = 0;
+    out[n - 1] = 0;
+}
+
+/* A text that may be longer than `out`: its beginning. */
+static void
+get_long_text(cl_device_id d, cl_device_info what, char *out, size_t n)
+{
+    char whole[1024] = {0};
+    get_text(d, what, whole, sizeof(whole));
+    size_t len = strlen(whole);
+    if (len > n - 1)
+        len = n - 1;
+    memcpy(out, whole, len);
+    out[len] = 0;
+}
+
+static uint32_t
+get_u32(cl_device_id d, cl_device_info what)
+{
+    cl_uint v = 0;
+    return clGetDeviceInfo(d, what, sizeof(v), &v, NULL) == CL_SUCCESS ? v : 0;
+}
+
+static uint64_t
+get_u64(cl_device_id d, cl_device_info what)
+{
+    cl_ulong v = 0;
+    return clGetDeviceInfo(d, what, sizeof(v), &v, NULL) == CL_SUCCESS ? v : 0;
+}
+
+static bool
+has_word(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0))
+            return true;
+    return false;
+}
+
+/* clang-format off */
+static const struct { const char *extension; uint32_t caps; } extension_caps[] = {
+    {"cl_khr_fp16",                    XM_CAP_FP16},
+    {"cl_khr_fp64",                    XM_CAP_FP64},
+    {"cl_khr_subgroups",               XM_CAP_SUBGROUPS},
+    {"cl_intel_subgroups",             XM_CAP_SUBGROUPS},
+    {"cl_intel_subgroups_short",       XM_CAP_SG_SHORT},
+    {"cl_intel_subgroups_char",        XM_CAP_SG_CHAR},
+    {"cl_intel_required_subgroup_size", XM_CAP_REQD_SG_SIZE},
+};
+static const struct { cl_device_info what; uint32_t caps; } usm_caps[] = {
+    {CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,                 XM_CAP_USM_HOST},
+    {CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,               XM_CAP_USM_DEVICE},
+    {CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL, XM_CAP_USM_SHARED},
+};
+/* clang-format on */
+
+static uint32_t
+extension_bits(cl_device_id d, const char *extensions)
+{
+    uint32_t caps = 0;
+    for (size_t i = 0; i < XM_ARRAY_LEN(extension_caps); i++)
+        if (has_word(extensions, extension_caps[i].extension))
+            caps |= extension_caps[i].caps;
+    if (has_word(extensions, "cl_intel_unified_shared_memory") ||
+        has_word(extensions, "cl_intel_unified_shared_memory_preview"))
+        for (size_t i = 0; i < XM_ARRAY_LEN(usm_caps); i++)
+            if (get_u64(d, usm_caps[i].what) & CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL)
+                caps |= usm_caps[i].caps;
+    return caps;
+}
+
+/* Device id, IP version and feature flags. Drivers pack features as bit 0 DP4A, bit 1
+ * DPAS; the table corrects chips that claim too much. */
+static void
+probe_intel(cl_device_id d, const char *extensions, struct xm_device_info *info)
+{
+    if (!has_word(extensions, "cl_intel_device_attribute_query"))
+        return;
+    info->device_id = get_u32(d, CL_DEVICE_ID_INTEL);
+    xm_device_set_ip_version(info, get_u32(d, CL_DEVICE_IP_VERSION_INTEL));
+    uint64_t features = get_u64(d, CL_DEVICE_FEATURE_CAPABILITIES_INTEL);
+    if (features & CL_DEVICE_FEATURE_FLAG_DP4A_INTEL)
+        info->caps |= XM_CAP_DP4A;
+    if (features & CL_DEVICE_FEATURE_FLAG_DPAS_INTEL)
+        info->caps |= XM_CAP_DPAS;
+}
+
+/* Those of 8, 16, 32, 64 that the device has; drivers list more, kernels want no others.
+ */
+static void
+probe_sub_groups(cl_device_id d, struct xm_device_info *info)
+{
+    size_t sizes[32], n_bytes = 0, n = 0;
+    if (clGetDeviceInfo(d, CL_DEVICE_SUB_GROUP_SIZES_INTEL, sizeof(sizes), sizes,
+                        &n_bytes) != CL_SUCCESS)
+        return;
+    for (size_t want = 8; want <= 64; want *= 2)
+        for (size_t i = 0; i < n_bytes / sizeof(sizes[0]); i++)
+            if (sizes[i] == want)
+                info->sub_group_sizes[n++] = (uint32_t)want;
+}
+
+/* The newest OpenCL C that the compiler takes, among 3.0, 2.0 and 1.2. */
+static void
+probe_language(cl_device_id d, struct xm_device_info *info)
+{
+    cl_name_version versions[16];
+    size_t n_bytes = 0;
+    const char *best = strncmp(info->version, "OpenCL 2", 8) == 0 ? "CL2.0" : "CL1.2";
+    if (strncmp(info->version, "OpenCL 3", 8) == 0 &&
+        clGetDeviceInfo(d, CL_DEVICE_OPENCL_C_ALL_VERSIONS, sizeof(versions), versions,
+                        &n_bytes) == CL_SUCCESS)
+        for (size_t i = 0; i < n_bytes / sizeof(versions[0]); i++)
+            if (CL_VERSION_MAJOR(versions[i].version) == 3)
+                best = "CL3.0";
+    memcpy(info->cl_std, best, strlen(best) + 1);
+}
+
+static void
+probe_sizes(cl_device_id d, struct xm_device_info *info)
+{
+    size_t group = 0;
+    clGetDeviceInfo(d, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(group), &group, NULL);
+    info->max_work_group = group;
+    info->compute_units = get_u32(d, CL_DEVICE_MAX_COMPUTE_UNITS);
+    info->clock_mhz = get_u32(d, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+    info->local_bytes = get_u64(d, CL_DEVICE_LOCAL_MEM_SIZE);
+    info->global_bytes = get_u64(d, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->max_alloc_bytes = get_u64(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    info->cache_bytes = get_u64(d, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+    info->base_align = get_u32(d, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
+    info->cacheline_bytes = get_u32(d, CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE);
+}
+
+static void
+probe_kind(cl_device_id d, struct xm_device_info *info)
+{
+    cl_device_type type = get_u64(d, CL_DEVICE_TYPE);
+    cl_device_exec_capabilities exec = get_u64(d, CL_DEVICE_EXECUTION_CAPABILITIES);
+    info->kind = type & CL_DEVICE_TYPE_GPU   ? XM_DEVICE_GPU
+                 : type & CL_DEVICE_TYPE_CPU ? XM_DEVICE_CPU
+                                             : XM_DEVICE_OTHER;
+    if (exec & CL_EXEC_NATIVE_KERNEL)
+        info->caps |= XM_CAP_NATIVE_KERNEL;
+    if (get_u32(d, CL_DEVICE_HOST_UNIFIED_MEMORY))
+        info->caps |= XM_CAP_UNIFIED;
+    if (info->kind == XM_DEVICE_CPU)
+        info->caps |= XM_CAP_UNIFIED | XM_CAP_HOST_VISIBLE;
+    info->integrated = info->kind == XM_DEVICE_GPU && (info->caps & XM_CAP_UNIFIED);
+    /* CPU compilers keep a cache of their own, and PoCL aborts when it is asked for the
+     * binary of a program with inline assembly. */
+    if (info->kind == XM_DEVICE_GPU)
+        info->caps |= XM_CAP_BINARIES;
+}
+
+static void
+probe_device(cl_platform_id platform, cl_device_id d, struct xm_device_info *info)
+{
+    char extensions[EXTENSIONS] = {0};
+    get_text(d, CL_DEVICE_EXTENSIONS, extensions, sizeof(extensions));
+    clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof(info->platform) - 1,
+                      info->platform, NULL);
+    get_long_text(d, CL_DEVICE_NAME, info->name, sizeof(info->name));
+    get_long_text(d, CL_DEVICE_VENDOR, info->vendor, sizeof(info->vendor));
+    get_long_text(d, CL_DRIVER_VERSION, info->driver, sizeof(info->driver));
+    get_long_text(d, CL_DEVICE_VERSION, info->version, sizeof(info->version));
+    info->vendor_id = get_u32(d, CL_DEVICE_VENDOR_ID);
+    probe_kind(d, info);
+    info->caps |= extension_bits(d, extensions);
+    probe_sizes(d, info);
+    probe_language(d, info);
+    if (info->caps & XM_CAP_REQD_SG_SIZE)
+        probe_sub_groups(d, info);
+    if (info->kind == XM_DEVICE_GPU && info->vendor_id == INTEL)
+        probe_intel(d, extensions, info);
+    xm_device_apply_tables(info);
+}
+
+static void
+probe_platform(cl_platform_id platform)
+{
+    cl_device_id devices[MAX_DEVICES];
+    cl_uint n = 0;
+    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, MAX_DEVICES, devices, &n);
+    if (code != CL_SUCCESS)
+        return; /* a platform without devices is ordinary */
+    for (cl_uint i = 0; i < n && i < MAX_DEVICES && n_devices < MAX_DEVICES; i++) {
+        cl_bool available = CL_FALSE;
+        clGetDeviceInfo(devices[i], CL_DEVICE_AVAILABLE, sizeof(available), &available,
+                        NULL);
+        if (!available || !get_u32(devices[i], CL_DEVICE_COMPILER_AVAILABLE))
+            continue;
+        handles[n_devices].platform = platform;
+        handles[n_devices].device = devices[i];
+        probe_device(platform, devices[i], &infos[n_devices]);
+        n_devices++;
+    }
+}
+
+/* Intel GPUs, other GPUs, CPU devices, others. */
+static int
+preference(const struct xm_device_info *info)
+{
+    if (info->kind == XM_DEVICE_GPU)
+        return info->vendor_id == INTEL ? 0 : 1;
+    return info->kind == XM_DEVICE_CPU ? 2 : 3;
+}
+
+/* Stable insertion sort: drivers list their best device first. */
+static void
+sort_devices(void)
+{
+    for (size_t i = 1; i < n_devices; i++) {
+        for (size_t j = i; j > 0 && preference(&infos[j]) < preference(&infos[j - 1]);
+             j--) {
+            struct xm_device_info info = infos[j];
+            struct ocl_device handle = handles[j];
+            infos[j] = infos[j - 1];
+            handles[j] = handles[j - 1];
+            infos[j - 1] = info;
+            handles[j - 1] = handle;
+        }
+    }
+}
+
+static void
+list_devices(void)
+{
+    cl_platform_id platforms[MAX_PLATFORMS];
+    cl_uint n = 0;
+    if (clGetPlatformIDs(MAX_PLATFORMS, platforms, &n) != CL_SUCCESS)
+        return; /* no platform: the loader has a code of its own for it */
+    for (cl_uint i = 0; i < n && i < MAX_PLATFORMS; i++)
+        probe_platform(platforms[i]);
+    sort_devices();
+    const char *as = xm_env("XM_DEVICE_AS");
+    for (size_t i = 0; as && i < n_devices; i++)
+        if (xm_device_pretend(&infos[i], as, &list_error) != XM_OK)
+            return;
+}
+
+enum xm_status
+xm_ocl_list(const struct xm_device_info **out, size_t *n, struct xm_error *err)
+{
+    pthread_once(&list_once, list_devices);
+    *out = infos;
+    *n = n_devices;
+    if (list_error.status != XM_OK)
+        return xm_fail(err, list_error.status, "XM_DEVICE_AS: %s", list_error.text);
+    return XM_OK;
+}
+
+const struct ocl_device *
+ocl_device_at(size_t index)
+{
+    return &handles[index];
+}

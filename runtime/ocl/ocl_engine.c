@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An engine on one OpenCL device: its context and its callbacks.
+ */
+#include <string.h>
+
+#include "runtime/ocl/ocl.h"
+#include "runtime/util/log.h"
+#include "runtime/util/memory.h"
+
+static void
+destroy_engine(struct xm_engine *base)
+{
+    struct ocl_engine *e = ocl_engine(base);
+    if (e->upload)
+        clReleaseCommandQueue(e->upload);
+    if (e->context)
+        clReleaseContext(e->context);
+    pthread_mutex_destroy(&e->upload_lock);
+    xm_engine_fini(base);
+    xm_free(e);
+}
+
+static void *
+cl_context_of(const struct xm_engine *e)
+{
+    return ocl_engine(e)->context;
+}
+
+static void *
+cl_device_of(const struct xm_engine *e)
+{
+    return ocl_engine(e)->device;
+}
+
+static const struct xm_engine_ops ocl_ops = {
+    .destroy = destroy_engine,
+    .cl_context = cl_context_of,
+    .cl_device = cl_device_of,
+    .buffer_create = ocl_buffer_create,
+    .buffer_from_host = ocl_buffer_from_host,
+    .buffer_view = ocl_buffer_view,
+    .buffer_release = ocl_buffer_release,
+    .kernel_create = ocl_kernel_create,
+    .kernel_destroy = ocl_kernel_destroy,
+    .queue_create = ocl_queue_create,
+    .queue_destroy = ocl_queue_destroy,
+    .run = ocl_queue_run,
+    .run_host = ocl_queue_run_host,
+    .write = ocl_queue_write,
+    .read = ocl_queue_read,
+    .copy = ocl_queue_copy,
+    .fill = ocl_queue_fill,
+    .flush = ocl_queue_flush,
+    .finish = ocl_queue_finish,
+    .profile = ocl_queue_profile,
+    .queue_native = ocl_queue_native,
+};
+
+enum xm_status
+ocl_create_queue(struct ocl_engine *e, bool profiling, bool out_of_order,
+                 cl_command_queue *out, struct xm_error *err)
+{
+    cl_command_queue_properties bits = 0;
+    if (profiling)
+        bits |= CL_QUEUE_PROFILING_ENABLE;
+    if (out_of_order)
+        bits |= CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    cl_int code;
+    if (strncmp(e->base.info.version, "OpenCL 1", 8) == 0) {
+        *out = clCreateCommandQueue(e->context, e->device, bits, &code);
+    } else {
+        const cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, bits, 0};
+        *out = clCreateCommandQueueWithProperties(e->context, e->device, list, &code);
+    }
+    if (!*out)
+        return ocl_fail(err, code, "clCreateCommandQueue", "device %s",
+                        e->base.info.name);
+    return XM_OK;
+}
+
+/* An object pointer as a function pointer, which C alone does not convert. */
+static bool
+load_function(cl_platform_id platform, const char *name, void *function)
+{
+    void *address = clGetExtensionFunctionAddressForPlatform(platform, name);
+    memcpy(function, &address, sizeof(address));
+    return address != NULL;
+}
+
+/* USM serves GPUs: device memory there is faster than cl_mem to bind and may be cut by
+ * pointer arithmetic. On CPU devices plain host memory has the same and less can go
+ * wrong. */
+static void
+load_usm(struct ocl_engine *e)
+{
+    struct ocl_usm u;
+    cl_platform_id p = e->platform;
+    if (xm_device_has(&e->base.info, XM_CAP_HOST_VISIBLE) ||
+        !xm_device_really_has(&e->base.info, XM_CAP_USM_HOST | XM_CAP_USM_DEVICE))
+        return;
+    if (load_function(p, "clHostMemAllocINTEL", &u.host_alloc) &&
+        load_function(p, "clDeviceMemAllocINTEL", &u.device_alloc) &&
+        load_function(p, "clMemBlockingFreeINTEL", &u.free) &&
+        load_function(p, "clSetKernelArgMemPointerINTEL", &u.set_arg) &&
+        load_function(p, "clEnqueueMemcpyINTEL", &u.memcpy) &&
+        load_function(p, "clEnqueueMemFillINTEL", &u.fill))
+        e->usm = u;
+}
+
+static enum xm_status
+open_device(struct ocl_engine *e, struct xm_error *err)
+{
+    cl_int code;
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)e->platform, 0};
+    e->context = clCreateContext(properties, 1, &e->device, NULL, NULL, &code);
+    if (!e->context)
+        return ocl_fail(err, code, "clCreateContext", "device %s", e->base.info.name);
+    load_usm(e);
+    return ocl_create_queue(e, false, false, &e->upload, err);
+}
+
+enum xm_status
+xm_ocl_engine_create(size_t index, const struct xm_config *config, struct xm_engine **out,
+                     struct xm_error *err)
+{
+    const struct xm_device_info *infos;
+    size_t n;
+    XM_TRY(xm_ocl_list(&infos, &n, err));
+    struct ocl_engine *e = xm_calloc(1, sizeof(*e));
+    if (!e)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for device %s", infos[index].name);
+    enum xm_status status =
+        xm_engine_init(&e->base, &ocl_ops, &infos[index], config, err);
+    if (status != XM_OK) {
+        xm_free(e);
+        return status;
+    }
+    if (pthread_mutex_init(&e->upload_lock, NULL)) {
+        xm_engine_fini(&e->base);
+        xm_free(e);
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a lock");
+    }
+    e->platform = ocl_device_at(index)->platform;
+    e->device = ocl_device_at(index)->device;
+    status = open_device(e, err);
+    if (status != XM_OK) {
+        destroy_engine(&e->base);
+        return status;
+    }
+    *out = &e->base;
+    return XM_OK;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "runtime/ocl/ocl.h"
+
+const char *
+ocl_error_text(cl_int code)
+{
+    /* clang-format off */
+    static const struct { cl_int code; const char *text; } names[] = {
+#define CODE(c) {c, #c}
+        CODE(CL_DEVICE_NOT_FOUND), CODE(CL_DEVICE_NOT_AVAILABLE),
+        CODE(CL_COMPILER_NOT_AVAILABLE), CODE(CL_MEM_OBJECT_ALLOCATION_FAILURE),
+        CODE(CL_OUT_OF_RESOURCES), CODE(CL_OUT_OF_HOST_MEMORY),
+        CODE(CL_PROFILING_INFO_NOT_AVAILABLE), CODE(CL_MEM_COPY_OVERLAP),
+        CODE(CL_BUILD_PROGRAM_FAILURE), CODE(CL_MAP_FAILURE),
+        CODE(CL_MISALIGNED_SUB_BUFFER_OFFSET),
+        CODE(CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST),
+        CODE(CL_INVALID_VALUE), CODE(CL_INVALID_DEVICE), CODE(CL_INVALID_PLATFORM),
+        CODE(CL_INVALID_CONTEXT), CODE(CL_INVALID_QUEUE_PROPERTIES),
+        CODE(CL_INVALID_COMMAND_QUEUE), CODE(CL_INVALID_HOST_PTR),
+        CODE(CL_INVALID_MEM_OBJECT), CODE(CL_INVALID_BINARY),
+        CODE(CL_INVALID_BUILD_OPTIONS), CODE(CL_INVALID_PROGRAM),
+        CODE(CL_INVALID_PROGRAM_EXECUTABLE), CODE(CL_INVALID_KERNEL_NAME),
+        CODE(CL_INVALID_KERNEL), CODE(CL_INVALID_ARG_INDEX), CODE(CL_INVALID_ARG_VALUE),
+        CODE(CL_INVALID_ARG_SIZE), CODE(CL_INVALID_KERNEL_ARGS),
+        CODE(CL_INVALID_WORK_DIMENSION), CODE(CL_INVALID_WORK_GROUP_SIZE),
+        CODE(CL_INVALID_WORK_ITEM_SIZE), CODE(CL_INVALID_GLOBAL_OFFSET),
+        CODE(CL_INVALID_EVENT_WAIT_LIST), CODE(CL_INVALID_EVENT),
+        CODE(CL_INVALID_OPERATION), CODE(CL_INVALID_BUFFER_SIZE),
+        CODE(CL_INVALID_GLOBAL_WORK_SIZE), CODE(CL_INVALID_PROPERTY),
+#undef CODE
+        {-1001, "CL_PLATFORM_NOT_FOUND_KHR"},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++)
+        if (names[i].code == code)
+            return names[i].text;
+    return "unknown code";
+}
+
+enum xm_status
+ocl_fail(struct xm_error *err, cl_int code, const char *call, const char *fmt, ...)
+{
+    char what[XM_ERROR_TEXT];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE ||
+                  code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY ||
+                  code == CL_INVALID_BUFFER_SIZE;
+    return xm_fail(err, memory ? XM_NO_MEMORY : XM_DEVICE, "%s gave %s (%d): %s", call,
+                   ocl_error_text(code), code, what);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A command queue. Commands take effect in the order of the calls; when the user asked
+ * for an out-of-order queue, a barrier after each command keeps that true.
+ */
+#include <inttypes.h>
+
+#include "runtime/ocl/ocl.h"
+#include "runtime/util/memory.h"
+
+enum { MAX_EVENTS = 1 << 20 }; /* kernels measured between two xm_queue_profile calls */
+
+struct measured {
+    cl_event event;
+    const struct xm_kernel *kernel;
+};
+
+struct ocl_queue {
+    struct xm_queue base;
+    cl_command_queue queue;
+    bool out_of_order;
+    struct measured *events; /* with PERF_COUNT */
+    size_t n_events, capacity;
+};
+
+static struct ocl_queue *
+ocl_queue(const struct xm_queue *q)
+{
+    return (struct ocl_queue *)q;
+}
+
+static const struct ocl_usm *
+usm_of(const struct xm_queue *q)
+{
+    return &ocl_engine(q->engine)->usm;
+}
+
+enum xm_status
+ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_error *err)
+{
+    struct ocl_queue *q = xm_calloc(1, sizeof(*q));
+    if (!q)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a queue of %s", base->info.name);
+    q->out_of_order = base->config.queue_type == XM_QUEUE_OUT_OF_ORDER;
+    enum xm_status status = ocl_create_queue(ocl_engine(base), base->config.profiling,
+                                             q->out_of_order, &q->queue, err);
+    if (status != XM_OK) {
+        xm_free(q);
+        return status;
+    }
+    *out = &q->base;
+    return XM_OK;
+}
+
+static void
+release_events(struct ocl_queue *q)
+{
+    for (size_t i = 0; i < q->n_events; i++)
+        clReleaseEvent(q->events[i].event);
+    q->n_events = 0;
+}
+
+void
+ocl_queue_destroy(struct xm_queue *base)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    clFinish(q->queue);
+    release_events(q);
+    clReleaseCommandQueue(q->queue);
+    xm_free(q->events);
+    xm_free(q);
+}
+
+/* After each command: the order of an out-of-order queue. */
+static cl_int
+keep_order(struct ocl_queue *q, cl_int code)
+{
+    if (code != CL_SUCCESS || !q->out_of_order)
+        return code;
+    return clEnqueueBarrierWithWaitList(q->queue, 0, NULL, NULL);
+}
+
+/* Room for one more event; without it the kernel goes unmeasured. */
+static bool
+reserve_event(struct ocl_queue *q)
+{
+    if (!q->base.engine->config.profiling || q->n_events == MAX_EVENTS)
+        return false;
+    if (q->n_events < q->capacity)
+        return true;
+    size_t capacity = q->capacity ? 2 * q->capacity : 256;
+    struct measured *grown = xm_realloc(q->events, capacity * sizeof(*grown));
+    if (!grown)
+        return false;
+    q->events = grown;
+    q->capacity = capacity;
+    return true;
+}
+
+static cl_int
+bind_arg(const struct xm_queue *q, cl_kernel k, cl_uint i, const struct xm_arg *a)
+{
+    if (a->kind == XM_ARG_LOCAL)
+        return clSetKernelArg(k, i, a->bytes, NULL);
+    if (a->kind == XM_ARG_SCALAR)
+        return clSetKernelArg(k, i, a->bytes, &a->value);
+    if (!a->buffer)
+        return clSetKernelArg(k, i, sizeof(cl_mem), NULL);
+    if (is_cl_mem(a->buffer))
+        return clSetKernelArg(k, i, sizeof(cl_mem), &a->buffer->native);
+    return usm_of(q)->set_arg(k, i, a->buffer->native);
+}
+
+static enum xm_status
+bind_args(const struct xm_queue *q, const struct ocl_kernel *k, const struct xm_arg *args,
+          uint32_t n_args, struct xm_error *err)
+{
+    static const char *const kinds[] = {"a buffer", "a scalar", "local memory"};
+    if (n_args != k->n_args)
+        return xm_fail(err, XM_INVALID, "kernel '%s' takes %u arguments, %u were given",
+                       k->base.name, k->n_args, n_args);
+    for (uint32_t i = 0; i < n_args; i++) {
+        cl_int code = bind_arg(q, k->kernel, i, &args[i]);
+        if (code != CL_SUCCESS)
+            return ocl_fail(err, code, "clSetKernelArg",
+                            "kernel '%s', argument %u (%s, %u bytes)", k->base.name, i,
+                            kinds[args[i].kind], args[i].bytes);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+enqueue(struct ocl_queue *q, const struct ocl_kernel *k, const struct xm_launch *l,
+        struct xm_error *err)
+{
+    const size_t global[3] = {l->global[0], l->global[1], l->global[2]};
+    const size_t local[3] = {l->local[0], l->local[1], l->local[2]};
+    bool measure = reserve_event(q);
+    cl_event event = NULL;
+    cl_int code =
+        clEnqueueNDRangeKernel(q->queue, k->kernel, 3, NULL, global,
+                               local[0] ? local : NULL, 0, NULL, measure ? &event : NULL);
+    if (event)
+        q->events[q->n_events++] = (struct measured){event, &k->base};
+    code = keep_order(q, code);
+    if (code == CL_SUCCESS)
+        return XM_OK;
+    return ocl_fail(err, code, "clEnqueueNDRangeKernel",
+                    "kernel '%s', global %zux%zux%zu, local %zux%zux%zu", k->base.name,
+                    global[0], global[1], global[2], local[0], local[1], local[2]);
+}
+
+enum xm_status
+ocl_queue_run(struct xm_queue *base, struct xm_kernel *kernel, const struct xm_arg *args,
+              uint32_t n_args, const struct xm_launch *launch, struct xm_error *err)
+{
+    struct ocl_kernel *k = (struct ocl_kernel *)kernel;
+    pthread_mutex_lock(&k->lock);
+    enum xm_status status = bind_args(base, k, args, n_args, err);
+    if (status == XM_OK)
+        status = enqueue(ocl_queue(base), k, launch, err);
+    pthread_mutex_unlock(&k->lock);
+    return status;
+}
+
+enum xm_status
+ocl_queue_run_host(struct xm_queue *base, xm_host_fn fn, const void *ctx,
+                   size_t ctx_bytes, struct xm_error *err)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    if (!xm_device_really_has(&base->engine->info, XM_CAP_NATIVE_KERNEL)) {
+        XM_TRY(xm_queue_finish(base, err));
+        void *copy = ctx_bytes ? xm_malloc(ctx_bytes) : NULL;
+        if (ctx_bytes && !copy)
+            return xm_fail(err, XM_NO_MEMORY, "no memory for a host step");
+        for (size_t i = 0; i < ctx_bytes; i++)
+            ((char *)copy)[i] = ((const char *)ctx)[i];
+        fn(copy);
+        xm_free(copy);
+        return XM_OK;
+    }
+    /* The driver copies the arguments; the cast drops a const that it does not. */
+    cl_int code =
+        clEnqueueNativeKernel(q->queue, fn, ctx_bytes ? (void *)(uintptr_t)ctx : NULL,
+                              ctx_bytes, 0, NULL, NULL, 0, NULL, NULL);
+    code = keep_order(q, code);
+    if (code == CL_SUCCESS)
+        return XM_OK;
+    return ocl_fail(err, code, "clEnqueueNativeKernel", "%zu bytes of arguments",
+                    ctx_bytes);
+}
+
+enum xm_status
+ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
+                const void *src, uint64_t bytes, struct xm_error *err)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    cl_int code;
+    if (is_cl_mem(dst))
+        code = clEnqueueWriteBuffer(q->queue, dst->native, CL_TRUE, offset, bytes, src, 0,
+                                    NULL, NULL);
+    else
+        code = usm_of(base)->memcpy(q->queue, CL_TRUE, (char *)dst->native + offset, src,
+                                    bytes, 0, NULL, NULL);
+    code = keep_order(q, code);
+    if (code == CL_SUCCESS)
+        return XM_OK;
+    return ocl_fail(err, code, "a write to the device", "%" PRIu64 " bytes at %" PRIu64,
+                    bytes, offset);
+}
+
+enum xm_status
+ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t offset,
+               void *dst, uint64_t bytes, struct xm_error *err)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    cl_int code;
+    if (is_cl_mem(src))
+        code = clEnqueueReadBuffer(q->queue, src->native, CL_TRUE, offset, bytes, dst, 0,
+                                   NULL, NULL);
+    else
+        code = usm_of(base)->memcpy(q->queue, CL_TRUE, dst,
+                                    (const char *)src->native + offset, bytes, 0, NULL,
+                                    NULL);
+    code = keep_order(q, code);
+    if (code == CL_SUCCESS)
+        return XM_OK;
+    return ocl_fail(err, code, "a read from the device", "%" PRIu64 " bytes at %" PRIu64,
+                    bytes, offset);
+}
+
+enum xm_status
+ocl_queue_copy(struct xm_queue *base, const struct xm_buffer *src, uint64_t src_offset,
+               struct xm_buffer *dst, uint64_t dst_offset, uint64_t bytes,
+               struct xm_error *err)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    if (is_cl_mem(src) != is_cl_mem(dst))
+        return xm_fail(err, XM_UNSUPPORTED, "a copy between %s and %s memory",
+                       xm_memory_kind_text(src->kind), xm_memory_kind_text(dst->kind));
+    cl_int code;
+    if (is_cl_mem(src))
+        code = clEnqueueCopyBuffer(q->queue, src->native, dst->native, src_offset,
+                                   dst_offset, bytes, 0, NULL, NULL);
+    else
+        code = usm_of(base)->memcpy(q->queue, CL_FALSE, (char *)dst->native + dst_offset,
+                                    (const char *)src->native + src_offset, bytes, 0,
+                                    NULL, NULL);
+    code = keep_order(q, code);
+    if (code == CL_SUCCESS)
+        return XM_OK;
+    return ocl_fail(err, code, "a copy on the device",
+                    "%" PRIu64 " bytes from %" PRIu64 " to %" PRIu64, bytes, src_offset,
+                    dst_offset);
+}
+
+enum xm_status
+ocl_queue_fill(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
+               uint8_t value, uint64_t bytes, struct xm_error *err)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    cl_int code;
+    if (is_cl_mem(dst))
+        code = clEnqueueFillBuffer(q->queue, dst->native, &value, 1, offset, bytes, 0,
+                                   NULL, NULL);
+    else
+        code = usm_of(base)->fill(q->queue, (char *)dst->native + offset, &value, 1,
+                                  bytes, 0, NULL, NULL);
+    code = keep_order(q, code);
+    if (code == CL_SUCCESS)
+        return XM_OK;
+    return ocl_fail(err, code, "a fill on the device", "%" PRIu64 " bytes at %" PRIu64,
+                    bytes, offset);
+}
+
+enum xm_status
+ocl_queue_flush(struct xm_queue *base, struct xm_error *err)
+{
+    cl_int code = clFlush(ocl_queue(base)->queue);
+    return code == CL_SUCCESS
+               ? XM_OK
+               : ocl_fail(err, code, "clFlush", "%s", base->engine->info.name);
+}
+
+enum xm_status
+ocl_queue_finish(struct xm_queue *base, struct xm_error *err)
+{
+    cl_int code = clFinish(ocl_queue(base)->queue);
+    return code == CL_SUCCESS
+               ? XM_OK
+               : ocl_fail(err, code, "clFinish", "%s", base->engine->info.name);
+}
+
+enum xm_status
+ocl_queue_profile(struct xm_queue *base, xm_profile_fn fn, void *ctx,
+                  struct xm_error *err)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    enum xm_status status = XM_OK;
+    for (size_t i = 0; i < q->n_events && status == XM_OK; i++) {
+        cl_ulong start, end;
+        cl_event event = q->events[i].event;
+        cl_int code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START,
+                                              sizeof(start), &start, NULL);
+        if (code == CL_SUCCESS)
+            code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end),
+                                           &end, NULL);
+        if (code == CL_SUCCESS)
+            fn(ctx, q->events[i].kernel->name, start, end);
+        else
+            status = ocl_fail(err, code, "clGetEventProfilingInfo", "kernel '%s'",
+                              q->events[i].kernel->name);
+    }
+    release_events(q);
+    return status;
+}
+
+void *
+ocl_queue_native(const struct xm_queue *q)
+{
+    return ocl_queue(q)->queue;
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The OpenCL engine on the first device that is there; skips visibly without one.
+ */
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "runtime/engine.h"
+
+namespace
+{
+
+class OclEngine : public ::testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        const xm_device_info *infos;
+        size_t n = 0;
+        ASSERT_EQ(xm_engine_list(&infos, &n, &err), XM_OK) << err.text;
+        if (n == 0)
+            GTEST_SKIP() << "no OpenCL device";
+        ASSERT_EQ(xm_engine_create(0, nullptr, &engine, &err), XM_OK) << err.text;
+        ASSERT_EQ(xm_queue_create(engine, &queue, &err), XM_OK) << err.text;
+    }
+    void TearDown() override
+    {
+        xm_queue_destroy(queue);
+        xm_engine_unref(engine);
+    }
+    xm_buffer *make(uint64_t bytes, xm_buffer_use use = XM_USE_DEVICE)
+    {
+        xm_buffer *b = nullptr;
+        EXPECT_EQ(xm_buffer_create(engine, use, bytes, &b, &err), XM_OK) << err.text;
+        return b;
+    }
+    std::vector<uint8_t> read(const xm_buffer *b)
+    {
+        std::vector<uint8_t> out(xm_buffer_bytes(b));
+        EXPECT_EQ(xm_queue_read(queue, b, 0, out.data(), out.size(), &err), XM_OK)
+            << err.text;
+        return out;
+    }
+    /* dst[dst_at + i] = src[src_at + i] with the kernel. */
+    xm_status copy_bytes(xm_buffer *src, int64_t src_at, xm_buffer *dst, int64_t dst_at,
+                         int64_t n, uint64_t local = 0)
+    {
+        xm_kernel *k = nullptr;
+        EXPECT_EQ(xm_engine_kernel(engine, "copy_bytes", "-DPER_ITEM=4", &k, &err), XM_OK)
+            << err.text;
+        const xm_arg args[] = {xm_arg_buffer(src), xm_arg_i64(src_at), xm_arg_buffer(dst),
+                               xm_arg_i64(dst_at), xm_arg_i64(n)};
+        const xm_launch launch = {{uint64_t(n + 3) / 4, 1, 1}, {local, 0, 0}};
+        return xm_queue_run(queue, k, args, 5, &launch, &err);
+    }
+
+    xm_error err = {};
+    xm_engine *engine = nullptr;
+    xm_queue *queue = nullptr;
+};
+
+std::vector<uint8_t>
+pattern(size_t n)
+{
+    std::vector<uint8_t> v(n);
+    for (size_t i = 0; i < n; i++)
+        v[i] = uint8_t(i * 7 + 3);
+    return v;
+}
+
+TEST_F(OclEngine, WritesCopiesFillsAndReads)
+{
+    xm_buffer *a = make(1000), *b = make(1000, XM_USE_HOST);
+    std::vector<uint8_t> in = pattern(1000);
+    EXPECT_EQ(xm_queue_write(queue, a, 0, in.data(), 1000, &err), XM_OK) << err.text;
+    EXPECT_EQ(xm_queue_fill(queue, b, 0, 0xab, 1000, &err), XM_OK) << err.text;
+    if (xm_buffer_kind(a) == xm_buffer_kind(b)) {
+        EXPECT_EQ(xm_queue_copy(queue, a, 100, b, 10, 50, &err), XM_OK) << err.text;
+    }
+    std::vector<uint8_t> out = read(b);
+    EXPECT_EQ(out[9], 0xab);
+    if (xm_buffer_kind(a) == xm_buffer_kind(b)) {
+        EXPECT_EQ(out[10], in[100]);
+        EXPECT_EQ(out[59], in[149]);
+    }
+    EXPECT_EQ(out[60], 0xab);
+    xm_buffer_unref(a);
+    xm_buffer_unref(b);
+}
+
+TEST_F(OclEngine, RefusesRangesOutsideTheBuffer)
+{
+    xm_buffer *a = make(100);
+    char bytes[8] = {};
+    EXPECT_EQ(xm_queue_write(queue, a, 96, bytes, 8, &err), XM_INVALID);
+    EXPECT_NE(std::string(err.text).find("past the end"), std::string::npos) << err.text;
+    err = {};
+    EXPECT_EQ(xm_queue_read(queue, a, UINT64_MAX, bytes, 8, &err), XM_INVALID);
+    xm_buffer_unref(a);
+}
+
+TEST_F(OclEngine, RefusesBuffersOverTheLimit)
+{
+    xm_buffer *b = nullptr;
+    EXPECT_EQ(xm_buffer_create(engine, XM_USE_DEVICE, uint64_t(1) << 60, &b, &err),
+              XM_NO_MEMORY);
+    EXPECT_NE(std::string(err.text).find("largest allocation"), std::string::npos);
+    EXPECT_EQ(b, nullptr);
+    err = {};
+    EXPECT_EQ(xm_buffer_create(engine, XM_USE_DEVICE, 0, &b, &err), XM_INVALID);
+}
+
+TEST_F(OclEngine, ViewsOfViewsShareTheBytesAndKeepTheirRootAlive)
+{
+    uint32_t align = xm_engine_info(engine)->base_align;
+    xm_buffer *root = make(8 * align), *view = nullptr, *inner = nullptr;
+    ASSERT_EQ(xm_queue_fill(queue, root, 0, 0, 8 * align, &err), XM_OK) << err.text;
+    ASSERT_EQ(xm_buffer_view(root, 2 * align, 4 * align, &view, &err), XM_OK) << err.text;
+    ASSERT_EQ(xm_buffer_view(view, align, align, &inner, &err), XM_OK) << err.text;
+    xm_buffer_ref(root);
+    xm_buffer_unref(view);
+    xm_buffer_unref(root);
+    EXPECT_EQ(xm_queue_fill(queue, inner, 0, 9, align, &err), XM_OK) << err.text;
+    std::vector<uint8_t> out = read(root);
+    EXPECT_EQ(out[3 * align - 1], 0);
+    EXPECT_EQ(out[3 * align], 9);
+    EXPECT_EQ(out[4 * align - 1], 9);
+    EXPECT_EQ(out[4 * align], 0);
+    xm_buffer_unref(root);
+    EXPECT_EQ(read(inner)[0], 9); /* the view alone holds the memory now */
+    xm_buffer_unref(inner);
+}
+
+TEST_F(OclEngine, RefusesUnalignedAndOverlongViews)
+{
+    xm_buffer *root = make(1024), *view = nullptr;
+    EXPECT_EQ(xm_buffer_view(root, 1, 8, &view, &err), XM_INVALID);
+    EXPECT_NE(std::string(err.text).find("multiple of"), std::string::npos);
+    err = {};
+    EXPECT_EQ(xm_buffer_view(root, 0, 1025, &view, &err), XM_INVALID);
+    EXPECT_EQ(view, nullptr);
+    xm_buffer_unref(root);
+}
+
+TEST_F(OclEngine, UsesHostBytesInPlaceAtAnOddAddress)
+{
+    if (!xm_device_has(xm_engine_info(engine), XM_CAP_HOST_VISIBLE))
+        GTEST_SKIP() << "the device copies weights";
+    std::vector<uint8_t> file = pattern(5000);
+    xm_buffer *weight = nullptr;
+    ASSERT_EQ(xm_buffer_from_host(engine, file.data() + 13, 4000, &weight, &err), XM_OK);
+    EXPECT_EQ(xm_buffer_kind(weight), XM_MEMORY_MAPPED);
+    EXPECT_EQ(xm_buffer_host_ptr(weight), file.data() + 13);
+    xm_memory_stats stats;
+    xm_engine_memory_stats(engine, &stats);
+    EXPECT_EQ(stats.now[XM_MEMORY_MAPPED], 4000u);
+    EXPECT_EQ(stats.total_now, 0u);
+    xm_buffer *out = make(4000);
+    ASSERT_EQ(copy_bytes(weight, 0, out, 0, 4000), XM_OK) << err.text;
+    EXPECT_EQ(read(out), std::vector<uint8_t>(file.begin() + 13, file.begin() + 4013));
+    xm_buffer_unref(out);
+    xm_buffer_unref(weight);
+}
+
+TEST_F(OclEngine, CopiesHostBytesWhenTheConfigSaysSo)
+{
+    xm_config config;
+    xm_config_init(&config);
+    ASSERT_EQ(xm_config_set(&config, "XM_COPY_WEIGHTS", "YES", &err), XM_OK);
+    xm_engine *copying = nullptr;
+    ASSERT_EQ(xm_engine_create(0, &config, &copying, &err), XM_OK) << err.text;
+    std::vector<uint8_t> file = pattern(300);
+    xm_buffer *weight = nullptr;
+    ASSERT_EQ(xm_buffer_from_host(copying, file.data() + 1, 256, &weight, &err), XM_OK);
+    EXPECT_NE(xm_buffer_kind(weight), XM_MEMORY_MAPPED);
+    EXPECT_NE(xm_buffer_host_ptr(weight), file.data() + 1);
+    xm_engine_unref(copying); /* the buffer holds it */
+    xm_buffer_unref(weight);
+}
+
+TEST_F(OclEngine, RunsKernelsOverOddOffsetsAndViews)
+{
+    uint32_t align = xm_engine_info(engine)->base_align;
+    xm_buffer *a = make(4 * align), *b = make(4 * align), *view = nullptr;
+    std::vector<uint8_t> in = pattern(4 * align);
+    ASSERT_EQ(xm_queue_write(queue, a, 0, in.data(), in.size(), &err), XM_OK);
+    ASSERT_EQ(xm_queue_fill(queue, b, 0, 0xee, 4 * align, &err), XM_OK);
+    ASSERT_EQ(xm_buffer_view(a, align, 2 * align, &view, &err), XM_OK);
+    ASSERT_EQ(copy_bytes(view, 3, b, 7, 21), XM_OK) << err.text;
+    std::vector<uint8_t> out = read(b);
+    EXPECT_EQ(out[6], 0xee);
+    EXPECT_EQ(out[7], in[align + 3]);
+    EXPECT_EQ(out[27], in[align + 23]);
+    EXPECT_EQ(out[28], 0xee);
+    xm_buffer_unref(view);
+    xm_buffer_unref(a);
+    xm_buffer_unref(b);
+}
+
+TEST_F(OclEngine, BuildsAKernelOnce)
+{
+    xm_kernel *a = nullptr, *b = nullptr, *c = nullptr;
+    ASSERT_EQ(xm_engine_kernel(engine, "copy_bytes", "", &a, &err), XM_OK) << err.text;
+    ASSERT_EQ(xm_engine_kernel(engine, "copy_bytes", "", &b, &err), XM_OK);
+    ASSERT_EQ(xm_engine_kernel(engine, "copy_bytes", "-DPER_ITEM=8", &c, &err), XM_OK);
+    EXPECT_EQ(a, b);
+    EXPECT_NE(a, c);
+    EXPECT_EQ(xm_engine_kernels_built(engine), 2u);
+}
+
+TEST_F(OclEngine, SaysHowManyArgumentsAKernelTakes)
+{
+    xm_kernel *k = nullptr;
+    ASSERT_EQ(xm_engine_kernel(engine, "copy_bytes", "", &k, &err), XM_OK);
+    const xm_arg args[] = {xm_arg_i32(1), xm_arg_i32(2)};
+    const xm_launch launch = {{1, 1, 1}, {1, 1, 1}};
+    EXPECT_EQ(xm_queue_run(queue, k, args, 2, &launch, &err), XM_INVALID);
+    EXPECT_STREQ(err.text, "kernel 'copy_bytes' takes 5 arguments, 2 were given");
+}
+
+TEST_F(OclEngine, NamesTheArgumentOfTheWrongSize)
+{
+    xm_buffer *a = make(64);
+    xm_kernel *k = nullptr;
+    ASSERT_EQ(xm_engine_kernel(engine, "copy_bytes", "", &k, &err), XM_OK);
+    const xm_arg args[] = {xm_arg_buffer(a), xm_arg_i32(0), xm_arg_buffer(a),
+                           xm_arg_i64(0), xm_arg_i64(0)};
+    const xm_launch launch = {{1, 1, 1}, {1, 1, 1}};
+    EXPECT_EQ(xm_queue_run(queue, k, args, 5, &launch, &err), XM_DEVICE);
+    EXPECT_NE(std::string(err.text).find("'copy_bytes', argument 1 (a scalar, 4 bytes)"),
+              std::string::npos)
+        << err.text;
+    xm_buffer_unref(a);
+}
+
+TEST_F(OclEngine, ChecksWorkGroupSizes)
+{
+    xm_buffer *a = make(64), *b = make(64);
+    EXPECT_EQ(copy_bytes(a, 0, b, 0, 36, 2), XM_INVALID);
+    EXPECT_NE(std::string(err.text).find("not a multiple of local size 2"),
+              std::string::npos)
+        << err.text;
+    err = {};
+    uint64_t huge = xm_engine_info(engine)->max_work_group * 2;
+    EXPECT_EQ(copy_bytes(a, 0, b, 0, int64_t(huge * 4), huge), XM_UNSUPPORTED);
+    EXPECT_NE(std::string(err.text).find("has at most"), std::string::npos) << err.text;
+    err = {};
+    EXPECT_EQ(copy_bytes(a, 0, b, 0, 0), XM_INVALID);
+    xm_buffer_unref(a);
+    xm_buffer_unref(b);
+}
+
+TEST_F(OclEngine, GivesTheLineOfTheBuildLog)
+{
+    xm_kernel *k = nullptr;
+    EXPECT_EQ(
+        xm_engine_kernel(engine, "copy_bytes", "-DPER_ITEM=no_such_thing", &k, &err),
+        XM_DEVICE);
+    EXPECT_EQ(k, nullptr);
+    EXPECT_NE(std::string(err.text).find("CL_BUILD_PROGRAM_FAILURE"), std::string::npos);
+    EXPECT_NE(std::string(err.text).find("no_such_thing"), std::string::npos) << err.text;
+    err = {};
+    EXPECT_EQ(xm_engine_kernel(engine, "no_such_kernel", "", &k, &err), XM_NOT_FOUND);
+    EXPECT_NE(std::string(err.text).find("no_such_kernel.cl"), std::string::npos);
+}
+
+struct increment {
+    uint8_t *bytes;
+    size_t n;
+};
+
+void
+add_one(void *ctx)
+{
+    auto *c = static_cast<increment *>(ctx);
+    for (size_t i = 0; i < c->n; i++)
+        c->bytes[i]++;
+}
+
+TEST_F(OclEngine, RunsHostFunctionsInQueueOrder)
+{
+    xm_buffer *a = make(256, XM_USE_HOST), *b = make(256, XM_USE_HOST);
+    auto *host = static_cast<uint8_t *>(xm_buffer_host_ptr(a));
+    if (!host)
+        GTEST_SKIP() << "no host pointer on this device";
+    for (int i = 0; i < 20; i++) {
+        increment ctx = {host, 256};
+        ASSERT_EQ(xm_queue_fill(queue, a, 0, uint8_t(i), 256, &err), XM_OK);
+        ASSERT_EQ(xm_queue_run_host(queue, add_one, &ctx, sizeof(ctx), &err), XM_OK)
+            << err.text;
+        ctx = {nullptr, 0}; /* the call has copied it */
+        ASSERT_EQ(copy_bytes(a, 0, b, 0, 256), XM_OK) << err.text;
+        ASSERT_EQ(xm_queue_fill(queue, a, 0, 0, 256, &err), XM_OK);
+    }
+    EXPECT_EQ(read(b), std::vector<uint8_t>(256, 20));
+    xm_buffer_unref(a);
+    xm_buffer_unref(b);
+}
+
+TEST_F(OclEngine, FreesMemoryOnlyAfterTheCommandsThatUseIt)
+{
+    xm_buffer *b = make(1 << 20);
+    for (int i = 0; i < 50; i++) {
+        xm_buffer *a = make(1 << 20);
+        ASSERT_EQ(xm_queue_fill(queue, a, 0, uint8_t(i), 1 << 20, &err), XM_OK);
+        ASSERT_EQ(copy_bytes(a, 0, b, 0, 1 << 20), XM_OK) << err.text;
+        xm_buffer_unref(a);
+    }
+    EXPECT_EQ(read(b)[12345], 49);
+    xm_buffer_unref(b);
+}
+
+TEST_F(OclEngine, CountsWaitsKernelsAndMemory)
+{
+    xm_buffer *a = make(4096), *b = make(4096);
+    ASSERT_EQ(xm_queue_fill(queue, a, 0, 1, 4096, &err), XM_OK);
+    for (int i = 0; i < 3; i++)
+        ASSERT_EQ(copy_bytes(a, 0, b, 0, 4096), XM_OK);
+    uint64_t waits, kernels;
+    xm_queue_counts(queue, &waits, &kernels);
+    EXPECT_EQ(waits, 0u);
+    EXPECT_EQ(kernels, 3u);
+    ASSERT_EQ(xm_queue_finish(queue, &err), XM_OK);
+    read(b);
+    xm_queue_counts(queue, &waits, &kernels);
+    EXPECT_EQ(waits, 2u);
+    xm_buffer_unref(a);
+    xm_memory_stats stats;
+    xm_engine_memory_stats(engine, &stats);
+    EXPECT_EQ(stats.total_now, 4096u);
+    EXPECT_EQ(stats.total_peak, 8192u);
+    EXPECT_EQ(stats.allocations, 2u);
+    xm_buffer_unref(b);
+}
+
+void
+count_kernel(void *ctx, const char *kernel, uint64_t start_ns, uint64_t end_ns)
+{
+    EXPECT_STREQ(kernel, "copy_bytes");
+    EXPECT_LE(start_ns, end_ns);
+    ++*static_cast<int *>(ctx);
+}
+
+TEST_F(OclEngine, KeepsOrderAndMeasuresOnAnOutOfOrderQueue)
+{
+    xm_config config;
+    xm_config_init(&config);
+    ASSERT_EQ(xm_config_set(&config, "PERF_COUNT", "YES", &err), XM_OK);
+    ASSERT_EQ(xm_config_set(&config, "GPU_QUEUE_TYPE", "out_of_order", &err), XM_OK);
+    TearDown();
+    ASSERT_EQ(xm_engine_create(0, &config, &engine, &err), XM_OK) << err.text;
+    ASSERT_EQ(xm_queue_create(engine, &queue, &err), XM_OK) << err.text;
+    xm_buffer *a = make(1 << 16), *b = make(1 << 16);
+    for (int i = 1; i <= 10; i++) {
+        ASSERT_EQ(xm_queue_fill(queue, a, 0, uint8_t(i), 1 << 16, &err), XM_OK);
+        ASSERT_EQ(copy_bytes(a, 0, b, 0, 1 << 16), XM_OK);
+    }
+    EXPECT_EQ(read(b), std::vector<uint8_t>(1 << 16, 10));
+    int n = 0;
+    ASSERT_EQ(xm_queue_profile(queue, count_kernel, &n, &err), XM_OK) << err.text;
+    EXPECT_EQ(n, 10);
+    ASSERT_EQ(xm_queue_profile(queue, count_kernel, &n, &err), XM_OK);
+    EXPECT_EQ(n, 10);
+    xm_buffer_unref(a);
+    xm_buffer_unref(b);
+}
+
+TEST_F(OclEngine, RefusesADeviceThatIsNotThere)
+{
+    xm_engine *none = nullptr;
+    EXPECT_EQ(xm_engine_create(1000, nullptr, &none, &err), XM_NOT_FOUND);
+    EXPECT_EQ(none, nullptr);
+}
+
+} // namespace
