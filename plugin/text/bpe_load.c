@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The "model" of a tokenizer file: vocabulary, merges, flags.
+ *
+ * Merges are written "a b" in older files and ["a", "b"] in newer ones. Each makes a
+ * longer token of two, so they cannot form a cycle.
+ */
+#include <stdio.h>
+
+#include "plugin/text/bpe.h"
+#include "plugin/text/json.h"
+
+static size_t
+hash_pair(int32_t left, int32_t right)
+{
+    uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
+    return (size_t)(h ^ h >> 29);
+}
+
+static struct xm_merge *
+find_slot(const struct xm_bpe *bpe, int32_t left, int32_t right)
+{
+    size_t i = hash_pair(left, right) & (bpe->n_slots - 1);
+    for (;;) {
+        struct xm_merge *m = &bpe->merges[i];
+        if (m->left == XM_NO_TOKEN || (m->left == left && m->right == right))
+            return m;
+        i = (i + 1) & (bpe->n_slots - 1);
+    }
+}
+
+const struct xm_merge *
+xm_bpe_find_merge(const struct xm_bpe *bpe, int32_t left, int32_t right)
+{
+    const struct xm_merge *m = bpe->n_slots ? find_slot(bpe, left, right) : NULL;
+    return m && m->left != XM_NO_TOKEN ? m : NULL;
+}
+
+static enum xm_status
+load_vocab(yyjson_val *model, struct xm_vocab *vocab, struct xm_error *err)
+{
+    yyjson_val *object, *key, *value;
+    size_t i, n;
+    XM_TRY(xm_json_object(model, "vocab", &object, err));
+    XM_TRY(xm_vocab_reserve(vocab, yyjson_obj_size(object), err));
+    yyjson_obj_foreach(object, i, n, key, value)
+    {
+        int32_t id;
+        XM_TRY(xm_json_token_id(value, yyjson_get_str(key), &id, err));
+        XM_TRY(xm_vocab_add(vocab, xm_slice(yyjson_get_str(key), yyjson_get_len(key)), id,
+                            true, err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+cut_merge(yyjson_val *value, struct xm_slice *left, struct xm_slice *right,
+          struct xm_error *err)
+{
+    if (yyjson_is_arr(value) && yyjson_arr_size(value) == 2) {
+        yyjson_val *a = yyjson_arr_get(value, 0), *b = yyjson_arr_get(value, 1);
+        *left = xm_slice(yyjson_get_str(a), yyjson_get_len(a));
+        *right = xm_slice(yyjson_get_str(b), yyjson_get_len(b));
+        if (left->text && right->text)
+            return XM_OK;
+    }
+    if (yyjson_is_str(value)) {
+        struct xm_slice all = xm_slice(yyjson_get_str(value), yyjson_get_len(value));
+        const char *space = memchr(all.text, ' ', all.n);
+        size_t n = space ? (size_t)(space - all.text) : 0;
+        *left = xm_slice(all.text, n);
+        *right = xm_slice(space ? space + 1 : all.text, all.n - n - (space ? 1 : 0));
+        if (space && !memchr(right->text, ' ', right->n))
+            return XM_OK;
+    }
+    return xm_fail(err, XM_INVALID, "neither \"a b\" nor [\"a\", \"b\"]");
+}
+
+static enum xm_status
+find_part(const struct xm_bpe *bpe, struct xm_slice text, int32_t *id,
+          struct xm_error *err)
+{
+    *id = xm_vocab_find_in_model(bpe->vocab, text);
+    if (*id == XM_NO_TOKEN)
+        return xm_fail(err, XM_INVALID, "'%.*s' is not in the vocabulary",
+                       (int)(text.n < 60 ? text.n : 60), text.text);
+    return XM_OK;
+}
+
+static enum xm_status
+add_merge(struct xm_bpe *bpe, yyjson_val *value, uint32_t rank, struct xm_strbuf *joined,
+          struct xm_error *err)
+{
+    struct xm_slice left, right;
+    int32_t left_id, right_id, merged_id;
+    XM_TRY(cut_merge(value, &left, &right, err));
+    XM_TRY(find_part(bpe, left, &left_id, err));
+    XM_TRY(find_part(bpe, right, &right_id, err));
+    if (right.n < bpe->prefix_bytes)
+        return xm_fail(err, XM_INVALID, "the second part is shorter than the prefix");
+    xm_strbuf_clear(joined);
+    xm_strbuf_add_n(joined, left.text, left.n);
+    xm_strbuf_add_n(joined, right.text + bpe->prefix_bytes, right.n - bpe->prefix_bytes);
+    if (!xm_strbuf_ok(joined))
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", left.n + right.n);
+    XM_TRY(find_part(bpe, xm_slice(xm_strbuf_text(joined), joined->n), &merged_id, err));
+    struct xm_merge *slot = find_slot(bpe, left_id, right_id);
+    *slot = (struct xm_merge){left_id, right_id, merged_id, rank}; /* the last one wins */
+    return XM_OK;
+}
+
+static enum xm_status
+reserve_merges(struct xm_bpe *bpe, size_t n_merges, struct xm_error *err)
+{
+    size_t n_slots = 16;
+    if (n_merges > UINT32_MAX)
+        return xm_fail(err, XM_UNSUPPORTED, "%zu merges", n_merges);
+    while (n_slots / 2 <= n_merges) /* at most half full */
+        n_slots *= 2;
+    bpe->merges = xm_malloc(n_slots * sizeof(*bpe->merges));
+    if (!bpe->merges)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu merges", n_merges);
+    bpe->n_slots = n_slots;
+    for (size_t i = 0; i < n_slots; i++)
+        bpe->merges[i].left = XM_NO_TOKEN;
+    return XM_OK;
+}
+
+static enum xm_status
+load_merges(yyjson_val *model, struct xm_bpe *bpe, struct xm_error *err)
+{
+    yyjson_val *list, *value;
+    struct xm_strbuf joined = {0};
+    enum xm_status status = XM_OK;
+    size_t i, n;
+    XM_TRY(xm_json_array(model, "merges", &list, err));
+    XM_TRY(reserve_merges(bpe, yyjson_arr_size(list), err));
+    yyjson_arr_foreach(list, i, n, value)
+    {
+        status = add_merge(bpe, value, (uint32_t)i, &joined, err);
+        if (status != XM_OK) {
+            xm_error_prefix(err, "merge %zu", i);
+            break;
+        }
+    }
+    xm_strbuf_free(&joined);
+    return status;
+}
+
+static enum xm_status
+load_affix(yyjson_val *model, const char *key, char **out, size_t *n,
+           struct xm_error *err)
+{
+    struct xm_slice text = {0};
+    XM_TRY(xm_json_text(model, key, &text, err));
+    if (text.n == 0)
+        return XM_OK;
+    *out = xm_malloc(text.n);
+    if (!*out)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for '%s'", key);
+    memcpy(*out, text.text, text.n);
+    *n = text.n;
+    return XM_OK;
+}
+
+static enum xm_status
+load_unknown(yyjson_val *model, struct xm_bpe *bpe, struct xm_error *err)
+{
+    struct xm_slice text = {0};
+    XM_TRY(xm_json_text(model, "unk_token", &text, err));
+    XM_TRY(xm_json_bool(model, "fuse_unk", &bpe->fuse_unk, err));
+    XM_TRY(xm_json_bool(model, "byte_fallback", &bpe->byte_fallback, err));
+    for (int b = 0; b < 256; b++) {
+        char name[8];
+        int n = snprintf(name, sizeof(name), "<0x%02X>", b);
+        bpe->byte_ids[b] = xm_vocab_find_in_model(bpe->vocab, xm_slice(name, (size_t)n));
+    }
+    if (!text.text)
+        return XM_OK;
+    enum xm_status status = find_part(bpe, text, &bpe->unk, err);
+    if (status != XM_OK)
+        xm_error_prefix(err, "unk_token");
+    return status;
+}
+
+static enum xm_status
+check_dropout(yyjson_val *model, struct xm_error *err)
+{
+    yyjson_val *dropout = yyjson_obj_get(model, "dropout");
+    if (!dropout || yyjson_is_null(dropout))
+        return XM_OK;
+    if (yyjson_is_num(dropout) && yyjson_get_num(dropout) == 0.0)
+        return XM_OK;
+    return xm_fail(err, XM_UNSUPPORTED, "a dropout other than 0 is for training only");
+}
+
+/* Files from before there were other models have no type. */
+static enum xm_status
+check_type(yyjson_val *model, struct xm_error *err)
+{
+    struct xm_slice type = {0};
+    XM_TRY(xm_json_text(model, "type", &type, err));
+    if (!type.text || xm_slice_equal(type, xm_slice("BPE", 3)))
+        return XM_OK;
+    return xm_fail(err, XM_UNSUPPORTED, "model '%.*s' is not supported, only BPE is",
+                   (int)(type.n < 60 ? type.n : 60), type.text);
+}
+
+enum xm_status
+xm_bpe_load(yyjson_val *model, struct xm_vocab *vocab, struct xm_bpe *out,
+            struct xm_error *err)
+{
+    out->vocab = vocab;
+    out->unk = XM_NO_TOKEN;
+    XM_TRY(check_type(model, err));
+    XM_TRY(check_dropout(model, err));
+    XM_TRY(xm_json_bool(model, "ignore_merges", &out->ignore_merges, err));
+    XM_TRY(load_affix(model, "continuing_subword_prefix", &out->prefix,
+                      &out->prefix_bytes, err));
+    XM_TRY(
+        load_affix(model, "end_of_word_suffix", &out->suffix, &out->suffix_bytes, err));
+    XM_TRY(load_vocab(model, vocab, err));
+    XM_TRY(load_unknown(model, out, err));
+    return load_merges(model, out, err);
+}
+
+void
+xm_bpe_free(struct xm_bpe *bpe)
+{
+    xm_free(bpe->merges);
+    xm_free(bpe->prefix);
+    xm_free(bpe->suffix);
+    *bpe = (struct xm_bpe){0};
+}

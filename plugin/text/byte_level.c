@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/byte_level.h"
+
+#include "plugin/text/utf8.h"
+
+enum { FIRST_STAND_IN = 0x100, N_STAND_INS = 68 };
+
+/* The bytes without a character of their own: 00..20, 7F..A0 and AD (a soft hyphen). */
+static int32_t
+char_of_byte(uint8_t b)
+{
+    if (b <= 0x20)
+        return FIRST_STAND_IN + b;
+    if (b >= 0x7f && b <= 0xa0)
+        return FIRST_STAND_IN + 0x21 + (b - 0x7f);
+    return b == 0xad ? FIRST_STAND_IN + N_STAND_INS - 1 : b;
+}
+
+/* -1: this character stands for no byte. */
+static int
+byte_of_char(int32_t code)
+{
+    if (code < FIRST_STAND_IN)
+        return code >= 0 && char_of_byte((uint8_t)code) == code ? code : -1;
+    int32_t i = code - FIRST_STAND_IN;
+    if (i < 0x21)
+        return i;
+    if (i < N_STAND_INS - 1)
+        return i - 0x21 + 0x7f;
+    return i == N_STAND_INS - 1 ? 0xad : -1;
+}
+
+void
+xm_byte_level_encode(struct xm_slice bytes, struct xm_strbuf *out)
+{
+    for (size_t i = 0; i < bytes.n; i++)
+        xm_utf8_add(out, char_of_byte((uint8_t)bytes.text[i]));
+}
+
+void
+xm_byte_level_decode(struct xm_slice text, struct xm_strbuf *out)
+{
+    int32_t code;
+    for (size_t i = 0; i < text.n;) {
+        i += xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        if (byte_of_char(code) < 0) {
+            xm_strbuf_add_n(out, text.text, text.n);
+            return;
+        }
+    }
+    for (size_t i = 0; i < text.n;) {
+        i += xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        char byte = (char)byte_of_char(code);
+        xm_strbuf_add_n(out, &byte, 1);
+    }
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One row of `types` for each kind of decoder. Not done: BPEDecoder, WordPiece, CTC.
+ */
+#include "plugin/text/decoder.h"
+
+#include "plugin/text/byte_level.h"
+#include "plugin/text/json.h"
+#include "plugin/text/normalizer.h"
+#include "plugin/text/utf8.h"
+
+/* One push or flush on its way through the steps. */
+struct run {
+    const struct xm_decoder *decoder;
+    struct xm_decoder_state *state;
+    struct xm_strbuf *out;
+    struct xm_error *err;
+};
+
+struct xm_decoder_type {
+    const char *name;
+    bool across_parts; /* works on a text that arrives in parts */
+    bool fuses;        /* what it passes on is one text in parts */
+    /* NULL: nothing to read. */
+    enum xm_status (*load)(yyjson_val *value, struct xm_decoder_step *step,
+                           struct xm_error *err);
+    /* Step `i` takes `text` and passes on what it can. */
+    enum xm_status (*push)(struct run *run, size_t i, struct xm_slice text);
+    /* No more text comes; NULL: it never holds any. */
+    enum xm_status (*flush)(struct run *run, size_t i);
+};
+
+static enum xm_status
+no_memory(struct run *run)
+{
+    return xm_fail(run->err, XM_NO_MEMORY, "no memory for decoded text");
+}
+
+/* Gives `text` to step `i`; behind the last step to the caller. */
+static enum xm_status
+give(struct run *run, size_t i, struct xm_slice text)
+{
+    if (i < run->decoder->n)
+        return run->decoder->steps[i].type->push(run, i, text);
+    xm_strbuf_add_n(run->out, text.text, text.n);
+    return xm_strbuf_ok(run->out) ? XM_OK : no_memory(run);
+}
+
+/* Gives a buffer that this step made to the next one, and frees it. */
+static enum xm_status
+give_buffer(struct run *run, size_t i, struct xm_strbuf *buffer)
+{
+    enum xm_status status = XM_OK;
+    if (!xm_strbuf_ok(buffer))
+        status = no_memory(run);
+    else
+        status = give(run, i, xm_slice(xm_strbuf_text(buffer), buffer->n));
+    xm_strbuf_free(buffer);
+    return status;
+}
+
+static enum xm_status
+load_content(yyjson_val *value, const char *key, bool one_character,
+             struct xm_decoder_step *step, struct xm_error *err)
+{
+    struct xm_slice text = {0};
+    int32_t code;
+    XM_TRY(xm_json_text(value, key, &text, err));
+    if (!text.text ||
+        (one_character && (text.n == 0 || xm_utf8_next(text, &code) != text.n)))
+        return xm_fail(err, XM_INVALID, "'%s' is missing or not one character", key);
+    step->content = xm_malloc(text.n);
+    if (!step->content)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+    memcpy(step->content, text.text, text.n);
+    step->content_bytes = text.n;
+    return XM_OK;
+}
+
+static struct xm_slice
+content_of(const struct run *run, size_t i)
+{
+    const struct xm_decoder_step *step = &run->decoder->steps[i];
+    return xm_slice(step->content, step->content_bytes);
+}
+
+/* Replace. */
+
+static enum xm_status
+load_replace(yyjson_val *value, struct xm_decoder_step *step, struct xm_error *err)
+{
+    XM_TRY(xm_pattern_load(value, "pattern", &step->regex, err));
+    return load_content(value, "content", false, step, err);
+}
+
+static enum xm_status
+push_replace(struct run *run, size_t i, struct xm_slice text)
+{
+    struct xm_strbuf replaced = {0};
+    enum xm_status status = xm_regex_replace(run->decoder->steps[i].regex, text,
+                                             content_of(run, i), &replaced, run->err);
+    if (status == XM_OK)
+        return give_buffer(run, i + 1, &replaced);
+    xm_strbuf_free(&replaced);
+    return status;
+}
+
+/* ByteFallback: a run of <0xHH> tokens is held until it ends, because a run that is not
+ * well-formed as a whole becomes one U+FFFD for each of its bytes. */
+
+static int
+hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* -1: not a byte token. */
+static int
+byte_of_token(struct xm_slice t)
+{
+    if (t.n != 6 || memcmp(t.text, "<0x", 3) != 0 || t.text[5] != '>')
+        return -1;
+    int high = hex_digit(t.text[3]), low = hex_digit(t.text[4]);
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+static enum xm_status
+flush_byte_fallback(struct run *run, size_t i)
+{
+    struct xm_strbuf bytes = run->state->steps[i].held;
+    enum xm_status status = XM_OK;
+    struct xm_slice text = xm_slice(xm_strbuf_text(&bytes), bytes.n);
+    run->state->steps[i].held = (struct xm_strbuf){0};
+    if (bytes.n > 0 && xm_utf8_is_valid(text))
+        status = give(run, i + 1, text);
+    else
+        for (size_t b = 0; status == XM_OK && b < bytes.n; b++)
+            status = give(run, i + 1, xm_slice("\xef\xbf\xbd", 3));
+    xm_strbuf_free(&bytes);
+    return status;
+}
+
+static enum xm_status
+push_byte_fallback(struct run *run, size_t i, struct xm_slice text)
+{
+    struct xm_strbuf *held = &run->state->steps[i].held;
+    int byte = byte_of_token(text);
+    if (byte < 0) {
+        XM_TRY(flush_byte_fallback(run, i));
+        return give(run, i + 1, text);
+    }
+    char c = (char)byte;
+    xm_strbuf_add_n(held, &c, 1);
+    return xm_strbuf_ok(held) ? XM_OK : no_memory(run);
+}
+
+/* ByteLevel: bytes are held until they are whole characters. */
+
+static enum xm_status
+give_characters(struct run *run, size_t i, size_t n)
+{
+    struct xm_strbuf *held = &run->state->steps[i].held, whole = {0};
+    if (n == 0)
+        return XM_OK;
+    xm_utf8_repair(xm_slice(held->text, n), &whole);
+    memmove(held->text, held->text + n, held->n - n);
+    held->n -= n;
+    return give_buffer(run, i + 1, &whole);
+}
+
+static enum xm_status
+push_byte_level(struct run *run, size_t i, struct xm_slice text)
+{
+    struct xm_strbuf *held = &run->state->steps[i].held;
+    xm_byte_level_decode(text, held);
+    if (!xm_strbuf_ok(held))
+        return no_memory(run);
+    size_t n = 0;
+    int32_t code = 0;
+    while (n < held->n) {
+        size_t bytes = xm_utf8_next(xm_slice(held->text + n, held->n - n), &code);
+        if (code == XM_UTF8_PARTIAL)
+            break;
+        n += bytes;
+    }
+    return give_characters(run, i, n);
+}
+
+static enum xm_status
+flush_byte_level(struct run *run, size_t i)
+{
+    return give_characters(run, i, run->state->steps[i].held.n);
+}
+
+/* Fuse: only says that from here on there is one text. */
+
+static enum xm_status
+push_fuse(struct run *run, size_t i, struct xm_slice text)
+{
+    return give(run, i + 1, text);
+}
+
+/* Strip: at most so many of one character at the beginning and at the end. */
+
+static enum xm_status
+load_strip(yyjson_val *value, struct xm_decoder_step *step, struct xm_error *err)
+{
+    XM_TRY(xm_json_count(value, "start", &step->strip_left, err));
+    XM_TRY(xm_json_count(value, "stop", &step->strip_right, err));
+    return load_content(value, "content", true, step, err);
+}
+
+static void
+restart_strip(struct run *run, size_t i)
+{
+    run->state->steps[i].seen = run->state->steps[i].trailing = 0;
+    run->state->steps[i].inside = false;
+}
+
+static void
+strip_character(struct run *run, size_t i, struct xm_slice c, struct xm_strbuf *out)
+{
+    const struct xm_decoder_step *step = &run->decoder->steps[i];
+    struct xm_slice content = content_of(run, i);
+    uint64_t *seen = &run->state->steps[i].seen;
+    uint64_t *trailing = &run->state->steps[i].trailing;
+    bool is_content = xm_slice_equal(c, content);
+    if (is_content && !run->state->steps[i].inside && *seen < step->strip_left) {
+        ++*seen;
+        return;
+    }
+    run->state->steps[i].inside = true;
+    if (is_content && *trailing < step->strip_right) {
+        ++*trailing;
+        return;
+    }
+    for (; !is_content && *trailing > 0; --*trailing)
+        xm_strbuf_add_n(out, content.text, content.n);
+    xm_strbuf_add_n(out, c.text, c.n);
+}
+
+static enum xm_status
+push_strip(struct run *run, size_t i, struct xm_slice text)
+{
+    struct xm_strbuf kept = {0};
+    int32_t code;
+    if (!run->decoder->steps[i].fused)
+        restart_strip(run, i);
+    for (size_t at = 0, n; at < text.n; at += n) {
+        n = xm_utf8_next(xm_slice(text.text + at, text.n - at), &code);
+        strip_character(run, i, xm_slice(text.text + at, n), &kept);
+    }
+    return give_buffer(run, i + 1, &kept);
+}
+
+/* Metaspace: the mark is a space; in the first token there is none. */
+
+static enum xm_status
+load_metaspace(yyjson_val *value, struct xm_decoder_step *step, struct xm_error *err)
+{
+    struct xm_slice scheme = {0};
+    step->drop_first = true;
+    XM_TRY(xm_json_bool(value, "add_prefix_space", &step->drop_first, err));
+    XM_TRY(xm_json_text(value, "prepend_scheme", &scheme, err));
+    if (scheme.text)
+        step->drop_first = !xm_slice_equal(scheme, xm_slice("never", 5));
+    XM_TRY(load_content(value, "replacement", true, step, err));
+    return xm_regex_create_literal(xm_slice(step->content, step->content_bytes),
+                                   &step->regex, err);
+}
+
+static enum xm_status
+push_metaspace(struct run *run, size_t i, struct xm_slice text)
+{
+    const struct xm_decoder_step *step = &run->decoder->steps[i];
+    bool drop = step->drop_first && run->state->steps[i].seen++ == 0;
+    struct xm_strbuf replaced = {0};
+    enum xm_status status = xm_regex_replace(
+        step->regex, text, xm_slice(" ", drop ? 0 : 1), &replaced, run->err);
+    if (status == XM_OK)
+        return give_buffer(run, i + 1, &replaced);
+    xm_strbuf_free(&replaced);
+    return status;
+}
+
+static const struct xm_decoder_type types[] = {
+    /* clang-format off */
+    /* name            parts  fuses  load            push                flush              */
+    { "ByteLevel",     true,  true,  NULL,           push_byte_level,    flush_byte_level    },
+    { "ByteFallback",  false, false, NULL,           push_byte_fallback, flush_byte_fallback },
+    { "Fuse",          true,  true,  NULL,           push_fuse,          NULL                },
+    { "Replace",       false, false, load_replace,   push_replace,       NULL                },
+    { "Strip",         true,  false, load_strip,     push_strip,         NULL                },
+    { "Metaspace",     false, false, load_metaspace, push_metaspace,     NULL                },
+    /* clang-format on */
+};
+
+static enum xm_status
+add_step(const struct xm_decoder_type *type, yyjson_val *value, struct xm_decoder *out,
+         struct xm_error *err)
+{
+    if (out->n == XM_MAX_DECODERS)
+        return xm_fail(err, XM_UNSUPPORTED, "more than %d decoders", XM_MAX_DECODERS);
+    const struct xm_decoder_step *before = out->n > 0 ? &out->steps[out->n - 1] : NULL;
+    struct xm_decoder_step *step = &out->steps[out->n++];
+    step->type = type;
+    step->fused = before && (before->fused || before->type->fuses);
+    if (step->fused && !type->across_parts)
+        return xm_fail(err, XM_UNSUPPORTED, "not supported behind Fuse or ByteLevel");
+    return type->load ? type->load(value, step, err) : XM_OK;
+}
+
+static enum xm_status
+load_any(yyjson_val *value, int depth, struct xm_decoder *out, struct xm_error *err)
+{
+    const char *name;
+    yyjson_val *list, *item;
+    size_t i, n;
+    XM_TRY(xm_json_type(value, "decoder", &name, err));
+    for (i = 0; i < XM_ARRAY_LEN(types); i++) {
+        if (strcmp(types[i].name, name) != 0)
+            continue;
+        enum xm_status status = add_step(&types[i], value, out, err);
+        if (status != XM_OK)
+            xm_error_prefix(err, "decoder '%s'", name);
+        return status;
+    }
+    if (strcmp(name, "Sequence") != 0)
+        return xm_fail(err, XM_UNSUPPORTED, "decoder '%s' is not supported", name);
+    XM_TRY(xm_json_array(value, "decoders", &list, err));
+    if (depth == XM_MAX_NESTING)
+        return xm_fail(err, XM_UNSUPPORTED, "sequences in sequences, %d deep", depth);
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        XM_TRY(load_any(item, depth + 1, out, err));
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_decoder_load(yyjson_val *value, struct xm_decoder *out, struct xm_error *err)
+{
+    if (!value || yyjson_is_null(value))
+        return XM_OK;
+    out->present = true;
+    return load_any(value, 0, out, err);
+}
+
+void
+xm_decoder_free(struct xm_decoder *decoder)
+{
+    for (size_t i = 0; i < decoder->n; i++) {
+        xm_regex_free(decoder->steps[i].regex);
+        xm_free(decoder->steps[i].content);
+    }
+    *decoder = (struct xm_decoder){0};
+}
+
+enum xm_status
+xm_decoder_push(const struct xm_decoder *decoder, struct xm_decoder_state *state,
+                struct xm_slice token, struct xm_strbuf *out, struct xm_error *err)
+{
+    struct run run = {decoder, state, out, err};
+    if (state->n_tokens++ > 0 && !decoder->present)
+        xm_strbuf_add(out, " ");
+    return give(&run, 0, token);
+}
+
+enum xm_status
+xm_decoder_flush(const struct xm_decoder *decoder, struct xm_decoder_state *state,
+                 struct xm_strbuf *out, struct xm_error *err)
+{
+    struct run run = {decoder, state, out, err};
+    for (size_t i = 0; i < decoder->n; i++)
+        if (decoder->steps[i].type->flush)
+            XM_TRY(decoder->steps[i].type->flush(&run, i));
+    return XM_OK;
+}
+
+void
+xm_decoder_state_free(struct xm_decoder_state *state)
+{
+    for (size_t i = 0; i < XM_MAX_DECODERS; i++)
+        xm_strbuf_free(&state->steps[i].held);
+    *state = (struct xm_decoder_state){0};
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* The largest published tokenizer.json has 33 MiB. */
+static const size_t max_file_bytes = (size_t)512 << 20;
+
+static void *
+json_malloc(void *ctx, size_t bytes)
+{
+    (void)ctx;
+    return xm_malloc(bytes);
+}
+
+static void *
+json_realloc(void *ctx, void *p, size_t old_bytes, size_t bytes)
+{
+    (void)ctx;
+    (void)old_bytes;
+    return xm_realloc(p, bytes);
+}
+
+static void
+json_free(void *ctx, void *p)
+{
+    (void)ctx;
+    xm_free(p);
+}
+
+enum xm_status
+xm_json_parse(const char *text, size_t n, yyjson_doc **out, struct xm_error *err)
+{
+    const yyjson_alc alc = {json_malloc, json_realloc, json_free, NULL};
+    yyjson_read_err why;
+    /* Without YYJSON_READ_INSITU the text is only read: the cast is yyjson's signature.
+     */
+    *out = yyjson_read_opts((char *)text, n, YYJSON_READ_NOFLAG, &alc, &why);
+    if (*out)
+        return XM_OK;
+    if (why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes of JSON", n);
+    return xm_fail(err, XM_INVALID, "not JSON at byte %zu: %s", why.pos, why.msg);
+}
+
+static enum xm_status
+read_all(FILE *file, char **text, size_t *n, struct xm_error *err)
+{
+    size_t capacity = 0;
+    *text = NULL;
+    *n = 0;
+    for (;;) {
+        char *grown = xm_grow(*text, &capacity, *n + 64 * 1024, 1);
+        if (!grown)
+            return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", *n);
+        *text = grown;
+        size_t got = fread(*text + *n, 1, capacity - *n, file);
+        *n += got;
+        if (ferror(file))
+            return xm_fail(err, XM_IO, "%s", strerror(errno));
+        if (got == 0)
+            return XM_OK;
+        if (*n > max_file_bytes)
+            return xm_fail(err, XM_INVALID, "longer than %zu bytes", max_file_bytes);
+    }
+}
+
+enum xm_status
+xm_json_read(const char *path, yyjson_doc **out, struct xm_error *err)
+{
+    *out = NULL;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return xm_fail(err, errno == ENOENT ? XM_NOT_FOUND : XM_IO,
+                       "cannot open '%s': %s", path, strerror(errno));
+    char *text;
+    size_t n;
+    enum xm_status status = read_all(file, &text, &n, err);
+    fclose(file);
+    if (status == XM_OK)
+        status = xm_json_parse(text, n, out, err);
+    xm_free(text);
+    if (status != XM_OK)
+        xm_error_prefix(err, "'%s'", path);
+    return status;
+}
+
+static enum xm_status
+wrong_type(yyjson_val *value, const char *key, const char *expected, struct xm_error *err)
+{
+    return xm_fail(err, XM_INVALID, "'%s' is %s, expected %s", key,
+                   value ? yyjson_get_type_desc(value) : "missing", expected);
+}
+
+/* NULL for an absent member and for null. */
+static yyjson_val *
+member(yyjson_val *object, const char *key)
+{
+    yyjson_val *value = yyjson_obj_get(object, key);
+    return yyjson_is_null(value) ? NULL : value;
+}
+
+enum xm_status
+xm_json_bool(yyjson_val *object, const char *key, bool *out, struct xm_error *err)
+{
+    yyjson_val *value = member(object, key);
+    if (!value)
+        return XM_OK;
+    if (!yyjson_is_bool(value))
+        return wrong_type(value, key, "true or false", err);
+    *out = yyjson_get_bool(value);
+    return XM_OK;
+}
+
+enum xm_status
+xm_json_text(yyjson_val *object, const char *key, struct xm_slice *out,
+             struct xm_error *err)
+{
+    yyjson_val *value = member(object, key);
+    if (!value)
+        return XM_OK;
+    if (!yyjson_is_str(value))
+        return wrong_type(value, key, "a string", err);
+    *out = xm_slice(yyjson_get_str(value), yyjson_get_len(value));
+    return XM_OK;
+}
+
+enum xm_status
+xm_json_count(yyjson_val *object, const char *key, uint32_t *out, struct xm_error *err)
+{
+    yyjson_val *value = member(object, key);
+    if (!value)
+        return XM_OK;
+    if (!yyjson_is_uint(value) || yyjson_get_uint(value) > INT32_MAX)
+        return wrong_type(value, key, "a count", err);
+    *out = (uint32_t)yyjson_get_uint(value);
+    return XM_OK;
+}
+
+enum xm_status
+xm_json_object(yyjson_val *object, const char *key, yyjson_val **out,
+               struct xm_error *err)
+{
+    *out = member(object, key);
+    return yyjson_is_obj(*out) ? XM_OK : wrong_type(*out, key, "an object", err);
+}
+
+enum xm_status
+xm_json_array(yyjson_val *object, const char *key, yyjson_val **out, struct xm_error *err)
+{
+    *out = member(object, key);
+    return yyjson_is_arr(*out) ? XM_OK : wrong_type(*out, key, "an array", err);
+}
+
+enum xm_status
+xm_json_token_id(yyjson_val *value, const char *what, int32_t *out, struct xm_error *err)
+{
+    if (!yyjson_is_int(value))
+        return wrong_type(value, what, "a token id", err);
+    /* A negative integer read as unsigned is above every limit. */
+    if (yyjson_get_uint(value) >= XM_MAX_TOKENS)
+        return xm_fail(err, XM_INVALID, "'%s': token id %lld is not in 0..%d", what,
+                       (long long)yyjson_get_sint(value), XM_MAX_TOKENS - 1);
+    *out = (int32_t)yyjson_get_uint(value);
+    return XM_OK;
+}
+
+enum xm_status
+xm_json_type(yyjson_val *object, const char *component, const char **out,
+             struct xm_error *err)
+{
+    *out = NULL;
+    if (!yyjson_is_obj(object))
+        return wrong_type(object, component, "an object", err);
+    *out = yyjson_get_str(yyjson_obj_get(object, "type"));
+    if (!*out)
+        return xm_fail(err, XM_INVALID, "the %s has no 'type'", component);
+    return XM_OK;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * yyjson with our allocator, and members of objects read with a sentence for each error.
+ *
+ * The getters take an object and a key. An absent member and one that is null are the
+ * same: *out keeps the caller's default. Texts point into the document.
+ */
+#ifndef XM_PLUGIN_TEXT_JSON_H
+#define XM_PLUGIN_TEXT_JSON_H
+
+#include <yyjson.h>
+
+#include "plugin/text/slice.h"
+#include "runtime/util/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Free with yyjson_doc_free(). The document keeps no reference to `text`. */
+enum xm_status xm_json_parse(const char *text, size_t n, yyjson_doc **out,
+                             struct xm_error *err);
+
+/* XM_NOT_FOUND when there is no such file. */
+enum xm_status xm_json_read(const char *path, yyjson_doc **out, struct xm_error *err);
+
+enum xm_status xm_json_bool(yyjson_val *object, const char *key, bool *out,
+                            struct xm_error *err);
+enum xm_status xm_json_text(yyjson_val *object, const char *key, struct xm_slice *out,
+                            struct xm_error *err);
+enum xm_status xm_json_count(yyjson_val *object, const char *key, uint32_t *out,
+                             struct xm_error *err);
+
+/* A member that must be there and be an object / an array. */
+enum xm_status xm_json_object(yyjson_val *object, const char *key, yyjson_val **out,
+                              struct xm_error *err);
+enum xm_status xm_json_array(yyjson_val *object, const char *key, yyjson_val **out,
+                             struct xm_error *err);
+
+/* A value that must be a token id: an integer 0 ≤ id < XM_MAX_TOKENS. `what` names it. */
+enum { XM_MAX_TOKENS = 1 << 22 };
+enum xm_status xm_json_token_id(yyjson_val *value, const char *what, int32_t *out,
+                                struct xm_error *err);
+
+/* The "type" of a component: an error when `object` is no object or has none. */
+enum xm_status xm_json_type(yyjson_val *object, const char *component, const char **out,
+                            struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One row of `types` for each kind of normalizer. Not done: BertNormalizer, Nmt and
+ * Precompiled, which belong to models that are not byte-pair encoded.
+ */
+#include "plugin/text/normalizer.h"
+
+#include "plugin/text/byte_level.h"
+#include "plugin/text/json.h"
+#include "plugin/text/unicode_form.h"
+#include "plugin/text/utf8.h"
+
+struct xm_normalizer_type {
+    const char *name;
+    /* NULL: nothing to read. */
+    enum xm_status (*load)(yyjson_val *value, struct xm_normalizer_step *step,
+                           struct xm_error *err);
+    enum xm_status (*run)(const struct xm_normalizer_step *step, struct xm_slice text,
+                          struct xm_strbuf *out, struct xm_error *err);
+    enum xm_unicode_form form; /* of run_form */
+};
+
+enum xm_status
+xm_pattern_load(yyjson_val *object, const char *key, struct xm_regex **out,
+                struct xm_error *err)
+{
+    yyjson_val *pattern;
+    struct xm_slice text = {0}, regex = {0};
+    XM_TRY(xm_json_object(object, key, &pattern, err));
+    XM_TRY(xm_json_text(pattern, "String", &text, err));
+    XM_TRY(xm_json_text(pattern, "Regex", &regex, err));
+    if (!text.text == !regex.text)
+        return xm_fail(err, XM_INVALID, "'%s' has to have one of 'String' and 'Regex'",
+                       key);
+    return text.text ? xm_regex_create_literal(text, out, err)
+                     : xm_regex_create(regex, out, err);
+}
+
+static enum xm_status
+load_content(yyjson_val *value, const char *key, struct xm_normalizer_step *step,
+             struct xm_error *err)
+{
+    struct xm_slice text = {0};
+    XM_TRY(xm_json_text(value, key, &text, err));
+    if (!text.text)
+        return xm_fail(err, XM_INVALID, "'%s' is missing", key);
+    step->content = xm_malloc(text.n);
+    if (!step->content)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+    memcpy(step->content, text.text, text.n);
+    step->content_bytes = text.n;
+    return XM_OK;
+}
+
+static enum xm_status
+load_replace(yyjson_val *value, struct xm_normalizer_step *step, struct xm_error *err)
+{
+    XM_TRY(xm_pattern_load(value, "pattern", &step->regex, err));
+    return load_content(value, "content", step, err);
+}
+
+static enum xm_status
+run_replace(const struct xm_normalizer_step *step, struct xm_slice text,
+            struct xm_strbuf *out, struct xm_error *err)
+{
+    return xm_regex_replace(step->regex, text,
+                            xm_slice(step->content, step->content_bytes), out, err);
+}
+
+static enum xm_status
+load_prepend(yyjson_val *value, struct xm_normalizer_step *step, struct xm_error *err)
+{
+    return load_content(value, "prepend", step, err);
+}
+
+static enum xm_status
+run_prepend(const struct xm_normalizer_step *step, struct xm_slice text,
+            struct xm_strbuf *out, struct xm_error *err)
+{
+    (void)err;
+    if (text.n > 0)
+        xm_strbuf_add_n(out, step->content, step->content_bytes);
+    xm_strbuf_add_n(out, text.text, text.n);
+    return XM_OK;
+}
+
+static enum xm_status
+load_strip(yyjson_val *value, struct xm_normalizer_step *step, struct xm_error *err)
+{
+    step->strip_left = step->strip_right = true;
+    XM_TRY(xm_json_bool(value, "strip_left", &step->strip_left, err));
+    return xm_json_bool(value, "strip_right", &step->strip_right, err);
+}
+
+static enum xm_status
+run_strip(const struct xm_normalizer_step *step, struct xm_slice text,
+          struct xm_strbuf *out, struct xm_error *err)
+{
+    (void)err;
+    if (step->strip_left)
+        text = xm_utf8_trim_left(text);
+    if (step->strip_right)
+        text = xm_utf8_trim_right(text);
+    xm_strbuf_add_n(out, text.text, text.n);
+    return XM_OK;
+}
+
+static enum xm_status
+run_strip_accents(const struct xm_normalizer_step *step, struct xm_slice text,
+                  struct xm_strbuf *out, struct xm_error *err)
+{
+    (void)step, (void)err;
+    int32_t code;
+    for (size_t i = 0, n; i < text.n; i += n) {
+        n = xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        if (!xm_utf8_is_mark(code))
+            xm_strbuf_add_n(out, text.text + i, n);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+run_lowercase(const struct xm_normalizer_step *step, struct xm_slice text,
+              struct xm_strbuf *out, struct xm_error *err)
+{
+    (void)step, (void)err;
+    int32_t code;
+    for (size_t i = 0; i < text.n;) {
+        i += xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        if (code == 0x130) /* the one letter whose lower case is two: i and a dot above */
+            xm_strbuf_add(out, "i\xcc\x87");
+        else
+            xm_utf8_add(out, xm_utf8_lower(code));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+run_byte_level(const struct xm_normalizer_step *step, struct xm_slice text,
+               struct xm_strbuf *out, struct xm_error *err)
+{
+    (void)step, (void)err;
+    xm_byte_level_encode(text, out);
+    return XM_OK;
+}
+
+static enum xm_status
+run_form(const struct xm_normalizer_step *step, struct xm_slice text,
+         struct xm_strbuf *out, struct xm_error *err)
+{
+    return xm_unicode_normalize(step->type->form, text, out, err);
+}
+
+static const struct xm_normalizer_type types[] = {
+    /* clang-format off */
+    { "NFC",          NULL,         run_form,          XM_NFC  },
+    { "NFD",          NULL,         run_form,          XM_NFD  },
+    { "NFKC",         NULL,         run_form,          XM_NFKC },
+    { "NFKD",         NULL,         run_form,          XM_NFKD },
+    { "Lowercase",    NULL,         run_lowercase,     0       },
+    { "Strip",        load_strip,   run_strip,         0       },
+    { "StripAccents", NULL,         run_strip_accents, 0       },
+    { "Replace",      load_replace, run_replace,       0       },
+    { "Prepend",      load_prepend, run_prepend,       0       },
+    { "ByteLevel",    NULL,         run_byte_level,    0       },
+    /* clang-format on */
+};
+
+static const struct xm_normalizer_type *
+find_type(const char *name)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(types); i++)
+        if (strcmp(types[i].name, name) == 0)
+            return &types[i];
+    return NULL;
+}
+
+static enum xm_status load_any(yyjson_val *value, int depth, struct xm_normalizer *out,
+                               struct xm_error *err);
+
+static enum xm_status
+load_sequence(yyjson_val *value, int depth, struct xm_normalizer *out,
+              struct xm_error *err)
+{
+    yyjson_val *list, *item;
+    size_t i, n;
+    XM_TRY(xm_json_array(value, "normalizers", &list, err));
+    if (depth == XM_MAX_NESTING)
+        return xm_fail(err, XM_UNSUPPORTED, "sequences in sequences, %d deep", depth);
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        XM_TRY(load_any(item, depth + 1, out, err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+load_any(yyjson_val *value, int depth, struct xm_normalizer *out, struct xm_error *err)
+{
+    const char *name;
+    XM_TRY(xm_json_type(value, "normalizer", &name, err));
+    if (strcmp(name, "Sequence") == 0)
+        return load_sequence(value, depth, out, err);
+    const struct xm_normalizer_type *type = find_type(name);
+    if (!type)
+        return xm_fail(err, XM_UNSUPPORTED, "normalizer '%s' is not supported", name);
+    if (out->n == XM_MAX_STEPS)
+        return xm_fail(err, XM_UNSUPPORTED, "more than %d normalizers", XM_MAX_STEPS);
+    struct xm_normalizer_step *step = &out->steps[out->n++];
+    step->type = type;
+    enum xm_status status = type->load ? type->load(value, step, err) : XM_OK;
+    if (status != XM_OK)
+        xm_error_prefix(err, "normalizer '%s'", name);
+    return status;
+}
+
+enum xm_status
+xm_normalizer_load(yyjson_val *value, struct xm_normalizer *out, struct xm_error *err)
+{
+    if (!value || yyjson_is_null(value))
+        return XM_OK;
+    return load_any(value, 0, out, err);
+}
+
+void
+xm_normalizer_free(struct xm_normalizer *normalizer)
+{
+    for (size_t i = 0; i < normalizer->n; i++) {
+        xm_regex_free(normalizer->steps[i].regex);
+        xm_free(normalizer->steps[i].content);
+    }
+    *normalizer = (struct xm_normalizer){0};
+}
+
+enum xm_status
+xm_normalizer_run(const struct xm_normalizer *normalizer, struct xm_slice text,
+                  struct xm_strbuf *out, struct xm_error *err)
+{
+    struct xm_strbuf now = {0}, next = {0};
+    enum xm_status status = XM_OK;
+    for (size_t i = 0; status == XM_OK && i < normalizer->n; i++) {
+        const struct xm_normalizer_step *step = &normalizer->steps[i];
+        xm_strbuf_clear(&next);
+        status = step->type->run(step, text, &next, err);
+        if (status == XM_OK && !xm_strbuf_ok(&next))
+            status = xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+        struct xm_strbuf swap = now;
+        now = next;
+        next = swap;
+        text = xm_slice(xm_strbuf_text(&now), now.n);
+    }
+    if (status == XM_OK)
+        xm_strbuf_add_n(out, text.text, text.n);
+    xm_strbuf_free(&now);
+    xm_strbuf_free(&next);
+    if (status == XM_OK && !xm_strbuf_ok(out))
+        status = xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+    return status;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A text in pieces: one buffer and the end of each piece in it.
+ *
+ *     text   "Hello world"        ends   5, 11
+ *
+ * Every pre-tokenizer reads one and writes another. No piece is empty.
+ */
+#ifndef XM_PLUGIN_TEXT_PIECES_H
+#define XM_PLUGIN_TEXT_PIECES_H
+
+#include "plugin/text/slice.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero-initialise to use. */
+struct xm_pieces {
+    struct xm_strbuf text;
+    size_t *ends; /* owned */
+    size_t n, capacity;
+    bool at_start; /* the first piece is where the caller's text begins */
+    bool failed;   /* out of memory; sticky, as in xm_strbuf            */
+};
+
+struct xm_slice xm_pieces_get(const struct xm_pieces *pieces, size_t i);
+
+/* Makes what was appended to `text` since the last piece a piece, unless it is empty. */
+void xm_pieces_close(struct xm_pieces *pieces);
+void xm_pieces_add(struct xm_pieces *pieces, struct xm_slice piece);
+
+bool xm_pieces_ok(const struct xm_pieces *pieces);
+void xm_pieces_clear(struct xm_pieces *pieces); /* no piece, memory kept */
+void xm_pieces_free(struct xm_pieces *pieces);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

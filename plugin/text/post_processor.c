@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Not done: templates for pairs of texts, and a template that has the text twice.
+ */
+#include "plugin/text/post_processor.h"
+
+#include <string.h>
+
+#include "plugin/text/json.h"
+#include "plugin/text/normalizer.h"
+
+static enum xm_status
+add_id(struct xm_token_list *list, yyjson_val *value, struct xm_error *err)
+{
+    int32_t id;
+    XM_TRY(xm_json_token_id(value, "special token", &id, err));
+    if (!xm_token_list_add(list, id))
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu special tokens", list->n);
+    return XM_OK;
+}
+
+/* {"SpecialToken": {"id": name}}: the ids that special_tokens gives for the name. */
+static enum xm_status
+add_special(yyjson_val *token, yyjson_val *names, struct xm_token_list *list,
+            struct xm_error *err)
+{
+    struct xm_slice name = {0};
+    yyjson_val *ids, *id;
+    size_t i, n;
+    XM_TRY(xm_json_text(token, "id", &name, err));
+    yyjson_val *entry = name.text ? yyjson_obj_getn(names, name.text, name.n) : NULL;
+    if (!entry)
+        return xm_fail(err, XM_INVALID, "special token '%.*s' has no ids", (int)name.n,
+                       name.text ? name.text : "");
+    XM_TRY(xm_json_array(entry, "ids", &ids, err));
+    yyjson_arr_foreach(ids, i, n, id)
+    {
+        XM_TRY(add_id(list, id, err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+load_template(yyjson_val *value, struct xm_post_processor *out, struct xm_error *err)
+{
+    yyjson_val *items, *item, *names = yyjson_obj_get(value, "special_tokens");
+    bool text_seen = false;
+    size_t i, n;
+    XM_TRY(xm_json_array(value, "single", &items, err));
+    yyjson_arr_foreach(items, i, n, item)
+    {
+        yyjson_val *special = yyjson_obj_get(item, "SpecialToken");
+        if (special) {
+            XM_TRY(
+                add_special(special, names, text_seen ? &out->after : &out->before, err));
+            continue;
+        }
+        if (!yyjson_obj_get(item, "Sequence") || text_seen)
+            return xm_fail(err, XM_UNSUPPORTED,
+                           "item %zu is not a SpecialToken and not the only Sequence", i);
+        text_seen = true;
+    }
+    if (!text_seen)
+        return xm_fail(err, XM_INVALID, "'single' has no Sequence");
+    return XM_OK;
+}
+
+/* ["<s>", 0] */
+static enum xm_status
+add_named(yyjson_val *value, const char *key, struct xm_token_list *list,
+          struct xm_error *err)
+{
+    yyjson_val *pair;
+    XM_TRY(xm_json_array(value, key, &pair, err));
+    return add_id(list, yyjson_arr_get(pair, 1), err);
+}
+
+static enum xm_status
+load_cls_sep(yyjson_val *value, struct xm_post_processor *out, struct xm_error *err)
+{
+    XM_TRY(add_named(value, "cls", &out->before, err));
+    return add_named(value, "sep", &out->after, err);
+}
+
+/* Only moves offsets, which nobody here asks for. */
+static enum xm_status
+load_byte_level(yyjson_val *value, struct xm_post_processor *out, struct xm_error *err)
+{
+    (void)value, (void)out, (void)err;
+    return XM_OK;
+}
+
+static const struct post_type {
+    const char *name;
+    enum xm_status (*load)(yyjson_val *value, struct xm_post_processor *out,
+                           struct xm_error *err);
+} types[] = {
+    /* clang-format off */
+    { "TemplateProcessing", load_template   },
+    { "ByteLevel",          load_byte_level },
+    { "RobertaProcessing",  load_cls_sep    },
+    { "BertProcessing",     load_cls_sep    },
+    /* clang-format on */
+};
+
+/* What a later processor of a sequence adds goes around what the earlier ones added. */
+static bool
+wrap(struct xm_post_processor *out, struct xm_post_processor *outer)
+{
+    bool ok = xm_token_list_add_n(&outer->before, out->before.ids, out->before.n) &&
+              xm_token_list_add_n(&out->after, outer->after.ids, outer->after.n);
+    struct xm_token_list swap = out->before;
+    out->before = outer->before;
+    outer->before = swap;
+    return ok;
+}
+
+static enum xm_status
+load_one(yyjson_val *value, const char *name, struct xm_post_processor *out,
+         struct xm_error *err)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(types); i++) {
+        if (strcmp(types[i].name, name) != 0)
+            continue;
+        struct xm_post_processor outer = {0};
+        enum xm_status status = types[i].load(value, &outer, err);
+        if (status == XM_OK && !wrap(out, &outer))
+            status = xm_fail(err, XM_NO_MEMORY, "no memory for special tokens");
+        xm_post_processor_free(&outer);
+        if (status != XM_OK)
+            xm_error_prefix(err, "post-processor '%s'", name);
+        return status;
+    }
+    return xm_fail(err, XM_UNSUPPORTED, "post-processor '%s' is not supported", name);
+}
+
+static enum xm_status
+load_any(yyjson_val *value, int depth, struct xm_post_processor *out,
+         struct xm_error *err)
+{
+    const char *name;
+    yyjson_val *list, *item;
+    size_t i, n;
+    XM_TRY(xm_json_type(value, "post-processor", &name, err));
+    if (strcmp(name, "Sequence") != 0)
+        return load_one(value, name, out, err);
+    XM_TRY(xm_json_array(value, "processors", &list, err));
+    if (depth == XM_MAX_NESTING)
+        return xm_fail(err, XM_UNSUPPORTED, "sequences in sequences, %d deep", depth);
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        XM_TRY(load_any(item, depth + 1, out, err));
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_post_processor_load(yyjson_val *value, struct xm_post_processor *out,
+                       struct xm_error *err)
+{
+    if (!value || yyjson_is_null(value))
+        return XM_OK;
+    return load_any(value, 0, out, err);
+}
+
+void
+xm_post_processor_free(struct xm_post_processor *post)
+{
+    xm_token_list_free(&post->before);
+    xm_token_list_free(&post->after);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Regular expressions of tokenizer files, over PCRE2.
+ *
+ * The files are written for Oniguruma's Ruby syntax. The pattern is translated where the
+ * two dialects differ (regex_dialect.c) and refused where they differ and cannot be
+ * translated. Compiled code is read-only and shared by threads. Matching is limited in
+ * steps and memory, so that a pattern that backtracks without end is an error, not a
+ * hang.
+ */
+#ifndef XM_PLUGIN_TEXT_REGEX_H
+#define XM_PLUGIN_TEXT_REGEX_H
+
+#include "plugin/text/slice.h"
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_regex;
+
+/* A piece of text [start, end) that the pattern matches, or that lies between matches. */
+struct xm_span {
+    size_t start, end;
+    bool is_match;
+};
+
+/* Zero-initialise to use; kept by the caller over many calls. */
+struct xm_span_list {
+    struct xm_span *spans; /* owned */
+    size_t n, capacity;
+};
+
+enum xm_status xm_regex_create(struct xm_slice pattern, struct xm_regex **out,
+                               struct xm_error *err);
+/* A pattern without special characters; an empty one is refused. */
+enum xm_status xm_regex_create_literal(struct xm_slice text, struct xm_regex **out,
+                                       struct xm_error *err);
+void xm_regex_free(struct xm_regex *regex); /* NULL is allowed */
+
+/* Cuts `text` (well-formed UTF-8) into spans that tile it, in order; an empty match gives
+ * an empty span. Empty text gives no span. */
+enum xm_status xm_regex_spans(const struct xm_regex *regex, struct xm_slice text,
+                              struct xm_span_list *out, struct xm_error *err);
+
+/* Appends `text` to `out` with every match replaced by `with`, taken literally. */
+enum xm_status xm_regex_replace(const struct xm_regex *regex, struct xm_slice text,
+                                struct xm_slice with, struct xm_strbuf *out,
+                                struct xm_error *err);
+
+void xm_span_list_free(struct xm_span_list *list);
+
+/* Appends the PCRE2 spelling of an Oniguruma pattern. */
+enum xm_status xm_regex_translate(struct xm_slice pattern, struct xm_strbuf *out,
+                                  struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Oniguruma's Ruby syntax in PCRE2's spelling.
+ *
+ *     \s  [\s…]  ->  \p{White_Space}     PCRE2's own adds U+180E, which is no white space
+ *     \w  [\w…]  ->  Unicode word        PCRE2's own leaves out marks and connectors
+ *     \h         ->  a hexadecimal digit
+ *     \uHHHH     ->  \x{HHHH}
+ *     {,n}       ->  {0,n}
+ *
+ * What has no equal inside PCRE2 is refused: a class in a class, && in a class, \W in a
+ * class, and escapes that are not listed. `^` and `$` are those of lines in Ruby; that is
+ * a compile option in regex.c, not a matter of spelling.
+ */
+#include "plugin/text/regex.h"
+
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}"
+#define HEX  "0-9A-Fa-f"
+
+static const struct escape {
+    char letter;
+    const char *outside; /* a class [ ] */
+    const char *inside;  /* NULL: refused there */
+} escapes[] = {
+    /* clang-format off */
+    { 's', "\\p{White_Space}", "\\p{White_Space}" },
+    { 'S', "\\P{White_Space}", "\\P{White_Space}" },
+    { 'w', "[" WORD "]",       WORD               },
+    { 'W', "[^" WORD "]",      NULL               },
+    { 'h', "[" HEX "]",        HEX                },
+    { 'H', "[^" HEX "]",       NULL               },
+    { 'v', "\\x0b",            "\\x0b"            },
+    { 'd', "\\d", "\\d" }, { 'D', "\\D", "\\D" }, { 'p', "\\p", "\\p" },
+    { 'P', "\\P", "\\P" }, { 'n', "\\n", "\\n" }, { 'r', "\\r", "\\r" },
+    { 't', "\\t", "\\t" }, { 'f', "\\f", "\\f" }, { 'a', "\\a", "\\a" },
+    { 'e', "\\e", "\\e" }, { 'x', "\\x", "\\x" }, { 'b', "\\b", "\\b" },
+    { 'B', "\\B", NULL  }, { 'A', "\\A", NULL  }, { 'z', "\\z", NULL  },
+    { 'Z', "\\Z", NULL  }, { 'G', "\\G", NULL  }, { 'K', "\\K", NULL  },
+    { 'R', "\\R", NULL  }, { 'X', "\\X", NULL  },
+    /* clang-format on */
+};
+
+struct reader {
+    struct xm_slice pattern;
+    size_t at;       /* next byte            */
+    bool in_class;   /* between [ and ]      */
+    size_t class_at; /* first byte of its content: a ] there is a plain character */
+};
+
+static char
+byte_at(const struct reader *r, size_t i)
+{
+    return i < r->pattern.n ? r->pattern.text[i] : '\0';
+}
+
+static bool
+is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool
+is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+static enum xm_status
+translate_code_point(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
+{
+    for (size_t i = 1; i <= 4; i++)
+        if (!is_hex(byte_at(r, r->at + i)))
+            return xm_fail(err, XM_INVALID, "\\u at byte %zu needs 4 hexadecimal digits",
+                           r->at);
+    xm_strbuf_printf(out, "\\x{%.4s}", r->pattern.text + r->at + 1);
+    r->at += 5;
+    return XM_OK;
+}
+
+/* r->at is behind the backslash. */
+static enum xm_status
+translate_escape(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
+{
+    char c = byte_at(r, r->at);
+    if (r->at >= r->pattern.n)
+        return xm_fail(err, XM_INVALID, "a backslash ends the pattern");
+    if (c == 'u')
+        return translate_code_point(r, out, err);
+    if (!is_letter(c)) {
+        xm_strbuf_add_n(out, "\\", 1);
+        xm_strbuf_add_n(out, &c, 1);
+        r->at++;
+        return XM_OK;
+    }
+    for (size_t i = 0; i < XM_ARRAY_LEN(escapes); i++) {
+        const struct escape *e = &escapes[i];
+        const char *text = r->in_class ? e->inside : e->outside;
+        if (e->letter != c || !text)
+            continue;
+        xm_strbuf_add(out, text);
+        r->at++;
+        return XM_OK;
+    }
+    return xm_fail(err, XM_UNSUPPORTED, "\\%c%s at byte %zu has no equal in PCRE2", c,
+                   r->in_class ? " in a class" : "", r->at - 1);
+}
+
+static enum xm_status
+translate_in_class(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
+{
+    char c = byte_at(r, r->at), next = byte_at(r, r->at + 1);
+    if (c == '[' && next != ':')
+        return xm_fail(err, XM_UNSUPPORTED, "a class in a class at byte %zu", r->at);
+    if (c == '&' && next == '&')
+        return xm_fail(err, XM_UNSUPPORTED, "&& in a class at byte %zu", r->at);
+    if (c == '[') { /* [:alpha:]; PCRE2 finds a wrong name or a missing end */
+        size_t end = r->at + 2;
+        while (end < r->pattern.n && byte_at(r, end) != ']')
+            end++;
+        xm_strbuf_add_n(out, r->pattern.text + r->at, end - r->at);
+        r->at = end;
+        if (end < r->pattern.n)
+            xm_strbuf_add_n(out, r->pattern.text + r->at++, 1);
+        return XM_OK;
+    }
+    if (c == ']' && r->at > r->class_at)
+        r->in_class = false;
+    xm_strbuf_add_n(out, &c, 1);
+    r->at++;
+    return XM_OK;
+}
+
+static void
+translate_plain(struct reader *r, struct xm_strbuf *out)
+{
+    char c = byte_at(r, r->at++);
+    xm_strbuf_add_n(out, &c, 1);
+    char after = byte_at(r, r->at + 1);
+    if (c == '{' && byte_at(r, r->at) == ',' && after >= '0' && after <= '9')
+        xm_strbuf_add(out, "0");
+    if (c != '[')
+        return;
+    r->in_class = true;
+    if (byte_at(r, r->at) == '^') {
+        xm_strbuf_add(out, "^");
+        r->at++;
+    }
+    r->class_at = r->at;
+}
+
+enum xm_status
+xm_regex_translate(struct xm_slice pattern, struct xm_strbuf *out, struct xm_error *err)
+{
+    struct reader r = {.pattern = pattern};
+    while (r.at < pattern.n) {
+        if (byte_at(&r, r.at) == '\\') {
+            r.at++;
+            XM_TRY(translate_escape(&r, out, err));
+        } else if (r.in_class) {
+            XM_TRY(translate_in_class(&r, out, err));
+        } else {
+            translate_plain(&r, out);
+        }
+    }
+    if (!xm_strbuf_ok(out))
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a pattern of %zu bytes",
+                       pattern.n);
+    return XM_OK;
+}

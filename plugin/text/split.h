@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What becomes of the delimiters when text is cut at them ("the-final--countdown" at
+ * "-"):
+ *
+ *     Removed              the final countdown
+ *     Isolated             the - final - - countdown
+ *     MergedWithPrevious   the- final- - countdown
+ *     MergedWithNext       the -final - -countdown
+ *     Contiguous           the - final -- countdown
+ */
+#ifndef XM_PLUGIN_TEXT_SPLIT_H
+#define XM_PLUGIN_TEXT_SPLIT_H
+
+#include "plugin/text/regex.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_split_behavior {
+    XM_SPLIT_REMOVED,
+    XM_SPLIT_ISOLATED,
+    XM_SPLIT_MERGED_WITH_PREVIOUS,
+    XM_SPLIT_MERGED_WITH_NEXT,
+    XM_SPLIT_CONTIGUOUS,
+    XM_SPLIT_BEHAVIOR_COUNT /* no such name */
+};
+
+enum xm_split_behavior xm_split_behavior_parse(struct xm_slice name);
+
+/* Merges the spans, in place. Afterwards a span with is_match is one to leave out. */
+void xm_split_merge(struct xm_span_list *list, enum xm_split_behavior behavior);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A growable list of token ids. Zero-initialise to use.
+ */
+#ifndef XM_PLUGIN_TEXT_TOKEN_LIST_H
+#define XM_PLUGIN_TEXT_TOKEN_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_token_list {
+    int32_t *ids; /* owned; NULL while empty */
+    size_t n;
+    size_t capacity;
+};
+
+bool xm_token_list_add(struct xm_token_list *list, int32_t id); /* false: no memory */
+bool xm_token_list_add_n(struct xm_token_list *list, const int32_t *ids, size_t n);
+void xm_token_list_clear(struct xm_token_list *list); /* length 0, memory kept */
+void xm_token_list_free(struct xm_token_list *list);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/tokenizer.h"
+
+#include "plugin/text/detokenizer.h"
+#include "plugin/text/tokenizer_parts.h"
+#include "plugin/text/utf8.h"
+
+/* One encode call. */
+struct encoding {
+    const struct xm_tokenizer *t;
+    struct xm_token_list *ids;
+    struct xm_strbuf repaired;        /* the caller's text, if it was not well-formed */
+    struct xm_strbuf normal;          /* of one section */
+    struct xm_pieces pieces, scratch; /* of one section */
+    struct xm_bpe_work work;
+    struct xm_error *err;
+};
+
+static enum xm_status
+add_id(struct encoding *e, int32_t id)
+{
+    if (!xm_token_list_add(e->ids, id))
+        return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu tokens", e->ids->n);
+    return XM_OK;
+}
+
+/* Normalized text without added tokens. */
+static enum xm_status
+encode_plain(struct encoding *e, struct xm_slice text, bool at_start)
+{
+    xm_pieces_clear(&e->pieces);
+    e->pieces.at_start = at_start;
+    xm_pieces_add(&e->pieces, text);
+    if (!xm_pieces_ok(&e->pieces))
+        return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+    XM_TRY(xm_pre_tokenizer_run(&e->t->pre, &e->pieces, &e->scratch, e->err));
+    for (size_t i = 0; i < e->pieces.n; i++)
+        XM_TRY(xm_bpe_encode(&e->t->bpe, xm_pieces_get(&e->pieces, i), &e->work, e->ids,
+                             e->err));
+    return XM_OK;
+}
+
+/* Text as it came, without the added tokens that are matched against it. */
+static enum xm_status
+encode_raw(struct encoding *e, struct xm_slice text, bool at_start)
+{
+    xm_strbuf_clear(&e->normal);
+    XM_TRY(xm_normalizer_run(&e->t->normalizer, text, &e->normal, e->err));
+    text = xm_slice(xm_strbuf_text(&e->normal), e->normal.n);
+    struct xm_section s = {0};
+    for (; s.end < text.n;) {
+        s = xm_added_set_next(&e->t->added.normalized, text, s.end);
+        if (s.id != XM_NO_TOKEN)
+            XM_TRY(add_id(e, s.id));
+        else
+            XM_TRY(encode_plain(e, xm_slice(text.text + s.start, s.end - s.start),
+                                at_start && s.start == 0));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+encode_all(struct encoding *e, struct xm_slice text, bool add_special)
+{
+    if (text.n > 0 && !xm_utf8_is_valid(text)) {
+        xm_utf8_repair(text, &e->repaired);
+        if (!xm_strbuf_ok(&e->repaired))
+            return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
+        text = xm_slice(xm_strbuf_text(&e->repaired), e->repaired.n);
+    }
+    const struct xm_post_processor *post = &e->t->post;
+    if (add_special && !xm_token_list_add_n(e->ids, post->before.ids, post->before.n))
+        return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu tokens", post->before.n);
+    struct xm_section s = {0};
+    for (; s.end < text.n;) {
+        s = xm_added_set_next(&e->t->added.raw, text, s.end);
+        if (s.id != XM_NO_TOKEN)
+            XM_TRY(add_id(e, s.id));
+        else
+            XM_TRY(encode_raw(e, xm_slice(text.text + s.start, s.end - s.start),
+                              s.start == 0));
+    }
+    if (add_special && !xm_token_list_add_n(e->ids, post->after.ids, post->after.n))
+        return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu tokens", post->after.n);
+    return XM_OK;
+}
+
+enum xm_status
+xm_tokenizer_encode(const struct xm_tokenizer *tokenizer, const char *text, size_t n,
+                    bool add_special, struct xm_token_list *ids, struct xm_error *err)
+{
+    struct encoding e = {.t = tokenizer, .ids = ids, .err = err};
+    enum xm_status status = encode_all(&e, xm_slice(text, n), add_special);
+    xm_strbuf_free(&e.repaired);
+    xm_strbuf_free(&e.normal);
+    xm_pieces_free(&e.pieces);
+    xm_pieces_free(&e.scratch);
+    xm_bpe_work_free(&e.work);
+    return status;
+}
+
+enum xm_status
+xm_tokenizer_decode(const struct xm_tokenizer *tokenizer, const int32_t *ids, size_t n,
+                    bool skip_special, struct xm_strbuf *out, struct xm_error *err)
+{
+    struct xm_detokenizer d;
+    enum xm_status status = XM_OK;
+    xm_detokenizer_init(&d, tokenizer, skip_special);
+    for (size_t i = 0; status == XM_OK && i < n; i++)
+        status = xm_detokenizer_push(&d, ids[i], out, err);
+    if (status == XM_OK)
+        status = xm_detokenizer_flush(&d, out, err);
+    xm_detokenizer_free(&d);
+    return status;
+}
+
+int32_t
+xm_tokenizer_id_of(const struct xm_tokenizer *tokenizer, const char *text)
+{
+    return xm_vocab_find(&tokenizer->vocab, xm_slice(text, strlen(text)));
+}
+
+size_t
+xm_tokenizer_vocab_size(const struct xm_tokenizer *tokenizer)
+{
+    return tokenizer->vocab.n;
+}
+
+const char *
+xm_tokenizer_token_text(const struct xm_tokenizer *tokenizer, int32_t id, size_t *n)
+{
+    const struct xm_vocab_entry *entry = xm_vocab_get(&tokenizer->vocab, id);
+    if (n)
+        *n = entry ? entry->text.n : 0;
+    return entry ? entry->text.text : NULL;
+}
+
+bool
+xm_tokenizer_is_special(const struct xm_tokenizer *tokenizer, int32_t id)
+{
+    const struct xm_vocab_entry *entry = xm_vocab_get(&tokenizer->vocab, id);
+    return entry && entry->special;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside of a tokenizer: for tokenizer*.c and detokenizer.c only.
+ */
+#ifndef XM_PLUGIN_TEXT_TOKENIZER_PARTS_H
+#define XM_PLUGIN_TEXT_TOKENIZER_PARTS_H
+
+#include "plugin/text/added_tokens.h"
+#include "plugin/text/bpe.h"
+#include "plugin/text/decoder.h"
+#include "plugin/text/normalizer.h"
+#include "plugin/text/post_processor.h"
+#include "plugin/text/pre_tokenizer.h"
+#include "plugin/text/vocab.h"
+
+struct xm_tokenizer {
+    struct xm_vocab vocab;
+    struct xm_added_tokens added;
+    struct xm_normalizer normalizer;
+    struct xm_pre_tokenizer pre;
+    struct xm_bpe bpe;
+    struct xm_post_processor post;
+    struct xm_decoder decoder;
+};
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     decompose each character  ->  order the marks  ->  compose (NFC, NFKC)
+ *
+ * Decomposition and composition are utf8proc's. The order of combining marks is ours: its
+ * own is an insertion sort, which a hostile run of a million marks turns into a hang;
+ * here a run is sorted by counting.
+ */
+#include "plugin/text/unicode_form.h"
+
+#include <utf8proc.h>
+
+#include "plugin/text/utf8.h"
+
+enum { N_CLASSES = 256 }; /* canonical combining classes; 0 is a base character */
+
+/* Code points; zero-initialise to use. */
+struct codes {
+    int32_t *items; /* owned */
+    size_t n, capacity;
+};
+
+static const struct form {
+    utf8proc_option_t decompose; /* options for each character */
+    utf8proc_option_t compose;   /* 0: stay decomposed         */
+    int32_t first_changed;       /* all characters below are the same in this form */
+} forms[] = {
+    /* clang-format off */
+    [XM_NFC]  = { UTF8PROC_DECOMPOSE, UTF8PROC_COMPOSE, 0x300 },
+    [XM_NFD]  = { UTF8PROC_DECOMPOSE, 0, 0xc0 },
+    [XM_NFKC] = { UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, UTF8PROC_COMPOSE, 0xa0 },
+    [XM_NFKD] = { UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, 0, 0xa0 },
+    /* clang-format on */
+};
+
+static bool
+is_unchanged(const struct form *form, struct xm_slice text)
+{
+    int32_t code;
+    for (size_t i = 0; i < text.n;) {
+        i += xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        if (code >= form->first_changed)
+            return false;
+    }
+    return true;
+}
+
+static bool
+decompose(const struct form *form, struct xm_slice text, struct codes *out)
+{
+    enum { MOST = 32 }; /* no character has more than 18 */
+    utf8proc_option_t options = form->decompose | UTF8PROC_STABLE;
+    int32_t code;
+    int boundary = 0; /* grapheme state: not used by these options */
+    for (size_t i = 0; i < text.n;) {
+        i += xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        int32_t *grown =
+            xm_grow(out->items, &out->capacity, out->n + MOST, sizeof(*grown));
+        if (!grown)
+            return false;
+        out->items = grown;
+        utf8proc_ssize_t n =
+            utf8proc_decompose_char(code, out->items + out->n, MOST, options, &boundary);
+        if (n < 0 || n > MOST) { /* a code point unknown to the table stays as it is */
+            out->items[out->n] = code;
+            n = 1;
+        }
+        out->n += (size_t)n;
+    }
+    return true;
+}
+
+static size_t
+class_of(int32_t code)
+{
+    utf8proc_propval_t class = utf8proc_get_property(code)->combining_class;
+    return (size_t) class % N_CLASSES;
+}
+
+/* A stable counting sort of `n` marks by class; `scratch` holds as many. */
+static void
+sort_run(int32_t *marks, size_t n, int32_t *scratch)
+{
+    size_t at[N_CLASSES] = {0}, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        at[class_of(marks[i])]++;
+    for (size_t c = 0; c < N_CLASSES; c++) {
+        size_t count = at[c];
+        at[c] = sum;
+        sum += count;
+    }
+    for (size_t i = 0; i < n; i++)
+        scratch[at[class_of(marks[i])]++] = marks[i];
+    memcpy(marks, scratch, n * sizeof(*marks));
+}
+
+static bool
+order_marks(struct codes *codes)
+{
+    int32_t *scratch = xm_malloc(codes->n * sizeof(*scratch));
+    if (!scratch)
+        return false;
+    for (size_t i = 0; i < codes->n; i++) {
+        size_t start = i;
+        while (i < codes->n && class_of(codes->items[i]) != 0)
+            i++;
+        if (i - start > 1)
+            sort_run(codes->items + start, i - start, scratch);
+    }
+    xm_free(scratch);
+    return true;
+}
+
+enum xm_status
+xm_unicode_normalize(enum xm_unicode_form form, struct xm_slice text,
+                     struct xm_strbuf *out, struct xm_error *err)
+{
+    const struct form *f = &forms[form];
+    if (is_unchanged(f, text)) {
+        xm_strbuf_add_n(out, text.text, text.n);
+        return XM_OK;
+    }
+    struct codes codes = {0};
+    bool ok = decompose(f, text, &codes) && order_marks(&codes);
+    if (ok && f->compose) {
+        utf8proc_ssize_t n = utf8proc_normalize_utf32(
+            codes.items, (utf8proc_ssize_t)codes.n, f->compose | UTF8PROC_STABLE);
+        codes.n = n > 0 ? (size_t)n : 0;
+    }
+    for (size_t i = 0; ok && i < codes.n; i++)
+        xm_utf8_add(out, codes.items[i]);
+    xm_free(codes.items);
+    return ok ? XM_OK
+              : xm_fail(err, XM_NO_MEMORY, "no memory to normalize %zu bytes", text.n);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Characters of UTF-8 text.
+ *
+ * Inside the tokenizer all text is well-formed UTF-8: xm_utf8_repair() runs once at the
+ * entrance and puts U+FFFD in the place of every maximal ill-formed part, which is what
+ * the reference's callers do before they can make a string at all.
+ */
+#ifndef XM_PLUGIN_TEXT_UTF8_H
+#define XM_PLUGIN_TEXT_UTF8_H
+
+#include "plugin/text/slice.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    XM_UTF8_BAD = -1,     /* these bytes can never be a character          */
+    XM_UTF8_PARTIAL = -2, /* the text ends before its last character does  */
+    XM_UTF8_REPLACEMENT = 0xfffd
+};
+
+/* The first character of `s` (s.n > 0): its length in bytes, and in *code its code point,
+ * or one of the values above; the length is then that of the ill-formed part. */
+size_t xm_utf8_next(struct xm_slice s, int32_t *code);
+
+void xm_utf8_add(struct xm_strbuf *out, int32_t code);
+bool xm_utf8_is_valid(struct xm_slice s);
+
+/* Appends `s` with every ill-formed part replaced by U+FFFD. */
+void xm_utf8_repair(struct xm_slice s, struct xm_strbuf *out);
+
+bool xm_utf8_is_space(int32_t code); /* Unicode White_Space                         */
+bool xm_utf8_is_word(int32_t code);  /* letters, marks, digits, connectors: \w      */
+bool xm_utf8_is_mark(int32_t code);  /* Mn: an accent that takes no space           */
+int32_t xm_utf8_lower(int32_t code); /* the simple lower-case mapping               */
+
+/* `s` without the white space at its beginning / at its end. */
+struct xm_slice xm_utf8_trim_left(struct xm_slice s);
+struct xm_slice xm_utf8_trim_right(struct xm_slice s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
