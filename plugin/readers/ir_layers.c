@@ -9,7 +9,6 @@
  * believed.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -31,7 +30,7 @@ static enum xm_status
 graph_failed(struct build *s)
 {
     const struct xm_error *cause = &s->graph->err;
-    if (cause->status == XM_OK)
+    if (cause->status == XM_OK || s->graph->dims.failed)
         return xm_fail(s->err, XM_NO_MEMORY, "out of memory");
     return xm_fail(s->err, cause->status, "%s", cause->text);
 }
@@ -436,16 +435,14 @@ check_n_inputs(struct build *s, const struct xm_ir_layer *l,
 static enum xm_status
 build_with_op(struct build *s, const struct xm_ir_layer *l, enum xm_op op)
 {
-    struct xm_value **in = NULL;
     struct xm_node *node = NULL;
     XM_TRY(check_n_inputs(s, l, xm_op_info(op)));
-    in = xm_calloc(l->in.n + 1u, sizeof(*in));
-    s->builder.name = xm_arena_strdup(&s->graph->arena, l->name);
+    struct xm_value **in = xm_calloc(l->in.n + 1u, sizeof(*in));
+    s->builder.name = l->name; /* copied with each node */
     uint32_t i = 0;
     for (const struct xm_ir_port *p = l->in.first; in && p; p = p->next)
         in[i++] = p->from_port->value;
-    enum xm_status status =
-        in && s->builder.name ? build_node(s, l, op, in, &node) : graph_failed(s);
+    enum xm_status status = in ? build_node(s, l, op, in, &node) : graph_failed(s);
     xm_free(in);
     return status == XM_OK ? take_results(s, l, node) : status;
 }

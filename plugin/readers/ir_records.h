@@ -18,7 +18,7 @@
 #include "transformations/graph/graph.h"
 
 enum {
-    XM_IR_MAX_PORTS = 4096, /* of one layer and direction: lookups are linear */
+    XM_IR_MAX_PORTS = 1024, /* of one layer and direction: lookups are linear */
     XM_IR_MAX_DEPTH = 64    /* open XML elements                              */
 };
 

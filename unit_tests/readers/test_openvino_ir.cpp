@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -367,6 +368,9 @@ static const Damage damages[] = {
     {"TooManyOutputs", R"(<output><port id="2" precision="FP32"><dim>-1</dim>)",
      R"(<output><port id="3"/><port id="2" precision="FP32"><dim>-1</dim>)",
      "has 2 output ports, expected 1"},
+    {"SamePortTwice", R"(<output><port id="2" precision="FP32"><dim>-1</dim>)",
+     R"(<output><port id="2"/><port id="2" precision="FP32"><dim>-1</dim>)",
+     "layer 'flat' (id 5, Reshape) has port 2 twice"},
     {"UnknownOp", R"(type="Add" version="opset1")", R"(type="Foo" version="opset8")",
      "layer 'sum' (id 3): operation 'Foo' of opset 'opset8' is not known"},
     {"Subgraph", R"(type="Add" version="opset1")",
@@ -498,6 +502,22 @@ TEST(OpenvinoIr, AChainOfManyLayersBackwardsInTheFileIsRead)
     ASSERT_NE(o.graph, nullptr) << o.err.text;
     EXPECT_EQ(o.graph->n_nodes, n + 1u);
     EXPECT_STREQ(o.graph->first->name, "x");
+}
+
+TEST(OpenvinoIr, RandomDamageIsReadOrRefusedNeverBoth)
+{
+    const int rounds = 3000;
+    std::minstd_rand random(1);
+    const std::string whole = small_ir;
+    for (int i = 0; i < rounds; i++) {
+        std::string xml = whole;
+        // A piece of the file, somewhere else in the file: keeps it XML often enough.
+        size_t from = random() % whole.size(), to = random() % whole.size();
+        xml.replace(to, random() % 4, whole.substr(from, random() % 8));
+        Outcome o;
+        read(xml, &o);
+        ASSERT_EQ(o.graph == nullptr, o.err.status != XM_OK) << o.err.text;
+    }
 }
 
 TEST(OpenvinoIr, EveryFailedAllocationIsReported)
