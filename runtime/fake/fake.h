@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An engine for tests: any device_info, host memory, and a record of every launch.
+ *
+ * Commands take effect at once. A kernel does nothing unless the test gave it a host
+ * function by name. The n-th call of a kind can be made to fail. One thread at a time.
+ */
+#ifndef XM_RUNTIME_FAKE_FAKE_H
+#define XM_RUNTIME_FAKE_FAKE_H
+
+#include "runtime/engine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_FAKE_MAX_ARGS = 48 };
+
+enum xm_fake_call {
+    XM_FAKE_ALLOC, /* xm_buffer_create, xm_buffer_from_host */
+    XM_FAKE_VIEW,
+    XM_FAKE_KERNEL,
+    XM_FAKE_QUEUE,
+    XM_FAKE_RUN,
+    XM_FAKE_RUN_HOST,
+    XM_FAKE_WRITE,
+    XM_FAKE_READ,
+    XM_FAKE_COPY,
+    XM_FAKE_FILL,
+    XM_FAKE_FLUSH,
+    XM_FAKE_FINISH,
+    XM_FAKE_ANY /* each of them */
+};
+
+/* One launch. Buffers of the arguments may be dead by the time that the test looks. */
+struct xm_fake_launch {
+    const char *kernel, *defines; /* live as long as the engine */
+    uint32_t n_args;
+    struct xm_arg args[XM_FAKE_MAX_ARGS];
+    struct xm_launch launch; /* with its zeros filled in */
+};
+
+typedef void (*xm_fake_fn)(const struct xm_fake_launch *launch, void *ctx);
+
+/* Opens an engine that says it is `info`. config NULL: the defaults. */
+enum xm_status xm_fake_engine_create(const struct xm_device_info *info,
+                                     const struct xm_config *config,
+                                     struct xm_engine **out, struct xm_error *err);
+
+/* The n-th call of this kind from now on (1 = the next) fails with XM_DEVICE, allocations
+ * with XM_NO_MEMORY; once. 0: none. */
+void xm_fake_fail(struct xm_engine *engine, enum xm_fake_call call, uint64_t n);
+/* Whether it has failed since then. */
+bool xm_fake_failed(const struct xm_engine *engine);
+/* Calls of this kind so far. */
+uint64_t xm_fake_calls(const struct xm_engine *engine, enum xm_fake_call call);
+
+/* The launches so far, in order; valid until the next one. */
+const struct xm_fake_launch *xm_fake_launches(const struct xm_engine *engine, size_t *n);
+void xm_fake_clear_launches(struct xm_engine *engine);
+
+/* From now on kernel `name` is `fn`; false: the table of such functions is full. `name`
+ * must outlive the engine. */
+bool xm_fake_kernel(struct xm_engine *engine, const char *name, xm_fake_fn fn, void *ctx);
+/* The bytes behind argument `i` of a launch; NULL for a null buffer. */
+void *xm_fake_bytes(const struct xm_fake_launch *launch, uint32_t i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the values of a program lie: lifetimes to offsets.
+ *
+ *     offset
+ *       ^   +-----------+
+ *       |   |  c        |        Two items may share bytes when their lifetimes, the
+ * steps |   +--------+--+---+    [first, last], do not meet. Items are placed largest |
+ * |  a     |  b   |    first, each into the smallest gap that takes it.
+ *       +---+--------+------+--> steps
+ *
+ * Blocks are as many as needed so that none is over the device's largest allocation. The
+ * result depends on the items alone. Not done: moving an item during its life.
+ */
+#ifndef XM_RUNTIME_PLAN_H
+#define XM_RUNTIME_PLAN_H
+
+#include <stdint.h>
+
+#include "runtime/util/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_plan_item {
+    uint64_t bytes;       /* 0 takes no room                         */
+    uint32_t first, last; /* steps that touch it, both ends included */
+    uint32_t block;       /* out                                     */
+    uint64_t offset;      /* out: bytes from the start of its block  */
+};
+
+struct xm_plan {
+    uint64_t total_bytes;
+    uint32_t n_blocks;
+    uint64_t *block_bytes; /* n_blocks entries, owned */
+};
+
+/* Places `items`. Every offset is a multiple of `alignment` (> 0), no block is over
+ * `max_block_bytes`. XM_NO_MEMORY names an item that is larger than a block may be.
+ * Initialises *plan in every case; xm_plan_free() is allowed after a failure. */
+enum xm_status xm_plan_make(struct xm_plan_item *items, uint32_t n_items,
+                            uint64_t max_block_bytes, uint32_t alignment,
+                            struct xm_plan *plan, struct xm_error *err);
+void xm_plan_free(struct xm_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
