@@ -45,6 +45,11 @@ xm_builder_before(struct xm_graph *g, struct xm_node *place)
 struct xm_node *xm_node_build(struct xm_builder *b, enum xm_op op,
                               const union xm_attr *attr, struct xm_value *const *in,
                               uint32_t n_in);
+/* The same for ops whose first result's type is declared (readers of files and text). */
+struct xm_node *xm_node_build_declared(struct xm_builder *b, enum xm_op op,
+                                       const union xm_attr *attr,
+                                       struct xm_value *const *in, uint32_t n_in,
+                                       const struct xm_type *declared);
 /* The same for single-result ops. */
 struct xm_value *xm_op_build(struct xm_builder *b, enum xm_op op, const union xm_attr *attr,
                              struct xm_value *const *in, uint32_t n_in);

@@ -30,6 +30,12 @@ struct xm_infer {
 /* Runs the op's shape function. Arity has been checked by the caller. */
 enum xm_status xm_infer_run(struct xm_infer *i);
 
+/* The same for a node of a graph. out and out_content (n_out each) receive the results and the
+ * node is left alone; contents go to `arena`. */
+enum xm_status xm_infer_node(struct xm_graph *g, const struct xm_node *n,
+                             struct xm_arena *arena, struct xm_type *out,
+                             struct xm_content *out_content, struct xm_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * attrs.def as data: setting, printing and defaulting attributes by name.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/util/compiler.h"
+#include "transformations/graph/graph.h"
+#include "transformations/graph/text.h"
+
+static const char *const gelu_names[] = {"ERF", "TANH", NULL};
+static const char *const broadcast_names[] = {"numpy", "bidirectional", "explicit", NULL};
+static const char *const reduction_names[] = {"none", "sum",  "prod", "min",
+                                              "max",  "mean", NULL};
+static const char *const topk_mode_names[] = {"max", "min", NULL};
+static const char *const topk_sort_names[] = {"none", "index", "value", NULL};
+/* As xm_activation_text, xm_routing_text and xm_expert_text spell them. */
+static const char *const activation_names[] = {"swish", "gelu_tanh", "gelu_erf", NULL};
+static const char *const routing_names[] = {"softmax", "softmax_topk", "sigmoid_bias",
+                                            NULL};
+static const char *const expert_names[] = {"GEMM3_SWIGLU", "GEMM2_BIAS_SWIGLU_CLAMP",
+                                           NULL};
+_Static_assert(XM_ARRAY_LEN(activation_names) == XM_ACT_COUNT + 1, "one name a value");
+_Static_assert(XM_ARRAY_LEN(routing_names) == XM_ROUTING_COUNT + 1, "one name a value");
+_Static_assert(XM_ARRAY_LEN(expert_names) == XM_EXPERT_COUNT + 1, "one name a value");
+
+#define KIND_BOOL        .kind = XM_ATTR_BOOL
+#define KIND_I64         .kind = XM_ATTR_I64
+#define KIND_F32         .kind = XM_ATTR_F32
+#define KIND_STRING      .kind = XM_ATTR_STRING
+#define KIND_ELEMENT     .kind = XM_ATTR_ELEMENT
+#define KIND_ENUM(table) .kind = XM_ATTR_ENUM, .names = table##_names
+
+static const struct xm_attr_info attrs[] = {
+#define ATTR(id, member, kind_, text_, ir, def)                                          \
+    {.op = XM_OP_##id,                                                                   \
+     KIND_##kind_,                                                                       \
+     .offset = offsetof(union xm_attr, member),                                          \
+     .text = text_,                                                                      \
+     .ir_name = ir,                                                                      \
+     .default_text = def},
+#include "transformations/graph/attrs.def"
+};
+
+const struct xm_attr_info *
+xm_op_attrs(enum xm_op op, size_t *n)
+{
+    size_t first = 0, last;
+    while (first < XM_ARRAY_LEN(attrs) && attrs[first].op != op)
+        first++;
+    last = first;
+    while (last < XM_ARRAY_LEN(attrs) && attrs[last].op == op)
+        last++;
+    *n = last - first;
+    return attrs + first;
+}
+
+static bool
+same_ignoring_case(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++) {
+        char x = *a >= 'A' && *a <= 'Z' ? (char)(*a + 32) : *a;
+        char y = *b >= 'A' && *b <= 'Z' ? (char)(*b + 32) : *b;
+        if (x != y)
+            return false;
+    }
+    return *a == *b;
+}
+
+/* ---- setting
+ * --------------------------------------------------------------------------- */
+
+static enum xm_status
+fail_value(const struct xm_attr_info *info, const char *value, const char *accepted,
+           struct xm_error *err)
+{
+    return xm_fail(err, XM_INVALID, "attribute %s of %s is '%.80s', it must be %s",
+                   info->text, xm_op_info(info->op)->text, value, accepted);
+}
+
+static enum xm_status
+set_bool(bool *to, const struct xm_attr_info *info, const char *value,
+         struct xm_error *err)
+{
+    bool yes = same_ignoring_case(value, "true") || strcmp(value, "1") == 0;
+    bool no = same_ignoring_case(value, "false") || strcmp(value, "0") == 0;
+    if (!yes && !no)
+        return fail_value(info, value, "true or false", err);
+    *to = yes;
+    return XM_OK;
+}
+
+static enum xm_status
+set_i64(int64_t *to, const struct xm_attr_info *info, const char *value,
+        struct xm_error *err)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(value, &end, 10);
+    if (end == value || *end || errno)
+        return fail_value(info, value, "an integer of 64 bits", err);
+    *to = n;
+    return XM_OK;
+}
+
+static enum xm_status
+set_f32(float *to, const struct xm_attr_info *info, const char *value,
+        struct xm_error *err)
+{
+    char *end;
+    float f = strtof(value, &end);
+    if (end == value || *end || f != f)
+        return fail_value(info, value, "a number", err);
+    *to = f;
+    return XM_OK;
+}
+
+static enum xm_status
+set_enum(int *to, const struct xm_attr_info *info, const char *value,
+         struct xm_error *err)
+{
+    struct xm_strbuf accepted = {0};
+    for (int i = 0; info->names[i]; i++) {
+        if (same_ignoring_case(info->names[i], value)) {
+            *to = i;
+            xm_strbuf_free(&accepted);
+            return XM_OK;
+        }
+        xm_strbuf_printf(&accepted, "%s%s", i ? ", " : "one of ", info->names[i]);
+    }
+    fail_value(info, value, xm_strbuf_text(&accepted), err);
+    xm_strbuf_free(&accepted);
+    return XM_INVALID;
+}
+
+enum xm_status
+xm_attr_set(struct xm_graph *g, union xm_attr *attr, const struct xm_attr_info *info,
+            const char *value, struct xm_error *err)
+{
+    void *to = (char *)attr + info->offset;
+    switch (info->kind) {
+    case XM_ATTR_BOOL:
+        return set_bool(to, info, value, err);
+    case XM_ATTR_I64:
+        return set_i64(to, info, value, err);
+    case XM_ATTR_F32:
+        return set_f32(to, info, value, err);
+    case XM_ATTR_ENUM:
+        return set_enum(to, info, value, err);
+    case XM_ATTR_ELEMENT: {
+        enum xm_element e = xm_element_parse(value);
+        if (e == XM_ELEMENT_COUNT)
+            return fail_value(info, value, "an element type (f32, i64, boolean, …)", err);
+        *(enum xm_element *)to = e;
+        return XM_OK;
+    }
+    case XM_ATTR_STRING:
+        break;
+    }
+    *(const char **)to = xm_arena_strdup(&g->arena, value);
+    return *(const char **)to
+               ? XM_OK
+               : xm_fail(err, XM_NO_MEMORY, "out of memory for attribute %s", info->text);
+}
+
+enum xm_status
+xm_attr_defaults(struct xm_graph *g, enum xm_op op, union xm_attr *attr)
+{
+    size_t n;
+    const struct xm_attr_info *info = xm_op_attrs(op, &n);
+    memset(attr, 0, sizeof(*attr));
+    for (size_t i = 0; i < n; i++)
+        if (info[i].default_text)
+            XM_TRY(xm_attr_set(g, attr, &info[i], info[i].default_text, &g->err));
+    return XM_OK;
+}
+
+/* ---- printing
+ * -------------------------------------------------------------------------- */
+
+void
+xm_attr_print(const union xm_attr *attr, const struct xm_attr_info *info,
+              struct xm_strbuf *out)
+{
+    const void *from = (const char *)attr + info->offset;
+    switch (info->kind) {
+    case XM_ATTR_BOOL:
+        xm_strbuf_add(out, *(const bool *)from ? "true" : "false");
+        break;
+    case XM_ATTR_I64:
+        xm_strbuf_printf(out, "%lld", (long long)*(const int64_t *)from);
+        break;
+    case XM_ATTR_F32:
+        xm_strbuf_printf(out, "%.9g", (double)*(const float *)from);
+        break;
+    case XM_ATTR_ENUM: {
+        int value = *(const int *)from, n = 0;
+        while (info->names[n])
+            n++;
+        xm_strbuf_add(out, value >= 0 && value < n ? info->names[value] : "invalid");
+        break;
+    }
+    case XM_ATTR_ELEMENT:
+        xm_strbuf_add(out, xm_element_text(*(const enum xm_element *)from));
+        break;
+    case XM_ATTR_STRING: {
+        const char *s = *(const char *const *)from;
+        xm_text_add_quoted(out, s ? s : "");
+        break;
+    }
+    }
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Small constants: making them in the arena, and reading them back.
+ */
+#include <string.h>
+
+#include "transformations/graph/builder.h"
+
+struct xm_value *
+xm_const_ints(struct xm_builder *b, enum xm_element element, const int64_t *v, int n)
+{
+    struct xm_type type = {.element = element, .shape = {.rank = n >= 0}};
+    uint64_t count = n < 0 ? 1 : (uint64_t)n, n_bytes;
+    uint8_t *bytes = NULL;
+    if (n >= 0)
+        type.shape.dim[0] = xm_dim_const(n);
+    if (xm_element_bytes(element, count, &n_bytes))
+        bytes = xm_arena_alloc(&b->graph->arena, n_bytes);
+    if (!bytes) {
+        xm_fail(&b->graph->err, XM_NO_MEMORY, "out of memory for a constant");
+        return NULL;
+    }
+    for (uint64_t i = 0; i < count; i++)
+        xm_store_int(element, bytes, i, v[i]);
+    return xm_const(b, &type, (struct xm_data){bytes, n_bytes});
+}
+
+struct xm_value *
+xm_const_float(struct xm_builder *b, enum xm_element element, float v)
+{
+    struct xm_type type = {.element = element};
+    uint8_t *bytes = xm_arena_alloc(&b->graph->arena, sizeof(double));
+    uint64_t n_bytes = 0;
+    if (!bytes || !xm_element_bytes(element, 1, &n_bytes)) {
+        xm_fail(&b->graph->err, XM_NO_MEMORY, "out of memory for a constant");
+        return NULL;
+    }
+    xm_store_float(element, bytes, 0, v);
+    return xm_const(b, &type, (struct xm_data){bytes, n_bytes});
+}
+
+bool
+xm_value_is_const(const struct xm_value *v)
+{
+    return v->node->op == XM_OP_CONST || v->node->op == XM_OP_WEIGHT;
+}
+
+bool
+xm_value_is_scalar_const(const struct xm_value *v, float *out)
+{
+    const struct xm_shape *s = &v->type.shape;
+    if (v->node->op != XM_OP_CONST || !xm_element_readable(v->type.element))
+        return false;
+    for (uint32_t i = 0; i < s->rank; i++)
+        if (!xm_dim_is(s->dim[i], 1))
+            return false;
+    *out = xm_load_float(v->type.element, v->node->attr.data.bytes, 0);
+    return true;
+}
+
+/* A constant of any rank; values in row-major order. */
+static int
+load_ints(const struct xm_value *v, int64_t *out, int max)
+{
+    int64_t n = 1;
+    const struct xm_shape *s = &v->type.shape;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        if (!xm_dim_is_const(s->dim[i]) || (s->dim[i].n && n > max / s->dim[i].n))
+            return -1;
+        n *= s->dim[i].n;
+    }
+    if (n > max)
+        return -1;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = xm_load_int(v->type.element, v->node->attr.data.bytes, (uint64_t)i);
+    return (int)n;
+}
+
+int
+xm_value_const_ints(const struct xm_value *v, int64_t *out, int max)
+{
+    const struct xm_content *c = &v->content;
+    if (!xm_element_is_int(v->type.element))
+        return -1;
+    if (!xm_content_known(c))
+        return v->node->op == XM_OP_CONST && xm_element_readable(v->type.element)
+                   ? load_ints(v, out, max)
+                   : -1;
+    if (c->n > (uint32_t)(max < 0 ? 0 : max))
+        return -1;
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (!xm_dim_is_const(c->e[i]))
+            return -1;
+        out[i] = c->e[i].n;
+    }
+    return (int)c->n;
+}

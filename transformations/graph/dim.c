@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arithmetic on interned polynomials.
+ *
+ *     (8*batch*tokens + 8*batch*past) / (past + tokens) = 8*batch
+ *
+ * Division is multivariate long division, so it finds every exact quotient. Not done:
+ * greatest common divisors, factoring, inequalities.
+ */
+#include "transformations/graph/poly.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A polynomial under construction. */
+struct sum {
+    uint32_t n;
+    bool failed; /* overflow, or beyond the caps */
+    struct xm_term term[XM_POLY_TERMS];
+};
+
+bool
+xm_i64_add(int64_t a, int64_t b, int64_t *out)
+{
+    if (b > 0 ? a > INT64_MAX - b : a < INT64_MIN - b)
+        return false;
+    *out = a + b;
+    return true;
+}
+
+bool
+xm_i64_mul(int64_t a, int64_t b, int64_t *out)
+{
+    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+    uint64_t y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    uint64_t xy;
+    if (!xm_mul_size(x, y, &xy) || xy > INT64_MAX)
+        return false; /* INT64_MIN as a product is refused, too: no dimension has it */
+    *out = (a < 0) != (b < 0) ? -(int64_t)xy : (int64_t)xy;
+    return true;
+}
+
+void
+xm_dim_pool_free(struct xm_dim_pool *p)
+{
+    xm_free(p->symbols);
+    xm_free(p->polys);
+    xm_arena_free(&p->arena);
+    memset(p, 0, sizeof(*p));
+}
+
+static struct xm_dim
+failure(struct xm_dim_pool *p)
+{
+    p->failed = true;
+    return xm_dim_const(0);
+}
+
+/* ---- symbols
+ * --------------------------------------------------------------------------- */
+
+static uint64_t
+hash_bytes(uint64_t h, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ p[i]) * 0x100000001b3u;
+    return h;
+}
+
+static const uint64_t hash_seed = 0xcbf29ce484222325u;
+
+static uint32_t
+symbol_slot(const char *const *table, uint32_t capacity, const char *name)
+{
+    uint32_t at = (uint32_t)hash_bytes(hash_seed, name, strlen(name)) & (capacity - 1);
+    while (table[at] && strcmp(table[at], name) != 0)
+        at = (at + 1) & (capacity - 1);
+    return at;
+}
+
+static bool
+grow_symbols(struct xm_dim_pool *p)
+{
+    uint32_t capacity = p->symbols_capacity ? p->symbols_capacity * 2 : 64;
+    const char **table = xm_calloc(capacity, sizeof(*table));
+    if (!table)
+        return false;
+    for (uint32_t i = 0; i < p->symbols_capacity; i++)
+        if (p->symbols[i])
+            table[symbol_slot(table, capacity, p->symbols[i])] = p->symbols[i];
+    xm_free(p->symbols);
+    p->symbols = table;
+    p->symbols_capacity = capacity;
+    return true;
+}
+
+/* A later fresh symbol must not meet one that came in by name ("?7" in graph text). */
+static void
+reserve_fresh(struct xm_dim_pool *p, const char *name)
+{
+    uint32_t n = 0;
+    if (*name++ != '?')
+        return;
+    for (; *name >= '0' && *name <= '9' && n < 100000000; name++)
+        n = n * 10 + (uint32_t)(*name - '0');
+    if (n >= p->n_fresh)
+        p->n_fresh = n + 1;
+}
+
+/* The interned name; NULL: out of memory. */
+static const char *
+intern_symbol(struct xm_dim_pool *p, const char *name)
+{
+    if (p->n_symbols * 2 >= p->symbols_capacity && !grow_symbols(p))
+        return NULL;
+    uint32_t at = symbol_slot(p->symbols, p->symbols_capacity, name);
+    if (!p->symbols[at]) {
+        p->symbols[at] = xm_arena_strdup(&p->arena, name);
+        if (!p->symbols[at])
+            return NULL;
+        p->n_symbols++;
+        reserve_fresh(p, name);
+    }
+    return p->symbols[at];
+}
+
+/* ---- interned polynomials
+ * -------------------------------------------------------------- */
+
+static bool
+same_factors(const struct xm_term *a, const struct xm_term *b)
+{
+    if (a->degree != b->degree)
+        return false;
+    for (uint32_t i = 0; i < a->degree; i++)
+        if (a->factor[i] != b->factor[i])
+            return false;
+    return true;
+}
+
+static bool
+poly_is(const struct xm_poly *q, uint64_t hash, const struct xm_term *term, uint32_t n)
+{
+    if (q->hash != hash || q->n != n)
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (q->term[i].coefficient != term[i].coefficient ||
+            !same_factors(&q->term[i], &term[i]))
+            return false;
+    return true;
+}
+
+static bool
+grow_polys(struct xm_dim_pool *p)
+{
+    uint32_t capacity = p->polys_capacity ? p->polys_capacity * 2 : 64;
+    const struct xm_poly **table = xm_calloc(capacity, sizeof(*table));
+    if (!table)
+        return false;
+    for (uint32_t i = 0; i < p->polys_capacity; i++) {
+        if (!p->polys[i])
+            continue;
+        uint32_t at = (uint32_t)p->polys[i]->hash & (capacity - 1);
+        while (table[at])
+            at = (at + 1) & (capacity - 1);
+        table[at] = p->polys[i];
+    }
+    xm_free(p->polys);
+    p->polys = table;
+    p->polys_capacity = capacity;
+    return true;
+}
+
+static uint64_t
+hash_terms(const struct xm_term *term, uint32_t n)
+{
+    uint64_t h = hash_seed;
+    for (uint32_t i = 0; i < n; i++) {
+        h = hash_bytes(h, &term[i].coefficient, sizeof(term[i].coefficient));
+        h = hash_bytes(h, term[i].factor, term[i].degree * sizeof(term[i].factor[0]));
+    }
+    return h ^ (h >> 32);
+}
+
+static struct xm_dim
+intern(struct xm_dim_pool *p, const struct xm_term *term, uint32_t n)
+{
+    if (p->n_polys * 2 >= p->polys_capacity && !grow_polys(p))
+        return failure(p);
+    uint64_t hash = hash_terms(term, n);
+    uint32_t at = (uint32_t)hash & (p->polys_capacity - 1);
+    while (p->polys[at] && !poly_is(p->polys[at], hash, term, n))
+        at = (at + 1) & (p->polys_capacity - 1);
+    if (!p->polys[at]) {
+        struct xm_poly *q = xm_arena_alloc(&p->arena, sizeof(*q) + n * sizeof(*term));
+        if (!q)
+            return failure(p);
+        q->hash = hash;
+        q->n = n;
+        memcpy(q->term, term, n * sizeof(*term));
+        p->polys[at] = q;
+        p->n_polys++;
+    }
+    return (struct xm_dim){0, p->polys[at]};
+}
+
+struct xm_dim
+xm_dim_symbol(struct xm_dim_pool *p, const char *name)
+{
+    struct xm_term t = {.coefficient = 1, .degree = 1};
+    t.factor[0] = intern_symbol(p, name);
+    return t.factor[0] ? intern(p, &t, 1) : failure(p);
+}
+
+struct xm_dim
+xm_dim_fresh(struct xm_dim_pool *p)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "?%u", p->n_fresh);
+    return xm_dim_symbol(p, name);
+}
+
+/* ---- sums
+ * ------------------------------------------------------------------------------ */
+
+/* < 0: a stands before b. */
+static int
+compare_factors(const struct xm_term *a, const struct xm_term *b)
+{
+    if (a->degree != b->degree)
+        return a->degree > b->degree ? -1 : 1;
+    for (uint32_t i = 0; i < a->degree; i++)
+        if (a->factor[i] != b->factor[i])
+            return strcmp(a->factor[i], b->factor[i]);
+    return 0;
+}
+
+static void
+sum_remove(struct sum *s, uint32_t at)
+{
+    s->n--;
+    memmove(s->term + at, s->term + at + 1, (s->n - at) * sizeof(s->term[0]));
+}
+
+static void
+sum_add(struct sum *s, const struct xm_term *t)
+{
+    uint32_t at = 0;
+    int order = 1;
+    while (at < s->n && (order = compare_factors(&s->term[at], t)) < 0)
+        at++;
+    if (at < s->n && order == 0) {
+        struct xm_term *have = &s->term[at];
+        if (!xm_i64_add(have->coefficient, t->coefficient, &have->coefficient))
+            s->failed = true;
+        else if (have->coefficient == 0)
+            sum_remove(s, at);
+    } else if (s->n == XM_POLY_TERMS) {
+        s->failed = true;
+    } else {
+        memmove(s->term + at + 1, s->term + at, (s->n - at) * sizeof(s->term[0]));
+        s->term[at] = *t;
+        s->n++;
+    }
+}
+
+/* The terms of a dimension; a constant becomes a term in `room`. */
+static const struct xm_term *
+terms_of(struct xm_dim d, struct xm_term *room, uint32_t *n)
+{
+    if (d.poly) {
+        *n = d.poly->n;
+        return d.poly->term;
+    }
+    *room = (struct xm_term){.coefficient = d.n};
+    *n = d.n != 0;
+    return room;
+}
+
+/* *out = a * b; false: beyond the caps. */
+static bool
+term_mul(const struct xm_term *a, const struct xm_term *b, struct xm_term *out)
+{
+    struct xm_term t = {.degree = a->degree + b->degree};
+    if (t.degree > XM_POLY_DEGREE ||
+        !xm_i64_mul(a->coefficient, b->coefficient, &t.coefficient))
+        return false;
+    for (uint32_t i = 0, j = 0; i + j < t.degree;) {
+        bool from_a =
+            j == b->degree || (i < a->degree && strcmp(a->factor[i], b->factor[j]) <= 0);
+        uint32_t at = i + j;
+        t.factor[at] = from_a ? a->factor[i++] : b->factor[j++];
+    }
+    *out = t;
+    return true;
+}
+
+/* *out = a / b when b divides a. */
+static bool
+term_div(const struct xm_term *a, const struct xm_term *b, struct xm_term *out)
+{
+    struct xm_term t = {0};
+    uint32_t j = 0;
+    if (b->coefficient == 0 || (a->coefficient == INT64_MIN && b->coefficient == -1) ||
+        a->coefficient % b->coefficient != 0)
+        return false;
+    t.coefficient = a->coefficient / b->coefficient;
+    for (uint32_t i = 0; i < a->degree; i++) {
+        if (j < b->degree && a->factor[i] == b->factor[j])
+            j++;
+        else
+            t.factor[t.degree++] = a->factor[i];
+    }
+    *out = t;
+    return j == b->degree;
+}
+
+static void
+sum_add_product(struct sum *s, const struct xm_term *a, const struct xm_term *b, int sign)
+{
+    struct xm_term t;
+    if (!term_mul(a, b, &t) || t.coefficient == INT64_MIN) {
+        s->failed = true;
+        return;
+    }
+    t.coefficient *= sign;
+    sum_add(s, &t);
+}
+
+static struct xm_dim
+sum_finish(struct xm_dim_pool *p, const struct sum *s)
+{
+    if (s->failed)
+        return xm_dim_fresh(p);
+    if (s->n == 0)
+        return xm_dim_const(0);
+    if (s->n == 1 && s->term[0].degree == 0)
+        return xm_dim_const(s->term[0].coefficient);
+    return intern(p, s->term, s->n);
+}
+
+/* ---- operations
+ * ------------------------------------------------------------------------ */
+
+/* a + sign * b */
+static struct xm_dim
+add(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b, int sign)
+{
+    static const struct xm_term one = {.coefficient = 1};
+    struct sum s = {0};
+    struct xm_term room_a, room_b;
+    uint32_t na, nb;
+    const struct xm_term *ta = terms_of(a, &room_a, &na);
+    const struct xm_term *tb = terms_of(b, &room_b, &nb);
+    for (uint32_t i = 0; i < na; i++)
+        sum_add(&s, &ta[i]);
+    for (uint32_t i = 0; i < nb; i++)
+        sum_add_product(&s, &tb[i], &one, sign);
+    return sum_finish(p, &s);
+}
+
+struct xm_dim
+xm_dim_add(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b)
+{
+    return add(p, a, b, 1);
+}
+
+struct xm_dim
+xm_dim_sub(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b)
+{
+    return add(p, a, b, -1);
+}
+
+struct xm_dim
+xm_dim_mul(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b)
+{
+    struct sum s = {0};
+    struct xm_term room_a, room_b;
+    uint32_t na, nb;
+    const struct xm_term *ta = terms_of(a, &room_a, &na);
+    const struct xm_term *tb = terms_of(b, &room_b, &nb);
+    if (xm_dim_is(a, 1) || xm_dim_is(b, 1))
+        return xm_dim_is(a, 1) ? b : a;
+    for (uint32_t i = 0; i < na; i++)
+        for (uint32_t j = 0; j < nb; j++)
+            sum_add_product(&s, &ta[i], &tb[j], 1);
+    return sum_finish(p, &s);
+}
+
+/* Long division: while something is left, its leading term must be divided by b's. */
+struct xm_dim
+xm_dim_div(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b, bool *exact)
+{
+    struct sum rest = {0}, quotient = {0};
+    struct xm_term room_a, room_b, q;
+    uint32_t na, nb;
+    const struct xm_term *ta = terms_of(a, &room_a, &na);
+    const struct xm_term *tb = terms_of(b, &room_b, &nb);
+    for (uint32_t i = 0; i < na; i++)
+        sum_add(&rest, &ta[i]);
+    *exact = nb > 0;
+    while (*exact && rest.n > 0) {
+        *exact = term_div(&rest.term[0], &tb[0], &q);
+        if (!*exact)
+            break;
+        sum_add(&quotient, &q);
+        for (uint32_t j = 0; j < nb; j++)
+            sum_add_product(&rest, &q, &tb[j], -1);
+        *exact = !rest.failed && !quotient.failed;
+    }
+    return *exact ? sum_finish(p, &quotient) : xm_dim_fresh(p);
+}
+
+bool
+xm_dim_is_unknown(struct xm_dim d)
+{
+    for (uint32_t i = 0; d.poly && i < d.poly->n; i++)
+        for (uint32_t j = 0; j < d.poly->term[i].degree; j++)
+            if (d.poly->term[i].factor[j][0] == '?')
+                return true;
+    return false;
+}
+
+struct xm_dim
+xm_dim_import(struct xm_dim_pool *p, struct xm_dim d)
+{
+    struct xm_dim sum = xm_dim_const(0);
+    if (!d.poly)
+        return d;
+    for (uint32_t i = 0; i < d.poly->n; i++) {
+        const struct xm_term *t = &d.poly->term[i];
+        struct xm_dim product = xm_dim_const(t->coefficient);
+        for (uint32_t j = 0; j < t->degree; j++)
+            product = xm_dim_mul(p, product, xm_dim_symbol(p, t->factor[j]));
+        sum = xm_dim_add(p, sum, product);
+    }
+    return sum;
+}

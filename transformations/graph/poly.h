@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inside of a symbolic dimension, for dim.c and dim_text.c only: a sum of terms, each
+ * an integer times symbols. Terms stand in graded lexicographic order (which long
+ * division needs), factors in order of name; equal polynomials are therefore equal term
+ * by term.
+ */
+#ifndef XM_TRANSFORMATIONS_GRAPH_POLY_H
+#define XM_TRANSFORMATIONS_GRAPH_POLY_H
+
+#include "transformations/graph/dim.h"
+
+/* Beyond these a result becomes a fresh symbol: shapes of models stay far below. */
+enum { XM_POLY_TERMS = 16, XM_POLY_DEGREE = 6 };
+
+struct xm_term {
+    int64_t coefficient; /* not 0 */
+    uint32_t degree;
+    const char
+        *factor[XM_POLY_DEGREE]; /* interned names, ascending, repeated for powers */
+};
+
+struct xm_poly {
+    uint64_t hash;
+    uint32_t n;
+    struct xm_term term[];
+};
+
+bool xm_i64_add(int64_t a, int64_t b, int64_t *out); /* false: overflow */
+bool xm_i64_mul(int64_t a, int64_t b, int64_t *out);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the shape functions (shape_*.c) share. Internal to transformations/graph.
+ */
+#ifndef XM_TRANSFORMATIONS_GRAPH_SHAPE_H
+#define XM_TRANSFORMATIONS_GRAPH_SHAPE_H
+
+#include "transformations/graph/infer.h"
+
+/* xm_shape_<shape> of every row. */
+#define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval)     \
+    enum xm_status xm_shape_##shape(struct xm_infer *i);
+#include "transformations/graph/ops.def"
+
+/* XM_INVALID with the sentence and, behind it, the operands' types. */
+enum xm_status xm_shape_fail(struct xm_infer *i, const char *fmt, ...) XM_PRINTF(2, 3);
+
+static inline bool
+xm_infer_has(const struct xm_infer *i, uint32_t k)
+{
+    return k < i->n_in && !i->absent[k];
+}
+
+static inline const struct xm_shape *
+xm_infer_shape(const struct xm_infer *i, uint32_t k)
+{
+    return &i->in[k]->shape;
+}
+
+/* NULL: not known. */
+static inline const struct xm_content *
+xm_infer_content(const struct xm_infer *i, uint32_t k)
+{
+    return xm_infer_has(i, k) && xm_content_known(i->in_content[k]) ? i->in_content[k]
+                                                                    : NULL;
+}
+
+/* A constant integer operand of one element. */
+enum xm_status xm_infer_int(struct xm_infer *i, uint32_t k, int64_t *out);
+/* Operand k as dimensions: its content, or, when only its length is known, fresh symbols.
+ */
+enum xm_status xm_infer_dims(struct xm_infer *i, uint32_t k, struct xm_dim *out,
+                             uint32_t max, uint32_t *n);
+/* -rank <= axis < rank. */
+enum xm_status xm_infer_axis(struct xm_infer *i, int64_t axis, uint32_t rank,
+                             uint32_t *out);
+/* Operand k, constant axes of a shape of `rank`, as a set of bits; twice the same is an
+ * error. */
+enum xm_status xm_infer_axes(struct xm_infer *i, uint32_t k, uint32_t rank,
+                             uint32_t *set);
+/* The element type that operands a and b agree on (dynamic agrees with all). */
+enum xm_status xm_infer_same_element(struct xm_infer *i, uint32_t a, uint32_t b,
+                                     enum xm_element *out);
+enum xm_status xm_infer_rank(struct xm_infer *i, uint32_t k, uint32_t rank);
+
+/* Broadcasting: equal, or one of them 1; a symbol meets a constant above 1 as that
+ * constant, two different symbols give a fresh one. false: impossible. */
+bool xm_dim_broadcast(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b,
+                      struct xm_dim *out);
+/* numpy: trailing dimensions are aligned. out may be a or b. */
+bool xm_shape_broadcast_pair(struct xm_dim_pool *p, const struct xm_shape *a,
+                             const struct xm_shape *b, struct xm_shape *out);
+/* Two dimensions that must be the same: false when they cannot be. A constant wins over a
+ * symbol, which states something about the model, not an error. */
+bool xm_dim_merge(struct xm_dim a, struct xm_dim b, struct xm_dim *out);
+
+/* Records the content of result k (copied). Does nothing above XM_MAX_CONTENT. */
+enum xm_status xm_content_set(struct xm_infer *i, uint32_t k, const struct xm_dim *e,
+                              uint32_t n);
+
+#endif

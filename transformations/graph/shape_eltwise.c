@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shape functions of elementwise ops: numpy broadcasting, and arithmetic on known
+ * contents.
+ *
+ *     f32[batch,tokens,256] + f32[256]  ->  f32[batch,tokens,256]
+ *     {past} + {tokens}                 ->  {past + tokens}
+ */
+#include <string.h>
+
+#include "transformations/graph/shape.h"
+
+/* ---- arithmetic on contents
+ * ------------------------------------------------------------ */
+
+static int64_t
+floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+/* Two constants; false: no value (division by zero, overflow). */
+static bool
+fold(const struct xm_infer *i, int64_t a, int64_t b, int64_t *out)
+{
+    bool divides = b != 0 && !(a == INT64_MIN && b == -1);
+    switch (i->op) {
+    case XM_OP_DIVIDE:
+        if (divides)
+            *out = i->attr->divide.python ? floor_div(a, b) : a / b;
+        return divides;
+    case XM_OP_MOD:
+        if (divides)
+            *out = a % b;
+        return divides;
+    case XM_OP_FLOOR_MOD:
+        if (divides)
+            *out = a - floor_div(a, b) * b;
+        return divides;
+    case XM_OP_MINIMUM:
+        *out = a < b ? a : b;
+        return true;
+    case XM_OP_MAXIMUM:
+        *out = a > b ? a : b;
+        return true;
+    case XM_OP_BITWISE_AND:
+        *out = a & b;
+        return true;
+    case XM_OP_BITWISE_OR:
+        *out = a | b;
+        return true;
+    case XM_OP_BITWISE_XOR:
+        *out = a ^ b;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static struct xm_dim
+arithmetic(const struct xm_infer *i, struct xm_dim a, struct xm_dim b)
+{
+    struct xm_dim_pool *p = i->dims;
+    int64_t n;
+    bool exact;
+    if (i->op == XM_OP_ADD)
+        return xm_dim_add(p, a, b);
+    if (i->op == XM_OP_SUBTRACT)
+        return xm_dim_sub(p, a, b);
+    if (i->op == XM_OP_MULTIPLY)
+        return xm_dim_mul(p, a, b);
+    if (i->op == XM_OP_SQUARED_DIFFERENCE)
+        return xm_dim_mul(p, xm_dim_sub(p, a, b), xm_dim_sub(p, a, b));
+    if (xm_dim_is_const(a) && xm_dim_is_const(b) && fold(i, a.n, b.n, &n))
+        return xm_dim_const(n);
+    if (i->op == XM_OP_DIVIDE)
+        return xm_dim_div(p, a, b, &exact);
+    if ((i->op == XM_OP_MINIMUM || i->op == XM_OP_MAXIMUM) && xm_dim_eq(a, b))
+        return a;
+    return xm_dim_fresh(p);
+}
+
+/* *out = whether a `op` b, of comparisons and logic; false: not known. */
+static bool
+compare(enum xm_op op, struct xm_dim a, struct xm_dim b, bool *out)
+{
+    bool same = xm_dim_eq(a, b);
+    if (!same && !(xm_dim_is_const(a) && xm_dim_is_const(b)))
+        return false;
+    switch (op) {
+    case XM_OP_EQUAL:
+        *out = same;
+        return true;
+    case XM_OP_NOT_EQUAL:
+        *out = !same;
+        return true;
+    case XM_OP_LESS:
+        *out = !same && a.n < b.n;
+        return true;
+    case XM_OP_LESS_EQUAL:
+        *out = same || a.n < b.n;
+        return true;
+    case XM_OP_GREATER:
+        *out = !same && a.n > b.n;
+        return true;
+    case XM_OP_GREATER_EQUAL:
+        *out = same || a.n > b.n;
+        return true;
+    default:
+        break;
+    }
+    if (!xm_dim_is_const(a))
+        return false;
+    *out = op == XM_OP_LOGICAL_AND  ? a.n && b.n
+           : op == XM_OP_LOGICAL_OR ? a.n || b.n
+                                    : (a.n != 0) != (b.n != 0);
+    return true;
+}
+
+/* Element j of a content that is broadcast to n. */
+static struct xm_dim
+element_of(const struct xm_content *c, uint32_t j)
+{
+    return c->e[c->n == 1 ? 0 : j];
+}
+
+static bool
+content_pair(const struct xm_infer *i, const struct xm_content **a,
+             const struct xm_content **b, uint32_t *n)
+{
+    *a = xm_infer_content(i, 0);
+    *b = xm_infer_content(i, 1);
+    if (!*a || !*b)
+        return false;
+    *n = (*a)->n == 1 ? (*b)->n : (*a)->n;
+    return true;
+}
+
+/* ---- two operands
+ * ---------------------------------------------------------------------- */
+
+static enum xm_status
+broadcast_shapes(struct xm_infer *i)
+{
+    if (!xm_shape_broadcast_pair(i->dims, xm_infer_shape(i, 0), xm_infer_shape(i, 1),
+                                 &i->out[0].shape))
+        return xm_shape_fail(i, "operands 0 and 1 cannot be broadcast together");
+    return XM_OK;
+}
+
+enum xm_status
+xm_shape_broadcast2(struct xm_infer *i)
+{
+    const struct xm_content *a, *b;
+    struct xm_dim e[XM_MAX_CONTENT];
+    uint32_t n;
+    XM_TRY(xm_infer_same_element(i, 0, 1, &i->out[0].element));
+    XM_TRY(broadcast_shapes(i));
+    if (!xm_element_is_int(i->out[0].element) || i->op == XM_OP_POWER ||
+        !content_pair(i, &a, &b, &n))
+        return XM_OK;
+    for (uint32_t j = 0; j < n; j++)
+        e[j] = arithmetic(i, element_of(a, j), element_of(b, j));
+    return xm_content_set(i, 0, e, n);
+}
+
+enum xm_status
+xm_shape_compare(struct xm_infer *i)
+{
+    const struct xm_content *a, *b;
+    struct xm_dim e[XM_MAX_CONTENT];
+    enum xm_element element;
+    uint32_t n;
+    XM_TRY(xm_infer_same_element(i, 0, 1, &element));
+    XM_TRY(broadcast_shapes(i));
+    i->out[0].element = XM_BOOL;
+    if (!content_pair(i, &a, &b, &n))
+        return XM_OK;
+    for (uint32_t j = 0; j < n; j++) {
+        bool yes;
+        if (!compare(i->op, element_of(a, j), element_of(b, j), &yes))
+            return XM_OK;
+        e[j] = xm_dim_const(yes);
+    }
+    return xm_content_set(i, 0, e, n);
+}
+
+/* ---- one operand
+ * ----------------------------------------------------------------------- */
+
+static enum xm_status
+same_content(struct xm_infer *i)
+{
+    const struct xm_content *c = xm_infer_content(i, 0);
+    struct xm_dim e[XM_MAX_CONTENT];
+    if (!c)
+        return XM_OK;
+    if (i->op == XM_OP_RESULT || i->op == XM_OP_ASSIGN) {
+        i->out_content[0] = *c;
+        return XM_OK;
+    }
+    if (i->op != XM_OP_NEGATIVE)
+        return XM_OK;
+    for (uint32_t j = 0; j < c->n; j++)
+        e[j] = xm_dim_sub(i->dims, xm_dim_const(0), c->e[j]);
+    return xm_content_set(i, 0, e, c->n);
+}
+
+static enum xm_status
+check_scatter(struct xm_infer *i)
+{
+    const struct xm_shape *ids = xm_infer_shape(i, 1), *updates = xm_infer_shape(i, 2);
+    struct xm_dim d;
+    int64_t axis;
+    uint32_t at;
+    XM_TRY(xm_infer_int(i, 3, &axis));
+    XM_TRY(xm_infer_axis(i, axis, i->out[0].shape.rank, &at));
+    XM_TRY(xm_infer_rank(i, 1, i->out[0].shape.rank));
+    XM_TRY(xm_infer_rank(i, 2, i->out[0].shape.rank));
+    for (uint32_t j = 0; j < ids->rank; j++)
+        if (!xm_dim_merge(ids->dim[j], updates->dim[j], &d))
+            return xm_shape_fail(i, "indices and updates differ in dimension %u", j);
+    return XM_OK;
+}
+
+/* The result is of operand 0's type. */
+enum xm_status
+xm_shape_same(struct xm_infer *i)
+{
+    uint32_t at;
+    int64_t axis;
+    i->out[0] = *i->in[0];
+    switch (i->op) {
+    case XM_OP_SOFTMAX:
+        return xm_infer_axis(i, i->attr->axis.axis, i->out[0].shape.rank, &at);
+    case XM_OP_CUM_SUM:
+        if (!xm_infer_has(i, 1))
+            return XM_OK;
+        XM_TRY(xm_infer_int(i, 1, &axis));
+        return xm_infer_axis(i, axis, i->out[0].shape.rank, &at);
+    case XM_OP_SCATTER_ELEMENTS_UPDATE:
+        return check_scatter(i);
+    default:
+        return same_content(i);
+    }
+}
+
+/* ---- conversions
+ * ----------------------------------------------------------------------- */
+
+/* Contents live on in types that hold every dimension. */
+static enum xm_status
+convert_to(struct xm_infer *i, enum xm_element to)
+{
+    const struct xm_content *c = xm_infer_content(i, 0);
+    i->out[0] = *i->in[0];
+    i->out[0].element = to;
+    if (c && (to == XM_I32 || to == XM_I64 || to == XM_U64 || to == i->in[0]->element))
+        i->out_content[0] = *c;
+    return XM_OK;
+}
+
+enum xm_status
+xm_shape_convert(struct xm_infer *i)
+{
+    return convert_to(i, i->attr->convert.element);
+}
+
+enum xm_status
+xm_shape_convert_like(struct xm_infer *i)
+{
+    return convert_to(i, i->in[1]->element);
+}
+
+enum xm_status
+xm_shape_select(struct xm_infer *i)
+{
+    const struct xm_content *c = xm_infer_content(i, 0), *a = xm_infer_content(i, 1),
+                            *b = xm_infer_content(i, 2);
+    struct xm_dim e[XM_MAX_CONTENT];
+    struct xm_shape *s = &i->out[0].shape;
+    uint32_t n = 1;
+    XM_TRY(xm_infer_same_element(i, 1, 2, &i->out[0].element));
+    if (!xm_shape_broadcast_pair(i->dims, xm_infer_shape(i, 1), xm_infer_shape(i, 2),
+                                 s) ||
+        !xm_shape_broadcast_pair(i->dims, s, xm_infer_shape(i, 0), s))
+        return xm_shape_fail(i, "operands 0, 1 and 2 cannot be broadcast together");
+    if (!c || !a || !b || !xm_element_is_int(i->out[0].element))
+        return XM_OK;
+    n = c->n != 1 ? c->n : a->n != 1 ? a->n : b->n;
+    for (uint32_t j = 0; j < n; j++) {
+        struct xm_dim which = element_of(c, j);
+        struct xm_dim x = element_of(a, j), y = element_of(b, j);
+        if (xm_dim_is_const(which))
+            e[j] = which.n ? x : y;
+        else
+            e[j] = xm_dim_eq(x, y) ? x : xm_dim_fresh(i->dims);
+    }
+    return xm_content_set(i, 0, e, n);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shape functions of the ops that passes create. They check more than they compute: a
+ * pass that put operands in the wrong places is caught here.
+ */
+#include "transformations/graph/shape.h"
+
+/* Dimension j of operand k must be able to be d. */
+static enum xm_status
+expect_dim(struct xm_infer *i, uint32_t k, uint32_t j, struct xm_dim d)
+{
+    struct xm_dim found = xm_infer_shape(i, k)->dim[j], merged;
+    if (!xm_dim_merge(found, d, &merged))
+        return xm_shape_fail(i, "dimension %u of operand %u is %lld, not %lld", j, k,
+                             (long long)found.n, (long long)d.n);
+    return XM_OK;
+}
+
+enum xm_status
+xm_shape_rms_norm(struct xm_infer *i)
+{
+    const struct xm_shape *x = xm_infer_shape(i, 0), *gamma = xm_infer_shape(i, 1);
+    i->out[0] = *i->in[0];
+    if (x->rank == 0)
+        return xm_shape_fail(i, "a norm needs an operand of rank 1 or more");
+    if (gamma->rank > x->rank)
+        return xm_shape_fail(i, "gamma has a higher rank than operand 0");
+    for (uint32_t j = 0; j < gamma->rank; j++) {
+        bool last = j + 1 == gamma->rank;
+        if (xm_dim_is(gamma->dim[j], 1) && last)
+            continue;
+        XM_TRY(expect_dim(i, 1, j, last ? x->dim[x->rank - 1] : xm_dim_const(1)));
+    }
+    return XM_OK;
+}
+
+/* x [B,T,H,D], cos and sin [B or 1,T,R] with an even R of at most D. */
+enum xm_status
+xm_shape_rope(struct xm_infer *i)
+{
+    const struct xm_shape *x = xm_infer_shape(i, 0);
+    struct xm_dim r;
+    i->out[0] = *i->in[0];
+    XM_TRY(xm_infer_rank(i, 0, 4));
+    XM_TRY(xm_infer_rank(i, 1, 3));
+    XM_TRY(xm_infer_rank(i, 2, 3));
+    for (uint32_t k = 1; k <= 2; k++) {
+        if (!xm_dim_is(xm_infer_shape(i, k)->dim[0], 1))
+            XM_TRY(expect_dim(i, k, 0, x->dim[0]));
+        XM_TRY(expect_dim(i, k, 1, x->dim[1]));
+    }
+    r = xm_infer_shape(i, 1)->dim[2];
+    XM_TRY(expect_dim(i, 2, 2, r));
+    if (xm_dim_is_const(r) &&
+        (r.n % 2 || (xm_dim_is_const(x->dim[3]) && r.n > x->dim[3].n)))
+        return xm_shape_fail(i, "%lld dimensions of each head cannot be rotated",
+                             (long long)r.n);
+    return XM_OK;
+}
+
+/* ---- attention
+ * ------------------------------------------------------------------------- */
+
+static enum xm_status
+check_heads(struct xm_infer *i)
+{
+    struct xm_dim q = xm_infer_shape(i, XM_ATTN_Q)->dim[2];
+    struct xm_dim kv = xm_infer_shape(i, XM_ATTN_K)->dim[2];
+    if (xm_dim_is_const(q) && xm_dim_is_const(kv) && (kv.n < 1 || q.n % kv.n != 0))
+        return xm_shape_fail(i, "%lld query heads cannot share %lld key heads",
+                             (long long)q.n, (long long)kv.n);
+    return XM_OK;
+}
+
+enum xm_status
+xm_shape_attention(struct xm_infer *i)
+{
+    bool k = xm_infer_has(i, XM_ATTN_K), v = xm_infer_has(i, XM_ATTN_V);
+    const struct xm_shape *q = xm_infer_shape(i, XM_ATTN_Q);
+    if (!xm_infer_has(i, XM_ATTN_Q) || k != v)
+        return xm_shape_fail(i, "attention needs a query, and key and value together");
+    XM_TRY(xm_infer_rank(i, XM_ATTN_Q, 4));
+    i->out[0] = *i->in[XM_ATTN_Q];
+    if (k) {
+        XM_TRY(xm_infer_rank(i, XM_ATTN_K, 4));
+        XM_TRY(xm_infer_rank(i, XM_ATTN_V, 4));
+        XM_TRY(expect_dim(i, XM_ATTN_K, 1, q->dim[1]));
+        XM_TRY(expect_dim(i, XM_ATTN_V, 1, q->dim[1]));
+        XM_TRY(expect_dim(i, XM_ATTN_K, 3, q->dim[3]));
+        XM_TRY(expect_dim(i, XM_ATTN_V, 2, xm_infer_shape(i, XM_ATTN_K)->dim[2]));
+        XM_TRY(check_heads(i));
+        i->out[0].shape.dim[3] = xm_infer_shape(i, XM_ATTN_V)->dim[3];
+    }
+    if (xm_infer_has(i, XM_ATTN_BEAM_IDX))
+        XM_TRY(xm_infer_rank(i, XM_ATTN_BEAM_IDX, 1));
+    if (xm_infer_has(i, XM_ATTN_KEY_MASK))
+        XM_TRY(xm_infer_rank(i, XM_ATTN_KEY_MASK, 2));
+    if (xm_infer_has(i, XM_ATTN_MASK))
+        XM_TRY(xm_infer_rank(i, XM_ATTN_MASK, 4));
+    return XM_OK;
+}
+
+/* ---- mixture of experts
+ * ---------------------------------------------------------------- */
+
+/* A [1 or k,T,K], W [E,N,K], ids [T,k], bias [E,N], [E,1,N] or none -> [k,T,N]. */
+enum xm_status
+xm_shape_gather_matmul(struct xm_infer *i)
+{
+    const struct xm_shape *a = xm_infer_shape(i, 0), *w = xm_infer_shape(i, 1),
+                          *ids = xm_infer_shape(i, 2);
+    XM_TRY(xm_infer_rank(i, 0, 3));
+    XM_TRY(xm_infer_rank(i, 1, 3));
+    XM_TRY(xm_infer_rank(i, 2, 2));
+    XM_TRY(expect_dim(i, 1, 2, a->dim[2]));
+    XM_TRY(expect_dim(i, 2, 0, a->dim[1]));
+    if (!xm_dim_is(a->dim[0], 1))
+        XM_TRY(expect_dim(i, 0, 0, ids->dim[1]));
+    if (xm_infer_has(i, 3)) {
+        const struct xm_shape *bias = xm_infer_shape(i, 3);
+        if (bias->rank != 2 && bias->rank != 3)
+            return xm_shape_fail(i, "operand 3, the bias, must be [E,N] or [E,1,N]");
+        XM_TRY(expect_dim(i, 3, 0, w->dim[0]));
+        XM_TRY(expect_dim(i, 3, bias->rank - 1, w->dim[1]));
+    }
+    i->out[0] = (struct xm_type){i->in[0]->element,
+                                 {.rank = 3, .dim = {ids->dim[1], a->dim[1], w->dim[1]}}};
+    return XM_OK;
+}
+
+/* Operand k, where present, is a weight [d0,d1,d2]. */
+static enum xm_status
+expect_weight(struct xm_infer *i, uint32_t k, int64_t d0, int64_t d1, int64_t d2)
+{
+    const int64_t d[] = {d0, d1, d2};
+    if (!xm_infer_has(i, k))
+        return XM_OK;
+    XM_TRY(xm_infer_rank(i, k, 3));
+    for (uint32_t j = 0; j < 3; j++)
+        XM_TRY(expect_dim(i, k, j, xm_dim_const(d[j])));
+    return XM_OK;
+}
+
+static enum xm_status
+check_routing(struct xm_infer *i, const struct xm_moe_attr *m)
+{
+    bool fused = i->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
+    const struct xm_shape *routing = xm_infer_shape(i, XM_MOE_ROUTING);
+    if (fused == xm_infer_has(i, XM_MOE_IDS))
+        return xm_shape_fail(i, fused ? "the fused op chooses its experts itself"
+                                      : "the ids of the chosen experts are missing");
+    if (routing->rank < 1 || (!fused && xm_infer_shape(i, XM_MOE_IDS)->rank < 1))
+        return xm_shape_fail(i, "operand %d, the routing, must have rank 1 or more",
+                             XM_MOE_ROUTING);
+    return expect_dim(i, XM_MOE_ROUTING, routing->rank - 1,
+                      xm_dim_const(fused ? m->experts : m->top_k));
+}
+
+enum xm_status
+xm_shape_moe(struct xm_infer *i)
+{
+    static const uint32_t needed[] = {XM_MOE_HIDDEN, XM_MOE_ROUTING, XM_MOE_GATE,
+                                      XM_MOE_DOWN};
+    const struct xm_moe_attr *m = &i->attr->moe;
+    const struct xm_shape *hidden = xm_infer_shape(i, XM_MOE_HIDDEN);
+    bool stacked = !xm_infer_has(i, XM_MOE_UP);
+    int64_t rows = m->inter;
+    for (uint32_t k = 0; k < XM_ARRAY_LEN(needed); k++)
+        if (!xm_infer_has(i, needed[k]))
+            return xm_shape_fail(i, "operand %u is missing", needed[k]);
+    if (m->hidden < 1 || m->inter < 1 || m->inter > INT32_MAX || m->experts < 1 ||
+        m->top_k < 1 || m->top_k > m->experts)
+        return xm_shape_fail(i, "%lld of %lld experts of %lld x %lld cannot be",
+                             (long long)m->top_k, (long long)m->experts,
+                             (long long)m->hidden, (long long)m->inter);
+    if (hidden->rank < 2)
+        return xm_shape_fail(i, "operand 0, the hidden states, must have rank 2 or more");
+    if (stacked)
+        rows *= 2;
+    XM_TRY(expect_dim(i, XM_MOE_HIDDEN, hidden->rank - 1, xm_dim_const(m->hidden)));
+    XM_TRY(check_routing(i, m));
+    XM_TRY(expect_weight(i, XM_MOE_GATE, m->experts, rows, m->hidden));
+    XM_TRY(expect_weight(i, XM_MOE_UP, m->experts, m->inter, m->hidden));
+    XM_TRY(expect_weight(i, XM_MOE_DOWN, m->experts, m->hidden, m->inter));
+    i->out[0] = *i->in[XM_MOE_HIDDEN];
+    return XM_OK;
+}
+
+/* logits [..,E] -> weights f32 [..,k], ids i32 [..,k]. */
+enum xm_status
+xm_shape_moe_router(struct xm_infer *i)
+{
+    struct xm_shape s = *xm_infer_shape(i, 0);
+    int64_t k = i->attr->router.top_k;
+    if (s.rank < 1)
+        return xm_shape_fail(i, "operand 0, the logits, must have rank 1 or more");
+    struct xm_dim experts = s.dim[s.rank - 1];
+    if (k < 1 || (xm_dim_is_const(experts) && k > experts.n))
+        return xm_shape_fail(i, "%lld experts cannot be chosen", (long long)k);
+    for (uint32_t j = 1; j <= 2; j++) {
+        if (!xm_infer_has(i, j))
+            continue;
+        if (xm_infer_shape(i, j)->rank < 1)
+            return xm_shape_fail(i, "operand %u must have an element for each expert", j);
+        XM_TRY(expect_dim(i, j, xm_infer_shape(i, j)->rank - 1, experts));
+    }
+    s.dim[s.rank - 1] = xm_dim_const(k);
+    i->out[0] = (struct xm_type){XM_F32, s};
+    i->out[1] = (struct xm_type){XM_I32, s};
+    return XM_OK;
+}
