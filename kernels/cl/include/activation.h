@@ -4,19 +4,23 @@
  *
  *   ACT  0 swish x * sigmoid(beta x), 1 gelu (tanh form), 2 gelu (erf form); the numbers are
  *        enum xm_activation's
+ *   REAL float, or float16 for 16 lanes at once
  */
+#ifndef REAL
+#define REAL float
+#endif
 #ifndef ACT
 #define ACT 0
 #endif
 
-static inline float
-sigmoid(float x)
+static inline REAL
+sigmoid(REAL x)
 {
     return 1.0f / (1.0f + exp(-x));
 }
 
-static inline float
-activate(float x, float beta)
+static inline REAL
+activate(REAL x, float beta)
 {
 #if ACT == 0
     return x * sigmoid(beta * x);
@@ -30,16 +34,16 @@ activate(float x, float beta)
 }
 
 /* (act(gate) * up) */
-static inline float
-gated(float gate, float up, float beta)
+static inline REAL
+gated(REAL gate, REAL up, float beta)
 {
     return activate(gate, beta) * up;
 }
 
 /* g = min(gate, limit), u = clamp(up, -limit, limit) + 1:  g * sigmoid(beta g) * u */
-static inline float
-gated_clamped(float gate, float up, float beta, float limit)
+static inline REAL
+gated_clamped(REAL gate, REAL up, float beta, float limit)
 {
-    const float g = fmin(gate, limit);
+    const REAL g = fmin(gate, limit);
     return g * sigmoid(beta * g) * (clamp(up, -limit, limit) + 1.0f);
 }

@@ -16,6 +16,8 @@
 #define STORAGE_i32 int
 #define STORAGE_i64 long
 #define STORAGE_u8  uchar
+#define STORAGE_i8  char
+#define STORAGE_boolean uchar
 #define STORAGE(T)  PASTE(STORAGE_, T)
 
 #define LOAD_f16(p, i)  vload_half(0, (p) + (i))
@@ -23,6 +25,8 @@
 #define LOAD_i32(p, i)  ((p)[i])
 #define LOAD_i64(p, i)  ((p)[i])
 #define LOAD_u8(p, i)   ((p)[i])
+#define LOAD_i8(p, i)   ((p)[i])
+#define LOAD_boolean(p, i) ((p)[i] != 0)
 #define LOAD(T, p, i)   PASTE(LOAD_, T)(p, i)
 
 #define STORE_f16(p, i, v) vstore_half(v, 0, (p) + (i))
@@ -30,11 +34,21 @@
 #define STORE_i32(p, i, v) ((p)[i] = (int)(v))
 #define STORE_i64(p, i, v) ((p)[i] = (long)(v))
 #define STORE_u8(p, i, v)  ((p)[i] = (uchar)(v))
+#define STORE_i8(p, i, v)  ((p)[i] = (char)(v))
+#define STORE_boolean(p, i, v) ((p)[i] = (v) != 0)
 #define STORE(T, p, i, v)  PASTE(STORE_, T)(p, i, v)
 
 #define LOAD16_f16(p, i)      vload_half16(0, (p) + (i))
 #define LOAD16_f32(p, i)      vload16(0, (p) + (i))
+#define LOAD16_i8(p, i)       convert_float16(vload16(0, (p) + (i)))
 #define LOAD16(T, p, i)       PASTE(LOAD16_, T)(p, i)
 #define STORE16_f16(p, i, v)  vstore_half16(v, 0, (p) + (i))
 #define STORE16_f32(p, i, v)  vstore16(v, 0, (p) + (i))
 #define STORE16(T, p, i, v)   PASTE(STORE16_, T)(p, i, v)
+
+/* Elements that are moved, never computed with: by their size. */
+#define STORAGE_BITS_8  uchar
+#define STORAGE_BITS_16 ushort
+#define STORAGE_BITS_32 uint
+#define STORAGE_BITS_64 ulong
+#define STORAGE_BITS(n) PASTE(STORAGE_BITS_, n)

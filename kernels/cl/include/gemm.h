@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ROWS rows of weights times 16 or 32 tokens, tokens in lanes:
+ *
+ *     acc[r][t][lane] = sum_k w[row r][k] x[tile t][k][lane]
+ *
+ * A tile is 16 tokens: float16 [K padded][16], k in plane order (planes.h). A block of each row
+ * is dequantised once into a small buffer and then broadcast against the tiles. Weights stay
+ * row-major as the file has them.
+ */
+#include "planes.h"
+
+#ifndef ROWS
+#define ROWS 8 /* rows of weights at a time: ROWS x 2 accumulators */
+#endif
+
+/* Block b of row n in f32, k in plane order. */
+static inline void
+dequantise_block(__global const uchar *data, __global const uchar *scale,
+                 __global const uchar *zp, ulong n, uint b, uint k_count, float *out)
+{
+#if GROUP
+    const uint groups = k_count / GROUP;
+    const uint16 w = block_words(data + n * (k_count / PLANES) * 4, b, k_count);
+    const float16 s = block_scales(scale, n, b, groups);
+    const float16 z = block_zero_points(zp, n, b, groups) * s;
+    const uint mask = (1u << (32 / PLANES)) - 1;
+#pragma unroll
+    for (uint j = 0; j < PLANES; j++)
+        vstore16(convert_float16(as_int16((w >> (j * (32 / PLANES))) & mask)) * s - z, j, out);
+#else
+    const ulong at = n * k_count + b * BLOCK;
+    if (k_count - b * BLOCK >= BLOCK) {
+        vstore16(FLOATS(WEI, data + at * SIZE(WEI)), 0, out);
+        return;
+    }
+    for (uint i = 0; i < BLOCK; i++)
+        out[i] = b * BLOCK + i < k_count ? BYTES(WEI, data, at + i) : 0.0f;
+#endif
+}
+
+/* Rows first, first + stride, … (the last ones repeat row `last`); x holds `tiles` (1 or 2)
+ * tiles, `tile_floats` apart. */
+static inline void
+gemm_tiles(__global const uchar *data, __global const uchar *scale,
+           __global const uchar *zp, ulong first, uint stride, ulong last, uint k_count,
+           __global const float *x, ulong tile_floats, const uint tiles,
+           float16 acc[ROWS][2])
+{
+    float w[ROWS][BLOCK];
+    for (uint r = 0; r < ROWS; r++)
+        acc[r][0] = acc[r][1] = 0;
+    for (uint b = 0; b * BLOCK < k_count; b++) {
+        __global const float *x0 = x + (ulong)b * BLOCK * 16;
+        __global const float *x1 = x0 + (tiles > 1 ? tile_floats : 0);
+        for (uint r = 0; r < ROWS; r++)
+            dequantise_block(data, scale, zp, min(first + r * stride, last), b, k_count,
+                             w[r]);
+        for (uint k = 0; k < BLOCK; k++) {
+            const float16 a0 = vload16(k, x0);
+            const float16 a1 = tiles > 1 ? vload16(k, x1) : 0;
+#pragma unroll
+            for (uint r = 0; r < ROWS; r++) {
+                acc[r][0] += w[r][k] * a0;
+                if (tiles > 1)
+                    acc[r][1] += w[r][k] * a1;
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weights seen as 32-bit words, activations reordered to meet them.
+ *
+ * A block is 16 words of one row (64 bytes when quantised). Word i of a block holds PLANES
+ * neighbouring k: 8 of 4 bits, 4 of 8 bits, 1 of a float type. Plane j is the j-th of them from
+ * every word, so that one mask yields 16 weights with no shuffle, and the activations are moved
+ * once instead of the weights every time:
+ *
+ *     k = block * 16 PLANES + i * PLANES + j   is at   block * 16 PLANES + j * 16 + i
+ *
+ * Rows are padded with zeros to whole blocks. PLANES follows WEI (weights.h).
+ */
+#include "weights.h"
+
+#define PLANES_u4   8
+#define PLANES_i4   8
+#define PLANES_u8   4
+#define PLANES_i8   4
+#define PLANES_f16  1
+#define PLANES_bf16 1
+#define PLANES_f32  1
+#define PLANES      PASTE(PLANES_, WEI)
+
+/* A signed weight is read as unsigned with its sign bit flipped: OFFSET more than it is. */
+#define OFFSET_u4 0
+#define OFFSET_i4 8
+#define OFFSET_u8 0
+#define OFFSET_i8 128
+#define OFFSET    PASTE(OFFSET_, WEI)
+#define FLIP_u4   0u
+#define FLIP_i4   0x88888888u
+#define FLIP_u8   0u
+#define FLIP_i8   0x80808080u
+#define FLIP      PASTE(FLIP_, WEI)
+
+#define SIZE_f16  2
+#define SIZE_bf16 2
+#define SIZE_f32  4
+#define SIZE(T)   PASTE(SIZE_, T) /* bytes of a float type */
+
+#define BLOCK (16 * PLANES) /* k of a block */
+
+/* Bytes at any address as vectors. */
+typedef struct __attribute__((packed)) {
+    uint16 v;
+} loose_uint16;
+typedef struct __attribute__((packed)) {
+    ushort16 v;
+} loose_ushort16;
+
+static inline uint
+plane_position(uint k, uint planes)
+{
+    const uint in_block = k % (16 * planes);
+    return k - in_block + in_block % planes * 16 + in_block / planes;
+}
+
+static inline float
+sum16(float16 v)
+{
+    const float8 a = v.lo + v.hi;
+    const float4 b = a.lo + a.hi;
+    const float2 c = b.lo + b.hi;
+    return c.x + c.y;
+}
+
+static inline float16
+floats_f16(__global const uchar *p)
+{
+    const ushort16 bits = ((__global const loose_ushort16 *)p)->v;
+    return vload_half16(0, (const half *)&bits);
+}
+
+static inline float16
+floats_bf16(__global const uchar *p)
+{
+    return as_float16(convert_uint16(((__global const loose_ushort16 *)p)->v) << 16u);
+}
+
+static inline float16
+floats_f32(__global const uchar *p)
+{
+    return as_float16(((__global const loose_uint16 *)p)->v);
+}
+
+/* 16 neighbouring floats of type T at any address. */
+#define FLOATS(T, p) PASTE(floats_, T)(p)
+
+#if GROUP
+/* The words of block b of a row, signs flipped; words past the row's end are 0. */
+static inline uint16
+block_words(__global const uchar *row, uint b, uint k_count)
+{
+    __global const uchar *p = row + (ulong)b * 64;
+    const uint left = k_count / PLANES - b * 16;
+    if (left >= 16)
+        return ((__global const loose_uint16 *)p)->v ^ FLIP;
+    uint words[16];
+    for (uint i = 0; i < 16; i++)
+        words[i] = i < left ? as_uint(vload4(i, p)) ^ FLIP : 0;
+    return vload16(0, words);
+}
+
+/* Something that every group of a row has, spread over the lanes of block b: lane i belongs to
+ * group (b * BLOCK + i * PLANES) / GROUP. */
+#define SPREAD(out, expression)                                                          \
+    do {                                                                                 \
+        float lanes_[16];                                                                \
+        _Pragma("unroll") for (uint i_ = 0; i_ < 16; i_++)                               \
+        {                                                                                \
+            const uint g = min((b * BLOCK + i_ * PLANES) / GROUP, groups - 1);           \
+            lanes_[i_] = (expression);                                                   \
+        }                                                                                \
+        out = vload16(0, lanes_);                                                        \
+    } while (0)
+
+/* Scale of each lane of block b in row n. */
+static inline float16
+block_scales(__global const uchar *scale, ulong n, uint b, uint groups)
+{
+#if GROUP % BLOCK == 0
+    return (float16)BYTES(SCALE, scale, n * groups + b / (GROUP / BLOCK));
+#else
+    float16 s;
+    SPREAD(s, BYTES(SCALE, scale, n * groups + g));
+    return s;
+#endif
+}
+
+/* Zero point of each lane, for words with their signs flipped. */
+static inline float16
+block_zero_points(__global const uchar *zp, ulong n, uint b, uint groups)
+{
+#if !HAS_ZP
+    return (float16)OFFSET;
+#elif ZP_SCALAR
+    return (float16)(BYTES(ZP, zp, 0) + OFFSET);
+#elif GROUP % BLOCK == 0
+    return (float16)(BYTES(ZP, zp, n * groups + b / (GROUP / BLOCK)) + OFFSET);
+#else
+    float16 z;
+    SPREAD(z, BYTES(ZP, zp, n * groups + g));
+    return z + OFFSET;
+#endif
+}
+#endif

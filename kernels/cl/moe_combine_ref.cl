@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Back to token order, summed over the slots in f32.
+ *
+ *     out[t][n] = (add[t][n] +) sum_s weights[t][s] y[place[t][s]][n]
+ *
+ * A work-item computes one element; global size {H, T}.
+ */
+#include "types.h"
+
+#ifndef DST
+#define DST f32 /* element of out */
+#endif
+
+__kernel void
+moe_combine_ref(__global const float *y, __global const uint *place,
+                __global const float *weights, __global const float *add,
+                __global STORAGE(DST) *out, uint top_k)
+{
+    const ulong n = get_global_id(0), t = get_global_id(1), n_count = get_global_size(0);
+    float sum = add ? add[t * n_count + n] : 0.0f;
+    for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++)
+        sum += weights[slot] * y[place[slot] * n_count + n];
+    STORE(DST, out, t * n_count + n, sum);
+}

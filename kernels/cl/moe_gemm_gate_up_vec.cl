@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gate, up and activation of the tiles of one expert; many tokens.
+ *
+ *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i])
+ *
+ * x and h are tiles (moe_gather); h is in the plane order of the down projection (OUT_PLANES), zero
+ * for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes ROWS neighbouring i for all tiles
+ * of one expert, two at a time; global size {I padded / ROWS, E}, local size 1.
+ */
+#define REAL float16
+#include "activation.h"
+#include "gemm.h"
+
+#ifndef OUT_PLANES
+#define OUT_PLANES 8 /* planes of the down projection */
+#endif
+#ifndef CLAMPED
+#define CLAMPED 0
+#endif
+
+/* What does not change between the tiles of a work-item. */
+struct problem {
+    __global const uchar *gate_data, *gate_scale, *gate_zp;
+    __global const uchar *up_data, *up_scale, *up_zp;
+    __global const float *bias;
+    ulong expert;
+    uint first, i_count, k_count;
+    ulong tile_floats;
+    float beta, limit;
+};
+
+static inline void
+gate_up(const struct problem *p, __global const float *x, const uint tiles,
+        __global float *h, ulong h_floats)
+{
+    float16 gate[ROWS][2], up[ROWS][2];
+#if CLAMPED
+    const ulong row = (p->expert * p->i_count + p->first) * 2;
+    const ulong last = (p->expert + 1) * p->i_count * 2 - 1;
+    gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, row, 2, last, p->k_count, x,
+               p->tile_floats, tiles, gate);
+    gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, row + 1, 2, last, p->k_count, x,
+               p->tile_floats, tiles, up);
+#else
+    const ulong row = p->expert * p->i_count + p->first;
+    const ulong last = (p->expert + 1) * p->i_count - 1;
+    gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, row, 1, last, p->k_count, x,
+               p->tile_floats, tiles, gate);
+    gemm_tiles(p->up_data, p->up_scale, p->up_zp, row, 1, last, p->k_count, x,
+               p->tile_floats, tiles, up);
+#endif
+    for (uint r = 0; r < ROWS; r++) {
+        const uint i = p->first + r;
+        for (uint t = 0; t < tiles; t++) {
+            float16 value = 0;
+#if CLAMPED
+            const float gate_bias = p->bias && i < p->i_count ? p->bias[row + 2 * r] : 0.0f;
+            const float up_bias = p->bias && i < p->i_count ? p->bias[row + 2 * r + 1] : 0.0f;
+            if (i < p->i_count)
+                value = gated_clamped(gate[r][t] + gate_bias, up[r][t] + up_bias, p->beta,
+                                      p->limit);
+#else
+            if (i < p->i_count)
+                value = gated(gate[r][t], up[r][t], p->beta);
+#endif
+            vstore16(value, plane_position(i, OUT_PLANES), h + t * h_floats);
+        }
+    }
+}
+
+__kernel void
+moe_gemm_gate_up_vec(__global const uchar *gate_data, __global const uchar *gate_scale,
+                     __global const uchar *gate_zp, __global const uchar *up_data,
+                     __global const uchar *up_scale, __global const uchar *up_zp,
+                     __global const float *x, __global const uint *first_tile,
+                     __global const float *bias, __global float *h, uint i_count,
+                     uint k_count, float beta, float limit)
+{
+    const ulong expert = get_global_id(1);
+    const struct problem p = {gate_data, gate_scale, gate_zp, up_data, up_scale, up_zp, bias,
+                              expert, (uint)get_global_id(0) * ROWS, i_count, k_count,
+                              (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16, beta, limit};
+    const ulong h_floats = get_global_size(0) * ROWS * 16;
+    const uint end = first_tile[expert + 1];
+    for (uint tile = first_tile[expert]; tile < end; tile += 2) {
+        if (tile + 1 < end)
+            gate_up(&p, x + tile * p.tile_floats, 2, h + tile * h_floats, h_floats);
+        else
+            gate_up(&p, x + tile * p.tile_floats, 1, h + tile * h_floats, h_floats);
+    }
+}

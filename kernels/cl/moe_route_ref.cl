@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Routing of one token per work-item; global size {T}. f32 throughout.
+ *
+ *   ROUTING 0  p = softmax(logits), weights = the k largest p
+ *           1  weights = softmax over the k largest logits
+ *           2  s = sigmoid(logits), the k largest of s + bias, weights = s
+ *
+ * Then weights / (sum + epsilon) if NORMALISE, times factor, times expert_scale[id]. Largest first;
+ * ties: the lower expert first. Each pass finds the next largest after the last one found, so
+ * that nothing is stored; NaN counts as the smallest: ids are always valid and distinct.
+ */
+#ifndef ROUTING
+#define ROUTING 0 /* enum xm_routing */
+#endif
+#ifndef NORMALISE
+#define NORMALISE 1
+#endif
+
+static inline float
+score_of(__global const float *logits, __global const float *bias, uint e)
+{
+#if ROUTING == 2
+    const float score = 1.0f / (1.0f + exp(-logits[e])) + (bias ? bias[e] : 0.0f);
+#else
+    const float score = logits[e];
+#endif
+    return isnan(score) ? -INFINITY : score;
+}
+
+/* The expert that comes after `last` in order of score. */
+static inline int
+next_best(__global const float *logits, __global const float *bias, uint experts, int last)
+{
+    const float bound = last < 0 ? INFINITY : score_of(logits, bias, (uint)last);
+    float best_score = 0;
+    int best = -1;
+    for (int e = 0; e < (int)experts; e++) {
+        const float score = score_of(logits, bias, (uint)e);
+        const bool after = last < 0 || score < bound || (score == bound && e > last);
+        if (after && (best < 0 || score > best_score)) {
+            best = e;
+            best_score = score;
+        }
+    }
+    return best;
+}
+
+__kernel void
+moe_route_ref(__global const float *logits, __global const float *bias,
+              __global const float *expert_scale, __global float *weights, __global int *ids,
+              uint experts, uint top_k, float epsilon, float factor)
+{
+    const ulong t = get_global_id(0);
+    logits += t * experts;
+    weights += t * top_k;
+    ids += t * top_k;
+    int last = -1;
+    for (uint s = 0; s < top_k; s++) {
+        last = next_best(logits, bias, experts, last);
+        ids[s] = last;
+    }
+    const float largest = logits[ids[0]];
+    float all = 0;
+#if ROUTING == 0
+    for (uint e = 0; e < experts; e++)
+        all += exp(logits[e] - largest);
+#elif ROUTING == 1
+    for (uint s = 0; s < top_k; s++)
+        all += exp(logits[ids[s]] - largest);
+#endif
+    float sum = epsilon;
+    for (uint s = 0; s < top_k; s++) {
+        const float logit = logits[ids[s]];
+        weights[s] = ROUTING == 2 ? 1.0f / (1.0f + exp(-logit)) : exp(logit - largest) / all;
+        sum += weights[s];
+    }
+    if (NORMALISE)
+        factor /= sum;
+    for (uint s = 0; s < top_k; s++)
+        weights[s] *= expert_scale ? factor * expert_scale[ids[s]] : factor;
+}
