@@ -193,7 +193,7 @@ xm_pool_trim(struct xm_pool *pool)
 }
 
 void
-xm_pool_stats(struct xm_pool *pool, struct xm_pool_stats *out)
+xm_pool_get_stats(struct xm_pool *pool, struct xm_pool_stats *out)
 {
     pthread_mutex_lock(&pool->lock);
     *out = pool->stats;

@@ -47,7 +47,7 @@ enum xm_status xm_pool_acquire(struct xm_pool *pool, uint64_t bytes, enum xm_poo
 void xm_pool_release(struct xm_pool *pool, struct xm_buffer *b);
 /* Frees what is idle. */
 void xm_pool_trim(struct xm_pool *pool);
-void xm_pool_stats(struct xm_pool *pool, struct xm_pool_stats *out);
+void xm_pool_get_stats(struct xm_pool *pool, struct xm_pool_stats *out);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Config rules for every chip of devices.def, against a table written by hand; parsers.
+ */
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "runtime/config.h"
+
+namespace
+{
+
+/* What each chip gets. onednn: for a dense program, for fused MoE, for unfused MoE. */
+struct expectation {
+    const char *chip;
+    bool dpas;
+    xm_tristate dense, fused, unfused;
+    xm_element kv;
+    xm_tristate copy;
+};
+
+const expectation expectations[] = {
+    /* clang-format off */
+    {"skl",   false, XM_NO,  XM_NO,  XM_NO,  XM_I8,  XM_YES},
+    {"kbl",   false, XM_NO,  XM_NO,  XM_NO,  XM_I8,  XM_YES},
+    {"cfl",   false, XM_NO,  XM_NO,  XM_NO,  XM_I8,  XM_YES},
+    {"bxt",   false, XM_NO,  XM_NO,  XM_NO,  XM_I8,  XM_YES},
+    {"icl",   false, XM_NO,  XM_NO,  XM_NO,  XM_I8,  XM_YES},
+    {"tgl",   false, XM_NO,  XM_YES, XM_NO,  XM_I8,  XM_YES},
+    {"rkl",   false, XM_NO,  XM_YES, XM_NO,  XM_I8,  XM_YES},
+    {"adl_s", false, XM_NO,  XM_YES, XM_NO,  XM_I8,  XM_YES},
+    {"adl_p", false, XM_NO,  XM_YES, XM_NO,  XM_I8,  XM_YES},
+    {"adl_n", false, XM_NO,  XM_YES, XM_NO,  XM_I8,  XM_YES},
+    {"dg1",   false, XM_NO,  XM_YES, XM_NO,  XM_I8,  XM_YES},
+    {"xe_hp", true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_YES},
+    {"dg2",   true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_YES},
+    {"pvc",   true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_YES},
+    {"mtl_u", false, XM_NO,  XM_YES, XM_NO,  XM_I8,  XM_YES},
+    {"mtl_h", false, XM_NO,  XM_YES, XM_NO,  XM_I8,  XM_YES},
+    {"arl_h", true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_YES},
+    {"bmg",   true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_YES},
+    {"lnl",   true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_NO},
+    {"ptl",   true,  XM_YES, XM_YES, XM_YES, XM_F16, XM_NO},
+    /* clang-format on */
+};
+
+xm_device_info
+chip(const xm_device_row &row)
+{
+    xm_device_info d = {};
+    d.kind = XM_DEVICE_GPU;
+    d.vendor_id = 0x8086;
+    d.ip_major = row.major;
+    d.ip_minor = row.minor_first;
+    d.caps = XM_CAP_FP16;
+    d.integrated = row.integrated;
+    xm_device_apply_tables(&d);
+    return d;
+}
+
+xm_device_info
+cpu()
+{
+    xm_device_info d = {};
+    d.kind = XM_DEVICE_CPU;
+    d.caps = XM_CAP_UNIFIED | XM_CAP_HOST_VISIBLE;
+    return d;
+}
+
+xm_config
+defaults()
+{
+    xm_config c;
+    xm_config_init(&c);
+    return c;
+}
+
+xm_config
+with(const char *name, const char *value)
+{
+    xm_config c = defaults();
+    xm_error err = {};
+    EXPECT_EQ(xm_config_set(&c, name, value, &err), XM_OK) << err.text;
+    return c;
+}
+
+/* The config finalised without an error. */
+xm_config
+finalised(xm_config c, const xm_device_info &d, bool moe = false, bool fused = false)
+{
+    const xm_program_facts program = {fused, moe, false};
+    xm_error err = {};
+    EXPECT_EQ(xm_config_finalise(&c, &d, &program, nullptr, &err), XM_OK) << err.text;
+    return c;
+}
+
+TEST(ConfigRules, FollowTheTableOnEveryChip)
+{
+    size_t n;
+    const xm_device_row *rows = xm_device_rows(&n);
+    ASSERT_EQ(n, std::size(expectations));
+    for (size_t i = 0; i < n; i++) {
+        const expectation &e = expectations[i];
+        SCOPED_TRACE(e.chip);
+        ASSERT_STREQ(rows[i].name, e.chip);
+        const xm_device_info d = chip(rows[i]);
+        EXPECT_EQ(xm_device_has(&d, XM_CAP_DPAS), e.dpas);
+        EXPECT_EQ(finalised(defaults(), d).use_onednn, e.dense);
+        EXPECT_EQ(finalised(defaults(), d, true, true).use_onednn, e.fused);
+        const xm_config c = finalised(defaults(), d, true, false);
+        EXPECT_EQ(c.use_onednn, e.unfused);
+        EXPECT_EQ(c.kv_cache_precision, e.kv);
+        EXPECT_EQ(c.copy_weights, e.copy);
+        EXPECT_EQ(c.inference_precision, XM_F16);
+        EXPECT_EQ(c.queue_type, XM_QUEUE_IN_ORDER);
+    }
+}
+
+TEST(ConfigRules, TheUsersWordWinsOnEveryChip)
+{
+    size_t n;
+    const xm_device_row *rows = xm_device_rows(&n);
+    for (size_t i = 0; i < n; i++) {
+        SCOPED_TRACE(rows[i].name);
+        const xm_device_info d = chip(rows[i]);
+        EXPECT_EQ(finalised(with("GPU_USE_ONEDNN", "NO"), d, true, true).use_onednn,
+                  XM_NO);
+        EXPECT_EQ(finalised(with("GPU_USE_ONEDNN", "YES"), d).use_onednn, XM_YES);
+        EXPECT_EQ(finalised(with("KV_CACHE_PRECISION", "f32"), d).kv_cache_precision,
+                  XM_F32);
+        EXPECT_EQ(finalised(with("KV_CACHE_PRECISION", "i8"), d).kv_cache_precision,
+                  XM_I8);
+        EXPECT_EQ(finalised(with("XM_COPY_WEIGHTS", "NO"), d).copy_weights, XM_NO);
+        const xm_config queue =
+            finalised(with("GPU_QUEUE_TYPE", "out_of_order"), d, true, true);
+        EXPECT_EQ(queue.queue_type, XM_QUEUE_OUT_OF_ORDER);
+        EXPECT_EQ(queue.use_onednn, XM_NO);
+        const xm_config accuracy = finalised(with("EXECUTION_MODE_HINT", "ACCURACY"), d);
+        EXPECT_EQ(accuracy.inference_precision, XM_F32);
+        EXPECT_EQ(accuracy.kv_cache_precision, XM_F32);
+    }
+}
+
+TEST(ConfigRules, CpuDevicesReadTheFileInPlace)
+{
+    const xm_config c = finalised(defaults(), cpu(), true, true);
+    EXPECT_EQ(c.copy_weights, XM_NO);
+    EXPECT_EQ(c.use_onednn, XM_NO);
+    EXPECT_EQ(c.kv_cache_precision, XM_F16);
+}
+
+TEST(ConfigRules, OtherVendorsGpusGetNoIntelRules)
+{
+    xm_device_info d = {};
+    d.kind = XM_DEVICE_GPU;
+    d.vendor_id = 0x10de;
+    xm_device_apply_tables(&d);
+    const xm_config c = finalised(defaults(), d, true, true);
+    EXPECT_EQ(c.use_onednn, XM_NO);
+    EXPECT_EQ(c.kv_cache_precision, XM_F16);
+    EXPECT_EQ(c.copy_weights, XM_YES);
+}
+
+TEST(ConfigRules, InferenceInF32MakesTheCacheF32)
+{
+    const xm_config c = finalised(with("INFERENCE_PRECISION_HINT", "f32"), cpu());
+    EXPECT_EQ(c.kv_cache_precision, XM_F32);
+}
+
+TEST(ConfigRules, OnednnWithAnOutOfOrderQueueIsAnErrorThatSaysWhatToDrop)
+{
+    xm_config c = with("GPU_USE_ONEDNN", "YES");
+    xm_error err = {};
+    ASSERT_EQ(xm_config_set(&c, "GPU_QUEUE_TYPE", "out_of_order", &err), XM_OK);
+    const xm_device_info d = cpu();
+    EXPECT_EQ(xm_config_finalise(&c, &d, nullptr, nullptr, &err), XM_INVALID);
+    EXPECT_NE(std::string(err.text).find("drop GPU_QUEUE_TYPE"), std::string::npos);
+    EXPECT_FALSE(c.finalised);
+}
+
+TEST(ConfigRules, SayWhyAndAreAppliedOnce)
+{
+    xm_config c = defaults();
+    xm_strbuf why = {};
+    xm_error err = {};
+    size_t n;
+    const xm_device_info d = chip(xm_device_rows(&n)[5]);
+    const xm_program_facts program = {true, true, true};
+    ASSERT_EQ(xm_config_finalise(&c, &d, &program, &why, &err), XM_OK);
+    const std::string text = xm_strbuf_text(&why);
+    EXPECT_NE(text.find("GPU_USE_ONEDNN = YES: program has moe_3gemm_fused_compressed"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("KV_CACHE_PRECISION = i8: Intel GPU without DPAS\n"),
+              std::string::npos);
+    xm_strbuf_clear(&why);
+    ASSERT_EQ(xm_config_finalise(&c, &d, nullptr, &why, &err), XM_OK);
+    EXPECT_STREQ(xm_strbuf_text(&why), "");
+    EXPECT_EQ(c.use_onednn, XM_YES);
+    xm_strbuf_free(&why);
+}
+
+TEST(ConfigRules, RefuseValuesThatCannotWork)
+{
+    const struct {
+        const char *name, *value;
+    } bad[] = {{"XM_UBATCH", "0"},
+               {"XM_KV_BLOCK_TOKENS", "24"},
+               {"XM_KV_BLOCK_TOKENS", "0"},
+               {"NUM_STREAMS", "0"}};
+    const xm_device_info d = cpu();
+    for (const auto &b : bad) {
+        xm_config c = with(b.name, b.value);
+        xm_error err = {};
+        EXPECT_EQ(xm_config_finalise(&c, &d, nullptr, nullptr, &err), XM_INVALID);
+        EXPECT_EQ(std::string(err.text).rfind(b.name, 0), 0u) << err.text;
+    }
+}
+
+TEST(ConfigText, EveryOptionGivesBackWhatItTakes)
+{
+    const struct {
+        const char *name, *value, *back;
+    } cases[] = {
+        {"INFERENCE_PRECISION_HINT", "f32", "f32"},
+        {"INFERENCE_PRECISION_HINT", "", "dynamic"},
+        {"KV_CACHE_PRECISION", "u8", "i8"},
+        {"EXECUTION_MODE_HINT", "ACCURACY", "ACCURACY"},
+        {"GPU_USE_ONEDNN", "TRUE", "YES"},
+        {"GPU_USE_ONEDNN", "0", "NO"},
+        {"GPU_QUEUE_TYPE", "in_order", "in_order"},
+        {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "18446744073709551615",
+         "18446744073709551615"},
+        {"XM_UBATCH", "4294967295", "4294967295"},
+        {"PERF_COUNT", "YES", "YES"},
+        {"CACHE_DIR", "some/folder", "some/folder"},
+    };
+    for (const auto &k : cases) {
+        xm_config c = with(k.name, k.value);
+        xm_strbuf out = {};
+        xm_error err = {};
+        ASSERT_EQ(xm_config_get(&c, k.name, &out, &err), XM_OK);
+        EXPECT_STREQ(xm_strbuf_text(&out), k.back) << k.name;
+        xm_strbuf_free(&out);
+    }
+}
+
+TEST(ConfigText, RefusesWhatItDoesNotKnow)
+{
+    const struct {
+        const char *name, *value;
+    } bad[] = {{"INFERENCE_PRECISION_HINT", "F32"},
+               {"INFERENCE_PRECISION_HINT", "i8"},
+               {"KV_CACHE_PRECISION", "u4"},
+               {"EXECUTION_MODE_HINT", "accuracy"},
+               {"GPU_USE_ONEDNN", "maybe"},
+               {"XM_UBATCH", "-1"},
+               {"XM_UBATCH", "4294967296"},
+               {"XM_UBATCH", ""},
+               {"XM_UBATCH", " 1"},
+               {"XM_UBATCH", "1k"},
+               {"PERF_COUNT", ""}};
+    for (const auto &b : bad) {
+        xm_config c = defaults();
+        xm_error err = {};
+        EXPECT_EQ(xm_config_set(&c, b.name, b.value, &err), XM_INVALID) << b.name;
+        EXPECT_NE(std::string(err.text).find("expected"), std::string::npos) << err.text;
+        EXPECT_EQ(c.user_set, 0u);
+    }
+    xm_config c = defaults();
+    xm_error err = {};
+    EXPECT_EQ(xm_config_set(&c, "NO_SUCH", "1", &err), XM_NOT_FOUND);
+    err = {};
+    EXPECT_EQ(xm_config_set(&c, "CACHE_DIR", std::string(2000, 'x').c_str(), &err),
+              XM_INVALID);
+    EXPECT_EQ(c.cache_dir[0], 0);
+}
+
+TEST(ConfigText, PrintsOnlyWhatDiffersFromTheDefaults)
+{
+    xm_config c = with("XM_UBATCH", "64");
+    EXPECT_TRUE(xm_config_user_set(&c, XM_OPTION_ubatch));
+    EXPECT_FALSE(xm_config_user_set(&c, XM_OPTION_profiling));
+    xm_strbuf out = {};
+    xm_config_print(&c, &out);
+    EXPECT_STREQ(xm_strbuf_text(&out), "XM_UBATCH = 64\n");
+    xm_strbuf_free(&out);
+}
+
+} // namespace

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+
+#include "runtime/device_info.h"
+
+namespace
+{
+
+uint32_t
+gmdid(uint32_t architecture, uint32_t release, uint32_t revision)
+{
+    return architecture << 22 | release << 14 | revision;
+}
+
+xm_device_info
+intel_gpu(uint32_t packed, bool integrated = false)
+{
+    xm_device_info d = {};
+    d.kind = XM_DEVICE_GPU;
+    d.vendor_id = 0x8086;
+    d.integrated = integrated;
+    d.caps = XM_CAP_DPAS; /* the driver's word, which the table corrects */
+    xm_device_set_ip_version(&d, packed);
+    xm_device_apply_tables(&d);
+    return d;
+}
+
+TEST(DeviceInfo, UnderstandsBothPackingsOfTheIpVersion)
+{
+    const struct {
+        uint32_t packed, major, minor;
+        xm_arch arch;
+        bool dpas, integrated;
+    } cases[] = {
+        {0x90000, 9, 0, XM_ARCH_GEN9, false, true},
+        {0xb0000, 11, 0, XM_ARCH_GEN11, false, true},
+        {0xc0000, 12, 0, XM_ARCH_XE_LP, false, true},
+        {0xc0001, 12, 10, XM_ARCH_XE_LP, false, false},
+        {0xc0501, 12, 50, XM_ARCH_XE_HP, true, false},
+        {0xc0701, 12, 55, XM_ARCH_XE_HPG, true, false},
+        {0xc0801, 12, 60, XM_ARCH_XE_HPC, true, false},
+        {gmdid(9, 1, 9), 9, 1, XM_ARCH_GEN9, false, true},
+        {gmdid(12, 0, 1), 12, 0, XM_ARCH_XE_LP, false, true},
+        {gmdid(12, 3, 0), 12, 3, XM_ARCH_XE_LP, false, true},
+        {gmdid(12, 10, 0), 12, 10, XM_ARCH_XE_LP, false, false},
+        {gmdid(12, 57, 0), 12, 57, XM_ARCH_XE_HPG, true, false},
+        {gmdid(12, 61, 7), 12, 61, XM_ARCH_XE_HPC, true, false},
+        {gmdid(12, 70, 4), 12, 70, XM_ARCH_XE_HPG, false, true},
+        {gmdid(12, 71, 4), 12, 71, XM_ARCH_XE_HPG, false, true},
+        {gmdid(12, 74, 4), 12, 74, XM_ARCH_XE_HPG, true, true},
+        {gmdid(20, 1, 4), 20, 1, XM_ARCH_XE2, true, false},
+        {gmdid(20, 4, 4), 20, 4, XM_ARCH_XE2, true, true},
+        {gmdid(30, 1, 0), 30, 1, XM_ARCH_XE3, true, true},
+    };
+    for (const auto &c : cases) {
+        const xm_device_info d = intel_gpu(c.packed);
+        SCOPED_TRACE(std::to_string(c.major) + "." + std::to_string(c.minor));
+        EXPECT_EQ(d.ip_major, c.major);
+        EXPECT_EQ(d.ip_minor, c.minor);
+        EXPECT_EQ(d.arch, c.arch);
+        EXPECT_EQ(xm_device_has(&d, XM_CAP_DPAS), c.dpas);
+        EXPECT_EQ(d.integrated, c.integrated);
+        EXPECT_EQ(xm_device_has(&d, XM_CAP_UNIFIED), c.integrated);
+        EXPECT_FALSE(d.facts_guessed);
+    }
+}
+
+TEST(DeviceInfo, GuessesChipsThatAreNotInTheTable)
+{
+    xm_device_info d = intel_gpu(gmdid(40, 0, 0));
+    EXPECT_EQ(d.arch, XM_ARCH_XE3);
+    EXPECT_TRUE(d.facts_guessed);
+    EXPECT_TRUE(xm_device_has(&d, XM_CAP_DPAS)); /* the driver's word stands */
+    d = intel_gpu(gmdid(12, 90, 0));
+    EXPECT_EQ(d.arch, XM_ARCH_UNKNOWN);
+    EXPECT_TRUE(d.facts_guessed);
+    d = intel_gpu(0);
+    EXPECT_EQ(d.arch, XM_ARCH_UNKNOWN);
+}
+
+TEST(DeviceInfo, LeavesOtherDevicesAlone)
+{
+    xm_device_info d = {};
+    d.kind = XM_DEVICE_CPU;
+    d.vendor_id = 0x8086;
+    xm_device_apply_tables(&d);
+    EXPECT_EQ(d.arch, XM_ARCH_UNKNOWN);
+    EXPECT_FALSE(d.facts_guessed);
+}
+
+TEST(DeviceInfo, QuirksCorrectDriversAndChips)
+{
+    xm_device_info pocl = {};
+    pocl.kind = XM_DEVICE_CPU;
+    pocl.caps = XM_CAP_BINARIES;
+    strcpy(pocl.platform, "Portable Computing Language");
+    xm_device_apply_tables(&pocl);
+    EXPECT_FALSE(xm_device_has(&pocl, XM_CAP_BINARIES));
+    EXPECT_STREQ(intel_gpu(gmdid(12, 60, 0)).cl_std, "CL1.2");
+}
+
+TEST(DeviceInfo, EveryRowCanBePretended)
+{
+    size_t n;
+    const xm_device_row *rows = xm_device_rows(&n);
+    for (size_t i = 0; i < n; i++) {
+        SCOPED_TRACE(rows[i].name);
+        xm_device_info d = {};
+        d.kind = XM_DEVICE_CPU;
+        d.caps = XM_CAP_UNIFIED | XM_CAP_HOST_VISIBLE | XM_CAP_NATIVE_KERNEL;
+        d.sub_group_sizes[0] = 16;
+        xm_error err = {};
+        ASSERT_EQ(xm_device_pretend(&d, rows[i].name, &err), XM_OK) << err.text;
+        EXPECT_EQ(d.kind, XM_DEVICE_GPU);
+        EXPECT_EQ(d.arch, rows[i].arch);
+        EXPECT_EQ(d.caps & rows[i].set, rows[i].set);
+        EXPECT_EQ(d.caps & rows[i].clear, 0u);
+        EXPECT_TRUE(xm_device_has(&d, XM_CAP_HOST_VISIBLE)); /* the memory is real */
+        EXPECT_FALSE(xm_device_really_has(&d, XM_CAP_DPAS));
+        EXPECT_EQ(d.sub_group_sizes[0], 16u);
+        EXPECT_EQ(d.sub_group_sizes[1], 0u);
+    }
+}
+
+TEST(DeviceInfo, AnUnknownChipCannotBePretended)
+{
+    xm_device_info d = {};
+    xm_error err = {};
+    EXPECT_EQ(xm_device_pretend(&d, "tgllp", &err), XM_NOT_FOUND);
+    EXPECT_NE(std::string(err.text).find("tgl rkl"), std::string::npos) << err.text;
+}
+
+TEST(DeviceInfo, NamesCapabilities)
+{
+    char text[128];
+    xm_caps_text(XM_CAP_DPAS | XM_CAP_FP16 | XM_CAP_FP64, text, sizeof(text));
+    EXPECT_STREQ(text, "fp16, DPAS, fp64");
+    xm_caps_text(0xffff, text, 8);
+    EXPECT_EQ(strlen(text), 7u);
+    EXPECT_STREQ(xm_arch_text(XM_ARCH_XE_LP), "xe_lp");
+}
+
+} // namespace
