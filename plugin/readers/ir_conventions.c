@@ -24,7 +24,7 @@ static const struct convention {
     { "inputs_embeds",  3, { BATCH, TOKENS          } },
     { "token_type_ids", 2, { BATCH, TOKENS          } },
     { "position_ids",   2, { BATCH, TOKENS          } },
-    { "position_ids",   3, { OWN,   BATCH,  TOKENS  } }, /* one row of positions an axis */
+    { "position_ids",   3, { OWN,   BATCH,  TOKENS  } }, /* a row an axis */
     { "attention_mask", 2, { BATCH, PAST_AND_TOKENS } },
     { "beam_idx",       1, { BATCH                  } },
 };

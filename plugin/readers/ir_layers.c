@@ -35,8 +35,7 @@ graph_failed(struct build *s)
     return xm_fail(s->err, cause->status, "%s", cause->text);
 }
 
-/* ---- attributes
- * ------------------------------------------------------------------------ */
+/* ---- attributes ------------------------------------------------------------------ */
 
 static enum xm_status
 need(struct build *s, const struct xm_ir_layer *l, const char *key, const char **value)
@@ -140,8 +139,7 @@ read_attributes(struct build *s, const struct xm_ir_layer *l, enum xm_op op,
     return XM_OK;
 }
 
-/* ---- layers that declare their type
- * ------------------------------------------------------ */
+/* ---- layers that declare their type ---------------------------------------------- */
 
 /* One node from its only value. */
 static enum xm_status
@@ -312,8 +310,7 @@ build_node(struct build *s, const struct xm_ir_layer *l, enum xm_op op,
     }
 }
 
-/* ---- what the file says about results
- * ------------------------------------------------------ */
+/* ---- what the file says about results -------------------------------------------- */
 
 static enum xm_status
 check_element(struct build *s, const struct xm_ir_port *p, const struct xm_type *found)
@@ -382,8 +379,7 @@ take_results(struct build *s, const struct xm_ir_layer *l, struct xm_node *n)
     return XM_OK;
 }
 
-/* ---- one layer
- * ------------------------------------------------------------------------------ */
+/* ---- one layer ------------------------------------------------------------------- */
 
 /* Whether `version` ("opset8") is in a list of opset numbers ("1,7,8"). */
 static bool
@@ -425,6 +421,9 @@ check_n_inputs(struct build *s, const struct xm_ir_layer *l,
     int n = (int)l->in.n;
     if (n >= info->min_in && (info->max_in < 0 || n <= info->max_in))
         return XM_OK;
+    if (info->max_in == info->min_in)
+        return xm_fail(s->err, XM_INVALID, "has %d input ports, expected %d", n,
+                       info->min_in);
     if (info->max_in < 0)
         return xm_fail(s->err, XM_INVALID, "has %d input ports, expected at least %d", n,
                        info->min_in);

@@ -80,8 +80,7 @@ struct xm_ir_weights {
     const char *name; /* for messages         */
 };
 
-/* ---- steps; the caller frees net->arena, also after a failure
- * ---------------------------- */
+/* ---- steps; the caller frees net->arena, also after a failure -------------------- */
 
 enum xm_status xm_ir_parse(const char *xml, size_t n, struct xm_ir_net *net,
                            struct xm_error *err);
@@ -89,8 +88,7 @@ enum xm_status xm_ir_link(struct xm_ir_net *net, struct xm_error *err);
 enum xm_status xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *weights,
                            struct xm_graph *g, struct xm_error *err);
 
-/* ---- conventions
- * ------------------------------------------------------------------------- */
+/* ---- conventions ----------------------------------------------------------------- */
 
 /* Shapes of a parameter and of a state: dynamic dimensions become symbols. */
 void xm_ir_input_shape(struct xm_graph *g, const char *name, const int64_t *dim,
@@ -98,8 +96,7 @@ void xm_ir_input_shape(struct xm_graph *g, const char *name, const int64_t *dim,
 void xm_ir_state_shape(struct xm_graph *g, const char *variable, const int64_t *dim,
                        uint32_t rank, struct xm_shape *out);
 
-/* ---- text in attributes
- * -------------------------------------------------------------------- */
+/* ---- text in attributes ---------------------------------------------------------- */
 
 /* Decimal digits only; false on anything else and on overflow. */
 bool xm_ir_parse_u64(const char *text, uint64_t *out);

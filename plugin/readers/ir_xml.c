@@ -125,8 +125,7 @@ number(struct reader *r, const char *tag, const char **attrs, const char *key)
     return v;
 }
 
-/* ---- what the elements mean ----------------------------------------------------------
- */
+/* ---- what the elements mean ------------------------------------------------------ */
 
 static void
 open_net(struct reader *r, const char **attrs)
@@ -290,8 +289,7 @@ find_rule(enum place parent, const char *tag)
     return NULL;
 }
 
-/* ---- expat's handlers
- * ------------------------------------------------------------------ */
+/* ---- expat's handlers ------------------------------------------------------------ */
 
 static enum place
 place_of(const struct reader *r)
@@ -366,8 +364,7 @@ on_doctype(void *ctx, const XML_Char *name, const XML_Char *system,
     refuse(ctx, XM_INVALID, "the file declares a document type, which IR files never do");
 }
 
-/* ---- feeding
- * --------------------------------------------------------------------------- */
+/* ---- feeding --------------------------------------------------------------------- */
 
 static enum xm_status
 syntax_error(struct reader *r)

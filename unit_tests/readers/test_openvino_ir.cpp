@@ -364,7 +364,7 @@ static const Damage damages[] = {
     {"DuplicatePort", R"(<port id="1" precision="FP32">)",
      R"(<port id="0" precision="FP32">)", "names input port 1 of layer 'sum'"},
     {"TooFewPorts", R"(type="Add")", R"(type="Select")",
-     "Select: has 2 input ports, expected 3 to 3"},
+     "Select: has 2 input ports, expected 3"},
     {"TooManyOutputs", R"(<output><port id="2" precision="FP32"><dim>-1</dim>)",
      R"(<output><port id="3"/><port id="2" precision="FP32"><dim>-1</dim>)",
      "has 2 output ports, expected 1"},
