@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * References of the ops that passes create: operands checked, then the formula of
+ * runtime/reference.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "transformations/graph/evaluate_ops.h"
+
+/* What a formula returns, as a sentence. */
+static enum xm_status
+done(const struct xm_eval_call *c, enum xm_status status)
+{
+    if (status == XM_NO_MEMORY)
+        return xm_eval_no_memory(c->err);
+    return status == XM_OK
+               ? XM_OK
+               : xm_fail(c->err, status, "an expert's index is outside of the experts");
+}
+
+static enum xm_status
+wrong_size(const struct xm_eval_call *c, uint32_t i, uint64_t expected)
+{
+    char text[128];
+    return xm_fail(
+        c->err, XM_INVALID, "operand %u is %s, expected %" PRIu64 " elements in all", i,
+        c->in[i] ? xm_tensor_text(c->in[i], text, sizeof(text)) : "absent", expected);
+}
+
+/* Operand i must have n elements; absent is right too. */
+static enum xm_status
+check_size(const struct xm_eval_call *c, uint32_t i, uint64_t n)
+{
+    return !c->in[i] || c->in[i]->n == n ? XM_OK : wrong_size(c, i, n);
+}
+
+static const float *
+floats_of(const struct xm_eval_call *c, uint32_t i)
+{
+    return c->in[i] ? c->in[i]->f : NULL;
+}
+
+/* Size of the last dimension. */
+static uint64_t
+last_dim(const struct xm_tensor *t)
+{
+    return t->rank ? (uint64_t)t->dim[t->rank - 1] : 1;
+}
+
+enum xm_status
+xm_eval_rms_norm(struct xm_eval_call *c)
+{
+    const struct xm_tensor *x = c->in[0];
+    XM_TRY(xm_eval_operands(c, "fF"));
+    uint64_t n = last_dim(x);
+    bool one = c->in[1] && c->in[1]->n == 1;
+    if (!one)
+        XM_TRY(check_size(c, 1, n));
+    if (c->out[0]->n != x->n)
+        return wrong_size(c, 0, c->out[0]->n);
+    xm_ref_rms_norm(x->f, one ? NULL : floats_of(c, 1), n ? x->n / n : 0, n,
+                    c->node->attr.rms_norm.epsilon, c->out[0]->f);
+    for (uint64_t i = 0; one && i < x->n; i++)
+        c->out[0]->f[i] *= c->in[1]->f[0];
+    return XM_OK;
+}
+
+/* x[B,T,H,D], tables [B or 1,T,R]. */
+enum xm_status
+xm_eval_rope(struct xm_eval_call *c)
+{
+    const struct xm_tensor *x = c->in[0], *cos = c->in[1], *sin = c->in[2];
+    XM_TRY(xm_eval_operands(c, "fff"));
+    if (x->rank != 4 || cos->rank != 3 || sin->n != cos->n ||
+        last_dim(sin) != last_dim(cos) || last_dim(cos) > last_dim(x) ||
+        cos->dim[1] != x->dim[1] || (cos->dim[0] != 1 && cos->dim[0] != x->dim[0]) ||
+        c->out[0]->n != x->n)
+        return xm_fail(c->err, XM_INVALID, "its operands do not agree");
+    uint64_t tokens = (uint64_t)x->dim[1], rotated = last_dim(cos);
+    uint64_t size = xm_tensor_size(x, 1, 4);
+    for (uint64_t b = 0; x->n > 0 && b < (uint64_t)x->dim[0]; b++) {
+        uint64_t at = cos->dim[0] == 1 ? 0 : b * tokens * rotated;
+        xm_ref_rope(x->f + b * size, cos->f + at, sin->f + at, tokens,
+                    (uint64_t)x->dim[2], last_dim(x), rotated, c->out[0]->f + b * size);
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_glu(struct xm_eval_call *c)
+{
+    enum xm_activation form = (enum xm_activation)c->node->attr.glu.activation;
+    struct xm_walk w;
+    XM_TRY(xm_eval_operands(c, "ff"));
+    XM_TRY(xm_walk_operands(&w, c, 2));
+    float *out = c->out[0]->f;
+    while (xm_walk_row(&w)) {
+        for (int64_t i = 0; i < w.inner; i++)
+            *out++ = xm_ref_activation(form, 1.0f, c->in[0]->f[w.at[0] + i * w.step[0]]) *
+                     c->in[1]->f[w.at[1] + i * w.step[1]];
+    }
+    return XM_OK;
+}
+
+/* Operand i as a checked weight of [experts, rows, cols]; 0 allows any. */
+static enum xm_status
+get_weight(const struct xm_eval_call *c, uint32_t i, uint64_t experts, uint64_t rows,
+           uint64_t cols, struct xm_weight *w)
+{
+    if (!xm_eval_weight_of(c, i, w))
+        return xm_fail(c->err, XM_INVALID, "operand %u is no weight", i);
+    const char *wrong = xm_weight_check(w);
+    if (wrong)
+        return xm_fail(c->err, XM_INVALID, "operand %u: %s", i, wrong);
+    if ((experts && w->experts != experts) || (rows && w->rows != rows) ||
+        w->cols != cols)
+        return xm_fail(c->err, XM_INVALID,
+                       "operand %u is a weight of [%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
+                       i, w->experts, w->rows, w->cols);
+    return XM_OK;
+}
+
+/* ---- one product on the chosen experts
+ * -------------------------------------------------------- */
+
+enum { GM_A, GM_WEIGHT, GM_IDS, GM_BIAS };
+
+enum xm_status
+xm_eval_gather_matmul(struct xm_eval_call *c)
+{
+    struct xm_weight w;
+    int32_t *ids;
+    const struct xm_tensor *a = c->in[GM_A], *chosen = c->in[GM_IDS];
+    XM_TRY(xm_eval_operands(c, "fwiF"));
+    if (a->rank != 3 || chosen->rank != 2)
+        return xm_fail(c->err, XM_INVALID, "operands of rank %u and %u, expected 3 and 2",
+                       a->rank, chosen->rank);
+    XM_TRY(get_weight(c, GM_WEIGHT, 0, 0, (uint64_t)a->dim[2], &w));
+    uint64_t tokens = (uint64_t)chosen->dim[0], top_k = (uint64_t)chosen->dim[1];
+    uint64_t slots = (uint64_t)a->dim[0];
+    XM_TRY(check_size(c, GM_BIAS, w.experts * w.rows));
+    if ((uint64_t)a->dim[1] != tokens || (slots != 1 && slots != top_k))
+        return wrong_size(c, GM_A, tokens * w.cols);
+    if (c->out[0]->n != chosen->n * w.rows || top_k > UINT32_MAX)
+        return xm_fail(c->err, XM_INVALID, "its result is of a wrong type");
+    XM_TRY(xm_eval_ids(c, GM_IDS, w.experts, &ids));
+    enum xm_status status = XM_OK;
+    if (c->out[0]->n > 0)
+        status = xm_ref_gather_matmul(a->f, slots, &w, ids, floats_of(c, GM_BIAS), tokens,
+                                      (uint32_t)top_k, c->out[0]->f);
+    xm_free(ids);
+    return done(c, status);
+}
+
+/* ---- routing
+ * -------------------------------------------------------------------------------------
+ */
+
+enum { ROUTER_LOGITS, ROUTER_BIAS, ROUTER_EXPERT_SCALE };
+
+static enum xm_status
+check_top_k(const struct xm_eval_call *c, int64_t k, uint64_t experts)
+{
+    if (k < 1 || (uint64_t)k > experts || experts > INT32_MAX)
+        return xm_fail(c->err, XM_INVALID,
+                       "the best %" PRId64 " of %" PRIu64 " experts are asked for", k,
+                       experts);
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_moe_router(struct xm_eval_call *c)
+{
+    const struct xm_router_attr *attr = &c->node->attr.router;
+    const struct xm_tensor *logits = c->in[ROUTER_LOGITS];
+    XM_TRY(xm_eval_operands(c, "fFF"));
+    uint64_t experts = last_dim(logits), tokens = experts ? logits->n / experts : 0;
+    XM_TRY(check_top_k(c, attr->top_k, experts));
+    XM_TRY(check_size(c, ROUTER_BIAS, experts));
+    XM_TRY(check_size(c, ROUTER_EXPERT_SCALE, experts));
+    uint64_t n = tokens * (uint64_t)attr->top_k;
+    if (c->out[0]->n != n || c->out[1]->n != n || !c->out[0]->f || !c->out[1]->i)
+        return xm_fail(c->err, XM_INVALID, "its results are of wrong types");
+    struct xm_moe_routing r = {(enum xm_routing)attr->kind, (uint32_t)attr->top_k,
+                               attr->normalise, attr->epsilon, attr->scale};
+    int32_t *ids = xm_malloc(n * sizeof(*ids));
+    if (!ids)
+        return xm_eval_no_memory(c->err);
+    enum xm_status status = xm_ref_moe_route(&r, logits->f, floats_of(c, ROUTER_BIAS),
+                                             floats_of(c, ROUTER_EXPERT_SCALE), tokens,
+                                             experts, c->out[0]->f, ids);
+    for (uint64_t i = 0; status == XM_OK && i < n; i++)
+        c->out[1]->i[i] = ids[i];
+    xm_free(ids);
+    return done(c, status);
+}
+
+/* ---- the experts
+ * ----------------------------------------------------------------------------------- */
+
+struct experts {
+    struct xm_weight gate, up, down;
+    struct xm_moe_mlp mlp;
+    uint64_t tokens, hidden;
+};
+
+static enum xm_status
+get_experts(const struct xm_eval_call *c, struct experts *x)
+{
+    const struct xm_moe_attr *attr = &c->node->attr.moe;
+    const struct xm_tensor *hidden = c->in[XM_MOE_HIDDEN];
+    bool clamped = attr->expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
+    memset(x, 0, sizeof(*x));
+    x->hidden = last_dim(hidden);
+    x->tokens = x->hidden ? hidden->n / x->hidden : 0;
+    XM_TRY(get_weight(c, XM_MOE_GATE, 0, 0, x->hidden, &x->gate));
+    uint64_t inter = clamped ? x->gate.rows / 2 : x->gate.rows;
+    if (!clamped)
+        XM_TRY(get_weight(c, XM_MOE_UP, x->gate.experts, inter, x->hidden, &x->up));
+    XM_TRY(get_weight(c, XM_MOE_DOWN, x->gate.experts, x->hidden, inter, &x->down));
+    XM_TRY(check_size(c, XM_MOE_BIAS_GATE, x->gate.experts * x->gate.rows));
+    XM_TRY(check_size(c, XM_MOE_BIAS_DOWN, x->gate.experts * x->hidden));
+    if (c->out[0]->n != hidden->n || !c->out[0]->f)
+        return xm_fail(c->err, XM_INVALID,
+                       "its result is not of its hidden operand's type");
+    x->mlp = (struct xm_moe_mlp){(enum xm_expert)attr->expert,
+                                 (enum xm_activation)attr->activation,
+                                 attr->beta,
+                                 attr->limit,
+                                 &x->gate,
+                                 &x->up,
+                                 &x->down,
+                                 floats_of(c, XM_MOE_BIAS_GATE),
+                                 floats_of(c, XM_MOE_BIAS_DOWN)};
+    return XM_OK;
+}
+
+/* out[t] += y[t], times sigmoid(x[t] . g) when there is a gate. */
+static enum xm_status
+add_shared(const struct xm_eval_call *c, const struct experts *x, const float *y)
+{
+    struct xm_weight g;
+    float *factor = xm_malloc(x->tokens * sizeof(*factor));
+    enum xm_status status = factor ? XM_OK : xm_eval_no_memory(c->err);
+    bool gated = xm_in(c->node, XM_MOE_SHARED_GATE_GATE)->node->op != XM_OP_NONE;
+    for (uint64_t t = 0; status == XM_OK && t < x->tokens; t++)
+        factor[t] = 1.0f;
+    if (status == XM_OK && gated)
+        status = get_weight(c, XM_MOE_SHARED_GATE_GATE, 1, 1, x->hidden, &g);
+    if (status == XM_OK && gated)
+        status = done(
+            c, xm_ref_linear(c->in[XM_MOE_HIDDEN]->f, x->tokens, &g, 0, NULL, factor));
+    for (uint64_t t = 0; status == XM_OK && t < x->tokens; t++) {
+        float f = gated ? xm_ref_sigmoid(factor[t]) : 1.0f;
+        for (uint64_t h = 0; h < x->hidden; h++)
+            c->out[0]->f[t * x->hidden + h] += f * y[t * x->hidden + h];
+    }
+    xm_free(factor);
+    return status;
+}
+
+/* The shared expert is an expert that every token chooses with weight 1. */
+static enum xm_status
+run_shared(const struct xm_eval_call *c, const struct experts *x)
+{
+    struct xm_weight gate, up, down;
+    if (xm_in(c->node, XM_MOE_SHARED_DOWN)->node->op == XM_OP_NONE || x->tokens == 0)
+        return XM_OK;
+    XM_TRY(get_weight(c, XM_MOE_SHARED_GATE, 1, 0, x->hidden, &gate));
+    XM_TRY(get_weight(c, XM_MOE_SHARED_UP, 1, gate.rows, x->hidden, &up));
+    XM_TRY(get_weight(c, XM_MOE_SHARED_DOWN, 1, x->hidden, gate.rows, &down));
+    struct xm_moe_mlp mlp = {XM_EXPERT_GEMM3_SWIGLU,
+                             x->mlp.activation,
+                             x->mlp.beta,
+                             0.0f,
+                             &gate,
+                             &up,
+                             &down,
+                             NULL,
+                             NULL};
+    float *ones = xm_malloc(x->tokens * sizeof(*ones));
+    float *y = xm_malloc(x->tokens * x->hidden * sizeof(*y));
+    int32_t *ids = xm_calloc(x->tokens, sizeof(*ids));
+    enum xm_status status = ones && y && ids ? XM_OK : XM_NO_MEMORY;
+    for (uint64_t t = 0; ones && t < x->tokens; t++)
+        ones[t] = 1.0f;
+    if (status == XM_OK)
+        status = xm_ref_moe(&mlp, c->in[XM_MOE_HIDDEN]->f, ones, ids, x->tokens, 1, y);
+    status = status == XM_OK ? add_shared(c, x, y) : done(c, status);
+    xm_free(ones);
+    xm_free(y);
+    xm_free(ids);
+    return status;
+}
+
+static enum xm_status
+run_experts(const struct xm_eval_call *c, const struct experts *x, const float *weights,
+            const int32_t *ids, uint32_t top_k)
+{
+    if (x->tokens == 0)
+        return XM_OK;
+    XM_TRY(done(c, xm_ref_moe(&x->mlp, c->in[XM_MOE_HIDDEN]->f, weights, ids, x->tokens,
+                              top_k, c->out[0]->f)));
+    return run_shared(c, x);
+}
+
+enum xm_status
+xm_eval_moe(struct xm_eval_call *c)
+{
+    struct experts x;
+    int32_t *ids;
+    XM_TRY(xm_eval_operands(c, "ffiFFwWwFFWWWW"));
+    const struct xm_tensor *weights = c->in[XM_MOE_ROUTING];
+    uint64_t top_k = last_dim(weights);
+    XM_TRY(get_experts(c, &x));
+    if (weights->n != x.tokens * top_k || top_k > UINT32_MAX)
+        return wrong_size(c, XM_MOE_ROUTING, x.tokens * top_k);
+    XM_TRY(check_size(c, XM_MOE_IDS, weights->n));
+    XM_TRY(xm_eval_ids(c, XM_MOE_IDS, x.gate.experts, &ids));
+    enum xm_status status = run_experts(c, &x, weights->f, ids, (uint32_t)top_k);
+    xm_free(ids);
+    return status;
+}
+
+enum xm_status
+xm_eval_moe_fused(struct xm_eval_call *c)
+{
+    const struct xm_moe_attr *attr = &c->node->attr.moe;
+    struct experts x;
+    XM_TRY(xm_eval_operands(c, "ffAFFwWwFFWWWW"));
+    XM_TRY(get_experts(c, &x));
+    uint64_t experts = x.gate.experts;
+    XM_TRY(check_top_k(c, attr->top_k, experts));
+    XM_TRY(check_size(c, XM_MOE_ROUTING, x.tokens * experts));
+    XM_TRY(check_size(c, XM_MOE_ROUTER_BIAS, experts));
+    XM_TRY(check_size(c, XM_MOE_EXPERT_SCALE, experts));
+    struct xm_moe_routing r = {(enum xm_routing)attr->routing, (uint32_t)attr->top_k,
+                               attr->normalise, attr->epsilon, attr->scale};
+    float *weights = xm_malloc(x.tokens * r.top_k * sizeof(*weights));
+    int32_t *ids = xm_malloc(x.tokens * r.top_k * sizeof(*ids));
+    enum xm_status status = weights && ids ? XM_OK : XM_NO_MEMORY;
+    if (status == XM_OK)
+        status = xm_ref_moe_route(
+            &r, c->in[XM_MOE_ROUTING]->f, floats_of(c, XM_MOE_ROUTER_BIAS),
+            floats_of(c, XM_MOE_EXPERT_SCALE), x.tokens, experts, weights, ids);
+    status =
+        status == XM_OK ? run_experts(c, &x, weights, ids, r.top_k) : done(c, status);
+    xm_free(weights);
+    xm_free(ids);
+    return status;
+}

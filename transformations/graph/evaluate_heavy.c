@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * References of the ops that multiply: matmul, scaled dot-product attention; and reading
+ * stored weights, one row at a time.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "transformations/graph/evaluate_ops.h"
+
+/* ---- weights
+ * -------------------------------------------------------------------------------- */
+
+bool
+xm_eval_takes_weight(enum xm_op op, uint32_t i)
+{
+    switch (op) {
+    case XM_OP_MATMUL:
+    case XM_OP_GATHER_MATMUL:
+        return i == 1;
+    case XM_OP_GATHER:
+    case XM_OP_SHAPE_OF:
+        return i == 0;
+    case XM_OP_MOE:
+    case XM_OP_MOE_COMPRESSED:
+    case XM_OP_MOE_3GEMM_FUSED_COMPRESSED:
+        return (i >= XM_MOE_GATE && i <= XM_MOE_DOWN) || i >= XM_MOE_SHARED_GATE;
+    default:
+        return false;
+    }
+}
+
+bool
+xm_eval_weight_of(const struct xm_eval_call *c, uint32_t i, struct xm_weight *w)
+{
+    const struct xm_tensor *t = c->in[i];
+    const struct xm_node *source = xm_in(c->node, i)->node;
+    memset(w, 0, sizeof(*w));
+    if (!t) {
+        if (source->op == XM_OP_WEIGHT)
+            *w = source->attr.weight;
+        return source->op == XM_OP_WEIGHT;
+    }
+    if (!t->f || t->rank < 1 || t->rank > 3)
+        return false;
+    w->element = XM_F32;
+    w->rank = t->rank;
+    w->cols = (uint64_t)t->dim[t->rank - 1];
+    w->rows = t->rank > 1 ? (uint64_t)t->dim[t->rank - 2] : 1;
+    w->experts = t->rank > 2 ? (uint64_t)t->dim[0] : 1;
+    w->data.p = (const uint8_t *)t->f;
+    w->data.n = t->n * sizeof(*t->f);
+    return true;
+}
+
+enum xm_status
+xm_eval_weight(struct xm_eval_call *c)
+{
+    const struct xm_weight *w = &c->node->attr.weight;
+    const char *wrong = xm_weight_check(w);
+    struct xm_tensor *out = c->out[0];
+    if (wrong)
+        return xm_fail(c->err, XM_INVALID, "%s", wrong);
+    if (!out->f || out->n != w->experts * w->rows * w->cols)
+        return xm_fail(c->err, XM_INVALID, "its type does not agree with its dimensions");
+    for (uint64_t r = 0; r < w->experts * w->rows; r++)
+        xm_weight_row(w, r / w->rows, r % w->rows, out->f + r * w->cols);
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_ids(const struct xm_eval_call *c, uint32_t i, uint64_t limit, int32_t **out)
+{
+    const struct xm_tensor *t = c->in[i];
+    int32_t *ids = xm_malloc(t->n * sizeof(*ids));
+    if (!ids)
+        return xm_eval_no_memory(c->err);
+    for (uint64_t j = 0; j < t->n; j++) {
+        if (t->i[j] < 0 || (uint64_t)t->i[j] >= limit || t->i[j] > INT32_MAX) {
+            xm_free(ids);
+            return xm_fail(c->err, XM_INVALID,
+                           "index %" PRId64 " is outside of %" PRIu64 " elements",
+                           t->i[j], limit);
+        }
+        ids[j] = (int32_t)t->i[j];
+    }
+    *out = ids;
+    return XM_OK;
+}
+
+/* ---- gather
+ * ---------------------------------------------------------------------------------- */
+
+/* Operand 0 as [batch, outer, n, inner], the indices as [batch, count]. */
+struct gather {
+    uint64_t batch, outer, n, inner, count;
+};
+
+static enum xm_status
+gather_row(const struct xm_eval_call *c, int64_t index, uint64_t n, uint64_t *row)
+{
+    int64_t positive = index < 0 ? index + (int64_t)n : index;
+    if (positive < 0 || (uint64_t)positive >= n)
+        return xm_fail(c->err, XM_INVALID,
+                       "index %" PRId64 " is outside of a dimension of %" PRIu64, index,
+                       n);
+    *row = (uint64_t)positive;
+    return XM_OK;
+}
+
+static enum xm_status
+gather_tensor(struct xm_eval_call *c, const struct gather *g)
+{
+    const struct xm_tensor *x = c->in[0];
+    uint64_t bytes = g->inner * xm_tensor_width(x), row;
+    uint8_t *to = xm_tensor_raw(c->out[0]);
+    for (uint64_t b = 0; b < g->batch * g->outer; b++) {
+        const int64_t *indices = c->in[1]->i + b / g->outer * g->count;
+        const uint8_t *from = xm_tensor_raw(x) + b * g->n * bytes;
+        for (uint64_t i = 0; i < g->count; i++, to += bytes) {
+            XM_TRY(gather_row(c, indices[i], g->n, &row));
+            memcpy(to, from + row * bytes, bytes);
+        }
+    }
+    return XM_OK;
+}
+
+/* Only along the first dimension: whole rows, or whole experts. */
+static enum xm_status
+gather_weight(struct xm_eval_call *c, int64_t axis)
+{
+    const struct xm_weight *w = &xm_in(c->node, 0)->node->attr.weight;
+    const char *wrong = xm_weight_check(w);
+    if (wrong)
+        return xm_fail(c->err, XM_INVALID, "operand 0: %s", wrong);
+    if ((axis != 0 && axis != -(int64_t)w->rank) || w->rank < 2)
+        return xm_fail(c->err, XM_UNSUPPORTED,
+                       "a weight is gathered along its first dimension only, found axis "
+                       "%" PRId64,
+                       axis);
+    uint64_t rows = w->rank == 3 ? w->rows : 1, n = w->rank == 3 ? w->experts : w->rows,
+             row;
+    float *to = c->out[0]->f;
+    if (!to || c->out[0]->n != c->in[1]->n * rows * w->cols)
+        return xm_fail(c->err, XM_INVALID, "its result is of a wrong type");
+    for (uint64_t i = 0; i < c->in[1]->n; i++) {
+        XM_TRY(gather_row(c, c->in[1]->i[i], n, &row));
+        for (uint64_t r = 0; r < rows; r++, to += w->cols)
+            xm_weight_row(w, w->rank == 3 ? row : 0, w->rank == 3 ? r : row, to);
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_gather(struct xm_eval_call *c)
+{
+    int64_t wanted, batch_dims = c->node->attr.gather.batch_dims;
+    uint32_t axis;
+    const struct xm_tensor *x = c->in[0], *indices = c->in[1];
+    if (!x) {
+        XM_TRY(xm_eval_operands(c, "wii"));
+        XM_TRY(xm_eval_scalar(c, 2, &wanted));
+        return gather_weight(c, wanted);
+    }
+    XM_TRY(xm_eval_operands(c, "sii"));
+    XM_TRY(xm_eval_scalar(c, 2, &wanted));
+    XM_TRY(xm_eval_axis(c, wanted, x->rank, &axis));
+    if (batch_dims < 0)
+        batch_dims += indices->rank;
+    if (batch_dims < 0 || batch_dims > (int64_t)axis ||
+        batch_dims > (int64_t)indices->rank)
+        return xm_fail(c->err, XM_INVALID, "batch_dims %" PRId64 " with axis %u",
+                       batch_dims, axis);
+    uint32_t b = (uint32_t)batch_dims;
+    struct gather g = {xm_tensor_size(x, 0, b), xm_tensor_size(x, b, axis),
+                       (uint64_t)x->dim[axis], xm_tensor_size(x, axis + 1, x->rank),
+                       xm_tensor_size(indices, b, indices->rank)};
+    if (c->out[0]->n == 0)
+        return XM_OK;
+    if (xm_tensor_size(indices, 0, b) != g.batch ||
+        c->out[0]->n != g.batch * g.outer * g.count * g.inner)
+        return xm_fail(c->err, XM_INVALID, "its operands do not agree in batch");
+    return gather_tensor(c, &g);
+}
+
+/* ---- matmul
+ * -------------------------------------------------------------------------------------
+ */
+
+/* Rows and columns of an operand; a vector is a row on the left, a column on the right.
+ */
+struct matrix {
+    uint64_t rows, cols;
+    bool transpose;
+    struct xm_tensor batch; /* the dimensions before, for broadcasting; no data */
+};
+
+static struct matrix
+matrix_of(const struct xm_tensor *t, bool transpose, bool left)
+{
+    struct matrix m = {1, 1, transpose && t->rank > 1, {.rank = 0}};
+    if (t->rank == 1) {
+        *(left ? &m.cols : &m.rows) = (uint64_t)t->dim[0];
+        return m;
+    }
+    m.rows = (uint64_t)t->dim[t->rank - 2];
+    m.cols = (uint64_t)t->dim[t->rank - 1];
+    m.batch.rank = t->rank - 2;
+    memcpy(m.batch.dim, t->dim, m.batch.rank * sizeof(*t->dim));
+    return m;
+}
+
+/* The result's batch: the broadcast of both. */
+static enum xm_status
+join_batches(const struct xm_eval_call *c, const struct matrix *a, const struct matrix *b,
+             struct xm_walk *w)
+{
+    int64_t dim[XM_MAX_RANK + 1];
+    uint32_t rank = a->batch.rank > b->batch.rank ? a->batch.rank : b->batch.rank;
+    for (uint32_t i = 0; i < rank; i++) {
+        uint32_t from_a = i + a->batch.rank - rank, from_b = i + b->batch.rank - rank;
+        int64_t da = i + a->batch.rank >= rank ? a->batch.dim[from_a] : 1;
+        int64_t db = i + b->batch.rank >= rank ? b->batch.dim[from_b] : 1;
+        dim[i] = da == 1 ? db : da;
+    }
+    dim[rank] = 1; /* one matrix a row of the walk */
+    xm_walk_begin(w, rank, dim);
+    if (!xm_walk_add_broadcast(w, &a->batch) || !xm_walk_add_broadcast(w, &b->batch))
+        return xm_fail(c->err, XM_INVALID,
+                       "the batches of its operands do not broadcast");
+    return XM_OK;
+}
+
+static enum xm_status
+matmul_tensors(struct xm_eval_call *c)
+{
+    bool ta = c->node->attr.matmul.transpose_a, tb = c->node->attr.matmul.transpose_b;
+    struct matrix a = matrix_of(c->in[0], ta, true), b = matrix_of(c->in[1], tb, false);
+    uint64_t m = a.transpose ? a.cols : a.rows, k = a.transpose ? a.rows : a.cols;
+    uint64_t n = b.transpose ? b.rows : b.cols, k_b = b.transpose ? b.cols : b.rows;
+    struct xm_walk w;
+    uint64_t batches = 1, done = 0;
+    XM_TRY(join_batches(c, &a, &b, &w));
+    for (uint32_t i = 0; i < w.rank; i++)
+        batches *= (uint64_t)w.dim[i];
+    if (k != k_b)
+        return xm_fail(c->err, XM_INVALID, "%" PRIu64 " columns meet %" PRIu64 " rows", k,
+                       k_b);
+    if (c->out[0]->n != batches * m * n)
+        return xm_fail(c->err, XM_INVALID, "its result is of a wrong type");
+    while (c->out[0]->n > 0 && xm_walk_row(&w)) {
+        for (int64_t i = 0; i < w.inner; i++, done++) {
+            uint64_t at_a = (uint64_t)(w.at[0] + i * w.step[0]) * m * k;
+            uint64_t at_b = (uint64_t)(w.at[1] + i * w.step[1]) * k * n;
+            xm_ref_matmul(c->in[0]->f + at_a, 0, a.transpose, c->in[1]->f + at_b, 0,
+                          b.transpose, 1, m, n, k, c->out[0]->f + done * m * n);
+        }
+    }
+    return XM_OK;
+}
+
+/* y[T,K] = x[T,N] w, w stored [N,K]: row n of the weight times column n of x, added up.
+ */
+static enum xm_status
+add_weight_rows(const struct xm_weight *w, uint64_t e, const float *x, uint64_t tokens,
+                float *y)
+{
+    float *row = xm_malloc(w->cols * sizeof(*row));
+    if (!row)
+        return XM_NO_MEMORY;
+    memset(y, 0, tokens * w->cols * sizeof(*y));
+    for (uint64_t n = 0; n < w->rows; n++) {
+        xm_weight_row(w, e, n, row);
+        for (uint64_t t = 0; t < tokens; t++) {
+            float s = x[t * w->rows + n];
+            for (uint64_t k = 0; k < w->cols; k++)
+                y[t * w->cols + k] += s * row[k];
+        }
+    }
+    xm_free(row);
+    return XM_OK;
+}
+
+/* x[…,T,K] with a stored weight; of rank 3, x's batch is the experts, or one for all. */
+static enum xm_status
+matmul_weight(struct xm_eval_call *c, const struct xm_weight *w)
+{
+    const struct xm_tensor *x = c->in[0];
+    bool tb = c->node->attr.matmul.transpose_b;
+    const char *wrong = xm_weight_check(w);
+    uint64_t k = tb ? w->cols : w->rows, n = tb ? w->rows : w->cols;
+    if (wrong)
+        return xm_fail(c->err, XM_INVALID, "operand 1: %s", wrong);
+    if (c->node->attr.matmul.transpose_a || w->rank < 2 || x->rank < 1)
+        return xm_fail(c->err, XM_UNSUPPORTED,
+                       "a weight is multiplied by rows only: no transpose_a, no vector");
+    uint64_t per_expert = w->rank == 3 && x->rank > 1 ? (uint64_t)x->dim[x->rank - 2] : 1;
+    uint64_t batch = w->rank == 3 && x->rank > 2 ? xm_tensor_size(x, 0, x->rank - 2) : 1;
+    uint64_t tokens = w->rank == 3 ? per_expert : k ? x->n / k : 0;
+    if ((uint64_t)x->dim[x->rank - 1] != k || (batch != 1 && batch != w->experts) ||
+        c->out[0]->n != w->experts * tokens * n)
+        return xm_fail(c->err, XM_INVALID, "its operands do not agree");
+    for (uint64_t e = 0; e < w->experts && c->out[0]->n > 0; e++) {
+        const float *from = x->f + (batch == 1 ? 0 : e * tokens * k);
+        float *y = c->out[0]->f + e * tokens * n;
+        enum xm_status status = tb ? xm_ref_linear(from, tokens, w, e, NULL, y)
+                                   : add_weight_rows(w, e, from, tokens, y);
+        if (status != XM_OK)
+            return xm_eval_no_memory(c->err);
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_matmul(struct xm_eval_call *c)
+{
+    XM_TRY(xm_eval_operands(c, "fw"));
+    if (!c->out[0]->f)
+        return xm_fail(c->err, XM_UNSUPPORTED, "only float matrices are multiplied");
+    if (!c->in[1])
+        return matmul_weight(c, &xm_in(c->node, 1)->node->attr.weight);
+    if (c->in[0]->rank < 1 || c->in[1]->rank < 1)
+        return xm_fail(c->err, XM_INVALID, "a scalar is no matrix");
+    return matmul_tensors(c);
+}

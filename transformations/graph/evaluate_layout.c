@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * References of the ops that move elements. Most are one strided copy:
+ *
+ *     out[index] = in[offset + index . stride]
+ *
+ * and differ in offset and strides only. Scatters combine elements where they land.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "transformations/graph/evaluate_ops.h"
+
+/* Copies with checked bounds: every index of the result must lie inside operand 0. */
+static enum xm_status
+copy_strided(struct xm_eval_call *c, int64_t offset, const int64_t *stride)
+{
+    struct xm_tensor *out = c->out[0];
+    const struct xm_tensor *x = c->in[0];
+    int64_t low = offset, high = offset;
+    struct xm_walk w;
+    if (out->n == 0)
+        return XM_OK;
+    for (uint32_t i = 0; i < out->rank; i++) {
+        int64_t reach = (out->dim[i] - 1) * stride[i];
+        low += reach < 0 ? reach : 0;
+        high += reach > 0 ? reach : 0;
+    }
+    if (low < 0 || (uint64_t)high >= x->n)
+        return xm_fail(c->err, XM_INVALID,
+                       "it reads outside its operand of %" PRIu64 " elements", x->n);
+    xm_walk_begin(&w, out->rank, out->dim);
+    xm_walk_add(&w, offset, stride);
+    xm_walk_copy(&w, x, out);
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_copy(struct xm_eval_call *c)
+{
+    XM_TRY(xm_eval_operands(c, "sA"));
+    if (c->in[0]->n != c->out[0]->n)
+        return xm_fail(c->err, XM_INVALID,
+                       "its operand has %" PRIu64 " elements, its result %" PRIu64,
+                       c->in[0]->n, c->out[0]->n);
+    memcpy(xm_tensor_raw(c->out[0]), xm_tensor_raw(c->in[0]),
+           c->out[0]->n * xm_tensor_width(c->out[0]));
+    return XM_OK;
+}
+
+/* An empty order reverses all dimensions. */
+enum xm_status
+xm_eval_transpose(struct xm_eval_call *c)
+{
+    int64_t own[XM_MAX_RANK], stride[XM_MAX_RANK];
+    XM_TRY(xm_eval_operands(c, "si"));
+    const struct xm_tensor *x = c->in[0], *order = c->in[1];
+    if ((order->n != 0 && order->n != x->rank) || c->out[0]->rank != x->rank)
+        return xm_fail(c->err, XM_INVALID, "an order of %" PRIu64 " for a rank of %u",
+                       order->n, x->rank);
+    xm_tensor_strides(x, own);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t from = x->rank - 1 - i;
+        if (order->n != 0)
+            XM_TRY(xm_eval_axis(c, order->i[i], x->rank, &from));
+        stride[i] = own[from];
+    }
+    return copy_strided(c, 0, stride);
+}
+
+enum xm_status
+xm_eval_concat(struct xm_eval_call *c)
+{
+    uint32_t axis;
+    struct xm_tensor *out = c->out[0];
+    uint64_t width = xm_tensor_width(out);
+    uint8_t *to = xm_tensor_raw(out);
+    XM_TRY(xm_eval_operands(c, "s"));
+    XM_TRY(xm_eval_axis(c, c->node->attr.axis.axis, out->rank, &axis));
+    uint64_t outer = xm_tensor_size(out, 0, axis), total = 0;
+    uint64_t row = xm_tensor_size(out, axis, out->rank) * width;
+    for (uint32_t i = 0; i < c->node->n_in; i++)
+        total += c->in[i]->n;
+    if (total != out->n)
+        return xm_fail(c->err, XM_INVALID,
+                       "its operands have %" PRIu64 " elements, its result %" PRIu64,
+                       total, out->n);
+    for (uint32_t i = 0; i < c->node->n_in && out->n > 0; i++) {
+        uint64_t bytes = c->in[i]->n / outer * width;
+        for (uint64_t o = 0; o < outer; o++)
+            memcpy(to + o * row, xm_tensor_raw(c->in[i]) + o * bytes, bytes);
+        to += bytes;
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_split(struct xm_eval_call *c)
+{
+    int64_t wanted;
+    uint32_t axis;
+    uint64_t total = 0;
+    XM_TRY(xm_eval_operands(c, "sii"));
+    XM_TRY(xm_eval_scalar(c, 1, &wanted));
+    XM_TRY(xm_eval_axis(c, wanted, c->in[0]->rank, &axis));
+    const uint8_t *from = xm_tensor_raw(c->in[0]);
+    uint64_t width = xm_tensor_width(c->in[0]), outer = xm_tensor_size(c->in[0], 0, axis);
+    uint64_t row = xm_tensor_size(c->in[0], axis, c->in[0]->rank) * width;
+    for (uint32_t i = 0; i < c->node->n_out; i++)
+        total += c->out[i]->n;
+    if (total != c->in[0]->n)
+        return xm_fail(c->err, XM_INVALID,
+                       "its results have %" PRIu64 " elements, its operand %" PRIu64,
+                       total, c->in[0]->n);
+    for (uint32_t i = 0; i < c->node->n_out && total > 0; i++) {
+        uint64_t bytes = c->out[i]->n / outer * width;
+        for (uint64_t o = 0; o < outer; o++)
+            memcpy(xm_tensor_raw(c->out[i]) + o * bytes, from + o * row, bytes);
+        from += bytes;
+    }
+    return XM_OK;
+}
+
+/* The first element of a slice: counted from the end when negative, clamped into the
+ * axis. */
+static int64_t
+slice_start(int64_t start, int64_t step, int64_t dim)
+{
+    if (start < 0)
+        start = start < -dim ? -1 : start + dim;
+    if (step > 0 && start < 0)
+        return 0;
+    return step < 0 && start >= dim ? dim - 1 : start;
+}
+
+/* Whether n elements from `start` by `step` lie inside the dimension. */
+static enum xm_status
+check_slice(const struct xm_eval_call *c, int64_t start, int64_t step, int64_t dim,
+            int64_t n)
+{
+    if (n == 0)
+        return XM_OK;
+    bool inside = step != 0 && start >= 0 && start < dim;
+    if (inside && step > 0)
+        inside = n - 1 <= (dim - 1 - start) / step;
+    else if (inside)
+        inside = n == 1 || (step >= -dim && n - 1 <= start / -step);
+    if (!inside)
+        return xm_fail(c->err, XM_INVALID,
+                       "a slice from %" PRId64 " by %" PRId64
+                       " leaves the dimension of %" PRId64,
+                       start, step, dim);
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_slice(struct xm_eval_call *c)
+{
+    int64_t stride[XM_MAX_RANK], offset = 0;
+    XM_TRY(xm_eval_operands(c, "siiiI"));
+    const struct xm_tensor *x = c->in[0];
+    const struct xm_tensor *axes = c->node->n_in > 4 ? c->in[4] : NULL;
+    xm_tensor_strides(x, stride);
+    if (c->out[0]->rank != x->rank || c->in[3]->n != c->in[1]->n ||
+        (axes && axes->n != c->in[1]->n))
+        return xm_fail(c->err, XM_INVALID, "its bounds, steps and axes differ in number");
+    for (uint64_t i = 0; i < c->in[1]->n; i++) {
+        int64_t step = c->in[3]->i[i];
+        uint32_t axis;
+        XM_TRY(xm_eval_axis(c, axes ? axes->i[i] : (int64_t)i, x->rank, &axis));
+        int64_t start = slice_start(c->in[1]->i[i], step, x->dim[axis]);
+        XM_TRY(check_slice(c, start, step, x->dim[axis], c->out[0]->dim[axis]));
+        if (c->out[0]->dim[axis] == 0)
+            continue;
+        offset += start * stride[axis];
+        stride[axis] *= c->out[0]->dim[axis] > 1 ? step : 1;
+    }
+    return copy_strided(c, offset, stride);
+}
+
+/* ---- strided slice
+ * ---------------------------------------------------------------------- */
+
+/* Entry i of a mask such as "0,1,0". */
+static bool
+mask_at(const char *mask, uint32_t i)
+{
+    for (const char *p = mask ? mask : ""; *p; p++) {
+        if (*p == ',')
+            i--;
+        else if (i == 0 && *p == '1')
+            return true;
+    }
+    return false;
+}
+
+struct strided {
+    struct xm_eval_call *c;
+    int64_t own[XM_MAX_RANK];     /* strides of the operand */
+    int64_t stride[XM_WALK_RANK]; /* of the result's dimensions */
+    int64_t offset;
+    uint32_t from, to; /* next dimension of operand and result */
+};
+
+/* One entry of begin and stride applied to the next dimension of the operand. */
+static enum xm_status
+take_dimension(struct strided *s, uint32_t entry)
+{
+    const struct xm_eval_call *c = s->c;
+    const struct xm_tensor *x = c->in[0], *out = c->out[0];
+    const struct xm_tensor *steps = c->node->n_in > 3 ? c->in[3] : NULL;
+    if (s->from >= x->rank)
+        return xm_fail(c->err, XM_INVALID, "more bounds than dimensions");
+    bool shrink = mask_at(c->node->attr.strided_slice.shrink_axis_mask, entry);
+    int64_t dim = x->dim[s->from], step = steps && !shrink ? steps->i[entry] : 1;
+    int64_t start = c->in[1]->i[entry];
+    if (mask_at(c->node->attr.strided_slice.begin_mask, entry))
+        start = step < 0 ? dim - 1 : 0;
+    if (shrink && (start >= dim || start < -dim))
+        return xm_fail(c->err, XM_INVALID, "index %" PRId64 " of a dimension of %" PRId64,
+                       start, dim);
+    start = slice_start(start, step, dim);
+    int64_t n = shrink ? 1 : s->to < out->rank ? out->dim[s->to] : 0;
+    XM_TRY(check_slice(c, start, step, dim, n));
+    s->offset += n > 0 ? start * s->own[s->from] : 0;
+    if (!shrink)
+        s->stride[s->to++] = n > 1 ? step * s->own[s->from] : 0;
+    s->from++;
+    return XM_OK;
+}
+
+static void
+take_whole(struct strided *s, uint32_t dims)
+{
+    for (uint32_t i = 0; i < dims && s->from < s->c->in[0]->rank; i++)
+        s->stride[s->to++] = s->own[s->from++];
+}
+
+/* Dimensions of the operand that the entries behind `entry` take. */
+static uint32_t
+taken_behind(const struct xm_node *n, uint32_t entry, uint32_t entries)
+{
+    uint32_t count = 0;
+    for (uint32_t i = entry + 1; i < entries; i++)
+        count += !mask_at(n->attr.strided_slice.new_axis_mask, i);
+    return count;
+}
+
+enum xm_status
+xm_eval_strided_slice(struct xm_eval_call *c)
+{
+    struct strided s = {.c = c};
+    XM_TRY(xm_eval_operands(c, "siiI"));
+    uint32_t rank = c->in[0]->rank, n = (uint32_t)c->in[1]->n;
+    if (c->in[1]->n > XM_MAX_RANK ||
+        (c->node->n_in > 3 && c->in[3] && c->in[3]->n != c->in[1]->n))
+        return xm_fail(c->err, XM_INVALID, "its bounds and strides differ in number");
+    xm_tensor_strides(c->in[0], s.own);
+    for (uint32_t i = 0; i < n; i++) {
+        if (mask_at(c->node->attr.strided_slice.ellipsis_mask, i)) {
+            uint32_t behind = taken_behind(c->node, i, n);
+            take_whole(&s, rank > s.from + behind ? rank - s.from - behind : 0);
+        } else if (mask_at(c->node->attr.strided_slice.new_axis_mask, i)) {
+            s.stride[s.to++] = 0;
+        } else {
+            XM_TRY(take_dimension(&s, i));
+        }
+    }
+    take_whole(&s, rank);
+    if (s.to != c->out[0]->rank)
+        return xm_fail(c->err, XM_INVALID, "its masks give rank %u, its type says %u",
+                       s.to, c->out[0]->rank);
+    return copy_strided(c, s.offset, s.stride);
+}
+
+/* ---- repeating
+ * --------------------------------------------------------------------------- */
+
+/* Dimension i of the operand becomes dimension mapping[i] of the result. */
+static enum xm_status
+broadcast_explicit(struct xm_eval_call *c)
+{
+    const struct xm_tensor *x = c->in[0], *mapping = c->in[2];
+    int64_t own[XM_MAX_RANK], stride[XM_MAX_RANK] = {0};
+    if (!mapping || mapping->n != x->rank)
+        return xm_fail(c->err, XM_INVALID, "its axes do not name every dimension");
+    xm_tensor_strides(x, own);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        uint32_t axis;
+        XM_TRY(xm_eval_axis(c, mapping->i[i], c->out[0]->rank, &axis));
+        if (x->dim[i] != 1 && x->dim[i] != c->out[0]->dim[axis])
+            return xm_fail(c->err, XM_INVALID,
+                           "%" PRId64 " elements cannot become %" PRId64, x->dim[i],
+                           c->out[0]->dim[axis]);
+        stride[axis] = x->dim[i] == 1 ? 0 : own[i];
+    }
+    return copy_strided(c, 0, stride);
+}
+
+enum xm_status
+xm_eval_broadcast(struct xm_eval_call *c)
+{
+    struct xm_walk w;
+    XM_TRY(xm_eval_operands(c, "siI"));
+    if (c->node->attr.broadcast.mode == XM_BROADCAST_EXPLICIT && c->node->n_in > 2)
+        return broadcast_explicit(c);
+    XM_TRY(xm_walk_operands(&w, c, 1));
+    xm_walk_copy(&w, c->in[0], c->out[0]);
+    return XM_OK;
+}
+
+/* Every dimension becomes two: the repeats, with stride 0, and the dimension itself. */
+enum xm_status
+xm_eval_tile(struct xm_eval_call *c)
+{
+    const struct xm_tensor *x = c->in[0], *out = c->out[0];
+    int64_t own[XM_MAX_RANK], dim[XM_WALK_RANK], stride[XM_WALK_RANK];
+    struct xm_walk w;
+    XM_TRY(xm_eval_operands(c, "si"));
+    if (out->rank < x->rank)
+        return xm_fail(c->err, XM_INVALID, "its result has fewer dimensions");
+    uint32_t skip = out->rank - x->rank;
+    xm_tensor_strides(x, own);
+    for (uint32_t i = 0; i < out->rank; i++) {
+        int64_t size = i < skip ? 1 : x->dim[i - skip];
+        if (out->dim[i] == 0)
+            return XM_OK;
+        if (size == 0 || out->dim[i] % size != 0)
+            return xm_fail(c->err, XM_INVALID, "%" PRId64 " is no multiple of %" PRId64,
+                           out->dim[i], size);
+        dim[2 * i] = out->dim[i] / size;
+        dim[2 * i + 1] = size;
+        stride[2 * i] = 0;
+        stride[2 * i + 1] = i < skip ? 0 : own[i - skip];
+    }
+    xm_walk_begin(&w, 2 * out->rank, dim);
+    xm_walk_add(&w, 0, stride);
+    xm_walk_copy(&w, x, c->out[0]);
+    return XM_OK;
+}
+
+/* ---- by element indices
+ * ------------------------------------------------------------------- */
+
+/* An index in -n … n-1, made positive. */
+static enum xm_status
+checked_index(const struct xm_eval_call *c, int64_t index, int64_t n, int64_t *out)
+{
+    *out = index < 0 ? index + n : index;
+    if (*out < 0 || *out >= n)
+        return xm_fail(c->err, XM_INVALID,
+                       "index %" PRId64 " is outside of a dimension of %" PRId64, index,
+                       n);
+    return XM_OK;
+}
+
+/* A walk over `indices` that keeps the offset into `x` of everything but `axis`. */
+static enum xm_status
+walk_elements(const struct xm_eval_call *c, const struct xm_tensor *x,
+              const struct xm_tensor *indices, uint32_t axis, struct xm_walk *w,
+              int64_t *axis_stride)
+{
+    int64_t stride[XM_MAX_RANK], own[XM_MAX_RANK];
+    if (indices->rank != x->rank)
+        return xm_fail(c->err, XM_INVALID, "indices of rank %u for data of rank %u",
+                       indices->rank, x->rank);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (i != axis && indices->dim[i] > x->dim[i])
+            return xm_fail(c->err, XM_INVALID,
+                           "dimension %u has %" PRId64 " indices for %" PRId64
+                           " elements",
+                           i, indices->dim[i], x->dim[i]);
+    }
+    xm_tensor_strides(x, stride);
+    xm_tensor_strides(indices, own);
+    *axis_stride = stride[axis];
+    stride[axis] = 0;
+    xm_walk_begin(w, indices->rank, indices->dim);
+    xm_walk_add(w, 0, stride);
+    xm_walk_add(w, 0, own);
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_gather_elements(struct xm_eval_call *c)
+{
+    const struct xm_tensor *x = c->in[0], *indices = c->in[1];
+    struct xm_tensor *out = c->out[0];
+    struct xm_walk w;
+    int64_t axis_stride, index;
+    uint32_t axis;
+    uint64_t done = 0;
+    XM_TRY(xm_eval_operands(c, "si"));
+    XM_TRY(xm_eval_axis(c, c->node->attr.axis.axis, x->rank, &axis));
+    XM_TRY(walk_elements(c, x, indices, axis, &w, &axis_stride));
+    if (out->n != indices->n)
+        return xm_fail(c->err, XM_INVALID, "its result is not of its indices' size");
+    while (xm_walk_row(&w)) {
+        for (int64_t i = 0; i < w.inner; i++, done++) {
+            XM_TRY(checked_index(c, indices->i[done], x->dim[axis], &index));
+            int64_t at = w.at[0] + i * w.step[0] + index * axis_stride;
+            if (out->f)
+                out->f[done] = x->f[at];
+            else
+                out->i[done] = x->i[at];
+        }
+    }
+    return XM_OK;
+}
+
+static float
+combine_float(int reduction, float a, float b)
+{
+    switch (reduction) {
+    case XM_REDUCTION_NONE:
+        return b;
+    case XM_REDUCTION_PROD:
+        return a * b;
+    case XM_REDUCTION_MIN:
+        return b < a ? b : a;
+    case XM_REDUCTION_MAX:
+        return b > a ? b : a;
+    default:
+        return a + b;
+    }
+}
+
+static int64_t
+combine_int(int reduction, int64_t a, int64_t b)
+{
+    switch (reduction) {
+    case XM_REDUCTION_NONE:
+        return b;
+    case XM_REDUCTION_PROD:
+        return (int64_t)((uint64_t)a * (uint64_t)b);
+    case XM_REDUCTION_MIN:
+        return b < a ? b : a;
+    case XM_REDUCTION_MAX:
+        return b > a ? b : a;
+    default:
+        return (int64_t)((uint64_t)a + (uint64_t)b);
+    }
+}
+
+/* Lands update `from` at element `at`. count[at] is how many values element `at` has been
+ * made of; 0 means that the next one replaces it. */
+static void
+land(const struct xm_eval_call *c, int64_t from, int64_t at, uint32_t *count)
+{
+    int reduction = count[at] ? c->node->attr.scatter.reduction : XM_REDUCTION_NONE;
+    struct xm_tensor *out = c->out[0];
+    if (out->f)
+        out->f[at] = combine_float(reduction, out->f[at], c->in[2]->f[from]);
+    else
+        out->i[at] = combine_int(reduction, out->i[at], c->in[2]->i[from]);
+    count[at]++;
+}
+
+/* Sums become means; integers round down. */
+static void
+finish_means(struct xm_tensor *out, const uint32_t *count)
+{
+    for (uint64_t i = 0; i < out->n; i++) {
+        if (count[i] < 2)
+            continue;
+        if (out->f) {
+            out->f[i] /= (float)count[i];
+        } else {
+            int64_t n = count[i];
+            out->i[i] = out->i[i] / n - (out->i[i] % n < 0);
+        }
+    }
+}
+
+static enum xm_status
+scatter(struct xm_eval_call *c, uint32_t axis, uint32_t *count)
+{
+    struct xm_walk w;
+    int64_t axis_stride, index;
+    int64_t done = 0;
+    const struct xm_tensor *indices = c->in[1];
+    XM_TRY(walk_elements(c, c->in[0], indices, axis, &w, &axis_stride));
+    while (xm_walk_row(&w)) {
+        for (int64_t i = 0; i < w.inner; i++, done++) {
+            XM_TRY(checked_index(c, indices->i[done], c->in[0]->dim[axis], &index));
+            land(c, done, w.at[0] + i * w.step[0] + index * axis_stride, count);
+        }
+    }
+    if (c->node->attr.scatter.reduction == XM_REDUCTION_MEAN)
+        finish_means(c->out[0], count);
+    xm_tensor_wrap(c->out[0]);
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_scatter_elements(struct xm_eval_call *c)
+{
+    const struct xm_tensor *x = c->in[0];
+    int64_t wanted;
+    uint32_t axis;
+    XM_TRY(xm_eval_operands(c, "sisi"));
+    XM_TRY(xm_eval_scalar(c, 3, &wanted));
+    XM_TRY(xm_eval_axis(c, wanted, x->rank, &axis));
+    if (c->in[1]->n != c->in[2]->n || c->out[0]->n != x->n)
+        return xm_fail(c->err, XM_INVALID,
+                       "it has %" PRIu64 " indices and %" PRIu64 " updates", c->in[1]->n,
+                       c->in[2]->n);
+    uint32_t *count = xm_calloc(x->n, sizeof(*count));
+    if (!count)
+        return xm_eval_no_memory(c->err);
+    for (uint64_t i = 0; i < x->n; i++)
+        count[i] = c->node->attr.scatter.use_init_val;
+    memcpy(xm_tensor_raw(c->out[0]), xm_tensor_raw(x), x->n * xm_tensor_width(x));
+    enum xm_status status = scatter(c, axis, count);
+    xm_free(count);
+    return status;
+}
+
+/* ---- sources
+ * ------------------------------------------------------------------------------- */
+
+enum xm_status
+xm_eval_shape_of(struct xm_eval_call *c)
+{
+    const struct xm_shape *s = &xm_in(c->node, 0)->type.shape;
+    struct xm_tensor *out = c->out[0];
+    if (!out->i || out->n != (c->in[0] ? c->in[0]->rank : s->rank))
+        return xm_fail(c->err, XM_INVALID, "its result does not hold a shape");
+    for (uint64_t i = 0; i < out->n; i++)
+        out->i[i] = c->in[0] ? c->in[0]->dim[i] : s->dim[i].n;
+    return XM_OK;
+}
+
+static double
+scalar_of(const struct xm_tensor *t)
+{
+    return t->f ? (double)t->f[0] : (double)t->i[0];
+}
+
+/* start, start + step, … below stop. */
+enum xm_status
+xm_eval_range(struct xm_eval_call *c)
+{
+    XM_TRY(xm_eval_operands(c, "aaa"));
+    for (uint32_t i = 0; i < 3; i++) {
+        if (c->in[i]->n != 1)
+            return xm_fail(c->err, XM_INVALID, "operand %u must be one element", i);
+    }
+    double start = scalar_of(c->in[0]), step = scalar_of(c->in[2]);
+    double n = ceil((scalar_of(c->in[1]) - start) / step);
+    if (!(fabs(n) < 1e12))
+        return xm_fail(c->err, XM_INVALID, "a range by steps of %g has no end", step);
+    int64_t dim = n > 0 ? (int64_t)n : 0;
+    if (!c->out[0])
+        XM_TRY(
+            xm_tensor_create(&c->out[0], c->node->attr.convert.element, 1, &dim, c->err));
+    struct xm_tensor *out = c->out[0];
+    bool ints = out->i && c->in[0]->i && c->in[2]->i;
+    for (uint64_t i = 0; i < out->n; i++) {
+        if (out->f)
+            out->f[i] = (float)(start + (double)i * step);
+        else if (ints)
+            out->i[i] =
+                (int64_t)((uint64_t)c->in[0]->i[0] + i * (uint64_t)c->in[2]->i[0]);
+        else
+            out->i[i] = (int64_t)(start + (double)i * step);
+    }
+    return XM_OK;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Private to evaluate*.c and tensor.c: what an op's reference gets, and shared walking
+ * code.
+ *
+ * A reference xm_eval_<eval> (ops.def) finds its results created with the types that the
+ * op's shape function gave for the concrete operands, zeroed. Where that could not tell a
+ * size, out[i] is NULL and the reference creates it.
+ */
+#ifndef XM_TRANSFORMATIONS_GRAPH_EVALUATE_OPS_H
+#define XM_TRANSFORMATIONS_GRAPH_EVALUATE_OPS_H
+
+#include "transformations/graph/evaluate.h"
+
+struct xm_eval_call {
+    const struct xm_node *node;
+    const struct xm_tensor *const
+        *in; /* NULL: absent, or a weight that is not expanded  */
+    struct xm_tensor **out;
+    struct xm_state_store *states;  /* as they were before the run  */
+    struct xm_state_store *pending; /* what this run writes */
+    const struct xm_binding *bindings;
+    uint32_t n_bindings;
+    struct xm_error *err;
+};
+
+typedef enum xm_status (*xm_eval_fn)(struct xm_eval_call *c);
+#define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval)     \
+    enum xm_status xm_eval_##eval(struct xm_eval_call *c);
+#include "transformations/graph/ops.def"
+
+/* Checks the operands' classes, one letter each: f float, i integer, a any, s the class
+ * of result 0, w float or weight; upper-case: may be absent. The last letter holds for
+ * all that follow. */
+enum xm_status xm_eval_operands(const struct xm_eval_call *c, const char *classes);
+
+/* The sentence for an allocation that failed. */
+enum xm_status xm_eval_no_memory(struct xm_error *err);
+
+/* ---- tensors (tensor.c) ---------------------------------------------------------------
+ */
+
+/* Bytes of one element as held: 4 or 8. */
+uint64_t xm_tensor_width(const struct xm_tensor *t);
+uint8_t *xm_tensor_raw(const struct xm_tensor *t);
+enum xm_status xm_tensor_copy(struct xm_tensor **out, const struct xm_tensor *t,
+                              struct xm_error *err);
+/* Reads all elements from packed bytes of the tensor's type, a readable one. */
+void xm_tensor_fill(struct xm_tensor *t, const void *bytes);
+/* Row-major strides in elements. */
+void xm_tensor_strides(const struct xm_tensor *t, int64_t *stride);
+/* Product of dim[first … last-1]; may be anything when the tensor is empty. */
+uint64_t xm_tensor_size(const struct xm_tensor *t, uint32_t first, uint32_t last);
+/* Integers wrap around at the tensor's own width, as they do where they are stored. */
+void xm_tensor_wrap(struct xm_tensor *t);
+/* "i64[2,3]" */
+const char *xm_tensor_text(const struct xm_tensor *t, char *buffer, size_t n);
+
+/* Takes t over, also on failure. */
+enum xm_status xm_state_put(struct xm_state_store *s, const char *variable,
+                            struct xm_tensor *t, struct xm_error *err);
+/* Moves what `from` holds into `to`; all or nothing. */
+enum xm_status xm_state_commit(struct xm_state_store *to, struct xm_state_store *from,
+                               struct xm_error *err);
+
+/* ---- walking (evaluate_walk.c)
+ * ---------------------------------------------------------- */
+
+enum { XM_WALK_MAX = 3, XM_WALK_RANK = 2 * XM_MAX_RANK };
+
+/* Steps through an index space row by row, keeping an offset into up to three arrays:
+ *
+ *     while (xm_walk_row(&w))
+ *         for (i = 0; i < w.inner; i++)
+ *             … a[w.at[0] + i * w.step[0]] …
+ */
+struct xm_walk {
+    uint32_t rank, n; /* dimensions, arrays */
+    int64_t dim[XM_WALK_RANK], index[XM_WALK_RANK];
+    int64_t stride[XM_WALK_MAX][XM_WALK_RANK];
+    int64_t at[XM_WALK_MAX];   /* start of the row                                     */
+    int64_t step[XM_WALK_MAX]; /* inside the row                                       */
+    int64_t inner;             /* elements of a row                                    */
+    bool started;
+};
+
+/* Starts a walk over dim[rank] with no arrays. */
+void xm_walk_begin(struct xm_walk *w, uint32_t rank, const int64_t *dim);
+/* Adds an array with a stride for every dimension. */
+void xm_walk_add(struct xm_walk *w, int64_t offset, const int64_t *stride);
+/* Adds t broadcast to the walk's dimensions, aligned at the last one. False: it does not
+ * fit. */
+bool xm_walk_add_broadcast(struct xm_walk *w, const struct xm_tensor *t);
+bool xm_walk_row(struct xm_walk *w);
+
+/* Walk over result 0 with operands 0 … n-1 broadcast to it. */
+enum xm_status xm_walk_operands(struct xm_walk *w, const struct xm_eval_call *c,
+                                uint32_t n);
+/* out[index] = src[offset + index . stride]; the walk has src as its only array. */
+void xm_walk_copy(struct xm_walk *w, const struct xm_tensor *src, struct xm_tensor *out);
+
+/* An axis in -rank … rank-1, made positive. */
+enum xm_status xm_eval_axis(const struct xm_eval_call *c, int64_t axis, uint32_t rank,
+                            uint32_t *out);
+/* The value of a one-element integer operand. */
+enum xm_status xm_eval_scalar(const struct xm_eval_call *c, uint32_t i, int64_t *out);
+
+/* ---- weights (evaluate_heavy.c)
+ * ------------------------------------------------------------ */
+
+/* Operand i as a weight: the one stored in its node, or a view of a float tensor of rank
+ * 1 to
+ * 3. False when it is absent. */
+bool xm_eval_weight_of(const struct xm_eval_call *c, uint32_t i, struct xm_weight *w);
+/* Whether `op` reads operand i through xm_eval_weight_of, so that nothing need expand it.
+ */
+bool xm_eval_takes_weight(enum xm_op op, uint32_t i);
+/* Operand i (integers) as int32 in 0 … limit-1; xm_free. */
+enum xm_status xm_eval_ids(const struct xm_eval_call *c, uint32_t i, uint64_t limit,
+                           int32_t **out);
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * References of what combines elements along axes: reductions, softmax, top-k, cumulative
+ * sums, one-hot. Sums of floats are kept in f64.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "transformations/graph/evaluate_ops.h"
+
+/* x seen as [outer, n, inner] around an axis. */
+struct fold {
+    uint64_t outer, n, inner;
+};
+
+static enum xm_status
+fold_at(const struct xm_eval_call *c, const struct xm_tensor *x, int64_t wanted,
+        struct fold *f)
+{
+    uint32_t axis;
+    XM_TRY(xm_eval_axis(c, wanted, x->rank, &axis));
+    f->outer = xm_tensor_size(x, 0, axis);
+    f->n = (uint64_t)x->dim[axis];
+    f->inner = xm_tensor_size(x, axis + 1, x->rank);
+    return XM_OK;
+}
+
+/* ---- reductions
+ * --------------------------------------------------------------------------- */
+
+/* Walk over operand 0 with itself and the result, whose strides are 0 along reduced axes.
+ */
+static enum xm_status
+walk_reduction(struct xm_eval_call *c, struct xm_walk *w)
+{
+    const struct xm_tensor *x = c->in[0], *axes = c->in[1];
+    int64_t own[XM_MAX_RANK], stride[XM_MAX_RANK], n = 1;
+    bool reduced[XM_MAX_RANK] = {false};
+    for (uint64_t i = 0; i < axes->n; i++) {
+        uint32_t axis;
+        XM_TRY(xm_eval_axis(c, axes->i[i], x->rank, &axis));
+        reduced[axis] = true;
+    }
+    for (uint32_t i = x->rank; i-- > 0;) {
+        stride[i] = reduced[i] ? 0 : n;
+        n *= reduced[i] || x->dim[i] == 0 ? 1 : x->dim[i];
+    }
+    if (x->n > 0 && (uint64_t)n != c->out[0]->n)
+        return xm_fail(c->err, XM_INVALID,
+                       "%" PRId64 " elements are left, its result has %" PRIu64, n,
+                       c->out[0]->n);
+    xm_tensor_strides(x, own);
+    xm_walk_begin(w, x->rank, x->dim);
+    xm_walk_add(w, 0, own);
+    xm_walk_add(w, 0, stride);
+    return XM_OK;
+}
+
+static double
+first_value(enum xm_op op)
+{
+    switch (op) {
+    case XM_OP_REDUCE_PROD:
+        return 1.0;
+    case XM_OP_REDUCE_MAX:
+        return -INFINITY;
+    case XM_OP_REDUCE_MIN:
+        return INFINITY;
+    default:
+        return 0.0;
+    }
+}
+
+static void
+reduce_row(enum xm_op op, const float *x, int64_t step_x, int64_t n, double *acc,
+           int64_t step_acc)
+{
+    for (int64_t i = 0; i < n; i++, acc += step_acc) {
+        double v = (double)x[i * step_x];
+        if (op == XM_OP_REDUCE_PROD)
+            *acc *= v;
+        else if (op == XM_OP_REDUCE_MAX)
+            *acc = v > *acc ? v : *acc;
+        else if (op == XM_OP_REDUCE_MIN)
+            *acc = v < *acc ? v : *acc;
+        else
+            *acc += v;
+    }
+}
+
+static enum xm_status
+reduce_floats(struct xm_eval_call *c, struct xm_walk *w)
+{
+    struct xm_tensor *out = c->out[0];
+    double count = out->n ? (double)c->in[0]->n / (double)out->n : 1.0;
+    double *acc = xm_calloc(out->n, sizeof(*acc));
+    if (!acc)
+        return xm_eval_no_memory(c->err);
+    for (uint64_t i = 0; i < out->n; i++)
+        acc[i] = first_value(c->node->op);
+    while (xm_walk_row(w))
+        reduce_row(c->node->op, c->in[0]->f + w->at[0], w->step[0], w->inner,
+                   acc + w->at[1], w->step[1]);
+    for (uint64_t i = 0; i < out->n; i++)
+        out->f[i] = (float)(c->node->op == XM_OP_REDUCE_MEAN ? acc[i] / count : acc[i]);
+    xm_free(acc);
+    return XM_OK;
+}
+
+static int64_t
+reduce_int(enum xm_op op, int64_t acc, int64_t v)
+{
+    switch (op) {
+    case XM_OP_REDUCE_PROD:
+        return (int64_t)((uint64_t)acc * (uint64_t)v);
+    case XM_OP_REDUCE_MAX:
+        return v > acc ? v : acc;
+    case XM_OP_REDUCE_MIN:
+        return v < acc ? v : acc;
+    default:
+        return (int64_t)((uint64_t)acc + (uint64_t)v);
+    }
+}
+
+static void
+reduce_ints(struct xm_eval_call *c, struct xm_walk *w)
+{
+    enum xm_op op = c->node->op;
+    struct xm_tensor *out = c->out[0];
+    int64_t first = op == XM_OP_REDUCE_PROD  ? 1
+                    : op == XM_OP_REDUCE_MAX ? INT64_MIN
+                    : op == XM_OP_REDUCE_MIN ? INT64_MAX
+                                             : 0;
+    for (uint64_t i = 0; i < out->n; i++)
+        out->i[i] = first;
+    while (xm_walk_row(w)) {
+        for (int64_t i = 0; i < w->inner; i++) {
+            int64_t *acc = &out->i[w->at[1] + i * w->step[1]];
+            *acc = reduce_int(op, *acc, c->in[0]->i[w->at[0] + i * w->step[0]]);
+        }
+    }
+    for (uint64_t i = 0; op == XM_OP_REDUCE_MEAN && c->in[0]->n && i < out->n; i++)
+        out->i[i] /= (int64_t)(c->in[0]->n / out->n);
+    xm_tensor_wrap(out);
+}
+
+enum xm_status
+xm_eval_reduce(struct xm_eval_call *c)
+{
+    struct xm_walk w;
+    XM_TRY(xm_eval_operands(c, "si"));
+    XM_TRY(walk_reduction(c, &w));
+    if (c->out[0]->f)
+        return reduce_floats(c, &w);
+    reduce_ints(c, &w);
+    return XM_OK;
+}
+
+/* ---- along one axis
+ * -------------------------------------------------------------------------- */
+
+enum xm_status
+xm_eval_softmax(struct xm_eval_call *c)
+{
+    struct fold f;
+    XM_TRY(xm_eval_operands(c, "f"));
+    XM_TRY(fold_at(c, c->in[0], c->node->attr.axis.axis, &f));
+    if (!c->out[0]->f || c->out[0]->n != c->in[0]->n)
+        return xm_fail(c->err, XM_INVALID, "its result is not of its operand's type");
+    if (c->out[0]->n == 0)
+        return XM_OK;
+    xm_ref_softmax(c->in[0]->f, f.outer, f.n, f.inner, c->out[0]->f);
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_cum_sum(struct xm_eval_call *c)
+{
+    struct fold f;
+    int64_t axis = 0;
+    bool exclusive = c->node->attr.cum_sum.exclusive;
+    struct xm_tensor *out = c->out[0];
+    XM_TRY(xm_eval_operands(c, "sI"));
+    if (c->node->n_in > 1 && c->in[1])
+        XM_TRY(xm_eval_scalar(c, 1, &axis));
+    XM_TRY(fold_at(c, c->in[0], axis, &f));
+    for (uint64_t r = 0; out->n > 0 && r < f.outer * f.inner; r++) {
+        uint64_t first = r / f.inner * f.n * f.inner + r % f.inner;
+        double sum = 0.0;
+        uint64_t int_sum = 0;
+        for (uint64_t j = 0; j < f.n; j++) {
+            uint64_t k = c->node->attr.cum_sum.reverse ? f.n - 1 - j : j;
+            uint64_t at = first + k * f.inner;
+            double before = sum;
+            uint64_t int_before = int_sum;
+            if (out->f) {
+                sum += (double)c->in[0]->f[at];
+                out->f[at] = (float)(exclusive ? before : sum);
+            } else {
+                int_sum += (uint64_t)c->in[0]->i[at];
+                out->i[at] = (int64_t)(exclusive ? int_before : int_sum);
+            }
+        }
+    }
+    xm_tensor_wrap(out);
+    return XM_OK;
+}
+
+/* Indices outside 0 … depth-1, negative ones too after counting from the end, stay off.
+ */
+enum xm_status
+xm_eval_one_hot(struct xm_eval_call *c)
+{
+    struct fold f;
+    struct xm_tensor *out = c->out[0];
+    XM_TRY(xm_eval_operands(c, "iiss"));
+    XM_TRY(fold_at(c, out, c->node->attr.axis.axis, &f));
+    if (c->in[2]->n != 1 || c->in[3]->n != 1 || f.outer * f.inner != c->in[0]->n)
+        return xm_fail(c->err, XM_INVALID,
+                       "its values or its result are of a wrong size");
+    for (uint64_t i = 0; i < out->n; i++) {
+        uint64_t k = i / f.inner % f.n;
+        int64_t index = c->in[0]->i[i / (f.inner * f.n) * f.inner + i % f.inner];
+        bool on = (index < 0 ? index + (int64_t)f.n : index) == (int64_t)k;
+        if (out->f)
+            out->f[i] = c->in[on ? 2 : 3]->f[0];
+        else
+            out->i[i] = c->in[on ? 2 : 3]->i[0];
+    }
+    return XM_OK;
+}
+
+/* ---- top-k
+ * ------------------------------------------------------------------------------------ */
+
+/* Scratch of one row: the row itself, its k best values and their places. */
+struct topk {
+    uint64_t k;
+    float *row, *values;
+    int32_t *ids;
+};
+
+static void
+sort_by_index(struct topk *s)
+{
+    for (uint64_t i = 1; i < s->k; i++) {
+        int32_t id = s->ids[i];
+        uint64_t j = i;
+        for (; j > 0 && s->ids[j - 1] > id; j--)
+            s->ids[j] = s->ids[j - 1];
+        s->ids[j] = id;
+    }
+}
+
+/* Row `first`, first + inner, … of operand 0; integers are ordered as f32. */
+static void
+topk_row(struct xm_eval_call *c, const struct fold *f, uint64_t first, uint64_t first_out,
+         struct topk *s)
+{
+    const struct xm_tensor *x = c->in[0];
+    for (uint64_t j = 0; j < f->n; j++) {
+        uint64_t at = first + j * f->inner;
+        s->row[j] = x->f ? x->f[at] : (float)x->i[at];
+    }
+    xm_ref_topk(s->row, 1, f->n, s->k, !c->node->attr.topk.smallest, s->values, s->ids);
+    if (c->node->attr.topk.sort == XM_SORT_INDEX)
+        sort_by_index(s);
+    for (uint64_t j = 0; j < s->k; j++) {
+        uint64_t at = first + (uint64_t)s->ids[j] * f->inner,
+                 to = first_out + j * f->inner;
+        if (x->f)
+            c->out[0]->f[to] = x->f[at];
+        else
+            c->out[0]->i[to] = x->i[at];
+        c->out[1]->i[to] = s->ids[j];
+    }
+}
+
+static enum xm_status
+check_topk(struct xm_eval_call *c, const struct fold *f, int64_t k)
+{
+    if (k < 0 || (uint64_t)k > f->n || f->n > INT32_MAX)
+        return xm_fail(c->err, XM_INVALID, "the best %" PRId64 " of %" PRIu64 " elements",
+                       k, f->n);
+    uint64_t n = f->outer * f->inner * (uint64_t)k;
+    if (c->out[0]->n != n || c->out[1]->n != n || !c->out[1]->i)
+        return xm_fail(c->err, XM_INVALID, "its results are of a wrong type");
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_topk(struct xm_eval_call *c)
+{
+    struct fold f;
+    int64_t k;
+    XM_TRY(xm_eval_operands(c, "si"));
+    XM_TRY(xm_eval_scalar(c, 1, &k));
+    XM_TRY(fold_at(c, c->in[0], c->node->attr.topk.axis, &f));
+    XM_TRY(check_topk(c, &f, k));
+    struct topk s = {(uint64_t)k, xm_calloc(f.n, sizeof(float)),
+                     xm_calloc((size_t)k, sizeof(float)),
+                     xm_calloc((size_t)k, sizeof(int32_t))};
+    bool ok = s.row && s.values && s.ids;
+    for (uint64_t r = 0; ok && c->out[0]->n > 0 && r < f.outer * f.inner; r++)
+        topk_row(c, &f, r / f.inner * f.n * f.inner + r % f.inner,
+                 r / f.inner * s.k * f.inner + r % f.inner, &s);
+    xm_free(s.row);
+    xm_free(s.values);
+    xm_free(s.ids);
+    return ok ? XM_OK : xm_eval_no_memory(c->err);
+}

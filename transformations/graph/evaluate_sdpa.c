@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * References of the attention ops: `sdpa`, as files have it, and `attention` with its
+ * states.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "transformations/graph/evaluate_ops.h"
+
+static const struct xm_tensor *
+optional(const struct xm_eval_call *c, uint32_t i)
+{
+    return i < c->node->n_in ? c->in[i] : NULL;
+}
+
+static enum xm_status
+run(const struct xm_eval_call *c, const struct xm_ref_attention *a)
+{
+    return xm_ref_attention(a) == XM_OK ? XM_OK : xm_eval_no_memory(c->err);
+}
+
+/* ---- scaled dot-product attention: q[…,T,D] k[…,S,D] v[…,S,Dv]
+ * ------------------------------ */
+
+enum { SDPA_Q, SDPA_K, SDPA_V, SDPA_MASK, SDPA_SCALE, SDPA_SINKS };
+
+struct sdpa {
+    const struct xm_eval_call *c;
+    uint32_t rank; /* of the result; all but two dimensions are batch */
+    int64_t index[XM_MAX_RANK];
+    int64_t mask_stride[XM_MAX_RANK];
+    const struct xm_tensor *mask, *sinks;
+    float *addend; /* [T,S], the mask of the head at hand; NULL without mask */
+};
+
+/* The matrix of operand t at the batch index. Dimensions of 1 repeat, and so do heads
+ * that are fewer than the query's, each for the same number of neighbours. */
+static const float *
+matrix_at(const struct sdpa *s, const struct xm_tensor *t)
+{
+    uint64_t at = 0, skip = s->rank - t->rank;
+    for (uint32_t i = 0; i + 2 < t->rank; i++) {
+        int64_t repeat = s->c->out[0]->dim[skip + i] / t->dim[i];
+        at = at * (uint64_t)t->dim[i] + (uint64_t)(s->index[skip + i] / repeat);
+    }
+    return t->f + at * xm_tensor_size(t, t->rank - 2, t->rank);
+}
+
+static enum xm_status
+check_matrices(const struct xm_eval_call *c)
+{
+    const struct xm_tensor *q = c->in[SDPA_Q], *k = c->in[SDPA_K], *v = c->in[SDPA_V];
+    const struct xm_tensor *out = c->out[0];
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct xm_tensor *t = c->in[i];
+        if (t->rank < 2 || t->rank > out->rank)
+            return xm_fail(c->err, XM_INVALID, "operand %u has rank %u", i, t->rank);
+        for (uint32_t j = 0; j + 2 < t->rank; j++) {
+            int64_t own = t->dim[j], whole = out->dim[out->rank - t->rank + j];
+            bool is_head = j + 3 == t->rank;
+            if (own != 1 && own != whole && (!is_head || own == 0 || whole % own != 0))
+                return xm_fail(c->err, XM_INVALID,
+                               "the batch of operand %u does not broadcast", i);
+        }
+    }
+    if (q->dim[q->rank - 1] != k->dim[k->rank - 1] ||
+        k->dim[k->rank - 2] != v->dim[v->rank - 2] ||
+        out->dim[out->rank - 2] != q->dim[q->rank - 2] ||
+        out->dim[out->rank - 1] != v->dim[v->rank - 1])
+        return xm_fail(c->err, XM_INVALID, "its query, keys and values do not agree");
+    return XM_OK;
+}
+
+static enum xm_status
+find_mask(struct sdpa *s, int64_t keys)
+{
+    const struct xm_eval_call *c = s->c;
+    int64_t dim[XM_MAX_RANK];
+    struct xm_walk w;
+    memcpy(dim, c->out[0]->dim, s->rank * sizeof(*dim));
+    dim[s->rank - 1] = keys;
+    s->mask = c->node->attr.sdpa.causal ? NULL : optional(c, SDPA_MASK);
+    if (s->mask) {
+        xm_walk_begin(&w, s->rank, dim);
+        if (!xm_walk_add_broadcast(&w, s->mask))
+            return xm_fail(c->err, XM_INVALID,
+                           "its mask does not broadcast to the scores");
+        memcpy(s->mask_stride, w.stride[0], s->rank * sizeof(*dim));
+    }
+    s->sinks = optional(c, SDPA_SINKS);
+    if (s->sinks && s->sinks->n != 1 &&
+        (s->rank < 3 || s->sinks->n != (uint64_t)dim[s->rank - 3]))
+        return xm_fail(c->err, XM_INVALID,
+                       "it has %" PRIu64 " sinks, not one for each head", s->sinks->n);
+    return XM_OK;
+}
+
+/* The mask of one head, added to its scores; a boolean one says who takes part. */
+static void
+fill_addend(const struct sdpa *s, uint64_t tokens, uint64_t keys)
+{
+    int64_t first = 0;
+    for (uint32_t i = 0; i + 2 < s->rank; i++)
+        first += s->index[i] * s->mask_stride[i];
+    for (uint64_t t = 0; t < tokens; t++) {
+        for (uint64_t j = 0; j < keys; j++) {
+            int64_t at = first + (int64_t)t * s->mask_stride[s->rank - 2] +
+                         (int64_t)j * s->mask_stride[s->rank - 1];
+            float hidden = s->mask->i && !s->mask->i[at] ? -INFINITY : 0.0f;
+            s->addend[t * keys + j] = s->mask->f ? s->mask->f[at] : hidden;
+        }
+    }
+}
+
+/* Runs head after head: `a` has what all share. */
+static enum xm_status
+sdpa_heads(struct sdpa *s, struct xm_ref_attention *a)
+{
+    const struct xm_eval_call *c = s->c;
+    const struct xm_tensor *out = c->out[0];
+    for (uint64_t b = 0; b < xm_tensor_size(out, 0, s->rank - 2); b++) {
+        uint64_t rest = b;
+        for (uint32_t i = s->rank - 2; i-- > 0; rest /= (uint64_t)out->dim[i])
+            s->index[i] = (int64_t)(rest % (uint64_t)out->dim[i]);
+        a->q = matrix_at(s, c->in[SDPA_Q]);
+        a->k = matrix_at(s, c->in[SDPA_K]);
+        a->v = matrix_at(s, c->in[SDPA_V]);
+        a->out = out->f + b * a->tokens * a->dv;
+        if (s->mask)
+            fill_addend(s, a->tokens, a->keys);
+        if (s->sinks)
+            a->sinks = s->sinks->f + (s->sinks->n == 1 ? 0 : s->index[s->rank - 3]);
+        XM_TRY(run(c, a));
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_sdpa(struct xm_eval_call *c)
+{
+    XM_TRY(xm_eval_operands(c, "fffAFF"));
+    XM_TRY(check_matrices(c));
+    const struct xm_tensor *q = c->in[SDPA_Q], *v = c->in[SDPA_V];
+    const struct xm_tensor *scale = optional(c, SDPA_SCALE);
+    struct sdpa s = {.c = c, .rank = c->out[0]->rank};
+    struct xm_ref_attention a = {
+        .tokens = (uint64_t)q->dim[q->rank - 2],
+        .keys = (uint64_t)v->dim[v->rank - 2],
+        .heads_q = 1,
+        .heads_kv = 1,
+        .d = (uint64_t)q->dim[q->rank - 1],
+        .dv = (uint64_t)v->dim[v->rank - 1],
+        .causal = c->node->attr.sdpa.causal,
+        .mask_heads = 1,
+    };
+    a.scale = scale && scale->n > 0 ? scale->f[0] : 1.0f / sqrtf((float)a.d);
+    XM_TRY(find_mask(&s, (int64_t)a.keys));
+    if (c->out[0]->n == 0)
+        return XM_OK;
+    if (s.mask) {
+        int64_t dim[] = {(int64_t)a.tokens, (int64_t)a.keys};
+        struct xm_tensor *addend;
+        XM_TRY(xm_tensor_create(&addend, XM_F32, 2, dim, c->err));
+        a.mask = s.addend = addend->f;
+        enum xm_status status = sdpa_heads(&s, &a);
+        xm_tensor_destroy(addend);
+        return status;
+    }
+    return sdpa_heads(&s, &a);
+}
+
+/* ---- attention on states
+ * ------------------------------------------------------------------------ */
+
+/* The row of the old state that sequence b continues. */
+static enum xm_status
+continued(const struct xm_eval_call *c, const struct xm_tensor *old, int64_t b,
+          int64_t *row)
+{
+    const struct xm_tensor *beam = c->in[XM_ATTN_BEAM_IDX];
+    if (beam && (uint64_t)b >= beam->n)
+        return xm_fail(c->err, XM_INVALID, "its beam indices are only %" PRIu64, beam->n);
+    *row = beam ? beam->i[b] : b;
+    if (*row < 0 || *row >= old->dim[0])
+        return xm_fail(c->err, XM_INVALID,
+                       "sequence %" PRId64 " continues row %" PRId64
+                       " of a state of %" PRId64 " rows",
+                       b, *row, old->dim[0]);
+    return XM_OK;
+}
+
+/* grown[b] = old[continued(b)], then x[b]; all are [B,S,H,D]. */
+static enum xm_status
+append(const struct xm_eval_call *c, const struct xm_tensor *old,
+       const struct xm_tensor *x, struct xm_tensor *grown)
+{
+    uint64_t more = xm_tensor_size(x, 1, 4), before = xm_tensor_size(grown, 1, 4) - more;
+    for (int64_t b = 0; b < x->dim[0]; b++) {
+        float *to = grown->f + (uint64_t)b * (before + more);
+        int64_t row;
+        if (before > 0) {
+            XM_TRY(continued(c, old, b, &row));
+            memcpy(to, old->f + (uint64_t)row * before, before * sizeof(*to));
+        }
+        memcpy(to + before, x->f + (uint64_t)b * more, more * sizeof(*to));
+    }
+    return XM_OK;
+}
+
+/* The state `variable` as this layer sees it: operand i appended, or, when that is
+ * absent, as another layer has left it in this run. */
+static enum xm_status
+state_of(const struct xm_eval_call *c, const char *variable, uint32_t i,
+         const struct xm_tensor **out)
+{
+    const struct xm_tensor *x = c->in[i], *old = xm_state_get(c->states, variable);
+    const struct xm_tensor *written = xm_state_get(c->pending, variable);
+    int64_t dim[4];
+    *out = written ? written : old;
+    if (!x && !*out)
+        return xm_fail(c->err, XM_INVALID,
+                       "no layer before it has written the state '%s'", variable);
+    if (!x)
+        return XM_OK;
+    if (x->rank != 4 || (old && (old->rank != 4 || !old->f || old->dim[2] != x->dim[2] ||
+                                 old->dim[3] != x->dim[3])))
+        return xm_fail(c->err, XM_INVALID, "operand %u does not continue the state '%s'",
+                       i, variable);
+    memcpy(dim, x->dim, sizeof(dim));
+    dim[1] += old ? old->dim[1] : 0;
+    struct xm_tensor *grown;
+    XM_TRY(xm_tensor_create(&grown, x->element, 4, dim, c->err));
+    enum xm_status status = append(c, old, x, grown);
+    if (status != XM_OK) {
+        xm_tensor_destroy(grown);
+        return status;
+    }
+    *out = grown;
+    return xm_state_put(c->pending, variable, grown, c->err);
+}
+
+static enum xm_status
+check_attention(const struct xm_eval_call *c, const struct xm_tensor *k,
+                const struct xm_tensor *v)
+{
+    const struct xm_tensor *q = c->in[XM_ATTN_Q], *key_mask = c->in[XM_ATTN_KEY_MASK];
+    const struct xm_tensor *mask = c->in[XM_ATTN_MASK], *sinks = c->in[XM_ATTN_SINKS];
+    if (q->rank != 4 || k->rank != 4 || v->rank != 4 || !k->f || !v->f)
+        return xm_fail(c->err, XM_INVALID, "its query and states are not of rank 4");
+    int64_t batch = q->dim[0], tokens = q->dim[1], heads = q->dim[2], keys = k->dim[1];
+    if (k->dim[0] != batch || v->dim[0] != batch || v->dim[1] != keys || keys < tokens ||
+        v->dim[2] != k->dim[2] || k->dim[3] != q->dim[3] || k->dim[2] == 0 ||
+        heads % k->dim[2] != 0)
+        return xm_fail(c->err, XM_INVALID, "its query and states do not agree");
+    if (c->out[0]->n != (uint64_t)(batch * tokens * heads * v->dim[3]))
+        return xm_fail(c->err, XM_INVALID, "its result is of a wrong type");
+    if (key_mask &&
+        (key_mask->rank != 2 || key_mask->dim[0] != batch || key_mask->dim[1] != keys))
+        return xm_fail(c->err, XM_INVALID,
+                       "its key mask is not of %" PRId64 " rows for %" PRId64
+                       " positions",
+                       batch, keys);
+    if (mask && (mask->rank != 4 || (mask->dim[0] != 1 && mask->dim[0] != batch) ||
+                 (mask->dim[1] != 1 && mask->dim[1] != heads) || mask->dim[2] != tokens ||
+                 mask->dim[3] != keys))
+        return xm_fail(c->err, XM_INVALID, "its mask is not of the scores' shape");
+    if (sinks && sinks->n != (uint64_t)heads)
+        return xm_fail(c->err, XM_INVALID,
+                       "it has %" PRIu64 " sinks for %" PRId64 " heads", sinks->n, heads);
+    return XM_OK;
+}
+
+/* Points `a` at sequence b. */
+static void
+point_at(const struct xm_eval_call *c, const struct xm_tensor *k,
+         const struct xm_tensor *v, uint64_t b, struct xm_ref_attention *a)
+{
+    const struct xm_tensor *key_mask = c->in[XM_ATTN_KEY_MASK],
+                           *mask = c->in[XM_ATTN_MASK];
+    a->q = c->in[XM_ATTN_Q]->f + b * a->tokens * a->heads_q * a->d;
+    a->k = k->f + b * a->keys * a->heads_kv * a->d;
+    a->v = v->f + b * a->keys * a->heads_kv * a->dv;
+    a->out = c->out[0]->f + b * a->tokens * a->heads_q * a->dv;
+    if (key_mask)
+        a->key_mask = key_mask->i + b * a->keys;
+    if (mask) {
+        a->mask_heads = (uint64_t)mask->dim[1];
+        a->mask =
+            mask->f + (mask->dim[0] == 1 ? 0 : b) * a->mask_heads * a->tokens * a->keys;
+    }
+}
+
+enum xm_status
+xm_eval_attention(struct xm_eval_call *c)
+{
+    const struct xm_attention_attr *attr = &c->node->attr.attention;
+    const struct xm_tensor *q = c->in[XM_ATTN_Q], *k, *v;
+    XM_TRY(xm_eval_operands(c, "fFFIIFF"));
+    XM_TRY(state_of(c, attr->key_state, XM_ATTN_K, &k));
+    XM_TRY(state_of(c, attr->value_state, XM_ATTN_V, &v));
+    XM_TRY(check_attention(c, k, v));
+    struct xm_ref_attention a = {
+        .tokens = (uint64_t)q->dim[1],
+        .keys = (uint64_t)k->dim[1],
+        .heads_q = (uint64_t)q->dim[2],
+        .heads_kv = (uint64_t)k->dim[2],
+        .d = (uint64_t)q->dim[3],
+        .dv = (uint64_t)v->dim[3],
+        .past = (uint64_t)(k->dim[1] - q->dim[1]),
+        .scale = attr->scale,
+        .soft_cap = attr->soft_cap,
+        .causal = attr->causal,
+        .window = attr->window > 0 ? (uint64_t)attr->window : 0,
+        .sinks = c->in[XM_ATTN_SINKS] ? c->in[XM_ATTN_SINKS]->f : NULL,
+    };
+    for (uint64_t b = 0; c->out[0]->n > 0 && b < (uint64_t)q->dim[0]; b++) {
+        point_at(c, k, v, b, &a);
+        XM_TRY(run(c, &a));
+    }
+    return XM_OK;
+}
