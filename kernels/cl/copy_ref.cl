@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     dst[dst_at + sum i_d dst_stride_d] = src[src_at + sum i_d src_stride_d]
+ *
+ * over n0 x n1 x n2 x n3 points. A work-item moves one element of BITS bits.
+ */
+#include "types.h"
+
+#ifndef BITS
+#define BITS 32
+#endif
+
+__kernel void
+copy_ref(__global const STORAGE_BITS(BITS) *src, __global STORAGE_BITS(BITS) *dst,
+         ulong n0, ulong n1, ulong n2, ulong n3, long src_at, long s0, long s1, long s2,
+         long s3, long dst_at, long d0, long d1, long d2, long d3)
+{
+    const ulong at = get_global_id(0);
+    const long i3 = at % n3, i2 = at / n3 % n2, i1 = at / n3 / n2 % n1;
+    const long i0 = at / n3 / n2 / n1;
+    dst[dst_at + i0 * d0 + i1 * d1 + i2 * d2 + i3 * d3] =
+        src[src_at + i0 * s0 + i1 * s1 + i2 * s2 + i3 * s3];
+}

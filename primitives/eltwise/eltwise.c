@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * eltwise: operands are broadcast by strides over y's shape, the space is collapsed, and what
+ * is left of it runs as vectors when its rows are plain, else element by element.
+ */
+#include "primitives/eltwise/eltwise.h"
+
+#include <stdio.h>
+
+#include "primitives/step.h"
+#include "primitives/strides.h"
+#include "primitives/tables.h"
+
+enum { VEC_PIECE = 1024 }; /* elements of a unit of eltwise_flat_vec: its PIECE */
+
+struct eltwise {
+    struct xm_primitive base;
+    struct xm_eltwise_desc desc;
+    struct xm_step step;
+};
+
+struct problem {
+    const struct xm_eltwise_desc *desc;
+    const struct xm_space *space; /* padded; its rows are the last dimension */
+};
+
+static const int arity[XM_FN_COUNT] = {
+#define FUNCTION(id, n, expression) [XM_FN_##id] = n,
+#include "primitives/eltwise/eltwise.def"
+};
+
+static uint32_t
+n_inputs(const struct xm_eltwise_desc *d)
+{
+    return (uint32_t)arity[d->fn];
+}
+
+static enum xm_element
+operand_element(const struct xm_eltwise_desc *d, uint32_t i)
+{
+    const enum xm_element e[] = {d->a, d->b, d->c, d->y};
+    return e[i];
+}
+
+static bool
+is_small_float(enum xm_element e)
+{
+    return e == XM_F16 || e == XM_F32;
+}
+
+static bool
+is_integer(enum xm_element e)
+{
+    return e == XM_I32 || e == XM_I64 || e == XM_U8 || e == XM_BOOL;
+}
+
+/* Whether the function is computed in int64. The condition of a select does not count. */
+static bool
+computes_integers(const struct xm_eltwise_desc *d)
+{
+    bool integer = d->fn < XM_FN_SQRT;
+    for (uint32_t i = d->fn == XM_FN_SELECT; i < n_inputs(d); i++)
+        integer = integer && is_integer(operand_element(d, i));
+    return integer;
+}
+
+static const char *
+not_plain_rows(const void *problem)
+{
+    const struct problem *p = problem;
+    if (!is_small_float(p->desc->y))
+        return "the result is not f16 or f32";
+    for (uint32_t i = 0; i < n_inputs(p->desc); i++) {
+        int64_t stride = p->space->stride[i][XM_SPACE_KERNEL_RANK - 1];
+        if (!is_small_float(operand_element(p->desc, i)))
+            return "an operand is not f16 or f32";
+        if (stride != 0 && stride != 1)
+            return "the innermost dimension of an operand is strided";
+    }
+    return p->space->extent[XM_SPACE_KERNEL_RANK - 1] >= 8 ? NULL : "rows are short";
+}
+
+/* clang-format off */
+static const struct xm_variant eltwise_variants[] = {
+    { "eltwise_flat_vec", XM_FAMILY_VEC, 0, not_plain_rows },
+    { "eltwise_ref",      XM_FAMILY_ANY, 0, NULL           },
+};
+/* Where an operand is an integer no shape can use vectors: nothing else is to be built. */
+static const struct xm_variant integer_variants[] = {
+    { "eltwise_ref",      XM_FAMILY_ANY, 0, NULL           },
+};
+/* clang-format on */
+const struct xm_variant_table xm_eltwise_table = {"eltwise", eltwise_variants,
+                                                  XM_ARRAY_LEN(eltwise_variants)};
+static const struct xm_variant_table integer_table = {"eltwise", integer_variants,
+                                                      XM_ARRAY_LEN(integer_variants)};
+
+const char *
+xm_eltwise_supports(const struct xm_eltwise_desc *desc)
+{
+    if ((unsigned)desc->fn >= XM_FN_COUNT)
+        return "there is no such function";
+    for (uint32_t i = 0; i < n_inputs(desc); i++) {
+        enum xm_element e = operand_element(desc, i);
+        if (!is_small_float(e) && !is_integer(e))
+            return "an operand is not f16, f32, i32, i64, u8 or boolean";
+    }
+    if (!is_small_float(desc->y) && !is_integer(desc->y))
+        return "the result is not f16, f32, i32, i64, u8 or boolean";
+    if (desc->fn == XM_FN_SELECT && !is_integer(desc->a))
+        return "the condition of a select is a float";
+    bool bitwise = desc->fn >= XM_FN_BITWISE_AND && desc->fn <= XM_FN_BITWISE_NOT;
+    return bitwise && !computes_integers(desc) ? "bits of floats have no meaning" : NULL;
+}
+
+/* Strides that lay `o` over y's shape; false when the shapes do not broadcast. */
+static bool
+broadcast(const struct xm_operand *o, const struct xm_operand *y, int64_t *stride)
+{
+    int64_t step = 1;
+    for (uint32_t d = 0; d < XM_OPERAND_RANK; d++)
+        stride[d] = 0;
+    if (o->rank > y->rank)
+        return false;
+    for (uint32_t d = o->rank; d-- > 0;) {
+        uint32_t to = y->rank - o->rank + d;
+        if (o->dim[d] != 1 && o->dim[d] != y->dim[to])
+            return false;
+        stride[to] = o->dim[d] == 1 ? 0 : step;
+        step *= o->dim[d];
+    }
+    return true;
+}
+
+static enum xm_status
+make_space(const struct eltwise *s, const struct xm_operand *operands,
+           struct xm_space *space, struct xm_error *err)
+{
+    static const char *const names[] = {"a", "b", "c", "y"};
+    const struct xm_operand *y = &operands[XM_ELTWISE_Y];
+    XM_TRY(xm_operand_check(y, "y", s->desc.y, err));
+    *space = (struct xm_space){.rank = y->rank, .n_operands = XM_SPACE_OPERANDS};
+    for (uint32_t d = 0; d < y->rank; d++)
+        space->extent[d] = y->dim[d];
+    for (uint32_t i = 0; i < n_inputs(&s->desc); i++) {
+        XM_TRY(xm_operand_check(&operands[i], names[i], operand_element(&s->desc, i), err));
+        if (!broadcast(&operands[i], y, space->stride[i]))
+            return xm_fail(err, XM_INVALID,
+                           "the shape of operand '%s' does not broadcast to y's", names[i]);
+    }
+    broadcast(y, y, space->stride[XM_ELTWISE_Y]);
+    xm_space_collapse(space);
+    return XM_OK;
+}
+
+static enum xm_status
+enqueue_piece(const struct eltwise *s, const struct xm_operand *operands,
+              const struct xm_space *piece, const struct xm_run *run, struct xm_error *err)
+{
+    struct problem problem = {&s->desc, piece};
+    struct xm_choice choice;
+    struct xm_arg args[32];
+    uint32_t n = 0;
+    XM_TRY(xm_step_choose(&s->step, &problem, &choice, err));
+    for (uint32_t i = 0; i < XM_ELTWISE_Y; i++)
+        args[n++] = xm_arg_buffer(i < n_inputs(&s->desc) ? operands[i].buffer : NULL);
+    args[n++] = xm_arg_buffer(operands[XM_ELTWISE_Y].buffer);
+    for (uint32_t d = 0; d < XM_SPACE_KERNEL_RANK; d++)
+        args[n++] = xm_arg_i64(piece->extent[d]);
+    for (uint32_t i = 0; i < XM_ELTWISE_Y; i++) {
+        args[n++] = xm_arg_i64(piece->offset[i]);
+        for (uint32_t d = 0; d < XM_SPACE_KERNEL_RANK; d++)
+            args[n++] = xm_arg_i64(piece->stride[i][d]);
+    }
+    args[n++] = xm_arg_i64(piece->offset[XM_ELTWISE_Y]);
+    args[n++] = xm_arg_f32(s->desc.p0);
+    args[n++] = xm_arg_f32(s->desc.p1);
+    uint64_t points = xm_space_points(piece);
+    uint64_t row = (uint64_t)piece->extent[XM_SPACE_KERNEL_RANK - 1];
+    uint64_t units = choice.row->family == XM_FAMILY_VEC
+                         ? points / row * ((row + VEC_PIECE - 1) / VEC_PIECE)
+                         : points;
+    return xm_step_run(&s->step, &choice, units, args, n, run, err);
+}
+
+static enum xm_status
+run(const struct xm_primitive *p, const struct xm_operand *operands,
+    const struct xm_run *run, struct xm_error *err)
+{
+    const struct eltwise *s = (const struct eltwise *)p;
+    struct xm_space space, piece;
+    struct xm_space_walk walk;
+    XM_TRY(make_space(s, operands, &space, err));
+    xm_space_walk_begin(&walk, &space);
+    while (xm_space_walk_next(&walk, &piece))
+        XM_TRY(enqueue_piece(s, operands, &piece, run, err));
+    return XM_OK;
+}
+
+static void
+describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
+         size_t out_bytes)
+{
+    const struct eltwise *s = (const struct eltwise *)p;
+    struct xm_space space, piece;
+    struct xm_space_walk walk;
+    const char *name = "none";
+    if (make_space(s, operands, &space, NULL) == XM_OK) {
+        struct problem problem = {&s->desc, &piece};
+        xm_space_walk_begin(&walk, &space);
+        if (xm_space_walk_next(&walk, &piece))
+            name = xm_step_describe(&s->step, &problem);
+    }
+    snprintf(out, out_bytes, "%s", name);
+}
+
+static const struct xm_primitive_ops ops = {"eltwise", NULL, run, describe,
+                                            xm_primitive_free};
+
+static void
+make_defines(const struct xm_eltwise_desc *d, char *out, size_t out_bytes)
+{
+    static const char names[] = "ABC";
+    int n = snprintf(out, out_bytes,
+                     "-DFN=%d -DINTEGER=%d -DY=%s -DY_IS_FLOAT=%d -DY_IS_BOOLEAN=%d",
+                     (int)d->fn, computes_integers(d), xm_element_text(d->y),
+                     is_small_float(d->y), d->y == XM_BOOL);
+    for (uint32_t i = 0; i < n_inputs(d) && n > 0 && (size_t)n < out_bytes; i++)
+        n += snprintf(out + n, out_bytes - (size_t)n, " -D%c=%s", names[i],
+                      xm_element_text(operand_element(d, i)));
+}
+
+static bool
+all_floats(const struct xm_eltwise_desc *d)
+{
+    bool floats = is_small_float(d->y);
+    for (uint32_t i = 0; i < n_inputs(d); i++)
+        floats = floats && is_small_float(operand_element(d, i));
+    return floats;
+}
+
+enum xm_status
+xm_eltwise_create(struct xm_engine *engine, const struct xm_eltwise_desc *desc,
+                  struct xm_primitive **out, struct xm_error *err)
+{
+    char defines[XM_STEP_DEFINES];
+    const char *why = xm_eltwise_supports(desc);
+    if (why)
+        return xm_fail(err, XM_UNSUPPORTED, "eltwise: %s", why);
+    struct eltwise *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc = *desc;
+    make_defines(desc, defines, sizeof(defines));
+    enum xm_status status =
+        xm_step_build(&s->step, engine,
+                      all_floats(desc) ? &xm_eltwise_table : &integer_table, defines, err);
+    if (status != XM_OK) {
+        xm_primitive_free(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return XM_OK;
+}

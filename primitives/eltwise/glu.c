@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * glu: the gated product of two operands of the same shape.
+ */
+#include <stdio.h>
+
+#include "primitives/eltwise/eltwise.h"
+#include "primitives/step.h"
+#include "primitives/tables.h"
+
+/* clang-format off */
+static const struct xm_variant glu_variants[] = {
+    { "glu_vec", XM_FAMILY_VEC, 0, NULL },
+    { "glu_ref", XM_FAMILY_ANY, 0, NULL },
+};
+/* clang-format on */
+const struct xm_variant_table xm_glu_table = {"glu", glu_variants,
+                                              XM_ARRAY_LEN(glu_variants)};
+
+struct glu {
+    struct xm_primitive base;
+    struct xm_glu_desc desc;
+    struct xm_step step;
+};
+
+enum { VEC_BLOCK = 16 }; /* elements of a unit of glu_vec */
+
+static enum xm_status
+run(const struct xm_primitive *p, const struct xm_operand *operands,
+    const struct xm_run *run, struct xm_error *err)
+{
+    static const char *const names[] = {"gate", "up", "y"};
+    const struct glu *s = (const struct glu *)p;
+    uint64_t n = xm_operand_elements(&operands[XM_GLU_GATE]);
+    struct xm_choice choice;
+    for (int i = 0; i < XM_GLU_N_OPERANDS; i++) {
+        XM_TRY(xm_operand_check(&operands[i], names[i], s->desc.element, err));
+        if (xm_operand_elements(&operands[i]) != n)
+            return xm_fail(err, XM_INVALID, "'%s' has %llu elements, 'gate' %llu", names[i],
+                           (unsigned long long)xm_operand_elements(&operands[i]),
+                           (unsigned long long)n);
+    }
+    XM_TRY(xm_step_choose(&s->step, NULL, &choice, err));
+    const struct xm_arg args[] = {xm_arg_buffer(operands[XM_GLU_GATE].buffer),
+                                  xm_arg_buffer(operands[XM_GLU_UP].buffer),
+                                  xm_arg_buffer(operands[XM_GLU_Y].buffer),
+                                  xm_arg_u64(n)};
+    uint64_t units =
+        choice.row->family == XM_FAMILY_VEC ? (n + VEC_BLOCK - 1) / VEC_BLOCK : n;
+    return xm_step_run(&s->step, &choice, units, args, XM_ARRAY_LEN(args), run, err);
+}
+
+static void
+describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
+         size_t out_bytes)
+{
+    (void)operands;
+    snprintf(out, out_bytes, "%s", xm_step_describe(&((const struct glu *)p)->step, NULL));
+}
+
+static const struct xm_primitive_ops ops = {"glu", NULL, run, describe, xm_primitive_free};
+
+enum xm_status
+xm_glu_create(struct xm_engine *engine, const struct xm_glu_desc *desc,
+              struct xm_primitive **out, struct xm_error *err)
+{
+    char defines[XM_STEP_DEFINES];
+    struct glu *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc = *desc;
+    snprintf(defines, sizeof(defines), "-DSRC=%s -DACT=%d", xm_element_text(desc->element),
+             (int)desc->activation);
+    enum xm_status status = xm_step_build(&s->step, engine, &xm_glu_table, defines, err);
+    if (status != XM_OK) {
+        xm_primitive_free(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return XM_OK;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * embedding: rows of a weight, dequantised as they are read.
+ */
+#include <stdio.h>
+
+#include "primitives/device_weight.h"
+#include "primitives/gather/gather.h"
+#include "primitives/step.h"
+#include "primitives/tables.h"
+
+/* clang-format off */
+static const struct xm_variant embedding_variants[] = {
+    { "embedding_vec", XM_FAMILY_VEC, 0, NULL },
+    { "embedding_ref", XM_FAMILY_ANY, 0, NULL },
+};
+/* clang-format on */
+const struct xm_variant_table xm_embedding_table = {"embedding", embedding_variants,
+                                                    XM_ARRAY_LEN(embedding_variants)};
+
+struct embedding {
+    struct xm_primitive base;
+    struct xm_embedding_desc desc;
+    struct xm_step step;
+};
+
+static enum xm_status
+run(const struct xm_primitive *p, const struct xm_operand *operands,
+    const struct xm_run *run, struct xm_error *err)
+{
+    const struct embedding *s = (const struct embedding *)p;
+    const struct xm_operand *ids = &operands[XM_EMBEDDING_IDS];
+    const struct xm_operand *y = &operands[XM_EMBEDDING_Y];
+    const struct xm_weight *w = &s->desc.weight->host;
+    struct xm_choice choice;
+    XM_TRY(xm_operand_check(ids, "ids", s->desc.ids, err));
+    XM_TRY(xm_operand_check(y, "y", s->desc.dst, err));
+    uint64_t tokens = xm_operand_elements(ids);
+    if (xm_operand_elements(y) != tokens * w->cols)
+        return xm_fail(err, XM_INVALID, "y has %llu elements for %llu ids of %llu columns",
+                       (unsigned long long)xm_operand_elements(y),
+                       (unsigned long long)tokens, (unsigned long long)w->cols);
+    XM_TRY(xm_step_choose(&s->step, NULL, &choice, err));
+    struct xm_arg args[XM_WEIGHT_ARGS + 5] = {xm_arg_buffer(ids->buffer)};
+    xm_weight_args(s->desc.weight, args + 1);
+    args[XM_WEIGHT_ARGS + 1] = xm_arg_buffer(y->buffer);
+    args[XM_WEIGHT_ARGS + 2] = xm_arg_u64(tokens);
+    args[XM_WEIGHT_ARGS + 3] = xm_arg_i32((int32_t)w->rows);
+    args[XM_WEIGHT_ARGS + 4] = xm_arg_i32((int32_t)w->cols);
+    uint64_t units = choice.row->family == XM_FAMILY_VEC ? tokens : tokens * w->cols;
+    return xm_step_run(&s->step, &choice, units, args, XM_ARRAY_LEN(args), run, err);
+}
+
+static void
+describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
+         size_t out_bytes)
+{
+    (void)operands;
+    snprintf(out, out_bytes, "%s",
+             xm_step_describe(&((const struct embedding *)p)->step, NULL));
+}
+
+static void
+destroy(struct xm_primitive *p)
+{
+    xm_device_weight_unref(((struct embedding *)p)->desc.weight);
+    xm_primitive_free(p);
+}
+
+static const struct xm_primitive_ops ops = {"embedding", NULL, run, describe, destroy};
+
+enum xm_status
+xm_embedding_create(struct xm_engine *engine, const struct xm_embedding_desc *desc,
+                    struct xm_primitive **out, struct xm_error *err)
+{
+    char format[XM_WEIGHT_DEFINES], defines[XM_STEP_DEFINES];
+    const char *why = xm_weight_unreadable(&desc->weight->host);
+    if (why)
+        return xm_fail(err, XM_UNSUPPORTED, "embedding: %s", why);
+    struct embedding *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc = *desc;
+    xm_device_weight_ref(desc->weight);
+    xm_weight_defines(&desc->weight->host, format, sizeof(format));
+    snprintf(defines, sizeof(defines), "%s -DIDS=%s -DDST=%s", format,
+             xm_element_text(desc->ids), xm_element_text(desc->dst));
+    enum xm_status status =
+        xm_step_build(&s->step, engine, &xm_embedding_table, defines, err);
+    if (status != XM_OK) {
+        destroy(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return XM_OK;
+}

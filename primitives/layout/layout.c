@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * copy: the space is collapsed first; then a block that is contiguous on both sides is one
+ * buffer copy, runs go to copy_vec, anything else element by element.
+ */
+#include "primitives/layout/layout.h"
+
+#include <stdio.h>
+
+#include "primitives/step.h"
+#include "primitives/strides.h"
+#include "primitives/tables.h"
+
+enum { SRC, DST };
+
+static const char *
+no_runs(const void *problem)
+{
+    const struct xm_space *s = problem;
+    const uint32_t last = XM_SPACE_KERNEL_RANK - 1;
+    bool runs = s->stride[SRC][last] == 1 && s->stride[DST][last] == 1;
+    return runs && s->extent[last] >= 4 ? NULL : "the innermost dimension is not contiguous";
+}
+
+/* clang-format off */
+static const struct xm_variant copy_variants[] = {
+    { "copy_vec", XM_FAMILY_VEC, 0, no_runs },
+    { "copy_ref", XM_FAMILY_ANY, 0, NULL    },
+};
+/* clang-format on */
+const struct xm_variant_table xm_copy_table = {"copy", copy_variants,
+                                               XM_ARRAY_LEN(copy_variants)};
+
+struct copy {
+    struct xm_primitive base;
+    struct xm_copy_desc desc;
+    struct xm_step step;
+};
+
+static enum xm_status
+refuse_run(const struct xm_primitive *p, const struct xm_operand *operands,
+           const struct xm_run *run, struct xm_error *err)
+{
+    (void)p, (void)operands, (void)run;
+    return xm_fail(err, XM_INVALID, "a copy needs its space: use xm_copy_enqueue");
+}
+
+static const struct xm_primitive_ops ops = {"copy", NULL, refuse_run, NULL,
+                                            xm_primitive_free};
+
+enum xm_status
+xm_copy_create(struct xm_engine *engine, const struct xm_copy_desc *desc,
+               struct xm_primitive **out, struct xm_error *err)
+{
+    char defines[XM_STEP_DEFINES];
+    uint32_t bits = xm_element_bits(desc->element);
+    if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
+        return xm_fail(err, XM_UNSUPPORTED, "copy moves 8 to 64 bit elements, not %s",
+                       xm_element_text(desc->element));
+    struct copy *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc = *desc;
+    snprintf(defines, sizeof(defines), "-DBITS=%u", bits);
+    enum xm_status status = xm_step_build(&s->step, engine, &xm_copy_table, defines, err);
+    if (status != XM_OK) {
+        xm_primitive_free(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return XM_OK;
+}
+
+static enum xm_status
+enqueue_piece(const struct copy *s, const struct xm_operand *operands,
+              const struct xm_space *piece, const struct xm_run *run, struct xm_error *err)
+{
+    const struct xm_buffer *buffers[] = {operands[XM_COPY_SRC].buffer,
+                                         operands[XM_COPY_DST].buffer};
+    struct xm_arg args[2 + XM_SPACE_KERNEL_RANK + 2 * (1 + XM_SPACE_KERNEL_RANK)];
+    uint32_t n = 0;
+    args[n++] = xm_arg_buffer(buffers[SRC]);
+    args[n++] = xm_arg_buffer(buffers[DST]);
+    for (uint32_t d = 0; d < XM_SPACE_KERNEL_RANK; d++)
+        args[n++] = xm_arg_i64(piece->extent[d]);
+    for (uint32_t o = SRC; o <= DST; o++) {
+        args[n++] = xm_arg_i64(piece->offset[o]);
+        for (uint32_t d = 0; d < XM_SPACE_KERNEL_RANK; d++)
+            args[n++] = xm_arg_i64(piece->stride[o][d]);
+    }
+    struct xm_choice choice;
+    XM_TRY(xm_step_choose(&s->step, piece, &choice, err));
+    uint64_t units = xm_space_points(piece);
+    if (choice.row->family == XM_FAMILY_VEC)
+        units /= (uint64_t)piece->extent[XM_SPACE_KERNEL_RANK - 1];
+    return xm_step_run(&s->step, &choice, units, args, n, run, err);
+}
+
+enum xm_status
+xm_copy_enqueue(const struct xm_primitive *p, const struct xm_operand *operands,
+                const struct xm_copy_space *space, const struct xm_run *run,
+                struct xm_error *err)
+{
+    const struct copy *s = (const struct copy *)p;
+    const struct xm_operand *src = &operands[XM_COPY_SRC], *dst = &operands[XM_COPY_DST];
+    struct xm_space whole = {.rank = space->rank, .n_operands = 2,
+                             .offset = {space->src_offset, space->dst_offset}};
+    XM_TRY(xm_operand_check(src, "src", s->desc.element, err));
+    XM_TRY(xm_operand_check(dst, "dst", s->desc.element, err));
+    for (uint32_t d = 0; d < space->rank; d++) {
+        whole.extent[d] = space->extent[d];
+        whole.stride[SRC][d] = space->src_stride[d];
+        whole.stride[DST][d] = space->dst_stride[d];
+    }
+    if (!xm_space_inside(&whole, SRC, xm_operand_elements(src)) ||
+        !xm_space_inside(&whole, DST, xm_operand_elements(dst)))
+        return xm_fail(err, XM_INVALID, "copy: the space goes past the end of an operand");
+    xm_space_collapse(&whole);
+    uint64_t bytes = xm_element_bits(s->desc.element) / 8, points = xm_space_points(&whole);
+    bool block = whole.rank == 0 || (whole.rank == 1 && whole.stride[SRC][0] == 1 &&
+                                     whole.stride[DST][0] == 1);
+    if (block && points > 0)
+        return xm_queue_copy(run->queue, src->buffer, (uint64_t)whole.offset[SRC] * bytes,
+                             dst->buffer, (uint64_t)whole.offset[DST] * bytes,
+                             points * bytes, err);
+    struct xm_space_walk walk;
+    struct xm_space piece;
+    xm_space_walk_begin(&walk, &whole);
+    while (xm_space_walk_next(&walk, &piece))
+        XM_TRY(enqueue_piece(s, operands, &piece, run, err));
+    return XM_OK;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rms_norm: rows in one launch; any row length.
+ */
+#include "primitives/norm/norm.h"
+
+#include <stdio.h>
+
+#include "primitives/step.h"
+#include "primitives/tables.h"
+
+/* clang-format off */
+static const struct xm_variant rms_norm_variants[] = {
+    { "rms_norm_vec", XM_FAMILY_VEC, 0, NULL },
+    { "rms_norm_ref", XM_FAMILY_ANY, 0, NULL },
+};
+/* clang-format on */
+const struct xm_variant_table xm_rms_norm_table = {
+    "rms_norm", rms_norm_variants, XM_ARRAY_LEN(rms_norm_variants)};
+
+struct rms_norm {
+    struct xm_primitive base;
+    struct xm_rms_norm_desc desc;
+    struct xm_step step;
+};
+
+static enum xm_status
+run(const struct xm_primitive *p, const struct xm_operand *operands,
+    const struct xm_run *run, struct xm_error *err)
+{
+    const struct rms_norm *s = (const struct rms_norm *)p;
+    const struct xm_operand *x = &operands[XM_RMS_NORM_X], *y = &operands[XM_RMS_NORM_Y];
+    XM_TRY(xm_operand_check(x, "x", s->desc.src, err));
+    XM_TRY(xm_operand_check(y, "y", s->desc.dst, err));
+    uint64_t n = x->rank ? (uint64_t)x->dim[x->rank - 1] : 1;
+    if (n > INT32_MAX || xm_operand_elements(x) != xm_operand_elements(y))
+        return xm_fail(err, XM_INVALID, "x and y differ in size, or a row is too long");
+    if (s->desc.gamma && xm_buffer_bytes(s->desc.gamma) < n * sizeof(float))
+        return xm_fail(err, XM_INVALID, "gamma has fewer elements than a row of x: %llu",
+                       (unsigned long long)n);
+    uint64_t rows = n ? xm_operand_elements(x) / n : 0;
+    const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(s->desc.gamma),
+                                  xm_arg_buffer(y->buffer), xm_arg_u64(rows),
+                                  xm_arg_i32((int32_t)n), xm_arg_f32(s->desc.epsilon)};
+    return xm_step_go(&s->step, NULL, rows, args, XM_ARRAY_LEN(args), run, err);
+}
+
+static void
+describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
+         size_t out_bytes)
+{
+    (void)operands;
+    snprintf(out, out_bytes, "%s",
+             xm_step_describe(&((const struct rms_norm *)p)->step, NULL));
+}
+
+static void
+destroy(struct xm_primitive *p)
+{
+    xm_buffer_unref(((struct rms_norm *)p)->desc.gamma);
+    xm_primitive_free(p);
+}
+
+static const struct xm_primitive_ops ops = {"rms_norm", NULL, run, describe, destroy};
+
+enum xm_status
+xm_rms_norm_create(struct xm_engine *engine, const struct xm_rms_norm_desc *desc,
+                   struct xm_primitive **out, struct xm_error *err)
+{
+    char defines[XM_STEP_DEFINES];
+    struct rms_norm *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc = *desc;
+    if (desc->gamma)
+        xm_buffer_ref(desc->gamma);
+    snprintf(defines, sizeof(defines), "-DSRC=%s -DDST=%s -DHAS_GAMMA=%d",
+             xm_element_text(desc->src), xm_element_text(desc->dst), desc->gamma != NULL);
+    enum xm_status status =
+        xm_step_build(&s->step, engine, &xm_rms_norm_table, defines, err);
+    if (status != XM_OK) {
+        destroy(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return XM_OK;
+}

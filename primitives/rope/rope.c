@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rope: one launch over all heads of all tokens. y may be x.
+ */
+#include "primitives/rope/rope.h"
+
+#include <stdio.h>
+
+#include "primitives/step.h"
+#include "primitives/tables.h"
+
+/* clang-format off */
+static const struct xm_variant rope_variants[] = {
+    { "rope_vec", XM_FAMILY_VEC, 0, NULL },
+    { "rope_ref", XM_FAMILY_ANY, 0, NULL },
+};
+/* clang-format on */
+const struct xm_variant_table xm_rope_table = {"rope", rope_variants,
+                                               XM_ARRAY_LEN(rope_variants)};
+
+struct rope {
+    struct xm_primitive base;
+    struct xm_rope_desc desc;
+    struct xm_step step;
+};
+
+static bool
+same_shape(const struct xm_operand *a, const struct xm_operand *b)
+{
+    bool same = a->rank == b->rank;
+    for (uint32_t d = 0; same && d < a->rank; d++)
+        same = a->dim[d] == b->dim[d];
+    return same;
+}
+
+/* x[B,T,heads,D] against tables [B|1,T,R]. */
+static enum xm_status
+check(const struct rope *s, const struct xm_operand *operands, struct xm_error *err)
+{
+    const struct xm_operand *x = &operands[XM_ROPE_X], *cos = &operands[XM_ROPE_COS];
+    XM_TRY(xm_operand_check(x, "x", s->desc.element, err));
+    XM_TRY(xm_operand_check(cos, "cos", XM_F32, err));
+    XM_TRY(xm_operand_check(&operands[XM_ROPE_SIN], "sin", XM_F32, err));
+    XM_TRY(xm_operand_check(&operands[XM_ROPE_Y], "y", s->desc.element, err));
+    if (x->rank != 4 || cos->rank != 3 || !same_shape(cos, &operands[XM_ROPE_SIN]) ||
+        !same_shape(x, &operands[XM_ROPE_Y]))
+        return xm_fail(err, XM_INVALID, "expected x, y [B,T,heads,D] and cos, sin [B|1,T,R]");
+    if ((cos->dim[0] != 1 && cos->dim[0] != x->dim[0]) || cos->dim[1] != x->dim[1])
+        return xm_fail(err, XM_INVALID,
+                       "the tables are for %lld sequences of %lld tokens, x has %lld of %lld",
+                       (long long)cos->dim[0], (long long)cos->dim[1],
+                       (long long)x->dim[0], (long long)x->dim[1]);
+    if (cos->dim[2] > x->dim[3] || cos->dim[2] % 2 != 0 || x->dim[3] > INT32_MAX ||
+        x->dim[2] > INT32_MAX)
+        return xm_fail(err, XM_INVALID, "%lld rotated dimensions of a head of %lld",
+                       (long long)cos->dim[2], (long long)x->dim[3]);
+    return XM_OK;
+}
+
+static enum xm_status
+run(const struct xm_primitive *p, const struct xm_operand *operands,
+    const struct xm_run *run, struct xm_error *err)
+{
+    const struct rope *s = (const struct rope *)p;
+    const struct xm_operand *x = &operands[XM_ROPE_X], *cos = &operands[XM_ROPE_COS];
+    struct xm_choice choice;
+    XM_TRY(check(s, operands, err));
+    XM_TRY(xm_step_choose(&s->step, NULL, &choice, err));
+    uint64_t tokens = (uint64_t)(x->dim[0] * x->dim[1]), heads = (uint64_t)x->dim[2];
+    uint64_t units = choice.row->family == XM_FAMILY_VEC ? tokens : tokens * heads;
+    const struct xm_arg args[] = {
+        xm_arg_buffer(x->buffer),
+        xm_arg_buffer(cos->buffer),
+        xm_arg_buffer(operands[XM_ROPE_SIN].buffer),
+        xm_arg_buffer(operands[XM_ROPE_Y].buffer),
+        xm_arg_u64(tokens),
+        xm_arg_u64((uint64_t)(cos->dim[0] * cos->dim[1])),
+        xm_arg_i32((int32_t)heads),
+        xm_arg_i32((int32_t)x->dim[3]),
+        xm_arg_i32((int32_t)cos->dim[2]),
+    };
+    return xm_step_run(&s->step, &choice, heads ? units : 0, args, XM_ARRAY_LEN(args), run,
+                       err);
+}
+
+static void
+describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
+         size_t out_bytes)
+{
+    (void)operands;
+    snprintf(out, out_bytes, "%s", xm_step_describe(&((const struct rope *)p)->step, NULL));
+}
+
+static const struct xm_primitive_ops ops = {"rope", NULL, run, describe, xm_primitive_free};
+
+enum xm_status
+xm_rope_create(struct xm_engine *engine, const struct xm_rope_desc *desc,
+               struct xm_primitive **out, struct xm_error *err)
+{
+    char defines[XM_STEP_DEFINES];
+    struct rope *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc = *desc;
+    snprintf(defines, sizeof(defines), "-DSRC=%s", xm_element_text(desc->element));
+    enum xm_status status = xm_step_build(&s->step, engine, &xm_rope_table, defines, err);
+    if (status != XM_OK) {
+        xm_primitive_free(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return XM_OK;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Building and running the kernels of one variant table; the small chores of every
+ * primitive.
+ */
+#include "primitives/step.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "runtime/util/memory.h"
+
+/* Work-items of a vec launch for each compute unit: enough to even out, few to start. */
+enum { ITEMS_PER_UNIT = 4 };
+
+static bool
+device_takes(const struct xm_variant *row, const struct xm_device_info *device)
+{
+    struct xm_variant any_shape = *row;
+    any_shape.refuses = NULL;
+    return xm_variant_refusal(&any_shape, device, NULL) == NULL;
+}
+
+enum xm_status
+xm_step_build(struct xm_step *s, struct xm_engine *engine,
+              const struct xm_variant_table *table, const char *defines,
+              struct xm_error *err)
+{
+    assert(table->n <= XM_STEP_ROWS);
+    s->table = table;
+    s->engine = engine;
+    int n = snprintf(s->defines, sizeof(s->defines), "%s", defines);
+    assert(n >= 0 && (size_t)n < sizeof(s->defines));
+    (void)n;
+    for (size_t i = 0; i < table->n; i++) {
+        const struct xm_variant *row = &table->rows[i];
+        if (!device_takes(row, xm_engine_info(engine)))
+            continue;
+        XM_TRY(xm_engine_kernel(engine, row->name, defines, &s->kernel[i], err));
+        if (!row->refuses)
+            break;
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_step_choose(const struct xm_step *s, const void *problem, struct xm_choice *out,
+               struct xm_error *err)
+{
+    size_t i = 0;
+    XM_TRY(xm_variant_choose(s->table->rows, s->table->n, s->table->step,
+                             xm_engine_info(s->engine), problem, &i, err));
+    out->row = &s->table->rows[i];
+    out->kernel = s->kernel[i];
+    if (out->kernel)
+        return XM_OK;
+    return xm_engine_kernel(s->engine, out->row->name, s->defines, &out->kernel, err);
+}
+
+const char *
+xm_step_describe(const struct xm_step *s, const void *problem)
+{
+    size_t i = 0;
+    enum xm_status status =
+        xm_variant_choose(s->table->rows, s->table->n, s->table->step,
+                          xm_engine_info(s->engine), problem, &i, NULL);
+    return status == XM_OK ? s->table->rows[i].name : "none";
+}
+
+enum xm_status
+xm_step_run(const struct xm_step *s, const struct xm_choice *c, uint64_t units,
+            const struct xm_arg *args, uint32_t n_args, const struct xm_run *run,
+            struct xm_error *err)
+{
+    struct xm_launch launch = {{units, 1, 1}, {0, 0, 0}};
+    if (units == 0)
+        return XM_OK;
+    if (c->row->family == XM_FAMILY_VEC) {
+        uint64_t most =
+            (uint64_t)xm_engine_info(s->engine)->compute_units * ITEMS_PER_UNIT;
+        launch.global[0] = most > 0 && units > most ? most : units;
+        launch.local[0] = launch.local[1] = launch.local[2] = 1;
+    }
+    return xm_queue_run(run->queue, c->kernel, args, n_args, &launch, err);
+}
+
+enum xm_status
+xm_step_go(const struct xm_step *s, const void *problem, uint64_t units,
+           const struct xm_arg *args, uint32_t n_args, const struct xm_run *run,
+           struct xm_error *err)
+{
+    struct xm_choice choice;
+    XM_TRY(xm_step_choose(s, problem, &choice, err));
+    return xm_step_run(s, &choice, units, args, n_args, run, err);
+}
+
+void *
+xm_primitive_new(size_t bytes, const struct xm_primitive_ops *ops,
+                 struct xm_engine *engine, struct xm_error *err)
+{
+    struct xm_primitive *p = xm_calloc(1, bytes);
+    if (!p) {
+        xm_fail(err, XM_NO_MEMORY, "no memory for a primitive '%s'", ops->name);
+        return NULL;
+    }
+    p->ops = ops;
+    p->engine = engine;
+    xm_engine_ref(engine);
+    return p;
+}
+
+void
+xm_primitive_free(struct xm_primitive *p)
+{
+    if (!p)
+        return;
+    xm_engine_unref(p->engine);
+    xm_free(p);
+}
+
+enum xm_status
+xm_operand_check(const struct xm_operand *o, const char *name, enum xm_element element,
+                 struct xm_error *err)
+{
+    uint64_t n = 1, bytes = 0;
+    if (!o->buffer)
+        return xm_fail(err, XM_INVALID, "operand '%s' is absent", name);
+    if (o->element != element)
+        return xm_fail(err, XM_INVALID, "operand '%s' is %s, expected %s", name,
+                       xm_element_text(o->element), xm_element_text(element));
+    bool fits = o->rank <= XM_OPERAND_RANK;
+    for (uint32_t d = 0; fits && d < o->rank; d++)
+        fits = o->dim[d] >= 0 && xm_mul_size(n, (uint64_t)o->dim[d], &n);
+    if (!fits || !xm_element_bytes(element, n, &bytes) ||
+        bytes > xm_buffer_bytes(o->buffer))
+        return xm_fail(err, XM_INVALID,
+                       "operand '%s' has %" PRIu64 " elements, its buffer %" PRIu64
+                       " bytes",
+                       name, n, xm_buffer_bytes(o->buffer));
+    return XM_OK;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One step of a primitive: its variant table and the kernels built from it.
+ *
+ * Built at create: the rows that the device takes, best first, up to the first one that never
+ * refuses a shape; the rows behind it are reached through XM_FORCE only and built then.
+ */
+#ifndef XM_PRIMITIVES_STEP_H
+#define XM_PRIMITIVES_STEP_H
+
+#include "primitives/primitive.h"
+#include "primitives/variant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_STEP_ROWS = 4, XM_STEP_DEFINES = 320 };
+
+struct xm_step {
+    const struct xm_variant_table *table; /* static                                    */
+    struct xm_engine *engine;             /* the primitive's                           */
+    struct xm_kernel *kernel[XM_STEP_ROWS]; /* the engine's; NULL: not built           */
+    char defines[XM_STEP_DEFINES];
+};
+
+/* What runs a step for one problem. */
+struct xm_choice {
+    const struct xm_variant *row;
+    struct xm_kernel *kernel;
+};
+
+enum xm_status xm_step_build(struct xm_step *s, struct xm_engine *engine,
+                             const struct xm_variant_table *table, const char *defines,
+                             struct xm_error *err);
+enum xm_status xm_step_choose(const struct xm_step *s, const void *problem,
+                              struct xm_choice *out, struct xm_error *err);
+/* The name of the row that would run; "none" when every one refuses. */
+const char *xm_step_describe(const struct xm_step *s, const void *problem);
+
+/* Enqueues the choice over `units` of work: one work-item a unit, or on vec rows a few
+ * work-items of local size 1 that share the units (kernels/cl/include/span.h). No units:
+ * nothing is enqueued. */
+enum xm_status xm_step_run(const struct xm_step *s, const struct xm_choice *c,
+                           uint64_t units, const struct xm_arg *args, uint32_t n_args,
+                           const struct xm_run *run, struct xm_error *err);
+/* xm_step_choose and xm_step_run for steps whose arguments do not depend on the row. */
+enum xm_status xm_step_go(const struct xm_step *s, const void *problem, uint64_t units,
+                          const struct xm_arg *args, uint32_t n_args,
+                          const struct xm_run *run, struct xm_error *err);
+
+/* Allocates a zeroed primitive of `bytes` whose first member is struct xm_primitive, with a
+ * reference to the engine; NULL: out of memory (recorded). */
+void *xm_primitive_new(size_t bytes, const struct xm_primitive_ops *ops,
+                       struct xm_engine *engine, struct xm_error *err);
+/* Gives back what xm_primitive_new took; NULL is allowed. */
+void xm_primitive_free(struct xm_primitive *p);
+/* Whether the operand is present, has this element type and room for its shape: kernels
+ * trust what passes here. */
+enum xm_status xm_operand_check(const struct xm_operand *o, const char *name,
+                                enum xm_element element, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The variant tables of all steps, each defined beside the primitive that owns it.
+ */
+#ifndef XM_PRIMITIVES_TABLES_H
+#define XM_PRIMITIVES_TABLES_H
+
+#include "primitives/variant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const struct xm_variant_table xm_attention_combine_table;
+extern const struct xm_variant_table xm_attention_decode_table;
+extern const struct xm_variant_table xm_attention_prompt_table;
+extern const struct xm_variant_table xm_copy_table;
+extern const struct xm_variant_table xm_eltwise_table;
+extern const struct xm_variant_table xm_embedding_table;
+extern const struct xm_variant_table xm_gather_table;
+extern const struct xm_variant_table xm_glu_table;
+extern const struct xm_variant_table xm_kv_write_table;
+extern const struct xm_variant_table xm_reduce_table;
+extern const struct xm_variant_table xm_rms_norm_table;
+extern const struct xm_variant_table xm_rope_table;
+extern const struct xm_variant_table xm_softmax_table;
+extern const struct xm_variant_table xm_topk_table;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

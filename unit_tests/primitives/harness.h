@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What tests of primitives share: the engine (skipped visibly without a device), device
+ * tensors with guard bytes on both sides and NaN inside, and the comparison per row.
+ */
+#ifndef XM_UNIT_TESTS_PRIMITIVES_HARNESS_H
+#define XM_UNIT_TESTS_PRIMITIVES_HARNESS_H
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "primitives/primitive.h"
+#include "primitives/variant.h"
+#include "unit_tests/primitives/tolerance.h"
+
+/* One engine and queue for all tests of a program. */
+struct device {
+    xm_engine *engine = nullptr;
+    xm_queue *queue = nullptr;
+    std::string why;
+
+    static device &
+    get()
+    {
+        static device d;
+        return d;
+    }
+    ~device()
+    {
+        xm_queue_destroy(queue);
+        xm_engine_unref(engine);
+    }
+
+  private:
+    device()
+    {
+        const xm_device_info *infos = nullptr;
+        size_t n = 0;
+        xm_error err = {};
+        if (xm_engine_list(&infos, &n, &err) != XM_OK || n == 0)
+            why = n == 0 && err.status == XM_OK ? "no OpenCL device" : err.text;
+        else if (xm_engine_create(0, nullptr, &engine, &err) != XM_OK ||
+                 xm_queue_create(engine, &queue, &err) != XM_OK)
+            why = err.text;
+    }
+};
+
+class PrimitiveTest : public ::testing::Test
+{
+  protected:
+    void
+    SetUp() override
+    {
+        if (!device::get().queue)
+            GTEST_SKIP() << device::get().why;
+        engine = device::get().engine;
+        queue = device::get().queue;
+        run.queue = queue;
+    }
+    void
+    TearDown() override
+    {
+        unsetenv("XM_FORCE");
+    }
+
+    xm_engine *engine = nullptr;
+    xm_queue *queue = nullptr;
+    xm_run run = {};
+    xm_error err = {};
+};
+
+#define ASSERT_XM_OK(expr) ASSERT_EQ(expr, XM_OK) << err.text
+
+/* The next choices of `step` take the row `name`, until the test ends. */
+inline void
+force(const char *step, const char *name)
+{
+    setenv("XM_FORCE", (std::string(step) + "=" + name).c_str(), 1);
+}
+
+/* Reproducible values in [-1, 1). */
+inline std::vector<float>
+random_floats(size_t n, uint32_t seed)
+{
+    std::mt19937 gen(seed);
+    std::uniform_real_distribution<float> value(-1.0f, 1.0f);
+    std::vector<float> v(n);
+    for (float &f : v)
+        f = value(gen);
+    return v;
+}
+
+/* A dense tensor on the device between guard bytes; filled with NaN patterns (0xff). */
+class tensor
+{
+  public:
+    tensor(xm_element element, std::vector<int64_t> dims)
+        : element_(element), dims_(std::move(dims))
+    {
+        n_ = 1;
+        for (int64_t d : dims_)
+            n_ *= (uint64_t)d;
+        bytes_ = n_ * xm_element_bits(element) / 8;
+        uint64_t align = xm_engine_info(device::get().engine)->base_align;
+        guard_ = align > 64 ? align : 64;
+        raw_.assign(2 * guard_ + bytes_, guard_byte);
+        std::fill_n(raw_.begin() + (long)guard_, bytes_, (uint8_t)0xff);
+        xm_error err = {};
+        EXPECT_EQ(xm_buffer_create(device::get().engine, XM_USE_HOST, raw_.size(), &whole_,
+                                   &err),
+                  XM_OK)
+            << err.text;
+        EXPECT_EQ(xm_buffer_view(whole_, guard_, bytes_ ? bytes_ : 1, &view_, &err), XM_OK)
+            << err.text;
+        upload();
+    }
+    tensor(xm_element element, std::vector<int64_t> dims, const std::vector<float> &values)
+        : tensor(element, std::move(dims))
+    {
+        EXPECT_EQ(values.size(), n_);
+        for (size_t i = 0; i < n_; i++)
+            xm_store_float(element_, data(), i, values[i]);
+        upload();
+    }
+    tensor(xm_element element, std::vector<int64_t> dims, const std::vector<int64_t> &values)
+        : tensor(element, std::move(dims))
+    {
+        EXPECT_EQ(values.size(), n_);
+        for (size_t i = 0; i < n_; i++)
+            xm_store_int(element_, data(), i, values[i]);
+        upload();
+    }
+    tensor(const tensor &) = delete;
+    tensor &operator=(const tensor &) = delete;
+    ~tensor()
+    {
+        xm_buffer_unref(view_);
+        xm_buffer_unref(whole_);
+    }
+
+    xm_operand
+    operand() const
+    {
+        xm_operand o = {};
+        o.buffer = view_;
+        o.element = element_;
+        o.rank = (uint32_t)dims_.size();
+        for (size_t d = 0; d < dims_.size(); d++)
+            o.dim[d] = dims_[d];
+        return o;
+    }
+    xm_buffer *
+    buffer() const
+    {
+        return view_;
+    }
+    uint64_t
+    size() const
+    {
+        return n_;
+    }
+
+    /* The elements as f32, after everything enqueued; checks the guards. */
+    std::vector<float>
+    read()
+    {
+        download();
+        std::vector<float> v(n_);
+        for (size_t i = 0; i < n_; i++)
+            v[i] = xm_load_float(element_, data(), i);
+        return v;
+    }
+    std::vector<int64_t>
+    read_ints()
+    {
+        download();
+        std::vector<int64_t> v(n_);
+        for (size_t i = 0; i < n_; i++)
+            v[i] = xm_load_int(element_, data(), i);
+        return v;
+    }
+    /* What the elements are after rounding to the type: what a reference should read. */
+    std::vector<float>
+    rounded() const
+    {
+        std::vector<float> v(n_);
+        for (size_t i = 0; i < n_; i++)
+            v[i] = xm_load_float(element_, raw_.data() + guard_, i);
+        return v;
+    }
+
+  private:
+    static constexpr uint8_t guard_byte = 0xa5;
+
+    uint8_t *
+    data()
+    {
+        return raw_.data() + guard_;
+    }
+    void
+    upload()
+    {
+        xm_error err = {};
+        EXPECT_EQ(xm_queue_write(device::get().queue, whole_, 0, raw_.data(), raw_.size(),
+                                 &err),
+                  XM_OK)
+            << err.text;
+    }
+    void
+    download()
+    {
+        xm_error err = {};
+        EXPECT_EQ(
+            xm_queue_read(device::get().queue, whole_, 0, raw_.data(), raw_.size(), &err),
+            XM_OK)
+            << err.text;
+        size_t damaged = 0;
+        for (size_t i = 0; i < guard_; i++)
+            damaged += raw_[i] != guard_byte || raw_[guard_ + bytes_ + i] != guard_byte;
+        EXPECT_EQ(damaged, 0u) << "guard bytes were overwritten";
+    }
+
+    xm_element element_;
+    std::vector<int64_t> dims_;
+    uint64_t n_ = 0, bytes_ = 0, guard_ = 0;
+    std::vector<uint8_t> raw_;
+    xm_buffer *whole_ = nullptr, *view_ = nullptr;
+};
+
+/* Compares row by row; the first element that is off in the first bad row is reported. NaN
+ * matches NaN only. */
+inline ::testing::AssertionResult
+rows_match(const std::vector<float> &got, const std::vector<float> &want, size_t row,
+           xm_element element)
+{
+    tolerance t = tolerance_of(element);
+    if (got.size() != want.size())
+        return ::testing::AssertionFailure()
+               << got.size() << " elements, expected " << want.size();
+    for (size_t i = 0; i < got.size(); i++) {
+        bool same = got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]));
+        if (same || std::fabs(got[i] - want[i]) <=
+                        t.absolute + t.relative * std::fabs(want[i]))
+            continue;
+        return ::testing::AssertionFailure()
+               << "row " << i / row << " element " << i % row << ": " << got[i]
+               << ", expected " << want[i];
+    }
+    return ::testing::AssertionSuccess();
+}
+
+/* Owns a primitive. */
+struct primitive_ptr {
+    xm_primitive *p = nullptr;
+    ~primitive_ptr() { xm_primitive_destroy(p); }
+};
+
+#endif
