@@ -58,7 +58,7 @@ normalize_text(struct xm_added_tokens *out, const struct xm_normalizer *normaliz
         copy = xm_arena_strndup(&out->arena, xm_strbuf_text(&normal), normal.n);
     if (status == XM_OK && !copy)
         status = xm_fail(err, XM_NO_MEMORY, "no memory for an added token");
-    *text = xm_slice(copy, copy ? normal.n : 0);
+    *text = xm_slice_of(copy, copy ? normal.n : 0);
     xm_strbuf_free(&normal);
     return status;
 }
@@ -166,7 +166,7 @@ stands_alone(struct xm_slice text, size_t start, size_t end)
 {
     int32_t code;
     if (end < text.n) {
-        xm_utf8_next(xm_slice(text.text + end, text.n - end), &code);
+        xm_utf8_next(xm_slice_of(text.text + end, text.n - end), &code);
         if (xm_utf8_is_word(code))
             return false;
     }
@@ -175,7 +175,7 @@ stands_alone(struct xm_slice text, size_t start, size_t end)
     size_t last = start - 1;
     while (last > 0 && ((uint8_t)text.text[last] & 0xc0) == 0x80)
         last--;
-    xm_utf8_next(xm_slice(text.text + last, start - last), &code);
+    xm_utf8_next(xm_slice_of(text.text + last, start - last), &code);
     return !xm_utf8_is_word(code);
 }
 
@@ -188,7 +188,7 @@ find_token(const struct xm_added_set *set, struct xm_slice text, size_t from,
     for (size_t i = from; i < text.n;) {
         const struct xm_added_token *t = NULL;
         if (set->starts[(uint8_t)text.text[i]])
-            t = longest_at(set, xm_slice(text.text + i, text.n - i));
+            t = longest_at(set, xm_slice_of(text.text + i, text.n - i));
         if (!t) {
             i++;
             continue;
@@ -198,9 +198,11 @@ find_token(const struct xm_added_set *set, struct xm_slice text, size_t from,
         if (t->single_word && !stands_alone(text, start, end))
             continue;
         if (t->lstrip)
-            start = from + xm_utf8_trim_right(xm_slice(text.text + from, start - from)).n;
+            start =
+                from + xm_utf8_trim_right(xm_slice_of(text.text + from, start - from)).n;
         if (t->rstrip)
-            end = text.n - xm_utf8_trim_left(xm_slice(text.text + end, text.n - end)).n;
+            end =
+                text.n - xm_utf8_trim_left(xm_slice_of(text.text + end, text.n - end)).n;
         *out = (struct xm_section){start, end, t->id};
         return true;
     }

@@ -145,7 +145,7 @@ find_character(const struct xm_bpe *bpe, struct xm_bpe_work *work, struct xm_sli
         xm_strbuf_add_n(&work->name, c->text, c->n);
         if (suffixed)
             xm_strbuf_add_n(&work->name, bpe->suffix, bpe->suffix_bytes);
-        *c = xm_slice(xm_strbuf_text(&work->name), work->name.n);
+        *c = xm_slice_of(xm_strbuf_text(&work->name), work->name.n);
     }
     return xm_vocab_find_in_model(bpe->vocab, *c);
 }
@@ -170,8 +170,8 @@ cut_into_symbols(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_w
     int32_t code;
     work->n_symbols = 0;
     for (size_t i = 0, n; ok && i < word.n; i += n) {
-        n = xm_utf8_next(xm_slice(word.text + i, word.n - i), &code);
-        struct xm_slice c = xm_slice(word.text + i, n);
+        n = xm_utf8_next(xm_slice_of(word.text + i, word.n - i), &code);
+        struct xm_slice c = xm_slice_of(word.text + i, n);
         int32_t id = find_character(bpe, work, &c, i == 0, i + n == word.n);
         if (id != XM_NO_TOKEN) {
             if (unknown_waits)

@@ -47,8 +47,8 @@ load_vocab(yyjson_val *model, struct xm_vocab *vocab, struct xm_error *err)
     {
         int32_t id;
         XM_TRY(xm_json_token_id(value, yyjson_get_str(key), &id, err));
-        XM_TRY(xm_vocab_add(vocab, xm_slice(yyjson_get_str(key), yyjson_get_len(key)), id,
-                            true, err));
+        XM_TRY(xm_vocab_add(vocab, xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)),
+                            id, true, err));
     }
     return XM_OK;
 }
@@ -59,17 +59,17 @@ cut_merge(yyjson_val *value, struct xm_slice *left, struct xm_slice *right,
 {
     if (yyjson_is_arr(value) && yyjson_arr_size(value) == 2) {
         yyjson_val *a = yyjson_arr_get(value, 0), *b = yyjson_arr_get(value, 1);
-        *left = xm_slice(yyjson_get_str(a), yyjson_get_len(a));
-        *right = xm_slice(yyjson_get_str(b), yyjson_get_len(b));
+        *left = xm_slice_of(yyjson_get_str(a), yyjson_get_len(a));
+        *right = xm_slice_of(yyjson_get_str(b), yyjson_get_len(b));
         if (left->text && right->text)
             return XM_OK;
     }
     if (yyjson_is_str(value)) {
-        struct xm_slice all = xm_slice(yyjson_get_str(value), yyjson_get_len(value));
+        struct xm_slice all = xm_slice_of(yyjson_get_str(value), yyjson_get_len(value));
         const char *space = memchr(all.text, ' ', all.n);
         size_t n = space ? (size_t)(space - all.text) : 0;
-        *left = xm_slice(all.text, n);
-        *right = xm_slice(space ? space + 1 : all.text, all.n - n - (space ? 1 : 0));
+        *left = xm_slice_of(all.text, n);
+        *right = xm_slice_of(space ? space + 1 : all.text, all.n - n - (space ? 1 : 0));
         if (space && !memchr(right->text, ' ', right->n))
             return XM_OK;
     }
@@ -91,7 +91,7 @@ static enum xm_status
 add_merge(struct xm_bpe *bpe, yyjson_val *value, uint32_t rank, struct xm_strbuf *joined,
           struct xm_error *err)
 {
-    struct xm_slice left, right;
+    struct xm_slice left = {0}, right = {0};
     int32_t left_id, right_id, merged_id;
     XM_TRY(cut_merge(value, &left, &right, err));
     XM_TRY(find_part(bpe, left, &left_id, err));
@@ -103,7 +103,8 @@ add_merge(struct xm_bpe *bpe, yyjson_val *value, uint32_t rank, struct xm_strbuf
     xm_strbuf_add_n(joined, right.text + bpe->prefix_bytes, right.n - bpe->prefix_bytes);
     if (!xm_strbuf_ok(joined))
         return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", left.n + right.n);
-    XM_TRY(find_part(bpe, xm_slice(xm_strbuf_text(joined), joined->n), &merged_id, err));
+    XM_TRY(
+        find_part(bpe, xm_slice_of(xm_strbuf_text(joined), joined->n), &merged_id, err));
     struct xm_merge *slot = find_slot(bpe, left_id, right_id);
     *slot = (struct xm_merge){left_id, right_id, merged_id, rank}; /* the last one wins */
     return XM_OK;
@@ -173,7 +174,8 @@ load_unknown(yyjson_val *model, struct xm_bpe *bpe, struct xm_error *err)
     for (int b = 0; b < 256; b++) {
         char name[8];
         int n = snprintf(name, sizeof(name), "<0x%02X>", b);
-        bpe->byte_ids[b] = xm_vocab_find_in_model(bpe->vocab, xm_slice(name, (size_t)n));
+        bpe->byte_ids[b] =
+            xm_vocab_find_in_model(bpe->vocab, xm_slice_of(name, (size_t)n));
     }
     if (!text.text)
         return XM_OK;
@@ -200,7 +202,7 @@ check_type(yyjson_val *model, struct xm_error *err)
 {
     struct xm_slice type = {0};
     XM_TRY(xm_json_text(model, "type", &type, err));
-    if (!type.text || xm_slice_equal(type, xm_slice("BPE", 3)))
+    if (!type.text || xm_slice_equal(type, xm_slice_of("BPE", 3)))
         return XM_OK;
     return xm_fail(err, XM_UNSUPPORTED, "model '%.*s' is not supported, only BPE is",
                    (int)(type.n < 60 ? type.n : 60), type.text);

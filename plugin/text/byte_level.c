@@ -42,14 +42,14 @@ xm_byte_level_decode(struct xm_slice text, struct xm_strbuf *out)
 {
     int32_t code;
     for (size_t i = 0; i < text.n;) {
-        i += xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        i += xm_utf8_next(xm_slice_of(text.text + i, text.n - i), &code);
         if (byte_of_char(code) < 0) {
             xm_strbuf_add_n(out, text.text, text.n);
             return;
         }
     }
     for (size_t i = 0; i < text.n;) {
-        i += xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        i += xm_utf8_next(xm_slice_of(text.text + i, text.n - i), &code);
         char byte = (char)byte_of_char(code);
         xm_strbuf_add_n(out, &byte, 1);
     }

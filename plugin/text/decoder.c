@@ -54,7 +54,7 @@ give_buffer(struct run *run, size_t i, struct xm_strbuf *buffer)
     if (!xm_strbuf_ok(buffer))
         status = no_memory(run);
     else
-        status = give(run, i, xm_slice(xm_strbuf_text(buffer), buffer->n));
+        status = give(run, i, xm_slice_of(xm_strbuf_text(buffer), buffer->n));
     xm_strbuf_free(buffer);
     return status;
 }
@@ -81,7 +81,7 @@ static struct xm_slice
 content_of(const struct run *run, size_t i)
 {
     const struct xm_decoder_step *step = &run->decoder->steps[i];
-    return xm_slice(step->content, step->content_bytes);
+    return xm_slice_of(step->content, step->content_bytes);
 }
 
 /* Replace. */
@@ -133,13 +133,13 @@ flush_byte_fallback(struct run *run, size_t i)
 {
     struct xm_strbuf bytes = run->state->steps[i].held;
     enum xm_status status = XM_OK;
-    struct xm_slice text = xm_slice(xm_strbuf_text(&bytes), bytes.n);
+    struct xm_slice text = xm_slice_of(xm_strbuf_text(&bytes), bytes.n);
     run->state->steps[i].held = (struct xm_strbuf){0};
     if (bytes.n > 0 && xm_utf8_is_valid(text))
         status = give(run, i + 1, text);
     else
         for (size_t b = 0; status == XM_OK && b < bytes.n; b++)
-            status = give(run, i + 1, xm_slice("\xef\xbf\xbd", 3));
+            status = give(run, i + 1, xm_slice_of("\xef\xbf\xbd", 3));
     xm_strbuf_free(&bytes);
     return status;
 }
@@ -166,7 +166,7 @@ give_characters(struct run *run, size_t i, size_t n)
     struct xm_strbuf *held = &run->state->steps[i].held, whole = {0};
     if (n == 0)
         return XM_OK;
-    xm_utf8_repair(xm_slice(held->text, n), &whole);
+    xm_utf8_repair(xm_slice_of(held->text, n), &whole);
     memmove(held->text, held->text + n, held->n - n);
     held->n -= n;
     return give_buffer(run, i + 1, &whole);
@@ -182,7 +182,7 @@ push_byte_level(struct run *run, size_t i, struct xm_slice text)
     size_t n = 0;
     int32_t code = 0;
     while (n < held->n) {
-        size_t bytes = xm_utf8_next(xm_slice(held->text + n, held->n - n), &code);
+        size_t bytes = xm_utf8_next(xm_slice_of(held->text + n, held->n - n), &code);
         if (code == XM_UTF8_PARTIAL)
             break;
         n += bytes;
@@ -251,8 +251,8 @@ push_strip(struct run *run, size_t i, struct xm_slice text)
     if (!run->decoder->steps[i].fused)
         restart_strip(run, i);
     for (size_t at = 0, n; at < text.n; at += n) {
-        n = xm_utf8_next(xm_slice(text.text + at, text.n - at), &code);
-        strip_character(run, i, xm_slice(text.text + at, n), &kept);
+        n = xm_utf8_next(xm_slice_of(text.text + at, text.n - at), &code);
+        strip_character(run, i, xm_slice_of(text.text + at, n), &kept);
     }
     return give_buffer(run, i + 1, &kept);
 }
@@ -267,9 +267,9 @@ load_metaspace(yyjson_val *value, struct xm_decoder_step *step, struct xm_error 
     XM_TRY(xm_json_bool(value, "add_prefix_space", &step->drop_first, err));
     XM_TRY(xm_json_text(value, "prepend_scheme", &scheme, err));
     if (scheme.text)
-        step->drop_first = !xm_slice_equal(scheme, xm_slice("never", 5));
+        step->drop_first = !xm_slice_equal(scheme, xm_slice_of("never", 5));
     XM_TRY(load_content(value, "replacement", true, step, err));
-    return xm_regex_create_literal(xm_slice(step->content, step->content_bytes),
+    return xm_regex_create_literal(xm_slice_of(step->content, step->content_bytes),
                                    &step->regex, err);
 }
 
@@ -280,7 +280,7 @@ push_metaspace(struct run *run, size_t i, struct xm_slice text)
     bool drop = step->drop_first && run->state->steps[i].seen++ == 0;
     struct xm_strbuf replaced = {0};
     enum xm_status status = xm_regex_replace(
-        step->regex, text, xm_slice(" ", drop ? 0 : 1), &replaced, run->err);
+        step->regex, text, xm_slice_of(" ", drop ? 0 : 1), &replaced, run->err);
     if (status == XM_OK)
         return give_buffer(run, i + 1, &replaced);
     xm_strbuf_free(&replaced);
@@ -289,13 +289,14 @@ push_metaspace(struct run *run, size_t i, struct xm_slice text)
 
 static const struct xm_decoder_type types[] = {
     /* clang-format off */
-    /* name            parts  fuses  load            push                flush              */
-    { "ByteLevel",     true,  true,  NULL,           push_byte_level,    flush_byte_level    },
-    { "ByteFallback",  false, false, NULL,           push_byte_fallback, flush_byte_fallback },
-    { "Fuse",          true,  true,  NULL,           push_fuse,          NULL                },
-    { "Replace",       false, false, load_replace,   push_replace,       NULL                },
-    { "Strip",         true,  false, load_strip,     push_strip,         NULL                },
-    { "Metaspace",     false, false, load_metaspace, push_metaspace,     NULL                },
+    /* name           parts  fuses  load            push                flush            */
+    { "ByteLevel",    true,  true,  NULL,           push_byte_level,    flush_byte_level },
+    { "ByteFallback", false, false, NULL,           push_byte_fallback,
+                                                                     flush_byte_fallback },
+    { "Fuse",         true,  true,  NULL,           push_fuse,          NULL             },
+    { "Replace",      false, false, load_replace,   push_replace,       NULL             },
+    { "Strip",        true,  false, load_strip,     push_strip,         NULL             },
+    { "Metaspace",    false, false, load_metaspace, push_metaspace,     NULL             },
     /* clang-format on */
 };
 

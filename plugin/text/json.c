@@ -122,7 +122,7 @@ xm_json_text(yyjson_val *object, const char *key, struct xm_slice *out,
         return XM_OK;
     if (!yyjson_is_str(value))
         return wrong_type(value, key, "a string", err);
-    *out = xm_slice(yyjson_get_str(value), yyjson_get_len(value));
+    *out = xm_slice_of(yyjson_get_str(value), yyjson_get_len(value));
     return XM_OK;
 }
 

@@ -64,7 +64,7 @@ run_replace(const struct xm_normalizer_step *step, struct xm_slice text,
             struct xm_strbuf *out, struct xm_error *err)
 {
     return xm_regex_replace(step->regex, text,
-                            xm_slice(step->content, step->content_bytes), out, err);
+                            xm_slice_of(step->content, step->content_bytes), out, err);
 }
 
 static enum xm_status
@@ -112,7 +112,7 @@ run_strip_accents(const struct xm_normalizer_step *step, struct xm_slice text,
     (void)step, (void)err;
     int32_t code;
     for (size_t i = 0, n; i < text.n; i += n) {
-        n = xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        n = xm_utf8_next(xm_slice_of(text.text + i, text.n - i), &code);
         if (!xm_utf8_is_mark(code))
             xm_strbuf_add_n(out, text.text + i, n);
     }
@@ -126,7 +126,7 @@ run_lowercase(const struct xm_normalizer_step *step, struct xm_slice text,
     (void)step, (void)err;
     int32_t code;
     for (size_t i = 0; i < text.n;) {
-        i += xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        i += xm_utf8_next(xm_slice_of(text.text + i, text.n - i), &code);
         if (code == 0x130) /* the one letter whose lower case is two: i and a dot above */
             xm_strbuf_add(out, "i\xcc\x87");
         else
@@ -247,7 +247,7 @@ xm_normalizer_run(const struct xm_normalizer *normalizer, struct xm_slice text,
         struct xm_strbuf swap = now;
         now = next;
         next = swap;
-        text = xm_slice(xm_strbuf_text(&now), now.n);
+        text = xm_slice_of(xm_strbuf_text(&now), now.n);
     }
     if (status == XM_OK)
         xm_strbuf_add_n(out, text.text, text.n);

@@ -5,7 +5,7 @@ struct xm_slice
 xm_pieces_get(const struct xm_pieces *pieces, size_t i)
 {
     size_t start = i > 0 ? pieces->ends[i - 1] : 0;
-    return xm_slice(xm_strbuf_text(&pieces->text) + start, pieces->ends[i] - start);
+    return xm_slice_of(xm_strbuf_text(&pieces->text) + start, pieces->ends[i] - start);
 }
 
 void

@@ -13,6 +13,11 @@
 static const char byte_level_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
+/* What Whitespace keeps: words and runs of other signs. The reference uses another regex
+ * library here, whose \w is Unicode's (UTS #18) and not Oniguruma's. */
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}"
+static const char whitespace_pattern[] = "[" WORD "]+|[^" WORD "\\s]+";
+
 static enum xm_status
 add_step(struct xm_pre_tokenizer *out, enum xm_pre_step_kind kind,
          struct xm_pre_step **step, struct xm_error *err)
@@ -28,18 +33,18 @@ static enum xm_status
 add_cut(struct xm_pre_tokenizer *out, const char *pattern,
         enum xm_split_behavior behavior, bool invert, struct xm_error *err)
 {
-    struct xm_pre_step *step;
+    struct xm_pre_step *step = NULL;
     XM_TRY(add_step(out, XM_PRE_CUT, &step, err));
     step->behavior = behavior;
     step->invert = invert;
-    return xm_regex_create(xm_slice(pattern, strlen(pattern)), &step->regex, err);
+    return xm_regex_create(xm_slice_of(pattern, strlen(pattern)), &step->regex, err);
 }
 
 static enum xm_status
 add_prefix(struct xm_pre_tokenizer *out, struct xm_slice text, bool first_only,
            struct xm_error *err)
 {
-    struct xm_pre_step *step;
+    struct xm_pre_step *step = NULL;
     XM_TRY(add_step(out, XM_PRE_PREFIX, &step, err));
     step->first_only = first_only;
     step->text_bytes = text.n;
@@ -74,7 +79,7 @@ load_behavior(yyjson_val *value, enum xm_split_behavior *out, struct xm_error *e
 static enum xm_status
 load_split(yyjson_val *value, struct xm_pre_tokenizer *out, struct xm_error *err)
 {
-    struct xm_pre_step *step;
+    struct xm_pre_step *step = NULL;
     XM_TRY(add_step(out, XM_PRE_CUT, &step, err));
     step->behavior = XM_SPLIT_BEHAVIOR_COUNT;
     XM_TRY(load_behavior(value, &step->behavior, err));
@@ -86,11 +91,11 @@ static enum xm_status
 load_byte_level(yyjson_val *value, struct xm_pre_tokenizer *out, struct xm_error *err)
 {
     bool add_prefix_space = true, use_regex = true;
-    struct xm_pre_step *step;
+    struct xm_pre_step *step = NULL;
     XM_TRY(xm_json_bool(value, "add_prefix_space", &add_prefix_space, err));
     XM_TRY(xm_json_bool(value, "use_regex", &use_regex, err));
     if (add_prefix_space)
-        XM_TRY(add_prefix(out, xm_slice(" ", 1), false, err));
+        XM_TRY(add_prefix(out, xm_slice_of(" ", 1), false, err));
     if (use_regex)
         XM_TRY(add_cut(out, byte_level_pattern, XM_SPLIT_ISOLATED, false, err));
     return add_step(out, XM_PRE_BYTES, &step, err);
@@ -105,11 +110,11 @@ load_prepend_scheme(yyjson_val *value, bool *prepend, bool *first_only,
     *prepend = true;
     XM_TRY(xm_json_bool(value, "add_prefix_space", prepend, err));
     XM_TRY(xm_json_text(value, "prepend_scheme", &scheme, err));
-    *first_only = xm_slice_equal(scheme, xm_slice("first", 5));
+    *first_only = xm_slice_equal(scheme, xm_slice_of("first", 5));
     if (!scheme.text)
         return XM_OK;
-    *prepend = !xm_slice_equal(scheme, xm_slice("never", 5));
-    if (*prepend && !*first_only && !xm_slice_equal(scheme, xm_slice("always", 6)))
+    *prepend = !xm_slice_equal(scheme, xm_slice_of("never", 5));
+    if (*prepend && !*first_only && !xm_slice_equal(scheme, xm_slice_of("always", 6)))
         return xm_fail(err, XM_INVALID, "'prepend_scheme' is unknown");
     return XM_OK;
 }
@@ -119,14 +124,14 @@ load_metaspace(yyjson_val *value, struct xm_pre_tokenizer *out, struct xm_error 
 {
     struct xm_slice mark = {"\xe2\x96\x81", 3};
     bool prepend, first_only, split = true;
-    struct xm_pre_step *step;
+    struct xm_pre_step *step = NULL;
     XM_TRY(load_character(value, "replacement", &mark, err));
     XM_TRY(load_prepend_scheme(value, &prepend, &first_only, err));
     XM_TRY(xm_json_bool(value, "split", &split, err));
     XM_TRY(add_step(out, XM_PRE_REPLACE, &step, err));
     step->text_bytes = mark.n;
     memcpy(step->text, mark.text, mark.n);
-    XM_TRY(xm_regex_create_literal(xm_slice(" ", 1), &step->regex, err));
+    XM_TRY(xm_regex_create_literal(xm_slice_of(" ", 1), &step->regex, err));
     if (prepend)
         XM_TRY(add_prefix(out, mark, first_only, err));
     if (!split)
@@ -157,7 +162,7 @@ static enum xm_status
 load_whitespace(yyjson_val *value, struct xm_pre_tokenizer *out, struct xm_error *err)
 {
     (void)value;
-    return add_cut(out, "\\w+|[^\\w\\s]+", XM_SPLIT_REMOVED, true, err);
+    return add_cut(out, whitespace_pattern, XM_SPLIT_REMOVED, true, err);
 }
 
 static enum xm_status
@@ -172,7 +177,7 @@ static enum xm_status
 load_delimiter(yyjson_val *value, struct xm_pre_tokenizer *out, struct xm_error *err)
 {
     struct xm_slice delimiter = {0};
-    struct xm_pre_step *step;
+    struct xm_pre_step *step = NULL;
     XM_TRY(load_character(value, "delimiter", &delimiter, err));
     XM_TRY(add_step(out, XM_PRE_CUT, &step, err));
     step->behavior = XM_SPLIT_REMOVED;
@@ -264,7 +269,7 @@ cut(const struct xm_pre_step *step, struct xm_slice piece, bool first,
         const struct xm_span *span = &spans->spans[i];
         if (!span->is_match)
             xm_pieces_add(out,
-                          xm_slice(piece.text + span->start, span->end - span->start));
+                          xm_slice_of(piece.text + span->start, span->end - span->start));
     }
     return XM_OK;
 }
@@ -273,7 +278,7 @@ static enum xm_status
 run_on_piece(const struct xm_pre_step *step, struct xm_slice piece, bool first,
              struct xm_span_list *spans, struct xm_pieces *out, struct xm_error *err)
 {
-    struct xm_slice text = xm_slice(step->text, step->text_bytes);
+    struct xm_slice text = xm_slice_of(step->text, step->text_bytes);
     switch (step->kind) {
     case XM_PRE_CUT:
         return cut(step, piece, first, spans, out, err);

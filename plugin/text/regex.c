@@ -95,7 +95,7 @@ xm_regex_create(struct xm_slice pattern, struct xm_regex **out, struct xm_error 
     *out = NULL;
     enum xm_status status = xm_regex_translate(pattern, &pcre, err);
     if (status == XM_OK)
-        status = create(xm_slice(xm_strbuf_text(&pcre), pcre.n),
+        status = create(xm_slice_of(xm_strbuf_text(&pcre), pcre.n),
                         PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, out, err);
     xm_strbuf_free(&pcre);
     return status;
@@ -168,7 +168,7 @@ find_spans(const struct xm_regex *regex, struct xm_slice text, pcre2_match_data 
         if (rc == PCRE2_ERROR_NOMATCH)
             break;
         if (rc < 0)
-            return fail_pattern(err, xm_slice("", 0), rc, from);
+            return fail_pattern(err, xm_slice_of("", 0), rc, from);
         const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(data);
         size_t start = ends[0], end = ends[1];
         if (start > end || start < done) /* \K inside a lookaround */

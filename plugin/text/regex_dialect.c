@@ -4,17 +4,22 @@
  *
  *     \s  [\s…]  ->  \p{White_Space}     PCRE2's own adds U+180E, which is no white space
  *     \w  [\w…]  ->  Unicode word        PCRE2's own leaves out marks and connectors
+ *     \b  \B     ->  between \w and not  of the same \w
  *     \h         ->  a hexadecimal digit
  *     \uHHHH     ->  \x{HHHH}
  *     {,n}       ->  {0,n}
  *
+ *     \p{Han}    ->  \p{sc:Han}          PCRE2's own also takes shared punctuation
+ *
  * What has no equal inside PCRE2 is refused: a class in a class, && in a class, \W in a
  * class, and escapes that are not listed. `^` and `$` are those of lines in Ruby; that is
- * a compile option in regex.c, not a matter of spelling.
+ * a compile option in regex.c, not a matter of spelling. Not done: [:alpha:] and friends
+ * keep PCRE2's meaning, which differs for a few letter-like numbers.
  */
 #include "plugin/text/regex.h"
 
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\p{Join_Control}"
+/* As measured: Alphabetic, marks, digits, connectors, and the numbers of Latin-1. */
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 #define HEX  "0-9A-Fa-f"
 
 static const struct escape {
@@ -25,18 +30,19 @@ static const struct escape {
     /* clang-format off */
     { 's', "\\p{White_Space}", "\\p{White_Space}" },
     { 'S', "\\P{White_Space}", "\\P{White_Space}" },
+    { 'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))", "\\b" },
+    { 'B', "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))", NULL  },
     { 'w', "[" WORD "]",       WORD               },
     { 'W', "[^" WORD "]",      NULL               },
     { 'h', "[" HEX "]",        HEX                },
     { 'H', "[^" HEX "]",       NULL               },
     { 'v', "\\x0b",            "\\x0b"            },
-    { 'd', "\\d", "\\d" }, { 'D', "\\D", "\\D" }, { 'p', "\\p", "\\p" },
-    { 'P', "\\P", "\\P" }, { 'n', "\\n", "\\n" }, { 'r', "\\r", "\\r" },
-    { 't', "\\t", "\\t" }, { 'f', "\\f", "\\f" }, { 'a', "\\a", "\\a" },
-    { 'e', "\\e", "\\e" }, { 'x', "\\x", "\\x" }, { 'b', "\\b", "\\b" },
-    { 'B', "\\B", NULL  }, { 'A', "\\A", NULL  }, { 'z', "\\z", NULL  },
-    { 'Z', "\\Z", NULL  }, { 'G', "\\G", NULL  }, { 'K', "\\K", NULL  },
-    { 'R', "\\R", NULL  }, { 'X', "\\X", NULL  },
+    { 'd', "\\d", "\\d" }, { 'D', "\\D", "\\D" }, { 'n', "\\n", "\\n" },
+    { 'r', "\\r", "\\r" }, { 't', "\\t", "\\t" }, { 'f', "\\f", "\\f" },
+    { 'a', "\\a", "\\a" }, { 'e', "\\e", "\\e" }, { 'x', "\\x", "\\x" },
+    { 'A', "\\A", NULL  }, { 'z', "\\z", NULL  }, { 'Z', "\\Z", NULL  },
+    { 'G', "\\G", NULL  }, { 'K', "\\K", NULL  }, { 'R', "\\R", NULL  },
+    { 'X', "\\X", NULL  },
     /* clang-format on */
 };
 
@@ -77,6 +83,38 @@ translate_code_point(struct reader *r, struct xm_strbuf *out, struct xm_error *e
     return XM_OK;
 }
 
+/* Names longer than those of categories that are no scripts. */
+static const char *const binary_properties[] = {
+    "Any",          "Alphabetic", "Uppercase",   "Lowercase",
+    "White_Space",  "Emoji",      "Ideographic", "Extended_Pictographic",
+    "Join_Control",
+};
+
+/* \p{Name} or \P{^Name}; r->at is at the p. Wrong names are left for PCRE2 to find. */
+static void
+translate_property(struct reader *r, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "\\%c", byte_at(r, r->at++));
+    if (byte_at(r, r->at) != '{')
+        return;
+    xm_strbuf_add_n(out, r->pattern.text + r->at++, 1);
+    if (byte_at(r, r->at) == '^')
+        xm_strbuf_add_n(out, r->pattern.text + r->at++, 1);
+    size_t start = r->at;
+    while (is_letter(byte_at(r, r->at)) || byte_at(r, r->at) == '_')
+        r->at++;
+    struct xm_slice name = xm_slice_of(r->pattern.text + start, r->at - start);
+    bool is_script = name.n > 2 && byte_at(r, r->at) == '}';
+    for (size_t i = 0; i < XM_ARRAY_LEN(binary_properties); i++) {
+        const char *other = binary_properties[i];
+        if (xm_slice_equal(name, xm_slice_of(other, strlen(other))))
+            is_script = false;
+    }
+    if (is_script)
+        xm_strbuf_add(out, "sc:");
+    xm_strbuf_add_n(out, name.text, name.n);
+}
+
 /* r->at is behind the backslash. */
 static enum xm_status
 translate_escape(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
@@ -86,6 +124,10 @@ translate_escape(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
         return xm_fail(err, XM_INVALID, "a backslash ends the pattern");
     if (c == 'u')
         return translate_code_point(r, out, err);
+    if (c == 'p' || c == 'P') {
+        translate_property(r, out);
+        return XM_OK;
+    }
     if (!is_letter(c)) {
         xm_strbuf_add_n(out, "\\", 1);
         xm_strbuf_add_n(out, &c, 1);

@@ -19,7 +19,7 @@ struct xm_slice {
 };
 
 static inline struct xm_slice
-xm_slice(const char *text, size_t n)
+xm_slice_of(const char *text, size_t n)
 {
     struct xm_slice s;
     s.text = text;
@@ -36,7 +36,7 @@ xm_slice_equal(struct xm_slice a, struct xm_slice b)
 static inline bool
 xm_slice_starts_with(struct xm_slice s, struct xm_slice prefix)
 {
-    return s.n >= prefix.n && xm_slice_equal(xm_slice(s.text, prefix.n), prefix);
+    return s.n >= prefix.n && xm_slice_equal(xm_slice_of(s.text, prefix.n), prefix);
 }
 
 /* Makes room for `need` items of `item_bytes` each. Returns the array, moved if it had to

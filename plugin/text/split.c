@@ -16,7 +16,7 @@ xm_split_behavior_parse(struct xm_slice name)
 {
     int b = 0;
     while (b < XM_SPLIT_BEHAVIOR_COUNT &&
-           !xm_slice_equal(name, xm_slice(names[b], strlen(names[b]))))
+           !xm_slice_equal(name, xm_slice_of(names[b], strlen(names[b]))))
         b++;
     return (enum xm_split_behavior)b;
 }

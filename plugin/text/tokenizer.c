@@ -46,14 +46,14 @@ encode_raw(struct encoding *e, struct xm_slice text, bool at_start)
 {
     xm_strbuf_clear(&e->normal);
     XM_TRY(xm_normalizer_run(&e->t->normalizer, text, &e->normal, e->err));
-    text = xm_slice(xm_strbuf_text(&e->normal), e->normal.n);
+    text = xm_slice_of(xm_strbuf_text(&e->normal), e->normal.n);
     struct xm_section s = {0};
     for (; s.end < text.n;) {
         s = xm_added_set_next(&e->t->added.normalized, text, s.end);
         if (s.id != XM_NO_TOKEN)
             XM_TRY(add_id(e, s.id));
         else
-            XM_TRY(encode_plain(e, xm_slice(text.text + s.start, s.end - s.start),
+            XM_TRY(encode_plain(e, xm_slice_of(text.text + s.start, s.end - s.start),
                                 at_start && s.start == 0));
     }
     return XM_OK;
@@ -66,7 +66,7 @@ encode_all(struct encoding *e, struct xm_slice text, bool add_special)
         xm_utf8_repair(text, &e->repaired);
         if (!xm_strbuf_ok(&e->repaired))
             return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
-        text = xm_slice(xm_strbuf_text(&e->repaired), e->repaired.n);
+        text = xm_slice_of(xm_strbuf_text(&e->repaired), e->repaired.n);
     }
     const struct xm_post_processor *post = &e->t->post;
     if (add_special && !xm_token_list_add_n(e->ids, post->before.ids, post->before.n))
@@ -77,7 +77,7 @@ encode_all(struct encoding *e, struct xm_slice text, bool add_special)
         if (s.id != XM_NO_TOKEN)
             XM_TRY(add_id(e, s.id));
         else
-            XM_TRY(encode_raw(e, xm_slice(text.text + s.start, s.end - s.start),
+            XM_TRY(encode_raw(e, xm_slice_of(text.text + s.start, s.end - s.start),
                               s.start == 0));
     }
     if (add_special && !xm_token_list_add_n(e->ids, post->after.ids, post->after.n))
@@ -90,7 +90,7 @@ xm_tokenizer_encode(const struct xm_tokenizer *tokenizer, const char *text, size
                     bool add_special, struct xm_token_list *ids, struct xm_error *err)
 {
     struct encoding e = {.t = tokenizer, .ids = ids, .err = err};
-    enum xm_status status = encode_all(&e, xm_slice(text, n), add_special);
+    enum xm_status status = encode_all(&e, xm_slice_of(text, n), add_special);
     xm_strbuf_free(&e.repaired);
     xm_strbuf_free(&e.normal);
     xm_pieces_free(&e.pieces);
@@ -117,7 +117,7 @@ xm_tokenizer_decode(const struct xm_tokenizer *tokenizer, const int32_t *ids, si
 int32_t
 xm_tokenizer_id_of(const struct xm_tokenizer *tokenizer, const char *text)
 {
-    return xm_vocab_find(&tokenizer->vocab, xm_slice(text, strlen(text)));
+    return xm_vocab_find(&tokenizer->vocab, xm_slice_of(text, strlen(text)));
 }
 
 size_t

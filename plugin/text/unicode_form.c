@@ -38,7 +38,7 @@ is_unchanged(const struct form *form, struct xm_slice text)
 {
     int32_t code;
     for (size_t i = 0; i < text.n;) {
-        i += xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        i += xm_utf8_next(xm_slice_of(text.text + i, text.n - i), &code);
         if (code >= form->first_changed)
             return false;
     }
@@ -53,7 +53,7 @@ decompose(const struct form *form, struct xm_slice text, struct codes *out)
     int32_t code;
     int boundary = 0; /* grapheme state: not used by these options */
     for (size_t i = 0; i < text.n;) {
-        i += xm_utf8_next(xm_slice(text.text + i, text.n - i), &code);
+        i += xm_utf8_next(xm_slice_of(text.text + i, text.n - i), &code);
         int32_t *grown =
             xm_grow(out->items, &out->capacity, out->n + MOST, sizeof(*grown));
         if (!grown)

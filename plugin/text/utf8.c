@@ -63,7 +63,7 @@ xm_utf8_is_valid(struct xm_slice s)
 {
     int32_t code;
     for (size_t i = 0; i < s.n;) {
-        i += xm_utf8_next(xm_slice(s.text + i, s.n - i), &code);
+        i += xm_utf8_next(xm_slice_of(s.text + i, s.n - i), &code);
         if (code < 0)
             return false;
     }
@@ -76,7 +76,7 @@ xm_utf8_repair(struct xm_slice s, struct xm_strbuf *out)
     size_t copied = 0;
     int32_t code;
     for (size_t i = 0, n; i < s.n; i += n) {
-        n = xm_utf8_next(xm_slice(s.text + i, s.n - i), &code);
+        n = xm_utf8_next(xm_slice_of(s.text + i, s.n - i), &code);
         if (code >= 0)
             continue;
         xm_strbuf_add_n(out, s.text + copied, i - copied);
@@ -120,7 +120,9 @@ xm_utf8_is_word(int32_t code)
 bool
 xm_utf8_is_mark(int32_t code)
 {
-    return utf8proc_category(code) == UTF8PROC_CATEGORY_MN;
+    utf8proc_category_t category = utf8proc_category(code);
+    return category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
+           category == UTF8PROC_CATEGORY_ME;
 }
 
 int32_t
@@ -137,7 +139,7 @@ xm_utf8_trim_left(struct xm_slice s)
         size_t n = xm_utf8_next(s, &code);
         if (!xm_utf8_is_space(code))
             break;
-        s = xm_slice(s.text + n, s.n - n);
+        s = xm_slice_of(s.text + n, s.n - n);
     }
     return s;
 }
@@ -150,7 +152,7 @@ xm_utf8_trim_right(struct xm_slice s)
         size_t start = s.n - 1;
         while (start > 0 && ((uint8_t)s.text[start] & 0xc0) == 0x80)
             start--;
-        xm_utf8_next(xm_slice(s.text + start, s.n - start), &code);
+        xm_utf8_next(xm_slice_of(s.text + start, s.n - start), &code);
         if (!xm_utf8_is_space(code))
             break;
         s.n = start;

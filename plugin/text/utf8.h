@@ -34,7 +34,7 @@ void xm_utf8_repair(struct xm_slice s, struct xm_strbuf *out);
 
 bool xm_utf8_is_space(int32_t code); /* Unicode White_Space                         */
 bool xm_utf8_is_word(int32_t code);  /* letters, marks, digits, connectors: \w      */
-bool xm_utf8_is_mark(int32_t code);  /* Mn: an accent that takes no space           */
+bool xm_utf8_is_mark(int32_t code);  /* combines with the character before: M       */
 int32_t xm_utf8_lower(int32_t code); /* the simple lower-case mapping               */
 
 /* `s` without the white space at its beginning / at its end. */

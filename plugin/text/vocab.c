@@ -79,7 +79,7 @@ xm_vocab_add(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool in_m
     char *copy = xm_arena_strndup(&vocab->arena, text.text, text.n);
     if (!copy)
         return xm_fail(err, XM_NO_MEMORY, "no memory for the text of token %d", id);
-    *entry = (struct xm_vocab_entry){xm_slice(copy, text.n), in_model, false};
+    *entry = (struct xm_vocab_entry){xm_slice_of(copy, text.n), in_model, false};
     vocab->slots[slot] = id;
     vocab->n_tokens++;
     return XM_OK;

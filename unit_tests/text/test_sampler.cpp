@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "plugin/text/sampler.h"
+#include "runtime/util/memory.h"
+
+namespace
+{
+
+const uint64_t seed = 1;
+const int draws = 20000;
+
+/* How often each token is drawn. */
+std::vector<int>
+histogram(const std::vector<float> &logits, float temperature, int top_k, float top_p)
+{
+    std::vector<int> counts(logits.size());
+    const struct xm_sampling sampling = {temperature, top_k, top_p, seed};
+    struct xm_sampler *s = nullptr;
+    EXPECT_EQ(xm_sampler_create(&sampling, logits.size(), &s, nullptr), XM_OK);
+    for (int i = 0; s && i < draws; i++) {
+        int32_t id = -1;
+        EXPECT_EQ(xm_sampler_next(s, logits.data(), &id, nullptr), XM_OK);
+        counts.at((size_t)id)++;
+    }
+    xm_sampler_free(s);
+    return counts;
+}
+
+/* Chi-square of counts against probabilities; tokens of probability 0 must not occur. */
+double
+chi_square(const std::vector<int> &counts, const std::vector<double> &p)
+{
+    double sum = 0;
+    for (size_t i = 0; i < p.size(); i++) {
+        double expected = p[i] * draws, d = counts[i] - expected;
+        if (expected == 0)
+            EXPECT_EQ(counts[i], 0) << i;
+        else
+            sum += d * d / expected;
+    }
+    return sum;
+}
+
+std::vector<double>
+softmax(const std::vector<float> &logits, double temperature, std::vector<bool> keep)
+{
+    std::vector<double> p(logits.size());
+    double sum = 0;
+    for (size_t i = 0; i < p.size(); i++)
+        sum += p[i] = keep[i] ? std::exp(logits[i] / temperature) : 0.0;
+    for (double &x : p)
+        x /= sum;
+    return p;
+}
+
+int32_t
+greedy(const std::vector<float> &logits, struct xm_error *err = nullptr)
+{
+    const struct xm_sampling sampling = {0.0f, 0, 1.0f, seed};
+    struct xm_sampler *s = nullptr;
+    int32_t id = -1;
+    xm_sampler_create(&sampling, logits.size(), &s, nullptr);
+    if (xm_sampler_next(s, logits.data(), &id, err) != XM_OK)
+        id = -1;
+    xm_sampler_free(s);
+    return id;
+}
+
+const std::vector<float> five = {1.0f, 3.0f, 0.5f, 2.0f, 2.5f};
+const double bound = 20.0; /* chi-square, 4 degrees of freedom: p < 0.0005 */
+
+} // namespace
+
+TEST(Sampler, GreedyTakesTheLowestIdOfEqualLogits)
+{
+    EXPECT_EQ(greedy({1, 5, 5, 2}), 1);
+    EXPECT_EQ(greedy({-3, -3}), 0);
+}
+
+TEST(Sampler, NanIsNeverChosen)
+{
+    EXPECT_EQ(greedy({NAN, 1, NAN, 2}), 3);
+    std::vector<int> counts = histogram({NAN, 0, NAN, 0}, 1.0f, 0, 0.9f);
+    EXPECT_EQ(counts[0] + counts[2], 0);
+}
+
+TEST(Sampler, NoTokenToChooseIsAnError)
+{
+    struct xm_error err = {};
+    EXPECT_EQ(greedy({NAN, NAN}, &err), -1);
+    EXPECT_EQ(err.status, XM_INVALID);
+    EXPECT_NE(strstr(err.text, "NaN"), nullptr);
+    EXPECT_EQ(greedy({-INFINITY, -INFINITY}), -1);
+}
+
+TEST(Sampler, InfinityWins)
+{
+    EXPECT_EQ(greedy({1, INFINITY, 3}), 1);
+    EXPECT_EQ(histogram({1, INFINITY, 3}, 1.0f, 0, 1.0f)[1], draws);
+}
+
+TEST(Sampler, DrawsFromTheSoftmax)
+{
+    std::vector<bool> all(5, true);
+    EXPECT_LT(chi_square(histogram(five, 1.0f, 0, 1.0f), softmax(five, 1.0, all)), bound);
+    EXPECT_LT(chi_square(histogram(five, 0.5f, 0, 1.0f), softmax(five, 0.5, all)), bound);
+    EXPECT_LT(chi_square(histogram(five, 2.0f, 0, 1.0f), softmax(five, 2.0, all)), bound);
+}
+
+TEST(Sampler, TopKKeepsTheKMostLikely)
+{
+    std::vector<bool> three = {false, true, false, true, true};
+    EXPECT_LT(chi_square(histogram(five, 1.0f, 3, 1.0f), softmax(five, 1.0, three)),
+              bound);
+    EXPECT_EQ(histogram(five, 1.0f, 1, 1.0f)[1], draws);
+    EXPECT_LT(chi_square(histogram(five, 1.0f, 99, 1.0f),
+                         softmax(five, 1.0, std::vector<bool>(5, true))),
+              bound);
+}
+
+TEST(Sampler, TopPKeepsTheFewestThatReachIt)
+{
+    /* 0.46, 0.28, 0.17, 0.06, 0.04 in order: two reach 0.7, three 0.75. */
+    std::vector<bool> two = {false, true, false, false, true};
+    std::vector<bool> three = {false, true, false, true, true};
+    EXPECT_LT(chi_square(histogram(five, 1.0f, 0, 0.7f), softmax(five, 1.0, two)), bound);
+    EXPECT_LT(chi_square(histogram(five, 1.0f, 0, 0.75f), softmax(five, 1.0, three)),
+              bound);
+    EXPECT_EQ(histogram(five, 1.0f, 0, 1e-6f)[1], draws);
+    EXPECT_EQ(histogram(five, 1.0f, 0, 0.0f)[1], draws);
+}
+
+TEST(Sampler, TopPIsOfWhatTopKLeaves)
+{
+    /* Of the best two the first has 0.62: alone it reaches 0.6, of all five it would not.
+     */
+    EXPECT_EQ(histogram(five, 1.0f, 2, 0.6f)[1], draws);
+}
+
+TEST(Sampler, EqualLogitsAreKeptFromTheLowestId)
+{
+    std::vector<int> counts = histogram({2, 2, 2, 2}, 1.0f, 2, 1.0f);
+    EXPECT_EQ(counts[2] + counts[3], 0);
+    EXPECT_GT(counts[0], 0);
+    EXPECT_GT(counts[1], 0);
+}
+
+TEST(Sampler, ASeedIsASequence)
+{
+    const struct xm_sampling sampling = {1.0f, 0, 1.0f, 42};
+    std::vector<float> flat(1000, 0.0f);
+    std::vector<int32_t> first, second;
+    for (std::vector<int32_t> *out : {&first, &second}) {
+        struct xm_sampler *s = nullptr;
+        ASSERT_EQ(xm_sampler_create(&sampling, flat.size(), &s, nullptr), XM_OK);
+        for (int i = 0; i < 5; i++) {
+            int32_t id = 0;
+            xm_sampler_next(s, flat.data(), &id, nullptr);
+            out->push_back(id);
+        }
+        xm_sampler_free(s);
+    }
+    EXPECT_EQ(first, second);
+}
+
+TEST(Sampler, SettingsThatMeanNothingAreRefused)
+{
+    struct xm_sampler *s = nullptr;
+    const struct xm_sampling bad[] = {{-1.0f, 0, 1.0f, 0},    {NAN, 0, 1.0f, 0},
+                                      {INFINITY, 0, 1.0f, 0}, {1.0f, 0, 1.5f, 0},
+                                      {1.0f, 0, -0.1f, 0},    {1.0f, 0, NAN, 0}};
+    for (const struct xm_sampling &b : bad)
+        EXPECT_EQ(xm_sampler_create(&b, 5, &s, nullptr), XM_INVALID);
+    EXPECT_EQ(xm_sampler_create(&bad[0], 0, &s, nullptr), XM_INVALID);
+    xm_sampler_free(s);
+}
+
+TEST(Sampler, AllocatesOnlyWhenItIsCreated)
+{
+    const struct xm_sampling sampling = {1.0f, 3, 0.9f, seed};
+    struct xm_sampler *s = nullptr;
+    for (uint64_t n = 1; n <= 2; n++) {
+        xm_fail_allocation(n);
+        EXPECT_EQ(xm_sampler_create(&sampling, 5, &s, nullptr), XM_NO_MEMORY);
+    }
+    xm_fail_allocation(0);
+    ASSERT_EQ(xm_sampler_create(&sampling, 5, &s, nullptr), XM_OK);
+    xm_fail_allocation(1);
+    int32_t id = -1;
+    EXPECT_EQ(xm_sampler_next(s, five.data(), &id, nullptr), XM_OK);
+    EXPECT_FALSE(xm_fail_allocation_seen());
+    xm_fail_allocation(0);
+    xm_sampler_free(s);
+}
