@@ -422,6 +422,26 @@ xm_dim_is_unknown(struct xm_dim d)
     return false;
 }
 
+uint32_t
+xm_dim_symbols(struct xm_dim d)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; d.poly && i < d.poly->n; i++)
+        n += d.poly->term[i].degree;
+    return n;
+}
+
+const char *
+xm_dim_symbol_name(struct xm_dim d, uint32_t i)
+{
+    for (uint32_t t = 0; d.poly && t < d.poly->n; t++) {
+        if (i < d.poly->term[t].degree)
+            return d.poly->term[t].factor[i];
+        i -= d.poly->term[t].degree;
+    }
+    return "";
+}
+
 struct xm_dim
 xm_dim_import(struct xm_dim_pool *p, struct xm_dim d)
 {

@@ -79,6 +79,9 @@ struct xm_dim xm_dim_div(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b
                          bool *exact);
 /* Whether the polynomial holds a fresh symbol ("?n"): nobody can compute it beforehand. */
 bool xm_dim_is_unknown(struct xm_dim d);
+/* The symbols of a dimension, with repetitions; the names belong to the pool. */
+uint32_t xm_dim_symbols(struct xm_dim d);
+const char *xm_dim_symbol_name(struct xm_dim d, uint32_t i);
 
 /* "8*batch*tokens", "past + tokens", "42". */
 void xm_dim_print(struct xm_dim d, struct xm_strbuf *out);

@@ -250,3 +250,16 @@ xm_infer_node(struct xm_graph *g, const struct xm_node *n, struct xm_arena *aren
                          absent, out,      out_content, &g->dims, arena, err};
     return xm_infer_run(&i);
 }
+
+bool
+xm_type_agrees(const struct xm_type *a, const struct xm_type *b)
+{
+    if (a->element != b->element || a->shape.rank != b->shape.rank)
+        return false;
+    for (uint32_t j = 0; j < a->shape.rank; j++) {
+        struct xm_dim x = a->shape.dim[j], y = b->shape.dim[j];
+        if (!xm_dim_eq(x, y) && !xm_dim_is_unknown(x) && !xm_dim_is_unknown(y))
+            return false;
+    }
+    return true;
+}

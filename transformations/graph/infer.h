@@ -36,6 +36,9 @@ enum xm_status xm_infer_node(struct xm_graph *g, const struct xm_node *n,
                              struct xm_arena *arena, struct xm_type *out,
                              struct xm_content *out_content, struct xm_error *err);
 
+/* Whether a declared type and an inferred one can be the same: fresh symbols agree with all. */
+bool xm_type_agrees(const struct xm_type *a, const struct xm_type *b);
+
 #ifdef __cplusplus
 }
 #endif

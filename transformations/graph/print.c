@@ -54,31 +54,47 @@ print_attrs(const struct xm_node *n, struct xm_strbuf *out)
     xm_strbuf_free(&normal);
 }
 
-static void
-print_const_data(const struct xm_value *v, struct xm_strbuf *out)
+/* Whether the bytes are too many (or of a type) to stand in braces. */
+static bool
+is_blob(const struct xm_node *n)
 {
-    const struct xm_data *d = &v->node->attr.data;
-    enum xm_element e = v->type.element;
-    uint64_t n = 1;
-    for (uint32_t i = 0; i < v->type.shape.rank; i++)
-        if (!xm_mul_size(n, (uint64_t)v->type.shape.dim[i].n, &n))
-            return;
-    if (n > XM_TEXT_INLINE || !xm_text_is_inline(e)) {
-        xm_strbuf_printf(out, " @%u", v->node->id);
-        return;
+    const struct xm_type *t = &n->out[0].type;
+    uint64_t count = 1;
+    for (uint32_t i = 0; n->op == XM_OP_CONST && i < t->shape.rank; i++)
+        if (!xm_mul_size(count, (uint64_t)t->shape.dim[i].n, &count))
+            return true;
+    return n->op == XM_OP_WEIGHT ||
+           (n->op == XM_OP_CONST &&
+            (count > XM_TEXT_INLINE || !xm_text_is_inline(t->element)));
+}
+
+static void
+print_element(enum xm_element e, const uint8_t *bytes, uint64_t i, struct xm_strbuf *out)
+{
+    if (e == XM_F64) {
+        double x;
+        memcpy(&x, bytes + i * sizeof(x), sizeof(x));
+        xm_strbuf_printf(out, "%.17g", x);
+    } else if (xm_element_is_float(e)) {
+        xm_strbuf_printf(out, "%.9g", (double)xm_load_float(e, bytes, i));
+    } else {
+        xm_strbuf_printf(out, "%lld", (long long)xm_load_int(e, bytes, i));
     }
+}
+
+static void
+print_const(const struct xm_node *n, struct xm_strbuf *out)
+{
+    const struct xm_type *t = &n->out[0].type;
+    uint64_t count = 1;
+    if (is_blob(n))
+        return;
+    for (uint32_t i = 0; i < t->shape.rank; i++)
+        count *= (uint64_t)t->shape.dim[i].n;
     xm_strbuf_add(out, " {");
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         xm_strbuf_add(out, i ? ", " : "");
-        if (e == XM_F64) {
-            double x;
-            memcpy(&x, d->bytes + i * sizeof(x), sizeof(x));
-            xm_strbuf_printf(out, "%.17g", x);
-        } else if (xm_element_is_float(e)) {
-            xm_strbuf_printf(out, "%.9g", (double)xm_load_float(e, d->bytes, i));
-        } else {
-            xm_strbuf_printf(out, "%lld", (long long)xm_load_int(e, d->bytes, i));
-        }
+        print_element(t->element, n->attr.data.bytes, i, out);
     }
     xm_strbuf_add(out, "}");
 }
@@ -98,7 +114,6 @@ print_weight(const struct xm_node *n, struct xm_strbuf *out)
         if (w->zero_point.p && w->zero_point_is_scalar)
             xm_strbuf_add(out, " zp_scalar=true");
     }
-    xm_strbuf_printf(out, " @%u", n->id);
 }
 
 static void
@@ -146,15 +161,16 @@ xm_text_is_inline(enum xm_element e)
     return xm_element_readable(e) && xm_element_bits(e) >= 8;
 }
 
-static void
-print_data(const struct xm_node *n, struct xm_strbuf *out)
+void
+xm_text_add_data(const struct xm_node *n, struct xm_strbuf *out)
 {
     if (n->op == XM_OP_CONST)
-        print_const_data(&n->out[0], out);
+        print_const(n, out);
     else if (n->op == XM_OP_WEIGHT)
         print_weight(n, out);
     else if (n->op == XM_OP_SHAPE_VALUE)
         print_dims(&n->attr.shape_value, out);
+    print_attrs(n, out);
 }
 
 static void
@@ -193,8 +209,9 @@ xm_node_print(const struct xm_node *n, struct xm_strbuf *out)
         xm_type_print(&n->out[0].type, out);
     }
     print_operands(n, out);
-    print_data(n, out);
-    print_attrs(n, out);
+    xm_text_add_data(n, out);
+    if (is_blob(n))
+        xm_strbuf_printf(out, " @%u", n->id);
     if (has_result && !declared)
         print_types(n, out);
     else
