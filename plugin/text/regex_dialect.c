@@ -8,13 +8,12 @@
  *     \h         ->  a hexadecimal digit
  *     \uHHHH     ->  \x{HHHH}
  *     {,n}       ->  {0,n}
- *
+ *     [:alpha:]  ->  \p{Alphabetic}      PCRE2's own is \p{L}
  *     \p{Han}    ->  \p{sc:Han}          PCRE2's own also takes shared punctuation
  *
  * What has no equal inside PCRE2 is refused: a class in a class, && in a class, \W in a
  * class, and escapes that are not listed. `^` and `$` are those of lines in Ruby; that is
- * a compile option in regex.c, not a matter of spelling. Not done: [:alpha:] and friends
- * keep PCRE2's meaning, which differs for a few letter-like numbers.
+ * a compile option in regex.c, not a matter of spelling.
  */
 #include "plugin/text/regex.h"
 
@@ -147,6 +146,33 @@ translate_escape(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
                    r->in_class ? " in a class" : "", r->at - 1);
 }
 
+/* [:alpha:] and friends; r->at is at the inner [. The names that are not here mean the
+ * same in both, and PCRE2 finds a wrong name or a missing end. */
+static void
+translate_posix_class(struct reader *r, struct xm_strbuf *out)
+{
+    static const struct {
+        const char *name, *inside;
+    } names[] = {
+        {"[:alpha:]", "\\p{Alphabetic}"},
+        {"[:alnum:]", "\\p{Alphabetic}\\p{Nd}"},
+        {"[:space:]", "\\p{White_Space}"},
+        {"[:word:]", WORD},
+    };
+    size_t end = r->at + 2;
+    while (end < r->pattern.n && byte_at(r, end) != ']')
+        end++;
+    end += end < r->pattern.n;
+    struct xm_slice text = xm_slice_of(r->pattern.text + r->at, end - r->at);
+    r->at = end;
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++)
+        if (xm_slice_equal(text, xm_slice_of(names[i].name, strlen(names[i].name)))) {
+            xm_strbuf_add(out, names[i].inside);
+            return;
+        }
+    xm_strbuf_add_n(out, text.text, text.n);
+}
+
 static enum xm_status
 translate_in_class(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -155,14 +181,8 @@ translate_in_class(struct reader *r, struct xm_strbuf *out, struct xm_error *err
         return xm_fail(err, XM_UNSUPPORTED, "a class in a class at byte %zu", r->at);
     if (c == '&' && next == '&')
         return xm_fail(err, XM_UNSUPPORTED, "&& in a class at byte %zu", r->at);
-    if (c == '[') { /* [:alpha:]; PCRE2 finds a wrong name or a missing end */
-        size_t end = r->at + 2;
-        while (end < r->pattern.n && byte_at(r, end) != ']')
-            end++;
-        xm_strbuf_add_n(out, r->pattern.text + r->at, end - r->at);
-        r->at = end;
-        if (end < r->pattern.n)
-            xm_strbuf_add_n(out, r->pattern.text + r->at++, 1);
+    if (c == '[') {
+        translate_posix_class(r, out);
         return XM_OK;
     }
     if (c == ']' && r->at > r->class_at)

@@ -354,6 +354,8 @@ TEST(Regex, ScriptsLeaveSharedPunctuationOut)
 
 TEST(Regex, RubysSpellings)
 {
+    EXPECT_EQ(match("[[:alpha:]_]+", "aⅧ_-\u0bbf"), texts({"aⅧ_", "\u0bbf"}));
+    EXPECT_EQ(match("[^[:space:][:digit:]]+", "a1 \u180e"), texts({"a", "\u180e"}));
     EXPECT_EQ(match("\\h+", "xAf9g"), texts({"Af9"}));
     EXPECT_EQ(match("\\u00e9", "aé"), texts({"é"}));
     EXPECT_EQ(match("a{,2}b", "aaab"), texts({"aab"}));
