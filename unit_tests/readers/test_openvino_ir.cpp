@@ -410,7 +410,7 @@ static const Damage damages[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Table, OpenvinoIrDamage, testing::ValuesIn(damages),
-                         [](const auto &info) { return info.param.what; });
+                         [](const auto &test) { return test.param.what; });
 
 TEST(OpenvinoIr, TextThatIsNotXmlIsRefused)
 {

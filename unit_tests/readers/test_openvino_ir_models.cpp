@@ -151,7 +151,7 @@ TEST_P(OpenvinoIrModel, KeepsTheFilesProperties)
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, OpenvinoIrModel, testing::ValuesIn(models),
-                         [](const auto &info) { return info.param.name; });
+                         [](const auto &test) { return test.param.name; });
 
 // ---- files
 // ---------------------------------------------------------------------------------
