@@ -51,13 +51,15 @@ match_op(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v, boo
 {
     struct xm_node *n = v->node;
     if (n->op != pat->op) {
-        char what[64];
+        char what[64] = "";
+        if (!s->want_reason)
+            return false;
         snprintf(what, sizeof(what), "the pattern wants %s here",
                  xm_op_info(pat->op)->text);
         return miss(s, v, what);
     }
     uint32_t n_in = n_operands(pat);
-    if (n->n_in != n_in || v->index != pat->out)
+    if ((n->n_in != n_in && !pat->opaque) || v->index != pat->out)
         return miss(s, v, "has another number of operands, or is another result");
     if (!is_root && !pat->shared && v->n_uses != 1)
         return miss(s, v, "has other users, the pattern allows one");

@@ -87,6 +87,9 @@ xm_rewrite(struct xm_graph *g, const struct xm_caps *caps, const struct xm_rule 
                 return any;
         }
         any |= again;
+        /* A rule may have made a value that nodes before its root read. */
+        if (again && xm_graph_sort(g, &g->err) != XM_OK)
+            return any;
     }
     return any;
 }

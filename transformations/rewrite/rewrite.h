@@ -5,15 +5,18 @@
  *
  *     enum { X, WG, WU };
  *     static const struct xm_rule rules[] = {
- *         { "swiglu",
- *           P(MULTIPLY, P(SWISH, P(MATMUL, VAR(X), WEIGHT(WG))), P(MATMUL, VAR(X),
- * WEIGHT(WU))), P(SWIGLU, VAR(X), WEIGHT(WG), WEIGHT(WU)), NULL, same_format },
+ *         { "glu",
+ *           P(MULTIPLY, P(SWISH, P(MATMUL, VAR(X), WEIGHT(WG))),
+ *                       P(MATMUL, VAR(X), WEIGHT(WU))),
+ *           P(GLU, P(MATMUL, VAR(X), WEIGHT(WG)), P(MATMUL, VAR(X), WEIGHT(WU))),
+ *           NULL, same_format },
  *     };
  *
  * The engine gives for free: a slot met twice is the same value; commuting ops are tried
  * both ways; interior nodes have exactly one use (else the fusion would duplicate work)
  * unless SHARED; the replaced root and what only it used are removed at once; tensor
- * names and the friendly name move to the replacement. No alternation (write two rows),
+ * names and the friendly name move to the replacement; topological order is restored at
+ * the end. No alternation (write two rows),
  * no repetition (write a walk).
  *
  * Tables of patterns are C compound literals: they live in .c files, never in headers.
@@ -46,6 +49,7 @@ struct xm_pat {
     double number; /* SCALAR                                                      */
     uint32_t out;  /* OP: which result of the node                                 */
     bool shared;   /* OP: may have other uses                                      */
+    bool opaque;   /* OP: operands are not looked at                               */
     const struct xm_pat *in[XM_PAT_IN]; /* OP: all operands, in order; NULL-terminated */
 };
 
@@ -62,6 +66,8 @@ struct xm_pat {
 #define PS(s, id, ...) (&(const struct xm_pat){ .kind = XM_PAT_OP, .op = XM_OP_##id, .slot = (s), .shared = true, .in = { __VA_ARGS__ } })
 /* Result o of a node with several, which may have other uses. */
 #define PO(s, o, id, ...) (&(const struct xm_pat){ .kind = XM_PAT_OP, .op = XM_OP_##id, .slot = (s), .out = (o), .shared = true, .in = { __VA_ARGS__ } })
+/* Result o of a node whose operands are not looked at; may have other uses. */
+#define ANY(s, o, id) (&(const struct xm_pat){ .kind = XM_PAT_OP, .op = XM_OP_##id, .slot = (s), .out = (o), .shared = true, .opaque = true })
 /* clang-format on */
 
 struct xm_match {

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * moe with quantised weights -> moe_compressed, with what kernels must know of the
+ * format.
+ *
+ *     group_size  elements of a row that share a scale; 0 when gate, up and down differ
+ *     has_zp      whether any of them has zero points
+ *
+ * The weights themselves stay as they are; scales are put in the kernels' order when the
+ * device's copy is made.
+ */
+#include "transformations/passes/pass_util.h"
+#include "transformations/pipeline.h"
+
+enum { MOE };
+
+static const struct xm_weight *
+weight_of(const struct xm_value *v)
+{
+    return v->node->op == XM_OP_WEIGHT ? &v->node->attr.weight : NULL;
+}
+
+static bool
+is_quantised(struct xm_match *m)
+{
+    static const uint32_t weights[] = {XM_MOE_GATE, XM_MOE_UP, XM_MOE_DOWN};
+    for (size_t i = 0; i < XM_ARRAY_LEN(weights); i++) {
+        const struct xm_value *v = xm_in(m->root, weights[i]);
+        if (xm_is_none(v))
+            continue;
+        if (!weight_of(v) || !xm_weight_is_quantised(weight_of(v))) {
+            m->why = "a weight of the experts is not quantised";
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct xm_value *
+compress(struct xm_builder *b, struct xm_match *m)
+{
+    struct xm_value *in[XM_MOE_N_IN];
+    union xm_attr attr = m->root->attr;
+    for (uint32_t i = 0; i < XM_MOE_N_IN; i++)
+        in[i] = xm_in(m->root, i);
+    const struct xm_weight *gate = weight_of(in[XM_MOE_GATE]);
+    const struct xm_weight *up = weight_of(in[XM_MOE_UP]);
+    const struct xm_weight *down = weight_of(in[XM_MOE_DOWN]);
+    bool same = gate->group == down->group && (!up || up->group == gate->group);
+    attr.moe.group = same ? (int64_t)gate->group : 0;
+    attr.moe.has_zp =
+        gate->zero_point.p || down->zero_point.p || (up && up->zero_point.p);
+    return xm_op_build(b, XM_OP_MOE_COMPRESSED, &attr, in, XM_MOE_N_IN);
+}
+
+static const struct xm_rule rules[] = {
+    {"moe", ANY(MOE, 0, MOE), NULL, compress, is_quantised},
+};
+
+bool
+xm_pass_convert_moe_to_moe_compressed(struct xm_graph *g, const struct xm_caps *caps)
+{
+    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dequantisation of a constant is one value.
+ *
+ *     reshape((convert(q) - zp) * scale)   ->   weight { q, scale, zp, group }
+ *
+ * in every spelling: with or without the zero point, the reshapes (grouped [.., K/G, G]
+ * to
+ * [.., K]) and the converts; scale and zero point per group, per row or for everything.
+ * Flat order never changes on the way, so only the last shape and the number of elements
+ * that share a scale matter. Plain float constants that a matmul (transposed) or a gather
+ * reads become weights without scale; matmul(x, transpose(w)) reads w the other way
+ * round.
+ *
+ * Only operands of matmul and gather, and whatever is large, become weights; small
+ * vectors stay for fold_constants. Not done: scales that divide instead of multiply, and
+ * zero points in other groups than the scales; validate refuses them when they are large.
+ */
+#include "transformations/passes/pass_util.h"
+#include "transformations/pipeline.h"
+
+enum { CHAIN_LENGTH = 16 }; /* longer than any exporter's; bounds the recursion */
+
+struct chain {
+    const struct xm_node *data, *scale, *zero_point; /* const nodes; NULL: absent */
+    uint64_t scale_group, zero_point_group;          /* elements that share one   */
+    int left;                                        /* nodes that may still come */
+};
+
+/* The constant below converts and reshapes; NULL: something else. */
+static const struct xm_node *
+constant_below(const struct xm_value *v)
+{
+    for (int i = 0; i < CHAIN_LENGTH; i++) {
+        if (v->node->op == XM_OP_CONST)
+            return xm_element_readable(v->type.element) ? v->node : NULL;
+        if (v->node->op != XM_OP_CONVERT)
+            return NULL;
+        v = xm_in(v->node, 0);
+    }
+    return NULL;
+}
+
+/* How many consecutive elements of `full` share an element of `part`: part is full with
+ * some last dimensions 1. */
+static bool
+shared_elements(const struct xm_shape *full, const struct xm_shape *part, uint64_t *group)
+{
+    uint32_t missing = full->rank - part->rank, i = full->rank;
+    if (part->rank > full->rank)
+        return false;
+    for (*group = 1; i > 0; i--) {
+        bool one = i - 1 < missing || xm_dim_is(part->dim[i - 1 - missing], 1);
+        if (!one)
+            break;
+        if (!xm_mul_size(*group, (uint64_t)full->dim[i - 1].n, group))
+            return false;
+    }
+    for (; i > 0; i--)
+        if (i - 1 < missing || !xm_dim_eq(full->dim[i - 1], part->dim[i - 1 - missing]))
+            return false;
+    return true;
+}
+
+static bool read_chain(const struct xm_value *v, struct chain *c);
+
+/* Operand i of a multiply is the scale, the other one the chain. */
+static bool
+read_scale(const struct xm_value *v, uint32_t i, struct chain *c)
+{
+    const struct xm_value *factor = xm_in(v->node, i), *rest = xm_in(v->node, 1 - i);
+    struct chain try = *c;
+    try.scale = constant_below(factor);
+    if (!try.scale || !xm_element_is_float(try.scale->out[0].type.element) ||
+        !xm_shape_eq(&rest->type.shape, &v->type.shape) ||
+        !shared_elements(&v->type.shape, &factor->type.shape, &try.scale_group) ||
+        !read_chain(rest, &try) || xm_element_is_float(try.data->out[0].type.element))
+        return false;
+    *c = try;
+    return true;
+}
+
+static bool
+read_zero_point(const struct xm_value *v, struct chain *c)
+{
+    const struct xm_value *rest = xm_in(v->node, 0), *zero = xm_in(v->node, 1);
+    c->zero_point = constant_below(zero);
+    return c->zero_point && xm_shape_eq(&rest->type.shape, &v->type.shape) &&
+           shared_elements(&v->type.shape, &zero->type.shape, &c->zero_point_group) &&
+           read_chain(rest, c);
+}
+
+static bool
+read_chain(const struct xm_value *v, struct chain *c)
+{
+    uint64_t n;
+    if (c->left-- == 0 || !xm_static_elements(&v->type.shape, &n))
+        return false;
+    switch (v->node->op) {
+    case XM_OP_CONST:
+        c->data = v->node;
+        return xm_element_readable(v->type.element) && v->type.element != XM_BOOL;
+    case XM_OP_CONVERT:
+        if (!xm_element_is_float(v->type.element))
+            return false;
+        return read_chain(xm_in(v->node, 0), c);
+    case XM_OP_RESHAPE:
+    case XM_OP_SQUEEZE:
+    case XM_OP_UNSQUEEZE:
+        return read_chain(xm_in(v->node, 0), c);
+    case XM_OP_MULTIPLY:
+        return !c->scale && !c->zero_point &&
+               (read_scale(v, 1, c) || read_scale(v, 0, c));
+    case XM_OP_SUBTRACT:
+        return !c->zero_point && read_zero_point(v, c);
+    default:
+        return false;
+    }
+}
+
+static struct xm_bytes
+bytes_of(const struct xm_node *n)
+{
+    return (struct xm_bytes){n->attr.data.bytes, n->attr.data.n_bytes};
+}
+
+/* A scale that spans several rows is written out, one a row. */
+static bool
+repeat_scale(struct xm_graph *g, struct xm_weight *w, uint64_t elements)
+{
+    uint64_t rows = elements / w->cols, rows_a_scale = w->group / w->cols, bytes;
+    if (!xm_mul_size(rows, sizeof(float), &bytes))
+        return false;
+    float *copy = xm_arena_alloc(&g->arena, bytes);
+    if (!copy) {
+        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for the scales of a weight");
+        return false;
+    }
+    for (uint64_t r = 0; r < rows; r++)
+        copy[r] = xm_load_float(w->scale_element, w->scale.p, r / rows_a_scale);
+    w->scale = (struct xm_bytes){(const uint8_t *)copy, bytes};
+    w->scale_element = XM_F32;
+    w->group = w->cols;
+    return true;
+}
+
+static bool
+set_quantisation(struct xm_graph *g, const struct chain *c, uint64_t n,
+                 struct xm_weight *w)
+{
+    w->group = c->scale_group;
+    w->scale = bytes_of(c->scale);
+    w->scale_element = c->scale->out[0].type.element;
+    if (c->zero_point) {
+        w->zero_point = bytes_of(c->zero_point);
+        w->zero_point_element = c->zero_point->out[0].type.element;
+        w->zero_point_is_scalar = c->zero_point_group == n && w->group != n;
+        if (!w->zero_point_is_scalar && c->zero_point_group != w->group)
+            return false;
+    }
+    if (w->group <= w->cols)
+        return w->cols % w->group == 0;
+    w->zero_point_is_scalar = c->zero_point_group == n;
+    return w->group % w->cols == 0 && (!c->zero_point || w->zero_point_is_scalar) &&
+           repeat_scale(g, w, n);
+}
+
+/* Whether v is what one weight says. */
+static bool
+read_weight(struct xm_graph *g, const struct xm_value *v, struct xm_weight *w)
+{
+    struct chain c = {.left = CHAIN_LENGTH};
+    const struct xm_shape *s = &v->type.shape;
+    uint64_t n;
+    if (s->rank < 1 || s->rank > 3 || !xm_element_is_float(v->type.element) ||
+        !read_chain(v, &c) || !xm_static_elements(s, &n) || n == 0)
+        return false;
+    *w = (struct xm_weight){.element = c.data->out[0].type.element,
+                            .rank = s->rank,
+                            .experts = s->rank > 2 ? (uint64_t)s->dim[0].n : 1,
+                            .rows = s->rank > 1 ? (uint64_t)s->dim[s->rank - 2].n : 1,
+                            .cols = (uint64_t)s->dim[s->rank - 1].n,
+                            .data = bytes_of(c.data)};
+    if (!c.scale && (c.zero_point || !xm_element_is_float(w->element)))
+        return false;
+    if (c.scale && !set_quantisation(g, &c, n, w))
+        return false;
+    return xm_weight_check(w) == NULL;
+}
+
+static bool
+is_weight_operand(const struct xm_use *u, const struct xm_weight *w)
+{
+    const struct xm_node *n = u->user;
+    if (n->op == XM_OP_MATMUL)
+        return xm_use_index(u) == 1 && w->rank >= 2 &&
+               (xm_weight_is_quantised(w) || n->attr.matmul.transpose_b);
+    return n->op == XM_OP_GATHER && xm_use_index(u) == 0 && w->rank == 2 &&
+           xm_is_axis(xm_in(n, 2), 2, 0);
+}
+
+/* Whether this use is a further link of the chain, and not its end. */
+static bool
+continues(struct xm_graph *g, const struct xm_use *u)
+{
+    struct xm_weight w;
+    enum xm_op op = u->user->op;
+    return (op == XM_OP_CONVERT || op == XM_OP_RESHAPE || op == XM_OP_SQUEEZE ||
+            op == XM_OP_UNSQUEEZE) &&
+           xm_use_index(u) == 0 && read_weight(g, &u->user->out[0], &w);
+}
+
+static bool
+wants_weight(struct xm_graph *g, const struct xm_use *u, const struct xm_weight *w)
+{
+    uint64_t bytes = w->experts * w->rows * w->cols * sizeof(float);
+    return is_weight_operand(u, w) ||
+           (xm_weight_is_quantised(w) && bytes > XM_SMALL_BYTES && !continues(g, u));
+}
+
+static bool
+fold_value(struct xm_graph *g, struct xm_value *v)
+{
+    struct xm_weight w;
+    struct xm_value *folded = NULL;
+    if (!v->uses || !read_weight(g, v, &w))
+        return false;
+    for (struct xm_use *u = v->uses, *next; u; u = next) {
+        next = u->next;
+        if (!wants_weight(g, u, &w))
+            continue;
+        struct xm_builder b = xm_builder_before(g, v->node);
+        folded = folded ? folded : xm_weight(&b, &w, v->type.element);
+        if (!folded)
+            return false;
+        xm_node_set_in(u->user, xm_use_index(u), folded);
+    }
+    if (folded)
+        xm_node_remove_dead(g, v->node);
+    return folded != NULL;
+}
+
+/* matmul(x, transpose(w)) -> matmul(x, w) with transpose_b the other way. */
+static bool
+turn_matmul(struct xm_node *n)
+{
+    struct chain c = {.left = CHAIN_LENGTH};
+    struct xm_node *t = xm_in(n, 1)->node;
+    int64_t order[3];
+    if (t->op != XM_OP_TRANSPOSE || !read_chain(xm_in(t, 0), &c))
+        return false;
+    int rank = xm_value_const_ints(xm_in(t, 1), order, 3);
+    if (rank < 2 || order[rank - 1] != rank - 2 || order[rank - 2] != rank - 1)
+        return false;
+    xm_node_set_in(n, 1, xm_in(t, 0));
+    n->attr.matmul.transpose_b = !n->attr.matmul.transpose_b;
+    return true;
+}
+
+bool
+xm_pass_fold_dequantize(struct xm_graph *g, const struct xm_caps *caps)
+{
+    (void)caps;
+    bool any = false;
+    xm_for_each_node_safe(n, g)
+    {
+        if (n->op == XM_OP_MATMUL)
+            any |= turn_matmul(n);
+    }
+    xm_for_each_node_safe(n, g)
+    {
+        if (n->op == XM_OP_CONST || n->op == XM_OP_MULTIPLY || n->op == XM_OP_CONVERT ||
+            n->op == XM_OP_RESHAPE || n->op == XM_OP_SQUEEZE || n->op == XM_OP_UNSQUEEZE)
+            any |= fold_value(g, &n->out[0]);
+        if (g->err.status != XM_OK)
+            break;
+    }
+    return any;
+}

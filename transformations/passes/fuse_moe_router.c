@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The choice of experts -> one op with two results, weights and ids.
+ *
+ *     topk(softmax(l))                                  ->  router(l)           softmax
+ *     softmax(topk(l).weights)                          ->  router(l) softmax_topk
+ *     gather(s, topk(s + bias).ids), s = sigmoid(l)     ->  router(l, bias) sigmoid_bias
+ *     topk(sigmoid(l))                                  ->  router(l) sigmoid_bias
+ *     r.weights / (sum(r.weights) + epsilon)            ->  router(..) normalised
+ *     r.weights * gather(scale, r.ids)                  ->  router(.., scale)
+ *     r.weights * number                                ->  router(..) scaled
+ *
+ * for those top-k whose ids a moe reads. Every step is a rule on the router made so far.
+ * Not done: choice within groups of experts.
+ */
+#include "transformations/passes/pass_util.h"
+#include "transformations/pipeline.h"
+
+enum { LOGITS, SCORES, BIAS, TOPK, K, ROUTER, AXES, SUM, EPSILON, SCALE, AXIS, GATHERED };
+
+static bool
+refuse(struct xm_match *m, const char *why)
+{
+    m->why = why;
+    return false;
+}
+
+/* ---- conditions ----------------------------------------------------------------------
+ */
+
+static bool
+moe_reads(const struct xm_value *ids)
+{
+    for (const struct xm_use *u = ids->uses; u; u = u->next)
+        if (u->user->op == XM_OP_MOE || u->user->op == XM_OP_MOE_COMPRESSED)
+            return true;
+    return false;
+}
+
+static bool
+is_choice(struct xm_match *m)
+{
+    const struct xm_node *n = m->slot[TOPK]->node;
+    const struct xm_shape *s = &xm_in(n, 0)->type.shape;
+    if (!moe_reads(&n->out[1]))
+        return refuse(m, "no moe reads the ids");
+    if (n->attr.topk.smallest || n->attr.topk.sort == XM_SORT_INDEX)
+        return refuse(m, "the top-k is not the largest in order of value");
+    if (s->rank != 2 || (n->attr.topk.axis != 1 && n->attr.topk.axis != -1))
+        return refuse(m, "the top-k is not over the experts");
+    return n->out[0].type.element == XM_F32 && xm_last_dim(&n->out[1]) > 0;
+}
+
+static bool
+is_last_axis(const struct xm_value *v)
+{
+    return v->node->attr.axis.axis == 1 || v->node->attr.axis.axis == -1;
+}
+
+static bool
+is_softmax_choice(struct xm_match *m)
+{
+    return is_choice(m) && (is_last_axis(m->slot[SCORES]) ||
+                            refuse(m, "the softmax is not over the experts"));
+}
+
+/* The softmax over the chosen must be the only reader of their logits. */
+static bool
+is_softmax_of_choice(struct xm_match *m)
+{
+    return is_choice(m) &&
+           (is_last_axis(&m->root->out[0]) ||
+            refuse(m, "the softmax is not over the chosen experts")) &&
+           (m->slot[TOPK]->n_uses == 1 || refuse(m, "others read the chosen logits"));
+}
+
+static bool
+is_vector(const struct xm_value *v, int64_t n)
+{
+    uint64_t have;
+    return v->node->op == XM_OP_CONST && xm_element_is_float(v->type.element) &&
+           xm_static_elements(&v->type.shape, &have) && have == (uint64_t)n &&
+           xm_last_dim(v) == n;
+}
+
+static bool
+is_sigmoid_choice(struct xm_match *m)
+{
+    if (!is_choice(m))
+        return false;
+    if (m->slot[TOPK]->node->out[0].n_uses)
+        return refuse(m, "others read the chosen scores with their bias");
+    if (!is_last_axis(&m->root->out[0]))
+        return refuse(m, "the weights are not gathered along the experts");
+    return !m->slot[BIAS] || is_vector(m->slot[BIAS], xm_last_dim(m->slot[LOGITS])) ||
+           refuse(m, "the bias does not have one constant for each expert");
+}
+
+static const struct xm_router_attr *
+router_of(const struct xm_match *m)
+{
+    return &m->slot[ROUTER]->node->attr.router;
+}
+
+/* Nobody else reads the weights as they are now: n_uses is what the rule accounts for. */
+static bool
+owns_weights(struct xm_match *m, uint32_t n_uses)
+{
+    return m->slot[ROUTER]->node->out[0].n_uses == n_uses ||
+           refuse(m, "others read the weights before this step");
+}
+
+static bool
+is_normalisation(struct xm_match *m)
+{
+    const struct xm_router_attr *r = router_of(m);
+    if (r->normalise || r->scale != 1.0f || !xm_is_none(xm_in(m->slot[ROUTER]->node, 2)))
+        return refuse(m, "the weights were normalised or scaled before");
+    if (!m->slot[SUM]->node->attr.reduce.keep_dims || !xm_is_axis(m->slot[AXES], 2, 1))
+        return refuse(m, "the sum is not over the chosen experts");
+    return owns_weights(m, 2);
+}
+
+static bool
+is_expert_scale(struct xm_match *m)
+{
+    const struct xm_node *router = m->slot[ROUTER]->node;
+    const struct xm_node *gather = m->slot[GATHERED]->node;
+    if (xm_in(gather, 1) != &router->out[1])
+        return refuse(m, "the scale is not gathered by the ids");
+    if (!xm_is_none(xm_in(router, 2)) || gather->attr.gather.batch_dims != 0 ||
+        m->slot[SCALE]->type.shape.rank != 1 || !xm_is_axis(m->slot[AXIS], 1, 0) ||
+        !is_vector(m->slot[SCALE], xm_last_dim(xm_in(router, 0))))
+        return refuse(m, "the scale does not have one constant for each expert");
+    return owns_weights(m, 1);
+}
+
+static bool
+is_scale(struct xm_match *m)
+{
+    return xm_shape_eq(&m->slot[ROUTER]->type.shape, &m->root->out[0].type.shape) &&
+           owns_weights(m, 1);
+}
+
+/* ---- replacements --------------------------------------------------------------------
+ */
+
+static bool
+takes_any_index(const struct xm_node *n)
+{
+    return n->op == XM_OP_MOE || n->op == XM_OP_MOE_COMPRESSED || n->op == XM_OP_GATHER;
+}
+
+/* The ids are i32 now; who may not care reads them so, others through a convert. */
+static bool
+replace_ids(struct xm_builder *b, struct xm_value *old, struct xm_value *ids)
+{
+    struct xm_value *other = NULL;
+    for (struct xm_use *u = old->uses, *next; u; u = next) {
+        struct xm_value *to = ids;
+        next = u->next;
+        if (ids->type.element != old->type.element && !takes_any_index(u->user)) {
+            other = other ? other : xm_convert(b, ids, old->type.element);
+            to = other;
+        }
+        if (!to)
+            return false;
+        xm_node_set_in(u->user, xm_use_index(u), to);
+    }
+    return true;
+}
+
+static struct xm_value *
+make_router(struct xm_builder *b, struct xm_value *const in[3], struct xm_router_attr r,
+            struct xm_value *old_ids)
+{
+    union xm_attr attr = {.router = r};
+    struct xm_node *n = xm_node_build(b, XM_OP_MOE_ROUTER, &attr, in, 3);
+    if (!n || !replace_ids(b, old_ids, &n->out[1]))
+        return NULL;
+    return &n->out[0];
+}
+
+static struct xm_value *
+start(struct xm_builder *b, struct xm_match *m, enum xm_routing kind)
+{
+    struct xm_node *topk = m->slot[TOPK]->node;
+    struct xm_value *none = xm_none(b->graph), *bias = m->slot[BIAS];
+    struct xm_router_attr r = {
+        .kind = kind, .top_k = xm_last_dim(&topk->out[1]), .scale = 1.0f};
+    if (bias)
+        bias = xm_const_flat(b, bias);
+    return make_router(
+        b, (struct xm_value *[]){m->slot[LOGITS], m->slot[BIAS] ? bias : none, none}, r,
+        &topk->out[1]);
+}
+
+static struct xm_value *
+start_softmax(struct xm_builder *b, struct xm_match *m)
+{
+    return start(b, m, XM_ROUTING_SOFTMAX);
+}
+
+static struct xm_value *
+start_softmax_topk(struct xm_builder *b, struct xm_match *m)
+{
+    return start(b, m, XM_ROUTING_SOFTMAX_TOPK);
+}
+
+static struct xm_value *
+start_sigmoid(struct xm_builder *b, struct xm_match *m)
+{
+    return start(b, m, XM_ROUTING_SIGMOID_BIAS);
+}
+
+/* The router of the match again, with other attributes or scale. */
+static struct xm_value *
+change(struct xm_builder *b, struct xm_match *m, struct xm_router_attr r,
+       struct xm_value *scale)
+{
+    struct xm_node *old = m->slot[ROUTER]->node;
+    return make_router(b, (struct xm_value *[]){xm_in(old, 0), xm_in(old, 1), scale}, r,
+                       &old->out[1]);
+}
+
+static struct xm_value *
+normalise(struct xm_builder *b, struct xm_match *m)
+{
+    struct xm_router_attr r = *router_of(m);
+    r.normalise = true;
+    if (m->slot[EPSILON])
+        xm_value_is_scalar_const(m->slot[EPSILON], &r.epsilon);
+    return change(b, m, r, xm_in(m->slot[ROUTER]->node, 2));
+}
+
+static struct xm_value *
+scale_experts(struct xm_builder *b, struct xm_match *m)
+{
+    return change(b, m, *router_of(m), xm_const_flat(b, m->slot[SCALE]));
+}
+
+static struct xm_value *
+scale_all(struct xm_builder *b, struct xm_match *m)
+{
+    struct xm_router_attr r = *router_of(m);
+    float factor = 1.0f;
+    xm_value_is_scalar_const(m->slot[SCALE], &factor);
+    r.scale *= factor;
+    return change(b, m, r, xm_in(m->slot[ROUTER]->node, 2));
+}
+
+/* clang-format off */
+#define SIGMOID_SCORES PS(SCORES, SIGMOID, VAR(LOGITS))
+#define WEIGHTS        ANY(ROUTER, 0, MOE_ROUTER)
+#define WEIGHT_SUM     PN(SUM, REDUCE_SUM, VAR(ROUTER), INTS(AXES))
+static const struct xm_rule rules[] = {
+    { "top-k of softmax",
+      PO(TOPK, 0, TOPK, PN(SCORES, SOFTMAX, VAR(LOGITS)), INTS(K)),
+      NULL, start_softmax, is_softmax_choice },
+    { "softmax of top-k",
+      P(SOFTMAX, PO(TOPK, 0, TOPK, VAR(LOGITS), INTS(K))),
+      NULL, start_softmax_topk, is_softmax_of_choice },
+    { "sigmoid with bias",
+      P(GATHER_ELEMENTS, SIGMOID_SCORES,
+        PO(TOPK, 1, TOPK, P(ADD, VAR(SCORES), WEIGHT(BIAS)), INTS(K))),
+      NULL, start_sigmoid, is_sigmoid_choice },
+    { "sigmoid",
+      P(GATHER_ELEMENTS, SIGMOID_SCORES, PO(TOPK, 1, TOPK, VAR(SCORES), INTS(K))),
+      NULL, start_sigmoid, is_sigmoid_choice },
+    { "top-k of sigmoid",
+      PO(TOPK, 0, TOPK, PN(SCORES, SIGMOID, VAR(LOGITS)), INTS(K)),
+      NULL, start_sigmoid, is_choice },
+    { "normalise", P(DIVIDE, WEIGHTS, WEIGHT_SUM), NULL, normalise, is_normalisation },
+    { "normalise with epsilon", P(DIVIDE, WEIGHTS, P(ADD, WEIGHT_SUM, NUMBER(EPSILON))),
+      NULL, normalise, is_normalisation },
+    { "expert scale",
+      P(MULTIPLY, WEIGHTS, PN(GATHERED, GATHER, WEIGHT(SCALE), VAR(K), INTS(AXIS))),
+      NULL, scale_experts, is_expert_scale },
+    { "scale", P(MULTIPLY, WEIGHTS, NUMBER(SCALE)), NULL, scale_all, is_scale },
+};
+/* clang-format on */
+
+bool
+xm_pass_fuse_moe_router(struct xm_graph *g, const struct xm_caps *caps)
+{
+    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tiled expert block -> moe.
+ *
+ *     sum_e routed[e] (glu(X Wg[e]', X Wu[e]') Wd[e]')
+ *     sum_e routed[e] ((swish_beta(min(g, limit)) (clamp(u, -limit, limit) + 1)) Wd[e]' +
+ * bd[e]) where g, u are the even and odd columns of X Wgu[e]' + bgu[e]
+ *   ->
+ *     moe(X, weights, ids, ...)
+ *
+ * with either tail (moe_block.h): every expert computes every token, and routed is zero
+ * but for the chosen ones; moe computes those only. Weights and ids come straight from
+ * the scatter. Not done here: gate and up exchanged in the second form, swish with a beta
+ * in the first; lower_unfused_moe takes those.
+ */
+#include "transformations/passes/moe_block.h"
+#include "transformations/passes/pass_util.h"
+#include "transformations/pipeline.h"
+
+enum {
+    GATE = MOE_BLOCK_SLOTS,
+    UP,
+    ACT,
+    DOWN,
+    W_GATE,
+    W_UP,
+    W_DOWN,
+    BIAS_GATE,
+    BIAS_DOWN,
+    BIASED,
+    CLAMPED,
+    UP_SLICE,
+    UP_START,
+    UP_STOP,
+    UP_STEP,
+    UP_AXIS,
+    GATE_SLICE,
+    GATE_START,
+    GATE_STOP,
+    GATE_STEP,
+    GATE_AXIS,
+    LIMIT,
+    BETA
+};
+_Static_assert((int)BETA < (int)XM_MAX_SLOTS, "more slots than a match has");
+
+static bool
+refuse(struct xm_match *m, const char *why)
+{
+    m->why = why;
+    return false;
+}
+
+/* What both forms ask: tail, tokens, and the sizes of the weights among each other. */
+static bool
+block_holds(struct xm_match *m, int64_t rows_per_inter)
+{
+    int64_t experts, hidden;
+    struct xm_value *x;
+    if (!xm_moe_tail_holds(m))
+        return false;
+    experts = xm_moe_experts(m);
+    if (!xm_moe_is_tiled(m, m->slot[MOE_TILED], experts, &x) ||
+        !xm_moe_is_expert_matmul(m, m->slot[GATE], experts) ||
+        !xm_moe_is_expert_matmul(m, m->slot[DOWN], experts))
+        return false;
+    const struct xm_shape *gate = &m->slot[W_GATE]->type.shape;
+    const struct xm_shape *down = &m->slot[W_DOWN]->type.shape;
+    hidden = xm_last_dim(x);
+    if (!xm_dim_is(gate->dim[2], hidden) || !xm_dim_is(down->dim[1], hidden) ||
+        gate->dim[1].n != rows_per_inter * down->dim[2].n)
+        return refuse(m, "the experts' weights do not agree in their sizes");
+    return true;
+}
+
+static bool
+three_matmuls(struct xm_match *m)
+{
+    if (!block_holds(m, 1) || !xm_moe_is_expert_matmul(m, m->slot[UP], xm_moe_experts(m)))
+        return false;
+    if (m->slot[MOE_TILED]->n_uses != 2)
+        return refuse(m, "others than gate and up read the tiled tokens");
+    return xm_shape_eq(&m->slot[W_GATE]->type.shape, &m->slot[W_UP]->type.shape) ||
+           refuse(m, "gate and up weights differ in shape");
+}
+
+/* Every second column of the last axis, from `first` on. */
+static bool
+is_every_second(struct xm_match *m, int slice, int64_t first)
+{
+    static const int64_t two[] = {2};
+    const struct xm_value *v = m->slot[slice];
+    return xm_ints_equal(m->slot[slice + 1], &first, 1) &&
+           xm_ints_equal(m->slot[slice + 3], two, 1) &&
+           xm_is_axis(m->slot[slice + 4], 3, 2) &&
+           2 * xm_last_dim(v) == xm_last_dim(xm_in(v->node, 0));
+}
+
+/* [E,1,n] */
+static bool
+is_bias(const struct xm_value *v, const struct xm_value *w)
+{
+    const struct xm_shape *s = &v->type.shape;
+    return v->node->op == XM_OP_CONST && s->rank == 3 && xm_dim_is(s->dim[1], 1) &&
+           xm_dim_eq(s->dim[0], w->type.shape.dim[0]) &&
+           xm_dim_eq(s->dim[2], w->type.shape.dim[1]);
+}
+
+static bool
+two_matmuls(struct xm_match *m)
+{
+    float limit = 0;
+    if (!block_holds(m, 2))
+        return false;
+    if (m->slot[MOE_TILED]->n_uses != 1 || m->slot[BIASED]->n_uses != 2)
+        return refuse(m, "others than gate and up read the experts' first product");
+    if (!is_bias(m->slot[BIAS_GATE], m->slot[W_GATE]) ||
+        !is_bias(m->slot[BIAS_DOWN], m->slot[W_DOWN]))
+        return refuse(m, "a bias is not a constant [experts, 1, rows]");
+    if (!is_every_second(m, GATE_SLICE, 0) || !is_every_second(m, UP_SLICE, 1))
+        return refuse(m, "gate and up are not the even and the odd columns");
+    xm_value_is_scalar_const(m->slot[LIMIT], &limit);
+    const struct xm_node *clamp = m->slot[CLAMPED]->node;
+    if (clamp->attr.clamp.max != limit || clamp->attr.clamp.min != -limit)
+        return refuse(m, "gate and up are clamped to different limits");
+    return true;
+}
+
+static struct xm_value *
+make_moe(struct xm_builder *b, struct xm_match *m, struct xm_moe_attr moe)
+{
+    struct xm_value *in[XM_MOE_N_IN], *x = m->slot[MOE_X];
+    for (int i = 0; i < XM_MOE_N_IN; i++)
+        in[i] = xm_none(b->graph);
+    in[XM_MOE_HIDDEN] = x;
+    in[XM_MOE_ROUTING] = m->slot[MOE_WEIGHTS];
+    in[XM_MOE_IDS] = m->slot[MOE_IDS];
+    in[XM_MOE_GATE] = m->slot[W_GATE];
+    in[XM_MOE_DOWN] = m->slot[W_DOWN];
+    if (m->slot[W_UP])
+        in[XM_MOE_UP] = m->slot[W_UP];
+    if (m->slot[BIAS_GATE]) {
+        in[XM_MOE_BIAS_GATE] = m->slot[BIAS_GATE];
+        in[XM_MOE_BIAS_DOWN] = m->slot[BIAS_DOWN];
+    }
+    moe.hidden = xm_last_dim(x);
+    moe.inter = xm_last_dim(m->slot[W_DOWN]);
+    moe.experts = xm_moe_experts(m);
+    moe.top_k = xm_last_dim(m->slot[MOE_IDS]);
+    moe.normalise = true;
+    moe.scale = 1.0f;
+    union xm_attr attr = {.moe = moe};
+    struct xm_value *y = xm_op_build(b, XM_OP_MOE, &attr, in, XM_MOE_N_IN);
+    return xm_reshape_like(b, y, &m->root->out[0].type.shape);
+}
+
+static struct xm_value *
+make_three(struct xm_builder *b, struct xm_match *m)
+{
+    int activation = m->slot[ACT]->node->attr.glu.activation;
+    return make_moe(b, m,
+                    (struct xm_moe_attr){.expert = XM_EXPERT_GEMM3_SWIGLU,
+                                         .activation = activation,
+                                         .beta = 1.0f});
+}
+
+static struct xm_value *
+make_two(struct xm_builder *b, struct xm_match *m)
+{
+    float beta = 1, limit = 0;
+    xm_value_is_scalar_const(m->slot[BETA], &beta);
+    xm_value_is_scalar_const(m->slot[LIMIT], &limit);
+    return make_moe(b, m,
+                    (struct xm_moe_attr){.expert = XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP,
+                                         .activation = XM_ACT_SWISH,
+                                         .beta = beta,
+                                         .limit = limit});
+}
+
+/* clang-format off */
+#define THREE                                                                             \
+    PN(DOWN, MATMUL, PN(ACT, GLU, PN(GATE, MATMUL, TILED, VAR(W_GATE)),                   \
+                                  PN(UP, MATMUL, VAR(MOE_TILED), VAR(W_UP))), VAR(W_DOWN))
+#define TWO_GATE                                                                          \
+    P(SWISH, P(MINIMUM, PN(GATE_SLICE, SLICE, VAR(BIASED), INTS(GATE_START), INTS(GATE_STOP), \
+                           INTS(GATE_STEP), INTS(GATE_AXIS)), NUMBER(LIMIT)), NUMBER(BETA))
+#define TWO_UP                                                                            \
+    P(ADD, PN(CLAMPED, CLAMP, PN(UP_SLICE, SLICE,                                         \
+                                 PS(BIASED, ADD, PN(GATE, MATMUL, TILED, VAR(W_GATE)), VAR(BIAS_GATE)), \
+                                 INTS(UP_START), INTS(UP_STOP), INTS(UP_STEP), INTS(UP_AXIS))), SCALAR(1))
+#define TWO                                                                               \
+    P(ADD, PN(DOWN, MATMUL, P(MULTIPLY, TWO_GATE, TWO_UP), VAR(W_DOWN)), VAR(BIAS_DOWN))
+
+static const struct xm_rule rules[] = {
+    { "three matmuls",           SUM_OF(THREE),          NULL, make_three, three_matmuls },
+    { "three matmuls, reshaped", SUM_OF_RESHAPED(THREE), NULL, make_three, three_matmuls },
+    { "two matmuls",             SUM_OF(TWO),            NULL, make_two,   two_matmuls   },
+    { "two matmuls, reshaped",   SUM_OF_RESHAPED(TWO),   NULL, make_two,   two_matmuls   },
+};
+/* clang-format on */
+
+const char *
+xm_moe_near_miss(struct xm_graph *g, struct xm_node *sum)
+{
+    return xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, NULL, sum);
+}
+
+bool
+xm_pass_fuse_vectorized_moe_3gemm(struct xm_graph *g, const struct xm_caps *caps)
+{
+    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
+}

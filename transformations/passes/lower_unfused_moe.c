@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What no fusion took: experts as gather_matmul, which computes the chosen ones only.
+ *
+ *     sum_e routed[e] f(tile(X))   ->   sum_k weights[:,k] f'(X)
+ *
+ * where f' is f with every matmul by all experts' weights [E,N,K] turned into a
+ * gather_matmul by the ids' weights; whatever else f is made of must be elementwise or
+ * slice the last axis, and is rebuilt on [K,T,..] instead of [E,T,..]. A moe or
+ * moe_compressed that is left is written out the same way.
+ */
+#include "transformations/passes/moe_block.h"
+#include "transformations/passes/pass_util.h"
+#include "transformations/pipeline.h"
+
+enum { EXPERTS = MOE_BLOCK_SLOTS };
+enum { MAX_REBUILT = 32, MAX_DEPTH = 24 };
+
+/* ---- pieces --------------------------------------------------------------------------
+ */
+
+static struct xm_value *
+gather_matmul(struct xm_builder *b, struct xm_value *a, struct xm_value *w,
+              struct xm_value *ids, struct xm_value *bias)
+{
+    return xm_op_build(b, XM_OP_GATHER_MATMUL, NULL,
+                       (struct xm_value *[]){a, w, ids, bias}, 4);
+}
+
+/* [T,H] -> [1,T,H]; [T,K] -> [K,T,1] with `turn`. */
+static struct xm_value *
+to_slots(struct xm_builder *b, struct xm_value *v, bool turn)
+{
+    static const int64_t swapped[] = {1, 0};
+    const struct xm_dim *d = v->type.shape.dim;
+    struct xm_dim one = xm_dim_const(1);
+    if (turn)
+        return xm_reshape(b, xm_transpose(b, v, swapped, 2),
+                          (struct xm_dim[]){d[1], d[0], one}, 3);
+    return xm_reshape(b, v, (struct xm_dim[]){one, d[0], d[1]}, 3);
+}
+
+/* sum_k weights[:,k] slots[k] : [T,H] */
+static struct xm_value *
+combine(struct xm_builder *b, struct xm_value *slots, struct xm_value *weights)
+{
+    static const int64_t first[] = {0};
+    union xm_attr attr = {.reduce = {.keep_dims = false}};
+    struct xm_value *weighted =
+        xm_op2(b, XM_OP_MULTIPLY, slots, to_slots(b, weights, true));
+    return xm_op_build(
+        b, XM_OP_REDUCE_SUM, &attr,
+        (struct xm_value *[]){weighted, xm_const_ints(b, XM_I64, first, 1)}, 2);
+}
+
+/* ---- the tiled block -----------------------------------------------------------------
+ */
+
+struct rebuild {
+    struct xm_builder *b;
+    struct xm_match *m;
+    int64_t experts;
+    uint32_t n;
+    struct {
+        const struct xm_value *from;
+        struct xm_value *to;
+    } done[MAX_REBUILT];
+};
+
+static struct xm_value *rebuild(struct rebuild *r, struct xm_value *v, int depth);
+
+static struct xm_value *
+refuse(struct rebuild *r, const char *why)
+{
+    r->m->why = why;
+    return NULL;
+}
+
+static bool
+is_tiled(const struct xm_value *v)
+{
+    return v->node->op == XM_OP_RESHAPE && xm_in(v->node, 0)->node->op == XM_OP_TILE;
+}
+
+/* X, once in front of all slots. */
+static struct xm_value *
+untile(struct rebuild *r, struct xm_value *v)
+{
+    struct xm_value *x;
+    if (!xm_moe_is_tiled(r->m, v, r->experts, &x))
+        return NULL;
+    return to_slots(r->b, x, false);
+}
+
+static struct xm_value *
+rebuild_matmul(struct rebuild *r, struct xm_value *v, struct xm_value *bias, int depth)
+{
+    if (!xm_moe_is_expert_matmul(r->m, v, r->experts))
+        return NULL;
+    struct xm_value *a = rebuild(r, xm_in(v->node, 0), depth);
+    return gather_matmul(r->b, a, xm_in(v->node, 1), r->m->slot[MOE_IDS], bias);
+}
+
+/* The bias [E,1,N] of a matmul, when v adds one. */
+static struct xm_value *
+bias_of(const struct rebuild *r, const struct xm_value *v, struct xm_value **matmul)
+{
+    for (uint32_t i = 0; v->node->op == XM_OP_ADD && i < 2; i++) {
+        struct xm_value *c = xm_in(v->node, i);
+        const struct xm_shape *s = &c->type.shape;
+        *matmul = xm_in(v->node, 1 - i);
+        if ((*matmul)->node->op == XM_OP_MATMUL && c->node->op == XM_OP_CONST &&
+            s->rank == 3 && xm_dim_is(s->dim[0], r->experts) && xm_dim_is(s->dim[1], 1) &&
+            xm_dim_eq(s->dim[2], (*matmul)->type.shape.dim[2]))
+            return c;
+    }
+    return NULL;
+}
+
+/* Operands that are the same for all experts stay, the others are rebuilt. */
+static struct xm_value *
+rebuild_operands(struct rebuild *r, struct xm_value *v, int depth)
+{
+    struct xm_value *in[XM_PAT_IN];
+    struct xm_node *n = v->node;
+    float number;
+    if (n->n_in > XM_PAT_IN || n->n_out != 1)
+        return refuse(r, "an op between tiled tokens and sum is not elementwise");
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        bool same = xm_value_is_scalar_const(xm_in(n, i), &number) ||
+                    (n->op == XM_OP_SLICE && i > 0);
+        in[i] = same ? xm_in(n, i) : rebuild(r, xm_in(n, i), depth);
+        if (!in[i])
+            return NULL;
+    }
+    return xm_op_build(r->b, n->op, &n->attr, in, n->n_in);
+}
+
+static struct xm_value *
+rebuild_new(struct rebuild *r, struct xm_value *v, int depth)
+{
+    struct xm_value *matmul, *bias = bias_of(r, v, &matmul);
+    struct xm_node *n = v->node;
+    if (is_tiled(v))
+        return untile(r, v);
+    if (bias)
+        return rebuild_matmul(r, matmul, bias, depth);
+    if (n->op == XM_OP_MATMUL)
+        return rebuild_matmul(r, v, xm_none(r->b->graph), depth);
+    if ((xm_op_info(n->op)->flags & XM_OPF_ELTWISE) ||
+        (n->op == XM_OP_SLICE && n->n_in == 5 && xm_is_axis(xm_in(n, 4), 3, 2)))
+        return rebuild_operands(r, v, depth);
+    return refuse(r, "an op between tiled tokens and sum is not elementwise");
+}
+
+static struct xm_value *
+rebuild(struct rebuild *r, struct xm_value *v, int depth)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        if (r->done[i].from == v)
+            return r->done[i].to;
+    if (depth == 0 || r->n == MAX_REBUILT)
+        return refuse(r, "more ops stand between tiled tokens and sum than experts have");
+    struct xm_value *to = rebuild_new(r, v, depth - 1);
+    if (to && r->n < MAX_REBUILT) {
+        r->done[r->n].from = v;
+        r->done[r->n++].to = to;
+    }
+    return to;
+}
+
+static struct xm_value *
+lower_block(struct xm_builder *b, struct xm_match *m)
+{
+    struct rebuild r = {.b = b, .m = m, .experts = xm_moe_experts(m)};
+    struct xm_value *slots = rebuild(&r, m->slot[EXPERTS], MAX_DEPTH);
+    if (!slots) {
+        xm_graph_remove_dead(b->graph); /* what was built before the refusal */
+        return NULL;
+    }
+    return xm_reshape_like(b, combine(b, slots, m->slot[MOE_WEIGHTS]),
+                           &m->root->out[0].type.shape);
+}
+
+/* ---- moe and moe_compressed ----------------------------------------------------------
+ */
+
+static struct xm_value *
+activate(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value *gate,
+         struct xm_value *up)
+{
+    union xm_attr attr = {.glu = {a->activation}};
+    if (a->activation != XM_ACT_SWISH || a->beta == 1.0f)
+        return xm_op_build(b, XM_OP_GLU, &attr, (struct xm_value *[]){gate, up}, 2);
+    return xm_op2(b, XM_OP_MULTIPLY,
+                  xm_op2(b, XM_OP_SWISH, gate, xm_const_float(b, XM_F32, a->beta)), up);
+}
+
+/* Every second of the last axis, from `first` on. */
+static struct xm_value *
+every_second(struct xm_builder *b, struct xm_value *x, int64_t first)
+{
+    const int64_t stop = INT64_MAX, step = 2, axis = 2;
+    return xm_op_build(b, XM_OP_SLICE, NULL,
+                       (struct xm_value *[]){x, xm_const_ints(b, XM_I64, &first, 1),
+                                             xm_const_ints(b, XM_I64, &stop, 1),
+                                             xm_const_ints(b, XM_I64, &step, 1),
+                                             xm_const_ints(b, XM_I64, &axis, 1)},
+                       5);
+}
+
+static struct xm_value *
+activate_clamped(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value *both)
+{
+    union xm_attr clamp = {.clamp = {-a->limit, a->limit}};
+    struct xm_value *gate = xm_op2(b, XM_OP_MINIMUM, every_second(b, both, 0),
+                                   xm_const_float(b, XM_F32, a->limit));
+    struct xm_value *up = every_second(b, both, 1);
+    up = xm_op_build(b, XM_OP_CLAMP, &clamp, &up, 1);
+    up = xm_op2(b, XM_OP_ADD, up, xm_const_float(b, XM_F32, 1.0f));
+    gate = xm_op2(b, XM_OP_SWISH, gate, xm_const_float(b, XM_F32, a->beta));
+    return xm_op2(b, XM_OP_MULTIPLY, gate, up);
+}
+
+static struct xm_value *
+add_shared(struct xm_builder *b, const struct xm_node *n, struct xm_value *y)
+{
+    struct xm_value *x = xm_in(n, XM_MOE_HIDDEN), *gate, *up, *shared;
+    struct xm_value *gate_gate = xm_in(n, XM_MOE_SHARED_GATE_GATE);
+    if (xm_is_none(xm_in(n, XM_MOE_SHARED_GATE)))
+        return y;
+    gate = xm_matmul(b, x, xm_in(n, XM_MOE_SHARED_GATE), false, true);
+    up = xm_matmul(b, x, xm_in(n, XM_MOE_SHARED_UP), false, true);
+    shared = xm_matmul(b, activate(b, &n->attr.moe, gate, up),
+                       xm_in(n, XM_MOE_SHARED_DOWN), false, true);
+    if (!xm_is_none(gate_gate))
+        shared =
+            xm_op2(b, XM_OP_MULTIPLY, shared,
+                   xm_op1(b, XM_OP_SIGMOID, xm_matmul(b, x, gate_gate, false, true)));
+    return xm_op2(b, XM_OP_ADD, y, shared);
+}
+
+static struct xm_value *
+lower_moe(struct xm_builder *b, struct xm_match *m)
+{
+    const struct xm_node *n = m->root;
+    const struct xm_moe_attr *a = &n->attr.moe;
+    struct xm_value *ids = xm_in(n, XM_MOE_IDS), *none = xm_none(b->graph), *up;
+    struct xm_value *x = to_slots(b, xm_in(n, XM_MOE_HIDDEN), false);
+    struct xm_value *y =
+        gather_matmul(b, x, xm_in(n, XM_MOE_GATE), ids, xm_in(n, XM_MOE_BIAS_GATE));
+    if (a->expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP) {
+        y = activate_clamped(b, a, y);
+    } else {
+        up = gather_matmul(b, x, xm_in(n, XM_MOE_UP), ids, none);
+        y = activate(b, a, y, up);
+    }
+    y = gather_matmul(b, y, xm_in(n, XM_MOE_DOWN), ids, xm_in(n, XM_MOE_BIAS_DOWN));
+    y = combine(b, y, xm_in(n, XM_MOE_ROUTING));
+    return add_shared(b, n, y);
+}
+
+static bool
+is_matrix(struct xm_match *m)
+{
+    m->why = "the tokens are not a matrix [T,H]";
+    return xm_in(m->root, XM_MOE_HIDDEN)->type.shape.rank == 2 &&
+           xm_in(m->root, XM_MOE_IDS)->type.shape.rank == 2;
+}
+
+/* ---- the pass ------------------------------------------------------------------------
+ */
+
+/* clang-format off */
+static const struct xm_rule rules[] = {
+    { "tiled block",           SUM_OF(VAR(EXPERTS)),          NULL, lower_block, xm_moe_tail_holds },
+    { "tiled block, reshaped", SUM_OF_RESHAPED(VAR(EXPERTS)), NULL, lower_block, xm_moe_tail_holds },
+    { "moe",                   ANY(0, 0, MOE),                NULL, lower_moe,   is_matrix },
+    { "moe_compressed",        ANY(0, 0, MOE_COMPRESSED),     NULL, lower_moe,   is_matrix },
+};
+/* clang-format on */
+
+bool
+xm_pass_lower_unfused_moe(struct xm_graph *g, const struct xm_caps *caps)
+{
+    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
+}
+
+/* ---- what holds afterwards -----------------------------------------------------------
+ */
+
+/* A tile whose copies are multiplied by weights of several experts. */
+static bool
+feeds_experts(const struct xm_node *tile)
+{
+    for (const struct xm_use *u = tile->out[0].uses; u; u = u->next) {
+        if (u->user->op != XM_OP_RESHAPE)
+            continue;
+        for (const struct xm_use *v = u->user->out[0].uses; v; v = v->next)
+            if (v->user->op == XM_OP_MATMUL && xm_in(v->user, 1)->type.shape.rank == 3 &&
+                xm_value_is_const(xm_in(v->user, 1)))
+                return true;
+    }
+    return false;
+}
+
+/* The sum that ends the block of a tile, following first users. */
+static struct xm_node *
+sum_behind(struct xm_node *n)
+{
+    for (int i = 0; i < MAX_DEPTH && n->out[0].uses; i++) {
+        n = n->out[0].uses->user;
+        if (n->op == XM_OP_REDUCE_SUM)
+            return n;
+    }
+    return NULL;
+}
+
+static enum xm_status
+fail_left(struct xm_graph *g, struct xm_node *n, struct xm_error *err)
+{
+    struct xm_node *sum = n->op == XM_OP_TILE ? sum_behind(n) : n;
+    const char *why = "no sum over experts was found behind it", *fusion = "";
+    if (sum) {
+        why = xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, NULL, sum);
+        fusion = n->op == XM_OP_TILE ? xm_moe_near_miss(g, sum) : "";
+    }
+    return xm_fail(
+        err, XM_UNSUPPORTED,
+        "%%%u %s '%.120s' belongs to experts that nothing can run: %.140s%s%.140s", n->id,
+        xm_op_info(n->op)->text, n->name, why, *fusion ? "; not fused because of " : "",
+        fusion);
+}
+
+enum xm_status
+xm_moe_ensure_lowered(struct xm_graph *g, struct xm_error *err)
+{
+    xm_for_each_node(n, g)
+    {
+        if (n->op == XM_OP_MOE || n->op == XM_OP_MOE_COMPRESSED ||
+            (n->op == XM_OP_TILE && feeds_experts(n)))
+            return fail_left(g, n, err);
+    }
+    return XM_OK;
+}

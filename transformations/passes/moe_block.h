@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tiled expert block, as exporters write it; what fuse_vectorized_moe_3gemm and
+ * lower_unfused_moe have in common.
+ *
+ *     X [T,H] -> tile [E,1] -> reshape [E,T,H] -> experts -> [E,T,H] (-> reshape
+ * [E,..,H]) zeros [T,E] <- scatter(ids, weights) -> transpose [E,T] -> reshape [E,..,1]
+ *     sum over E of (experts * routed)
+ *
+ * The pattern macros are for rule tables in .c files. Slots below MOE_BLOCK_SLOTS belong
+ * to the block, a pass's own come behind.
+ */
+#ifndef XM_TRANSFORMATIONS_PASSES_MOE_BLOCK_H
+#define XM_TRANSFORMATIONS_PASSES_MOE_BLOCK_H
+
+#include "transformations/rewrite/rewrite.h"
+
+enum {
+    MOE_X,       /* [T,H]                                         */
+    MOE_TILED,   /* [E,T,H]                                       */
+    MOE_REPEATS, /* of the tile                                   */
+    MOE_TILED_DIMS,
+    MOE_EXPERTS_DIMS,
+    MOE_BASE,    /* what the weights are scattered into           */
+    MOE_IDS,     /* [T,K]                                         */
+    MOE_WEIGHTS, /* [T,K]                                         */
+    MOE_SCATTER_AXIS,
+    MOE_SCATTER, /* [T,E]                                         */
+    MOE_ORDER,   /* of the transpose                              */
+    MOE_ROUTED,  /* [E,..,1]                                      */
+    MOE_ROUTED_DIMS,
+    MOE_AXES, /* of the sum                                    */
+    MOE_BLOCK_SLOTS
+};
+
+/* clang-format off */
+#define TILED PS(MOE_TILED, RESHAPE, P(TILE, VAR(MOE_X), INTS(MOE_REPEATS)), VAR(MOE_TILED_DIMS))
+#define ROUTED                                                                            \
+    PN(MOE_ROUTED, RESHAPE,                                                               \
+       P(TRANSPOSE, PN(MOE_SCATTER, SCATTER_ELEMENTS_UPDATE, VAR(MOE_BASE), VAR(MOE_IDS), \
+                       VAR(MOE_WEIGHTS), INTS(MOE_SCATTER_AXIS)), INTS(MOE_ORDER)),       \
+       VAR(MOE_ROUTED_DIMS))
+/* The two tails: the experts' result as it is, and reshaped to more dimensions. */
+#define SUM_OF(experts)          P(REDUCE_SUM, P(MULTIPLY, experts, ROUTED), INTS(MOE_AXES))
+#define SUM_OF_RESHAPED(experts) SUM_OF(P(RESHAPE, experts, VAR(MOE_EXPERTS_DIMS)))
+/* clang-format on */
+
+/* Conditions; false leaves the sentence in m->why. */
+bool xm_moe_tail_holds(struct xm_match *m);
+/* `tiled` is X [T,H] repeated for `experts` experts; *x gets X. */
+bool xm_moe_is_tiled(struct xm_match *m, const struct xm_value *tiled, int64_t experts,
+                     struct xm_value **x);
+/* `matmul` multiplies by the transposed [experts, N, K] weight. */
+bool xm_moe_is_expert_matmul(struct xm_match *m, const struct xm_value *matmul,
+                             int64_t experts);
+/* E of a block whose tail holds. */
+int64_t xm_moe_experts(const struct xm_match *m);
+
+/* Why fuse_vectorized_moe_3gemm leaves the block that ends in this reduce_sum; "" when it
+ * does not. The text lives in the graph's arena. */
+const char *xm_moe_near_miss(struct xm_graph *g, struct xm_node *sum);
+/* XM_UNSUPPORTED names the first moe, moe_compressed or tiled block that is left, and the
+ * condition that kept it. */
+enum xm_status xm_moe_ensure_lowered(struct xm_graph *g, struct xm_error *err);
+
+#endif

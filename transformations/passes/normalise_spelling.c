@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One spelling for what has several, so that later patterns need one.
+ *
+ *     squeeze, unsqueeze, reshape with 0 or -1   ->   reshape(x, the result's dimensions)
+ *     reshape(reshape(x))                        ->   reshape(x)
+ *     convert_like(x, y)                         ->   convert(x)
+ *     negative axes of softmax, top-k, concat    ->   positive ones
+ *     power(v, -0.5), power(v, 0.5), x / sqrt(v) ->   1 / sqrt(v), sqrt(v), x (1 /
+ * sqrt(v)) x x                                        ->   power(x, 2) x sigmoid(x),
+ * swish(x, 1)                  ->   swish(x) gather(x, convert(ids)), scatter likewise ->
+ * gather(x, ids)
+ *
+ * Not done: reshapes whose size depends on data keep their form.
+ */
+#include "transformations/passes/pass_util.h"
+#include "transformations/pipeline.h"
+
+enum { X, V };
+
+/* A scalar of v's element type. */
+static struct xm_value *
+scalar_like(struct xm_builder *b, const struct xm_value *v, float number)
+{
+    return xm_const_float(b, v->type.element, number);
+}
+
+static struct xm_value *
+reciprocal_root(struct xm_builder *b, struct xm_value *v)
+{
+    return xm_op2(b, XM_OP_DIVIDE, scalar_like(b, v, 1.0f), xm_op1(b, XM_OP_SQRT, v));
+}
+
+static struct xm_value *
+make_reciprocal_root(struct xm_builder *b, struct xm_match *m)
+{
+    return xm_reshape_like(b, reciprocal_root(b, m->slot[V]),
+                           &m->root->out[0].type.shape);
+}
+
+static struct xm_value *
+make_root(struct xm_builder *b, struct xm_match *m)
+{
+    return xm_reshape_like(b, xm_op1(b, XM_OP_SQRT, m->slot[V]),
+                           &m->root->out[0].type.shape);
+}
+
+static struct xm_value *
+multiply_by_reciprocal_root(struct xm_builder *b, struct xm_match *m)
+{
+    return xm_op2(b, XM_OP_MULTIPLY, m->slot[X], reciprocal_root(b, m->slot[V]));
+}
+
+static struct xm_value *
+make_square(struct xm_builder *b, struct xm_match *m)
+{
+    return xm_op2(b, XM_OP_POWER, m->slot[X], scalar_like(b, m->slot[X], 2.0f));
+}
+
+static bool
+is_not_number(struct xm_match *m)
+{
+    float number;
+    return !xm_value_is_scalar_const(m->slot[X], &number);
+}
+
+static bool
+is_float(struct xm_match *m)
+{
+    return xm_element_is_float(m->root->out[0].type.element);
+}
+
+/* The scalar operand may have a higher rank than the other one. */
+static bool
+keeps_rank(struct xm_match *m)
+{
+    return is_float(m) &&
+           xm_shape_eq(&m->slot[V]->type.shape, &m->root->out[0].type.shape);
+}
+
+/* clang-format off */
+static const struct xm_rule rules[] = {
+    { "power(v, -0.5)", P(POWER, VAR(V), SCALAR(-0.5)), NULL, make_reciprocal_root, keeps_rank },
+    { "power(v, 0.5)",  P(POWER, VAR(V), SCALAR(0.5)),  NULL, make_root, keeps_rank },
+    { "x / sqrt(v)",    P(DIVIDE, VAR(X), P(SQRT, VAR(V))), NULL, multiply_by_reciprocal_root, is_not_number },
+    { "x x",            P(MULTIPLY, VAR(X), VAR(X)), NULL, make_square, is_float },
+    { "x sigmoid(x)",   P(MULTIPLY, VAR(X), P(SIGMOID, VAR(X))), P(SWISH, VAR(X)), NULL, NULL },
+    { "swish(x, 1)",    P(SWISH, VAR(X), SCALAR(1)), P(SWISH, VAR(X)), NULL, NULL },
+};
+/* clang-format on */
+
+/* ---- reshapes ------------------------------------------------------------------------
+ */
+
+static bool
+has_unknown_dim(const struct xm_shape *s)
+{
+    for (uint32_t i = 0; i < s->rank; i++)
+        if (xm_dim_is_unknown(s->dim[i]))
+            return true;
+    return false;
+}
+
+static bool
+is_plain_reshape(const struct xm_node *n)
+{
+    const struct xm_value *target = xm_in(n, 1);
+    const struct xm_shape *s = &n->out[0].type.shape;
+    if (n->op != XM_OP_RESHAPE || target->node->op != XM_OP_SHAPE_VALUE ||
+        n->attr.reshape.special_zero || xm_in(n, 0)->node->op == XM_OP_RESHAPE)
+        return false;
+    for (uint32_t i = 0; i < s->rank; i++)
+        if (!xm_dim_eq(s->dim[i], target->content.e[i]))
+            return false;
+    return true;
+}
+
+static bool
+normalise_reshape(struct xm_graph *g, struct xm_node *n)
+{
+    const struct xm_shape *s = &n->out[0].type.shape;
+    struct xm_value *x = xm_in(n, 0);
+    if (has_unknown_dim(s) || is_plain_reshape(n))
+        return false;
+    while (x->node->op == XM_OP_RESHAPE)
+        x = xm_in(x->node, 0);
+    struct xm_builder b = xm_builder_before(g, n);
+    struct xm_value *y = xm_reshape_like(&b, x, s);
+    if (!y)
+        return false;
+    xm_value_replace(g, &n->out[0], y);
+    xm_node_remove_dead(g, n);
+    return true;
+}
+
+/* ---- converts and axes ---------------------------------------------------------------
+ */
+
+static bool
+normalise_convert_like(struct xm_graph *g, struct xm_node *n)
+{
+    struct xm_builder b = xm_builder_before(g, n);
+    struct xm_value *y = xm_in(n, 0);
+    if (y->type.element != n->out[0].type.element)
+        y = xm_convert(&b, y, n->out[0].type.element);
+    if (!y)
+        return false;
+    xm_value_replace(g, &n->out[0], y);
+    xm_node_remove_dead(g, n);
+    return true;
+}
+
+/* Whether operand i of n takes indices of any integer type. */
+static bool
+takes_any_index(const struct xm_node *n, uint32_t i)
+{
+    return i == 1 && (n->op == XM_OP_GATHER || n->op == XM_OP_GATHER_ELEMENTS ||
+                      n->op == XM_OP_SCATTER_ELEMENTS_UPDATE);
+}
+
+/* An index that is widened or cut to i32 counts elements of a tensor: its value stays. */
+static bool
+skip_index_convert(struct xm_graph *g, struct xm_node *n)
+{
+    struct xm_value *c = xm_in(n, 1), *x;
+    if (c->node->op != XM_OP_CONVERT || !takes_any_index(n, 1))
+        return false;
+    x = xm_in(c->node, 0);
+    if (!(x->type.element == XM_I64 || x->type.element == XM_I32) ||
+        !(c->type.element == XM_I64 || c->type.element == XM_I32))
+        return false;
+    xm_node_set_in(n, 1, x);
+    xm_node_remove_dead(g, c->node);
+    return true;
+}
+
+static bool
+make_positive(int64_t *axis, const struct xm_value *x)
+{
+    if (*axis >= 0)
+        return false;
+    *axis += x->type.shape.rank;
+    return true;
+}
+
+static bool
+normalise_node(struct xm_graph *g, struct xm_node *n)
+{
+    switch (n->op) {
+    case XM_OP_RESHAPE:
+    case XM_OP_SQUEEZE:
+    case XM_OP_UNSQUEEZE:
+        return n->out[0].n_uses && normalise_reshape(g, n);
+    case XM_OP_CONVERT_LIKE:
+        return n->out[0].n_uses && normalise_convert_like(g, n);
+    case XM_OP_GATHER:
+    case XM_OP_SCATTER_ELEMENTS_UPDATE:
+        return skip_index_convert(g, n);
+    case XM_OP_GATHER_ELEMENTS:
+        return skip_index_convert(g, n) | make_positive(&n->attr.axis.axis, xm_in(n, 0));
+    case XM_OP_CONCAT:
+        return make_positive(&n->attr.axis.axis, &n->out[0]);
+    case XM_OP_SOFTMAX:
+        return make_positive(&n->attr.axis.axis, &n->out[0]);
+    case XM_OP_TOPK:
+        return make_positive(&n->attr.topk.axis, xm_in(n, 0));
+    default:
+        return false;
+    }
+}
+
+bool
+xm_pass_normalise_spelling(struct xm_graph *g, const struct xm_caps *caps)
+{
+    bool any = false;
+    xm_for_each_node_safe(n, g)
+    {
+        any |= normalise_node(g, n);
+        if (g->err.status != XM_OK)
+            return any;
+    }
+    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules)) || any;
+}

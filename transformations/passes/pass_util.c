@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What several passes ask about values.
+ */
+#include "transformations/passes/pass_util.h"
+
+bool
+xm_ints_equal(const struct xm_value *v, const int64_t *want, int n)
+{
+    int64_t have[XM_MAX_CONTENT];
+    if (xm_value_const_ints(v, have, XM_MAX_CONTENT) != n)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (have[i] != want[i])
+            return false;
+    return true;
+}
+
+bool
+xm_is_axis(const struct xm_value *v, uint32_t rank, int64_t axis)
+{
+    int64_t have[2];
+    if (xm_value_const_ints(v, have, 2) != 1)
+        return false;
+    return have[0] == axis || have[0] + (int64_t)rank == axis;
+}
+
+bool
+xm_is_filled(const struct xm_value *v, float number)
+{
+    uint64_t n;
+    if (v->node->op == XM_OP_BROADCAST)
+        v = xm_in(v->node, 0);
+    enum xm_element e = v->type.element;
+    if (v->node->op != XM_OP_CONST || !xm_element_readable(e) ||
+        !xm_static_elements(&v->type.shape, &n) || n > XM_SMALL_BYTES)
+        return false;
+    for (uint64_t i = 0; i < n; i++)
+        if (xm_load_float(e, v->node->attr.data.bytes, i) != number)
+            return false;
+    return n > 0;
+}
+
+int64_t
+xm_last_dim(const struct xm_value *v)
+{
+    uint32_t rank = v->type.shape.rank;
+    if (rank == 0 || !xm_dim_is_const(v->type.shape.dim[rank - 1]))
+        return -1;
+    return v->type.shape.dim[rank - 1].n;
+}
+
+bool
+xm_static_elements(const struct xm_shape *s, uint64_t *n)
+{
+    *n = 1;
+    for (uint32_t i = 0; i < s->rank; i++)
+        if (!xm_dim_is_const(s->dim[i]) || s->dim[i].n < 0 ||
+            !xm_mul_size(*n, (uint64_t)s->dim[i].n, n))
+            return false;
+    return true;
+}
+
+uint32_t
+xm_use_index(const struct xm_use *u)
+{
+    return (uint32_t)(u - u->user->in);
+}
+
+struct xm_value *
+xm_const_flat(struct xm_builder *b, const struct xm_value *v)
+{
+    struct xm_type type = {.element = XM_F32, .shape = {.rank = 1}};
+    uint64_t n, bytes;
+    if (!xm_static_elements(&v->type.shape, &n) || !xm_mul_size(n, sizeof(float), &bytes))
+        return NULL;
+    float *copy = xm_arena_alloc(&b->graph->arena, bytes);
+    if (!copy) {
+        xm_fail(&b->graph->err, XM_NO_MEMORY, "out of memory for a copy of '%.100s'",
+                v->node->name);
+        return NULL;
+    }
+    for (uint64_t i = 0; i < n; i++)
+        copy[i] = xm_load_float(v->type.element, v->node->attr.data.bytes, i);
+    type.shape.dim[0] = xm_dim_const((int64_t)n);
+    return xm_const(b, &type, (struct xm_data){(const uint8_t *)copy, bytes});
+}
+
+struct xm_value *
+xm_reshape_like(struct xm_builder *b, struct xm_value *x, const struct xm_shape *like)
+{
+    if (!x || xm_shape_eq(&x->type.shape, like))
+        return x;
+    return xm_reshape(b, x, like->dim, like->rank);
+}

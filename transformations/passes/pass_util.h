@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What several passes ask about values: axes, filled constants, small constants made
+ * anew.
+ */
+#ifndef XM_TRANSFORMATIONS_PASSES_PASS_UTIL_H
+#define XM_TRANSFORMATIONS_PASSES_PASS_UTIL_H
+
+#include "transformations/rewrite/rewrite.h"
+
+/* Results up to this size may be computed while compiling. */
+enum { XM_SMALL_BYTES = 64 * 1024 };
+
+/* Whether v is known integers, equal to want[n]. */
+bool xm_ints_equal(const struct xm_value *v, const int64_t *want, int n);
+/* Whether v holds one integer, which means `axis` (not negative) in `rank`. */
+bool xm_is_axis(const struct xm_value *v, uint32_t rank, int64_t axis);
+/* Whether v is a constant, or a broadcast one, with every element equal to `number`. */
+bool xm_is_filled(const struct xm_value *v, float number);
+/* The last dimension, when it is a constant; else -1. */
+int64_t xm_last_dim(const struct xm_value *v);
+/* Elements of a static shape; false when a dimension is symbolic or the product
+ * overflows. */
+bool xm_static_elements(const struct xm_shape *s, uint64_t *n);
+/* Operand number of a use. */
+uint32_t xm_use_index(const struct xm_use *u);
+/* A copy of a constant as f32[n], n its number of elements. */
+struct xm_value *xm_const_flat(struct xm_builder *b, const struct xm_value *v);
+/* x with the shape of `like`: x itself when it has it. */
+struct xm_value *xm_reshape_like(struct xm_builder *b, struct xm_value *x,
+                                 const struct xm_shape *like);
+
+#endif

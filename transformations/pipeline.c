@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ordered table of passes and its runner.
+ */
+#include "transformations/pipeline.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/util/log.h"
+#include "runtime/util/strbuf.h"
+#include "transformations/graph/text.h"
+#include "transformations/graph/validate.h"
+#include "transformations/passes/moe_block.h"
+
+static enum xm_status
+no_large_dequantisation(struct xm_graph *g, struct xm_error *err)
+{
+    return xm_graph_check_leftovers(g, err);
+}
+
+/* clang-format off */
+#define ROW(name, public_name, ensures, why_here) { #name, public_name, xm_pass_##name, ensures, why_here }
+static const struct xm_pass passes[] = {
+    ROW(fold_dequantize, "FoldDequantize", no_large_dequantisation,
+        "before anything could expand a weight"),
+    ROW(fold_shape_values, "FoldShapeValues", NULL,
+        "frees the values that only shapes read, and their use counts"),
+    ROW(fold_constants, "FoldConstants", NULL,
+        "patterns look for constants, not for what computes them"),
+    ROW(remove_no_ops, "RemoveNoOps", NULL,
+        "patterns do not know ops that change nothing; needs the folded shapes"),
+    ROW(normalise_spelling, "NormaliseSpelling", NULL,
+        "patterns know one spelling; merges the reshapes that removed no-ops leave side by side"),
+    ROW(fuse_rms_norm, "FuseRMSNorm", NULL,
+        "needs one spelling of 1 / sqrt"),
+#ifndef XM_WITHOUT_FUSE_ROPE
+    ROW(fuse_rope, "FuseRoPE", NULL,
+        "attention reads rotated heads"),
+#endif
+    ROW(fuse_glu, "FuseGLU", NULL,
+        "the experts' pattern has a glu, whatever its activation"),
+    ROW(fuse_vectorized_moe_3gemm, "FuseVectorizedMOE3GEMM", NULL,
+        "needs folded weights, merged reshapes and glu"),
+    ROW(convert_moe_to_moe_compressed, "ConvertMOEToMOECompressed", NULL,
+        "needs moe"),
+    ROW(fuse_moe_router, "FuseMoERouter", NULL,
+        "a top-k is a router when a moe reads its ids"),
+    ROW(fuse_moe_shared_expert, "FuseMoESharedExpert", NULL,
+        "before the fused op, which takes the shared expert along"),
+    ROW(fuse_moe_3gemm_compressed, "FuseMOE3GemmCompressed", NULL,
+        "needs the router and the shared expert in place"),
+    ROW(lower_unfused_moe, "LowerUnfusedMoE", xm_moe_ensure_lowered,
+        "after every fusion had its chance"),
+#ifndef XM_WITHOUT_SDPA_TO_PAGED_ATTENTION
+    ROW(sdpa_to_paged_attention, "SDPAToPagedAttention", NULL,
+        "last: reads norms and rope as they ended up"),
+#endif
+};
+/* clang-format on */
+
+const struct xm_pass *
+xm_passes(size_t *n)
+{
+    *n = XM_ARRAY_LEN(passes);
+    return passes;
+}
+
+static bool
+is_called(const struct xm_pass *p, const char *name, size_t n)
+{
+    return (strlen(p->name) == n && strncmp(p->name, name, n) == 0) ||
+           (strlen(p->public_name) == n && strncmp(p->public_name, name, n) == 0);
+}
+
+static const struct xm_pass *
+find(const char *name, size_t n)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(passes); i++)
+        if (is_called(&passes[i], name, n))
+            return &passes[i];
+    return NULL;
+}
+
+const struct xm_pass *
+xm_pass_find(const char *name)
+{
+    return find(name, strlen(name));
+}
+
+/* ---- names given by the user ---------------------------------------------------------
+ */
+
+static enum xm_status
+fail_unknown(const char *what, const char *name, size_t n, struct xm_error *err)
+{
+    struct xm_strbuf names = {0};
+    for (size_t i = 0; i < XM_ARRAY_LEN(passes); i++)
+        xm_strbuf_printf(&names, "%s%s", i ? ", " : "", passes[i].name);
+    xm_fail(err, XM_INVALID, "%s names the pass '%.*s', which is none of: %s", what,
+            n > 40 ? 40 : (int)n, name, xm_strbuf_text(&names));
+    xm_strbuf_free(&names);
+    return XM_INVALID;
+}
+
+/* Sets skip[i] for each pass named in the comma-separated list. */
+static enum xm_status
+parse_skip(const char *list, bool skip[XM_ARRAY_LEN(passes)], struct xm_error *err)
+{
+    for (const char *name = list ? list : ""; *name;) {
+        size_t n = strcspn(name, ",");
+        const struct xm_pass *p = find(name, n);
+        if (!p)
+            return fail_unknown("XM_SKIP", name, n, err);
+        skip[p - passes] = true;
+        name += n + (name[n] == ',');
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+parse_stop(const char *name, const struct xm_pass **stop, struct xm_error *err)
+{
+    *stop = name ? xm_pass_find(name) : NULL;
+    if (name && !*stop)
+        return fail_unknown("XM_STOP", name, strlen(name), err);
+    return XM_OK;
+}
+
+/* ---- dumps ---------------------------------------------------------------------------
+ */
+
+static enum xm_status
+write_file(const char *folder, size_t number, const char *name, const char *ending,
+           const struct xm_strbuf *text, struct xm_error *err)
+{
+    struct xm_strbuf path = {0};
+    xm_strbuf_printf(&path, "%s/%02zu_%s.%s", folder, number, name, ending);
+    FILE *f = xm_strbuf_ok(&path) ? fopen(xm_strbuf_text(&path), "w") : NULL;
+    bool ok = f && fwrite(xm_strbuf_text(text), 1, text->n, f) == text->n;
+    if (f)
+        ok = fclose(f) == 0 && ok;
+    if (!ok || !xm_strbuf_ok(text))
+        xm_fail(err, XM_IO, "cannot write the graph to '%.200s': %s",
+                xm_strbuf_text(&path), strerror(errno));
+    xm_strbuf_free(&path);
+    return ok ? XM_OK : XM_IO;
+}
+
+static enum xm_status
+dump(const struct xm_graph *g, const char *folder, size_t number, const char *name,
+     struct xm_error *err)
+{
+    struct xm_strbuf text = {0}, dot = {0};
+    if (!folder)
+        return XM_OK;
+    xm_graph_print(g, &text);
+    xm_graph_print_dot(g, &dot);
+    enum xm_status status = write_file(folder, number, name, "xmg", &text, err);
+    if (status == XM_OK)
+        status = write_file(folder, number, name, "dot", &dot, err);
+    xm_strbuf_free(&text);
+    xm_strbuf_free(&dot);
+    return status;
+}
+
+/* ---- the runner ----------------------------------------------------------------------
+ */
+
+static enum xm_status
+after_pass(struct xm_graph *g, const struct xm_pass *p, struct xm_error *err)
+{
+    enum xm_status status = xm_graph_validate(g, NULL, err);
+    if (status != XM_OK)
+        xm_error_prefix(err, "after %s", p->name);
+    return status;
+}
+
+static enum xm_status
+run_pass(struct xm_graph *g, const struct xm_caps *caps, const struct xm_pass *p,
+         bool *progress, struct xm_error *err)
+{
+    *progress = p->run(g, caps);
+    if (g->err.status != XM_OK) {
+        xm_fail(err, g->err.status, "%s: %s", p->name, g->err.text);
+        return g->err.status;
+    }
+    if (*progress)
+        xm_graph_remove_dead(g);
+    xm_debug(XM_DEBUG_PASSES, "%-30s %s, %u nodes", p->name,
+             *progress ? "progress" : "nothing", g->n_nodes);
+    if (*progress || xm_debug_on(XM_DEBUG_VALIDATE))
+        return after_pass(g, p, err);
+    return XM_OK;
+}
+
+static enum xm_status
+ensure(struct xm_graph *g, const struct xm_pass *p, struct xm_error *err)
+{
+    enum xm_status status = p->ensures ? p->ensures(g, err) : XM_OK;
+    if (status != XM_OK)
+        xm_error_prefix(err, "after %s", p->name);
+    return status;
+}
+
+enum xm_status
+xm_pipeline_run(struct xm_graph *g, const struct xm_caps *caps,
+                const struct xm_pipeline_options *options, struct xm_pass_report *reports,
+                size_t *n_reports, struct xm_error *err)
+{
+    struct xm_pipeline_options none = {0};
+    const struct xm_pipeline_options *o = options ? options : &none;
+    const char *folder = o->dump ? o->dump : xm_env("XM_DUMP");
+    const struct xm_pass *stop;
+    bool skip[XM_ARRAY_LEN(passes)] = {false};
+    size_t room = reports && n_reports ? *n_reports : 0;
+    if (n_reports)
+        *n_reports = 0;
+    XM_TRY(parse_skip(o->skip ? o->skip : xm_env("XM_SKIP"), skip, err));
+    XM_TRY(parse_stop(o->stop ? o->stop : xm_env("XM_STOP"), &stop, err));
+    XM_TRY(dump(g, folder, 0, "read", err));
+    for (size_t i = 0; i < XM_ARRAY_LEN(passes); i++) {
+        const struct xm_pass *p = &passes[i];
+        bool progress = false;
+        if (!skip[i])
+            XM_TRY(run_pass(g, caps, p, &progress, err));
+        if (progress)
+            XM_TRY(dump(g, folder, i + 1, p->name, err));
+        XM_TRY(ensure(g, p, err));
+        if (i < room) {
+            reports[i] = (struct xm_pass_report){p, skip[i], progress, g->n_nodes};
+            *n_reports = i + 1;
+        }
+        if (p == stop)
+            break;
+    }
+    return XM_OK;
+}
