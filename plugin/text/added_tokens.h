@@ -4,7 +4,8 @@
  *
  * Most are matched against the raw text; those marked "normalized" against each part that
  * is left, after the normalizer. The leftmost match wins, the longest of those that begin
- * at the same place.
+ * at the same place. White space that a token with rstrip has taken is gone for the next
+ * one (the reference lets a token that itself begins with white space overlap it).
  */
 #ifndef XM_PLUGIN_TEXT_ADDED_TOKENS_H
 #define XM_PLUGIN_TEXT_ADDED_TOKENS_H

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that are wrong, patterns that never end, and memory that runs out: always a
 // sentence, never a crash, a hang or a leak.
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "plugin/text/model_config.h"
@@ -266,7 +268,9 @@ TEST(HostileConfig, IdsThatAreNone)
 {
     struct xm_model_ids m;
     struct xm_error err = {};
-    std::string folder = testing::TempDir();
+    char folder_template[] = "/tmp/xm_text_XXXXXX";
+    ASSERT_NE(mkdtemp(folder_template), nullptr);
+    std::string folder = folder_template;
     std::string path = folder + "/generation_config.json";
     const char *const bad[] = {R"({"eos_token_id":"x"})", R"({"eos_token_id":[-1]})",
                                R"({"pad_token_id":1e9})", R"([1])", R"({)"};
@@ -280,4 +284,5 @@ TEST(HostileConfig, IdsThatAreNone)
         EXPECT_NE(strstr(err.text, "generation_config.json"), nullptr) << err.text;
     }
     remove(path.c_str());
+    remove(folder.c_str());
 }

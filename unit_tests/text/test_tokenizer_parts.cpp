@@ -203,7 +203,7 @@ TEST(Bpe, BothSpellingsOfMergesAreTheSame)
     EXPECT_EQ(arrays.encode("abcab"), ids({4, 3}));
 }
 
-TEST(Bpe, AModelWithoutATypeIsByteless)
+TEST(Bpe, AModelWithoutATypeIsTakenForOne)
 {
     Tokenizer t(R"({"model":{"vocab":{"a":0},"merges":[]}})");
     EXPECT_EQ(t.encode("aa"), ids({0, 0}));
