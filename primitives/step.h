@@ -2,8 +2,9 @@
  *
  * One step of a primitive: its variant table and the kernels built from it.
  *
- * Built at create: the rows that the device takes, best first, up to the first one that never
- * refuses a shape; the rows behind it are reached through XM_FORCE only and built then.
+ * Built at create: the rows that the device takes, best first, up to the first one that
+ * never refuses a shape; the rows behind it are reached through XM_FORCE only and built
+ * then.
  */
 #ifndef XM_PRIMITIVES_STEP_H
 #define XM_PRIMITIVES_STEP_H
@@ -49,8 +50,8 @@ enum xm_status xm_step_go(const struct xm_step *s, const void *problem, uint64_t
                           const struct xm_arg *args, uint32_t n_args,
                           const struct xm_run *run, struct xm_error *err);
 
-/* Allocates a zeroed primitive of `bytes` whose first member is struct xm_primitive, with a
- * reference to the engine; NULL: out of memory (recorded). */
+/* Allocates a zeroed primitive of `bytes` whose first member is struct xm_primitive, with
+ * a reference to the engine; NULL: out of memory (recorded). */
 void *xm_primitive_new(size_t bytes, const struct xm_primitive_ops *ops,
                        struct xm_engine *engine, struct xm_error *err);
 /* Gives back what xm_primitive_new took; NULL is allowed. */

@@ -27,14 +27,15 @@ struct xm_space {
 void xm_space_collapse(struct xm_space *s);
 /* Points of the space; 0 when an extent is. */
 uint64_t xm_space_points(const struct xm_space *s);
-/* Makes the rank exactly XM_SPACE_KERNEL_RANK by extents of 1 in front, when it is less. */
+/* Makes the rank exactly XM_SPACE_KERNEL_RANK by extents of 1 in front, when it is less.
+ */
 void xm_space_pad(struct xm_space *s);
 /* Whether every offset that operand o takes lies in [0, elements). */
 bool xm_space_inside(const struct xm_space *s, uint32_t o, uint64_t elements);
 
-/* A space of more than XM_SPACE_KERNEL_RANK dimensions is run as several of that many: the
- * outer indices are walked on the host, by the offsets. Begin with a collapsed `whole`; each
- * call of next gives one piece until it returns false. */
+/* A space of more than XM_SPACE_KERNEL_RANK dimensions is run as several of that many:
+ * the outer indices are walked on the host, by the offsets. Begin with a collapsed
+ * `whole`; each call of next gives one piece until it returns false. */
 struct xm_space_walk {
     struct xm_space whole;
     int64_t at[XM_OPERAND_RANK];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * eltwise: operands are broadcast by strides over y's shape, the space is collapsed, and what
- * is left of it runs as vectors when its rows are plain, else element by element.
+ * eltwise: operands are broadcast by strides over y's shape, the space is collapsed, and
+ * what is left of it runs as vectors when its rows are plain, else element by element.
  */
 #include "primitives/eltwise/eltwise.h"
 
@@ -143,10 +143,12 @@ make_space(const struct eltwise *s, const struct xm_operand *operands,
     for (uint32_t d = 0; d < y->rank; d++)
         space->extent[d] = y->dim[d];
     for (uint32_t i = 0; i < n_inputs(&s->desc); i++) {
-        XM_TRY(xm_operand_check(&operands[i], names[i], operand_element(&s->desc, i), err));
+        XM_TRY(
+            xm_operand_check(&operands[i], names[i], operand_element(&s->desc, i), err));
         if (!broadcast(&operands[i], y, space->stride[i]))
             return xm_fail(err, XM_INVALID,
-                           "the shape of operand '%s' does not broadcast to y's", names[i]);
+                           "the shape of operand '%s' does not broadcast to y's",
+                           names[i]);
     }
     broadcast(y, y, space->stride[XM_ELTWISE_Y]);
     xm_space_collapse(space);
@@ -155,7 +157,8 @@ make_space(const struct eltwise *s, const struct xm_operand *operands,
 
 static enum xm_status
 enqueue_piece(const struct eltwise *s, const struct xm_operand *operands,
-              const struct xm_space *piece, const struct xm_run *run, struct xm_error *err)
+              const struct xm_space *piece, const struct xm_run *run,
+              struct xm_error *err)
 {
     struct problem problem = {&s->desc, piece};
     struct xm_choice choice;
@@ -252,9 +255,9 @@ xm_eltwise_create(struct xm_engine *engine, const struct xm_eltwise_desc *desc,
         return XM_NO_MEMORY;
     s->desc = *desc;
     make_defines(desc, defines, sizeof(defines));
-    enum xm_status status =
-        xm_step_build(&s->step, engine,
-                      all_floats(desc) ? &xm_eltwise_table : &integer_table, defines, err);
+    enum xm_status status = xm_step_build(
+        &s->step, engine, all_floats(desc) ? &xm_eltwise_table : &integer_table, defines,
+        err);
     if (status != XM_OK) {
         xm_primitive_free(&s->base);
         return status;

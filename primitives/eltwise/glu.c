@@ -36,7 +36,8 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     for (int i = 0; i < XM_GLU_N_OPERANDS; i++) {
         XM_TRY(xm_operand_check(&operands[i], names[i], s->desc.element, err));
         if (xm_operand_elements(&operands[i]) != n)
-            return xm_fail(err, XM_INVALID, "'%s' has %llu elements, 'gate' %llu", names[i],
+            return xm_fail(err, XM_INVALID, "'%s' has %llu elements, 'gate' %llu",
+                           names[i],
                            (unsigned long long)xm_operand_elements(&operands[i]),
                            (unsigned long long)n);
     }
@@ -55,10 +56,12 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
          size_t out_bytes)
 {
     (void)operands;
-    snprintf(out, out_bytes, "%s", xm_step_describe(&((const struct glu *)p)->step, NULL));
+    snprintf(out, out_bytes, "%s",
+             xm_step_describe(&((const struct glu *)p)->step, NULL));
 }
 
-static const struct xm_primitive_ops ops = {"glu", NULL, run, describe, xm_primitive_free};
+static const struct xm_primitive_ops ops = {"glu", NULL, run, describe,
+                                            xm_primitive_free};
 
 enum xm_status
 xm_glu_create(struct xm_engine *engine, const struct xm_glu_desc *desc,
@@ -69,8 +72,8 @@ xm_glu_create(struct xm_engine *engine, const struct xm_glu_desc *desc,
     if (!s)
         return XM_NO_MEMORY;
     s->desc = *desc;
-    snprintf(defines, sizeof(defines), "-DSRC=%s -DACT=%d", xm_element_text(desc->element),
-             (int)desc->activation);
+    snprintf(defines, sizeof(defines), "-DSRC=%s -DACT=%d",
+             xm_element_text(desc->element), (int)desc->activation);
     enum xm_status status = xm_step_build(&s->step, engine, &xm_glu_table, defines, err);
     if (status != XM_OK) {
         xm_primitive_free(&s->base);

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "primitives/device_weight.h"
+#include "primitives/args.h"
 #include "primitives/gather/gather.h"
 #include "primitives/step.h"
 #include "primitives/tables.h"
@@ -37,18 +37,20 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     XM_TRY(xm_operand_check(y, "y", s->desc.dst, err));
     uint64_t tokens = xm_operand_elements(ids);
     if (xm_operand_elements(y) != tokens * w->cols)
-        return xm_fail(err, XM_INVALID, "y has %llu elements for %llu ids of %llu columns",
+        return xm_fail(err, XM_INVALID,
+                       "y has %llu elements for %llu ids of %llu columns",
                        (unsigned long long)xm_operand_elements(y),
                        (unsigned long long)tokens, (unsigned long long)w->cols);
     XM_TRY(xm_step_choose(&s->step, NULL, &choice, err));
-    struct xm_arg args[XM_WEIGHT_ARGS + 5] = {xm_arg_buffer(ids->buffer)};
-    xm_weight_args(s->desc.weight, args + 1);
-    args[XM_WEIGHT_ARGS + 1] = xm_arg_buffer(y->buffer);
-    args[XM_WEIGHT_ARGS + 2] = xm_arg_u64(tokens);
-    args[XM_WEIGHT_ARGS + 3] = xm_arg_i32((int32_t)w->rows);
-    args[XM_WEIGHT_ARGS + 4] = xm_arg_i32((int32_t)w->cols);
+    struct xm_args args = {.n = 0};
+    xm_args_buffer(&args, ids->buffer);
+    xm_args_weight(&args, s->desc.weight);
+    xm_args_buffer(&args, y->buffer);
+    xm_args_ulong(&args, tokens);
+    xm_args_uint(&args, w->rows);
+    xm_args_uint(&args, w->cols);
     uint64_t units = choice.row->family == XM_FAMILY_VEC ? tokens : tokens * w->cols;
-    return xm_step_run(&s->step, &choice, units, args, XM_ARRAY_LEN(args), run, err);
+    return xm_step_run(&s->step, &choice, units, args.arg, args.n, run, err);
 }
 
 static void

@@ -60,7 +60,8 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
          size_t out_bytes)
 {
     (void)operands;
-    snprintf(out, out_bytes, "%s", xm_step_describe(&((const struct gather *)p)->step, NULL));
+    snprintf(out, out_bytes, "%s",
+             xm_step_describe(&((const struct gather *)p)->step, NULL));
 }
 
 static const struct xm_primitive_ops ops = {"gather", NULL, run, describe,
@@ -75,9 +76,10 @@ xm_gather_create(struct xm_engine *engine, const struct xm_gather_desc *desc,
     if (!s)
         return XM_NO_MEMORY;
     s->desc = *desc;
-    snprintf(defines, sizeof(defines), "-DBITS=%u -DIDS=%s", xm_element_bits(desc->element),
-             xm_element_text(desc->ids));
-    enum xm_status status = xm_step_build(&s->step, engine, &xm_gather_table, defines, err);
+    snprintf(defines, sizeof(defines), "-DBITS=%u -DIDS=%s",
+             xm_element_bits(desc->element), xm_element_text(desc->ids));
+    enum xm_status status =
+        xm_step_build(&s->step, engine, &xm_gather_table, defines, err);
     if (status != XM_OK) {
         xm_primitive_free(&s->base);
         return status;

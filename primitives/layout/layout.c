@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * copy: the space is collapsed first; then a block that is contiguous on both sides is one
- * buffer copy, runs go to copy_vec, anything else element by element.
+ * copy: the space is collapsed first; then a block that is contiguous on both sides is
+ * one buffer copy, runs go to copy_vec, anything else element by element.
  */
 #include "primitives/layout/layout.h"
 
@@ -19,7 +19,8 @@ no_runs(const void *problem)
     const struct xm_space *s = problem;
     const uint32_t last = XM_SPACE_KERNEL_RANK - 1;
     bool runs = s->stride[SRC][last] == 1 && s->stride[DST][last] == 1;
-    return runs && s->extent[last] >= 4 ? NULL : "the innermost dimension is not contiguous";
+    return runs && s->extent[last] >= 4 ? NULL
+                                        : "the innermost dimension is not contiguous";
 }
 
 /* clang-format off */
@@ -73,7 +74,8 @@ xm_copy_create(struct xm_engine *engine, const struct xm_copy_desc *desc,
 
 static enum xm_status
 enqueue_piece(const struct copy *s, const struct xm_operand *operands,
-              const struct xm_space *piece, const struct xm_run *run, struct xm_error *err)
+              const struct xm_space *piece, const struct xm_run *run,
+              struct xm_error *err)
 {
     const struct xm_buffer *buffers[] = {operands[XM_COPY_SRC].buffer,
                                          operands[XM_COPY_DST].buffer};
@@ -103,7 +105,8 @@ xm_copy_enqueue(const struct xm_primitive *p, const struct xm_operand *operands,
 {
     const struct copy *s = (const struct copy *)p;
     const struct xm_operand *src = &operands[XM_COPY_SRC], *dst = &operands[XM_COPY_DST];
-    struct xm_space whole = {.rank = space->rank, .n_operands = 2,
+    struct xm_space whole = {.rank = space->rank,
+                             .n_operands = 2,
                              .offset = {space->src_offset, space->dst_offset}};
     XM_TRY(xm_operand_check(src, "src", s->desc.element, err));
     XM_TRY(xm_operand_check(dst, "dst", s->desc.element, err));
@@ -114,9 +117,11 @@ xm_copy_enqueue(const struct xm_primitive *p, const struct xm_operand *operands,
     }
     if (!xm_space_inside(&whole, SRC, xm_operand_elements(src)) ||
         !xm_space_inside(&whole, DST, xm_operand_elements(dst)))
-        return xm_fail(err, XM_INVALID, "copy: the space goes past the end of an operand");
+        return xm_fail(err, XM_INVALID,
+                       "copy: the space goes past the end of an operand");
     xm_space_collapse(&whole);
-    uint64_t bytes = xm_element_bits(s->desc.element) / 8, points = xm_space_points(&whole);
+    uint64_t bytes = xm_element_bits(s->desc.element) / 8,
+             points = xm_space_points(&whole);
     bool block = whole.rank == 0 || (whole.rank == 1 && whole.stride[SRC][0] == 1 &&
                                      whole.stride[DST][0] == 1);
     if (block && points > 0)

@@ -15,8 +15,8 @@ static const struct xm_variant rms_norm_variants[] = {
     { "rms_norm_ref", XM_FAMILY_ANY, 0, NULL },
 };
 /* clang-format on */
-const struct xm_variant_table xm_rms_norm_table = {
-    "rms_norm", rms_norm_variants, XM_ARRAY_LEN(rms_norm_variants)};
+const struct xm_variant_table xm_rms_norm_table = {"rms_norm", rms_norm_variants,
+                                                   XM_ARRAY_LEN(rms_norm_variants)};
 
 struct rms_norm {
     struct xm_primitive base;
@@ -41,7 +41,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     uint64_t rows = n ? xm_operand_elements(x) / n : 0;
     const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(s->desc.gamma),
                                   xm_arg_buffer(y->buffer), xm_arg_u64(rows),
-                                  xm_arg_i32((int32_t)n), xm_arg_f32(s->desc.epsilon)};
+                                  xm_arg_i32((int32_t)n),   xm_arg_f32(s->desc.epsilon)};
     return xm_step_go(&s->step, NULL, rows, args, XM_ARRAY_LEN(args), run, err);
 }
 

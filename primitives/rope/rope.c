@@ -44,12 +44,14 @@ check(const struct rope *s, const struct xm_operand *operands, struct xm_error *
     XM_TRY(xm_operand_check(&operands[XM_ROPE_Y], "y", s->desc.element, err));
     if (x->rank != 4 || cos->rank != 3 || !same_shape(cos, &operands[XM_ROPE_SIN]) ||
         !same_shape(x, &operands[XM_ROPE_Y]))
-        return xm_fail(err, XM_INVALID, "expected x, y [B,T,heads,D] and cos, sin [B|1,T,R]");
-    if ((cos->dim[0] != 1 && cos->dim[0] != x->dim[0]) || cos->dim[1] != x->dim[1])
         return xm_fail(err, XM_INVALID,
-                       "the tables are for %lld sequences of %lld tokens, x has %lld of %lld",
-                       (long long)cos->dim[0], (long long)cos->dim[1],
-                       (long long)x->dim[0], (long long)x->dim[1]);
+                       "expected x, y [B,T,heads,D] and cos, sin [B|1,T,R]");
+    if ((cos->dim[0] != 1 && cos->dim[0] != x->dim[0]) || cos->dim[1] != x->dim[1])
+        return xm_fail(
+            err, XM_INVALID,
+            "the tables are for %lld sequences of %lld tokens, x has %lld of %lld",
+            (long long)cos->dim[0], (long long)cos->dim[1], (long long)x->dim[0],
+            (long long)x->dim[1]);
     if (cos->dim[2] > x->dim[3] || cos->dim[2] % 2 != 0 || x->dim[3] > INT32_MAX ||
         x->dim[2] > INT32_MAX)
         return xm_fail(err, XM_INVALID, "%lld rotated dimensions of a head of %lld",
@@ -79,8 +81,8 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
         xm_arg_i32((int32_t)x->dim[3]),
         xm_arg_i32((int32_t)cos->dim[2]),
     };
-    return xm_step_run(&s->step, &choice, heads ? units : 0, args, XM_ARRAY_LEN(args), run,
-                       err);
+    return xm_step_run(&s->step, &choice, heads ? units : 0, args, XM_ARRAY_LEN(args),
+                       run, err);
 }
 
 static void
@@ -88,10 +90,12 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
          size_t out_bytes)
 {
     (void)operands;
-    snprintf(out, out_bytes, "%s", xm_step_describe(&((const struct rope *)p)->step, NULL));
+    snprintf(out, out_bytes, "%s",
+             xm_step_describe(&((const struct rope *)p)->step, NULL));
 }
 
-static const struct xm_primitive_ops ops = {"rope", NULL, run, describe, xm_primitive_free};
+static const struct xm_primitive_ops ops = {"rope", NULL, run, describe,
+                                            xm_primitive_free};
 
 enum xm_status
 xm_rope_create(struct xm_engine *engine, const struct xm_rope_desc *desc,

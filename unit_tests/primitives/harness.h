@@ -25,8 +25,7 @@ struct device {
     xm_queue *queue = nullptr;
     std::string why;
 
-    static device &
-    get()
+    static device &get()
     {
         static device d;
         return d;
@@ -54,8 +53,7 @@ struct device {
 class PrimitiveTest : public ::testing::Test
 {
   protected:
-    void
-    SetUp() override
+    void SetUp() override
     {
         if (!device::get().queue)
             GTEST_SKIP() << device::get().why;
@@ -63,8 +61,7 @@ class PrimitiveTest : public ::testing::Test
         queue = device::get().queue;
         run.queue = queue;
     }
-    void
-    TearDown() override
+    void TearDown() override
     {
         unsetenv("XM_FORCE");
     }
@@ -112,15 +109,17 @@ class tensor
         raw_.assign(2 * guard_ + bytes_, guard_byte);
         std::fill_n(raw_.begin() + (long)guard_, bytes_, (uint8_t)0xff);
         xm_error err = {};
-        EXPECT_EQ(xm_buffer_create(device::get().engine, XM_USE_HOST, raw_.size(), &whole_,
-                                   &err),
+        EXPECT_EQ(xm_buffer_create(device::get().engine, XM_USE_HOST, raw_.size(),
+                                   &whole_, &err),
                   XM_OK)
             << err.text;
-        EXPECT_EQ(xm_buffer_view(whole_, guard_, bytes_ ? bytes_ : 1, &view_, &err), XM_OK)
+        EXPECT_EQ(xm_buffer_view(whole_, guard_, bytes_ ? bytes_ : 1, &view_, &err),
+                  XM_OK)
             << err.text;
         upload();
     }
-    tensor(xm_element element, std::vector<int64_t> dims, const std::vector<float> &values)
+    tensor(xm_element element, std::vector<int64_t> dims,
+           const std::vector<float> &values)
         : tensor(element, std::move(dims))
     {
         EXPECT_EQ(values.size(), n_);
@@ -128,7 +127,8 @@ class tensor
             xm_store_float(element_, data(), i, values[i]);
         upload();
     }
-    tensor(xm_element element, std::vector<int64_t> dims, const std::vector<int64_t> &values)
+    tensor(xm_element element, std::vector<int64_t> dims,
+           const std::vector<int64_t> &values)
         : tensor(element, std::move(dims))
     {
         EXPECT_EQ(values.size(), n_);
@@ -144,8 +144,7 @@ class tensor
         xm_buffer_unref(whole_);
     }
 
-    xm_operand
-    operand() const
+    xm_operand operand() const
     {
         xm_operand o = {};
         o.buffer = view_;
@@ -155,20 +154,17 @@ class tensor
             o.dim[d] = dims_[d];
         return o;
     }
-    xm_buffer *
-    buffer() const
+    xm_buffer *buffer() const
     {
         return view_;
     }
-    uint64_t
-    size() const
+    uint64_t size() const
     {
         return n_;
     }
 
     /* The elements as f32, after everything enqueued; checks the guards. */
-    std::vector<float>
-    read()
+    std::vector<float> read()
     {
         download();
         std::vector<float> v(n_);
@@ -176,8 +172,7 @@ class tensor
             v[i] = xm_load_float(element_, data(), i);
         return v;
     }
-    std::vector<int64_t>
-    read_ints()
+    std::vector<int64_t> read_ints()
     {
         download();
         std::vector<int64_t> v(n_);
@@ -186,8 +181,7 @@ class tensor
         return v;
     }
     /* What the elements are after rounding to the type: what a reference should read. */
-    std::vector<float>
-    rounded() const
+    std::vector<float> rounded() const
     {
         std::vector<float> v(n_);
         for (size_t i = 0; i < n_; i++)
@@ -198,13 +192,11 @@ class tensor
   private:
     static constexpr uint8_t guard_byte = 0xa5;
 
-    uint8_t *
-    data()
+    uint8_t *data()
     {
         return raw_.data() + guard_;
     }
-    void
-    upload()
+    void upload()
     {
         xm_error err = {};
         EXPECT_EQ(xm_queue_write(device::get().queue, whole_, 0, raw_.data(), raw_.size(),
@@ -212,8 +204,7 @@ class tensor
                   XM_OK)
             << err.text;
     }
-    void
-    download()
+    void download()
     {
         xm_error err = {};
         EXPECT_EQ(
@@ -233,8 +224,8 @@ class tensor
     xm_buffer *whole_ = nullptr, *view_ = nullptr;
 };
 
-/* Compares row by row; the first element that is off in the first bad row is reported. NaN
- * matches NaN only. */
+/* Compares row by row; the first element that is off in the first bad row is reported.
+ * NaN matches NaN only. */
 inline ::testing::AssertionResult
 rows_match(const std::vector<float> &got, const std::vector<float> &want, size_t row,
            xm_element element)
@@ -245,8 +236,8 @@ rows_match(const std::vector<float> &got, const std::vector<float> &want, size_t
                << got.size() << " elements, expected " << want.size();
     for (size_t i = 0; i < got.size(); i++) {
         bool same = got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]));
-        if (same || std::fabs(got[i] - want[i]) <=
-                        t.absolute + t.relative * std::fabs(want[i]))
+        if (same ||
+            std::fabs(got[i] - want[i]) <= t.absolute + t.relative * std::fabs(want[i]))
             continue;
         return ::testing::AssertionFailure()
                << "row " << i / row << " element " << i % row << ": " << got[i]
@@ -258,7 +249,10 @@ rows_match(const std::vector<float> &got, const std::vector<float> &want, size_t
 /* Owns a primitive. */
 struct primitive_ptr {
     xm_primitive *p = nullptr;
-    ~primitive_ptr() { xm_primitive_destroy(p); }
+    ~primitive_ptr()
+    {
+        xm_primitive_destroy(p);
+    }
 };
 
 #endif

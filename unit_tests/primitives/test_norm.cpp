@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "primitives/norm/norm.h"
+
+#include "primitives/tables.h"
+#include "runtime/reference/reference.h"
+#include "unit_tests/primitives/harness.h"
+
+namespace
+{
+
+struct problem {
+    int64_t rows, n;
+    xm_element src, dst;
+    bool has_gamma;
+};
+
+const problem problems[] = {
+    {1, 1, XM_F32, XM_F32, true},     {1, 15, XM_F32, XM_F16, true},
+    {3, 16, XM_F16, XM_F32, false},   {2, 17, XM_F16, XM_F16, true},
+    {33, 128, XM_F32, XM_F32, true},  {5, 2048, XM_F16, XM_F16, true},
+    {40, 100, XM_F32, XM_F32, false},
+};
+
+class RmsNorm : public PrimitiveTest
+{
+  protected:
+    void check(const problem &p)
+    {
+        SCOPED_TRACE(std::to_string(p.rows) + " x " + std::to_string(p.n));
+        tensor x(p.src, {p.rows, p.n}, random_floats((size_t)(p.rows * p.n), 1));
+        tensor gamma(XM_F32, {p.n}, random_floats((size_t)p.n, 2));
+        tensor y(p.dst, {p.rows, p.n});
+        xm_rms_norm_desc desc = {};
+        desc.gamma = p.has_gamma ? gamma.buffer() : nullptr;
+        desc.epsilon = 1e-6f;
+        desc.src = p.src;
+        desc.dst = p.dst;
+        primitive_ptr norm;
+        ASSERT_XM_OK(xm_rms_norm_create(engine, &desc, &norm.p, &err));
+        const xm_operand operands[] = {x.operand(), y.operand()};
+        ASSERT_XM_OK(xm_primitive_run(norm.p, operands, &run, &err));
+        std::vector<float> want(x.size());
+        xm_ref_rms_norm(x.rounded().data(),
+                        p.has_gamma ? gamma.rounded().data() : nullptr, (uint64_t)p.rows,
+                        (uint64_t)p.n, 1e-6f, want.data());
+        EXPECT_TRUE(rows_match(y.read(), want, (size_t)p.n, p.dst));
+    }
+};
+
+TEST_F(RmsNorm, EveryVariantAgreesWithTheReference)
+{
+    for (size_t v = 0; v < xm_rms_norm_table.n; v++) {
+        if (xm_variant_refusal(&xm_rms_norm_table.rows[v], xm_engine_info(engine),
+                               nullptr))
+            continue;
+        SCOPED_TRACE(xm_rms_norm_table.rows[v].name);
+        force("rms_norm", xm_rms_norm_table.rows[v].name);
+        for (const problem &p : problems)
+            check(p);
+    }
+}
+
+TEST_F(RmsNorm, RefusesAGammaThatIsTooShort)
+{
+    tensor x(XM_F32, {2, 32}), y(XM_F32, {2, 32}), gamma(XM_F32, {16});
+    xm_rms_norm_desc desc = {gamma.buffer(), 1e-6f, XM_F32, XM_F32};
+    primitive_ptr norm;
+    ASSERT_XM_OK(xm_rms_norm_create(engine, &desc, &norm.p, &err));
+    const xm_operand operands[] = {x.operand(), y.operand()};
+    EXPECT_EQ(xm_primitive_run(norm.p, operands, &run, &err), XM_INVALID);
+    EXPECT_NE(std::string(err.text).find("gamma"), std::string::npos);
+}
+
+} // namespace
