@@ -4,7 +4,9 @@
  */
 #include "primitives/device_weight.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/util/memory.h"
 
@@ -114,14 +116,6 @@ xm_weight_defines(const struct xm_weight *w, char *out, size_t out_bytes)
              has_zp && w->zero_point_is_scalar);
 }
 
-void
-xm_weight_args(const struct xm_device_weight *w, struct xm_arg *args)
-{
-    args[0] = xm_arg_buffer(w->data);
-    args[1] = xm_arg_buffer(w->scale);
-    args[2] = xm_arg_buffer(w->zero_point);
-}
-
 uint32_t
 xm_weight_planes(const struct xm_weight *w)
 {
@@ -148,4 +142,41 @@ xm_weight_not_in_planes(const struct xm_weight *w)
     if (w->order != XM_SCALE_ROW_MAJOR)
         return "the scales are in group-major order";
     return NULL;
+}
+
+uint64_t
+xm_weight_planes_bytes(const struct xm_weight *w, uint64_t rows)
+{
+    return rows * xm_weight_padded_cols(w) * sizeof(float);
+}
+
+uint64_t
+xm_weight_sums_bytes(const struct xm_weight *w, uint64_t rows)
+{
+    return rows * xm_weight_groups(w) * sizeof(float);
+}
+
+uint64_t
+xm_rows_per_item(const struct xm_device_info *device, uint64_t rows, uint64_t copies)
+{
+    enum { ITEMS_PER_UNIT = 8, LEAST = 8, MOST = 64 };
+    uint64_t items =
+        ITEMS_PER_UNIT * (uint64_t)(device->compute_units + !device->compute_units);
+    uint64_t per_item = rows * (copies ? copies : 1) / items;
+    return per_item < LEAST ? LEAST : per_item > MOST ? MOST : per_item;
+}
+
+enum xm_status
+xm_weight_kernel(struct xm_engine *engine, const char *name, const struct xm_weight *w,
+                 struct xm_kernel **out, struct xm_error *err, const char *fmt, ...)
+{
+    char defines[XM_KERNEL_DEFINES];
+    xm_weight_defines(w, defines, XM_WEIGHT_DEFINES);
+    size_t n = strlen(defines);
+    defines[n++] = ' ';
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(defines + n, sizeof(defines) - n, fmt, ap);
+    va_end(ap);
+    return xm_engine_kernel(engine, name, defines, out, err);
 }

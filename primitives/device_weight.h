@@ -13,24 +13,35 @@ extern "C" {
 #endif
 
 enum {
-    XM_WEIGHT_ARGS = 3, /* data, scale, zero point                                  */
     XM_WEIGHT_DEFINES = 192, /* room for xm_weight_defines */
-    XM_PLANE_BLOCK = 16 /* lanes of a plane; see kernels/cl/include/planes.h        */
+    XM_KERNEL_DEFINES = 320, /* and for a kernel's own */
+    XM_PLANE_BLOCK = 16      /* lanes of a plane; see kernels/cl/include/planes.h */
 };
 
 /* NULL: kernels can read this weight; else a static sentence. */
 const char *xm_weight_unreadable(const struct xm_weight *w);
 /* "-DWEI=u4 -DGROUP=128 …" */
 void xm_weight_defines(const struct xm_weight *w, char *out, size_t out_bytes);
-/* Fills XM_WEIGHT_ARGS arguments; absent parts become null pointers. */
-void xm_weight_args(const struct xm_device_weight *w, struct xm_arg *args);
-
 /* Planes of the element type (8, 4 or 1), and K rounded up to whole blocks of planes: the
  * floats of one activation row as the vector kernels read it. */
 uint32_t xm_weight_planes(const struct xm_weight *w);
 uint64_t xm_weight_padded_cols(const struct xm_weight *w);
 /* NULL: the vector kernels can read this weight; else a static sentence. */
 const char *xm_weight_not_in_planes(const struct xm_weight *w);
+/* Scratch for `rows` activation rows in planes, and for the sums of their groups. */
+uint64_t xm_weight_planes_bytes(const struct xm_weight *w, uint64_t rows);
+uint64_t xm_weight_sums_bytes(const struct xm_weight *w, uint64_t rows);
+
+/* Rows for one work-item of a vector kernel, when `copies` work-items share each block of
+ * rows: several work-items a compute unit, long streams in each. */
+uint64_t xm_rows_per_item(const struct xm_device_info *device, uint64_t rows,
+                          uint64_t copies);
+
+/* A kernel built for a weight's format and some more options (printf). */
+enum xm_status xm_weight_kernel(struct xm_engine *engine, const char *name,
+                                const struct xm_weight *w, struct xm_kernel **out,
+                                struct xm_error *err, const char *fmt, ...)
+    XM_PRINTF(6, 7);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * matmul of two activations: transposition and broadcast batches become strides.
+ *
+ * One broadcast is not done by strides: leading dimensions of which some are broadcast
+ * and others not (a [2,1,M,K] with b [2,3,K,N]); it is run once per run of equal steps.
+ */
+#include <stdio.h>
+
+#include "primitives/args.h"
+#include "primitives/linear/linear.h"
+#include "primitives/variant_tables.h"
+#include "runtime/util/memory.h"
+
+struct matmul {
+    struct xm_primitive base;
+    struct xm_matmul_desc desc;
+    size_t row;
+    struct xm_kernel *kernel;
+};
+
+/* clang-format off */
+static const struct xm_variant rows[] = {
+    {"matmul_ref", XM_FAMILY_ANY, 0, NULL},
+};
+/* clang-format on */
+static const struct xm_variant_table table = {"matmul", rows, XM_ARRAY_LEN(rows)};
+const struct xm_variant_module xm_matmul_variants = {&table, 1};
+
+/* Dimension d counted from the last; 1 beyond the rank. */
+static uint64_t
+dim_from_last(const struct xm_operand *o, uint32_t d)
+{
+    return d < o->rank ? (uint64_t)o->dim[o->rank - 1 - d] : 1;
+}
+
+/* Index of the matrix of `o` that belongs to batch `batch` of `c`. */
+static uint64_t
+matrix_of(const struct xm_operand *o, const struct xm_operand *c, uint64_t batch)
+{
+    uint64_t index = 0, step = 1;
+    for (uint32_t d = 2; d < c->rank; d++) {
+        uint64_t size = dim_from_last(c, d), have = dim_from_last(o, d);
+        index += (have == 1 ? 0 : batch % size) * step;
+        batch /= size;
+        step *= have;
+    }
+    return index;
+}
+
+/* Batches of c from `first` on that a and b walk in constant steps. */
+static uint64_t
+run_length(const struct xm_operand *o, uint64_t first, uint64_t batches, uint64_t *a_step,
+           uint64_t *b_step)
+{
+    const struct xm_operand *a = &o[XM_MATMUL_A], *b = &o[XM_MATMUL_B];
+    const struct xm_operand *c = &o[XM_MATMUL_C];
+    uint64_t n = 1;
+    *a_step = *b_step = 0;
+    if (first + 1 >= batches)
+        return n;
+    *a_step = matrix_of(a, c, first + 1) - matrix_of(a, c, first);
+    *b_step = matrix_of(b, c, first + 1) - matrix_of(b, c, first);
+    while (first + n < batches &&
+           matrix_of(a, c, first + n) == matrix_of(a, c, first) + n * *a_step &&
+           matrix_of(b, c, first + n) == matrix_of(b, c, first) + n * *b_step)
+        n++;
+    return n;
+}
+
+struct sizes {
+    uint64_t m, n, k;
+};
+
+static struct sizes
+sizes_of(const struct matmul *p, const struct xm_operand *o)
+{
+    const struct xm_operand *a = &o[XM_MATMUL_A], *b = &o[XM_MATMUL_B];
+    struct sizes s = {dim_from_last(a, p->desc.transpose_a ? 0 : 1),
+                      dim_from_last(b, p->desc.transpose_b ? 1 : 0),
+                      dim_from_last(a, p->desc.transpose_a ? 1 : 0)};
+    return s;
+}
+
+/* One stretch of batches; offsets are added by the kernel as elements. */
+static enum xm_status
+run_batches(const struct matmul *p, const struct xm_operand *o, const struct sizes *s,
+            const uint64_t *at, const uint64_t *step, uint64_t batches,
+            const struct xm_run *run, struct xm_error *err)
+{
+    bool ta = p->desc.transpose_a, tb = p->desc.transpose_b;
+    struct xm_args args = {.n = 0};
+    xm_args_buffer(&args, o[XM_MATMUL_A].buffer);
+    xm_args_buffer(&args, o[XM_MATMUL_B].buffer);
+    xm_args_buffer(&args, o[XM_MATMUL_C].buffer);
+    xm_args_ulong(&args, at[0] * s->m * s->k);
+    xm_args_ulong(&args, at[1] * s->k * s->n);
+    xm_args_ulong(&args, at[2] * s->m * s->n);
+    xm_args_ulong(&args, step[0] * s->m * s->k);
+    xm_args_ulong(&args, ta ? 1 : s->k);
+    xm_args_ulong(&args, ta ? s->m : 1);
+    xm_args_ulong(&args, step[1] * s->k * s->n);
+    xm_args_ulong(&args, tb ? 1 : s->n);
+    xm_args_ulong(&args, tb ? s->k : 1);
+    xm_args_ulong(&args, s->k);
+    return xm_args_run(&args, run->queue, p->kernel, false, s->n, s->m, batches, err);
+}
+
+static enum xm_status
+matmul_run(const struct xm_primitive *base, const struct xm_operand *o,
+           const struct xm_run *run, struct xm_error *err)
+{
+    const struct matmul *p = (const struct matmul *)base;
+    const struct sizes s = sizes_of(p, o);
+    if (s.k != dim_from_last(&o[XM_MATMUL_B], p->desc.transpose_b ? 0 : 1))
+        return xm_fail(err, XM_INVALID, "the operands disagree on K");
+    if (s.m == 0 || s.n == 0)
+        return XM_OK;
+    uint64_t batches = xm_operand_elements(&o[XM_MATMUL_C]) / (s.m * s.n);
+    for (uint64_t first = 0; first < batches;) {
+        uint64_t step[2];
+        uint64_t n = run_length(o, first, batches, &step[0], &step[1]);
+        const uint64_t at[3] = {matrix_of(&o[XM_MATMUL_A], &o[XM_MATMUL_C], first),
+                                matrix_of(&o[XM_MATMUL_B], &o[XM_MATMUL_C], first),
+                                first};
+        XM_TRY(run_batches(p, o, &s, at, step, n, run, err));
+        first += n;
+    }
+    return XM_OK;
+}
+
+static void
+matmul_describe(const struct xm_primitive *base, const struct xm_operand *o, char *out,
+                size_t out_bytes)
+{
+    (void)o;
+    snprintf(out, out_bytes, "%s", rows[((const struct matmul *)base)->row].name);
+}
+
+static void
+matmul_destroy(struct xm_primitive *base)
+{
+    xm_engine_unref(base->engine);
+    xm_free(base);
+}
+
+static const struct xm_primitive_ops matmul_ops = {"matmul", NULL, matmul_run,
+                                                   matmul_describe, matmul_destroy};
+
+static bool
+is_activation(enum xm_element e)
+{
+    return e == XM_F16 || e == XM_F32;
+}
+
+static enum xm_status
+choose_and_build(struct matmul *p, struct xm_error *err)
+{
+    char defines[XM_KERNEL_DEFINES];
+    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), table.step,
+                             xm_engine_info(p->base.engine), &p->desc, &p->row, err));
+    snprintf(defines, sizeof(defines), "-DA=%s -DB=%s -DC=%s", xm_element_text(p->desc.a),
+             xm_element_text(p->desc.b), xm_element_text(p->desc.c));
+    return xm_engine_kernel(p->base.engine, rows[p->row].name, defines, &p->kernel, err);
+}
+
+enum xm_status
+xm_matmul_create(struct xm_engine *engine, const struct xm_matmul_desc *desc,
+                 struct xm_primitive **out, struct xm_error *err)
+{
+    if (!is_activation(desc->a) || !is_activation(desc->b) || !is_activation(desc->c))
+        return xm_fail(err, XM_UNSUPPORTED, "matmul: an operand is neither f16 nor f32");
+    struct matmul *p = xm_calloc(1, sizeof(*p));
+    if (!p)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a matmul primitive");
+    p->base.ops = &matmul_ops;
+    p->base.engine = engine;
+    xm_engine_ref(engine);
+    p->desc = *desc;
+    enum xm_status status = choose_and_build(p, err);
+    if (status != XM_OK) {
+        matmul_destroy(&p->base);
+        return status;
+    }
+    *out = &p->base;
+    return XM_OK;
+}

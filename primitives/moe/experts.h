@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A set of experts and the steps that run it on routed tokens: the routed experts of a
+ * block, or its shared expert as a set of one (E = 1, K = 1). Steps and formats:
+ * primitives/moe/moe.h.
+ */
+#ifndef XM_PRIMITIVES_MOE_EXPERTS_H
+#define XM_PRIMITIVES_MOE_EXPERTS_H
+
+#include "primitives/args.h"
+#include "primitives/moe/moe.h"
+
+enum xm_moe_step {
+    XM_MOE_GATE_UP,
+    XM_MOE_DOWN,
+    XM_MOE_SORT,
+    XM_MOE_GATHER,
+    XM_MOE_GEMM_GATE_UP,
+    XM_MOE_GEMM_DOWN,
+    XM_MOE_COMBINE,
+    XM_MOE_N_STEPS
+};
+
+struct xm_moe_experts_desc {
+    enum xm_expert expert;
+    enum xm_activation activation;
+    float beta, limit;
+    uint32_t top_k;
+    struct xm_device_weight *gate, *up, *down; /* up NULL in the 2-GEMM form */
+    struct xm_buffer *bias_gate, *bias_down;   /* NULL: none                 */
+    enum xm_element src, dst;
+};
+
+struct xm_moe_experts {
+    struct xm_engine *engine;        /* borrowed from the primitive               */
+    struct xm_moe_experts_desc desc; /* weights and biases referenced      */
+    uint64_t experts, hidden, inter; /* E, H, I                            */
+    size_t row[XM_MOE_N_STEPS];
+    struct xm_kernel *kernel[XM_MOE_N_STEPS];
+    struct xm_kernel *prepare_x, *prepare_h; /* for the vector kernels     */
+};
+
+/* What one run of a set reads and writes. */
+struct xm_moe_batch {
+    uint64_t tokens;
+    const struct xm_buffer *x;             /* [T,H] src                       */
+    const struct xm_buffer *ids, *weights; /* [T,K] i32, f32                 */
+    const struct xm_buffer *add;           /* [T,H] f32, added in; NULL: none */
+    struct xm_buffer *out;                 /* [T,H] dst                       */
+};
+
+/* NULL: these weights make a set of experts; else a static sentence. */
+const char *xm_moe_experts_refuse(enum xm_expert expert, const struct xm_weight *gate,
+                                  const struct xm_weight *up,
+                                  const struct xm_weight *down);
+/* On failure fini is still to be called. */
+enum xm_status xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
+                                   const struct xm_moe_experts_desc *desc,
+                                   struct xm_error *err);
+void xm_moe_experts_fini(struct xm_moe_experts *m);
+/* Bytes that run takes from a scratch of `p`. */
+uint64_t xm_moe_experts_scratch(const struct xm_moe_experts *m,
+                                const struct xm_primitive *p, uint64_t tokens);
+/* Enqueues every step; takes scratch from what is left of `scratch`. */
+enum xm_status xm_moe_experts_run(const struct xm_moe_experts *m,
+                                  const struct xm_moe_batch *batch,
+                                  struct xm_scratch *scratch, struct xm_queue *queue,
+                                  struct xm_error *err);
+/* Appends the names of the kernels that `tokens` tokens use. */
+void xm_moe_experts_describe(const struct xm_moe_experts *m, uint64_t tokens, char *out,
+                             size_t out_bytes);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * moe_router: logits -> the chosen experts and their weights.
+ */
+#include "primitives/moe/router.h"
+
+#include <stdio.h>
+
+#include "primitives/variant_tables.h"
+#include "runtime/util/memory.h"
+
+/* clang-format off */
+static const struct xm_variant rows[] = {
+    {"moe_route_ref", XM_FAMILY_ANY, 0, NULL},
+};
+/* clang-format on */
+static const struct xm_variant_table table = {"moe_route", rows, XM_ARRAY_LEN(rows)};
+const struct xm_variant_module xm_router_variants = {&table, 1};
+
+enum xm_status
+xm_router_steps_init(struct xm_router_steps *r, struct xm_engine *engine,
+                     const struct xm_router_desc *desc, struct xm_error *err)
+{
+    char defines[XM_KERNEL_DEFINES];
+    const struct xm_moe_routing *routing = &desc->routing;
+    if (routing->kind >= XM_ROUTING_COUNT || routing->top_k == 0)
+        return xm_fail(err, XM_UNSUPPORTED, "moe_router: unknown routing, or top_k is 0");
+    r->routing = *routing;
+    r->bias = desc->bias;
+    r->expert_scale = desc->expert_scale;
+    if (r->bias)
+        xm_buffer_ref(r->bias);
+    if (r->expert_scale)
+        xm_buffer_ref(r->expert_scale);
+    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), table.step, xm_engine_info(engine),
+                             routing, &r->row, err));
+    snprintf(defines, sizeof(defines), "-DROUTING=%d -DNORMALISE=%d", (int)routing->kind,
+             routing->normalise);
+    return xm_engine_kernel(engine, rows[r->row].name, defines, &r->kernel, err);
+}
+
+void
+xm_router_steps_fini(struct xm_router_steps *r)
+{
+    xm_buffer_unref(r->bias);
+    xm_buffer_unref(r->expert_scale);
+}
+
+const char *
+xm_router_steps_name(const struct xm_router_steps *r)
+{
+    return rows[r->row].name;
+}
+
+enum xm_status
+xm_router_steps_run(const struct xm_router_steps *r, const struct xm_buffer *logits,
+                    struct xm_buffer *weights, struct xm_buffer *ids, uint64_t tokens,
+                    uint64_t experts, struct xm_queue *queue, struct xm_error *err)
+{
+    if (r->routing.top_k > experts)
+        return xm_fail(err, XM_INVALID, "top_k is %u, but there are %llu experts",
+                       r->routing.top_k, (unsigned long long)experts);
+    struct xm_args a = {.n = 0};
+    xm_args_buffer(&a, logits);
+    xm_args_buffer(&a, r->bias);
+    xm_args_buffer(&a, r->expert_scale);
+    xm_args_buffer(&a, weights);
+    xm_args_buffer(&a, ids);
+    xm_args_uint(&a, experts);
+    xm_args_uint(&a, r->routing.top_k);
+    xm_args_float(&a, r->routing.epsilon);
+    xm_args_float(&a, r->routing.scale);
+    return xm_args_run(&a, queue, r->kernel, false, tokens, 1, 1, err);
+}
+
+/* ---- as a primitive of its own ------------------------------------------------------
+ */
+
+struct router {
+    struct xm_primitive base;
+    struct xm_router_steps steps;
+};
+
+static enum xm_status
+router_run(const struct xm_primitive *p, const struct xm_operand *o,
+           const struct xm_run *run, struct xm_error *err)
+{
+    const struct router *r = (const struct router *)p;
+    const struct xm_operand *logits = &o[XM_ROUTER_LOGITS];
+    uint64_t tokens = xm_operand_rows(logits);
+    if (tokens == 0)
+        return XM_OK;
+    return xm_router_steps_run(&r->steps, logits->buffer, o[XM_ROUTER_WEIGHTS].buffer,
+                               o[XM_ROUTER_IDS].buffer, tokens,
+                               (uint64_t)logits->dim[logits->rank - 1], run->queue, err);
+}
+
+static void
+router_describe(const struct xm_primitive *p, const struct xm_operand *o, char *out,
+                size_t out_bytes)
+{
+    (void)o;
+    snprintf(out, out_bytes, "%s",
+             xm_router_steps_name(&((const struct router *)p)->steps));
+}
+
+static void
+router_destroy(struct xm_primitive *p)
+{
+    xm_router_steps_fini(&((struct router *)p)->steps);
+    xm_engine_unref(p->engine);
+    xm_free(p);
+}
+
+static const struct xm_primitive_ops router_ops = {"moe_router", NULL, router_run,
+                                                   router_describe, router_destroy};
+
+enum xm_status
+xm_router_create(struct xm_engine *engine, const struct xm_router_desc *desc,
+                 struct xm_primitive **out, struct xm_error *err)
+{
+    struct router *r = xm_calloc(1, sizeof(*r));
+    if (!r)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a router primitive");
+    r->base.ops = &router_ops;
+    r->base.engine = engine;
+    xm_engine_ref(engine);
+    enum xm_status status = xm_router_steps_init(&r->steps, engine, desc, err);
+    if (status != XM_OK) {
+        router_destroy(&r->base);
+        return status;
+    }
+    *out = &r->base;
+    return XM_OK;
+}
