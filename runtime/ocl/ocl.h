@@ -38,6 +38,16 @@ struct ocl_engine {
     pthread_mutex_t upload_lock; /* one upload at a time                         */
 };
 
+/* What the kernel's text says of one argument, as far as the driver tells: Intel's driver
+ * takes a scalar of the wrong size without a word. */
+struct ocl_arg {
+    char name[40];
+    char type[24];
+    bool known; /* kind is meant                                        */
+    enum xm_arg_kind kind;
+    uint32_t bytes; /* of a scalar of a built-in type; 0: any size          */
+};
+
 /* A cl_kernel holds its arguments, so binding and enqueueing are one step under its lock:
  * kernels are shared by all queues of the engine. */
 struct ocl_kernel {
@@ -45,6 +55,7 @@ struct ocl_kernel {
     cl_program program;
     cl_kernel kernel;
     cl_uint n_args;
+    struct ocl_arg *args; /* n_args */
     pthread_mutex_t lock;
 };
 

@@ -147,7 +147,8 @@ prepare_build(struct build *b, const char *defines)
 {
     const struct xm_device_info *info = &b->engine->base.info;
     XM_TRY(xm_kernel_source(b->name, &b->source, b->err));
-    xm_strbuf_printf(&b->options, "-cl-std=%s %s", info->cl_std, defines);
+    xm_strbuf_printf(&b->options, "-cl-std=%s -cl-kernel-arg-info %s", info->cl_std,
+                     defines);
     if (!xm_strbuf_ok(&b->options))
         return xm_fail(b->err, XM_NO_MEMORY, "no memory for kernel '%s'", b->name);
     b->on_disk =
@@ -155,6 +156,59 @@ prepare_build(struct build *b, const char *defines)
     if (b->on_disk)
         b->key = xm_kernel_cache_key(info->name, info->driver, xm_strbuf_text(&b->source),
                                      xm_strbuf_text(&b->options));
+    return XM_OK;
+}
+
+static uint32_t
+scalar_bytes(const char *type)
+{
+    static const char *const four[] = {"int", "uint", "float"};
+    static const char *const eight[] = {"long", "ulong", "double"};
+    for (size_t i = 0; i < XM_ARRAY_LEN(four); i++) {
+        if (strcmp(type, four[i]) == 0)
+            return 4;
+        if (strcmp(type, eight[i]) == 0)
+            return 8;
+    }
+    return 0;
+}
+
+/* Without this information (programs from a cache may lack it) `known` stays false. */
+static void
+read_arg(cl_kernel k, cl_uint i, struct ocl_arg *arg)
+{
+    cl_kernel_arg_address_qualifier where;
+    if (clGetKernelArgInfo(k, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof(where), &where,
+                           NULL) != CL_SUCCESS ||
+        clGetKernelArgInfo(k, i, CL_KERNEL_ARG_TYPE_NAME, sizeof(arg->type), arg->type,
+                           NULL) != CL_SUCCESS)
+        return;
+    if (clGetKernelArgInfo(k, i, CL_KERNEL_ARG_NAME, sizeof(arg->name), arg->name,
+                           NULL) != CL_SUCCESS)
+        arg->name[0] = 0;
+    arg->known = true;
+    arg->kind = where == CL_KERNEL_ARG_ADDRESS_LOCAL     ? XM_ARG_LOCAL
+                : where == CL_KERNEL_ARG_ADDRESS_PRIVATE ? XM_ARG_SCALAR
+                                                         : XM_ARG_BUFFER;
+    arg->bytes = arg->kind == XM_ARG_SCALAR ? scalar_bytes(arg->type) : 0;
+}
+
+static enum xm_status
+fill_kernel(const struct build *b, struct ocl_kernel *k)
+{
+    cl_int code;
+    k->kernel = clCreateKernel(b->program, b->name, &code);
+    if (k->kernel)
+        code = clGetKernelInfo(k->kernel, CL_KERNEL_NUM_ARGS, sizeof(k->n_args),
+                               &k->n_args, NULL);
+    if (!k->kernel || code != CL_SUCCESS)
+        return ocl_fail(b->err, code, "clCreateKernel",
+                        "file '%s.cl' has no usable kernel of that name", b->name);
+    k->args = xm_calloc(k->n_args, sizeof(*k->args));
+    if (!k->args)
+        return xm_fail(b->err, XM_NO_MEMORY, "no memory for kernel '%s'", b->name);
+    for (cl_uint i = 0; i < k->n_args; i++)
+        read_arg(k->kernel, i, &k->args[i]);
     return XM_OK;
 }
 
@@ -167,18 +221,10 @@ make_kernel(struct build *b, struct xm_kernel **out)
         xm_free(k);
         return xm_fail(b->err, XM_NO_MEMORY, "no memory for kernel '%s'", b->name);
     }
-    cl_int code;
-    k->kernel = clCreateKernel(b->program, b->name, &code);
-    if (k->kernel)
-        code = clGetKernelInfo(k->kernel, CL_KERNEL_NUM_ARGS, sizeof(k->n_args),
-                               &k->n_args, NULL);
-    if (!k->kernel || code != CL_SUCCESS) {
-        if (k->kernel)
-            clReleaseKernel(k->kernel);
-        pthread_mutex_destroy(&k->lock);
-        xm_free(k);
-        return ocl_fail(b->err, code, "clCreateKernel",
-                        "file '%s.cl' has no usable kernel of that name", b->name);
+    enum xm_status status = fill_kernel(b, k);
+    if (status != XM_OK) {
+        ocl_kernel_destroy(&k->base);
+        return status;
     }
     k->program = b->program;
     b->program = NULL;
@@ -211,8 +257,11 @@ void
 ocl_kernel_destroy(struct xm_kernel *base)
 {
     struct ocl_kernel *k = (struct ocl_kernel *)base;
-    clReleaseKernel(k->kernel);
-    clReleaseProgram(k->program);
+    if (k->kernel)
+        clReleaseKernel(k->kernel);
+    if (k->program)
+        clReleaseProgram(k->program);
+    xm_free(k->args);
     pthread_mutex_destroy(&k->lock);
     xm_free(k);
 }

@@ -4,6 +4,7 @@
  * for an out-of-order queue, a barrier after each command keeps that true.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/memory.h"
@@ -112,19 +113,37 @@ bind_arg(const struct xm_queue *q, cl_kernel k, cl_uint i, const struct xm_arg *
 }
 
 static enum xm_status
+check_arg(const struct ocl_kernel *k, uint32_t i, const struct xm_arg *a,
+          struct xm_error *err)
+{
+    static const char *const kinds[] = {"a buffer", "a scalar", "local memory"};
+    const struct ocl_arg *fact = &k->args[i];
+    if (!fact->known)
+        return XM_OK;
+    if (fact->kind != a->kind)
+        return xm_fail(
+            err, XM_INVALID, "kernel '%s': argument %u (%s %s) is %s, %s was given",
+            k->base.name, i, fact->type, fact->name, kinds[fact->kind], kinds[a->kind]);
+    if (fact->bytes && fact->bytes != a->bytes)
+        return xm_fail(err, XM_INVALID,
+                       "kernel '%s': argument %u (%s %s) has %u bytes, %u were given",
+                       k->base.name, i, fact->type, fact->name, fact->bytes, a->bytes);
+    return XM_OK;
+}
+
+static enum xm_status
 bind_args(const struct xm_queue *q, const struct ocl_kernel *k, const struct xm_arg *args,
           uint32_t n_args, struct xm_error *err)
 {
-    static const char *const kinds[] = {"a buffer", "a scalar", "local memory"};
     if (n_args != k->n_args)
         return xm_fail(err, XM_INVALID, "kernel '%s' takes %u arguments, %u were given",
                        k->base.name, k->n_args, n_args);
     for (uint32_t i = 0; i < n_args; i++) {
+        XM_TRY(check_arg(k, i, &args[i], err));
         cl_int code = bind_arg(q, k->kernel, i, &args[i]);
         if (code != CL_SUCCESS)
-            return ocl_fail(err, code, "clSetKernelArg",
-                            "kernel '%s', argument %u (%s, %u bytes)", k->base.name, i,
-                            kinds[args[i].kind], args[i].bytes);
+            return ocl_fail(err, code, "clSetKernelArg", "kernel '%s', argument %u (%s)",
+                            k->base.name, i, k->args[i].name);
     }
     return XM_OK;
 }
@@ -173,8 +192,8 @@ ocl_queue_run_host(struct xm_queue *base, xm_host_fn fn, const void *ctx,
         void *copy = ctx_bytes ? xm_malloc(ctx_bytes) : NULL;
         if (ctx_bytes && !copy)
             return xm_fail(err, XM_NO_MEMORY, "no memory for a host step");
-        for (size_t i = 0; i < ctx_bytes; i++)
-            ((char *)copy)[i] = ((const char *)ctx)[i];
+        if (copy)
+            memcpy(copy, ctx, ctx_bytes);
         fn(copy);
         xm_free(copy);
         return XM_OK;

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "runtime/engine.h"
@@ -221,18 +223,24 @@ TEST_F(OclEngine, SaysHowManyArgumentsAKernelTakes)
     EXPECT_STREQ(err.text, "kernel 'copy_bytes' takes 5 arguments, 2 were given");
 }
 
-TEST_F(OclEngine, NamesTheArgumentOfTheWrongSize)
+TEST_F(OclEngine, NamesTheArgumentThatDoesNotFit)
 {
     xm_buffer *a = make(64);
     xm_kernel *k = nullptr;
     ASSERT_EQ(xm_engine_kernel(engine, "copy_bytes", "", &k, &err), XM_OK);
-    const xm_arg args[] = {xm_arg_buffer(a), xm_arg_i32(0), xm_arg_buffer(a),
-                           xm_arg_i64(0), xm_arg_i64(0)};
     const xm_launch launch = {{1, 1, 1}, {1, 1, 1}};
-    EXPECT_EQ(xm_queue_run(queue, k, args, 5, &launch, &err), XM_DEVICE);
-    EXPECT_NE(std::string(err.text).find("'copy_bytes', argument 1 (a scalar, 4 bytes)"),
-              std::string::npos)
-        << err.text;
+    xm_arg args[] = {xm_arg_buffer(a), xm_arg_i32(0), xm_arg_buffer(a), xm_arg_i64(0),
+                     xm_arg_i64(0)};
+    EXPECT_NE(xm_queue_run(queue, k, args, 5, &launch, &err), XM_OK);
+    EXPECT_STREQ(err.text,
+                 "kernel 'copy_bytes': argument 1 (ulong src_at) has 8 bytes, 4 "
+                 "were given");
+    err = {};
+    args[1] = xm_arg_buffer(a);
+    EXPECT_NE(xm_queue_run(queue, k, args, 5, &launch, &err), XM_OK);
+    EXPECT_STREQ(err.text,
+                 "kernel 'copy_bytes': argument 1 (ulong src_at) is a scalar, a "
+                 "buffer was given");
     xm_buffer_unref(a);
 }
 
@@ -334,6 +342,65 @@ TEST_F(OclEngine, CountsWaitsKernelsAndMemory)
     EXPECT_EQ(stats.total_peak, 8192u);
     EXPECT_EQ(stats.allocations, 2u);
     xm_buffer_unref(b);
+}
+
+void
+copy_many(xm_engine *engine, uint8_t value, bool *right)
+{
+    xm_error err = {};
+    xm_queue *queue = nullptr;
+    xm_buffer *a = nullptr, *b = nullptr;
+    xm_kernel *k = nullptr;
+    *right = xm_queue_create(engine, &queue, &err) == XM_OK &&
+             xm_buffer_create(engine, XM_USE_DEVICE, 64, &a, &err) == XM_OK &&
+             xm_buffer_create(engine, XM_USE_DEVICE, 64, &b, &err) == XM_OK &&
+             xm_engine_kernel(engine, "copy_bytes", "", &k, &err) == XM_OK &&
+             xm_queue_fill(queue, a, 0, value, 64, &err) == XM_OK;
+    const xm_arg args[] = {xm_arg_buffer(a), xm_arg_i64(0), xm_arg_buffer(b),
+                           xm_arg_i64(0), xm_arg_i64(64)};
+    const xm_launch launch = {{4, 1, 1}, {1, 1, 1}};
+    for (int i = 0; i < 50 && *right; i++) {
+        uint8_t out[64] = {};
+        *right = xm_queue_fill(queue, b, 0, 0, 64, &err) == XM_OK &&
+                 xm_queue_run(queue, k, args, 5, &launch, &err) == XM_OK &&
+                 xm_queue_read(queue, b, 0, out, 64, &err) == XM_OK && out[63] == value;
+    }
+    xm_buffer_unref(a);
+    xm_buffer_unref(b);
+    xm_queue_destroy(queue);
+}
+
+TEST_F(OclEngine, QueuesOfTwoThreadsShareAKernel)
+{
+    bool right[2] = {};
+    std::thread one(copy_many, engine, uint8_t(1), &right[0]);
+    std::thread two(copy_many, engine, uint8_t(2), &right[1]);
+    one.join();
+    two.join();
+    EXPECT_TRUE(right[0]);
+    EXPECT_TRUE(right[1]);
+    EXPECT_EQ(xm_engine_kernels_built(engine), 1u);
+}
+
+TEST_F(OclEngine, KeepsBinariesOnDiskWhereTheDriverGivesThem)
+{
+    char dir[] = "/tmp/xm_binaries_XXXXXX";
+    ASSERT_NE(mkdtemp(dir), nullptr);
+    xm_config config;
+    xm_config_init(&config);
+    ASSERT_EQ(xm_config_set(&config, "CACHE_DIR", dir, &err), XM_OK);
+    bool keeps = xm_device_has(xm_engine_info(engine), XM_CAP_BINARIES);
+    for (int round = 0; round < 2; round++) {
+        xm_engine *e = nullptr;
+        xm_kernel *k = nullptr;
+        ASSERT_EQ(xm_engine_create(0, &config, &e, &err), XM_OK) << err.text;
+        EXPECT_EQ(xm_engine_kernel(e, "copy_bytes", "-DPER_ITEM=32", &k, &err), XM_OK)
+            << err.text;
+        EXPECT_EQ(xm_engine_kernels_built(e), keeps && round == 1 ? 0u : 1u);
+        xm_engine_unref(e);
+    }
+    EXPECT_EQ(std::filesystem::is_empty(dir), !keeps);
+    std::filesystem::remove_all(dir);
 }
 
 void
