@@ -1,0 +1,716 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host reference of each op against small values worked out by hand, symbol binding,
+// states, fused ops against the plain graphs they stand for, and failing memory.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "transformations/graph/builder.h"
+#include "transformations/graph/evaluate.h"
+
+using Floats = std::vector<float>;
+using Ints = std::vector<int64_t>;
+using Tensor = std::unique_ptr<xm_tensor, decltype(&xm_tensor_destroy)>;
+
+static Tensor
+tensor(const Ints &dim, const Floats &v)
+{
+    xm_tensor *t = nullptr;
+    EXPECT_EQ(xm_tensor_create(&t, XM_F32, (uint32_t)dim.size(), dim.data(), nullptr),
+              XM_OK);
+    EXPECT_EQ(t->n, v.size());
+    std::copy(v.begin(), v.end(), t->f);
+    return {t, xm_tensor_destroy};
+}
+
+static Tensor
+ints(const Ints &dim, const Ints &v, xm_element e = XM_I64)
+{
+    xm_tensor *t = nullptr;
+    EXPECT_EQ(xm_tensor_create(&t, e, (uint32_t)dim.size(), dim.data(), nullptr), XM_OK);
+    EXPECT_EQ(t->n, v.size());
+    std::copy(v.begin(), v.end(), t->i);
+    return {t, xm_tensor_destroy};
+}
+
+static Floats
+pattern(size_t n, unsigned seed)
+{
+    Floats v(n);
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        v[i] = (float)(seed >> 8) / (float)(1 << 23) - 1.0f;
+    }
+    return v;
+}
+
+static void
+expect_near(const xm_tensor *t, const Floats &expected, float tolerance = 1e-5f)
+{
+    ASSERT_NE(t, nullptr);
+    ASSERT_NE(t->f, nullptr);
+    ASSERT_EQ(t->n, expected.size());
+    for (size_t i = 0; i < expected.size(); i++)
+        EXPECT_NEAR(t->f[i], expected[i], tolerance) << "element " << i;
+}
+
+static Ints
+ints_of(const xm_tensor *t)
+{
+    return t && t->i ? Ints(t->i, t->i + t->n) : Ints{-999};
+}
+
+// A graph under construction, its inputs and its run.
+class Evaluate : public testing::Test
+{
+  protected:
+    xm_graph *g = xm_graph_create("test");
+    xm_builder b = xm_builder_at_end(g);
+    xm_error err = {};
+    std::vector<Tensor> kept, outputs;
+    std::vector<std::string> names;
+    xm_state_store *states = nullptr;
+    std::vector<std::unique_ptr<Floats>> bytes;
+
+    ~Evaluate() override
+    {
+        outputs.clear();
+        xm_state_store_destroy(states);
+        xm_graph_destroy(g);
+    }
+    // A parameter of the tensor's own type, which the run gets.
+    xm_value *in(Tensor t)
+    {
+        xm_type type = {};
+        type.element = t->element;
+        type.shape.rank = t->rank;
+        for (uint32_t i = 0; i < t->rank; i++)
+            type.shape.dim[i] = xm_dim_const(t->dim[i]);
+        return declare(std::move(t), type);
+    }
+    xm_value *declare(Tensor t, const xm_type &type)
+    {
+        names.push_back("p" + std::to_string(names.size()));
+        kept.push_back(std::move(t));
+        return xm_parameter(&b, names.back().c_str(), &type);
+    }
+    xm_value *in(const Ints &dim, const Floats &v)
+    {
+        return in(tensor(dim, v));
+    }
+    xm_value *weight(const Ints &dim, const Floats &v)
+    {
+        bytes.push_back(std::make_unique<Floats>(v));
+        struct xm_weight w = {};
+        w.element = XM_F32;
+        w.rank = (uint32_t)dim.size();
+        w.cols = (uint64_t)dim.back();
+        w.rows = dim.size() > 1 ? (uint64_t)dim[dim.size() - 2] : 1;
+        w.experts = dim.size() > 2 ? (uint64_t)dim[0] : 1;
+        w.data = {(const uint8_t *)bytes.back()->data(), v.size() * sizeof(float)};
+        return xm_weight(&b, &w, XM_F32);
+    }
+    xm_value *axes(const Ints &v)
+    {
+        return xm_const_ints(&b, XM_I64, v.data(), (int)v.size());
+    }
+    xm_value *scalar(int64_t v)
+    {
+        return xm_const_ints(&b, XM_I64, &v, -1);
+    }
+    xm_value *op(xm_op o, std::vector<xm_value *> v, const xm_attr *attr = nullptr)
+    {
+        return xm_op_build(&b, o, attr, v.data(), (uint32_t)v.size());
+    }
+    xm_attr defaults(xm_op o)
+    {
+        union xm_attr attr = {};
+        xm_attr_defaults(g, o, &attr);
+        return attr;
+    }
+    xm_status run()
+    {
+        uint32_t n = 0;
+        std::vector<const char *> input_names;
+        std::vector<const xm_tensor *> inputs;
+        for (size_t i = 0; i < kept.size(); i++) {
+            input_names.push_back(names[i].c_str());
+            inputs.push_back(kept[i].get());
+        }
+        xm_for_each_node(node, g) n += node->op == XM_OP_RESULT;
+        std::vector<xm_tensor *> out(n);
+        xm_eval e = {};
+        e.graph = g;
+        e.input_names = input_names.data();
+        e.inputs = inputs.data();
+        e.n_inputs = (uint32_t)inputs.size();
+        e.states = states;
+        err = {};
+        xm_status status = xm_evaluate(&e, out.data(), n, &err);
+        outputs.clear();
+        for (xm_tensor *t : out)
+            outputs.emplace_back(t, xm_tensor_destroy);
+        return status;
+    }
+    // The value of v, run as the graph's result.
+    const xm_tensor *value(xm_value *v)
+    {
+        EXPECT_NE(v, nullptr) << g->err.text;
+        if (!v || !xm_result(&b, "r", v))
+            return nullptr;
+        EXPECT_EQ(run(), XM_OK) << err.text;
+        return outputs.empty() ? nullptr : outputs.back().get();
+    }
+};
+
+TEST_F(Evaluate, ElementwiseBroadcasts)
+{
+    xm_value *a = in({2, 1}, {1, -2}), *c = in({3}, {10, 20, 30});
+    expect_near(value(op(XM_OP_ADD, {a, c})), {11, 21, 31, 8, 18, 28});
+    expect_near(value(op(XM_OP_SUBTRACT, {a, c})), {-9, -19, -29, -12, -22, -32});
+    expect_near(value(op(XM_OP_DIVIDE, {c, a})), {10, 20, 30, -5, -10, -15});
+    expect_near(value(op(XM_OP_MAXIMUM, {a, xm_const_float(&b, XM_F32, 0)})), {1, 0});
+    expect_near(value(op(XM_OP_POWER, {a, xm_const_float(&b, XM_F32, 2)})), {1, 4});
+    expect_near(value(op(XM_OP_FLOOR_MOD, {a, xm_const_float(&b, XM_F32, 3)})), {1, 1});
+    expect_near(value(op(XM_OP_MOD, {a, xm_const_float(&b, XM_F32, 3)})), {1, -2});
+}
+
+TEST_F(Evaluate, IntegersDivideAsAsked)
+{
+    xm_value *a = in(ints({2}, {7, -7})), *c = scalar(2);
+    xm_attr attr = defaults(XM_OP_DIVIDE);
+    attr.divide.python = true;
+    EXPECT_EQ(ints_of(value(op(XM_OP_DIVIDE, {a, c}, &attr))), (Ints{3, -4}));
+    attr.divide.python = false;
+    EXPECT_EQ(ints_of(value(op(XM_OP_DIVIDE, {a, c}, &attr))), (Ints{3, -3}));
+    EXPECT_EQ(ints_of(value(op(XM_OP_MOD, {a, c}))), (Ints{1, -1}));
+    EXPECT_EQ(ints_of(value(op(XM_OP_FLOOR_MOD, {a, c}))), (Ints{1, 1}));
+    xm_result(&b, "r", op(XM_OP_DIVIDE, {a, in(ints({1}, {0}))}, &attr));
+    EXPECT_EQ(run(), XM_INVALID);
+    EXPECT_NE(strstr(err.text, "divide"), nullptr) << err.text;
+}
+
+TEST_F(Evaluate, IntegersWrapAtTheirWidth)
+{
+    xm_value *a = in(ints({1}, {INT32_MAX}, XM_I32)), *c = in(ints({1}, {1}, XM_I32));
+    EXPECT_EQ(ints_of(value(op(XM_OP_ADD, {a, c}))), (Ints{INT32_MIN}));
+    EXPECT_EQ(ints_of(value(xm_convert(&b, in(ints({1}, {300})), XM_U8))), (Ints{44}));
+}
+
+TEST_F(Evaluate, ConvertTruncatesAndBooleansAreNotZero)
+{
+    xm_value *x = in({4}, {1.9f, -1.9f, 0, 0.5f});
+    EXPECT_EQ(ints_of(value(xm_convert(&b, x, XM_I64))), (Ints{1, -1, 0, 0}));
+    xm_value *flags = xm_convert(&b, x, XM_BOOL);
+    EXPECT_EQ(ints_of(value(flags)), (Ints{1, 1, 0, 1}));
+    EXPECT_EQ(ints_of(value(xm_op1(&b, XM_OP_LOGICAL_NOT, flags))), (Ints{0, 0, 1, 0}));
+    xm_value *less = op(XM_OP_LESS, {x, xm_const_float(&b, XM_F32, 0.25f)});
+    EXPECT_EQ(ints_of(value(less)), (Ints{0, 1, 1, 0}));
+    EXPECT_EQ(ints_of(value(op(XM_OP_BITWISE_AND, {flags, less}))), (Ints{0, 1, 0, 0}));
+    expect_near(value(op(XM_OP_SELECT, {less, x, xm_const_float(&b, XM_F32, 7)})),
+                {7, -1.9f, 0, 7});
+}
+
+TEST_F(Evaluate, TransposeThereAndBackIsTheSame)
+{
+    Floats v = pattern(24, 1);
+    const int64_t order[] = {2, 0, 1}, back[] = {1, 2, 0};
+    xm_value *t = xm_transpose(&b, in({2, 3, 4}, v), order, 3);
+    const xm_tensor *turned = value(t);
+    ASSERT_NE(turned, nullptr);
+    EXPECT_EQ(turned->f[1 * 6 + 1 * 3 + 2], v[1 * 12 + 2 * 4 + 1]);
+    expect_near(value(xm_transpose(&b, t, back, 3)), v, 0);
+}
+
+TEST_F(Evaluate, SplitThenConcatIsTheSame)
+{
+    Floats v = pattern(24, 2);
+    xm_value *operands[] = {in({2, 6, 2}, v), scalar(1), axes({1, 2, 3})};
+    xm_node *split = xm_node_build(&b, XM_OP_VARIADIC_SPLIT, nullptr, operands, 3);
+    ASSERT_NE(split, nullptr) << g->err.text;
+    xm_attr attr = {};
+    attr.axis.axis = -2;
+    expect_near(
+        value(op(XM_OP_CONCAT, {&split->out[0], &split->out[1], &split->out[2]}, &attr)),
+        v, 0);
+}
+
+TEST_F(Evaluate, SlicesStepBothWays)
+{
+    xm_value *x = in({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
+    expect_near(
+        value(op(XM_OP_SLICE, {x, axes({1}), axes({100}), axes({2}), axes({-1})})),
+        {1, 3, 5, 7});
+    expect_near(
+        value(op(XM_OP_SLICE, {x, axes({-1}), axes({-100}), axes({-2}), axes({1})})),
+        {3, 1, 7, 5});
+    xm_attr attr = defaults(XM_OP_STRIDED_SLICE);
+    attr.strided_slice.begin_mask = "1,0";
+    attr.strided_slice.end_mask = "1,0";
+    attr.strided_slice.shrink_axis_mask = "0,1";
+    expect_near(value(op(XM_OP_STRIDED_SLICE,
+                         {x, axes({0, -1}), axes({0, 0}), axes({1, 1})}, &attr)),
+                {3, 7});
+}
+
+TEST_F(Evaluate, TileAndBroadcastRepeat)
+{
+    xm_value *x = in({2}, {1, 2});
+    expect_near(value(op(XM_OP_TILE, {x, axes({2, 2})})), {1, 2, 1, 2, 1, 2, 1, 2});
+    expect_near(value(op(XM_OP_BROADCAST, {x, axes({2, 2})})), {1, 2, 1, 2});
+}
+
+TEST_F(Evaluate, GathersAndScatters)
+{
+    xm_value *x = in({2, 3}, {0, 1, 2, 3, 4, 5}), *ids = in(ints({2}, {-1, 0}));
+    xm_attr attr = defaults(XM_OP_GATHER);
+    expect_near(value(op(XM_OP_GATHER, {x, ids, scalar(1)}, &attr)), {2, 0, 5, 3});
+    attr.gather.batch_dims = 1;
+    expect_near(value(op(XM_OP_GATHER, {x, in(ints({2, 1}, {1, 2})), scalar(1)}, &attr)),
+                {1, 5});
+    attr.gather.batch_dims = 0;
+    expect_near(value(op(XM_OP_GATHER,
+                         {weight({2, 3}, {0, 1, 2, 3, 4, 5}), ids, scalar(0)}, &attr)),
+                {3, 4, 5, 0, 1, 2});
+    xm_attr axis = {};
+    axis.axis.axis = 1;
+    xm_value *places = in(ints({2, 2}, {0, 0, 2, 1}));
+    expect_near(value(op(XM_OP_GATHER_ELEMENTS, {x, places}, &axis)), {0, 0, 5, 4});
+    xm_attr scatter = defaults(XM_OP_SCATTER_ELEMENTS_UPDATE);
+    xm_value *updates = in({2, 2}, {10, 20, 30, 40});
+    auto scattered = [&](int reduction, bool use_init) {
+        scatter.scatter.reduction = reduction;
+        scatter.scatter.use_init_val = use_init;
+        return value(
+            op(XM_OP_SCATTER_ELEMENTS_UPDATE, {x, places, updates, scalar(1)}, &scatter));
+    };
+    expect_near(scattered(XM_REDUCTION_NONE, true), {20, 1, 2, 3, 40, 30});
+    expect_near(scattered(XM_REDUCTION_SUM, true), {30, 1, 2, 3, 44, 35});
+    expect_near(scattered(XM_REDUCTION_SUM, false), {30, 1, 2, 3, 40, 30});
+    expect_near(scattered(XM_REDUCTION_MEAN, true), {10, 1, 2, 3, 22, 17.5f});
+    xm_result(&b, "bad", op(XM_OP_GATHER, {x, in(ints({1}, {2})), scalar(0)}, &attr));
+    EXPECT_EQ(run(), XM_INVALID);
+    EXPECT_NE(strstr(err.text, "index 2 is outside"), nullptr) << err.text;
+}
+
+TEST_F(Evaluate, ReductionsAlsoOfNothing)
+{
+    xm_value *x = in({2, 3}, {1, 2, 3, 4, 5, 6});
+    xm_attr keep = {};
+    keep.reduce.keep_dims = true;
+    expect_near(value(op(XM_OP_REDUCE_SUM, {x, axes({0})}, &keep)), {5, 7, 9});
+    expect_near(value(op(XM_OP_REDUCE_MEAN, {x, axes({-1})}, &keep)), {2, 5});
+    expect_near(value(op(XM_OP_REDUCE_MAX, {x, axes({0, 1})}, &keep)), {6});
+    expect_near(value(op(XM_OP_REDUCE_SUM, {in({2, 0}, {}), axes({1})}, &keep)), {0, 0});
+    xm_value *n = in(ints({2, 2}, {2, 3, 4, 5}));
+    EXPECT_EQ(ints_of(value(op(XM_OP_REDUCE_PROD, {n, axes({1})}, &keep))),
+              (Ints{6, 20}));
+}
+
+TEST_F(Evaluate, SumsAlongAxesAndOneHot)
+{
+    xm_attr attr = {};
+    xm_value *x = in({1, 3}, {1, 2, 3});
+    expect_near(value(op(XM_OP_CUM_SUM, {x, scalar(1)}, &attr)), {1, 3, 6});
+    attr.cum_sum.exclusive = attr.cum_sum.reverse = true;
+    expect_near(value(op(XM_OP_CUM_SUM, {x, scalar(1)}, &attr)), {5, 3, 0});
+    xm_attr last = {};
+    last.axis.axis = -1;
+    xm_value *hot = op(XM_OP_ONE_HOT,
+                       {in(ints({2}, {1, 3})), scalar(3), xm_const_float(&b, XM_F32, 1),
+                        xm_const_float(&b, XM_F32, 0)},
+                       &last);
+    expect_near(value(hot), {0, 1, 0, 0, 0, 0});
+}
+
+TEST_F(Evaluate, TopKAlongAnyAxis)
+{
+    xm_attr attr = defaults(XM_OP_TOPK);
+    attr.topk.axis = 0;
+    attr.topk.sort = XM_SORT_VALUE;
+    attr.topk.element = XM_I32;
+    xm_value *operands[] = {in({3, 2}, {1, 9, 7, 9, 5, 0}), scalar(2)};
+    xm_node *top = xm_node_build(&b, XM_OP_TOPK, &attr, operands, 2);
+    ASSERT_NE(top, nullptr) << g->err.text;
+    expect_near(value(&top->out[0]), {7, 9, 5, 9});
+    EXPECT_EQ(ints_of(value(&top->out[1])), (Ints{1, 0, 2, 1}));
+    attr.topk.sort = XM_SORT_INDEX;
+    attr.topk.smallest = 1;
+    top = xm_node_build(&b, XM_OP_TOPK, &attr, operands, 2);
+    EXPECT_EQ(ints_of(value(&top->out[1])), (Ints{0, 0, 2, 2}));
+}
+
+TEST_F(Evaluate, MatmulBroadcastsBatchesAndTakesWeights)
+{
+    Floats w = pattern(2 * 3 * 4, 3), x = pattern(2 * 5 * 4, 4);
+    xm_value *vx = in({2, 5, 4}, x);
+    const xm_tensor *t = value(xm_matmul(&b, vx, in({2, 3, 4}, w), false, true));
+    ASSERT_NE(t, nullptr);
+    Floats expected(t->f, t->f + t->n);
+    float sum = 0;
+    for (int k = 0; k < 4; k++)
+        sum += x[(5 + 2) * 4 + k] * w[(3 + 1) * 4 + k];
+    EXPECT_NEAR(expected[(5 + 2) * 3 + 1], sum, 1e-5f);
+    expect_near(value(xm_matmul(&b, vx, weight({2, 3, 4}, w), false, true)), expected);
+    const int64_t turn[] = {0, 2, 1};
+    xm_value *turned = xm_transpose(&b, in({2, 3, 4}, w), turn, 3);
+    expect_near(value(xm_matmul(&b, vx, turned, false, false)), expected);
+    Floats w2(w.begin(), w.begin() + 12);
+    const xm_tensor *plain = value(xm_matmul(&b, vx, in({4, 3}, w2), false, false));
+    Floats plain_expected(plain->f, plain->f + plain->n);
+    expect_near(value(xm_matmul(&b, vx, weight({4, 3}, w2), false, false)),
+                plain_expected);
+}
+
+TEST_F(Evaluate, MatmulOfVectorsAndOfNothing)
+{
+    xm_value *v = in({2}, {1, 2}), *m = in({2, 2}, {1, 2, 3, 4});
+    expect_near(value(xm_matmul(&b, v, m, false, false)), {7, 10});
+    expect_near(value(xm_matmul(&b, m, v, false, false)), {5, 11});
+    const xm_tensor *none = value(xm_matmul(&b, in({0, 2}, {}), m, false, false));
+    ASSERT_NE(none, nullptr);
+    EXPECT_EQ(none->n, 0u);
+    EXPECT_EQ(none->dim[1], 2);
+}
+
+TEST_F(Evaluate, SymbolsAreBoundByTheShapes)
+{
+    xm_type ids = {XM_I64, {1, {xm_dim_symbol(&g->dims, "tokens")}}}, mask = ids;
+    xm_dim whole =
+        xm_dim_add(&g->dims, xm_dim_symbol(&g->dims, "past"), ids.shape.dim[0]);
+    mask.shape.dim[0] = whole;
+    declare(ints({5}, {0, 0, 0, 0, 0}), mask);
+    declare(ints({2}, {0, 0}), ids);
+    const xm_dim wanted[] = {xm_dim_symbol(&g->dims, "past"), whole};
+    EXPECT_EQ(ints_of(value(xm_shape_value(&b, XM_I64, wanted, 2))), (Ints{3, 5}));
+    declare(ints({3}, {0, 0, 0}), ids);
+    EXPECT_EQ(run(), XM_INVALID);
+    EXPECT_NE(strstr(err.text, "tokens"), nullptr) << err.text;
+}
+
+TEST_F(Evaluate, InputsAreCheckedByNameAndType)
+{
+    xm_value *x = in({1}, {1});
+    xm_result(&b, "r", x);
+    names[0] = "other";
+    EXPECT_EQ(run(), XM_NOT_FOUND);
+    EXPECT_NE(strstr(err.text, "'other'"), nullptr) << err.text;
+    names[0] = "p0";
+    kept[0] = ints({1}, {1});
+    EXPECT_EQ(run(), XM_INVALID);
+    EXPECT_NE(strstr(err.text, "f32[1]"), nullptr) << err.text;
+    kept.clear();
+    EXPECT_EQ(run(), XM_INVALID);
+    EXPECT_NE(strstr(err.text, "has no tensor"), nullptr) << err.text;
+}
+
+TEST_F(Evaluate, AssignTakesEffectAfterTheRun)
+{
+    states = xm_state_store_create();
+    xm_type type = {XM_F32, {1, {xm_dim_symbol(&g->dims, "past")}}};
+    xm_value *old = xm_read_value(&b, "s", &type, xm_none(g));
+    xm_attr attr = {};
+    xm_value *grown = op(XM_OP_CONCAT, {old, in({2}, {1, 2})}, &attr);
+    ASSERT_NE(xm_assign(&b, "s", grown), nullptr);
+    xm_result(&b, "old", old);
+    ASSERT_EQ(run(), XM_OK) << err.text;
+    EXPECT_EQ(outputs[0]->n, 0u);
+    ASSERT_EQ(run(), XM_OK) << err.text;
+    expect_near(outputs[0].get(), {1, 2});
+    expect_near(xm_state_get(states, "s"), {1, 2, 1, 2});
+    xm_state_store_reset(states);
+    EXPECT_EQ(xm_state_get(states, "s"), nullptr);
+}
+
+// ---- attention
+// ----------------------------------------------------------------------------
+
+struct AttentionCase : Evaluate {
+    enum { T = 5, HQ = 4, HKV = 2, D = 4 };
+    xm_value *none = xm_none(g);
+
+    xm_value *attention(xm_value *q, xm_value *k, xm_value *v, xm_value *beam = nullptr)
+    {
+        xm_attr attr = defaults(XM_OP_ATTENTION);
+        attr.attention.scale = 0.5f;
+        attr.attention.causal = true;
+        attr.attention.key_state = "k";
+        attr.attention.value_state = "v";
+        return op(XM_OP_ATTENTION, {q, k, v, beam ? beam : none, none, none, none},
+                  &attr);
+    }
+    // [1,n,heads,D]: rows first … first+n-1 of a pattern.
+    static Tensor rows(unsigned seed, int heads, int first, int n)
+    {
+        Floats all = pattern(T * heads * D, seed);
+        return tensor({1, n, heads, D}, Floats(all.begin() + first * heads * D,
+                                               all.begin() + (first + n) * heads * D));
+    }
+};
+
+TEST_F(AttentionCase, PlainAttentionAgrees)
+{
+    xm_value *q = in(rows(1, HQ, 0, T)), *k = in(rows(2, HKV, 0, T)),
+             *v = in(rows(3, HKV, 0, T));
+    const xm_tensor *t = value(attention(q, k, v));
+    ASSERT_NE(t, nullptr);
+    Floats expected(t->f, t->f + t->n);
+    const int64_t order[] = {0, 2, 1, 3};
+    auto heads_first = [&](xm_value *x) { return xm_transpose(&b, x, order, 4); };
+    // each key head repeated for its two query heads
+    auto repeated = [&](xm_value *x) {
+        xm_attr attr = defaults(XM_OP_GATHER);
+        return op(XM_OP_GATHER, {heads_first(x), axes({0, 0, 1, 1}), scalar(1)}, &attr);
+    };
+    Floats mask(T * T, 0);
+    for (int i = 0; i < T; i++)
+        for (int j = i + 1; j < T; j++)
+            mask[i * T + j] = -INFINITY;
+    xm_value *out =
+        op(XM_OP_SDPA, {heads_first(q), repeated(k), repeated(v), in({1, 1, T, T}, mask),
+                        xm_const_float(&b, XM_F32, 0.5f)});
+    expect_near(value(xm_transpose(&b, out, order, 4)), expected);
+}
+
+TEST_F(AttentionCase, ChunksGiveTheRowsOfTheWhole)
+{
+    auto dims = [&](int heads) {
+        xm_type type = {XM_F32, {4, {}}};
+        type.shape.dim[0] = xm_dim_const(1);
+        type.shape.dim[1] = xm_dim_symbol(&g->dims, "tokens");
+        type.shape.dim[2] = xm_dim_const(heads);
+        type.shape.dim[3] = xm_dim_const(D);
+        return type;
+    };
+    xm_value *q = declare(rows(1, HQ, 0, T), dims(HQ));
+    xm_value *k = declare(rows(2, HKV, 0, T), dims(HKV));
+    xm_value *v = declare(rows(3, HKV, 0, T), dims(HKV));
+    xm_value *beam = in(ints({1}, {0}, XM_I32));
+    const xm_tensor *t = value(attention(q, k, v, beam));
+    ASSERT_NE(t, nullptr);
+    Floats whole(t->f, t->f + t->n), chunks;
+    states = xm_state_store_create();
+    for (int first = 0; first < T; first += 2) {
+        int n = std::min<int>(2, T - first);
+        kept[0] = rows(1, HQ, first, n);
+        kept[1] = rows(2, HKV, first, n);
+        kept[2] = rows(3, HKV, first, n);
+        ASSERT_EQ(run(), XM_OK) << err.text;
+        chunks.insert(chunks.end(), outputs[0]->f, outputs[0]->f + outputs[0]->n);
+    }
+    expect_near(outputs[0].get(), Floats(whole.end() - (long)outputs[0]->n, whole.end()));
+    ASSERT_EQ(chunks.size(), whole.size());
+    for (size_t i = 0; i < whole.size(); i++)
+        EXPECT_NEAR(chunks[i], whole[i], 1e-6f);
+    kept[3] = ints({1}, {1}, XM_I32); // the state has one row only
+    EXPECT_EQ(run(), XM_INVALID);
+    EXPECT_EQ(xm_state_get(states, "k")->dim[1], T) << "a failed run changed a state";
+}
+
+TEST_F(AttentionCase, ALayerCanReadAnothersState)
+{
+    xm_value *q = in(rows(1, HQ, 0, T)), *k = in(rows(2, HKV, 0, T)),
+             *v = in(rows(3, HKV, 0, T));
+    xm_value *first = attention(q, k, v), *second = attention(q, none, none);
+    xm_result(&b, "a", first);
+    xm_result(&b, "b", second);
+    ASSERT_EQ(run(), XM_OK) << err.text;
+    expect_near(outputs[1].get(), Floats(outputs[0]->f, outputs[0]->f + outputs[0]->n),
+                0);
+}
+
+// ---- mixture of experts
+// -------------------------------------------------------------------
+
+struct MoeCase : Evaluate {
+    enum { T = 5, H = 8, I = 4, E = 4, K = 2 };
+    Floats x = pattern(T * H, 1), gate = pattern(E * I * H, 2),
+           up = pattern(E * I * H, 3);
+    Floats down = pattern(E * H * I, 4), logits = pattern(T * E, 5);
+    xm_value *none = xm_none(g);
+
+    xm_attr attributes(xm_op o)
+    {
+        xm_attr attr = defaults(o);
+        attr.moe.hidden = H, attr.moe.inter = I, attr.moe.experts = E, attr.moe.top_k = K;
+        return attr;
+    }
+    xm_node *router(xm_value *l)
+    {
+        xm_attr attr = defaults(XM_OP_MOE_ROUTER);
+        attr.router.top_k = K;
+        xm_value *operands[] = {l, none, none};
+        return xm_node_build(&b, XM_OP_MOE_ROUTER, &attr, operands, 3);
+    }
+    std::vector<xm_value *> operands(xm_value *hidden, xm_value *routing, xm_value *ids)
+    {
+        std::vector<xm_value *> v(XM_MOE_N_IN, none);
+        v[XM_MOE_HIDDEN] = hidden;
+        v[XM_MOE_ROUTING] = routing;
+        v[XM_MOE_IDS] = ids;
+        v[XM_MOE_GATE] = weight({E, I, H}, gate);
+        v[XM_MOE_UP] = weight({E, I, H}, up);
+        v[XM_MOE_DOWN] = weight({E, H, I}, down);
+        return v;
+    }
+    // Every expert on every token, weighted by the routing scattered over all experts.
+    Floats tiled(xm_value *hidden, xm_node *route)
+    {
+        xm_value *all = op(XM_OP_TILE, {xm_unsqueeze(&b, hidden, 0), axes({E, 1, 1})});
+        xm_value *act = xm_op1(&b, XM_OP_SWISH,
+                               xm_matmul(&b, all, weight({E, I, H}, gate), false, true));
+        xm_value *mid = xm_op2(&b, XM_OP_MULTIPLY, act,
+                               xm_matmul(&b, all, weight({E, I, H}, up), false, true));
+        xm_value *out = xm_matmul(&b, mid, weight({E, H, I}, down), false, true);
+        xm_attr attr = defaults(XM_OP_SCATTER_ELEMENTS_UPDATE);
+        xm_value *dense =
+            op(XM_OP_SCATTER_ELEMENTS_UPDATE,
+               {in({T, E}, Floats(T * E, 0)), &route->out[1], &route->out[0], scalar(1)},
+               &attr);
+        const int64_t order[] = {1, 0};
+        xm_value *column = xm_unsqueeze(&b, xm_transpose(&b, dense, order, 2), -1);
+        xm_attr reduce = {};
+        const xm_tensor *t =
+            value(op(XM_OP_REDUCE_SUM,
+                     {xm_op2(&b, XM_OP_MULTIPLY, out, column), axes({0})}, &reduce));
+        return t ? Floats(t->f, t->f + t->n) : Floats();
+    }
+};
+
+TEST_F(MoeCase, FusedFormsAgreeWithTheTiledGraph)
+{
+    xm_value *hidden = in({T, H}, x), *l = in({T, E}, logits);
+    xm_node *route = router(l);
+    ASSERT_NE(route, nullptr) << g->err.text;
+    Floats expected = tiled(hidden, route);
+    for (xm_op o : {XM_OP_MOE, XM_OP_MOE_COMPRESSED}) {
+        xm_attr attr = attributes(o);
+        expect_near(value(op(o, operands(hidden, &route->out[0], &route->out[1]), &attr)),
+                    expected);
+    }
+    xm_attr attr = attributes(XM_OP_MOE_3GEMM_FUSED_COMPRESSED);
+    expect_near(
+        value(op(XM_OP_MOE_3GEMM_FUSED_COMPRESSED, operands(hidden, l, none), &attr)),
+        expected);
+}
+
+TEST_F(MoeCase, TheSharedExpertIsAdded)
+{
+    xm_value *hidden = in({T, H}, x), *l = in({T, E}, logits);
+    xm_attr attr = attributes(XM_OP_MOE_3GEMM_FUSED_COMPRESSED);
+    const xm_op fused = XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
+    const xm_tensor *t = value(op(fused, operands(hidden, l, none), &attr));
+    Floats routed(t->f, t->f + t->n);
+    Floats w = pattern(I * H, 9), d = pattern(H * I, 10), gg = pattern(H, 11);
+    xm_value *mid = xm_op2(
+        &b, XM_OP_MULTIPLY,
+        xm_op1(&b, XM_OP_SWISH, xm_matmul(&b, hidden, weight({I, H}, w), false, true)),
+        xm_matmul(&b, hidden, weight({I, H}, w), false, true));
+    xm_value *shared = xm_matmul(&b, mid, weight({H, I}, d), false, true);
+    xm_value *g1 =
+        xm_op1(&b, XM_OP_SIGMOID, xm_matmul(&b, hidden, weight({1, H}, gg), false, true));
+    attr.moe.shared = 1;
+    for (bool gated : {false, true}) {
+        t = value(gated ? xm_op2(&b, XM_OP_MULTIPLY, shared, g1) : shared);
+        Floats expected = routed;
+        for (size_t i = 0; i < expected.size(); i++)
+            expected[i] += t->f[i];
+        std::vector<xm_value *> v = operands(hidden, l, none);
+        v[XM_MOE_SHARED_GATE] = v[XM_MOE_SHARED_UP] = weight({I, H}, w);
+        v[XM_MOE_SHARED_DOWN] = weight({H, I}, d);
+        v[XM_MOE_SHARED_GATE_GATE] = gated ? weight({1, H}, gg) : none;
+        expect_near(value(op(fused, v, &attr)), expected);
+    }
+}
+
+TEST_F(MoeCase, GatherMatmulIsMatmulOfTheChosen)
+{
+    xm_value *hidden = xm_unsqueeze(&b, in({T, H}, x), 0);
+    const xm_tensor *t =
+        value(xm_matmul(&b, hidden, weight({E, I, H}, gate), false, true));
+    Floats all(t->f, t->f + t->n), expected;
+    const Ints ids = {0, 3, 2, 1, 1, 0, 3, 3, 2, 0};
+    for (int s = 0; s < K; s++)
+        for (int i = 0; i < T * I; i++)
+            expected.push_back(all[(size_t)ids[i / I * K + s] * T * I + i]);
+    xm_value *chosen = in(ints({T, K}, ids));
+    xm_value *w = weight({E, I, H}, gate);
+    expect_near(value(op(XM_OP_GATHER_MATMUL, {hidden, w, chosen, none})), expected);
+    kept.back() = ints({T, K}, Ints(T * K, E));
+    EXPECT_EQ(run(), XM_INVALID);
+    EXPECT_NE(strstr(err.text, "gather_matmul"), nullptr) << err.text;
+}
+
+TEST_F(MoeCase, EveryAllocationMayFail)
+{
+    xm_value *hidden = in({T, H}, x), *l = in({T, E}, logits);
+    xm_node *route = router(l);
+    xm_attr attr = attributes(XM_OP_MOE);
+    xm_value *y = op(XM_OP_MOE, operands(hidden, &route->out[0], &route->out[1]), &attr);
+    states = xm_state_store_create();
+    ASSERT_NE(xm_assign(&b, "s", y), nullptr);
+    xm_result(&b, "r", xm_op2(&b, XM_OP_ADD, y, hidden));
+    for (uint64_t n = 1;; n++) {
+        xm_fail_allocation(n);
+        xm_status status = run();
+        bool seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        if (!seen) {
+            EXPECT_EQ(status, XM_OK) << err.text;
+            break;
+        }
+        EXPECT_EQ(status, XM_NO_MEMORY) << "allocation " << n << ": " << err.text;
+        EXPECT_EQ(xm_state_get(states, "s"), nullptr) << "allocation " << n;
+    }
+}
+
+TEST_F(Evaluate, NormRopeAndGlu)
+{
+    xm_attr attr = {};
+    expect_near(value(op(XM_OP_RMS_NORM, {in({1, 2}, {3, 4}), in({2}, {1, 10})}, &attr)),
+                {3 / std::sqrt(12.5f), 40 / std::sqrt(12.5f)});
+    xm_value *rope = op(XM_OP_ROPE, {in({1, 1, 2, 3}, {1, 2, 9, 3, 4, 8}),
+                                     in({1, 1, 2}, {0, 0}), in({1, 1, 2}, {1, 1})});
+    expect_near(value(rope), {-2, 1, 9, -4, 3, 8});
+    xm_attr glu = defaults(XM_OP_GLU);
+    expect_near(value(op(XM_OP_GLU, {in({1}, {1}), in({1}, {2})}, &glu)), {1.4621172f});
+}
+
+TEST(TensorBytes, RoundTripInEveryStorableType)
+{
+    const int64_t dim[] = {5};
+    for (xm_element e : {XM_F16, XM_BF16, XM_F32, XM_F64, XM_I4, XM_U4, XM_I8, XM_U8,
+                         XM_I32, XM_I64, XM_BOOL, XM_U2}) {
+        uint8_t bytes[40] = {}, back[40] = {};
+        xm_tensor *t = nullptr;
+        ASSERT_EQ(xm_tensor_create(&t, e, 1, dim, nullptr), XM_OK);
+        for (int i = 0; i < 5; i++)
+            t->f ? (void)(t->f[i] = (float)(i % 2)) : (void)(t->i[i] = i % 2);
+        xm_tensor_to_bytes(t, bytes);
+        xm_tensor_destroy(t);
+        ASSERT_EQ(xm_tensor_from_bytes(&t, e, 1, dim, bytes, nullptr), XM_OK);
+        EXPECT_EQ(t->f ? t->f[3] : (float)t->i[3], 1) << xm_element_text(e);
+        xm_tensor_to_bytes(t, back);
+        EXPECT_EQ(memcmp(bytes, back, sizeof(bytes)), 0) << xm_element_text(e);
+        xm_tensor_destroy(t);
+    }
+}
+
+TEST(TensorBytes, HostileSizesAreRefused)
+{
+    xm_tensor *t = nullptr;
+    xm_error err = {};
+    const int64_t huge[] = {INT64_MAX, INT64_MAX, 4}, negative[] = {-1},
+                  empty[] = {INT64_MAX, 0};
+    EXPECT_EQ(xm_tensor_create(&t, XM_F32, 3, huge, &err), XM_NO_MEMORY);
+    EXPECT_EQ(xm_tensor_create(&t, XM_F32, 1, negative, nullptr), XM_INVALID);
+    EXPECT_EQ(xm_tensor_create(&t, XM_STRING, 0, nullptr, nullptr), XM_UNSUPPORTED);
+    EXPECT_EQ(xm_tensor_create(&t, XM_F32, 9, huge, nullptr), XM_UNSUPPORTED);
+    ASSERT_EQ(xm_tensor_create(&t, XM_F32, 2, empty, nullptr), XM_OK);
+    EXPECT_EQ(t->n, 0u);
+    xm_tensor_destroy(t);
+}
