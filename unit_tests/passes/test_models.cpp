@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The pipeline on whole models: what is fused, that all stays valid, and that the logits
+ * of a short prompt are the same before and after, whatever passes are left out.
+ */
+#include "plugin/readers/openvino_ir.h"
+#include "unit_tests/passes/pass_test.h"
+
+namespace
+{
+Graph
+read(const std::string &model)
+{
+    std::string path = std::string(XM_MODELS_DIR) + "/" + model + "/openvino_model.xml";
+    xm_graph *g = nullptr;
+    xm_error err = {};
+    EXPECT_EQ(xm_openvino_ir_read(path.c_str(), nullptr, &g, &err), XM_OK) << err.text;
+    return Graph(g, xm_graph_destroy);
+}
+
+xm_tensor *
+tensor(enum xm_element e, std::vector<int64_t> dim, const std::vector<int64_t> &v)
+{
+    xm_tensor *t = nullptr;
+    xm_error err = {};
+    EXPECT_EQ(xm_tensor_create(&t, e, (uint32_t)dim.size(), dim.data(), &err), XM_OK);
+    for (uint64_t i = 0; t && i < t->n; i++)
+        t->i[i] = v[i];
+    return t;
+}
+
+std::vector<Floats>
+logits(const xm_graph *g)
+{
+    const char *names[] = {"input_ids", "attention_mask", "position_ids", "beam_idx"};
+    xm_tensor *in[] = {tensor(XM_I64, {1, 5}, {17, 400, 23, 951, 1202}),
+                       tensor(XM_I64, {1, 5}, {1, 1, 1, 1, 1}),
+                       tensor(XM_I64, {1, 5}, {0, 1, 2, 3, 4}), tensor(XM_I32, {1}, {0})};
+    xm_error err = {};
+    xm_tensor *out = nullptr;
+    xm_eval e = {};
+    e.graph = g;
+    e.input_names = names;
+    e.inputs = in;
+    e.n_inputs = 4;
+    EXPECT_EQ(xm_evaluate(&e, &out, 1, &err), XM_OK) << err.text;
+    std::vector<Floats> values(1);
+    if (out)
+        values[0].assign(out->f, out->f + out->n);
+    xm_tensor_destroy(out);
+    for (xm_tensor *t : in)
+        xm_tensor_destroy(t);
+    return values;
+}
+
+class Models : public ::testing::TestWithParam<const char *>
+{
+};
+
+TEST_P(Models, PassAndStayValid)
+{
+    Graph g = read(GetParam());
+    ASSERT_TRUE(g);
+    auto before = logits(g.get());
+    EXPECT_EQ(run_pipeline(g.get(), "", nullptr), "");
+    expect_valid(g.get());
+    EXPECT_EQ(count(g.get(), XM_OP_TILE), 0);
+    EXPECT_EQ(count(g.get(), XM_OP_SCATTER_ELEMENTS_UPDATE), 0);
+    expect_close(before, logits(g.get()), 1e-4f);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, Models,
+    ::testing::Values("qwen3moe-tiny/ov/int4_asym_g64", "qwen3moe-tiny/ov/int4_sym_g64",
+                      "qwen3moe-tiny/ov/int8_asym", "qwen3moe-tiny/ov/int4_asym_g128_r1",
+                      "gemma4-moe-tiny/ov/int4_asym_g32",
+                      "gemma4-e-tiny/ov/int4_asym_g64", "gpt-oss-tiny/ov/int4_sym_g64"));
+
+class FusedModels : public ::testing::TestWithParam<const char *>
+{
+};
+
+TEST_P(FusedModels, EndInOneOpForEachLayer)
+{
+    Graph g = read(GetParam());
+    ASSERT_TRUE(g);
+    EXPECT_EQ(run_pipeline(g.get(), "", nullptr), "");
+    EXPECT_EQ(count(g.get(), XM_OP_MOE_3GEMM_FUSED_COMPRESSED), 2) << print(g.get());
+    EXPECT_EQ(count(g.get(), XM_OP_TOPK), 0);
+    EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, FusedModels,
+                         ::testing::Values("qwen3moe-tiny/ov/int4_asym_g64",
+                                           "qwen3moe-tiny/ov/int4_sym_g64",
+                                           "qwen3moe-tiny/ov/int8_asym",
+                                           "qwen3moe-tiny/ov/int4_asym_g128_r1"));
+
+/* Every set of passes around the experts may be left out. */
+TEST(SkippedPasses, EndInAGraphThatMeansTheSame)
+{
+    const char *model = "qwen3moe-tiny/ov/int4_asym_g64";
+    const char *names[] = {"fuse_glu", "FuseVectorizedMOE3GEMM",
+                           "ConvertMOEToMOECompressed", "fuse_moe_router",
+                           "fuse_moe_3gemm_compressed"};
+    auto want = logits(read(model).get());
+    for (unsigned set = 1; set < 1u << 5; set++) {
+        std::string skip;
+        for (unsigned i = 0; i < 5; i++)
+            if (set >> i & 1)
+                skip += (skip.empty() ? "" : ",") + std::string(names[i]);
+        SCOPED_TRACE(skip);
+        Graph g = read(model);
+        ASSERT_EQ(run_pipeline(g.get(), skip.c_str(), nullptr), "");
+        expect_close(want, logits(g.get()), 1e-4f);
+    }
+}
+} // namespace
