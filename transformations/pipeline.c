@@ -35,10 +35,8 @@ static const struct xm_pass passes[] = {
         "patterns know one spelling; merges the reshapes that removed no-ops leave side by side"),
     ROW(fuse_rms_norm, "FuseRMSNorm", NULL,
         "needs one spelling of 1 / sqrt"),
-#ifndef XM_WITHOUT_FUSE_ROPE
     ROW(fuse_rope, "FuseRoPE", NULL,
         "attention reads rotated heads"),
-#endif
     ROW(fuse_glu, "FuseGLU", NULL,
         "the experts' pattern has a glu, whatever its activation"),
     ROW(fuse_vectorized_moe_3gemm, "FuseVectorizedMOE3GEMM", NULL,
@@ -53,10 +51,8 @@ static const struct xm_pass passes[] = {
         "needs the router and the shared expert in place"),
     ROW(lower_unfused_moe, "LowerUnfusedMoE", xm_moe_ensure_lowered,
         "after every fusion had its chance"),
-#ifndef XM_WITHOUT_SDPA_TO_PAGED_ATTENTION
     ROW(sdpa_to_paged_attention, "SDPAToPagedAttention", NULL,
         "last: reads norms and rope as they ended up"),
-#endif
 };
 /* clang-format on */
 

@@ -432,12 +432,14 @@ fail_type(struct parser *p, const struct xm_type *said, const struct xm_type *fo
     return XM_INVALID;
 }
 
-/* ": f32[4], i64[4] names={"ids"}": the text's own symbols win over inferred ones. */
+/* ": f32[4], i64[4] names={"ids"}": the text's own symbols win over inferred ones. Text
+ * written by hand may leave the types out. */
 static enum xm_status
 parse_types(struct parser *p, struct xm_node *n)
 {
     char key[XM_LEX_WORD];
-    XM_TRY(xm_lex_expect(&p->lex, ':'));
+    if (!xm_lex_take(&p->lex, ':'))
+        return XM_OK;
     for (uint32_t i = 0; i < n->n_out; i++) {
         struct xm_type t;
         if (i > 0)

@@ -11,7 +11,8 @@
  *     %5, %6 = topk %4, %1 axis=-1 mode=max          : f32[batch,4], i64[batch,4]
  *     result %4 name="y"
  *
- * An absent operand is `_`. Types behind ':' are printed always and checked when parsed.
+ * An absent operand is `_`. Types behind ':' are printed always, and checked when
+ * parsed (they may be left out).
  * Constants of at most 16 elements are printed in braces; larger ones are blobs: parsing takes their
  * bytes from `blobs` (or fills them with a pattern from their number when there are none, so
  * that a dump is replayable without its weights).

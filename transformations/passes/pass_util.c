@@ -93,3 +93,20 @@ xm_reshape_like(struct xm_builder *b, struct xm_value *x, const struct xm_shape 
         return x;
     return xm_reshape(b, x, like->dim, like->rank);
 }
+
+static const int64_t head_swap[4] = {0, 2, 1, 3};
+
+struct xm_value *
+xm_unswapped_heads(const struct xm_value *x)
+{
+    const struct xm_node *n = x->node;
+    return n->op == XM_OP_TRANSPOSE && xm_ints_equal(xm_in(n, 1), head_swap, 4) ? xm_in(n, 0)
+                                                                                : NULL;
+}
+
+struct xm_value *
+xm_swap_heads(struct xm_builder *b, struct xm_value *x)
+{
+    struct xm_value *before = x ? xm_unswapped_heads(x) : NULL;
+    return before ? before : xm_transpose(b, x, head_swap, 4);
+}

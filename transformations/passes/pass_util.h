@@ -29,5 +29,10 @@ struct xm_value *xm_const_flat(struct xm_builder *b, const struct xm_value *v);
 /* x with the shape of `like`: x itself when it has it. */
 struct xm_value *xm_reshape_like(struct xm_builder *b, struct xm_value *x,
                                  const struct xm_shape *like);
+/* x[0,2,1,3]: head-major to token-major and back. A transpose that x comes from is undone
+ * instead of a second one being added. */
+struct xm_value *xm_swap_heads(struct xm_builder *b, struct xm_value *x);
+/* What x is the [0,2,1,3] transpose of; NULL when it is not one. */
+struct xm_value *xm_unswapped_heads(const struct xm_value *x);
 
 #endif
