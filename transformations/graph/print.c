@@ -54,18 +54,20 @@ print_attrs(const struct xm_node *n, struct xm_strbuf *out)
     xm_strbuf_free(&normal);
 }
 
-/* Whether the bytes are too many (or of a type) to stand in braces. */
+/* Whether the bytes are too many (or too few, or of a type) to stand in braces. */
 static bool
 is_blob(const struct xm_node *n)
 {
     const struct xm_type *t = &n->out[0].type;
-    uint64_t count = 1;
-    for (uint32_t i = 0; n->op == XM_OP_CONST && i < t->shape.rank; i++)
+    uint64_t count = 1, bytes;
+    if (n->op != XM_OP_CONST)
+        return n->op == XM_OP_WEIGHT;
+    for (uint32_t i = 0; i < t->shape.rank; i++)
         if (!xm_mul_size(count, (uint64_t)t->shape.dim[i].n, &count))
             return true;
-    return n->op == XM_OP_WEIGHT ||
-           (n->op == XM_OP_CONST &&
-            (count > XM_TEXT_INLINE || !xm_text_is_inline(t->element)));
+    return count > XM_TEXT_INLINE || !xm_text_is_inline(t->element) ||
+           !n->attr.data.bytes || !xm_element_bytes(t->element, count, &bytes) ||
+           bytes != n->attr.data.n_bytes;
 }
 
 static void

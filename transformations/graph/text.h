@@ -5,17 +5,16 @@
  *     graph "Model0"
  *     %0 = parameter f32[batch,tokens,256] name="x"
  *     %1 = const i64[2] {-1, 256}
- *     %2 = const f32[256] @17 …                      (large: bytes of the blob @17)
+ *     %2 = const f32[256] @2                         (large: bytes are not printed)
  *     %3 = weight f32[512,256] u4 group=64 scale=f16 zp=u4 @3
  *     %4 = matmul %0, %3 transpose_b=true            : f32[batch,tokens,512]   # "q_proj"
  *     %5, %6 = topk %4, %1 axis=-1 mode=max          : f32[batch,4], i64[batch,4]
  *     result %4 name="y"
  *
- * An absent operand is `_`. Types behind ':' are printed always, and checked when
- * parsed (they may be left out).
- * Constants of at most 16 elements are printed in braces; larger ones are blobs: parsing takes their
- * bytes from `blobs` (or fills them with a pattern from their number when there are none, so
- * that a dump is replayable without its weights).
+ * An absent operand is `_`. Types behind ':' are printed always, and checked when parsed (text
+ * written by hand may leave them out). Constants of at most 16 elements are printed in braces;
+ * larger ones are blobs, which parsing fills with a pattern from their number, so that a dump is
+ * replayable without its weights.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_TEXT_H
 #define XM_TRANSFORMATIONS_GRAPH_TEXT_H
