@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All variant tables in one array, for tests, benchmarks and listings. A module adds
- * itself to `modules`.
+ * All variant tables in one array, for tests, benchmarks and listings.
  */
-#include "primitives/variant_tables.h"
-
 #include <assert.h>
 #include <pthread.h>
 
+#include "primitives/tables.h"
 #include "runtime/util/compiler.h"
 
-static const struct xm_variant_module *const modules[] = {
-    &xm_linear_variants, &xm_matmul_variants, &xm_gather_matmul_variants,
-    &xm_router_variants, &xm_moe_variants,
+static const struct {
+    const struct xm_variant_table *tables;
+    size_t n;
+} groups[] = {
+    {&xm_copy_table, 1},
+    {&xm_eltwise_table, 1},
+    {&xm_embedding_table, 1},
+    {&xm_gather_table, 1},
+    {&xm_gather_matmul_table, 1},
+    {&xm_glu_table, 1},
+    {xm_linear_tables, XM_LINEAR_N_TABLES},
+    {&xm_matmul_table, 1},
+    {xm_moe_tables, XM_MOE_N_TABLES},
+    {&xm_moe_route_table, 1},
+    {&xm_rms_norm_table, 1},
+    {&xm_rope_table, 1},
 };
 
 enum { MAX_TABLES = 64 };
@@ -23,10 +34,10 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void
 collect(void)
 {
-    for (size_t m = 0; m < XM_ARRAY_LEN(modules); m++) {
-        assert(n_all + modules[m]->n <= MAX_TABLES);
-        for (size_t i = 0; i < modules[m]->n; i++)
-            all[n_all++] = modules[m]->tables[i];
+    for (size_t g = 0; g < XM_ARRAY_LEN(groups); g++) {
+        assert(n_all + groups[g].n <= MAX_TABLES);
+        for (size_t i = 0; i < groups[g].n; i++)
+            all[n_all++] = groups[g].tables[i];
     }
 }
 

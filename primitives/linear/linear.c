@@ -15,10 +15,10 @@
 
 #include "primitives/args.h"
 #include "primitives/linear/onednn_linear.h"
-#include "primitives/variant_tables.h"
+#include "primitives/tables.h"
 #include "runtime/util/memory.h"
 
-enum { FEW, MANY, LONG, N_CLASSES };
+enum { FEW, MANY, LONG, N_CLASSES = XM_LINEAR_N_TABLES };
 enum { FEW_TOKENS = 4, MANY_TOKENS = 63, TILE = 16, GEMM_ROWS = 8 };
 
 enum method { METHOD_REF, METHOD_GEMV, METHOD_GEMM, METHOD_ONEDNN, N_METHODS };
@@ -66,7 +66,7 @@ static const struct xm_variant long_rows[] = {
     {"linear_gemm_vec",    XM_FAMILY_VEC,  0, not_in_planes},
     {"linear_ref",         XM_FAMILY_ANY,  0, NULL},
 };
-static const struct xm_variant_table tables[N_CLASSES] = {
+const struct xm_variant_table xm_linear_tables[XM_LINEAR_N_TABLES] = {
     {"linear_few",  few_rows,  XM_ARRAY_LEN(few_rows)},
     {"linear_many", many_rows, XM_ARRAY_LEN(many_rows)},
     {"linear_long", long_rows, XM_ARRAY_LEN(long_rows)},
@@ -78,7 +78,6 @@ static const enum method methods[N_CLASSES][XM_ARRAY_LEN(long_rows)] = {
     {METHOD_ONEDNN, METHOD_GEMM, METHOD_REF},
 };
 /* clang-format on */
-const struct xm_variant_module xm_linear_variants = {tables, N_CLASSES};
 
 static int
 class_of(uint64_t tokens)
@@ -139,9 +138,9 @@ choose_rows(struct linear *l, struct xm_error *err)
 {
     const struct problem problem = {&l->weight->host, l->src, l->dst};
     for (int c = 0; c < N_CLASSES; c++) {
-        XM_TRY(xm_variant_choose(tables[c].rows, tables[c].n, tables[c].step,
-                                 xm_engine_info(l->base.engine), &problem, &l->row[c],
-                                 err));
+        XM_TRY(xm_variant_choose(xm_linear_tables[c].rows, xm_linear_tables[c].n,
+                                 xm_linear_tables[c].step, xm_engine_info(l->base.engine),
+                                 &problem, &l->row[c], err));
         l->needed[methods[c][l->row[c]]] = true;
     }
     return XM_OK;
@@ -317,7 +316,7 @@ linear_describe(const struct xm_primitive *p, const struct xm_operand *operands,
 {
     const struct linear *l = (const struct linear *)p;
     int c = class_of(xm_operand_rows(&operands[XM_LINEAR_X]));
-    snprintf(out, out_bytes, "%s", tables[c].rows[l->row[c]].name);
+    snprintf(out, out_bytes, "%s", xm_linear_tables[c].rows[l->row[c]].name);
 }
 
 static const struct xm_primitive_ops linear_ops = {"linear", linear_plan, linear_run,

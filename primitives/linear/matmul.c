@@ -9,7 +9,7 @@
 
 #include "primitives/args.h"
 #include "primitives/linear/linear.h"
-#include "primitives/variant_tables.h"
+#include "primitives/tables.h"
 #include "runtime/util/memory.h"
 
 struct matmul {
@@ -24,8 +24,7 @@ static const struct xm_variant rows[] = {
     {"matmul_ref", XM_FAMILY_ANY, 0, NULL},
 };
 /* clang-format on */
-static const struct xm_variant_table table = {"matmul", rows, XM_ARRAY_LEN(rows)};
-const struct xm_variant_module xm_matmul_variants = {&table, 1};
+const struct xm_variant_table xm_matmul_table = {"matmul", rows, XM_ARRAY_LEN(rows)};
 
 /* Dimension d counted from the last; 1 beyond the rank. */
 static uint64_t
@@ -157,7 +156,7 @@ static enum xm_status
 choose_and_build(struct matmul *p, struct xm_error *err)
 {
     char defines[XM_KERNEL_DEFINES];
-    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), table.step,
+    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), xm_matmul_table.step,
                              xm_engine_info(p->base.engine), &p->desc, &p->row, err));
     snprintf(defines, sizeof(defines), "-DA=%s -DB=%s -DC=%s", xm_element_text(p->desc.a),
              xm_element_text(p->desc.b), xm_element_text(p->desc.c));

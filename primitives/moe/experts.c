@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "primitives/variant_tables.h"
+#include "primitives/tables.h"
 #include "runtime/util/memory.h"
 
 enum { TILE = 16, GEMM_ROWS = 8, FEW_PER_EXPERT = 4 };
@@ -52,7 +52,7 @@ static const struct xm_variant combine_rows[] = {
     {"moe_combine_ref",                  XM_FAMILY_ANY, 0, NULL},
 };
 #define TABLE(step, rows) {step, rows, XM_ARRAY_LEN(rows)}
-static const struct xm_variant_table tables[XM_MOE_N_STEPS] = {
+const struct xm_variant_table xm_moe_tables[XM_MOE_N_TABLES] = {
     [XM_MOE_GATE_UP]      = TABLE("moe_gate_up",      gate_up_rows),
     [XM_MOE_DOWN]         = TABLE("moe_down",         down_rows),
     [XM_MOE_SORT]         = TABLE("moe_sort",         sort_rows),
@@ -62,7 +62,6 @@ static const struct xm_variant_table tables[XM_MOE_N_STEPS] = {
     [XM_MOE_COMBINE]      = TABLE("moe_combine",      combine_rows),
 };
 /* clang-format on */
-const struct xm_variant_module xm_moe_variants = {tables, XM_MOE_N_STEPS};
 
 static bool
 is_clamped(const struct xm_moe_experts *m)
@@ -73,7 +72,7 @@ is_clamped(const struct xm_moe_experts *m)
 static bool
 is_vec(const struct xm_moe_experts *m, enum xm_moe_step step)
 {
-    return tables[step].rows[m->row[step]].family == XM_FAMILY_VEC;
+    return xm_moe_tables[step].rows[m->row[step]].family == XM_FAMILY_VEC;
 }
 
 /* ---- what can be a set ----------------------------------------------------------------
@@ -123,8 +122,9 @@ choose_rows(struct xm_moe_experts *m, struct xm_error *err)
     for (int s = 0; s < XM_MOE_N_STEPS; s++) {
         bool down = s == XM_MOE_DOWN || s == XM_MOE_GEMM_DOWN;
         const struct xm_weight *w = down ? &m->desc.down->host : &m->desc.gate->host;
-        XM_TRY(xm_variant_choose(tables[s].rows, tables[s].n, tables[s].step,
-                                 xm_engine_info(m->engine), w, &m->row[s], err));
+        XM_TRY(xm_variant_choose(xm_moe_tables[s].rows, xm_moe_tables[s].n,
+                                 xm_moe_tables[s].step, xm_engine_info(m->engine), w,
+                                 &m->row[s], err));
     }
     return XM_OK;
 }
@@ -134,8 +134,8 @@ static enum xm_status
 build(struct xm_moe_experts *m, enum xm_moe_step step, const struct xm_device_weight *w,
       const char *defines, struct xm_error *err)
 {
-    return xm_weight_kernel(m->engine, tables[step].rows[m->row[step]].name, &w->host,
-                            &m->kernel[step], err, "%s", defines);
+    return xm_weight_kernel(m->engine, xm_moe_tables[step].rows[m->row[step]].name,
+                            &w->host, &m->kernel[step], err, "%s", defines);
 }
 
 static enum xm_status
@@ -165,9 +165,9 @@ build_down(struct xm_moe_experts *m, struct xm_error *err)
     char defines[64];
     snprintf(defines, sizeof(defines), "-DDST=%s", xm_element_text(m->desc.dst));
     XM_TRY(build(m, XM_MOE_DOWN, m->desc.down, defines, err));
-    XM_TRY(xm_engine_kernel(m->engine,
-                            tables[XM_MOE_COMBINE].rows[m->row[XM_MOE_COMBINE]].name,
-                            defines, &m->kernel[XM_MOE_COMBINE], err));
+    XM_TRY(xm_engine_kernel(
+        m->engine, xm_moe_tables[XM_MOE_COMBINE].rows[m->row[XM_MOE_COMBINE]].name,
+        defines, &m->kernel[XM_MOE_COMBINE], err));
     snprintf(defines, sizeof(defines), "-DROWS=%d", GEMM_ROWS);
     XM_TRY(build(m, XM_MOE_GEMM_DOWN, m->desc.down, defines, err));
     if (!is_vec(m, XM_MOE_DOWN))
@@ -203,8 +203,9 @@ xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
     XM_TRY(choose_rows(m, err));
     XM_TRY(build_gate_up(m, err));
     XM_TRY(build_down(m, err));
-    return xm_engine_kernel(engine, tables[XM_MOE_SORT].rows[m->row[XM_MOE_SORT]].name,
-                            "", &m->kernel[XM_MOE_SORT], err);
+    return xm_engine_kernel(engine,
+                            xm_moe_tables[XM_MOE_SORT].rows[m->row[XM_MOE_SORT]].name, "",
+                            &m->kernel[XM_MOE_SORT], err);
 }
 
 void
@@ -526,6 +527,7 @@ xm_moe_experts_describe(const struct xm_moe_experts *m, uint64_t tokens, char *o
     int end = is_few(m, tokens) ? XM_MOE_SORT : XM_MOE_N_STEPS;
     for (int s = first; s < end; s++) {
         size_t used = strlen(out);
-        snprintf(out + used, out_bytes - used, " %s", tables[s].rows[m->row[s]].name);
+        snprintf(out + used, out_bytes - used, " %s",
+                 xm_moe_tables[s].rows[m->row[s]].name);
     }
 }

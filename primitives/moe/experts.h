@@ -18,7 +18,7 @@ enum xm_moe_step {
     XM_MOE_GEMM_GATE_UP,
     XM_MOE_GEMM_DOWN,
     XM_MOE_COMBINE,
-    XM_MOE_N_STEPS
+    XM_MOE_N_STEPS /* XM_MOE_N_TABLES of them */
 };
 
 struct xm_moe_experts_desc {

@@ -7,7 +7,7 @@
 
 #include "primitives/args.h"
 #include "primitives/moe/moe.h"
-#include "primitives/variant_tables.h"
+#include "primitives/tables.h"
 #include "runtime/util/memory.h"
 
 struct gather_matmul {
@@ -32,8 +32,8 @@ static const struct xm_variant rows[] = {
     [ROW_REF] = {"gather_matmul_ref", XM_FAMILY_ANY, 0, NULL},
 };
 /* clang-format on */
-static const struct xm_variant_table table = {"gather_matmul", rows, XM_ARRAY_LEN(rows)};
-const struct xm_variant_module xm_gather_matmul_variants = {&table, 1};
+const struct xm_variant_table xm_gather_matmul_table = {"gather_matmul", rows,
+                                                        XM_ARRAY_LEN(rows)};
 
 const char *
 xm_gather_matmul_supports(const struct xm_device_info *device, const struct xm_weight *w)
@@ -173,8 +173,8 @@ choose_and_build(struct gather_matmul *g, struct xm_error *err)
 {
     struct xm_engine *engine = g->base.engine;
     const struct xm_weight *w = &g->weight->host;
-    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), table.step, xm_engine_info(engine),
-                             w, &g->row, err));
+    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), xm_gather_matmul_table.step,
+                             xm_engine_info(engine), w, &g->row, err));
     if (g->row == ROW_VEC)
         XM_TRY(xm_weight_kernel(engine, "linear_prepare_vec", w, &g->prepare, err,
                                 "-DSRC=%s", xm_element_text(g->src)));

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "primitives/variant_tables.h"
+#include "primitives/tables.h"
 #include "runtime/util/memory.h"
 
 /* clang-format off */
@@ -14,8 +14,8 @@ static const struct xm_variant rows[] = {
     {"moe_route_ref", XM_FAMILY_ANY, 0, NULL},
 };
 /* clang-format on */
-static const struct xm_variant_table table = {"moe_route", rows, XM_ARRAY_LEN(rows)};
-const struct xm_variant_module xm_router_variants = {&table, 1};
+const struct xm_variant_table xm_moe_route_table = {"moe_route", rows,
+                                                    XM_ARRAY_LEN(rows)};
 
 enum xm_status
 xm_router_steps_init(struct xm_router_steps *r, struct xm_engine *engine,
@@ -32,8 +32,8 @@ xm_router_steps_init(struct xm_router_steps *r, struct xm_engine *engine,
         xm_buffer_ref(r->bias);
     if (r->expert_scale)
         xm_buffer_ref(r->expert_scale);
-    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), table.step, xm_engine_info(engine),
-                             routing, &r->row, err));
+    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), xm_moe_route_table.step,
+                             xm_engine_info(engine), routing, &r->row, err));
     snprintf(defines, sizeof(defines), "-DROUTING=%d -DNORMALISE=%d", (int)routing->kind,
              routing->normalise);
     return xm_engine_kernel(engine, rows[r->row].name, defines, &r->kernel, err);
