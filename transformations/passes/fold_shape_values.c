@@ -2,7 +2,7 @@
  *
  * Integers that are known symbolically are values of their own.
  *
- *     concat(gather(shape_of(x), 0), {-1, 256})   ->   shape_value {batch, -1, 256}
+ *     concat(gather(shape_of(x), 0), {1, 256})   ->   shape_value {batch, 1, 256}
  *
  * Shape inference has already done the arithmetic; here its result replaces the ops that
  * spell it, and x is kept alive by them no longer (a large constant that only a shape_of
@@ -13,10 +13,14 @@
 static bool
 is_computable(const struct xm_content *c)
 {
-    for (uint32_t i = 0; i < c->n; i++)
+    bool symbols = false, negative = false;
+    for (uint32_t i = 0; i < c->n; i++) {
         if (xm_dim_is_unknown(c->e[i]))
             return false;
-    return xm_content_known(c);
+        symbols |= !xm_dim_is_const(c->e[i]);
+        negative |= xm_dim_is_const(c->e[i]) && c->e[i].n < 0;
+    }
+    return xm_content_known(c) && !(symbols && negative);
 }
 
 static struct xm_value *

@@ -46,11 +46,10 @@ combine(struct xm_builder *b, struct xm_value *slots, struct xm_value *weights)
 {
     static const int64_t first[] = {0};
     union xm_attr attr = {.reduce = {.keep_dims = false}};
-    struct xm_value *weighted =
-        xm_op2(b, XM_OP_MULTIPLY, slots, to_slots(b, weights, true));
-    return xm_op_build(
-        b, XM_OP_REDUCE_SUM, &attr,
-        (struct xm_value *[]){weighted, xm_const_ints(b, XM_I64, first, 1)}, 2);
+    struct xm_value *in[2];
+    in[0] = xm_op2(b, XM_OP_MULTIPLY, slots, to_slots(b, weights, true));
+    in[1] = xm_const_ints(b, XM_I64, first, 1);
+    return xm_op_build(b, XM_OP_REDUCE_SUM, &attr, in, 2);
 }
 
 /* ---- the tiled block -----------------------------------------------------------------
@@ -200,13 +199,11 @@ activate(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value *gat
 static struct xm_value *
 every_second(struct xm_builder *b, struct xm_value *x, int64_t first)
 {
-    const int64_t stop = INT64_MAX, step = 2, axis = 2;
-    return xm_op_build(b, XM_OP_SLICE, NULL,
-                       (struct xm_value *[]){x, xm_const_ints(b, XM_I64, &first, 1),
-                                             xm_const_ints(b, XM_I64, &stop, 1),
-                                             xm_const_ints(b, XM_I64, &step, 1),
-                                             xm_const_ints(b, XM_I64, &axis, 1)},
-                       5);
+    const int64_t bounds[] = {first, INT64_MAX, 2, 2}; /* start, stop, step, axis */
+    struct xm_value *in[5] = {x};
+    for (int i = 0; i < 4; i++)
+        in[i + 1] = xm_const_ints(b, XM_I64, &bounds[i], 1);
+    return xm_op_build(b, XM_OP_SLICE, NULL, in, 5);
 }
 
 static struct xm_value *

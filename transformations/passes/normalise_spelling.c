@@ -28,7 +28,8 @@ scalar_like(struct xm_builder *b, const struct xm_value *v, float number)
 static struct xm_value *
 reciprocal_root(struct xm_builder *b, struct xm_value *v)
 {
-    return xm_op2(b, XM_OP_DIVIDE, scalar_like(b, v, 1.0f), xm_op1(b, XM_OP_SQRT, v));
+    struct xm_value *one = scalar_like(b, v, 1.0f), *root = xm_op1(b, XM_OP_SQRT, v);
+    return xm_op2(b, XM_OP_DIVIDE, one, root);
 }
 
 static struct xm_value *

@@ -27,7 +27,7 @@ parse(const std::string &text)
 {
     xm_graph *g = nullptr;
     xm_error err = {};
-    xm_graph_parse(text.c_str(), &g, &err);
+    xm_graph_parse(("graph \"test\"\n" + text).c_str(), &g, &err);
     EXPECT_STREQ(err.text, "") << text;
     return Graph(g, xm_graph_destroy);
 }
