@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "primitives/linear/linear.h"
+
+#include "primitives/tables.h"
+#include "runtime/reference/reference.h"
+#include "unit_tests/primitives/weight_fixture.h"
+
+namespace
+{
+
+const weight_format formats[] = {
+    {XM_U4, 32, true},           {XM_U4, 128, true},
+    {XM_U4, UINT64_MAX, true},   {XM_U4, 64, true, XM_F32, false, true},
+    {XM_U4, 64, false},          {XM_I4, 32, false},
+    {XM_I4, 128, false},         {XM_U8, 64, true},
+    {XM_U8, UINT64_MAX, true},   {XM_I8, UINT64_MAX, false, XM_F32},
+    {XM_I8, 32, false, XM_BF16}, {XM_U4, 32, true, XM_F16, true},
+    {XM_F16, 0, false},          {XM_BF16, 0, false},
+    {XM_F32, 0, false},
+};
+
+struct shape {
+    uint64_t n, k;
+};
+const shape shapes[] = {{1, 128}, {17, 96}, {40, 320}, {9, 352}, {33, 2176}, {5, 100}};
+
+class Linear : public PrimitiveTest
+{
+  protected:
+    /* Returns whether the forced row took the problem. */
+    bool check(const weight_format &f, const shape &s, uint64_t tokens, xm_element src,
+               xm_element dst, bool has_bias, const char *name)
+    {
+        SCOPED_TRACE(text_of(f) + " N=" + std::to_string(s.n) +
+                     " K=" + std::to_string(s.k) + " T=" + std::to_string(tokens));
+        test_weight w(1, s.n, s.k, f, 7);
+        tensor x(src, {1, (int64_t)tokens, (int64_t)s.k}, random_floats(tokens * s.k, 1));
+        tensor bias(XM_F32, {(int64_t)s.n}, random_floats(s.n, 2));
+        tensor y(dst, {1, (int64_t)tokens, (int64_t)s.n});
+        const xm_linear_desc desc = {w.device, has_bias ? bias.buffer() : nullptr, src,
+                                     dst};
+        primitive_ptr linear;
+        xm_error error = {};
+        xm_status status = xm_linear_create(engine, &desc, &linear.p, &error);
+        if (status == XM_UNSUPPORTED)
+            return false;
+        EXPECT_EQ(status, XM_OK) << error.text;
+        if (status != XM_OK)
+            return false;
+        const xm_operand operands[] = {x.operand(), y.operand()};
+        planned_run r(linear.p, operands, queue);
+        char used[64];
+        xm_primitive_describe(linear.p, operands, used, sizeof(used));
+        EXPECT_STREQ(used, name);
+        EXPECT_EQ(xm_primitive_run(linear.p, operands, &r.run, &error), XM_OK)
+            << error.text;
+        std::vector<float> want(y.size());
+        EXPECT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
+                                has_bias ? bias.rounded().data() : nullptr, want.data()),
+                  XM_OK);
+        EXPECT_TRUE(rows_close(y.read(), want, s.n, dst));
+        return true;
+    }
+
+    void check_table(const xm_variant_table &t, const std::vector<uint64_t> &tokens)
+    {
+        std::set<std::string> left = rows_to_cover(t);
+        for (size_t v = 0; v < t.n; v++) {
+            SCOPED_TRACE(t.rows[v].name);
+            force(t.step, t.rows[v].name);
+            size_t i = 0;
+            for (const weight_format &f : formats) {
+                for (const shape &s : shapes) {
+                    if (f.group && f.group != UINT64_MAX && s.k % f.group)
+                        continue;
+                    bool half = i % 3 == 1;
+                    if (check(f, s, tokens[i % tokens.size()], half ? XM_F16 : XM_F32,
+                              half ? XM_F16 : XM_F32, i % 2, t.rows[v].name))
+                        left.erase(t.rows[v].name);
+                    i++;
+                }
+            }
+        }
+        EXPECT_TRUE(left.empty()) << *left.begin() << " was never run";
+    }
+};
+
+TEST_F(Linear, EveryVariantForFewTokensAgreesWithTheReference)
+{
+    check_table(xm_linear_tables[0], {1, 2, 3, 4});
+}
+
+TEST_F(Linear, EveryVariantForManyTokensAgreesWithTheReference)
+{
+    check_table(xm_linear_tables[1], {5, 16, 17, 33});
+}
+
+TEST_F(Linear, EveryVariantForLongPromptsAgreesWithTheReference)
+{
+    check_table(xm_linear_tables[2], {64, 70, 129});
+}
+
+TEST_F(Linear, NoTokensIsNothingToDo)
+{
+    test_weight w(1, 8, 64, formats[0], 1);
+    tensor x(XM_F32, {0, 64}), y(XM_F32, {0, 8});
+    const xm_linear_desc desc = {w.device, nullptr, XM_F32, XM_F32};
+    primitive_ptr linear;
+    ASSERT_XM_OK(xm_linear_create(engine, &desc, &linear.p, &err));
+    const xm_operand operands[] = {x.operand(), y.operand()};
+    ASSERT_XM_OK(xm_primitive_run(linear.p, operands, &run, &err));
+}
+
+TEST_F(Linear, RefusesElementTypesWithASentence)
+{
+    weight_format f = {XM_F32, 0, false};
+    test_weight w(1, 8, 64, f, 1);
+    xm_weight other = w.host;
+    other.element = XM_U2;
+    const xm_device_info *info = xm_engine_info(engine);
+    EXPECT_EQ(xm_linear_supports(info, &w.host, XM_F32, XM_F16), nullptr);
+    EXPECT_NE(xm_linear_supports(info, &other, XM_F32, XM_F32), nullptr);
+    EXPECT_NE(xm_linear_supports(info, &w.host, XM_I32, XM_F32), nullptr);
+}
+
+TEST_F(Linear, ForcingAnUnknownVariantFails)
+{
+    force("linear_few", "linear_nothing");
+    test_weight w(1, 8, 64, formats[0], 1);
+    const xm_linear_desc desc = {w.device, nullptr, XM_F32, XM_F32};
+    primitive_ptr linear;
+    EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_NOT_FOUND);
+}
+
+class Matmul : public PrimitiveTest
+{
+  protected:
+    void check(const std::vector<int64_t> &a_batch, const std::vector<int64_t> &b_batch,
+               const std::vector<int64_t> &c_batch, bool ta, bool tb)
+    {
+        const int64_t m = 5, n = 7, k = 19;
+        auto with = [](std::vector<int64_t> d, int64_t x, int64_t y) {
+            d.push_back(x);
+            d.push_back(y);
+            return d;
+        };
+        auto count = [](const std::vector<int64_t> &d) {
+            int64_t c = 1;
+            for (int64_t x : d)
+                c *= x;
+            return (size_t)c;
+        };
+        tensor a(XM_F32, with(a_batch, ta ? k : m, ta ? m : k),
+                 random_floats(count(a_batch) * m * k, 1));
+        tensor b(XM_F16, with(b_batch, tb ? n : k, tb ? k : n),
+                 random_floats(count(b_batch) * k * n, 2));
+        tensor c(XM_F32, with(c_batch, m, n));
+        const xm_matmul_desc desc = {ta, tb, XM_F32, XM_F16, XM_F32};
+        primitive_ptr matmul;
+        ASSERT_XM_OK(xm_matmul_create(engine, &desc, &matmul.p, &err));
+        const xm_operand operands[] = {a.operand(), b.operand(), c.operand()};
+        planned_run r(matmul.p, operands, queue);
+        ASSERT_XM_OK(xm_primitive_run(matmul.p, operands, &r.run, &err));
+        std::vector<float> want(c.size()), va = a.rounded(), vb = b.rounded();
+        /* two leading dimensions at most: index them by hand */
+        int64_t outer = c_batch.size() > 1 ? c_batch[0] : 1, inner = c_batch.back();
+        for (int64_t o = 0; o < outer; o++) {
+            for (int64_t i = 0; i < inner; i++) {
+                auto at = [&](const std::vector<int64_t> &d) {
+                    int64_t d1 = d.size() > 0 ? d.back() : 1;
+                    int64_t d0 = d.size() > 1 ? d[0] : 1;
+                    return (d0 == 1 ? 0 : o) * d1 + (d1 == 1 ? 0 : i);
+                };
+                xm_ref_matmul(va.data() + at(a_batch) * m * k, 0, ta,
+                              vb.data() + at(b_batch) * k * n, 0, tb, 1, m, n, k,
+                              want.data() + (o * inner + i) * m * n);
+            }
+        }
+        EXPECT_TRUE(rows_match(c.read(), want, n, XM_F32));
+    }
+};
+
+TEST_F(Matmul, EveryVariantAgreesWithTheReference)
+{
+    for (size_t v = 0; v < xm_matmul_table.n; v++) {
+        SCOPED_TRACE(xm_matmul_table.rows[v].name);
+        force("matmul", xm_matmul_table.rows[v].name);
+        check({3}, {3}, {3}, false, false);
+        check({3}, {}, {3}, false, true);
+        check({2, 3}, {2, 1}, {2, 3}, true, false);
+        check({1, 3}, {2, 1}, {2, 3}, true, true);
+        check({2, 1}, {3}, {2, 3}, false, true);
+    }
+}
+
+} // namespace

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "primitives/moe/moe.h"
+
+#include "primitives/tables.h"
+#include "runtime/reference/reference.h"
+#include "unit_tests/primitives/weight_fixture.h"
+
+namespace
+{
+
+struct problem {
+    const char *text;
+    uint64_t tokens, experts, hidden, inter;
+    uint32_t top_k;
+    weight_format gate, down;
+    xm_expert expert = XM_EXPERT_GEMM3_SWIGLU;
+    xm_activation activation = XM_ACT_SWISH;
+    xm_routing routing = XM_ROUTING_SOFTMAX;
+    xm_element element = XM_F32;
+    int shared = 0; /* 1: shared expert, 2: with a gate */
+    bool all_to_one = false;
+};
+
+const weight_format u4g32 = {XM_U4, 32, true}, u4g128 = {XM_U4, 128, true};
+const weight_format i4g64 = {XM_I4, 64, false}, i8row = {XM_I8, UINT64_MAX, false};
+const weight_format u8g32 = {XM_U8, 32, true}, f16 = {XM_F16, 0, false};
+const weight_format bf16 = {XM_BF16, 0, false};
+const xm_expert clamped = XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
+
+const problem few[] = {
+    {"one token", 1, 7, 128, 96, 3, u4g32, u4g32},
+    {"k = 1", 1, 5, 256, 128, 1, u4g128, u4g128},
+    {"k = E", 2, 5, 128, 64, 5, i4g64, i4g64},
+    {"mixed formats", 3, 11, 96, 64, 2, u4g32, i8row},
+    {"f16", 4, 9, 128, 96, 2, u8g32, f16, XM_EXPERT_GEMM3_SWIGLU, XM_ACT_GELU_TANH,
+     XM_ROUTING_SOFTMAX_TOPK, XM_F16},
+    {"shared", 2, 6, 128, 64, 2, u4g32, u4g32, XM_EXPERT_GEMM3_SWIGLU, XM_ACT_SWISH,
+     XM_ROUTING_SIGMOID_BIAS, XM_F32, 1},
+    {"clamped", 1, 4, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX_TOPK},
+    {"odd sizes", 1, 3, 50, 21, 2, bf16, f16},
+};
+const problem many[] = {
+    {"empty experts", 17, 3, 128, 96, 1, u4g32, u4g32},
+    {"all to one", 33, 5, 96, 64, 1, u4g32, i4g64, XM_EXPERT_GEMM3_SWIGLU, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX, XM_F32, 0, true},
+    {"k = E", 5, 4, 128, 128, 4, u4g128, u4g128},
+    {"mixed formats", 35, 6, 352, 160, 3, u4g32, i8row, XM_EXPERT_GEMM3_SWIGLU,
+     XM_ACT_GELU_ERF},
+    {"f16 and shared with gate", 40, 5, 128, 96, 2, u8g32, f16, XM_EXPERT_GEMM3_SWIGLU,
+     XM_ACT_GELU_TANH, XM_ROUTING_SOFTMAX_TOPK, XM_F16, 2},
+    {"clamped", 33, 5, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX_TOPK},
+    {"odd sizes", 34, 3, 50, 21, 2, bf16, f16},
+};
+
+struct routed {
+    std::vector<float> weights;
+    std::vector<int32_t> ids;
+};
+
+class Moe : public PrimitiveTest
+{
+  protected:
+    static xm_moe_routing routing_of(const problem &p)
+    {
+        xm_moe_routing r = {};
+        r.kind = p.routing;
+        r.top_k = p.top_k;
+        r.normalise = true;
+        r.epsilon = p.routing == XM_ROUTING_SIGMOID_BIAS ? 1e-20f : 0.0f;
+        r.scale = 1.5f;
+        return r;
+    }
+
+    static std::vector<float> logits_of(const problem &p)
+    {
+        std::vector<float> v = random_floats(p.tokens * p.experts, 3);
+        for (uint64_t t = 0; p.all_to_one && t < p.tokens; t++)
+            v[t * p.experts + 1] = 9.0f;
+        return v;
+    }
+
+    /* Adds the shared expert of `shared` (gate, up, down, its gate) to y. */
+    static void add_shared(const problem &p, const std::vector<float> &x,
+                           const xm_weight *const *shared, std::vector<float> &y)
+    {
+        xm_moe_mlp mlp = {};
+        mlp.kind = XM_EXPERT_GEMM3_SWIGLU;
+        mlp.activation = p.activation;
+        mlp.beta = 1.0f;
+        mlp.gate = shared[0];
+        mlp.up = shared[1];
+        mlp.down = shared[2];
+        std::vector<float> weight(p.tokens, 1.0f), sum(y.size());
+        std::vector<int32_t> ids(p.tokens, 0);
+        if (p.shared == 2) {
+            ASSERT_EQ(
+                xm_ref_linear(x.data(), p.tokens, shared[3], 0, nullptr, weight.data()),
+                XM_OK);
+            for (float &w : weight)
+                w = xm_ref_sigmoid(w);
+        }
+        ASSERT_EQ(xm_ref_moe(&mlp, x.data(), weight.data(), ids.data(), p.tokens, 1,
+                             sum.data()),
+                  XM_OK);
+        for (size_t i = 0; i < y.size(); i++)
+            y[i] += sum[i];
+    }
+
+    /* Returns the kernels used; empty when a forced row refuses. */
+    std::string check(const problem &p)
+    {
+        SCOPED_TRACE(p.text);
+        bool interleaved = p.expert == clamped;
+        uint64_t gate_rows = interleaved ? 2 * p.inter : p.inter;
+        test_weight gate(p.experts, gate_rows, p.hidden, p.gate, 11);
+        test_weight up(p.experts, p.inter, p.hidden, p.gate, 12);
+        test_weight down(p.experts, p.hidden, p.inter, p.down, 13);
+        test_weight shared_gate(1, p.inter, p.hidden, p.gate, 14);
+        test_weight shared_up(1, p.inter, p.hidden, p.gate, 15);
+        test_weight shared_down(1, p.hidden, p.inter, p.down, 16);
+        test_weight gate_gate(1, 1, p.hidden, f16, 17);
+        int64_t tokens = (int64_t)p.tokens, hidden = (int64_t)p.hidden;
+        int64_t experts = (int64_t)p.experts;
+        tensor x(p.element, {1, tokens, hidden}, random_floats(p.tokens * p.hidden, 1));
+        tensor logits(XM_F32, {1, tokens, experts}, logits_of(p));
+        tensor bias(XM_F32, {experts}, random_floats(p.experts, 4));
+        tensor scale(XM_F32, {experts}, random_floats(p.experts, 5));
+        tensor bias_gate(XM_F32, {experts, (int64_t)gate_rows},
+                         random_floats(p.experts * gate_rows, 6));
+        tensor bias_down(XM_F32, {experts, hidden},
+                         random_floats(p.experts * p.hidden, 7));
+        tensor y(p.element, {1, tokens, hidden});
+        bool has_bias = p.routing == XM_ROUTING_SIGMOID_BIAS;
+
+        xm_moe_desc d = {};
+        d.routing = routing_of(p);
+        d.expert = p.expert;
+        d.activation = p.activation;
+        d.beta = interleaved ? 1.702f : 1.0f;
+        d.limit = interleaved ? 0.7f : 0.0f;
+        d.gate = gate.device;
+        d.up = interleaved ? nullptr : up.device;
+        d.down = down.device;
+        d.bias_gate = interleaved ? bias_gate.buffer() : nullptr;
+        d.bias_down = interleaved ? bias_down.buffer() : nullptr;
+        d.router_bias = has_bias ? bias.buffer() : nullptr;
+        d.expert_scale = has_bias ? scale.buffer() : nullptr;
+        d.shared_gate = p.shared ? shared_gate.device : nullptr;
+        d.shared_up = p.shared ? shared_up.device : nullptr;
+        d.shared_down = p.shared ? shared_down.device : nullptr;
+        d.shared_gate_gate = p.shared == 2 ? gate_gate.device : nullptr;
+        d.src = d.dst = p.element;
+        primitive_ptr moe;
+        xm_error error = {};
+        xm_status status = xm_moe_create(engine, &d, &moe.p, &error);
+        if (status == XM_UNSUPPORTED)
+            return "";
+        EXPECT_EQ(status, XM_OK) << error.text;
+        if (status != XM_OK)
+            return "";
+        const xm_operand operands[] = {x.operand(), logits.operand(), y.operand()};
+        planned_run r(moe.p, operands, queue);
+        EXPECT_EQ(xm_primitive_run(moe.p, operands, &r.run, &error), XM_OK) << error.text;
+
+        routed to = {std::vector<float>(p.tokens * p.top_k),
+                     std::vector<int32_t>(p.tokens * p.top_k)};
+        EXPECT_EQ(xm_ref_moe_route(&d.routing, logits.rounded().data(),
+                                   has_bias ? bias.rounded().data() : nullptr,
+                                   has_bias ? scale.rounded().data() : nullptr, p.tokens,
+                                   p.experts, to.weights.data(), to.ids.data()),
+                  XM_OK);
+        std::vector<float> bg = bias_gate.rounded(), bd = bias_down.rounded();
+        const xm_moe_mlp mlp = {p.expert,
+                                p.activation,
+                                d.beta,
+                                d.limit,
+                                &gate.host,
+                                interleaved ? nullptr : &up.host,
+                                &down.host,
+                                interleaved ? bg.data() : nullptr,
+                                interleaved ? bd.data() : nullptr};
+        std::vector<float> want(y.size()), rows = x.rounded();
+        EXPECT_EQ(xm_ref_moe(&mlp, rows.data(), to.weights.data(), to.ids.data(),
+                             p.tokens, p.top_k, want.data()),
+                  XM_OK);
+        const xm_weight *shared[] = {&shared_gate.host, &shared_up.host,
+                                     &shared_down.host, &gate_gate.host};
+        if (p.shared)
+            add_shared(p, rows, shared, want);
+        EXPECT_TRUE(rows_close(y.read(), want, p.hidden, p.element));
+        char used[512];
+        xm_primitive_describe(moe.p, operands, used, sizeof(used));
+        return std::string(used) + " ";
+    }
+
+    /* Every row of every table, each on all problems; steps not forced take their best.
+     */
+    template <size_t N>
+    void check_all(const problem (&problems)[N], size_t first, size_t end)
+    {
+        for (size_t t = first; t < end; t++) {
+            const xm_variant_table &table = xm_moe_tables[t];
+            std::set<std::string> left = rows_to_cover(table);
+            for (size_t v = 0; v < table.n; v++) {
+                SCOPED_TRACE(table.rows[v].name);
+                force(table.step, table.rows[v].name);
+                for (const problem &p : problems) {
+                    if (check(p).find(std::string(table.rows[v].name) + " ") !=
+                        std::string::npos)
+                        left.erase(table.rows[v].name);
+                }
+            }
+            EXPECT_TRUE(left.empty()) << *left.begin() << " was never run";
+        }
+    }
+};
+
+TEST_F(Moe, EveryVariantForFewTokensAgreesWithTheReference)
+{
+    check_all(few, 0, 2);
+}
+
+TEST_F(Moe, EveryVariantForManyTokensAgreesWithTheReference)
+{
+    check_all(many, 2, XM_MOE_N_TABLES);
+}
+
+TEST_F(Moe, RefusesWithASentence)
+{
+    test_weight gate(4, 64, 128, u4g32, 1), down(4, 128, 64, u4g32, 2);
+    test_weight other(4, 64, 128, u8g32, 3), wrong(4, 96, 64, u4g32, 4);
+    xm_moe_shape s = {};
+    s.routing.top_k = 2;
+    s.gate = &gate.host;
+    s.up = &gate.host;
+    s.down = &down.host;
+    const xm_device_info *info = xm_engine_info(engine);
+    EXPECT_EQ(xm_moe_supports(info, &s), nullptr);
+    s.up = &other.host;
+    EXPECT_STREQ(xm_moe_supports(info, &s), "gate and up differ in format");
+    s.up = &gate.host;
+    s.down = &wrong.host;
+    EXPECT_NE(xm_moe_supports(info, &s), nullptr);
+    s.down = &down.host;
+    s.routing.top_k = 5;
+    EXPECT_NE(xm_moe_supports(info, &s), nullptr);
+}
+
+/* ---- the router alone ------------------------------------------------------------- */
+
+class Router : public PrimitiveTest
+{
+  protected:
+    void check(const xm_moe_routing &r, uint64_t tokens, uint64_t experts, bool extras,
+               const std::vector<float> &values)
+    {
+        SCOPED_TRACE(std::string(xm_routing_text(r.kind)) +
+                     " E=" + std::to_string(experts) + " K=" + std::to_string(r.top_k));
+        int64_t t = (int64_t)tokens, e = (int64_t)experts, k = (int64_t)r.top_k;
+        tensor logits(XM_F32, {t, e}, values);
+        tensor bias(XM_F32, {e}, random_floats(experts, 4));
+        tensor scale(XM_F32, {e}, random_floats(experts, 5));
+        tensor weights(XM_F32, {t, k}), ids(XM_I32, {t, k});
+        const xm_router_desc desc = {r, extras ? bias.buffer() : nullptr,
+                                     extras ? scale.buffer() : nullptr};
+        primitive_ptr router;
+        ASSERT_XM_OK(xm_router_create(engine, &desc, &router.p, &err));
+        const xm_operand operands[] = {logits.operand(), weights.operand(),
+                                       ids.operand()};
+        ASSERT_XM_OK(xm_primitive_run(router.p, operands, &run, &err));
+        std::vector<float> want(tokens * r.top_k);
+        std::vector<int32_t> want_ids(tokens * r.top_k);
+        ASSERT_EQ(xm_ref_moe_route(&r, values.data(),
+                                   extras ? bias.rounded().data() : nullptr,
+                                   extras ? scale.rounded().data() : nullptr, tokens,
+                                   experts, want.data(), want_ids.data()),
+                  XM_OK);
+        EXPECT_EQ(ids.read_ints(),
+                  std::vector<int64_t>(want_ids.begin(), want_ids.end()));
+        EXPECT_TRUE(rows_match(weights.read(), want, r.top_k, XM_F32));
+    }
+};
+
+TEST_F(Router, EveryVariantAgreesWithTheReference)
+{
+    for (size_t v = 0; v < xm_moe_route_table.n; v++) {
+        force("moe_route", xm_moe_route_table.rows[v].name);
+        for (int kind = 0; kind < XM_ROUTING_COUNT; kind++) {
+            for (uint32_t k : {1u, 3u, 8u}) {
+                xm_moe_routing r = {(xm_routing)kind, k, k != 3, 1e-6f, 2.5f};
+                check(r, 5, 8, true, random_floats(5 * 8, k));
+                check(r, 2, 129, false, random_floats(2 * 129, k));
+            }
+        }
+    }
+}
+
+TEST_F(Router, TiesGoToTheLowerExpert)
+{
+    xm_moe_routing r = {XM_ROUTING_SOFTMAX, 4, true, 0.0f, 1.0f};
+    check(r, 1, 6, false, {1, 2, 1, 2, 1, 1});
+}
+
+TEST_F(Router, GivesValidIdsForNaN)
+{
+    xm_moe_routing routing = {XM_ROUTING_SOFTMAX, 3, true, 0.0f, 1.0f};
+    tensor logits(XM_F32, {1, 4}, std::vector<float>(4, std::nanf("")));
+    tensor weights(XM_F32, {1, 3}), ids(XM_I32, {1, 3});
+    const xm_router_desc desc = {routing, nullptr, nullptr};
+    primitive_ptr router;
+    ASSERT_XM_OK(xm_router_create(engine, &desc, &router.p, &err));
+    const xm_operand operands[] = {logits.operand(), weights.operand(), ids.operand()};
+    ASSERT_XM_OK(xm_primitive_run(router.p, operands, &run, &err));
+    EXPECT_EQ(ids.read_ints(), (std::vector<int64_t>{0, 1, 2}));
+}
+
+/* ---- gather_matmul ------------------------------------------------------------------
+ */
+
+class GatherMatmul : public PrimitiveTest
+{
+  protected:
+    bool check(const weight_format &f, uint64_t n, uint64_t k, uint64_t a_slots,
+               xm_element ids_element, bool has_bias)
+    {
+        SCOPED_TRACE(text_of(f));
+        const uint64_t experts = 5, tokens = 3, slots = 2;
+        test_weight w(experts, n, k, f, 3);
+        tensor a(XM_F32, {(int64_t)a_slots, (int64_t)tokens, (int64_t)k},
+                 random_floats(a_slots * tokens * k, 1));
+        const std::vector<int64_t> chosen = {4, 0, 2, 2, 1, 4};
+        tensor ids(ids_element, {(int64_t)tokens, (int64_t)slots}, chosen);
+        tensor bias(XM_F32, {(int64_t)experts, (int64_t)n},
+                    random_floats(experts * n, 2));
+        tensor out(XM_F32, {(int64_t)slots, (int64_t)tokens, (int64_t)n});
+        const xm_gather_matmul_desc desc = {w.device, has_bias ? bias.buffer() : nullptr,
+                                            XM_F32, XM_F32, ids_element};
+        primitive_ptr p;
+        xm_error error = {};
+        xm_status status = xm_gather_matmul_create(engine, &desc, &p.p, &error);
+        if (status == XM_UNSUPPORTED)
+            return false;
+        EXPECT_EQ(status, XM_OK) << error.text;
+        const xm_operand operands[] = {a.operand(), ids.operand(), out.operand()};
+        planned_run r(p.p, operands, queue);
+        EXPECT_EQ(xm_primitive_run(p.p, operands, &r.run, &error), XM_OK) << error.text;
+        std::vector<float> want(out.size());
+        std::vector<int32_t> i32(chosen.begin(), chosen.end());
+        EXPECT_EQ(xm_ref_gather_matmul(a.rounded().data(), a_slots, &w.host, i32.data(),
+                                       has_bias ? bias.rounded().data() : nullptr, tokens,
+                                       slots, want.data()),
+                  XM_OK);
+        EXPECT_TRUE(rows_close(out.read(), want, n, XM_F32));
+        return true;
+    }
+};
+
+TEST_F(GatherMatmul, EveryVariantAgreesWithTheReference)
+{
+    std::set<std::string> left = rows_to_cover(xm_gather_matmul_table);
+    for (size_t v = 0; v < xm_gather_matmul_table.n; v++) {
+        const char *name = xm_gather_matmul_table.rows[v].name;
+        SCOPED_TRACE(name);
+        force("gather_matmul", name);
+        bool ran = check(u4g32, 33, 96, 1, XM_I32, true);
+        ran |= check(i8row, 21, 320, 2, XM_I64, false);
+        ran |= check(f16, 8, 50, 2, XM_I32, true);
+        if (ran)
+            left.erase(name);
+    }
+    EXPECT_TRUE(left.empty()) << *left.begin() << " was never run";
+}
+
+} // namespace
