@@ -5,13 +5,42 @@
 #ifndef XM_RUNTIME_UTIL_COMPILER_H
 #define XM_RUNTIME_UTIL_COMPILER_H
 
+#include <stdbool.h>
+
 #if defined(__GNUC__)
 #define XM_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
 #define XM_API                __attribute__((visibility("default")))
 #else
 #define XM_PRINTF(fmt, first)
 #define XM_API
+#error "reference counts need atomic builtins"
 #endif
+
+/* Reference counts in structs that C++ sees too: add one; take one and return what is left. */
+static inline void
+xm_refs_add(int *refs)
+{
+    __atomic_add_fetch(refs, 1, __ATOMIC_RELAXED);
+}
+
+static inline int
+xm_refs_drop(int *refs)
+{
+    return __atomic_sub_fetch(refs, 1, __ATOMIC_ACQ_REL);
+}
+
+/* A flag that one thread raises and another looks at. */
+static inline void
+xm_flag_set(bool *flag, bool value)
+{
+    __atomic_store_n(flag, value, __ATOMIC_RELAXED);
+}
+
+static inline bool
+xm_flag_get(const bool *flag)
+{
+    return __atomic_load_n(flag, __ATOMIC_RELAXED);
+}
 
 #define XM_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 

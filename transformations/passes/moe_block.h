@@ -15,6 +15,10 @@
 
 #include "transformations/rewrite/rewrite.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum {
     MOE_X,       /* [T,H]                                         */
     MOE_TILED,   /* [E,T,H]                                       */
@@ -63,4 +67,7 @@ const char *xm_moe_near_miss(struct xm_graph *g, struct xm_node *sum);
  * condition that kept it. */
 enum xm_status xm_moe_ensure_lowered(struct xm_graph *g, struct xm_error *err);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -8,6 +8,10 @@
 
 #include "transformations/rewrite/rewrite.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Results up to this size may be computed while compiling. */
 enum { XM_SMALL_BYTES = 64 * 1024 };
 
@@ -35,4 +39,7 @@ struct xm_value *xm_swap_heads(struct xm_builder *b, struct xm_value *x);
 /* What x is the [0,2,1,3] transpose of; NULL when it is not one. */
 struct xm_value *xm_unswapped_heads(const struct xm_value *x);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

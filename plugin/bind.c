@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/bind.h"
+
+#include <ctype.h>
+#include <string.h>
+
+bool
+xm_bindings_find(const struct xm_bindings *b, const char *symbol, int64_t *value)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (strcmp(b->list[i].symbol, symbol) == 0) {
+            *value = b->list[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum xm_status
+xm_bindings_set(struct xm_bindings *b, const char *symbol, int64_t value,
+                struct xm_error *err)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (strcmp(b->list[i].symbol, symbol) == 0) {
+            b->list[i].value = value;
+            return XM_OK;
+        }
+    }
+    if (b->n == XM_MAX_BINDINGS)
+        return xm_fail(err, XM_UNSUPPORTED, "more than %d symbolic dimensions",
+                       XM_MAX_BINDINGS);
+    b->list[b->n++] = (struct xm_binding){symbol, value};
+    return XM_OK;
+}
+
+/* The only symbol of the dimension that has no value yet, as the pool's own string; NULL
+ * when there is none, or more than one (*several). */
+static const char *
+unknown_symbol(const struct xm_bindings *b, struct xm_dim d, bool *several)
+{
+    const char *unknown = NULL;
+    int64_t value;
+    *several = false;
+    for (uint32_t i = 0; i < xm_dim_symbols(d); i++) {
+        const char *name = xm_dim_symbol_name(d, i);
+        if (xm_bindings_find(b, name, &value) || (unknown && strcmp(unknown, name) == 0))
+            continue;
+        *several |= unknown != NULL;
+        unknown = name;
+    }
+    return *several ? NULL : unknown;
+}
+
+/* Solves d = value for `symbol`, in which d is linear: d(x) = d(0) + x (d(1) - d(0)). */
+static enum xm_status
+solve(struct xm_bindings *b, struct xm_dim d, const char *symbol, int64_t value,
+      struct xm_error *err)
+{
+    int64_t at0 = 0, at1 = 0;
+    struct xm_bindings trial = *b;
+    XM_TRY(xm_bindings_set(&trial, symbol, 0, err));
+    XM_TRY(xm_dim_eval(d, trial.list, trial.n, &at0, err));
+    XM_TRY(xm_bindings_set(&trial, symbol, 1, err));
+    XM_TRY(xm_dim_eval(d, trial.list, trial.n, &at1, err));
+    int64_t slope = at1 - at0;
+    if (slope == 0 || (value - at0) % slope != 0 || (value - at0) / slope < 0)
+        return xm_fail(err, XM_INVALID, "no value of '%s' makes this %lld", symbol,
+                       (long long)value);
+    return xm_bindings_set(b, symbol, (value - at0) / slope, err);
+}
+
+static enum xm_status
+bind_dim(struct xm_bindings *b, struct xm_dim d, int64_t value, bool *again,
+         struct xm_error *err)
+{
+    bool several;
+    const char *symbol = unknown_symbol(b, d, &several);
+    if (several) {
+        *again = true;
+        return XM_OK;
+    }
+    if (symbol)
+        XM_TRY(solve(b, d, symbol, value, err));
+    int64_t expected = 0;
+    XM_TRY(xm_dim_eval(d, b->list, b->n, &expected, err));
+    if (expected == value)
+        return XM_OK;
+    struct xm_strbuf text = {0};
+    xm_dim_print(d, &text);
+    enum xm_status s =
+        xm_fail(err, XM_INVALID, "expected %lld (%s), found %lld", (long long)expected,
+                xm_strbuf_text(&text), (long long)value);
+    xm_strbuf_free(&text);
+    return s;
+}
+
+enum xm_status
+xm_bindings_from_ports(struct xm_bindings *b, const struct xm_port *ports,
+                       const struct xm_host_tensor *tensors, uint32_t n,
+                       struct xm_error *err)
+{
+    bool again = true;
+    for (int round = 0; again && round < 4; round++) {
+        again = false;
+        for (uint32_t i = 0; i < n; i++) {
+            const struct xm_shape *shape = &ports[i].type.shape;
+            if (tensors[i].rank != shape->rank)
+                return xm_fail(err, XM_INVALID, "input '%s': expected rank %u, found %u",
+                               ports[i].name, shape->rank, tensors[i].rank);
+            for (uint32_t d = 0; d < shape->rank; d++) {
+                enum xm_status s =
+                    bind_dim(b, shape->dim[d], tensors[i].dim[d], &again, err);
+                if (s != XM_OK) {
+                    xm_error_prefix(err, "input '%s', axis %u", ports[i].name, d);
+                    return s;
+                }
+            }
+        }
+    }
+    return again
+               ? xm_fail(err, XM_INVALID, "the inputs' shapes leave a dimension unknown")
+               : XM_OK;
+}

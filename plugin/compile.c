@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Compile: passes, then the config rules, then lowering. With lower*.c the only place
+ * that knows both operations and primitives; it answers the passes' questions (xm_caps)
+ * through the primitives' pure `supports` functions.
+ */
+#include <string.h>
+
+#include "plugin/program.h"
+#include "primitives/moe/moe.h"
+#include "runtime/util/log.h"
+#include "transformations/passes/slice_last_token.h"
+
+static const struct xm_weight *
+weight_of(struct xm_value *v)
+{
+    return v->node->op == XM_OP_WEIGHT ? &v->node->attr.weight : NULL;
+}
+
+static const char *
+why_not_moe(const struct xm_device_info *device, const struct xm_moe_attr *a,
+            struct xm_value *const *in)
+{
+    struct xm_moe_shape shape = {
+        .routing = {.kind = (enum xm_routing)a->routing,
+                    .top_k = (uint32_t)a->top_k,
+                    .normalise = a->normalise,
+                    .epsilon = a->epsilon,
+                    .scale = a->scale},
+        .expert = (enum xm_expert)a->expert,
+        .activation = (enum xm_activation)a->activation,
+        .gate = weight_of(in[XM_MOE_GATE]),
+        .up = weight_of(in[XM_MOE_UP]),
+        .down = weight_of(in[XM_MOE_DOWN]),
+        .shared_gate = weight_of(in[XM_MOE_SHARED_GATE]),
+        .shared_up = weight_of(in[XM_MOE_SHARED_UP]),
+        .shared_down = weight_of(in[XM_MOE_SHARED_DOWN]),
+        .shared_gate_gate = weight_of(in[XM_MOE_SHARED_GATE_GATE]),
+        .has_biases = !xm_is_none(in[XM_MOE_BIAS_GATE]),
+    };
+    if (!shape.gate || !shape.down)
+        return "the expert weights are not constants";
+    return xm_moe_supports(device, &shape);
+}
+
+static bool
+can_run(const void *ctx, enum xm_op op, const union xm_attr *attr,
+        struct xm_value *const *in, uint32_t n_in, const char **why_not)
+{
+    const struct xm_device_info *device = ctx;
+    (void)n_in;
+    *why_not = NULL;
+    if (op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
+        *why_not = why_not_moe(device, &attr->moe, in);
+    else if (op == XM_OP_GATHER_MATMUL && weight_of(in[1]))
+        *why_not = xm_gather_matmul_supports(device, weight_of(in[1]));
+    return *why_not == NULL;
+}
+
+struct xm_caps
+xm_program_caps(const struct xm_device_info *device)
+{
+    return (struct xm_caps){.device = device, .can_run = can_run, .ctx = device};
+}
+
+static struct xm_program_facts
+facts_of(const struct xm_graph *g)
+{
+    struct xm_program_facts f = {false, false, false};
+    xm_for_each_node(n, g)
+    {
+        f.has_moe_3gemm_fused_compressed |= n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
+        f.has_moe |=
+            n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED || n->op == XM_OP_GATHER_MATMUL;
+        f.has_paged_attention |= n->op == XM_OP_ATTENTION;
+    }
+    return f;
+}
+
+static enum xm_status
+run_passes(struct xm_program *p, struct xm_graph *g,
+           const struct xm_compile_options *options, struct xm_error *err)
+{
+    struct xm_caps caps = xm_program_caps(xm_engine_info(p->engine));
+    if (options && options->last_logits)
+        xm_pass_slice_last_token(g);
+    if (g->err.status != XM_OK)
+        return xm_fail(err, g->err.status, "%s", g->err.text);
+    xm_passes(&p->n_reports);
+    p->reports = xm_calloc(p->n_reports, sizeof(*p->reports));
+    if (!p->reports)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the passes' reports");
+    return xm_pipeline_run(g, &caps, NULL, p->reports, &p->n_reports, err);
+}
+
+static enum xm_status
+finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_program_facts facts = facts_of(g);
+    struct xm_strbuf why = {0};
+    XM_TRY(xm_config_finalise(&p->config, xm_engine_info(p->engine), &facts, &why, err));
+    p->rules_text = xm_strbuf_take(&why);
+    return p->rules_text
+               ? XM_OK
+               : xm_fail(err, XM_NO_MEMORY, "out of memory for the rules' text");
+}
+
+static enum xm_status
+keep_mappings(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
+{
+    p->mappings = xm_calloc(g->n_mappings + 1, sizeof(struct xm_mapping *));
+    if (!p->mappings)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the list of mappings");
+    for (uint32_t i = 0; i < g->n_mappings; i++) {
+        p->mappings[p->n_mappings++] = g->mappings[i];
+        xm_mapping_ref(g->mappings[i]);
+    }
+    return XM_OK;
+}
+
+static void
+drop_graph(struct xm_program *p, struct xm_graph *g)
+{
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        p->steps[i].node = NULL;
+    for (uint32_t i = 0; i < p->n_values; i++)
+        p->values[i].source = NULL;
+    xm_graph_destroy(g);
+}
+
+enum xm_status
+xm_program_create(struct xm_engine *engine, const struct xm_config *config,
+                  struct xm_graph *g, const struct xm_compile_options *options,
+                  struct xm_program **out, struct xm_error *err)
+{
+    struct xm_program *p = xm_calloc(1, sizeof(*p));
+    if (!p) {
+        xm_graph_destroy(g);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a program");
+    }
+    p->refs = 1;
+    p->engine = engine;
+    p->config = *config;
+    xm_engine_ref(engine);
+    enum xm_status s = run_passes(p, g, options, err);
+    if (s == XM_OK)
+        s = finalise_config(p, g, err);
+    if (s == XM_OK)
+        s = keep_mappings(p, g, err);
+    if (s == XM_OK)
+        s = xm_lower(p, g, err);
+    if (s == XM_OK && (p->n_host_steps || (options && options->keep_graph)))
+        p->graph = g;
+    else
+        drop_graph(p, g);
+    if (s != XM_OK) {
+        xm_program_unref(p);
+        return s;
+    }
+    *out = p;
+    return XM_OK;
+}

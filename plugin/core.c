@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Plugins by device name, models from files.
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plugin/plugin.h"
+#include "plugin/readers/openvino_ir.h"
+#include "runtime/util/log.h"
+
+enum { MAX_PLUGINS = 16 };
+
+struct xm_core {
+    struct xm_plugin *plugins[MAX_PLUGINS];
+    uint32_t n;
+};
+
+/* ---- life
+ * ------------------------------------------------------------------------------------ */
+
+enum xm_status
+xm_core_register(struct xm_core *c, struct xm_plugin *p, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (strcmp(c->plugins[i]->ops->name, p->ops->name) == 0)
+            return xm_fail(err, XM_INVALID,
+                           "a plugin for device '%s' is registered already",
+                           p->ops->name);
+    }
+    if (c->n == MAX_PLUGINS)
+        return xm_fail(err, XM_UNSUPPORTED, "more than %d device plugins", MAX_PLUGINS);
+    c->plugins[c->n++] = p;
+    return XM_OK;
+}
+
+enum xm_status
+xm_core_create(struct xm_core **out, struct xm_error *err)
+{
+    static enum xm_status (*const built_in[])(struct xm_plugin **, struct xm_error *) = {
+        xm_gpu_plugin_create, xm_reference_plugin_create};
+    struct xm_core *c = xm_calloc(1, sizeof(*c));
+    if (!c)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the core");
+    for (size_t i = 0; i < XM_ARRAY_LEN(built_in); i++) {
+        struct xm_plugin *p = NULL;
+        enum xm_status s = built_in[i](&p, err);
+        if (s == XM_OK)
+            s = xm_core_register(c, p, err);
+        if (s != XM_OK) {
+            xm_core_destroy(c);
+            return s;
+        }
+    }
+    *out = c;
+    return XM_OK;
+}
+
+void
+xm_core_destroy(struct xm_core *c)
+{
+    for (uint32_t i = 0; c && i < c->n; i++)
+        c->plugins[i]->ops->destroy(c->plugins[i]);
+    xm_free(c);
+}
+
+uint32_t
+xm_core_plugins(const struct xm_core *c, struct xm_plugin *const **list)
+{
+    *list = c->plugins;
+    return c->n;
+}
+
+/* ---- names
+ * -------------------------------------------------------------------------------------
+ */
+
+/* Names that mean another device; users' programs have them in their source. */
+static const char *
+resolve_alias(const char *device)
+{
+    if (device && strncmp(device, "AUTO", 4) != 0 && strcmp(device, "CPU") != 0)
+        return device;
+    if (device && strcmp(device, "CPU") == 0)
+        xm_log(XM_LOG_INFO, "device CPU is taken as GPU: the best OpenCL device");
+    return "GPU";
+}
+
+struct name_list {
+    struct xm_strbuf text;
+};
+
+static void
+add_name(const char *name, void *ctx)
+{
+    struct name_list *list = ctx;
+    xm_strbuf_printf(&list->text, "%s%s", list->text.n ? ", " : "", name);
+}
+
+static enum xm_status
+fail_unknown(const struct xm_core *c, const char *device, struct xm_error *err)
+{
+    struct name_list names = {{0}};
+    xm_core_devices(c, add_name, &names);
+    xm_fail(err, XM_NOT_FOUND, "Device with \"%s\" name is not registered; there %s: %s",
+            device, names.text.n ? "are" : "is",
+            names.text.n ? xm_strbuf_text(&names.text) : "none");
+    xm_strbuf_free(&names.text);
+    return XM_NOT_FOUND;
+}
+
+/* "GPU.1" -> length of "GPU" and 1; false when the part behind the dot is no number. */
+static bool
+split_name(const char *device, size_t *n, uint32_t *index)
+{
+    *n = strcspn(device, ".");
+    *index = 0;
+    if (device[*n] == '\0')
+        return true;
+    const char *p = device + *n + 1;
+    for (; *p >= '0' && *p <= '9' && *index < 10000; p++)
+        *index = 10 * *index + (uint32_t)(*p - '0');
+    return *p == '\0' && p > device + *n + 1;
+}
+
+enum xm_status
+xm_core_find(const struct xm_core *c, const char *device, struct xm_plugin **plugin,
+             uint32_t *index, struct xm_error *err)
+{
+    const char *name = resolve_alias(device);
+    size_t n;
+    if (split_name(name, &n, index)) {
+        for (uint32_t i = 0; i < c->n; i++) {
+            struct xm_plugin *p = c->plugins[i];
+            if (strlen(p->ops->name) == n && memcmp(p->ops->name, name, n) == 0 &&
+                *index < p->ops->count(p)) {
+                *plugin = p;
+                return XM_OK;
+            }
+        }
+    }
+    return fail_unknown(c, name, err);
+}
+
+void
+xm_core_devices(const struct xm_core *c, void (*each)(const char *name, void *ctx),
+                void *ctx)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct xm_plugin *p = c->plugins[i];
+        uint32_t count = p->ops->count(p);
+        for (uint32_t d = 0; d < count; d++) {
+            struct xm_strbuf name = {0};
+            xm_strbuf_add(&name, p->ops->name);
+            if (count > 1)
+                xm_strbuf_printf(&name, ".%u", d);
+            each(xm_strbuf_text(&name), ctx);
+            xm_strbuf_free(&name);
+        }
+    }
+}
+
+/* ---- models
+ * --------------------------------------------------------------------------------------
+ */
+
+enum xm_status
+xm_core_read_model(const struct xm_core *c, const char *path, const char *weights_path,
+                   struct xm_graph **out, struct xm_error *err)
+{
+    (void)c;
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        return xm_openvino_ir_read(path, weights_path, out, err);
+    struct xm_strbuf file = {0};
+    xm_strbuf_printf(&file, "%s/openvino_model.xml", path);
+    enum xm_status s =
+        xm_strbuf_ok(&file)
+            ? xm_openvino_ir_read(xm_strbuf_text(&file), weights_path, out, err)
+            : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    xm_strbuf_free(&file);
+    return s;
+}
+
+enum xm_status
+xm_core_compile(const struct xm_core *c, struct xm_graph *g, const char *device,
+                const struct xm_property *properties, uint32_t n_properties,
+                const struct xm_compile_options *options, struct xm_compiled **out,
+                struct xm_error *err)
+{
+    struct xm_plugin *p = NULL;
+    uint32_t index = 0;
+    enum xm_status s = xm_core_find(c, device, &p, &index, err);
+    if (s != XM_OK) {
+        xm_graph_destroy(g);
+        return s;
+    }
+    return p->ops->compile(p, index, g, properties, n_properties, options, out, err);
+}
+
+/* ---- compiled models and requests
+ * ------------------------------------------------------------------ */
+
+void
+xm_compiled_ref(struct xm_compiled *c)
+{
+    xm_refs_add(&c->refs);
+}
+
+void
+xm_compiled_unref(struct xm_compiled *c)
+{
+    if (c && xm_refs_drop(&c->refs) == 0)
+        c->ops->destroy(c);
+}
+
+enum xm_status
+xm_compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
+                           struct xm_error *err)
+{
+    XM_TRY(c->ops->create_request(c, out, err));
+    (*out)->compiled = c;
+    xm_compiled_ref(c);
+    return XM_OK;
+}
+
+void
+xm_infer_destroy(struct xm_infer *r)
+{
+    if (!r)
+        return;
+    struct xm_compiled *c = r->compiled;
+    r->ops->destroy(r);
+    xm_compiled_unref(c);
+}
+
+uint32_t
+xm_port_find(const struct xm_port *ports, uint32_t n, const char *name)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (strcmp(ports[i].name, name) == 0)
+            return i;
+        for (uint32_t k = 0; k < ports[i].n_names; k++) {
+            if (strcmp(ports[i].names[k], name) == 0)
+                return i;
+        }
+    }
+    return UINT32_MAX;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/kv_cache.h"
+
+#include <string.h>
+
+enum { FIRST_POSITIONS = 256 }; /* capacity of the first allocation, per sequence */
+
+enum xm_status
+xm_kv_cache_init(struct xm_kv_cache *c, const struct xm_program *p, struct xm_error *err)
+{
+    *c = (struct xm_kv_cache){.program = p, .page_tokens = p->config.kv_block_tokens};
+    struct xm_buffer ***lists[] = {&c->key, &c->value, &c->key_scale, &c->value_scale};
+    for (size_t i = 0; i < XM_ARRAY_LEN(lists); i++) {
+        *lists[i] = xm_calloc(p->n_kv + 1, sizeof(struct xm_buffer *));
+        if (!*lists[i]) {
+            xm_kv_cache_free(c);
+            return xm_fail(err, XM_NO_MEMORY, "out of memory for the KV cache's lists");
+        }
+    }
+    return XM_OK;
+}
+
+void
+xm_kv_cache_free(struct xm_kv_cache *c)
+{
+    struct xm_buffer **lists[] = {c->key, c->value, c->key_scale, c->value_scale};
+    for (size_t i = 0; i < XM_ARRAY_LEN(lists); i++) {
+        for (uint32_t layer = 0; lists[i] && layer < c->program->n_kv; layer++)
+            xm_buffer_unref(lists[i][layer]);
+        xm_free(lists[i]);
+    }
+    xm_buffer_unref(c->device_table);
+    xm_free(c->page_users);
+    xm_free(c->table);
+    *c = (struct xm_kv_cache){.program = c->program};
+}
+
+static uint32_t
+pages_for(const struct xm_kv_cache *c, uint64_t positions)
+{
+    return (uint32_t)((positions + c->page_tokens - 1) / c->page_tokens);
+}
+
+void
+xm_kv_cache_reset(struct xm_kv_cache *c)
+{
+    c->past = 0;
+    c->n_sequences = 0;
+    if (c->page_users)
+        memset(c->page_users, 0, c->n_pages * sizeof(*c->page_users));
+}
+
+void
+xm_kv_cache_truncate(struct xm_kv_cache *c, uint64_t past)
+{
+    if (past >= c->past)
+        return;
+    for (uint32_t b = 0; b < c->n_sequences; b++) {
+        for (uint32_t i = pages_for(c, past); i < pages_for(c, c->past); i++)
+            c->page_users[c->table[b * c->table_width + i]]--;
+    }
+    c->past = past;
+}
+
+/* ---- growing the buffers
+ * ------------------------------------------------------------------ */
+
+/* Bytes of one page of keys (values) of a layer, and of its scales. */
+static uint64_t
+page_bytes(const struct xm_kv_cache *c, const struct xm_kv_layer *l, uint32_t width)
+{
+    return (uint64_t)l->heads * c->page_tokens * width *
+           (xm_element_bits(l->element) / 8);
+}
+
+static uint64_t
+scale_page_bytes(const struct xm_kv_cache *c, const struct xm_kv_layer *l)
+{
+    return l->element == XM_I8 ? (uint64_t)l->heads * c->page_tokens * sizeof(float) : 0;
+}
+
+static enum xm_status
+grow_buffer(struct xm_kv_cache *c, struct xm_buffer **b, uint64_t bytes_of_page,
+            uint32_t n_pages, struct xm_queue *q, struct xm_error *err)
+{
+    if (bytes_of_page == 0)
+        return XM_OK;
+    struct xm_buffer *bigger = NULL;
+    XM_TRY(xm_buffer_create(c->program->engine, XM_USE_DEVICE, bytes_of_page * n_pages,
+                            &bigger, err));
+    enum xm_status s = XM_OK;
+    if (*b)
+        s = xm_queue_copy(q, *b, 0, bigger, 0, bytes_of_page * c->n_pages, err);
+    if (s != XM_OK) {
+        xm_buffer_unref(bigger);
+        return s;
+    }
+    xm_buffer_unref(*b);
+    *b = bigger;
+    return XM_OK;
+}
+
+static enum xm_status
+grow(struct xm_kv_cache *c, uint32_t n_pages, struct xm_queue *q, struct xm_error *err)
+{
+    uint32_t *users = xm_realloc(c->page_users, n_pages * sizeof(*users));
+    if (!users)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the KV cache's page list");
+    c->page_users = users;
+    memset(users + c->n_pages, 0, (n_pages - c->n_pages) * sizeof(*users));
+    for (uint32_t i = 0; i < c->program->n_kv; i++) {
+        const struct xm_kv_layer *l = &c->program->kv[i];
+        uint64_t scales = scale_page_bytes(c, l);
+        XM_TRY(grow_buffer(c, &c->key[i], page_bytes(c, l, l->d), n_pages, q, err));
+        XM_TRY(grow_buffer(c, &c->value[i], page_bytes(c, l, l->dv), n_pages, q, err));
+        XM_TRY(grow_buffer(c, &c->key_scale[i], scales, n_pages, q, err));
+        XM_TRY(grow_buffer(c, &c->value_scale[i], scales, n_pages, q, err));
+    }
+    c->n_pages = n_pages;
+    return XM_OK;
+}
+
+static enum xm_status
+take_page(struct xm_kv_cache *c, struct xm_queue *q, int32_t *page, struct xm_error *err)
+{
+    uint32_t i = 0;
+    while (i < c->n_pages && c->page_users[i])
+        i++;
+    if (i == c->n_pages) {
+        uint32_t first = pages_for(c, FIRST_POSITIONS);
+        XM_TRY(grow(c, c->n_pages ? 2 * c->n_pages : first, q, err));
+    }
+    c->page_users[i] = 1;
+    *page = (int32_t)i;
+    return XM_OK;
+}
+
+/* ---- the block table
+ * ----------------------------------------------------------------------- */
+
+/* A new table of `batch` rows, row b a copy of old row beam_idx[b]; users are recounted.
+ */
+static enum xm_status
+reorder(struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_idx, uint32_t width,
+        struct xm_error *err)
+{
+    uint32_t held = pages_for(c, c->past);
+    int32_t *table = xm_calloc((size_t)batch * width, sizeof(*table));
+    if (!table)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the KV cache's block table");
+    if (held)
+        memset(c->page_users, 0, c->n_pages * sizeof(*c->page_users));
+    for (uint32_t b = 0; b < batch && held; b++) {
+        uint32_t from = beam_idx ? (uint32_t)beam_idx[b] : b;
+        for (uint32_t i = 0; i < held; i++) {
+            table[b * width + i] = c->table[from * c->table_width + i];
+            c->page_users[table[b * width + i]]++;
+        }
+    }
+    xm_free(c->table);
+    c->table = table;
+    c->n_sequences = batch;
+    c->table_width = width;
+    c->table_changed = true;
+    return XM_OK;
+}
+
+static bool
+is_identity(const struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_idx)
+{
+    if (batch != c->n_sequences)
+        return false;
+    for (uint32_t b = 0; beam_idx && b < batch; b++) {
+        if (beam_idx[b] != (int32_t)b)
+            return false;
+    }
+    return true;
+}
+
+static enum xm_status
+check_beams(const struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_idx,
+            struct xm_error *err)
+{
+    for (uint32_t b = 0; b < batch && c->past; b++) {
+        int64_t from = beam_idx ? beam_idx[b] : (int64_t)b;
+        if (from < 0 || from >= (int64_t)c->n_sequences)
+            return xm_fail(
+                err, XM_INVALID,
+                "sequence %u continues state row %lld, but the state holds %u rows", b,
+                (long long)from, c->n_sequences);
+    }
+    return XM_OK;
+}
+
+/* The last page is written next: whoever shares it gets a copy. */
+static enum xm_status
+unshare_last_page(struct xm_kv_cache *c, uint32_t b, struct xm_queue *q,
+                  struct xm_error *err)
+{
+    uint32_t at = b * c->table_width + (uint32_t)(c->past / c->page_tokens);
+    int32_t page = c->table[at], copy;
+    if (c->past % c->page_tokens == 0 || c->page_users[page] <= 1)
+        return XM_OK;
+    XM_TRY(take_page(c, q, &copy, err));
+    for (uint32_t i = 0; i < c->program->n_kv; i++) {
+        struct xm_operand o[XM_ATTENTION_N_OPERANDS];
+        static const int caches[] = {XM_ATTENTION_K_CACHE, XM_ATTENTION_V_CACHE,
+                                     XM_ATTENTION_K_SCALE, XM_ATTENTION_V_SCALE};
+        xm_kv_cache_operands(c, i, o);
+        for (size_t k = 0; k < XM_ARRAY_LEN(caches); k++) {
+            if (o[caches[k]].buffer)
+                XM_TRY(xm_attention_copy_page(&o[caches[k]], (uint32_t)page,
+                                              (uint32_t)copy, q, err));
+        }
+    }
+    c->page_users[page]--;
+    c->table[at] = copy;
+    c->table_changed = true;
+    return XM_OK;
+}
+
+static enum xm_status
+upload_table(struct xm_kv_cache *c, struct xm_queue *q, struct xm_error *err)
+{
+    uint64_t bytes = (uint64_t)c->n_sequences * c->table_width * sizeof(*c->table);
+    if (!c->table_changed)
+        return XM_OK;
+    if (!c->device_table || xm_buffer_bytes(c->device_table) < bytes) {
+        struct xm_buffer *b = NULL;
+        XM_TRY(xm_buffer_create(c->program->engine, XM_USE_HOST, bytes, &b, err));
+        xm_buffer_unref(c->device_table);
+        c->device_table = b;
+    }
+    c->table_changed = false;
+    return xm_queue_write(q, c->device_table, 0, c->table, bytes, err);
+}
+
+enum xm_status
+xm_kv_cache_extend(struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_idx,
+                   uint64_t tokens, struct xm_queue *q, struct xm_error *err)
+{
+    uint64_t end = c->past + tokens;
+    if (end / c->page_tokens > INT32_MAX / 2 || batch == 0)
+        return xm_fail(err, XM_INVALID, "%u sequences of %llu positions are not possible",
+                       batch, (unsigned long long)end);
+    XM_TRY(check_beams(c, batch, beam_idx, err));
+    uint32_t need = pages_for(c, end), width = c->table_width;
+    while (width < need)
+        width = width ? 2 * width : pages_for(c, FIRST_POSITIONS);
+    if (width != c->table_width || !is_identity(c, batch, beam_idx))
+        XM_TRY(reorder(c, batch, beam_idx, width, err));
+    for (uint32_t b = 0; b < batch; b++) {
+        XM_TRY(unshare_last_page(c, b, q, err));
+        for (uint32_t i = pages_for(c, c->past); i < need; i++) {
+            XM_TRY(take_page(c, q, &c->table[b * width + i], err));
+            c->table_changed = true;
+        }
+    }
+    return upload_table(c, q, err);
+}
+
+/* ---- for the primitive
+ * ------------------------------------------------------------------------ */
+
+static struct xm_operand
+cache_operand(const struct xm_kv_cache *c, struct xm_buffer *b,
+              const struct xm_kv_layer *l, enum xm_element e, uint32_t width)
+{
+    struct xm_operand o = {.buffer = b,
+                           .element = e,
+                           .rank = width ? 4 : 3,
+                           .dim = {c->n_pages, l->heads, c->page_tokens, width}};
+    return o;
+}
+
+void
+xm_kv_cache_operands(const struct xm_kv_cache *c, uint32_t layer,
+                     struct xm_operand operands[XM_ATTENTION_N_OPERANDS])
+{
+    const struct xm_kv_layer *l = &c->program->kv[layer];
+    operands[XM_ATTENTION_K_CACHE] = cache_operand(c, c->key[layer], l, l->element, l->d);
+    operands[XM_ATTENTION_V_CACHE] =
+        cache_operand(c, c->value[layer], l, l->element, l->dv);
+    operands[XM_ATTENTION_K_SCALE] = cache_operand(c, c->key_scale[layer], l, XM_F32, 0);
+    operands[XM_ATTENTION_V_SCALE] =
+        cache_operand(c, c->value_scale[layer], l, XM_F32, 0);
+    operands[XM_ATTENTION_TABLE] = (struct xm_operand){
+        .buffer = c->device_table,
+        .element = XM_I32,
+        .rank = 2,
+        .dim = {c->n_sequences, c->table_width},
+    };
+}
+
+uint64_t
+xm_kv_cache_bytes(const struct xm_kv_cache *c)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < c->program->n_kv; i++) {
+        const struct xm_kv_layer *l = &c->program->kv[i];
+        bytes += c->n_pages * (page_bytes(c, l, l->d) + page_bytes(c, l, l->dv) +
+                               2 * scale_page_bytes(c, l));
+    }
+    return bytes;
+}

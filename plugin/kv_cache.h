@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The paged KV cache of one request: pages, who uses them, and a block table per
+ * sequence.
+ *
+ * A page holds `page_tokens` positions of every layer: page p of a sequence has the same
+ * number in all layers' buffers. Sequences share pages after a beam reorder; a shared
+ * page is copied before it is written (only the last, partly filled page ever is).
+ * Buffers grow by doubling, contents kept.
+ */
+#ifndef XM_PLUGIN_KV_CACHE_H
+#define XM_PLUGIN_KV_CACHE_H
+
+#include "plugin/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_kv_cache {
+    const struct xm_program *program; /* borrowed */
+    uint32_t page_tokens;
+    uint32_t n_pages;     /* capacity of the buffers                            */
+    uint32_t *page_users; /* sequences that have the page in their table; 0 free */
+    uint32_t n_sequences, table_width; /* rows of the table, entries of a row */
+    int32_t *table; /* [n_sequences][table_width]                         */
+    uint64_t past;  /* positions held                                     */
+    struct xm_buffer **key, **value, **key_scale, **value_scale; /* per layer */
+    struct xm_buffer *device_table;
+    bool table_changed; /* since it was last written to the device            */
+};
+
+enum xm_status xm_kv_cache_init(struct xm_kv_cache *c, const struct xm_program *p,
+                                struct xm_error *err);
+void xm_kv_cache_free(struct xm_kv_cache *c);
+void xm_kv_cache_reset(struct xm_kv_cache *c); /* past = 0, all pages free, memory kept */
+/* Forgets positions >= past (prefix reuse). */
+void xm_kv_cache_truncate(struct xm_kv_cache *c, uint64_t past);
+
+/* Makes room for `tokens` more positions of `batch` sequences; sequence b continues row
+ * beam_idx[b] (NULL: b). Enqueues copies of shared pages and of the table. */
+enum xm_status xm_kv_cache_extend(struct xm_kv_cache *c, uint32_t batch,
+                                  const int32_t *beam_idx, uint64_t tokens,
+                                  struct xm_queue *q, struct xm_error *err);
+/* The operands of a layer for the attention primitive. */
+void xm_kv_cache_operands(const struct xm_kv_cache *c, uint32_t layer,
+                          struct xm_operand operands[XM_ATTENTION_N_OPERANDS]);
+uint64_t xm_kv_cache_bytes(const struct xm_kv_cache *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

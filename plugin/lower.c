@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lowering: the rewritten graph becomes steps and values, in order.
+ *
+ * Element types on the device: activations are act (f16 or f32); integers keep theirs; a
+ * value that something downstream needs in full precision (rope tables, router logits,
+ * results) is f32, and so is what it is computed from by light operations. Linear layers
+ * and norms convert by themselves, so the demand ends there. An operation without a
+ * kernel for its form becomes a host step: slow, said once in the log, never refused.
+ */
+#include "plugin/lower.h"
+
+#include <string.h>
+
+#include "runtime/util/log.h"
+
+enum xm_status
+xm_lower_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
+              struct xm_primitive *primitive, const uint32_t *operands,
+              uint32_t n_operands, struct xm_step **out)
+{
+    struct xm_program *p = l->p;
+    uint32_t *list = NULL;
+    if (p->n_steps == l->steps_capacity) {
+        uint32_t capacity = l->steps_capacity ? 2 * l->steps_capacity : 128;
+        struct xm_step *steps = xm_realloc(p->steps, capacity * sizeof(*steps));
+        if (!steps) {
+            xm_primitive_destroy(primitive);
+            return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's steps");
+        }
+        p->steps = steps;
+        l->steps_capacity = capacity;
+    }
+    if (n_operands > XM_STEP_OPERANDS)
+        list = xm_arena_alloc(&p->arena, n_operands * sizeof(*list));
+    const char *name = xm_arena_strdup(&p->arena, n ? n->name : "");
+    if (!name || (n_operands > XM_STEP_OPERANDS && !list)) {
+        xm_primitive_destroy(primitive);
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a step");
+    }
+    struct xm_step *s = &p->steps[p->n_steps++];
+    *s = (struct xm_step){.kind = kind,
+                          .name = name,
+                          .op = n ? xm_op_info(n->op)->text : "convert",
+                          .primitive = primitive,
+                          .n_operands = n_operands,
+                          .more_operands = list,
+                          .node = n};
+    memcpy(list ? list : s->operand, operands, n_operands * sizeof(*operands));
+    if (out)
+        *out = s;
+    return XM_OK;
+}
+
+/* ---- who needs f32 --------------------------------------------------------------------
+ */
+
+/* Ops that convert between element types themselves: a demand for f32 results does not
+ * reach their operands. */
+static bool
+absorbs_demand(const struct xm_node *n)
+{
+    switch (n->op) {
+    case XM_OP_MATMUL:
+        return xm_in(n, 1)->node->op == XM_OP_WEIGHT;
+    case XM_OP_GATHER:
+        return xm_in(n, 0)->node->op == XM_OP_WEIGHT;
+    case XM_OP_RMS_NORM:
+    case XM_OP_ATTENTION:
+    case XM_OP_GATHER_MATMUL:
+    case XM_OP_MOE_ROUTER:
+    case XM_OP_MOE_3GEMM_FUSED_COMPRESSED:
+    case XM_OP_ROPE:
+    case XM_OP_PARAMETER:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void
+want(struct xm_lower *l, const struct xm_value *v)
+{
+    l->want_f32[l->first_result[v->node->id] + v->index] = true;
+}
+
+static void
+want_operands(struct xm_lower *l, const struct xm_node *n)
+{
+    switch (n->op) {
+    case XM_OP_RESULT:
+        want(l, xm_in(n, 0));
+        return;
+    case XM_OP_ROPE:
+        want(l, xm_in(n, 1));
+        want(l, xm_in(n, 2));
+        return;
+    case XM_OP_MOE_ROUTER:
+        want(l, xm_in(n, 0));
+        return;
+    case XM_OP_MOE_3GEMM_FUSED_COMPRESSED:
+        want(l, xm_in(n, XM_MOE_ROUTING));
+        return;
+    default:
+        break;
+    }
+    bool wanted = false;
+    for (uint32_t i = 0; i < n->n_out; i++)
+        wanted |= l->want_f32[l->first_result[n->id] + i];
+    if (!wanted || absorbs_demand(n))
+        return;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        want(l, xm_in(n, i));
+}
+
+static enum xm_status
+find_demands(struct xm_lower *l)
+{
+    uint32_t results = 0;
+    l->first_result = xm_calloc(l->g->next_id + 1, sizeof(*l->first_result));
+    if (!l->first_result)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
+    xm_for_each_node(n, l->g)
+    {
+        l->first_result[n->id] = results;
+        results += n->n_out;
+    }
+    if (l->g->none)
+        l->first_result[l->g->none->id] = results++;
+    l->want_f32 = xm_calloc(results, sizeof(*l->want_f32));
+    l->first_value = xm_malloc(results * sizeof(*l->first_value));
+    if (!l->want_f32 || !l->first_value)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
+    for (uint32_t i = 0; i < results; i++)
+        l->first_value[i] = XM_NO_VALUE;
+    for (struct xm_node *n = l->g->last; n; n = n->before) {
+        /* what comes from integers (positions) does not fit f16 */
+        if (n->op == XM_OP_CONVERT && !xm_element_is_float(xm_in(n, 0)->type.element))
+            want(l, &n->out[0]);
+        want_operands(l, n);
+    }
+    return XM_OK;
+}
+
+/* ---- ports
+ * ------------------------------------------------------------------------------ */
+
+static enum xm_status
+add_port(struct xm_lower *l, struct xm_port **ports, uint32_t *n,
+         const struct xm_value *v, const char *name, uint32_t value)
+{
+    struct xm_port *list = xm_realloc(*ports, (*n + 1) * sizeof(*list));
+    if (!list)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's ports");
+    *ports = list;
+    struct xm_arena *arena = &l->p->arena;
+    const char **names = xm_arena_alloc(arena, (v->n_names + 1) * sizeof(*names));
+    if (!names)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a port's names");
+    for (uint32_t i = 0; i < v->n_names; i++)
+        names[i] = xm_arena_strdup(arena, v->names[i]);
+    struct xm_port *port = &list[(*n)++];
+    *port =
+        (struct xm_port){.name = xm_arena_strdup(arena, v->n_names ? v->names[0] : name),
+                         .names = names,
+                         .n_names = v->n_names,
+                         .type.element = v->type.element,
+                         .value = value};
+    port->type.shape.rank = v->type.shape.rank;
+    for (uint32_t i = 0; i < v->type.shape.rank; i++)
+        port->type.shape.dim[i] = xm_dim_import(&l->p->dims, v->type.shape.dim[i]);
+    return port->name ? XM_OK : xm_fail(l->err, XM_NO_MEMORY, "out of memory for a port");
+}
+
+static enum xm_status
+lower_parameter(struct xm_lower *l, struct xm_node *n)
+{
+    uint32_t id = XM_NO_VALUE;
+    struct xm_value *v = &n->out[0];
+    XM_TRY(
+        xm_lower_new_value(l, v, v->type.element, &v->type.shape, XM_PLACE_INPUT, &id));
+    l->first_value[l->first_result[n->id]] = id;
+    const char *name =
+        n->attr.name.name && n->attr.name.name[0] ? n->attr.name.name : n->name;
+    return add_port(l, &l->p->inputs, &l->p->n_inputs, v, name, id);
+}
+
+static uint32_t
+root_of(const struct xm_program *p, uint32_t id)
+{
+    while (p->values[id].place == XM_PLACE_ALIAS)
+        id = p->values[id].alias;
+    return id;
+}
+
+static enum xm_status
+lower_result(struct xm_lower *l, struct xm_node *n)
+{
+    uint32_t id = XM_NO_VALUE;
+    struct xm_value *v = xm_in(n, 0);
+    enum xm_element e = v->type.element;
+    if (e == XM_F64 || e == XM_BF16)
+        e = XM_F32;
+    XM_TRY(xm_lower_value_as(l, v, e, &id));
+    struct xm_program_value *root = &l->p->values[root_of(l->p, id)];
+    if (root->place == XM_PLACE_ACTIVATION)
+        root->place = XM_PLACE_OUTPUT;
+    const char *name =
+        n->attr.name.name && n->attr.name.name[0] ? n->attr.name.name : n->name;
+    XM_TRY(add_port(l, &l->p->outputs, &l->p->n_outputs, v, name, id));
+    l->p->outputs[l->p->n_outputs - 1].type.element = e;
+    return XM_OK;
+}
+
+static enum xm_status
+lower_shape_value(struct xm_lower *l, struct xm_node *n)
+{
+    uint32_t id = XM_NO_VALUE;
+    struct xm_value *v = &n->out[0];
+    XM_TRY(
+        xm_lower_new_value(l, v, v->type.element, &v->type.shape, XM_PLACE_SHAPE, &id));
+    const struct xm_content *c = &n->attr.shape_value;
+    struct xm_dim *dims = xm_arena_alloc(&l->p->arena, c->n * sizeof(*dims));
+    if (!dims)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
+    for (uint32_t i = 0; i < c->n; i++)
+        dims[i] = xm_dim_import(&l->p->dims, c->e[i]);
+    l->p->values[id].dims = dims;
+    l->p->values[id].n_dims = c->n;
+    l->first_value[l->first_result[n->id]] = id;
+    return XM_OK;
+}
+
+/* ---- host steps
+ * ---------------------------------------------------------------------------- */
+
+/* Operands, then results. Weights are left to the graph (XM_NO_VALUE): the reference
+ * reads them. */
+static enum xm_status
+lower_to_host(struct xm_lower *l, struct xm_node *n)
+{
+    uint32_t operands[XM_STEP_OPERANDS];
+    if (n->n_in + n->n_out > XM_STEP_OPERANDS)
+        return xm_fail(
+            l->err, XM_UNSUPPORTED,
+            "%s '%s' has no kernel for this form, and too many operands to run on "
+            "the host",
+            xm_op_info(n->op)->text, n->name);
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        struct xm_value *v = xm_in(n, i);
+        operands[i] = XM_NO_VALUE;
+        if (!xm_is_none(v) && v->node->op != XM_OP_WEIGHT)
+            XM_TRY(xm_lower_value(l, v, &operands[i]));
+    }
+    for (uint32_t i = 0; i < n->n_out; i++)
+        XM_TRY(xm_lower_result(l, n, i, XM_DYNAMIC, &operands[n->n_in + i]));
+    l->p->n_host_steps++;
+    xm_debug(XM_DEBUG_DISPATCH,
+             "%s '%s' has no kernel for this form and runs on the host",
+             xm_op_info(n->op)->text, n->name);
+    return xm_lower_step(l, n, XM_STEP_HOST, NULL, operands, n->n_in + n->n_out, NULL);
+}
+
+static enum xm_status
+lower_node(struct xm_lower *l, struct xm_node *n)
+{
+    switch (n->op) {
+    case XM_OP_NONE:
+    case XM_OP_CONST:
+    case XM_OP_WEIGHT:
+        return XM_OK; /* on first use */
+    case XM_OP_PARAMETER:
+        return lower_parameter(l, n);
+    case XM_OP_RESULT:
+        return lower_result(l, n);
+    case XM_OP_SHAPE_VALUE:
+        return lower_shape_value(l, n);
+    case XM_OP_MOE:
+    case XM_OP_MOE_COMPRESSED:
+        return xm_fail(l->err, XM_UNSUPPORTED,
+                       "%s '%s' reached lowering: neither FuseMOE3GemmCompressed nor "
+                       "LowerUnfusedMoE has taken it",
+                       xm_op_info(n->op)->text, n->name);
+    default:
+        break;
+    }
+    xm_lower_fn fn = xm_lower_heavy_fn(n->op);
+    if (!fn)
+        fn = xm_lower_light_fn(n->op);
+    enum xm_status s = fn ? fn(l, n) : XM_UNSUPPORTED;
+    if (s == XM_UNSUPPORTED && l->err->status == XM_OK)
+        s = lower_to_host(l, n);
+    if (s != XM_OK)
+        xm_error_prefix(l->err, "%s '%s'", xm_op_info(n->op)->text, n->name);
+    return s;
+}
+
+/* ---- lifetimes
+ * ----------------------------------------------------------------------------- */
+
+static void
+touch(struct xm_program *p, uint32_t id, uint32_t step)
+{
+    struct xm_program_value *v = &p->values[root_of(p, id)];
+    if (v->first == UINT32_MAX)
+        v->first = step;
+    v->last = step;
+}
+
+static void
+find_lifetimes(struct xm_program *p)
+{
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        const struct xm_step *step = &p->steps[s];
+        const uint32_t *operands =
+            step->more_operands ? step->more_operands : step->operand;
+        for (uint32_t i = 0; i < step->n_operands; i++) {
+            if (operands[i] != XM_NO_VALUE)
+                touch(p, operands[i], s);
+        }
+    }
+}
+
+/* A prompt may be cut when nothing but the causal cache connects its tokens, and results
+ * either have a token dimension (rows are put together) or are of the last token only. */
+static bool
+may_chunk(const struct xm_program *p, const struct xm_graph *g)
+{
+    if (p->n_kv == 0 || p->n_host_steps > 0)
+        return false;
+    xm_for_each_node(n, g)
+    {
+        if (n->op == XM_OP_ATTENTION &&
+            (!n->attr.attention.causal || !xm_is_none(xm_in(n, XM_ATTN_MASK))))
+            return false;
+    }
+    return true;
+}
+
+enum xm_status
+xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_lower l = {.p = p, .g = g, .err = err};
+    l.act = p->config.inference_precision == XM_F32 ? XM_F32 : XM_F16;
+    enum xm_status s = find_demands(&l);
+    for (struct xm_node *n = g->first; n && s == XM_OK; n = n->next)
+        s = lower_node(&l, n);
+    if (s == XM_OK && p->dims.failed)
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a program's dimensions");
+    if (s == XM_OK) {
+        find_lifetimes(p);
+        p->can_chunk = may_chunk(p, g);
+        if (p->n_host_steps)
+            xm_log(XM_LOG_INFO,
+                   "%u operations have no kernel and run on the host (slow); "
+                   "XM_DEBUG=dispatch names them",
+                   p->n_host_steps);
+    }
+    xm_free(l.first_result);
+    xm_free(l.first_value);
+    xm_free(l.want_f32);
+    return s;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside lowering: what lower.c and the per-family files share.
+ */
+#ifndef XM_PLUGIN_LOWER_H
+#define XM_PLUGIN_LOWER_H
+
+#include "plugin/program.h"
+
+struct xm_lower {
+    struct xm_program *p;
+    struct xm_graph *g;
+    struct xm_error *err;
+    enum xm_element act; /* of activations: f16 or f32                               */
+    uint32_t
+        *first_value; /* by node id: its first result's program value, or XM_NO_VALUE */
+    uint32_t *first_result; /* by node id: its first result in want_f32 */
+    bool *want_f32; /* by result: somebody downstream needs full precision        */
+    uint32_t values_capacity, steps_capacity, weights_capacity;
+};
+
+/* Lowers one node to steps. XM_UNSUPPORTED without a message in l->err means "no kernel
+ * for this form": the caller falls back to a host step. */
+typedef enum xm_status (*xm_lower_fn)(struct xm_lower *l, struct xm_node *n);
+
+/* lower_values.c */
+enum xm_status xm_lower_new_value(struct xm_lower *l, const struct xm_value *source,
+                                  enum xm_element element, const struct xm_shape *shape,
+                                  enum xm_place place, uint32_t *out);
+/* The program value of a graph value (constants are uploaded on first use). */
+enum xm_status xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *out);
+/* The same converted to an element type, by a step if need be. */
+enum xm_status xm_lower_value_as(struct xm_lower *l, struct xm_value *v,
+                                 enum xm_element e, uint32_t *out);
+/* A new activation for result i of n; e == DYNAMIC: f32 where wanted, else act; integers
+ * keep theirs. */
+enum xm_status xm_lower_result(struct xm_lower *l, struct xm_node *n, uint32_t i,
+                               enum xm_element e, uint32_t *out);
+/* Result i of n is the bytes of program value `of`. */
+enum xm_status xm_lower_alias(struct xm_lower *l, struct xm_node *n, uint32_t i,
+                              uint32_t of);
+/* A constant as an f32 device buffer (kept by the program); NULL for xm_none. */
+enum xm_status xm_lower_f32_buffer(struct xm_lower *l, const struct xm_value *v,
+                                   struct xm_buffer **out);
+/* The device side of a WEIGHT node's value; NULL for xm_none. */
+enum xm_status xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
+                               struct xm_device_weight **out);
+enum xm_element xm_lower_float_element(const struct xm_lower *l,
+                                       const struct xm_value *v);
+
+/* lower.c */
+enum xm_status xm_lower_step(struct xm_lower *l, struct xm_node *n,
+                             enum xm_step_kind kind, struct xm_primitive *primitive,
+                             const uint32_t *operands, uint32_t n_operands,
+                             struct xm_step **out);
+
+/* lower_ops.c, lower_heavy.c: NULL where there is no kernel */
+xm_lower_fn xm_lower_light_fn(enum xm_op op);
+xm_lower_fn xm_lower_heavy_fn(enum xm_op op);
+
+#endif

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lowering of the operations that carry a language model: linear layers, embeddings,
+ * norms, rope, attention, mixture of experts.
+ */
+#include "plugin/lower.h"
+
+#include <string.h>
+
+#include "primitives/eltwise/eltwise.h"
+#include "primitives/gather/gather.h"
+#include "primitives/linear/linear.h"
+#include "primitives/moe/moe.h"
+#include "primitives/norm/norm.h"
+#include "primitives/rope/rope.h"
+
+static enum xm_element
+element_of(const struct xm_lower *l, uint32_t id)
+{
+    return l->p->values[id].element;
+}
+
+static enum xm_status
+finish(struct xm_lower *l, struct xm_node *n, struct xm_primitive *primitive,
+       const uint32_t *operands, uint32_t n_operands, uint64_t weight_bytes)
+{
+    struct xm_step *step = NULL;
+    XM_TRY(
+        xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, n_operands, &step));
+    step->weight_bytes = weight_bytes;
+    return XM_OK;
+}
+
+static bool
+is_float_operand(const struct xm_lower *l, uint32_t id)
+{
+    enum xm_element e = element_of(l, id);
+    return e == XM_F16 || e == XM_F32;
+}
+
+static enum xm_status
+lower_linear(struct xm_lower *l, struct xm_node *n)
+{
+    struct xm_linear_desc desc = {0};
+    XM_TRY(xm_lower_weight(l, xm_in(n, 1), &desc.weight));
+    uint32_t operands[XM_LINEAR_N_OPERANDS];
+    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_LINEAR_X]));
+    desc.src = element_of(l, operands[XM_LINEAR_X]);
+    desc.dst = xm_lower_float_element(l, &n->out[0]);
+    if (xm_linear_supports(xm_engine_info(l->p->engine), &desc.weight->host, desc.src,
+                           desc.dst))
+        return XM_UNSUPPORTED;
+    XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_LINEAR_Y]));
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_linear_create(l->p->engine, &desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_LINEAR_N_OPERANDS,
+                  xm_weight_bytes(&desc.weight->host));
+}
+
+static enum xm_status
+lower_matmul(struct xm_lower *l, struct xm_node *n)
+{
+    const struct xm_value *w = xm_in(n, 1);
+    if (w->node->op == XM_OP_WEIGHT)
+        return n->attr.matmul.transpose_b && !n->attr.matmul.transpose_a &&
+                       w->node->attr.weight.rank == 2
+                   ? lower_linear(l, n)
+                   : XM_UNSUPPORTED;
+    uint32_t operands[XM_MATMUL_N_OPERANDS];
+    if (xm_in(n, 0)->type.shape.rank < 2 || w->type.shape.rank < 2)
+        return XM_UNSUPPORTED;
+    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_MATMUL_A]));
+    XM_TRY(xm_lower_value(l, xm_in(n, 1), &operands[XM_MATMUL_B]));
+    if (!is_float_operand(l, operands[0]) || !is_float_operand(l, operands[1]))
+        return XM_UNSUPPORTED;
+    struct xm_matmul_desc desc = {.transpose_a = n->attr.matmul.transpose_a,
+                                  .transpose_b = n->attr.matmul.transpose_b,
+                                  .a = element_of(l, operands[XM_MATMUL_A]),
+                                  .b = element_of(l, operands[XM_MATMUL_B]),
+                                  .c = xm_lower_float_element(l, &n->out[0])};
+    XM_TRY(xm_lower_result(l, n, 0, desc.c, &operands[XM_MATMUL_C]));
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_matmul_create(l->p->engine, &desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_MATMUL_N_OPERANDS, 0);
+}
+
+/* The axis operand of a gather, normalised; -1 when it is not a constant. */
+static int64_t
+gather_axis(const struct xm_node *n)
+{
+    int64_t axis;
+    if (xm_value_const_ints(xm_in(n, 2), &axis, 1) != 1)
+        return -1;
+    return axis < 0 ? axis + (int64_t)xm_in(n, 0)->type.shape.rank : axis;
+}
+
+static enum xm_status
+lower_embedding(struct xm_lower *l, struct xm_node *n, uint32_t ids)
+{
+    struct xm_embedding_desc desc = {.ids = element_of(l, ids)};
+    XM_TRY(xm_lower_weight(l, xm_in(n, 0), &desc.weight));
+    if (desc.weight->host.rank != 2)
+        return XM_UNSUPPORTED;
+    desc.dst = xm_lower_float_element(l, &n->out[0]);
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_embedding_create(l->p->engine, &desc, &primitive, l->err));
+    uint32_t operands[XM_EMBEDDING_N_OPERANDS] = {[XM_EMBEDDING_IDS] = ids};
+    XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_EMBEDDING_Y]));
+    return finish(l, n, primitive, operands, XM_EMBEDDING_N_OPERANDS, 0);
+}
+
+static enum xm_status
+lower_gather(struct xm_lower *l, struct xm_node *n)
+{
+    int64_t axis = gather_axis(n);
+    uint32_t operands[XM_GATHER_N_OPERANDS];
+    XM_TRY(xm_lower_value(l, xm_in(n, 1), &operands[XM_GATHER_IDS]));
+    enum xm_element ids = element_of(l, operands[XM_GATHER_IDS]);
+    if (axis < 0 || n->attr.gather.batch_dims != 0 || (ids != XM_I32 && ids != XM_I64))
+        return XM_UNSUPPORTED;
+    if (xm_in(n, 0)->node->op == XM_OP_WEIGHT && axis == 0 &&
+        xm_in(n, 0)->type.shape.rank == 2)
+        return lower_embedding(l, n, operands[XM_GATHER_IDS]);
+    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_GATHER_X]));
+    struct xm_gather_desc desc = {.axis = (uint32_t)axis,
+                                  .element = element_of(l, operands[XM_GATHER_X]),
+                                  .ids = ids};
+    XM_TRY(xm_lower_result(l, n, 0, desc.element, &operands[XM_GATHER_Y]));
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_gather_create(l->p->engine, &desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_GATHER_N_OPERANDS, 0);
+}
+
+static enum xm_status
+lower_rms_norm(struct xm_lower *l, struct xm_node *n)
+{
+    struct xm_rms_norm_desc desc = {.epsilon = n->attr.rms_norm.epsilon};
+    uint32_t operands[XM_RMS_NORM_N_OPERANDS];
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 1), &desc.gamma));
+    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_RMS_NORM_X]));
+    desc.src = element_of(l, operands[XM_RMS_NORM_X]);
+    desc.dst = xm_lower_float_element(l, &n->out[0]);
+    XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_RMS_NORM_Y]));
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_rms_norm_create(l->p->engine, &desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_RMS_NORM_N_OPERANDS, 0);
+}
+
+static enum xm_status
+lower_rope(struct xm_lower *l, struct xm_node *n)
+{
+    uint32_t operands[XM_ROPE_N_OPERANDS];
+    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_ROPE_X]));
+    XM_TRY(xm_lower_value_as(l, xm_in(n, 1), XM_F32, &operands[XM_ROPE_COS]));
+    XM_TRY(xm_lower_value_as(l, xm_in(n, 2), XM_F32, &operands[XM_ROPE_SIN]));
+    struct xm_rope_desc desc = {.element = element_of(l, operands[XM_ROPE_X])};
+    XM_TRY(xm_lower_result(l, n, 0, desc.element, &operands[XM_ROPE_Y]));
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_rope_create(l->p->engine, &desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_ROPE_N_OPERANDS, 0);
+}
+
+static enum xm_status
+lower_glu(struct xm_lower *l, struct xm_node *n)
+{
+    if (!xm_shape_eq(&xm_in(n, 0)->type.shape, &xm_in(n, 1)->type.shape))
+        return XM_UNSUPPORTED;
+    enum xm_element e = xm_lower_float_element(l, &n->out[0]);
+    struct xm_glu_desc desc = {.activation = (enum xm_activation)n->attr.glu.activation,
+                               .element = e};
+    uint32_t operands[XM_GLU_N_OPERANDS];
+    XM_TRY(xm_lower_value_as(l, xm_in(n, 0), e, &operands[XM_GLU_GATE]));
+    XM_TRY(xm_lower_value_as(l, xm_in(n, 1), e, &operands[XM_GLU_UP]));
+    XM_TRY(xm_lower_result(l, n, 0, e, &operands[XM_GLU_Y]));
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_glu_create(l->p->engine, &desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_GLU_N_OPERANDS, 0);
+}
+
+/* ---- attention
+ * ----------------------------------------------------------------------------- */
+
+static enum xm_status
+find_layer(struct xm_lower *l, const struct xm_attention_attr *a,
+           const struct xm_attention_desc *d, uint32_t *out)
+{
+    struct xm_program *p = l->p;
+    for (uint32_t i = 0; i < p->n_kv; i++) {
+        if (strcmp(p->kv[i].key_state, a->key_state) == 0) {
+            *out = i;
+            return XM_OK;
+        }
+    }
+    struct xm_kv_layer *list = xm_realloc(p->kv, (p->n_kv + 1) * sizeof(*list));
+    if (!list)
+        return xm_fail(l->err, XM_NO_MEMORY,
+                       "out of memory for the list of cached layers");
+    p->kv = list;
+    *out = p->n_kv;
+    list[p->n_kv++] =
+        (struct xm_kv_layer){.key_state = xm_arena_strdup(&p->arena, a->key_state),
+                             .value_state = xm_arena_strdup(&p->arena, a->value_state),
+                             .heads = d->heads_kv,
+                             .d = d->d,
+                             .dv = d->dv,
+                             .element = d->cache};
+    return list[*out].key_state && list[*out].value_state
+               ? XM_OK
+               : xm_fail(l->err, XM_NO_MEMORY, "out of memory for a cached layer");
+}
+
+/* Beam index and key mask are read by the host as well, so they must be inputs. */
+static enum xm_status
+host_input(struct xm_lower *l, const struct xm_value *v, const char *what,
+           const char **name)
+{
+    if (xm_is_none(v))
+        return XM_OK;
+    if (v->node->op != XM_OP_PARAMETER)
+        return xm_fail(l->err, XM_UNSUPPORTED,
+                       "the %s of attention is computed by %s '%s', but must be an input",
+                       what, xm_op_info(v->node->op)->text, v->node->name);
+    const char *text = v->n_names ? v->names[0] : v->node->name;
+    if (*name && strcmp(*name, text) != 0)
+        return xm_fail(l->err, XM_UNSUPPORTED,
+                       "attention layers use two %ss: '%s' and '%s'", what, *name, text);
+    *name = xm_arena_strdup(&l->p->arena, text);
+    return *name ? XM_OK : xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
+}
+
+static enum xm_status
+attention_desc(struct xm_lower *l, const struct xm_node *n, struct xm_attention_desc *d)
+{
+    const struct xm_attention_attr *a = &n->attr.attention;
+    const struct xm_shape *q = &xm_in(n, XM_ATTN_Q)->type.shape;
+    const struct xm_shape *out = &n->out[0].type.shape;
+    if (!xm_dim_is_const(q->dim[2]) || !xm_dim_is_const(q->dim[3]))
+        return xm_fail(l->err, XM_UNSUPPORTED, "its heads or head size are not constant");
+    *d = (struct xm_attention_desc){.heads_q = (uint32_t)q->dim[2].n,
+                                    .heads_kv = (uint32_t)q->dim[2].n,
+                                    .d = (uint32_t)q->dim[3].n,
+                                    .dv = (uint32_t)out->dim[3].n,
+                                    .scale = a->scale,
+                                    .soft_cap = a->soft_cap,
+                                    .causal = a->causal,
+                                    .window = (uint64_t)a->window,
+                                    .page_tokens = l->p->config.kv_block_tokens,
+                                    .element = l->act,
+                                    .cache = l->p->config.kv_cache_precision};
+    if (!xm_is_none(xm_in(n, XM_ATTN_K)))
+        d->heads_kv = (uint32_t)xm_in(n, XM_ATTN_K)->type.shape.dim[2].n;
+    return xm_lower_f32_buffer(l, xm_in(n, XM_ATTN_SINKS), &d->sinks);
+}
+
+static enum xm_status
+lower_attention(struct xm_lower *l, struct xm_node *n)
+{
+    struct xm_attention_desc desc;
+    uint32_t operands[XM_ATTENTION_N_OPERANDS], layer = 0;
+    XM_TRY(attention_desc(l, n, &desc));
+    XM_TRY(find_layer(l, &n->attr.attention, &desc, &layer));
+    desc.heads_kv = l->p->kv[layer].heads; /* a layer without K and V reads another's */
+    XM_TRY(host_input(l, xm_in(n, XM_ATTN_BEAM_IDX), "beam index", &l->p->beam_idx));
+    XM_TRY(host_input(l, xm_in(n, XM_ATTN_KEY_MASK), "key mask", &l->p->key_mask));
+    const char *why = xm_attention_supports(xm_engine_info(l->p->engine), &desc);
+    if (why)
+        return xm_fail(l->err, XM_UNSUPPORTED, "%s", why);
+    static const struct {
+        int in, operand;
+    } tensors[] = {{XM_ATTN_Q, XM_ATTENTION_Q},
+                   {XM_ATTN_K, XM_ATTENTION_K},
+                   {XM_ATTN_V, XM_ATTENTION_V},
+                   {XM_ATTN_MASK, XM_ATTENTION_MASK}};
+    for (uint32_t i = 0; i < XM_ATTENTION_N_OPERANDS; i++)
+        operands[i] = XM_NO_VALUE; /* caches and the table are the request's */
+    for (size_t i = 0; i < XM_ARRAY_LEN(tensors); i++) {
+        struct xm_value *v = xm_in(n, (uint32_t)tensors[i].in);
+        if (!xm_is_none(v))
+            XM_TRY(xm_lower_value_as(l, v, l->act, &operands[tensors[i].operand]));
+    }
+    if (!xm_is_none(xm_in(n, XM_ATTN_KEY_MASK)))
+        XM_TRY(xm_lower_value(l, xm_in(n, XM_ATTN_KEY_MASK),
+                              &operands[XM_ATTENTION_KEY_MASK]));
+    XM_TRY(xm_lower_result(l, n, 0, l->act, &operands[XM_ATTENTION_OUT]));
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_attention_create(l->p->engine, &desc, &primitive, l->err));
+    struct xm_step *step = NULL;
+    XM_TRY(xm_lower_step(l, n, XM_STEP_ATTENTION, primitive, operands,
+                         XM_ATTENTION_N_OPERANDS, &step));
+    step->layer = layer;
+    return XM_OK;
+}
+
+/* ---- mixture of experts
+ * --------------------------------------------------------------------- */
+
+static enum xm_status
+lower_router(struct xm_lower *l, struct xm_node *n)
+{
+    const struct xm_router_attr *a = &n->attr.router;
+    struct xm_router_desc desc = {.routing = {.kind = (enum xm_routing)a->kind,
+                                              .top_k = (uint32_t)a->top_k,
+                                              .normalise = a->normalise,
+                                              .epsilon = a->epsilon,
+                                              .scale = a->scale}};
+    uint32_t operands[XM_ROUTER_N_OPERANDS];
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 1), &desc.bias));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 2), &desc.expert_scale));
+    XM_TRY(xm_lower_value_as(l, xm_in(n, 0), XM_F32, &operands[XM_ROUTER_LOGITS]));
+    XM_TRY(xm_lower_result(l, n, 0, XM_F32, &operands[XM_ROUTER_WEIGHTS]));
+    XM_TRY(xm_lower_result(l, n, 1, XM_I32, &operands[XM_ROUTER_IDS]));
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_router_create(l->p->engine, &desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_ROUTER_N_OPERANDS, 0);
+}
+
+static enum xm_status
+lower_gather_matmul(struct xm_lower *l, struct xm_node *n)
+{
+    struct xm_gather_matmul_desc desc = {0};
+    uint32_t operands[XM_GATHER_MATMUL_N_OPERANDS];
+    XM_TRY(xm_lower_weight(l, xm_in(n, 1), &desc.weight));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 3), &desc.bias));
+    if (xm_gather_matmul_supports(xm_engine_info(l->p->engine), &desc.weight->host))
+        return XM_UNSUPPORTED;
+    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_GATHER_MATMUL_A]));
+    XM_TRY(xm_lower_value(l, xm_in(n, 2), &operands[XM_GATHER_MATMUL_IDS]));
+    desc.src = element_of(l, operands[XM_GATHER_MATMUL_A]);
+    desc.ids = element_of(l, operands[XM_GATHER_MATMUL_IDS]);
+    desc.dst = xm_lower_float_element(l, &n->out[0]);
+    XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_GATHER_MATMUL_OUT]));
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_gather_matmul_create(l->p->engine, &desc, &primitive, l->err));
+    const struct xm_weight *w = &desc.weight->host;
+    return finish(l, n, primitive, operands, XM_GATHER_MATMUL_N_OPERANDS,
+                  xm_weight_bytes(w) / w->experts);
+}
+
+static enum xm_status
+moe_weights(struct xm_lower *l, const struct xm_node *n, struct xm_moe_desc *d)
+{
+    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_GATE), &d->gate));
+    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_UP), &d->up));
+    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_DOWN), &d->down));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_GATE), &d->bias_gate));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_DOWN), &d->bias_down));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_ROUTER_BIAS), &d->router_bias));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_EXPERT_SCALE), &d->expert_scale));
+    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_GATE), &d->shared_gate));
+    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_UP), &d->shared_up));
+    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_DOWN), &d->shared_down));
+    return xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_GATE_GATE), &d->shared_gate_gate);
+}
+
+/* Bytes of one token's experts: what a decode step streams. */
+static uint64_t
+moe_token_bytes(const struct xm_moe_desc *d)
+{
+    const struct xm_device_weight *routed[] = {d->gate, d->up, d->down};
+    const struct xm_device_weight *shared[] = {d->shared_gate, d->shared_up,
+                                               d->shared_down};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < XM_ARRAY_LEN(routed); i++) {
+        if (routed[i])
+            bytes += xm_weight_bytes(&routed[i]->host) / routed[i]->host.experts *
+                     d->routing.top_k;
+        if (shared[i])
+            bytes += xm_weight_bytes(&shared[i]->host);
+    }
+    return bytes;
+}
+
+static enum xm_status
+lower_moe(struct xm_lower *l, struct xm_node *n)
+{
+    const struct xm_moe_attr *a = &n->attr.moe;
+    struct xm_moe_desc desc = {.routing = {.kind = (enum xm_routing)a->routing,
+                                           .top_k = (uint32_t)a->top_k,
+                                           .normalise = a->normalise,
+                                           .epsilon = a->epsilon,
+                                           .scale = a->scale},
+                               .expert = (enum xm_expert)a->expert,
+                               .activation = (enum xm_activation)a->activation,
+                               .beta = a->beta,
+                               .limit = a->limit};
+    uint32_t operands[XM_MOE_OP_COUNT];
+    XM_TRY(moe_weights(l, n, &desc));
+    XM_TRY(xm_lower_value(l, xm_in(n, XM_MOE_HIDDEN), &operands[XM_MOE_OP_HIDDEN]));
+    XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ROUTING), XM_F32,
+                             &operands[XM_MOE_OP_LOGITS]));
+    desc.src = element_of(l, operands[XM_MOE_OP_HIDDEN]);
+    desc.dst = xm_lower_float_element(l, &n->out[0]);
+    XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_MOE_OP_OUT]));
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_moe_create(l->p->engine, &desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_MOE_OP_COUNT, moe_token_bytes(&desc));
+}
+
+xm_lower_fn
+xm_lower_heavy_fn(enum xm_op op)
+{
+    switch (op) {
+    case XM_OP_MATMUL:
+        return lower_matmul;
+    case XM_OP_GATHER:
+        return lower_gather;
+    case XM_OP_RMS_NORM:
+        return lower_rms_norm;
+    case XM_OP_ROPE:
+        return lower_rope;
+    case XM_OP_GLU:
+        return lower_glu;
+    case XM_OP_ATTENTION:
+        return lower_attention;
+    case XM_OP_MOE_ROUTER:
+        return lower_router;
+    case XM_OP_GATHER_MATMUL:
+        return lower_gather_matmul;
+    case XM_OP_MOE_3GEMM_FUSED_COMPRESSED:
+        return lower_moe;
+    default:
+        return NULL;
+    }
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program: what compile makes of a graph for one device. Steps in order with chosen
+ * primitives, values with symbolic sizes, weights on the device. Immutable after
+ * xm_program_create; shared by its requests from any thread; refcounted.
+ *
+ * A step's operands are indices of values. Values that only re-label another one
+ * (reshape) share its storage. Sizes become numbers in a request, when inputs give the
+ * symbols values.
+ */
+#ifndef XM_PLUGIN_PROGRAM_H
+#define XM_PLUGIN_PROGRAM_H
+
+#include "primitives/attention/attention.h"
+#include "primitives/layout/layout.h"
+#include "primitives/primitive.h"
+#include "transformations/graph/graph.h"
+#include "transformations/pipeline.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_STEP_OPERANDS = 12, XM_NO_VALUE = UINT32_MAX };
+
+/* Where a value's bytes are. */
+enum xm_place {
+    XM_PLACE_ACTIVATION, /* in the request's activation block, at a planned offset */
+    XM_PLACE_INPUT,  /* a buffer of the request that the host writes                    */
+    XM_PLACE_OUTPUT, /* a buffer of the request that the host reads                     */
+    XM_PLACE_CONST,  /* `buffer`, written at compile time                               */
+    XM_PLACE_SHAPE, /* integers the request computes from the symbols and writes        */
+    XM_PLACE_ALIAS  /* the bytes of value `alias`                                       */
+};
+
+struct xm_program_value {
+    enum xm_place place;
+    enum xm_element element; /* on the device */
+    struct xm_shape shape;   /* dims in the program's pool   */
+    uint32_t alias; /* ALIAS                                                     */
+    struct xm_buffer *buffer;  /* CONST  */
+    const struct xm_dim *dims; /* SHAPE: the integers */
+    uint32_t n_dims;
+    uint32_t first,
+        last; /* steps that write first and read last (of the whole alias set) */
+    const struct xm_value
+        *source; /* the graph's value, while the graph is kept; else NULL */
+};
+
+enum xm_step_kind {
+    XM_STEP_PRIMITIVE, /* plan and run of the primitive */
+    XM_STEP_ATTENTION, /* with the request's cache and block table */
+    XM_STEP_COPY, /* strided copies computed from the shapes                           */
+    XM_STEP_HOST  /* no kernel for it: the host reference runs it in queue order        */
+};
+
+/* How the spaces of a copy step follow from its operands' shapes. */
+enum xm_copy_kind {
+    XM_COPY_TRANSPOSE, /* ints: the order */
+    XM_COPY_SLICE,  /* ints: start, step for each axis; negative starts count from the end
+                     */
+    XM_COPY_CONCAT, /* operands: the parts, then dst; ints: axis */
+    XM_COPY_SPLIT, /* operands: src, then the parts; ints: axis                         */
+    XM_COPY_BROADCAST,
+    XM_COPY_TILE
+};
+
+struct xm_step {
+    enum xm_step_kind kind;
+    const char *name; /* friendly name of the node                              */
+    const char *op;   /* its op's text                                         */
+    struct xm_primitive *primitive;
+    uint32_t n_operands;
+    uint32_t operand[XM_STEP_OPERANDS];
+    uint32_t *more_operands; /* copies with many parts use this instead (arena)        */
+    enum xm_copy_kind copy;
+    int64_t ints[2 * XM_MAX_RANK];
+    uint32_t layer; /* ATTENTION: index into kv                              */
+    const struct xm_node *node; /* while the graph is kept (HOST always keeps it) */
+    uint64_t weight_bytes; /* read by this step, for bandwidth figures; experts: one */
+};
+
+/* One cached layer; layers that share a cache share an entry. */
+struct xm_kv_layer {
+    const char *key_state, *value_state;
+    uint32_t heads, d, dv;
+    enum xm_element element;
+};
+
+struct xm_port {
+    const char *name; /* first tensor name, or the friendly name              */
+    const char *const *names;
+    uint32_t n_names;
+    struct xm_type type; /* as in the file, symbolic, program's pool              */
+    uint32_t value;
+};
+
+struct xm_program {
+    int refs;
+    struct xm_engine *engine;
+    struct xm_config config;
+    struct xm_arena arena;
+    struct xm_dim_pool dims;
+    struct xm_graph *graph; /* kept for host steps and verify; else NULL             */
+    struct xm_mapping **mappings; /* weights used in place */
+    uint32_t n_mappings;
+    struct xm_program_value *values;
+    uint32_t n_values;
+    struct xm_step *steps;
+    uint32_t n_steps;
+    struct xm_port *inputs, *outputs;
+    uint32_t n_inputs, n_outputs;
+    struct xm_kv_layer *kv;
+    uint32_t n_kv;
+    const char *beam_idx; /* the input that reorders states; NULL: none            */
+    const char *key_mask; /* the input that says which positions are seen; NULL    */
+    struct xm_device_weight **weights;
+    uint32_t n_weights;
+    uint64_t weight_bytes;
+    bool can_chunk; /* prompts may be cut along `tokens`                     */
+    struct xm_pass_report *reports;
+    size_t n_reports;
+    uint32_t n_host_steps;
+    char *rules_text; /* which config rules fired                              */
+};
+
+struct xm_compile_options {
+    bool keep_graph;  /* for verify  */
+    bool last_logits; /* only the last position's row of results that are per token */
+};
+
+/* Rewrites `g` (which it owns from now on, also on failure) for the engine's device and
+ * lowers it. */
+enum xm_status xm_program_create(struct xm_engine *engine, const struct xm_config *config,
+                                 struct xm_graph *g,
+                                 const struct xm_compile_options *options,
+                                 struct xm_program **out, struct xm_error *err);
+void xm_program_ref(struct xm_program *p);
+void xm_program_unref(struct xm_program *p); /* NULL is allowed */
+
+/* lower.c: steps and values from a rewritten graph. */
+enum xm_status xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err);
+
+/* compile.c: the questions passes may ask, answered by the primitives. */
+struct xm_caps xm_program_caps(const struct xm_device_info *device);
+
+/* Steps as text, one a line: "12 linear 'q_proj' [f16 (512,256) …] linear_gemv_vec". */
+void xm_program_print(const struct xm_program *p, struct xm_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plugin REFERENCE: the host reference of every operation, as a device.
+ *
+ * Slow and exact (f32): what everything else is compared with. Runs the passes like any
+ * device, so XM_SKIP and XM_STOP apply; keeps the graph and evaluates it.
+ */
+#include <string.h>
+
+#include "plugin/bind.h"
+#include "plugin/plugin.h"
+#include "transformations/graph/evaluate.h"
+#include "transformations/passes/slice_last_token.h"
+
+struct reference_compiled {
+    struct xm_compiled base;
+    struct xm_graph *graph;
+    struct xm_port *ports; /* inputs, then outputs */
+    struct xm_pass_report *reports;
+};
+
+struct reference_infer {
+    struct xm_infer base;
+    struct reference_compiled *owner; /* borrowed: base.compiled holds it */
+    struct xm_tensor **inputs;
+    struct xm_host_tensor *outputs; /* bytes owned */
+    struct xm_state_store *states;
+    uint64_t past;
+    bool cancelled;
+};
+
+/* ---- requests
+ * ------------------------------------------------------------------------------------ */
+
+static enum xm_status
+infer_set_input(struct xm_infer *base, uint32_t input, const struct xm_host_tensor *t,
+                struct xm_error *err)
+{
+    struct reference_infer *r = (struct reference_infer *)base;
+    struct xm_tensor *copy = NULL;
+    if (input >= r->owner->base.n_inputs)
+        return xm_fail(err, XM_NOT_FOUND, "there is no input %u", input);
+    const struct xm_port *port = &r->owner->base.inputs[input];
+    if (t->element != port->type.element || t->rank != port->type.shape.rank)
+        return xm_fail(err, XM_INVALID,
+                       "input '%s': expected %s of rank %u, found %s of rank %u",
+                       port->name, xm_element_text(port->type.element),
+                       port->type.shape.rank, xm_element_text(t->element), t->rank);
+    XM_TRY(xm_tensor_from_bytes(&copy, t->element, t->rank, t->dim, t->data, err));
+    xm_tensor_destroy(r->inputs[input]);
+    r->inputs[input] = copy;
+    return XM_OK;
+}
+
+static enum xm_status
+stop_when_cancelled(const struct xm_node *n, const struct xm_tensor *const *in,
+                    struct xm_tensor *const *out, void *ctx)
+{
+    const struct reference_infer *r = ctx;
+    (void)n;
+    (void)in;
+    (void)out;
+    return xm_flag_get(&r->cancelled) ? XM_CANCELLED : XM_OK;
+}
+
+static enum xm_status
+keep_output(struct xm_host_tensor *out, const struct xm_tensor *t, struct xm_error *err)
+{
+    uint64_t bytes = 0;
+    if (!xm_element_bytes(t->element, t->n, &bytes))
+        return xm_fail(err, XM_INVALID, "an output without a size");
+    void *data = xm_realloc(out->data, (size_t)(bytes ? bytes : 1));
+    if (!data)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for an output");
+    *out = (struct xm_host_tensor){
+        .element = t->element, .rank = t->rank, .data = data, .bytes = bytes};
+    memcpy(out->dim, t->dim, sizeof(out->dim));
+    xm_tensor_to_bytes(t, data);
+    return XM_OK;
+}
+
+/* The positions that this run adds: the value of `tokens` in the inputs' shapes. */
+static int64_t
+tokens_of(const struct reference_infer *r)
+{
+    const struct xm_compiled *c = &r->owner->base;
+    for (uint32_t i = 0; i < c->n_inputs; i++) {
+        const struct xm_shape *s = &c->inputs[i].type.shape;
+        for (uint32_t d = 0; d < s->rank; d++) {
+            if (xm_dim_symbols(s->dim[d]) == 1 &&
+                strcmp(xm_dim_symbol_name(s->dim[d], 0), "tokens") == 0)
+                return r->inputs[i]->dim[d];
+        }
+    }
+    return 0;
+}
+
+static enum xm_status
+evaluate(struct reference_infer *r, const char **names, struct xm_tensor **results,
+         struct xm_error *err)
+{
+    const struct xm_compiled *c = &r->owner->base;
+    struct xm_binding past = {"past", (int64_t)r->past};
+    for (uint32_t i = 0; i < c->n_inputs; i++) {
+        if (!r->inputs[i])
+            return xm_fail(err, XM_INVALID, "input '%s' has not been set",
+                           c->inputs[i].name);
+        names[i] = c->inputs[i].name;
+    }
+    struct xm_eval e = {.graph = r->owner->graph,
+                        .input_names = names,
+                        .inputs = (const struct xm_tensor *const *)r->inputs,
+                        .n_inputs = c->n_inputs,
+                        .states = r->states,
+                        .bindings = &past,
+                        .n_bindings = 1,
+                        .hook = stop_when_cancelled,
+                        .hook_ctx = r};
+    return xm_evaluate(&e, results, c->n_outputs, err);
+}
+
+static enum xm_status
+infer_run(struct xm_infer *base, struct xm_error *err)
+{
+    struct reference_infer *r = (struct reference_infer *)base;
+    uint32_t n = r->owner->base.n_outputs;
+    struct xm_tensor **results = xm_calloc(n + 1, sizeof(struct xm_tensor *));
+    const char **names = xm_calloc(r->owner->base.n_inputs + 1, sizeof(*names));
+    xm_flag_set(&r->cancelled, false);
+    enum xm_status s = results && names
+                           ? evaluate(r, names, results, err)
+                           : xm_fail(err, XM_NO_MEMORY, "out of memory for the results");
+    for (uint32_t i = 0; i < n && s == XM_OK; i++)
+        s = keep_output(&r->outputs[i], results[i], err);
+    if (s == XM_OK)
+        r->past += (uint64_t)tokens_of(r);
+    for (uint32_t i = 0; results && i < n; i++)
+        xm_tensor_destroy(results[i]);
+    xm_free(results);
+    xm_free(names);
+    return s;
+}
+
+static enum xm_status
+infer_output(struct xm_infer *base, uint32_t output, struct xm_host_tensor *t,
+             struct xm_error *err)
+{
+    struct reference_infer *r = (struct reference_infer *)base;
+    if (output >= r->owner->base.n_outputs)
+        return xm_fail(err, XM_NOT_FOUND, "there is no output %u", output);
+    if (!r->outputs[output].data)
+        return xm_fail(err, XM_INVALID, "output '%s' has no value before the first run",
+                       r->owner->base.outputs[output].name);
+    *t = r->outputs[output];
+    return XM_OK;
+}
+
+static void
+infer_reset(struct xm_infer *base)
+{
+    struct reference_infer *r = (struct reference_infer *)base;
+    xm_state_store_reset(r->states);
+    r->past = 0;
+}
+
+static uint64_t
+infer_past(const struct xm_infer *base)
+{
+    return ((const struct reference_infer *)base)->past;
+}
+
+static void
+infer_cancel(struct xm_infer *base)
+{
+    xm_flag_set(&((struct reference_infer *)base)->cancelled, true);
+}
+
+static void
+infer_destroy(struct xm_infer *base)
+{
+    struct reference_infer *r = (struct reference_infer *)base;
+    for (uint32_t i = 0; r->inputs && i < r->owner->base.n_inputs; i++)
+        xm_tensor_destroy(r->inputs[i]);
+    for (uint32_t i = 0; r->outputs && i < r->owner->base.n_outputs; i++)
+        xm_free(r->outputs[i].data);
+    xm_state_store_destroy(r->states);
+    xm_free(r->inputs);
+    xm_free(r->outputs);
+    xm_free(r);
+}
+
+static const struct xm_infer_ops infer_ops = {
+    .set_input = infer_set_input,
+    .infer = infer_run,
+    .output = infer_output,
+    .reset = infer_reset,
+    .past = infer_past,
+    .cancel = infer_cancel,
+    .destroy = infer_destroy,
+};
+
+/* ---- compiled models
+ * --------------------------------------------------------------------------------- */
+
+static enum xm_status
+compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
+                        struct xm_error *err)
+{
+    struct reference_infer *r = xm_calloc(1, sizeof(*r));
+    if (!r)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+    r->base.ops = &infer_ops;
+    r->owner = (struct reference_compiled *)c;
+    r->inputs = xm_calloc(c->n_inputs + 1, sizeof(struct xm_tensor *));
+    r->outputs = xm_calloc(c->n_outputs + 1, sizeof(*r->outputs));
+    r->states = xm_state_store_create();
+    if (!r->inputs || !r->outputs || !r->states) {
+        infer_destroy(&r->base);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+    }
+    *out = &r->base;
+    return XM_OK;
+}
+
+static enum xm_status
+compiled_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
+                      struct xm_error *err)
+{
+    (void)c;
+    if (strcmp(key, "EXECUTION_DEVICES") == 0) {
+        xm_strbuf_add(out, "REFERENCE");
+        return XM_OK;
+    }
+    if (strcmp(key, "INFERENCE_PRECISION_HINT") == 0) {
+        xm_strbuf_add(out, "f32");
+        return XM_OK;
+    }
+    return xm_fail(err, XM_NOT_FOUND, "Unsupported property %s by REFERENCE plugin", key);
+}
+
+static void
+compiled_print(struct xm_compiled *base, struct xm_strbuf *out)
+{
+    struct reference_compiled *c = (struct reference_compiled *)base;
+    xm_for_each_node(n, c->graph)
+    {
+        xm_strbuf_printf(out, "%%%u %s  # \"%s\"\n", n->id, xm_op_info(n->op)->text,
+                         n->name);
+    }
+}
+
+static void
+compiled_destroy(struct xm_compiled *base)
+{
+    struct reference_compiled *c = (struct reference_compiled *)base;
+    xm_graph_destroy(c->graph);
+    xm_free(c->ports);
+    xm_free(c->reports);
+    xm_free(c);
+}
+
+static const struct xm_compiled_ops compiled_ops = {
+    .create_request = compiled_create_request,
+    .get_property = compiled_get_property,
+    .print = compiled_print,
+    .destroy = compiled_destroy,
+};
+
+static void
+fill_port(struct xm_port *port, const struct xm_node *n, const struct xm_value *v)
+{
+    const char *name =
+        n->attr.name.name && n->attr.name.name[0] ? n->attr.name.name : n->name;
+    *port = (struct xm_port){.name = v->n_names ? v->names[0] : name,
+                             .names = v->names,
+                             .n_names = v->n_names,
+                             .type = v->type,
+                             .value = XM_NO_VALUE};
+}
+
+static enum xm_status
+collect_ports(struct reference_compiled *c, struct xm_error *err)
+{
+    uint32_t n_in = 0, n_out = 0;
+    xm_for_each_node(n, c->graph)
+    {
+        n_in += n->op == XM_OP_PARAMETER;
+        n_out += n->op == XM_OP_RESULT;
+    }
+    c->ports = xm_calloc(n_in + n_out + 1, sizeof(*c->ports));
+    if (!c->ports)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the ports");
+    uint32_t in = 0, out = n_in;
+    xm_for_each_node(n, c->graph)
+    {
+        if (n->op == XM_OP_PARAMETER)
+            fill_port(&c->ports[in++], n, &n->out[0]);
+        else if (n->op == XM_OP_RESULT)
+            fill_port(&c->ports[out++], n, xm_in(n, 0));
+    }
+    c->base.inputs = c->ports;
+    c->base.outputs = c->ports + n_in;
+    c->base.n_inputs = n_in;
+    c->base.n_outputs = n_out;
+    return XM_OK;
+}
+
+/* ---- the plugin
+ * ------------------------------------------------------------------------------------------
+ */
+
+static uint32_t
+plugin_count(struct xm_plugin *p)
+{
+    (void)p;
+    return 1;
+}
+
+static enum xm_status
+plugin_get_property(struct xm_plugin *p, uint32_t index, const char *key,
+                    struct xm_strbuf *out, struct xm_error *err)
+{
+    static const char *const properties[][2] = {
+        {"FULL_DEVICE_NAME", "host reference"},
+        {"DEVICE_TYPE", "integrated"},
+        {"AVAILABLE_DEVICES", "0"},
+        {"SUPPORTED_PROPERTIES",
+         "SUPPORTED_PROPERTIES AVAILABLE_DEVICES FULL_DEVICE_NAME DEVICE_TYPE"},
+    };
+    (void)p;
+    (void)index;
+    for (size_t i = 0; i < XM_ARRAY_LEN(properties); i++) {
+        if (strcmp(properties[i][0], key) == 0) {
+            xm_strbuf_add(out, properties[i][1]);
+            return XM_OK;
+        }
+    }
+    return xm_fail(err, XM_NOT_FOUND, "Unsupported property %s by REFERENCE plugin", key);
+}
+
+/* Everything is f32 and whole: a property is checked, and changes nothing. */
+static enum xm_status
+plugin_set_property(struct xm_plugin *p, const char *key, const char *value,
+                    struct xm_error *err)
+{
+    (void)p;
+    struct xm_config *scratch = xm_malloc(sizeof(*scratch));
+    if (!scratch)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a config");
+    xm_config_init(scratch);
+    enum xm_status s = xm_config_set(scratch, key, value, err);
+    xm_free(scratch);
+    return s;
+}
+
+static enum xm_status
+prepare(struct reference_compiled *c, const struct xm_property *properties,
+        uint32_t n_properties, const struct xm_compile_options *options,
+        struct xm_error *err)
+{
+    for (uint32_t i = 0; i < n_properties; i++)
+        XM_TRY(plugin_set_property(NULL, properties[i].key, properties[i].value, err));
+    if (options && options->last_logits)
+        xm_pass_slice_last_token(c->graph);
+    if (c->graph->err.status != XM_OK)
+        return xm_fail(err, c->graph->err.status, "%s", c->graph->err.text);
+    xm_passes(&c->base.n_reports);
+    c->reports = xm_calloc(c->base.n_reports, sizeof(*c->reports));
+    if (!c->reports)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the passes' reports");
+    c->base.reports = c->reports;
+    XM_TRY(xm_pipeline_run(c->graph, NULL, NULL, c->reports, &c->base.n_reports, err));
+    return collect_ports(c, err);
+}
+
+static enum xm_status
+plugin_compile(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
+               const struct xm_property *properties, uint32_t n_properties,
+               const struct xm_compile_options *options, struct xm_compiled **out,
+               struct xm_error *err)
+{
+    (void)p;
+    (void)index;
+    struct reference_compiled *c = xm_calloc(1, sizeof(*c));
+    if (!c) {
+        xm_graph_destroy(g);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    }
+    c->graph = g;
+    c->base.ops = &compiled_ops;
+    c->base.refs = 1;
+    enum xm_status s = prepare(c, properties, n_properties, options, err);
+    if (s != XM_OK) {
+        compiled_destroy(&c->base);
+        return s;
+    }
+    *out = &c->base;
+    return XM_OK;
+}
+
+static enum xm_status
+plugin_query_model(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
+                   void (*supported)(const char *node, void *ctx), void *ctx,
+                   struct xm_error *err)
+{
+    (void)p;
+    (void)index;
+    (void)err;
+    xm_for_each_node(n, g) supported(n->name, ctx);
+    return XM_OK;
+}
+
+static void
+plugin_destroy(struct xm_plugin *p)
+{
+    xm_free(p);
+}
+
+static const struct xm_plugin_ops plugin_ops = {
+    .name = "REFERENCE",
+    .description = "xemoe host reference",
+    .count = plugin_count,
+    .get_property = plugin_get_property,
+    .set_property = plugin_set_property,
+    .compile = plugin_compile,
+    .query_model = plugin_query_model,
+    .destroy = plugin_destroy,
+};
+
+enum xm_status
+xm_reference_plugin_create(struct xm_plugin **out, struct xm_error *err)
+{
+    struct xm_plugin *p = xm_calloc(1, sizeof(*p));
+    if (!p)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the REFERENCE plugin");
+    p->ops = &plugin_ops;
+    *out = p;
+    return XM_OK;
+}

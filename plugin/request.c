@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inputs, chunks and outputs of a request. What happens inside one chunk is in
+ * request_run.c, the planning of its buffers in request_plan.c.
+ */
+#include "plugin/request.h"
+
+#include <string.h>
+
+#include "plugin/request_run.h"
+
+enum xm_status
+xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error *err)
+{
+    struct xm_request *r = xm_calloc(1, sizeof(*r));
+    if (!r)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+    r->program = p;
+    xm_program_ref(p);
+    r->inputs = xm_calloc(p->n_inputs + 1, sizeof(*r->inputs));
+    r->chunk = xm_calloc(p->n_inputs + 1, sizeof(*r->chunk));
+    r->outputs = xm_calloc(p->n_outputs + 1, sizeof(*r->outputs));
+    r->sizes = xm_calloc(p->n_values + 1, sizeof(*r->sizes));
+    enum xm_status s = XM_OK;
+    if (!r->inputs || !r->chunk || !r->outputs || !r->sizes)
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+    if (s == XM_OK)
+        s = xm_kv_cache_init(&r->kv, p, err);
+    if (s == XM_OK)
+        s = xm_queue_create(p->engine, &r->queue, err);
+    if (s == XM_OK && p->n_host_steps) {
+        r->states = xm_state_store_create();
+        if (!r->states)
+            s = xm_fail(err, XM_NO_MEMORY, "out of memory for the states");
+    }
+    if (s != XM_OK) {
+        xm_request_destroy(r);
+        return s;
+    }
+    *out = r;
+    return XM_OK;
+}
+
+void
+xm_request_destroy(struct xm_request *r)
+{
+    if (!r)
+        return;
+    struct xm_program *p = r->program;
+    xm_queue_destroy(r->queue); /* waits: nothing uses the buffers any more */
+    for (int i = 0; i < XM_KEPT_PLANS; i++)
+        xm_buffer_plan_free(&r->plans[i], p);
+    if (r->kv.program)
+        xm_kv_cache_free(&r->kv);
+    xm_state_store_destroy(r->states);
+    for (uint32_t i = 0; r->outputs && i < p->n_outputs; i++)
+        xm_free(r->outputs[i].data);
+    for (uint32_t i = 0; r->chunk && i < p->n_inputs; i++)
+        xm_free(r->chunk[i].data);
+    xm_free(r->inputs);
+    xm_free(r->chunk);
+    xm_free(r->outputs);
+    xm_free(r->sizes);
+    xm_free(r);
+    xm_program_unref(p);
+}
+
+static bool
+same_element(enum xm_element port, enum xm_element given)
+{
+    return port == given || (port == XM_BOOL && given == XM_U8);
+}
+
+enum xm_status
+xm_request_set_input(struct xm_request *r, uint32_t input, const struct xm_host_tensor *t,
+                     struct xm_error *err)
+{
+    if (input >= r->program->n_inputs)
+        return xm_fail(err, XM_NOT_FOUND, "there is no input %u", input);
+    const struct xm_port *port = &r->program->inputs[input];
+    uint64_t n = 1, bytes = 0;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (t->dim[i] < 0 || !xm_mul_size(n, (uint64_t)t->dim[i], &n))
+            return xm_fail(err, XM_INVALID, "input '%s': dimension %u is %lld",
+                           port->name, i, (long long)t->dim[i]);
+    }
+    if (!same_element(port->type.element, t->element))
+        return xm_fail(err, XM_INVALID, "input '%s': expected %s, found %s", port->name,
+                       xm_element_text(port->type.element), xm_element_text(t->element));
+    if (!xm_element_bytes(t->element, n, &bytes) || bytes != t->bytes)
+        return xm_fail(err, XM_INVALID,
+                       "input '%s': its shape needs %llu bytes, found %llu", port->name,
+                       (unsigned long long)bytes, (unsigned long long)t->bytes);
+    r->inputs[input] = *t;
+    return XM_OK;
+}
+
+/* ---- cutting a prompt
+ * ------------------------------------------------------------------------ */
+
+/* Copies [from, from + count) of axis `axis` of src into dst (its dims are src's but
+ * there). */
+static void
+copy_range(const struct xm_host_tensor *src, struct xm_host_tensor *dst, uint32_t axis,
+           int64_t src_from, int64_t dst_from, int64_t count)
+{
+    uint64_t inner = xm_element_bits(src->element) / 8, outer = 1;
+    for (uint32_t i = axis + 1; i < src->rank; i++)
+        inner *= (uint64_t)src->dim[i];
+    for (uint32_t i = 0; i < axis; i++)
+        outer *= (uint64_t)src->dim[i];
+    for (uint64_t o = 0; o < outer; o++) {
+        const uint8_t *s = (const uint8_t *)src->data +
+                           (o * (uint64_t)src->dim[axis] + (uint64_t)src_from) * inner;
+        uint8_t *d = (uint8_t *)dst->data +
+                     (o * (uint64_t)dst->dim[axis] + (uint64_t)dst_from) * inner;
+        memcpy(d, s, (size_t)((uint64_t)count * inner));
+    }
+}
+
+/* Which part of an axis belongs to the chunk [at, at + n) of a prompt of `tokens`: the
+ * same polynomial, evaluated with and without the tokens before, gives begin and length.
+ */
+static bool
+follows_tokens(struct xm_dim d)
+{
+    for (uint32_t i = 0; i < xm_dim_symbols(d); i++) {
+        if (strcmp(xm_dim_symbol_name(d, i), "tokens") == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_symbol(struct xm_dim d, const char *name)
+{
+    return xm_dim_symbols(d) == 1 && strcmp(xm_dim_symbol_name(d, 0), name) == 0;
+}
+
+/* The first axis that depends on `tokens`; rank when none does. */
+static uint32_t
+token_axis(const struct xm_port *port)
+{
+    uint32_t i = 0;
+    while (i < port->type.shape.rank && !follows_tokens(port->type.shape.dim[i]))
+        i++;
+    return i;
+}
+
+static enum xm_status
+resize(struct xm_host_tensor *t, struct xm_error *err)
+{
+    uint64_t n = 1, bytes = 0;
+    for (uint32_t i = 0; i < t->rank; i++)
+        n *= (uint64_t)t->dim[i];
+    if (!xm_element_bytes(t->element, n, &bytes))
+        return xm_fail(err, XM_INVALID, "a tensor of %llu elements",
+                       (unsigned long long)n);
+    if (!t->data || bytes > t->bytes) {
+        void *data = xm_realloc(t->data, (size_t)(bytes ? bytes : 1));
+        if (!data)
+            return xm_fail(err, XM_NO_MEMORY, "out of memory for %llu bytes of a tensor",
+                           (unsigned long long)bytes);
+        t->data = data;
+    }
+    t->bytes = bytes;
+    return XM_OK;
+}
+
+/* The inputs of the chunk: axes of `tokens` are cut, axes of past + tokens end behind it.
+ */
+static enum xm_status
+cut_inputs(struct xm_request *r, int64_t at, int64_t n, int64_t past,
+           struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        const struct xm_host_tensor *whole = &r->inputs[i];
+        struct xm_host_tensor *part = &r->chunk[i];
+        uint32_t axis = token_axis(&p->inputs[i]);
+        void *data = part->data;
+        uint64_t bytes = part->bytes;
+        *part = *whole;
+        part->data = data;
+        part->bytes = bytes;
+        bool per_token =
+            axis < whole->rank && is_symbol(p->inputs[i].type.shape.dim[axis], "tokens");
+        if (axis < whole->rank)
+            part->dim[axis] = per_token ? n : past + at + n;
+        XM_TRY(resize(part, err));
+        if (axis == whole->rank)
+            memcpy(part->data, whole->data, (size_t)whole->bytes);
+        else
+            copy_range(whole, part, axis, per_token ? at : 0, 0, part->dim[axis]);
+    }
+    return XM_OK;
+}
+
+/* ---- outputs
+ * ------------------------------------------------------------------------------------ */
+
+enum xm_status
+xm_request_read(struct xm_request *r, const struct xm_operand *o, void *out,
+                struct xm_error *err)
+{
+    uint64_t bytes = 0;
+    if (!xm_element_bytes(o->element, xm_operand_elements(o), &bytes))
+        return xm_fail(err, XM_INVALID, "an operand without a size");
+    return bytes ? xm_queue_read(r->queue, o->buffer, 0, out, bytes, err) : XM_OK;
+}
+
+/* Reads every output of the chunk into its place in the whole result. */
+static enum xm_status
+collect(struct xm_request *r, int64_t at, int64_t tokens, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->n_outputs; i++) {
+        struct xm_operand o;
+        xm_request_operand(r, p->outputs[i].value, &o);
+        struct xm_host_tensor part = {.element = o.element, .rank = o.rank};
+        memcpy(part.dim, o.dim, sizeof(part.dim));
+        uint32_t axis = token_axis(&p->outputs[i]);
+        struct xm_host_tensor *whole = &r->outputs[i];
+        void *data = whole->data;
+        uint64_t bytes = whole->bytes;
+        *whole = part;
+        whole->data = data;
+        whole->bytes = bytes;
+        bool in_parts = axis < part.rank && part.dim[axis] != tokens;
+        if (in_parts)
+            whole->dim[axis] = tokens;
+        XM_TRY(resize(whole, err));
+        if (!in_parts) {
+            XM_TRY(xm_request_read(r, &o, whole->data, err));
+            continue;
+        }
+        XM_TRY(resize(&part, err));
+        enum xm_status s = xm_request_read(r, &o, part.data, err);
+        if (s == XM_OK)
+            copy_range(&part, whole, axis, 0, at, part.dim[axis]);
+        xm_free(part.data);
+        XM_TRY(s);
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_request_output(struct xm_request *r, uint32_t output, struct xm_host_tensor *t,
+                  struct xm_error *err)
+{
+    if (output >= r->program->n_outputs)
+        return xm_fail(err, XM_NOT_FOUND, "there is no output %u", output);
+    if (!r->outputs[output].data)
+        return xm_fail(err, XM_INVALID, "output '%s' has no value before the first run",
+                       r->program->outputs[output].name);
+    *t = r->outputs[output];
+    return XM_OK;
+}
+
+/* ---- runs
+ * ----------------------------------------------------------------------------------------
+ */
+
+static enum xm_status
+bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error *err)
+{
+    r->bindings.n = 0;
+    if (r->program->n_kv)
+        XM_TRY(xm_bindings_set(&r->bindings, "past", (int64_t)r->kv.past, err));
+    return xm_bindings_from_ports(&r->bindings, r->program->inputs, inputs,
+                                  r->program->n_inputs, err);
+}
+
+static enum xm_status
+infer_chunks(struct xm_request *r, int64_t tokens, struct xm_error *err)
+{
+    int64_t past = (int64_t)r->kv.past, n;
+    for (int64_t at = 0; at < tokens; at += n) {
+        n = tokens - at < (int64_t)r->program->config.ubatch
+                ? tokens - at
+                : (int64_t)r->program->config.ubatch;
+        XM_TRY(cut_inputs(r, at, n, past, err));
+        XM_TRY(bind(r, r->chunk, err));
+        XM_TRY(xm_request_run_chunk(r, r->chunk, err));
+        XM_TRY(collect(r, at, tokens, err));
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_request_infer(struct xm_request *r, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    uint64_t waits, kernels;
+    int64_t tokens = 0;
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        if (!r->inputs[i].data)
+            return xm_fail(err, XM_INVALID, "input '%s' has not been set",
+                           p->inputs[i].name);
+    }
+    xm_flag_set(&r->cancelled, false);
+    xm_queue_counts(r->queue, &waits, &kernels);
+    XM_TRY(bind(r, r->inputs, err));
+    bool known = xm_bindings_find(&r->bindings, "tokens", &tokens);
+    enum xm_status s;
+    if (known && p->can_chunk && tokens > (int64_t)p->config.ubatch) {
+        s = infer_chunks(r, tokens, err);
+    } else {
+        s = xm_request_run_chunk(r, r->inputs, err);
+        if (s == XM_OK)
+            s = collect(r, 0, tokens, err);
+    }
+    xm_queue_counts(r->queue, &r->stats.waits, &r->stats.kernels);
+    r->stats.waits -= waits;
+    r->stats.kernels -= kernels;
+    return s;
+}
+
+void
+xm_request_reset(struct xm_request *r)
+{
+    xm_kv_cache_reset(&r->kv);
+    if (r->states)
+        xm_state_store_reset(r->states);
+}
+
+void
+xm_request_truncate(struct xm_request *r, uint64_t past)
+{
+    xm_kv_cache_truncate(&r->kv, past);
+}
+
+uint64_t
+xm_request_past(const struct xm_request *r)
+{
+    return r->kv.past;
+}
+
+void
+xm_request_cancel(struct xm_request *r)
+{
+    xm_flag_set(&r->cancelled, true);
+}
+
+void
+xm_request_set_hook(struct xm_request *r, xm_step_hook hook, void *ctx)
+{
+    r->hook = hook;
+    r->hook_ctx = ctx;
+}
+
+struct xm_program *
+xm_request_program(struct xm_request *r)
+{
+    return r->program;
+}
+
+struct xm_kv_cache *
+xm_request_kv(struct xm_request *r)
+{
+    return &r->kv;
+}
+
+const struct xm_binding *
+xm_request_bindings(const struct xm_request *r, uint32_t *n)
+{
+    *n = r->bindings.n;
+    return r->bindings.list;
+}
+
+void
+xm_request_stats(const struct xm_request *r, struct xm_request_stats *out)
+{
+    *out = r->stats;
+    out->kv_bytes = xm_kv_cache_bytes(&r->kv);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sizes of all values under the current bindings, and buffers for them.
+ *
+ *   activations  one or more blocks, offsets by lifetimes (runtime/plan.h)
+ *   scratch      one buffer, the largest any step wants: steps run one after another
+ *   inputs, outputs, shape values: a buffer each, the host touches them
+ */
+#include <string.h>
+
+#include "plugin/request_run.h"
+#include "runtime/plan.h"
+#include "runtime/util/log.h"
+
+static uint32_t
+root_of(const struct xm_program *p, uint32_t id)
+{
+    while (p->values[id].place == XM_PLACE_ALIAS)
+        id = p->values[id].alias;
+    return id;
+}
+
+void
+xm_request_operand(const struct xm_request *r, uint32_t value, struct xm_operand *out)
+{
+    const struct xm_program *p = r->program;
+    *out = (struct xm_operand){0};
+    if (value == XM_NO_VALUE)
+        return;
+    const struct xm_program_value *v = &p->values[value];
+    uint32_t root = root_of(p, value);
+    out->element = v->element;
+    out->rank = v->shape.rank;
+    for (uint32_t i = 0; i < out->rank; i++)
+        xm_dim_eval(v->shape.dim[i], r->bindings.list, r->bindings.n, &out->dim[i], NULL);
+    out->buffer = p->values[root].place == XM_PLACE_CONST ? p->values[root].buffer
+                  : r->plan                               ? r->plan->views[root]
+                                                          : NULL;
+}
+
+static enum xm_status
+value_bytes(const struct xm_request *r, uint32_t id, uint64_t *bytes,
+            struct xm_error *err)
+{
+    const struct xm_program_value *v = &r->program->values[id];
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < v->shape.rank; i++) {
+        int64_t d = 0;
+        XM_TRY(xm_dim_eval(v->shape.dim[i], r->bindings.list, r->bindings.n, &d, err));
+        if (!xm_mul_size(n, (uint64_t)d, &n))
+            return xm_fail(err, XM_INVALID, "the size of a value overflows");
+    }
+    if (!xm_element_bytes(v->element, n, bytes))
+        return xm_fail(err, XM_INVALID, "%llu elements of %s have no size",
+                       (unsigned long long)n, xm_element_text(v->element));
+    return XM_OK;
+}
+
+static bool
+is_used(const struct xm_program *p, uint32_t id)
+{
+    const struct xm_program_value *v = &p->values[id];
+    return v->place == XM_PLACE_INPUT || v->place == XM_PLACE_OUTPUT ||
+           v->first != UINT32_MAX;
+}
+
+static enum xm_status
+compute_sizes(struct xm_request *r, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        r->sizes[i] = 0;
+        if (p->values[i].place == XM_PLACE_ALIAS ||
+            p->values[i].place == XM_PLACE_CONST || !is_used(p, i))
+            continue;
+        enum xm_status s = value_bytes(r, i, &r->sizes[i], err);
+        if (s != XM_OK) {
+            const struct xm_value *source = p->values[i].source;
+            xm_error_prefix(err, "the size of value %u%s%s", i, source ? " of " : "",
+                            source ? source->node->name : "");
+            return s;
+        }
+    }
+    return XM_OK;
+}
+
+void
+xm_buffer_plan_free(struct xm_buffer_plan *plan, const struct xm_program *p)
+{
+    for (uint32_t i = 0; plan->views && i < p->n_values; i++)
+        xm_buffer_unref(plan->views[i]);
+    for (uint32_t i = 0; plan->blocks && i < plan->n_blocks; i++)
+        xm_buffer_unref(plan->blocks[i]);
+    xm_buffer_unref(plan->scratch);
+    xm_free(plan->views);
+    xm_free(plan->blocks);
+    xm_free(plan->bytes);
+    *plan = (struct xm_buffer_plan){0};
+}
+
+/* ---- activations
+ * ------------------------------------------------------------------------------ */
+
+static enum xm_status
+create_blocks(struct xm_request *r, struct xm_buffer_plan *plan,
+              const struct xm_plan *offsets, struct xm_error *err)
+{
+    plan->blocks = xm_calloc(offsets->n_blocks + 1, sizeof(struct xm_buffer *));
+    if (!plan->blocks)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+    for (uint32_t i = 0; i < offsets->n_blocks; i++) {
+        XM_TRY(xm_buffer_create(r->program->engine, XM_USE_DEVICE,
+                                offsets->block_bytes[i], &plan->blocks[i], err));
+        plan->n_blocks++;
+    }
+    plan->activation_bytes = offsets->total_bytes;
+    return XM_OK;
+}
+
+static enum xm_status
+place_activations(struct xm_request *r, struct xm_buffer_plan *plan,
+                  struct xm_plan_item *items, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    const struct xm_device_info *d = xm_engine_info(p->engine);
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        const struct xm_program_value *v = &p->values[i];
+        bool planned = v->place == XM_PLACE_ACTIVATION && is_used(p, i);
+        items[i] =
+            (struct xm_plan_item){.bytes = planned && !r->sizes[i] ? 1 : r->sizes[i],
+                                  .first = v->first,
+                                  .last = v->last};
+        if (!planned)
+            items[i] = (struct xm_plan_item){0};
+    }
+    struct xm_plan offsets = {0};
+    enum xm_status s = xm_plan_make(items, p->n_values, d->max_alloc_bytes, d->base_align,
+                                    &offsets, err);
+    if (s == XM_OK)
+        s = create_blocks(r, plan, &offsets, err);
+    for (uint32_t i = 0; i < p->n_values && s == XM_OK; i++) {
+        if (items[i].bytes)
+            s = xm_buffer_view(plan->blocks[items[i].block], items[i].offset,
+                               items[i].bytes, &plan->views[i], err);
+    }
+    xm_plan_free(&offsets);
+    return s;
+}
+
+static enum xm_status
+create_io(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        enum xm_place place = p->values[i].place;
+        if ((place != XM_PLACE_INPUT && place != XM_PLACE_OUTPUT &&
+             place != XM_PLACE_SHAPE) ||
+            !is_used(p, i))
+            continue;
+        uint64_t bytes = r->sizes[i] ? r->sizes[i] : 1;
+        XM_TRY(xm_buffer_create(p->engine, XM_USE_HOST, bytes, &plan->views[i], err));
+        plan->io_bytes += bytes;
+    }
+    return XM_OK;
+}
+
+/* ---- scratch
+ * --------------------------------------------------------------------------------------
+ */
+
+static enum xm_status
+step_scratch(const struct xm_request *r, const struct xm_step *step, uint64_t *bytes,
+             struct xm_error *err)
+{
+    struct xm_operand operands[XM_STEP_OPERANDS];
+    struct xm_attention_run a = {.past = r->kv.past};
+    for (uint32_t o = 0; o < step->n_operands; o++)
+        xm_request_operand(r, step->operand[o], &operands[o]);
+    if (step->kind == XM_STEP_PRIMITIVE)
+        return xm_primitive_plan(step->primitive, operands, bytes, err);
+    xm_kv_cache_operands(&r->kv, step->layer, operands);
+    return xm_attention_plan(step->primitive, operands, &a, bytes, err);
+}
+
+/* Makes the scratch large enough for every step. Attention's wish may grow with the
+ * context although no value does, so this runs before every chunk. Nothing enqueued uses
+ * the old one: each chunk ends with a read. */
+static enum xm_status
+ensure_scratch(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        uint64_t bytes = 0;
+        if (p->steps[i].kind == XM_STEP_PRIMITIVE ||
+            p->steps[i].kind == XM_STEP_ATTENTION)
+            XM_TRY(step_scratch(r, &p->steps[i], &bytes, err));
+        most = bytes > most ? bytes : most;
+    }
+    if (most <= plan->scratch_bytes)
+        return XM_OK;
+    struct xm_buffer *scratch = NULL;
+    XM_TRY(xm_buffer_create(p->engine, XM_USE_DEVICE, most, &scratch, err));
+    xm_buffer_unref(plan->scratch);
+    plan->scratch = scratch;
+    plan->scratch_bytes = most;
+    return XM_OK;
+}
+
+static enum xm_status
+build_plan(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    struct xm_plan_item *items = xm_calloc(p->n_values + 1, sizeof(*items));
+    plan->views = xm_calloc(p->n_values + 1, sizeof(struct xm_buffer *));
+    plan->bytes = xm_malloc((p->n_values + 1) * sizeof(*plan->bytes));
+    enum xm_status s = XM_OK;
+    if (!items || !plan->views || !plan->bytes)
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a plan of %u values",
+                    p->n_values);
+    else
+        memcpy(plan->bytes, r->sizes, p->n_values * sizeof(*plan->bytes));
+    r->plan = plan;
+    if (s == XM_OK)
+        s = place_activations(r, plan, items, err);
+    if (s == XM_OK)
+        s = create_io(r, plan, err);
+    if (s == XM_OK)
+        s = ensure_scratch(r, plan, err);
+    xm_free(items);
+    if (s != XM_OK) {
+        r->plan = NULL;
+        xm_buffer_plan_free(plan, p);
+        return s;
+    }
+    xm_debug(XM_DEBUG_PLAN,
+             "activations %llu bytes in %u blocks, scratch %llu, in and out %llu",
+             (unsigned long long)plan->activation_bytes, plan->n_blocks,
+             (unsigned long long)plan->scratch_bytes, (unsigned long long)plan->io_bytes);
+    return XM_OK;
+}
+
+/* Inputs that grow with the context have a buffer each; the rest of a decode step's sizes
+ * stays as it was. Such a buffer is replaced in place instead of making a new plan. */
+static bool
+fits(const struct xm_request *r, const struct xm_buffer_plan *plan)
+{
+    const struct xm_program *p = r->program;
+    if (!plan->bytes)
+        return false;
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        if (plan->bytes[i] != r->sizes[i] && p->values[i].place != XM_PLACE_INPUT)
+            return false;
+    }
+    return true;
+}
+
+static enum xm_status
+replace_inputs(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        if (plan->bytes[i] == r->sizes[i])
+            continue;
+        if (!plan->views[i] || xm_buffer_bytes(plan->views[i]) < r->sizes[i]) {
+            struct xm_buffer *b = NULL;
+            XM_TRY(xm_buffer_create(p->engine, XM_USE_HOST, 2 * r->sizes[i], &b, err));
+            xm_buffer_unref(plan->views[i]);
+            plan->views[i] = b;
+        }
+        plan->bytes[i] = r->sizes[i];
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_request_make_plan(struct xm_request *r, struct xm_error *err)
+{
+    struct xm_buffer_plan *oldest = &r->plans[0];
+    r->n_runs++;
+    XM_TRY(compute_sizes(r, err));
+    r->plan = NULL;
+    for (int i = 0; i < XM_KEPT_PLANS; i++) {
+        struct xm_buffer_plan *plan = &r->plans[i];
+        if (plan->used < oldest->used)
+            oldest = plan;
+        if (!r->plan && fits(r, plan))
+            r->plan = plan;
+    }
+    if (r->plan) {
+        XM_TRY(replace_inputs(r, r->plan, err));
+        XM_TRY(ensure_scratch(r, r->plan, err));
+    } else {
+        xm_buffer_plan_free(oldest, r->program);
+        XM_TRY(build_plan(r, oldest, err));
+    }
+    r->plan->used = r->n_runs;
+    r->stats.activation_bytes = r->plan->activation_bytes;
+    r->stats.scratch_bytes = r->plan->scratch_bytes;
+    r->stats.io_bytes = r->plan->io_bytes;
+    return XM_OK;
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One chunk: write the inputs, extend the cache, enqueue every step in order.
+ */
+#include "plugin/request_run.h"
+
+#include <string.h>
+
+#include "runtime/util/log.h"
+
+static const uint32_t *
+operands_of(const struct xm_step *s)
+{
+    return s->more_operands ? s->more_operands : s->operand;
+}
+
+/* ---- before the steps
+ * ------------------------------------------------------------------------ */
+
+static const struct xm_host_tensor *
+input_named(const struct xm_request *r, const struct xm_host_tensor *inputs,
+            const char *name)
+{
+    for (uint32_t i = 0; name && i < r->program->n_inputs; i++) {
+        if (strcmp(r->program->inputs[i].name, name) == 0)
+            return &inputs[i];
+    }
+    return NULL;
+}
+
+/* A mask of ones hides nothing: attention then need not read it. */
+static bool
+is_full(const struct xm_host_tensor *mask)
+{
+    uint64_t n = mask ? mask->bytes / (xm_element_bits(mask->element) / 8) : 0;
+    for (uint64_t i = 0; i < n; i++) {
+        if (xm_load_int(mask->element, mask->data, i) == 0)
+            return false;
+    }
+    return true;
+}
+
+static enum xm_status
+write_inputs(struct xm_request *r, const struct xm_host_tensor *inputs,
+             struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        uint32_t v = p->inputs[i].value;
+        if (inputs[i].bytes && p->values[v].first != UINT32_MAX)
+            XM_TRY(xm_queue_write(r->queue, r->plan->views[v], 0, inputs[i].data,
+                                  inputs[i].bytes, err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+write_shape_values(struct xm_request *r, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        const struct xm_program_value *v = &p->values[i];
+        int64_t bytes[XM_MAX_CONTENT];
+        if (v->place != XM_PLACE_SHAPE || v->first == UINT32_MAX)
+            continue;
+        for (uint32_t d = 0; d < v->n_dims; d++) {
+            int64_t n = 0;
+            XM_TRY(xm_dim_eval(v->dims[d], r->bindings.list, r->bindings.n, &n, err));
+            xm_store_int(v->element, bytes, d, n);
+        }
+        XM_TRY(xm_queue_write(r->queue, r->plan->views[i], 0, bytes, r->sizes[i], err));
+    }
+    return XM_OK;
+}
+
+/* beam_idx as int32, checked for length by the bindings. */
+static enum xm_status
+extend_cache(struct xm_request *r, const struct xm_host_tensor *inputs,
+             struct xm_error *err)
+{
+    int64_t batch = 1, tokens = 0;
+    if (r->program->n_kv == 0)
+        return XM_OK;
+    xm_bindings_find(&r->bindings, "batch", &batch);
+    xm_bindings_find(&r->bindings, "tokens", &tokens);
+    const struct xm_host_tensor *beams = input_named(r, inputs, r->program->beam_idx);
+    int32_t *idx = NULL;
+    if (beams) {
+        idx = xm_malloc((size_t)(batch + 1) * sizeof(*idx));
+        if (!idx)
+            return xm_fail(err, XM_NO_MEMORY, "out of memory for the beam index");
+        for (int64_t b = 0; b < batch; b++)
+            idx[b] = (int32_t)xm_load_int(beams->element, beams->data, (uint64_t)b);
+    }
+    enum xm_status s =
+        xm_kv_cache_extend(&r->kv, (uint32_t)batch, idx, (uint64_t)tokens, r->queue, err);
+    xm_free(idx);
+    return s;
+}
+
+/* ---- steps
+ * -----------------------------------------------------------------------------------------
+ */
+
+static enum xm_status
+copy_parts(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    const uint32_t *list = operands_of(s);
+    bool is_concat = s->copy == XM_COPY_CONCAT;
+    uint32_t whole = is_concat ? list[s->n_operands - 1] : list[0],
+             axis = (uint32_t)s->ints[0];
+    int64_t at = 0;
+    struct xm_operand o[XM_COPY_N_OPERANDS];
+    struct xm_run run = {.queue = r->queue};
+    for (uint32_t i = 0; i + 1 < s->n_operands; i++) {
+        uint32_t part = is_concat ? list[i] : list[i + 1];
+        struct xm_copy_space space;
+        xm_request_operand(r, is_concat ? part : whole, &o[XM_COPY_SRC]);
+        xm_request_operand(r, is_concat ? whole : part, &o[XM_COPY_DST]);
+        const struct xm_operand *p = is_concat ? &o[XM_COPY_SRC] : &o[XM_COPY_DST];
+        if (xm_operand_elements(p) == 0)
+            continue;
+        if (is_concat)
+            xm_copy_concat_part(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST], axis, at);
+        else
+            xm_copy_split_part(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST], axis, at);
+        at += p->dim[axis];
+        XM_TRY(xm_copy_enqueue(s->primitive, o, &space, &run, err));
+    }
+    return XM_OK;
+}
+
+/* dst repeats src: each repeated axis is walked as (repetition, element). */
+static enum xm_status
+tile_space(struct xm_copy_space *s, const struct xm_operand *src,
+           const struct xm_operand *dst, struct xm_error *err)
+{
+    int64_t src_stride[XM_OPERAND_RANK], stride = 1, dst_stride = 1;
+    uint32_t lead = dst->rank - src->rank;
+    *s = (struct xm_copy_space){0};
+    for (uint32_t i = src->rank; i-- > 0; stride *= src->dim[i])
+        src_stride[i] = stride;
+    for (uint32_t i = dst->rank;
+         i-- > 0;) { /* innermost first; the order does not matter */
+        int64_t n = i >= lead ? src->dim[i - lead] : 1, times = n ? dst->dim[i] / n : 0;
+        if (s->rank + 2 > XM_OPERAND_RANK)
+            return xm_fail(err, XM_UNSUPPORTED, "a tile over too many axes");
+        s->extent[s->rank] = n;
+        s->src_stride[s->rank] = i >= lead ? src_stride[i - lead] : 0;
+        s->dst_stride[s->rank++] = dst_stride;
+        if (times != 1) {
+            s->extent[s->rank] = times;
+            s->src_stride[s->rank] = 0;
+            s->dst_stride[s->rank++] = dst_stride * n;
+        }
+        dst_stride *= dst->dim[i];
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+run_copy(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    struct xm_operand o[XM_COPY_N_OPERANDS];
+    struct xm_copy_space space;
+    struct xm_run run = {.queue = r->queue};
+    if (s->copy == XM_COPY_CONCAT || s->copy == XM_COPY_SPLIT)
+        return copy_parts(r, s, err);
+    xm_request_operand(r, operands_of(s)[0], &o[XM_COPY_SRC]);
+    xm_request_operand(r, operands_of(s)[1], &o[XM_COPY_DST]);
+    int64_t start[XM_MAX_RANK];
+    uint32_t rank = o[XM_COPY_SRC].rank;
+    switch (s->copy) {
+    case XM_COPY_TRANSPOSE:
+        xm_copy_transpose(&space, &o[XM_COPY_SRC], s->ints);
+        break;
+    case XM_COPY_SLICE:
+        for (uint32_t i = 0; i < rank; i++) {
+            int64_t n = o[XM_COPY_SRC].dim[i], last = s->ints[rank + i] < 0 ? n - 1 : n;
+            start[i] = s->ints[i] < 0 ? s->ints[i] + n : s->ints[i];
+            start[i] = start[i] < 0 ? 0 : start[i] > last ? last : start[i];
+        }
+        xm_copy_slice(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST], start, s->ints + rank);
+        break;
+    case XM_COPY_TILE:
+        XM_TRY(tile_space(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST], err));
+        break;
+    default:
+        xm_copy_broadcast(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST]);
+        break;
+    }
+    return xm_copy_enqueue(s->primitive, o, &space, &run, err);
+}
+
+static enum xm_status
+run_attention(struct xm_request *r, const struct xm_step *s, uint64_t past,
+              struct xm_error *err)
+{
+    struct xm_operand o[XM_ATTENTION_N_OPERANDS];
+    struct xm_attention_run a = {.past = past};
+    struct xm_run run = {.queue = r->queue, .scratch = r->plan->scratch};
+    for (uint32_t i = 0; i < s->n_operands; i++)
+        xm_request_operand(r, s->operand[i], &o[i]);
+    if (r->mask_is_full)
+        o[XM_ATTENTION_KEY_MASK] = (struct xm_operand){0};
+    xm_kv_cache_operands(&r->kv, s->layer, o);
+    return xm_attention_enqueue(s->primitive, o, &a, &run, err);
+}
+
+/* ---- host steps
+ * -------------------------------------------------------------------------------------
+ */
+
+static enum xm_status
+read_tensor(struct xm_request *r, uint32_t value, struct xm_tensor **out,
+            struct xm_error *err)
+{
+    struct xm_operand o;
+    xm_request_operand(r, value, &o);
+    uint64_t bytes = 0;
+    if (!xm_element_bytes(o.element, xm_operand_elements(&o), &bytes))
+        return xm_fail(err, XM_INVALID, "an operand without a size");
+    void *packed = xm_malloc((size_t)bytes);
+    if (!packed)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for an operand on the host");
+    enum xm_status s = xm_request_read(r, &o, packed, err);
+    if (s == XM_OK)
+        s = xm_tensor_from_bytes(out, o.element, o.rank, o.dim, packed, err);
+    xm_free(packed);
+    return s;
+}
+
+static enum xm_status
+write_tensor(struct xm_request *r, uint32_t value, const struct xm_tensor *t,
+             struct xm_error *err)
+{
+    struct xm_operand o;
+    xm_request_operand(r, value, &o);
+    uint64_t n = xm_operand_elements(&o), bytes = 0;
+    if (n != t->n || !xm_element_bytes(o.element, n, &bytes))
+        return xm_fail(err, XM_INVALID,
+                       "the host computed %llu elements, planned were %llu",
+                       (unsigned long long)t->n, (unsigned long long)n);
+    void *packed = xm_malloc((size_t)bytes);
+    if (!packed)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a result on the host");
+    for (uint64_t i = 0; i < n; i++) {
+        if (t->f)
+            xm_store_float(o.element, packed, i, t->f[i]);
+        else
+            xm_store_int(o.element, packed, i, t->i[i]);
+    }
+    enum xm_status s =
+        bytes ? xm_queue_write(r->queue, o.buffer, 0, packed, bytes, err) : XM_OK;
+    xm_free(packed);
+    return s;
+}
+
+static enum xm_status
+run_host(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    const struct xm_node *n = s->node;
+    struct xm_tensor *in[XM_STEP_OPERANDS] = {NULL}, *out[XM_STEP_OPERANDS] = {NULL};
+    enum xm_status status = XM_OK;
+    for (uint32_t i = 0; i < n->n_in && status == XM_OK; i++) {
+        if (s->operand[i] != XM_NO_VALUE)
+            status = read_tensor(r, s->operand[i], &in[i], err);
+    }
+    if (status == XM_OK)
+        status = xm_evaluate_node(n, (const struct xm_tensor *const *)in, out, r->states,
+                                  r->bindings.list, r->bindings.n, err);
+    for (uint32_t i = 0; i < n->n_out && status == XM_OK; i++)
+        status = write_tensor(r, s->operand[n->n_in + i], out[i], err);
+    for (uint32_t i = 0; i < XM_STEP_OPERANDS; i++) {
+        xm_tensor_destroy(in[i]);
+        xm_tensor_destroy(out[i]);
+    }
+    return status;
+}
+
+/* ---- the loop
+ * ----------------------------------------------------------------------------------------
+ */
+
+/* A step all of whose results are empty has nothing to do (no tokens, no past). */
+static bool
+is_empty(const struct xm_request *r, const struct xm_step *s)
+{
+    struct xm_operand o;
+    uint32_t result = s->kind == XM_STEP_COPY && s->copy == XM_COPY_SPLIT
+                          ? operands_of(s)[0]
+                          : operands_of(s)[s->n_operands - 1];
+    xm_request_operand(r, result, &o);
+    return s->kind != XM_STEP_HOST && xm_operand_elements(&o) == 0;
+}
+
+static enum xm_status
+run_step(struct xm_request *r, const struct xm_step *s, uint64_t past,
+         struct xm_error *err)
+{
+    struct xm_operand o[XM_STEP_OPERANDS];
+    struct xm_run run = {.queue = r->queue, .scratch = r->plan->scratch};
+    switch (s->kind) {
+    case XM_STEP_COPY:
+        return run_copy(r, s, err);
+    case XM_STEP_ATTENTION:
+        return run_attention(r, s, past, err);
+    case XM_STEP_HOST:
+        return run_host(r, s, err);
+    case XM_STEP_PRIMITIVE:
+        break;
+    }
+    for (uint32_t i = 0; i < s->n_operands; i++)
+        xm_request_operand(r, s->operand[i], &o[i]);
+    return xm_primitive_run(s->primitive, o, &run, err);
+}
+
+static enum xm_status
+call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
+{
+    const struct xm_step *s = &r->program->steps[step];
+    struct xm_operand *o = xm_calloc(s->n_operands, sizeof(*o));
+    if (!o)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's operands");
+    for (uint32_t i = 0; i < s->n_operands; i++)
+        xm_request_operand(r, operands_of(s)[i], &o[i]);
+    if (s->kind == XM_STEP_ATTENTION)
+        xm_kv_cache_operands(&r->kv, s->layer, o);
+    enum xm_status status = xm_queue_finish(r->queue, err);
+    if (status == XM_OK)
+        status = r->hook(r, step, o, r->hook_ctx, err);
+    xm_free(o);
+    return status;
+}
+
+static enum xm_status
+run_steps(struct xm_request *r, uint64_t past, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        if (xm_flag_get(&r->cancelled))
+            return xm_fail(err, XM_CANCELLED, "cancelled before step %u of %u", i,
+                           p->n_steps);
+        if (is_empty(r, &p->steps[i]))
+            continue;
+        xm_debug(XM_DEBUG_STEPS, "%u %s '%s'", i, p->steps[i].op, p->steps[i].name);
+        enum xm_status s = run_step(r, &p->steps[i], past, err);
+        if (s == XM_OK && r->hook)
+            s = call_hook(r, i, err);
+        if (s != XM_OK) {
+            xm_error_prefix(err, "step %u %s '%s'", i, p->steps[i].op, p->steps[i].name);
+            return s;
+        }
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
+                     struct xm_error *err)
+{
+    int64_t tokens = 0;
+    uint64_t past = r->kv.past;
+    r->mask_is_full = is_full(input_named(r, inputs, r->program->key_mask));
+    XM_TRY(extend_cache(r, inputs, err));
+    XM_TRY(xm_request_make_plan(r, err));
+    XM_TRY(write_inputs(r, inputs, err));
+    XM_TRY(write_shape_values(r, err));
+    XM_TRY(run_steps(r, past, err));
+    XM_TRY(xm_queue_flush(r->queue, err));
+    if (xm_bindings_find(&r->bindings, "tokens", &tokens) && r->program->n_kv)
+        r->kv.past = past + (uint64_t)tokens;
+    return XM_OK;
+}
