@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Joins the partitions of attention_decode; formula as in attention_combine_ref. A work-item
+ * makes a span of rows; the sum of a row stays in a private array, one contiguous pass over
+ * each partition.
+ */
+#include "span.h"
+#include "types.h"
+
+#ifndef SRC
+#define SRC f32 /* of the result */
+#endif
+#ifndef DV
+#define DV 64
+#define HEADS_Q 4
+#endif
+
+#define FULL (DV / 16 * 16) /* elements in whole vectors */
+
+/* o += w * from */
+static void
+add_partition(float *o, __global const float *from, float w)
+{
+    for (int i = 0; i < FULL; i += 16)
+        vstore16(vload16(0, o + i) + w * vload16(0, from + i), 0, o + i);
+    for (int i = FULL; i < DV; i++)
+        o[i] += w * from[i];
+}
+
+__kernel void
+attention_combine_vec(__global const float *partial, __global const float *sinks,
+                      __global STORAGE(SRC) *out, ulong rows, int partitions)
+{
+    for (ulong row = span_begin(rows); row < span_end(rows); row++) {
+        __global const float *from = partial + row * partitions * (DV + 2);
+        float m = sinks ? sinks[row % HEADS_Q] : -INFINITY;
+        for (int p = 0; p < partitions; p++)
+            m = fmax(m, from[p * (DV + 2) + DV]);
+        float l = sinks ? exp(sinks[row % HEADS_Q] - m) : 0.0f;
+        float o[DV] = {0};
+        for (int p = 0; p < partitions; p++, from += DV + 2) {
+            if (from[DV] == -INFINITY)
+                continue;
+            const float w = exp(from[DV] - m);
+            l += w * from[DV + 1];
+            add_partition(o, from, w);
+        }
+        const float norm = l > 0.0f ? 1.0f / l : 0.0f;
+        for (int i = 0; i < FULL; i += 16)
+            STORE16(SRC, out, row * DV + i, vload16(0, o + i) * norm);
+        for (int i = FULL; i < DV; i++)
+            STORE(SRC, out, row * DV + i, o[i] * norm);
+    }
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One partition of the keys for the few tokens of a chunk: partial[row][p] = { o[DV], m, l },
+ * rows (b, t, h); see attention_decode_ref. A unit is a partition for all heads of one group
+ * and all tokens (at most TILE_TOKENS): the keys are read once.
+ */
+#include "attention_tile.h"
+#include "span.h"
+
+static void
+write_row(const struct rows *r, int i, __global float *to)
+{
+    int d = 0;
+    for (; d + 16 <= DV; d += 16)
+        vstore16(vload16(0, r->o + i * DV_PAD + d), 0, to + d);
+    for (; d < DV; d++)
+        to[d] = r->o[i * DV_PAD + d];
+    to[DV] = r->m[i];
+    to[DV + 1] = r->l[i];
+}
+
+__kernel void
+attention_decode_vec(ATTENTION_PARAMETERS, __global float *partial, int batch,
+                     long first_key, long partition_keys, int partitions)
+{
+    const struct attention a = ATTENTION_ARGUMENTS;
+    const ulong units = (ulong)batch * HEADS_KV * partitions;
+    struct rows r;
+    for (ulong u = span_begin(units); u < span_end(units); u++) {
+        const int p = u % partitions, head_kv = u / partitions % HEADS_KV;
+        const long first = first_key + p * partition_keys;
+        begin_rows(&a, &r, u / partitions / HEADS_KV, head_kv, 0);
+        attend_rows(&a, &r, max(first, tile_first(&a, &r)),
+                    min(first + partition_keys, tile_end(&a, &r)));
+        for (int i = 0; i < r.n; i++)
+            write_row(&r, i,
+                      partial + (row_index(&a, &r, i) * partitions + p) * (DV + 2));
+    }
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     out[b,t,h,:] = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
+ *
+ * A unit is a tile of TILE_TOKENS tokens with the heads of one group; later tiles see more
+ * keys, so that the work-items take units in turn. Nothing but `out` is written.
+ */
+#include "attention_tile.h"
+
+static void
+finish_row(const struct attention *a, const struct rows *r, int i, __global STORAGE(SRC) *out)
+{
+    const ulong to = row_index(a, r, i) * DV;
+    float l = r->l[i], keep = 1.0f;
+    if (a->sinks) {
+        const float sink = a->sinks[row_head(r, i)], m = fmax(r->m[i], sink);
+        keep = exp(r->m[i] - m);
+        l = l * keep + exp(sink - m);
+    }
+    const float norm = l > 0.0f ? keep / l : 0.0f;
+    int d = 0;
+    for (; d + 16 <= DV; d += 16)
+        STORE16(SRC, out, to + d, vload16(0, r->o + i * DV_PAD + d) * norm);
+    for (; d < DV; d++)
+        STORE(SRC, out, to + d, r->o[i * DV_PAD + d] * norm);
+}
+
+__kernel void
+attention_prompt_vec(ATTENTION_PARAMETERS, __global STORAGE(SRC) *out, int batch)
+{
+    const struct attention a = ATTENTION_ARGUMENTS;
+    const int tiles = (tokens + TILE_TOKENS - 1) / TILE_TOKENS;
+    const ulong units = (ulong)batch * HEADS_KV * tiles;
+    struct rows r;
+    for (ulong u = get_global_id(0); u < units; u += get_global_size(0)) {
+        const int tile = u / HEADS_KV % tiles;
+        begin_rows(&a, &r, u / HEADS_KV / tiles, u % HEADS_KV, tile * TILE_TOKENS);
+        attend_rows(&a, &r, tile_first(&a, &r), tile_end(&a, &r));
+        for (int i = 0; i < r.n; i++)
+            finish_row(&a, &r, i, out);
+    }
+}

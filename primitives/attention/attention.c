@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * attention: the chunk's K and V are written to their pages, then every query row reads
+ * the pages. At most DECODE_TOKENS tokens go the way of decode: the keys are cut into at
+ * most MAX_PARTITIONS partitions whose results are joined; more tokens are work enough
+ * without.
+ */
+#include "primitives/attention/attention.h"
+
+#include <stdio.h>
+
+#include "primitives/args.h"
+#include "primitives/attention/attention_check.h"
+#include "primitives/step.h"
+#include "primitives/tables.h"
+#include "runtime/util/memory.h"
+
+enum {
+    DECODE_TOKENS = 4,
+    PROMPT_ROWS = 64,     /* rows of a tile of attention_prompt_vec, about            */
+    PARTITION_KEYS = 128, /* at least; whole key tiles                                */
+    KEY_TILE = 32,
+    MAX_PARTITIONS = 64 /* bounds scratch: partitions grow with the context instead */
+};
+
+/* clang-format off */
+static const struct xm_variant kv_write_variants[] = {
+    { "kv_write_ref",          XM_FAMILY_ANY, 0, NULL },
+};
+static const struct xm_variant decode_variants[] = {
+    { "attention_decode_vec",  XM_FAMILY_VEC, 0, NULL },
+    { "attention_decode_ref",  XM_FAMILY_ANY, 0, NULL },
+};
+static const struct xm_variant combine_variants[] = {
+    { "attention_combine_vec", XM_FAMILY_VEC, 0, NULL },
+    { "attention_combine_ref", XM_FAMILY_ANY, 0, NULL },
+};
+static const struct xm_variant prompt_variants[] = {
+    { "attention_prompt_vec",  XM_FAMILY_VEC, 0, NULL },
+    { "attention_prompt_ref",  XM_FAMILY_ANY, 0, NULL },
+};
+const struct xm_variant_table xm_kv_write_table = {
+    "kv_write", kv_write_variants, XM_ARRAY_LEN(kv_write_variants)};
+const struct xm_variant_table xm_attention_decode_table = {
+    "attention_decode", decode_variants, XM_ARRAY_LEN(decode_variants)};
+const struct xm_variant_table xm_attention_combine_table = {
+    "attention_combine", combine_variants, XM_ARRAY_LEN(combine_variants)};
+const struct xm_variant_table xm_attention_prompt_table = {
+    "attention_prompt", prompt_variants, XM_ARRAY_LEN(prompt_variants)};
+/* clang-format on */
+
+struct attention {
+    struct xm_primitive base;
+    struct xm_attention_desc desc;
+    struct xm_step kv_write, decode, combine, prompt;
+};
+
+/* How decode cuts the keys. */
+struct partitions {
+    uint64_t first_key, keys, n;
+};
+
+static uint32_t
+prompt_tile_tokens(const struct xm_attention_desc *d)
+{
+    uint32_t group = d->heads_q / d->heads_kv;
+    return group < PROMPT_ROWS ? PROMPT_ROWS / group : 1;
+}
+
+/* Only keys that the first token's window reaches are cut up. */
+static struct partitions
+cut_keys(const struct xm_attention_desc *d, const struct xm_attention_shape *s)
+{
+    struct partitions p = {0, PARTITION_KEYS, 0};
+    if (d->window && s->past + 1 > d->window)
+        p.first_key = s->past + 1 - d->window;
+    uint64_t keys = s->past + s->tokens - p.first_key;
+    uint64_t least = xm_align_up((keys + MAX_PARTITIONS - 1) / MAX_PARTITIONS, KEY_TILE);
+    if (least > p.keys)
+        p.keys = least;
+    p.n = (keys + p.keys - 1) / p.keys;
+    return p;
+}
+
+/* Bytes of decode's partial results. */
+static uint64_t
+partial_bytes(const struct xm_attention_desc *d, const struct xm_attention_shape *s)
+{
+    uint64_t rows = s->batch * s->tokens * d->heads_q;
+    return rows * cut_keys(d, s).n * (d->dv + 2) * sizeof(float);
+}
+
+static enum xm_status
+write_cache(const struct attention *a, const struct xm_operand *operands,
+            const struct xm_attention_shape *s, const struct xm_run *run, bool is_v,
+            struct xm_error *err)
+{
+    struct xm_args args = {.n = 0};
+    xm_args_buffer(&args, operands[is_v ? XM_ATTENTION_V : XM_ATTENTION_K].buffer);
+    xm_args_buffer(&args,
+                   operands[is_v ? XM_ATTENTION_V_CACHE : XM_ATTENTION_K_CACHE].buffer);
+    xm_args_buffer(&args,
+                   operands[is_v ? XM_ATTENTION_V_SCALE : XM_ATTENTION_K_SCALE].buffer);
+    xm_args_buffer(&args, operands[XM_ATTENTION_TABLE].buffer);
+    xm_args_uint(&args, s->tokens);
+    xm_args_ulong(&args, s->past);
+    xm_args_uint(&args, s->max_pages);
+    xm_args_uint(&args, is_v ? a->desc.dv : a->desc.d);
+    return xm_step_go(&a->kv_write, NULL, s->batch * s->tokens * a->desc.heads_kv,
+                      args.arg, args.n, run, err);
+}
+
+/* ATTENTION_PARAMETERS of kernels/cl/include/attention.h. */
+static void
+add_parameters(const struct attention *a, const struct xm_operand *operands,
+               const struct xm_attention_shape *s, struct xm_args *args)
+{
+    static const int read[] = {XM_ATTENTION_Q,        XM_ATTENTION_K_CACHE,
+                               XM_ATTENTION_V_CACHE,  XM_ATTENTION_K_SCALE,
+                               XM_ATTENTION_V_SCALE,  XM_ATTENTION_TABLE,
+                               XM_ATTENTION_KEY_MASK, XM_ATTENTION_MASK};
+    const struct xm_operand *mask = &operands[XM_ATTENTION_MASK];
+    const struct xm_operand *key_mask = &operands[XM_ATTENTION_KEY_MASK];
+    uint64_t head = s->tokens * (s->past + s->tokens); /* elements of one head's mask */
+    bool heads = mask->buffer && mask->dim[1] != 1,
+         batch = mask->buffer && mask->dim[0] != 1;
+    for (size_t i = 0; i < XM_ARRAY_LEN(read); i++)
+        xm_args_buffer(args, operands[read[i]].buffer);
+    xm_args_buffer(args, a->desc.sinks);
+    xm_args_uint(args, s->tokens);
+    xm_args_ulong(args, s->past);
+    xm_args_uint(args, s->max_pages);
+    xm_args_uint(args, key_mask->buffer ? xm_element_bits(key_mask->element) / 8 : 0);
+    xm_args_uint(args, mask->buffer ? xm_element_bits(mask->element) : 0);
+    xm_args_ulong(args, batch ? head * (uint64_t)mask->dim[1] : 0);
+    xm_args_ulong(args, heads ? head : 0);
+    xm_args_float(args, a->desc.scale);
+    xm_args_float(args, a->desc.soft_cap);
+    xm_args_ulong(args, a->desc.window);
+}
+
+static enum xm_status
+enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
+               const struct xm_attention_shape *s, const struct xm_run *run,
+               struct xm_error *err)
+{
+    struct xm_args args = {.n = 0};
+    struct xm_choice choice;
+    uint32_t tile = prompt_tile_tokens(&a->desc);
+    XM_TRY(xm_step_choose(&a->prompt, NULL, &choice, err));
+    add_parameters(a, operands, s, &args);
+    xm_args_buffer(&args, operands[XM_ATTENTION_OUT].buffer);
+    xm_args_uint(&args, s->batch);
+    uint64_t units = choice.row->family == XM_FAMILY_VEC
+                         ? s->batch * a->desc.heads_kv * ((s->tokens + tile - 1) / tile)
+                         : s->batch * a->desc.heads_q * s->tokens;
+    return xm_step_run(&a->prompt, &choice, units, args.arg, args.n, run, err);
+}
+
+static enum xm_status
+enqueue_partitions(const struct attention *a, const struct xm_operand *operands,
+                   const struct xm_attention_shape *s, struct xm_buffer *partial,
+                   const struct xm_run *run, struct xm_error *err)
+{
+    struct partitions p = cut_keys(&a->desc, s);
+    struct xm_args args = {.n = 0};
+    struct xm_choice choice;
+    XM_TRY(xm_step_choose(&a->decode, NULL, &choice, err));
+    add_parameters(a, operands, s, &args);
+    xm_args_buffer(&args, partial);
+    xm_args_uint(&args, s->batch);
+    xm_args_ulong(&args, p.first_key);
+    xm_args_ulong(&args, p.keys);
+    xm_args_uint(&args, p.n);
+    uint64_t units = choice.row->family == XM_FAMILY_VEC
+                         ? s->batch * a->desc.heads_kv * p.n
+                         : s->batch * s->tokens * a->desc.heads_q * p.n;
+    XM_TRY(xm_step_run(&a->decode, &choice, units, args.arg, args.n, run, err));
+    struct xm_args join = {.n = 0};
+    uint64_t rows = s->batch * s->tokens * a->desc.heads_q;
+    xm_args_buffer(&join, partial);
+    xm_args_buffer(&join, a->desc.sinks);
+    xm_args_buffer(&join, operands[XM_ATTENTION_OUT].buffer);
+    xm_args_ulong(&join, rows);
+    xm_args_uint(&join, p.n);
+    return xm_step_go(&a->combine, NULL, rows, join.arg, join.n, run, err);
+}
+
+static enum xm_status
+enqueue_decode(const struct attention *a, const struct xm_operand *operands,
+               const struct xm_attention_shape *s, const struct xm_run *run,
+               struct xm_error *err)
+{
+    struct xm_scratch scratch;
+    struct xm_buffer *partial = NULL;
+    xm_scratch_begin(&scratch, &a->base, run);
+    enum xm_status status =
+        xm_scratch_take(&scratch, partial_bytes(&a->desc, s), &partial, err);
+    if (status == XM_OK)
+        status = enqueue_partitions(a, operands, s, partial, run, err);
+    xm_scratch_end(&scratch);
+    return status;
+}
+
+enum xm_status
+xm_attention_plan(const struct xm_primitive *p, const struct xm_operand *operands,
+                  const struct xm_attention_run *a, uint64_t *scratch_bytes,
+                  struct xm_error *err)
+{
+    const struct attention *s = (const struct attention *)p;
+    struct xm_attention_shape shape;
+    XM_TRY(xm_attention_shape(&s->desc, operands, a->past, &shape, err));
+    *scratch_bytes = 0;
+    if (shape.tokens <= DECODE_TOKENS)
+        *scratch_bytes = xm_scratch_bytes(p, partial_bytes(&s->desc, &shape));
+    return XM_OK;
+}
+
+enum xm_status
+xm_attention_enqueue(const struct xm_primitive *p, const struct xm_operand *operands,
+                     const struct xm_attention_run *a, const struct xm_run *run,
+                     struct xm_error *err)
+{
+    const struct attention *s = (const struct attention *)p;
+    struct xm_attention_shape shape;
+    XM_TRY(xm_attention_shape(&s->desc, operands, a->past, &shape, err));
+    XM_TRY(xm_attention_check(&s->desc, operands, &shape, err));
+    if (shape.batch == 0 || shape.tokens == 0)
+        return XM_OK;
+    if (operands[XM_ATTENTION_K].buffer) {
+        XM_TRY(write_cache(s, operands, &shape, run, false, err));
+        XM_TRY(write_cache(s, operands, &shape, run, true, err));
+    }
+    return shape.tokens <= DECODE_TOKENS ? enqueue_decode(s, operands, &shape, run, err)
+                                         : enqueue_prompt(s, operands, &shape, run, err);
+}
+
+static enum xm_status
+refuse_plan(const struct xm_primitive *p, const struct xm_operand *operands,
+            uint64_t *scratch_bytes, struct xm_error *err)
+{
+    (void)p, (void)operands, (void)scratch_bytes;
+    return xm_fail(err, XM_INVALID, "attention needs past: use xm_attention_plan");
+}
+
+static enum xm_status
+refuse_run(const struct xm_primitive *p, const struct xm_operand *operands,
+           const struct xm_run *run, struct xm_error *err)
+{
+    (void)p, (void)operands, (void)run;
+    return xm_fail(err, XM_INVALID, "attention needs past: use xm_attention_enqueue");
+}
+
+static void
+describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
+         size_t out_bytes)
+{
+    const struct attention *a = (const struct attention *)p;
+    const char *write =
+        operands[XM_ATTENTION_K].rank ? xm_step_describe(&a->kv_write, NULL) : "";
+    if (operands[XM_ATTENTION_Q].dim[1] > DECODE_TOKENS)
+        snprintf(out, out_bytes, "%s%s%s", write, *write ? " " : "",
+                 xm_step_describe(&a->prompt, NULL));
+    else
+        snprintf(out, out_bytes, "%s%s%s %s", write, *write ? " " : "",
+                 xm_step_describe(&a->decode, NULL), xm_step_describe(&a->combine, NULL));
+}
+
+static void
+destroy(struct xm_primitive *p)
+{
+    xm_buffer_unref(((struct attention *)p)->desc.sinks);
+    xm_primitive_free(p);
+}
+
+static const struct xm_primitive_ops ops = {"attention", refuse_plan, refuse_run,
+                                            describe, destroy};
+
+static enum xm_status
+build(struct attention *a, struct xm_error *err)
+{
+    const struct xm_attention_desc *d = &a->desc;
+    struct xm_engine *engine = a->base.engine;
+    char shape[XM_STEP_DEFINES], defines[XM_STEP_DEFINES];
+    snprintf(shape, sizeof(shape),
+             "-DSRC=%s -DCACHE=%s -DCACHE_SCALED=%d -DD=%u -DDV=%u -DHEADS_Q=%u "
+             "-DHEADS_KV=%u -DPAGE_TOKENS=%u -DCAUSAL=%d",
+             xm_element_text(d->element), xm_element_text(d->cache), d->cache == XM_I8,
+             d->d, d->dv, d->heads_q, d->heads_kv, d->page_tokens, d->causal);
+    XM_TRY(xm_step_build(&a->kv_write, engine, &xm_kv_write_table, shape, err));
+    XM_TRY(xm_step_build(&a->combine, engine, &xm_attention_combine_table, shape, err));
+    snprintf(defines, sizeof(defines), "%.256s -DTILE_TOKENS=%d", shape, DECODE_TOKENS);
+    XM_TRY(xm_step_build(&a->decode, engine, &xm_attention_decode_table, defines, err));
+    snprintf(defines, sizeof(defines), "%.256s -DTILE_TOKENS=%u", shape,
+             prompt_tile_tokens(d));
+    return xm_step_build(&a->prompt, engine, &xm_attention_prompt_table, defines, err);
+}
+
+enum xm_status
+xm_attention_create(struct xm_engine *engine, const struct xm_attention_desc *desc,
+                    struct xm_primitive **out, struct xm_error *err)
+{
+    const char *why = xm_attention_supports(xm_engine_info(engine), desc);
+    if (why)
+        return xm_fail(err, XM_UNSUPPORTED, "attention: %s", why);
+    struct attention *a = xm_primitive_new(sizeof(*a), &ops, engine, err);
+    if (!a)
+        return XM_NO_MEMORY;
+    a->desc = *desc;
+    if (desc->sinks)
+        xm_buffer_ref(desc->sinks);
+    enum xm_status status = build(a, err);
+    if (status != XM_OK) {
+        destroy(&a->base);
+        return status;
+    }
+    *out = &a->base;
+    return XM_OK;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "primitives/attention/attention.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "primitives/tables.h"
+#include "runtime/reference/reference.h"
+#include "unit_tests/primitives/harness.h"
+
+namespace
+{
+
+enum class key_mask { none, i64, i32, u8 };
+enum class add_mask { none, shared_f32, full_f16 };
+
+struct problem {
+    const char *name;
+    int64_t b = 1, t = 1, past = 0;
+    uint32_t heads_q = 8, heads_kv = 2, d = 64, dv = 64, page = 16;
+    xm_element element = XM_F32, cache = XM_F32;
+    bool causal = true;
+    uint64_t window = 0;
+    float soft_cap = 0;
+    bool sinks = false;
+    key_mask keys = key_mask::none;
+    add_mask mask = add_mask::none;
+
+    int64_t total() const
+    {
+        return past + t;
+    }
+};
+
+/* The prompt path starts above this many tokens. */
+const int64_t decode_tokens = 4;
+
+problem
+make(const char *name, int64_t b, int64_t t, int64_t past)
+{
+    problem p;
+    p.name = name;
+    p.b = b;
+    p.t = t;
+    p.past = past;
+    return p;
+}
+
+/* A cache on the device with scattered pages, and what it holds on the host. */
+struct state {
+    const problem &p;
+    int64_t max_pages, n_pages;
+    std::vector<float> k, v; /* [B, S, Hkv, D] as the device sees them before the cache */
+    tensor k_cache, v_cache, k_scale, v_scale;
+    std::vector<int64_t> pages;
+
+    explicit state(const problem &problem_)
+        : p(problem_), max_pages((p.total() + p.page - 1) / p.page + 1),
+          n_pages(p.b * max_pages + 2),
+          k(random_floats((size_t)(p.b * p.total() * p.heads_kv * p.d), 1)),
+          v(random_floats((size_t)(p.b * p.total() * p.heads_kv * p.dv), 2)),
+          k_cache(p.cache, {n_pages, p.heads_kv, p.page, p.d}),
+          v_cache(p.cache, {n_pages, p.heads_kv, p.page, p.dv}),
+          k_scale(XM_F32, {n_pages, p.heads_kv, p.page}),
+          v_scale(XM_F32, {n_pages, p.heads_kv, p.page}), pages((size_t)(p.b * max_pages))
+    {
+        for (size_t i = 0; i < pages.size(); i++)
+            pages[i] = (int64_t)i + 1;
+        std::shuffle(pages.begin(), pages.end(), std::mt19937(3));
+        for (int64_t b = 0; b < p.b; b++) /* the last page of a row is never used */
+            pages[(size_t)((b + 1) * max_pages - 1)] = -1;
+        round(k);
+        round(v);
+    }
+    void round(std::vector<float> &x) const
+    {
+        for (float &f : x) {
+            if (p.element == XM_F16 || p.cache == XM_F16)
+                f = xm_half_to_float(xm_float_to_half(f));
+        }
+    }
+};
+
+/* Tokens [first, first + n) of every sequence of x[B, tokens, row]. */
+std::vector<float>
+part(const std::vector<float> &x, const problem &p, int64_t tokens, size_t row,
+     int64_t first, int64_t n)
+{
+    std::vector<float> out;
+    for (int64_t b = 0; b < p.b; b++) {
+        auto at = x.begin() + (long)((size_t)(b * tokens + first) * row);
+        out.insert(out.end(), at, at + (long)((size_t)n * row));
+    }
+    return out;
+}
+
+class Attention : public PrimitiveTest
+{
+  protected:
+    primitive_ptr attention;
+    std::vector<float> sinks_host;
+    std::unique_ptr<tensor> sinks;
+
+    void create(const problem &p)
+    {
+        xm_attention_desc desc = {};
+        desc.heads_q = p.heads_q;
+        desc.heads_kv = p.heads_kv;
+        desc.d = p.d;
+        desc.dv = p.dv;
+        desc.scale = 1.0f / std::sqrt((float)p.d);
+        desc.soft_cap = p.soft_cap;
+        desc.causal = p.causal;
+        desc.window = p.window;
+        desc.page_tokens = p.page;
+        desc.element = p.element;
+        desc.cache = p.cache;
+        if (p.sinks) {
+            sinks_host = random_floats(p.heads_q, 9);
+            sinks = std::make_unique<tensor>(XM_F32, std::vector<int64_t>{p.heads_q},
+                                             sinks_host);
+            desc.sinks = sinks->buffer();
+        }
+        xm_primitive_destroy(attention.p);
+        attention.p = nullptr;
+        ASSERT_XM_OK(xm_attention_create(engine, &desc, &attention.p, &err));
+    }
+
+    /* Positions [first, first + n) of every sequence, with these rows of q. */
+    std::vector<float> chunk(state &s, const std::vector<float> &q_rows, int64_t first,
+                             int64_t n, tensor *keys = nullptr, tensor *mask = nullptr)
+    {
+        const problem &p = s.p;
+        tensor q(p.element, {p.b, n, p.heads_q, p.d}, q_rows);
+        tensor k(p.element, {p.b, n, p.heads_kv, p.d},
+                 part(s.k, p, p.total(), p.heads_kv * p.d, first, n));
+        tensor v(p.element, {p.b, n, p.heads_kv, p.dv},
+                 part(s.v, p, p.total(), p.heads_kv * p.dv, first, n));
+        tensor table(XM_I32, {p.b, s.max_pages}, s.pages);
+        tensor out(p.element, {p.b, n, p.heads_q, p.dv});
+        xm_operand o[XM_ATTENTION_N_OPERANDS] = {};
+        o[XM_ATTENTION_Q] = q.operand();
+        o[XM_ATTENTION_K] = k.operand();
+        o[XM_ATTENTION_V] = v.operand();
+        o[XM_ATTENTION_K_CACHE] = s.k_cache.operand();
+        o[XM_ATTENTION_V_CACHE] = s.v_cache.operand();
+        if (p.cache == XM_I8) {
+            o[XM_ATTENTION_K_SCALE] = s.k_scale.operand();
+            o[XM_ATTENTION_V_SCALE] = s.v_scale.operand();
+        }
+        o[XM_ATTENTION_TABLE] = table.operand();
+        if (keys)
+            o[XM_ATTENTION_KEY_MASK] = keys->operand();
+        if (mask)
+            o[XM_ATTENTION_MASK] = mask->operand();
+        o[XM_ATTENTION_OUT] = out.operand();
+        enqueue(o, first);
+        return out.read();
+    }
+
+    void enqueue(const xm_operand *o, int64_t past)
+    {
+        xm_attention_run a = {(uint64_t)past};
+        uint64_t bytes = 0;
+        ASSERT_XM_OK(xm_attention_plan(attention.p, o, &a, &bytes, &err));
+        xm_buffer *scratch = nullptr;
+        if (bytes) {
+            ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, bytes, &scratch, &err));
+        }
+        run.scratch = scratch;
+        EXPECT_EQ(xm_attention_enqueue(attention.p, o, &a, &run, &err), XM_OK)
+            << err.text;
+        xm_buffer_unref(scratch);
+        run.scratch = nullptr;
+    }
+
+    std::vector<float> reference(const state &s, const std::vector<float> &q,
+                                 const std::vector<int64_t> &keys,
+                                 const std::vector<float> &mask)
+    {
+        const problem &p = s.p;
+        std::vector<float> out((size_t)(p.b * p.t * p.heads_q * p.dv));
+        for (int64_t b = 0; b < p.b; b++) {
+            struct xm_ref_attention a = {};
+            a.tokens = (uint64_t)p.t;
+            a.keys = (uint64_t)p.total();
+            a.past = (uint64_t)p.past;
+            a.heads_q = p.heads_q;
+            a.heads_kv = p.heads_kv;
+            a.d = p.d;
+            a.dv = p.dv;
+            a.scale = 1.0f / std::sqrt((float)p.d);
+            a.soft_cap = p.soft_cap;
+            a.causal = p.causal;
+            a.window = p.window;
+            a.q = &q[(size_t)(b * p.t * p.heads_q * p.d)];
+            a.k = &s.k[(size_t)(b * p.total() * p.heads_kv * p.d)];
+            a.v = &s.v[(size_t)(b * p.total() * p.heads_kv * p.dv)];
+            a.key_mask = keys.empty() ? nullptr : &keys[(size_t)(b * p.total())];
+            size_t one = (size_t)(p.t * p.total());
+            a.mask_heads = p.mask == add_mask::full_f16 ? p.heads_q : 1;
+            if (!mask.empty())
+                a.mask = p.mask == add_mask::full_f16 ? &mask[(size_t)b * p.heads_q * one]
+                                                      : mask.data();
+            a.sinks = p.sinks ? sinks_host.data() : nullptr;
+            a.out = &out[(size_t)(b * p.t * p.heads_q * p.dv)];
+            EXPECT_EQ(xm_ref_attention(&a), XM_OK);
+        }
+        return out;
+    }
+
+    /* Fills the cache with `past` positions, runs the chunk, compares each row. */
+    void check(const problem &p)
+    {
+        SCOPED_TRACE(std::string(p.name) + " B " + std::to_string(p.b) + " T " +
+                     std::to_string(p.t) + " past " + std::to_string(p.past));
+        create(p);
+        state s(p);
+        std::vector<float> q = random_floats((size_t)(p.b * p.t * p.heads_q * p.d), 4);
+        if (p.element == XM_F16)
+            for (float &f : q)
+                f = xm_half_to_float(xm_float_to_half(f));
+        std::vector<int64_t> keys;
+        std::vector<float> mask;
+        std::unique_ptr<tensor> key_tensor, mask_tensor;
+        const xm_element key_types[] = {XM_DYNAMIC, XM_I64, XM_I32, XM_U8};
+        if (p.keys != key_mask::none) {
+            for (int64_t i = 0; i < p.b * p.total(); i++)
+                keys.push_back(i % p.total() >= 3 && i % 7 != 0);
+            key_tensor = std::make_unique<tensor>(
+                key_types[(int)p.keys], std::vector<int64_t>{p.b, p.total()}, keys);
+        }
+        if (p.mask != add_mask::none) {
+            bool full = p.mask == add_mask::full_f16;
+            int64_t mb = full ? p.b : 1, mh = full ? p.heads_q : 1;
+            mask_tensor = std::make_unique<tensor>(
+                full ? XM_F16 : XM_F32, std::vector<int64_t>{mb, mh, p.t, p.total()},
+                random_floats((size_t)(mb * mh * p.t * p.total()), 5));
+            mask = mask_tensor->rounded();
+        }
+        if (p.past > 0)
+            chunk(s, random_floats((size_t)(p.b * p.past * p.heads_q * p.d), 6), 0,
+                  p.past);
+        std::vector<float> got =
+            chunk(s, q, p.past, p.t, key_tensor.get(), mask_tensor.get());
+        std::vector<float> want = reference(s, q, keys, mask);
+        xm_element precision = p.cache == XM_I8 ? XM_I8 : p.element;
+        EXPECT_TRUE(rows_match(got, want, p.dv, precision));
+    }
+};
+
+std::vector<problem>
+problems(bool prompt)
+{
+    std::vector<problem> all;
+    const int64_t prompt_tokens[] = {5, 17, 33}, few_tokens[] = {1, 2, 4};
+    for (int64_t past : {0, 1, 31, 32, 33, 100})
+        for (int64_t t : prompt ? prompt_tokens : few_tokens)
+            all.push_back(make("plain", past % 2 ? 3 : 1, t, past));
+    const int64_t t = prompt ? 17 : 2;
+    problem p = make("window", 1, t, 100);
+    p.window = 8;
+    all.push_back(p);
+    p.window = 32;
+    p.t = prompt ? 33 : 1;
+    all.push_back(p);
+    p = make("f16 cache, one head", 3, t, 33);
+    p.heads_q = p.heads_kv = 1;
+    p.d = 128;
+    p.dv = 80;
+    p.element = p.cache = XM_F16;
+    p.page = 32;
+    all.push_back(p);
+    p = make("uneven heads, odd dimensions", 1, t, 31);
+    p.heads_q = 6;
+    p.heads_kv = 3;
+    p.d = 80;
+    p.dv = 20;
+    p.sinks = true;
+    p.soft_cap = 2.0f;
+    all.push_back(p);
+    p = make("i8 cache", 3, t, 100);
+    p.cache = XM_I8;
+    p.keys = key_mask::u8;
+    all.push_back(p);
+    p = make("masks", 3, t, 33);
+    p.keys = key_mask::i64;
+    p.mask = add_mask::full_f16;
+    all.push_back(p);
+    p.causal = false;
+    p.keys = key_mask::i32;
+    p.mask = add_mask::shared_f32;
+    p.sinks = true;
+    all.push_back(p);
+    return all;
+}
+
+TEST_F(Attention, EveryPromptVariantAgreesWithTheReference)
+{
+    for (size_t v = 0; v < xm_attention_prompt_table.n; v++) {
+        const xm_variant *row = &xm_attention_prompt_table.rows[v];
+        if (xm_variant_refusal(row, xm_engine_info(engine), nullptr))
+            continue;
+        SCOPED_TRACE(row->name);
+        force("attention_prompt", row->name);
+        for (const problem &p : problems(true))
+            check(p);
+    }
+}
+
+TEST_F(Attention, EveryDecodeVariantAgreesWithTheReference)
+{
+    for (size_t v = 0; v < xm_attention_decode_table.n; v++) {
+        const xm_variant *row = &xm_attention_decode_table.rows[v];
+        if (xm_variant_refusal(row, xm_engine_info(engine), nullptr))
+            continue;
+        SCOPED_TRACE(row->name);
+        force("attention_decode", row->name);
+        for (const problem &p : problems(false))
+            check(p);
+    }
+}
+
+TEST_F(Attention, EveryCombineVariantJoinsPartitions)
+{
+    for (size_t v = 0; v < xm_attention_combine_table.n; v++) {
+        const xm_variant *row = &xm_attention_combine_table.rows[v];
+        if (xm_variant_refusal(row, xm_engine_info(engine), nullptr))
+            continue;
+        SCOPED_TRACE(row->name);
+        force("attention_combine", row->name);
+        problem p = make("long", 1, 2, 600);
+        p.sinks = true;
+        p.dv = 20;
+        check(p);
+    }
+}
+
+TEST_F(Attention, ChunkedPromptEqualsTheWholePrompt)
+{
+    problem p = make("chunked", 2, 40, 0);
+    create(p);
+    std::vector<float> q = random_floats((size_t)(p.b * p.t * p.heads_q * p.d), 4);
+    state whole(p), parts(p);
+    std::vector<float> want = chunk(whole, q, 0, 40);
+    for (auto [first, n] : {std::pair<int64_t, int64_t>{0, 17}, {17, 3}, {20, 20}}) {
+        std::vector<float> rows = part(q, p, p.t, p.heads_q * p.d, first, n);
+        EXPECT_TRUE(rows_match(chunk(parts, rows, first, n),
+                               part(want, p, p.t, p.heads_q * p.dv, first, n), p.dv,
+                               XM_F32));
+    }
+}
+
+TEST_F(Attention, ARowThatSeesNothingIsZero)
+{
+    for (int64_t t : {int64_t{1}, decode_tokens + 1}) {
+        problem p = make("nothing seen", 1, t, 0);
+        create(p);
+        state s(p);
+        std::vector<float> q = random_floats((size_t)(t * p.heads_q * p.d), 4);
+        tensor keys(XM_I64, {1, t}, std::vector<int64_t>((size_t)t, 0));
+        std::vector<float> got = chunk(s, q, 0, t, &keys);
+        EXPECT_EQ(got, std::vector<float>(got.size(), 0.0f));
+    }
+}
+
+TEST_F(Attention, ScratchOfDecodeIsBoundedAndThatOfPromptIsNone)
+{
+    problem p = make("plan", 1, 1, 0);
+    create(p);
+    xm_operand o[XM_ATTENTION_N_OPERANDS] = {};
+    o[XM_ATTENTION_Q] = {nullptr, XM_F32, 4, {1, 1, p.heads_q, p.d}};
+    o[XM_ATTENTION_TABLE] = {nullptr, XM_I32, 2, {1, 1 << 20}};
+    uint64_t bytes = 0;
+    for (uint64_t past : {1000u, 100000u, 10000000u}) {
+        xm_attention_run a = {past};
+        ASSERT_XM_OK(xm_attention_plan(attention.p, o, &a, &bytes, &err));
+        EXPECT_LE(bytes, 64u * p.heads_q * (p.dv + 2) * 4 + 4096);
+    }
+    o[XM_ATTENTION_Q].dim[1] = 512;
+    xm_attention_run a = {100000};
+    ASSERT_XM_OK(xm_attention_plan(attention.p, o, &a, &bytes, &err));
+    EXPECT_EQ(bytes, 0u);
+}
+
+TEST_F(Attention, CopiesAPage)
+{
+    tensor cache(XM_F16, {3, 2, 4, 8}, random_floats(3 * 64, 1));
+    std::vector<float> before = cache.rounded();
+    xm_operand o = cache.operand();
+    ASSERT_XM_OK(xm_attention_copy_page(&o, 2, 0, queue, &err));
+    std::vector<float> after = cache.read();
+    std::copy_n(before.begin() + 128, 64, before.begin());
+    EXPECT_EQ(after, before);
+    EXPECT_EQ(xm_attention_copy_page(&o, 3, 0, queue, &err), XM_INVALID);
+}
+
+TEST_F(Attention, RefusesABlockTableThatIsTooShort)
+{
+    problem p = make("short table", 1, 1, 0);
+    create(p);
+    xm_operand o[XM_ATTENTION_N_OPERANDS] = {};
+    o[XM_ATTENTION_Q] = {nullptr, XM_F32, 4, {1, 1, p.heads_q, p.d}};
+    o[XM_ATTENTION_TABLE] = {nullptr, XM_I32, 2, {1, 2}};
+    xm_attention_run a = {32};
+    uint64_t bytes = 0;
+    EXPECT_EQ(xm_attention_plan(attention.p, o, &a, &bytes, &err), XM_INVALID);
+    EXPECT_NE(std::string(err.text).find("block table"), std::string::npos);
+}
+
+} // namespace
