@@ -14,7 +14,7 @@
 #include "transformations/pipeline.h"
 
 enum { EXPERTS = MOE_BLOCK_SLOTS };
-enum { MAX_REBUILT = 32, MAX_DEPTH = 24 };
+enum { MAX_VISITS = 64, MAX_DEPTH = 24 };
 
 /* ---- pieces --------------------------------------------------------------------------
  */
@@ -52,27 +52,14 @@ combine(struct xm_builder *b, struct xm_value *slots, struct xm_value *weights)
     return xm_op_build(b, XM_OP_REDUCE_SUM, &attr, in, 2);
 }
 
-/* ---- the tiled block -----------------------------------------------------------------
+/* ---- the tiled block: may it be rebuilt ----------------------------------------------
  */
 
-struct rebuild {
-    struct xm_builder *b;
-    struct xm_match *m;
-    int64_t experts;
-    uint32_t n;
-    struct {
-        const struct xm_value *from;
-        struct xm_value *to;
-    } done[MAX_REBUILT];
-};
-
-static struct xm_value *rebuild(struct rebuild *r, struct xm_value *v, int depth);
-
-static struct xm_value *
-refuse(struct rebuild *r, const char *why)
+static bool
+refuse(struct xm_match *m, const char *why)
 {
-    r->m->why = why;
-    return NULL;
+    m->why = why;
+    return false;
 }
 
 static bool
@@ -81,87 +68,118 @@ is_tiled(const struct xm_value *v)
     return v->node->op == XM_OP_RESHAPE && xm_in(v->node, 0)->node->op == XM_OP_TILE;
 }
 
-/* X, once in front of all slots. */
-static struct xm_value *
-untile(struct rebuild *r, struct xm_value *v)
+/* A constant that all experts share keeps its meaning when they become slots. */
+static bool
+is_shared_constant(const struct xm_value *v)
 {
-    struct xm_value *x;
-    if (!xm_moe_is_tiled(r->m, v, r->experts, &x))
-        return NULL;
-    return to_slots(r->b, x, false);
+    const struct xm_shape *s = &v->type.shape;
+    return v->node->op == XM_OP_CONST &&
+           (s->rank < 3 || (s->rank == 3 && xm_dim_is(s->dim[0], 1)));
 }
 
+/* The matmul of v, which is one, or one with a bias [E,1,N] added; else NULL. */
 static struct xm_value *
-rebuild_matmul(struct rebuild *r, struct xm_value *v, struct xm_value *bias, int depth)
+matmul_of(struct xm_value *v, int64_t experts, struct xm_value **bias)
 {
-    if (!xm_moe_is_expert_matmul(r->m, v, r->experts))
-        return NULL;
-    struct xm_value *a = rebuild(r, xm_in(v->node, 0), depth);
-    return gather_matmul(r->b, a, xm_in(v->node, 1), r->m->slot[MOE_IDS], bias);
-}
-
-/* The bias [E,1,N] of a matmul, when v adds one. */
-static struct xm_value *
-bias_of(const struct rebuild *r, const struct xm_value *v, struct xm_value **matmul)
-{
+    *bias = NULL;
+    if (v->node->op == XM_OP_MATMUL)
+        return v;
     for (uint32_t i = 0; v->node->op == XM_OP_ADD && i < 2; i++) {
-        struct xm_value *c = xm_in(v->node, i);
+        struct xm_value *c = xm_in(v->node, i), *matmul = xm_in(v->node, 1 - i);
         const struct xm_shape *s = &c->type.shape;
-        *matmul = xm_in(v->node, 1 - i);
-        if ((*matmul)->node->op == XM_OP_MATMUL && c->node->op == XM_OP_CONST &&
-            s->rank == 3 && xm_dim_is(s->dim[0], r->experts) && xm_dim_is(s->dim[1], 1) &&
-            xm_dim_eq(s->dim[2], (*matmul)->type.shape.dim[2]))
-            return c;
+        *bias = c;
+        if (matmul->node->op == XM_OP_MATMUL && c->node->op == XM_OP_CONST &&
+            s->rank == 3 && xm_dim_is(s->dim[0], experts) && xm_dim_is(s->dim[1], 1) &&
+            xm_dim_eq(s->dim[2], matmul->type.shape.dim[2]))
+            return matmul;
     }
     return NULL;
 }
 
-/* Operands that are the same for all experts stay, the others are rebuilt. */
-static struct xm_value *
-rebuild_operands(struct rebuild *r, struct xm_value *v, int depth)
+/* Whether operand i of an op that is rebuilt stays as it is. */
+static bool
+operand_stays(const struct xm_node *n, uint32_t i)
 {
-    struct xm_value *in[XM_PAT_IN];
-    struct xm_node *n = v->node;
-    float number;
+    return is_shared_constant(xm_in(n, i)) || (n->op == XM_OP_SLICE && i > 0);
+}
+
+static bool
+keeps_experts_apart(const struct xm_node *n)
+{
     if (n->n_in > XM_PAT_IN || n->n_out != 1)
-        return refuse(r, "an op between tiled tokens and sum is not elementwise");
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        bool same = xm_value_is_scalar_const(xm_in(n, i), &number) ||
-                    (n->op == XM_OP_SLICE && i > 0);
-        in[i] = same ? xm_in(n, i) : rebuild(r, xm_in(n, i), depth);
-        if (!in[i])
-            return NULL;
-    }
+        return false;
+    return (xm_op_info(n->op)->flags & XM_OPF_ELTWISE) ||
+           (n->op == XM_OP_SLICE && n->n_in == 5 && xm_is_axis(xm_in(n, 4), 3, 2));
+}
+
+/* `left` bounds the visits: the graph may come from anywhere. */
+static bool
+may_rebuild(struct xm_match *m, struct xm_value *v, int depth, int *left)
+{
+    struct xm_value *bias, *x, *matmul = matmul_of(v, xm_moe_experts(m), &bias);
+    if (depth == 0 || --*left < 0)
+        return refuse(m, "more ops stand between tiled tokens and sum than experts have");
+    if (is_tiled(v))
+        return xm_moe_is_tiled(m, v, xm_moe_experts(m), &x);
+    if (matmul)
+        return xm_moe_is_expert_matmul(m, matmul, xm_moe_experts(m)) &&
+               may_rebuild(m, xm_in(matmul->node, 0), depth - 1, left);
+    if (!keeps_experts_apart(v->node))
+        return refuse(m, "an op between tiled tokens and sum is not elementwise");
+    for (uint32_t i = 0; i < v->node->n_in; i++)
+        if (!operand_stays(v->node, i) &&
+            !may_rebuild(m, xm_in(v->node, i), depth - 1, left))
+            return false;
+    return true;
+}
+
+static bool
+block_holds(struct xm_match *m)
+{
+    int left = MAX_VISITS;
+    return xm_moe_tail_holds(m) && may_rebuild(m, m->slot[EXPERTS], MAX_DEPTH, &left);
+}
+
+/* ---- the tiled block: rebuilding it --------------------------------------------------
+ */
+
+struct rebuild {
+    struct xm_builder *b;
+    struct xm_match *m;
+    uint32_t n;
+    struct {
+        const struct xm_value *from;
+        struct xm_value *to;
+    } done[MAX_VISITS]; /* what two ops read is rebuilt once */
+};
+
+static struct xm_value *rebuild(struct rebuild *r, struct xm_value *v);
+
+static struct xm_value *
+rebuild_new(struct rebuild *r, struct xm_value *v)
+{
+    struct xm_value *bias, *in[XM_PAT_IN];
+    struct xm_value *matmul = matmul_of(v, xm_moe_experts(r->m), &bias);
+    struct xm_node *n = v->node;
+    if (is_tiled(v))
+        return to_slots(r->b, xm_in(xm_in(n, 0)->node, 0), false);
+    if (matmul)
+        return gather_matmul(r->b, rebuild(r, xm_in(matmul->node, 0)),
+                             xm_in(matmul->node, 1), r->m->slot[MOE_IDS],
+                             bias ? bias : xm_none(r->b->graph));
+    for (uint32_t i = 0; i < n->n_in; i++)
+        in[i] = operand_stays(n, i) ? xm_in(n, i) : rebuild(r, xm_in(n, i));
     return xm_op_build(r->b, n->op, &n->attr, in, n->n_in);
 }
 
 static struct xm_value *
-rebuild_new(struct rebuild *r, struct xm_value *v, int depth)
-{
-    struct xm_value *matmul, *bias = bias_of(r, v, &matmul);
-    struct xm_node *n = v->node;
-    if (is_tiled(v))
-        return untile(r, v);
-    if (bias)
-        return rebuild_matmul(r, matmul, bias, depth);
-    if (n->op == XM_OP_MATMUL)
-        return rebuild_matmul(r, v, xm_none(r->b->graph), depth);
-    if ((xm_op_info(n->op)->flags & XM_OPF_ELTWISE) ||
-        (n->op == XM_OP_SLICE && n->n_in == 5 && xm_is_axis(xm_in(n, 4), 3, 2)))
-        return rebuild_operands(r, v, depth);
-    return refuse(r, "an op between tiled tokens and sum is not elementwise");
-}
-
-static struct xm_value *
-rebuild(struct rebuild *r, struct xm_value *v, int depth)
+rebuild(struct rebuild *r, struct xm_value *v)
 {
     for (uint32_t i = 0; i < r->n; i++)
         if (r->done[i].from == v)
             return r->done[i].to;
-    if (depth == 0 || r->n == MAX_REBUILT)
-        return refuse(r, "more ops stand between tiled tokens and sum than experts have");
-    struct xm_value *to = rebuild_new(r, v, depth - 1);
-    if (to && r->n < MAX_REBUILT) {
+    struct xm_value *to = rebuild_new(r, v);
+    if (to) {
         r->done[r->n].from = v;
         r->done[r->n++].to = to;
     }
@@ -171,12 +189,10 @@ rebuild(struct rebuild *r, struct xm_value *v, int depth)
 static struct xm_value *
 lower_block(struct xm_builder *b, struct xm_match *m)
 {
-    struct rebuild r = {.b = b, .m = m, .experts = xm_moe_experts(m)};
-    struct xm_value *slots = rebuild(&r, m->slot[EXPERTS], MAX_DEPTH);
-    if (!slots) {
-        xm_graph_remove_dead(b->graph); /* what was built before the refusal */
+    struct rebuild r = {.b = b, .m = m};
+    struct xm_value *slots = rebuild(&r, m->slot[EXPERTS]);
+    if (!slots)
         return NULL;
-    }
     return xm_reshape_like(b, combine(b, slots, m->slot[MOE_WEIGHTS]),
                            &m->root->out[0].type.shape);
 }
@@ -270,8 +286,8 @@ is_matrix(struct xm_match *m)
 
 /* clang-format off */
 static const struct xm_rule rules[] = {
-    { "tiled block",           SUM_OF(VAR(EXPERTS)),          NULL, lower_block, xm_moe_tail_holds },
-    { "tiled block, reshaped", SUM_OF_RESHAPED(VAR(EXPERTS)), NULL, lower_block, xm_moe_tail_holds },
+    { "tiled block",           SUM_OF(VAR(EXPERTS)),          NULL, lower_block, block_holds },
+    { "tiled block, reshaped", SUM_OF_RESHAPED(VAR(EXPERTS)), NULL, lower_block, block_holds },
     { "moe",                   ANY(0, 0, MOE),                NULL, lower_moe,   is_matrix },
     { "moe_compressed",        ANY(0, 0, MOE_COMPRESSED),     NULL, lower_moe,   is_matrix },
 };

@@ -15,7 +15,7 @@
 static bool
 miss(struct xm_matcher *s, const struct xm_value *v, const char *what)
 {
-    if (s->want_reason && s->matched >= s->best) {
+    if (s->want_reason && (!*s->reason || s->matched > s->best)) {
         s->best = s->matched;
         snprintf(s->reason, sizeof(s->reason), "%%%u %s '%.100s': %s", v->node->id,
                  xm_op_info(v->node->op)->text, v->node->name, what);

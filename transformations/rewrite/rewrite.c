@@ -113,7 +113,7 @@ xm_rewrite_near_miss(const struct xm_rule *rules, size_t n_rules, struct xm_grap
             reason = m.why ? m.why : "its condition does not hold";
             s.best = UINT32_MAX;
         }
-        if (s.best >= best) {
+        if (!*text || s.best > best) {
             const char *t =
                 xm_arena_printf(&g->arena, "rule '%s': %s", rule->name, reason);
             text = t ? t : "";

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Expert blocks as text: E = 4 experts, K = 2 chosen, H = 8, I = 4.
+ */
+#ifndef XM_UNIT_TESTS_PASSES_MOE_TEXT_H
+#define XM_UNIT_TESTS_PASSES_MOE_TEXT_H
+
+#include <string>
+
+/* Tokens and routing as parameters; results: %50. */
+inline std::string
+routing_parameters()
+{
+    return R"(
+        %0 = parameter f32[T,8] name="x"
+        %1 = parameter f32[T,2] name="weights"
+        %2 = parameter f32[T,4] name="scores"
+        %3 = const i64[] {2}
+        %4, %5 = topk %2, %3 axis=1 mode=max sort=value)";
+}
+
+inline std::string
+expert_weights()
+{
+    return R"(
+        %6 = weight f32[4,4,8] u4 group=4 scale=f16 zp=u4 @6
+        %7 = weight f32[4,4,8] u4 group=4 scale=f16 zp=u4 @7
+        %8 = weight f32[4,8,4] u4 group=4 scale=f16 zp=u4 @8)";
+}
+
+/* The routing weights scattered and brought to [4,T,1]: %27. */
+inline std::string
+scattered()
+{
+    return R"(
+        %20 = const f32[] {0}
+        %21 = shape_value i64[2] {T, 4}
+        %22 = broadcast %20, %21
+        %23 = const i64[] {1}
+        %24 = scatter_elements_update %22, %5, %1, %23
+        %25 = const i64[2] {1, 0}
+        %26 = transpose %24, %25
+        %28 = shape_value i64[3] {4, T, 1}
+        %27 = reshape %26, %28)";
+}
+
+/* The experts' results [4,T,8]: %17. */
+inline std::string
+three_matmuls()
+{
+    return R"(
+        %9 = const i64[2] {4, 1}
+        %10 = tile %0, %9
+        %11 = shape_value i64[3] {4, T, 8}
+        %12 = reshape %10, %11
+        %13 = matmul %12, %6 transpose_b=true
+        %14 = matmul %12, %7 transpose_b=true
+        %16 = glu %13, %14
+        %17 = matmul %16, %8 transpose_b=true)";
+}
+
+inline std::string
+sum()
+{
+    return R"(
+        %30 = multiply %17, %27
+        %31 = const i64[1] {0}
+        %50 = reduce_sum %30, %31
+        result %50 name="y")";
+}
+
+inline std::string
+three_gemm_block()
+{
+    return routing_parameters() + expert_weights() + three_matmuls() + scattered() +
+           sum();
+}
+
+/* The same with the 4-D tail. */
+inline std::string
+three_gemm_block_4d()
+{
+    return routing_parameters() + expert_weights() + three_matmuls() + R"(
+        %20 = const f32[] {0}
+        %21 = shape_value i64[2] {T, 4}
+        %22 = broadcast %20, %21
+        %23 = const i64[] {1}
+        %24 = scatter_elements_update %22, %5, %1, %23
+        %25 = const i64[2] {1, 0}
+        %26 = transpose %24, %25
+        %28 = shape_value i64[4] {4, 1, T, 1}
+        %27 = reshape %26, %28
+        %29 = shape_value i64[4] {4, 1, T, 8}
+        %32 = reshape %17, %29
+        %30 = multiply %27, %32
+        %31 = const i64[1] {0}
+        %50 = reduce_sum %30, %31
+        result %50 name="y")";
+}
+
+/* The 2-GEMM form; bias [4,1,n] as blobs. */
+inline std::string
+two_gemm_block()
+{
+    return routing_parameters() + R"(
+        %6 = weight f32[4,8,8] u4 group=4 scale=f16 zp=u4 @6
+        %8 = weight f32[4,8,4] u4 group=4 scale=f16 zp=u4 @8
+        %9 = const i64[2] {4, 1}
+        %10 = tile %0, %9
+        %11 = shape_value i64[3] {4, T, 8}
+        %12 = reshape %10, %11
+        %13 = matmul %12, %6 transpose_b=true
+        %60 = const f32[4,1,8] @60
+        %61 = add %13, %60
+        %62 = const i64[1] {1}
+        %63 = const i64[1] {9223372036854775807}
+        %64 = const i64[1] {2}
+        %65 = const i64[1] {0}
+        %66 = slice %61, %62, %63, %64, %64
+        %67 = clamp %66 min=-0.5 max=0.5
+        %68 = const f32[1,1,1] {1}
+        %69 = add %67, %68
+        %70 = slice %61, %65, %63, %64, %64
+        %71 = const f32[1,1,1] {0.5}
+        %72 = minimum %70, %71
+        %73 = const f32[] {1.702}
+        %74 = swish %72, %73
+        %75 = multiply %69, %74
+        %76 = matmul %75, %8 transpose_b=true
+        %77 = const f32[4,1,8] @77
+        %17 = add %76, %77)" +
+           scattered() + sum();
+}
+
+#endif

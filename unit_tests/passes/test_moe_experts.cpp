@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The expert block: fused into moe, compressed, or lowered to gather_matmul.
+ */
+#include "transformations/passes/moe_block.h"
+#include "unit_tests/passes/moe_text.h"
+#include "unit_tests/passes/pass_test.h"
+
+namespace
+{
+xm_node *
+fuse(Graph &g, const std::string &text)
+{
+    g = parse(text);
+    if (!g)
+        return nullptr;
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_vectorized_moe_3gemm)) << print(g.get());
+    EXPECT_EQ(count(g.get(), XM_OP_TILE), 0);
+    EXPECT_EQ(count(g.get(), XM_OP_SCATTER_ELEMENTS_UPDATE), 0);
+    return first(g.get(), XM_OP_MOE);
+}
+
+Graph
+none()
+{
+    return Graph(nullptr, xm_graph_destroy);
+}
+} // namespace
+
+TEST(FuseVectorizedMoe, TakesThreeMatmuls)
+{
+    expect_rewrites(xm_pass_fuse_vectorized_moe_3gemm, three_gemm_block(),
+                    routing_parameters() + expert_weights() + R"(
+        %50 = moe %0, %1, %5, _, _, %6, %7, %8, _, _, _, _, _, _ hidden_size=8 inter_size=4 num_expert=4 top_k=2
+        result %50 name="y")");
+}
+
+TEST(FuseVectorizedMoe, TakesTheFourDimensionalTail)
+{
+    Graph g = none();
+    xm_node *moe = fuse(g, three_gemm_block_4d());
+    ASSERT_TRUE(moe);
+    EXPECT_EQ(moe->attr.moe.expert, XM_EXPERT_GEMM3_SWIGLU);
+    EXPECT_EQ(count(g.get(), XM_OP_RESHAPE), 1); /* back to [1,T,8] */
+}
+
+TEST(FuseVectorizedMoe, TakesEveryOrderAndActivation)
+{
+    Graph g = none();
+    EXPECT_TRUE(fuse(g, replaced(three_gemm_block(), "%17, %27", "%27, %17")));
+    xm_node *moe = fuse(g, replaced(three_gemm_block(), "glu %13, %14",
+                                    "glu %13, %14 activation=gelu_tanh"));
+    ASSERT_TRUE(moe);
+    EXPECT_EQ(moe->attr.moe.activation, XM_ACT_GELU_TANH);
+}
+
+TEST(FuseVectorizedMoe, TakesTwoMatmulsWithBiasAndClamp)
+{
+    Graph g = none();
+    xm_node *moe = fuse(g, two_gemm_block());
+    ASSERT_TRUE(moe);
+    EXPECT_EQ(moe->attr.moe.expert, XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP);
+    EXPECT_FLOAT_EQ(moe->attr.moe.beta, 1.702f);
+    EXPECT_FLOAT_EQ(moe->attr.moe.limit, 0.5f);
+    EXPECT_EQ(moe->attr.moe.inter, 4);
+}
+
+/* One thing changed at a time, and the sentence that names it. */
+struct Refusal {
+    const char *from, *to, *why;
+};
+
+class Refused : public ::testing::TestWithParam<Refusal>
+{
+};
+
+TEST_P(Refused, IsLeftAloneWithAReason)
+{
+    Graph g = parse(replaced(three_gemm_block(), GetParam().from, GetParam().to));
+    ASSERT_TRUE(g);
+    EXPECT_FALSE(run_pass(g.get(), xm_pass_fuse_vectorized_moe_3gemm));
+    xm_node *root = first(g.get(), XM_OP_REDUCE_SUM);
+    std::string why = xm_moe_near_miss(g.get(), root);
+    EXPECT_NE(why.find(GetParam().why), std::string::npos) << why;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Conditions, Refused,
+    ::testing::Values(
+        Refusal{"const f32[] {0}", "const f32[] {1}", "not scattered into zeros"},
+        Refusal{"%1, %23", "%1, %23 reduction=sum", "with a reduction"},
+        Refusal{"%30, %31", "%30, %31 keep_dims=true", "not over the experts alone"},
+        Refusal{"%31 = const i64[1] {0}", "%31 = const i64[1] {1}",
+                "not over the experts alone"},
+        Refusal{"result %50", "result %12 name=\"z\"\nresult %50",
+                "others than gate and up"},
+        Refusal{"result %50", "result %16 name=\"z\"\nresult %50", "other users"},
+        Refusal{"result %50", "result %27 name=\"z\"\nresult %50", "other users"},
+        Refusal{"%14 = matmul %12", "%80 = exp %12\n%14 = matmul %80", "met before"},
+        Refusal{"%6 = weight f32[4,4,8] u4 group=4 scale=f16 zp=u4 @6",
+                "%6 = parameter f32[4,4,8] name=\"w\"", "not a constant of rank 3"},
+        Refusal{"glu %13, %14", "add %13, %14", "wants glu"}));
+
+/* ---- convert_moe_to_moe_compressed ----------------------------------------------------
+ */
+
+namespace
+{
+std::string
+moe(const std::string &weights)
+{
+    return routing_parameters() + weights + R"(
+        %50 = moe %0, %1, %5, _, _, %6, %7, %8, _, _, _, _, _, _ hidden_size=8 inter_size=4 num_expert=4 top_k=2
+        result %50 name="y")";
+}
+} // namespace
+
+TEST(ConvertMoeToMoeCompressed, FillsGroupAndZeroPoints)
+{
+    Graph g = parse(moe(expert_weights()));
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_convert_moe_to_moe_compressed));
+    const xm_node *n = first(g.get(), XM_OP_MOE_COMPRESSED);
+    ASSERT_TRUE(n);
+    EXPECT_EQ(n->attr.moe.group, 4);
+    EXPECT_TRUE(n->attr.moe.has_zp);
+}
+
+TEST(ConvertMoeToMoeCompressed, SaysGroupZeroForMixedFormats)
+{
+    Graph g = parse(moe(replaced(expert_weights(),
+                                 "%7 = weight f32[4,4,8] u4 group=4 scale=f16 zp=u4",
+                                 "%7 = weight f32[4,4,8] u8 group=8 scale=f16")));
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_convert_moe_to_moe_compressed));
+    EXPECT_EQ(first(g.get(), XM_OP_MOE_COMPRESSED)->attr.moe.group, 0);
+}
+
+TEST(ConvertMoeToMoeCompressed, LeavesPlainWeights)
+{
+    expect_leaves(xm_pass_convert_moe_to_moe_compressed,
+                  moe(replaced(expert_weights(),
+                               "%7 = weight f32[4,4,8] u4 group=4 scale=f16 zp=u4",
+                               "%7 = weight f32[4,4,8] f16")));
+}
+
+/* ---- lower_unfused_moe ----------------------------------------------------------------
+ */
+
+namespace
+{
+void
+expect_lowered(const std::string &text, int matmuls)
+{
+    Graph g = parse(text);
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_lower_unfused_moe)) << print(g.get());
+    EXPECT_EQ(count(g.get(), XM_OP_GATHER_MATMUL), matmuls);
+    EXPECT_EQ(count(g.get(), XM_OP_TILE) + count(g.get(), XM_OP_MOE) +
+                  count(g.get(), XM_OP_MOE_COMPRESSED),
+              0)
+        << print(g.get());
+}
+} // namespace
+
+TEST(LowerUnfusedMoe, TakesEveryTiledBlock)
+{
+    expect_lowered(three_gemm_block(), 3);
+    expect_lowered(three_gemm_block_4d(), 3);
+    expect_lowered(two_gemm_block(), 2);
+}
+
+TEST(LowerUnfusedMoe, TakesFormsThatNoFusionKnows)
+{
+    /* another gate, a swish with beta, gate and up exchanged */
+    expect_lowered(replaced(three_gemm_block(), "glu %13, %14", "add %13, %14"), 3);
+    expect_lowered(
+        replaced(
+            three_gemm_block(), "%16 = glu %13, %14",
+            "%80 = const f32[] {1.5}\n%81 = swish %13, %80\n%16 = multiply %81, %14"),
+        3);
+    expect_lowered(replaced(replaced(two_gemm_block(), "%66 = slice %61, %62",
+                                     "%66 = slice %61, %65"),
+                            "%70 = slice %61, %65", "%70 = slice %61, %62"),
+                   2);
+}
+
+TEST(LowerUnfusedMoe, TakesMoeAndMoeCompressed)
+{
+    expect_lowered(moe(expert_weights()), 3);
+    std::string compressed =
+        replaced(moe(expert_weights()), "= moe ", "= moe_compressed ");
+    expect_lowered(replaced(compressed, "top_k=2",
+                            "top_k=2 group_size=4 has_zp=true activation=gelu_erf"),
+                   3);
+    expect_lowered(replaced(compressed, "top_k=2", "top_k=2 expert_beta=1.5"), 3);
+    Graph g = parse(two_gemm_block());
+    ASSERT_TRUE(g);
+    xm_pass_fuse_vectorized_moe_3gemm(g.get(), nullptr);
+    EXPECT_EQ(count(g.get(), XM_OP_MOE), 1);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_lower_unfused_moe));
+    EXPECT_EQ(count(g.get(), XM_OP_GATHER_MATMUL), 2);
+}
+
+TEST(LowerUnfusedMoe, WritesTheSharedExpertOut)
+{
+    std::string text = replaced(moe(expert_weights()), "%50 = moe ", R"(
+        %40 = weight f32[6,8] u8 group=8 scale=f16 @40
+        %41 = weight f32[6,8] u8 group=8 scale=f16 @41
+        %42 = weight f32[8,6] u8 group=6 scale=f16 @42
+        %43 = weight f32[1,8] f32 @43
+        %50 = moe_compressed )");
+    text = replaced(text, "%8, _, _, _, _, _, _ ", "%8, _, _, %40, %41, %42, %43 ");
+    expect_lowered(replaced(text, "top_k=2", "top_k=2 num_shared_expert=1"), 3);
+}
+
+TEST(LowerUnfusedMoe, RefusesTheRestWithASentence)
+{
+    /* a softmax over the tokens between the matmuls */
+    Graph g = parse(replaced(three_gemm_block(), "%16 = glu %13, %14",
+                             "%80 = softmax %13 axis=1\n%16 = glu %80, %14"));
+    ASSERT_TRUE(g);
+    std::string why = run_pipeline(g.get(), nullptr, nullptr);
+    EXPECT_NE(why.find("after lower_unfused_moe"), std::string::npos) << why;
+    EXPECT_NE(why.find("tile"), std::string::npos) << why;
+    EXPECT_NE(why.find("not elementwise"), std::string::npos) << why;
+}
