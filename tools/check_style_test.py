@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of tools/check_style: each rule finds its violation in a small tree, and a clean
+tree has none. Run by tools/check_style --self-test."""
+import importlib.machinery
+import importlib.util
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+loader = importlib.machinery.SourceFileLoader("check_style", str(HERE / "check_style"))
+spec = importlib.util.spec_from_loader("check_style", loader)
+style = importlib.util.module_from_spec(spec)
+loader.exec_module(style)
+
+SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
+
+
+class CheckStyle(unittest.TestCase):
+    def found(self, name, text, listed=True):
+        """Sentences about a tree that holds this file and the list that names it."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+            path = root / name
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+            if listed:
+                (path.parent / "CMakeLists.txt").write_text(
+                    f"# SPDX-License-Identifier: Apache-2.0\nadd_library(x {path.name})\n")
+            return [f"{n}:{line}: {why}" for n, line, why in style.violations(root)[1]]
+
+    def expect(self, words, name, text, **more):
+        found = self.found(name, text, **more)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(words, found[0])
+
+    def test_accepts_clean_code(self):
+        self.assertEqual(self.found("runtime/a.c", SPDX + (
+            '#include "runtime/util/status.h"\n'
+            "static int\nadd(int a, int b)\n{\n    return a + b; /* strcpy( */\n}\n"
+            "int\nxm_add(int a)\n{\n    return add(a, 1);\n}\n")), [])
+
+    def test_counts_lines_of_files(self):
+        self.expect("a header has 401 lines, at most 400", "runtime/a.h", SPDX + "\n" * 400)
+
+    def test_counts_lines_of_functions(self):
+        body = "    x();\n" * 100
+        self.expect("xm_f has 103 lines", "runtime/a.c",
+                    SPDX + "void\nxm_f(void)\n{\n" + body + "}\n")
+
+    def test_counts_parameters_and_not_those_of_callbacks(self):
+        text = SPDX + "void\nxm_f({})\n{{\n}}\n"
+        self.expect("9 parameters", "runtime/a.c", text.format(", ".join(["int"] * 9)))
+        self.assertEqual(self.found("runtime/a.c", text.format(
+            "void (*fn)(" + ", ".join(["int"] * 9) + ")")), [])
+
+    def test_measures_nesting(self):
+        self.expect("nests deeper", "runtime/a.c", SPDX + "void\nxm_f(void)\n{\n" + "".join(
+            " " * 4 * i + "if (x)\n" for i in range(1, 6)) + " " * 24 + "y();\n}\n")
+
+    def test_knows_who_may_include_whom(self):
+        for name, target in (("runtime/util/a.c", "runtime/engine.h"),
+                             ("runtime/a.c", "primitives/primitive.h"),
+                             ("transformations/a.c", "primitives/primitive.h"),
+                             ("primitives/a.c", "transformations/pipeline.h"),
+                             ("functional_tests/a.cpp", "runtime/engine.h")):
+            self.expect(f"may not include {target}", name, SPDX + f'#include "{target}"\n')
+        self.expect("by its path from the root", "plugin/a.c", SPDX + '#include "b.h"\n')
+
+    def test_wants_prefixes_on_symbols(self):
+        self.expect("does not begin with xm_", "plugin/a.c", SPDX + "int\nadd(void)\n{\n}\n")
+
+    def test_refuses_calls(self):
+        for call in ("sprintf(a, b)", "atoi(a)", "getenv(a)", "malloc(1)"):
+            self.expect(call.split("(", 1)[0], "runtime/a.c",
+                        SPDX + f"void\nxm_f(void)\n{{\n    {call};\n}}\n")
+
+    def test_refuses_words(self):
+        self.expect("finish it", "runtime/a.h", SPDX + "/* TO" "DO: more */\n")
+        self.expect("names the model", "primitives/a.h", SPDX + "/* as Qwen does */\n")
+        self.expect("path of one machine", "runtime/a.h", SPDX + '#define A "/home' '/me"\n')
+
+    def test_wants_the_licence(self):
+        self.expect("SPDX", "runtime/a.h", "int x;\n")
+
+    def test_wants_kernels_named_as_their_file(self):
+        kernel = SPDX + "__kernel void\nmoe_up_ref(uint n)\n{\n}\n"
+        self.assertEqual(self.found("kernels/moe_up_ref.cl", kernel), [])
+        self.expect("found: moe_up_ref", "kernels/moe_ref.cl", kernel)
+
+    def test_wants_sources_listed(self):
+        self.expect("in no CMakeLists.txt", "runtime/a.c", SPDX, listed=False)
+
+
+if __name__ == "__main__":
+    unittest.main()
