@@ -81,7 +81,8 @@ absorbs_demand(const struct xm_node *n)
 static void
 want(struct xm_lower *l, const struct xm_value *v)
 {
-    l->want_f32[l->first_result[v->node->id] + v->index] = true;
+    if (!xm_is_none(v)) /* it has no place among the results */
+        l->want_f32[l->first_result[v->node->id] + v->index] = true;
 }
 
 static void
@@ -125,8 +126,6 @@ find_demands(struct xm_lower *l)
         l->first_result[n->id] = results;
         results += n->n_out;
     }
-    if (l->g->none)
-        l->first_result[l->g->none->id] = results++;
     l->want_f32 = xm_calloc(results, sizeof(*l->want_f32));
     l->first_value = xm_malloc(results * sizeof(*l->first_value));
     if (!l->want_f32 || !l->first_value)
