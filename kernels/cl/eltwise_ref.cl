@@ -34,7 +34,9 @@
 #endif
 
 /* Floats become integers through a saturated long, whatever the width. */
-#if INTEGER || Y_IS_FLOAT
+#if Y_IS_FLOAT
+#define RESULT(v) (float)(v)
+#elif INTEGER
 #define RESULT(v) (v)
 #elif Y_IS_BOOLEAN
 #define RESULT(v) ((v) != 0.0f)

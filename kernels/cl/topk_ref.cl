@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     values[r,:], ids[r,:] = the k largest (LARGEST 1) or smallest of x[r,:], in order
+ *
+ * Ties: the lower index first; a NaN comes after all numbers. A work-item makes one row, by k
+ * searches for the best element behind the last one found.
+ */
+#include "types.h"
+
+#ifndef SRC
+#define SRC f32
+#endif
+#ifndef VALUES
+#define VALUES f32
+#endif
+#ifndef IDS
+#define IDS i32
+#endif
+#ifndef LARGEST
+#define LARGEST 1
+#endif
+#ifndef INTEGER
+#define INTEGER 0 /* 1: SRC is an integer */
+#endif
+
+#if INTEGER
+#define VALUE long
+#define IS_NAN(v) false
+#else
+#define VALUE float
+#define IS_NAN(v) isnan(v)
+#endif
+
+/* Whether value a at index i stands before b at j. */
+static bool
+stands_before(VALUE a, ulong i, VALUE b, ulong j)
+{
+    const bool nan_a = IS_NAN(a), nan_b = IS_NAN(b);
+    if (nan_a != nan_b)
+        return nan_b;
+    if (nan_a || a == b)
+        return i < j;
+    return LARGEST ? a > b : a < b;
+}
+
+__kernel void
+topk_ref(__global const STORAGE(SRC) *x, __global STORAGE(VALUES) *values,
+         __global STORAGE(IDS) *ids, ulong n, ulong k)
+{
+    const ulong row = get_global_id(0);
+    x += row * n;
+    VALUE last = 0;
+    ulong last_at = n;
+    for (ulong s = 0; s < k; s++) {
+        VALUE best = 0;
+        ulong best_at = n;
+        for (ulong i = 0; i < n; i++) {
+            const VALUE v = LOAD(SRC, x, i);
+            if (s > 0 && !stands_before(last, last_at, v, i))
+                continue;
+            if (best_at == n || stands_before(v, i, best, best_at)) {
+                best = v;
+                best_at = i;
+            }
+        }
+        STORE(VALUES, values, row * k + s, best);
+        STORE(IDS, ids, row * k + s, best_at);
+        last = best;
+        last_at = best_at;
+    }
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * reduce, softmax and top-k: x is seen as [outer, n, inner] around the axes.
+ */
+#include "primitives/reduce/reduce.h"
+
+#include <stdio.h>
+
+#include "primitives/step.h"
+#include "primitives/tables.h"
+
+/* The three views of a shape around its axes. */
+struct around {
+    uint64_t outer, n, inner;
+};
+
+static const char *
+not_last_axis(const void *problem)
+{
+    const struct around *a = problem;
+    return a->inner == 1 ? NULL : "the axis is not the innermost";
+}
+
+/* clang-format off */
+static const struct xm_variant reduce_variants[] = {
+    { "reduce_ref",  XM_FAMILY_ANY, 0, NULL          },
+};
+static const struct xm_variant softmax_variants[] = {
+    { "softmax_vec", XM_FAMILY_VEC, 0, not_last_axis },
+    { "softmax_ref", XM_FAMILY_ANY, 0, NULL          },
+};
+static const struct xm_variant topk_variants[] = {
+    { "topk_ref",    XM_FAMILY_ANY, 0, NULL          },
+};
+/* clang-format on */
+const struct xm_variant_table xm_reduce_table = {"reduce", reduce_variants,
+                                                 XM_ARRAY_LEN(reduce_variants)};
+const struct xm_variant_table xm_softmax_table = {"softmax", softmax_variants,
+                                                  XM_ARRAY_LEN(softmax_variants)};
+const struct xm_variant_table xm_topk_table = {"topk", topk_variants,
+                                               XM_ARRAY_LEN(topk_variants)};
+
+/* One struct serves all three: they differ in what their run checks. */
+struct reduction {
+    struct xm_primitive base;
+    union {
+        struct xm_reduce_desc reduce;
+        struct xm_softmax_desc softmax;
+        struct xm_topk_desc topk;
+    } desc;
+    struct xm_step step;
+};
+
+static enum xm_status
+look_around(const struct xm_operand *x, uint32_t first, uint32_t n_axes,
+            struct around *out, struct xm_error *err)
+{
+    *out = (struct around){1, 1, 1};
+    if (first > x->rank || n_axes > x->rank - first)
+        return xm_fail(err, XM_INVALID, "axes %u to %u of x, which has rank %u", first,
+                       first + n_axes, x->rank);
+    for (uint32_t d = 0; d < x->rank; d++) {
+        uint64_t *part = d < first            ? &out->outer
+                         : d < first + n_axes ? &out->n
+                                              : &out->inner;
+        *part *= (uint64_t)x->dim[d];
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+check_elements(const struct xm_operand *y, const char *name, uint64_t n,
+               struct xm_error *err)
+{
+    if (xm_operand_elements(y) == n)
+        return XM_OK;
+    return xm_fail(err, XM_INVALID, "'%s' has %llu elements, expected %llu", name,
+                   (unsigned long long)xm_operand_elements(y), (unsigned long long)n);
+}
+
+static enum xm_status
+run_reduce(const struct xm_primitive *p, const struct xm_operand *operands,
+           const struct xm_run *run, struct xm_error *err)
+{
+    const struct reduction *s = (const struct reduction *)p;
+    const struct xm_reduce_desc *d = &s->desc.reduce;
+    const struct xm_operand *x = &operands[XM_REDUCE_X], *y = &operands[XM_REDUCE_Y];
+    struct around a;
+    XM_TRY(xm_operand_check(x, "x", d->src, err));
+    XM_TRY(xm_operand_check(y, "y", d->dst, err));
+    XM_TRY(look_around(x, d->first_axis, d->n_axes, &a, err));
+    XM_TRY(check_elements(y, "y", a.outer * a.inner, err));
+    if (a.n == 0)
+        return xm_fail(err, XM_INVALID, "there is nothing to reduce over");
+    const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(y->buffer),
+                                  xm_arg_u64(a.n), xm_arg_u64(a.inner)};
+    return xm_step_go(&s->step, &a, a.outer * a.inner, args, XM_ARRAY_LEN(args), run,
+                      err);
+}
+
+static enum xm_status
+run_softmax(const struct xm_primitive *p, const struct xm_operand *operands,
+            const struct xm_run *run, struct xm_error *err)
+{
+    const struct reduction *s = (const struct reduction *)p;
+    const struct xm_softmax_desc *d = &s->desc.softmax;
+    const struct xm_operand *x = &operands[XM_SOFTMAX_X], *y = &operands[XM_SOFTMAX_Y];
+    struct around a;
+    XM_TRY(xm_operand_check(x, "x", d->src, err));
+    XM_TRY(xm_operand_check(y, "y", d->dst, err));
+    XM_TRY(look_around(x, d->axis, 1, &a, err));
+    XM_TRY(check_elements(y, "y", a.outer * a.n * a.inner, err));
+    uint64_t columns = a.n ? a.outer * a.inner : 0;
+    const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(y->buffer),
+                                  xm_arg_u64(columns), xm_arg_u64(a.n),
+                                  xm_arg_u64(a.inner)};
+    return xm_step_go(&s->step, &a, columns, args, XM_ARRAY_LEN(args), run, err);
+}
+
+static enum xm_status
+run_topk(const struct xm_primitive *p, const struct xm_operand *operands,
+         const struct xm_run *run, struct xm_error *err)
+{
+    const struct reduction *s = (const struct reduction *)p;
+    const struct xm_topk_desc *d = &s->desc.topk;
+    const struct xm_operand *x = &operands[XM_TOPK_X], *ids = &operands[XM_TOPK_IDS];
+    const struct xm_operand *values = &operands[XM_TOPK_VALUES];
+    XM_TRY(xm_operand_check(x, "x", d->src, err));
+    XM_TRY(xm_operand_check(values, "values", d->values, err));
+    XM_TRY(xm_operand_check(ids, "ids", d->ids, err));
+    if (x->rank == 0 || values->rank == 0)
+        return xm_fail(err, XM_INVALID, "top-k of a scalar");
+    uint64_t rows = xm_operand_rows(x), n = (uint64_t)x->dim[x->rank - 1];
+    uint64_t k = (uint64_t)values->dim[values->rank - 1];
+    XM_TRY(check_elements(values, "values", rows * k, err));
+    XM_TRY(check_elements(ids, "ids", rows * k, err));
+    if (k > n)
+        return xm_fail(err, XM_INVALID, "top %llu of %llu elements",
+                       (unsigned long long)k, (unsigned long long)n);
+    const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(values->buffer),
+                                  xm_arg_buffer(ids->buffer), xm_arg_u64(n),
+                                  xm_arg_u64(k)};
+    return xm_step_go(&s->step, NULL, k ? rows : 0, args, XM_ARRAY_LEN(args), run, err);
+}
+
+static void
+describe_softmax(const struct xm_primitive *p, const struct xm_operand *operands,
+                 char *out, size_t out_bytes)
+{
+    const struct reduction *s = (const struct reduction *)p;
+    struct around a;
+    bool fits =
+        look_around(&operands[XM_SOFTMAX_X], s->desc.softmax.axis, 1, &a, NULL) == XM_OK;
+    snprintf(out, out_bytes, "%s", fits ? xm_step_describe(&s->step, &a) : "none");
+}
+
+static void
+describe_only_row(const struct xm_primitive *p, const struct xm_operand *operands,
+                  char *out, size_t out_bytes)
+{
+    (void)operands;
+    snprintf(out, out_bytes, "%s",
+             xm_step_describe(&((const struct reduction *)p)->step, NULL));
+}
+
+static const struct xm_primitive_ops reduce_ops = {"reduce", NULL, run_reduce,
+                                                   describe_only_row, xm_primitive_free};
+static const struct xm_primitive_ops softmax_ops = {"softmax", NULL, run_softmax,
+                                                    describe_softmax, xm_primitive_free};
+static const struct xm_primitive_ops topk_ops = {"topk", NULL, run_topk,
+                                                 describe_only_row, xm_primitive_free};
+
+/* Builds the only step of `s` (NULL: out of memory) and hands it out, or frees it. */
+static enum xm_status
+finish(struct reduction *s, const struct xm_variant_table *table, const char *defines,
+       struct xm_primitive **out, struct xm_error *err)
+{
+    if (!s)
+        return XM_NO_MEMORY;
+    enum xm_status status = xm_step_build(&s->step, s->base.engine, table, defines, err);
+    if (status != XM_OK) {
+        xm_primitive_free(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return XM_OK;
+}
+
+static bool
+is_known(enum xm_element e)
+{
+    return e == XM_F16 || e == XM_F32 || e == XM_I32 || e == XM_I64 || e == XM_U8 ||
+           e == XM_BOOL;
+}
+
+enum xm_status
+xm_reduce_create(struct xm_engine *engine, const struct xm_reduce_desc *desc,
+                 struct xm_primitive **out, struct xm_error *err)
+{
+    char defines[XM_STEP_DEFINES];
+    if (!is_known(desc->src) || !is_known(desc->dst))
+        return xm_fail(err, XM_UNSUPPORTED, "reduce: no kernel takes %s to %s",
+                       xm_element_text(desc->src), xm_element_text(desc->dst));
+    struct reduction *s = xm_primitive_new(sizeof(*s), &reduce_ops, engine, err);
+    if (s)
+        s->desc.reduce = *desc;
+    snprintf(defines, sizeof(defines),
+             "-DREDUCE=%d -DSRC=%s -DDST=%s -DINTEGER=%d -DDST_IS_INTEGER=%d",
+             (int)desc->fn, xm_element_text(desc->src), xm_element_text(desc->dst),
+             xm_element_is_int(desc->src), xm_element_is_int(desc->dst));
+    return finish(s, &xm_reduce_table, defines, out, err);
+}
+
+enum xm_status
+xm_softmax_create(struct xm_engine *engine, const struct xm_softmax_desc *desc,
+                  struct xm_primitive **out, struct xm_error *err)
+{
+    char defines[XM_STEP_DEFINES];
+    struct reduction *s = xm_primitive_new(sizeof(*s), &softmax_ops, engine, err);
+    if (s)
+        s->desc.softmax = *desc;
+    snprintf(defines, sizeof(defines), "-DSRC=%s -DDST=%s", xm_element_text(desc->src),
+             xm_element_text(desc->dst));
+    return finish(s, &xm_softmax_table, defines, out, err);
+}
+
+enum xm_status
+xm_topk_create(struct xm_engine *engine, const struct xm_topk_desc *desc,
+               struct xm_primitive **out, struct xm_error *err)
+{
+    char defines[XM_STEP_DEFINES];
+    if (!is_known(desc->src) || !is_known(desc->values))
+        return xm_fail(err, XM_UNSUPPORTED, "topk: no kernel takes %s to %s",
+                       xm_element_text(desc->src), xm_element_text(desc->values));
+    struct reduction *s = xm_primitive_new(sizeof(*s), &topk_ops, engine, err);
+    if (s)
+        s->desc.topk = *desc;
+    snprintf(defines, sizeof(defines),
+             "-DSRC=%s -DVALUES=%s -DIDS=%s -DLARGEST=%d -DINTEGER=%d",
+             xm_element_text(desc->src), xm_element_text(desc->values),
+             xm_element_text(desc->ids), desc->largest, xm_element_is_int(desc->src));
+    return finish(s, &xm_topk_table, defines, out, err);
+}
