@@ -37,11 +37,12 @@ uint64_t xm_operand_rows(const struct xm_operand *o);
 
 /* A weight whose bytes are on the device; shared by the steps that read it. */
 struct xm_device_weight {
-    struct xm_weight host;     /* sizes, element, group …; the views stay for host use      */
-    struct xm_buffer *data, *scale, *zero_point; /* NULL where absent                       */
+    struct xm_weight host; /* sizes, element, group …; the views stay for host use */
+    struct xm_buffer *data, *scale, *zero_point; /* NULL where absent */
     int refs;
 };
-enum xm_status xm_device_weight_create(struct xm_engine *engine, const struct xm_weight *w,
+enum xm_status xm_device_weight_create(struct xm_engine *engine,
+                                       const struct xm_weight *w,
                                        struct xm_device_weight **out,
                                        struct xm_error *err);
 void xm_device_weight_ref(struct xm_device_weight *w);
@@ -50,15 +51,16 @@ void xm_device_weight_unref(struct xm_device_weight *w); /* NULL is allowed */
 /* What a run gets besides operands. */
 struct xm_run {
     struct xm_queue *queue;
-    struct xm_buffer *scratch; /* at least plan()'s bytes; NULL when that was 0           */
+    struct xm_buffer *scratch; /* at least plan()'s bytes; NULL when that was 0 */
 };
 
 struct xm_primitive;
 struct xm_primitive_ops {
     const char *name;
     /* Scratch bytes for these operand shapes (buffers are not looked at). */
-    enum xm_status (*plan)(const struct xm_primitive *p, const struct xm_operand *operands,
-                           uint64_t *scratch_bytes, struct xm_error *err);
+    enum xm_status (*plan)(const struct xm_primitive *p,
+                           const struct xm_operand *operands, uint64_t *scratch_bytes,
+                           struct xm_error *err);
     enum xm_status (*run)(const struct xm_primitive *p, const struct xm_operand *operands,
                           const struct xm_run *run, struct xm_error *err);
     /* The kernels these shapes would use, best first: "moe_route_ref moe_gate_up_vec …". */
@@ -79,8 +81,9 @@ enum xm_status xm_primitive_plan(const struct xm_primitive *p,
 enum xm_status xm_primitive_run(const struct xm_primitive *p,
                                 const struct xm_operand *operands,
                                 const struct xm_run *run, struct xm_error *err);
-void xm_primitive_describe(const struct xm_primitive *p, const struct xm_operand *operands,
-                           char *out, size_t out_bytes);
+void xm_primitive_describe(const struct xm_primitive *p,
+                           const struct xm_operand *operands, char *out,
+                           size_t out_bytes);
 void xm_primitive_destroy(struct xm_primitive *p); /* NULL is allowed */
 
 /* Carves views out of a run's scratch, each aligned; released by xm_scratch_end (enqueued

@@ -23,26 +23,26 @@ extern "C" {
 
 /* Which devices a family is written for. */
 enum xm_family {
-    XM_FAMILY_ANY, /* correct everywhere; the reference                                    */
-    XM_FAMILY_VEC, /* explicit vectors, local size 1: CPU devices                           */
-    XM_FAMILY_GEN, /* local memory only: any OpenCL 1.2 GPU                                 */
-    XM_FAMILY_SG,  /* Intel sub-groups                                                      */
-    XM_FAMILY_HOST /* a host library in queue order: devices whose memory the host sees    */
+    XM_FAMILY_ANY, /* correct everywhere; the reference */
+    XM_FAMILY_VEC, /* explicit vectors, local size 1: CPU devices */
+    XM_FAMILY_GEN, /* local memory only: any OpenCL 1.2 GPU */
+    XM_FAMILY_SG,  /* Intel sub-groups */
+    XM_FAMILY_HOST /* a host library in queue order: devices whose memory the host sees */
 };
 
 struct xm_variant {
     const char *name;
     enum xm_family family;
-    uint32_t caps; /* enum xm_cap the device must have                                      */
+    uint32_t caps; /* enum xm_cap the device must have */
     /* NULL accepts; a static sentence refuses. The problem is the step's own struct. */
     const char *(*refuses)(const void *problem);
 };
 
 /* The index of the row to use. `step` names the table ("moe_gate_up"). XM_UNSUPPORTED when
  * every row refuses (the sentence has the last reason) or the forced one does. */
-enum xm_status xm_variant_choose(const struct xm_variant *rows, size_t n, const char *step,
-                                 const struct xm_device_info *device, const void *problem,
-                                 size_t *out, struct xm_error *err);
+enum xm_status xm_variant_choose(const struct xm_variant *rows, size_t n,
+                                 const char *step, const struct xm_device_info *device,
+                                 const void *problem, size_t *out, struct xm_error *err);
 /* Why a row may not run on a device; NULL: it may. Without XM_FORCE. */
 const char *xm_variant_refusal(const struct xm_variant *row,
                                const struct xm_device_info *device, const void *problem);
@@ -53,7 +53,8 @@ struct xm_variant_table {
     const struct xm_variant *rows;
     size_t n;
 };
-const struct xm_variant_table *xm_variant_tables(size_t *n); /* variant_tables.c lists all */
+/* All tables: variant_tables.c lists them. */
+const struct xm_variant_table *xm_variant_tables(size_t *n);
 
 #ifdef __cplusplus
 }

@@ -62,7 +62,8 @@ bool xm_config_user_set(const struct xm_config *c, enum xm_option option);
  * that makes the program impossible, the error says which setting to drop. `why` (may be NULL)
  * gets a line per rule that changed a value: "GPU_USE_ONEDNN = YES: device has DPAS". A NULL
  * program is one without MoE; a config that is final stays as it is. */
-enum xm_status xm_config_finalise(struct xm_config *c, const struct xm_device_info *device,
+enum xm_status xm_config_finalise(struct xm_config *c,
+                                  const struct xm_device_info *device,
                                   const struct xm_program_facts *program,
                                   struct xm_strbuf *why, struct xm_error *err);
 

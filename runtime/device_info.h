@@ -35,38 +35,38 @@ enum xm_device_kind { XM_DEVICE_CPU, XM_DEVICE_GPU, XM_DEVICE_OTHER };
 
 /* Capabilities that rules and variant rows ask for. */
 enum xm_cap {
-    XM_CAP_FP16 = 1u << 0,          /* half arithmetic (half as storage always works)    */
-    XM_CAP_SUBGROUPS = 1u << 1,     /* cl_khr_subgroups or cl_intel_subgroups            */
-    XM_CAP_REQD_SG_SIZE = 1u << 2,  /* intel_reqd_sub_group_size                         */
-    XM_CAP_SG_SHORT = 1u << 3,      /* cl_intel_subgroups_short                          */
-    XM_CAP_SG_CHAR = 1u << 4,       /* cl_intel_subgroups_char                           */
-    XM_CAP_DP4A = 1u << 5,          /* 4 x 8-bit integer dot product                     */
-    XM_CAP_DPAS = 1u << 6,          /* systolic matrix multiply                          */
+    XM_CAP_FP16 = 1u << 0,         /* half arithmetic (half as storage always works) */
+    XM_CAP_SUBGROUPS = 1u << 1,    /* cl_khr_subgroups or cl_intel_subgroups */
+    XM_CAP_REQD_SG_SIZE = 1u << 2, /* intel_reqd_sub_group_size */
+    XM_CAP_SG_SHORT = 1u << 3,     /* cl_intel_subgroups_short */
+    XM_CAP_SG_CHAR = 1u << 4,      /* cl_intel_subgroups_char */
+    XM_CAP_DP4A = 1u << 5,         /* 4 x 8-bit integer dot product */
+    XM_CAP_DPAS = 1u << 6,         /* systolic matrix multiply */
     XM_CAP_USM_HOST = 1u << 7,
     XM_CAP_USM_DEVICE = 1u << 8,
     XM_CAP_USM_SHARED = 1u << 9,
-    XM_CAP_UNIFIED = 1u << 10,      /* host and device share one memory                  */
-    XM_CAP_SEPARATE_CACHE = 1u << 11, /* a GPU cache that host memory does not enjoy     */
-    XM_CAP_NATIVE_KERNEL = 1u << 12,  /* CL_EXEC_NATIVE_KERNEL                           */
+    XM_CAP_UNIFIED = 1u << 10,        /* host and device share one memory */
+    XM_CAP_SEPARATE_CACHE = 1u << 11, /* a GPU cache that host memory does not enjoy */
+    XM_CAP_NATIVE_KERNEL = 1u << 12,  /* CL_EXEC_NATIVE_KERNEL */
     XM_CAP_HOST_VISIBLE = 1u << 13,   /* device buffers may be read through a host pointer
-                                         (CPU devices)                                   */
-    XM_CAP_BINARIES = 1u << 14,       /* clGetProgramInfo(BINARIES) is safe and useful   */
+                                         (CPU devices) */
+    XM_CAP_BINARIES = 1u << 14,       /* clGetProgramInfo(BINARIES) is safe and useful */
     XM_CAP_FP64 = 1u << 15
 };
 
 struct xm_device_info {
-    char name[128];          /* CL_DEVICE_NAME                                       */
-    char vendor[64];         /* CL_DEVICE_VENDOR                                     */
-    char driver[64];         /* CL_DRIVER_VERSION                                    */
-    char platform[64];       /* CL_PLATFORM_NAME                                     */
-    char version[64];        /* CL_DEVICE_VERSION                                    */
+    char name[128];    /* CL_DEVICE_NAME                                       */
+    char vendor[64];   /* CL_DEVICE_VENDOR                                     */
+    char driver[64];   /* CL_DRIVER_VERSION                                    */
+    char platform[64]; /* CL_PLATFORM_NAME                                     */
+    char version[64];  /* CL_DEVICE_VERSION                                    */
     enum xm_device_kind kind;
-    uint32_t vendor_id;      /* 0x8086 Intel                                         */
-    uint32_t device_id;      /* PCI id, 0 when not known                             */
+    uint32_t vendor_id; /* 0x8086 Intel                                         */
+    uint32_t device_id; /* PCI id, 0 when not known                             */
     uint32_t ip_major, ip_minor, ip_revision; /* 12.70.4; 0.0.0 when not known        */
     enum xm_arch arch;
-    bool integrated;         /* GPU that shares the host's memory                    */
-    uint32_t caps;           /* enum xm_cap, or-ed                                   */
+    bool integrated; /* GPU that shares the host's memory                    */
+    uint32_t caps;   /* enum xm_cap, or-ed                                   */
     uint32_t compute_units;
     uint32_t clock_mhz;
     uint64_t max_work_group; /* work-items                                           */
@@ -74,12 +74,12 @@ struct xm_device_info {
     uint64_t global_bytes;   /* as the driver reports it                             */
     uint64_t max_alloc_bytes;
     uint64_t cache_bytes;
-    uint32_t base_align;     /* bytes: alignment of sub-buffer origins               */
+    uint32_t base_align; /* bytes: alignment of sub-buffer origins               */
     uint32_t cacheline_bytes;
     uint32_t sub_group_sizes[4]; /* ascending, 0-terminated when fewer                */
-    bool facts_guessed;      /* an Intel GPU that devices.def does not know           */
-    char cl_std[8];          /* "CL3.0": the OpenCL C that kernels are built as       */
-    uint32_t pretended;      /* capabilities that XM_DEVICE_AS claims and the device
+    bool facts_guessed; /* an Intel GPU that devices.def does not know           */
+    char cl_std[8];     /* "CL3.0": the OpenCL C that kernels are built as       */
+    uint32_t pretended; /* capabilities that XM_DEVICE_AS claims and the device
                                 below lacks: rules see them, kernels cannot use them  */
 };
 
@@ -116,12 +116,12 @@ enum xm_status xm_device_pretend(struct xm_device_info *d, const char *name,
 
 /* Rows of devices.def, for tests and `devices --rules`. */
 struct xm_device_row {
-    const char *name;      /* "tgl", "mtl_u": what XM_DEVICE_AS takes                 */
-    const char *text;      /* marketing names                                         */
+    const char *name; /* "tgl", "mtl_u": what XM_DEVICE_AS takes                 */
+    const char *text; /* marketing names                                         */
     uint32_t major, minor_first, minor_last, revision_first, revision_last;
     enum xm_arch arch;
     bool integrated;
-    uint32_t set, clear;   /* capabilities the row adds and takes                     */
+    uint32_t set, clear; /* capabilities the row adds and takes                     */
     uint32_t sub_group_sizes[4];
 };
 const struct xm_device_row *xm_device_rows(size_t *n);

@@ -28,11 +28,11 @@ struct xm_queue;
 
 /* Where memory lies, and the rows of the statistics. */
 enum xm_memory_kind {
-    XM_MEMORY_CL,         /* cl_mem                                             */
+    XM_MEMORY_CL, /* cl_mem                                             */
     XM_MEMORY_USM_HOST,
     XM_MEMORY_USM_DEVICE,
     XM_MEMORY_USM_SHARED,
-    XM_MEMORY_MAPPED,     /* borrowed host bytes (a file's mapping): zero-copy   */
+    XM_MEMORY_MAPPED, /* borrowed host bytes (a file's mapping): zero-copy   */
     XM_MEMORY_KIND_COUNT
 };
 const char *xm_memory_kind_text(enum xm_memory_kind kind); /* "cl_mem", "usm_host", … */

@@ -34,17 +34,17 @@ enum xm_scale_order {
 };
 
 struct xm_weight {
-    enum xm_element element; /* of the stored bytes: u4 i4 u8 i8 f16 bf16 f32 …           */
-    uint32_t rank;           /* logical rank: 1 [K], 2 [N,K], 3 [E,N,K]; sizes 1 where absent */
+    enum xm_element element; /* of the stored bytes: u4 i4 u8 i8 f16 bf16 f32 … */
+    uint32_t rank; /* logical rank: 1 [K], 2 [N,K], 3 [E,N,K]; sizes 1 where absent */
     uint64_t experts, rows, cols; /* E, N, K                                            */
     struct xm_bytes data;
-    uint64_t group;          /* K elements that share a scale; 0: not quantised; K: per row */
+    uint64_t group; /* K elements that share a scale; 0: not quantised; K: per row */
     enum xm_scale_order order;
-    enum xm_element scale_element; /* f16 or f32                                          */
+    enum xm_element scale_element; /* f16 or f32 */
     struct xm_bytes scale;
-    enum xm_element zero_point_element; /* u4 u8 i8 f16 f32 …                             */
-    struct xm_bytes zero_point; /* p == NULL: none (symmetric)                            */
-    bool zero_point_is_scalar;  /* one zero point for the whole weight                    */
+    enum xm_element zero_point_element; /* u4 u8 i8 f16 f32 … */
+    struct xm_bytes zero_point;         /* p == NULL: none (symmetric) */
+    bool zero_point_is_scalar;          /* one zero point for the whole weight */
 };
 
 static inline bool
@@ -71,7 +71,8 @@ bool xm_weight_same_format(const struct xm_weight *a, const struct xm_weight *b)
 
 /* Scale and zero point of group g in row n of expert e (1 and 0 where absent). */
 float xm_weight_scale_at(const struct xm_weight *w, uint64_t e, uint64_t n, uint64_t g);
-float xm_weight_zero_point_at(const struct xm_weight *w, uint64_t e, uint64_t n, uint64_t g);
+float xm_weight_zero_point_at(const struct xm_weight *w, uint64_t e, uint64_t n,
+                              uint64_t g);
 
 /* Row n of expert e in f32: K floats. */
 void xm_weight_row(const struct xm_weight *w, uint64_t e, uint64_t n, float *out);

@@ -45,6 +45,9 @@ class CheckStyle(unittest.TestCase):
     def test_counts_lines_of_files(self):
         self.expect("a header has 401 lines, at most 400", "runtime/a.h", SPDX + "\n" * 400)
 
+    def test_counts_columns(self):
+        self.expect("has 106 columns", "runtime/a.h", SPDX + "/*" + "x" * 102 + "*/\n")
+
     def test_counts_lines_of_functions(self):
         body = "    x();\n" * 100
         self.expect("xm_f has 103 lines", "runtime/a.c",

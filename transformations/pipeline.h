@@ -16,14 +16,14 @@ extern "C" {
 #endif
 
 struct xm_pass {
-    const char *name;        /* "fuse_rms_norm": file name                                  */
-    const char *public_name; /* "FuseRMSNorm": in messages, XM_SKIP, profiling               */
+    const char *name;        /* "fuse_rms_norm": file name */
+    const char *public_name; /* "FuseRMSNorm": in messages, XM_SKIP, profiling */
     /* Returns whether the graph changed; failures in graph->err. */
     bool (*run)(struct xm_graph *g, const struct xm_caps *caps);
     /* What must hold afterwards whether or not the pass ran; NULL: nothing. The graph is
      * only read, but for its arena (texts). */
     enum xm_status (*ensures)(struct xm_graph *g, struct xm_error *err);
-    const char *why_here;    /* the reason for its place                                    */
+    const char *why_here; /* the reason for its place */
 };
 const struct xm_pass *xm_passes(size_t *n);
 const struct xm_pass *xm_pass_find(const char *name); /* either name; NULL: none */

@@ -21,17 +21,17 @@ extern "C" {
 #endif
 
 enum {
-    XM_ATTENTION_Q,        /* [B,T,Hq,D]                                                   */
-    XM_ATTENTION_K,        /* [B,T,Hkv,D]; absent: another layer has written them           */
-    XM_ATTENTION_V,        /* [B,T,Hkv,Dv]                                                 */
-    XM_ATTENTION_K_CACHE,  /* [pages,Hkv,page_tokens,D]                                     */
+    XM_ATTENTION_Q,       /* [B,T,Hq,D] */
+    XM_ATTENTION_K,       /* [B,T,Hkv,D]; absent: another layer has written them */
+    XM_ATTENTION_V,       /* [B,T,Hkv,Dv] */
+    XM_ATTENTION_K_CACHE, /* [pages,Hkv,page_tokens,D] */
     XM_ATTENTION_V_CACHE,
-    XM_ATTENTION_K_SCALE,  /* [pages,Hkv,page_tokens] f32; absent unless the cache is i8     */
+    XM_ATTENTION_K_SCALE, /* [pages,Hkv,page_tokens] f32; absent unless the cache is i8 */
     XM_ATTENTION_V_SCALE,
-    XM_ATTENTION_TABLE,    /* [B,max_pages] i32                                            */
-    XM_ATTENTION_KEY_MASK, /* [B,past+T] i64 or i32 or u8, 0 = padding; absent: all seen    */
-    XM_ATTENTION_MASK,     /* [B|1,Hq|1,T,past+T] f16/f32; absent                           */
-    XM_ATTENTION_OUT,      /* [B,T,Hq,Dv]                                                  */
+    XM_ATTENTION_TABLE,    /* [B,max_pages] i32 */
+    XM_ATTENTION_KEY_MASK, /* [B,past+T] i64 or i32 or u8, 0 = padding; absent: all seen */
+    XM_ATTENTION_MASK,     /* [B|1,Hq|1,T,past+T] f16/f32; absent */
+    XM_ATTENTION_OUT,      /* [B,T,Hq,Dv] */
     XM_ATTENTION_N_OPERANDS
 };
 
@@ -41,13 +41,13 @@ struct xm_attention_desc {
     bool causal;
     uint64_t window;
     uint32_t page_tokens;
-    enum xm_element element; /* of q, k, v, out: f16 or f32                                */
-    enum xm_element cache;   /* f16, f32, i8                                               */
-    struct xm_buffer *sinks; /* f32 [Hq]; NULL: none; referenced                            */
+    enum xm_element element; /* of q, k, v, out: f16 or f32 */
+    enum xm_element cache;   /* f16, f32, i8 */
+    struct xm_buffer *sinks; /* f32 [Hq]; NULL: none; referenced */
 };
 /* past is not an operand's dimension: it travels here. */
 struct xm_attention_run {
-    uint64_t past; /* positions in the cache before this chunk                              */
+    uint64_t past; /* positions in the cache before this chunk */
 };
 const char *xm_attention_supports(const struct xm_device_info *device,
                                   const struct xm_attention_desc *desc);
@@ -57,8 +57,8 @@ enum xm_status xm_attention_create(struct xm_engine *engine,
 /* Attention's own plan and run (they need `past`); the generic ones refuse. */
 enum xm_status xm_attention_plan(const struct xm_primitive *p,
                                  const struct xm_operand *operands,
-                                 const struct xm_attention_run *a, uint64_t *scratch_bytes,
-                                 struct xm_error *err);
+                                 const struct xm_attention_run *a,
+                                 uint64_t *scratch_bytes, struct xm_error *err);
 enum xm_status xm_attention_enqueue(const struct xm_primitive *p,
                                     const struct xm_operand *operands,
                                     const struct xm_attention_run *a,

@@ -28,7 +28,8 @@ struct xm_gather_desc {
     uint32_t axis;
     enum xm_element element, ids;
 };
-enum xm_status xm_gather_create(struct xm_engine *engine, const struct xm_gather_desc *desc,
+enum xm_status xm_gather_create(struct xm_engine *engine,
+                                const struct xm_gather_desc *desc,
                                 struct xm_primitive **out, struct xm_error *err);
 
 #ifdef __cplusplus

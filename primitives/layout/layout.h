@@ -32,14 +32,15 @@ enum xm_status xm_copy_create(struct xm_engine *engine, const struct xm_copy_des
                               struct xm_primitive **out, struct xm_error *err);
 enum xm_status xm_copy_enqueue(const struct xm_primitive *p,
                                const struct xm_operand *operands,
-                               const struct xm_copy_space *space, const struct xm_run *run,
-                               struct xm_error *err);
+                               const struct xm_copy_space *space,
+                               const struct xm_run *run, struct xm_error *err);
 
 /* Spaces for the usual moves; src and dst give the shapes. */
 void xm_copy_transpose(struct xm_copy_space *s, const struct xm_operand *src,
                        const int64_t *order);
 void xm_copy_slice(struct xm_copy_space *s, const struct xm_operand *src,
-                   const struct xm_operand *dst, const int64_t *start, const int64_t *step);
+                   const struct xm_operand *dst, const int64_t *start,
+                   const int64_t *step);
 /* src is the part of dst that begins at `at` on `axis`. */
 void xm_copy_concat_part(struct xm_copy_space *s, const struct xm_operand *src,
                          const struct xm_operand *dst, uint32_t axis, int64_t at);

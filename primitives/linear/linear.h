@@ -16,15 +16,16 @@ extern "C" {
 enum { XM_LINEAR_X, XM_LINEAR_Y, XM_LINEAR_N_OPERANDS };
 
 struct xm_linear_desc {
-    struct xm_device_weight *weight; /* referenced; experts == 1                          */
-    struct xm_buffer *bias;          /* f32 [N]; NULL: none; referenced                   */
-    enum xm_element src, dst;        /* f16 or f32                                        */
+    struct xm_device_weight *weight; /* referenced; experts == 1 */
+    struct xm_buffer *bias;          /* f32 [N]; NULL: none; referenced */
+    enum xm_element src, dst;        /* f16 or f32 */
 };
 /* NULL: supported; else a static sentence. Pure. */
 const char *xm_linear_supports(const struct xm_device_info *device,
                                const struct xm_weight *w, enum xm_element src,
                                enum xm_element dst);
-enum xm_status xm_linear_create(struct xm_engine *engine, const struct xm_linear_desc *desc,
+enum xm_status xm_linear_create(struct xm_engine *engine,
+                                const struct xm_linear_desc *desc,
                                 struct xm_primitive **out, struct xm_error *err);
 
 /* matmul: c[b,M,N] = op(a) op(b), both activations; batch broadcast by stride. */
@@ -33,7 +34,8 @@ struct xm_matmul_desc {
     bool transpose_a, transpose_b;
     enum xm_element a, b, c; /* f16 or f32 */
 };
-enum xm_status xm_matmul_create(struct xm_engine *engine, const struct xm_matmul_desc *desc,
+enum xm_status xm_matmul_create(struct xm_engine *engine,
+                                const struct xm_matmul_desc *desc,
                                 struct xm_primitive **out, struct xm_error *err);
 
 #ifdef __cplusplus

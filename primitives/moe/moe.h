@@ -24,9 +24,9 @@ extern "C" {
 #endif
 
 enum {
-    XM_MOE_OP_HIDDEN, /* [T,H] f16 or f32                                                  */
-    XM_MOE_OP_LOGITS, /* [T,E] f32                                                         */
-    XM_MOE_OP_OUT,    /* [T,H]                                                             */
+    XM_MOE_OP_HIDDEN, /* [T,H] f16 or f32 */
+    XM_MOE_OP_LOGITS, /* [T,E] f32 */
+    XM_MOE_OP_OUT,    /* [T,H] */
     XM_MOE_OP_COUNT
 };
 
@@ -35,11 +35,13 @@ struct xm_moe_desc {
     enum xm_expert expert;
     enum xm_activation activation;
     float beta, limit;
-    struct xm_device_weight *gate, *up, *down; /* referenced; up NULL in the 2-GEMM form    */
-    struct xm_buffer *bias_gate, *bias_down;   /* f32 [E,2I], [E,H]; NULL: none             */
-    struct xm_buffer *router_bias, *expert_scale; /* f32 [E]; NULL: none                    */
-    struct xm_device_weight *shared_gate, *shared_up, *shared_down; /* NULL: no shared expert */
-    struct xm_device_weight *shared_gate_gate; /* [1,H]; NULL: ungated                      */
+    struct xm_device_weight *gate, *up,
+        *down;                               /* referenced; up NULL in the 2-GEMM form */
+    struct xm_buffer *bias_gate, *bias_down; /* f32 [E,2I], [E,H]; NULL: none */
+    struct xm_buffer *router_bias, *expert_scale; /* f32 [E]; NULL: none */
+    struct xm_device_weight *shared_gate, *shared_up,
+        *shared_down;                          /* NULL: no shared expert */
+    struct xm_device_weight *shared_gate_gate; /* [1,H]; NULL: ungated */
     enum xm_element src, dst;
 };
 
@@ -64,13 +66,18 @@ struct xm_router_desc {
     struct xm_moe_routing routing;
     struct xm_buffer *bias, *expert_scale; /* f32 [E]; NULL: none; referenced */
 };
-enum xm_status xm_router_create(struct xm_engine *engine, const struct xm_router_desc *desc,
+enum xm_status xm_router_create(struct xm_engine *engine,
+                                const struct xm_router_desc *desc,
                                 struct xm_primitive **out, struct xm_error *err);
 
 /* gather_matmul: the fallback that every device runs in bounded memory.
  *   out[s,t,:] = a[min(s, S-1), t, :] W[ids[t,s]]^T (+ bias[ids]) */
-enum { XM_GATHER_MATMUL_A, XM_GATHER_MATMUL_IDS, XM_GATHER_MATMUL_OUT,
-       XM_GATHER_MATMUL_N_OPERANDS };
+enum {
+    XM_GATHER_MATMUL_A,
+    XM_GATHER_MATMUL_IDS,
+    XM_GATHER_MATMUL_OUT,
+    XM_GATHER_MATMUL_N_OPERANDS
+};
 struct xm_gather_matmul_desc {
     struct xm_device_weight *weight; /* [E,N,K], referenced */
     struct xm_buffer *bias;          /* f32 [E,N]; NULL: none */

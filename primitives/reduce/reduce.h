@@ -12,15 +12,23 @@
 extern "C" {
 #endif
 
-enum xm_reduce_fn { XM_REDUCE_FN_SUM, XM_REDUCE_FN_MEAN, XM_REDUCE_FN_MAX, XM_REDUCE_FN_MIN,
-                    XM_REDUCE_FN_PROD, XM_REDUCE_FN_COUNT };
+enum xm_reduce_fn {
+    XM_REDUCE_FN_SUM,
+    XM_REDUCE_FN_MEAN,
+    XM_REDUCE_FN_MAX,
+    XM_REDUCE_FN_MIN,
+    XM_REDUCE_FN_PROD,
+    XM_REDUCE_FN_COUNT
+};
 enum { XM_REDUCE_X, XM_REDUCE_Y, XM_REDUCE_N_OPERANDS };
 struct xm_reduce_desc {
     enum xm_reduce_fn fn;
-    uint32_t first_axis, n_axes; /* of x; y's own rank does not matter, only its elements  */
+    uint32_t first_axis,
+        n_axes; /* of x; y's own rank does not matter, only its elements */
     enum xm_element src, dst;
 };
-enum xm_status xm_reduce_create(struct xm_engine *engine, const struct xm_reduce_desc *desc,
+enum xm_status xm_reduce_create(struct xm_engine *engine,
+                                const struct xm_reduce_desc *desc,
                                 struct xm_primitive **out, struct xm_error *err);
 
 enum { XM_SOFTMAX_X, XM_SOFTMAX_Y, XM_SOFTMAX_N_OPERANDS };

@@ -78,52 +78,56 @@ is_cl_mem(const struct xm_buffer *b)
     return b->kind == XM_MEMORY_CL || b->kind == XM_MEMORY_MAPPED;
 }
 
-const char *ocl_error_text(cl_int code); /* "CL_OUT_OF_RESOURCES", static */
+const char *xm_ocl_error_text(cl_int code); /* "CL_OUT_OF_RESOURCES", static */
 /* "call gave CODE (-5): <what>"; out of memory and out of resources are XM_NO_MEMORY. */
-enum xm_status ocl_fail(struct xm_error *err, cl_int code, const char *call,
-                        const char *fmt, ...) XM_PRINTF(4, 5);
+enum xm_status xm_ocl_fail(struct xm_error *err, cl_int code, const char *call,
+                           const char *fmt, ...) XM_PRINTF(4, 5);
 
 /* Handles of entry `index` of xm_ocl_list. */
-const struct ocl_device *ocl_device_at(size_t index);
+const struct ocl_device *xm_ocl_device_at(size_t index);
 
 /* A queue of the context with the properties of the config. */
-enum xm_status ocl_create_queue(struct ocl_engine *e, bool profiling, bool out_of_order,
-                                cl_command_queue *out, struct xm_error *err);
+enum xm_status xm_ocl_create_queue(struct ocl_engine *e, bool profiling,
+                                   bool out_of_order, cl_command_queue *out,
+                                   struct xm_error *err);
 
-enum xm_status ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use,
-                                 struct xm_error *err);
-enum xm_status ocl_buffer_from_host(struct xm_buffer *b, const void *bytes,
+enum xm_status xm_ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use,
                                     struct xm_error *err);
-enum xm_status ocl_buffer_view(struct xm_buffer *b, struct xm_error *err);
-void ocl_buffer_release(struct xm_buffer *b);
+enum xm_status xm_ocl_buffer_from_host(struct xm_buffer *b, const void *bytes,
+                                       struct xm_error *err);
+enum xm_status xm_ocl_buffer_view(struct xm_buffer *b, struct xm_error *err);
+void xm_ocl_buffer_release(struct xm_buffer *b);
 
-enum xm_status ocl_kernel_create(struct xm_engine *e, const char *name,
-                                 const char *defines, struct xm_kernel **out,
-                                 bool *compiled, struct xm_error *err);
-void ocl_kernel_destroy(struct xm_kernel *k);
+enum xm_status xm_ocl_kernel_create(struct xm_engine *e, const char *name,
+                                    const char *defines, struct xm_kernel **out,
+                                    bool *compiled, struct xm_error *err);
+void xm_ocl_kernel_destroy(struct xm_kernel *k);
 
-enum xm_status ocl_queue_create(struct xm_engine *e, struct xm_queue **out,
-                                struct xm_error *err);
-void ocl_queue_destroy(struct xm_queue *q);
-enum xm_status ocl_queue_run(struct xm_queue *q, struct xm_kernel *k,
-                             const struct xm_arg *args, uint32_t n_args,
-                             const struct xm_launch *launch, struct xm_error *err);
-enum xm_status ocl_queue_run_host(struct xm_queue *q, xm_host_fn fn, const void *ctx,
-                                  size_t ctx_bytes, struct xm_error *err);
-enum xm_status ocl_queue_write(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
-                               const void *src, uint64_t bytes, struct xm_error *err);
-enum xm_status ocl_queue_read(struct xm_queue *q, const struct xm_buffer *src,
-                              uint64_t offset, void *dst, uint64_t bytes,
-                              struct xm_error *err);
-enum xm_status ocl_queue_copy(struct xm_queue *q, const struct xm_buffer *src,
-                              uint64_t src_offset, struct xm_buffer *dst,
-                              uint64_t dst_offset, uint64_t bytes, struct xm_error *err);
-enum xm_status ocl_queue_fill(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
-                              uint8_t value, uint64_t bytes, struct xm_error *err);
-enum xm_status ocl_queue_flush(struct xm_queue *q, struct xm_error *err);
-enum xm_status ocl_queue_finish(struct xm_queue *q, struct xm_error *err);
-enum xm_status ocl_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
+enum xm_status xm_ocl_queue_create(struct xm_engine *e, struct xm_queue **out,
+                                   struct xm_error *err);
+void xm_ocl_queue_destroy(struct xm_queue *q);
+enum xm_status xm_ocl_queue_run(struct xm_queue *q, struct xm_kernel *k,
+                                const struct xm_arg *args, uint32_t n_args,
+                                const struct xm_launch *launch, struct xm_error *err);
+enum xm_status xm_ocl_queue_run_host(struct xm_queue *q, xm_host_fn fn, const void *ctx,
+                                     size_t ctx_bytes, struct xm_error *err);
+enum xm_status xm_ocl_queue_write(struct xm_queue *q, struct xm_buffer *dst,
+                                  uint64_t offset, const void *src, uint64_t bytes,
+                                  struct xm_error *err);
+enum xm_status xm_ocl_queue_read(struct xm_queue *q, const struct xm_buffer *src,
+                                 uint64_t offset, void *dst, uint64_t bytes,
                                  struct xm_error *err);
-void *ocl_queue_native(const struct xm_queue *q);
+enum xm_status xm_ocl_queue_copy(struct xm_queue *q, const struct xm_buffer *src,
+                                 uint64_t src_offset, struct xm_buffer *dst,
+                                 uint64_t dst_offset, uint64_t bytes,
+                                 struct xm_error *err);
+enum xm_status xm_ocl_queue_fill(struct xm_queue *q, struct xm_buffer *dst,
+                                 uint64_t offset, uint8_t value, uint64_t bytes,
+                                 struct xm_error *err);
+enum xm_status xm_ocl_queue_flush(struct xm_queue *q, struct xm_error *err);
+enum xm_status xm_ocl_queue_finish(struct xm_queue *q, struct xm_error *err);
+enum xm_status xm_ocl_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
+                                    struct xm_error *err);
+void *xm_ocl_queue_native(const struct xm_queue *q);
 
 #endif

@@ -25,9 +25,9 @@ enum {
 static enum xm_status
 fail_alloc(const struct xm_buffer *b, cl_int code, const char *call, struct xm_error *err)
 {
-    return ocl_fail(err, code, call,
-                    "%" PRIu64 " bytes on %s (largest allocation %" PRIu64 " bytes)",
-                    b->bytes, b->engine->info.name, b->engine->info.max_alloc_bytes);
+    return xm_ocl_fail(err, code, call,
+                       "%" PRIu64 " bytes on %s (largest allocation %" PRIu64 " bytes)",
+                       b->bytes, b->engine->info.name, b->engine->info.max_alloc_bytes);
 }
 
 static enum xm_status
@@ -94,7 +94,7 @@ create_usm(struct xm_buffer *b, enum xm_buffer_use use, struct xm_error *err)
 }
 
 enum xm_status
-ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use, struct xm_error *err)
+xm_ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use, struct xm_error *err)
 {
     struct ocl_engine *e = ocl_engine(b->engine);
     if (xm_device_has(&b->engine->info, XM_CAP_HOST_VISIBLE))
@@ -139,11 +139,11 @@ upload(struct xm_buffer *b, const void *bytes, struct xm_error *err)
     pthread_mutex_unlock(&e->upload_lock);
     if (code == CL_SUCCESS)
         return XM_OK;
-    return ocl_fail(err, code, "an upload", "%" PRIu64 " bytes of weights", b->bytes);
+    return xm_ocl_fail(err, code, "an upload", "%" PRIu64 " bytes of weights", b->bytes);
 }
 
 enum xm_status
-ocl_buffer_from_host(struct xm_buffer *b, const void *bytes, struct xm_error *err)
+xm_ocl_buffer_from_host(struct xm_buffer *b, const void *bytes, struct xm_error *err)
 {
     if (can_share(b, bytes)) {
         b->kind = XM_MEMORY_MAPPED;
@@ -153,15 +153,15 @@ ocl_buffer_from_host(struct xm_buffer *b, const void *bytes, struct xm_error *er
         if (status == XM_OK)
             return XM_OK; /* else: a driver that cannot pin these pages; copy them */
     }
-    XM_TRY(ocl_buffer_create(b, XM_USE_WEIGHT, err));
+    XM_TRY(xm_ocl_buffer_create(b, XM_USE_WEIGHT, err));
     enum xm_status status = upload(b, bytes, err);
     if (status != XM_OK)
-        ocl_buffer_release(b);
+        xm_ocl_buffer_release(b);
     return status;
 }
 
 enum xm_status
-ocl_buffer_view(struct xm_buffer *b, struct xm_error *err)
+xm_ocl_buffer_view(struct xm_buffer *b, struct xm_error *err)
 {
     if (!is_cl_mem(b)) {
         b->native = (char *)b->root->native + b->offset;
@@ -172,14 +172,14 @@ ocl_buffer_view(struct xm_buffer *b, struct xm_error *err)
     b->native = clCreateSubBuffer(b->root->native, 0, CL_BUFFER_CREATE_TYPE_REGION,
                                   &region, &code);
     if (!b->native)
-        return ocl_fail(err, code, "clCreateSubBuffer",
-                        "%" PRIu64 " bytes at %" PRIu64 " of a buffer of %" PRIu64,
-                        b->bytes, b->offset, b->root->bytes);
+        return xm_ocl_fail(err, code, "clCreateSubBuffer",
+                           "%" PRIu64 " bytes at %" PRIu64 " of a buffer of %" PRIu64,
+                           b->bytes, b->offset, b->root->bytes);
     return XM_OK;
 }
 
 void
-ocl_buffer_release(struct xm_buffer *b)
+xm_ocl_buffer_release(struct xm_buffer *b)
 {
     struct ocl_engine *e = ocl_engine(b->engine);
     if (is_cl_mem(b))

@@ -277,7 +277,7 @@ xm_ocl_list(const struct xm_device_info **out, size_t *n, struct xm_error *err)
 }
 
 const struct ocl_device *
-ocl_device_at(size_t index)
+xm_ocl_device_at(size_t index)
 {
     return &handles[index];
 }

@@ -37,29 +37,29 @@ static const struct xm_engine_ops ocl_ops = {
     .destroy = destroy_engine,
     .cl_context = cl_context_of,
     .cl_device = cl_device_of,
-    .buffer_create = ocl_buffer_create,
-    .buffer_from_host = ocl_buffer_from_host,
-    .buffer_view = ocl_buffer_view,
-    .buffer_release = ocl_buffer_release,
-    .kernel_create = ocl_kernel_create,
-    .kernel_destroy = ocl_kernel_destroy,
-    .queue_create = ocl_queue_create,
-    .queue_destroy = ocl_queue_destroy,
-    .run = ocl_queue_run,
-    .run_host = ocl_queue_run_host,
-    .write = ocl_queue_write,
-    .read = ocl_queue_read,
-    .copy = ocl_queue_copy,
-    .fill = ocl_queue_fill,
-    .flush = ocl_queue_flush,
-    .finish = ocl_queue_finish,
-    .profile = ocl_queue_profile,
-    .queue_native = ocl_queue_native,
+    .buffer_create = xm_ocl_buffer_create,
+    .buffer_from_host = xm_ocl_buffer_from_host,
+    .buffer_view = xm_ocl_buffer_view,
+    .buffer_release = xm_ocl_buffer_release,
+    .kernel_create = xm_ocl_kernel_create,
+    .kernel_destroy = xm_ocl_kernel_destroy,
+    .queue_create = xm_ocl_queue_create,
+    .queue_destroy = xm_ocl_queue_destroy,
+    .run = xm_ocl_queue_run,
+    .run_host = xm_ocl_queue_run_host,
+    .write = xm_ocl_queue_write,
+    .read = xm_ocl_queue_read,
+    .copy = xm_ocl_queue_copy,
+    .fill = xm_ocl_queue_fill,
+    .flush = xm_ocl_queue_flush,
+    .finish = xm_ocl_queue_finish,
+    .profile = xm_ocl_queue_profile,
+    .queue_native = xm_ocl_queue_native,
 };
 
 enum xm_status
-ocl_create_queue(struct ocl_engine *e, bool profiling, bool out_of_order,
-                 cl_command_queue *out, struct xm_error *err)
+xm_ocl_create_queue(struct ocl_engine *e, bool profiling, bool out_of_order,
+                    cl_command_queue *out, struct xm_error *err)
 {
     cl_command_queue_properties bits = 0;
     if (profiling)
@@ -74,8 +74,8 @@ ocl_create_queue(struct ocl_engine *e, bool profiling, bool out_of_order,
         *out = clCreateCommandQueueWithProperties(e->context, e->device, list, &code);
     }
     if (!*out)
-        return ocl_fail(err, code, "clCreateCommandQueue", "device %s",
-                        e->base.info.name);
+        return xm_ocl_fail(err, code, "clCreateCommandQueue", "device %s",
+                           e->base.info.name);
     return XM_OK;
 }
 
@@ -116,9 +116,9 @@ open_device(struct ocl_engine *e, struct xm_error *err)
                                                 (cl_context_properties)e->platform, 0};
     e->context = clCreateContext(properties, 1, &e->device, NULL, NULL, &code);
     if (!e->context)
-        return ocl_fail(err, code, "clCreateContext", "device %s", e->base.info.name);
+        return xm_ocl_fail(err, code, "clCreateContext", "device %s", e->base.info.name);
     load_usm(e);
-    return ocl_create_queue(e, false, false, &e->upload, err);
+    return xm_ocl_create_queue(e, false, false, &e->upload, err);
 }
 
 enum xm_status
@@ -142,8 +142,8 @@ xm_ocl_engine_create(size_t index, const struct xm_config *config, struct xm_eng
         xm_free(e);
         return xm_fail(err, XM_NO_MEMORY, "no memory for a lock");
     }
-    e->platform = ocl_device_at(index)->platform;
-    e->device = ocl_device_at(index)->device;
+    e->platform = xm_ocl_device_at(index)->platform;
+    e->device = xm_ocl_device_at(index)->device;
     status = open_device(e, err);
     if (status != XM_OK) {
         destroy_engine(&e->base);

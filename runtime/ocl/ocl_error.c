@@ -5,7 +5,7 @@
 #include "runtime/ocl/ocl.h"
 
 const char *
-ocl_error_text(cl_int code)
+xm_ocl_error_text(cl_int code)
 {
     /* clang-format off */
     static const struct { cl_int code; const char *text; } names[] = {
@@ -41,7 +41,7 @@ ocl_error_text(cl_int code)
 }
 
 enum xm_status
-ocl_fail(struct xm_error *err, cl_int code, const char *call, const char *fmt, ...)
+xm_ocl_fail(struct xm_error *err, cl_int code, const char *call, const char *fmt, ...)
 {
     char what[XM_ERROR_TEXT];
     va_list ap;
@@ -52,5 +52,5 @@ ocl_fail(struct xm_error *err, cl_int code, const char *call, const char *fmt, .
                   code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY ||
                   code == CL_INVALID_BUFFER_SIZE;
     return xm_fail(err, memory ? XM_NO_MEMORY : XM_DEVICE, "%s gave %s (%d): %s", call,
-                   ocl_error_text(code), code, what);
+                   xm_ocl_error_text(code), code, what);
 }

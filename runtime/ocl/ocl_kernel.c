@@ -65,7 +65,7 @@ fail_build(const struct build *b, cl_int code)
         pick_line(log, line, sizeof(line));
     }
     xm_free(log);
-    return ocl_fail(b->err, code, "clBuildProgram", "kernel '%s': %s", b->name, line);
+    return xm_ocl_fail(b->err, code, "clBuildProgram", "kernel '%s': %s", b->name, line);
 }
 
 static double
@@ -86,7 +86,7 @@ build_program(const struct build *b)
         char *log = read_log(b);
         xm_debug(XM_DEBUG_BUILD, "%s (%s) %.0f ms: %s\n%s", b->name,
                  xm_strbuf_text(&b->options), 1e3 * (seconds() - start),
-                 code == CL_SUCCESS ? "built" : ocl_error_text(code), log ? log : "");
+                 code == CL_SUCCESS ? "built" : xm_ocl_error_text(code), log ? log : "");
         xm_free(log);
     }
     return code;
@@ -136,8 +136,8 @@ compile_program(struct build *b)
     cl_int code;
     b->program = clCreateProgramWithSource(b->engine->context, 1, &text, NULL, &code);
     if (!b->program)
-        return ocl_fail(b->err, code, "clCreateProgramWithSource", "kernel '%s'",
-                        b->name);
+        return xm_ocl_fail(b->err, code, "clCreateProgramWithSource", "kernel '%s'",
+                           b->name);
     code = build_program(b);
     return code == CL_SUCCESS ? XM_OK : fail_build(b, code);
 }
@@ -202,8 +202,8 @@ fill_kernel(const struct build *b, struct ocl_kernel *k)
         code = clGetKernelInfo(k->kernel, CL_KERNEL_NUM_ARGS, sizeof(k->n_args),
                                &k->n_args, NULL);
     if (!k->kernel || code != CL_SUCCESS)
-        return ocl_fail(b->err, code, "clCreateKernel",
-                        "file '%s.cl' has no usable kernel of that name", b->name);
+        return xm_ocl_fail(b->err, code, "clCreateKernel",
+                           "file '%s.cl' has no usable kernel of that name", b->name);
     k->args = xm_calloc(k->n_args, sizeof(*k->args));
     if (!k->args)
         return xm_fail(b->err, XM_NO_MEMORY, "no memory for kernel '%s'", b->name);
@@ -223,7 +223,7 @@ make_kernel(struct build *b, struct xm_kernel **out)
     }
     enum xm_status status = fill_kernel(b, k);
     if (status != XM_OK) {
-        ocl_kernel_destroy(&k->base);
+        xm_ocl_kernel_destroy(&k->base);
         return status;
     }
     k->program = b->program;
@@ -233,8 +233,8 @@ make_kernel(struct build *b, struct xm_kernel **out)
 }
 
 enum xm_status
-ocl_kernel_create(struct xm_engine *e, const char *name, const char *defines,
-                  struct xm_kernel **out, bool *compiled, struct xm_error *err)
+xm_ocl_kernel_create(struct xm_engine *e, const char *name, const char *defines,
+                     struct xm_kernel **out, bool *compiled, struct xm_error *err)
 {
     struct build b = {.engine = ocl_engine(e), .name = name, .err = err};
     enum xm_status status = prepare_build(&b, defines);
@@ -254,7 +254,7 @@ ocl_kernel_create(struct xm_engine *e, const char *name, const char *defines,
 }
 
 void
-ocl_kernel_destroy(struct xm_kernel *base)
+xm_ocl_kernel_destroy(struct xm_kernel *base)
 {
     struct ocl_kernel *k = (struct ocl_kernel *)base;
     if (k->kernel)

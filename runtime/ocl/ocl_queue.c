@@ -37,14 +37,14 @@ usm_of(const struct xm_queue *q)
 }
 
 enum xm_status
-ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_error *err)
+xm_ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_error *err)
 {
     struct ocl_queue *q = xm_calloc(1, sizeof(*q));
     if (!q)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a queue of %s", base->info.name);
     q->out_of_order = base->config.queue_type == XM_QUEUE_OUT_OF_ORDER;
-    enum xm_status status = ocl_create_queue(ocl_engine(base), base->config.profiling,
-                                             q->out_of_order, &q->queue, err);
+    enum xm_status status = xm_ocl_create_queue(ocl_engine(base), base->config.profiling,
+                                                q->out_of_order, &q->queue, err);
     if (status != XM_OK) {
         xm_free(q);
         return status;
@@ -62,7 +62,7 @@ release_events(struct ocl_queue *q)
 }
 
 void
-ocl_queue_destroy(struct xm_queue *base)
+xm_ocl_queue_destroy(struct xm_queue *base)
 {
     struct ocl_queue *q = ocl_queue(base);
     clFinish(q->queue);
@@ -142,8 +142,9 @@ bind_args(const struct xm_queue *q, const struct ocl_kernel *k, const struct xm_
         XM_TRY(check_arg(k, i, &args[i], err));
         cl_int code = bind_arg(q, k->kernel, i, &args[i]);
         if (code != CL_SUCCESS)
-            return ocl_fail(err, code, "clSetKernelArg", "kernel '%s', argument %u (%s)",
-                            k->base.name, i, k->args[i].name);
+            return xm_ocl_fail(err, code, "clSetKernelArg",
+                               "kernel '%s', argument %u (%s)", k->base.name, i,
+                               k->args[i].name);
     }
     return XM_OK;
 }
@@ -164,14 +165,15 @@ enqueue(struct ocl_queue *q, const struct ocl_kernel *k, const struct xm_launch 
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
-    return ocl_fail(err, code, "clEnqueueNDRangeKernel",
-                    "kernel '%s', global %zux%zux%zu, local %zux%zux%zu", k->base.name,
-                    global[0], global[1], global[2], local[0], local[1], local[2]);
+    return xm_ocl_fail(err, code, "clEnqueueNDRangeKernel",
+                       "kernel '%s', global %zux%zux%zu, local %zux%zux%zu", k->base.name,
+                       global[0], global[1], global[2], local[0], local[1], local[2]);
 }
 
 enum xm_status
-ocl_queue_run(struct xm_queue *base, struct xm_kernel *kernel, const struct xm_arg *args,
-              uint32_t n_args, const struct xm_launch *launch, struct xm_error *err)
+xm_ocl_queue_run(struct xm_queue *base, struct xm_kernel *kernel,
+                 const struct xm_arg *args, uint32_t n_args,
+                 const struct xm_launch *launch, struct xm_error *err)
 {
     struct ocl_kernel *k = (struct ocl_kernel *)kernel;
     pthread_mutex_lock(&k->lock);
@@ -183,8 +185,8 @@ ocl_queue_run(struct xm_queue *base, struct xm_kernel *kernel, const struct xm_a
 }
 
 enum xm_status
-ocl_queue_run_host(struct xm_queue *base, xm_host_fn fn, const void *ctx,
-                   size_t ctx_bytes, struct xm_error *err)
+xm_ocl_queue_run_host(struct xm_queue *base, xm_host_fn fn, const void *ctx,
+                      size_t ctx_bytes, struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
     if (!xm_device_really_has(&base->engine->info, XM_CAP_NATIVE_KERNEL)) {
@@ -205,13 +207,13 @@ ocl_queue_run_host(struct xm_queue *base, xm_host_fn fn, const void *ctx,
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
-    return ocl_fail(err, code, "clEnqueueNativeKernel", "%zu bytes of arguments",
-                    ctx_bytes);
+    return xm_ocl_fail(err, code, "clEnqueueNativeKernel", "%zu bytes of arguments",
+                       ctx_bytes);
 }
 
 enum xm_status
-ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
-                const void *src, uint64_t bytes, struct xm_error *err)
+xm_ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
+                   const void *src, uint64_t bytes, struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
@@ -224,13 +226,13 @@ ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
-    return ocl_fail(err, code, "a write to the device", "%" PRIu64 " bytes at %" PRIu64,
-                    bytes, offset);
+    return xm_ocl_fail(err, code, "a write to the device",
+                       "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
 }
 
 enum xm_status
-ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t offset,
-               void *dst, uint64_t bytes, struct xm_error *err)
+xm_ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t offset,
+                  void *dst, uint64_t bytes, struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
@@ -244,14 +246,14 @@ ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t offs
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
-    return ocl_fail(err, code, "a read from the device", "%" PRIu64 " bytes at %" PRIu64,
-                    bytes, offset);
+    return xm_ocl_fail(err, code, "a read from the device",
+                       "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
 }
 
 enum xm_status
-ocl_queue_copy(struct xm_queue *base, const struct xm_buffer *src, uint64_t src_offset,
-               struct xm_buffer *dst, uint64_t dst_offset, uint64_t bytes,
-               struct xm_error *err)
+xm_ocl_queue_copy(struct xm_queue *base, const struct xm_buffer *src, uint64_t src_offset,
+                  struct xm_buffer *dst, uint64_t dst_offset, uint64_t bytes,
+                  struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
     if (is_cl_mem(src) != is_cl_mem(dst))
@@ -268,14 +270,14 @@ ocl_queue_copy(struct xm_queue *base, const struct xm_buffer *src, uint64_t src_
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
-    return ocl_fail(err, code, "a copy on the device",
-                    "%" PRIu64 " bytes from %" PRIu64 " to %" PRIu64, bytes, src_offset,
-                    dst_offset);
+    return xm_ocl_fail(err, code, "a copy on the device",
+                       "%" PRIu64 " bytes from %" PRIu64 " to %" PRIu64, bytes,
+                       src_offset, dst_offset);
 }
 
 enum xm_status
-ocl_queue_fill(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
-               uint8_t value, uint64_t bytes, struct xm_error *err)
+xm_ocl_queue_fill(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
+                  uint8_t value, uint64_t bytes, struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
@@ -288,31 +290,31 @@ ocl_queue_fill(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
-    return ocl_fail(err, code, "a fill on the device", "%" PRIu64 " bytes at %" PRIu64,
-                    bytes, offset);
+    return xm_ocl_fail(err, code, "a fill on the device", "%" PRIu64 " bytes at %" PRIu64,
+                       bytes, offset);
 }
 
 enum xm_status
-ocl_queue_flush(struct xm_queue *base, struct xm_error *err)
+xm_ocl_queue_flush(struct xm_queue *base, struct xm_error *err)
 {
     cl_int code = clFlush(ocl_queue(base)->queue);
     return code == CL_SUCCESS
                ? XM_OK
-               : ocl_fail(err, code, "clFlush", "%s", base->engine->info.name);
+               : xm_ocl_fail(err, code, "clFlush", "%s", base->engine->info.name);
 }
 
 enum xm_status
-ocl_queue_finish(struct xm_queue *base, struct xm_error *err)
+xm_ocl_queue_finish(struct xm_queue *base, struct xm_error *err)
 {
     cl_int code = clFinish(ocl_queue(base)->queue);
     return code == CL_SUCCESS
                ? XM_OK
-               : ocl_fail(err, code, "clFinish", "%s", base->engine->info.name);
+               : xm_ocl_fail(err, code, "clFinish", "%s", base->engine->info.name);
 }
 
 enum xm_status
-ocl_queue_profile(struct xm_queue *base, xm_profile_fn fn, void *ctx,
-                  struct xm_error *err)
+xm_ocl_queue_profile(struct xm_queue *base, xm_profile_fn fn, void *ctx,
+                     struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
     enum xm_status status = XM_OK;
@@ -327,15 +329,15 @@ ocl_queue_profile(struct xm_queue *base, xm_profile_fn fn, void *ctx,
         if (code == CL_SUCCESS)
             fn(ctx, q->events[i].kernel->name, start, end);
         else
-            status = ocl_fail(err, code, "clGetEventProfilingInfo", "kernel '%s'",
-                              q->events[i].kernel->name);
+            status = xm_ocl_fail(err, code, "clGetEventProfilingInfo", "kernel '%s'",
+                                 q->events[i].kernel->name);
     }
     release_events(q);
     return status;
 }
 
 void *
-ocl_queue_native(const struct xm_queue *q)
+xm_ocl_queue_native(const struct xm_queue *q)
 {
     return ocl_queue(q)->queue;
 }

@@ -24,9 +24,9 @@ extern "C" {
 /* ---- activations (activation.c) ---------------------------------------------------- */
 
 enum xm_activation {
-    XM_ACT_SWISH,     /* x * sigmoid(beta x)                                             */
-    XM_ACT_GELU_TANH, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))                   */
-    XM_ACT_GELU_ERF,  /* x/2 (1 + erf(x / sqrt 2))                                       */
+    XM_ACT_SWISH,     /* x * sigmoid(beta x) */
+    XM_ACT_GELU_TANH, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    XM_ACT_GELU_ERF,  /* x/2 (1 + erf(x / sqrt 2)) */
     XM_ACT_COUNT
 };
 const char *xm_activation_text(enum xm_activation a);
@@ -45,7 +45,7 @@ void xm_ref_matmul(const float *a, uint64_t a_stride, bool transpose_a, const fl
                    uint64_t b_stride, bool transpose_b, uint64_t batch, uint64_t m,
                    uint64_t n, uint64_t k, float *c);
 
-/* ---- norm, rope, softmax, top-k (norm.c rope.c softmax.c topk.c) ---------------------- */
+/* ---- norm, rope, softmax, top-k (norm.c rope.c softmax.c topk.c) ------------------- */
 
 /* y = x / sqrt(mean(x^2) + epsilon) * gamma, rows of n; gamma may be NULL (ones). */
 void xm_ref_rms_norm(const float *x, const float *gamma, uint64_t rows, uint64_t n,
@@ -65,7 +65,7 @@ void xm_ref_softmax(const float *x, uint64_t outer, uint64_t n, uint64_t inner, 
 void xm_ref_topk(const float *x, uint64_t rows, uint64_t n, uint64_t k, bool largest,
                  float *values, int32_t *ids);
 
-/* ---- attention (attention.c) --------------------------------------------------------- */
+/* ---- attention (attention.c) ------------------------------------------------------- */
 
 /* One sequence against its cache.
  *   out[t,h,:] = softmax_j(scale q[t,h].k[j,h'] (soft-capped) + mask) v[j,h'],  h' = h / (Hq/Hkv)
@@ -74,28 +74,28 @@ void xm_ref_topk(const float *x, uint64_t rows, uint64_t n, uint64_t k, bool lar
  * [mask_heads (1 or Hq), T, S]. sinks (NULL: none) [Hq] join the softmax's denominator.
  * A row that sees nothing gives zeros. */
 struct xm_ref_attention {
-    uint64_t tokens, keys;            /* T, S = past + T                                 */
+    uint64_t tokens, keys; /* T, S = past + T */
     uint64_t heads_q, heads_kv, d, dv;
     uint64_t past;
-    float scale, soft_cap;            /* soft_cap 0: none                                */
+    float scale, soft_cap; /* soft_cap 0: none */
     bool causal;
-    uint64_t window;                  /* 0: none                                         */
-    const float *q;                   /* [T, Hq, D]                                      */
-    const float *k, *v;               /* [S, Hkv, D], [S, Hkv, Dv]                       */
-    const int64_t *key_mask;          /* [S]                                             */
-    const float *mask;                /* [mask_heads, T, S]                              */
+    uint64_t window;         /* 0: none */
+    const float *q;          /* [T, Hq, D] */
+    const float *k, *v;      /* [S, Hkv, D], [S, Hkv, Dv] */
+    const int64_t *key_mask; /* [S] */
+    const float *mask;       /* [mask_heads, T, S] */
     uint64_t mask_heads;
     const float *sinks;
-    float *out;                       /* [T, Hq, Dv]                                     */
+    float *out; /* [T, Hq, Dv] */
 };
 enum xm_status xm_ref_attention(const struct xm_ref_attention *a);
 
-/* ---- mixture of experts (moe.c) -------------------------------------------------------- */
+/* ---- mixture of experts (moe.c) ---------------------------------------------------- */
 
 enum xm_routing {
-    XM_ROUTING_SOFTMAX,       /* p = softmax(logits); top-k of p                         */
-    XM_ROUTING_SOFTMAX_TOPK,  /* top-k of logits; softmax over the k                     */
-    XM_ROUTING_SIGMOID_BIAS,  /* s = sigmoid(logits); top-k of s + bias; weights s       */
+    XM_ROUTING_SOFTMAX,      /* p = softmax(logits); top-k of p */
+    XM_ROUTING_SOFTMAX_TOPK, /* top-k of logits; softmax over the k */
+    XM_ROUTING_SIGMOID_BIAS, /* s = sigmoid(logits); top-k of s + bias; weights s */
     XM_ROUTING_COUNT
 };
 const char *xm_routing_text(enum xm_routing r);
@@ -103,9 +103,9 @@ const char *xm_routing_text(enum xm_routing r);
 struct xm_moe_routing {
     enum xm_routing kind;
     uint32_t top_k;
-    bool normalise;  /* weights / (sum of the k + epsilon)                               */
-    float epsilon;   /* 0 for softmax                                                    */
-    float scale;     /* all weights times this (routed_scaling_factor), 1 = none         */
+    bool normalise; /* weights / (sum of the k + epsilon) */
+    float epsilon;  /* 0 for softmax */
+    float scale;    /* all weights times this (routed_scaling_factor), 1 = none */
 };
 
 /* logits[T,E] -> weights[T,K], ids[T,K]; bias[E] and expert_scale[E] may be NULL. The weights of
@@ -117,10 +117,10 @@ enum xm_status xm_ref_moe_route(const struct xm_moe_routing *r, const float *log
 
 /* The expert's form. */
 enum xm_expert {
-    XM_EXPERT_GEMM3_SWIGLU,            /* (act(x Wg) * (x Wu)) Wd                          */
+    XM_EXPERT_GEMM3_SWIGLU,            /* (act(x Wg) * (x Wu)) Wd */
     XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP, /* one interleaved Wgu with biases, clamp, alpha:
                                           g = min(gate, limit); u = clamp(up, -limit, limit) + 1
-                                          (g sigmoid(alpha g) * u) Wd + bd                */
+                                          (g sigmoid(alpha g) * u) Wd + bd */
     XM_EXPERT_COUNT
 };
 const char *xm_expert_text(enum xm_expert e);
@@ -128,16 +128,17 @@ const char *xm_expert_text(enum xm_expert e);
 struct xm_moe_mlp {
     enum xm_expert kind;
     enum xm_activation activation;
-    float beta;  /* swish beta (alpha of the clamped form)                               */
-    float limit; /* clamp limit, clamped form only                                       */
-    const struct xm_weight *gate, *up, *down; /* [E,I,H] [E,I,H] [E,H,I]; the 2-GEMM form has
-                                                 gate = interleaved [E,2I,H], up = NULL    */
-    const float *bias_gate, *bias_down;       /* [E,2I], [E,H]; NULL: none                 */
+    float beta;  /* swish beta (alpha of the clamped form) */
+    float limit; /* clamp limit, clamped form only */
+    /* [E,I,H] [E,I,H] [E,H,I]; the 2-GEMM form: gate interleaved [E,2I,H], up NULL */
+    const struct xm_weight *gate, *up, *down;
+    const float *bias_gate, *bias_down; /* [E,2I], [E,H]; NULL: none */
 };
 
 /* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]); f32 throughout. */
-enum xm_status xm_ref_moe(const struct xm_moe_mlp *m, const float *x, const float *weights,
-                          const int32_t *ids, uint64_t tokens, uint32_t top_k, float *y);
+enum xm_status xm_ref_moe(const struct xm_moe_mlp *m, const float *x,
+                          const float *weights, const int32_t *ids, uint64_t tokens,
+                          uint32_t top_k, float *y);
 
 /* out[s,t,:] = a[min(s, a_slots - 1), t, :] w[ids[t,s]]^T (+ bias[ids, :]): one slot of
  * the chosen experts. a [a_slots (1 or K), T, cols]; out [K, T, rows]; bias may be NULL. */

@@ -51,8 +51,9 @@ struct xm_node *xm_node_build_declared(struct xm_builder *b, enum xm_op op,
                                        struct xm_value *const *in, uint32_t n_in,
                                        const struct xm_type *declared);
 /* The same for single-result ops. */
-struct xm_value *xm_op_build(struct xm_builder *b, enum xm_op op, const union xm_attr *attr,
-                             struct xm_value *const *in, uint32_t n_in);
+struct xm_value *xm_op_build(struct xm_builder *b, enum xm_op op,
+                             const union xm_attr *attr, struct xm_value *const *in,
+                             uint32_t n_in);
 struct xm_value *xm_op1(struct xm_builder *b, enum xm_op op, struct xm_value *x);
 struct xm_value *xm_op2(struct xm_builder *b, enum xm_op op, struct xm_value *x,
                         struct xm_value *y);

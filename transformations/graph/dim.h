@@ -68,8 +68,9 @@ xm_dim_is(struct xm_dim d, int64_t n)
     return d.poly == 0 && d.n == n;
 }
 
-struct xm_dim xm_dim_symbol(struct xm_dim_pool *p, const char *name); /* the same for the same name */
-struct xm_dim xm_dim_fresh(struct xm_dim_pool *p);                    /* "?0", "?1", … */
+struct xm_dim xm_dim_symbol(struct xm_dim_pool *p,
+                            const char *name);     /* the same for the same name */
+struct xm_dim xm_dim_fresh(struct xm_dim_pool *p); /* "?0", "?1", … */
 struct xm_dim xm_dim_add(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
 struct xm_dim xm_dim_sub(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
 struct xm_dim xm_dim_mul(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);

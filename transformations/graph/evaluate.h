@@ -20,9 +20,9 @@ struct xm_tensor {
     enum xm_element element;
     uint32_t rank;
     int64_t dim[XM_MAX_RANK];
-    uint64_t n;   /* elements                                                              */
-    float *f;     /* float element types                                                   */
-    int64_t *i;   /* integer element types and boolean                                     */
+    uint64_t n; /* elements */
+    float *f;   /* float element types */
+    int64_t *i; /* integer element types and boolean */
 };
 
 enum xm_status xm_tensor_create(struct xm_tensor **out, enum xm_element element,
@@ -40,7 +40,8 @@ struct xm_state_store *xm_state_store_create(void); /* NULL: out of memory */
 void xm_state_store_destroy(struct xm_state_store *s);
 void xm_state_store_reset(struct xm_state_store *s); /* all states empty again */
 /* NULL when it has not been written. */
-const struct xm_tensor *xm_state_get(const struct xm_state_store *s, const char *variable);
+const struct xm_tensor *xm_state_get(const struct xm_state_store *s,
+                                     const char *variable);
 enum xm_status xm_state_set(struct xm_state_store *s, const char *variable,
                             const struct xm_tensor *t, struct xm_error *err); /* copies */
 
@@ -51,13 +52,13 @@ typedef enum xm_status (*xm_eval_hook)(const struct xm_node *n,
 
 struct xm_eval {
     const struct xm_graph *graph;
-    const char *const *input_names;       /* parameters by name or tensor name            */
+    const char *const *input_names; /* parameters by name or tensor name */
     const struct xm_tensor *const *inputs;
     uint32_t n_inputs;
-    struct xm_state_store *states;        /* NULL: states start empty and are dropped      */
-    const struct xm_binding *bindings;    /* symbols that no input fixes; others are bound */
-    uint32_t n_bindings;                  /* from the inputs' and states' shapes           */
-    xm_eval_hook hook;                    /* NULL: none                                    */
+    struct xm_state_store *states;     /* NULL: states start empty and are dropped */
+    const struct xm_binding *bindings; /* symbols that no input fixes; others are bound */
+    uint32_t n_bindings;               /* from the inputs' and states' shapes */
+    xm_eval_hook hook;                 /* NULL: none */
     void *hook_ctx;
 };
 
@@ -73,8 +74,9 @@ enum xm_status xm_evaluate_value(const struct xm_eval *e, const struct xm_value 
 
 /* One node on given operands (absent: NULL); out[n_out] are created. For the host fallback and
  * for `verify`. `symbols` values for shape_value and weights' shapes. */
-enum xm_status xm_evaluate_node(const struct xm_node *n, const struct xm_tensor *const *in,
-                                struct xm_tensor **out, struct xm_state_store *states,
+enum xm_status xm_evaluate_node(const struct xm_node *n,
+                                const struct xm_tensor *const *in, struct xm_tensor **out,
+                                struct xm_state_store *states,
                                 const struct xm_binding *bindings, uint32_t n_bindings,
                                 struct xm_error *err);
 

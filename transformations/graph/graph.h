@@ -36,25 +36,26 @@ enum xm_attention_in {
 
 /* moe and moe_compressed take the routing's result, the fused op the router's logits. */
 enum xm_moe_in {
-    XM_MOE_HIDDEN,       /* [T,H]                                                        */
-    XM_MOE_ROUTING,      /* weights [T,K]; fused: logits [T,E]                           */
-    XM_MOE_IDS,          /* [T,K]; fused: none                                           */
-    XM_MOE_ROUTER_BIAS,  /* [E], fused with sigmoid routing only                         */
-    XM_MOE_EXPERT_SCALE, /* [E], fused only; none                                        */
-    XM_MOE_GATE,         /* [E,I,H]; 2-GEMM form: [E,2I,H] interleaved                   */
-    XM_MOE_UP,           /* [E,I,H]; 2-GEMM form: none                                   */
-    XM_MOE_DOWN,         /* [E,H,I]                                                      */
-    XM_MOE_BIAS_GATE,    /* [E,1,2I]; none                                               */
-    XM_MOE_BIAS_DOWN,    /* [E,1,H]; none                                                */
-    XM_MOE_SHARED_GATE,  /* [I',H]; none without shared expert                           */
-    XM_MOE_SHARED_UP,    /* [I',H]                                                       */
-    XM_MOE_SHARED_DOWN,  /* [H,I']                                                       */
-    XM_MOE_SHARED_GATE_GATE, /* [1,H]: sigmoid gate of the shared expert; none           */
+    XM_MOE_HIDDEN,           /* [T,H] */
+    XM_MOE_ROUTING,          /* weights [T,K]; fused: logits [T,E] */
+    XM_MOE_IDS,              /* [T,K]; fused: none */
+    XM_MOE_ROUTER_BIAS,      /* [E], fused with sigmoid routing only */
+    XM_MOE_EXPERT_SCALE,     /* [E], fused only; none */
+    XM_MOE_GATE,             /* [E,I,H]; 2-GEMM form: [E,2I,H] interleaved */
+    XM_MOE_UP,               /* [E,I,H]; 2-GEMM form: none */
+    XM_MOE_DOWN,             /* [E,H,I] */
+    XM_MOE_BIAS_GATE,        /* [E,1,2I]; none */
+    XM_MOE_BIAS_DOWN,        /* [E,1,H]; none */
+    XM_MOE_SHARED_GATE,      /* [I',H]; none without shared expert */
+    XM_MOE_SHARED_UP,        /* [I',H] */
+    XM_MOE_SHARED_DOWN,      /* [H,I'] */
+    XM_MOE_SHARED_GATE_GATE, /* [1,H]: sigmoid gate of the shared expert; none */
     XM_MOE_N_IN
 };
 
 enum xm_op {
-#define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval) XM_OP_##id,
+#define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval)     \
+    XM_OP_##id,
 #include "transformations/graph/ops.def"
     XM_OP_COUNT
 };
@@ -104,21 +105,31 @@ struct xm_data {
     uint64_t n_bytes;
 };
 
-enum xm_broadcast_mode { XM_BROADCAST_NUMPY, XM_BROADCAST_BIDIRECTIONAL, XM_BROADCAST_EXPLICIT };
+enum xm_broadcast_mode {
+    XM_BROADCAST_NUMPY,
+    XM_BROADCAST_BIDIRECTIONAL,
+    XM_BROADCAST_EXPLICIT
+};
 enum xm_gelu { XM_GELU_ERF, XM_GELU_TANH };
-enum xm_reduction { XM_REDUCTION_NONE, XM_REDUCTION_SUM, XM_REDUCTION_PROD, XM_REDUCTION_MIN,
-                    XM_REDUCTION_MAX, XM_REDUCTION_MEAN };
+enum xm_reduction {
+    XM_REDUCTION_NONE,
+    XM_REDUCTION_SUM,
+    XM_REDUCTION_PROD,
+    XM_REDUCTION_MIN,
+    XM_REDUCTION_MAX,
+    XM_REDUCTION_MEAN
+};
 enum xm_topk_sort { XM_SORT_NONE, XM_SORT_INDEX, XM_SORT_VALUE };
 
 struct xm_moe_attr {
-    int expert;      /* enum xm_expert                                                   */
-    int activation;  /* enum xm_activation                                               */
-    float beta;      /* swish beta; OpenVINO's expert_beta                               */
-    float limit;     /* clamp limit; OpenVINO's expert_alpha                             */
-    int64_t hidden, inter, experts, top_k, shared; /* H I E K, shared experts            */
-    int64_t group;   /* K elements a scale; 0 when weights are not quantised or differ   */
+    int expert;     /* enum xm_expert */
+    int activation; /* enum xm_activation */
+    float beta;     /* swish beta; OpenVINO's expert_beta */
+    float limit;    /* clamp limit; OpenVINO's expert_alpha */
+    int64_t hidden, inter, experts, top_k, shared; /* H I E K, shared experts */
+    int64_t group; /* K elements a scale; 0 when weights are not quantised or differ */
     bool has_zp;
-    int routing;     /* enum xm_routing; the fused op only, like the three below         */
+    int routing; /* enum xm_routing; the fused op only, like the three below */
     bool normalise;
     float epsilon, scale;
 };
@@ -137,15 +148,16 @@ struct xm_attention_attr {
     const char *key_state, *value_state;
 };
 
+/* clang-format off */
 union xm_attr {
-    struct { const char *name; } name; /* parameter, result; variable id of states       */
-    struct xm_data data;               /* const                                          */
-    struct xm_weight weight;           /* weight                                         */
-    struct xm_content shape_value;     /* shape_value: rank from the declared type        */
+    struct { const char *name; } name; /* parameter, result; variable id of states */
+    struct xm_data data;               /* const */
+    struct xm_weight weight;           /* weight */
+    struct xm_content shape_value;     /* shape_value: rank from the declared type */
     struct { bool python; } divide;
     struct { int approximation; } gelu;
     struct { float min, max; } clamp;
-    struct { enum xm_element element; } convert; /* convert, shape_of, range              */
+    struct { enum xm_element element; } convert; /* convert, shape_of, range */
     struct { bool special_zero; } reshape;
     struct { int64_t axis; } axis;
     struct { int64_t n; } split;
@@ -164,6 +176,7 @@ union xm_attr {
     struct xm_router_attr router;
     struct xm_moe_attr moe;
 };
+/* clang-format on */
 
 /* One operand of a node: a link in its value's list of uses. */
 struct xm_use {
@@ -173,25 +186,25 @@ struct xm_use {
 };
 
 struct xm_value {
-    struct xm_node *node;  /* who makes it                                                */
-    uint32_t index;        /* which output of that node                                   */
+    struct xm_node *node; /* who makes it */
+    uint32_t index;       /* which output of that node */
     struct xm_type type;
     struct xm_content content;
-    const char *const *names; /* tensor names of the file; may be NULL                    */
+    const char *const *names; /* tensor names of the file; may be NULL */
     uint32_t n_names;
-    struct xm_use *uses;   /* list                                                        */
+    struct xm_use *uses; /* list */
     uint32_t n_uses;
 };
 
 struct xm_node {
     enum xm_op op;
-    uint32_t id;           /* unique, for messages: %12                                    */
-    const char *name;      /* friendly name of the file's layer, or of what it replaced; "" */
+    uint32_t id;      /* unique, for messages: %12 */
+    const char *name; /* friendly name of the file's layer, or of what it replaced; "" */
     union xm_attr attr;
     uint32_t n_in, n_out;
-    struct xm_use *in;     /* n_in operands                                               */
-    struct xm_value *out;  /* n_out results                                               */
-    struct xm_node *next, *before; /* topological order of the graph                       */
+    struct xm_use *in;             /* n_in operands */
+    struct xm_value *out;          /* n_out results */
+    struct xm_node *next, *before; /* topological order of the graph */
 };
 
 /* What keeps the bytes of constants alive (a mapped file); freed with the graph's last user. */
@@ -213,19 +226,20 @@ struct xm_graph {
     const char *name;
     struct xm_node *first, *last; /* topological order */
     uint32_t n_nodes, next_id;
-    struct xm_node *none;         /* the shared absent operand, created on first use */
+    struct xm_node *none; /* the shared absent operand, created on first use */
     struct xm_mapping **mappings;
     uint32_t n_mappings;
     struct xm_property_text *properties;
     uint32_t n_properties;
-    struct xm_error err;          /* the first failure of a builder call */
+    struct xm_error err; /* the first failure of a builder call */
 };
 
 struct xm_graph *xm_graph_create(const char *name); /* NULL: out of memory */
 void xm_graph_destroy(struct xm_graph *g);          /* NULL is allowed     */
 /* The graph holds a reference to `m` until it dies. */
 enum xm_status xm_graph_add_mapping(struct xm_graph *g, struct xm_mapping *m);
-enum xm_status xm_graph_add_property(struct xm_graph *g, const char *key, const char *value);
+enum xm_status xm_graph_add_property(struct xm_graph *g, const char *key,
+                                     const char *value);
 const char *xm_graph_property(const struct xm_graph *g, const char *key); /* NULL: none */
 
 /* The value that stands for an absent operand. */
@@ -246,11 +260,11 @@ xm_in(const struct xm_node *n, uint32_t i)
 
 #define xm_for_each_node(n, g) for (struct xm_node *n = (g)->first; n; n = n->next)
 /* `n` may be removed inside. */
-#define xm_for_each_node_safe(n, g)                                                       \
-    for (struct xm_node *n = (g)->first, *n##_next = n ? n->next : 0; n;                  \
+#define xm_for_each_node_safe(n, g)                                                      \
+    for (struct xm_node *n = (g)->first, *n##_next = n ? n->next : 0; n;                 \
          n = n##_next, n##_next = n ? n->next : 0)
 
-/* ---- editing ------------------------------------------------------------------------ */
+/* ---- editing ----------------------------------------------------------------------- */
 
 /* Every use of `from` reads `to` instead; tensor names move along when `to` has none. Shapes
  * downstream are not recomputed (a rewrite keeps types; the validator checks). */
@@ -273,11 +287,12 @@ enum xm_status xm_graph_infer(struct xm_graph *g);
 /* Structural hash of everything printed; equal graphs hash equal. */
 uint64_t xm_graph_hash(const struct xm_graph *g);
 
-struct xm_node *xm_graph_parameter(const struct xm_graph *g, const char *name); /* NULL: none */
+struct xm_node *xm_graph_parameter(const struct xm_graph *g,
+                                   const char *name); /* NULL: none */
 /* A parameter or result by any of its tensor names, or its friendly name. */
 struct xm_value *xm_graph_find_value(const struct xm_graph *g, const char *tensor_name);
 
-/* ---- types ---------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------- */
 
 bool xm_shape_eq(const struct xm_shape *a, const struct xm_shape *b);
 bool xm_shape_is_static(const struct xm_shape *s);
@@ -292,7 +307,7 @@ xm_content_known(const struct xm_content *c)
     return c->e != 0;
 }
 
-/* ---- constants ------------------------------------------------------------------------- */
+/* ---- constants --------------------------------------------------------------------- */
 
 /* The only element of a constant of one element (through no other op); false otherwise. */
 bool xm_value_is_scalar_const(const struct xm_value *v, float *out);
@@ -302,17 +317,24 @@ int xm_value_const_ints(const struct xm_value *v, int64_t *out, int max);
 /* Whether v comes straight from a const or weight node. */
 bool xm_value_is_const(const struct xm_value *v);
 
-/* ---- attributes as data ------------------------------------------------------------------ */
+/* ---- attributes as data ------------------------------------------------------------ */
 
-enum xm_attr_kind { XM_ATTR_BOOL, XM_ATTR_I64, XM_ATTR_F32, XM_ATTR_STRING, XM_ATTR_ELEMENT,
-                    XM_ATTR_ENUM };
+enum xm_attr_kind {
+    XM_ATTR_BOOL,
+    XM_ATTR_I64,
+    XM_ATTR_F32,
+    XM_ATTR_STRING,
+    XM_ATTR_ELEMENT,
+    XM_ATTR_ENUM
+};
 struct xm_attr_info {
     enum xm_op op;
     enum xm_attr_kind kind;
-    size_t offset;             /* in union xm_attr                                        */
-    const char *text, *ir_name; /* ir_name NULL: not in files                              */
-    const char *default_text;   /* NULL: required                                          */
-    const char *const *names;   /* ENUM: spellings, NULL-terminated; matched ignoring case */
+    size_t offset;              /* in union xm_attr */
+    const char *text, *ir_name; /* ir_name NULL: not in files */
+    const char *default_text;   /* NULL: required */
+    const char *const
+        *names; /* ENUM: spellings, NULL-terminated; matched ignoring case */
 };
 /* Rows of one op, contiguous. */
 const struct xm_attr_info *xm_op_attrs(enum xm_op op, size_t *n);

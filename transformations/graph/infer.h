@@ -19,12 +19,12 @@ struct xm_infer {
     uint32_t n_in, n_out;
     const struct xm_type *const *in;
     const struct xm_content *const *in_content;
-    const bool *absent;        /* operand i is xm_none                                     */
-    struct xm_type *out;       /* n_out; on entry the declared types (parameter, const, …)  */
+    const bool *absent;  /* operand i is xm_none */
+    struct xm_type *out; /* n_out; on entry the declared types (parameter, const, …) */
     struct xm_content *out_content;
-    struct xm_dim_pool *dims;  /* for new polynomials                                       */
-    struct xm_arena *arena;    /* for contents                                              */
-    struct xm_error *err;      /* sentences speak of operands by number and type, not nodes */
+    struct xm_dim_pool *dims; /* for new polynomials */
+    struct xm_arena *arena;   /* for contents */
+    struct xm_error *err; /* sentences speak of operands by number and type, not nodes */
 };
 
 /* Runs the op's shape function. Arity has been checked by the caller. */

@@ -26,9 +26,11 @@ extern "C" {
 #endif
 
 void xm_graph_print(const struct xm_graph *g, struct xm_strbuf *out);
-void xm_node_print(const struct xm_node *n, struct xm_strbuf *out); /* one line, no newline */
+void xm_node_print(const struct xm_node *n,
+                   struct xm_strbuf *out); /* one line, no newline */
 /* Errors carry line and column. */
-enum xm_status xm_graph_parse(const char *text, struct xm_graph **out, struct xm_error *err);
+enum xm_status xm_graph_parse(const char *text, struct xm_graph **out,
+                              struct xm_error *err);
 /* `s` in double quotes; quotes, backslashes and control characters are escaped. */
 void xm_text_add_quoted(struct xm_strbuf *out, const char *s);
 /* Graphviz. */

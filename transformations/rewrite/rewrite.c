@@ -108,7 +108,7 @@ xm_rewrite_near_miss(const struct xm_rule *rules, size_t n_rules, struct xm_grap
         struct xm_matcher s = {.m = &m, .want_reason = true};
         const char *reason = s.reason;
         if (xm_matcher_run(&s, rule->find, &root->out[rule->find->out])) {
-            if (rule->condition && rule->condition(&m))
+            if (!rule->condition || rule->condition(&m))
                 return ""; /* it applies */
             reason = m.why ? m.why : "its condition does not hold";
             s.best = UINT32_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "graph_text.h"
+#include "unit_tests/graph/graph_text.h"
 
 namespace
 {

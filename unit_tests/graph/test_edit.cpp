@@ -4,7 +4,7 @@
  */
 #include <chrono>
 
-#include "graph_text.h"
+#include "unit_tests/graph/graph_text.h"
 
 namespace
 {

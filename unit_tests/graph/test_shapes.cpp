@@ -3,7 +3,7 @@
  * Every shape function, by graph text: the types (and content) of the last line's
  * results, or a part of the refusal.
  */
-#include "graph_text.h"
+#include "unit_tests/graph/graph_text.h"
 
 namespace
 {

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <vector>
 
-#include "graph_text.h"
 #include "runtime/reference/reference.h"
+#include "unit_tests/graph/graph_text.h"
 
 namespace
 {

@@ -4,7 +4,7 @@
  */
 #include <functional>
 
-#include "graph_text.h"
+#include "unit_tests/graph/graph_text.h"
 
 namespace
 {
