@@ -20,7 +20,7 @@
 #define ITEMS 64 /* a power of two; the launch's local size */
 #endif
 
-__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+__kernel void
 rms_norm_gen(__global const STORAGE(SRC) *x, __global const float *gamma,
              __global STORAGE(DST) *y, ulong rows, int n, float epsilon)
 {
