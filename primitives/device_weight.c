@@ -166,6 +166,14 @@ xm_rows_per_item(const struct xm_device_info *device, uint64_t rows, uint64_t co
     return per_item < LEAST ? LEAST : per_item > MOST ? MOST : per_item;
 }
 
+uint64_t
+xm_row_blocks_per_item(const struct xm_device_info *device, uint64_t rows,
+                       uint64_t copies, uint64_t block)
+{
+    uint64_t per_item = xm_rows_per_item(device, rows, copies) / block * block;
+    return per_item ? per_item : block;
+}
+
 enum xm_status
 xm_weight_kernel(struct xm_engine *engine, const char *name, const struct xm_weight *w,
                  struct xm_kernel **out, struct xm_error *err, const char *fmt, ...)

@@ -37,6 +37,10 @@ uint64_t xm_weight_sums_bytes(const struct xm_weight *w, uint64_t rows);
 uint64_t xm_rows_per_item(const struct xm_device_info *device, uint64_t rows,
                           uint64_t copies);
 
+/* The same in multiples of `block` rows, at least one. */
+uint64_t xm_row_blocks_per_item(const struct xm_device_info *device, uint64_t rows,
+                                uint64_t copies, uint64_t block);
+
 /* A kernel built for a weight's format and some more options (printf). */
 enum xm_status xm_weight_kernel(struct xm_engine *engine, const char *name,
                                 const struct xm_weight *w, struct xm_kernel **out,

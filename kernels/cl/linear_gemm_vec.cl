@@ -2,8 +2,9 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]),   many tokens
  *
- * A work-item computes ROWS columns of y for all tokens, two tiles of 16 at a time; global size
- * {N / ROWS, rounded up}, local size 1. x was packed by linear_pack_vec.
+ * A work-item computes per_item (a multiple of ROWS) columns of y for all tokens, two tiles of 16 at
+ * a time: the tiles stay in cache while the rows pass. Global size {N / per_item, rounded up}, local
+ * size 1. x was packed by linear_pack_vec.
  */
 #include "gemm.h"
 
@@ -29,21 +30,24 @@ __kernel void
 linear_gemm_vec(__global const uchar *data, __global const uchar *scale,
                 __global const uchar *zp, __global const float *tiles,
                 __global const float *bias, __global STORAGE(DST) *y, uint n_count,
-                uint k_count, uint t_count)
+                uint k_count, uint t_count, uint per_item)
 {
-    const uint first = (uint)get_global_id(0) * ROWS;
+    const uint begin = (uint)get_global_id(0) * per_item;
+    const uint end = min(begin + per_item, n_count);
     const ulong tile_floats = (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16;
     float16 acc[ROWS][2];
     for (uint t = 0; t < t_count; t += 32) {
         __global const float *x = tiles + t / 16 * tile_floats;
-        if (t + 16 < t_count) {
-            gemm_tiles(data, scale, zp, first, 1, n_count - 1, k_count, x, tile_floats, 2,
-                       acc);
-            store_tile(y, acc, 1, t + 16, t_count, first, n_count, bias);
-        } else {
-            gemm_tiles(data, scale, zp, first, 1, n_count - 1, k_count, x, tile_floats, 1,
-                       acc);
+        for (uint first = begin; first < end; first += ROWS) {
+            if (t + 16 < t_count) {
+                gemm_tiles(data, scale, zp, first, 1, n_count - 1, k_count, x, tile_floats,
+                           2, acc);
+                store_tile(y, acc, 1, t + 16, t_count, first, n_count, bias);
+            } else {
+                gemm_tiles(data, scale, zp, first, 1, n_count - 1, k_count, x, tile_floats,
+                           1, acc);
+            }
+            store_tile(y, acc, 0, t, t_count, first, n_count, bias);
         }
-        store_tile(y, acc, 0, t, t_count, first, n_count, bias);
     }
 }

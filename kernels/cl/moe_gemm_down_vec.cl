@@ -4,8 +4,9 @@
  *
  *     y[tile * 16 + lane][n] = h[tile][.][lane] . down[e][n] (+ bias[e][n])
  *
- * A work-item computes ROWS neighbouring n for all tiles of one expert, two at a time; global size
- * {H / ROWS rounded up, E}, local size 1.
+ * A work-item computes per_item (a multiple of ROWS) neighbouring n for all tiles of one expert, two
+ * at a time: the tiles stay in cache while the rows pass. Global size {H / per_item rounded up, E},
+ * local size 1.
  */
 #include "gemm.h"
 
@@ -27,11 +28,12 @@ __kernel void
 moe_gemm_down_vec(__global const uchar *data, __global const uchar *scale,
                   __global const uchar *zp, __global const float *h,
                   __global const uint *first_tile, __global const float *bias,
-                  __global float *y, uint n_count, uint k_count)
+                  __global float *y, uint n_count, uint k_count, uint per_item)
 {
     const ulong expert = get_global_id(1);
-    const uint first = (uint)get_global_id(0) * ROWS;
-    const ulong row = expert * n_count + first, last = (expert + 1) * n_count - 1;
+    const uint begin = (uint)get_global_id(0) * per_item;
+    const uint row_end = min(begin + per_item, n_count);
+    const ulong last = (expert + 1) * n_count - 1;
     const ulong tile_floats = (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16;
     const ulong y_floats = (ulong)n_count * 16;
     __global const float *row_bias = bias ? bias + expert * n_count : 0;
@@ -39,12 +41,15 @@ moe_gemm_down_vec(__global const uchar *data, __global const uchar *scale,
     float16 acc[ROWS][2];
     for (uint tile = first_tile[expert]; tile < end; tile += 2) {
         __global const float *x = h + tile * tile_floats;
-        if (tile + 1 < end) {
-            gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 2, acc);
-            store_tile(y + (tile + 1) * y_floats, acc, 1, first, n_count, row_bias);
-        } else {
-            gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 1, acc);
+        for (uint first = begin; first < row_end; first += ROWS) {
+            const ulong row = expert * n_count + first;
+            if (tile + 1 < end) {
+                gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 2, acc);
+                store_tile(y + (tile + 1) * y_floats, acc, 1, first, n_count, row_bias);
+            } else {
+                gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 1, acc);
+            }
+            store_tile(y + tile * y_floats, acc, 0, first, n_count, row_bias);
         }
-        store_tile(y + tile * y_floats, acc, 0, first, n_count, row_bias);
     }
 }

@@ -5,8 +5,9 @@
  *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i])
  *
  * x and h are tiles (moe_gather); h is in the plane order of the down projection (OUT_PLANES), zero
- * for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes ROWS neighbouring i for all tiles
- * of one expert, two at a time; global size {I padded / ROWS, E}, local size 1.
+ * for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes per_item (a multiple of ROWS)
+ * neighbouring i for all tiles of one expert, two at a time: the tiles stay in cache while the rows
+ * pass. Global size {I padded / per_item rounded up, E}, local size 1.
  */
 #define REAL float16
 #include "activation.h"
@@ -25,25 +26,25 @@ struct problem {
     __global const uchar *up_data, *up_scale, *up_zp;
     __global const float *bias;
     ulong expert;
-    uint first, i_count, k_count;
+    uint i_count, k_count;
     ulong tile_floats;
     float beta, limit;
 };
 
-static inline void
-gate_up(const struct problem *p, __global const float *x, const uint tiles,
+__attribute__((always_inline)) static inline void
+gate_up(const struct problem *p, uint first, __global const float *x, const uint tiles,
         __global float *h, ulong h_floats)
 {
     float16 gate[ROWS][2], up[ROWS][2];
 #if CLAMPED
-    const ulong row = (p->expert * p->i_count + p->first) * 2;
+    const ulong row = (p->expert * p->i_count + first) * 2;
     const ulong last = (p->expert + 1) * p->i_count * 2 - 1;
     gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, row, 2, last, p->k_count, x,
                p->tile_floats, tiles, gate);
     gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, row + 1, 2, last, p->k_count, x,
                p->tile_floats, tiles, up);
 #else
-    const ulong row = p->expert * p->i_count + p->first;
+    const ulong row = p->expert * p->i_count + first;
     const ulong last = (p->expert + 1) * p->i_count - 1;
     gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, row, 1, last, p->k_count, x,
                p->tile_floats, tiles, gate);
@@ -51,7 +52,7 @@ gate_up(const struct problem *p, __global const float *x, const uint tiles,
                p->tile_floats, tiles, up);
 #endif
     for (uint r = 0; r < ROWS; r++) {
-        const uint i = p->first + r;
+        const uint i = first + r;
         for (uint t = 0; t < tiles; t++) {
             float16 value = 0;
 #if CLAMPED
@@ -75,18 +76,24 @@ moe_gemm_gate_up_vec(__global const uchar *gate_data, __global const uchar *gate
                      __global const uchar *up_scale, __global const uchar *up_zp,
                      __global const float *x, __global const uint *first_tile,
                      __global const float *bias, __global float *h, uint i_count,
-                     uint k_count, float beta, float limit)
+                     uint k_count, uint per_item, float beta, float limit)
 {
     const ulong expert = get_global_id(1);
     const struct problem p = {gate_data, gate_scale, gate_zp, up_data, up_scale, up_zp, bias,
-                              expert, (uint)get_global_id(0) * ROWS, i_count, k_count,
+                              expert, i_count, k_count,
                               (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16, beta, limit};
-    const ulong h_floats = get_global_size(0) * ROWS * 16;
-    const uint end = first_tile[expert + 1];
+    const uint out_block = 16 * OUT_PLANES;
+    const uint padded = (i_count + out_block - 1) / out_block * out_block;
+    const ulong h_floats = (ulong)padded * 16;
+    const uint begin = (uint)get_global_id(0) * per_item;
+    const uint i_end = min(begin + per_item, padded), end = first_tile[expert + 1];
     for (uint tile = first_tile[expert]; tile < end; tile += 2) {
-        if (tile + 1 < end)
-            gate_up(&p, x + tile * p.tile_floats, 2, h + tile * h_floats, h_floats);
-        else
-            gate_up(&p, x + tile * p.tile_floats, 1, h + tile * h_floats, h_floats);
+        __global const float *x_tile = x + tile * p.tile_floats;
+        for (uint first = begin; first < i_end; first += ROWS) {
+            if (tile + 1 < end)
+                gate_up(&p, first, x_tile, 2, h + tile * h_floats, h_floats);
+            else
+                gate_up(&p, first, x_tile, 1, h + tile * h_floats, h_floats);
+        }
     }
 }

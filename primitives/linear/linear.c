@@ -3,8 +3,8 @@
  * linear: three tables, by how many tokens there are.
  *
  *   linear_few   up to 4 tokens: reading the weights is what it costs
- *   linear_many  up to 63
- *   linear_long  from 64 on: arithmetic is what it costs; a host library may be better
+ *   linear_many  up to 127
+ *   linear_long  from 128 on: arithmetic is what it costs; a host library may be better
  *
  * All rows are chosen and built at creation: nothing is compiled when a prompt gets
  * longer.
@@ -19,7 +19,7 @@
 #include "runtime/util/memory.h"
 
 enum { FEW, MANY, LONG, N_CLASSES = XM_LINEAR_N_TABLES };
-enum { FEW_TOKENS = 4, MANY_TOKENS = 63, TILE = 16, GEMM_ROWS = 8 };
+enum { FEW_TOKENS = 4, MANY_TOKENS = 127, TILE = 16, GEMM_ROWS = 8 };
 
 enum method { METHOD_REF, METHOD_GEMV, METHOD_GEMM, METHOD_ONEDNN, N_METHODS };
 
@@ -185,7 +185,7 @@ linear_plan(const struct xm_primitive *p, const struct xm_operand *operands,
         *scratch_bytes = xm_scratch_bytes(p, packed_bytes(l, tokens));
         break;
     case METHOD_ONEDNN:
-        *scratch_bytes = xm_scratch_bytes(p, xm_onednn_linear_scratch(l->onednn, tokens));
+        *scratch_bytes = xm_onednn_linear_scratch(l->onednn, p, tokens);
         break;
     default:
         break;
@@ -256,6 +256,8 @@ run_gemm(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
     XM_TRY(xm_args_run(&pack, run->queue, l->pack, true, xm_weight_padded_cols(w) / block,
                        (tokens + TILE - 1) / TILE, 1, err));
 
+    uint64_t per_item =
+        xm_row_blocks_per_item(xm_engine_info(l->base.engine), w->rows, 1, GEMM_ROWS);
     struct xm_args gemm = {.n = 0};
     xm_args_weight(&gemm, l->weight);
     xm_args_buffer(&gemm, tiles);
@@ -264,19 +266,9 @@ run_gemm(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
     xm_args_uint(&gemm, w->rows);
     xm_args_uint(&gemm, w->cols);
     xm_args_uint(&gemm, tokens);
+    xm_args_uint(&gemm, per_item);
     return xm_args_run(&gemm, run->queue, l->gemm, true,
-                       (w->rows + GEMM_ROWS - 1) / GEMM_ROWS, 1, 1, err);
-}
-
-static enum xm_status
-run_onednn(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
-           const struct xm_run *run, struct xm_scratch *s, struct xm_error *err)
-{
-    struct xm_buffer *scratch;
-    XM_TRY(
-        xm_scratch_take(s, xm_onednn_linear_scratch(l->onednn, tokens), &scratch, err));
-    return xm_onednn_linear_run(l->onednn, o[XM_LINEAR_X].buffer, o[XM_LINEAR_Y].buffer,
-                                tokens, scratch, run->queue, err);
+                       (w->rows + per_item - 1) / per_item, 1, 1, err);
 }
 
 static enum xm_status
@@ -301,7 +293,9 @@ linear_run(const struct xm_primitive *p, const struct xm_operand *operands,
         status = run_gemm(l, operands, tokens, run, &s, err);
         break;
     case METHOD_ONEDNN:
-        status = run_onednn(l, operands, tokens, run, &s, err);
+        status = xm_onednn_linear_run(l->onednn, operands[XM_LINEAR_X].buffer,
+                                      operands[XM_LINEAR_Y].buffer, tokens, &s,
+                                      run->queue, err);
         break;
     default:
         status = run_ref(l, operands, tokens, run, err);

@@ -29,17 +29,18 @@ xm_onednn_linear_destroy(struct xm_onednn_linear *l)
 }
 
 uint64_t
-xm_onednn_linear_scratch(const struct xm_onednn_linear *l, uint64_t tokens)
+xm_onednn_linear_scratch(const struct xm_onednn_linear *l, const struct xm_primitive *p,
+                         uint64_t tokens)
 {
-    (void)l, (void)tokens;
+    (void)l, (void)p, (void)tokens;
     return 0;
 }
 
 enum xm_status
-xm_onednn_linear_run(const struct xm_onednn_linear *l, struct xm_buffer *x,
-                     struct xm_buffer *y, uint64_t tokens, struct xm_buffer *scratch,
-                     struct xm_queue *queue, struct xm_error *err)
+xm_onednn_linear_run(struct xm_onednn_linear *l, struct xm_buffer *x, struct xm_buffer *y,
+                     uint64_t tokens, struct xm_scratch *s, struct xm_queue *queue,
+                     struct xm_error *err)
 {
-    (void)l, (void)x, (void)y, (void)tokens, (void)scratch, (void)queue;
+    (void)l, (void)x, (void)y, (void)tokens, (void)s, (void)queue;
     return xm_fail(err, XM_UNSUPPORTED, "this build has no oneDNN");
 }

@@ -30,11 +30,13 @@ enum xm_status xm_onednn_linear_create(struct xm_engine *engine,
                                        enum xm_element dst, struct xm_onednn_linear **out,
                                        struct xm_error *err);
 void xm_onednn_linear_destroy(struct xm_onednn_linear *l); /* NULL is allowed */
-uint64_t xm_onednn_linear_scratch(const struct xm_onednn_linear *l, uint64_t tokens);
-/* Enqueues y[tokens, N] = x W^T + bias. */
-enum xm_status xm_onednn_linear_run(const struct xm_onednn_linear *l, struct xm_buffer *x,
+/* What run takes from a scratch of `p`. */
+uint64_t xm_onednn_linear_scratch(const struct xm_onednn_linear *l,
+                                  const struct xm_primitive *p, uint64_t tokens);
+/* Enqueues y[tokens, N] = x W^T + bias; at least 64 tokens. */
+enum xm_status xm_onednn_linear_run(struct xm_onednn_linear *l, struct xm_buffer *x,
                                     struct xm_buffer *y, uint64_t tokens,
-                                    struct xm_buffer *scratch, struct xm_queue *queue,
+                                    struct xm_scratch *s, struct xm_queue *queue,
                                     struct xm_error *err);
 
 #ifdef __cplusplus

@@ -436,6 +436,8 @@ many_gate_up(const struct call *c)
     const struct xm_moe_experts *m = c->m;
     bool vec = is_vec(m, XM_MOE_GEMM_GATE_UP);
     uint64_t padded = xm_weight_padded_cols(&m->desc.down->host);
+    uint64_t per_item =
+        xm_row_blocks_per_item(xm_engine_info(m->engine), padded, m->experts, GEMM_ROWS);
     struct xm_args a = {.n = 0};
     xm_args_weight(&a, m->desc.gate);
     xm_args_weight(&a, m->desc.up);
@@ -445,9 +447,12 @@ many_gate_up(const struct call *c)
     xm_args_buffer(&a, c->part[MANY_H]);
     xm_args_uint(&a, m->inter);
     xm_args_uint(&a, m->hidden);
+    if (vec)
+        xm_args_uint(&a, per_item);
     xm_args_float(&a, m->desc.beta);
     xm_args_float(&a, m->desc.limit);
-    return run_step(c, XM_MOE_GEMM_GATE_UP, &a, vec ? padded / GEMM_ROWS : padded,
+    return run_step(c, XM_MOE_GEMM_GATE_UP, &a,
+                    vec ? (padded + per_item - 1) / per_item : padded,
                     vec ? m->experts : max_tiles(m, c->slots));
 }
 
@@ -456,6 +461,8 @@ many_down(const struct call *c)
 {
     const struct xm_moe_experts *m = c->m;
     bool vec = is_vec(m, XM_MOE_GEMM_DOWN);
+    uint64_t per_item = xm_row_blocks_per_item(xm_engine_info(m->engine), m->hidden,
+                                               m->experts, GEMM_ROWS);
     struct xm_args a = {.n = 0};
     xm_args_weight(&a, m->desc.down);
     xm_args_buffer(&a, c->part[MANY_H]);
@@ -465,8 +472,10 @@ many_down(const struct call *c)
     if (vec)
         xm_args_uint(&a, m->hidden);
     xm_args_uint(&a, m->inter);
+    if (vec)
+        xm_args_uint(&a, per_item);
     return run_step(c, XM_MOE_GEMM_DOWN, &a,
-                    vec ? (m->hidden + GEMM_ROWS - 1) / GEMM_ROWS : m->hidden,
+                    vec ? (m->hidden + per_item - 1) / per_item : m->hidden,
                     vec ? m->experts : max_tiles(m, c->slots));
 }
 

@@ -40,31 +40,42 @@ dequantise_block(__global const uchar *data, __global const uchar *scale,
 }
 
 /* Rows first, first + stride, … (the last ones repeat row `last`); x holds `tiles` (1 or 2)
- * tiles, `tile_floats` apart. */
-static inline void
+ * tiles, `tile_floats` apart. Inlined by force: `tiles` must be a constant and the accumulators
+ * registers (several times slower otherwise on PoCL). */
+__attribute__((always_inline)) static inline void
 gemm_tiles(__global const uchar *data, __global const uchar *scale,
            __global const uchar *zp, ulong first, uint stride, ulong last, uint k_count,
            __global const float *x, ulong tile_floats, const uint tiles,
            float16 acc[ROWS][2])
 {
     float w[ROWS][BLOCK];
+    float16 sum0[ROWS], sum1[ROWS];
+#pragma unroll
     for (uint r = 0; r < ROWS; r++)
-        acc[r][0] = acc[r][1] = 0;
+        sum0[r] = sum1[r] = 0;
+#pragma unroll 1
     for (uint b = 0; b * BLOCK < k_count; b++) {
         __global const float *x0 = x + (ulong)b * BLOCK * 16;
         __global const float *x1 = x0 + (tiles > 1 ? tile_floats : 0);
+#pragma unroll 1
         for (uint r = 0; r < ROWS; r++)
             dequantise_block(data, scale, zp, min(first + r * stride, last), b, k_count,
                              w[r]);
+#pragma unroll 1
         for (uint k = 0; k < BLOCK; k++) {
             const float16 a0 = vload16(k, x0);
-            const float16 a1 = tiles > 1 ? vload16(k, x1) : 0;
+            const float16 a1 = tiles > 1 ? vload16(k, x1) : (float16)0;
 #pragma unroll
             for (uint r = 0; r < ROWS; r++) {
-                acc[r][0] += w[r][k] * a0;
+                sum0[r] += w[r][k] * a0;
                 if (tiles > 1)
-                    acc[r][1] += w[r][k] * a1;
+                    sum1[r] += w[r][k] * a1;
             }
         }
+    }
+#pragma unroll
+    for (uint r = 0; r < ROWS; r++) {
+        acc[r][0] = sum0[r];
+        acc[r][1] = sum1[r];
     }
 }

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * linear through oneDNN's CPU engine; see onednn_linear.h.
+ *
+ *   x, W     ->  bf16 or f32 where they are something else (linear_unpack_ref)
+ *   matmul       a host function in queue order, per stretch of W's rows and piece of
+ * tokens y        ->  f16 where that is wanted
+ *
+ * Pieces are 64, 128, 256 or 512 tokens; the last one reaches back over tokens already
+ * done, so that any prompt needs these four shapes only and nothing is padded. oneDNN
+ * shares primitives of equal shape between layers in a cache of its own.
+ */
+#include "primitives/linear/onednn_linear.h"
+
+#include <dnnl.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "primitives/args.h"
+#include "runtime/util/log.h"
+#include "runtime/util/memory.h"
+
+enum { LEAST_PIECE = 64, N_PIECES = 4, STRETCH_BYTES = 16 << 20 };
+
+struct xm_onednn_linear {
+    struct xm_engine *engine;
+    struct xm_device_weight *weight;
+    struct xm_buffer *bias;
+    enum xm_element src, dst, compute; /* compute: bf16 or f32                       */
+    uint64_t stretch;                  /* rows of W at a time; N when used in place  */
+    struct xm_kernel *unpack_x, *unpack_w, *pack_y; /* NULL where not needed         */
+    pthread_mutex_t lock;                           /* of product                    */
+    dnnl_primitive_t product[N_PIECES][2];          /* [.][1]: the last, short stretch */
+};
+
+/* ---- oneDNN's side
+ * ---------------------------------------------------------------------- */
+
+static dnnl_engine_t cpu;
+static pthread_once_t cpu_once = PTHREAD_ONCE_INIT;
+
+static void
+create_cpu(void)
+{
+    if (dnnl_engine_create(&cpu, dnnl_cpu, 0) != dnnl_success)
+        cpu = NULL;
+}
+
+static dnnl_engine_t
+cpu_engine(void)
+{
+    pthread_once(&cpu_once, create_cpu);
+    return cpu;
+}
+
+/* The memory descriptors of y[m,n] = x[m,k] w[n,k]^T + bias[n], y's rows being ld apart.
+ */
+struct shapes {
+    dnnl_memory_desc_t x, w, bias, y;
+};
+
+static void
+shapes_free(struct shapes *s)
+{
+    dnnl_memory_desc_destroy(s->x);
+    dnnl_memory_desc_destroy(s->w);
+    dnnl_memory_desc_destroy(s->bias);
+    dnnl_memory_desc_destroy(s->y);
+}
+
+static bool
+plain_matrix(dnnl_memory_desc_t *out, uint64_t rows, uint64_t cols, uint64_t row_step,
+             uint64_t col_step, enum xm_element e)
+{
+    const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols};
+    const dnnl_dims_t steps = {(dnnl_dim_t)row_step, (dnnl_dim_t)col_step};
+    return dnnl_memory_desc_create_with_strides(
+               out, 2, dims, e == XM_BF16 ? dnnl_bf16 : dnnl_f32, steps) == dnnl_success;
+}
+
+static bool
+shapes_create(struct shapes *s, uint64_t m, uint64_t n, uint64_t k, uint64_t ld,
+              enum xm_element compute, bool has_bias)
+{
+    memset(s, 0, sizeof(*s));
+    if (plain_matrix(&s->x, m, k, k, 1, compute) &&
+        plain_matrix(&s->w, k, n, 1, k, compute) &&
+        (!has_bias || plain_matrix(&s->bias, 1, n, n, 1, XM_F32)) &&
+        plain_matrix(&s->y, m, n, ld, 1, XM_F32))
+        return true;
+    shapes_free(s);
+    return false;
+}
+
+/* NULL when oneDNN has none, or only reference code. */
+static dnnl_primitive_desc_t
+describe_product(uint64_t m, uint64_t n, uint64_t k, uint64_t ld, enum xm_element compute,
+                 bool has_bias)
+{
+    struct shapes s;
+    dnnl_primitive_desc_t pd = NULL;
+    const char *name = "";
+    if (!cpu_engine() || !shapes_create(&s, m, n, k, ld, compute, has_bias))
+        return NULL;
+    if (dnnl_matmul_primitive_desc_create(&pd, cpu_engine(), s.x, s.w, s.bias, s.y,
+                                          NULL) != dnnl_success)
+        pd = NULL;
+    shapes_free(&s);
+    if (!pd)
+        return NULL;
+    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) !=
+            dnnl_success ||
+        strncmp(name, "ref", 3) == 0) {
+        xm_debug(XM_DEBUG_DISPATCH, "linear_gemm_onednn: oneDNN offers '%s' for %s", name,
+                 xm_element_text(compute));
+        dnnl_primitive_desc_destroy(pd);
+        return NULL;
+    }
+    return pd;
+}
+
+static bool
+multiplies(const struct xm_weight *w, enum xm_element compute)
+{
+    uint64_t n = w->rows < 1024 ? w->rows : 1024;
+    dnnl_primitive_desc_t pd =
+        describe_product(LEAST_PIECE, n, w->cols, w->rows, compute, false);
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+    return pd != NULL;
+}
+
+/* bf16 keeps 8 bits: enough beside f16 activations, not where f32 was asked for. */
+static enum xm_element
+compute_element(const struct xm_weight *w, enum xm_element src, enum xm_element dst)
+{
+    if (src == XM_F16 && dst == XM_F16 && multiplies(w, XM_BF16))
+        return XM_BF16;
+    return multiplies(w, XM_F32) ? XM_F32 : XM_DYNAMIC;
+}
+
+const char *
+xm_onednn_linear_refuses(const struct xm_weight *w, enum xm_element src,
+                         enum xm_element dst)
+{
+    if (!cpu_engine())
+        return "this oneDNN has no CPU engine";
+    if (compute_element(w, src, dst) == XM_DYNAMIC)
+        return "oneDNN has only reference code for these sizes";
+    /* Measured (2-core Xeon, 512 x 4096 x 2048): 56 against 83 GFLOP/s of linear_gemm_vec. */
+    if (xm_weight_is_quantised(w) && compute_element(w, src, dst) == XM_F32)
+        return "dequantised in f32, oneDNN is slower than the vector kernel";
+    return NULL;
+}
+
+/* ---- creation
+ * ------------------------------------------------------------------------------ */
+
+static uint64_t
+bytes_of(enum xm_element e)
+{
+    return xm_element_bits(e) / 8;
+}
+
+static enum xm_status
+build_kernels(struct xm_onednn_linear *l, struct xm_error *err)
+{
+    const struct xm_weight *w = &l->weight->host;
+    const struct xm_weight f16 = {.element = XM_F16}, f32 = {.element = XM_F32};
+    const char *name = "linear_unpack_ref", *compute = xm_element_text(l->compute);
+    if (l->src != l->compute)
+        XM_TRY(xm_weight_kernel(l->engine, name, l->src == XM_F16 ? &f16 : &f32,
+                                &l->unpack_x, err, "-DOUT=%s", compute));
+    if (w->element != l->compute)
+        XM_TRY(
+            xm_weight_kernel(l->engine, name, w, &l->unpack_w, err, "-DOUT=%s", compute));
+    if (l->dst == XM_F16)
+        XM_TRY(xm_weight_kernel(l->engine, name, &f32, &l->pack_y, err, "-DOUT=f16"));
+    return XM_OK;
+}
+
+enum xm_status
+xm_onednn_linear_create(struct xm_engine *engine, struct xm_device_weight *weight,
+                        struct xm_buffer *bias, enum xm_element src, enum xm_element dst,
+                        struct xm_onednn_linear **out, struct xm_error *err)
+{
+    const struct xm_weight *w = &weight->host;
+    struct xm_onednn_linear *l = xm_calloc(1, sizeof(*l));
+    if (!l)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
+    pthread_mutex_init(&l->lock, NULL);
+    l->engine = engine;
+    xm_engine_ref(engine);
+    l->weight = weight;
+    xm_device_weight_ref(weight);
+    l->bias = bias;
+    if (bias)
+        xm_buffer_ref(bias);
+    l->src = src;
+    l->dst = dst;
+    l->compute = compute_element(w, src, dst);
+    l->stretch = w->rows;
+    uint64_t most = STRETCH_BYTES / (w->cols * bytes_of(l->compute) + 1) + 1;
+    if (w->element != l->compute && most < l->stretch)
+        l->stretch = most;
+    enum xm_status status = build_kernels(l, err);
+    if (status != XM_OK) {
+        xm_onednn_linear_destroy(l);
+        return status;
+    }
+    *out = l;
+    return XM_OK;
+}
+
+void
+xm_onednn_linear_destroy(struct xm_onednn_linear *l)
+{
+    if (!l)
+        return;
+    for (int p = 0; p < N_PIECES; p++) {
+        dnnl_primitive_destroy(l->product[p][0]);
+        dnnl_primitive_destroy(l->product[p][1]);
+    }
+    pthread_mutex_destroy(&l->lock);
+    xm_device_weight_unref(l->weight);
+    xm_buffer_unref(l->bias);
+    xm_engine_unref(l->engine);
+    xm_free(l);
+}
+
+/* ---- the host function
+ * --------------------------------------------------------------------- */
+
+/* One product; copied into the queue. */
+struct product {
+    dnnl_primitive_t primitive;
+    enum xm_element compute;
+    uint64_t m, n, k, ld;
+    const void *x, *w;
+    const float *bias;
+    float *y;
+};
+
+static dnnl_status_t
+execute(const struct product *p, const struct shapes *s, dnnl_memory_t *memory,
+        dnnl_stream_t stream)
+{
+    const dnnl_memory_desc_t descs[] = {s->x, s->w, s->y, s->bias};
+    const void *const bytes[] = {p->x, p->w, p->y, p->bias};
+    static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST,
+                                DNNL_ARG_BIAS};
+    dnnl_exec_arg_t args[XM_ARRAY_LEN(names)];
+    int n = p->bias ? 4 : 3;
+    for (int i = 0; i < n; i++) {
+        /* oneDNN's memory is not const; it only writes DST. */
+        dnnl_status_t status =
+            dnnl_memory_create(&memory[i], descs[i], cpu_engine(), (void *)bytes[i]);
+        if (status != dnnl_success)
+            return status;
+        args[i].arg = names[i];
+        args[i].memory = memory[i];
+    }
+    dnnl_status_t status = dnnl_primitive_execute(p->primitive, stream, n, args);
+    return status == dnnl_success ? dnnl_stream_wait(stream) : status;
+}
+
+static void
+multiply(void *ctx)
+{
+    const struct product *p = ctx;
+    struct shapes s;
+    dnnl_memory_t memory[4] = {NULL};
+    dnnl_stream_t stream = NULL;
+    dnnl_status_t status = dnnl_out_of_memory;
+    if (shapes_create(&s, p->m, p->n, p->k, p->ld, p->compute, p->bias != NULL)) {
+        status = dnnl_stream_create(&stream, cpu_engine(), dnnl_stream_default_flags);
+        if (status == dnnl_success)
+            status = execute(p, &s, memory, stream);
+        shapes_free(&s);
+    }
+    for (size_t i = 0; i < XM_ARRAY_LEN(memory); i++)
+        dnnl_memory_destroy(memory[i]);
+    dnnl_stream_destroy(stream);
+    if (status != dnnl_success)
+        xm_log(XM_LOG_ERROR, "linear_gemm_onednn: oneDNN failed with status %d",
+               (int)status);
+}
+
+/* ---- enqueueing
+ * ------------------------------------------------------------------------------ */
+
+static uint64_t
+piece_tokens(int piece)
+{
+    return (uint64_t)LEAST_PIECE << piece;
+}
+
+/* The largest piece of at most `left` tokens; the least one for less. */
+static int
+piece_for(uint64_t left)
+{
+    int piece = N_PIECES - 1;
+    while (piece > 0 && piece_tokens(piece) > left)
+        piece--;
+    return piece;
+}
+
+static enum xm_status
+product_for(struct xm_onednn_linear *l, int piece, uint64_t rows, dnnl_primitive_t *out,
+            struct xm_error *err)
+{
+    const struct xm_weight *w = &l->weight->host;
+    pthread_mutex_lock(&l->lock);
+    dnnl_primitive_t *slot = &l->product[piece][rows != l->stretch];
+    if (!*slot) {
+        dnnl_primitive_desc_t pd = describe_product(piece_tokens(piece), rows, w->cols,
+                                                    w->rows, l->compute, l->bias != NULL);
+        if (pd && dnnl_primitive_create(slot, pd) != dnnl_success)
+            *slot = NULL;
+        if (pd)
+            dnnl_primitive_desc_destroy(pd);
+    }
+    *out = *slot;
+    pthread_mutex_unlock(&l->lock);
+    if (*out)
+        return XM_OK;
+    return xm_fail(err, XM_DEVICE, "oneDNN made no matmul of %llu x %llu x %llu",
+                   (unsigned long long)piece_tokens(piece), (unsigned long long)rows,
+                   (unsigned long long)w->cols);
+}
+
+/* Rows of data as plain numbers; the weight's scales where it is one. */
+static enum xm_status
+unpack(struct xm_queue *queue, struct xm_kernel *kernel, const struct xm_buffer *data,
+       const struct xm_device_weight *w, struct xm_buffer *to, uint64_t first,
+       uint64_t rows, uint64_t n, uint64_t cols, struct xm_error *err)
+{
+    struct xm_args a = {.n = 0};
+    xm_args_buffer(&a, data);
+    xm_args_buffer(&a, w ? w->scale : NULL);
+    xm_args_buffer(&a, w ? w->zero_point : NULL);
+    xm_args_buffer(&a, to);
+    xm_args_uint(&a, first);
+    xm_args_uint(&a, n);
+    xm_args_uint(&a, cols);
+    return xm_args_run(&a, queue, kernel, true, rows, 1, 1, err);
+}
+
+struct operands {
+    const struct xm_buffer *x, *w;
+    struct xm_buffer *y; /* f32 */
+    uint64_t tokens;
+};
+
+/* Rows first … first + rows of W with every token; o->w begins at row `first`. */
+static enum xm_status
+enqueue_stretch(struct xm_onednn_linear *l, const struct operands *o, uint64_t first,
+                uint64_t rows, struct xm_queue *queue, struct xm_error *err)
+{
+    const struct xm_weight *w = &l->weight->host;
+    const uint8_t *x = xm_buffer_host_ptr(o->x);
+    float *y = xm_buffer_host_ptr(o->y);
+    const float *bias = l->bias ? xm_buffer_host_ptr(l->bias) : NULL;
+    for (uint64_t t = 0; t < o->tokens;) {
+        int piece = piece_for(o->tokens - t);
+        uint64_t m = piece_tokens(piece), at = t + m <= o->tokens ? t : o->tokens - m;
+        struct product p = {NULL,    l->compute, m,    rows, w->cols,
+                            w->rows, NULL,       NULL, NULL, NULL};
+        XM_TRY(product_for(l, piece, rows, &p.primitive, err));
+        p.x = x + at * w->cols * bytes_of(l->compute);
+        p.w = xm_buffer_host_ptr(o->w);
+        p.bias = bias ? bias + first : NULL;
+        p.y = y + at * w->rows + first;
+        XM_TRY(xm_queue_run_host(queue, multiply, &p, sizeof(p), err));
+        t = at + m;
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+enqueue_products(struct xm_onednn_linear *l, struct operands *o, struct xm_scratch *s,
+                 struct xm_queue *queue, struct xm_error *err)
+{
+    const struct xm_weight *w = &l->weight->host;
+    struct xm_buffer *plain = l->weight->data;
+    if (l->unpack_w)
+        XM_TRY(
+            xm_scratch_take(s, l->stretch * w->cols * bytes_of(l->compute), &plain, err));
+    o->w = plain;
+    if (!xm_buffer_host_ptr(o->x) || !xm_buffer_host_ptr(o->w) ||
+        !xm_buffer_host_ptr(o->y))
+        return xm_fail(err, XM_DEVICE, "the host cannot see a buffer of a oneDNN matmul");
+    for (uint64_t first = 0; first < w->rows; first += l->stretch) {
+        uint64_t left = w->rows - first, rows = left < l->stretch ? left : l->stretch;
+        if (l->unpack_w)
+            XM_TRY(unpack(queue, l->unpack_w, l->weight->data, l->weight, plain, first,
+                          rows, w->rows, w->cols, err));
+        XM_TRY(enqueue_stretch(l, o, first, rows, queue, err));
+    }
+    return XM_OK;
+}
+
+uint64_t
+xm_onednn_linear_scratch(const struct xm_onednn_linear *l, const struct xm_primitive *p,
+                         uint64_t tokens)
+{
+    const struct xm_weight *w = &l->weight->host;
+    uint64_t size = bytes_of(l->compute), bytes = 0;
+    if (l->unpack_x)
+        bytes += xm_scratch_bytes(p, tokens * w->cols * size);
+    if (l->pack_y)
+        bytes += xm_scratch_bytes(p, tokens * w->rows * sizeof(float));
+    if (l->unpack_w)
+        bytes += xm_scratch_bytes(p, l->stretch * w->cols * size);
+    return bytes;
+}
+
+enum xm_status
+xm_onednn_linear_run(struct xm_onednn_linear *l, struct xm_buffer *x, struct xm_buffer *y,
+                     uint64_t tokens, struct xm_scratch *s, struct xm_queue *queue,
+                     struct xm_error *err)
+{
+    const struct xm_weight *w = &l->weight->host;
+    struct xm_buffer *plain_x = x, *sum = y;
+    if (l->unpack_x) {
+        XM_TRY(
+            xm_scratch_take(s, tokens * w->cols * bytes_of(l->compute), &plain_x, err));
+        XM_TRY(unpack(queue, l->unpack_x, x, NULL, plain_x, 0, tokens, tokens, w->cols,
+                      err));
+    }
+    if (l->pack_y)
+        XM_TRY(xm_scratch_take(s, tokens * w->rows * sizeof(float), &sum, err));
+    struct operands o = {plain_x, NULL, sum, tokens};
+    XM_TRY(enqueue_products(l, &o, s, queue, err));
+    if (!l->pack_y)
+        return XM_OK;
+    return unpack(queue, l->pack_y, sum, NULL, y, 0, tokens, tokens, w->rows, err);
+}
