@@ -19,7 +19,10 @@
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
-enum { CHAIN_LENGTH = 16 }; /* longer than any exporter's; bounds the recursion */
+enum {
+    CHAIN_LENGTH = 16,             /* longer than any exporter's; bounds the recursion */
+    WIDEN_BYTES = 16 * 1024 * 1024 /* of f32 that one constant may become              */
+};
 
 struct chain {
     const struct xm_node *data, *scale, *zero_point; /* const nodes; NULL: absent */
@@ -240,6 +243,30 @@ fold_value(struct xm_graph *g, struct xm_value *v)
     return folded != NULL;
 }
 
+/* convert(c) -> constant, for a large c that is no matrix of a product. */
+static bool
+widen_constant(struct xm_graph *g, struct xm_node *n)
+{
+    const struct xm_value *c = xm_in(n, 0);
+    struct xm_value *v = &n->out[0];
+    uint64_t elements, bytes;
+    if (c->node->op != XM_OP_CONST || !xm_element_is_float(c->type.element) ||
+        v->type.element != XM_F32 || !xm_static_elements(&v->type.shape, &elements) ||
+        !xm_mul_size(elements, sizeof(float), &bytes) || bytes <= XM_SMALL_BYTES ||
+        bytes > WIDEN_BYTES)
+        return false;
+    for (const struct xm_use *u = v->uses; u; u = u->next)
+        if (!(xm_op_info(u->user->op)->flags & XM_OPF_ELTWISE))
+            return false;
+    struct xm_builder b = xm_builder_before(g, n);
+    struct xm_value *wide = xm_const_as_f32(&b, c, &v->type.shape);
+    if (!wide)
+        return false;
+    xm_value_replace(g, v, wide);
+    xm_node_remove_dead(g, n);
+    return true;
+}
+
 /* matmul(x, transpose(w)) -> matmul(x, w) with transpose_b the other way. */
 static bool
 turn_matmul(struct xm_node *n)
@@ -269,9 +296,13 @@ xm_pass_fold_dequantize(struct xm_graph *g, const struct xm_caps *caps)
     }
     xm_for_each_node_safe(n, g)
     {
+        bool changed = false;
         if (n->op == XM_OP_CONST || n->op == XM_OP_MULTIPLY || n->op == XM_OP_CONVERT ||
             n->op == XM_OP_RESHAPE || n->op == XM_OP_SQUEEZE || n->op == XM_OP_UNSQUEEZE)
-            any |= fold_value(g, &n->out[0]);
+            changed = fold_value(g, &n->out[0]);
+        if (!changed && n->op == XM_OP_CONVERT && n->out[0].n_uses)
+            changed = widen_constant(g, n);
+        any |= changed;
         if (g->err.status != XM_OK)
             break;
     }

@@ -63,7 +63,8 @@ match_shared(struct xm_match *m, const struct xm_node *moe, struct xm_value *v)
     const struct xm_value *hidden = xm_in(moe, XM_MOE_HIDDEN);
     v = skip_reshapes(v);
     if (xm_match_value(m, gated, v)) {
-        if (!is_linear(m, GATE_GATE, 1, a->hidden) || m->slot[MLP]->n_uses != 1)
+        if (!is_linear(m, GATE_GATE, 1, a->hidden) || v->n_uses != 1 ||
+            m->slot[MLP]->n_uses != 1 || xm_last_dim(m->slot[MLP]) != a->hidden)
             return false;
         v = m->slot[MLP];
     }

@@ -68,9 +68,10 @@ xm_use_index(const struct xm_use *u)
 }
 
 struct xm_value *
-xm_const_flat(struct xm_builder *b, const struct xm_value *v)
+xm_const_as_f32(struct xm_builder *b, const struct xm_value *v,
+                const struct xm_shape *shape)
 {
-    struct xm_type type = {.element = XM_F32, .shape = {.rank = 1}};
+    struct xm_type type = {.element = XM_F32, .shape = *shape};
     uint64_t n, bytes;
     if (!xm_static_elements(&v->type.shape, &n) || !xm_mul_size(n, sizeof(float), &bytes))
         return NULL;
@@ -82,8 +83,18 @@ xm_const_flat(struct xm_builder *b, const struct xm_value *v)
     }
     for (uint64_t i = 0; i < n; i++)
         copy[i] = xm_load_float(v->type.element, v->node->attr.data.bytes, i);
-    type.shape.dim[0] = xm_dim_const((int64_t)n);
     return xm_const(b, &type, (struct xm_data){(const uint8_t *)copy, bytes});
+}
+
+struct xm_value *
+xm_const_flat(struct xm_builder *b, const struct xm_value *v)
+{
+    struct xm_shape flat = {.rank = 1};
+    uint64_t n;
+    if (!xm_static_elements(&v->type.shape, &n))
+        return NULL;
+    flat.dim[0] = xm_dim_const((int64_t)n);
+    return xm_const_as_f32(b, v, &flat);
 }
 
 struct xm_value *
@@ -100,8 +111,9 @@ struct xm_value *
 xm_unswapped_heads(const struct xm_value *x)
 {
     const struct xm_node *n = x->node;
-    return n->op == XM_OP_TRANSPOSE && xm_ints_equal(xm_in(n, 1), head_swap, 4) ? xm_in(n, 0)
-                                                                                : NULL;
+    return n->op == XM_OP_TRANSPOSE && xm_ints_equal(xm_in(n, 1), head_swap, 4)
+               ? xm_in(n, 0)
+               : NULL;
 }
 
 struct xm_value *

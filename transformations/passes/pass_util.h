@@ -28,7 +28,10 @@ int64_t xm_last_dim(const struct xm_value *v);
 bool xm_static_elements(const struct xm_shape *s, uint64_t *n);
 /* Operand number of a use. */
 uint32_t xm_use_index(const struct xm_use *u);
-/* A copy of a constant as f32[n], n its number of elements. */
+/* A copy of a constant as f32, with another shape of as many elements. */
+struct xm_value *xm_const_as_f32(struct xm_builder *b, const struct xm_value *v,
+                                 const struct xm_shape *shape);
+/* The same as f32[n], n its number of elements. */
 struct xm_value *xm_const_flat(struct xm_builder *b, const struct xm_value *v);
 /* x with the shape of `like`: x itself when it has it. */
 struct xm_value *xm_reshape_like(struct xm_builder *b, struct xm_value *x,

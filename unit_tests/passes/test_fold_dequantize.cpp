@@ -237,6 +237,26 @@ TEST(FoldDequantize, LeavesSmallVectorsForFoldConstants)
         result %10 name="r")");
 }
 
+TEST(FoldDequantize, WidensLargeBiasesButNoMatrix)
+{
+    Graph g = parse(R"(
+        %0 = parameter f32[4,T,8192] name="x"
+        %1 = const f16[4,1,8192] @1
+        %2 = convert %1 to=f32
+        %3 = add %0, %2
+        result %3 name="r")");
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fold_dequantize));
+    EXPECT_EQ(count(g.get(), XM_OP_CONVERT), 0);
+    EXPECT_EQ(first(g.get(), XM_OP_CONST)->out[0].type.element, XM_F32);
+    expect_leaves(xm_pass_fold_dequantize, R"(
+        %0 = parameter f32[T,256] name="x"
+        %1 = const f16[256,128] @1
+        %2 = convert %1 to=f32
+        %3 = matmul %0, %2
+        result %3 name="r")");
+}
+
 TEST(FoldDequantize, LeavesWhatAWeightCannotSay)
 {
     /* a scale for each column */

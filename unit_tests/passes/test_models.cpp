@@ -96,6 +96,18 @@ INSTANTIATE_TEST_SUITE_P(Files, FusedModels,
                                            "qwen3moe-tiny/ov/int8_asym",
                                            "qwen3moe-tiny/ov/int4_asym_g128_r1"));
 
+TEST(OtherModels, EndInWhatTheirExpertsAllow)
+{
+    Graph gelu = read("gemma4-moe-tiny/ov/int4_asym_g32");
+    EXPECT_EQ(run_pipeline(gelu.get(), "", nullptr), "");
+    EXPECT_EQ(count(gelu.get(), XM_OP_MOE_3GEMM_FUSED_COMPRESSED), 6);
+    Graph clamped =
+        read("gpt-oss-tiny/ov/int4_sym_g64"); /* the 2-GEMM form has no fused op */
+    EXPECT_EQ(run_pipeline(clamped.get(), "", nullptr), "");
+    EXPECT_EQ(count(clamped.get(), XM_OP_GATHER_MATMUL), 8);
+    EXPECT_EQ(count(clamped.get(), XM_OP_MOE_ROUTER), 4);
+}
+
 /* Passes around the experts may be left out; test_pipeline.cpp does every set on a block. */
 TEST(SkippedPasses, EndInAGraphThatMeansTheSame)
 {

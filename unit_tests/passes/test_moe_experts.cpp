@@ -30,8 +30,10 @@ none()
 TEST(FuseVectorizedMoe, TakesThreeMatmuls)
 {
     expect_rewrites(xm_pass_fuse_vectorized_moe_3gemm, three_gemm_block(),
-                    routing_parameters() + expert_weights() + R"(
-        %50 = moe %0, %1, %5, _, _, %6, %7, %8, _, _, _, _, _, _ hidden_size=8 inter_size=4 num_expert=4 top_k=2
+                    routing_parameters() + expert_weights() +
+                        R"(
+        %50 = moe %0, %1, %5, _, _, %6, %7, %8, _, _, _, _, _, _)"
+                        R"( hidden_size=8 inter_size=4 num_expert=4 top_k=2
         result %50 name="y")");
 }
 
@@ -109,8 +111,10 @@ namespace
 std::string
 moe(const std::string &weights)
 {
-    return routing_parameters() + weights + R"(
-        %50 = moe %0, %1, %5, _, _, %6, %7, %8, _, _, _, _, _, _ hidden_size=8 inter_size=4 num_expert=4 top_k=2
+    return routing_parameters() + weights +
+           R"(
+        %50 = moe %0, %1, %5, _, _, %6, %7, %8, _, _, _, _, _, _)"
+           R"( hidden_size=8 inter_size=4 num_expert=4 top_k=2
         result %50 name="y")";
 }
 } // namespace

@@ -157,12 +157,14 @@ namespace
 std::string
 with_shared(const std::string &tail, const std::string &more = "")
 {
-    return routing_parameters() + expert_weights() + R"(
+    return routing_parameters() + expert_weights() +
+           R"(
         %40 = weight f32[6,8] u8 group=8 scale=f16 @40
         %41 = weight f32[6,8] u8 group=8 scale=f16 @41
         %42 = weight f32[8,6] u8 group=6 scale=f16 @42
         %43 = weight f32[1,8] f32 @43
-        %50 = moe_compressed %0, %1, %5, _, _, %6, %7, %8, _, _, _, _, _, _ hidden_size=8 inter_size=4 num_expert=4 top_k=2 group_size=4 has_zp=true)" +
+        %50 = moe_compressed %0, %1, %5, _, _, %6, %7, %8, _, _, _, _, _, _)"
+           R"( hidden_size=8 inter_size=4 num_expert=4 top_k=2 group_size=4 has_zp=true)" +
            more + R"(
         %51 = matmul %0, %40 transpose_b=true
         %52 = matmul %0, %41 transpose_b=true
