@@ -27,6 +27,13 @@ gather_matmul(struct xm_builder *b, struct xm_value *a, struct xm_value *w,
                        (struct xm_value *[]){a, w, ids, bias}, 4);
 }
 
+/* gather_matmul's ids are i32, whatever chose them. */
+static struct xm_value *
+as_i32(struct xm_builder *b, struct xm_value *ids)
+{
+    return ids->type.element == XM_I32 ? ids : xm_convert(b, ids, XM_I32);
+}
+
 /* [T,H] -> [1,T,H]; [T,K] -> [K,T,1] with `turn`. */
 static struct xm_value *
 to_slots(struct xm_builder *b, struct xm_value *v, bool turn)
@@ -146,6 +153,7 @@ block_holds(struct xm_match *m)
 struct rebuild {
     struct xm_builder *b;
     struct xm_match *m;
+    struct xm_value *ids;
     uint32_t n;
     struct {
         const struct xm_value *from;
@@ -165,7 +173,7 @@ rebuild_new(struct rebuild *r, struct xm_value *v)
         return to_slots(r->b, xm_in(xm_in(n, 0)->node, 0), false);
     if (matmul)
         return gather_matmul(r->b, rebuild(r, xm_in(matmul->node, 0)),
-                             xm_in(matmul->node, 1), r->m->slot[MOE_IDS],
+                             xm_in(matmul->node, 1), r->ids,
                              bias ? bias : xm_none(r->b->graph));
     for (uint32_t i = 0; i < n->n_in; i++)
         in[i] = operand_stays(n, i) ? xm_in(n, i) : rebuild(r, xm_in(n, i));
@@ -189,7 +197,7 @@ rebuild(struct rebuild *r, struct xm_value *v)
 static struct xm_value *
 lower_block(struct xm_builder *b, struct xm_match *m)
 {
-    struct rebuild r = {.b = b, .m = m};
+    struct rebuild r = {.b = b, .m = m, .ids = as_i32(b, m->slot[MOE_IDS])};
     struct xm_value *slots = rebuild(&r, m->slot[EXPERTS]);
     if (!slots)
         return NULL;
@@ -258,7 +266,8 @@ lower_moe(struct xm_builder *b, struct xm_match *m)
 {
     const struct xm_node *n = m->root;
     const struct xm_moe_attr *a = &n->attr.moe;
-    struct xm_value *ids = xm_in(n, XM_MOE_IDS), *none = xm_none(b->graph), *up;
+    struct xm_value *ids = as_i32(b, xm_in(n, XM_MOE_IDS)), *none = xm_none(b->graph),
+                    *up;
     struct xm_value *x = to_slots(b, xm_in(n, XM_MOE_HIDDEN), false);
     struct xm_value *y =
         gather_matmul(b, x, xm_in(n, XM_MOE_GATE), ids, xm_in(n, XM_MOE_BIAS_GATE));

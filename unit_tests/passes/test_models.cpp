@@ -29,13 +29,26 @@ tensor(enum xm_element e, std::vector<int64_t> dim, const std::vector<int64_t> &
     return t;
 }
 
+std::vector<int64_t>
+counting(int64_t from, int64_t n)
+{
+    std::vector<int64_t> v;
+    for (int64_t i = 0; i < n; i++)
+        v.push_back(from + i);
+    return v;
+}
+
+/* Logits of `ids`, which follow `past` tokens in the states (NULL: none). */
 std::vector<Floats>
-logits(const xm_graph *g)
+logits(const xm_graph *g, const std::vector<int64_t> &ids = {17, 400, 23, 951, 1202},
+       xm_state_store *states = nullptr, int64_t past = 0)
 {
     const char *names[] = {"input_ids", "attention_mask", "position_ids", "beam_idx"};
-    xm_tensor *in[] = {tensor(XM_I64, {1, 5}, {17, 400, 23, 951, 1202}),
-                       tensor(XM_I64, {1, 5}, {1, 1, 1, 1, 1}),
-                       tensor(XM_I64, {1, 5}, {0, 1, 2, 3, 4}), tensor(XM_I32, {1}, {0})};
+    int64_t n = (int64_t)ids.size();
+    xm_tensor *in[] = {tensor(XM_I64, {1, n}, ids),
+                       tensor(XM_I64, {1, past + n}, std::vector<int64_t>(past + n, 1)),
+                       tensor(XM_I64, {1, n}, counting(past, n)),
+                       tensor(XM_I32, {1}, {0})};
     xm_error err = {};
     xm_tensor *out = nullptr;
     xm_eval e = {};
@@ -43,6 +56,7 @@ logits(const xm_graph *g)
     e.input_names = names;
     e.inputs = in;
     e.n_inputs = 4;
+    e.states = states;
     EXPECT_EQ(xm_evaluate(&e, &out, 1, &err), XM_OK) << err.text;
     std::vector<Floats> values(1);
     if (out)
@@ -51,6 +65,18 @@ logits(const xm_graph *g)
     for (xm_tensor *t : in)
         xm_tensor_destroy(t);
     return values;
+}
+
+/* A prompt, then two tokens one by one. */
+std::vector<Floats>
+decode(const xm_graph *g)
+{
+    xm_state_store *states = xm_state_store_create();
+    auto all = logits(g, {17, 400, 23}, states, 0);
+    all.push_back(logits(g, {951}, states, 3)[0]);
+    all.push_back(logits(g, {1202}, states, 4)[0]);
+    xm_state_store_destroy(states);
+    return all;
 }
 
 class Models : public ::testing::TestWithParam<const char *>
@@ -106,6 +132,20 @@ TEST(OtherModels, EndInWhatTheirExpertsAllow)
     EXPECT_EQ(run_pipeline(clamped.get(), "", nullptr), "");
     EXPECT_EQ(count(clamped.get(), XM_OP_GATHER_MATMUL), 8);
     EXPECT_EQ(count(clamped.get(), XM_OP_MOE_ROUTER), 4);
+}
+
+TEST(Decoding, ContinuesFromTheStates)
+{
+    for (const char *model :
+         {"qwen3moe-tiny/ov/int4_asym_g64", "gemma4-moe-tiny/ov/int4_asym_g32",
+          "gpt-oss-tiny/ov/int4_sym_g64"}) {
+        SCOPED_TRACE(model);
+        Graph g = read(model);
+        ASSERT_TRUE(g);
+        auto before = decode(g.get());
+        EXPECT_EQ(run_pipeline(g.get(), "", nullptr), "");
+        expect_close(before, decode(g.get()), 1e-4f);
+    }
 }
 
 /* Passes around the experts may be left out; test_pipeline.cpp does every set on a block. */

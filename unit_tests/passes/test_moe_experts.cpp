@@ -174,6 +174,16 @@ TEST(LowerUnfusedMoe, TakesEveryTiledBlock)
     expect_lowered(two_gemm_block(), 2);
 }
 
+TEST(LowerUnfusedMoe, GivesGatherMatmulIdsOfOneType)
+{
+    Graph g = parse(
+        replaced(three_gemm_block(), "sort=value", "sort=value index_element_type=i64"));
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_lower_unfused_moe));
+    EXPECT_EQ(xm_in(first(g.get(), XM_OP_GATHER_MATMUL), 2)->type.element, XM_I32);
+    EXPECT_EQ(count(g.get(), XM_OP_CONVERT), 1);
+}
+
 TEST(LowerUnfusedMoe, TakesFormsThatNoFusionKnows)
 {
     /* another gate, a swish with beta, gate and up exchanged */
