@@ -11,6 +11,10 @@
 
 #include "plugin/request.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { XM_MAX_BINDINGS = 32 };
 
 struct xm_bindings {
@@ -28,4 +32,7 @@ enum xm_status xm_bindings_from_ports(struct xm_bindings *b, const struct xm_por
                                       const struct xm_host_tensor *tensors, uint32_t n,
                                       struct xm_error *err);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -41,25 +41,34 @@ pages_for(const struct xm_kv_cache *c, uint64_t positions)
     return (uint32_t)((positions + c->page_tokens - 1) / c->page_tokens);
 }
 
+/* Only the pages behind the positions held count: what a run took that failed before it
+ * moved `past` is free again. */
+static void
+count_users(struct xm_kv_cache *c)
+{
+    uint32_t held = pages_for(c, c->past);
+    if (c->page_users)
+        memset(c->page_users, 0, c->n_pages * sizeof(*c->page_users));
+    for (uint32_t b = 0; b < c->n_sequences; b++) {
+        for (uint32_t i = 0; i < held; i++)
+            c->page_users[c->table[(size_t)b * c->table_width + i]]++;
+    }
+}
+
 void
 xm_kv_cache_reset(struct xm_kv_cache *c)
 {
     c->past = 0;
     c->n_sequences = 0;
-    if (c->page_users)
-        memset(c->page_users, 0, c->n_pages * sizeof(*c->page_users));
+    count_users(c);
 }
 
 void
 xm_kv_cache_truncate(struct xm_kv_cache *c, uint64_t past)
 {
-    if (past >= c->past)
-        return;
-    for (uint32_t b = 0; b < c->n_sequences; b++) {
-        for (uint32_t i = pages_for(c, past); i < pages_for(c, c->past); i++)
-            c->page_users[c->table[b * c->table_width + i]]--;
-    }
-    c->past = past;
+    if (past < c->past)
+        c->past = past;
+    count_users(c);
 }
 
 /* ---- growing the buffers
@@ -138,8 +147,7 @@ take_page(struct xm_kv_cache *c, struct xm_queue *q, int32_t *page, struct xm_er
 /* ---- the block table
  * ----------------------------------------------------------------------- */
 
-/* A new table of `batch` rows, row b a copy of old row beam_idx[b]; users are recounted.
- */
+/* A new table of `batch` rows, row b a copy of old row beam_idx[b]. */
 static enum xm_status
 reorder(struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_idx, uint32_t width,
         struct xm_error *err)
@@ -148,20 +156,17 @@ reorder(struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_idx, uint32_t
     int32_t *table = xm_calloc((size_t)batch * width, sizeof(*table));
     if (!table)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the KV cache's block table");
-    if (held)
-        memset(c->page_users, 0, c->n_pages * sizeof(*c->page_users));
     for (uint32_t b = 0; b < batch && held; b++) {
-        uint32_t from = beam_idx ? (uint32_t)beam_idx[b] : b;
-        for (uint32_t i = 0; i < held; i++) {
-            table[b * width + i] = c->table[from * c->table_width + i];
-            c->page_users[table[b * width + i]]++;
-        }
+        size_t from = beam_idx ? (size_t)beam_idx[b] : b;
+        memcpy(table + (size_t)b * width, c->table + from * c->table_width,
+               held * sizeof(*table));
     }
     xm_free(c->table);
     c->table = table;
     c->n_sequences = batch;
     c->table_width = width;
     c->table_changed = true;
+    count_users(c);
     return XM_OK;
 }
 
@@ -197,9 +202,11 @@ static enum xm_status
 unshare_last_page(struct xm_kv_cache *c, uint32_t b, struct xm_queue *q,
                   struct xm_error *err)
 {
-    uint32_t at = b * c->table_width + (uint32_t)(c->past / c->page_tokens);
+    if (c->past % c->page_tokens == 0)
+        return XM_OK;
+    size_t at = (size_t)b * c->table_width + c->past / c->page_tokens;
     int32_t page = c->table[at], copy;
-    if (c->past % c->page_tokens == 0 || c->page_users[page] <= 1)
+    if (c->page_users[page] <= 1)
         return XM_OK;
     XM_TRY(take_page(c, q, &copy, err));
     for (uint32_t i = 0; i < c->program->n_kv; i++) {
@@ -231,8 +238,9 @@ upload_table(struct xm_kv_cache *c, struct xm_queue *q, struct xm_error *err)
         xm_buffer_unref(c->device_table);
         c->device_table = b;
     }
+    XM_TRY(xm_queue_write(q, c->device_table, 0, c->table, bytes, err));
     c->table_changed = false;
-    return xm_queue_write(q, c->device_table, 0, c->table, bytes, err);
+    return XM_OK;
 }
 
 enum xm_status
@@ -244,15 +252,17 @@ xm_kv_cache_extend(struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_id
         return xm_fail(err, XM_INVALID, "%u sequences of %llu positions are not possible",
                        batch, (unsigned long long)end);
     XM_TRY(check_beams(c, batch, beam_idx, err));
-    uint32_t need = pages_for(c, end), width = c->table_width;
+    uint32_t need = pages_for(c, end);
+    uint32_t width = c->table_width ? c->table_width : pages_for(c, FIRST_POSITIONS);
     while (width < need)
-        width = width ? 2 * width : pages_for(c, FIRST_POSITIONS);
+        width *= 2;
+    count_users(c);
     if (width != c->table_width || !is_identity(c, batch, beam_idx))
         XM_TRY(reorder(c, batch, beam_idx, width, err));
     for (uint32_t b = 0; b < batch; b++) {
         XM_TRY(unshare_last_page(c, b, q, err));
         for (uint32_t i = pages_for(c, c->past); i < need; i++) {
-            XM_TRY(take_page(c, q, &c->table[b * width + i], err));
+            XM_TRY(take_page(c, q, &c->table[(size_t)b * width + i], err));
             c->table_changed = true;
         }
     }
