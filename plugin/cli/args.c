@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/args.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct parse {
+    const struct xm_cli_spec *spec;
+    char *const *argv;
+    int argc, at;
+    char *out;
+    bool has_operand;
+    struct xm_error *err;
+};
+
+static const struct xm_cli_option *
+row(const struct xm_cli_spec *s, size_t i)
+{
+    return i < s->n_common ? &s->common[i] : &s->own[i - s->n_common];
+}
+
+static const struct xm_cli_option *
+find(const struct xm_cli_spec *s, char letter, const char *name, size_t n)
+{
+    for (size_t i = 0; i < s->n_common + s->n_own; i++) {
+        const struct xm_cli_option *o = row(s, i);
+        bool same_name = name && strlen(o->name) == n && memcmp(o->name, name, n) == 0;
+        if (same_name || (letter && o->letter == letter))
+            return o;
+    }
+    return NULL;
+}
+
+/* ---- values ------------------------------------------------------------------------ */
+
+bool
+xm_cli_whole(const char *text, uint64_t *out)
+{
+    uint64_t n = 0;
+    for (const char *p = text; *p; p++) {
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (*p < '0' || *p > '9' || n > (UINT64_MAX - digit) / 10)
+            return false;
+        n = 10 * n + digit;
+    }
+    *out = n;
+    return *text != '\0';
+}
+
+static bool
+real(const char *text, float *out)
+{
+    char *end = NULL;
+    *out = strtof(text, &end);
+    return end != text && *end == '\0' && isfinite(*out) && *out >= 0.0f;
+}
+
+static enum xm_status
+store(struct parse *p, const struct xm_cli_option *o, const char *text)
+{
+    static const char *const expected[] = {
+        [XM_CLI_FLAG] = "no value",
+        [XM_CLI_TEXT] = "a text",
+        [XM_CLI_COUNT] = "a whole number from 1",
+        [XM_CLI_WHOLE] = "a whole number from 0",
+        [XM_CLI_REAL] = "a number from 0",
+    };
+    char *member = p->out + o->offset;
+    bool good = true;
+    uint64_t n = 0;
+    float f = 0.0f;
+    switch (o->kind) {
+    case XM_CLI_FLAG:
+        memcpy(member, &good, sizeof(good));
+        break;
+    case XM_CLI_TEXT:
+        memcpy(member, &text, sizeof(text));
+        break;
+    case XM_CLI_COUNT:
+    case XM_CLI_WHOLE:
+        good = xm_cli_whole(text, &n) && (n > 0 || o->kind == XM_CLI_WHOLE);
+        memcpy(member, &n, sizeof(n));
+        break;
+    case XM_CLI_REAL:
+        good = real(text, &f);
+        memcpy(member, &f, sizeof(f));
+        break;
+    }
+    return good ? XM_OK
+                : xm_fail(p->err, XM_INVALID, "option --%s takes %s, found '%s'", o->name,
+                          expected[o->kind], text);
+}
+
+/* ---- words ------------------------------------------------------------------------- */
+
+/* `attached` is what follows the option in the same word; NULL: nothing does. */
+static enum xm_status
+take_value(struct parse *p, const struct xm_cli_option *o, const char *attached)
+{
+    if (o->kind == XM_CLI_FLAG && attached)
+        return xm_fail(p->err, XM_INVALID, "option --%s takes no value, found '%s'",
+                       o->name, attached);
+    if (o->kind == XM_CLI_FLAG)
+        return store(p, o, "");
+    if (attached)
+        return store(p, o, attached);
+    if (p->at + 1 >= p->argc)
+        return xm_fail(p->err, XM_INVALID, "option --%s needs a value: %s", o->name,
+                       o->value);
+    return store(p, o, p->argv[++p->at]);
+}
+
+static enum xm_status
+take_long(struct parse *p, const char *word)
+{
+    size_t n = strcspn(word + 2, "=");
+    const struct xm_cli_option *o = find(p->spec, 0, word + 2, n);
+    if (!o)
+        return xm_fail(p->err, XM_INVALID, "there is no option %.*s", (int)(n + 2), word);
+    return take_value(p, o, word[2 + n] == '=' ? word + 3 + n : NULL);
+}
+
+static enum xm_status
+take_short(struct parse *p, const char *word)
+{
+    const struct xm_cli_option *o = find(p->spec, word[1], NULL, 0);
+    if (!o)
+        return xm_fail(p->err, XM_INVALID, "there is no option -%c", word[1]);
+    return take_value(p, o, word[2] ? word + 2 : NULL);
+}
+
+static enum xm_status
+take_operand(struct parse *p, const char *word)
+{
+    if (!p->spec->operand || p->has_operand)
+        return xm_fail(p->err, XM_INVALID, "'%s' is one word too many", word);
+    p->has_operand = true;
+    memcpy(p->out + p->spec->operand_offset, &word, sizeof(word));
+    return XM_OK;
+}
+
+enum xm_status
+xm_cli_parse(const struct xm_cli_spec *spec, int argc, char *const *argv, void *out,
+             bool *help, struct xm_error *err)
+{
+    struct parse p = {.spec = spec, .argv = argv, .argc = argc, .out = out, .err = err};
+    bool only_operands = false;
+    *help = false;
+    for (p.at = 1; p.at < argc; p.at++) {
+        const char *word = argv[p.at];
+        if (!only_operands && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
+            *help = true;
+            return XM_OK;
+        }
+        if (!only_operands && strcmp(word, "--") == 0)
+            only_operands = true;
+        else if (!only_operands && strncmp(word, "--", 2) == 0)
+            XM_TRY(take_long(&p, word));
+        else if (!only_operands && word[0] == '-' && word[1])
+            XM_TRY(take_short(&p, word));
+        else
+            XM_TRY(take_operand(&p, word));
+    }
+    if (spec->operand && !p.has_operand)
+        return xm_fail(err, XM_INVALID, "%s is missing", spec->operand);
+    return XM_OK;
+}
+
+/* ---- help -------------------------------------------------------------------------- */
+
+enum { HELP_COLUMN = 26 };
+
+static void
+help_row(const struct xm_cli_option *o, struct xm_strbuf *out)
+{
+    struct xm_strbuf left = {0};
+    if (o->letter)
+        xm_strbuf_printf(&left, "  -%c, --%s", o->letter, o->name);
+    else
+        xm_strbuf_printf(&left, "      --%s", o->name);
+    if (o->value)
+        xm_strbuf_printf(&left, " %s", o->value);
+    xm_strbuf_printf(out, "%-*s", HELP_COLUMN, xm_strbuf_text(&left));
+    if (left.n >= HELP_COLUMN) /* too long: the text goes below */
+        xm_strbuf_printf(out, "\n%*s", HELP_COLUMN, "");
+    for (const char *p = o->help; *p; p++) {
+        if (*p == '\n')
+            xm_strbuf_printf(out, "\n%*s", HELP_COLUMN, "");
+        else
+            xm_strbuf_add_n(out, p, 1);
+    }
+    xm_strbuf_add(out, "\n");
+    xm_strbuf_free(&left);
+}
+
+void
+xm_cli_help(const struct xm_cli_spec *spec, struct xm_strbuf *out)
+{
+    static const struct xm_cli_option help = {'h', "help", XM_CLI_FLAG,
+                                              0,   NULL,   "this text"};
+    xm_strbuf_printf(out, "usage: %s\n\n%s\n", spec->usage, spec->about);
+    for (size_t i = 0; i < spec->n_own; i++)
+        help_row(&spec->own[i], out);
+    for (size_t i = 0; i < spec->n_common; i++)
+        help_row(&spec->common[i], out);
+    help_row(&help, out);
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Failures, exit codes, Ctrl-C.
+ */
+#include "plugin/cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* clang-format off */
+static const struct {
+    enum xm_status status;
+    enum xm_exit code;
+    const char *next; /* what to do about it; NULL: the sentence says enough */
+} exits[] = {
+    { XM_INVALID,     XM_EXIT_FILE,      NULL },
+    { XM_UNSUPPORTED, XM_EXIT_FILE,      NULL },
+    { XM_NO_MEMORY,   XM_EXIT_DEVICE,    "a smaller --ubatch or a smaller model needs less" },
+    { XM_DEVICE,      XM_EXIT_DEVICE,    "'xemoe devices' shows the devices; XM_DEBUG=sync finds the step" },
+    { XM_IO,          XM_EXIT_FILE,      NULL },
+    { XM_NOT_FOUND,   XM_EXIT_FILE,      NULL },
+    { XM_CANCELLED,   XM_EXIT_CANCELLED, NULL },
+    { XM_BUSY,        XM_EXIT_FAILED,    NULL },
+};
+/* clang-format on */
+
+const char *
+xm_cli_exit_help(void)
+{
+    return "exit codes: 0 ok; 1 failure while running; 2 command line; 3 model or file "
+           "missing,\n"
+           "wrong or unsupported; 4 device or memory; 5 verify found a step over "
+           "tolerance;\n"
+           "130 stopped by Ctrl-C\n";
+}
+
+int
+xm_cli_failed(const struct xm_error *err)
+{
+    fprintf(stderr, "xemoe: %s\n",
+            err->text[0] ? err->text : xm_status_text(err->status));
+    for (size_t i = 0; i < XM_ARRAY_LEN(exits); i++) {
+        if (exits[i].status != err->status)
+            continue;
+        if (exits[i].next)
+            fprintf(stderr, "xemoe: %s\n", exits[i].next);
+        return (int)exits[i].code;
+    }
+    return XM_EXIT_FAILED;
+}
+
+int
+xm_cli_usage(const char *fmt, ...)
+{
+    va_list ap;
+    fputs("xemoe: ", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    return XM_EXIT_USAGE;
+}
+
+int
+xm_cli_flush(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return XM_EXIT_OK;
+    fprintf(stderr, "xemoe: standard output: %s\n", strerror(errno));
+    return XM_EXIT_FAILED;
+}
+
+int
+xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, bool *done)
+{
+    struct xm_error err = {0};
+    bool help = false;
+    *done = true;
+    if (xm_cli_parse(spec, argc, argv, out, &help, &err) != XM_OK)
+        return xm_cli_usage("%s; see 'xemoe %s --help'", err.text, argv[0]);
+    if (help) {
+        struct xm_strbuf text = {0};
+        xm_cli_help(spec, &text);
+        printf("%s\n%s", xm_strbuf_text(&text), xm_cli_exit_help());
+        xm_strbuf_free(&text);
+        return xm_cli_flush();
+    }
+    *done = false;
+    return XM_EXIT_OK;
+}
+
+double
+xm_cli_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- Ctrl-C ------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t interrupted;
+static struct xm_infer *running;
+
+/* cancel only raises an atomic flag, which a signal handler may do. */
+static void
+on_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+    running->ops->cancel(running);
+}
+
+void
+xm_cli_catch_interrupt(struct xm_infer *r)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = on_interrupt;
+    action.sa_flags = (int)SA_RESETHAND | SA_RESTART;
+    running = r;
+    sigaction(SIGINT, &action, NULL);
+}
+
+bool
+xm_cli_interrupted(void)
+{
+    return interrupted != 0;
+}

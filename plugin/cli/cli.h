@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The program `xemoe`: what its subcommands share.
+ *
+ * A subcommand is one file with one function; main.c has the table of them. Functions here that
+ * return int return an exit code; whenever it is not 0 the reason is already on standard error,
+ * as one sentence behind "xemoe: ".
+ */
+#ifndef XM_PLUGIN_CLI_CLI_H
+#define XM_PLUGIN_CLI_CLI_H
+
+#include "plugin/cli/args.h"
+#include "plugin/plugin.h"
+#include "plugin/text/model_config.h"
+#include "plugin/text/token_list.h"
+#include "plugin/text/tokenizer.h"
+
+enum xm_exit {
+    XM_EXIT_OK = 0,
+    XM_EXIT_FAILED = 1,     /* something went wrong while running        */
+    XM_EXIT_USAGE = 2,      /* the command line                          */
+    XM_EXIT_FILE = 3,       /* a model or file: missing, wrong, unsupported */
+    XM_EXIT_DEVICE = 4,     /* the device, or its memory                  */
+    XM_EXIT_TOLERANCE = 5,  /* verify: a step differs too much            */
+    XM_EXIT_CANCELLED = 130 /* Ctrl-C                                    */
+};
+/* The codes as text for --help, static. */
+const char *xm_cli_exit_help(void);
+
+/* Prints the sentence of a failure and returns the exit code of its status. */
+int xm_cli_failed(const struct xm_error *err);
+/* Prints a sentence about the command line; XM_EXIT_USAGE. */
+int xm_cli_usage(const char *fmt, ...) XM_PRINTF(1, 2);
+/* Flushes standard output and says whether all of it could be written. */
+int xm_cli_flush(void);
+
+/* Parses argv; *done: the command ends here with the returned code (help, or bad usage). */
+int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out,
+                 bool *done);
+
+/* ---- a model on a device -------------------------------------------------------------- */
+
+/* Options of all commands that run a model. First member of their structs. */
+struct xm_cli_target {
+    const char *model, *device, *precision;
+    uint64_t ubatch;
+    bool json;
+};
+enum { XM_CLI_N_TARGET_OPTIONS = 5 };
+extern const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS];
+
+struct xm_cli_model {
+    struct xm_core *core;
+    struct xm_compiled *compiled;
+    struct xm_tokenizer *tokenizer; /* NULL: no tokenizer.json beside the model */
+    struct xm_model_ids ids;
+    double load_s;
+};
+
+/* Reads and compiles; closes again on failure. */
+int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
+                      const struct xm_compile_options *options);
+void xm_cli_model_close(struct xm_cli_model *m);
+/* "GPU: <name of the chip>" */
+void xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out);
+/* Rows of the embedding table: ids must lie below. UINT64_MAX: not known. */
+uint64_t xm_cli_model_vocabulary(const struct xm_cli_model *m);
+
+/* Seconds of the monotonic clock. */
+double xm_cli_now(void);
+
+/* ---- token ids on the command line ----------------------------------------------------- */
+
+/* A list of rows. Zero-initialise. */
+struct xm_cli_ids {
+    struct xm_token_list *rows; /* owned */
+    size_t n;
+};
+
+/* "1,2,3"; "@FILE": integers apart by space, comma or newline, or an .npy file, of which
+ * "@FILE:R" takes row R. Without R a file of several rows gives them all. Each id must lie
+ * below `vocabulary`, each row must hold one at least. */
+int xm_cli_ids_read(const char *arg, uint64_t vocabulary, struct xm_cli_ids *out);
+/* The same where one row is wanted. */
+int xm_cli_ids_read_row(const char *arg, uint64_t vocabulary, struct xm_token_list *out);
+void xm_cli_ids_free(struct xm_cli_ids *ids);
+
+/* The prompt of generate and verify: --ids, else the text. */
+int xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text,
+                  size_t n, struct xm_token_list *out);
+
+/* ---- Ctrl-C ------------------------------------------------------------------------------ */
+
+/* From now on Ctrl-C cancels `r` (a second one ends the process). */
+void xm_cli_catch_interrupt(struct xm_infer *r);
+bool xm_cli_interrupted(void);
+
+/* ---- the subcommands ---------------------------------------------------------------------- */
+
+int xm_cli_devices(int argc, char **argv);
+int xm_cli_info(int argc, char **argv);
+int xm_cli_generate(int argc, char **argv);
+int xm_cli_logits(int argc, char **argv);
+int xm_cli_perplexity(int argc, char **argv);
+int xm_cli_verify(int argc, char **argv);
+int xm_cli_opt(int argc, char **argv);
+
+#endif

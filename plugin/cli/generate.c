@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe generate: continues a prompt, token by token.
+ */
+#include "plugin/generate.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/cli/cli.h"
+#include "plugin/cli/json_out.h"
+#include "plugin/cli/progress.h"
+#include "plugin/text/detokenizer.h"
+#include "runtime/util/mapped_file.h"
+
+struct args {
+    struct xm_cli_target target; /* first: the common options */
+    const char *prompt, *file, *ids;
+    uint64_t tokens, top_k, seed;
+    float temperature, top_p;
+    bool ignore_eos, verbose;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct args, member)
+static const struct xm_cli_option options[] = {
+    { 'p', "prompt",      XM_CLI_TEXT,  AT(prompt),      "TEXT", "the text to continue" },
+    { 'f', "file",        XM_CLI_TEXT,  AT(file),        "FILE", "the text to continue, from a file" },
+    { 0,   "ids",         XM_CLI_TEXT,  AT(ids),         "IDS",  "token ids to continue: 1,2,3 or @FILE (.npy or text)" },
+    { 'n', "tokens",      XM_CLI_COUNT, AT(tokens),      "N",    "at most N new tokens (128)" },
+    { 0,   "temp",        XM_CLI_REAL,  AT(temperature), "T",    "temperature; 0 (default) takes the likeliest token" },
+    { 0,   "top-k",       XM_CLI_COUNT, AT(top_k),       "K",    "choose among the K likeliest tokens" },
+    { 0,   "top-p",       XM_CLI_REAL,  AT(top_p),       "P",    "choose among the likeliest tokens that reach probability P" },
+    { 0,   "seed",        XM_CLI_WHOLE, AT(seed),        "S",    "of the random numbers (0)" },
+    { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "go on behind the end of the text" },
+    { 'v', "verbose",     XM_CLI_FLAG,  AT(verbose),     NULL,   "times, passes and memory on standard error" },
+};
+#undef AT
+/* clang-format on */
+
+struct output {
+    struct xm_detokenizer detokenizer;
+    struct xm_strbuf text; /* all of it with --json; else what is not written yet */
+    bool has_text, stream;
+    struct xm_error err;
+};
+
+/* ---- tokens as they come ------------------------------------------------------------------ */
+
+static void
+write_text(struct output *o)
+{
+    if (!o->stream)
+        return;
+    fwrite(xm_strbuf_text(&o->text), 1, o->text.n, stdout);
+    fflush(stdout);
+    xm_strbuf_clear(&o->text);
+}
+
+static bool
+on_token(int32_t id, void *ctx)
+{
+    struct output *o = ctx;
+    xm_progress_clear();
+    if (!o->has_text && o->stream) {
+        printf("%" PRId32 "\n", id);
+        fflush(stdout);
+    }
+    if (o->has_text &&
+        xm_detokenizer_push(&o->detokenizer, id, &o->text, &o->err) != XM_OK)
+        return false;
+    write_text(o);
+    return !xm_cli_interrupted();
+}
+
+static void
+finish_text(struct output *o)
+{
+    if (!o->has_text)
+        return;
+    xm_detokenizer_flush(&o->detokenizer, &o->text, &o->err);
+    write_text(o);
+    if (o->stream)
+        putchar('\n');
+}
+
+/* ---- what it cost --------------------------------------------------------------------------- */
+
+struct costs {
+    double load_s;
+    struct xm_generation_times times;
+    uint64_t weights, activations, scratch, kv, device_now, device_peak;
+};
+
+static double
+rate(uint64_t n, double seconds)
+{
+    return seconds > 0.0 ? (double)n / seconds : 0.0;
+}
+
+static void
+find_costs(const struct xm_cli_model *m, const struct xm_infer *r, struct costs *c)
+{
+    c->load_s = m->load_s;
+    if (!m->compiled->program || !r->request)
+        return;
+    struct xm_request_stats stats;
+    struct xm_memory_stats memory;
+    xm_request_stats(r->request, &stats);
+    xm_engine_memory_stats(m->compiled->program->engine, &memory);
+    c->weights = m->compiled->program->weight_bytes;
+    c->activations = stats.activation_bytes;
+    c->scratch = stats.scratch_bytes;
+    c->kv = stats.kv_bytes;
+    c->device_now = memory.total_now;
+    c->device_peak = memory.total_peak;
+}
+
+static void
+print_costs(const struct xm_cli_model *m, const struct costs *c)
+{
+    const struct xm_generation_times *t = &c->times;
+    struct xm_strbuf device = {0};
+    xm_cli_model_device(m, &device);
+    fprintf(stderr, "device:  %s\n", xm_strbuf_text(&device));
+    xm_strbuf_free(&device);
+    fprintf(stderr, "passes: ");
+    for (size_t i = 0; i < m->compiled->n_reports; i++) {
+        if (m->compiled->reports[i].progress)
+            fprintf(stderr, " %s", m->compiled->reports[i].pass->public_name);
+    }
+    fprintf(stderr, "\nload:    %.3f s\n", c->load_s);
+    fprintf(stderr, "prompt:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s\n",
+            t->prompt_tokens, t->prompt_s, rate(t->prompt_tokens, t->prompt_s));
+    fprintf(stderr, "decode:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s\n",
+            t->decode_tokens, t->decode_s, rate(t->decode_tokens, t->decode_s));
+    fprintf(stderr,
+            "memory:  weights %.1f MiB, KV cache %.1f MiB, activations %.1f MiB, scratch "
+            "%.1f MiB; allocated %.1f MiB, at most %.1f MiB\n",
+            (double)c->weights / 1048576.0, (double)c->kv / 1048576.0,
+            (double)c->activations / 1048576.0, (double)c->scratch / 1048576.0,
+            (double)c->device_now / 1048576.0, (double)c->device_peak / 1048576.0);
+}
+
+static void
+add_costs(struct xm_json_out *j, const struct xm_cli_model *m, const struct costs *c)
+{
+    const struct xm_generation_times *t = &c->times;
+    struct xm_strbuf device = {0};
+    xm_cli_model_device(m, &device);
+    xm_json_add_text(j, NULL, "device", xm_strbuf_text(&device), device.n);
+    xm_strbuf_free(&device);
+    yyjson_mut_val *passes = xm_json_add_array(j, NULL, "passes");
+    for (size_t i = 0; i < m->compiled->n_reports; i++) {
+        const struct xm_pass_report *r = &m->compiled->reports[i];
+        if (!r->progress)
+            continue;
+        yyjson_mut_val *pass = xm_json_add_object(j, passes, NULL);
+        xm_json_add_text(j, pass, "name", r->pass->public_name,
+                         strlen(r->pass->public_name));
+    }
+    yyjson_mut_val *times = xm_json_add_object(j, NULL, "timings");
+    xm_json_add_real(j, times, "load_s", c->load_s);
+    xm_json_add_real(j, times, "prompt_s", t->prompt_s);
+    xm_json_add_real(j, times, "decode_s", t->decode_s);
+    xm_json_add_whole(j, times, "prompt_tokens", t->prompt_tokens);
+    xm_json_add_whole(j, times, "decode_tokens", t->decode_tokens);
+    xm_json_add_real(j, times, "prompt_tps", rate(t->prompt_tokens, t->prompt_s));
+    xm_json_add_real(j, times, "decode_tps", rate(t->decode_tokens, t->decode_s));
+    yyjson_mut_val *memory = xm_json_add_object(j, NULL, "memory");
+    xm_json_add_whole(j, memory, "weights", c->weights);
+    xm_json_add_whole(j, memory, "kv_cache", c->kv);
+    xm_json_add_whole(j, memory, "activations", c->activations);
+    xm_json_add_whole(j, memory, "scratch", c->scratch);
+    xm_json_add_whole(j, memory, "allocated", c->device_now);
+    xm_json_add_whole(j, memory, "allocated_peak", c->device_peak);
+}
+
+static enum xm_status
+print_json(const struct xm_cli_model *m, const struct costs *c, const struct output *o,
+           const struct xm_token_list *prompt, const struct xm_token_list *ids,
+           struct xm_error *err)
+{
+    struct xm_json_out j;
+    xm_json_begin(&j);
+    xm_json_add_ids(&j, NULL, "prompt_ids", prompt->ids, prompt->n);
+    xm_json_add_ids(&j, NULL, "ids", ids->ids, ids->n);
+    if (o->has_text)
+        xm_json_add_text(&j, NULL, "text", xm_strbuf_text(&o->text), o->text.n);
+    else
+        xm_json_add_text(&j, NULL, "note", "no tokenizer.json beside the model: no text",
+                         43);
+    xm_json_add_bool(&j, NULL, "cancelled", xm_cli_interrupted());
+    add_costs(&j, m, c);
+    enum xm_status s = xm_json_print(&j, err);
+    xm_json_end(&j);
+    return s;
+}
+
+/* ---- the run ----------------------------------------------------------------------------------- */
+
+static enum xm_status
+generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_list *prompt,
+         struct output *o, struct xm_token_list *ids, struct costs *costs,
+         struct xm_error *err)
+{
+    struct xm_sampling sampling = {
+        a->temperature, (int)(a->top_k < INT32_MAX ? a->top_k : 0), a->top_p, a->seed};
+    struct xm_generation run = {.prompt = prompt->ids,
+                                .n_prompt = prompt->n,
+                                .max_tokens = a->tokens,
+                                .stop_ids = m->ids.eos,
+                                .n_stop = a->ignore_eos ? 0 : (uint32_t)m->ids.n_eos,
+                                .on_token = on_token,
+                                .ctx = o};
+    struct xm_generator *g = NULL;
+    XM_TRY(xm_generator_create(m->compiled, &sampling, &g, err));
+    xm_cli_catch_interrupt(xm_generator_request(g));
+    xm_progress_show("reading a prompt of %zu tokens", prompt->n);
+    enum xm_status s = xm_generator_run(g, &run, ids, &costs->times, err);
+    xm_progress_clear();
+    if (s == XM_CANCELLED && xm_cli_interrupted())
+        s = XM_OK; /* what there is gets printed */
+    finish_text(o);
+    if (s == XM_OK && o->err.status != XM_OK)
+        s = xm_fail(err, o->err.status, "%s", o->err.text);
+    find_costs(m, xm_generator_request(g), costs);
+    xm_generator_destroy(g);
+    return s;
+}
+
+static int
+report(const struct xm_cli_model *m, const struct args *a, const struct costs *c,
+       const struct output *o, const struct xm_token_list *prompt,
+       const struct xm_token_list *ids)
+{
+    struct xm_error err = {0};
+    if (a->target.json && print_json(m, c, o, prompt, ids, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    if (a->verbose)
+        print_costs(m, c);
+    int code = xm_cli_flush();
+    return code == XM_EXIT_OK && xm_cli_interrupted() ? XM_EXIT_CANCELLED : code;
+}
+
+static int
+run_prompt(struct xm_cli_model *m, const struct args *a,
+           const struct xm_token_list *prompt)
+{
+    struct xm_error err = {0};
+    struct xm_token_list ids = {0};
+    struct costs costs = {0};
+    struct output o = {.has_text = m->tokenizer != NULL, .stream = !a->target.json};
+    if (o.has_text)
+        xm_detokenizer_init(&o.detokenizer, m->tokenizer, false);
+    else if (o.stream)
+        fputs("xemoe: no tokenizer.json beside the model: token ids instead of text\n",
+              stderr);
+    enum xm_status s = generate(m, a, prompt, &o, &ids, &costs, &err);
+    int code = s == XM_OK ? report(m, a, &costs, &o, prompt, &ids) : xm_cli_failed(&err);
+    if (o.has_text)
+        xm_detokenizer_free(&o.detokenizer);
+    xm_strbuf_free(&o.text);
+    xm_token_list_free(&ids);
+    return code;
+}
+
+static int
+run_model(struct xm_cli_model *m, const struct args *a, const char *text, size_t n)
+{
+    struct xm_token_list prompt = {0};
+    int code = xm_cli_prompt(m, a->ids, text, n, &prompt);
+    if (code == XM_EXIT_OK)
+        code = run_prompt(m, a, &prompt);
+    xm_token_list_free(&prompt);
+    return code;
+}
+
+int
+xm_cli_generate(int argc, char **argv)
+{
+    static const struct xm_cli_spec spec = {
+        .usage =
+            "xemoe generate -m PATH (-p TEXT | -f FILE | --ids IDS) [-n N] [options]",
+        .about =
+            "Continues a prompt and writes the text as it comes. Ctrl-C stops between\n"
+            "tokens.\n",
+        .common = xm_cli_target_options,
+        .n_common = XM_CLI_N_TARGET_OPTIONS,
+        .own = options,
+        .n_own = XM_ARRAY_LEN(options),
+    };
+    struct args a = {.tokens = 128, .top_p = 1.0f};
+    struct xm_compile_options compile = {.last_logits = true};
+    struct xm_mapped_file file = {0};
+    struct xm_cli_model m;
+    struct xm_error err = {0};
+    bool done;
+    int code = xm_cli_begin(&spec, argc, argv, &a, &done);
+    if (done)
+        return code;
+    if ((a.prompt != NULL) + (a.file != NULL) + (a.ids != NULL) != 1)
+        return xm_cli_usage("give a prompt: one of -p TEXT, -f FILE and --ids IDS");
+    if (a.top_p > 1.0f)
+        return xm_cli_usage("option --top-p takes a number up to 1");
+    if (a.prompt && !a.prompt[0])
+        return xm_cli_usage("the prompt is empty: there is nothing to continue");
+    if (a.file && xm_mapped_file_open(a.file, &file, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    code = xm_cli_model_open(&m, &a.target, &compile);
+    if (code == XM_EXIT_OK) {
+        code = a.file ? run_model(&m, &a, (const char *)file.bytes, (size_t)file.n_bytes)
+                      : run_model(&m, &a, a.prompt, a.prompt ? strlen(a.prompt) : 0);
+        xm_cli_model_close(&m);
+    }
+    xm_mapped_file_close(&file);
+    return code;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/json_out.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/text/utf8.h"
+#include "runtime/util/memory.h"
+
+static void *
+json_malloc(void *ctx, size_t bytes)
+{
+    (void)ctx;
+    return xm_malloc(bytes);
+}
+
+static void *
+json_realloc(void *ctx, void *p, size_t old_bytes, size_t bytes)
+{
+    (void)ctx;
+    (void)old_bytes;
+    return xm_realloc(p, bytes);
+}
+
+static void
+json_free(void *ctx, void *p)
+{
+    (void)ctx;
+    xm_free(p);
+}
+
+static const yyjson_alc allocator = {json_malloc, json_realloc, json_free, NULL};
+
+void
+xm_json_begin(struct xm_json_out *j)
+{
+    *j = (struct xm_json_out){.doc = yyjson_mut_doc_new(&allocator)};
+    j->root = j->doc ? yyjson_mut_obj(j->doc) : NULL;
+    j->failed = j->root == NULL;
+    if (j->root)
+        yyjson_mut_doc_set_root(j->doc, j->root);
+}
+
+void
+xm_json_end(struct xm_json_out *j)
+{
+    yyjson_mut_doc_free(j->doc);
+    *j = (struct xm_json_out){0};
+}
+
+/* yyjson's adders refuse NULL values and parents, so that one failure makes the rest fail. */
+static void
+add(struct xm_json_out *j, yyjson_mut_val *parent, const char *key, yyjson_mut_val *value)
+{
+    bool good;
+    if (key)
+        good = yyjson_mut_obj_add(parent ? parent : j->root,
+                                  yyjson_mut_strcpy(j->doc, key), value);
+    else
+        good = yyjson_mut_arr_append(parent, value);
+    j->failed |= !good;
+}
+
+yyjson_mut_val *
+xm_json_add_object(struct xm_json_out *j, yyjson_mut_val *parent, const char *key)
+{
+    yyjson_mut_val *v = yyjson_mut_obj(j->doc);
+    add(j, parent, key, v);
+    return v;
+}
+
+yyjson_mut_val *
+xm_json_add_array(struct xm_json_out *j, yyjson_mut_val *parent, const char *key)
+{
+    yyjson_mut_val *v = yyjson_mut_arr(j->doc);
+    add(j, parent, key, v);
+    return v;
+}
+
+void
+xm_json_add_text(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+                 const char *text, size_t n)
+{
+    struct xm_strbuf clean = {0};
+    xm_utf8_repair((struct xm_slice){text, n}, &clean);
+    j->failed |= !xm_strbuf_ok(&clean);
+    add(j, object, key, yyjson_mut_strncpy(j->doc, xm_strbuf_text(&clean), clean.n));
+    xm_strbuf_free(&clean);
+}
+
+void
+xm_json_add_whole(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+                  uint64_t n)
+{
+    add(j, object, key, yyjson_mut_uint(j->doc, n));
+}
+
+void
+xm_json_add_real(struct xm_json_out *j, yyjson_mut_val *object, const char *key, double x)
+{
+    add(j, object, key,
+        isfinite(x) ? yyjson_mut_real(j->doc, x) : yyjson_mut_null(j->doc));
+}
+
+void
+xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *object, const char *key, bool b)
+{
+    add(j, object, key, yyjson_mut_bool(j->doc, b));
+}
+
+void
+xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+                const int32_t *ids, size_t n)
+{
+    yyjson_mut_val *list = xm_json_add_array(j, object, key);
+    for (size_t i = 0; i < n; i++)
+        add(j, list, NULL, yyjson_mut_sint(j->doc, ids[i]));
+}
+
+enum xm_status
+xm_json_print(struct xm_json_out *j, struct xm_error *err)
+{
+    size_t n = 0;
+    char *text = j->failed ? NULL
+                           : yyjson_mut_write_opts(j->doc, YYJSON_WRITE_PRETTY_TWO_SPACES,
+                                                   &allocator, &n, NULL);
+    if (!text)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the JSON output");
+    fwrite(text, 1, n, stdout);
+    fputc('\n', stdout);
+    xm_free(text);
+    return XM_OK;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe logits: the logits of every position of one row of token ids, as f32 [tokens, vocabulary].
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "plugin/cli/cli.h"
+#include "plugin/cli/json_out.h"
+#include "plugin/cli/npy.h"
+#include "plugin/cli/progress.h"
+#include "plugin/generate.h"
+
+struct args {
+    struct xm_cli_target target; /* first: the common options */
+    const char *ids, *out;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct args, member)
+static const struct xm_cli_option options[] = {
+    { 0,   "ids", XM_CLI_TEXT, AT(ids), "IDS",  "1,2,3 or @FILE (.npy or text; @FILE.npy:ROW)" },
+    { 'o', "out", XM_CLI_TEXT, AT(out), "FILE", "the .npy file; - is standard output; without\nit the likeliest token of each position is printed" },
+};
+#undef AT
+/* clang-format on */
+
+static uint64_t
+likeliest(const float *row, uint64_t n)
+{
+    uint64_t best = 0;
+    for (uint64_t i = 1; i < n; i++) {
+        if (row[i] > row[best])
+            best = i;
+    }
+    return best;
+}
+
+static enum xm_status
+print_json(const float *logits, uint64_t rows, uint64_t cols, struct xm_error *err)
+{
+    struct xm_json_out j;
+    xm_json_begin(&j);
+    xm_json_add_whole(&j, NULL, "tokens", rows);
+    xm_json_add_whole(&j, NULL, "vocabulary", cols);
+    yyjson_mut_val *list = xm_json_add_array(&j, NULL, "likeliest");
+    for (uint64_t r = 0; r < rows; r++) {
+        uint64_t id = likeliest(logits + r * cols, cols);
+        yyjson_mut_val *o = xm_json_add_object(&j, list, NULL);
+        xm_json_add_whole(&j, o, "id", id);
+        xm_json_add_real(&j, o, "logit", (double)logits[r * cols + id]);
+    }
+    enum xm_status s = xm_json_print(&j, err);
+    xm_json_end(&j);
+    return s;
+}
+
+static void
+print_text(const float *logits, uint64_t rows, uint64_t cols)
+{
+    for (uint64_t r = 0; r < rows; r++) {
+        uint64_t id = likeliest(logits + r * cols, cols);
+        printf("%" PRIu64 " %" PRIu64 " %.6g\n", r, id, (double)logits[r * cols + id]);
+    }
+}
+
+static enum xm_status
+write_logits(const struct args *a, const struct xm_generator *g, struct xm_error *err)
+{
+    uint64_t rows, cols;
+    const float *logits = xm_generator_logits(g, &rows, &cols);
+    if (a->out)
+        XM_TRY(xm_npy_write(a->out, logits, rows, cols, err));
+    if (a->target.json)
+        return print_json(logits, rows, cols, err);
+    if (!a->out)
+        print_text(logits, rows, cols);
+    return XM_OK;
+}
+
+static int
+run_model(const struct xm_cli_model *m, const struct args *a)
+{
+    struct xm_error err = {0};
+    struct xm_token_list ids = {0};
+    struct xm_generator *g = NULL;
+    struct xm_sampling greedy = {.top_p = 1.0f};
+    int code = xm_cli_ids_read_row(a->ids, xm_cli_model_vocabulary(m), &ids);
+    if (code != XM_EXIT_OK)
+        return code;
+    enum xm_status s = xm_generator_create(m->compiled, &greedy, &g, &err);
+    if (s == XM_OK) {
+        xm_cli_catch_interrupt(xm_generator_request(g));
+        xm_progress_show("reading %zu tokens", ids.n);
+        s = xm_generator_feed(g, ids.ids, ids.n, &err);
+        xm_progress_clear();
+    }
+    if (s == XM_OK)
+        s = write_logits(a, g, &err);
+    xm_generator_destroy(g);
+    xm_token_list_free(&ids);
+    return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+}
+
+int
+xm_cli_logits(int argc, char **argv)
+{
+    static const struct xm_cli_spec spec = {
+        .usage = "xemoe logits -m PATH --ids IDS [-o FILE.npy] [options]",
+        .about =
+            "Runs token ids through the model from an empty cache and writes the logits\n"
+            "of every position: float32, one row a token.\n",
+        .common = xm_cli_target_options,
+        .n_common = XM_CLI_N_TARGET_OPTIONS,
+        .own = options,
+        .n_own = XM_ARRAY_LEN(options),
+    };
+    struct args a = {0};
+    struct xm_cli_model m;
+    bool done;
+    int code = xm_cli_begin(&spec, argc, argv, &a, &done);
+    if (done)
+        return code;
+    if (!a.ids)
+        return xm_cli_usage("which tokens? Give --ids 1,2,3 or --ids @FILE");
+    code = xm_cli_model_open(&m, &a.target, NULL);
+    if (code != XM_EXIT_OK)
+        return code;
+    code = run_model(&m, &a);
+    xm_cli_model_close(&m);
+    return code;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe COMMAND …: finds the subcommand in a table and runs it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/cli/cli.h"
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name */
+    const char *summary;
+} commands[] = {
+    { "devices",    xm_cli_devices,    "the devices there are, and what is known of them" },
+    { "info",       xm_cli_info,       "what a model file holds, and what it compiles to" },
+    { "generate",   xm_cli_generate,   "continue a text" },
+    { "logits",     xm_cli_logits,     "logits of every position, as an .npy file" },
+    { "perplexity", xm_cli_perplexity, "perplexity of rows of token ids" },
+    { "verify",     xm_cli_verify,     "compare each step on the device with the host reference" },
+    { "opt",        xm_cli_opt,        "run single passes on a graph in text form" },
+};
+/* clang-format on */
+
+static void
+print_help(FILE *to)
+{
+    fputs("usage: xemoe COMMAND [options]\n\n"
+          "Runs Mixture-of-Experts language models from OpenVINO IR files through "
+          "OpenCL.\n\n",
+          to);
+    for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++)
+        fprintf(to, "  %-12s%s\n", commands[i].name, commands[i].summary);
+    fprintf(to,
+            "\n'xemoe COMMAND --help' lists a command's options; 'xemoe --version'.\n"
+            "XM_DEBUG=help lists the switches for debugging.\n\n%s",
+            xm_cli_exit_help());
+}
+
+int
+main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (!name) {
+        print_help(stderr);
+        return XM_EXIT_USAGE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        print_help(stdout);
+        return xm_cli_flush();
+    }
+    if (strcmp(name, "--version") == 0) {
+        printf("xemoe %s\n", XM_VERSION);
+        return xm_cli_flush();
+    }
+    for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++) {
+        if (strcmp(name, commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    }
+    return xm_cli_usage("there is no command '%s'; see 'xemoe --help'", name);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A model on a device: from the common options to something that can run.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plugin/cli/cli.h"
+#include "plugin/cli/progress.h"
+
+/* clang-format off */
+#define AT(member) offsetof(struct xm_cli_target, member)
+const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS] = {
+    { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "a folder with openvino_model.xml, or an .xml file" },
+    { 'd', "device",    XM_CLI_TEXT,  AT(device),    "NAME", "GPU (default), GPU.1, REFERENCE; 'xemoe devices' lists them" },
+    { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" },
+    { 0,   "ubatch",    XM_CLI_COUNT, AT(ubatch),    "N",    "prompt tokens that go through the model at once (512)" },
+    { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "the result as one JSON object" },
+};
+#undef AT
+/* clang-format on */
+
+/* ---- files beside the model ---------------------------------------------------------- */
+
+/* The folder of the model: the path itself, or what is before its last slash. */
+static void
+folder_of(const char *path, struct xm_strbuf *out)
+{
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        xm_strbuf_add(out, path);
+    else if (slash)
+        xm_strbuf_add_n(out, path, slash == path ? 1 : (size_t)(slash - path));
+    else
+        xm_strbuf_add(out, ".");
+}
+
+/* Without a tokenizer.json token ids still work; a damaged one is an error. */
+static enum xm_status
+load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)
+{
+    struct xm_strbuf folder = {0}, file = {0};
+    folder_of(path, &folder);
+    xm_strbuf_printf(&file, "%s/tokenizer.json", xm_strbuf_text(&folder));
+    enum xm_status s = XM_OK;
+    if (!xm_strbuf_ok(&folder) || !xm_strbuf_ok(&file))
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    if (s == XM_OK) {
+        struct xm_error why = {0};
+        s = xm_tokenizer_load(xm_strbuf_text(&file), &m->tokenizer, &why);
+        if (s == XM_NOT_FOUND)
+            s = XM_OK;
+        else if (s != XM_OK)
+            xm_fail(err, s, "%s", why.text);
+    }
+    if (s == XM_OK)
+        s = xm_model_ids_load(xm_strbuf_text(&folder), &m->ids, err);
+    xm_strbuf_free(&folder);
+    xm_strbuf_free(&file);
+    return s;
+}
+
+/* ---- opening --------------------------------------------------------------------------- */
+
+static enum xm_status
+compile(struct xm_cli_model *m, const struct xm_cli_target *t,
+        const struct xm_compile_options *options, struct xm_error *err)
+{
+    struct xm_graph *g = NULL;
+    struct xm_property properties[2];
+    uint32_t n = 0;
+    char ubatch[24];
+    if (t->precision)
+        properties[n++] = (struct xm_property){"INFERENCE_PRECISION_HINT", t->precision};
+    if (t->ubatch) {
+        snprintf(ubatch, sizeof(ubatch), "%llu", (unsigned long long)t->ubatch);
+        properties[n++] = (struct xm_property){"XM_UBATCH", ubatch};
+    }
+    xm_progress_show("reading %s", t->model);
+    XM_TRY(xm_core_read_model(m->core, t->model, NULL, &g, err));
+    xm_progress_show("compiling %s", t->model);
+    return xm_core_compile(m->core, g, t->device, properties, n, options, &m->compiled,
+                           err);
+}
+
+static int
+check_target(const struct xm_cli_model *m, const struct xm_cli_target *t)
+{
+    struct xm_plugin *plugin = NULL;
+    struct xm_error err = {0};
+    uint32_t index = 0;
+    if (!t->model)
+        return xm_cli_usage("which model? Give -m FOLDER");
+    if (t->precision && strcmp(t->precision, "f16") != 0 &&
+        strcmp(t->precision, "f32") != 0)
+        return xm_cli_usage("option --precision takes f16 or f32, found '%s'",
+                            t->precision);
+    if (xm_core_find(m->core, t->device, &plugin, &index, &err) == XM_OK)
+        return XM_EXIT_OK;
+    xm_cli_failed(&err);
+    return XM_EXIT_DEVICE;
+}
+
+int
+xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
+                  const struct xm_compile_options *options)
+{
+    struct xm_error err = {0};
+    double start = xm_cli_now();
+    *m = (struct xm_cli_model){0};
+    enum xm_status s = xm_core_create(&m->core, &err);
+    int code = s == XM_OK ? check_target(m, t) : XM_EXIT_OK;
+    if (s == XM_OK && code == XM_EXIT_OK)
+        s = compile(m, t, options, &err);
+    if (s == XM_OK && code == XM_EXIT_OK)
+        s = load_text_files(m, t->model, &err);
+    xm_progress_clear();
+    if (s != XM_OK)
+        code = xm_cli_failed(&err);
+    if (code != XM_EXIT_OK)
+        xm_cli_model_close(m);
+    m->load_s = xm_cli_now() - start;
+    return code;
+}
+
+void
+xm_cli_model_close(struct xm_cli_model *m)
+{
+    xm_tokenizer_free(m->tokenizer);
+    xm_compiled_unref(m->compiled);
+    xm_core_destroy(m->core);
+    *m = (struct xm_cli_model){0};
+}
+
+static void
+add_property(const struct xm_cli_model *m, const char *key, struct xm_strbuf *out)
+{
+    struct xm_strbuf text = {0};
+    if (m->compiled->ops->get_property(m->compiled, key, &text, NULL) == XM_OK)
+        xm_strbuf_printf(out, "%s%s", out->n ? ": " : "", xm_strbuf_text(&text));
+    xm_strbuf_free(&text);
+}
+
+void
+xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out)
+{
+    add_property(m, "EXECUTION_DEVICES", out);
+    add_property(m, "FULL_DEVICE_NAME", out);
+}
+
+/* The last dimension of the logits is the vocabulary (padding rows included). */
+uint64_t
+xm_cli_model_vocabulary(const struct xm_cli_model *m)
+{
+    if (m->compiled->n_outputs == 0 || m->compiled->outputs[0].type.shape.rank == 0)
+        return UINT64_MAX;
+    const struct xm_shape *s = &m->compiled->outputs[0].type.shape;
+    struct xm_dim last = s->dim[s->rank - 1];
+    return xm_dim_is_const(last) && last.n > 0 ? (uint64_t)last.n : UINT64_MAX;
+}
+
+int
+xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text, size_t n,
+              struct xm_token_list *out)
+{
+    struct xm_error err = {0};
+    if (ids)
+        return xm_cli_ids_read_row(ids, xm_cli_model_vocabulary(m), out);
+    if (!m->tokenizer)
+        return xm_cli_usage("there is no tokenizer.json beside the model: give token ids "
+                            "with --ids, or put the file there");
+    if (xm_tokenizer_encode(m->tokenizer, text, n, true, out, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    return out->n ? XM_EXIT_OK
+                  : xm_cli_usage("the prompt is empty: there is nothing to continue");
+}

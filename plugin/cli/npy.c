@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/npy.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/util/element.h"
+#include "runtime/util/memory.h"
+
+static const char magic[] = "\x93NUMPY";
+enum { MAGIC = 6, MAX_HEADER = 4096, HEADER_ALIGN = 64 };
+
+bool
+xm_npy_is(const void *bytes, uint64_t n)
+{
+    return n >= MAGIC && memcmp(bytes, magic, MAGIC) == 0;
+}
+
+/* ---- the header: a Python dictionary ------------------------------------------------ */
+
+struct header {
+    enum xm_element element;
+    uint64_t rows, cols, data; /* data: its offset in the file */
+};
+
+/* What follows 'key': in the text; NULL when the key is not there. */
+static const char *
+value_of(const char *text, const char *key)
+{
+    const char *p = strstr(text, key);
+    if (!p)
+        return NULL;
+    p += strlen(key);
+    while (*p == ' ' || *p == ':')
+        p++;
+    return p;
+}
+
+/* "(3,)" or "(3, 5)". */
+static bool
+read_shape(const char *p, struct header *h)
+{
+    uint64_t dim[2] = {1, 1};
+    int rank = 0;
+    if (*p++ != '(')
+        return false;
+    while (*p != ')') {
+        uint64_t n = 0;
+        if (rank == 2 || !isdigit((unsigned char)*p))
+            return false;
+        for (; isdigit((unsigned char)*p); p++) {
+            if (!xm_mul_size(n, 10, &n) || !xm_add_size(n, (uint64_t)(*p - '0'), &n))
+                return false;
+        }
+        dim[rank++] = n;
+        while (*p == ',' || *p == ' ')
+            p++;
+    }
+    h->rows = rank == 2 ? dim[0] : 1;
+    h->cols = rank == 2 ? dim[1] : dim[0];
+    return rank > 0;
+}
+
+static enum xm_status
+read_dictionary(const char *text, struct header *h, struct xm_error *err)
+{
+    const char *descr = value_of(text, "'descr'"), *shape = value_of(text, "'shape'");
+    const char *order = value_of(text, "'fortran_order'");
+    if (!descr || !shape || !order)
+        return xm_fail(err, XM_INVALID, "an .npy header without descr, order or shape");
+    if (strncmp(descr, "'<i4'", 5) == 0)
+        h->element = XM_I32;
+    else if (strncmp(descr, "'<i8'", 5) == 0)
+        h->element = XM_I64;
+    else
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "an .npy file of %.8s, expected int32 ('<i4') or int64 ('<i8')",
+                       descr);
+    if (strncmp(order, "False", 5) != 0)
+        return xm_fail(err, XM_UNSUPPORTED, "an .npy file in Fortran order");
+    if (!read_shape(shape, h))
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "an .npy file of shape %.32s, expected one or two dimensions",
+                       shape);
+    return XM_OK;
+}
+
+static enum xm_status
+read_header(const uint8_t *bytes, uint64_t n, struct header *h, struct xm_error *err)
+{
+    char text[MAX_HEADER + 1];
+    if (!xm_npy_is(bytes, n) || n < MAGIC + 4)
+        return xm_fail(err, XM_INVALID, "not an .npy file");
+    bool old = bytes[MAGIC] == 1;
+    uint64_t begin = MAGIC + 2 + (old ? 2 : 4), length = 0;
+    if (bytes[MAGIC] < 1 || bytes[MAGIC] > 3 || n < begin)
+        return xm_fail(err, XM_UNSUPPORTED, "an .npy file of version %u", bytes[MAGIC]);
+    for (uint64_t i = begin; i-- > MAGIC + 2;)
+        length = length << 8 | bytes[i];
+    if (length > MAX_HEADER || begin + length > n)
+        return xm_fail(err, XM_INVALID, "an .npy header of %" PRIu64 " bytes", length);
+    memcpy(text, bytes + begin, (size_t)length);
+    text[length] = '\0';
+    h->data = begin + length;
+    return read_dictionary(text, h, err);
+}
+
+enum xm_status
+xm_npy_read(const void *content, uint64_t n, struct xm_npy *out, struct xm_error *err)
+{
+    const uint8_t *bytes = content;
+    struct header h = {0};
+    uint64_t count, size;
+    *out = (struct xm_npy){0};
+    XM_TRY(read_header(bytes, n, &h, err));
+    if (!xm_mul_size(h.rows, h.cols, &count) ||
+        !xm_element_bytes(h.element, count, &size) || size > n - h.data)
+        return xm_fail(err, XM_INVALID,
+                       "an .npy file of %" PRIu64 " x %" PRIu64 " elements with %" PRIu64
+                       " bytes of data",
+                       h.rows, h.cols, n - h.data);
+    out->data = xm_calloc((size_t)count + 1, sizeof(*out->data));
+    if (!out->data)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for an array");
+    for (uint64_t i = 0; i < count; i++)
+        out->data[i] = xm_load_int(h.element, bytes + h.data, i);
+    out->rows = h.rows;
+    out->cols = h.cols;
+    return XM_OK;
+}
+
+void
+xm_npy_free(struct xm_npy *a)
+{
+    xm_free(a->data);
+    *a = (struct xm_npy){0};
+}
+
+/* ---- writing ------------------------------------------------------------------------ */
+
+static bool
+write_all(FILE *f, const float *data, uint64_t rows, uint64_t cols)
+{
+    char text[2 * HEADER_ALIGN];
+    int n = snprintf(text, sizeof(text),
+                     "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRIu64
+                     ", %" PRIu64 "), }",
+                     rows, cols);
+    uint64_t whole = xm_align_up(MAGIC + 4 + (uint64_t)n + 1, HEADER_ALIGN);
+    unsigned length = (unsigned)(whole - MAGIC - 4);
+    fwrite(magic, 1, MAGIC, f);
+    fputc(1, f);
+    fputc(0, f);
+    fputc((int)(length & 0xff), f);
+    fputc((int)(length >> 8), f);
+    fprintf(f, "%-*s\n", (int)length - 1, text);
+    for (uint64_t r = 0; r < rows; r++)
+        fwrite(data + r * cols, sizeof(*data), (size_t)cols, f);
+    return fflush(f) == 0 && !ferror(f);
+}
+
+enum xm_status
+xm_npy_write(const char *path, const float *data, uint64_t rows, uint64_t cols,
+             struct xm_error *err)
+{
+    bool to_stdout = strcmp(path, "-") == 0;
+    FILE *f = to_stdout ? stdout : fopen(path, "wb");
+    if (!f)
+        return xm_fail(err, XM_IO, "%s: %s", path, strerror(errno));
+    bool good = write_all(f, data, rows, cols);
+    if (!to_stdout)
+        good = fclose(f) == 0 && good;
+    return good ? XM_OK
+                : xm_fail(err, XM_IO, "%s could not be written: %s", path,
+                          strerror(errno));
+}

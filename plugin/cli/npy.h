@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * NumPy's .npy files: little-endian int32 and int64 read, float32 written; C order.
+ *
+ *     "\x93NUMPY" | version 1.0 | u16 length | {'descr': '<f4', 'fortran_order': False,
+ *     'shape': (3, 5), } padded with spaces to a multiple of 64, newline | data
+ *
+ * Not read: other element types, Fortran order, rank above 2.
+ */
+#ifndef XM_PLUGIN_CLI_NPY_H
+#define XM_PLUGIN_CLI_NPY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/util/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Integers of a file of rank 1 (one row) or 2. */
+struct xm_npy {
+    uint64_t rows, cols;
+    int64_t *data; /* rows x cols, owned */
+};
+
+bool xm_npy_is(const void *bytes, uint64_t n); /* begins as such a file does */
+/* Reads integers from a file's content. */
+enum xm_status xm_npy_read(const void *bytes, uint64_t n, struct xm_npy *out,
+                           struct xm_error *err);
+void xm_npy_free(struct xm_npy *a);
+
+/* Writes rows x cols floats; "-" is standard output. */
+enum xm_status xm_npy_write(const char *path, const float *data, uint64_t rows,
+                            uint64_t cols, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

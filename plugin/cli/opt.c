@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe opt: single passes on a graph in text form, as XM_DUMP writes it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/cli/cli.h"
+#include "transformations/graph/text.h"
+#include "transformations/graph/validate.h"
+
+struct args {
+    const char *passes;
+    bool dot, list;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct args, member)
+static const struct xm_cli_option options[] = {
+    { 0,   "passes", XM_CLI_TEXT, AT(passes), "NAMES", "passes to run, apart by commas; the first word\nof the command line means the same" },
+    { 0,   "dot",    XM_CLI_FLAG, AT(dot),    NULL,    "the result as Graphviz" },
+    { 'l', "list",   XM_CLI_FLAG, AT(list),   NULL,    "the passes in their order, and why there" },
+};
+#undef AT
+/* clang-format on */
+
+static void
+print_list(void)
+{
+    size_t n;
+    const struct xm_pass *passes = xm_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        printf("%-28s %-26s %s\n", passes[i].name, passes[i].public_name,
+               passes[i].why_here);
+}
+
+static enum xm_status
+read_input(struct xm_strbuf *out, struct xm_error *err)
+{
+    char buffer[16384];
+    size_t n;
+    while ((n = fread(buffer, 1, sizeof(buffer), stdin)) > 0)
+        xm_strbuf_add_n(out, buffer, n);
+    if (ferror(stdin))
+        return xm_fail(err, XM_IO, "standard input: %s", strerror(errno));
+    return xm_strbuf_ok(out) ? XM_OK
+                             : xm_fail(err, XM_NO_MEMORY, "out of memory for a graph");
+}
+
+static enum xm_status
+run_pass(struct xm_graph *g, const struct xm_pass *pass, struct xm_error *err)
+{
+    struct xm_device_info device = {.name = "any"};
+    struct xm_caps caps = xm_program_caps(&device);
+    struct xm_strbuf report = {0};
+    bool progress = pass->run(g, &caps);
+    fprintf(stderr, "%s: %s\n", pass->public_name, progress ? "changed" : "no change");
+    if (g->err.status != XM_OK)
+        return xm_fail(err, g->err.status, "%s: %s", pass->public_name, g->err.text);
+    enum xm_status s = xm_graph_validate(g, &report, err);
+    if (s != XM_OK)
+        fputs(xm_strbuf_text(&report), stderr);
+    xm_strbuf_free(&report);
+    return s == XM_OK && pass->ensures ? pass->ensures(g, err) : s;
+}
+
+/* All names are looked up before one runs. */
+static int
+find_passes(const char *names, struct xm_graph *g, struct xm_error *err)
+{
+    for (const char *p = names; *p;) {
+        char name[64];
+        size_t n = strcspn(p, ",");
+        snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), p);
+        const struct xm_pass *pass = xm_pass_find(name);
+        if (!pass)
+            return xm_cli_usage("there is no pass '%s'; see 'xemoe opt --list'", name);
+        if (g && run_pass(g, pass, err) != XM_OK)
+            return xm_cli_failed(err);
+        p += n + (p[n] == ',');
+    }
+    return XM_EXIT_OK;
+}
+
+static int
+run_passes(const struct args *a)
+{
+    struct xm_error err = {0};
+    struct xm_strbuf text = {0}, out = {0};
+    struct xm_graph *g = NULL;
+    int code = find_passes(a->passes, NULL, &err);
+    if (code != XM_EXIT_OK)
+        return code;
+    enum xm_status s = read_input(&text, &err);
+    if (s == XM_OK)
+        s = xm_graph_parse(xm_strbuf_text(&text), &g, &err);
+    code = s == XM_OK ? find_passes(a->passes, g, &err) : xm_cli_failed(&err);
+    if (code == XM_EXIT_OK) {
+        if (a->dot)
+            xm_graph_print_dot(g, &out);
+        else
+            xm_graph_print(g, &out);
+        fwrite(xm_strbuf_text(&out), 1, out.n, stdout);
+        code = xm_cli_flush();
+    }
+    xm_graph_destroy(g);
+    xm_strbuf_free(&text);
+    xm_strbuf_free(&out);
+    return code;
+}
+
+int
+xm_cli_opt(int argc, char **argv)
+{
+    static const struct xm_cli_spec spec = {
+        .usage = "xemoe opt PASS[,PASS…] [--dot] < graph.xmg",
+        .about =
+            "Runs passes on a graph in text form (XM_DUMP=folder writes such files) and\n"
+            "prints the result. Constants whose bytes are not in the text get a "
+            "pattern.\n",
+        .own = options,
+        .n_own = XM_ARRAY_LEN(options),
+    };
+    struct args a = {0};
+    bool done;
+    bool by_word = argc > 1 && argv[1][0] != '-';
+    if (by_word) { /* optional, so not an operand of the table */
+        a.passes = argv[1];
+        argv[1] = argv[0];
+    }
+    int code = xm_cli_begin(&spec, argc - by_word, argv + by_word, &a, &done);
+    if (done)
+        return code;
+    if (a.list) {
+        print_list();
+        return xm_cli_flush();
+    }
+    if (!a.passes)
+        return xm_cli_usage(
+            "which passes? Name them, apart by commas; 'xemoe opt --list'");
+    return run_passes(&a);
+}
