@@ -19,9 +19,9 @@
 
 __kernel void
 gather_matmul_ref(__global const uchar *data, __global const uchar *scale,
-                  __global const uchar *zp, __global const STORAGE(SRC) *a,
-                  __global const STORAGE(IDS) *ids, __global const float *bias,
-                  __global STORAGE(DST) *out, uint experts, uint n_count, uint k_count,
+                  __global const uchar *zp, __global const STORAGE(SRC) * a,
+                  __global const STORAGE(IDS) * ids, __global const float *bias,
+                  __global STORAGE(DST) * out, uint experts, uint n_count, uint k_count,
                   uint a_slots)
 {
     const uint n = (uint)get_global_id(0);
@@ -38,7 +38,8 @@ gather_matmul_ref(__global const uchar *data, __global const uchar *scale,
             const float zero = weight_zero_point(zp, row, g, n_count, groups);
             float part = 0;
             for (uint k = g * group; k < (g + 1) * group; k++)
-                part += (weight_raw(data, row, k, k_count) - zero) * LOAD(SRC, a, from + k);
+                part +=
+                    (weight_raw(data, row, k, k_count) - zero) * LOAD(SRC, a, from + k);
             sum += part * weight_scale(scale, row, g, n_count, groups);
         }
     }

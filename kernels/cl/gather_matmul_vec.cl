@@ -18,8 +18,8 @@
 __kernel void
 gather_matmul_vec(__global const uchar *data, __global const uchar *scale,
                   __global const uchar *zp, __global const float *planes,
-                  __global const float *sums, __global const STORAGE(IDS) *ids,
-                  __global const float *bias, __global STORAGE(DST) *out, uint experts,
+                  __global const float *sums, __global const STORAGE(IDS) * ids,
+                  __global const float *bias, __global STORAGE(DST) * out, uint experts,
                   uint n_count, uint k_count, uint a_slots, uint per_item)
 {
     const ulong t = get_global_id(1), s = get_global_id(2);

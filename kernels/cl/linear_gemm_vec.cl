@@ -13,8 +13,8 @@
 #endif
 
 static inline void
-store_tile(__global STORAGE(DST) *y, float16 acc[ROWS][2], uint which, ulong t, uint t_count,
-           uint first, uint n_count, __global const float *bias)
+store_tile(__global STORAGE(DST) * y, float16 acc[ROWS][2], uint which, ulong t,
+           uint t_count, uint first, uint n_count, __global const float *bias)
 {
     float lanes[ROWS][16];
     for (uint r = 0; r < ROWS; r++)
@@ -29,7 +29,7 @@ store_tile(__global STORAGE(DST) *y, float16 acc[ROWS][2], uint which, ulong t, 
 __kernel void
 linear_gemm_vec(__global const uchar *data, __global const uchar *scale,
                 __global const uchar *zp, __global const float *tiles,
-                __global const float *bias, __global STORAGE(DST) *y, uint n_count,
+                __global const float *bias, __global STORAGE(DST) * y, uint n_count,
                 uint k_count, uint t_count, uint per_item)
 {
     const uint begin = (uint)get_global_id(0) * per_item;
@@ -40,12 +40,12 @@ linear_gemm_vec(__global const uchar *data, __global const uchar *scale,
         __global const float *x = tiles + t / 16 * tile_floats;
         for (uint first = begin; first < end; first += ROWS) {
             if (t + 16 < t_count) {
-                gemm_tiles(data, scale, zp, first, 1, n_count - 1, k_count, x, tile_floats,
-                           2, acc);
+                gemm_tiles(data, scale, zp, first, 1, n_count - 1, k_count, x,
+                           tile_floats, 2, acc);
                 store_tile(y, acc, 1, t + 16, t_count, first, n_count, bias);
             } else {
-                gemm_tiles(data, scale, zp, first, 1, n_count - 1, k_count, x, tile_floats,
-                           1, acc);
+                gemm_tiles(data, scale, zp, first, 1, n_count - 1, k_count, x,
+                           tile_floats, 1, acc);
             }
             store_tile(y, acc, 0, t, t_count, first, n_count, bias);
         }

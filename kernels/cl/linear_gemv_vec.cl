@@ -16,7 +16,7 @@ __kernel void
 linear_gemv_vec(__global const uchar *data, __global const uchar *scale,
                 __global const uchar *zp, __global const float *planes,
                 __global const float *sums, __global const float *bias,
-                __global STORAGE(DST) *y, uint n_count, uint k_count, uint t_count,
+                __global STORAGE(DST) * y, uint n_count, uint k_count, uint t_count,
                 uint per_item)
 {
     const uint padded = (k_count + BLOCK - 1) / BLOCK * BLOCK;
@@ -26,9 +26,9 @@ linear_gemv_vec(__global const uchar *data, __global const uchar *scale,
     for (uint n = first; n < end; n++) {
         const float b = bias ? bias[n] : 0.0f;
         for (uint t = 0; t < t_count; t++) {
-            const float16 sum = row_dot(data, scale, zp, n, k_count,
-                                        planes + (ulong)t * padded,
-                                        sums + (ulong)t * groups);
+            const float16 sum =
+                row_dot(data, scale, zp, n, k_count, planes + (ulong)t * padded,
+                        sums + (ulong)t * groups);
             STORE(DST, y, (ulong)t * n_count + n, sum16(sum) + b);
         }
     }

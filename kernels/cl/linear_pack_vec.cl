@@ -13,7 +13,7 @@
 #endif
 
 __kernel void
-linear_pack_vec(__global const STORAGE(SRC) *x, __global float *tiles, uint t_count,
+linear_pack_vec(__global const STORAGE(SRC) * x, __global float *tiles, uint t_count,
                 uint k_count)
 {
     const uint b = (uint)get_global_id(0), blocks = (uint)get_global_size(0);

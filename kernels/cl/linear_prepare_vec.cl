@@ -15,7 +15,7 @@
 #endif
 
 static inline void
-move_block(__global const STORAGE(SRC) *x, uint left, __global float *planes)
+move_block(__global const STORAGE(SRC) * x, uint left, __global float *planes)
 {
     for (uint j = 0; j < PLANES; j++) {
         const float factor = plane_factor(j);
@@ -27,7 +27,7 @@ move_block(__global const STORAGE(SRC) *x, uint left, __global float *planes)
 }
 
 __kernel void
-linear_prepare_vec(__global const STORAGE(SRC) *x, __global float *planes,
+linear_prepare_vec(__global const STORAGE(SRC) * x, __global float *planes,
                    __global float *sums, uint k_count)
 {
     const ulong row = get_global_id(0);

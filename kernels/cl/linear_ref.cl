@@ -16,8 +16,9 @@
 
 __kernel void
 linear_ref(__global const uchar *data, __global const uchar *scale,
-           __global const uchar *zp, __global const STORAGE(SRC) *x,
-           __global const float *bias, __global STORAGE(DST) *y, uint n_count, uint k_count)
+           __global const uchar *zp, __global const STORAGE(SRC) * x,
+           __global const float *bias, __global STORAGE(DST) * y, uint n_count,
+           uint k_count)
 {
     const uint n = (uint)get_global_id(0);
     const ulong t = get_global_id(1);
@@ -27,7 +28,8 @@ linear_ref(__global const uchar *data, __global const uchar *scale,
         const float zero = weight_zero_point(zp, n, g, n_count, groups);
         float part = 0;
         for (uint k = g * group; k < (g + 1) * group; k++)
-            part += (weight_raw(data, n, k, k_count) - zero) * LOAD(SRC, x, t * k_count + k);
+            part +=
+                (weight_raw(data, n, k, k_count) - zero) * LOAD(SRC, x, t * k_count + k);
         sum += part * weight_scale(scale, n, g, n_count, groups);
     }
     STORE(DST, y, t * n_count + n, sum);

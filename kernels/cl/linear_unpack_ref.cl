@@ -12,7 +12,7 @@
 #define OUT f32 /* f32, f16, or bf16 (rounded to nearest even) */
 #endif
 
-#define STORAGE_bf16 ushort
+#define STORAGE_bf16        ushort
 #define STORE_bf16(p, i, v) ((p)[i] = bf16_bits(v))
 
 static inline ushort
@@ -26,7 +26,7 @@ bf16_bits(float v)
 
 __kernel void
 linear_unpack_ref(__global const uchar *data, __global const uchar *scale,
-                  __global const uchar *zp, __global STORAGE(OUT) *out, uint first,
+                  __global const uchar *zp, __global STORAGE(OUT) * out, uint first,
                   uint n_count, uint k_count)
 {
     const ulong row = get_global_id(0), n = first + row;

@@ -19,9 +19,9 @@
 #endif
 
 __kernel void
-matmul_ref(__global const STORAGE(A) *a, __global const STORAGE(B) *b,
-           __global STORAGE(C) *c, ulong a_at, ulong b_at, ulong c_at, ulong a_batch, ulong a_m, ulong a_k, ulong b_batch,
-           ulong b_k, ulong b_n, ulong k_count)
+matmul_ref(__global const STORAGE(A) * a, __global const STORAGE(B) * b,
+           __global STORAGE(C) * c, ulong a_at, ulong b_at, ulong c_at, ulong a_batch,
+           ulong a_m, ulong a_k, ulong b_batch, ulong b_k, ulong b_n, ulong k_count)
 {
     const ulong n = get_global_id(0), m = get_global_id(1), batch = get_global_id(2);
     const ulong n_count = get_global_size(0), m_count = get_global_size(1);

@@ -15,7 +15,7 @@
 __kernel void
 moe_combine_ref(__global const float *y, __global const uint *place,
                 __global const float *weights, __global const float *add,
-                __global STORAGE(DST) *out, uint top_k)
+                __global STORAGE(DST) * out, uint top_k)
 {
     const ulong n = get_global_id(0), t = get_global_id(1), n_count = get_global_size(0);
     float sum = add ? add[t * n_count + n] : 0.0f;

@@ -16,7 +16,8 @@ __kernel void
 moe_down_ref(__global const uchar *data, __global const uchar *scale,
              __global const uchar *zp, __global const float *h, __global const int *ids,
              __global const float *weights, __global const float *bias,
-             __global const float *add, __global STORAGE(DST) *y, uint k_count, uint top_k)
+             __global const float *add, __global STORAGE(DST) * y, uint k_count,
+             uint top_k)
 {
     const uint n = (uint)get_global_id(0), n_count = (uint)get_global_size(0);
     const ulong t = get_global_id(1);
@@ -29,7 +30,8 @@ moe_down_ref(__global const uchar *data, __global const uchar *scale,
             const float zero = weight_zero_point(zp, row, g, n_count, groups);
             float part = 0;
             for (uint k = g * group; k < (g + 1) * group; k++)
-                part += (weight_raw(data, row, k, k_count) - zero) * h[slot * k_count + k];
+                part +=
+                    (weight_raw(data, row, k, k_count) - zero) * h[slot * k_count + k];
             dot += part * weight_scale(scale, row, g, n_count, groups);
         }
         sum += weights[slot] * dot;

@@ -19,8 +19,8 @@ moe_down_vec(__global const uchar *data, __global const uchar *scale,
              __global const uchar *zp, __global const float *planes,
              __global const float *sums, __global const int *ids,
              __global const float *weights, __global const float *bias,
-             __global const float *add, __global STORAGE(DST) *y, uint n_count, uint k_count,
-             uint top_k, uint per_item)
+             __global const float *add, __global STORAGE(DST) * y, uint n_count,
+             uint k_count, uint top_k, uint per_item)
 {
     const ulong t = get_global_id(1);
     const uint padded = (k_count + BLOCK - 1) / BLOCK * BLOCK;

@@ -19,7 +19,7 @@
 
 static float
 product(__global const uchar *data, __global const uchar *scale, __global const uchar *zp,
-        ulong row, uint n_count, uint k_count, __global const STORAGE(SRC) *x)
+        ulong row, uint n_count, uint k_count, __global const STORAGE(SRC) * x)
 {
     const uint group = weight_group(k_count), groups = k_count / group;
     float sum = 0;
@@ -37,7 +37,7 @@ __kernel void
 moe_gate_up_ref(__global const uchar *gate_data, __global const uchar *gate_scale,
                 __global const uchar *gate_zp, __global const uchar *up_data,
                 __global const uchar *up_scale, __global const uchar *up_zp,
-                __global const STORAGE(SRC) *x, __global const int *ids,
+                __global const STORAGE(SRC) * x, __global const int *ids,
                 __global const float *bias, __global float *h, uint k_count, uint top_k,
                 float beta, float limit)
 {

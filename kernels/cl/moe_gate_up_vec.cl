@@ -35,8 +35,10 @@ moe_gate_up_vec(__global const uchar *gate_data, __global const uchar *gate_scal
     for (uint i = first; i < end; i++) {
 #if CLAMPED
         const ulong row = (expert * i_count + i) * 2;
-        float gate = sum16(row_dot(gate_data, gate_scale, gate_zp, row, k_count, planes, sums));
-        float up = sum16(row_dot(gate_data, gate_scale, gate_zp, row + 1, k_count, planes, sums));
+        float gate =
+            sum16(row_dot(gate_data, gate_scale, gate_zp, row, k_count, planes, sums));
+        float up = sum16(
+            row_dot(gate_data, gate_scale, gate_zp, row + 1, k_count, planes, sums));
         if (bias) {
             gate += bias[row];
             up += bias[row + 1];
@@ -44,8 +46,10 @@ moe_gate_up_vec(__global const uchar *gate_data, __global const uchar *gate_scal
         h[slot * i_count + i] = gated_clamped(gate, up, beta, limit);
 #else
         const ulong row = expert * i_count + i;
-        const float gate = sum16(row_dot(gate_data, gate_scale, gate_zp, row, k_count, planes, sums));
-        const float up = sum16(row_dot(up_data, up_scale, up_zp, row, k_count, planes, sums));
+        const float gate =
+            sum16(row_dot(gate_data, gate_scale, gate_zp, row, k_count, planes, sums));
+        const float up =
+            sum16(row_dot(up_data, up_scale, up_zp, row, k_count, planes, sums));
         h[slot * i_count + i] = gated(gate, up, beta);
 #endif
     }

@@ -14,8 +14,9 @@
 #endif
 
 __kernel void
-moe_gather_ref(__global const STORAGE(SRC) *x, __global const int *tile_expert,
-               __global const int *source, __global float *tiles, uint k_count, uint top_k)
+moe_gather_ref(__global const STORAGE(SRC) * x, __global const int *tile_expert,
+               __global const int *source, __global float *tiles, uint k_count,
+               uint top_k)
 {
     const uint k = (uint)get_global_id(0);
     const ulong tile = get_global_id(1), padded = get_global_size(0);

@@ -44,10 +44,12 @@ moe_gemm_down_vec(__global const uchar *data, __global const uchar *scale,
         for (uint first = begin; first < row_end; first += ROWS) {
             const ulong row = expert * n_count + first;
             if (tile + 1 < end) {
-                gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 2, acc);
+                gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 2,
+                           acc);
                 store_tile(y + (tile + 1) * y_floats, acc, 1, first, n_count, row_bias);
             } else {
-                gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 1, acc);
+                gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 1,
+                           acc);
             }
             store_tile(y + tile * y_floats, acc, 0, first, n_count, row_bias);
         }

@@ -54,8 +54,10 @@ moe_gemm_gate_up_ref(__global const uchar *gate_data, __global const uchar *gate
     if (i < i_count) {
 #if CLAMPED
         const ulong row = ((ulong)expert * i_count + i) * 2;
-        float16 gate = product(gate_data, gate_scale, gate_zp, row, 2 * i_count, k_count, x);
-        float16 up = product(gate_data, gate_scale, gate_zp, row + 1, 2 * i_count, k_count, x);
+        float16 gate =
+            product(gate_data, gate_scale, gate_zp, row, 2 * i_count, k_count, x);
+        float16 up =
+            product(gate_data, gate_scale, gate_zp, row + 1, 2 * i_count, k_count, x);
         if (bias) {
             gate += bias[row];
             up += bias[row + 1];
@@ -63,7 +65,8 @@ moe_gemm_gate_up_ref(__global const uchar *gate_data, __global const uchar *gate
         value = gated_clamped(gate, up, beta, limit);
 #else
         const ulong row = (ulong)expert * i_count + i;
-        const float16 gate = product(gate_data, gate_scale, gate_zp, row, i_count, k_count, x);
+        const float16 gate =
+            product(gate_data, gate_scale, gate_zp, row, i_count, k_count, x);
         const float16 up = product(up_data, up_scale, up_zp, row, i_count, k_count, x);
         value = gated(gate, up, beta);
 #endif

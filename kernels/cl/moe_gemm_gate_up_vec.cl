@@ -56,8 +56,10 @@ gate_up(const struct problem *p, uint first, __global const float *x, const uint
         for (uint t = 0; t < tiles; t++) {
             float16 value = 0;
 #if CLAMPED
-            const float gate_bias = p->bias && i < p->i_count ? p->bias[row + 2 * r] : 0.0f;
-            const float up_bias = p->bias && i < p->i_count ? p->bias[row + 2 * r + 1] : 0.0f;
+            const float gate_bias =
+                p->bias && i < p->i_count ? p->bias[row + 2 * r] : 0.0f;
+            const float up_bias =
+                p->bias && i < p->i_count ? p->bias[row + 2 * r + 1] : 0.0f;
             if (i < p->i_count)
                 value = gated_clamped(gate[r][t] + gate_bias, up[r][t] + up_bias, p->beta,
                                       p->limit);
@@ -79,9 +81,19 @@ moe_gemm_gate_up_vec(__global const uchar *gate_data, __global const uchar *gate
                      uint k_count, uint per_item, float beta, float limit)
 {
     const ulong expert = get_global_id(1);
-    const struct problem p = {gate_data, gate_scale, gate_zp, up_data, up_scale, up_zp, bias,
-                              expert, i_count, k_count,
-                              (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16, beta, limit};
+    const struct problem p = {gate_data,
+                              gate_scale,
+                              gate_zp,
+                              up_data,
+                              up_scale,
+                              up_zp,
+                              bias,
+                              expert,
+                              i_count,
+                              k_count,
+                              (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16,
+                              beta,
+                              limit};
     const uint out_block = 16 * OUT_PLANES;
     const uint padded = (i_count + out_block - 1) / out_block * out_block;
     const ulong h_floats = (ulong)padded * 16;

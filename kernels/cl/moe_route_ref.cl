@@ -30,7 +30,8 @@ score_of(__global const float *logits, __global const float *bias, uint e)
 
 /* The expert that comes after `last` in order of score. */
 static inline int
-next_best(__global const float *logits, __global const float *bias, uint experts, int last)
+next_best(__global const float *logits, __global const float *bias, uint experts,
+          int last)
 {
     const float bound = last < 0 ? INFINITY : score_of(logits, bias, (uint)last);
     float best_score = 0;
@@ -48,8 +49,8 @@ next_best(__global const float *logits, __global const float *bias, uint experts
 
 __kernel void
 moe_route_ref(__global const float *logits, __global const float *bias,
-              __global const float *expert_scale, __global float *weights, __global int *ids,
-              uint experts, uint top_k, float epsilon, float factor)
+              __global const float *expert_scale, __global float *weights,
+              __global int *ids, uint experts, uint top_k, float epsilon, float factor)
 {
     const ulong t = get_global_id(0);
     logits += t * experts;
@@ -72,7 +73,8 @@ moe_route_ref(__global const float *logits, __global const float *bias,
     float sum = epsilon;
     for (uint s = 0; s < top_k; s++) {
         const float logit = logits[ids[s]];
-        weights[s] = ROUTING == 2 ? 1.0f / (1.0f + exp(-logit)) : exp(logit - largest) / all;
+        weights[s] =
+            ROUTING == 2 ? 1.0f / (1.0f + exp(-logit)) : exp(logit - largest) / all;
         sum += weights[s];
     }
     if (NORMALISE)

@@ -17,7 +17,7 @@
 
 __kernel void
 moe_shared_ref(__global const uchar *data, __global const uchar *scale,
-               __global const uchar *zp, __global const STORAGE(SRC) *x,
+               __global const uchar *zp, __global const STORAGE(SRC) * x,
                __global float *weights, __global int *ids, uint k_count)
 {
     const ulong t = get_global_id(0);
@@ -29,7 +29,8 @@ moe_shared_ref(__global const uchar *data, __global const uchar *scale,
         const float zero = weight_zero_point(zp, 0, g, 1, groups);
         float part = 0;
         for (uint k = g * group; k < (g + 1) * group; k++)
-            part += (weight_raw(data, 0, k, k_count) - zero) * LOAD(SRC, x, t * k_count + k);
+            part +=
+                (weight_raw(data, 0, k, k_count) - zero) * LOAD(SRC, x, t * k_count + k);
         sum += part * weight_scale(scale, 0, g, 1, groups);
     }
     weight = 1.0f / (1.0f + exp(-sum));

@@ -11,9 +11,9 @@
  * One work-item does it all: a counting sort, two passes over the ids. `next` is scratch [E].
  */
 __kernel void
-moe_sort_ref(__global const int *ids, __global uint *first_tile, __global int *tile_expert,
-             __global int *source, __global uint *place, __global uint *next, uint slots,
-             uint experts, uint max_tiles)
+moe_sort_ref(__global const int *ids, __global uint *first_tile,
+             __global int *tile_expert, __global int *source, __global uint *place,
+             __global uint *next, uint slots, uint experts, uint max_tiles)
 {
     for (uint e = 0; e < experts; e++)
         next[e] = 0;

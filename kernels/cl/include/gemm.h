@@ -27,7 +27,8 @@ dequantise_block(__global const uchar *data, __global const uchar *scale,
     const uint mask = (1u << (32 / PLANES)) - 1;
 #pragma unroll
     for (uint j = 0; j < PLANES; j++)
-        vstore16(convert_float16(as_int16((w >> (j * (32 / PLANES))) & mask)) * s - z, j, out);
+        vstore16(convert_float16(as_int16((w >> (j * (32 / PLANES))) & mask)) * s - z, j,
+                 out);
 #else
     const ulong at = n * k_count + b * BLOCK;
     if (k_count - b * BLOCK >= BLOCK) {

@@ -18,7 +18,7 @@ plane_factor(uint j)
 }
 
 #if GROUP
-#define TERM(mask, j) convert_float16(as_int16(w & mask)) * vload16(j, x)
+#define TERM(mask, j) convert_float16(as_int16(w &mask)) * vload16(j, x)
 
 /* sum over the planes of one block, lane by lane */
 static inline float16
@@ -54,8 +54,8 @@ zero_point_term(__global const uchar *scale, __global const uchar *zp, ulong n,
         float z[16];
         for (uint i = 0; i < 16; i++)
             z[i] = weight_zero_point(zp, n, g + i, 1, groups) + OFFSET;
-        lanes += FLOATS(SCALE, scale + (at + g) * SIZE(SCALE)) *
-                  vload16(0, z) * vload16(0, xs + g);
+        lanes += FLOATS(SCALE, scale + (at + g) * SIZE(SCALE)) * vload16(0, z) *
+                 vload16(0, xs + g);
     }
     sum = sum16(lanes);
     for (; g < groups; g++)

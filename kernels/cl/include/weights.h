@@ -17,7 +17,7 @@
 #include "types.h"
 
 #ifndef WEI
-#define WEI u4
+#define WEI   u4
 #define GROUP 128
 #endif
 #ifndef GROUP
