@@ -10,13 +10,17 @@ namespace
 {
 
 const weight_format formats[] = {
-    {XM_U4, 32, true},           {XM_U4, 128, true},
-    {XM_U4, UINT64_MAX, true},   {XM_U4, 64, true, XM_F32, false, true},
-    {XM_U4, 64, false},          {XM_I4, 32, false},
-    {XM_I4, 128, false},         {XM_U8, 64, true},
-    {XM_U8, UINT64_MAX, true},   {XM_I8, UINT64_MAX, false, XM_F32},
-    {XM_I8, 32, false, XM_BF16}, {XM_U4, 32, true, XM_F16, true},
-    {XM_F16, 0, false},          {XM_BF16, 0, false},
+    {XM_U4, 32, true},
+    {XM_U4, 128, true},
+    {XM_U4, UINT64_MAX, true},
+    {XM_U4, 64, true, XM_F32, false, true},
+    {XM_I4, 32, false},
+    {XM_U8, 64, true},
+    {XM_I8, UINT64_MAX, false, XM_F32},
+    {XM_I8, 32, false, XM_BF16},
+    {XM_U4, 32, true, XM_F16, true},
+    {XM_F16, 0, false},
+    {XM_BF16, 0, false},
     {XM_F32, 0, false},
 };
 
