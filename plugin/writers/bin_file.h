@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A weights file being written: a growing mapping, so that bytes go straight to the file and
+ * constants of a graph can be views into it.
+ *
+ * Address space for `capacity` bytes is reserved at once; disk space is claimed piece by piece,
+ * so that a full disk is an error with a sentence and not a signal.
+ */
+#ifndef XM_PLUGIN_WRITERS_BIN_FILE_H
+#define XM_PLUGIN_WRITERS_BIN_FILE_H
+
+#include <stdint.h>
+
+#include "runtime/util/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_bin_file {
+    int fd;
+    uint8_t *base;           /* the mapping, [0, used) is content */
+    uint64_t used, capacity;
+    char path[512];
+};
+
+enum xm_status xm_bin_file_create(struct xm_bin_file *f, const char *path, uint64_t capacity,
+                                  struct xm_error *err);
+/* `n` bytes at a multiple of `alignment`; zeroed; NULL with err set. */
+uint8_t *xm_bin_file_take(struct xm_bin_file *f, uint64_t n, uint64_t alignment,
+                          struct xm_error *err);
+/* Cuts the file to its content and closes it. */
+enum xm_status xm_bin_file_close(struct xm_bin_file *f, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
