@@ -98,8 +98,10 @@ finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error 
 {
     struct xm_program_facts facts = facts_of(g);
     struct xm_strbuf why = {0};
-    XM_TRY(xm_config_finalise(&p->config, xm_engine_info(p->engine), &facts, &why, err));
+    enum xm_status s =
+        xm_config_finalise(&p->config, xm_engine_info(p->engine), &facts, &why, err);
     p->rules_text = xm_strbuf_take(&why);
+    XM_TRY(s);
     return p->rules_text
                ? XM_OK
                : xm_fail(err, XM_NO_MEMORY, "out of memory for the rules' text");

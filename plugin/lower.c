@@ -144,9 +144,16 @@ find_demands(struct xm_lower *l)
 /* ---- ports
  * ------------------------------------------------------------------------------ */
 
+const char *
+xm_lower_port_name(const struct xm_node *n, const struct xm_value *v)
+{
+    const char *name = n->attr.name.name;
+    return v->n_names ? v->names[0] : name && name[0] ? name : n->name;
+}
+
 static enum xm_status
 add_port(struct xm_lower *l, struct xm_port **ports, uint32_t *n,
-         const struct xm_value *v, const char *name, uint32_t value)
+         const struct xm_node *node, const struct xm_value *v, uint32_t value)
 {
     struct xm_port *list = xm_realloc(*ports, (*n + 1) * sizeof(*list));
     if (!list)
@@ -159,12 +166,11 @@ add_port(struct xm_lower *l, struct xm_port **ports, uint32_t *n,
     for (uint32_t i = 0; i < v->n_names; i++)
         names[i] = xm_arena_strdup(arena, v->names[i]);
     struct xm_port *port = &list[(*n)++];
-    *port =
-        (struct xm_port){.name = xm_arena_strdup(arena, v->n_names ? v->names[0] : name),
-                         .names = names,
-                         .n_names = v->n_names,
-                         .type.element = v->type.element,
-                         .value = value};
+    *port = (struct xm_port){.name = xm_arena_strdup(arena, xm_lower_port_name(node, v)),
+                             .names = names,
+                             .n_names = v->n_names,
+                             .type.element = v->type.element,
+                             .value = value};
     port->type.shape.rank = v->type.shape.rank;
     for (uint32_t i = 0; i < v->type.shape.rank; i++)
         port->type.shape.dim[i] = xm_dim_import(&l->p->dims, v->type.shape.dim[i]);
@@ -179,9 +185,7 @@ lower_parameter(struct xm_lower *l, struct xm_node *n)
     XM_TRY(
         xm_lower_new_value(l, v, v->type.element, &v->type.shape, XM_PLACE_INPUT, &id));
     l->first_value[l->first_result[n->id]] = id;
-    const char *name =
-        n->attr.name.name && n->attr.name.name[0] ? n->attr.name.name : n->name;
-    return add_port(l, &l->p->inputs, &l->p->n_inputs, v, name, id);
+    return add_port(l, &l->p->inputs, &l->p->n_inputs, n, v, id);
 }
 
 static uint32_t
@@ -200,13 +204,15 @@ lower_result(struct xm_lower *l, struct xm_node *n)
     enum xm_element e = v->type.element;
     if (e == XM_F64 || e == XM_BF16)
         e = XM_F32;
-    XM_TRY(xm_lower_value_as(l, v, e, &id));
+    enum xm_status s = xm_lower_value_as(l, v, e, &id);
+    if (s == XM_UNSUPPORTED)
+        return xm_fail(l->err, s, "a result of %s cannot be read from the device",
+                       xm_element_text(v->type.element));
+    XM_TRY(s);
     struct xm_program_value *root = &l->p->values[root_of(l->p, id)];
     if (root->place == XM_PLACE_ACTIVATION)
         root->place = XM_PLACE_OUTPUT;
-    const char *name =
-        n->attr.name.name && n->attr.name.name[0] ? n->attr.name.name : n->name;
-    XM_TRY(add_port(l, &l->p->outputs, &l->p->n_outputs, v, name, id));
+    XM_TRY(add_port(l, &l->p->outputs, &l->p->n_outputs, n, v, id));
     l->p->outputs[l->p->n_outputs - 1].type.element = e;
     return XM_OK;
 }
@@ -318,6 +324,8 @@ find_lifetimes(struct xm_program *p)
                 touch(p, operands[i], s);
         }
     }
+    for (uint32_t i = 0; i < p->n_outputs; i++)
+        touch(p, p->outputs[i].value, p->n_steps); /* by the host, behind the last */
 }
 
 /* A prompt may be cut when nothing but the causal cache connects its tokens, and results
@@ -339,13 +347,14 @@ may_chunk(const struct xm_program *p, const struct xm_graph *g)
 enum xm_status
 xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
 {
-    struct xm_lower l = {.p = p, .g = g, .err = err};
+    struct xm_error cause = {0}; /* lower_node asks it whether there was a sentence */
+    struct xm_lower l = {.p = p, .g = g, .err = &cause};
     l.act = p->config.inference_precision == XM_F32 ? XM_F32 : XM_F16;
     enum xm_status s = find_demands(&l);
     for (struct xm_node *n = g->first; n && s == XM_OK; n = n->next)
         s = lower_node(&l, n);
     if (s == XM_OK && p->dims.failed)
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a program's dimensions");
+        s = xm_fail(&cause, XM_NO_MEMORY, "out of memory for a program's dimensions");
     if (s == XM_OK) {
         find_lifetimes(p);
         p->can_chunk = may_chunk(p, g);
@@ -358,5 +367,5 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     xm_free(l.first_result);
     xm_free(l.first_value);
     xm_free(l.want_f32);
-    return s;
+    return s == XM_OK ? s : xm_fail(err, s, "%s", cause.text);
 }

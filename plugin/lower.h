@@ -53,8 +53,10 @@ enum xm_status xm_lower_step(struct xm_lower *l, struct xm_node *n,
                              enum xm_step_kind kind, struct xm_primitive *primitive,
                              const uint32_t *operands, uint32_t n_operands,
                              struct xm_step **out);
+/* How the port of a parameter or result is called: v's first tensor name, or its own. */
+const char *xm_lower_port_name(const struct xm_node *n, const struct xm_value *v);
 
-/* lower_ops.c, lower_heavy.c: NULL where there is no kernel */
+/* lower_light.c, lower_heavy.c: NULL where there is no kernel */
 xm_lower_fn xm_lower_light_fn(enum xm_op op);
 xm_lower_fn xm_lower_heavy_fn(enum xm_op op);
 

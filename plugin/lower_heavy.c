@@ -220,7 +220,7 @@ host_input(struct xm_lower *l, const struct xm_value *v, const char *what,
         return xm_fail(l->err, XM_UNSUPPORTED,
                        "the %s of attention is computed by %s '%s', but must be an input",
                        what, xm_op_info(v->node->op)->text, v->node->name);
-    const char *text = v->n_names ? v->names[0] : v->node->name;
+    const char *text = xm_lower_port_name(v->node, v);
     if (*name && strcmp(*name, text) != 0)
         return xm_fail(l->err, XM_UNSUPPORTED,
                        "attention layers use two %ss: '%s' and '%s'", what, *name, text);
@@ -234,10 +234,13 @@ attention_desc(struct xm_lower *l, const struct xm_node *n, struct xm_attention_
     const struct xm_attention_attr *a = &n->attr.attention;
     const struct xm_shape *q = &xm_in(n, XM_ATTN_Q)->type.shape;
     const struct xm_shape *out = &n->out[0].type.shape;
-    if (!xm_dim_is_const(q->dim[2]) || !xm_dim_is_const(q->dim[3]))
+    struct xm_value *k = xm_in(n, XM_ATTN_K);
+    struct xm_dim heads_kv = xm_is_none(k) ? q->dim[2] : k->type.shape.dim[2];
+    if (!xm_dim_is_const(q->dim[2]) || !xm_dim_is_const(q->dim[3]) ||
+        !xm_dim_is_const(heads_kv) || !xm_dim_is_const(out->dim[3]))
         return xm_fail(l->err, XM_UNSUPPORTED, "its heads or head size are not constant");
     *d = (struct xm_attention_desc){.heads_q = (uint32_t)q->dim[2].n,
-                                    .heads_kv = (uint32_t)q->dim[2].n,
+                                    .heads_kv = (uint32_t)heads_kv.n,
                                     .d = (uint32_t)q->dim[3].n,
                                     .dv = (uint32_t)out->dim[3].n,
                                     .scale = a->scale,
@@ -247,8 +250,6 @@ attention_desc(struct xm_lower *l, const struct xm_node *n, struct xm_attention_
                                     .page_tokens = l->p->config.kv_block_tokens,
                                     .element = l->act,
                                     .cache = l->p->config.kv_cache_precision};
-    if (!xm_is_none(xm_in(n, XM_ATTN_K)))
-        d->heads_kv = (uint32_t)xm_in(n, XM_ATTN_K)->type.shape.dim[2].n;
     return xm_lower_f32_buffer(l, xm_in(n, XM_ATTN_SINKS), &d->sinks);
 }
 

@@ -110,7 +110,8 @@ add_copy(struct xm_lower *l, struct xm_node *n, enum xm_copy_kind kind,
     struct xm_step *step = NULL;
     XM_TRY(xm_lower_step(l, n, XM_STEP_COPY, primitive, operands, n_operands, &step));
     step->copy = kind;
-    memcpy(step->ints, ints, n_ints * sizeof(*ints));
+    for (uint32_t i = 0; i < n_ints; i++)
+        step->ints[i] = ints[i];
     return XM_OK;
 }
 
@@ -208,6 +209,8 @@ lower_broadcast(struct xm_lower *l, struct xm_node *n)
 {
     if (n->op == XM_OP_BROADCAST && n->attr.broadcast.mode == XM_BROADCAST_EXPLICIT)
         return XM_UNSUPPORTED;
+    if (n->op == XM_OP_TILE && 2 * n->out[0].type.shape.rank > XM_OPERAND_RANK)
+        return XM_UNSUPPORTED; /* a tile walks each axis as two */
     return unary_copy(l, n, n->op == XM_OP_TILE ? XM_COPY_TILE : XM_COPY_BROADCAST, NULL,
                       0);
 }

@@ -178,10 +178,7 @@ xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *out)
     enum xm_element e = constant_element(v);
     XM_TRY(xm_lower_new_value(l, v, e, &v->type.shape, XM_PLACE_CONST, out));
     *known = *out;
-    struct xm_buffer *b = NULL;
-    XM_TRY(upload(l, v, e, &b));
-    l->p->values[*out].buffer = b;
-    return XM_OK;
+    return upload(l, v, e, &l->p->values[*out].buffer); /* freed with the program */
 }
 
 enum xm_status

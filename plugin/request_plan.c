@@ -47,8 +47,9 @@ value_bytes(const struct xm_request *r, uint32_t id, uint64_t *bytes,
     for (uint32_t i = 0; i < v->shape.rank; i++) {
         int64_t d = 0;
         XM_TRY(xm_dim_eval(v->shape.dim[i], r->bindings.list, r->bindings.n, &d, err));
-        if (!xm_mul_size(n, (uint64_t)d, &n))
-            return xm_fail(err, XM_INVALID, "the size of a value overflows");
+        if (d < 0 || !xm_mul_size(n, (uint64_t)d, &n))
+            return xm_fail(err, XM_INVALID, "dimension %u would be %lld", i,
+                           (long long)d);
     }
     if (!xm_element_bytes(v->element, n, bytes))
         return xm_fail(err, XM_INVALID, "%llu elements of %s have no size",

@@ -130,32 +130,25 @@ copy_parts(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     return XM_OK;
 }
 
-/* dst repeats src: each repeated axis is walked as (repetition, element). */
-static enum xm_status
+/* dst repeats src: each axis is walked as (element, repetition), innermost first; the
+ * order does not matter. */
+static void
 tile_space(struct xm_copy_space *s, const struct xm_operand *src,
-           const struct xm_operand *dst, struct xm_error *err)
+           const struct xm_operand *dst)
 {
-    int64_t src_stride[XM_OPERAND_RANK], stride = 1, dst_stride = 1;
+    int64_t src_stride = 1, dst_stride = 1;
     uint32_t lead = dst->rank - src->rank;
     *s = (struct xm_copy_space){0};
-    for (uint32_t i = src->rank; i-- > 0; stride *= src->dim[i])
-        src_stride[i] = stride;
-    for (uint32_t i = dst->rank;
-         i-- > 0;) { /* innermost first; the order does not matter */
-        int64_t n = i >= lead ? src->dim[i - lead] : 1, times = n ? dst->dim[i] / n : 0;
-        if (s->rank + 2 > XM_OPERAND_RANK)
-            return xm_fail(err, XM_UNSUPPORTED, "a tile over too many axes");
+    for (uint32_t i = dst->rank; i-- > 0; dst_stride *= dst->dim[i]) {
+        int64_t n = i >= lead ? src->dim[i - lead] : 1;
         s->extent[s->rank] = n;
-        s->src_stride[s->rank] = i >= lead ? src_stride[i - lead] : 0;
+        s->src_stride[s->rank] = src_stride;
         s->dst_stride[s->rank++] = dst_stride;
-        if (times != 1) {
-            s->extent[s->rank] = times;
-            s->src_stride[s->rank] = 0;
-            s->dst_stride[s->rank++] = dst_stride * n;
-        }
-        dst_stride *= dst->dim[i];
+        s->extent[s->rank] = n ? dst->dim[i] / n : 0;
+        s->src_stride[s->rank] = 0;
+        s->dst_stride[s->rank++] = dst_stride * n;
+        src_stride *= n;
     }
-    return XM_OK;
 }
 
 static enum xm_status
@@ -183,7 +176,7 @@ run_copy(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
         xm_copy_slice(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST], start, s->ints + rank);
         break;
     case XM_COPY_TILE:
-        XM_TRY(tile_space(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST], err));
+        tile_space(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST]);
         break;
     default:
         xm_copy_broadcast(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST]);

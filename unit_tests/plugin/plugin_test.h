@@ -137,11 +137,12 @@ random_tensor(enum xm_element e, const std::vector<int64_t> &dim, uint32_t seed)
             t->f[i] = (float)(seed >> 8) / (1 << 23) - 1.0f;
         else
             t->i[i] = e == XM_BOOL ? (seed >> 16) & 1 : (seed >> 16) & 3;
+        if (e == XM_F16)
+            t->f[i] = xm_half_to_float(xm_float_to_half(t->f[i]));
     }
     return t;
 }
 
-/* The values that the inputs' element type can hold, as the reference sees them too. */
 inline std::vector<uint8_t>
 packed(const xm_tensor *t)
 {
@@ -223,6 +224,8 @@ expect_rows(const xm_tensor *got, const xm_tensor *want, float tolerance,
     ASSERT_EQ(std::vector<int64_t>(got->dim, got->dim + got->rank),
               std::vector<int64_t>(want->dim, want->dim + want->rank))
         << what;
+    if (want->element == XM_F16)
+        tolerance = std::fmax(tolerance, 1e-3f); /* half a unit in the last place */
     uint64_t row = want->rank ? (uint64_t)want->dim[want->rank - 1] : 1;
     for (uint64_t at = 0; at < want->n; at += row) {
         float most = 0;
