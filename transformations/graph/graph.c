@@ -44,13 +44,13 @@ xm_graph_destroy(struct xm_graph *g)
 void
 xm_mapping_ref(struct xm_mapping *m)
 {
-    m->refs++;
+    xm_refs_add(&m->refs);
 }
 
 void
 xm_mapping_unref(struct xm_mapping *m)
 {
-    if (m && --m->refs == 0)
+    if (m && xm_refs_drop(&m->refs) == 0)
         m->free(m);
 }
 

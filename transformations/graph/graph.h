@@ -207,7 +207,8 @@ struct xm_node {
     struct xm_node *next, *before; /* topological order of the graph */
 };
 
-/* What keeps the bytes of constants alive (a mapped file); freed with the graph's last user. */
+/* What keeps the bytes of constants alive (a mapped file); freed with the graph's last user.
+ * Counted from any thread. */
 struct xm_mapping {
     int refs;
     void (*free)(struct xm_mapping *m);
@@ -236,6 +237,10 @@ struct xm_graph {
 
 struct xm_graph *xm_graph_create(const char *name); /* NULL: out of memory */
 void xm_graph_destroy(struct xm_graph *g);          /* NULL is allowed     */
+/* A copy to rewrite, with the same ids. It shares the source's mappings, constants and texts:
+ * `owner` keeps the source alive (NULL: the caller does); the copy holds a reference. */
+enum xm_status xm_graph_clone(const struct xm_graph *g, struct xm_mapping *owner,
+                              struct xm_graph **out, struct xm_error *err);
 /* The graph holds a reference to `m` until it dies. */
 enum xm_status xm_graph_add_mapping(struct xm_graph *g, struct xm_mapping *m);
 enum xm_status xm_graph_add_property(struct xm_graph *g, const char *key,

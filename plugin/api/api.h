@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside of the C API: what the handles are, and what its files share.
+ *
+ * The functions here check arguments and go straight into the modules. Handles that several
+ * owners share (models, tensors) are reference counted as mappings, so that a graph can hold
+ * on to them as the owners of its bytes.
+ */
+#ifndef XM_PLUGIN_API_API_H
+#define XM_PLUGIN_API_API_H
+
+#include "openvino/c/openvino.h"
+#include "plugin/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- failures (error.c) -------------------------------------------------------------- */
+
+/* Keeps the sentence for ov_get_last_err_msg() and returns the API's code for the status. */
+ov_status_e xm_api_error(const struct xm_error *err);
+/* The same from scratch; returns `code`. */
+ov_status_e xm_api_fail(ov_status_e code, const char *fmt, ...) XM_PRINTF(2, 3);
+void xm_api_clear_error(void);
+
+/* What `out` holds, for ov_free(), or a failure; `b` is emptied. */
+ov_status_e xm_api_give_text(struct xm_strbuf *b, char **out);
+
+/* ---- tensors (tensor.c) --------------------------------------------------------------- */
+
+/* The bytes of a tensor; a handle is a reference to it. */
+struct ov_tensor {
+    struct xm_mapping base; /* reference count: handles, requests, graphs              */
+    ov_element_type_e type;
+    uint32_t rank;
+    int64_t dim[XM_MAX_RANK];
+    uint64_t n;        /* elements                                                */
+    uint64_t bytes;    /* of the elements                                         */
+    uint64_t capacity; /* bytes that `data` has room for                          */
+    void *data;        /* never NULL                                              */
+    bool owned;        /* `data` is ours                                          */
+};
+
+enum xm_status xm_api_tensor_create(ov_element_type_e type, uint32_t rank,
+                                    const int64_t *dim, ov_tensor_t **out,
+                                    struct xm_error *err);
+/* Contents are lost when memory must grow. */
+enum xm_status xm_api_tensor_reshape(ov_tensor_t *t, uint32_t rank, const int64_t *dim,
+                                     struct xm_error *err);
+
+/* ---- ports (node.c) ---------------------------------------------------------------------- */
+
+struct xm_api_port {
+    bool is_output, is_named;
+    enum xm_element element;
+    uint32_t rank;
+    int64_t dim[XM_MAX_RANK]; /* -1: dynamic */
+    char name[];              /* first tensor name, or friendly name */
+};
+
+/* A handle is a port, whether const or not. */
+static inline const struct xm_api_port *
+xm_api_port(const ov_output_port_t *port)
+{
+    return (const struct xm_api_port *)port;
+}
+
+static inline const struct xm_api_port *
+xm_api_const_port(const ov_output_const_port_t *port)
+{
+    return (const struct xm_api_port *)port;
+}
+
+/* The inputs or the outputs of a model. */
+struct xm_api_ports {
+    const struct xm_port *list;
+    uint32_t n;
+    bool is_output;
+};
+
+/* A new port, or why there is none. */
+struct xm_api_found {
+    ov_status_e status;
+    struct xm_api_port *port;
+};
+
+struct xm_api_found xm_api_port_only(struct xm_api_ports p);
+/* `missing`: the code when there is no such port. */
+struct xm_api_found xm_api_port_by_index(struct xm_api_ports p, size_t index,
+                                         ov_status_e missing);
+struct xm_api_found xm_api_port_by_name(struct xm_api_ports p, const char *name);
+/* The port as a handle; returns the status. */
+ov_status_e xm_api_give_port(struct xm_api_found found, ov_output_port_t **out);
+ov_status_e xm_api_give_const_port(struct xm_api_found found,
+                                   ov_output_const_port_t **out);
+
+/* ---- models (model.c) ------------------------------------------------------------------------ */
+
+struct ov_model {
+    struct xm_mapping base; /* reference count: the handle, and graphs cloned from it */
+    struct xm_graph *graph; /* read-only */
+    struct xm_port *inputs, *outputs;
+    uint32_t n_inputs, n_outputs;
+};
+
+/* Takes the graph over, also on failure. */
+ov_status_e xm_api_model_create(struct xm_graph *g, ov_model_t **out);
+
+/* ---- the core and compiled models (core*.c, compiled_model.c) ------------------------------------------ */
+
+struct xm_api_core_properties; /* core_properties.c */
+
+struct ov_core {
+    struct xm_core *core;
+    struct xm_api_core_properties *properties;
+};
+
+struct xm_api_core_properties *
+xm_api_core_properties_create(void); /* NULL: out of memory */
+void
+xm_api_core_properties_destroy(struct xm_api_core_properties *p); /* NULL is allowed */
+
+struct ov_compiled_model {
+    struct xm_compiled *compiled;
+};
+
+/* Takes over one reference to `c`, also on failure. */
+ov_status_e xm_api_compiled_create(struct xm_compiled *c, ov_compiled_model_t **out);
+
+/* properties.c: from variadic arguments (`n` of them), or from an array; checked: keys and
+ * values are there, values are text. *out is for xm_free(). */
+ov_status_e xm_api_properties_from_args(size_t n, va_list args, struct xm_property **out);
+ov_status_e xm_api_properties_from_array(size_t n, const ov_property_t *properties,
+                                         struct xm_property **out);
+
+/* core_model.c: reads and compiles; takes the properties over. */
+ov_status_e xm_api_compile_file(const ov_core_t *core, const char *path,
+                                const char *device, struct xm_property *properties,
+                                size_t n, ov_compiled_model_t **out);
+
+/* ---- requests (infer_*.c) ------------------------------------------------------------------ */
+
+struct xm_api_runner;
+
+struct ov_infer_request {
+    struct xm_infer *infer;
+    ov_tensor_t **inputs,
+        **outputs;                /* one each port; NULL: none yet                     */
+    bool *is_stale;               /* outputs that the last run's bytes are not in yet  */
+    struct xm_api_runner *runner; /* lock and thread                                   */
+};
+
+/* infer_run.c: lock and thread. */
+enum xm_status xm_api_runner_create(struct xm_api_runner **out, struct xm_error *err);
+void
+xm_api_runner_destroy(struct xm_api_runner *r); /* waits for a run; NULL is allowed */
+/* Locks an idle request. False: it is busy, and REQUEST_BUSY's sentence is kept. */
+bool xm_api_request_lock(const ov_infer_request_t *r);
+void xm_api_request_unlock(const ov_infer_request_t *r);
+
+/* infer_slots.c: one input or output of a request. */
+struct xm_api_slot {
+    ov_status_e status; /* the rest is there when OK */
+    ov_tensor_t **tensor;
+    const struct xm_port *port;
+    uint32_t index;
+    bool is_output;
+};
+struct xm_api_slot xm_api_slot_by_name(const ov_infer_request_t *r, const char *name);
+struct xm_api_slot xm_api_slot_by_port(const ov_infer_request_t *r,
+                                       const struct xm_api_port *p);
+struct xm_api_slot xm_api_slot_by_index(const ov_infer_request_t *r, bool is_output,
+                                        size_t i);
+struct xm_api_slot xm_api_slot_only(const ov_infer_request_t *r, bool is_output);
+/* Return the slot's status when it is not OK. */
+ov_status_e xm_api_slot_set(ov_infer_request_t *r, struct xm_api_slot s,
+                            const ov_tensor_t *tensor);
+ov_status_e xm_api_slot_get(const ov_infer_request_t *r, struct xm_api_slot s,
+                            ov_tensor_t **tensor);
+/* Before a run: hands the inputs to the device. After it: fills the outputs in use. */
+enum xm_status xm_api_slots_bind(ov_infer_request_t *r, struct xm_error *err);
+enum xm_status xm_api_slots_collect(ov_infer_request_t *r, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Compiled models: a counted program of some device, shared with its requests.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/api/api.h"
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+ov_status_e
+xm_api_compiled_create(struct xm_compiled *c, ov_compiled_model_t **out)
+{
+    ov_compiled_model_t *m = xm_calloc(1, sizeof(*m));
+    if (!m) {
+        xm_compiled_unref(c);
+        return xm_api_fail(GENERAL_ERROR, "out of memory for a compiled model");
+    }
+    m->compiled = c;
+    *out = m;
+    return OK;
+}
+
+void
+ov_compiled_model_free(ov_compiled_model_t *compiled_model)
+{
+    if (!compiled_model)
+        return;
+    xm_compiled_unref(compiled_model->compiled);
+    xm_free(compiled_model);
+}
+
+/* ---- ports -------------------------------------------------------------------------------- */
+
+static struct xm_api_ports
+inputs_of(const ov_compiled_model_t *m)
+{
+    return (struct xm_api_ports){m->compiled->inputs, m->compiled->n_inputs, false};
+}
+
+static struct xm_api_ports
+outputs_of(const ov_compiled_model_t *m)
+{
+    return (struct xm_api_ports){m->compiled->outputs, m->compiled->n_outputs, true};
+}
+
+ov_status_e
+ov_compiled_model_inputs_size(const ov_compiled_model_t *compiled_model, size_t *size)
+{
+    if (!compiled_model || !size)
+        return INVALID_C_PARAM;
+    *size = compiled_model->compiled->n_inputs;
+    return OK;
+}
+
+ov_status_e
+ov_compiled_model_input(const ov_compiled_model_t *compiled_model,
+                        ov_output_const_port_t **input_port)
+{
+    if (!compiled_model || !input_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(xm_api_port_only(inputs_of(compiled_model)),
+                                  input_port);
+}
+
+ov_status_e
+ov_compiled_model_input_by_index(const ov_compiled_model_t *compiled_model,
+                                 const size_t index, ov_output_const_port_t **input_port)
+{
+    if (!compiled_model || !input_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(
+        xm_api_port_by_index(inputs_of(compiled_model), index, GENERAL_ERROR),
+        input_port);
+}
+
+ov_status_e
+ov_compiled_model_input_by_name(const ov_compiled_model_t *compiled_model,
+                                const char *name, ov_output_const_port_t **input_port)
+{
+    if (!compiled_model || !name || !input_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(xm_api_port_by_name(inputs_of(compiled_model), name),
+                                  input_port);
+}
+
+ov_status_e
+ov_compiled_model_outputs_size(const ov_compiled_model_t *compiled_model, size_t *size)
+{
+    if (!compiled_model || !size)
+        return INVALID_C_PARAM;
+    *size = compiled_model->compiled->n_outputs;
+    return OK;
+}
+
+ov_status_e
+ov_compiled_model_output(const ov_compiled_model_t *compiled_model,
+                         ov_output_const_port_t **output_port)
+{
+    if (!compiled_model || !output_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(xm_api_port_only(outputs_of(compiled_model)),
+                                  output_port);
+}
+
+ov_status_e
+ov_compiled_model_output_by_index(const ov_compiled_model_t *compiled_model,
+                                  const size_t index,
+                                  ov_output_const_port_t **output_port)
+{
+    if (!compiled_model || !output_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(
+        xm_api_port_by_index(outputs_of(compiled_model), index, GENERAL_ERROR),
+        output_port);
+}
+
+ov_status_e
+ov_compiled_model_output_by_name(const ov_compiled_model_t *compiled_model,
+                                 const char *name, ov_output_const_port_t **output_port)
+{
+    if (!compiled_model || !name || !output_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(xm_api_port_by_name(outputs_of(compiled_model), name),
+                                  output_port);
+}
+
+/* ---- properties ---------------------------------------------------------------------------- */
+
+static ov_status_e
+refuse_setting(const char *key)
+{
+    return xm_api_fail(
+        GENERAL_ERROR,
+        "property %s of a compiled model cannot be set: give it to compile", key);
+}
+
+ov_status_e
+ov_compiled_model_set_property(const ov_compiled_model_t *compiled_model, ...)
+{
+    if (!compiled_model)
+        return INVALID_C_PARAM;
+    va_list args;
+    va_start(args, compiled_model);
+    const char *key = va_arg(args, const char *);
+    va_end(args);
+    return key ? refuse_setting(key) : INVALID_C_PARAM;
+}
+
+ov_status_e
+ov_compiled_model_set_properties(const ov_compiled_model_t *compiled_model,
+                                 size_t num_properties, const ov_property_t *properties)
+{
+    struct xm_property *checked = NULL;
+    if (!compiled_model || num_properties == 0)
+        return INVALID_C_PARAM;
+    ov_status_e s = xm_api_properties_from_array(num_properties, properties, &checked);
+    xm_free(checked);
+    return s == OK ? refuse_setting(properties[0].key) : s;
+}
+
+ov_status_e
+ov_compiled_model_get_property(const ov_compiled_model_t *compiled_model,
+                               const char *property_key, char **property_value)
+{
+    if (!compiled_model || !property_key || !property_value)
+        return INVALID_C_PARAM;
+    struct xm_error err = {0};
+    struct xm_strbuf value = {0};
+    struct xm_compiled *c = compiled_model->compiled;
+    if (c->ops->get_property(c, property_key, &value, &err) == XM_OK)
+        return xm_api_give_text(&value, property_value);
+    xm_strbuf_free(&value);
+    return xm_api_error(&err);
+}
+
+/* ---- export --------------------------------------------------------------------------------- */
+
+static enum xm_status
+write_file(const char *path, const struct xm_strbuf *bytes, struct xm_error *err)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f)
+        return xm_fail(err, XM_IO, "Could not open the file: \"%s\": %s", path,
+                       strerror(errno));
+    bool whole = fwrite(xm_strbuf_text(bytes), 1, bytes->n, f) == bytes->n;
+    whole &= fclose(f) == 0;
+    return whole ? XM_OK : xm_fail(err, XM_IO, "%s: could not be written", path);
+}
+
+ov_status_e
+ov_compiled_model_export_model(const ov_compiled_model_t *compiled_model,
+                               const char *export_model_path)
+{
+    if (!compiled_model || !export_model_path)
+        return INVALID_C_PARAM;
+    struct xm_compiled *c = compiled_model->compiled;
+    if (!c->ops->export_model)
+        return xm_api_fail(NOT_IMPLEMENTED,
+                           "this device does not export compiled models");
+    struct xm_error err = {0};
+    struct xm_strbuf bytes = {0};
+    if (c->ops->export_model(c, &bytes, &err) == XM_OK)
+        write_file(export_model_path, &bytes, &err);
+    xm_strbuf_free(&bytes);
+    return xm_api_error(&err);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running: at once, or in a thread that the request starts with its first asynchronous run.
+ *
+ *     idle --start_async--> busy --end of run--> idle, in_callback --end of callback--> idle
+ *
+ * While busy nobody else touches the request. In the callback it is idle again, so that the
+ * callback may read outputs and start the next run; who waits, waits for the callback too.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "plugin/api/api.h"
+
+struct xm_api_runner {
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* any member below */
+    pthread_t thread;
+    bool has_thread, stop;
+    bool busy;  /* a run goes on                                      */
+    bool asked; /* the thread shall begin it                          */
+    bool in_callback;
+    bool cancelled;      /* by cancel, since the run was started               */
+    bool was_started;    /* asynchronously, ever                               */
+    struct xm_error err; /* of the last asynchronous run                       */
+    const ov_callback_t *callback; /* the caller's; NULL: none                    */
+};
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+enum xm_status
+xm_api_runner_create(struct xm_api_runner **out, struct xm_error *err)
+{
+    pthread_condattr_t attr;
+    struct xm_api_runner *r = xm_calloc(1, sizeof(*r));
+    if (!r)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    *out = r;
+    return XM_OK;
+}
+
+void
+xm_api_runner_destroy(struct xm_api_runner *r)
+{
+    if (!r)
+        return;
+    if (r->has_thread) {
+        pthread_mutex_lock(&r->lock);
+        r->stop = true;
+        pthread_cond_broadcast(&r->changed);
+        pthread_mutex_unlock(&r->lock);
+        pthread_join(r->thread, NULL);
+    }
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    xm_free(r);
+}
+
+/* ---- the lock ------------------------------------------------------------------------------- */
+
+bool
+xm_api_request_lock(const ov_infer_request_t *r)
+{
+    pthread_mutex_lock(&r->runner->lock);
+    if (!r->runner->busy)
+        return true;
+    pthread_mutex_unlock(&r->runner->lock);
+    xm_api_fail(REQUEST_BUSY, "Infer Request is busy");
+    return false;
+}
+
+void
+xm_api_request_unlock(const ov_infer_request_t *r)
+{
+    pthread_mutex_unlock(&r->runner->lock);
+}
+
+/* ---- one run --------------------------------------------------------------------------------- */
+
+static bool
+is_cancelled(struct xm_api_runner *runner)
+{
+    pthread_mutex_lock(&runner->lock);
+    bool cancelled = runner->cancelled;
+    pthread_mutex_unlock(&runner->lock);
+    return cancelled;
+}
+
+/* The request is busy: it is this thread's. */
+static enum xm_status
+run(ov_infer_request_t *r, struct xm_error *err)
+{
+    XM_TRY(xm_api_slots_bind(r, err));
+    if (is_cancelled(r->runner))
+        return xm_fail(err, XM_CANCELLED, "cancelled before the first step");
+    XM_TRY(r->infer->ops->infer(r->infer, err));
+    return xm_api_slots_collect(r, err);
+}
+
+ov_status_e
+ov_infer_request_infer(ov_infer_request_t *infer_request)
+{
+    struct xm_error err = {0};
+    if (!infer_request)
+        return INVALID_C_PARAM;
+    if (!xm_api_request_lock(infer_request))
+        return REQUEST_BUSY;
+    struct xm_api_runner *runner = infer_request->runner;
+    runner->busy = true;
+    runner->cancelled = false;
+    xm_api_request_unlock(infer_request);
+    run(infer_request, &err);
+    pthread_mutex_lock(&runner->lock);
+    runner->busy = false;
+    pthread_cond_broadcast(&runner->changed);
+    pthread_mutex_unlock(&runner->lock);
+    return xm_api_error(&err);
+}
+
+/* ---- the thread --------------------------------------------------------------------------------- */
+
+/* One asked run and its callback; called and returns with the lock held. */
+static void
+serve(ov_infer_request_t *r)
+{
+    struct xm_api_runner *runner = r->runner;
+    struct xm_error err = {0};
+    runner->asked = false;
+    pthread_mutex_unlock(&runner->lock);
+    run(r, &err);
+    pthread_mutex_lock(&runner->lock);
+    const ov_callback_t *callback = runner->callback;
+    runner->err = err;
+    runner->busy = false;
+    runner->in_callback = callback != NULL;
+    if (callback) {
+        pthread_mutex_unlock(&runner->lock);
+        callback->callback_func(callback->args);
+        pthread_mutex_lock(&runner->lock);
+        runner->in_callback = false;
+    }
+    pthread_cond_broadcast(&runner->changed);
+}
+
+static void *
+thread_main(void *arg)
+{
+    ov_infer_request_t *r = arg;
+    struct xm_api_runner *runner = r->runner;
+    pthread_mutex_lock(&runner->lock);
+    while (runner->asked || !runner->stop) {
+        if (runner->asked)
+            serve(r);
+        else
+            pthread_cond_wait(&runner->changed, &runner->lock);
+    }
+    pthread_mutex_unlock(&runner->lock);
+    return NULL;
+}
+
+ov_status_e
+ov_infer_request_start_async(ov_infer_request_t *infer_request)
+{
+    if (!infer_request)
+        return INVALID_C_PARAM;
+    if (!xm_api_request_lock(infer_request))
+        return REQUEST_BUSY;
+    struct xm_api_runner *runner = infer_request->runner;
+    int code = 0;
+    if (!runner->has_thread)
+        code = pthread_create(&runner->thread, NULL, thread_main, infer_request);
+    if (code == 0) {
+        runner->has_thread = runner->was_started = true;
+        runner->busy = runner->asked = true;
+        runner->cancelled = false;
+        pthread_cond_broadcast(&runner->changed);
+    }
+    xm_api_request_unlock(infer_request);
+    return code == 0 ? OK
+                     : xm_api_fail(GENERAL_ERROR,
+                                   "a thread could not be started (error %d)", code);
+}
+
+/* ---- waiting and cancelling ------------------------------------------------------------------------ */
+
+/* Whether a wait has something to wait for. The callback cannot wait for itself. */
+static bool
+is_running(const struct xm_api_runner *r)
+{
+    bool is_own_thread = r->has_thread && pthread_equal(pthread_self(), r->thread);
+    return !is_own_thread && (r->busy || r->in_callback);
+}
+
+ov_status_e
+ov_infer_request_wait(ov_infer_request_t *infer_request)
+{
+    struct xm_error err;
+    if (!infer_request)
+        return INVALID_C_PARAM;
+    struct xm_api_runner *runner = infer_request->runner;
+    pthread_mutex_lock(&runner->lock);
+    while (is_running(runner))
+        pthread_cond_wait(&runner->changed, &runner->lock);
+    err = runner->err;
+    pthread_mutex_unlock(&runner->lock);
+    return xm_api_error(&err);
+}
+
+static struct timespec
+deadline_after(int64_t ms)
+{
+    enum { MAX_SECONDS = 1000000000 };
+    struct timespec t;
+    int64_t seconds = ms / 1000 < MAX_SECONDS ? ms / 1000 : MAX_SECONDS;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += (time_t)seconds;
+    t.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_nsec -= 1000000000;
+        t.tv_sec++;
+    }
+    return t;
+}
+
+ov_status_e
+ov_infer_request_wait_for(ov_infer_request_t *infer_request, const int64_t timeout)
+{
+    struct xm_error err;
+    if (!infer_request)
+        return INVALID_C_PARAM;
+    if (timeout < 0)
+        return xm_api_fail(GENERAL_ERROR, "a time-out of %lld ms", (long long)timeout);
+    struct xm_api_runner *runner = infer_request->runner;
+    struct timespec deadline = deadline_after(timeout);
+    pthread_mutex_lock(&runner->lock);
+    int code = 0;
+    while (is_running(runner) && code != ETIMEDOUT)
+        code = pthread_cond_timedwait(&runner->changed, &runner->lock, &deadline);
+    bool is_ready = runner->was_started && !is_running(runner);
+    err = runner->err;
+    pthread_mutex_unlock(&runner->lock);
+    return is_ready ? xm_api_error(&err) : RESULT_NOT_READY;
+}
+
+ov_status_e
+ov_infer_request_cancel(ov_infer_request_t *infer_request)
+{
+    if (!infer_request)
+        return INVALID_C_PARAM;
+    struct xm_api_runner *runner = infer_request->runner;
+    pthread_mutex_lock(&runner->lock);
+    if (runner->busy) {
+        runner->cancelled = true;
+        infer_request->infer->ops->cancel(infer_request->infer);
+    }
+    pthread_mutex_unlock(&runner->lock);
+    return OK;
+}
+
+ov_status_e
+ov_infer_request_set_callback(ov_infer_request_t *infer_request,
+                              const ov_callback_t *callback)
+{
+    if (!infer_request || !callback || !callback->callback_func)
+        return INVALID_C_PARAM;
+    if (!xm_api_request_lock(infer_request))
+        return REQUEST_BUSY;
+    infer_request->runner->callback = callback;
+    xm_api_request_unlock(infer_request);
+    return OK;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Models: a graph that is only read, and its ports. Compiling works on a clone.
+ */
+#include <string.h>
+
+#include "plugin/api/api.h"
+
+/* ---- life ------------------------------------------------------------------------------- */
+
+static void
+destroy_model(struct xm_mapping *m)
+{
+    ov_model_t *model = (ov_model_t *)m;
+    xm_graph_destroy(model->graph);
+    xm_free(model->inputs);
+    xm_free(model->outputs);
+    xm_free(model);
+}
+
+static struct xm_port
+port_of(const struct xm_node *n, const struct xm_value *v)
+{
+    const char *name = n->attr.name.name;
+    if (v->n_names)
+        name = v->names[0];
+    else if (!name || !name[0])
+        name = n->name;
+    return (struct xm_port){
+        .name = name, .names = v->names, .n_names = v->n_names, .type = v->type};
+}
+
+static bool
+collect_ports(ov_model_t *m)
+{
+    uint32_t n_in = 0, n_out = 0;
+    xm_for_each_node(n, m->graph)
+    {
+        n_in += n->op == XM_OP_PARAMETER;
+        n_out += n->op == XM_OP_RESULT;
+    }
+    m->inputs = xm_calloc(n_in, sizeof(*m->inputs));
+    m->outputs = xm_calloc(n_out, sizeof(*m->outputs));
+    if (!m->inputs || !m->outputs)
+        return false;
+    xm_for_each_node(n, m->graph)
+    {
+        if (n->op == XM_OP_PARAMETER)
+            m->inputs[m->n_inputs++] = port_of(n, &n->out[0]);
+        else if (n->op == XM_OP_RESULT)
+            m->outputs[m->n_outputs++] = port_of(n, xm_in(n, 0));
+    }
+    return true;
+}
+
+ov_status_e
+xm_api_model_create(struct xm_graph *g, ov_model_t **out)
+{
+    ov_model_t *m = xm_calloc(1, sizeof(*m));
+    if (!m) {
+        xm_graph_destroy(g);
+        return xm_api_fail(GENERAL_ERROR, "out of memory for a model");
+    }
+    m->base = (struct xm_mapping){.refs = 1, .free = destroy_model};
+    m->graph = g;
+    if (!collect_ports(m)) {
+        ov_model_free(m);
+        return xm_api_fail(GENERAL_ERROR, "out of memory for the ports of a model");
+    }
+    *out = m;
+    return OK;
+}
+
+void
+ov_model_free(ov_model_t *model)
+{
+    xm_mapping_unref(model ? &model->base : NULL);
+}
+
+/* ---- facts -------------------------------------------------------------------------------- */
+
+bool
+ov_model_is_dynamic(const ov_model_t *model)
+{
+    if (!model)
+        return false;
+    xm_for_each_node(n, model->graph)
+    {
+        for (uint32_t i = 0; i < n->n_out; i++) {
+            if (!xm_shape_is_static(&n->out[i].type.shape))
+                return true;
+        }
+    }
+    return false;
+}
+
+ov_status_e
+ov_model_get_friendly_name(const ov_model_t *model, char **friendly_name)
+{
+    if (!model || !friendly_name)
+        return INVALID_C_PARAM;
+    char *copy = xm_strdup(model->graph->name);
+    if (!copy)
+        return xm_api_fail(GENERAL_ERROR, "out of memory for the name of a model");
+    *friendly_name = copy;
+    return OK;
+}
+
+ov_status_e
+ov_model_inputs_size(const ov_model_t *model, size_t *input_size)
+{
+    if (!model || !input_size)
+        return INVALID_C_PARAM;
+    *input_size = model->n_inputs;
+    return OK;
+}
+
+ov_status_e
+ov_model_outputs_size(const ov_model_t *model, size_t *output_size)
+{
+    if (!model || !output_size)
+        return INVALID_C_PARAM;
+    *output_size = model->n_outputs;
+    return OK;
+}
+
+/* ---- ports: the only one, by name, by index; const and not ------------------------------------ */
+
+static struct xm_api_ports
+inputs_of(const ov_model_t *m)
+{
+    return (struct xm_api_ports){.list = m->inputs, .n = m->n_inputs, .is_output = false};
+}
+
+static struct xm_api_ports
+outputs_of(const ov_model_t *m)
+{
+    return (struct xm_api_ports){
+        .list = m->outputs, .n = m->n_outputs, .is_output = true};
+}
+
+ov_status_e
+ov_model_const_input(const ov_model_t *model, ov_output_const_port_t **input_port)
+{
+    if (!model || !input_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(xm_api_port_only(inputs_of(model)), input_port);
+}
+
+ov_status_e
+ov_model_const_input_by_name(const ov_model_t *model, const char *tensor_name,
+                             ov_output_const_port_t **input_port)
+{
+    if (!model || !tensor_name || !input_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(xm_api_port_by_name(inputs_of(model), tensor_name),
+                                  input_port);
+}
+
+ov_status_e
+ov_model_const_input_by_index(const ov_model_t *model, const size_t index,
+                              ov_output_const_port_t **input_port)
+{
+    if (!model || !input_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(
+        xm_api_port_by_index(inputs_of(model), index, UNKNOW_EXCEPTION), input_port);
+}
+
+ov_status_e
+ov_model_input(const ov_model_t *model, ov_output_port_t **input_port)
+{
+    if (!model || !input_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_port(xm_api_port_only(inputs_of(model)), input_port);
+}
+
+ov_status_e
+ov_model_input_by_name(const ov_model_t *model, const char *tensor_name,
+                       ov_output_port_t **input_port)
+{
+    if (!model || !tensor_name || !input_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_port(xm_api_port_by_name(inputs_of(model), tensor_name),
+                            input_port);
+}
+
+ov_status_e
+ov_model_input_by_index(const ov_model_t *model, const size_t index,
+                        ov_output_port_t **input_port)
+{
+    if (!model || !input_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_port(
+        xm_api_port_by_index(inputs_of(model), index, UNKNOW_EXCEPTION), input_port);
+}
+
+ov_status_e
+ov_model_const_output(const ov_model_t *model, ov_output_const_port_t **output_port)
+{
+    if (!model || !output_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(xm_api_port_only(outputs_of(model)), output_port);
+}
+
+ov_status_e
+ov_model_const_output_by_name(const ov_model_t *model, const char *tensor_name,
+                              ov_output_const_port_t **output_port)
+{
+    if (!model || !tensor_name || !output_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(xm_api_port_by_name(outputs_of(model), tensor_name),
+                                  output_port);
+}
+
+ov_status_e
+ov_model_const_output_by_index(const ov_model_t *model, const size_t index,
+                               ov_output_const_port_t **output_port)
+{
+    if (!model || !output_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_const_port(
+        xm_api_port_by_index(outputs_of(model), index, UNKNOW_EXCEPTION), output_port);
+}
+
+ov_status_e
+ov_model_output(const ov_model_t *model, ov_output_port_t **output_port)
+{
+    if (!model || !output_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_port(xm_api_port_only(outputs_of(model)), output_port);
+}
+
+ov_status_e
+ov_model_output_by_name(const ov_model_t *model, const char *tensor_name,
+                        ov_output_port_t **output_port)
+{
+    if (!model || !tensor_name || !output_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_port(xm_api_port_by_name(outputs_of(model), tensor_name),
+                            output_port);
+}
+
+ov_status_e
+ov_model_output_by_index(const ov_model_t *model, const size_t index,
+                         ov_output_port_t **output_port)
+{
+    if (!model || !output_port)
+        return INVALID_C_PARAM;
+    return xm_api_give_port(
+        xm_api_port_by_index(outputs_of(model), index, UNKNOW_EXCEPTION), output_port);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors. All handles to a tensor are the same pointer, counted; so the shape that one of
+ * them sets is the shape that a request sees.
+ *
+ * An element of a STRING tensor is a record of 32 bytes that owns its text; no device takes
+ * them.
+ */
+#include <string.h>
+
+#include "plugin/api/api.h"
+
+struct text_element {
+    char *text; /* owned; NULL while not set */
+    uint64_t n;
+    uint64_t unused[2];
+};
+_Static_assert(sizeof(struct text_element) == 32, "what a STRING element counts");
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+static void
+drop_texts(ov_tensor_t *t)
+{
+    struct text_element *e = t->data;
+    for (uint64_t i = 0; t->type == STRING && i < t->n; i++)
+        xm_free(e[i].text);
+}
+
+static void
+destroy_tensor(struct xm_mapping *m)
+{
+    ov_tensor_t *t = (ov_tensor_t *)m;
+    drop_texts(t);
+    if (t->owned)
+        xm_free(t->data);
+    xm_free(t);
+}
+
+/* Elements and bytes of a shape; the sizes may be anything. */
+static enum xm_status
+measure(ov_element_type_e type, uint32_t rank, const int64_t *dim, uint64_t *n,
+        uint64_t *bytes, struct xm_error *err)
+{
+    *n = 1;
+    for (uint32_t i = 0; i < rank; i++) {
+        if (dim[i] < 0)
+            return xm_fail(err, XM_INVALID, "dimension %u of a tensor is %lld", i,
+                           (long long)dim[i]);
+        if (!xm_mul_size(*n, (uint64_t)dim[i], n))
+            return xm_fail(err, XM_INVALID,
+                           "a tensor has more elements than fit 64 bits");
+    }
+    if ((unsigned)type >= XM_ELEMENT_COUNT || type == DYNAMIC)
+        return xm_fail(err, XM_INVALID, "a tensor cannot have the element type %u",
+                       (unsigned)type);
+    bool fits = type == STRING ? xm_mul_size(*n, sizeof(struct text_element), bytes)
+                               : xm_element_bytes((enum xm_element)type, *n, bytes);
+    return fits && *bytes <= SIZE_MAX / 2
+               ? XM_OK
+               : xm_fail(err, XM_INVALID,
+                         "a tensor has more bytes than can be addressed");
+}
+
+static enum xm_status
+create(ov_element_type_e type, uint32_t rank, const int64_t *dim, void *borrowed,
+       ov_tensor_t **out, struct xm_error *err)
+{
+    uint64_t n, bytes;
+    XM_TRY(measure(type, rank, dim, &n, &bytes, err));
+    ov_tensor_t *t = xm_calloc(1, sizeof(*t));
+    void *data = borrowed ? borrowed : xm_calloc(1, (size_t)bytes);
+    if (!t || !data) {
+        xm_free(t);
+        if (!borrowed)
+            xm_free(data);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a tensor of %llu bytes",
+                       (unsigned long long)bytes);
+    }
+    *t = (ov_tensor_t){.base = {.refs = 1, .free = destroy_tensor},
+                       .type = type,
+                       .rank = rank,
+                       .n = n,
+                       .bytes = bytes,
+                       .capacity = bytes,
+                       .data = data,
+                       .owned = !borrowed};
+    if (rank)
+        memcpy(t->dim, dim, rank * sizeof(*dim));
+    *out = t;
+    return XM_OK;
+}
+
+enum xm_status
+xm_api_tensor_create(ov_element_type_e type, uint32_t rank, const int64_t *dim,
+                     ov_tensor_t **out, struct xm_error *err)
+{
+    return create(type, rank, dim, NULL, out, err);
+}
+
+enum xm_status
+xm_api_tensor_reshape(ov_tensor_t *t, uint32_t rank, const int64_t *dim,
+                      struct xm_error *err)
+{
+    uint64_t n, bytes;
+    XM_TRY(measure(t->type, rank, dim, &n, &bytes, err));
+    if (bytes > t->capacity || t->type == STRING) {
+        if (!t->owned)
+            return xm_fail(
+                err, XM_INVALID,
+                "the tensor's memory is the caller's: it has %llu bytes, the new "
+                "shape needs %llu",
+                (unsigned long long)t->capacity, (unsigned long long)bytes);
+        void *grown = xm_calloc(1, (size_t)bytes);
+        if (!grown)
+            return xm_fail(err, XM_NO_MEMORY, "out of memory for a tensor of %llu bytes",
+                           (unsigned long long)bytes);
+        drop_texts(t);
+        xm_free(t->data);
+        t->data = grown;
+        t->capacity = bytes;
+    }
+    if (rank)
+        memcpy(t->dim, dim, rank * sizeof(*dim));
+    t->rank = rank;
+    t->n = n;
+    t->bytes = bytes;
+    return XM_OK;
+}
+
+void
+ov_tensor_free(ov_tensor_t *tensor)
+{
+    xm_mapping_unref(tensor ? &tensor->base : NULL);
+}
+
+/* ---- creating and reshaping ------------------------------------------------------------------ */
+
+static bool
+is_wrong_shape(ov_shape_t shape)
+{
+    return shape.rank < 0 || (shape.rank > 0 && !shape.dims);
+}
+
+static ov_status_e
+create_from_shape(ov_element_type_e type, ov_shape_t shape, void *borrowed,
+                  ov_tensor_t **tensor)
+{
+    struct xm_error err = {0};
+    if (shape.rank > XM_MAX_RANK)
+        return xm_api_fail(GENERAL_ERROR,
+                           "a tensor has rank %lld, at most %d is possible",
+                           (long long)shape.rank, XM_MAX_RANK);
+    create(type, (uint32_t)shape.rank, shape.dims, borrowed, tensor, &err);
+    return xm_api_error(&err);
+}
+
+ov_status_e
+ov_tensor_create(const ov_element_type_e type, const ov_shape_t shape,
+                 ov_tensor_t **tensor)
+{
+    if (!tensor || is_wrong_shape(shape))
+        return INVALID_C_PARAM;
+    return create_from_shape(type, shape, NULL, tensor);
+}
+
+ov_status_e
+ov_tensor_create_from_host_ptr(const ov_element_type_e type, const ov_shape_t shape,
+                               void *host_ptr, ov_tensor_t **tensor)
+{
+    if (!tensor || !host_ptr || is_wrong_shape(shape))
+        return INVALID_C_PARAM;
+    if (type == STRING)
+        return xm_api_fail(GENERAL_ERROR, "a tensor of strings cannot borrow memory");
+    return create_from_shape(type, shape, host_ptr, tensor);
+}
+
+ov_status_e
+ov_tensor_set_shape(ov_tensor_t *tensor, const ov_shape_t shape)
+{
+    struct xm_error err = {0};
+    if (!tensor || is_wrong_shape(shape))
+        return INVALID_C_PARAM;
+    if (shape.rank > XM_MAX_RANK)
+        return xm_api_fail(GENERAL_ERROR,
+                           "a tensor has rank %lld, at most %d is possible",
+                           (long long)shape.rank, XM_MAX_RANK);
+    xm_api_tensor_reshape(tensor, (uint32_t)shape.rank, shape.dims, &err);
+    return xm_api_error(&err);
+}
+
+/* ---- strings ------------------------------------------------------------------------------------ */
+
+static bool
+has_missing_string(const char **strings, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!strings[i])
+            return true;
+    }
+    return false;
+}
+
+static ov_status_e
+copy_strings(ov_tensor_t *t, const char **strings, size_t n)
+{
+    struct text_element *e = t->data;
+    for (size_t i = 0; i < n; i++) {
+        char *copy = xm_strdup(strings[i]);
+        if (!copy)
+            return xm_api_fail(GENERAL_ERROR, "out of memory for string %zu of a tensor",
+                               i);
+        xm_free(e[i].text);
+        e[i].text = copy;
+        e[i].n = strlen(copy);
+    }
+    return OK;
+}
+
+ov_status_e
+ov_tensor_set_string_data(ov_tensor_t *tensor, const char **string_array,
+                          const size_t array_size)
+{
+    if (!tensor || !string_array || tensor->type != STRING || array_size != tensor->n ||
+        has_missing_string(string_array, array_size))
+        return INVALID_C_PARAM;
+    return copy_strings(tensor, string_array, array_size);
+}
+
+ov_status_e
+ov_tensor_create_from_string_array(const char **string_array, const size_t array_size,
+                                   const ov_shape_t shape, ov_tensor_t **tensor)
+{
+    ov_tensor_t *t = NULL;
+    if (!string_array || array_size == 0 || !tensor || is_wrong_shape(shape))
+        return INVALID_C_PARAM;
+    ov_status_e s = create_from_shape(STRING, shape, NULL, &t);
+    if (s == OK)
+        s = ov_tensor_set_string_data(t, string_array, array_size);
+    if (s == OK)
+        *tensor = t;
+    else
+        ov_tensor_free(t);
+    return s;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------- */
+
+ov_status_e
+ov_tensor_get_shape(const ov_tensor_t *tensor, ov_shape_t *shape)
+{
+    if (!tensor || !shape)
+        return INVALID_C_PARAM;
+    if (tensor->rank == 0) {
+        *shape = (ov_shape_t){0, NULL};
+        return OK;
+    }
+    return ov_shape_create(tensor->rank, tensor->dim, shape);
+}
+
+ov_status_e
+ov_tensor_get_element_type(const ov_tensor_t *tensor, ov_element_type_e *type)
+{
+    if (!tensor || !type)
+        return INVALID_C_PARAM;
+    *type = tensor->type;
+    return OK;
+}
+
+ov_status_e
+ov_tensor_get_size(const ov_tensor_t *tensor, size_t *elements_size)
+{
+    if (!tensor || !elements_size)
+        return INVALID_C_PARAM;
+    *elements_size = (size_t)tensor->n;
+    return OK;
+}
+
+ov_status_e
+ov_tensor_get_byte_size(const ov_tensor_t *tensor, size_t *byte_size)
+{
+    if (!tensor || !byte_size)
+        return INVALID_C_PARAM;
+    *byte_size = (size_t)tensor->bytes;
+    return OK;
+}
+
+ov_status_e
+ov_tensor_data(const ov_tensor_t *tensor, void **data)
+{
+    if (!tensor || !data)
+        return INVALID_C_PARAM;
+    *data = tensor->data;
+    return OK;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The core: devices, reading models, compiling them.
+ *
+ * Devices: "GPU" (the best OpenCL device), "GPU.n", "REFERENCE" (plain host code). "CPU", names
+ * that start with AUTO, and NULL for compiling are taken as GPU. Not there: extensions and
+ * remote contexts.
+ */
+#ifndef OPENVINO_C_OV_CORE_H
+#define OPENVINO_C_OV_CORE_H
+
+#include <wchar.h>
+
+#include "openvino/c/ov_common.h"
+#include "openvino/c/ov_compiled_model.h"
+#include "openvino/c/ov_model.h"
+#include "openvino/c/ov_node.h"
+#include "openvino/c/ov_property.h"
+#include "openvino/c/ov_tensor.h"
+
+typedef struct ov_core ov_core_t;
+
+typedef struct ov_version {
+    const char
+        *buildNumber; /* "2026.4.1-…": the API that is offered, then who offers it */
+    const char *description;
+} ov_version_t;
+
+typedef struct {
+    const char *device_name;
+    ov_version_t version;
+} ov_core_version_t;
+
+typedef struct {
+    ov_core_version_t *versions;
+    size_t size;
+} ov_core_version_list_t;
+
+typedef struct {
+    char **devices;
+    size_t size;
+} ov_available_devices_t;
+
+OPENVINO_C_API(ov_status_e) ov_get_openvino_version(ov_version_t *version);
+OPENVINO_C_API(void) ov_version_free(ov_version_t *version);
+
+OPENVINO_C_API(ov_status_e) ov_core_create(ov_core_t **core);
+/* A list of plugins: the file must exist, but the plugins are always the built-in ones. "" is
+ * the same as ov_core_create. */
+OPENVINO_C_API(ov_status_e)
+ov_core_create_with_config(const char *xml_config_file, ov_core_t **core);
+/* What was made with the core stays valid. Clears the last error's text. */
+OPENVINO_C_API(void) ov_core_free(ov_core_t *core);
+
+/* model_path: an .xml, or a folder with openvino_model.xml. bin_path NULL or "": the same name
+ * with .bin, which may be missing when no constant needs it. */
+OPENVINO_C_API(ov_status_e)
+ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bin_path,
+                   ov_model_t **model);
+/* `weights`: a U8 tensor with the bytes of the .bin, shared, not copied; or NULL. Its handle may
+ * be freed at once; memory that the tensor borrows must outlive the model and what is compiled
+ * from it. */
+OPENVINO_C_API(ov_status_e)
+ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_str,
+                                      const size_t str_len, const ov_tensor_t *weights,
+                                      ov_model_t **model);
+
+/* property_args_size counts the arguments that follow: key, value, key, value. An odd number
+ * is INVALID_C_PARAM. */
+OPENVINO_C_API(ov_status_e)
+ov_core_compile_model(const ov_core_t *core, const ov_model_t *model,
+                      const char *device_name, const size_t property_args_size,
+                      ov_compiled_model_t **compiled_model, ...);
+OPENVINO_C_API(ov_status_e)
+ov_core_compile_model_from_file(const ov_core_t *core, const char *model_path,
+                                const char *device_name, const size_t property_args_size,
+                                ov_compiled_model_t **compiled_model, ...);
+OPENVINO_C_API(ov_status_e)
+ov_core_compile_model_props(const ov_core_t *core, const ov_model_t *model,
+                            const char *device_name, size_t num_properties,
+                            const ov_property_t *properties,
+                            ov_compiled_model_t **compiled_model);
+OPENVINO_C_API(ov_status_e)
+ov_core_compile_model_from_file_props(const ov_core_t *core, const char *model_path,
+                                      const char *device_name, size_t num_properties,
+                                      const ov_property_t *properties,
+                                      ov_compiled_model_t **compiled_model);
+/* From what ov_compiled_model_export_model wrote; NOT_IMPLEMENTED where the device cannot. */
+OPENVINO_C_API(ov_status_e)
+ov_core_import_model(const ov_core_t *core, const char *content,
+                     const size_t content_size, const char *device_name,
+                     ov_compiled_model_t **compiled_model);
+
+#ifdef OPENVINO_ENABLE_UNICODE_PATH_SUPPORT
+OPENVINO_C_API(ov_status_e)
+ov_core_create_with_config_unicode(const wchar_t *xml_config_file_ws, ov_core_t **core);
+OPENVINO_C_API(ov_status_e)
+ov_core_read_model_unicode(const ov_core_t *core, const wchar_t *model_path,
+                           const wchar_t *bin_path, ov_model_t **model);
+OPENVINO_C_API(ov_status_e)
+ov_core_compile_model_from_file_unicode(const ov_core_t *core, const wchar_t *model_path,
+                                        const char *device_name,
+                                        const size_t property_args_size,
+                                        ov_compiled_model_t **compiled_model, ...);
+OPENVINO_C_API(ov_status_e)
+ov_core_compile_model_from_file_unicode_props(const ov_core_t *core,
+                                              const wchar_t *model_path,
+                                              const char *device_name,
+                                              size_t num_properties,
+                                              const ov_property_t *properties,
+                                              ov_compiled_model_t **compiled_model);
+#endif
+
+/* One key and one value. device_name NULL: for the core and for every device that knows the
+ * key. A device that is not there is accepted. */
+OPENVINO_C_API(ov_status_e)
+ov_core_set_property(const ov_core_t *core, const char *device_name, ...);
+OPENVINO_C_API(ov_status_e)
+ov_core_set_properties(const ov_core_t *core, const char *device_name,
+                       size_t num_properties, const ov_property_t *properties);
+/* device_name "": of the core; NULL: UNKNOW_EXCEPTION. The value is for ov_free(). */
+OPENVINO_C_API(ov_status_e)
+ov_core_get_property(const ov_core_t *core, const char *device_name,
+                     const char *property_key, char **property_value);
+
+OPENVINO_C_API(ov_status_e)
+ov_core_get_available_devices(const ov_core_t *core, ov_available_devices_t *devices);
+OPENVINO_C_API(void) ov_available_devices_free(ov_available_devices_t *devices);
+/* One entry for each device of "A,B"; NOT_FOUND: one is not there. */
+OPENVINO_C_API(ov_status_e)
+ov_core_get_versions_by_device_name(const ov_core_t *core, const char *device_name,
+                                    ov_core_version_list_t *versions);
+OPENVINO_C_API(void) ov_core_versions_free(ov_core_version_list_t *versions);
+
+/* For hosts that unload the library: nothing may be called afterwards. */
+OPENVINO_C_API(void) ov_shutdown(void);
+
+#endif

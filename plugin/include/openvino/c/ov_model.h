@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Models as read from files. Ports are freed with ov_output_port_free() and
+ * ov_output_const_port_free(). Not there: the ov_model_reshape functions; dimensions stay
+ * symbolic, and one compiled model serves every size.
+ */
+#ifndef OPENVINO_C_OV_MODEL_H
+#define OPENVINO_C_OV_MODEL_H
+
+#include "openvino/c/ov_common.h"
+#include "openvino/c/ov_node.h"
+#include "openvino/c/ov_partial_shape.h"
+
+typedef struct ov_model ov_model_t;
+
+/* What was compiled from the model stays valid. */
+OPENVINO_C_API(void) ov_model_free(ov_model_t *model);
+
+/* The only one; GENERAL_ERROR when there are several. By index: UNKNOW_EXCEPTION out of range. */
+OPENVINO_C_API(ov_status_e)
+ov_model_const_input(const ov_model_t *model, ov_output_const_port_t **input_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_const_input_by_name(const ov_model_t *model, const char *tensor_name,
+                             ov_output_const_port_t **input_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_const_input_by_index(const ov_model_t *model, const size_t index,
+                              ov_output_const_port_t **input_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_input(const ov_model_t *model, ov_output_port_t **input_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_input_by_name(const ov_model_t *model, const char *tensor_name,
+                       ov_output_port_t **input_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_input_by_index(const ov_model_t *model, const size_t index,
+                        ov_output_port_t **input_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_const_output(const ov_model_t *model, ov_output_const_port_t **output_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_const_output_by_name(const ov_model_t *model, const char *tensor_name,
+                              ov_output_const_port_t **output_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_const_output_by_index(const ov_model_t *model, const size_t index,
+                               ov_output_const_port_t **output_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_output(const ov_model_t *model, ov_output_port_t **output_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_output_by_name(const ov_model_t *model, const char *tensor_name,
+                        ov_output_port_t **output_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_output_by_index(const ov_model_t *model, const size_t index,
+                         ov_output_port_t **output_port);
+OPENVINO_C_API(ov_status_e)
+ov_model_inputs_size(const ov_model_t *model, size_t *input_size);
+OPENVINO_C_API(ov_status_e)
+ov_model_outputs_size(const ov_model_t *model, size_t *output_size);
+
+/* Whether any value has a dynamic shape. */
+OPENVINO_C_API(bool) ov_model_is_dynamic(const ov_model_t *model);
+/* The name in the file; for ov_free(). */
+OPENVINO_C_API(ov_status_e)
+ov_model_get_friendly_name(const ov_model_t *model, char **friendly_name);
+
+#endif
