@@ -104,5 +104,6 @@ int xm_cli_logits(int argc, char **argv);
 int xm_cli_perplexity(int argc, char **argv);
 int xm_cli_verify(int argc, char **argv);
 int xm_cli_opt(int argc, char **argv);
+int xm_cli_make_model(int argc, char **argv);
 
 #endif

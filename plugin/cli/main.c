@@ -20,6 +20,7 @@ static const struct {
     { "perplexity", xm_cli_perplexity, "perplexity of rows of token ids" },
     { "verify",     xm_cli_verify,     "compare each step on the device with the host reference" },
     { "opt",        xm_cli_opt,        "run single passes on a graph in text form" },
+    { "make-model", xm_cli_make_model, "write a synthetic model of any dimensions" },
 };
 /* clang-format on */
 

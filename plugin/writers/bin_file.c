@@ -39,12 +39,14 @@ xm_bin_file_create(struct xm_bin_file *f, const char *path, uint64_t capacity,
 }
 
 uint8_t *
-xm_bin_file_take(struct xm_bin_file *f, uint64_t n, uint64_t alignment, struct xm_error *err)
+xm_bin_file_take(struct xm_bin_file *f, uint64_t n, uint64_t alignment,
+                 struct xm_error *err)
 {
     uint64_t at = xm_align_up(f->used, alignment);
     if (n > f->capacity || at > f->capacity - n) {
-        xm_fail(err, XM_INVALID, "'%s' would be larger than the %llu bytes planned for it",
-                f->path, (unsigned long long)f->capacity);
+        xm_fail(err, XM_INVALID,
+                "'%s' would be larger than the %llu bytes planned for it", f->path,
+                (unsigned long long)f->capacity);
         return NULL;
     }
     int error = n ? posix_fallocate(f->fd, (off_t)at, (off_t)n) : 0;

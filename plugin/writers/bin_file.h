@@ -19,13 +19,13 @@ extern "C" {
 
 struct xm_bin_file {
     int fd;
-    uint8_t *base;           /* the mapping, [0, used) is content */
+    uint8_t *base; /* the mapping, [0, used) is content */
     uint64_t used, capacity;
     char path[512];
 };
 
-enum xm_status xm_bin_file_create(struct xm_bin_file *f, const char *path, uint64_t capacity,
-                                  struct xm_error *err);
+enum xm_status xm_bin_file_create(struct xm_bin_file *f, const char *path,
+                                  uint64_t capacity, struct xm_error *err);
 /* `n` bytes at a multiple of `alignment`; zeroed; NULL with err set. */
 uint8_t *xm_bin_file_take(struct xm_bin_file *f, uint64_t n, uint64_t alignment,
                           struct xm_error *err);

@@ -32,7 +32,7 @@ add_escaped(struct xm_strbuf *out, const char *s)
     }
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------ */
+/* ---- shapes ---- */
 
 /* "FP32", "I64", "BOOL": the spelling of ports. */
 static void
@@ -81,7 +81,7 @@ add_shape(struct xm_strbuf *out, const struct xm_shape *s)
     }
 }
 
-/* ---- data of layers --------------------------------------------------------------------------------- */
+/* ---- data of layers ---- */
 
 static enum xm_status
 add_constant(struct writer *w, const struct xm_node *n)
@@ -100,7 +100,8 @@ add_constant(struct writer *w, const struct xm_node *n)
                      xm_element_text(n->out[0].type.element));
     add_shape(&w->text, &n->out[0].type.shape);
     xm_strbuf_printf(&w->text, "\" offset=\"%llu\" size=\"%llu\"",
-                     (unsigned long long)(p - w->bin->base), (unsigned long long)d->n_bytes);
+                     (unsigned long long)(p - w->bin->base),
+                     (unsigned long long)d->n_bytes);
     return XM_OK;
 }
 
@@ -110,8 +111,8 @@ add_declared(struct writer *w, const struct xm_node *n)
     const struct xm_type *t = &n->out[0].type;
     bool is_state = n->op == XM_OP_READ_VALUE;
     xm_strbuf_printf(&w->text, " %s=\"%s\" %s=\"",
-                     is_state ? "variable_type" : "element_type", xm_element_text(t->element),
-                     is_state ? "variable_shape" : "shape");
+                     is_state ? "variable_type" : "element_type",
+                     xm_element_text(t->element), is_state ? "variable_shape" : "shape");
     add_shape(&w->text, &t->shape);
     xm_strbuf_add(&w->text, "\"");
 }
@@ -131,7 +132,8 @@ add_data(struct writer *w, const struct xm_node *n)
         if (!attrs[i].ir_name)
             continue;
         if (attrs[i].kind == XM_ATTR_STRING)
-            xm_strbuf_add(&value, *(const char *const *)((const char *)&n->attr + attrs[i].offset));
+            xm_strbuf_add(
+                &value, *(const char *const *)((const char *)&n->attr + attrs[i].offset));
         else
             xm_attr_print(&n->attr, &attrs[i], &value);
         xm_strbuf_printf(&w->text, " %s=\"", attrs[i].ir_name);
@@ -203,16 +205,18 @@ save(const struct xm_strbuf *text, const char *path, struct xm_error *err)
 {
     FILE *f = xm_strbuf_ok(text) ? fopen(path, "w") : NULL;
     if (!f)
-        return xm_fail(err, xm_strbuf_ok(text) ? XM_IO : XM_NO_MEMORY, "cannot create '%s': %s",
-                       path, xm_strbuf_ok(text) ? strerror(errno) : "out of memory");
+        return xm_fail(err, xm_strbuf_ok(text) ? XM_IO : XM_NO_MEMORY,
+                       "cannot create '%s': %s", path,
+                       xm_strbuf_ok(text) ? strerror(errno) : "out of memory");
     bool ok = fwrite(xm_strbuf_text(text), 1, text->n, f) == text->n;
     ok = fclose(f) == 0 && ok;
-    return ok ? XM_OK : xm_fail(err, XM_IO, "cannot write '%s': %s", path, strerror(errno));
+    return ok ? XM_OK
+              : xm_fail(err, XM_IO, "cannot write '%s': %s", path, strerror(errno));
 }
 
 enum xm_status
-xm_openvino_ir_write(const struct xm_graph *g, const char *xml_path, struct xm_bin_file *bin,
-                     struct xm_error *err)
+xm_openvino_ir_write(const struct xm_graph *g, const char *xml_path,
+                     struct xm_bin_file *bin, struct xm_error *err)
 {
     struct writer w = {.bin = bin, .err = err};
     enum xm_status s = XM_OK;

@@ -2,8 +2,8 @@
  *
  * A graph of file operations as OpenVINO IR, version 11.
  *
- * Constants that are views into `bin` keep their place; others are appended. Symbolic dimensions are
- * written as -1. Operations that only passes make (weight, moe, …) cannot be written: error.
+ * Constants that are views into `bin` keep their place; others are appended. Symbolic dimensions
+ * are written as -1. Operations that only passes make (weight, moe, …) cannot be written: error.
  */
 #ifndef XM_PLUGIN_WRITERS_OPENVINO_IR_WRITE_H
 #define XM_PLUGIN_WRITERS_OPENVINO_IR_WRITE_H

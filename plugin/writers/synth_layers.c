@@ -70,7 +70,7 @@ xm_synth_norm(struct xm_synth *s, struct xm_value *x, uint32_t n)
     return op2(s, XM_OP_MULTIPLY, xm_synth_filled(s, rank, n, 1.0f), unit);
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------ */
+/* ---- shapes ---- */
 
 static struct xm_value *
 shape_of(struct xm_synth *s, struct xm_value *x, enum xm_element e)
@@ -83,7 +83,8 @@ shape_of(struct xm_synth *s, struct xm_value *x, enum xm_element e)
 static struct xm_value *
 dim_of(struct xm_synth *s, struct xm_value *x, int64_t axis)
 {
-    return op3(s, XM_OP_GATHER, shape_of(s, x, XM_I64), int_scalar(s, axis), int_scalar(s, 0));
+    return op3(s, XM_OP_GATHER, shape_of(s, x, XM_I64), int_scalar(s, axis),
+               int_scalar(s, 0));
 }
 
 static struct xm_value *
@@ -115,7 +116,7 @@ transpose(struct xm_synth *s, struct xm_value *x)
     return op2(s, XM_OP_TRANSPOSE, x, xm_synth_ints(s, XM_I32, 4, order));
 }
 
-/* ---- states ------------------------------------------------------------------------------------- */
+/* ---- states ---- */
 
 /* What a state holds, in the order of the beams: [B,Hkv,past,D]. */
 static struct xm_value *
@@ -126,17 +127,17 @@ read_state(struct xm_synth *s, const struct xm_synth_inputs *in, const char *var
                                 int_one(s, m->head_dim)};
     struct xm_value *zero = xm_const_float(&s->b, XM_F32, 0.0f);
     struct xm_value *init = broadcast(s, zero, concat(s, 0, dims, 4), XM_BROADCAST_NUMPY);
-    struct xm_type type = {.element = XM_F32,
-                           .shape = {.rank = 4,
-                                     .dim = {xm_dim_symbol(&s->g->dims, "batch"),
-                                             xm_dim_const(m->kv_heads),
-                                             xm_dim_symbol(&s->g->dims, "past"),
-                                             xm_dim_const(m->head_dim)}}};
+    struct xm_type type = {
+        .element = XM_F32,
+        .shape = {.rank = 4,
+                  .dim = {xm_dim_symbol(&s->g->dims, "batch"), xm_dim_const(m->kv_heads),
+                          xm_dim_symbol(&s->g->dims, "past"),
+                          xm_dim_const(m->head_dim)}}};
     struct xm_value *state = init ? xm_read_value(&s->b, variable, &type, init) : NULL;
     return op3(s, XM_OP_GATHER, state, in->beams, int_scalar(s, 0));
 }
 
-/* ---- the mask: causal and not padding, made once ------------------------------------------------- */
+/* ---- the mask: causal and not padding, made once ---- */
 
 static struct xm_value *
 range(struct xm_synth *s, struct xm_value *from, struct xm_value *to)
@@ -158,7 +159,8 @@ key_padding(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_valu
             struct xm_value *batch)
 {
     struct xm_value *seen = xm_convert(&s->b, in->mask, XM_BOOL);
-    struct xm_value *shape = shape_of(s, seen, XM_I32), *axis = xm_synth_int(s, XM_I32, 0);
+    struct xm_value *shape = shape_of(s, seen, XM_I32),
+                    *axis = xm_synth_int(s, XM_I32, 0);
     const union xm_attr keep = {.reduce = {true}}, two = {.split = {2}};
     const union xm_attr zeros = {.reshape = {true}};
     struct xm_value *product_in[2] = {shape, axis};
@@ -183,8 +185,8 @@ key_padding(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_valu
 }
 
 static struct xm_value *
-make_mask(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_value *past_keys,
-          struct xm_value *hidden)
+make_mask(struct xm_synth *s, const struct xm_synth_inputs *in,
+          struct xm_value *past_keys, struct xm_value *hidden)
 {
     struct xm_value *past = dim_of(s, past_keys, 2), *tokens = dim_of(s, hidden, 1);
     struct xm_value *batch = dim_of(s, hidden, 0), *zero = xm_synth_int(s, XM_I32, 0);
@@ -192,12 +194,13 @@ make_mask(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_value 
     struct xm_value *keys = range(s, zero, all);
     for (int64_t i = 0; i < 3; i++)
         keys = unsqueeze(s, keys, i);
-    struct xm_value *first = op3(s, XM_OP_GATHER, range(s, past, all), int_scalar(s, 0),
-                                 int_scalar(s, 0));
+    struct xm_value *first =
+        op3(s, XM_OP_GATHER, range(s, past, all), int_scalar(s, 0), int_scalar(s, 0));
     struct xm_value *queries = op2(s, XM_OP_ADD, range(s, zero, tokens), first);
     queries = unsqueeze(s, unsqueeze(s, unsqueeze(s, queries, 0), 1), 3);
     struct xm_value *causal = op2(s, XM_OP_LESS_EQUAL, keys, queries);
-    struct xm_value *seen = op2(s, XM_OP_BITWISE_AND, causal, key_padding(s, in, keys, batch));
+    struct xm_value *seen =
+        op2(s, XM_OP_BITWISE_AND, causal, key_padding(s, in, keys, batch));
     struct xm_value *dims[4] = {as_vector(s, batch), int_one(s, 1), as_vector(s, tokens),
                                 as_vector(s, all)};
     seen = broadcast(s, seen, concat(s, 0, dims, 4), XM_BROADCAST_BIDIRECTIONAL);
@@ -205,13 +208,14 @@ make_mask(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_value 
                xm_const_float(&s->b, XM_F32, -65504.0f));
 }
 
-/* ---- attention -------------------------------------------------------------------------------------- */
+/* ---- attention ---- */
 
 /* x[..., from : to] on the last axis of rank 4. */
 static struct xm_value *
 slice_last(struct xm_synth *s, struct xm_value *x, int64_t from, int64_t to)
 {
-    struct xm_value *in[5] = {x, int_one(s, from), int_one(s, to), int_one(s, 1), int_one(s, 3)};
+    struct xm_value *in[5] = {x, int_one(s, from), int_one(s, to), int_one(s, 1),
+                              int_one(s, 3)};
     return xm_op_build(&s->b, XM_OP_SLICE, NULL, in, 5);
 }
 
@@ -232,8 +236,8 @@ static struct xm_value *
 project(struct xm_synth *s, const char *name, struct xm_value *x, uint32_t heads)
 {
     const struct xm_synthetic *m = s->m;
-    struct xm_value *w = xm_synth_weight(s, name, 0, heads * m->head_dim, m->hidden, m->weights,
-                                         m->group);
+    struct xm_value *w =
+        xm_synth_weight(s, name, 0, heads * m->head_dim, m->hidden, m->weights, m->group);
     const int64_t target[4] = {0, 0, heads, m->head_dim};
     return xm_synth_reshape(s, xm_matmul(&s->b, x, w, false, true), true, 4, target);
 }
@@ -245,8 +249,8 @@ repeat_heads(struct xm_synth *s, struct xm_value *x)
     const struct xm_synthetic *m = s->m;
     const int64_t pair[2] = {0, 1}, target[4] = {0, m->heads, -1, m->head_dim};
     struct xm_value *shape = shape_of(s, x, XM_I64);
-    struct xm_value *lead = op3(s, XM_OP_GATHER, shape, xm_synth_ints(s, XM_I64, 2, pair),
-                                int_scalar(s, 0));
+    struct xm_value *lead =
+        op3(s, XM_OP_GATHER, shape, xm_synth_ints(s, XM_I64, 2, pair), int_scalar(s, 0));
     struct xm_value *keys = as_vector(s, dim_of(s, x, 2));
     struct xm_value *dims[4] = {lead, int_one(s, m->heads / m->kv_heads), keys,
                                 int_one(s, m->head_dim)};
@@ -262,9 +266,11 @@ xm_synth_attention(struct xm_synth *s, struct xm_synth_inputs *in, uint32_t laye
     const struct xm_synthetic *m = s->m;
     char key[64], value[64];
     snprintf(key, sizeof(key), "past_key_values.%u.keypresent.%u.key", layer, layer);
-    snprintf(value, sizeof(value), "past_key_values.%u.valuepresent.%u.value", layer, layer);
+    snprintf(value, sizeof(value), "past_key_values.%u.valuepresent.%u.value", layer,
+             layer);
     struct xm_value *q = xm_synth_norm(s, project(s, "q_proj", x, m->heads), m->head_dim);
-    struct xm_value *k = xm_synth_norm(s, project(s, "k_proj", x, m->kv_heads), m->head_dim);
+    struct xm_value *k =
+        xm_synth_norm(s, project(s, "k_proj", x, m->kv_heads), m->head_dim);
     struct xm_value *v = transpose(s, project(s, "v_proj", x, m->kv_heads));
     q = rotate(s, in, transpose(s, q));
     k = rotate(s, in, transpose(s, k));
@@ -277,12 +283,12 @@ xm_synth_attention(struct xm_synth *s, struct xm_synth_inputs *in, uint32_t laye
     if (!k || !v || !xm_assign(&s->b, key, k) || !xm_assign(&s->b, value, v))
         return NULL;
     float scale = 1.0f / sqrtf((float)m->head_dim);
-    struct xm_value *sdpa[5] = {q, repeat_heads(s, k), repeat_heads(s, v), in->attention_mask,
-                                xm_const_float(&s->b, XM_F32, scale)};
+    struct xm_value *sdpa[5] = {q, repeat_heads(s, k), repeat_heads(s, v),
+                                in->attention_mask, xm_const_float(&s->b, XM_F32, scale)};
     struct xm_value *out = transpose(s, xm_op_build(&s->b, XM_OP_SDPA, NULL, sdpa, 5));
     const int64_t target[3] = {0, 0, (int64_t)m->heads * m->head_dim};
     out = xm_synth_reshape(s, out, true, 3, target);
-    struct xm_value *w = xm_synth_weight(s, "o_proj", 0, m->hidden, m->heads * m->head_dim,
-                                         m->weights, m->group);
+    struct xm_value *w = xm_synth_weight(s, "o_proj", 0, m->hidden,
+                                         m->heads * m->head_dim, m->weights, m->group);
     return xm_matmul(&s->b, out, w, false, true);
 }

@@ -40,7 +40,7 @@ reduce_sum(struct xm_synth *s, struct xm_value *x, int64_t axis, bool keep)
     return xm_synth_op(s, XM_OP_REDUCE_SUM, &attr, in, 2);
 }
 
-/* ---- routing: softmax, top-k, weights that sum to one ------------------------------------------ */
+/* ---- routing: softmax, top-k, weights that sum to one ---- */
 
 struct routing {
     struct xm_value *weights, *ids; /* [T,K] */
@@ -50,17 +50,20 @@ static bool
 route(struct xm_synth *s, struct xm_value *tokens, struct routing *r)
 {
     const struct xm_synthetic *m = s->m;
-    struct xm_value *w = xm_synth_weight(s, "gate", 0, m->experts, m->hidden, m->weights, m->group);
+    struct xm_value *w =
+        xm_synth_weight(s, "gate", 0, m->experts, m->hidden, m->weights, m->group);
     struct xm_value *logits = xm_matmul(&s->b, tokens, w, false, true);
     const union xm_attr softmax = {.axis = {m->r1 ? 1 : -1}};
-    const union xm_attr topk = {.topk = {.axis = -1, .sort = XM_SORT_VALUE, .element = XM_I64}};
+    const union xm_attr topk = {
+        .topk = {.axis = -1, .sort = XM_SORT_VALUE, .element = XM_I64}};
     struct xm_value *in[2] = {xm_synth_op(s, XM_OP_SOFTMAX, &softmax, &logits, 1),
                               xm_synth_int(s, XM_I64, m->top_k)};
     struct xm_node *n = xm_node_build(&s->b, XM_OP_TOPK, &topk, in, 2);
     if (!n)
         return false;
     r->ids = &n->out[1];
-    r->weights = op2(s, XM_OP_DIVIDE, &n->out[0], reduce_sum(s, &n->out[0], m->r1 ? 1 : -1, true));
+    r->weights =
+        op2(s, XM_OP_DIVIDE, &n->out[0], reduce_sum(s, &n->out[0], m->r1 ? 1 : -1, true));
     return r->weights != NULL;
 }
 
@@ -71,14 +74,14 @@ dense_routing(struct xm_synth *s, struct xm_value *zeros_shape, struct xm_value 
 {
     struct xm_value *zeros_in[2] = {xm_const_float(&s->b, XM_F32, 0.0f), zeros_shape};
     const union xm_attr numpy = {.broadcast = {XM_BROADCAST_NUMPY}};
-    struct xm_value *in[4] = {xm_synth_op(s, XM_OP_BROADCAST, &numpy, zeros_in, 2), ids, weights,
-                              xm_synth_int(s, XM_I64, 1)};
+    struct xm_value *in[4] = {xm_synth_op(s, XM_OP_BROADCAST, &numpy, zeros_in, 2), ids,
+                              weights, xm_synth_int(s, XM_I64, 1)};
     struct xm_value *dense = xm_synth_op(s, XM_OP_SCATTER_ELEMENTS_UPDATE, NULL, in, 4);
     const int64_t swap[2] = {1, 0};
     return op2(s, XM_OP_TRANSPOSE, dense, xm_synth_ints(s, order, 2, swap));
 }
 
-/* ---- experts: all tokens through all experts ------------------------------------------------------ */
+/* ---- experts: all tokens through all experts ---- */
 
 /* x [E,T,H] to [E,T,H]. */
 static struct xm_value *
@@ -86,15 +89,19 @@ experts(struct xm_synth *s, struct xm_value *x)
 {
     const struct xm_synthetic *m = s->m;
     uint32_t e = m->experts, i = m->moe_intermediate, h = m->hidden;
-    struct xm_value *gate = xm_synth_weight(s, "experts.gate", e, i, h, m->weights, m->group);
+    struct xm_value *gate =
+        xm_synth_weight(s, "experts.gate", e, i, h, m->weights, m->group);
     struct xm_value *up = xm_synth_weight(s, "experts.up", e, i, h, m->weights, m->group);
-    struct xm_value *down = xm_synth_weight(s, "experts.down", e, h, i, m->weights, m->group);
-    struct xm_value *act = xm_op1(&s->b, XM_OP_SWISH, xm_matmul(&s->b, x, gate, false, true));
-    struct xm_value *inner = op2(s, XM_OP_MULTIPLY, act, xm_matmul(&s->b, x, up, false, true));
+    struct xm_value *down =
+        xm_synth_weight(s, "experts.down", e, h, i, m->weights, m->group);
+    struct xm_value *act =
+        xm_op1(&s->b, XM_OP_SWISH, xm_matmul(&s->b, x, gate, false, true));
+    struct xm_value *inner =
+        op2(s, XM_OP_MULTIPLY, act, xm_matmul(&s->b, x, up, false, true));
     return xm_matmul(&s->b, inner, down, false, true);
 }
 
-/* ---- the exporter's form -------------------------------------------------------------------------- */
+/* ---- the exporter's form ---- */
 
 /* weights[0 : shape(ids)]: a slice that takes everything, as the tracer leaves it. */
 static struct xm_value *
@@ -108,10 +115,12 @@ whole_slice(struct xm_synth *s, struct xm_value *weights, struct xm_value *ids)
 }
 
 static struct xm_value *
-exporter_form(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_value *tokens)
+exporter_form(struct xm_synth *s, const struct xm_synth_inputs *in,
+              struct xm_value *tokens)
 {
     const struct xm_synthetic *m = s->m;
-    const int64_t stacked[3] = {m->experts, -1, m->hidden}, same[3] = {m->experts, 0, m->hidden};
+    const int64_t stacked[3] = {m->experts, -1, m->hidden},
+                  same[3] = {m->experts, 0, m->hidden};
     const int64_t flat[2] = {m->experts, 0};
     struct routing r;
     struct xm_value *x = op2(s, XM_OP_TILE, tokens, ints(s, 2, m->experts, 1, 0));
@@ -132,13 +141,14 @@ exporter_form(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_va
     return op2(s, XM_OP_RESHAPE, x, in->hidden_shape);
 }
 
-/* ---- R1 ----------------------------------------------------------------------------------------------- */
+/* ---- R1 ---- */
 
 /* Dimension `axis` of shape as i64 [1]. */
 static struct xm_value *
 pick(struct xm_synth *s, struct xm_value *shape, int64_t axis)
 {
-    struct xm_value *in[3] = {shape, xm_synth_int(s, XM_I64, axis), xm_synth_int(s, XM_I64, 0)};
+    struct xm_value *in[3] = {shape, xm_synth_int(s, XM_I64, axis),
+                              xm_synth_int(s, XM_I64, 0)};
     struct xm_value *scalar = xm_synth_op(s, XM_OP_GATHER, NULL, in, 3);
     return op2(s, XM_OP_UNSQUEEZE, scalar, ints(s, 1, 0, 0, 0));
 }
@@ -158,7 +168,8 @@ r1_form(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_value *t
     x = experts(s, op2(s, XM_OP_RESHAPE, x, concat(s, 0, stacked, 3)));
     struct xm_value *four[4] = {e, batch, rest, h}, *dense_dims[2] = {rows, e};
     x = op2(s, XM_OP_RESHAPE, x, concat(s, 0, four, 4));
-    struct xm_value *dense = dense_routing(s, concat(s, 0, dense_dims, 2), r.ids, r.weights, XM_I64);
+    struct xm_value *dense =
+        dense_routing(s, concat(s, 0, dense_dims, 2), r.ids, r.weights, XM_I64);
     struct xm_value *three[3] = {e, batch, rest};
     dense = op2(s, XM_OP_RESHAPE, dense, concat(s, 0, three, 3));
     dense = op2(s, XM_OP_UNSQUEEZE, dense, ints(s, 1, 3, 0, 0));
@@ -166,7 +177,8 @@ r1_form(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_value *t
 }
 
 struct xm_value *
-xm_synth_moe(struct xm_synth *s, struct xm_synth_inputs *in, uint32_t layer, struct xm_value *x)
+xm_synth_moe(struct xm_synth *s, struct xm_synth_inputs *in, uint32_t layer,
+             struct xm_value *x)
 {
     (void)layer;
     const int64_t rows[2] = {-1, s->m->hidden};

@@ -57,7 +57,8 @@ static void
 fill_scales(struct xm_synth *s, uint8_t *p, uint64_t n, float scale)
 {
     for (uint64_t i = 0; i < n; i++)
-        xm_store_float(XM_F16, p, i, scale * (0.75f + 0.5f * (float)(next(s) >> 40) * 0x1p-24f));
+        xm_store_float(XM_F16, p, i,
+                       scale * (0.75f + 0.5f * (float)(next(s) >> 40) * 0x1p-24f));
 }
 
 /* Uniform f16 values in (-a, a), standard deviation a / sqrt(3). */
@@ -65,7 +66,8 @@ static void
 fill_f16(struct xm_synth *s, uint8_t *p, uint64_t n, float a)
 {
     for (uint64_t i = 0; i < n; i++) {
-        xm_store_float(XM_F16, p, i, a * (2.0f * (float)(next(s) >> 40) * 0x1p-24f - 1.0f));
+        xm_store_float(XM_F16, p, i,
+                       a * (2.0f * (float)(next(s) >> 40) * 0x1p-24f - 1.0f));
         if (s->progress && i % PROGRESS_BYTES == 0)
             s->progress(s->bin.used - 2 * (n - i), s->all_bytes, s->ctx);
     }
@@ -94,8 +96,8 @@ zero_points(struct xm_synth *s, const char *name, enum xm_element e, uint32_t ra
 }
 
 struct xm_value *
-xm_synth_weight(struct xm_synth *s, const char *name, uint32_t experts, uint32_t n, uint32_t k,
-                enum xm_element e, uint32_t group)
+xm_synth_weight(struct xm_synth *s, const char *name, uint32_t experts, uint32_t n,
+                uint32_t k, enum xm_element e, uint32_t group)
 {
     bool has_zero = e == XM_U4 || e == XM_U8;
     uint32_t g = group ? group : k, lead = experts ? 1 : 0;
@@ -108,7 +110,8 @@ xm_synth_weight(struct xm_synth *s, const char *name, uint32_t experts, uint32_t
         rank = 3;
     }
     uint64_t count = (uint64_t)(experts ? experts : 1) * n * (k / g);
-    const uint64_t *from = experts ? dims : dims + 1, *scale_from = experts ? scales : scales + 1;
+    const uint64_t *from = experts ? dims : dims + 1,
+                   *scale_from = experts ? scales : scales + 1;
     struct xm_value *w = constant(s, name, e, rank + lead, from, &bytes);
     if (!w)
         return NULL;
@@ -118,7 +121,8 @@ xm_synth_weight(struct xm_synth *s, const char *name, uint32_t experts, uint32_t
     }
     fill_random(s, bytes, w->node->attr.data.n_bytes);
     float spread = (float)(1 << xm_element_bits(e)) / sqrtf(12.0f);
-    struct xm_value *zp = has_zero ? zero_points(s, "", e, rank + lead, scale_from, count) : NULL;
+    struct xm_value *zp =
+        has_zero ? zero_points(s, "", e, rank + lead, scale_from, count) : NULL;
     struct xm_value *scale = constant(s, "", XM_F16, rank + lead, scale_from, &bytes);
     if (!scale)
         return NULL;

@@ -50,21 +50,24 @@ check(const struct xm_synthetic *m, struct xm_error *err)
     uint32_t rows[] = {m->hidden, m->moe_intermediate, m->heads * m->head_dim};
     if (!m->hidden || !m->layers || !m->experts || !m->moe_intermediate || !m->heads ||
         !m->kv_heads || !m->head_dim || m->vocabulary < 258)
-        return xm_fail(err, XM_INVALID,
-                       "every dimension must be at least 1, and the vocabulary at least 258");
+        return xm_fail(
+            err, XM_INVALID,
+            "every dimension must be at least 1, and the vocabulary at least 258");
     if (m->top_k == 0 || m->top_k > m->experts)
-        return xm_fail(err, XM_INVALID, "top-k is %u, expected 1 to %u (the experts)", m->top_k,
-                       m->experts);
+        return xm_fail(err, XM_INVALID, "top-k is %u, expected 1 to %u (the experts)",
+                       m->top_k, m->experts);
     if (m->heads % m->kv_heads || m->head_dim % 2)
-        return xm_fail(err, XM_INVALID,
-                       "%u heads are not a multiple of %u KV heads, or head size %u is odd",
-                       m->heads, m->kv_heads, m->head_dim);
+        return xm_fail(
+            err, XM_INVALID,
+            "%u heads are not a multiple of %u KV heads, or head size %u is odd",
+            m->heads, m->kv_heads, m->head_dim);
     for (size_t i = 0; m->group && i < XM_ARRAY_LEN(rows); i++) {
         if (rows[i] % m->group)
-            return xm_fail(err, XM_INVALID,
-                           "groups of %u do not divide rows of %u columns (hidden, expert width "
-                           "and heads * head size must be multiples)",
-                           m->group, rows[i]);
+            return xm_fail(
+                err, XM_INVALID,
+                "groups of %u do not divide rows of %u columns (hidden, expert width "
+                "and heads * head size must be multiples)",
+                m->group, rows[i]);
     }
     switch (m->weights) {
     case XM_U4:
@@ -74,12 +77,13 @@ check(const struct xm_synthetic *m, struct xm_error *err)
     case XM_F16:
         return XM_OK;
     default:
-        return xm_fail(err, XM_INVALID, "weights of type %s, expected u4, i4, u8, i8 or f16",
+        return xm_fail(err, XM_INVALID,
+                       "weights of type %s, expected u4, i4, u8, i8 or f16",
                        xm_element_text(m->weights));
     }
 }
 
-/* ---- the graph ------------------------------------------------------------------------------------ */
+/* ---- the graph ---- */
 
 static struct xm_value *
 input(struct xm_synth *s, const char *name, enum xm_element e, const char *second)
@@ -90,7 +94,8 @@ input(struct xm_synth *s, const char *name, enum xm_element e, const char *secon
     if (second)
         type.shape.dim[1] = xm_dim_symbol(dims, "tokens");
     if (second && strcmp(second, "all") == 0)
-        type.shape.dim[1] = xm_dim_add(dims, xm_dim_symbol(dims, "past"), type.shape.dim[1]);
+        type.shape.dim[1] =
+            xm_dim_add(dims, xm_dim_symbol(dims, "past"), type.shape.dim[1]);
     struct xm_value *v = xm_parameter(&s->b, name, &type);
     const char **names = v ? xm_arena_alloc(&s->g->arena, sizeof(*names)) : NULL;
     if (!names)
@@ -121,9 +126,9 @@ make_rotary(struct xm_synth *s, struct xm_synth_inputs *in)
     struct xm_value *positions =
         xm_convert(&s->b, xm_op2(&s->b, XM_OP_UNSQUEEZE, in->positions, axis), XM_F32);
     const int64_t order[3] = {0, 2, 1};
-    struct xm_value *angle = xm_op2(&s->b, XM_OP_TRANSPOSE,
-                                    xm_matmul(&s->b, f, positions, false, false),
-                                    xm_synth_ints(s, XM_I32, 3, order));
+    struct xm_value *angle =
+        xm_op2(&s->b, XM_OP_TRANSPOSE, xm_matmul(&s->b, f, positions, false, false),
+               xm_synth_ints(s, XM_I32, 3, order));
     struct xm_value *twice[2] = {angle, angle};
     const union xm_attr last = {.axis = {-1}};
     struct xm_value *angles = xm_synth_op(s, XM_OP_CONCAT, &last, twice, 2);
@@ -148,7 +153,8 @@ embed(struct xm_synth *s, struct xm_synth_inputs *in)
 }
 
 static struct xm_value *
-decoder_layer(struct xm_synth *s, struct xm_synth_inputs *in, uint32_t layer, struct xm_value *x)
+decoder_layer(struct xm_synth *s, struct xm_synth_inputs *in, uint32_t layer,
+              struct xm_value *x)
 {
     struct xm_value *normed = xm_synth_norm(s, x, s->m->hidden);
     x = xm_op2(&s->b, XM_OP_ADD, x, xm_synth_attention(s, in, layer, normed));
@@ -180,7 +186,7 @@ build(struct xm_synth *s)
     return xm_result(&s->b, "logits", logits) != NULL;
 }
 
-/* ---- the files beside the model -------------------------------------------------------------------- */
+/* ---- the files beside the model ---- */
 
 static enum xm_status
 write_text(const char *folder, const char *name, const struct xm_strbuf *text,
@@ -189,18 +195,20 @@ write_text(const char *folder, const char *name, const struct xm_strbuf *text,
     char path[600];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     FILE *f = fopen(path, "w");
-    bool ok = f && xm_strbuf_ok(text) &&
-              fwrite(xm_strbuf_text(text), 1, text->n, f) == text->n;
+    bool ok =
+        f && xm_strbuf_ok(text) && fwrite(xm_strbuf_text(text), 1, text->n, f) == text->n;
     if (f)
         ok = fclose(f) == 0 && ok;
-    return ok ? XM_OK : xm_fail(err, XM_IO, "cannot write '%s': %s", path, strerror(errno));
+    return ok ? XM_OK
+              : xm_fail(err, XM_IO, "cannot write '%s': %s", path, strerror(errno));
 }
 
 /* The character that byte-level BPE writes for a byte. */
 static uint32_t
 byte_character(uint32_t byte)
 {
-    bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    bool printable =
+        (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
     uint32_t n = 256;
     if (printable)
         return byte;
@@ -213,17 +221,17 @@ byte_character(uint32_t byte)
 static void
 print_tokenizer(const struct xm_synthetic *m, struct xm_strbuf *out)
 {
-    xm_strbuf_printf(out,
-                     "{\"version\":\"1.0\",\"added_tokens\":[{\"id\":256,\"content\":"
-                     "\"<|endoftext|>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
-                     "\"normalized\":false,\"special\":true}],\"normalizer\":null,"
-                     "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
-                     "\"trim_offsets\":true,\"use_regex\":true},\"post_processor\":null,"
-                     "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
-                     "\"trim_offsets\":true,\"use_regex\":true},\"model\":{\"type\":\"BPE\","
-                     "\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":null,"
-                     "\"end_of_word_suffix\":null,\"fuse_unk\":false,\"byte_fallback\":false,"
-                     "\"ignore_merges\":false,\"vocab\":{");
+    xm_strbuf_printf(
+        out, "{\"version\":\"1.0\",\"added_tokens\":[{\"id\":256,\"content\":"
+             "\"<|endoftext|>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
+             "\"normalized\":false,\"special\":true}],\"normalizer\":null,"
+             "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+             "\"trim_offsets\":true,\"use_regex\":true},\"post_processor\":null,"
+             "\"decoder\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,"
+             "\"trim_offsets\":true,\"use_regex\":true},\"model\":{\"type\":\"BPE\","
+             "\"dropout\":null,\"unk_token\":null,\"continuing_subword_prefix\":null,"
+             "\"end_of_word_suffix\":null,\"fuse_unk\":false,\"byte_fallback\":false,"
+             "\"ignore_merges\":false,\"vocab\":{");
     for (uint32_t i = 0; i < 256; i++)
         xm_strbuf_printf(out, "\"\\u%04x\":%u,", byte_character(i), i);
     xm_strbuf_add(out, "\"<|endoftext|>\":256");
@@ -235,14 +243,15 @@ print_tokenizer(const struct xm_synthetic *m, struct xm_strbuf *out)
 static void
 print_config(const struct xm_synthetic *m, struct xm_strbuf *out)
 {
-    xm_strbuf_printf(out,
-                     "{\"model_type\":\"synthetic_moe\",\"hidden_size\":%u,"
-                     "\"num_hidden_layers\":%u,\"num_experts\":%u,\"num_experts_per_tok\":%u,"
-                     "\"moe_intermediate_size\":%u,\"num_attention_heads\":%u,"
-                     "\"num_key_value_heads\":%u,\"head_dim\":%u,\"vocab_size\":%u,"
-                     "\"eos_token_id\":256}\n",
-                     m->hidden, m->layers, m->experts, m->top_k, m->moe_intermediate, m->heads,
-                     m->kv_heads, m->head_dim, m->vocabulary);
+    xm_strbuf_printf(
+        out,
+        "{\"model_type\":\"synthetic_moe\",\"hidden_size\":%u,"
+        "\"num_hidden_layers\":%u,\"num_experts\":%u,\"num_experts_per_tok\":%u,"
+        "\"moe_intermediate_size\":%u,\"num_attention_heads\":%u,"
+        "\"num_key_value_heads\":%u,\"head_dim\":%u,\"vocab_size\":%u,"
+        "\"eos_token_id\":256}\n",
+        m->hidden, m->layers, m->experts, m->top_k, m->moe_intermediate, m->heads,
+        m->kv_heads, m->head_dim, m->vocabulary);
 }
 
 static enum xm_status
@@ -267,15 +276,18 @@ static enum xm_status
 write_model(struct xm_synth *s, const char *folder)
 {
     char path[512];
-    uint64_t slack = 64ull * 1024 * (s->m->layers + 16) + 64ull * s->m->layers * s->m->hidden;
-    if ((size_t)snprintf(path, sizeof(path), "%s/openvino_model.bin", folder) >= sizeof(path))
+    uint64_t slack =
+        64ull * 1024 * (s->m->layers + 16) + 64ull * s->m->layers * s->m->hidden;
+    if ((size_t)snprintf(path, sizeof(path), "%s/openvino_model.bin", folder) >=
+        sizeof(path))
         return xm_fail(s->err, XM_INVALID, "the folder's path is too long");
     XM_TRY(xm_bin_file_create(&s->bin, path, 2 * s->all_bytes + slack, s->err));
     enum xm_status status = XM_OK;
     snprintf(path, sizeof(path), "%s/openvino_model.xml", folder);
     if (!build(s))
-        status = xm_fail(s->err, s->g->err.status ? s->g->err.status : XM_NO_MEMORY, "%s",
-                         s->g->err.status ? s->g->err.text : "out of memory for the model");
+        status =
+            xm_fail(s->err, s->g->err.status ? s->g->err.status : XM_NO_MEMORY, "%s",
+                    s->g->err.status ? s->g->err.text : "out of memory for the model");
     if (status == XM_OK)
         status = xm_openvino_ir_write(s->g, path, &s->bin, s->err);
     enum xm_status closed = xm_bin_file_close(&s->bin, s->err);
@@ -296,7 +308,8 @@ xm_synthetic_write(const struct xm_synthetic *m, const char *folder,
     s.random = s.random ? s.random : 1;
     XM_TRY(check(m, err));
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return xm_fail(err, XM_IO, "cannot create folder '%s': %s", folder, strerror(errno));
+        return xm_fail(err, XM_IO, "cannot create folder '%s': %s", folder,
+                       strerror(errno));
     s.g = xm_graph_create("synthetic");
     if (!s.g)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a graph");

@@ -22,9 +22,10 @@ extern "C" {
 struct xm_synthetic {
     uint32_t hidden, layers, experts, top_k, moe_intermediate;
     uint32_t heads, kv_heads, head_dim, vocabulary;
-    enum xm_element weights; /* u4 i4 u8 i8 f16                                           */
-    uint32_t group;          /* columns a scale; 0: one scale a row                       */
-    bool r1;                 /* the 4-D expert block of older exporters                    */
+    enum xm_element
+        weights;    /* u4 i4 u8 i8 f16                                           */
+    uint32_t group; /* columns a scale; 0: one scale a row                       */
+    bool r1;        /* the 4-D expert block of older exporters                    */
     uint64_t seed;
 };
 
@@ -35,7 +36,8 @@ uint64_t xm_synthetic_bytes(const struct xm_synthetic *m);
 /* Creates `folder` (it may exist) and writes openvino_model.{xml,bin}, config.json,
  * generation_config.json and tokenizer.json. `progress` (may be NULL) gets done and all bytes. */
 enum xm_status xm_synthetic_write(const struct xm_synthetic *m, const char *folder,
-                                  void (*progress)(uint64_t done, uint64_t all, void *ctx),
+                                  void (*progress)(uint64_t done, uint64_t all,
+                                                   void *ctx),
                                   void *ctx, struct xm_error *err);
 
 #ifdef __cplusplus
