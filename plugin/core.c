@@ -16,8 +16,7 @@ struct xm_core {
     uint32_t n;
 };
 
-/* ---- life
- * ------------------------------------------------------------------------------------ */
+/* ---- life ---- */
 
 enum xm_status
 xm_core_register(struct xm_core *c, struct xm_plugin *p, struct xm_error *err)
@@ -71,9 +70,7 @@ xm_core_plugins(const struct xm_core *c, struct xm_plugin *const **list)
     return c->n;
 }
 
-/* ---- names
- * -------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 /* Names that mean another device; users' programs have them in their source. */
 static const char *
@@ -160,9 +157,7 @@ xm_core_devices(const struct xm_core *c, void (*each)(const char *name, void *ct
     }
 }
 
-/* ---- models
- * --------------------------------------------------------------------------------------
- */
+/* ---- models ---- */
 
 enum xm_status
 xm_core_read_model(const struct xm_core *c, const char *path, const char *weights_path,
@@ -198,8 +193,7 @@ xm_core_compile(const struct xm_core *c, struct xm_graph *g, const char *device,
     return p->ops->compile(p, index, g, properties, n_properties, options, out, err);
 }
 
-/* ---- compiled models and requests
- * ------------------------------------------------------------------ */
+/* ---- compiled models and requests ---- */
 
 void
 xm_compiled_ref(struct xm_compiled *c)

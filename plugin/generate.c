@@ -76,8 +76,7 @@ xm_generator_destroy(struct xm_generator *g)
     xm_free(g);
 }
 
-/* ---- feeding
- * ------------------------------------------------------------------------------- */
+/* ---- feeding ---- */
 
 static enum xm_status
 shape_feed(struct xm_generator *g, int i, uint32_t rank, int64_t n, struct xm_error *err)
@@ -137,17 +136,20 @@ xm_generator_feed(struct xm_generator *g, const int32_t *ids, uint64_t n,
 {
     const struct xm_infer_ops *ops = g->infer->ops;
     uint64_t past = ops->past(g->infer);
+    g->logits.data = NULL; /* the request's memory, which this run changes */
     if (n == 0)
         return xm_fail(err, XM_INVALID, "there are no tokens to feed");
     for (int i = 0; i < N_FEEDS; i++)
         XM_TRY(set_feed(g, i, ids, n, past, err));
     XM_TRY(ops->infer(g->infer, err));
-    XM_TRY(ops->output(g->infer, 0, &g->logits, err));
-    if (g->logits.element != XM_F32 || g->logits.rank != 3 || g->logits.dim[0] != 1)
+    struct xm_host_tensor t;
+    XM_TRY(ops->output(g->infer, 0, &t, err));
+    if (t.element != XM_F32 || t.rank != 3 || t.dim[0] != 1)
         return xm_fail(err, XM_UNSUPPORTED,
                        "the first result is %s of rank %u, expected f32 logits "
                        "[1,tokens,vocabulary]",
-                       xm_element_text(g->logits.element), g->logits.rank);
+                       xm_element_text(t.element), t.rank);
+    g->logits = t;
     return XM_OK;
 }
 
@@ -184,8 +186,7 @@ xm_generator_request(struct xm_generator *g)
     return g->infer;
 }
 
-/* ---- a whole generation
- * ---------------------------------------------------------------------- */
+/* ---- a whole generation ---- */
 
 static double
 now(void)
@@ -212,6 +213,7 @@ xm_generator_run(struct xm_generator *g, const struct xm_generation *run,
 {
     int32_t id = 0;
     double start = now();
+    *times = (struct xm_generation_times){0};
     XM_TRY(xm_generator_feed(g, run->prompt, run->n_prompt, err));
     times->prompt_s = now() - start;
     times->prompt_tokens = run->n_prompt;

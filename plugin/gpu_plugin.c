@@ -34,8 +34,7 @@ as_gpu(struct xm_plugin *p)
     return (struct gpu_plugin *)p;
 }
 
-/* ---- requests
- * ------------------------------------------------------------------------------------ */
+/* ---- requests ---- */
 
 static enum xm_status
 infer_set_input(struct xm_infer *r, uint32_t input, const struct xm_host_tensor *t,
@@ -99,8 +98,7 @@ static const struct xm_infer_ops infer_ops = {
     .destroy = infer_destroy,
 };
 
-/* ---- compiled models
- * ------------------------------------------------------------------------------- */
+/* ---- compiled models ---- */
 
 static enum xm_status
 compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
@@ -179,9 +177,7 @@ wrap_program(struct xm_program *p, struct xm_compiled **out, struct xm_error *er
     return XM_OK;
 }
 
-/* ---- the plugin
- * ----------------------------------------------------------------------------------------
- */
+/* ---- the plugin ---- */
 
 static uint32_t
 plugin_count(struct xm_plugin *p)

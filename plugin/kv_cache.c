@@ -71,8 +71,7 @@ xm_kv_cache_truncate(struct xm_kv_cache *c, uint64_t past)
     count_users(c);
 }
 
-/* ---- growing the buffers
- * ------------------------------------------------------------------ */
+/* ---- growing the buffers ---- */
 
 /* Bytes of one page of keys (values) of a layer, and of its scales. */
 static uint64_t
@@ -144,8 +143,7 @@ take_page(struct xm_kv_cache *c, struct xm_queue *q, int32_t *page, struct xm_er
     return XM_OK;
 }
 
-/* ---- the block table
- * ----------------------------------------------------------------------- */
+/* ---- the block table ---- */
 
 /* A new table of `batch` rows, row b a copy of old row beam_idx[b]. */
 static enum xm_status
@@ -269,8 +267,7 @@ xm_kv_cache_extend(struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_id
     return upload_table(c, q, err);
 }
 
-/* ---- for the primitive
- * ------------------------------------------------------------------------ */
+/* ---- for the primitive ---- */
 
 static struct xm_operand
 cache_operand(const struct xm_kv_cache *c, struct xm_buffer *b,

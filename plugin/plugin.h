@@ -28,8 +28,7 @@ struct xm_property {
     const char *key, *value;
 };
 
-/* ---- the ops a device implements
- * ----------------------------------------------------------- */
+/* ---- the ops a device implements ---- */
 
 struct xm_plugin_ops {
     const char *name; /* the device name: "GPU"                                      */
@@ -67,8 +66,7 @@ struct xm_plugin {
     const struct xm_plugin_ops *ops;
 };
 
-/* ---- compiled models
- * ------------------------------------------------------------------------- */
+/* ---- compiled models ---- */
 
 struct xm_compiled_ops {
     enum xm_status (*create_request)(struct xm_compiled *c, struct xm_infer **out,
@@ -94,8 +92,7 @@ struct xm_compiled {
 void xm_compiled_ref(struct xm_compiled *c);
 void xm_compiled_unref(struct xm_compiled *c); /* NULL is allowed */
 
-/* ---- infer requests
- * ---------------------------------------------------------------------------- */
+/* ---- infer requests ---- */
 
 struct xm_infer_ops {
     /* Input bytes stay the caller's until the run has ended. */
@@ -118,8 +115,7 @@ struct xm_infer {
     struct xm_request *request;   /* borrowed; NULL for plugins without programs */
 };
 
-/* ---- the core: plugins by name
- * -------------------------------------------------------------------- */
+/* ---- the core: plugins by name ---- */
 
 struct xm_core;
 /* With the built-in plugins GPU (OpenCL devices) and REFERENCE (the host reference). */

@@ -29,8 +29,7 @@ struct reference_infer {
     bool cancelled;
 };
 
-/* ---- requests
- * ------------------------------------------------------------------------------------ */
+/* ---- requests ---- */
 
 static enum xm_status
 infer_set_input(struct xm_infer *base, uint32_t input, const struct xm_host_tensor *t,
@@ -199,8 +198,7 @@ static const struct xm_infer_ops infer_ops = {
     .destroy = infer_destroy,
 };
 
-/* ---- compiled models
- * --------------------------------------------------------------------------------- */
+/* ---- compiled models ---- */
 
 static enum xm_status
 compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
@@ -305,9 +303,7 @@ collect_ports(struct reference_compiled *c, struct xm_error *err)
     return XM_OK;
 }
 
-/* ---- the plugin
- * ------------------------------------------------------------------------------------------
- */
+/* ---- the plugin ---- */
 
 static uint32_t
 plugin_count(struct xm_plugin *p)

@@ -77,6 +77,7 @@ xm_request_set_input(struct xm_request *r, uint32_t input, const struct xm_host_
 {
     if (input >= r->program->n_inputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no input %u", input);
+    static uint8_t nothing[1]; /* an empty tensor is set all the same */
     const struct xm_port *port = &r->program->inputs[input];
     uint64_t n = 1, bytes = 0;
     for (uint32_t i = 0; i < t->rank; i++) {
@@ -91,12 +92,14 @@ xm_request_set_input(struct xm_request *r, uint32_t input, const struct xm_host_
         return xm_fail(err, XM_INVALID,
                        "input '%s': its shape needs %llu bytes, found %llu", port->name,
                        (unsigned long long)bytes, (unsigned long long)t->bytes);
+    if (!t->data && bytes)
+        return xm_fail(err, XM_INVALID, "input '%s' has no data", port->name);
     r->inputs[input] = *t;
+    r->inputs[input].data = t->data ? t->data : nothing;
     return XM_OK;
 }
 
-/* ---- cutting a prompt
- * ------------------------------------------------------------------------ */
+/* ---- cutting a prompt ---- */
 
 /* Copies [from, from + count) of axis `axis` of src into dst (its dims are src's but
  * there). */
@@ -118,9 +121,6 @@ copy_range(const struct xm_host_tensor *src, struct xm_host_tensor *dst, uint32_
     }
 }
 
-/* Which part of an axis belongs to the chunk [at, at + n) of a prompt of `tokens`: the
- * same polynomial, evaluated with and without the tokens before, gives begin and length.
- */
 static bool
 follows_tokens(struct xm_dim d)
 {
@@ -196,8 +196,7 @@ cut_inputs(struct xm_request *r, int64_t at, int64_t n, int64_t past,
     return XM_OK;
 }
 
-/* ---- outputs
- * ------------------------------------------------------------------------------------ */
+/* ---- outputs ---- */
 
 enum xm_status
 xm_request_read(struct xm_request *r, const struct xm_operand *o, void *out,
@@ -257,15 +256,13 @@ xm_request_output(struct xm_request *r, uint32_t output, struct xm_host_tensor *
     return XM_OK;
 }
 
-/* ---- runs
- * ----------------------------------------------------------------------------------------
- */
+/* ---- runs ---- */
 
 static enum xm_status
 bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error *err)
 {
     r->bindings.n = 0;
-    if (r->program->n_kv)
+    if (xm_request_has_states(r))
         XM_TRY(xm_bindings_set(&r->bindings, "past", (int64_t)r->kv.past, err));
     return xm_bindings_from_ports(&r->bindings, r->program->inputs, inputs,
                                   r->program->n_inputs, err);
@@ -279,6 +276,7 @@ infer_chunks(struct xm_request *r, int64_t tokens, struct xm_error *err)
         n = tokens - at < (int64_t)r->program->config.ubatch
                 ? tokens - at
                 : (int64_t)r->program->config.ubatch;
+        r->continues = at > 0;
         XM_TRY(cut_inputs(r, at, n, past, err));
         XM_TRY(bind(r, r->chunk, err));
         XM_TRY(xm_request_run_chunk(r, r->chunk, err));
@@ -287,11 +285,23 @@ infer_chunks(struct xm_request *r, int64_t tokens, struct xm_error *err)
     return XM_OK;
 }
 
+/* A run has failed: nothing of it stays in the queue, no position in the states. States on
+ * the host cannot be cut. */
+static void
+give_up(struct xm_request *r, uint64_t past)
+{
+    xm_queue_finish(r->queue, NULL);
+    if (r->program->host_states)
+        xm_request_reset(r);
+    else
+        xm_kv_cache_truncate(&r->kv, past);
+}
+
 enum xm_status
 xm_request_infer(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
-    uint64_t waits, kernels;
+    uint64_t waits, kernels, past = r->kv.past;
     int64_t tokens = 0;
     for (uint32_t i = 0; i < p->n_inputs; i++) {
         if (!r->inputs[i].data)
@@ -303,6 +313,7 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
     XM_TRY(bind(r, r->inputs, err));
     bool known = xm_bindings_find(&r->bindings, "tokens", &tokens);
     enum xm_status s;
+    r->continues = false;
     if (known && p->can_chunk && tokens > (int64_t)p->config.ubatch) {
         s = infer_chunks(r, tokens, err);
     } else {
@@ -313,6 +324,8 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
     xm_queue_counts(r->queue, &r->stats.waits, &r->stats.kernels);
     r->stats.waits -= waits;
     r->stats.kernels -= kernels;
+    if (s != XM_OK)
+        give_up(r, past);
     return s;
 }
 
@@ -327,7 +340,12 @@ xm_request_reset(struct xm_request *r)
 void
 xm_request_truncate(struct xm_request *r, uint64_t past)
 {
-    xm_kv_cache_truncate(&r->kv, past);
+    if (past >= r->kv.past)
+        return;
+    if (r->program->host_states)
+        xm_request_reset(r);
+    else
+        xm_kv_cache_truncate(&r->kv, past);
 }
 
 uint64_t
