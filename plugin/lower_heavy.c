@@ -177,8 +177,7 @@ lower_glu(struct xm_lower *l, struct xm_node *n)
     return finish(l, n, primitive, operands, XM_GLU_N_OPERANDS, 0);
 }
 
-/* ---- attention
- * ----------------------------------------------------------------------------- */
+/* ---- attention --------------------------------------------------------------------- */
 
 static enum xm_status
 find_layer(struct xm_lower *l, const struct xm_attention_attr *a,
@@ -292,8 +291,7 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
     return XM_OK;
 }
 
-/* ---- mixture of experts
- * --------------------------------------------------------------------- */
+/* ---- mixture of experts ------------------------------------------------------------ */
 
 static enum xm_status
 lower_router(struct xm_lower *l, struct xm_node *n)

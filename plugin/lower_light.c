@@ -15,8 +15,7 @@ element_of(const struct xm_lower *l, uint32_t id)
     return id == XM_NO_VALUE ? XM_DYNAMIC : l->p->values[id].element;
 }
 
-/* ---- elementwise
- * --------------------------------------------------------------------------- */
+/* ---- elementwise ------------------------------------------------------------------- */
 
 /* clang-format off */
 static const struct { enum xm_op op; enum xm_eltwise_fn fn; } functions[] = {
@@ -88,8 +87,7 @@ lower_eltwise(struct xm_lower *l, struct xm_node *n)
                          XM_ELTWISE_N_OPERANDS, NULL);
 }
 
-/* ---- layout
- * ---------------------------------------------------------------------------------- */
+/* ---- layout ------------------------------------------------------------------------ */
 
 static enum xm_status
 lower_alias(struct xm_lower *l, struct xm_node *n)
@@ -215,8 +213,7 @@ lower_broadcast(struct xm_lower *l, struct xm_node *n)
                       0);
 }
 
-/* ---- reductions
- * ------------------------------------------------------------------------------- */
+/* ---- reductions -------------------------------------------------------------------- */
 
 static enum xm_status
 lower_reduce(struct xm_lower *l, struct xm_node *n)

@@ -99,8 +99,7 @@ xm_buffer_plan_free(struct xm_buffer_plan *plan, const struct xm_program *p)
     *plan = (struct xm_buffer_plan){0};
 }
 
-/* ---- activations
- * ------------------------------------------------------------------------------ */
+/* ---- activations ------------------------------------------------------------------- */
 
 static enum xm_status
 create_blocks(struct xm_request *r, struct xm_buffer_plan *plan,

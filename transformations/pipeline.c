@@ -85,8 +85,7 @@ xm_pass_find(const char *name)
     return find(name, strlen(name));
 }
 
-/* ---- names given by the user ---------------------------------------------------------
- */
+/* ---- names given by the user ------------------------------------------------------- */
 
 static enum xm_status
 fail_unknown(const char *what, const char *name, size_t n, struct xm_error *err)
@@ -124,8 +123,7 @@ parse_stop(const char *name, const struct xm_pass **stop, struct xm_error *err)
     return XM_OK;
 }
 
-/* ---- dumps ---------------------------------------------------------------------------
- */
+/* ---- dumps ------------------------------------------------------------------------- */
 
 static enum xm_status
 write_file(const char *folder, size_t number, const char *name, const char *ending,
@@ -161,8 +159,7 @@ dump(const struct xm_graph *g, const char *folder, size_t number, const char *na
     return status;
 }
 
-/* ---- the runner ----------------------------------------------------------------------
- */
+/* ---- the runner -------------------------------------------------------------------- */
 
 static enum xm_status
 after_pass(struct xm_graph *g, const struct xm_pass *p, struct xm_error *err)

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* ---- failures (error.c) -------------------------------------------------------------- */
+/* ---- failures (error.c) ------------------------------------------------------------ */
 
 /* Keeps the sentence for ov_get_last_err_msg() and returns the API's code for the status. */
 ov_status_e xm_api_error(const struct xm_error *err);
@@ -27,7 +27,7 @@ void xm_api_clear_error(void);
 /* What `out` holds, for ov_free(), or a failure; `b` is emptied. */
 ov_status_e xm_api_give_text(struct xm_strbuf *b, char **out);
 
-/* ---- tensors (tensor.c) --------------------------------------------------------------- */
+/* ---- tensors (tensor.c) ------------------------------------------------------------ */
 
 /* The bytes of a tensor; a handle is a reference to it. */
 struct ov_tensor {
@@ -49,7 +49,7 @@ enum xm_status xm_api_tensor_create(ov_element_type_e type, uint32_t rank,
 enum xm_status xm_api_tensor_reshape(ov_tensor_t *t, uint32_t rank, const int64_t *dim,
                                      struct xm_error *err);
 
-/* ---- ports (node.c) ---------------------------------------------------------------------- */
+/* ---- ports (node.c) ---------------------------------------------------------------- */
 
 struct xm_api_port {
     bool is_output, is_named;
@@ -95,7 +95,7 @@ ov_status_e xm_api_give_port(struct xm_api_found found, ov_output_port_t **out);
 ov_status_e xm_api_give_const_port(struct xm_api_found found,
                                    ov_output_const_port_t **out);
 
-/* ---- models (model.c) ------------------------------------------------------------------------ */
+/* ---- models (model.c) -------------------------------------------------------------- */
 
 struct ov_model {
     struct xm_mapping base; /* reference count: the handle, and graphs cloned from it */
@@ -107,7 +107,7 @@ struct ov_model {
 /* Takes the graph over, also on failure. */
 ov_status_e xm_api_model_create(struct xm_graph *g, ov_model_t **out);
 
-/* ---- the core and compiled models (core*.c, compiled_model.c) ------------------------------------------ */
+/* ---- the core and compiled models (core*.c, compiled_model.c) ---------------------- */
 
 struct xm_api_core_properties; /* core_properties.c */
 
@@ -139,7 +139,7 @@ ov_status_e xm_api_compile_file(const ov_core_t *core, const char *path,
                                 const char *device, struct xm_property *properties,
                                 size_t n, ov_compiled_model_t **out);
 
-/* ---- requests (infer_*.c) ------------------------------------------------------------------ */
+/* ---- requests (infer_*.c) ---------------------------------------------------------- */
 
 struct xm_api_runner;
 

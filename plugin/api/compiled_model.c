@@ -8,7 +8,7 @@
 
 #include "plugin/api/api.h"
 
-/* ---- life ------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------- */
 
 ov_status_e
 xm_api_compiled_create(struct xm_compiled *c, ov_compiled_model_t **out)
@@ -32,7 +32,7 @@ ov_compiled_model_free(ov_compiled_model_t *compiled_model)
     xm_free(compiled_model);
 }
 
-/* ---- ports -------------------------------------------------------------------------------- */
+/* ---- ports ------------------------------------------------------------------------- */
 
 static struct xm_api_ports
 inputs_of(const ov_compiled_model_t *m)
@@ -127,7 +127,7 @@ ov_compiled_model_output_by_name(const ov_compiled_model_t *compiled_model,
                                   output_port);
 }
 
-/* ---- properties ---------------------------------------------------------------------------- */
+/* ---- properties -------------------------------------------------------------------- */
 
 static ov_status_e
 refuse_setting(const char *key)
@@ -176,7 +176,7 @@ ov_compiled_model_get_property(const ov_compiled_model_t *compiled_model,
     return xm_api_error(&err);
 }
 
-/* ---- export --------------------------------------------------------------------------------- */
+/* ---- export ------------------------------------------------------------------------ */
 
 static enum xm_status
 write_file(const char *path, const struct xm_strbuf *bytes, struct xm_error *err)

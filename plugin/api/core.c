@@ -12,7 +12,7 @@
 /* The release of the API that is offered; programs compare the number in front. */
 #define BUILD_NUMBER "2026.4.1-xemoe-" XM_VERSION
 
-/* ---- life ------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------- */
 
 ov_status_e
 ov_core_create(ov_core_t **core)
@@ -70,7 +70,7 @@ ov_shutdown(void)
     xm_api_clear_error(); /* there are no other static objects */
 }
 
-/* ---- versions ------------------------------------------------------------------------------ */
+/* ---- versions ---------------------------------------------------------------------- */
 
 const char *
 xm_version(void)
@@ -166,7 +166,7 @@ ov_core_get_versions_by_device_name(const ov_core_t *core, const char *device_na
     return s;
 }
 
-/* ---- devices --------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------- */
 
 struct device_list {
     ov_available_devices_t devices;

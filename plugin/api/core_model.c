@@ -10,7 +10,7 @@
 #include "plugin/api/api.h"
 #include "plugin/readers/openvino_ir.h"
 
-/* ---- reading ------------------------------------------------------------------------------ */
+/* ---- reading ----------------------------------------------------------------------- */
 
 ov_status_e
 ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bin_path,
@@ -45,7 +45,7 @@ ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_s
     return xm_api_model_create(g, model);
 }
 
-/* ---- compiling --------------------------------------------------------------------------------- */
+/* ---- compiling --------------------------------------------------------------------- */
 
 /* Takes the graph over. */
 static ov_status_e
@@ -152,7 +152,7 @@ ov_core_compile_model_from_file_props(const ov_core_t *core, const char *model_p
                    : s;
 }
 
-/* ---- importing ------------------------------------------------------------------------------------ */
+/* ---- importing --------------------------------------------------------------------- */
 
 ov_status_e
 ov_core_import_model(const ov_core_t *core, const char *content,

@@ -10,7 +10,7 @@
 #include "plugin/api/api.h"
 #include "runtime/util/log.h"
 
-/* ---- the core's own ------------------------------------------------------------------------ */
+/* ---- the core's own ---------------------------------------------------------------- */
 
 static const struct {
     const char *text;
@@ -132,7 +132,7 @@ get_own(struct xm_api_core_properties *p, const char *key, char **value)
     return xm_api_give_text(&text, value);
 }
 
-/* ---- setting --------------------------------------------------------------------------------- */
+/* ---- setting ----------------------------------------------------------------------- */
 
 /* On every plugin that knows the key; some plugin must. */
 static enum xm_status
@@ -202,7 +202,7 @@ ov_core_set_property(const ov_core_t *core, const char *device_name, ...)
     return ov_core_set_properties(core, device_name, 1, &property);
 }
 
-/* ---- getting ------------------------------------------------------------------------------------ */
+/* ---- getting ----------------------------------------------------------------------- */
 
 ov_status_e
 ov_core_get_property(const ov_core_t *core, const char *device_name,

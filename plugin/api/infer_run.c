@@ -27,7 +27,7 @@ struct xm_api_runner {
     const ov_callback_t *callback; /* the caller's; NULL: none                    */
 };
 
-/* ---- life -------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------- */
 
 enum xm_status
 xm_api_runner_create(struct xm_api_runner **out, struct xm_error *err)
@@ -62,7 +62,7 @@ xm_api_runner_destroy(struct xm_api_runner *r)
     xm_free(r);
 }
 
-/* ---- the lock ------------------------------------------------------------------------------- */
+/* ---- the lock ---------------------------------------------------------------------- */
 
 bool
 xm_api_request_lock(const ov_infer_request_t *r)
@@ -81,7 +81,7 @@ xm_api_request_unlock(const ov_infer_request_t *r)
     pthread_mutex_unlock(&r->runner->lock);
 }
 
-/* ---- one run --------------------------------------------------------------------------------- */
+/* ---- one run ----------------------------------------------------------------------- */
 
 static bool
 is_cancelled(struct xm_api_runner *runner)
@@ -123,7 +123,7 @@ ov_infer_request_infer(ov_infer_request_t *infer_request)
     return xm_api_error(&err);
 }
 
-/* ---- the thread --------------------------------------------------------------------------------- */
+/* ---- the thread -------------------------------------------------------------------- */
 
 /* One asked run and its callback; called and returns with the lock held. */
 static void
@@ -187,7 +187,7 @@ ov_infer_request_start_async(ov_infer_request_t *infer_request)
                                    "a thread could not be started (error %d)", code);
 }
 
-/* ---- waiting and cancelling ------------------------------------------------------------------------ */
+/* ---- waiting and cancelling -------------------------------------------------------- */
 
 /* Whether a wait has something to wait for. The callback cannot wait for itself. */
 static bool

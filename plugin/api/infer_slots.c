@@ -10,7 +10,7 @@
 
 #include "plugin/api/api.h"
 
-/* ---- slots ------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------- */
 
 static struct xm_api_slot
 slot_of(const ov_infer_request_t *r, bool is_output, uint32_t i)
@@ -74,7 +74,7 @@ xm_api_slot_only(const ov_infer_request_t *r, bool is_output)
                                is_output ? "output" : "input"));
 }
 
-/* ---- setting ------------------------------------------------------------------------------- */
+/* ---- setting ----------------------------------------------------------------------- */
 
 static void
 print_tensor(const ov_tensor_t *t, struct xm_strbuf *out)
@@ -133,7 +133,7 @@ xm_api_slot_set(ov_infer_request_t *r, struct xm_api_slot s, const ov_tensor_t *
     return OK;
 }
 
-/* ---- getting --------------------------------------------------------------------------------- */
+/* ---- getting ----------------------------------------------------------------------- */
 
 /* A tensor of the port's shape, dynamic dimensions 0. */
 static enum xm_status
@@ -187,7 +187,7 @@ xm_api_slot_get(const ov_infer_request_t *r, struct xm_api_slot s, ov_tensor_t *
     return xm_api_error(&err);
 }
 
-/* ---- around a run ------------------------------------------------------------------------------ */
+/* ---- around a run ------------------------------------------------------------------ */
 
 enum xm_status
 xm_api_slots_bind(ov_infer_request_t *r, struct xm_error *err)

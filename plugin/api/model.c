@@ -6,7 +6,7 @@
 
 #include "plugin/api/api.h"
 
-/* ---- life ------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------- */
 
 static void
 destroy_model(struct xm_mapping *m)
@@ -77,7 +77,7 @@ ov_model_free(ov_model_t *model)
     xm_mapping_unref(model ? &model->base : NULL);
 }
 
-/* ---- facts -------------------------------------------------------------------------------- */
+/* ---- facts ------------------------------------------------------------------------- */
 
 bool
 ov_model_is_dynamic(const ov_model_t *model)
@@ -124,7 +124,7 @@ ov_model_outputs_size(const ov_model_t *model, size_t *output_size)
     return OK;
 }
 
-/* ---- ports: the only one, by name, by index; const and not ------------------------------------ */
+/* ---- ports: the only one, by name, by index; const and not ------------------------- */
 
 static struct xm_api_ports
 inputs_of(const ov_model_t *m)

@@ -6,7 +6,7 @@
 
 #include "plugin/api/api.h"
 
-/* ---- handles ------------------------------------------------------------------------------ */
+/* ---- handles ----------------------------------------------------------------------- */
 
 static struct xm_api_found
 create_port(const struct xm_port *from, bool is_output)
@@ -94,7 +94,7 @@ ov_output_const_port_free(ov_output_const_port_t *port)
     xm_free(port);
 }
 
-/* ---- asking -------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------ */
 
 static ov_status_e
 get_shape(const struct xm_api_port *p, ov_shape_t *shape)

@@ -6,7 +6,7 @@
 
 #include "plugin/api/api.h"
 
-/* ---- static shapes ------------------------------------------------------------------- */
+/* ---- static shapes ----------------------------------------------------------------- */
 
 ov_status_e
 ov_shape_create(const int64_t rank, const int64_t *dims, ov_shape_t *shape)
@@ -37,7 +37,7 @@ ov_shape_free(ov_shape_t *shape)
     return OK;
 }
 
-/* ---- dimensions and ranks -------------------------------------------------------------- */
+/* ---- dimensions and ranks ---------------------------------------------------------- */
 
 bool
 ov_dimension_is_dynamic(const ov_dimension_t dim)
@@ -52,7 +52,7 @@ ov_rank_is_dynamic(const ov_rank_t rank)
     return ov_dimension_is_dynamic(rank);
 }
 
-/* ---- partial shapes ----------------------------------------------------------------------- */
+/* ---- partial shapes ---------------------------------------------------------------- */
 
 static bool
 is_valid_dimension(ov_dimension_t d)

@@ -17,7 +17,7 @@ struct text_element {
 };
 _Static_assert(sizeof(struct text_element) == 32, "what a STRING element counts");
 
-/* ---- life -------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------- */
 
 static void
 drop_texts(ov_tensor_t *t)
@@ -134,7 +134,7 @@ ov_tensor_free(ov_tensor_t *tensor)
     xm_mapping_unref(tensor ? &tensor->base : NULL);
 }
 
-/* ---- creating and reshaping ------------------------------------------------------------------ */
+/* ---- creating and reshaping -------------------------------------------------------- */
 
 static bool
 is_wrong_shape(ov_shape_t shape)
@@ -189,7 +189,7 @@ ov_tensor_set_shape(ov_tensor_t *tensor, const ov_shape_t shape)
     return xm_api_error(&err);
 }
 
-/* ---- strings ------------------------------------------------------------------------------------ */
+/* ---- strings ----------------------------------------------------------------------- */
 
 static bool
 has_missing_string(const char **strings, size_t n)
@@ -244,7 +244,7 @@ ov_tensor_create_from_string_array(const char **string_array, const size_t array
     return s;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------- */
+/* ---- asking ------------------------------------------------------------------------ */
 
 ov_status_e
 ov_tensor_get_shape(const ov_tensor_t *tensor, ov_shape_t *shape)

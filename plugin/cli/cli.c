@@ -100,7 +100,7 @@ xm_cli_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- Ctrl-C ------------------------------------------------------------------------------ */
+/* ---- Ctrl-C ------------------------------------------------------------------------ */
 
 static volatile sig_atomic_t interrupted;
 static struct xm_infer *running;

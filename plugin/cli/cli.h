@@ -38,7 +38,7 @@ int xm_cli_flush(void);
 int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out,
                  bool *done);
 
-/* ---- a model on a device -------------------------------------------------------------- */
+/* ---- a model on a device ----------------------------------------------------------- */
 
 /* Options of all commands that run a model. First member of their structs. */
 struct xm_cli_target {
@@ -69,7 +69,7 @@ uint64_t xm_cli_model_vocabulary(const struct xm_cli_model *m);
 /* Seconds of the monotonic clock. */
 double xm_cli_now(void);
 
-/* ---- token ids on the command line ----------------------------------------------------- */
+/* ---- token ids on the command line ------------------------------------------------- */
 
 /* A list of rows. Zero-initialise. */
 struct xm_cli_ids {
@@ -89,13 +89,13 @@ void xm_cli_ids_free(struct xm_cli_ids *ids);
 int xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text,
                   size_t n, struct xm_token_list *out);
 
-/* ---- Ctrl-C ------------------------------------------------------------------------------ */
+/* ---- Ctrl-C ------------------------------------------------------------------------ */
 
 /* From now on Ctrl-C cancels `r` (a second one ends the process). */
 void xm_cli_catch_interrupt(struct xm_infer *r);
 bool xm_cli_interrupted(void);
 
-/* ---- the subcommands ---------------------------------------------------------------------- */
+/* ---- the subcommands --------------------------------------------------------------- */
 
 int xm_cli_devices(int argc, char **argv);
 int xm_cli_info(int argc, char **argv);

@@ -46,7 +46,7 @@ struct output {
     struct xm_error err;
 };
 
-/* ---- tokens as they come ------------------------------------------------------------------ */
+/* ---- tokens as they come ----------------------------------------------------------- */
 
 static void
 write_text(struct output *o)
@@ -85,7 +85,7 @@ finish_text(struct output *o)
         putchar('\n');
 }
 
-/* ---- what it cost --------------------------------------------------------------------------- */
+/* ---- what it cost ------------------------------------------------------------------ */
 
 struct costs {
     double load_s;
@@ -198,7 +198,7 @@ print_json(const struct xm_cli_model *m, const struct costs *c, const struct out
     return s;
 }
 
-/* ---- the run ----------------------------------------------------------------------------------- */
+/* ---- the run ----------------------------------------------------------------------- */
 
 static enum xm_status
 generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_list *prompt,

@@ -44,7 +44,7 @@ add_id(struct xm_token_list *row, int64_t id, uint64_t vocabulary, struct xm_err
                : xm_fail(err, XM_NO_MEMORY, "out of memory for token ids");
 }
 
-/* ---- text ------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------- */
 
 static bool
 separates(char c)
@@ -78,7 +78,7 @@ read_text(const char *text, size_t n, uint64_t vocabulary, struct xm_cli_ids *ou
     return XM_OK;
 }
 
-/* ---- files ------------------------------------------------------------------------------ */
+/* ---- files ------------------------------------------------------------------------- */
 
 static enum xm_status
 take_rows(const struct xm_npy *a, int64_t chosen, uint64_t vocabulary,

@@ -47,7 +47,7 @@ count_graph(const struct xm_graph *g, struct counts *c)
     }
 }
 
-/* ---- text ----------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------- */
 
 static void
 print_node_type(const char *what, const struct xm_node *n)
@@ -136,7 +136,7 @@ print_model(const struct xm_graph *g, const struct counts *c, bool verbose)
     print_properties(g, verbose);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------ */
+/* ---- JSON -------------------------------------------------------------------------- */
 
 static void
 add_nodes(struct xm_json_out *j, const struct xm_graph *g, enum xm_op op, const char *key)
@@ -205,7 +205,7 @@ add_compiled(struct xm_json_out *j, const struct xm_compiled *c)
     }
 }
 
-/* ---- what it compiles to ----------------------------------------------------------------------- */
+/* ---- what it compiles to ----------------------------------------------------------- */
 
 static void
 print_moe_forms(const struct xm_program *p)
@@ -246,7 +246,7 @@ print_compiled(struct xm_compiled *c)
     xm_strbuf_free(&steps);
 }
 
-/* ---- the command ---------------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------- */
 
 /* Takes the graph over. */
 static enum xm_status

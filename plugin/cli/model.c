@@ -21,7 +21,7 @@ const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS] = {
 #undef AT
 /* clang-format on */
 
-/* ---- files beside the model ---------------------------------------------------------- */
+/* ---- files beside the model -------------------------------------------------------- */
 
 /* The folder of the model: the path itself, or what is before its last slash. */
 static void
@@ -62,7 +62,7 @@ load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)
     return s;
 }
 
-/* ---- opening --------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------- */
 
 static enum xm_status
 compile(struct xm_cli_model *m, const struct xm_cli_target *t,

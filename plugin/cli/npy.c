@@ -19,7 +19,7 @@ xm_npy_is(const void *bytes, uint64_t n)
     return n >= MAGIC && memcmp(bytes, magic, MAGIC) == 0;
 }
 
-/* ---- the header: a Python dictionary ------------------------------------------------ */
+/* ---- the header: a Python dictionary ----------------------------------------------- */
 
 struct header {
     enum xm_element element;
@@ -139,7 +139,7 @@ xm_npy_free(struct xm_npy *a)
     *a = (struct xm_npy){0};
 }
 
-/* ---- writing ------------------------------------------------------------------------ */
+/* ---- writing ----------------------------------------------------------------------- */
 
 static bool
 write_all(FILE *f, const float *data, uint64_t rows, uint64_t cols)

@@ -66,7 +66,7 @@ struct verify {
     struct result *results; /* by step */
 };
 
-/* ---- one step ------------------------------------------------------------------------------- */
+/* ---- one step ---------------------------------------------------------------------- */
 
 static double
 tolerance_of(const struct xm_verify_step *v)
@@ -159,7 +159,7 @@ on_step(struct xm_request *r, uint32_t step, const struct xm_operand *operands, 
     return check_step(&one, &v->results[step], err);
 }
 
-/* ---- the report -------------------------------------------------------------------------------- */
+/* ---- the report -------------------------------------------------------------------- */
 
 /* How far a step is from its tolerance; integers have none and must agree. */
 static double
@@ -249,7 +249,7 @@ report(const struct xm_cli_model *m, const struct args *a, const struct verify *
     return code == XM_EXIT_OK && over ? XM_EXIT_TOLERANCE : code;
 }
 
-/* ---- the run -------------------------------------------------------------------------------------- */
+/* ---- the run ----------------------------------------------------------------------- */
 
 static enum xm_status
 run_tokens(struct xm_generator *g, const struct xm_token_list *ids, uint64_t decode,

@@ -18,7 +18,7 @@
 #include "primitives/reduce/reduce.h"
 #include "primitives/rope/rope.h"
 
-/* ---- where operands are ----------------------------------------------------------------------- */
+/* ---- where operands are ------------------------------------------------------------ */
 
 enum { MAX_IN = XM_MOE_N_IN, MAX_OUT = 2, ELSEWHERE = 0 };
 #define AT(operand) ((operand) + 1) /* so that 0 means "not on the device" */
@@ -97,7 +97,7 @@ xm_verify_result(const struct xm_verify_step *v, uint32_t i)
     return &v->operands[s->n_operands - 1];
 }
 
-/* ---- operands as tensors -------------------------------------------------------------------------- */
+/* ---- operands as tensors ----------------------------------------------------------- */
 
 /* All floats are held as f32, so that the reference sees one float type. */
 static enum xm_status
@@ -181,7 +181,7 @@ input_tensor(const struct xm_verify_step *v, uint32_t i, struct xm_tensor **out,
     return graph_tensor(v, value, out, err);
 }
 
-/* ---- the reference ------------------------------------------------------------------------------------ */
+/* ---- the reference ----------------------------------------------------------------- */
 
 static enum xm_status
 evaluate(const struct xm_verify_step *v, struct xm_tensor **in, struct xm_tensor **out,

@@ -157,8 +157,7 @@ linear_destroy(struct xm_primitive *p)
     xm_free(l);
 }
 
-/* ---- scratch and runs ---------------------------------------------------------------
- */
+/* ---- scratch and runs -------------------------------------------------------------- */
 
 static uint64_t
 packed_bytes(const struct linear *l, uint64_t tokens)

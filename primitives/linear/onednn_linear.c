@@ -33,8 +33,7 @@ struct xm_onednn_linear {
     dnnl_primitive_t product[N_PIECES][2];          /* [.][1]: the last, short stretch */
 };
 
-/* ---- oneDNN's side
- * ---------------------------------------------------------------------- */
+/* ---- oneDNN's side ----------------------------------------------------------------- */
 
 static dnnl_engine_t cpu;
 static pthread_once_t cpu_once = PTHREAD_ONCE_INIT;
@@ -153,8 +152,7 @@ xm_onednn_linear_refuses(const struct xm_weight *w, enum xm_element src,
     return NULL;
 }
 
-/* ---- creation
- * ------------------------------------------------------------------------------ */
+/* ---- creation ---------------------------------------------------------------------- */
 
 static uint64_t
 bytes_of(enum xm_element e)
@@ -228,8 +226,7 @@ xm_onednn_linear_destroy(struct xm_onednn_linear *l)
     xm_free(l);
 }
 
-/* ---- the host function
- * --------------------------------------------------------------------- */
+/* ---- the host function ------------------------------------------------------------- */
 
 /* One product; copied into the queue. */
 struct product {
@@ -286,8 +283,7 @@ multiply(void *ctx)
                (int)status);
 }
 
-/* ---- enqueueing
- * ------------------------------------------------------------------------------ */
+/* ---- enqueueing -------------------------------------------------------------------- */
 
 static uint64_t
 piece_tokens(int piece)

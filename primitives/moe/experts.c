@@ -75,8 +75,7 @@ is_vec(const struct xm_moe_experts *m, enum xm_moe_step step)
     return xm_moe_tables[step].rows[m->row[step]].family == XM_FAMILY_VEC;
 }
 
-/* ---- what can be a set ----------------------------------------------------------------
- */
+/* ---- what can be a set ------------------------------------------------------------- */
 
 static const char *
 readable(const struct xm_weight *gate, const struct xm_weight *up,
@@ -113,8 +112,7 @@ xm_moe_experts_refuse(enum xm_expert expert, const struct xm_weight *gate,
     return NULL;
 }
 
-/* ---- creation -------------------------------------------------------------------------
- */
+/* ---- creation ---------------------------------------------------------------------- */
 
 static enum xm_status
 choose_rows(struct xm_moe_experts *m, struct xm_error *err)
@@ -218,8 +216,7 @@ xm_moe_experts_fini(struct xm_moe_experts *m)
     xm_buffer_unref(m->desc.bias_down);
 }
 
-/* ---- sizes
- * ------------------------------------------------------------------------------ */
+/* ---- sizes ------------------------------------------------------------------------- */
 
 static bool
 is_few(const struct xm_moe_experts *m, uint64_t tokens)
@@ -297,8 +294,7 @@ xm_moe_experts_scratch(const struct xm_moe_experts *m, const struct xm_primitive
     return sum;
 }
 
-/* ---- few tokens
- * ------------------------------------------------------------------------- */
+/* ---- few tokens -------------------------------------------------------------------- */
 
 /* One call's context. */
 struct call {
@@ -392,8 +388,7 @@ few_down(const struct call *c)
                     c->batch->tokens);
 }
 
-/* ---- many tokens
- * ------------------------------------------------------------------------ */
+/* ---- many tokens ------------------------------------------------------------------- */
 
 static enum xm_status
 many_sort(const struct call *c)
@@ -492,8 +487,7 @@ many_combine(const struct call *c)
     return run_step(c, XM_MOE_COMBINE, &a, c->m->hidden, c->batch->tokens);
 }
 
-/* ---- a run
- * ------------------------------------------------------------------------------- */
+/* ---- a run ------------------------------------------------------------------------- */
 
 static enum xm_status
 run_steps(const struct call *c)

@@ -23,8 +23,7 @@ struct moe {
     struct xm_kernel *shared_route;
 };
 
-/* ---- supports -------------------------------------------------------------------------
- */
+/* ---- supports ---------------------------------------------------------------------- */
 
 static const char *
 shared_refusal(const struct xm_moe_shape *s)
@@ -89,8 +88,7 @@ desc_refusal(const struct xm_device_info *device, const struct xm_moe_desc *d)
     return xm_moe_supports(device, &shape);
 }
 
-/* ---- creation
- * -------------------------------------------------------------------------- */
+/* ---- creation ---------------------------------------------------------------------- */
 
 static void
 moe_destroy(struct xm_primitive *p)
@@ -155,8 +153,7 @@ init(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
     return d->shared_gate ? init_shared(m, d, err) : XM_OK;
 }
 
-/* ---- scratch and runs
- * -------------------------------------------------------------------- */
+/* ---- scratch and runs -------------------------------------------------------------- */
 
 static enum xm_status
 moe_plan(const struct xm_primitive *p, const struct xm_operand *operands,

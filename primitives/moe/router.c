@@ -73,8 +73,7 @@ xm_router_steps_run(const struct xm_router_steps *r, const struct xm_buffer *log
     return xm_args_run(&a, queue, r->kernel, false, tokens, 1, 1, err);
 }
 
-/* ---- as a primitive of its own ------------------------------------------------------
- */
+/* ---- as a primitive of its own ----------------------------------------------------- */
 
 struct router {
     struct xm_primitive base;

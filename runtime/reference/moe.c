@@ -52,8 +52,7 @@ floats(uint64_t a, uint64_t b)
     return xm_malloc(n);
 }
 
-/* ---- routing ------------------------------------------------------------------------
- */
+/* ---- routing ----------------------------------------------------------------------- */
 
 /* `score` is scratch of E floats. */
 static void
@@ -114,8 +113,7 @@ xm_ref_moe_route(const struct xm_moe_routing *r, const float *logits, const floa
     return XM_OK;
 }
 
-/* ---- experts ------------------------------------------------------------------------
- */
+/* ---- experts ----------------------------------------------------------------------- */
 
 /* Scratch for the tokens of one expert, `rows` at most. */
 struct scratch {
@@ -268,8 +266,7 @@ xm_ref_moe(const struct xm_moe_mlp *m, const float *x, const float *weights,
     return status;
 }
 
-/* ---- one product on the chosen experts
- * -------------------------------------------------- */
+/* ---- one product on the chosen experts --------------------------------------------- */
 
 struct gather_matmul {
     const float *a;

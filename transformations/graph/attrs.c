@@ -69,8 +69,7 @@ same_ignoring_case(const char *a, const char *b)
     return *a == *b;
 }
 
-/* ---- setting
- * --------------------------------------------------------------------------- */
+/* ---- setting ----------------------------------------------------------------------- */
 
 static enum xm_status
 fail_value(const struct xm_attr_info *info, const char *value, const char *accepted,
@@ -177,8 +176,7 @@ xm_attr_defaults(struct xm_graph *g, enum xm_op op, union xm_attr *attr)
     return XM_OK;
 }
 
-/* ---- printing
- * -------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------- */
 
 void
 xm_attr_print(const union xm_attr *attr, const struct xm_attr_info *info,

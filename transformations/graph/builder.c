@@ -21,8 +21,7 @@ fail_memory(struct xm_graph *g)
     return NULL;
 }
 
-/* ---- attributes
- * ------------------------------------------------------------------------ */
+/* ---- attributes -------------------------------------------------------------------- */
 
 static enum xm_status
 own_strings(struct xm_graph *g, enum xm_op op, union xm_attr *attr)
@@ -64,8 +63,7 @@ complete_attr(struct xm_graph *g, enum xm_op op, const union xm_attr *given,
     return xm_attr_defaults(g, op, attr);
 }
 
-/* ---- nodes
- * ----------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------- */
 
 static enum xm_status
 check_arity(struct xm_graph *g, enum xm_op op, uint32_t n_in)
@@ -225,8 +223,7 @@ xm_op2(struct xm_builder *b, enum xm_op op, struct xm_value *x, struct xm_value 
     return xm_op_build(b, op, NULL, in, 2);
 }
 
-/* ---- sources and sinks
- * ----------------------------------------------------------------- */
+/* ---- sources and sinks ------------------------------------------------------------- */
 
 struct xm_value *
 xm_parameter(struct xm_builder *b, const char *name, const struct xm_type *type)
@@ -285,8 +282,7 @@ xm_assign(struct xm_builder *b, const char *variable, struct xm_value *x)
     return build(b, XM_OP_ASSIGN, &a, &x, 1, NULL);
 }
 
-/* ---- frequent ops
- * ---------------------------------------------------------------------- */
+/* ---- frequent ops ------------------------------------------------------------------ */
 
 struct xm_value *
 xm_matmul(struct xm_builder *b, struct xm_value *x, struct xm_value *w, bool transpose_a,

@@ -56,8 +56,7 @@ failure(struct xm_dim_pool *p)
     return xm_dim_const(0);
 }
 
-/* ---- symbols
- * --------------------------------------------------------------------------- */
+/* ---- symbols ----------------------------------------------------------------------- */
 
 static uint64_t
 hash_bytes(uint64_t h, const void *data, size_t n)
@@ -125,8 +124,7 @@ intern_symbol(struct xm_dim_pool *p, const char *name)
     return p->symbols[at];
 }
 
-/* ---- interned polynomials
- * -------------------------------------------------------------- */
+/* ---- interned polynomials ---------------------------------------------------------- */
 
 static bool
 same_factors(const struct xm_term *a, const struct xm_term *b)
@@ -221,8 +219,7 @@ xm_dim_fresh(struct xm_dim_pool *p)
     return xm_dim_symbol(p, name);
 }
 
-/* ---- sums
- * ------------------------------------------------------------------------------ */
+/* ---- sums -------------------------------------------------------------------------- */
 
 /* < 0: a stands before b. */
 static int
@@ -340,8 +337,7 @@ sum_finish(struct xm_dim_pool *p, const struct sum *s)
     return intern(p, s->term, s->n);
 }
 
-/* ---- operations
- * ------------------------------------------------------------------------ */
+/* ---- operations -------------------------------------------------------------------- */
 
 /* a + sign * b */
 static struct xm_dim

@@ -12,8 +12,7 @@
 
 enum { NAME_MAX_CHARS = 63 };
 
-/* ---- printing
- * -------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------- */
 
 static void
 print_term(const struct xm_term *t, bool first, struct xm_strbuf *out)
@@ -39,8 +38,7 @@ xm_dim_print(struct xm_dim d, struct xm_strbuf *out)
         print_term(&d.poly->term[i], i == 0, out);
 }
 
-/* ---- parsing
- * --------------------------------------------------------------------------- */
+/* ---- parsing ----------------------------------------------------------------------- */
 
 static bool
 is_digit(char c)
@@ -142,8 +140,7 @@ xm_dim_parse(struct xm_dim_pool *p, const char *text, const char **end,
     return p->failed ? xm_fail(err, XM_NO_MEMORY, "out of memory in a dimension") : XM_OK;
 }
 
-/* ---- values
- * ---------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------ */
 
 static enum xm_status
 lookup(const char *symbol, const struct xm_binding *bindings, size_t n, int64_t *out,

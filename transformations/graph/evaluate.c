@@ -38,8 +38,7 @@ struct run {
     struct xm_error *err;
 };
 
-/* ---- sources and states
- * ------------------------------------------------------------------- */
+/* ---- sources and states ------------------------------------------------------------ */
 
 /* Parameters are filled by the runner; nothing computes an absent operand. */
 enum xm_status
@@ -99,8 +98,7 @@ xm_eval_assign(struct xm_eval_call *c)
     return xm_state_set(c->pending, c->node->attr.name.name, c->out[0], c->err);
 }
 
-/* ---- one node
- * ------------------------------------------------------------------------------- */
+/* ---- one node ---------------------------------------------------------------------- */
 
 /* What a shape function needs, for concrete operands. */
 struct concrete {
@@ -260,8 +258,7 @@ xm_evaluate_node(const struct xm_node *n, const struct xm_tensor *const *in,
     return status;
 }
 
-/* ---- inputs and symbols
- * ------------------------------------------------------------------------ */
+/* ---- inputs and symbols ------------------------------------------------------------ */
 
 static const struct xm_tensor *
 input_of(const struct run *r, const struct xm_node *parameter)
@@ -408,8 +405,7 @@ bind_symbols(struct run *r)
     return XM_OK;
 }
 
-/* ---- what is needed
- * ------------------------------------------------------------------------------ */
+/* ---- what is needed ---------------------------------------------------------------- */
 
 static bool
 reads_state_of(const struct run *r, const struct xm_node *later,

@@ -10,8 +10,7 @@
 
 #include "transformations/graph/evaluate_ops.h"
 
-/* ---- two operands
- * ----------------------------------------------------------------------- */
+/* ---- two operands ------------------------------------------------------------------ */
 
 struct row {
     const float *a, *b;
@@ -233,8 +232,7 @@ xm_eval_logical(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* ---- one operand
- * ------------------------------------------------------------------------- */
+/* ---- one operand ------------------------------------------------------------------- */
 
 static float
 negative(float x)

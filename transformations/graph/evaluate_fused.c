@@ -121,8 +121,7 @@ get_weight(const struct xm_eval_call *c, uint32_t i, uint64_t experts, uint64_t 
     return XM_OK;
 }
 
-/* ---- one product on the chosen experts
- * -------------------------------------------------------- */
+/* ---- one product on the chosen experts --------------------------------------------- */
 
 enum { GM_A, GM_WEIGHT, GM_IDS, GM_BIAS };
 
@@ -196,8 +195,7 @@ xm_eval_moe_router(struct xm_eval_call *c)
     return done(c, status);
 }
 
-/* ---- the experts
- * ----------------------------------------------------------------------------------- */
+/* ---- the experts ------------------------------------------------------------------- */
 
 struct experts {
     struct xm_weight gate, up, down;

@@ -8,8 +8,7 @@
 
 #include "transformations/graph/evaluate_ops.h"
 
-/* ---- weights
- * -------------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------- */
 
 bool
 xm_eval_takes_weight(enum xm_op op, uint32_t i)
@@ -88,8 +87,7 @@ xm_eval_ids(const struct xm_eval_call *c, uint32_t i, uint64_t limit, int32_t **
     return XM_OK;
 }
 
-/* ---- gather
- * ---------------------------------------------------------------------------------- */
+/* ---- gather ------------------------------------------------------------------------ */
 
 /* Operand 0 as [batch, outer, n, inner], the indices as [batch, count]. */
 struct gather {

@@ -179,8 +179,7 @@ xm_eval_slice(struct xm_eval_call *c)
     return copy_strided(c, offset, stride);
 }
 
-/* ---- strided slice
- * ---------------------------------------------------------------------- */
+/* ---- strided slice ----------------------------------------------------------------- */
 
 /* Entry i of a mask such as "0,1,0". */
 static bool
@@ -274,8 +273,7 @@ xm_eval_strided_slice(struct xm_eval_call *c)
     return copy_strided(c, s.offset, s.stride);
 }
 
-/* ---- repeating
- * --------------------------------------------------------------------------- */
+/* ---- repeating --------------------------------------------------------------------- */
 
 /* Dimension i of the operand becomes dimension mapping[i] of the result. */
 static enum xm_status
@@ -340,8 +338,7 @@ xm_eval_tile(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* ---- by element indices
- * ------------------------------------------------------------------- */
+/* ---- by element indices ------------------------------------------------------------ */
 
 /* An index in -n … n-1, made positive. */
 static enum xm_status
@@ -517,8 +514,7 @@ xm_eval_scatter_elements(struct xm_eval_call *c)
     return status;
 }
 
-/* ---- sources
- * ------------------------------------------------------------------------------- */
+/* ---- sources ----------------------------------------------------------------------- */
 
 enum xm_status
 xm_eval_shape_of(struct xm_eval_call *c)

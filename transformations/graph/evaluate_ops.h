@@ -37,8 +37,7 @@ enum xm_status xm_eval_operands(const struct xm_eval_call *c, const char *classe
 /* The sentence for an allocation that failed. */
 enum xm_status xm_eval_no_memory(struct xm_error *err);
 
-/* ---- tensors (tensor.c) ---------------------------------------------------------------
- */
+/* ---- tensors (tensor.c) ------------------------------------------------------------ */
 
 /* Bytes of one element as held: 4 or 8. */
 uint64_t xm_tensor_width(const struct xm_tensor *t);
@@ -63,8 +62,7 @@ enum xm_status xm_state_put(struct xm_state_store *s, const char *variable,
 enum xm_status xm_state_commit(struct xm_state_store *to, struct xm_state_store *from,
                                struct xm_error *err);
 
-/* ---- walking (evaluate_walk.c)
- * ---------------------------------------------------------- */
+/* ---- walking (evaluate_walk.c) ----------------------------------------------------- */
 
 enum { XM_WALK_MAX = 3, XM_WALK_RANK = 2 * XM_MAX_RANK };
 
@@ -105,8 +103,7 @@ enum xm_status xm_eval_axis(const struct xm_eval_call *c, int64_t axis, uint32_t
 /* The value of a one-element integer operand. */
 enum xm_status xm_eval_scalar(const struct xm_eval_call *c, uint32_t i, int64_t *out);
 
-/* ---- weights (evaluate_heavy.c)
- * ------------------------------------------------------------ */
+/* ---- weights (evaluate_heavy.c) ---------------------------------------------------- */
 
 /* Operand i as a weight: the one stored in its node, or a view of a float tensor of rank
  * 1 to

@@ -26,8 +26,7 @@ fold_at(const struct xm_eval_call *c, const struct xm_tensor *x, int64_t wanted,
     return XM_OK;
 }
 
-/* ---- reductions
- * --------------------------------------------------------------------------- */
+/* ---- reductions -------------------------------------------------------------------- */
 
 /* Walk over operand 0 with itself and the result, whose strides are 0 along reduced axes.
  */
@@ -157,8 +156,7 @@ xm_eval_reduce(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* ---- along one axis
- * -------------------------------------------------------------------------- */
+/* ---- along one axis ---------------------------------------------------------------- */
 
 enum xm_status
 xm_eval_softmax(struct xm_eval_call *c)
@@ -231,8 +229,7 @@ xm_eval_one_hot(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* ---- top-k
- * ------------------------------------------------------------------------------------ */
+/* ---- top-k ------------------------------------------------------------------------- */
 
 /* Scratch of one row: the row itself, its k best values and their places. */
 struct topk {

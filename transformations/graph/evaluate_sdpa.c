@@ -21,8 +21,7 @@ run(const struct xm_eval_call *c, const struct xm_ref_attention *a)
     return xm_ref_attention(a) == XM_OK ? XM_OK : xm_eval_no_memory(c->err);
 }
 
-/* ---- scaled dot-product attention: q[…,T,D] k[…,S,D] v[…,S,Dv]
- * ------------------------------ */
+/* ---- scaled dot-product attention: q[…,T,D] k[…,S,D] v[…,S,Dv] --------------------- */
 
 enum { SDPA_Q, SDPA_K, SDPA_V, SDPA_MASK, SDPA_SCALE, SDPA_SINKS };
 
@@ -171,8 +170,7 @@ xm_eval_sdpa(struct xm_eval_call *c)
     return sdpa_heads(&s, &a);
 }
 
-/* ---- attention on states
- * ------------------------------------------------------------------------ */
+/* ---- attention on states ----------------------------------------------------------- */
 
 /* The row of the old state that sequence b continues. */
 static enum xm_status

@@ -38,8 +38,7 @@ xm_graph_destroy(struct xm_graph *g)
     xm_free(g);
 }
 
-/* ---- what the graph holds
- * -------------------------------------------------------------- */
+/* ---- what the graph holds ---------------------------------------------------------- */
 
 void
 xm_mapping_ref(struct xm_mapping *m)
@@ -117,8 +116,7 @@ xm_none(struct xm_graph *g)
     return g->none->out;
 }
 
-/* ---- uses
- * ------------------------------------------------------------------------------ */
+/* ---- uses -------------------------------------------------------------------------- */
 
 static void
 use_unlink(struct xm_use *u)
@@ -173,8 +171,7 @@ xm_value_replace(struct xm_graph *g, struct xm_value *from, struct xm_value *to)
     }
 }
 
-/* ---- order and removal
- * ----------------------------------------------------------------- */
+/* ---- order and removal ------------------------------------------------------------- */
 
 static bool
 is_listed(const struct xm_graph *g, const struct xm_node *n)
@@ -274,8 +271,7 @@ xm_graph_remove_dead(struct xm_graph *g)
     return any;
 }
 
-/* ---- names and types
- * ------------------------------------------------------------------- */
+/* ---- names and types --------------------------------------------------------------- */
 
 struct xm_node *
 xm_graph_parameter(const struct xm_graph *g, const char *name)

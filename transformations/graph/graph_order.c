@@ -7,8 +7,7 @@
 #include "transformations/graph/graph.h"
 #include "transformations/graph/infer.h"
 
-/* ---- sorting
- * --------------------------------------------------------------------------- */
+/* ---- sorting ----------------------------------------------------------------------- */
 
 enum mark { UNLISTED, UNSEEN, OPEN, DONE };
 
@@ -111,8 +110,7 @@ xm_graph_sort(struct xm_graph *g, struct xm_error *err)
     return status;
 }
 
-/* ---- types
- * ------------------------------------------------------------------------------ */
+/* ---- types ------------------------------------------------------------------------- */
 
 static enum xm_status
 infer_in_place(struct xm_graph *g, struct xm_node *n)

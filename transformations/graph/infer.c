@@ -17,8 +17,7 @@ static const shape_fn shape_fns[XM_OP_COUNT] = {
 #include "transformations/graph/ops.def"
 };
 
-/* ---- failures
- * -------------------------------------------------------------------------- */
+/* ---- failures ---------------------------------------------------------------------- */
 
 enum xm_status
 xm_shape_fail(struct xm_infer *i, const char *fmt, ...)
@@ -43,8 +42,7 @@ xm_shape_fail(struct xm_infer *i, const char *fmt, ...)
     return XM_INVALID;
 }
 
-/* ---- reading operands
- * ------------------------------------------------------------------ */
+/* ---- reading operands -------------------------------------------------------------- */
 
 enum xm_status
 xm_infer_int(struct xm_infer *i, uint32_t k, int64_t *out)
@@ -126,8 +124,7 @@ xm_infer_rank(struct xm_infer *i, uint32_t k, uint32_t rank)
     return XM_OK;
 }
 
-/* ---- dimensions
- * ------------------------------------------------------------------------ */
+/* ---- dimensions -------------------------------------------------------------------- */
 
 bool
 xm_dim_broadcast(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b,
@@ -185,8 +182,7 @@ xm_content_set(struct xm_infer *i, uint32_t k, const struct xm_dim *e, uint32_t 
     return XM_OK;
 }
 
-/* ---- running
- * --------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------- */
 
 /* No size may be negative, and no element count of constant dimensions may overflow. */
 static enum xm_status

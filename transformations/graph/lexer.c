@@ -96,8 +96,7 @@ xm_lex_number(struct xm_lexer *l, uint64_t max, uint64_t *out)
     return XM_OK;
 }
 
-/* ---- strings
- * --------------------------------------------------------------------------- */
+/* ---- strings ----------------------------------------------------------------------- */
 
 static int
 hex_digit(char c)
@@ -156,8 +155,7 @@ xm_lex_string(struct xm_lexer *l, struct xm_arena *arena, const char **out)
     return XM_OK;
 }
 
-/* ---- types
- * ----------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------- */
 
 enum xm_status
 xm_lex_dim(struct xm_lexer *l, struct xm_dim_pool *p, struct xm_dim *out)
@@ -196,8 +194,7 @@ xm_lex_type(struct xm_lexer *l, struct xm_dim_pool *p, struct xm_type *out)
     return XM_OK;
 }
 
-/* ---- lines
- * ----------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------- */
 
 bool
 xm_lex_next_line(struct xm_lexer *l)

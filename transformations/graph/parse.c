@@ -51,8 +51,7 @@ fail_memory(struct parser *p)
     return xm_fail(p->lex.err, XM_NO_MEMORY, "out of memory to parse a graph");
 }
 
-/* ---- numbers of values
- * ----------------------------------------------------------------- */
+/* ---- numbers of values ------------------------------------------------------------- */
 
 /* "%5, %6 =": consecutive numbers. */
 static enum xm_status
@@ -125,8 +124,7 @@ parse_operands(struct parser *p, struct line *line)
     return XM_OK;
 }
 
-/* ---- data
- * ------------------------------------------------------------------------------ */
+/* ---- data -------------------------------------------------------------------------- */
 
 static enum xm_status
 allocate_data(struct parser *p, enum xm_element e, uint64_t n, struct xm_bytes *out)
@@ -231,8 +229,7 @@ parse_const(struct parser *p, struct line *line)
     return XM_OK;
 }
 
-/* ---- weights
- * --------------------------------------------------------------------------- */
+/* ---- weights ----------------------------------------------------------------------- */
 
 static enum xm_status
 parse_weight_attr(struct parser *p, struct xm_weight *w)
@@ -337,8 +334,7 @@ parse_data(struct parser *p, struct line *line)
     }
 }
 
-/* ---- attributes and names
- * -------------------------------------------------------------- */
+/* ---- attributes and names ---------------------------------------------------------- */
 
 static enum xm_status
 parse_attr_value(struct parser *p, struct line *line, const struct xm_attr_info *info)
@@ -416,8 +412,7 @@ parse_names(struct parser *p, struct xm_value *v)
     return XM_OK;
 }
 
-/* ---- nodes
- * ----------------------------------------------------------------------------- */
+/* ---- nodes ------------------------------------------------------------------------- */
 
 static enum xm_status
 fail_type(struct parser *p, const struct xm_type *said, const struct xm_type *found)
@@ -542,8 +537,7 @@ parse_node(struct parser *p)
     return parse_friendly_name(p, n);
 }
 
-/* ---- the whole text
- * -------------------------------------------------------------------- */
+/* ---- the whole text ---------------------------------------------------------------- */
 
 static bool
 take_word(struct xm_lexer *l, const char *word)

@@ -26,8 +26,7 @@ xm_text_add_quoted(struct xm_strbuf *out, const char *s)
     xm_strbuf_add(out, "\"");
 }
 
-/* ---- attributes
- * ------------------------------------------------------------------------ */
+/* ---- attributes -------------------------------------------------------------------- */
 
 /* Attributes that are at their default are left out. */
 static void
@@ -139,8 +138,7 @@ print_names(const struct xm_value *v, struct xm_strbuf *out)
     xm_strbuf_add(out, v->n_names ? "}" : "");
 }
 
-/* ---- lines
- * ----------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------- */
 
 bool
 xm_text_has_declared_type(enum xm_op op)

@@ -10,8 +10,7 @@
 
 #include "transformations/graph/shape.h"
 
-/* ---- arithmetic on contents
- * ------------------------------------------------------------ */
+/* ---- arithmetic on contents -------------------------------------------------------- */
 
 static int64_t
 floor_div(int64_t a, int64_t b)
@@ -136,8 +135,7 @@ content_pair(const struct xm_infer *i, const struct xm_content **a,
     return true;
 }
 
-/* ---- two operands
- * ---------------------------------------------------------------------- */
+/* ---- two operands ------------------------------------------------------------------ */
 
 static enum xm_status
 broadcast_shapes(struct xm_infer *i)
@@ -185,8 +183,7 @@ xm_shape_compare(struct xm_infer *i)
     return xm_content_set(i, 0, e, n);
 }
 
-/* ---- one operand
- * ----------------------------------------------------------------------- */
+/* ---- one operand ------------------------------------------------------------------- */
 
 static enum xm_status
 same_content(struct xm_infer *i)
@@ -245,8 +242,7 @@ xm_shape_same(struct xm_infer *i)
     }
 }
 
-/* ---- conversions
- * ----------------------------------------------------------------------- */
+/* ---- conversions ------------------------------------------------------------------- */
 
 /* Contents live on in types that hold every dimension. */
 static enum xm_status

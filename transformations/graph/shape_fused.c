@@ -58,8 +58,7 @@ xm_shape_rope(struct xm_infer *i)
     return XM_OK;
 }
 
-/* ---- attention
- * ------------------------------------------------------------------------- */
+/* ---- attention --------------------------------------------------------------------- */
 
 static enum xm_status
 check_heads(struct xm_infer *i)
@@ -100,8 +99,7 @@ xm_shape_attention(struct xm_infer *i)
     return XM_OK;
 }
 
-/* ---- mixture of experts
- * ---------------------------------------------------------------- */
+/* ---- mixture of experts ------------------------------------------------------------ */
 
 /* A [1 or k,T,K], W [E,N,K], ids [T,k], bias [E,N], [E,1,N] or none -> [k,T,N]. */
 enum xm_status

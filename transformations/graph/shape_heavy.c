@@ -4,8 +4,7 @@
  */
 #include "transformations/graph/shape.h"
 
-/* ---- reductions
- * ------------------------------------------------------------------------ */
+/* ---- reductions -------------------------------------------------------------------- */
 
 static struct xm_dim
 reduce_two(const struct xm_infer *i, struct xm_dim a, struct xm_dim b)
@@ -56,8 +55,7 @@ xm_shape_reduce(struct xm_infer *i)
     return reduce_content(i, axes);
 }
 
-/* ---- matmul
- * ---------------------------------------------------------------------------- */
+/* ---- matmul ------------------------------------------------------------------------ */
 
 /* A vector becomes a matrix: a row on the left, a column on the right; it is not
  * transposed. */
@@ -104,8 +102,7 @@ xm_shape_matmul(struct xm_infer *i)
     return XM_OK;
 }
 
-/* ---- top-k
- * ----------------------------------------------------------------------------- */
+/* ---- top-k ------------------------------------------------------------------------- */
 
 enum xm_status
 xm_shape_topk(struct xm_infer *i)
@@ -132,8 +129,7 @@ xm_shape_topk(struct xm_infer *i)
     return XM_OK;
 }
 
-/* ---- scaled dot product attention
- * ------------------------------------------------------ */
+/* ---- scaled dot product attention -------------------------------------------------- */
 
 /* q [..,L,E], k [..,S,E], v [..,S,Ev] -> [..,L,Ev]. */
 enum xm_status

@@ -14,8 +14,7 @@
 #include "transformations/graph/poly.h"
 #include "transformations/graph/shape.h"
 
-/* ---- bounds of a slice
- * ----------------------------------------------------------------- */
+/* ---- bounds of a slice ------------------------------------------------------------- */
 
 /* The least value d can have. */
 static int64_t
@@ -144,8 +143,7 @@ slice_content(struct xm_infer *i, struct xm_dim first, struct xm_dim step,
     return xm_content_set(i, 0, e, (uint32_t)n.n);
 }
 
-/* ---- slice
- * ----------------------------------------------------------------------------- */
+/* ---- slice ------------------------------------------------------------------------- */
 
 static enum xm_status
 slice_axis(struct xm_infer *i, const struct xm_content *axes, uint32_t j, uint32_t *out)
@@ -185,8 +183,7 @@ xm_shape_slice(struct xm_infer *i)
     return XM_OK;
 }
 
-/* ---- strided slice
- * --------------------------------------------------------------------- */
+/* ---- strided slice ----------------------------------------------------------------- */
 
 /* "0,1,1": bit j is the j-th number. */
 static uint32_t
@@ -316,8 +313,7 @@ xm_shape_strided_slice(struct xm_infer *i)
     return XM_OK;
 }
 
-/* ---- gather
- * ---------------------------------------------------------------------------- */
+/* ---- gather ------------------------------------------------------------------------ */
 
 static enum xm_status
 gather_content(struct xm_infer *i)
@@ -385,8 +381,7 @@ xm_shape_gather_elements(struct xm_infer *i)
     return XM_OK;
 }
 
-/* ---- making indices
- * -------------------------------------------------------------------- */
+/* ---- making indices ---------------------------------------------------------------- */
 
 static enum xm_status
 check_integer(struct xm_infer *i, enum xm_element e)

@@ -17,8 +17,7 @@ keep_content(struct xm_infer *i)
     return XM_OK;
 }
 
-/* ---- reshape, squeeze, unsqueeze, transpose
- * -------------------------------------------- */
+/* ---- reshape, squeeze, unsqueeze, transpose ---------------------------------------- */
 
 /* The dimension that -1 stands for: all elements / the other dimensions. */
 static enum xm_status
@@ -143,8 +142,7 @@ xm_shape_transpose(struct xm_infer *i)
     return keep_content(i);
 }
 
-/* ---- concat, split
- * --------------------------------------------------------------------- */
+/* ---- concat, split ----------------------------------------------------------------- */
 
 static enum xm_status
 concat_content(struct xm_infer *i)
@@ -263,8 +261,7 @@ xm_shape_variadic_split(struct xm_infer *i)
     return XM_OK;
 }
 
-/* ---- broadcast, tile
- * ------------------------------------------------------------------- */
+/* ---- broadcast, tile --------------------------------------------------------------- */
 
 static enum xm_status
 broadcast_content(struct xm_infer *i)

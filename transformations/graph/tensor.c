@@ -16,8 +16,7 @@ xm_eval_no_memory(struct xm_error *err)
     return xm_fail(err, XM_NO_MEMORY, "out of host memory while evaluating");
 }
 
-/* ---- tensors --------------------------------------------------------------------------
- */
+/* ---- tensors ----------------------------------------------------------------------- */
 
 static enum xm_status
 count_elements(uint32_t rank, const int64_t *dim, uint64_t *n, struct xm_error *err)
@@ -202,8 +201,7 @@ xm_tensor_text(const struct xm_tensor *t, char *buffer, size_t n)
     return buffer;
 }
 
-/* ---- states ---------------------------------------------------------------------------
- */
+/* ---- states ------------------------------------------------------------------------ */
 
 struct state {
     char *variable;

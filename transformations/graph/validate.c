@@ -42,8 +42,7 @@ complain(struct check *c, const struct xm_node *n, const char *fmt, ...)
                         *n->name ? " " : "", n->name);
 }
 
-/* ---- structure of one node
- * ------------------------------------------------------------- */
+/* ---- structure of one node --------------------------------------------------------- */
 
 static void
 check_operand(struct check *c, const struct xm_node *n, uint32_t k)
@@ -100,8 +99,7 @@ check_structure(struct check *c, const struct xm_node *n)
     }
 }
 
-/* ---- attributes and types of one node
- * -------------------------------------------------- */
+/* ---- attributes and types of one node ---------------------------------------------- */
 
 static void
 check_attr(struct check *c, const struct xm_node *n, const struct xm_attr_info *info)
@@ -186,8 +184,7 @@ check_node(struct check *c, const struct xm_node *n)
         check_types(c, n);
 }
 
-/* ---- names
- * ----------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------- */
 
 struct named {
     const char *name;
@@ -250,8 +247,7 @@ check_names(struct check *c)
                      assigns[i].name);
 }
 
-/* ---- the whole graph
- * ------------------------------------------------------------------- */
+/* ---- the whole graph --------------------------------------------------------------- */
 
 static void
 check_graph(struct check *c)
@@ -291,8 +287,7 @@ xm_graph_validate(struct xm_graph *g, struct xm_strbuf *report, struct xm_error 
     return status;
 }
 
-/* ---- leftovers
- * ------------------------------------------------------------------------- */
+/* ---- leftovers --------------------------------------------------------------------- */
 
 enum { MAX_CHAIN = 8 };
 

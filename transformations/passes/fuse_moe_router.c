@@ -25,8 +25,7 @@ refuse(struct xm_match *m, const char *why)
     return false;
 }
 
-/* ---- conditions ----------------------------------------------------------------------
- */
+/* ---- conditions -------------------------------------------------------------------- */
 
 static bool
 moe_reads(const struct xm_value *ids)
@@ -142,8 +141,7 @@ is_scale(struct xm_match *m)
            owns_weights(m, 1);
 }
 
-/* ---- replacements --------------------------------------------------------------------
- */
+/* ---- replacements ------------------------------------------------------------------ */
 
 static bool
 takes_any_index(const struct xm_node *n)

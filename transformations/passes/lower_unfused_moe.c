@@ -16,8 +16,7 @@
 enum { EXPERTS = MOE_BLOCK_SLOTS };
 enum { MAX_VISITS = 64, MAX_DEPTH = 24 };
 
-/* ---- pieces --------------------------------------------------------------------------
- */
+/* ---- pieces ------------------------------------------------------------------------ */
 
 static struct xm_value *
 gather_matmul(struct xm_builder *b, struct xm_value *a, struct xm_value *w,
@@ -59,8 +58,7 @@ combine(struct xm_builder *b, struct xm_value *slots, struct xm_value *weights)
     return xm_op_build(b, XM_OP_REDUCE_SUM, &attr, in, 2);
 }
 
-/* ---- the tiled block: may it be rebuilt ----------------------------------------------
- */
+/* ---- the tiled block: may it be rebuilt -------------------------------------------- */
 
 static bool
 refuse(struct xm_match *m, const char *why)
@@ -147,8 +145,7 @@ block_holds(struct xm_match *m)
     return xm_moe_tail_holds(m) && may_rebuild(m, m->slot[EXPERTS], MAX_DEPTH, &left);
 }
 
-/* ---- the tiled block: rebuilding it --------------------------------------------------
- */
+/* ---- the tiled block: rebuilding it ------------------------------------------------ */
 
 struct rebuild {
     struct xm_builder *b;
@@ -205,8 +202,7 @@ lower_block(struct xm_builder *b, struct xm_match *m)
                            &m->root->out[0].type.shape);
 }
 
-/* ---- moe and moe_compressed ----------------------------------------------------------
- */
+/* ---- moe and moe_compressed -------------------------------------------------------- */
 
 static struct xm_value *
 activate(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value *gate,
@@ -290,8 +286,7 @@ is_matrix(struct xm_match *m)
            xm_in(m->root, XM_MOE_IDS)->type.shape.rank == 2;
 }
 
-/* ---- the pass ------------------------------------------------------------------------
- */
+/* ---- the pass ---------------------------------------------------------------------- */
 
 /* clang-format off */
 static const struct xm_rule rules[] = {
@@ -308,8 +303,7 @@ xm_pass_lower_unfused_moe(struct xm_graph *g, const struct xm_caps *caps)
     return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
 }
 
-/* ---- what holds afterwards -----------------------------------------------------------
- */
+/* ---- what holds afterwards --------------------------------------------------------- */
 
 /* A tile whose copies are multiplied by weights of several experts. */
 static bool

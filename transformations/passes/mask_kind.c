@@ -68,8 +68,7 @@ visit(struct cone *c, struct xm_value *v)
         visit(c, xm_in(n, i));
 }
 
-/* ---- probes
- * ------------------------------------------------------------------------------------ */
+/* ---- probes ------------------------------------------------------------------------ */
 
 struct probe {
     int64_t batch, tokens, past;
@@ -149,8 +148,7 @@ agrees(const struct xm_tensor *t, const struct probe *p, const struct xm_mask_ki
     return true;
 }
 
-/* ---- candidates
- * ---------------------------------------------------------------------------------- */
+/* ---- candidates -------------------------------------------------------------------- */
 
 enum { MAX_PROBES = 4 + 2 * MAX_CONSTANTS };
 

@@ -90,8 +90,7 @@ static const struct xm_rule rules[] = {
 };
 /* clang-format on */
 
-/* ---- reshapes ------------------------------------------------------------------------
- */
+/* ---- reshapes ---------------------------------------------------------------------- */
 
 static bool
 has_unknown_dim(const struct xm_shape *s)
@@ -134,8 +133,7 @@ normalise_reshape(struct xm_graph *g, struct xm_node *n)
     return true;
 }
 
-/* ---- converts and axes ---------------------------------------------------------------
- */
+/* ---- converts and axes ------------------------------------------------------------- */
 
 static bool
 normalise_convert_like(struct xm_graph *g, struct xm_node *n)

@@ -21,8 +21,7 @@
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
-/* ---- the pieces
- * ------------------------------------------------------------------------------- */
+/* ---- the pieces -------------------------------------------------------------------- */
 
 /* [B,Hkv,S,D] behind [B,Hkv*G,S,D], or v itself. */
 static struct xm_value *
@@ -86,8 +85,7 @@ find_cached(struct xm_value *v, struct cached *c)
     return c->assign != NULL;
 }
 
-/* ---- masks: each is classified once
- * ------------------------------------------------------------- */
+/* ---- masks: each is classified once ------------------------------------------------ */
 
 enum { MAX_MASKS = 16 };
 
@@ -112,8 +110,7 @@ kind_of(struct mask_cache *masks, struct xm_graph *g, struct xm_value *mask)
     return kind;
 }
 
-/* ---- the replacement
- * --------------------------------------------------------------------------------- */
+/* ---- the replacement --------------------------------------------------------------- */
 
 static bool
 scale_of(const struct xm_node *sdpa, float *scale)

@@ -103,8 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "%6 = parameter f32[4,4,8] name=\"w\"", "not a constant of rank 3"},
         Refusal{"glu %13, %14", "add %13, %14", "wants glu"}));
 
-/* ---- convert_moe_to_moe_compressed ----------------------------------------------------
- */
+/* ---- convert_moe_to_moe_compressed ------------------------------------------------- */
 
 namespace
 {
@@ -148,8 +147,7 @@ TEST(ConvertMoeToMoeCompressed, LeavesPlainWeights)
                                "%7 = weight f32[4,4,8] f16")));
 }
 
-/* ---- lower_unfused_moe ----------------------------------------------------------------
- */
+/* ---- lower_unfused_moe ------------------------------------------------------------- */
 
 namespace
 {

@@ -149,8 +149,7 @@ TEST(FuseMoeRouter, DoesNotNormaliseOverAnotherAxisOrForOthers)
     EXPECT_EQ(count(g.get(), XM_OP_DIVIDE), 1);
 }
 
-/* ---- fuse_moe_shared_expert -----------------------------------------------------------
- */
+/* ---- fuse_moe_shared_expert -------------------------------------------------------- */
 
 namespace
 {
@@ -239,8 +238,7 @@ TEST(FuseMoeSharedExpert, AsksWhetherItCanRun)
     EXPECT_FALSE(run_pass(g.get(), xm_pass_fuse_moe_shared_expert, &caps));
 }
 
-/* ---- fuse_moe_3gemm_compressed --------------------------------------------------------
- */
+/* ---- fuse_moe_3gemm_compressed ----------------------------------------------------- */
 
 namespace
 {

@@ -4,8 +4,7 @@
  */
 #include "unit_tests/passes/pass_test.h"
 
-/* ---- fold_shape_values ----------------------------------------------------------------
- */
+/* ---- fold_shape_values ------------------------------------------------------------- */
 
 TEST(FoldShapeValues, ReplacesAShapeChainByItsResult)
 {
@@ -80,8 +79,7 @@ TEST(FoldShapeValues, LeavesWhatDependsOnData)
         result %2 name="r")");
 }
 
-/* ---- fold_constants -------------------------------------------------------------------
- */
+/* ---- fold_constants ---------------------------------------------------------------- */
 
 TEST(FoldConstants, EvaluatesSmallConstantSubgraphs)
 {
@@ -114,8 +112,7 @@ TEST(FoldConstants, LeavesWeightsAndLargeConstants)
         result %6 name="s")");
 }
 
-/* ---- remove_no_ops --------------------------------------------------------------------
- */
+/* ---- remove_no_ops ----------------------------------------------------------------- */
 
 TEST(RemoveNoOps, RemovesEachKind)
 {
@@ -152,8 +149,7 @@ TEST(RemoveNoOps, LeavesWhatMovesElements)
         result %6 name="r")");
 }
 
-/* ---- normalise_spelling ---------------------------------------------------------------
- */
+/* ---- normalise_spelling ------------------------------------------------------------ */
 
 TEST(NormaliseSpelling, MergesReshapesAndUnsqueezes)
 {
@@ -270,8 +266,7 @@ TEST(NormaliseSpelling, MakesAxesPositiveAndDropsIndexConverts)
         result %9 name="r")");
 }
 
-/* ---- fuse_rms_norm --------------------------------------------------------------------
- */
+/* ---- fuse_rms_norm ----------------------------------------------------------------- */
 
 static const std::string rms = R"(
     %0 = parameter f32[batch,tokens,4] name="x"
@@ -347,8 +342,7 @@ TEST(FuseRmsNorm, KeepsANormThatSeveralReadWithoutGamma)
     EXPECT_EQ(count(g.get(), XM_OP_MULTIPLY), 1);
 }
 
-/* ---- fuse_glu -------------------------------------------------------------------------
- */
+/* ---- fuse_glu ---------------------------------------------------------------------- */
 
 TEST(FuseGlu, TakesEachActivationInEitherOrder)
 {

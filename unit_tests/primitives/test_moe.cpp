@@ -316,8 +316,7 @@ TEST_F(Router, GivesValidIdsForNaN)
     EXPECT_EQ(ids.read_ints(), (std::vector<int64_t>{0, 1, 2}));
 }
 
-/* ---- gather_matmul ------------------------------------------------------------------
- */
+/* ---- gather_matmul ----------------------------------------------------------------- */
 
 class GatherMatmul : public PrimitiveTest
 {
