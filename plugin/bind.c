@@ -94,6 +94,37 @@ bind_dim(struct xm_bindings *b, struct xm_dim d, int64_t value, bool *again,
     return s;
 }
 
+static bool
+same_element(enum xm_element port, enum xm_element given)
+{
+    return port == given || (port == XM_BOOL && given == XM_U8);
+}
+
+enum xm_status
+xm_port_check(const struct xm_port *port, const struct xm_host_tensor *t,
+              struct xm_error *err)
+{
+    uint64_t n = 1, bytes = 0;
+    if (!same_element(port->type.element, t->element))
+        return xm_fail(err, XM_INVALID, "input '%s': expected %s, found %s", port->name,
+                       xm_element_text(port->type.element), xm_element_text(t->element));
+    if (t->rank != port->type.shape.rank)
+        return xm_fail(err, XM_INVALID, "input '%s': expected rank %u, found %u",
+                       port->name, port->type.shape.rank, t->rank);
+    for (uint32_t i = 0; i < t->rank; i++) {
+        if (t->dim[i] < 0 || !xm_mul_size(n, (uint64_t)t->dim[i], &n))
+            return xm_fail(err, XM_INVALID, "input '%s': dimension %u is %lld",
+                           port->name, i, (long long)t->dim[i]);
+    }
+    if (!xm_element_bytes(t->element, n, &bytes) || bytes != t->bytes)
+        return xm_fail(err, XM_INVALID,
+                       "input '%s': its shape needs %llu bytes, found %llu", port->name,
+                       (unsigned long long)bytes, (unsigned long long)t->bytes);
+    if (!t->data && bytes)
+        return xm_fail(err, XM_INVALID, "input '%s' has no data", port->name);
+    return XM_OK;
+}
+
 enum xm_status
 xm_bindings_from_ports(struct xm_bindings *b, const struct xm_port *ports,
                        const struct xm_host_tensor *tensors, uint32_t n,

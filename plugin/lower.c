@@ -52,8 +52,7 @@ xm_lower_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
     return XM_OK;
 }
 
-/* ---- who needs f32 --------------------------------------------------------------------
- */
+/* ---- who needs f32 ----------------------------------------------------------------- */
 
 /* Ops that convert between element types themselves: a demand for f32 results does not
  * reach their operands. */
@@ -141,8 +140,7 @@ find_demands(struct xm_lower *l)
     return XM_OK;
 }
 
-/* ---- ports
- * ------------------------------------------------------------------------------ */
+/* ---- ports ------------------------------------------------------------------------- */
 
 const char *
 xm_lower_port_name(const struct xm_node *n, const struct xm_value *v)
@@ -236,8 +234,7 @@ lower_shape_value(struct xm_lower *l, struct xm_node *n)
     return XM_OK;
 }
 
-/* ---- host steps
- * ---------------------------------------------------------------------------- */
+/* ---- host steps -------------------------------------------------------------------- */
 
 /* Operands, then results. Weights are left to the graph (XM_NO_VALUE): the reference
  * reads them. */
@@ -260,6 +257,7 @@ lower_to_host(struct xm_lower *l, struct xm_node *n)
     for (uint32_t i = 0; i < n->n_out; i++)
         XM_TRY(xm_lower_result(l, n, i, XM_DYNAMIC, &operands[n->n_in + i]));
     l->p->n_host_steps++;
+    l->p->host_states |= (xm_op_info(n->op)->flags & XM_OPF_STATE) != 0;
     xm_debug(XM_DEBUG_DISPATCH,
              "%s '%s' has no kernel for this form and runs on the host",
              xm_op_info(n->op)->text, n->name);
@@ -300,8 +298,7 @@ lower_node(struct xm_lower *l, struct xm_node *n)
     return s;
 }
 
-/* ---- lifetimes
- * ----------------------------------------------------------------------------- */
+/* ---- lifetimes --------------------------------------------------------------------- */
 
 static void
 touch(struct xm_program *p, uint32_t id, uint32_t step)
@@ -328,17 +325,75 @@ find_lifetimes(struct xm_program *p)
         touch(p, p->outputs[i].value, p->n_steps); /* by the host, behind the last */
 }
 
+/* ---- cutting prompts ----------------------------------------------------------------- */
+
+static bool
+follows_tokens(struct xm_dim d)
+{
+    for (uint32_t i = 0; i < xm_dim_symbols(d); i++) {
+        if (strcmp(xm_dim_symbol_name(d, i), "tokens") == 0)
+            return true;
+    }
+    return false;
+}
+
+static uint32_t
+token_axes(const struct xm_shape *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->rank; i++)
+        n += follows_tokens(s->dim[i]);
+    return n;
+}
+
+/* Whether a port has one axis of `tokens` (an input: or of past + tokens), or none. */
+static bool
+can_cut_port(struct xm_program *p, const struct xm_port *port, bool is_input)
+{
+    const struct xm_shape *s = &port->type.shape;
+    struct xm_dim tokens = xm_dim_symbol(&p->dims, "tokens");
+    struct xm_dim context = xm_dim_add(&p->dims, xm_dim_symbol(&p->dims, "past"), tokens);
+    for (uint32_t i = 0; i < s->rank; i++) {
+        if (follows_tokens(s->dim[i]) && !xm_dim_eq(s->dim[i], tokens) &&
+            !(is_input && xm_dim_eq(s->dim[i], context)))
+            return false;
+    }
+    return token_axes(s) <= 1;
+}
+
+/* A slice takes the last token; anything else that has no tokens any more (a mean) has
+ * looked at all of them. */
+static bool
+joins_tokens(const struct xm_node *n)
+{
+    if (n->op == XM_OP_ATTENTION)
+        return !n->attr.attention.causal || !xm_is_none(xm_in(n, XM_ATTN_MASK));
+    bool had = false, has = n->n_out == 0 || n->op == XM_OP_SLICE;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        had |= token_axes(&xm_in(n, i)->type.shape) > 0;
+    for (uint32_t i = 0; i < n->n_out; i++)
+        has |= token_axes(&n->out[i].type.shape) > 0;
+    return had && !has;
+}
+
 /* A prompt may be cut when nothing but the causal cache connects its tokens, and results
  * either have a token dimension (rows are put together) or are of the last token only. */
 static bool
-may_chunk(const struct xm_program *p, const struct xm_graph *g)
+may_chunk(struct xm_program *p, const struct xm_graph *g)
 {
     if (p->n_kv == 0 || p->n_host_steps > 0)
         return false;
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        if (!can_cut_port(p, &p->inputs[i], true))
+            return false;
+    }
+    for (uint32_t i = 0; i < p->n_outputs; i++) {
+        if (!can_cut_port(p, &p->outputs[i], false))
+            return false;
+    }
     xm_for_each_node(n, g)
     {
-        if (n->op == XM_OP_ATTENTION &&
-            (!n->attr.attention.causal || !xm_is_none(xm_in(n, XM_ATTN_MASK))))
+        if (joins_tokens(n))
             return false;
     }
     return true;
@@ -353,11 +408,12 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     enum xm_status s = find_demands(&l);
     for (struct xm_node *n = g->first; n && s == XM_OK; n = n->next)
         s = lower_node(&l, n);
+    if (s == XM_OK)
+        p->can_chunk = may_chunk(p, g);
     if (s == XM_OK && p->dims.failed)
         s = xm_fail(&cause, XM_NO_MEMORY, "out of memory for a program's dimensions");
     if (s == XM_OK) {
         find_lifetimes(p);
-        p->can_chunk = may_chunk(p, g);
         if (p->n_host_steps)
             xm_log(XM_LOG_INFO,
                    "%u operations have no kernel and run on the host (slow); "

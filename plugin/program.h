@@ -114,6 +114,7 @@ struct xm_program {
     uint32_t n_kv;
     const char *beam_idx; /* the input that reorders states; NULL: none            */
     const char *key_mask; /* the input that says which positions are seen; NULL    */
+    bool host_states;     /* some states are in the store of the host reference     */
     struct xm_device_weight **weights;
     uint32_t n_weights;
     uint64_t weight_bytes;

@@ -39,12 +39,7 @@ infer_set_input(struct xm_infer *base, uint32_t input, const struct xm_host_tens
     struct xm_tensor *copy = NULL;
     if (input >= r->owner->base.n_inputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no input %u", input);
-    const struct xm_port *port = &r->owner->base.inputs[input];
-    if (t->element != port->type.element || t->rank != port->type.shape.rank)
-        return xm_fail(err, XM_INVALID,
-                       "input '%s': expected %s of rank %u, found %s of rank %u",
-                       port->name, xm_element_text(port->type.element),
-                       port->type.shape.rank, xm_element_text(t->element), t->rank);
+    XM_TRY(xm_port_check(&r->owner->base.inputs[input], t, err));
     XM_TRY(xm_tensor_from_bytes(&copy, t->element, t->rank, t->dim, t->data, err));
     xm_tensor_destroy(r->inputs[input]);
     r->inputs[input] = copy;

@@ -65,12 +65,6 @@ xm_request_destroy(struct xm_request *r)
     xm_program_unref(p);
 }
 
-static bool
-same_element(enum xm_element port, enum xm_element given)
-{
-    return port == given || (port == XM_BOOL && given == XM_U8);
-}
-
 enum xm_status
 xm_request_set_input(struct xm_request *r, uint32_t input, const struct xm_host_tensor *t,
                      struct xm_error *err)
@@ -78,22 +72,7 @@ xm_request_set_input(struct xm_request *r, uint32_t input, const struct xm_host_
     if (input >= r->program->n_inputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no input %u", input);
     static uint8_t nothing[1]; /* an empty tensor is set all the same */
-    const struct xm_port *port = &r->program->inputs[input];
-    uint64_t n = 1, bytes = 0;
-    for (uint32_t i = 0; i < t->rank; i++) {
-        if (t->dim[i] < 0 || !xm_mul_size(n, (uint64_t)t->dim[i], &n))
-            return xm_fail(err, XM_INVALID, "input '%s': dimension %u is %lld",
-                           port->name, i, (long long)t->dim[i]);
-    }
-    if (!same_element(port->type.element, t->element))
-        return xm_fail(err, XM_INVALID, "input '%s': expected %s, found %s", port->name,
-                       xm_element_text(port->type.element), xm_element_text(t->element));
-    if (!xm_element_bytes(t->element, n, &bytes) || bytes != t->bytes)
-        return xm_fail(err, XM_INVALID,
-                       "input '%s': its shape needs %llu bytes, found %llu", port->name,
-                       (unsigned long long)bytes, (unsigned long long)t->bytes);
-    if (!t->data && bytes)
-        return xm_fail(err, XM_INVALID, "input '%s' has no data", port->name);
+    XM_TRY(xm_port_check(&r->program->inputs[input], t, err));
     r->inputs[input] = *t;
     r->inputs[input].data = t->data ? t->data : nothing;
     return XM_OK;

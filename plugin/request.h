@@ -41,13 +41,15 @@ void xm_request_destroy(struct xm_request *r); /* NULL is allowed */
 /* The bytes stay the caller's and must live until the run has ended. */
 enum xm_status xm_request_set_input(struct xm_request *r, uint32_t input,
                                     const struct xm_host_tensor *t, struct xm_error *err);
-/* Runs to the end. */
+/* Runs to the end. After a failure the states hold the positions that they held before
+ * (states on the host: none), in the order of the failed run's beam index. */
 enum xm_status xm_request_infer(struct xm_request *r, struct xm_error *err);
 /* The result of the last run: memory of the request, valid until the next run. */
 enum xm_status xm_request_output(struct xm_request *r, uint32_t output,
                                  struct xm_host_tensor *t, struct xm_error *err);
 void xm_request_reset(struct xm_request *r); /* all states empty */
-/* Forgets all positions from `past` on: prefix reuse. */
+/* Forgets all positions from `past` on: prefix reuse. A program with states on the host
+ * forgets all: see xm_request_past. */
 void xm_request_truncate(struct xm_request *r, uint64_t past);
 uint64_t xm_request_past(const struct xm_request *r);
 /* Stops a run between chunks and steps; from any thread. The run returns XM_CANCELLED. */

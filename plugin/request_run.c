@@ -14,8 +14,7 @@ operands_of(const struct xm_step *s)
     return s->more_operands ? s->more_operands : s->operand;
 }
 
-/* ---- before the steps
- * ------------------------------------------------------------------------ */
+/* ---- before the steps -------------------------------------------------------------- */
 
 static const struct xm_host_tensor *
 input_named(const struct xm_request *r, const struct xm_host_tensor *inputs,
@@ -83,7 +82,8 @@ extend_cache(struct xm_request *r, const struct xm_host_tensor *inputs,
         return XM_OK;
     xm_bindings_find(&r->bindings, "batch", &batch);
     xm_bindings_find(&r->bindings, "tokens", &tokens);
-    const struct xm_host_tensor *beams = input_named(r, inputs, r->program->beam_idx);
+    const struct xm_host_tensor *beams =
+        r->continues ? NULL : input_named(r, inputs, r->program->beam_idx);
     int32_t *idx = NULL;
     if (beams) {
         idx = xm_malloc((size_t)(batch + 1) * sizeof(*idx));
@@ -361,7 +361,7 @@ xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
     XM_TRY(write_shape_values(r, err));
     XM_TRY(run_steps(r, past, err));
     XM_TRY(xm_queue_flush(r->queue, err));
-    if (xm_bindings_find(&r->bindings, "tokens", &tokens) && r->program->n_kv)
+    if (xm_bindings_find(&r->bindings, "tokens", &tokens) && xm_request_has_states(r))
         r->kv.past = past + (uint64_t)tokens;
     return XM_OK;
 }

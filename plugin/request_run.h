@@ -36,6 +36,7 @@ struct xm_request {
     struct xm_kv_cache kv;
     struct xm_state_store *states; /* host steps only */
     bool mask_is_full; /* no position is padding in this run                    */
+    bool continues;    /* this chunk is not a run's first: rows are in order already */
     bool cancelled;    /* atomic                                               */
     uint64_t n_runs;
     xm_step_hook hook;
@@ -49,6 +50,12 @@ void xm_buffer_plan_free(struct xm_buffer_plan *plan, const struct xm_program *p
 /* The operand of a value under the current plan and bindings. */
 void xm_request_operand(const struct xm_request *r, uint32_t value,
                         struct xm_operand *out);
+
+static inline bool
+xm_request_has_states(const struct xm_request *r)
+{
+    return r->program->n_kv > 0 || r->program->host_states;
+}
 
 /* request_run.c: everything between bound inputs and enqueued outputs. */
 enum xm_status xm_request_run_chunk(struct xm_request *r,

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Language models for tests: a small one as text, and the inputs that exported ones take.
+ */
+#ifndef XM_UNIT_TESTS_PLUGIN_LANGUAGE_MODEL_H
+#define XM_UNIT_TESTS_PLUGIN_LANGUAGE_MODEL_H
+
+#include "unit_tests/plugin/plugin_test.h"
+
+/* Embedding, one attention layer on a paged cache, logits [..,64].
+ * `more`: further lines that may use %17, the hidden states [batch,tokens,32]. */
+inline std::string
+small_model(const std::string &more = "")
+{
+    return R"(
+        %0 = parameter i64[batch,tokens] name="input_ids"
+        %1 = parameter i64[batch,past+tokens] name="attention_mask"
+        %2 = parameter i32[batch] name="beam_idx"
+        %3 = weight f32[64,32] f32 @3
+        %4 = const i64[] {0}
+        %5 = gather %3, %0, %4
+        %6 = weight f32[32,32] f32 @6
+        %7 = weight f32[16,32] u8 group=32 scale=f16 zp=u8 @7
+        %8 = const i64[4] {0, 0, -1, 16}
+        %9 = matmul %5, %6 transpose_b=true
+        %10 = reshape %9, %8 special_zero=true
+        %11 = matmul %5, %7 transpose_b=true
+        %12 = reshape %11, %8 special_zero=true
+        %13 = attention %10, %12, %12, %2, %1, _, _ scale=0.25 causal=true key_state="k" value_state="v"
+        %14 = const i64[3] {0, 0, 32}
+        %15 = reshape %13, %14 special_zero=true
+        %16 = weight f32[64,32] f32 @16
+        %17 = add %15, %5
+        %18 = matmul %17, %16 transpose_b=true
+        result %18 name="logits"
+)" + more;
+}
+
+/* One step of an exported model: ids by row, and what goes with them. */
+struct step {
+    std::vector<std::vector<int64_t>> ids;
+    uint64_t past = 0;
+    std::vector<int64_t> padding = {}; /* by row: zeros at the left of the mask */
+    std::vector<int64_t> beams = {};
+};
+
+/* Inputs in the order of the program's ports. */
+inline std::vector<Tensor>
+inputs_of(const xm_program *p, const step &s)
+{
+    int64_t batch = (int64_t)s.ids.size(), tokens = (int64_t)s.ids[0].size();
+    int64_t context = (int64_t)s.past + tokens;
+    std::vector<int64_t> ids, mask, positions, beams = s.beams;
+    for (int64_t b = 0; b < batch; b++) {
+        int64_t pad = s.padding.empty() ? 0 : s.padding[(size_t)b];
+        ids.insert(ids.end(), s.ids[(size_t)b].begin(), s.ids[(size_t)b].end());
+        for (int64_t i = 0; i < context; i++)
+            mask.push_back(i >= pad);
+        for (int64_t i = (int64_t)s.past; i < context; i++)
+            positions.push_back(i < pad ? 1 : i - pad);
+        if (s.beams.empty())
+            beams.push_back(b);
+    }
+    std::vector<Tensor> in;
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        std::string name = p->inputs[i].name;
+        enum xm_element e = p->inputs[i].type.element;
+        if (name == "input_ids")
+            in.push_back(int_tensor(e, {batch, tokens}, ids));
+        else if (name == "attention_mask")
+            in.push_back(int_tensor(e, {batch, context}, mask));
+        else if (name == "position_ids")
+            in.push_back(int_tensor(e, {batch, tokens}, positions));
+        else
+            in.push_back(int_tensor(e, {batch}, beams));
+    }
+    return in;
+}
+
+/* Runs a step; the first output. */
+inline Tensor
+logits(xm_request *r, step s)
+{
+    s.past = xm_request_past(r);
+    auto out = must_infer(r, inputs_of(xm_request_program(r), s));
+    return out.empty() ? nullptr : out[0];
+}
+
+/* Row `row` of sequence b of logits [B,T,V], relative to the largest value. */
+inline void
+expect_row(const Tensor &got, int64_t b, int64_t row, const Tensor &want, int64_t want_b,
+           int64_t want_row, float tolerance = 1e-4f)
+{
+    ASSERT_TRUE(got && want);
+    int64_t v = want->dim[2];
+    ASSERT_EQ(got->dim[2], v);
+    ASSERT_LT(row, got->dim[1]);
+    ASSERT_LT(want_row, want->dim[1]);
+    const float *g = got->f + (b * got->dim[1] + row) * v;
+    const float *w = want->f + (want_b * want->dim[1] + want_row) * v;
+    float most = 0;
+    for (int64_t i = 0; i < v; i++)
+        most = std::fmax(most, std::fabs(w[i]));
+    for (int64_t i = 0; i < v; i++)
+        ASSERT_NEAR(g[i], w[i], tolerance * most) << "row " << row << " logit " << i;
+}
+
+inline void
+expect_logits(const Tensor &got, const Tensor &want, float tolerance = 1e-4f)
+{
+    ASSERT_TRUE(got && want);
+    ASSERT_EQ(got->dim[0], want->dim[0]);
+    ASSERT_EQ(got->dim[1], want->dim[1]);
+    for (int64_t b = 0; b < want->dim[0]; b++)
+        for (int64_t t = 0; t < want->dim[1]; t++)
+            expect_row(got, b, t, want, b, t, tolerance);
+}
+
+/* Ids that differ from seed to seed. */
+inline std::vector<int64_t>
+some_ids(int64_t n, uint32_t seed, int64_t vocabulary)
+{
+    std::vector<int64_t> ids;
+    for (int64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        ids.push_back((seed >> 8) % vocabulary);
+    }
+    return ids;
+}
+
+#endif
