@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The program's commands: what they print, exit codes, what they say about mistakes.
+ */
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/program.h"
+
+#include <sys/stat.h>
+
+static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+static const char *const prompt = "Paris is the capital of";
+
+static std::string
+temp_file(const std::string &name, const std::string &content)
+{
+    std::string path =
+        testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_" + name;
+    std::ofstream(path, std::ios::binary) << content;
+    return path;
+}
+
+static bool
+contains(const std::string &text, const std::string &part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+/* ---- without a model --------------------------------------------------------------- */
+
+TEST(Program, ListsItsCommands)
+{
+    Outcome o = run({"--help"});
+    EXPECT_EQ(o.code, 0);
+    for (const char *name :
+         {"devices", "info", "generate", "logits", "perplexity", "verify", "opt"}) {
+        EXPECT_TRUE(contains(o.out, name)) << name;
+        Outcome help = run({name, "--help"});
+        EXPECT_EQ(help.code, 0) << name;
+        EXPECT_TRUE(contains(help.out, std::string("usage: xemoe ") + name)) << help.out;
+        EXPECT_TRUE(contains(help.out, "exit codes: 0 ok")) << help.out;
+    }
+    EXPECT_EQ(run({"--version"}).out.rfind("xemoe ", 0), 0u);
+}
+
+TEST(Devices, EndWithTheReference)
+{
+    Outcome o = run({"devices", "--rules"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out, "REFERENCE:"));
+    Json json(run({"devices", "--json"}).out);
+    size_t n = yyjson_arr_size(json.at("/devices"));
+    EXPECT_EQ(json.text("/devices/" + std::to_string(n - 1) + "/device"), "REFERENCE");
+}
+
+TEST(Opt, RunsAPassOnGraphText)
+{
+    std::string graph = temp_file("graph.xmg", "graph \"g\"\n"
+                                               "%0 = parameter f32[tokens,4] name=\"x\"\n"
+                                               "%1 = convert %0 to=f32\n"
+                                               "result %1 name=\"y\"\n");
+    Outcome o = run({"opt", "remove_no_ops"}, {}, graph);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_FALSE(contains(o.out, "convert")) << o.out;
+    EXPECT_TRUE(contains(o.err, "RemoveNoOps: changed")) << o.err;
+    EXPECT_TRUE(contains(run({"opt", "RemoveNoOps", "--dot"}, {}, graph).out, "digraph"));
+    EXPECT_TRUE(contains(run({"opt", "--list"}).out, "FuseMOE3GemmCompressed"));
+    unlink(graph.c_str());
+}
+
+/* ---- with a model ------------------------------------------------------------------ */
+
+TEST(Info, SaysWhatTheModelHolds)
+{
+    Outcome o = run({"info", model});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out, "i64[batch,tokens]")) << o.out;
+    EXPECT_TRUE(contains(o.out, "f32[batch,tokens,1536]")) << o.out;
+    Json json(run({"info", model, "--json"}).out);
+    EXPECT_EQ(yyjson_arr_size(json.at("/states")), 4u);
+    EXPECT_GT(json.number("/constant_bytes/u4"), 3e6);
+}
+
+TEST(Info, SaysWhatItCompilesTo)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Outcome o = run({"info", "-v", model});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out, "mixture of experts: moe_3gemm_fused_compressed 2"))
+        << o.out;
+}
+
+TEST(Generate, ContinuesATextOnTheDefaultDevice)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Outcome o = run({"generate", "-m", model, "-p", prompt, "-n", "8", "-v"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out.rfind(" France.", 0), 0u) << o.out;
+    EXPECT_TRUE(contains(o.err, "FuseMOE3GemmCompressed")) << o.err;
+    EXPECT_TRUE(contains(o.err, "tokens/s")) << o.err;
+}
+
+TEST(Generate, TakesThePromptFromAFileAndGivesJson)
+{
+    std::string file = temp_file("prompt.txt", prompt);
+    Outcome o = run({"generate", "--model", model, "--file", file, "-n2", "--json",
+                     "--device=REFERENCE"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    Json json(o.out);
+    EXPECT_EQ(json.text("/text"), " France.");
+    EXPECT_EQ(json.ids("/prompt_ids"), (Ids{1343, 266, 267, 265, 269}));
+    EXPECT_EQ(json.ids("/ids").size(), 2u);
+    EXPECT_EQ(json.number("/timings/prompt_tokens"), 5);
+    EXPECT_EQ(json.text("/device"), "REFERENCE");
+    unlink(file.c_str());
+}
+
+TEST(Generate, DrawsTheSameTokensForTheSameSeed)
+{
+    Words words = {"generate", "-m",      model,  "-d",     "REFERENCE", "-p",
+                   prompt,     "-n",      "6",    "--temp", "1.5",       "--top-k",
+                   "50",       "--top-p", "0.95", "--seed", "7",         "--ignore-eos"};
+    Outcome a = run(words), b = run(words);
+    EXPECT_EQ(a.code, 0) << a.err;
+    EXPECT_EQ(a.out, b.out);
+}
+
+TEST(Generate, WritesOnlyWholeCharacters)
+{
+    Outcome o = run({"generate", "-m", model, "-d", "REFERENCE", "-n", "3", "-p",
+                     "I like 🍎 and 🍌, but not 🧅. 😀👍 東京は日本の首都です。 "
+                     "Žluťoučký "
+                     "kůň pěl "
+                     "ďábelské ódy u řeky. Le café est fermé à midi, mais la"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out, " crê")) << o.out;
+    EXPECT_FALSE(contains(o.out, "\xef\xbf\xbd")) << o.out;
+}
+
+TEST(Generate, StopsAtCtrlC)
+{
+    Program p({"generate", "-m", model, "-d", "REFERENCE", "-p", prompt, "-n", "1000000",
+               "--ignore-eos"});
+    for (int i = 0; i < 5000 && p.output().empty(); i++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    p.interrupt();
+    Outcome o = p.finish();
+    EXPECT_EQ(o.code, 130) << o.err;
+    EXPECT_EQ(o.out.rfind(" France", 0), 0u) << o.out;
+}
+
+TEST(Generate, WorksWithoutATokenizer)
+{
+    std::string folder = testing::TempDir() + "xemoe_bare_" + std::to_string(getpid());
+    ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+    for (const char *name : {"/openvino_model.xml", "/openvino_model.bin"})
+        ASSERT_EQ(symlink((model + name).c_str(), (folder + name).c_str()), 0);
+    Outcome o = run({"generate", "-m", folder, "-d", "REFERENCE", "--ids",
+                     "1343 266 267 265 269", "-n", "2"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out, "1024\n13\n");
+    EXPECT_TRUE(contains(o.err, "no tokenizer.json")) << o.err;
+    o = run({"generate", "-m", folder, "-d", "REFERENCE", "-p", prompt});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, "no tokenizer.json beside the model")) << o.err;
+    for (const char *name : {"/openvino_model.xml", "/openvino_model.bin"})
+        unlink((folder + name).c_str());
+    rmdir(folder.c_str());
+}
+
+TEST(Logits, TakeIdsFromFiles)
+{
+    std::string text = temp_file("ids.txt", "1343,266\n267 265 269\n");
+    Words words = {"logits", "-m", model, "-d", "REFERENCE", "--ids", "@" + text};
+    Outcome o = run(words);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out, "\n4 1024 ")) << o.out;
+    words.back() = "@" XM_MODELS_DIR "/qwen3moe-tiny/golden/ppl_tokens.npy:3";
+    words.push_back("--json");
+    o = run(words);
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(Json(o.out).number("/tokens"), 256);
+    unlink(text.c_str());
+}
+
+/* ---- mistakes: exit code and a sentence -------------------------------------------- */
+
+struct Mistake {
+    const char *name;
+    Words words;
+    int code;
+    const char *says;
+};
+
+class Mistakes : public testing::TestWithParam<Mistake>
+{
+};
+
+TEST_P(Mistakes, AreOneSentenceAndACode)
+{
+    Outcome o = run(GetParam().words);
+    EXPECT_EQ(o.code, GetParam().code) << o.err;
+    EXPECT_EQ(o.err.rfind("xemoe: ", 0), 0u) << o.err;
+    EXPECT_TRUE(contains(o.err, GetParam().says)) << o.err;
+    EXPECT_TRUE(o.out.empty()) << o.out;
+}
+
+static const std::string rows = "@" XM_MODELS_DIR "/qwen3moe-tiny/golden/ppl_tokens.npy";
+
+static const Mistake mistakes[] = {
+    {"Command", {"genrate"}, 2, "there is no command 'genrate'"},
+    {"LongOption", {"generate", "--modle", "x"}, 2, "there is no option --modle"},
+    {"ShortOption", {"info", "-x"}, 2, "there is no option -x"},
+    {"FlagWithValue", {"generate", "--ignore-eos=1"}, 2, "takes no value"},
+    {"NoValue", {"generate", "-m"}, 2, "needs a value"},
+    {"NoTokens",
+     {"generate", "-m", model, "-p", prompt, "-n", "0"},
+     2,
+     "whole number from 1"},
+    {"NegativeTokens",
+     {"generate", "-m", model, "-p", prompt, "-n", "-1"},
+     2,
+     "whole number from 1"},
+    {"Temperature", {"generate", "-m", model, "-p", prompt, "--temp", "hot"}, 2, "'hot'"},
+    {"TopP", {"generate", "-m", model, "-p", prompt, "--top-p", "1.5"}, 2, "up to 1"},
+    {"NoPrompt", {"generate", "-m", model}, 2, "give a prompt"},
+    {"TwoPrompts",
+     {"generate", "-m", model, "-p", "a", "--ids", "1"},
+     2,
+     "give a prompt"},
+    {"EmptyPrompt", {"generate", "-m", model, "-p", ""}, 2, "the prompt is empty"},
+    {"NoModel", {"generate", "-p", prompt}, 2, "which model?"},
+    {"NoPromptFile", {"generate", "-m", model, "-f", "/nowhere.txt"}, 3, "/nowhere.txt"},
+    {"Precision",
+     {"generate", "-m", model, "-p", prompt, "--precision", "f8"},
+     2,
+     "'f8'"},
+    {"MissingModel", {"generate", "-m", "/nowhere", "-p", prompt}, 3, "/nowhere"},
+    {"NotAModel", {"info", XM_MODELS_DIR "/README.md"}, 3, "README.md"},
+    {"Device", {"generate", "-m", model, "-p", prompt, "-d", "TPU"}, 4, "REFERENCE"},
+    {"DeviceOfInfo", {"info", "-v", model, "-d", "GPU.99"}, 4, "REFERENCE"},
+    {"HugeId",
+     {"logits", "-m", model, "-d", "REFERENCE", "--ids", "5000"},
+     2,
+     "token id 5000 is not in the vocabulary of 1536"},
+    {"WordAsId",
+     {"logits", "-m", model, "-d", "REFERENCE", "--ids", "1,two"},
+     2,
+     "'two'"},
+    {"NoIds",
+     {"logits", "-m", model, "-d", "REFERENCE", "--ids", " , "},
+     2,
+     "no token ids"},
+    {"NoSuchRow",
+     {"logits", "-m", model, "-d", "REFERENCE", "--ids", rows + ":10"},
+     3,
+     "no row 10"},
+    {"ManyRows", {"logits", "-m", model, "-d", "REFERENCE", "--ids", rows}, 2, "10 rows"},
+    {"NoIdsFile",
+     {"logits", "-m", model, "-d", "REFERENCE", "--ids", "@/nowhere"},
+     3,
+     "/nowhere"},
+    {"Unwritable",
+     {"logits", "-m", model, "-d", "REFERENCE", "--ids", "1", "-o", "/nowhere/a.npy"},
+     3,
+     "/nowhere/a.npy"},
+    {"OneToken",
+     {"perplexity", "-m", model, "-d", "REFERENCE", "--ids", "1"},
+     2,
+     "two tokens"},
+    {"VerifyReference",
+     {"verify", "-m", model, "-d", "REFERENCE"},
+     2,
+     "is the reference"},
+    {"Pass", {"opt", "make_it_fast"}, 2, "there is no pass 'make_it_fast'"},
+    {"NoPass", {"opt"}, 2, "which passes?"},
+};
+
+INSTANTIATE_TEST_SUITE_P(CommandLine, Mistakes, testing::ValuesIn(mistakes),
+                         [](const testing::TestParamInfo<Mistake> &info) {
+                             return std::string(info.param.name);
+                         });

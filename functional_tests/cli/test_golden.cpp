@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The program on trained models, against what the reference implementation answers for the same
+ * files (functional_tests/models/…/golden).
+ */
+#include <algorithm>
+#include <cmath>
+
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/program.h"
+
+static const std::string tiny = XM_MODELS_DIR "/qwen3moe-tiny";
+
+static const char *const variants[] = {"int4_asym_g64", "int4_sym_g64", "int8_asym",
+                                       "int4_asym_g128_r1"};
+static const char *const prompts[] = {"short",    "reverse", "long",
+                                      "nonascii", "chat",    "arith"};
+
+static std::string
+model(const std::string &variant)
+{
+    return tiny + "/ov/" + variant;
+}
+
+static Safetensors
+golden(const std::string &variant)
+{
+    return Safetensors(tiny + "/golden/openvino_" + variant + ".safetensors");
+}
+
+/* The prompt's token ids as --ids takes them, its text, and how many ids there are. */
+struct Prompt {
+    std::string ids, text;
+    size_t n = 0;
+
+    explicit Prompt(const std::string &name)
+    {
+        Json list(read_file(tiny + "/golden/prompts.json"));
+        for (size_t i = 0; i < std::size(prompts); i++) {
+            std::string at = "/" + std::to_string(i);
+            if (list.text(at + "/name") != name)
+                continue;
+            text = list.text(at + "/text");
+            for (int32_t id : list.ids(at + "/ids")) {
+                ids += (n++ ? "," : "") + std::to_string(id);
+            }
+        }
+        EXPECT_FALSE(ids.empty()) << name;
+    }
+};
+
+static Matrix
+logits(const std::string &variant, const std::string &ids, const Words &options)
+{
+    Words words = {"logits", "-m", model(variant), "--ids", ids, "-o", "-"};
+    words.insert(words.end(), options.begin(), options.end());
+    Outcome o = run(words);
+    EXPECT_EQ(o.code, 0) << o.err;
+    return parse_npy(o.out);
+}
+
+/* ---- each file, each prompt -------------------------------------------------------- */
+
+using Case = std::tuple<const char *, const char *>; /* variant, prompt */
+
+class Golden : public testing::TestWithParam<Case>
+{
+  protected:
+    std::string variant = std::get<0>(GetParam()), prompt = std::get<1>(GetParam());
+
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+    }
+
+    void expect_logits(const Words &options, double tolerance)
+    {
+        Prompt p(prompt);
+        Matrix m = logits(variant, p.ids, options);
+        ASSERT_EQ(m.rows, p.n);
+        Floats expected = golden(variant).get<float>(prompt + ".last_logits");
+        EXPECT_LE(nmse(m.row(m.rows - 1), expected), tolerance);
+    }
+};
+
+static std::string
+case_name(const testing::TestParamInfo<Case> &info)
+{
+    return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+}
+
+TEST_P(Golden, GreedyIdsAreTheReferences)
+{
+    Prompt p(prompt);
+    Outcome o = run({"generate", "-m", model(variant), "--ids", p.ids, "-n", "32",
+                     "--ignore-eos", "--json"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(Json(o.out).ids("/ids"), golden(variant).get<int32_t>(prompt + ".greedy"));
+}
+
+TEST_P(Golden, LogitsInHalfPrecision)
+{
+    expect_logits({"--precision", "f16"}, 1e-3);
+}
+
+TEST_P(Golden, LogitsInFullPrecision)
+{
+    expect_logits({"--precision", "f32"}, 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Golden,
+                         testing::Combine(testing::ValuesIn(variants),
+                                          testing::ValuesIn(prompts)),
+                         case_name);
+
+/* ---- each file --------------------------------------------------------------------- */
+
+class GoldenFile : public testing::TestWithParam<const char *>
+{
+  protected:
+    std::string variant = GetParam();
+};
+
+TEST_P(GoldenFile, PerplexityIsTheReferences)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Outcome o = run({"perplexity", "-m", model(variant), "--json", "--ids",
+                     "@" + tiny + "/golden/ppl_tokens.npy"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    Json summary(read_file(tiny + "/golden/summary.json"));
+    double own = summary.number("/openvino_" + variant + "/ppl");
+    /* The older export has no figure of its own; quantisation costs it below a percent. */
+    double expected = own > 0.0 ? own : summary.number("/hf_f32/ppl");
+    EXPECT_NEAR(Json(o.out).number("/ppl"), expected,
+                (own > 0.0 ? 0.005 : 0.01) * expected);
+    EXPECT_EQ(Json(o.out).number("/tokens"), 2550);
+}
+
+TEST_P(GoldenFile, EveryStepAgreesWithTheHostReference)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    for (const char *precision : {"f16", "f32"}) {
+        Outcome o = run({"verify", "-m", model(variant), "--precision", precision,
+                         "--json", "-p", Prompt("nonascii").text, "--ubatch", "40"});
+        ASSERT_EQ(o.code, 0) << o.err << o.out;
+        EXPECT_GE(Json(o.out).number("/compared"), 30);
+    }
+}
+
+TEST_P(GoldenFile, TheReferenceDeviceGivesTheSameLogits)
+{
+    Prompt p("reverse");
+    Matrix m = logits(variant, p.ids, {"--device", "REFERENCE"});
+    ASSERT_EQ(m.rows, p.n);
+    EXPECT_LE(nmse(m.row(m.rows - 1), golden(variant).get<float>("reverse.last_logits")),
+              1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, GoldenFile, testing::ValuesIn(variants),
+                         [](const testing::TestParamInfo<const char *> &info) {
+                             return std::string(info.param);
+                         });
+
+/* ---- what must not matter ---------------------------------------------------------- */
+
+TEST(Chunks, OfAnySizeGiveTheSameLogits)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Prompt p("nonascii");
+    Matrix whole = logits("int4_asym_g64", p.ids, {"--precision", "f32"});
+    float largest = 0.0f;
+    for (float x : whole.data)
+        largest = std::max(largest, std::fabs(x));
+    for (const char *ubatch : {"1", "3", "512"}) {
+        Matrix m =
+            logits("int4_asym_g64", p.ids, {"--precision", "f32", "--ubatch", ubatch});
+        ASSERT_EQ(m.data.size(), whole.data.size());
+        float worst = 0.0f;
+        for (size_t i = 0; i < m.data.size(); i++)
+            worst = std::max(worst, std::fabs(m.data[i] - whole.data[i]));
+        EXPECT_LE(worst, 1e-4f * largest) << "ubatch " << ubatch;
+    }
+}
+
+class SkippedPass : public testing::TestWithParam<const char *>
+{
+};
+
+TEST_P(SkippedPass, LeavesTheTextAsItIs)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    for (const char *variant : {"int4_asym_g64", "int4_asym_g128_r1"}) {
+        Outcome o = run({"generate", "-m", model(variant), "-p",
+                         "Paris is the capital of", "-n", "12"},
+                        {std::string("XM_SKIP=") + GetParam()});
+        EXPECT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(o.out.rfind(" France.", 0), 0u) << variant << ": " << o.out;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Moe, SkippedPass,
+                         testing::Values("FuseVectorizedMOE3GEMM",
+                                         "ConvertMOEToMOECompressed", "FuseMoERouter",
+                                         "FuseMOE3GemmCompressed"),
+                         [](const testing::TestParamInfo<const char *> &info) {
+                             return std::string(info.param);
+                         });

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running the program xemoe from a test: arguments in, exit code and both outputs back.
+ */
+#ifndef XM_FUNCTIONAL_TESTS_COMMON_PROGRAM_H
+#define XM_FUNCTIONAL_TESTS_COMMON_PROGRAM_H
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+extern char **environ;
+
+using Words = std::vector<std::string>;
+
+struct Outcome {
+    int code; /* of exit; 128 + signal when killed; -1: not started */
+    std::string out, err;
+};
+
+/* One run. The destructor ends what is still running. */
+class Program
+{
+  public:
+    /* `settings`: "NAME=value" on top of this process's environment. */
+    explicit Program(const Words &arguments, const Words &settings = {},
+                     const std::string &input = "/dev/null")
+    {
+        std::string stem = testing::TempDir() + "xemoe_" + std::to_string(getpid()) +
+                           "_" + std::to_string(count++);
+        out_path = stem + ".out";
+        err_path = stem + ".err";
+        start(arguments, settings, input);
+    }
+
+    ~Program()
+    {
+        if (pid > 0) {
+            kill(pid, SIGKILL);
+            waitpid(pid, nullptr, 0);
+        }
+        unlink(out_path.c_str());
+        unlink(err_path.c_str());
+    }
+
+    Program(const Program &) = delete;
+    Program &operator=(const Program &) = delete;
+
+    std::string output() const
+    {
+        return read(out_path);
+    }
+
+    void interrupt() const
+    {
+        kill(pid, SIGINT);
+    }
+
+    Outcome finish()
+    {
+        int status = 0;
+        auto until = std::chrono::steady_clock::now() + std::chrono::seconds(300);
+        while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
+            if (std::chrono::steady_clock::now() > until)
+                kill(pid, SIGKILL);
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        int code = pid < 0             ? -1
+                   : WIFEXITED(status) ? WEXITSTATUS(status)
+                                       : 128 + WTERMSIG(status);
+        pid = -1;
+        return {code, read(out_path), read(err_path)};
+    }
+
+  private:
+    static inline int count = 0;
+    std::string out_path, err_path;
+    pid_t pid = -1;
+
+    static std::string read(const std::string &path)
+    {
+        std::ifstream file(path, std::ios::binary);
+        std::ostringstream text;
+        text << file.rdbuf();
+        return text.str();
+    }
+
+    static std::vector<char *> pointers(const Words &words)
+    {
+        std::vector<char *> list;
+        for (const std::string &word : words)
+            list.push_back(const_cast<char *>(word.c_str()));
+        list.push_back(nullptr);
+        return list;
+    }
+
+    void start(const Words &arguments, const Words &settings, const std::string &input)
+    {
+        Words words = {XM_PROGRAM}, variables = settings;
+        words.insert(words.end(), arguments.begin(), arguments.end());
+        for (char **v = environ; *v; v++)
+            variables.push_back(*v); /* behind the settings: the first of a name counts */
+        posix_spawn_file_actions_t files;
+        posix_spawn_file_actions_init(&files);
+        posix_spawn_file_actions_addopen(&files, 0, input.c_str(), O_RDONLY, 0);
+        posix_spawn_file_actions_addopen(&files, 1, out_path.c_str(),
+                                         O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        posix_spawn_file_actions_addopen(&files, 2, err_path.c_str(),
+                                         O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (posix_spawn(&pid, XM_PROGRAM, &files, nullptr, pointers(words).data(),
+                        pointers(variables).data()) != 0)
+            pid = -1;
+        posix_spawn_file_actions_destroy(&files);
+    }
+};
+
+inline Outcome
+run(const Words &arguments, const Words &settings = {},
+    const std::string &input = "/dev/null")
+{
+    return Program(arguments, settings, input).finish();
+}
+
+/* Whether there is an OpenCL device at all. */
+inline bool
+has_device()
+{
+    static const bool found =
+        run({"devices", "--json"}).out.find("\"GPU") != std::string::npos;
+    return found;
+}
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/npy.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace
+{
+
+/* A version 1 file with this dictionary and this data. */
+std::string
+file(const std::string &dictionary, const std::string &data)
+{
+    std::string bytes = std::string("\x93NUMPY\x01\x00", 8);
+    bytes += static_cast<char>(dictionary.size() & 0xff);
+    bytes += static_cast<char>(dictionary.size() >> 8);
+    return bytes + dictionary + data;
+}
+
+std::string
+header(const std::string &type, const std::string &shape, const char *order = "False")
+{
+    return "{'descr': '" + type + "', 'fortran_order': " + order + ", 'shape': " + shape +
+           ", }\n";
+}
+
+template <typename T>
+std::string
+bytes_of(const std::vector<T> &list)
+{
+    return std::string(reinterpret_cast<const char *>(list.data()),
+                       list.size() * sizeof(T));
+}
+
+struct Read {
+    xm_status status;
+    std::string text;
+    uint64_t rows, cols;
+    std::vector<int64_t> data;
+};
+
+Read
+read(const std::string &bytes)
+{
+    xm_npy a = {};
+    xm_error err = {};
+    Read r;
+    r.status = xm_npy_read(bytes.data(), bytes.size(), &a, &err);
+    r.text = err.text;
+    r.rows = a.rows;
+    r.cols = a.cols;
+    if (r.status == XM_OK)
+        r.data.assign(a.data, a.data + a.rows * a.cols);
+    xm_npy_free(&a);
+    return r;
+}
+
+TEST(Npy, ReadsRowsOfBothWidths)
+{
+    Read r = read(file(header("<i4", "(2, 3)"), bytes_of<int32_t>({1, 2, 3, -4, 5, 6})));
+    ASSERT_EQ(r.status, XM_OK) << r.text;
+    EXPECT_EQ(r.rows, 2u);
+    EXPECT_EQ(r.data, (std::vector<int64_t>{1, 2, 3, -4, 5, 6}));
+    r = read(file(header("<i8", "(2,)"), bytes_of<int64_t>({7, int64_t(1) << 40})));
+    ASSERT_EQ(r.status, XM_OK) << r.text;
+    EXPECT_EQ(r.rows, 1u);
+    EXPECT_EQ(r.data, (std::vector<int64_t>{7, int64_t(1) << 40}));
+}
+
+TEST(Npy, ReadsAnEmptyRow)
+{
+    Read r = read(file(header("<i8", "(0,)"), ""));
+    EXPECT_EQ(r.status, XM_OK) << r.text;
+    EXPECT_EQ(r.cols, 0u);
+}
+
+TEST(Npy, RefusesWhatItCannotRead)
+{
+    const struct {
+        std::string bytes;
+        const char *says;
+    } cases[] = {
+        {"", "not an .npy file"},
+        {"\x93NUMPY", "not an .npy file"},
+        {file("{}", ""), "without descr"},
+        {file(header("<f4", "(1,)"), "1234"), "expected int32"},
+        {file(header("<i4", "(1,)", "True"), "1234"), "Fortran"},
+        {file(header("<i4", "()"), "1234"), "one or two dimensions"},
+        {file(header("<i4", "(1, 1, 1)"), "1234"), "one or two dimensions"},
+        {file(header("<i4", "(-1,)"), "1234"), "one or two dimensions"},
+        {file(header("<i4", "(99999999999999999999,)"), "1234"), "one or two dimensions"},
+        {file(header("<i4", "(4294967296, 4294967296)"), "1234"), "bytes of data"},
+        {file(header("<i4", "(2,)"), "1234"), "4 bytes of data"},
+    };
+    for (const auto &c : cases) {
+        Read r = read(c.bytes);
+        EXPECT_NE(r.status, XM_OK) << c.says;
+        EXPECT_NE(r.text.find(c.says), std::string::npos) << r.text;
+    }
+}
+
+TEST(Npy, SurvivesEveryTruncation)
+{
+    std::string whole = file(header("<i4", "(2, 2)"), bytes_of<int32_t>({1, 2, 3, 4}));
+    for (size_t n = 0; n < whole.size(); n++)
+        EXPECT_NE(read(whole.substr(0, n)).status, XM_OK) << n;
+}
+
+TEST(Npy, WritesAnAlignedHeaderAndTheData)
+{
+    std::string path = testing::TempDir() + "xm_npy_" + std::to_string(getpid());
+    const float data[] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f};
+    xm_error err = {};
+    ASSERT_EQ(xm_npy_write(path.c_str(), data, 2, 3, &err), XM_OK) << err.text;
+    std::ifstream stream(path, std::ios::binary);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    std::string bytes = text.str();
+    unlink(path.c_str());
+    size_t begin = 10 + static_cast<unsigned char>(bytes[8]);
+    EXPECT_EQ(begin % 64, 0u);
+    EXPECT_EQ(bytes[begin - 1], '\n');
+    EXPECT_NE(bytes.find("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }"),
+              std::string::npos);
+    ASSERT_EQ(bytes.size(), begin + sizeof(data));
+    EXPECT_EQ(memcmp(bytes.data() + begin, data, sizeof(data)), 0);
+}
+
+TEST(Npy, SaysWhyItCouldNotWrite)
+{
+    xm_error err = {};
+    float x = 0.0f;
+    EXPECT_EQ(xm_npy_write("/nowhere/a.npy", &x, 1, 1, &err), XM_IO);
+    EXPECT_NE(std::string(err.text).find("/nowhere/a.npy"), std::string::npos);
+}
+
+} // namespace
