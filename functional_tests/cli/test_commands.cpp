@@ -112,6 +112,7 @@ TEST(Generate, TakesThePromptFromAFileAndGivesJson)
     EXPECT_EQ(json.ids("/prompt_ids"), (Ids{1343, 266, 267, 265, 269}));
     EXPECT_EQ(json.ids("/ids").size(), 2u);
     EXPECT_EQ(json.number("/timings/prompt_tokens"), 5);
+    EXPECT_EQ(json.text("/passes/0"), "FoldDequantize");
     EXPECT_EQ(json.text("/device"), "REFERENCE");
     unlink(file.c_str());
 }
@@ -128,11 +129,12 @@ TEST(Generate, DrawsTheSameTokensForTheSameSeed)
 
 TEST(Generate, WritesOnlyWholeCharacters)
 {
-    Outcome o = run({"generate", "-m", model, "-d", "REFERENCE", "-n", "3", "-p",
-                     "I like 🍎 and 🍌, but not 🧅. 😀👍 東京は日本の首都です。 "
-                     "Žluťoučký "
-                     "kůň pěl "
-                     "ďábelské ódy u řeky. Le café est fermé à midi, mais la"});
+    Outcome o = run(
+        {"generate", "-m", model, "-d", "REFERENCE", "-n", "3", "-p",
+         "I like 🍎 and 🍌, but not 🧅. 😀👍 東京は日本の首都です。 "
+         "Žluťoučký "
+         "kůň pěl "
+         "ďábelské ódy u řeky. Le café est fermé à midi, mais la"});
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_TRUE(contains(o.out, " crê")) << o.out;
     EXPECT_FALSE(contains(o.out, "\xef\xbf\xbd")) << o.out;
@@ -236,6 +238,10 @@ static const Mistake mistakes[] = {
      {"generate", "-m", model, "-p", prompt, "--precision", "f8"},
      2,
      "'f8'"},
+    {"Ubatch",
+     {"generate", "-m", model, "-p", prompt, "--ubatch", "5000000000"},
+     2,
+     "--ubatch takes at most"},
     {"MissingModel", {"generate", "-m", "/nowhere", "-p", prompt}, 3, "/nowhere"},
     {"NotAModel", {"info", XM_MODELS_DIR "/README.md"}, 3, "README.md"},
     {"Device", {"generate", "-m", model, "-p", prompt, "-d", "TPU"}, 4, "REFERENCE"},

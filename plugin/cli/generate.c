@@ -12,6 +12,7 @@
 #include "plugin/cli/json_out.h"
 #include "plugin/cli/progress.h"
 #include "plugin/text/detokenizer.h"
+#include "runtime/util/log.h"
 #include "runtime/util/mapped_file.h"
 
 struct args {
@@ -154,11 +155,9 @@ add_costs(struct xm_json_out *j, const struct xm_cli_model *m, const struct cost
     yyjson_mut_val *passes = xm_json_add_array(j, NULL, "passes");
     for (size_t i = 0; i < m->compiled->n_reports; i++) {
         const struct xm_pass_report *r = &m->compiled->reports[i];
-        if (!r->progress)
-            continue;
-        yyjson_mut_val *pass = xm_json_add_object(j, passes, NULL);
-        xm_json_add_text(j, pass, "name", r->pass->public_name,
-                         strlen(r->pass->public_name));
+        if (r->progress)
+            xm_json_add_text(j, passes, NULL, r->pass->public_name,
+                             strlen(r->pass->public_name));
     }
     yyjson_mut_val *times = xm_json_add_object(j, NULL, "timings");
     xm_json_add_real(j, times, "load_s", c->load_s);
@@ -308,6 +307,8 @@ xm_cli_generate(int argc, char **argv)
         return xm_cli_usage("the prompt is empty: there is nothing to continue");
     if (a.file && xm_mapped_file_open(a.file, &file, &err) != XM_OK)
         return xm_cli_failed(&err);
+    if (a.verbose)
+        xm_log_set_level(XM_LOG_INFO);
     code = xm_cli_model_open(&m, &a.target, &compile);
     if (code == XM_EXIT_OK) {
         code = a.file ? run_model(&m, &a, (const char *)file.bytes, (size_t)file.n_bytes)

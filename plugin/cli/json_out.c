@@ -79,41 +79,41 @@ xm_json_add_array(struct xm_json_out *j, yyjson_mut_val *parent, const char *key
 }
 
 void
-xm_json_add_text(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+xm_json_add_text(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                  const char *text, size_t n)
 {
     struct xm_strbuf clean = {0};
     xm_utf8_repair((struct xm_slice){text, n}, &clean);
     j->failed |= !xm_strbuf_ok(&clean);
-    add(j, object, key, yyjson_mut_strncpy(j->doc, xm_strbuf_text(&clean), clean.n));
+    add(j, parent, key, yyjson_mut_strncpy(j->doc, xm_strbuf_text(&clean), clean.n));
     xm_strbuf_free(&clean);
 }
 
 void
-xm_json_add_whole(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+xm_json_add_whole(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                   uint64_t n)
 {
-    add(j, object, key, yyjson_mut_uint(j->doc, n));
+    add(j, parent, key, yyjson_mut_uint(j->doc, n));
 }
 
 void
-xm_json_add_real(struct xm_json_out *j, yyjson_mut_val *object, const char *key, double x)
+xm_json_add_real(struct xm_json_out *j, yyjson_mut_val *parent, const char *key, double x)
 {
-    add(j, object, key,
+    add(j, parent, key,
         isfinite(x) ? yyjson_mut_real(j->doc, x) : yyjson_mut_null(j->doc));
 }
 
 void
-xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *object, const char *key, bool b)
+xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *parent, const char *key, bool b)
 {
-    add(j, object, key, yyjson_mut_bool(j->doc, b));
+    add(j, parent, key, yyjson_mut_bool(j->doc, b));
 }
 
 void
-xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                 const int32_t *ids, size_t n)
 {
-    yyjson_mut_val *list = xm_json_add_array(j, object, key);
+    yyjson_mut_val *list = xm_json_add_array(j, parent, key);
     for (size_t i = 0; i < n; i++)
         add(j, list, NULL, yyjson_mut_sint(j->doc, ids[i]));
 }

@@ -26,22 +26,22 @@ struct xm_json_out {
 
 void xm_json_begin(struct xm_json_out *j);
 void xm_json_end(struct xm_json_out *j); /* frees */
-/* A new object or array below `parent` (NULL: the root). `parent` is an object, and takes
- * `key`; or an array, and `key` is NULL. */
+/* All adders: `parent` is an object (NULL: the root) and takes `key`, or it is an array and
+ * `key` is NULL. */
 yyjson_mut_val *xm_json_add_object(struct xm_json_out *j, yyjson_mut_val *parent,
                                    const char *key);
 yyjson_mut_val *xm_json_add_array(struct xm_json_out *j, yyjson_mut_val *parent,
                                   const char *key);
 /* Texts are copied; what is not UTF-8 becomes U+FFFD. */
-void xm_json_add_text(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+void xm_json_add_text(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                       const char *text, size_t n);
-void xm_json_add_whole(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+void xm_json_add_whole(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                        uint64_t n);
-void xm_json_add_real(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+void xm_json_add_real(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                       double x); /* null when not finite */
-void xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+void xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                       bool b);
-void xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *object, const char *key,
+void xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                      const int32_t *ids, size_t n);
 enum xm_status xm_json_print(struct xm_json_out *j, struct xm_error *err);
 

@@ -97,6 +97,8 @@ check_target(const struct xm_cli_model *m, const struct xm_cli_target *t)
         strcmp(t->precision, "f32") != 0)
         return xm_cli_usage("option --precision takes f16 or f32, found '%s'",
                             t->precision);
+    if (t->ubatch > UINT32_MAX)
+        return xm_cli_usage("option --ubatch takes at most %u tokens", UINT32_MAX);
     if (xm_core_find(m->core, t->device, &plugin, &index, &err) == XM_OK)
         return XM_EXIT_OK;
     xm_cli_failed(&err);
