@@ -1,7 +1,9 @@
-// SPDX-License-Identifier: Apache-2.0
-//
-// What the tests of the API share: handles that free themselves, and a small model as text.
-#pragma once
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the tests of the API share: handles that free themselves, and a small model as text.
+ */
+#ifndef XM_FUNCTIONAL_TESTS_API_API_TEST_H
+#define XM_FUNCTIONAL_TESTS_API_API_TEST_H
 
 #include <memory>
 #include <string>
@@ -11,18 +13,23 @@
 #include "openvino/c/openvino.h"
 
 template <auto free_function> struct Free {
-    template <typename T> void operator()(T *p) const { free_function(p); }
+    template <typename T> void operator()(T *p) const
+    {
+        free_function(p);
+    }
 };
 using Core = std::unique_ptr<ov_core_t, Free<ov_core_free>>;
 using Model = std::unique_ptr<ov_model_t, Free<ov_model_free>>;
 using Compiled = std::unique_ptr<ov_compiled_model_t, Free<ov_compiled_model_free>>;
 using Request = std::unique_ptr<ov_infer_request_t, Free<ov_infer_request_free>>;
 using Tensor = std::unique_ptr<ov_tensor_t, Free<ov_tensor_free>>;
-using ConstPort = std::unique_ptr<ov_output_const_port_t, Free<ov_output_const_port_free>>;
+using ConstPort =
+    std::unique_ptr<ov_output_const_port_t, Free<ov_output_const_port_free>>;
 using Port = std::unique_ptr<ov_output_port_t, Free<ov_output_port_free>>;
 
-// y = a + b, f32 [?,2]; or [3,2] when static.
-inline std::string add_model(bool is_static = false)
+/* y = a + b, f32 [?,2]; or [3,2] when static. */
+inline std::string
+add_model(bool is_static = false)
 {
     const std::string n = is_static ? "3" : "-1";
     const std::string dims = "<dim>" + n + "</dim><dim>2</dim>";
@@ -30,7 +37,8 @@ inline std::string add_model(bool is_static = false)
         return "<layer id=\"" + std::to_string(id) + "\" name=\"" + name +
                "\" type=\"Parameter\" version=\"opset1\"><data shape=\"" +
                (is_static ? "3" : "?") +
-               ",2\" element_type=\"f32\"/><output><port id=\"0\" precision=\"FP32\" names=\"" +
+               ",2\" element_type=\"f32\"/><output><port id=\"0\" precision=\"FP32\" "
+               "names=\"" +
                name + "\">" + dims + "</port></output></layer>";
     };
     return "<?xml version=\"1.0\"?><net name=\"adder\" version=\"11\"><layers>" +
@@ -38,7 +46,8 @@ inline std::string add_model(bool is_static = false)
            "<layer id=\"2\" name=\"add\" type=\"Add\" version=\"opset1\">"
            "<data auto_broadcast=\"numpy\"/><input><port id=\"0\" precision=\"FP32\">" +
            dims + "</port><port id=\"1\" precision=\"FP32\">" + dims +
-           "</port></input><output><port id=\"2\" precision=\"FP32\" names=\"y\">" + dims +
+           "</port></input><output><port id=\"2\" precision=\"FP32\" names=\"y\">" +
+           dims +
            "</port></output></layer>"
            "<layer id=\"3\" name=\"y/sink\" type=\"Result\" version=\"opset1\">"
            "<input><port id=\"0\" precision=\"FP32\">" +
@@ -50,14 +59,16 @@ inline std::string add_model(bool is_static = false)
            "</edges></net>";
 }
 
-inline Core make_core()
+inline Core
+make_core()
 {
     ov_core_t *core = nullptr;
     EXPECT_EQ(ov_core_create(&core), OK);
     return Core(core);
 }
 
-inline std::string last_error()
+inline std::string
+last_error()
 {
     const char *text = ov_get_last_err_msg();
     std::string s = text ? text : "";
@@ -65,7 +76,8 @@ inline std::string last_error()
     return s;
 }
 
-inline Model read_text(ov_core_t *core, const std::string &xml)
+inline Model
+read_text(ov_core_t *core, const std::string &xml)
 {
     ov_model_t *model = nullptr;
     EXPECT_EQ(ov_core_read_model_from_memory_buffer(core, xml.data(), xml.size(), nullptr,
@@ -75,25 +87,32 @@ inline Model read_text(ov_core_t *core, const std::string &xml)
     return Model(model);
 }
 
-inline Compiled compile(ov_core_t *core, ov_model_t *model, const char *device = "REFERENCE")
+inline Compiled
+compile(ov_core_t *core, ov_model_t *model, const char *device = "REFERENCE")
 {
     ov_compiled_model_t *compiled = nullptr;
-    EXPECT_EQ(ov_core_compile_model(core, model, device, 0, &compiled), OK) << last_error();
+    EXPECT_EQ(ov_core_compile_model(core, model, device, 0, &compiled), OK)
+        << last_error();
     return Compiled(compiled);
 }
 
-inline Request make_request(ov_compiled_model_t *compiled)
+inline Request
+make_request(ov_compiled_model_t *compiled)
 {
     ov_infer_request_t *request = nullptr;
-    EXPECT_EQ(ov_compiled_model_create_infer_request(compiled, &request), OK) << last_error();
+    EXPECT_EQ(ov_compiled_model_create_infer_request(compiled, &request), OK)
+        << last_error();
     return Request(request);
 }
 
-// Over the caller's numbers.
-inline Tensor wrap(float *data, int64_t rows, int64_t columns = 2)
+/* Over the caller's numbers. */
+inline Tensor
+wrap(float *data, int64_t rows, int64_t columns = 2)
 {
     int64_t dims[] = {rows, columns};
     ov_tensor_t *t = nullptr;
     EXPECT_EQ(ov_tensor_create_from_host_ptr(F32, {2, dims}, data, &t), OK);
     return Tensor(t);
 }
+
+#endif

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
-//
-// Status codes and error texts: what a caller gets for each mistake.
-#include "api_test.h"
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Status codes and error texts: what a caller gets for each mistake.
+ */
+#include "functional_tests/api/api_test.h"
 
 #include <cstring>
 
@@ -110,10 +111,12 @@ TEST(Core, NamesWhatItDoesNotKnow)
               GENERAL_ERROR);
     EXPECT_NE(last_error().find("Device with \"NOPE\" name is not registered"),
               std::string::npos);
-    EXPECT_EQ(ov_core_get_versions_by_device_name(core.get(), "NOPE", &versions), NOT_FOUND);
+    EXPECT_EQ(ov_core_get_versions_by_device_name(core.get(), "NOPE", &versions),
+              NOT_FOUND);
     EXPECT_EQ(ov_core_get_property(core.get(), "REFERENCE", "NO_SUCH_KEY", &text),
               GENERAL_ERROR);
-    EXPECT_NE(last_error().find("Unsupported property NO_SUCH_KEY by"), std::string::npos);
+    EXPECT_NE(last_error().find("Unsupported property NO_SUCH_KEY by"),
+              std::string::npos);
     EXPECT_EQ(ov_core_get_property(core.get(), "", "NO_SUCH_KEY", &text), GENERAL_ERROR);
     EXPECT_EQ(ov_core_compile_model(core.get(), model.get(), "REFERENCE", 2, &compiled,
                                     "NO_SUCH_KEY", "1"),
@@ -121,7 +124,8 @@ TEST(Core, NamesWhatItDoesNotKnow)
     EXPECT_NE(last_error().find("NO_SUCH_KEY"), std::string::npos);
     EXPECT_EQ(ov_core_import_model(core.get(), "bytes", 5, "REFERENCE", &compiled),
               NOT_IMPLEMENTED);
-    EXPECT_EQ(ov_core_create_with_config("no_such_plugins.xml", nullptr), INVALID_C_PARAM);
+    EXPECT_EQ(ov_core_create_with_config("no_such_plugins.xml", nullptr),
+              INVALID_C_PARAM);
     ov_core_t *other = nullptr;
     EXPECT_EQ(ov_core_create_with_config("no_such_plugins.xml", &other), GENERAL_ERROR);
     EXPECT_EQ(compiled, nullptr);
@@ -133,8 +137,8 @@ TEST(Core, RefusesDamagedModels)
     ov_model_t *model = nullptr;
     const std::string whole = add_model();
     for (size_t n = 1; n < whole.size(); n += 97)
-        EXPECT_EQ(ov_core_read_model_from_memory_buffer(core.get(), whole.data(), n, nullptr,
-                                                        &model),
+        EXPECT_EQ(ov_core_read_model_from_memory_buffer(core.get(), whole.data(), n,
+                                                        nullptr, &model),
                   GENERAL_ERROR);
     EXPECT_EQ(model, nullptr);
 }
@@ -146,9 +150,10 @@ TEST(Ports, AnswerAsDocumentedWhenThereIsNone)
     Compiled compiled = compile(core.get(), model.get());
     ov_output_port_t *port = nullptr;
     ov_output_const_port_t *const_port = nullptr;
-    EXPECT_EQ(ov_model_input(model.get(), &port), GENERAL_ERROR); // there are two
+    EXPECT_EQ(ov_model_input(model.get(), &port), GENERAL_ERROR); /* there are two */
     EXPECT_EQ(ov_model_input_by_index(model.get(), 2, &port), UNKNOW_EXCEPTION);
-    EXPECT_EQ(ov_model_const_output_by_index(model.get(), 1, &const_port), UNKNOW_EXCEPTION);
+    EXPECT_EQ(ov_model_const_output_by_index(model.get(), 1, &const_port),
+              UNKNOW_EXCEPTION);
     EXPECT_EQ(ov_model_input_by_name(model.get(), "nope", &port), GENERAL_ERROR);
     EXPECT_EQ(last_error(), "Port for tensor name nope was not found");
     EXPECT_EQ(ov_compiled_model_input_by_index(compiled.get(), 2, &const_port),
@@ -175,8 +180,10 @@ TEST(Request, RefusesTensorsThatDoNotFit)
     ov_tensor_free(integers);
     Tensor wide = wrap(numbers, 2, 3);
     EXPECT_EQ(ov_infer_request_set_tensor(request.get(), "a", wide.get()), GENERAL_ERROR);
-    EXPECT_EQ(ov_infer_request_set_tensor(request.get(), "nope", wide.get()), GENERAL_ERROR);
-    EXPECT_EQ(ov_infer_request_set_input_tensor(request.get(), wide.get()), GENERAL_ERROR);
+    EXPECT_EQ(ov_infer_request_set_tensor(request.get(), "nope", wide.get()),
+              GENERAL_ERROR);
+    EXPECT_EQ(ov_infer_request_set_input_tensor(request.get(), wide.get()),
+              GENERAL_ERROR);
     EXPECT_EQ(ov_infer_request_set_input_tensor_by_index(request.get(), 2, wide.get()),
               GENERAL_ERROR);
     EXPECT_EQ(ov_infer_request_infer(request.get()), GENERAL_ERROR);

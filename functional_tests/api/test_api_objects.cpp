@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: Apache-2.0
-//
-// Shapes, tensors, models, properties and requests, seen through the public headers.
-#include "api_test.h"
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shapes, tensors, models, properties and requests, seen through the public headers.
+ */
+#include "functional_tests/api/api_test.h"
 
 #include <atomic>
 #include <cstring>
@@ -10,7 +11,7 @@
 namespace
 {
 
-// ---- shapes -----------------------------------------------------------------------------------
+/* ---- shapes ------------------------------------------------------------------------ */
 
 TEST(Shape, IsCopiedAndReset)
 {
@@ -67,7 +68,7 @@ TEST(PartialShape, GoesToAShapeAndBack)
     EXPECT_FALSE(ov_rank_is_dynamic({3, 3}));
 }
 
-// ---- tensors ------------------------------------------------------------------------------------
+/* ---- tensors ----------------------------------------------------------------------- */
 
 TEST(Tensor, CountsPackedBytesUp)
 {
@@ -118,7 +119,7 @@ TEST(Tensor, CopiesStrings)
     ov_tensor_free(t);
 }
 
-// ---- models and ports ------------------------------------------------------------------------------
+/* ---- models and ports -------------------------------------------------------------- */
 
 TEST(Model, TellsItsPorts)
 {
@@ -135,7 +136,7 @@ TEST(Model, TellsItsPorts)
     ov_output_const_port_t *p = nullptr;
     ASSERT_EQ(ov_model_const_output(model.get(), &p), OK);
     ConstPort port(p);
-    model.reset(); // ports live on
+    model.reset(); /* ports live on */
     ov_element_type_e type = DYNAMIC;
     EXPECT_EQ(ov_port_get_element_type(p, &type), OK);
     EXPECT_EQ(type, F32);
@@ -167,9 +168,10 @@ TEST(Model, StaticOneHasShapes)
     ov_shape_free(&shape);
 }
 
-// ---- properties ----------------------------------------------------------------------------------------
+/* ---- properties -------------------------------------------------------------------- */
 
-std::string property(ov_core_t *core, const char *device, const char *key)
+std::string
+property(ov_core_t *core, const char *device, const char *key)
 {
     char *value = nullptr;
     EXPECT_EQ(ov_core_get_property(core, device, key, &value), OK) << last_error();
@@ -182,8 +184,9 @@ TEST(Properties, OfTheCoreReachTheDevices)
 {
     Core core = make_core();
     EXPECT_EQ(property(core.get(), "", ov_property_key_enable_mmap), "YES");
-    EXPECT_EQ(ov_core_set_property(core.get(), nullptr, ov_property_key_cache_dir, "/tmp/x"),
-              OK);
+    EXPECT_EQ(
+        ov_core_set_property(core.get(), nullptr, ov_property_key_cache_dir, "/tmp/x"),
+        OK);
     EXPECT_EQ(property(core.get(), "", "CACHE_DIR"), "/tmp/x");
     EXPECT_EQ(property(core.get(), "GPU", "CACHE_DIR"), "/tmp/x");
     EXPECT_EQ(ov_core_set_property(core.get(), nullptr, "ENABLE_MMAP", "maybe"),
@@ -215,7 +218,8 @@ TEST(Core, ListsDevicesAndVersions)
     ov_available_devices_free(&devices);
     EXPECT_EQ(devices.devices, nullptr);
     ov_core_version_list_t versions = {nullptr, 0};
-    ASSERT_EQ(ov_core_get_versions_by_device_name(core.get(), "REFERENCE,GPU", &versions), OK);
+    ASSERT_EQ(ov_core_get_versions_by_device_name(core.get(), "REFERENCE,GPU", &versions),
+              OK);
     ASSERT_EQ(versions.size, 2u);
     EXPECT_STREQ(versions.versions[1].device_name, "GPU");
     ov_core_versions_free(&versions);
@@ -225,7 +229,7 @@ TEST(Core, ListsDevicesAndVersions)
     ov_version_free(&version);
 }
 
-// ---- requests ---------------------------------------------------------------------------------------------
+/* ---- requests ---------------------------------------------------------------------- */
 
 class Adder : public testing::Test
 {
@@ -235,7 +239,7 @@ class Adder : public testing::Test
         Core core = make_core();
         Model model = read_text(core.get(), add_model());
         Compiled compiled = compile(core.get(), model.get());
-        request = make_request(compiled.get()); // outlives the others
+        request = make_request(compiled.get()); /* outlives the others */
     }
 
     void set(const char *name, float *data, int64_t rows)
@@ -247,7 +251,8 @@ class Adder : public testing::Test
     Tensor get(const char *name)
     {
         ov_tensor_t *t = nullptr;
-        EXPECT_EQ(ov_infer_request_get_tensor(request.get(), name, &t), OK) << last_error();
+        EXPECT_EQ(ov_infer_request_get_tensor(request.get(), name, &t), OK)
+            << last_error();
         return Tensor(t);
     }
 
@@ -264,7 +269,7 @@ class Adder : public testing::Test
 
 TEST_F(Adder, AHeldOutputShowsEachRun)
 {
-    Tensor y = get("y"); // empty before the first run
+    Tensor y = get("y"); /* empty before the first run */
     size_t n = 99;
     EXPECT_EQ(ov_tensor_get_size(y.get(), &n), OK);
     EXPECT_EQ(n, 0u);
@@ -277,7 +282,7 @@ TEST_F(Adder, AHeldOutputShowsEachRun)
     ASSERT_EQ(ov_infer_request_infer(request.get()), OK) << last_error();
     EXPECT_EQ(numbers(y)[5], 66);
     request.reset();
-    EXPECT_EQ(numbers(y)[5], 66); // and outlives the request
+    EXPECT_EQ(numbers(y)[5], 66); /* and outlives the request */
 }
 
 TEST_F(Adder, WritesIntoTheCallersMemory)
@@ -306,7 +311,8 @@ TEST_F(Adder, InputsMayBeFilledInPlace)
 TEST_F(Adder, AsyncRunsCallBack)
 {
     std::atomic<int> calls{0};
-    ov_callback_t callback = {[](void *n) { ++*static_cast<std::atomic<int> *>(n); }, &calls};
+    ov_callback_t callback = {[](void *n) { ++*static_cast<std::atomic<int> *>(n); },
+                              &calls};
     ASSERT_EQ(ov_infer_request_set_callback(request.get(), &callback), OK);
     set("a", a, 3);
     set("b", b, 3);
@@ -341,8 +347,8 @@ TEST(WideAndMemory, ReadTheSameModel)
     const std::wstring wide(dir.begin(), dir.end());
     Core core = make_core();
     ov_model_t *m = nullptr;
-    ASSERT_EQ(ov_core_read_model_unicode(core.get(), (wide + L"openvino_model.xml").c_str(),
-                                         nullptr, &m),
+    ASSERT_EQ(ov_core_read_model_unicode(
+                  core.get(), (wide + L"openvino_model.xml").c_str(), nullptr, &m),
               OK)
         << last_error();
     Model from_file(m);
@@ -359,10 +365,11 @@ TEST(WideAndMemory, ReadTheSameModel)
     ASSERT_EQ(ov_tensor_data(t, &data), OK);
     std::memcpy(data, bin.data(), bin.size());
     m = nullptr;
-    EXPECT_EQ(ov_core_read_model_from_memory_buffer(core.get(), xml.data(), xml.size(), t, &m),
-              OK)
+    EXPECT_EQ(
+        ov_core_read_model_from_memory_buffer(core.get(), xml.data(), xml.size(), t, &m),
+        OK)
         << last_error();
-    ov_tensor_free(t); // the model keeps the bytes
+    ov_tensor_free(t); /* the model keeps the bytes */
     Model from_memory(m);
     Compiled compiled = compile(core.get(), from_memory.get());
     from_memory.reset();

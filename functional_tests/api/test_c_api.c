@@ -14,7 +14,8 @@
 #include "xemoe/xemoe.h"
 
 enum { N_PROMPT = 5, N_GREEDY = 5 };
-static const int64_t prompt[N_PROMPT] = {1343, 266, 267, 265, 269}; /* Paris is the capital of */
+static const int64_t prompt[N_PROMPT] = {1343, 266, 267, 265,
+                                         269}; /* Paris is the capital of */
 static const int64_t greedy[N_GREEDY] = {1024, 13, 1500, 1501, 352};
 
 static int failures;
@@ -31,7 +32,7 @@ check(int condition, const char *what, int line)
 }
 #define CHECK(condition) check(condition, #condition, __LINE__)
 
-/* ---- one run ------------------------------------------------------------------------------ */
+/* ---- one run ----------------------------------------------------------------------- */
 
 enum run_kind { RUN_AT_ONCE, RUN_ASYNC };
 
@@ -87,7 +88,8 @@ best_token(ov_infer_request_t *r, int64_t n_tokens)
 
 /* `n` tokens after `past` others; the best token after the last. */
 static int64_t
-step(ov_infer_request_t *r, enum run_kind kind, int64_t past, int64_t n, const int64_t *ids)
+step(ov_infer_request_t *r, enum run_kind kind, int64_t past, int64_t n,
+     const int64_t *ids)
 {
     int64_t mask[N_PROMPT + N_GREEDY], positions[N_PROMPT + N_GREEDY];
     for (int64_t i = 0; i < past + n; i++)
@@ -118,7 +120,7 @@ generate(ov_infer_request_t *r, enum run_kind kind)
     }
 }
 
-/* ---- requests -------------------------------------------------------------------------------- */
+/* ---- requests ---------------------------------------------------------------------- */
 
 static void
 count_call(void *args)

@@ -56,7 +56,7 @@ struct xm_api_port {
     enum xm_element element;
     uint32_t rank;
     int64_t dim[XM_MAX_RANK]; /* -1: dynamic */
-    char name[];              /* first tensor name, or friendly name */
+    const char *name; /* first tensor name, or friendly name; stands behind the struct */
 };
 
 /* A handle is a port, whether const or not. */

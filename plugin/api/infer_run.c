@@ -92,7 +92,8 @@ is_cancelled(struct xm_api_runner *runner)
     return cancelled;
 }
 
-/* The request is busy: it is this thread's. */
+/* The request is busy: it is this thread's. A cancel that falls between the look here and the
+ * device's own start is lost; the run then ends as if it had come too late. */
 static enum xm_status
 run(ov_infer_request_t *r, struct xm_error *err)
 {

@@ -24,7 +24,7 @@ create_port(const struct xm_port *from, bool is_output)
         struct xm_dim d = from->type.shape.dim[i];
         p->dim[i] = xm_dim_is_const(d) ? d.n : -1;
     }
-    memcpy(p->name, from->name, n);
+    p->name = memcpy(p + 1, from->name, n);
     return (struct xm_api_found){OK, p};
 }
 
