@@ -120,6 +120,25 @@ keep_mappings(struct xm_program *p, const struct xm_graph *g, struct xm_error *e
     return XM_OK;
 }
 
+static bool
+is_borrowed(const struct xm_buffer *b)
+{
+    return b && xm_buffer_kind(b) == XM_MEMORY_MAPPED;
+}
+
+/* Weights used in place may be the graph's own bytes (a pass has made them, the text has
+ * them), not a file's. */
+static bool
+borrows_weights(const struct xm_program *p)
+{
+    for (uint32_t i = 0; i < p->n_weights; i++) {
+        const struct xm_device_weight *w = p->weights[i];
+        if (is_borrowed(w->data) || is_borrowed(w->scale) || is_borrowed(w->zero_point))
+            return true;
+    }
+    return false;
+}
+
 static void
 drop_graph(struct xm_program *p, struct xm_graph *g)
 {
@@ -151,7 +170,8 @@ xm_program_create(struct xm_engine *engine, const struct xm_config *config,
         s = keep_mappings(p, g, err);
     if (s == XM_OK)
         s = xm_lower(p, g, err);
-    if (s == XM_OK && (p->n_host_steps || (options && options->keep_graph)))
+    if (s == XM_OK &&
+        (p->n_host_steps || borrows_weights(p) || (options && options->keep_graph)))
         p->graph = g;
     else
         drop_graph(p, g);

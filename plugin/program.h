@@ -65,6 +65,15 @@ enum xm_copy_kind {
     XM_COPY_TILE
 };
 
+/* What a host step evaluates: nodes in order, and the graph's values of its operands: first those
+ * it reads, then those it makes for others. Sizes inside may depend on data. */
+struct xm_region {
+    const struct xm_node **nodes;
+    uint32_t n_nodes;
+    const struct xm_value **values;
+    uint32_t n_in;
+};
+
 struct xm_step {
     enum xm_step_kind kind;
     const char *name; /* friendly name of the node                              */
@@ -76,7 +85,8 @@ struct xm_step {
     enum xm_copy_kind copy;
     int64_t ints[2 * XM_MAX_RANK];
     uint32_t layer; /* ATTENTION: index into kv                              */
-    const struct xm_node *node; /* while the graph is kept (HOST always keeps it) */
+    const struct xm_node *node; /* while the graph is kept; NULL: a region of several */
+    const struct xm_region *region; /* HOST, which always keeps the graph */
     uint64_t weight_bytes; /* read by this step, for bandwidth figures; experts: one */
 };
 
@@ -101,7 +111,7 @@ struct xm_program {
     struct xm_config config;
     struct xm_arena arena;
     struct xm_dim_pool dims;
-    struct xm_graph *graph; /* kept for host steps and verify; else NULL             */
+    struct xm_graph *graph; /* kept for host steps, verify, weights in place; or NULL */
     struct xm_mapping **mappings; /* weights used in place */
     uint32_t n_mappings;
     struct xm_program_value *values;

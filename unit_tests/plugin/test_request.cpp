@@ -310,6 +310,21 @@ TEST_F(RequestTest, OneProgramServesTwoThreads)
         t.join();
 }
 
+/* Bytes used in place are alive after compile (the sanitizer watches the reads). */
+TEST_F(RequestTest, WeightsUsedInPlaceOutliveCompile)
+{
+    Program p = model();
+    ASSERT_GT(p->n_weights, 0u);
+    unsigned sum = 0;
+    for (uint32_t i = 0; i < p->n_weights; i++) {
+        const xm_weight &w = p->weights[i]->host;
+        if (xm_buffer_kind(p->weights[i]->data) == XM_MEMORY_MAPPED)
+            for (uint64_t k = 0; k < w.data.n; k++)
+                sum += w.data.p[k];
+    }
+    EXPECT_EQ(p->graph == nullptr, sum == 0);
+}
+
 /* Decoding keeps its plan although the mask grows; nothing is compiled any more. */
 TEST_F(RequestTest, DecodingCompilesNothing)
 {
