@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of the API share: handles that free themselves, and a small model as text.
+ * What the tests of the API share: handles that free themselves, and a small model as
+ * text.
  */
 #ifndef XM_FUNCTIONAL_TESTS_API_API_TEST_H
 #define XM_FUNCTIONAL_TESTS_API_API_TEST_H

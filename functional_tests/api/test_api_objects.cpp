@@ -209,6 +209,29 @@ TEST(Properties, OfTheGpu)
     EXPECT_NE(last_error().find("INFERENCE_PRECISION_HINT"), std::string::npos);
 }
 
+std::string logged;
+
+TEST(Log, GoesToTheCallersFunction)
+{
+    Core core = make_core();
+    EXPECT_EQ(
+        ov_core_set_property(core.get(), nullptr, ov_property_key_log_level, "LOG_INFO"),
+        OK);
+    ov_util_set_log_callback([](const char *line) { logged += line; });
+    ov_core_t *other = nullptr;
+    const char *file = XM_MODELS_DIR "/README.md";
+    EXPECT_EQ(ov_core_create_with_config(file, &other), OK);
+    ov_core_free(other);
+    EXPECT_NE(logged.find("all plugins are built in"), std::string::npos);
+    logged.clear();
+    ov_util_set_log_callback(nullptr);
+    EXPECT_EQ(ov_core_create_with_config(file, &other), OK);
+    ov_core_free(other);
+    EXPECT_EQ(logged, "");
+    ov_util_reset_log_callback();
+    EXPECT_EQ(ov_core_set_property(core.get(), nullptr, "LOG_LEVEL", "LOG_WARNING"), OK);
+}
+
 TEST(Core, ListsDevicesAndVersions)
 {
     Core core = make_core();

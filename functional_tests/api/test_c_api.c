@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A C program as users write them: reads a model, compiles it for GPU, feeds a prompt, takes the
- * best token, goes on with the states. The tokens must be those that OpenVINO gives for the same
- * file (golden/openvino_int4_asym_g64.safetensors, prompt "short").
+ * A C program as users write them: reads a model, compiles it for GPU, feeds a prompt,
+ * takes the best token, goes on with the states. The tokens must be those that OpenVINO
+ * gives for the same file (golden/openvino_int4_asym_g64.safetensors, prompt "short").
  *
  *     test_c_api MODELS_DIR
  */

@@ -2,9 +2,9 @@
  *
  * Inside of the C API: what the handles are, and what its files share.
  *
- * The functions here check arguments and go straight into the modules. Handles that several
- * owners share (models, tensors) are reference counted as mappings, so that a graph can hold
- * on to them as the owners of its bytes.
+ * The functions here check arguments and go straight into the modules. Handles that
+ * several owners share (models, tensors) are reference counted as mappings, so that a
+ * graph can hold on to them as the owners of its bytes.
  */
 #ifndef XM_PLUGIN_API_API_H
 #define XM_PLUGIN_API_API_H
@@ -18,28 +18,28 @@ extern "C" {
 
 /* ---- failures (error.c) ------------------------------------------------------------ */
 
-/* Keeps the sentence for ov_get_last_err_msg() and returns the API's code for the status. */
+/* Keeps the sentence for ov_get_last_err_msg(); returns the API's code for the status. */
 ov_status_e xm_api_error(const struct xm_error *err);
 /* The same from scratch; returns `code`. */
 ov_status_e xm_api_fail(ov_status_e code, const char *fmt, ...) XM_PRINTF(2, 3);
 void xm_api_clear_error(void);
 
-/* What `out` holds, for ov_free(), or a failure; `b` is emptied. */
+/* The text of `b`, which is emptied, for ov_free(). */
 ov_status_e xm_api_give_text(struct xm_strbuf *b, char **out);
 
 /* ---- tensors (tensor.c) ------------------------------------------------------------ */
 
 /* The bytes of a tensor; a handle is a reference to it. */
 struct ov_tensor {
-    struct xm_mapping base; /* reference count: handles, requests, graphs              */
+    struct xm_mapping base; /* reference count: handles, requests, graphs */
     ov_element_type_e type;
     uint32_t rank;
     int64_t dim[XM_MAX_RANK];
-    uint64_t n;        /* elements                                                */
-    uint64_t bytes;    /* of the elements                                         */
-    uint64_t capacity; /* bytes that `data` has room for                          */
-    void *data;        /* never NULL                                              */
-    bool owned;        /* `data` is ours                                          */
+    uint64_t n;        /* elements */
+    uint64_t bytes;    /* of the elements */
+    uint64_t capacity; /* bytes that `data` has room for */
+    void *data;        /* never NULL */
+    bool owned;        /* `data` is ours */
 };
 
 enum xm_status xm_api_tensor_create(ov_element_type_e type, uint32_t rank,
@@ -128,8 +128,8 @@ struct ov_compiled_model {
 /* Takes over one reference to `c`, also on failure. */
 ov_status_e xm_api_compiled_create(struct xm_compiled *c, ov_compiled_model_t **out);
 
-/* properties.c: from variadic arguments (`n` of them), or from an array; checked: keys and
- * values are there, values are text. *out is for xm_free(). */
+/* properties.c: from variadic arguments (`n` of them), or from an array; checked: keys
+ * and values are there, values are text. *out is for xm_free(). */
 ov_status_e xm_api_properties_from_args(size_t n, va_list args, struct xm_property **out);
 ov_status_e xm_api_properties_from_array(size_t n, const ov_property_t *properties,
                                          struct xm_property **out);
@@ -145,10 +145,9 @@ struct xm_api_runner;
 
 struct ov_infer_request {
     struct xm_infer *infer;
-    ov_tensor_t **inputs,
-        **outputs;                /* one each port; NULL: none yet                     */
-    bool *is_stale;               /* outputs that the last run's bytes are not in yet  */
-    struct xm_api_runner *runner; /* lock and thread                                   */
+    ov_tensor_t **inputs, **outputs; /* one each port; NULL: none yet */
+    bool *is_stale;               /* outputs that the last run's bytes are not in yet */
+    struct xm_api_runner *runner; /* lock and thread */
 };
 
 /* infer_run.c: lock and thread. */

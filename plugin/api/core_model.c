@@ -2,8 +2,8 @@
  *
  * Reading, compiling and importing models.
  *
- * The functions that take properties come in pairs, with variadic arguments and with an array;
- * both end in the same static function.
+ * The functions that take properties come in pairs, with variadic arguments and with an
+ * array; both end in the same static function.
  */
 #include <string.h>
 

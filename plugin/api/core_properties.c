@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Properties of the core and, through it, of its devices. The core's own are rows of a table;
- * all others belong to the plugins.
+ * Properties of the core and, through it, of its devices. The core's own are rows of a
+ * table; all others belong to the plugins.
  */
 #include <pthread.h>
 #include <stdlib.h>

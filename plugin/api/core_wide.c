@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions that take paths of wide characters: the path becomes UTF-8, then the function
- * of the same name without _unicode does the work.
+ * The functions that take paths of wide characters: the path becomes UTF-8, then the
+ * function of the same name without _unicode does the work.
  */
 #include <wchar.h>
 

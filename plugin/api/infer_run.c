@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running: at once, or in a thread that the request starts with its first asynchronous run.
+ * Running: at once, or in a thread that the request starts with its first asynchronous
+ * run.
  *
- *     idle --start_async--> busy --end of run--> idle, in_callback --end of callback--> idle
+ *     idle --start_async--> busy --end of run--> idle, in_callback --its end--> idle
  *
- * While busy nobody else touches the request. In the callback it is idle again, so that the
- * callback may read outputs and start the next run; who waits, waits for the callback too.
+ * While busy nobody else touches the request. In the callback it is idle again, so that
+ * the callback may read outputs and start the next run; who waits, waits for the callback
+ * too.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,13 +20,13 @@ struct xm_api_runner {
     pthread_cond_t changed; /* any member below */
     pthread_t thread;
     bool has_thread, stop;
-    bool busy;  /* a run goes on                                      */
-    bool asked; /* the thread shall begin it                          */
+    bool busy;  /* a run goes on */
+    bool asked; /* the thread shall begin it */
     bool in_callback;
-    bool cancelled;      /* by cancel, since the run was started               */
-    bool was_started;    /* asynchronously, ever                               */
-    struct xm_error err; /* of the last asynchronous run                       */
-    const ov_callback_t *callback; /* the caller's; NULL: none                    */
+    bool cancelled;                /* by cancel, since the run was started */
+    bool was_started;              /* asynchronously, ever */
+    struct xm_error err;           /* of the last asynchronous run */
+    const ov_callback_t *callback; /* the caller's; NULL: none */
 };
 
 /* ---- life -------------------------------------------------------------------------- */
@@ -92,8 +94,8 @@ is_cancelled(struct xm_api_runner *runner)
     return cancelled;
 }
 
-/* The request is busy: it is this thread's. A cancel that falls between the look here and the
- * device's own start is lost; the run then ends as if it had come too late. */
+/* The request is busy: it is this thread's. A cancel that falls between the look here and
+ * the device's own start is lost; the run then ends as if it had come too late. */
 static enum xm_status
 run(ov_infer_request_t *r, struct xm_error *err)
 {

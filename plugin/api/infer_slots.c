@@ -3,8 +3,8 @@
  * The slots of a request: what is bound to its inputs and outputs.
  *
  * A slot for each of them holds a reference to a tensor: the user's, or one made when
- * the user asks for it. Outputs that nobody ever asked for are not copied from the device's
- * result.
+ * the user asks for it. Outputs that nobody ever asked for are not copied from the
+ * device's result.
  */
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors. All handles to a tensor are the same pointer, counted; so the shape that one of
- * them sets is the shape that a request sees.
+ * Tensors. All handles to a tensor are the same pointer, counted; so the shape that one
+ * of them sets is the shape that a request sees.
  *
- * An element of a STRING tensor is a record of 32 bytes that owns its text; no device takes
- * them.
+ * An element of a STRING tensor is a record of 32 bytes that owns its text; no device
+ * takes them.
  */
 #include <string.h>
 
@@ -15,6 +15,9 @@ struct text_element {
     uint64_t n;
     uint64_t unused[2];
 };
+_Static_assert((int)F32 == (int)XM_F32 && (int)U8 == (int)XM_U8 &&
+                   (int)STRING == (int)XM_STRING && (int)F8E8M0 == (int)XM_F8E8M0,
+               "the element types of the API are ours");
 _Static_assert(sizeof(struct text_element) == 32, "what a STRING element counts");
 
 /* ---- life -------------------------------------------------------------------------- */

@@ -2,9 +2,9 @@
  *
  * A copy of a graph for somebody who will rewrite it.
  *
- * Nodes, operands, types and contents are new; texts and bytes of constants are those of the
- * source, which `owner` keeps alive. Dimensions move to the clone's own pool. Ids stay, so that
- * messages about both graphs agree.
+ * Nodes, operands, types and contents are new; texts and bytes of constants are those of
+ * the source, which `owner` keeps alive. Dimensions move to the clone's own pool. Ids
+ * stay, so that messages about both graphs agree.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The core with a plugin of the test's own: that it knows devices through their ops only. And
- * the C API under failing allocations.
+ * The core with a plugin of the test's own: that it knows devices through their ops only.
+ * And the C API under failing allocations.
  */
 #include <atomic>
 #include <memory>

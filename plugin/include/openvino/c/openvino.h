@@ -18,5 +18,6 @@
 #include "openvino/c/ov_rank.h"
 #include "openvino/c/ov_shape.h"
 #include "openvino/c/ov_tensor.h"
+#include "openvino/c/ov_util.h"
 
 #endif

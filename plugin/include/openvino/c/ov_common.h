@@ -2,10 +2,10 @@
  *
  * Status codes, element types and strings of the OpenVINO C API.
  *
- * Rules for all functions of the API: handles come back through an out-pointer and go to the
- * matching _free function, which takes NULL; on failure the out-pointer is left untouched. A
- * missing argument gives INVALID_C_PARAM. Other failures leave a sentence for
- * ov_get_last_err_msg(), one for the whole process, until the next failure.
+ * Rules for all functions of the API: handles come back through an out-pointer and go to
+ * the matching _free function, which takes NULL; on failure the out-pointer is left
+ * untouched. A missing argument gives INVALID_C_PARAM. Other failures leave a sentence
+ * for ov_get_last_err_msg(), one for the whole process, until the next failure.
  */
 #ifndef OPENVINO_C_OV_COMMON_H
 #define OPENVINO_C_OV_COMMON_H
@@ -101,8 +101,8 @@ typedef struct {
 OPENVINO_C_API(const char *) ov_get_error_info(ov_status_e status);
 /* Frees a string that the library returned; NULL is allowed. */
 OPENVINO_C_API(void) ov_free(const char *content);
-/* A copy of the last failure's sentence, for ov_free(); NULL when there is none. Freeing a core
- * clears it. */
+/* A copy of the last failure's sentence, for ov_free(); NULL when there is none. Freeing
+ * a core clears it. */
 OPENVINO_C_API(const char *) ov_get_last_err_msg(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models compiled for a device; usable from any thread. Not there: the runtime model and the
- * remote context.
+ * Models compiled for a device; usable from any thread. Not there: the runtime model and
+ * the remote context.
  */
 #ifndef OPENVINO_C_OV_COMPILED_MODEL_H
 #define OPENVINO_C_OV_COMPILED_MODEL_H
@@ -44,7 +44,8 @@ OPENVINO_C_API(ov_status_e)
 ov_compiled_model_create_infer_request(const ov_compiled_model_t *compiled_model,
                                        ov_infer_request_t **infer_request);
 
-/* A compiled model is fixed: setting is refused with GENERAL_ERROR. One key and one value. */
+/* A compiled model is fixed: setting is refused with GENERAL_ERROR. One key and one
+ * value. */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_set_property(const ov_compiled_model_t *compiled_model, ...);
 OPENVINO_C_API(ov_status_e)

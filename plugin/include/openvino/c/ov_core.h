@@ -2,9 +2,9 @@
  *
  * The core: devices, reading models, compiling them.
  *
- * Devices: "GPU" (the best OpenCL device), "GPU.n", "REFERENCE" (plain host code). "CPU", names
- * that start with AUTO, and NULL for compiling are taken as GPU. Not there: extensions and
- * remote contexts.
+ * Devices: "GPU" (the best OpenCL device), "GPU.n", "REFERENCE" (plain host code). "CPU",
+ * names that start with AUTO, and NULL for compiling are taken as GPU. Not there:
+ * extensions and remote contexts.
  */
 #ifndef OPENVINO_C_OV_CORE_H
 #define OPENVINO_C_OV_CORE_H
@@ -45,28 +45,28 @@ OPENVINO_C_API(ov_status_e) ov_get_openvino_version(ov_version_t *version);
 OPENVINO_C_API(void) ov_version_free(ov_version_t *version);
 
 OPENVINO_C_API(ov_status_e) ov_core_create(ov_core_t **core);
-/* A list of plugins: the file must exist, but the plugins are always the built-in ones. "" is
- * the same as ov_core_create. */
+/* A list of plugins: the file must exist, but the plugins are always the built-in ones.
+ * "" is the same as ov_core_create. */
 OPENVINO_C_API(ov_status_e)
 ov_core_create_with_config(const char *xml_config_file, ov_core_t **core);
 /* What was made with the core stays valid. Clears the last error's text. */
 OPENVINO_C_API(void) ov_core_free(ov_core_t *core);
 
-/* model_path: an .xml, or a folder with openvino_model.xml. bin_path NULL or "": the same name
- * with .bin, which may be missing when no constant needs it. */
+/* model_path: an .xml, or a folder with openvino_model.xml. bin_path NULL or "": the same
+ * name with .bin, which may be missing when no constant needs it. */
 OPENVINO_C_API(ov_status_e)
 ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bin_path,
                    ov_model_t **model);
-/* `weights`: a U8 tensor with the bytes of the .bin, shared, not copied; or NULL. Its handle may
- * be freed at once; memory that the tensor borrows must outlive the model and what is compiled
- * from it. */
+/* `weights`: a U8 tensor with the bytes of the .bin, shared, not copied; or NULL. Its
+ * handle may be freed at once; memory that the tensor borrows must outlive the model and
+ * what is compiled from it. */
 OPENVINO_C_API(ov_status_e)
 ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_str,
                                       const size_t str_len, const ov_tensor_t *weights,
                                       ov_model_t **model);
 
-/* property_args_size counts the arguments that follow: key, value, key, value. An odd number
- * is INVALID_C_PARAM. */
+/* property_args_size counts the arguments that follow: key, value, key, value. An odd
+ * number is INVALID_C_PARAM. */
 OPENVINO_C_API(ov_status_e)
 ov_core_compile_model(const ov_core_t *core, const ov_model_t *model,
                       const char *device_name, const size_t property_args_size,
@@ -85,7 +85,8 @@ ov_core_compile_model_from_file_props(const ov_core_t *core, const char *model_p
                                       const char *device_name, size_t num_properties,
                                       const ov_property_t *properties,
                                       ov_compiled_model_t **compiled_model);
-/* From what ov_compiled_model_export_model wrote; NOT_IMPLEMENTED where the device cannot. */
+/* From what ov_compiled_model_export_model wrote; NOT_IMPLEMENTED where the device
+ * cannot. */
 OPENVINO_C_API(ov_status_e)
 ov_core_import_model(const ov_core_t *core, const char *content,
                      const size_t content_size, const char *device_name,
@@ -111,8 +112,8 @@ ov_core_compile_model_from_file_unicode_props(const ov_core_t *core,
                                               ov_compiled_model_t **compiled_model);
 #endif
 
-/* One key and one value. device_name NULL: for the core and for every device that knows the
- * key. A device that is not there is accepted. */
+/* One key and one value. device_name NULL: for the core and for every device that knows
+ * the key. A device that is not there is accepted. */
 OPENVINO_C_API(ov_status_e)
 ov_core_set_property(const ov_core_t *core, const char *device_name, ...);
 OPENVINO_C_API(ov_status_e)

@@ -3,8 +3,8 @@
  * Infer requests: inputs, outputs and states of one run after the other.
  *
  * While an asynchronous run goes on, all functions but cancel, wait and wait_for answer
- * REQUEST_BUSY. The states (KV cache) start empty; a fresh sequence takes a fresh request, or
- * xm_request_reset_states() of xemoe/xemoe.h.
+ * REQUEST_BUSY. The states (KV cache) start empty; a fresh sequence takes a fresh
+ * request, or xm_request_reset_states() of xemoe/xemoe.h.
  */
 #ifndef OPENVINO_C_OV_INFER_REQUEST_H
 #define OPENVINO_C_OV_INFER_REQUEST_H
@@ -35,8 +35,8 @@ typedef struct {
     size_t size;
 } ov_profiling_info_list_t;
 
-/* Inputs and outputs by name, port or index. The request refers to the tensor's memory and
- * keeps the tensor alive. Results are written into an output tensor that was set. */
+/* Inputs and outputs by name, port or index. The request refers to the tensor's memory
+ * and keeps the tensor alive. Results are written into an output tensor that was set. */
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_set_tensor(ov_infer_request_t *infer_request, const char *tensor_name,
                             const ov_tensor_t *tensor);
@@ -61,8 +61,8 @@ OPENVINO_C_API(ov_status_e)
 ov_infer_request_set_output_tensor(ov_infer_request_t *infer_request,
                                    const ov_tensor_t *tensor);
 
-/* The handle shares the request's memory: an input may be filled in place (dynamic dimensions
- * are 0 until ov_tensor_set_shape), an output always shows the last run. */
+/* The handle shares the request's memory: an input may be filled in place (dynamic
+ * dimensions are 0 until ov_tensor_set_shape), an output always shows the last run. */
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_get_tensor(const ov_infer_request_t *infer_request,
                             const char *tensor_name, ov_tensor_t **tensor);
@@ -92,7 +92,8 @@ OPENVINO_C_API(ov_status_e) ov_infer_request_infer(ov_infer_request_t *infer_req
 OPENVINO_C_API(ov_status_e) ov_infer_request_cancel(ov_infer_request_t *infer_request);
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_start_async(ov_infer_request_t *infer_request);
-/* The outcome of the last asynchronous run, its callback done; INFER_CANCELLED after a cancel. */
+/* The outcome of the last asynchronous run, its callback done; INFER_CANCELLED after a
+ * cancel. */
 OPENVINO_C_API(ov_status_e) ov_infer_request_wait(ov_infer_request_t *infer_request);
 /* RESULT_NOT_READY after `timeout` ms, or when nothing was started. */
 OPENVINO_C_API(ov_status_e)

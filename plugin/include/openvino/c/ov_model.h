@@ -16,7 +16,8 @@ typedef struct ov_model ov_model_t;
 /* What was compiled from the model stays valid. */
 OPENVINO_C_API(void) ov_model_free(ov_model_t *model);
 
-/* The only one; GENERAL_ERROR when there are several. By index: UNKNOW_EXCEPTION out of range. */
+/* The only one; GENERAL_ERROR when there are several. By index: UNKNOW_EXCEPTION out of
+ * range. */
 OPENVINO_C_API(ov_status_e)
 ov_model_const_input(const ov_model_t *model, ov_output_const_port_t **input_port);
 OPENVINO_C_API(ov_status_e)

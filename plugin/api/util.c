@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The log's sink. The function stays in a variable of its own, since a function pointer
+ * does not fit the sink's void pointer portably.
+ */
+#include "openvino/c/ov_util.h"
+#include "runtime/util/log.h"
+
+static ov_util_log_callback_func user_function; /* NULL: lines are dropped */
+
+static void
+forward_line(enum xm_log_level level, const char *line, void *ctx)
+{
+    (void)level;
+    (void)ctx;
+    if (user_function)
+        user_function(line);
+}
+
+void
+ov_util_set_log_callback(ov_util_log_callback_func func)
+{
+    user_function = func;
+    xm_log_set_sink(forward_line, NULL);
+}
+
+void
+ov_util_reset_log_callback(void)
+{
+    xm_log_set_sink(NULL, NULL);
+}
