@@ -86,7 +86,8 @@ const char *xm_dim_symbol_name(struct xm_dim d, uint32_t i);
 
 /* "8*batch*tokens", "past + tokens", "42". */
 void xm_dim_print(struct xm_dim d, struct xm_strbuf *out);
-/* Reads what xm_dim_print writes (sums of products of integers and names). *end is set behind it. */
+/* Reads what xm_dim_print writes (sums of products of integers and names). *end is set
+ * behind it. */
 enum xm_status xm_dim_parse(struct xm_dim_pool *p, const char *text, const char **end,
                             struct xm_dim *out, struct xm_error *err);
 
