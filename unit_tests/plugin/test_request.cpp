@@ -317,7 +317,7 @@ TEST_F(RequestTest, WeightsUsedInPlaceOutliveCompile)
     ASSERT_GT(p->n_weights, 0u);
     unsigned sum = 0;
     for (uint32_t i = 0; i < p->n_weights; i++) {
-        const xm_weight &w = p->weights[i]->host;
+        const struct xm_weight &w = p->weights[i]->host;
         if (xm_buffer_kind(p->weights[i]->data) == XM_MEMORY_MAPPED)
             for (uint64_t k = 0; k < w.data.n; k++)
                 sum += w.data.p[k];

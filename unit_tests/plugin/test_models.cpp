@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A whole language model: cut prompts, padding, beams, states on the host, generation.
+ */
+#include "plugin/generate.h"
+#include "plugin/readers/openvino_ir.h"
+#include "unit_tests/plugin/language_model.h"
+
+namespace
+{
+
+Graph
+read_model()
+{
+    xm_graph *g = nullptr;
+    xm_error err = {};
+    EXPECT_XM_OK(xm_openvino_ir_read(XM_MODELS_DIR
+                                     "/qwen3moe-tiny/ov/int4_asym_g64/openvino_model.xml",
+                                     nullptr, &g, &err));
+    return Graph(g, xm_graph_destroy);
+}
+
+Properties
+in_f32(const char *ubatch)
+{
+    return {{"INFERENCE_PRECISION_HINT", "f32"},
+            {"KV_CACHE_PRECISION", "f32"},
+            {"XM_UBATCH", ubatch}};
+}
+
+enum { VOCABULARY = 1536 };
+
+class ModelTest : public OpenClTest
+{
+  protected:
+    static xm_program *whole()
+    {
+        static Program p = must_compile(opencl_engine(), read_model(), in_f32("512"));
+        return p.get();
+    }
+    static void TearDownTestSuite()
+    {
+    }
+};
+
+TEST_F(ModelTest, CutPromptsGiveTheSameLogits)
+{
+    Program one = must_compile(engine, read_model(), in_f32("1")),
+            three = must_compile(engine, read_model(), in_f32("3"));
+    for (int64_t n : {1, 7, 40}) {
+        step s = {{some_ids(n, 11, VOCABULARY)}};
+        Tensor want = logits(make_request(whole()).get(), s);
+        expect_logits(logits(make_request(three.get()).get(), s), want);
+        if (n < 40)
+            expect_logits(logits(make_request(one.get()).get(), s), want);
+    }
+}
+
+TEST_F(ModelTest, PaddedBatchEqualsSingleRuns)
+{
+    Request both = make_request(whole());
+    auto longer = some_ids(7, 1, VOCABULARY), shorter = some_ids(4, 2, VOCABULARY);
+    auto padded = shorter;
+    padded.insert(padded.begin(), 3, 0);
+    Tensor got = logits(both.get(), {{longer, padded}, 0, {0, 3}});
+    Tensor next = logits(both.get(), {{{5}, {9}}, 0, {0, 3}});
+    Request a = make_request(whole()), b = make_request(whole());
+    Tensor want_a = logits(a.get(), {{longer}}), want_b = logits(b.get(), {{shorter}});
+    for (int64_t t = 0; t < 7; t++)
+        expect_row(got, 0, t, want_a, 0, t);
+    for (int64_t t = 0; t < 4; t++)
+        expect_row(got, 1, 3 + t, want_b, 0, t);
+    expect_row(next, 0, 0, logits(a.get(), {{{5}}}), 0, 0);
+    expect_row(next, 1, 0, logits(b.get(), {{{9}}}), 0, 0);
+}
+
+TEST_F(ModelTest, BeamsContinueTheRowsTheyName)
+{
+    Request r = make_request(whole());
+    auto prompt = some_ids(5, 1, VOCABULARY);
+    logits(r.get(), {{prompt}});
+    logits(r.get(), {{{1}, {2}, {3}}, 0, {}, {0, 0, 0}});
+    Tensor got = logits(r.get(), {{{4}, {5}, {6}}, 0, {}, {2, 0, 2}});
+    const int64_t history[3][2] = {{3, 4}, {1, 5}, {3, 6}};
+    for (int b = 0; b < 3; b++) {
+        auto ids = prompt;
+        ids.insert(ids.end(), history[b], history[b] + 2);
+        Request fresh = make_request(whole());
+        expect_row(got, b, 0, logits(fresh.get(), {{ids}}), 0, 6);
+    }
+}
+
+TEST_F(ModelTest, StatesOnTheHostGiveTheSame)
+{
+    setenv("XM_SKIP", "SDPAToPagedAttention", 1);
+    Program p = must_compile(engine, read_model(), in_f32("512"));
+    unsetenv("XM_SKIP");
+    ASSERT_TRUE(p);
+    EXPECT_EQ(p->n_kv, 0u);
+    EXPECT_TRUE(p->host_states);
+    Request host = make_request(p.get()), device = make_request(whole());
+    for (auto &s : std::vector<step>{{{some_ids(4, 1, VOCABULARY)}}, {{{7}}}, {{{8}}}}) {
+        expect_logits(logits(host.get(), s), logits(device.get(), s));
+        EXPECT_EQ(xm_request_past(host.get()), xm_request_past(device.get()));
+    }
+    xm_request_truncate(host.get(), 2); /* cannot be cut: forgets all */
+    EXPECT_EQ(xm_request_past(host.get()), 0u);
+    xm_request_reset(device.get());
+    expect_logits(logits(host.get(), {{{3, 4}}}), logits(device.get(), {{{3, 4}}}));
+}
+
+TEST_F(ModelTest, LastLogitsAreTheLastRow)
+{
+    xm_compile_options options = {};
+    options.last_logits = true;
+    Program p = must_compile(engine, read_model(), in_f32("3"), &options);
+    EXPECT_TRUE(p->can_chunk);
+    step s = {{some_ids(7, 1, VOCABULARY), some_ids(7, 2, VOCABULARY)}};
+    Tensor got = logits(make_request(p.get()).get(), s);
+    Tensor want = logits(make_request(whole()).get(), s);
+    ASSERT_EQ(got->dim[1], 1);
+    expect_row(got, 0, 0, want, 0, 6);
+    expect_row(got, 1, 0, want, 1, 6);
+}
+
+/* ---- generation ---------------------------------------------------------------------- */
+
+class Generate : public OpenClTest
+{
+  protected:
+    void SetUp() override
+    {
+        OpenClTest::SetUp();
+        if (engine)
+            ASSERT_XM_OK(xm_core_create(&core, &err));
+    }
+    void TearDown() override
+    {
+        xm_generator_destroy(g);
+        xm_core_destroy(core);
+    }
+    void make(const xm_sampling &sampling)
+    {
+        xm_compiled *c = nullptr;
+        xm_generator_destroy(g);
+        g = nullptr;
+        xm_property f32 = {"INFERENCE_PRECISION_HINT", "f32"};
+        ASSERT_XM_OK(xm_core_compile(core, read_model().release(), "GPU", &f32, 1,
+                                     nullptr, &c, &err));
+        EXPECT_XM_OK(xm_generator_create(c, &sampling, &g, &err));
+        xm_compiled_unref(c);
+    }
+    std::vector<int32_t> run(uint64_t max, std::vector<int32_t> stop = {},
+                             bool (*on_token)(int32_t, void *) = nullptr,
+                             void *ctx = nullptr)
+    {
+        const int32_t prompt[] = {1343, 266, 267, 265, 278};
+        xm_generation generation = {prompt,   5,  max, stop.data(), (uint32_t)stop.size(),
+                                    on_token, ctx};
+        xm_token_list out = {};
+        xm_generator_reset(g);
+        EXPECT_XM_OK(xm_generator_run(g, &generation, &out, &times, &err));
+        std::vector<int32_t> ids(out.ids, out.ids + out.n);
+        xm_token_list_free(&out);
+        return ids;
+    }
+    xm_core *core = nullptr;
+    xm_generator *g = nullptr;
+    xm_generation_times times = {9, 9, 9, 9};
+};
+
+TEST_F(Generate, GreedyStopsWhereItIsTold)
+{
+    make({0, 0, 1, 0});
+    auto all = run(8);
+    ASSERT_EQ(all.size(), 8u);
+    EXPECT_EQ(times.prompt_tokens, 5u);
+    EXPECT_EQ(times.decode_tokens, 7u);
+    EXPECT_EQ(run(8), all);
+    EXPECT_EQ(run(0).size(), 0u);
+    size_t at = 3;
+    while (std::find(all.begin(), all.begin() + (long)at, all[at]) !=
+           all.begin() + (long)at)
+        at = (size_t)(std::find(all.begin(), all.end(), all[at]) - all.begin());
+    EXPECT_EQ(run(8, {all[at]}),
+              std::vector<int32_t>(all.begin(), all.begin() + (long)at));
+    int left = 2;
+    EXPECT_EQ(
+        run(
+            8, {}, [](int32_t, void *n) { return --*static_cast<int *>(n) > 0; }, &left)
+            .size(),
+        2u);
+    uint64_t rows, vocabulary;
+    EXPECT_NE(xm_generator_logits(g, &rows, &vocabulary), nullptr);
+    EXPECT_EQ(vocabulary, (uint64_t)VOCABULARY);
+    EXPECT_EQ(xm_generator_feed(g, nullptr, 0, &err), XM_INVALID);
+    int32_t id;
+    EXPECT_EQ(xm_generator_sample(g, &id, nullptr), XM_INVALID);
+}
+
+TEST_F(Generate, ASeedGivesTheSameText)
+{
+    make({1.0f, 40, 0.9f, 7});
+    auto first = run(6);
+    make({1.0f, 40, 0.9f, 7});
+    EXPECT_EQ(run(6), first);
+}
+
+TEST_F(Generate, RefusesModelsOfAnotherKind)
+{
+    const char *models[] = {R"(
+        %0 = parameter f32[N,4] name="x"
+        %1 = abs %0
+        result %1 name="y")",
+                            R"(
+        %0 = parameter i64[N,4] name="attention_mask"
+        result %0 name="y")",
+                            R"(
+        %0 = parameter i64[batch,tokens] name="input_ids"
+        result %0 name="y")"};
+    const char *why[] = {"input 'x' is not one", "has an input 'input_ids'",
+                         "expected f32 logits"};
+    for (int i = 0; i < 3; i++) {
+        xm_compiled *c = nullptr;
+        err = {};
+        ASSERT_XM_OK(xm_core_compile(core, parse(models[i]).release(), "GPU", nullptr, 0,
+                                     nullptr, &c, &err));
+        xm_sampling greedy = {0, 0, 1, 0};
+        enum xm_status s = xm_generator_create(c, &greedy, &g, &err);
+        int32_t id = 1;
+        if (s == XM_OK)
+            s = xm_generator_feed(g, &id, 1, &err);
+        EXPECT_EQ(s, XM_UNSUPPORTED);
+        EXPECT_NE(strstr(err.text, why[i]), nullptr) << err.text;
+        xm_generator_destroy(g);
+        g = nullptr;
+        xm_compiled_unref(c);
+    }
+}
+
+} // namespace
