@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/chat_template.h"
+
+#include "plugin/text/jinja/jinja.h"
+#include "plugin/text/json.h"
+#include "runtime/util/mapped_file.h"
+
+struct xm_chat_template {
+    struct xm_jinja_template *jinja; /* owned */
+    yyjson_doc *config;              /* owned; tokenizer_config.json, or NULL */
+};
+
+/* --- loading --- */
+
+enum xm_status
+xm_chat_template_parse(const char *text, size_t n, struct xm_chat_template **out,
+                       struct xm_error *err)
+{
+    *out = NULL;
+    struct xm_chat_template *t = xm_calloc(1, sizeof(*t));
+    if (!t)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a chat template");
+    enum xm_status status = xm_jinja_parse(text, n, &t->jinja, err);
+    if (status == XM_OK)
+        *out = t;
+    else
+        xm_free(t);
+    return status;
+}
+
+/* A string, or the entry "default" of a list; NULL: there is none. */
+static yyjson_val *
+find_template(yyjson_val *config)
+{
+    yyjson_val *value = yyjson_obj_get(config, "chat_template"), *item;
+    size_t i, n;
+    if (!yyjson_is_arr(value))
+        return yyjson_is_str(value) ? value : NULL;
+    yyjson_arr_foreach(value, i, n, item)
+    {
+        yyjson_val *text = yyjson_obj_get(item, "template");
+        if (yyjson_equals_str(yyjson_obj_get(item, "name"), "default") &&
+            yyjson_is_str(text))
+            return text;
+    }
+    return NULL;
+}
+
+static enum xm_status
+parse_file(const char *path, struct xm_chat_template **out, struct xm_error *err)
+{
+    struct xm_mapped_file file;
+    XM_TRY(xm_mapped_file_open(path, &file, err));
+    enum xm_status status =
+        xm_chat_template_parse((const char *)file.bytes, (size_t)file.n_bytes, out, err);
+    if (status != XM_OK)
+        xm_error_prefix(err, "'%s'", path);
+    xm_mapped_file_close(&file);
+    return status;
+}
+
+static enum xm_status
+parse_config(const char *path, yyjson_doc *config, struct xm_chat_template **out,
+             struct xm_error *err)
+{
+    yyjson_val *text = find_template(yyjson_doc_get_root(config));
+    if (!text)
+        return xm_fail(err, XM_NOT_FOUND,
+                       "no chat template: no file chat_template.jinja, and no text "
+                       "'chat_template' in '%s'",
+                       path);
+    enum xm_status status =
+        xm_chat_template_parse(yyjson_get_str(text), yyjson_get_len(text), out, err);
+    if (status != XM_OK)
+        xm_error_prefix(err, "'chat_template' of '%s'", path);
+    return status;
+}
+
+/* A missing file is not an error: *out is NULL then. */
+static enum xm_status
+read_config(const char *path, yyjson_doc **out, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    enum xm_status status = xm_json_read(path, out, &why);
+    if (status == XM_OK || status == XM_NOT_FOUND)
+        return XM_OK;
+    return xm_fail(err, status, "%s", why.text);
+}
+
+static enum xm_status
+load_from(const char *template_path, const char *config_path,
+          struct xm_chat_template **out, struct xm_error *err)
+{
+    yyjson_doc *config = NULL;
+    struct xm_error why = {0};
+    XM_TRY(read_config(config_path, &config, err));
+    enum xm_status status = parse_file(template_path, out, &why);
+    if (status == XM_NOT_FOUND)
+        status = parse_config(config_path, config, out, err);
+    else if (status != XM_OK)
+        xm_fail(err, status, "%s", why.text);
+    if (status == XM_OK)
+        (*out)->config = config;
+    else
+        yyjson_doc_free(config);
+    return status;
+}
+
+enum xm_status
+xm_chat_template_load(const char *model_folder, struct xm_chat_template **out,
+                      struct xm_error *err)
+{
+    struct xm_strbuf tmpl = {0}, config = {0};
+    *out = NULL;
+    xm_strbuf_printf(&tmpl, "%s/chat_template.jinja", model_folder);
+    xm_strbuf_printf(&config, "%s/tokenizer_config.json", model_folder);
+    enum xm_status status =
+        xm_strbuf_ok(&tmpl) && xm_strbuf_ok(&config)
+            ? load_from(xm_strbuf_text(&tmpl), xm_strbuf_text(&config), out, err)
+            : xm_fail(err, XM_NO_MEMORY, "no memory for a path");
+    xm_strbuf_free(&tmpl);
+    xm_strbuf_free(&config);
+    return status;
+}
+
+void
+xm_chat_template_free(struct xm_chat_template *tmpl)
+{
+    if (!tmpl)
+        return;
+    xm_jinja_free(tmpl->jinja);
+    yyjson_doc_free(tmpl->config);
+    xm_free(tmpl);
+}
+
+/* --- rendering --- */
+
+struct variables {
+    struct xm_jinja_variable *items; /* owned */
+    size_t n;
+};
+
+static void
+add(struct variables *v, struct xm_slice name, yyjson_val *value)
+{
+    v->items[v->n++] = (struct xm_jinja_variable){name, value};
+}
+
+static void
+add_named(struct variables *v, const char *name, yyjson_val *value)
+{
+    add(v, xm_slice_of(name, strlen(name)), value);
+}
+
+/* "bos_token" and its like: a string, or an object that holds it as "content". */
+static void
+add_special_tokens(struct variables *v, yyjson_val *config)
+{
+    static const char suffix[] = "_token";
+    size_t i, n, length = sizeof(suffix) - 1;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(config, i, n, key, value)
+    {
+        struct xm_slice name = {yyjson_get_str(key), yyjson_get_len(key)};
+        yyjson_val *text =
+            yyjson_is_obj(value) ? yyjson_obj_get(value, "content") : value;
+        if (yyjson_is_str(text) && name.n > length &&
+            memcmp(name.text + name.n - length, suffix, length) == 0)
+            add(v, name, text);
+    }
+}
+
+static void
+add_members(struct variables *v, yyjson_val *object)
+{
+    size_t i, n;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(object, i, n, key, value)
+    {
+        add(v, xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)), value);
+    }
+}
+
+/* Later variables win. */
+static enum xm_status
+render(const struct xm_chat_template *tmpl, yyjson_val *messages,
+       bool add_generation_prompt, yyjson_val *extra, struct xm_strbuf *out,
+       struct xm_error *err)
+{
+    yyjson_val prompt = {0}, none = {0}, *config = yyjson_doc_get_root(tmpl->config);
+    struct variables v = {0};
+    yyjson_set_bool(&prompt, add_generation_prompt);
+    yyjson_set_null(&none);
+    v.items =
+        xm_calloc(4 + yyjson_obj_size(config) + yyjson_obj_size(extra), sizeof(*v.items));
+    if (!v.items)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a chat template's variables");
+    add_named(&v, "messages", messages);
+    add_named(&v, "add_generation_prompt", &prompt);
+    add_named(&v, "tools", &none);
+    add_named(&v, "documents", &none);
+    add_special_tokens(&v, config);
+    add_members(&v, extra);
+    enum xm_status status = xm_jinja_render(tmpl->jinja, v.items, v.n, NULL, out, err);
+    xm_free(v.items);
+    if (status != XM_OK)
+        xm_error_prefix(err, "chat template");
+    return status;
+}
+
+static enum xm_status
+parse_input(const char *what, const char *json, yyjson_doc **out, struct xm_error *err)
+{
+    enum xm_status status = xm_json_parse(json, strlen(json), out, err);
+    if (status != XM_OK)
+        xm_error_prefix(err, "%s of a chat", what);
+    return status;
+}
+
+enum xm_status
+xm_chat_template_render(const struct xm_chat_template *tmpl, const char *messages_json,
+                        bool add_generation_prompt, const char *extra_json,
+                        struct xm_strbuf *out, struct xm_error *err)
+{
+    yyjson_doc *messages = NULL, *extra = NULL;
+    enum xm_status status = parse_input("messages", messages_json, &messages, err);
+    if (status == XM_OK && !yyjson_is_arr(yyjson_doc_get_root(messages)))
+        status = xm_fail(err, XM_INVALID, "messages of a chat: expected an array");
+    if (status == XM_OK && extra_json)
+        status = parse_input("variables", extra_json, &extra, err);
+    if (status == XM_OK && extra && !yyjson_is_obj(yyjson_doc_get_root(extra)))
+        status = xm_fail(err, XM_INVALID, "variables of a chat: expected an object");
+    if (status == XM_OK)
+        status = render(tmpl, yyjson_doc_get_root(messages), add_generation_prompt,
+                        yyjson_doc_get_root(extra), out, err);
+    yyjson_doc_free(messages);
+    yyjson_doc_free(extra);
+    return status;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parts of values: iteration, attributes, items and slices.
+ *
+ * "a.b" looks for a method first and then for an item, "a['b']" the other way round. What
+ * is not there is undefined; only using that is an error.
+ */
+#include "plugin/text/jinja/run.h"
+
+typedef struct xm_jinja_value value;
+
+static enum xm_status
+fail_undefined(struct xm_jinja_run *r, struct xm_slice name)
+{
+    return xm_jinja_fail(r, "'%.*s' is undefined", (int)(name.n < 100 ? name.n : 100),
+                         name.text);
+}
+
+static enum xm_status
+split_characters(struct xm_jinja_run *r, struct xm_slice s,
+                 const struct xm_jinja_list **out)
+{
+    struct xm_jinja_list *list = NULL;
+    XM_TRY(xm_jinja_new_list(r, xm_jinja_count(s), &list));
+    for (size_t i = 0; i < list->n; i++) {
+        size_t n = xm_jinja_offset(s, 1);
+        list->items[i] = xm_jinja_text(xm_slice_of(s.text, n));
+        s = xm_slice_of(s.text + n, s.n - n);
+    }
+    *out = list;
+    return XM_OK;
+}
+
+enum xm_status
+xm_jinja_iterate(struct xm_jinja_run *r, value v, const struct xm_jinja_list **out)
+{
+    struct xm_jinja_list *list = NULL;
+    switch (v.kind) {
+    case XM_JINJA_LIST:
+    case XM_JINJA_TUPLE:
+        *out = v.list;
+        return XM_OK;
+    case XM_JINJA_STRING:
+        return split_characters(r, v.text, out);
+    case XM_JINJA_UNDEFINED:
+    case XM_JINJA_DICT:
+        XM_TRY(xm_jinja_new_list(r, v.kind == XM_JINJA_DICT ? v.dict->n : 0, &list));
+        if (list->n > 0)
+            memcpy(list->items, v.dict->keys, list->n * sizeof(*list->items));
+        *out = list;
+        return XM_OK;
+    default:
+        return xm_jinja_fail(r, "%s cannot be iterated over", xm_jinja_kind_name(v.kind));
+    }
+}
+
+enum xm_status
+xm_jinja_length(struct xm_jinja_run *r, value v, int64_t *out)
+{
+    switch (v.kind) {
+    case XM_JINJA_UNDEFINED:
+        *out = 0;
+        return XM_OK;
+    case XM_JINJA_STRING:
+        *out = (int64_t)xm_jinja_count(v.text);
+        return xm_jinja_charge(r, v.text.n / 64);
+    case XM_JINJA_LIST:
+    case XM_JINJA_TUPLE:
+        *out = (int64_t)v.list->n;
+        return XM_OK;
+    case XM_JINJA_DICT:
+        *out = (int64_t)v.dict->n;
+        return XM_OK;
+    default:
+        return xm_jinja_fail(r, "%s has no length", xm_jinja_kind_name(v.kind));
+    }
+}
+
+static bool
+loop_attribute(const struct xm_jinja_loop *loop, struct xm_slice name, value *out)
+{
+    int64_t n = (int64_t)loop->items->n, i = (int64_t)loop->index;
+    const struct {
+        const char *name;
+        value value;
+    } attributes[] = {
+        {"index", xm_jinja_int(i + 1)},    {"index0", xm_jinja_int(i)},
+        {"revindex", xm_jinja_int(n - i)}, {"revindex0", xm_jinja_int(n - i - 1)},
+        {"first", xm_jinja_bool(i == 0)},  {"last", xm_jinja_bool(i == n - 1)},
+        {"length", xm_jinja_int(n)},       {"depth", xm_jinja_int(1)},
+        {"depth0", xm_jinja_int(0)},
+    };
+    for (size_t k = 0; k < XM_ARRAY_LEN(attributes); k++)
+        if (xm_jinja_is(name, attributes[k].name)) {
+            *out = attributes[k].value;
+            return true;
+        }
+    if (xm_jinja_is(name, "previtem") && i > 0)
+        *out = loop->items->items[i - 1];
+    else if (xm_jinja_is(name, "nextitem") && i + 1 < n)
+        *out = loop->items->items[i + 1];
+    else
+        return false;
+    return true;
+}
+
+/* *found is false when there is no such item. */
+static enum xm_status
+find_item(struct xm_jinja_run *r, value v, value key, bool *found, value *out)
+{
+    const value *item = NULL;
+    int64_t n = 0, i = 0;
+    *found = false;
+    if (v.kind == XM_JINJA_DICT || v.kind == XM_JINJA_NAMESPACE) {
+        XM_TRY(xm_jinja_dict_find(r, v.dict, key, &item));
+        *found = item != NULL;
+        if (item)
+            *out = *item;
+        return XM_OK;
+    }
+    bool indexed = xm_jinja_is_list(v) || v.kind == XM_JINJA_STRING;
+    if (!indexed || (key.kind != XM_JINJA_INT && key.kind != XM_JINJA_BOOL))
+        return XM_OK;
+    XM_TRY(xm_jinja_length(r, v, &n));
+    i = xm_jinja_to_int(key);
+    i += i < 0 ? n : 0;
+    *found = i >= 0 && i < n;
+    if (!*found)
+        return XM_OK;
+    if (v.kind != XM_JINJA_STRING) {
+        *out = v.list->items[i];
+        return XM_OK;
+    }
+    size_t at = xm_jinja_offset(v.text, (size_t)i);
+    struct xm_slice rest = {v.text.text + at, v.text.n - at};
+    *out = xm_jinja_text(xm_slice_of(rest.text, xm_jinja_offset(rest, 1)));
+    return XM_OK;
+}
+
+static enum xm_status
+find_method(struct xm_jinja_run *r, value v, struct xm_slice name, bool *found,
+            value *out)
+{
+    struct xm_jinja_function *method = NULL;
+    const struct xm_jinja_builtin *builtin = xm_jinja_find_method(v.kind, name);
+    *found = builtin != NULL;
+    if (!builtin)
+        return XM_OK;
+    XM_TRY(xm_jinja_alloc(r, 1, sizeof(*method), &method));
+    method->builtin = builtin;
+    method->self = v;
+    *out = (value){.kind = XM_JINJA_FUNCTION, .function = method};
+    return XM_OK;
+}
+
+enum xm_status
+xm_jinja_attribute(struct xm_jinja_run *r, value v, struct xm_slice name, value *out)
+{
+    bool found = false;
+    if (v.kind == XM_JINJA_UNDEFINED)
+        return fail_undefined(r, v.text);
+    if (v.kind == XM_JINJA_LOOP && loop_attribute(v.loop, name, out))
+        return XM_OK;
+    XM_TRY(find_method(r, v, name, &found, out));
+    if (!found)
+        XM_TRY(find_item(r, v, xm_jinja_text(name), &found, out));
+    if (!found)
+        *out = xm_jinja_undefined(name);
+    return XM_OK;
+}
+
+enum xm_status
+xm_jinja_item(struct xm_jinja_run *r, value v, value key, value *out)
+{
+    bool found = false;
+    if (v.kind == XM_JINJA_UNDEFINED)
+        return fail_undefined(r, v.text);
+    XM_TRY(find_item(r, v, key, &found, out));
+    if (found)
+        return XM_OK;
+    if (key.kind == XM_JINJA_STRING && v.kind != XM_JINJA_NAMESPACE)
+        return xm_jinja_attribute(r, v, key.text, out);
+    struct xm_slice name;
+    XM_TRY(xm_jinja_to_text(r, key, &name));
+    *out = xm_jinja_undefined(name);
+    return XM_OK;
+}
+
+enum xm_status
+xm_jinja_path(struct xm_jinja_run *r, value v, value path, value *out)
+{
+    *out = v;
+    if (path.kind == XM_JINJA_INT)
+        return xm_jinja_item(r, v, path, out);
+    if (path.kind != XM_JINJA_STRING)
+        return xm_jinja_fail(r, "an attribute is %s, expected its name",
+                             xm_jinja_kind_name(path.kind));
+    struct xm_slice rest = path.text;
+    for (;;) {
+        const char *dot = rest.n > 0 ? memchr(rest.text, '.', rest.n) : NULL;
+        struct xm_slice part = {rest.text, dot ? (size_t)(dot - rest.text) : rest.n};
+        int64_t number;
+        value key = xm_jinja_text(part);
+        if (xm_jinja_read_int(part, &number) && number >= 0)
+            key = xm_jinja_int(number);
+        XM_TRY(xm_jinja_item(r, *out, key, out));
+        if (!dot)
+            return XM_OK;
+        rest = xm_slice_of(dot + 1, rest.n - part.n - 1);
+    }
+}
+
+struct range {
+    int64_t start, step, n;
+};
+
+static int64_t
+clamp(int64_t i, int64_t n, int64_t low, int64_t high)
+{
+    if (i < 0)
+        i = i < -n ? low : i + n;
+    return i < low ? low : i > high ? high : i;
+}
+
+/* Python's rules for x[start:stop:step]. */
+static enum xm_status
+find_range(struct xm_jinja_run *r, const value bounds[3], int64_t n, struct range *out)
+{
+    for (int i = 0; i < 3; i++) {
+        bool given = bounds[i].kind != XM_JINJA_ABSENT && bounds[i].kind != XM_JINJA_NONE;
+        if (given && bounds[i].kind != XM_JINJA_INT && bounds[i].kind != XM_JINJA_BOOL)
+            return xm_jinja_fail(r, "a slice is bounded by %s, expected an integer",
+                                 xm_jinja_kind_name(bounds[i].kind));
+    }
+    bool has_start = xm_jinja_is_number(bounds[0]);
+    bool has_stop = xm_jinja_is_number(bounds[1]);
+    int64_t step = xm_jinja_is_number(bounds[2]) ? xm_jinja_to_int(bounds[2]) : 1;
+    if (step == 0)
+        return xm_jinja_fail(r, "the step of a slice is 0");
+    step = clamp(step, 0, step, INT32_MAX); /* a longer step takes one item, too */
+    step = step < -INT32_MAX ? -INT32_MAX : step;
+    bool up = step > 0;
+    int64_t low = up ? 0 : -1, high = up ? n : n - 1;
+    int64_t start = up ? low : high, stop = up ? high : low;
+    if (has_start)
+        start = clamp(xm_jinja_to_int(bounds[0]), n, low, high);
+    if (has_stop)
+        stop = clamp(xm_jinja_to_int(bounds[1]), n, low, high);
+    int64_t distance = up ? stop - start : start - stop, size = up ? step : -step;
+    *out = (struct range){start, step, distance > 0 ? (distance + size - 1) / size : 0};
+    return XM_OK;
+}
+
+static enum xm_status
+join_characters(struct xm_jinja_run *r, const struct xm_jinja_list *list, value *out)
+{
+    uint64_t n = 0;
+    char *text = NULL;
+    for (size_t i = 0; i < list->n; i++)
+        n += list->items[i].text.n;
+    XM_TRY(xm_jinja_alloc(r, n, 1, &text));
+    size_t used = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        memcpy(text + used, list->items[i].text.text, list->items[i].text.n);
+        used += list->items[i].text.n;
+    }
+    *out = xm_jinja_text(xm_slice_of(text, used));
+    return XM_OK;
+}
+
+enum xm_status
+xm_jinja_slice(struct xm_jinja_run *r, value v, const value bounds[3], value *out)
+{
+    const struct xm_jinja_list *items = NULL;
+    struct xm_jinja_list *list = NULL;
+    struct range range;
+    int64_t n = 0;
+    if (v.kind == XM_JINJA_UNDEFINED)
+        return fail_undefined(r, v.text);
+    if (!xm_jinja_is_list(v) && v.kind != XM_JINJA_STRING)
+        return xm_jinja_fail(r, "a slice of %s", xm_jinja_kind_name(v.kind));
+    XM_TRY(xm_jinja_length(r, v, &n));
+    XM_TRY(find_range(r, bounds, n, &range));
+    if (v.kind == XM_JINJA_STRING && range.step == 1) { /* the usual case is a view */
+        size_t from = xm_jinja_offset(v.text, (size_t)range.start);
+        struct xm_slice rest = {v.text.text + from, v.text.n - from};
+        *out =
+            xm_jinja_text(xm_slice_of(rest.text, xm_jinja_offset(rest, (size_t)range.n)));
+        return XM_OK;
+    }
+    XM_TRY(xm_jinja_iterate(r, v, &items));
+    XM_TRY(xm_jinja_new_list(r, (uint64_t)range.n, &list));
+    for (int64_t i = 0; i < range.n; i++)
+        list->items[i] = items->items[range.start + i * range.step];
+    if (v.kind == XM_JINJA_STRING)
+        return join_characters(r, list, out);
+    *out = (value){.kind = v.kind, .list = list};
+    return XM_OK;
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Expressions to values: one function for each kind of node, in a table.
+ */
+#include "plugin/text/jinja/run.h"
+
+typedef struct xm_jinja_value value;
+typedef const struct xm_jinja_node node;
+typedef enum xm_status evaluate_fn(struct xm_jinja_run *r, node *n, value *out);
+
+static enum xm_status
+evaluate_constant(struct xm_jinja_run *r, node *n, value *out)
+{
+    (void)r;
+    *out = n->constant;
+    return XM_OK;
+}
+
+static enum xm_status
+evaluate_captured(struct xm_jinja_run *r, node *n, value *out)
+{
+    (void)n;
+    *out = r->captured;
+    return XM_OK;
+}
+
+static enum xm_status
+evaluate_name(struct xm_jinja_run *r, node *n, value *out)
+{
+    uint64_t looked = 0;
+    for (const struct xm_jinja_frame *f = r->frame; f; f = f->outer)
+        for (const struct xm_jinja_binding *b = f->bindings; b; b = b->next, looked++)
+            if (xm_slice_equal(b->name, n->name)) {
+                *out = b->value;
+                return xm_jinja_charge(r, looked / 16);
+            }
+    struct xm_jinja_function *function = NULL;
+    const struct xm_jinja_builtin *builtin = xm_jinja_find_global(n->name);
+    if (!builtin) {
+        *out = xm_jinja_undefined(n->name);
+        return XM_OK;
+    }
+    XM_TRY(xm_jinja_alloc(r, 1, sizeof(*function), &function));
+    function->builtin = builtin;
+    *out = (value){.kind = XM_JINJA_FUNCTION, .function = function};
+    return XM_OK;
+}
+
+static size_t
+count_nodes(node *n)
+{
+    size_t count = 0;
+    for (; n; n = n->next)
+        count++;
+    return count;
+}
+
+static enum xm_status
+evaluate_list(struct xm_jinja_run *r, node *n, value *out)
+{
+    struct xm_jinja_list *list = NULL;
+    size_t i = 0;
+    XM_TRY(xm_jinja_new_list(r, count_nodes(n->args), &list));
+    for (node *item = n->args; item; item = item->next)
+        XM_TRY(xm_jinja_evaluate(r, item, &list->items[i++]));
+    bool tuple = n->kind == XM_JINJA_MAKE_TUPLE;
+    *out = (value){.kind = tuple ? XM_JINJA_TUPLE : XM_JINJA_LIST, .list = list};
+    return XM_OK;
+}
+
+static enum xm_status
+evaluate_dict(struct xm_jinja_run *r, node *n, value *out)
+{
+    struct xm_jinja_dict *dict = NULL;
+    XM_TRY(xm_jinja_new_dict(r, &dict));
+    for (node *key = n->args; key; key = key->next->next) {
+        value k, v;
+        XM_TRY(xm_jinja_evaluate(r, key, &k));
+        XM_TRY(xm_jinja_evaluate(r, key->next, &v));
+        XM_TRY(xm_jinja_dict_put(r, dict, k, v));
+    }
+    *out = (value){.kind = XM_JINJA_DICT, .dict = dict};
+    return XM_OK;
+}
+
+static enum xm_status
+evaluate_attribute(struct xm_jinja_run *r, node *n, value *out)
+{
+    value of;
+    XM_TRY(xm_jinja_evaluate(r, n->in[0], &of));
+    return xm_jinja_attribute(r, of, n->name, out);
+}
+
+static enum xm_status
+evaluate_item(struct xm_jinja_run *r, node *n, value *out)
+{
+    value of, key;
+    XM_TRY(xm_jinja_evaluate(r, n->in[0], &of));
+    XM_TRY(xm_jinja_evaluate(r, n->in[1], &key));
+    return xm_jinja_item(r, of, key, out);
+}
+
+static enum xm_status
+evaluate_slice(struct xm_jinja_run *r, node *n, value *out)
+{
+    value of, bounds[3] = {{0}};
+    XM_TRY(xm_jinja_evaluate(r, n->in[0], &of));
+    for (int i = 0; i < 3; i++)
+        if (n->in[i + 1])
+            XM_TRY(xm_jinja_evaluate(r, n->in[i + 1], &bounds[i]));
+    return xm_jinja_slice(r, of, bounds, out);
+}
+
+/* --- calls --- */
+
+/* The arguments of a call, a filter or a test. */
+static enum xm_status
+evaluate_args(struct xm_jinja_run *r, node *list, struct xm_jinja_args *out)
+{
+    size_t i = 0;
+    *out = (struct xm_jinja_args){.n = count_nodes(list)};
+    XM_TRY(xm_jinja_alloc(r, out->n, sizeof(*out->values), &out->values));
+    XM_TRY(xm_jinja_alloc(r, out->n, sizeof(*out->names), &out->names));
+    for (node *arg = list; arg; arg = arg->next, i++) {
+        bool named = arg->kind == XM_JINJA_KEYWORD;
+        out->n_positional += !named;
+        if (named)
+            out->names[i] = arg->name;
+        XM_TRY(xm_jinja_evaluate(r, named ? arg->in[0] : arg, &out->values[i]));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+fail_argument(struct xm_jinja_run *r, const char *function, struct xm_slice name)
+{
+    return xm_jinja_fail(r, "%s has no parameter '%.*s', or has it twice", function,
+                         (int)(name.n < 100 ? name.n : 100), name.text);
+}
+
+/* Puts each argument in the place of its parameter. */
+static enum xm_status
+place_args(struct xm_jinja_run *r, const struct xm_jinja_builtin *builtin,
+           const struct xm_jinja_args *args, value *places)
+{
+    size_t n = 0;
+    while (n < XM_JINJA_MAX_PARAMS && builtin->params[n])
+        n++;
+    if (args->n_positional > n)
+        return xm_jinja_fail(r, "%s takes at most %zu arguments, found %zu",
+                             builtin->name, n, args->n_positional);
+    for (size_t i = 0; i < args->n; i++) {
+        size_t place = i;
+        if (i >= args->n_positional)
+            for (place = 0; place < n; place++)
+                if (xm_jinja_is(args->names[i], builtin->params[place]))
+                    break;
+        if (place >= n || places[place].kind != XM_JINJA_ABSENT)
+            return fail_argument(r, builtin->name, args->names[i]);
+        places[place] = args->values[i];
+    }
+    for (size_t i = 0; i < builtin->n_required; i++)
+        if (places[i].kind == XM_JINJA_ABSENT)
+            return xm_jinja_fail(r, "%s needs its argument '%s'", builtin->name,
+                                 builtin->params[i]);
+    return XM_OK;
+}
+
+enum xm_status
+xm_jinja_call_builtin(struct xm_jinja_run *r, const struct xm_jinja_builtin *builtin,
+                      value self, const struct xm_jinja_args *args, value *out)
+{
+    value places[XM_JINJA_MAX_PARAMS] = {{0}}, result = xm_jinja_none();
+    const struct xm_jinja_args placed = {
+        .n = XM_JINJA_MAX_PARAMS, .n_positional = XM_JINJA_MAX_PARAMS, .values = places};
+    if (self.kind == XM_JINJA_STRING) /* most look at all of it */
+        XM_TRY(xm_jinja_charge(r, self.text.n / 64));
+    XM_TRY(xm_jinja_enter(r)); /* map and select call others */
+    if (!builtin->is_raw)
+        XM_TRY(place_args(r, builtin, args, places));
+    XM_TRY(builtin->run(r, self, builtin->is_raw ? args : &placed, &result));
+    r->depth--;
+    *out = result;
+    return XM_OK;
+}
+
+/* The value for parameter number `index` of a macro, ABSENT if none is given. */
+static value
+find_macro_arg(const struct xm_jinja_args *args, size_t index, struct xm_slice name)
+{
+    if (index < args->n_positional)
+        return args->values[index];
+    for (size_t i = args->n_positional; i < args->n; i++)
+        if (xm_slice_equal(args->names[i], name))
+            return args->values[i];
+    return (value){0};
+}
+
+static enum xm_status
+check_macro_args(struct xm_jinja_run *r, node *macro, const struct xm_jinja_args *args)
+{
+    size_t n = count_nodes(macro->args);
+    int shown = (int)(macro->name.n < 100 ? macro->name.n : 100);
+    if (args->n_positional > n)
+        return xm_jinja_fail(r, "macro '%.*s' takes at most %zu arguments, found %zu",
+                             shown, macro->name.text, n, args->n_positional);
+    for (size_t i = args->n_positional; i < args->n; i++) {
+        size_t place = 0;
+        node *p = macro->args;
+        for (; p && !xm_slice_equal(p->name, args->names[i]); p = p->next)
+            place++;
+        if (!p || place < args->n_positional)
+            return fail_argument(r, "the macro", args->names[i]);
+    }
+    return XM_OK;
+}
+
+/* In the macro's own scope: defaults may use the parameters before them. */
+static enum xm_status
+bind_macro_args(struct xm_jinja_run *r, node *macro, const struct xm_jinja_args *args)
+{
+    size_t index = 0;
+    for (node *p = macro->args; p; p = p->next, index++) {
+        value v = find_macro_arg(args, index, p->name);
+        if (v.kind == XM_JINJA_ABSENT && p->in[0])
+            XM_TRY(xm_jinja_evaluate(r, p->in[0], &v));
+        else if (v.kind == XM_JINJA_ABSENT)
+            v = xm_jinja_undefined(p->name);
+        XM_TRY(xm_jinja_bind(r, p->name, v));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+call_macro(struct xm_jinja_run *r, const struct xm_jinja_function *function,
+           const struct xm_jinja_args *args, const struct xm_jinja_function *caller,
+           value *out)
+{
+    struct xm_jinja_frame *frame = NULL, *outside = r->frame;
+    XM_TRY(check_macro_args(r, function->macro, args));
+    XM_TRY(xm_jinja_alloc(r, 1, sizeof(*frame), &frame));
+    frame->outer = function->scope;
+    r->frame = frame;
+    if (caller)
+        XM_TRY(xm_jinja_bind(r, xm_slice_of("caller", 6),
+                             (value){.kind = XM_JINJA_FUNCTION, .function = caller}));
+    XM_TRY(bind_macro_args(r, function->macro, args));
+    XM_TRY(xm_jinja_capture(r, function->macro->body, out));
+    r->frame = outside;
+    return XM_OK;
+}
+
+enum xm_status
+xm_jinja_call(struct xm_jinja_run *r, node *call, const struct xm_jinja_function *caller,
+              value *out)
+{
+    value callee;
+    struct xm_jinja_args args;
+    XM_TRY(xm_jinja_evaluate(r, call->in[0], &callee));
+    XM_TRY(evaluate_args(r, call->args, &args));
+    r->at = call;
+    if (callee.kind == XM_JINJA_UNDEFINED)
+        return xm_jinja_fail(r, "'%.*s' is undefined and cannot be called",
+                             (int)(callee.text.n < 100 ? callee.text.n : 100),
+                             callee.text.text);
+    if (callee.kind != XM_JINJA_FUNCTION)
+        return xm_jinja_fail(r, "%s cannot be called", xm_jinja_kind_name(callee.kind));
+    const struct xm_jinja_function *f = callee.function;
+    if (!f->builtin)
+        return call_macro(r, f, &args, caller, out);
+    return xm_jinja_call_builtin(r, f->builtin, f->self, &args, out);
+}
+
+static enum xm_status
+evaluate_call(struct xm_jinja_run *r, node *n, value *out)
+{
+    return xm_jinja_call(r, n, NULL, out);
+}
+
+/* Filters and tests. */
+static enum xm_status
+evaluate_builtin(struct xm_jinja_run *r, node *n, value *out)
+{
+    value self;
+    struct xm_jinja_args args;
+    XM_TRY(xm_jinja_evaluate(r, n->in[0], &self));
+    XM_TRY(evaluate_args(r, n->args, &args));
+    r->at = n;
+    return xm_jinja_call_builtin(r, n->builtin, self, &args, out);
+}
+
+/* --- operators --- */
+
+static enum xm_status
+evaluate_not(struct xm_jinja_run *r, node *n, value *out)
+{
+    value v;
+    XM_TRY(xm_jinja_evaluate(r, n->in[0], &v));
+    *out = xm_jinja_bool(!xm_jinja_truth(v));
+    return XM_OK;
+}
+
+/* The left operand itself when it settles the matter. */
+static enum xm_status
+evaluate_logic(struct xm_jinja_run *r, node *n, value *out)
+{
+    XM_TRY(xm_jinja_evaluate(r, n->in[0], out));
+    if (xm_jinja_truth(*out) == (n->kind == XM_JINJA_OR))
+        return XM_OK;
+    return xm_jinja_evaluate(r, n->in[1], out);
+}
+
+static enum xm_status
+evaluate_unary(struct xm_jinja_run *r, node *n, value *out)
+{
+    value v;
+    XM_TRY(xm_jinja_evaluate(r, n->in[0], &v));
+    return xm_jinja_unary(r, n->name, v, out);
+}
+
+static enum xm_status
+evaluate_binary(struct xm_jinja_run *r, node *n, value *out)
+{
+    value a, b;
+    XM_TRY(xm_jinja_evaluate(r, n->in[0], &a));
+    XM_TRY(xm_jinja_evaluate(r, n->in[1], &b));
+    r->at = n;
+    return xm_jinja_binary(r, n->name, a, b, out);
+}
+
+static enum xm_status
+evaluate_compare(struct xm_jinja_run *r, node *n, value *out)
+{
+    value left, right;
+    bool holds = true;
+    XM_TRY(xm_jinja_evaluate(r, n->in[0], &left));
+    for (node *with = n->args; with && holds; with = with->next) {
+        XM_TRY(xm_jinja_evaluate(r, with->in[0], &right));
+        r->at = with;
+        XM_TRY(xm_jinja_compare(r, with->name, left, right, &holds));
+        left = right;
+    }
+    *out = xm_jinja_bool(holds);
+    return XM_OK;
+}
+
+static enum xm_status
+evaluate_conditional(struct xm_jinja_run *r, node *n, value *out)
+{
+    value test;
+    XM_TRY(xm_jinja_evaluate(r, n->in[0], &test));
+    if (xm_jinja_truth(test))
+        return xm_jinja_evaluate(r, n->in[1], out);
+    if (n->in[2])
+        return xm_jinja_evaluate(r, n->in[2], out);
+    *out = xm_jinja_undefined(xm_slice_of("an inline if without else", 25));
+    return XM_OK;
+}
+
+static evaluate_fn *const evaluators[XM_JINJA_N_EXPRESSIONS] = {
+    [XM_JINJA_CONSTANT] = evaluate_constant,
+    [XM_JINJA_NAME] = evaluate_name,
+    [XM_JINJA_MAKE_LIST] = evaluate_list,
+    [XM_JINJA_MAKE_TUPLE] = evaluate_list,
+    [XM_JINJA_MAKE_DICT] = evaluate_dict,
+    [XM_JINJA_ATTRIBUTE] = evaluate_attribute,
+    [XM_JINJA_ITEM] = evaluate_item,
+    [XM_JINJA_SLICE] = evaluate_slice,
+    [XM_JINJA_CALL] = evaluate_call,
+    [XM_JINJA_FILTER] = evaluate_builtin,
+    [XM_JINJA_TEST] = evaluate_builtin,
+    [XM_JINJA_CAPTURED] = evaluate_captured,
+    [XM_JINJA_NOT] = evaluate_not,
+    [XM_JINJA_AND] = evaluate_logic,
+    [XM_JINJA_OR] = evaluate_logic,
+    [XM_JINJA_UNARY] = evaluate_unary,
+    [XM_JINJA_BINARY] = evaluate_binary,
+    [XM_JINJA_COMPARE] = evaluate_compare,
+    [XM_JINJA_CONDITIONAL] = evaluate_conditional,
+};
+
+enum xm_status
+xm_jinja_evaluate(struct xm_jinja_run *r, node *n, value *out)
+{
+    r->at = n;
+    XM_TRY(xm_jinja_enter(r));
+    XM_TRY(evaluators[n->kind](r, n, out));
+    r->depth--;
+    return XM_OK;
+}

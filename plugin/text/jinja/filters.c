@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Filters of one value; those that work through sequences are in filters_sequence.c.
+ */
+#include <math.h>
+
+#include "plugin/text/jinja/filters.h"
+#include "plugin/text/utf8.h"
+
+typedef struct xm_jinja_value value;
+typedef const struct xm_jinja_args args;
+
+static bool
+given(value v)
+{
+    return v.kind != XM_JINJA_ABSENT && v.kind != XM_JINJA_NONE;
+}
+
+static enum xm_status
+filter_default(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)r;
+    bool missing = self.kind == XM_JINJA_UNDEFINED ||
+                   (xm_jinja_truth(a->values[1]) && !xm_jinja_truth(self));
+    value other = a->values[0];
+    if (other.kind == XM_JINJA_ABSENT)
+        other = xm_jinja_text(xm_slice_of("", 0));
+    *out = missing ? other : self;
+    return XM_OK;
+}
+
+static enum xm_status
+filter_trim(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    struct xm_slice s, chars;
+    bool named = given(a->values[0]);
+    XM_TRY(xm_jinja_to_text(r, self, &s));
+    if (named)
+        XM_TRY(xm_jinja_to_text(r, a->values[0], &chars));
+    *out = xm_jinja_text(
+        xm_jinja_strip(s, named ? &chars : NULL, XM_JINJA_LEFT | XM_JINJA_RIGHT));
+    return XM_OK;
+}
+
+static enum xm_status
+change_case(struct xm_jinja_run *r, value self, enum xm_jinja_case to, value *out)
+{
+    struct xm_strbuf b = {0};
+    struct xm_slice s;
+    XM_TRY(xm_jinja_to_text(r, self, &s));
+    xm_jinja_change_case(s, to, &b);
+    return xm_jinja_take_text(r, &b, out);
+}
+
+static enum xm_status
+filter_upper(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)a;
+    return change_case(r, self, XM_JINJA_UPPER, out);
+}
+
+static enum xm_status
+filter_lower(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)a;
+    return change_case(r, self, XM_JINJA_LOWER, out);
+}
+
+static enum xm_status
+filter_capitalize(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)a;
+    return change_case(r, self, XM_JINJA_CAPITAL, out);
+}
+
+/* Unlike the method, words begin only behind white space and opening brackets. */
+static enum xm_status
+filter_title(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)a;
+    struct xm_strbuf b = {0};
+    struct xm_slice s;
+    XM_TRY(xm_jinja_to_text(r, self, &s));
+    bool starts = true;
+    while (s.n > 0) {
+        int32_t code;
+        size_t n = xm_utf8_next(s, &code);
+        xm_jinja_change_case(xm_slice_of(s.text, n),
+                             starts ? XM_JINJA_UPPER : XM_JINJA_LOWER, &b);
+        starts =
+            xm_jinja_is_space(code) || (code > 0 && code < 128 && strchr("-({[<", code));
+        s = xm_slice_of(s.text + n, s.n - n);
+    }
+    return xm_jinja_take_text(r, &b, out);
+}
+
+static enum xm_status
+filter_string(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)a;
+    struct xm_slice s;
+    XM_TRY(xm_jinja_to_text(r, self, &s));
+    *out = xm_jinja_text(s);
+    return XM_OK;
+}
+
+static enum xm_status
+filter_safe(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    return filter_string(r, self, a, out);
+}
+
+static enum xm_status
+filter_escape(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)a;
+    static const struct {
+        char c;
+        const char *entity;
+    } entities[] = {
+        {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&#34;"}, {'\'', "&#39;"},
+    };
+    struct xm_strbuf b = {0};
+    struct xm_slice s;
+    XM_TRY(xm_jinja_to_text(r, self, &s));
+    for (size_t i = 0; i < s.n; i++) {
+        const char *entity = NULL;
+        for (size_t k = 0; k < XM_ARRAY_LEN(entities); k++)
+            if (entities[k].c == s.text[i])
+                entity = entities[k].entity;
+        if (entity)
+            xm_strbuf_add(&b, entity);
+        else
+            xm_strbuf_add_n(&b, s.text + i, 1);
+    }
+    return xm_jinja_take_text(r, &b, out);
+}
+
+static enum xm_status
+filter_replace(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    struct xm_slice s, old, to;
+    XM_TRY(xm_jinja_to_text(r, self, &s));
+    XM_TRY(xm_jinja_to_text(r, a->values[0], &old));
+    XM_TRY(xm_jinja_to_text(r, a->values[1], &to));
+    int64_t count = a->values[2].kind == XM_JINJA_INT ? a->values[2].integer : -1;
+    return xm_jinja_replace(r, s, old, to, count, out);
+}
+
+static void
+add_repeated(struct xm_strbuf *b, struct xm_slice s, int64_t times)
+{
+    for (; times > 0; times--)
+        xm_strbuf_add_n(b, s.text, s.n);
+}
+
+/* A number of spaces, or a text; nothing else. */
+static enum xm_status
+read_indentation(struct xm_jinja_run *r, value width, int64_t none, struct xm_slice *out)
+{
+    struct xm_strbuf b = {0};
+    value v = width;
+    if (width.kind != XM_JINJA_STRING) {
+        int64_t n = width.kind == XM_JINJA_INT ? width.integer : none;
+        if (n > 1024)
+            return xm_jinja_fail(r, "an indentation of %lld, at most 1024", (long long)n);
+        add_repeated(&b, xm_slice_of(" ", 1), n);
+        XM_TRY(xm_jinja_take_text(r, &b, &v));
+    }
+    *out = v.text;
+    return XM_OK;
+}
+
+static enum xm_status
+filter_indent(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    struct xm_strbuf b = {0};
+    struct xm_slice s, indentation;
+    size_t from = 0;
+    bool first = true, blank = xm_jinja_truth(a->values[2]), open = true;
+    XM_TRY(xm_jinja_to_text(r, self, &s));
+    XM_TRY(read_indentation(r, a->values[0], 4, &indentation));
+    for (; open; first = false) {
+        size_t start = from;
+        struct xm_slice line = xm_jinja_next_line(s, &from);
+        open = from > start + line.n; /* a line end follows: so does another line */
+        bool wanted = first ? xm_jinja_truth(a->values[1]) : line.n > 0 || blank;
+        xm_strbuf_add(&b, first ? "" : "\n");
+        add_repeated(&b, indentation, wanted);
+        xm_strbuf_add_n(&b, line.text, line.n);
+    }
+    return xm_jinja_take_text(r, &b, out);
+}
+
+static enum xm_status
+filter_int(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)r;
+    value other = a->values[0].kind == XM_JINJA_ABSENT ? xm_jinja_int(0) : a->values[0];
+    double real = NAN;
+    int64_t integer;
+    if (self.kind == XM_JINJA_STRING) {
+        struct xm_slice s =
+            xm_jinja_strip(self.text, NULL, XM_JINJA_LEFT | XM_JINJA_RIGHT);
+        if (xm_jinja_read_int(s, &integer)) {
+            *out = xm_jinja_int(integer);
+            return XM_OK;
+        }
+        if (!xm_jinja_read_float(s, &real))
+            real = NAN;
+    } else if (self.kind == XM_JINJA_FLOAT) {
+        real = self.real;
+    } else if (xm_jinja_is_number(self)) {
+        *out = xm_jinja_int(xm_jinja_to_int(self));
+        return XM_OK;
+    }
+    bool fits = real > -0x1p63 && real < 0x1p63; /* false for NaN */
+    *out = fits ? xm_jinja_int((int64_t)real) : other;
+    return XM_OK;
+}
+
+static enum xm_status
+filter_float(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)r;
+    double real;
+    *out = a->values[0].kind == XM_JINJA_ABSENT ? xm_jinja_float(0.0) : a->values[0];
+    if (xm_jinja_is_number(self))
+        *out = xm_jinja_float(xm_jinja_to_double(self));
+    else if (self.kind == XM_JINJA_STRING &&
+             xm_jinja_read_float(
+                 xm_jinja_strip(self.text, NULL, XM_JINJA_LEFT | XM_JINJA_RIGHT), &real))
+        *out = xm_jinja_float(real);
+    return XM_OK;
+}
+
+static enum xm_status
+filter_abs(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)a;
+    if (self.kind == XM_JINJA_FLOAT) {
+        *out = xm_jinja_float(fabs(self.real));
+        return XM_OK;
+    }
+    *out = self;
+    if (!xm_jinja_is_number(self) || xm_jinja_to_int(self) < 0)
+        return xm_jinja_unary(r, xm_slice_of("-", 1), self, out);
+    *out = xm_jinja_int(xm_jinja_to_int(self));
+    return XM_OK;
+}
+
+/* "common" rounds halves to even, as Python does, by the exact value of the number: the
+ * printed digits are rounded so, and read back they are the nearest number. */
+static enum xm_status
+round_common(struct xm_jinja_run *r, double real, int precision, value *out)
+{
+    struct xm_strbuf b = {0};
+    double scale = pow(10.0, -precision);
+    if (precision <= 0) {
+        *out = xm_jinja_float(precision == 0 ? rint(real) : rint(real / scale) * scale);
+        return XM_OK;
+    }
+    xm_strbuf_printf(&b, "%.*f", precision, real);
+    for (size_t i = 0; i < b.n; i++)
+        if (b.text[i] == ',') /* the locale's decimal point */
+            b.text[i] = '.';
+    if (!xm_jinja_read_float(xm_slice_of(xm_strbuf_text(&b), b.n), &real))
+        real = rint(real / scale) * scale;
+    xm_strbuf_free(&b);
+    *out = xm_jinja_float(real);
+    (void)r;
+    return XM_OK;
+}
+
+static enum xm_status
+filter_round(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    int64_t precision = a->values[0].kind == XM_JINJA_INT ? a->values[0].integer : 0;
+    bool has_method = a->values[1].kind == XM_JINJA_STRING;
+    struct xm_slice method = has_method ? a->values[1].text : xm_slice_of("common", 6);
+    if (!xm_jinja_is_number(self))
+        return xm_jinja_fail(r, "round needs a number, found %s",
+                             xm_jinja_kind_name(self.kind));
+    if (precision < -300 || precision > 300)
+        return xm_jinja_fail(r, "round to %lld digits", (long long)precision);
+    double real = xm_jinja_to_double(self), scale = pow(10.0, (double)precision);
+    if (xm_jinja_is(method, "common")) {
+        if (self.kind == XM_JINJA_FLOAT && isfinite(real))
+            return round_common(r, real, (int)precision, out);
+        *out = self.kind == XM_JINJA_FLOAT ? self : xm_jinja_int(xm_jinja_to_int(self));
+        return XM_OK;
+    }
+    bool up = xm_jinja_is(method, "ceil");
+    if (!up && !xm_jinja_is(method, "floor"))
+        return xm_jinja_fail(r, "round knows common, ceil and floor");
+    *out = xm_jinja_float((up ? ceil(real * scale) : floor(real * scale)) / scale);
+    return XM_OK;
+}
+
+static enum xm_status
+read_separators(struct xm_jinja_run *r, value v, struct xm_jinja_json_style *style)
+{
+    const struct xm_jinja_list *pair = NULL;
+    if (!given(v))
+        return XM_OK;
+    XM_TRY(xm_jinja_iterate(r, v, &pair));
+    if (pair->n != 2 || pair->items[0].kind != XM_JINJA_STRING ||
+        pair->items[1].kind != XM_JINJA_STRING)
+        return xm_jinja_fail(r, "tojson's separators must be two strings");
+    style->item_separator = pair->items[0].text;
+    style->key_separator = pair->items[1].text;
+    return XM_OK;
+}
+
+static enum xm_status
+filter_tojson(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    struct xm_strbuf b = {0};
+    bool multi_line = given(a->values[1]);
+    struct xm_jinja_json_style style = {
+        .item_separator = xm_slice_of(", ", multi_line ? 1 : 2),
+        .key_separator = xm_slice_of(": ", 2),
+        .multi_line = multi_line,
+        .ascii = xm_jinja_truth(a->values[0]),
+        .sort_keys = xm_jinja_truth(a->values[3]),
+    };
+    if (multi_line)
+        XM_TRY(read_indentation(r, a->values[1], 0, &style.indent));
+    XM_TRY(read_separators(r, a->values[2], &style));
+    enum xm_status status = xm_jinja_print_json(r, &style, self, &b);
+    if (status == XM_OK)
+        return xm_jinja_take_text(r, &b, out);
+    xm_strbuf_free(&b);
+    return status;
+}
+
+/* clang-format off */
+static const struct xm_jinja_builtin filters[] = {
+    {"abs", filter_abs, {NULL}, 0, false},
+    {"capitalize", filter_capitalize, {NULL}, 0, false},
+    {"d", filter_default, {"default_value", "boolean"}, 0, false},
+    {"default", filter_default, {"default_value", "boolean"}, 0, false},
+    {"e", filter_escape, {NULL}, 0, false},
+    {"escape", filter_escape, {NULL}, 0, false},
+    {"float", filter_float, {"default"}, 0, false},
+    {"indent", filter_indent, {"width", "first", "blank"}, 0, false},
+    {"int", filter_int, {"default"}, 0, false},
+    {"lower", filter_lower, {NULL}, 0, false},
+    {"replace", filter_replace, {"old", "new", "count"}, 2, false},
+    {"round", filter_round, {"precision", "method"}, 0, false},
+    {"safe", filter_safe, {NULL}, 0, false},
+    {"string", filter_string, {NULL}, 0, false},
+    {"title", filter_title, {NULL}, 0, false},
+    {"tojson", filter_tojson, {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, false},
+    {"trim", filter_trim, {"chars"}, 0, false},
+    {"upper", filter_upper, {NULL}, 0, false},
+};
+/* clang-format on */
+
+const struct xm_jinja_builtin *
+xm_jinja_find_filter(struct xm_slice name)
+{
+    const struct xm_jinja_builtin *row =
+        xm_jinja_find(filters, XM_ARRAY_LEN(filters), name);
+    return row ? row : xm_jinja_find_sequence_filter(name);
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values as text, as Python's str() and repr() write them.
+ */
+#include <math.h>
+#include <utf8proc.h>
+
+#include "plugin/text/jinja/run.h"
+#include "plugin/text/utf8.h"
+
+static enum xm_status print_repr(struct xm_jinja_run *r, struct xm_jinja_value v,
+                                 struct xm_strbuf *b);
+
+/* Digits and exponent of the JSON writer, which are the shortest that read back as the
+ * same number, in Python's layout: exponents from 16 on and below -4. */
+static void
+layout_float(const char *json, struct xm_strbuf *b)
+{
+    char digits[32];
+    size_t n = 0, first = 0;
+    int point = 0, exponent = 0;
+    bool seen_point = false;
+    if (*json == '-') {
+        xm_strbuf_add(b, "-");
+        json++;
+    }
+    for (; *json && *json != 'e' && *json != 'E'; json++) {
+        if (*json == '.')
+            seen_point = true;
+        else if (n < sizeof(digits))
+            digits[n++] = *json;
+        point += !seen_point;
+    }
+    if (*json) {
+        bool negative = json[1] == '-';
+        for (json += 1 + (negative || json[1] == '+'); *json; json++)
+            exponent = exponent * 10 + (*json - '0');
+        exponent = negative ? -exponent : exponent;
+    }
+    while (first + 1 < n && digits[first] == '0')
+        first++, point--;
+    while (n > first + 1 && digits[n - 1] == '0')
+        n--;
+    int size = (int)(n - first), place = digits[first] == '0' ? 1 : point + exponent;
+    const char *d = digits + first;
+    if (place > 16 || place < -3) {
+        xm_strbuf_printf(b, "%.1s%s%.*se%c%02d", d, size > 1 ? "." : "", size - 1, d + 1,
+                         place > 0 ? '+' : '-', place > 0 ? place - 1 : 1 - place);
+    } else if (place <= 0) {
+        xm_strbuf_printf(b, "0.%.*s%.*s", -place, "000", size, d);
+    } else if (size <= place) {
+        xm_strbuf_printf(b, "%.*s%.*s.0", size, d, place - size, "0000000000000000");
+    } else {
+        xm_strbuf_printf(b, "%.*s.%.*s", place, d, size - place, d + place);
+    }
+}
+
+void
+xm_jinja_print_float(double real, struct xm_strbuf *b)
+{
+    yyjson_val value = {0};
+    char memory[256];
+    yyjson_alc alc;
+    size_t n;
+    if (isnan(real) || isinf(real)) {
+        xm_strbuf_add(b, isnan(real) ? "nan" : real > 0 ? "inf" : "-inf");
+        return;
+    }
+    yyjson_set_real(&value, real);
+    yyjson_alc_pool_init(&alc, memory, sizeof(memory));
+    char *json = yyjson_val_write_opts(&value, 0, &alc, &n, NULL);
+    if (json)
+        layout_float(json, b);
+    else
+        b->failed = true;
+}
+
+static bool
+is_printable(int32_t code)
+{
+    switch (utf8proc_category(code)) {
+    case UTF8PROC_CATEGORY_CN:
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CS:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP:
+        return false;
+    case UTF8PROC_CATEGORY_ZS:
+        return code == ' ';
+    default:
+        return true;
+    }
+}
+
+static void
+print_quoted_char(int32_t code, char quote, struct xm_strbuf *b)
+{
+    if (code == quote || code == '\\')
+        xm_strbuf_printf(b, "\\%c", (char)code);
+    else if (code == '\n' || code == '\r' || code == '\t')
+        xm_strbuf_add(b, code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t");
+    else if (is_printable(code))
+        xm_utf8_add(b, code);
+    else if (code < 0x100)
+        xm_strbuf_printf(b, "\\x%02x", (unsigned)code);
+    else
+        xm_strbuf_printf(b, code < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)code);
+}
+
+static void
+print_quoted(struct xm_slice s, struct xm_strbuf *b)
+{
+    bool single = s.n > 0 && memchr(s.text, '\'', s.n);
+    bool use_double = single && !memchr(s.text, '"', s.n);
+    char quote = use_double ? '"' : '\'';
+    xm_strbuf_add_n(b, &quote, 1);
+    while (s.n > 0) {
+        int32_t code;
+        size_t n = xm_utf8_next(s, &code);
+        print_quoted_char(code, quote, b);
+        s = xm_slice_of(s.text + n, s.n - n);
+    }
+    xm_strbuf_add_n(b, &quote, 1);
+}
+
+static enum xm_status
+print_list(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_strbuf *b)
+{
+    bool tuple = v.kind == XM_JINJA_TUPLE;
+    xm_strbuf_add(b, tuple ? "(" : "[");
+    for (size_t i = 0; i < v.list->n; i++) {
+        xm_strbuf_add(b, i > 0 ? ", " : "");
+        XM_TRY(print_repr(r, v.list->items[i], b));
+    }
+    xm_strbuf_add(b, !tuple ? "]" : v.list->n == 1 ? ",)" : ")");
+    return XM_OK;
+}
+
+static enum xm_status
+print_dict(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_strbuf *b)
+{
+    xm_strbuf_add(b, v.kind == XM_JINJA_NAMESPACE ? "<Namespace {" : "{");
+    for (size_t i = 0; i < v.dict->n; i++) {
+        xm_strbuf_add(b, i > 0 ? ", " : "");
+        XM_TRY(print_repr(r, v.dict->keys[i], b));
+        xm_strbuf_add(b, ": ");
+        XM_TRY(print_repr(r, v.dict->values[i], b));
+    }
+    xm_strbuf_add(b, v.kind == XM_JINJA_NAMESPACE ? "}>" : "}");
+    return XM_OK;
+}
+
+/* `quoted`: texts as repr() writes them. */
+static enum xm_status
+print_value(struct xm_jinja_run *r, struct xm_jinja_value v, bool quoted,
+            struct xm_strbuf *b)
+{
+    switch (v.kind) {
+    case XM_JINJA_ABSENT:
+        break;
+    case XM_JINJA_UNDEFINED:
+        xm_strbuf_add(b, quoted ? "Undefined" : "");
+        break;
+    case XM_JINJA_NONE:
+        xm_strbuf_add(b, "None");
+        break;
+    case XM_JINJA_BOOL:
+        xm_strbuf_add(b, v.truth ? "True" : "False");
+        break;
+    case XM_JINJA_INT:
+        xm_strbuf_printf(b, "%lld", (long long)v.integer);
+        break;
+    case XM_JINJA_FLOAT:
+        xm_jinja_print_float(v.real, b);
+        break;
+    case XM_JINJA_STRING:
+        if (quoted)
+            print_quoted(v.text, b);
+        else
+            xm_strbuf_add_n(b, v.text.text, v.text.n);
+        break;
+    case XM_JINJA_LIST:
+    case XM_JINJA_TUPLE:
+        XM_TRY(print_list(r, v, b));
+        break;
+    case XM_JINJA_DICT:
+    case XM_JINJA_NAMESPACE:
+        XM_TRY(print_dict(r, v, b));
+        break;
+    case XM_JINJA_LOOP:
+    case XM_JINJA_FUNCTION:
+        return xm_jinja_fail(r, "%s cannot be written as text",
+                             xm_jinja_kind_name(v.kind));
+    }
+    return xm_jinja_check_size(r, b);
+}
+
+static enum xm_status
+print_repr(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_strbuf *b)
+{
+    XM_TRY(xm_jinja_enter(r));
+    XM_TRY(print_value(r, v, true, b));
+    r->depth--;
+    return XM_OK;
+}
+
+enum xm_status
+xm_jinja_print(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_strbuf *b)
+{
+    return print_value(r, v, false, b);
+}
+
+enum xm_status
+xm_jinja_to_text(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_slice *out)
+{
+    if (v.kind != XM_JINJA_STRING) {
+        struct xm_strbuf b = {0};
+        enum xm_status status = xm_jinja_print(r, v, &b);
+        if (status != XM_OK) {
+            xm_strbuf_free(&b);
+            return status;
+        }
+        XM_TRY(xm_jinja_take_text(r, &b, &v));
+    }
+    *out = v.text;
+    return XM_OK;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state of a run, and what its parts need from each other.
+ *
+ * All memory of a run is one arena: nothing is freed before its end, and its size is what
+ * the memory limit counts. Every function here that returns a status has recorded a
+ * sentence with the place (r->at) when it fails.
+ */
+#ifndef XM_PLUGIN_TEXT_JINJA_RUN_H
+#define XM_PLUGIN_TEXT_JINJA_RUN_H
+
+#include <yyjson.h>
+
+#include "plugin/text/jinja/jinja.h"
+#include "plugin/text/jinja/node.h"
+#include "plugin/text/jinja/value.h"
+
+/* Names of a scope; lookup goes outwards. A loop's body has a new one each time. */
+struct xm_jinja_binding {
+    struct xm_slice name;
+    struct xm_jinja_value value;
+    struct xm_jinja_binding *next;
+};
+struct xm_jinja_frame {
+    struct xm_jinja_binding *bindings;
+    struct xm_jinja_frame *outer;
+};
+
+enum xm_jinja_flow { XM_JINJA_GO_ON, XM_JINJA_LEAVE_LOOP, XM_JINJA_NEXT_ROUND };
+
+struct xm_jinja_run {
+    const struct xm_jinja_limits *limits;
+    struct xm_arena arena;
+    struct xm_strbuf *out;          /* where text goes now */
+    struct xm_jinja_frame *frame;   /* innermost scope */
+    const struct xm_jinja_node *at; /* for sentences */
+    struct xm_jinja_value captured; /* of the innermost block that captures */
+    enum xm_jinja_flow flow;        /* what break and continue ask for */
+    uint64_t steps;
+    unsigned depth;
+    struct xm_error *err;
+};
+
+/* run.c */
+enum xm_status xm_jinja_fail(struct xm_jinja_run *r, const char *fmt, ...)
+    XM_PRINTF(2, 3);
+enum xm_status xm_jinja_charge(struct xm_jinja_run *r, uint64_t steps);
+enum xm_status xm_jinja_enter(struct xm_jinja_run *r); /* undone by r->depth-- */
+enum xm_status xm_jinja_alloc(struct xm_jinja_run *r, uint64_t n, size_t bytes,
+                              void *out);
+enum xm_status xm_jinja_check_size(struct xm_jinja_run *r, const struct xm_strbuf *b);
+/* The text of `b` as a value; frees `b`, also on failure. */
+enum xm_status xm_jinja_take_text(struct xm_jinja_run *r, struct xm_strbuf *b,
+                                  struct xm_jinja_value *out);
+enum xm_status xm_jinja_copy_text(struct xm_jinja_run *r, struct xm_slice text,
+                                  struct xm_jinja_value *out);
+enum xm_status xm_jinja_new_list(struct xm_jinja_run *r, uint64_t n,
+                                 struct xm_jinja_list **out); /* n undefined items */
+enum xm_status xm_jinja_new_pair(struct xm_jinja_run *r, struct xm_jinja_value a,
+                                 struct xm_jinja_value b, struct xm_jinja_value *out);
+enum xm_status xm_jinja_new_dict(struct xm_jinja_run *r, struct xm_jinja_dict **out);
+enum xm_status xm_jinja_dict_find(struct xm_jinja_run *r, const struct xm_jinja_dict *d,
+                                  struct xm_jinja_value key,
+                                  const struct xm_jinja_value **out); /* NULL: none */
+enum xm_status xm_jinja_dict_put(struct xm_jinja_run *r, struct xm_jinja_dict *d,
+                                 struct xm_jinja_value key, struct xm_jinja_value value);
+enum xm_status xm_jinja_from_json(struct xm_jinja_run *r, yyjson_val *json,
+                                  struct xm_jinja_value *out);
+enum xm_status xm_jinja_bind(struct xm_jinja_run *r, struct xm_slice name,
+                             struct xm_jinja_value value); /* in the innermost scope */
+
+/* operators.c */
+enum xm_status xm_jinja_equal(struct xm_jinja_run *r, struct xm_jinja_value a,
+                              struct xm_jinja_value b, bool *out);
+/* *out < 0, 0, > 0 as a < b, a == b, a > b; fails on kinds without order. */
+enum xm_status xm_jinja_order(struct xm_jinja_run *r, struct xm_jinja_value a,
+                              struct xm_jinja_value b, int *out);
+enum xm_status xm_jinja_compare(struct xm_jinja_run *r, struct xm_slice op,
+                                struct xm_jinja_value a, struct xm_jinja_value b,
+                                bool *out);
+enum xm_status xm_jinja_contains(struct xm_jinja_run *r, struct xm_jinja_value container,
+                                 struct xm_jinja_value item, bool *out);
+enum xm_status xm_jinja_unary(struct xm_jinja_run *r, struct xm_slice op,
+                              struct xm_jinja_value a, struct xm_jinja_value *out);
+enum xm_status xm_jinja_binary(struct xm_jinja_run *r, struct xm_slice op,
+                               struct xm_jinja_value a, struct xm_jinja_value b,
+                               struct xm_jinja_value *out);
+
+/* access.c */
+/* Items of a list, keys of a dict, characters of a string; nothing of undefined. */
+enum xm_status xm_jinja_iterate(struct xm_jinja_run *r, struct xm_jinja_value v,
+                                const struct xm_jinja_list **out);
+enum xm_status xm_jinja_length(struct xm_jinja_run *r, struct xm_jinja_value v,
+                               int64_t *out);
+enum xm_status xm_jinja_attribute(struct xm_jinja_run *r, struct xm_jinja_value v,
+                                  struct xm_slice name, struct xm_jinja_value *out);
+enum xm_status xm_jinja_item(struct xm_jinja_run *r, struct xm_jinja_value v,
+                             struct xm_jinja_value key, struct xm_jinja_value *out);
+/* The value behind "a.b.0", or an item by number; as filters name attributes. */
+enum xm_status xm_jinja_path(struct xm_jinja_run *r, struct xm_jinja_value v,
+                             struct xm_jinja_value path, struct xm_jinja_value *out);
+/* Bounds are integers, none or ABSENT. */
+enum xm_status xm_jinja_slice(struct xm_jinja_run *r, struct xm_jinja_value v,
+                              const struct xm_jinja_value bounds[3],
+                              struct xm_jinja_value *out);
+
+/* evaluate.c */
+enum xm_status xm_jinja_evaluate(struct xm_jinja_run *r, const struct xm_jinja_node *node,
+                                 struct xm_jinja_value *out);
+enum xm_status xm_jinja_call_builtin(struct xm_jinja_run *r,
+                                     const struct xm_jinja_builtin *builtin,
+                                     struct xm_jinja_value self,
+                                     const struct xm_jinja_args *args,
+                                     struct xm_jinja_value *out);
+/* Calls a macro with `caller` (may be NULL) as its caller(). */
+enum xm_status xm_jinja_call(struct xm_jinja_run *r, const struct xm_jinja_node *call,
+                             const struct xm_jinja_function *caller,
+                             struct xm_jinja_value *out);
+
+/* execute.c */
+enum xm_status xm_jinja_execute(struct xm_jinja_run *r, const struct xm_jinja_node *list);
+/* Runs `list` in a new scope inside `scope`; its text becomes *out. */
+enum xm_status xm_jinja_capture(struct xm_jinja_run *r, const struct xm_jinja_node *list,
+                                struct xm_jinja_value *out);
+
+/* print.c: appended to `b`. */
+enum xm_status xm_jinja_print(struct xm_jinja_run *r, struct xm_jinja_value v,
+                              struct xm_strbuf *b); /* as str() */
+enum xm_status xm_jinja_to_text(struct xm_jinja_run *r, struct xm_jinja_value v,
+                                struct xm_slice *out);
+
+/* json_writer.c */
+struct xm_jinja_json_style {
+    struct xm_slice indent, item_separator, key_separator;
+    bool multi_line, ascii, sort_keys;
+};
+enum xm_status xm_jinja_print_json(struct xm_jinja_run *r,
+                                   const struct xm_jinja_json_style *style,
+                                   struct xm_jinja_value v, struct xm_strbuf *b);
+void xm_jinja_print_float(double real, struct xm_strbuf *b);
+
+/* characters.c: text by characters. */
+bool xm_jinja_is_space(int32_t code); /* as str.isspace() */
+size_t xm_jinja_count(struct xm_slice s);
+size_t xm_jinja_offset(struct xm_slice s, size_t character); /* in bytes */
+enum { XM_JINJA_LEFT = 1, XM_JINJA_RIGHT = 2 };
+/* `chars` NULL: white space. */
+struct xm_slice xm_jinja_strip(struct xm_slice s, const struct xm_slice *chars,
+                               int sides);
+enum xm_jinja_case { XM_JINJA_UPPER, XM_JINJA_LOWER, XM_JINJA_CAPITAL, XM_JINJA_WORDS };
+void xm_jinja_change_case(struct xm_slice s, enum xm_jinja_case to, struct xm_strbuf *b);
+/* The first place ≥ from in bytes, or SIZE_MAX. Costs steps. */
+enum xm_status xm_jinja_find_text(struct xm_jinja_run *r, struct xm_slice s,
+                                  struct xm_slice what, size_t from, size_t *out);
+/* The line that begins at *from, without its end; moves *from behind that. */
+struct xm_slice xm_jinja_next_line(struct xm_slice s, size_t *from);
+/* count < 0: all. Empty `old` stands before each character and at the end. */
+enum xm_status xm_jinja_replace(struct xm_jinja_run *r, struct xm_slice s,
+                                struct xm_slice old, struct xm_slice to, int64_t count,
+                                struct xm_jinja_value *out);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values of a run: Python's, as far as templates see them.
+ *
+ * They are small and passed by value; what they point to lives in the arena of the run (or
+ * of the template) and is never changed, namespaces excepted. All text is well-formed
+ * UTF-8 and counted in characters.
+ */
+#ifndef XM_PLUGIN_TEXT_JINJA_VALUE_H
+#define XM_PLUGIN_TEXT_JINJA_VALUE_H
+
+#include "plugin/text/slice.h"
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+struct xm_jinja_run;
+
+enum xm_jinja_kind {
+    XM_JINJA_ABSENT, /* an argument that was not given; no value at all */
+    XM_JINJA_UNDEFINED,
+    XM_JINJA_NONE,
+    XM_JINJA_BOOL,
+    XM_JINJA_INT,
+    XM_JINJA_FLOAT,
+    XM_JINJA_STRING,
+    XM_JINJA_LIST,
+    XM_JINJA_TUPLE,
+    XM_JINJA_DICT,
+    XM_JINJA_NAMESPACE,
+    XM_JINJA_LOOP,
+    XM_JINJA_FUNCTION
+};
+
+struct xm_jinja_value {
+    enum xm_jinja_kind kind;
+    union {
+        bool truth;
+        int64_t integer;
+        double real;
+        struct xm_slice text;             /* UNDEFINED: the name that was looked for */
+        const struct xm_jinja_list *list; /* also TUPLE     */
+        struct xm_jinja_dict *dict;       /* also NAMESPACE */
+        const struct xm_jinja_loop *loop;
+        const struct xm_jinja_function *function;
+    };
+};
+
+struct xm_jinja_list {
+    size_t n;
+    struct xm_jinja_value *items;
+};
+
+/* In order of insertion. */
+struct xm_jinja_dict {
+    size_t n, capacity;
+    struct xm_jinja_value *keys, *values;
+};
+
+struct xm_jinja_loop {
+    const struct xm_jinja_list *items;
+    size_t index; /* from 0 */
+};
+
+/* A macro, a global, or a method with the value it is called on. */
+struct xm_jinja_function {
+    const struct xm_jinja_builtin *builtin; /* NULL: a macro */
+    struct xm_jinja_value self;
+    const struct xm_jinja_node *macro;
+    struct xm_jinja_frame *scope; /* where the macro was defined */
+};
+
+/* Positional arguments, then those with a name. */
+struct xm_jinja_args {
+    size_t n, n_positional;
+    struct xm_jinja_value *values;
+    struct xm_slice *names; /* empty for positional ones */
+};
+
+/* A row of a table of filters, tests, globals or methods. With `params` the function gets
+ * one value for each of them, ABSENT where none was given; without, the raw arguments. */
+enum { XM_JINJA_MAX_PARAMS = 4 };
+typedef enum xm_status xm_jinja_fn(struct xm_jinja_run *r, struct xm_jinja_value self,
+                                   const struct xm_jinja_args *args,
+                                   struct xm_jinja_value *out);
+struct xm_jinja_builtin {
+    const char *name;
+    xm_jinja_fn *run;
+    const char *const params[XM_JINJA_MAX_PARAMS];
+    unsigned n_required;
+    bool is_raw;
+};
+
+/* NULL: no row has this name. */
+const struct xm_jinja_builtin *xm_jinja_find_filter(struct xm_slice name);
+const struct xm_jinja_builtin *xm_jinja_find_test(struct xm_slice name);
+const struct xm_jinja_builtin *xm_jinja_find_global(struct xm_slice name);
+const struct xm_jinja_builtin *xm_jinja_find_method(enum xm_jinja_kind kind,
+                                                    struct xm_slice name);
+const struct xm_jinja_builtin *xm_jinja_find(const struct xm_jinja_builtin *table,
+                                             size_t n, struct xm_slice name);
+
+static inline struct xm_jinja_value
+xm_jinja_none(void)
+{
+    return (struct xm_jinja_value){.kind = XM_JINJA_NONE};
+}
+
+static inline struct xm_jinja_value
+xm_jinja_undefined(struct xm_slice name)
+{
+    return (struct xm_jinja_value){.kind = XM_JINJA_UNDEFINED, .text = name};
+}
+
+static inline struct xm_jinja_value
+xm_jinja_bool(bool truth)
+{
+    return (struct xm_jinja_value){.kind = XM_JINJA_BOOL, .truth = truth};
+}
+
+static inline struct xm_jinja_value
+xm_jinja_int(int64_t integer)
+{
+    return (struct xm_jinja_value){.kind = XM_JINJA_INT, .integer = integer};
+}
+
+static inline struct xm_jinja_value
+xm_jinja_float(double real)
+{
+    return (struct xm_jinja_value){.kind = XM_JINJA_FLOAT, .real = real};
+}
+
+static inline struct xm_jinja_value
+xm_jinja_text(struct xm_slice text)
+{
+    return (struct xm_jinja_value){.kind = XM_JINJA_STRING, .text = text};
+}
+
+static inline struct xm_jinja_value
+xm_jinja_list_value(const struct xm_jinja_list *list)
+{
+    return (struct xm_jinja_value){.kind = XM_JINJA_LIST, .list = list};
+}
+
+const char *xm_jinja_kind_name(enum xm_jinja_kind kind); /* "a string", … */
+bool xm_jinja_truth(struct xm_jinja_value v);
+bool xm_jinja_is_number(struct xm_jinja_value v);   /* bool, int, float */
+bool xm_jinja_is_list(struct xm_jinja_value v);     /* list, tuple */
+double xm_jinja_to_double(struct xm_jinja_value v); /* of a number */
+int64_t xm_jinja_to_int(struct xm_jinja_value v);   /* of a bool or int */
+
+/* Numbers from text, without white space around them; false: it is none. */
+bool xm_jinja_read_int(struct xm_slice text, int64_t *out);
+bool xm_jinja_read_float(struct xm_slice text, double *out);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One Knuth-Morris-Pratt automaton a string: its state is how many of its bytes the text
+ * ends with, so the largest state is what has to be held back.
+ */
+#include "plugin/text/stop_strings.h"
+
+struct stop {
+    char *text;    /* owned */
+    size_t *retry; /* owned; [i]: the state to go on from when byte i does not fit */
+    size_t n, state;
+};
+
+struct xm_stop_strings {
+    struct stop *stops; /* owned */
+    size_t n;
+    struct xm_strbuf held;
+    bool stopped;
+};
+
+/* The state after one more byte. */
+static size_t
+advance(const struct stop *s, size_t state, char c)
+{
+    while (state > 0 && (state == s->n || s->text[state] != c))
+        state = s->retry[state];
+    return s->text[state] == c ? state + 1 : 0;
+}
+
+static bool
+init_stop(struct stop *s, struct xm_slice text)
+{
+    uint64_t bytes = 0;
+    if (!xm_mul_size((uint64_t)text.n + 1, sizeof(*s->retry), &bytes))
+        return false;
+    s->n = text.n;
+    s->text = xm_malloc(text.n);
+    s->retry = xm_malloc((size_t)bytes);
+    if (!s->text || !s->retry)
+        return false;
+    memcpy(s->text, text.text, text.n);
+    s->retry[0] = s->retry[1] = 0;
+    for (size_t i = 1; i < text.n; i++)
+        s->retry[i + 1] = advance(s, s->retry[i], text.text[i]);
+    return true;
+}
+
+enum xm_status
+xm_stop_strings_create(const struct xm_slice *strings, size_t n,
+                       struct xm_stop_strings **out, struct xm_error *err)
+{
+    *out = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (strings[i].n == 0)
+            return xm_fail(err, XM_INVALID, "stop string %zu of %zu is empty", i + 1, n);
+    struct xm_stop_strings *s = xm_calloc(1, sizeof(*s));
+    struct stop *stops = xm_calloc(n > 0 ? n : 1, sizeof(*stops));
+    bool ok = s && stops;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = init_stop(&stops[i], strings[i]);
+    if (s) {
+        s->stops = stops;
+        s->n = stops ? n : 0;
+    }
+    if (!ok) {
+        xm_free(s ? NULL : stops);
+        xm_stop_strings_free(s);
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu stop strings", n);
+    }
+    *out = s;
+    return XM_OK;
+}
+
+void
+xm_stop_strings_free(struct xm_stop_strings *stops)
+{
+    if (!stops)
+        return;
+    for (size_t i = 0; i < stops->n; i++) {
+        xm_free(stops->stops[i].text);
+        xm_free(stops->stops[i].retry);
+    }
+    xm_free(stops->stops);
+    xm_strbuf_free(&stops->held);
+    xm_free(stops);
+}
+
+static void
+reset(struct xm_stop_strings *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        s->stops[i].state = 0;
+    xm_strbuf_clear(&s->held);
+}
+
+/* How many bytes the text's end has in common with a stop string's beginning, at most;
+ * *found: that stop string is complete. */
+static size_t
+advance_all(struct xm_stop_strings *s, char c, bool *found)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        struct stop *stop = &s->stops[i];
+        stop->state = advance(stop, stop->state, c);
+        bool complete = stop->state == stop->n;
+        if (complete == *found ? stop->state > longest : complete)
+            longest = stop->state;
+        *found = *found || complete;
+    }
+    return longest;
+}
+
+enum xm_status
+xm_stop_strings_push(struct xm_stop_strings *stops, const char *text, size_t n,
+                     struct xm_strbuf *out, bool *stopped, struct xm_error *err)
+{
+    size_t keep = stops->held.n;
+    for (size_t i = 0; i < n && !stops->stopped; i++) {
+        keep = advance_all(stops, text[i], &stops->stopped);
+        xm_strbuf_add_n(&stops->held, text + i, 1);
+    }
+    if (!xm_strbuf_ok(&stops->held))
+        return xm_fail(err, XM_NO_MEMORY, "no memory for the text before a stop string");
+    size_t certain = stops->held.n - keep;
+    xm_strbuf_add_n(out, xm_strbuf_text(&stops->held), certain);
+    if (stops->stopped) {
+        reset(stops);
+    } else if (certain > 0) {
+        memmove(stops->held.text, stops->held.text + certain, keep);
+        stops->held.text[keep] = '\0';
+        stops->held.n = keep;
+    }
+    *stopped = stops->stopped;
+    return xm_strbuf_ok(out) ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for text");
+}
+
+enum xm_status
+xm_stop_strings_flush(struct xm_stop_strings *stops, struct xm_strbuf *out,
+                      struct xm_error *err)
+{
+    xm_strbuf_add_n(out, xm_strbuf_text(&stops->held), stops->held.n);
+    reset(stops);
+    stops->stopped = false;
+    return xm_strbuf_ok(out) ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for text");
+}
