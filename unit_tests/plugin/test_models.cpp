@@ -38,9 +38,6 @@ class ModelTest : public OpenClTest
         static Program p = must_compile(opencl_engine(), read_model(), in_f32("512"));
         return p.get();
     }
-    static void TearDownTestSuite()
-    {
-    }
 };
 
 TEST_F(ModelTest, CutPromptsGiveTheSameLogits)
@@ -131,8 +128,7 @@ class Generate : public OpenClTest
     void SetUp() override
     {
         OpenClTest::SetUp();
-        if (engine)
-            ASSERT_XM_OK(xm_core_create(&core, &err));
+        ASSERT_XM_OK(xm_core_create(&core, &err));
     }
     void TearDown() override
     {

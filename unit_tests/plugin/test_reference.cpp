@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The device REFERENCE: its checks, its states, its answers.
+ */
+#include "plugin/plugin.h"
+#include "unit_tests/plugin/plugin_test.h"
+
+namespace
+{
+
+TEST(ReferencePlugin, ChecksInputsAndKeepsResults)
+{
+    xm_core *core = nullptr;
+    xm_compiled *c = nullptr;
+    xm_infer *r = nullptr;
+    xm_error err = {};
+    ASSERT_XM_OK(xm_core_create(&core, &err));
+    ASSERT_XM_OK(xm_core_compile(core,
+                                 parse(R"(
+        %0 = parameter f32[N,2] name="x"
+        %1 = abs %0
+        result %1 name="y")")
+                                     .release(),
+                                 "REFERENCE", nullptr, 0, nullptr, &c, &err));
+    ASSERT_XM_OK(xm_compiled_create_request(c, &r, &err));
+    float data[4] = {-1, 2, -3, 4};
+    xm_host_tensor x = {XM_F32, 2, {2, 2}, data, sizeof(data)}, y;
+    EXPECT_EQ(r->ops->infer(r, &err), XM_INVALID);
+    EXPECT_STREQ(err.text, "input 'x' has not been set");
+    auto fails = [&](const xm_host_tensor &t, const char *with) {
+        xm_error why = {};
+        EXPECT_EQ(r->ops->set_input(r, 0, &t, &why), XM_INVALID);
+        EXPECT_STREQ(why.text, with);
+    };
+    xm_host_tensor bad = x;
+    bad.dim[0] = 3;
+    fails(bad, "input 'x': its shape needs 24 bytes, found 16");
+    bad = x;
+    bad.rank = 1;
+    fails(bad, "input 'x': expected rank 2, found 1");
+    bad = x;
+    bad.element = XM_F16;
+    fails(bad, "input 'x': expected f32, found f16");
+    EXPECT_EQ(r->ops->output(r, 0, &y, nullptr), XM_INVALID);
+    ASSERT_XM_OK(r->ops->set_input(r, 0, &x, &err));
+    data[0] = 9; /* it has copied them */
+    err = {};
+    ASSERT_XM_OK(r->ops->infer(r, &err));
+    ASSERT_XM_OK(r->ops->output(r, 0, &y, &err));
+    EXPECT_EQ(static_cast<float *>(y.data)[0], 1);
+    EXPECT_EQ(static_cast<float *>(y.data)[3], 4);
+    xm_infer_destroy(r);
+    xm_compiled_unref(c);
+    xm_core_destroy(core);
+}
+
+} // namespace
