@@ -234,36 +234,6 @@ lower_shape_value(struct xm_lower *l, struct xm_node *n)
     return XM_OK;
 }
 
-/* ---- host steps -------------------------------------------------------------------- */
-
-/* Operands, then results. Weights are left to the graph (XM_NO_VALUE): the reference
- * reads them. */
-static enum xm_status
-lower_to_host(struct xm_lower *l, struct xm_node *n)
-{
-    uint32_t operands[XM_STEP_OPERANDS];
-    if (n->n_in + n->n_out > XM_STEP_OPERANDS)
-        return xm_fail(
-            l->err, XM_UNSUPPORTED,
-            "%s '%s' has no kernel for this form, and too many operands to run on "
-            "the host",
-            xm_op_info(n->op)->text, n->name);
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        struct xm_value *v = xm_in(n, i);
-        operands[i] = XM_NO_VALUE;
-        if (!xm_is_none(v) && v->node->op != XM_OP_WEIGHT)
-            XM_TRY(xm_lower_value(l, v, &operands[i]));
-    }
-    for (uint32_t i = 0; i < n->n_out; i++)
-        XM_TRY(xm_lower_result(l, n, i, XM_DYNAMIC, &operands[n->n_in + i]));
-    l->p->n_host_steps++;
-    l->p->host_states |= (xm_op_info(n->op)->flags & XM_OPF_STATE) != 0;
-    xm_debug(XM_DEBUG_DISPATCH,
-             "%s '%s' has no kernel for this form and runs on the host",
-             xm_op_info(n->op)->text, n->name);
-    return xm_lower_step(l, n, XM_STEP_HOST, NULL, operands, n->n_in + n->n_out, NULL);
-}
-
 static enum xm_status
 lower_node(struct xm_lower *l, struct xm_node *n)
 {
@@ -290,9 +260,11 @@ lower_node(struct xm_lower *l, struct xm_node *n)
     xm_lower_fn fn = xm_lower_heavy_fn(n->op);
     if (!fn)
         fn = xm_lower_light_fn(n->op);
+    if (xm_lower_is_in_region(l, n))
+        fn = xm_lower_region;
     enum xm_status s = fn ? fn(l, n) : XM_UNSUPPORTED;
     if (s == XM_UNSUPPORTED && l->err->status == XM_OK)
-        s = lower_to_host(l, n);
+        s = xm_lower_to_host(l, n);
     if (s != XM_OK)
         xm_error_prefix(l->err, "%s '%s'", xm_op_info(n->op)->text, n->name);
     return s;
@@ -406,6 +378,8 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     struct xm_lower l = {.p = p, .g = g, .err = &cause};
     l.act = p->config.inference_precision == XM_F32 ? XM_F32 : XM_F16;
     enum xm_status s = find_demands(&l);
+    if (s == XM_OK)
+        s = xm_lower_find_regions(&l);
     for (struct xm_node *n = g->first; n && s == XM_OK; n = n->next)
         s = lower_node(&l, n);
     if (s == XM_OK)
@@ -423,5 +397,6 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     xm_free(l.first_result);
     xm_free(l.first_value);
     xm_free(l.want_f32);
+    xm_lower_free_regions(&l);
     return s == XM_OK ? s : xm_fail(err, s, "%s", cause.text);
 }

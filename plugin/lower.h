@@ -16,6 +16,9 @@ struct xm_lower {
         *first_value; /* by node id: its first result's program value, or XM_NO_VALUE */
     uint32_t *first_result; /* by node id: its first result in want_f32 */
     bool *want_f32; /* by result: somebody downstream needs full precision        */
+    uint32_t *region;           /* by node id: union-find over nodes whose sizes depend on data;
+                                   XM_NO_VALUE outside                                         */
+    uint32_t *region_first, *region_next, *region_last; /* by root's id; by id; by root's id   */
     uint32_t values_capacity, steps_capacity, weights_capacity;
 };
 
@@ -55,6 +58,15 @@ enum xm_status xm_lower_step(struct xm_lower *l, struct xm_node *n,
                              struct xm_step **out);
 /* How the port of a parameter or result is called: v's first tensor name, or its own. */
 const char *xm_lower_port_name(const struct xm_node *n, const struct xm_value *v);
+
+/* lower_host.c */
+enum xm_status xm_lower_find_regions(struct xm_lower *l);
+void xm_lower_free_regions(struct xm_lower *l);
+/* Whether n belongs to a region; its last node lowers it, the others do nothing. */
+bool xm_lower_is_in_region(const struct xm_lower *l, const struct xm_node *n);
+enum xm_status xm_lower_region(struct xm_lower *l, struct xm_node *n);
+/* A host step for one node. */
+enum xm_status xm_lower_to_host(struct xm_lower *l, struct xm_node *n);
 
 /* lower_light.c, lower_heavy.c: NULL where there is no kernel */
 xm_lower_fn xm_lower_light_fn(enum xm_op op);

@@ -200,77 +200,6 @@ run_attention(struct xm_request *r, const struct xm_step *s, uint64_t past,
     return xm_attention_enqueue(s->primitive, o, &a, &run, err);
 }
 
-/* ---- host steps
- * -------------------------------------------------------------------------------------
- */
-
-static enum xm_status
-read_tensor(struct xm_request *r, uint32_t value, struct xm_tensor **out,
-            struct xm_error *err)
-{
-    struct xm_operand o;
-    xm_request_operand(r, value, &o);
-    uint64_t bytes = 0;
-    if (!xm_element_bytes(o.element, xm_operand_elements(&o), &bytes))
-        return xm_fail(err, XM_INVALID, "an operand without a size");
-    void *packed = xm_malloc((size_t)bytes);
-    if (!packed)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for an operand on the host");
-    enum xm_status s = xm_request_read(r, &o, packed, err);
-    if (s == XM_OK)
-        s = xm_tensor_from_bytes(out, o.element, o.rank, o.dim, packed, err);
-    xm_free(packed);
-    return s;
-}
-
-static enum xm_status
-write_tensor(struct xm_request *r, uint32_t value, const struct xm_tensor *t,
-             struct xm_error *err)
-{
-    struct xm_operand o;
-    xm_request_operand(r, value, &o);
-    uint64_t n = xm_operand_elements(&o), bytes = 0;
-    if (n != t->n || !xm_element_bytes(o.element, n, &bytes))
-        return xm_fail(err, XM_INVALID,
-                       "the host computed %llu elements, planned were %llu",
-                       (unsigned long long)t->n, (unsigned long long)n);
-    void *packed = xm_malloc((size_t)bytes);
-    if (!packed)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a result on the host");
-    for (uint64_t i = 0; i < n; i++) {
-        if (t->f)
-            xm_store_float(o.element, packed, i, t->f[i]);
-        else
-            xm_store_int(o.element, packed, i, t->i[i]);
-    }
-    enum xm_status s =
-        bytes ? xm_queue_write(r->queue, o.buffer, 0, packed, bytes, err) : XM_OK;
-    xm_free(packed);
-    return s;
-}
-
-static enum xm_status
-run_host(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
-{
-    const struct xm_node *n = s->node;
-    struct xm_tensor *in[XM_STEP_OPERANDS] = {NULL}, *out[XM_STEP_OPERANDS] = {NULL};
-    enum xm_status status = XM_OK;
-    for (uint32_t i = 0; i < n->n_in && status == XM_OK; i++) {
-        if (s->operand[i] != XM_NO_VALUE)
-            status = read_tensor(r, s->operand[i], &in[i], err);
-    }
-    if (status == XM_OK)
-        status = xm_evaluate_node(n, (const struct xm_tensor *const *)in, out, r->states,
-                                  r->bindings.list, r->bindings.n, err);
-    for (uint32_t i = 0; i < n->n_out && status == XM_OK; i++)
-        status = write_tensor(r, s->operand[n->n_in + i], out[i], err);
-    for (uint32_t i = 0; i < XM_STEP_OPERANDS; i++) {
-        xm_tensor_destroy(in[i]);
-        xm_tensor_destroy(out[i]);
-    }
-    return status;
-}
-
 /* ---- the loop
  * ----------------------------------------------------------------------------------------
  */
@@ -299,7 +228,7 @@ run_step(struct xm_request *r, const struct xm_step *s, uint64_t past,
     case XM_STEP_ATTENTION:
         return run_attention(r, s, past, err);
     case XM_STEP_HOST:
-        return run_host(r, s, err);
+        return xm_request_run_host(r, s, err);
     case XM_STEP_PRIMITIVE:
         break;
     }

@@ -62,4 +62,8 @@ enum xm_status xm_request_run_chunk(struct xm_request *r,
                                     const struct xm_host_tensor *inputs,
                                     struct xm_error *err);
 
+/* request_host.c: the nodes of a host step, by the reference. */
+enum xm_status xm_request_run_host(struct xm_request *r, const struct xm_step *s,
+                                   struct xm_error *err);
+
 #endif

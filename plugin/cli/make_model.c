@@ -101,7 +101,8 @@ static void
 show_progress(uint64_t done, uint64_t all, void *ctx)
 {
     (void)ctx;
-    xm_progress_show("writing %" PRIu64 " of about %" PRIu64 " MB", done >> 20, all >> 20);
+    xm_progress_show("writing %" PRIu64 " of about %" PRIu64 " MB", done >> 20,
+                     all >> 20);
 }
 
 int
@@ -110,7 +111,8 @@ xm_cli_make_model(int argc, char **argv)
     static const struct xm_cli_spec spec = {
         .usage = "xemoe make-model -o DIR [options]",
         .about =
-            "Writes a synthetic Mixture-of-Experts model as OpenVINO IR, with random weights\n"
+            "Writes a synthetic Mixture-of-Experts model as OpenVINO IR, with random "
+            "weights\n"
             "and a tokenizer of single bytes. Memory does not grow with the model.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
@@ -130,6 +132,7 @@ xm_cli_make_model(int argc, char **argv)
     xm_progress_clear();
     if (s != XM_OK)
         return xm_cli_failed(&err);
-    printf("%s: about %" PRIu64 " MB of weights\n", a.folder, xm_synthetic_bytes(&m) >> 20);
+    printf("%s: about %" PRIu64 " MB of weights\n", a.folder,
+           xm_synthetic_bytes(&m) >> 20);
     return xm_cli_flush();
 }

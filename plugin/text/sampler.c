@@ -2,13 +2,18 @@
  *
  * Candidates are a heap by logit: of a vocabulary of 150000 the few that top_k and top_p
  * leave are taken from the top, nothing is sorted.
+ *
+ * Penalties keep a count of each token in the window of accepted ones, and work on a copy
+ * of the logits. Without penalties neither exists.
  */
 #include "plugin/text/sampler.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
+#include "plugin/text/slice.h"
 #include "runtime/util/memory.h"
 
 struct candidate {
@@ -22,6 +27,13 @@ struct xm_sampler {
     size_t vocab_size;
     uint64_t state;               /* PCG32 */
     struct candidate *candidates; /* owned; room for vocab_size */
+
+    /* With penalties only: */
+    float *penalised;  /* owned; vocab_size logits                                */
+    uint32_t *counts;  /* owned; of each token in the window                      */
+    int32_t *accepted; /* owned; the window, as a ring when it has last_n tokens  */
+    size_t n_accepted, capacity;
+    size_t oldest; /* in the ring */
 };
 
 static const uint64_t pcg_multiplier = 6364136223846793005u;
@@ -45,31 +57,71 @@ random_unit(struct xm_sampler *s)
     return (double)(high << 26 | low) * 0x1p-53;
 }
 
+static bool
+has_penalties(const struct xm_sampling *s)
+{
+    return (s->repetition_penalty != 0.0f && s->repetition_penalty != 1.0f) ||
+           s->presence_penalty != 0.0f || s->frequency_penalty != 0.0f;
+}
+
+/* "name is x, expected low..high"; NaN is outside of everything. */
+static enum xm_status
+check_range(const char *name, float x, float low, float high, struct xm_error *err)
+{
+    if (x >= low && x <= high)
+        return XM_OK;
+    if (high == FLT_MAX)
+        return xm_fail(err, XM_INVALID, "%s is %g, expected %g or more", name, (double)x,
+                       (double)low);
+    return xm_fail(err, XM_INVALID, "%s is %g, expected %g..%g", name, (double)x,
+                   (double)low, (double)high);
+}
+
+static enum xm_status
+check_sampling(const struct xm_sampling *s, struct xm_error *err)
+{
+    XM_TRY(check_range("temperature", s->temperature, 0.0f, FLT_MAX, err));
+    XM_TRY(check_range("top_p", s->top_p, 0.0f, 1.0f, err));
+    XM_TRY(check_range("min_p", s->min_p, 0.0f, 1.0f, err));
+    XM_TRY(check_range("repetition_penalty", s->repetition_penalty, 0.0f, FLT_MAX, err));
+    XM_TRY(check_range("presence_penalty", s->presence_penalty, -1e6f, 1e6f, err));
+    return check_range("frequency_penalty", s->frequency_penalty, -1e6f, 1e6f, err);
+}
+
+static void
+seed(struct xm_sampler *s)
+{
+    random_bits(s); /* as in the paper's pcg32_srandom */
+    s->state += s->sampling.seed;
+    random_bits(s);
+}
+
 enum xm_status
 xm_sampler_create(const struct xm_sampling *sampling, size_t vocab_size,
                   struct xm_sampler **out, struct xm_error *err)
 {
     *out = NULL;
-    if (!(sampling->temperature >= 0.0f) || isinf(sampling->temperature))
-        return xm_fail(err, XM_INVALID, "temperature is %g, expected 0 or more",
-                       (double)sampling->temperature);
-    if (!(sampling->top_p >= 0.0f && sampling->top_p <= 1.0f))
-        return xm_fail(err, XM_INVALID, "top_p is %g, expected 0..1",
-                       (double)sampling->top_p);
+    XM_TRY(check_sampling(sampling, err));
     if (vocab_size == 0 || vocab_size > INT32_MAX)
         return xm_fail(err, XM_INVALID, "a vocabulary of %zu tokens", vocab_size);
     struct xm_sampler *s = xm_calloc(1, sizeof(*s));
-    struct candidate *candidates = xm_calloc(vocab_size, sizeof(*candidates));
-    if (!s || !candidates) {
-        xm_free(s);
-        xm_free(candidates);
+    bool ok = s != NULL;
+    if (ok) {
+        s->sampling = *sampling;
+        s->vocab_size = vocab_size;
+        ok = (s->candidates = xm_calloc(vocab_size, sizeof(*s->candidates))) != NULL;
+    }
+    if (ok && has_penalties(sampling)) {
+        s->penalised = xm_calloc(vocab_size, sizeof(*s->penalised));
+        s->counts = xm_calloc(vocab_size, sizeof(*s->counts));
+        ok = s->penalised && s->counts;
+    }
+    if (!ok) {
+        xm_sampler_free(s);
         return xm_fail(err, XM_NO_MEMORY, "no memory to sample from %zu tokens",
                        vocab_size);
     }
-    *s = (struct xm_sampler){*sampling, vocab_size, 0, candidates};
-    random_bits(s); /* seeding as in the paper's pcg32_srandom */
-    s->state += sampling->seed;
-    random_bits(s);
+    seed(s);
     *out = s;
     return XM_OK;
 }
@@ -80,8 +132,78 @@ xm_sampler_free(struct xm_sampler *sampler)
     if (!sampler)
         return;
     xm_free(sampler->candidates);
+    xm_free(sampler->penalised);
+    xm_free(sampler->counts);
+    xm_free(sampler->accepted);
     xm_free(sampler);
 }
+
+/* --- penalties --- */
+
+static enum xm_status
+accept(struct xm_sampler *s, int32_t id, struct xm_error *err)
+{
+    size_t window = s->sampling.last_n > 0 ? (size_t)s->sampling.last_n : SIZE_MAX;
+    if (s->n_accepted == window) {
+        s->counts[s->accepted[s->oldest]]--;
+        s->accepted[s->oldest] = id;
+        s->oldest = (s->oldest + 1) % window;
+    } else if (window == SIZE_MAX) {
+        s->n_accepted++; /* nothing ever leaves the window: counts say it all */
+    } else {
+        int32_t *grown =
+            xm_grow(s->accepted, &s->capacity, s->n_accepted + 1, sizeof(*grown));
+        if (!grown)
+            return xm_fail(err, XM_NO_MEMORY, "no memory for %zu accepted tokens",
+                           s->n_accepted + 1);
+        s->accepted = grown;
+        s->accepted[s->n_accepted++] = id;
+    }
+    s->counts[id]++;
+    return XM_OK;
+}
+
+enum xm_status
+xm_sampler_accept(struct xm_sampler *sampler, const int32_t *ids, size_t n,
+                  struct xm_error *err)
+{
+    for (size_t i = 0; sampler->counts && i < n; i++)
+        if (ids[i] >= 0 && (size_t)ids[i] < sampler->vocab_size)
+            XM_TRY(accept(sampler, ids[i], err));
+    return XM_OK;
+}
+
+void
+xm_sampler_forget(struct xm_sampler *sampler)
+{
+    sampler->n_accepted = sampler->oldest = 0;
+    if (sampler->counts)
+        memset(sampler->counts, 0, sampler->vocab_size * sizeof(*sampler->counts));
+}
+
+static float
+penalise(const struct xm_sampling *s, float logit, uint32_t count)
+{
+    if (count == 0)
+        return logit;
+    if (s->repetition_penalty != 0.0f)
+        logit =
+            logit > 0.0f ? logit / s->repetition_penalty : logit * s->repetition_penalty;
+    return logit - (float)count * s->frequency_penalty - s->presence_penalty;
+}
+
+/* The logits to choose from: the caller's own when there are no penalties. */
+static const float *
+penalise_all(struct xm_sampler *s, const float *logits)
+{
+    if (!s->counts)
+        return logits;
+    for (size_t i = 0; i < s->vocab_size; i++)
+        s->penalised[i] = penalise(&s->sampling, logits[i], s->counts[i]);
+    return s->penalised;
+}
+
+/* --- choice --- */
 
 /* NaN compares false with everything. */
 static int32_t
@@ -166,7 +288,18 @@ sum_weights(const struct candidate *c, size_t n)
     return sum;
 }
 
-/* Leaves the candidates that top_k and top_p allow at the front. */
+/* Those whose probability is at least `min_p` of the largest, moved to the front. */
+static size_t
+drop_unlikely(struct candidate *c, size_t n, double min_p)
+{
+    size_t kept = 0; /* the likeliest token has weight 1 and always stays */
+    for (size_t i = 0; i < n; i++)
+        if (c[i].weight >= min_p)
+            c[kept++] = c[i];
+    return kept;
+}
+
+/* Leaves the candidates that top_k, top_p and min_p allow at the front. */
 static size_t
 filter(struct xm_sampler *s, size_t n, double *sum)
 {
@@ -180,6 +313,10 @@ filter(struct xm_sampler *s, size_t n, double *sum)
         n = take_best(c, n, n, top_p * *sum);
         *sum = sum_weights(c, n);
     }
+    if (s->sampling.min_p > 0.0f) {
+        n = drop_unlikely(c, n, (double)s->sampling.min_p);
+        *sum = sum_weights(c, n);
+    }
     return n;
 }
 
@@ -187,6 +324,7 @@ enum xm_status
 xm_sampler_next(struct xm_sampler *sampler, const float *logits, int32_t *id,
                 struct xm_error *err)
 {
+    logits = penalise_all(sampler, logits);
     int32_t best = find_largest(logits, sampler->vocab_size);
     if (best < 0)
         return xm_fail(err, XM_INVALID,

@@ -2,12 +2,20 @@
  *
  * The next token from logits.
  *
- *     p = softmax(logits / temperature)   ->  top_k  ->  top_p  ->  draw
+ *     penalties -> softmax(logits / temperature) -> top_k -> top_p -> min_p -> draw
  *
- * Filters work in this order: temperature, then the top_k most likely tokens, then the
- * fewest of those whose probabilities, renormalised, reach top_p. Temperature 0 is
- * greedy: the largest logit, the lowest id of equal ones. A token whose logit is NaN or
- * -infinity is never chosen.
+ * Filters work in this order; each sees what the one before it has left, renormalised.
+ *
+ *     repetition   l > 0 ? l / r : l * r            for tokens among the last_n accepted
+ *     frequency    l - f * (times it was accepted)  the same
+ *     presence     l - p                            the same
+ *     top_k        the k most likely
+ *     top_p        the fewest whose probabilities reach top_p
+ *     min_p        those at least min_p times as likely as the likeliest
+ *
+ * Temperature 0 is greedy: the largest logit after the penalties, the lowest id of equal
+ * ones. A token whose logit is NaN or -infinity is never chosen. Zero in the fields from
+ * min_p on turns them off.
  *
  * Random numbers are PCG32 (M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient
  * Statistically Good Algorithms", 2014): a seed gives the same sequence on every machine.
@@ -29,6 +37,10 @@ struct xm_sampling {
     int top_k;         /* ≤ 0: all tokens       */
     float top_p;       /* 0..1; 1: all tokens   */
     uint64_t seed;
+    float min_p;              /* 0..1                                        */
+    float repetition_penalty; /* > 0; 0 and 1: off                           */
+    float presence_penalty, frequency_penalty;
+    int last_n; /* how many accepted tokens the penalties see; ≤ 0: all */
 };
 
 struct xm_sampler;
@@ -36,6 +48,14 @@ struct xm_sampler;
 enum xm_status xm_sampler_create(const struct xm_sampling *sampling, size_t vocab_size,
                                  struct xm_sampler **out, struct xm_error *err);
 void xm_sampler_free(struct xm_sampler *sampler); /* NULL is allowed */
+
+/* Tells the penalties of tokens: those of the prompt, then each one that was generated.
+ * Ids outside of the vocabulary are ignored. Does nothing without a penalty. */
+enum xm_status xm_sampler_accept(struct xm_sampler *sampler, const int32_t *ids, size_t n,
+                                 struct xm_error *err);
+
+/* Forgets all accepted tokens. */
+void xm_sampler_forget(struct xm_sampler *sampler);
 
 /* Chooses from `vocab_size` logits. Allocates nothing. XM_INVALID when no token can be
  * chosen: all logits are NaN or -infinity. */

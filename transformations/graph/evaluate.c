@@ -173,15 +173,16 @@ infer_types(const struct xm_eval_call *c, struct concrete *d)
     return xm_infer_run(&d->infer);
 }
 
-/* Creates result i when its type is known; range finds its own size where that needs
- * floats. */
+/* Creates result i when its type is known; some find their own size: range where that needs
+ * floats, a state, the places of what is not zero. */
 static enum xm_status
 create_result(struct xm_eval_call *c, const struct xm_type *type, uint32_t i)
 {
     int64_t dim[XM_MAX_RANK];
     if (!xm_shape_is_static(&type->shape)) {
         bool finds_its_own =
-            c->node->op == XM_OP_RANGE || c->node->op == XM_OP_READ_VALUE;
+            c->node->op == XM_OP_RANGE || c->node->op == XM_OP_READ_VALUE ||
+            c->node->op == XM_OP_NON_ZERO;
         return finds_its_own
                    ? XM_OK
                    : xm_fail(c->err, XM_INVALID,

@@ -62,15 +62,18 @@ struct xm_eval {
     void *hook_ctx;
 };
 
-/* Runs everything that results and assigns need. outputs[i] is the i-th result node's value in graph
- * order, owned by the caller; n_outputs must be the number of results. Assigns take effect after
- * all nodes have run. Errors name the node. */
+/* Runs everything that results and assigns need. outputs[i] is the i-th result node's
+ * value in graph order, owned by the caller; n_outputs must be the number of results.
+ * Assigns take effect after all nodes have run. Errors name the node. */
 enum xm_status xm_evaluate(const struct xm_eval *e, struct xm_tensor **outputs,
                            uint32_t n_outputs, struct xm_error *err);
 
 /* Runs single value subgraphs: only what `value` needs (for passes that fold or probe). */
 enum xm_status xm_evaluate_value(const struct xm_eval *e, const struct xm_value *value,
                                  struct xm_tensor **out, struct xm_error *err);
+
+/* Whether `op` reads a WEIGHT at operand i by itself, row by row: its tensor may be NULL. */
+bool xm_eval_takes_weight(enum xm_op op, uint32_t i);
 
 /* One node on given operands (absent: NULL); out[n_out] are created. For the host fallback and
  * for `verify`. `symbols` values for shape_value and weights' shapes. */

@@ -406,8 +406,8 @@ xm_eval_gather_elements(struct xm_eval_call *c)
     return XM_OK;
 }
 
-static float
-combine_float(int reduction, float a, float b)
+float
+xm_eval_combine_float(int reduction, float a, float b)
 {
     switch (reduction) {
     case XM_REDUCTION_NONE:
@@ -423,8 +423,8 @@ combine_float(int reduction, float a, float b)
     }
 }
 
-static int64_t
-combine_int(int reduction, int64_t a, int64_t b)
+int64_t
+xm_eval_combine_int(int reduction, int64_t a, int64_t b)
 {
     switch (reduction) {
     case XM_REDUCTION_NONE:
@@ -448,9 +448,9 @@ land(const struct xm_eval_call *c, int64_t from, int64_t at, uint32_t *count)
     int reduction = count[at] ? c->node->attr.scatter.reduction : XM_REDUCTION_NONE;
     struct xm_tensor *out = c->out[0];
     if (out->f)
-        out->f[at] = combine_float(reduction, out->f[at], c->in[2]->f[from]);
+        out->f[at] = xm_eval_combine_float(reduction, out->f[at], c->in[2]->f[from]);
     else
-        out->i[at] = combine_int(reduction, out->i[at], c->in[2]->i[from]);
+        out->i[at] = xm_eval_combine_int(reduction, out->i[at], c->in[2]->i[from]);
     count[at]++;
 }
 

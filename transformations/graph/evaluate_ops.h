@@ -97,6 +97,11 @@ enum xm_status xm_walk_operands(struct xm_walk *w, const struct xm_eval_call *c,
 /* out[index] = src[offset + index . stride]; the walk has src as its only array. */
 void xm_walk_copy(struct xm_walk *w, const struct xm_tensor *src, struct xm_tensor *out);
 
+/* What a scatter makes of the element there is (a) and the one that lands on it (b); mean is
+ * left to the caller and adds. */
+float xm_eval_combine_float(int reduction, float a, float b);
+int64_t xm_eval_combine_int(int reduction, int64_t a, int64_t b);
+
 /* An axis in -rank … rank-1, made positive. */
 enum xm_status xm_eval_axis(const struct xm_eval_call *c, int64_t axis, uint32_t rank,
                             uint32_t *out);
@@ -109,9 +114,6 @@ enum xm_status xm_eval_scalar(const struct xm_eval_call *c, uint32_t i, int64_t 
  * 1 to
  * 3. False when it is absent. */
 bool xm_eval_weight_of(const struct xm_eval_call *c, uint32_t i, struct xm_weight *w);
-/* Whether `op` reads operand i through xm_eval_weight_of, so that nothing need expand it.
- */
-bool xm_eval_takes_weight(enum xm_op op, uint32_t i);
 /* Operand i (integers) as int32 in 0 … limit-1; xm_free. */
 enum xm_status xm_eval_ids(const struct xm_eval_call *c, uint32_t i, uint64_t limit,
                            int32_t **out);

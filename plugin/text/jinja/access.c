@@ -277,8 +277,10 @@ xm_jinja_slice(struct xm_jinja_run *r, value v, const value bounds[3], value *ou
     int64_t n = 0;
     if (v.kind == XM_JINJA_UNDEFINED)
         return fail_undefined(r, v.text);
-    if (!xm_jinja_is_list(v) && v.kind != XM_JINJA_STRING)
-        return xm_jinja_fail(r, "a slice of %s", xm_jinja_kind_name(v.kind));
+    if (!xm_jinja_is_list(v) && v.kind != XM_JINJA_STRING) {
+        *out = xm_jinja_undefined(xm_slice_of("a slice", 7));
+        return XM_OK;
+    }
     XM_TRY(xm_jinja_length(r, v, &n));
     XM_TRY(find_range(r, bounds, n, &range));
     if (v.kind == XM_JINJA_STRING && range.step == 1) { /* the usual case is a view */

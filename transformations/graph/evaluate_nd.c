@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * References of gather and scatter by tuples of indices, and of non_zero.
+ *
+ *     gather_nd:          out[b…, i…, :]  = x[b…, ids[b…, i…, 0], ids[b…, i…, 1], …, :]
+ *     scatter_nd_update:  out[ids[i…], :] (+)= updates[i…, :]
+ *     non_zero:           out[:, n]       = the place of the n-th element that is not zero
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "transformations/graph/evaluate_ops.h"
+
+/* Where the tuple points in x from dimension `first` on, in elements. */
+static enum xm_status
+locate(const struct xm_eval_call *c, const struct xm_tensor *x, uint32_t first,
+       const int64_t *tuple, uint32_t length, uint64_t *out)
+{
+    uint64_t at = 0;
+    for (uint32_t d = 0; d < length; d++) {
+        int64_t n = x->dim[first + d], index = tuple[d] < 0 ? tuple[d] + n : tuple[d];
+        if (index < 0 || index >= n)
+            return xm_fail(c->err, XM_INVALID,
+                           "index %" PRId64 " for a dimension of %" PRId64, tuple[d], n);
+        at = at * (uint64_t)n + (uint64_t)index;
+    }
+    *out = at * xm_tensor_size(x, first + length, x->rank);
+    return XM_OK;
+}
+
+static enum xm_status
+check_tuples(const struct xm_eval_call *c, const struct xm_tensor *x,
+             const struct xm_tensor *ids, uint32_t first, uint32_t *length)
+{
+    int64_t n = ids->rank ? ids->dim[ids->rank - 1] : 0;
+    if (n < 1 || n > (int64_t)x->rank - first)
+        return xm_fail(c->err, XM_INVALID,
+                       "tuples of %" PRId64 " indices for a rank of %u", n, x->rank);
+    *length = (uint32_t)n;
+    return XM_OK;
+}
+
+static void
+copy_elements(struct xm_tensor *out, uint64_t to, const struct xm_tensor *x,
+              uint64_t from, uint64_t n)
+{
+    uint64_t width = xm_tensor_width(x);
+    memcpy(xm_tensor_raw(out) + to * width,
+           xm_tensor_raw((struct xm_tensor *)x) + from * width, (size_t)(n * width));
+}
+
+enum xm_status
+xm_eval_gather_nd(struct xm_eval_call *c)
+{
+    const struct xm_tensor *x = c->in[0], *ids = c->in[1];
+    uint32_t length, batch = (uint32_t)c->node->attr.gather.batch_dims;
+    XM_TRY(xm_eval_operands(c, "si"));
+    XM_TRY(check_tuples(c, x, ids, batch, &length));
+    uint64_t batches = xm_tensor_size(ids, 0, batch), tuples = ids->n / length;
+    uint64_t slice = xm_tensor_size(x, batch + length, x->rank);
+    uint64_t part = xm_tensor_size(x, batch, x->rank);
+    if (batches == 0 || tuples * slice != c->out[0]->n || batches * part != x->n)
+        return c->out[0]->n ? xm_fail(c->err, XM_INVALID, "its sizes do not fit") : XM_OK;
+    for (uint64_t t = 0; t < tuples; t++) {
+        uint64_t at = 0;
+        XM_TRY(locate(c, x, batch, ids->i + t * length, length, &at));
+        copy_elements(c->out[0], t * slice, x, t / (tuples / batches) * part + at, slice);
+    }
+    return XM_OK;
+}
+
+static void
+combine(struct xm_tensor *out, uint64_t at, const struct xm_tensor *updates,
+        uint64_t from, uint64_t n, int reduction)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        if (out->f)
+            out->f[at + i] =
+                xm_eval_combine_float(reduction, out->f[at + i], updates->f[from + i]);
+        else
+            out->i[at + i] =
+                xm_eval_combine_int(reduction, out->i[at + i], updates->i[from + i]);
+    }
+}
+
+enum xm_status
+xm_eval_scatter_nd(struct xm_eval_call *c)
+{
+    const struct xm_tensor *x = c->in[0], *ids = c->in[1], *updates = c->in[2];
+    uint32_t length;
+    XM_TRY(xm_eval_operands(c, "sis"));
+    XM_TRY(check_tuples(c, x, ids, 0, &length));
+    uint64_t tuples = ids->n / length, slice = xm_tensor_size(x, length, x->rank);
+    if (updates->n != tuples * slice || c->out[0]->n != x->n)
+        return xm_fail(c->err, XM_INVALID,
+                       "%" PRIu64 " updates for %" PRIu64 " places of %" PRIu64
+                       " elements",
+                       updates->n, tuples, slice);
+    copy_elements(c->out[0], 0, x, 0, x->n);
+    for (uint64_t t = 0; t < tuples; t++) {
+        uint64_t at = 0;
+        XM_TRY(locate(c, x, 0, ids->i + t * length, length, &at));
+        combine(c->out[0], at, updates, t * slice, slice,
+                c->node->attr.scatter.reduction);
+    }
+    return XM_OK;
+}
+
+static bool
+is_zero(const struct xm_tensor *x, uint64_t i)
+{
+    return x->f ? x->f[i] == 0.0f : x->i[i] == 0;
+}
+
+/* The number of places is known only now: the result is created here. */
+enum xm_status
+xm_eval_non_zero(struct xm_eval_call *c)
+{
+    const struct xm_tensor *x = c->in[0];
+    XM_TRY(xm_eval_operands(c, "a"));
+    int64_t dim[2] = {x->rank, 0};
+    for (uint64_t i = 0; i < x->n; i++)
+        dim[1] += !is_zero(x, i);
+    xm_tensor_destroy(c->out[0]);
+    c->out[0] = NULL;
+    XM_TRY(xm_tensor_create(&c->out[0], c->node->attr.convert.element, 2, dim, c->err));
+    int64_t n = 0;
+    for (uint64_t i = 0; i < x->n; i++) {
+        uint64_t rest = i;
+        if (is_zero(x, i))
+            continue;
+        for (uint32_t d = x->rank; d-- > 0; rest /= (uint64_t)x->dim[d])
+            c->out[0]->i[d * dim[1] + n] = (int64_t)(rest % (uint64_t)x->dim[d]);
+        n++;
+    }
+    return XM_OK;
+}
