@@ -39,8 +39,13 @@ linear_prepare_vec(__global const STORAGE(SRC) * x, __global float *planes,
 #if GROUP
     const uint groups = k_count / GROUP;
     for (uint g = 0; g < groups; g++) {
-        float sum = 0;
-        for (uint k = g * GROUP; k < (g + 1) * GROUP; k++)
+        const uint end = (g + 1) * GROUP;
+        float16 lanes = 0;
+        uint k = g * GROUP;
+        for (; k + 16 <= end; k += 16)
+            lanes += LOAD16(SRC, x, k);
+        float sum = sum16(lanes);
+        for (; k < end; k++)
             sum += LOAD(SRC, x, k);
         sums[row * groups + g] = sum;
     }

@@ -40,43 +40,168 @@ block_dot(uint16 w, __global const float *x)
     return a + b;
 }
 
-/* sum_g scale[g] (zp[g] + OFFSET) xs[g] */
-static inline float
-zero_point_term(__global const uchar *scale, __global const uchar *zp, ulong n,
-                uint groups, __global const float *xs)
+/* Far enough ahead for memory to answer. (prefetch() of OpenCL does nothing on PoCL.) */
+enum { PREFETCH_BYTES = 2048 };
+static inline void
+prefetch_ahead(__global const uchar *p)
 {
-    const ulong at = n * groups;
-    float sum = 0;
-    uint g = 0;
-#if HAS_ZP || OFFSET
-    float16 lanes = 0;
-    for (; g + 16 <= groups; g += 16) {
-        float z[16];
-        for (uint i = 0; i < 16; i++)
-            z[i] = weight_zero_point(zp, n, g + i, 1, groups) + OFFSET;
-        lanes += FLOATS(SCALE, scale + (at + g) * SIZE(SCALE)) * vload16(0, z) *
-                 vload16(0, xs + g);
-    }
-    sum = sum16(lanes);
-    for (; g < groups; g++)
-        sum += BYTES(SCALE, scale, at + g) *
-               (weight_zero_point(zp, n, g, 1, groups) + OFFSET) * xs[g];
+#if defined(__has_builtin) && __has_builtin(__builtin_prefetch)
+    __builtin_prefetch((const void *)(p + PREFETCH_BYTES), 0, 3);
+#else
+    prefetch(p + PREFETCH_BYTES, 64);
 #endif
+}
+
+static inline float
+one_zero_point(__global const uchar *zp, ulong i)
+{
+#if !HAS_ZP
+    return 0.0f;
+#else
+    return BYTES(ZP, zp, ZP_SCALAR ? 0 : i);
+#endif
+}
+
+/* Zero points i ... i + 15 of the row-major array. */
+static inline float16
+points_one_by_one(__global const uchar *zp, ulong i)
+{
+    float z[16];
+    for (uint j = 0; j < 16; j++)
+        z[j] = one_zero_point(zp, i + j);
+    return vload16(0, z);
+}
+
+static inline float16
+points_u4(__global const uchar *zp, ulong i)
+{
+    if (i & 1)
+        return points_one_by_one(zp, i);
+    const uchar8 pairs = vload8(0, zp + i / 2);
+    uchar16 z;
+    z.even = pairs & (uchar8)15;
+    z.odd = pairs >> (uchar8)4;
+    return convert_float16(z);
+}
+
+static inline float16
+points_u8(__global const uchar *zp, ulong i)
+{
+    return convert_float16(vload16(0, zp + i));
+}
+
+#define points_i4   points_one_by_one
+#define points_i8   points_one_by_one
+#define points_f16  points_one_by_one
+#define points_bf16 points_one_by_one
+#define points_f32  points_one_by_one
+
+static inline float16
+zero_points(__global const uchar *zp, ulong i)
+{
+#if !HAS_ZP
+    return 0.0f;
+#elif ZP_SCALAR
+    return one_zero_point(zp, 0);
+#else
+    return PASTE(points_, ZP)(zp, i);
+#endif
+}
+
+/* What up to 16 neighbouring groups are multiplied with: their products by `scale`, their sums
+ * of x by `zero`. The first group is at `skip`. */
+struct factors {
+    float scale[16], zero[16];
+    uint skip;
+};
+
+/* One conversion serves 16 groups. Where there are fewer, reading begins before them: nothing
+ * beyond the row is touched. */
+static inline void
+load_factors(__global const uchar *scale, __global const uchar *zp, ulong first, uint n,
+             struct factors *f)
+{
+    const ulong end = first + n;
+    if (end < 16) {
+        f->skip = 0;
+        for (uint i = 0; i < n; i++) {
+            f->scale[i] = BYTES(SCALE, scale, first + i);
+            f->zero[i] = f->scale[i] * (one_zero_point(zp, first + i) + OFFSET);
+        }
+        return;
+    }
+    const float16 s = FLOATS(SCALE, scale + (end - 16) * SIZE(SCALE));
+    vstore16(s, 0, f->scale);
+    vstore16(s * (zero_points(zp, end - 16) + OFFSET), 0, f->zero);
+    f->skip = 16 - n;
+}
+
+#if GROUP % BLOCK == 0
+/* Blocks 0 ... of `groups` whole groups, scaled. */
+static inline float16
+groups_dot(__global const uchar *row, uint groups, const float *scale,
+           __global const float *x)
+{
+    float16 sum = 0;
+    for (uint g = 0; g < groups; g++) {
+        float16 dot = 0;
+#pragma unroll 4
+        for (uint i = 0; i < GROUP / BLOCK; i++, row += 64, x += BLOCK) {
+            prefetch_ahead(row);
+            dot += block_dot(((__global const loose_uint16 *)row)->v ^ FLIP, x);
+        }
+        sum += dot * scale[g];
+    }
     return sum;
 }
+#elif BLOCK % GROUP == 0
+/* The same where a block holds several groups; the row's last block may be cut short. */
+static inline float16
+groups_dot(__global const uchar *row, uint groups, const float *scale,
+           __global const float *x)
+{
+    float16 sum = 0;
+    for (uint g = 0, b = 0; g < groups; g += BLOCK / GROUP, b++) {
+        float lanes[16];
+#pragma unroll
+        for (uint i = 0; i < 16; i++)
+            lanes[i] = scale[min(g + i * PLANES / GROUP, groups - 1)];
+        prefetch_ahead(row + b * 64);
+        sum += block_dot(block_words(row, b, groups * GROUP), x + b * BLOCK) *
+               vload16(0, lanes);
+    }
+    return sum;
+}
+#endif
 
 /* The product, still spread over 16 lanes that the caller adds up (sum16). */
 static inline float16
 row_dot(__global const uchar *data, __global const uchar *scale, __global const uchar *zp,
         ulong n, uint k_count, __global const float *x, __global const float *xs)
 {
-    const uint groups = k_count / GROUP, blocks = (k_count + BLOCK - 1) / BLOCK;
+    const uint groups = k_count / GROUP;
     __global const uchar *row = data + n * (k_count / PLANES) * 4;
     float16 sum = 0;
-    for (uint b = 0; b < blocks; b++)
+    float zero = 0;
+    for (uint first = 0; first < groups; first += 16) {
+        const uint count = min(groups - first, 16u);
+        struct factors f;
+        load_factors(scale, zp, n * groups + first, count, &f);
+#if HAS_ZP || OFFSET
+        for (uint g = 0; g < count; g++)
+            zero += f.zero[f.skip + g] * xs[first + g];
+#endif
+#if GROUP % BLOCK == 0 || BLOCK % GROUP == 0
+        const ulong k = (ulong)first * GROUP;
+        sum += groups_dot(row + k / PLANES * 4, count, f.scale + f.skip, x + k);
+#endif
+    }
+#if GROUP % BLOCK != 0 && BLOCK % GROUP != 0
+    for (uint b = 0; b * BLOCK < k_count; b++)
         sum += block_dot(block_words(row, b, k_count), x + b * BLOCK) *
                block_scales(scale, n, b, groups);
-    sum.s0 -= zero_point_term(scale, zp, n, groups, xs);
+#endif
+    sum.s0 -= zero;
     return sum;
 }
 #else
