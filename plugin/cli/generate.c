@@ -204,8 +204,10 @@ generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_lis
          struct output *o, struct xm_token_list *ids, struct costs *costs,
          struct xm_error *err)
 {
-    struct xm_sampling sampling = {
-        a->temperature, (int)(a->top_k < INT32_MAX ? a->top_k : 0), a->top_p, a->seed};
+    struct xm_sampling sampling = {.temperature = a->temperature,
+                                   .top_k = (int)(a->top_k < INT32_MAX ? a->top_k : 0),
+                                   .top_p = a->top_p,
+                                   .seed = a->seed};
     struct xm_generation run = {.prompt = prompt->ids,
                                 .n_prompt = prompt->n,
                                 .max_tokens = a->tokens,

@@ -221,7 +221,8 @@ TEST_F(Generate, RefusesModelsOfAnotherKind)
         err = {};
         ASSERT_XM_OK(xm_core_compile(core, parse(models[i]).release(), "GPU", nullptr, 0,
                                      nullptr, &c, &err));
-        xm_sampling greedy = {0, 0, 1, 0};
+        xm_sampling greedy = {};
+        greedy.top_p = 1;
         enum xm_status s = xm_generator_create(c, &greedy, &g, &err);
         int32_t id = 1;
         if (s == XM_OK)

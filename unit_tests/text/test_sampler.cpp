@@ -19,7 +19,7 @@ std::vector<int>
 histogram(const std::vector<float> &logits, float temperature, int top_k, float top_p)
 {
     std::vector<int> counts(logits.size());
-    const struct xm_sampling sampling = {temperature, top_k, top_p, seed};
+    const struct xm_sampling sampling = {temperature, top_k, top_p, seed, 0, 0, 0, 0, 0};
     struct xm_sampler *s = nullptr;
     EXPECT_EQ(xm_sampler_create(&sampling, logits.size(), &s, nullptr), XM_OK);
     for (int i = 0; s && i < draws; i++) {
@@ -61,7 +61,7 @@ softmax(const std::vector<float> &logits, double temperature, std::vector<bool> 
 int32_t
 greedy(const std::vector<float> &logits, struct xm_error *err = nullptr)
 {
-    const struct xm_sampling sampling = {0.0f, 0, 1.0f, seed};
+    const struct xm_sampling sampling = {0.0f, 0, 1.0f, seed, 0, 0, 0, 0, 0};
     struct xm_sampler *s = nullptr;
     int32_t id = -1;
     xm_sampler_create(&sampling, logits.size(), &s, nullptr);
@@ -152,7 +152,7 @@ TEST(Sampler, EqualLogitsAreKeptFromTheLowestId)
 
 TEST(Sampler, ASeedIsASequence)
 {
-    const struct xm_sampling sampling = {1.0f, 0, 1.0f, 42};
+    const struct xm_sampling sampling = {1.0f, 0, 1.0f, 42, 0, 0, 0, 0, 0};
     std::vector<float> flat(1000, 0.0f);
     std::vector<int32_t> first, second;
     for (std::vector<int32_t> *out : {&first, &second}) {
@@ -182,7 +182,7 @@ TEST(Sampler, SettingsThatMeanNothingAreRefused)
 
 TEST(Sampler, AllocatesOnlyWhenItIsCreated)
 {
-    const struct xm_sampling sampling = {1.0f, 3, 0.9f, seed};
+    const struct xm_sampling sampling = {1.0f, 3, 0.9f, seed, 0, 0, 0, 0, 0};
     struct xm_sampler *s = nullptr;
     for (uint64_t n = 1; n <= 2; n++) {
         xm_fail_allocation(n);
