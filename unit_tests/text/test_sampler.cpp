@@ -171,12 +171,18 @@ TEST(Sampler, ASeedIsASequence)
 TEST(Sampler, SettingsThatMeanNothingAreRefused)
 {
     struct xm_sampler *s = nullptr;
-    const struct xm_sampling bad[] = {{-1.0f, 0, 1.0f, 0},    {NAN, 0, 1.0f, 0},
-                                      {INFINITY, 0, 1.0f, 0}, {1.0f, 0, 1.5f, 0},
-                                      {1.0f, 0, -0.1f, 0},    {1.0f, 0, NAN, 0}};
-    for (const struct xm_sampling &b : bad)
-        EXPECT_EQ(xm_sampler_create(&b, 5, &s, nullptr), XM_INVALID);
-    EXPECT_EQ(xm_sampler_create(&bad[0], 0, &s, nullptr), XM_INVALID);
+    const struct {
+        float temperature, top_p;
+    } bad[] = {{-1.0f, 1.0f}, {NAN, 1.0f},   {INFINITY, 1.0f},
+               {1.0f, 1.5f},  {1.0f, -0.1f}, {1.0f, NAN}};
+    struct xm_sampling sampling = {};
+    for (const auto &b : bad) {
+        sampling.temperature = b.temperature;
+        sampling.top_p = b.top_p;
+        EXPECT_EQ(xm_sampler_create(&sampling, 5, &s, nullptr), XM_INVALID);
+    }
+    sampling.temperature = sampling.top_p = 1.0f;
+    EXPECT_EQ(xm_sampler_create(&sampling, 0, &s, nullptr), XM_INVALID);
     xm_sampler_free(s);
 }
 

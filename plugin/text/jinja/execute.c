@@ -102,11 +102,12 @@ xm_jinja_capture(struct xm_jinja_run *r, node *list, value *out)
     r->out = &text;
     enum xm_status status = xm_jinja_execute(r, list);
     r->out = outside;
+    if (status != XM_OK) { /* the run ends: scopes do not matter any more */
+        xm_strbuf_free(&text);
+        return status;
+    }
     leave_scope(r);
-    if (status == XM_OK)
-        return xm_jinja_take_text(r, &text, out);
-    xm_strbuf_free(&text);
-    return status;
+    return xm_jinja_take_text(r, &text, out);
 }
 
 /* The text of the body through the filters in in[1]. */

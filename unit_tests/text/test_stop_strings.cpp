@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "plugin/text/stop_strings.h"
+
+namespace
+{
+
+using strings = std::vector<std::string>;
+
+struct result {
+    std::string text;
+    bool stopped;
+};
+
+class Matcher
+{
+  public:
+    explicit Matcher(const strings &stops)
+    {
+        std::vector<struct xm_slice> slices;
+        for (const std::string &s : stops)
+            slices.push_back(xm_slice_of(s.data(), s.size()));
+        status = xm_stop_strings_create(slices.data(), slices.size(), &m, &err);
+    }
+    ~Matcher()
+    {
+        xm_stop_strings_free(m);
+    }
+    std::string push(const std::string &part)
+    {
+        struct xm_strbuf out = {};
+        EXPECT_EQ(
+            xm_stop_strings_push(m, part.data(), part.size(), &out, &stopped, nullptr),
+            XM_OK);
+        return take(out);
+    }
+    std::string flush()
+    {
+        struct xm_strbuf out = {};
+        EXPECT_EQ(xm_stop_strings_flush(m, &out, nullptr), XM_OK);
+        return take(out);
+    }
+
+    struct xm_stop_strings *m = nullptr;
+    struct xm_error err = {};
+    enum xm_status status = XM_OK;
+    bool stopped = false;
+
+  private:
+    static std::string take(struct xm_strbuf &out)
+    {
+        std::string text(xm_strbuf_text(&out), out.n);
+        xm_strbuf_free(&out);
+        return text;
+    }
+};
+
+/* By definition: at the first byte where a stop string ends, the longest that does. */
+result
+reference(const strings &stops, const std::string &text)
+{
+    for (size_t end = 1; end <= text.size(); end++) {
+        size_t longest = 0;
+        for (const std::string &s : stops)
+            if (s.size() <= end && text.compare(end - s.size(), s.size(), s) == 0)
+                longest = std::max(longest, s.size());
+        if (longest > 0)
+            return {text.substr(0, end - longest), true};
+    }
+    return {text, false};
+}
+
+/* All ways to cut the text in up to three parts, and byte by byte. */
+void
+check_every_split(const strings &stops, const std::string &text)
+{
+    result expected = reference(stops, text);
+    auto check = [&](const strings &parts) {
+        Matcher m(stops);
+        std::string out;
+        for (const std::string &part : parts)
+            out += m.push(part);
+        EXPECT_EQ(m.stopped, expected.stopped) << text;
+        EXPECT_EQ(out + m.flush(), expected.text) << text;
+    };
+    for (size_t a = 0; a <= text.size(); a++)
+        for (size_t b = a; b <= text.size(); b++)
+            check({text.substr(0, a), text.substr(a, b - a), text.substr(b)});
+    strings bytes;
+    for (char c : text)
+        bytes.emplace_back(1, c);
+    check(bytes);
+}
+
+} // namespace
+
+TEST(StopStrings, EverySplitGivesTheSame)
+{
+    const strings sets[] = {
+        {"###"},         {"END"},           {"aab"},       {"abab", "bc"}, {"abc", "b"},
+        {"\n\n", "\nU"}, {"aa", "aaa"},     {"ba", "cba"}, {"\xc3\xa9!"},  {},
+        {"<|x|>", "<|"}, {"aabaaac", "ab"},
+    };
+    const char *const texts[] = {
+        "abc###def", "##x###", "EENDED", "aaabaab",      "abababc", "xabcx", "a\nU",
+        "\n\n\n",    "aaaa",   "dcba",   "caf\xc3\xa9!", "a<|x|>b", "",      "aabaabaaac",
+    };
+    for (const strings &stops : sets)
+        for (const char *text : texts)
+            check_every_split(stops, text);
+}
+
+TEST(StopStrings, AllSmallTextsOverTwoLetters)
+{
+    const strings sets[] = {{"aba"}, {"abb", "ba"}, {"aabb", "bab", "bb"}};
+    for (const strings &stops : sets)
+        for (int bits = 0; bits < 1 << 7; bits++) {
+            std::string text;
+            for (int i = 0; i < 7; i++)
+                text += bits >> i & 1 ? 'b' : 'a';
+            check_every_split(stops, text);
+        }
+}
+
+TEST(StopStrings, HoldsBackOnlyWhatMayBecomeAStopString)
+{
+    Matcher m({"###"});
+    EXPECT_EQ(m.push("abc#"), "abc");
+    EXPECT_EQ(m.push("#"), "");
+    EXPECT_EQ(m.push("x"), "##x");
+    EXPECT_EQ(m.push("y###z"), "y");
+    EXPECT_TRUE(m.stopped);
+    EXPECT_EQ(m.push("more"), "");
+    EXPECT_TRUE(m.stopped);
+}
+
+TEST(StopStrings, FlushBeginsAnew)
+{
+    Matcher m({"ab"});
+    m.push("xab");
+    EXPECT_TRUE(m.stopped);
+    EXPECT_EQ(m.flush(), "");
+    EXPECT_EQ(m.push("ya"), "y");
+    EXPECT_FALSE(m.stopped);
+    EXPECT_EQ(m.flush(), "a");
+    EXPECT_EQ(m.push("b"), "b");
+}
+
+TEST(StopStrings, NulBytesAreText)
+{
+    Matcher m({std::string("\0x", 2)});
+    EXPECT_EQ(m.push(std::string("a\0", 2)), "a");
+    EXPECT_EQ(m.push(std::string("\0x", 2)), std::string("\0", 1));
+    EXPECT_TRUE(m.stopped);
+}
+
+TEST(StopStrings, EmptyStopStringIsRefused)
+{
+    Matcher m({"a", ""});
+    EXPECT_EQ(m.status, XM_INVALID);
+    EXPECT_STREQ(m.err.text, "stop string 2 of 2 is empty");
+}
+
+TEST(StopStrings, EveryAllocationMayFail)
+{
+    for (uint64_t n = 1;; n++) {
+        xm_fail_allocation(n);
+        Matcher m({"abc", "d"});
+        struct xm_strbuf out = {};
+        enum xm_status status = m.status;
+        if (status == XM_OK)
+            status = xm_stop_strings_push(m.m, "xab", 3, &out, &m.stopped, nullptr);
+        bool seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        xm_strbuf_free(&out);
+        if (!seen) {
+            EXPECT_EQ(status, XM_OK);
+            break;
+        }
+        EXPECT_EQ(status, XM_NO_MEMORY) << n;
+    }
+}
