@@ -122,6 +122,17 @@ TEST_F(ModelTest, LastLogitsAreTheLastRow)
 
 /* ---- generation ---------------------------------------------------------------------- */
 
+xm_sampling
+sampling(float temperature, int top_k, float top_p, uint64_t seed)
+{
+    xm_sampling s = {};
+    s.temperature = temperature;
+    s.top_k = top_k;
+    s.top_p = top_p;
+    s.seed = seed;
+    return s;
+}
+
 class Generate : public OpenClTest
 {
   protected:
@@ -135,7 +146,7 @@ class Generate : public OpenClTest
         xm_generator_destroy(g);
         xm_core_destroy(core);
     }
-    void make(const xm_sampling &sampling)
+    void make(const xm_sampling &s)
     {
         xm_compiled *c = nullptr;
         xm_generator_destroy(g);
@@ -143,7 +154,7 @@ class Generate : public OpenClTest
         xm_property f32 = {"INFERENCE_PRECISION_HINT", "f32"};
         ASSERT_XM_OK(xm_core_compile(core, read_model().release(), "GPU", &f32, 1,
                                      nullptr, &c, &err));
-        EXPECT_XM_OK(xm_generator_create(c, &sampling, &g, &err));
+        EXPECT_XM_OK(xm_generator_create(c, &s, &g, &err));
         xm_compiled_unref(c);
     }
     std::vector<int32_t> run(uint64_t max, std::vector<int32_t> stop = {},
@@ -167,7 +178,7 @@ class Generate : public OpenClTest
 
 TEST_F(Generate, GreedyStopsWhereItIsTold)
 {
-    make({0, 0, 1, 0});
+    make(sampling(0, 0, 1, 0));
     auto all = run(8);
     ASSERT_EQ(all.size(), 8u);
     EXPECT_EQ(times.prompt_tokens, 5u);
@@ -196,9 +207,9 @@ TEST_F(Generate, GreedyStopsWhereItIsTold)
 
 TEST_F(Generate, ASeedGivesTheSameText)
 {
-    make({1.0f, 40, 0.9f, 7});
+    make(sampling(1.0f, 40, 0.9f, 7));
     auto first = run(6);
-    make({1.0f, 40, 0.9f, 7});
+    make(sampling(1.0f, 40, 0.9f, 7));
     EXPECT_EQ(run(6), first);
 }
 
@@ -221,8 +232,7 @@ TEST_F(Generate, RefusesModelsOfAnotherKind)
         err = {};
         ASSERT_XM_OK(xm_core_compile(core, parse(models[i]).release(), "GPU", nullptr, 0,
                                      nullptr, &c, &err));
-        xm_sampling greedy = {};
-        greedy.top_p = 1;
+        xm_sampling greedy = sampling(0, 0, 1, 0);
         enum xm_status s = xm_generator_create(c, &greedy, &g, &err);
         int32_t id = 1;
         if (s == XM_OK)
