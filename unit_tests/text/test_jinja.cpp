@@ -493,6 +493,10 @@ TEST(Jinja, RunsEndAtTheirLimits)
         {"{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}", "inside each other"},
         {"{% set ns = namespace(x='ab') %}{% for i in range(99) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", "take more than"},
         {"{{ ('a' * 200000 + 'b') in 'a' * 400000 }}", "steps"},
+        {"{{ ('a' * 60000).strip('b' * 60000 + 'a') }}", "steps"},
+        {"{{ ('a' * 60000)|trim('b' * 60000 + 'a') }}", "steps"},
+        {"{{ ('a' * 60000).startswith(('a' * 60000,) * 5000) }}", "steps"},
+        {"{% set x = 'a' * 60000 %}{% for i in range(999) %}{% if x|length %}{% endif %}{% endfor %}", "steps"},
         {"{{ ('a' * 60000).replace('', 'bbb') }}", "a text of more than"},
         // clang-format on
     };

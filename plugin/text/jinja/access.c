@@ -63,7 +63,7 @@ xm_jinja_length(struct xm_jinja_run *r, value v, int64_t *out)
         return XM_OK;
     case XM_JINJA_STRING:
         *out = (int64_t)xm_jinja_count(v.text);
-        return xm_jinja_charge(r, v.text.n / 64);
+        return xm_jinja_charge_text(r, v.text.n);
     case XM_JINJA_LIST:
     case XM_JINJA_TUPLE:
         *out = (int64_t)v.list->n;

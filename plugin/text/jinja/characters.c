@@ -72,6 +72,18 @@ xm_jinja_strip(struct xm_slice s, const struct xm_slice *chars, int sides)
     return s;
 }
 
+enum xm_status
+xm_jinja_strip_text(struct xm_jinja_run *r, struct xm_slice s,
+                    const struct xm_slice *chars, int sides, struct xm_jinja_value *out)
+{
+    uint64_t work = 0;
+    if (chars && !xm_mul_size(s.n, chars->n, &work))
+        work = UINT64_MAX;
+    XM_TRY(xm_jinja_charge_text(r, work));
+    *out = xm_jinja_text(xm_jinja_strip(s, chars, sides));
+    return XM_OK;
+}
+
 static bool
 is_letter(int32_t code)
 {
@@ -126,7 +138,7 @@ xm_jinja_find_text(struct xm_jinja_run *r, struct xm_slice s, struct xm_slice wh
             break;
         }
         if (compared > 4096) {
-            XM_TRY(xm_jinja_charge(r, compared / 64));
+            XM_TRY(xm_jinja_charge_text(r, compared));
             compared = 0;
         }
         from++;

@@ -174,7 +174,7 @@ xm_jinja_call_builtin(struct xm_jinja_run *r, const struct xm_jinja_builtin *bui
     const struct xm_jinja_args placed = {
         .n = XM_JINJA_MAX_PARAMS, .n_positional = XM_JINJA_MAX_PARAMS, .values = places};
     if (self.kind == XM_JINJA_STRING) /* most look at all of it */
-        XM_TRY(xm_jinja_charge(r, self.text.n / 64));
+        XM_TRY(xm_jinja_charge_text(r, self.text.n));
     XM_TRY(xm_jinja_enter(r)); /* map and select call others */
     if (!builtin->is_raw)
         XM_TRY(place_args(r, builtin, args, places));

@@ -37,9 +37,8 @@ filter_trim(struct xm_jinja_run *r, value self, args *a, value *out)
     XM_TRY(xm_jinja_to_text(r, self, &s));
     if (named)
         XM_TRY(xm_jinja_to_text(r, a->values[0], &chars));
-    *out = xm_jinja_text(
-        xm_jinja_strip(s, named ? &chars : NULL, XM_JINJA_LEFT | XM_JINJA_RIGHT));
-    return XM_OK;
+    return xm_jinja_strip_text(r, s, named ? &chars : NULL,
+                               XM_JINJA_LEFT | XM_JINJA_RIGHT, out);
 }
 
 static enum xm_status

@@ -25,8 +25,7 @@ strip(struct xm_jinja_run *r, value self, args *a, int sides, value *out)
     bool white = chars.kind == XM_JINJA_ABSENT || chars.kind == XM_JINJA_NONE;
     if (!white && chars.kind != XM_JINJA_STRING)
         return fail_not_text(r, chars);
-    *out = xm_jinja_text(xm_jinja_strip(self.text, white ? NULL : &chars.text, sides));
-    return XM_OK;
+    return xm_jinja_strip_text(r, self.text, white ? NULL : &chars.text, sides, out);
 }
 
 static enum xm_status
@@ -98,6 +97,7 @@ has_end(struct xm_jinja_run *r, value self, args *a, bool front, value *out)
         struct xm_slice part = all->items[i].text;
         if (part.n > self.text.n)
             continue;
+        XM_TRY(xm_jinja_charge_text(r, part.n));
         struct xm_slice end = {
             front ? self.text.text : self.text.text + (self.text.n - part.n), part.n};
         out->truth = out->truth || xm_slice_equal(end, part);

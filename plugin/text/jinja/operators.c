@@ -47,7 +47,7 @@ same_kind_equal(struct xm_jinja_run *r, value a, value b, bool *out)
     switch (a.kind) {
     case XM_JINJA_STRING:
         *out = xm_slice_equal(a.text, b.text);
-        return xm_jinja_charge(r, *out ? a.text.n / 64 : 0);
+        return xm_jinja_charge_text(r, a.text.n == b.text.n ? a.text.n : 0);
     case XM_JINJA_LIST:
     case XM_JINJA_TUPLE:
         return lists_equal(r, a.list, b.list, out);
@@ -134,7 +134,7 @@ xm_jinja_order(struct xm_jinja_run *r, value a, value b, int *out)
     }
     if (a.kind == XM_JINJA_STRING && b.kind == XM_JINJA_STRING) {
         *out = order_text(a.text, b.text);
-        return xm_jinja_charge(r, (a.text.n < b.text.n ? a.text.n : b.text.n) / 64);
+        return xm_jinja_charge_text(r, a.text.n < b.text.n ? a.text.n : b.text.n);
     }
     if (a.kind == b.kind && xm_jinja_is_list(a)) {
         XM_TRY(xm_jinja_enter(r));
@@ -164,7 +164,7 @@ xm_jinja_contains(struct xm_jinja_run *r, value container, value item, bool *out
         if (item.kind != XM_JINJA_STRING)
             return xm_jinja_fail(r, "'in' looks for %s in a string, expected a string",
                                  xm_jinja_kind_name(item.kind));
-        XM_TRY(xm_jinja_charge(r, container.text.n / 64));
+        XM_TRY(xm_jinja_charge_text(r, container.text.n));
         XM_TRY(xm_jinja_find_text(r, container.text, item.text, 0, &at));
         *out = at != SIZE_MAX;
         return XM_OK;

@@ -37,6 +37,12 @@ xm_jinja_charge(struct xm_jinja_run *r, uint64_t steps)
 }
 
 enum xm_status
+xm_jinja_charge_text(struct xm_jinja_run *r, uint64_t bytes)
+{
+    return xm_jinja_charge(r, bytes / 16);
+}
+
+enum xm_status
 xm_jinja_enter(struct xm_jinja_run *r)
 {
     if (r->depth >= r->limits->depth)

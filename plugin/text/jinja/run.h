@@ -45,6 +45,8 @@ struct xm_jinja_run {
 enum xm_status xm_jinja_fail(struct xm_jinja_run *r, const char *fmt, ...)
     XM_PRINTF(2, 3);
 enum xm_status xm_jinja_charge(struct xm_jinja_run *r, uint64_t steps);
+/* For looking at `bytes` of text. */
+enum xm_status xm_jinja_charge_text(struct xm_jinja_run *r, uint64_t bytes);
 enum xm_status xm_jinja_enter(struct xm_jinja_run *r); /* undone by r->depth-- */
 enum xm_status xm_jinja_alloc(struct xm_jinja_run *r, uint64_t n, size_t bytes,
                               void *out);
@@ -147,6 +149,10 @@ enum { XM_JINJA_LEFT = 1, XM_JINJA_RIGHT = 2 };
 /* `chars` NULL: white space. */
 struct xm_slice xm_jinja_strip(struct xm_slice s, const struct xm_slice *chars,
                                int sides);
+/* The same as a value; costs steps, since each character is looked for in `chars`. */
+enum xm_status xm_jinja_strip_text(struct xm_jinja_run *r, struct xm_slice s,
+                                   const struct xm_slice *chars, int sides,
+                                   struct xm_jinja_value *out);
 enum xm_jinja_case { XM_JINJA_UPPER, XM_JINJA_LOWER, XM_JINJA_CAPITAL, XM_JINJA_WORDS };
 void xm_jinja_change_case(struct xm_slice s, enum xm_jinja_case to, struct xm_strbuf *b);
 /* The first place ≥ from in bytes, or SIZE_MAX. Costs steps. */
