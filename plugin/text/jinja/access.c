@@ -273,7 +273,7 @@ xm_jinja_slice(struct xm_jinja_run *r, value v, const value bounds[3], value *ou
 {
     const struct xm_jinja_list *items = NULL;
     struct xm_jinja_list *list = NULL;
-    struct range range;
+    struct range range = {0};
     int64_t n = 0;
     if (v.kind == XM_JINJA_UNDEFINED)
         return fail_undefined(r, v.text);
