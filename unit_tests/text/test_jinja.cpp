@@ -537,6 +537,13 @@ TEST(Jinja, DeepNestingIsRefused)
     EXPECT_EQ(render("{{ x }}", nullptr, json.c_str()).status, XM_INVALID);
 }
 
+TEST(Jinja, FloorDivisionIsExact)
+{
+    EXPECT_EQ(
+        render("{{ 2 // 0.1 }} {{ -2 // 0.1 }} {{ 7.5 // -2 }} {{ 6.0 // 2 }}").text,
+        "19.0 -20.0 -4.0 3.0");
+}
+
 TEST(Jinja, TheDateIsKnown)
 {
     std::string year = render("{{ strftime_now('%Y') }}").text;

@@ -293,6 +293,14 @@ integer_operation(char op, bool twice, int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
+/* By the exact remainder: 2 // 0.1 is 19, since 0.1 is a little more than a tenth. */
+static double
+floor_division(double a, double b)
+{
+    double rest = fmod(a, b), quotient = rint((a - rest) / b);
+    return rest != 0.0 && (rest < 0.0) != (b < 0.0) ? quotient - 1.0 : quotient;
+}
+
 static double
 real_operation(char op, bool twice, double a, double b)
 {
@@ -304,7 +312,7 @@ real_operation(char op, bool twice, double a, double b)
     case '*':
         return twice ? pow(a, b) : a * b;
     case '/':
-        return twice ? floor(a / b) : a / b;
+        return twice ? floor_division(a, b) : a / b;
     default:
         break;
     }
