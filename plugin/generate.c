@@ -150,7 +150,9 @@ xm_generator_feed(struct xm_generator *g, const int32_t *ids, uint64_t n,
                        "[1,tokens,vocabulary]",
                        xm_element_text(t.element), t.rank);
     g->logits = t;
-    return XM_OK;
+    if (!g->sampler)
+        XM_TRY(xm_sampler_create(&g->sampling, (size_t)t.dim[2], &g->sampler, err));
+    return xm_sampler_accept(g->sampler, ids, (size_t)n, err);
 }
 
 const float *
@@ -168,8 +170,6 @@ xm_generator_sample(struct xm_generator *g, int32_t *id, struct xm_error *err)
     const float *logits = xm_generator_logits(g, &rows, &vocabulary);
     if (rows == 0)
         return xm_fail(err, XM_INVALID, "nothing has been fed yet");
-    if (!g->sampler)
-        XM_TRY(xm_sampler_create(&g->sampling, vocabulary, &g->sampler, err));
     return xm_sampler_next(g->sampler, logits + (rows - 1) * vocabulary, id, err);
 }
 
@@ -178,6 +178,8 @@ xm_generator_reset(struct xm_generator *g)
 {
     g->infer->ops->reset(g->infer);
     g->logits.data = NULL;
+    if (g->sampler)
+        xm_sampler_forget(g->sampler);
 }
 
 struct xm_infer *

@@ -56,12 +56,22 @@ real(const char *text, float *out)
     return end != text && *end == '\0' && isfinite(*out) && *out >= 0.0f;
 }
 
+static bool
+add_text(struct xm_cli_texts *texts, const char *text)
+{
+    if (texts->n == XM_CLI_MAX_TEXTS)
+        return false;
+    texts->list[texts->n++] = text;
+    return true;
+}
+
 static enum xm_status
 store(struct parse *p, const struct xm_cli_option *o, const char *text)
 {
     static const char *const expected[] = {
         [XM_CLI_FLAG] = "no value",
         [XM_CLI_TEXT] = "a text",
+        [XM_CLI_TEXTS] = "at most 16 texts",
         [XM_CLI_COUNT] = "a whole number from 1",
         [XM_CLI_WHOLE] = "a whole number from 0",
         [XM_CLI_REAL] = "a number from 0",
@@ -76,6 +86,9 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
         break;
     case XM_CLI_TEXT:
         memcpy(member, &text, sizeof(text));
+        break;
+    case XM_CLI_TEXTS:
+        good = add_text((struct xm_cli_texts *)(void *)member, text);
         break;
     case XM_CLI_COUNT:
     case XM_CLI_WHOLE:

@@ -27,9 +27,16 @@ extern "C" {
 enum xm_cli_kind {
     XM_CLI_FLAG,  /* bool: no value                       */
     XM_CLI_TEXT,  /* const char *: points into argv       */
+    XM_CLI_TEXTS, /* struct xm_cli_texts: may be repeated */
     XM_CLI_COUNT, /* uint64_t: a whole number from 1      */
     XM_CLI_WHOLE, /* uint64_t: a whole number from 0      */
     XM_CLI_REAL   /* float: a number from 0               */
+};
+
+enum { XM_CLI_MAX_TEXTS = 16 };
+struct xm_cli_texts {
+    const char *list[XM_CLI_MAX_TEXTS];
+    size_t n;
 };
 
 struct xm_cli_option {

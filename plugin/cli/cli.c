@@ -122,7 +122,14 @@ xm_cli_catch_interrupt(struct xm_infer *r)
     action.sa_handler = on_interrupt;
     action.sa_flags = (int)SA_RESETHAND | SA_RESTART;
     running = r;
+    interrupted = 0;
     sigaction(SIGINT, &action, NULL);
+}
+
+void
+xm_cli_release_interrupt(void)
+{
+    signal(SIGINT, SIG_DFL);
 }
 
 bool

@@ -47,6 +47,15 @@ struct xm_cli_target {
     bool json;
 };
 enum { XM_CLI_N_TARGET_OPTIONS = 5 };
+/* clang-format off */
+#define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
+#define XM_CLI_TARGET_ROWS \
+    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a folder with openvino_model.xml, or an .xml file" }, \
+    { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, REFERENCE; 'xemoe devices' lists them" }, \
+    { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
+    { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
+    { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
+/* clang-format on */
 extern const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS];
 
 struct xm_cli_model {
@@ -61,6 +70,8 @@ struct xm_cli_model {
 int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
                       const struct xm_compile_options *options);
 void xm_cli_model_close(struct xm_cli_model *m);
+/* The folder of a model's path: the path itself, or what is before its last slash. */
+void xm_cli_model_folder(const char *path, struct xm_strbuf *out);
 /* "GPU: <name of the chip>" */
 void xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out);
 /* Rows of the embedding table: ids must lie below. UINT64_MAX: not known. */
@@ -93,6 +104,8 @@ int xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *tex
 
 /* From now on Ctrl-C cancels `r` (a second one ends the process). */
 void xm_cli_catch_interrupt(struct xm_infer *r);
+/* Ctrl-C ends the process again. */
+void xm_cli_release_interrupt(void);
 bool xm_cli_interrupted(void);
 
 /* ---- the subcommands --------------------------------------------------------------- */
@@ -105,5 +118,6 @@ int xm_cli_perplexity(int argc, char **argv);
 int xm_cli_verify(int argc, char **argv);
 int xm_cli_opt(int argc, char **argv);
 int xm_cli_make_model(int argc, char **argv);
+int xm_cli_chat(int argc, char **argv);
 
 #endif

@@ -11,15 +11,14 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/json_out.h"
 #include "plugin/cli/progress.h"
-#include "plugin/text/detokenizer.h"
+#include "plugin/cli/text_out.h"
 #include "runtime/util/log.h"
 #include "runtime/util/mapped_file.h"
 
 struct args {
-    struct xm_cli_target target; /* first: the common options */
+    struct xm_cli_generation generation; /* first: the common options */
     const char *prompt, *file, *ids;
-    uint64_t tokens, top_k, seed;
-    float temperature, top_p;
+    uint64_t tokens;
     bool ignore_eos, verbose;
 };
 
@@ -30,61 +29,11 @@ static const struct xm_cli_option options[] = {
     { 'f', "file",        XM_CLI_TEXT,  AT(file),        "FILE", "the text to continue, from a file" },
     { 0,   "ids",         XM_CLI_TEXT,  AT(ids),         "IDS",  "token ids to continue: 1,2,3 or @FILE (.npy or text)" },
     { 'n', "tokens",      XM_CLI_COUNT, AT(tokens),      "N",    "at most N new tokens (128)" },
-    { 0,   "temp",        XM_CLI_REAL,  AT(temperature), "T",    "temperature; 0 (default) takes the likeliest token" },
-    { 0,   "top-k",       XM_CLI_COUNT, AT(top_k),       "K",    "choose among the K likeliest tokens" },
-    { 0,   "top-p",       XM_CLI_REAL,  AT(top_p),       "P",    "choose among the likeliest tokens that reach probability P" },
-    { 0,   "seed",        XM_CLI_WHOLE, AT(seed),        "S",    "of the random numbers (0)" },
     { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "go on behind the end of the text" },
     { 'v', "verbose",     XM_CLI_FLAG,  AT(verbose),     NULL,   "times, passes and memory on standard error" },
 };
 #undef AT
 /* clang-format on */
-
-struct output {
-    struct xm_detokenizer detokenizer;
-    struct xm_strbuf text; /* all of it with --json; else what is not written yet */
-    bool has_text, stream;
-    struct xm_error err;
-};
-
-/* ---- tokens as they come ----------------------------------------------------------- */
-
-static void
-write_text(struct output *o)
-{
-    if (!o->stream)
-        return;
-    fwrite(xm_strbuf_text(&o->text), 1, o->text.n, stdout);
-    fflush(stdout);
-    xm_strbuf_clear(&o->text);
-}
-
-static bool
-on_token(int32_t id, void *ctx)
-{
-    struct output *o = ctx;
-    xm_progress_clear();
-    if (!o->has_text && o->stream) {
-        printf("%" PRId32 "\n", id);
-        fflush(stdout);
-    }
-    if (o->has_text &&
-        xm_detokenizer_push(&o->detokenizer, id, &o->text, &o->err) != XM_OK)
-        return false;
-    write_text(o);
-    return !xm_cli_interrupted();
-}
-
-static void
-finish_text(struct output *o)
-{
-    if (!o->has_text)
-        return;
-    xm_detokenizer_flush(&o->detokenizer, &o->text, &o->err);
-    write_text(o);
-    if (o->stream)
-        putchar('\n');
-}
 
 /* ---- what it cost ------------------------------------------------------------------ */
 
@@ -177,9 +126,9 @@ add_costs(struct xm_json_out *j, const struct xm_cli_model *m, const struct cost
 }
 
 static enum xm_status
-print_json(const struct xm_cli_model *m, const struct costs *c, const struct output *o,
-           const struct xm_token_list *prompt, const struct xm_token_list *ids,
-           struct xm_error *err)
+print_json(const struct xm_cli_model *m, const struct costs *c,
+           const struct xm_text_out *o, const struct xm_token_list *prompt,
+           const struct xm_token_list *ids, struct xm_error *err)
 {
     struct xm_json_out j;
     xm_json_begin(&j);
@@ -200,31 +149,26 @@ print_json(const struct xm_cli_model *m, const struct costs *c, const struct out
 /* ---- the run ----------------------------------------------------------------------- */
 
 static enum xm_status
-generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_list *prompt,
-         struct output *o, struct xm_token_list *ids, struct costs *costs,
-         struct xm_error *err)
+generate(struct xm_cli_model *m, const struct args *a, const struct xm_sampling *sampling,
+         const struct xm_token_list *prompt, struct xm_text_out *o,
+         struct xm_token_list *ids, struct costs *costs, struct xm_error *err)
 {
-    struct xm_sampling sampling = {.temperature = a->temperature,
-                                   .top_k = (int)(a->top_k < INT32_MAX ? a->top_k : 0),
-                                   .top_p = a->top_p,
-                                   .seed = a->seed};
     struct xm_generation run = {.prompt = prompt->ids,
                                 .n_prompt = prompt->n,
                                 .max_tokens = a->tokens,
                                 .stop_ids = m->ids.eos,
                                 .n_stop = a->ignore_eos ? 0 : (uint32_t)m->ids.n_eos,
-                                .on_token = on_token,
+                                .on_token = xm_text_out_token,
                                 .ctx = o};
     struct xm_generator *g = NULL;
-    XM_TRY(xm_generator_create(m->compiled, &sampling, &g, err));
+    XM_TRY(xm_generator_create(m->compiled, sampling, &g, err));
     xm_cli_catch_interrupt(xm_generator_request(g));
     xm_progress_show("reading a prompt of %zu tokens", prompt->n);
     enum xm_status s = xm_generator_run(g, &run, ids, &costs->times, err);
     xm_progress_clear();
     if (s == XM_CANCELLED && xm_cli_interrupted())
         s = XM_OK; /* what there is gets printed */
-    finish_text(o);
-    if (s == XM_OK && o->err.status != XM_OK)
+    if (xm_text_out_finish(o) != XM_OK && s == XM_OK)
         s = xm_fail(err, o->err.status, "%s", o->err.text);
     find_costs(m, xm_generator_request(g), costs);
     xm_generator_destroy(g);
@@ -233,11 +177,11 @@ generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_lis
 
 static int
 report(const struct xm_cli_model *m, const struct args *a, const struct costs *c,
-       const struct output *o, const struct xm_token_list *prompt,
+       const struct xm_text_out *o, const struct xm_token_list *prompt,
        const struct xm_token_list *ids)
 {
     struct xm_error err = {0};
-    if (a->target.json && print_json(m, c, o, prompt, ids, &err) != XM_OK)
+    if (a->generation.target.json && print_json(m, c, o, prompt, ids, &err) != XM_OK)
         return xm_cli_failed(&err);
     if (a->verbose)
         print_costs(m, c);
@@ -252,17 +196,21 @@ run_prompt(struct xm_cli_model *m, const struct args *a,
     struct xm_error err = {0};
     struct xm_token_list ids = {0};
     struct costs costs = {0};
-    struct output o = {.has_text = m->tokenizer != NULL, .stream = !a->target.json};
-    if (o.has_text)
-        xm_detokenizer_init(&o.detokenizer, m->tokenizer, false);
-    else if (o.stream)
+    struct xm_sampling sampling;
+    struct xm_text_out o;
+    bool json = a->generation.target.json;
+    int code = xm_cli_sampling(&a->generation, &sampling);
+    if (code != XM_EXIT_OK)
+        return code;
+    enum xm_status s = xm_text_out_begin(&o, m->tokenizer, &a->generation.stops, !json,
+                                         json, false, &err);
+    if (s == XM_OK && !o.has_text && o.stream)
         fputs("xemoe: no tokenizer.json beside the model: token ids instead of text\n",
               stderr);
-    enum xm_status s = generate(m, a, prompt, &o, &ids, &costs, &err);
-    int code = s == XM_OK ? report(m, a, &costs, &o, prompt, &ids) : xm_cli_failed(&err);
-    if (o.has_text)
-        xm_detokenizer_free(&o.detokenizer);
-    xm_strbuf_free(&o.text);
+    if (s == XM_OK)
+        s = generate(m, a, &sampling, prompt, &o, &ids, &costs, &err);
+    code = s == XM_OK ? report(m, a, &costs, &o, prompt, &ids) : xm_cli_failed(&err);
+    xm_text_out_end(&o);
     xm_token_list_free(&ids);
     return code;
 }
@@ -287,12 +235,12 @@ xm_cli_generate(int argc, char **argv)
         .about =
             "Continues a prompt and writes the text as it comes. Ctrl-C stops between\n"
             "tokens.\n",
-        .common = xm_cli_target_options,
-        .n_common = XM_CLI_N_TARGET_OPTIONS,
+        .common = xm_cli_generation_options,
+        .n_common = XM_CLI_N_GENERATION_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };
-    struct args a = {.tokens = 128, .top_p = 1.0f};
+    struct args a = {.generation = {.top_p = 1.0f}, .tokens = 128};
     struct xm_compile_options compile = {.last_logits = true};
     struct xm_mapped_file file = {0};
     struct xm_cli_model m;
@@ -303,15 +251,13 @@ xm_cli_generate(int argc, char **argv)
         return code;
     if ((a.prompt != NULL) + (a.file != NULL) + (a.ids != NULL) != 1)
         return xm_cli_usage("give a prompt: one of -p TEXT, -f FILE and --ids IDS");
-    if (a.top_p > 1.0f)
-        return xm_cli_usage("option --top-p takes a number up to 1");
     if (a.prompt && !a.prompt[0])
         return xm_cli_usage("the prompt is empty: there is nothing to continue");
     if (a.file && xm_mapped_file_open(a.file, &file, &err) != XM_OK)
         return xm_cli_failed(&err);
     if (a.verbose)
         xm_log_set_level(XM_LOG_INFO);
-    code = xm_cli_model_open(&m, &a.target, &compile);
+    code = xm_cli_model_open(&m, &a.generation.target, &compile);
     if (code == XM_EXIT_OK) {
         code = a.file ? run_model(&m, &a, (const char *)file.bytes, (size_t)file.n_bytes)
                       : run_model(&m, &a, a.prompt, a.prompt ? strlen(a.prompt) : 0);

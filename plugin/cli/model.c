@@ -12,20 +12,15 @@
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_target, member)
 const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS] = {
-    { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "a folder with openvino_model.xml, or an .xml file" },
-    { 'd', "device",    XM_CLI_TEXT,  AT(device),    "NAME", "GPU (default), GPU.1, REFERENCE; 'xemoe devices' lists them" },
-    { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" },
-    { 0,   "ubatch",    XM_CLI_COUNT, AT(ubatch),    "N",    "prompt tokens that go through the model at once (512)" },
-    { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "the result as one JSON object" },
+    XM_CLI_TARGET_ROWS
 };
 #undef AT
 /* clang-format on */
 
 /* ---- files beside the model -------------------------------------------------------- */
 
-/* The folder of the model: the path itself, or what is before its last slash. */
-static void
-folder_of(const char *path, struct xm_strbuf *out)
+void
+xm_cli_model_folder(const char *path, struct xm_strbuf *out)
 {
     struct stat st;
     const char *slash = strrchr(path, '/');
@@ -42,7 +37,7 @@ static enum xm_status
 load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)
 {
     struct xm_strbuf folder = {0}, file = {0};
-    folder_of(path, &folder);
+    xm_cli_model_folder(path, &folder);
     xm_strbuf_printf(&file, "%s/tokenizer.json", xm_strbuf_text(&folder));
     enum xm_status s = XM_OK;
     if (!xm_strbuf_ok(&folder) || !xm_strbuf_ok(&file))
