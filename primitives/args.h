@@ -8,12 +8,21 @@
 #include <assert.h>
 
 #include "primitives/device_weight.h"
+#include "runtime/util/memory.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 enum { XM_MAX_ARGS = 24 };
+
+/* Work-items of a work-group of most gen kernels: their ITEMS. Every OpenCL GPU has that
+ * many. */
+enum { XM_GROUP_ITEMS = 64 };
+/* Lanes of a sub-group of the sg kernels, and the work-items of a work-group where one makes
+ * a row: their SG and ITEMS. */
+enum { XM_SUB_GROUP = 16, XM_SUB_GROUP_ITEMS = 128 };
+
 struct xm_args {
     struct xm_arg arg[XM_MAX_ARGS];
     uint32_t n;
@@ -66,6 +75,30 @@ xm_args_run(const struct xm_args *a, struct xm_queue *queue, struct xm_kernel *k
     struct xm_launch launch = {{x, y, z}, {0, 0, 0}};
     if (single)
         launch.local[0] = launch.local[1] = launch.local[2] = 1;
+    return xm_queue_run(queue, kernel, a->arg, a->n, &launch, err);
+}
+
+/* Enqueues x by y by z work-groups of `items` work-items in a row: gen kernels. */
+static inline enum xm_status
+xm_args_run_groups(const struct xm_args *a, struct xm_queue *queue,
+                   struct xm_kernel *kernel, uint64_t items, uint64_t x, uint64_t y,
+                   uint64_t z, struct xm_error *err)
+{
+    struct xm_launch launch = {{x * items, y, z}, {items, 1, 1}};
+    return xm_queue_run(queue, kernel, a->arg, a->n, &launch, err);
+}
+
+/* Enqueues x by y by z sub-groups in a row, several a work-group; on CPU devices, where a
+ * work-group does everything in step, one. The kernel returns where x was rounded up. */
+static inline enum xm_status
+xm_args_run_sub_groups(const struct xm_args *a, struct xm_queue *queue,
+                       struct xm_kernel *kernel, uint64_t x, uint64_t y, uint64_t z,
+                       struct xm_error *err)
+{
+    bool cpu = xm_engine_info(xm_queue_engine(queue))->kind == XM_DEVICE_CPU;
+    uint64_t items = (uint64_t)XM_SUB_GROUP * (cpu ? 1 : 4);
+    struct xm_launch launch = {{xm_align_up(x * XM_SUB_GROUP, items), y, z},
+                               {items, 1, 1}};
     return xm_queue_run(queue, kernel, a->arg, a->n, &launch, err);
 }
 

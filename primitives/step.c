@@ -9,19 +9,19 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "primitives/args.h"
 #include "runtime/util/memory.h"
 
 /* Work-items of a vec launch for each compute unit: enough to even out, few to start. */
 enum { ITEMS_PER_UNIT = 4 };
-/* Work-items of a work-group of a gen kernel: its ITEMS. Every OpenCL GPU has that many. */
-enum { GROUP_ITEMS = 64 };
 
 static bool
 device_takes(const struct xm_variant *row, const struct xm_device_info *device)
 {
     struct xm_variant any_shape = *row;
     any_shape.refuses = NULL;
-    return xm_variant_refusal(&any_shape, device, NULL) == NULL;
+    return xm_variant_refusal(&any_shape, device, NULL) == NULL &&
+           xm_variant_drawback(row, device) == NULL;
 }
 
 enum xm_status
@@ -84,8 +84,12 @@ xm_step_run(const struct xm_step *s, const struct xm_choice *c, uint64_t units,
         launch.global[0] = most > 0 && units > most ? most : units;
         launch.local[0] = launch.local[1] = launch.local[2] = 1;
     } else if (c->row->family == XM_FAMILY_GEN) {
-        launch.global[0] = units * GROUP_ITEMS;
-        launch.local[0] = GROUP_ITEMS;
+        launch.global[0] = units * XM_GROUP_ITEMS;
+        launch.local[0] = XM_GROUP_ITEMS;
+        launch.local[1] = launch.local[2] = 1;
+    } else if (c->row->family == XM_FAMILY_SG) {
+        launch.global[0] = units * XM_SUB_GROUP_ITEMS;
+        launch.local[0] = XM_SUB_GROUP_ITEMS;
         launch.local[1] = launch.local[2] = 1;
     }
     return xm_queue_run(run->queue, c->kernel, args, n_args, &launch, err);

@@ -40,7 +40,7 @@ enum xm_status xm_step_choose(const struct xm_step *s, const void *problem,
 const char *xm_step_describe(const struct xm_step *s, const void *problem);
 
 /* Enqueues the choice over `units` of work: one work-item a unit; on gen rows a work-group
- * of 64 a unit; on vec rows a few work-items of local size 1 that share the units
+ * of 64 a unit, on sg rows one of XM_SUB_GROUP_ITEMS; on vec rows a few work-items of local size 1 that share the units
  * (kernels/cl/include/span.h). No units: nothing is enqueued. */
 enum xm_status xm_step_run(const struct xm_step *s, const struct xm_choice *c,
                            uint64_t units, const struct xm_arg *args, uint32_t n_args,

@@ -9,8 +9,15 @@
  *     };
  *
  * The row's name is the kernel's file name and entry name. XM_DEBUG=dispatch prints every
- * refusal once per problem; XM_FORCE=<step>=<variant>[,…] picks by name and fails when that row
- * refuses. Tests and benchmarks walk the same tables.
+ * refusal once per problem. Tests and benchmarks walk the same tables.
+ *
+ * XM_FORCE overrides the choice, with items separated by commas:
+ *
+ *     <step>=<variant>   that row; an error when it refuses or is not in the step's table
+ *     <family>           in every step without an item of its own: the first row of the family
+ *                        (ref vec gen sg host) that does not refuse, or else the usual choice
+ *
+ * so that XM_FORCE=gen runs a CPU device the way a GPU without sub-groups would run.
  */
 #ifndef XM_PRIMITIVES_VARIANT_H
 #define XM_PRIMITIVES_VARIANT_H
@@ -25,7 +32,7 @@ extern "C" {
 enum xm_family {
     XM_FAMILY_ANY, /* correct everywhere; the reference */
     XM_FAMILY_VEC, /* explicit vectors, local size 1: CPU devices */
-    XM_FAMILY_GEN, /* local memory only: any OpenCL 1.2 GPU */
+    XM_FAMILY_GEN, /* local memory only: any OpenCL 1.2 GPU; runs on CPU devices, slowly */
     XM_FAMILY_SG,  /* Intel sub-groups */
     XM_FAMILY_HOST /* a host library in queue order: devices whose memory the host sees */
 };
@@ -46,6 +53,10 @@ enum xm_status xm_variant_choose(const struct xm_variant *rows, size_t n,
 /* Why a row may not run on a device; NULL: it may. Without XM_FORCE. */
 const char *xm_variant_refusal(const struct xm_variant *row,
                                const struct xm_device_info *device, const void *problem);
+/* Why a row that may run is not worth it on a device, so that only XM_FORCE takes it; NULL:
+ * it is. */
+const char *xm_variant_drawback(const struct xm_variant *row,
+                                const struct xm_device_info *device);
 
 /* A step's table for tests, benchmarks and `xemoe info --variants`. */
 struct xm_variant_table {

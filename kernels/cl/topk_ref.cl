@@ -5,6 +5,7 @@
  * Ties: the lower index first; a NaN comes after all numbers. A work-item makes one row, by k
  * searches for the best element behind the last one found.
  */
+#include "order.h"
 #include "types.h"
 
 #ifndef SRC
@@ -16,32 +17,6 @@
 #ifndef IDS
 #define IDS i32
 #endif
-#ifndef LARGEST
-#define LARGEST 1
-#endif
-#ifndef INTEGER
-#define INTEGER 0 /* 1: SRC is an integer */
-#endif
-
-#if INTEGER
-#define VALUE long
-#define IS_NAN(v) false
-#else
-#define VALUE float
-#define IS_NAN(v) isnan(v)
-#endif
-
-/* Whether value a at index i stands before b at j. */
-static bool
-stands_before(VALUE a, ulong i, VALUE b, ulong j)
-{
-    const bool nan_a = IS_NAN(a), nan_b = IS_NAN(b);
-    if (nan_a != nan_b)
-        return nan_b;
-    if (nan_a || a == b)
-        return i < j;
-    return LARGEST ? a > b : a < b;
-}
 
 __kernel void
 topk_ref(__global const STORAGE(SRC) *x, __global STORAGE(VALUES) *values,

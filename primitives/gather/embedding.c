@@ -12,6 +12,7 @@
 /* clang-format off */
 static const struct xm_variant embedding_variants[] = {
     { "embedding_vec", XM_FAMILY_VEC, 0, NULL },
+    { "embedding_gen", XM_FAMILY_GEN, 0, NULL },
     { "embedding_ref", XM_FAMILY_ANY, 0, NULL },
 };
 /* clang-format on */
@@ -49,7 +50,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_args_ulong(&args, tokens);
     xm_args_uint(&args, w->rows);
     xm_args_uint(&args, w->cols);
-    uint64_t units = choice.row->family == XM_FAMILY_VEC ? tokens : tokens * w->cols;
+    uint64_t units = choice.row->family == XM_FAMILY_ANY ? tokens * w->cols : tokens;
     return xm_step_run(&s->step, &choice, units, args.arg, args.n, run, err);
 }
 

@@ -336,6 +336,25 @@ TEST_F(Attention, EveryCombineVariantJoinsPartitions)
     }
 }
 
+TEST_F(Attention, EveryCacheWriterKeepsRows)
+{
+    for (size_t v = 0; v < xm_kv_write_table.n; v++) {
+        const xm_variant *row = &xm_kv_write_table.rows[v];
+        if (xm_variant_refusal(row, xm_engine_info(engine), nullptr))
+            continue;
+        SCOPED_TRACE(row->name);
+        force("kv_write", row->name);
+        for (xm_element cache : {XM_F32, XM_F16, XM_I8}) {
+            problem p = make(xm_element_text(cache), 2, 5, 17);
+            p.cache = cache;
+            p.d = 72;
+            p.dv = 20;
+            p.element = cache == XM_F16 ? XM_F16 : XM_F32;
+            check(p);
+        }
+    }
+}
+
 TEST_F(Attention, ChunkedPromptEqualsTheWholePrompt)
 {
     problem p = make("chunked", 2, 40, 0);

@@ -60,6 +60,48 @@ TEST_F(RmsNorm, EveryVariantAgreesWithTheReference)
     }
 }
 
+/* The row of rms_norm that XM_FORCE leads to, or the status's text. */
+std::string
+row_for(const char *forced, xm_device_kind kind)
+{
+    xm_device_info device = {};
+    xm_error err = {};
+    size_t row = 0;
+    device.kind = kind;
+    setenv("XM_FORCE", forced, 1);
+    xm_status status = xm_variant_choose(xm_rms_norm_table.rows, xm_rms_norm_table.n,
+                                         "rms_norm", &device, nullptr, &row, &err);
+    unsetenv("XM_FORCE");
+    return status == XM_OK ? xm_rms_norm_table.rows[row].name : err.text;
+}
+
+TEST(Force, PrefersAFamilyWhereverItAccepts)
+{
+    EXPECT_EQ(row_for("", XM_DEVICE_CPU), "rms_norm_vec");
+    EXPECT_EQ(row_for("", XM_DEVICE_GPU), "rms_norm_gen");
+    EXPECT_EQ(row_for("gen", XM_DEVICE_CPU), "rms_norm_gen");
+    EXPECT_EQ(row_for("ref", XM_DEVICE_CPU), "rms_norm_ref");
+    EXPECT_EQ(row_for("vec", XM_DEVICE_GPU), "rms_norm_gen"); /* vec refuses a GPU */
+    EXPECT_EQ(row_for("sg", XM_DEVICE_CPU), "rms_norm_vec");
+}
+
+TEST(Force, NamesGoBeforeFamilies)
+{
+    EXPECT_EQ(row_for("gen,rms_norm=rms_norm_ref", XM_DEVICE_CPU), "rms_norm_ref");
+    EXPECT_EQ(row_for("rms_norm=rms_norm_vec,gen", XM_DEVICE_CPU), "rms_norm_vec");
+    EXPECT_EQ(row_for("linear_few=linear_ref,gen", XM_DEVICE_CPU), "rms_norm_gen");
+}
+
+TEST(Force, AMistakeIsASentence)
+{
+    EXPECT_NE(row_for("general", XM_DEVICE_CPU).find("'general' is neither"),
+              std::string::npos);
+    EXPECT_NE(row_for("rms_norm=rms_norm_vec", XM_DEVICE_GPU).find("which refuses"),
+              std::string::npos);
+    EXPECT_NE(row_for("rms_norm=x", XM_DEVICE_CPU).find("not in its table"),
+              std::string::npos);
+}
+
 TEST_F(RmsNorm, RefusesAGammaThatIsTooShort)
 {
     tensor x(XM_F32, {2, 32}), y(XM_F32, {2, 32}), gamma(XM_F32, {16});

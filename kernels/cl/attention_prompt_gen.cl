@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     out[b,t,h,:] = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
+ *
+ * A work-group of ITEMS makes a tile of rows; one group a (b, head of K and V, tile). A row
+ * that sees no key gives zeros.
+ */
+#include "attention_group.h"
+
+__kernel void
+attention_prompt_gen(ATTENTION_PARAMETERS, __global STORAGE(SRC) *out, int batch)
+{
+    __local struct tile t;
+    const struct attention a = ATTENTION_ARGUMENTS;
+    const struct rows r = rows_of(&a, get_group_id(0));
+    float o[ROWS][ITEM_DIMS];
+    attend_rows(&a, &r, &t, o, 0, a.keys);
+    for (int i = 0; i < ROWS; i++) {
+        if (i >= r.n)
+            continue;
+        float norm = t.l[i] > 0.0f ? 1.0f / t.l[i] : 0.0f;
+        if (sinks) {
+            const float sink = sinks[row_head(&r, i)], m = fmax(t.m[i], sink);
+            const float keep = exp(t.m[i] - m);
+            norm = keep / (t.l[i] * keep + exp(sink - m));
+        }
+        for (int d = 0; d < ITEM_DIMS; d++) {
+            const int at = (int)get_local_id(0) + d * ITEMS;
+            if (at < DV)
+                STORE(SRC, out, row_index(&a, &r, i) * DV + at, o[i][d] * norm);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A tile of query rows against tiles of keys in a work-group, local memory only.
+ *
+ *   rows    ROWS of the T * GROUP_HEADS rows (token, head) that share one head of K and V
+ *   keys    TILE_KEYS at a time
+ *   scores  q and k by TILE_DIMS dimensions at a time in local memory, so that local memory
+ *           does not grow with the head
+ *   values  a work-item owns the dimensions me, me + ITEMS … of all rows, in registers; every
+ *           element of V is read once, neighbours side by side
+ *
+ * The online softmax of attention_row.h, a key tile a step.
+ */
+#include "attention.h"
+
+#ifndef ITEMS
+#define ITEMS 64 /* the launch's local size */
+#endif
+#ifndef ROWS
+#define ROWS 16
+#endif
+#define TILE_KEYS 32
+#define TILE_DIMS 32
+#define ROW_STEP  (ITEMS / TILE_KEYS)                /* rows scored side by side   */
+#define ITEM_ROWS ((ROWS + ROW_STEP - 1) / ROW_STEP) /* scores of a key by an item */
+#define ITEM_DIMS ((DV + ITEMS - 1) / ITEMS)         /* values of a row by an item */
+
+/* In local memory. */
+struct tile {
+    float q[ROWS][TILE_DIMS], k[TILE_KEYS][TILE_DIMS + 1];
+    float p[ROWS][TILE_KEYS]; /* scores, then e^(score - m)                    */
+    float m[ROWS], l[ROWS], keep[ROWS]; /* maximum, denominator, e^(old m - m)          */
+    long key[TILE_KEYS]; /* rows of the cache; -1: nobody sees the key    */
+};
+
+/* The rows of a work-group. */
+struct rows {
+    int b, head_kv, first, n; /* n: ROWS, or fewer at the end of the chunk */
+};
+
+static inline int
+row_token(const struct rows *r, int i)
+{
+    return (r->first + i) / GROUP_HEADS;
+}
+
+static inline int
+row_head(const struct rows *r, int i)
+{
+    return r->head_kv * GROUP_HEADS + (r->first + i) % GROUP_HEADS;
+}
+
+/* Where row i lies among the rows (b, t, h) of q and the result. */
+static inline ulong
+row_index(const struct attention *a, const struct rows *r, int i)
+{
+    return ((ulong)r->b * a->tokens + row_token(r, i)) * HEADS_Q + row_head(r, i);
+}
+
+/* Tile `id` of the rows, counted through (b, head of K and V, tile). */
+static inline struct rows
+rows_of(const struct attention *a, ulong id)
+{
+    const int all = a->tokens * GROUP_HEADS, tiles = (all + ROWS - 1) / ROWS;
+    struct rows r;
+    r.first = (int)(id % tiles) * ROWS;
+    r.head_kv = (int)(id / tiles % HEADS_KV);
+    r.b = (int)(id / tiles / HEADS_KV);
+    r.n = min(ROWS, all - r.first);
+    return r;
+}
+
+static void
+begin_rows(__local struct tile *t, float o[ROWS][ITEM_DIMS])
+{
+    for (int i = get_local_id(0); i < ROWS; i += ITEMS) {
+        t->m[i] = -INFINITY;
+        t->l[i] = 0.0f;
+    }
+    for (int i = 0; i < ROWS; i++)
+        for (int d = 0; d < ITEM_DIMS; d++)
+            o[i][d] = 0.0f;
+}
+
+/* Dimensions [first, first + TILE_DIMS) of the tile's q and k, zeros behind D. */
+static void
+stage_dims(const struct attention *a, const struct rows *r, __local struct tile *t,
+           int first)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = get_local_id(0); i < ROWS * TILE_DIMS; i += ITEMS) {
+        const int row = i / TILE_DIMS, d = i % TILE_DIMS;
+        const bool in = row < r->n && first + d < D;
+        t->q[row][d] = in ? LOAD(SRC, a->q, row_index(a, r, row) * D + first + d) : 0.0f;
+    }
+    for (int i = get_local_id(0); i < TILE_KEYS * TILE_DIMS; i += ITEMS) {
+        const int key = i / TILE_DIMS, d = i % TILE_DIMS;
+        const bool in = t->key[key] >= 0 && first + d < D;
+        t->k[key][d] = in ? LOAD(CACHE, a->k_cache, t->key[key] * D + first + d) : 0.0f;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* The score of row i with key j of position `at`, from the dot product. */
+static float
+finish_score(const struct attention *a, const struct rows *r, __local struct tile *t,
+             int i, int j, long at, float dot)
+{
+    const int token = row_token(r, i);
+    if (i >= r->n || t->key[j] < 0 || at < first_seen(a, token) ||
+        at >= end_seen(a, token))
+        return -INFINITY;
+    float s = dot * a->scale;
+    if (CACHE_SCALED)
+        s *= a->k_scale[t->key[j]];
+    if (a->soft_cap != 0.0f)
+        s = a->soft_cap * tanh(s / a->soft_cap);
+    return s + mask_at(a, r->b, row_head(r, i), token, at);
+}
+
+/* Scores of the keys [first, end) into t->p. */
+static void
+score_tile(const struct attention *a, const struct rows *r, __local struct tile *t,
+           long first, long end)
+{
+    const int me = get_local_id(0), key = me % TILE_KEYS, row = me / TILE_KEYS;
+    float dot[ITEM_ROWS];
+    for (int i = 0; i < ITEM_ROWS; i++)
+        dot[i] = 0.0f;
+    if (me < TILE_KEYS) {
+        const bool seen = first + me < end && !is_padding(a, r->b, first + me);
+        t->key[me] = seen ? cache_row(a, r->b, r->head_kv, first + me) : -1;
+    }
+    for (int d = 0; d < D; d += TILE_DIMS) {
+        stage_dims(a, r, t, d);
+        for (int i = 0; i < TILE_DIMS; i++) {
+            const float x = t->k[key][i];
+            for (int j = 0; j < ITEM_ROWS; j++)
+                dot[j] += x * t->q[min(row + j * ROW_STEP, ROWS - 1)][i];
+        }
+    }
+    for (int j = 0; j < ITEM_ROWS; j++) {
+        const int i = row + j * ROW_STEP;
+        if (i < ROWS)
+            t->p[i][key] = finish_score(a, r, t, i, key, first + key, dot[j]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* The online softmax's step: t->p becomes e^(score - m). */
+static void
+weigh_tile(__local struct tile *t)
+{
+    const int me = get_local_id(0);
+    for (int i = me; i < ROWS; i += ITEMS) {
+        float m = t->m[i];
+        for (int j = 0; j < TILE_KEYS; j++)
+            m = fmax(m, t->p[i][j]);
+        t->keep[i] = m == -INFINITY ? 1.0f : exp(t->m[i] - m);
+        t->m[i] = m;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = me; i < ROWS * TILE_KEYS; i += ITEMS) {
+        const int row = i / TILE_KEYS, key = i % TILE_KEYS;
+        const float s = t->p[row][key];
+        t->p[row][key] = s == -INFINITY ? 0.0f : exp(s - t->m[row]);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = me; i < ROWS; i += ITEMS) {
+        float sum = t->l[i] * t->keep[i];
+        for (int j = 0; j < TILE_KEYS; j++)
+            sum += t->p[i][j];
+        t->l[i] = sum;
+    }
+}
+
+static void
+add_values(const struct attention *a, __local const struct tile *t,
+           float o[ROWS][ITEM_DIMS])
+{
+    for (int i = 0; i < ROWS; i++)
+        for (int d = 0; d < ITEM_DIMS; d++)
+            o[i][d] *= t->keep[i];
+    for (int j = 0; j < TILE_KEYS; j++) {
+        const long row = t->key[j];
+        if (row < 0)
+            continue;
+        for (int d = 0; d < ITEM_DIMS; d++) {
+            const int at = (int)get_local_id(0) + d * ITEMS;
+            float v = at < DV ? LOAD(CACHE, a->v_cache, row * DV + at) : 0.0f;
+            if (CACHE_SCALED)
+                v *= a->v_scale[row];
+            for (int i = 0; i < ROWS; i++)
+                o[i][d] += t->p[i][j] * v;
+        }
+    }
+}
+
+/* The rows against those of the keys [first, end) that any of them sees. Ends with a
+ * barrier: t->m and t->l may be read. */
+static void
+attend_rows(const struct attention *a, const struct rows *r, __local struct tile *t,
+            float o[ROWS][ITEM_DIMS], long first, long end)
+{
+    first = max(first, first_seen(a, row_token(r, 0)));
+    end = min(end, end_seen(a, row_token(r, r->n - 1)));
+    begin_rows(t, o);
+    for (long j = first; j < end; j += TILE_KEYS) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        score_tile(a, r, t, j, end);
+        weigh_tile(t);
+        add_values(a, t, o);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A tile of a matrix product in a work-group: TILE_N rows of weights by TILE_T tokens, TILE_K
+ * of k at a time in local memory, weights with zero point and scale applied.
+ *
+ *     w[k][row], x[k][token]    columns padded by one against bank conflicts
+ *
+ * A work-item makes a REG_N x REG_T block in registers: rows ROW_LANES apart, tokens
+ * TOKEN_LANES apart.
+ */
+#include "words.h"
+
+#ifndef ITEMS
+#define ITEMS 64 /* the launch's local size */
+#endif
+#ifndef TILE_T
+#define TILE_T    16
+#define ROW_LANES 16
+#endif
+#define TILE_N      64
+#define TILE_K      32
+#define TOKEN_LANES (ITEMS / ROW_LANES)
+#define REG_N       (TILE_N / ROW_LANES)
+#define REG_T       (TILE_T / TOKEN_LANES)
+#define W_COLUMNS   (TILE_N + 1)
+#define X_COLUMNS   (TILE_T + 1)
+#if TILE_T % TOKEN_LANES || TILE_N % ROW_LANES
+#error "the tile is not whole register blocks"
+#endif
+
+#ifndef TILE_COLUMN
+#define TILE_COLUMN(row) (row) /* where a staged row stands */
+#endif
+
+#define PIECE          8 /* neighbouring k that a work-item brings at once */
+#define PIECE_IS_WORDS (GROUP % PIECE == 0)
+
+/* PIECE weights of row n from k on; those from `end` on are 0. */
+static void
+read_piece(const struct weight *w, ulong n, uint k, uint end, float *out)
+{
+#if PIECE_IS_WORDS
+    if (w->k_count % PIECE == 0 && k < end) {
+        const uint g = group_at(k);
+        const float zero = zero_point_of(w, n, g), factor = scale_of(w, n, g);
+        uint words[PIECE / WORD_VALUES];
+        read_words(w->data, n * w->k_count + k, PIECE / WORD_VALUES, words);
+        for (uint i = 0; i < PIECE; i++)
+            out[i] =
+                (WORD_VALUE(words[i / WORD_VALUES], i % WORD_VALUES) - zero) * factor;
+        return;
+    }
+#endif
+    for (uint i = 0; i < PIECE; i++)
+        out[i] = k + i < end ? weight_at(w, n, k + i) : 0.0f;
+}
+
+/* The n rows from `row` on into the tile's columns from `to` on, k from `first` on; rows from
+ * `end` on are 0. */
+static void
+stage_weights(__local float *to, uint n, const struct weight *w, ulong row, ulong end,
+              uint first)
+{
+    for (uint i = get_local_id(0); i < n * (TILE_K / PIECE); i += ITEMS) {
+        const uint r = i / (TILE_K / PIECE), k = i % (TILE_K / PIECE) * PIECE;
+        float piece[PIECE];
+        read_piece(w, row + r, first + k, row + r < end ? w->k_count : 0, piece);
+        for (uint j = 0; j < PIECE; j++)
+            to[(k + j) * W_COLUMNS + TILE_COLUMN(r)] = piece[j];
+    }
+}
+
+static void
+clear_block(float sum[REG_N][REG_T])
+{
+    for (uint i = 0; i < REG_N; i++)
+        for (uint j = 0; j < REG_T; j++)
+            sum[i][j] = 0.0f;
+}
+
+/* Row and token of this work-item's block element (i, j) in the tile. */
+static inline uint
+block_row(uint i)
+{
+    return get_local_id(0) % ROW_LANES + i * ROW_LANES;
+}
+
+static inline uint
+block_token(uint j)
+{
+    return get_local_id(0) / ROW_LANES + j * TOKEN_LANES;
+}
+
+static void
+multiply_tile(__local const float *w, __local const float *x, float sum[REG_N][REG_T])
+{
+    for (uint k = 0; k < TILE_K; k++) {
+        float a[REG_N], b[REG_T];
+        for (uint i = 0; i < REG_N; i++)
+            a[i] = w[k * W_COLUMNS + block_row(i)];
+        for (uint j = 0; j < REG_T; j++)
+            b[j] = x[k * X_COLUMNS + block_token(j)];
+        for (uint i = 0; i < REG_N; i++)
+            for (uint j = 0; j < REG_T; j++)
+                sum[i][j] += a[i] * b[j];
+    }
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ROWS rows of weights times one activation row, by a work-group of ITEMS along k:
+ *
+ *     sum_g scale[g] (sum_{k in g} q[k] x[k] - zp[g] sum_{k in g} x[k])
+ *
+ * A work-item reads runs of WORDS words, neighbours side by side. A run lies in one group. x
+ * comes through local memory, a chunk of ITEMS runs at a time: element i of work-item m's run
+ * is at i * (ITEMS + 1) + m, so that neither writing nor reading it meets bank conflicts.
+ *
+ *     for each chunk:  stage_chunk, then add_rows for every weight that meets x
+ */
+#include "group.h"
+#include "words.h"
+
+#ifndef SRC
+#define SRC f32 /* element of x */
+#endif
+#ifndef ROWS
+#define ROWS 4 /* rows of weights of a work-group */
+#endif
+
+#if GROUP % WORD_VALUES /* groups that are not whole words */
+#define WORDS 0
+#define RUN   8
+#else
+#if GROUP % (4 * WORD_VALUES) == 0
+#define WORDS 4
+#elif GROUP % (2 * WORD_VALUES) == 0
+#define WORDS 2
+#else
+#define WORDS 1
+#endif
+#define RUN (WORDS * WORD_VALUES)
+#endif
+
+#define CHUNK        (ITEMS * RUN)
+#define CHUNK_FLOATS (RUN * (ITEMS + 1)) /* local memory of a chunk */
+
+static void
+stage_chunk(__local float *chunk, __global const STORAGE(SRC) *x, uint first,
+            uint k_count)
+{
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (uint i = get_local_id(0); i < CHUNK; i += ITEMS) {
+        const uint k = first + i;
+        chunk[i % RUN * (ITEMS + 1) + i / RUN] = k < k_count ? LOAD(SRC, x, k) : 0.0f;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* This work-item's share of a chunk's products with the rows from `row` on, times `factor`,
+ * added to sum. Rows from `end` on count as the last one. */
+static void
+add_rows(const struct weight *w, ulong row, ulong end, uint first,
+         __local const float *chunk, float factor, float *sum)
+{
+    const uint me = get_local_id(0), k = first + me * RUN;
+    if (k >= w->k_count)
+        return;
+#if WORDS
+    if (w->k_count % RUN == 0) {
+        uint words[ROWS][WORDS];
+        float dot[ROWS], x_sum = 0.0f;
+        for (uint r = 0; r < ROWS; r++) {
+            read_words(w->data, min(row + r, end - 1) * w->k_count + k, WORDS, words[r]);
+            dot[r] = 0.0f;
+        }
+        for (uint i = 0; i < RUN; i++) {
+            const float v = chunk[i * (ITEMS + 1) + me];
+            x_sum += v;
+            for (uint r = 0; r < ROWS; r++)
+                dot[r] += WORD_VALUE(words[r][i / WORD_VALUES], i % WORD_VALUES) * v;
+        }
+        for (uint r = 0; r < ROWS; r++) {
+            const ulong n = min(row + r, end - 1);
+            const uint g = group_at(k);
+            sum[r] +=
+                factor * scale_of(w, n, g) * (dot[r] - zero_point_of(w, n, g) * x_sum);
+        }
+        return;
+    }
+#endif
+    for (uint i = 0; i < RUN && k + i < w->k_count; i++) {
+        const float v = factor * chunk[i * (ITEMS + 1) + me];
+        for (uint r = 0; r < ROWS; r++)
+            sum[r] += weight_at(w, min(row + r, end - 1), k + i) * v;
+    }
+}
