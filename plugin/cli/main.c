@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plugin/cli/cli.h"
+#include "runtime/util/log.h"
 
 /* clang-format off */
 static const struct {
@@ -16,6 +17,7 @@ static const struct {
     { "devices",    xm_cli_devices,    "the devices there are, and what is known of them" },
     { "info",       xm_cli_info,       "what a model file holds, and what it compiles to" },
     { "generate",   xm_cli_generate,   "continue a text" },
+    { "chat",       xm_cli_chat,       "a conversation on the terminal" },
     { "logits",     xm_cli_logits,     "logits of every position, as an .npy file" },
     { "perplexity", xm_cli_perplexity, "perplexity of rows of token ids" },
     { "verify",     xm_cli_verify,     "compare each step on the device with the host reference" },
@@ -43,6 +45,9 @@ int
 main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
+    struct xm_error err = {0};
+    if (xm_debug_check(&err) != XM_OK)
+        return xm_cli_usage("%s", err.text);
     if (!name) {
         print_help(stderr);
         return XM_EXIT_USAGE;

@@ -16,6 +16,7 @@ static xm_log_sink log_sink;
 static void *log_sink_ctx;
 static enum xm_log_level log_level = XM_LOG_WARNING;
 static bool debug_flags[XM_DEBUG_COUNT];
+static char unknown_flag[64]; /* the first name in XM_DEBUG that is no flag; "": none */
 static pthread_once_t debug_once = PTHREAD_ONCE_INIT;
 
 void
@@ -61,20 +62,21 @@ xm_env(const char *name)
     return value && value[0] ? value : NULL;
 }
 
-const char *
-xm_debug_help(void)
+static void
+print_flags(void)
 {
-    return
+    fputs("XM_DEBUG takes flags separated by commas:\n"
 #define DEBUG_FLAG(id, text, help) "  " text "\t" help "\n"
 #include "runtime/util/debug_flags.def"
-        ;
+          ,
+          stderr);
 }
 
 static void
 set_flag(const char *name, size_t n)
 {
     if (n == 4 && memcmp(name, "help", 4) == 0) {
-        fprintf(stderr, "XM_DEBUG takes flags separated by commas:\n%s", xm_debug_help());
+        print_flags();
         return;
     }
     for (int i = 0; i < XM_DEBUG_COUNT; i++) {
@@ -83,8 +85,8 @@ set_flag(const char *name, size_t n)
             return;
         }
     }
-    fprintf(stderr, "xemoe: error: XM_DEBUG has no flag '%.*s'; it knows:\n%s", (int)n,
-            name, xm_debug_help());
+    if (!unknown_flag[0])
+        snprintf(unknown_flag, sizeof(unknown_flag), "%.*s", (int)n, name);
 }
 
 static void
@@ -97,6 +99,17 @@ parse_debug_flags(void)
             set_flag(s, n);
         s += n + (s[n] == ',');
     }
+}
+
+enum xm_status
+xm_debug_check(struct xm_error *err)
+{
+    pthread_once(&debug_once, parse_debug_flags);
+    if (unknown_flag[0])
+        return xm_fail(err, XM_INVALID,
+                       "XM_DEBUG has no flag '%s': XM_DEBUG=help lists them",
+                       unknown_flag);
+    return XM_OK;
 }
 
 bool

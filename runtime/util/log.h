@@ -4,14 +4,14 @@
  *
  * Messages go to one sink (stderr unless the API installs another). Debug lines are
  * guarded by flags from debug_flags.def: XM_DEBUG=passes,dispatch; XM_DEBUG=help lists
- * them; an unknown flag is reported, never ignored.
+ * them; an unknown flag is an error, which xm_debug_check reports before work begins.
  */
 #ifndef XM_RUNTIME_UTIL_LOG_H
 #define XM_RUNTIME_UTIL_LOG_H
 
 #include <stdbool.h>
 
-#include "runtime/util/compiler.h"
+#include "runtime/util/status.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,13 +33,13 @@ void xm_log_set_sink(xm_log_sink sink, void *ctx);
 void xm_log_set_level(enum xm_log_level level);
 void xm_log(enum xm_log_level level, const char *fmt, ...) XM_PRINTF(2, 3);
 
-/* Whether XM_DEBUG names this flag. Parsed once; cheap afterwards. */
+/* Reads XM_DEBUG, once in a process; XM_DEBUG=help prints the table to stderr. XM_INVALID:
+ * a name that is no flag. */
+enum xm_status xm_debug_check(struct xm_error *err);
+/* Whether XM_DEBUG names this flag. Cheap. */
 bool xm_debug_on(enum xm_debug_flag flag);
 /* "flag: text" to the sink when the flag is on. */
 void xm_debug(enum xm_debug_flag flag, const char *fmt, ...) XM_PRINTF(2, 3);
-/* The table of flags as text for --help, static. */
-const char *xm_debug_help(void);
-
 /* The value of an environment variable, NULL when unset or empty. The only getenv but
  * for runtime/config.c. */
 const char *xm_env(const char *name);
