@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,26 @@
 
 enum { INTEL = 0x8086 };
 
-enum kind { BOOL, TRISTATE, U32, U64, ELEMENT, QUEUE, TEXT, MODE };
+enum kind {
+    /* numbers; STREAMS also takes AUTO and NUMA */
+    U32,
+    U64,
+    FLOAT,
+    STREAMS,
+    TEXT,
+    /* one of a few words; the members of the last row are int */
+    BOOL,
+    MODE,
+    TRISTATE,
+    QUEUE,
+    ELEMENT,
+    HINT,
+    PRIORITY,
+    CACHE,
+    CORES,
+    LOG,
+};
+_Static_assert(XM_OPTION_COUNT <= 64, "user_set has a bit for each option");
 
 struct option {
     const char *name;
@@ -75,29 +95,32 @@ static const struct spelling queue_texts[] = {{"auto", XM_QUEUE_AUTO},
                                               {NULL, 0}};
 static const struct spelling mode_texts[] = {
     {"PERFORMANCE", false}, {"ACCURACY", true}, {NULL, 0}};
+static const struct spelling hint_texts[] = {
+    {"LATENCY", 0}, {"THROUGHPUT", 1}, {"CUMULATIVE_THROUGHPUT", 2}, {NULL, 0}};
+static const struct spelling priority_texts[] = {
+    {"LOW", 0}, {"MEDIUM", 1}, {"HIGH", 2}, {NULL, 0}};
+static const struct spelling cache_texts[] = {{"optimize_speed", 0},
+                                              {"optimize_size", 1},
+                                              {"OPTIMIZE_SPEED", 0},
+                                              {"OPTIMIZE_SIZE", 1},
+                                              {NULL, 0}};
+static const struct spelling core_texts[] = {
+    {"ANY_CORE", 0}, {"PCORE_ONLY", 1}, {"ECORE_ONLY", 2}, {NULL, 0}};
+static const struct spelling log_texts[] = {
+    {"LOG_NONE", 0},  {"LOG_ERROR", 1}, {"LOG_WARNING", 2}, {"LOG_INFO", 3},
+    {"LOG_DEBUG", 4}, {"LOG_TRACE", 5}, {NULL, 0}};
 /* u8 is how a KV cache of 8 bits is asked for on OpenVINO's CPU device. */
 static const struct spelling element_texts[] = {
     {"dynamic", XM_DYNAMIC}, {"f16", XM_F16},  {"f32", XM_F32}, {"i8", XM_I8},
     {"u8", XM_I8},           {"", XM_DYNAMIC}, {NULL, 0}};
 
-static const struct spelling *
-spellings_of(enum kind kind)
-{
-    switch (kind) {
-    case BOOL:
-        return bool_texts;
-    case TRISTATE:
-        return tristate_texts;
-    case QUEUE:
-        return queue_texts;
-    case MODE:
-        return mode_texts;
-    case ELEMENT:
-        return element_texts;
-    default:
-        return NULL;
-    }
-}
+/* NULL: not a kind of words. */
+static const struct spelling *const spellings[] = {
+    [BOOL] = bool_texts,   [MODE] = mode_texts,         [TRISTATE] = tristate_texts,
+    [QUEUE] = queue_texts, [ELEMENT] = element_texts,   [HINT] = hint_texts,
+    [CACHE] = cache_texts, [PRIORITY] = priority_texts, [CORES] = core_texts,
+    [LOG] = log_texts,
+};
 
 static void *
 member(const struct xm_config *c, enum xm_option o)
@@ -118,8 +141,10 @@ get_word(const struct xm_config *c, enum xm_option o)
         return *(const enum xm_tristate *)p;
     case QUEUE:
         return (int)*(const enum xm_queue_type *)p;
-    default:
+    case ELEMENT:
         return (int)*(const enum xm_element *)p;
+    default:
+        return *(const int *)p;
     }
 }
 
@@ -138,8 +163,11 @@ set_word(struct xm_config *c, enum xm_option o, int value)
     case QUEUE:
         *(enum xm_queue_type *)p = (enum xm_queue_type)value;
         break;
-    default:
+    case ELEMENT:
         *(enum xm_element *)p = (enum xm_element)value;
+        break;
+    default:
+        *(int *)p = value;
         break;
     }
 }
@@ -148,7 +176,7 @@ static enum xm_status
 parse_word(struct xm_config *c, enum xm_option o, const char *value, struct xm_error *err)
 {
     char accepted[160] = {0};
-    for (const struct spelling *s = spellings_of(options[o].kind); s->text; s++) {
+    for (const struct spelling *s = spellings[options[o].kind]; s->text; s++) {
         bool element_fits = s->value != XM_I8 || o == XM_OPTION_kv_cache_precision ||
                             options[o].kind != ELEMENT;
         if (!element_fits)
@@ -172,7 +200,7 @@ static enum xm_status
 parse_number(struct xm_config *c, enum xm_option o, const char *value,
              struct xm_error *err)
 {
-    uint64_t max = options[o].kind == U32 ? UINT32_MAX : UINT64_MAX;
+    uint64_t max = options[o].kind == U64 ? UINT64_MAX : UINT32_MAX;
     size_t digits = strspn(value, "0123456789");
     errno = 0;
     uint64_t n = strtoull(value, NULL, 10);
@@ -180,10 +208,32 @@ parse_number(struct xm_config *c, enum xm_option o, const char *value,
         return xm_fail(err, XM_INVALID,
                        "%s is '%s': expected a whole number up to %" PRIu64,
                        options[o].name, value, max);
-    if (options[o].kind == U32)
-        *(uint32_t *)member(c, o) = (uint32_t)n;
-    else
+    if (options[o].kind == U64)
         *(uint64_t *)member(c, o) = n;
+    else
+        *(uint32_t *)member(c, o) = (uint32_t)n;
+    return XM_OK;
+}
+
+/* AUTO and NUMA leave the number to us: one. */
+static enum xm_status
+parse_streams(struct xm_config *c, enum xm_option o, const char *value,
+              struct xm_error *err)
+{
+    bool open = strcmp(value, "AUTO") == 0 || strcmp(value, "NUMA") == 0;
+    return parse_number(c, o, open ? "1" : value, err);
+}
+
+static enum xm_status
+parse_float(struct xm_config *c, enum xm_option o, const char *value,
+            struct xm_error *err)
+{
+    char *end;
+    float f = strtof(value, &end);
+    if (end == value || *end || !isfinite(f))
+        return xm_fail(err, XM_INVALID, "%s is '%s': expected a number", options[o].name,
+                       value);
+    *(float *)member(c, o) = f;
     return XM_OK;
 }
 
@@ -222,6 +272,12 @@ xm_config_set(struct xm_config *c, const char *name, const char *value,
     case U64:
         XM_TRY(parse_number(c, o, value, err));
         break;
+    case STREAMS:
+        XM_TRY(parse_streams(c, o, value, err));
+        break;
+    case FLOAT:
+        XM_TRY(parse_float(c, o, value, err));
+        break;
     case TEXT:
         XM_TRY(parse_text(c, o, value, err));
         break;
@@ -237,14 +293,16 @@ static void
 print_value(const struct xm_config *c, enum xm_option o, struct xm_strbuf *out)
 {
     const void *p = member(c, o);
-    if (options[o].kind == U32) {
+    if (options[o].kind == U32 || options[o].kind == STREAMS) {
         xm_strbuf_printf(out, "%" PRIu32, *(const uint32_t *)p);
+    } else if (options[o].kind == FLOAT) {
+        xm_strbuf_printf(out, "%g", (double)*(const float *)p);
     } else if (options[o].kind == U64) {
         xm_strbuf_printf(out, "%" PRIu64, *(const uint64_t *)p);
     } else if (options[o].kind == TEXT) {
         xm_strbuf_add(out, p);
     } else {
-        const struct spelling *s = spellings_of(options[o].kind);
+        const struct spelling *s = spellings[options[o].kind];
         while (s->text && s->value != get_word(c, o))
             s++;
         xm_strbuf_add(out, s->text ? s->text : "?");

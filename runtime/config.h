@@ -3,8 +3,8 @@
  * Properties: one row each in options.def gives member, default, parser, name, help.
  *
  * A config starts with the defaults, takes the user's strings (properties of the API,
- * flags of the program), and is finalised once for a device and a program by rules.def-like
- * rows in config.c: rules fill only what the user did not set. After that it is read-only.
+ * flags of the program), and is finalised once for a device and a program by the table of
+ * rules in config.c: rules fill only what the user did not set. After that it is read-only.
  */
 #ifndef XM_RUNTIME_CONFIG_H
 #define XM_RUNTIME_CONFIG_H
@@ -25,7 +25,7 @@ enum xm_queue_type { XM_QUEUE_AUTO, XM_QUEUE_IN_ORDER, XM_QUEUE_OUT_OF_ORDER };
 
 enum { XM_OPTION_TEXT = 1024 };
 
-/* Kinds of options: C type of the member, and how text becomes a value. */
+/* The C type of options of kind TEXT. */
 typedef char xm_option_text[XM_OPTION_TEXT];
 
 struct xm_config {

@@ -236,6 +236,15 @@ TEST(ConfigText, EveryOptionGivesBackWhatItTakes)
         {"XM_UBATCH", "4294967295", "4294967295"},
         {"PERF_COUNT", "YES", "YES"},
         {"CACHE_DIR", "some/folder", "some/folder"},
+        {"NUM_STREAMS", "AUTO", "1"},
+        {"DEVICE_ID", "1", "1"},
+        {"PERFORMANCE_HINT", "THROUGHPUT", "THROUGHPUT"},
+        {"MODEL_PRIORITY", "HIGH", "HIGH"},
+        {"CACHE_MODE", "OPTIMIZE_SIZE", "optimize_size"},
+        {"SCHEDULING_CORE_TYPE", "PCORE_ONLY", "PCORE_ONLY"},
+        {"ACTIVATIONS_SCALE_FACTOR", "-1", "-1"},
+        {"ACTIVATIONS_SCALE_FACTOR", "8.5", "8.5"},
+        {"LOG_LEVEL", "LOG_TRACE", "LOG_TRACE"},
     };
     for (const auto &k : cases) {
         xm_config c = with(k.name, k.value);
@@ -261,6 +270,12 @@ TEST(ConfigText, RefusesWhatItDoesNotKnow)
                {"XM_UBATCH", ""},
                {"XM_UBATCH", " 1"},
                {"XM_UBATCH", "1k"},
+               {"NUM_STREAMS", "auto"},
+               {"DEVICE_ID", "GPU.1"},
+               {"PERFORMANCE_HINT", "latency"},
+               {"MODEL_PRIORITY", ""},
+               {"ACTIVATIONS_SCALE_FACTOR", "8x"},
+               {"ACTIVATIONS_SCALE_FACTOR", "inf"},
                {"PERF_COUNT", ""}};
     for (const auto &b : bad) {
         xm_config c = defaults();
