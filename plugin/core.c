@@ -38,6 +38,7 @@ xm_core_create(struct xm_core **out, struct xm_error *err)
 {
     static enum xm_status (*const built_in[])(struct xm_plugin **, struct xm_error *) = {
         xm_gpu_plugin_create, xm_reference_plugin_create};
+    XM_TRY(xm_debug_check(err));
     struct xm_core *c = xm_calloc(1, sizeof(*c));
     if (!c)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the core");
@@ -72,37 +73,45 @@ xm_core_plugins(const struct xm_core *c, struct xm_plugin *const **list)
 
 /* ---- names ---- */
 
+/* What OpenVINO spreads over several devices runs on one here. */
+static bool
+is_virtual(const char *device)
+{
+    static const char *const names[] = {"AUTO", "HETERO", "MULTI", "BATCH"};
+    size_t n = strcspn(device, ":");
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
+        if (strlen(names[i]) == n && memcmp(names[i], device, n) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Names that mean another device; users' programs have them in their source. */
 static const char *
 resolve_alias(const char *device)
 {
-    if (device && strncmp(device, "AUTO", 4) != 0 && strcmp(device, "CPU") != 0)
+    if (device && strcmp(device, "CPU") != 0 && !is_virtual(device))
         return device;
-    if (device && strcmp(device, "CPU") == 0)
-        xm_log(XM_LOG_INFO, "device CPU is taken as GPU: the best OpenCL device");
+    if (device)
+        xm_log(XM_LOG_INFO, "device %s is taken as GPU: the best OpenCL device", device);
     return "GPU";
 }
-
-struct name_list {
-    struct xm_strbuf text;
-};
 
 static void
 add_name(const char *name, void *ctx)
 {
-    struct name_list *list = ctx;
-    xm_strbuf_printf(&list->text, "%s%s", list->text.n ? ", " : "", name);
+    struct xm_strbuf *list = ctx;
+    xm_strbuf_printf(list, "%s%s", list->n ? ", " : "", name);
 }
 
 static enum xm_status
 fail_unknown(const struct xm_core *c, const char *device, struct xm_error *err)
 {
-    struct name_list names = {{0}};
+    struct xm_strbuf names = {0};
     xm_core_devices(c, add_name, &names);
     xm_fail(err, XM_NOT_FOUND, "Device with \"%s\" name is not registered; there %s: %s",
-            device, names.text.n ? "are" : "is",
-            names.text.n ? xm_strbuf_text(&names.text) : "none");
-    xm_strbuf_free(&names.text);
+            device, names.n ? "are" : "is", names.n ? xm_strbuf_text(&names) : "none");
+    xm_strbuf_free(&names);
     return XM_NOT_FOUND;
 }
 

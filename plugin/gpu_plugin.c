@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plugin GPU: programs on OpenCL devices. Engines are opened on first use and shared.
+ * The plugin GPU: programs on OpenCL devices. Engines are opened on first use and shared by
+ * the programs that ask for the same of them.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -9,23 +10,27 @@
 #include "plugin/plugin.h"
 #include "runtime/util/log.h"
 
-enum { MAX_DEVICES = 32 };
+/* An open device, with the settings that it was opened with. */
+struct gpu_engine {
+    struct gpu_engine *next;
+    uint32_t index;
+    struct xm_config config;
+    struct xm_engine *engine;
+};
 
 struct gpu_plugin {
     struct xm_plugin base;
     pthread_mutex_t lock;
     struct xm_config config; /* what set_property stored */
-    struct xm_engine *engines[MAX_DEVICES];
+    struct gpu_engine *engines;
     const struct xm_device_info *infos;
     uint32_t n;
 };
 
 struct gpu_compiled {
     struct xm_compiled base;
-};
-
-struct gpu_infer {
-    struct xm_infer base;
+    uint32_t index;   /* of the device */
+    char *model_name; /* owned */
 };
 
 static struct gpu_plugin *
@@ -104,34 +109,93 @@ static enum xm_status
 compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
                         struct xm_error *err)
 {
-    struct gpu_infer *r = xm_calloc(1, sizeof(*r));
+    struct xm_infer *r = xm_calloc(1, sizeof(*r));
     if (!r)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
-    enum xm_status s = xm_request_create(c->program, &r->base.request, err);
+    enum xm_status s = xm_request_create(c->program, &r->request, err);
     if (s != XM_OK) {
         xm_free(r);
         return s;
     }
-    r->base.ops = &infer_ops;
-    *out = &r->base;
+    r->ops = &infer_ops;
+    *out = r;
     return XM_OK;
+}
+
+static void
+print_options(struct xm_strbuf *out)
+{
+    size_t n = 0;
+    const struct xm_option_row *rows = xm_option_rows(&n);
+    for (size_t i = 0; i < n; i++)
+        xm_strbuf_printf(out, " %s", rows[i].name);
+}
+
+static void
+print_execution_devices(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "GPU.%u", c->index);
+}
+
+static void
+print_full_name(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    xm_strbuf_add(out, xm_engine_info(c->base.program->engine)->name);
+}
+
+static void
+print_model_name(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    xm_strbuf_add(out, c->model_name);
+}
+
+static void
+print_no(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    (void)c;
+    xm_strbuf_add(out, "NO"); /* the cache holds kernels, not models */
+}
+
+static void
+print_one(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    (void)c;
+    xm_strbuf_add(out, "1");
+}
+
+static void print_compiled_supported(const struct gpu_compiled *c, struct xm_strbuf *out);
+
+/* Properties of the compiled model itself; the options of its config come after them. */
+static const struct {
+    const char *key;
+    void (*print)(const struct gpu_compiled *c, struct xm_strbuf *out);
+} compiled_properties[] = {
+    {"SUPPORTED_PROPERTIES", print_compiled_supported},
+    {"NETWORK_NAME", print_model_name},
+    {"EXECUTION_DEVICES", print_execution_devices},
+    {"FULL_DEVICE_NAME", print_full_name},
+    {"LOADED_FROM_CACHE", print_no},
+    {"OPTIMAL_NUMBER_OF_INFER_REQUESTS", print_one},
+};
+
+static void
+print_compiled_supported(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    (void)c;
+    for (size_t i = 0; i < XM_ARRAY_LEN(compiled_properties); i++)
+        xm_strbuf_printf(out, "%s%s", i ? " " : "", compiled_properties[i].key);
+    print_options(out);
 }
 
 static enum xm_status
 compiled_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
                       struct xm_error *err)
 {
-    if (strcmp(key, "EXECUTION_DEVICES") == 0) {
-        xm_strbuf_add(out, "GPU");
-        return XM_OK;
-    }
-    if (strcmp(key, "FULL_DEVICE_NAME") == 0) {
-        xm_strbuf_add(out, xm_engine_info(c->program->engine)->name);
-        return XM_OK;
-    }
-    if (strcmp(key, "OPTIMAL_NUMBER_OF_INFER_REQUESTS") == 0) {
-        xm_strbuf_add(out, "1");
-        return XM_OK;
+    for (size_t i = 0; i < XM_ARRAY_LEN(compiled_properties); i++) {
+        if (strcmp(key, compiled_properties[i].key) == 0) {
+            compiled_properties[i].print((const struct gpu_compiled *)c, out);
+            return XM_OK;
+        }
     }
     return xm_config_get(&c->program->config, key, out, err);
 }
@@ -143,9 +207,11 @@ compiled_print(struct xm_compiled *c, struct xm_strbuf *out)
 }
 
 static void
-compiled_destroy(struct xm_compiled *c)
+compiled_destroy(struct xm_compiled *base)
 {
-    xm_program_unref(c->program);
+    struct gpu_compiled *c = (struct gpu_compiled *)base;
+    xm_program_unref(base->program);
+    xm_free(c->model_name);
     xm_free(c);
 }
 
@@ -156,14 +222,9 @@ static const struct xm_compiled_ops compiled_ops = {
     .destroy = compiled_destroy,
 };
 
-static enum xm_status
-wrap_program(struct xm_program *p, struct xm_compiled **out, struct xm_error *err)
+static void
+wrap_program(struct gpu_compiled *c, struct xm_program *p)
 {
-    struct gpu_compiled *c = xm_calloc(1, sizeof(*c));
-    if (!c) {
-        xm_program_unref(p);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
-    }
     c->base = (struct xm_compiled){.ops = &compiled_ops,
                                    .refs = 1,
                                    .inputs = p->inputs,
@@ -173,8 +234,6 @@ wrap_program(struct xm_program *p, struct xm_compiled **out, struct xm_error *er
                                    .reports = p->reports,
                                    .n_reports = p->n_reports,
                                    .program = p};
-    *out = &c->base;
-    return XM_OK;
 }
 
 /* ---- the plugin ---- */
@@ -185,16 +244,50 @@ plugin_count(struct xm_plugin *p)
     return as_gpu(p)->n;
 }
 
-/* Opens the device once; later compiles share the engine. */
+/* Whether an engine opened with `a` serves `b`: these options are the engine's own. */
+static bool
+same_engine(const struct xm_config *a, const struct xm_config *b)
+{
+    return a->profiling == b->profiling && a->queue_type == b->queue_type &&
+           a->use_onednn == b->use_onednn && a->copy_weights == b->copy_weights &&
+           strcmp(a->cache_dir, b->cache_dir) == 0;
+}
+
+/* Opens the device; the plugin's lock is held. */
 static enum xm_status
-open_engine(struct gpu_plugin *p, uint32_t index, struct xm_engine **out,
-            struct xm_error *err)
+add_engine(struct gpu_plugin *p, uint32_t index, const struct xm_config *config,
+           struct xm_engine **out, struct xm_error *err)
+{
+    struct gpu_engine *e = xm_calloc(1, sizeof(*e));
+    if (!e)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for an engine");
+    enum xm_status s = xm_engine_create(index, config, &e->engine, err);
+    if (s != XM_OK) {
+        xm_free(e);
+        return s;
+    }
+    e->index = index;
+    e->config = *config;
+    e->next = p->engines;
+    p->engines = e;
+    *out = e->engine;
+    return XM_OK;
+}
+
+/* The engine for a device and a config that is not final; it lives as long as the plugin. */
+static enum xm_status
+open_engine(struct gpu_plugin *p, uint32_t index, const struct xm_config *config,
+            struct xm_engine **out, struct xm_error *err)
 {
     enum xm_status s = XM_OK;
     pthread_mutex_lock(&p->lock);
-    if (!p->engines[index])
-        s = xm_engine_create(index, &p->config, &p->engines[index], err);
-    *out = p->engines[index];
+    struct gpu_engine *e = p->engines;
+    while (e && (e->index != index || !same_engine(&e->config, config)))
+        e = e->next;
+    if (e)
+        *out = e->engine;
+    else
+        s = add_engine(p, index, config, out, err);
     pthread_mutex_unlock(&p->lock);
     return s;
 }
@@ -257,13 +350,10 @@ static const struct {
 static void
 print_supported(struct xm_strbuf *out)
 {
-    size_t n = 0;
-    const struct xm_option_row *rows = xm_option_rows(&n);
     xm_strbuf_add(out, "SUPPORTED_PROPERTIES AVAILABLE_DEVICES");
     for (size_t i = 0; i < XM_ARRAY_LEN(device_properties); i++)
         xm_strbuf_printf(out, " %s", device_properties[i].key);
-    for (size_t i = 0; i < n; i++)
-        xm_strbuf_printf(out, " %s", rows[i].name);
+    print_options(out);
 }
 
 static enum xm_status
@@ -303,6 +393,61 @@ plugin_set_property(struct xm_plugin *base, const char *key, const char *value,
     return s;
 }
 
+/* A copy of the plugin's config with `properties` put over it, for xm_free. */
+static enum xm_status
+config_for(struct gpu_plugin *p, const struct xm_property *properties,
+           uint32_t n_properties, struct xm_config **out, struct xm_error *err)
+{
+    struct xm_config *config = xm_malloc(sizeof(*config));
+    if (!config)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a config");
+    pthread_mutex_lock(&p->lock);
+    *config = p->config;
+    pthread_mutex_unlock(&p->lock);
+    for (uint32_t i = 0; i < n_properties; i++) {
+        enum xm_status s =
+            xm_config_set(config, properties[i].key, properties[i].value, err);
+        if (s != XM_OK) {
+            xm_free(config);
+            return s;
+        }
+    }
+    *out = config;
+    return XM_OK;
+}
+
+/* DEVICE_ID says which device plain "GPU" means. */
+static enum xm_status
+choose_device(const struct gpu_plugin *p, const struct xm_config *config, uint32_t *index,
+              struct xm_error *err)
+{
+    if (*index == 0)
+        *index = config->device_id;
+    return *index < p->n ? XM_OK
+                         : xm_fail(err, XM_NOT_FOUND,
+                                   "DEVICE_ID is %u: there are %u devices", *index, p->n);
+}
+
+/* Takes `g` over, also on failure. */
+static enum xm_status
+compile(struct gpu_plugin *p, struct gpu_compiled *c, const struct xm_config *config,
+        struct xm_graph *g, const struct xm_compile_options *options,
+        struct xm_error *err)
+{
+    struct xm_engine *engine = NULL;
+    struct xm_program *program = NULL;
+    enum xm_status s = choose_device(p, config, &c->index, err);
+    if (s == XM_OK)
+        s = open_engine(p, c->index, config, &engine, err);
+    if (s != XM_OK) {
+        xm_graph_destroy(g);
+        return s;
+    }
+    XM_TRY(xm_program_create(engine, config, g, options, &program, err));
+    wrap_program(c, program);
+    return XM_OK;
+}
+
 static enum xm_status
 plugin_compile(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
                const struct xm_property *properties, uint32_t n_properties,
@@ -310,25 +455,27 @@ plugin_compile(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
                struct xm_error *err)
 {
     struct gpu_plugin *p = as_gpu(base);
-    struct xm_engine *engine = NULL;
-    struct xm_program *program = NULL;
-    enum xm_status s = open_engine(p, index, &engine, err);
-    struct xm_config *config = xm_malloc(sizeof(*config));
-    if (s == XM_OK && !config)
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a config");
+    struct xm_config *config = NULL;
+    enum xm_status s = config_for(p, properties, n_properties, &config, err);
+    struct gpu_compiled *c = xm_calloc(1, sizeof(*c));
+    char *model_name = xm_strdup(g->name ? g->name : "");
+    if (s == XM_OK && !(c && model_name))
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
     if (s == XM_OK) {
-        pthread_mutex_lock(&p->lock);
-        *config = p->config;
-        pthread_mutex_unlock(&p->lock);
-    }
-    for (uint32_t i = 0; i < n_properties && s == XM_OK; i++)
-        s = xm_config_set(config, properties[i].key, properties[i].value, err);
-    if (s == XM_OK)
-        s = xm_program_create(engine, config, g, options, &program, err);
-    else
+        c->index = index;
+        s = compile(p, c, config, g, options, err);
+    } else {
         xm_graph_destroy(g);
+    }
     xm_free(config);
-    return s == XM_OK ? wrap_program(program, out, err) : s;
+    if (s != XM_OK) {
+        xm_free(model_name);
+        xm_free(c);
+        return s;
+    }
+    c->model_name = model_name;
+    *out = &c->base;
+    return XM_OK;
 }
 
 static enum xm_status
@@ -348,7 +495,11 @@ static enum xm_status
 plugin_create_context(struct xm_plugin *base, uint32_t index, struct xm_engine **out,
                       struct xm_error *err)
 {
-    XM_TRY(open_engine(as_gpu(base), index, out, err));
+    struct xm_config *config = NULL;
+    XM_TRY(config_for(as_gpu(base), NULL, 0, &config, err));
+    enum xm_status s = open_engine(as_gpu(base), index, config, out, err);
+    xm_free(config);
+    XM_TRY(s);
     xm_engine_ref(*out);
     return XM_OK;
 }
@@ -357,8 +508,12 @@ static void
 plugin_destroy(struct xm_plugin *base)
 {
     struct gpu_plugin *p = as_gpu(base);
-    for (uint32_t i = 0; i < MAX_DEVICES; i++)
-        xm_engine_unref(p->engines[i]);
+    while (p->engines) {
+        struct gpu_engine *e = p->engines;
+        p->engines = e->next;
+        xm_engine_unref(e->engine);
+        xm_free(e);
+    }
     pthread_mutex_destroy(&p->lock);
     xm_free(p);
 }
@@ -388,7 +543,7 @@ xm_gpu_plugin_create(struct xm_plugin **out, struct xm_error *err)
         return s;
     }
     p->base.ops = &plugin_ops;
-    p->n = n < MAX_DEVICES ? (uint32_t)n : MAX_DEVICES;
+    p->n = (uint32_t)n;
     pthread_mutex_init(&p->lock, NULL);
     xm_config_init(&p->config);
     *out = &p->base;

@@ -126,8 +126,9 @@ enum xm_status xm_core_register(struct xm_core *c, struct xm_plugin *p,
                                 struct xm_error *err);
 uint32_t xm_core_plugins(const struct xm_core *c, struct xm_plugin *const **list);
 
-/* "GPU", "GPU.1", "REFERENCE"; "AUTO…", "CPU" and NULL mean GPU (said once in the log).
- * XM_NOT_FOUND lists what there is. */
+/* "GPU", "GPU.1", "REFERENCE"; "CPU", NULL and what OpenVINO spreads over devices (AUTO,
+ * HETERO, MULTI, BATCH, with or without ":GPU,CPU") mean GPU. XM_NOT_FOUND lists what there
+ * is. */
 enum xm_status xm_core_find(const struct xm_core *c, const char *device,
                             struct xm_plugin **plugin, uint32_t *index,
                             struct xm_error *err);

@@ -3,7 +3,7 @@
  * The core: devices, reading models, compiling them.
  *
  * Devices: "GPU" (the best OpenCL device), "GPU.n", "REFERENCE" (plain host code). "CPU",
- * names that start with AUTO, and NULL for compiling are taken as GPU. Not there:
+ * names such as AUTO or HETERO:GPU,CPU, and NULL for compiling are taken as GPU. Not there:
  * extensions and remote contexts.
  */
 #ifndef OPENVINO_C_OV_CORE_H
