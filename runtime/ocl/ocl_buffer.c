@@ -2,13 +2,12 @@
  *
  * Device memory over OpenCL.
  *
- *   CPU devices        our own aligned host memory, wrapped: the host pointer costs
- * nothing GPUs with USM      usm_device; usm_host for what the host touches often other
- * GPUs         cl_mem
+ *   CPU devices      our own aligned host memory, wrapped: the host pointer costs nothing
+ *   GPUs with USM    usm_device; usm_host for what the host touches often
+ *   other GPUs       cl_mem
  *
  * Views are sub-buffers of a cl_mem, or pointers into USM. No allocation is larger than
- * the device's limit: callers cut (runtime/plan.h), so that no driver extension is
- * needed.
+ * the device's limit: callers cut (runtime/plan.h), so that no driver extension is needed.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -61,6 +60,7 @@ create_host_visible(struct xm_buffer *b, struct xm_error *err)
                        "no host memory for a buffer of %" PRIu64 " bytes on %s", b->bytes,
                        b->engine->info.name);
     void *aligned = (void *)(uintptr_t)xm_align_up((uintptr_t)owned, HOST_ALIGN);
+    b->kind = XM_MEMORY_CL;
     enum xm_status status = wrap_host(b, aligned, CL_MEM_READ_WRITE, err);
     if (status == XM_OK) {
         cl_int code = clSetMemObjectDestructorCallback(b->native, free_host, owned);
