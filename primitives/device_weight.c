@@ -144,6 +144,16 @@ xm_weight_not_in_planes(const struct xm_weight *w)
     return NULL;
 }
 
+bool
+xm_weight_takes_integers(const struct xm_weight *w, enum xm_element src)
+{
+    uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w);
+    enum xm_element zero = w->zero_point.p ? w->zero_point_element : XM_U4;
+    return src == XM_F16 && xm_weight_is_quantised(w) && !xm_weight_not_in_planes(w) &&
+           (w->group % block == 0 || block % w->group == 0) &&
+           (zero == XM_U4 || zero == XM_I4 || zero == XM_U8 || zero == XM_I8);
+}
+
 uint64_t
 xm_weight_planes_bytes(const struct xm_weight *w, uint64_t rows)
 {

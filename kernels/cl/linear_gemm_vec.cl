@@ -6,25 +6,10 @@
  * a time: the tiles stay in cache while the rows pass. Global size {N / per_item, rounded up}, local
  * size 1. x was packed by linear_pack_vec.
  */
-#include "gemm.h"
-
 #ifndef DST
 #define DST f32 /* element of y */
 #endif
-
-static inline void
-store_tile(__global STORAGE(DST) * y, float16 acc[ROWS][2], uint which, ulong t,
-           uint t_count, uint first, uint n_count, __global const float *bias)
-{
-    float lanes[ROWS][16];
-    for (uint r = 0; r < ROWS; r++)
-        vstore16(acc[r][which], 0, lanes[r]);
-    for (uint lane = 0; lane < 16 && t + lane < t_count; lane++) {
-        for (uint r = 0; r < ROWS && first + r < n_count; r++)
-            STORE(DST, y, (t + lane) * n_count + first + r,
-                  lanes[r][lane] + (bias ? bias[first + r] : 0.0f));
-    }
-}
+#include "gemm.h"
 
 __kernel void
 linear_gemm_vec(__global const uchar *data, __global const uchar *scale,
@@ -36,18 +21,27 @@ linear_gemm_vec(__global const uchar *data, __global const uchar *scale,
     const uint end = min(begin + per_item, n_count);
     const ulong tile_floats = (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16;
     float16 acc[ROWS][2];
+    float strips[2][16][STRIP];
     for (uint t = 0; t < t_count; t += 32) {
         __global const float *x = tiles + t / 16 * tile_floats;
-        for (uint first = begin; first < end; first += ROWS) {
-            if (t + 16 < t_count) {
-                gemm_tiles(data, scale, zp, first, 1, n_count - 1, k_count, x,
-                           tile_floats, 2, acc);
-                store_tile(y, acc, 1, t + 16, t_count, first, n_count, bias);
-            } else {
-                gemm_tiles(data, scale, zp, first, 1, n_count - 1, k_count, x,
-                           tile_floats, 1, acc);
+        const uint n_tiles = t + 16 < t_count ? 2 : 1;
+        for (uint strip = begin; strip < end; strip += STRIP) {
+            const uint n = min(end - strip, (uint)STRIP);
+            for (uint r = 0; r < n; r += ROWS) {
+                if (n_tiles == 2) {
+                    gemm_tiles(data, scale, zp, strip + r, 1, n_count - 1, k_count, x,
+                               tile_floats, 2, acc);
+                    collect(acc, 1, r, strips[1]);
+                } else {
+                    gemm_tiles(data, scale, zp, strip + r, 1, n_count - 1, k_count, x,
+                               tile_floats, 1, acc);
+                }
+                collect(acc, 0, r, strips[0]);
             }
-            store_tile(y, acc, 0, t, t_count, first, n_count, bias);
+            for (uint i = 0; i < n_tiles; i++)
+                write_strip(strips[i], n, min(t_count - t - i * 16, 16u),
+                            bias ? bias + strip : 0,
+                            y + (ulong)(t + i * 16) * n_count + strip, n_count);
         }
     }
 }

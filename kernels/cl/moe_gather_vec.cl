@@ -8,11 +8,10 @@
  * A work-item moves one block of a tile row by row: it reads streams and scatters within the block
  * (8 KiB at most), which stays in cache. Global size {blocks, tiles}, local size 1.
  */
-#include "planes.h"
-
 #ifndef SRC
 #define SRC f32 /* element of x */
 #endif
+#include "tile.h"
 
 __kernel void
 moe_gather_vec(__global const STORAGE(SRC) * x, __global const int *tile_expert,
@@ -23,14 +22,12 @@ moe_gather_vec(__global const STORAGE(SRC) * x, __global const int *tile_expert,
     const ulong tile = get_global_id(1);
     if (tile_expert[tile] < 0)
         return;
-    __global float *out = tiles + (tile * blocks + b) * BLOCK * 16;
     const uint left = min(k_count - b * BLOCK, (uint)BLOCK);
+    float v[BLOCK * 16];
     for (uint lane = 0; lane < 16; lane++) {
         const int slot = source[tile * 16 + lane];
-        const uint n = slot >= 0 ? left : 0;
-        __global const STORAGE(SRC) *row =
-            x + (ulong)(max(slot, 0) / (int)top_k) * k_count + b * BLOCK;
-        for (uint i = 0; i < BLOCK; i++)
-            out[plane_position(i, PLANES) * 16 + lane] = i < n ? LOAD(SRC, row, i) : 0.0f;
+        put_row(x + (ulong)(max(slot, 0) / (int)top_k) * k_count + b * BLOCK,
+                slot >= 0 ? left : 0, lane, v);
     }
+    write_block(v, PLANES, INTEGERS, tiles + tile * blocks * BLOCK * 16, b, blocks);
 }

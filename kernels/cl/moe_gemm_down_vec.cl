@@ -8,21 +8,8 @@
  * at a time: the tiles stay in cache while the rows pass. Global size {H / per_item rounded up, E},
  * local size 1.
  */
+#define DST f32
 #include "gemm.h"
-
-static inline void
-store_tile(__global float *y, float16 acc[ROWS][2], uint which, uint first, uint n_count,
-           __global const float *bias)
-{
-    float lanes[ROWS][16];
-    for (uint r = 0; r < ROWS; r++)
-        vstore16(acc[r][which], 0, lanes[r]);
-    for (uint lane = 0; lane < 16; lane++) {
-        for (uint r = 0; r < ROWS && first + r < n_count; r++)
-            y[(ulong)lane * n_count + first + r] =
-                lanes[r][lane] + (bias ? bias[first + r] : 0.0f);
-    }
-}
 
 __kernel void
 moe_gemm_down_vec(__global const uchar *data, __global const uchar *scale,
@@ -36,22 +23,29 @@ moe_gemm_down_vec(__global const uchar *data, __global const uchar *scale,
     const ulong last = (expert + 1) * n_count - 1;
     const ulong tile_floats = (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16;
     const ulong y_floats = (ulong)n_count * 16;
-    __global const float *row_bias = bias ? bias + expert * n_count : 0;
     const uint end = first_tile[expert + 1];
     float16 acc[ROWS][2];
+    float strips[2][16][STRIP];
     for (uint tile = first_tile[expert]; tile < end; tile += 2) {
         __global const float *x = h + tile * tile_floats;
-        for (uint first = begin; first < row_end; first += ROWS) {
-            const ulong row = expert * n_count + first;
-            if (tile + 1 < end) {
-                gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 2,
-                           acc);
-                store_tile(y + (tile + 1) * y_floats, acc, 1, first, n_count, row_bias);
-            } else {
-                gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 1,
-                           acc);
+        const uint tiles = tile + 1 < end ? 2 : 1;
+        for (uint strip = begin; strip < row_end; strip += STRIP) {
+            const uint n = min(row_end - strip, (uint)STRIP);
+            for (uint r = 0; r < n; r += ROWS) {
+                const ulong row = expert * n_count + strip + r;
+                if (tiles == 2) {
+                    gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 2,
+                               acc);
+                    collect(acc, 1, r, strips[1]);
+                } else {
+                    gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 1,
+                               acc);
+                }
+                collect(acc, 0, r, strips[0]);
             }
-            store_tile(y + tile * y_floats, acc, 0, first, n_count, row_bias);
+            for (uint t = 0; t < tiles; t++)
+                write_strip(strips[t], n, 16, bias ? bias + expert * n_count + strip : 0,
+                            y + (tile + t) * y_floats + strip, n_count);
         }
     }
 }

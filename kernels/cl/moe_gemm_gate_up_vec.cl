@@ -4,8 +4,8 @@
  *
  *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i])
  *
- * x and h are tiles (moe_gather); h is in the plane order of the down projection (OUT_PLANES), zero
- * for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes per_item (a multiple of ROWS)
+ * x and h are tiles (tile.h); h is in the form and order of the down projection (OUT_I16,
+ * OUT_PLANES), zero for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes per_item (a multiple of OUT_BLOCK)
  * neighbouring i for all tiles of one expert, two at a time: the tiles stay in cache while the rows
  * pass. Global size {I padded / per_item rounded up, E}, local size 1.
  */
@@ -15,6 +15,12 @@
 
 #ifndef OUT_PLANES
 #define OUT_PLANES 8 /* planes of the down projection */
+#endif
+#define OUT_BLOCK (16 * OUT_PLANES)
+#if OUT_I16 && defined(__AVX512BW__)
+#define OUT_INTEGERS 1
+#else
+#define OUT_INTEGERS 0
 #endif
 #ifndef CLAMPED
 #define CLAMPED 0
@@ -33,7 +39,7 @@ struct problem {
 
 __attribute__((always_inline)) static inline void
 gate_up(const struct problem *p, uint first, __global const float *x, const uint tiles,
-        __global float *h, ulong h_floats)
+        float (*h)[OUT_BLOCK * 16])
 {
     float16 gate[ROWS][2], up[ROWS][2];
 #if CLAMPED
@@ -67,9 +73,26 @@ gate_up(const struct problem *p, uint first, __global const float *x, const uint
             if (i < p->i_count)
                 value = gated(gate[r][t], up[r][t], p->beta);
 #endif
-            vstore16(value, plane_position(i, OUT_PLANES), h + t * h_floats);
+            vstore16(value, i % OUT_BLOCK, h[t]);
         }
     }
+}
+
+/* Block b of h for one or two tiles. */
+static void
+out_block(const struct problem *p, uint b, uint blocks, __global const float *x,
+          uint tiles, __global float *h)
+{
+    float v[2][OUT_BLOCK * 16];
+    for (uint first = b * OUT_BLOCK; first < (b + 1) * OUT_BLOCK; first += ROWS) {
+        if (tiles == 2)
+            gate_up(p, first, x, 2, v);
+        else
+            gate_up(p, first, x, 1, v);
+    }
+    for (uint t = 0; t < tiles; t++)
+        write_block(v[t], OUT_PLANES, OUT_INTEGERS,
+                    h + (ulong)t * blocks * OUT_BLOCK * 16, b, blocks);
 }
 
 __kernel void
@@ -94,18 +117,14 @@ moe_gemm_gate_up_vec(__global const uchar *gate_data, __global const uchar *gate
                               (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16,
                               beta,
                               limit};
-    const uint out_block = 16 * OUT_PLANES;
-    const uint padded = (i_count + out_block - 1) / out_block * out_block;
-    const ulong h_floats = (ulong)padded * 16;
-    const uint begin = (uint)get_global_id(0) * per_item;
-    const uint i_end = min(begin + per_item, padded), end = first_tile[expert + 1];
+    const uint out_blocks = (i_count + OUT_BLOCK - 1) / OUT_BLOCK;
+    const ulong h_floats = (ulong)out_blocks * OUT_BLOCK * 16;
+    const uint begin = (uint)get_global_id(0) * per_item / OUT_BLOCK;
+    const uint block_end = min(begin + per_item / OUT_BLOCK, out_blocks);
+    const uint end = first_tile[expert + 1];
     for (uint tile = first_tile[expert]; tile < end; tile += 2) {
-        __global const float *x_tile = x + tile * p.tile_floats;
-        for (uint first = begin; first < i_end; first += ROWS) {
-            if (tile + 1 < end)
-                gate_up(&p, first, x_tile, 2, h + tile * h_floats, h_floats);
-            else
-                gate_up(&p, first, x_tile, 1, h + tile * h_floats, h_floats);
-        }
+        for (uint b = begin; b < block_end; b++)
+            out_block(&p, b, out_blocks, x + tile * p.tile_floats, tile + 1 < end ? 2 : 1,
+                      h + tile * h_floats);
     }
 }

@@ -122,10 +122,11 @@ build_kernels(struct linear *l, struct xm_error *err)
                                 dst));
     }
     if (l->needed[METHOD_GEMM]) {
-        XM_TRY(xm_weight_kernel(engine, "linear_pack_vec", w, &l->pack, err, "-DSRC=%s",
-                                src));
+        int integers = xm_weight_takes_integers(w, l->src);
+        XM_TRY(xm_weight_kernel(engine, "linear_pack_vec", w, &l->pack, err,
+                                "-DSRC=%s -DI16=%d", src, integers));
         XM_TRY(xm_weight_kernel(engine, "linear_gemm_vec", w, &l->gemm, err,
-                                "-DDST=%s -DROWS=%d", dst, GEMM_ROWS));
+                                "-DDST=%s -DROWS=%d -DI16=%d", dst, GEMM_ROWS, integers));
     }
     if (l->needed[METHOD_ONEDNN])
         XM_TRY(xm_onednn_linear_create(engine, l->weight, l->bias, l->src, l->dst,

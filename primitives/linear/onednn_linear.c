@@ -2,7 +2,7 @@
  *
  * linear through oneDNN's CPU engine; see onednn_linear.h.
  *
- *   x, W     ->  bf16 or f32 where they are something else (linear_unpack_ref)
+ *   x, W     ->  bf16 or f32 where they are something else (linear_unpack_vec)
  *   matmul       a host function in queue order, per stretch of W's rows and piece of
  * tokens y        ->  f16 where that is wanted
  *
@@ -165,7 +165,7 @@ build_kernels(struct xm_onednn_linear *l, struct xm_error *err)
 {
     const struct xm_weight *w = &l->weight->host;
     const struct xm_weight f16 = {.element = XM_F16}, f32 = {.element = XM_F32};
-    const char *name = "linear_unpack_ref", *compute = xm_element_text(l->compute);
+    const char *name = "linear_unpack_vec", *compute = xm_element_text(l->compute);
     if (l->src != l->compute)
         XM_TRY(xm_weight_kernel(l->engine, name, l->src == XM_F16 ? &f16 : &f32,
                                 &l->unpack_x, err, "-DOUT=%s", compute));

@@ -49,7 +49,8 @@ static const struct xm_variant gemm_down_rows[] = {
     [ROW_REF] = {"moe_gemm_down_ref",    XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant combine_rows[] = {
-    {"moe_combine_ref",                  XM_FAMILY_ANY, 0, NULL},
+    [ROW_VEC] = {"moe_combine_vec",      XM_FAMILY_VEC, 0, NULL},
+    [ROW_REF] = {"moe_combine_ref",      XM_FAMILY_ANY, 0, NULL},
 };
 #define TABLE(step, rows) {step, rows, XM_ARRAY_LEN(rows)}
 const struct xm_variant_table xm_moe_tables[XM_MOE_N_TABLES] = {
@@ -136,20 +137,32 @@ build(struct xm_moe_experts *m, enum xm_moe_step step, const struct xm_device_we
                             &w->host, &m->kernel[step], err, "%s", defines);
 }
 
+/* Whether both sides of a tile in scratch, `writer` and `reader` of `w`, know integers. */
+static int
+integers_between(const struct xm_moe_experts *m, enum xm_moe_step writer,
+                 enum xm_moe_step reader, const struct xm_device_weight *w)
+{
+    return is_vec(m, writer) && is_vec(m, reader) &&
+           xm_weight_takes_integers(&w->host, m->desc.src);
+}
+
 static enum xm_status
 build_gate_up(struct xm_moe_experts *m, struct xm_error *err)
 {
     char defines[128];
+    int in = integers_between(m, XM_MOE_GATHER, XM_MOE_GEMM_GATE_UP, m->desc.gate);
+    int out = integers_between(m, XM_MOE_GEMM_GATE_UP, XM_MOE_GEMM_DOWN, m->desc.down);
     const struct xm_device_weight *gate = m->desc.gate;
     const char *src = xm_element_text(m->desc.src);
     snprintf(defines, sizeof(defines), "-DSRC=%s -DACT=%d -DCLAMPED=%d", src,
              (int)m->desc.activation, is_clamped(m));
     XM_TRY(build(m, XM_MOE_GATE_UP, gate, defines, err));
-    snprintf(defines, sizeof(defines), "-DACT=%d -DCLAMPED=%d -DOUT_PLANES=%u -DROWS=%d",
-             (int)m->desc.activation, is_clamped(m),
-             xm_weight_planes(&m->desc.down->host), GEMM_ROWS);
+    snprintf(defines, sizeof(defines),
+             "-DACT=%d -DCLAMPED=%d -DROWS=%d -DI16=%d -DOUT_PLANES=%u -DOUT_I16=%d",
+             (int)m->desc.activation, is_clamped(m), GEMM_ROWS, in,
+             xm_weight_planes(&m->desc.down->host), out);
     XM_TRY(build(m, XM_MOE_GEMM_GATE_UP, gate, defines, err));
-    snprintf(defines, sizeof(defines), "-DSRC=%s", src);
+    snprintf(defines, sizeof(defines), "-DSRC=%s -DI16=%d", src, in);
     XM_TRY(build(m, XM_MOE_GATHER, gate, defines, err));
     if (!is_vec(m, XM_MOE_GATE_UP))
         return XM_OK;
@@ -166,7 +179,8 @@ build_down(struct xm_moe_experts *m, struct xm_error *err)
     XM_TRY(xm_engine_kernel(
         m->engine, xm_moe_tables[XM_MOE_COMBINE].rows[m->row[XM_MOE_COMBINE]].name,
         defines, &m->kernel[XM_MOE_COMBINE], err));
-    snprintf(defines, sizeof(defines), "-DROWS=%d", GEMM_ROWS);
+    snprintf(defines, sizeof(defines), "-DROWS=%d -DI16=%d", GEMM_ROWS,
+             integers_between(m, XM_MOE_GEMM_GATE_UP, XM_MOE_GEMM_DOWN, m->desc.down));
     XM_TRY(build(m, XM_MOE_GEMM_DOWN, m->desc.down, defines, err));
     if (!is_vec(m, XM_MOE_DOWN))
         return XM_OK;
@@ -432,7 +446,9 @@ many_gate_up(const struct call *c)
     bool vec = is_vec(m, XM_MOE_GEMM_GATE_UP);
     uint64_t padded = xm_weight_padded_cols(&m->desc.down->host);
     uint64_t per_item =
-        xm_row_blocks_per_item(xm_engine_info(m->engine), padded, m->experts, GEMM_ROWS);
+        xm_row_blocks_per_item(
+        xm_engine_info(m->engine), padded, m->experts,
+        (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(&m->desc.down->host));
     struct xm_args a = {.n = 0};
     xm_args_weight(&a, m->desc.gate);
     xm_args_weight(&a, m->desc.up);
@@ -477,14 +493,17 @@ many_down(const struct call *c)
 static enum xm_status
 many_combine(const struct call *c)
 {
+    bool vec = is_vec(c->m, XM_MOE_COMBINE);
     struct xm_args a = {.n = 0};
     xm_args_buffer(&a, c->part[MANY_XY]);
     xm_args_buffer(&a, c->part[MANY_PLACE]);
     xm_args_buffer(&a, c->batch->weights);
     xm_args_buffer(&a, c->batch->add);
     xm_args_buffer(&a, c->batch->out);
+    if (vec)
+        xm_args_uint(&a, c->m->hidden);
     xm_args_uint(&a, c->m->desc.top_k);
-    return run_step(c, XM_MOE_COMBINE, &a, c->m->hidden, c->batch->tokens);
+    return run_step(c, XM_MOE_COMBINE, &a, vec ? 1 : c->m->hidden, c->batch->tokens);
 }
 
 /* ---- a run ------------------------------------------------------------------------- */

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Back to token order, summed over the slots in f32; formula as in moe_combine_ref.
+ *
+ * A work-item makes one token, 16 elements at a time. Global size {1, T}, local size 1.
+ */
+#include "types.h"
+
+#ifndef DST
+#define DST f32 /* element of out */
+#endif
+
+__kernel void
+moe_combine_vec(__global const float *y, __global const uint *place,
+                __global const float *weights, __global const float *add,
+                __global STORAGE(DST) * out, uint n_count, uint top_k)
+{
+    const ulong t = get_global_id(1), first = t * top_k, end = first + top_k;
+    const ulong row = t * n_count;
+    uint n = 0;
+    for (; n + 16 <= n_count; n += 16) {
+        float16 sum = add ? vload16(0, add + row + n) : (float16)0.0f;
+        for (ulong slot = first; slot < end; slot++)
+            sum += weights[slot] * vload16(0, y + (ulong)place[slot] * n_count + n);
+        STORE16(DST, out, row + n, sum);
+    }
+    for (; n < n_count; n++) {
+        float sum = add ? add[row + n] : 0.0f;
+        for (ulong slot = first; slot < end; slot++)
+            sum += weights[slot] * y[(ulong)place[slot] * n_count + n];
+        STORE(DST, out, row + n, sum);
+    }
+}
