@@ -31,8 +31,8 @@ TEST(Program, ListsItsCommands)
 {
     Outcome o = run({"--help"});
     EXPECT_EQ(o.code, 0);
-    for (const char *name :
-         {"devices", "info", "generate", "chat", "logits", "perplexity", "verify", "opt"}) {
+    for (const char *name : {"devices", "info", "generate", "chat", "logits",
+                             "perplexity", "verify", "opt"}) {
         EXPECT_TRUE(contains(o.out, name)) << name;
         Outcome help = run({name, "--help"});
         EXPECT_EQ(help.code, 0) << name;
@@ -50,6 +50,20 @@ TEST(Devices, EndWithTheReference)
     Json json(run({"devices", "--json"}).out);
     size_t n = yyjson_arr_size(json.at("/devices"));
     EXPECT_EQ(json.text("/devices/" + std::to_string(n - 1) + "/device"), "REFERENCE");
+}
+
+TEST(Info, DrawsTheGraphWhereDotIs)
+{
+    std::string svg = temp_file("graph.svg", "");
+    Outcome o = run({"info", model, "--svg", svg});
+    std::ifstream file(svg);
+    std::string text((std::istreambuf_iterator<char>(file)),
+                     std::istreambuf_iterator<char>());
+    unlink(svg.c_str());
+    if (contains(o.err, "graphviz"))
+        GTEST_SKIP() << o.err;
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(text, "<svg")) << text.substr(0, 200);
 }
 
 TEST(Opt, RunsAPassOnGraphText)

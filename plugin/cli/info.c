@@ -8,10 +8,11 @@
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/json_out.h"
+#include "plugin/cli/svg.h"
 #include "transformations/graph/text.h"
 
 struct args {
-    const char *model, *device;
+    const char *model, *device, *svg;
     bool json, verbose;
 };
 
@@ -20,6 +21,7 @@ struct args {
 static const struct xm_cli_option options[] = {
     { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "what -v compiles for (GPU)" },
     { 'v', "verbose", XM_CLI_FLAG, AT(verbose), NULL,   "all properties; compile, and print passes and steps" },
+    { 0,   "svg",     XM_CLI_TEXT, AT(svg),     "FILE", "draw the graph (needs graphviz's dot)" },
     { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "the result as one JSON object" },
 };
 #undef AT
@@ -284,7 +286,7 @@ int
 xm_cli_info(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe info PATH [-v] [--json] [--device NAME]",
+        .usage = "xemoe info PATH [-v] [--json] [--svg FILE] [--device NAME]",
         .about =
             "Inputs, results, states, operations and constants of a model. With -v also\n"
             "what it compiles to: passes, forms of the mixture of experts, steps. A "
@@ -313,6 +315,11 @@ xm_cli_info(int argc, char **argv)
     }
     if (s == XM_OK)
         s = xm_core_read_model(core, a.model, NULL, &g, &err);
+    if (s == XM_OK && a.svg) {
+        s = xm_cli_write_svg(g, a.svg, &err);
+        if (s != XM_OK)
+            xm_graph_destroy(g);
+    }
     if (s == XM_OK)
         s = show(core, g, &a, &err);
     xm_core_destroy(core);

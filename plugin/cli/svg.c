@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/svg.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "transformations/graph/text.h"
+
+extern char **environ;
+
+/* Starts `dot -Tsvg -o path` with its standard input on *write_end. */
+static enum xm_status
+start_dot(const char *path, int *write_end, pid_t *pid, struct xm_error *err)
+{
+    int ends[2];
+    char *const argv[] = {"dot", "-Tsvg", "-o", (char *)path, NULL};
+    posix_spawn_file_actions_t files;
+    if (pipe(ends) != 0)
+        return xm_fail(err, XM_IO, "cannot make a pipe: %s", strerror(errno));
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, ends[0], STDIN_FILENO);
+    posix_spawn_file_actions_addclose(&files, ends[1]);
+    int error = posix_spawnp(pid, "dot", &files, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(ends[0]);
+    *write_end = ends[1];
+    if (error == 0)
+        return XM_OK;
+    close(ends[1]);
+    return error == ENOENT
+               ? xm_fail(err, XM_NOT_FOUND,
+                         "the program 'dot' draws the picture and is not installed "
+                         "(package graphviz)")
+               : xm_fail(err, XM_IO, "cannot start 'dot': %s", strerror(error));
+}
+
+/* Writes all of it; a dot that has died makes write fail, not this program. */
+static bool
+feed(int fd, const struct xm_strbuf *text)
+{
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+    size_t done = 0;
+    ssize_t n = 1;
+    while (done < text->n && n > 0) {
+        n = write(fd, xm_strbuf_text(text) + done, text->n - done);
+        done += n > 0 ? (size_t)n : 0;
+    }
+    signal(SIGPIPE, before);
+    return close(fd) == 0 && done == text->n;
+}
+
+enum xm_status
+xm_cli_write_svg(const struct xm_graph *g, const char *path, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    int fd = -1, status = 0;
+    pid_t pid = 0;
+    xm_graph_print_dot(g, &text);
+    enum xm_status s = xm_strbuf_ok(&text)
+                           ? start_dot(path, &fd, &pid, err)
+                           : xm_fail(err, XM_NO_MEMORY, "out of memory for the picture");
+    if (s == XM_OK) {
+        bool fed = feed(fd, &text);
+        bool ended = waitpid(pid, &status, 0) == pid && status == 0;
+        if (!fed || !ended)
+            s = xm_fail(err, XM_IO, "'dot' could not write '%s'", path);
+    }
+    xm_strbuf_free(&text);
+    return s;
+}
