@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Joins the partitions of attention_decode; formula as in attention_combine_ref. A sub-group
+ * makes one row: partitions across the lanes for the sums, then DV.
+ */
+#include "sub_group.h"
+
+#ifndef SRC
+#define SRC f32 /* of the result */
+#endif
+#ifndef DV
+#define DV      64
+#define HEADS_Q 4
+#endif
+
+SUB_GROUP_SIZE __kernel void
+attention_combine_sg(__global const float *partial, __global const float *sinks,
+                     __global STORAGE(SRC) * out, ulong rows, int partitions)
+{
+    const ulong row = sub_group_index();
+    const int lane = (int)get_sub_group_local_id();
+    __global const float *from = partial + row * partitions * (DV + 2);
+    if (row >= rows)
+        return;
+    const float sink = sinks ? sinks[row % HEADS_Q] : -INFINITY;
+    float m = sink, l = 0.0f;
+    for (int p = lane; p < partitions; p += SG)
+        m = fmax(m, from[p * (DV + 2) + DV]);
+    m = sub_group_reduce_max(m);
+    if (m != -INFINITY) {
+        for (int p = lane; p < partitions; p += SG)
+            l += exp(from[p * (DV + 2) + DV] - m) * from[p * (DV + 2) + DV + 1];
+    }
+    l = sub_group_reduce_add(l) + (sinks ? exp(sink - m) : 0.0f);
+    const float norm = l > 0.0f ? 1.0f / l : 0.0f;
+#pragma unroll 1
+    for (int d = lane; d < DV; d += SG) {
+        float o = 0.0f;
+#pragma unroll 4
+        for (int p = 0; p < partitions; p++) {
+            const float m_p = from[p * (DV + 2) + DV];
+            o += m_p == -INFINITY ? 0.0f : exp(m_p - m) * from[p * (DV + 2) + d];
+        }
+        STORE(SRC, out, row * DV + d, o * norm);
+    }
+}

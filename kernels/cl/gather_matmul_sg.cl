@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     out[s][t][n] = sum_k a[min(s, S - 1)][t][k] w[ids[t][s]][n][k] (+ bias[ids[t][s]][n])
+ *
+ * A sub-group computes ROWS neighbouring n of one (t, s), K across its lanes. Global size
+ * {N / ROWS rounded up * SG, T, slots}. An id that is no expert's gives zeros.
+ */
+#include "sub_group_gemv.h"
+
+#ifndef DST
+#define DST f32 /* element of out */
+#endif
+#ifndef IDS
+#define IDS i32 /* element of ids */
+#endif
+
+SUB_GROUP_SIZE __kernel void
+gather_matmul_sg(__global const uchar *data, __global const uchar *scale,
+                 __global const uchar *zp, __global const STORAGE(SRC) * a,
+                 __global const STORAGE(IDS) * ids, __global const float *bias,
+                 __global STORAGE(DST) * out, uint experts, uint n_count, uint k_count,
+                 uint a_slots)
+{
+    const ulong first = sub_group_index() * ROWS;
+    const ulong t = get_global_id(1), s = get_global_id(2);
+    const ulong t_count = get_global_size(1), slots = get_global_size(2);
+    const uint n = (uint)first + get_sub_group_local_id();
+    const long e = LOAD(IDS, ids, t * slots + s);
+    float total = 0.0f;
+    if (first >= n_count)
+        return;
+    if (e >= 0 && e < experts) {
+        const ulong row = (ulong)e * n_count;
+        const ulong from = min(s, (ulong)a_slots - 1) * t_count + t;
+        float sum[ROWS];
+        rows_dot(data, scale, zp, row + first, 1, row + n_count - 1, n_count, k_count,
+                 a + from * k_count, sum);
+        total = lane_total(sum);
+        if (bias)
+            total += bias[row + min(n, n_count - 1)];
+    }
+    if (get_sub_group_local_id() < ROWS && n < n_count)
+        STORE(DST, out, (s * t_count + t) * n_count + n, total);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * SG rows of weights, one a lane, times the tokens of a tile:
+ *
+ *     acc[m][t] = sum_k w[m][row of the lane][k] x[k][t]        m < MATRICES, t < TOKENS
+ *
+ * A tile is [K padded][16 tokens], k in plane order (planes.h), so that a block read gives
+ * neighbouring words' k of one plane with the tokens in lanes; each is broadcast against the
+ * lane's weights. STEP words of the lane's row are held in registers for all their planes and
+ * dequantised once a tile: nothing is exchanged through local memory. K is whole steps. Where
+ * the tile is half and the device computes in half, the weight is made in half too; products
+ * are summed in float.
+ *
+ *   MATRICES  matrices that the same tile is multiplied with (gate and up: 2)
+ *   TILE      f32, or f16
+ */
+#include "planes.h"
+#include "sub_group.h"
+
+#if SG != 16
+#error "a tile has 16 tokens: SG is 16"
+#endif
+#ifndef MATRICES
+#define MATRICES 1 /* 1 or 2 */
+#endif
+#ifndef TILE
+#define TILE f32 /* element of the tile */
+#endif
+
+/* Tokens of a tile that a sub-group takes: the sums fill half of 128 registers. */
+#define TOKENS (16 / MATRICES)
+/* Words of a row at a time: what one block read of the tile meets. */
+#if IS_HALF(TILE)
+#define STEP              8
+#define VLOAD_STEP(p, to) vstore8(vload8(0, p), 0, to)
+#elif MATRICES == 2 && PLANES == 4
+#define STEP              2 /* compilers unroll four planes, and 4 words of each would not fit */
+#define VLOAD_STEP(p, to) vstore2(vload2(0, p), 0, to)
+#else
+#define STEP              4
+#define VLOAD_STEP(p, to) vstore4(vload4(0, p), 0, to)
+#endif
+
+#if GROUP % PLANES
+#error "a group is whole words"
+#endif
+
+#if IS_HALF(TILE) && defined(cl_khr_fp16)
+typedef half weight_t;
+#else
+typedef float weight_t;
+#endif
+
+/* A matrix and the row of it that this lane has. */
+struct lane_row {
+    __global const uchar *data, *scale, *zp;
+    ulong n;
+};
+
+/* What turns the words [first, first + STEP) of a row into weights: w = (q - zero) scale. */
+struct lane_words {
+#if GROUP
+    uint word[STEP];
+    float scale[STEP], zero[STEP];
+#else
+    float value[STEP];
+#endif
+};
+
+static inline void
+load_words(const struct lane_row *row, uint first, uint n_count, uint k_count,
+           struct lane_words *to)
+{
+    const ulong at = row->n * (k_count / PLANES) + first;
+#if GROUP
+    const uint groups = k_count / GROUP;
+    VLOAD_STEP((__global const uint *)row->data + at, to->word);
+#pragma unroll
+    for (uint i = 0; i < STEP; i++) {
+        to->word[i] ^= FLIP;
+#if GROUP % (STEP * PLANES) == 0
+        if (i > 0) {
+            to->scale[i] = to->scale[0];
+            to->zero[i] = to->zero[0];
+            continue;
+        }
+#endif
+        const uint g = (first + i) * PLANES / GROUP;
+        to->scale[i] =
+            ALIGNED(SCALE, row->scale, scale_index(row->n, g, n_count, groups));
+        to->zero[i] = weight_zero_point(row->zp, row->n, g, n_count, groups) + OFFSET;
+    }
+#else
+#pragma unroll
+    for (uint i = 0; i < STEP; i++)
+        to->value[i] = ALIGNED(WEI, row->data, at + i);
+#endif
+}
+
+static inline weight_t
+weight_of(const struct lane_words *w, uint i, uint plane)
+{
+#if GROUP
+    const uint q = (w->word[i] >> (plane * (32 / PLANES))) & ((1u << (32 / PLANES)) - 1);
+    return (weight_t)(((float)q - w->zero[i]) * w->scale[i]);
+#else
+    return (weight_t)w->value[i];
+#endif
+}
+
+/* STEP positions of the tile from p on, the tokens in lanes 0 to 15. */
+static inline void
+load_tile(__global const STORAGE(TILE) * p, weight_t to[STEP])
+{
+#if IS_HALF(TILE)
+    const ushort8 all = intel_sub_group_block_read_us8((__global const ushort *)p);
+    ushort bits[STEP];
+    vstore8(all, 0, bits);
+#pragma unroll
+    for (uint i = 0; i < STEP; i++)
+#ifdef cl_khr_fp16
+        to[i] = as_half(bits[i]);
+#else
+        to[i] = half_bits(bits[i]);
+#endif
+#elif STEP == 2
+    vstore2(as_float2(intel_sub_group_block_read2((__global const uint *)p)), 0, to);
+#else
+    vstore4(as_float4(intel_sub_group_block_read4((__global const uint *)p)), 0, to);
+#endif
+}
+
+/* The tokens [first_token, first_token + TOKENS) of a tile. */
+static inline void
+multiply_tile(const struct lane_row row[MATRICES], uint n_count, uint k_count,
+              __global const STORAGE(TILE) * tile, uint first_token,
+              float acc[MATRICES][TOKENS])
+{
+    struct lane_words w[MATRICES];
+#pragma unroll
+    for (uint m = 0; m < MATRICES; m++) {
+#pragma unroll
+        for (uint t = 0; t < TOKENS; t++)
+            acc[m][t] = 0.0f;
+    }
+#pragma unroll 1
+    for (uint first = 0; first * PLANES < k_count; first += STEP) {
+        __global const STORAGE(TILE) *p = tile + (first / 16 * BLOCK + first % 16) * 16;
+#pragma unroll
+        for (uint m = 0; m < MATRICES; m++)
+            load_words(&row[m], first, n_count, k_count, &w[m]);
+#pragma unroll 1
+        for (uint plane = 0; plane < PLANES; plane++) {
+            weight_t x[STEP];
+            load_tile(p + plane * 256, x);
+#pragma unroll
+            for (uint i = 0; i < STEP; i++) {
+                if (TOKENS < 16)
+                    x[i] = intel_sub_group_shuffle(
+                        x[i], (get_sub_group_local_id() + first_token) % 16);
+#pragma unroll
+                for (uint m = 0; m < MATRICES; m++) {
+                    const weight_t v = weight_of(&w[m], i, plane);
+#pragma unroll
+                    for (uint t = 0; t < TOKENS; t++)
+                        acc[m][t] += (float)intel_sub_group_shuffle(x[i], t) * (float)v;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ROWS rows of weights times one activation row, K across the lanes:
+ *
+ *     sum_k w[n][k] x[k] = sum_words scale (sum_{k in word} q[k] x[k] - zp sum_{k in word} x[k])
+ *
+ * A block read gives each lane of the sub-group one 32-bit word of a row: WORD_K neighbouring k
+ * of one group (8 of 4 bits, 4 of 8 bits, 2 halves, 1 float). The same k of x are loaded once for
+ * ROWS rows, each scaled down by where its bits lie in the word, so that a weight costs a mask, a
+ * conversion and a multiplication. Rows are whole words; data, scales and x are aligned to their
+ * elements.
+ */
+#include "planes.h"
+#include "sub_group.h"
+
+#ifndef SRC
+#define SRC f32 /* element of x */
+#endif
+#ifndef ROWS
+#define ROWS 4 /* rows of a sub-group; at most SG */
+#endif
+
+#if GROUP
+#define WORD_K PLANES
+#else
+#define WORD_K (4 / SIZE(WEI))
+#endif
+
+/* The word of this lane in the block that starts with word b of a row; 0 past its end. */
+static inline uint
+lane_word(__global const uint *row, uint b, uint words)
+{
+    if (b + SG <= words)
+        return intel_sub_group_block_read(row + b);
+    const uint at = b + get_sub_group_local_id();
+    return at < words ? row[at] : 0;
+}
+
+/* The x that meet word `at`; zeros past the end. */
+static inline void
+lane_x(__global const STORAGE(SRC) * x, uint at, uint words, float to[WORD_K])
+{
+    const bool in = at < words;
+    x += (in ? at : 0) * WORD_K;
+#if IS_HALF(SRC) && WORD_K > 1
+#pragma unroll
+    for (uint j = 0; j < WORD_K; j += 2) {
+        const float2 two = halves(((__global const uint *)x)[j / 2]);
+        to[j] = in ? two.x : 0.0f;
+        to[j + 1] = in ? two.y : 0.0f;
+    }
+#else
+#pragma unroll
+    for (uint j = 0; j < WORD_K; j++)
+        to[j] = in ? LOAD(SRC, x, j) : 0.0f;
+#endif
+}
+
+#if GROUP
+#define BITS (32 / WORD_K)
+
+/* Scales x[j] down by where plane j lies in a word, the topmost aside; gives the sum before. */
+static inline float
+meet_planes(float x[WORD_K])
+{
+    float sum = 0.0f;
+#pragma unroll
+    for (uint j = 0; j < WORD_K; j++) {
+        sum += x[j];
+        x[j] *= j + 1 < WORD_K ? 1.0f / (float)(1u << (j * BITS)) : 1.0f;
+    }
+    return sum;
+}
+
+static inline float
+word_dot(uint word, const float x[WORD_K])
+{
+    float sum = (float)(word >> (32 - BITS)) * x[WORD_K - 1];
+#pragma unroll
+    for (uint j = 0; j + 1 < WORD_K; j++)
+        sum += (float)(int)(word & (((1u << BITS) - 1) << (j * BITS))) * x[j];
+    return sum;
+}
+#else
+static inline float
+word_dot_f16(uint word, const float x[WORD_K])
+{
+    const float2 w = halves(word);
+    return w.x * x[0] + w.y * x[WORD_K - 1];
+}
+
+static inline float
+word_dot_bf16(uint word, const float x[WORD_K])
+{
+    return as_float(word << 16) * x[0] + as_float(word & 0xffff0000u) * x[WORD_K - 1];
+}
+
+static inline float
+word_dot_f32(uint word, const float x[WORD_K])
+{
+    return as_float(word) * x[0];
+}
+
+#define word_dot(word, x) PASTE(word_dot_, WEI)(word, x)
+#endif
+
+/* This lane's share of rows first, first + stride, …; those behind `last` repeat it. */
+static inline void
+rows_dot(__global const uchar *data, __global const uchar *scale,
+         __global const uchar *zp, ulong first, uint stride, ulong last, uint n_count,
+         uint k_count, __global const STORAGE(SRC) * x, float sum[ROWS])
+{
+    const uint words = k_count / WORD_K, groups = k_count / weight_group(k_count);
+#pragma unroll
+    for (uint r = 0; r < ROWS; r++)
+        sum[r] = 0.0f;
+#pragma unroll 1
+    for (uint b = 0; b < words; b += SG) {
+        const uint at = b + get_sub_group_local_id();
+        float lane[WORD_K];
+        lane_x(x, at, words, lane);
+#if GROUP
+        const uint g = min(at, words - 1) * WORD_K / GROUP;
+        const float x_sum = meet_planes(lane);
+#endif
+#pragma unroll
+        for (uint r = 0; r < ROWS; r++) {
+            const ulong n = min(first + r * stride, last);
+            const uint word =
+                lane_word((__global const uint *)data + n * words, b, words);
+#if GROUP
+            const float zero = weight_zero_point(zp, n, g, n_count, groups) + OFFSET;
+            sum[r] += (word_dot(word ^ FLIP, lane) - zero * x_sum) *
+                      ALIGNED(SCALE, scale, scale_index(n, g, n_count, groups));
+#else
+            sum[r] += word_dot(word, lane);
+#endif
+        }
+    }
+}
+
+/* The totals: that of row r in lane r. */
+static inline float
+lane_total(const float sum[ROWS])
+{
+    float mine = 0.0f;
+#pragma unroll
+    for (uint r = 0; r < ROWS; r++) {
+        const float total = sub_group_reduce_add(sum[r]);
+        mine = get_sub_group_local_id() == r ? total : mine;
+    }
+    return mine;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reductions over a work-group of ITEMS work-items: each sub-group in registers, then their
+ * results through local memory. Everyone gets the result. All work-items call them.
+ */
+#include "sub_group.h"
+
+#ifndef ITEMS
+#define ITEMS 128 /* the launch's local size */
+#endif
+#define SUB_GROUPS (ITEMS / SG)
+
+static inline float
+work_group_sum(float x, __local float parts[SUB_GROUPS])
+{
+    const float part = sub_group_reduce_add(x);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_sub_group_local_id() == 0)
+        parts[get_sub_group_id()] = part;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float sum = 0.0f;
+#pragma unroll
+    for (uint i = 0; i < SUB_GROUPS; i++)
+        sum += parts[i];
+    return sum;
+}
+
+static inline float
+work_group_max(float x, __local float parts[SUB_GROUPS])
+{
+    const float part = sub_group_reduce_max(x);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_sub_group_local_id() == 0)
+        parts[get_sub_group_id()] = part;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float most = parts[0];
+#pragma unroll
+    for (uint i = 1; i < SUB_GROUPS; i++)
+        most = fmax(most, parts[i]);
+    return most;
+}

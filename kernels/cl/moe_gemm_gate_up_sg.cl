@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gate, up and activation of a tile of tokens of one expert; many tokens.
+ *
+ *     h[tile][plane_position(i)][t] = act(x_t . gate[e][i]) * (x_t . up[e][i]),  e = tile_expert[tile]
+ *
+ * x and h are tiles (moe_gather); h is in the plane order of the down projection (OUT_PLANES),
+ * zero for i >= I. CLAMPED as in moe_gate_up_ref. A sub-group computes SG neighbouring i, one a
+ * lane, of half a tile. Global size {I padded rounded up to SG, 2 tiles}.
+ */
+#define MATRICES 2
+#include "activation.h"
+#include "sub_group_gemm.h"
+
+#ifndef OUT_PLANES
+#define OUT_PLANES 8 /* planes of the down projection */
+#endif
+#ifndef CLAMPED
+#define CLAMPED 0
+#endif
+
+SUB_GROUP_SIZE __kernel void
+moe_gemm_gate_up_sg(__global const uchar *gate_data, __global const uchar *gate_scale,
+                    __global const uchar *gate_zp, __global const uchar *up_data,
+                    __global const uchar *up_scale, __global const uchar *up_zp,
+                    __global const STORAGE(TILE) * x, __global const int *tile_expert,
+                    __global const float *bias, __global float *h, uint i_count,
+                    uint k_count, float beta, float limit)
+{
+    const uint out_block = 16 * OUT_PLANES;
+    const uint padded = (i_count + out_block - 1) / out_block * out_block;
+    const uint first = sub_group_index() * SG, i = first + get_sub_group_local_id();
+    const uint mine = min(i, i_count - 1);
+    const ulong tile = get_global_id(1) / 2;
+    const uint first_token = get_global_id(1) % 2 * TOKENS;
+    const int expert = tile_expert[tile];
+    float acc[2][TOKENS];
+    if (expert < 0 || first >= padded)
+        return;
+#if CLAMPED
+    const uint n_count = 2 * i_count;
+    const ulong n = (ulong)expert * n_count + 2 * mine;
+    const struct lane_row row[2] = {{gate_data, gate_scale, gate_zp, n},
+                                    {gate_data, gate_scale, gate_zp, n + 1}};
+#else
+    const uint n_count = i_count;
+    const ulong n = (ulong)expert * n_count + mine;
+    const struct lane_row row[2] = {{gate_data, gate_scale, gate_zp, n},
+                                    {up_data, up_scale, up_zp, n}};
+#endif
+    multiply_tile(row, n_count, k_count,
+                  x + tile * ((k_count + BLOCK - 1) / BLOCK * BLOCK) * 16, first_token,
+                  acc);
+    if (i >= padded)
+        return;
+    h += (tile * padded + plane_position(i, OUT_PLANES)) * 16 + first_token;
+#pragma unroll
+    for (uint t = 0; t < TOKENS; t++) {
+#if CLAMPED
+        const float gate = acc[0][t] + (bias ? bias[n] : 0.0f);
+        const float up = acc[1][t] + (bias ? bias[n + 1] : 0.0f);
+        const float value = gated_clamped(gate, up, beta, limit);
+#else
+        const float value = gated(acc[0][t], acc[1][t], beta);
+#endif
+        h[t] = i < i_count ? value : 0.0f;
+    }
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     y[r,:] = x[r,:] / sqrt(mean(x[r,:]^2) + epsilon) * gamma
+ *
+ * A work-group of ITEMS work-items makes one row of n elements, which it reads twice.
+ */
+#include "sub_group_work_group.h"
+
+#ifndef SRC
+#define SRC f32 /* of x */
+#endif
+#ifndef DST
+#define DST f32 /* of y */
+#endif
+#ifndef HAS_GAMMA
+#define HAS_GAMMA 1
+#endif
+
+SUB_GROUP_SIZE __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void
+rms_norm_sg(__global const STORAGE(SRC) * x, __global const float *gamma,
+            __global STORAGE(DST) * y, ulong rows, int n, float epsilon)
+{
+    __local float parts[SUB_GROUPS];
+    const ulong row = get_group_id(0) * (ulong)n;
+    float sum = 0.0f;
+    for (int i = get_local_id(0); i < n; i += ITEMS) {
+        const float v = LOAD(SRC, x, row + i);
+        sum += v * v;
+    }
+    const float scale = 1.0f / sqrt(work_group_sum(sum, parts) / n + epsilon);
+    for (int i = get_local_id(0); i < n; i += ITEMS) {
+        const float v = LOAD(SRC, x, row + i) * scale;
+        STORE(DST, y, row + i, HAS_GAMMA ? v * gamma[i] : v);
+    }
+}
