@@ -210,3 +210,30 @@ INSTANTIATE_TEST_SUITE_P(Moe, SkippedPass,
                          [](const testing::TestParamInfo<const char *> &info) {
                              return std::string(info.param);
                          });
+
+/* ---- which kernels ------------------------------------------------------------------- */
+
+class KernelFamily : public testing::TestWithParam<const char *>
+{
+};
+
+TEST_P(KernelFamily, GivesTheReferencesIds)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const std::vector<int32_t> expected =
+        golden("int4_asym_g64").get<int32_t>("reverse.greedy");
+    for (const char *precision : {"f16", "f32"}) {
+        Outcome o =
+            run({"generate", "-m", model("int4_asym_g64"), "--ids", Prompt("reverse").ids,
+                 "-n", "32", "--ignore-eos", "--json", "--precision", precision},
+                {std::string("XM_FORCE=") + GetParam()});
+        ASSERT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(Json(o.out).ids("/ids"), expected) << precision;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, KernelFamily, testing::Values("ref", "gen"),
+                         [](const testing::TestParamInfo<const char *> &info) {
+                             return std::string(info.param);
+                         });
