@@ -52,7 +52,7 @@ xm_lower_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
     return XM_OK;
 }
 
-/* ---- who needs f32 ----------------------------------------------------------------- */
+/* ---- who needs f32 -------------------------------------------------------------- */
 
 /* Ops that convert between element types themselves: a demand for f32 results does not
  * reach their operands. */
@@ -140,7 +140,7 @@ find_demands(struct xm_lower *l)
     return XM_OK;
 }
 
-/* ---- ports ------------------------------------------------------------------------- */
+/* ---- ports ---------------------------------------------------------------------- */
 
 const char *
 xm_lower_port_name(const struct xm_node *n, const struct xm_value *v)
@@ -161,8 +161,11 @@ add_port(struct xm_lower *l, struct xm_port **ports, uint32_t *n,
     const char **names = xm_arena_alloc(arena, (v->n_names + 1) * sizeof(*names));
     if (!names)
         return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a port's names");
-    for (uint32_t i = 0; i < v->n_names; i++)
+    for (uint32_t i = 0; i < v->n_names; i++) {
         names[i] = xm_arena_strdup(arena, v->names[i]);
+        if (!names[i])
+            return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a port's names");
+    }
     struct xm_port *port = &list[(*n)++];
     *port = (struct xm_port){.name = xm_arena_strdup(arena, xm_lower_port_name(node, v)),
                              .names = names,
@@ -186,14 +189,6 @@ lower_parameter(struct xm_lower *l, struct xm_node *n)
     return add_port(l, &l->p->inputs, &l->p->n_inputs, n, v, id);
 }
 
-static uint32_t
-root_of(const struct xm_program *p, uint32_t id)
-{
-    while (p->values[id].place == XM_PLACE_ALIAS)
-        id = p->values[id].alias;
-    return id;
-}
-
 static enum xm_status
 lower_result(struct xm_lower *l, struct xm_node *n)
 {
@@ -207,7 +202,7 @@ lower_result(struct xm_lower *l, struct xm_node *n)
         return xm_fail(l->err, s, "a result of %s cannot be read from the device",
                        xm_element_text(v->type.element));
     XM_TRY(s);
-    struct xm_program_value *root = &l->p->values[root_of(l->p, id)];
+    struct xm_program_value *root = &l->p->values[xm_program_root(l->p, id)];
     if (root->place == XM_PLACE_ACTIVATION)
         root->place = XM_PLACE_OUTPUT;
     XM_TRY(add_port(l, &l->p->outputs, &l->p->n_outputs, n, v, id));
@@ -270,12 +265,12 @@ lower_node(struct xm_lower *l, struct xm_node *n)
     return s;
 }
 
-/* ---- lifetimes --------------------------------------------------------------------- */
+/* ---- lifetimes ------------------------------------------------------------------ */
 
 static void
 touch(struct xm_program *p, uint32_t id, uint32_t step)
 {
-    struct xm_program_value *v = &p->values[root_of(p, id)];
+    struct xm_program_value *v = &p->values[xm_program_root(p, id)];
     if (v->first == UINT32_MAX)
         v->first = step;
     v->last = step;
@@ -286,8 +281,7 @@ find_lifetimes(struct xm_program *p)
 {
     for (uint32_t s = 0; s < p->n_steps; s++) {
         const struct xm_step *step = &p->steps[s];
-        const uint32_t *operands =
-            step->more_operands ? step->more_operands : step->operand;
+        const uint32_t *operands = xm_step_operands(step);
         for (uint32_t i = 0; i < step->n_operands; i++) {
             if (operands[i] != XM_NO_VALUE)
                 touch(p, operands[i], s);
@@ -297,36 +291,29 @@ find_lifetimes(struct xm_program *p)
         touch(p, p->outputs[i].value, p->n_steps); /* by the host, behind the last */
 }
 
-/* ---- cutting prompts ----------------------------------------------------------------- */
-
-static bool
-follows_tokens(struct xm_dim d)
-{
-    for (uint32_t i = 0; i < xm_dim_symbols(d); i++) {
-        if (strcmp(xm_dim_symbol_name(d, i), "tokens") == 0)
-            return true;
-    }
-    return false;
-}
+/* ---- cutting prompts ------------------------------------------------------------ */
 
 static uint32_t
 token_axes(const struct xm_shape *s)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->rank; i++)
-        n += follows_tokens(s->dim[i]);
+        n += xm_dim_has_symbol(s->dim[i], "tokens");
     return n;
 }
 
-/* Whether a port has one axis of `tokens` (an input: or of past + tokens), or none. */
+/* Whether a port has one axis of `tokens` (an input: or of past + tokens), or none. Rows of
+ * less than a byte cannot be cut. */
 static bool
 can_cut_port(struct xm_program *p, const struct xm_port *port, bool is_input)
 {
     const struct xm_shape *s = &port->type.shape;
     struct xm_dim tokens = xm_dim_symbol(&p->dims, "tokens");
     struct xm_dim context = xm_dim_add(&p->dims, xm_dim_symbol(&p->dims, "past"), tokens);
+    if (xm_element_bits(port->type.element) < 8)
+        return false;
     for (uint32_t i = 0; i < s->rank; i++) {
-        if (follows_tokens(s->dim[i]) && !xm_dim_eq(s->dim[i], tokens) &&
+        if (xm_dim_has_symbol(s->dim[i], "tokens") && !xm_dim_eq(s->dim[i], tokens) &&
             !(is_input && xm_dim_eq(s->dim[i], context)))
             return false;
     }

@@ -31,6 +31,14 @@ free_parts(struct xm_program *p)
     xm_arena_free(&p->arena);
 }
 
+uint32_t
+xm_program_root(const struct xm_program *p, uint32_t value)
+{
+    while (p->values[value].place == XM_PLACE_ALIAS)
+        value = p->values[value].alias;
+    return value;
+}
+
 void
 xm_program_ref(struct xm_program *p)
 {
@@ -66,7 +74,7 @@ xm_program_print(const struct xm_program *p, struct xm_strbuf *out)
     static const char *const kinds[] = {"", " (cache)", " (copy)", " (host)"};
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const struct xm_step *s = &p->steps[i];
-        const uint32_t *operands = s->more_operands ? s->more_operands : s->operand;
+        const uint32_t *operands = xm_step_operands(s);
         xm_strbuf_printf(out, "%4u %s%s", i, s->op, kinds[s->kind]);
         for (uint32_t o = 0; o < s->n_operands; o++)
             print_value(p, operands[o], out);

@@ -90,6 +90,13 @@ struct xm_step {
     uint64_t weight_bytes; /* read by this step, for bandwidth figures; experts: one */
 };
 
+/* Values, by index: n_operands of them. */
+static inline const uint32_t *
+xm_step_operands(const struct xm_step *s)
+{
+    return s->more_operands ? s->more_operands : s->operand;
+}
+
 /* One cached layer; layers that share a cache share an entry. */
 struct xm_kv_layer {
     const char *key_state, *value_state;
@@ -146,6 +153,8 @@ enum xm_status xm_program_create(struct xm_engine *engine, const struct xm_confi
                                  struct xm_graph *g,
                                  const struct xm_compile_options *options,
                                  struct xm_program **out, struct xm_error *err);
+/* The value whose bytes `value` shares: itself when it is no alias. */
+uint32_t xm_program_root(const struct xm_program *p, uint32_t value);
 void xm_program_ref(struct xm_program *p);
 void xm_program_unref(struct xm_program *p); /* NULL is allowed */
 
@@ -155,7 +164,7 @@ enum xm_status xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_erro
 /* compile.c: the questions passes may ask, answered by the primitives. */
 struct xm_caps xm_program_caps(const struct xm_device_info *device);
 
-/* Steps as text, one a line: "12 linear 'q_proj' [f16 (512,256) …] linear_gemv_vec". */
+/* Steps as text, one a line: number, op, values with their types, name of the node. */
 void xm_program_print(const struct xm_program *p, struct xm_strbuf *out);
 
 #ifdef __cplusplus

@@ -101,16 +101,6 @@ copy_range(const struct xm_host_tensor *src, struct xm_host_tensor *dst, uint32_
 }
 
 static bool
-follows_tokens(struct xm_dim d)
-{
-    for (uint32_t i = 0; i < xm_dim_symbols(d); i++) {
-        if (strcmp(xm_dim_symbol_name(d, i), "tokens") == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool
 is_symbol(struct xm_dim d, const char *name)
 {
     return xm_dim_symbols(d) == 1 && strcmp(xm_dim_symbol_name(d, 0), name) == 0;
@@ -121,7 +111,8 @@ static uint32_t
 token_axis(const struct xm_port *port)
 {
     uint32_t i = 0;
-    while (i < port->type.shape.rank && !follows_tokens(port->type.shape.dim[i]))
+    while (i < port->type.shape.rank &&
+           !xm_dim_has_symbol(port->type.shape.dim[i], "tokens"))
         i++;
     return i;
 }

@@ -168,8 +168,7 @@ enum xm_status
 xm_request_run_host(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
     struct host_run h = {.r = r, .step = s, .err = err};
-    enum xm_status status =
-        run_region(&h, s->more_operands ? s->more_operands : s->operand);
+    enum xm_status status = run_region(&h, xm_step_operands(s));
     for (uint32_t i = 0; i < h.n; i++)
         xm_tensor_destroy(h.known[i].tensor);
     xm_free(h.known);

@@ -12,14 +12,6 @@
 #include "runtime/plan.h"
 #include "runtime/util/log.h"
 
-static uint32_t
-root_of(const struct xm_program *p, uint32_t id)
-{
-    while (p->values[id].place == XM_PLACE_ALIAS)
-        id = p->values[id].alias;
-    return id;
-}
-
 void
 xm_request_operand(const struct xm_request *r, uint32_t value, struct xm_operand *out)
 {
@@ -28,7 +20,7 @@ xm_request_operand(const struct xm_request *r, uint32_t value, struct xm_operand
     if (value == XM_NO_VALUE)
         return;
     const struct xm_program_value *v = &p->values[value];
-    uint32_t root = root_of(p, value);
+    uint32_t root = xm_program_root(p, value);
     out->element = v->element;
     out->rank = v->shape.rank;
     for (uint32_t i = 0; i < out->rank; i++)
@@ -99,7 +91,7 @@ xm_buffer_plan_free(struct xm_buffer_plan *plan, const struct xm_program *p)
     *plan = (struct xm_buffer_plan){0};
 }
 
-/* ---- activations ------------------------------------------------------------------- */
+/* ---- activations ---------------------------------------------------------------- */
 
 static enum xm_status
 create_blocks(struct xm_request *r, struct xm_buffer_plan *plan,
@@ -164,9 +156,7 @@ create_io(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *er
     return XM_OK;
 }
 
-/* ---- scratch
- * --------------------------------------------------------------------------------------
- */
+/* ---- scratch -------------------------------------------------------------------- */
 
 static enum xm_status
 step_scratch(const struct xm_request *r, const struct xm_step *step, uint64_t *bytes,
@@ -259,12 +249,14 @@ static enum xm_status
 replace_inputs(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
+    uint64_t most = xm_engine_info(p->engine)->max_alloc_bytes;
     for (uint32_t i = 0; i < p->n_values; i++) {
         if (plan->bytes[i] == r->sizes[i])
             continue;
         if (!plan->views[i] || xm_buffer_bytes(plan->views[i]) < r->sizes[i]) {
             struct xm_buffer *b = NULL;
-            XM_TRY(xm_buffer_create(p->engine, XM_USE_HOST, 2 * r->sizes[i], &b, err));
+            uint64_t bytes = r->sizes[i] < most / 2 ? 2 * r->sizes[i] : r->sizes[i];
+            XM_TRY(xm_buffer_create(p->engine, XM_USE_HOST, bytes, &b, err));
             xm_buffer_unref(plan->views[i]);
             plan->views[i] = b;
         }

@@ -8,13 +8,7 @@
 
 #include "runtime/util/log.h"
 
-static const uint32_t *
-operands_of(const struct xm_step *s)
-{
-    return s->more_operands ? s->more_operands : s->operand;
-}
-
-/* ---- before the steps -------------------------------------------------------------- */
+/* ---- before the steps ----------------------------------------------------------- */
 
 static const struct xm_host_tensor *
 input_named(const struct xm_request *r, const struct xm_host_tensor *inputs,
@@ -31,7 +25,7 @@ input_named(const struct xm_request *r, const struct xm_host_tensor *inputs,
 static bool
 is_full(const struct xm_host_tensor *mask)
 {
-    uint64_t n = mask ? mask->bytes / (xm_element_bits(mask->element) / 8) : 0;
+    uint64_t n = mask ? mask->bytes * 8 / xm_element_bits(mask->element) : 0;
     for (uint64_t i = 0; i < n; i++) {
         if (xm_load_int(mask->element, mask->data, i) == 0)
             return false;
@@ -98,14 +92,12 @@ extend_cache(struct xm_request *r, const struct xm_host_tensor *inputs,
     return s;
 }
 
-/* ---- steps
- * -----------------------------------------------------------------------------------------
- */
+/* ---- steps ---------------------------------------------------------------------- */
 
 static enum xm_status
 copy_parts(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
-    const uint32_t *list = operands_of(s);
+    const uint32_t *list = xm_step_operands(s);
     bool is_concat = s->copy == XM_COPY_CONCAT;
     uint32_t whole = is_concat ? list[s->n_operands - 1] : list[0],
              axis = (uint32_t)s->ints[0];
@@ -159,8 +151,8 @@ run_copy(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     struct xm_run run = {.queue = r->queue};
     if (s->copy == XM_COPY_CONCAT || s->copy == XM_COPY_SPLIT)
         return copy_parts(r, s, err);
-    xm_request_operand(r, operands_of(s)[0], &o[XM_COPY_SRC]);
-    xm_request_operand(r, operands_of(s)[1], &o[XM_COPY_DST]);
+    xm_request_operand(r, xm_step_operands(s)[0], &o[XM_COPY_SRC]);
+    xm_request_operand(r, xm_step_operands(s)[1], &o[XM_COPY_DST]);
     int64_t start[XM_MAX_RANK];
     uint32_t rank = o[XM_COPY_SRC].rank;
     switch (s->copy) {
@@ -200,9 +192,7 @@ run_attention(struct xm_request *r, const struct xm_step *s, uint64_t past,
     return xm_attention_enqueue(s->primitive, o, &a, &run, err);
 }
 
-/* ---- the loop
- * ----------------------------------------------------------------------------------------
- */
+/* ---- the loop ------------------------------------------------------------------- */
 
 /* A step all of whose results are empty has nothing to do (no tokens, no past). */
 static bool
@@ -210,8 +200,8 @@ is_empty(const struct xm_request *r, const struct xm_step *s)
 {
     struct xm_operand o;
     uint32_t result = s->kind == XM_STEP_COPY && s->copy == XM_COPY_SPLIT
-                          ? operands_of(s)[0]
-                          : operands_of(s)[s->n_operands - 1];
+                          ? xm_step_operands(s)[0]
+                          : xm_step_operands(s)[s->n_operands - 1];
     xm_request_operand(r, result, &o);
     return s->kind != XM_STEP_HOST && xm_operand_elements(&o) == 0;
 }
@@ -245,7 +235,7 @@ call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
     if (!o)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's operands");
     for (uint32_t i = 0; i < s->n_operands; i++)
-        xm_request_operand(r, operands_of(s)[i], &o[i]);
+        xm_request_operand(r, xm_step_operands(s)[i], &o[i]);
     if (s->kind == XM_STEP_ATTENTION)
         xm_kv_cache_operands(&r->kv, s->layer, o);
     enum xm_status status = xm_queue_finish(r->queue, err);

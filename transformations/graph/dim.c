@@ -438,6 +438,16 @@ xm_dim_symbol_name(struct xm_dim d, uint32_t i)
     return "";
 }
 
+bool
+xm_dim_has_symbol(struct xm_dim d, const char *name)
+{
+    for (uint32_t i = 0; i < xm_dim_symbols(d); i++) {
+        if (strcmp(xm_dim_symbol_name(d, i), name) == 0)
+            return true;
+    }
+    return false;
+}
+
 struct xm_dim
 xm_dim_import(struct xm_dim_pool *p, struct xm_dim d)
 {

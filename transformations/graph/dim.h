@@ -83,6 +83,7 @@ bool xm_dim_is_unknown(struct xm_dim d);
 /* The symbols of a dimension, with repetitions; the names belong to the pool. */
 uint32_t xm_dim_symbols(struct xm_dim d);
 const char *xm_dim_symbol_name(struct xm_dim d, uint32_t i);
+bool xm_dim_has_symbol(struct xm_dim d, const char *name);
 
 /* "8*batch*tokens", "past + tokens", "42". */
 void xm_dim_print(struct xm_dim d, struct xm_strbuf *out);
