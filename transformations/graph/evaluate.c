@@ -38,7 +38,7 @@ struct run {
     struct xm_error *err;
 };
 
-/* ---- sources and states ------------------------------------------------------------ */
+/* ---- sources and states --------------------------------------------------------- */
 
 /* Parameters are filled by the runner; nothing computes an absent operand. */
 enum xm_status
@@ -98,7 +98,7 @@ xm_eval_assign(struct xm_eval_call *c)
     return xm_state_set(c->pending, c->node->attr.name.name, c->out[0], c->err);
 }
 
-/* ---- one node ---------------------------------------------------------------------- */
+/* ---- one node ------------------------------------------------------------------- */
 
 /* What a shape function needs, for concrete operands. */
 struct concrete {
@@ -180,9 +180,9 @@ create_result(struct xm_eval_call *c, const struct xm_type *type, uint32_t i)
 {
     int64_t dim[XM_MAX_RANK];
     if (!xm_shape_is_static(&type->shape)) {
-        bool finds_its_own =
-            c->node->op == XM_OP_RANGE || c->node->op == XM_OP_READ_VALUE ||
-            c->node->op == XM_OP_NON_ZERO;
+        bool finds_its_own = c->node->op == XM_OP_RANGE ||
+                             c->node->op == XM_OP_READ_VALUE ||
+                             c->node->op == XM_OP_NON_ZERO;
         return finds_its_own
                    ? XM_OK
                    : xm_fail(c->err, XM_INVALID,
@@ -259,7 +259,7 @@ xm_evaluate_node(const struct xm_node *n, const struct xm_tensor *const *in,
     return status;
 }
 
-/* ---- inputs and symbols ------------------------------------------------------------ */
+/* ---- inputs and symbols --------------------------------------------------------- */
 
 static const struct xm_tensor *
 input_of(const struct run *r, const struct xm_node *parameter)
@@ -406,7 +406,7 @@ bind_symbols(struct run *r)
     return XM_OK;
 }
 
-/* ---- what is needed ---------------------------------------------------------------- */
+/* ---- what is needed ------------------------------------------------------------- */
 
 static bool
 reads_state_of(const struct run *r, const struct xm_node *later,
@@ -463,9 +463,7 @@ mark_needed(struct run *r, const struct xm_value *value)
     }
 }
 
-/* ---- the run
- * -------------------------------------------------------------------------------------
- */
+/* ---- the run -------------------------------------------------------------------- */
 
 static void
 release_slot(struct slot *s)

@@ -121,7 +121,7 @@ get_weight(const struct xm_eval_call *c, uint32_t i, uint64_t experts, uint64_t 
     return XM_OK;
 }
 
-/* ---- one product on the chosen experts --------------------------------------------- */
+/* ---- one product on the chosen experts ------------------------------------------ */
 
 enum { GM_A, GM_WEIGHT, GM_IDS, GM_BIAS };
 
@@ -152,9 +152,7 @@ xm_eval_gather_matmul(struct xm_eval_call *c)
     return done(c, status);
 }
 
-/* ---- routing
- * -------------------------------------------------------------------------------------
- */
+/* ---- routing -------------------------------------------------------------------- */
 
 enum { ROUTER_LOGITS, ROUTER_BIAS, ROUTER_EXPERT_SCALE };
 
@@ -195,7 +193,7 @@ xm_eval_moe_router(struct xm_eval_call *c)
     return done(c, status);
 }
 
-/* ---- the experts ------------------------------------------------------------------- */
+/* ---- the experts ---------------------------------------------------------------- */
 
 struct experts {
     struct xm_weight gate, up, down;

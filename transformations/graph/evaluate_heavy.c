@@ -8,7 +8,7 @@
 
 #include "transformations/graph/evaluate_ops.h"
 
-/* ---- weights ----------------------------------------------------------------------- */
+/* ---- weights -------------------------------------------------------------------- */
 
 bool
 xm_eval_takes_weight(enum xm_op op, uint32_t i)
@@ -87,7 +87,7 @@ xm_eval_ids(const struct xm_eval_call *c, uint32_t i, uint64_t limit, int32_t **
     return XM_OK;
 }
 
-/* ---- gather ------------------------------------------------------------------------ */
+/* ---- gather --------------------------------------------------------------------- */
 
 /* Operand 0 as [batch, outer, n, inner], the indices as [batch, count]. */
 struct gather {
@@ -181,9 +181,7 @@ xm_eval_gather(struct xm_eval_call *c)
     return gather_tensor(c, &g);
 }
 
-/* ---- matmul
- * -------------------------------------------------------------------------------------
- */
+/* ---- matmul --------------------------------------------------------------------- */
 
 /* Rows and columns of an operand; a vector is a row on the left, a column on the right.
  */
