@@ -2,10 +2,11 @@
  *
  * Gate, up and activation of a tile of 16 tokens of one expert; many tokens.
  *
- *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i]),  e = tile_expert[tile]
+ *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i])
  *
- * Layouts and CLAMPED as in moe_gemm_gate_up_ref. A work-group of ITEMS makes HALF of i: HALF
- * rows of gate and HALF of up are the 64 rows of its tile; groups {I padded / HALF, tiles}.
+ * e = tile_expert[tile]; layouts and CLAMPED as in moe_gemm_gate_up_ref. A work-group of ITEMS
+ * makes HALF of i: HALF rows of gate and HALF of up are the 64 rows of its tile; groups
+ * {I padded / HALF, tiles}.
  */
 #ifndef CLAMPED
 #define CLAMPED 0
