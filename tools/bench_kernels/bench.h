@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench_kernels: every variant of the steps that cost most, on given sizes, as a share of
+ * what the machine can do in the same minute.
+ *
+ *   problem.c   one line of problems.txt -> struct problem
+ *   limits.c    streaming reads (host, device) and multiply-adds (device)
+ *   run.c       a problem's primitive with random weights, timed
+ *   main.c      options, the loop over problems and variants, the table
+ */
+#ifndef XM_TOOLS_BENCH_KERNELS_BENCH_H
+#define XM_TOOLS_BENCH_KERNELS_BENCH_H
+
+#include "primitives/primitive.h"
+
+enum kind { BENCH_LINEAR, BENCH_MOE };
+
+struct problem {
+    char text[128]; /* the line, for the table */
+    enum kind kind;
+    uint64_t tokens;
+    uint64_t rows, cols;                    /* linear: N, K                      */
+    uint64_t experts, top_k, hidden, inter; /* moe: E, K, H, I                   */
+    enum xm_element weight, activations;
+    uint64_t group; /* 0: not quantised */
+};
+enum xm_status problem_parse(const char *line, struct problem *p, struct xm_error *err);
+/* What one run reads of weights, and twice its multiply-adds. */
+double problem_bytes(const struct problem *p);
+double problem_flops(const struct problem *p);
+
+struct limits {
+    double host_read, device_read; /* bytes a second */
+    double multiply;               /* 2 x multiply-adds a second, f32 */
+};
+enum xm_status limits_measure(struct xm_engine *engine, double seconds,
+                              struct limits *out, struct xm_error *err);
+
+/* A monotonic clock. */
+double seconds_now(void);
+
+/* The best time of one run in about `seconds`; `kernels` names what ran. XM_FORCE, as it is
+ * then, decides on the variant. */
+enum xm_status problem_time(struct xm_engine *engine, const struct problem *p,
+                            double seconds, double *best, char *kernels,
+                            size_t kernels_bytes, struct xm_error *err);
+
+#endif

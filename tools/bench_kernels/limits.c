@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the machine can do: the best of several passes over memory that no cache holds, and of
+ * multiply-adds that touch no memory.
+ */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "primitives/args.h"
+#include "runtime/util/memory.h"
+#include "tools/bench_kernels/bench.h"
+
+enum {
+    READ_BYTES = 512 << 20,
+    ITEMS_PER_UNIT = 4,
+    STEPS = 1 << 18,
+    LANES = 16,
+    SUMS = 16
+};
+enum { MAX_THREADS = 64 };
+
+double
+seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The best time of a kernel, run again and again for `seconds`. */
+static enum xm_status
+best_time(struct xm_queue *queue, struct xm_kernel *kernel, const struct xm_args *args,
+          uint64_t items, double seconds, double *best, struct xm_error *err)
+{
+    double start = seconds_now();
+    *best = 1e30;
+    do {
+        double t = seconds_now();
+        XM_TRY(xm_args_run(args, queue, kernel, true, items, 1, 1, err));
+        XM_TRY(xm_queue_finish(queue, err));
+        t = seconds_now() - t;
+        if (t < *best)
+            *best = t;
+    } while (seconds_now() - start < seconds);
+    return XM_OK;
+}
+
+struct read_job {
+    const char *bytes;
+    size_t n;
+    volatile uint64_t sum; /* so that the reads happen */
+};
+
+static void *
+read_share(void *ctx)
+{
+    struct read_job *job = ctx;
+    uint64_t a = 0, b = 0, c = 0, d = 0;
+    for (size_t i = 0; i + 32 <= job->n; i += 32) {
+        uint64_t v[4];
+        memcpy(v, job->bytes + i, sizeof(v));
+        a += v[0];
+        b += v[1];
+        c += v[2];
+        d += v[3];
+    }
+    job->sum = a + b + c + d;
+    return NULL;
+}
+
+/* One pass by a thread for each processor; a thread that cannot start leaves its share to us. */
+static void
+read_all(const char *bytes)
+{
+    struct read_job jobs[MAX_THREADS];
+    pthread_t threads[MAX_THREADS];
+    bool started[MAX_THREADS] = {false};
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    n = n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : n;
+    for (long i = 0; i < n; i++) {
+        size_t share = READ_BYTES / (size_t)n;
+        jobs[i] = (struct read_job){bytes + (size_t)i * share, share, 0};
+        started[i] = i && pthread_create(&threads[i], NULL, read_share, &jobs[i]) == 0;
+    }
+    for (long i = n; i-- > 0;) {
+        if (started[i])
+            pthread_join(threads[i], NULL);
+        else
+            read_share(&jobs[i]);
+    }
+}
+
+static double
+host_read(const struct xm_buffer *buffer, double seconds)
+{
+    const char *bytes = xm_buffer_host_ptr(buffer);
+    double start = seconds_now(), best = 1e30;
+    if (!bytes)
+        return 0;
+    do {
+        double t = seconds_now();
+        read_all(bytes);
+        t = seconds_now() - t;
+        best = t < best ? t : best;
+    } while (seconds_now() - start < seconds);
+    return READ_BYTES / best;
+}
+
+static enum xm_status
+measure(struct xm_engine *engine, struct xm_queue *queue, struct xm_buffer *memory,
+        struct xm_buffer *sums, double seconds, struct limits *out, struct xm_error *err)
+{
+    uint64_t units = xm_engine_info(engine)->compute_units;
+    uint64_t items = ITEMS_PER_UNIT * (units ? units : 1);
+    struct xm_kernel *read, *multiply;
+    struct xm_args a = {.n = 0};
+    double best;
+    XM_TRY(xm_engine_kernel(engine, "limit_read_vec", "", &read, err));
+    XM_TRY(xm_engine_kernel(engine, "limit_multiply_vec", "", &multiply, err));
+    XM_TRY(xm_queue_fill(queue, memory, 0, 1, READ_BYTES, err));
+    xm_args_buffer(&a, memory);
+    xm_args_buffer(&a, sums);
+    xm_args_ulong(&a, READ_BYTES / 64);
+    XM_TRY(best_time(queue, read, &a, items, seconds, &best, err));
+    out->device_read = READ_BYTES / best;
+    a.n = 0;
+    xm_args_buffer(&a, sums);
+    xm_args_uint(&a, STEPS);
+    XM_TRY(best_time(queue, multiply, &a, items, seconds, &best, err));
+    out->multiply = 2.0 * LANES * SUMS * STEPS * (double)items / best;
+    out->host_read = host_read(memory, seconds);
+    return XM_OK;
+}
+
+enum xm_status
+limits_measure(struct xm_engine *engine, double seconds, struct limits *out,
+               struct xm_error *err)
+{
+    struct xm_queue *queue = NULL;
+    struct xm_buffer *memory = NULL, *sums = NULL;
+    enum xm_status s = xm_queue_create(engine, &queue, err);
+    if (s == XM_OK)
+        s = xm_buffer_create(engine, XM_USE_DEVICE, READ_BYTES, &memory, err);
+    if (s == XM_OK)
+        s = xm_buffer_create(engine, XM_USE_DEVICE, 1 << 20, &sums, err);
+    if (s == XM_OK)
+        s = measure(engine, queue, memory, sums, seconds, out, err);
+    xm_queue_destroy(queue);
+    xm_buffer_unref(memory);
+    xm_buffer_unref(sums);
+    return s;
+}

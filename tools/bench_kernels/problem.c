@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Problem lines: words NAME=number, an element of the weight, gGROUP, an element of the
+ * activations.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/bench_kernels/bench.h"
+
+static bool
+set_number(struct problem *p, const char *word)
+{
+    bool moe = p->kind == BENCH_MOE;
+    const struct {
+        const char *name;
+        uint64_t *to;
+    } numbers[] = {
+        {"N=", &p->rows},   {"K=", moe ? &p->top_k : &p->cols},
+        {"T=", &p->tokens}, {"E=", &p->experts},
+        {"H=", &p->hidden}, {"I=", &p->inter},
+        {"g", &p->group},
+    };
+    for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
+        size_t n = strlen(numbers[i].name);
+        char *end;
+        if (strncmp(word, numbers[i].name, n) != 0)
+            continue;
+        *numbers[i].to = strtoull(word + n, &end, 10);
+        return end != word + n && *end == 0 && *numbers[i].to <= INT32_MAX;
+    }
+    return false;
+}
+
+static enum xm_status
+set_word(struct problem *p, const char *word, struct xm_error *err)
+{
+    if (set_number(p, word))
+        return XM_OK;
+    enum xm_element e = xm_element_parse(word);
+    if (e == XM_DYNAMIC)
+        return xm_fail(err, XM_INVALID, "'%s' is neither a size nor an element type",
+                       word);
+    if (p->weight == XM_DYNAMIC)
+        p->weight = e;
+    else
+        p->activations = e;
+    return XM_OK;
+}
+
+static enum xm_status
+check(const struct problem *p, struct xm_error *err)
+{
+    bool moe = p->kind == BENCH_MOE;
+    bool sizes =
+        moe ? p->experts && p->top_k && p->hidden && p->inter : p->rows && p->cols;
+    uint64_t cols = moe ? p->hidden : p->cols;
+    if (!sizes || !p->tokens)
+        return xm_fail(err, XM_INVALID, "a size is missing");
+    if (p->weight == XM_DYNAMIC || p->activations == XM_DYNAMIC)
+        return xm_fail(err, XM_INVALID,
+                       "expected element types of weight and activations");
+    if (p->group && (cols % p->group || (moe && p->inter % p->group)))
+        return xm_fail(err, XM_INVALID, "the group does not divide the columns");
+    if (moe && p->top_k > p->experts)
+        return xm_fail(err, XM_INVALID, "K is above E");
+    return XM_OK;
+}
+
+enum xm_status
+problem_parse(const char *line, struct problem *p, struct xm_error *err)
+{
+    char words[sizeof(p->text)];
+    *p = (struct problem){.weight = XM_DYNAMIC, .activations = XM_DYNAMIC};
+    snprintf(p->text, sizeof(p->text), "%s", line);
+    memcpy(words, p->text, sizeof(words));
+    char *rest = NULL, *word = strtok_r(words, " \t", &rest);
+    if (!word || (strcmp(word, "linear") != 0 && strcmp(word, "moe") != 0))
+        return xm_fail(err, XM_INVALID, "'%s': expected linear or moe", line);
+    p->kind = strcmp(word, "moe") == 0 ? BENCH_MOE : BENCH_LINEAR;
+    enum xm_status s = XM_OK;
+    while (s == XM_OK && (word = strtok_r(NULL, " \t", &rest)))
+        s = set_word(p, word, err);
+    if (s == XM_OK)
+        s = check(p, err);
+    if (s != XM_OK)
+        xm_error_prefix(err, "'%s'", line);
+    return s;
+}
+
+/* Weights that one token meets. */
+static double
+weights_per_token(const struct problem *p)
+{
+    return p->kind == BENCH_MOE ? 3.0 * (double)(p->top_k * p->hidden * p->inter)
+                                : (double)(p->rows * p->cols);
+}
+
+double
+problem_flops(const struct problem *p)
+{
+    return 2.0 * weights_per_token(p) * (double)p->tokens;
+}
+
+double
+problem_bytes(const struct problem *p)
+{
+    double bits = xm_element_bits(p->weight), reads = 1;
+    if (p->group) /* a scale of f16 and a zero point of the weight's type */
+        bits += (16 + bits) / (double)p->group;
+    if (p->kind == BENCH_MOE) {
+        double slots = (double)(p->tokens * p->top_k), all = (double)p->experts;
+        reads = (slots < all ? slots : all) / (double)p->top_k;
+    }
+    return reads * weights_per_token(p) * bits / 8;
+}
