@@ -144,6 +144,19 @@ xm_weight_not_in_planes(const struct xm_weight *w)
     return NULL;
 }
 
+const char *
+xm_weight_not_in_words(const struct xm_weight *w, uint32_t words)
+{
+    uint32_t word = 32 / xm_element_bits(w->element);
+    if (w->cols % word != 0)
+        return "the columns are not whole 32-bit words of weights";
+    if (w->cols % ((uint64_t)word * words) != 0)
+        return "the columns are not whole steps of several 32-bit words";
+    if (xm_weight_is_quantised(w) && w->group % word != 0)
+        return "the group is not whole 32-bit words of weights";
+    return NULL;
+}
+
 bool
 xm_weight_takes_integers(const struct xm_weight *w, enum xm_element src)
 {

@@ -17,26 +17,43 @@
 
 enum {
     DECODE_TOKENS = 4,
-    PROMPT_ROWS = 64,     /* rows of a tile of attention_prompt_vec, about            */
-    PARTITION_KEYS = 128, /* at least; whole key tiles                                */
+    PROMPT_ROWS = 64,       /* rows of a tile of attention_prompt_vec, about            */
+    PROMPT_GROUP_ROWS = 16, /* and of attention_prompt_gen                            */
+    SUB_GROUP_VALUES = 256, /* elements of V that the rows of a sub-group sum    */
+    PARTITION_KEYS = 128,   /* at least; whole key tiles                                */
     KEY_TILE = 32,
     MAX_PARTITIONS = 64 /* bounds scratch: partitions grow with the context instead */
 };
 
+/* A sub-group has the sums of its rows in registers. */
+static const char *
+wide_values(const void *problem)
+{
+    const struct xm_attention_desc *d = problem;
+    return d && d->dv > SUB_GROUP_VALUES ? "a head of V is above 256 elements" : NULL;
+}
+
 /* clang-format off */
 static const struct xm_variant kv_write_variants[] = {
+    { "kv_write_gen",          XM_FAMILY_GEN, 0, NULL },
     { "kv_write_ref",          XM_FAMILY_ANY, 0, NULL },
 };
 static const struct xm_variant decode_variants[] = {
     { "attention_decode_vec",  XM_FAMILY_VEC, 0, NULL },
+    { "attention_decode_sg",   XM_FAMILY_SG,  0, wide_values },
+    { "attention_decode_gen",  XM_FAMILY_GEN, 0, NULL },
     { "attention_decode_ref",  XM_FAMILY_ANY, 0, NULL },
 };
 static const struct xm_variant combine_variants[] = {
     { "attention_combine_vec", XM_FAMILY_VEC, 0, NULL },
+    { "attention_combine_sg",  XM_FAMILY_SG,  0, NULL },
+    { "attention_combine_gen", XM_FAMILY_GEN, 0, NULL },
     { "attention_combine_ref", XM_FAMILY_ANY, 0, NULL },
 };
 static const struct xm_variant prompt_variants[] = {
     { "attention_prompt_vec",  XM_FAMILY_VEC, 0, NULL },
+    { "attention_prompt_sg",   XM_FAMILY_SG,  0, wide_values },
+    { "attention_prompt_gen",  XM_FAMILY_GEN, 0, NULL },
     { "attention_prompt_ref",  XM_FAMILY_ANY, 0, NULL },
 };
 const struct xm_variant_table xm_kv_write_table = {
@@ -65,6 +82,30 @@ prompt_tile_tokens(const struct xm_attention_desc *d)
 {
     uint32_t group = d->heads_q / d->heads_kv;
     return group < PROMPT_ROWS ? PROMPT_ROWS / group : 1;
+}
+
+/* Rows of a tile of attention_decode_gen: the heads of one token that share K and V. */
+static uint32_t
+decode_group_rows(const struct xm_attention_desc *d)
+{
+    uint32_t group = d->heads_q / d->heads_kv;
+    return group < PROMPT_GROUP_ROWS ? group : PROMPT_GROUP_ROWS;
+}
+
+/* Rows of a sub-group of attention_decode_sg and attention_prompt_sg. */
+static uint32_t
+sub_group_rows(const struct xm_attention_desc *d)
+{
+    return d->dv > 128 ? 1 : d->dv > 64 ? 2 : 4;
+}
+
+/* Tiles of `rows` rows (token, head) that share one head of K and V. */
+static uint64_t
+group_tiles(const struct xm_attention_desc *d, const struct xm_attention_shape *s,
+            uint64_t rows)
+{
+    uint64_t all = s->tokens * (d->heads_q / d->heads_kv);
+    return s->batch * d->heads_kv * ((all + rows - 1) / rows);
 }
 
 /* Only keys that the first token's window reaches are cut up. */
@@ -139,6 +180,16 @@ add_parameters(const struct attention *a, const struct xm_operand *operands,
     xm_args_ulong(args, a->desc.window);
 }
 
+/* xm_step_run, but a unit of the sg rows is a sub-group. */
+static enum xm_status
+run_units(const struct xm_step *s, const struct xm_choice *c, uint64_t units,
+          const struct xm_args *args, const struct xm_run *run, struct xm_error *err)
+{
+    if (c->row->family == XM_FAMILY_SG)
+        return xm_args_run_sub_groups(args, run->queue, c->kernel, units, 1, 1, err);
+    return xm_step_run(s, c, units, args->arg, args->n, run, err);
+}
+
 static enum xm_status
 enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
                const struct xm_attention_shape *s, const struct xm_run *run,
@@ -147,14 +198,18 @@ enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
     struct xm_args args = {.n = 0};
     struct xm_choice choice;
     uint32_t tile = prompt_tile_tokens(&a->desc);
-    XM_TRY(xm_step_choose(&a->prompt, NULL, &choice, err));
+    XM_TRY(xm_step_choose(&a->prompt, &a->desc, &choice, err));
     add_parameters(a, operands, s, &args);
     xm_args_buffer(&args, operands[XM_ATTENTION_OUT].buffer);
     xm_args_uint(&args, s->batch);
-    uint64_t units = choice.row->family == XM_FAMILY_VEC
-                         ? s->batch * a->desc.heads_kv * ((s->tokens + tile - 1) / tile)
-                         : s->batch * a->desc.heads_q * s->tokens;
-    return xm_step_run(&a->prompt, &choice, units, args.arg, args.n, run, err);
+    uint64_t units = s->batch * a->desc.heads_q * s->tokens;
+    if (choice.row->family == XM_FAMILY_VEC)
+        units = s->batch * a->desc.heads_kv * ((s->tokens + tile - 1) / tile);
+    else if (choice.row->family == XM_FAMILY_GEN)
+        units = group_tiles(&a->desc, s, PROMPT_GROUP_ROWS);
+    else if (choice.row->family == XM_FAMILY_SG)
+        units = group_tiles(&a->desc, s, sub_group_rows(&a->desc));
+    return run_units(&a->prompt, &choice, units, &args, run, err);
 }
 
 static enum xm_status
@@ -165,17 +220,21 @@ enqueue_partitions(const struct attention *a, const struct xm_operand *operands,
     struct partitions p = cut_keys(&a->desc, s);
     struct xm_args args = {.n = 0};
     struct xm_choice choice;
-    XM_TRY(xm_step_choose(&a->decode, NULL, &choice, err));
+    XM_TRY(xm_step_choose(&a->decode, &a->desc, &choice, err));
     add_parameters(a, operands, s, &args);
     xm_args_buffer(&args, partial);
     xm_args_uint(&args, s->batch);
     xm_args_ulong(&args, p.first_key);
     xm_args_ulong(&args, p.keys);
     xm_args_uint(&args, p.n);
-    uint64_t units = choice.row->family == XM_FAMILY_VEC
-                         ? s->batch * a->desc.heads_kv * p.n
-                         : s->batch * s->tokens * a->desc.heads_q * p.n;
-    XM_TRY(xm_step_run(&a->decode, &choice, units, args.arg, args.n, run, err));
+    uint64_t units = s->batch * s->tokens * a->desc.heads_q * p.n;
+    if (choice.row->family == XM_FAMILY_VEC)
+        units = s->batch * a->desc.heads_kv * p.n;
+    else if (choice.row->family == XM_FAMILY_GEN)
+        units = group_tiles(&a->desc, s, decode_group_rows(&a->desc)) * p.n;
+    else if (choice.row->family == XM_FAMILY_SG)
+        units = group_tiles(&a->desc, s, sub_group_rows(&a->desc)) * p.n;
+    XM_TRY(run_units(&a->decode, &choice, units, &args, run, err));
     struct xm_args join = {.n = 0};
     uint64_t rows = s->batch * s->tokens * a->desc.heads_q;
     xm_args_buffer(&join, partial);
@@ -183,7 +242,8 @@ enqueue_partitions(const struct attention *a, const struct xm_operand *operands,
     xm_args_buffer(&join, operands[XM_ATTENTION_OUT].buffer);
     xm_args_ulong(&join, rows);
     xm_args_uint(&join, p.n);
-    return xm_step_go(&a->combine, NULL, rows, join.arg, join.n, run, err);
+    XM_TRY(xm_step_choose(&a->combine, NULL, &choice, err));
+    return run_units(&a->combine, &choice, rows, &join, run, err);
 }
 
 static enum xm_status
@@ -260,10 +320,11 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
         operands[XM_ATTENTION_K].rank ? xm_step_describe(&a->kv_write, NULL) : "";
     if (operands[XM_ATTENTION_Q].dim[1] > DECODE_TOKENS)
         snprintf(out, out_bytes, "%s%s%s", write, *write ? " " : "",
-                 xm_step_describe(&a->prompt, NULL));
+                 xm_step_describe(&a->prompt, &a->desc));
     else
         snprintf(out, out_bytes, "%s%s%s %s", write, *write ? " " : "",
-                 xm_step_describe(&a->decode, NULL), xm_step_describe(&a->combine, NULL));
+                 xm_step_describe(&a->decode, &a->desc),
+                 xm_step_describe(&a->combine, NULL));
 }
 
 static void
@@ -289,10 +350,11 @@ build(struct attention *a, struct xm_error *err)
              d->d, d->dv, d->heads_q, d->heads_kv, d->page_tokens, d->causal);
     XM_TRY(xm_step_build(&a->kv_write, engine, &xm_kv_write_table, shape, err));
     XM_TRY(xm_step_build(&a->combine, engine, &xm_attention_combine_table, shape, err));
-    snprintf(defines, sizeof(defines), "%.256s -DTILE_TOKENS=%d", shape, DECODE_TOKENS);
+    snprintf(defines, sizeof(defines), "%.256s -DTILE_TOKENS=%d -DROWS=%u -DQUERY_ROWS=%u",
+             shape, DECODE_TOKENS, decode_group_rows(d), sub_group_rows(d));
     XM_TRY(xm_step_build(&a->decode, engine, &xm_attention_decode_table, defines, err));
-    snprintf(defines, sizeof(defines), "%.256s -DTILE_TOKENS=%u", shape,
-             prompt_tile_tokens(d));
+    snprintf(defines, sizeof(defines), "%.256s -DTILE_TOKENS=%u -DROWS=%d -DQUERY_ROWS=%u",
+             shape, prompt_tile_tokens(d), PROMPT_GROUP_ROWS, sub_group_rows(d));
     return xm_step_build(&a->prompt, engine, &xm_attention_prompt_table, defines, err);
 }
 

@@ -21,7 +21,21 @@
 enum { FEW, MANY, LONG, N_CLASSES = XM_LINEAR_N_TABLES };
 enum { FEW_TOKENS = 4, MANY_TOKENS = 127, TILE = 16, GEMM_ROWS = 8 };
 
-enum method { METHOD_REF, METHOD_GEMV, METHOD_GEMM, METHOD_ONEDNN, N_METHODS };
+enum method {
+    METHOD_REF,
+    METHOD_GEMV,
+    METHOD_GEMM,
+    METHOD_ONEDNN,
+    METHOD_GEMV_GEN,
+    METHOD_GEMM_GEN,
+    METHOD_GEMV_SG,
+    METHOD_GEMM_SG,
+    N_METHODS
+};
+/* Rows of a work-group of linear_gemv_gen; work-items, rows and tokens of linear_gemm_gen's */
+enum { GEN_ROWS = 4, GEN_GEMM_ITEMS = 128, GEN_TILE = 64 };
+/* Rows of a sub-group of linear_gemv_sg; 32-bit words that linear_gemm_sg reads at a time. */
+enum { SG_ROWS = 4, SG_WORDS = 8 };
 
 struct problem {
     const struct xm_weight *weight;
@@ -35,7 +49,8 @@ struct linear {
     enum xm_element src, dst;
     size_t row[N_CLASSES];
     bool needed[N_METHODS];
-    struct xm_kernel *ref, *prepare, *gemv, *pack, *gemm;
+    struct xm_kernel *ref, *prepare, *gemv, *pack, *gemm, *gemv_gen, *gemm_gen;
+    struct xm_kernel *gemv_sg, *pack_sg, *gemm_sg;
     struct xm_onednn_linear *onednn;
 };
 
@@ -43,6 +58,18 @@ static const char *
 not_in_planes(const void *problem)
 {
     return xm_weight_not_in_planes(((const struct problem *)problem)->weight);
+}
+
+static const char *
+not_in_words(const void *problem)
+{
+    return xm_weight_not_in_words(((const struct problem *)problem)->weight, 1);
+}
+
+static const char *
+not_in_steps(const void *problem)
+{
+    return xm_weight_not_in_words(((const struct problem *)problem)->weight, SG_WORDS);
 }
 
 static const char *
@@ -55,15 +82,21 @@ onednn_refuses(const void *problem)
 /* clang-format off */
 static const struct xm_variant few_rows[] = {
     {"linear_gemv_vec",    XM_FAMILY_VEC,  0, not_in_planes},
+    {"linear_gemv_sg",     XM_FAMILY_SG,   0, not_in_words},
+    {"linear_gemv_gen",    XM_FAMILY_GEN,  0, NULL},
     {"linear_ref",         XM_FAMILY_ANY,  0, NULL},
 };
 static const struct xm_variant many_rows[] = {
     {"linear_gemm_vec",    XM_FAMILY_VEC,  0, not_in_planes},
+    {"linear_gemm_sg",     XM_FAMILY_SG,   XM_CAP_SG_SHORT, not_in_steps},
+    {"linear_gemm_gen",    XM_FAMILY_GEN,  0, NULL},
     {"linear_ref",         XM_FAMILY_ANY,  0, NULL},
 };
 static const struct xm_variant long_rows[] = {
     {"linear_gemm_onednn", XM_FAMILY_HOST, 0, onednn_refuses},
     {"linear_gemm_vec",    XM_FAMILY_VEC,  0, not_in_planes},
+    {"linear_gemm_sg",     XM_FAMILY_SG,   XM_CAP_SG_SHORT, not_in_steps},
+    {"linear_gemm_gen",    XM_FAMILY_GEN,  0, NULL},
     {"linear_ref",         XM_FAMILY_ANY,  0, NULL},
 };
 const struct xm_variant_table xm_linear_tables[XM_LINEAR_N_TABLES] = {
@@ -73,9 +106,9 @@ const struct xm_variant_table xm_linear_tables[XM_LINEAR_N_TABLES] = {
 };
 /* What each row of those tables is. */
 static const enum method methods[N_CLASSES][XM_ARRAY_LEN(long_rows)] = {
-    {METHOD_GEMV, METHOD_REF},
-    {METHOD_GEMM, METHOD_REF},
-    {METHOD_ONEDNN, METHOD_GEMM, METHOD_REF},
+    {METHOD_GEMV, METHOD_GEMV_SG, METHOD_GEMV_GEN, METHOD_REF},
+    {METHOD_GEMM, METHOD_GEMM_SG, METHOD_GEMM_GEN, METHOD_REF},
+    {METHOD_ONEDNN, METHOD_GEMM, METHOD_GEMM_SG, METHOD_GEMM_GEN, METHOD_REF},
 };
 /* clang-format on */
 
@@ -127,6 +160,22 @@ build_kernels(struct linear *l, struct xm_error *err)
                                 "-DSRC=%s -DI16=%d", src, integers));
         XM_TRY(xm_weight_kernel(engine, "linear_gemm_vec", w, &l->gemm, err,
                                 "-DDST=%s -DROWS=%d -DI16=%d", dst, GEMM_ROWS, integers));
+    }
+    if (l->needed[METHOD_GEMV_GEN])
+        XM_TRY(xm_weight_kernel(engine, "linear_gemv_gen", w, &l->gemv_gen, err,
+                                "-DSRC=%s -DDST=%s -DROWS=%d", src, dst, GEN_ROWS));
+    if (l->needed[METHOD_GEMM_GEN])
+        XM_TRY(xm_weight_kernel(engine, "linear_gemm_gen", w, &l->gemm_gen, err,
+                                "-DSRC=%s -DDST=%s -DITEMS=%d", src, dst,
+                                GEN_GEMM_ITEMS));
+    if (l->needed[METHOD_GEMV_SG])
+        XM_TRY(xm_weight_kernel(engine, "linear_gemv_sg", w, &l->gemv_sg, err,
+                                "-DSRC=%s -DDST=%s -DROWS=%d", src, dst, SG_ROWS));
+    if (l->needed[METHOD_GEMM_SG]) { /* the tiles are of the activations' type */
+        XM_TRY(xm_weight_kernel(engine, "linear_pack_sg", w, &l->pack_sg, err,
+                                "-DSRC=%s -DTILE=%s", src, src));
+        XM_TRY(xm_weight_kernel(engine, "linear_gemm_sg", w, &l->gemm_sg, err,
+                                "-DTILE=%s -DDST=%s", src, dst));
     }
     if (l->needed[METHOD_ONEDNN])
         XM_TRY(xm_onednn_linear_create(engine, l->weight, l->bias, l->src, l->dst,
@@ -182,6 +231,7 @@ linear_plan(const struct xm_primitive *p, const struct xm_operand *operands,
                          xm_scratch_bytes(p, xm_weight_sums_bytes(w, tokens));
         break;
     case METHOD_GEMM:
+    case METHOD_GEMM_SG:
         *scratch_bytes = xm_scratch_bytes(p, packed_bytes(l, tokens));
         break;
     case METHOD_ONEDNN:
@@ -193,18 +243,87 @@ linear_plan(const struct xm_primitive *p, const struct xm_operand *operands,
     return XM_OK;
 }
 
-static enum xm_status
-run_ref(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
-        const struct xm_run *run, struct xm_error *err)
+/* Arguments of the kernels that need nothing prepared. */
+static struct xm_args
+plain_args(const struct linear *l, const struct xm_operand *o)
 {
     struct xm_args a = {.n = 0};
-    const struct xm_weight *w = &l->weight->host;
     xm_args_weight(&a, l->weight);
     xm_args_buffer(&a, o[XM_LINEAR_X].buffer);
     xm_args_buffer(&a, l->bias);
     xm_args_buffer(&a, o[XM_LINEAR_Y].buffer);
-    xm_args_uint(&a, w->rows);
-    xm_args_uint(&a, w->cols);
+    xm_args_uint(&a, l->weight->host.rows);
+    xm_args_uint(&a, l->weight->host.cols);
+    return a;
+}
+
+static enum xm_status
+run_gemv_gen(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
+             const struct xm_run *run, struct xm_error *err)
+{
+    const struct xm_args a = plain_args(l, o);
+    uint64_t blocks = (l->weight->host.rows + GEN_ROWS - 1) / GEN_ROWS;
+    return xm_args_run_groups(&a, run->queue, l->gemv_gen, XM_GROUP_ITEMS, blocks, tokens,
+                              1, err);
+}
+
+static enum xm_status
+run_gemm_gen(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
+             const struct xm_run *run, struct xm_error *err)
+{
+    struct xm_args a = plain_args(l, o);
+    xm_args_uint(&a, tokens);
+    return xm_args_run_groups(&a, run->queue, l->gemm_gen, GEN_GEMM_ITEMS,
+                              (l->weight->host.rows + GEN_TILE - 1) / GEN_TILE,
+                              (tokens + GEN_TILE - 1) / GEN_TILE, 1, err);
+}
+
+static enum xm_status
+run_gemv_sg(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
+            const struct xm_run *run, struct xm_error *err)
+{
+    const struct xm_args a = plain_args(l, o);
+    uint64_t blocks = (l->weight->host.rows + SG_ROWS - 1) / SG_ROWS;
+    return xm_args_run_sub_groups(&a, run->queue, l->gemv_sg, blocks, tokens, 1, err);
+}
+
+static enum xm_status
+run_gemm_sg(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
+            const struct xm_run *run, struct xm_scratch *s, struct xm_error *err)
+{
+    const struct xm_weight *w = &l->weight->host;
+    uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w);
+    uint64_t n_tiles = (tokens + TILE - 1) / TILE;
+    struct xm_buffer *tiles;
+    XM_TRY(xm_scratch_take(s, packed_bytes(l, tokens), &tiles, err));
+
+    struct xm_args pack = {.n = 0};
+    xm_args_buffer(&pack, o[XM_LINEAR_X].buffer);
+    xm_args_buffer(&pack, tiles);
+    xm_args_uint(&pack, tokens);
+    xm_args_uint(&pack, w->cols);
+    XM_TRY(xm_args_run_sub_groups(&pack, run->queue, l->pack_sg,
+                                  xm_weight_padded_cols(w) / block, n_tiles, 1, err));
+
+    struct xm_args gemm = {.n = 0};
+    xm_args_weight(&gemm, l->weight);
+    xm_args_buffer(&gemm, tiles);
+    xm_args_buffer(&gemm, l->bias);
+    xm_args_buffer(&gemm, o[XM_LINEAR_Y].buffer);
+    xm_args_uint(&gemm, w->rows);
+    xm_args_uint(&gemm, w->cols);
+    xm_args_uint(&gemm, tokens);
+    return xm_args_run_sub_groups(&gemm, run->queue, l->gemm_sg,
+                                  (w->rows + XM_SUB_GROUP - 1) / XM_SUB_GROUP, n_tiles, 1,
+                                  err);
+}
+
+static enum xm_status
+run_ref(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
+        const struct xm_run *run, struct xm_error *err)
+{
+    const struct xm_weight *w = &l->weight->host;
+    const struct xm_args a = plain_args(l, o);
     return xm_args_run(&a, run->queue, l->ref, false, w->rows, tokens, 1, err);
 }
 
@@ -296,6 +415,18 @@ linear_run(const struct xm_primitive *p, const struct xm_operand *operands,
         status = xm_onednn_linear_run(l->onednn, operands[XM_LINEAR_X].buffer,
                                       operands[XM_LINEAR_Y].buffer, tokens, &s,
                                       run->queue, err);
+        break;
+    case METHOD_GEMV_SG:
+        status = run_gemv_sg(l, operands, tokens, run, err);
+        break;
+    case METHOD_GEMM_SG:
+        status = run_gemm_sg(l, operands, tokens, run, &s, err);
+        break;
+    case METHOD_GEMV_GEN:
+        status = run_gemv_gen(l, operands, tokens, run, err);
+        break;
+    case METHOD_GEMM_GEN:
+        status = run_gemm_gen(l, operands, tokens, run, err);
         break;
     default:
         status = run_ref(l, operands, tokens, run, err);

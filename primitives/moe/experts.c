@@ -16,6 +16,12 @@
 #include "runtime/util/memory.h"
 
 enum { TILE = 16, GEMM_ROWS = 8, FEW_PER_EXPERT = 4 };
+/* Rows of a work-group of the gen kernels, for few tokens and for a tile; what the counters of
+ * moe_sort_gen may take of local memory. */
+enum { GEN_ROWS = 4, GEN_TILE_ROWS = 64, GEN_SORT_EXPERTS = 4096 };
+/* Rows of a sub-group of the sg kernels, for few tokens and of moe_combine_sg; 32-bit words
+ * that their products read at a time. */
+enum { SG_ROWS = 4, SG_COMBINE_ROWS = 64, SG_WORDS = 4 };
 
 static const char *
 not_in_planes(const void *problem)
@@ -23,34 +29,65 @@ not_in_planes(const void *problem)
     return xm_weight_not_in_planes(problem);
 }
 
+static const char *
+not_in_words(const void *problem)
+{
+    return xm_weight_not_in_words(problem, 1);
+}
+
+static const char *
+not_in_steps(const void *problem)
+{
+    return xm_weight_not_in_words(problem, SG_WORDS);
+}
+
+static const char *
+too_many_experts(const void *problem)
+{
+    return ((const struct xm_weight *)problem)->experts > GEN_SORT_EXPERTS
+               ? "local memory has no room for a counter of each expert"
+               : NULL;
+}
+
 /* clang-format off */
-enum { ROW_VEC, ROW_REF }; /* of the tables that have both */
 static const struct xm_variant gate_up_rows[] = {
-    [ROW_VEC] = {"moe_gate_up_vec",      XM_FAMILY_VEC, 0, not_in_planes},
-    [ROW_REF] = {"moe_gate_up_ref",      XM_FAMILY_ANY, 0, NULL},
+    {"moe_gate_up_vec",      XM_FAMILY_VEC, 0, not_in_planes},
+    {"moe_gate_up_sg",       XM_FAMILY_SG,  0, not_in_words},
+    {"moe_gate_up_gen",      XM_FAMILY_GEN, 0, NULL},
+    {"moe_gate_up_ref",      XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant down_rows[] = {
-    [ROW_VEC] = {"moe_down_vec",         XM_FAMILY_VEC, 0, not_in_planes},
-    [ROW_REF] = {"moe_down_ref",         XM_FAMILY_ANY, 0, NULL},
+    {"moe_down_vec",         XM_FAMILY_VEC, 0, not_in_planes},
+    {"moe_down_sg",          XM_FAMILY_SG,  0, not_in_words},
+    {"moe_down_gen",         XM_FAMILY_GEN, 0, NULL},
+    {"moe_down_ref",         XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant sort_rows[] = {
-    {"moe_sort_ref",                     XM_FAMILY_ANY, 0, NULL},
+    {"moe_sort_gen",         XM_FAMILY_GEN, 0, too_many_experts},
+    {"moe_sort_ref",         XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant gather_rows[] = {
-    [ROW_VEC] = {"moe_gather_vec",       XM_FAMILY_VEC, 0, NULL},
-    [ROW_REF] = {"moe_gather_ref",       XM_FAMILY_ANY, 0, NULL},
+    {"moe_gather_vec",       XM_FAMILY_VEC, 0, NULL},
+    {"moe_gather_sg",        XM_FAMILY_SG,  0, NULL},
+    {"moe_gather_gen",       XM_FAMILY_GEN, 0, NULL},
+    {"moe_gather_ref",       XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant gemm_gate_up_rows[] = {
-    [ROW_VEC] = {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, not_in_planes},
-    [ROW_REF] = {"moe_gemm_gate_up_ref", XM_FAMILY_ANY, 0, NULL},
+    {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, not_in_planes},
+    {"moe_gemm_gate_up_sg",  XM_FAMILY_SG,  0, not_in_steps},
+    {"moe_gemm_gate_up_gen", XM_FAMILY_GEN, 0, NULL},
+    {"moe_gemm_gate_up_ref", XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant gemm_down_rows[] = {
-    [ROW_VEC] = {"moe_gemm_down_vec",    XM_FAMILY_VEC, 0, not_in_planes},
-    [ROW_REF] = {"moe_gemm_down_ref",    XM_FAMILY_ANY, 0, NULL},
+    {"moe_gemm_down_vec",    XM_FAMILY_VEC, 0, not_in_planes},
+    {"moe_gemm_down_sg",     XM_FAMILY_SG,  0, not_in_steps},
+    {"moe_gemm_down_gen",    XM_FAMILY_GEN, 0, NULL},
+    {"moe_gemm_down_ref",    XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant combine_rows[] = {
-    [ROW_VEC] = {"moe_combine_vec",      XM_FAMILY_VEC, 0, NULL},
-    [ROW_REF] = {"moe_combine_ref",      XM_FAMILY_ANY, 0, NULL},
+    {"moe_combine_vec",      XM_FAMILY_VEC, 0, NULL},
+    {"moe_combine_sg",       XM_FAMILY_SG,  0, NULL},
+    {"moe_combine_ref",      XM_FAMILY_ANY, 0, NULL},
 };
 #define TABLE(step, rows) {step, rows, XM_ARRAY_LEN(rows)}
 const struct xm_variant_table xm_moe_tables[XM_MOE_N_TABLES] = {
@@ -70,10 +107,29 @@ is_clamped(const struct xm_moe_experts *m)
     return m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
 }
 
+static enum xm_family
+family_of(const struct xm_moe_experts *m, enum xm_moe_step step)
+{
+    return xm_moe_tables[step].rows[m->row[step]].family;
+}
+
 static bool
 is_vec(const struct xm_moe_experts *m, enum xm_moe_step step)
 {
-    return xm_moe_tables[step].rows[m->row[step]].family == XM_FAMILY_VEC;
+    return family_of(m, step) == XM_FAMILY_VEC;
+}
+
+/* The reference kernels take the number of rows from the launch, the others from an argument. */
+static bool
+takes_rows(const struct xm_moe_experts *m, enum xm_moe_step step)
+{
+    return family_of(m, step) != XM_FAMILY_ANY;
+}
+
+static uint64_t
+divide_up(uint64_t a, uint64_t b)
+{
+    return (a + b - 1) / b;
 }
 
 /* ---- what can be a set ------------------------------------------------------------- */
@@ -154,8 +210,8 @@ build_gate_up(struct xm_moe_experts *m, struct xm_error *err)
     int out = integers_between(m, XM_MOE_GEMM_GATE_UP, XM_MOE_GEMM_DOWN, m->desc.down);
     const struct xm_device_weight *gate = m->desc.gate;
     const char *src = xm_element_text(m->desc.src);
-    snprintf(defines, sizeof(defines), "-DSRC=%s -DACT=%d -DCLAMPED=%d", src,
-             (int)m->desc.activation, is_clamped(m));
+    snprintf(defines, sizeof(defines), "-DSRC=%s -DACT=%d -DCLAMPED=%d -DROWS=%d", src,
+             (int)m->desc.activation, is_clamped(m), GEN_ROWS);
     XM_TRY(build(m, XM_MOE_GATE_UP, gate, defines, err));
     snprintf(defines, sizeof(defines),
              "-DACT=%d -DCLAMPED=%d -DROWS=%d -DI16=%d -DOUT_PLANES=%u -DOUT_I16=%d",
@@ -174,7 +230,8 @@ static enum xm_status
 build_down(struct xm_moe_experts *m, struct xm_error *err)
 {
     char defines[64];
-    snprintf(defines, sizeof(defines), "-DDST=%s", xm_element_text(m->desc.dst));
+    snprintf(defines, sizeof(defines), "-DDST=%s -DROWS=%d", xm_element_text(m->desc.dst),
+             GEN_ROWS);
     XM_TRY(build(m, XM_MOE_DOWN, m->desc.down, defines, err));
     XM_TRY(xm_engine_kernel(
         m->engine, xm_moe_tables[XM_MOE_COMBINE].rows[m->row[XM_MOE_COMBINE]].name,
@@ -215,9 +272,11 @@ xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
     XM_TRY(choose_rows(m, err));
     XM_TRY(build_gate_up(m, err));
     XM_TRY(build_down(m, err));
+    char defines[32];
+    snprintf(defines, sizeof(defines), "-DEXPERTS=%llu", (unsigned long long)m->experts);
     return xm_engine_kernel(engine,
-                            xm_moe_tables[XM_MOE_SORT].rows[m->row[XM_MOE_SORT]].name, "",
-                            &m->kernel[XM_MOE_SORT], err);
+                            xm_moe_tables[XM_MOE_SORT].rows[m->row[XM_MOE_SORT]].name,
+                            defines, &m->kernel[XM_MOE_SORT], err);
 }
 
 void
@@ -320,12 +379,54 @@ struct call {
     struct xm_error *err;
 };
 
+/* Enqueues a step over x by y: work-items, sub-groups of the sg kernels, or work-groups of the
+ * gen kernels. */
 static enum xm_status
 run_step(const struct call *c, enum xm_moe_step step, const struct xm_args *a, uint64_t x,
          uint64_t y)
 {
+    if (family_of(c->m, step) == XM_FAMILY_SG)
+        return xm_args_run_sub_groups(a, c->queue, c->m->kernel[step], x, y, 1, c->err);
+    if (family_of(c->m, step) == XM_FAMILY_GEN)
+        return xm_args_run_groups(a, c->queue, c->m->kernel[step], XM_GROUP_ITEMS, x, y,
+                                  1, c->err);
     return xm_args_run(a, c->queue, c->m->kernel[step], is_vec(c->m, step), x, y, 1,
                        c->err);
+}
+
+/* Rows of a sub-group; moe_gather_sg takes a block. */
+static uint64_t
+sub_group_rows(enum xm_moe_step step, uint64_t block)
+{
+    switch (step) {
+    case XM_MOE_GATE_UP:
+    case XM_MOE_DOWN:
+        return SG_ROWS;
+    case XM_MOE_GATHER:
+        return block;
+    case XM_MOE_COMBINE:
+        return SG_COMBINE_ROWS;
+    default:
+        return XM_SUB_GROUP;
+    }
+}
+
+/* Units of a step over `rows` rows: `per_item` rows a work-item of a vector kernel, `per_group`
+ * a work-group of a gen kernel, one a work-item of the reference. */
+static uint64_t
+row_units(const struct call *c, enum xm_moe_step step, uint64_t rows, uint64_t per_item,
+          uint64_t per_group)
+{
+    switch (family_of(c->m, step)) {
+    case XM_FAMILY_VEC:
+        return divide_up(rows, per_item);
+    case XM_FAMILY_GEN:
+        return divide_up(rows, per_group);
+    case XM_FAMILY_SG:
+        return divide_up(rows, sub_group_rows(step, per_item));
+    default:
+        return rows;
+    }
 }
 
 static enum xm_status
@@ -359,7 +460,7 @@ few_gate_up(const struct call *c)
     xm_args_buffer(&a, c->batch->ids);
     xm_args_buffer(&a, m->desc.bias_gate);
     xm_args_buffer(&a, c->part[FEW_H]);
-    if (vec)
+    if (takes_rows(m, XM_MOE_GATE_UP))
         xm_args_uint(&a, m->inter);
     xm_args_uint(&a, m->hidden);
     xm_args_uint(&a, m->desc.top_k);
@@ -368,7 +469,9 @@ few_gate_up(const struct call *c)
     xm_args_float(&a, m->desc.beta);
     xm_args_float(&a, m->desc.limit);
     return run_step(c, XM_MOE_GATE_UP, &a,
-                    vec ? (m->inter + per_item - 1) / per_item : m->inter, c->slots);
+                    row_units(c, XM_MOE_GATE_UP, m->inter, per_item,
+                              is_clamped(m) ? GEN_ROWS / 2 : GEN_ROWS),
+                    c->slots);
 }
 
 static enum xm_status
@@ -391,14 +494,14 @@ few_down(const struct call *c)
     xm_args_buffer(&a, m->desc.bias_down);
     xm_args_buffer(&a, c->batch->add);
     xm_args_buffer(&a, c->batch->out);
-    if (vec)
+    if (takes_rows(m, XM_MOE_DOWN))
         xm_args_uint(&a, m->hidden);
     xm_args_uint(&a, m->inter);
     xm_args_uint(&a, m->desc.top_k);
     if (vec)
         xm_args_uint(&a, per_item);
     return run_step(c, XM_MOE_DOWN, &a,
-                    vec ? (m->hidden + per_item - 1) / per_item : m->hidden,
+                    row_units(c, XM_MOE_DOWN, m->hidden, per_item, GEN_ROWS),
                     c->batch->tokens);
 }
 
@@ -417,7 +520,8 @@ many_sort(const struct call *c)
     xm_args_uint(&a, c->slots);
     xm_args_uint(&a, c->m->experts);
     xm_args_uint(&a, max_tiles(c->m, c->slots));
-    return run_step(c, XM_MOE_SORT, &a, 1, 1);
+    bool gen = family_of(c->m, XM_MOE_SORT) == XM_FAMILY_GEN;
+    return run_step(c, XM_MOE_SORT, &a, gen ? c->m->experts : 1, 1);
 }
 
 static enum xm_status
@@ -435,7 +539,7 @@ many_gather(const struct call *c)
     xm_args_uint(&a, m->hidden);
     xm_args_uint(&a, m->desc.top_k);
     return run_step(c, XM_MOE_GATHER, &a,
-                    is_vec(m, XM_MOE_GATHER) ? padded / block : padded,
+                    row_units(c, XM_MOE_GATHER, padded, block, XM_GROUP_ITEMS),
                     max_tiles(m, c->slots));
 }
 
@@ -444,9 +548,9 @@ many_gate_up(const struct call *c)
 {
     const struct xm_moe_experts *m = c->m;
     bool vec = is_vec(m, XM_MOE_GEMM_GATE_UP);
+    bool sg = family_of(m, XM_MOE_GEMM_GATE_UP) == XM_FAMILY_SG;
     uint64_t padded = xm_weight_padded_cols(&m->desc.down->host);
-    uint64_t per_item =
-        xm_row_blocks_per_item(
+    uint64_t per_item = xm_row_blocks_per_item(
         xm_engine_info(m->engine), padded, m->experts,
         (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(&m->desc.down->host));
     struct xm_args a = {.n = 0};
@@ -462,9 +566,10 @@ many_gate_up(const struct call *c)
         xm_args_uint(&a, per_item);
     xm_args_float(&a, m->desc.beta);
     xm_args_float(&a, m->desc.limit);
-    return run_step(c, XM_MOE_GEMM_GATE_UP, &a,
-                    vec ? (padded + per_item - 1) / per_item : padded,
-                    vec ? m->experts : max_tiles(m, c->slots));
+    return run_step(
+        c, XM_MOE_GEMM_GATE_UP, &a,
+        row_units(c, XM_MOE_GEMM_GATE_UP, padded, per_item, GEN_TILE_ROWS / 2),
+        vec ? m->experts : max_tiles(m, c->slots) * (sg ? 2 : 1)); /* half tiles */
 }
 
 static enum xm_status
@@ -480,30 +585,31 @@ many_down(const struct call *c)
     xm_args_buffer(&a, c->part[vec ? MANY_FIRST : MANY_TILE_EXPERT]);
     xm_args_buffer(&a, m->desc.bias_down);
     xm_args_buffer(&a, c->part[MANY_XY]);
-    if (vec)
+    if (takes_rows(m, XM_MOE_GEMM_DOWN))
         xm_args_uint(&a, m->hidden);
     xm_args_uint(&a, m->inter);
     if (vec)
         xm_args_uint(&a, per_item);
     return run_step(c, XM_MOE_GEMM_DOWN, &a,
-                    vec ? (m->hidden + per_item - 1) / per_item : m->hidden,
+                    row_units(c, XM_MOE_GEMM_DOWN, m->hidden, per_item, GEN_TILE_ROWS),
                     vec ? m->experts : max_tiles(m, c->slots));
 }
 
 static enum xm_status
 many_combine(const struct call *c)
 {
-    bool vec = is_vec(c->m, XM_MOE_COMBINE);
     struct xm_args a = {.n = 0};
     xm_args_buffer(&a, c->part[MANY_XY]);
     xm_args_buffer(&a, c->part[MANY_PLACE]);
     xm_args_buffer(&a, c->batch->weights);
     xm_args_buffer(&a, c->batch->add);
     xm_args_buffer(&a, c->batch->out);
-    if (vec)
+    if (takes_rows(c->m, XM_MOE_COMBINE))
         xm_args_uint(&a, c->m->hidden);
     xm_args_uint(&a, c->m->desc.top_k);
-    return run_step(c, XM_MOE_COMBINE, &a, vec ? 1 : c->m->hidden, c->batch->tokens);
+    return run_step(c, XM_MOE_COMBINE, &a,
+                    row_units(c, XM_MOE_COMBINE, c->m->hidden, c->m->hidden, 1),
+                    c->batch->tokens);
 }
 
 /* ---- a run ------------------------------------------------------------------------- */

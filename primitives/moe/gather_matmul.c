@@ -10,6 +10,8 @@
 #include "primitives/tables.h"
 #include "runtime/util/memory.h"
 
+enum { GEN_ROWS = 4 }; /* rows of a work-group of gather_matmul_gen, a sub-group of _sg */
+
 struct gather_matmul {
     struct xm_primitive base;
     struct xm_device_weight *weight;
@@ -25,10 +27,18 @@ not_in_planes(const void *problem)
     return xm_weight_not_in_planes(problem);
 }
 
+static const char *
+not_in_words(const void *problem)
+{
+    return xm_weight_not_in_words(problem, 1);
+}
+
 /* clang-format off */
-enum { ROW_VEC, ROW_REF };
+enum { ROW_VEC, ROW_SG, ROW_GEN, ROW_REF };
 static const struct xm_variant rows[] = {
     [ROW_VEC] = {"gather_matmul_vec", XM_FAMILY_VEC, 0, not_in_planes},
+    [ROW_SG] = {"gather_matmul_sg", XM_FAMILY_SG, 0, not_in_words},
+    [ROW_GEN] = {"gather_matmul_gen", XM_FAMILY_GEN, 0, NULL},
     [ROW_REF] = {"gather_matmul_ref", XM_FAMILY_ANY, 0, NULL},
 };
 /* clang-format on */
@@ -80,9 +90,10 @@ put_sizes(const struct gather_matmul *g, const struct sizes *s, struct xm_args *
     xm_args_uint(a, s->a_slots);
 }
 
+/* The kernels that need nothing prepared. */
 static enum xm_status
-run_ref(const struct gather_matmul *g, const struct xm_operand *o, const struct sizes *s,
-        const struct xm_run *run, struct xm_error *err)
+run_plain(const struct gather_matmul *g, const struct xm_operand *o,
+          const struct sizes *s, const struct xm_run *run, struct xm_error *err)
 {
     struct xm_args a = {.n = 0};
     xm_args_weight(&a, g->weight);
@@ -91,6 +102,14 @@ run_ref(const struct gather_matmul *g, const struct xm_operand *o, const struct 
     xm_args_buffer(&a, g->bias);
     xm_args_buffer(&a, o[XM_GATHER_MATMUL_OUT].buffer);
     put_sizes(g, s, &a);
+    if (g->row == ROW_SG)
+        return xm_args_run_sub_groups(&a, run->queue, g->kernel,
+                                      (g->weight->host.rows + GEN_ROWS - 1) / GEN_ROWS,
+                                      s->tokens, s->slots, err);
+    if (g->row == ROW_GEN)
+        return xm_args_run_groups(&a, run->queue, g->kernel, XM_GROUP_ITEMS,
+                                  (g->weight->host.rows + GEN_ROWS - 1) / GEN_ROWS,
+                                  s->tokens, s->slots, err);
     return xm_args_run(&a, run->queue, g->kernel, false, g->weight->host.rows, s->tokens,
                        s->slots, err);
 }
@@ -137,8 +156,8 @@ gather_matmul_run(const struct xm_primitive *p, const struct xm_operand *o,
     if (s.a_slots == 0 || s.a_slots > INT32_MAX)
         return xm_fail(err, XM_INVALID, "the activations have %llu slots",
                        (unsigned long long)s.a_slots);
-    if (g->row == ROW_REF)
-        return run_ref(g, o, &s, run, err);
+    if (g->row != ROW_VEC)
+        return run_plain(g, o, &s, run, err);
     struct xm_scratch scratch;
     xm_scratch_begin(&scratch, p, run);
     enum xm_status status = run_vec(g, o, &s, run, &scratch, err);
@@ -179,8 +198,9 @@ choose_and_build(struct gather_matmul *g, struct xm_error *err)
         XM_TRY(xm_weight_kernel(engine, "linear_prepare_vec", w, &g->prepare, err,
                                 "-DSRC=%s", xm_element_text(g->src)));
     return xm_weight_kernel(engine, rows[g->row].name, w, &g->kernel, err,
-                            "-DSRC=%s -DDST=%s -DIDS=%s", xm_element_text(g->src),
-                            xm_element_text(g->dst), xm_element_text(g->ids));
+                            "-DSRC=%s -DDST=%s -DIDS=%s -DROWS=%d",
+                            xm_element_text(g->src), xm_element_text(g->dst),
+                            xm_element_text(g->ids), GEN_ROWS);
 }
 
 static const char *

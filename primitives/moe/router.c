@@ -9,8 +9,19 @@
 #include "primitives/tables.h"
 #include "runtime/util/memory.h"
 
+/* Slot s of moe_route_sg is lane s of a sub-group. */
+static const char *
+more_than_lanes(const void *problem)
+{
+    return ((const struct xm_moe_routing *)problem)->top_k > XM_SUB_GROUP
+               ? "top_k is above the lanes of a sub-group"
+               : NULL;
+}
+
 /* clang-format off */
 static const struct xm_variant rows[] = {
+    {"moe_route_sg",  XM_FAMILY_SG,  0, more_than_lanes},
+    {"moe_route_gen", XM_FAMILY_GEN, 0, NULL},
     {"moe_route_ref", XM_FAMILY_ANY, 0, NULL},
 };
 /* clang-format on */
@@ -70,6 +81,13 @@ xm_router_steps_run(const struct xm_router_steps *r, const struct xm_buffer *log
     xm_args_uint(&a, r->routing.top_k);
     xm_args_float(&a, r->routing.epsilon);
     xm_args_float(&a, r->routing.scale);
+    if (rows[r->row].family == XM_FAMILY_SG) {
+        xm_args_uint(&a, tokens);
+        return xm_args_run_sub_groups(&a, queue, r->kernel, tokens, 1, 1, err);
+    }
+    if (rows[r->row].family == XM_FAMILY_GEN)
+        return xm_args_run_groups(&a, queue, r->kernel, XM_GROUP_ITEMS, tokens, 1, 1,
+                                  err);
     return xm_args_run(&a, queue, r->kernel, false, tokens, 1, 1, err);
 }
 

@@ -12,6 +12,7 @@
 /* clang-format off */
 static const struct xm_variant rms_norm_variants[] = {
     { "rms_norm_vec", XM_FAMILY_VEC, 0, NULL },
+    { "rms_norm_sg",  XM_FAMILY_SG,  0, NULL },
     { "rms_norm_gen", XM_FAMILY_GEN, 0, NULL },
     { "rms_norm_ref", XM_FAMILY_ANY, 0, NULL },
 };

@@ -27,9 +27,12 @@ static const struct xm_variant reduce_variants[] = {
 };
 static const struct xm_variant softmax_variants[] = {
     { "softmax_vec", XM_FAMILY_VEC, 0, not_last_axis },
+    { "softmax_sg",  XM_FAMILY_SG,  0, not_last_axis },
+    { "softmax_gen", XM_FAMILY_GEN, 0, not_last_axis },
     { "softmax_ref", XM_FAMILY_ANY, 0, NULL          },
 };
 static const struct xm_variant topk_variants[] = {
+    { "topk_gen",    XM_FAMILY_GEN, 0, NULL          },
     { "topk_ref",    XM_FAMILY_ANY, 0, NULL          },
 };
 /* clang-format on */

@@ -114,8 +114,7 @@ rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t
     return ::testing::AssertionSuccess();
 }
 
-/* The rows of a table that the device could take, sub-group kernels apart: what a test
- * must have run before it ends. */
+/* The rows of a table that the device could take: what a test must have run before it ends. */
 inline std::set<std::string>
 rows_to_cover(const xm_variant_table &t)
 {
@@ -123,8 +122,7 @@ rows_to_cover(const xm_variant_table &t)
     for (size_t i = 0; i < t.n; i++) {
         const xm_variant row = {t.rows[i].name, t.rows[i].family, t.rows[i].caps,
                                 nullptr};
-        if (row.family != XM_FAMILY_SG &&
-            !xm_variant_refusal(&row, xm_engine_info(device::get().engine), nullptr))
+        if (!xm_variant_refusal(&row, xm_engine_info(device::get().engine), nullptr))
             names.insert(row.name);
     }
     return names;
