@@ -24,25 +24,26 @@ struct problem {
     enum xm_element weight, activations;
     uint64_t group; /* 0: not quantised */
 };
-enum xm_status problem_parse(const char *line, struct problem *p, struct xm_error *err);
+enum xm_status xm_bench_problem_parse(const char *line, struct problem *p,
+                                      struct xm_error *err);
 /* What one run reads of weights, and twice its multiply-adds. */
-double problem_bytes(const struct problem *p);
-double problem_flops(const struct problem *p);
+double xm_bench_problem_bytes(const struct problem *p);
+double xm_bench_problem_flops(const struct problem *p);
 
 struct limits {
     double host_read, device_read; /* bytes a second */
     double multiply;               /* 2 x multiply-adds a second, f32 */
 };
-enum xm_status limits_measure(struct xm_engine *engine, double seconds,
-                              struct limits *out, struct xm_error *err);
+enum xm_status xm_bench_limits(struct xm_engine *engine, double seconds,
+                               struct limits *out, struct xm_error *err);
 
 /* A monotonic clock. */
-double seconds_now(void);
+double xm_bench_seconds(void);
 
 /* The best time of one run in about `seconds`; `kernels` names what ran. XM_FORCE, as it is
  * then, decides on the variant. */
-enum xm_status problem_time(struct xm_engine *engine, const struct problem *p,
-                            double seconds, double *best, char *kernels,
-                            size_t kernels_bytes, struct xm_error *err);
+enum xm_status xm_bench_problem_time(struct xm_engine *engine, const struct problem *p,
+                                     double seconds, double *best, char *kernels,
+                                     size_t kernels_bytes, struct xm_error *err);
 
 #endif

@@ -22,7 +22,7 @@ enum {
 enum { MAX_THREADS = 64 };
 
 double
-seconds_now(void)
+xm_bench_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -34,16 +34,16 @@ static enum xm_status
 best_time(struct xm_queue *queue, struct xm_kernel *kernel, const struct xm_args *args,
           uint64_t items, double seconds, double *best, struct xm_error *err)
 {
-    double start = seconds_now();
+    double start = xm_bench_seconds();
     *best = 1e30;
     do {
-        double t = seconds_now();
+        double t = xm_bench_seconds();
         XM_TRY(xm_args_run(args, queue, kernel, true, items, 1, 1, err));
         XM_TRY(xm_queue_finish(queue, err));
-        t = seconds_now() - t;
+        t = xm_bench_seconds() - t;
         if (t < *best)
             *best = t;
-    } while (seconds_now() - start < seconds);
+    } while (xm_bench_seconds() - start < seconds);
     return XM_OK;
 }
 
@@ -96,15 +96,15 @@ static double
 host_read(const struct xm_buffer *buffer, double seconds)
 {
     const char *bytes = xm_buffer_host_ptr(buffer);
-    double start = seconds_now(), best = 1e30;
+    double start = xm_bench_seconds(), best = 1e30;
     if (!bytes)
         return 0;
     do {
-        double t = seconds_now();
+        double t = xm_bench_seconds();
         read_all(bytes);
-        t = seconds_now() - t;
+        t = xm_bench_seconds() - t;
         best = t < best ? t : best;
-    } while (seconds_now() - start < seconds);
+    } while (xm_bench_seconds() - start < seconds);
     return READ_BYTES / best;
 }
 
@@ -135,8 +135,8 @@ measure(struct xm_engine *engine, struct xm_queue *queue, struct xm_buffer *memo
 }
 
 enum xm_status
-limits_measure(struct xm_engine *engine, double seconds, struct limits *out,
-               struct xm_error *err)
+xm_bench_limits(struct xm_engine *engine, double seconds, struct limits *out,
+                struct xm_error *err)
 {
     struct xm_queue *queue = NULL;
     struct xm_buffer *memory = NULL, *sums = NULL;

@@ -59,7 +59,7 @@ static void
 print_result(const struct options *o, const struct problem *p, const char *kernels,
              double t, const struct limits *limits)
 {
-    double gbs = problem_bytes(p) / t, flops = problem_flops(p) / t;
+    double gbs = xm_bench_problem_bytes(p) / t, flops = xm_bench_problem_flops(p) / t;
     double read =
         limits->host_read > limits->device_read ? limits->host_read : limits->device_read;
     if (o->json) {
@@ -89,8 +89,8 @@ run_problem(const struct options *o, struct xm_engine *engine, const struct prob
         double best = 0;
         bool again = false;
         setenv("XM_FORCE", families[f], 1);
-        enum xm_status s =
-            problem_time(engine, p, o->seconds, &best, seen[f], sizeof(seen[f]), &err);
+        enum xm_status s = xm_bench_problem_time(engine, p, o->seconds, &best, seen[f],
+                                                 sizeof(seen[f]), &err);
         for (size_t i = 0; i < f; i++)
             again = again || strcmp(seen[i], seen[f]) == 0;
         if (s != XM_OK && !o->json)
@@ -112,7 +112,7 @@ run_file(const struct options *o, FILE *file, struct xm_engine *engine,
         line[strcspn(line, "#\n")] = 0;
         if (line[strspn(line, " \t")] == 0 || !strstr(line, o->filter))
             continue;
-        if (problem_parse(line, &p, &err) != XM_OK) {
+        if (xm_bench_problem_parse(line, &p, &err) != XM_OK) {
             fprintf(stderr, "bench_kernels: %s\n", err.text);
             return 1;
         }
@@ -129,7 +129,7 @@ open_device(const struct options *o, struct xm_engine **engine, struct limits *l
             struct xm_error *err)
 {
     XM_TRY(xm_engine_create(0, NULL, engine, err));
-    XM_TRY(limits_measure(*engine, o->seconds, limits, err));
+    XM_TRY(xm_bench_limits(*engine, o->seconds, limits, err));
     if (!o->json)
         printf("%s: reads %.1f GB/s (host %.1f), multiplies %.1f GFLOP/s\n",
                xm_engine_info(*engine)->name, limits->device_read / 1e9,

@@ -69,7 +69,7 @@ check(const struct problem *p, struct xm_error *err)
 }
 
 enum xm_status
-problem_parse(const char *line, struct problem *p, struct xm_error *err)
+xm_bench_problem_parse(const char *line, struct problem *p, struct xm_error *err)
 {
     char words[sizeof(p->text)];
     *p = (struct problem){.weight = XM_DYNAMIC, .activations = XM_DYNAMIC};
@@ -98,13 +98,13 @@ weights_per_token(const struct problem *p)
 }
 
 double
-problem_flops(const struct problem *p)
+xm_bench_problem_flops(const struct problem *p)
 {
     return 2.0 * weights_per_token(p) * (double)p->tokens;
 }
 
 double
-problem_bytes(const struct problem *p)
+xm_bench_problem_bytes(const struct problem *p)
 {
     double bits = xm_element_bits(p->weight), reads = 1;
     if (p->group) /* a scale of f16 and a zero point of the weight's type */

@@ -105,7 +105,7 @@ static enum xm_status
 create_linear(struct bench *b, struct xm_error *err)
 {
     const struct problem *p = b->p;
-    double copies = p->tokens > 4 ? 1 : COLD_BYTES / problem_bytes(p) + 1;
+    double copies = p->tokens > 4 ? 1 : COLD_BYTES / xm_bench_problem_bytes(p) + 1;
     uint32_t n = copies > MAX_COPIES ? MAX_COPIES : (uint32_t)copies;
     /* The copies are stretches of one tall weight, each a primitive of its own. */
     XM_TRY(random_weight(b, 1, p->rows * n, p->cols, &b->weight[0], err));
@@ -223,14 +223,14 @@ time_runs(struct bench *b, uint64_t runs, uint64_t *done, double *seconds,
           struct xm_error *err)
 {
     const struct xm_run run = {b->queue, b->scratch};
-    double start = seconds_now();
+    double start = xm_bench_seconds();
     for (uint64_t i = 0; i < runs; i++, ++*done) {
         struct xm_operand o[XM_MOE_OP_COUNT];
         operands_of(b, *done, o);
         XM_TRY(xm_primitive_run(b->primitive[*done % b->n_copies], o, &run, err));
     }
     XM_TRY(xm_queue_finish(b->queue, err));
-    *seconds = (seconds_now() - start) / (double)runs;
+    *seconds = (xm_bench_seconds() - start) / (double)runs;
     return XM_OK;
 }
 
@@ -241,18 +241,19 @@ time_all(struct bench *b, double seconds, double *best, struct xm_error *err)
     uint64_t done = 0, runs = b->p->tokens > 4 ? 1 : RUNS_AT_ONCE;
     double t;
     XM_TRY(time_runs(b, runs, &done, &t, err));
-    double start = seconds_now();
+    double start = xm_bench_seconds();
     *best = 1e30;
     do {
         XM_TRY(time_runs(b, runs, &done, &t, err));
         *best = t < *best ? t : *best;
-    } while (seconds_now() - start < seconds);
+    } while (xm_bench_seconds() - start < seconds);
     return XM_OK;
 }
 
 enum xm_status
-problem_time(struct xm_engine *engine, const struct problem *p, double seconds,
-             double *best, char *kernels, size_t kernels_bytes, struct xm_error *err)
+xm_bench_problem_time(struct xm_engine *engine, const struct problem *p, double seconds,
+                      double *best, char *kernels, size_t kernels_bytes,
+                      struct xm_error *err)
 {
     struct bench b = {.engine = engine, .p = p};
     struct xm_operand o[XM_MOE_OP_COUNT];

@@ -47,6 +47,28 @@ add_pairs(int16 sum, uint a, int16 b)
     return sum + __builtin_ia32_pmaddwd512(SHORTS((uint16)a), SHORTS(b));
 }
 
+/* The products of stretch s of a block, for one tile or two. */
+__attribute__((always_inline)) static inline void
+add_stretch(uint (*w)[BLOCK / 2], uint s, __global const int *x0, __global const int *x1,
+            const uint tiles, int16 sum0[ROWS], int16 sum1[ROWS])
+{
+#pragma unroll 1
+    for (uint j = 0; j < PLANES / 2; j++) {
+        const uint first = j * 16 + s * STRETCH_WORDS;
+#pragma unroll 1
+        for (uint p = first; p < first + STRETCH_WORDS; p++) {
+            const int16 a0 = vload16(p, x0);
+            const int16 a1 = tiles > 1 ? vload16(p, x1) : 0;
+#pragma unroll
+            for (uint r = 0; r < ROWS; r++) {
+                sum0[r] = add_pairs(sum0[r], w[r][p], a0);
+                if (tiles > 1)
+                    sum1[r] = add_pairs(sum1[r], w[r][p], a1);
+            }
+        }
+    }
+}
+
 /* As below. Sums are integers over a stretch, then floats. */
 __attribute__((always_inline)) static inline void
 gemm_tiles(__global const uchar *data, __global const uchar *scale,
@@ -77,21 +99,7 @@ gemm_tiles(__global const uchar *data, __global const uchar *scale,
 #pragma unroll
             for (uint r = 0; r < ROWS; r++)
                 sum0[r] = sum1[r] = 0;
-#pragma unroll 1
-            for (uint j = 0; j < PLANES / 2; j++) {
-#pragma unroll 1
-                for (uint p = j * 16 + s * STRETCH_WORDS;
-                     p < j * 16 + (s + 1) * STRETCH_WORDS; p++) {
-                    const int16 a0 = vload16(p, x0);
-                    const int16 a1 = tiles > 1 ? vload16(p, x1) : 0;
-#pragma unroll
-                    for (uint r = 0; r < ROWS; r++) {
-                        sum0[r] = add_pairs(sum0[r], w[r][p], a0);
-                        if (tiles > 1)
-                            sum1[r] = add_pairs(sum1[r], w[r][p], a1);
-                    }
-                }
-            }
+            add_stretch(w, s, x0, x1, tiles, sum0, sum1);
 #pragma unroll
             for (uint r = 0; r < ROWS; r++) {
                 const float f = scales[r][s * STRETCH_WORDS];
