@@ -39,9 +39,10 @@ enum xm_status xm_step_choose(const struct xm_step *s, const void *problem,
 /* The name of the row that would run; "none" when every one refuses. */
 const char *xm_step_describe(const struct xm_step *s, const void *problem);
 
-/* Enqueues the choice over `units` of work: one work-item a unit; on gen rows a work-group
- * of 64 a unit, on sg rows one of XM_SUB_GROUP_ITEMS; on vec rows a few work-items of local size 1 that share the units
- * (kernels/cl/include/span.h). No units: nothing is enqueued. */
+/* Enqueues the choice over `units` of work: one work-item a unit; a work-group a unit on gen
+ * rows (XM_GROUP_ITEMS) and on sg rows (XM_SUB_GROUP_ITEMS); on vec rows a few work-items of
+ * local size 1 that share the units (kernels/cl/include/span.h). No units: nothing is
+ * enqueued. */
 enum xm_status xm_step_run(const struct xm_step *s, const struct xm_choice *c,
                            uint64_t units, const struct xm_arg *args, uint32_t n_args,
                            const struct xm_run *run, struct xm_error *err);

@@ -5,6 +5,7 @@
  */
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
@@ -213,6 +214,22 @@ INSTANTIATE_TEST_SUITE_P(Moe, SkippedPass,
 
 /* ---- which kernels ------------------------------------------------------------------- */
 
+/* The reference's ids in both precisions, whatever `settings` choose. */
+static void
+expect_golden_ids(const Words &settings)
+{
+    const std::vector<int32_t> expected =
+        golden("int4_asym_g64").get<int32_t>("reverse.greedy");
+    for (const char *precision : {"f16", "f32"}) {
+        Outcome o =
+            run({"generate", "-m", model("int4_asym_g64"), "--ids", Prompt("reverse").ids,
+                 "-n", "32", "--ignore-eos", "--json", "--precision", precision},
+                settings);
+        ASSERT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(Json(o.out).ids("/ids"), expected) << precision;
+    }
+}
+
 class KernelFamily : public testing::TestWithParam<const char *>
 {
 };
@@ -221,19 +238,44 @@ TEST_P(KernelFamily, GivesTheReferencesIds)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    const std::vector<int32_t> expected =
-        golden("int4_asym_g64").get<int32_t>("reverse.greedy");
-    for (const char *precision : {"f16", "f32"}) {
-        Outcome o =
-            run({"generate", "-m", model("int4_asym_g64"), "--ids", Prompt("reverse").ids,
-                 "-n", "32", "--ignore-eos", "--json", "--precision", precision},
-                {std::string("XM_FORCE=") + GetParam()});
-        ASSERT_EQ(o.code, 0) << o.err;
-        EXPECT_EQ(Json(o.out).ids("/ids"), expected) << precision;
-    }
+    expect_golden_ids({std::string("XM_FORCE=") + GetParam()});
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, KernelFamily, testing::Values("ref", "gen"),
+INSTANTIATE_TEST_SUITE_P(Tiny, KernelFamily, testing::Values("ref", "gen", "sg"),
                          [](const testing::TestParamInfo<const char *> &info) {
                              return std::string(info.param);
                          });
+
+/* Where tools/test looks for Intel's OpenCL CPU runtime, too. */
+static std::filesystem::path
+intel_cpu_runtime()
+{
+    const char *folder = getenv("INTEL_OCL_DIR"), *cache = getenv("XDG_CACHE_HOME");
+    const char *home = getenv("HOME");
+    std::filesystem::path root =
+        folder  ? std::filesystem::path(folder)
+        : cache ? std::filesystem::path(cache) / "intel-opencl-cpu"
+                : std::filesystem::path(home ? home : "/") / ".cache/intel-opencl-cpu";
+    std::error_code error;
+    for (std::filesystem::recursive_directory_iterator at(root, error), end; at != end;
+         at.increment(error)) {
+        if (at->path().filename() == "libintelocl.so")
+            return at->path();
+    }
+    return {};
+}
+
+/* It has half arithmetic, and every function of sub-groups that Intel's GPUs have. */
+TEST(IntelCpuRuntime, GivesTheReferencesIdsWithSubGroups)
+{
+    std::filesystem::path library = intel_cpu_runtime();
+    if (library.empty())
+        GTEST_SKIP() << "Intel's OpenCL CPU runtime is not installed (set INTEL_OCL_DIR)";
+    std::filesystem::path vendors =
+        testing::TempDir() + "xemoe_vendors_" + std::to_string(getpid());
+    std::filesystem::create_directories(vendors);
+    std::ofstream(vendors / "intel.icd") << library.string() << "\n";
+    expect_golden_ids({"XM_FORCE=sg", "OCL_ICD_VENDORS=" + vendors.string(),
+                       "LD_LIBRARY_PATH=" + library.parent_path().string()});
+    std::filesystem::remove_all(vendors);
+}

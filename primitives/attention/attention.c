@@ -350,11 +350,13 @@ build(struct attention *a, struct xm_error *err)
              d->d, d->dv, d->heads_q, d->heads_kv, d->page_tokens, d->causal);
     XM_TRY(xm_step_build(&a->kv_write, engine, &xm_kv_write_table, shape, err));
     XM_TRY(xm_step_build(&a->combine, engine, &xm_attention_combine_table, shape, err));
-    snprintf(defines, sizeof(defines), "%.256s -DTILE_TOKENS=%d -DROWS=%u -DQUERY_ROWS=%u",
-             shape, DECODE_TOKENS, decode_group_rows(d), sub_group_rows(d));
+    snprintf(defines, sizeof(defines),
+             "%.256s -DTILE_TOKENS=%d -DROWS=%u -DQUERY_ROWS=%u", shape, DECODE_TOKENS,
+             decode_group_rows(d), sub_group_rows(d));
     XM_TRY(xm_step_build(&a->decode, engine, &xm_attention_decode_table, defines, err));
-    snprintf(defines, sizeof(defines), "%.256s -DTILE_TOKENS=%u -DROWS=%d -DQUERY_ROWS=%u",
-             shape, prompt_tile_tokens(d), PROMPT_GROUP_ROWS, sub_group_rows(d));
+    snprintf(defines, sizeof(defines),
+             "%.256s -DTILE_TOKENS=%u -DROWS=%d -DQUERY_ROWS=%u", shape,
+             prompt_tile_tokens(d), PROMPT_GROUP_ROWS, sub_group_rows(d));
     return xm_step_build(&a->prompt, engine, &xm_attention_prompt_table, defines, err);
 }
 

@@ -16,6 +16,9 @@
 #ifndef SRC
 #define SRC f32 /* element of x */
 #endif
+#if SG != 16
+#error "before xe_hpc, block reads are of 16 lanes: SG is 16"
+#endif
 #ifndef ROWS
 #define ROWS 4 /* rows of a sub-group; at most SG */
 #endif
