@@ -215,20 +215,36 @@ compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
     return XM_OK;
 }
 
+/* The value of `key` in rows of keys and values. */
+static enum xm_status
+find_property(const char *const (*rows)[2], size_t n, const char *key,
+              struct xm_strbuf *out, struct xm_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(rows[i][0], key) == 0) {
+            xm_strbuf_add(out, rows[i][1]);
+            return XM_OK;
+        }
+    }
+    return xm_fail(err, XM_NOT_FOUND, "Unsupported property %s by REFERENCE plugin", key);
+}
+
 static enum xm_status
 compiled_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
                       struct xm_error *err)
 {
-    (void)c;
-    if (strcmp(key, "EXECUTION_DEVICES") == 0) {
-        xm_strbuf_add(out, "REFERENCE");
-        return XM_OK;
-    }
-    if (strcmp(key, "INFERENCE_PRECISION_HINT") == 0) {
-        xm_strbuf_add(out, "f32");
-        return XM_OK;
-    }
-    return xm_fail(err, XM_NOT_FOUND, "Unsupported property %s by REFERENCE plugin", key);
+    const char *name = ((struct reference_compiled *)c)->graph->name;
+    const char *const properties[][2] = {
+        {"EXECUTION_DEVICES", "REFERENCE"},
+        {"NETWORK_NAME", name ? name : ""},
+        {"LOADED_FROM_CACHE", "NO"},
+        {"OPTIMAL_NUMBER_OF_INFER_REQUESTS", "1"},
+        {"INFERENCE_PRECISION_HINT", "f32"},
+        {"SUPPORTED_PROPERTIES",
+         "SUPPORTED_PROPERTIES EXECUTION_DEVICES NETWORK_NAME LOADED_FROM_CACHE "
+         "OPTIMAL_NUMBER_OF_INFER_REQUESTS INFERENCE_PRECISION_HINT"},
+    };
+    return find_property(properties, XM_ARRAY_LEN(properties), key, out, err);
 }
 
 static void
@@ -311,7 +327,7 @@ static enum xm_status
 plugin_get_property(struct xm_plugin *p, uint32_t index, const char *key,
                     struct xm_strbuf *out, struct xm_error *err)
 {
-    static const char *const properties[][2] = {
+    const char *const properties[][2] = {
         {"FULL_DEVICE_NAME", "host reference"},
         {"DEVICE_TYPE", "integrated"},
         {"AVAILABLE_DEVICES", "0"},
@@ -320,13 +336,7 @@ plugin_get_property(struct xm_plugin *p, uint32_t index, const char *key,
     };
     (void)p;
     (void)index;
-    for (size_t i = 0; i < XM_ARRAY_LEN(properties); i++) {
-        if (strcmp(properties[i][0], key) == 0) {
-            xm_strbuf_add(out, properties[i][1]);
-            return XM_OK;
-        }
-    }
-    return xm_fail(err, XM_NOT_FOUND, "Unsupported property %s by REFERENCE plugin", key);
+    return find_property(properties, XM_ARRAY_LEN(properties), key, out, err);
 }
 
 /* Everything is f32 and whole: a property is checked, and changes nothing. */

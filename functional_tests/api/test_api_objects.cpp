@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 namespace
 {
@@ -207,6 +209,72 @@ TEST(Properties, OfTheGpu)
     EXPECT_EQ(ov_core_set_property(core.get(), "GPU", "INFERENCE_PRECISION_HINT", "i4"),
               GENERAL_ERROR);
     EXPECT_NE(last_error().find("INFERENCE_PRECISION_HINT"), std::string::npos);
+}
+
+std::string
+property(ov_compiled_model_t *compiled, const char *key)
+{
+    char *value = nullptr;
+    EXPECT_EQ(ov_compiled_model_get_property(compiled, key, &value), OK) << last_error();
+    std::string s = value ? value : "";
+    ov_free(value);
+    return s;
+}
+
+TEST(Properties, OfCompiledModels)
+{
+    Core core = make_core();
+    Model model = read_text(core.get(), add_model(true));
+    for (const char *device : {"GPU", "REFERENCE"}) {
+        SCOPED_TRACE(device);
+        Compiled compiled = compile(core.get(), model.get(), device);
+        ASSERT_TRUE(compiled);
+        EXPECT_EQ(property(compiled.get(), "NETWORK_NAME"), "adder");
+        EXPECT_EQ(property(compiled.get(), "LOADED_FROM_CACHE"), "NO");
+        std::istringstream all(property(compiled.get(), "SUPPORTED_PROPERTIES"));
+        for (std::string key; all >> key;)
+            property(compiled.get(), key.c_str());
+    }
+    EXPECT_EQ(
+        property(compile(core.get(), model.get(), "GPU").get(), "EXECUTION_DEVICES"),
+        "GPU.0");
+}
+
+TEST(Properties, ThatProgramsSetByHabitDoNotFail)
+{
+    Core core = make_core();
+    Model model = read_text(core.get(), add_model(true));
+    const ov_property_t habits[] = {{"PERFORMANCE_HINT", "THROUGHPUT"},
+                                    {"PERFORMANCE_HINT_NUM_REQUESTS", "4"},
+                                    {"MODEL_PRIORITY", "HIGH"},
+                                    {"ENABLE_MMAP", "YES"},
+                                    {"ENABLE_CPU_PINNING", "NO"},
+                                    {"CACHE_MODE", "optimize_speed"},
+                                    {"DEVICE_ID", "0"},
+                                    {"ACTIVATIONS_SCALE_FACTOR", "8.0"},
+                                    {"GPU_QUEUE_PRIORITY", "LOW"},
+                                    {"GPU_QUEUE_THROTTLE", "LOW"},
+                                    {"NUM_STREAMS", "AUTO"},
+                                    {"LOG_LEVEL", "LOG_ERROR"},
+                                    {"INFERENCE_NUM_THREADS", "2"},
+                                    {"PERF_COUNT", "YES"}};
+    for (const char *device : {"GPU", "AUTO:GPU,CPU", "HETERO:GPU,CPU", "MULTI:GPU",
+                               "BATCH:GPU(4)", "REFERENCE"}) {
+        ov_compiled_model_t *compiled = nullptr;
+        EXPECT_EQ(ov_core_compile_model_props(core.get(), model.get(), device,
+                                              std::size(habits), habits, &compiled),
+                  OK)
+            << device << ": " << last_error();
+        Compiled owner(compiled);
+        if (std::string(device) == "GPU")
+            EXPECT_EQ(property(compiled, "PERF_COUNT"), "YES");
+    }
+    const ov_property_t absent = {"DEVICE_ID", "99"};
+    ov_compiled_model_t *compiled = nullptr;
+    EXPECT_EQ(ov_core_compile_model_props(core.get(), model.get(), "GPU", 1, &absent,
+                                          &compiled),
+              GENERAL_ERROR);
+    EXPECT_NE(last_error().find("DEVICE_ID is 99"), std::string::npos) << last_error();
 }
 
 std::string logged;

@@ -34,8 +34,8 @@ ov_get_error_info(ov_status_e status)
         "not implement in c method",
         "unknown exception",
     };
-    int i = -(int)status;
-    return i >= 0 && i < (int)XM_ARRAY_LEN(texts) ? texts[i] : "unknown exception";
+    int64_t i = -(int64_t)status; /* callers may pass anything */
+    return i >= 0 && i < (int64_t)XM_ARRAY_LEN(texts) ? texts[i] : "unknown exception";
 }
 
 void
