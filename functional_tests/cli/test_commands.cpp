@@ -66,6 +66,16 @@ TEST(Info, DrawsTheGraphWhereDotIs)
     EXPECT_TRUE(contains(text, "<svg")) << text.substr(0, 200);
 }
 
+TEST(Program, ListsItsDebugFlagsAndRefusesOthers)
+{
+    Outcome help = run({"devices"}, {"XM_DEBUG=help"});
+    EXPECT_EQ(help.code, 0) << help.err;
+    EXPECT_TRUE(contains(help.err, "dispatch")) << help.err;
+    Outcome unknown = run({"devices"}, {"XM_DEBUG=passes,nonsense"});
+    EXPECT_EQ(unknown.code, 2);
+    EXPECT_TRUE(contains(unknown.err, "XM_DEBUG has no flag 'nonsense'")) << unknown.err;
+}
+
 TEST(Opt, RunsAPassOnGraphText)
 {
     std::string graph = temp_file("graph.xmg", "graph \"g\"\n"
