@@ -325,20 +325,25 @@ product_for(struct xm_onednn_linear *l, int piece, uint64_t rows, dnnl_primitive
                    (unsigned long long)w->cols);
 }
 
-/* Rows of data as plain numbers; the weight's scales where it is one. */
+/* A matrix of n rows to unpack. */
+struct packed {
+    const struct xm_buffer *data, *scale, *zero_point; /* of activations: data only */
+    uint64_t n, cols;
+};
+
+/* Rows first … first + rows as plain numbers. */
 static enum xm_status
-unpack(struct xm_queue *queue, struct xm_kernel *kernel, const struct xm_buffer *data,
-       const struct xm_device_weight *w, struct xm_buffer *to, uint64_t first,
-       uint64_t rows, uint64_t n, uint64_t cols, struct xm_error *err)
+unpack(struct xm_queue *queue, struct xm_kernel *kernel, const struct packed *from,
+       uint64_t first, uint64_t rows, struct xm_buffer *to, struct xm_error *err)
 {
     struct xm_args a = {.n = 0};
-    xm_args_buffer(&a, data);
-    xm_args_buffer(&a, w ? w->scale : NULL);
-    xm_args_buffer(&a, w ? w->zero_point : NULL);
+    xm_args_buffer(&a, from->data);
+    xm_args_buffer(&a, from->scale);
+    xm_args_buffer(&a, from->zero_point);
     xm_args_buffer(&a, to);
     xm_args_uint(&a, first);
-    xm_args_uint(&a, n);
-    xm_args_uint(&a, cols);
+    xm_args_uint(&a, from->n);
+    xm_args_uint(&a, from->cols);
     return xm_args_run(&a, queue, kernel, true, rows, 1, 1, err);
 }
 
@@ -386,11 +391,12 @@ enqueue_products(struct xm_onednn_linear *l, struct operands *o, struct xm_scrat
     if (!xm_buffer_host_ptr(o->x) || !xm_buffer_host_ptr(o->w) ||
         !xm_buffer_host_ptr(o->y))
         return xm_fail(err, XM_DEVICE, "the host cannot see a buffer of a oneDNN matmul");
+    const struct packed packed = {l->weight->data, l->weight->scale,
+                                  l->weight->zero_point, w->rows, w->cols};
     for (uint64_t first = 0; first < w->rows; first += l->stretch) {
         uint64_t left = w->rows - first, rows = left < l->stretch ? left : l->stretch;
         if (l->unpack_w)
-            XM_TRY(unpack(queue, l->unpack_w, l->weight->data, l->weight, plain, first,
-                          rows, w->rows, w->cols, err));
+            XM_TRY(unpack(queue, l->unpack_w, &packed, first, rows, plain, err));
         XM_TRY(enqueue_stretch(l, o, first, rows, queue, err));
     }
     return XM_OK;
@@ -421,8 +427,8 @@ xm_onednn_linear_run(struct xm_onednn_linear *l, struct xm_buffer *x, struct xm_
     if (l->unpack_x) {
         XM_TRY(
             xm_scratch_take(s, tokens * w->cols * bytes_of(l->compute), &plain_x, err));
-        XM_TRY(unpack(queue, l->unpack_x, x, NULL, plain_x, 0, tokens, tokens, w->cols,
-                      err));
+        const struct packed packed = {x, NULL, NULL, tokens, w->cols};
+        XM_TRY(unpack(queue, l->unpack_x, &packed, 0, tokens, plain_x, err));
     }
     if (l->pack_y)
         XM_TRY(xm_scratch_take(s, tokens * w->rows * sizeof(float), &sum, err));
@@ -430,5 +436,6 @@ xm_onednn_linear_run(struct xm_onednn_linear *l, struct xm_buffer *x, struct xm_
     XM_TRY(enqueue_products(l, &o, s, queue, err));
     if (!l->pack_y)
         return XM_OK;
-    return unpack(queue, l->pack_y, sum, NULL, y, 0, tokens, tokens, w->rows, err);
+    const struct packed packed = {sum, NULL, NULL, tokens, w->rows};
+    return unpack(queue, l->pack_y, &packed, 0, tokens, y, err);
 }

@@ -64,17 +64,14 @@ matmul_dots(const float *a, bool transpose_a, const float *b, uint64_t m, uint64
 }
 
 void
-xm_ref_matmul(const float *a, uint64_t a_stride, bool transpose_a, const float *b,
-              uint64_t b_stride, bool transpose_b, uint64_t batch, uint64_t m, uint64_t n,
-              uint64_t k, float *c)
+xm_ref_matmul(const float *a, bool transpose_a, const float *b, bool transpose_b,
+              uint64_t m, uint64_t n, uint64_t k, float *c)
 {
     if (m == 0 || n == 0)
         return;
-    for (uint64_t i = 0; i < batch; i++, a += a_stride, b += b_stride, c += m * n) {
-        if (transpose_b) {
-            matmul_dots(a, transpose_a, b, m, n, k, c);
-            continue;
-        }
+    if (transpose_b) {
+        matmul_dots(a, transpose_a, b, m, n, k, c);
+    } else {
         memset(c, 0, m * n * sizeof(*c));
         matmul_rows(a, transpose_a, b, m, n, k, c);
     }

@@ -39,11 +39,10 @@ float xm_ref_sigmoid(float x);
 enum xm_status xm_ref_linear(const float *x, uint64_t tokens, const struct xm_weight *w,
                              uint64_t expert, const float *bias, float *y);
 
-/* c[b,M,N] = op(a[b]) op(b[b]); strides between matrices, 0 repeats one. op(a) is M x K,
- * stored K x M when transpose_a; op(b) is K x N, stored N x K when transpose_b. */
-void xm_ref_matmul(const float *a, uint64_t a_stride, bool transpose_a, const float *b,
-                   uint64_t b_stride, bool transpose_b, uint64_t batch, uint64_t m,
-                   uint64_t n, uint64_t k, float *c);
+/* c[M,N] = op(a) op(b). op(a) is M x K, stored K x M when transpose_a; op(b) is K x N, stored
+ * N x K when transpose_b. */
+void xm_ref_matmul(const float *a, bool transpose_a, const float *b, bool transpose_b,
+                   uint64_t m, uint64_t n, uint64_t k, float *c);
 
 /* ---- norm, rope, softmax, top-k (norm.c rope.c softmax.c topk.c) ------------------- */
 

@@ -248,8 +248,8 @@ matmul_tensors(struct xm_eval_call *c)
         for (int64_t i = 0; i < w.inner; i++, done++) {
             uint64_t at_a = (uint64_t)(w.at[0] + i * w.step[0]) * m * k;
             uint64_t at_b = (uint64_t)(w.at[1] + i * w.step[1]) * k * n;
-            xm_ref_matmul(c->in[0]->f + at_a, 0, a.transpose, c->in[1]->f + at_b, 0,
-                          b.transpose, 1, m, n, k, c->out[0]->f + done * m * n);
+            xm_ref_matmul(c->in[0]->f + at_a, a.transpose, c->in[1]->f + at_b,
+                          b.transpose, m, n, k, c->out[0]->f + done * m * n);
         }
     }
     return XM_OK;

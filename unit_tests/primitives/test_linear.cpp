@@ -181,8 +181,8 @@ class Matmul : public PrimitiveTest
                     int64_t d0 = d.size() > 1 ? d[0] : 1;
                     return (d0 == 1 ? 0 : o) * d1 + (d1 == 1 ? 0 : i);
                 };
-                xm_ref_matmul(va.data() + at(a_batch) * m * k, 0, ta,
-                              vb.data() + at(b_batch) * k * n, 0, tb, 1, m, n, k,
+                xm_ref_matmul(va.data() + at(a_batch) * m * k, ta,
+                              vb.data() + at(b_batch) * k * n, tb, m, n, k,
                               want.data() + (o * inner + i) * m * n);
             }
         }

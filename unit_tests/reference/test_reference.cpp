@@ -108,8 +108,8 @@ TEST(Reference, MatmulInAllFourOrders)
     for (int i = 0; i < 4; i++) {
         bool ta = i & 1, tb = i & 2;
         Floats c(4, -1);
-        xm_ref_matmul((ta ? at : a).data(), 0, ta, (tb ? bt : b).data(), 0, tb, 1, 2, 2,
-                      3, c.data());
+        xm_ref_matmul((ta ? at : a).data(), ta, (tb ? bt : b).data(), tb, 2, 2, 3,
+                      c.data());
         expect_near(c, expected);
     }
 }
