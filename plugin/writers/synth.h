@@ -40,13 +40,17 @@ struct xm_synth_inputs {
     struct xm_value *ids, *mask, *positions, *beams;
     struct xm_value *batch;     /* i64 [1]                                              */
     struct xm_value *cos, *sin; /* [B,1,T,D]                                            */
-    struct xm_value
-        *attention_mask; /* f32 [B,1,T,S], made by the first layer             */
-    struct xm_value
-        *hidden_shape; /* i64 [3], of the first norm's result                */
+    /* f32 [B,1,T,S], made by the first layer */
+    struct xm_value *attention_mask;
+    /* i64 [3], of the first norm's result */
+    struct xm_value *hidden_shape;
 };
 struct xm_value *xm_synth_op(struct xm_synth *s, enum xm_op op, const union xm_attr *attr,
                              struct xm_value *const *in, uint32_t n);
+struct xm_value *xm_synth_concat(struct xm_synth *s, int64_t axis,
+                                 struct xm_value *const *in, uint32_t n);
+struct xm_value *xm_synth_shape_of(struct xm_synth *s, struct xm_value *x,
+                                   enum xm_element e);
 struct xm_value *xm_synth_reshape(struct xm_synth *s, struct xm_value *x,
                                   bool special_zero, int n, const int64_t *target);
 struct xm_value *xm_synth_norm(struct xm_synth *s, struct xm_value *x, uint32_t n);

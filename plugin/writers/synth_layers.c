@@ -72,8 +72,8 @@ xm_synth_norm(struct xm_synth *s, struct xm_value *x, uint32_t n)
 
 /* ---- shapes ---- */
 
-static struct xm_value *
-shape_of(struct xm_synth *s, struct xm_value *x, enum xm_element e)
+struct xm_value *
+xm_synth_shape_of(struct xm_synth *s, struct xm_value *x, enum xm_element e)
 {
     const union xm_attr attr = {.convert = {e}};
     return xm_op_build(&s->b, XM_OP_SHAPE_OF, &attr, &x, 1);
@@ -83,7 +83,7 @@ shape_of(struct xm_synth *s, struct xm_value *x, enum xm_element e)
 static struct xm_value *
 dim_of(struct xm_synth *s, struct xm_value *x, int64_t axis)
 {
-    return op3(s, XM_OP_GATHER, shape_of(s, x, XM_I64), int_scalar(s, axis),
+    return op3(s, XM_OP_GATHER, xm_synth_shape_of(s, x, XM_I64), int_scalar(s, axis),
                int_scalar(s, 0));
 }
 
@@ -94,8 +94,8 @@ as_vector(struct xm_synth *s, struct xm_value *scalar)
     return xm_synth_reshape(s, scalar, false, 1, &one);
 }
 
-static struct xm_value *
-concat(struct xm_synth *s, int64_t axis, struct xm_value *const *in, uint32_t n)
+struct xm_value *
+xm_synth_concat(struct xm_synth *s, int64_t axis, struct xm_value *const *in, uint32_t n)
 {
     const union xm_attr attr = {.axis = {axis}};
     return xm_op_build(&s->b, XM_OP_CONCAT, &attr, in, n);
@@ -126,7 +126,8 @@ read_state(struct xm_synth *s, const struct xm_synth_inputs *in, const char *var
     struct xm_value *dims[4] = {in->batch, int_one(s, m->kv_heads), int_one(s, 0),
                                 int_one(s, m->head_dim)};
     struct xm_value *zero = xm_const_float(&s->b, XM_F32, 0.0f);
-    struct xm_value *init = broadcast(s, zero, concat(s, 0, dims, 4), XM_BROADCAST_NUMPY);
+    struct xm_value *init =
+        broadcast(s, zero, xm_synth_concat(s, 0, dims, 4), XM_BROADCAST_NUMPY);
     struct xm_type type = {
         .element = XM_F32,
         .shape = {.rank = 4,
@@ -159,7 +160,7 @@ key_padding(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_valu
             struct xm_value *batch)
 {
     struct xm_value *seen = xm_convert(&s->b, in->mask, XM_BOOL);
-    struct xm_value *shape = shape_of(s, seen, XM_I32),
+    struct xm_value *shape = xm_synth_shape_of(s, seen, XM_I32),
                     *axis = xm_synth_int(s, XM_I32, 0);
     const union xm_attr keep = {.reduce = {true}}, two = {.split = {2}};
     const union xm_attr zeros = {.reshape = {true}};
@@ -168,7 +169,7 @@ key_padding(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_valu
     struct xm_value *flat_dims[2] = {
         xm_op_build(&s->b, XM_OP_REDUCE_PROD, &keep, product_in, 2),
         xm_synth_ints(s, XM_I32, 1, &minus_one)};
-    struct xm_value *flat_in[2] = {seen, concat(s, 0, flat_dims, 2)};
+    struct xm_value *flat_in[2] = {seen, xm_synth_concat(s, 0, flat_dims, 2)};
     struct xm_value *flat = xm_op_build(&s->b, XM_OP_RESHAPE, &zeros, flat_in, 2);
     struct xm_value *rows = range(s, xm_synth_int(s, XM_I32, 0), batch);
     for (int64_t i = 1; i < 4; i++)
@@ -181,7 +182,7 @@ key_padding(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_valu
     struct xm_value *index = op2(s, XM_OP_ADD, xm_convert(&s->b, keys, XM_I32), first);
     struct xm_value *picked = op3(s, XM_OP_GATHER, flat, index, axis);
     picked = xm_synth_reshape(s, picked, false, 1, &minus_one);
-    return op2(s, XM_OP_RESHAPE, picked, shape_of(s, index, XM_I32));
+    return op2(s, XM_OP_RESHAPE, picked, xm_synth_shape_of(s, index, XM_I32));
 }
 
 static struct xm_value *
@@ -203,7 +204,7 @@ make_mask(struct xm_synth *s, const struct xm_synth_inputs *in,
         op2(s, XM_OP_BITWISE_AND, causal, key_padding(s, in, keys, batch));
     struct xm_value *dims[4] = {as_vector(s, batch), int_one(s, 1), as_vector(s, tokens),
                                 as_vector(s, all)};
-    seen = broadcast(s, seen, concat(s, 0, dims, 4), XM_BROADCAST_BIDIRECTIONAL);
+    seen = broadcast(s, seen, xm_synth_concat(s, 0, dims, 4), XM_BROADCAST_BIDIRECTIONAL);
     return op3(s, XM_OP_SELECT, seen, xm_const_float(&s->b, XM_F32, 0.0f),
                xm_const_float(&s->b, XM_F32, -65504.0f));
 }
@@ -227,7 +228,8 @@ rotate(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_value *x)
     struct xm_value *halves[2] = {
         op2(s, XM_OP_MULTIPLY, slice_last(s, x, half, INT64_MAX), minus),
         slice_last(s, x, 0, half)};
-    struct xm_value *turned = op2(s, XM_OP_MULTIPLY, concat(s, -1, halves, 2), in->sin);
+    struct xm_value *turned =
+        op2(s, XM_OP_MULTIPLY, xm_synth_concat(s, -1, halves, 2), in->sin);
     return op2(s, XM_OP_ADD, op2(s, XM_OP_MULTIPLY, x, in->cos), turned);
 }
 
@@ -248,14 +250,14 @@ repeat_heads(struct xm_synth *s, struct xm_value *x)
 {
     const struct xm_synthetic *m = s->m;
     const int64_t pair[2] = {0, 1}, target[4] = {0, m->heads, -1, m->head_dim};
-    struct xm_value *shape = shape_of(s, x, XM_I64);
+    struct xm_value *shape = xm_synth_shape_of(s, x, XM_I64);
     struct xm_value *lead =
         op3(s, XM_OP_GATHER, shape, xm_synth_ints(s, XM_I64, 2, pair), int_scalar(s, 0));
     struct xm_value *keys = as_vector(s, dim_of(s, x, 2));
     struct xm_value *dims[4] = {lead, int_one(s, m->heads / m->kv_heads), keys,
                                 int_one(s, m->head_dim)};
     struct xm_value *five = unsqueeze(s, x, 2);
-    five = broadcast(s, five, concat(s, 0, dims, 4), XM_BROADCAST_BIDIRECTIONAL);
+    five = broadcast(s, five, xm_synth_concat(s, 0, dims, 4), XM_BROADCAST_BIDIRECTIONAL);
     return xm_synth_reshape(s, five, true, 4, target);
 }
 
@@ -278,8 +280,8 @@ xm_synth_attention(struct xm_synth *s, struct xm_synth_inputs *in, uint32_t laye
     struct xm_value *values[2] = {read_state(s, in, value), v};
     if (!in->attention_mask)
         in->attention_mask = make_mask(s, in, keys[0], x);
-    k = concat(s, -2, keys, 2);
-    v = concat(s, -2, values, 2);
+    k = xm_synth_concat(s, -2, keys, 2);
+    v = xm_synth_concat(s, -2, values, 2);
     if (!k || !v || !xm_assign(&s->b, key, k) || !xm_assign(&s->b, value, v))
         return NULL;
     float scale = 1.0f / sqrtf((float)m->head_dim);

@@ -19,20 +19,6 @@ ints(struct xm_synth *s, int n, int64_t a, int64_t b, int64_t c)
 }
 
 static struct xm_value *
-concat(struct xm_synth *s, int64_t axis, struct xm_value *const *in, uint32_t n)
-{
-    const union xm_attr attr = {.axis = {axis}};
-    return xm_synth_op(s, XM_OP_CONCAT, &attr, in, n);
-}
-
-static struct xm_value *
-shape_of(struct xm_synth *s, struct xm_value *x, enum xm_element e)
-{
-    const union xm_attr attr = {.convert = {e}};
-    return xm_synth_op(s, XM_OP_SHAPE_OF, &attr, &x, 1);
-}
-
-static struct xm_value *
 reduce_sum(struct xm_synth *s, struct xm_value *x, int64_t axis, bool keep)
 {
     struct xm_value *in[2] = {x, ints(s, 1, axis, 0, 0)};
@@ -108,9 +94,9 @@ static struct xm_value *
 whole_slice(struct xm_synth *s, struct xm_value *weights, struct xm_value *ids)
 {
     const int64_t zero[2] = {0, 0}, one[2] = {1, 1}, axes[2] = {0, 1};
-    struct xm_value *in[5] = {weights, xm_synth_ints(s, XM_I32, 2, zero),
-                              shape_of(s, ids, XM_I32), xm_synth_ints(s, XM_I32, 2, one),
-                              xm_synth_ints(s, XM_I64, 2, axes)};
+    struct xm_value *in[5] = {
+        weights, xm_synth_ints(s, XM_I32, 2, zero), xm_synth_shape_of(s, ids, XM_I32),
+        xm_synth_ints(s, XM_I32, 2, one), xm_synth_ints(s, XM_I64, 2, axes)};
     return xm_synth_op(s, XM_OP_SLICE, NULL, in, 5);
 }
 
@@ -129,11 +115,11 @@ exporter_form(struct xm_synth *s, const struct xm_synth_inputs *in,
     if (!route(s, tokens, &r))
         return NULL;
     struct xm_value *ids = xm_convert(&s->b, r.ids, XM_I32);
-    struct xm_value *rows_in[3] = {shape_of(s, ids, XM_I64), ints(s, 1, 0, 0, 0),
+    struct xm_value *rows_in[3] = {xm_synth_shape_of(s, ids, XM_I64), ints(s, 1, 0, 0, 0),
                                    xm_synth_int(s, XM_I64, 0)};
     struct xm_value *zeros[2] = {xm_synth_op(s, XM_OP_GATHER, NULL, rows_in, 3),
                                  ints(s, 1, m->experts, 0, 0)};
-    struct xm_value *dense = dense_routing(s, concat(s, 0, zeros, 2), ids,
+    struct xm_value *dense = dense_routing(s, xm_synth_concat(s, 0, zeros, 2), ids,
                                            whole_slice(s, r.weights, ids), XM_I32);
     dense = xm_synth_reshape(s, dense, true, 2, flat);
     dense = op2(s, XM_OP_UNSQUEEZE, dense, xm_synth_int(s, XM_I64, -1));
@@ -162,16 +148,16 @@ r1_form(struct xm_synth *s, const struct xm_synth_inputs *in, struct xm_value *t
     struct routing r;
     if (!route(s, tokens, &r))
         return NULL;
-    struct xm_value *rows = pick(s, shape_of(s, r.ids, XM_I64), 0);
+    struct xm_value *rows = pick(s, xm_synth_shape_of(s, r.ids, XM_I64), 0);
     struct xm_value *x = op2(s, XM_OP_TILE, tokens, ints(s, 2, m->experts, 1, 0));
     struct xm_value *stacked[3] = {e, rows, h};
-    x = experts(s, op2(s, XM_OP_RESHAPE, x, concat(s, 0, stacked, 3)));
+    x = experts(s, op2(s, XM_OP_RESHAPE, x, xm_synth_concat(s, 0, stacked, 3)));
     struct xm_value *four[4] = {e, batch, rest, h}, *dense_dims[2] = {rows, e};
-    x = op2(s, XM_OP_RESHAPE, x, concat(s, 0, four, 4));
+    x = op2(s, XM_OP_RESHAPE, x, xm_synth_concat(s, 0, four, 4));
     struct xm_value *dense =
-        dense_routing(s, concat(s, 0, dense_dims, 2), r.ids, r.weights, XM_I64);
+        dense_routing(s, xm_synth_concat(s, 0, dense_dims, 2), r.ids, r.weights, XM_I64);
     struct xm_value *three[3] = {e, batch, rest};
-    dense = op2(s, XM_OP_RESHAPE, dense, concat(s, 0, three, 3));
+    dense = op2(s, XM_OP_RESHAPE, dense, xm_synth_concat(s, 0, three, 3));
     dense = op2(s, XM_OP_UNSQUEEZE, dense, ints(s, 1, 3, 0, 0));
     return reduce_sum(s, op2(s, XM_OP_MULTIPLY, x, dense), 0, false);
 }
@@ -184,6 +170,6 @@ xm_synth_moe(struct xm_synth *s, struct xm_synth_inputs *in, uint32_t layer,
     const int64_t rows[2] = {-1, s->m->hidden};
     struct xm_value *tokens = xm_synth_reshape(s, x, false, 2, rows);
     if (!in->hidden_shape)
-        in->hidden_shape = shape_of(s, x, XM_I64);
+        in->hidden_shape = xm_synth_shape_of(s, x, XM_I64);
     return s->m->r1 ? r1_form(s, in, tokens) : exporter_form(s, in, tokens);
 }
