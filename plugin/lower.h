@@ -11,14 +11,14 @@ struct xm_lower {
     struct xm_program *p;
     struct xm_graph *g;
     struct xm_error *err;
-    enum xm_element act; /* of activations: f16 or f32                               */
-    uint32_t
-        *first_value; /* by node id: its first result's program value, or XM_NO_VALUE */
-    uint32_t *first_result; /* by node id: its first result in want_f32 */
-    bool *want_f32; /* by result: somebody downstream needs full precision        */
-    uint32_t *region;           /* by node id: union-find over nodes whose sizes depend on data;
-                                   XM_NO_VALUE outside                                         */
-    uint32_t *region_first, *region_next, *region_last; /* by root's id; by id; by root's id   */
+    enum xm_element act;    /* of activations: f16 or f32                               */
+    uint32_t *first_result; /* by node id: its first result, as a number */
+    uint32_t *first_value;  /* by result: its program value, or XM_NO_VALUE */
+    bool *want_f32;         /* by result: somebody downstream needs full precision */
+    /* by node id: union-find over nodes whose sizes depend on data; XM_NO_VALUE outside */
+    uint32_t *region;
+    /* the nodes of a region as a list: first and last by the root's id, next by id */
+    uint32_t *region_first, *region_next, *region_last;
     uint32_t values_capacity, steps_capacity, weights_capacity;
 };
 

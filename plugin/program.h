@@ -41,10 +41,9 @@ struct xm_program_value {
     struct xm_buffer *buffer;  /* CONST  */
     const struct xm_dim *dims; /* SHAPE: the integers */
     uint32_t n_dims;
-    uint32_t first,
-        last; /* steps that write first and read last (of the whole alias set) */
-    const struct xm_value
-        *source; /* the graph's value, while the graph is kept; else NULL */
+    /* steps that write first and read last, of the whole alias set */
+    uint32_t first, last;
+    const struct xm_value *source; /* the graph's; NULL when that is not kept */
 };
 
 enum xm_step_kind {

@@ -343,12 +343,6 @@ xm_request_program(struct xm_request *r)
     return r->program;
 }
 
-struct xm_kv_cache *
-xm_request_kv(struct xm_request *r)
-{
-    return &r->kv;
-}
-
 const struct xm_binding *
 xm_request_bindings(const struct xm_request *r, uint32_t *n)
 {

@@ -60,7 +60,6 @@ enum xm_status xm_request_read(struct xm_request *r, const struct xm_operand *o,
                                void *out, struct xm_error *err);
 
 struct xm_program *xm_request_program(struct xm_request *r);
-struct xm_kv_cache *xm_request_kv(struct xm_request *r);
 
 /* What the last run and the request cost. */
 struct xm_request_stats {

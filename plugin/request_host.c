@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host steps: operands are read from the device, the reference evaluates the step's nodes one
- * after the other, results are written back. Tensors in between have the sizes they turn out to have.
+ * Host steps: operands are read from the device, the reference evaluates the step's nodes
+ * one after the other, results are written back. Tensors in between have the sizes they turn
+ * out to have.
  */
 #include <string.h>
 

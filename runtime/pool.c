@@ -112,8 +112,7 @@ allocate(struct xm_pool *pool, uint64_t bytes, enum xm_pool_use use, struct entr
         return XM_OK;
     if (first.status != XM_NO_MEMORY || pool->stats.idle_bytes == 0)
         return xm_fail(err, first.status, "%s", first.text);
-    drop_idle(
-        pool); /* the driver is out of memory: what is idle may be what is missing */
+    drop_idle(pool); /* what is idle may be what the driver is missing */
     return xm_buffer_create(pool->engine, buffer_use, bytes, &e->buffer, err);
 }
 

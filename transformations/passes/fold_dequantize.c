@@ -4,13 +4,11 @@
  *
  *     reshape((convert(q) - zp) * scale)   ->   weight { q, scale, zp, group }
  *
- * in every spelling: with or without the zero point, the reshapes (grouped [.., K/G, G]
- * to
- * [.., K]) and the converts; scale and zero point per group, per row or for everything.
- * Flat order never changes on the way, so only the last shape and the number of elements
- * that share a scale matter. Plain float constants that a matmul (transposed) or a gather
- * reads become weights without scale; matmul(x, transpose(w)) reads w the other way
- * round.
+ * in every spelling: with or without the zero point, the reshapes (grouped [.., K/G, G] to
+ * [.., K]) and the converts; scale and zero point per group, per row or for everything. Flat
+ * order never changes on the way, so only the last shape and the number of elements that
+ * share a scale matter. Plain float constants that a matmul (transposed) or a gather reads
+ * become weights without scale; matmul(x, transpose(w)) reads w the other way round.
  *
  * Only operands of matmul and gather, and whatever is large, become weights; small
  * vectors stay for fold_constants. Not done: scales that divide instead of multiply, and

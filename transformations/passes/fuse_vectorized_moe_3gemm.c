@@ -3,8 +3,8 @@
  * The tiled expert block -> moe.
  *
  *     sum_e routed[e] (glu(X Wg[e]', X Wu[e]') Wd[e]')
- *     sum_e routed[e] ((swish_beta(min(g, limit)) (clamp(u, -limit, limit) + 1)) Wd[e]' +
- * bd[e]) where g, u are the even and odd columns of X Wgu[e]' + bgu[e]
+ *     sum_e routed[e] ((swish_beta(min(g, limit)) (clamp(u, -limit, limit) + 1)) Wd[e]' + bd[e])
+ *         where g, u are the even and odd columns of X Wgu[e]' + bgu[e]
  *   ->
  *     moe(X, weights, ids, ...)
  *

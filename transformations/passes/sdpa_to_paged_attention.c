@@ -4,8 +4,8 @@
  *
  *     K = concat(gather(read_value(k), beam_idx), k_new)    assign(k, K)      V likewise
  *     sdpa(q, repeat_heads(K), repeat_heads(V), mask, scale)
- *  -> attention(q, k_new, v_new, beam_idx, key mask | mask, sinks) key_state=k
- * value_state=v
+ *  ->
+ *     attention(q, k_new, v_new, beam_idx, key mask | mask, sinks) key_state=k value_state=v
  *
  * q is [B,Hq,T,D], k_new [B,Hkv,T,D]; attention works on [B,T,H,D]. repeat_heads is the
  * unsqueeze, broadcast, reshape chain of grouped heads (or nothing). A layer whose K is

@@ -8,9 +8,8 @@
 
 #include "transformations/rewrite/match.h"
 
-enum {
-    MAX_ROUNDS = 64
-}; /* a rule set that still changes then undoes itself: our mistake */
+/* A rule set that still changes things then undoes itself: our mistake. */
+enum { MAX_ROUNDS = 64 };
 
 bool
 xm_can_run(const struct xm_caps *caps, enum xm_op op, const union xm_attr *attr,

@@ -32,7 +32,9 @@ r0_graph()
     std::string sum = "%9";
     for (int e = 0; e < 4; e++) {
         auto v = [e](int n) { return "%" + std::to_string(1000 + 100 * e + n); };
-        auto line = [&](int n, const std::string &rhs) { text += v(n) + " = " + rhs + "\n"; };
+        auto line = [&](int n, const std::string &rhs) {
+            text += v(n) + " = " + rhs + "\n";
+        };
         line(0, "const i64[] {" + std::to_string(e) + "}");
         line(1, "gather %8, " + v(0) + ", %101");
         line(2, "non_zero " + v(1));

@@ -21,7 +21,8 @@ std::string
 model_text()
 {
     auto port = [](int id, const char *dims) {
-        return "<port id=\"" + std::to_string(id) + "\" precision=\"FP32\">" + dims + "</port>";
+        return "<port id=\"" + std::to_string(id) + "\" precision=\"FP32\">" + dims +
+               "</port>";
     };
     const char *x = "<dim>-1</dim><dim>64</dim>", *w = "<dim>32</dim><dim>64</dim>";
     const char *y = "<dim>-1</dim><dim>32</dim>";
