@@ -44,13 +44,13 @@ xm_device_weight_create(struct xm_engine *engine, const struct xm_weight *w,
 void
 xm_device_weight_ref(struct xm_device_weight *w)
 {
-    w->refs++;
+    xm_refs_add(&w->refs);
 }
 
 void
 xm_device_weight_unref(struct xm_device_weight *w)
 {
-    if (!w || --w->refs > 0)
+    if (!w || xm_refs_drop(&w->refs) > 0)
         return;
     xm_buffer_unref(w->data);
     xm_buffer_unref(w->scale);
