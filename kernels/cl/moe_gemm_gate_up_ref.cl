@@ -2,7 +2,8 @@
  *
  * Gate, up and activation of a tile of tokens of one expert; many tokens.
  *
- *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i]),  e = tile_expert[tile]
+ *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i]),
+ *     e = tile_expert[tile]
  *
  * x and h are tiles (moe_gather); h is in the plane order of the down projection (OUT_PLANES),
  * zero for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes one i of a tile; global size
