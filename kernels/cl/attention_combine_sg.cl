@@ -36,7 +36,6 @@ attention_combine_sg(__global const float *partial, __global const float *sinks,
 #pragma unroll 1
     for (int d = lane; d < DV; d += SG) {
         float o = 0.0f;
-#pragma unroll 4
         for (int p = 0; p < partitions; p++) {
             const float m_p = from[p * (DV + 2) + DV];
             o += m_p == -INFINITY ? 0.0f : exp(m_p - m) * from[p * (DV + 2) + d];

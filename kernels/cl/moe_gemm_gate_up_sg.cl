@@ -2,11 +2,11 @@
  *
  * Gate, up and activation of a tile of tokens of one expert; many tokens.
  *
- *     h[tile][plane_position(i)][t] = act(x_t . gate[e][i]) * (x_t . up[e][i]),  e = tile_expert[tile]
+ *     h[tile][plane_position(i)][t] = act(x_t . gate[e][i]) * (x_t . up[e][i])
  *
- * x and h are tiles (moe_gather); h is in the plane order of the down projection (OUT_PLANES),
- * zero for i >= I. CLAMPED as in moe_gate_up_ref. A sub-group computes SG neighbouring i, one a
- * lane, of half a tile. Global size {I padded rounded up to SG, 2 tiles}.
+ * e = tile_expert[tile]. x and h are tiles (moe_gather); h is in the plane order of the down
+ * projection (OUT_PLANES), zero for i >= I. CLAMPED as in moe_gate_up_ref. A sub-group computes
+ * SG neighbouring i, one a lane, of half a tile. Global size {I padded rounded up to SG, 2 tiles}.
  */
 #define MATRICES 2
 #include "activation.h"

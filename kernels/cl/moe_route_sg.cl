@@ -32,7 +32,6 @@ next_best(__global const float *logits, __global const float *bias, uint experts
     const float bound = last < 0 ? INFINITY : score_of(logits, bias, (uint)last);
     float best_score = -INFINITY;
     int best = INT_MAX;
-#pragma unroll 4
     for (int e = (int)get_sub_group_local_id(); e < (int)experts; e += SG) {
         const float score = score_of(logits, bias, (uint)e);
         const bool after = last < 0 || score < bound || (score == bound && e > last);

@@ -16,7 +16,7 @@
 #define HAS_GAMMA 1
 #endif
 
-SUB_GROUP_SIZE __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void
+SUB_GROUP_SIZE WORK_GROUP_SIZE __kernel void
 rms_norm_sg(__global const STORAGE(SRC) * x, __global const float *gamma,
             __global STORAGE(DST) * y, ulong rows, int n, float epsilon)
 {

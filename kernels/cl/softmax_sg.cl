@@ -14,7 +14,7 @@
 #define DST f32
 #endif
 
-SUB_GROUP_SIZE __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void
+SUB_GROUP_SIZE WORK_GROUP_SIZE __kernel void
 softmax_sg(__global const STORAGE(SRC) * x, __global STORAGE(DST) * y, ulong columns,
            ulong n, ulong inner)
 {

@@ -108,7 +108,7 @@ weight_of(const struct lane_words *w, uint i, uint plane)
 #endif
 }
 
-/* STEP positions of the tile from p on, the tokens in lanes 0 to 15. */
+/* STEP positions of the tile from p on; token t in lane t. */
 static inline void
 load_tile(__global const STORAGE(TILE) * p, weight_t to[STEP])
 {
@@ -128,6 +128,27 @@ load_tile(__global const STORAGE(TILE) * p, weight_t to[STEP])
 #else
     vstore4(as_float4(intel_sub_group_block_read4((__global const uint *)p)), 0, to);
 #endif
+}
+
+/* acc += w x over the k of one plane of STEP words. */
+static inline void
+add_plane(const struct lane_words w[MATRICES], uint plane, const weight_t x[STEP],
+          uint first_token, float acc[MATRICES][TOKENS])
+{
+#pragma unroll
+    for (uint i = 0; i < STEP; i++) {
+        weight_t tokens = x[i]; /* from first_token on, in lane 0 and up */
+        if (TOKENS < 16)
+            tokens = intel_sub_group_shuffle(
+                tokens, (get_sub_group_local_id() + first_token) % 16);
+#pragma unroll
+        for (uint m = 0; m < MATRICES; m++) {
+            const weight_t v = weight_of(&w[m], i, plane);
+#pragma unroll
+            for (uint t = 0; t < TOKENS; t++)
+                acc[m][t] += (float)intel_sub_group_shuffle(tokens, t) * (float)v;
+        }
+    }
 }
 
 /* The tokens [first_token, first_token + TOKENS) of a tile. */
@@ -153,19 +174,7 @@ multiply_tile(const struct lane_row row[MATRICES], uint n_count, uint k_count,
         for (uint plane = 0; plane < PLANES; plane++) {
             weight_t x[STEP];
             load_tile(p + plane * 256, x);
-#pragma unroll
-            for (uint i = 0; i < STEP; i++) {
-                if (TOKENS < 16)
-                    x[i] = intel_sub_group_shuffle(
-                        x[i], (get_sub_group_local_id() + first_token) % 16);
-#pragma unroll
-                for (uint m = 0; m < MATRICES; m++) {
-                    const weight_t v = weight_of(&w[m], i, plane);
-#pragma unroll
-                    for (uint t = 0; t < TOKENS; t++)
-                        acc[m][t] += (float)intel_sub_group_shuffle(x[i], t) * (float)v;
-                }
-            }
+            add_plane(w, plane, x, first_token, acc);
         }
     }
 }

@@ -10,6 +10,8 @@
 #endif
 #define SUB_GROUPS (ITEMS / SG)
 
+#define WORK_GROUP_SIZE __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+
 static inline float
 work_group_sum(float x, __local float parts[SUB_GROUPS])
 {
