@@ -1,40 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transformations/passes/mask_kind.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "transformations/graph/evaluate.h"
 
 enum {
-    MAX_CONE = 512, /* nodes a mask may be computed from                              */
-    MAX_CONSTANTS = 32,
-    LARGEST_WINDOW = 1 << 18,
+    MAX_CONE = 512,           /* nodes a mask may be computed from    */
+    MAX_CONSTANTS = 32,       /* different numbers among them         */
+    MAX_ELEMENTS = 64,        /* of one constant                      */
+    LARGEST_WINDOW = 1 << 18, /* tokens: what a probe can afford      */
 };
 
 /* What a mask is computed from. */
 struct cone {
     const struct xm_node *nodes[MAX_CONE];
     uint32_t n;
-    int64_t
-        constants[MAX_CONSTANTS]; /* magnitudes of at least 2: possible window sizes */
+    int64_t constants[MAX_CONSTANTS]; /* magnitudes of 2 at least: possible windows */
     uint32_t n_constants;
     struct xm_value *key_mask;
     bool too_large, other_inputs;
 };
 
+/* A number that the mask may compare a distance with. What is too large for any context (ends of
+ * slices, the lowest float) cannot be a window; what lies between cannot be probed. */
+static void
+note_number(struct cone *c, double v)
+{
+    v = fabs(v);
+    if (!(v >= 2) || v >= 2147483648.0 || v != floor(v))
+        return;
+    for (uint32_t i = 0; i < c->n_constants; i++) {
+        if ((double)c->constants[i] == v)
+            return;
+    }
+    if (v > LARGEST_WINDOW || c->n_constants == MAX_CONSTANTS)
+        c->too_large = true;
+    else
+        c->constants[c->n_constants++] = (int64_t)v;
+}
+
 static void
 note_constants(struct cone *c, const struct xm_node *n)
 {
-    struct xm_dim count =
-        n->out[0].type.shape.rank == 0 ? xm_dim_const(1) : n->out[0].type.shape.dim[0];
-    if (n->op != XM_OP_CONST || n->out[0].type.shape.rank > 1 ||
-        !xm_element_is_int(n->out[0].type.element))
+    const struct xm_type *t = &n->out[0].type;
+    uint64_t count = 1;
+    if (n->op == XM_OP_SHAPE_VALUE) {
+        for (uint32_t i = 0; i < n->attr.shape_value.n; i++) {
+            if (xm_dim_is_const(n->attr.shape_value.e[i]))
+                note_number(c, (double)n->attr.shape_value.e[i].n);
+        }
         return;
-    for (int64_t i = 0; i < count.n && i < 4; i++) {
-        int64_t v = xm_load_int(n->out[0].type.element, n->attr.data.bytes, (uint64_t)i);
-        v = v < 0 && v != INT64_MIN ? -v : v;
-        if (v >= 2 && v <= LARGEST_WINDOW && c->n_constants < MAX_CONSTANTS)
-            c->constants[c->n_constants++] = v;
+    }
+    if (n->op != XM_OP_CONST || t->element == XM_BOOL)
+        return;
+    for (uint32_t i = 0; i < t->shape.rank; i++)
+        count *= (uint64_t)t->shape.dim[i].n;
+    c->too_large |= count > MAX_ELEMENTS || !xm_element_readable(t->element);
+    for (uint64_t i = 0; i < count && !c->too_large; i++) {
+        if (xm_element_is_int(t->element))
+            note_number(c, (double)xm_load_int(t->element, n->attr.data.bytes, i));
+        else
+            note_number(c, (double)xm_load_float(t->element, n->attr.data.bytes, i));
     }
 }
 

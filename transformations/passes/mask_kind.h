@@ -15,6 +15,10 @@
 
 #include "transformations/graph/graph.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct xm_mask_kind {
     bool known;
     bool causal;
@@ -25,5 +29,9 @@ struct xm_mask_kind {
 /* `mask` is [B|1,1,T,S], float (0 or very negative) or boolean. */
 enum xm_status xm_mask_classify(const struct xm_graph *g, struct xm_value *mask,
                                 struct xm_mask_kind *out, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rotary embedding, what masks mean, and attention with states becoming attention on a cache.
+ */
+#include "transformations/passes/mask_kind.h"
+#include "transformations/passes/slice_last_token.h"
+#include "unit_tests/passes/pass_test.h"
+
+namespace
+{
+
+/* ---- masks ---- */
+
+/* positions of keys %10 [1,1,1,S] and of queries %14 [1,1,T,1], as exporters spell them. */
+const char *const positions = R"(
+%0 = parameter i64[batch,past + tokens] name="attention_mask"
+%1 = shape_value i64[] {past}
+%2 = shape_value i64[] {past + tokens}
+%3 = const i64[] {1}
+%4 = const i64[] {0}
+%5 = range %4, %2, %3 output_type=i64
+%6 = shape_value i64[4] {1, 1, 1, past + tokens}
+%10 = reshape %5, %6
+%11 = range %1, %2, %3 output_type=i64
+%12 = shape_value i64[4] {1, 1, tokens, 1}
+%14 = reshape %11, %12
+%15 = const f32[] {0}
+%16 = const f32[] {-65504}
+)";
+
+/* Keys that are not padding, [B,1,1,S]. */
+const char *const not_padding = R"(
+%20 = convert %0 to=boolean
+%21 = shape_value i64[4] {batch, 1, 1, past + tokens}
+%22 = reshape %20, %21
+)";
+
+/* A graph that ends in `result %90`, the mask. */
+xm_mask_kind
+classify(const std::string &rest)
+{
+    Graph g = parse(std::string(positions) + rest + "result %90 name=\"mask\"\n");
+    xm_mask_kind kind = {};
+    xm_error err = {};
+    if (g) {
+        EXPECT_EQ(xm_mask_classify(g.get(), xm_in(g->last, 0), &kind, &err), XM_OK)
+            << err.text;
+    }
+    kind.key_mask = kind.key_mask ? (xm_value *)1 : nullptr; /* the graph dies here */
+    return kind;
+}
+
+TEST(MaskKind, CausalIsRecognised)
+{
+    xm_mask_kind k = classify("%30 = less_equal %10, %14\n%90 = select %30, %15, %16\n");
+    EXPECT_TRUE(k.known && k.causal);
+    EXPECT_EQ(k.window, 0);
+    EXPECT_EQ(k.key_mask, nullptr);
+}
+
+TEST(MaskKind, PaddingComesWithTheKeyMask)
+{
+    xm_mask_kind k = classify(std::string(not_padding) + "%30 = less_equal %10, %14\n"
+                                                         "%31 = bitwise_and %30, %22\n"
+                                                         "%90 = select %31, %15, %16\n");
+    EXPECT_TRUE(k.known && k.causal);
+    EXPECT_NE(k.key_mask, nullptr);
+}
+
+struct window_case {
+    const char *constant, *compare;
+    int64_t window;
+};
+
+class Windows : public ::testing::TestWithParam<window_case>
+{
+};
+
+/* The window's constant may have any rank, sign and bound. */
+TEST_P(Windows, AreFoundByTheirConstant)
+{
+    std::string text = std::string("%29 = ") + GetParam().constant +
+                       "\n%30 = less_equal %10, %14\n" + GetParam().compare +
+                       "\n%31 = bitwise_and %30, %33\n%90 = select %31, %15, %16\n";
+    xm_mask_kind k = classify(text);
+    EXPECT_TRUE(k.known && k.causal);
+    EXPECT_EQ(k.window, GetParam().window);
+}
+
+const char *const after = "%32 = add %14, %29\n%33 = greater %10, %32";
+const char *const after_or_at = "%32 = add %14, %29\n%33 = greater_equal %10, %32";
+const char *const distance = "%32 = subtract %14, %10\n%33 = less %32, %29";
+
+INSTANTIATE_TEST_SUITE_P(
+    MaskKind, Windows,
+    ::testing::Values(window_case{"const i64[1,1,1,1] {-32}", after, 32},
+                      window_case{"const i64[] {-32}", after, 32},
+                      window_case{"const i64[1] {-32}", after_or_at, 33},
+                      window_case{"const i64[1,1] {512}", distance, 512},
+                      window_case{"const i64[] {4096}", distance, 4096}));
+
+TEST(MaskKind, WithoutCausalityItIsStillAMask)
+{
+    xm_mask_kind k =
+        classify(std::string(not_padding) + "%30 = shape_value i64[4] "
+                                            "{batch, 1, tokens, past + tokens}\n"
+                                            "%31 = broadcast %22, %30 mode=numpy\n"
+                                            "%90 = select %31, %15, %16\n");
+    EXPECT_TRUE(k.known);
+    EXPECT_FALSE(k.causal);
+}
+
+TEST(MaskKind, ChunksAreNotTakenForWindows)
+{
+    /* keys of the query's own block of 32: seen near the end of a block, hidden behind it */
+    xm_mask_kind k = classify("%29 = const i64[] {32}\n"
+                              "%27 = divide %10, %29\n%28 = divide %14, %29\n"
+                              "%33 = equal %27, %28\n"
+                              "%30 = less_equal %10, %14\n"
+                              "%31 = bitwise_and %30, %33\n%90 = select %31, %15, %16\n");
+    EXPECT_FALSE(k.known);
+}
+
+TEST(MaskKind, AConstantThatCannotBeProbedLeavesItUnknown)
+{
+    EXPECT_FALSE(classify("%29 = const i64[] {1000000}\n%32 = subtract %14, %10\n"
+                          "%33 = less %32, %29\n%30 = less_equal %10, %14\n"
+                          "%31 = bitwise_and %30, %33\n%90 = select %31, %15, %16\n")
+                     .known);
+}
+
+TEST(MaskKind, ASlopedBiasIsNotAMask)
+{
+    EXPECT_FALSE(classify("%30 = subtract %10, %14\n%90 = convert %30 to=f32\n").known);
+}
+
+TEST(MaskKind, OtherInputsLeaveItUnknown)
+{
+    EXPECT_FALSE(classify("%50 = parameter f32[1,1,tokens,past + tokens] name=\"bias\"\n"
+                          "%30 = less_equal %10, %14\n%91 = select %30, %15, %16\n"
+                          "%90 = add %91, %50\n")
+                     .known);
+}
+
+/* ---- rope ---- */
+
+std::string
+rope_text(const char *upper, const char *negate)
+{
+    return std::string(R"(
+%0 = parameter f32[batch,2,tokens,8] name="x"
+%1 = parameter f32[batch,1,tokens,8] name="cos"
+%2 = parameter f32[batch,1,tokens,8] name="sin"
+%3 = const i64[1] {4}
+%4 = const i64[1] {9223372036854775807}
+%5 = const i64[1] {1}
+%6 = const i64[1] {3}
+%7 = const i64[1] {0}
+%8 = const f32[] {-1}
+)") + upper +
+           R"(
+%11 = slice %0, %7, %3, %5, %6
+)" + negate +
+           R"(
+%13 = concat %12, %11 axis=3
+%14 = multiply %0, %1
+%15 = multiply %13, %2
+%16 = add %15, %14
+result %16 name="y"
+)";
+}
+
+const char *const upper_half = "%10 = slice %0, %3, %4, %5, %6";
+
+TEST(FuseRope, TakesBothSpellingsOfMinus)
+{
+    for (const char *negate : {"%12 = multiply %8, %10", "%12 = negative %10"}) {
+        Graph g = parse(rope_text(upper_half, negate));
+        ASSERT_TRUE(g);
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope)); /* means the same, too */
+        EXPECT_EQ(count(g.get(), XM_OP_ROPE), 1);
+        EXPECT_EQ(count(g.get(), XM_OP_SLICE), 0);
+    }
+}
+
+TEST(FuseRope, LeavesOtherHalvesAlone)
+{
+    expect_leaves(xm_pass_fuse_rope, rope_text("%17 = const i64[1] {2}\n"
+                                               "%18 = const i64[1] {6}\n"
+                                               "%10 = slice %0, %17, %18, %5, %6",
+                                               "%12 = negative %10"));
+}
+
+/* ---- attention ---- */
+
+/* One layer with grouped heads and states; `mask` defines %80. */
+std::string
+attention_text(const std::string &mask, const char *result = "%72 = transpose %71, %70")
+{
+    std::string text = positions;
+    text += R"(
+%40 = parameter f32[batch,tokens,4,8] name="q"
+%41 = parameter f32[batch,tokens,2,8] name="k"
+%42 = parameter f32[batch,tokens,2,8] name="v"
+%43 = parameter i32[batch] name="beam_idx"
+%70 = const i64[4] {0, 2, 1, 3}
+%44 = transpose %40, %70
+%45 = transpose %41, %70
+%46 = transpose %42, %70
+%47 = const i64[] {0}
+%48 = shape_value i64[4] {batch, 2, 0, 8}
+%49 = broadcast %15, %48 mode=numpy
+%50 = read_value f32[batch,2,past,8] %49 variable="k"
+%51 = read_value f32[batch,2,past,8] %49 variable="v"
+%52 = gather %50, %43, %47
+%53 = gather %51, %43, %47
+%54 = concat %52, %45 axis=2
+%55 = concat %53, %46 axis=-2
+%68 = assign %54 variable="k"
+%69 = assign %55 variable="v"
+%56 = shape_value i64[5] {batch, 2, 1, past + tokens, 8}
+%57 = shape_value i64[5] {batch, 2, 2, past + tokens, 8}
+%58 = shape_value i64[4] {batch, 4, past + tokens, 8}
+%59 = reshape %54, %56
+%60 = broadcast %59, %57 mode=bidirectional
+%61 = reshape %60, %58
+%62 = reshape %55, %56
+%63 = broadcast %62, %57 mode=bidirectional
+%64 = reshape %63, %58
+%65 = const f32[] {0.25}
+)";
+    return text + mask + "%71 = sdpa %44, %61, %64, %80, %65\n" + result +
+           "\nresult %72 name=\"y\"\n";
+}
+
+const char *const causal_mask = "%30 = less_equal %10, %14\n%80 = select %30, %15, %16\n";
+
+TEST(SdpaToPagedAttention, TakesStatesGroupedHeadsAndTheMask)
+{
+    Graph g = parse(attention_text(causal_mask));
+    EXPECT_TRUE(xm_pass_sdpa_to_paged_attention(g.get(), nullptr));
+    expect_valid(g.get());
+    const xm_node *n = first(g.get(), XM_OP_ATTENTION);
+    ASSERT_NE(n, nullptr);
+    EXPECT_TRUE(n->attr.attention.causal);
+    EXPECT_FLOAT_EQ(n->attr.attention.scale, 0.25f);
+    EXPECT_STREQ(n->attr.attention.key_state, "k");
+    EXPECT_EQ(xm_in(n, XM_ATTN_K)->node->op,
+              XM_OP_PARAMETER); /* no transposes are left */
+    for (enum xm_op op : {XM_OP_SDPA, XM_OP_READ_VALUE, XM_OP_ASSIGN, XM_OP_TRANSPOSE,
+                          XM_OP_CONCAT, XM_OP_SELECT})
+        EXPECT_EQ(count(g.get(), op), 0) << xm_op_info(op)->text;
+}
+
+TEST(SdpaToPagedAttention, KeepsAMaskThatItDoesNotKnow)
+{
+    Graph g =
+        parse(attention_text("%30 = subtract %10, %14\n%80 = convert %30 to=f32\n"));
+    EXPECT_TRUE(xm_pass_sdpa_to_paged_attention(g.get(), nullptr));
+    expect_valid(g.get());
+    const xm_node *n = first(g.get(), XM_OP_ATTENTION);
+    ASSERT_NE(n, nullptr);
+    EXPECT_FALSE(n->attr.attention.causal);
+    EXPECT_FALSE(xm_is_none(xm_in(n, XM_ATTN_MASK)));
+}
+
+TEST(SdpaToPagedAttention, HeadMajorUsersGetATranspose)
+{
+    Graph g = parse(attention_text(causal_mask, "%72 = sqrt %71"));
+    EXPECT_TRUE(xm_pass_sdpa_to_paged_attention(g.get(), nullptr));
+    expect_valid(g.get());
+    EXPECT_EQ(count(g.get(), XM_OP_TRANSPOSE), 1);
+}
+
+TEST(SdpaToPagedAttention, LeavesAttentionWithoutStatesAlone)
+{
+    Graph g = parse(R"(
+%0 = parameter f32[batch,4,tokens,8] name="q"
+%1 = parameter f32[batch,4,tokens,8] name="k"
+%2 = sdpa %0, %1, %1 causal=true
+result %2 name="y"
+)");
+    EXPECT_FALSE(xm_pass_sdpa_to_paged_attention(g.get(), nullptr));
+}
+
+/* ---- the last token ---- */
+
+TEST(SliceLastToken, SlicesBeforeTheHead)
+{
+    Graph g = parse(R"(
+%0 = parameter f32[batch,tokens,8] name="x"
+%1 = weight f32[16,8] f32 @1
+%2 = matmul %0, %1 transpose_b=true
+%3 = const f32[] {30}
+%4 = divide %2, %3
+%5 = tanh %4
+result %5 name="logits"
+)");
+    EXPECT_TRUE(xm_pass_slice_last_token(g.get()));
+    expect_valid(g.get());
+    EXPECT_TRUE(xm_dim_is(xm_in(g->last, 0)->type.shape.dim[1], 1));
+    EXPECT_FALSE(xm_pass_slice_last_token(g.get()));
+}
+
+TEST(SliceLastToken, LeavesAHeadWithOtherUsersAlone)
+{
+    Graph g = parse(R"(
+%0 = parameter f32[batch,tokens,8] name="x"
+%1 = weight f32[16,8] f32 @1
+%2 = matmul %0, %1 transpose_b=true
+result %2 name="logits"
+result %2 name="again"
+)");
+    EXPECT_FALSE(xm_pass_slice_last_token(g.get()));
+}
+
+} // namespace
