@@ -40,6 +40,7 @@ enum { SG_ROWS = 4, SG_WORDS = 8 };
 struct problem {
     const struct xm_weight *weight;
     enum xm_element src, dst;
+    bool without_onednn; /* the user's word */
 };
 
 struct linear {
@@ -76,7 +77,8 @@ static const char *
 onednn_refuses(const void *problem)
 {
     const struct problem *p = problem;
-    return xm_onednn_linear_refuses(p->weight, p->src, p->dst);
+    return p->without_onednn ? "GPU_USE_ONEDNN=NO"
+                             : xm_onednn_linear_refuses(p->weight, p->src, p->dst);
 }
 
 /* clang-format off */
@@ -186,7 +188,10 @@ build_kernels(struct linear *l, struct xm_error *err)
 static enum xm_status
 choose_rows(struct linear *l, struct xm_error *err)
 {
-    const struct problem problem = {&l->weight->host, l->src, l->dst};
+    const struct xm_config *config = xm_engine_config(l->base.engine);
+    const struct problem problem = {&l->weight->host, l->src, l->dst,
+                                    xm_config_user_set(config, XM_OPTION_use_onednn) &&
+                                        config->use_onednn == XM_NO};
     for (int c = 0; c < N_CLASSES; c++) {
         XM_TRY(xm_variant_choose(xm_linear_tables[c].rows, xm_linear_tables[c].n,
                                  xm_linear_tables[c].step, xm_engine_info(l->base.engine),
