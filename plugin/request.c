@@ -25,6 +25,8 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
     if (!r->inputs || !r->chunk || !r->outputs || !r->sizes)
         s = xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
     if (s == XM_OK)
+        s = xm_pool_create(p->engine, 0, &r->pool, err);
+    if (s == XM_OK)
         s = xm_kv_cache_init(&r->kv, p, err);
     if (s == XM_OK)
         s = xm_queue_create(p->engine, &r->queue, err);
@@ -49,7 +51,9 @@ xm_request_destroy(struct xm_request *r)
     struct xm_program *p = r->program;
     xm_queue_destroy(r->queue); /* waits: nothing uses the buffers any more */
     for (int i = 0; i < XM_KEPT_PLANS; i++)
-        xm_buffer_plan_free(&r->plans[i], p);
+        xm_request_free_plan(r, &r->plans[i]);
+    xm_pool_release(r->pool, r->scratch);
+    xm_pool_destroy(r->pool);
     if (r->kv.program)
         xm_kv_cache_free(&r->kv);
     xm_state_store_destroy(r->states);

@@ -3,7 +3,8 @@
  * Sizes of all values under the current bindings, and buffers for them.
  *
  *   activations  one or more blocks, offsets by lifetimes (runtime/plan.h)
- *   scratch      one buffer, the largest any step wants: steps run one after another
+ *   scratch      one buffer, the largest any step wants: steps run one after another, and so
+ *                do plans
  *   inputs, outputs, shape values: a buffer each, the host touches them
  */
 #include <string.h>
@@ -77,14 +78,24 @@ compute_sizes(struct xm_request *r, struct xm_error *err)
     return XM_OK;
 }
 
-void
-xm_buffer_plan_free(struct xm_buffer_plan *plan, const struct xm_program *p)
+static bool
+is_io(const struct xm_program *p, uint32_t id)
 {
-    for (uint32_t i = 0; plan->views && i < p->n_values; i++)
-        xm_buffer_unref(plan->views[i]);
+    enum xm_place place = p->values[id].place;
+    return place == XM_PLACE_INPUT || place == XM_PLACE_OUTPUT || place == XM_PLACE_SHAPE;
+}
+
+void
+xm_request_free_plan(struct xm_request *r, struct xm_buffer_plan *plan)
+{
+    for (uint32_t i = 0; plan->views && i < r->program->n_values; i++) {
+        if (is_io(r->program, i))
+            xm_pool_release(r->pool, plan->views[i]);
+        else
+            xm_buffer_unref(plan->views[i]);
+    }
     for (uint32_t i = 0; plan->blocks && i < plan->n_blocks; i++)
-        xm_buffer_unref(plan->blocks[i]);
-    xm_buffer_unref(plan->scratch);
+        xm_pool_release(r->pool, plan->blocks[i]);
     xm_free(plan->views);
     xm_free(plan->blocks);
     xm_free(plan->bytes);
@@ -101,8 +112,8 @@ create_blocks(struct xm_request *r, struct xm_buffer_plan *plan,
     if (!plan->blocks)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
     for (uint32_t i = 0; i < offsets->n_blocks; i++) {
-        XM_TRY(xm_buffer_create(r->program->engine, XM_USE_DEVICE,
-                                offsets->block_bytes[i], &plan->blocks[i], err));
+        XM_TRY(xm_pool_acquire(r->pool, offsets->block_bytes[i], XM_POOL_SHARED,
+                               &plan->blocks[i], err));
         plan->n_blocks++;
     }
     plan->activation_bytes = offsets->total_bytes;
@@ -144,13 +155,10 @@ create_io(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *er
 {
     const struct xm_program *p = r->program;
     for (uint32_t i = 0; i < p->n_values; i++) {
-        enum xm_place place = p->values[i].place;
-        if ((place != XM_PLACE_INPUT && place != XM_PLACE_OUTPUT &&
-             place != XM_PLACE_SHAPE) ||
-            !is_used(p, i))
+        if (!is_io(p, i) || !is_used(p, i))
             continue;
         uint64_t bytes = r->sizes[i] ? r->sizes[i] : 1;
-        XM_TRY(xm_buffer_create(p->engine, XM_USE_HOST, bytes, &plan->views[i], err));
+        XM_TRY(xm_pool_acquire(r->pool, bytes, XM_POOL_PRIVATE, &plan->views[i], err));
         plan->io_bytes += bytes;
     }
     return XM_OK;
@@ -176,7 +184,7 @@ step_scratch(const struct xm_request *r, const struct xm_step *step, uint64_t *b
  * context although no value does, so this runs before every chunk. Nothing enqueued uses
  * the old one: each chunk ends with a read. */
 static enum xm_status
-ensure_scratch(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *err)
+ensure_scratch(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
     uint64_t most = 0;
@@ -187,13 +195,14 @@ ensure_scratch(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_erro
             XM_TRY(step_scratch(r, &p->steps[i], &bytes, err));
         most = bytes > most ? bytes : most;
     }
-    if (most <= plan->scratch_bytes)
+    if (most <= r->stats.scratch_bytes)
         return XM_OK;
-    struct xm_buffer *scratch = NULL;
-    XM_TRY(xm_buffer_create(p->engine, XM_USE_DEVICE, most, &scratch, err));
-    xm_buffer_unref(plan->scratch);
-    plan->scratch = scratch;
-    plan->scratch_bytes = most;
+    xm_pool_release(r->pool, r->scratch);
+    r->scratch = NULL;
+    r->stats.scratch_bytes = 0;
+    xm_pool_trim(r->pool); /* before the larger one, so that both are never held */
+    XM_TRY(xm_pool_acquire(r->pool, most, XM_POOL_SHARED, &r->scratch, err));
+    r->stats.scratch_bytes = most;
     return XM_OK;
 }
 
@@ -216,17 +225,18 @@ build_plan(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *e
     if (s == XM_OK)
         s = create_io(r, plan, err);
     if (s == XM_OK)
-        s = ensure_scratch(r, plan, err);
+        s = ensure_scratch(r, err);
     xm_free(items);
     if (s != XM_OK) {
         r->plan = NULL;
-        xm_buffer_plan_free(plan, p);
+        xm_request_free_plan(r, plan);
         return s;
     }
     xm_debug(XM_DEBUG_PLAN,
              "activations %llu bytes in %u blocks, scratch %llu, in and out %llu",
              (unsigned long long)plan->activation_bytes, plan->n_blocks,
-             (unsigned long long)plan->scratch_bytes, (unsigned long long)plan->io_bytes);
+             (unsigned long long)r->stats.scratch_bytes,
+             (unsigned long long)plan->io_bytes);
     return XM_OK;
 }
 
@@ -256,8 +266,8 @@ replace_inputs(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_erro
         if (!plan->views[i] || xm_buffer_bytes(plan->views[i]) < r->sizes[i]) {
             struct xm_buffer *b = NULL;
             uint64_t bytes = r->sizes[i] < most / 2 ? 2 * r->sizes[i] : r->sizes[i];
-            XM_TRY(xm_buffer_create(p->engine, XM_USE_HOST, bytes, &b, err));
-            xm_buffer_unref(plan->views[i]);
+            XM_TRY(xm_pool_acquire(r->pool, bytes, XM_POOL_PRIVATE, &b, err));
+            xm_pool_release(r->pool, plan->views[i]);
             plan->views[i] = b;
         }
         plan->bytes[i] = r->sizes[i];
@@ -281,14 +291,13 @@ xm_request_make_plan(struct xm_request *r, struct xm_error *err)
     }
     if (r->plan) {
         XM_TRY(replace_inputs(r, r->plan, err));
-        XM_TRY(ensure_scratch(r, r->plan, err));
+        XM_TRY(ensure_scratch(r, err));
     } else {
-        xm_buffer_plan_free(oldest, r->program);
+        xm_request_free_plan(r, oldest);
         XM_TRY(build_plan(r, oldest, err));
     }
     r->plan->used = r->n_runs;
     r->stats.activation_bytes = r->plan->activation_bytes;
-    r->stats.scratch_bytes = r->plan->scratch_bytes;
     r->stats.io_bytes = r->plan->io_bytes;
     return XM_OK;
 }

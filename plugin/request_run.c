@@ -183,7 +183,7 @@ run_attention(struct xm_request *r, const struct xm_step *s, uint64_t past,
 {
     struct xm_operand o[XM_ATTENTION_N_OPERANDS];
     struct xm_attention_run a = {.past = past};
-    struct xm_run run = {.queue = r->queue, .scratch = r->plan->scratch};
+    struct xm_run run = {.queue = r->queue, .scratch = r->scratch};
     for (uint32_t i = 0; i < s->n_operands; i++)
         xm_request_operand(r, s->operand[i], &o[i]);
     if (r->mask_is_full)
@@ -211,7 +211,7 @@ run_step(struct xm_request *r, const struct xm_step *s, uint64_t past,
          struct xm_error *err)
 {
     struct xm_operand o[XM_STEP_OPERANDS];
-    struct xm_run run = {.queue = r->queue, .scratch = r->plan->scratch};
+    struct xm_run run = {.queue = r->queue, .scratch = r->scratch};
     switch (s->kind) {
     case XM_STEP_COPY:
         return run_copy(r, s, err);

@@ -7,6 +7,7 @@
 
 #include "plugin/bind.h"
 #include "plugin/request.h"
+#include "runtime/pool.h"
 #include "transformations/graph/evaluate.h"
 
 /* Plans kept: decode, a full chunk, a prompt's last chunk, one more. */
@@ -18,8 +19,7 @@ struct xm_buffer_plan {
     struct xm_buffer **views;  /* by value: its bytes (roots only)  */
     struct xm_buffer **blocks; /* the activation blocks */
     uint32_t n_blocks;
-    struct xm_buffer *scratch; /* shared by all steps; NULL: none is needed */
-    uint64_t activation_bytes, scratch_bytes, io_bytes;
+    uint64_t activation_bytes, io_bytes;
     uint64_t used; /* number of the run that used it last                        */
 };
 
@@ -30,7 +30,9 @@ struct xm_request {
     struct xm_host_tensor *chunk;   /* cut for one chunk; bytes owned   */
     struct xm_host_tensor *outputs; /* bytes owned */
     struct xm_bindings bindings;
-    uint64_t *sizes; /* by value, for these bindings                         */
+    uint64_t *sizes;           /* by value, for these bindings                         */
+    struct xm_pool *pool;      /* of all buffers below */
+    struct xm_buffer *scratch; /* shared by all steps; NULL: none is needed */
     struct xm_buffer_plan plans[XM_KEPT_PLANS];
     struct xm_buffer_plan *plan; /* the current one */
     struct xm_kv_cache kv;
@@ -46,7 +48,7 @@ struct xm_request {
 
 /* request_plan.c: r->plan and r->sizes for the current bindings. */
 enum xm_status xm_request_make_plan(struct xm_request *r, struct xm_error *err);
-void xm_buffer_plan_free(struct xm_buffer_plan *plan, const struct xm_program *p);
+void xm_request_free_plan(struct xm_request *r, struct xm_buffer_plan *plan);
 /* The operand of a value under the current plan and bindings. */
 void xm_request_operand(const struct xm_request *r, uint32_t value,
                         struct xm_operand *out);

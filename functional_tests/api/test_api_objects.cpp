@@ -266,8 +266,9 @@ TEST(Properties, ThatProgramsSetByHabitDoNotFail)
                   OK)
             << device << ": " << last_error();
         Compiled owner(compiled);
-        if (std::string(device) == "GPU")
+        if (std::string(device) == "GPU") {
             EXPECT_EQ(property(compiled, "PERF_COUNT"), "YES");
+        }
     }
     const ov_property_t absent = {"DEVICE_ID", "99"};
     ov_compiled_model_t *compiled = nullptr;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Other families of models than the one everything is tried with: sliding windows next to full
- * attention, heads of two sizes, sinks, biases, a dense path beside the experts. Prompts longer than
- * the window and than a chunk show what short ones hide.
+ * Other families of models than the one everything is tried with: sliding windows next to
+ * full attention, heads of two sizes, sinks, biases, a dense path beside the experts.
+ * Prompts longer than the window and than a chunk show what short ones hide.
  */
 #include <cmath>
 

@@ -5,9 +5,7 @@
  * Each turn renders the whole conversation with the model's template. The tokens that the cache
  * holds already (the longest common beginning) are kept, only the rest is fed.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -64,7 +62,7 @@ static enum xm_status
 render(struct chat *c, struct xm_token_list *ids, struct xm_error *err)
 {
     struct xm_strbuf text = {0};
-    char *messages = yyjson_mut_val_write(c->messages, 0, NULL);
+    char *messages = xm_json_value_text(c->messages);
     if (!messages)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the conversation");
     enum xm_status s =
@@ -72,7 +70,7 @@ render(struct chat *c, struct xm_token_list *ids, struct xm_error *err)
     if (s == XM_OK)
         s = xm_tokenizer_encode(c->model->tokenizer, xm_strbuf_text(&text), text.n, false,
                                 ids, err);
-    free(messages); /* of yyjson, made with its own malloc */
+    xm_free(messages);
     xm_strbuf_free(&text);
     return s;
 }
@@ -164,44 +162,59 @@ answer(struct chat *c, struct xm_error *err)
 
 /* ---- the loop ---- */
 
-/* False at the end of the input. *line grows as getline wants it. */
+/* A line without its end; false at the end of the input. */
 static bool
-read_line(char **line, size_t *room, size_t *n)
+read_line(struct xm_strbuf *line)
 {
+    char part[256];
+    xm_strbuf_clear(line);
     if (isatty(STDIN_FILENO)) {
         fputs("> ", stderr);
         fflush(stderr);
     }
-    ssize_t got = getline(line, room, stdin);
-    if (got < 0)
-        return false;
-    while (got > 0 && ((*line)[got - 1] == '\n' || (*line)[got - 1] == '\r'))
-        got--;
-    (*line)[got] = '\0';
-    *n = (size_t)got;
-    return true;
+    bool got = false, ended = false;
+    while (!ended && fgets(part, sizeof(part), stdin)) {
+        size_t n = strlen(part);
+        got = true;
+        ended = n > 0 && part[n - 1] == '\n';
+        n -= ended;
+        xm_strbuf_add_n(line, part, n > 0 && part[n - 1] == '\r' ? n - 1 : n);
+    }
+    return got;
+}
+
+/* One line: a command, or a message to answer. */
+static enum xm_status
+take_line(struct chat *c, const char *line, struct xm_error *err)
+{
+    if (strcmp(line, "/reset") == 0) {
+        xm_json_end(&c->history);
+        begin_history(c);
+        return XM_OK;
+    }
+    if (!line[0])
+        return XM_OK;
+    add_message(c, "user", line, strlen(line));
+    xm_cli_catch_interrupt(xm_generator_request(c->generator));
+    enum xm_status s = answer(c, err);
+    xm_cli_release_interrupt();
+    return s;
 }
 
 static enum xm_status
 converse(struct chat *c, struct xm_error *err)
 {
-    char *line = NULL;
-    size_t room = 0, n = 0;
+    struct xm_strbuf line = {0};
     enum xm_status s = XM_OK;
-    while (s == XM_OK && read_line(&line, &room, &n)) {
-        if (strcmp(line, "/exit") == 0)
+    while (s == XM_OK && read_line(&line)) {
+        if (!xm_strbuf_ok(&line))
+            s = xm_fail(err, XM_NO_MEMORY, "out of memory for a line");
+        else if (strcmp(xm_strbuf_text(&line), "/exit") == 0)
             break;
-        if (strcmp(line, "/reset") == 0) {
-            xm_json_end(&c->history);
-            begin_history(c);
-        } else if (n > 0) {
-            add_message(c, "user", line, n);
-            xm_cli_catch_interrupt(xm_generator_request(c->generator));
-            s = answer(c, err);
-            xm_cli_release_interrupt();
-        }
+        else
+            s = take_line(c, xm_strbuf_text(&line), err);
     }
-    free(line); /* of getline */
+    xm_strbuf_free(&line);
     if (s == XM_OK && c->args->generation.target.json)
         s = xm_json_print(&c->history, err);
     return s;

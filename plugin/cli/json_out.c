@@ -118,6 +118,12 @@ xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
         add(j, list, NULL, yyjson_mut_sint(j->doc, ids[i]));
 }
 
+char *
+xm_json_value_text(const yyjson_mut_val *v)
+{
+    return yyjson_mut_val_write_opts(v, 0, &allocator, NULL, NULL);
+}
+
 enum xm_status
 xm_json_print(struct xm_json_out *j, struct xm_error *err)
 {
