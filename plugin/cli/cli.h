@@ -64,6 +64,7 @@ struct xm_cli_model {
     struct xm_tokenizer *tokenizer; /* NULL: no tokenizer.json beside the model */
     struct xm_model_ids ids;
     double load_s;
+    double load_peak_rss; /* MiB, once loaded */
 };
 
 /* Reads and compiles; closes again on failure. */
@@ -79,6 +80,9 @@ uint64_t xm_cli_model_vocabulary(const struct xm_cli_model *m);
 
 /* Seconds of the monotonic clock. */
 double xm_cli_now(void);
+/* MiB of memory this process has had resident at most, file pages included; 0: the system
+ * does not say. */
+double xm_cli_peak_rss(void);
 
 /* ---- token ids on the command line ------------------------------------------------- */
 

@@ -41,6 +41,7 @@ struct costs {
     double load_s;
     struct xm_generation_times times;
     uint64_t weights, activations, scratch, kv, device_now, device_peak;
+    double load_peak_rss, peak_rss; /* MiB */
 };
 
 static double
@@ -53,6 +54,8 @@ static void
 find_costs(const struct xm_cli_model *m, const struct xm_infer *r, struct costs *c)
 {
     c->load_s = m->load_s;
+    c->load_peak_rss = m->load_peak_rss;
+    c->peak_rss = xm_cli_peak_rss();
     if (!m->compiled->program || !r->request)
         return;
     struct xm_request_stats stats;
@@ -91,6 +94,8 @@ print_costs(const struct xm_cli_model *m, const struct costs *c)
             (double)c->weights / 1048576.0, (double)c->kv / 1048576.0,
             (double)c->activations / 1048576.0, (double)c->scratch / 1048576.0,
             (double)c->device_now / 1048576.0, (double)c->device_peak / 1048576.0);
+    fprintf(stderr, "process: at most %.1f MiB resident, %.1f MiB when loaded\n",
+            c->peak_rss, c->load_peak_rss);
 }
 
 static void
@@ -123,6 +128,8 @@ add_costs(struct xm_json_out *j, const struct xm_cli_model *m, const struct cost
     xm_json_add_whole(j, memory, "scratch", c->scratch);
     xm_json_add_whole(j, memory, "allocated", c->device_now);
     xm_json_add_whole(j, memory, "allocated_peak", c->device_peak);
+    xm_json_add_real(j, memory, "peak_rss_after_load_mb", c->load_peak_rss);
+    xm_json_add_real(j, memory, "peak_rss_mb", c->peak_rss);
 }
 
 static enum xm_status

@@ -119,6 +119,7 @@ xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
     if (code != XM_EXIT_OK)
         xm_cli_model_close(m);
     m->load_s = xm_cli_now() - start;
+    m->load_peak_rss = xm_cli_peak_rss();
     return code;
 }
 
