@@ -5,24 +5,7 @@
  * work-item among its own experts and then all together.
  */
 #include "group.h"
-
-#ifndef ROUTING
-#define ROUTING 0 /* enum xm_routing */
-#endif
-#ifndef NORMALISE
-#define NORMALISE 1
-#endif
-
-static inline float
-score_of(__global const float *logits, __global const float *bias, uint e)
-{
-#if ROUTING == 2
-    const float score = 1.0f / (1.0f + exp(-logits[e])) + (bias ? bias[e] : 0.0f);
-#else
-    const float score = logits[e];
-#endif
-    return isnan(score) ? -INFINITY : score;
-}
+#include "routing.h"
 
 /* Whether expert a of score x comes before b of score y; b < 0: there is no b. */
 static inline bool

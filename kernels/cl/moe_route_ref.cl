@@ -10,23 +10,7 @@
  * ties: the lower expert first. Each pass finds the next largest after the last one found, so
  * that nothing is stored; NaN counts as the smallest: ids are always valid and distinct.
  */
-#ifndef ROUTING
-#define ROUTING 0 /* enum xm_routing */
-#endif
-#ifndef NORMALISE
-#define NORMALISE 1
-#endif
-
-static inline float
-score_of(__global const float *logits, __global const float *bias, uint e)
-{
-#if ROUTING == 2
-    const float score = 1.0f / (1.0f + exp(-logits[e])) + (bias ? bias[e] : 0.0f);
-#else
-    const float score = logits[e];
-#endif
-    return isnan(score) ? -INFINITY : score;
-}
+#include "routing.h"
 
 /* The expert that comes after `last` in order of score. */
 static inline int

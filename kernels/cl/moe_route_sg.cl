@@ -4,25 +4,8 @@
  * and ties are those of moe_route_ref. Slot s ends in lane s: top_k is at most SG. Global size
  * {T * SG}.
  */
+#include "routing.h"
 #include "sub_group.h"
-
-#ifndef ROUTING
-#define ROUTING 0 /* enum xm_routing */
-#endif
-#ifndef NORMALISE
-#define NORMALISE 1
-#endif
-
-static inline float
-score_of(__global const float *logits, __global const float *bias, uint e)
-{
-#if ROUTING == 2
-    const float score = 1.0f / (1.0f + exp(-logits[e])) + (bias ? bias[e] : 0.0f);
-#else
-    const float score = logits[e];
-#endif
-    return isnan(score) ? -INFINITY : score;
-}
 
 /* The expert that comes after `last` in order of score. */
 static inline int

@@ -5,37 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/text/json.h"
 #include "plugin/text/utf8.h"
 #include "runtime/util/memory.h"
-
-static void *
-json_malloc(void *ctx, size_t bytes)
-{
-    (void)ctx;
-    return xm_malloc(bytes);
-}
-
-static void *
-json_realloc(void *ctx, void *p, size_t old_bytes, size_t bytes)
-{
-    (void)ctx;
-    (void)old_bytes;
-    return xm_realloc(p, bytes);
-}
-
-static void
-json_free(void *ctx, void *p)
-{
-    (void)ctx;
-    xm_free(p);
-}
-
-static const yyjson_alc allocator = {json_malloc, json_realloc, json_free, NULL};
 
 void
 xm_json_begin(struct xm_json_out *j)
 {
-    *j = (struct xm_json_out){.doc = yyjson_mut_doc_new(&allocator)};
+    *j = (struct xm_json_out){.doc = yyjson_mut_doc_new(&xm_json_allocator)};
     j->root = j->doc ? yyjson_mut_obj(j->doc) : NULL;
     j->failed = j->root == NULL;
     if (j->root)
@@ -121,7 +98,7 @@ xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
 char *
 xm_json_value_text(const yyjson_mut_val *v)
 {
-    return yyjson_mut_val_write_opts(v, 0, &allocator, NULL, NULL);
+    return yyjson_mut_val_write_opts(v, 0, &xm_json_allocator, NULL, NULL);
 }
 
 enum xm_status
@@ -130,7 +107,7 @@ xm_json_print(struct xm_json_out *j, struct xm_error *err)
     size_t n = 0;
     char *text = j->failed ? NULL
                            : yyjson_mut_write_opts(j->doc, YYJSON_WRITE_PRETTY_TWO_SPACES,
-                                                   &allocator, &n, NULL);
+                                                   &xm_json_allocator, &n, NULL);
     if (!text)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the JSON output");
     fwrite(text, 1, n, stdout);

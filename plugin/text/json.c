@@ -29,14 +29,15 @@ json_free(void *ctx, void *p)
     xm_free(p);
 }
 
+const yyjson_alc xm_json_allocator = {json_malloc, json_realloc, json_free, NULL};
+
 enum xm_status
 xm_json_parse(const char *text, size_t n, yyjson_doc **out, struct xm_error *err)
 {
-    const yyjson_alc alc = {json_malloc, json_realloc, json_free, NULL};
     yyjson_read_err why;
     /* Without YYJSON_READ_INSITU the text is only read: the cast is yyjson's signature.
      */
-    *out = yyjson_read_opts((char *)text, n, YYJSON_READ_NOFLAG, &alc, &why);
+    *out = yyjson_read_opts((char *)text, n, YYJSON_READ_NOFLAG, &xm_json_allocator, &why);
     if (*out)
         return XM_OK;
     if (why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)

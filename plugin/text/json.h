@@ -17,6 +17,9 @@
 extern "C" {
 #endif
 
+/* Our allocator for yyjson. */
+extern const yyjson_alc xm_json_allocator;
+
 /* Free with yyjson_doc_free(). The document keeps no reference to `text`. */
 enum xm_status xm_json_parse(const char *text, size_t n, yyjson_doc **out,
                              struct xm_error *err);
