@@ -159,6 +159,8 @@ add_special_tokens(struct variables *v, yyjson_val *config)
     static const char suffix[] = "_token";
     size_t i, n, length = sizeof(suffix) - 1;
     yyjson_val *key, *value;
+    if (!config)
+        return;
     yyjson_obj_foreach(config, i, n, key, value)
     {
         struct xm_slice name = {yyjson_get_str(key), yyjson_get_len(key)};
@@ -175,6 +177,8 @@ add_members(struct variables *v, yyjson_val *object)
 {
     size_t i, n;
     yyjson_val *key, *value;
+    if (!object)
+        return;
     yyjson_obj_foreach(object, i, n, key, value)
     {
         add(v, xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)), value);
