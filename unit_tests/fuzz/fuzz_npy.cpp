@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// A .npy file of token ids.
+#include "plugin/cli/npy.h"
+#include "unit_tests/fuzz/fuzz.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    xm_npy a = {};
+    xm_error err = {};
+    if (!xm_npy_is(bytes, n) || !worked(xm_npy_read(bytes, n, &a, &err), err))
+        return 0;
+    int64_t sum = 0; /* every element can be read */
+    for (uint64_t i = 0; i < a.rows * a.cols; i++)
+        sum ^= a.data[i];
+    require(sum != INT64_MIN || a.rows > 0, "there are rows when there are elements");
+    xm_npy_free(&a);
+    return 0;
+}

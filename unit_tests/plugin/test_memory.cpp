@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scratch does not grow with the context: equal for prompts, and for single tokens at most
+ * what the partitions of attention need. The whole chain under failing allocations, on the
+ * OpenCL engine.
+ */
+#include "plugin/plugin.h"
+#include "plugin/readers/openvino_ir.h"
+#include "runtime/util/memory.h"
+#include "unit_tests/plugin/language_model.h"
+
+namespace
+{
+
+const char *const model_path =
+    XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64/openvino_model.xml";
+enum { VOCABULARY = 1536 };
+
+class MemoryTest : public OpenClTest
+{
+  protected:
+    struct xm_request_stats stats_after(xm_request *r, int64_t tokens, int64_t vocabulary)
+    {
+        struct xm_request_stats stats = {};
+        step s = {{some_ids(tokens, 3, vocabulary)}};
+        s.past = xm_request_past(r);
+        must_infer(r, inputs_of(xm_request_program(r), s));
+        xm_request_stats(r, &stats);
+        return stats;
+    }
+    static Graph read()
+    {
+        xm_graph *g = nullptr;
+        xm_error err = {};
+        EXPECT_XM_OK(xm_openvino_ir_read(model_path, nullptr, &g, &err));
+        return Graph(g, xm_graph_destroy);
+    }
+};
+
+TEST_F(MemoryTest, PromptsTakeTheSameScratchAtAnyPosition)
+{
+    xm_compile_options last = {};
+    last.last_logits = true;
+    Program p = must_compile(engine, read(), {{"XM_UBATCH", "64"}}, &last);
+    ASSERT_TRUE(p);
+    Request r = make_request(p.get());
+    struct xm_request_stats early = stats_after(r.get(), 64, VOCABULARY);
+    stats_after(r.get(), 36, VOCABULARY);
+    struct xm_request_stats late = stats_after(r.get(), 4000 - 100, VOCABULARY);
+    EXPECT_GT(early.scratch_bytes, 0u);
+    EXPECT_EQ(late.scratch_bytes, early.scratch_bytes);
+    EXPECT_EQ(late.kv_bytes % early.kv_bytes, 0u); /* only that grows: whole pages */
+}
+
+/* Partial results of a chunk: 64 partitions, 4 tokens, 2 heads, the sum of 16 values, the
+ * weights' sum and the largest score, in f32. */
+enum { PARTIAL_BYTES = 64 * 4 * 2 * (16 + 2) * 4 };
+
+TEST_F(MemoryTest, DecodeTakesAtMostWhatThePartitionsNeed)
+{
+    Program p = must_compile(engine, parse(small_model()), {{"XM_UBATCH", "4"}});
+    ASSERT_TRUE(p);
+    Request r = make_request(p.get());
+    struct xm_request_stats early = stats_after(r.get(), 100, 64);
+    struct xm_request_stats late = stats_after(r.get(), 4000 - 100, 64);
+    EXPECT_GT(early.scratch_bytes, 0u);
+    EXPECT_LE(late.scratch_bytes, early.scratch_bytes + PARTIAL_BYTES);
+}
+
+/* Read, compile, request, one run: "" when all of it worked, else the sentence. */
+std::string
+whole_chain(xm_engine *engine)
+{
+    xm_error err = {};
+    xm_graph *g = nullptr;
+    xm_program *p = nullptr;
+    xm_request *r = nullptr;
+    xm_config config;
+    xm_config_init(&config);
+    int64_t id = 7, one = 1, zero = 0;
+    int32_t beam = 0;
+    const std::map<std::string, xm_host_tensor> inputs = {
+        {"input_ids", {XM_I64, 2, {1, 1}, &id, 8}},
+        {"attention_mask", {XM_I64, 2, {1, 1}, &one, 8}},
+        {"position_ids", {XM_I64, 2, {1, 1}, &zero, 8}},
+        {"beam_idx", {XM_I32, 1, {1}, &beam, 4}}};
+    enum xm_status s = xm_openvino_ir_read(model_path, nullptr, &g, &err);
+    if (s == XM_OK)
+        s = xm_program_create(engine, &config, g, nullptr, &p, &err);
+    if (s == XM_OK)
+        s = xm_request_create(p, &r, &err);
+    for (uint32_t i = 0; s == XM_OK && i < p->n_inputs; i++)
+        s = xm_request_set_input(r, i, &inputs.at(p->inputs[i].name), &err);
+    if (s == XM_OK)
+        s = xm_request_infer(r, &err);
+    xm_request_destroy(r);
+    xm_program_unref(p);
+    EXPECT_EQ(s, err.status);
+    EXPECT_EQ(s == XM_OK, err.text[0] == '\0');
+    return err.text;
+}
+
+/* Small allocations are many and alike: beyond the first ones a growing stride. */
+TEST_F(MemoryTest, EveryAllocationMayFail)
+{
+    ASSERT_EQ(whole_chain(engine), "");
+    bool seen = true;
+    uint64_t runs = 0;
+    for (uint64_t n = 1; seen; n += 1 + n / 16, runs++) {
+        xm_fail_allocation(n);
+        std::string sentence = whole_chain(engine);
+        seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        ASSERT_EQ(sentence.empty(), !seen) << n << ": " << sentence;
+    }
+    EXPECT_GT(runs, 20u);
+    EXPECT_EQ(whole_chain(engine), "");
+}
+
+} // namespace
