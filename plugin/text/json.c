@@ -37,7 +37,8 @@ xm_json_parse(const char *text, size_t n, yyjson_doc **out, struct xm_error *err
     yyjson_read_err why;
     /* Without YYJSON_READ_INSITU the text is only read: the cast is yyjson's signature.
      */
-    *out = yyjson_read_opts((char *)text, n, YYJSON_READ_NOFLAG, &xm_json_allocator, &why);
+    *out =
+        yyjson_read_opts((char *)text, n, YYJSON_READ_NOFLAG, &xm_json_allocator, &why);
     if (*out)
         return XM_OK;
     if (why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
