@@ -120,15 +120,15 @@ static enum xm_status
 set_enum(int *to, const struct xm_attr_info *info, const char *value,
          struct xm_error *err)
 {
-    struct xm_strbuf accepted = {0};
     for (int i = 0; info->names[i]; i++) {
         if (same_ignoring_case(info->names[i], value)) {
             *to = i;
-            xm_strbuf_free(&accepted);
             return XM_OK;
         }
-        xm_strbuf_printf(&accepted, "%s%s", i ? ", " : "one of ", info->names[i]);
     }
+    struct xm_strbuf accepted = {0};
+    for (int i = 0; info->names[i]; i++)
+        xm_strbuf_printf(&accepted, "%s%s", i ? ", " : "one of ", info->names[i]);
     fail_value(info, value, xm_strbuf_text(&accepted), err);
     xm_strbuf_free(&accepted);
     return XM_INVALID;
