@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/dry_run.h"
+
 enum { IDS, MASK, POSITIONS, BEAMS, N_FEEDS };
 static const char *const feed_names[N_FEEDS] = {"input_ids", "attention_mask",
                                                 "position_ids", "beam_idx"};
@@ -170,6 +172,9 @@ xm_generator_sample(struct xm_generator *g, int32_t *id, struct xm_error *err)
     const float *logits = xm_generator_logits(g, &rows, &vocabulary);
     if (rows == 0)
         return xm_fail(err, XM_INVALID, "nothing has been fed yet");
+    *id = 0;
+    if (xm_dry_run())
+        return XM_OK;
     return xm_sampler_next(g->sampler, logits + (rows - 1) * vocabulary, id, err);
 }
 
@@ -201,11 +206,10 @@ now(void)
 static bool
 is_stop(const struct xm_generation *run, int32_t id)
 {
-    for (uint32_t i = 0; i < run->n_stop; i++) {
-        if (run->stop_ids[i] == id)
-            return true;
-    }
-    return false;
+    bool found = false;
+    for (uint32_t i = 0; i < run->n_stop && !xm_dry_run(); i++)
+        found |= run->stop_ids[i] == id;
+    return found;
 }
 
 enum xm_status

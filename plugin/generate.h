@@ -27,7 +27,7 @@ void xm_generator_destroy(struct xm_generator *g); /* NULL is allowed */
 /* Feeds tokens behind what the state holds; the logits of the last one are kept. */
 enum xm_status xm_generator_feed(struct xm_generator *g, const int32_t *ids, uint64_t n,
                                  struct xm_error *err);
-/* The next token from the kept logits. */
+/* The next token from the kept logits; in a dry run (runtime/dry_run.h) always 0. */
 enum xm_status xm_generator_sample(struct xm_generator *g, int32_t *id,
                                    struct xm_error *err);
 /* The logits of the last feed: rows x vocabulary of f32; rows is the number of tokens

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dry runs: the driver compiles kernels, checks every call and records it, and executes
+ * nothing (docs/intel_gpu.md). What is read back was never computed.
+ */
+#ifndef XM_RUNTIME_DRY_RUN_H
+#define XM_RUNTIME_DRY_RUN_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whether this process is a dry run: XM_DRY_RUN=1, or Intel's driver was told to record
+ * (NEOReadDebugKeys and SetCommandStreamReceiver); XM_DRY_RUN=0 denies it. Looks at the
+ * environment once and then says in the log, once, that no value is computed. Whoever takes a
+ * decision from a value that a kernel writes asks this first, and never waits for one. */
+bool xm_dry_run(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
