@@ -11,7 +11,7 @@
 
 #include "primitives/args.h"
 #include "primitives/attention/attention_check.h"
-#include "primitives/step.h"
+#include "primitives/stage.h"
 #include "primitives/tables.h"
 #include "runtime/util/memory.h"
 
@@ -69,7 +69,7 @@ const struct xm_variant_table xm_attention_prompt_table = {
 struct attention {
     struct xm_primitive base;
     struct xm_attention_desc desc;
-    struct xm_step kv_write, decode, combine, prompt;
+    struct xm_stage kv_write, decode, combine, prompt;
 };
 
 /* How decode cuts the keys. */
@@ -147,8 +147,8 @@ write_cache(const struct attention *a, const struct xm_operand *operands,
     xm_args_ulong(&args, s->past);
     xm_args_uint(&args, s->max_pages);
     xm_args_uint(&args, is_v ? a->desc.dv : a->desc.d);
-    return xm_step_go(&a->kv_write, NULL, s->batch * s->tokens * a->desc.heads_kv,
-                      args.arg, args.n, run, err);
+    return xm_stage_go(&a->kv_write, NULL, s->batch * s->tokens * a->desc.heads_kv,
+                       args.arg, args.n, run, err);
 }
 
 /* ATTENTION_PARAMETERS of kernels/cl/include/attention.h. */
@@ -180,14 +180,14 @@ add_parameters(const struct attention *a, const struct xm_operand *operands,
     xm_args_ulong(args, a->desc.window);
 }
 
-/* xm_step_run, but a unit of the sg rows is a sub-group. */
+/* xm_stage_run, but a unit of the sg rows is a sub-group. */
 static enum xm_status
-run_units(const struct xm_step *s, const struct xm_choice *c, uint64_t units,
+run_units(const struct xm_stage *s, const struct xm_choice *c, uint64_t units,
           const struct xm_args *args, const struct xm_run *run, struct xm_error *err)
 {
     if (c->row->family == XM_FAMILY_SG)
         return xm_args_run_sub_groups(args, run->queue, c->kernel, units, 1, 1, err);
-    return xm_step_run(s, c, units, args->arg, args->n, run, err);
+    return xm_stage_run(s, c, units, args->arg, args->n, run, err);
 }
 
 static enum xm_status
@@ -198,7 +198,7 @@ enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
     struct xm_args args = {.n = 0};
     struct xm_choice choice;
     uint32_t tile = prompt_tile_tokens(&a->desc);
-    XM_TRY(xm_step_choose(&a->prompt, &a->desc, &choice, err));
+    XM_TRY(xm_stage_choose(&a->prompt, &a->desc, &choice, err));
     add_parameters(a, operands, s, &args);
     xm_args_buffer(&args, operands[XM_ATTENTION_OUT].buffer);
     xm_args_uint(&args, s->batch);
@@ -220,7 +220,7 @@ enqueue_partitions(const struct attention *a, const struct xm_operand *operands,
     struct partitions p = cut_keys(&a->desc, s);
     struct xm_args args = {.n = 0};
     struct xm_choice choice;
-    XM_TRY(xm_step_choose(&a->decode, &a->desc, &choice, err));
+    XM_TRY(xm_stage_choose(&a->decode, &a->desc, &choice, err));
     add_parameters(a, operands, s, &args);
     xm_args_buffer(&args, partial);
     xm_args_uint(&args, s->batch);
@@ -242,7 +242,7 @@ enqueue_partitions(const struct attention *a, const struct xm_operand *operands,
     xm_args_buffer(&join, operands[XM_ATTENTION_OUT].buffer);
     xm_args_ulong(&join, rows);
     xm_args_uint(&join, p.n);
-    XM_TRY(xm_step_choose(&a->combine, NULL, &choice, err));
+    XM_TRY(xm_stage_choose(&a->combine, NULL, &choice, err));
     return run_units(&a->combine, &choice, rows, &join, run, err);
 }
 
@@ -317,14 +317,14 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
 {
     const struct attention *a = (const struct attention *)p;
     const char *write =
-        operands[XM_ATTENTION_K].rank ? xm_step_describe(&a->kv_write, NULL) : "";
+        operands[XM_ATTENTION_K].rank ? xm_stage_describe(&a->kv_write, NULL) : "";
     if (operands[XM_ATTENTION_Q].dim[1] > DECODE_TOKENS)
         snprintf(out, out_bytes, "%s%s%s", write, *write ? " " : "",
-                 xm_step_describe(&a->prompt, &a->desc));
+                 xm_stage_describe(&a->prompt, &a->desc));
     else
         snprintf(out, out_bytes, "%s%s%s %s", write, *write ? " " : "",
-                 xm_step_describe(&a->decode, &a->desc),
-                 xm_step_describe(&a->combine, NULL));
+                 xm_stage_describe(&a->decode, &a->desc),
+                 xm_stage_describe(&a->combine, NULL));
 }
 
 static void
@@ -342,22 +342,22 @@ build(struct attention *a, struct xm_error *err)
 {
     const struct xm_attention_desc *d = &a->desc;
     struct xm_engine *engine = a->base.engine;
-    char shape[XM_STEP_DEFINES], defines[XM_STEP_DEFINES];
+    char shape[XM_STAGE_DEFINES], defines[XM_STAGE_DEFINES];
     snprintf(shape, sizeof(shape),
              "-DSRC=%s -DCACHE=%s -DCACHE_SCALED=%d -DD=%u -DDV=%u -DHEADS_Q=%u "
              "-DHEADS_KV=%u -DPAGE_TOKENS=%u -DCAUSAL=%d",
              xm_element_text(d->element), xm_element_text(d->cache), d->cache == XM_I8,
              d->d, d->dv, d->heads_q, d->heads_kv, d->page_tokens, d->causal);
-    XM_TRY(xm_step_build(&a->kv_write, engine, &xm_kv_write_table, shape, err));
-    XM_TRY(xm_step_build(&a->combine, engine, &xm_attention_combine_table, shape, err));
+    XM_TRY(xm_stage_build(&a->kv_write, engine, &xm_kv_write_table, shape, err));
+    XM_TRY(xm_stage_build(&a->combine, engine, &xm_attention_combine_table, shape, err));
     snprintf(defines, sizeof(defines),
              "%.256s -DTILE_TOKENS=%d -DROWS=%u -DQUERY_ROWS=%u", shape, DECODE_TOKENS,
              decode_group_rows(d), sub_group_rows(d));
-    XM_TRY(xm_step_build(&a->decode, engine, &xm_attention_decode_table, defines, err));
+    XM_TRY(xm_stage_build(&a->decode, engine, &xm_attention_decode_table, defines, err));
     snprintf(defines, sizeof(defines),
              "%.256s -DTILE_TOKENS=%u -DROWS=%d -DQUERY_ROWS=%u", shape,
              prompt_tile_tokens(d), PROMPT_GROUP_ROWS, sub_group_rows(d));
-    return xm_step_build(&a->prompt, engine, &xm_attention_prompt_table, defines, err);
+    return xm_stage_build(&a->prompt, engine, &xm_attention_prompt_table, defines, err);
 }
 
 enum xm_status

@@ -6,7 +6,7 @@
 
 #include <inttypes.h>
 
-#include "primitives/step.h"
+#include "primitives/stage.h"
 
 const char *
 xm_attention_supports(const struct xm_device_info *device,

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "primitives/step.h"
+#include "primitives/stage.h"
 #include "primitives/strides.h"
 #include "primitives/tables.h"
 
@@ -16,7 +16,7 @@ enum { VEC_PIECE = 1024 }; /* elements of a unit of eltwise_flat_vec: its PIECE 
 struct eltwise {
     struct xm_primitive base;
     struct xm_eltwise_desc desc;
-    struct xm_step step;
+    struct xm_stage stage;
 };
 
 struct problem {
@@ -164,7 +164,7 @@ enqueue_piece(const struct eltwise *s, const struct xm_operand *operands,
     struct xm_choice choice;
     struct xm_arg args[32];
     uint32_t n = 0;
-    XM_TRY(xm_step_choose(&s->step, &problem, &choice, err));
+    XM_TRY(xm_stage_choose(&s->stage, &problem, &choice, err));
     for (uint32_t i = 0; i < XM_ELTWISE_Y; i++)
         args[n++] = xm_arg_buffer(i < n_inputs(&s->desc) ? operands[i].buffer : NULL);
     args[n++] = xm_arg_buffer(operands[XM_ELTWISE_Y].buffer);
@@ -183,7 +183,7 @@ enqueue_piece(const struct eltwise *s, const struct xm_operand *operands,
     uint64_t units = choice.row->family == XM_FAMILY_VEC
                          ? points / row * ((row + VEC_PIECE - 1) / VEC_PIECE)
                          : points;
-    return xm_step_run(&s->step, &choice, units, args, n, run, err);
+    return xm_stage_run(&s->stage, &choice, units, args, n, run, err);
 }
 
 static enum xm_status
@@ -212,7 +212,7 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
         struct problem problem = {&s->desc, &piece};
         xm_space_walk_begin(&walk, &space);
         if (xm_space_walk_next(&walk, &piece))
-            name = xm_step_describe(&s->step, &problem);
+            name = xm_stage_describe(&s->stage, &problem);
     }
     snprintf(out, out_bytes, "%s", name);
 }
@@ -246,7 +246,7 @@ enum xm_status
 xm_eltwise_create(struct xm_engine *engine, const struct xm_eltwise_desc *desc,
                   struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STEP_DEFINES];
+    char defines[XM_STAGE_DEFINES];
     const char *why = xm_eltwise_supports(desc);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "eltwise: %s", why);
@@ -255,8 +255,8 @@ xm_eltwise_create(struct xm_engine *engine, const struct xm_eltwise_desc *desc,
         return XM_NO_MEMORY;
     s->desc = *desc;
     make_defines(desc, defines, sizeof(defines));
-    enum xm_status status = xm_step_build(
-        &s->step, engine, all_floats(desc) ? &xm_eltwise_table : &integer_table, defines,
+    enum xm_status status = xm_stage_build(
+        &s->stage, engine, all_floats(desc) ? &xm_eltwise_table : &integer_table, defines,
         err);
     if (status != XM_OK) {
         xm_primitive_free(&s->base);

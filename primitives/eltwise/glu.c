@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "primitives/eltwise/eltwise.h"
-#include "primitives/step.h"
+#include "primitives/stage.h"
 #include "primitives/tables.h"
 
 /* clang-format off */
@@ -20,7 +20,7 @@ const struct xm_variant_table xm_glu_table = {"glu", glu_variants,
 struct glu {
     struct xm_primitive base;
     struct xm_glu_desc desc;
-    struct xm_step step;
+    struct xm_stage stage;
 };
 
 enum { VEC_BLOCK = 16 }; /* elements of a unit of glu_vec */
@@ -41,14 +41,14 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
                            (unsigned long long)xm_operand_elements(&operands[i]),
                            (unsigned long long)n);
     }
-    XM_TRY(xm_step_choose(&s->step, NULL, &choice, err));
+    XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
     const struct xm_arg args[] = {xm_arg_buffer(operands[XM_GLU_GATE].buffer),
                                   xm_arg_buffer(operands[XM_GLU_UP].buffer),
                                   xm_arg_buffer(operands[XM_GLU_Y].buffer),
                                   xm_arg_u64(n)};
     uint64_t units =
         choice.row->family == XM_FAMILY_VEC ? (n + VEC_BLOCK - 1) / VEC_BLOCK : n;
-    return xm_step_run(&s->step, &choice, units, args, XM_ARRAY_LEN(args), run, err);
+    return xm_stage_run(&s->stage, &choice, units, args, XM_ARRAY_LEN(args), run, err);
 }
 
 static void
@@ -57,7 +57,7 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
 {
     (void)operands;
     snprintf(out, out_bytes, "%s",
-             xm_step_describe(&((const struct glu *)p)->step, NULL));
+             xm_stage_describe(&((const struct glu *)p)->stage, NULL));
 }
 
 static const struct xm_primitive_ops ops = {"glu", NULL, run, describe,
@@ -67,14 +67,15 @@ enum xm_status
 xm_glu_create(struct xm_engine *engine, const struct xm_glu_desc *desc,
               struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STEP_DEFINES];
+    char defines[XM_STAGE_DEFINES];
     struct glu *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
     if (!s)
         return XM_NO_MEMORY;
     s->desc = *desc;
     snprintf(defines, sizeof(defines), "-DSRC=%s -DACT=%d",
              xm_element_text(desc->element), (int)desc->activation);
-    enum xm_status status = xm_step_build(&s->step, engine, &xm_glu_table, defines, err);
+    enum xm_status status =
+        xm_stage_build(&s->stage, engine, &xm_glu_table, defines, err);
     if (status != XM_OK) {
         xm_primitive_free(&s->base);
         return status;

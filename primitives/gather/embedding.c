@@ -6,7 +6,7 @@
 
 #include "primitives/args.h"
 #include "primitives/gather/gather.h"
-#include "primitives/step.h"
+#include "primitives/stage.h"
 #include "primitives/tables.h"
 
 /* clang-format off */
@@ -22,7 +22,7 @@ const struct xm_variant_table xm_embedding_table = {"embedding", embedding_varia
 struct embedding {
     struct xm_primitive base;
     struct xm_embedding_desc desc;
-    struct xm_step step;
+    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -42,7 +42,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
                        "y has %llu elements for %llu ids of %llu columns",
                        (unsigned long long)xm_operand_elements(y),
                        (unsigned long long)tokens, (unsigned long long)w->cols);
-    XM_TRY(xm_step_choose(&s->step, NULL, &choice, err));
+    XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
     struct xm_args args = {.n = 0};
     xm_args_buffer(&args, ids->buffer);
     xm_args_weight(&args, s->desc.weight);
@@ -51,7 +51,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_args_uint(&args, w->rows);
     xm_args_uint(&args, w->cols);
     uint64_t units = choice.row->family == XM_FAMILY_ANY ? tokens * w->cols : tokens;
-    return xm_step_run(&s->step, &choice, units, args.arg, args.n, run, err);
+    return xm_stage_run(&s->stage, &choice, units, args.arg, args.n, run, err);
 }
 
 static void
@@ -60,7 +60,7 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
 {
     (void)operands;
     snprintf(out, out_bytes, "%s",
-             xm_step_describe(&((const struct embedding *)p)->step, NULL));
+             xm_stage_describe(&((const struct embedding *)p)->stage, NULL));
 }
 
 static void
@@ -76,7 +76,7 @@ enum xm_status
 xm_embedding_create(struct xm_engine *engine, const struct xm_embedding_desc *desc,
                     struct xm_primitive **out, struct xm_error *err)
 {
-    char format[XM_WEIGHT_DEFINES], defines[XM_STEP_DEFINES];
+    char format[XM_WEIGHT_DEFINES], defines[XM_STAGE_DEFINES];
     const char *why = xm_weight_unreadable(&desc->weight->host);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "embedding: %s", why);
@@ -89,7 +89,7 @@ xm_embedding_create(struct xm_engine *engine, const struct xm_embedding_desc *de
     snprintf(defines, sizeof(defines), "%s -DIDS=%s -DDST=%s", format,
              xm_element_text(desc->ids), xm_element_text(desc->dst));
     enum xm_status status =
-        xm_step_build(&s->step, engine, &xm_embedding_table, defines, err);
+        xm_stage_build(&s->stage, engine, &xm_embedding_table, defines, err);
     if (status != XM_OK) {
         destroy(&s->base);
         return status;

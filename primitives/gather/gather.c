@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "primitives/step.h"
+#include "primitives/stage.h"
 #include "primitives/tables.h"
 
 /* clang-format off */
@@ -20,7 +20,7 @@ const struct xm_variant_table xm_gather_table = {"gather", gather_variants,
 struct gather {
     struct xm_primitive base;
     struct xm_gather_desc desc;
-    struct xm_step step;
+    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -52,7 +52,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(ids->buffer),
                                   xm_arg_buffer(y->buffer), xm_arg_u64(n),
                                   xm_arg_u64(n_ids),        xm_arg_u64(inner)};
-    return xm_step_go(&s->step, NULL, elements, args, XM_ARRAY_LEN(args), run, err);
+    return xm_stage_go(&s->stage, NULL, elements, args, XM_ARRAY_LEN(args), run, err);
 }
 
 static void
@@ -61,7 +61,7 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
 {
     (void)operands;
     snprintf(out, out_bytes, "%s",
-             xm_step_describe(&((const struct gather *)p)->step, NULL));
+             xm_stage_describe(&((const struct gather *)p)->stage, NULL));
 }
 
 static const struct xm_primitive_ops ops = {"gather", NULL, run, describe,
@@ -71,7 +71,7 @@ enum xm_status
 xm_gather_create(struct xm_engine *engine, const struct xm_gather_desc *desc,
                  struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STEP_DEFINES];
+    char defines[XM_STAGE_DEFINES];
     struct gather *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
     if (!s)
         return XM_NO_MEMORY;
@@ -79,7 +79,7 @@ xm_gather_create(struct xm_engine *engine, const struct xm_gather_desc *desc,
     snprintf(defines, sizeof(defines), "-DBITS=%u -DIDS=%s",
              xm_element_bits(desc->element), xm_element_text(desc->ids));
     enum xm_status status =
-        xm_step_build(&s->step, engine, &xm_gather_table, defines, err);
+        xm_stage_build(&s->stage, engine, &xm_gather_table, defines, err);
     if (status != XM_OK) {
         xm_primitive_free(&s->base);
         return status;

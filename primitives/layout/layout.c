@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "primitives/step.h"
+#include "primitives/stage.h"
 #include "primitives/strides.h"
 #include "primitives/tables.h"
 
@@ -35,7 +35,7 @@ const struct xm_variant_table xm_copy_table = {"copy", copy_variants,
 struct copy {
     struct xm_primitive base;
     struct xm_copy_desc desc;
-    struct xm_step step;
+    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -53,7 +53,7 @@ enum xm_status
 xm_copy_create(struct xm_engine *engine, const struct xm_copy_desc *desc,
                struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STEP_DEFINES];
+    char defines[XM_STAGE_DEFINES];
     uint32_t bits = xm_element_bits(desc->element);
     if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
         return xm_fail(err, XM_UNSUPPORTED, "copy moves 8 to 64 bit elements, not %s",
@@ -63,7 +63,8 @@ xm_copy_create(struct xm_engine *engine, const struct xm_copy_desc *desc,
         return XM_NO_MEMORY;
     s->desc = *desc;
     snprintf(defines, sizeof(defines), "-DBITS=%u", bits);
-    enum xm_status status = xm_step_build(&s->step, engine, &xm_copy_table, defines, err);
+    enum xm_status status =
+        xm_stage_build(&s->stage, engine, &xm_copy_table, defines, err);
     if (status != XM_OK) {
         xm_primitive_free(&s->base);
         return status;
@@ -91,11 +92,11 @@ enqueue_piece(const struct copy *s, const struct xm_operand *operands,
             args[n++] = xm_arg_i64(piece->stride[o][d]);
     }
     struct xm_choice choice;
-    XM_TRY(xm_step_choose(&s->step, piece, &choice, err));
+    XM_TRY(xm_stage_choose(&s->stage, piece, &choice, err));
     uint64_t units = xm_space_points(piece);
     if (choice.row->family == XM_FAMILY_VEC)
         units /= (uint64_t)piece->extent[XM_SPACE_KERNEL_RANK - 1];
-    return xm_step_run(&s->step, &choice, units, args, n, run, err);
+    return xm_stage_run(&s->stage, &choice, units, args, n, run, err);
 }
 
 enum xm_status

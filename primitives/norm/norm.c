@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "primitives/step.h"
+#include "primitives/stage.h"
 #include "primitives/tables.h"
 
 /* clang-format off */
@@ -23,7 +23,7 @@ const struct xm_variant_table xm_rms_norm_table = {"rms_norm", rms_norm_variants
 struct rms_norm {
     struct xm_primitive base;
     struct xm_rms_norm_desc desc;
-    struct xm_step step;
+    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -44,7 +44,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(s->desc.gamma),
                                   xm_arg_buffer(y->buffer), xm_arg_u64(rows),
                                   xm_arg_i32((int32_t)n),   xm_arg_f32(s->desc.epsilon)};
-    return xm_step_go(&s->step, NULL, rows, args, XM_ARRAY_LEN(args), run, err);
+    return xm_stage_go(&s->stage, NULL, rows, args, XM_ARRAY_LEN(args), run, err);
 }
 
 static void
@@ -53,7 +53,7 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
 {
     (void)operands;
     snprintf(out, out_bytes, "%s",
-             xm_step_describe(&((const struct rms_norm *)p)->step, NULL));
+             xm_stage_describe(&((const struct rms_norm *)p)->stage, NULL));
 }
 
 static void
@@ -69,7 +69,7 @@ enum xm_status
 xm_rms_norm_create(struct xm_engine *engine, const struct xm_rms_norm_desc *desc,
                    struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STEP_DEFINES];
+    char defines[XM_STAGE_DEFINES];
     struct rms_norm *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
     if (!s)
         return XM_NO_MEMORY;
@@ -79,7 +79,7 @@ xm_rms_norm_create(struct xm_engine *engine, const struct xm_rms_norm_desc *desc
     snprintf(defines, sizeof(defines), "-DSRC=%s -DDST=%s -DHAS_GAMMA=%d",
              xm_element_text(desc->src), xm_element_text(desc->dst), desc->gamma != NULL);
     enum xm_status status =
-        xm_step_build(&s->step, engine, &xm_rms_norm_table, defines, err);
+        xm_stage_build(&s->stage, engine, &xm_rms_norm_table, defines, err);
     if (status != XM_OK) {
         destroy(&s->base);
         return status;

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "primitives/step.h"
+#include "primitives/stage.h"
 #include "primitives/tables.h"
 
 /* The three views of a shape around its axes. */
@@ -51,7 +51,7 @@ struct reduction {
         struct xm_softmax_desc softmax;
         struct xm_topk_desc topk;
     } desc;
-    struct xm_step step;
+    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -97,8 +97,8 @@ run_reduce(const struct xm_primitive *p, const struct xm_operand *operands,
         return xm_fail(err, XM_INVALID, "there is nothing to reduce over");
     const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(y->buffer),
                                   xm_arg_u64(a.n), xm_arg_u64(a.inner)};
-    return xm_step_go(&s->step, &a, a.outer * a.inner, args, XM_ARRAY_LEN(args), run,
-                      err);
+    return xm_stage_go(&s->stage, &a, a.outer * a.inner, args, XM_ARRAY_LEN(args), run,
+                       err);
 }
 
 static enum xm_status
@@ -117,7 +117,7 @@ run_softmax(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(y->buffer),
                                   xm_arg_u64(columns), xm_arg_u64(a.n),
                                   xm_arg_u64(a.inner)};
-    return xm_step_go(&s->step, &a, columns, args, XM_ARRAY_LEN(args), run, err);
+    return xm_stage_go(&s->stage, &a, columns, args, XM_ARRAY_LEN(args), run, err);
 }
 
 static enum xm_status
@@ -143,7 +143,7 @@ run_topk(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(values->buffer),
                                   xm_arg_buffer(ids->buffer), xm_arg_u64(n),
                                   xm_arg_u64(k)};
-    return xm_step_go(&s->step, NULL, k ? rows : 0, args, XM_ARRAY_LEN(args), run, err);
+    return xm_stage_go(&s->stage, NULL, k ? rows : 0, args, XM_ARRAY_LEN(args), run, err);
 }
 
 static void
@@ -154,7 +154,7 @@ describe_softmax(const struct xm_primitive *p, const struct xm_operand *operands
     struct around a;
     bool fits =
         look_around(&operands[XM_SOFTMAX_X], s->desc.softmax.axis, 1, &a, NULL) == XM_OK;
-    snprintf(out, out_bytes, "%s", fits ? xm_step_describe(&s->step, &a) : "none");
+    snprintf(out, out_bytes, "%s", fits ? xm_stage_describe(&s->stage, &a) : "none");
 }
 
 static void
@@ -163,7 +163,7 @@ describe_only_row(const struct xm_primitive *p, const struct xm_operand *operand
 {
     (void)operands;
     snprintf(out, out_bytes, "%s",
-             xm_step_describe(&((const struct reduction *)p)->step, NULL));
+             xm_stage_describe(&((const struct reduction *)p)->stage, NULL));
 }
 
 static const struct xm_primitive_ops reduce_ops = {"reduce", NULL, run_reduce,
@@ -180,7 +180,8 @@ finish(struct reduction *s, const struct xm_variant_table *table, const char *de
 {
     if (!s)
         return XM_NO_MEMORY;
-    enum xm_status status = xm_step_build(&s->step, s->base.engine, table, defines, err);
+    enum xm_status status =
+        xm_stage_build(&s->stage, s->base.engine, table, defines, err);
     if (status != XM_OK) {
         xm_primitive_free(&s->base);
         return status;
@@ -200,7 +201,7 @@ enum xm_status
 xm_reduce_create(struct xm_engine *engine, const struct xm_reduce_desc *desc,
                  struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STEP_DEFINES];
+    char defines[XM_STAGE_DEFINES];
     if (!is_known(desc->src) || !is_known(desc->dst))
         return xm_fail(err, XM_UNSUPPORTED, "reduce: no kernel takes %s to %s",
                        xm_element_text(desc->src), xm_element_text(desc->dst));
@@ -218,7 +219,7 @@ enum xm_status
 xm_softmax_create(struct xm_engine *engine, const struct xm_softmax_desc *desc,
                   struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STEP_DEFINES];
+    char defines[XM_STAGE_DEFINES];
     struct reduction *s = xm_primitive_new(sizeof(*s), &softmax_ops, engine, err);
     if (s)
         s->desc.softmax = *desc;
@@ -231,7 +232,7 @@ enum xm_status
 xm_topk_create(struct xm_engine *engine, const struct xm_topk_desc *desc,
                struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STEP_DEFINES];
+    char defines[XM_STAGE_DEFINES];
     if (!is_known(desc->src) || !is_known(desc->values))
         return xm_fail(err, XM_UNSUPPORTED, "topk: no kernel takes %s to %s",
                        xm_element_text(desc->src), xm_element_text(desc->values));

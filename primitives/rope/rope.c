@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "primitives/step.h"
+#include "primitives/stage.h"
 #include "primitives/tables.h"
 
 /* clang-format off */
@@ -21,7 +21,7 @@ const struct xm_variant_table xm_rope_table = {"rope", rope_variants,
 struct rope {
     struct xm_primitive base;
     struct xm_rope_desc desc;
-    struct xm_step step;
+    struct xm_stage stage;
 };
 
 static bool
@@ -67,7 +67,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_operand *x = &operands[XM_ROPE_X], *cos = &operands[XM_ROPE_COS];
     struct xm_choice choice;
     XM_TRY(check(s, operands, err));
-    XM_TRY(xm_step_choose(&s->step, NULL, &choice, err));
+    XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
     uint64_t tokens = (uint64_t)(x->dim[0] * x->dim[1]), heads = (uint64_t)x->dim[2];
     uint64_t units = choice.row->family == XM_FAMILY_VEC ? tokens : tokens * heads;
     const struct xm_arg args[] = {
@@ -81,8 +81,8 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
         xm_arg_i32((int32_t)x->dim[3]),
         xm_arg_i32((int32_t)cos->dim[2]),
     };
-    return xm_step_run(&s->step, &choice, heads ? units : 0, args, XM_ARRAY_LEN(args),
-                       run, err);
+    return xm_stage_run(&s->stage, &choice, heads ? units : 0, args, XM_ARRAY_LEN(args),
+                        run, err);
 }
 
 static void
@@ -91,7 +91,7 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
 {
     (void)operands;
     snprintf(out, out_bytes, "%s",
-             xm_step_describe(&((const struct rope *)p)->step, NULL));
+             xm_stage_describe(&((const struct rope *)p)->stage, NULL));
 }
 
 static const struct xm_primitive_ops ops = {"rope", NULL, run, describe,
@@ -101,13 +101,14 @@ enum xm_status
 xm_rope_create(struct xm_engine *engine, const struct xm_rope_desc *desc,
                struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STEP_DEFINES];
+    char defines[XM_STAGE_DEFINES];
     struct rope *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
     if (!s)
         return XM_NO_MEMORY;
     s->desc = *desc;
     snprintf(defines, sizeof(defines), "-DSRC=%s", xm_element_text(desc->element));
-    enum xm_status status = xm_step_build(&s->step, engine, &xm_rope_table, defines, err);
+    enum xm_status status =
+        xm_stage_build(&s->stage, engine, &xm_rope_table, defines, err);
     if (status != XM_OK) {
         xm_primitive_free(&s->base);
         return status;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One step of a primitive: its variant table and the kernels built from it.
+ * A stage is one step of a primitive: its variant table and the kernels built from it.
  *
  * Built at create: the rows that the device takes, best first, up to the first one that
  * never refuses a shape; the rows behind it are reached through XM_FORCE only and built
  * then.
  */
-#ifndef XM_PRIMITIVES_STEP_H
-#define XM_PRIMITIVES_STEP_H
+#ifndef XM_PRIMITIVES_STAGE_H
+#define XM_PRIMITIVES_STAGE_H
 
 #include "primitives/primitive.h"
 #include "primitives/variant.h"
@@ -16,13 +16,13 @@
 extern "C" {
 #endif
 
-enum { XM_STEP_ROWS = 4, XM_STEP_DEFINES = 320 };
+enum { XM_STAGE_ROWS = 4, XM_STAGE_DEFINES = 320 };
 
-struct xm_step {
+struct xm_stage {
     const struct xm_variant_table *table; /* static                                    */
     struct xm_engine *engine;             /* the primitive's                           */
-    struct xm_kernel *kernel[XM_STEP_ROWS]; /* the engine's; NULL: not built           */
-    char defines[XM_STEP_DEFINES];
+    struct xm_kernel *kernel[XM_STAGE_ROWS]; /* the engine's; NULL: not built           */
+    char defines[XM_STAGE_DEFINES];
 };
 
 /* What runs a step for one problem. */
@@ -31,25 +31,25 @@ struct xm_choice {
     struct xm_kernel *kernel;
 };
 
-enum xm_status xm_step_build(struct xm_step *s, struct xm_engine *engine,
-                             const struct xm_variant_table *table, const char *defines,
-                             struct xm_error *err);
-enum xm_status xm_step_choose(const struct xm_step *s, const void *problem,
-                              struct xm_choice *out, struct xm_error *err);
+enum xm_status xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
+                              const struct xm_variant_table *table, const char *defines,
+                              struct xm_error *err);
+enum xm_status xm_stage_choose(const struct xm_stage *s, const void *problem,
+                               struct xm_choice *out, struct xm_error *err);
 /* The name of the row that would run; "none" when every one refuses. */
-const char *xm_step_describe(const struct xm_step *s, const void *problem);
+const char *xm_stage_describe(const struct xm_stage *s, const void *problem);
 
 /* Enqueues the choice over `units` of work: one work-item a unit; a work-group a unit on gen
  * rows (XM_GROUP_ITEMS) and on sg rows (XM_SUB_GROUP_ITEMS); on vec rows a few work-items of
  * local size 1 that share the units (kernels/cl/include/span.h). No units: nothing is
  * enqueued. */
-enum xm_status xm_step_run(const struct xm_step *s, const struct xm_choice *c,
-                           uint64_t units, const struct xm_arg *args, uint32_t n_args,
+enum xm_status xm_stage_run(const struct xm_stage *s, const struct xm_choice *c,
+                            uint64_t units, const struct xm_arg *args, uint32_t n_args,
+                            const struct xm_run *run, struct xm_error *err);
+/* xm_stage_choose and xm_stage_run for steps whose arguments do not depend on the row. */
+enum xm_status xm_stage_go(const struct xm_stage *s, const void *problem, uint64_t units,
+                           const struct xm_arg *args, uint32_t n_args,
                            const struct xm_run *run, struct xm_error *err);
-/* xm_step_choose and xm_step_run for steps whose arguments do not depend on the row. */
-enum xm_status xm_step_go(const struct xm_step *s, const void *problem, uint64_t units,
-                          const struct xm_arg *args, uint32_t n_args,
-                          const struct xm_run *run, struct xm_error *err);
 
 /* Allocates a zeroed primitive of `bytes` whose first member is struct xm_primitive, with
  * a reference to the engine; NULL: out of memory (recorded). */

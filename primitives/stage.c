@@ -3,7 +3,7 @@
  * Building and running the kernels of one variant table; the small chores of every
  * primitive.
  */
-#include "primitives/step.h"
+#include "primitives/stage.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -25,11 +25,11 @@ device_takes(const struct xm_variant *row, const struct xm_device_info *device)
 }
 
 enum xm_status
-xm_step_build(struct xm_step *s, struct xm_engine *engine,
-              const struct xm_variant_table *table, const char *defines,
-              struct xm_error *err)
+xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
+               const struct xm_variant_table *table, const char *defines,
+               struct xm_error *err)
 {
-    assert(table->n <= XM_STEP_ROWS);
+    assert(table->n <= XM_STAGE_ROWS);
     s->table = table;
     s->engine = engine;
     int n = snprintf(s->defines, sizeof(s->defines), "%s", defines);
@@ -47,8 +47,8 @@ xm_step_build(struct xm_step *s, struct xm_engine *engine,
 }
 
 enum xm_status
-xm_step_choose(const struct xm_step *s, const void *problem, struct xm_choice *out,
-               struct xm_error *err)
+xm_stage_choose(const struct xm_stage *s, const void *problem, struct xm_choice *out,
+                struct xm_error *err)
 {
     size_t i = 0;
     XM_TRY(xm_variant_choose(s->table->rows, s->table->n, s->table->step,
@@ -61,7 +61,7 @@ xm_step_choose(const struct xm_step *s, const void *problem, struct xm_choice *o
 }
 
 const char *
-xm_step_describe(const struct xm_step *s, const void *problem)
+xm_stage_describe(const struct xm_stage *s, const void *problem)
 {
     size_t i = 0;
     enum xm_status status =
@@ -71,9 +71,9 @@ xm_step_describe(const struct xm_step *s, const void *problem)
 }
 
 enum xm_status
-xm_step_run(const struct xm_step *s, const struct xm_choice *c, uint64_t units,
-            const struct xm_arg *args, uint32_t n_args, const struct xm_run *run,
-            struct xm_error *err)
+xm_stage_run(const struct xm_stage *s, const struct xm_choice *c, uint64_t units,
+             const struct xm_arg *args, uint32_t n_args, const struct xm_run *run,
+             struct xm_error *err)
 {
     struct xm_launch launch = {{units, 1, 1}, {0, 0, 0}};
     if (units == 0)
@@ -96,13 +96,13 @@ xm_step_run(const struct xm_step *s, const struct xm_choice *c, uint64_t units,
 }
 
 enum xm_status
-xm_step_go(const struct xm_step *s, const void *problem, uint64_t units,
-           const struct xm_arg *args, uint32_t n_args, const struct xm_run *run,
-           struct xm_error *err)
+xm_stage_go(const struct xm_stage *s, const void *problem, uint64_t units,
+            const struct xm_arg *args, uint32_t n_args, const struct xm_run *run,
+            struct xm_error *err)
 {
     struct xm_choice choice;
-    XM_TRY(xm_step_choose(s, problem, &choice, err));
-    return xm_step_run(s, &choice, units, args, n_args, run, err);
+    XM_TRY(xm_stage_choose(s, problem, &choice, err));
+    return xm_stage_run(s, &choice, units, args, n_args, run, err);
 }
 
 void *
