@@ -17,6 +17,7 @@ xm_memory_kind_text(enum xm_memory_kind kind)
 {
     static const char *const text[XM_MEMORY_KIND_COUNT] = {
         [XM_MEMORY_CL] = "cl_mem",
+        [XM_MEMORY_CL_HOST] = "cl_mem_host",
         [XM_MEMORY_USM_HOST] = "usm_host",
         [XM_MEMORY_USM_DEVICE] = "usm_device",
         [XM_MEMORY_USM_SHARED] = "usm_shared",
@@ -110,6 +111,13 @@ xm_engine_unref(struct xm_engine *engine)
             destroy_kernel(engine, k);
         }
     }
+    while (engine->refused) {
+        struct xm_refused_kernel *r = engine->refused;
+        engine->refused = r->next;
+        xm_free(r->name);
+        xm_free(r->defines);
+        xm_free(r);
+    }
     engine->ops->destroy(engine);
 }
 
@@ -134,6 +142,12 @@ xm_engine_memory_stats(const struct xm_engine *engine, struct xm_memory_stats *o
     pthread_mutex_unlock(lock);
 }
 
+bool
+xm_engine_only_counts(const struct xm_engine *engine)
+{
+    return engine->ops->only_counts;
+}
+
 void *
 xm_engine_cl_context(const struct xm_engine *engine)
 {
@@ -155,11 +169,14 @@ count_memory(struct xm_buffer *b, bool allocated)
     pthread_mutex_lock(&b->engine->stats_lock);
     if (allocated) {
         s->allocations++;
+        s->buffers[b->kind]++;
         s->now[b->kind] += b->bytes;
         if (s->now[b->kind] > s->peak[b->kind])
             s->peak[b->kind] = s->now[b->kind];
         if (b->kind != XM_MEMORY_MAPPED)
             s->total_now += b->bytes;
+        if (b->kind != XM_MEMORY_MAPPED && b->bytes > s->largest)
+            s->largest = b->bytes;
         if (s->total_now > s->total_peak)
             s->total_peak = s->total_now;
     } else {
@@ -223,15 +240,29 @@ xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use, uint64_t byte
     return keep_buffer(b, engine->ops->buffer_create(b, use, err), out);
 }
 
-enum xm_status
-xm_buffer_from_host(struct xm_engine *engine, const void *bytes, uint64_t n_bytes,
-                    struct xm_buffer **out, struct xm_error *err)
+static enum xm_status
+wrap_weight(struct xm_engine *engine, enum xm_buffer_use use, const void *bytes,
+            uint64_t n_bytes, struct xm_buffer **out, struct xm_error *err)
 {
     *out = NULL;
     struct xm_buffer *b;
     XM_TRY(check_size(engine, n_bytes, err));
     XM_TRY(new_buffer(engine, n_bytes, &b, err));
-    return keep_buffer(b, engine->ops->buffer_from_host(b, bytes, err), out);
+    return keep_buffer(b, engine->ops->buffer_from_host(b, use, bytes, err), out);
+}
+
+enum xm_status
+xm_buffer_from_host(struct xm_engine *engine, const void *bytes, uint64_t n_bytes,
+                    struct xm_buffer **out, struct xm_error *err)
+{
+    return wrap_weight(engine, XM_USE_WEIGHT, bytes, n_bytes, out, err);
+}
+
+enum xm_status
+xm_buffer_on_host(struct xm_engine *engine, const void *bytes, uint64_t n_bytes,
+                  struct xm_buffer **out, struct xm_error *err)
+{
+    return wrap_weight(engine, XM_USE_HOST_WEIGHT, bytes, n_bytes, out, err);
 }
 
 enum xm_status
@@ -332,26 +363,81 @@ find_kernel(struct xm_kernel *k, const char *name, const char *defines)
     return k;
 }
 
+/* The first lines of a build log; the rest mostly follows from them. */
+static int
+beginning_of(const char *log)
+{
+    enum { LINES = 12, BYTES = 2000 };
+    size_t n = 0;
+    for (int line = 0; line < LINES && log[n] && n < BYTES; line++) {
+        n += strcspn(log + n, "\n");
+        n += log[n] == '\n' && line + 1 < LINES;
+    }
+    return (int)(n < BYTES ? n : BYTES);
+}
+
+static void
+warn_of_refusal(const struct xm_engine *e, const char *name, const char *defines,
+                const char *log)
+{
+    xm_log(XM_LOG_WARNING,
+           "kernel '%s' (%s) does not build on %s; the next variant of its step is taken, "
+           "if there is one:\n%.*s",
+           name, defines, e->info.name, log ? beginning_of(log) : 0, log ? log : "");
+}
+
+/* Takes over the strings. Without memory it is forgotten and will be tried again. */
+static void
+remember_refusal(struct xm_engine *e, char *name, char *defines,
+                 const struct xm_error *why)
+{
+    struct xm_refused_kernel *r = xm_calloc(1, sizeof(*r));
+    if (!r) {
+        xm_free(name);
+        xm_free(defines);
+        return;
+    }
+    *r = (struct xm_refused_kernel){e->refused, name, defines, *why};
+    e->refused = r;
+}
+
+static const struct xm_refused_kernel *
+find_refusal(const struct xm_engine *e, const char *name, const char *defines)
+{
+    const struct xm_refused_kernel *r = e->refused;
+    while (r && (strcmp(r->name, name) != 0 || strcmp(r->defines, defines) != 0))
+        r = r->next;
+    return r;
+}
+
 static enum xm_status
 build_kernel(struct xm_engine *e, const char *name, const char *defines,
              struct xm_kernel **out, struct xm_error *err)
 {
     char *own_name = xm_strdup(name), *own_defines = xm_strdup(defines);
     struct xm_kernel *k = NULL;
-    bool compiled = false;
+    struct xm_build_report report = {0};
+    struct xm_error why = {0};
     enum xm_status status;
     if (own_name && own_defines)
-        status = e->ops->kernel_create(e, name, defines, &k, &compiled, err);
+        status = e->ops->kernel_create(e, name, defines, &k, &report, &why);
     else
-        status = xm_fail(err, XM_NO_MEMORY, "no memory for kernel '%s'", name);
+        status = xm_fail(&why, XM_NO_MEMORY, "no memory for kernel '%s'", name);
+    if (status == XM_NOT_BUILT)
+        warn_of_refusal(e, name, defines, report.log);
+    xm_free(report.log);
+    if (status == XM_NOT_BUILT) {
+        remember_refusal(e, own_name, own_defines, &why);
+        own_name = own_defines = NULL;
+    }
     if (status != XM_OK) {
         xm_free(own_name);
         xm_free(own_defines);
-        return status;
+        return xm_fail(err, status, "%s", why.text);
     }
     k->name = own_name;
     k->defines = own_defines;
-    if (compiled)
+    if (report.compiled)
         atomic_fetch_add(&e->kernels_built, 1);
     *out = k;
     return XM_OK;
@@ -365,7 +451,11 @@ xm_engine_kernel(struct xm_engine *engine, const char *name, const char *defines
     enum xm_status status = XM_OK;
     pthread_mutex_lock(&engine->kernel_lock);
     struct xm_kernel *k = find_kernel(engine->kernels[bucket], name, defines);
-    if (!k) {
+    const struct xm_refused_kernel *refusal =
+        k ? NULL : find_refusal(engine, name, defines);
+    if (refusal) {
+        status = xm_fail(err, XM_NOT_BUILT, "%s", refusal->why.text);
+    } else if (!k) {
         status = build_kernel(engine, name, defines, &k, err);
         if (status == XM_OK) {
             k->next = engine->kernels[bucket];
@@ -567,7 +657,7 @@ xm_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx, struct xm_erro
 }
 
 void *
-xm_queue_native(const struct xm_queue *q)
+xm_queue_native(struct xm_queue *q)
 {
     return q->engine->ops->queue_native ? q->engine->ops->queue_native(q) : NULL;
 }

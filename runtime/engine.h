@@ -29,6 +29,7 @@ struct xm_queue;
 /* Where memory lies, and the rows of the statistics. */
 enum xm_memory_kind {
     XM_MEMORY_CL, /* cl_mem                                             */
+    XM_MEMORY_CL_HOST, /* cl_mem that the driver keeps in host memory       */
     XM_MEMORY_USM_HOST,
     XM_MEMORY_USM_DEVICE,
     XM_MEMORY_USM_SHARED,
@@ -41,7 +42,8 @@ const char *xm_memory_kind_text(enum xm_memory_kind kind); /* "cl_mem", "usm_hos
 enum xm_buffer_use {
     XM_USE_DEVICE, /* only kernels touch it (copies in and out are allowed)            */
     XM_USE_HOST,   /* the host writes or reads it often (inputs, outputs, block tables) */
-    XM_USE_WEIGHT  /* written once                                                     */
+    XM_USE_WEIGHT, /* written once                                                     */
+    XM_USE_HOST_WEIGHT /* written once, to be read from host memory                    */
 };
 
 /* One kernel argument. Views carry their offset; scalars are copied at the call. */
@@ -112,12 +114,14 @@ struct xm_launch {
     uint64_t local[3];
 };
 
-/* Bytes per memory kind, now and at most so far. */
+/* Bytes per memory kind, now and at most so far, and buffers made so far. */
 struct xm_memory_stats {
     uint64_t now[XM_MEMORY_KIND_COUNT];
     uint64_t peak[XM_MEMORY_KIND_COUNT];
-    uint64_t allocations; /* calls so far                                           */
+    uint64_t buffers[XM_MEMORY_KIND_COUNT];
+    uint64_t allocations; /* buffers of all kinds so far                                */
     uint64_t total_now, total_peak; /* MAPPED is not counted: it is the file's          */
+    uint64_t largest;               /* of all buffers but MAPPED ones                   */
 };
 
 /* ---- engines -------------------------------------------------------------------- */
@@ -139,6 +143,9 @@ const struct xm_device_info *xm_engine_info(const struct xm_engine *engine);
 const struct xm_config *xm_engine_config(const struct xm_engine *engine);
 void xm_engine_memory_stats(const struct xm_engine *engine, struct xm_memory_stats *out);
 
+/* Whether nothing is ever allocated or computed on this engine: runtime/counting. */
+bool xm_engine_only_counts(const struct xm_engine *engine);
+
 /* The cl_context, cl_device_id of an OpenCL engine for interop; NULL on others. */
 void *xm_engine_cl_context(const struct xm_engine *engine);
 void *xm_engine_cl_device(const struct xm_engine *engine);
@@ -156,6 +163,11 @@ enum xm_status xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use
 enum xm_status xm_buffer_from_host(struct xm_engine *engine, const void *bytes,
                                    uint64_t n_bytes, struct xm_buffer **out,
                                    struct xm_error *err);
+/* The same for a weight that is to stay out of the device's memory: kernels read it in host
+ * memory, in place where they can, whatever XM_COPY_WEIGHTS says; otherwise it is a copy. */
+enum xm_status xm_buffer_on_host(struct xm_engine *engine, const void *bytes,
+                                 uint64_t n_bytes, struct xm_buffer **out,
+                                 struct xm_error *err);
 /* [offset, offset + bytes) of `parent`, which it keeps alive. The offset is a multiple of
  * xm_engine_info()->base_align. Views of views are allowed. */
 enum xm_status xm_buffer_view(struct xm_buffer *parent, uint64_t offset, uint64_t bytes,
@@ -174,8 +186,9 @@ void *xm_buffer_native(const struct xm_buffer *b);
 
 /* The kernel `name` (file kernels/cl/<name>.cl, entry <name>) built with `defines`
  * ("-DSG=16 -DGROUP=64", may be ""). Built once per engine and (name, defines); cached on disk
- * with CACHE_DIR where the driver gives binaries. Failure: XM_DEVICE with the first line of
- * the build log in the text; the whole log goes to the log at warning level. */
+ * with CACHE_DIR where the driver gives binaries. XM_NOT_BUILT: the compiler refuses it; the
+ * text has the line of the build log that says most, the log's beginning goes to the log at
+ * warning level. Both happen once: later calls fail at once with the same text. */
 enum xm_status xm_engine_kernel(struct xm_engine *engine, const char *name,
                                 const char *defines, struct xm_kernel **out,
                                 struct xm_error *err);
@@ -213,7 +226,8 @@ enum xm_status xm_queue_fill(struct xm_queue *q, struct xm_buffer *dst, uint64_t
                              uint8_t value, uint64_t bytes, struct xm_error *err);
 enum xm_status xm_queue_flush(struct xm_queue *q, struct xm_error *err);
 enum xm_status xm_queue_finish(struct xm_queue *q, struct xm_error *err);
-/* Host waits (finish, read) and kernels enqueued so far, for tests and statistics. */
+/* Host waits (finish, read, a write that had to wait) and kernels enqueued so far, for tests
+ * and statistics. */
 void xm_queue_counts(const struct xm_queue *q, uint64_t *waits, uint64_t *kernels);
 
 /* With PERF_COUNT: waits, then calls `fn` once for each kernel that was run since the last
@@ -222,8 +236,9 @@ typedef void (*xm_profile_fn)(void *ctx, const char *kernel, uint64_t start_ns,
                               uint64_t end_ns);
 enum xm_status xm_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
                                 struct xm_error *err);
-/* The cl_command_queue of an OpenCL engine for interop; NULL on others. */
-void *xm_queue_native(const struct xm_queue *q);
+/* The cl_command_queue of an OpenCL engine for interop; NULL on others. Ask anew before each
+ * use: the queue then knows that there are commands which it did not enqueue itself. */
+void *xm_queue_native(struct xm_queue *q);
 
 #ifdef __cplusplus
 }

@@ -16,7 +16,14 @@
 
 #include "runtime/engine.h"
 
+/* What there is to tell of a build besides its result. */
+struct xm_build_report {
+    bool compiled; /* the compiler ran: it was not in a cache                          */
+    char *log;     /* its words on a refused kernel, xm_malloc'ed, taken by engine.c; or NULL */
+};
+
 struct xm_engine_ops {
+    bool only_counts; /* see xm_engine_only_counts */
     /* Last reference gone: frees the engine itself. No buffer, kernel or queue is left.
      */
     void (*destroy)(struct xm_engine *e);
@@ -28,19 +35,20 @@ struct xm_engine_ops {
      * no lock held. */
     enum xm_status (*buffer_create)(struct xm_buffer *b, enum xm_buffer_use use,
                                     struct xm_error *err);
-    /* As buffer_create, with contents; kind MAPPED when the bytes are used in place. */
-    enum xm_status (*buffer_from_host)(struct xm_buffer *b, const void *bytes,
-                                       struct xm_error *err);
+    /* As buffer_create, with contents; kind MAPPED when the bytes are used in place. `use` is
+     * XM_USE_WEIGHT or XM_USE_HOST_WEIGHT. */
+    enum xm_status (*buffer_from_host)(struct xm_buffer *b, enum xm_buffer_use use,
+                                       const void *bytes, struct xm_error *err);
     /* b->root, b->offset and b->bytes are set and checked. Fills native. */
     enum xm_status (*buffer_view)(struct xm_buffer *b, struct xm_error *err);
     /* Gives back what the three calls above took; the struct itself is engine.c's. */
     void (*buffer_release)(struct xm_buffer *b);
 
-    /* Builds k->name with k->defines; sets *compiled when the compiler ran. The engine's
-     * kernel lock is held: one build at a time. */
+    /* Builds `name` with `defines` and fills the report, which is zeroed. XM_NOT_BUILT: the
+     * compiler refuses it. The engine's kernel lock is held: one build at a time. */
     enum xm_status (*kernel_create)(struct xm_engine *e, const char *name,
                                     const char *defines, struct xm_kernel **out,
-                                    bool *compiled, struct xm_error *err);
+                                    struct xm_build_report *report, struct xm_error *err);
     void (*kernel_destroy)(struct xm_kernel *k); /* frees the struct, too */
 
     enum xm_status (*queue_create)(struct xm_engine *e, struct xm_queue **out,
@@ -68,7 +76,7 @@ struct xm_engine_ops {
     enum xm_status (*profile)(struct xm_queue *q, xm_profile_fn fn, void *ctx,
                               struct xm_error *err);
     /* The native queue for interop; NULL: none. */
-    void *(*queue_native)(const struct xm_queue *q);
+    void *(*queue_native)(struct xm_queue *q);
 };
 
 enum { XM_KERNEL_BUCKETS = 128 };
@@ -80,8 +88,9 @@ struct xm_engine {
     struct xm_config config;
     pthread_mutex_t stats_lock;
     struct xm_memory_stats stats;
-    pthread_mutex_t kernel_lock; /* kernels[] and building */
+    pthread_mutex_t kernel_lock; /* kernels[], refused, building */
     struct xm_kernel *kernels[XM_KERNEL_BUCKETS];
+    struct xm_refused_kernel *refused;
     atomic_uint_fast64_t kernels_built;
 };
 
@@ -101,6 +110,13 @@ struct xm_kernel {
     char *name, *defines;   /* owned by engine.c                                   */
 };
 
+/* A kernel that the compiler has refused: it is not asked again. */
+struct xm_refused_kernel {
+    struct xm_refused_kernel *next;
+    char *name, *defines;
+    struct xm_error why;
+};
+
 struct xm_queue {
     struct xm_engine *engine; /* referenced */
     uint64_t waits, kernels;
@@ -114,6 +130,12 @@ enum xm_status xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *o
                               const struct xm_config *config, struct xm_error *err);
 /* The reverse; called by ops->destroy. */
 void xm_engine_fini(struct xm_engine *e);
+
+/* memory_kind.c: the kind that serves a use, and whether host bytes are used where they lie. */
+enum xm_memory_kind xm_memory_kind_for(const struct xm_device_info *info,
+                                       enum xm_buffer_use use);
+bool xm_memory_is_shared(const struct xm_engine *e, enum xm_buffer_use use,
+                         const void *bytes, uint64_t n_bytes);
 
 /* ocl/: what xm_engine_list and xm_engine_create call. */
 enum xm_status xm_ocl_list(const struct xm_device_info **infos, size_t *n,

@@ -75,7 +75,8 @@ ocl_engine(const struct xm_engine *e)
 static inline bool
 is_cl_mem(const struct xm_buffer *b)
 {
-    return b->kind == XM_MEMORY_CL || b->kind == XM_MEMORY_MAPPED;
+    return b->kind == XM_MEMORY_CL || b->kind == XM_MEMORY_CL_HOST ||
+           b->kind == XM_MEMORY_MAPPED;
 }
 
 const char *xm_ocl_error_text(cl_int code); /* "CL_OUT_OF_RESOURCES", static */
@@ -93,14 +94,15 @@ enum xm_status xm_ocl_create_queue(struct ocl_engine *e, bool profiling,
 
 enum xm_status xm_ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use,
                                     struct xm_error *err);
-enum xm_status xm_ocl_buffer_from_host(struct xm_buffer *b, const void *bytes,
-                                       struct xm_error *err);
+enum xm_status xm_ocl_buffer_from_host(struct xm_buffer *b, enum xm_buffer_use use,
+                                       const void *bytes, struct xm_error *err);
 enum xm_status xm_ocl_buffer_view(struct xm_buffer *b, struct xm_error *err);
 void xm_ocl_buffer_release(struct xm_buffer *b);
 
 enum xm_status xm_ocl_kernel_create(struct xm_engine *e, const char *name,
                                     const char *defines, struct xm_kernel **out,
-                                    bool *compiled, struct xm_error *err);
+                                    struct xm_build_report *report,
+                                    struct xm_error *err);
 void xm_ocl_kernel_destroy(struct xm_kernel *k);
 
 enum xm_status xm_ocl_queue_create(struct xm_engine *e, struct xm_queue **out,
@@ -128,6 +130,6 @@ enum xm_status xm_ocl_queue_flush(struct xm_queue *q, struct xm_error *err);
 enum xm_status xm_ocl_queue_finish(struct xm_queue *q, struct xm_error *err);
 enum xm_status xm_ocl_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
                                     struct xm_error *err);
-void *xm_ocl_queue_native(const struct xm_queue *q);
+void *xm_ocl_queue_native(struct xm_queue *q);
 
 #endif

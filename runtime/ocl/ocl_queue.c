@@ -2,6 +2,10 @@
  *
  * A command queue. Commands take effect in the order of the calls; when the user asked
  * for an out-of-order queue, a barrier after each command keeps that true.
+ *
+ * Memory that the host sees is written and read by the host itself, so that a token costs
+ * one wait: its inputs are written while the queue is empty, its results are read after it
+ * was finished.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -20,6 +24,7 @@ struct ocl_queue {
     struct xm_queue base;
     cl_command_queue queue;
     bool out_of_order;
+    bool busy;               /* something was enqueued since the last wait */
     struct measured *events; /* with PERF_COUNT */
     size_t n_events, capacity;
 };
@@ -76,6 +81,7 @@ xm_ocl_queue_destroy(struct xm_queue *base)
 static cl_int
 keep_order(struct ocl_queue *q, cl_int code)
 {
+    q->busy = true;
     if (code != CL_SUCCESS || !q->out_of_order)
         return code;
     return clEnqueueBarrierWithWaitList(q->queue, 0, NULL, NULL);
@@ -217,6 +223,11 @@ xm_ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset
 {
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
+    if (dst->host && !q->busy) {
+        memcpy((char *)dst->host + offset, src, bytes);
+        return XM_OK;
+    }
+    base->waits++;
     if (is_cl_mem(dst))
         code = clEnqueueWriteBuffer(q->queue, dst->native, CL_TRUE, offset, bytes, src, 0,
                                     NULL, NULL);
@@ -236,6 +247,12 @@ xm_ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t o
 {
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
+    if (src->host) {
+        if (q->busy)
+            XM_TRY(xm_ocl_queue_finish(base, err));
+        memcpy(dst, (const char *)src->host + offset, bytes);
+        return XM_OK;
+    }
     if (is_cl_mem(src))
         code = clEnqueueReadBuffer(q->queue, src->native, CL_TRUE, offset, bytes, dst, 0,
                                    NULL, NULL);
@@ -307,9 +324,10 @@ enum xm_status
 xm_ocl_queue_finish(struct xm_queue *base, struct xm_error *err)
 {
     cl_int code = clFinish(ocl_queue(base)->queue);
-    return code == CL_SUCCESS
-               ? XM_OK
-               : xm_ocl_fail(err, code, "clFinish", "%s", base->engine->info.name);
+    if (code != CL_SUCCESS)
+        return xm_ocl_fail(err, code, "clFinish", "%s", base->engine->info.name);
+    ocl_queue(base)->busy = false;
+    return XM_OK;
 }
 
 enum xm_status
@@ -337,7 +355,8 @@ xm_ocl_queue_profile(struct xm_queue *base, xm_profile_fn fn, void *ctx,
 }
 
 void *
-xm_ocl_queue_native(const struct xm_queue *q)
+xm_ocl_queue_native(struct xm_queue *q)
 {
+    ocl_queue(q)->busy = true; /* with what the caller is about to enqueue */
     return ocl_queue(q)->queue;
 }
