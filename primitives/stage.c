@@ -24,25 +24,49 @@ device_takes(const struct xm_variant *row, const struct xm_device_info *device)
            xm_variant_drawback(row, device) == NULL;
 }
 
+/* Builds a row; one that the compiler refuses is left out. */
+static enum xm_status
+build_row(struct xm_stage *s, size_t row, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    enum xm_status status = xm_engine_kernel(s->engine, s->pick.table->rows[row].name,
+                                             s->defines, &s->kernel[row], &why);
+    if (status == XM_NOT_BUILT)
+        xm_variant_leave_out(&s->pick, row, &why);
+    else if (status != XM_OK)
+        return xm_fail(err, status, "%s", why.text);
+    return XM_OK;
+}
+
 enum xm_status
 xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
                const struct xm_variant_table *table, const char *defines,
                struct xm_error *err)
 {
     assert(table->n <= XM_STAGE_ROWS);
-    s->table = table;
+    s->pick.table = table;
     s->engine = engine;
     int n = snprintf(s->defines, sizeof(s->defines), "%s", defines);
     assert(n >= 0 && (size_t)n < sizeof(s->defines));
     (void)n;
-    for (size_t i = 0; i < table->n; i++) {
-        const struct xm_variant *row = &table->rows[i];
-        if (!device_takes(row, xm_engine_info(engine)))
-            continue;
-        XM_TRY(xm_engine_kernel(engine, row->name, defines, &s->kernel[i], err));
-        if (!row->refuses)
-            break;
+    size_t forced = 0;
+    XM_TRY(xm_variant_forced(table, &forced, err));
+    if (forced < table->n && device_takes(&table->rows[forced], xm_engine_info(engine))) {
+        enum xm_status status = xm_engine_kernel(engine, table->rows[forced].name,
+                                                 s->defines, &s->kernel[forced], err);
+        xm_error_prefix(err, "%s: XM_FORCE asks for this variant", table->step);
+        return status;
     }
+    bool takes_all = false; /* a row was built that never refuses a shape */
+    for (size_t i = 0; i < table->n && !takes_all; i++) {
+        if (!device_takes(&table->rows[i], xm_engine_info(engine)))
+            continue;
+        XM_TRY(build_row(s, i, err));
+        takes_all = s->kernel[i] && !table->rows[i].refuses;
+    }
+    if (s->pick.not_built && !takes_all)
+        return xm_fail(err, XM_NOT_BUILT, "%s: no kernel is left: %s", table->step,
+                       s->pick.first.text);
     return XM_OK;
 }
 
@@ -50,10 +74,10 @@ enum xm_status
 xm_stage_choose(const struct xm_stage *s, const void *problem, struct xm_choice *out,
                 struct xm_error *err)
 {
+    const struct xm_variant_table *table = s->pick.table;
     size_t i = 0;
-    XM_TRY(xm_variant_choose(s->table->rows, s->table->n, s->table->step,
-                             xm_engine_info(s->engine), problem, &i, err));
-    out->row = &s->table->rows[i];
+    XM_TRY(xm_variant_pick(&s->pick, xm_engine_info(s->engine), problem, &i, err));
+    out->row = &table->rows[i];
     out->kernel = s->kernel[i];
     if (out->kernel)
         return XM_OK;
@@ -65,9 +89,8 @@ xm_stage_describe(const struct xm_stage *s, const void *problem)
 {
     size_t i = 0;
     enum xm_status status =
-        xm_variant_choose(s->table->rows, s->table->n, s->table->step,
-                          xm_engine_info(s->engine), problem, &i, NULL);
-    return status == XM_OK ? s->table->rows[i].name : "none";
+        xm_variant_pick(&s->pick, xm_engine_info(s->engine), problem, &i, NULL);
+    return status == XM_OK ? s->pick.table->rows[i].name : "none";
 }
 
 enum xm_status

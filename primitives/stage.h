@@ -3,8 +3,8 @@
  * A stage is one step of a primitive: its variant table and the kernels built from it.
  *
  * Built at create: the rows that the device takes, best first, up to the first one that
- * never refuses a shape; the rows behind it are reached through XM_FORCE only and built
- * then.
+ * never refuses a shape and does build; the rows behind it are reached through XM_FORCE only
+ * and built then. A row that the device's compiler refuses is left out.
  */
 #ifndef XM_PRIMITIVES_STAGE_H
 #define XM_PRIMITIVES_STAGE_H
@@ -19,8 +19,8 @@ extern "C" {
 enum { XM_STAGE_ROWS = 4, XM_STAGE_DEFINES = 320 };
 
 struct xm_stage {
-    const struct xm_variant_table *table; /* static                                    */
-    struct xm_engine *engine;             /* the primitive's                           */
+    struct xm_pick pick;      /* its table, and what is known of its rows              */
+    struct xm_engine *engine; /* the primitive's                                        */
     struct xm_kernel *kernel[XM_STAGE_ROWS]; /* the engine's; NULL: not built           */
     char defines[XM_STAGE_DEFINES];
 };
@@ -31,6 +31,7 @@ struct xm_choice {
     struct xm_kernel *kernel;
 };
 
+/* XM_NOT_BUILT with the first cause: no row is left, or XM_FORCE names one that fails. */
 enum xm_status xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
                               const struct xm_variant_table *table, const char *defines,
                               struct xm_error *err);

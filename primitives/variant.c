@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing a row of a variant table: the first that does not refuse, or what XM_FORCE says.
+ * Choosing a row of a variant table: the first that does not refuse and does build, or what
+ * XM_FORCE says.
  */
 #include "primitives/variant.h"
 
@@ -8,6 +9,7 @@
 
 #include "runtime/util/compiler.h"
 #include "runtime/util/log.h"
+#include "runtime/util/strbuf.h"
 
 static const char *
 family_refusal(enum xm_family family, const struct xm_device_info *device)
@@ -59,8 +61,7 @@ xm_variant_drawback(const struct xm_variant *row, const struct xm_device_info *d
 
 /* What XM_FORCE says about a step. */
 struct force {
-    const char *name; /* of the row, up to `len`; NULL: not named */
-    size_t len;
+    size_t row;                   /* the table's length: none is named */
     const enum xm_family *family; /* NULL: none preferred */
 };
 
@@ -72,25 +73,79 @@ static const struct {
     {"sg", XM_FAMILY_SG},   {"host", XM_FAMILY_HOST},
 };
 
+static bool
+is_text(const char *text, const char *start, size_t len)
+{
+    return strlen(text) == len && strncmp(text, start, len) == 0;
+}
+
 static const enum xm_family *
 family_named(const char *name, size_t len)
 {
-    for (size_t i = 0; i < XM_ARRAY_LEN(families); i++) {
-        if (strlen(families[i].name) == len && strncmp(families[i].name, name, len) == 0)
+    for (size_t i = 0; i < XM_ARRAY_LEN(families); i++)
+        if (is_text(families[i].name, name, len))
             return &families[i].family;
-    }
     return NULL;
 }
 
+/* Appends the names of tables (step NULL) or of the rows of a table to the sentence. */
 static enum xm_status
-parse_force(const char *step, struct force *out, struct xm_error *err)
+fail_unknown(const char *name, size_t len, const struct xm_variant_table *table,
+             struct xm_error *err)
+{
+    struct xm_strbuf known = {0};
+    size_t n = 0;
+    const struct xm_variant_table *all = xm_variant_tables(&n);
+    for (size_t i = 0; i < (table ? table->n : n); i++)
+        xm_strbuf_printf(&known, "%s%s", i ? " " : "",
+                         table ? table->rows[i].name : all[i].step);
+    if (table)
+        xm_fail(err, XM_NOT_FOUND, "XM_FORCE: %s has no variant '%.*s', but %s",
+                table->step, (int)len, name, xm_strbuf_text(&known));
+    else
+        xm_fail(err, XM_NOT_FOUND, "XM_FORCE: there is no step '%.*s', but %s", (int)len,
+                name, xm_strbuf_text(&known));
+    xm_strbuf_free(&known);
+    return XM_NOT_FOUND;
+}
+
+/* Looks up one <step>=<variant>; the step of `own` need not be among all tables. *row is
+ * written when it is the one that is meant. */
+static enum xm_status
+read_item(const char *step, size_t step_len, const char *variant, size_t variant_len,
+          const struct xm_variant_table *own, size_t *row, struct xm_error *err)
+{
+    size_t n = 0;
+    const struct xm_variant_table *all = xm_variant_tables(&n), *table = NULL;
+    for (size_t i = 0; i < n && !table; i++)
+        table = is_text(all[i].step, step, step_len) ? &all[i] : NULL;
+    if (is_text(own->step, step, step_len))
+        table = own;
+    if (!table)
+        return fail_unknown(step, step_len, NULL, err);
+    size_t i = 0;
+    while (i < table->n && !is_text(table->rows[i].name, variant, variant_len))
+        i++;
+    if (i == table->n)
+        return fail_unknown(variant, variant_len, table, err);
+    if (table == own)
+        *row = i;
+    return XM_OK;
+}
+
+static enum xm_status
+parse_force(const struct xm_variant_table *own, struct force *out, struct xm_error *err)
 {
     const char *at = xm_env("XM_FORCE");
-    size_t n = strlen(step);
-    *out = (struct force){NULL, 0, NULL};
+    *out = (struct force){own->n, NULL};
     while (at && *at) {
         size_t len = strcspn(at, ",");
-        if (!memchr(at, '=', len)) {
+        const char *equals = memchr(at, '=', len);
+        if (equals) {
+            size_t step_len = (size_t)(equals - at);
+            XM_TRY(read_item(at, step_len, equals + 1, len - step_len - 1, own, &out->row,
+                             err));
+        } else {
             out->family = family_named(at, len);
             if (!out->family)
                 return xm_fail(
@@ -98,51 +153,93 @@ parse_force(const char *step, struct force *out, struct xm_error *err)
                     "XM_FORCE: '%.*s' is neither <step>=<variant> nor a family "
                     "(ref vec gen sg host)",
                     (int)len, at);
-        } else if (strncmp(at, step, n) == 0 && at[n] == '=') {
-            out->name = at + n + 1;
-            out->len = len - n - 1;
         }
         at += len + (at[len] == ',');
     }
     return XM_OK;
 }
 
-static enum xm_status
-choose_named(const struct xm_variant *rows, size_t n, const struct force *force,
-             const char *step, const struct xm_device_info *device, const void *problem,
-             size_t *out, struct xm_error *err)
+enum xm_status
+xm_variant_forced(const struct xm_variant_table *table, size_t *row, struct xm_error *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (strlen(rows[i].name) != force->len ||
-            strncmp(rows[i].name, force->name, force->len) != 0)
-            continue;
-        const char *why = xm_variant_refusal(&rows[i], device, problem);
-        if (why)
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "%s: XM_FORCE asks for %s, which refuses: %s", step,
-                           rows[i].name, why);
-        xm_debug(XM_DEBUG_DISPATCH, "%s: %s (forced)", step, rows[i].name);
-        *out = i;
-        return XM_OK;
-    }
-    return xm_fail(err, XM_NOT_FOUND,
-                   "%s: XM_FORCE asks for %.*s, which is not in its table", step,
-                   (int)force->len, force->name);
+    struct force force;
+    XM_TRY(parse_force(table, &force, err));
+    *row = force.row;
+    return XM_OK;
+}
+
+/* ---- choosing ------------------------------------------------------------------------ */
+
+static bool
+is_left_out(const struct xm_pick *p, size_t row)
+{
+    return p->not_built >> row & 1;
+}
+
+static enum xm_status
+choose_named(const struct xm_pick *p, size_t i, const struct xm_device_info *device,
+             const void *problem, size_t *row, struct xm_error *err)
+{
+    const struct xm_variant_table *t = p->table;
+    const char *why = xm_variant_refusal(&t->rows[i], device, problem);
+    if (why)
+        return xm_fail(err, XM_UNSUPPORTED, "%s: XM_FORCE asks for %s, which refuses: %s",
+                       t->step, t->rows[i].name, why);
+    if (is_left_out(p, i))
+        return xm_fail(err, XM_NOT_BUILT,
+                       "%s: XM_FORCE asks for %s, which does not build: %s", t->step,
+                       t->rows[i].name, p->first.text);
+    xm_debug(XM_DEBUG_DISPATCH, "%s: %s (forced)", t->step, t->rows[i].name);
+    *row = i;
+    return XM_OK;
 }
 
 static bool
-choose_of_family(const struct xm_variant *rows, size_t n, enum xm_family family,
-                 const char *step, const struct xm_device_info *device,
-                 const void *problem, size_t *out)
+choose_of_family(const struct xm_pick *p, enum xm_family family,
+                 const struct xm_device_info *device, const void *problem, size_t *row)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (rows[i].family != family || xm_variant_refusal(&rows[i], device, problem))
+    const struct xm_variant_table *t = p->table;
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->rows[i].family != family || is_left_out(p, i) ||
+            xm_variant_refusal(&t->rows[i], device, problem))
             continue;
-        xm_debug(XM_DEBUG_DISPATCH, "%s: %s (its family is forced)", step, rows[i].name);
-        *out = i;
+        xm_debug(XM_DEBUG_DISPATCH, "%s: %s (its family is forced)", t->step,
+                 t->rows[i].name);
+        *row = i;
         return true;
     }
     return false;
+}
+
+enum xm_status
+xm_variant_pick(const struct xm_pick *p, const struct xm_device_info *device,
+                const void *problem, size_t *row, struct xm_error *err)
+{
+    const struct xm_variant_table *t = p->table;
+    struct force force;
+    XM_TRY(parse_force(t, &force, err));
+    if (force.row < t->n)
+        return choose_named(p, force.row, device, problem, row, err);
+    if (force.family && choose_of_family(p, *force.family, device, problem, row))
+        return XM_OK;
+    const char *why = "its table is empty";
+    for (size_t i = 0; i < t->n; i++) {
+        why = xm_variant_refusal(&t->rows[i], device, problem);
+        if (!why)
+            why = xm_variant_drawback(&t->rows[i], device);
+        if (!why && is_left_out(p, i))
+            why = "it does not build";
+        if (!why) {
+            xm_debug(XM_DEBUG_DISPATCH, "%s: %s", t->step, t->rows[i].name);
+            *row = i;
+            return XM_OK;
+        }
+        xm_debug(XM_DEBUG_DISPATCH, "%s: %s refused: %s", t->step, t->rows[i].name, why);
+    }
+    if (p->not_built)
+        return xm_fail(err, XM_NOT_BUILT, "%s: no kernel is left: %s", t->step,
+                       p->first.text);
+    return xm_fail(err, XM_UNSUPPORTED, "%s: no kernel takes this: %s", t->step, why);
 }
 
 enum xm_status
@@ -150,24 +247,40 @@ xm_variant_choose(const struct xm_variant *rows, size_t n, const char *step,
                   const struct xm_device_info *device, const void *problem, size_t *out,
                   struct xm_error *err)
 {
-    struct force force;
-    XM_TRY(parse_force(step, &force, err));
-    if (force.name)
-        return choose_named(rows, n, &force, step, device, problem, out, err);
-    if (force.family &&
-        choose_of_family(rows, n, *force.family, step, device, problem, out))
-        return XM_OK;
-    const char *why = "its table is empty";
-    for (size_t i = 0; i < n; i++) {
-        why = xm_variant_refusal(&rows[i], device, problem);
-        if (!why)
-            why = xm_variant_drawback(&rows[i], device);
-        if (!why) {
-            xm_debug(XM_DEBUG_DISPATCH, "%s: %s", step, rows[i].name);
-            *out = i;
-            return XM_OK;
+    const struct xm_variant_table table = {step, rows, n};
+    const struct xm_pick pick = {.table = &table};
+    return xm_variant_pick(&pick, device, problem, out, err);
+}
+
+/* ---- choosing and building ------------------------------------------------------------ */
+
+void
+xm_variant_leave_out(struct xm_pick *p, size_t row, const struct xm_error *why)
+{
+    if (!p->not_built)
+        p->first = *why;
+    p->not_built |= 1u << row;
+}
+
+/* Each turn but the last leaves out one row more. */
+enum xm_status
+xm_variant_build(struct xm_pick *picks, size_t n, const struct xm_engine *engine,
+                 xm_variant_build_fn build, void *ctx, struct xm_error *err)
+{
+    for (;;) {
+        enum xm_status status = XM_OK;
+        for (size_t i = 0; i < n; i++)
+            XM_TRY(xm_variant_pick(&picks[i], xm_engine_info(engine), picks[i].problem,
+                                   &picks[i].row, err));
+        for (size_t i = 0; i < n && status == XM_OK; i++) {
+            struct xm_error why = {0};
+            status = build(ctx, i, &why);
+            if (status == XM_NOT_BUILT)
+                xm_variant_leave_out(&picks[i], picks[i].row, &why);
+            else if (status != XM_OK)
+                return xm_fail(err, status, "%s", why.text);
         }
-        xm_debug(XM_DEBUG_DISPATCH, "%s: %s refused: %s", step, rows[i].name, why);
+        if (status == XM_OK)
+            return XM_OK;
     }
-    return xm_fail(err, XM_UNSUPPORTED, "%s: no kernel takes this: %s", step, why);
 }

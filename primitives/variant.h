@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Variant tables: for each step of a primitive an ordered list of kernels, best first, the
- * reference last. A row is refused with a sentence; the first row that is not refused runs.
+ * reference last. A row is refused with a sentence; the first row that is not refused runs. One
+ * whose kernels the device's compiler refuses is left out with a warning (xm_variant_build).
  *
  *     static const struct xm_variant gate_up_variants[] = {
  *         { "moe_gate_up_vec", XM_FAMILY_VEC, 0,            vec_refuses },
@@ -13,16 +14,17 @@
  *
  * XM_FORCE overrides the choice, with items separated by commas:
  *
- *     <step>=<variant>   that row; an error when it refuses or is not in the step's table
+ *     <step>=<variant>   that row; an error when it refuses or does not build
  *     <family>           in every step without an item of its own: the first row of the family
  *                        (ref vec gen sg host) that does not refuse, or else the usual choice
  *
- * so that XM_FORCE=gen runs a CPU device the way a GPU without sub-groups would run.
+ * so that XM_FORCE=gen runs a CPU device the way a GPU without sub-groups would run. A step
+ * that is in no table, or a variant that is not in its table, is an error naming those there are.
  */
 #ifndef XM_PRIMITIVES_VARIANT_H
 #define XM_PRIMITIVES_VARIANT_H
 
-#include "runtime/device_info.h"
+#include "runtime/engine.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -58,12 +60,46 @@ const char *xm_variant_refusal(const struct xm_variant *row,
 const char *xm_variant_drawback(const struct xm_variant *row,
                                 const struct xm_device_info *device);
 
-/* A step's table for tests, benchmarks and `xemoe info --variants`. */
+/* A step's table: at most 32 rows. */
 struct xm_variant_table {
     const char *step;
     const struct xm_variant *rows;
     size_t n;
 };
+
+/* One table's part in xm_variant_build; the caller fills the first two members and zeroes the
+ * rest. */
+struct xm_pick {
+    const struct xm_variant_table *table;
+    const void *problem;
+    size_t row;            /* the choice                                               */
+    uint32_t not_built;    /* rows that the compiler refuses, one bit each             */
+    struct xm_error first; /* why the first of them is refused                         */
+};
+
+/* Builds the kernels of row picks[i].row; it may look at the rows of the other picks. Calls of
+ * xm_engine_kernel cost nothing the second time; whatever else it makes it makes once, for it
+ * may be called again. */
+typedef enum xm_status (*xm_variant_build_fn)(void *ctx, size_t i, struct xm_error *err);
+
+/* Chooses a row for every pick, then builds them in order. When `build` says XM_NOT_BUILT, that
+ * row is left out, and all are chosen and built again: with one pick, or with several whose
+ * kernels depend on each other's rows. XM_NOT_BUILT with the first cause when XM_FORCE names
+ * the row or no row is left. */
+enum xm_status xm_variant_build(struct xm_pick *picks, size_t n,
+                                const struct xm_engine *engine, xm_variant_build_fn build,
+                                void *ctx, struct xm_error *err);
+/* As xm_variant_choose, without the rows that are known not to build; for this problem instead
+ * of the pick's. */
+enum xm_status xm_variant_pick(const struct xm_pick *pick,
+                               const struct xm_device_info *device, const void *problem,
+                               size_t *row, struct xm_error *err);
+/* The row that XM_FORCE names in this table; table->n: none. */
+enum xm_status xm_variant_forced(const struct xm_variant_table *table, size_t *row,
+                                 struct xm_error *err);
+/* Notes that a row does not build, and why (the first cause is kept). */
+void xm_variant_leave_out(struct xm_pick *pick, size_t row, const struct xm_error *why);
+
 /* All tables: variant_tables.c lists them. */
 const struct xm_variant_table *xm_variant_tables(size_t *n);
 

@@ -24,6 +24,7 @@ static const struct {
     { XM_NOT_FOUND,   XM_EXIT_FILE,      NULL },
     { XM_CANCELLED,   XM_EXIT_CANCELLED, NULL },
     { XM_BUSY,        XM_EXIT_FAILED,    NULL },
+    { XM_NOT_BUILT,   XM_EXIT_DEVICE,    "XM_DEBUG=build shows the compiler's whole log" },
 };
 /* clang-format on */
 

@@ -6,7 +6,7 @@
 #include "runtime/engine_ops.h"
 #include "runtime/util/memory.h"
 
-enum { MAX_FUNCTIONS = 64 };
+enum { MAX_FUNCTIONS = 64, MAX_REFUSED = 32 };
 
 struct function {
     const char *name;
@@ -24,6 +24,8 @@ struct fake_engine {
     size_t n_launches, capacity;
     struct function functions[MAX_FUNCTIONS];
     size_t n_functions;
+    const char *refused[MAX_REFUSED];
+    size_t n_refused;
 };
 
 static struct fake_engine *
@@ -71,17 +73,15 @@ create_buffer(struct xm_buffer *b, enum xm_buffer_use use, struct xm_error *err)
         return xm_fail(err, XM_NO_MEMORY,
                        "no host memory for a buffer of the fake device");
     memset(b->native, 0xcd, b->bytes); /* undefined contents that tests notice */
-    b->kind = XM_MEMORY_CL;
-    if (!xm_device_has(info, XM_CAP_HOST_VISIBLE) &&
-        xm_device_has(info, XM_CAP_USM_HOST | XM_CAP_USM_DEVICE))
-        b->kind = use == XM_USE_HOST ? XM_MEMORY_USM_HOST : XM_MEMORY_USM_DEVICE;
+    b->kind = xm_memory_kind_for(info, use);
     if (xm_device_has(info, XM_CAP_HOST_VISIBLE) || b->kind == XM_MEMORY_USM_HOST)
         b->host = b->native;
     return XM_OK;
 }
 
 static enum xm_status
-buffer_from_host(struct xm_buffer *b, const void *bytes, struct xm_error *err)
+buffer_from_host(struct xm_buffer *b, enum xm_buffer_use use, const void *bytes,
+                 struct xm_error *err)
 {
     if (b->engine->config.copy_weights == XM_NO) {
         XM_TRY(enter(b->engine, XM_FAKE_ALLOC, err));
@@ -89,7 +89,7 @@ buffer_from_host(struct xm_buffer *b, const void *bytes, struct xm_error *err)
         b->native = b->host = (void *)(uintptr_t)bytes;
         return XM_OK;
     }
-    XM_TRY(create_buffer(b, XM_USE_WEIGHT, err));
+    XM_TRY(create_buffer(b, use, err));
     memcpy(b->native, bytes, b->bytes);
     return XM_OK;
 }
@@ -113,14 +113,22 @@ release_buffer(struct xm_buffer *b)
 
 static enum xm_status
 create_kernel(struct xm_engine *e, const char *name, const char *defines,
-              struct xm_kernel **out, bool *compiled, struct xm_error *err)
+              struct xm_kernel **out, struct xm_build_report *report,
+              struct xm_error *err)
 {
     (void)defines;
     XM_TRY(enter(e, XM_FAKE_KERNEL, err));
+    for (size_t i = 0; i < fake(e)->n_refused; i++) {
+        if (strcmp(fake(e)->refused[i], name) != 0)
+            continue;
+        report->log = xm_strdup("warning: it is fake\nerror: the fake compiler refuses");
+        return xm_fail(err, XM_NOT_BUILT, "kernel '%s': error: the fake compiler refuses",
+                       name);
+    }
     *out = xm_calloc(1, sizeof(**out));
     if (!*out)
         return xm_fail(err, XM_NO_MEMORY, "no memory for kernel '%s'", name);
-    *compiled = true;
+    report->compiled = true;
     return XM_OK;
 }
 
@@ -299,6 +307,16 @@ bool
 xm_fake_failed(const struct xm_engine *engine)
 {
     return fake(engine)->failed;
+}
+
+bool
+xm_fake_refuse_build(struct xm_engine *engine, const char *name)
+{
+    struct fake_engine *e = fake(engine);
+    if (e->n_refused == MAX_REFUSED)
+        return false;
+    e->refused[e->n_refused++] = name;
+    return true;
 }
 
 uint64_t

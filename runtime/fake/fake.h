@@ -55,6 +55,10 @@ bool xm_fake_failed(const struct xm_engine *engine);
 /* Calls of this kind so far. */
 uint64_t xm_fake_calls(const struct xm_engine *engine, enum xm_fake_call call);
 
+/* From now on builds of kernel `name` are refused (XM_NOT_BUILT), with a log of two lines;
+ * false: the table of names is full. `name` must outlive the engine. */
+bool xm_fake_refuse_build(struct xm_engine *engine, const char *name);
+
 /* The launches so far, in order; valid until the next one. */
 const struct xm_fake_launch *xm_fake_launches(const struct xm_engine *engine, size_t *n);
 void xm_fake_clear_launches(struct xm_engine *engine);

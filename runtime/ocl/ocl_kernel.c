@@ -54,18 +54,20 @@ read_log(const struct build *b)
     return log;
 }
 
+/* No room or no device is not the kernel's fault; anything else is the compiler's word on
+ * it. */
 static enum xm_status
-fail_build(const struct build *b, cl_int code)
+fail_build(const struct build *b, cl_int code, struct xm_build_report *report)
 {
     char line[300] = "the driver gave no log";
-    char *log = read_log(b);
-    if (log) {
-        xm_log(XM_LOG_WARNING, "build of kernel '%s' (%s):\n%s", b->name,
-               xm_strbuf_text(&b->options), log);
-        pick_line(log, line, sizeof(line));
-    }
-    xm_free(log);
-    return xm_ocl_fail(b->err, code, "clBuildProgram", "kernel '%s': %s", b->name, line);
+    if (code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES ||
+        code == CL_DEVICE_NOT_AVAILABLE || code == CL_COMPILER_NOT_AVAILABLE)
+        return xm_ocl_fail(b->err, code, "clBuildProgram", "kernel '%s'", b->name);
+    report->log = read_log(b);
+    if (report->log)
+        pick_line(report->log, line, sizeof(line));
+    return xm_fail(b->err, XM_NOT_BUILT, "clBuildProgram gave %s (%d): kernel '%s': %s",
+                   xm_ocl_error_text(code), code, b->name, line);
 }
 
 static double
@@ -130,7 +132,7 @@ store_program(const struct build *b)
 }
 
 static enum xm_status
-compile_program(struct build *b)
+compile_program(struct build *b, struct xm_build_report *report)
 {
     const char *text = xm_strbuf_text(&b->source);
     cl_int code;
@@ -139,7 +141,7 @@ compile_program(struct build *b)
         return xm_ocl_fail(b->err, code, "clCreateProgramWithSource", "kernel '%s'",
                            b->name);
     code = build_program(b);
-    return code == CL_SUCCESS ? XM_OK : fail_build(b, code);
+    return code == CL_SUCCESS ? XM_OK : fail_build(b, code, report);
 }
 
 static enum xm_status
@@ -234,13 +236,14 @@ make_kernel(struct build *b, struct xm_kernel **out)
 
 enum xm_status
 xm_ocl_kernel_create(struct xm_engine *e, const char *name, const char *defines,
-                     struct xm_kernel **out, bool *compiled, struct xm_error *err)
+                     struct xm_kernel **out, struct xm_build_report *report,
+                     struct xm_error *err)
 {
     struct build b = {.engine = ocl_engine(e), .name = name, .err = err};
     enum xm_status status = prepare_build(&b, defines);
     if (status == XM_OK && !load_program(&b)) {
-        status = compile_program(&b);
-        *compiled = true;
+        status = compile_program(&b, report);
+        report->compiled = true;
         if (status == XM_OK)
             store_program(&b);
     }

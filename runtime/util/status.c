@@ -56,6 +56,7 @@ xm_status_text(enum xm_status status)
         [XM_NOT_FOUND] = "not found",
         [XM_CANCELLED] = "cancelled",
         [XM_BUSY] = "busy",
+        [XM_NOT_BUILT] = "kernel not built",
     };
     return (unsigned)status < XM_ARRAY_LEN(text) ? text[status] : "unknown status";
 }

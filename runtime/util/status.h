@@ -26,7 +26,8 @@ enum xm_status {
     XM_IO,        /* the operating system refused a file                              */
     XM_NOT_FOUND, /* no such device, file, property, tensor, …                        */
     XM_CANCELLED, /* the caller asked to stop                                         */
-    XM_BUSY       /* the request is running                                           */
+    XM_BUSY,      /* the request is running                                           */
+    XM_NOT_BUILT  /* the device's compiler refuses a kernel                           */
 };
 
 #define XM_ERROR_TEXT 512

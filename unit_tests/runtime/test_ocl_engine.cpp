@@ -267,7 +267,7 @@ TEST_F(OclEngine, GivesTheLineOfTheBuildLog)
     xm_kernel *k = nullptr;
     EXPECT_EQ(
         xm_engine_kernel(engine, "copy_bytes", "-DPER_ITEM=no_such_thing", &k, &err),
-        XM_DEVICE);
+        XM_NOT_BUILT);
     EXPECT_EQ(k, nullptr);
     EXPECT_NE(std::string(err.text).find("CL_BUILD_PROGRAM_FAILURE"), std::string::npos);
     EXPECT_NE(std::string(err.text).find("no_such_thing"), std::string::npos) << err.text;
