@@ -382,7 +382,7 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
                                .activation = (enum xm_activation)a->activation,
                                .beta = a->beta,
                                .limit = a->limit};
-    uint32_t operands[XM_MOE_OP_COUNT];
+    uint32_t operands[XM_MOE_OP_COUNT] = {[XM_MOE_OP_ADDEND] = XM_NO_VALUE};
     XM_TRY(moe_weights(l, n, &desc));
     XM_TRY(xm_lower_value(l, xm_in(n, XM_MOE_HIDDEN), &operands[XM_MOE_OP_HIDDEN]));
     XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ROUTING), XM_F32,

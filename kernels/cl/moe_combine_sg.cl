@@ -12,12 +12,15 @@
 #ifndef DST
 #define DST f32 /* element of out */
 #endif
+#ifndef ADD
+#define ADD f32 /* element of add */
+#endif
 #define EACH 4 /* n of a lane */
 #define SPAN (EACH * SG)
 
 SUB_GROUP_SIZE __kernel void
 moe_combine_sg(__global const float *y, __global const uint *place,
-               __global const float *weights, __global const float *add,
+               __global const float *weights, __global const STORAGE(ADD) *add,
                __global STORAGE(DST) * out, uint n_count, uint top_k)
 {
     const uint first = sub_group_index() * SPAN + get_sub_group_local_id();
@@ -25,8 +28,9 @@ moe_combine_sg(__global const float *y, __global const uint *place,
     float sum[EACH];
 #pragma unroll
     for (uint i = 0; i < EACH; i++)
-        sum[i] =
-            add && first + i * SG < n_count ? add[t * n_count + first + i * SG] : 0.0f;
+        sum[i] = add && first + i * SG < n_count
+                     ? LOAD(ADD, add, t * n_count + first + i * SG)
+                     : 0.0f;
 #pragma unroll 1
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
         __global const float *from = y + (ulong)place[slot] * n_count;

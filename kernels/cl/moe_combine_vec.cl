@@ -9,23 +9,26 @@
 #ifndef DST
 #define DST f32 /* element of out */
 #endif
+#ifndef ADD
+#define ADD f32 /* element of add */
+#endif
 
 __kernel void
 moe_combine_vec(__global const float *y, __global const uint *place,
-                __global const float *weights, __global const float *add,
+                __global const float *weights, __global const STORAGE(ADD) *add,
                 __global STORAGE(DST) * out, uint n_count, uint top_k)
 {
     const ulong t = get_global_id(1), first = t * top_k, end = first + top_k;
     const ulong row = t * n_count;
     uint n = 0;
     for (; n + 16 <= n_count; n += 16) {
-        float16 sum = add ? vload16(0, add + row + n) : (float16)0.0f;
+        float16 sum = add ? LOAD16(ADD, add, row + n) : (float16)0.0f;
         for (ulong slot = first; slot < end; slot++)
             sum += weights[slot] * vload16(0, y + (ulong)place[slot] * n_count + n);
         STORE16(DST, out, row + n, sum);
     }
     for (; n < n_count; n++) {
-        float sum = add ? add[row + n] : 0.0f;
+        float sum = add ? LOAD(ADD, add, row + n) : 0.0f;
         for (ulong slot = first; slot < end; slot++)
             sum += weights[slot] * y[(ulong)place[slot] * n_count + n];
         STORE(DST, out, row + n, sum);

@@ -14,12 +14,15 @@
 #ifndef DST
 #define DST f32 /* element of y */
 #endif
+#ifndef ADD
+#define ADD f32 /* element of add */
+#endif
 
 __kernel void
 moe_down_gen(__global const uchar *data, __global const uchar *scale,
              __global const uchar *zp, __global const float *h, __global const int *ids,
              __global const float *weights, __global const float *bias,
-             __global const float *add, __global STORAGE(DST) *y, uint n_count,
+             __global const STORAGE(ADD) *add, __global STORAGE(DST) *y, uint n_count,
              uint k_count, uint top_k)
 {
     __local float chunk[CHUNK_FLOATS], parts[ROWS * ITEMS];
@@ -40,7 +43,7 @@ moe_down_gen(__global const uchar *data, __global const uchar *scale,
     for (uint r = 0; r < ROWS; r++) {
         if (me != r || row + r >= n_count)
             continue;
-        float value = sum[r] + (add ? add[t * n_count + row + r] : 0.0f);
+        float value = sum[r] + (add ? LOAD(ADD, add, t * n_count + row + r) : 0.0f);
         for (ulong slot = t * top_k; bias && slot < (t + 1) * top_k; slot++)
             value += weights[slot] * bias[(ulong)ids[slot] * n_count + row + r];
         STORE(DST, y, t * n_count + row + r, value);

@@ -11,18 +11,21 @@
 #ifndef DST
 #define DST f32 /* element of y */
 #endif
+#ifndef ADD
+#define ADD f32 /* element of add */
+#endif
 
 __kernel void
 moe_down_ref(__global const uchar *data, __global const uchar *scale,
              __global const uchar *zp, __global const float *h, __global const int *ids,
              __global const float *weights, __global const float *bias,
-             __global const float *add, __global STORAGE(DST) * y, uint k_count,
+             __global const STORAGE(ADD) *add, __global STORAGE(DST) * y, uint k_count,
              uint top_k)
 {
     const uint n = (uint)get_global_id(0), n_count = (uint)get_global_size(0);
     const ulong t = get_global_id(1);
     const uint group = weight_group(k_count), groups = k_count / group;
-    float sum = add ? add[t * n_count + n] : 0.0f;
+    float sum = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
         const ulong row = (ulong)ids[slot] * n_count + n;
         float dot = bias ? bias[row] : 0.0f;

@@ -13,12 +13,15 @@
 #ifndef DST
 #define DST f32 /* element of y */
 #endif
+#ifndef ADD
+#define ADD f32 /* element of add */
+#endif
 
 SUB_GROUP_SIZE __kernel void
 moe_down_sg(__global const uchar *data, __global const uchar *scale,
             __global const uchar *zp, __global const float *h, __global const int *ids,
             __global const float *weights, __global const float *bias,
-            __global const float *add, __global STORAGE(DST) * y, uint n_count,
+            __global const STORAGE(ADD) *add, __global STORAGE(DST) * y, uint n_count,
             uint k_count, uint top_k)
 {
     const uint first = sub_group_index() * ROWS;
@@ -42,5 +45,5 @@ moe_down_sg(__global const uchar *data, __global const uchar *scale,
     }
     const float total = lane_total(all) + biases;
     if (get_sub_group_local_id() < ROWS && n < n_count)
-        STORE(DST, y, t * n_count + n, total + (add ? add[t * n_count + n] : 0.0f));
+        STORE(DST, y, t * n_count + n, total + (add ? LOAD(ADD, add, t * n_count + n) : 0.0f));
 }

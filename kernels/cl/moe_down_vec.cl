@@ -13,13 +13,16 @@
 #ifndef DST
 #define DST f32 /* element of y */
 #endif
+#ifndef ADD
+#define ADD f32 /* element of add */
+#endif
 
 __kernel void
 moe_down_vec(__global const uchar *data, __global const uchar *scale,
              __global const uchar *zp, __global const float *planes,
              __global const float *sums, __global const int *ids,
              __global const float *weights, __global const float *bias,
-             __global const float *add, __global STORAGE(DST) * y, uint n_count,
+             __global const STORAGE(ADD) *add, __global STORAGE(DST) * y, uint n_count,
              uint k_count, uint top_k, uint per_item)
 {
     const ulong t = get_global_id(1);
@@ -29,7 +32,7 @@ moe_down_vec(__global const uchar *data, __global const uchar *scale,
     const uint end = min(first + per_item, n_count);
     for (uint n = first; n < end; n++) {
         float16 sum = 0;
-        sum.s0 = add ? add[t * n_count + n] : 0.0f;
+        sum.s0 = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
         for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
             const ulong row = (ulong)ids[slot] * n_count + n;
             float16 dot = row_dot(data, scale, zp, row, k_count, planes + slot * padded,

@@ -230,8 +230,8 @@ static enum xm_status
 build_down(struct xm_moe_experts *m, struct xm_error *err)
 {
     char defines[64];
-    snprintf(defines, sizeof(defines), "-DDST=%s -DROWS=%d", xm_element_text(m->desc.dst),
-             GEN_ROWS);
+    snprintf(defines, sizeof(defines), "-DDST=%s -DADD=%s -DROWS=%d",
+             xm_element_text(m->desc.dst), xm_element_text(m->desc.add), GEN_ROWS);
     XM_TRY(build(m, XM_MOE_DOWN, m->desc.down, defines, err));
     XM_TRY(xm_engine_kernel(
         m->engine, xm_moe_tables[XM_MOE_COMBINE].rows[m->row[XM_MOE_COMBINE]].name,

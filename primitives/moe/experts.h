@@ -28,7 +28,7 @@ struct xm_moe_experts_desc {
     uint32_t top_k;
     struct xm_device_weight *gate, *up, *down; /* up NULL in the 2-GEMM form */
     struct xm_buffer *bias_gate, *bias_down;   /* NULL: none                 */
-    enum xm_element src, dst;
+    enum xm_element src, dst, add;             /* of a batch's x, out and add */
 };
 
 struct xm_moe_experts {
@@ -45,7 +45,7 @@ struct xm_moe_batch {
     uint64_t tokens;
     const struct xm_buffer *x;             /* [T,H] src                       */
     const struct xm_buffer *ids, *weights; /* [T,K] i32, f32                 */
-    const struct xm_buffer *add;           /* [T,H] f32, added in; NULL: none */
+    const struct xm_buffer *add;           /* [T,H] add; NULL: none           */
     struct xm_buffer *out;                 /* [T,H] dst                       */
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * moe_3gemm_fused_compressed: route, then the routed experts; before them the shared
- * expert, which is a set of one expert that every token chooses. Its f32 result is what
- * the routed sum starts with, so that everything is added up before it is rounded once.
+ * expert, which is a set of one expert that every token chooses. Its f32 result (to which
+ * the addend was added) is what the routed sum starts with, so that everything is added up
+ * before it is rounded once.
  */
 #include "primitives/moe/moe.h"
 
@@ -116,6 +117,7 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
         .down = d->shared_down,
         .src = d->src,
         .dst = XM_F32,
+        .add = d->dst,
     };
     m->has_shared = true;
     m->shared_gate_gate = d->shared_gate_gate;
@@ -147,6 +149,7 @@ init(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
         .bias_down = d->bias_down,
         .src = d->src,
         .dst = d->dst,
+        .add = d->shared_gate ? XM_F32 : d->dst,
     };
     XM_TRY(xm_router_steps_init(&m->router, m->base.engine, &router, err));
     XM_TRY(xm_moe_experts_init(&m->routed, m->base.engine, &routed, err));
@@ -203,8 +206,9 @@ run_all(const struct moe *m, const struct xm_operand *o, uint64_t tokens,
     uint64_t slots = tokens * m->router.routing.top_k;
     XM_TRY(xm_scratch_take(s, slots * 4, &weights, err));
     XM_TRY(xm_scratch_take(s, slots * 4, &ids, err));
-    struct xm_moe_batch batch = {tokens, o[XM_MOE_OP_HIDDEN].buffer, ids, weights,
-                                 NULL,   o[XM_MOE_OP_OUT].buffer};
+    struct xm_moe_batch batch = {
+        tokens,  o[XM_MOE_OP_HIDDEN].buffer, ids,
+        weights, o[XM_MOE_OP_ADDEND].buffer, o[XM_MOE_OP_OUT].buffer};
     if (m->has_shared)
         XM_TRY(run_shared(m, &batch, weights, ids, s, run->queue, err));
     XM_TRY(xm_router_steps_run(&m->router, o[XM_MOE_OP_LOGITS].buffer, weights, ids,

@@ -9,6 +9,7 @@
  *             gather rows, grouped GEMMs over per-expert ranges           moe_gather, moe_gemm_*
  *             back to token order, summed in f32                          moe_combine
  *   shared    expert K of the same block, with or without sigmoid gate
+ *   addend    what the block is a branch of (the residual): the sums begin with it
  *
  * Routing, sums over experts and accumulators are f32. The host reads nothing back. Scratch is
  * bounded by T (the chunk), never by context. Formulas: runtime/reference/reference.h.
@@ -24,9 +25,10 @@ extern "C" {
 #endif
 
 enum {
-    XM_MOE_OP_HIDDEN, /* [T,H] f16 or f32 */
+    XM_MOE_OP_HIDDEN, /* [T,H] src */
     XM_MOE_OP_LOGITS, /* [T,E] f32 */
-    XM_MOE_OP_OUT,    /* [T,H] */
+    XM_MOE_OP_OUT,    /* [T,H] dst */
+    XM_MOE_OP_ADDEND, /* [T,H] dst, added in before the result is rounded; absent: none */
     XM_MOE_OP_COUNT
 };
 

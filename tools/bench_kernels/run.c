@@ -177,6 +177,7 @@ operands_of(const struct bench *b, uint64_t run, struct xm_operand *o)
     o[XM_MOE_OP_LOGITS] =
         matrix(b->logits[run % N_LOGITS], XM_F32, p->tokens, p->experts);
     o[XM_MOE_OP_OUT] = matrix(b->y, e, p->tokens, p->hidden);
+    o[XM_MOE_OP_ADDEND] = matrix(NULL, e, p->tokens, p->hidden);
 }
 
 static enum xm_status

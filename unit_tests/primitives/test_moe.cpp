@@ -19,6 +19,7 @@ struct problem {
     xm_element element = XM_F32;
     int shared = 0; /* 1: shared expert, 2: with a gate */
     bool all_to_one = false;
+    bool addend = false;
 };
 
 const weight_format u4g32 = {XM_U4, 32, true}, u4g128 = {XM_U4, 128, true};
@@ -30,12 +31,15 @@ const xm_expert clamped = XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
 const problem few[] = {
     {"one token", 1, 7, 128, 96, 3, u4g32, u4g32},
     {"k = 1", 1, 5, 256, 128, 1, u4g128, u4g128},
-    {"k = E", 2, 5, 128, 64, 5, i4g64, i4g64},
+    {"k = E, with addend", 2, 5, 128, 64, 5, i4g64, i4g64, XM_EXPERT_GEMM3_SWIGLU,
+     XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F32, 0, false, true},
     {"mixed formats", 3, 11, 96, 64, 2, u4g32, i8row},
-    {"f16", 4, 9, 128, 96, 2, u8g32, f16, XM_EXPERT_GEMM3_SWIGLU, XM_ACT_GELU_TANH,
-     XM_ROUTING_SOFTMAX_TOPK, XM_F16},
-    {"shared", 2, 6, 128, 64, 2, u4g32, u4g32, XM_EXPERT_GEMM3_SWIGLU, XM_ACT_SWISH,
-     XM_ROUTING_SIGMOID_BIAS, XM_F32, 1},
+    {"f16 with addend", 4, 9, 128, 96, 2, u8g32, f16, XM_EXPERT_GEMM3_SWIGLU,
+     XM_ACT_GELU_TANH, XM_ROUTING_SOFTMAX_TOPK, XM_F16, 0, false, true},
+    {"shared, with addend", 2, 6, 128, 64, 2, u4g32, u4g32, XM_EXPERT_GEMM3_SWIGLU,
+     XM_ACT_SWISH, XM_ROUTING_SIGMOID_BIAS, XM_F32, 1, false, true},
+    {"f16 and shared, with addend", 1, 6, 128, 64, 2, u4g32, u4g32,
+     XM_EXPERT_GEMM3_SWIGLU, XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16, 1, false, true},
     {"clamped", 1, 4, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX_TOPK},
     {"odd sizes", 1, 3, 50, 21, 2, bf16, f16},
@@ -44,11 +48,13 @@ const problem many[] = {
     {"empty experts", 17, 3, 128, 96, 1, u4g32, u4g32},
     {"all to one", 33, 5, 96, 64, 1, u4g32, i4g64, XM_EXPERT_GEMM3_SWIGLU, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX, XM_F32, 0, true},
-    {"k = E", 5, 4, 128, 128, 4, u4g128, u4g128},
+    {"k = E, with addend", 5, 4, 128, 128, 4, u4g128, u4g128, XM_EXPERT_GEMM3_SWIGLU,
+     XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F32, 0, false, true},
     {"mixed formats", 35, 6, 352, 160, 3, u4g32, i8row, XM_EXPERT_GEMM3_SWIGLU,
      XM_ACT_GELU_ERF},
-    {"f16 and shared with gate", 40, 5, 128, 96, 2, u8g32, f16, XM_EXPERT_GEMM3_SWIGLU,
-     XM_ACT_GELU_TANH, XM_ROUTING_SOFTMAX_TOPK, XM_F16, 2},
+    {"f16 and shared with gate, with addend", 40, 5, 128, 96, 2, u8g32, f16,
+     XM_EXPERT_GEMM3_SWIGLU, XM_ACT_GELU_TANH, XM_ROUTING_SOFTMAX_TOPK, XM_F16, 2, false,
+     true},
     {"clamped", 33, 5, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX_TOPK},
     {"odd sizes", 34, 3, 50, 21, 2, bf16, f16},
@@ -132,6 +138,8 @@ class Moe : public PrimitiveTest
         tensor bias_down(XM_F32, {experts, hidden},
                          random_floats(p.experts * p.hidden, 7));
         tensor y(p.element, {1, tokens, hidden});
+        tensor addend(p.element, {1, tokens, hidden},
+                      random_floats(p.tokens * p.hidden, 8));
         bool has_bias = p.routing == XM_ROUTING_SIGMOID_BIAS;
 
         xm_moe_desc d = {};
@@ -160,7 +168,8 @@ class Moe : public PrimitiveTest
         EXPECT_EQ(status, XM_OK) << error.text;
         if (status != XM_OK)
             return "";
-        const xm_operand operands[] = {x.operand(), logits.operand(), y.operand()};
+        const xm_operand operands[] = {x.operand(), logits.operand(), y.operand(),
+                                       p.addend ? addend.operand() : xm_operand{}};
         planned_run r(moe.p, operands, queue);
         EXPECT_EQ(xm_primitive_run(moe.p, operands, &r.run, &error), XM_OK) << error.text;
 
@@ -189,6 +198,9 @@ class Moe : public PrimitiveTest
                                      &shared_down.host, &gate_gate.host};
         if (p.shared)
             add_shared(p, rows, shared, want);
+        const std::vector<float> added = addend.rounded();
+        for (size_t i = 0; p.addend && i < want.size(); i++)
+            want[i] += added[i];
         EXPECT_TRUE(rows_close(y.read(), want, p.hidden, p.element));
         char used[512];
         xm_primitive_describe(moe.p, operands, used, sizeof(used));
