@@ -15,7 +15,7 @@
 struct matmul {
     struct xm_primitive base;
     struct xm_matmul_desc desc;
-    size_t row;
+    struct xm_pick pick;
     struct xm_kernel *kernel;
 };
 
@@ -133,7 +133,7 @@ matmul_describe(const struct xm_primitive *base, const struct xm_operand *o, cha
                 size_t out_bytes)
 {
     (void)o;
-    snprintf(out, out_bytes, "%s", rows[((const struct matmul *)base)->row].name);
+    snprintf(out, out_bytes, "%s", rows[((const struct matmul *)base)->pick.row].name);
 }
 
 static void
@@ -153,14 +153,15 @@ is_activation(enum xm_element e)
 }
 
 static enum xm_status
-choose_and_build(struct matmul *p, struct xm_error *err)
+build(void *ctx, size_t i, struct xm_error *err)
 {
+    struct matmul *p = ctx;
     char defines[XM_KERNEL_DEFINES];
-    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), xm_matmul_table.step,
-                             xm_engine_info(p->base.engine), &p->desc, &p->row, err));
+    (void)i;
     snprintf(defines, sizeof(defines), "-DA=%s -DB=%s -DC=%s", xm_element_text(p->desc.a),
              xm_element_text(p->desc.b), xm_element_text(p->desc.c));
-    return xm_engine_kernel(p->base.engine, rows[p->row].name, defines, &p->kernel, err);
+    return xm_engine_kernel(p->base.engine, rows[p->pick.row].name, defines, &p->kernel,
+                            err);
 }
 
 enum xm_status
@@ -176,7 +177,8 @@ xm_matmul_create(struct xm_engine *engine, const struct xm_matmul_desc *desc,
     p->base.engine = engine;
     xm_engine_ref(engine);
     p->desc = *desc;
-    enum xm_status status = choose_and_build(p, err);
+    p->pick = (struct xm_pick){.table = &xm_matmul_table, .problem = &p->desc};
+    enum xm_status status = xm_variant_build(&p->pick, 1, engine, build, p, err);
     if (status != XM_OK) {
         matmul_destroy(&p->base);
         return status;

@@ -17,7 +17,7 @@ struct gather_matmul {
     struct xm_device_weight *weight;
     struct xm_buffer *bias;
     enum xm_element src, dst, ids;
-    size_t row;
+    struct xm_pick pick;
     struct xm_kernel *prepare, *kernel;
 };
 
@@ -74,7 +74,7 @@ gather_matmul_plan(const struct xm_primitive *p, const struct xm_operand *o,
     uint64_t rows_of_a = xm_operand_rows(&o[XM_GATHER_MATMUL_A]);
     (void)err;
     *scratch_bytes = 0;
-    if (g->row == ROW_VEC)
+    if (g->pick.row == ROW_VEC)
         *scratch_bytes =
             xm_scratch_bytes(p, xm_weight_planes_bytes(&g->weight->host, rows_of_a)) +
             xm_scratch_bytes(p, xm_weight_sums_bytes(&g->weight->host, rows_of_a));
@@ -102,11 +102,11 @@ run_plain(const struct gather_matmul *g, const struct xm_operand *o,
     xm_args_buffer(&a, g->bias);
     xm_args_buffer(&a, o[XM_GATHER_MATMUL_OUT].buffer);
     put_sizes(g, s, &a);
-    if (g->row == ROW_SG)
+    if (g->pick.row == ROW_SG)
         return xm_args_run_sub_groups(&a, run->queue, g->kernel,
                                       (g->weight->host.rows + GEN_ROWS - 1) / GEN_ROWS,
                                       s->tokens, s->slots, err);
-    if (g->row == ROW_GEN)
+    if (g->pick.row == ROW_GEN)
         return xm_args_run_groups(&a, run->queue, g->kernel, XM_GROUP_ITEMS,
                                   (g->weight->host.rows + GEN_ROWS - 1) / GEN_ROWS,
                                   s->tokens, s->slots, err);
@@ -156,7 +156,7 @@ gather_matmul_run(const struct xm_primitive *p, const struct xm_operand *o,
     if (s.a_slots == 0 || s.a_slots > INT32_MAX)
         return xm_fail(err, XM_INVALID, "the activations have %llu slots",
                        (unsigned long long)s.a_slots);
-    if (g->row != ROW_VEC)
+    if (g->pick.row != ROW_VEC)
         return run_plain(g, o, &s, run, err);
     struct xm_scratch scratch;
     xm_scratch_begin(&scratch, p, run);
@@ -170,7 +170,8 @@ gather_matmul_describe(const struct xm_primitive *p, const struct xm_operand *o,
                        char *out, size_t out_bytes)
 {
     (void)o;
-    snprintf(out, out_bytes, "%s", rows[((const struct gather_matmul *)p)->row].name);
+    snprintf(out, out_bytes, "%s",
+             rows[((const struct gather_matmul *)p)->pick.row].name);
 }
 
 static void
@@ -188,16 +189,16 @@ static const struct xm_primitive_ops gather_matmul_ops = {
     gather_matmul_destroy};
 
 static enum xm_status
-choose_and_build(struct gather_matmul *g, struct xm_error *err)
+build(void *ctx, size_t i, struct xm_error *err)
 {
+    struct gather_matmul *g = ctx;
     struct xm_engine *engine = g->base.engine;
     const struct xm_weight *w = &g->weight->host;
-    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), xm_gather_matmul_table.step,
-                             xm_engine_info(engine), w, &g->row, err));
-    if (g->row == ROW_VEC)
+    (void)i;
+    if (g->pick.row == ROW_VEC)
         XM_TRY(xm_weight_kernel(engine, "linear_prepare_vec", w, &g->prepare, err,
                                 "-DSRC=%s", xm_element_text(g->src)));
-    return xm_weight_kernel(engine, rows[g->row].name, w, &g->kernel, err,
+    return xm_weight_kernel(engine, rows[g->pick.row].name, w, &g->kernel, err,
                             "-DSRC=%s -DDST=%s -DIDS=%s -DROWS=%d",
                             xm_element_text(g->src), xm_element_text(g->dst),
                             xm_element_text(g->ids), GEN_ROWS);
@@ -235,7 +236,9 @@ xm_gather_matmul_create(struct xm_engine *engine,
     g->src = desc->src;
     g->dst = desc->dst;
     g->ids = desc->ids;
-    enum xm_status status = choose_and_build(g, err);
+    g->pick =
+        (struct xm_pick){.table = &xm_gather_matmul_table, .problem = &g->weight->host};
+    enum xm_status status = xm_variant_build(&g->pick, 1, engine, build, g, err);
     if (status != XM_OK) {
         gather_matmul_destroy(&g->base);
         return status;

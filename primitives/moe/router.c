@@ -28,11 +28,27 @@ static const struct xm_variant rows[] = {
 const struct xm_variant_table xm_moe_route_table = {"moe_route", rows,
                                                     XM_ARRAY_LEN(rows)};
 
+struct building {
+    struct xm_router_steps *steps;
+    struct xm_engine *engine;
+};
+
+static enum xm_status
+build(void *ctx, size_t i, struct xm_error *err)
+{
+    struct building *b = ctx;
+    char defines[XM_KERNEL_DEFINES];
+    (void)i;
+    snprintf(defines, sizeof(defines), "-DROUTING=%d -DNORMALISE=%d",
+             (int)b->steps->routing.kind, b->steps->routing.normalise);
+    return xm_engine_kernel(b->engine, rows[b->steps->pick.row].name, defines,
+                            &b->steps->kernel, err);
+}
+
 enum xm_status
 xm_router_steps_init(struct xm_router_steps *r, struct xm_engine *engine,
                      const struct xm_router_desc *desc, struct xm_error *err)
 {
-    char defines[XM_KERNEL_DEFINES];
     const struct xm_moe_routing *routing = &desc->routing;
     if (routing->kind >= XM_ROUTING_COUNT || routing->top_k == 0)
         return xm_fail(err, XM_UNSUPPORTED, "moe_router: unknown routing, or top_k is 0");
@@ -43,11 +59,9 @@ xm_router_steps_init(struct xm_router_steps *r, struct xm_engine *engine,
         xm_buffer_ref(r->bias);
     if (r->expert_scale)
         xm_buffer_ref(r->expert_scale);
-    XM_TRY(xm_variant_choose(rows, XM_ARRAY_LEN(rows), xm_moe_route_table.step,
-                             xm_engine_info(engine), routing, &r->row, err));
-    snprintf(defines, sizeof(defines), "-DROUTING=%d -DNORMALISE=%d", (int)routing->kind,
-             routing->normalise);
-    return xm_engine_kernel(engine, rows[r->row].name, defines, &r->kernel, err);
+    r->pick = (struct xm_pick){.table = &xm_moe_route_table, .problem = &r->routing};
+    struct building building = {r, engine};
+    return xm_variant_build(&r->pick, 1, engine, build, &building, err);
 }
 
 void
@@ -60,7 +74,7 @@ xm_router_steps_fini(struct xm_router_steps *r)
 const char *
 xm_router_steps_name(const struct xm_router_steps *r)
 {
-    return rows[r->row].name;
+    return rows[r->pick.row].name;
 }
 
 enum xm_status
@@ -81,11 +95,11 @@ xm_router_steps_run(const struct xm_router_steps *r, const struct xm_buffer *log
     xm_args_uint(&a, r->routing.top_k);
     xm_args_float(&a, r->routing.epsilon);
     xm_args_float(&a, r->routing.scale);
-    if (rows[r->row].family == XM_FAMILY_SG) {
+    if (rows[r->pick.row].family == XM_FAMILY_SG) {
         xm_args_uint(&a, tokens);
         return xm_args_run_sub_groups(&a, queue, r->kernel, tokens, 1, 1, err);
     }
-    if (rows[r->row].family == XM_FAMILY_GEN)
+    if (rows[r->pick.row].family == XM_FAMILY_GEN)
         return xm_args_run_groups(&a, queue, r->kernel, XM_GROUP_ITEMS, tokens, 1, 1,
                                   err);
     return xm_args_run(&a, queue, r->kernel, false, tokens, 1, 1, err);

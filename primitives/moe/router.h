@@ -7,11 +7,12 @@
 
 #include "primitives/args.h"
 #include "primitives/moe/moe.h"
+#include "primitives/variant.h"
 
 struct xm_router_steps {
     struct xm_moe_routing routing;
     struct xm_buffer *bias, *expert_scale; /* referenced; NULL: none */
-    size_t row;
+    struct xm_pick pick;
     struct xm_kernel *kernel;
 };
 

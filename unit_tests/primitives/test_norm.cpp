@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "primitives/norm/norm.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include "primitives/tables.h"
 #include "runtime/reference/reference.h"
+#include "runtime/util/log.h"
 #include "unit_tests/primitives/harness.h"
 
 namespace
@@ -60,6 +64,48 @@ TEST_F(RmsNorm, EveryVariantAgreesWithTheReference)
     }
 }
 
+/* The kernel's source is broken: the driver's own compiler refuses it. */
+TEST_F(RmsNorm, AKernelThatDoesNotBuildGivesWayToTheNext)
+{
+    const std::string dir = ::testing::TempDir() + "xm_norm_broken";
+    std::vector<std::string> warnings;
+    xm_engine *own = nullptr;
+    tensor gamma(XM_F32, {32}, random_floats(32, 1));
+    xm_rms_norm_desc desc = {gamma.buffer(), 1e-6f, XM_F32, XM_F32};
+    ASSERT_XM_OK(xm_engine_create(0, nullptr, &own, &err));
+    const char *best = nullptr, *next = nullptr;
+    for (size_t v = 0; v < xm_rms_norm_table.n && !next; v++) {
+        const xm_variant *row = &xm_rms_norm_table.rows[v];
+        if (!xm_variant_refusal(row, xm_engine_info(own), nullptr) &&
+            !xm_variant_drawback(row, xm_engine_info(own)))
+            (best ? next : best) = row->name;
+    }
+    ASSERT_NE(next, nullptr);
+    std::filesystem::create_directory(dir);
+    std::ofstream(dir + "/" + best + ".cl") << "this is no kernel;\n";
+    setenv("XM_KERNEL_DIR", dir.c_str(), 1);
+    xm_log_set_sink(
+        [](xm_log_level, const char *line, void *ctx) {
+            static_cast<std::vector<std::string> *>(ctx)->push_back(line);
+        },
+        &warnings);
+    for (int round = 0; round < 2; round++) {
+        primitive_ptr norm;
+        char text[64] = "";
+        ASSERT_XM_OK(xm_rms_norm_create(own, &desc, &norm.p, &err));
+        xm_primitive_describe(norm.p, nullptr, text, sizeof(text));
+        EXPECT_STREQ(text, next);
+    }
+    xm_log_set_sink(nullptr, nullptr);
+    unsetenv("XM_KERNEL_DIR");
+    std::filesystem::remove_all(dir);
+    xm_engine_unref(own);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find(std::string("kernel '") + best + "'"), std::string::npos);
+    EXPECT_NE(warnings[0].find("does not build on"), std::string::npos);
+    EXPECT_NE(warnings[0].find("error"), std::string::npos) << warnings[0];
+}
+
 /* The row of rms_norm that XM_FORCE leads to, or the status's text. */
 std::string
 row_for(const char *forced, xm_device_kind kind)
@@ -98,7 +144,13 @@ TEST(Force, AMistakeIsASentence)
               std::string::npos);
     EXPECT_NE(row_for("rms_norm=rms_norm_vec", XM_DEVICE_GPU).find("which refuses"),
               std::string::npos);
-    EXPECT_NE(row_for("rms_norm=x", XM_DEVICE_CPU).find("not in its table"),
+    EXPECT_EQ(row_for("rms_norm=x", XM_DEVICE_CPU)
+                  .find("XM_FORCE: rms_norm has no variant 'x', but rms_norm_"),
+              0u);
+    std::string unknown = row_for("rms_nrom=rms_norm_ref", XM_DEVICE_CPU);
+    EXPECT_EQ(unknown.find("XM_FORCE: there is no step 'rms_nrom', but attention_"), 0u);
+    EXPECT_NE(unknown.find(" topk"), std::string::npos) << unknown; /* not cut off */
+    EXPECT_NE(row_for("linear_few=x", XM_DEVICE_CPU).find("linear_few has no variant"),
               std::string::npos);
 }
 

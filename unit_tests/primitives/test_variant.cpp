@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A kernel that the device's compiler refuses: the next variant serves, once and with one
+ * warning; on the fake engine, for one table, for tables that depend on each other, and for
+ * whole primitives.
+ */
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "primitives/linear/linear.h"
+#include "primitives/moe/moe.h"
+#include "primitives/norm/norm.h"
+#include "primitives/stage.h"
+#include "primitives/tables.h"
+#include "runtime/fake/fake.h"
+#include "runtime/util/log.h"
+
+#define ASSERT_XM_OK(expr) ASSERT_EQ(expr, XM_OK) << err.text
+
+namespace
+{
+
+const char *
+odd_refuses(const void *problem)
+{
+    return *static_cast<const int *>(problem) % 2 ? "it is odd" : nullptr;
+}
+
+const xm_variant rows[] = {
+    {"best", XM_FAMILY_ANY, 0, odd_refuses},
+    {"good", XM_FAMILY_ANY, 0, nullptr},
+    {"last", XM_FAMILY_ANY, 0, nullptr},
+};
+const xm_variant_table table = {"example", rows, 3};
+
+class Variant : public ::testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        info.kind = XM_DEVICE_GPU;
+        info.caps = XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE | XM_CAP_SG_SHORT |
+                    XM_CAP_SG_CHAR | XM_CAP_FP16;
+        info.sub_group_sizes[0] = 16;
+        info.max_alloc_bytes = 64 << 20;
+        info.base_align = 64;
+        info.max_work_group = 256;
+        info.local_bytes = 1 << 16;
+        info.compute_units = 2;
+        snprintf(info.name, sizeof(info.name), "fake chip");
+        open();
+        xm_log_set_sink(
+            [](xm_log_level level, const char *line, void *ctx) {
+                if (level == XM_LOG_WARNING)
+                    static_cast<std::vector<std::string> *>(ctx)->push_back(line);
+            },
+            &warnings);
+    }
+    void TearDown() override
+    {
+        unsetenv("XM_FORCE");
+        xm_log_set_sink(nullptr, nullptr);
+        xm_engine_unref(engine);
+    }
+    void open()
+    {
+        xm_engine_unref(engine);
+        engine = nullptr;
+        ASSERT_XM_OK(xm_fake_engine_create(&info, nullptr, &engine, &err));
+    }
+    void refuse(std::initializer_list<const char *> names)
+    {
+        for (const char *name : names)
+            ASSERT_TRUE(xm_fake_refuse_build(engine, name));
+    }
+    std::string chosen(const xm_stage &stage, int problem)
+    {
+        xm_choice choice = {};
+        err = {};
+        return xm_stage_choose(&stage, &problem, &choice, &err) == XM_OK
+                   ? choice.row->name
+                   : err.text;
+    }
+    xm_device_info info = {};
+    xm_engine *engine = nullptr;
+    xm_error err = {};
+    std::vector<std::string> warnings;
+};
+
+TEST_F(Variant, ARefusedKernelIsWarnedOfOnceAndNotBuiltAgain)
+{
+    refuse({"best"});
+    xm_kernel *k = nullptr;
+    EXPECT_EQ(xm_engine_kernel(engine, "best", "-DA=1", &k, &err), XM_NOT_BUILT);
+    EXPECT_STREQ(err.text, "kernel 'best': error: the fake compiler refuses");
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_EQ(
+        warnings[0],
+        "kernel 'best' (-DA=1) does not build on fake chip; the next variant of its "
+        "step is taken, if there is one:\n"
+        "warning: it is fake\nerror: the fake compiler refuses");
+    uint64_t calls = xm_fake_calls(engine, XM_FAKE_KERNEL);
+    err = {};
+    EXPECT_EQ(xm_engine_kernel(engine, "best", "-DA=1", &k, &err), XM_NOT_BUILT);
+    EXPECT_STREQ(err.text, "kernel 'best': error: the fake compiler refuses");
+    EXPECT_EQ(xm_fake_calls(engine, XM_FAKE_KERNEL), calls);
+    EXPECT_EQ(warnings.size(), 1u);
+    EXPECT_EQ(xm_engine_kernel(engine, "best", "-DA=2", &k, &err), XM_NOT_BUILT);
+    EXPECT_EQ(warnings.size(), 2u); /* another kernel */
+}
+
+TEST_F(Variant, AStageTakesTheNextRow)
+{
+    xm_stage all = {}, best = {}, good = {}, none = {};
+    ASSERT_XM_OK(xm_stage_build(&all, engine, &table, "-DN=1", &err));
+    EXPECT_EQ(chosen(all, 2), "best");
+    EXPECT_EQ(chosen(all, 1), "good");
+    open();
+    refuse({"best"});
+    ASSERT_XM_OK(xm_stage_build(&best, engine, &table, "-DN=1", &err));
+    EXPECT_EQ(chosen(best, 2), "good");
+    xm_stage again = {};
+    ASSERT_XM_OK(xm_stage_build(&again, engine, &table, "-DN=1", &err));
+    EXPECT_EQ(chosen(again, 2), "good");
+    EXPECT_EQ(warnings.size(), 1u);
+    open();
+    refuse({"good"});
+    ASSERT_XM_OK(xm_stage_build(&good, engine, &table, "-DN=1", &err));
+    EXPECT_EQ(chosen(good, 2), "best");
+    EXPECT_EQ(chosen(good, 1), "last");
+    int odd = 1;
+    EXPECT_STREQ(xm_stage_describe(&good, &odd), "last");
+    open();
+    refuse({"best", "good", "last"});
+    EXPECT_EQ(xm_stage_build(&none, engine, &table, "-DN=1", &err), XM_NOT_BUILT);
+    EXPECT_STREQ(err.text, "example: no kernel is left: kernel 'best': error: the fake "
+                           "compiler refuses");
+}
+
+TEST_F(Variant, AForcedRowThatDoesNotBuildIsAnError)
+{
+    refuse({"good"});
+    setenv("XM_FORCE", "example=good", 1);
+    xm_stage stage = {};
+    EXPECT_EQ(xm_stage_build(&stage, engine, &table, "", &err), XM_NOT_BUILT);
+    EXPECT_STREQ(err.text,
+                 "example: XM_FORCE asks for this variant: kernel 'good': error: "
+                 "the fake compiler refuses");
+    err = {};
+    setenv("XM_FORCE", "example=god", 1);
+    EXPECT_EQ(xm_stage_build(&stage, engine, &table, "", &err), XM_NOT_FOUND);
+    EXPECT_STREQ(err.text, "XM_FORCE: example has no variant 'god', but best good last");
+}
+
+TEST_F(Variant, OtherFailuresAreNoReasonForTheNextRow)
+{
+    xm_stage stage = {};
+    xm_fake_fail(engine, XM_FAKE_KERNEL, 1);
+    EXPECT_EQ(xm_stage_build(&stage, engine, &table, "", &err), XM_DEVICE);
+    EXPECT_TRUE(warnings.empty());
+}
+
+/* Two tables whose kernels depend on each other's rows: row a says so in b's defines. */
+struct coupled {
+    xm_engine *engine;
+    xm_pick picks[2];
+    int calls;
+};
+
+xm_status
+build_coupled(void *ctx, size_t i, xm_error *err)
+{
+    auto *c = static_cast<coupled *>(ctx);
+    xm_kernel *k = nullptr;
+    c->calls++;
+    std::string defines = "-DOTHER=" + std::to_string(c->picks[1 - i].row);
+    return xm_engine_kernel(c->engine, c->picks[i].table->rows[c->picks[i].row].name,
+                            defines.c_str(), &k, err);
+}
+
+TEST_F(Variant, CoupledTablesAreBuiltAgainTogether)
+{
+    static const xm_variant others[] = {{"second", XM_FAMILY_ANY, 0, nullptr},
+                                        {"second_ref", XM_FAMILY_ANY, 0, nullptr}};
+    static const xm_variant_table other = {"other", others, 2};
+    int even = 0;
+    coupled c = {engine, {{&table, &even, 0, 0, {}}, {&other, nullptr, 0, 0, {}}}, 0};
+    refuse({"second"});
+    ASSERT_XM_OK(xm_variant_build(c.picks, 2, engine, build_coupled, &c, &err));
+    EXPECT_EQ(c.picks[0].row, 0u);
+    EXPECT_EQ(c.picks[1].row, 1u);
+    EXPECT_EQ(c.calls, 4);
+    EXPECT_EQ(xm_engine_kernels_built(engine),
+              3u); /* best for 0, best for 1, second_ref */
+    EXPECT_EQ(warnings.size(), 1u);
+
+    open();
+    c = {engine, {{&table, &even, 0, 0, {}}, {&other, nullptr, 0, 0, {}}}, 0};
+    refuse({"second_ref", "second"});
+    EXPECT_EQ(xm_variant_build(c.picks, 2, engine, build_coupled, &c, &err),
+              XM_NOT_BUILT);
+    EXPECT_STREQ(err.text, "other: no kernel is left: kernel 'second': error: the fake "
+                           "compiler refuses");
+}
+
+TEST_F(Variant, TheRouterFallsBackToo)
+{
+    xm_router_desc desc = {};
+    desc.routing.kind = XM_ROUTING_SOFTMAX_TOPK;
+    desc.routing.top_k = 2;
+    xm_primitive *p = nullptr;
+    refuse({"moe_route_sg"});
+    ASSERT_XM_OK(xm_router_create(engine, &desc, &p, &err));
+    char text[64] = "";
+    xm_primitive_describe(p, nullptr, text, sizeof(text));
+    EXPECT_STREQ(text, "moe_route_gen");
+    xm_primitive_destroy(p);
+}
+
+} // namespace
