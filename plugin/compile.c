@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "plugin/program.h"
+#include "plugin/planner.h"
 #include "primitives/moe/moe.h"
 #include "runtime/util/log.h"
 #include "transformations/passes/slice_last_token.h"
@@ -168,6 +168,8 @@ xm_program_create(struct xm_engine *engine, const struct xm_config *config,
         s = finalise_config(p, g, err);
     if (s == XM_OK)
         s = keep_mappings(p, g, err);
+    if (s == XM_OK)
+        s = xm_planner_fit(p, g, err);
     if (s == XM_OK)
         s = xm_lower(p, g, err);
     if (s == XM_OK &&

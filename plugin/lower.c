@@ -375,12 +375,13 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
         s = xm_fail(&cause, XM_NO_MEMORY, "out of memory for a program's dimensions");
     if (s == XM_OK) {
         find_lifetimes(p);
-        if (p->n_host_steps)
+        if (p->n_host_steps && !xm_engine_only_counts(p->engine))
             xm_log(XM_LOG_INFO,
                    "%u operations have no kernel and run on the host (slow); "
                    "XM_DEBUG=dispatch names them",
                    p->n_host_steps);
     }
+    xm_queue_destroy(l.queue);
     xm_free(l.first_result);
     xm_free(l.first_value);
     xm_free(l.want_f32);

@@ -129,6 +129,16 @@ expand_weight(const struct xm_weight *w, void **out, uint64_t *n_bytes,
     return XM_OK;
 }
 
+/* All constants go through one queue. */
+static enum xm_status
+write_constant(struct xm_lower *l, struct xm_buffer *b, const void *bytes,
+               uint64_t n_bytes)
+{
+    if (!l->queue)
+        XM_TRY(xm_queue_create(l->p->engine, &l->queue, l->err));
+    return xm_queue_write(l->queue, b, 0, bytes, n_bytes, l->err);
+}
+
 /* Uploads a constant; floats become f32 so that every kernel reads them alike. */
 static enum xm_status
 upload(struct xm_lower *l, const struct xm_value *v, enum xm_element e,
@@ -147,13 +157,8 @@ upload(struct xm_lower *l, const struct xm_value *v, enum xm_element e,
     if (s == XM_OK)
         s = xm_buffer_create(l->p->engine, XM_USE_WEIGHT, n_bytes ? n_bytes : 1, out,
                              l->err);
-    if (s == XM_OK && n_bytes) {
-        struct xm_queue *q = NULL;
-        s = xm_queue_create(l->p->engine, &q, l->err);
-        if (s == XM_OK)
-            s = xm_queue_write(q, *out, 0, bytes, n_bytes, l->err);
-        xm_queue_destroy(q);
-    }
+    if (s == XM_OK && n_bytes)
+        s = write_constant(l, *out, bytes, n_bytes);
     xm_free(bytes);
     return s;
 }
@@ -231,6 +236,21 @@ same_bytes(const struct xm_weight *a, const struct xm_weight *b)
            a->cols == b->cols && a->element == b->element;
 }
 
+/* Whether this weight is of the OFFLOAD_RATIO percent of the experts that stay in host memory:
+ * as many as keep the share so far at or below the ratio, spread over the layers. */
+static bool
+stays_on_host(struct xm_lower *l, const struct xm_weight *w)
+{
+    uint64_t bytes = xm_weight_bytes(w), ratio = l->p->config.offload_ratio;
+    if (w->experts < 2)
+        return false;
+    l->expert_bytes += bytes;
+    if (100 * (l->host_expert_bytes + bytes) > ratio * l->expert_bytes)
+        return false;
+    l->host_expert_bytes += bytes;
+    return true;
+}
+
 enum xm_status
 xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
                 struct xm_device_weight **out)
@@ -257,8 +277,11 @@ xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
         p->weights = list;
         l->weights_capacity = capacity;
     }
-    XM_TRY(xm_device_weight_create(p->engine, w, out, l->err));
+    bool on_host = stays_on_host(l, w);
+    XM_TRY(on_host ? xm_host_weight_create(p->engine, w, out, l->err)
+                   : xm_device_weight_create(p->engine, w, out, l->err));
     p->weights[p->n_weights++] = *out;
     p->weight_bytes += xm_weight_bytes(w);
+    p->host_weight_bytes += on_host ? xm_weight_bytes(w) : 0;
     return XM_OK;
 }

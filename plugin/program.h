@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-enum { XM_STEP_OPERANDS = 12, XM_NO_VALUE = UINT32_MAX };
+enum { XM_STEP_OPERANDS = 16, XM_NO_VALUE = UINT32_MAX };
 
 /* Where a value's bytes are. */
 enum xm_place {
@@ -134,6 +134,7 @@ struct xm_program {
     struct xm_device_weight **weights;
     uint32_t n_weights;
     uint64_t weight_bytes;
+    uint64_t host_weight_bytes; /* of them: experts that stay in host memory (OFFLOAD_RATIO) */
     bool can_chunk; /* prompts may be cut along `tokens`                     */
     struct xm_pass_report *reports;
     size_t n_reports;

@@ -42,7 +42,7 @@ void xm_request_destroy(struct xm_request *r); /* NULL is allowed */
 enum xm_status xm_request_set_input(struct xm_request *r, uint32_t input,
                                     const struct xm_host_tensor *t, struct xm_error *err);
 /* Runs to the end. After a failure the states hold the positions that they held before
- * (states on the host: none), in the order of the failed run's beam index. */
+ * (states on the host: none) in the order in which they were. */
 enum xm_status xm_request_infer(struct xm_request *r, struct xm_error *err);
 /* The result of the last run: memory of the request, valid until the next run. */
 enum xm_status xm_request_output(struct xm_request *r, uint32_t output,
@@ -61,7 +61,7 @@ enum xm_status xm_request_read(struct xm_request *r, const struct xm_operand *o,
 
 struct xm_program *xm_request_program(struct xm_request *r);
 
-/* What the last run and the request cost. */
+/* What the request holds, and what the last run cost. */
 struct xm_request_stats {
     uint64_t activation_bytes, scratch_bytes, kv_bytes, io_bytes;
     uint64_t kernels, waits; /* of the last run */

@@ -3,9 +3,11 @@
  * Sizes of all values under the current bindings, and buffers for them.
  *
  *   activations  one or more blocks, offsets by lifetimes (runtime/plan.h)
- *   scratch      one buffer, the largest any step wants: steps run one after another, and so
- *                do plans
- *   inputs, outputs, shape values: a buffer each, the host touches them
+ *   scratch      one buffer, the largest any step wants
+ *   inputs, outputs, shape values: a buffer each and plan, the host touches them
+ *
+ * Steps run one after another, and so do plans: blocks and scratch are the request's, as large
+ * as the hungriest plan wants, and every plan has views of the same bytes.
  */
 #include <string.h>
 
@@ -94,29 +96,56 @@ xm_request_free_plan(struct xm_request *r, struct xm_buffer_plan *plan)
         else
             xm_buffer_unref(plan->views[i]);
     }
-    for (uint32_t i = 0; plan->blocks && i < plan->n_blocks; i++)
-        xm_pool_release(r->pool, plan->blocks[i]);
     xm_free(plan->views);
-    xm_free(plan->blocks);
     xm_free(plan->bytes);
     *plan = (struct xm_buffer_plan){0};
 }
 
+uint64_t
+xm_request_activation_bytes(const struct xm_request *r)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < r->n_blocks; i++)
+        bytes += r->blocks[i] ? xm_buffer_bytes(r->blocks[i]) : 0;
+    return bytes;
+}
+
 /* ---- activations ---------------------------------------------------------------- */
 
+/* A larger block i in place of the one there is. The other plans have views of the old one and
+ * are given up. Nothing enqueued uses it: each chunk ends with a read. */
 static enum xm_status
-create_blocks(struct xm_request *r, struct xm_buffer_plan *plan,
+replace_block(struct xm_request *r, const struct xm_buffer_plan *plan, uint32_t i,
+              uint64_t bytes, struct xm_error *err)
+{
+    for (int k = 0; k < XM_KEPT_PLANS; k++) {
+        if (&r->plans[k] != plan)
+            xm_request_free_plan(r, &r->plans[k]);
+    }
+    xm_pool_release(r->pool, r->blocks[i]);
+    r->blocks[i] = NULL;
+    xm_pool_trim(r->pool); /* before the larger one, so that both are never held */
+    return xm_pool_acquire(r->pool, bytes, XM_POOL_SHARED, &r->blocks[i], err);
+}
+
+static enum xm_status
+ensure_blocks(struct xm_request *r, const struct xm_buffer_plan *plan,
               const struct xm_plan *offsets, struct xm_error *err)
 {
-    plan->blocks = xm_calloc(offsets->n_blocks + 1, sizeof(struct xm_buffer *));
-    if (!plan->blocks)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
-    for (uint32_t i = 0; i < offsets->n_blocks; i++) {
-        XM_TRY(xm_pool_acquire(r->pool, offsets->block_bytes[i], XM_POOL_SHARED,
-                               &plan->blocks[i], err));
-        plan->n_blocks++;
+    if (offsets->n_blocks > r->n_blocks) {
+        struct xm_buffer **list =
+            xm_realloc(r->blocks, offsets->n_blocks * sizeof(struct xm_buffer *));
+        if (!list)
+            return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+        r->blocks = list;
+        while (r->n_blocks < offsets->n_blocks)
+            r->blocks[r->n_blocks++] = NULL;
     }
-    plan->activation_bytes = offsets->total_bytes;
+    for (uint32_t i = 0; i < offsets->n_blocks; i++) {
+        uint64_t bytes = offsets->block_bytes[i];
+        if (!r->blocks[i] || xm_buffer_bytes(r->blocks[i]) < bytes)
+            XM_TRY(replace_block(r, plan, i, bytes, err));
+    }
     return XM_OK;
 }
 
@@ -140,11 +169,11 @@ place_activations(struct xm_request *r, struct xm_buffer_plan *plan,
     enum xm_status s = xm_plan_make(items, p->n_values, d->max_alloc_bytes, d->base_align,
                                     &offsets, err);
     if (s == XM_OK)
-        s = create_blocks(r, plan, &offsets, err);
+        s = ensure_blocks(r, plan, &offsets, err);
     for (uint32_t i = 0; i < p->n_values && s == XM_OK; i++) {
         if (items[i].bytes)
-            s = xm_buffer_view(plan->blocks[items[i].block], items[i].offset,
-                               items[i].bytes, &plan->views[i], err);
+            s = xm_buffer_view(r->blocks[items[i].block], items[i].offset, items[i].bytes,
+                               &plan->views[i], err);
     }
     xm_plan_free(&offsets);
     return s;
@@ -159,7 +188,7 @@ create_io(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *er
             continue;
         uint64_t bytes = r->sizes[i] ? r->sizes[i] : 1;
         XM_TRY(xm_pool_acquire(r->pool, bytes, XM_POOL_PRIVATE, &plan->views[i], err));
-        plan->io_bytes += bytes;
+        plan->io_bytes += xm_buffer_bytes(plan->views[i]);
     }
     return XM_OK;
 }
@@ -234,7 +263,7 @@ build_plan(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *e
     }
     xm_debug(XM_DEBUG_PLAN,
              "activations %llu bytes in %u blocks, scratch %llu, in and out %llu",
-             (unsigned long long)plan->activation_bytes, plan->n_blocks,
+             (unsigned long long)xm_request_activation_bytes(r), r->n_blocks,
              (unsigned long long)r->stats.scratch_bytes,
              (unsigned long long)plan->io_bytes);
     return XM_OK;
@@ -267,6 +296,8 @@ replace_inputs(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_erro
             struct xm_buffer *b = NULL;
             uint64_t bytes = r->sizes[i] < most / 2 ? 2 * r->sizes[i] : r->sizes[i];
             XM_TRY(xm_pool_acquire(r->pool, bytes, XM_POOL_PRIVATE, &b, err));
+            plan->io_bytes += xm_buffer_bytes(b);
+            plan->io_bytes -= plan->views[i] ? xm_buffer_bytes(plan->views[i]) : 0;
             xm_pool_release(r->pool, plan->views[i]);
             plan->views[i] = b;
         }
@@ -297,7 +328,5 @@ xm_request_make_plan(struct xm_request *r, struct xm_error *err)
         XM_TRY(build_plan(r, oldest, err));
     }
     r->plan->used = r->n_runs;
-    r->stats.activation_bytes = r->plan->activation_bytes;
-    r->stats.io_bytes = r->plan->io_bytes;
     return XM_OK;
 }

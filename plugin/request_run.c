@@ -249,6 +249,8 @@ static enum xm_status
 run_steps(struct xm_request *r, uint64_t past, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
+    if (xm_engine_only_counts(p->engine))
+        return XM_OK; /* all memory is taken; nothing to compute */
     for (uint32_t i = 0; i < p->n_steps; i++) {
         if (xm_flag_get(&r->cancelled))
             return xm_fail(err, XM_CANCELLED, "cancelled before step %u of %u", i,

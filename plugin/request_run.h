@@ -16,10 +16,8 @@ enum { XM_KEPT_PLANS = 4 };
 /* Buffers for one set of value sizes. */
 struct xm_buffer_plan {
     uint64_t *bytes; /* by value: the sizes it was made for; NULL: empty slot      */
-    struct xm_buffer **views;  /* by value: its bytes (roots only)  */
-    struct xm_buffer **blocks; /* the activation blocks */
-    uint32_t n_blocks;
-    uint64_t activation_bytes, io_bytes;
+    struct xm_buffer **views; /* by value: its bytes (roots only)                   */
+    uint64_t io_bytes;        /* of inputs, outputs and shape values                */
     uint64_t used; /* number of the run that used it last                        */
 };
 
@@ -33,6 +31,8 @@ struct xm_request {
     uint64_t *sizes;           /* by value, for these bindings                         */
     struct xm_pool *pool;      /* of all buffers below */
     struct xm_buffer *scratch; /* shared by all steps; NULL: none is needed */
+    struct xm_buffer **blocks; /* activations; shared by all plans: they take turns */
+    uint32_t n_blocks;
     struct xm_buffer_plan plans[XM_KEPT_PLANS];
     struct xm_buffer_plan *plan; /* the current one */
     struct xm_kv_cache kv;
@@ -49,6 +49,7 @@ struct xm_request {
 /* request_plan.c: r->plan and r->sizes for the current bindings. */
 enum xm_status xm_request_make_plan(struct xm_request *r, struct xm_error *err);
 void xm_request_free_plan(struct xm_request *r, struct xm_buffer_plan *plan);
+uint64_t xm_request_activation_bytes(const struct xm_request *r);
 /* The operand of a value under the current plan and bindings. */
 void xm_request_operand(const struct xm_request *r, uint32_t value,
                         struct xm_operand *out);

@@ -11,34 +11,50 @@
 #include "runtime/util/memory.h"
 
 static enum xm_status
-upload(struct xm_engine *engine, const struct xm_bytes *bytes, struct xm_buffer **out,
-       struct xm_error *err)
+upload(struct xm_engine *engine, const struct xm_bytes *bytes, bool on_host,
+       struct xm_buffer **out, struct xm_error *err)
 {
     if (!bytes->p)
         return XM_OK;
+    if (on_host)
+        return xm_buffer_on_host(engine, bytes->p, bytes->n, out, err);
     return xm_buffer_from_host(engine, bytes->p, bytes->n, out, err);
 }
 
-enum xm_status
-xm_device_weight_create(struct xm_engine *engine, const struct xm_weight *w,
-                        struct xm_device_weight **out, struct xm_error *err)
+static enum xm_status
+create(struct xm_engine *engine, const struct xm_weight *w, bool on_host,
+       struct xm_device_weight **out, struct xm_error *err)
 {
     struct xm_device_weight *d = xm_calloc(1, sizeof(*d));
     if (!d)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a weight's handle");
     d->host = *w;
     d->refs = 1;
-    enum xm_status status = upload(engine, &w->data, &d->data, err);
+    enum xm_status status = upload(engine, &w->data, on_host, &d->data, err);
     if (status == XM_OK)
-        status = upload(engine, &w->scale, &d->scale, err);
+        status = upload(engine, &w->scale, on_host, &d->scale, err);
     if (status == XM_OK)
-        status = upload(engine, &w->zero_point, &d->zero_point, err);
+        status = upload(engine, &w->zero_point, on_host, &d->zero_point, err);
     if (status != XM_OK) {
         xm_device_weight_unref(d);
         return status;
     }
     *out = d;
     return XM_OK;
+}
+
+enum xm_status
+xm_device_weight_create(struct xm_engine *engine, const struct xm_weight *w,
+                        struct xm_device_weight **out, struct xm_error *err)
+{
+    return create(engine, w, false, out, err);
+}
+
+enum xm_status
+xm_host_weight_create(struct xm_engine *engine, const struct xm_weight *w,
+                      struct xm_device_weight **out, struct xm_error *err)
+{
+    return create(engine, w, true, out, err);
 }
 
 void

@@ -489,6 +489,10 @@ validate(const struct xm_config *c, struct xm_error *err)
         return xm_fail(err, XM_INVALID,
                        "XM_KV_BLOCK_TOKENS is %u: expected a power of two",
                        c->kv_block_tokens);
+    if (c->offload_ratio > 100)
+        return xm_fail(err, XM_INVALID,
+                       "OFFLOAD_RATIO is %u: expected a percentage, 0 to 100",
+                       c->offload_ratio);
     if (c->num_streams < 1)
         return xm_fail(err, XM_INVALID, "NUM_STREAMS is 0: expected at least 1");
     return XM_OK;

@@ -116,6 +116,7 @@ bool xm_cli_interrupted(void);
 
 int xm_cli_devices(int argc, char **argv);
 int xm_cli_info(int argc, char **argv);
+int xm_cli_plan(int argc, char **argv);
 int xm_cli_generate(int argc, char **argv);
 int xm_cli_logits(int argc, char **argv);
 int xm_cli_perplexity(int argc, char **argv);

@@ -14,6 +14,7 @@ struct args {
     const char *arch, *weights, *form, *folder;
     uint64_t hidden, layers, experts, top_k, moe_intermediate;
     uint64_t heads, kv_heads, head_dim, vocabulary, group, seed;
+    bool blank;
 };
 
 /* clang-format off */
@@ -34,6 +35,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "group",            XM_CLI_WHOLE, AT(group),            "G",    "columns a scale; 0: one scale a row" },
     { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "expert block: exporter, or r1 (4-D, older exporters)" },
     { 0,   "seed",             XM_CLI_WHOLE, AT(seed),             "S",    "of the random weights" },
+    { 0,   "blank",            XM_CLI_FLAG,  AT(blank),            NULL,   "no weights: a file with holes, enough for 'xemoe plan'" },
 };
 #undef AT
 /* clang-format on */
@@ -94,6 +96,7 @@ fill(const struct args *a, struct xm_synthetic *m)
     m->r1 = strcmp(a->form, "r1") == 0;
     m->weights = xm_element_parse(a->weights);
     m->seed = a->seed;
+    m->blank = a->blank;
     return XM_EXIT_OK;
 }
 

@@ -49,7 +49,7 @@ xm_bin_file_take(struct xm_bin_file *f, uint64_t n, uint64_t alignment,
                 (unsigned long long)f->capacity);
         return NULL;
     }
-    int error = n ? posix_fallocate(f->fd, (off_t)at, (off_t)n) : 0;
+    int error = n && !f->sparse ? posix_fallocate(f->fd, (off_t)at, (off_t)n) : 0;
     if (error) {
         fail(f, "write to", error, err);
         return NULL;

@@ -9,6 +9,7 @@
 #ifndef XM_PLUGIN_WRITERS_BIN_FILE_H
 #define XM_PLUGIN_WRITERS_BIN_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "runtime/util/status.h"
@@ -21,6 +22,7 @@ struct xm_bin_file {
     int fd;
     uint8_t *base; /* the mapping, [0, used) is content */
     uint64_t used, capacity;
+    bool sparse; /* disk space is not claimed: what is never written is a hole */
     char path[512];
 };
 

@@ -24,7 +24,7 @@ next(struct xm_synth *s)
 static void
 fill_random(struct xm_synth *s, uint8_t *p, uint64_t n)
 {
-    for (uint64_t i = 0; i < n; i += sizeof(uint64_t)) {
+    for (uint64_t i = 0; i < n && !s->m->blank; i += sizeof(uint64_t)) {
         uint64_t r = next(s), room = n - i;
         memcpy(p + i, &r, room < sizeof(r) ? (size_t)room : sizeof(r));
         if (s->progress && i % PROGRESS_BYTES == 0)
@@ -56,7 +56,7 @@ constant(struct xm_synth *s, const char *name, enum xm_element e, uint32_t rank,
 static void
 fill_scales(struct xm_synth *s, uint8_t *p, uint64_t n, float scale)
 {
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n && !s->m->blank; i++)
         xm_store_float(XM_F16, p, i,
                        scale * (0.75f + 0.5f * (float)(next(s) >> 40) * 0x1p-24f));
 }
@@ -65,7 +65,7 @@ fill_scales(struct xm_synth *s, uint8_t *p, uint64_t n, float scale)
 static void
 fill_f16(struct xm_synth *s, uint8_t *p, uint64_t n, float a)
 {
-    for (uint64_t i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n && !s->m->blank; i++) {
         xm_store_float(XM_F16, p, i,
                        a * (2.0f * (float)(next(s) >> 40) * 0x1p-24f - 1.0f));
         if (s->progress && i % PROGRESS_BYTES == 0)
@@ -86,7 +86,7 @@ zero_points(struct xm_synth *s, const char *name, enum xm_element e, uint32_t ra
 {
     uint8_t *bytes = NULL;
     struct xm_value *zp = constant(s, name, e, rank, dims, &bytes);
-    for (uint64_t i = 0; zp && i < n; i += 1 + (e == XM_U4)) {
+    for (uint64_t i = 0; zp && i < n && !s->m->blank; i += 1 + (e == XM_U4)) {
         if (e == XM_U4)
             bytes[i / 2] = (uint8_t)(0x77 + (next(s) & 0x11));
         else

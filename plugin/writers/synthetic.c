@@ -282,6 +282,7 @@ write_model(struct xm_synth *s, const char *folder)
         sizeof(path))
         return xm_fail(s->err, XM_INVALID, "the folder's path is too long");
     XM_TRY(xm_bin_file_create(&s->bin, path, 2 * s->all_bytes + slack, s->err));
+    s->bin.sparse = s->m->blank;
     enum xm_status status = XM_OK;
     snprintf(path, sizeof(path), "%s/openvino_model.xml", folder);
     if (!build(s))

@@ -15,11 +15,7 @@
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/memory.h"
 
-enum {
-    HOST_ALIGN = 4096,  /* of memory that we allocate for CPU devices             */
-    SHARE_ALIGN = 4096, /* of host memory that an integrated GPU reads in place   */
-    SHARE_GRANULE = 64  /* … and its size                                         */
-};
+enum { HOST_ALIGN = 4096 }; /* of memory that we allocate for CPU devices */
 
 static enum xm_status
 fail_alloc(const struct xm_buffer *b, cl_int code, const char *call, struct xm_error *err)
@@ -74,22 +70,19 @@ create_host_visible(struct xm_buffer *b, struct xm_error *err)
 }
 
 static enum xm_status
-create_usm(struct xm_buffer *b, enum xm_buffer_use use, struct xm_error *err)
+create_usm(struct xm_buffer *b, struct xm_error *err)
 {
     struct ocl_engine *e = ocl_engine(b->engine);
+    bool on_host = b->kind == XM_MEMORY_USM_HOST;
     cl_int code;
-    if (use == XM_USE_HOST) {
-        b->kind = XM_MEMORY_USM_HOST;
+    if (on_host)
         b->native = e->usm.host_alloc(e->context, NULL, b->bytes, 0, &code);
-        b->host = b->native;
-    } else {
-        b->kind = XM_MEMORY_USM_DEVICE;
+    else
         b->native = e->usm.device_alloc(e->context, e->device, NULL, b->bytes, 0, &code);
-    }
+    b->host = on_host ? b->native : NULL;
     if (!b->native)
         return fail_alloc(
-            b, code, use == XM_USE_HOST ? "clHostMemAllocINTEL" : "clDeviceMemAllocINTEL",
-            err);
+            b, code, on_host ? "clHostMemAllocINTEL" : "clDeviceMemAllocINTEL", err);
     return XM_OK;
 }
 
@@ -99,25 +92,17 @@ xm_ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use, struct xm_erro
     struct ocl_engine *e = ocl_engine(b->engine);
     if (xm_device_has(&b->engine->info, XM_CAP_HOST_VISIBLE))
         return create_host_visible(b, err);
+    b->kind = xm_memory_kind_for(&b->engine->info, use);
     if (e->usm.device_alloc)
-        return create_usm(b, use, err);
+        return create_usm(b, err);
+    if (!is_cl_mem(b)) /* the driver has USM, but not every function that we need */
+        b->kind = use == XM_USE_HOST_WEIGHT ? XM_MEMORY_CL_HOST : XM_MEMORY_CL;
     cl_int code;
-    b->kind = XM_MEMORY_CL;
-    b->native = clCreateBuffer(e->context, CL_MEM_READ_WRITE, b->bytes, NULL, &code);
+    cl_mem_flags flags = CL_MEM_READ_WRITE;
+    if (b->kind == XM_MEMORY_CL_HOST)
+        flags |= CL_MEM_ALLOC_HOST_PTR;
+    b->native = clCreateBuffer(e->context, flags, b->bytes, NULL, &code);
     return b->native ? XM_OK : fail_alloc(b, code, "clCreateBuffer", err);
-}
-
-/* Whether the kernels may read these host bytes where they lie. */
-static bool
-can_share(const struct xm_buffer *b, const void *bytes)
-{
-    const struct xm_engine *e = b->engine;
-    if (e->config.copy_weights == XM_YES)
-        return false;
-    if (xm_device_has(&e->info, XM_CAP_HOST_VISIBLE))
-        return true;
-    return xm_device_has(&e->info, XM_CAP_UNIFIED) &&
-           (uintptr_t)bytes % SHARE_ALIGN == 0 && b->bytes % SHARE_GRANULE == 0;
 }
 
 static enum xm_status
@@ -143,9 +128,10 @@ upload(struct xm_buffer *b, const void *bytes, struct xm_error *err)
 }
 
 enum xm_status
-xm_ocl_buffer_from_host(struct xm_buffer *b, const void *bytes, struct xm_error *err)
+xm_ocl_buffer_from_host(struct xm_buffer *b, enum xm_buffer_use use, const void *bytes,
+                        struct xm_error *err)
 {
-    if (can_share(b, bytes)) {
+    if (xm_memory_is_shared(b->engine, use, bytes, b->bytes)) {
         b->kind = XM_MEMORY_MAPPED;
         /* The cast drops const: kernels are promised to only read it. */
         enum xm_status status =
@@ -153,7 +139,7 @@ xm_ocl_buffer_from_host(struct xm_buffer *b, const void *bytes, struct xm_error 
         if (status == XM_OK)
             return XM_OK; /* else: a driver that cannot pin these pages; copy them */
     }
-    XM_TRY(xm_ocl_buffer_create(b, XM_USE_WEIGHT, err));
+    XM_TRY(xm_ocl_buffer_create(b, use, err));
     enum xm_status status = upload(b, bytes, err);
     if (status != XM_OK)
         xm_ocl_buffer_release(b);

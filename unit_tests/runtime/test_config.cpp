@@ -209,6 +209,7 @@ TEST(ConfigRules, RefuseValuesThatCannotWork)
     } bad[] = {{"XM_UBATCH", "0"},
                {"XM_KV_BLOCK_TOKENS", "24"},
                {"XM_KV_BLOCK_TOKENS", "0"},
+               {"OFFLOAD_RATIO", "101"},
                {"NUM_STREAMS", "0"}};
     const xm_device_info d = cpu();
     for (const auto &b : bad) {
@@ -234,6 +235,7 @@ TEST(ConfigText, EveryOptionGivesBackWhatItTakes)
         {"DYNAMIC_QUANTIZATION_GROUP_SIZE", "18446744073709551615",
          "18446744073709551615"},
         {"XM_UBATCH", "4294967295", "4294967295"},
+        {"OFFLOAD_RATIO", "30", "30"},
         {"PERF_COUNT", "YES", "YES"},
         {"CACHE_DIR", "some/folder", "some/folder"},
         {"NUM_STREAMS", "AUTO", "1"},

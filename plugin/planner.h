@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What running a model takes, before anything of it is allocated.
+ *
+ *   graph ──► program ──► requests of a context ──► bytes by kind        on a counting engine
+ *
+ * The passes, the lowering and the planning of requests are the real ones; only the engine
+ * (runtime/counting) has no memory behind it, so there is no second formula to keep true.
+ * Weights are not read. Not counted: what the driver takes for compiled kernels and queues,
+ * and the host memory of the program's own structures.
+ */
+#ifndef XM_PLUGIN_PLANNER_H
+#define XM_PLUGIN_PLANNER_H
+
+#include "plugin/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What is to be held: `requests` at once, each with a state of `context` positions. */
+struct xm_plan_wish {
+    uint64_t context, requests; /* at least 1 */
+};
+
+/* Bytes that it takes. */
+struct xm_memory_need {
+    uint64_t weights; /* of weights and constants that are copies …               */
+    uint64_t host_weights; /* … of them, those that stay in host memory                */
+    uint64_t
+        mapped_weights; /* used where the file is mapped: no copy                    */
+    uint64_t experts;   /* of all weights, wherever: those of routed experts         */
+    uint64_t kv, activations, scratch,
+        io;                       /* of all requests                             */
+    struct xm_memory_stats kinds; /* at the end, and at most                      */
+};
+
+/* What there is. */
+struct xm_memory_room {
+    bool known;      /* false: nobody says; then everything fits                     */
+    uint64_t device; /* bytes for what lies in the device's memory                   */
+    uint64_t host;   /* bytes of host memory that may be taken                        */
+    bool
+        host_is_device; /* one memory: `device` is for both                              */
+};
+
+/* Compiles `g` for a device as its plugin would, on a counting engine. Takes `g` over, also on
+ * failure. */
+enum xm_status xm_planner_compile(const struct xm_device_info *info,
+                                  const struct xm_config *config, struct xm_graph *g,
+                                  struct xm_program **out, struct xm_error *err);
+/* What such a program and requests of it take. A request gets a prompt of all but one position
+ * and then one token, as text generation does. */
+enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
+                                struct xm_memory_need *out, struct xm_error *err);
+
+/* What a device has left when `in_use` (NULL: nothing) is allocated on it already. */
+void xm_planner_room(const struct xm_device_info *info,
+                     const struct xm_memory_stats *in_use, struct xm_memory_room *out);
+/* Bytes that are missing; 0: it fits. */
+uint64_t xm_planner_excess(const struct xm_memory_need *need,
+                           const struct xm_memory_room *room);
+/* The largest context, up to `most`, whose requests fit; 0: none does. */
+enum xm_status xm_planner_largest_context(struct xm_program *p,
+                                          const struct xm_memory_room *room,
+                                          uint64_t requests, uint64_t most, uint64_t *out,
+                                          struct xm_error *err);
+
+/* Before lowering: whether the rewritten `g` fits on p's device. Experts that do not are left
+ * on the host (p->config.offload_ratio) unless the user said how many; XM_NO_MEMORY when even
+ * one token of context is too much, with what would help. */
+enum xm_status xm_planner_fit(struct xm_program *p, struct xm_graph *g,
+                              struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
