@@ -38,23 +38,36 @@ is_float_operand(const struct xm_lower *l, uint32_t id)
     return e == XM_F16 || e == XM_F32;
 }
 
+/* The segments of a matmul or linear, one a result; x is operand 0 of both. */
 static enum xm_status
-lower_linear(struct xm_lower *l, struct xm_node *n)
+lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *desc,
+               uint32_t *operands)
 {
-    struct xm_linear_desc desc = {0};
-    XM_TRY(xm_lower_weight(l, xm_in(n, 1), &desc.weight));
-    uint32_t operands[XM_LINEAR_N_OPERANDS];
+    uint64_t weight_bytes = 0;
     XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_LINEAR_X]));
-    desc.src = element_of(l, operands[XM_LINEAR_X]);
-    desc.dst = xm_lower_float_element(l, &n->out[0]);
-    if (xm_linear_supports(xm_engine_info(l->p->engine), &desc.weight->host, desc.src,
-                           desc.dst))
-        return XM_UNSUPPORTED;
-    XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_LINEAR_Y]));
+    desc->src = element_of(l, operands[XM_LINEAR_X]);
+    desc->dst = xm_lower_float_element(l, &n->out[0]);
+    for (uint32_t i = 0; i < desc->n; i++) {
+        const struct xm_weight *w = &desc->segment[i].weight->host;
+        if (xm_linear_supports(xm_engine_info(l->p->engine), w, desc->src, desc->dst))
+            return XM_UNSUPPORTED;
+        weight_bytes += xm_weight_bytes(w);
+    }
+    for (uint32_t i = 0; i < desc->n; i++)
+        XM_TRY(xm_lower_result(l, n, i, desc->dst, &operands[XM_LINEAR_Y + i]));
     struct xm_primitive *primitive = NULL;
-    XM_TRY(xm_linear_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_LINEAR_N_OPERANDS,
-                  xm_weight_bytes(&desc.weight->host));
+    XM_TRY(xm_linear_create(l->p->engine, desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_LINEAR_N_OPERANDS, weight_bytes);
+}
+
+static enum xm_status
+lower_weight_matmul(struct xm_lower *l, struct xm_node *n)
+{
+    struct xm_linear_desc desc = {.n = 1};
+    uint32_t operands[XM_LINEAR_N_OPERANDS] = {XM_NO_VALUE, XM_NO_VALUE, XM_NO_VALUE,
+                                               XM_NO_VALUE, XM_NO_VALUE};
+    XM_TRY(xm_lower_weight(l, xm_in(n, 1), &desc.segment[0].weight));
+    return lower_segments(l, n, &desc, operands);
 }
 
 static enum xm_status
@@ -64,7 +77,7 @@ lower_matmul(struct xm_lower *l, struct xm_node *n)
     if (w->node->op == XM_OP_WEIGHT)
         return n->attr.matmul.transpose_b && !n->attr.matmul.transpose_a &&
                        w->node->attr.weight.rank == 2
-                   ? lower_linear(l, n)
+                   ? lower_weight_matmul(l, n)
                    : XM_UNSUPPORTED;
     uint32_t operands[XM_MATMUL_N_OPERANDS];
     if (xm_in(n, 0)->type.shape.rank < 2 || w->type.shape.rank < 2)

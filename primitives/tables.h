@@ -13,6 +13,7 @@ extern "C" {
 
 extern const struct xm_variant_table xm_attention_combine_table;
 extern const struct xm_variant_table xm_attention_decode_table;
+extern const struct xm_variant_table xm_attention_inputs_table;
 extern const struct xm_variant_table xm_attention_prompt_table;
 extern const struct xm_variant_table xm_copy_table;
 extern const struct xm_variant_table xm_eltwise_table;
@@ -20,7 +21,6 @@ extern const struct xm_variant_table xm_embedding_table;
 extern const struct xm_variant_table xm_gather_table;
 extern const struct xm_variant_table xm_gather_matmul_table;
 extern const struct xm_variant_table xm_glu_table;
-extern const struct xm_variant_table xm_kv_write_table;
 extern const struct xm_variant_table xm_matmul_table;
 extern const struct xm_variant_table xm_moe_route_table;
 extern const struct xm_variant_table xm_reduce_table;

@@ -14,6 +14,7 @@ static const struct {
 } groups[] = {
     {&xm_attention_combine_table, 1},
     {&xm_attention_decode_table, 1},
+    {&xm_attention_inputs_table, 1},
     {&xm_attention_prompt_table, 1},
     {&xm_copy_table, 1},
     {&xm_eltwise_table, 1},
@@ -21,7 +22,6 @@ static const struct {
     {&xm_gather_table, 1},
     {&xm_gather_matmul_table, 1},
     {&xm_glu_table, 1},
-    {&xm_kv_write_table, 1},
     {xm_linear_tables, XM_LINEAR_N_TABLES},
     {&xm_matmul_table, 1},
     {xm_moe_tables, XM_MOE_N_TABLES},

@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n])
+ *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]) (+ addend[t][n])
  *
- * Few tokens. A sub-group computes ROWS neighbouring n of one token, K across its lanes; the
- * weights are read once a token. Global size {N / ROWS rounded up * SG, T}.
+ * Few tokens; up to three weights (segments.h). A sub-group computes ROWS neighbouring n of one
+ * token, K across its lanes; the weights are read once a token. Global size {blocks of ROWS rows
+ * of all segments * SG, T}.
  */
+#include "segments.h"
 #include "sub_group_gemv.h"
 
-#ifndef DST
-#define DST f32 /* element of y */
-#endif
-
 SUB_GROUP_SIZE __kernel void
-linear_gemv_sg(__global const uchar *data, __global const uchar *scale,
-               __global const uchar *zp, __global const STORAGE(SRC) * x,
-               __global const float *bias, __global STORAGE(DST) * y, uint n_count,
-               uint k_count)
+linear_gemv_sg(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
+               __global const STORAGE(DST) * addend, uint k_count)
 {
-    const ulong first = sub_group_index() * ROWS, t = get_global_id(1);
-    const uint n = (uint)first + get_sub_group_local_id();
+    uint block = sub_group_index();
+    struct segment s;
+    FIND_SEGMENT(s, block, ROWS);
+    const uint first = block * ROWS, n = first + get_sub_group_local_id();
+    const ulong t = get_global_id(1);
     float sum[ROWS];
-    if (first >= n_count)
+    if (first >= s.n_count)
         return;
-    rows_dot(data, scale, zp, first, 1, n_count - 1, n_count, k_count, x + t * k_count,
-             sum);
+    rows_dot(s.data, s.scale, s.zp, first, 1, s.n_count - 1, s.n_count, k_count,
+             x + t * k_count, sum);
     const float total = lane_total(sum);
-    if (get_sub_group_local_id() < ROWS && n < n_count)
-        STORE(DST, y, t * n_count + n, total + (bias ? bias[n] : 0.0f));
+    if (get_sub_group_local_id() < ROWS && n < s.n_count)
+        store_result(&s, addend, t, n, total);
 }

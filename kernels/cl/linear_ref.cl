@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n])
+ *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]) (+ addend[t][n])
  *
  * A work-item computes one element of y; global size {N, T}. The reference: any device, any
  * weight format.
@@ -17,8 +17,8 @@
 __kernel void
 linear_ref(__global const uchar *data, __global const uchar *scale,
            __global const uchar *zp, __global const STORAGE(SRC) * x,
-           __global const float *bias, __global STORAGE(DST) * y, uint n_count,
-           uint k_count)
+           __global const float *bias, __global const STORAGE(DST) * addend,
+           __global STORAGE(DST) * y, uint n_count, uint k_count)
 {
     const uint n = (uint)get_global_id(0);
     const ulong t = get_global_id(1);
@@ -32,5 +32,7 @@ linear_ref(__global const uchar *data, __global const uchar *scale,
                 (weight_raw(data, n, k, k_count) - zero) * LOAD(SRC, x, t * k_count + k);
         sum += part * weight_scale(scale, n, g, n_count, groups);
     }
+    if (addend)
+        sum += LOAD(DST, addend, t * n_count + n);
     STORE(DST, y, t * n_count + n, sum);
 }

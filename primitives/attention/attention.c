@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention: the chunk's K and V are written to their pages, then every query row reads
- * the pages. At most DECODE_TOKENS tokens go the way of decode: the keys are cut into at
+ * attention: the chunk's K and V are written to their pages (attention_inputs.h), then every
+ * query row reads the pages. At most DECODE_TOKENS tokens go the way of decode: the keys are cut into at
  * most MAX_PARTITIONS partitions whose results are joined; more tokens are work enough
  * without.
  */
 #include "primitives/attention/attention.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "primitives/args.h"
-#include "primitives/attention/attention_check.h"
+#include "primitives/attention/attention_inputs.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
 #include "runtime/util/memory.h"
@@ -34,10 +35,6 @@ wide_values(const void *problem)
 }
 
 /* clang-format off */
-static const struct xm_variant kv_write_variants[] = {
-    { "kv_write_gen",          XM_FAMILY_GEN, 0, NULL },
-    { "kv_write_ref",          XM_FAMILY_ANY, 0, NULL },
-};
 static const struct xm_variant decode_variants[] = {
     { "attention_decode_vec",  XM_FAMILY_VEC, 0, NULL },
     { "attention_decode_sg",   XM_FAMILY_SG,  0, wide_values },
@@ -56,8 +53,6 @@ static const struct xm_variant prompt_variants[] = {
     { "attention_prompt_gen",  XM_FAMILY_GEN, 0, NULL },
     { "attention_prompt_ref",  XM_FAMILY_ANY, 0, NULL },
 };
-const struct xm_variant_table xm_kv_write_table = {
-    "kv_write", kv_write_variants, XM_ARRAY_LEN(kv_write_variants)};
 const struct xm_variant_table xm_attention_decode_table = {
     "attention_decode", decode_variants, XM_ARRAY_LEN(decode_variants)};
 const struct xm_variant_table xm_attention_combine_table = {
@@ -69,7 +64,7 @@ const struct xm_variant_table xm_attention_prompt_table = {
 struct attention {
     struct xm_primitive base;
     struct xm_attention_desc desc;
-    struct xm_stage kv_write, decode, combine, prompt;
+    struct xm_stage inputs, decode, combine, prompt;
 };
 
 /* How decode cuts the keys. */
@@ -129,26 +124,6 @@ partial_bytes(const struct xm_attention_desc *d, const struct xm_attention_shape
 {
     uint64_t rows = s->batch * s->tokens * d->heads_q;
     return rows * cut_keys(d, s).n * (d->dv + 2) * sizeof(float);
-}
-
-static enum xm_status
-write_cache(const struct attention *a, const struct xm_operand *operands,
-            const struct xm_attention_shape *s, const struct xm_run *run, bool is_v,
-            struct xm_error *err)
-{
-    struct xm_args args = {.n = 0};
-    xm_args_buffer(&args, operands[is_v ? XM_ATTENTION_V : XM_ATTENTION_K].buffer);
-    xm_args_buffer(&args,
-                   operands[is_v ? XM_ATTENTION_V_CACHE : XM_ATTENTION_K_CACHE].buffer);
-    xm_args_buffer(&args,
-                   operands[is_v ? XM_ATTENTION_V_SCALE : XM_ATTENTION_K_SCALE].buffer);
-    xm_args_buffer(&args, operands[XM_ATTENTION_TABLE].buffer);
-    xm_args_uint(&args, s->tokens);
-    xm_args_ulong(&args, s->past);
-    xm_args_uint(&args, s->max_pages);
-    xm_args_uint(&args, is_v ? a->desc.dv : a->desc.d);
-    return xm_stage_go(&a->kv_write, NULL, s->batch * s->tokens * a->desc.heads_kv,
-                       args.arg, args.n, run, err);
 }
 
 /* ATTENTION_PARAMETERS of kernels/cl/include/attention.h. */
@@ -246,20 +221,36 @@ enqueue_partitions(const struct attention *a, const struct xm_operand *operands,
     return run_units(&a->combine, &choice, rows, &join, run, err);
 }
 
+/* q as attention reads it (NULL: as it is), and decode's partial results. */
+struct taken {
+    struct xm_buffer *q, *partial;
+};
+
 static enum xm_status
-enqueue_decode(const struct attention *a, const struct xm_operand *operands,
-               const struct xm_attention_shape *s, const struct xm_run *run,
-               struct xm_error *err)
+take_scratch(const struct attention *a, const struct xm_operand *operands,
+             const struct xm_attention_shape *s, struct xm_scratch *scratch,
+             struct taken *out, struct xm_error *err)
 {
-    struct xm_scratch scratch;
-    struct xm_buffer *partial = NULL;
-    xm_scratch_begin(&scratch, &a->base, run);
-    enum xm_status status =
-        xm_scratch_take(&scratch, partial_bytes(&a->desc, s), &partial, err);
-    if (status == XM_OK)
-        status = enqueue_partitions(a, operands, s, partial, run, err);
-    xm_scratch_end(&scratch);
-    return status;
+    *out = (struct taken){NULL, NULL};
+    if (xm_attention_changes_q(&a->desc, operands))
+        XM_TRY(xm_scratch_take(scratch, xm_attention_q_bytes(&a->desc, s), &out->q, err));
+    if (s->tokens <= DECODE_TOKENS)
+        XM_TRY(xm_scratch_take(scratch, partial_bytes(&a->desc, s), &out->partial, err));
+    return XM_OK;
+}
+
+static enum xm_status
+enqueue(const struct attention *a, const struct xm_operand *operands,
+        const struct xm_attention_shape *s, const struct taken *scratch,
+        const struct xm_run *run, struct xm_error *err)
+{
+    struct xm_operand o[XM_ATTENTION_N_OPERANDS];
+    memcpy(o, operands, sizeof(o));
+    XM_TRY(xm_attention_take_inputs(&a->inputs, &a->desc, o, s, scratch->q, run, err));
+    if (scratch->q)
+        o[XM_ATTENTION_Q].buffer = scratch->q;
+    return scratch->partial ? enqueue_partitions(a, o, s, scratch->partial, run, err)
+                            : enqueue_prompt(a, o, s, run, err);
 }
 
 enum xm_status
@@ -271,8 +262,10 @@ xm_attention_plan(const struct xm_primitive *p, const struct xm_operand *operand
     struct xm_attention_shape shape;
     XM_TRY(xm_attention_shape(&s->desc, operands, a->past, &shape, err));
     *scratch_bytes = 0;
+    if (xm_attention_changes_q(&s->desc, operands))
+        *scratch_bytes = xm_scratch_bytes(p, xm_attention_q_bytes(&s->desc, &shape));
     if (shape.tokens <= DECODE_TOKENS)
-        *scratch_bytes = xm_scratch_bytes(p, partial_bytes(&s->desc, &shape));
+        *scratch_bytes += xm_scratch_bytes(p, partial_bytes(&s->desc, &shape));
     return XM_OK;
 }
 
@@ -287,12 +280,14 @@ xm_attention_enqueue(const struct xm_primitive *p, const struct xm_operand *oper
     XM_TRY(xm_attention_check(&s->desc, operands, &shape, err));
     if (shape.batch == 0 || shape.tokens == 0)
         return XM_OK;
-    if (operands[XM_ATTENTION_K].buffer) {
-        XM_TRY(write_cache(s, operands, &shape, run, false, err));
-        XM_TRY(write_cache(s, operands, &shape, run, true, err));
-    }
-    return shape.tokens <= DECODE_TOKENS ? enqueue_decode(s, operands, &shape, run, err)
-                                         : enqueue_prompt(s, operands, &shape, run, err);
+    struct xm_scratch scratch;
+    struct taken taken;
+    xm_scratch_begin(&scratch, p, run);
+    enum xm_status status = take_scratch(s, operands, &shape, &scratch, &taken, err);
+    if (status == XM_OK)
+        status = enqueue(s, operands, &shape, &taken, run, err);
+    xm_scratch_end(&scratch);
+    return status;
 }
 
 static enum xm_status
@@ -316,13 +311,14 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
          size_t out_bytes)
 {
     const struct attention *a = (const struct attention *)p;
-    const char *write =
-        operands[XM_ATTENTION_K].rank ? xm_stage_describe(&a->kv_write, NULL) : "";
+    const char *first = "";
+    if (operands[XM_ATTENTION_K].rank || xm_attention_changes_q(&a->desc, operands))
+        first = xm_stage_describe(&a->inputs, NULL);
     if (operands[XM_ATTENTION_Q].dim[1] > DECODE_TOKENS)
-        snprintf(out, out_bytes, "%s%s%s", write, *write ? " " : "",
+        snprintf(out, out_bytes, "%s%s%s", first, *first ? " " : "",
                  xm_stage_describe(&a->prompt, &a->desc));
     else
-        snprintf(out, out_bytes, "%s%s%s %s", write, *write ? " " : "",
+        snprintf(out, out_bytes, "%s%s%s %s", first, *first ? " " : "",
                  xm_stage_describe(&a->decode, &a->desc),
                  xm_stage_describe(&a->combine, NULL));
 }
@@ -330,7 +326,11 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
 static void
 destroy(struct xm_primitive *p)
 {
-    xm_buffer_unref(((struct attention *)p)->desc.sinks);
+    struct xm_attention_desc *d = &((struct attention *)p)->desc;
+    xm_buffer_unref(d->sinks);
+    xm_buffer_unref(d->q_gamma);
+    xm_buffer_unref(d->k_gamma);
+    xm_buffer_unref(d->v_gamma);
     xm_primitive_free(p);
 }
 
@@ -348,7 +348,7 @@ build(struct attention *a, struct xm_error *err)
              "-DHEADS_KV=%u -DPAGE_TOKENS=%u -DCAUSAL=%d",
              xm_element_text(d->element), xm_element_text(d->cache), d->cache == XM_I8,
              d->d, d->dv, d->heads_q, d->heads_kv, d->page_tokens, d->causal);
-    XM_TRY(xm_stage_build(&a->kv_write, engine, &xm_kv_write_table, shape, err));
+    XM_TRY(xm_stage_build(&a->inputs, engine, &xm_attention_inputs_table, shape, err));
     XM_TRY(xm_stage_build(&a->combine, engine, &xm_attention_combine_table, shape, err));
     snprintf(defines, sizeof(defines),
              "%.256s -DTILE_TOKENS=%d -DROWS=%u -DQUERY_ROWS=%u", shape, DECODE_TOKENS,
@@ -371,8 +371,12 @@ xm_attention_create(struct xm_engine *engine, const struct xm_attention_desc *de
     if (!a)
         return XM_NO_MEMORY;
     a->desc = *desc;
-    if (desc->sinks)
-        xm_buffer_ref(desc->sinks);
+    struct xm_buffer *const kept[] = {desc->sinks, desc->q_gamma, desc->k_gamma,
+                                      desc->v_gamma};
+    for (size_t i = 0; i < XM_ARRAY_LEN(kept); i++) {
+        if (kept[i])
+            xm_buffer_ref(kept[i]);
+    }
     enum xm_status status = build(a, err);
     if (status != XM_OK) {
         destroy(&a->base);

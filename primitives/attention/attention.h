@@ -2,14 +2,15 @@
  *
  * attention on a paged KV cache.
  *
- *   kv_write   the chunk's K and V rows into their pages
+ *   inputs     K and V rows into their pages; q, k and v normed and rotated first where asked
  *   decode     T small: split over partitions of the keys, partial (m, l, o) combined
  *   prompt     online softmax over tiles of keys; no scratch that grows with context
  *
  * Cache: pages of `page_tokens` positions, K page [Hkv][page_tokens][D], V page likewise with Dv;
  * f16, f32, or i8 with one f32 scale per (page, head, position) in a buffer of its own. The
  * block table [B][max_pages] i32 says which page holds positions p*page_tokens… of a sequence.
- * Formula: xm_ref_attention.
+ * Formulas: xm_ref_attention,
+ * xm_ref_rms_norm, xm_ref_rope.
  */
 #ifndef XM_PRIMITIVES_ATTENTION_ATTENTION_H
 #define XM_PRIMITIVES_ATTENTION_ATTENTION_H
@@ -31,7 +32,9 @@ enum {
     XM_ATTENTION_TABLE,    /* [B,max_pages] i32 */
     XM_ATTENTION_KEY_MASK, /* [B,past+T] i64 or i32 or u8, 0 = padding; absent: all seen */
     XM_ATTENTION_MASK,     /* [B|1,Hq|1,T,past+T] f16/f32; absent */
-    XM_ATTENTION_OUT,      /* [B,T,Hq,Dv] */
+    XM_ATTENTION_COS,      /* [B|1,T,R] f32: q and k are rotated as by rope.h; absent */
+    XM_ATTENTION_SIN,
+    XM_ATTENTION_OUT, /* [B,T,Hq,Dv] */
     XM_ATTENTION_N_OPERANDS
 };
 
@@ -44,6 +47,10 @@ struct xm_attention_desc {
     enum xm_element element; /* of q, k, v, out: f16 or f32 */
     enum xm_element cache;   /* f16, f32, i8 */
     struct xm_buffer *sinks; /* f32 [Hq]; NULL: none; referenced */
+    /* f32 [D], [D], [Dv]: rms_norm of the heads of q, k, v, before they are rotated; NULL: none;
+     * referenced */
+    struct xm_buffer *q_gamma, *k_gamma, *v_gamma;
+    float epsilon; /* of those norms */
 };
 /* past is not an operand's dimension: it travels here. */
 struct xm_attention_run {

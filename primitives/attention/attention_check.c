@@ -115,6 +115,38 @@ check_masks(const struct xm_attention_desc *d, const struct xm_operand *operands
     return XM_OK;
 }
 
+/* The tables of the rotation, and the norms' factors. */
+static enum xm_status
+check_inputs(const struct xm_attention_desc *d, const struct xm_operand *operands,
+             const struct xm_attention_shape *s, struct xm_error *err)
+{
+    const struct xm_operand *cos = &operands[XM_ATTENTION_COS],
+                            *sin = &operands[XM_ATTENTION_SIN];
+    const struct {
+        const struct xm_buffer *gamma;
+        uint32_t n;
+    } norms[] = {{d->q_gamma, d->d}, {d->k_gamma, d->d}, {d->v_gamma, d->dv}};
+    for (size_t i = 0; i < XM_ARRAY_LEN(norms); i++) {
+        if (norms[i].gamma &&
+            xm_buffer_bytes(norms[i].gamma) < norms[i].n * sizeof(float))
+            return xm_fail(err, XM_INVALID, "a norm has fewer factors than a head");
+    }
+    if (!cos->buffer && !sin->buffer)
+        return XM_OK;
+    XM_TRY(xm_operand_check(cos, "cos", XM_F32, err));
+    XM_TRY(xm_operand_check(sin, "sin", XM_F32, err));
+    if (cos->rank != 3 || sin->rank != 3 || cos->dim[2] != sin->dim[2] ||
+        xm_operand_elements(cos) != xm_operand_elements(sin) ||
+        (uint64_t)cos->dim[1] != s->tokens ||
+        (cos->dim[0] != 1 && (uint64_t)cos->dim[0] != s->batch))
+        return xm_fail(err, XM_INVALID, "cos and sin are not [B|1, %" PRIu64 ", R]",
+                       s->tokens);
+    if (cos->dim[2] % 2 != 0 || (uint64_t)cos->dim[2] > d->d)
+        return xm_fail(err, XM_INVALID, "%" PRId64 " rotated dimensions of a head of %u",
+                       cos->dim[2], d->d);
+    return XM_OK;
+}
+
 enum xm_status
 xm_attention_check(const struct xm_attention_desc *d, const struct xm_operand *operands,
                    const struct xm_attention_shape *s, struct xm_error *err)
@@ -137,6 +169,7 @@ xm_attention_check(const struct xm_attention_desc *d, const struct xm_operand *o
             return xm_fail(err, XM_INVALID, "k or v is not [B, T, %u, D] like q",
                            d->heads_kv);
     }
+    XM_TRY(check_inputs(d, operands, s, err));
     XM_TRY(check_cache(d, operands, false, err));
     XM_TRY(check_cache(d, operands, true, err));
     if (d->sinks && xm_buffer_bytes(d->sinks) < d->heads_q * sizeof(float))

@@ -7,78 +7,61 @@
  *   linear_long  from 128 on: arithmetic is what it costs; a host library may be better
  *
  * All rows are chosen and built at creation: nothing is compiled when a prompt gets
- * longer.
+ * longer. How a row runs is its method's business (linear_methods.h).
  */
 #include "primitives/linear/linear.h"
 
 #include <stdio.h>
 
-#include "primitives/args.h"
-#include "primitives/linear/onednn_linear.h"
+#include "primitives/device_weight.h"
+#include "primitives/eltwise/eltwise.h"
+#include "primitives/linear/linear_methods.h"
+#include "primitives/stage.h"
 #include "primitives/tables.h"
-#include "runtime/util/memory.h"
 
-enum { FEW, MANY, LONG, N_CLASSES = XM_LINEAR_N_TABLES };
-enum { FEW_TOKENS = 4, MANY_TOKENS = 127, TILE = 16, GEMM_ROWS = 8 };
-
-enum method {
-    METHOD_REF,
-    METHOD_GEMV,
-    METHOD_GEMM,
-    METHOD_ONEDNN,
-    METHOD_GEMV_GEN,
-    METHOD_GEMM_GEN,
-    METHOD_GEMV_SG,
-    METHOD_GEMM_SG,
-    N_METHODS
-};
-/* Rows of a work-group of linear_gemv_gen; work-items, rows and tokens of linear_gemm_gen's */
-enum { GEN_ROWS = 4, GEN_GEMM_ITEMS = 128, GEN_TILE = 64 };
-/* Rows of a sub-group of linear_gemv_sg; 32-bit words that linear_gemm_sg reads at a time. */
-enum { SG_ROWS = 4, SG_WORDS = 8 };
+enum { FEW, MANY, LONG };
+enum { FEW_TOKENS = 4, MANY_TOKENS = 127 };
+enum { SG_WORDS = 8 }; /* 32-bit words that linear_gemm_sg reads at a time */
 
 struct problem {
-    const struct xm_weight *weight;
-    enum xm_element src, dst;
+    const struct xm_linear_desc *desc;
     bool without_onednn; /* the user's word */
 };
 
-struct linear {
-    struct xm_primitive base;
-    struct xm_device_weight *weight;
-    struct xm_buffer *bias;
-    enum xm_element src, dst;
-    size_t row[N_CLASSES];
-    bool needed[N_METHODS];
-    struct xm_kernel *ref, *prepare, *gemv, *pack, *gemm, *gemv_gen, *gemm_gen;
-    struct xm_kernel *gemv_sg, *pack_sg, *gemm_sg;
-    struct xm_onednn_linear *onednn;
-};
+/* The segments are of one format and have the same columns. */
+static const struct xm_weight *
+weight_of(const void *problem)
+{
+    return &((const struct problem *)problem)->desc->segment[0].weight->host;
+}
 
 static const char *
 not_in_planes(const void *problem)
 {
-    return xm_weight_not_in_planes(((const struct problem *)problem)->weight);
+    return xm_weight_not_in_planes(weight_of(problem));
 }
 
 static const char *
 not_in_words(const void *problem)
 {
-    return xm_weight_not_in_words(((const struct problem *)problem)->weight, 1);
+    return xm_weight_not_in_words(weight_of(problem), 1);
 }
 
 static const char *
 not_in_steps(const void *problem)
 {
-    return xm_weight_not_in_words(((const struct problem *)problem)->weight, SG_WORDS);
+    return xm_weight_not_in_words(weight_of(problem), SG_WORDS);
 }
 
 static const char *
 onednn_refuses(const void *problem)
 {
     const struct problem *p = problem;
-    return p->without_onednn ? "GPU_USE_ONEDNN=NO"
-                             : xm_onednn_linear_refuses(p->weight, p->src, p->dst);
+    const char *why = p->without_onednn ? "GPU_USE_ONEDNN=NO" : NULL;
+    for (uint32_t i = 0; i < p->desc->n && !why; i++)
+        why = xm_onednn_linear_refuses(&p->desc->segment[i].weight->host, p->desc->src,
+                                       p->desc->dst);
+    return why;
 }
 
 /* clang-format off */
@@ -106,25 +89,12 @@ const struct xm_variant_table xm_linear_tables[XM_LINEAR_N_TABLES] = {
     {"linear_many", many_rows, XM_ARRAY_LEN(many_rows)},
     {"linear_long", long_rows, XM_ARRAY_LEN(long_rows)},
 };
-/* What each row of those tables is. */
-static const enum method methods[N_CLASSES][XM_ARRAY_LEN(long_rows)] = {
-    {METHOD_GEMV, METHOD_GEMV_SG, METHOD_GEMV_GEN, METHOD_REF},
-    {METHOD_GEMM, METHOD_GEMM_SG, METHOD_GEMM_GEN, METHOD_REF},
-    {METHOD_ONEDNN, METHOD_GEMM, METHOD_GEMM_SG, METHOD_GEMM_GEN, METHOD_REF},
-};
 /* clang-format on */
 
-static int
-class_of(uint64_t tokens)
+static const struct xm_linear_way *
+way_for(const struct xm_linear *l, uint64_t tokens)
 {
-    return tokens <= FEW_TOKENS ? FEW : tokens <= MANY_TOKENS ? MANY : LONG;
-}
-
-static enum method
-method_for(const struct linear *l, uint64_t tokens)
-{
-    int c = class_of(tokens);
-    return methods[c][l->row[c]];
+    return &l->way[tokens <= FEW_TOKENS ? FEW : tokens <= MANY_TOKENS ? MANY : LONG];
 }
 
 const char *
@@ -139,304 +109,111 @@ xm_linear_supports(const struct xm_device_info *device, const struct xm_weight *
     return xm_weight_unreadable(w);
 }
 
+const char *
+xm_linear_cannot_join(const struct xm_weight *a, const struct xm_weight *b)
+{
+    if (a->cols != b->cols)
+        return "the weights have different columns";
+    return xm_weight_same_format(a, b) ? NULL : "the weights have different formats";
+}
+
 /* ---- creation --------------------------------------------------------------------- */
 
+struct building {
+    struct xm_linear *l;
+    struct xm_pick picks[XM_LINEAR_N_TABLES];
+};
+
 static enum xm_status
-build_kernels(struct linear *l, struct xm_error *err)
+build_way(void *ctx, size_t i, struct xm_error *err)
 {
-    struct xm_engine *engine = l->base.engine;
-    const struct xm_weight *w = &l->weight->host;
-    const char *src = xm_element_text(l->src), *dst = xm_element_text(l->dst);
-    if (l->needed[METHOD_REF])
-        XM_TRY(xm_weight_kernel(engine, "linear_ref", w, &l->ref, err,
-                                "-DSRC=%s -DDST=%s", src, dst));
-    if (l->needed[METHOD_GEMV]) {
-        XM_TRY(xm_weight_kernel(engine, "linear_prepare_vec", w, &l->prepare, err,
-                                "-DSRC=%s", src));
-        XM_TRY(xm_weight_kernel(engine, "linear_gemv_vec", w, &l->gemv, err, "-DDST=%s",
-                                dst));
-    }
-    if (l->needed[METHOD_GEMM]) {
-        int integers = xm_weight_takes_integers(w, l->src);
-        XM_TRY(xm_weight_kernel(engine, "linear_pack_vec", w, &l->pack, err,
-                                "-DSRC=%s -DI16=%d", src, integers));
-        XM_TRY(xm_weight_kernel(engine, "linear_gemm_vec", w, &l->gemm, err,
-                                "-DDST=%s -DROWS=%d -DI16=%d", dst, GEMM_ROWS, integers));
-    }
-    if (l->needed[METHOD_GEMV_GEN])
-        XM_TRY(xm_weight_kernel(engine, "linear_gemv_gen", w, &l->gemv_gen, err,
-                                "-DSRC=%s -DDST=%s -DROWS=%d", src, dst, GEN_ROWS));
-    if (l->needed[METHOD_GEMM_GEN])
-        XM_TRY(xm_weight_kernel(engine, "linear_gemm_gen", w, &l->gemm_gen, err,
-                                "-DSRC=%s -DDST=%s -DITEMS=%d", src, dst,
-                                GEN_GEMM_ITEMS));
-    if (l->needed[METHOD_GEMV_SG])
-        XM_TRY(xm_weight_kernel(engine, "linear_gemv_sg", w, &l->gemv_sg, err,
-                                "-DSRC=%s -DDST=%s -DROWS=%d", src, dst, SG_ROWS));
-    if (l->needed[METHOD_GEMM_SG]) { /* the tiles are of the activations' type */
-        XM_TRY(xm_weight_kernel(engine, "linear_pack_sg", w, &l->pack_sg, err,
-                                "-DSRC=%s -DTILE=%s", src, src));
-        XM_TRY(xm_weight_kernel(engine, "linear_gemm_sg", w, &l->gemm_sg, err,
-                                "-DTILE=%s -DDST=%s", src, dst));
-    }
-    if (l->needed[METHOD_ONEDNN])
-        XM_TRY(xm_onednn_linear_create(engine, l->weight, l->bias, l->src, l->dst,
-                                       &l->onednn, err));
-    return XM_OK;
+    struct building *b = ctx;
+    struct xm_linear_way *way = &b->l->way[i];
+    way->method = xm_linear_method(xm_linear_tables[i].rows[b->picks[i].row].name);
+    return xm_linear_build(b->l, way, err);
 }
 
 static enum xm_status
-choose_rows(struct linear *l, struct xm_error *err)
+build_ways(struct xm_linear *l, struct xm_error *err)
 {
     const struct xm_config *config = xm_engine_config(l->base.engine);
-    const struct problem problem = {&l->weight->host, l->src, l->dst,
+    const struct problem problem = {&l->desc,
                                     xm_config_user_set(config, XM_OPTION_use_onednn) &&
                                         config->use_onednn == XM_NO};
-    for (int c = 0; c < N_CLASSES; c++) {
-        XM_TRY(xm_variant_choose(xm_linear_tables[c].rows, xm_linear_tables[c].n,
-                                 xm_linear_tables[c].step, xm_engine_info(l->base.engine),
-                                 &problem, &l->row[c], err));
-        l->needed[methods[c][l->row[c]]] = true;
-    }
-    return XM_OK;
+    struct building b = {.l = l};
+    for (size_t c = 0; c < XM_LINEAR_N_TABLES; c++)
+        b.picks[c] = (struct xm_pick){.table = &xm_linear_tables[c], .problem = &problem};
+    XM_TRY(xm_variant_build(b.picks, XM_LINEAR_N_TABLES, l->base.engine, build_way, &b,
+                            err));
+    bool all_add = true;
+    for (size_t c = 0; c < XM_LINEAR_N_TABLES; c++)
+        all_add &= l->way[c].method->adds;
+    if (all_add || !l->desc.has_addend)
+        return XM_OK;
+    const struct xm_eltwise_desc add = {
+        .fn = XM_FN_ADD, .a = l->desc.dst, .b = l->desc.dst, .y = l->desc.dst};
+    return xm_eltwise_create(l->base.engine, &add, &l->add, err);
 }
 
 static void
 linear_destroy(struct xm_primitive *p)
 {
-    struct linear *l = (struct linear *)p;
-    xm_onednn_linear_destroy(l->onednn);
-    xm_device_weight_unref(l->weight);
-    xm_buffer_unref(l->bias);
-    xm_engine_unref(l->base.engine);
-    xm_free(l);
+    struct xm_linear *l = (struct xm_linear *)p;
+    for (uint32_t i = 0; i < l->desc.n; i++) {
+        xm_onednn_linear_destroy(l->onednn[i]);
+        xm_device_weight_unref(l->desc.segment[i].weight);
+        xm_buffer_unref(l->desc.segment[i].bias);
+    }
+    xm_primitive_destroy(l->add);
+    xm_primitive_free(p);
 }
 
 /* ---- scratch and runs -------------------------------------------------------------- */
-
-static uint64_t
-packed_bytes(const struct linear *l, uint64_t tokens)
-{
-    return xm_align_up(tokens, TILE) * xm_weight_padded_cols(&l->weight->host) *
-           sizeof(float);
-}
 
 static enum xm_status
 linear_plan(const struct xm_primitive *p, const struct xm_operand *operands,
             uint64_t *scratch_bytes, struct xm_error *err)
 {
-    const struct linear *l = (const struct linear *)p;
-    const struct xm_weight *w = &l->weight->host;
+    const struct xm_linear *l = (const struct xm_linear *)p;
     uint64_t tokens = xm_operand_rows(&operands[XM_LINEAR_X]);
     (void)err;
-    *scratch_bytes = 0;
-    switch (method_for(l, tokens)) {
-    case METHOD_GEMV:
-        *scratch_bytes = xm_scratch_bytes(p, xm_weight_planes_bytes(w, tokens)) +
-                         xm_scratch_bytes(p, xm_weight_sums_bytes(w, tokens));
-        break;
-    case METHOD_GEMM:
-    case METHOD_GEMM_SG:
-        *scratch_bytes = xm_scratch_bytes(p, packed_bytes(l, tokens));
-        break;
-    case METHOD_ONEDNN:
-        *scratch_bytes = xm_onednn_linear_scratch(l->onednn, p, tokens);
-        break;
-    default:
-        break;
-    }
+    *scratch_bytes = way_for(l, tokens)->method->scratch_bytes(l, tokens);
     return XM_OK;
 }
 
-/* Arguments of the kernels that need nothing prepared. */
-static struct xm_args
-plain_args(const struct linear *l, const struct xm_operand *o)
-{
-    struct xm_args a = {.n = 0};
-    xm_args_weight(&a, l->weight);
-    xm_args_buffer(&a, o[XM_LINEAR_X].buffer);
-    xm_args_buffer(&a, l->bias);
-    xm_args_buffer(&a, o[XM_LINEAR_Y].buffer);
-    xm_args_uint(&a, l->weight->host.rows);
-    xm_args_uint(&a, l->weight->host.cols);
-    return a;
-}
-
+/* y += addend, after a product that has no place for it. */
 static enum xm_status
-run_gemv_gen(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
-             const struct xm_run *run, struct xm_error *err)
+add_addend(const struct xm_linear *l, const struct xm_operand *operands,
+           const struct xm_run *run, struct xm_error *err)
 {
-    const struct xm_args a = plain_args(l, o);
-    uint64_t blocks = (l->weight->host.rows + GEN_ROWS - 1) / GEN_ROWS;
-    return xm_args_run_groups(&a, run->queue, l->gemv_gen, XM_GROUP_ITEMS, blocks, tokens,
-                              1, err);
-}
-
-static enum xm_status
-run_gemm_gen(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
-             const struct xm_run *run, struct xm_error *err)
-{
-    struct xm_args a = plain_args(l, o);
-    xm_args_uint(&a, tokens);
-    return xm_args_run_groups(&a, run->queue, l->gemm_gen, GEN_GEMM_ITEMS,
-                              (l->weight->host.rows + GEN_TILE - 1) / GEN_TILE,
-                              (tokens + GEN_TILE - 1) / GEN_TILE, 1, err);
-}
-
-static enum xm_status
-run_gemv_sg(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
-            const struct xm_run *run, struct xm_error *err)
-{
-    const struct xm_args a = plain_args(l, o);
-    uint64_t blocks = (l->weight->host.rows + SG_ROWS - 1) / SG_ROWS;
-    return xm_args_run_sub_groups(&a, run->queue, l->gemv_sg, blocks, tokens, 1, err);
-}
-
-static enum xm_status
-run_gemm_sg(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
-            const struct xm_run *run, struct xm_scratch *s, struct xm_error *err)
-{
-    const struct xm_weight *w = &l->weight->host;
-    uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w);
-    uint64_t n_tiles = (tokens + TILE - 1) / TILE;
-    struct xm_buffer *tiles;
-    XM_TRY(xm_scratch_take(s, packed_bytes(l, tokens), &tiles, err));
-
-    struct xm_args pack = {.n = 0};
-    xm_args_buffer(&pack, o[XM_LINEAR_X].buffer);
-    xm_args_buffer(&pack, tiles);
-    xm_args_uint(&pack, tokens);
-    xm_args_uint(&pack, w->cols);
-    XM_TRY(xm_args_run_sub_groups(&pack, run->queue, l->pack_sg,
-                                  xm_weight_padded_cols(w) / block, n_tiles, 1, err));
-
-    struct xm_args gemm = {.n = 0};
-    xm_args_weight(&gemm, l->weight);
-    xm_args_buffer(&gemm, tiles);
-    xm_args_buffer(&gemm, l->bias);
-    xm_args_buffer(&gemm, o[XM_LINEAR_Y].buffer);
-    xm_args_uint(&gemm, w->rows);
-    xm_args_uint(&gemm, w->cols);
-    xm_args_uint(&gemm, tokens);
-    return xm_args_run_sub_groups(&gemm, run->queue, l->gemm_sg,
-                                  (w->rows + XM_SUB_GROUP - 1) / XM_SUB_GROUP, n_tiles, 1,
-                                  err);
-}
-
-static enum xm_status
-run_ref(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
-        const struct xm_run *run, struct xm_error *err)
-{
-    const struct xm_weight *w = &l->weight->host;
-    const struct xm_args a = plain_args(l, o);
-    return xm_args_run(&a, run->queue, l->ref, false, w->rows, tokens, 1, err);
-}
-
-static enum xm_status
-run_gemv(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
-         const struct xm_run *run, struct xm_scratch *s, struct xm_error *err)
-{
-    const struct xm_weight *w = &l->weight->host;
-    struct xm_buffer *planes, *sums;
-    XM_TRY(xm_scratch_take(s, xm_weight_planes_bytes(w, tokens), &planes, err));
-    XM_TRY(xm_scratch_take(s, xm_weight_sums_bytes(w, tokens), &sums, err));
-
-    struct xm_args prepare = {.n = 0};
-    xm_args_buffer(&prepare, o[XM_LINEAR_X].buffer);
-    xm_args_buffer(&prepare, planes);
-    xm_args_buffer(&prepare, sums);
-    xm_args_uint(&prepare, w->cols);
-    XM_TRY(xm_args_run(&prepare, run->queue, l->prepare, true, tokens, 1, 1, err));
-
-    uint64_t per_item = xm_rows_per_item(xm_engine_info(l->base.engine), w->rows, 1);
-    struct xm_args gemv = {.n = 0};
-    xm_args_weight(&gemv, l->weight);
-    xm_args_buffer(&gemv, planes);
-    xm_args_buffer(&gemv, sums);
-    xm_args_buffer(&gemv, l->bias);
-    xm_args_buffer(&gemv, o[XM_LINEAR_Y].buffer);
-    xm_args_uint(&gemv, w->rows);
-    xm_args_uint(&gemv, w->cols);
-    xm_args_uint(&gemv, tokens);
-    xm_args_uint(&gemv, per_item);
-    return xm_args_run(&gemv, run->queue, l->gemv, true,
-                       (w->rows + per_item - 1) / per_item, 1, 1, err);
-}
-
-static enum xm_status
-run_gemm(const struct linear *l, const struct xm_operand *o, uint64_t tokens,
-         const struct xm_run *run, struct xm_scratch *s, struct xm_error *err)
-{
-    const struct xm_weight *w = &l->weight->host;
-    uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w);
-    struct xm_buffer *tiles;
-    XM_TRY(xm_scratch_take(s, packed_bytes(l, tokens), &tiles, err));
-
-    struct xm_args pack = {.n = 0};
-    xm_args_buffer(&pack, o[XM_LINEAR_X].buffer);
-    xm_args_buffer(&pack, tiles);
-    xm_args_uint(&pack, tokens);
-    xm_args_uint(&pack, w->cols);
-    XM_TRY(xm_args_run(&pack, run->queue, l->pack, true, xm_weight_padded_cols(w) / block,
-                       (tokens + TILE - 1) / TILE, 1, err));
-
-    uint64_t per_item =
-        xm_row_blocks_per_item(xm_engine_info(l->base.engine), w->rows, 1, GEMM_ROWS);
-    struct xm_args gemm = {.n = 0};
-    xm_args_weight(&gemm, l->weight);
-    xm_args_buffer(&gemm, tiles);
-    xm_args_buffer(&gemm, l->bias);
-    xm_args_buffer(&gemm, o[XM_LINEAR_Y].buffer);
-    xm_args_uint(&gemm, w->rows);
-    xm_args_uint(&gemm, w->cols);
-    xm_args_uint(&gemm, tokens);
-    xm_args_uint(&gemm, per_item);
-    return xm_args_run(&gemm, run->queue, l->gemm, true,
-                       (w->rows + per_item - 1) / per_item, 1, 1, err);
+    const struct xm_operand o[XM_ELTWISE_N_OPERANDS] = {
+        [XM_ELTWISE_A] = operands[XM_LINEAR_Y],
+        [XM_ELTWISE_B] = operands[XM_LINEAR_ADDEND],
+        [XM_ELTWISE_Y] = operands[XM_LINEAR_Y]};
+    return xm_primitive_run(l->add, o, run, err);
 }
 
 static enum xm_status
 linear_run(const struct xm_primitive *p, const struct xm_operand *operands,
            const struct xm_run *run, struct xm_error *err)
 {
-    const struct linear *l = (const struct linear *)p;
+    const struct xm_linear *l = (const struct xm_linear *)p;
     uint64_t tokens = xm_operand_rows(&operands[XM_LINEAR_X]);
-    if (tokens == 0 || l->weight->host.rows == 0)
+    const struct xm_linear_way *way = way_for(l, tokens);
+    if (tokens == 0)
         return XM_OK;
     if (tokens > INT32_MAX)
         return xm_fail(err, XM_UNSUPPORTED, "%llu tokens at once, at most 2^31 - 1",
                        (unsigned long long)tokens);
+    if (l->desc.has_addend)
+        XM_TRY(xm_operand_check(&operands[XM_LINEAR_ADDEND], "addend", l->desc.dst, err));
     struct xm_scratch s;
-    enum xm_status status;
     xm_scratch_begin(&s, p, run);
-    switch (method_for(l, tokens)) {
-    case METHOD_GEMV:
-        status = run_gemv(l, operands, tokens, run, &s, err);
-        break;
-    case METHOD_GEMM:
-        status = run_gemm(l, operands, tokens, run, &s, err);
-        break;
-    case METHOD_ONEDNN:
-        status = xm_onednn_linear_run(l->onednn, operands[XM_LINEAR_X].buffer,
-                                      operands[XM_LINEAR_Y].buffer, tokens, &s,
-                                      run->queue, err);
-        break;
-    case METHOD_GEMV_SG:
-        status = run_gemv_sg(l, operands, tokens, run, err);
-        break;
-    case METHOD_GEMM_SG:
-        status = run_gemm_sg(l, operands, tokens, run, &s, err);
-        break;
-    case METHOD_GEMV_GEN:
-        status = run_gemv_gen(l, operands, tokens, run, err);
-        break;
-    case METHOD_GEMM_GEN:
-        status = run_gemm_gen(l, operands, tokens, run, err);
-        break;
-    default:
-        status = run_ref(l, operands, tokens, run, err);
-    }
+    const struct xm_linear_call call = {l, way, operands, tokens, run, &s};
+    enum xm_status status = way->method->run(&call, err);
     xm_scratch_end(&s);
+    if (status == XM_OK && l->desc.has_addend && !way->method->adds)
+        status = add_addend(l, operands, run, err);
     return status;
 }
 
@@ -444,38 +221,46 @@ static void
 linear_describe(const struct xm_primitive *p, const struct xm_operand *operands,
                 char *out, size_t out_bytes)
 {
-    const struct linear *l = (const struct linear *)p;
-    int c = class_of(xm_operand_rows(&operands[XM_LINEAR_X]));
-    snprintf(out, out_bytes, "%s", xm_linear_tables[c].rows[l->row[c]].name);
+    const struct xm_linear *l = (const struct xm_linear *)p;
+    uint64_t tokens = xm_operand_rows(&operands[XM_LINEAR_X]);
+    snprintf(out, out_bytes, "%s", way_for(l, tokens)->method->name);
 }
 
 static const struct xm_primitive_ops linear_ops = {"linear", linear_plan, linear_run,
                                                    linear_describe, linear_destroy};
 
+static const char *
+why_not(const struct xm_engine *engine, const struct xm_linear_desc *d)
+{
+    const char *why = NULL;
+    if (d->n < 1 || d->n > XM_LINEAR_SEGMENTS || (d->has_addend && d->n != 1))
+        return "it has no weight, too many, or several and an addend";
+    for (uint32_t i = 0; i < d->n && !why; i++) {
+        const struct xm_weight *w = &d->segment[i].weight->host;
+        why = xm_linear_supports(xm_engine_info(engine), w, d->src, d->dst);
+        if (!why)
+            why = xm_linear_cannot_join(&d->segment[0].weight->host, w);
+    }
+    return why;
+}
+
 enum xm_status
 xm_linear_create(struct xm_engine *engine, const struct xm_linear_desc *desc,
                  struct xm_primitive **out, struct xm_error *err)
 {
-    const char *why = xm_linear_supports(xm_engine_info(engine), &desc->weight->host,
-                                         desc->src, desc->dst);
+    const char *why = why_not(engine, desc);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "linear: %s", why);
-    struct linear *l = xm_calloc(1, sizeof(*l));
+    struct xm_linear *l = xm_primitive_new(sizeof(*l), &linear_ops, engine, err);
     if (!l)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a linear primitive");
-    l->base.ops = &linear_ops;
-    l->base.engine = engine;
-    xm_engine_ref(engine);
-    l->weight = desc->weight;
-    xm_device_weight_ref(l->weight);
-    l->bias = desc->bias;
-    if (l->bias)
-        xm_buffer_ref(l->bias);
-    l->src = desc->src;
-    l->dst = desc->dst;
-    enum xm_status status = choose_rows(l, err);
-    if (status == XM_OK)
-        status = build_kernels(l, err);
+        return XM_NO_MEMORY;
+    l->desc = *desc;
+    for (uint32_t i = 0; i < desc->n; i++) {
+        xm_device_weight_ref(desc->segment[i].weight);
+        if (desc->segment[i].bias)
+            xm_buffer_ref(desc->segment[i].bias);
+    }
+    enum xm_status status = build_ways(l, err);
     if (status != XM_OK) {
         linear_destroy(&l->base);
         return status;

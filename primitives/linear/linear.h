@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * linear:  y[T,N] = x[T,K] W[N,K]^T (+ bias[N])
+ * linear:  y_i[T,N_i] = x[T,K] W_i[N_i,K]^T (+ bias_i[N_i]) (+ addend[T,N])
  *
- * Weights u4 i4 u8 i8 with any group that divides K, per row, or f16/bf16/f32. Products in f32.
+ * One weight, or up to three of one format that meet the same x: segments. An addend (the
+ * residual) comes with one weight only; it is added before the result is rounded. Weights u4 i4
+ * u8 i8 with any group that divides K, per row, or f16/bf16/f32. Products in f32.
  */
 #ifndef XM_PRIMITIVES_LINEAR_LINEAR_H
 #define XM_PRIMITIVES_LINEAR_LINEAR_H
@@ -13,17 +15,31 @@
 extern "C" {
 #endif
 
-enum { XM_LINEAR_X, XM_LINEAR_Y, XM_LINEAR_N_OPERANDS };
+enum { XM_LINEAR_SEGMENTS = 3 };
+enum {
+    XM_LINEAR_X,
+    XM_LINEAR_ADDEND, /* [T,N] dst; absent: none */
+    XM_LINEAR_Y,      /* of segment 0; those of the others follow */
+    XM_LINEAR_N_OPERANDS = XM_LINEAR_Y + XM_LINEAR_SEGMENTS
+};
 
-struct xm_linear_desc {
+struct xm_linear_segment {
     struct xm_device_weight *weight; /* referenced; experts == 1 */
     struct xm_buffer *bias;          /* f32 [N]; NULL: none; referenced */
-    enum xm_element src, dst;        /* f16 or f32 */
+};
+
+struct xm_linear_desc {
+    enum xm_element src, dst; /* f16 or f32 */
+    bool has_addend;
+    uint32_t n; /* segments */
+    struct xm_linear_segment segment[XM_LINEAR_SEGMENTS];
 };
 /* NULL: supported; else a static sentence. Pure. */
 const char *xm_linear_supports(const struct xm_device_info *device,
                                const struct xm_weight *w, enum xm_element src,
                                enum xm_element dst);
+/* NULL: two weights can be segments of one primitive; else a static sentence. Pure. */
+const char *xm_linear_cannot_join(const struct xm_weight *a, const struct xm_weight *b);
 enum xm_status xm_linear_create(struct xm_engine *engine,
                                 const struct xm_linear_desc *desc,
                                 struct xm_primitive **out, struct xm_error *err);

@@ -123,7 +123,10 @@ create_linear(struct bench *b, struct xm_error *err)
             w.zero_point.p += b->n_copies * w.zero_point.n;
         }
         XM_TRY(xm_device_weight_create(b->engine, &w, &copy, err));
-        const struct xm_linear_desc desc = {copy, NULL, p->activations, p->activations};
+        const struct xm_linear_desc desc = {.src = p->activations,
+                                            .dst = p->activations,
+                                            .n = 1,
+                                            .segment = {{copy, NULL}}};
         enum xm_status s =
             xm_linear_create(b->engine, &desc, &b->primitive[b->n_copies], err);
         xm_device_weight_unref(copy);
@@ -169,6 +172,7 @@ operands_of(const struct bench *b, uint64_t run, struct xm_operand *o)
     const struct problem *p = b->p;
     enum xm_element e = p->activations;
     if (p->kind == BENCH_LINEAR) {
+        o[XM_LINEAR_ADDEND] = (struct xm_operand){0};
         o[XM_LINEAR_X] = matrix(b->x, e, p->tokens, p->cols);
         o[XM_LINEAR_Y] = matrix(b->y, e, p->tokens, p->rows);
         return;

@@ -6,7 +6,7 @@
 
 #include "primitives/tables.h"
 #include "runtime/reference/reference.h"
-#include "unit_tests/primitives/harness.h"
+#include "unit_tests/primitives/weight_fixture.h"
 
 namespace
 {
@@ -25,6 +25,10 @@ struct problem {
     bool sinks = false;
     key_mask keys = key_mask::none;
     add_mask mask = add_mask::none;
+    /* what is done to the inputs; the tables for each sequence, or one for all */
+    bool q_norm = false, k_norm = false, v_norm = false, shared_tables = false;
+    int64_t rotated = 0;
+    bool keeps_cache = false; /* K and V are written before, q comes alone */
 
     int64_t total() const
     {
@@ -100,6 +104,9 @@ class Attention : public PrimitiveTest
     primitive_ptr attention;
     std::vector<float> sinks_host;
     std::unique_ptr<tensor> sinks;
+    const float epsilon = 1e-5f;
+    std::vector<float> gamma[3]; /* of q, k, v */
+    std::unique_ptr<tensor> gamma_tensor[3];
 
     void create(const problem &p)
     {
@@ -120,6 +127,17 @@ class Attention : public PrimitiveTest
             sinks = std::make_unique<tensor>(XM_F32, std::vector<int64_t>{p.heads_q},
                                              sinks_host);
             desc.sinks = sinks->buffer();
+        }
+        desc.epsilon = epsilon;
+        const bool normed[] = {p.q_norm, p.k_norm, p.v_norm};
+        xm_buffer **to[] = {&desc.q_gamma, &desc.k_gamma, &desc.v_gamma};
+        for (uint32_t i = 0; i < 3; i++) {
+            int64_t n = i == 2 ? p.dv : p.d;
+            gamma[i] = random_floats((size_t)n, 20 + i);
+            gamma_tensor[i] =
+                std::make_unique<tensor>(XM_F32, std::vector<int64_t>{n}, gamma[i]);
+            if (normed[i])
+                *to[i] = gamma_tensor[i]->buffer();
         }
         xm_primitive_destroy(attention.p);
         attention.p = nullptr;
@@ -247,6 +265,94 @@ class Attention : public PrimitiveTest
         xm_element precision = p.cache == XM_I8 ? XM_I8 : p.element;
         EXPECT_TRUE(rows_match(got, want, p.dv, precision));
     }
+
+    /* x[B, T, heads, d] as the kernels must leave it; tables [B|1, T, rotated]. */
+    std::vector<float> prepared(const problem &p, const std::vector<float> &x,
+                                uint64_t heads, uint64_t d, const std::vector<float> *g,
+                                const std::vector<float> *cos,
+                                const std::vector<float> *sin)
+    {
+        std::vector<float> y = x, z = x;
+        uint64_t tokens = (uint64_t)p.t, n = tokens * heads * d;
+        if (g)
+            xm_ref_rms_norm(x.data(), g->data(), (uint64_t)p.b * tokens * heads, d,
+                            epsilon, y.data());
+        z = y;
+        for (uint64_t b = 0; cos && b < (uint64_t)p.b; b++) {
+            uint64_t at = p.shared_tables ? 0 : b * tokens * (uint64_t)p.rotated;
+            xm_ref_rope(&y[b * n], &(*cos)[at], &(*sin)[at], tokens, heads, d,
+                        (uint64_t)p.rotated, &z[b * n]);
+        }
+        return z;
+    }
+
+    /* A first chunk whose inputs are normed and rotated, row by row against the formulas. */
+    void check_inputs(const problem &p)
+    {
+        SCOPED_TRACE(std::string(p.name) + " T " + std::to_string(p.t));
+        create(p);
+        state s(p);
+        int64_t table_rows = (p.shared_tables ? 1 : p.b) * p.t;
+        std::vector<float> angles =
+            random_floats((size_t)(table_rows * std::max<int64_t>(p.rotated, 2)), 8);
+        tensor cos(XM_F32,
+                   {p.shared_tables ? 1 : p.b, p.t, std::max<int64_t>(p.rotated, 2)},
+                   angles);
+        std::reverse(angles.begin(), angles.end());
+        tensor sin(XM_F32,
+                   {p.shared_tables ? 1 : p.b, p.t, std::max<int64_t>(p.rotated, 2)},
+                   angles);
+        std::vector<float> c = cos.rounded(), n = sin.rounded();
+        const std::vector<float> *tables[] = {p.rotated ? &c : nullptr,
+                                              p.rotated ? &n : nullptr};
+        tensor q(p.element, {p.b, p.t, p.heads_q, p.d},
+                 random_floats((size_t)(p.b * p.t * p.heads_q * p.d), 4));
+        if (p.keeps_cache) {
+            problem plain = p;
+            plain.q_norm = false;
+            create(plain);
+            chunk(s, q.rounded(), 0, p.t);
+            create(p);
+        }
+        tensor k(p.element, {p.b, p.t, p.heads_kv, p.d}, s.k),
+            v(p.element, {p.b, p.t, p.heads_kv, p.dv}, s.v);
+        tensor table(XM_I32, {p.b, s.max_pages}, s.pages);
+        tensor out(p.element, {p.b, p.t, p.heads_q, p.dv});
+        xm_operand o[XM_ATTENTION_N_OPERANDS] = {};
+        o[XM_ATTENTION_Q] = q.operand();
+        if (!p.keeps_cache) {
+            o[XM_ATTENTION_K] = k.operand();
+            o[XM_ATTENTION_V] = v.operand();
+        }
+        o[XM_ATTENTION_K_CACHE] = s.k_cache.operand();
+        o[XM_ATTENTION_V_CACHE] = s.v_cache.operand();
+        if (p.cache == XM_I8) {
+            o[XM_ATTENTION_K_SCALE] = s.k_scale.operand();
+            o[XM_ATTENTION_V_SCALE] = s.v_scale.operand();
+        }
+        o[XM_ATTENTION_TABLE] = table.operand();
+        if (p.rotated) {
+            o[XM_ATTENTION_COS] = cos.operand();
+            o[XM_ATTENTION_SIN] = sin.operand();
+        }
+        o[XM_ATTENTION_OUT] = out.operand();
+        enqueue(o, 0);
+        std::vector<float> before = q.rounded();
+        EXPECT_EQ(q.read(), before) << "an operand was changed";
+        s.k = prepared(p, k.rounded(), p.heads_kv, p.d,
+                       p.k_norm && !p.keeps_cache ? &gamma[1] : nullptr,
+                       p.keeps_cache ? nullptr : tables[0], tables[1]);
+        s.v = prepared(p, v.rounded(), p.heads_kv, p.dv, p.v_norm ? &gamma[2] : nullptr,
+                       nullptr, nullptr);
+        std::vector<float> want =
+            reference(s,
+                      prepared(p, before, p.heads_q, p.d, p.q_norm ? &gamma[0] : nullptr,
+                               tables[0], tables[1]),
+                      {}, {});
+        /* normed values are larger than one: so is their rounding */
+        EXPECT_TRUE(
+            rows_close(out.read(), want, p.dv, p.cache == XM_I8 ? XM_I8 : p.element));
+    }
 };
 
 std::vector<problem>
@@ -338,12 +444,12 @@ TEST_F(Attention, EveryCombineVariantJoinsPartitions)
 
 TEST_F(Attention, EveryCacheWriterKeepsRows)
 {
-    for (size_t v = 0; v < xm_kv_write_table.n; v++) {
-        const xm_variant *row = &xm_kv_write_table.rows[v];
+    for (size_t v = 0; v < xm_attention_inputs_table.n; v++) {
+        const xm_variant *row = &xm_attention_inputs_table.rows[v];
         if (xm_variant_refusal(row, xm_engine_info(engine), nullptr))
             continue;
         SCOPED_TRACE(row->name);
-        force("kv_write", row->name);
+        force("attention_inputs", row->name);
         for (xm_element cache : {XM_F32, XM_F16, XM_I8}) {
             problem p = make(xm_element_text(cache), 2, 5, 17);
             p.cache = cache;
@@ -353,6 +459,59 @@ TEST_F(Attention, EveryCacheWriterKeepsRows)
             check(p);
         }
     }
+}
+
+TEST_F(Attention, EveryVariantNormsAndRotatesItsInputs)
+{
+    for (size_t v = 0; v < xm_attention_inputs_table.n; v++) {
+        const xm_variant *row = &xm_attention_inputs_table.rows[v];
+        if (xm_variant_refusal(row, xm_engine_info(engine), nullptr))
+            continue;
+        SCOPED_TRACE(row->name);
+        force("attention_inputs", row->name);
+        for (xm_element cache : {XM_F32, XM_F16, XM_I8}) {
+            problem p = make(xm_element_text(cache), 2, 3, 0);
+            p.cache = cache;
+            p.element = cache == XM_F16 ? XM_F16 : XM_F32;
+            p.dv = 40;
+            p.q_norm = p.k_norm = true;
+            p.rotated = 64;
+            check_inputs(p);
+            p.t = 9; /* the way of a prompt */
+            p.d = 36;
+            p.rotated = 20;
+            p.v_norm = p.shared_tables = true;
+            check_inputs(p);
+        }
+        problem p = make("rotated only", 1, 1, 0);
+        p.rotated = 32;
+        check_inputs(p);
+        p.name = "q normed only, K and V of another layer";
+        p.rotated = 0;
+        p.q_norm = true;
+        p.keeps_cache = true;
+        check_inputs(p);
+    }
+}
+
+TEST_F(Attention, RefusesTablesOfAnotherSize)
+{
+    problem p = make("tables", 1, 2, 0);
+    create(p);
+    state s(p);
+    tensor cos(XM_F32, {1, 3, 8}, random_floats(24, 1));
+    tensor q(p.element, {1, 2, p.heads_q, p.d}), out(p.element, {1, 2, p.heads_q, p.dv});
+    tensor table(XM_I32, {1, s.max_pages}, s.pages);
+    xm_operand o[XM_ATTENTION_N_OPERANDS] = {};
+    o[XM_ATTENTION_Q] = q.operand();
+    o[XM_ATTENTION_K_CACHE] = s.k_cache.operand();
+    o[XM_ATTENTION_V_CACHE] = s.v_cache.operand();
+    o[XM_ATTENTION_TABLE] = table.operand();
+    o[XM_ATTENTION_COS] = o[XM_ATTENTION_SIN] = cos.operand();
+    o[XM_ATTENTION_OUT] = out.operand();
+    xm_attention_run a = {0};
+    EXPECT_EQ(xm_attention_enqueue(attention.p, o, &a, &run, &err), XM_INVALID);
+    EXPECT_NE(std::string(err.text).find("cos and sin"), std::string::npos);
 }
 
 TEST_F(Attention, ChunkedPromptEqualsTheWholePrompt)

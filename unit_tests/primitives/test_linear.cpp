@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "primitives/linear/linear.h"
 
+#include <memory>
+
 #include "primitives/linear/onednn_linear.h"
 #include "primitives/tables.h"
 #include "runtime/reference/reference.h"
@@ -29,21 +31,70 @@ struct shape {
 };
 const shape shapes[] = {{1, 128}, {17, 96}, {40, 320}, {9, 352}, {33, 2176}, {5, 100}};
 
+/* What a linear does besides its product. */
+struct extras {
+    uint32_t segments;
+    bool has_bias, has_addend;
+};
+const extras all_extras[] = {{1, false, false},
+                             {3, true, false},
+                             {1, true, true},
+                             {2, false, false},
+                             {1, false, true}};
+
+xm_linear_desc
+describe(const test_weight &w, xm_element src, xm_element dst)
+{
+    xm_linear_desc desc = {};
+    desc.src = src;
+    desc.dst = dst;
+    desc.n = 1;
+    desc.segment[0].weight = w.device;
+    return desc;
+}
+
+/* One segment: its operands on the device and the host. Their rows differ. */
+struct segment {
+    test_weight w;
+    tensor bias, y;
+    segment(const weight_format &f, uint64_t n, uint64_t k, uint64_t tokens,
+            xm_element dst, uint32_t seed)
+        : w(1, n, k, f, seed), bias(XM_F32, {(int64_t)n}, random_floats(n, seed)),
+          y(dst, {1, (int64_t)tokens, (int64_t)n})
+    {
+    }
+};
+
 class Linear : public PrimitiveTest
 {
   protected:
     /* Returns whether the forced row took the problem. */
     bool check(const weight_format &f, const shape &s, uint64_t tokens, xm_element src,
-               xm_element dst, bool has_bias, const char *name)
+               xm_element dst, const extras &e, const char *name)
     {
         SCOPED_TRACE(text_of(f) + " N=" + std::to_string(s.n) +
-                     " K=" + std::to_string(s.k) + " T=" + std::to_string(tokens));
-        test_weight w(1, s.n, s.k, f, 7);
+                     " K=" + std::to_string(s.k) + " T=" + std::to_string(tokens) + " " +
+                     std::to_string(e.segments) + " segments");
         tensor x(src, {1, (int64_t)tokens, (int64_t)s.k}, random_floats(tokens * s.k, 1));
-        tensor bias(XM_F32, {(int64_t)s.n}, random_floats(s.n, 2));
-        tensor y(dst, {1, (int64_t)tokens, (int64_t)s.n});
-        const xm_linear_desc desc = {w.device, has_bias ? bias.buffer() : nullptr, src,
-                                     dst};
+        tensor addend(dst, {1, (int64_t)tokens, (int64_t)s.n},
+                      random_floats(tokens * s.n, 3));
+        std::vector<std::unique_ptr<segment>> segments;
+        xm_linear_desc desc = {};
+        xm_operand operands[XM_LINEAR_N_OPERANDS] = {};
+        desc.src = src;
+        desc.dst = dst;
+        desc.n = e.segments;
+        desc.has_addend = e.has_addend;
+        operands[XM_LINEAR_X] = x.operand();
+        if (e.has_addend)
+            operands[XM_LINEAR_ADDEND] = addend.operand();
+        for (uint32_t i = 0; i < e.segments; i++) {
+            segments.push_back(
+                std::make_unique<segment>(f, s.n + 5 * i, s.k, tokens, dst, 7 + i));
+            desc.segment[i] = {segments[i]->w.device,
+                               e.has_bias ? segments[i]->bias.buffer() : nullptr};
+            operands[XM_LINEAR_Y + i] = segments[i]->y.operand();
+        }
         primitive_ptr linear;
         xm_error error = {};
         xm_status status = xm_linear_create(engine, &desc, &linear.p, &error);
@@ -52,20 +103,25 @@ class Linear : public PrimitiveTest
         EXPECT_EQ(status, XM_OK) << error.text;
         if (status != XM_OK)
             return false;
-        const xm_operand operands[] = {x.operand(), y.operand()};
         planned_run r(linear.p, operands, queue);
         char used[64];
         xm_primitive_describe(linear.p, operands, used, sizeof(used));
         EXPECT_STREQ(used, name);
         EXPECT_EQ(xm_primitive_run(linear.p, operands, &r.run, &error), XM_OK)
             << error.text;
-        std::vector<float> want(y.size());
-        EXPECT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
-                                has_bias ? bias.rounded().data() : nullptr, want.data()),
-                  XM_OK);
-        /* oneDNN multiplies in bf16 where the activations are f16 */
-        bool is_bf16 = dst == XM_F16 && std::string(name) == "linear_gemm_onednn";
-        EXPECT_TRUE(rows_close(y.read(), want, s.n, is_bf16 ? XM_BF16 : dst));
+        for (auto &one : segments) {
+            std::vector<float> want(one->y.size()), more = addend.rounded();
+            EXPECT_EQ(xm_ref_linear(x.rounded().data(), tokens, &one->w.host, 0,
+                                    e.has_bias ? one->bias.rounded().data() : nullptr,
+                                    want.data()),
+                      XM_OK);
+            for (size_t i = 0; e.has_addend && i < want.size(); i++)
+                want[i] += more[i];
+            /* oneDNN multiplies in bf16 where the activations are f16 */
+            bool is_bf16 = dst == XM_F16 && std::string(name) == "linear_gemm_onednn";
+            EXPECT_TRUE(rows_close(one->y.read(), want, one->w.host.rows,
+                                   is_bf16 ? XM_BF16 : dst));
+        }
         return true;
     }
 
@@ -84,8 +140,11 @@ class Linear : public PrimitiveTest
                     if (f.group && f.group != UINT64_MAX && s.k % f.group)
                         continue;
                     bool half = (&f - formats) % 3 == 1; /* one build a format */
-                    if (check(f, s, tokens[i % tokens.size()], half ? XM_F16 : XM_F32,
-                              half ? XM_F16 : XM_F32, i % 2, t.rows[v].name))
+                    if (check(
+                            f, s, tokens[i % tokens.size()], half ? XM_F16 : XM_F32,
+                            half ? XM_F16 : XM_F32,
+                            all_extras[(size_t)(&f - formats) % XM_ARRAY_LEN(all_extras)],
+                            t.rows[v].name))
                         left.erase(t.rows[v].name);
                     i++;
                 }
@@ -114,10 +173,10 @@ TEST_F(Linear, NoTokensIsNothingToDo)
 {
     test_weight w(1, 8, 64, formats[0], 1);
     tensor x(XM_F32, {0, 64}), y(XM_F32, {0, 8});
-    const xm_linear_desc desc = {w.device, nullptr, XM_F32, XM_F32};
+    const xm_linear_desc desc = describe(w, XM_F32, XM_F32);
     primitive_ptr linear;
     ASSERT_XM_OK(xm_linear_create(engine, &desc, &linear.p, &err));
-    const xm_operand operands[] = {x.operand(), y.operand()};
+    const xm_operand operands[XM_LINEAR_N_OPERANDS] = {x.operand(), {}, y.operand()};
     ASSERT_XM_OK(xm_primitive_run(linear.p, operands, &run, &err));
 }
 
@@ -133,11 +192,28 @@ TEST_F(Linear, RefusesElementTypesWithASentence)
     EXPECT_NE(xm_linear_supports(info, &w.host, XM_I32, XM_F32), nullptr);
 }
 
+TEST_F(Linear, SegmentsAreOfOneFormatAndWithoutAddend)
+{
+    test_weight a(1, 8, 64, formats[0], 1), b(1, 16, 64, formats[0], 2),
+        wider(1, 8, 128, formats[0], 3), finer(1, 8, 64, formats[3], 4);
+    EXPECT_EQ(xm_linear_cannot_join(&a.host, &b.host), nullptr);
+    EXPECT_NE(xm_linear_cannot_join(&a.host, &wider.host), nullptr);
+    EXPECT_NE(xm_linear_cannot_join(&a.host, &finer.host), nullptr);
+    xm_linear_desc desc = describe(a, XM_F32, XM_F32);
+    desc.n = 2;
+    desc.segment[1].weight = wider.device;
+    primitive_ptr linear;
+    EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_UNSUPPORTED);
+    desc.segment[1].weight = b.device;
+    desc.has_addend = true;
+    EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_UNSUPPORTED);
+}
+
 TEST_F(Linear, ForcingAnUnknownVariantFails)
 {
     force("linear_few", "linear_nothing");
     test_weight w(1, 8, 64, formats[0], 1);
-    const xm_linear_desc desc = {w.device, nullptr, XM_F32, XM_F32};
+    const xm_linear_desc desc = describe(w, XM_F32, XM_F32);
     primitive_ptr linear;
     EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_NOT_FOUND);
 }

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The first stage of attention (kernels/cl/include/attention_inputs.h has the formulas).
+ */
+#include "primitives/attention/attention_inputs.h"
+
+#include "primitives/args.h"
+#include "primitives/tables.h"
+
+/* clang-format off */
+static const struct xm_variant variants[] = {
+    { "attention_inputs_vec", XM_FAMILY_VEC, 0, NULL },
+    { "attention_inputs_sg",  XM_FAMILY_SG,  0, NULL },
+    { "attention_inputs_gen", XM_FAMILY_GEN, 0, NULL },
+    { "attention_inputs_ref", XM_FAMILY_ANY, 0, NULL },
+};
+/* clang-format on */
+const struct xm_variant_table xm_attention_inputs_table = {"attention_inputs", variants,
+                                                           XM_ARRAY_LEN(variants)};
+
+bool
+xm_attention_changes_q(const struct xm_attention_desc *d,
+                       const struct xm_operand *operands)
+{
+    return d->q_gamma || operands[XM_ATTENTION_COS].rank > 0;
+}
+
+uint64_t
+xm_attention_q_bytes(const struct xm_attention_desc *d,
+                     const struct xm_attention_shape *s)
+{
+    return s->batch * s->tokens * d->heads_q * d->d * (xm_element_bits(d->element) / 8);
+}
+
+/* INPUT_PARAMETERS of kernels/cl/include/attention_inputs.h. */
+static struct xm_args
+arguments(const struct xm_attention_desc *d, const struct xm_operand *operands,
+          const struct xm_attention_shape *s, const struct xm_buffer *q_out,
+          uint64_t rows)
+{
+    const struct xm_operand *cos = &operands[XM_ATTENTION_COS];
+    bool writes = operands[XM_ATTENTION_K].buffer, rotates = cos->buffer;
+    struct xm_args a = {.n = 0};
+    xm_args_buffer(&a, operands[XM_ATTENTION_Q].buffer);
+    xm_args_buffer(&a, operands[XM_ATTENTION_K].buffer);
+    xm_args_buffer(&a, operands[XM_ATTENTION_V].buffer);
+    xm_args_buffer(&a, q_out);
+    xm_args_buffer(&a, operands[XM_ATTENTION_K_CACHE].buffer);
+    xm_args_buffer(&a, operands[XM_ATTENTION_V_CACHE].buffer);
+    xm_args_buffer(&a, operands[XM_ATTENTION_K_SCALE].buffer);
+    xm_args_buffer(&a, operands[XM_ATTENTION_V_SCALE].buffer);
+    xm_args_buffer(&a, operands[XM_ATTENTION_TABLE].buffer);
+    xm_args_buffer(&a, cos->buffer);
+    xm_args_buffer(&a, operands[XM_ATTENTION_SIN].buffer);
+    xm_args_buffer(&a, d->q_gamma);
+    xm_args_buffer(&a, d->k_gamma);
+    xm_args_buffer(&a, d->v_gamma);
+    xm_args_ulong(&a, rows);
+    xm_args_uint(&a, s->tokens);
+    xm_args_ulong(&a, s->past);
+    xm_args_uint(&a, s->max_pages);
+    xm_args_ulong(&a, rotates ? (uint64_t)(cos->dim[0] * cos->dim[1]) : 1);
+    xm_args_uint(&a, rotates ? (uint64_t)cos->dim[2] : 0);
+    xm_args_uint(&a, q_out ? d->heads_q : 0);
+    xm_args_uint(&a, writes ? d->heads_kv : 0);
+    xm_args_float(&a, d->epsilon);
+    return a;
+}
+
+enum xm_status
+xm_attention_take_inputs(const struct xm_stage *stage, const struct xm_attention_desc *d,
+                         const struct xm_operand *operands,
+                         const struct xm_attention_shape *s, struct xm_buffer *q_out,
+                         const struct xm_run *run, struct xm_error *err)
+{
+    uint64_t heads = (q_out ? d->heads_q : 0) +
+                     (operands[XM_ATTENTION_K].buffer ? 2 * (uint64_t)d->heads_kv : 0);
+    uint64_t rows = s->batch * s->tokens * heads;
+    struct xm_choice choice;
+    if (rows == 0)
+        return XM_OK;
+    const struct xm_args a = arguments(d, operands, s, q_out, rows);
+    XM_TRY(xm_stage_choose(stage, NULL, &choice, err));
+    if (choice.row->family == XM_FAMILY_SG) /* a row is a sub-group's */
+        return xm_args_run_sub_groups(&a, run->queue, choice.kernel, rows, 1, 1, err);
+    return xm_stage_run(stage, &choice, rows, a.arg, a.n, run, err);
+}

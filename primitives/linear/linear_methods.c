@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The methods of linear. Those for few tokens multiply all segments in one launch; those for
+ * many turn x into tiles once and multiply segment by segment.
+ */
+#include "primitives/linear/linear_methods.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "primitives/args.h"
+
+enum { TILE = 16, GEMM_ROWS = 8 };
+/* Rows of a work-group of linear_gemv_gen; work-items, rows and tokens of linear_gemm_gen's */
+enum { GEN_ROWS = 4, GEN_GEMM_ITEMS = 128, GEN_TILE = 64 };
+enum { SG_ROWS = 4 }; /* rows of a sub-group of linear_gemv_sg */
+
+static const struct xm_weight *
+weight_of(const struct xm_linear *l, uint32_t i)
+{
+    return &l->desc.segment[i].weight->host;
+}
+
+/* Columns and format, which all segments share. */
+static const struct xm_weight *
+any_weight(const struct xm_linear *l)
+{
+    return weight_of(l, 0);
+}
+
+static struct xm_buffer *
+x_of(const struct xm_linear_call *c)
+{
+    return c->operands[XM_LINEAR_X].buffer;
+}
+
+/* ---- few tokens: all segments at once ------------------------------------------------ */
+
+/* Blocks of `rows` rows, counted through the segments (kernels/cl/include/segments.h). */
+static uint64_t
+blocks_of(const struct xm_linear *l, uint64_t rows)
+{
+    uint64_t blocks = 0;
+    for (uint32_t i = 0; i < l->desc.n; i++)
+        blocks += (weight_of(l, i)->rows + rows - 1) / rows;
+    return blocks;
+}
+
+static void
+add_segments(const struct xm_linear_call *c, struct xm_args *a)
+{
+    for (uint32_t i = 0; i < c->l->desc.n; i++) {
+        const struct xm_linear_segment *s = &c->l->desc.segment[i];
+        xm_args_weight(a, s->weight);
+        xm_args_buffer(a, s->bias);
+        xm_args_buffer(a, c->operands[XM_LINEAR_Y + i].buffer);
+        xm_args_uint(a, s->weight->host.rows);
+    }
+}
+
+static struct xm_args
+gemv_args(const struct xm_linear_call *c)
+{
+    struct xm_args a = {.n = 0};
+    add_segments(c, &a);
+    xm_args_buffer(&a, x_of(c));
+    xm_args_buffer(&a, c->operands[XM_LINEAR_ADDEND].buffer);
+    xm_args_uint(&a, any_weight(c->l)->cols);
+    return a;
+}
+
+static enum xm_status
+run_gemv_gen(const struct xm_linear_call *c, struct xm_error *err)
+{
+    const struct xm_args a = gemv_args(c);
+    return xm_args_run_groups(&a, c->run->queue, c->way->product, XM_GROUP_ITEMS,
+                              blocks_of(c->l, GEN_ROWS), c->tokens, 1, err);
+}
+
+static enum xm_status
+run_gemv_sg(const struct xm_linear_call *c, struct xm_error *err)
+{
+    const struct xm_args a = gemv_args(c);
+    return xm_args_run_sub_groups(&a, c->run->queue, c->way->product,
+                                  blocks_of(c->l, SG_ROWS), c->tokens, 1, err);
+}
+
+static uint64_t
+planes_bytes(const struct xm_linear *l, uint64_t tokens)
+{
+    const struct xm_weight *w = any_weight(l);
+    return xm_scratch_bytes(&l->base, xm_weight_planes_bytes(w, tokens)) +
+           xm_scratch_bytes(&l->base, xm_weight_sums_bytes(w, tokens));
+}
+
+static enum xm_status
+run_gemv_vec(const struct xm_linear_call *c, struct xm_error *err)
+{
+    const struct xm_weight *w = any_weight(c->l);
+    struct xm_buffer *planes, *sums;
+    uint64_t rows = 0;
+    XM_TRY(
+        xm_scratch_take(c->scratch, xm_weight_planes_bytes(w, c->tokens), &planes, err));
+    XM_TRY(xm_scratch_take(c->scratch, xm_weight_sums_bytes(w, c->tokens), &sums, err));
+    struct xm_args prepare = {.n = 0};
+    xm_args_buffer(&prepare, x_of(c));
+    xm_args_buffer(&prepare, planes);
+    xm_args_buffer(&prepare, sums);
+    xm_args_uint(&prepare, w->cols);
+    XM_TRY(xm_args_run(&prepare, c->run->queue, c->way->prepare, true, c->tokens, 1, 1,
+                       err));
+
+    for (uint32_t i = 0; i < c->l->desc.n; i++)
+        rows += weight_of(c->l, i)->rows;
+    uint64_t per_item = xm_rows_per_item(xm_engine_info(c->l->base.engine), rows, 1);
+    struct xm_args gemv = {.n = 0};
+    add_segments(c, &gemv);
+    xm_args_buffer(&gemv, planes);
+    xm_args_buffer(&gemv, sums);
+    xm_args_buffer(&gemv, c->operands[XM_LINEAR_ADDEND].buffer);
+    xm_args_uint(&gemv, w->cols);
+    xm_args_uint(&gemv, c->tokens);
+    xm_args_uint(&gemv, per_item);
+    return xm_args_run(&gemv, c->run->queue, c->way->product, true,
+                       blocks_of(c->l, per_item), 1, 1, err);
+}
+
+/* ---- any number of tokens: one segment after the other -------------------------------- */
+
+static uint64_t
+packed_bytes(const struct xm_linear *l, uint64_t tokens)
+{
+    return xm_align_up(tokens, TILE) * xm_weight_padded_cols(any_weight(l)) *
+           sizeof(float);
+}
+
+static uint64_t
+tiles_bytes(const struct xm_linear *l, uint64_t tokens)
+{
+    return xm_scratch_bytes(&l->base, packed_bytes(l, tokens));
+}
+
+static struct xm_args
+pack_args(const struct xm_linear_call *c, const struct xm_buffer *tiles)
+{
+    struct xm_args a = {.n = 0};
+    xm_args_buffer(&a, x_of(c));
+    xm_args_buffer(&a, tiles);
+    xm_args_uint(&a, c->tokens);
+    xm_args_uint(&a, any_weight(c->l)->cols);
+    return a;
+}
+
+/* The product of segment i with x, as it is or in tiles. */
+static struct xm_args
+product_args(const struct xm_linear_call *c, uint32_t i, const struct xm_buffer *x)
+{
+    const struct xm_linear_segment *s = &c->l->desc.segment[i];
+    struct xm_args a = {.n = 0};
+    xm_args_weight(&a, s->weight);
+    xm_args_buffer(&a, x);
+    xm_args_buffer(&a, s->bias);
+    xm_args_buffer(&a, c->operands[XM_LINEAR_Y + i].buffer);
+    xm_args_uint(&a, s->weight->host.rows);
+    xm_args_uint(&a, s->weight->host.cols);
+    xm_args_uint(&a, c->tokens);
+    return a;
+}
+
+static uint64_t
+tile_blocks(const struct xm_linear *l)
+{
+    const struct xm_weight *w = any_weight(l);
+    return xm_weight_padded_cols(w) / ((uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w));
+}
+
+static enum xm_status
+run_gemm_gen(const struct xm_linear_call *c, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < c->l->desc.n; i++) {
+        const struct xm_args a = product_args(c, i, x_of(c));
+        XM_TRY(xm_args_run_groups(&a, c->run->queue, c->way->product, GEN_GEMM_ITEMS,
+                                  (weight_of(c->l, i)->rows + GEN_TILE - 1) / GEN_TILE,
+                                  (c->tokens + GEN_TILE - 1) / GEN_TILE, 1, err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+run_gemm_sg(const struct xm_linear_call *c, struct xm_error *err)
+{
+    uint64_t n_tiles = (c->tokens + TILE - 1) / TILE;
+    struct xm_buffer *tiles;
+    XM_TRY(xm_scratch_take(c->scratch, packed_bytes(c->l, c->tokens), &tiles, err));
+    const struct xm_args pack = pack_args(c, tiles);
+    XM_TRY(xm_args_run_sub_groups(&pack, c->run->queue, c->way->prepare,
+                                  tile_blocks(c->l), n_tiles, 1, err));
+    for (uint32_t i = 0; i < c->l->desc.n; i++) {
+        const struct xm_args a = product_args(c, i, tiles);
+        uint64_t groups = (weight_of(c->l, i)->rows + XM_SUB_GROUP - 1) / XM_SUB_GROUP;
+        XM_TRY(xm_args_run_sub_groups(&a, c->run->queue, c->way->product, groups, n_tiles,
+                                      1, err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+run_gemm_vec(const struct xm_linear_call *c, struct xm_error *err)
+{
+    const struct xm_device_info *device = xm_engine_info(c->l->base.engine);
+    struct xm_buffer *tiles;
+    XM_TRY(xm_scratch_take(c->scratch, packed_bytes(c->l, c->tokens), &tiles, err));
+    const struct xm_args pack = pack_args(c, tiles);
+    XM_TRY(xm_args_run(&pack, c->run->queue, c->way->prepare, true, tile_blocks(c->l),
+                       (c->tokens + TILE - 1) / TILE, 1, err));
+    for (uint32_t i = 0; i < c->l->desc.n; i++) {
+        struct xm_args a = product_args(c, i, tiles);
+        uint64_t rows = weight_of(c->l, i)->rows;
+        uint64_t per_item = xm_row_blocks_per_item(device, rows, 1, GEMM_ROWS);
+        xm_args_uint(&a, per_item);
+        XM_TRY(xm_args_run(&a, c->run->queue, c->way->product, true,
+                           (rows + per_item - 1) / per_item, 1, 1, err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+run_ref(const struct xm_linear_call *c, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < c->l->desc.n; i++) {
+        const struct xm_linear_segment *s = &c->l->desc.segment[i];
+        struct xm_args a = {.n = 0};
+        xm_args_weight(&a, s->weight);
+        xm_args_buffer(&a, x_of(c));
+        xm_args_buffer(&a, s->bias);
+        xm_args_buffer(&a, c->operands[XM_LINEAR_ADDEND].buffer);
+        xm_args_buffer(&a, c->operands[XM_LINEAR_Y + i].buffer);
+        xm_args_uint(&a, s->weight->host.rows);
+        xm_args_uint(&a, s->weight->host.cols);
+        XM_TRY(xm_args_run(&a, c->run->queue, c->way->product, false,
+                           s->weight->host.rows, c->tokens, 1, err));
+    }
+    return XM_OK;
+}
+
+static uint64_t
+onednn_bytes(const struct xm_linear *l, uint64_t tokens)
+{
+    uint64_t most = 0; /* the segments share it: they run one after the other */
+    for (uint32_t i = 0; i < l->desc.n; i++) {
+        uint64_t bytes = xm_onednn_linear_scratch(l->onednn[i], &l->base, tokens);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static enum xm_status
+run_onednn(const struct xm_linear_call *c, struct xm_error *err)
+{
+    enum xm_status status = XM_OK;
+    for (uint32_t i = 0; i < c->l->desc.n && status == XM_OK; i++) {
+        struct xm_scratch own;
+        xm_scratch_begin(&own, &c->l->base, c->run);
+        status = xm_onednn_linear_run(c->l->onednn[i], x_of(c),
+                                      c->operands[XM_LINEAR_Y + i].buffer, c->tokens,
+                                      &own, c->run->queue, err);
+        xm_scratch_end(&own);
+    }
+    return status;
+}
+
+static uint64_t
+no_bytes(const struct xm_linear *l, uint64_t tokens)
+{
+    (void)l, (void)tokens;
+    return 0;
+}
+
+/* ---- the table ------------------------------------------------------------------------ */
+
+/* Build options of a kernel. */
+enum {
+    SRC = 1 << 0,
+    DST = 1 << 1,
+    TILES = 1 << 2,    /* TILE: element of the tiles, that of the activations */
+    INTEGERS = 1 << 3, /* I16: the tiles may be integers */
+    SEGMENTS = 1 << 4
+};
+
+/* clang-format off */
+static const struct xm_linear_method methods[] = {
+    {"linear_gemv_vec", {"linear_prepare_vec", SRC, 0, 0}, {"linear_gemv_vec", DST | SEGMENTS, 0, 0},              true,  planes_bytes, run_gemv_vec},
+    {"linear_gemv_sg",  {NULL, 0, 0, 0},                   {"linear_gemv_sg", SRC | DST | SEGMENTS, SG_ROWS, 0},   true,  no_bytes,     run_gemv_sg},
+    {"linear_gemv_gen", {NULL, 0, 0, 0},                   {"linear_gemv_gen", SRC | DST | SEGMENTS, GEN_ROWS, 0}, true,  no_bytes,     run_gemv_gen},
+    {"linear_gemm_vec", {"linear_pack_vec", SRC | INTEGERS, 0, 0}, {"linear_gemm_vec", DST | INTEGERS, GEMM_ROWS, 0}, false, tiles_bytes, run_gemm_vec},
+    {"linear_gemm_sg",  {"linear_pack_sg", SRC | TILES, 0, 0}, {"linear_gemm_sg", DST | TILES, 0, 0},              false, tiles_bytes,  run_gemm_sg},
+    {"linear_gemm_gen", {NULL, 0, 0, 0},                   {"linear_gemm_gen", SRC | DST, 0, GEN_GEMM_ITEMS},      false, no_bytes,     run_gemm_gen},
+    {"linear_gemm_onednn", {NULL, 0, 0, 0},                {NULL, 0, 0, 0},                                        false, onednn_bytes, run_onednn},
+    {"linear_ref",      {NULL, 0, 0, 0},                   {"linear_ref", SRC | DST, 0, 0},                        true,  no_bytes,     run_ref},
+};
+/* clang-format on */
+
+const struct xm_linear_method *
+xm_linear_method(const char *name)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(methods); i++) {
+        if (strcmp(methods[i].name, name) == 0)
+            return &methods[i];
+    }
+    assert(!"a row of the tables without a method");
+    return NULL;
+}
+
+static enum xm_status
+build_kernel(const struct xm_linear *l, const struct xm_linear_kernel *k,
+             struct xm_kernel **out, struct xm_error *err)
+{
+    const char *src = xm_element_text(l->desc.src), *dst = xm_element_text(l->desc.dst);
+    struct xm_strbuf options = {0};
+    if (!k->name)
+        return XM_OK;
+    if (k->options & SRC)
+        xm_strbuf_printf(&options, " -DSRC=%s", src);
+    if (k->options & DST)
+        xm_strbuf_printf(&options, " -DDST=%s", dst);
+    if (k->options & TILES)
+        xm_strbuf_printf(&options, " -DTILE=%s", src);
+    if (k->options & INTEGERS)
+        xm_strbuf_printf(&options, " -DI16=%d",
+                         xm_weight_takes_integers(any_weight(l), l->desc.src));
+    if (k->options & SEGMENTS)
+        xm_strbuf_printf(&options, " -DSEGMENTS=%u", l->desc.n);
+    if (k->rows)
+        xm_strbuf_printf(&options, " -DROWS=%d", k->rows);
+    if (k->items)
+        xm_strbuf_printf(&options, " -DITEMS=%d", k->items);
+    enum xm_status status = XM_NO_MEMORY;
+    if (xm_strbuf_ok(&options))
+        status = xm_weight_kernel(l->base.engine, k->name, any_weight(l), out, err, "%s",
+                                  xm_strbuf_text(&options));
+    else
+        xm_fail(err, status, "out of memory for a kernel's options");
+    xm_strbuf_free(&options);
+    return status;
+}
+
+static enum xm_status
+build_onednn(struct xm_linear *l, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < l->desc.n; i++) {
+        const struct xm_linear_segment *s = &l->desc.segment[i];
+        if (!l->onednn[i])
+            XM_TRY(xm_onednn_linear_create(l->base.engine, s->weight, s->bias,
+                                           l->desc.src, l->desc.dst, &l->onednn[i], err));
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_linear_build(struct xm_linear *l, struct xm_linear_way *way, struct xm_error *err)
+{
+    if (way->method->run == run_onednn)
+        return build_onednn(l, err);
+    XM_TRY(build_kernel(l, &way->method->prepare, &way->prepare, err));
+    return build_kernel(l, &way->method->product, &way->product, err);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside linear: how each row of its variant tables is built, what scratch it wants, how it
+ * runs. Adding a row: its kernel's file, its row in a variant table (linear.c), its method
+ * (linear_methods.c), its line in the list of kernels; the tests walk the tables.
+ */
+#ifndef XM_PRIMITIVES_LINEAR_LINEAR_METHODS_H
+#define XM_PRIMITIVES_LINEAR_LINEAR_METHODS_H
+
+#include "primitives/linear/linear.h"
+#include "primitives/linear/onednn_linear.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_LINEAR_CLASSES = 3 }; /* by how many tokens there are: linear.c */
+
+/* A method with its kernels: what runs one class. */
+struct xm_linear_way {
+    const struct xm_linear_method *method;
+    struct xm_kernel *prepare, *product; /* the engine's; NULL where there is none */
+};
+
+struct xm_linear {
+    struct xm_primitive base;
+    struct xm_linear_desc desc; /* its weights and biases are referenced */
+    struct xm_linear_way way[XM_LINEAR_CLASSES];
+    struct xm_onednn_linear *onednn[XM_LINEAR_SEGMENTS];
+    struct xm_primitive *add; /* adds the addend where the product does not; or NULL */
+};
+
+/* One run. */
+struct xm_linear_call {
+    const struct xm_linear *l;
+    const struct xm_linear_way *way;
+    const struct xm_operand *operands;
+    uint64_t tokens;
+    const struct xm_run *run;
+    struct xm_scratch *scratch;
+};
+
+struct xm_linear_kernel {
+    const char *name; /* NULL: none */
+    uint32_t options; /* which build options it knows (linear_methods.c) */
+    int rows, items;  /* its ROWS and ITEMS; 0: it has none */
+};
+
+struct xm_linear_method {
+    const char *name;                         /* of the variant */
+    struct xm_linear_kernel prepare, product; /* the first turns x for the second */
+    bool adds;                                /* the product adds the addend */
+    uint64_t (*scratch_bytes)(const struct xm_linear *l, uint64_t tokens);
+    enum xm_status (*run)(const struct xm_linear_call *c, struct xm_error *err);
+};
+
+/* The method of a row of the variant tables, by its name; every row has one. */
+const struct xm_linear_method *xm_linear_method(const char *name);
+/* Builds the kernels of way->method; may be called again. */
+enum xm_status xm_linear_build(struct xm_linear *l, struct xm_linear_way *way,
+                               struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
