@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plugin/planner.h"
+#include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
 #include "runtime/util/log.h"
 #include "transformations/passes/slice_last_token.h"
@@ -43,15 +44,33 @@ why_not_moe(const struct xm_device_info *device, const struct xm_moe_attr *a,
     return xm_moe_supports(device, &shape);
 }
 
+static const char *
+why_not_linear(const struct xm_device_info *device, struct xm_value *const *in,
+               uint32_t n_in)
+{
+    const struct xm_weight *first = weight_of(in[XM_LIN_W]);
+    const char *why = NULL;
+    for (uint32_t i = XM_LIN_W; i < n_in && !why; i += XM_LIN_SEGMENT) {
+        const struct xm_weight *w = weight_of(in[i]);
+        if (!first || !w)
+            return "a matrix is not a stored weight";
+        why = xm_linear_supports(device, w, XM_F32, XM_F32);
+        if (!why)
+            why = xm_linear_cannot_join(first, w);
+    }
+    return why;
+}
+
 static bool
 can_run(const void *ctx, enum xm_op op, const union xm_attr *attr,
         struct xm_value *const *in, uint32_t n_in, const char **why_not)
 {
     const struct xm_device_info *device = ctx;
-    (void)n_in;
     *why_not = NULL;
     if (op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
         *why_not = why_not_moe(device, &attr->moe, in);
+    else if (op == XM_OP_LINEAR)
+        *why_not = why_not_linear(device, in, n_in);
     else if (op == XM_OP_GATHER_MATMUL && weight_of(in[1]))
         *why_not = xm_gather_matmul_supports(device, weight_of(in[1]));
     return *why_not == NULL;

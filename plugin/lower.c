@@ -64,6 +64,7 @@ absorbs_demand(const struct xm_node *n)
         return xm_in(n, 1)->node->op == XM_OP_WEIGHT;
     case XM_OP_GATHER:
         return xm_in(n, 0)->node->op == XM_OP_WEIGHT;
+    case XM_OP_LINEAR:
     case XM_OP_RMS_NORM:
     case XM_OP_ATTENTION:
     case XM_OP_GATHER_MATMUL:
@@ -84,6 +85,20 @@ want(struct xm_lower *l, const struct xm_value *v)
         l->want_f32[l->first_result[v->node->id] + v->index] = true;
 }
 
+/* Segments are of one type; a sum's operands are of its type. */
+static void
+want_like_result(struct xm_lower *l, const struct xm_node *n, bool wanted)
+{
+    if (!wanted)
+        return;
+    for (uint32_t i = 0; i < n->n_out && n->op == XM_OP_LINEAR; i++)
+        want(l, &n->out[i]);
+    if (n->op == XM_OP_LINEAR)
+        want(l, xm_in(n, XM_LIN_ADDEND));
+    if (n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
+        want(l, xm_in(n, XM_MOE_ADDEND));
+}
+
 static void
 want_operands(struct xm_lower *l, const struct xm_node *n)
 {
@@ -95,18 +110,23 @@ want_operands(struct xm_lower *l, const struct xm_node *n)
         want(l, xm_in(n, 1));
         want(l, xm_in(n, 2));
         return;
+    case XM_OP_ATTENTION:
+        want(l, xm_in(n, XM_ATTN_COS));
+        want(l, xm_in(n, XM_ATTN_SIN));
+        return;
     case XM_OP_MOE_ROUTER:
         want(l, xm_in(n, 0));
         return;
     case XM_OP_MOE_3GEMM_FUSED_COMPRESSED:
         want(l, xm_in(n, XM_MOE_ROUTING));
-        return;
+        break;
     default:
         break;
     }
     bool wanted = false;
     for (uint32_t i = 0; i < n->n_out; i++)
         wanted |= l->want_f32[l->first_result[n->id] + i];
+    want_like_result(l, n, wanted);
     if (!wanted || absorbs_demand(n))
         return;
     for (uint32_t i = 0; i < n->n_in; i++)

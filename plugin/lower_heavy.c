@@ -71,6 +71,25 @@ lower_weight_matmul(struct xm_lower *l, struct xm_node *n)
 }
 
 static enum xm_status
+lower_linear(struct xm_lower *l, struct xm_node *n)
+{
+    struct xm_linear_desc desc = {.n = n->n_out};
+    uint32_t operands[XM_LINEAR_N_OPERANDS] = {XM_NO_VALUE, XM_NO_VALUE, XM_NO_VALUE,
+                                               XM_NO_VALUE, XM_NO_VALUE};
+    struct xm_value *addend = xm_in(n, XM_LIN_ADDEND);
+    for (uint32_t i = 0; i < desc.n; i++) {
+        uint32_t w = XM_LIN_W + i * XM_LIN_SEGMENT;
+        XM_TRY(xm_lower_weight(l, xm_in(n, w), &desc.segment[i].weight));
+        XM_TRY(xm_lower_f32_buffer(l, xm_in(n, w + 1), &desc.segment[i].bias));
+    }
+    desc.has_addend = !xm_is_none(addend);
+    if (desc.has_addend)
+        XM_TRY(xm_lower_value_as(l, addend, xm_lower_float_element(l, &n->out[0]),
+                                 &operands[XM_LINEAR_ADDEND]));
+    return lower_segments(l, n, &desc, operands);
+}
+
+static enum xm_status
 lower_matmul(struct xm_lower *l, struct xm_node *n)
 {
     const struct xm_value *w = xm_in(n, 1);
@@ -261,7 +280,11 @@ attention_desc(struct xm_lower *l, const struct xm_node *n, struct xm_attention_
                                     .window = (uint64_t)a->window,
                                     .page_tokens = l->p->config.kv_block_tokens,
                                     .element = l->act,
-                                    .cache = l->p->config.kv_cache_precision};
+                                    .cache = l->p->config.kv_cache_precision,
+                                    .epsilon = a->epsilon};
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTN_Q_GAMMA), &d->q_gamma));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTN_K_GAMMA), &d->k_gamma));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTN_V_GAMMA), &d->v_gamma));
     return xm_lower_f32_buffer(l, xm_in(n, XM_ATTN_SINKS), &d->sinks);
 }
 
@@ -280,16 +303,18 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
         return xm_fail(l->err, XM_UNSUPPORTED, "%s", why);
     static const struct {
         int in, operand;
-    } tensors[] = {{XM_ATTN_Q, XM_ATTENTION_Q},
-                   {XM_ATTN_K, XM_ATTENTION_K},
-                   {XM_ATTN_V, XM_ATTENTION_V},
-                   {XM_ATTN_MASK, XM_ATTENTION_MASK}};
+        bool is_f32;
+    } tensors[] = {
+        {XM_ATTN_Q, XM_ATTENTION_Q, false},    {XM_ATTN_K, XM_ATTENTION_K, false},
+        {XM_ATTN_V, XM_ATTENTION_V, false},    {XM_ATTN_MASK, XM_ATTENTION_MASK, false},
+        {XM_ATTN_COS, XM_ATTENTION_COS, true}, {XM_ATTN_SIN, XM_ATTENTION_SIN, true}};
     for (uint32_t i = 0; i < XM_ATTENTION_N_OPERANDS; i++)
         operands[i] = XM_NO_VALUE; /* caches and the table are the request's */
     for (size_t i = 0; i < XM_ARRAY_LEN(tensors); i++) {
         struct xm_value *v = xm_in(n, (uint32_t)tensors[i].in);
         if (!xm_is_none(v))
-            XM_TRY(xm_lower_value_as(l, v, l->act, &operands[tensors[i].operand]));
+            XM_TRY(xm_lower_value_as(l, v, tensors[i].is_f32 ? XM_F32 : l->act,
+                                     &operands[tensors[i].operand]));
     }
     if (!xm_is_none(xm_in(n, XM_ATTN_KEY_MASK)))
         XM_TRY(xm_lower_value(l, xm_in(n, XM_ATTN_KEY_MASK),
@@ -402,6 +427,9 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
                              &operands[XM_MOE_OP_LOGITS]));
     desc.src = element_of(l, operands[XM_MOE_OP_HIDDEN]);
     desc.dst = xm_lower_float_element(l, &n->out[0]);
+    if (!xm_is_none(xm_in(n, XM_MOE_ADDEND)))
+        XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ADDEND), desc.dst,
+                                 &operands[XM_MOE_OP_ADDEND]));
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_MOE_OP_OUT]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_moe_create(l->p->engine, &desc, &primitive, l->err));
@@ -414,6 +442,8 @@ xm_lower_heavy_fn(enum xm_op op)
     switch (op) {
     case XM_OP_MATMUL:
         return lower_matmul;
+    case XM_OP_LINEAR:
+        return lower_linear;
     case XM_OP_GATHER:
         return lower_gather;
     case XM_OP_RMS_NORM:

@@ -52,7 +52,15 @@ static const struct xm_pass passes[] = {
     ROW(lower_unfused_moe, "LowerUnfusedMoE", xm_moe_ensure_lowered,
         "after every fusion had its chance"),
     ROW(sdpa_to_paged_attention, "SDPAToPagedAttention", NULL,
-        "last: reads norms and rope as they ended up"),
+        "reads norms and rope as they ended up"),
+    ROW(fuse_attention_inputs, "FuseAttentionInputs", NULL,
+        "needs attention on token-major inputs"),
+    ROW(fuse_linear_bias, "FuseLinearBias", NULL,
+        "after every pattern with a matmul or an add in it, like the two below"),
+    ROW(fuse_residual_add, "FuseResidualAdd", NULL,
+        "an add of a bias is gone: what is left adds branches"),
+    ROW(fuse_linear_siblings, "FuseLinearSiblings", NULL,
+        "last: a product that adds something stays alone"),
 };
 /* clang-format on */
 

@@ -61,6 +61,10 @@ PASS(fuse_moe_shared_expert)
 PASS(fuse_moe_3gemm_compressed)
 PASS(lower_unfused_moe)
 PASS(sdpa_to_paged_attention)
+PASS(fuse_attention_inputs)
+PASS(fuse_linear_bias)
+PASS(fuse_residual_add)
+PASS(fuse_linear_siblings)
 #undef PASS
 
 #ifdef __cplusplus

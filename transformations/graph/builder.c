@@ -12,7 +12,9 @@
 
 #include "transformations/graph/infer.h"
 
-enum { MAX_RESULTS = 4096 };
+enum { MAX_RESULTS = 4096, MAX_NAMED = 16 };
+_Static_assert((int)XM_MOE_N_IN <= MAX_NAMED && (int)XM_ATTN_N_IN <= MAX_NAMED,
+               "MAX_NAMED is too small");
 
 static void *
 fail_memory(struct xm_graph *g)
@@ -79,9 +81,11 @@ check_arity(struct xm_graph *g, enum xm_op op, uint32_t n_in)
 /* Results of an op whose row leaves it to attributes and operands. */
 static enum xm_status
 count_results(struct xm_graph *g, enum xm_op op, const union xm_attr *attr,
-              struct xm_value *const *in, uint32_t *out)
+              struct xm_value *const *in, uint32_t n_in, uint32_t *out)
 {
     int64_t n = xm_op_info(op)->n_out;
+    if (op == XM_OP_LINEAR)
+        n = (n_in - XM_LIN_W) / XM_LIN_SEGMENT;
     if (op == XM_OP_SPLIT)
         n = attr->split.n;
     else if (op == XM_OP_VARIADIC_SPLIT)
@@ -149,6 +153,20 @@ infer_types(struct xm_builder *b, struct xm_node *n, const struct xm_type *decla
     return XM_OK;
 }
 
+/* Operands with names that were left out at the end are absent. */
+static void
+complete_operands(struct xm_graph *g, enum xm_op op, struct xm_value *const **in,
+                  uint32_t *n_in, struct xm_value *all[MAX_NAMED])
+{
+    const struct xm_op_info *info = xm_op_info(op);
+    if (!(info->flags & XM_OPF_NAMED) || *n_in >= (uint32_t)info->max_in)
+        return;
+    for (uint32_t i = 0; i < (uint32_t)info->max_in; i++)
+        all[i] = i < *n_in ? (*in)[i] : xm_none(g);
+    *in = all;
+    *n_in = (uint32_t)info->max_in;
+}
+
 static struct xm_node *
 build(struct xm_builder *b, enum xm_op op, const union xm_attr *attr,
       struct xm_value *const *in, uint32_t n_in, const struct xm_type *declared)
@@ -156,13 +174,17 @@ build(struct xm_builder *b, enum xm_op op, const union xm_attr *attr,
     struct xm_graph *g = b->graph;
     union xm_attr own;
     struct xm_node *n;
+    struct xm_value *all[MAX_NAMED];
     uint32_t n_out;
+    memset(&own, 0, sizeof(own));
+    if (check_arity(g, op, n_in) != XM_OK)
+        return NULL;
+    complete_operands(g, op, &in, &n_in, all);
     for (uint32_t i = 0; i < n_in; i++)
         if (!in[i])
             return NULL;
-    memset(&own, 0, sizeof(own));
-    if (check_arity(g, op, n_in) != XM_OK || complete_attr(g, op, attr, &own) != XM_OK ||
-        count_results(g, op, &own, in, &n_out) != XM_OK)
+    if (complete_attr(g, op, attr, &own) != XM_OK ||
+        count_results(g, op, &own, in, n_in, &n_out) != XM_OK)
         return NULL;
     n = allocate_node(b, op, n_in, n_out);
     if (!n)

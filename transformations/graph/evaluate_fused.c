@@ -121,6 +121,38 @@ get_weight(const struct xm_eval_call *c, uint32_t i, uint64_t experts, uint64_t 
     return XM_OK;
 }
 
+/* Result 0 += operand i, where present; their sizes have been checked. */
+static void
+add_addend(const struct xm_eval_call *c, uint32_t i)
+{
+    for (uint64_t j = 0; c->in[i] && j < c->out[0]->n; j++)
+        c->out[0]->f[j] += c->in[i]->f[j];
+}
+
+/* ---- linear ---------------------------------------------------------------------- */
+
+enum xm_status
+xm_eval_linear(struct xm_eval_call *c)
+{
+    const struct xm_tensor *x = c->in[XM_LIN_X];
+    XM_TRY(xm_eval_operands(c, "fFwFwFwF"));
+    uint64_t cols = last_dim(x), tokens = cols ? x->n / cols : 0;
+    for (uint32_t s = 0; s < c->node->n_out; s++) {
+        uint32_t at = XM_LIN_W + s * XM_LIN_SEGMENT;
+        struct xm_weight w;
+        XM_TRY(get_weight(c, at, 1, 0, cols, &w));
+        XM_TRY(check_size(c, at + 1, w.rows));
+        if (c->out[s]->n != tokens * w.rows || !c->out[s]->f)
+            return wrong_size(c, XM_LIN_X, tokens * cols);
+        if (c->out[s]->n > 0)
+            XM_TRY(done(c, xm_ref_linear(x->f, tokens, &w, 0, floats_of(c, at + 1),
+                                         c->out[s]->f)));
+    }
+    XM_TRY(check_size(c, XM_LIN_ADDEND, c->out[0]->n));
+    add_addend(c, XM_LIN_ADDEND);
+    return XM_OK;
+}
+
 /* ---- one product on the chosen experts ------------------------------------------ */
 
 enum { GM_A, GM_WEIGHT, GM_IDS, GM_BIAS };
@@ -306,7 +338,7 @@ xm_eval_moe(struct xm_eval_call *c)
 {
     struct experts x;
     int32_t *ids;
-    XM_TRY(xm_eval_operands(c, "ffiFFwWwFFWWWW"));
+    XM_TRY(xm_eval_operands(c, "ffiFFwWwFFWWWWF"));
     const struct xm_tensor *weights = c->in[XM_MOE_ROUTING];
     uint64_t top_k = last_dim(weights);
     XM_TRY(get_experts(c, &x));
@@ -324,13 +356,14 @@ xm_eval_moe_fused(struct xm_eval_call *c)
 {
     const struct xm_moe_attr *attr = &c->node->attr.moe;
     struct experts x;
-    XM_TRY(xm_eval_operands(c, "ffAFFwWwFFWWWW"));
+    XM_TRY(xm_eval_operands(c, "ffAFFwWwFFWWWWF"));
     XM_TRY(get_experts(c, &x));
     uint64_t experts = x.gate.experts;
     XM_TRY(check_top_k(c, attr->top_k, experts));
     XM_TRY(check_size(c, XM_MOE_ROUTING, x.tokens * experts));
     XM_TRY(check_size(c, XM_MOE_ROUTER_BIAS, experts));
     XM_TRY(check_size(c, XM_MOE_EXPERT_SCALE, experts));
+    XM_TRY(check_size(c, XM_MOE_ADDEND, c->out[0]->n));
     struct xm_moe_routing r = {(enum xm_routing)attr->routing, (uint32_t)attr->top_k,
                                attr->normalise, attr->epsilon, attr->scale};
     float *weights = xm_malloc(x.tokens * r.top_k * sizeof(*weights));
@@ -342,6 +375,8 @@ xm_eval_moe_fused(struct xm_eval_call *c)
             floats_of(c, XM_MOE_EXPERT_SCALE), x.tokens, experts, weights, ids);
     status =
         status == XM_OK ? run_experts(c, &x, weights, ids, r.top_k) : done(c, status);
+    if (status == XM_OK)
+        add_addend(c, XM_MOE_ADDEND);
     xm_free(weights);
     xm_free(ids);
     return status;

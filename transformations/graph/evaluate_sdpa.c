@@ -290,12 +290,46 @@ point_at(const struct xm_eval_call *c, const struct xm_tensor *k,
     }
 }
 
-enum xm_status
-xm_eval_attention(struct xm_eval_call *c)
+/* ---- norms and rotation on the way in ---------------------------------------------- */
+
+/* Operand i normed and rotated: a new tensor in *own, NULL where nothing is done to it. */
+static enum xm_status
+prepare(const struct xm_eval_call *c, uint32_t i, uint32_t gamma, bool rotated,
+        struct xm_tensor **own)
+{
+    const struct xm_tensor *x = c->in[i], *g = c->in[gamma], *cos = c->in[XM_ATTN_COS],
+                           *sin = c->in[XM_ATTN_SIN];
+    if (!x || (!g && !(rotated && cos)))
+        return XM_OK;
+    if (x->rank != 4 || (g && g->n != (uint64_t)x->dim[3]))
+        return xm_fail(c->err, XM_INVALID, "operand %u cannot be normed or rotated", i);
+    uint64_t d = (uint64_t)x->dim[3], size = xm_tensor_size(x, 1, 4);
+    XM_TRY(xm_tensor_copy(own, x, c->err));
+    if (g && x->n > 0)
+        xm_ref_rms_norm(x->f, g->f, x->n / d, d, c->node->attr.attention.epsilon,
+                        (*own)->f);
+    if (!rotated || !cos || x->n == 0)
+        return XM_OK;
+    if (cos->rank != 3 || !sin || sin->n != cos->n || cos->dim[1] != x->dim[1] ||
+        cos->dim[2] > x->dim[3] || (cos->dim[0] != 1 && cos->dim[0] != x->dim[0]))
+        return xm_fail(c->err, XM_INVALID, "cos and sin do not fit operand %u", i);
+    struct xm_tensor *normed;
+    XM_TRY(xm_tensor_copy(&normed, *own, c->err));
+    for (int64_t b = 0; b < x->dim[0]; b++) {
+        uint64_t at = cos->dim[0] == 1 ? 0 : (uint64_t)b * xm_tensor_size(cos, 1, 3);
+        xm_ref_rope(normed->f + (uint64_t)b * size, cos->f + at, sin->f + at,
+                    (uint64_t)x->dim[1], (uint64_t)x->dim[2], d, (uint64_t)cos->dim[2],
+                    (*own)->f + (uint64_t)b * size);
+    }
+    xm_tensor_destroy(normed);
+    return XM_OK;
+}
+
+static enum xm_status
+attend(struct xm_eval_call *c)
 {
     const struct xm_attention_attr *attr = &c->node->attr.attention;
     const struct xm_tensor *q = c->in[XM_ATTN_Q], *k, *v;
-    XM_TRY(xm_eval_operands(c, "fFFIIFF"));
     XM_TRY(state_of(c, attr->key_state, XM_ATTN_K, &k));
     XM_TRY(state_of(c, attr->value_state, XM_ATTN_V, &v));
     XM_TRY(check_attention(c, k, v));
@@ -318,4 +352,27 @@ xm_eval_attention(struct xm_eval_call *c)
         XM_TRY(run(c, &a));
     }
     return XM_OK;
+}
+
+enum xm_status
+xm_eval_attention(struct xm_eval_call *c)
+{
+    enum { PREPARED = 3 };
+    const struct xm_tensor *in[XM_ATTN_N_IN];
+    struct xm_tensor *own[PREPARED] = {NULL};
+    struct xm_eval_call prepared = *c;
+    enum xm_status status = XM_OK;
+    XM_TRY(xm_eval_operands(c, "fFFIIFFFFFFF"));
+    memcpy(in, c->in, sizeof(in));
+    prepared.in = in;
+    for (uint32_t i = 0; i < PREPARED && status == XM_OK; i++) {
+        status = prepare(c, XM_ATTN_Q + i, XM_ATTN_Q_GAMMA + i, i != XM_ATTN_V, &own[i]);
+        if (own[i])
+            in[XM_ATTN_Q + i] = own[i];
+    }
+    if (status == XM_OK)
+        status = attend(&prepared);
+    for (uint32_t i = 0; i < PREPARED; i++)
+        xm_tensor_destroy(own[i]);
+    return status;
 }

@@ -31,6 +31,11 @@ enum xm_attention_in {
     XM_ATTN_KEY_MASK, /* [B,past+T] integer, 0 = padding; none: all are seen            */
     XM_ATTN_MASK,     /* added to the scores, [B|1,Hq|1,T,past+T] float; none           */
     XM_ATTN_SINKS,    /* [Hq]; none                                                     */
+    XM_ATTN_COS,      /* [B|1,T,R]: q and k are rotated as by rope; none                */
+    XM_ATTN_SIN,      /* with COS                                                       */
+    XM_ATTN_Q_GAMMA,  /* [D]: heads of q are normed as by rms_norm, first; none         */
+    XM_ATTN_K_GAMMA,  /* [D]; none                                                      */
+    XM_ATTN_V_GAMMA,  /* [Dv]; none                                                     */
     XM_ATTN_N_IN
 };
 
@@ -50,7 +55,19 @@ enum xm_moe_in {
     XM_MOE_SHARED_UP,        /* [I',H] */
     XM_MOE_SHARED_DOWN,      /* [H,I'] */
     XM_MOE_SHARED_GATE_GATE, /* [1,H]: sigmoid gate of the shared expert; none */
+    XM_MOE_ADDEND,           /* of the result's shape, added to it; fused only; none */
     XM_MOE_N_IN
+};
+
+/* linear: x, what is added to the only result, then weight and bias of each segment. */
+enum xm_linear_in {
+    XM_LIN_X,
+    XM_LIN_ADDEND, /* of the result's shape; none */
+    XM_LIN_W,      /* [N,K] of segment 0; those of the others XM_LIN_SEGMENT further */
+    XM_LIN_BIAS,   /* [N]; none */
+    XM_LIN_SEGMENT = 2,
+    XM_LIN_SEGMENTS = 3,
+    XM_LIN_N_IN = XM_LIN_W + XM_LIN_SEGMENTS * XM_LIN_SEGMENT
 };
 
 enum xm_op {
@@ -65,7 +82,8 @@ enum xm_op_flag {
     XM_OPF_ELTWISE = 1 << 1,
     XM_OPF_SHAPE_ONLY = 1 << 2,
     XM_OPF_STATE = 1 << 3,
-    XM_OPF_SOURCE = 1 << 4
+    XM_OPF_SOURCE = 1 << 4,
+    XM_OPF_NAMED = 1 << 5
 };
 
 struct xm_op_info {
@@ -146,6 +164,7 @@ struct xm_attention_attr {
     bool causal;
     int64_t window; /* 0: none */
     const char *key_state, *value_state;
+    float epsilon; /* of the norms */
 };
 
 /* clang-format off */
@@ -212,6 +231,9 @@ struct xm_node {
 struct xm_mapping {
     int refs;
     void (*free)(struct xm_mapping *m);
+    /* The bytes have been copied: where they are the mapping's, their memory may go; whoever
+     * reads them again gets them from the file. NULL: they stay. */
+    void (*forget)(struct xm_mapping *m, const void *bytes, uint64_t n);
 };
 void xm_mapping_ref(struct xm_mapping *m);
 void xm_mapping_unref(struct xm_mapping *m); /* NULL is allowed */

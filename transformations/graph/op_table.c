@@ -11,7 +11,8 @@ enum {
     ELTWISE = XM_OPF_ELTWISE,
     SHAPE_ONLY = XM_OPF_SHAPE_ONLY,
     STATE = XM_OPF_STATE,
-    SOURCE = XM_OPF_SOURCE
+    SOURCE = XM_OPF_SOURCE,
+    NAMED = XM_OPF_NAMED
 };
 
 static const struct xm_op_info ops[XM_OP_COUNT] = {

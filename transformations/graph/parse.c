@@ -471,6 +471,8 @@ check_result_count(struct parser *p, const struct line *line)
     uint64_t n = (uint64_t)xm_op_info(line->op)->n_out;
     if (line->op == XM_OP_RESULT)
         n = 0;
+    if (line->op == XM_OP_LINEAR)
+        n = line->n_in > XM_LIN_W ? (line->n_in - XM_LIN_W) / XM_LIN_SEGMENT : 0;
     if (line->op == XM_OP_SPLIT)
         n = (uint64_t)line->attr.split.n;
     if (line->op == XM_OP_VARIADIC_SPLIT) {

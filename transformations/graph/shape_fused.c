@@ -16,6 +16,41 @@ expect_dim(struct xm_infer *i, uint32_t k, uint32_t j, struct xm_dim d)
     return XM_OK;
 }
 
+static enum xm_status
+expect_shape(struct xm_infer *i, uint32_t k, const struct xm_shape *s)
+{
+    XM_TRY(xm_infer_rank(i, k, s->rank));
+    for (uint32_t j = 0; j < s->rank; j++)
+        XM_TRY(expect_dim(i, k, j, s->dim[j]));
+    return XM_OK;
+}
+
+/* x [..,K], W [N,K], bias [N] -> [..,N] for each segment; one segment may have an addend. */
+enum xm_status
+xm_shape_linear(struct xm_infer *i)
+{
+    const struct xm_shape *x = xm_infer_shape(i, XM_LIN_X);
+    if (i->n_in != XM_LIN_W + i->n_out * XM_LIN_SEGMENT || x->rank < 1)
+        return xm_shape_fail(i, "linear needs an operand of rank 1 or more, and a weight "
+                                "and a bias for each result");
+    for (uint32_t s = 0; s < i->n_out; s++) {
+        uint32_t w = XM_LIN_W + s * XM_LIN_SEGMENT, bias = w + 1;
+        XM_TRY(xm_infer_rank(i, w, 2));
+        XM_TRY(expect_dim(i, w, 1, x->dim[x->rank - 1]));
+        i->out[s] = *i->in[XM_LIN_X];
+        i->out[s].shape.dim[x->rank - 1] = xm_infer_shape(i, w)->dim[0];
+        if (!xm_infer_has(i, bias))
+            continue;
+        XM_TRY(xm_infer_rank(i, bias, 1));
+        XM_TRY(expect_dim(i, bias, 0, xm_infer_shape(i, w)->dim[0]));
+    }
+    if (!xm_infer_has(i, XM_LIN_ADDEND))
+        return XM_OK;
+    if (i->n_out != 1)
+        return xm_shape_fail(i, "an addend comes with one result, not %u", i->n_out);
+    return expect_shape(i, XM_LIN_ADDEND, &i->out[0].shape);
+}
+
 enum xm_status
 xm_shape_rms_norm(struct xm_infer *i)
 {
@@ -31,6 +66,15 @@ xm_shape_rms_norm(struct xm_infer *i)
             continue;
         XM_TRY(expect_dim(i, 1, j, last ? x->dim[x->rank - 1] : xm_dim_const(1)));
     }
+    return XM_OK;
+}
+
+static enum xm_status
+check_rotated(struct xm_infer *i, struct xm_dim r, struct xm_dim d)
+{
+    if (xm_dim_is_const(r) && (r.n % 2 || (xm_dim_is_const(d) && r.n > d.n)))
+        return xm_shape_fail(i, "%lld dimensions of each head cannot be rotated",
+                             (long long)r.n);
     return XM_OK;
 }
 
@@ -51,11 +95,7 @@ xm_shape_rope(struct xm_infer *i)
     }
     r = xm_infer_shape(i, 1)->dim[2];
     XM_TRY(expect_dim(i, 2, 2, r));
-    if (xm_dim_is_const(r) &&
-        (r.n % 2 || (xm_dim_is_const(x->dim[3]) && r.n > x->dim[3].n)))
-        return xm_shape_fail(i, "%lld dimensions of each head cannot be rotated",
-                             (long long)r.n);
-    return XM_OK;
+    return check_rotated(i, r, x->dim[3]);
 }
 
 /* ---- attention --------------------------------------------------------------------- */
@@ -68,6 +108,33 @@ check_heads(struct xm_infer *i)
     if (xm_dim_is_const(q) && xm_dim_is_const(kv) && (kv.n < 1 || q.n % kv.n != 0))
         return xm_shape_fail(i, "%lld query heads cannot share %lld key heads",
                              (long long)q.n, (long long)kv.n);
+    return XM_OK;
+}
+
+/* The tables of the rotation, and the factors of the norms. */
+static enum xm_status
+check_preparation(struct xm_infer *i)
+{
+    const struct xm_shape *q = xm_infer_shape(i, XM_ATTN_Q);
+    static const uint32_t normed[] = {XM_ATTN_Q, XM_ATTN_K, XM_ATTN_V};
+    if (xm_infer_has(i, XM_ATTN_COS) != xm_infer_has(i, XM_ATTN_SIN))
+        return xm_shape_fail(i, "a rotation needs cos and sin");
+    for (uint32_t k = XM_ATTN_COS; k <= XM_ATTN_SIN && xm_infer_has(i, k); k++) {
+        XM_TRY(xm_infer_rank(i, k, 3));
+        if (!xm_dim_is(xm_infer_shape(i, k)->dim[0], 1))
+            XM_TRY(expect_dim(i, k, 0, q->dim[0]));
+        XM_TRY(expect_dim(i, k, 1, q->dim[1]));
+        XM_TRY(check_rotated(i, xm_infer_shape(i, k)->dim[2], q->dim[3]));
+    }
+    for (uint32_t j = 0; j < XM_ARRAY_LEN(normed); j++) {
+        uint32_t k = XM_ATTN_Q_GAMMA + j;
+        if (!xm_infer_has(i, k))
+            continue;
+        if (!xm_infer_has(i, normed[j]))
+            return xm_shape_fail(i, "operand %u norms an absent operand", k);
+        XM_TRY(xm_infer_rank(i, k, 1));
+        XM_TRY(expect_dim(i, k, 0, xm_infer_shape(i, normed[j])->dim[3]));
+    }
     return XM_OK;
 }
 
@@ -90,6 +157,7 @@ xm_shape_attention(struct xm_infer *i)
         XM_TRY(check_heads(i));
         i->out[0].shape.dim[3] = xm_infer_shape(i, XM_ATTN_V)->dim[3];
     }
+    XM_TRY(check_preparation(i));
     if (xm_infer_has(i, XM_ATTN_BEAM_IDX))
         XM_TRY(xm_infer_rank(i, XM_ATTN_BEAM_IDX, 1));
     if (xm_infer_has(i, XM_ATTN_KEY_MASK))
@@ -171,11 +239,15 @@ xm_shape_moe(struct xm_infer *i)
         return xm_shape_fail(i, "%lld of %lld experts of %lld x %lld cannot be",
                              (long long)m->top_k, (long long)m->experts,
                              (long long)m->hidden, (long long)m->inter);
+    if (xm_infer_has(i, XM_MOE_ADDEND) && i->op != XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
+        return xm_shape_fail(i, "only the fused op adds something to its result");
     if (hidden->rank < 2)
         return xm_shape_fail(i, "operand 0, the hidden states, must have rank 2 or more");
     if (stacked)
         rows *= 2;
     XM_TRY(expect_dim(i, XM_MOE_HIDDEN, hidden->rank - 1, xm_dim_const(m->hidden)));
+    if (xm_infer_has(i, XM_MOE_ADDEND))
+        XM_TRY(expect_shape(i, XM_MOE_ADDEND, hidden));
     XM_TRY(check_routing(i, m));
     XM_TRY(expect_weight(i, XM_MOE_GATE, m->experts, rows, m->hidden));
     XM_TRY(expect_weight(i, XM_MOE_UP, m->experts, m->inter, m->hidden));

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the passes that make `linear` nodes share: a product with a stored matrix, whether it is
+ * a matmul or a linear already.
+ */
+#ifndef XM_TRANSFORMATIONS_PASSES_LINEAR_NODE_H
+#define XM_TRANSFORMATIONS_PASSES_LINEAR_NODE_H
+
+#include "transformations/passes/pass_util.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whether n is x W^T with a weight [N,K], with or without bias, and nothing else. */
+bool xm_is_linear(const struct xm_node *n);
+/* Its operands as those of a linear with one segment. */
+void xm_linear_operands(struct xm_graph *g, const struct xm_node *n,
+                        struct xm_value *in[XM_LIN_BIAS + 1]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
