@@ -131,6 +131,28 @@ print_options(struct xm_strbuf *out)
         xm_strbuf_printf(out, " %s", rows[i].name);
 }
 
+/* The kinds that OpenVINO knows, in its order. */
+static void
+print_memory_statistics(const struct xm_memory_stats *m, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(
+        out,
+        "{cl_mem_current:%llu,usm_device_current:%llu,usm_host_current:%llu,"
+        "usm_shared_current:%llu}",
+        (unsigned long long)(m->now[XM_MEMORY_CL] + m->now[XM_MEMORY_CL_HOST]),
+        (unsigned long long)m->now[XM_MEMORY_USM_DEVICE],
+        (unsigned long long)m->now[XM_MEMORY_USM_HOST],
+        (unsigned long long)m->now[XM_MEMORY_USM_SHARED]);
+}
+
+static void
+print_compiled_memory(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    struct xm_memory_stats m;
+    xm_engine_memory_stats(c->base.program->engine, &m);
+    print_memory_statistics(&m, out);
+}
+
 static void
 print_execution_devices(const struct gpu_compiled *c, struct xm_strbuf *out)
 {
@@ -175,6 +197,7 @@ static const struct {
     {"EXECUTION_DEVICES", print_execution_devices},
     {"FULL_DEVICE_NAME", print_full_name},
     {"LOADED_FROM_CACHE", print_no},
+    {"GPU_MEMORY_STATISTICS", print_compiled_memory},
     {"OPTIMAL_NUMBER_OF_INFER_REQUESTS", print_one},
 };
 
@@ -282,7 +305,8 @@ open_engine(struct gpu_plugin *p, uint32_t index, const struct xm_config *config
     enum xm_status s = XM_OK;
     pthread_mutex_lock(&p->lock);
     struct gpu_engine *e = p->engines;
-    while (e && (e->index != index || !same_engine(&e->config, config)))
+    while (e && (e->index != index || !same_engine(&e->config, config) ||
+                 xm_engine_is_lost(e->engine)))
         e = e->next;
     if (e)
         *out = e->engine;
@@ -347,10 +371,27 @@ static const struct {
     {"OPTIMIZATION_CAPABILITIES", print_capabilities},
 };
 
+/* Of all engines that the plugin has on a device. */
+static void
+print_device_memory(struct gpu_plugin *p, uint32_t index, struct xm_strbuf *out)
+{
+    struct xm_memory_stats sum = {0}, m;
+    pthread_mutex_lock(&p->lock);
+    for (const struct gpu_engine *e = p->engines; e; e = e->next) {
+        if (e->index != index)
+            continue;
+        xm_engine_memory_stats(e->engine, &m);
+        for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++)
+            sum.now[k] += m.now[k];
+    }
+    pthread_mutex_unlock(&p->lock);
+    print_memory_statistics(&sum, out);
+}
+
 static void
 print_supported(struct xm_strbuf *out)
 {
-    xm_strbuf_add(out, "SUPPORTED_PROPERTIES AVAILABLE_DEVICES");
+    xm_strbuf_add(out, "SUPPORTED_PROPERTIES AVAILABLE_DEVICES GPU_MEMORY_STATISTICS");
     for (size_t i = 0; i < XM_ARRAY_LEN(device_properties); i++)
         xm_strbuf_printf(out, " %s", device_properties[i].key);
     print_options(out);
@@ -368,6 +409,10 @@ plugin_get_property(struct xm_plugin *base, uint32_t index, const char *key,
     if (strcmp(key, "AVAILABLE_DEVICES") == 0) {
         for (uint32_t i = 0; i < p->n; i++)
             xm_strbuf_printf(out, "%s%u", i ? " " : "", i);
+        return XM_OK;
+    }
+    if (strcmp(key, "GPU_MEMORY_STATISTICS") == 0) {
+        print_device_memory(p, index, out);
         return XM_OK;
     }
     for (size_t i = 0; i < XM_ARRAY_LEN(device_properties) && index < p->n; i++) {

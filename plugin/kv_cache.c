@@ -32,6 +32,7 @@ xm_kv_cache_free(struct xm_kv_cache *c)
     xm_buffer_unref(c->device_table);
     xm_free(c->page_users);
     xm_free(c->table);
+    xm_free(c->before.table);
     *c = (struct xm_kv_cache){.program = c->program};
 }
 
@@ -46,6 +47,7 @@ pages_for(const struct xm_kv_cache *c, uint64_t positions)
 static void
 count_users(struct xm_kv_cache *c)
 {
+    const struct xm_kv_before *before = &c->before;
     uint32_t held = pages_for(c, c->past);
     if (c->page_users)
         memset(c->page_users, 0, c->n_pages * sizeof(*c->page_users));
@@ -53,6 +55,38 @@ count_users(struct xm_kv_cache *c)
         for (uint32_t i = 0; i < held; i++)
             c->page_users[c->table[(size_t)b * c->table_width + i]]++;
     }
+    held = pages_for(c, before->past);
+    for (uint32_t b = 0; before->is_replaced && b < before->n_sequences; b++) {
+        for (uint32_t i = 0; i < held; i++)
+            c->page_users[before->table[(size_t)b * before->table_width + i]] |=
+                XM_KV_KEPT;
+    }
+}
+
+void
+xm_kv_cache_begin(struct xm_kv_cache *c)
+{
+    c->before = (struct xm_kv_before){.is_running = true, .past = c->past};
+}
+
+void
+xm_kv_cache_end(struct xm_kv_cache *c, bool keep)
+{
+    struct xm_kv_before *before = &c->before;
+    int32_t *useless = before->table;
+    if (!keep) {
+        c->past = before->past;
+        if (before->is_replaced) {
+            useless = c->table;
+            c->table = before->table;
+            c->n_sequences = before->n_sequences;
+            c->table_width = before->table_width;
+            c->table_changed = true;
+        }
+    }
+    xm_free(useless);
+    *before = (struct xm_kv_before){0};
+    count_users(c);
 }
 
 void
@@ -73,18 +107,24 @@ xm_kv_cache_truncate(struct xm_kv_cache *c, uint64_t past)
 
 /* ---- growing the buffers ---- */
 
-/* Bytes of one page of keys (values) of a layer, and of its scales. */
+/* Bytes of one page of keys (values) of a layer, and of its scales; UINT64_MAX: too many. */
 static uint64_t
 page_bytes(const struct xm_kv_cache *c, const struct xm_kv_layer *l, uint32_t width)
 {
-    return (uint64_t)l->heads * c->page_tokens * width *
-           (xm_element_bits(l->element) / 8);
+    uint64_t bytes = (uint64_t)l->heads * c->page_tokens;
+    return xm_mul_size(bytes, width, &bytes) &&
+                   xm_mul_size(bytes, xm_element_bits(l->element) / 8, &bytes)
+               ? bytes
+               : UINT64_MAX;
 }
 
 static uint64_t
 scale_page_bytes(const struct xm_kv_cache *c, const struct xm_kv_layer *l)
 {
-    return l->element == XM_I8 ? (uint64_t)l->heads * c->page_tokens * sizeof(float) : 0;
+    uint64_t bytes = (uint64_t)l->heads * c->page_tokens;
+    if (l->element != XM_I8)
+        return 0;
+    return xm_mul_size(bytes, sizeof(float), &bytes) ? bytes : UINT64_MAX;
 }
 
 static enum xm_status
@@ -94,8 +134,12 @@ grow_buffer(struct xm_kv_cache *c, struct xm_buffer **b, uint64_t bytes_of_page,
     if (bytes_of_page == 0)
         return XM_OK;
     struct xm_buffer *bigger = NULL;
-    XM_TRY(xm_buffer_create(c->program->engine, XM_USE_DEVICE, bytes_of_page * n_pages,
-                            &bigger, err));
+    uint64_t bytes = 0;
+    if (!xm_mul_size(bytes_of_page, n_pages, &bytes))
+        return xm_fail(err, XM_NO_MEMORY,
+                       "%u pages of the KV cache have more bytes than 64 bits can say",
+                       n_pages);
+    XM_TRY(xm_buffer_create(c->program->engine, XM_USE_DEVICE, bytes, &bigger, err));
     enum xm_status s = XM_OK;
     if (*b)
         s = xm_queue_copy(q, *b, 0, bigger, 0, bytes_of_page * c->n_pages, err);
@@ -111,6 +155,9 @@ grow_buffer(struct xm_kv_cache *c, struct xm_buffer **b, uint64_t bytes_of_page,
 static enum xm_status
 grow(struct xm_kv_cache *c, uint32_t n_pages, struct xm_queue *q, struct xm_error *err)
 {
+    if (n_pages > INT32_MAX)
+        return xm_fail(err, XM_NO_MEMORY, "a KV cache of %u pages is not possible",
+                       n_pages);
     uint32_t *users = xm_realloc(c->page_users, n_pages * sizeof(*users));
     if (!users)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the KV cache's page list");
@@ -145,6 +192,22 @@ take_page(struct xm_kv_cache *c, struct xm_queue *q, int32_t *page, struct xm_er
 
 /* ---- the block table ---- */
 
+/* The run's first table but one is kept for its end. */
+static void
+replace_table(struct xm_kv_cache *c, int32_t *table)
+{
+    struct xm_kv_before *before = &c->before;
+    if (before->is_running && !before->is_replaced) {
+        before->is_replaced = true;
+        before->table = c->table;
+        before->n_sequences = c->n_sequences;
+        before->table_width = c->table_width;
+    } else {
+        xm_free(c->table);
+    }
+    c->table = table;
+}
+
 /* A new table of `batch` rows, row b a copy of old row beam_idx[b]. */
 static enum xm_status
 reorder(struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_idx, uint32_t width,
@@ -159,8 +222,7 @@ reorder(struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_idx, uint32_t
         memcpy(table + (size_t)b * width, c->table + from * c->table_width,
                held * sizeof(*table));
     }
-    xm_free(c->table);
-    c->table = table;
+    replace_table(c, table);
     c->n_sequences = batch;
     c->table_width = width;
     c->table_changed = true;
@@ -204,7 +266,7 @@ unshare_last_page(struct xm_kv_cache *c, uint32_t b, struct xm_queue *q,
         return XM_OK;
     size_t at = (size_t)b * c->table_width + c->past / c->page_tokens;
     int32_t page = c->table[at], copy;
-    if (c->page_users[page] <= 1)
+    if ((c->page_users[page] & ~XM_KV_KEPT) <= 1)
         return XM_OK;
     XM_TRY(take_page(c, q, &copy, err));
     for (uint32_t i = 0; i < c->program->n_kv; i++) {

@@ -7,6 +7,10 @@
  * number in all layers' buffers. Sequences share pages after a beam reorder; a shared
  * page is copied before it is written (only the last, partly filled page ever is).
  * Buffers grow by doubling, contents kept.
+ *
+ * A run stands between begin and end. One that fails gives back the positions and rows there were
+ * before it: it never writes below `past`, and pages that only the old rows use are not taken
+ * until it has ended.
  */
 #ifndef XM_PLUGIN_KV_CACHE_H
 #define XM_PLUGIN_KV_CACHE_H
@@ -17,17 +21,29 @@
 extern "C" {
 #endif
 
+/* The state at begin; the table only when a reorder has replaced it. */
+struct xm_kv_before {
+    bool is_running, is_replaced;
+    int32_t *table;
+    uint32_t n_sequences, table_width;
+    uint64_t past;
+};
+
+#define XM_KV_KEPT 0x80000000u /* a bit of page_users */
+
 struct xm_kv_cache {
     const struct xm_program *program; /* borrowed */
     uint32_t page_tokens;
     uint32_t n_pages;     /* capacity of the buffers                            */
-    uint32_t *page_users; /* sequences that have the page in their table; 0 free */
+    uint32_t *page_users; /* sequences that have the page in their table, and
+                             XM_KV_KEPT for the rows before the run; 0 free    */
     uint32_t n_sequences, table_width; /* rows of the table, entries of a row */
     int32_t *table; /* [n_sequences][table_width]                         */
     uint64_t past;  /* positions held                                     */
     struct xm_buffer **key, **value, **key_scale, **value_scale; /* per layer */
     struct xm_buffer *device_table;
     bool table_changed; /* since it was last written to the device            */
+    struct xm_kv_before before;
 };
 
 enum xm_status xm_kv_cache_init(struct xm_kv_cache *c, const struct xm_program *p,
@@ -36,6 +52,10 @@ void xm_kv_cache_free(struct xm_kv_cache *c);
 void xm_kv_cache_reset(struct xm_kv_cache *c); /* past = 0, all pages free, memory kept */
 /* Forgets positions >= past (prefix reuse). */
 void xm_kv_cache_truncate(struct xm_kv_cache *c, uint64_t past);
+
+void xm_kv_cache_begin(struct xm_kv_cache *c);
+/* keep: the run has succeeded. Else all is as it was at begin. */
+void xm_kv_cache_end(struct xm_kv_cache *c, bool keep);
 
 /* Makes room for `tokens` more positions of `batch` sequences; sequence b continues row
  * beam_idx[b] (NULL: b). Enqueues copies of shared pages and of the table. */

@@ -52,6 +52,9 @@ xm_request_destroy(struct xm_request *r)
     xm_queue_destroy(r->queue); /* waits: nothing uses the buffers any more */
     for (int i = 0; i < XM_KEPT_PLANS; i++)
         xm_request_free_plan(r, &r->plans[i]);
+    for (uint32_t i = 0; i < r->n_blocks; i++)
+        xm_pool_release(r->pool, r->blocks[i]);
+    xm_free(r->blocks);
     xm_pool_release(r->pool, r->scratch);
     xm_pool_destroy(r->pool);
     if (r->kv.program)
@@ -262,20 +265,19 @@ infer_chunks(struct xm_request *r, int64_t tokens, struct xm_error *err)
 /* A run has failed: nothing of it stays in the queue, no position in the states. States on
  * the host cannot be cut. */
 static void
-give_up(struct xm_request *r, uint64_t past)
+give_up(struct xm_request *r)
 {
     xm_queue_finish(r->queue, NULL);
+    xm_kv_cache_end(&r->kv, false);
     if (r->program->host_states)
         xm_request_reset(r);
-    else
-        xm_kv_cache_truncate(&r->kv, past);
 }
 
 enum xm_status
 xm_request_infer(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
-    uint64_t waits, kernels, past = r->kv.past;
+    uint64_t waits, kernels;
     int64_t tokens = 0;
     for (uint32_t i = 0; i < p->n_inputs; i++) {
         if (!r->inputs[i].data)
@@ -288,6 +290,7 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
     bool known = xm_bindings_find(&r->bindings, "tokens", &tokens);
     enum xm_status s;
     r->continues = false;
+    xm_kv_cache_begin(&r->kv);
     if (known && p->can_chunk && tokens > (int64_t)p->config.ubatch) {
         s = infer_chunks(r, tokens, err);
     } else {
@@ -298,8 +301,10 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
     xm_queue_counts(r->queue, &r->stats.waits, &r->stats.kernels);
     r->stats.waits -= waits;
     r->stats.kernels -= kernels;
-    if (s != XM_OK)
-        give_up(r, past);
+    if (s == XM_OK)
+        xm_kv_cache_end(&r->kv, true);
+    else
+        give_up(r);
     return s;
 }
 
@@ -359,4 +364,7 @@ xm_request_stats(const struct xm_request *r, struct xm_request_stats *out)
 {
     *out = r->stats;
     out->kv_bytes = xm_kv_cache_bytes(&r->kv);
+    out->activation_bytes = xm_request_activation_bytes(r);
+    for (int i = 0; i < XM_KEPT_PLANS; i++)
+        out->io_bytes += r->plans[i].io_bytes;
 }

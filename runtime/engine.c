@@ -68,6 +68,7 @@ xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *ops,
         XM_TRY(xm_config_finalise(&e->config, info, NULL, NULL, err));
     atomic_init(&e->refs, 1);
     atomic_init(&e->kernels_built, 0);
+    atomic_init(&e->is_lost, false);
     if (pthread_mutex_init(&e->stats_lock, NULL))
         return xm_fail(err, XM_NO_MEMORY, "no memory for a lock");
     if (pthread_mutex_init(&e->kernel_lock, NULL)) {
@@ -160,6 +161,41 @@ xm_engine_cl_device(const struct xm_engine *engine)
     return engine->ops->cl_device ? engine->ops->cl_device(engine) : NULL;
 }
 
+/* ---- a lost device --------------------------------------------------------------- */
+
+bool
+xm_engine_is_lost(const struct xm_engine *engine)
+{
+    return atomic_load(&engine->is_lost);
+}
+
+static enum xm_status
+check_alive(const struct xm_engine *e, struct xm_error *err)
+{
+    if (!atomic_load(&e->is_lost))
+        return XM_OK;
+    return xm_fail(err, XM_LOST, "%s is lost: %s", e->info.name, e->lost.text);
+}
+
+/* What a call on the device has returned, with its sentence in err. */
+static enum xm_status
+settle(struct xm_engine *e, enum xm_status status, struct xm_error *err)
+{
+    if (status != XM_LOST)
+        return status;
+    pthread_mutex_lock(&e->stats_lock);
+    if (!atomic_load(&e->is_lost)) {
+        if (err && err->status == XM_LOST)
+            e->lost = *err;
+        else
+            xm_fail(&e->lost, XM_LOST, "a call did not come back");
+        xm_error_prefix(err, "%s is lost", e->info.name);
+        atomic_store(&e->is_lost, true);
+    }
+    pthread_mutex_unlock(&e->stats_lock);
+    return status;
+}
+
 /* ---- buffers -------------------------------------------------------------------- */
 
 static void
@@ -235,9 +271,11 @@ xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use, uint64_t byte
 {
     *out = NULL;
     struct xm_buffer *b;
+    XM_TRY(check_alive(engine, err));
     XM_TRY(check_size(engine, bytes, err));
     XM_TRY(new_buffer(engine, bytes, &b, err));
-    return keep_buffer(b, engine->ops->buffer_create(b, use, err), out);
+    enum xm_status status = engine->ops->buffer_create(b, use, err);
+    return keep_buffer(b, settle(engine, status, err), out);
 }
 
 static enum xm_status
@@ -246,9 +284,11 @@ wrap_weight(struct xm_engine *engine, enum xm_buffer_use use, const void *bytes,
 {
     *out = NULL;
     struct xm_buffer *b;
+    XM_TRY(check_alive(engine, err));
     XM_TRY(check_size(engine, n_bytes, err));
     XM_TRY(new_buffer(engine, n_bytes, &b, err));
-    return keep_buffer(b, engine->ops->buffer_from_host(b, use, bytes, err), out);
+    enum xm_status status = engine->ops->buffer_from_host(b, use, bytes, err);
+    return keep_buffer(b, settle(engine, status, err), out);
 }
 
 enum xm_status
@@ -282,12 +322,14 @@ xm_buffer_view(struct xm_buffer *parent, uint64_t offset, uint64_t bytes,
                        ", which is not a multiple of %u as %s needs",
                        offset, align, parent->engine->info.name);
     struct xm_buffer *b;
+    XM_TRY(check_alive(parent->engine, err));
     XM_TRY(new_buffer(parent->engine, bytes, &b, err));
     b->root = parent->root ? parent->root : parent;
     b->offset = parent->offset + offset;
     b->kind = parent->kind;
     b->host = parent->host ? (char *)parent->host + offset : NULL;
-    enum xm_status status = parent->engine->ops->buffer_view(b, err);
+    enum xm_status status =
+        settle(b->engine, parent->engine->ops->buffer_view(b, err), err);
     if (status != XM_OK) {
         xm_free(b);
         return status;
@@ -380,10 +422,11 @@ static void
 warn_of_refusal(const struct xm_engine *e, const char *name, const char *defines,
                 const char *log)
 {
-    xm_log(XM_LOG_WARNING,
-           "kernel '%s' (%s) does not build on %s; the next variant of its step is taken, "
-           "if there is one:\n%.*s",
-           name, defines, e->info.name, log ? beginning_of(log) : 0, log ? log : "");
+    xm_log(
+        XM_LOG_WARNING,
+        "kernel '%s' (%s) does not build on %s; the next variant of its step is taken, "
+        "if there is one:\n%.*s",
+        name, defines, e->info.name, log ? beginning_of(log) : 0, log ? log : "");
 }
 
 /* Takes over the strings. Without memory it is forgotten and will be tried again. */
@@ -433,7 +476,8 @@ build_kernel(struct xm_engine *e, const char *name, const char *defines,
     if (status != XM_OK) {
         xm_free(own_name);
         xm_free(own_defines);
-        return xm_fail(err, status, "%s", why.text);
+        xm_fail(err, status, "%s", why.text);
+        return settle(e, status, err);
     }
     k->name = own_name;
     k->defines = own_defines;
@@ -443,27 +487,32 @@ build_kernel(struct xm_engine *e, const char *name, const char *defines,
     return XM_OK;
 }
 
+/* With the kernel lock held. */
+static enum xm_status
+find_or_build(struct xm_engine *e, const char *name, const char *defines,
+              struct xm_kernel **out, struct xm_error *err)
+{
+    struct xm_kernel **bucket = &e->kernels[bucket_of(name, defines)];
+    *out = find_kernel(*bucket, name, defines);
+    if (*out)
+        return XM_OK;
+    const struct xm_refused_kernel *refusal = find_refusal(e, name, defines);
+    if (refusal)
+        return xm_fail(err, XM_NOT_BUILT, "%s", refusal->why.text);
+    XM_TRY(check_alive(e, err));
+    XM_TRY(build_kernel(e, name, defines, out, err));
+    (*out)->next = *bucket;
+    *bucket = *out;
+    return XM_OK;
+}
+
 enum xm_status
 xm_engine_kernel(struct xm_engine *engine, const char *name, const char *defines,
                  struct xm_kernel **out, struct xm_error *err)
 {
-    size_t bucket = bucket_of(name, defines);
-    enum xm_status status = XM_OK;
     pthread_mutex_lock(&engine->kernel_lock);
-    struct xm_kernel *k = find_kernel(engine->kernels[bucket], name, defines);
-    const struct xm_refused_kernel *refusal =
-        k ? NULL : find_refusal(engine, name, defines);
-    if (refusal) {
-        status = xm_fail(err, XM_NOT_BUILT, "%s", refusal->why.text);
-    } else if (!k) {
-        status = build_kernel(engine, name, defines, &k, err);
-        if (status == XM_OK) {
-            k->next = engine->kernels[bucket];
-            engine->kernels[bucket] = k;
-        }
-    }
+    enum xm_status status = find_or_build(engine, name, defines, out, err);
     pthread_mutex_unlock(&engine->kernel_lock);
-    *out = k;
     return status;
 }
 
@@ -479,7 +528,8 @@ enum xm_status
 xm_queue_create(struct xm_engine *engine, struct xm_queue **out, struct xm_error *err)
 {
     *out = NULL;
-    XM_TRY(engine->ops->queue_create(engine, out, err));
+    XM_TRY(check_alive(engine, err));
+    XM_TRY(settle(engine, engine->ops->queue_create(engine, out, err), err));
     (*out)->engine = engine;
     xm_engine_ref(engine);
     return XM_OK;
@@ -560,7 +610,8 @@ xm_queue_run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args,
     struct xm_launch full;
     XM_TRY(check_launch(&q->engine->info, k, launch, &full, err));
     XM_TRY(check_args(&q->engine->info, k, args, n_args, err));
-    XM_TRY(q->engine->ops->run(q, k, args, n_args, &full, err));
+    XM_TRY(check_alive(q->engine, err));
+    XM_TRY(settle(q->engine, q->engine->ops->run(q, k, args, n_args, &full, err), err));
     q->kernels++;
     if (!xm_debug_on(XM_DEBUG_SYNC))
         return XM_OK;
@@ -573,7 +624,8 @@ enum xm_status
 xm_queue_run_host(struct xm_queue *q, xm_host_fn fn, const void *ctx, size_t ctx_bytes,
                   struct xm_error *err)
 {
-    return q->engine->ops->run_host(q, fn, ctx, ctx_bytes, err);
+    XM_TRY(check_alive(q->engine, err));
+    return settle(q->engine, q->engine->ops->run_host(q, fn, ctx, ctx_bytes, err), err);
 }
 
 static enum xm_status
@@ -593,7 +645,10 @@ xm_queue_write(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
                const void *src, uint64_t bytes, struct xm_error *err)
 {
     XM_TRY(check_range("a write", dst, offset, bytes, err));
-    return bytes ? q->engine->ops->write(q, dst, offset, src, bytes, err) : XM_OK;
+    if (bytes == 0)
+        return XM_OK;
+    XM_TRY(check_alive(q->engine, err));
+    return settle(q->engine, q->engine->ops->write(q, dst, offset, src, bytes, err), err);
 }
 
 enum xm_status
@@ -604,7 +659,8 @@ xm_queue_read(struct xm_queue *q, const struct xm_buffer *src, uint64_t offset, 
     if (bytes == 0)
         return XM_OK;
     q->waits++;
-    return q->engine->ops->read(q, src, offset, dst, bytes, err);
+    XM_TRY(check_alive(q->engine, err));
+    return settle(q->engine, q->engine->ops->read(q, src, offset, dst, bytes, err), err);
 }
 
 enum xm_status
@@ -616,7 +672,10 @@ xm_queue_copy(struct xm_queue *q, const struct xm_buffer *src, uint64_t src_offs
     XM_TRY(check_range("a copy in", dst, dst_offset, bytes, err));
     if (bytes == 0)
         return XM_OK;
-    return q->engine->ops->copy(q, src, src_offset, dst, dst_offset, bytes, err);
+    XM_TRY(check_alive(q->engine, err));
+    return settle(q->engine,
+                  q->engine->ops->copy(q, src, src_offset, dst, dst_offset, bytes, err),
+                  err);
 }
 
 enum xm_status
@@ -624,20 +683,26 @@ xm_queue_fill(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset, uint8_
               uint64_t bytes, struct xm_error *err)
 {
     XM_TRY(check_range("a fill", dst, offset, bytes, err));
-    return bytes ? q->engine->ops->fill(q, dst, offset, value, bytes, err) : XM_OK;
+    if (bytes == 0)
+        return XM_OK;
+    XM_TRY(check_alive(q->engine, err));
+    return settle(q->engine, q->engine->ops->fill(q, dst, offset, value, bytes, err),
+                  err);
 }
 
 enum xm_status
 xm_queue_flush(struct xm_queue *q, struct xm_error *err)
 {
-    return q->engine->ops->flush(q, err);
+    XM_TRY(check_alive(q->engine, err));
+    return settle(q->engine, q->engine->ops->flush(q, err), err);
 }
 
 enum xm_status
 xm_queue_finish(struct xm_queue *q, struct xm_error *err)
 {
     q->waits++;
-    return q->engine->ops->finish(q, err);
+    XM_TRY(check_alive(q->engine, err));
+    return settle(q->engine, q->engine->ops->finish(q, err), err);
 }
 
 void

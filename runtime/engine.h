@@ -146,6 +146,10 @@ void xm_engine_memory_stats(const struct xm_engine *engine, struct xm_memory_sta
 /* Whether nothing is ever allocated or computed on this engine: runtime/counting. */
 bool xm_engine_only_counts(const struct xm_engine *engine);
 
+/* Whether a call on the device has said XM_LOST. From then on every call that would reach the
+ * device fails at once with that first cause; objects can be destroyed as always. */
+bool xm_engine_is_lost(const struct xm_engine *engine);
+
 /* The cl_context, cl_device_id of an OpenCL engine for interop; NULL on others. */
 void *xm_engine_cl_context(const struct xm_engine *engine);
 void *xm_engine_cl_device(const struct xm_engine *engine);

@@ -91,6 +91,8 @@ struct xm_engine {
     pthread_mutex_t kernel_lock; /* kernels[], refused, building */
     struct xm_kernel *kernels[XM_KERNEL_BUCKETS];
     struct xm_refused_kernel *refused;
+    atomic_bool is_lost; /* `lost` is written before it is set, under stats_lock */
+    struct xm_error lost;
     atomic_uint_fast64_t kernels_built;
 };
 

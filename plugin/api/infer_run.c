@@ -7,7 +7,7 @@
  *
  * While busy nobody else touches the request. In the callback it is idle again, so that
  * the callback may read outputs and start the next run; who waits, waits for the callback
- * too.
+ * too. The callback may free the request: the thread then owns the runner, and ends.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -20,8 +20,9 @@ struct xm_api_runner {
     pthread_cond_t changed; /* any member below */
     pthread_t thread;
     bool has_thread, stop;
-    bool busy;  /* a run goes on */
-    bool asked; /* the thread shall begin it */
+    bool is_orphan; /* freed in its own callback: the thread frees this struct */
+    bool busy;      /* a run goes on */
+    bool asked;     /* the thread shall begin it */
     bool in_callback;
     bool cancelled;                /* by cancel, since the run was started */
     bool was_started;              /* asynchronously, ever */
@@ -47,21 +48,39 @@ xm_api_runner_create(struct xm_api_runner **out, struct xm_error *err)
     return XM_OK;
 }
 
+static void
+free_runner(struct xm_api_runner *r)
+{
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    xm_free(r);
+}
+
 void
 xm_api_runner_destroy(struct xm_api_runner *r)
 {
     if (!r)
         return;
-    if (r->has_thread) {
-        pthread_mutex_lock(&r->lock);
-        r->stop = true;
-        pthread_cond_broadcast(&r->changed);
-        pthread_mutex_unlock(&r->lock);
-        pthread_join(r->thread, NULL);
+    if (!r->has_thread) {
+        free_runner(r);
+        return;
     }
-    pthread_cond_destroy(&r->changed);
-    pthread_mutex_destroy(&r->lock);
-    xm_free(r);
+    bool is_own_thread = pthread_equal(pthread_self(), r->thread);
+    pthread_t thread = r->thread;
+    pthread_mutex_lock(&r->lock);
+    r->stop = true;
+    if (is_own_thread) {
+        r->is_orphan = true;
+        r->asked = false; /* what the callback started has no request any more */
+    }
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+    if (is_own_thread) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_join(thread, NULL);
+    free_runner(r);
 }
 
 /* ---- the lock ---------------------------------------------------------------------- */
@@ -128,7 +147,8 @@ ov_infer_request_infer(ov_infer_request_t *infer_request)
 
 /* ---- the thread -------------------------------------------------------------------- */
 
-/* One asked run and its callback; called and returns with the lock held. */
+/* One asked run and its callback, which may free `r`; called and returns with the lock
+ * held. */
 static void
 serve(ov_infer_request_t *r)
 {
@@ -163,7 +183,10 @@ thread_main(void *arg)
         else
             pthread_cond_wait(&runner->changed, &runner->lock);
     }
+    bool is_orphan = runner->is_orphan;
     pthread_mutex_unlock(&runner->lock);
+    if (is_orphan)
+        free_runner(runner);
     return NULL;
 }
 

@@ -19,7 +19,7 @@ struct fake_engine {
     uint64_t calls[XM_FAKE_ANY + 1];
     enum xm_fake_call fail_call;
     uint64_t fail_countdown; /* 0: none is to fail */
-    bool failed;
+    bool failed, loses;
     struct xm_fake_launch *launches;
     size_t n_launches, capacity;
     struct function functions[MAX_FUNCTIONS];
@@ -48,6 +48,9 @@ enter(struct xm_engine *base, enum xm_fake_call call, struct xm_error *err)
         --e->fail_countdown > 0)
         return XM_OK;
     e->failed = true;
+    if (e->loses)
+        return xm_fail(err, XM_LOST, "the fake device does not come back from this %s",
+                       names[call]);
     return xm_fail(err, call == XM_FAKE_ALLOC ? XM_NO_MEMORY : XM_DEVICE,
                    "the fake device fails this %s", names[call]);
 }
@@ -300,7 +303,14 @@ xm_fake_fail(struct xm_engine *engine, enum xm_fake_call call, uint64_t n)
 {
     fake(engine)->fail_call = call;
     fake(engine)->fail_countdown = n;
-    fake(engine)->failed = false;
+    fake(engine)->failed = fake(engine)->loses = false;
+}
+
+void
+xm_fake_lose(struct xm_engine *engine, enum xm_fake_call call, uint64_t n)
+{
+    xm_fake_fail(engine, call, n);
+    fake(engine)->loses = true;
 }
 
 bool

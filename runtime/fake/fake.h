@@ -50,6 +50,8 @@ enum xm_status xm_fake_engine_create(const struct xm_device_info *info,
 /* The n-th call of this kind from now on (1 = the next) fails with XM_DEVICE, allocations
  * with XM_NO_MEMORY; once. 0: none. */
 void xm_fake_fail(struct xm_engine *engine, enum xm_fake_call call, uint64_t n);
+/* The same, but that call says XM_LOST. */
+void xm_fake_lose(struct xm_engine *engine, enum xm_fake_call call, uint64_t n);
 /* Whether it has failed since then. */
 bool xm_fake_failed(const struct xm_engine *engine);
 /* Calls of this kind so far. */

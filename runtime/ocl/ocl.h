@@ -80,9 +80,14 @@ is_cl_mem(const struct xm_buffer *b)
 }
 
 const char *xm_ocl_error_text(cl_int code); /* "CL_OUT_OF_RESOURCES", static */
-/* "call gave CODE (-5): <what>"; out of memory and out of resources are XM_NO_MEMORY. */
+/* "call gave CODE (-5): <what>"; out of memory and out of resources are XM_NO_MEMORY, a device
+ * that is not available is XM_LOST. */
 enum xm_status xm_ocl_fail(struct xm_error *err, cl_int code, const char *call,
                            const char *fmt, ...) XM_PRINTF(4, 5);
+/* The same for calls that wait for the device: there, out of resources is what drivers say
+ * after a hang, XM_LOST. */
+enum xm_status xm_ocl_fail_wait(struct xm_error *err, cl_int code, const char *call,
+                                const char *fmt, ...) XM_PRINTF(4, 5);
 
 /* Handles of entry `index` of xm_ocl_list. */
 const struct ocl_device *xm_ocl_device_at(size_t index);

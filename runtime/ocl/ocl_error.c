@@ -40,17 +40,50 @@ xm_ocl_error_text(cl_int code)
     return "unknown code";
 }
 
+static enum xm_status
+status_of(cl_int code, bool waits)
+{
+    switch (code) {
+    case CL_DEVICE_NOT_AVAILABLE:
+        return XM_LOST;
+    case CL_OUT_OF_RESOURCES:
+        return waits ? XM_LOST : XM_NO_MEMORY;
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case CL_OUT_OF_HOST_MEMORY:
+    case CL_INVALID_BUFFER_SIZE:
+        return XM_NO_MEMORY;
+    default:
+        return XM_DEVICE;
+    }
+}
+
+static enum xm_status
+fail(struct xm_error *err, enum xm_status status, cl_int code, const char *call,
+     const char *fmt, va_list ap)
+{
+    char what[XM_ERROR_TEXT];
+    vsnprintf(what, sizeof(what), fmt, ap);
+    return xm_fail(err, status, "%s gave %s (%d): %s", call, xm_ocl_error_text(code),
+                   code, what);
+}
+
 enum xm_status
 xm_ocl_fail(struct xm_error *err, cl_int code, const char *call, const char *fmt, ...)
 {
-    char what[XM_ERROR_TEXT];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
+    enum xm_status status = fail(err, status_of(code, false), code, call, fmt, ap);
     va_end(ap);
-    bool memory = code == CL_MEM_OBJECT_ALLOCATION_FAILURE ||
-                  code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY ||
-                  code == CL_INVALID_BUFFER_SIZE;
-    return xm_fail(err, memory ? XM_NO_MEMORY : XM_DEVICE, "%s gave %s (%d): %s", call,
-                   xm_ocl_error_text(code), code, what);
+    return status;
+}
+
+enum xm_status
+xm_ocl_fail_wait(struct xm_error *err, cl_int code, const char *call, const char *fmt,
+                 ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    enum xm_status status = fail(err, status_of(code, true), code, call, fmt, ap);
+    va_end(ap);
+    return status;
 }

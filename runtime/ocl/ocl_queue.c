@@ -237,7 +237,7 @@ xm_ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
-    return xm_ocl_fail(err, code, "a write to the device",
+    return xm_ocl_fail_wait(err, code, "a write to the device",
                        "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
 }
 
@@ -263,7 +263,7 @@ xm_ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t o
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
-    return xm_ocl_fail(err, code, "a read from the device",
+    return xm_ocl_fail_wait(err, code, "a read from the device",
                        "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
 }
 
@@ -325,7 +325,7 @@ xm_ocl_queue_finish(struct xm_queue *base, struct xm_error *err)
 {
     cl_int code = clFinish(ocl_queue(base)->queue);
     if (code != CL_SUCCESS)
-        return xm_ocl_fail(err, code, "clFinish", "%s", base->engine->info.name);
+        return xm_ocl_fail_wait(err, code, "clFinish", "%s", base->engine->info.name);
     ocl_queue(base)->busy = false;
     return XM_OK;
 }

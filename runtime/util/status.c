@@ -57,6 +57,7 @@ xm_status_text(enum xm_status status)
         [XM_CANCELLED] = "cancelled",
         [XM_BUSY] = "busy",
         [XM_NOT_BUILT] = "kernel not built",
+        [XM_LOST] = "device lost",
     };
     return (unsigned)status < XM_ARRAY_LEN(text) ? text[status] : "unknown status";
 }

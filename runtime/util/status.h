@@ -27,7 +27,8 @@ enum xm_status {
     XM_NOT_FOUND, /* no such device, file, property, tensor, …                        */
     XM_CANCELLED, /* the caller asked to stop                                         */
     XM_BUSY,      /* the request is running                                           */
-    XM_NOT_BUILT  /* the device's compiler refuses a kernel                           */
+    XM_NOT_BUILT, /* the device's compiler refuses a kernel                           */
+    XM_LOST       /* the device does not answer any more                              */
 };
 
 #define XM_ERROR_TEXT 512

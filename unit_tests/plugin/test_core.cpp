@@ -444,6 +444,34 @@ TEST(ApiWithFake, ACallbackMayStartTheNextRun)
     ov_infer_request_free(r);
 }
 
+/* The callback frees its request, with the next run started or not. */
+struct Freed {
+    ov_infer_request_t *request;
+    bool starts_another;
+    std::atomic<bool> done;
+};
+
+TEST(ApiWithFake, ACallbackMayFreeItsRequest)
+{
+    for (bool starts_another : {false, true}) {
+        float value = 0;
+        Freed freed = {request_for(&value), starts_another, {false}};
+        ov_callback_t callback = {[](void *args) {
+                                      auto *f = static_cast<Freed *>(args);
+                                      if (f->starts_another)
+                                          ov_infer_request_start_async(f->request);
+                                      ov_infer_request_free(f->request);
+                                      f->done = true;
+                                  },
+                                  &freed};
+        ASSERT_EQ(ov_infer_request_set_callback(freed.request, &callback), OK);
+        ASSERT_EQ(ov_infer_request_start_async(freed.request), OK);
+        for (int i = 0; i < 5000 && !freed.done; i++)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        ASSERT_TRUE(freed.done);
+    }
+}
+
 /* Model to result on the host reference; whatever was made is freed. */
 ov_status_e
 run_all(xm_graph *g)

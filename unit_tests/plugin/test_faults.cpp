@@ -5,7 +5,9 @@
  * which computes nothing; the reference device likewise.
  */
 #include "plugin/plugin.h"
+#include "primitives/variant.h"
 #include "runtime/fake/fake.h"
+#include "runtime/util/log.h"
 #include "unit_tests/plugin/language_model.h"
 
 namespace
@@ -34,6 +36,7 @@ class Faults : public ::testing::Test
         info.local_bytes = 1 << 16;
         info.compute_units = 2;
         info.caps = XM_CAP_FP16;
+        snprintf(info.name, sizeof(info.name), "fake chip");
         open();
     }
     void open()
@@ -114,6 +117,104 @@ TEST_F(Faults, RequestsWorkAfterAFailedRun)
             ASSERT_EQ(xm_request_past(r.get()), 5u);
         }
     }
+}
+
+/* The first cause is kept, later calls fail at once with it, and everything can be freed. */
+TEST_F(Faults, ALostDeviceIsSaidOnceAndForAll)
+{
+    Program p = must_compile(engine, parse(small_model(more)), {});
+    ASSERT_TRUE(p);
+    auto in = inputs_of(p.get(), {{some_ids(5, 1, 64), some_ids(5, 2, 64)}});
+    xm_request *raw = nullptr;
+    ASSERT_XM_OK(xm_request_create(p.get(), &raw, &err));
+    Request r(raw, xm_request_destroy);
+    std::vector<Tensor> out;
+    xm_fake_lose(engine, XM_FAKE_READ, 1);
+    EXPECT_EQ(infer(r.get(), in, out, &err), XM_LOST);
+    const std::string first =
+        "fake chip is lost: the fake device does not come back from this read";
+    EXPECT_NE(std::string(err.text).find(first), std::string::npos) << err.text;
+    EXPECT_TRUE(xm_engine_is_lost(engine));
+    uint64_t calls = xm_fake_calls(engine, XM_FAKE_ANY);
+    for (int i = 0; i < 2; i++) {
+        xm_error again = {};
+        EXPECT_EQ(infer(r.get(), in, out, &again), XM_LOST);
+        EXPECT_NE(std::string(again.text).find(first), std::string::npos) << again.text;
+    }
+    xm_error why = {};
+    Program other(nullptr, xm_program_unref);
+    EXPECT_EQ(compile(engine, parse(small_model(more)), {}, other, &why), XM_LOST);
+    EXPECT_NE(std::string(why.text).find(first), std::string::npos) << why.text;
+    why = {};
+    raw = nullptr;
+    EXPECT_EQ(xm_request_create(p.get(), &raw, &why), XM_LOST);
+    EXPECT_EQ(xm_fake_calls(engine, XM_FAKE_ANY), calls);
+}
+
+/* The device is lost at its n-th call, whichever that is. */
+TEST_F(Faults, ADeviceMayBeLostAnywhere)
+{
+    bool seen = true;
+    for (uint64_t n = 1; seen; n++) {
+        open();
+        xm_fake_lose(engine, XM_FAKE_ANY, n);
+        Program p(nullptr, xm_program_unref);
+        xm_error why = {};
+        enum xm_status s = compile(engine, parse(small_model(more)), {}, p, &why);
+        xm_request *raw = nullptr;
+        if (s == XM_OK)
+            s = xm_request_create(p.get(), &raw, &why);
+        Request r(raw, xm_request_destroy);
+        std::vector<Tensor> out;
+        if (s == XM_OK)
+            s = infer(r.get(), inputs_of(p.get(), {{some_ids(5, 1, 64)}}), out, &why);
+        seen = xm_fake_failed(engine);
+        ASSERT_EQ(s, seen ? XM_LOST : XM_OK) << n << ": " << why.text;
+        ASSERT_EQ(strstr(why.text, "fake chip is lost") != nullptr, seen) << why.text;
+    }
+}
+
+/* Every kernel but the references is refused: the model compiles and runs all the same. */
+TEST_F(Faults, KernelsThatDoNotBuildGiveWay)
+{
+    size_t n = 0;
+    const xm_variant_table *tables = xm_variant_tables(&n);
+    std::vector<std::string> warnings;
+    xm_log_set_sink(
+        [](xm_log_level, const char *line, void *ctx) {
+            static_cast<std::vector<std::string> *>(ctx)->push_back(line);
+        },
+        &warnings);
+    for (size_t t = 0; t < n; t++)
+        for (size_t i = 0; i < tables[t].n; i++)
+            if (tables[t].rows[i].family == XM_FAMILY_VEC) {
+                ASSERT_TRUE(xm_fake_refuse_build(engine, tables[t].rows[i].name));
+            }
+    Program p = must_compile(engine, parse(small_model(more)), {});
+    xm_log_set_sink(nullptr, nullptr);
+    ASSERT_TRUE(p);
+    EXPECT_FALSE(warnings.empty());
+    auto in = inputs_of(p.get(), {{some_ids(5, 1, 64)}});
+    xm_request *raw = nullptr;
+    ASSERT_XM_OK(xm_request_create(p.get(), &raw, &err));
+    Request r(raw, xm_request_destroy);
+    std::vector<Tensor> out;
+    EXPECT_XM_OK(infer(r.get(), in, out, &err));
+    size_t launches = 0;
+    const xm_fake_launch *l = xm_fake_launches(engine, &launches);
+    for (size_t i = 0; i < launches; i++)
+        EXPECT_EQ(strstr(l[i].kernel, "_vec"), nullptr) << l[i].kernel;
+    /* none is left for one step: the sentence names the node and the first cause */
+    open();
+    ASSERT_TRUE(xm_fake_refuse_build(engine, "embedding_vec"));
+    ASSERT_TRUE(xm_fake_refuse_build(engine, "embedding_ref"));
+    err = {};
+    EXPECT_EQ(compile(engine, parse(small_model(more)), {}, p, &err), XM_NOT_BUILT);
+    EXPECT_NE(strstr(err.text,
+                     "embedding: no kernel is left: kernel 'embedding_vec': error: "
+                     "the fake compiler refuses"),
+              nullptr)
+        << err.text;
 }
 
 TEST_F(Faults, TheReferenceDeviceToo)

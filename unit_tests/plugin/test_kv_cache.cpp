@@ -283,6 +283,36 @@ TEST_F(KvCache, PagesOfAFailedRunAreTakenAgain)
     EXPECT_EQ(pages_in_use(), 1u);
 }
 
+/* A run that fails after it has reordered the rows, over and over: they are back, with what
+ * they held, and the pages of the run are free. */
+TEST_F(KvCache, EndWithoutKeepingPutsTheRowsBack)
+{
+    feed(3, {}, 21);
+    uint32_t in_use = pages_in_use();
+    for (uint32_t i = 0; i < 20; i++) {
+        const int32_t beams[] = {2, 2, 0, 2};
+        xm_kv_cache_begin(&c);
+        ASSERT_XM_OK(xm_kv_cache_extend(&c, 1 + i % 4, beams, 30, queue, &err));
+        c.past += 30; /* the first chunk went well */
+        ASSERT_XM_OK(xm_kv_cache_extend(&c, 1 + i % 4, nullptr, 300, queue, &err));
+        xm_kv_cache_end(&c, false);
+        EXPECT_EQ(c.past, 21u);
+        EXPECT_EQ(c.n_sequences, 3u);
+        EXPECT_EQ(pages_in_use(), in_use);
+    }
+    feed(3, {}, 2);
+    feed(4, {2, 1, 1, 0}, 7);
+}
+
+TEST_F(KvCache, RefusesSizesThatOverflow)
+{
+    layers[0].heads = layers[0].d = UINT32_MAX;
+    EXPECT_EQ(xm_kv_cache_extend(&c, 1, nullptr, 1, queue, &err), XM_NO_MEMORY);
+    EXPECT_NE(strstr(err.text, "pages of the KV cache have more bytes"), nullptr)
+        << err.text;
+    layers[0].heads = layers[0].d = 1;
+}
+
 /* Each allocation and each call of the engine fails once: nothing is lost or leaked, and
  * the same step succeeds afterwards. */
 TEST_F(KvCache, EveryFailureLeavesItUsable)

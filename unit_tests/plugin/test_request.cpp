@@ -270,6 +270,34 @@ TEST_F(RequestTest, CancelledRunsLeaveTheStatesAsTheyWere)
     expect_logits(logits(r.get(), {{second}}), logits(fresh.get(), {{second}}));
 }
 
+/* The rows of the states are where they were, although the failed run had reordered them. */
+TEST_F(RequestTest, FailedRunsLeaveTheRowsInTheirOrder)
+{
+    Program p = model("4");
+    auto a = some_ids(6, 1, 64), b = some_ids(6, 2, 64), c = some_ids(9, 3, 64);
+    for (const std::vector<int64_t> &beams :
+         {std::vector<int64_t>{1, 0}, {1, 1}, {0, 0, 1}, {1}}) {
+        Request r = make_request(p.get()), fresh = make_request(p.get());
+        logits(r.get(), {{a, b}});
+        logits(fresh.get(), {{a, b}});
+        for (int chunk : {1, 3}) {
+            int chunks = chunk;
+            std::vector<Tensor> out;
+            err = {};
+            xm_request_set_hook(r.get(), stop_at_step_3, &chunks);
+            std::vector<std::vector<int64_t>> ids(beams.size(), c);
+            auto in = inputs_of(p.get(), {ids, 6, {}, beams});
+            EXPECT_EQ(infer(r.get(), in, out, &err), XM_CANCELLED);
+            EXPECT_EQ(xm_request_past(r.get()), 6u);
+            xm_request_set_hook(r.get(), nullptr, nullptr);
+        }
+        step next = {{some_ids(5, 4, 64), some_ids(5, 5, 64)}};
+        expect_logits(logits(r.get(), next), logits(fresh.get(), next));
+        next.beams = {1, 1};
+        expect_logits(logits(r.get(), next), logits(fresh.get(), next));
+    }
+}
+
 TEST_F(RequestTest, CancelsFromAnotherThread)
 {
     Program p = model("1");
