@@ -251,6 +251,27 @@ stays_on_host(struct xm_lower *l, const struct xm_weight *w)
     return true;
 }
 
+/* The pages of the file that have been copied need not stay in memory beside the copy. */
+static void
+forget_copied(const struct xm_program *p, const struct xm_device_weight *w)
+{
+    const struct {
+        const struct xm_bytes *bytes;
+        const struct xm_buffer *copy;
+    } parts[] = {{&w->host.data, w->data},
+                 {&w->host.scale, w->scale},
+                 {&w->host.zero_point, w->zero_point}};
+    for (size_t i = 0; i < XM_ARRAY_LEN(parts); i++) {
+        if (!parts[i].copy || xm_buffer_kind(parts[i].copy) == XM_MEMORY_MAPPED)
+            continue;
+        for (uint32_t m = 0; m < p->n_mappings; m++) {
+            if (p->mappings[m]->forget)
+                p->mappings[m]->forget(p->mappings[m], parts[i].bytes->p,
+                                       parts[i].bytes->n);
+        }
+    }
+}
+
 enum xm_status
 xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
                 struct xm_device_weight **out)
@@ -283,5 +304,6 @@ xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
     p->weights[p->n_weights++] = *out;
     p->weight_bytes += xm_weight_bytes(w);
     p->host_weight_bytes += on_host ? xm_weight_bytes(w) : 0;
+    forget_copied(p, *out);
     return XM_OK;
 }

@@ -10,6 +10,7 @@
 #define XM_PLUGIN_CLI_CLI_H
 
 #include "plugin/cli/args.h"
+#include "plugin/cli/json_out.h"
 #include "plugin/plugin.h"
 #include "plugin/text/model_config.h"
 #include "plugin/text/token_list.h"
@@ -42,11 +43,11 @@ int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *ou
 
 /* Options of all commands that run a model. First member of their structs. */
 struct xm_cli_target {
-    const char *model, *device, *precision;
+    const char *model, *device, *precision, *kv, *offload;
     uint64_t ubatch;
     bool json;
 };
-enum { XM_CLI_N_TARGET_OPTIONS = 5 };
+enum { XM_CLI_N_TARGET_OPTIONS = 7 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
@@ -54,6 +55,8 @@ enum { XM_CLI_N_TARGET_OPTIONS = 5 };
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, REFERENCE; 'xemoe devices' lists them" }, \
     { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
+    { 0,   "kv",        XM_CLI_TEXT,  XM_CLI_TARGET(kv),        "TYPE", "of the KV cache: i8, f16 or f32; default: what suits the device" }, \
+    { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: what does not fit" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
 /* clang-format on */
 extern const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS];
@@ -77,6 +80,10 @@ void xm_cli_model_folder(const char *path, struct xm_strbuf *out);
 void xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out);
 /* Rows of the embedding table: ids must lie below. UINT64_MAX: not known. */
 uint64_t xm_cli_model_vocabulary(const struct xm_cli_model *m);
+
+/* {"cl_mem": {"now": …, "peak": …, "buffers": …}, …} into an object of the result. */
+void xm_cli_add_memory_kinds(struct xm_json_out *j, yyjson_mut_val *o,
+                             const struct xm_memory_stats *s);
 
 /* Seconds of the monotonic clock. */
 double xm_cli_now(void);

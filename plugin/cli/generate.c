@@ -40,7 +40,8 @@ static const struct xm_cli_option options[] = {
 struct costs {
     double load_s;
     struct xm_generation_times times;
-    uint64_t weights, activations, scratch, kv, device_now, device_peak;
+    uint64_t weights, host_weights, activations, scratch, kv, io;
+    struct xm_memory_stats kinds;
     double load_peak_rss, peak_rss; /* MiB */
 };
 
@@ -59,15 +60,14 @@ find_costs(const struct xm_cli_model *m, const struct xm_infer *r, struct costs 
     if (!m->compiled->program || !r->request)
         return;
     struct xm_request_stats stats;
-    struct xm_memory_stats memory;
     xm_request_stats(r->request, &stats);
-    xm_engine_memory_stats(m->compiled->program->engine, &memory);
+    xm_engine_memory_stats(m->compiled->program->engine, &c->kinds);
     c->weights = m->compiled->program->weight_bytes;
+    c->host_weights = m->compiled->program->host_weight_bytes;
     c->activations = stats.activation_bytes;
     c->scratch = stats.scratch_bytes;
     c->kv = stats.kv_bytes;
-    c->device_now = memory.total_now;
-    c->device_peak = memory.total_peak;
+    c->io = stats.io_bytes;
 }
 
 static void
@@ -93,7 +93,19 @@ print_costs(const struct xm_cli_model *m, const struct costs *c)
             "%.1f MiB; allocated %.1f MiB, at most %.1f MiB\n",
             (double)c->weights / 1048576.0, (double)c->kv / 1048576.0,
             (double)c->activations / 1048576.0, (double)c->scratch / 1048576.0,
-            (double)c->device_now / 1048576.0, (double)c->device_peak / 1048576.0);
+            (double)c->kinds.total_now / 1048576.0,
+            (double)c->kinds.total_peak / 1048576.0);
+    for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
+        if (c->kinds.buffers[k])
+            fprintf(stderr,
+                    "         %s: %.1f MiB, at most %.1f MiB, %" PRIu64 " buffers made\n",
+                    xm_memory_kind_text((enum xm_memory_kind)k),
+                    (double)c->kinds.now[k] / 1048576.0,
+                    (double)c->kinds.peak[k] / 1048576.0, c->kinds.buffers[k]);
+    }
+    if (c->host_weights)
+        fprintf(stderr, "experts: %.1f MiB stay in host memory and are read from there\n",
+                (double)c->host_weights / 1048576.0);
     fprintf(stderr, "process: at most %.1f MiB resident, %.1f MiB when loaded\n",
             c->peak_rss, c->load_peak_rss);
 }
@@ -123,11 +135,15 @@ add_costs(struct xm_json_out *j, const struct xm_cli_model *m, const struct cost
     xm_json_add_real(j, times, "decode_tps", rate(t->decode_tokens, t->decode_s));
     yyjson_mut_val *memory = xm_json_add_object(j, NULL, "memory");
     xm_json_add_whole(j, memory, "weights", c->weights);
+    xm_json_add_whole(j, memory, "host_weights", c->host_weights);
     xm_json_add_whole(j, memory, "kv_cache", c->kv);
     xm_json_add_whole(j, memory, "activations", c->activations);
     xm_json_add_whole(j, memory, "scratch", c->scratch);
-    xm_json_add_whole(j, memory, "allocated", c->device_now);
-    xm_json_add_whole(j, memory, "allocated_peak", c->device_peak);
+    xm_json_add_whole(j, memory, "inputs_and_results", c->io);
+    xm_json_add_whole(j, memory, "allocated", c->kinds.total_now);
+    xm_json_add_whole(j, memory, "allocated_peak", c->kinds.total_peak);
+    xm_json_add_whole(j, memory, "largest_buffer", c->kinds.largest);
+    xm_cli_add_memory_kinds(j, xm_json_add_object(j, memory, "kinds"), &c->kinds);
     xm_json_add_real(j, memory, "peak_rss_after_load_mb", c->load_peak_rss);
     xm_json_add_real(j, memory, "peak_rss_mb", c->peak_rss);
 }

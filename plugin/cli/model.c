@@ -64,11 +64,15 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t,
         const struct xm_compile_options *options, struct xm_error *err)
 {
     struct xm_graph *g = NULL;
-    struct xm_property properties[2];
+    struct xm_property properties[4];
     uint32_t n = 0;
     char ubatch[24];
     if (t->precision)
         properties[n++] = (struct xm_property){"INFERENCE_PRECISION_HINT", t->precision};
+    if (t->kv)
+        properties[n++] = (struct xm_property){"KV_CACHE_PRECISION", t->kv};
+    if (t->offload)
+        properties[n++] = (struct xm_property){"OFFLOAD_RATIO", t->offload};
     if (t->ubatch) {
         snprintf(ubatch, sizeof(ubatch), "%llu", (unsigned long long)t->ubatch);
         properties[n++] = (struct xm_property){"XM_UBATCH", ubatch};
@@ -146,6 +150,19 @@ xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out)
 {
     add_property(m, "EXECUTION_DEVICES", out);
     add_property(m, "FULL_DEVICE_NAME", out);
+}
+
+void
+xm_cli_add_memory_kinds(struct xm_json_out *j, yyjson_mut_val *o,
+                        const struct xm_memory_stats *s)
+{
+    for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
+        yyjson_mut_val *kind =
+            xm_json_add_object(j, o, xm_memory_kind_text((enum xm_memory_kind)k));
+        xm_json_add_whole(j, kind, "now", s->now[k]);
+        xm_json_add_whole(j, kind, "peak", s->peak[k]);
+        xm_json_add_whole(j, kind, "buffers", s->buffers[k]);
+    }
 }
 
 /* The last dimension of the logits is the vocabulary (padding rows included). */

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "plugin/cli/cli.h"
-#include "plugin/cli/json_out.h"
 #include "plugin/cli/progress.h"
 #include "plugin/planner.h"
 
@@ -30,7 +29,8 @@ static const struct xm_cli_option options[] = {
     { 0,   "device-as", XM_CLI_TEXT,  AT(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
     { 0,   "memory",    XM_CLI_COUNT, AT(memory),    "MIB",  "memory there is, instead of the device's" },
     { 'c', "context",   XM_CLI_COUNT, AT(context),   "N",    "positions that the state is to hold (4096)" },
-    { 0,   "chunk",     XM_CLI_COUNT, AT(chunk),     "N",    "prompt tokens at once: --ubatch of the other commands (512)" },
+    { 0,   "chunk",     XM_CLI_COUNT, AT(chunk),     "N",    "prompt tokens at once (512)" },
+    { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "the same, as the other commands call it" },
     { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests at once (1)" },
     { 0,   "kv",        XM_CLI_TEXT,  AT(kv),        "TYPE", "of the KV cache: i8, f16 or f32; default: what suits the device" },
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" },
@@ -205,7 +205,7 @@ try_chunks(struct plan *p, struct xm_error *err)
         XM_TRY(set_number(&c, "XM_UBATCH", n, err));
         XM_TRY(try_config(p, &c, &fits, err));
         if (fits)
-            advise_number(p, "--chunk", n);
+            advise_number(p, "--ubatch", n);
     }
     return XM_OK;
 }
@@ -336,18 +336,6 @@ print_text(const struct args *a, const struct plan *p)
 }
 
 static void
-add_kinds(struct xm_json_out *j, yyjson_mut_val *o, const struct xm_memory_stats *s)
-{
-    for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
-        yyjson_mut_val *kind =
-            xm_json_add_object(j, o, xm_memory_kind_text((enum xm_memory_kind)k));
-        xm_json_add_whole(j, kind, "now", s->now[k]);
-        xm_json_add_whole(j, kind, "peak", s->peak[k]);
-        xm_json_add_whole(j, kind, "buffers", s->buffers[k]);
-    }
-}
-
-static void
 add_need(struct xm_json_out *j, const struct xm_memory_need *n)
 {
     yyjson_mut_val *o = xm_json_add_object(j, NULL, "memory");
@@ -362,7 +350,7 @@ add_need(struct xm_json_out *j, const struct xm_memory_need *n)
     xm_json_add_whole(j, o, "allocated", n->kinds.total_now);
     xm_json_add_whole(j, o, "allocated_peak", n->kinds.total_peak);
     xm_json_add_whole(j, o, "largest_buffer", n->kinds.largest);
-    add_kinds(j, xm_json_add_object(j, o, "kinds"), &n->kinds);
+    xm_cli_add_memory_kinds(j, xm_json_add_object(j, o, "kinds"), &n->kinds);
 }
 
 static enum xm_status

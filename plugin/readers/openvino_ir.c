@@ -20,6 +20,12 @@ free_file_mapping(struct xm_mapping *m)
     xm_free(f);
 }
 
+static void
+forget_pages(struct xm_mapping *m, const void *bytes, uint64_t n)
+{
+    xm_mapped_file_forget(&((struct file_mapping *)m)->file, bytes, n);
+}
+
 static enum xm_status
 read_net(struct xm_ir_net *net, const char *xml, size_t n,
          const struct xm_ir_weights *weights, struct xm_mapping *owner,
@@ -78,6 +84,7 @@ open_weights(const char *path, bool asked_for, struct file_mapping **out,
         return xm_fail(err, XM_NO_MEMORY, "out of memory");
     m->base.refs = 1;
     m->base.free = free_file_mapping;
+    m->base.forget = forget_pages;
     enum xm_status status = xm_mapped_file_open(path, &m->file, &local);
     if (status == XM_OK) {
         *out = m;

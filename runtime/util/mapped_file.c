@@ -61,3 +61,15 @@ xm_mapped_file_close(struct xm_mapped_file *f)
         munmap((void *)f->bytes, (size_t)f->n_bytes);
     *f = (struct xm_mapped_file){0};
 }
+
+void
+xm_mapped_file_forget(const struct xm_mapped_file *f, const void *bytes, uint64_t n)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)bytes;
+    uintptr_t from = (uintptr_t)f->bytes;
+    if (start < from || start - from > f->n_bytes || n > f->n_bytes - (start - from))
+        return;
+    uintptr_t first = (start + page - 1) / page * page, end = (start + n) / page * page;
+    if (first < end)
+        madvise((void *)first, end - first, MADV_DONTNEED);
+}

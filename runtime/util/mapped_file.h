@@ -26,6 +26,10 @@ enum xm_status xm_mapped_file_open(const char *path, struct xm_mapped_file *out,
 /* Closing twice, or a zeroed struct, is allowed. */
 void xm_mapped_file_close(struct xm_mapped_file *f);
 
+/* Gives back the memory of the whole pages in these bytes, if they lie in the file; they are
+ * read from it again when somebody looks. */
+void xm_mapped_file_forget(const struct xm_mapped_file *f, const void *bytes, uint64_t n);
+
 #ifdef __cplusplus
 }
 #endif
