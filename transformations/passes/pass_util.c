@@ -93,6 +93,8 @@ xm_const_flat(struct xm_builder *b, const struct xm_value *v)
     uint64_t n;
     if (!xm_static_elements(&v->type.shape, &n))
         return NULL;
+    if (v->type.element == XM_F32 && v->type.shape.rank == 1)
+        return &v->node->out[v->index];
     flat.dim[0] = xm_dim_const((int64_t)n);
     return xm_const_as_f32(b, v, &flat);
 }

@@ -31,7 +31,7 @@ uint32_t xm_use_index(const struct xm_use *u);
 /* A copy of a constant as f32, with another shape of as many elements. */
 struct xm_value *xm_const_as_f32(struct xm_builder *b, const struct xm_value *v,
                                  const struct xm_shape *shape);
-/* The same as f32[n], n its number of elements. */
+/* The same as f32[n], n its number of elements; v itself when it is that. */
 struct xm_value *xm_const_flat(struct xm_builder *b, const struct xm_value *v);
 /* x with the shape of `like`: x itself when it has it. */
 struct xm_value *xm_reshape_like(struct xm_builder *b, struct xm_value *x,

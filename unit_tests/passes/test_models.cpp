@@ -113,7 +113,11 @@ TEST_P(FusedModels, EndInOneOpForEachLayer)
     EXPECT_EQ(run_pipeline(g.get(), "", nullptr), "");
     EXPECT_EQ(count(g.get(), XM_OP_MOE_3GEMM_FUSED_COMPRESSED), 2) << print(g.get());
     EXPECT_EQ(count(g.get(), XM_OP_TOPK), 0);
-    EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 9);
+    EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 5); /* attention has those of its heads */
+    EXPECT_EQ(count(g.get(), XM_OP_ROPE), 0);
+    EXPECT_EQ(count(g.get(), XM_OP_ADD), 0);
+    EXPECT_EQ(count(g.get(), XM_OP_LINEAR), 4);
+    EXPECT_EQ(count(g.get(), XM_OP_MATMUL), 4); /* routers, angles, head */
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, FusedModels,

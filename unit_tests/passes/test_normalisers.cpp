@@ -240,6 +240,47 @@ TEST(NormaliseSpelling, WritesSquaresAndSwishOneWay)
         result %5 name="r")");
 }
 
+TEST(NormaliseSpelling, WritesMeanAndVarianceOut)
+{
+    const std::string text = R"(
+        %0 = parameter f32[batch,T,8] name="x"
+        %1 = const i64[1] {-1}
+        %2 = mvn %0, %1 epsilon=0.01
+        result %2 name="r")";
+    expect_rewrites(xm_pass_normalise_spelling, text, R"(
+        %0 = parameter f32[batch,T,8] name="x"
+        %1 = const i64[1] {-1}
+        %2 = reduce_mean %0, %1 keep_dims=true
+        %3 = subtract %0, %2
+        %4 = const f32[] {2}
+        %5 = power %3, %4
+        %6 = reduce_mean %5, %1 keep_dims=true
+        %7 = const f32[] {0.01}
+        %8 = add %6, %7
+        %9 = const f32[] {1}
+        %10 = sqrt %8
+        %11 = divide %9, %10
+        %12 = multiply %3, %11
+        result %12 name="r")");
+    for (const char *spelling :
+         {"epsilon=0.01 epsilon_mode=outside_sqrt", "epsilon=0 scaled=false"}) {
+        Graph g = parse(replaced(text, "epsilon=0.01", spelling));
+        std::vector<Floats> before = evaluate(g.get());
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_normalise_spelling));
+        EXPECT_EQ(count(g.get(), XM_OP_MVN), 0) << print(g.get());
+        expect_close(before, evaluate(g.get()));
+    }
+}
+
+TEST(NormaliseSpelling, LeavesAMeanAndANormOfMeanAndVariance)
+{
+    expect_passes(R"(
+        %0 = parameter f32[T,8] name="x"
+        %1 = const i64[1] {1}
+        %2 = mvn %0, %1 epsilon=0.01
+        result %2 name="r")");
+}
+
 TEST(NormaliseSpelling, MakesAxesPositiveAndDropsIndexConverts)
 {
     expect_rewrites(xm_pass_normalise_spelling, R"(
