@@ -77,6 +77,7 @@ xm_caps_text(uint32_t caps, char *out, size_t out_bytes)
         "host-visible memory",
         "binaries",
         "fp64",
+        "AVX-512 VNNI",
     };
     size_t used = 0;
     out[0] = 0;

@@ -51,7 +51,13 @@ enum xm_cap {
     XM_CAP_HOST_VISIBLE = 1u << 13,   /* device buffers may be read through a host pointer
                                          (CPU devices) */
     XM_CAP_BINARIES = 1u << 14,       /* clGetProgramInfo(BINARIES) is safe and useful */
-    XM_CAP_FP64 = 1u << 15
+    XM_CAP_FP64 = 1u << 15,
+    XM_CAP_VNNI = 1u << 16 /* AVX-512 VNNI, by name in inline assembly (CPU devices) */
+};
+
+/* Where a device is on the bus. */
+struct xm_pci {
+    uint32_t domain, bus, device, function;
 };
 
 struct xm_device_info {
@@ -64,6 +70,11 @@ struct xm_device_info {
     uint32_t vendor_id; /* 0x8086 Intel                                         */
     uint32_t device_id; /* PCI id, 0 when not known                             */
     uint32_t ip_major, ip_minor, ip_revision; /* 12.70.4; 0.0.0 when not known        */
+    bool has_uuid, has_luid, has_pci;
+    uint8_t uuid[16], luid[8];
+    struct xm_pci pci;
+    /* Slices; sub-slices of a slice; EUs of a sub-slice; threads of an EU. 0: not known. */
+    uint32_t slices, sub_slices, eus, threads;
     enum xm_arch arch;
     bool integrated; /* GPU that shares the host's memory                    */
     uint32_t caps;   /* enum xm_cap, or-ed                                   */

@@ -95,6 +95,31 @@ extension_bits(cl_device_id d, const char *extensions)
     return caps;
 }
 
+/* What tells this device from others: for other programs, and to find it in Level Zero. */
+static void
+probe_identity(cl_device_id d, const char *extensions, struct xm_device_info *info)
+{
+    cl_bool luid_is_valid = CL_FALSE;
+    cl_device_pci_bus_info_khr pci = {0};
+    if (has_word(extensions, "cl_khr_device_uuid")) {
+        info->has_uuid = clGetDeviceInfo(d, CL_DEVICE_UUID_KHR, sizeof(info->uuid),
+                                         info->uuid, NULL) == CL_SUCCESS;
+        info->has_luid =
+            clGetDeviceInfo(d, CL_DEVICE_LUID_VALID_KHR, sizeof(luid_is_valid),
+                            &luid_is_valid, NULL) == CL_SUCCESS &&
+            luid_is_valid &&
+            clGetDeviceInfo(d, CL_DEVICE_LUID_KHR, sizeof(info->luid), info->luid, NULL) ==
+                CL_SUCCESS;
+    }
+    if (has_word(extensions, "cl_khr_pci_bus_info") &&
+        clGetDeviceInfo(d, CL_DEVICE_PCI_BUS_INFO_KHR, sizeof(pci), &pci, NULL) ==
+            CL_SUCCESS) {
+        info->has_pci = true;
+        info->pci = (struct xm_pci){pci.pci_domain, pci.pci_bus, pci.pci_device,
+                                    pci.pci_function};
+    }
+}
+
 /* Device id, IP version and feature flags. Drivers pack features as bit 0 DP4A, bit 1
  * DPAS; the table corrects chips that claim too much. */
 static void
@@ -103,6 +128,10 @@ probe_intel(cl_device_id d, const char *extensions, struct xm_device_info *info)
     if (!has_word(extensions, "cl_intel_device_attribute_query"))
         return;
     info->device_id = get_u32(d, CL_DEVICE_ID_INTEL);
+    info->slices = get_u32(d, CL_DEVICE_NUM_SLICES_INTEL);
+    info->sub_slices = get_u32(d, CL_DEVICE_NUM_SUB_SLICES_PER_SLICE_INTEL);
+    info->eus = get_u32(d, CL_DEVICE_NUM_EUS_PER_SUB_SLICE_INTEL);
+    info->threads = get_u32(d, CL_DEVICE_NUM_THREADS_PER_EU_INTEL);
     xm_device_set_ip_version(info, get_u32(d, CL_DEVICE_IP_VERSION_INTEL));
     uint64_t features = get_u64(d, CL_DEVICE_FEATURE_CAPABILITIES_INTEL);
     if (features & CL_DEVICE_FEATURE_FLAG_DP4A_INTEL)
@@ -172,6 +201,8 @@ probe_kind(cl_device_id d, struct xm_device_info *info)
         info->caps |= XM_CAP_UNIFIED;
     if (info->kind == XM_DEVICE_CPU)
         info->caps |= XM_CAP_UNIFIED | XM_CAP_HOST_VISIBLE;
+    if (info->kind == XM_DEVICE_CPU && xm_cpu_has_vnni())
+        info->caps |= XM_CAP_VNNI;
     info->integrated = info->kind == XM_DEVICE_GPU && (info->caps & XM_CAP_UNIFIED);
     /* CPU compilers keep a cache of their own, and PoCL aborts when it is asked for the
      * binary of a program with inline assembly. */
@@ -197,6 +228,7 @@ probe_device(cl_platform_id platform, cl_device_id d, struct xm_device_info *inf
     probe_language(d, info);
     if (info->caps & XM_CAP_REQD_SG_SIZE)
         probe_sub_groups(d, info);
+    probe_identity(d, extensions, info);
     if (info->kind == XM_DEVICE_GPU && info->vendor_id == INTEL)
         probe_intel(d, extensions, info);
     xm_device_apply_tables(info);

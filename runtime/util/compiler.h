@@ -42,6 +42,25 @@ xm_flag_get(const bool *flag)
     return __atomic_load_n(flag, __ATOMIC_RELAXED);
 }
 
+/* Whether this processor and its system have AVX-512 with 16-bit dot products (VNNI). */
+static inline bool
+xm_cpu_has_vnni(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define XM_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#define XM_ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#else
+#define XM_ADDRESS_SANITIZER 0
+#endif
+
 #define XM_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 #endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of this folder share: the loader's functions and the devices found. The only
+ * place that sees Level Zero's headers.
+ */
+#ifndef XM_RUNTIME_LEVELZERO_ZE_H
+#define XM_RUNTIME_LEVELZERO_ZE_H
+
+#include <level_zero/ze_ddi.h>
+#include <level_zero/zes_ddi.h>
+
+#include "runtime/levelzero/levelzero.h"
+
+enum { XM_ZE_DRIVERS = 8, XM_ZE_DEVICES = 16, XM_ZE_PARTS = 8 };
+
+struct xm_ze_device {
+    ze_device_handle_t handle;
+    zes_device_handle_t sysman; /* NULL: Sysman does not list it */
+    struct xm_ze_facts facts;
+};
+
+struct xm_ze {
+    void *library;
+#define CORE(f)   ze_pfn##f##_t ze##f;
+#define SYSMAN(f) zes_pfn##f##_t zes##f;
+#include "runtime/levelzero/ze_calls.def"
+    struct xm_ze_device device[XM_ZE_DEVICES];
+    size_t n;
+    char why_no_sysman[128]; /* empty: it is there */
+};
+
+const char *xm_ze_text(ze_result_t code); /* "not permitted", static */
+/* Finds each device's Sysman handle, or fills why_no_sysman. */
+void xm_ze_open_sysman(struct xm_ze *ze);
+
+#endif
