@@ -9,6 +9,7 @@
 #include "plugin/planner.h"
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
+#include "primitives/onednn/onednn.h"
 #include "runtime/util/log.h"
 #include "transformations/passes/slice_last_token.h"
 
@@ -126,6 +127,25 @@ finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error 
                : xm_fail(err, XM_NO_MEMORY, "out of memory for the rules' text");
 }
 
+/* With use_onednn always, and before any primitive asks for it. Where it cannot be had the
+ * rows of other families serve, unless the user insists. */
+static enum xm_status
+open_onednn(struct xm_program *p, struct xm_error *err)
+{
+    struct xm_error why = {.status = XM_OK};
+    if (p->config.use_onednn != XM_YES)
+        return XM_OK;
+    if (xm_onednn_open(p->engine, &p->onednn, &why) == XM_OK)
+        return XM_OK;
+    xm_log(XM_LOG_INFO, "oneDNN is not used on %s: %s", xm_engine_info(p->engine)->name,
+           why.text);
+    if (why.status == XM_UNSUPPORTED ||
+        !xm_config_user_set(&p->config, XM_OPTION_use_onednn))
+        return XM_OK;
+    return xm_fail(err, why.status, "%s: drop GPU_USE_ONEDNN=YES to run without oneDNN",
+                   why.text);
+}
+
 static enum xm_status
 keep_mappings(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
 {
@@ -185,6 +205,8 @@ xm_program_create(struct xm_engine *engine, const struct xm_config *config,
     enum xm_status s = run_passes(p, g, options, err);
     if (s == XM_OK)
         s = finalise_config(p, g, err);
+    if (s == XM_OK)
+        s = open_onednn(p, err);
     if (s == XM_OK)
         s = keep_mappings(p, g, err);
     if (s == XM_OK)

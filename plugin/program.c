@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "primitives/onednn/onednn.h"
+
 static void
 free_parts(struct xm_program *p)
 {
@@ -17,6 +19,7 @@ free_parts(struct xm_program *p)
         xm_device_weight_unref(p->weights[i]);
     for (uint32_t i = 0; i < p->n_mappings; i++)
         xm_mapping_unref(p->mappings[i]);
+    xm_onednn_unref(p->onednn);
     xm_free(p->steps);
     xm_free(p->values);
     xm_free(p->weights);

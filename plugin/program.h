@@ -139,6 +139,7 @@ struct xm_program {
     struct xm_pass_report *reports;
     size_t n_reports;
     uint32_t n_host_steps;
+    struct xm_onednn *onednn; /* open while the program lives; NULL: not used */
     char *rules_text; /* which config rules fired                              */
 };
 

@@ -11,6 +11,8 @@
 #include "runtime/util/log.h"
 #include "runtime/util/strbuf.h"
 
+enum { INTEL = 0x8086 };
+
 static const char *
 family_refusal(enum xm_family family, const struct xm_device_info *device)
 {
@@ -25,6 +27,10 @@ family_refusal(enum xm_family family, const struct xm_device_info *device)
         return xm_device_really_has(device, XM_CAP_HOST_VISIBLE)
                    ? NULL
                    : "the host cannot read the device's memory";
+    case XM_FAMILY_ONEDNN:
+        return device->kind == XM_DEVICE_GPU && device->vendor_id == INTEL
+                   ? NULL
+                   : "oneDNN's GPU engine is for Intel GPUs";
     default:
         return NULL;
     }
@@ -70,7 +76,7 @@ static const struct {
     enum xm_family family;
 } families[] = {
     {"ref", XM_FAMILY_ANY}, {"vec", XM_FAMILY_VEC},   {"gen", XM_FAMILY_GEN},
-    {"sg", XM_FAMILY_SG},   {"host", XM_FAMILY_HOST},
+    {"sg", XM_FAMILY_SG},   {"host", XM_FAMILY_HOST}, {"onednn", XM_FAMILY_ONEDNN},
 };
 
 static bool
@@ -151,7 +157,7 @@ parse_force(const struct xm_variant_table *own, struct force *out, struct xm_err
                 return xm_fail(
                     err, XM_INVALID,
                     "XM_FORCE: '%.*s' is neither <step>=<variant> nor a family "
-                    "(ref vec gen sg host)",
+                    "(ref vec gen sg host onednn)",
                     (int)len, at);
         }
         at += len + (at[len] == ',');

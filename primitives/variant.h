@@ -16,7 +16,8 @@
  *
  *     <step>=<variant>   that row; an error when it refuses or does not build
  *     <family>           in every step without an item of its own: the first row of the family
- *                        (ref vec gen sg host) that does not refuse, or else the usual choice
+ *                        (ref vec gen sg host onednn) that does not refuse, or else the usual
+ *                        choice
  *
  * so that XM_FORCE=gen runs a CPU device the way a GPU without sub-groups would run. A step
  * that is in no table, or a variant that is not in its table, is an error naming those there are.
@@ -36,7 +37,8 @@ enum xm_family {
     XM_FAMILY_VEC, /* explicit vectors, local size 1: CPU devices */
     XM_FAMILY_GEN, /* local memory only: any OpenCL 1.2 GPU; runs on CPU devices, slowly */
     XM_FAMILY_SG,  /* Intel sub-groups */
-    XM_FAMILY_HOST /* a host library in queue order: devices whose memory the host sees */
+    XM_FAMILY_HOST, /* a host library in queue order: devices whose memory the host sees */
+    XM_FAMILY_ONEDNN /* oneDNN's GPU engine on our queue: Intel GPUs */
 };
 
 struct xm_variant {

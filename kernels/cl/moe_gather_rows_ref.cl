@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Token rows in expert order, as plain rows for a library's matmul; zeros where moe_sort has
+ * left a place empty.
+ *
+ *     rows[p][k] = x[source[p] / top_k][k]        for the tiles p / 16 that have an expert
+ *
+ * A work-item moves one element; global size {K, 16 * tiles}.
+ */
+#include "types.h"
+
+#ifndef SRC
+#define SRC f16 /* element of x and of rows */
+#endif
+
+__kernel void
+moe_gather_rows_ref(__global const STORAGE(SRC) * x, __global const int *tile_expert,
+                    __global const int *source, __global STORAGE(SRC) * rows, uint top_k)
+{
+    const ulong k = get_global_id(0), p = get_global_id(1), k_count = get_global_size(0);
+    if (tile_expert[p / 16] < 0)
+        return;
+    const int slot = source[p];
+    const float v = slot < 0 ? 0.0f : LOAD(SRC, x, (uint)slot / top_k * k_count + k);
+    STORE(SRC, rows, p * k_count + k, v);
+}

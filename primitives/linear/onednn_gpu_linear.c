@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * linear through oneDNN's GPU engine; see onednn_gpu_linear.h.
+ */
+#include "primitives/linear/onednn_gpu_linear.h"
+
+#include "primitives/onednn/onednn_weight.h"
+#include "runtime/util/memory.h"
+
+/* A linear of fewer tokens reads its weights row by row instead (linear.c), so that no piece
+ * has fewer than 2^2 of them. */
+enum { LEAST_POWER = 2 };
+enum { PROBE_POWER = 7 }; /* the piece that oneDNN is asked about */
+
+struct xm_onednn_gpu_linear {
+    struct xm_onednn *onednn; /* referenced, as is the rest */
+    struct xm_onednn_weight weight;
+    struct xm_buffer *bias;
+    uint64_t x_step, y_step; /* bytes from token to token */
+    uint32_t most;           /* power of the largest piece */
+    struct xm_onednn_matmul *piece[XM_ONEDNN_PIECES];
+    uint64_t scratch_bytes;
+};
+
+static struct xm_onednn_problem
+problem_of(const struct xm_weight *w, enum xm_element dst, bool bias, uint32_t power)
+{
+    struct xm_onednn_problem p = xm_onednn_weight_problem(w);
+    p.m = xm_onednn_piece_rows(power);
+    p.x = XM_F16;
+    p.y = dst;
+    p.bias = bias;
+    return p;
+}
+
+/* NULL, or why pieces of this weight's linear cannot be had. */
+static const char *
+shape_refusal(const struct xm_device_info *device, const struct xm_weight *w,
+              enum xm_element src, enum xm_element dst)
+{
+    uint64_t x_step = w->cols * 2, y_step = w->rows * xm_element_bits(dst) / 8;
+    if (src != XM_F16)
+        return "oneDNN's GPU engine is given f16 activations only";
+    /* A last piece begins at any token. */
+    if (x_step % device->base_align || y_step % device->base_align)
+        return "the rows of the activations are not aligned for oneDNN";
+    return xm_onednn_weight_refuses(device, w);
+}
+
+const char *
+xm_onednn_gpu_linear_refuses(struct xm_engine *engine, const struct xm_weight *w,
+                             enum xm_element src, enum xm_element dst)
+{
+    struct xm_onednn *o = xm_onednn_of(engine);
+    if (!o) {
+        const char *why = xm_onednn_refuses(engine);
+        return why ? why : "oneDNN is not in use here: GPU_USE_ONEDNN is NO";
+    }
+    const struct xm_onednn_problem p = problem_of(w, dst, false, PROBE_POWER);
+    const char *why = shape_refusal(xm_engine_info(engine), w, src, dst);
+    if (!why)
+        why = xm_onednn_declines(o, &p);
+    xm_onednn_unref(o);
+    return why;
+}
+
+static enum xm_status
+build(struct xm_onednn_gpu_linear *l, struct xm_engine *engine, enum xm_element dst,
+      struct xm_error *err)
+{
+    const struct xm_weight *w = &l->weight.weight->host;
+    l->most = xm_onednn_largest_piece(xm_engine_config(engine)->ubatch, LEAST_POWER);
+    for (uint32_t i = LEAST_POWER; i <= l->most; i++) {
+        const struct xm_onednn_problem p = problem_of(w, dst, l->bias != NULL, i);
+        XM_TRY(xm_onednn_matmul_get(l->onednn, &p, &l->piece[i], err));
+        uint64_t bytes = xm_onednn_matmul_scratch(l->piece[i]);
+        l->scratch_bytes = bytes > l->scratch_bytes ? bytes : l->scratch_bytes;
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+init(struct xm_onednn_gpu_linear *l, struct xm_engine *engine,
+     struct xm_device_weight *weight, struct xm_buffer *bias, enum xm_element dst,
+     struct xm_error *err)
+{
+    const struct xm_weight *w = &weight->host;
+    l->onednn = xm_onednn_of(engine);
+    if (!l->onednn)
+        return xm_fail(err, XM_UNSUPPORTED, "oneDNN's GPU engine is not open");
+    l->x_step = w->cols * 2;
+    l->y_step = w->rows * xm_element_bits(dst) / 8;
+    l->bias = bias;
+    if (bias)
+        xm_buffer_ref(bias);
+    XM_TRY(xm_onednn_weight_init(&l->weight, engine, weight, err));
+    return build(l, engine, dst, err);
+}
+
+enum xm_status
+xm_onednn_gpu_linear_create(struct xm_engine *engine, struct xm_device_weight *weight,
+                            struct xm_buffer *bias, enum xm_element src,
+                            enum xm_element dst, struct xm_onednn_gpu_linear **out,
+                            struct xm_error *err)
+{
+    struct xm_onednn_gpu_linear *l = xm_calloc(1, sizeof(*l));
+    (void)src; /* f16: refuses() has looked */
+    if (!l)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
+    enum xm_status status = init(l, engine, weight, bias, dst, err);
+    if (status != XM_OK) {
+        xm_onednn_gpu_linear_destroy(l);
+        return status;
+    }
+    *out = l;
+    return XM_OK;
+}
+
+void
+xm_onednn_gpu_linear_destroy(struct xm_onednn_gpu_linear *l)
+{
+    if (!l)
+        return;
+    for (uint32_t i = 0; i < XM_ONEDNN_PIECES; i++)
+        xm_onednn_matmul_put(l->piece[i]);
+    xm_onednn_weight_fini(&l->weight);
+    xm_buffer_unref(l->bias);
+    xm_onednn_unref(l->onednn);
+    xm_free(l);
+}
+
+uint64_t
+xm_onednn_gpu_linear_scratch(const struct xm_onednn_gpu_linear *l,
+                             const struct xm_primitive *p)
+{
+    return l->scratch_bytes ? xm_scratch_bytes(p, l->scratch_bytes) : 0;
+}
+
+/* The pieces follow each other in the queue: one scratchpad serves all. */
+static enum xm_status
+run_pieces(const struct xm_onednn_gpu_linear *l, struct xm_onednn_stream *stream,
+           struct xm_onednn_spans *spans, struct xm_buffer *x, struct xm_buffer *y,
+           uint64_t tokens, struct xm_error *err)
+{
+    for (uint64_t t = 0; t < tokens;) {
+        const struct xm_onednn_piece piece =
+            xm_onednn_piece_at(tokens, t, LEAST_POWER, l->most);
+        spans->arg[XM_ONEDNN_X] = (struct xm_onednn_span){x, piece.first * l->x_step};
+        spans->arg[XM_ONEDNN_Y] = (struct xm_onednn_span){y, piece.first * l->y_step};
+        XM_TRY(xm_onednn_matmul_run(l->piece[piece.power], stream, spans, err));
+        t = piece.first + xm_onednn_piece_rows(piece.power);
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_onednn_gpu_linear_run(const struct xm_onednn_gpu_linear *l, struct xm_buffer *x,
+                         struct xm_buffer *y, uint64_t tokens, struct xm_scratch *s,
+                         struct xm_queue *queue, struct xm_error *err)
+{
+    struct xm_onednn_spans spans = {.arg = {{NULL, 0}}};
+    struct xm_onednn_stream *stream;
+    if (l->scratch_bytes)
+        XM_TRY(xm_scratch_take(s, l->scratch_bytes,
+                               &spans.arg[XM_ONEDNN_SCRATCHPAD].buffer, err));
+    xm_onednn_weight_spans(&l->weight, 0, &spans);
+    spans.arg[XM_ONEDNN_BIAS].buffer = l->bias;
+    XM_TRY(xm_onednn_begin(l->onednn, queue, &stream, err));
+    enum xm_status status = run_pieces(l, stream, &spans, x, y, tokens, err);
+    xm_onednn_end(stream);
+    return status;
+}

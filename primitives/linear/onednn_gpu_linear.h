@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * linear through oneDNN's GPU engine: variant linear_gemm_onednn_gpu. Quantised weights are
+ * multiplied as they are; activations are f16. The tokens are cut into pieces of few sizes
+ * (primitives/onednn/onednn.h), all built at creation.
+ */
+#ifndef XM_PRIMITIVES_LINEAR_ONEDNN_GPU_LINEAR_H
+#define XM_PRIMITIVES_LINEAR_ONEDNN_GPU_LINEAR_H
+
+#include "primitives/primitive.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_onednn_gpu_linear;
+
+/* NULL: oneDNN's engine is open on this device and takes the problem with an optimised
+ * implementation; else a static sentence. */
+const char *xm_onednn_gpu_linear_refuses(struct xm_engine *engine,
+                                         const struct xm_weight *w, enum xm_element src,
+                                         enum xm_element dst);
+/* References weight and bias (f32 [N], NULL: none). XM_NOT_BUILT: oneDNN built no matmul. */
+enum xm_status xm_onednn_gpu_linear_create(struct xm_engine *engine,
+                                           struct xm_device_weight *weight,
+                                           struct xm_buffer *bias, enum xm_element src,
+                                           enum xm_element dst,
+                                           struct xm_onednn_gpu_linear **out,
+                                           struct xm_error *err);
+void xm_onednn_gpu_linear_destroy(struct xm_onednn_gpu_linear *l); /* NULL is allowed */
+/* What run takes from a scratch of `p`. */
+uint64_t xm_onednn_gpu_linear_scratch(const struct xm_onednn_gpu_linear *l,
+                                      const struct xm_primitive *p);
+/* Enqueues y[tokens, N] = x W^T + bias. */
+enum xm_status xm_onednn_gpu_linear_run(const struct xm_onednn_gpu_linear *l,
+                                        struct xm_buffer *x, struct xm_buffer *y,
+                                        uint64_t tokens, struct xm_scratch *s,
+                                        struct xm_queue *queue, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Experts through oneDNN's GPU engine; see onednn_experts.h.
+ *
+ * The routing weights are left to moe_combine, which multiplies by them in f32 anyway: as a
+ * post-op they would have to be gathered first. oneDNN's grouped memory (all experts in one
+ * call) is not used: for quantised weights its implementation needs a device to be tried on.
+ */
+#include "primitives/moe/onednn_experts.h"
+
+#include "primitives/onednn/onednn_weight.h"
+#include "runtime/dry_run.h"
+#include "runtime/util/memory.h"
+
+enum { TILE = 16, LEAST_POWER = 4 }; /* an expert's rows are whole tiles */
+enum { PROBE_POWER = 6 };            /* the piece that oneDNN is asked about */
+
+enum product { GATE, UP, DOWN, N_PRODUCTS };
+
+struct xm_onednn_experts {
+    struct xm_engine *engine; /* borrowed from the primitive */
+    struct xm_onednn *onednn; /* referenced */
+    struct xm_kernel *gather;
+    struct xm_onednn_weight weight[N_PRODUCTS];
+    uint64_t experts, hidden, inter, top_k; /* E, H, I, K */
+    uint32_t most;                          /* power of the largest piece */
+    struct xm_onednn_matmul *piece[N_PRODUCTS][XM_ONEDNN_PIECES];
+    uint64_t scratchpad_bytes;
+};
+
+/* ---- what can be taken -------------------------------------------------------------- */
+
+static struct xm_onednn_problem
+problem_of(const struct xm_moe_experts_desc *d, enum product product, uint32_t power)
+{
+    struct xm_device_weight *const weights[] = {d->gate, d->up, d->down};
+    struct xm_onednn_problem p = xm_onednn_weight_problem(&weights[product]->host);
+    p.m = xm_onednn_piece_rows(power);
+    p.x = XM_F16;
+    p.y = product == DOWN ? XM_F32 : XM_F16;
+    p.times = product == UP;
+    p.activated = product == GATE;
+    if (p.activated) {
+        p.activation = d->activation;
+        p.beta = d->beta;
+    }
+    return p;
+}
+
+static const char *
+form_refusal(const struct xm_device_info *device, const struct xm_moe_experts_desc *d)
+{
+    if (d->expert != XM_EXPERT_GEMM3_SWIGLU || d->bias_gate || d->bias_down)
+        return "oneDNN is given experts of three matmuls without biases only";
+    if (d->src != XM_F16)
+        return "oneDNN's GPU engine is given f16 activations only";
+    uint64_t hidden = d->down->host.rows, inter = d->down->host.cols;
+    if (TILE * 2 * hidden % device->base_align || TILE * 2 * inter % device->base_align)
+        return "the rows of the activations are not aligned for oneDNN";
+    const char *why = xm_onednn_weight_refuses(device, &d->gate->host);
+    return why ? why : xm_onednn_weight_refuses(device, &d->down->host);
+}
+
+const char *
+xm_onednn_experts_refuse(struct xm_engine *engine, const struct xm_moe_experts_desc *desc)
+{
+    struct xm_onednn *o = xm_onednn_of(engine);
+    if (!o) {
+        const char *why = xm_onednn_refuses(engine);
+        return why ? why : "oneDNN is not in use here: GPU_USE_ONEDNN is NO";
+    }
+    const char *why = form_refusal(xm_engine_info(engine), desc);
+    for (int p = 0; p < N_PRODUCTS && !why; p++) {
+        const struct xm_onednn_problem problem =
+            problem_of(desc, (enum product)p, PROBE_POWER);
+        why = xm_onednn_declines(o, &problem);
+    }
+    xm_onednn_unref(o);
+    return why;
+}
+
+/* ---- creation ----------------------------------------------------------------------- */
+
+static enum xm_status
+build(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
+      enum product product, struct xm_error *err)
+{
+    for (uint32_t i = LEAST_POWER; i <= o->most; i++) {
+        const struct xm_onednn_problem p = problem_of(d, product, i);
+        XM_TRY(xm_onednn_matmul_get(o->onednn, &p, &o->piece[product][i], err));
+        uint64_t bytes = xm_onednn_matmul_scratch(o->piece[product][i]);
+        if (bytes > o->scratchpad_bytes)
+            o->scratchpad_bytes = bytes;
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+init(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
+     struct xm_error *err)
+{
+    struct xm_device_weight *const weights[] = {d->gate, d->up, d->down};
+    o->onednn = xm_onednn_of(o->engine);
+    if (!o->onednn)
+        return xm_fail(err, XM_UNSUPPORTED, "oneDNN's GPU engine is not open");
+    o->experts = d->down->host.experts;
+    o->hidden = d->down->host.rows;
+    o->inter = d->down->host.cols;
+    o->top_k = d->top_k;
+    o->most = xm_onednn_largest_piece(xm_engine_config(o->engine)->ubatch, LEAST_POWER);
+    for (int p = 0; p < N_PRODUCTS; p++) {
+        XM_TRY(xm_onednn_weight_init(&o->weight[p], o->engine, weights[p], err));
+        XM_TRY(build(o, d, (enum product)p, err));
+    }
+    return xm_engine_kernel(o->engine, "moe_gather_rows_ref", "-DSRC=f16", &o->gather,
+                            err);
+}
+
+enum xm_status
+xm_onednn_experts_create(struct xm_engine *engine, const struct xm_moe_experts_desc *desc,
+                         struct xm_onednn_experts **out, struct xm_error *err)
+{
+    struct xm_onednn_experts *o = xm_calloc(1, sizeof(*o));
+    if (!o)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for oneDNN's experts");
+    o->engine = engine;
+    enum xm_status status = init(o, desc, err);
+    if (status != XM_OK) {
+        xm_onednn_experts_destroy(o);
+        return status;
+    }
+    *out = o;
+    return XM_OK;
+}
+
+void
+xm_onednn_experts_destroy(struct xm_onednn_experts *o)
+{
+    if (!o)
+        return;
+    for (int p = 0; p < N_PRODUCTS; p++) {
+        for (uint32_t i = 0; i < XM_ONEDNN_PIECES; i++)
+            xm_onednn_matmul_put(o->piece[p][i]);
+        xm_onednn_weight_fini(&o->weight[p]);
+    }
+    xm_onednn_unref(o->onednn);
+    xm_free(o);
+}
+
+/* ---- scratch ------------------------------------------------------------------------ */
+
+enum part { PART_X, PART_G, PART_H, PART_SCRATCHPAD, N_PARTS };
+
+static void
+part_sizes(const struct xm_onednn_experts *o, uint64_t tiles, uint64_t *bytes)
+{
+    uint64_t rows = tiles * TILE;
+    bytes[PART_X] = rows * o->hidden * 2;
+    bytes[PART_G] = bytes[PART_H] = rows * o->inter * 2;
+    bytes[PART_SCRATCHPAD] = o->scratchpad_bytes;
+}
+
+uint64_t
+xm_onednn_experts_scratch(const struct xm_onednn_experts *o, const struct xm_primitive *p,
+                          uint64_t tiles)
+{
+    uint64_t bytes[N_PARTS], sum = 0;
+    part_sizes(o, tiles, bytes);
+    for (int i = 0; i < N_PARTS; i++)
+        sum += bytes[i] ? xm_scratch_bytes(p, bytes[i]) : 0;
+    return sum;
+}
+
+/* ---- a run -------------------------------------------------------------------------- */
+
+struct call {
+    const struct xm_onednn_experts *o;
+    const struct xm_onednn_batch *batch;
+    struct xm_buffer *part[N_PARTS];
+    struct xm_queue *queue;
+    struct xm_onednn_stream *stream;
+    struct xm_error *err;
+};
+
+static enum xm_status
+gather(const struct call *c)
+{
+    struct xm_args a = {.n = 0};
+    xm_args_buffer(&a, c->batch->x);
+    xm_args_buffer(&a, c->batch->tile_expert);
+    xm_args_buffer(&a, c->batch->source);
+    xm_args_buffer(&a, c->part[PART_X]);
+    xm_args_uint(&a, c->o->top_k);
+    return xm_args_run(&a, c->queue, c->o->gather, false, c->o->hidden,
+                       c->batch->tiles * TILE, 1, c->err);
+}
+
+/* What nobody computed in a dry run: tiles as even as can be. */
+static void
+spread(uint32_t *first, uint64_t experts, uint64_t tiles)
+{
+    for (uint64_t e = 0; e <= experts; e++)
+        first[e] = (uint32_t)(e * tiles / experts);
+}
+
+static enum xm_status
+read_first(const struct call *c, uint32_t *first)
+{
+    uint64_t experts = c->o->experts, tiles = c->batch->tiles;
+    if (experts == 1 || xm_dry_run()) {
+        spread(first, experts, tiles);
+        return XM_OK;
+    }
+    XM_TRY(xm_queue_read(c->queue, c->batch->first_tile, 0, first,
+                         (experts + 1) * sizeof(*first), c->err));
+    bool ok = first[0] == 0 && first[experts] <= tiles;
+    for (uint64_t e = 0; e < experts && ok; e++)
+        ok = first[e] <= first[e + 1];
+    return ok ? XM_OK
+              : xm_fail(c->err, XM_DEVICE, "moe_sort left tiles that are not in order");
+}
+
+/* One of an expert's matmuls on its rows from `row` on. */
+static enum xm_status
+run_product(const struct call *c, enum product product, uint64_t expert, uint32_t power,
+            uint64_t row)
+{
+    const struct xm_onednn_experts *o = c->o;
+    uint64_t x_at = row * o->hidden * 2, h_at = row * o->inter * 2;
+    const struct xm_onednn_span x = {c->part[PART_X], x_at}, g = {c->part[PART_G], h_at},
+                                h = {c->part[PART_H], h_at},
+                                y = {c->batch->y, row * o->hidden * sizeof(float)};
+    struct xm_onednn_spans spans = {.arg = {{NULL, 0}}};
+    xm_onednn_weight_spans(&o->weight[product], expert, &spans);
+    spans.arg[XM_ONEDNN_X] = product == DOWN ? h : x;
+    spans.arg[XM_ONEDNN_Y] = product == GATE ? g : product == UP ? h : y;
+    if (product == UP)
+        spans.arg[XM_ONEDNN_TIMES] = g;
+    spans.arg[XM_ONEDNN_SCRATCHPAD].buffer = c->part[PART_SCRATCHPAD];
+    return xm_onednn_matmul_run(o->piece[product][power], c->stream, &spans, c->err);
+}
+
+static enum xm_status
+run_expert(const struct call *c, uint64_t expert, uint64_t first, uint64_t rows)
+{
+    for (uint64_t done = 0; done < rows;) {
+        const struct xm_onednn_piece piece =
+            xm_onednn_piece_at(rows, done, LEAST_POWER, c->o->most);
+        for (int p = 0; p < N_PRODUCTS; p++)
+            XM_TRY(run_product(c, (enum product)p, expert, piece.power,
+                               first + piece.first));
+        done = piece.first + xm_onednn_piece_rows(piece.power);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+run_experts(const struct call *c)
+{
+    uint64_t experts = c->o->experts;
+    uint32_t *first = xm_malloc((experts + 1) * sizeof(*first));
+    if (!first)
+        return xm_fail(c->err, XM_NO_MEMORY, "no memory for the experts' tiles");
+    enum xm_status status = read_first(c, first);
+    for (uint64_t e = 0; e < experts && status == XM_OK; e++)
+        status = run_expert(c, e, (uint64_t)first[e] * TILE,
+                            (uint64_t)(first[e + 1] - first[e]) * TILE);
+    xm_free(first);
+    return status;
+}
+
+enum xm_status
+xm_onednn_experts_run(const struct xm_onednn_experts *o,
+                      const struct xm_onednn_batch *batch, struct xm_scratch *s,
+                      struct xm_queue *queue, struct xm_error *err)
+{
+    struct call c = {o, batch, {NULL}, queue, NULL, err};
+    uint64_t bytes[N_PARTS];
+    part_sizes(o, batch->tiles, bytes);
+    for (int i = 0; i < N_PARTS; i++) {
+        if (bytes[i])
+            XM_TRY(xm_scratch_take(s, bytes[i], &c.part[i], err));
+    }
+    XM_TRY(gather(&c));
+    XM_TRY(xm_onednn_begin(o->onednn, queue, &c.stream, err));
+    enum xm_status status = run_experts(&c);
+    xm_onednn_end(c.stream);
+    return status;
+}
