@@ -236,18 +236,17 @@ same_bytes(const struct xm_weight *a, const struct xm_weight *b)
            a->cols == b->cols && a->element == b->element;
 }
 
-/* Whether this weight is of the OFFLOAD_RATIO percent of the experts that stay in host memory:
- * as many as keep the share so far at or below the ratio, spread over the layers. */
+/* Whether this weight is of the OFFLOAD_RATIO percent of the experts that stay in host memory.
+ * They are spread over the layers; of what cannot be divided rather more stay than fewer. */
 static bool
 stays_on_host(struct xm_lower *l, const struct xm_weight *w)
 {
-    uint64_t bytes = xm_weight_bytes(w), ratio = l->p->config.offload_ratio;
     if (w->experts < 2)
         return false;
-    l->expert_bytes += bytes;
-    if (100 * (l->host_expert_bytes + bytes) > ratio * l->expert_bytes)
+    l->expert_bytes += xm_weight_bytes(w);
+    if (100 * l->host_expert_bytes >= l->p->config.offload_ratio * l->expert_bytes)
         return false;
-    l->host_expert_bytes += bytes;
+    l->host_expert_bytes += xm_weight_bytes(w);
     return true;
 }
 

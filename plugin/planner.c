@@ -302,6 +302,7 @@ xm_planner_fit(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     struct xm_memory_room room;
     struct xm_memory_need need;
     uint64_t excess = 0;
+    uint32_t chosen = 0;
     if (xm_engine_only_counts(p->engine))
         return XM_OK;
     xm_engine_memory_stats(p->engine, &in_use);
@@ -311,15 +312,16 @@ xm_planner_fit(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     if (!room.host_is_device &&
         !xm_config_user_set(&p->config, XM_OPTION_offload_ratio)) {
         XM_TRY(excess_of(p, g, USUAL_CONTEXT, &room, &need, &excess, err));
-        if (excess)
-            p->config.offload_ratio = ratio_for(excess, need.experts);
-        if (excess)
-            xm_log(
-                XM_LOG_WARNING,
-                "%u %% of the experts stay in host memory and are read from there: all "
-                "of the model does not fit on %s",
-                p->config.offload_ratio, xm_engine_info(p->engine)->name);
+        chosen = excess ? ratio_for(excess, need.experts) : 0;
+        p->config.offload_ratio = chosen;
     }
     XM_TRY(excess_of(p, g, 1, &room, &need, &excess, err));
-    return excess ? refuse(p, &need, &room, excess, err) : XM_OK;
+    if (excess)
+        return refuse(p, &need, &room, excess, err);
+    if (chosen)
+        xm_log(XM_LOG_WARNING,
+               "%u %% of the experts stay in host memory and are read from there: all of "
+               "the model does not fit on %s",
+               chosen, xm_engine_info(p->engine)->name);
+    return XM_OK;
 }

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the planner says is what a run takes; scratch is one buffer however many layers there
+ * are; what does not fit is said, or goes to the host, before anything is allocated.
+ */
+#include <cinttypes>
+#include <fstream>
+
+#include "plugin/planner.h"
+#include "plugin/readers/openvino_ir.h"
+#include "plugin/writers/synthetic.h"
+#include "runtime/fake/fake.h"
+#include "unit_tests/plugin/language_model.h"
+
+namespace
+{
+
+constexpr uint64_t MIB = 1 << 20, GIB = 1 << 30;
+enum { VOCABULARY = 1536 };
+
+using Engine = std::unique_ptr<xm_engine, decltype(&xm_engine_unref)>;
+
+std::string
+tiny_model()
+{
+    return XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64/openvino_model.xml";
+}
+
+Graph
+read(const std::string &path)
+{
+    xm_graph *g = nullptr;
+    xm_error err = {};
+    EXPECT_XM_OK(xm_openvino_ir_read(path.c_str(), nullptr, &g, &err));
+    return Graph(g, xm_graph_destroy);
+}
+
+/* A synthetic model's graph; its file has holes instead of weights. */
+std::string
+write_blank(const xm_synthetic &m)
+{
+    std::string folder = testing::TempDir() + "xemoe_planner_" +
+                         std::to_string(getpid()) + "_" + std::to_string(m.layers);
+    xm_error err = {};
+    EXPECT_XM_OK(xm_synthetic_write(&m, folder.c_str(), nullptr, nullptr, &err));
+    return folder + "/openvino_model.xml";
+}
+
+void
+remove_blank(const std::string &xml)
+{
+    std::string folder = xml.substr(0, xml.rfind('/'));
+    for (const char *name : {"openvino_model.xml", "openvino_model.bin", "config.json",
+                             "generation_config.json", "tokenizer.json"})
+        unlink((folder + "/" + name).c_str());
+    rmdir(folder.c_str());
+}
+
+xm_config
+config_of(const Properties &properties)
+{
+    xm_config c;
+    xm_error err = {};
+    xm_config_init(&c);
+    for (auto &p : properties)
+        EXPECT_EQ(xm_config_set(&c, p.first, p.second, &err), XM_OK) << err.text;
+    return c;
+}
+
+Program
+compile_to_count(const xm_device_info &info, Graph g, const Properties &properties)
+{
+    xm_program *p = nullptr;
+    xm_error err = {};
+    xm_config c = config_of(properties);
+    EXPECT_XM_OK(xm_planner_compile(&info, &c, g.release(), &p, &err));
+    return Program(p, xm_program_unref);
+}
+
+xm_memory_need
+count(xm_program *p, uint64_t context, uint64_t requests = 1)
+{
+    xm_memory_need need = {};
+    xm_error err = {};
+    const xm_plan_wish wish = {context, requests};
+    EXPECT_XM_OK(xm_planner_count(p, &wish, &need, &err));
+    return need;
+}
+
+/* A GPU with memory of its own and the driver's usual largest allocation. */
+xm_device_info
+gpu(uint64_t memory)
+{
+    xm_device_info d = {};
+    strcpy(d.name, "a GPU");
+    d.kind = XM_DEVICE_GPU;
+    d.caps = XM_CAP_FP16 | XM_CAP_USM_HOST | XM_CAP_USM_DEVICE;
+    d.global_bytes = memory;
+    d.max_alloc_bytes = 4 * GIB;
+    d.base_align = 128;
+    d.max_work_group = 512;
+    d.local_bytes = 64 << 10;
+    d.compute_units = 64;
+    return d;
+}
+
+/* ---- the prediction --------------------------------------------------------------- */
+
+struct Wish {
+    Properties properties;
+    uint64_t context;
+};
+
+class Planner : public OpenClTest
+{
+  protected:
+    /* An engine of its own: its statistics are of one program. */
+    Engine open(const Properties &properties)
+    {
+        xm_engine *e = nullptr;
+        xm_config c = config_of(properties);
+        EXPECT_XM_OK(xm_engine_create(0, &c, &e, &err));
+        return Engine(e, xm_engine_unref);
+    }
+    /* Feeds a prompt and a token, as the planner does. */
+    std::vector<Tensor> fill(xm_request *r, uint64_t context)
+    {
+        logits(r, {{some_ids((int64_t)context - 1, 3, VOCABULARY)}});
+        return {logits(r, {{some_ids(1, 5, VOCABULARY)}})};
+    }
+};
+
+TEST_F(Planner, SaysWhatARunTakes)
+{
+    const Wish wishes[] = {
+        {{{"XM_UBATCH", "64"}, {"XM_COPY_WEIGHTS", "YES"}}, 300},
+        {{{"XM_UBATCH", "64"}, {"KV_CACHE_PRECISION", "i8"}}, 700},
+        {{{"OFFLOAD_RATIO", "50"}, {"XM_COPY_WEIGHTS", "YES"}}, 40},
+    };
+    xm_compile_options last = {};
+    last.last_logits = true;
+    for (const Wish &w : wishes) {
+        Program planned =
+            compile_to_count(*xm_engine_info(engine), read(tiny_model()), w.properties);
+        xm_memory_need need = count(planned.get(), w.context);
+        Engine real = open(w.properties);
+        Program p = must_compile(real.get(), read(tiny_model()), w.properties, &last);
+        Request r = make_request(p.get());
+        fill(r.get(), w.context);
+        xm_memory_stats stats;
+        struct xm_request_stats held;
+        xm_engine_memory_stats(real.get(), &stats);
+        xm_request_stats(r.get(), &held);
+        for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
+            const char *kind = xm_memory_kind_text((xm_memory_kind)k);
+            EXPECT_EQ(need.kinds.now[k], stats.now[k]) << kind;
+            EXPECT_EQ(need.kinds.peak[k], stats.peak[k]) << kind;
+            EXPECT_EQ(need.kinds.buffers[k], stats.buffers[k]) << kind;
+        }
+        EXPECT_EQ(need.kv, held.kv_bytes);
+        EXPECT_EQ(need.scratch, held.scratch_bytes);
+        EXPECT_EQ(need.activations, held.activation_bytes);
+        EXPECT_EQ(need.io, held.io_bytes);
+        EXPECT_GT(need.weights + need.mapped_weights, 4 * MIB);
+    }
+}
+
+/* The same bytes of scratch and activations serve every run that is not larger. */
+TEST_F(Planner, ARunOfAKnownSizeAllocatesNothing)
+{
+    Engine e = open({});
+    xm_compile_options last = {};
+    last.last_logits = true;
+    Program p = must_compile(e.get(), read(tiny_model()), {{"XM_UBATCH", "64"}}, &last);
+    Request r = make_request(p.get());
+    xm_memory_stats first, second;
+    fill(r.get(), 200);
+    xm_engine_memory_stats(e.get(), &first);
+    xm_request_reset(r.get());
+    fill(r.get(), 200);
+    xm_engine_memory_stats(e.get(), &second);
+    EXPECT_EQ(first.allocations, second.allocations);
+    EXPECT_EQ(first.total_now, second.total_now);
+}
+
+/* Kernels read their weights in two places and compute the same. */
+TEST_F(Planner, ExpertsOnTheHostChangeNoBit)
+{
+    Engine e = open({{"XM_COPY_WEIGHTS", "YES"}});
+    std::vector<Tensor> want;
+    for (uint32_t ratio : {0u, 30u, 50u, 100u}) {
+        std::string text = std::to_string(ratio);
+        Program p = must_compile(e.get(), read(tiny_model()),
+                                 {{"OFFLOAD_RATIO", text.c_str()}, {"XM_UBATCH", "64"}});
+        Request r = make_request(p.get());
+        std::vector<Tensor> got = fill(r.get(), 80);
+        uint64_t experts = 0, on_host = 0, largest = 0;
+        for (uint32_t i = 0; i < p->n_weights; i++) {
+            const xm_device_weight *w = p->weights[i];
+            bool host = xm_buffer_kind(w->data) == XM_MEMORY_MAPPED;
+            uint64_t bytes = xm_weight_bytes(&w->host);
+            experts += w->host.experts > 1 ? bytes : 0;
+            largest = std::max(largest, w->host.experts > 1 ? bytes : 0);
+            on_host += host ? bytes : 0;
+        }
+        EXPECT_EQ(on_host, p->host_weight_bytes);
+        EXPECT_GE(100 * on_host, ratio * experts);
+        EXPECT_LE(100 * on_host, ratio * experts + 100 * largest * (ratio > 0));
+        if (want.empty())
+            want = got;
+        ASSERT_EQ(packed(got[0].get()), packed(want[0].get())) << ratio;
+    }
+}
+
+/* ---- a model of 30 billion weights -------------------------------------------------- */
+
+/* The memory of this process that shows a file. */
+uint64_t
+resident_kib(const std::string &path)
+{
+    std::ifstream maps("/proc/self/smaps");
+    std::string line;
+    uint64_t kib = 0, sum = 0;
+    bool inside = false;
+    while (std::getline(maps, line)) {
+        if (line.find('-') < 17 && line.find(' ') > line.find('-'))
+            inside = line.find(path) != std::string::npos;
+        if (inside && sscanf(line.c_str(), "Rss: %" SCNu64, &kib) == 1)
+            sum += kib;
+    }
+    return sum;
+}
+
+/* Dimensions of Qwen3-30B-A3B. One buffer of partial results for each layer, as large as
+ * tokens x heads x head size x partitions of 256 keys in f32, is 2 GiB a layer at 8K. */
+TEST(PlannerLarge, ScratchOfALongPromptIsSharedByAllLayers)
+{
+    xm_synthetic m;
+    xm_synthetic_init(&m);
+    m.hidden = 2048, m.layers = 48, m.experts = 128, m.top_k = 8;
+    m.moe_intermediate = 768, m.heads = 32, m.kv_heads = 4, m.head_dim = 128;
+    m.vocabulary = 151936, m.group = 128, m.blank = true;
+    const uint64_t chunk = 4096, keys = 256;
+    auto one_layer = [&](uint64_t context) {
+        return chunk * m.heads * m.head_dim * (context / keys) * 4;
+    };
+    EXPECT_EQ(m.layers * one_layer(8192), 96 * GIB);
+    EXPECT_GT(one_layer(32768), 4 * GIB); /* no such buffer can be had at all */
+
+    std::string xml = write_blank(m);
+    xm_device_info gen = gpu(0), sg = gpu(0), vec = gpu(0);
+    sg.vendor_id = 0x8086, sg.arch = XM_ARCH_XE_HPG;
+    sg.caps |= XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE | XM_CAP_SG_SHORT | XM_CAP_SG_CHAR;
+    sg.sub_group_sizes[0] = 8, sg.sub_group_sizes[1] = 16, sg.sub_group_sizes[2] = 32;
+    vec.kind = XM_DEVICE_CPU, vec.caps = XM_CAP_FP16 | XM_CAP_HOST_VISIBLE;
+    for (const xm_device_info &info : {vec, gen, sg}) {
+        Program p = compile_to_count(info, read(xml), {{"XM_UBATCH", "4096"}});
+        ASSERT_TRUE(p);
+        uint64_t before = 0;
+        for (uint64_t context : {8192, 32768}) {
+            xm_memory_need need = count(p.get(), context);
+            EXPECT_LE(need.scratch, 2 * GIB);
+            EXPECT_LE(need.kinds.largest, info.max_alloc_bytes);
+            EXPECT_GT(need.kv, 0u);
+            EXPECT_EQ(need.scratch, before ? before : need.scratch) << "grows";
+            before = need.scratch;
+        }
+        EXPECT_LT(resident_kib("openvino_model.bin"), 16u << 10) << "weights were read";
+    }
+    remove_blank(xml);
+}
+
+/* More layers: their weights and their cache, nothing else. */
+TEST(PlannerLarge, LayersTakeTurns)
+{
+    xm_memory_need need[2];
+    uint64_t buffers[2];
+    uint32_t n_weights[2];
+    for (int i = 0; i < 2; i++) {
+        xm_synthetic m;
+        xm_synthetic_init(&m);
+        m.layers = i ? 6 : 2;
+        m.blank = true;
+        std::string xml = write_blank(m);
+        Program p = compile_to_count(gpu(0), read(xml), {});
+        ASSERT_TRUE(p);
+        xm_memory_stats weights;
+        xm_engine_memory_stats(p->engine, &weights);
+        need[i] = count(p.get(), 200);
+        buffers[i] = need[i].kinds.allocations - weights.allocations;
+        n_weights[i] = p->n_weights;
+        remove_blank(xml);
+    }
+    EXPECT_GT(n_weights[1], n_weights[0]);
+    EXPECT_EQ(need[1].scratch, need[0].scratch);
+    EXPECT_EQ(need[1].activations, need[0].activations);
+    EXPECT_EQ(need[1].kv, 3 * need[0].kv);
+    EXPECT_EQ(buffers[1] - buffers[0], 4u * 2) << "keys and values of four layers";
+}
+
+/* ---- what there is ----------------------------------------------------------------- */
+
+TEST(PlannerRoom, FindsTheLargestContextThatFits)
+{
+    Program p = compile_to_count(gpu(0), read(tiny_model()), {});
+    ASSERT_TRUE(p);
+    const uint64_t most = 1 << 16;
+    xm_memory_room room = {true, 64 * MIB, 64 * MIB, false};
+    xm_error err = {};
+    uint64_t context = 0;
+    EXPECT_XM_OK(xm_planner_largest_context(p.get(), &room, 1, most, &context, &err));
+    ASSERT_GT(context, 256u);
+    ASSERT_LT(context, most);
+    xm_memory_need fits = count(p.get(), context), more = count(p.get(), context + 256);
+    EXPECT_EQ(xm_planner_excess(&fits, &room), 0u);
+    EXPECT_GT(xm_planner_excess(&more, &room), 0u);
+    uint64_t of_two = 0;
+    EXPECT_XM_OK(xm_planner_largest_context(p.get(), &room, 2, most, &of_two, &err));
+    EXPECT_LT(of_two, context);
+    room.device = MIB;
+    EXPECT_XM_OK(xm_planner_largest_context(p.get(), &room, 1, most, &context, &err));
+    EXPECT_EQ(context, 0u);
+    room.known = false;
+    EXPECT_XM_OK(xm_planner_largest_context(p.get(), &room, 1, 1000, &context, &err));
+    EXPECT_EQ(context, 1000u);
+}
+
+class PlannerFit : public ::testing::Test
+{
+  protected:
+    /* Compiles the tiny model (4.3 MiB, experts 3.2) on a device of so much memory. */
+    enum xm_status compile_on(xm_device_info info, const Properties &properties = {})
+    {
+        xm_engine *e = nullptr;
+        EXPECT_XM_OK(xm_fake_engine_create(&info, nullptr, &e, &err));
+        engine.reset(e);
+        return compile(e, read(tiny_model()), properties, program, &err);
+    }
+    uint64_t on_device()
+    {
+        xm_memory_stats s;
+        xm_engine_memory_stats(engine.get(), &s);
+        return s.peak[XM_MEMORY_USM_DEVICE];
+    }
+    Engine engine{nullptr, xm_engine_unref};
+    Program program{nullptr, xm_program_unref};
+    xm_error err = {};
+};
+
+TEST_F(PlannerFit, ADeviceThatHoldsTheModelGetsAllOfIt)
+{
+    ASSERT_XM_OK(compile_on(gpu(256 * MIB)));
+    EXPECT_EQ(program->host_weight_bytes, 0u);
+}
+
+TEST_F(PlannerFit, ExpertsThatDoNotFitStayOnTheHost)
+{
+    xm_memory_need need = {};
+    {
+        Program p = compile_to_count(gpu(0), read(tiny_model()), {});
+        need = count(p.get(), 4096);
+    }
+    uint64_t memory = need.kinds.total_peak - need.experts / 2;
+    ASSERT_XM_OK(compile_on(gpu(memory)));
+    EXPECT_GT(program->config.offload_ratio, 40u);
+    EXPECT_LT(program->config.offload_ratio, 80u);
+    EXPECT_GT(program->host_weight_bytes, need.experts / 3);
+    EXPECT_LT(on_device(), memory);
+}
+
+TEST_F(PlannerFit, WhatCannotFitIsRefusedBeforeAnythingIsAllocated)
+{
+    EXPECT_EQ(compile_on(gpu(MIB)), XM_NO_MEMORY);
+    EXPECT_NE(std::string(err.text).find("does not fit on a GPU"), std::string::npos)
+        << err.text;
+    EXPECT_EQ(xm_fake_calls(engine.get(), XM_FAKE_ALLOC), 0u);
+}
+
+TEST_F(PlannerFit, TheUsersShareOfExpertsIsKept)
+{
+    EXPECT_EQ(compile_on(gpu(3 * MIB), {{"OFFLOAD_RATIO", "0"}}), XM_NO_MEMORY);
+    EXPECT_NE(std::string(err.text).find("OFFLOAD_RATIO"), std::string::npos) << err.text;
+    err = {};
+    ASSERT_XM_OK(compile_on(gpu(256 * MIB), {{"OFFLOAD_RATIO", "100"}}));
+    EXPECT_GT(program->host_weight_bytes, 3 * MIB);
+}
+
+/* Its driver may know of a part of the memory only, and weights are used in the file. */
+TEST_F(PlannerFit, ACpuDeviceIsNotJudgedByItsDriver)
+{
+    xm_device_info cpu = gpu(MIB);
+    cpu.kind = XM_DEVICE_CPU;
+    cpu.caps = XM_CAP_FP16 | XM_CAP_HOST_VISIBLE | XM_CAP_UNIFIED;
+    ASSERT_XM_OK(compile_on(cpu));
+    EXPECT_EQ(program->host_weight_bytes, 0u);
+}
+
+} // namespace
