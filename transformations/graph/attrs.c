@@ -14,6 +14,7 @@ static const char *const gelu_names[] = {"ERF", "TANH", NULL};
 static const char *const broadcast_names[] = {"numpy", "bidirectional", "explicit", NULL};
 static const char *const reduction_names[] = {"none", "sum",  "prod", "min",
                                               "max",  "mean", NULL};
+static const char *const epsilon_mode_names[] = {"inside_sqrt", "outside_sqrt", NULL};
 static const char *const topk_mode_names[] = {"max", "min", NULL};
 static const char *const topk_sort_names[] = {"none", "index", "value", NULL};
 /* As xm_activation_text, xm_routing_text and xm_expert_text spell them. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * References of what combines elements along axes: reductions, softmax, top-k, cumulative
- * sums, one-hot. Sums of floats are kept in f64.
+ * References of what combines elements along axes: reductions, normalisation, softmax,
+ * top-k, cumulative sums, one-hot. Sums of floats are kept in f64.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -28,10 +28,10 @@ fold_at(const struct xm_eval_call *c, const struct xm_tensor *x, int64_t wanted,
 
 /* ---- reductions -------------------------------------------------------------------- */
 
-/* Walk over operand 0 with itself and the result, whose strides are 0 along reduced axes.
- */
+/* Walk over operand 0 with itself and what is left of it: `left` elements, whose strides
+ * are 0 along the reduced axes. */
 static enum xm_status
-walk_reduction(struct xm_eval_call *c, struct xm_walk *w)
+walk_reduction(struct xm_eval_call *c, struct xm_walk *w, uint64_t *left)
 {
     const struct xm_tensor *x = c->in[0], *axes = c->in[1];
     int64_t own[XM_MAX_RANK], stride[XM_MAX_RANK], n = 1;
@@ -45,10 +45,7 @@ walk_reduction(struct xm_eval_call *c, struct xm_walk *w)
         stride[i] = reduced[i] ? 0 : n;
         n *= reduced[i] || x->dim[i] == 0 ? 1 : x->dim[i];
     }
-    if (x->n > 0 && (uint64_t)n != c->out[0]->n)
-        return xm_fail(c->err, XM_INVALID,
-                       "%" PRId64 " elements are left, its result has %" PRIu64, n,
-                       c->out[0]->n);
+    *left = (uint64_t)n;
     xm_tensor_strides(x, own);
     xm_walk_begin(w, x->rank, x->dim);
     xm_walk_add(w, 0, own);
@@ -148,12 +145,79 @@ enum xm_status
 xm_eval_reduce(struct xm_eval_call *c)
 {
     struct xm_walk w;
+    uint64_t left;
     XM_TRY(xm_eval_operands(c, "si"));
-    XM_TRY(walk_reduction(c, &w));
+    XM_TRY(walk_reduction(c, &w, &left));
+    if (c->in[0]->n > 0 && left != c->out[0]->n)
+        return xm_fail(c->err, XM_INVALID,
+                       "%" PRIu64 " elements are left, its result has %" PRIu64, left,
+                       c->out[0]->n);
     if (c->out[0]->f)
         return reduce_floats(c, &w);
     reduce_ints(c, &w);
     return XM_OK;
+}
+
+/* sum[0 .. left) += x, or (x - mean)^2 where there is a mean. */
+static enum xm_status
+add_moments(struct xm_eval_call *c, const double *mean, double *sum)
+{
+    struct xm_walk w;
+    uint64_t left;
+    XM_TRY(walk_reduction(c, &w, &left));
+    while (xm_walk_row(&w)) {
+        for (int64_t i = 0; i < w.inner; i++) {
+            int64_t at = w.at[1] + i * w.step[1];
+            double v = (double)c->in[0]->f[w.at[0] + i * w.step[0]];
+            sum[at] += mean ? (v - mean[at]) * (v - mean[at]) : v;
+        }
+    }
+    return XM_OK;
+}
+
+/* Means and factors of `left` groups of operand 0. */
+static enum xm_status
+mvn_moments(struct xm_eval_call *c, uint64_t left, double *mean, double *factor)
+{
+    const union xm_attr *a = &c->node->attr;
+    double count = (double)c->in[0]->n / (double)left;
+    double epsilon = (double)a->mvn.epsilon;
+    XM_TRY(add_moments(c, NULL, mean));
+    for (uint64_t i = 0; i < left; i++)
+        mean[i] /= count;
+    XM_TRY(add_moments(c, mean, factor));
+    for (uint64_t i = 0; i < left; i++) {
+        double variance = factor[i] / count;
+        if (!a->mvn.scaled)
+            factor[i] = 1.0;
+        else if (a->mvn.epsilon_mode == XM_EPSILON_INSIDE_SQRT)
+            factor[i] = 1.0 / sqrt(variance + epsilon);
+        else
+            factor[i] = 1.0 / (sqrt(variance) + epsilon);
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_mvn(struct xm_eval_call *c)
+{
+    struct xm_walk w;
+    uint64_t left;
+    XM_TRY(xm_eval_operands(c, "fi"));
+    XM_TRY(walk_reduction(c, &w, &left));
+    double *mean = xm_calloc(left, 2 * sizeof(*mean)), *factor = mean + left;
+    if (!mean)
+        return xm_eval_no_memory(c->err);
+    enum xm_status status = mvn_moments(c, left, mean, factor);
+    while (status == XM_OK && xm_walk_row(&w)) {
+        for (int64_t i = 0; i < w.inner; i++) {
+            int64_t from = w.at[0] + i * w.step[0], at = w.at[1] + i * w.step[1];
+            double v = (double)c->in[0]->f[from];
+            c->out[0]->f[from] = (float)((v - mean[at]) * factor[at]);
+        }
+    }
+    xm_free(mean);
+    return status;
 }
 
 /* ---- along one axis ---------------------------------------------------------------- */

@@ -137,6 +137,7 @@ enum xm_reduction {
     XM_REDUCTION_MAX,
     XM_REDUCTION_MEAN
 };
+enum xm_epsilon_mode { XM_EPSILON_INSIDE_SQRT, XM_EPSILON_OUTSIDE_SQRT };
 enum xm_topk_sort { XM_SORT_NONE, XM_SORT_INDEX, XM_SORT_VALUE };
 
 struct xm_moe_attr {
@@ -186,6 +187,7 @@ union xm_attr {
     struct { int reduction; bool use_init_val; } scatter;
     struct { bool exclusive, reverse; } cum_sum;
     struct { bool keep_dims; } reduce;
+    struct { bool scaled; float epsilon; int epsilon_mode; } mvn;
     struct { bool transpose_a, transpose_b; } matmul;
     struct { int64_t axis; int smallest, sort; enum xm_element element; } topk;
     struct { bool causal; } sdpa;

@@ -6,10 +6,13 @@
  *     reshape(reshape(x))                        ->   reshape(x)
  *     convert_like(x, y)                         ->   convert(x)
  *     negative axes of softmax, top-k, concat    ->   positive ones
- *     power(v, -0.5), power(v, 0.5), x / sqrt(v) ->   1 / sqrt(v), sqrt(v), x (1 /
- * sqrt(v)) x x                                        ->   power(x, 2) x sigmoid(x),
- * swish(x, 1)                  ->   swish(x) gather(x, convert(ids)), scatter likewise ->
- * gather(x, ids)
+ *     mvn(x)                                     ->   y (1 / sqrt(mean(y^2) + epsilon)),
+ *                                                     y = x - mean(x)
+ *     power(v, -0.5), power(v, 0.5)              ->   1 / sqrt(v), sqrt(v)
+ *     x / sqrt(v)                                ->   x (1 / sqrt(v))
+ *     x x                                        ->   power(x, 2)
+ *     x sigmoid(x), swish(x, 1)                  ->   swish(x)
+ *     gather(x, convert(ids)), scatter likewise  ->   gather(x, ids)
  *
  * Not done: reshapes whose size depends on data keep their form.
  */
@@ -133,6 +136,45 @@ normalise_reshape(struct xm_graph *g, struct xm_node *n)
     return true;
 }
 
+/* ---- mean and variance ------------------------------------------------------------- */
+
+static struct xm_value *
+mean(struct xm_builder *b, struct xm_value *x, struct xm_value *axes)
+{
+    union xm_attr attr = {.reduce = {.keep_dims = true}};
+    return xm_op_build(b, XM_OP_REDUCE_MEAN, &attr, (struct xm_value *[]){x, axes}, 2);
+}
+
+/* 1 / sqrt(variance + epsilon), or 1 / (sqrt(variance) + epsilon) */
+static struct xm_value *
+reciprocal_deviation(struct xm_builder *b, const struct xm_node *n,
+                     struct xm_value *variance)
+{
+    struct xm_value *epsilon = scalar_like(b, &n->out[0], n->attr.mvn.epsilon);
+    if (n->attr.mvn.epsilon_mode == XM_EPSILON_INSIDE_SQRT)
+        return reciprocal_root(b, xm_op2(b, XM_OP_ADD, variance, epsilon));
+    return xm_op2(b, XM_OP_DIVIDE, scalar_like(b, &n->out[0], 1.0f),
+                  xm_op2(b, XM_OP_ADD, xm_op1(b, XM_OP_SQRT, variance), epsilon));
+}
+
+static bool
+normalise_mvn(struct xm_graph *g, struct xm_node *n)
+{
+    struct xm_builder b = xm_builder_before(g, n);
+    struct xm_value *x = xm_in(n, 0), *axes = xm_in(n, 1), *square;
+    struct xm_value *y = xm_op2(&b, XM_OP_SUBTRACT, x, mean(&b, x, axes));
+    if (y && n->attr.mvn.scaled) {
+        square = xm_op2(&b, XM_OP_POWER, y, scalar_like(&b, y, 2.0f));
+        y = xm_op2(&b, XM_OP_MULTIPLY, y,
+                   reciprocal_deviation(&b, n, mean(&b, square, axes)));
+    }
+    if (!y)
+        return false;
+    xm_value_replace(g, &n->out[0], y);
+    xm_node_remove_dead(g, n);
+    return true;
+}
+
 /* ---- converts and axes ------------------------------------------------------------- */
 
 static bool
@@ -190,6 +232,8 @@ normalise_node(struct xm_graph *g, struct xm_node *n)
     case XM_OP_SQUEEZE:
     case XM_OP_UNSQUEEZE:
         return n->out[0].n_uses && normalise_reshape(g, n);
+    case XM_OP_MVN:
+        return n->out[0].n_uses && normalise_mvn(g, n);
     case XM_OP_CONVERT_LIKE:
         return n->out[0].n_uses && normalise_convert_like(g, n);
     case XM_OP_GATHER:

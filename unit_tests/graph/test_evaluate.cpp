@@ -311,6 +311,22 @@ TEST_F(Evaluate, ReductionsAlsoOfNothing)
               (Ints{6, 20}));
 }
 
+TEST_F(Evaluate, MeanAndVarianceBecomeNoughtAndOne)
+{
+    xm_value *x = in({2, 3}, {1, 2, 3, 4, 8, 12});
+    xm_attr attr = {};
+    expect_near(value(op(XM_OP_MVN, {x, axes({-1})}, &attr)), {-1, 0, 1, -4, 0, 4});
+    attr.mvn.scaled = true;
+    attr.mvn.epsilon = 1.0f / 3;
+    expect_near(value(op(XM_OP_MVN, {x, axes({1})}, &attr)),
+                {-1, 0, 1, -1.2060454f, 0, 1.2060454f});
+    attr.mvn.epsilon_mode = XM_EPSILON_OUTSIDE_SQRT;
+    attr.mvn.epsilon = 1.5f;
+    expect_near(value(op(XM_OP_MVN, {x, axes({0})}, &attr)),
+                {-0.5f, -2 / 3.0f, -0.75f, 0.5f, 2 / 3.0f, 0.75f});
+    expect_near(value(op(XM_OP_MVN, {in({2, 0}, {}), axes({1})}, &attr)), {});
+}
+
 TEST_F(Evaluate, SumsAlongAxesAndOneHot)
 {
     xm_attr attr = {};
