@@ -88,18 +88,26 @@ xm_args_run_groups(const struct xm_args *a, struct xm_queue *queue,
     return xm_queue_run(queue, kernel, a->arg, a->n, &launch, err);
 }
 
-/* Enqueues x by y by z sub-groups in a row, several a work-group; on CPU devices, where a
- * work-group does everything in step, one. The kernel returns where x was rounded up. */
+/* Enqueues x by y by z sub-groups of `lanes` in a row, several a work-group; on CPU devices,
+ * where a work-group does everything in step, one. The kernel returns where x was rounded up. */
+static inline enum xm_status
+xm_args_run_lanes(const struct xm_args *a, struct xm_queue *queue,
+                  struct xm_kernel *kernel, uint32_t lanes, uint64_t x, uint64_t y,
+                  uint64_t z, struct xm_error *err)
+{
+    bool cpu = xm_engine_info(xm_queue_engine(queue))->kind == XM_DEVICE_CPU;
+    uint64_t items = (uint64_t)lanes * (cpu ? 1 : 4);
+    struct xm_launch launch = {{xm_align_up(x * lanes, items), y, z}, {items, 1, 1}};
+    return xm_queue_run(queue, kernel, a->arg, a->n, &launch, err);
+}
+
+/* The same with sub-groups of XM_SUB_GROUP: most sg kernels. */
 static inline enum xm_status
 xm_args_run_sub_groups(const struct xm_args *a, struct xm_queue *queue,
                        struct xm_kernel *kernel, uint64_t x, uint64_t y, uint64_t z,
                        struct xm_error *err)
 {
-    bool cpu = xm_engine_info(xm_queue_engine(queue))->kind == XM_DEVICE_CPU;
-    uint64_t items = (uint64_t)XM_SUB_GROUP * (cpu ? 1 : 4);
-    struct xm_launch launch = {{xm_align_up(x * XM_SUB_GROUP, items), y, z},
-                               {items, 1, 1}};
-    return xm_queue_run(queue, kernel, a->arg, a->n, &launch, err);
+    return xm_args_run_lanes(a, queue, kernel, XM_SUB_GROUP, x, y, z, err);
 }
 
 #ifdef __cplusplus

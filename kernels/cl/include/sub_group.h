@@ -2,7 +2,7 @@
  *
  * Sub-groups of a required size, as Intel GPUs have them: what the sg kernels share.
  *
- *   SG  16 or 32 lanes
+ *   SG  16 or 32 lanes; 8 for the matrix engines of some chips
  *
  * A sub-group works alone: no local memory, no barriers, so that a work-group may hold any number
  * of them and a sub-group without work simply returns. Only functions that every driver with
@@ -23,8 +23,8 @@
 #ifndef SG
 #define SG 16 /* lanes of a sub-group */
 #endif
-#if SG != 16 && SG != 32
-#error "SG is 16 or 32"
+#if SG != 8 && SG != 16 && SG != 32
+#error "SG is 8, 16 or 32"
 #endif
 
 #define SUB_GROUP_SIZE __attribute__((intel_reqd_sub_group_size(SG)))
@@ -46,6 +46,19 @@ halves(uint word)
     return convert_float2(as_half2(word));
 #else
     return vload_half2(0, (const half *)&word);
+#endif
+}
+
+/* Two floats as halves in a word. */
+static inline uint
+two_halves(float low, float high)
+{
+#ifdef cl_khr_fp16
+    return as_uint((half2)(convert_half_rte(low), convert_half_rte(high)));
+#else
+    uint word;
+    vstore_half2_rte((float2)(low, high), 0, (half *)&word);
+    return word;
 #endif
 }
 

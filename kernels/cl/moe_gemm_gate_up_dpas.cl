@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gate, up and activation of the tiles of tokens of one expert; many tokens, on matrix engines.
+ *
+ *     h[tile][i][t] = act(x_t . gate[e][i]) * (x_t . up[e][i]),  e = tile_expert[tile]
+ *
+ * x and h are tiles in pairs (pairs.h), h for the down projection. CLAMPED as in moe_gate_up_ref.
+ * A sub-group computes 8 neighbouring i of TILES tiles of an expert, the first of which it was
+ * started for; those started for the others return. Global size {I / 8 rounded up * SG, tiles}.
+ */
+#include "activation.h"
+#include "sub_group_matrix.h"
+
+#ifndef OUT_PLANES
+#define OUT_PLANES 8   /* planes of the down projection */
+#define OUT_GROUP  128 /* and its group */
+#endif
+#ifndef CLAMPED
+#define CLAMPED 0
+#endif
+
+/* Eight rows from `first`, a multiple of 8, on: whole pairs. */
+static inline void
+store_pairs(const float values[8], uint first, uint token, __global uint *tile)
+{
+    const uint apart = PAIR_WORD_K(OUT_PLANES) / 2;
+#pragma unroll
+    for (uint i = 0; i < 8; i++) {
+        if (i % (2 * apart) < apart)
+            tile[word_of_k(first + i, token, OUT_PLANES, OUT_GROUP, SG)] =
+                two_halves(values[i], values[i + apart]);
+    }
+}
+
+SUB_GROUP_SIZE __kernel void
+moe_gemm_gate_up_dpas(__global const uchar *gate_data, __global const uchar *gate_scale,
+                      __global const uchar *gate_zp, __global const uchar *up_data,
+                      __global const uchar *up_scale, __global const uchar *up_zp,
+                      __global const uint *x, __global const uint *first_tile,
+                      __global const int *tile_expert, __global const float *bias,
+                      __global uint *h, uint i_count, uint k_count, float beta,
+                      float limit)
+{
+    const uint first = sub_group_index() * 8, tile = (uint)get_group_id(1);
+    const int expert = tile_expert[tile];
+    float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
+    if (expert < 0 || first >= i_count || (tile - first_tile[expert]) % TILES != 0)
+        return;
+    const uint last_tile = first_tile[expert + 1] - 1;
+#if CLAMPED
+    const uint n_count = 2 * i_count;
+    const ulong row = (ulong)expert * n_count, last = row + n_count - 1;
+    const struct row_block rows[ROW_BLOCKS] = {
+        {gate_data, gate_scale, gate_zp, row + 2 * first, last - 1, 2},
+        {gate_data, gate_scale, gate_zp, row + 2 * first + 1, last, 2}};
+#else
+    const uint n_count = i_count;
+    const ulong row = (ulong)expert * n_count, last = row + n_count - 1;
+    const struct row_block rows[ROW_BLOCKS] = {
+        {gate_data, gate_scale, gate_zp, row + first, last, 1},
+        {up_data, up_scale, up_zp, row + first, last, 1}};
+#endif
+    multiply_tiles(rows, n_count, k_count, x, tile, last_tile, acc);
+#pragma unroll
+    for (uint t = 0; t < TOKEN_BLOCKS; t++) {
+        const uint to = tile + t / TILE_BLOCKS;
+        float gate[8], up[8];
+        if (to > last_tile)
+            return;
+        vstore8(acc[0][t], 0, gate);
+        vstore8(acc[1][t], 0, up);
+#pragma unroll
+        for (uint i = 0; i < 8; i++) {
+#if CLAMPED
+            const ulong n = row + 2 * min(first + i, i_count - 1);
+            gate[i] = gated_clamped(gate[i] + (bias ? bias[n] : 0.0f),
+                                    up[i] + (bias ? bias[n + 1] : 0.0f), beta, limit);
+#else
+            gate[i] = gated(gate[i], up[i], beta);
+#endif
+        }
+        store_pairs(gate, first, t % TILE_BLOCKS * SG + get_sub_group_local_id(),
+                    h + to * (ulong)i_count * 8);
+    }
+}

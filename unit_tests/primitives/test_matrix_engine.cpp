@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The products on matrix engines, with the engines emulated (kernels/cl/include/matrix_mad.h):
+ * the data's way through tiles and lanes is that of the real ones, for both sizes of sub-group.
+ */
+#include "primitives/args.h"
+#include "runtime/reference/reference.h"
+#include "unit_tests/primitives/weight_fixture.h"
+
+namespace
+{
+
+const weight_format formats[] = {
+    {XM_U4, 32, true},
+    {XM_U4, 128, true},
+    {XM_U4, UINT64_MAX, true, XM_F32, false, true},
+    {XM_I4, 64, false, XM_BF16},
+    {XM_U8, 32, true, XM_F16, true},
+    {XM_I8, 128, false},
+    {XM_F16, 0, false},
+};
+
+class MatrixEngine : public PrimitiveTest
+{
+  protected:
+    void SetUp() override
+    {
+        PrimitiveTest::SetUp();
+        if (!IsSkipped() && !xm_device_really_has(xm_engine_info(engine),
+                                                  XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
+            GTEST_SKIP() << "no sub-groups of a required size";
+    }
+
+    xm_kernel *kernel(const char *name, const test_weight &w, const std::string &defines)
+    {
+        xm_kernel *k = nullptr;
+        EXPECT_EQ(
+            xm_weight_kernel(engine, name, &w.host, &k, &err, "%s", defines.c_str()),
+            XM_OK)
+            << err.text;
+        return k;
+    }
+
+    static uint64_t blocks(uint64_t n, uint64_t block)
+    {
+        return (n + block - 1) / block;
+    }
+
+    /* Packs x into tiles of pairs, multiplies them. */
+    void check_linear(const weight_format &f, uint32_t lanes, uint64_t n, uint64_t k,
+                      uint64_t tokens)
+    {
+        SCOPED_TRACE(text_of(f) + " SG=" + std::to_string(lanes) +
+                     " N=" + std::to_string(n) + " K=" + std::to_string(k) +
+                     " T=" + std::to_string(tokens));
+        const uint64_t n_tiles = blocks(tokens, 16);
+        test_weight w(1, n, k, f, 7);
+        tensor x(XM_F16, {(int64_t)tokens, (int64_t)k}, random_floats(tokens * k, 1));
+        tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
+        tensor tiles(XM_F16, {(int64_t)(n_tiles * 16 * k)});
+        tensor y(XM_F16, {(int64_t)tokens, (int64_t)n});
+
+        xm_args pack = {};
+        xm_args_buffer(&pack, x.buffer());
+        xm_args_buffer(&pack, tiles.buffer());
+        xm_args_uint(&pack, tokens);
+        xm_args_uint(&pack, k);
+        uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(&w.host);
+        ASSERT_XM_OK(xm_args_run_sub_groups(
+            &pack, queue,
+            kernel("linear_pack_sg", w,
+                   "-DSRC=f16 -DTILE=f16 -DPAIRS=" + std::to_string(lanes)),
+            blocks(k, block), n_tiles, 1, &err));
+
+        xm_args gemm = {};
+        xm_args_weight(&gemm, w.device);
+        xm_args_buffer(&gemm, tiles.buffer());
+        xm_args_buffer(&gemm, bias.buffer());
+        xm_args_buffer(&gemm, y.buffer());
+        xm_args_uint(&gemm, n);
+        xm_args_uint(&gemm, k);
+        xm_args_uint(&gemm, tokens);
+        ASSERT_XM_OK(xm_args_run_lanes(
+            &gemm, queue,
+            kernel("linear_gemm_dpas", w, "-DDST=f16 -DSG=" + std::to_string(lanes)),
+            lanes, blocks(n, 16), blocks(n_tiles, lanes / 8), 1, &err));
+
+        std::vector<float> want(y.size());
+        ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
+                                bias.rounded().data(), want.data()),
+                  XM_OK);
+        tiles.read(); /* its guards */
+        EXPECT_TRUE(rows_close(y.read(), want, n, XM_F16));
+    }
+
+    /* Tokens of experts 0, 2, 2, ...: places in tiles, as moe_sort gives them. */
+    struct sorted {
+        std::vector<int64_t> first_tile, tile_expert, source;
+        std::vector<int32_t> ids;
+        std::vector<float> ones;
+    };
+    static sorted sort(const std::vector<uint64_t> &tokens_of, uint64_t max_tiles)
+    {
+        sorted s;
+        for (size_t e = 0; e < tokens_of.size(); e++) {
+            s.first_tile.push_back((int64_t)s.tile_expert.size());
+            for (uint64_t i = 0; i < blocks(tokens_of[e], 16) * 16; i++) {
+                bool is_token = i < tokens_of[e];
+                s.source.push_back(is_token ? (int64_t)s.ids.size() : -1);
+                if (is_token)
+                    s.ids.push_back((int32_t)e);
+                if (i % 16 == 0)
+                    s.tile_expert.push_back((int64_t)e);
+            }
+        }
+        s.first_tile.push_back((int64_t)s.tile_expert.size());
+        s.tile_expert.resize(max_tiles, -1);
+        s.source.resize(max_tiles * 16, -1);
+        s.ones.assign(s.ids.size(), 1.0f);
+        return s;
+    }
+
+    /* moe_gather, gate and up, down: each token has one expert. */
+    void check_experts(const weight_format &gate_format, const weight_format &down_format,
+                       uint32_t lanes, bool clamped,
+                       const std::vector<uint64_t> &tokens_of)
+    {
+        SCOPED_TRACE(text_of(gate_format) + ", " + text_of(down_format) +
+                     " SG=" + std::to_string(lanes) + (clamped ? " clamped" : ""));
+        const uint64_t hidden = 192, inter = 128, experts = tokens_of.size(),
+                       max_tiles = 9;
+        const sorted s = sort(tokens_of, max_tiles);
+        const uint64_t tokens = s.ids.size(), gate_rows = clamped ? 2 * inter : inter;
+        test_weight gate(experts, gate_rows, hidden, gate_format, 11);
+        test_weight up(experts, inter, hidden, gate_format, 12);
+        test_weight down(experts, hidden, inter, down_format, 13);
+        tensor x(XM_F16, {(int64_t)tokens, (int64_t)hidden},
+                 random_floats(tokens * hidden, 1));
+        tensor bias_gate(XM_F32, {(int64_t)(experts * gate_rows)},
+                         random_floats(experts * gate_rows, 6));
+        tensor bias_down(XM_F32, {(int64_t)(experts * hidden)},
+                         random_floats(experts * hidden, 7));
+        tensor first_tile(XM_I32, {(int64_t)experts + 1}, s.first_tile);
+        tensor tile_expert(XM_I32, {(int64_t)max_tiles}, s.tile_expert);
+        tensor source(XM_I32, {(int64_t)max_tiles * 16}, s.source);
+        tensor tiles(XM_F16, {(int64_t)(max_tiles * 16 * hidden)});
+        tensor h(XM_F16, {(int64_t)(max_tiles * 16 * inter)});
+        tensor y(XM_F32, {(int64_t)(max_tiles * 16), (int64_t)hidden});
+        const std::string sg = " -DSG=" + std::to_string(lanes);
+
+        xm_args gather = {};
+        xm_args_buffer(&gather, x.buffer());
+        xm_args_buffer(&gather, tile_expert.buffer());
+        xm_args_buffer(&gather, source.buffer());
+        xm_args_buffer(&gather, tiles.buffer());
+        xm_args_uint(&gather, hidden);
+        xm_args_uint(&gather, 1);
+        uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(&gate.host);
+        ASSERT_XM_OK(xm_args_run_sub_groups(
+            &gather, queue,
+            kernel("moe_gather_sg", gate,
+                   "-DSRC=f16 -DTILE=f16 -DPAIRS=" + std::to_string(lanes)),
+            blocks(hidden, block), max_tiles, 1, &err));
+
+        xm_args gate_up = {};
+        xm_args_weight(&gate_up, gate.device);
+        xm_args_weight(&gate_up, clamped ? nullptr : up.device);
+        xm_args_buffer(&gate_up, tiles.buffer());
+        xm_args_buffer(&gate_up, first_tile.buffer());
+        xm_args_buffer(&gate_up, tile_expert.buffer());
+        xm_args_buffer(&gate_up, clamped ? bias_gate.buffer() : nullptr);
+        xm_args_buffer(&gate_up, h.buffer());
+        xm_args_uint(&gate_up, inter);
+        xm_args_uint(&gate_up, hidden);
+        xm_args_float(&gate_up, clamped ? 1.702f : 1.0f);
+        xm_args_float(&gate_up, clamped ? 0.7f : 0.0f);
+        ASSERT_XM_OK(xm_args_run_lanes(
+            &gate_up, queue,
+            kernel("moe_gemm_gate_up_dpas", gate,
+                   "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
+                       " -DOUT_PLANES=" + std::to_string(xm_weight_planes(&down.host)) +
+                       " -DOUT_GROUP=" + std::to_string(down.host.group) + sg),
+            lanes, blocks(inter, 8), max_tiles, 1, &err));
+
+        xm_args last = {};
+        xm_args_weight(&last, down.device);
+        xm_args_buffer(&last, h.buffer());
+        xm_args_buffer(&last, first_tile.buffer());
+        xm_args_buffer(&last, tile_expert.buffer());
+        xm_args_buffer(&last, clamped ? bias_down.buffer() : nullptr);
+        xm_args_buffer(&last, y.buffer());
+        xm_args_uint(&last, hidden);
+        xm_args_uint(&last, inter);
+        ASSERT_XM_OK(xm_args_run_lanes(&last, queue,
+                                       kernel("moe_gemm_down_dpas", down, sg), lanes,
+                                       blocks(hidden, 16), max_tiles, 1, &err));
+
+        std::vector<float> want(tokens * hidden), got(tokens * hidden);
+        std::vector<float> rows = x.rounded(), bg = bias_gate.rounded(),
+                           bd = bias_down.rounded();
+        const xm_moe_mlp mlp = {clamped ? XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP
+                                        : XM_EXPERT_GEMM3_SWIGLU,
+                                XM_ACT_SWISH,
+                                clamped ? 1.702f : 1.0f,
+                                clamped ? 0.7f : 0.0f,
+                                &gate.host,
+                                clamped ? nullptr : &up.host,
+                                &down.host,
+                                clamped ? bg.data() : nullptr,
+                                clamped ? bd.data() : nullptr};
+        ASSERT_EQ(xm_ref_moe(&mlp, rows.data(), s.ones.data(), s.ids.data(), tokens, 1,
+                             want.data()),
+                  XM_OK);
+        tiles.read(); /* their guards */
+        h.read();
+        const std::vector<float> placed = y.read();
+        for (size_t p = 0; p < s.source.size(); p++) {
+            if (s.source[p] >= 0)
+                std::copy_n(placed.begin() + (long)(p * hidden), hidden,
+                            got.begin() + s.source[p] * (long)hidden);
+        }
+        EXPECT_TRUE(rows_close(got, want, hidden, XM_F16));
+    }
+};
+
+/* Each format with one size of sub-group: building emulated kernels takes long. */
+TEST_F(MatrixEngine, LinearAgreesWithTheReference)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(formats); i++)
+        check_linear(formats[i], i % 2 ? 8 : 16, 40, 384, 33);
+}
+
+/* Minutes: --gtest_also_run_disabled_tests */
+TEST_F(MatrixEngine, DISABLED_LinearAgreesWithTheReferenceInEveryFormat)
+{
+    for (xm_element e : {XM_U4, XM_I4, XM_U8, XM_I8}) {
+        for (uint64_t group : {(uint64_t)32, (uint64_t)64, (uint64_t)128, UINT64_MAX}) {
+            for (uint32_t lanes : {8u, 16u})
+                check_linear({e, group, e == XM_U4 || e == XM_U8}, lanes, 40, 384, 33);
+        }
+    }
+}
+
+TEST_F(MatrixEngine, LinearTakesAnyNumberOfRowsAndTokens)
+{
+    for (uint32_t lanes : {8u, 16u}) {
+        for (uint64_t n : {1u, 8u, 15u, 16u, 23u}) {
+            for (uint64_t tokens : {1u, 8u, 16u, 32u, 47u})
+                check_linear(formats[0], lanes, n, 64, tokens);
+        }
+    }
+}
+
+TEST_F(MatrixEngine, ExpertsAgreeWithTheReference)
+{
+    const weight_format u4g32 = {XM_U4, 32, true}, u4g64 = {XM_U4, 64, true};
+    const weight_format i8row = {XM_I8, UINT64_MAX, false}, f16 = {XM_F16, 0, false};
+    for (uint32_t lanes : {8u, 16u}) {
+        check_experts(u4g64, u4g32, lanes, false, {3, 0, 33, 16, 48});
+        check_experts(u4g32, i8row, lanes, true, {17, 40});
+        check_experts(i8row, f16, lanes, false, {100});
+    }
+}
+
+} // namespace
