@@ -5,7 +5,7 @@
 #include "runtime/levelzero/levelzero.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/levelzero/ze.h"
@@ -102,12 +102,12 @@ static void
 read_memories(const struct xm_ze *ze, struct xm_ze_device *d)
 {
     ze_device_memory_properties_t p[XM_ZE_MEMORIES] = {{0}};
-    uint32_t n = XM_ZE_MEMORIES;
-    for (uint32_t i = 0; i < n; i++)
+    uint32_t n;
+    ze_result_t code;
+    for (uint32_t i = 0; i < XM_ZE_MEMORIES; i++)
         p[i].stype = ZE_STRUCTURE_TYPE_DEVICE_MEMORY_PROPERTIES;
-    if (ze->zeDeviceGetMemoryProperties(d->handle, &n, p) != ZE_RESULT_SUCCESS)
-        return;
-    d->facts.n_memories = n < XM_ZE_MEMORIES ? n : XM_ZE_MEMORIES;
+    XM_ZE_LIST(code, ze->zeDeviceGetMemoryProperties, d->handle, n, p);
+    d->facts.n_memories = code == ZE_RESULT_SUCCESS ? n : 0;
     for (uint32_t i = 0; i < d->facts.n_memories; i++) {
         struct xm_ze_memory *m = &d->facts.memory[i];
         copy_text(m->name, sizeof(m->name), p[i].name, sizeof(p[i].name));
@@ -159,19 +159,23 @@ list_devices(struct xm_ze *ze, struct xm_error *err)
 {
     ze_driver_handle_t driver[XM_ZE_DRIVERS];
     ze_device_handle_t device[XM_ZE_DEVICES];
-    uint32_t n_drivers = XM_ZE_DRIVERS;
+    uint32_t n_drivers = 0, n;
+    setenv("ZES_ENABLE_SYSMAN", "1", 0); /* see xm_ze_open_sysman */
     ze_result_t code = ze->zeInit(0);
     if (code != ZE_RESULT_SUCCESS)
         return fail(err, "zeInit", code);
-    code = ze->zeDriverGet(&n_drivers, driver);
+    code = ze->zeDriverGet(&n_drivers, NULL);
+    if (n_drivers > XM_ZE_DRIVERS)
+        n_drivers = XM_ZE_DRIVERS;
+    if (code == ZE_RESULT_SUCCESS && n_drivers > 0)
+        code = ze->zeDriverGet(&n_drivers, driver);
     if (code != ZE_RESULT_SUCCESS)
         return fail(err, "zeDriverGet", code);
-    for (uint32_t i = 0; i < n_drivers && i < XM_ZE_DRIVERS; i++) {
-        uint32_t n = XM_ZE_DEVICES;
-        code = ze->zeDeviceGet(driver[i], &n, device);
+    for (uint32_t i = 0; i < n_drivers; i++) {
+        XM_ZE_LIST(code, ze->zeDeviceGet, driver[i], n, device);
         if (code != ZE_RESULT_SUCCESS)
             return fail(err, "zeDeviceGet", code);
-        for (uint32_t k = 0; k < n && k < XM_ZE_DEVICES && ze->n < XM_ZE_DEVICES; k++) {
+        for (uint32_t k = 0; k < n && ze->n < XM_ZE_DEVICES; k++) {
             ze->device[ze->n].handle = device[k];
             XM_TRY(read_device(ze, &ze->device[ze->n], err));
             ze->n++;

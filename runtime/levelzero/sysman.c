@@ -19,54 +19,68 @@ set_why(char why[128], const char *call, ze_result_t code)
 
 /* ---- handles ---- */
 
-/* Sysman's device is the core's of the same UUID; its PCI address is a fact of the device. */
 static void
-take_handle(struct xm_ze *ze, zes_device_handle_t handle)
+take_handle(const struct xm_ze *ze, struct xm_ze_device *d, zes_device_handle_t handle)
+{
+    zes_pci_properties_t pci = {.stype = ZES_STRUCTURE_TYPE_PCI_PROPERTIES};
+    d->sysman = handle;
+    if (!ze->zesDevicePciGetProperties ||
+        ze->zesDevicePciGetProperties(handle, &pci) != ZE_RESULT_SUCCESS)
+        return;
+    d->facts.has_pci = true;
+    d->facts.pci = (struct xm_pci){pci.address.domain, pci.address.bus,
+                                   pci.address.device, pci.address.function};
+}
+
+/* Sysman's device is the core's of the same UUID. */
+static void
+match_handle(struct xm_ze *ze, zes_device_handle_t handle)
 {
     zes_device_properties_t p = {.stype = ZES_STRUCTURE_TYPE_DEVICE_PROPERTIES,
                                  .core = {.stype = ZE_STRUCTURE_TYPE_DEVICE_PROPERTIES}};
-    zes_pci_properties_t pci = {.stype = ZES_STRUCTURE_TYPE_PCI_PROPERTIES};
     if (ze->zesDeviceGetProperties(handle, &p) != ZE_RESULT_SUCCESS)
         return;
     for (size_t i = 0; i < ze->n; i++) {
         struct xm_ze_device *d = &ze->device[i];
-        if (memcmp(d->facts.uuid, p.core.uuid.id, sizeof(d->facts.uuid)) != 0)
-            continue;
-        d->sysman = handle;
-        if (!ze->zesDevicePciGetProperties ||
-            ze->zesDevicePciGetProperties(handle, &pci) != ZE_RESULT_SUCCESS)
-            continue;
-        d->facts.has_pci = true;
-        d->facts.pci = (struct xm_pci){pci.address.domain, pci.address.bus,
-                                       pci.address.device, pci.address.function};
+        if (memcmp(d->facts.uuid, p.core.uuid.id, sizeof(d->facts.uuid)) == 0)
+            take_handle(ze, d, handle);
     }
 }
 
-void
-xm_ze_open_sysman(struct xm_ze *ze)
+static ze_result_t
+list_handles(struct xm_ze *ze)
 {
     zes_driver_handle_t driver[XM_ZE_DRIVERS];
     zes_device_handle_t device[XM_ZE_DEVICES];
-    uint32_t n_drivers = XM_ZE_DRIVERS;
-    const char *call = "zesInit";
-    ze_result_t code = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
-    if (ze->zesInit && ze->zesDriverGet && ze->zesDeviceGet && ze->zesDeviceGetProperties)
-        code = ze->zesInit(0);
-    if (code == ZE_RESULT_SUCCESS) {
-        call = "zesDriverGet";
-        code = ze->zesDriverGet(&n_drivers, driver);
-    }
+    uint32_t n_drivers = 0, n = 0;
+    if (!ze->zesInit || !ze->zesDriverGet || !ze->zesDeviceGet ||
+        !ze->zesDeviceGetProperties)
+        return ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
+    ze_result_t code = ze->zesInit(0);
+    if (code == ZE_RESULT_SUCCESS)
+        code = ze->zesDriverGet(&n_drivers, NULL);
     if (n_drivers > XM_ZE_DRIVERS)
         n_drivers = XM_ZE_DRIVERS;
+    if (code == ZE_RESULT_SUCCESS && n_drivers > 0)
+        code = ze->zesDriverGet(&n_drivers, driver);
     for (uint32_t i = 0; i < n_drivers && code == ZE_RESULT_SUCCESS; i++) {
-        uint32_t n = XM_ZE_DEVICES;
-        call = "zesDeviceGet";
-        code = ze->zesDeviceGet(driver[i], &n, device);
-        for (uint32_t k = 0; k < n && k < XM_ZE_DEVICES && code == ZE_RESULT_SUCCESS; k++)
-            take_handle(ze, device[k]);
+        XM_ZE_LIST(code, ze->zesDeviceGet, driver[i], n, device);
+        for (uint32_t k = 0; k < n && code == ZE_RESULT_SUCCESS; k++)
+            match_handle(ze, device[k]);
     }
-    if (code != ZE_RESULT_SUCCESS)
-        set_why(ze->why_no_sysman, call, code);
+    return code;
+}
+
+/* Drivers that do not know zesInit take the core's handles instead, when ZES_ENABLE_SYSMAN was
+ * set before zeInit. */
+void
+xm_ze_open_sysman(struct xm_ze *ze)
+{
+    if (list_handles(ze) == ZE_RESULT_SUCCESS)
+        return;
+    for (size_t i = 0; i < ze->n; i++)
+        take_handle(ze, &ze->device[i],
+                    (zes_device_handle_t)(void *)ze->device[i].handle);
 }
 
 /* ---- quantities ---- */
@@ -76,17 +90,17 @@ measure_memory(const struct xm_ze *ze, const struct xm_ze_device *d,
                struct xm_ze_telemetry *t)
 {
     zes_mem_handle_t module[XM_ZE_PARTS];
-    uint32_t n = XM_ZE_PARTS;
+    uint32_t n = 0;
     const char *call = "zesDeviceEnumMemoryModules";
     ze_result_t code = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
     if (ze->zesDeviceEnumMemoryModules && ze->zesMemoryGetState)
-        code = ze->zesDeviceEnumMemoryModules(d->sysman, &n, module);
+        XM_ZE_LIST(code, ze->zesDeviceEnumMemoryModules, d->sysman, n, module);
     if (code == ZE_RESULT_SUCCESS && n == 0) {
         snprintf(t->why_not_memory, sizeof(t->why_not_memory),
                  "the device has no memory module of its own");
         return;
     }
-    for (uint32_t i = 0; i < n && i < XM_ZE_PARTS && code == ZE_RESULT_SUCCESS; i++) {
+    for (uint32_t i = 0; i < n && code == ZE_RESULT_SUCCESS; i++) {
         zes_mem_state_t state = {.stype = ZES_STRUCTURE_TYPE_MEM_STATE};
         call = "zesMemoryGetState";
         code = ze->zesMemoryGetState(module[i], &state);
@@ -107,12 +121,12 @@ measure_power(const struct xm_ze *ze, const struct xm_ze_device *d,
     zes_pwr_handle_t domain[XM_ZE_PARTS];
     zes_power_energy_counter_t a = {0}, b = {0};
     zes_power_sustained_limit_t limit = {0};
-    uint32_t n = XM_ZE_PARTS;
+    uint32_t n = 0;
     const struct timespec pause = {0, SAMPLE_NS};
     const char *call = "zesDeviceEnumPowerDomains";
     ze_result_t code = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
     if (ze->zesDeviceEnumPowerDomains && ze->zesPowerGetEnergyCounter)
-        code = ze->zesDeviceEnumPowerDomains(d->sysman, &n, domain);
+        XM_ZE_LIST(code, ze->zesDeviceEnumPowerDomains, d->sysman, n, domain);
     if (code == ZE_RESULT_SUCCESS && n == 0)
         code = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
     if (code == ZE_RESULT_SUCCESS) {
@@ -173,13 +187,13 @@ measure_clocks(const struct xm_ze *ze, const struct xm_ze_device *d,
                struct xm_ze_telemetry *t)
 {
     zes_freq_handle_t domain[XM_ZE_CLOCKS];
-    uint32_t n = XM_ZE_CLOCKS;
+    uint32_t n = 0;
     const char *call = "zesDeviceEnumFrequencyDomains";
     ze_result_t code = ZE_RESULT_ERROR_UNSUPPORTED_FEATURE;
     if (ze->zesDeviceEnumFrequencyDomains && ze->zesFrequencyGetProperties &&
         ze->zesFrequencyGetState)
-        code = ze->zesDeviceEnumFrequencyDomains(d->sysman, &n, domain);
-    for (uint32_t i = 0; i < n && i < XM_ZE_CLOCKS && code == ZE_RESULT_SUCCESS; i++) {
+        XM_ZE_LIST(code, ze->zesDeviceEnumFrequencyDomains, d->sysman, n, domain);
+    for (uint32_t i = 0; i < n && code == ZE_RESULT_SUCCESS; i++) {
         call = "zesFrequencyGetState";
         code = measure_clock(ze, domain[i], &t->clock[t->n_clocks]);
         t->n_clocks += code == ZE_RESULT_SUCCESS;
@@ -199,9 +213,8 @@ xm_ze_measure(const struct xm_ze *ze, size_t i, struct xm_ze_telemetry *out)
         measure_clocks(ze, d, out);
         return;
     }
-    const char *why =
-        ze->why_no_sysman[0] ? ze->why_no_sysman : "Sysman does not list the device";
     char *const texts[] = {out->why_not_memory, out->why_not_power, out->why_not_clocks};
     for (size_t k = 0; k < XM_ARRAY_LEN(texts); k++)
-        snprintf(texts[k], sizeof(out->why_not_memory), "%s", why);
+        snprintf(texts[k], sizeof(out->why_not_memory),
+                 "Sysman does not list the device");
 }

@@ -26,11 +26,22 @@ struct xm_ze {
 #include "runtime/levelzero/ze_calls.def"
     struct xm_ze_device device[XM_ZE_DEVICES];
     size_t n;
-    char why_no_sysman[128]; /* empty: it is there */
 };
 
+/* code = call(parent, &n, array), for at most as many as there are: some drivers fill the whole
+ * array, however few they have. */
+#define XM_ZE_LIST(code, call, parent, n, array)                                         \
+    do {                                                                                 \
+        (n) = 0;                                                                         \
+        (code) = (call)(parent, &(n), NULL);                                             \
+        if ((n) > XM_ARRAY_LEN(array))                                                   \
+            (n) = XM_ARRAY_LEN(array);                                                   \
+        if ((code) == ZE_RESULT_SUCCESS && (n) > 0)                                      \
+            (code) = (call)(parent, &(n), array);                                        \
+    } while (0)
+
 const char *xm_ze_text(ze_result_t code); /* "not permitted", static */
-/* Finds each device's Sysman handle, or fills why_no_sysman. */
+/* Finds each device's Sysman handle. */
 void xm_ze_open_sysman(struct xm_ze *ze);
 
 #endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What `xemoe devices` knows of one device, and its two ways to print it.
+ */
+#ifndef XM_PLUGIN_CLI_DEVICES_H
+#define XM_PLUGIN_CLI_DEVICES_H
+
+#include "plugin/cli/json_out.h"
+#include "runtime/levelzero/levelzero.h"
+
+struct xm_cli_device {
+    char name[32]; /* "GPU.1" */
+    const struct xm_device_info *info;
+    const struct xm_ze_facts *zero; /* Level Zero's; NULL: none, see why_not_zero */
+    struct xm_ze_telemetry telemetry;
+    char why_not_zero[XM_ERROR_TEXT];
+    char *rules; /* which config rules fire, lines; NULL: not asked for */
+};
+
+const char *xm_cli_device_kind(const struct xm_device_info *info); /* "GPU", static */
+/* "86800000-20ff-…" of n bytes into out, which has 3 n + 1. */
+void xm_cli_hex(const uint8_t *bytes, size_t n, char *out);
+
+void xm_cli_device_text(const struct xm_cli_device *d);
+void xm_cli_device_json(const struct xm_cli_device *d, struct xm_json_out *j,
+                        yyjson_mut_val *list);
+
+#endif

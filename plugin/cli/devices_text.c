@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One device of `xemoe devices` for people.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/cli/devices.h"
+
+static double
+gib(uint64_t bytes)
+{
+    return (double)bytes / 1073741824.0;
+}
+
+static void
+print_units(const struct xm_device_info *d)
+{
+    printf("  architecture %s", xm_arch_text(d->arch));
+    if (d->ip_major)
+        printf(", IP %u.%u.%u", d->ip_major, d->ip_minor, d->ip_revision);
+    printf("%s; %u units at %u MHz%s\n", d->integrated ? ", integrated" : "",
+           d->compute_units, d->clock_mhz,
+           d->facts_guessed ? "; not in the table of chips: facts are guessed" : "");
+    if (d->slices)
+        printf("  %u slice%s of %u sub-slices of %u EUs of %u threads\n", d->slices,
+               d->slices == 1 ? "" : "s", d->sub_slices, d->eus, d->threads);
+}
+
+static void
+print_identity(const struct xm_device_info *d)
+{
+    char hex[3 * sizeof(d->uuid) + 1];
+    printf("  vendor 0x%04x", d->vendor_id);
+    if (d->device_id)
+        printf(", device 0x%04x", d->device_id);
+    if (d->has_pci)
+        printf(", PCI %04x:%02x:%02x.%x", d->pci.domain, d->pci.bus, d->pci.device,
+               d->pci.function);
+    if (d->has_uuid) {
+        xm_cli_hex(d->uuid, sizeof(d->uuid), hex);
+        printf(", UUID %s", hex);
+    }
+    if (d->has_luid) {
+        xm_cli_hex(d->luid, sizeof(d->luid), hex);
+        printf(", LUID %s", hex);
+    }
+    printf("\n");
+}
+
+static void
+print_telemetry(const struct xm_ze_telemetry *t)
+{
+    if (t->why_not_memory[0])
+        printf("    memory in use: not available: %s\n", t->why_not_memory);
+    else
+        printf("    memory in use: %.1f of %.1f GiB\n", gib(t->memory_used),
+               gib(t->memory_bytes));
+    if (t->why_not_power[0])
+        printf("    power: not available: %s\n", t->why_not_power);
+    else if (t->watts_limit > 0)
+        printf("    power: %.1f W, limit %.0f W\n", t->watts, t->watts_limit);
+    else
+        printf("    power: %.1f W\n", t->watts);
+    if (t->why_not_clocks[0])
+        printf("    frequency: not available: %s\n", t->why_not_clocks);
+    for (uint32_t i = 0; i < t->n_clocks; i++)
+        printf("    frequency of %s: %.0f MHz, at most %.0f\n", t->clock[i].domain,
+               t->clock[i].now_mhz, t->clock[i].max_mhz);
+}
+
+static void
+print_zero(const struct xm_cli_device *d)
+{
+    const struct xm_ze_facts *f = d->zero;
+    if (!f) {
+        printf("  Level Zero: not available: %s\n", d->why_not_zero);
+        return;
+    }
+    printf("  Level Zero: %s, %s", f->name, f->integrated ? "integrated" : "discrete");
+    if (f->has_pci)
+        printf(", PCI %04x:%02x:%02x.%x", f->pci.domain, f->pci.bus, f->pci.device,
+               f->pci.function);
+    printf("; %u EUs of %u threads, SIMD %u", f->slices * f->sub_slices * f->eus,
+           f->threads, f->simd_width);
+    if (f->clock_mhz)
+        printf(", %u MHz", f->clock_mhz);
+    printf("%s%s%s%s\n", f->fp16 ? "; fp16" : "", f->fp64 ? "; fp64" : "",
+           f->dp4a ? "; DP4A" : "", f->int64_atomics ? "; 64-bit atomics" : "");
+    for (uint32_t i = 0; i < f->n_memories; i++) {
+        const struct xm_ze_memory *m = &f->memory[i];
+        printf("    memory %s: %.1f GiB", m->name[0] ? m->name : "of the device",
+               gib(m->bytes));
+        if (m->clock_mhz)
+            printf(", %u MHz", m->clock_mhz);
+        if (m->bus_bits)
+            printf(", %u bits wide", m->bus_bits);
+        printf("\n");
+    }
+    print_telemetry(&d->telemetry);
+}
+
+static void
+print_rules(const char *rules)
+{
+    printf("  rules for a MoE model:\n");
+    for (const char *line = rules; *line;) {
+        size_t n = strcspn(line, "\n");
+        printf("    %.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
+}
+
+void
+xm_cli_device_text(const struct xm_cli_device *device)
+{
+    const struct xm_device_info *d = device->info;
+    char caps[512];
+    xm_caps_text(d->caps, caps, sizeof(caps));
+    printf("%s: %s\n", device->name, d->name);
+    printf("  %s, %s; driver %s; %s\n", xm_cli_device_kind(d), d->vendor, d->driver,
+           d->version);
+    print_units(d);
+    printf("  memory %.1f GiB, largest allocation %.1f GiB, local %" PRIu64
+           " KiB, cache %" PRIu64 " KiB\n",
+           gib(d->global_bytes), gib(d->max_alloc_bytes), d->local_bytes / 1024,
+           d->cache_bytes / 1024);
+    if (d->sub_group_sizes[0]) {
+        printf("  sub-groups of");
+        for (size_t i = 0; i < XM_ARRAY_LEN(d->sub_group_sizes) && d->sub_group_sizes[i];
+             i++)
+            printf(" %u", d->sub_group_sizes[i]);
+        printf("\n");
+    }
+    printf("  %s\n", caps);
+    print_identity(d);
+    print_zero(device);
+    if (device->rules)
+        print_rules(device->rules);
+}
