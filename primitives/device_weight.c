@@ -173,14 +173,18 @@ xm_weight_not_in_words(const struct xm_weight *w, uint32_t words)
     return NULL;
 }
 
-bool
-xm_weight_takes_integers(const struct xm_weight *w, enum xm_element src)
+const char *
+xm_weight_not_in_shorts(const struct xm_weight *w)
 {
     uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w);
     enum xm_element zero = w->zero_point.p ? w->zero_point_element : XM_U4;
-    return src == XM_F16 && xm_weight_is_quantised(w) && !xm_weight_not_in_planes(w) &&
-           (w->group % block == 0 || block % w->group == 0) &&
-           (zero == XM_U4 || zero == XM_I4 || zero == XM_U8 || zero == XM_I8);
+    if (!xm_weight_is_quantised(w))
+        return "the weight is not quantised";
+    if (w->group % block != 0 && block % w->group != 0)
+        return "the group is neither whole blocks of weights nor divides one";
+    if (zero != XM_U4 && zero != XM_I4 && zero != XM_U8 && zero != XM_I8)
+        return "the zero points are not integers";
+    return xm_weight_not_in_planes(w);
 }
 
 uint64_t

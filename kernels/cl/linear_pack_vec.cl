@@ -23,5 +23,5 @@ linear_pack_vec(__global const STORAGE(SRC) * x, __global float *tiles, uint t_c
         const uint n = t < t_count ? min(k_count - b * BLOCK, (uint)BLOCK) : 0;
         put_row(x + (t < t_count ? t : 0) * k_count + b * BLOCK, n, lane, v);
     }
-    write_block(v, PLANES, INTEGERS, tiles + tile * blocks * BLOCK * 16, b, blocks);
+    write_block(v, PLANES, tiles + tile * blocks * BLOCK * 16, b);
 }

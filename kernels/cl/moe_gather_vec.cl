@@ -29,5 +29,5 @@ moe_gather_vec(__global const STORAGE(SRC) * x, __global const int *tile_expert,
         put_row(x + (ulong)(max(slot, 0) / (int)top_k) * k_count + b * BLOCK,
                 slot >= 0 ? left : 0, lane, v);
     }
-    write_block(v, PLANES, INTEGERS, tiles + tile * blocks * BLOCK * 16, b, blocks);
+    write_block(v, PLANES, tiles + tile * blocks * BLOCK * 16, b);
 }

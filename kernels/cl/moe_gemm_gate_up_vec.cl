@@ -4,8 +4,7 @@
  *
  *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i])
  *
- * x and h are tiles (tile.h); h is in the form and order of the down projection (OUT_I16,
- * OUT_PLANES), zero for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes per_item (a
+ * x and h are tiles (tile.h); h is in the order of the down projection (OUT_PLANES), zero for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes per_item (a
  * multiple of OUT_BLOCK) neighbouring i for all tiles of one expert, two at a time: the tiles
  * stay in cache while the rows pass. Global size {I padded / per_item rounded up, E}, local
  * size 1.
@@ -18,11 +17,6 @@
 #define OUT_PLANES 8 /* planes of the down projection */
 #endif
 #define OUT_BLOCK (16 * OUT_PLANES)
-#if OUT_I16 && defined(__AVX512BW__)
-#define OUT_INTEGERS 1
-#else
-#define OUT_INTEGERS 0
-#endif
 #ifndef CLAMPED
 #define CLAMPED 0
 #endif
@@ -92,8 +86,7 @@ out_block(const struct problem *p, uint b, uint blocks, __global const float *x,
             gate_up(p, first, x, 1, v);
     }
     for (uint t = 0; t < tiles; t++)
-        write_block(v[t], OUT_PLANES, OUT_INTEGERS,
-                    h + (ulong)t * blocks * OUT_BLOCK * 16, b, blocks);
+        write_block(v[t], OUT_PLANES, h + (ulong)t * blocks * OUT_BLOCK * 16, b);
 }
 
 __kernel void

@@ -25,6 +25,7 @@ enum { SG_WORDS = 8 }; /* 32-bit words that linear_gemm_sg reads at a time */
 
 struct problem {
     const struct xm_linear_desc *desc;
+    struct xm_engine *engine;
     bool without_onednn; /* the user's word */
 };
 
@@ -39,6 +40,12 @@ static const char *
 not_in_planes(const void *problem)
 {
     return xm_weight_not_in_planes(weight_of(problem));
+}
+
+static const char *
+not_in_shorts(const void *problem)
+{
+    return xm_weight_not_in_shorts(weight_of(problem));
 }
 
 static const char *
@@ -64,25 +71,40 @@ onednn_refuses(const void *problem)
     return why;
 }
 
+static const char *
+onednn_gpu_refuses(const void *problem)
+{
+    const struct problem *p = problem;
+    const char *why = p->without_onednn ? "GPU_USE_ONEDNN=NO" : NULL;
+    for (uint32_t i = 0; i < p->desc->n && !why; i++)
+        why = xm_onednn_gpu_linear_refuses(p->engine, &p->desc->segment[i].weight->host,
+                                           p->desc->src, p->desc->dst);
+    return why;
+}
+
 /* clang-format off */
 static const struct xm_variant few_rows[] = {
-    {"linear_gemv_vec",    XM_FAMILY_VEC,  0, not_in_planes},
-    {"linear_gemv_sg",     XM_FAMILY_SG,   0, not_in_words},
-    {"linear_gemv_gen",    XM_FAMILY_GEN,  0, NULL},
-    {"linear_ref",         XM_FAMILY_ANY,  0, NULL},
+    {"linear_gemv_vec",          XM_FAMILY_VEC,    0, not_in_planes},
+    {"linear_gemv_sg",           XM_FAMILY_SG,     0, not_in_words},
+    {"linear_gemv_gen",          XM_FAMILY_GEN,    0, NULL},
+    {"linear_ref",               XM_FAMILY_ANY,    0, NULL},
 };
 static const struct xm_variant many_rows[] = {
-    {"linear_gemm_vec",    XM_FAMILY_VEC,  0, not_in_planes},
-    {"linear_gemm_sg",     XM_FAMILY_SG,   XM_CAP_SG_SHORT, not_in_steps},
-    {"linear_gemm_gen",    XM_FAMILY_GEN,  0, NULL},
-    {"linear_ref",         XM_FAMILY_ANY,  0, NULL},
+    {"linear_gemm_onednn_gpu",   XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
+    {"linear_gemm_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts},
+    {"linear_gemm_vec",          XM_FAMILY_VEC,    0, not_in_planes},
+    {"linear_gemm_sg",           XM_FAMILY_SG,     XM_CAP_SG_SHORT, not_in_steps},
+    {"linear_gemm_gen",          XM_FAMILY_GEN,    0, NULL},
+    {"linear_ref",               XM_FAMILY_ANY,    0, NULL},
 };
 static const struct xm_variant long_rows[] = {
-    {"linear_gemm_onednn", XM_FAMILY_HOST, 0, onednn_refuses},
-    {"linear_gemm_vec",    XM_FAMILY_VEC,  0, not_in_planes},
-    {"linear_gemm_sg",     XM_FAMILY_SG,   XM_CAP_SG_SHORT, not_in_steps},
-    {"linear_gemm_gen",    XM_FAMILY_GEN,  0, NULL},
-    {"linear_ref",         XM_FAMILY_ANY,  0, NULL},
+    {"linear_gemm_onednn_gpu",   XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
+    {"linear_gemm_onednn",       XM_FAMILY_HOST,   0, onednn_refuses},
+    {"linear_gemm_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts},
+    {"linear_gemm_vec",          XM_FAMILY_VEC,    0, not_in_planes},
+    {"linear_gemm_sg",           XM_FAMILY_SG,     XM_CAP_SG_SHORT, not_in_steps},
+    {"linear_gemm_gen",          XM_FAMILY_GEN,    0, NULL},
+    {"linear_ref",               XM_FAMILY_ANY,    0, NULL},
 };
 const struct xm_variant_table xm_linear_tables[XM_LINEAR_N_TABLES] = {
     {"linear_few",  few_rows,  XM_ARRAY_LEN(few_rows)},
@@ -137,7 +159,7 @@ static enum xm_status
 build_ways(struct xm_linear *l, struct xm_error *err)
 {
     const struct xm_config *config = xm_engine_config(l->base.engine);
-    const struct problem problem = {&l->desc,
+    const struct problem problem = {&l->desc, l->base.engine,
                                     xm_config_user_set(config, XM_OPTION_use_onednn) &&
                                         config->use_onednn == XM_NO};
     struct building b = {.l = l};
@@ -161,6 +183,7 @@ linear_destroy(struct xm_primitive *p)
     struct xm_linear *l = (struct xm_linear *)p;
     for (uint32_t i = 0; i < l->desc.n; i++) {
         xm_onednn_linear_destroy(l->onednn[i]);
+        xm_onednn_gpu_linear_destroy(l->onednn_gpu[i]);
         xm_device_weight_unref(l->desc.segment[i].weight);
         xm_buffer_unref(l->desc.segment[i].bias);
     }

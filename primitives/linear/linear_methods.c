@@ -14,6 +14,7 @@
 enum { TILE = 16, GEMM_ROWS = 8 };
 /* Rows of a work-group of linear_gemv_gen; work-items, rows and tokens of linear_gemm_gen's */
 enum { GEN_ROWS = 4, GEN_GEMM_ITEMS = 128, GEN_TILE = 64 };
+enum { VNNI_ROWS = 64, VNNI_TOKENS = 48 }; /* of a work-item of linear_gemm_vnni */
 enum { SG_ROWS = 4 }; /* rows of a sub-group of linear_gemv_sg */
 
 static const struct xm_weight *
@@ -225,6 +226,27 @@ run_gemm_vec(const struct xm_linear_call *c, struct xm_error *err)
     return XM_OK;
 }
 
+/* Rows of integers take less than the tiles that they are counted as. */
+static enum xm_status
+run_gemm_vnni(const struct xm_linear_call *c, struct xm_error *err)
+{
+    struct xm_buffer *rows;
+    XM_TRY(xm_scratch_take(c->scratch, packed_bytes(c->l, c->tokens), &rows, err));
+    struct xm_args pack = {.n = 0};
+    xm_args_buffer(&pack, x_of(c));
+    xm_args_buffer(&pack, rows);
+    xm_args_uint(&pack, any_weight(c->l)->cols);
+    XM_TRY(
+        xm_args_run(&pack, c->run->queue, c->way->prepare, true, c->tokens, 1, 1, err));
+    for (uint32_t i = 0; i < c->l->desc.n; i++) {
+        const struct xm_args a = product_args(c, i, rows);
+        uint64_t blocks = (weight_of(c->l, i)->rows + VNNI_ROWS - 1) / VNNI_ROWS;
+        XM_TRY(xm_args_run(&a, c->run->queue, c->way->product, true, blocks,
+                           (c->tokens + VNNI_TOKENS - 1) / VNNI_TOKENS, 1, err));
+    }
+    return XM_OK;
+}
+
 static enum xm_status
 run_ref(const struct xm_linear_call *c, struct xm_error *err)
 {
@@ -271,6 +293,33 @@ run_onednn(const struct xm_linear_call *c, struct xm_error *err)
 }
 
 static uint64_t
+onednn_gpu_bytes(const struct xm_linear *l, uint64_t tokens)
+{
+    uint64_t most = 0; /* shared, as above */
+    (void)tokens;
+    for (uint32_t i = 0; i < l->desc.n; i++) {
+        uint64_t bytes = xm_onednn_gpu_linear_scratch(l->onednn_gpu[i], &l->base);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+static enum xm_status
+run_onednn_gpu(const struct xm_linear_call *c, struct xm_error *err)
+{
+    enum xm_status status = XM_OK;
+    for (uint32_t i = 0; i < c->l->desc.n && status == XM_OK; i++) {
+        struct xm_scratch own;
+        xm_scratch_begin(&own, &c->l->base, c->run);
+        status = xm_onednn_gpu_linear_run(c->l->onednn_gpu[i], x_of(c),
+                                          c->operands[XM_LINEAR_Y + i].buffer, c->tokens,
+                                          &own, c->run->queue, err);
+        xm_scratch_end(&own);
+    }
+    return status;
+}
+
+static uint64_t
 no_bytes(const struct xm_linear *l, uint64_t tokens)
 {
     (void)l, (void)tokens;
@@ -284,7 +333,7 @@ enum {
     SRC = 1 << 0,
     DST = 1 << 1,
     TILES = 1 << 2,    /* TILE: element of the tiles, that of the activations */
-    INTEGERS = 1 << 3, /* I16: the tiles may be integers */
+    INTEGERS = 1 << 3, /* VNNI: dot products of integers */
     SEGMENTS = 1 << 4
 };
 
@@ -293,10 +342,12 @@ static const struct xm_linear_method methods[] = {
     {"linear_gemv_vec", {"linear_prepare_vec", SRC, 0, 0}, {"linear_gemv_vec", DST | SEGMENTS, 0, 0},              true,  planes_bytes, run_gemv_vec},
     {"linear_gemv_sg",  {NULL, 0, 0, 0},                   {"linear_gemv_sg", SRC | DST | SEGMENTS, SG_ROWS, 0},   true,  no_bytes,     run_gemv_sg},
     {"linear_gemv_gen", {NULL, 0, 0, 0},                   {"linear_gemv_gen", SRC | DST | SEGMENTS, GEN_ROWS, 0}, true,  no_bytes,     run_gemv_gen},
-    {"linear_gemm_vec", {"linear_pack_vec", SRC | INTEGERS, 0, 0}, {"linear_gemm_vec", DST | INTEGERS, GEMM_ROWS, 0}, false, tiles_bytes, run_gemm_vec},
+    {"linear_gemm_vec", {"linear_pack_vec", SRC, 0, 0},     {"linear_gemm_vec", DST, GEMM_ROWS, 0},                false, tiles_bytes,  run_gemm_vec},
+    {"linear_gemm_vnni", {"linear_pack_vnni", SRC, 0, 0},  {"linear_gemm_vnni", DST | INTEGERS, 0, 0},             false, tiles_bytes,  run_gemm_vnni},
     {"linear_gemm_sg",  {"linear_pack_sg", SRC | TILES, 0, 0}, {"linear_gemm_sg", DST | TILES, 0, 0},              false, tiles_bytes,  run_gemm_sg},
     {"linear_gemm_gen", {NULL, 0, 0, 0},                   {"linear_gemm_gen", SRC | DST, 0, GEN_GEMM_ITEMS},      false, no_bytes,     run_gemm_gen},
     {"linear_gemm_onednn", {NULL, 0, 0, 0},                {NULL, 0, 0, 0},                                        false, onednn_bytes, run_onednn},
+    {"linear_gemm_onednn_gpu", {NULL, 0, 0, 0},            {NULL, 0, 0, 0},                                        false, onednn_gpu_bytes, run_onednn_gpu},
     {"linear_ref",      {NULL, 0, 0, 0},                   {"linear_ref", SRC | DST, 0, 0},                        true,  no_bytes,     run_ref},
 };
 /* clang-format on */
@@ -327,8 +378,7 @@ build_kernel(const struct xm_linear *l, const struct xm_linear_kernel *k,
     if (k->options & TILES)
         xm_strbuf_printf(&options, " -DTILE=%s", src);
     if (k->options & INTEGERS)
-        xm_strbuf_printf(&options, " -DI16=%d",
-                         xm_weight_takes_integers(any_weight(l), l->desc.src));
+        xm_strbuf_printf(&options, " -DVNNI=1");
     if (k->options & SEGMENTS)
         xm_strbuf_printf(&options, " -DSEGMENTS=%u", l->desc.n);
     if (k->rows)
@@ -357,11 +407,26 @@ build_onednn(struct xm_linear *l, struct xm_error *err)
     return XM_OK;
 }
 
+static enum xm_status
+build_onednn_gpu(struct xm_linear *l, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < l->desc.n; i++) {
+        const struct xm_linear_segment *s = &l->desc.segment[i];
+        if (!l->onednn_gpu[i])
+            XM_TRY(xm_onednn_gpu_linear_create(l->base.engine, s->weight, s->bias,
+                                               l->desc.src, l->desc.dst,
+                                               &l->onednn_gpu[i], err));
+    }
+    return XM_OK;
+}
+
 enum xm_status
 xm_linear_build(struct xm_linear *l, struct xm_linear_way *way, struct xm_error *err)
 {
     if (way->method->run == run_onednn)
         return build_onednn(l, err);
+    if (way->method->run == run_onednn_gpu)
+        return build_onednn_gpu(l, err);
     XM_TRY(build_kernel(l, &way->method->prepare, &way->prepare, err));
     return build_kernel(l, &way->method->product, &way->product, err);
 }

@@ -8,6 +8,7 @@
 #define XM_PRIMITIVES_LINEAR_LINEAR_METHODS_H
 
 #include "primitives/linear/linear.h"
+#include "primitives/linear/onednn_gpu_linear.h"
 #include "primitives/linear/onednn_linear.h"
 
 #ifdef __cplusplus
@@ -27,6 +28,7 @@ struct xm_linear {
     struct xm_linear_desc desc; /* its weights and biases are referenced */
     struct xm_linear_way way[XM_LINEAR_CLASSES];
     struct xm_onednn_linear *onednn[XM_LINEAR_SEGMENTS];
+    struct xm_onednn_gpu_linear *onednn_gpu[XM_LINEAR_SEGMENTS];
     struct xm_primitive *add; /* adds the addend where the product does not; or NULL */
 };
 

@@ -9,6 +9,7 @@
 
 #include "primitives/args.h"
 #include "primitives/moe/moe.h"
+#include "primitives/variant.h"
 
 enum xm_moe_step {
     XM_MOE_GATE_UP,
@@ -31,13 +32,20 @@ struct xm_moe_experts_desc {
     enum xm_element src, dst, add;             /* of a batch's x, out and add */
 };
 
+/* Rows between the steps for many tokens: what a row of a variant table reads or writes. */
+enum xm_moe_form {
+    XM_MOE_TILES, /* f32, 16 rows in lanes, in plane order: kernels/cl/include/tile.h */
+    XM_MOE_SHORTS /* 16-bit integers with factors: kernels/cl/include/shorts.h        */
+};
+
 struct xm_moe_experts {
     struct xm_engine *engine;        /* borrowed from the primitive               */
-    struct xm_moe_experts_desc desc; /* weights and biases referenced      */
-    uint64_t experts, hidden, inter; /* E, H, I                            */
-    size_t row[XM_MOE_N_STEPS];
+    struct xm_moe_experts_desc desc; /* weights and biases referenced             */
+    uint64_t experts, hidden, inter; /* E, H, I                                   */
+    uint32_t forms;                  /* 1 << form of those that may be used       */
+    struct xm_pick pick[XM_MOE_N_STEPS];
     struct xm_kernel *kernel[XM_MOE_N_STEPS];
-    struct xm_kernel *prepare_x, *prepare_h; /* for the vector kernels     */
+    struct xm_kernel *prepare_x, *prepare_h; /* for the vector kernels            */
 };
 
 /* What one run of a set reads and writes. */
@@ -53,7 +61,7 @@ struct xm_moe_batch {
 const char *xm_moe_experts_refuse(enum xm_expert expert, const struct xm_weight *gate,
                                   const struct xm_weight *up,
                                   const struct xm_weight *down);
-/* On failure fini is still to be called. */
+/* On failure fini is still to be called. `m` must not move afterwards. */
 enum xm_status xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
                                    const struct xm_moe_experts_desc *desc,
                                    struct xm_error *err);

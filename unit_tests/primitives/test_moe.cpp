@@ -201,9 +201,9 @@ class Moe : public PrimitiveTest
         const std::vector<float> added = addend.rounded();
         for (size_t i = 0; p.addend && i < want.size(); i++)
             want[i] += added[i];
-        EXPECT_TRUE(rows_close(y.read(), want, p.hidden, p.element));
         char used[512];
         xm_primitive_describe(moe.p, operands, used, sizeof(used));
+        EXPECT_TRUE(rows_close(y.read(), want, p.hidden, precision_of(used, p.element)));
         return std::string(used) + " ";
     }
 

@@ -5,8 +5,7 @@
  *     acc[r][t][lane] = sum_k w[row r][k] x[tile t][k][lane]
  *
  * A block of each row is unpacked once into a small buffer and then broadcast against the tiles
- * (tile.h): as floats, or with I16 as integers less their zero points, two of 16 bits in a word.
- * Weights stay row-major as the file has them.
+ * (tile.h). Weights stay row-major as the file has them.
  */
 #include "tile.h"
 
@@ -14,103 +13,6 @@
 #define ROWS 8 /* rows of weights at a time: ROWS x 2 accumulators */
 #endif
 
-#if INTEGERS
-typedef short short32 __attribute__((ext_vector_type(32)));
-#define SHORTS(v) __builtin_astype(v, short32)
-
-/* Words of a block whose scale is the same, and how many such stretches a block has. */
-#define STRETCH_WORDS (GROUP < BLOCK ? GROUP / PLANES : 16)
-#define STRETCHES     (16 / STRETCH_WORDS)
-
-/* Block b of row n as pairs (tile.h) less their zero points, and the scale of each word. */
-static inline void
-unpack_block(__global const uchar *data, __global const uchar *scale,
-             __global const uchar *zp, ulong n, uint b, uint k_count, uint *pairs,
-             float *scales)
-{
-    const uint groups = k_count / GROUP, mask = PLANES == 8 ? 0xf000fu : 0xff00ffu;
-    const uint16 w = block_words(data + n * (k_count / PLANES) * 4, b, k_count);
-    const uint16 z = as_uint16(convert_int16(block_zero_points(zp, n, b, groups)));
-    const short32 zeros = SHORTS((z & 0xffffu) | z << 16u);
-#pragma unroll
-    for (uint j = 0; j < PLANES / 2; j++) {
-        const short32 q = SHORTS(w >> (j * (32 / PLANES)) & mask);
-        vstore16(__builtin_astype(q - zeros, uint16), j, pairs);
-    }
-    vstore16(block_scales(scale, n, b, groups), 0, scales);
-}
-
-/* sum + a[2i] b[2i] + a[2i + 1] b[2i + 1] */
-static inline int16
-add_pairs(int16 sum, uint a, int16 b)
-{
-    return sum + __builtin_ia32_pmaddwd512(SHORTS((uint16)a), SHORTS(b));
-}
-
-/* The products of stretch s of a block, for one tile or two. */
-__attribute__((always_inline)) static inline void
-add_stretch(uint (*w)[BLOCK / 2], uint s, __global const int *x0, __global const int *x1,
-            const uint tiles, int16 sum0[ROWS], int16 sum1[ROWS])
-{
-#pragma unroll 1
-    for (uint j = 0; j < PLANES / 2; j++) {
-        const uint first = j * 16 + s * STRETCH_WORDS;
-#pragma unroll 1
-        for (uint p = first; p < first + STRETCH_WORDS; p++) {
-            const int16 a0 = vload16(p, x0);
-            const int16 a1 = tiles > 1 ? vload16(p, x1) : 0;
-#pragma unroll
-            for (uint r = 0; r < ROWS; r++) {
-                sum0[r] = add_pairs(sum0[r], w[r][p], a0);
-                if (tiles > 1)
-                    sum1[r] = add_pairs(sum1[r], w[r][p], a1);
-            }
-        }
-    }
-}
-
-/* As below. Sums are integers over a stretch, then floats. */
-__attribute__((always_inline)) static inline void
-gemm_tiles(__global const uchar *data, __global const uchar *scale,
-           __global const uchar *zp, ulong first, uint stride, ulong last, uint k_count,
-           __global const float *x, ulong tile_floats, const uint tiles,
-           float16 acc[ROWS][2])
-{
-    const uint blocks = (k_count + BLOCK - 1) / BLOCK;
-    uint w[ROWS][BLOCK / 2];
-    float scales[ROWS][16];
-#pragma unroll
-    for (uint r = 0; r < ROWS; r++)
-        acc[r][0] = acc[r][1] = 0;
-#pragma unroll 1
-    for (uint b = 0; b < blocks; b++) {
-        __global const int *x0 = (__global const int *)x + b * BLOCK * 8;
-        __global const int *x1 = x0 + (tiles > 1 ? tile_floats : 0);
-        const float16 scale0 = vload16(b, x + blocks * BLOCK * 8);
-        const float16 scale1 =
-            tiles > 1 ? vload16(b, x + tile_floats + blocks * BLOCK * 8) : 0;
-#pragma unroll 1
-        for (uint r = 0; r < ROWS; r++)
-            unpack_block(data, scale, zp, min(first + r * stride, last), b, k_count, w[r],
-                         scales[r]);
-#pragma unroll 1
-        for (uint s = 0; s < STRETCHES; s++) {
-            int16 sum0[ROWS], sum1[ROWS];
-#pragma unroll
-            for (uint r = 0; r < ROWS; r++)
-                sum0[r] = sum1[r] = 0;
-            add_stretch(w, s, x0, x1, tiles, sum0, sum1);
-#pragma unroll
-            for (uint r = 0; r < ROWS; r++) {
-                const float f = scales[r][s * STRETCH_WORDS];
-                acc[r][0] += convert_float16(sum0[r]) * (f * scale0);
-                if (tiles > 1)
-                    acc[r][1] += convert_float16(sum1[r]) * (f * scale1);
-            }
-        }
-    }
-}
-#else
 /* Block b of row n in f32, k in plane order. */
 static inline void
 dequantise_block(__global const uchar *data, __global const uchar *scale,
@@ -177,7 +79,6 @@ gemm_tiles(__global const uchar *data, __global const uchar *scale,
         acc[r][1] = sum1[r];
     }
 }
-#endif
 
 /* Rows whose results are collected before they are written: whole cache lines of each token. */
 #define STRIP 64

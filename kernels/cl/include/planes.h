@@ -87,6 +87,18 @@ floats_f32(__global const uchar *p)
 /* 16 neighbouring floats of type T at any address. */
 #define FLOATS(T, p) PASTE(floats_, T)(p)
 
+/* Asks for a line of memory that will be read soon. (prefetch() of OpenCL does nothing on
+ * PoCL.) */
+static inline void
+prefetch_line(__global const uchar *p)
+{
+#if defined(__has_builtin) && __has_builtin(__builtin_prefetch)
+    __builtin_prefetch((const void *)p, 0, 2);
+#else
+    prefetch(p, 64);
+#endif
+}
+
 #if GROUP
 /* The words of block b of a row, signs flipped; words past the row's end are 0. */
 static inline uint16
@@ -142,6 +154,17 @@ block_zero_points(__global const uchar *zp, ulong n, uint b, uint groups)
     float16 z;
     SPREAD(z, BYTES(ZP, zp, n * groups + g));
     return z + OFFSET;
+#endif
+}
+
+/* Zero point i of the row-major array, for words with their signs flipped. */
+static inline float
+zero_point_at(__global const uchar *zp, ulong i)
+{
+#if !HAS_ZP
+    return OFFSET;
+#else
+    return BYTES(ZP, zp, ZP_SCALAR ? 0 : i) + OFFSET;
 #endif
 }
 #endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rows that moe_sort gave to an expert: from first_tile[expert] * 16 on; the last tile may be
+ * partly empty.
+ */
+static inline uint
+expert_end(__global const uint *first_tile, __global const int *source, ulong expert)
+{
+    uint end = first_tile[expert + 1] * 16;
+    while (end > first_tile[expert] * 16 && source[end - 1] < 0)
+        end--;
+    return end;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * 16 * VECTORS rows of weights times up to MOST_TOKENS rows of 16-bit activations (shorts.h),
+ * weights' rows in lanes:
+ *
+ *     f[t][v][lane] = sum_k w[row 16 v + lane][k] x[t][k]
+ *
+ * Block by block: 16 rows are read as the file has them, turned over so that a vector holds one
+ * word of every row, and fall apart into pairs of 16-bit integers less their zero points. These
+ * stay in the L1 cache while the tokens pass, whose pairs are broadcast: one instruction makes
+ * 32 products. Sums are integers over a stretch of equal scale, then floats.
+ *
+ *   VNNI   1: the processor has AVX-512 VNNI; else plain C, as where the compiler builds for
+ *          a lesser one
+ */
+#include "planes.h"
+#include "shorts.h"
+
+#ifndef VNNI
+#define VNNI 0
+#endif
+#define VECTORS     4
+#define AT_ONCE     6  /* tokens whose sums are in registers: AT_ONCE * VECTORS of them */
+#define MOST_TOKENS 48 /* a multiple of AT_ONCE */
+#define PAIRS       (BLOCK / 2)
+
+#if GROUP
+/* Words of a block whose scale is the same, and how many such stretches a block has. */
+#define STRETCH_WORDS (GROUP < BLOCK ? GROUP / PLANES : 16)
+#define STRETCHES     (16 / STRETCH_WORDS)
+
+typedef short short32 __attribute__((ext_vector_type(32)));
+#define SHORTS(v) __builtin_astype(v, short32)
+
+/* Which rows of which weight: `first`, first + stride, …; those behind `last` are `last`. */
+struct short_rows {
+    __global const uchar *data, *scale, *zp;
+    ulong first, last;
+    uint stride, k_count;
+    uint ahead; /* rows from these to those of the next call */
+};
+
+/* A block of 16 * VECTORS rows. */
+struct unpacked {
+    int16 pairs[PAIRS][VECTORS];
+    float16 scales[STRETCHES][VECTORS];
+};
+
+/* sum + a[2i] b[2i] + a[2i + 1] b[2i + 1] */
+static inline int16
+add_pairs(int16 sum, int16 a, int16 b)
+{
+#if VNNI && (defined(__AVX512F__) || !defined(__x86_64__))
+    __asm__("vpdpwssd %2,%1,%0" : "+vr"(sum) : "vr"(a), "vr"(b));
+    return sum;
+#else
+    return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
+/* v[r].s[i] -> v[i].s[r]: interleaving vectors 8 apart moves one bit of the row's number behind
+ * the column's; four times. */
+__attribute__((always_inline)) static inline void
+turn_over(uint16 v[16])
+{
+#pragma unroll
+    for (uint step = 0; step < 4; step++) {
+        uint16 t[16];
+#pragma unroll
+        for (uint i = 0; i < 8; i++) {
+            t[2 * i].even = v[i].lo;
+            t[2 * i].odd = v[i + 8].lo;
+            t[2 * i + 1].even = v[i].hi;
+            t[2 * i + 1].odd = v[i + 8].hi;
+        }
+#pragma unroll
+        for (uint i = 0; i < 16; i++)
+            v[i] = t[i];
+    }
+}
+
+/* Block b of the rows n; the one behind it is on its way meanwhile. */
+static inline void
+read_block(const struct short_rows *rows, const ulong n[16], uint b, uint16 words[16])
+{
+    const uint row_bytes = rows->k_count / PLANES * 4;
+    if ((b + 1) * 64 <= row_bytes) {
+#pragma unroll
+        for (uint r = 0; r < 16; r++) {
+            __global const uchar *p = rows->data + n[r] * row_bytes + b * 64;
+            words[r] = ((__global const loose_uint16 *)p)->v ^ FLIP;
+            prefetch_line(p + rows->ahead * row_bytes);
+        }
+        return;
+    }
+    for (uint r = 0; r < 16; r++)
+        words[r] = block_words(rows->data + n[r] * row_bytes, b, rows->k_count);
+}
+
+/* Block b of 16 rows as vector `v` of an unpacked one. */
+static inline void
+unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
+{
+    const uint groups = rows->k_count / GROUP;
+    uint16 words[16];
+    ulong n[16];
+#pragma unroll
+    for (uint r = 0; r < 16; r++)
+        n[r] = min(rows->first + r * rows->stride, rows->last);
+    read_block(rows, n, b, words);
+    turn_over(words);
+#pragma unroll
+    for (uint s = 0; s < STRETCHES; s++) {
+        const uint g = min((b * BLOCK + s * STRETCH_WORDS * PLANES) / GROUP, groups - 1);
+        float scales[16];
+        uint zeros[16];
+        for (uint r = 0; r < 16; r++) {
+            scales[r] = BYTES(SCALE, rows->scale, n[r] * groups + g);
+            zeros[r] = (uint)(int)zero_point_at(rows->zp, n[r] * groups + g);
+        }
+        const uint16 z = vload16(0, zeros);
+        const short32 zero_pairs = SHORTS((z & 0xffffu) | z << 16u);
+        out->scales[s][v] = vload16(0, scales);
+#pragma unroll
+        for (uint i = s * STRETCH_WORDS; i < (s + 1) * STRETCH_WORDS; i++) {
+#pragma unroll
+            for (uint j = 0; j < PLANES / 2; j++) {
+                const uint16 q = words[i] >> (j * (32 / PLANES)) &
+                                 (PLANES == 8 ? 0xf000fu : 0xff00ffu);
+                out->pairs[i * (PLANES / 2) + j][v] =
+                    __builtin_astype(SHORTS(q) - zero_pairs, int16);
+            }
+        }
+    }
+}
+
+/* Adds block b's products with `tokens` rows of x; inlined by force so that the sums are
+ * registers. */
+__attribute__((always_inline)) static inline void
+add_products(const struct unpacked *w, __global const int *x, ulong row_words, uint b,
+             uint blocks, const uint tokens, float16 (*f)[VECTORS])
+{
+    __global const int *pairs = x + b * PAIRS;
+#pragma unroll 1
+    for (uint s = 0; s < STRETCHES; s++) {
+        int16 sum[AT_ONCE][VECTORS];
+#pragma unroll
+        for (uint t = 0; t < tokens; t++)
+            for (uint v = 0; v < VECTORS; v++)
+                sum[t][v] = 0;
+#pragma unroll 1
+        for (uint p = s * (PAIRS / STRETCHES); p < (s + 1) * (PAIRS / STRETCHES); p++) {
+#pragma unroll
+            for (uint t = 0; t < tokens; t++) {
+                const int16 a = pairs[t * row_words + p];
+#pragma unroll
+                for (uint v = 0; v < VECTORS; v++)
+                    sum[t][v] = add_pairs(sum[t][v], w->pairs[p][v], a);
+            }
+        }
+#pragma unroll
+        for (uint t = 0; t < tokens; t++) {
+            const float factor = as_float(x[t * row_words + blocks * PAIRS + b]);
+#pragma unroll
+            for (uint v = 0; v < VECTORS; v++)
+                f[t][v] += convert_float16(sum[t][v]) * (w->scales[s][v] * factor);
+        }
+    }
+}
+
+/* Rows of vector v are rows[v]; x is `tokens` rows, of which an odd number reads one more. */
+static inline void
+short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint tokens,
+           float16 (*f)[VECTORS])
+{
+    const uint blocks = (rows[0].k_count + BLOCK - 1) / BLOCK;
+    const ulong row_words = short_row_words(blocks, PLANES);
+    struct unpacked w;
+    for (uint t = 0; t < (tokens + 1) / 2 * 2; t++)
+        for (uint v = 0; v < VECTORS; v++)
+            f[t][v] = 0;
+#pragma unroll 1
+    for (uint b = 0; b < blocks; b++) {
+#pragma unroll 1
+        for (uint v = 0; v < VECTORS; v++)
+            unpack_rows(&rows[v], b, &w, v);
+        uint t = 0;
+#pragma unroll 1
+        for (; t + AT_ONCE <= tokens; t += AT_ONCE)
+            add_products(&w, x + t * row_words, row_words, b, blocks, AT_ONCE, f + t);
+        if (t + 4 < tokens)
+            add_products(&w, x + t * row_words, row_words, b, blocks, 6, f + t);
+        else if (t + 2 < tokens)
+            add_products(&w, x + t * row_words, row_words, b, blocks, 4, f + t);
+        else if (t < tokens)
+            add_products(&w, x + t * row_words, row_words, b, blocks, 2, f + t);
+    }
+}
+#endif
+
+/* Tokens of the next pass, when `left` are: as few passes as can be, of equal length. */
+static inline uint
+tokens_of_pass(uint left)
+{
+    const uint passes = (left + MOST_TOKENS - 1) / MOST_TOKENS;
+    return ((left + passes - 1) / passes + 1) / 2 * 2;
+}
+
+#ifdef DST
+/* The first `n` (at most 16 * VECTORS) rows of one token from element `at` of y on. */
+static inline void
+put_rows(const float16 f[VECTORS], uint n, __global const float *bias,
+         __global STORAGE(DST) * y, ulong at)
+{
+    for (uint v = 0; v < VECTORS && v * 16 < n; v++) {
+        if (n - v * 16 >= 16) {
+            STORE16(DST, y, at + v * 16, bias ? f[v] + vload16(v, bias) : f[v]);
+            continue;
+        }
+        float lanes[16];
+        vstore16(f[v], 0, lanes);
+        for (uint i = 0; v * 16 + i < n; i++)
+            STORE(DST, y, at + v * 16 + i, lanes[i] + (bias ? bias[v * 16 + i] : 0.0f));
+    }
+}
+#endif

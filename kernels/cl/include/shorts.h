@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows of activations as 16-bit integers, for the products of short_gemm.h.
+ *
+ *     [blocks][8 planes]  32-bit words of two neighbours in the word of weights that they meet:
+ *                         word i * planes / 2 + j is k = i * planes + j and that + planes / 2
+ *     [blocks]            f32: what the integers of a block are multiplied with
+ *
+ * A block is 16 * planes of k, as in planes.h. Exact to 2^-16 of a block's largest. Where a number
+ * is infinite or not one, its block's factor says so.
+ */
+typedef struct __attribute__((packed, aligned(4))) {
+    int8 v;
+} loose_int8;
+
+/* 32-bit words of a row. */
+static inline ulong
+short_row_words(uint blocks, uint planes)
+{
+    return (ulong)blocks * (8 * planes + 1);
+}
+
+/* Elements 16 i ... 16 i + 15 of a block as words: the lower half of each group of `planes`
+ * beside the upper one. */
+static inline int8
+pair_up(int16 q, const uint planes)
+{
+    const int8 low =
+        planes == 8 ? (int8)(q.s0123, q.s89ab) : (int8)(q.s01, q.s45, q.s89, q.scd);
+    const int8 high =
+        planes == 8 ? (int8)(q.s4567, q.scdef) : (int8)(q.s23, q.s67, q.sab, q.sef);
+    return (low & 0xffff) | high << 16;
+}
+
+/* Block b of a row from the 16 * planes floats at v. */
+static inline void
+write_shorts(const float *v, const uint planes, __global int *row, uint b, uint blocks)
+{
+    float16 most = 0, wrong = 0;
+    for (uint i = 0; i < planes; i++) {
+        const float16 x = vload16(i, v);
+        most = fmax(most, fabs(x));
+        wrong += x * 0.0f;
+    }
+    const float8 m8 = fmax(most.lo, most.hi);
+    const float4 m4 = fmax(m8.lo, m8.hi);
+    const float largest = fmax(fmax(m4.x, m4.y), fmax(m4.z, m4.w));
+    const float factor = largest > 1e-30f ? 32767.0f / largest : 0.0f;
+    row[blocks * 8 * planes + b] = as_int(largest / 32767.0f + sum16(wrong));
+    for (uint i = 0; i < planes; i++)
+        vstore8(pair_up(convert_int16_rte(vload16(i, v) * factor), planes), i,
+                row + b * 8 * planes);
+}
+
+#ifdef SRC
+/* Row x of k_count elements as blocks of this weight. */
+static inline void
+write_short_row(__global const STORAGE(SRC) * x, uint k_count, __global int *row)
+{
+    const uint blocks = (k_count + BLOCK - 1) / BLOCK;
+    float v[BLOCK];
+    for (uint b = 0; b < blocks; b++) {
+        const uint n = min(k_count - b * BLOCK, (uint)BLOCK);
+        uint k = 0;
+        for (; k + 16 <= n; k += 16)
+            vstore16(LOAD16(SRC, x, b * BLOCK + k), 0, v + k);
+        for (; k < BLOCK; k++)
+            v[k] = k < n ? LOAD(SRC, x, b * BLOCK + k) : 0.0f;
+        write_shorts(v, PLANES, row, b, blocks);
+    }
+}
+#endif

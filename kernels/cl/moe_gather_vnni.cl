@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Token rows in expert order as 16-bit integers (shorts.h), in the order of the weights that
+ * read them: row p is x[source[p] / top_k].
+ *
+ * A work-item moves one row. Global size {tiles * 16}, local size 1.
+ */
+#ifndef SRC
+#define SRC f32 /* element of x */
+#endif
+#include "planes.h"
+#include "shorts.h"
+
+__kernel void
+moe_gather_vnni(__global const STORAGE(SRC) * x, __global const int *tile_expert,
+                __global const int *source, __global int *rows, uint k_count, uint top_k)
+{
+    const ulong p = get_global_id(0);
+    if (tile_expert[p / 16] < 0 || source[p] < 0)
+        return;
+    write_short_row(x + (ulong)(source[p] / (int)top_k) * k_count, k_count,
+                    rows + p * short_row_words((k_count + BLOCK - 1) / BLOCK, PLANES));
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Down projection of the rows of one expert; many tokens.
+ *
+ *     y[p][n] = h[p] . down[e][n] (+ bias[e][n])
+ *
+ * A work-item computes 16 * VECTORS neighbouring n for all rows of one expert. Global size
+ * {H / (16 * VECTORS) rounded up, E}, local size 1.
+ */
+#define DST f32
+#include "expert_rows.h"
+#include "short_gemm.h"
+
+__kernel void
+moe_gemm_down_vnni(__global const uchar *data, __global const uchar *scale,
+                   __global const uchar *zp, __global const int *h,
+                   __global const uint *first_tile, __global const int *source,
+                   __global const float *bias, __global float *y, uint n_count,
+                   uint k_count)
+{
+#if GROUP
+    const uint first = (uint)get_global_id(0) * 16 * VECTORS;
+    const ulong expert = get_global_id(1), row = expert * n_count + first;
+    const ulong row_words = short_row_words((k_count + BLOCK - 1) / BLOCK, PLANES);
+    uint p = first_tile[expert] * 16;
+    const uint end = expert_end(first_tile, source, expert);
+    float16 f[MOST_TOKENS][VECTORS];
+    struct short_rows rows[VECTORS];
+    for (uint v = 0; v < VECTORS; v++)
+        rows[v] = (struct short_rows){
+            data, scale, zp, row + v * 16, (expert + 1) * n_count - 1, 1, k_count, 64};
+    while (p < end) {
+        const uint tokens = min(tokens_of_pass(end - p), end - p);
+        short_gemm(rows, h + p * row_words, tokens, f);
+        for (uint t = 0; t < tokens; t++, p++)
+            put_rows(f[t], n_count - first, bias ? bias + row : 0, y,
+                     (ulong)p * n_count + first);
+    }
+#endif
+}
