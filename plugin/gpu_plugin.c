@@ -321,6 +321,8 @@ static void
 print_name(const struct xm_device_info *d, struct xm_strbuf *out)
 {
     xm_strbuf_add(out, d->name);
+    if (d->kind == XM_DEVICE_GPU)
+        xm_strbuf_add(out, d->integrated ? " (iGPU)" : " (dGPU)");
 }
 
 static void
@@ -350,9 +352,62 @@ print_units(const struct xm_device_info *d, struct xm_strbuf *out)
 }
 
 static void
+print_largest(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "%llu", (unsigned long long)d->max_alloc_bytes);
+}
+
+static void
+print_cacheline(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "%u", d->cacheline_bytes);
+}
+
+static void
+print_version(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    if (d->ip_major)
+        xm_strbuf_printf(out, "%u.%u.%u", d->ip_major, d->ip_minor, d->ip_revision);
+    else
+        xm_strbuf_add(out, "unknown");
+}
+
+static void
+print_id(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "0x%04x", d->device_id);
+}
+
+static void
+print_pci(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "{domain: %u bus: %u device: 0x%x function: %u}", d->pci.domain,
+                     d->pci.bus, d->pci.device, d->pci.function);
+}
+
+/* Zeros where the driver tells none. */
+static void
+print_uuid(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    for (size_t i = 0; i < sizeof(d->uuid); i++)
+        xm_strbuf_printf(out, "%02x", d->uuid[i]);
+}
+
+static void
+print_luid(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    for (size_t i = 0; i < sizeof(d->luid); i++)
+        xm_strbuf_printf(out, "%02x", d->luid[i]);
+}
+
+static void
 print_capabilities(const struct xm_device_info *d, struct xm_strbuf *out)
 {
-    xm_strbuf_add(out, "FP32 BIN FP16 INT8");
+    xm_strbuf_add(out, "FP32 BIN");
+    if (xm_device_has(d, XM_CAP_FP16))
+        xm_strbuf_add(out, " FP16");
+    if (d->caps & (XM_CAP_DP4A | XM_CAP_DPAS))
+        xm_strbuf_add(out, " INT8");
     if (xm_device_has(d, XM_CAP_DPAS))
         xm_strbuf_add(out, " GPU_HW_MATMUL");
     if (xm_device_has(d, XM_CAP_USM_DEVICE))
@@ -367,7 +422,14 @@ static const struct {
     {"DEVICE_TYPE", print_type},
     {"DEVICE_ARCHITECTURE", print_architecture},
     {"GPU_DEVICE_TOTAL_MEM_SIZE", print_memory},
+    {"GPU_DEVICE_MAX_ALLOC_MEM_SIZE", print_largest},
+    {"GPU_CACHELINE_SIZE", print_cacheline},
     {"GPU_EXECUTION_UNITS_COUNT", print_units},
+    {"GPU_UARCH_VERSION", print_version},
+    {"GPU_DEVICE_ID", print_id},
+    {"DEVICE_PCI_INFO", print_pci},
+    {"DEVICE_UUID", print_uuid},
+    {"DEVICE_LUID", print_luid},
     {"OPTIMIZATION_CAPABILITIES", print_capabilities},
 };
 

@@ -151,8 +151,10 @@ static void
 guess_arch(struct xm_device_info *d)
 {
     const struct xm_device_row *newest = &rows[XM_ARRAY_LEN(rows) - 1];
+    bool newer = d->ip_major > newest->major ||
+                 (d->ip_major == newest->major && d->ip_minor > newest->minor_last);
     d->facts_guessed = true;
-    d->arch = d->ip_major > newest->major ? newest->arch : XM_ARCH_UNKNOWN;
+    d->arch = newer ? newest->arch : XM_ARCH_UNKNOWN;
     if (!d->integrated)
         d->caps |= XM_CAP_SEPARATE_CACHE;
 }

@@ -34,6 +34,20 @@ xm_engine_list(const struct xm_device_info **infos, size_t *n, struct xm_error *
     return xm_ocl_list(infos, n, err);
 }
 
+/* Once: a chip that devices.def does not know works by what its driver says. */
+static void
+warn_of_guess(const struct xm_device_info *d)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    if (d->facts_guessed && !atomic_flag_test_and_set(&warned))
+        xm_log(XM_LOG_WARNING,
+               "%s (IP %u.%u.%u) is not in the table of chips: it counts as %s, with "
+               "what its "
+               "driver says of it",
+               d->name, d->ip_major, d->ip_minor, d->ip_revision,
+               d->arch == XM_ARCH_UNKNOWN ? "an unknown GPU" : xm_arch_text(d->arch));
+}
+
 enum xm_status
 xm_engine_create(size_t index, const struct xm_config *config, struct xm_engine **out,
                  struct xm_error *err)
@@ -50,6 +64,7 @@ xm_engine_create(size_t index, const struct xm_config *config, struct xm_engine 
         return xm_fail(err, XM_NOT_FOUND,
                        "there is no device %zu: %zu OpenCL device%s present", index, n,
                        n == 1 ? " is" : "s are");
+    warn_of_guess(&infos[index]);
     return xm_ocl_engine_create(index, config, out, err);
 }
 

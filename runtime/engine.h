@@ -28,7 +28,7 @@ struct xm_queue;
 
 /* Where memory lies, and the rows of the statistics. */
 enum xm_memory_kind {
-    XM_MEMORY_CL, /* cl_mem                                             */
+    XM_MEMORY_CL,      /* cl_mem                                             */
     XM_MEMORY_CL_HOST, /* cl_mem that the driver keeps in host memory       */
     XM_MEMORY_USM_HOST,
     XM_MEMORY_USM_DEVICE,

@@ -108,8 +108,8 @@ probe_identity(cl_device_id d, const char *extensions, struct xm_device_info *in
             clGetDeviceInfo(d, CL_DEVICE_LUID_VALID_KHR, sizeof(luid_is_valid),
                             &luid_is_valid, NULL) == CL_SUCCESS &&
             luid_is_valid &&
-            clGetDeviceInfo(d, CL_DEVICE_LUID_KHR, sizeof(info->luid), info->luid, NULL) ==
-                CL_SUCCESS;
+            clGetDeviceInfo(d, CL_DEVICE_LUID_KHR, sizeof(info->luid), info->luid,
+                            NULL) == CL_SUCCESS;
     }
     if (has_word(extensions, "cl_khr_pci_bus_info") &&
         clGetDeviceInfo(d, CL_DEVICE_PCI_BUS_INFO_KHR, sizeof(pci), &pci, NULL) ==

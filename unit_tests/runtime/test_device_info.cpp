@@ -68,12 +68,92 @@ TEST(DeviceInfo, UnderstandsBothPackingsOfTheIpVersion)
     }
 }
 
+/* Each chip, by the version that its hardware says, has a row of its own with all its facts. */
+TEST(DeviceInfo, EveryChipHasItsRow)
+{
+    const uint32_t small[] = {8, 16, 32, 0}, large[] = {16, 32, 0, 0};
+    const struct {
+        const char *chip, *row;
+        uint32_t major, minor, revision;
+        xm_arch arch;
+        bool dpas, dp4a, integrated, cache, has_small;
+    } chips[] = {
+        {"SKL", "skl", 9, 0, 9, XM_ARCH_GEN9, false, false, true, false, true},
+        {"KBL", "kbl", 9, 1, 9, XM_ARCH_GEN9, false, false, true, false, true},
+        {"CFL", "cfl", 9, 2, 9, XM_ARCH_GEN9, false, false, true, false, true},
+        {"APL", "bxt", 9, 3, 0, XM_ARCH_GEN9, false, false, true, false, true},
+        {"GLK", "glk", 9, 4, 0, XM_ARCH_GEN9, false, false, true, false, true},
+        {"WHL", "cml", 9, 5, 0, XM_ARCH_GEN9, false, false, true, false, true},
+        {"AML", "cml", 9, 6, 0, XM_ARCH_GEN9, false, false, true, false, true},
+        {"CML", "cml", 9, 7, 0, XM_ARCH_GEN9, false, false, true, false, true},
+        {"ICL", "icl", 11, 0, 0, XM_ARCH_GEN11, false, true, true, false, true},
+        {"LKF", "icl", 11, 1, 0, XM_ARCH_GEN11, false, true, true, false, true},
+        {"EHL", "ehl", 11, 2, 0, XM_ARCH_GEN11, false, true, true, false, true},
+        {"TGL", "tgl", 12, 0, 0, XM_ARCH_XE_LP, false, true, true, false, true},
+        {"RKL", "rkl", 12, 1, 0, XM_ARCH_XE_LP, false, true, true, false, true},
+        {"ADL-S", "adl_s", 12, 2, 0, XM_ARCH_XE_LP, false, true, true, false, true},
+        {"ADL-P", "adl_p", 12, 3, 0, XM_ARCH_XE_LP, false, true, true, false, true},
+        {"ADL-N", "adl_n", 12, 4, 0, XM_ARCH_XE_LP, false, true, true, false, true},
+        {"DG1", "dg1", 12, 10, 0, XM_ARCH_XE_LP, false, true, false, true, true},
+        {"XEHP", "xe_hp", 12, 50, 4, XM_ARCH_XE_HP, true, true, false, true, true},
+        {"ACM-G10", "dg2", 12, 55, 8, XM_ARCH_XE_HPG, true, true, false, true, true},
+        {"ACM-G11", "dg2_g11", 12, 56, 5, XM_ARCH_XE_HPG, true, true, false, true, true},
+        {"ACM-G12", "dg2_g12", 12, 57, 0, XM_ARCH_XE_HPG, true, true, false, true, true},
+        {"PVC", "pvc", 12, 60, 7, XM_ARCH_XE_HPC, true, true, false, true, false},
+        {"PVC-VG", "pvc", 12, 61, 7, XM_ARCH_XE_HPC, true, true, false, true, false},
+        {"MTL-U", "mtl_u", 12, 70, 4, XM_ARCH_XE_HPG, false, true, true, true, true},
+        {"MTL-H", "mtl_h", 12, 71, 4, XM_ARCH_XE_HPG, false, true, true, true, true},
+        {"ARL-H", "arl_h", 12, 74, 4, XM_ARCH_XE_HPG, true, true, true, true, true},
+        {"BMG-G21", "bmg", 20, 1, 4, XM_ARCH_XE2, true, true, false, true, false},
+        {"BMG-G31", "bmg", 20, 2, 0, XM_ARCH_XE2, true, true, false, true, false},
+        {"LNL", "lnl", 20, 4, 4, XM_ARCH_XE2, true, true, true, true, false},
+        {"PTL-H", "ptl", 30, 0, 4, XM_ARCH_XE3, true, true, true, true, false},
+        {"PTL-U", "ptl", 30, 1, 1, XM_ARCH_XE3, true, true, true, true, false},
+    };
+    size_t n;
+    const xm_device_row *rows = xm_device_rows(&n);
+    for (const auto &c : chips) {
+        SCOPED_TRACE(c.chip);
+        xm_device_info d = {};
+        d.kind = XM_DEVICE_GPU;
+        d.vendor_id = 0x8086;
+        /* what a driver may claim: only gen11's word on DP4A stands */
+        d.caps =
+            XM_CAP_DPAS | XM_CAP_DP4A | (c.integrated ? 0u : unsigned(XM_CAP_UNIFIED));
+        xm_device_set_ip_version(&d, gmdid(c.major, c.minor, c.revision));
+        xm_device_apply_tables(&d);
+        const xm_device_row *row = nullptr;
+        for (size_t i = 0; i < n; i++)
+            if (rows[i].major == c.major && rows[i].minor_first <= c.minor &&
+                c.minor <= rows[i].minor_last) {
+                EXPECT_EQ(row, nullptr) << "two rows";
+                row = &rows[i];
+            }
+        ASSERT_NE(row, nullptr);
+        EXPECT_STREQ(row->name, c.row);
+        EXPECT_FALSE(d.facts_guessed);
+        EXPECT_EQ(d.arch, c.arch);
+        EXPECT_EQ(xm_device_has(&d, XM_CAP_DPAS), c.dpas);
+        EXPECT_EQ(xm_device_has(&d, XM_CAP_DP4A), c.dp4a);
+        EXPECT_EQ(d.integrated, c.integrated);
+        EXPECT_EQ(xm_device_has(&d, XM_CAP_UNIFIED), c.integrated);
+        EXPECT_EQ(xm_device_has(&d, XM_CAP_SEPARATE_CACHE), c.cache);
+        EXPECT_EQ(memcmp(d.sub_group_sizes, c.has_small ? small : large, sizeof(small)),
+                  0);
+    }
+}
+
 TEST(DeviceInfo, GuessesChipsThatAreNotInTheTable)
 {
-    xm_device_info d = intel_gpu(gmdid(40, 0, 0));
-    EXPECT_EQ(d.arch, XM_ARCH_XE3);
-    EXPECT_TRUE(d.facts_guessed);
-    EXPECT_TRUE(xm_device_has(&d, XM_CAP_DPAS)); /* the driver's word stands */
+    for (auto newer : {gmdid(40, 0, 0), gmdid(30, 9, 0), gmdid(35, 11, 0)}) {
+        xm_device_info d = intel_gpu(newer);
+        EXPECT_EQ(d.arch, XM_ARCH_XE3);
+        EXPECT_TRUE(d.facts_guessed);
+        EXPECT_TRUE(xm_device_has(&d, XM_CAP_DPAS)); /* the driver's word stands */
+        EXPECT_FALSE(xm_device_has(&d, XM_CAP_DP4A));
+        EXPECT_EQ(d.sub_group_sizes[0], 0u); /* no kernel of the sg family without them */
+    }
+    xm_device_info d;
     d = intel_gpu(gmdid(12, 90, 0));
     EXPECT_EQ(d.arch, XM_ARCH_UNKNOWN);
     EXPECT_TRUE(d.facts_guessed);
