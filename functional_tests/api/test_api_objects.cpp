@@ -240,6 +240,23 @@ TEST(Properties, OfCompiledModels)
         "GPU.0");
 }
 
+TEST(Properties, CountMemoryByKind)
+{
+    Core core = make_core();
+    const std::string keys[] = {"{cl_mem_current:", ",usm_device_current:",
+                                ",usm_host_current:", ",usm_shared_current:"};
+    std::string map = property(core.get(), "GPU", "GPU_MEMORY_STATISTICS");
+    EXPECT_EQ(map, "{cl_mem_current:0,usm_device_current:0,usm_host_current:0,"
+                   "usm_shared_current:0}");
+    Model model = read_text(core.get(), add_model(true));
+    Compiled compiled = compile(core.get(), model.get(), "GPU");
+    map = property(compiled.get(), "GPU_MEMORY_STATISTICS");
+    EXPECT_EQ(map, property(core.get(), "GPU", "GPU_MEMORY_STATISTICS"));
+    for (const std::string &key : keys)
+        EXPECT_NE(map.find(key), std::string::npos) << map;
+    EXPECT_EQ(map.back(), '}');
+}
+
 TEST(Properties, ThatProgramsSetByHabitDoNotFail)
 {
     Core core = make_core();

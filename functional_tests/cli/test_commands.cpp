@@ -31,7 +31,7 @@ TEST(Program, ListsItsCommands)
 {
     Outcome o = run({"--help"});
     EXPECT_EQ(o.code, 0);
-    for (const char *name : {"devices", "info", "generate", "chat", "logits",
+    for (const char *name : {"devices", "info", "plan", "generate", "chat", "logits",
                              "perplexity", "verify", "opt"}) {
         EXPECT_TRUE(contains(o.out, name)) << name;
         Outcome help = run({name, "--help"});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a process that loads and runs a model of 0.5 GB: at most its weights, 10 % of
-// them and 64 MiB above the same program with a small model, which has the same kernels.
+// them and 64 MiB above the same program with a small model, which has the same kernels. And
+// what 'xemoe plan' says of a run beforehand.
+#include <cmath>
 #include <filesystem>
 
 #include "functional_tests/common/files.h"
@@ -12,10 +14,36 @@ namespace
 constexpr double SLACK_MIB = 64.0;
 const Words big = {"--experts", "128", "--moe-intermediate", "640"};
 const Words small = {"--experts", "8", "--moe-intermediate", "128"};
+/* The rules of a GPU with memory of its own: weights are copied. */
+const Words copying = {"XM_DEVICE_AS=dg2", "XM_FORCE=vec"};
+const std::string tiny = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 
 struct Memory {
     double weights, loaded, peak; /* MiB */
 };
+
+/* "1,38,75,…": for a long prompt the router chooses every expert. */
+std::string
+some_ids(int n)
+{
+    std::string ids = "1";
+    for (int i = 1; i < n; i++)
+        ids += "," + std::to_string(i * 37 % 1000);
+    return ids;
+}
+
+Json
+generate(const std::string &folder, int prompt, int n, const Words &options,
+         const Words &settings = {})
+{
+    Words words = {
+        "generate",        "-m",           folder,  "--ids", some_ids(prompt), "-n",
+        std::to_string(n), "--ignore-eos", "--json"};
+    words.insert(words.end(), options.begin(), options.end());
+    Outcome o = run(words, settings);
+    EXPECT_EQ(o.code, 0) << o.err;
+    return Json(o.out);
+}
 
 /* A model in the test's temporary folder, gone with the test. */
 class SyntheticModel
@@ -39,47 +67,106 @@ class SyntheticModel
     }
 
     /* Twice: the first run may have to build kernels, and compilers take memory. */
-    Memory measure() const
+    Memory measure(const Words &settings) const
     {
-        generate();
-        Json j(generate().out);
-        auto figure = [&](const char *name) {
-            return yyjson_get_num(j.at(std::string("/memory/") + name));
-        };
-        return {figure("weights") / 1048576.0, figure("peak_rss_after_load_mb"),
-                figure("peak_rss_mb")};
+        generate(folder, 200, 4, {}, settings);
+        Json j = generate(folder, 200, 4, {}, settings);
+        return {j.number("/memory/weights") / 1048576.0,
+                j.number("/memory/peak_rss_after_load_mb"),
+                j.number("/memory/peak_rss_mb")};
     }
 
-  private:
-    std::string folder;
-
-    Outcome generate() const
-    {
-        std::string ids = "1"; /* enough for the router to choose every expert */
-        for (int i = 1; i < 200; i++)
-            ids += "," + std::to_string(i * 37 % 1000);
-        Outcome o = run({"generate", "-m", folder, "--ids", ids, "-n", "4",
-                         "--ignore-eos", "--json"});
-        EXPECT_EQ(o.code, 0) << o.err;
-        return o;
-    }
+    const std::string folder;
 };
 
+/* Also where the device's memory is a copy: pages of the file go when they are copied. */
 TEST(Memory, PeakIsTheWeightsAndLittleMore)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    Memory less = SyntheticModel(small).measure(), more = SyntheticModel(big).measure();
-    ASSERT_GT(less.loaded, 0.0);
-    ASSERT_GT(more.weights, 500.0);
-    double base = less.peak - less.weights;
-    double most = base + more.weights * 1.1 + SLACK_MIB;
-    printf(
-        "base %.0f MiB, weights %.0f MiB: loaded with %.0f MiB, peak %.0f MiB, at most "
-        "%.0f MiB\n",
-        base, more.weights, more.loaded, more.peak, most);
-    EXPECT_LE(more.loaded, most);
-    EXPECT_LE(more.peak, most);
+    for (const Words &settings : {Words{}, copying}) {
+        Memory less = SyntheticModel(small).measure(settings);
+        Memory more = SyntheticModel(big).measure(settings);
+        ASSERT_GT(less.loaded, 0.0);
+        ASSERT_GT(more.weights, 500.0);
+        double base = less.peak - less.weights;
+        double most = base + more.weights * 1.1 + SLACK_MIB;
+        printf("base %.0f MiB, weights %.0f MiB: loaded with %.0f MiB, peak %.0f MiB, at "
+               "most %.0f MiB\n",
+               base, more.weights, more.loaded, more.peak, most);
+        EXPECT_LE(more.loaded, most);
+        EXPECT_LE(more.peak, most);
+    }
+}
+
+/* Every kind of memory within 3 %, now and at most. */
+void
+expect_prediction(const std::string &folder, int context, const Words &options)
+{
+    Words words = {"plan", folder, "-c", std::to_string(context), "--json"};
+    words.insert(words.end(), options.begin(), options.end());
+    Outcome o = run(words);
+    ASSERT_EQ(o.code, 0) << o.err;
+    Json plan(o.out), real = generate(folder, context - 1, 2, options);
+    std::vector<std::string> figures = {"kv_cache",  "activations",
+                                        "scratch",   "inputs_and_results",
+                                        "allocated", "allocated_peak"};
+    for (const char *kind :
+         {"cl_mem", "cl_mem_host", "usm_host", "usm_device", "usm_shared", "mapped"}) {
+        for (const char *of : {"now", "peak", "buffers"})
+            figures.push_back(std::string("kinds/") + kind + "/" + of);
+    }
+    for (const std::string &name : figures) {
+        double said = plan.number("/memory/" + name), is = real.number("/memory/" + name);
+        EXPECT_LE(std::fabs(said - is), 0.03 * is) << name << ": " << said << ", " << is;
+    }
+    EXPECT_GT(real.number("/memory/allocated"), 0.0);
+}
+
+TEST(Plan, SaysWhatGenerateTakes)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    expect_prediction(tiny, 300, {"--ubatch", "64"});
+    expect_prediction(tiny, 100, {"--kv", "i8"});
+    SyntheticModel synthetic(small);
+    expect_prediction(synthetic.folder, 150, {});
+}
+
+/* On a chip that need not be here, and with advice that holds. */
+TEST(Plan, SaysWhatToChange)
+{
+    Words words = {"plan", tiny, "-c", "20000", "--device-as", "bmg", "--memory", "24"};
+    Outcome o = run(words);
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find("it does not fit"), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("it would with --context"), std::string::npos) << o.out;
+    words.push_back("--json");
+    Json plan(run(words).out);
+    EXPECT_EQ(plan.text("/advice/0/option"), "--context");
+    words[3] = plan.text("/advice/0/value");
+    Json less(run(words).out);
+    EXPECT_TRUE(yyjson_is_true(less.at("/fits")));
+    EXPECT_EQ(less.number("/missing"), 0.0);
+    EXPECT_EQ(run({"plan", tiny, "--device-as", "nothing"}).code, 4);
+    EXPECT_EQ(run({"plan", tiny, "--kv", "u4"}).code, 3);
+}
+
+TEST(Cache, OfBytesHardlyChangesThePerplexity)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    auto perplexity = [](const char *kv) {
+        const std::string rows = XM_MODELS_DIR "/qwen3moe-tiny/golden/ppl_tokens.npy";
+        Outcome o = run({"perplexity", "-m", tiny, "--ids", "@" + rows, "--rows", "10",
+                         "--kv", kv, "--json"});
+        EXPECT_EQ(o.code, 0) << o.err;
+        return Json(o.out).number("/ppl");
+    };
+    double f16 = perplexity("f16"), i8 = perplexity("i8");
+    EXPECT_GT(f16, 1.0);
+    EXPECT_NE(i8, f16) << "the property has no effect";
+    EXPECT_NEAR(i8, f16, 0.01 * f16);
 }
 
 } // namespace
