@@ -13,6 +13,9 @@
 
 enum { INTEL = 0x8086 };
 
+/* Capabilities that kernels do without, slowly: kernels/cl/include/matrix_mad.h. */
+enum { EMULATED = XM_CAP_DPAS };
+
 static const char *
 family_refusal(enum xm_family family, const struct xm_device_info *device)
 {
@@ -43,14 +46,22 @@ xm_variant_refusal(const struct xm_variant *row, const struct xm_device_info *de
     const char *why = family_refusal(row->family, device);
     if (why)
         return why;
-    if (!xm_device_really_has(device, row->caps))
+    if (!xm_device_really_has(device, row->caps & ~(uint32_t)EMULATED))
         return "the device lacks a capability that the kernel needs";
     return row->refuses ? row->refuses(problem) : NULL;
+}
+
+static bool
+is_emulated(const struct xm_variant *row, const struct xm_device_info *device)
+{
+    return !xm_device_really_has(device, row->caps & EMULATED);
 }
 
 const char *
 xm_variant_drawback(const struct xm_variant *row, const struct xm_device_info *device)
 {
+    if (is_emulated(row, device))
+        return "the device has no matrix engines: the kernel would emulate them";
     if (device->kind != XM_DEVICE_CPU)
         return NULL;
     switch (row->family) {
@@ -207,6 +218,7 @@ choose_of_family(const struct xm_pick *p, enum xm_family family,
     const struct xm_variant_table *t = p->table;
     for (size_t i = 0; i < t->n; i++) {
         if (t->rows[i].family != family || is_left_out(p, i) ||
+            is_emulated(&t->rows[i], device) ||
             xm_variant_refusal(&t->rows[i], device, problem))
             continue;
         xm_debug(XM_DEBUG_DISPATCH, "%s: %s (its family is forced)", t->step,

@@ -44,7 +44,7 @@ enum xm_family {
 struct xm_variant {
     const char *name;
     enum xm_family family;
-    uint32_t caps; /* enum xm_cap the device must have */
+    uint32_t caps; /* enum xm_cap the device must have; without XM_CAP_DPAS: a drawback */
     /* NULL accepts; a static sentence refuses. The problem is the step's own struct. */
     const char *(*refuses)(const void *problem);
 };

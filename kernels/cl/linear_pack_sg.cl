@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- *     tiles[t / 16][plane_position(k)][t % 16] = x[t][k]       or in pairs: sub_group_pack.h
+ *     tiles[t / 16][plane_position(k)][t % 16] = x[t][k]
  *
  * Tokens past the last are zeros. A sub-group packs one block of a tile, a token a lane. Global
  * size {blocks * SG, tiles}.
@@ -17,5 +17,5 @@ linear_pack_sg(__global const STORAGE(SRC) * x, __global STORAGE(TILE) * tiles,
     if (b >= blocks || token >= 16)
         return;
     pack_block(x + min(t, (ulong)t_count - 1) * k_count, t < t_count ? k_count : 0, b,
-               token, k_count, tiles + tile * tile_elements(k_count));
+               token, tiles + tile * blocks * BLOCK * 16);
 }

@@ -4,8 +4,7 @@
  *
  *     tiles[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
  *
- * or in pairs (sub_group_pack.h). A sub-group packs one block of a tile, a token a lane. Global
- * size {blocks * SG, tiles}.
+ * A sub-group packs one block of a tile, a token a lane. Global size {blocks * SG, tiles}.
  */
 #include "sub_group_pack.h"
 
@@ -21,5 +20,5 @@ moe_gather_sg(__global const STORAGE(SRC) * x, __global const int *tile_expert,
         return;
     const int slot = source[tile * 16 + lane];
     pack_block(x + (ulong)((uint)max(slot, 0) / top_k) * k_count, slot < 0 ? 0 : k_count,
-               b, lane, k_count, tiles + tile * tile_elements(k_count));
+               b, lane, tiles + tile * blocks * BLOCK * 16);
 }

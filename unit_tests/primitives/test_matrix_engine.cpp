@@ -54,6 +54,7 @@ class MatrixEngine : public PrimitiveTest
                      " N=" + std::to_string(n) + " K=" + std::to_string(k) +
                      " T=" + std::to_string(tokens));
         const uint64_t n_tiles = blocks(tokens, 16);
+        const std::string sg = "-DSG=" + std::to_string(lanes);
         test_weight w(1, n, k, f, 7);
         tensor x(XM_F16, {(int64_t)tokens, (int64_t)k}, random_floats(tokens * k, 1));
         tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
@@ -65,12 +66,9 @@ class MatrixEngine : public PrimitiveTest
         xm_args_buffer(&pack, tiles.buffer());
         xm_args_uint(&pack, tokens);
         xm_args_uint(&pack, k);
-        uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(&w.host);
-        ASSERT_XM_OK(xm_args_run_sub_groups(
-            &pack, queue,
-            kernel("linear_pack_sg", w,
-                   "-DSRC=f16 -DTILE=f16 -DPAIRS=" + std::to_string(lanes)),
-            blocks(k, block), n_tiles, 1, &err));
+        ASSERT_XM_OK(xm_args_run_lanes(&pack, queue, kernel("linear_pack_dpas", w, sg),
+                                       lanes, blocks(k, 128), n_tiles * 16 / lanes, 1,
+                                       &err));
 
         xm_args gemm = {};
         xm_args_weight(&gemm, w.device);
@@ -81,9 +79,8 @@ class MatrixEngine : public PrimitiveTest
         xm_args_uint(&gemm, k);
         xm_args_uint(&gemm, tokens);
         ASSERT_XM_OK(xm_args_run_lanes(
-            &gemm, queue,
-            kernel("linear_gemm_dpas", w, "-DDST=f16 -DSG=" + std::to_string(lanes)),
-            lanes, blocks(n, 16), blocks(n_tiles, lanes / 8), 1, &err));
+            &gemm, queue, kernel("linear_gemm_dpas", w, "-DDST=f16 " + sg), lanes,
+            blocks(n, 16), blocks(n_tiles, lanes / 8), 1, &err));
 
         std::vector<float> want(y.size());
         ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
@@ -146,7 +143,7 @@ class MatrixEngine : public PrimitiveTest
         tensor tiles(XM_F16, {(int64_t)(max_tiles * 16 * hidden)});
         tensor h(XM_F16, {(int64_t)(max_tiles * 16 * inter)});
         tensor y(XM_F32, {(int64_t)(max_tiles * 16), (int64_t)hidden});
-        const std::string sg = " -DSG=" + std::to_string(lanes);
+        const std::string sg = "-DSG=" + std::to_string(lanes);
 
         xm_args gather = {};
         xm_args_buffer(&gather, x.buffer());
@@ -155,12 +152,9 @@ class MatrixEngine : public PrimitiveTest
         xm_args_buffer(&gather, tiles.buffer());
         xm_args_uint(&gather, hidden);
         xm_args_uint(&gather, 1);
-        uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(&gate.host);
-        ASSERT_XM_OK(xm_args_run_sub_groups(
-            &gather, queue,
-            kernel("moe_gather_sg", gate,
-                   "-DSRC=f16 -DTILE=f16 -DPAIRS=" + std::to_string(lanes)),
-            blocks(hidden, block), max_tiles, 1, &err));
+        ASSERT_XM_OK(
+            xm_args_run_lanes(&gather, queue, kernel("moe_gather_dpas", gate, sg), lanes,
+                              blocks(hidden, 128), max_tiles * 16 / lanes, 1, &err));
 
         xm_args gate_up = {};
         xm_args_weight(&gate_up, gate.device);
@@ -179,7 +173,7 @@ class MatrixEngine : public PrimitiveTest
             kernel("moe_gemm_gate_up_dpas", gate,
                    "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
                        " -DOUT_PLANES=" + std::to_string(xm_weight_planes(&down.host)) +
-                       " -DOUT_GROUP=" + std::to_string(down.host.group) + sg),
+                       " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
             lanes, blocks(inter, 8), max_tiles, 1, &err));
 
         xm_args last = {};
