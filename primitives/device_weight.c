@@ -174,10 +174,12 @@ xm_weight_not_in_words(const struct xm_weight *w, uint32_t words)
 }
 
 const char *
-xm_weight_not_in_shorts(const struct xm_weight *w)
+xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src)
 {
     uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w);
     enum xm_element zero = w->zero_point.p ? w->zero_point_element : XM_U4;
+    if (src != XM_F16)
+        return "integers are coarser than f32 activations";
     if (!xm_weight_is_quantised(w))
         return "the weight is not quantised";
     if (w->group % block != 0 && block % w->group != 0)

@@ -31,9 +31,9 @@ const char *xm_weight_not_in_planes(const struct xm_weight *w);
 /* NULL: the sub-group kernels can read this weight, `words` 32-bit words of a row at a time;
  * else a static sentence. */
 const char *xm_weight_not_in_words(const struct xm_weight *w, uint32_t words);
-/* NULL: this weight can meet activations as 16-bit integers (kernels/cl/include/shorts.h); else
- * a static sentence. */
-const char *xm_weight_not_in_shorts(const struct xm_weight *w);
+/* NULL: this weight can meet activations of type `src` as 16-bit integers with a factor a block
+ * (kernels/cl/include/shorts.h); else a static sentence. */
+const char *xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src);
 /* Scratch for `rows` activation rows in planes, and for the sums of their groups. */
 uint64_t xm_weight_planes_bytes(const struct xm_weight *w, uint64_t rows);
 uint64_t xm_weight_sums_bytes(const struct xm_weight *w, uint64_t rows);

@@ -45,7 +45,8 @@ not_in_planes(const void *problem)
 static const char *
 not_in_shorts(const void *problem)
 {
-    return xm_weight_not_in_shorts(weight_of(problem));
+    return xm_weight_not_in_shorts(weight_of(problem),
+                                   ((const struct problem *)problem)->desc->src);
 }
 
 static const char *

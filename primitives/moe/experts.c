@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "primitives/moe/experts_steps.h"
+#include "primitives/moe/onednn_experts.h"
 #include "primitives/tables.h"
 #include "runtime/util/memory.h"
 
@@ -85,8 +86,17 @@ not_in_shorts(const void *problem)
     const struct xm_moe_experts *m = problem;
     if (!(m->forms >> XM_MOE_SHORTS & 1))
         return "a step beside it does not know rows of integers";
-    const char *why = xm_weight_not_in_shorts(gate_of(m));
-    return why ? why : xm_weight_not_in_shorts(down_of(m));
+    const char *why = xm_weight_not_in_shorts(gate_of(m), m->desc.src);
+    return why ? why : xm_weight_not_in_shorts(down_of(m), m->desc.src);
+}
+
+static const char *
+onednn_refuses(const void *problem)
+{
+    const struct xm_moe_experts *m = problem;
+    if (!(m->forms >> XM_MOE_ROWS & 1))
+        return "a step beside it does not know plain rows";
+    return xm_onednn_experts_refuse(m->engine, &m->desc);
 }
 
 /* clang-format off */
@@ -107,6 +117,7 @@ static const struct xm_variant sort_rows[] = {
     {"moe_sort_ref",         XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant gather_rows[] = {
+    {"moe_gather_rows_ref",  XM_FAMILY_ONEDNN, 0, onednn_refuses},
     {"moe_gather_vnni",      XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts},
     {"moe_gather_vec",       XM_FAMILY_VEC, 0, NULL},
     {"moe_gather_sg",        XM_FAMILY_SG,  0, NULL},
@@ -114,6 +125,7 @@ static const struct xm_variant gather_rows[] = {
     {"moe_gather_ref",       XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant gemm_gate_up_rows[] = {
+    {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses},
     {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts},
     {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, gate_not_in_planes},
     {"moe_gemm_gate_up_sg",  XM_FAMILY_SG,  0, gate_not_in_steps},
@@ -121,6 +133,7 @@ static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_ref", XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant gemm_down_rows[] = {
+    {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses},
     {"moe_gemm_down_vnni",   XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts},
     {"moe_gemm_down_vec",    XM_FAMILY_VEC, 0, down_not_in_planes},
     {"moe_gemm_down_sg",     XM_FAMILY_SG,  0, down_not_in_steps},
@@ -267,6 +280,9 @@ build_step(void *ctx, size_t i, struct xm_error *err)
     char options[128];
     if (forms_in_dispute(m))
         return XM_OK; /* to be chosen again */
+    if (xm_moe_row(m, step)->family == XM_FAMILY_ONEDNN && step != XM_MOE_GATHER)
+        return m->onednn ? XM_OK
+                         : xm_onednn_experts_create(m->engine, &m->desc, &m->onednn, err);
     options_of(m, step, options, sizeof(options));
     XM_TRY(build_prepare(m, step, err));
     return w ? xm_weight_kernel(m->engine, name, w, &m->kernel[step], err, "%s", options)
@@ -323,6 +339,7 @@ xm_moe_experts_fini(struct xm_moe_experts *m)
     xm_device_weight_unref(m->desc.down);
     xm_buffer_unref(m->desc.bias_gate);
     xm_buffer_unref(m->desc.bias_down);
+    xm_onednn_experts_destroy(m->onednn);
 }
 
 /* ---- sizes ------------------------------------------------------------------------- */
@@ -371,6 +388,7 @@ many_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
     bytes[XM_MANY_XY] =
         tiles * XM_MOE_TILE * sizeof(float) * (x > m->hidden ? x : m->hidden);
     bytes[XM_MANY_H] = tiles * XM_MOE_TILE * sizeof(float) * h;
+    bytes[XM_MANY_SCRATCHPAD] = m->onednn ? xm_onednn_experts_scratchpad(m->onednn) : 0;
     return XM_MANY_N;
 }
 
@@ -412,7 +430,9 @@ xm_moe_experts_run(const struct xm_moe_experts *m, const struct xm_moe_batch *ba
                    struct xm_error *err)
 {
     uint64_t slots = batch->tokens * m->desc.top_k;
-    struct xm_moe_call c = {m, batch, slots, max_tiles(m, slots), {NULL}, queue, err};
+    uint32_t *first = NULL;
+    struct xm_moe_call c = {m,      batch, slots, max_tiles(m, slots),
+                            {NULL}, queue, err,   &first};
     struct xm_scratch own = *scratch; /* gives back what it takes */
     uint64_t bytes[XM_MOE_MAX_PARTS];
     uint32_t n = part_sizes(m, batch->tokens, bytes);
@@ -424,6 +444,7 @@ xm_moe_experts_run(const struct xm_moe_experts *m, const struct xm_moe_batch *ba
     for (int s = first_step(m, batch->tokens); s < end && status == XM_OK; s++)
         status = xm_moe_step_fns[s](&c);
     xm_scratch_end(&own);
+    xm_free(first);
     return status;
 }
 

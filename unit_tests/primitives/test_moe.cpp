@@ -24,7 +24,8 @@ struct problem {
 
 const weight_format u4g32 = {XM_U4, 32, true}, u4g128 = {XM_U4, 128, true};
 const weight_format i4g64 = {XM_I4, 64, false}, i8row = {XM_I8, UINT64_MAX, false};
-const weight_format u8g32 = {XM_U8, 32, true}, f16 = {XM_F16, 0, false};
+const weight_format u8g32 = {XM_U8, 32, true}, i8g32 = {XM_I8, 32, false},
+                    f16 = {XM_F16, 0, false};
 const weight_format bf16 = {XM_BF16, 0, false};
 const xm_expert clamped = XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
 
@@ -55,6 +56,12 @@ const problem many[] = {
     {"f16 and shared with gate, with addend", 40, 5, 128, 96, 2, u8g32, f16,
      XM_EXPERT_GEMM3_SWIGLU, XM_ACT_GELU_TANH, XM_ROUTING_SOFTMAX_TOPK, XM_F16, 2, false,
      true},
+    {"f16", 131, 3, 352, 160, 2, u4g32, i8g32, XM_EXPERT_GEMM3_SWIGLU, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX, XM_F16},
+    {"f16, whole groups", 67, 4, 256, 128, 2, u4g128, u4g128, XM_EXPERT_GEMM3_SWIGLU,
+     XM_ACT_GELU_ERF, XM_ROUTING_SOFTMAX, XM_F16},
+    {"f16, clamped", 33, 5, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX_TOPK, XM_F16},
     {"clamped", 33, 5, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX_TOPK},
     {"odd sizes", 34, 3, 50, 21, 2, bf16, f16},
@@ -203,7 +210,7 @@ class Moe : public PrimitiveTest
             want[i] += added[i];
         char used[512];
         xm_primitive_describe(moe.p, operands, used, sizeof(used));
-        EXPECT_TRUE(rows_close(y.read(), want, p.hidden, precision_of(used, p.element)));
+        EXPECT_TRUE(rows_close(y.read(), want, p.hidden, p.element));
         return std::string(used) + " ";
     }
 

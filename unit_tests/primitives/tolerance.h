@@ -23,8 +23,6 @@ tolerance_of(enum xm_element e)
         return {2e-3f, 2e-3f};
     case XM_BF16:
         return {2e-2f, 2e-2f};
-    case XM_I16: /* activations of 16 bits with a factor a block, twice in a row */
-        return {1e-4f, 1e-4f};
     case XM_I8: /* a cache or activation of 8 bits against exact values */
         return {3e-2f, 3e-2f};
     default:

@@ -117,13 +117,6 @@ rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t
     return ::testing::AssertionSuccess();
 }
 
-/* The type whose tolerance holds for these kernels' results of type `dst`. */
-inline xm_element
-precision_of(const std::string &kernels, xm_element dst)
-{
-    return dst == XM_F32 && kernels.find("_vnni") != std::string::npos ? XM_I16 : dst;
-}
-
 /* The rows of a table that the device could take: what a test must have run before it ends. */
 inline std::set<std::string>
 rows_to_cover(const xm_variant_table &t)
