@@ -15,12 +15,13 @@
 
 __kernel void
 moe_gather_rows_ref(__global const STORAGE(SRC) * x, __global const int *tile_expert,
-                    __global const int *source, __global STORAGE(SRC) * rows, uint top_k)
+                    __global const int *source, __global STORAGE(SRC) * rows,
+                    uint k_count, uint top_k)
 {
-    const ulong k = get_global_id(0), p = get_global_id(1), k_count = get_global_size(0);
+    const ulong k = get_global_id(0), p = get_global_id(1);
     if (tile_expert[p / 16] < 0)
         return;
     const int slot = source[p];
-    const float v = slot < 0 ? 0.0f : LOAD(SRC, x, (uint)slot / top_k * k_count + k);
+    const float v = slot < 0 ? 0.0f : LOAD(SRC, x, (ulong)((uint)slot / top_k) * k_count + k);
     STORE(SRC, rows, p * k_count + k, v);
 }

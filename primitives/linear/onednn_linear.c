@@ -12,11 +12,11 @@
  */
 #include "primitives/linear/onednn_linear.h"
 
-#include <dnnl.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "primitives/args.h"
+#include "primitives/onednn/onednn_guard.h"
+#include "primitives/onednn/onednn_matmul.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
@@ -52,78 +52,41 @@ cpu_engine(void)
     return cpu;
 }
 
-/* The memory descriptors of y[m,n] = x[m,k] w[n,k]^T + bias[n], y's rows being ld apart.
- */
-struct shapes {
-    dnnl_memory_desc_t x, w, bias, y;
-};
-
-static void
-shapes_free(struct shapes *s)
+/* y[m,n] = x[m,k] w[n,k]^T + bias[n] in f32, y's rows being `ld` apart. */
+static struct xm_onednn_problem
+product_problem(uint64_t m, uint64_t n, uint64_t k, uint64_t ld, enum xm_element compute,
+                bool has_bias)
 {
-    dnnl_memory_desc_destroy(s->x);
-    dnnl_memory_desc_destroy(s->w);
-    dnnl_memory_desc_destroy(s->bias);
-    dnnl_memory_desc_destroy(s->y);
-}
-
-static bool
-plain_matrix(dnnl_memory_desc_t *out, uint64_t rows, uint64_t cols, uint64_t row_step,
-             uint64_t col_step, enum xm_element e)
-{
-    const dnnl_dims_t dims = {(dnnl_dim_t)rows, (dnnl_dim_t)cols};
-    const dnnl_dims_t steps = {(dnnl_dim_t)row_step, (dnnl_dim_t)col_step};
-    return dnnl_memory_desc_create_with_strides(
-               out, 2, dims, e == XM_BF16 ? dnnl_bf16 : dnnl_f32, steps) == dnnl_success;
-}
-
-static bool
-shapes_create(struct shapes *s, uint64_t m, uint64_t n, uint64_t k, uint64_t ld,
-              enum xm_element compute, bool has_bias)
-{
-    memset(s, 0, sizeof(*s));
-    if (plain_matrix(&s->x, m, k, k, 1, compute) &&
-        plain_matrix(&s->w, k, n, 1, k, compute) &&
-        (!has_bias || plain_matrix(&s->bias, 1, n, n, 1, XM_F32)) &&
-        plain_matrix(&s->y, m, n, ld, 1, XM_F32))
-        return true;
-    shapes_free(s);
-    return false;
+    return (struct xm_onednn_problem){.m = m,
+                                      .n = n,
+                                      .k = k,
+                                      .y_step = ld,
+                                      .x = compute,
+                                      .w = compute,
+                                      .y = XM_F32,
+                                      .bias = has_bias};
 }
 
 /* NULL when oneDNN has none, or only reference code. */
 static dnnl_primitive_desc_t
-describe_product(uint64_t m, uint64_t n, uint64_t k, uint64_t ld, enum xm_element compute,
-                 bool has_bias)
+describe_product(const struct xm_onednn_problem *p)
 {
-    struct shapes s;
-    dnnl_primitive_desc_t pd = NULL;
-    const char *name = "";
-    if (!cpu_engine() || !shapes_create(&s, m, n, k, ld, compute, has_bias))
-        return NULL;
-    if (dnnl_matmul_primitive_desc_create(&pd, cpu_engine(), s.x, s.w, s.bias, s.y,
-                                          NULL) != dnnl_success)
-        pd = NULL;
-    shapes_free(&s);
-    if (!pd)
-        return NULL;
-    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) !=
-            dnnl_success ||
-        strncmp(name, "ref", 3) == 0) {
-        xm_debug(XM_DEBUG_DISPATCH, "linear_gemm_onednn: oneDNN offers '%s' for %s", name,
-                 xm_element_text(compute));
-        dnnl_primitive_desc_destroy(pd);
-        return NULL;
-    }
-    return pd;
+    dnnl_primitive_desc_t pd = cpu_engine() ? xm_onednn_describe(cpu_engine(), p) : NULL;
+    if (!pd || !xm_onednn_is_reference(xm_onednn_implementation(pd)))
+        return pd;
+    xm_debug(XM_DEBUG_DISPATCH, "linear_gemm_onednn: oneDNN offers '%s' for %s",
+             xm_onednn_implementation(pd), xm_element_text(p->x));
+    dnnl_primitive_desc_destroy(pd);
+    return NULL;
 }
 
 static bool
 multiplies(const struct xm_weight *w, enum xm_element compute)
 {
     uint64_t n = w->rows < 1024 ? w->rows : 1024;
-    dnnl_primitive_desc_t pd =
-        describe_product(LEAST_PIECE, n, w->cols, w->rows, compute, false);
+    const struct xm_onednn_problem p =
+        product_problem(LEAST_PIECE, n, w->cols, w->rows, compute, false);
+    dnnl_primitive_desc_t pd = describe_product(&p);
     if (pd)
         dnnl_primitive_desc_destroy(pd);
     return pd != NULL;
@@ -231,33 +194,25 @@ xm_onednn_linear_destroy(struct xm_onednn_linear *l)
 /* One product; copied into the queue. */
 struct product {
     dnnl_primitive_t primitive;
-    enum xm_element compute;
-    uint64_t m, n, k, ld;
+    struct xm_onednn_problem problem;
     const void *x, *w;
     const float *bias;
     float *y;
 };
 
+/* oneDNN's memory is not const; it only writes Y. */
 static dnnl_status_t
-execute(const struct product *p, const struct shapes *s, dnnl_memory_t *memory,
-        dnnl_stream_t stream)
+execute(const struct product *p, dnnl_stream_t stream, void *scratchpad)
 {
-    const dnnl_memory_desc_t descs[] = {s->x, s->w, s->y, s->bias};
-    const void *const bytes[] = {p->x, p->w, p->y, p->bias};
-    static const int names[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST,
-                                DNNL_ARG_BIAS};
-    dnnl_exec_arg_t args[XM_ARRAY_LEN(names)];
-    int n = p->bias ? 4 : 3;
-    for (int i = 0; i < n; i++) {
-        /* oneDNN's memory is not const; it only writes DST. */
-        dnnl_status_t status =
-            dnnl_memory_create(&memory[i], descs[i], cpu_engine(), (void *)bytes[i]);
-        if (status != dnnl_success)
-            return status;
-        args[i].arg = names[i];
-        args[i].memory = memory[i];
-    }
-    dnnl_status_t status = dnnl_primitive_execute(p->primitive, stream, n, args);
+    const xm_onednn_handles handles = {
+        [XM_ONEDNN_X] = {(void *)p->x, XM_ONEDNN_HOST},
+        [XM_ONEDNN_W] = {(void *)p->w, XM_ONEDNN_HOST},
+        [XM_ONEDNN_BIAS] = {(void *)p->bias, XM_ONEDNN_HOST},
+        [XM_ONEDNN_Y] = {p->y, XM_ONEDNN_HOST},
+        [XM_ONEDNN_SCRATCHPAD] = {scratchpad, XM_ONEDNN_HOST},
+    };
+    dnnl_status_t status =
+        xm_onednn_execute(p->primitive, cpu_engine(), stream, &p->problem, handles, NULL);
     return status == dnnl_success ? dnnl_stream_wait(stream) : status;
 }
 
@@ -265,19 +220,19 @@ static void
 multiply(void *ctx)
 {
     const struct product *p = ctx;
-    struct shapes s;
-    dnnl_memory_t memory[4] = {NULL};
+    const_dnnl_primitive_desc_t pd = NULL;
     dnnl_stream_t stream = NULL;
-    dnnl_status_t status = dnnl_out_of_memory;
-    if (shapes_create(&s, p->m, p->n, p->k, p->ld, p->compute, p->bias != NULL)) {
+    void *scratchpad = NULL;
+    dnnl_status_t status = dnnl_primitive_get_primitive_desc(p->primitive, &pd);
+    uint64_t bytes = status == dnnl_success ? xm_onednn_scratchpad_bytes(pd) : 0;
+    if (bytes && !(scratchpad = xm_malloc(bytes)))
+        status = dnnl_out_of_memory;
+    if (status == dnnl_success)
         status = dnnl_stream_create(&stream, cpu_engine(), dnnl_stream_default_flags);
-        if (status == dnnl_success)
-            status = execute(p, &s, memory, stream);
-        shapes_free(&s);
-    }
-    for (size_t i = 0; i < XM_ARRAY_LEN(memory); i++)
-        dnnl_memory_destroy(memory[i]);
+    if (status == dnnl_success)
+        status = execute(p, stream, scratchpad);
     dnnl_stream_destroy(stream);
+    xm_free(scratchpad);
     if (status != dnnl_success)
         xm_log(XM_LOG_ERROR, "linear_gemm_onednn: oneDNN failed with status %d",
                (int)status);
@@ -302,16 +257,14 @@ piece_for(uint64_t left)
 }
 
 static enum xm_status
-product_for(struct xm_onednn_linear *l, int piece, uint64_t rows, dnnl_primitive_t *out,
-            struct xm_error *err)
+product_for(struct xm_onednn_linear *l, int piece, const struct xm_onednn_problem *p,
+            dnnl_primitive_t *out, struct xm_error *err)
 {
-    const struct xm_weight *w = &l->weight->host;
     pthread_mutex_lock(&l->lock);
-    dnnl_primitive_t *slot = &l->product[piece][rows != l->stretch];
+    dnnl_primitive_t *slot = &l->product[piece][p->n != l->stretch];
     if (!*slot) {
-        dnnl_primitive_desc_t pd = describe_product(piece_tokens(piece), rows, w->cols,
-                                                    w->rows, l->compute, l->bias != NULL);
-        if (pd && dnnl_primitive_create(slot, pd) != dnnl_success)
+        dnnl_primitive_desc_t pd = describe_product(p);
+        if (pd && xm_onednn_try_create(slot, pd) != dnnl_success)
             *slot = NULL;
         if (pd)
             dnnl_primitive_desc_destroy(pd);
@@ -321,8 +274,8 @@ product_for(struct xm_onednn_linear *l, int piece, uint64_t rows, dnnl_primitive
     if (*out)
         return XM_OK;
     return xm_fail(err, XM_DEVICE, "oneDNN made no matmul of %llu x %llu x %llu",
-                   (unsigned long long)piece_tokens(piece), (unsigned long long)rows,
-                   (unsigned long long)w->cols);
+                   (unsigned long long)p->m, (unsigned long long)p->n,
+                   (unsigned long long)p->k);
 }
 
 /* A matrix of n rows to unpack. */
@@ -365,9 +318,9 @@ enqueue_stretch(struct xm_onednn_linear *l, const struct operands *o, uint64_t f
     for (uint64_t t = 0; t < o->tokens;) {
         int piece = piece_for(o->tokens - t);
         uint64_t m = piece_tokens(piece), at = t + m <= o->tokens ? t : o->tokens - m;
-        struct product p = {NULL,    l->compute, m,    rows, w->cols,
-                            w->rows, NULL,       NULL, NULL, NULL};
-        XM_TRY(product_for(l, piece, rows, &p.primitive, err));
+        struct product p = {.problem = product_problem(m, rows, w->cols, w->rows,
+                                                       l->compute, l->bias != NULL)};
+        XM_TRY(product_for(l, piece, &p.problem, &p.primitive, err));
         p.x = x + at * w->cols * bytes_of(l->compute);
         p.w = xm_buffer_host_ptr(o->w);
         p.bias = bias ? bias + first : NULL;

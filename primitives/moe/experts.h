@@ -35,8 +35,11 @@ struct xm_moe_experts_desc {
 /* Rows between the steps for many tokens: what a row of a variant table reads or writes. */
 enum xm_moe_form {
     XM_MOE_TILES, /* f32, 16 rows in lanes, in plane order: kernels/cl/include/tile.h */
+    XM_MOE_ROWS,  /* plain rows of f16, for oneDNN                                     */
     XM_MOE_SHORTS /* 16-bit integers with factors: kernels/cl/include/shorts.h        */
 };
+
+struct xm_onednn_experts;
 
 struct xm_moe_experts {
     struct xm_engine *engine;        /* borrowed from the primitive               */
@@ -45,6 +48,7 @@ struct xm_moe_experts {
     uint32_t forms;                  /* 1 << form of those that may be used       */
     struct xm_pick pick[XM_MOE_N_STEPS];
     struct xm_kernel *kernel[XM_MOE_N_STEPS];
+    struct xm_onednn_experts *onednn; /* NULL: not used                           */
     struct xm_kernel *prepare_x, *prepare_h; /* for the vector kernels            */
 };
 

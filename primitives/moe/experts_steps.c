@@ -6,6 +6,8 @@
  */
 #include "primitives/moe/experts_steps.h"
 
+#include "primitives/moe/onednn_experts.h"
+
 /* Rows of a sub-group of the sg kernels, for few tokens and of moe_combine_sg. */
 enum { SG_ROWS = 4, SG_COMBINE_ROWS = 64 };
 enum { SHORT_ROWS = 64 }; /* rows of weights of a work-item of moe_gemm_down_vnni */
@@ -199,6 +201,8 @@ many_gather(const struct xm_moe_call *c)
     xm_args_uint(&a, m->desc.top_k);
     if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_SHORTS)
         return run_step(c, XM_MOE_GATHER, &a, c->tiles * XM_MOE_TILE, 1);
+    if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_ROWS)
+        return run_step(c, XM_MOE_GATHER, &a, m->hidden, c->tiles * XM_MOE_TILE);
     return run_step(c, XM_MOE_GATHER, &a,
                     row_units(c, XM_MOE_GATHER, padded, block_of(gate), XM_GROUP_ITEMS),
                     c->tiles);
@@ -213,11 +217,42 @@ add_places(const struct xm_moe_call *c, bool shorts, bool by_expert, struct xm_a
         xm_args_buffer(a, c->part[XM_MANY_SOURCE]);
 }
 
+static struct xm_onednn_batch
+onednn_batch(const struct xm_moe_call *c)
+{
+    bool wanted = xm_onednn_experts_scratchpad(c->m->onednn) > 0;
+    return (struct xm_onednn_batch){.first = *c->first,
+                                    .tiles = c->tiles,
+                                    .xy = c->part[XM_MANY_XY],
+                                    .gh = c->part[XM_MANY_H],
+                                    .scratchpad =
+                                        wanted ? c->part[XM_MANY_SCRATCHPAD] : NULL,
+                                    .queue = c->queue};
+}
+
+static enum xm_status
+onednn_gate_up(const struct xm_moe_call *c)
+{
+    XM_TRY(xm_onednn_experts_read(c->m->onednn, c->part[XM_MANY_FIRST], c->tiles,
+                                  c->queue, c->first, c->err));
+    const struct xm_onednn_batch b = onednn_batch(c);
+    return xm_onednn_experts_gate_up(c->m->onednn, &b, c->err);
+}
+
+static enum xm_status
+onednn_down(const struct xm_moe_call *c)
+{
+    const struct xm_onednn_batch b = onednn_batch(c);
+    return xm_onednn_experts_down(c->m->onednn, &b, c->err);
+}
+
 static enum xm_status
 many_gate_up(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
     const struct xm_weight *down = &m->desc.down->host;
+    if (family_of(m, XM_MOE_GEMM_GATE_UP) == XM_FAMILY_ONEDNN)
+        return onednn_gate_up(c);
     bool vec = xm_moe_is_vec(m, XM_MOE_GEMM_GATE_UP);
     bool shorts = xm_moe_form(m, XM_MOE_GEMM_GATE_UP) == XM_MOE_SHORTS;
     bool sg = family_of(m, XM_MOE_GEMM_GATE_UP) == XM_FAMILY_SG;
@@ -248,6 +283,8 @@ static enum xm_status
 many_down(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
+    if (family_of(m, XM_MOE_GEMM_DOWN) == XM_FAMILY_ONEDNN)
+        return onednn_down(c);
     bool vec = xm_moe_is_vec(m, XM_MOE_GEMM_DOWN);
     bool shorts = xm_moe_form(m, XM_MOE_GEMM_DOWN) == XM_MOE_SHORTS;
     uint64_t per_item = shorts

@@ -22,6 +22,7 @@ enum {
     XM_MANY_NEXT,
     XM_MANY_XY,
     XM_MANY_H,
+    XM_MANY_SCRATCHPAD, /* oneDNN's */
     XM_MANY_N
 };
 enum { XM_MOE_MAX_PARTS = 8 };
@@ -34,6 +35,7 @@ struct xm_moe_call {
     struct xm_buffer *part[XM_MOE_MAX_PARTS];
     struct xm_queue *queue;
     struct xm_error *err;
+    uint32_t **first; /* what moe_sort left in XM_MANY_FIRST, when the host has read it */
 };
 
 static inline const struct xm_variant *
@@ -55,11 +57,15 @@ xm_moe_is_clamped(const struct xm_moe_experts *m)
     return m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
 }
 
-/* Rows of 16-bit integers are read and written by the rows that multiply them. */
+/* Rows of 16-bit integers are read and written by the rows that multiply them, plain ones by
+ * oneDNN's. */
 static inline enum xm_moe_form
 xm_moe_form(const struct xm_moe_experts *m, enum xm_moe_step step)
 {
-    return xm_moe_row(m, step)->caps & XM_CAP_VNNI ? XM_MOE_SHORTS : XM_MOE_TILES;
+    const struct xm_variant *row = xm_moe_row(m, step);
+    if (row->family == XM_FAMILY_ONEDNN)
+        return XM_MOE_ROWS;
+    return row->caps & XM_CAP_VNNI ? XM_MOE_SHORTS : XM_MOE_TILES;
 }
 
 /* The launch of each step. */

@@ -20,10 +20,9 @@ enum product { GATE, UP, DOWN, N_PRODUCTS };
 struct xm_onednn_experts {
     struct xm_engine *engine; /* borrowed from the primitive */
     struct xm_onednn *onednn; /* referenced */
-    struct xm_kernel *gather;
     struct xm_onednn_weight weight[N_PRODUCTS];
-    uint64_t experts, hidden, inter, top_k; /* E, H, I, K */
-    uint32_t most;                          /* power of the largest piece */
+    uint64_t experts, hidden, inter; /* E, H, I */
+    uint32_t most;                   /* power of the largest piece */
     struct xm_onednn_matmul *piece[N_PRODUCTS][XM_ONEDNN_PIECES];
     uint64_t scratchpad_bytes;
 };
@@ -106,14 +105,12 @@ init(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
     o->experts = d->down->host.experts;
     o->hidden = d->down->host.rows;
     o->inter = d->down->host.cols;
-    o->top_k = d->top_k;
     o->most = xm_onednn_largest_piece(xm_engine_config(o->engine)->ubatch, LEAST_POWER);
     for (int p = 0; p < N_PRODUCTS; p++) {
         XM_TRY(xm_onednn_weight_init(&o->weight[p], o->engine, weights[p], err));
         XM_TRY(build(o, d, (enum product)p, err));
     }
-    return xm_engine_kernel(o->engine, "moe_gather_rows_ref", "-DSRC=f16", &o->gather,
-                            err);
+    return XM_OK;
 }
 
 enum xm_status
@@ -147,53 +144,13 @@ xm_onednn_experts_destroy(struct xm_onednn_experts *o)
     xm_free(o);
 }
 
-/* ---- scratch ------------------------------------------------------------------------ */
-
-enum part { PART_X, PART_G, PART_H, PART_SCRATCHPAD, N_PARTS };
-
-static void
-part_sizes(const struct xm_onednn_experts *o, uint64_t tiles, uint64_t *bytes)
-{
-    uint64_t rows = tiles * TILE;
-    bytes[PART_X] = rows * o->hidden * 2;
-    bytes[PART_G] = bytes[PART_H] = rows * o->inter * 2;
-    bytes[PART_SCRATCHPAD] = o->scratchpad_bytes;
-}
-
 uint64_t
-xm_onednn_experts_scratch(const struct xm_onednn_experts *o, const struct xm_primitive *p,
-                          uint64_t tiles)
+xm_onednn_experts_scratchpad(const struct xm_onednn_experts *o)
 {
-    uint64_t bytes[N_PARTS], sum = 0;
-    part_sizes(o, tiles, bytes);
-    for (int i = 0; i < N_PARTS; i++)
-        sum += bytes[i] ? xm_scratch_bytes(p, bytes[i]) : 0;
-    return sum;
+    return o->scratchpad_bytes;
 }
 
-/* ---- a run -------------------------------------------------------------------------- */
-
-struct call {
-    const struct xm_onednn_experts *o;
-    const struct xm_onednn_batch *batch;
-    struct xm_buffer *part[N_PARTS];
-    struct xm_queue *queue;
-    struct xm_onednn_stream *stream;
-    struct xm_error *err;
-};
-
-static enum xm_status
-gather(const struct call *c)
-{
-    struct xm_args a = {.n = 0};
-    xm_args_buffer(&a, c->batch->x);
-    xm_args_buffer(&a, c->batch->tile_expert);
-    xm_args_buffer(&a, c->batch->source);
-    xm_args_buffer(&a, c->part[PART_X]);
-    xm_args_uint(&a, c->o->top_k);
-    return xm_args_run(&a, c->queue, c->o->gather, false, c->o->hidden,
-                       c->batch->tiles * TILE, 1, c->err);
-}
+/* ---- what the host must know -------------------------------------------------------- */
 
 /* What nobody computed in a dry run: tiles as even as can be. */
 static void
@@ -204,21 +161,45 @@ spread(uint32_t *first, uint64_t experts, uint64_t tiles)
 }
 
 static enum xm_status
-read_first(const struct call *c, uint32_t *first)
+read_tiles(const struct xm_onednn_experts *o, const struct xm_buffer *first_tile,
+           uint64_t tiles, struct xm_queue *queue, uint32_t *first, struct xm_error *err)
 {
-    uint64_t experts = c->o->experts, tiles = c->batch->tiles;
-    if (experts == 1 || xm_dry_run()) {
-        spread(first, experts, tiles);
+    if (o->experts == 1 || xm_dry_run()) {
+        spread(first, o->experts, tiles);
         return XM_OK;
     }
-    XM_TRY(xm_queue_read(c->queue, c->batch->first_tile, 0, first,
-                         (experts + 1) * sizeof(*first), c->err));
-    bool ok = first[0] == 0 && first[experts] <= tiles;
-    for (uint64_t e = 0; e < experts && ok; e++)
+    XM_TRY(xm_queue_read(queue, first_tile, 0, first, (o->experts + 1) * sizeof(*first),
+                         err));
+    bool ok = first[0] == 0 && first[o->experts] <= tiles;
+    for (uint64_t e = 0; e < o->experts && ok; e++)
         ok = first[e] <= first[e + 1];
-    return ok ? XM_OK
-              : xm_fail(c->err, XM_DEVICE, "moe_sort left tiles that are not in order");
+    return ok ? XM_OK : xm_fail(err, XM_DEVICE, "moe_sort left tiles out of order");
 }
+
+enum xm_status
+xm_onednn_experts_read(const struct xm_onednn_experts *o,
+                       const struct xm_buffer *first_tile, uint64_t tiles,
+                       struct xm_queue *queue, uint32_t **first, struct xm_error *err)
+{
+    *first = xm_malloc((o->experts + 1) * sizeof(**first));
+    if (!*first)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for the experts' tiles");
+    enum xm_status status = read_tiles(o, first_tile, tiles, queue, *first, err);
+    if (status != XM_OK) {
+        xm_free(*first);
+        *first = NULL;
+    }
+    return status;
+}
+
+/* ---- runs --------------------------------------------------------------------------- */
+
+struct call {
+    const struct xm_onednn_experts *o;
+    const struct xm_onednn_batch *b;
+    struct xm_onednn_stream *stream;
+    struct xm_error *err;
+};
 
 /* One of an expert's matmuls on its rows from `row` on. */
 static enum xm_status
@@ -226,64 +207,59 @@ run_product(const struct call *c, enum product product, uint64_t expert, uint32_
             uint64_t row)
 {
     const struct xm_onednn_experts *o = c->o;
-    uint64_t x_at = row * o->hidden * 2, h_at = row * o->inter * 2;
-    const struct xm_onednn_span x = {c->part[PART_X], x_at}, g = {c->part[PART_G], h_at},
-                                h = {c->part[PART_H], h_at},
-                                y = {c->batch->y, row * o->hidden * sizeof(float)};
+    uint64_t g_at = row * o->inter * 2, h_at = g_at + c->b->tiles * TILE * o->inter * 2;
+    const struct xm_onednn_span x = {c->b->xy, row * o->hidden * 2},
+                                y = {c->b->xy, row * o->hidden * sizeof(float)},
+                                g = {c->b->gh, g_at}, h = {c->b->gh, h_at};
     struct xm_onednn_spans spans = {.arg = {{NULL, 0}}};
     xm_onednn_weight_spans(&o->weight[product], expert, &spans);
     spans.arg[XM_ONEDNN_X] = product == DOWN ? h : x;
     spans.arg[XM_ONEDNN_Y] = product == GATE ? g : product == UP ? h : y;
     if (product == UP)
         spans.arg[XM_ONEDNN_TIMES] = g;
-    spans.arg[XM_ONEDNN_SCRATCHPAD].buffer = c->part[PART_SCRATCHPAD];
+    spans.arg[XM_ONEDNN_SCRATCHPAD].buffer = c->b->scratchpad;
     return xm_onednn_matmul_run(o->piece[product][power], c->stream, &spans, c->err);
 }
 
 static enum xm_status
-run_expert(const struct call *c, uint64_t expert, uint64_t first, uint64_t rows)
+run_expert(const struct call *c, enum product first, enum product last, uint64_t expert)
 {
+    uint64_t begin = (uint64_t)c->b->first[expert] * TILE;
+    uint64_t rows = (uint64_t)c->b->first[expert + 1] * TILE - begin;
     for (uint64_t done = 0; done < rows;) {
         const struct xm_onednn_piece piece =
             xm_onednn_piece_at(rows, done, LEAST_POWER, c->o->most);
-        for (int p = 0; p < N_PRODUCTS; p++)
+        for (int p = (int)first; p <= (int)last; p++)
             XM_TRY(run_product(c, (enum product)p, expert, piece.power,
-                               first + piece.first));
+                               begin + piece.first));
         done = piece.first + xm_onednn_piece_rows(piece.power);
     }
     return XM_OK;
 }
 
 static enum xm_status
-run_experts(const struct call *c)
+run_experts(const struct xm_onednn_experts *o, const struct xm_onednn_batch *b,
+            enum product first, enum product last, struct xm_error *err)
 {
-    uint64_t experts = c->o->experts;
-    uint32_t *first = xm_malloc((experts + 1) * sizeof(*first));
-    if (!first)
-        return xm_fail(c->err, XM_NO_MEMORY, "no memory for the experts' tiles");
-    enum xm_status status = read_first(c, first);
-    for (uint64_t e = 0; e < experts && status == XM_OK; e++)
-        status = run_expert(c, e, (uint64_t)first[e] * TILE,
-                            (uint64_t)(first[e + 1] - first[e]) * TILE);
-    xm_free(first);
+    struct call c = {o, b, NULL, err};
+    XM_TRY(xm_onednn_begin(o->onednn, b->queue, &c.stream, err));
+    enum xm_status status = XM_OK;
+    for (uint64_t e = 0; e < o->experts && status == XM_OK; e++)
+        status = run_expert(&c, first, last, e);
+    xm_onednn_end(c.stream);
     return status;
 }
 
 enum xm_status
-xm_onednn_experts_run(const struct xm_onednn_experts *o,
-                      const struct xm_onednn_batch *batch, struct xm_scratch *s,
-                      struct xm_queue *queue, struct xm_error *err)
+xm_onednn_experts_gate_up(const struct xm_onednn_experts *o,
+                          const struct xm_onednn_batch *b, struct xm_error *err)
 {
-    struct call c = {o, batch, {NULL}, queue, NULL, err};
-    uint64_t bytes[N_PARTS];
-    part_sizes(o, batch->tiles, bytes);
-    for (int i = 0; i < N_PARTS; i++) {
-        if (bytes[i])
-            XM_TRY(xm_scratch_take(s, bytes[i], &c.part[i], err));
-    }
-    XM_TRY(gather(&c));
-    XM_TRY(xm_onednn_begin(o->onednn, queue, &c.stream, err));
-    enum xm_status status = run_experts(&c);
-    xm_onednn_end(c.stream);
-    return status;
+    return run_experts(o, b, GATE, UP, err);
+}
+
+enum xm_status
+xm_onednn_experts_down(const struct xm_onednn_experts *o, const struct xm_onednn_batch *b,
+                       struct xm_error *err)
+{
+    return run_experts(o, b, DOWN, DOWN, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The grouped products of experts through oneDNN's GPU engine, for many tokens: what lies
- * between moe_sort and moe_combine. Three matmuls with compressed weights for each expert that
- * has tokens:
+ * between moe_gather_rows_ref and moe_combine. Three matmuls with compressed weights for each
+ * expert that has tokens:
  *
  *     g = act(x gate^T)      h = (x up^T) * g      y = h down^T
  *
@@ -19,13 +19,14 @@ extern "C" {
 
 struct xm_onednn_experts;
 
-/* A batch as moe_sort leaves it; see kernels/cl/moe_sort_ref.cl. */
+/* Rows in expert order, an expert's in whole tiles of 16 (kernels/cl/moe_sort_ref.cl). */
 struct xm_onednn_batch {
-    const struct xm_buffer *x;                    /* [T,H] f16 */
-    struct xm_buffer *first_tile;                 /* [E + 1] */
-    const struct xm_buffer *tile_expert, *source; /* [tiles], [16 tiles] */
-    uint64_t tiles;                               /* at most so many are in use */
-    struct xm_buffer *y;                          /* [16 tiles, H] f32 */
+    const uint32_t *first;        /* [E + 1] where each expert's tiles begin */
+    uint64_t tiles;               /* that the buffers have room for */
+    struct xm_buffer *xy;         /* [16 tiles, H] x in f16; then y in f32 */
+    struct xm_buffer *gh;         /* [16 tiles, I] f16, twice */
+    struct xm_buffer *scratchpad; /* scratchpad()'s bytes; NULL when that is 0 */
+    struct xm_queue *queue;
 };
 
 /* NULL: oneDNN's engine is open on this device and takes these experts with an optimised
@@ -38,15 +39,21 @@ enum xm_status xm_onednn_experts_create(struct xm_engine *engine,
                                         struct xm_onednn_experts **out,
                                         struct xm_error *err);
 void xm_onednn_experts_destroy(struct xm_onednn_experts *o); /* NULL is allowed */
-/* What run takes from a scratch of `p`. */
-uint64_t xm_onednn_experts_scratch(const struct xm_onednn_experts *o,
-                                   const struct xm_primitive *p, uint64_t tiles);
-/* Enqueues everything. With several experts it waits once, for first_tile: oneDNN is told on
- * the host how many rows there are. */
-enum xm_status xm_onednn_experts_run(const struct xm_onednn_experts *o,
-                                     const struct xm_onednn_batch *batch,
-                                     struct xm_scratch *s, struct xm_queue *queue,
-                                     struct xm_error *err);
+uint64_t xm_onednn_experts_scratchpad(const struct xm_onednn_experts *o);
+
+/* What moe_sort left in `first_tile`, for xm_free. Waits for it, unless there is only one
+ * expert: oneDNN is told on the host how many rows there are. */
+enum xm_status xm_onednn_experts_read(const struct xm_onednn_experts *o,
+                                      const struct xm_buffer *first_tile, uint64_t tiles,
+                                      struct xm_queue *queue, uint32_t **first,
+                                      struct xm_error *err);
+/* Enqueue g and h of all experts; y of all experts. */
+enum xm_status xm_onednn_experts_gate_up(const struct xm_onednn_experts *o,
+                                         const struct xm_onednn_batch *b,
+                                         struct xm_error *err);
+enum xm_status xm_onednn_experts_down(const struct xm_onednn_experts *o,
+                                      const struct xm_onednn_batch *b,
+                                      struct xm_error *err);
 
 #ifdef __cplusplus
 }
