@@ -109,8 +109,13 @@ fail_unknown(const struct xm_core *c, const char *device, struct xm_error *err)
 {
     struct xm_strbuf names = {0};
     xm_core_devices(c, add_name, &names);
-    xm_fail(err, XM_NOT_FOUND, "Device with \"%s\" name is not registered; there %s: %s",
-            device, names.n ? "are" : "is", names.n ? xm_strbuf_text(&names) : "none");
+    const char *hint =
+        strncmp(device, "GPU", 3) == 0 && !strstr(xm_strbuf_text(&names), "GPU")
+            ? "; no OpenCL driver is installed, or none has a device"
+            : "";
+    xm_fail(err, XM_NOT_FOUND,
+            "Device with \"%s\" name is not registered; available: %s%s", device,
+            names.n ? xm_strbuf_text(&names) : "none", hint);
     xm_strbuf_free(&names);
     return XM_NOT_FOUND;
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -204,6 +205,31 @@ TEST_F(Variant, CoupledTablesAreBuiltAgainTogether)
               XM_NOT_BUILT);
     EXPECT_STREQ(err.text, "other: no kernel is left: kernel 'second': error: the fake "
                            "compiler refuses");
+}
+
+/* A GPU whose driver has no sub-groups runs everything without them. */
+TEST_F(Variant, WithoutSubGroupsOtherFamiliesServe)
+{
+    size_t n = 0;
+    const xm_variant_table *tables = xm_variant_tables(&n);
+    info.caps = 0;
+    memset(info.sub_group_sizes, 0, sizeof(info.sub_group_sizes));
+    for (size_t t = 0; t < n; t++) {
+        SCOPED_TRACE(tables[t].step);
+        bool serves_all =
+            false; /* a row that the device takes and that takes any shape */
+        for (size_t i = 0; i < tables[t].n; i++) {
+            xm_variant row = tables[t].rows[i];
+            const bool any_shape = !row.refuses;
+            row.refuses = nullptr;
+            const char *why = xm_variant_refusal(&row, &info, nullptr);
+            if (row.family == XM_FAMILY_SG) {
+                EXPECT_STREQ(why, "the device has no sub-groups of a required size");
+            }
+            serves_all = serves_all || (!why && any_shape);
+        }
+        EXPECT_TRUE(serves_all);
+    }
 }
 
 TEST_F(Variant, TheRouterFallsBackToo)

@@ -3,6 +3,7 @@
  * Kernel texts with includes, and the cache of binaries on disk.
  */
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -201,6 +202,19 @@ TEST_F(KernelCache, AFolderThatCannotBeWrittenIsHarmless)
     EXPECT_FALSE(xm_kernel_cache_store(dir.c_str(), &key, "binary", 6));
     EXPECT_EQ(load(), "(none)");
     EXPECT_FALSE(xm_kernel_cache_store((root + "/no/such").c_str(), &key, "binary", 6));
+}
+
+/* The temporary files that the cache would write lead to a device that is always full. */
+TEST_F(KernelCache, AFullDiskIsHarmless)
+{
+    std::filesystem::create_directory(dir);
+    for (int serial = 0; serial < 64; serial++)
+        std::filesystem::create_symlink("/dev/full", path() + "." +
+                                                         std::to_string(getpid()) + "." +
+                                                         std::to_string(serial));
+    EXPECT_FALSE(xm_kernel_cache_store(dir.c_str(), &key, "binary", 6));
+    EXPECT_EQ(load(), "(none)");
+    EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
 } // namespace

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the machine can be without: a device, a driver, a kernel that builds, room for the
+ * cache. Each has its sentence, or does no harm.
+ */
+#include <filesystem>
+
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/program.h"
+
+static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+static const char *const prompt = "Paris is the capital of";
+
+/* A folder of the test's own, gone when it ends. */
+class Folder
+{
+  public:
+    explicit Folder(const char *name)
+        : path(testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_" + name)
+    {
+        std::filesystem::create_directories(path);
+    }
+    ~Folder()
+    {
+        std::filesystem::remove_all(path);
+    }
+    const std::string path;
+};
+
+static bool
+contains(const std::string &text, const std::string &part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+static size_t
+count(const std::string &text, const std::string &part)
+{
+    size_t n = 0;
+    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at++)
+        n++;
+    return n;
+}
+
+TEST(Failures, WithoutADriverThereIsTheReference)
+{
+    Folder empty("no_drivers");
+    Words none = {"OCL_ICD_VENDORS=" + empty.path, "OPENCL_VENDOR_PATH=" + empty.path};
+    Outcome o = run({"devices"}, none);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out, "no OpenCL device: install a driver")) << o.out;
+    EXPECT_TRUE(contains(o.out, "REFERENCE")) << o.out;
+    Json json(run({"devices", "--json"}, none).out);
+    EXPECT_EQ(json.text("/devices/0/device"), "REFERENCE");
+    o = run({"generate", "-m", model, "-p", prompt, "-n1"}, none);
+    EXPECT_NE(o.code, 0);
+    EXPECT_TRUE(contains(o.err, "available: REFERENCE; no OpenCL driver is installed"))
+        << o.err;
+    o = run({"generate", "-m", model, "-p", prompt, "-n1", "--device=REFERENCE"}, none);
+    EXPECT_EQ(o.code, 0) << o.err;
+}
+
+TEST(Failures, DevicesSaysWhyThereIsNoLevelZero)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Outcome o = run({"devices", "--json"}, {"XM_LEVEL_ZERO=/no/such/loader"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    Json json(o.out);
+    ASSERT_NE(json.at("/devices/0/level_zero/available"), nullptr) << o.out;
+    EXPECT_FALSE(yyjson_get_bool(json.at("/devices/0/level_zero/available")));
+    EXPECT_NE(json.text("/devices/0/level_zero/why_not"), "");
+    EXPECT_TRUE(contains(run({"devices"}).out, "  Level Zero: ")) << o.out;
+}
+
+TEST(Failures, AMistakeInXmForceListsWhatThereIs)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Words generate = {"generate", "-m", model, "-p", prompt, "-n1"};
+    Outcome o = run(generate, {"XM_FORCE=linear_fwe=linear_ref"});
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_TRUE(contains(o.err, "there is no step 'linear_fwe', but attention_"))
+        << o.err;
+    EXPECT_TRUE(contains(o.err, "linear_few")) << o.err;
+    o = run(generate, {"XM_FORCE=linear_few=linear_best"});
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_TRUE(contains(o.err, "linear_few has no variant 'linear_best', but linear_"))
+        << o.err;
+}
+
+/* Sources of the best variants that no compiler takes. */
+TEST(Failures, KernelsThatDoNotBuildGiveWay)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Folder broken("broken_kernels");
+    Words generate = {"generate", "-m", model, "-p", prompt, "-n2"};
+    const std::string want = run(generate).out;
+    for (const char *name :
+         {"rms_norm_vec", "rms_norm_sg", "moe_route_gen", "moe_route_sg"})
+        std::ofstream(broken.path + "/" + name + ".cl") << "this is no kernel;\n";
+    Outcome o = run(generate, {"XM_KERNEL_DIR=" + broken.path});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out, want);
+    EXPECT_TRUE(contains(o.err, "does not build on")) << o.err;
+    EXPECT_TRUE(contains(o.err, "the next variant of its step is taken")) << o.err;
+    EXPECT_LE(count(o.err, "kernel 'rms_norm_vec'"), 4u)
+        << o.err; /* once for each build */
+}
+
+TEST(Failures, AForcedKernelThatDoesNotBuildIsAnError)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Folder broken("broken_forced");
+    std::ofstream(broken.path + "/rms_norm_ref.cl") << "this is no kernel;\n";
+    Outcome o = run({"generate", "-m", model, "-p", prompt, "-n1"},
+                    {"XM_KERNEL_DIR=" + broken.path, "XM_FORCE=rms_norm=rms_norm_ref"});
+    EXPECT_EQ(o.code, 4) << o.err;
+    EXPECT_TRUE(contains(o.err, "rms_norm: XM_FORCE asks for this variant")) << o.err;
+    EXPECT_TRUE(contains(o.err, "XM_DEBUG=build")) << o.err; /* what to do next */
+}
