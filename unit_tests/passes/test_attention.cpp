@@ -183,6 +183,65 @@ TEST(FuseRope, TakesBothSpellingsOfMinus)
     }
 }
 
+TEST(FuseRope, TakesTokensBeforeHeads)
+{
+    std::string text = rope_text(upper_half, "%12 = negative %10");
+    text = replaced(text, "f32[batch,2,tokens,8]", "f32[batch,tokens,2,8]");
+    for (int table = 0; table < 2; table++)
+        text = replaced(text, "f32[batch,1,tokens,8]", "f32[batch,tokens,1,8]");
+    Graph g = parse(text);
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope));
+    EXPECT_EQ(count(g.get(), XM_OP_ROPE), 1);
+    EXPECT_EQ(count(g.get(), XM_OP_TRANSPOSE), 0);
+}
+
+/* Pairs of two halves, with tables for one half; `split` defines %10 and %11. */
+std::string
+pairs_text(const std::string &split)
+{
+    return R"(
+%0 = parameter f32[batch,2,tokens,8] name="x"
+%1 = parameter f32[batch,1,tokens,4] name="cos"
+%2 = parameter f32[batch,1,tokens,4] name="sin"
+%3 = const i64[] {-1}
+%4 = const i64[2] {4, 4}
+%5 = const i64[2] {2, 6}
+)" + split +
+           R"(
+%13 = multiply %10, %1
+%14 = multiply %11, %2
+%15 = subtract %13, %14
+%16 = multiply %11, %1
+%17 = multiply %10, %2
+%18 = add %16, %17
+%19 = concat %15, %18 axis=-1
+result %19 name="y"
+)";
+}
+
+TEST(FuseRope, TakesPairsOfASplit)
+{
+    for (const char *split :
+         {"%10, %11 = split %0, %3 n=2", "%10, %11 = variadic_split %0, %3, %4"}) {
+        Graph g = parse(pairs_text(split));
+        ASSERT_TRUE(g);
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope));
+        EXPECT_EQ(count(g.get(), XM_OP_ROPE), 1);
+        EXPECT_EQ(count(g.get(), XM_OP_CONCAT), 2); /* of the tables */
+        EXPECT_EQ(count(g.get(), XM_OP_MULTIPLY), 0);
+    }
+}
+
+TEST(FuseRope, LeavesOtherPairsAlone)
+{
+    std::string text = pairs_text("%10, %11 = split %0, %3 n=2");
+    expect_leaves(xm_pass_fuse_rope,
+                  replaced(text, "%14 = multiply %11, %2", "%14 = multiply %11, %1"));
+    expect_leaves(xm_pass_fuse_rope,
+                  replaced(text, "subtract %13, %14", "subtract %14, %13"));
+}
+
 TEST(FuseRope, LeavesOtherHalvesAlone)
 {
     expect_leaves(xm_pass_fuse_rope, rope_text("%17 = const i64[1] {2}\n"
