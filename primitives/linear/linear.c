@@ -16,6 +16,7 @@
 #include "primitives/device_weight.h"
 #include "primitives/eltwise/eltwise.h"
 #include "primitives/linear/linear_methods.h"
+#include "primitives/matrix_engine.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
 
@@ -62,6 +63,13 @@ not_in_steps(const void *problem)
 }
 
 static const char *
+matrix_refuses(const void *problem)
+{
+    return xm_matrix_refuses(weight_of(problem),
+                             ((const struct problem *)problem)->desc->src);
+}
+
+static const char *
 onednn_refuses(const void *problem)
 {
     const struct problem *p = problem;
@@ -94,6 +102,7 @@ static const struct xm_variant many_rows[] = {
     {"linear_gemm_onednn_gpu",   XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
     {"linear_gemm_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts},
     {"linear_gemm_vec",          XM_FAMILY_VEC,    0, not_in_planes},
+    {"linear_gemm_dpas",         XM_FAMILY_SG,     XM_CAP_DPAS, matrix_refuses},
     {"linear_gemm_sg",           XM_FAMILY_SG,     XM_CAP_SG_SHORT, not_in_steps},
     {"linear_gemm_gen",          XM_FAMILY_GEN,    0, NULL},
     {"linear_ref",               XM_FAMILY_ANY,    0, NULL},
@@ -103,6 +112,7 @@ static const struct xm_variant long_rows[] = {
     {"linear_gemm_onednn",       XM_FAMILY_HOST,   0, onednn_refuses},
     {"linear_gemm_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts},
     {"linear_gemm_vec",          XM_FAMILY_VEC,    0, not_in_planes},
+    {"linear_gemm_dpas",         XM_FAMILY_SG,     XM_CAP_DPAS, matrix_refuses},
     {"linear_gemm_sg",           XM_FAMILY_SG,     XM_CAP_SG_SHORT, not_in_steps},
     {"linear_gemm_gen",          XM_FAMILY_GEN,    0, NULL},
     {"linear_ref",               XM_FAMILY_ANY,    0, NULL},

@@ -10,12 +10,13 @@
 #include <string.h>
 
 #include "primitives/args.h"
+#include "primitives/matrix_engine.h"
 
 enum { TILE = 16, GEMM_ROWS = 8 };
 /* Rows of a work-group of linear_gemv_gen; work-items, rows and tokens of linear_gemm_gen's */
 enum { GEN_ROWS = 4, GEN_GEMM_ITEMS = 128, GEN_TILE = 64 };
 enum { VNNI_ROWS = 64, VNNI_TOKENS = 48 }; /* of a work-item of linear_gemm_vnni */
-enum { SG_ROWS = 4 }; /* rows of a sub-group of linear_gemv_sg */
+enum { SG_ROWS = 4 };                      /* rows of a sub-group of linear_gemv_sg */
 
 static const struct xm_weight *
 weight_of(const struct xm_linear *l, uint32_t i)
@@ -207,6 +208,27 @@ run_gemm_sg(const struct xm_linear_call *c, struct xm_error *err)
 }
 
 static enum xm_status
+run_gemm_dpas(const struct xm_linear_call *c, struct xm_error *err)
+{
+    uint32_t lanes = xm_matrix_lanes(xm_engine_info(c->l->base.engine));
+    uint64_t n_tiles = (c->tokens + TILE - 1) / TILE;
+    uint64_t units = (any_weight(c->l)->cols + XM_MATRIX_PACK_K - 1) / XM_MATRIX_PACK_K;
+    struct xm_buffer *tiles;
+    XM_TRY(xm_scratch_take(c->scratch, packed_bytes(c->l, c->tokens), &tiles, err));
+    const struct xm_args pack = pack_args(c, tiles);
+    XM_TRY(xm_args_run_lanes(&pack, c->run->queue, c->way->prepare, lanes, units,
+                             n_tiles * TILE / lanes, 1, err));
+    for (uint32_t i = 0; i < c->l->desc.n; i++) {
+        const struct xm_args a = product_args(c, i, tiles);
+        uint64_t blocks =
+            (weight_of(c->l, i)->rows + XM_MATRIX_ROWS - 1) / XM_MATRIX_ROWS;
+        XM_TRY(xm_args_run_lanes(&a, c->run->queue, c->way->product, lanes, blocks,
+                                 (c->tokens + 2 * lanes - 1) / (2 * lanes), 1, err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
 run_gemm_vec(const struct xm_linear_call *c, struct xm_error *err)
 {
     const struct xm_device_info *device = xm_engine_info(c->l->base.engine);
@@ -334,7 +356,8 @@ enum {
     DST = 1 << 1,
     TILES = 1 << 2,    /* TILE: element of the tiles, that of the activations */
     INTEGERS = 1 << 3, /* VNNI: dot products of integers */
-    SEGMENTS = 1 << 4
+    SEGMENTS = 1 << 4,
+    ENGINES = 1 << 5 /* SG, MATRIX_ENGINE: those of the device */
 };
 
 /* clang-format off */
@@ -345,6 +368,7 @@ static const struct xm_linear_method methods[] = {
     {"linear_gemm_vec", {"linear_pack_vec", SRC, 0, 0},     {"linear_gemm_vec", DST, GEMM_ROWS, 0},                false, tiles_bytes,  run_gemm_vec},
     {"linear_gemm_vnni", {"linear_pack_vnni", SRC, 0, 0},  {"linear_gemm_vnni", DST | INTEGERS, 0, 0},             false, tiles_bytes,  run_gemm_vnni},
     {"linear_gemm_sg",  {"linear_pack_sg", SRC | TILES, 0, 0}, {"linear_gemm_sg", DST | TILES, 0, 0},              false, tiles_bytes,  run_gemm_sg},
+    {"linear_gemm_dpas", {"linear_pack_dpas", ENGINES, 0, 0}, {"linear_gemm_dpas", DST | ENGINES, 0, 0},           false, tiles_bytes,  run_gemm_dpas},
     {"linear_gemm_gen", {NULL, 0, 0, 0},                   {"linear_gemm_gen", SRC | DST, 0, GEN_GEMM_ITEMS},      false, no_bytes,     run_gemm_gen},
     {"linear_gemm_onednn", {NULL, 0, 0, 0},                {NULL, 0, 0, 0},                                        false, onednn_bytes, run_onednn},
     {"linear_gemm_onednn_gpu", {NULL, 0, 0, 0},            {NULL, 0, 0, 0},                                        false, onednn_gpu_bytes, run_onednn_gpu},
@@ -381,6 +405,10 @@ build_kernel(const struct xm_linear *l, const struct xm_linear_kernel *k,
         xm_strbuf_printf(&options, " -DVNNI=1");
     if (k->options & SEGMENTS)
         xm_strbuf_printf(&options, " -DSEGMENTS=%u", l->desc.n);
+    if (k->options & ENGINES)
+        xm_strbuf_printf(&options, " -DSG=%u -DMATRIX_ENGINE=%d",
+                         xm_matrix_lanes(xm_engine_info(l->base.engine)),
+                         xm_matrix_is_real(xm_engine_info(l->base.engine)));
     if (k->rows)
         xm_strbuf_printf(&options, " -DROWS=%d", k->rows);
     if (k->items)

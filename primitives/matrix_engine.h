@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernels for matrix engines (kernels/cl/..._dpas.cl): what they can read, how they are
+ * built and launched for a device. A device without engines emulates them, for tests.
+ */
+#ifndef XM_PRIMITIVES_MATRIX_ENGINE_H
+#define XM_PRIMITIVES_MATRIX_ENGINE_H
+
+#include "runtime/device_info.h"
+#include "runtime/weight.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Rows of weights of a sub-group, k that one packs. */
+enum { XM_MATRIX_ROWS = 16, XM_MATRIX_PACK_K = 128 };
+
+/* NULL: the kernels can multiply activations of type `src` with this weight; else a static
+ * sentence. */
+const char *xm_matrix_refuses(const struct xm_weight *w, enum xm_element src);
+/* Lanes of their sub-groups, which are the smallest that the chip has: 8 or 16. */
+uint32_t xm_matrix_lanes(const struct xm_device_info *device);
+/* Whether the device's engines multiply; else they are emulated. */
+bool xm_matrix_is_real(const struct xm_device_info *device);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
