@@ -62,7 +62,7 @@ library_name(void)
 {
     const char *name = xm_env("XM_LEVEL_ZERO");
     if (!name)
-        name = XM_ADDRESS_SANITIZER ? "off" : "libze_loader.so.1";
+        name = XM_SANITIZER ? "off" : "libze_loader.so.1";
     return strcmp(name, "off") == 0 ? NULL : name;
 }
 
@@ -73,7 +73,7 @@ open_library(struct xm_ze *ze, struct xm_error *err)
     if (!name)
         return xm_fail(err, XM_UNSUPPORTED,
                        "it is switched off (XM_LEVEL_ZERO=off, or a "
-                       "build with the address sanitizer)");
+                       "build with a sanitizer)");
     ze->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!ze->library)
         return xm_fail(err, XM_UNSUPPORTED, "there is no Level Zero loader: %s",

@@ -53,12 +53,13 @@ xm_cpu_has_vnni(void)
 #endif
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-#define XM_ADDRESS_SANITIZER 1
+/* Whether a sanitizer watches over memory or threads. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define XM_SANITIZER 1
 #elif defined(__has_feature)
-#define XM_ADDRESS_SANITIZER __has_feature(address_sanitizer)
+#define XM_SANITIZER (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #else
-#define XM_ADDRESS_SANITIZER 0
+#define XM_SANITIZER 0
 #endif
 
 #define XM_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

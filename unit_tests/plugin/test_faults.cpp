@@ -174,6 +174,29 @@ TEST_F(Faults, ADeviceMayBeLostAnywhere)
     }
 }
 
+/* What a driver without sub-groups, half arithmetic or USM leaves is enough. */
+TEST_F(Faults, AGpuThatHasNothingSpecialServes)
+{
+    info.kind = XM_DEVICE_GPU;
+    info.caps = 0;
+    open();
+    Program p = must_compile(engine, parse(small_model(more)), {});
+    ASSERT_TRUE(p);
+    xm_request *raw = nullptr;
+    ASSERT_XM_OK(xm_request_create(p.get(), &raw, &err));
+    Request r(raw, xm_request_destroy);
+    std::vector<Tensor> out;
+    EXPECT_XM_OK(infer(r.get(), inputs_of(p.get(), {{some_ids(5, 1, 64)}}), out, &err));
+    size_t n = 0;
+    const xm_fake_launch *l = xm_fake_launches(engine, &n);
+    EXPECT_GT(n, 0u);
+    for (size_t i = 0; i < n; i++) {
+        std::string name = l[i].kernel;
+        EXPECT_EQ(name.find("_vec"), std::string::npos) << name;
+        EXPECT_NE(name.substr(name.size() - 3), "_sg") << name;
+    }
+}
+
 /* Every kernel but the references is refused: the model compiles and runs all the same. */
 TEST_F(Faults, KernelsThatDoNotBuildGiveWay)
 {

@@ -12,6 +12,14 @@
 
 #include "runtime/engine.h"
 
+/* Of runtime/ocl/ocl.h, which is for C. */
+extern "C" {
+const char *xm_ocl_error_text(int code);
+xm_status xm_ocl_fail(xm_error *err, int code, const char *call, const char *fmt, ...);
+xm_status xm_ocl_fail_wait(xm_error *err, int code, const char *call, const char *fmt,
+                           ...);
+}
+
 namespace
 {
 
@@ -260,6 +268,29 @@ TEST_F(OclEngine, ChecksWorkGroupSizes)
     EXPECT_EQ(copy_bytes(a, 0, b, 0, 0), XM_INVALID);
     xm_buffer_unref(a);
     xm_buffer_unref(b);
+}
+
+/* Out of resources means no room for a call that enqueues, and a hang for one that waits. */
+TEST(OclErrors, TellALostDeviceFromALackOfRoom)
+{
+    static const struct {
+        int code;
+        xm_status enqueues, waits;
+    } cases[] = {
+        {-2 /* device not available */, XM_LOST, XM_LOST},
+        {-5 /* out of resources */, XM_NO_MEMORY, XM_LOST},
+        {-6 /* out of host memory */, XM_NO_MEMORY, XM_NO_MEMORY},
+        {-4 /* mem object allocation failure */, XM_NO_MEMORY, XM_NO_MEMORY},
+        {-52 /* invalid kernel args */, XM_DEVICE, XM_DEVICE},
+    };
+    for (const auto &c : cases) {
+        xm_error err = {};
+        EXPECT_EQ(xm_ocl_fail(nullptr, c.code, "clFinish", "it"), c.enqueues) << c.code;
+        EXPECT_EQ(xm_ocl_fail_wait(&err, c.code, "clFinish", "%s", "a device"), c.waits);
+        EXPECT_EQ(std::string(err.text), std::string("clFinish gave ") +
+                                             xm_ocl_error_text(c.code) + " (" +
+                                             std::to_string(c.code) + "): a device");
+    }
 }
 
 TEST_F(OclEngine, GivesTheLineOfTheBuildLog)
