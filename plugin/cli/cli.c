@@ -18,7 +18,7 @@ static const struct {
 } exits[] = {
     { XM_INVALID,     XM_EXIT_FILE,      NULL },
     { XM_UNSUPPORTED, XM_EXIT_FILE,      NULL },
-    { XM_NO_MEMORY,   XM_EXIT_DEVICE,    "a smaller --ubatch or a smaller model needs less" },
+    { XM_NO_MEMORY,   XM_EXIT_DEVICE,    "'xemoe plan' says what fits; docs/memory.md what to change" },
     { XM_DEVICE,      XM_EXIT_DEVICE,    "'xemoe devices' shows the devices; XM_DEBUG=sync finds the step" },
     { XM_IO,          XM_EXIT_FILE,      NULL },
     { XM_NOT_FOUND,   XM_EXIT_FILE,      NULL },

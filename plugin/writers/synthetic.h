@@ -26,7 +26,7 @@ struct xm_synthetic {
         weights;    /* u4 i4 u8 i8 f16                                           */
     uint32_t group; /* columns a scale; 0: one scale a row                       */
     bool r1;        /* the 4-D expert block of older exporters                    */
-    bool blank; /* no weights: a file with holes of their size, for plans    */
+    bool blank;     /* no weights: a file with holes of their size, for plans    */
     uint64_t seed;
 };
 

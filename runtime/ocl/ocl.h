@@ -106,8 +106,7 @@ void xm_ocl_buffer_release(struct xm_buffer *b);
 
 enum xm_status xm_ocl_kernel_create(struct xm_engine *e, const char *name,
                                     const char *defines, struct xm_kernel **out,
-                                    struct xm_build_report *report,
-                                    struct xm_error *err);
+                                    struct xm_build_report *report, struct xm_error *err);
 void xm_ocl_kernel_destroy(struct xm_kernel *k);
 
 enum xm_status xm_ocl_queue_create(struct xm_engine *e, struct xm_queue **out,

@@ -81,8 +81,8 @@ create_usm(struct xm_buffer *b, struct xm_error *err)
         b->native = e->usm.device_alloc(e->context, e->device, NULL, b->bytes, 0, &code);
     b->host = on_host ? b->native : NULL;
     if (!b->native)
-        return fail_alloc(
-            b, code, on_host ? "clHostMemAllocINTEL" : "clDeviceMemAllocINTEL", err);
+        return fail_alloc(b, code,
+                          on_host ? "clHostMemAllocINTEL" : "clDeviceMemAllocINTEL", err);
     return XM_OK;
 }
 
