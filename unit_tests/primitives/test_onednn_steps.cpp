@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The steps that go through oneDNN's GPU engine, on an engine of this file: it takes the same
+ * calls and computes in f32 on the host. So offsets, pieces, experts and the order of the
+ * products are checked on any device whose memory the host sees; what oneDNN makes of one
+ * problem is test_onednn.cpp's business.
+ */
+#include "primitives/linear/onednn_gpu_linear.h"
+#include "primitives/moe/onednn_experts.h"
+#include "primitives/onednn/onednn.h"
+#include "runtime/reference/reference.h"
+#include "unit_tests/primitives/weight_fixture.h"
+
+struct xm_onednn {
+    int refs;
+    std::set<uint64_t> sizes; /* m of the problems that ran */
+    int matmuls;
+} double_engine;
+struct xm_onednn_matmul {
+    xm_onednn_problem problem;
+};
+struct xm_onednn_stream {
+    xm_queue *queue;
+};
+
+namespace
+{
+
+enum { SCRATCHPAD = 4096 };
+
+float
+load(const xm_onednn_span &s, xm_element e, uint64_t i)
+{
+    return xm_load_float(e, (const uint8_t *)xm_buffer_host_ptr(s.buffer) + s.offset, i);
+}
+
+/* The weight as the problem says that it lies: numbers [n,k], the rest [k / group, n]. */
+float
+weight_at(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t n, uint64_t k)
+{
+    float q = load(s.arg[XM_ONEDNN_W], p.w, n * p.k + k);
+    if (!p.group)
+        return q;
+    uint64_t at = k / p.group * p.n + n;
+    if (p.zero_point != XM_DYNAMIC)
+        q -= load(s.arg[XM_ONEDNN_ZERO_POINT], p.zero_point, at);
+    return q * load(s.arg[XM_ONEDNN_SCALE], p.scale, at);
+}
+
+float
+element_of(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t m, uint64_t n)
+{
+    float sum = p.bias ? load(s.arg[XM_ONEDNN_BIAS], XM_F32, n) : 0.0f;
+    for (uint64_t k = 0; k < p.k; k++)
+        sum += load(s.arg[XM_ONEDNN_X], p.x, m * p.k + k) * weight_at(p, s, n, k);
+    if (p.activated)
+        sum = xm_ref_activation(p.activation, p.beta, sum);
+    return p.times ? sum * load(s.arg[XM_ONEDNN_TIMES], p.y, m * p.n + n) : sum;
+}
+
+} // namespace
+
+extern "C" {
+
+const char *
+xm_onednn_refuses(xm_engine *)
+{
+    return nullptr;
+}
+
+xm_status
+xm_onednn_open(xm_engine *, xm_onednn **out, xm_error *)
+{
+    double_engine.refs++;
+    *out = &double_engine;
+    return XM_OK;
+}
+
+xm_onednn *
+xm_onednn_of(const xm_engine *)
+{
+    double_engine.refs++;
+    return &double_engine;
+}
+
+void
+xm_onednn_unref(xm_onednn *o)
+{
+    if (o)
+        o->refs--;
+}
+
+const char *
+xm_onednn_declines(xm_onednn *, const xm_onednn_problem *)
+{
+    return nullptr;
+}
+
+xm_status
+xm_onednn_matmul_get(xm_onednn *o, const xm_onednn_problem *p, xm_onednn_matmul **out,
+                     xm_error *)
+{
+    o->matmuls++;
+    *out = new xm_onednn_matmul{*p};
+    return XM_OK;
+}
+
+void
+xm_onednn_matmul_put(xm_onednn_matmul *m)
+{
+    double_engine.matmuls -= m != nullptr;
+    delete m;
+}
+
+uint64_t
+xm_onednn_matmul_scratch(const xm_onednn_matmul *)
+{
+    return SCRATCHPAD;
+}
+
+xm_status
+xm_onednn_begin(xm_onednn *, xm_queue *queue, xm_onednn_stream **out, xm_error *err)
+{
+    *out = new xm_onednn_stream{queue};
+    return xm_queue_finish(queue, err);
+}
+
+xm_status
+xm_onednn_matmul_run(xm_onednn_matmul *m, xm_onednn_stream *, const xm_onednn_spans *s,
+                     xm_error *)
+{
+    const xm_onednn_problem &p = m->problem;
+    const xm_onednn_span &y = s->arg[XM_ONEDNN_Y];
+    double_engine.sizes.insert(p.m);
+    EXPECT_GE(xm_buffer_bytes(s->arg[XM_ONEDNN_SCRATCHPAD].buffer), SCRATCHPAD);
+    EXPECT_LE(y.offset + p.m * p.n * xm_element_bits(p.y) / 8, xm_buffer_bytes(y.buffer));
+    EXPECT_LE(s->arg[XM_ONEDNN_X].offset + p.m * p.k * 2,
+              xm_buffer_bytes(s->arg[XM_ONEDNN_X].buffer));
+    for (uint64_t i = 0; i < p.m; i++) {
+        for (uint64_t n = 0; n < p.n; n++)
+            xm_store_float(p.y, (uint8_t *)xm_buffer_host_ptr(y.buffer) + y.offset,
+                           i * p.n + n, element_of(p, *s, i, n));
+    }
+    return XM_OK;
+}
+
+void
+xm_onednn_end(xm_onednn_stream *s)
+{
+    delete s;
+}
+}
+
+namespace
+{
+
+class OnednnSteps : public PrimitiveTest
+{
+  protected:
+    void SetUp() override
+    {
+        PrimitiveTest::SetUp();
+        if (!IsSkipped() && !xm_device_has(xm_engine_info(engine), XM_CAP_HOST_VISIBLE))
+            GTEST_SKIP() << "the host cannot read the device's memory";
+        double_engine.sizes.clear();
+    }
+    void TearDown() override
+    {
+        EXPECT_EQ(double_engine.refs, 0) << "the engine was left open";
+        EXPECT_EQ(double_engine.matmuls, 0) << "matmuls were left";
+        PrimitiveTest::TearDown();
+    }
+};
+
+const weight_format u4 = {XM_U4, 32, true};
+
+TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
+{
+    const uint64_t n = 64, k = 64;
+    test_weight w(1, n, k, u4, 3);
+    tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
+    xm_onednn_gpu_linear *linear = nullptr;
+    ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, w.device, bias.buffer(), XM_F16,
+                                             XM_F32, &linear, &err));
+    xm_buffer *scratch = nullptr;
+    ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, 1 << 16, &scratch, &err));
+    for (uint64_t tokens : {5, 8, 9, 23, 64, 100, 127, 530}) {
+        SCOPED_TRACE(tokens);
+        tensor x(XM_F16, {(int64_t)tokens, (int64_t)k}, random_floats(tokens * k, 1));
+        tensor y(XM_F32, {(int64_t)tokens, (int64_t)n});
+        xm_primitive p = {nullptr, engine};
+        xm_run r = {queue, scratch};
+        xm_scratch s;
+        xm_scratch_begin(&s, &p, &r);
+        EXPECT_LE(xm_onednn_gpu_linear_scratch(linear, &p), xm_buffer_bytes(scratch));
+        ASSERT_XM_OK(xm_onednn_gpu_linear_run(linear, x.buffer(), y.buffer(), tokens, &s,
+                                              queue, &err));
+        xm_scratch_end(&s);
+        std::vector<float> want(y.size());
+        ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
+                                bias.rounded().data(), want.data()),
+                  XM_OK);
+        EXPECT_TRUE(rows_close(y.read(), want, n, XM_F16));
+    }
+    EXPECT_LE(double_engine.sizes.size(), (size_t)XM_ONEDNN_PIECES - 2);
+    xm_buffer_unref(scratch);
+    xm_onednn_gpu_linear_destroy(linear);
+}
+
+/* What moe_sort leaves: the slots of each expert in tiles of 16. */
+struct sorted {
+    std::vector<int64_t> first, tile_expert, source;
+    sorted(const std::vector<std::vector<int>> &slots_of)
+    {
+        for (size_t e = 0; e < slots_of.size(); e++) {
+            first.push_back((int64_t)tile_expert.size());
+            size_t tiles = (slots_of[e].size() + 15) / 16;
+            for (size_t i = 0; i < tiles * 16; i++)
+                source.push_back(i < slots_of[e].size() ? slots_of[e][i] : -1);
+            tile_expert.insert(tile_expert.end(), tiles, (int64_t)e);
+        }
+        first.push_back((int64_t)tile_expert.size());
+    }
+};
+
+TEST_F(OnednnSteps, ExpertsMultiplyTheirOwnRows)
+{
+    const uint64_t experts = 4, hidden = 64, inter = 96, tokens = 120, top_k = 2;
+    test_weight gate(experts, inter, hidden, u4, 3), up(experts, inter, hidden, u4, 4),
+        down(experts, hidden, inter, u4, 5);
+    xm_moe_experts_desc d = {};
+    d.expert = XM_EXPERT_GEMM3_SWIGLU;
+    d.activation = XM_ACT_SWISH;
+    d.beta = 1.0f;
+    d.top_k = top_k;
+    d.gate = gate.device;
+    d.up = up.device;
+    d.down = down.device;
+    d.src = d.dst = d.add = XM_F16;
+    xm_onednn_experts *o = nullptr;
+    ASSERT_XM_OK(xm_onednn_experts_create(engine, &d, &o, &err));
+
+    /* 100 slots, none, 131, 9: one piece, nothing, several pieces, less than a tile */
+    std::vector<std::vector<int>> slots_of(experts);
+    for (int slot = 0; slot < (int)(tokens * top_k); slot++)
+        slots_of[slot < 100 ? 0 : slot < 231 ? 2 : 3].push_back(slot);
+    const sorted s(slots_of);
+    const int64_t tiles = (int64_t)s.tile_expert.size(), room = tiles + 3;
+    std::vector<int64_t> tile_expert = s.tile_expert, source = s.source;
+    tile_expert.resize((size_t)room, -1);
+    source.resize((size_t)room * 16, -1);
+    tensor x(XM_F16, {(int64_t)tokens, (int64_t)hidden},
+             random_floats(tokens * hidden, 1));
+    tensor first(XM_I32, {(int64_t)experts + 1}, s.first);
+    tensor tile_of(XM_I32, {room}, tile_expert), source_of(XM_I32, {room * 16}, source);
+    tensor xy(XM_F32, {room * 16, (int64_t)hidden});
+    tensor gh(XM_F16, {2, room * 16, (int64_t)inter});
+    tensor scratchpad(XM_U8, {SCRATCHPAD});
+
+    xm_kernel *gather = nullptr;
+    ASSERT_XM_OK(
+        xm_engine_kernel(engine, "moe_gather_rows_ref", "-DSRC=f16", &gather, &err));
+    xm_args a = {};
+    xm_args_buffer(&a, x.buffer());
+    xm_args_buffer(&a, tile_of.buffer());
+    xm_args_buffer(&a, source_of.buffer());
+    xm_args_buffer(&a, xy.buffer());
+    xm_args_uint(&a, hidden);
+    xm_args_uint(&a, top_k);
+    ASSERT_XM_OK(
+        xm_args_run(&a, queue, gather, false, hidden, (uint64_t)room * 16, 1, &err));
+
+    xm_onednn_batch b = {};
+    uint32_t *on_host = nullptr;
+    ASSERT_XM_OK(
+        xm_onednn_experts_read(o, first.buffer(), (uint64_t)room, queue, &on_host, &err));
+    EXPECT_EQ(on_host[experts], (uint32_t)tiles);
+    b.first = on_host;
+    b.tiles = (uint64_t)room;
+    b.xy = xy.buffer();
+    b.gh = gh.buffer();
+    b.scratchpad = scratchpad.buffer();
+    b.queue = queue;
+    ASSERT_XM_OK(xm_onednn_experts_gate_up(o, &b, &err));
+    ASSERT_XM_OK(xm_onednn_experts_down(o, &b, &err));
+
+    const std::vector<float> y = xy.read(), rows = x.rounded();
+    for (size_t p = 0; p < s.source.size(); p++) {
+        if (s.source[p] < 0)
+            continue;
+        const uint64_t e = (uint64_t)s.tile_expert[p / 16];
+        const float *row = &rows[(size_t)s.source[p] / top_k * hidden];
+        std::vector<float> g(inter), u(inter), want(hidden);
+        ASSERT_EQ(xm_ref_linear(row, 1, &gate.host, e, nullptr, g.data()), XM_OK);
+        ASSERT_EQ(xm_ref_linear(row, 1, &up.host, e, nullptr, u.data()), XM_OK);
+        for (size_t i = 0; i < inter; i++)
+            g[i] = xm_ref_activation(XM_ACT_SWISH, 1.0f, g[i]) * u[i];
+        ASSERT_EQ(xm_ref_linear(g.data(), 1, &down.host, e, nullptr, want.data()), XM_OK);
+        const std::vector<float> got(&y[p * hidden], &y[p * hidden] + hidden);
+        ASSERT_TRUE(rows_close(got, want, hidden, XM_F16)) << "row " << p;
+    }
+    xm_free(on_host);
+    xm_onednn_experts_destroy(o);
+}
+
+TEST_F(OnednnSteps, TilesOutOfOrderAreAnError)
+{
+    test_weight gate(2, 64, 64, u4, 3);
+    xm_moe_experts_desc d = {};
+    d.gate = d.up = d.down = gate.device;
+    d.src = XM_F16;
+    xm_onednn_experts *o = nullptr;
+    ASSERT_XM_OK(xm_onednn_experts_create(engine, &d, &o, &err));
+    for (const std::vector<int64_t> &bad :
+         {std::vector<int64_t>{1, 2, 3}, {0, 3, 2}, {0, 1, 9}}) {
+        tensor first(XM_I32, {3}, bad);
+        uint32_t *on_host = nullptr;
+        err = {};
+        EXPECT_EQ(xm_onednn_experts_read(o, first.buffer(), 8, queue, &on_host, &err),
+                  XM_DEVICE);
+        EXPECT_EQ(on_host, nullptr);
+        EXPECT_STREQ(err.text, "moe_sort left tiles out of order");
+    }
+    xm_onednn_experts_destroy(o);
+}
+
+} // namespace
