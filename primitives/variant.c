@@ -260,16 +260,6 @@ xm_variant_pick(const struct xm_pick *p, const struct xm_device_info *device,
     return xm_fail(err, XM_UNSUPPORTED, "%s: no kernel takes this: %s", t->step, why);
 }
 
-enum xm_status
-xm_variant_choose(const struct xm_variant *rows, size_t n, const char *step,
-                  const struct xm_device_info *device, const void *problem, size_t *out,
-                  struct xm_error *err)
-{
-    const struct xm_variant_table table = {step, rows, n};
-    const struct xm_pick pick = {.table = &table};
-    return xm_variant_pick(&pick, device, problem, out, err);
-}
-
 /* ---- choosing and building ------------------------------------------------------------ */
 
 void

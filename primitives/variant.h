@@ -49,11 +49,6 @@ struct xm_variant {
     const char *(*refuses)(const void *problem);
 };
 
-/* The index of the row to use. `step` names the table ("moe_gate_up"). XM_UNSUPPORTED when
- * every row refuses (the sentence has the last reason) or the forced one does. */
-enum xm_status xm_variant_choose(const struct xm_variant *rows, size_t n,
-                                 const char *step, const struct xm_device_info *device,
-                                 const void *problem, size_t *out, struct xm_error *err);
 /* Why a row may not run on a device; NULL: it may. Without XM_FORCE. */
 const char *xm_variant_refusal(const struct xm_variant *row,
                                const struct xm_device_info *device, const void *problem);
@@ -91,8 +86,9 @@ typedef enum xm_status (*xm_variant_build_fn)(void *ctx, size_t i, struct xm_err
 enum xm_status xm_variant_build(struct xm_pick *picks, size_t n,
                                 const struct xm_engine *engine, xm_variant_build_fn build,
                                 void *ctx, struct xm_error *err);
-/* As xm_variant_choose, without the rows that are known not to build; for this problem instead
- * of the pick's. */
+/* The index of the row to use for a problem (which may be another than the pick's), without the
+ * rows that are known not to build. XM_UNSUPPORTED when every row refuses (the sentence has the
+ * last reason) or the forced one does. */
 enum xm_status xm_variant_pick(const struct xm_pick *pick,
                                const struct xm_device_info *device, const void *problem,
                                size_t *row, struct xm_error *err);

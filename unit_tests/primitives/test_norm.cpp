@@ -115,8 +115,8 @@ row_for(const char *forced, xm_device_kind kind)
     size_t row = 0;
     device.kind = kind;
     setenv("XM_FORCE", forced, 1);
-    xm_status status = xm_variant_choose(xm_rms_norm_table.rows, xm_rms_norm_table.n,
-                                         "rms_norm", &device, nullptr, &row, &err);
+    const xm_pick pick = {&xm_rms_norm_table, nullptr, 0, 0, {}};
+    xm_status status = xm_variant_pick(&pick, &device, nullptr, &row, &err);
     unsetenv("XM_FORCE");
     return status == XM_OK ? xm_rms_norm_table.rows[row].name : err.text;
 }
