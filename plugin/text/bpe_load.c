@@ -5,8 +5,6 @@
  * Merges are written "a b" in older files and ["a", "b"] in newer ones. Each makes a
  * longer token of two, so they cannot form a cycle.
  */
-#include <stdio.h>
-
 #include "plugin/text/bpe.h"
 #include "plugin/text/json.h"
 
@@ -171,12 +169,7 @@ load_unknown(yyjson_val *model, struct xm_bpe *bpe, struct xm_error *err)
     XM_TRY(xm_json_text(model, "unk_token", &text, err));
     XM_TRY(xm_json_bool(model, "fuse_unk", &bpe->fuse_unk, err));
     XM_TRY(xm_json_bool(model, "byte_fallback", &bpe->byte_fallback, err));
-    for (int b = 0; b < 256; b++) {
-        char name[8];
-        int n = snprintf(name, sizeof(name), "<0x%02X>", b);
-        bpe->byte_ids[b] =
-            xm_vocab_find_in_model(bpe->vocab, xm_slice_of(name, (size_t)n));
-    }
+    xm_vocab_find_bytes(bpe->vocab, bpe->byte_ids);
     if (!text.text)
         return XM_OK;
     enum xm_status status = find_part(bpe, text, &bpe->unk, err);
@@ -196,25 +189,12 @@ check_dropout(yyjson_val *model, struct xm_error *err)
     return xm_fail(err, XM_UNSUPPORTED, "a dropout other than 0 is for training only");
 }
 
-/* Files from before there were other models have no type. */
-static enum xm_status
-check_type(yyjson_val *model, struct xm_error *err)
-{
-    struct xm_slice type = {0};
-    XM_TRY(xm_json_text(model, "type", &type, err));
-    if (!type.text || xm_slice_equal(type, xm_slice_of("BPE", 3)))
-        return XM_OK;
-    return xm_fail(err, XM_UNSUPPORTED, "model '%.*s' is not supported, only BPE is",
-                   (int)(type.n < 60 ? type.n : 60), type.text);
-}
-
 enum xm_status
 xm_bpe_load(yyjson_val *model, struct xm_vocab *vocab, struct xm_bpe *out,
             struct xm_error *err)
 {
     out->vocab = vocab;
     out->unk = XM_NO_TOKEN;
-    XM_TRY(check_type(model, err));
     XM_TRY(check_dropout(model, err));
     XM_TRY(xm_json_bool(model, "ignore_merges", &out->ignore_merges, err));
     XM_TRY(load_affix(model, "continuing_subword_prefix", &out->prefix,

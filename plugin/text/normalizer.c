@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One row of `types` for each kind of normalizer. Not done: BertNormalizer, Nmt and
- * Precompiled, which belong to models that are not byte-pair encoded.
+ * One row of `types` for each kind of normalizer. Not done: BertNormalizer and Nmt, which
+ * belong to models of other kinds.
  */
 #include "plugin/text/normalizer.h"
 
@@ -151,6 +151,26 @@ run_form(const struct xm_normalizer_step *step, struct xm_slice text,
     return xm_unicode_normalize(step->type->form, text, out, err);
 }
 
+static enum xm_status
+load_precompiled(yyjson_val *value, struct xm_normalizer_step *step, struct xm_error *err)
+{
+    struct xm_slice base64 = {0};
+    XM_TRY(xm_json_text(value, "precompiled_charsmap", &base64, err));
+    return base64.n > 0 ? xm_charsmap_create(base64, &step->map, err) : XM_OK;
+}
+
+static enum xm_status
+run_precompiled(const struct xm_normalizer_step *step, struct xm_slice text,
+                struct xm_strbuf *out, struct xm_error *err)
+{
+    (void)err;
+    if (step->map)
+        xm_charsmap_run(step->map, text, out);
+    else
+        xm_strbuf_add_n(out, text.text, text.n);
+    return XM_OK;
+}
+
 static const struct xm_normalizer_type types[] = {
     /* clang-format off */
     { "NFC",          NULL,         run_form,          XM_NFC  },
@@ -163,6 +183,7 @@ static const struct xm_normalizer_type types[] = {
     { "Replace",      load_replace, run_replace,       0       },
     { "Prepend",      load_prepend, run_prepend,       0       },
     { "ByteLevel",    NULL,         run_byte_level,    0       },
+    { "Precompiled",  load_precompiled, run_precompiled, 0     },
     /* clang-format on */
 };
 
@@ -228,6 +249,7 @@ xm_normalizer_free(struct xm_normalizer *normalizer)
     for (size_t i = 0; i < normalizer->n; i++) {
         xm_regex_free(normalizer->steps[i].regex);
         xm_free(normalizer->steps[i].content);
+        xm_charsmap_free(normalizer->steps[i].map);
     }
     *normalizer = (struct xm_normalizer){0};
 }

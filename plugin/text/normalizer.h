@@ -9,6 +9,7 @@
 
 #include <yyjson.h>
 
+#include "plugin/text/charsmap.h"
 #include "plugin/text/regex.h"
 #include "plugin/text/slice.h"
 #include "runtime/util/status.h"
@@ -23,6 +24,7 @@ enum { XM_MAX_STEPS = 32, XM_MAX_NESTING = 8 }; /* of every component */
 struct xm_normalizer_step {
     const struct xm_normalizer_type *type; /* row of the table in normalizer.c  */
     struct xm_regex *regex;                /* owned; Replace                    */
+    struct xm_charsmap *map;               /* owned; Precompiled                */
     char *content;                         /* owned; Replace, Prepend           */
     size_t content_bytes;
     bool strip_left, strip_right;

@@ -13,6 +13,7 @@ struct encoding {
     struct xm_strbuf normal;          /* of one section */
     struct xm_pieces pieces, scratch; /* of one section */
     struct xm_bpe_work work;
+    struct xm_unigram_work unigram_work;
     struct xm_error *err;
 };
 
@@ -22,6 +23,14 @@ add_id(struct encoding *e, int32_t id)
     if (!xm_token_list_add(e->ids, id))
         return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu tokens", e->ids->n);
     return XM_OK;
+}
+
+static enum xm_status
+encode_word(struct encoding *e, struct xm_slice word)
+{
+    if (e->t->unigram.n > 0)
+        return xm_unigram_encode(&e->t->unigram, word, &e->unigram_work, e->ids, e->err);
+    return xm_bpe_encode(&e->t->bpe, word, &e->work, e->ids, e->err);
 }
 
 /* Normalized text without added tokens. */
@@ -35,8 +44,7 @@ encode_plain(struct encoding *e, struct xm_slice text, bool at_start)
         return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
     XM_TRY(xm_pre_tokenizer_run(&e->t->pre, &e->pieces, &e->scratch, e->err));
     for (size_t i = 0; i < e->pieces.n; i++)
-        XM_TRY(xm_bpe_encode(&e->t->bpe, xm_pieces_get(&e->pieces, i), &e->work, e->ids,
-                             e->err));
+        XM_TRY(encode_word(e, xm_pieces_get(&e->pieces, i)));
     return XM_OK;
 }
 
@@ -96,6 +104,7 @@ xm_tokenizer_encode(const struct xm_tokenizer *tokenizer, const char *text, size
     xm_pieces_free(&e.pieces);
     xm_pieces_free(&e.scratch);
     xm_bpe_work_free(&e.work);
+    xm_unigram_work_free(&e.unigram_work);
     return status;
 }
 

@@ -17,6 +17,21 @@ check_ids(const struct xm_tokenizer *t, const struct xm_token_list *list,
     return XM_OK;
 }
 
+/* Files from before there were other models have no type. */
+static enum xm_status
+load_model(yyjson_val *model, struct xm_tokenizer *t, struct xm_error *err)
+{
+    struct xm_slice type = {0};
+    XM_TRY(xm_json_text(model, "type", &type, err));
+    if (!type.text || xm_slice_equal(type, xm_slice_of("BPE", 3)))
+        return xm_bpe_load(model, &t->vocab, &t->bpe, err);
+    if (xm_slice_equal(type, xm_slice_of("Unigram", 7)))
+        return xm_unigram_load(model, &t->vocab, &t->unigram, err);
+    return xm_fail(err, XM_UNSUPPORTED,
+                   "model '%.*s' is not supported, only BPE and Unigram are",
+                   (int)(type.n < 60 ? type.n : 60), type.text);
+}
+
 static enum xm_status
 load_parts(yyjson_val *root, struct xm_tokenizer *t, struct xm_error *err)
 {
@@ -28,7 +43,7 @@ load_parts(yyjson_val *root, struct xm_tokenizer *t, struct xm_error *err)
     XM_TRY(xm_pre_tokenizer_load(yyjson_obj_get(root, "pre_tokenizer"), &t->pre, err));
     XM_TRY(xm_post_processor_load(yyjson_obj_get(root, "post_processor"), &t->post, err));
     XM_TRY(xm_decoder_load(yyjson_obj_get(root, "decoder"), &t->decoder, err));
-    XM_TRY(xm_bpe_load(model, &t->vocab, &t->bpe, err));
+    XM_TRY(load_model(model, t, err));
     XM_TRY(xm_added_tokens_load(yyjson_obj_get(root, "added_tokens"), &t->vocab,
                                 &t->normalizer, &t->added, err));
     XM_TRY(check_ids(t, &t->post.before, err));
@@ -86,6 +101,7 @@ xm_tokenizer_free(struct xm_tokenizer *tokenizer)
     xm_decoder_free(&tokenizer->decoder);
     xm_post_processor_free(&tokenizer->post);
     xm_bpe_free(&tokenizer->bpe);
+    xm_unigram_free(&tokenizer->unigram);
     xm_pre_tokenizer_free(&tokenizer->pre);
     xm_normalizer_free(&tokenizer->normalizer);
     xm_added_tokens_free(&tokenizer->added);

@@ -11,6 +11,7 @@
 #include "plugin/text/normalizer.h"
 #include "plugin/text/post_processor.h"
 #include "plugin/text/pre_tokenizer.h"
+#include "plugin/text/unigram.h"
 #include "plugin/text/vocab.h"
 
 struct xm_tokenizer {
@@ -18,7 +19,8 @@ struct xm_tokenizer {
     struct xm_added_tokens added;
     struct xm_normalizer normalizer;
     struct xm_pre_tokenizer pre;
-    struct xm_bpe bpe;
+    struct xm_bpe bpe; /* the model, unless unigram.n */
+    struct xm_unigram unigram;
     struct xm_post_processor post;
     struct xm_decoder decoder;
 };

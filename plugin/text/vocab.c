@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/text/vocab.h"
 
+#include <stdio.h>
+
 enum { MAX_SHOWN = 60 }; /* bytes of a token in a sentence */
 
 /* FNV-1a, folded: the table is indexed by low bits. */
@@ -104,6 +106,16 @@ xm_vocab_get(const struct xm_vocab *vocab, int32_t id)
     if (id < 0 || (size_t)id >= vocab->n || !vocab->entries[id].text.text)
         return NULL;
     return &vocab->entries[id];
+}
+
+void
+xm_vocab_find_bytes(const struct xm_vocab *vocab, int32_t ids[256])
+{
+    for (int b = 0; b < 256; b++) {
+        char name[8];
+        int n = snprintf(name, sizeof(name), "<0x%02X>", b);
+        ids[b] = xm_vocab_find_in_model(vocab, xm_slice_of(name, (size_t)n));
+    }
 }
 
 void

@@ -49,6 +49,9 @@ int32_t xm_vocab_find_in_model(const struct xm_vocab *vocab, struct xm_slice tex
 /* NULL: no token has this id. */
 const struct xm_vocab_entry *xm_vocab_get(const struct xm_vocab *vocab, int32_t id);
 
+/* Ids of the model's <0x00> .. <0xFF>, XM_NO_TOKEN where it has none. */
+void xm_vocab_find_bytes(const struct xm_vocab *vocab, int32_t ids[256]);
+
 void xm_vocab_free(struct xm_vocab *vocab);
 
 #ifdef __cplusplus

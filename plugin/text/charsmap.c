@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * As the reference does, a text that is found replaces the whole text that was looked up,
+ * and of several that are found the shortest counts.
+ */
+#include "plugin/text/charsmap.h"
+
+#include <utf8proc.h>
+
+#include "plugin/text/utf8.h"
+
+enum { MAX_CLUSTER = 5 }; /* bytes of a grapheme cluster that is looked up as a whole */
+
+struct xm_charsmap {
+    uint8_t *blob;    /* owned */
+    size_t n_units;   /* behind the first four bytes */
+    const char *text; /* replacements, in the blob; a NUL of ours at the end */
+    size_t text_bytes;
+};
+
+/* ---- base64 ------------------------------------------------------------------------ */
+
+static int
+base64_digit(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Writes at most 3 bytes for 4 digits; false: something that is no digit. */
+static bool
+decode_base64(struct xm_slice s, uint8_t *out, size_t *n)
+{
+    uint32_t bits = 0, n_bits = 0;
+    *n = 0;
+    while (s.n > 0 && s.text[s.n - 1] == '=')
+        s.n--;
+    for (size_t i = 0; i < s.n; i++) {
+        int digit = base64_digit(s.text[i]);
+        if (digit < 0)
+            return false;
+        bits = bits << 6 | (uint32_t)digit;
+        n_bits += 6;
+        if (n_bits < 8)
+            continue;
+        n_bits -= 8;
+        out[(*n)++] = (uint8_t)(bits >> n_bits);
+        bits &= (1u << n_bits) - 1;
+    }
+    return true;
+}
+
+/* ---- loading ----------------------------------------------------------------------- */
+
+static uint32_t
+load_u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+           (uint32_t)p[3] << 24;
+}
+
+static enum xm_status
+read_blob(struct xm_charsmap *map, struct xm_slice base64, struct xm_error *err)
+{
+    size_t n, trie_bytes;
+    map->blob = xm_malloc(base64.n / 4 * 3 + 4); /* and a NUL */
+    if (!map->blob)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", base64.n);
+    if (!decode_base64(base64, map->blob, &n))
+        return xm_fail(err, XM_INVALID, "'precompiled_charsmap' is not base64");
+    map->blob[n] = 0;
+    trie_bytes = n >= 4 ? load_u32(map->blob) : 0;
+    if (n < 4 || trie_bytes % 4 != 0 || trie_bytes == 0 || trie_bytes > n - 4)
+        return xm_fail(err, XM_INVALID,
+                       "'precompiled_charsmap' of %zu bytes has a trie of %zu", n,
+                       trie_bytes);
+    map->n_units = trie_bytes / 4;
+    map->text = (const char *)map->blob + 4 + trie_bytes;
+    map->text_bytes = n - 4 - trie_bytes;
+    return XM_OK;
+}
+
+enum xm_status
+xm_charsmap_create(struct xm_slice base64, struct xm_charsmap **out, struct xm_error *err)
+{
+    struct xm_charsmap *map = xm_calloc(1, sizeof(*map));
+    *out = NULL;
+    if (!map)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a map of characters");
+    enum xm_status status = read_blob(map, base64, err);
+    if (status == XM_OK)
+        *out = map;
+    else
+        xm_charsmap_free(map);
+    return status;
+}
+
+void
+xm_charsmap_free(struct xm_charsmap *map)
+{
+    if (!map)
+        return;
+    xm_free(map->blob);
+    xm_free(map);
+}
+
+/* ---- looking up -------------------------------------------------------------------- */
+
+/* Bits of a unit: 0-7 and 31 label, 8 has a leaf, 9 offset is times 256, 10-30 offset;
+ * of a leaf: 0-30 where the replacement begins. */
+static uint32_t
+offset_of(uint32_t unit)
+{
+    return unit >> 10 << ((unit & 1u << 9) >> 6);
+}
+
+/* False: no text that `s` begins with is in the map. */
+static bool
+find(const struct xm_charsmap *map, struct xm_slice s, struct xm_slice *replacement)
+{
+    const uint8_t *units = map->blob + 4;
+    uint32_t unit = load_u32(units), at = offset_of(unit);
+    for (size_t i = 0; i < s.n && s.text[i]; i++) {
+        at ^= (uint8_t)s.text[i];
+        if (at >= map->n_units)
+            return false;
+        unit = load_u32(units + 4 * (size_t)at);
+        if ((unit & (1u << 31 | 0xff)) != (uint8_t)s.text[i])
+            return false;
+        at ^= offset_of(unit);
+        if (!(unit & 1u << 8))
+            continue;
+        size_t start = at < map->n_units ? load_u32(units + 4 * (size_t)at) & INT32_MAX
+                                         : map->text_bytes;
+        if (start > map->text_bytes)
+            return false;
+        *replacement = xm_slice_of(map->text + start, strlen(map->text + start));
+        return true;
+    }
+    return false;
+}
+
+/* Bytes of the first grapheme cluster of `s` (s.n > 0). */
+static size_t
+cluster_bytes(struct xm_slice s)
+{
+    int32_t before, code, state = 0;
+    size_t n = xm_utf8_next(s, &before);
+    while (n < s.n) {
+        size_t more = xm_utf8_next(xm_slice_of(s.text + n, s.n - n), &code);
+        if (utf8proc_grapheme_break_stateful(before, code, &state))
+            break;
+        before = code;
+        n += more;
+    }
+    return n;
+}
+
+void
+xm_charsmap_run(const struct xm_charsmap *map, struct xm_slice text,
+                struct xm_strbuf *out)
+{
+    struct xm_slice to;
+    int32_t code;
+    for (size_t i = 0, end; i < text.n; i = end) {
+        end = i + cluster_bytes(xm_slice_of(text.text + i, text.n - i));
+        if (end - i <= MAX_CLUSTER &&
+            find(map, xm_slice_of(text.text + i, end - i), &to)) {
+            xm_strbuf_add_n(out, to.text, to.n);
+            continue;
+        }
+        for (size_t n; i < end; i += n) {
+            struct xm_slice c = xm_slice_of(text.text + i, end - i);
+            n = c.n = xm_utf8_next(c, &code);
+            if (!find(map, c, &to))
+                to = c;
+            xm_strbuf_add_n(out, to.text, to.n);
+        }
+    }
+}
