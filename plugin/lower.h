@@ -21,8 +21,7 @@ struct xm_lower {
     uint32_t *region_first, *region_next, *region_last;
     uint32_t values_capacity, steps_capacity, weights_capacity;
     struct xm_queue *queue; /* writes the constants; NULL: none yet                     */
-    uint64_t expert_bytes,
-        host_expert_bytes; /* of experts so far; of those on the host */
+    uint64_t expert_bytes, host_expert_bytes; /* so far: all experts, those on the host */
 };
 
 /* Lowers one node to steps. XM_UNSUPPORTED without a message in l->err means "no kernel

@@ -134,9 +134,8 @@ struct xm_program {
     struct xm_device_weight **weights;
     uint32_t n_weights;
     uint64_t weight_bytes;
-    uint64_t
-        host_weight_bytes; /* of them: experts that stay in host memory (OFFLOAD_RATIO) */
-    bool can_chunk;        /* prompts may be cut along `tokens`                     */
+    uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
+    bool can_chunk; /* prompts may be cut along `tokens`                     */
     struct xm_pass_report *reports;
     size_t n_reports;
     uint32_t n_host_steps;
