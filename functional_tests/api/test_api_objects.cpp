@@ -202,6 +202,22 @@ TEST(Properties, OfTheGpu)
     EXPECT_NE(property(core.get(), "GPU", "SUPPORTED_PROPERTIES").find("CACHE_DIR"),
               std::string::npos);
     EXPECT_FALSE(property(core.get(), "GPU", ov_property_key_device_full_name).empty());
+    const std::string hex = "0123456789abcdef";
+    std::string uuid = property(core.get(), "GPU", "DEVICE_UUID");
+    EXPECT_EQ(uuid.size(), 32u);
+    EXPECT_EQ(uuid.find_first_not_of(hex), std::string::npos) << uuid;
+    EXPECT_EQ(property(core.get(), "GPU", "DEVICE_LUID").size(), 16u);
+    EXPECT_EQ(property(core.get(), "GPU", "DEVICE_PCI_INFO").find("{domain: "), 0u);
+    EXPECT_EQ(property(core.get(), "GPU", "GPU_DEVICE_ID").find("0x"), 0u);
+    EXPECT_EQ(property(core.get(), "GPU", "OPTIMIZATION_CAPABILITIES").find("FP32 BIN"),
+              0u);
+    for (const char *key : {"DEVICE_TYPE", "GPU_UARCH_VERSION",
+                            "GPU_DEVICE_TOTAL_MEM_SIZE", "GPU_DEVICE_MAX_ALLOC_MEM_SIZE",
+                            "GPU_CACHELINE_SIZE", "GPU_EXECUTION_UNITS_COUNT"}) {
+        EXPECT_FALSE(property(core.get(), "GPU", key).empty()) << key;
+        EXPECT_NE(property(core.get(), "GPU", "SUPPORTED_PROPERTIES").find(key),
+                  std::string::npos);
+    }
     EXPECT_EQ(ov_core_set_property(core.get(), "GPU",
                                    ov_property_key_hint_inference_precision, "f32"),
               OK);
