@@ -10,6 +10,7 @@
 #include "plugin/readers/openvino_ir.h"
 #include "plugin/writers/synthetic.h"
 #include "runtime/fake/fake.h"
+#include "runtime/util/memory.h"
 #include "unit_tests/plugin/language_model.h"
 
 namespace
@@ -296,6 +297,30 @@ TEST(PlannerLarge, LayersTakeTurns)
     EXPECT_EQ(need[1].activations, need[0].activations);
     EXPECT_EQ(need[1].kv, 3 * need[0].kv);
     EXPECT_EQ(buffers[1] - buffers[0], 4u * 2) << "keys and values of four layers";
+}
+
+/* A sentence and no leak, wherever host memory ends. */
+TEST(PlannerLarge, EveryAllocationMayFail)
+{
+    const xm_device_info info = gpu(0);
+    const xm_plan_wish wish = {40, 2};
+    bool seen = true;
+    for (uint64_t n = 1; seen; n += 1 + n / 20) {
+        xm_program *p = nullptr;
+        xm_memory_need need;
+        xm_error err = {};
+        xm_config c = config_of({{"XM_UBATCH", "16"}});
+        Graph g = parse(small_model());
+        xm_fail_allocation(n);
+        enum xm_status s = xm_planner_compile(&info, &c, g.release(), &p, &err);
+        if (s == XM_OK)
+            s = xm_planner_count(p, &wish, &need, &err);
+        seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        EXPECT_EQ(s != XM_OK, seen) << n << ": " << err.text;
+        EXPECT_EQ(err.text[0] != 0, s != XM_OK) << n;
+        xm_program_unref(p);
+    }
 }
 
 /* ---- what there is ----------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "runtime/counting/counting.h"
 #include "runtime/fake/fake.h"
 #include "runtime/util/memory.h"
 
@@ -181,6 +182,69 @@ TEST_F(FakeEngine, ChecksLocalMemoryAndScalarSizes)
     xm_arg scalar = xm_arg_i32(1);
     scalar.bytes = 3;
     EXPECT_EQ(xm_queue_run(queue, k, &scalar, 1, &launch, &err), XM_INVALID);
+}
+
+/* Without memory behind them buffers have the kinds and counts of those with it. */
+TEST_F(FakeEngine, IsCountedAlike)
+{
+    const char bytes[64] = {};
+    for (uint32_t caps : {0u, (uint32_t)XM_CAP_HOST_VISIBLE,
+                          (uint32_t)(XM_CAP_USM_HOST | XM_CAP_USM_DEVICE)}) {
+        xm_device_info gpu = info;
+        gpu.kind = XM_DEVICE_GPU;
+        gpu.caps = caps;
+        xm_engine *engines[2] = {};
+        xm_memory_stats stats[2];
+        ASSERT_EQ(xm_fake_engine_create(&gpu, nullptr, &engines[0], &err), XM_OK);
+        ASSERT_EQ(xm_counting_engine_create(&gpu, nullptr, &engines[1], &err), XM_OK);
+        EXPECT_FALSE(xm_engine_only_counts(engines[0]));
+        EXPECT_TRUE(xm_engine_only_counts(engines[1]));
+        for (int i = 0; i < 2; i++) {
+            xm_buffer *list[5] = {};
+            ASSERT_EQ(xm_buffer_create(engines[i], XM_USE_HOST, 1, &list[0], &err),
+                      XM_OK);
+            ASSERT_EQ(xm_buffer_create(engines[i], XM_USE_DEVICE, 10, &list[1], &err),
+                      XM_OK);
+            ASSERT_EQ(xm_buffer_from_host(engines[i], bytes, 20, &list[2], &err), XM_OK);
+            ASSERT_EQ(xm_buffer_view(list[1], 0, 5, &list[3], &err), XM_OK);
+            xm_buffer_unref(list[1]);
+            xm_engine_memory_stats(engines[i], &stats[i]);
+            for (xm_buffer *b : {list[0], list[2], list[3]})
+                xm_buffer_unref(b);
+        }
+        for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
+            EXPECT_EQ(stats[0].now[k], stats[1].now[k]) << k;
+            EXPECT_EQ(stats[0].buffers[k], stats[1].buffers[k]) << k;
+        }
+        EXPECT_EQ(stats[1].total_peak, 31u);
+        EXPECT_EQ(stats[1].largest, 20u);
+        xm_engine_unref(engines[0]);
+        xm_engine_unref(engines[1]);
+    }
+}
+
+/* Weights that stay on the host: not in the device's memory, on any kind of device. */
+TEST_F(FakeEngine, KeepsHostWeightsOutOfTheDevice)
+{
+    const char bytes[64] = {};
+    const struct {
+        uint32_t caps;
+        xm_memory_kind kind;
+    } devices[] = {{0, XM_MEMORY_CL_HOST},
+                   {XM_CAP_HOST_VISIBLE, XM_MEMORY_MAPPED},
+                   {XM_CAP_USM_HOST | XM_CAP_USM_DEVICE, XM_MEMORY_USM_HOST}};
+    for (auto &d : devices) {
+        xm_device_info gpu = info;
+        gpu.kind = XM_DEVICE_GPU;
+        gpu.caps = d.caps;
+        xm_engine *e = nullptr;
+        xm_buffer *b = nullptr;
+        ASSERT_EQ(xm_counting_engine_create(&gpu, nullptr, &e, &err), XM_OK);
+        ASSERT_EQ(xm_buffer_on_host(e, bytes, 64, &b, &err), XM_OK);
+        EXPECT_EQ(xm_buffer_kind(b), d.kind) << xm_memory_kind_text(d.kind);
+        xm_buffer_unref(b);
+        xm_engine_unref(e);
+    }
 }
 
 TEST_F(FakeEngine, ChoosesMemoryKindsLikeTheDevice)
