@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "primitives/matrix_engine.h"
 #include "primitives/moe/experts_steps.h"
 #include "primitives/moe/onednn_experts.h"
 #include "primitives/tables.h"
@@ -72,6 +73,20 @@ down_not_in_steps(const void *problem)
 }
 
 static const char *
+gate_not_in_shorts(const void *problem)
+{
+    return xm_weight_not_in_shorts(gate_of(problem),
+                                   ((const struct xm_moe_experts *)problem)->desc.src);
+}
+
+static const char *
+down_not_in_shorts(const void *problem)
+{
+    return xm_weight_not_in_shorts(down_of(problem),
+                                   ((const struct xm_moe_experts *)problem)->desc.src);
+}
+
+static const char *
 too_many_experts(const void *problem)
 {
     return gate_of(problem)->experts > GEN_SORT_EXPERTS
@@ -86,8 +101,18 @@ not_in_shorts(const void *problem)
     const struct xm_moe_experts *m = problem;
     if (!(m->forms >> XM_MOE_SHORTS & 1))
         return "a step beside it does not know rows of integers";
-    const char *why = xm_weight_not_in_shorts(gate_of(m), m->desc.src);
-    return why ? why : xm_weight_not_in_shorts(down_of(m), m->desc.src);
+    const char *why = gate_not_in_shorts(m);
+    return why ? why : down_not_in_shorts(m);
+}
+
+static const char *
+matrix_refuses(const void *problem)
+{
+    const struct xm_moe_experts *m = problem;
+    if (!(m->forms >> XM_MOE_PAIRS & 1))
+        return "a step beside it does not know pairs of halves";
+    const char *why = xm_matrix_refuses(gate_of(m), m->desc.src);
+    return why ? why : xm_matrix_refuses(down_of(m), m->desc.src);
 }
 
 static const char *
@@ -101,12 +126,14 @@ onednn_refuses(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant gate_up_rows[] = {
+    {"moe_gate_up_vnni",     XM_FAMILY_VEC, XM_CAP_VNNI, gate_not_in_shorts},
     {"moe_gate_up_vec",      XM_FAMILY_VEC, 0, gate_not_in_planes},
     {"moe_gate_up_sg",       XM_FAMILY_SG,  0, gate_not_in_words},
     {"moe_gate_up_gen",      XM_FAMILY_GEN, 0, NULL},
     {"moe_gate_up_ref",      XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant down_rows[] = {
+    {"moe_down_vnni",        XM_FAMILY_VEC, XM_CAP_VNNI, down_not_in_shorts},
     {"moe_down_vec",         XM_FAMILY_VEC, 0, down_not_in_planes},
     {"moe_down_sg",          XM_FAMILY_SG,  0, down_not_in_words},
     {"moe_down_gen",         XM_FAMILY_GEN, 0, NULL},
@@ -120,6 +147,7 @@ static const struct xm_variant gather_rows[] = {
     {"moe_gather_rows_ref",  XM_FAMILY_ONEDNN, 0, onednn_refuses},
     {"moe_gather_vnni",      XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts},
     {"moe_gather_vec",       XM_FAMILY_VEC, 0, NULL},
+    {"moe_gather_dpas",      XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses},
     {"moe_gather_sg",        XM_FAMILY_SG,  0, NULL},
     {"moe_gather_gen",       XM_FAMILY_GEN, 0, NULL},
     {"moe_gather_ref",       XM_FAMILY_ANY, 0, NULL},
@@ -128,6 +156,7 @@ static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses},
     {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts},
     {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, gate_not_in_planes},
+    {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses},
     {"moe_gemm_gate_up_sg",  XM_FAMILY_SG,  0, gate_not_in_steps},
     {"moe_gemm_gate_up_gen", XM_FAMILY_GEN, 0, NULL},
     {"moe_gemm_gate_up_ref", XM_FAMILY_ANY, 0, NULL},
@@ -136,6 +165,7 @@ static const struct xm_variant gemm_down_rows[] = {
     {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses},
     {"moe_gemm_down_vnni",   XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts},
     {"moe_gemm_down_vec",    XM_FAMILY_VEC, 0, down_not_in_planes},
+    {"moe_gemm_down_dpas",   XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses},
     {"moe_gemm_down_sg",     XM_FAMILY_SG,  0, down_not_in_steps},
     {"moe_gemm_down_gen",    XM_FAMILY_GEN, 0, NULL},
     {"moe_gemm_down_ref",    XM_FAMILY_ANY, 0, NULL},
@@ -208,23 +238,42 @@ forms_in_dispute(const struct xm_moe_experts *m)
     return (gather | gate_up | down) & ~(1u << XM_MOE_TILES);
 }
 
+/* Those of the kernels for matrix engines. */
+static void
+matrix_options(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
+{
+    const struct xm_device_info *device = xm_engine_info(m->engine);
+    const struct xm_weight *down = &m->desc.down->host;
+    int used = snprintf(out, n, "-DSG=%u -DMATRIX_ENGINE=%d", xm_matrix_lanes(device),
+                        xm_matrix_is_real(device));
+    if (step == XM_MOE_GEMM_GATE_UP)
+        snprintf(out + used, n - (size_t)used,
+                 " -DACT=%d -DCLAMPED=%d -DOUT_PLANES=%u -DOUT_GROUP=%llu",
+                 (int)m->desc.activation, xm_moe_is_clamped(m), xm_weight_planes(down),
+                 (unsigned long long)down->group);
+}
+
 /* Options of a step's kernel besides its weight's. */
 static void
 options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
 {
     const char *src = xm_element_text(m->desc.src), *dst = xm_element_text(m->desc.dst);
     int act = (int)m->desc.activation, clamped = xm_moe_is_clamped(m);
+    if (xm_moe_form(m, step) == XM_MOE_PAIRS) {
+        matrix_options(m, step, out, n);
+        return;
+    }
     switch (step) {
     case XM_MOE_GATE_UP:
         snprintf(out, n, "-DSRC=%s -DACT=%d -DCLAMPED=%d -DROWS=%d", src, act, clamped,
                  XM_MOE_GEN_ROWS);
         return;
     case XM_MOE_GEMM_GATE_UP:
-        snprintf(out, n, "-DACT=%d -DCLAMPED=%d -DROWS=%d -DOUT_PLANES=%u -DVNNI=1", act,
-                 clamped, XM_MOE_GEMM_ROWS, xm_weight_planes(&m->desc.down->host));
+        snprintf(out, n, "-DACT=%d -DCLAMPED=%d -DROWS=%d -DOUT_PLANES=%u", act, clamped,
+                 XM_MOE_GEMM_ROWS, xm_weight_planes(&m->desc.down->host));
         return;
     case XM_MOE_GEMM_DOWN:
-        snprintf(out, n, "-DROWS=%d -DVNNI=1", XM_MOE_GEMM_ROWS);
+        snprintf(out, n, "-DROWS=%d", XM_MOE_GEMM_ROWS);
         return;
     case XM_MOE_GATHER:
         snprintf(out, n, "-DSRC=%s", src);
@@ -258,15 +307,16 @@ weight_of(const struct xm_moe_experts *m, enum xm_moe_step step)
 static enum xm_status
 build_prepare(struct xm_moe_experts *m, enum xm_moe_step step, struct xm_error *err)
 {
+    const char *name = xm_moe_row(m, step)->caps & XM_CAP_VNNI ? "linear_prepare_vnni"
+                                                               : "linear_prepare_vec";
     if (!xm_moe_is_vec(m, step))
         return XM_OK;
     if (step == XM_MOE_GATE_UP)
-        return xm_weight_kernel(m->engine, "linear_prepare_vec", weight_of(m, step),
-                                &m->prepare_x, err, "-DSRC=%s",
-                                xm_element_text(m->desc.src));
+        return xm_weight_kernel(m->engine, name, weight_of(m, step), &m->prepare_x, err,
+                                "-DSRC=%s", xm_element_text(m->desc.src));
     if (step == XM_MOE_DOWN)
-        return xm_weight_kernel(m->engine, "linear_prepare_vec", weight_of(m, step),
-                                &m->prepare_h, err, "-DSRC=f32");
+        return xm_weight_kernel(m->engine, name, weight_of(m, step), &m->prepare_h, err,
+                                "-DSRC=f32");
     return XM_OK;
 }
 
@@ -275,18 +325,20 @@ build_step(void *ctx, size_t i, struct xm_error *err)
 {
     struct xm_moe_experts *m = ctx;
     enum xm_moe_step step = (enum xm_moe_step)i;
-    const char *name = xm_moe_row(m, step)->name;
+    const struct xm_variant *row = xm_moe_row(m, step);
     const struct xm_weight *w = weight_of(m, step);
     char options[128];
     if (forms_in_dispute(m))
         return XM_OK; /* to be chosen again */
-    if (xm_moe_row(m, step)->family == XM_FAMILY_ONEDNN && step != XM_MOE_GATHER)
+    if (row->family == XM_FAMILY_ONEDNN && step != XM_MOE_GATHER)
         return m->onednn ? XM_OK
                          : xm_onednn_experts_create(m->engine, &m->desc, &m->onednn, err);
     options_of(m, step, options, sizeof(options));
     XM_TRY(build_prepare(m, step, err));
-    return w ? xm_weight_kernel(m->engine, name, w, &m->kernel[step], err, "%s", options)
-             : xm_engine_kernel(m->engine, name, options, &m->kernel[step], err);
+    if (!w)
+        return xm_engine_kernel(m->engine, row->name, options, &m->kernel[step], err);
+    return xm_weight_kernel(m->engine, row->name, w, &m->kernel[step], err, "%s%s",
+                            options, row->caps & XM_CAP_VNNI ? " -DVNNI=1" : "");
 }
 
 static enum xm_status

@@ -36,6 +36,7 @@ struct xm_moe_experts_desc {
 enum xm_moe_form {
     XM_MOE_TILES, /* f32, 16 rows in lanes, in plane order: kernels/cl/include/tile.h */
     XM_MOE_ROWS,  /* plain rows of f16, for oneDNN                                     */
+    XM_MOE_PAIRS, /* pairs of f16, for matrix engines: kernels/cl/include/pairs.h      */
     XM_MOE_SHORTS /* 16-bit integers with factors: kernels/cl/include/shorts.h        */
 };
 

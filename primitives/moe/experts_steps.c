@@ -6,6 +6,7 @@
  */
 #include "primitives/moe/experts_steps.h"
 
+#include "primitives/matrix_engine.h"
 #include "primitives/moe/onednn_experts.h"
 
 /* Rows of a sub-group of the sg kernels, for few tokens and of moe_combine_sg. */
@@ -186,6 +187,15 @@ many_sort(const struct xm_moe_call *c)
     return run_step(c, XM_MOE_SORT, &a, gen ? c->m->experts : 1, 1);
 }
 
+/* A step of the matrix engines over x sub-groups by y. */
+static enum xm_status
+run_matrix(const struct xm_moe_call *c, enum xm_moe_step step, const struct xm_args *a,
+           uint64_t x, uint64_t y)
+{
+    uint32_t lanes = xm_matrix_lanes(xm_engine_info(c->m->engine));
+    return xm_args_run_lanes(a, c->queue, c->m->kernel[step], lanes, x, y, 1, c->err);
+}
+
 static enum xm_status
 many_gather(const struct xm_moe_call *c)
 {
@@ -201,6 +211,10 @@ many_gather(const struct xm_moe_call *c)
     xm_args_uint(&a, m->desc.top_k);
     if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_SHORTS)
         return run_step(c, XM_MOE_GATHER, &a, c->tiles * XM_MOE_TILE, 1);
+    if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_PAIRS)
+        return run_matrix(c, XM_MOE_GATHER, &a, divide_up(m->hidden, XM_MATRIX_PACK_K),
+                          c->tiles * XM_MOE_TILE /
+                              xm_matrix_lanes(xm_engine_info(m->engine)));
     if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_ROWS)
         return run_step(c, XM_MOE_GATHER, &a, m->hidden, c->tiles * XM_MOE_TILE);
     return run_step(c, XM_MOE_GATHER, &a,
@@ -246,11 +260,56 @@ onednn_down(const struct xm_moe_call *c)
     return xm_onednn_experts_down(c->m->onednn, &b, c->err);
 }
 
+/* Where the tiles of each expert begin, and which expert a tile has. */
+static void
+add_tiles(const struct xm_moe_call *c, struct xm_args *a)
+{
+    xm_args_buffer(a, c->part[XM_MANY_FIRST]);
+    xm_args_buffer(a, c->part[XM_MANY_TILE_EXPERT]);
+}
+
+static enum xm_status
+matrix_gate_up(const struct xm_moe_call *c)
+{
+    const struct xm_moe_experts *m = c->m;
+    struct xm_args a = {.n = 0};
+    xm_args_weight(&a, m->desc.gate);
+    xm_args_weight(&a, m->desc.up);
+    xm_args_buffer(&a, c->part[XM_MANY_XY]);
+    add_tiles(c, &a);
+    xm_args_buffer(&a, m->desc.bias_gate);
+    xm_args_buffer(&a, c->part[XM_MANY_H]);
+    xm_args_uint(&a, m->inter);
+    xm_args_uint(&a, m->hidden);
+    xm_args_float(&a, m->desc.beta);
+    xm_args_float(&a, m->desc.limit);
+    return run_matrix(c, XM_MOE_GEMM_GATE_UP, &a, divide_up(m->inter, XM_MATRIX_ROWS / 2),
+                      c->tiles);
+}
+
+static enum xm_status
+matrix_down(const struct xm_moe_call *c)
+{
+    const struct xm_moe_experts *m = c->m;
+    struct xm_args a = {.n = 0};
+    xm_args_weight(&a, m->desc.down);
+    xm_args_buffer(&a, c->part[XM_MANY_H]);
+    add_tiles(c, &a);
+    xm_args_buffer(&a, m->desc.bias_down);
+    xm_args_buffer(&a, c->part[XM_MANY_XY]);
+    xm_args_uint(&a, m->hidden);
+    xm_args_uint(&a, m->inter);
+    return run_matrix(c, XM_MOE_GEMM_DOWN, &a, divide_up(m->hidden, XM_MATRIX_ROWS),
+                      c->tiles);
+}
+
 static enum xm_status
 many_gate_up(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
     const struct xm_weight *down = &m->desc.down->host;
+    if (xm_moe_form(m, XM_MOE_GEMM_GATE_UP) == XM_MOE_PAIRS)
+        return matrix_gate_up(c);
     if (family_of(m, XM_MOE_GEMM_GATE_UP) == XM_FAMILY_ONEDNN)
         return onednn_gate_up(c);
     bool vec = xm_moe_is_vec(m, XM_MOE_GEMM_GATE_UP);
@@ -283,6 +342,8 @@ static enum xm_status
 many_down(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
+    if (xm_moe_form(m, XM_MOE_GEMM_DOWN) == XM_MOE_PAIRS)
+        return matrix_down(c);
     if (family_of(m, XM_MOE_GEMM_DOWN) == XM_FAMILY_ONEDNN)
         return onednn_down(c);
     bool vec = xm_moe_is_vec(m, XM_MOE_GEMM_DOWN);

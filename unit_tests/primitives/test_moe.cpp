@@ -214,6 +214,19 @@ class Moe : public PrimitiveTest
         return std::string(used) + " ";
     }
 
+    /* The row, and those beside it without which it refuses: steps with pairs of halves between
+     * them come together. */
+    static void force_row(const xm_variant_table &table, const char *name)
+    {
+        if (std::string(name).find("_dpas") == std::string::npos)
+            force(table.step, name);
+        else
+            setenv("XM_FORCE",
+                   "moe_gather=moe_gather_dpas,moe_gemm_gate_up=moe_gemm_gate_up_dpas,"
+                   "moe_gemm_down=moe_gemm_down_dpas",
+                   1);
+    }
+
     /* Every row of every table, each on all problems; steps not forced take their best.
      */
     template <size_t N>
@@ -224,7 +237,7 @@ class Moe : public PrimitiveTest
             std::set<std::string> left = rows_to_cover(table);
             for (size_t v = 0; v < table.n; v++) {
                 SCOPED_TRACE(table.rows[v].name);
-                force(table.step, table.rows[v].name);
+                force_row(table, table.rows[v].name);
                 for (const problem &p : problems) {
                     if (check(p).find(std::string(table.rows[v].name) + " ") !=
                         std::string::npos)
