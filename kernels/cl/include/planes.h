@@ -88,11 +88,12 @@ floats_f32(__global const uchar *p)
 #define FLOATS(T, p) PASTE(floats_, T)(p)
 
 /* Asks for a line of memory that will be read soon. (prefetch() of OpenCL does nothing on
- * PoCL.) */
+ * PoCL; the built-in wants a pointer of any address space, which CL1.2 has not.) */
 static inline void
 prefetch_line(__global const uchar *p)
 {
-#if defined(__has_builtin) && __has_builtin(__builtin_prefetch)
+#if defined(__has_builtin) && __has_builtin(__builtin_prefetch) &&                       \
+    __OPENCL_C_VERSION__ >= 200
     __builtin_prefetch((const void *)p, 0, 2);
 #else
     prefetch(p, 64);
