@@ -27,8 +27,8 @@ linear_gemm_vnni(__global const uchar *data, __global const uchar *scale,
     float16 f[MOST_TOKENS][VECTORS];
     struct short_rows rows[VECTORS];
     for (uint v = 0; v < VECTORS; v++)
-        rows[v] =
-            (struct short_rows){data, scale, zp, first + v * 16, n_count - 1, 1, k_count, 64};
+        rows[v] = (struct short_rows){data,        scale, zp,      first + v * 16,
+                                      n_count - 1, 1,     k_count, 64};
     short_gemm(rows, x + begin * row_words, tokens, f);
     for (uint t = 0; t < tokens; t++)
         put_rows(f[t], n_count - first, bias ? bias + first : 0, y,

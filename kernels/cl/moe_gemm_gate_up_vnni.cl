@@ -83,7 +83,8 @@ moe_gemm_gate_up_vnni(__global const uchar *gate_data, __global const uchar *gat
     const struct short_rows up = {gate_data, gate_scale, gate_zp, row + 1,
                                   last,      per_row,    k_count, 32 * per_row};
 #else
-    const struct short_rows up = {up_data, up_scale, up_zp, row, last, per_row, k_count, 32 * per_row};
+    const struct short_rows up = {up_data, up_scale, up_zp,   row,
+                                  last,    per_row,  k_count, 32 * per_row};
 #endif
     uint p = first_tile[expert] * 16;
     const uint end = expert_end(first_tile, source, expert);

@@ -93,6 +93,7 @@ onednn_gpu_refuses(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant few_rows[] = {
+    {"linear_gemv_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts},
     {"linear_gemv_vec",          XM_FAMILY_VEC,    0, not_in_planes},
     {"linear_gemv_sg",           XM_FAMILY_SG,     0, not_in_words},
     {"linear_gemv_gen",          XM_FAMILY_GEN,    0, NULL},

@@ -363,6 +363,7 @@ enum {
 /* clang-format off */
 static const struct xm_linear_method methods[] = {
     {"linear_gemv_vec", {"linear_prepare_vec", SRC, 0, 0}, {"linear_gemv_vec", DST | SEGMENTS, 0, 0},              true,  planes_bytes, run_gemv_vec},
+    {"linear_gemv_vnni", {"linear_prepare_vnni", SRC, 0, 0}, {"linear_gemv_vnni", DST | SEGMENTS | INTEGERS, 0, 0}, true, planes_bytes, run_gemv_vec},
     {"linear_gemv_sg",  {NULL, 0, 0, 0},                   {"linear_gemv_sg", SRC | DST | SEGMENTS, SG_ROWS, 0},   true,  no_bytes,     run_gemv_sg},
     {"linear_gemv_gen", {NULL, 0, 0, 0},                   {"linear_gemv_gen", SRC | DST | SEGMENTS, GEN_ROWS, 0}, true,  no_bytes,     run_gemv_gen},
     {"linear_gemm_vec", {"linear_pack_vec", SRC, 0, 0},     {"linear_gemm_vec", DST, GEMM_ROWS, 0},                false, tiles_bytes,  run_gemm_vec},

@@ -136,6 +136,20 @@ load_factors(__global const uchar *scale, __global const uchar *zp, ulong first,
     f->skip = 16 - n;
 }
 
+/* What the zero points of n groups take from the sum; lanes added up give it. */
+static inline float16
+zero_term(const struct factors *f, uint n, __global const float *xs)
+{
+    float16 term = 0;
+#if HAS_ZP || OFFSET
+    if (n == 16)
+        return vload16(0, f->zero) * vload16(0, xs);
+    for (uint g = 0; g < n; g++)
+        term.s0 += f->zero[f->skip + g] * xs[g];
+#endif
+    return term;
+}
+
 #if GROUP % BLOCK == 0
 /* Blocks 0 ... of `groups` whole groups, scaled. */
 static inline float16
@@ -182,15 +196,11 @@ row_dot(__global const uchar *data, __global const uchar *scale, __global const 
     const uint groups = k_count / GROUP;
     __global const uchar *row = data + n * (k_count / PLANES) * 4;
     float16 sum = 0;
-    float zero = 0;
     for (uint first = 0; first < groups; first += 16) {
         const uint count = min(groups - first, 16u);
         struct factors f;
         load_factors(scale, zp, n * groups + first, count, &f);
-#if HAS_ZP || OFFSET
-        for (uint g = 0; g < count; g++)
-            zero += f.zero[f.skip + g] * xs[first + g];
-#endif
+        sum -= zero_term(&f, count, xs + first);
 #if GROUP % BLOCK == 0 || BLOCK % GROUP == 0
         const ulong k = (ulong)first * GROUP;
         sum += groups_dot(row + k / PLANES * 4, count, f.scale + f.skip, x + k);
@@ -201,7 +211,6 @@ row_dot(__global const uchar *data, __global const uchar *scale, __global const 
         sum += block_dot(block_words(row, b, k_count), x + b * BLOCK) *
                block_scales(scale, n, b, groups);
 #endif
-    sum.s0 -= zero;
     return sum;
 }
 #else

@@ -9,16 +9,10 @@
  * word of every row, and fall apart into pairs of 16-bit integers less their zero points. These
  * stay in the L1 cache while the tokens pass, whose pairs are broadcast: one instruction makes
  * 32 products. Sums are integers over a stretch of equal scale, then floats.
- *
- *   VNNI   1: the processor has AVX-512 VNNI; else plain C, as where the compiler builds for
- *          a lesser one
  */
 #include "planes.h"
 #include "shorts.h"
 
-#ifndef VNNI
-#define VNNI 0
-#endif
 #define VECTORS     4
 #define AT_ONCE     6  /* tokens whose sums are in registers: AT_ONCE * VECTORS of them */
 #define MOST_TOKENS 48 /* a multiple of AT_ONCE */
@@ -45,18 +39,6 @@ struct unpacked {
     int16 pairs[PAIRS][VECTORS];
     float16 scales[STRETCHES][VECTORS];
 };
-
-/* sum + a[2i] b[2i] + a[2i + 1] b[2i + 1] */
-static inline int16
-add_pairs(int16 sum, int16 a, int16 b)
-{
-#if VNNI && (defined(__AVX512F__) || !defined(__x86_64__))
-    __asm__("vpdpwssd %2,%1,%0" : "+vr"(sum) : "vr"(a), "vr"(b));
-    return sum;
-#else
-    return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
-#endif
-}
 
 /* v[r].s[i] -> v[i].s[r]: interleaving vectors 8 apart moves one bit of the row's number behind
  * the column's; four times. */
@@ -127,7 +109,7 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
             for (uint j = 0; j < PLANES / 2; j++) {
                 const uint16 q = words[i] >> (j * (32 / PLANES)) &
                                  (PLANES == 8 ? 0xf000fu : 0xff00ffu);
-                out->pairs[i * (PLANES / 2) + j][v] =
+                out->pairs[j * 16 + i][v] =
                     __builtin_astype(SHORTS(q) - zero_pairs, int16);
             }
         }
@@ -149,13 +131,17 @@ add_products(const struct unpacked *w, __global const int *x, ulong row_words, u
             for (uint v = 0; v < VECTORS; v++)
                 sum[t][v] = 0;
 #pragma unroll 1
-        for (uint p = s * (PAIRS / STRETCHES); p < (s + 1) * (PAIRS / STRETCHES); p++) {
+        for (uint j = 0; j < PLANES / 2; j++) {
+            const uint first = j * 16 + s * STRETCH_WORDS;
+#pragma unroll 1
+            for (uint p = first; p < first + STRETCH_WORDS; p++) {
 #pragma unroll
-            for (uint t = 0; t < tokens; t++) {
-                const int16 a = pairs[t * row_words + p];
+                for (uint t = 0; t < tokens; t++) {
+                    const int16 a = pairs[t * row_words + p];
 #pragma unroll
-                for (uint v = 0; v < VECTORS; v++)
-                    sum[t][v] = add_pairs(sum[t][v], w->pairs[p][v], a);
+                    for (uint v = 0; v < VECTORS; v++)
+                        sum[t][v] = add_pairs(sum[t][v], w->pairs[p][v], a);
+                }
             }
         }
 #pragma unroll

@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of activations as 16-bit integers, for the products of short_gemm.h.
+ * Rows of activations as 16-bit integers, for products with VNNI (short_gemm.h, short_gemv.h).
  *
- *     [blocks][8 planes]  32-bit words of two neighbours in the word of weights that they meet:
- *                         word i * planes / 2 + j is k = i * planes + j and that + planes / 2
- *     [blocks]            f32: what the integers of a block are multiplied with
+ *     [blocks][planes / 2][16]  32-bit words, each two of k: word j * 16 + i of a block is
+ *                               k = i * planes + j and that + planes / 2, what a mask leaves of
+ *                               word i of a row of weights
+ *     [blocks]                  f32: what the integers of a block are multiplied with
  *
  * A block is 16 * planes of k, as in planes.h. Exact to 2^-16 of a block's largest. Where a number
  * is infinite or not one, its block's factor says so.
  */
-typedef struct __attribute__((packed, aligned(4))) {
-    int8 v;
-} loose_int8;
+
+/* sum + a[2i] b[2i] + a[2i + 1] b[2i + 1] of 16-bit numbers.
+ *
+ *   VNNI   1: the processor has AVX-512 VNNI; else plain C, as where the compiler builds for a
+ *          lesser one
+ */
+#ifndef VNNI
+#define VNNI 0
+#endif
+static inline int16
+add_pairs(int16 sum, int16 a, int16 b)
+{
+#if VNNI && (defined(__AVX512F__) || !defined(__x86_64__))
+    __asm__("vpdpwssd %2,%1,%0" : "+vr"(sum) : "vr"(a), "vr"(b));
+    return sum;
+#else
+    return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
 
 /* 32-bit words of a row. */
 static inline ulong
@@ -32,6 +49,23 @@ pair_up(int16 q, const uint planes)
     return (low & 0xffff) | high << 16;
 }
 
+/* Words [16][planes / 2] -> [planes / 2][16]. */
+static inline void
+store_planes(const int16 *w, const uint planes, __global int *to)
+{
+    if (planes == 4) {
+        vstore16((int16)(w[0].even, w[1].even), 0, to);
+        vstore16((int16)(w[0].odd, w[1].odd), 1, to);
+        return;
+    }
+    const int16 a = (int16)(w[0].even, w[1].even), b = (int16)(w[2].even, w[3].even);
+    const int16 c = (int16)(w[0].odd, w[1].odd), d = (int16)(w[2].odd, w[3].odd);
+    vstore16((int16)(a.even, b.even), 0, to);
+    vstore16((int16)(c.even, d.even), 1, to);
+    vstore16((int16)(a.odd, b.odd), 2, to);
+    vstore16((int16)(c.odd, d.odd), 3, to);
+}
+
 /* Block b of a row from the 16 * planes floats at v. */
 static inline void
 write_shorts(const float *v, const uint planes, __global int *row, uint b, uint blocks)
@@ -46,10 +80,13 @@ write_shorts(const float *v, const uint planes, __global int *row, uint b, uint 
     const float4 m4 = fmax(m8.lo, m8.hi);
     const float largest = fmax(fmax(m4.x, m4.y), fmax(m4.z, m4.w));
     const float factor = largest > 1e-30f ? 32767.0f / largest : 0.0f;
+    int16 words[4] = {0};
     row[blocks * 8 * planes + b] = as_int(largest / 32767.0f + sum16(wrong));
-    for (uint i = 0; i < planes; i++)
-        vstore8(pair_up(convert_int16_rte(vload16(i, v) * factor), planes), i,
-                row + b * 8 * planes);
+    for (uint i = 0; i < planes / 2; i++)
+        words[i] =
+            (int16)(pair_up(convert_int16_rte(vload16(2 * i, v) * factor), planes),
+                    pair_up(convert_int16_rte(vload16(2 * i + 1, v) * factor), planes));
+    store_planes(words, planes, row + b * 8 * planes);
 }
 
 #ifdef SRC

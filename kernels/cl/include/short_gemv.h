@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One row of weights times one row of 16-bit activations (shorts.h), 16 words wide:
+ *
+ *     sum_g scale[g] (sum_{k in g} q[k] x[k] - zp[g] sum_{k in g} x[k])
+ *
+ * A mask leaves two weights of each word, which are multiplied and added at once. xs has the sums
+ * of the groups, as gemv.h.
+ */
+#include "gemv.h"
+#include "shorts.h"
+
+#if GROUP && (GROUP % BLOCK == 0 || BLOCK % GROUP == 0)
+#define KEEP (PLANES == 8 ? 0xf000fu : 0xff00ffu)
+
+/* Sums of the products of a block's words. */
+static inline int16
+block_short_dot(uint16 w, __global const int *x)
+{
+    int16 a = add_pairs((int16)0, as_int16(w & KEEP), vload16(0, x));
+#if PLANES == 8
+    int16 b = add_pairs((int16)0, as_int16(w >> 4u & KEEP), vload16(1, x));
+    a = add_pairs(a, as_int16(w >> 8u & KEEP), vload16(2, x));
+    b = add_pairs(b, as_int16(w >> 12u & KEEP), vload16(3, x));
+    return a + b;
+#else
+    return add_pairs(a, as_int16(w >> 8u & KEEP), vload16(1, x));
+#endif
+}
+
+#if GROUP % BLOCK == 0
+/* Blocks of `groups` whole groups, scaled. */
+static inline float16
+short_groups_dot(__global const uchar *row, uint groups, const float *scale,
+                 __global const int *x, __global const float *factor)
+{
+    float16 sum = 0;
+    for (uint g = 0; g < groups; g++) {
+#pragma unroll 4
+        for (uint i = 0; i < GROUP / BLOCK; i++, row += 64, x += BLOCK / 2, factor++) {
+            prefetch_ahead(row);
+            sum += convert_float16(block_short_dot(
+                       ((__global const loose_uint16 *)row)->v ^ FLIP, x)) *
+                   (scale[g] * *factor);
+        }
+    }
+    return sum;
+}
+#else
+/* The same where a block holds several groups; the row's last block may be cut short. */
+static inline float16
+short_groups_dot(__global const uchar *row, uint groups, const float *scale,
+                 __global const int *x, __global const float *factor)
+{
+    float16 sum = 0;
+    for (uint g = 0, b = 0; g < groups; g += BLOCK / GROUP, b++) {
+        float lanes[16];
+#pragma unroll
+        for (uint i = 0; i < 16; i++)
+            lanes[i] = scale[min(g + i * PLANES / GROUP, groups - 1)];
+        prefetch_ahead(row + b * 64);
+        sum += convert_float16(block_short_dot(block_words(row, b, groups * GROUP),
+                                               x + b * BLOCK / 2)) *
+               (vload16(0, lanes) * factor[b]);
+    }
+    return sum;
+}
+#endif
+
+/* The product, still spread over 16 lanes that the caller adds up (sum16). */
+static inline float16
+short_row_dot(__global const uchar *data, __global const uchar *scale,
+              __global const uchar *zp, ulong n, uint k_count, __global const int *x,
+              __global const float *xs)
+{
+    const uint groups = k_count / GROUP, blocks = (k_count + BLOCK - 1) / BLOCK;
+    __global const uchar *row = data + n * (k_count / PLANES) * 4;
+    __global const float *factor = (__global const float *)x + blocks * (BLOCK / 2);
+    float16 sum = 0;
+    for (uint first = 0; first < groups; first += 16) {
+        const uint count = min(groups - first, 16u), b = first * GROUP / BLOCK;
+        struct factors f;
+        load_factors(scale, zp, n * groups + first, count, &f);
+        sum += short_groups_dot(row + (ulong)b * 64, count, f.scale + f.skip,
+                                x + b * (BLOCK / 2), factor + b) -
+               zero_term(&f, count, xs + first);
+    }
+    return sum;
+}
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Down projection of the chosen experts, summed with the routing weights; few tokens.
+ *
+ *     y[t][n] = (add[t][n] +) sum_s weights[t][s] (h[t][s] . down[e][n] (+ bias[e][n]))
+ *
+ * e = ids[t][s]. A work-item computes per_item neighbouring n of one token; the sum over the slots
+ * stays in lanes until the end. Global size {H / per_item rounded up, T}, local size 1. The rows of
+ * h were prepared by linear_prepare_vnni.
+ */
+#include "short_gemv.h"
+
+#ifndef DST
+#define DST f32 /* element of y */
+#endif
+#ifndef ADD
+#define ADD f32 /* element of add */
+#endif
+
+__kernel void
+moe_down_vnni(__global const uchar *data, __global const uchar *scale,
+              __global const uchar *zp, __global const int *h, __global const float *sums,
+              __global const int *ids, __global const float *weights,
+              __global const float *bias, __global const STORAGE(ADD) * add,
+              __global STORAGE(DST) * y, uint n_count, uint k_count, uint top_k,
+              uint per_item)
+{
+#ifdef KEEP
+    const ulong t = get_global_id(1);
+    const ulong row_words = short_row_words((k_count + BLOCK - 1) / BLOCK, PLANES);
+    const uint groups = k_count / GROUP;
+    const uint first = (uint)get_global_id(0) * per_item;
+    const uint end = min(first + per_item, n_count);
+    for (uint n = first; n < end; n++) {
+        float16 sum = 0;
+        sum.s0 = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
+        for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
+            const ulong row = (ulong)ids[slot] * n_count + n;
+            float16 dot = short_row_dot(data, scale, zp, row, k_count,
+                                        h + slot * row_words, sums + slot * groups);
+            if (bias)
+                dot.s0 += bias[row];
+            sum += weights[slot] * dot;
+        }
+        STORE(DST, y, t * n_count + n, sum16(sum));
+    }
+#endif
+}
