@@ -137,8 +137,8 @@ open_onednn(struct xm_program *p, struct xm_error *err)
         return XM_OK;
     if (xm_onednn_open(p->engine, &p->onednn, &why) == XM_OK)
         return XM_OK;
-    xm_log(XM_LOG_INFO, "oneDNN is not used on %s: %s", xm_engine_info(p->engine)->name,
-           why.text);
+    xm_log(XM_LOG_INFO, "oneDNN's GPU engine is not used on %s: %s",
+           xm_engine_info(p->engine)->name, why.text);
     if (why.status == XM_UNSUPPORTED ||
         !xm_config_user_set(&p->config, XM_OPTION_use_onednn))
         return XM_OK;

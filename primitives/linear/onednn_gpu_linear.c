@@ -54,7 +54,7 @@ xm_onednn_gpu_linear_refuses(struct xm_engine *engine, const struct xm_weight *w
     struct xm_onednn *o = xm_onednn_of(engine);
     if (!o) {
         const char *why = xm_onednn_refuses(engine);
-        return why ? why : "oneDNN is not in use here: GPU_USE_ONEDNN is NO";
+        return why ? why : "oneDNN's GPU engine was not opened: see GPU_USE_ONEDNN";
     }
     const struct xm_onednn_problem p = problem_of(w, dst, false, PROBE_POWER);
     const char *why = shape_refusal(xm_engine_info(engine), w, src, dst);

@@ -66,7 +66,7 @@ xm_onednn_experts_refuse(struct xm_engine *engine, const struct xm_moe_experts_d
     struct xm_onednn *o = xm_onednn_of(engine);
     if (!o) {
         const char *why = xm_onednn_refuses(engine);
-        return why ? why : "oneDNN is not in use here: GPU_USE_ONEDNN is NO";
+        return why ? why : "oneDNN's GPU engine was not opened: see GPU_USE_ONEDNN";
     }
     const char *why = form_refusal(xm_engine_info(engine), desc);
     for (int p = 0; p < N_PRODUCTS && !why; p++) {
