@@ -147,7 +147,7 @@ TEST_P(GoldenFile, EveryStepAgreesWithTheHostReference)
         Outcome o = run({"verify", "-m", model(variant), "--precision", precision,
                          "--json", "-p", Prompt("nonascii").text, "--ubatch", "40"});
         ASSERT_EQ(o.code, 0) << o.err << o.out;
-        EXPECT_GE(Json(o.out).number("/compared"), 30);
+        EXPECT_GE(Json(o.out).number("/compared"), 20);
     }
 }
 
@@ -204,10 +204,12 @@ TEST_P(SkippedPass, LeavesTheTextAsItIs)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Moe, SkippedPass,
+INSTANTIATE_TEST_SUITE_P(Passes, SkippedPass,
                          testing::Values("FuseVectorizedMOE3GEMM",
                                          "ConvertMOEToMOECompressed", "FuseMoERouter",
-                                         "FuseMOE3GemmCompressed"),
+                                         "FuseMOE3GemmCompressed", "FuseRoPE",
+                                         "FuseAttentionInputs", "FuseResidualAdd",
+                                         "FuseLinearSiblings"),
                          [](const testing::TestParamInfo<const char *> &info) {
                              return std::string(info.param);
                          });
