@@ -18,8 +18,8 @@
 
 /* What there is to tell of a build besides its result. */
 struct xm_build_report {
-    bool compiled; /* the compiler ran: it was not in a cache                          */
-    char *log;     /* its words on a refused kernel, xm_malloc'ed, taken by engine.c; or NULL */
+    bool compiled; /* the compiler ran: it was not in a cache */
+    char *log; /* its words on a refused kernel, owned by engine.c (xm_free); or NULL */
 };
 
 struct xm_engine_ops {

@@ -238,7 +238,7 @@ xm_ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset
     if (code == CL_SUCCESS)
         return XM_OK;
     return xm_ocl_fail_wait(err, code, "a write to the device",
-                       "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
+                            "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
 }
 
 enum xm_status
@@ -264,7 +264,7 @@ xm_ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t o
     if (code == CL_SUCCESS)
         return XM_OK;
     return xm_ocl_fail_wait(err, code, "a read from the device",
-                       "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
+                            "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
 }
 
 enum xm_status

@@ -174,26 +174,34 @@ TEST_F(Faults, ADeviceMayBeLostAnywhere)
     }
 }
 
-/* What a driver without sub-groups, half arithmetic or USM leaves is enough. */
+/* What a driver without sub-groups, half arithmetic or USM leaves is enough; on a chip that is
+ * newer than the table, too. */
 TEST_F(Faults, AGpuThatHasNothingSpecialServes)
 {
     info.kind = XM_DEVICE_GPU;
     info.caps = 0;
-    open();
-    Program p = must_compile(engine, parse(small_model(more)), {});
-    ASSERT_TRUE(p);
-    xm_request *raw = nullptr;
-    ASSERT_XM_OK(xm_request_create(p.get(), &raw, &err));
-    Request r(raw, xm_request_destroy);
-    std::vector<Tensor> out;
-    EXPECT_XM_OK(infer(r.get(), inputs_of(p.get(), {{some_ids(5, 1, 64)}}), out, &err));
-    size_t n = 0;
-    const xm_fake_launch *l = xm_fake_launches(engine, &n);
-    EXPECT_GT(n, 0u);
-    for (size_t i = 0; i < n; i++) {
-        std::string name = l[i].kernel;
-        EXPECT_EQ(name.find("_vec"), std::string::npos) << name;
-        EXPECT_NE(name.substr(name.size() - 3), "_sg") << name;
+    for (bool is_new : {false, true}) {
+        info.vendor_id = is_new ? 0x8086 : 0;
+        info.ip_major = is_new ? 60 : 0;
+        xm_device_apply_tables(&info);
+        EXPECT_EQ(info.facts_guessed, is_new);
+        open();
+        Program p = must_compile(engine, parse(small_model(more)), {});
+        ASSERT_TRUE(p);
+        xm_request *raw = nullptr;
+        ASSERT_XM_OK(xm_request_create(p.get(), &raw, &err));
+        Request r(raw, xm_request_destroy);
+        std::vector<Tensor> out;
+        EXPECT_XM_OK(
+            infer(r.get(), inputs_of(p.get(), {{some_ids(5, 1, 64)}}), out, &err));
+        size_t n = 0;
+        const xm_fake_launch *l = xm_fake_launches(engine, &n);
+        EXPECT_GT(n, 0u);
+        for (size_t i = 0; i < n; i++) {
+            std::string name = l[i].kernel;
+            EXPECT_EQ(name.find("_vec"), std::string::npos) << name;
+            EXPECT_NE(name.substr(name.size() - 3), "_sg") << name;
+        }
     }
 }
 
