@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "plugin/request.h"
 #include "runtime/dry_run.h"
 
 enum { IDS, MASK, POSITIONS, BEAMS, N_FEEDS };
@@ -212,6 +213,16 @@ is_stop(const struct xm_generation *run, int32_t id)
     return found;
 }
 
+/* Work done so far; none by a request of the reference. */
+static struct xm_request_stats
+stats_of(const struct xm_generator *g)
+{
+    struct xm_request_stats stats = {0};
+    if (g->infer->request)
+        xm_request_stats(g->infer->request, &stats);
+    return stats;
+}
+
 enum xm_status
 xm_generator_run(struct xm_generator *g, const struct xm_generation *run,
                  struct xm_token_list *out, struct xm_generation_times *times,
@@ -219,9 +230,12 @@ xm_generator_run(struct xm_generator *g, const struct xm_generation *run,
 {
     int32_t id = 0;
     double start = now();
+    struct xm_request_stats before = stats_of(g), prompt;
     *times = (struct xm_generation_times){0};
     XM_TRY(xm_generator_feed(g, run->prompt, run->n_prompt, err));
     times->prompt_s = now() - start;
+    prompt = stats_of(g);
+    times->prompt_multiply_adds = prompt.multiply_adds - before.multiply_adds;
     times->prompt_tokens = run->n_prompt;
     start = now();
     for (uint64_t i = 0; i < run->max_tokens; i++) {
@@ -229,6 +243,7 @@ xm_generator_run(struct xm_generator *g, const struct xm_generation *run,
             XM_TRY(xm_generator_feed(g, &id, 1, err));
             times->decode_tokens++;
             times->decode_s = now() - start;
+            times->decode_weight_bytes = stats_of(g).weight_bytes - prompt.weight_bytes;
         }
         XM_TRY(xm_generator_sample(g, &id, err));
         if (is_stop(run, id))

@@ -42,6 +42,8 @@ struct xm_infer *xm_generator_request(struct xm_generator *g);
 struct xm_generation_times {
     double prompt_s, decode_s;
     uint64_t prompt_tokens, decode_tokens; /* decode: tokens after the first */
+    uint64_t prompt_multiply_adds;         /* with weights; 0: not known */
+    uint64_t decode_weight_bytes;          /* read for all tokens; 0: not known */
 };
 
 struct xm_generation {

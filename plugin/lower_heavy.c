@@ -22,13 +22,22 @@ element_of(const struct xm_lower *l, uint32_t id)
 
 static enum xm_status
 finish(struct xm_lower *l, struct xm_node *n, struct xm_primitive *primitive,
-       const uint32_t *operands, uint32_t n_operands, uint64_t weight_bytes)
+       const uint32_t *operands, uint32_t n_operands, const struct xm_step_cost *cost)
 {
     struct xm_step *step = NULL;
     XM_TRY(
         xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, n_operands, &step));
-    step->weight_bytes = weight_bytes;
+    if (cost)
+        step->cost = *cost;
     return XM_OK;
+}
+
+/* `times` experts of a weight. */
+static void
+add_cost(struct xm_step_cost *cost, const struct xm_weight *w, uint64_t times)
+{
+    cost->bytes += xm_weight_bytes(w) / w->experts * times;
+    cost->multiply_adds += w->rows * w->cols * times;
 }
 
 static bool
@@ -43,7 +52,7 @@ static enum xm_status
 lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *desc,
                uint32_t *operands)
 {
-    uint64_t weight_bytes = 0;
+    struct xm_step_cost cost = {.result = XM_LINEAR_Y};
     XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_LINEAR_X]));
     desc->src = element_of(l, operands[XM_LINEAR_X]);
     desc->dst = xm_lower_float_element(l, &n->out[0]);
@@ -51,13 +60,13 @@ lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *des
         const struct xm_weight *w = &desc->segment[i].weight->host;
         if (xm_linear_supports(xm_engine_info(l->p->engine), w, desc->src, desc->dst))
             return XM_UNSUPPORTED;
-        weight_bytes += xm_weight_bytes(w);
+        add_cost(&cost, w, 1);
     }
     for (uint32_t i = 0; i < desc->n; i++)
         XM_TRY(xm_lower_result(l, n, i, desc->dst, &operands[XM_LINEAR_Y + i]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_linear_create(l->p->engine, desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_LINEAR_N_OPERANDS, weight_bytes);
+    return finish(l, n, primitive, operands, XM_LINEAR_N_OPERANDS, &cost);
 }
 
 static enum xm_status
@@ -113,7 +122,7 @@ lower_matmul(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 0, desc.c, &operands[XM_MATMUL_C]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_matmul_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_MATMUL_N_OPERANDS, 0);
+    return finish(l, n, primitive, operands, XM_MATMUL_N_OPERANDS, NULL);
 }
 
 /* The axis operand of a gather, normalised; -1 when it is not a constant. */
@@ -138,7 +147,7 @@ lower_embedding(struct xm_lower *l, struct xm_node *n, uint32_t ids)
     XM_TRY(xm_embedding_create(l->p->engine, &desc, &primitive, l->err));
     uint32_t operands[XM_EMBEDDING_N_OPERANDS] = {[XM_EMBEDDING_IDS] = ids};
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_EMBEDDING_Y]));
-    return finish(l, n, primitive, operands, XM_EMBEDDING_N_OPERANDS, 0);
+    return finish(l, n, primitive, operands, XM_EMBEDDING_N_OPERANDS, NULL);
 }
 
 static enum xm_status
@@ -160,7 +169,7 @@ lower_gather(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 0, desc.element, &operands[XM_GATHER_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_gather_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_GATHER_N_OPERANDS, 0);
+    return finish(l, n, primitive, operands, XM_GATHER_N_OPERANDS, NULL);
 }
 
 static enum xm_status
@@ -175,7 +184,7 @@ lower_rms_norm(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_RMS_NORM_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_rms_norm_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_RMS_NORM_N_OPERANDS, 0);
+    return finish(l, n, primitive, operands, XM_RMS_NORM_N_OPERANDS, NULL);
 }
 
 static enum xm_status
@@ -189,7 +198,7 @@ lower_rope(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 0, desc.element, &operands[XM_ROPE_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_rope_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_ROPE_N_OPERANDS, 0);
+    return finish(l, n, primitive, operands, XM_ROPE_N_OPERANDS, NULL);
 }
 
 static enum xm_status
@@ -206,7 +215,7 @@ lower_glu(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 0, e, &operands[XM_GLU_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_glu_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_GLU_N_OPERANDS, 0);
+    return finish(l, n, primitive, operands, XM_GLU_N_OPERANDS, NULL);
 }
 
 /* ---- attention --------------------------------------------------------------------- */
@@ -348,7 +357,7 @@ lower_router(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 1, XM_I32, &operands[XM_ROUTER_IDS]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_router_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_ROUTER_N_OPERANDS, 0);
+    return finish(l, n, primitive, operands, XM_ROUTER_N_OPERANDS, NULL);
 }
 
 static enum xm_status
@@ -368,9 +377,9 @@ lower_gather_matmul(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_GATHER_MATMUL_OUT]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_gather_matmul_create(l->p->engine, &desc, &primitive, l->err));
-    const struct xm_weight *w = &desc.weight->host;
-    return finish(l, n, primitive, operands, XM_GATHER_MATMUL_N_OPERANDS,
-                  xm_weight_bytes(w) / w->experts);
+    struct xm_step_cost cost = {.result = XM_GATHER_MATMUL_OUT};
+    add_cost(&cost, &desc.weight->host, 1);
+    return finish(l, n, primitive, operands, XM_GATHER_MATMUL_N_OPERANDS, &cost);
 }
 
 static enum xm_status
@@ -389,22 +398,20 @@ moe_weights(struct xm_lower *l, const struct xm_node *n, struct xm_moe_desc *d)
     return xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_GATE_GATE), &d->shared_gate_gate);
 }
 
-/* Bytes of one token's experts: what a decode step streams. */
-static uint64_t
-moe_token_bytes(const struct xm_moe_desc *d)
+static struct xm_step_cost
+moe_cost(const struct xm_moe_desc *d)
 {
     const struct xm_device_weight *routed[] = {d->gate, d->up, d->down};
     const struct xm_device_weight *shared[] = {d->shared_gate, d->shared_up,
                                                d->shared_down};
-    uint64_t bytes = 0;
+    struct xm_step_cost cost = {.result = XM_MOE_OP_OUT};
     for (size_t i = 0; i < XM_ARRAY_LEN(routed); i++) {
         if (routed[i])
-            bytes += xm_weight_bytes(&routed[i]->host) / routed[i]->host.experts *
-                     d->routing.top_k;
+            add_cost(&cost, &routed[i]->host, d->routing.top_k);
         if (shared[i])
-            bytes += xm_weight_bytes(&shared[i]->host);
+            add_cost(&cost, &shared[i]->host, 1);
     }
-    return bytes;
+    return cost;
 }
 
 static enum xm_status
@@ -433,7 +440,8 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_MOE_OP_OUT]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_moe_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_MOE_OP_COUNT, moe_token_bytes(&desc));
+    const struct xm_step_cost cost = moe_cost(&desc);
+    return finish(l, n, primitive, operands, XM_MOE_OP_COUNT, &cost);
 }
 
 xm_lower_fn

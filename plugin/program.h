@@ -73,6 +73,13 @@ struct xm_region {
     uint32_t n_in;
 };
 
+/* What a step's weights cost for each row of its result. */
+struct xm_step_cost {
+    uint64_t bytes;         /* read; of experts, those of one token */
+    uint64_t multiply_adds; /* with a weight                        */
+    uint32_t result;        /* which operand                        */
+};
+
 struct xm_step {
     enum xm_step_kind kind;
     const char *name; /* friendly name of the node                              */
@@ -86,7 +93,7 @@ struct xm_step {
     uint32_t layer; /* ATTENTION: index into kv                              */
     const struct xm_node *node; /* while the graph is kept; NULL: a region of several */
     const struct xm_region *region; /* HOST, which always keeps the graph */
-    uint64_t weight_bytes; /* read by this step, for bandwidth figures; experts: one */
+    struct xm_step_cost cost;       /* zero: reads no weight, or a table               */
 };
 
 /* Values, by index: n_operands of them. */

@@ -65,6 +65,8 @@ struct xm_program *xm_request_program(struct xm_request *r);
 struct xm_request_stats {
     uint64_t activation_bytes, scratch_bytes, kv_bytes, io_bytes;
     uint64_t kernels, waits; /* of the last run */
+    /* Of all runs: bytes of weights as if each row read them anew, and multiply-adds with one. */
+    uint64_t weight_bytes, multiply_adds;
 };
 void xm_request_stats(const struct xm_request *r, struct xm_request_stats *out);
 

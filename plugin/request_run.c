@@ -224,6 +224,11 @@ run_step(struct xm_request *r, const struct xm_step *s, uint64_t past,
     }
     for (uint32_t i = 0; i < s->n_operands; i++)
         xm_request_operand(r, s->operand[i], &o[i]);
+    if (s->cost.bytes) {
+        uint64_t rows = xm_operand_rows(&o[s->cost.result]);
+        r->stats.weight_bytes += rows * s->cost.bytes;
+        r->stats.multiply_adds += rows * s->cost.multiply_adds;
+    }
     return xm_primitive_run(s->primitive, o, &run, err);
 }
 

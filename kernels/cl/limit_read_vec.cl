@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The limit of reading: every work-item adds up its share of the memory, for bench_kernels.
+ * The limit of reading: every work-item adds up its share of the memory.
  * `words` are 64 bytes each.
  */
 #include "span.h"

@@ -12,6 +12,7 @@
 #include "plugin/cli/json_out.h"
 #include "plugin/cli/progress.h"
 #include "plugin/cli/text_out.h"
+#include "runtime/read_rate.h"
 #include "runtime/util/log.h"
 #include "runtime/util/mapped_file.h"
 
@@ -43,12 +44,40 @@ struct costs {
     uint64_t weights, host_weights, activations, scratch, kv, io;
     struct xm_memory_stats kinds;
     double load_peak_rss, peak_rss; /* MiB */
+    double read_rate; /* bytes a second that streaming reaches; 0: not known */
 };
+
+enum { GIGA = 1000000000 };
 
 static double
 rate(uint64_t n, double seconds)
 {
     return seconds > 0.0 ? (double)n / seconds : 0.0;
+}
+
+/* 2 x multiply-adds of the prompt a second. */
+static double
+prompt_gflops(const struct xm_generation_times *t)
+{
+    return 2 * rate(t->prompt_multiply_adds, t->prompt_s) / GIGA;
+}
+
+static double
+decode_gbps(const struct xm_generation_times *t)
+{
+    return rate(t->decode_weight_bytes, t->decode_s) / GIGA;
+}
+
+/* Right after the run, so that both figures are of the same moment. */
+static void
+measure_reading(const struct xm_cli_model *m, struct costs *c)
+{
+    const double seconds = 0.25;
+    struct xm_error err = {0};
+    if (!m->compiled->program || !c->times.decode_tokens)
+        return;
+    if (xm_read_rate(m->compiled->program->engine, seconds, &c->read_rate, &err) != XM_OK)
+        xm_log(XM_LOG_INFO, "the streaming rate is not known: %s", err.text);
 }
 
 static void
@@ -84,10 +113,16 @@ print_costs(const struct xm_cli_model *m, const struct costs *c)
             fprintf(stderr, " %s", m->compiled->reports[i].pass->public_name);
     }
     fprintf(stderr, "\nload:    %.3f s\n", c->load_s);
-    fprintf(stderr, "prompt:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s\n",
-            t->prompt_tokens, t->prompt_s, rate(t->prompt_tokens, t->prompt_s));
-    fprintf(stderr, "decode:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s\n",
+    fprintf(stderr, "prompt:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s, %.1f GFLOP/s\n",
+            t->prompt_tokens, t->prompt_s, rate(t->prompt_tokens, t->prompt_s),
+            prompt_gflops(t));
+    fprintf(stderr, "decode:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s",
             t->decode_tokens, t->decode_s, rate(t->decode_tokens, t->decode_s));
+    fprintf(stderr, ", %.2f GB/s of weights", decode_gbps(t));
+    if (c->read_rate > 0)
+        fprintf(stderr, ", %.0f %% of the %.2f GB/s that streaming reaches",
+                100 * decode_gbps(t) * GIGA / c->read_rate, c->read_rate / GIGA);
+    fputc('\n', stderr);
     fprintf(stderr,
             "memory:  weights %.1f MiB, KV cache %.1f MiB, activations %.1f MiB, scratch "
             "%.1f MiB; allocated %.1f MiB, at most %.1f MiB\n",
@@ -133,6 +168,13 @@ add_costs(struct xm_json_out *j, const struct xm_cli_model *m, const struct cost
     xm_json_add_whole(j, times, "decode_tokens", t->decode_tokens);
     xm_json_add_real(j, times, "prompt_tps", rate(t->prompt_tokens, t->prompt_s));
     xm_json_add_real(j, times, "decode_tps", rate(t->decode_tokens, t->decode_s));
+    xm_json_add_real(j, times, "prompt_gflops", prompt_gflops(t));
+    xm_json_add_real(j, times, "decode_weight_gbps", decode_gbps(t));
+    if (c->read_rate > 0) {
+        xm_json_add_real(j, times, "streaming_gbps", c->read_rate / GIGA);
+        xm_json_add_real(j, times, "decode_share_of_streaming",
+                         decode_gbps(t) * GIGA / c->read_rate);
+    }
     yyjson_mut_val *memory = xm_json_add_object(j, NULL, "memory");
     xm_json_add_whole(j, memory, "weights", c->weights);
     xm_json_add_whole(j, memory, "host_weights", c->host_weights);
@@ -194,6 +236,8 @@ generate(struct xm_cli_model *m, const struct args *a, const struct xm_sampling 
     if (xm_text_out_finish(o) != XM_OK && s == XM_OK)
         s = xm_fail(err, o->err.status, "%s", o->err.text);
     find_costs(m, xm_generator_request(g), costs);
+    if (a->verbose && s == XM_OK)
+        measure_reading(m, costs);
     xm_generator_destroy(g);
     return s;
 }

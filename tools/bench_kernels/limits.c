@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the machine can do: the best of several passes over memory that no cache holds, and of
+ * What the machine can do: streaming reads by the device and by threads of the host, and
  * multiply-adds that touch no memory.
  */
 #include <pthread.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "primitives/args.h"
+#include "runtime/read_rate.h"
 #include "runtime/util/memory.h"
 #include "tools/bench_kernels/bench.h"
 
@@ -29,11 +30,13 @@ xm_bench_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The best time of a kernel, run again and again for `seconds`. */
+/* The best time of a kernel, run again and again for `seconds`; the first run compiles. */
 static enum xm_status
 best_time(struct xm_queue *queue, struct xm_kernel *kernel, const struct xm_args *args,
           uint64_t items, double seconds, double *best, struct xm_error *err)
 {
+    XM_TRY(xm_args_run(args, queue, kernel, true, items, 1, 1, err));
+    XM_TRY(xm_queue_finish(queue, err));
     double start = xm_bench_seconds();
     *best = 1e30;
     do {
@@ -114,18 +117,12 @@ measure(struct xm_engine *engine, struct xm_queue *queue, struct xm_buffer *memo
 {
     uint64_t units = xm_engine_info(engine)->compute_units;
     uint64_t items = ITEMS_PER_UNIT * (units ? units : 1);
-    struct xm_kernel *read, *multiply;
+    struct xm_kernel *multiply;
     struct xm_args a = {.n = 0};
     double best;
-    XM_TRY(xm_engine_kernel(engine, "limit_read_vec", "", &read, err));
     XM_TRY(xm_engine_kernel(engine, "limit_multiply_vec", "", &multiply, err));
     XM_TRY(xm_queue_fill(queue, memory, 0, 1, READ_BYTES, err));
-    xm_args_buffer(&a, memory);
-    xm_args_buffer(&a, sums);
-    xm_args_ulong(&a, READ_BYTES / 64);
-    XM_TRY(best_time(queue, read, &a, items, seconds, &best, err));
-    out->device_read = READ_BYTES / best;
-    a.n = 0;
+    XM_TRY(xm_read_rate(engine, seconds, &out->device_read, err));
     xm_args_buffer(&a, sums);
     xm_args_uint(&a, STEPS);
     XM_TRY(best_time(queue, multiply, &a, items, seconds, &best, err));

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The limit of reading: all work-items side by side, for GPUs. `words` are 64 bytes each;
+ * work-item i reads 16 bytes of every stretch of 16 bytes a work-item.
+ */
+__kernel void
+limit_read_gen(__global const uint4 *memory, __global uint4 *sums, ulong words)
+{
+    uint4 sum = 0;
+    for (ulong i = get_global_id(0); i < words * 4; i += get_global_size(0))
+        sum += memory[i];
+    sums[get_global_id(0)] = sum;
+}
