@@ -10,6 +10,7 @@
 
 enum {
     FIRST_CONTEXT = 256,  /* of the search for the largest one; also its grain       */
+    USUAL_CHUNK = 512,    /* of which no device has said that it is too much           */
     USUAL_CONTEXT = 4096, /* for which experts are moved out of the way              */
     MANY_TIMES = 4        /* a device with this many times the weights is not counted */
 };
@@ -295,33 +296,70 @@ refuse(const struct xm_program *p, const struct xm_memory_need *need,
         help);
 }
 
-enum xm_status
-xm_planner_fit(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
+/* A chunk with a value or a scratch that the device does not allocate in one piece is halved. */
+static enum xm_status
+fit_chunk(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
 {
-    struct xm_memory_stats in_use;
-    struct xm_memory_room room;
+    const struct xm_memory_room any = {0};
+    const uint32_t asked = p->config.ubatch;
+    enum xm_status s = XM_NO_MEMORY;
+    while (p->config.ubatch > USUAL_CHUNK && s == XM_NO_MEMORY) {
+        struct xm_memory_need need;
+        struct xm_error why = {0};
+        uint64_t excess;
+        s = excess_of(p, g, (uint64_t)p->config.ubatch + 1, &any, &need, &excess, &why);
+        if (s == XM_NO_MEMORY)
+            p->config.ubatch /= 2;
+        else if (s != XM_OK)
+            return xm_fail(err, s, "%s", why.text);
+    }
+    if (p->config.ubatch != asked && !xm_engine_only_counts(p->engine))
+        xm_log(
+            XM_LOG_WARNING,
+            "prompts go through the model %u tokens at a time, not %u: %s allocates at "
+            "most %.0f MiB at once",
+            p->config.ubatch, asked, xm_engine_info(p->engine)->name,
+            (double)xm_engine_info(p->engine)->max_alloc_bytes / 1048576.0);
+    return XM_OK;
+}
+
+/* Moves experts to the host where the user has not said how many, and checks what is left. */
+static enum xm_status
+fit_weights(struct xm_program *p, struct xm_graph *g, const struct xm_memory_room *room,
+            struct xm_error *err)
+{
     struct xm_memory_need need;
     uint64_t excess = 0;
     uint32_t chosen = 0;
-    if (xm_engine_only_counts(p->engine))
-        return XM_OK;
-    xm_engine_memory_stats(p->engine, &in_use);
-    xm_planner_room(xm_engine_info(p->engine), &in_use, &room);
-    if (!room.known || weight_bytes(g) < room.device / MANY_TIMES)
-        return XM_OK;
-    if (!room.host_is_device &&
+    if (!room->host_is_device &&
         !xm_config_user_set(&p->config, XM_OPTION_offload_ratio)) {
-        XM_TRY(excess_of(p, g, USUAL_CONTEXT, &room, &need, &excess, err));
+        XM_TRY(excess_of(p, g, USUAL_CONTEXT, room, &need, &excess, err));
         chosen = excess ? ratio_for(excess, need.experts) : 0;
         p->config.offload_ratio = chosen;
     }
-    XM_TRY(excess_of(p, g, 1, &room, &need, &excess, err));
+    XM_TRY(excess_of(p, g, 1, room, &need, &excess, err));
     if (excess)
-        return refuse(p, &need, &room, excess, err);
+        return refuse(p, &need, room, excess, err);
     if (chosen)
         xm_log(XM_LOG_WARNING,
                "%u %% of the experts stay in host memory and are read from there: all of "
                "the model does not fit on %s",
                chosen, xm_engine_info(p->engine)->name);
     return XM_OK;
+}
+
+enum xm_status
+xm_planner_fit(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_memory_stats in_use;
+    struct xm_memory_room room;
+    if (p->config.ubatch > USUAL_CHUNK)
+        XM_TRY(fit_chunk(p, g, err));
+    if (xm_engine_only_counts(p->engine))
+        return XM_OK; /* a plan says what is missing */
+    xm_engine_memory_stats(p->engine, &in_use);
+    xm_planner_room(xm_engine_info(p->engine), &in_use, &room);
+    if (!room.known || weight_bytes(g) < room.device / MANY_TIMES)
+        return XM_OK;
+    return fit_weights(p, g, &room, err);
 }

@@ -67,7 +67,8 @@ enum xm_status xm_planner_largest_context(struct xm_program *p,
                                           struct xm_error *err);
 
 /* Before lowering: whether the rewritten `g` fits on p's device. Experts that do not are left
- * on the host (p->config.offload_ratio) unless the user said how many; XM_NO_MEMORY when even
+ * on the host (p->config.offload_ratio) unless the user said how many; a chunk that wants
+ * larger buffers than the device allocates is halved (p->config.ubatch). XM_NO_MEMORY when even
  * one token of context is too much, with what would help. */
 enum xm_status xm_planner_fit(struct xm_program *p, struct xm_graph *g,
                               struct xm_error *err);

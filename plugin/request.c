@@ -190,6 +190,8 @@ static enum xm_status
 collect(struct xm_request *r, int64_t at, int64_t tokens, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
+    if (xm_engine_only_counts(p->engine))
+        return XM_OK; /* there is nothing to read */
     for (uint32_t i = 0; i < p->n_outputs; i++) {
         struct xm_operand o;
         xm_request_operand(r, p->outputs[i].value, &o);

@@ -414,6 +414,18 @@ TEST_F(PlannerFit, TheUsersShareOfExpertsIsKept)
     EXPECT_GT(program->host_weight_bytes, 3 * MIB);
 }
 
+/* The scratch and the values of a chunk are buffers of their own. */
+TEST_F(PlannerFit, AChunkOfLargerBuffersThanTheDeviceAllocatesIsHalved)
+{
+    xm_device_info small = gpu(256 * MIB);
+    small.max_alloc_bytes = 12 * MIB;
+    ASSERT_XM_OK(compile_on(small, {{"XM_UBATCH", "8192"}}));
+    EXPECT_LT(program->config.ubatch, 8192u);
+    EXPECT_GE(program->config.ubatch, 512u);
+    ASSERT_XM_OK(compile_on(gpu(256 * MIB), {{"XM_UBATCH", "8192"}}));
+    EXPECT_EQ(program->config.ubatch, 8192u);
+}
+
 /* Its driver may know of a part of the memory only, and weights are used in the file. */
 TEST_F(PlannerFit, ACpuDeviceIsNotJudgedByItsDriver)
 {
