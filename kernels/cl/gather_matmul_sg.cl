@@ -22,7 +22,7 @@ gather_matmul_sg(__global const uchar *data, __global const uchar *scale,
                  uint a_slots)
 {
     const ulong first = sub_group_index() * ROWS;
-    const ulong t = get_global_id(1), s = get_global_id(2);
+    const ulong t = get_group_id(1), s = get_global_id(2);
     const ulong t_count = get_global_size(1), slots = get_global_size(2);
     const uint n = (uint)first + get_sub_group_local_id();
     const long e = LOAD(IDS, ids, t * slots + s);

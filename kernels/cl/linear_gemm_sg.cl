@@ -18,7 +18,7 @@ linear_gemm_sg(__global const uchar *data, __global const uchar *scale,
                uint k_count, uint t_count)
 {
     const uint n = sub_group_index() * SG + get_sub_group_local_id();
-    const uint tile = (uint)get_global_id(1),
+    const uint tile = (uint)get_group_id(1),
                padded = (k_count + BLOCK - 1) / BLOCK * BLOCK;
     const struct lane_row row[1] = {{data, scale, zp, min(n, n_count - 1)}};
     float acc[1][TOKENS];

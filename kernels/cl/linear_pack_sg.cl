@@ -13,7 +13,7 @@ linear_pack_sg(__global const STORAGE(SRC) * x, __global STORAGE(TILE) * tiles,
 {
     const uint blocks = (k_count + BLOCK - 1) / BLOCK, b = sub_group_index();
     const uint token = get_sub_group_local_id();
-    const ulong tile = get_global_id(1), t = tile * 16 + token;
+    const ulong tile = get_group_id(1), t = tile * 16 + token;
     if (b >= blocks || token >= 16)
         return;
     pack_block(x + min(t, (ulong)t_count - 1) * k_count, t < t_count ? k_count : 0, b,

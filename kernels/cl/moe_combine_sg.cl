@@ -24,7 +24,7 @@ moe_combine_sg(__global const float *y, __global const uint *place,
                __global STORAGE(DST) * out, uint n_count, uint top_k)
 {
     const uint first = sub_group_index() * SPAN + get_sub_group_local_id();
-    const ulong t = get_global_id(1);
+    const ulong t = get_group_id(1);
     float sum[EACH];
 #pragma unroll
     for (uint i = 0; i < EACH; i++)

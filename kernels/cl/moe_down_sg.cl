@@ -26,7 +26,7 @@ moe_down_sg(__global const uchar *data, __global const uchar *scale,
 {
     const uint first = sub_group_index() * ROWS;
     const uint n = first + get_sub_group_local_id();
-    const ulong t = get_global_id(1);
+    const ulong t = get_group_id(1);
     float all[ROWS] = {0};
     float biases = 0.0f;
     if (first >= n_count)

@@ -25,7 +25,7 @@ moe_gate_up_sg(__global const uchar *gate_data, __global const uchar *gate_scale
 {
     const uint first = sub_group_index() * ROWS;
     const uint i = first + get_sub_group_local_id();
-    const ulong slot = get_global_id(1), expert = (ulong)ids[slot];
+    const ulong slot = get_group_id(1), expert = (ulong)ids[slot];
     float sum[ROWS];
     if (first >= i_count)
         return;

@@ -15,7 +15,7 @@ moe_gather_sg(__global const STORAGE(SRC) * x, __global const int *tile_expert,
 {
     const uint blocks = (k_count + BLOCK - 1) / BLOCK, b = sub_group_index();
     const uint lane = get_sub_group_local_id();
-    const ulong tile = get_global_id(1);
+    const ulong tile = get_group_id(1);
     if (b >= blocks || lane >= 16 || tile_expert[tile] < 0)
         return;
     const int slot = source[tile * 16 + lane];

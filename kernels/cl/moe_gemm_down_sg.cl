@@ -16,7 +16,7 @@ moe_gemm_down_sg(__global const uchar *data, __global const uchar *scale,
                  __global float *y, uint n_count, uint k_count)
 {
     const uint first = sub_group_index() * SG, n = first + get_sub_group_local_id();
-    const ulong tile = get_global_id(1);
+    const ulong tile = get_group_id(1);
     const int expert = tile_expert[tile];
     float acc[1][TOKENS];
     if (expert < 0 || first >= n_count)

@@ -31,8 +31,8 @@ moe_gemm_gate_up_sg(__global const uchar *gate_data, __global const uchar *gate_
     const uint padded = (i_count + out_block - 1) / out_block * out_block;
     const uint first = sub_group_index() * SG, i = first + get_sub_group_local_id();
     const uint mine = min(i, i_count - 1);
-    const ulong tile = get_global_id(1) / 2;
-    const uint first_token = get_global_id(1) % 2 * TOKENS;
+    const ulong tile = get_group_id(1) / 2;
+    const uint first_token = get_group_id(1) % 2 * TOKENS;
     const int expert = tile_expert[tile];
     float acc[2][TOKENS];
     if (expert < 0 || first >= padded)

@@ -140,6 +140,7 @@ static const struct xm_variant down_rows[] = {
     {"moe_down_ref",         XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant sort_rows[] = {
+    {"moe_sort_sg",          XM_FAMILY_SG,  0, too_many_experts},
     {"moe_sort_gen",         XM_FAMILY_GEN, 0, too_many_experts},
     {"moe_sort_ref",         XM_FAMILY_ANY, 0, NULL},
 };

@@ -183,6 +183,9 @@ many_sort(const struct xm_moe_call *c)
     xm_args_uint(&a, c->slots);
     xm_args_uint(&a, c->m->experts);
     xm_args_uint(&a, c->tiles);
+    if (family_of(c->m, XM_MOE_SORT) == XM_FAMILY_SG)
+        return xm_args_run_groups(&a, c->queue, c->m->kernel[XM_MOE_SORT],
+                                  XM_SUB_GROUP_ITEMS, c->m->experts, 1, 1, c->err);
     bool gen = family_of(c->m, XM_MOE_SORT) == XM_FAMILY_GEN;
     return run_step(c, XM_MOE_SORT, &a, gen ? c->m->experts : 1, 1);
 }

@@ -12,6 +12,7 @@
 /* clang-format off */
 static const struct xm_variant rope_variants[] = {
     { "rope_vec", XM_FAMILY_VEC, 0, NULL },
+    { "rope_sg",  XM_FAMILY_SG,  0, NULL },
     { "rope_ref", XM_FAMILY_ANY, 0, NULL },
 };
 /* clang-format on */
@@ -69,7 +70,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     XM_TRY(check(s, operands, err));
     XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
     uint64_t tokens = (uint64_t)(x->dim[0] * x->dim[1]), heads = (uint64_t)x->dim[2];
-    uint64_t units = choice.row->family == XM_FAMILY_VEC ? tokens : tokens * heads;
+    uint64_t units = choice.row->family == XM_FAMILY_ANY ? tokens * heads : tokens;
     const struct xm_arg args[] = {
         xm_arg_buffer(x->buffer),
         xm_arg_buffer(cos->buffer),

@@ -8,16 +8,13 @@
  * of one group (8 of 4 bits, 4 of 8 bits, 2 halves, 1 float). The same k of x are loaded once for
  * ROWS rows, each scaled down by where its bits lie in the word, so that a weight costs a mask, a
  * conversion and a multiplication. Rows are whole words; data, scales and x are aligned to their
- * elements.
+ * elements. SG is 16, or 32 from xe_hpc on: before, chips have no block reads of 32 lanes.
  */
 #include "planes.h"
 #include "sub_group.h"
 
 #ifndef SRC
 #define SRC f32 /* element of x */
-#endif
-#if SG != 16
-#error "before xe_hpc, block reads are of 16 lanes: SG is 16"
 #endif
 #ifndef ROWS
 #define ROWS 4 /* rows of a sub-group; at most SG */
@@ -29,11 +26,12 @@
 #define WORD_K (4 / SIZE(WEI))
 #endif
 
-/* The word of this lane in the block that starts with word b of a row; 0 past its end. */
+/* The word of this lane in the block that starts with word b of a row; `whole`: the row has all
+ * of them; else 0 past its end. */
 static inline uint
-lane_word(__global const uint *row, uint b, uint words)
+lane_word(__global const uint *row, uint b, uint words, const bool whole)
 {
-    if (b + SG <= words)
+    if (whole)
         return intel_sub_group_block_read(row + b);
     const uint at = b + get_sub_group_local_id();
     return at < words ? row[at] : 0;
@@ -41,9 +39,10 @@ lane_word(__global const uint *row, uint b, uint words)
 
 /* The x that meet word `at`; zeros past the end. */
 static inline void
-lane_x(__global const STORAGE(SRC) * x, uint at, uint words, float to[WORD_K])
+lane_x(__global const STORAGE(SRC) * x, uint at, uint words, const bool whole,
+       float to[WORD_K])
 {
-    const bool in = at < words;
+    const bool in = whole || at < words;
     x += (in ? at : 0) * WORD_K;
 #if IS_HALF(SRC) && WORD_K > 1
 #pragma unroll
@@ -107,39 +106,64 @@ word_dot_f32(uint word, const float x[WORD_K])
 #define word_dot(word, x) PASTE(word_dot_, WEI)(word, x)
 #endif
 
+/* A weight, and the rows of it that are multiplied. */
+struct gemv_rows {
+    __global const uchar *data, *scale, *zp;
+    ulong n[ROWS];
+    uint n_count, k_count;
+};
+
+/* sum += this lane's share of the words from b on. */
+static inline void
+add_words(const struct gemv_rows *w, __global const STORAGE(SRC) * x, uint b,
+          const bool whole, float sum[ROWS])
+{
+    const uint words = w->k_count / WORD_K, at = b + get_sub_group_local_id();
+    float lane[WORD_K];
+    lane_x(x, at, words, whole, lane);
+#if GROUP
+#if GROUP % (SG * WORD_K) == 0
+    const uint g = b * WORD_K / GROUP; /* the same for all lanes: read once */
+#else
+    const uint g = (whole ? at : min(at, words - 1)) * WORD_K / GROUP;
+#endif
+    const uint groups = w->k_count / GROUP;
+    const float x_sum = meet_planes(lane);
+#endif
+#pragma unroll
+    for (uint r = 0; r < ROWS; r++) {
+        const ulong n = w->n[r];
+        const uint word =
+            lane_word((__global const uint *)w->data + n * words, b, words, whole);
+#if GROUP
+        const float zero = weight_zero_point(w->zp, n, g, w->n_count, groups) + OFFSET;
+        sum[r] += (word_dot(word ^ FLIP, lane) - zero * x_sum) *
+                  ALIGNED(SCALE, w->scale, scale_index(n, g, w->n_count, groups));
+#else
+        sum[r] += word_dot(word, lane);
+#endif
+    }
+}
+
 /* This lane's share of rows first, first + stride, …; those behind `last` repeat it. */
 static inline void
 rows_dot(__global const uchar *data, __global const uchar *scale,
          __global const uchar *zp, ulong first, uint stride, ulong last, uint n_count,
          uint k_count, __global const STORAGE(SRC) * x, float sum[ROWS])
 {
-    const uint words = k_count / WORD_K, groups = k_count / weight_group(k_count);
+    struct gemv_rows w = {data, scale, zp, {0}, n_count, k_count};
+    const uint words = k_count / WORD_K;
+    uint b = 0;
 #pragma unroll
-    for (uint r = 0; r < ROWS; r++)
+    for (uint r = 0; r < ROWS; r++) {
+        w.n[r] = min(first + r * stride, last);
         sum[r] = 0.0f;
-#pragma unroll 1
-    for (uint b = 0; b < words; b += SG) {
-        const uint at = b + get_sub_group_local_id();
-        float lane[WORD_K];
-        lane_x(x, at, words, lane);
-#if GROUP
-        const uint g = min(at, words - 1) * WORD_K / GROUP;
-        const float x_sum = meet_planes(lane);
-#endif
-#pragma unroll
-        for (uint r = 0; r < ROWS; r++) {
-            const ulong n = min(first + r * stride, last);
-            const uint word =
-                lane_word((__global const uint *)data + n * words, b, words);
-#if GROUP
-            const float zero = weight_zero_point(zp, n, g, n_count, groups) + OFFSET;
-            sum[r] += (word_dot(word ^ FLIP, lane) - zero * x_sum) *
-                      ALIGNED(SCALE, scale, scale_index(n, g, n_count, groups));
-#else
-            sum[r] += word_dot(word, lane);
-#endif
-        }
     }
+#pragma unroll 1
+    for (; b + SG <= words; b += SG)
+        add_words(&w, x, b, true, sum);
+    if (b < words)
+        add_words(&w, x, b, false, sum);
 }
 
 /* The totals: that of row r in lane r. */

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The products of few tokens with sub-groups of 32 lanes, as chips from xe_hpc on have them
+ * beside those of 16 that the primitives ask for.
+ */
+#include "primitives/args.h"
+#include "runtime/reference/reference.h"
+#include "unit_tests/primitives/weight_fixture.h"
+
+namespace
+{
+
+enum { LANES = 32, ROWS = 4 };
+
+class Lanes : public PrimitiveTest
+{
+  protected:
+    void SetUp() override
+    {
+        PrimitiveTest::SetUp();
+        if (!IsSkipped() && !xm_device_really_has(xm_engine_info(engine),
+                                                  XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
+            GTEST_SKIP() << "no sub-groups of a required size";
+    }
+
+    void go(const char *name, const test_weight &w, const char *options, const xm_args &a,
+            uint64_t rows, uint64_t y)
+    {
+        xm_kernel *kernel = nullptr;
+        ASSERT_XM_OK(xm_weight_kernel(engine, name, &w.host, &kernel, &err,
+                                      "-DSG=%d -DROWS=%d %s", LANES, ROWS, options));
+        ASSERT_XM_OK(xm_args_run_lanes(&a, queue, kernel, LANES, (rows + ROWS - 1) / ROWS,
+                                       y, 1, &err));
+    }
+
+    /* gate and up, down and the sum over the slots */
+    void check(const weight_format &format, uint64_t hidden, uint64_t inter)
+    {
+        SCOPED_TRACE(text_of(format));
+        const uint64_t experts = 5, tokens = 2, top_k = 3;
+        const std::vector<int64_t> chosen = {4, 0, 2, 1, 2, 3};
+        test_weight gate(experts, inter, hidden, format, 1);
+        test_weight up(experts, inter, hidden, format, 2);
+        test_weight down(experts, hidden, inter, format, 3);
+        tensor x(XM_F32, {(int64_t)tokens, (int64_t)hidden},
+                 random_floats(tokens * hidden, 4));
+        tensor ids(XM_I32, {(int64_t)tokens, (int64_t)top_k}, chosen);
+        tensor weights(XM_F32, {(int64_t)tokens, (int64_t)top_k},
+                       random_floats(tokens * top_k, 5));
+        tensor h(XM_F32, {(int64_t)(tokens * top_k), (int64_t)inter});
+        tensor y(XM_F32, {(int64_t)tokens, (int64_t)hidden});
+
+        xm_args a = {};
+        xm_args_weight(&a, gate.device);
+        xm_args_weight(&a, up.device);
+        xm_args_buffer(&a, x.buffer());
+        xm_args_buffer(&a, ids.buffer());
+        xm_args_buffer(&a, nullptr);
+        xm_args_buffer(&a, h.buffer());
+        xm_args_uint(&a, inter);
+        xm_args_uint(&a, hidden);
+        xm_args_uint(&a, top_k);
+        xm_args_float(&a, 1.0f);
+        xm_args_float(&a, 0.0f);
+        go("moe_gate_up_sg", gate, "-DSRC=f32 -DACT=0 -DCLAMPED=0", a, inter,
+           tokens * top_k);
+
+        xm_args b = {};
+        xm_args_weight(&b, down.device);
+        xm_args_buffer(&b, h.buffer());
+        xm_args_buffer(&b, ids.buffer());
+        xm_args_buffer(&b, weights.buffer());
+        xm_args_buffer(&b, nullptr);
+        xm_args_buffer(&b, nullptr);
+        xm_args_buffer(&b, y.buffer());
+        xm_args_uint(&b, hidden);
+        xm_args_uint(&b, inter);
+        xm_args_uint(&b, top_k);
+        go("moe_down_sg", down, "-DDST=f32", b, hidden, tokens);
+
+        const xm_moe_mlp mlp = {XM_EXPERT_GEMM3_SWIGLU,
+                                XM_ACT_SWISH,
+                                1.0f,
+                                0.0f,
+                                &gate.host,
+                                &up.host,
+                                &down.host,
+                                nullptr,
+                                nullptr};
+        const std::vector<int32_t> of(chosen.begin(), chosen.end());
+        std::vector<float> want(y.size()), rows = x.rounded(), w = weights.rounded();
+        ASSERT_EQ(xm_ref_moe(&mlp, rows.data(), w.data(), of.data(), tokens, top_k,
+                             want.data()),
+                  XM_OK);
+        h.read(); /* its guards */
+        EXPECT_TRUE(rows_close(y.read(), want, hidden, XM_F32));
+    }
+};
+
+TEST_F(Lanes, ExpertsOfFewTokensAgreeWithTheReference)
+{
+    check({XM_U4, 32, true}, 320, 96);
+    check({XM_I8, UINT64_MAX, false}, 256, 140);
+    check({XM_F16, 0, false}, 130, 66);
+}
+
+} // namespace
