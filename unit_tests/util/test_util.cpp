@@ -3,8 +3,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include "runtime/util/element.h"
+#include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
@@ -128,4 +132,25 @@ TEST(Strbuf, FailureIsSticky)
     xm_fail_allocation(0);
     EXPECT_FALSE(xm_strbuf_ok(&b));
     EXPECT_EQ(xm_strbuf_take(&b), nullptr);
+}
+
+/* Forgotten pages come back from the file; other memory is left alone. */
+TEST(MappedFile, ForgetsOnlyItsOwnPages)
+{
+    const size_t size = 5 * 4096 + 100;
+    std::string path = testing::TempDir() + "xemoe_forget", text(size, 'a');
+    std::ofstream(path, std::ios::binary) << text;
+    struct xm_mapped_file f = {};
+    struct xm_error err = {};
+    ASSERT_EQ(xm_mapped_file_open(path.c_str(), &f, &err), XM_OK) << err.text;
+    std::vector<uint8_t> other(size, 7);
+    xm_mapped_file_forget(&f, f.bytes + 10, size - 20);
+    xm_mapped_file_forget(&f, f.bytes + 10, 1);
+    xm_mapped_file_forget(&f, other.data(), other.size());
+    xm_mapped_file_forget(&f, f.bytes + 10, size); /* past its end */
+    xm_mapped_file_forget(&f, nullptr, 0);
+    EXPECT_EQ(std::string((const char *)f.bytes, size), text);
+    EXPECT_EQ(other, std::vector<uint8_t>(size, 7));
+    xm_mapped_file_close(&f);
+    remove(path.c_str());
 }
