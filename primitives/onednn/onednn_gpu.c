@@ -75,6 +75,7 @@ xm_onednn_refuses(struct xm_engine *engine)
 {
     if (!is_intel_gpu(engine))
         return "oneDNN's GPU engine is for Intel GPUs";
+    xm_onednn_be_quiet();
     if (dnnl_engine_get_count(dnnl_gpu) == 0)
         return "this oneDNN sees no GPU";
     if (xm_engine_config(engine)->queue_type == XM_QUEUE_OUT_OF_ORDER)

@@ -8,6 +8,7 @@
 
 #include "primitives/onednn/onednn_guard.h"
 #include "runtime/util/compiler.h"
+#include "runtime/util/log.h"
 
 enum { ROWS_AND_COLUMNS = 3, COLUMNS = 2 }; /* masks over [k,n] */
 
@@ -167,6 +168,13 @@ create_attributes(dnnl_primitive_attr_t *out, const struct xm_onednn_problem *p)
     if (status == dnnl_success && p->group)
         status = set_quantisation(*out, p);
     return status == dnnl_success ? set_post_ops(*out, p) : status;
+}
+
+void
+xm_onednn_be_quiet(void)
+{
+    if (!xm_env("ONEDNN_VERBOSE") && !xm_env("DNNL_VERBOSE"))
+        dnnl_set_verbose(0);
 }
 
 /* ---- descriptions ------------------------------------------------------------------- */

@@ -37,6 +37,10 @@ typedef dnnl_status_t (*xm_onednn_make_memory)(dnnl_memory_t *out,
                                                dnnl_engine_t engine,
                                                const struct xm_onednn_handle *handle);
 
+/* To be called before any other function of oneDNN: it writes errors to standard output, which
+ * is the program's, unless ONEDNN_VERBOSE asks for it. They come back as status anyway. */
+void xm_onednn_be_quiet(void);
+
 /* What the engine offers for a problem, for dnnl_primitive_desc_destroy; NULL: nothing. */
 dnnl_primitive_desc_t xm_onednn_describe(dnnl_engine_t engine,
                                          const struct xm_onednn_problem *p);

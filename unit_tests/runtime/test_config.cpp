@@ -148,6 +148,25 @@ TEST(ConfigRules, TheUsersWordWinsOnEveryChip)
     }
 }
 
+TEST(ConfigRules, OnednnComesWithAnInOrderQueueOnEveryChip)
+{
+    size_t n;
+    const xm_device_row *rows = xm_device_rows(&n);
+    for (size_t i = 0; i < n; i++) {
+        SCOPED_TRACE(rows[i].name);
+        const xm_device_info d = chip(rows[i]);
+        for (const char *queue : {"auto", "in_order", "out_of_order"}) {
+            for (bool fused : {false, true}) {
+                const xm_config c =
+                    finalised(with("GPU_QUEUE_TYPE", queue), d, fused, fused);
+                if (c.use_onednn == XM_YES) {
+                    EXPECT_EQ(c.queue_type, XM_QUEUE_IN_ORDER) << queue;
+                }
+            }
+        }
+    }
+}
+
 TEST(ConfigRules, CpuDevicesReadTheFileInPlace)
 {
     const xm_config c = finalised(defaults(), cpu(), true, true);
