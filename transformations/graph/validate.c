@@ -334,6 +334,17 @@ computes(enum xm_op op)
            op == XM_OP_SUBTRACT || op == XM_OP_MULTIPLY || op == XM_OP_DIVIDE;
 }
 
+static enum xm_status
+check_readable(const struct xm_node *n, struct xm_error *err)
+{
+    if (n->op != XM_OP_CONST || !n->out[0].n_uses ||
+        xm_element_readable(n->out[0].type.element))
+        return XM_OK;
+    return xm_fail(err, XM_UNSUPPORTED, "%%%u (const%s%s) holds %s, which nothing reads",
+                   n->id, *n->name ? " " : "", n->name,
+                   xm_element_text(n->out[0].type.element));
+}
+
 enum xm_status
 xm_graph_check_leftovers(const struct xm_graph *g, struct xm_error *err)
 {
@@ -341,6 +352,7 @@ xm_graph_check_leftovers(const struct xm_graph *g, struct xm_error *err)
     {
         const struct xm_node *from = NULL;
         uint64_t bytes = 0;
+        XM_TRY(check_readable(n, err));
         if (!computes(n->op) || !xm_element_is_float(n->out[0].type.element) ||
             !is_from_constants(&n->out[0], MAX_CHAIN, &from, &bytes) ||
             bytes <= XM_LEFTOVER_BYTES)

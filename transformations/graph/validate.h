@@ -22,7 +22,8 @@ enum { XM_LEFTOVER_BYTES = 1024 * 1024 };
 enum xm_status xm_graph_validate(struct xm_graph *g, struct xm_strbuf *report,
                                  struct xm_error *err);
 /* Refuses a graph in which something still dequantises (or converts to float) a constant
- * above XM_LEFTOVER_BYTES by ordinary ops: the sentence names node and weight. */
+ * above XM_LEFTOVER_BYTES by ordinary ops, or reads one of a type that nothing can read:
+ * the sentence names node and weight. */
 enum xm_status xm_graph_check_leftovers(const struct xm_graph *g, struct xm_error *err);
 
 #ifdef __cplusplus
