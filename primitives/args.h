@@ -95,7 +95,9 @@ xm_args_run_lanes(const struct xm_args *a, struct xm_queue *queue,
                   struct xm_kernel *kernel, uint32_t lanes, uint64_t x, uint64_t y,
                   uint64_t z, struct xm_error *err)
 {
-    bool cpu = xm_engine_info(xm_queue_engine(queue))->kind == XM_DEVICE_CPU;
+    const struct xm_device_info *device = xm_engine_info(xm_queue_engine(queue));
+    bool cpu =
+        xm_device_really_has(device, XM_CAP_HOST_VISIBLE); /* also as XM_DEVICE_AS */
     uint64_t items = (uint64_t)lanes * (cpu ? 1 : 4);
     struct xm_launch launch = {{xm_align_up(x * lanes, items), y, z}, {items, 1, 1}};
     return xm_queue_run(queue, kernel, a->arg, a->n, &launch, err);
