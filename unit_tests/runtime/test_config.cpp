@@ -66,6 +66,19 @@ chip(const xm_device_row &row)
 }
 
 xm_device_info
+chip_named(const std::string &name)
+{
+    size_t n;
+    const xm_device_row *rows = xm_device_rows(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (name == rows[i].name)
+            return chip(rows[i]);
+    }
+    ADD_FAILURE() << "no chip " << name;
+    return {};
+}
+
+xm_device_info
 cpu()
 {
     xm_device_info d = {};
@@ -209,8 +222,7 @@ TEST(ConfigRules, SayWhyAndAreAppliedOnce)
     xm_config c = defaults();
     xm_strbuf why = {};
     xm_error err = {};
-    size_t n;
-    const xm_device_info d = chip(xm_device_rows(&n)[5]);
+    const xm_device_info d = chip_named("tgl");
     const xm_program_facts program = {true, true, true};
     ASSERT_EQ(xm_config_finalise(&c, &d, &program, &why, &err), XM_OK);
     const std::string text = xm_strbuf_text(&why);
