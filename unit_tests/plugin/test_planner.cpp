@@ -309,7 +309,8 @@ TEST(PlannerLarge, EveryAllocationMayFail)
     const xm_device_info info = gpu(0);
     const xm_plan_wish wish = {40, 2};
     bool seen = true;
-    for (uint64_t n = 1; seen; n += 1 + n / 20) {
+    uint64_t n = 1;
+    for (; seen; n += 1 + n / 20) {
         xm_program *p = nullptr;
         xm_memory_need need;
         xm_error err = {};
@@ -325,6 +326,7 @@ TEST(PlannerLarge, EveryAllocationMayFail)
         EXPECT_EQ(err.text[0] != 0, s != XM_OK) << n;
         xm_program_unref(p);
     }
+    EXPECT_GT(n, 100u);
 }
 
 /* ---- what there is ----------------------------------------------------------------- */
