@@ -20,19 +20,28 @@ now(void)
 struct reading {
     struct xm_queue *queue;
     struct xm_kernel *kernel;
-    struct xm_buffer *memory, *sums;
-    uint64_t bytes, items;
+    struct xm_buffer *const *buffers;
+    size_t n;
+    struct xm_buffer *sums;
+    uint64_t items;
     bool single; /* local size 1 */
 };
 
+/* Reads the buffers up to MOST_BYTES; how many bytes that was. */
 static enum xm_status
-read_once(const struct reading *r, struct xm_error *err)
+read_once(const struct reading *r, uint64_t *bytes, struct xm_error *err)
 {
-    const struct xm_arg args[] = {xm_arg_buffer(r->memory), xm_arg_buffer(r->sums),
-                                  xm_arg_u64(r->bytes / WORD)};
     const uint64_t local = r->single;
     const struct xm_launch launch = {{r->items, 1, 1}, {local, local, local}};
-    XM_TRY(xm_queue_run(r->queue, r->kernel, args, XM_ARRAY_LEN(args), &launch, err));
+    *bytes = 0;
+    for (size_t i = 0; i < r->n && *bytes < MOST_BYTES; i++) {
+        uint64_t part = xm_buffer_bytes(r->buffers[i]);
+        part = part < MOST_BYTES - *bytes ? part : MOST_BYTES - *bytes;
+        const struct xm_arg args[] = {xm_arg_buffer(r->buffers[i]),
+                                      xm_arg_buffer(r->sums), xm_arg_u64(part / WORD)};
+        XM_TRY(xm_queue_run(r->queue, r->kernel, args, XM_ARRAY_LEN(args), &launch, err));
+        *bytes += part / WORD * WORD;
+    }
     return xm_queue_finish(r->queue, err);
 }
 
@@ -40,45 +49,62 @@ read_once(const struct reading *r, struct xm_error *err)
 static enum xm_status
 time_passes(const struct reading *r, double seconds, double *rate, struct xm_error *err)
 {
-    uint64_t passes = 0;
-    XM_TRY(xm_queue_fill(r->queue, r->memory, 0, 1, r->bytes, err));
-    XM_TRY(read_once(r, err));
+    uint64_t bytes, sum = 0;
+    XM_TRY(read_once(r, &bytes, err));
     double start = now(), t;
     do {
-        XM_TRY(read_once(r, err));
-        passes++;
+        XM_TRY(read_once(r, &bytes, err));
+        sum += bytes;
         t = now() - start;
     } while (t < seconds);
-    *rate = (double)(passes * r->bytes) / t;
+    *rate = (double)sum / t;
     return XM_OK;
 }
 
-enum xm_status
-xm_read_rate(struct xm_engine *engine, double seconds, double *rate, struct xm_error *err)
+/* Memory of its own, written to so that it is there. */
+static enum xm_status
+make_memory(struct xm_engine *engine, struct xm_queue *queue, struct xm_buffer **out,
+            struct xm_error *err)
 {
     const struct xm_device_info *device = xm_engine_info(engine);
-    uint64_t units = device->compute_units + !device->compute_units;
-    struct reading r = {.single = device->kind == XM_DEVICE_CPU, .bytes = MOST_BYTES};
-    r.items = units * (r.single ? CPU_ITEMS : GPU_ITEMS);
-    if (r.bytes > device->max_alloc_bytes)
-        r.bytes = device->max_alloc_bytes / WORD * WORD;
-    if (r.bytes < CACHES * device->cache_bytes)
+    uint64_t bytes =
+        device->max_alloc_bytes < MOST_BYTES ? device->max_alloc_bytes : MOST_BYTES;
+    if (bytes < CACHES * device->cache_bytes)
         return xm_fail(err, XM_UNSUPPORTED,
                        "%llu bytes are too few to tell memory from a cache of %llu",
-                       (unsigned long long)r.bytes,
+                       (unsigned long long)bytes,
                        (unsigned long long)device->cache_bytes);
+    XM_TRY(xm_buffer_create(engine, XM_USE_DEVICE, bytes, out, err));
+    return xm_queue_fill(queue, *out, 0, 1, bytes, err);
+}
+
+enum xm_status
+xm_read_rate(struct xm_engine *engine, struct xm_buffer *const *buffers, size_t n,
+             double seconds, double *rate, struct xm_error *err)
+{
+    const struct xm_device_info *device = xm_engine_info(engine);
+    uint64_t units = device->compute_units + !device->compute_units, bytes = 0;
+    struct xm_buffer *own = NULL;
+    struct reading r = {
+        .buffers = buffers, .n = n, .single = device->kind == XM_DEVICE_CPU};
+    r.items = units * (r.single ? CPU_ITEMS : GPU_ITEMS);
+    for (size_t i = 0; i < n; i++)
+        bytes += xm_buffer_bytes(buffers[i]);
     enum xm_status s = xm_engine_kernel(
         engine, r.single ? "limit_read_vec" : "limit_read_gen", "", &r.kernel, err);
     if (s == XM_OK)
         s = xm_queue_create(engine, &r.queue, err);
     if (s == XM_OK)
-        s = xm_buffer_create(engine, XM_USE_DEVICE, r.bytes, &r.memory, err);
-    if (s == XM_OK)
         s = xm_buffer_create(engine, XM_USE_DEVICE, r.items * WORD, &r.sums, err);
+    if (s == XM_OK && bytes < CACHES * device->cache_bytes) {
+        r.buffers = &own;
+        r.n = 1;
+        s = make_memory(engine, r.queue, &own, err);
+    }
     if (s == XM_OK)
         s = time_passes(&r, seconds, rate, err);
     xm_queue_destroy(r.queue);
-    xm_buffer_unref(r.memory);
+    xm_buffer_unref(own);
     xm_buffer_unref(r.sums);
     return s;
 }

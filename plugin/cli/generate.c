@@ -68,15 +68,24 @@ decode_gbps(const struct xm_generation_times *t)
     return rate(t->decode_weight_bytes, t->decode_s) / GIGA;
 }
 
-/* Right after the run, so that both figures are of the same moment. */
+/* Right after the run, so that both figures are of the same moment; out of the weights that
+ * every token reads, where they lie. */
 static void
 measure_reading(const struct xm_cli_model *m, struct costs *c)
 {
+    enum { MOST = 64 };
     const double seconds = 0.25;
+    const struct xm_program *p = m->compiled->program;
+    struct xm_buffer *dense[MOST];
+    size_t n = 0;
     struct xm_error err = {0};
-    if (!m->compiled->program || !c->times.decode_tokens)
+    if (!p || !c->times.decode_tokens)
         return;
-    if (xm_read_rate(m->compiled->program->engine, seconds, &c->read_rate, &err) != XM_OK)
+    for (uint32_t i = 0; i < p->n_weights && n < MOST; i++) {
+        if (p->weights[i]->host.experts == 1)
+            dense[n++] = p->weights[i]->data;
+    }
+    if (xm_read_rate(p->engine, dense, n, seconds, &c->read_rate, &err) != XM_OK)
         xm_log(XM_LOG_INFO, "the streaming rate is not known: %s", err.text);
 }
 

@@ -122,7 +122,7 @@ measure(struct xm_engine *engine, struct xm_queue *queue, struct xm_buffer *memo
     double best;
     XM_TRY(xm_engine_kernel(engine, "limit_multiply_vec", "", &multiply, err));
     XM_TRY(xm_queue_fill(queue, memory, 0, 1, READ_BYTES, err));
-    XM_TRY(xm_read_rate(engine, seconds, &out->device_read, err));
+    XM_TRY(xm_read_rate(engine, NULL, 0, seconds, &out->device_read, err));
     xm_args_buffer(&a, sums);
     xm_args_uint(&a, STEPS);
     XM_TRY(best_time(queue, multiply, &a, items, seconds, &best, err));

@@ -68,7 +68,7 @@ short_groups_dot(__global const uchar *row, uint groups, const float *scale,
 #endif
 
 /* The product, still spread over 16 lanes that the caller adds up (sum16). */
-static inline float16
+__attribute__((always_inline)) static inline float16
 short_row_dot(__global const uchar *data, __global const uchar *scale,
               __global const uchar *zp, ulong n, uint k_count, __global const int *x,
               __global const float *xs)
