@@ -64,9 +64,11 @@ const char *xm_lower_port_name(const struct xm_node *n, const struct xm_value *v
 /* lower_host.c */
 enum xm_status xm_lower_find_regions(struct xm_lower *l);
 void xm_lower_free_regions(struct xm_lower *l);
-/* Whether n belongs to a region; its last node lowers it, the others do nothing. */
+/* Whether n belongs to a region; its last node lowers it, unless a result is needed before:
+ * then the second function does, from any of its nodes. */
 bool xm_lower_is_in_region(const struct xm_lower *l, const struct xm_node *n);
 enum xm_status xm_lower_region(struct xm_lower *l, struct xm_node *n);
+enum xm_status xm_lower_region_before(struct xm_lower *l, struct xm_node *n);
 /* A host step for one node. */
 enum xm_status xm_lower_to_host(struct xm_lower *l, struct xm_node *n);
 

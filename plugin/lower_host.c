@@ -4,7 +4,8 @@
  *
  * Sizes that depend on data (the rows that an expert got, say) cannot be planned. Nodes that such
  * sizes connect form a region; a region is one host step whose operands and results all have sizes
- * that can be planned. It stands where its last node stood. So every graph that can be read can be
+ * that can be planned. It stands where its first result is needed, or else where its last node
+ * stood. So every graph that can be read can be
  * run: slowly, and in bounded memory, since weights are read row by row.
  */
 #include "plugin/lower.h"
@@ -221,21 +222,43 @@ xm_lower_to_host(struct xm_lower *l, struct xm_node *n)
     return add_host_step(l, list, 1, n);
 }
 
-enum xm_status
-xm_lower_region(struct xm_lower *l, struct xm_node *n)
+static enum xm_status
+lower_region_of(struct xm_lower *l, uint32_t root, struct xm_node *place)
 {
-    uint32_t root = find(l, n->id), count = 0;
-    if (l->region_last[root] != n->id)
-        return XM_OK;
+    uint32_t count = 0;
+    struct xm_node *last = place;
     for (uint32_t id = l->region_first[root]; id != XM_NO_VALUE; id = l->region_next[id])
         count++;
+    l->region_first[root] = XM_NO_VALUE; /* done */
     const struct xm_node **list = xm_arena_alloc(&l->p->arena, count * sizeof(*list));
     if (!list)
         return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a host step");
+    while (last->id != l->region_last[root])
+        last = last->next;
     uint32_t left = count;
-    for (struct xm_node *m = n; m && left; m = m->before) {
+    for (struct xm_node *m = last; m && left; m = m->before) {
         if (xm_lower_is_in_region(l, m) && find(l, m->id) == root)
             list[--left] = m;
     }
-    return add_host_step(l, list, count, n);
+    return add_host_step(l, list, count, place);
+}
+
+enum xm_status
+xm_lower_region(struct xm_lower *l, struct xm_node *n)
+{
+    uint32_t root = find(l, n->id);
+    if (l->region_last[root] != n->id || l->region_first[root] == XM_NO_VALUE)
+        return XM_OK;
+    return lower_region_of(l, root, n);
+}
+
+enum xm_status
+xm_lower_region_before(struct xm_lower *l, struct xm_node *n)
+{
+    if (!xm_lower_is_in_region(l, n))
+        return XM_OK;
+    uint32_t root = find(l, n->id);
+    if (l->region_first[root] == XM_NO_VALUE)
+        return XM_OK;
+    return lower_region_of(l, root, n);
 }

@@ -175,6 +175,10 @@ xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *out)
 {
     uint32_t *known = &l->first_value[l->first_result[v->node->id] + v->index];
     *out = *known;
+    if (*out == XM_NO_VALUE) {
+        XM_TRY(xm_lower_region_before(l, v->node));
+        *out = *known;
+    }
     if (*out != XM_NO_VALUE)
         return XM_OK;
     if (!xm_value_is_const(v))

@@ -37,6 +37,32 @@ TEST_F(Regions, ExpertsWithoutTokensAreEmpty)
     expect_equal(r0_graph(), 1, 1e-5f);
 }
 
+/* A table whose length depends on data is read twice, and between that by a kernel. */
+TEST_F(Regions, AResultIsThereBeforeTheRegionsLastNode)
+{
+    expect_equal(R"(
+%0 = parameter f32[tokens,8] name="x"
+%1 = parameter f32[tokens,4] name="l"
+%2 = const i64[2] {0, 1}
+%3 = reduce_max %1, %2
+%4 = convert %3 to=i64
+%5 = const i64[] {4}
+%6 = add %4, %5
+%7 = const i64[] {0}
+%8 = const i64[] {1}
+%9 = range %7, %6, %8 output_type=f32
+%10 = cos %9
+%11 = const i64[1] {1}
+%12 = gather %10, %11, %7
+%13 = multiply %0, %12
+%14 = const i64[1] {2}
+%15 = gather %10, %14, %7
+%16 = multiply %13, %15
+result %16 name="y"
+)",
+                 5, 1e-5f);
+}
+
 TEST_F(Regions, EachExpertIsOneStep)
 {
     Program p = must_compile(engine, parse(r0_graph()), {});
