@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * attention: the chunk's K and V are written to their pages (attention_inputs.h), then every
- * query row reads the pages. At most DECODE_TOKENS tokens go the way of decode: the keys are cut into at
- * most MAX_PARTITIONS partitions whose results are joined; more tokens are work enough
+ * query row reads the pages. At most DECODE_TOKENS tokens go the way of decode: the keys are cut
+ * into at most MAX_PARTITIONS partitions whose results are joined; more tokens are work enough
  * without.
  */
 #include "primitives/attention/attention.h"

@@ -191,9 +191,9 @@ TEST(FuseResidualAdd, LeavesOtherSums)
           "%10 = parameter f32[1,tokens,16] name=\"s\"\n%9 = add %8, %10\n", /* repeats */
           "%9 = add %8, %1\nresult %8 name=\"z\"\n"}) /* another user */
         expect_leaves(xm_pass_fuse_residual_add, product + sum + "result %9 name=\"y\"");
-    expect_leaves(xm_pass_fuse_residual_add, products +
-                                                 "%8, %9 = linear %0, _, %2, _, %3, _\n"
-                                                 "%11 = add %1, %8\nresult %11 name=\"y\"");
+    expect_leaves(xm_pass_fuse_residual_add,
+                  products + "%8, %9 = linear %0, _, %2, _, %3, _\n"
+                             "%11 = add %1, %8\nresult %11 name=\"y\"");
 }
 
 /* Only what the machine has. */
