@@ -191,6 +191,16 @@ const struct {
     {"%0 = parameter f32[b,t,8,64]\n"
      "%1 = attention %0, _, _, _, _, _, _ scale=0.125 key_state=\"k\" value_state=\"v\"",
      "f32[b,t,8,64]", nullptr},
+    {"%0 = parameter f32[b,t,8,64]\n%1 = parameter f32[1,t,32]\n%2 = parameter f32[64]\n"
+     "%3 = attention %0, %0, %0, _, _, _, _, %1, %1, %2, %2, %2 scale=1 epsilon=1 "
+     "key_state=\"k\" value_state=\"v\"",
+     "f32[b,t,8,64]", nullptr},
+    {X "%1 = weight f32[16,256] f16 @1\n%2 = parameter f32[batch,tokens,16]\n"
+       "%3 = parameter f32[16]\n%4 = linear %0, %2, %1, %3",
+     "f32[batch,tokens,16]", nullptr},
+    {X "%1 = weight f32[16,256] f16 @1\n%2 = weight f32[8,256] f16 @2\n"
+       "%3, %4 = linear %0, _, %1, _, %2, _",
+     "f32[batch,tokens,16], f32[batch,tokens,8]", nullptr},
     {"%0 = parameter f32[1,t,32]\n%1 = weight f32[4,8,32] i8 group=32 scale=f16 @1\n"
      "%2 = parameter i32[t,2]\n%3 = gather_matmul %0, %1, %2, _",
      "f32[2,t,8]", nullptr},
@@ -305,6 +315,17 @@ const struct {
     {"%0 = parameter f32[b,t,8,64]\n%1 = parameter f32[b,t,3,64]\n"
      "%2 = attention %0, %1, %1, _, _, _, _ scale=1 key_state=\"k\" value_state=\"v\"",
      "8 query heads"},
+    {"%0 = parameter f32[b,t,8,64]\n%1 = parameter f32[1,t,33]\n"
+     "%2 = attention %0, %0, %0, _, _, _, _, %1, %1 scale=1 key_state=\"k\" "
+     "value_state=\"v\"",
+     "33"},
+    {"%0 = parameter f32[b,t,8,64]\n%1 = parameter f32[64]\n"
+     "%2 = attention %0, _, _, _, _, _, _, _, _, _, %1 scale=1 key_state=\"k\" "
+     "value_state=\"v\"",
+     "norms an absent operand"},
+    {X "%1 = weight f32[16,256] f16 @1\n%2 = linear %0, %0, %1, _", "is 256, not 16"},
+    {X "%1 = weight f32[256,256] f16 @1\n%2, %3 = linear %0, %0, %1, _, %1, _",
+     "an addend comes with one result"},
     {"%0 = parameter f32[1,t,31]\n%1 = weight f32[4,8,32] f16 @1\n%2 = parameter "
      "i32[t,2]\n"
      "%3 = gather_matmul %0, %1, %2, _",
