@@ -2,8 +2,8 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]),   many tokens
  *
- * A work-item computes 16 * VECTORS columns of y for up to MOST_TOKENS tokens. Global size {N / (16 * VECTORS), passes},
- * local size 1. x was packed by linear_pack_vnni.
+ * A work-item computes 16 * VECTORS columns of y for up to MOST_TOKENS tokens. Global size
+ * {N / (16 * VECTORS), passes} rounded up, local size 1. x was packed by linear_pack_vnni.
  */
 #ifndef DST
 #define DST f32 /* element of y */

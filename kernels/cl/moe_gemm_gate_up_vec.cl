@@ -4,10 +4,10 @@
  *
  *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i])
  *
- * x and h are tiles (tile.h); h is in the order of the down projection (OUT_PLANES), zero for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes per_item (a
- * multiple of OUT_BLOCK) neighbouring i for all tiles of one expert, two at a time: the tiles
- * stay in cache while the rows pass. Global size {I padded / per_item rounded up, E}, local
- * size 1.
+ * x and h are tiles (tile.h); h is in the order of the down projection (OUT_PLANES), zero for
+ * i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes per_item (a multiple of OUT_BLOCK)
+ * neighbouring i for all tiles of one expert, two at a time: the tiles stay in cache while the
+ * rows pass. Global size {I padded / per_item rounded up, E}, local size 1.
  */
 #define REAL float16
 #include "activation.h"

@@ -5,8 +5,9 @@
  *     h[p][i] = act(x[p] . gate[e][i]) * (x[p] . up[e][i])
  *
  * x and h are rows of 16-bit integers (shorts.h), each in the order of the weights that read
- * them (OUT_PLANES: of the down projection), h zero for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes one
- * block of h for all rows of one expert. Global size {blocks of I, E}, local size 1.
+ * them (OUT_PLANES: of the down projection), h zero for i >= I. CLAMPED as in moe_gate_up_ref.
+ * A work-item computes one block of h for all rows of one expert. Global size {blocks of I, E},
+ * local size 1.
  */
 #define REAL float16
 #include "activation.h"

@@ -116,13 +116,29 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
     }
 }
 
-/* Adds block b's products with `tokens` rows of x; inlined by force so that the sums are
- * registers. */
+/* Adds the products of pairs first ... end - 1 of `tokens` rows. Inlined by force so that the
+ * sums are registers. */
+__attribute__((always_inline)) static inline void
+multiply_pairs(const struct unpacked *w, __global const int *pairs, ulong row_words,
+               uint first, uint end, const uint tokens, int16 (*sum)[VECTORS])
+{
+#pragma unroll 1
+    for (uint p = first; p < end; p++) {
+#pragma unroll
+        for (uint t = 0; t < tokens; t++) {
+            const int16 a = pairs[t * row_words + p];
+#pragma unroll
+            for (uint v = 0; v < VECTORS; v++)
+                sum[t][v] = add_pairs(sum[t][v], w->pairs[p][v], a);
+        }
+    }
+}
+
+/* Adds block b's products with `tokens` rows of x. */
 __attribute__((always_inline)) static inline void
 add_products(const struct unpacked *w, __global const int *x, ulong row_words, uint b,
              uint blocks, const uint tokens, float16 (*f)[VECTORS])
 {
-    __global const int *pairs = x + b * PAIRS;
 #pragma unroll 1
     for (uint s = 0; s < STRETCHES; s++) {
         int16 sum[AT_ONCE][VECTORS];
@@ -133,16 +149,8 @@ add_products(const struct unpacked *w, __global const int *x, ulong row_words, u
 #pragma unroll 1
         for (uint j = 0; j < PLANES / 2; j++) {
             const uint first = j * 16 + s * STRETCH_WORDS;
-#pragma unroll 1
-            for (uint p = first; p < first + STRETCH_WORDS; p++) {
-#pragma unroll
-                for (uint t = 0; t < tokens; t++) {
-                    const int16 a = pairs[t * row_words + p];
-#pragma unroll
-                    for (uint v = 0; v < VECTORS; v++)
-                        sum[t][v] = add_pairs(sum[t][v], w->pairs[p][v], a);
-                }
-            }
+            multiply_pairs(w, x + b * PAIRS, row_words, first, first + STRETCH_WORDS,
+                           tokens, sum);
         }
 #pragma unroll
         for (uint t = 0; t < tokens; t++) {
