@@ -49,6 +49,8 @@ function_of(const struct xm_node *n)
     if (n->op == XM_OP_GELU)
         return n->attr.gelu.approximation == XM_GELU_TANH ? XM_FN_GELU_TANH
                                                           : XM_FN_GELU_ERF;
+    if (n->op == XM_OP_BITWISE_NOT && n->out[0].type.element == XM_BOOL)
+        return XM_FN_LOGICAL_NOT; /* ~1 is not false */
     for (size_t i = 0; i < XM_ARRAY_LEN(functions); i++) {
         if (functions[i].op == n->op)
             return functions[i].fn;

@@ -96,8 +96,11 @@ const lower_case cases[] = {
         %2 = greater %0, %1
         %3 = select %2, %0, %1
         %4 = logical_not %2
+        %5 = bitwise_not %2
+        %6 = select %5, %1, %0
         result %3 name="a"
-        result %4 name="b")",
+        result %4 name="b"
+        result %6 name="c")",
      {{"N", 3}}},
     {"integers",
      R"(
