@@ -5,8 +5,9 @@
  *     text -> added tokens cut out -> normalizer -> pre-tokenizer -> model
  *          -> post-processor -> ids            ids -> token texts -> decoder -> text
  *
- * The model is byte-pair encoding or Unigram. Each stage has a file of its own. A component of the file that is not known is an error
- * that names it. A tokenizer is immutable and may be used by many threads at once.
+ * The model is byte-pair encoding or Unigram. Each stage has a file of its own. A
+ * component of the file that is not known is an error that names it. A tokenizer is
+ * immutable and may be used by many threads at once.
  *
  * Text that is not well-formed UTF-8 is read with U+FFFD for each maximal ill-formed
  * part. "padding" and "truncation" of the file are the caller's matter and not applied.
