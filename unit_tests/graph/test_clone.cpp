@@ -32,7 +32,7 @@ free_owner(xm_mapping *m)
 
 TEST(Clone, PrintsTheSameAndOutlivesItsSource)
 {
-    Owner *owner = new Owner{{1, free_owner}, parse(source).release()};
+    Owner *owner = new Owner{{1, free_owner, nullptr}, parse(source).release()};
     const std::string text = print(owner->graph);
     xm_graph *copy = nullptr;
     xm_error err = {};

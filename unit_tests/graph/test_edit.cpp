@@ -175,7 +175,7 @@ int Counted::freed = 0;
 
 TEST(Build, MappingsDieWithTheirLastUser)
 {
-    Counted m = {{1, [](xm_mapping *) { Counted::freed++; }}};
+    Counted m = {{1, [](xm_mapping *) { Counted::freed++; }, nullptr}};
     Graph g(xm_graph_create("t"));
     ASSERT_EQ(xm_graph_add_mapping(g.get(), &m.base), XM_OK);
     xm_mapping_unref(&m.base);
