@@ -45,19 +45,22 @@ read_once(const struct reading *r, uint64_t *bytes, struct xm_error *err)
     return xm_queue_finish(r->queue, err);
 }
 
-/* The first pass compiles and touches pages. */
+/* The rate of the fastest pass: what the memory can do, whatever else the machine does. The
+ * first pass compiles and touches pages. */
 static enum xm_status
 time_passes(const struct reading *r, double seconds, double *rate, struct xm_error *err)
 {
-    uint64_t bytes, sum = 0;
+    uint64_t bytes;
     XM_TRY(read_once(r, &bytes, err));
-    double start = now(), t;
-    do {
+    const double end = now() + seconds;
+    *rate = 0.0;
+    for (double start = now(); start < end;) {
         XM_TRY(read_once(r, &bytes, err));
-        sum += bytes;
-        t = now() - start;
-    } while (t < seconds);
-    *rate = (double)sum / t;
+        const double t = now();
+        if (*rate * (t - start) < (double)bytes)
+            *rate = (double)bytes / (t - start);
+        start = t;
+    }
     return XM_OK;
 }
 

@@ -11,10 +11,10 @@
 extern "C" {
 #endif
 
-/* Bytes a second that the device's work-items stream together, on average over about `seconds`
- * after a pass that does not count: out of `n` buffers, the first 256 MiB of them; or, where
- * these are not several times what the caches hold, out of a buffer of its own. XM_UNSUPPORTED:
- * there is no room for one. */
+/* Bytes a second that the device's work-items stream together, in the fastest pass of those
+ * that `seconds` have room for, behind one that does not count: out of `n` buffers, the first
+ * 256 MiB of them; or, where these are not several times what the caches hold, out of a buffer
+ * of its own. XM_UNSUPPORTED: there is no room for one. */
 enum xm_status xm_read_rate(struct xm_engine *engine, struct xm_buffer *const *buffers,
                             size_t n, double seconds, double *rate, struct xm_error *err);
 

@@ -39,14 +39,17 @@ static const struct xm_cli_option options[] = {
 /* Largest error of a row by the coarsest element type among a step's operands; the first row
  * that fits. Measured on the test models with PoCL: 3e-4 with f16, which is one rounding, and
  * 5e-7 with f32. The rest is for long sums in another order and for devices that keep
- * intermediates in f16. */
+ * intermediates in f16. Attention rounds what it prepares, q and k, before their product,
+ * whose errors the softmax then raises: 2.3e-3 was measured. */
 static const struct {
     enum xm_element element;
+    bool attention; /* only there */
     double tolerance;
 } tolerances[] = {
-    { XM_I8,  2e-2 }, /* a KV cache of 8 bits */
-    { XM_F16, 2e-3 },
-    { XM_F32, 2e-5 },
+    { XM_I8,  true,  2e-2 }, /* a KV cache of 8 bits */
+    { XM_F16, true,  5e-3 },
+    { XM_F16, false, 2e-3 },
+    { XM_F32, false, 2e-5 },
 };
 /* clang-format on */
 
@@ -75,7 +78,7 @@ tolerance_of(const struct xm_verify_step *v)
         for (uint32_t i = 0; i < v->step->n_operands; i++) {
             if (v->operands[i].buffer &&
                 v->operands[i].element == tolerances[t].element &&
-                (tolerances[t].element != XM_I8 || v->step->kind == XM_STEP_ATTENTION))
+                (!tolerances[t].attention || v->step->kind == XM_STEP_ATTENTION))
                 return tolerances[t].tolerance;
         }
     }
