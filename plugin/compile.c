@@ -114,6 +114,17 @@ run_passes(struct xm_program *p, struct xm_graph *g,
 }
 
 static enum xm_status
+keep_notes(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    for (const struct xm_note *n = g->notes; n; n = n->next)
+        xm_strbuf_printf(&text, "%s\n", n->text);
+    p->notes_text = xm_strbuf_take(&text);
+    return p->notes_text ? XM_OK
+                         : xm_fail(err, XM_NO_MEMORY, "out of memory for the notes");
+}
+
+static enum xm_status
 finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
 {
     struct xm_program_facts facts = facts_of(g);
@@ -203,6 +214,8 @@ xm_program_create(struct xm_engine *engine, const struct xm_config *config,
     p->config = *config;
     xm_engine_ref(engine);
     enum xm_status s = run_passes(p, g, options, err);
+    if (s == XM_OK)
+        s = keep_notes(p, g, err);
     if (s == XM_OK)
         s = finalise_config(p, g, err);
     if (s == XM_OK)

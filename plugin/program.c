@@ -29,6 +29,7 @@ free_parts(struct xm_program *p)
     xm_free(p->kv);
     xm_free(p->reports);
     xm_free(p->rules_text);
+    xm_free(p->notes_text);
     xm_graph_destroy(p->graph);
     xm_dim_pool_free(&p->dims);
     xm_arena_free(&p->arena);

@@ -148,6 +148,7 @@ struct xm_program {
     uint32_t n_host_steps;
     struct xm_onednn *onednn; /* open while the program lives; NULL: not used */
     char *rules_text;         /* which config rules fired                              */
+    char *notes_text;         /* what the passes say of the graph, a sentence a line   */
 };
 
 struct xm_compile_options {

@@ -114,6 +114,28 @@ TEST(Info, SaysWhatItCompilesTo)
         << o.out;
 }
 
+/* Each fusion left out in turn: the reason names the pass that left the experts. */
+TEST(Info, SaysWhyExpertsAreNotFused)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const struct {
+        const char *skipped, *sentence;
+    } cases[] = {
+        {"FuseVectorizedMOE3GEMM", "is not fused: FuseVectorizedMOE3GEMM: left out"},
+        {"ConvertMOEToMOECompressed",
+         "is not fused: ConvertMOEToMOECompressed: left out"},
+        {"FuseMoERouter", "do not come from one router; FuseMoERouter: left out"},
+        {"FuseMOE3GemmCompressed", "is not fused: FuseMOE3GemmCompressed: left out"},
+    };
+    for (const auto &c : cases) {
+        Outcome o = run({"info", "-v", model}, {std::string("XM_SKIP=") + c.skipped});
+        EXPECT_EQ(o.code, 0) << o.err;
+        EXPECT_TRUE(contains(o.out, "mixture of experts: gather_matmul 6")) << o.out;
+        EXPECT_TRUE(contains(o.out, c.sentence)) << o.out;
+    }
+}
+
 TEST(Generate, ContinuesATextOnTheDefaultDevice)
 {
     if (!has_device())

@@ -197,6 +197,8 @@ add_compiled(struct xm_json_out *j, const struct xm_compiled *c)
     }
     if (!c->program)
         return;
+    xm_json_add_text(j, NULL, "notes", c->program->notes_text,
+                     strlen(c->program->notes_text));
     yyjson_mut_val *steps = xm_json_add_array(j, NULL, "steps");
     for (uint32_t i = 0; i < c->program->n_steps; i++) {
         const struct xm_step *s = &c->program->steps[i];
@@ -214,6 +216,7 @@ print_moe_forms(const struct xm_program *p)
 {
     static const char *const forms[] = {"moe_3gemm_fused_compressed", "gather_matmul",
                                         "moe_router"};
+    bool any = false;
     printf("mixture of experts:");
     for (size_t f = 0; f < XM_ARRAY_LEN(forms); f++) {
         uint32_t n = 0;
@@ -221,8 +224,9 @@ print_moe_forms(const struct xm_program *p)
             n += strcmp(p->steps[i].op, forms[f]) == 0;
         if (n)
             printf(" %s %u", forms[f], n);
+        any |= n > 0;
     }
-    printf("\n");
+    printf("%s\n%s", any ? "" : " no block of experts was recognised", p->notes_text);
 }
 
 static void
@@ -291,7 +295,7 @@ xm_cli_info(int argc, char **argv)
             "Inputs, results, states, operations and constants of a model. With -v also\n"
             "what it compiles to: passes, forms of the mixture of experts, steps. A "
             "block\n"
-            "of experts that no pass takes ends with the reason.\n",
+            "of experts that is not fused comes with the reason.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         .operand = "PATH",

@@ -245,6 +245,12 @@ struct xm_property_text {
     const char *key, *value;
 };
 
+/* A sentence for the user about what the passes did or left; in the graph's arena. */
+struct xm_note {
+    const char *text;
+    struct xm_note *next;
+};
+
 struct xm_graph {
     struct xm_arena arena;
     struct xm_dim_pool dims;
@@ -256,7 +262,8 @@ struct xm_graph {
     uint32_t n_mappings;
     struct xm_property_text *properties;
     uint32_t n_properties;
-    struct xm_error err; /* the first failure of a builder call */
+    struct xm_note *notes; /* newest first */
+    struct xm_error err;   /* the first failure of a builder call */
 };
 
 struct xm_graph *xm_graph_create(const char *name); /* NULL: out of memory */

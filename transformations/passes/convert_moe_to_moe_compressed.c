@@ -9,6 +9,7 @@
  * The weights themselves stay as they are; scales are put in the kernels' order when the
  * device's copy is made.
  */
+#include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
@@ -56,6 +57,12 @@ compress(struct xm_builder *b, struct xm_match *m)
 static const struct xm_rule rules[] = {
     {"moe", ANY(MOE, 0, MOE), NULL, compress, is_quantised},
 };
+
+const char *
+xm_moe_not_compressed(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *moe)
+{
+    return xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, caps, moe);
+}
 
 bool
 xm_pass_convert_moe_to_moe_compressed(struct xm_graph *g, const struct xm_caps *caps)

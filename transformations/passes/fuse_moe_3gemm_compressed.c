@@ -8,6 +8,7 @@
  * Only where it can be run; else router and experts stay as they are. The logits may be
  * computed by anything. Not done here: the 2-GEMM form, which has no fused op.
  */
+#include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
@@ -68,6 +69,12 @@ fuse(struct xm_builder *b, struct xm_match *m)
 static const struct xm_rule rules[] = {
     {"router and experts", ANY(MOE, 0, MOE_COMPRESSED), NULL, fuse, is_fusable},
 };
+
+const char *
+xm_moe_not_fused(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *moe)
+{
+    return xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, caps, moe);
+}
 
 bool
 xm_pass_fuse_moe_3gemm_compressed(struct xm_graph *g, const struct xm_caps *caps)

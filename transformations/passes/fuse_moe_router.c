@@ -13,6 +13,7 @@
  * for those top-k whose ids a moe reads. Every step is a rule on the router made so far.
  * Not done: choice within groups of experts.
  */
+#include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
@@ -277,6 +278,12 @@ static const struct xm_rule rules[] = {
     { "scale", P(MULTIPLY, WEIGHTS, NUMBER(SCALE)), NULL, scale_all, is_scale },
 };
 /* clang-format on */
+
+const char *
+xm_router_near_miss(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *end)
+{
+    return xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, caps, end);
+}
 
 bool
 xm_pass_fuse_moe_router(struct xm_graph *g, const struct xm_caps *caps)

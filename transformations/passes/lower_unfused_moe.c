@@ -300,14 +300,14 @@ static const struct xm_rule rules[] = {
 bool
 xm_pass_lower_unfused_moe(struct xm_graph *g, const struct xm_caps *caps)
 {
+    xm_moe_note_unfused(g, caps);
     return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
 }
 
 /* ---- what holds afterwards --------------------------------------------------------- */
 
-/* A tile whose copies are multiplied by weights of several experts. */
-static bool
-feeds_experts(const struct xm_node *tile)
+bool
+xm_moe_feeds_experts(const struct xm_node *tile)
 {
     for (const struct xm_use *u = tile->out[0].uses; u; u = u->next) {
         if (u->user->op != XM_OP_RESHAPE)
@@ -320,9 +320,9 @@ feeds_experts(const struct xm_node *tile)
     return false;
 }
 
-/* The sum that ends the block of a tile, following first users. */
-static struct xm_node *
-sum_behind(struct xm_node *n)
+/* Follows first users. */
+struct xm_node *
+xm_moe_sum_behind(struct xm_node *n)
 {
     for (int i = 0; i < MAX_DEPTH && n->out[0].uses; i++) {
         n = n->out[0].uses->user;
@@ -335,7 +335,7 @@ sum_behind(struct xm_node *n)
 static enum xm_status
 fail_left(struct xm_graph *g, struct xm_node *n, struct xm_error *err)
 {
-    struct xm_node *sum = n->op == XM_OP_TILE ? sum_behind(n) : n;
+    struct xm_node *sum = n->op == XM_OP_TILE ? xm_moe_sum_behind(n) : n;
     const char *why = "no sum over experts was found behind it", *fusion = "";
     if (sum) {
         why = xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, NULL, sum);
@@ -354,7 +354,7 @@ xm_moe_ensure_lowered(struct xm_graph *g, struct xm_error *err)
     xm_for_each_node(n, g)
     {
         if (n->op == XM_OP_MOE || n->op == XM_OP_MOE_COMPRESSED ||
-            (n->op == XM_OP_TILE && feeds_experts(n)))
+            (n->op == XM_OP_TILE && xm_moe_feeds_experts(n)))
             return fail_left(g, n, err);
     }
     return XM_OK;

@@ -63,6 +63,21 @@ int64_t xm_moe_experts(const struct xm_match *m);
 /* Why fuse_vectorized_moe_3gemm leaves the block that ends in this reduce_sum; "" when it
  * does not. The text lives in the graph's arena. */
 const char *xm_moe_near_miss(struct xm_graph *g, struct xm_node *sum);
+/* The same for what convert_moe_to_moe_compressed leaves of a moe, fuse_moe_3gemm_compressed
+ * of a moe_compressed, and fuse_moe_router of the node that ends a choice of experts. */
+const char *xm_moe_not_compressed(struct xm_graph *g, const struct xm_caps *caps,
+                                  struct xm_node *moe);
+const char *xm_moe_not_fused(struct xm_graph *g, const struct xm_caps *caps,
+                             struct xm_node *moe);
+const char *xm_router_near_miss(struct xm_graph *g, const struct xm_caps *caps,
+                                struct xm_node *end);
+/* A tile whose copies are multiplied by weights of several experts. */
+bool xm_moe_feeds_experts(const struct xm_node *tile);
+/* The sum that ends the block of such a tile; NULL: none was found. */
+struct xm_node *xm_moe_sum_behind(struct xm_node *tile);
+/* Leaves a note in the graph for each block of experts that no fusion took: which pass
+ * left it, and the condition that failed. */
+void xm_moe_note_unfused(struct xm_graph *g, const struct xm_caps *caps);
 /* XM_UNSUPPORTED names the first moe, moe_compressed or tiled block that is left, and the
  * condition that kept it. */
 enum xm_status xm_moe_ensure_lowered(struct xm_graph *g, struct xm_error *err);

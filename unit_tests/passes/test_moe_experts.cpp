@@ -214,6 +214,30 @@ TEST(LowerUnfusedMoe, TakesMoeAndMoeCompressed)
     EXPECT_EQ(count(g.get(), XM_OP_GATHER_MATMUL), 2);
 }
 
+/* What the graph keeps of each block that was lowered: one sentence. */
+TEST(LowerUnfusedMoe, NotesWhichFusionLeftTheBlockAndWhy)
+{
+    const struct {
+        std::string text;
+        const char *why;
+    } cases[] = {
+        {replaced(three_gemm_block(), "glu %13, %14", "add %13, %14"),
+         "FuseVectorizedMOE3GEMM: rule"},
+        {replaced(moe(expert_weights()), "= moe ", "= moe_compressed "),
+         "do not come from one router; FuseMoERouter: "},
+        {moe(expert_weights()), "ConvertMOEToMOECompressed: left out"},
+    };
+    for (const auto &c : cases) {
+        Graph g = parse(c.text);
+        ASSERT_TRUE(g);
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_lower_unfused_moe));
+        ASSERT_TRUE(g->notes);
+        EXPECT_EQ(g->notes->next, nullptr);
+        EXPECT_NE(std::string(g->notes->text).find(c.why), std::string::npos)
+            << g->notes->text;
+    }
+}
+
 TEST(LowerUnfusedMoe, WritesTheSharedExpertOut)
 {
     std::string text = replaced(moe(expert_weights()), "%50 = moe ", R"(
