@@ -10,6 +10,8 @@ if(TARGET xemoe)
     install(TARGETS xemoe LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
     install(DIRECTORY plugin/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
             FILES_MATCHING PATTERN "*.h")
+    file(RELATIVE_PATH XM_PC_TO_PREFIX
+        "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
     configure_file(cmake/xemoe.pc.in xemoe.pc @ONLY)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/xemoe.pc
             DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -475,6 +475,8 @@ apply_rules(struct xm_config *c, const struct facts *facts, struct xm_strbuf *wh
     }
 }
 
+enum { MOST_TOKENS = 1 << 16 }; /* at once: more is no faster, and takes memory */
+
 static enum xm_status
 validate(const struct xm_config *c, struct xm_error *err)
 {
@@ -483,8 +485,9 @@ validate(const struct xm_config *c, struct xm_error *err)
                        "GPU_QUEUE_TYPE=out_of_order does not go with GPU_USE_ONEDNN=YES, "
                        "which needs an in-order queue: drop GPU_QUEUE_TYPE, or set "
                        "GPU_USE_ONEDNN=NO");
-    if (c->ubatch < 1)
-        return xm_fail(err, XM_INVALID, "XM_UBATCH is 0: expected at least 1 token");
+    if (c->ubatch < 1 || c->ubatch > MOST_TOKENS)
+        return xm_fail(err, XM_INVALID, "XM_UBATCH is %u: expected 1 to %d tokens",
+                       c->ubatch, MOST_TOKENS);
     if (c->kv_block_tokens < 1 || (c->kv_block_tokens & (c->kv_block_tokens - 1)))
         return xm_fail(err, XM_INVALID,
                        "XM_KV_BLOCK_TOKENS is %u: expected a power of two",

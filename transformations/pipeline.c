@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/util/log.h"
 #include "runtime/util/strbuf.h"
@@ -157,6 +158,7 @@ dump(const struct xm_graph *g, const char *folder, size_t number, const char *na
     struct xm_strbuf text = {0}, dot = {0};
     if (!folder)
         return XM_OK;
+    mkdir(folder, 0777); /* where it cannot be made, writing says why */
     xm_graph_print(g, &text);
     xm_graph_print_dot(g, &dot);
     enum xm_status status = write_file(folder, number, name, "xmg", &text, err);

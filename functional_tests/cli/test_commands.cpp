@@ -7,6 +7,8 @@
 
 #include <sys/stat.h>
 
+#include <fstream>
+
 static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 static const char *const prompt = "Paris is the capital of";
 
@@ -210,8 +212,17 @@ TEST(Generate, WorksWithoutATokenizer)
     EXPECT_EQ(o.out, "1024\n13\n");
     EXPECT_TRUE(contains(o.err, "no tokenizer.json")) << o.err;
     o = run({"generate", "-m", folder, "-d", "REFERENCE", "-p", prompt});
-    EXPECT_EQ(o.code, 2);
+    EXPECT_EQ(o.code, 3);
     EXPECT_TRUE(contains(o.err, "no tokenizer.json beside the model")) << o.err;
+    /* Another model's: all words of it are ids that this one has not. */
+    std::ofstream(folder + "/tokenizer.json")
+        << R"({"version":"1.0","added_tokens":[],"normalizer":null,"pre_tokenizer":null,)"
+        << R"("post_processor":null,"decoder":null,"model":{"type":"BPE",)"
+        << R"("vocab":{"P":1536,"a":1537},"merges":[]}})";
+    o = run({"generate", "-m", folder, "-d", "REFERENCE", "-p", "Pa"});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "another model's")) << o.err;
+    unlink((folder + "/tokenizer.json").c_str());
     for (const char *name : {"/openvino_model.xml", "/openvino_model.bin"})
         unlink((folder + name).c_str());
     rmdir(folder.c_str());

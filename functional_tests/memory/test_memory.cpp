@@ -149,6 +149,9 @@ TEST(Plan, SaysWhatToChange)
     EXPECT_TRUE(yyjson_is_true(less.at("/fits")));
     EXPECT_EQ(less.number("/missing"), 0.0);
     EXPECT_EQ(run({"plan", tiny, "--device-as", "nothing"}).code, 4);
+    Outcome endless = run({"plan", tiny, "--device-as", "bmg", "-c", "100000000"});
+    EXPECT_EQ(endless.code, 3);
+    EXPECT_NE(endless.err.find("would (--context)"), std::string::npos) << endless.err;
     EXPECT_EQ(run({"plan", tiny, "--kv", "u4"}).code, 3);
 }
 

@@ -192,6 +192,10 @@ take_line(struct chat *c, const char *line, struct xm_error *err)
         begin_history(c);
         return XM_OK;
     }
+    if (strcmp(line, "/help") == 0) {
+        fputs("/reset begins anew, /exit ends; all else goes to the model\n", stderr);
+        return XM_OK;
+    }
     if (!line[0])
         return XM_OK;
     add_message(c, "user", line, strlen(line));
@@ -239,9 +243,11 @@ run_model(struct xm_cli_model *m, const struct args *a,
     struct xm_error err = {0};
     struct chat c = {.args = a, .model = m};
     struct xm_strbuf folder = {0};
-    if (!m->tokenizer)
-        return xm_cli_usage(
-            "there is no tokenizer.json beside the model: chat needs one");
+    if (!m->tokenizer) {
+        fputs("xemoe: there is no tokenizer.json beside the model: chat needs one\n",
+              stderr);
+        return XM_EXIT_FILE;
+    }
     xm_cli_model_folder(a->generation.target.model, &folder);
     enum xm_status s = chat(&c, sampling, xm_strbuf_text(&folder), &err);
     xm_generator_destroy(c.generator);

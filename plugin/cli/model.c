@@ -2,6 +2,7 @@
  *
  * A model on a device: from the common options to something that can run.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -176,6 +177,22 @@ xm_cli_model_vocabulary(const struct xm_cli_model *m)
     return xm_dim_is_const(last) && last.n > 0 ? (uint64_t)last.n : UINT64_MAX;
 }
 
+/* Another model's tokenizer shows in ids that this one does not have. */
+static enum xm_status
+check_vocabulary(const struct xm_cli_model *m, const struct xm_token_list *ids,
+                 struct xm_error *err)
+{
+    const uint64_t vocabulary = xm_cli_model_vocabulary(m);
+    for (size_t i = 0; i < ids->n; i++) {
+        if ((uint64_t)ids->ids[i] >= vocabulary)
+            return xm_fail(err, XM_INVALID,
+                           "tokenizer.json gives the token id %d, the model has %" PRIu64
+                           ": it is another model's",
+                           ids->ids[i], vocabulary);
+    }
+    return XM_OK;
+}
+
 int
 xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text, size_t n,
               struct xm_token_list *out)
@@ -183,10 +200,14 @@ xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text, s
     struct xm_error err = {0};
     if (ids)
         return xm_cli_ids_read_row(ids, xm_cli_model_vocabulary(m), out);
-    if (!m->tokenizer)
-        return xm_cli_usage("there is no tokenizer.json beside the model: give token ids "
-                            "with --ids, or put the file there");
-    if (xm_tokenizer_encode(m->tokenizer, text, n, true, out, &err) != XM_OK)
+    if (!m->tokenizer) {
+        fputs("xemoe: there is no tokenizer.json beside the model: give token ids with "
+              "--ids, or put the file there\n",
+              stderr);
+        return XM_EXIT_FILE;
+    }
+    if (xm_tokenizer_encode(m->tokenizer, text, n, true, out, &err) != XM_OK ||
+        check_vocabulary(m, out, &err) != XM_OK)
         return xm_cli_failed(&err);
     return out->n ? XM_EXIT_OK
                   : xm_cli_usage("the prompt is empty: there is nothing to continue");

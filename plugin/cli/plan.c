@@ -240,6 +240,21 @@ find_advice(struct plan *p, struct xm_error *err)
     return try_offload(p, err);
 }
 
+/* The wish is more than could even be counted; `cause` has the reason. */
+static enum xm_status
+say_what_would_fit(struct plan *p, struct xm_program *program, struct xm_error *err)
+{
+    const struct xm_error cause = *err;
+    *err = (struct xm_error){0};
+    if (p->room.known)
+        XM_TRY(xm_planner_largest_context(program, &p->room, p->wish.requests,
+                                          LARGEST_CONTEXT, &p->largest_context, err));
+    return xm_fail(err, XM_UNSUPPORTED,
+                   "a context of %" PRIu64 " does not fit: %.200s; one of %" PRIu64
+                   " would (--context)",
+                   p->wish.context, cause.text, p->largest_context);
+}
+
 static enum xm_status
 make_plan(struct plan *p, struct xm_error *err)
 {
@@ -248,7 +263,9 @@ make_plan(struct plan *p, struct xm_error *err)
     p->decided = program->config;
     enum xm_status s = xm_planner_count(program, &p->wish, &p->need, err);
     p->excess = xm_planner_excess(&p->need, &p->room);
-    if (s == XM_OK && p->room.known)
+    if (s == XM_NO_MEMORY)
+        s = say_what_would_fit(p, program, err);
+    else if (s == XM_OK && p->room.known)
         s = xm_planner_largest_context(program, &p->room, p->wish.requests,
                                        LARGEST_CONTEXT, &p->largest_context, err);
     xm_program_unref(program);
@@ -310,8 +327,11 @@ print_verdict(const struct plan *p)
     printf("%-16s %12.1f MiB%s\n", "there is", mib(p->room.device),
            p->room.host_is_device ? "  shared with the host" : "");
     if (!p->excess) {
-        printf("it fits; so does a context of %" PRIu64 "%s\n", p->largest_context,
-               p->largest_context == LARGEST_CONTEXT ? " and more" : "");
+        printf("it fits");
+        if (p->largest_context > p->wish.context)
+            printf("; so does a context of %" PRIu64 "%s", p->largest_context,
+                   p->largest_context == LARGEST_CONTEXT ? " and more" : "");
+        printf("\n");
         return;
     }
     printf("it does not fit: %.1f MiB too much\n", mib(p->excess));

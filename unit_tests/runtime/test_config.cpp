@@ -242,11 +242,9 @@ TEST(ConfigRules, RefuseValuesThatCannotWork)
 {
     const struct {
         const char *name, *value;
-    } bad[] = {{"XM_UBATCH", "0"},
-               {"XM_KV_BLOCK_TOKENS", "24"},
-               {"XM_KV_BLOCK_TOKENS", "0"},
-               {"OFFLOAD_RATIO", "101"},
-               {"NUM_STREAMS", "0"}};
+    } bad[] = {{"XM_UBATCH", "0"},           {"XM_UBATCH", "65537"},
+               {"XM_KV_BLOCK_TOKENS", "24"}, {"XM_KV_BLOCK_TOKENS", "0"},
+               {"OFFLOAD_RATIO", "101"},     {"NUM_STREAMS", "0"}};
     const xm_device_info d = cpu();
     for (const auto &b : bad) {
         xm_config c = with(b.name, b.value);
