@@ -21,49 +21,11 @@ no_large_dequantisation(struct xm_graph *g, struct xm_error *err)
     return xm_graph_check_leftovers(g, err);
 }
 
-/* clang-format off */
-#define ROW(name, public_name, ensures, why_here) { #name, public_name, xm_pass_##name, ensures, why_here }
 static const struct xm_pass passes[] = {
-    ROW(fold_dequantize, "FoldDequantize", no_large_dequantisation,
-        "before anything could expand a weight"),
-    ROW(fold_shape_values, "FoldShapeValues", NULL,
-        "frees the values that only shapes read, and their use counts"),
-    ROW(fold_constants, "FoldConstants", NULL,
-        "patterns look for constants, not for what computes them"),
-    ROW(remove_no_ops, "RemoveNoOps", NULL,
-        "patterns do not know ops that change nothing; needs the folded shapes"),
-    ROW(normalise_spelling, "NormaliseSpelling", NULL,
-        "patterns know one spelling; merges the reshapes that removed no-ops leave side by side"),
-    ROW(fuse_rms_norm, "FuseRMSNorm", NULL,
-        "needs one spelling of 1 / sqrt"),
-    ROW(fuse_rope, "FuseRoPE", NULL,
-        "attention reads rotated heads"),
-    ROW(fuse_glu, "FuseGLU", NULL,
-        "the experts' pattern has a glu, whatever its activation"),
-    ROW(fuse_vectorized_moe_3gemm, "FuseVectorizedMOE3GEMM", NULL,
-        "needs folded weights, merged reshapes and glu"),
-    ROW(convert_moe_to_moe_compressed, "ConvertMOEToMOECompressed", NULL,
-        "needs moe"),
-    ROW(fuse_moe_router, "FuseMoERouter", NULL,
-        "a top-k is a router when a moe reads its ids"),
-    ROW(fuse_moe_shared_expert, "FuseMoESharedExpert", NULL,
-        "before the fused op, which takes the shared expert along"),
-    ROW(fuse_moe_3gemm_compressed, "FuseMOE3GemmCompressed", NULL,
-        "needs the router and the shared expert in place"),
-    ROW(lower_unfused_moe, "LowerUnfusedMoE", xm_moe_ensure_lowered,
-        "after every fusion had its chance"),
-    ROW(sdpa_to_paged_attention, "SDPAToPagedAttention", NULL,
-        "reads norms and rope as they ended up"),
-    ROW(fuse_attention_inputs, "FuseAttentionInputs", NULL,
-        "needs attention on token-major inputs"),
-    ROW(fuse_linear_bias, "FuseLinearBias", NULL,
-        "after every pattern with a matmul or an add in it, like the two below"),
-    ROW(fuse_residual_add, "FuseResidualAdd", NULL,
-        "an add of a bias is gone: what is left adds branches"),
-    ROW(fuse_linear_siblings, "FuseLinearSiblings", NULL,
-        "last: a product that adds something stays alone"),
+#define PASS(name, public_name, ensures, why_here)                                       \
+    {#name, public_name, xm_pass_##name, ensures, why_here},
+#include "transformations/passes.def"
 };
-/* clang-format on */
 
 const struct xm_pass *
 xm_passes(size_t *n)

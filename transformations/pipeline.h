@@ -45,27 +45,9 @@ enum xm_status xm_pipeline_run(struct xm_graph *g, const struct xm_caps *caps,
                                struct xm_error *err);
 
 /* The passes, each in transformations/passes/<name>.c. */
-#define PASS(name) bool xm_pass_##name(struct xm_graph *g, const struct xm_caps *caps);
-PASS(fold_dequantize)
-PASS(fold_shape_values)
-PASS(fold_constants)
-PASS(remove_no_ops)
-PASS(normalise_spelling)
-PASS(fuse_rms_norm)
-PASS(fuse_rope)
-PASS(fuse_glu)
-PASS(fuse_vectorized_moe_3gemm)
-PASS(convert_moe_to_moe_compressed)
-PASS(fuse_moe_router)
-PASS(fuse_moe_shared_expert)
-PASS(fuse_moe_3gemm_compressed)
-PASS(lower_unfused_moe)
-PASS(sdpa_to_paged_attention)
-PASS(fuse_attention_inputs)
-PASS(fuse_linear_bias)
-PASS(fuse_residual_add)
-PASS(fuse_linear_siblings)
-#undef PASS
+#define PASS(name, public_name, ensures, why_here)                                       \
+    bool xm_pass_##name(struct xm_graph *g, const struct xm_caps *caps);
+#include "transformations/passes.def"
 
 #ifdef __cplusplus
 }
