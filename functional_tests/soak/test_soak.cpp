@@ -4,6 +4,8 @@
 //
 //     test_soak          5 000 tokens, 30 loads
 //     test_soak --long   100 000 tokens, 1 000 loads: minutes (tools/test --soak)
+#include <malloc.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +25,7 @@ bool is_long = false;
 /* ---- what the process holds -------------------------------------------------------- */
 
 struct Usage {
-    long resident_kib, files, mappings;
+    long resident_kib, heap_kib, files, mappings;
 };
 
 Usage
@@ -35,19 +37,27 @@ usage()
         sscanf(line.c_str(), "RssAnon: %ld", &u.resident_kib);
     for (std::string line; std::getline(maps, line);)
         u.mappings++;
+    struct mallinfo2 heap = mallinfo2();
+    u.heap_kib = static_cast<long>((heap.uordblks + heap.hblkhd) / 1024);
     auto fds = std::filesystem::directory_iterator("/proc/self/fd");
     u.files = std::distance(begin(fds), end(fds));
     return u;
 }
 
+/* `kib`: what may be more in memory, where the allocator has its own ways; of the bytes that
+ * are allocated, `heap_kib`. */
 void
-expect_no_growth(const char *what, const Usage &early, const Usage &late, long kib)
+expect_no_growth(const char *what, const Usage &early, const Usage &late, long kib,
+                 long heap_kib)
 {
-    printf("%s: memory %ld -> %ld KiB, open files %ld -> %ld, mappings %ld -> %ld\n",
-           what, early.resident_kib, late.resident_kib, early.files, late.files,
-           early.mappings, late.mappings);
+    printf(
+        "%s: memory %ld -> %ld KiB, heap in use %ld -> %ld KiB, open files %ld -> %ld, "
+        "mappings %ld -> %ld\n",
+        what, early.resident_kib, late.resident_kib, early.heap_kib, late.heap_kib,
+        early.files, late.files, early.mappings, late.mappings);
     EXPECT_GT(early.resident_kib, 0);
     EXPECT_LE(late.resident_kib, early.resident_kib + kib);
+    EXPECT_LE(late.heap_kib, early.heap_kib + heap_kib);
     EXPECT_EQ(late.files, early.files);
     EXPECT_LE(late.mappings,
               early.mappings + 4); /* the allocator's, for its own reasons */
@@ -153,7 +163,7 @@ TEST_F(Soak, GeneratingTakesNoMoreMemory)
         if (i % 97 == 0)
             id = i % VOCABULARY; /* out of any loop that the model runs into */
     }
-    expect_no_growth("generating", early, usage(), 1024);
+    expect_no_growth("generating", early, usage(), 1024, 16);
 }
 
 TEST_F(Soak, LoadingTakesNoMoreMemory)
@@ -161,14 +171,15 @@ TEST_F(Soak, LoadingTakesNoMoreMemory)
     const int loads = is_long ? 1000 : 30;
     Usage early = {};
     for (int i = 0; i < loads && !HasFailure(); i++) {
-        /* by then the allocator has found its size; the driver itself loses a KiB a load */
+        /* By then the allocator has found its size. 1.3 KiB a load were measured with PoCL:
+         * half of the loads may keep 2 KiB each. */
         if (i == loads / 2)
             early = usage();
         Core core = make_core();
         Request r = load(core.get());
         ASSERT_GE(step(r.get(), 0, 1), 0);
     }
-    expect_no_growth("loading", early, usage(), 2048);
+    expect_no_growth("loading", early, usage(), 2048, loads);
 }
 
 } // namespace

@@ -224,8 +224,7 @@ TEST_F(MatrixEngine, LinearAgreesWithTheReference)
         check_linear(formats[i], i % 2 ? 8 : 16, 40, 384, 33);
 }
 
-/* Minutes: --gtest_also_run_disabled_tests */
-TEST_F(MatrixEngine, DISABLED_LinearAgreesWithTheReferenceInEveryFormat)
+TEST_F(MatrixEngine, LinearAgreesWithTheReferenceInEveryFormat)
 {
     for (xm_element e : {XM_U4, XM_I4, XM_U8, XM_I8}) {
         for (uint64_t group : {(uint64_t)32, (uint64_t)64, (uint64_t)128, UINT64_MAX}) {
