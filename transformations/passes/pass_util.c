@@ -109,13 +109,24 @@ xm_reshape_like(struct xm_builder *b, struct xm_value *x, const struct xm_shape 
 
 static const int64_t head_swap[4] = {0, 2, 1, 3};
 
+/* [A,1,B,C] and [A,B,1,C] hold the same bytes: a reshape swaps one head as well. */
+static bool
+swaps_one_head(const struct xm_node *n)
+{
+    const struct xm_shape *from = &xm_in(n, 0)->type.shape, *to = &n->out[0].type.shape;
+    return from->rank == 4 && to->rank == 4 &&
+           (xm_dim_is(from->dim[1], 1) || xm_dim_is(from->dim[2], 1)) &&
+           xm_dim_eq(from->dim[0], to->dim[0]) && xm_dim_eq(from->dim[1], to->dim[2]) &&
+           xm_dim_eq(from->dim[2], to->dim[1]) && xm_dim_eq(from->dim[3], to->dim[3]);
+}
+
 struct xm_value *
 xm_unswapped_heads(const struct xm_value *x)
 {
     const struct xm_node *n = x->node;
-    return n->op == XM_OP_TRANSPOSE && xm_ints_equal(xm_in(n, 1), head_swap, 4)
-               ? xm_in(n, 0)
-               : NULL;
+    bool swaps = n->op == XM_OP_TRANSPOSE && xm_ints_equal(xm_in(n, 1), head_swap, 4);
+    swaps |= n->op == XM_OP_RESHAPE && swaps_one_head(n);
+    return swaps ? xm_in(n, 0) : NULL;
 }
 
 struct xm_value *

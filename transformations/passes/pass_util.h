@@ -39,7 +39,8 @@ struct xm_value *xm_reshape_like(struct xm_builder *b, struct xm_value *x,
 /* x[0,2,1,3]: head-major to token-major and back. A transpose that x comes from is undone
  * instead of a second one being added. */
 struct xm_value *xm_swap_heads(struct xm_builder *b, struct xm_value *x);
-/* What x is the [0,2,1,3] transpose of; NULL when it is not one. */
+/* What x is the [0,2,1,3] transpose of, as a reshape may spell it when there is one head; NULL
+ * when it is not one. */
 struct xm_value *xm_unswapped_heads(const struct xm_value *x);
 
 #ifdef __cplusplus

@@ -311,6 +311,33 @@ TEST(SdpaToPagedAttention, TakesStatesGroupedHeadsAndTheMask)
         EXPECT_EQ(count(g.get(), op), 0) << xm_op_info(op)->text;
 }
 
+/* Exporters reshape where there is one head to transpose. */
+TEST(SdpaToPagedAttention, TakesOneHeadThatIsReshaped)
+{
+    std::string text = attention_text(causal_mask);
+    const std::pair<const char *, const char *> one_head[] = {
+        {"tokens,2,8]", "tokens,1,8]"},
+        {"{batch, 2, 0,", "{batch, 1, 0,"},
+        {"[batch,2,past", "[batch,1,past"},
+        {"{batch, 2, 1, past", "{batch, 1, 1, past"},
+        {"{batch, 2, 2, past", "{batch, 1, 4, past"},
+        {"= transpose %41, %70", "= reshape %41, %79"},
+        {"= transpose %42, %70", "= reshape %42, %79"},
+        {"%44 = ", "%79 = shape_value i64[4] {batch, 1, tokens, 8}\n%44 = "}};
+    for (const auto &[from, to] : one_head)
+        for (size_t at = 0; (at = text.find(from, at)) != text.npos;
+             at += std::string(to).size())
+            text.replace(at, std::string(from).size(), to);
+    Graph g = parse(text);
+    EXPECT_TRUE(xm_pass_sdpa_to_paged_attention(g.get(), nullptr));
+    expect_valid(g.get());
+    const xm_node *n = first(g.get(), XM_OP_ATTENTION);
+    ASSERT_NE(n, nullptr);
+    EXPECT_EQ(xm_in(n, XM_ATTN_K)->node->op, XM_OP_PARAMETER);
+    EXPECT_EQ(xm_in(n, XM_ATTN_V)->node->op, XM_OP_PARAMETER);
+    EXPECT_EQ(count(g.get(), XM_OP_TRANSPOSE) + count(g.get(), XM_OP_RESHAPE), 0);
+}
+
 TEST(SdpaToPagedAttention, KeepsAMaskThatItDoesNotKnow)
 {
     Graph g =
