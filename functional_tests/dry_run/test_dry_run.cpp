@@ -29,7 +29,7 @@ const Kind kinds[] = {
     {"qwen3moe-tiny/ov/int8_asym",         2, A_LAYER, 3, true},
     {"qwen3moe-tiny/ov/int4_asym_g128_r1", 2, A_LAYER, 3, true},
     {"gemma4-moe-tiny/ov/int4_asym_g32",   6, 47,      3, true},
-    {"gpt-oss-tiny/ov/int4_sym_g64",       4, 49,      2, true}, /* its router has a bias */
+    {"gpt-oss-tiny/ov/int4_sym_g64",       4, A_LAYER, 3, true},
     {"gemma4-e-tiny/ov/int4_asym_g64",     6, 41,      0, false},
 };
 /* clang-format on */

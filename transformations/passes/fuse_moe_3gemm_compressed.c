@@ -6,7 +6,7 @@
  *         ->   moe_3gemm_fused_compressed(x, logits, bias, scale, ..)
  *
  * Only where it can be run; else router and experts stay as they are. The logits may be
- * computed by anything. Not done here: the 2-GEMM form, which has no fused op.
+ * computed by anything; the experts have either form, which `expert_type` says.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
@@ -41,9 +41,6 @@ is_fusable(struct xm_match *m)
     const struct xm_value *weights = xm_in(moe, XM_MOE_ROUTING);
     const struct xm_node *router = weights->node;
     union xm_attr attr;
-    m->why = "the experts have the 2-GEMM form";
-    if (moe->attr.moe.expert != XM_EXPERT_GEMM3_SWIGLU)
-        return false;
     m->why = "its routing weights and ids do not come from one router";
     if (router->op != XM_OP_MOE_ROUTER || weights->index != 0 ||
         xm_in(moe, XM_MOE_IDS) != &router->out[1] ||
