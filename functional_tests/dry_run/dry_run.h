@@ -22,6 +22,7 @@ inline const Chip chips[] = {
     {"tgllp", "default", "12.0"},
     {"dg1",   "default", "12.10"},
     {"dg2",   "8x4x16",  "12.55"},
+    {"pvc",   "1x8x8",   "12.60"},
 };
 /* clang-format on */
 
@@ -36,7 +37,8 @@ chip(const std::string &name)
     return chips[0];
 }
 
-/* The driver keeps what it compiled, so that models share kernels. */
+/* The driver keeps what it compiled, so that models share kernels. It must not wait for
+ * timestamps, as it would on pvc: nothing writes them. */
 inline Words
 dry(const Chip &c, int devices = 1)
 {
@@ -45,6 +47,8 @@ dry(const Chip &c, int devices = 1)
     return {"NEOReadDebugKeys=1",
             "SetCommandStreamReceiver=1",
             "AUBDumpCaptureFileName=/dev/null",
+            "EnableTimestampWaitForQueues=0",
+            "EnableTimestampWaitForEvents=0",
             "CreateMultipleRootDevices=" + std::to_string(devices),
             std::string("ProductFamilyOverride=") + c.name,
             std::string("HardwareInfoOverride=") + c.hardware,

@@ -27,7 +27,7 @@ TEST_F(Devices, TellsEachChipsFacts)
     } facts[] = {
         {"skl", "gen9", true, 1, 3, 8, 7},     {"icllp", "gen11", true, 1, 8, 8, 7},
         {"tgllp", "xe_lp", true, 1, 6, 16, 7}, {"dg1", "xe_lp", false, 1, 6, 16, 7},
-        {"dg2", "xe_hpg", false, 8, 4, 16, 8},
+        {"dg2", "xe_hpg", false, 8, 4, 16, 8}, {"pvc", "xe_hpc", false, 1, 8, 8, 8},
     };
     for (const auto &f : facts) {
         SCOPED_TRACE(f.chip);

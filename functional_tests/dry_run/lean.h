@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A model run dry through a layer that counts OpenCL calls, and what must hold of it: no call
+ * fails, everything is compiled before the second token, a token costs one wait and one flush,
+ * memory is what the weights and our own statistics say.
+ */
+#ifndef XM_FUNCTIONAL_TESTS_DRY_RUN_LEAN_H
+#define XM_FUNCTIONAL_TESTS_DRY_RUN_LEAN_H
+
+#include "functional_tests/dry_run/dry_run.h"
+
+/* Kernels and copies of a decoded token, at most: in each layer of the plain kind, and outside
+ * the layers (embedding, positions, last norm, logits). */
+constexpr double A_LAYER = 12, OUTSIDE_LAYERS = 12;
+
+struct Kind {
+    const char *name; /* folder below the models */
+    int layers;
+    double a_layer;  /* more norms, sinks, soft caps: more kernels  */
+    size_t passes;   /* how many of moe_passes have work            */
+    bool whole_file; /* no: equal constants share their bytes in it */
+};
+inline const char *const moe_passes[] = {
+    "FuseVectorizedMOE3GEMM", "ConvertMOEToMOECompressed", "FuseMOE3GemmCompressed"};
+
+inline void
+PrintTo(const Kind &kind, std::ostream *out)
+{
+    *out << kind.name;
+}
+
+inline const char *const prompts[] = {"short", "long"};
+
+inline std::string
+prompt_ids(const std::string &prompt)
+{
+    std::string ids = "3";
+    for (int i = 1; i < (prompt == "long" ? 512 : 5); i++)
+        ids += "," + std::to_string(3 + i * 37 % 250);
+    return ids;
+}
+
+constexpr int TOKENS = 4;
+
+/* What the program said of a run, and what the layer saw. */
+struct Seen {
+    Outcome outcome;
+    Json said, counted;
+
+    double run(size_t i, const std::string &what) const
+    {
+        return counted.number("/runs/" + std::to_string(i) + "/" + what);
+    }
+    size_t runs() const
+    {
+        return yyjson_arr_size(counted.at("/runs"));
+    }
+};
+
+inline Seen
+generate(const Chip &c, const std::string &model, const std::string &prompt)
+{
+    std::string file =
+        testing::TempDir() + "xemoe_counted_" + std::to_string(getpid()) + ".json";
+    Words settings = dry(c);
+    settings.push_back("OPENCL_LAYERS=" XM_COUNTING_LAYER);
+    settings.push_back("XM_OPENCL_COUNT=" + file);
+    Outcome o = run({"generate", "-m", model, "--ids", prompt_ids(prompt), "-n",
+                     std::to_string(TOKENS), "--ignore-eos", "--json"},
+                    settings);
+    EXPECT_EQ(o.code, 0) << o.err;
+    Seen seen = {o, Json(o.out), Json(read_file(file))};
+    unlink(file.c_str());
+    return seen;
+}
+
+inline void
+expect_clean_calls(const Seen &s)
+{
+    EXPECT_NE(s.outcome.err.find("dry run"), std::string::npos) << s.outcome.err;
+    EXPECT_EQ(s.said.ids("/ids"), Ids(TOKENS, 0));
+    EXPECT_EQ(s.counted.number("/failures"), 0)
+        << s.counted.text("/failed/0/call") << s.counted.number("/failed/0/code");
+    EXPECT_GT(s.counted.number("/queues/in_order"), 0);
+    EXPECT_EQ(s.counted.number("/queues/out_of_order"), 0);
+}
+
+/* The first run is the prompt; the others are a token each. The first of them may enlarge the
+ * KV cache and give the prompt's buffers back. */
+inline void
+expect_lean_tokens(const Seen &s, const Kind &kind)
+{
+    ASSERT_EQ(s.runs(), static_cast<size_t>(TOKENS));
+    EXPECT_GT(s.run(0, "builds"), 0);
+    for (size_t i = 1; i < s.runs(); i++) {
+        EXPECT_EQ(s.run(i, "builds"), 0) << "token " << i;
+        if (i == 1)
+            continue;
+        EXPECT_EQ(s.run(i, "waits"), 1) << "token " << i;
+        EXPECT_EQ(s.run(i, "flushes"), 1) << "token " << i;
+        EXPECT_EQ(s.run(i, "allocations"), 0) << "token " << i;
+        EXPECT_EQ(s.run(i, "frees"), 0) << "token " << i;
+        EXPECT_LE(s.run(i, "kernels") + s.run(i, "copies"),
+                  kind.a_layer * kind.layers + OUTSIDE_LAYERS)
+            << "token " << i;
+    }
+}
+
+/* Our statistics are the driver's, and the weights are held once. */
+inline void
+expect_lean_memory(const Seen &s, const Kind &kind, const std::string &model)
+{
+    double peak = s.counted.number("/memory/total_peak");
+    double weights = s.said.number("/memory/weights");
+    if (kind.whole_file)
+        weights = static_cast<double>(
+            std::filesystem::file_size(model + "/openvino_model.bin"));
+    double beside = s.said.number("/memory/kv_cache") +
+                    s.said.number("/memory/activations") +
+                    s.said.number("/memory/scratch");
+    EXPECT_EQ(peak, s.said.number("/memory/allocated_peak"));
+    EXPECT_LE(peak, 1.10 * weights + beside + 1048576.0);
+    EXPECT_EQ(s.counted.number("/memory/total"), 0) << "not freed";
+}
+
+inline bool
+ran(const Seen &s, const char *pass)
+{
+    size_t i, n;
+    yyjson_val *name;
+    yyjson_arr_foreach(s.said.at("/passes"), i, n, name)
+    {
+        if (yyjson_equals_str(name, pass))
+            return true;
+    }
+    return false;
+}
+
+inline void
+print(const Chip &c, const std::string &model, const char *prompt, const Seen &s)
+{
+    printf("%-6s %-36s %-6s compiled %3.0f | prompt %4.0f kernels | token %4.0f kernels "
+           "%3.0f copies %.0f waits %.0f flushes | device %.2f MiB, weights %.2f\n",
+           c.name, model.c_str(), prompt, s.counted.number("/builds"),
+           s.run(0, "kernels"), s.run(s.runs() - 1, "kernels"),
+           s.run(s.runs() - 1, "copies"), s.run(s.runs() - 1, "waits"),
+           s.run(s.runs() - 1, "flushes"),
+           s.counted.number("/memory/total_peak") / 1048576.0,
+           s.said.number("/memory/weights") / 1048576.0);
+}
+
+inline void
+expect_lean(const Chip &c, const Kind &kind, const std::string &model)
+{
+    for (const char *prompt : prompts) {
+        SCOPED_TRACE(prompt);
+        Seen s = generate(c, model, prompt);
+        if (s.outcome.code != 0 || s.runs() == 0)
+            return;
+        print(c, kind.name, prompt, s);
+        expect_clean_calls(s);
+        expect_lean_tokens(s, kind);
+        expect_lean_memory(s, kind, model);
+        for (size_t i = 0; i < kind.passes; i++)
+            EXPECT_TRUE(ran(s, moe_passes[i])) << moe_passes[i];
+    }
+}
+
+#endif
