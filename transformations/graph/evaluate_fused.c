@@ -66,6 +66,33 @@ xm_eval_rms_norm(struct xm_eval_call *c)
     return XM_OK;
 }
 
+enum xm_status
+xm_eval_row_chain(struct xm_eval_call *c)
+{
+    struct xm_row_chain chain;
+    const float *x[XM_CHAIN_XS], *constant[XM_CHAIN_CS];
+    float *y[XM_CHAIN_YS];
+    bool is_number[XM_CHAIN_CS];
+    XM_TRY(xm_eval_operands(c, "f"));
+    XM_TRY(xm_row_chain_parse(c->node->attr.row_chain.steps, &chain, c->err));
+    uint64_t n = last_dim(c->in[0]);
+    for (uint32_t i = 0; i < chain.n_x; i++) {
+        XM_TRY(check_size(c, i, c->in[0]->n));
+        x[i] = c->in[i]->f;
+    }
+    for (uint32_t i = 0; i < chain.n_c; i++) {
+        const struct xm_tensor *t = c->in[chain.n_x + i];
+        is_number[i] = t->n == 1;
+        if (!is_number[i])
+            XM_TRY(check_size(c, chain.n_x + i, n));
+        constant[i] = t->f;
+    }
+    for (uint32_t i = 0; i < chain.n_y; i++)
+        y[i] = c->out[i]->f;
+    return done(c, xm_ref_row_chain(&chain, x, constant, is_number,
+                                    n ? c->in[0]->n / n : 0, n, y));
+}
+
 /* x[B,T,H,D], tables [B or 1,T,R]. */
 enum xm_status
 xm_eval_rope(struct xm_eval_call *c)

@@ -10,6 +10,7 @@
 #define XM_TRANSFORMATIONS_GRAPH_GRAPH_H
 
 #include "runtime/reference/reference.h"
+#include "runtime/reference/row_chain.h"
 #include "runtime/util/element.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/status.h"
@@ -193,6 +194,7 @@ union xm_attr {
     struct { bool causal; } sdpa;
     struct { float epsilon; } rms_norm;
     struct { int activation; } glu;
+    struct { const char *steps; } row_chain; /* of row_chain.h */
     struct xm_attention_attr attention;
     struct xm_router_attr router;
     struct xm_moe_attr moe;

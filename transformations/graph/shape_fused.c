@@ -69,6 +69,31 @@ xm_shape_rms_norm(struct xm_infer *i)
     return XM_OK;
 }
 
+/* x0, x1, … [..,N] of one type, then constants [N] or [1]; the results are of x0's type. */
+enum xm_status
+xm_shape_row_chain(struct xm_infer *i)
+{
+    const struct xm_type *x = i->in[0];
+    struct xm_row_chain chain;
+    XM_TRY(xm_row_chain_parse(i->attr->row_chain.steps, &chain, i->err));
+    if (i->n_in != chain.n_x + chain.n_c || i->n_out != chain.n_y || x->shape.rank == 0)
+        return xm_shape_fail(i, "its steps read %u rows and %u constants", chain.n_x,
+                             chain.n_c);
+    for (uint32_t k = 1; k < chain.n_x; k++) {
+        if (i->in[k]->element != x->element)
+            return xm_shape_fail(i, "operand %u is not of the type of operand 0", k);
+        XM_TRY(expect_shape(i, k, &x->shape));
+    }
+    for (uint32_t k = chain.n_x; k < i->n_in; k++) {
+        XM_TRY(xm_infer_rank(i, k, 1));
+        if (!xm_dim_is(xm_infer_shape(i, k)->dim[0], 1))
+            XM_TRY(expect_dim(i, k, 0, x->shape.dim[x->shape.rank - 1]));
+    }
+    for (uint32_t k = 0; k < i->n_out; k++)
+        i->out[k] = *x;
+    return XM_OK;
+}
+
 static enum xm_status
 check_rotated(struct xm_infer *i, struct xm_dim r, struct xm_dim d)
 {

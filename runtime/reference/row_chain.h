@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A chain of row-wise steps: a short straight-line program over rows of one width. Every
+ * step makes a row from rows before it; some of them are results.
+ *
+ *     rms_norm x1 c0 1e-06; out add x0 s0; out rms_norm s1 c1 1e-06
+ *
+ *     s0 = rms_norm(x1) c0        x  operands of the rows' shape
+ *     s1 = x0 + s0       (y0)     c  constants: a row, or one number for all elements
+ *     s2 = rms_norm(s1) c1 (y1)   s  the steps before
+ *
+ * A norm's factors may be absent (_). Constants come second. Every x and c is read.
+ */
+#ifndef XM_RUNTIME_REFERENCE_ROW_CHAIN_H
+#define XM_RUNTIME_REFERENCE_ROW_CHAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The most of each that a chain has: kernels take them as parameters. */
+enum { XM_CHAIN_XS = 4, XM_CHAIN_CS = 8, XM_CHAIN_YS = 4, XM_CHAIN_STEPS = 12 };
+
+enum xm_chain_op {
+    XM_CHAIN_RMS_NORM, /* a / sqrt(mean(a^2) + epsilon) b */
+    XM_CHAIN_ADD,
+    XM_CHAIN_MULTIPLY,
+    XM_CHAIN_N_OPS
+};
+
+enum xm_chain_kind { XM_CHAIN_NONE, XM_CHAIN_X, XM_CHAIN_C, XM_CHAIN_S };
+struct xm_chain_operand {
+    enum xm_chain_kind kind;
+    uint32_t i; /* which x, c or step */
+};
+
+struct xm_chain_step {
+    enum xm_chain_op op;
+    struct xm_chain_operand a, b; /* a is a row; b NONE: a norm without factors */
+    float epsilon;                /* of a norm */
+    bool is_result;
+};
+
+struct xm_row_chain {
+    struct xm_chain_step step[XM_CHAIN_STEPS];
+    uint32_t n_steps, n_x, n_c, n_y;
+};
+
+/* XM_INVALID: the sentence says what is wrong where. NULL is no chain either. */
+enum xm_status xm_row_chain_parse(const char *text, struct xm_row_chain *out,
+                                  struct xm_error *err);
+/* How many results a chain has; 0: the text is none. */
+uint32_t xm_row_chain_results(const char *text);
+void xm_row_chain_print(const struct xm_row_chain *c, struct xm_strbuf *out);
+
+/* x[i] [rows,n], constant[i] [n] or, with is_number[i], one element -> y[i] [rows,n]. */
+enum xm_status xm_ref_row_chain(const struct xm_row_chain *c, const float *const *x,
+                                const float *const *constant, const bool *is_number,
+                                uint64_t rows, uint64_t n, float *const *y);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
