@@ -128,12 +128,14 @@ member(const struct xm_config *c, enum xm_option o)
     return (char *)c + options[o].offset;
 }
 
-/* Options whose text is one of a few words, as an int. */
-static int
-get_word(const struct xm_config *c, enum xm_option o)
+/* Options whose text is one of a few words, and those of 64 bits: what rules decide. */
+static int64_t
+get_value(const struct xm_config *c, enum xm_option o)
 {
     const void *p = member(c, o);
     switch (options[o].kind) {
+    case U64:
+        return (int64_t)(*(const uint64_t *)p);
     case BOOL:
     case MODE:
         return *(const bool *)p;
@@ -142,20 +144,23 @@ get_word(const struct xm_config *c, enum xm_option o)
     case QUEUE:
         return (int)*(const enum xm_queue_type *)p;
     case ELEMENT:
-        return (int)*(const enum xm_element *)p;
+        return *(const enum xm_element *)p;
     default:
         return *(const int *)p;
     }
 }
 
 static void
-set_word(struct xm_config *c, enum xm_option o, int value)
+set_value(struct xm_config *c, enum xm_option o, int64_t value)
 {
     void *p = member(c, o);
     switch (options[o].kind) {
+    case U64:
+        *(uint64_t *)p = (uint64_t)value;
+        break;
     case BOOL:
     case MODE:
-        *(bool *)p = value;
+        *(bool *)p = value != 0;
         break;
     case TRISTATE:
         *(enum xm_tristate *)p = (enum xm_tristate)value;
@@ -167,7 +172,7 @@ set_word(struct xm_config *c, enum xm_option o, int value)
         *(enum xm_element *)p = (enum xm_element)value;
         break;
     default:
-        *(int *)p = value;
+        *(int *)p = (int)value;
         break;
     }
 }
@@ -182,7 +187,7 @@ parse_word(struct xm_config *c, enum xm_option o, const char *value, struct xm_e
         if (!element_fits)
             continue;
         if (strcmp(s->text, value) == 0) {
-            set_word(c, o, s->value);
+            set_value(c, o, s->value);
             return XM_OK;
         }
         if (s->text[0]) {
@@ -303,7 +308,7 @@ print_value(const struct xm_config *c, enum xm_option o, struct xm_strbuf *out)
         xm_strbuf_add(out, p);
     } else {
         const struct spelling *s = spellings[options[o].kind];
-        while (s->text && s->value != get_word(c, o))
+        while (s->text && s->value != get_value(c, o))
             s++;
         xm_strbuf_add(out, s->text ? s->text : "?");
     }
@@ -452,6 +457,9 @@ static const struct rule rules[] = {
     {XM_OPTION_queue_type, XM_QUEUE_AUTO, always, XM_QUEUE_IN_ORDER,
      "out of order was not measured to help"},
 
+    {XM_OPTION_dynamic_quantization_group_size, 0, always, 0,
+     "no kernel quantises activations"},
+
     {XM_OPTION_copy_weights, XM_AUTO, is_cpu, XM_NO, "the device reads host memory"},
     {XM_OPTION_copy_weights, XM_AUTO, is_integrated_xe2, XM_NO,
      "host and device memory are one"},
@@ -464,9 +472,9 @@ apply_rules(struct xm_config *c, const struct facts *facts, struct xm_strbuf *wh
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
         const struct rule *r = &rules[i];
-        if (get_word(c, r->option) != r->open || !r->applies(facts))
+        if (get_value(c, r->option) != r->open || !r->applies(facts))
             continue;
-        set_word(c, r->option, r->value);
+        set_value(c, r->option, r->value);
         if (!why)
             continue;
         xm_strbuf_printf(why, "%s = ", options[r->option].name);

@@ -60,7 +60,7 @@ bool xm_config_user_set(const struct xm_config *c, enum xm_option option);
 
 /* Applies the rules for a device and a program. A user's setting wins over a rule; where
  * that makes the program impossible, the error says which setting to drop. `why` (may be NULL)
- * gets a line per rule that changed a value: "GPU_USE_ONEDNN = YES: device has DPAS". A NULL
+ * gets a line per rule that decided a value: "GPU_USE_ONEDNN = YES: device has DPAS". A NULL
  * program is one without MoE; a config that is final stays as it is. */
 enum xm_status xm_config_finalise(struct xm_config *c,
                                   const struct xm_device_info *device,
