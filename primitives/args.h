@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum { XM_MAX_ARGS = 24 };
+enum { XM_MAX_ARGS = 26 };
 
 /* Work-items of a work-group of most gen kernels: their ITEMS. Every OpenCL GPU has that
  * many. */

@@ -2,33 +2,38 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]) (+ addend[t][n])
  *
- * Few tokens; up to three weights (segments.h). A work-group of ITEMS makes ROWS elements of one
- * token; groups {blocks of ROWS rows of all segments, T}. Every weight is read once a token.
+ * Few tokens; up to three weights, or a gated linear unit (segments.h). A work-group of ITEMS
+ * makes ROWS elements of one token; groups {blocks of ROWS rows of all segments, T}. Every
+ * weight is read once a token.
  */
 #include "row_dots.h"
 #include "segments.h"
 
 __kernel void
-linear_gemv_gen(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
-                __global const STORAGE(DST) * addend, uint k_count)
+linear_gemv_gen(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_PARAMETERS,
+                uint k_count)
 {
-    __local float chunk[CHUNK_FLOATS], parts[ROWS * ITEMS];
+    __local float chunk[CHUNK_FLOATS], parts[PRODUCTS * ROWS * ITEMS];
     uint block = get_group_id(0);
     struct segment s;
     FIND_SEGMENT(s, block, ROWS);
+    const struct segment up = UP_SEGMENT;
     const struct weight weight = {s.data, s.scale, s.zp, s.n_count, k_count};
+    const struct weight up_weight = {up.data, up.scale, up.zp, up.n_count, k_count};
     const uint row = block * ROWS, me = get_local_id(0);
     const ulong t = get_group_id(1);
-    float sum[ROWS];
-    for (uint r = 0; r < ROWS; r++)
+    float sum[PRODUCTS * ROWS], *up_sum = sum + (PRODUCTS - 1) * ROWS;
+    for (uint r = 0; r < PRODUCTS * ROWS; r++)
         sum[r] = 0.0f;
     for (uint k = 0; k < k_count; k += CHUNK) {
         stage_chunk(chunk, x + t * k_count, k, k_count);
         add_rows(&weight, row, s.n_count, k, chunk, 1.0f, sum);
+        if (PRODUCTS == 2)
+            add_rows(&up_weight, row, s.n_count, k, chunk, 1.0f, up_sum);
     }
-    group_sums(parts, sum, ROWS);
+    group_sums(parts, sum, PRODUCTS * ROWS);
     for (uint r = 0; r < ROWS; r++) {
         if (me == r && row + r < s.n_count)
-            store_result(&s, addend, t, row + r, sum[r]);
+            store_result(&s, &up, t, row + r, sum[r], up_sum[r]);
     }
 }

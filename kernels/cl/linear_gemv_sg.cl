@@ -2,20 +2,21 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]) (+ addend[t][n])
  *
- * Few tokens; up to three weights (segments.h). A sub-group computes ROWS neighbouring n of one
- * token, K across its lanes; the weights are read once a token. Global size {blocks of ROWS rows
- * of all segments * SG, T}.
+ * Few tokens; up to three weights, or a gated linear unit (segments.h). A sub-group computes
+ * ROWS neighbouring n of one token, K across its lanes; the weights are read once a token.
+ * Global size {blocks of ROWS rows of all segments * SG, T}.
  */
 #include "segments.h"
 #include "sub_group_gemv.h"
 
 SUB_GROUP_SIZE __kernel void
-linear_gemv_sg(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
-               __global const STORAGE(DST) * addend, uint k_count)
+linear_gemv_sg(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_PARAMETERS,
+               uint k_count)
 {
     uint block = sub_group_index();
     struct segment s;
     FIND_SEGMENT(s, block, ROWS);
+    const struct segment up = UP_SEGMENT;
     const uint first = block * ROWS, n = first + get_sub_group_local_id();
     const ulong t = get_global_id(1);
     float sum[ROWS];
@@ -24,6 +25,12 @@ linear_gemv_sg(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x,
     rows_dot(s.data, s.scale, s.zp, first, 1, s.n_count - 1, s.n_count, k_count,
              x + t * k_count, sum);
     const float total = lane_total(sum);
+    float up_total = 0.0f;
+    if (PRODUCTS == 2) {
+        rows_dot(up.data, up.scale, up.zp, first, 1, s.n_count - 1, s.n_count, k_count,
+                 x + t * k_count, sum);
+        up_total = lane_total(sum);
+    }
     if (get_sub_group_local_id() < ROWS && n < s.n_count)
-        store_result(&s, addend, t, n, total);
+        store_result(&s, &up, t, n, total, up_total);
 }

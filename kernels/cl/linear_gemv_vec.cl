@@ -2,30 +2,35 @@
  *
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]) (+ addend[t][n])
  *
- * Few tokens; up to three weights (segments.h). A work-item computes per_item rows of one W for
- * all tokens, so that it streams one stretch of memory and meets every row once; global size
- * {blocks of per_item rows of all segments}, local size 1. x was prepared by linear_prepare_vec.
+ * Few tokens; up to three weights, or a gated linear unit (segments.h). A work-item computes
+ * per_item rows of one W for all tokens, so that it streams one stretch of memory and meets
+ * every row once; global size {blocks of per_item rows of all segments}, local size 1. x was
+ * prepared by linear_prepare_vec.
  */
 #include "gemv.h"
 #include "segments.h"
 
 __kernel void
 linear_gemv_vec(ALL_SEGMENT_PARAMETERS, __global const float *planes,
-                __global const float *sums, __global const STORAGE(DST) * addend,
-                uint k_count, uint t_count, uint per_item)
+                __global const float *sums, OTHER_PARAMETERS, uint k_count, uint t_count,
+                uint per_item)
 {
     const uint padded = (k_count + BLOCK - 1) / BLOCK * BLOCK;
     const uint groups = k_count / weight_group(k_count);
     uint block = get_global_id(0);
     struct segment s;
     FIND_SEGMENT(s, block, per_item);
+    const struct segment up = UP_SEGMENT;
     const uint first = block * per_item, end = min(first + per_item, s.n_count);
     for (uint n = first; n < end; n++) {
         for (uint t = 0; t < t_count; t++) {
-            const float16 sum =
-                row_dot(s.data, s.scale, s.zp, n, k_count, planes + (ulong)t * padded,
-                        sums + (ulong)t * groups);
-            store_result(&s, addend, t, n, sum16(sum));
+            __global const float *xp = planes + (ulong)t * padded;
+            __global const float *xs = sums + (ulong)t * groups;
+            const float sum = sum16(row_dot(s.data, s.scale, s.zp, n, k_count, xp, xs));
+            float up_sum = 0.0f;
+            if (PRODUCTS == 2)
+                up_sum = sum16(row_dot(up.data, up.scale, up.zp, n, k_count, xp, xs));
+            store_result(&s, &up, t, n, sum, up_sum);
         }
     }
 }

@@ -14,7 +14,6 @@
 #include <stdio.h>
 
 #include "primitives/device_weight.h"
-#include "primitives/eltwise/eltwise.h"
 #include "primitives/linear/linear_methods.h"
 #include "primitives/matrix_engine.h"
 #include "primitives/stage.h"
@@ -179,14 +178,7 @@ build_ways(struct xm_linear *l, struct xm_error *err)
         b.picks[c] = (struct xm_pick){.table = &xm_linear_tables[c], .problem = &problem};
     XM_TRY(xm_variant_build(b.picks, XM_LINEAR_N_TABLES, l->base.engine, build_way, &b,
                             err));
-    bool all_add = true;
-    for (size_t c = 0; c < XM_LINEAR_N_TABLES; c++)
-        all_add &= l->way[c].method->adds;
-    if (all_add || !l->desc.has_addend)
-        return XM_OK;
-    const struct xm_eltwise_desc add = {
-        .fn = XM_FN_ADD, .a = l->desc.dst, .b = l->desc.dst, .y = l->desc.dst};
-    return xm_eltwise_create(l->base.engine, &add, &l->add, err);
+    return xm_linear_after_create(l, err);
 }
 
 static void
@@ -199,7 +191,7 @@ linear_destroy(struct xm_primitive *p)
         xm_device_weight_unref(l->desc.segment[i].weight);
         xm_buffer_unref(l->desc.segment[i].bias);
     }
-    xm_primitive_destroy(l->add);
+    xm_linear_after_destroy(&l->after);
     xm_primitive_free(p);
 }
 
@@ -211,21 +203,33 @@ linear_plan(const struct xm_primitive *p, const struct xm_operand *operands,
 {
     const struct xm_linear *l = (const struct xm_linear *)p;
     uint64_t tokens = xm_operand_rows(&operands[XM_LINEAR_X]);
+    const struct xm_linear_method *method = way_for(l, tokens)->method;
     (void)err;
-    *scratch_bytes = way_for(l, tokens)->method->scratch_bytes(l, tokens);
+    *scratch_bytes = method->scratch_bytes(l, tokens);
+    if (!method->gates)
+        *scratch_bytes += xm_linear_after_bytes(l, tokens);
     return XM_OK;
 }
 
-/* y += addend, after a product that has no place for it. */
+/* What is added or multiplied is there, of the right size: kernels trust it. */
 static enum xm_status
-add_addend(const struct xm_linear *l, const struct xm_operand *operands,
-           const struct xm_run *run, struct xm_error *err)
+check_other(const struct xm_linear *l, const struct xm_operand *operands,
+            struct xm_error *err)
 {
-    const struct xm_operand o[XM_ELTWISE_N_OPERANDS] = {
-        [XM_ELTWISE_A] = operands[XM_LINEAR_Y],
-        [XM_ELTWISE_B] = operands[XM_LINEAR_ADDEND],
-        [XM_ELTWISE_Y] = operands[XM_LINEAR_Y]};
-    return xm_primitive_run(l->add, o, run, err);
+    const struct xm_linear_desc *d = &l->desc;
+    const struct xm_operand *o = &operands[XM_LINEAR_ADDEND];
+    bool is_factor = d->is_glu && d->n == 1;
+    const char *name = is_factor ? "factor" : "addend";
+    if (!is_factor && !d->has_addend)
+        return XM_OK;
+    XM_TRY(xm_operand_check(o, name, d->dst, err));
+    uint64_t want = xm_operand_elements(&operands[XM_LINEAR_Y]) *
+                    (is_factor ? d->slices : (uint64_t)1);
+    if (xm_operand_elements(o) != want)
+        return xm_fail(err, XM_INVALID, "'%s' has %llu elements, expected %llu", name,
+                       (unsigned long long)xm_operand_elements(o),
+                       (unsigned long long)want);
+    return XM_OK;
 }
 
 static enum xm_status
@@ -240,15 +244,12 @@ linear_run(const struct xm_primitive *p, const struct xm_operand *operands,
     if (tokens > INT32_MAX)
         return xm_fail(err, XM_UNSUPPORTED, "%llu tokens at once, at most 2^31 - 1",
                        (unsigned long long)tokens);
-    if (l->desc.has_addend)
-        XM_TRY(xm_operand_check(&operands[XM_LINEAR_ADDEND], "addend", l->desc.dst, err));
+    XM_TRY(check_other(l, operands, err));
     struct xm_scratch s;
     xm_scratch_begin(&s, p, run);
     const struct xm_linear_call call = {l, way, operands, tokens, run, &s};
-    enum xm_status status = way->method->run(&call, err);
+    enum xm_status status = xm_linear_after_run(&call, err);
     xm_scratch_end(&s);
-    if (status == XM_OK && l->desc.has_addend && !way->method->adds)
-        status = add_addend(l, operands, run, err);
     return status;
 }
 
@@ -265,6 +266,20 @@ static const struct xm_primitive_ops linear_ops = {"linear", linear_plan, linear
                                                    linear_describe, linear_destroy};
 
 static const char *
+why_not_glu(const struct xm_linear_desc *d)
+{
+    uint64_t rows = d->segment[0].weight->host.rows;
+    if (d->has_addend || d->n > 2)
+        return "a gated unit has no addend, and two weights at most";
+    if (d->n == 2 && d->segment[1].weight->host.rows != rows)
+        return "the weights of a gated unit have different rows";
+    if (d->n == 1 && d->slice >= d->slices)
+        return "a gated unit's factor has no such slice";
+    return d->n == 1 && rows > INT32_MAX / d->slices ? "a factor's rows are too long"
+                                                     : NULL;
+}
+
+static const char *
 why_not(const struct xm_engine *engine, const struct xm_linear_desc *d)
 {
     const char *why = NULL;
@@ -276,7 +291,7 @@ why_not(const struct xm_engine *engine, const struct xm_linear_desc *d)
         if (!why)
             why = xm_linear_cannot_join(&d->segment[0].weight->host, w);
     }
-    return why;
+    return why || !d->is_glu ? why : why_not_glu(d);
 }
 
 enum xm_status

@@ -3,13 +3,19 @@
  * linear:  y_i[T,N_i] = x[T,K] W_i[N_i,K]^T (+ bias_i[N_i]) (+ addend[T,N])
  *
  * One weight, or up to three of one format that meet the same x: segments. An addend (the
- * residual) comes with one weight only; it is added before the result is rounded. Weights u4 i4
- * u8 i8 with any group that divides K, per row, or f16/bf16/f32. Products in f32.
+ * residual) comes with one weight only; it is added before the result is rounded. Or a gated
+ * linear unit, one result of two weights, or of one and a factor:
+ *
+ *         y_0 = act(x W_0^T (+ bias_0)) (x W_1^T (+ bias_1))
+ *         y_0 = act(x W_0^T (+ bias_0)) factor[T,slice,N]
+ *
+ * Weights u4 i4 u8 i8 with any group that divides K, per row, or f16/bf16/f32. Products in f32.
  */
 #ifndef XM_PRIMITIVES_LINEAR_LINEAR_H
 #define XM_PRIMITIVES_LINEAR_LINEAR_H
 
 #include "primitives/primitive.h"
+#include "runtime/reference/reference.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,8 +24,9 @@ extern "C" {
 enum { XM_LINEAR_SEGMENTS = 3 };
 enum {
     XM_LINEAR_X,
-    XM_LINEAR_ADDEND, /* [T,N] dst; absent: none */
-    XM_LINEAR_Y,      /* of segment 0; those of the others follow */
+    XM_LINEAR_ADDEND,                    /* [T,N] dst; absent: none */
+    XM_LINEAR_FACTOR = XM_LINEAR_ADDEND, /* [T,slices,N] dst, of a GLU with one segment */
+    XM_LINEAR_Y,                         /* of segment 0; those of the others follow */
     XM_LINEAR_N_OPERANDS = XM_LINEAR_Y + XM_LINEAR_SEGMENTS
 };
 
@@ -31,7 +38,10 @@ struct xm_linear_segment {
 struct xm_linear_desc {
     enum xm_element src, dst; /* f16 or f32 */
     bool has_addend;
-    uint32_t n; /* segments */
+    bool is_glu;
+    enum xm_activation activation; /* of a GLU */
+    uint32_t slices, slice;        /* of the factor: how many, which one */
+    uint32_t n;                    /* segments */
     struct xm_linear_segment segment[XM_LINEAR_SEGMENTS];
 };
 /* NULL: supported; else a static sentence. Pure. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The methods of linear. Those for few tokens multiply all segments in one launch; those for
- * many turn x into tiles once and multiply segment by segment.
+ * The methods of linear. Those for few tokens multiply all segments in one launch, and make a
+ * gated unit of them there; those for many turn x into tiles once and multiply segment by segment.
  */
 #include "primitives/linear/linear_methods.h"
 
@@ -39,12 +39,12 @@ x_of(const struct xm_linear_call *c)
 
 /* ---- few tokens: all segments at once ------------------------------------------------ */
 
-/* Blocks of `rows` rows, counted through the segments (kernels/cl/include/segments.h). */
+/* Blocks of `rows` rows, counted through the results (kernels/cl/include/segments.h). */
 static uint64_t
 blocks_of(const struct xm_linear *l, uint64_t rows)
 {
     uint64_t blocks = 0;
-    for (uint32_t i = 0; i < l->desc.n; i++)
+    for (uint32_t i = 0; i < xm_linear_results(l); i++)
         blocks += (weight_of(l, i)->rows + rows - 1) / rows;
     return blocks;
 }
@@ -61,13 +61,23 @@ add_segments(const struct xm_linear_call *c, struct xm_args *a)
     }
 }
 
+/* What is added or multiplied: its step from token to token, where it begins. */
+static void
+add_other(const struct xm_linear_call *c, struct xm_args *a)
+{
+    uint64_t rows = any_weight(c->l)->rows, slices = c->l->desc.slices;
+    xm_args_buffer(a, c->operands[XM_LINEAR_ADDEND].buffer);
+    xm_args_uint(a, rows * (slices ? slices : 1));
+    xm_args_uint(a, rows * c->l->desc.slice);
+}
+
 static struct xm_args
 gemv_args(const struct xm_linear_call *c)
 {
     struct xm_args a = {.n = 0};
     add_segments(c, &a);
     xm_args_buffer(&a, x_of(c));
-    xm_args_buffer(&a, c->operands[XM_LINEAR_ADDEND].buffer);
+    add_other(c, &a);
     xm_args_uint(&a, any_weight(c->l)->cols);
     return a;
 }
@@ -113,14 +123,14 @@ run_gemv_vec(const struct xm_linear_call *c, struct xm_error *err)
     XM_TRY(xm_args_run(&prepare, c->run->queue, c->way->prepare, true, c->tokens, 1, 1,
                        err));
 
-    for (uint32_t i = 0; i < c->l->desc.n; i++)
+    for (uint32_t i = 0; i < xm_linear_results(c->l); i++)
         rows += weight_of(c->l, i)->rows;
     uint64_t per_item = xm_rows_per_item(xm_engine_info(c->l->base.engine), rows, 1);
     struct xm_args gemv = {.n = 0};
     add_segments(c, &gemv);
     xm_args_buffer(&gemv, planes);
     xm_args_buffer(&gemv, sums);
-    xm_args_buffer(&gemv, c->operands[XM_LINEAR_ADDEND].buffer);
+    add_other(c, &gemv);
     xm_args_uint(&gemv, w->cols);
     xm_args_uint(&gemv, c->tokens);
     xm_args_uint(&gemv, per_item);
@@ -299,13 +309,21 @@ onednn_bytes(const struct xm_linear *l, uint64_t tokens)
     return most;
 }
 
+/* What is left of the scratch, for each segment again; views in it are the caller's. */
+static struct xm_scratch
+rest_of_scratch(const struct xm_linear_call *c)
+{
+    struct xm_scratch rest = *c->scratch;
+    rest.n_views = 0;
+    return rest;
+}
+
 static enum xm_status
 run_onednn(const struct xm_linear_call *c, struct xm_error *err)
 {
     enum xm_status status = XM_OK;
     for (uint32_t i = 0; i < c->l->desc.n && status == XM_OK; i++) {
-        struct xm_scratch own;
-        xm_scratch_begin(&own, &c->l->base, c->run);
+        struct xm_scratch own = rest_of_scratch(c);
         status = xm_onednn_linear_run(c->l->onednn[i], x_of(c),
                                       c->operands[XM_LINEAR_Y + i].buffer, c->tokens,
                                       &own, c->run->queue, err);
@@ -331,8 +349,7 @@ run_onednn_gpu(const struct xm_linear_call *c, struct xm_error *err)
 {
     enum xm_status status = XM_OK;
     for (uint32_t i = 0; i < c->l->desc.n && status == XM_OK; i++) {
-        struct xm_scratch own;
-        xm_scratch_begin(&own, &c->l->base, c->run);
+        struct xm_scratch own = rest_of_scratch(c);
         status = xm_onednn_gpu_linear_run(c->l->onednn_gpu[i], x_of(c),
                                           c->operands[XM_LINEAR_Y + i].buffer, c->tokens,
                                           &own, c->run->queue, err);
@@ -356,24 +373,24 @@ enum {
     DST = 1 << 1,
     TILES = 1 << 2,    /* TILE: element of the tiles, that of the activations */
     INTEGERS = 1 << 3, /* VNNI: dot products of integers */
-    SEGMENTS = 1 << 4,
-    ENGINES = 1 << 5 /* SG, MATRIX_ENGINE: those of the device */
+    SEGMENTS = 1 << 4, /* SEGMENTS, GLU, ACT: how many, what becomes of them */
+    ENGINES = 1 << 5   /* SG, MATRIX_ENGINE: those of the device */
 };
 
 /* clang-format off */
 static const struct xm_linear_method methods[] = {
-    {"linear_gemv_vec", {"linear_prepare_vec", SRC, 0, 0}, {"linear_gemv_vec", DST | SEGMENTS, 0, 0},              true,  planes_bytes, run_gemv_vec},
-    {"linear_gemv_vnni", {"linear_prepare_vnni", SRC, 0, 0}, {"linear_gemv_vnni", DST | SEGMENTS | INTEGERS, 0, 0}, true, planes_bytes, run_gemv_vec},
-    {"linear_gemv_sg",  {NULL, 0, 0, 0},                   {"linear_gemv_sg", SRC | DST | SEGMENTS, SG_ROWS, 0},   true,  no_bytes,     run_gemv_sg},
-    {"linear_gemv_gen", {NULL, 0, 0, 0},                   {"linear_gemv_gen", SRC | DST | SEGMENTS, GEN_ROWS, 0}, true,  no_bytes,     run_gemv_gen},
-    {"linear_gemm_vec", {"linear_pack_vec", SRC, 0, 0},     {"linear_gemm_vec", DST, GEMM_ROWS, 0},                false, tiles_bytes,  run_gemm_vec},
-    {"linear_gemm_vnni", {"linear_pack_vnni", SRC, 0, 0},  {"linear_gemm_vnni", DST | INTEGERS, 0, 0},             false, tiles_bytes,  run_gemm_vnni},
-    {"linear_gemm_sg",  {"linear_pack_sg", SRC | TILES, 0, 0}, {"linear_gemm_sg", DST | TILES, 0, 0},              false, tiles_bytes,  run_gemm_sg},
-    {"linear_gemm_dpas", {"linear_pack_dpas", ENGINES, 0, 0}, {"linear_gemm_dpas", DST | ENGINES, 0, 0},           false, tiles_bytes,  run_gemm_dpas},
-    {"linear_gemm_gen", {NULL, 0, 0, 0},                   {"linear_gemm_gen", SRC | DST, 0, GEN_GEMM_ITEMS},      false, no_bytes,     run_gemm_gen},
-    {"linear_gemm_onednn", {NULL, 0, 0, 0},                {NULL, 0, 0, 0},                                        false, onednn_bytes, run_onednn},
-    {"linear_gemm_onednn_gpu", {NULL, 0, 0, 0},            {NULL, 0, 0, 0},                                        false, onednn_gpu_bytes, run_onednn_gpu},
-    {"linear_ref",      {NULL, 0, 0, 0},                   {"linear_ref", SRC | DST, 0, 0},                        true,  no_bytes,     run_ref},
+    {"linear_gemv_vec", {"linear_prepare_vec", SRC, 0, 0}, {"linear_gemv_vec", DST | SEGMENTS, 0, 0},              true,  true,  planes_bytes, run_gemv_vec},
+    {"linear_gemv_vnni", {"linear_prepare_vnni", SRC, 0, 0}, {"linear_gemv_vnni", DST | SEGMENTS | INTEGERS, 0, 0}, true,  true,  planes_bytes, run_gemv_vec},
+    {"linear_gemv_sg",  {NULL, 0, 0, 0},                   {"linear_gemv_sg", SRC | DST | SEGMENTS, SG_ROWS, 0},   true,  true,  no_bytes,     run_gemv_sg},
+    {"linear_gemv_gen", {NULL, 0, 0, 0},                   {"linear_gemv_gen", SRC | DST | SEGMENTS, GEN_ROWS, 0}, true,  true,  no_bytes,     run_gemv_gen},
+    {"linear_gemm_vec", {"linear_pack_vec", SRC, 0, 0},     {"linear_gemm_vec", DST, GEMM_ROWS, 0},                false, false, tiles_bytes,  run_gemm_vec},
+    {"linear_gemm_vnni", {"linear_pack_vnni", SRC, 0, 0},  {"linear_gemm_vnni", DST | INTEGERS, 0, 0},             false, false, tiles_bytes,  run_gemm_vnni},
+    {"linear_gemm_sg",  {"linear_pack_sg", SRC | TILES, 0, 0}, {"linear_gemm_sg", DST | TILES, 0, 0},              false, false, tiles_bytes,  run_gemm_sg},
+    {"linear_gemm_dpas", {"linear_pack_dpas", ENGINES, 0, 0}, {"linear_gemm_dpas", DST | ENGINES, 0, 0},           false, false, tiles_bytes,  run_gemm_dpas},
+    {"linear_gemm_gen", {NULL, 0, 0, 0},                   {"linear_gemm_gen", SRC | DST, 0, GEN_GEMM_ITEMS},      false, false, no_bytes,     run_gemm_gen},
+    {"linear_gemm_onednn", {NULL, 0, 0, 0},                {NULL, 0, 0, 0},                                        false, false, onednn_bytes, run_onednn},
+    {"linear_gemm_onednn_gpu", {NULL, 0, 0, 0},            {NULL, 0, 0, 0},                                        false, false, onednn_gpu_bytes, run_onednn_gpu},
+    {"linear_ref",      {NULL, 0, 0, 0},                   {"linear_ref", SRC | DST, 0, 0},                        true,  false, no_bytes,     run_ref},
 };
 /* clang-format on */
 
@@ -406,6 +423,8 @@ build_kernel(const struct xm_linear *l, const struct xm_linear_kernel *k,
         xm_strbuf_printf(&options, " -DVNNI=1");
     if (k->options & SEGMENTS)
         xm_strbuf_printf(&options, " -DSEGMENTS=%u", l->desc.n);
+    if ((k->options & SEGMENTS) && l->desc.is_glu)
+        xm_strbuf_printf(&options, " -DGLU=1 -DACT=%d", (int)l->desc.activation);
     if (k->options & ENGINES)
         xm_strbuf_printf(&options, " -DSG=%u -DMATRIX_ENGINE=%d",
                          xm_matrix_lanes(xm_engine_info(l->base.engine)),

@@ -23,13 +23,20 @@ struct xm_linear_way {
     struct xm_kernel *prepare, *product; /* the engine's; NULL where there is none */
 };
 
+/* What is left to do behind products that only multiply (linear_after.c); NULL: nothing. */
+struct xm_linear_after {
+    struct xm_primitive *add;   /* y += addend */
+    struct xm_primitive *glu;   /* y = act(y) up */
+    struct xm_primitive *slice; /* the copy of a factor's slice */
+};
+
 struct xm_linear {
     struct xm_primitive base;
     struct xm_linear_desc desc; /* its weights and biases are referenced */
     struct xm_linear_way way[XM_LINEAR_CLASSES];
     struct xm_onednn_linear *onednn[XM_LINEAR_SEGMENTS];
     struct xm_onednn_gpu_linear *onednn_gpu[XM_LINEAR_SEGMENTS];
-    struct xm_primitive *add; /* adds the addend where the product does not; or NULL */
+    struct xm_linear_after after;
 };
 
 /* One run. */
@@ -51,7 +58,7 @@ struct xm_linear_kernel {
 struct xm_linear_method {
     const char *name;                         /* of the variant */
     struct xm_linear_kernel prepare, product; /* the first turns x for the second */
-    bool adds;                                /* the product adds the addend */
+    bool adds, gates; /* the product adds the addend; makes a GLU */
     uint64_t (*scratch_bytes)(const struct xm_linear *l, uint64_t tokens);
     enum xm_status (*run)(const struct xm_linear_call *c, struct xm_error *err);
 };
@@ -61,6 +68,20 @@ const struct xm_linear_method *xm_linear_method(const char *name);
 /* Builds the kernels of way->method; may be called again. */
 enum xm_status xm_linear_build(struct xm_linear *l, struct xm_linear_way *way,
                                struct xm_error *err);
+
+/* Results: one of a GLU, else one a segment. */
+static inline uint32_t
+xm_linear_results(const struct xm_linear *l)
+{
+    return l->desc.is_glu ? 1 : l->desc.n;
+}
+
+/* The rest, for methods that leave it. Scratch is counted besides the method's own. */
+enum xm_status xm_linear_after_create(struct xm_linear *l, struct xm_error *err);
+void xm_linear_after_destroy(struct xm_linear_after *a);
+uint64_t xm_linear_after_bytes(const struct xm_linear *l, uint64_t tokens);
+/* Runs the method of c and the rest. */
+enum xm_status xm_linear_after_run(const struct xm_linear_call *c, struct xm_error *err);
 
 #ifdef __cplusplus
 }

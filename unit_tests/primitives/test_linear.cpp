@@ -62,12 +62,36 @@ expected(const std::vector<float> &x, const xm_weight &w, const float *bias, boo
 struct extras {
     uint32_t segments;
     bool has_bias, has_addend;
+    bool is_glu = false;
+    xm_activation activation = XM_ACT_SWISH;
+    uint32_t slices = 1, slice = 0;
+    bool has_factor() const
+    {
+        return is_glu && segments == 1;
+    }
 };
-const extras all_extras[] = {{1, false, false},
-                             {3, true, false},
-                             {1, true, true},
-                             {2, false, false},
-                             {1, false, true}};
+using list = std::vector<extras>;
+const list products = {{1, false, false},
+                       {3, true, false},
+                       {1, true, true},
+                       {2, false, false},
+                       {1, false, true}};
+const list gated_units = {{2, false, false, true, XM_ACT_SWISH},
+                          {1, false, false, true, XM_ACT_GELU_TANH, 3, 2},
+                          {2, true, false, true, XM_ACT_GELU_TANH},
+                          {1, true, false, true, XM_ACT_GELU_ERF},
+                          {2, true, false, true, XM_ACT_GELU_ERF},
+                          {1, false, false, true, XM_ACT_SWISH, 5, 0}};
+
+/* gate = act(gate) up[:,slice,:], rows of n */
+void
+gate_with(std::vector<float> &gate, const std::vector<float> &up, size_t n,
+          const extras &e, uint32_t slices, uint32_t slice)
+{
+    for (size_t i = 0; i < gate.size(); i++)
+        gate[i] = xm_ref_activation(e.activation, 1.0f, gate[i]) *
+                  up[(i / n * slices + slice) * n + i % n];
+}
 
 xm_linear_desc
 describe(const test_weight &w, xm_element src, xm_element dst)
@@ -101,10 +125,11 @@ class Linear : public PrimitiveTest
     {
         SCOPED_TRACE(text_of(f) + " N=" + std::to_string(s.n) +
                      " K=" + std::to_string(s.k) + " T=" + std::to_string(tokens) + " " +
-                     std::to_string(e.segments) + " segments");
+                     std::to_string(e.segments) + " segments" +
+                     (e.is_glu ? ", gated" : ""));
         tensor x(src, {1, (int64_t)tokens, (int64_t)s.k}, random_floats(tokens * s.k, 1));
-        tensor addend(dst, {1, (int64_t)tokens, (int64_t)s.n},
-                      random_floats(tokens * s.n, 3));
+        tensor other(dst, {1, (int64_t)tokens, e.slices * (int64_t)s.n},
+                     random_floats(tokens * e.slices * s.n, 3));
         std::vector<std::unique_ptr<segment>> segments;
         xm_linear_desc desc = {};
         xm_operand operands[XM_LINEAR_N_OPERANDS] = {};
@@ -112,15 +137,20 @@ class Linear : public PrimitiveTest
         desc.dst = dst;
         desc.n = e.segments;
         desc.has_addend = e.has_addend;
+        desc.is_glu = e.is_glu;
+        desc.activation = e.activation;
+        desc.slices = e.slices;
+        desc.slice = e.slice;
         operands[XM_LINEAR_X] = x.operand();
-        if (e.has_addend)
-            operands[XM_LINEAR_ADDEND] = addend.operand();
+        if (e.has_addend || e.has_factor())
+            operands[XM_LINEAR_ADDEND] = other.operand();
         for (uint32_t i = 0; i < e.segments; i++) {
-            segments.push_back(
-                std::make_unique<segment>(f, s.n + 5 * i, s.k, tokens, dst, 7 + i));
+            uint64_t n = s.n + (e.is_glu ? 0 : 5 * i);
+            segments.push_back(std::make_unique<segment>(f, n, s.k, tokens, dst, 7 + i));
             desc.segment[i] = {segments[i]->w.device,
                                e.has_bias ? segments[i]->bias.buffer() : nullptr};
-            operands[XM_LINEAR_Y + i] = segments[i]->y.operand();
+            if (i == 0 || !e.is_glu)
+                operands[XM_LINEAR_Y + i] = segments[i]->y.operand();
         }
         primitive_ptr linear;
         xm_error error = {};
@@ -138,18 +168,28 @@ class Linear : public PrimitiveTest
             << error.text;
         /* oneDNN multiplies in bf16 where the activations are f16 */
         bool bf16 = dst == XM_F16 && std::string(name) == "linear_gemm_onednn";
+        std::vector<std::vector<float>> want;
+        const std::vector<float> more = other.rounded();
         for (auto &one : segments) {
-            const std::vector<float> bias = one->bias.rounded(), more = addend.rounded();
-            std::vector<float> want = expected(x.rounded(), one->w.host,
-                                               e.has_bias ? bias.data() : nullptr, bf16);
-            for (size_t i = 0; e.has_addend && i < want.size(); i++)
-                want[i] += more[i];
-            EXPECT_TRUE(rows_close(one->y.read(), want, one->w.host.rows, dst));
+            const std::vector<float> bias = one->bias.rounded();
+            want.push_back(expected(x.rounded(), one->w.host,
+                                    e.has_bias ? bias.data() : nullptr, bf16));
+            for (size_t i = 0; e.has_addend && i < more.size(); i++)
+                want[0][i] += more[i];
         }
+        if (e.has_factor())
+            gate_with(want[0], more, s.n, e, e.slices, e.slice);
+        else if (e.is_glu)
+            gate_with(want[0], want[1], s.n, e, 1, 0);
+        for (uint32_t i = 0; i < (e.is_glu ? 1 : e.segments); i++)
+            EXPECT_TRUE(rows_close(segments[i]->y.read(), want[i],
+                                   segments[i]->w.host.rows, dst));
         return true;
     }
 
-    void check_table(const xm_variant_table &t, const std::vector<uint64_t> &tokens)
+    /* Pairs of a format and a shape: all, or one of `every`. */
+    void check_table(const xm_variant_table &t, const std::vector<uint64_t> &tokens,
+                     const list &all_extras = products, size_t every = 1)
     {
         std::set<std::string> left = rows_to_cover(t);
         test_weight dense(1, 33, 2176, formats[XM_ARRAY_LEN(formats) - 1], 1);
@@ -161,14 +201,14 @@ class Linear : public PrimitiveTest
             size_t i = 0;
             for (const weight_format &f : formats) {
                 for (const shape &s : shapes) {
-                    if (f.group && f.group != UINT64_MAX && s.k % f.group)
+                    if ((f.group && f.group != UINT64_MAX && s.k % f.group) ||
+                        (size_t)(&f - formats + (&s - shapes)) % every)
                         continue;
                     bool half = (&f - formats) % 3 == 1; /* one build a format */
-                    if (check(
-                            f, s, tokens[i % tokens.size()], half ? XM_F16 : XM_F32,
-                            half ? XM_F16 : XM_F32,
-                            all_extras[(size_t)(&f - formats) % XM_ARRAY_LEN(all_extras)],
-                            t.rows[v].name))
+                    if (check(f, s, tokens[i % tokens.size()], half ? XM_F16 : XM_F32,
+                              half ? XM_F16 : XM_F32,
+                              all_extras[(size_t)(&f - formats) % all_extras.size()],
+                              t.rows[v].name))
                         left.erase(t.rows[v].name);
                     i++;
                 }
@@ -191,6 +231,21 @@ TEST_F(Linear, EveryVariantForManyTokensAgreesWithTheReference)
 TEST_F(Linear, EveryVariantForLongPromptsAgreesWithTheReference)
 {
     check_table(xm_linear_tables[2], {128, 133, 321});
+}
+
+TEST_F(Linear, EveryVariantMakesGatedUnitsOfFewTokens)
+{
+    check_table(xm_linear_tables[0], {1, 2, 3, 4}, gated_units, 2);
+}
+
+TEST_F(Linear, EveryVariantMakesGatedUnitsOfManyTokens)
+{
+    check_table(xm_linear_tables[1], {5, 17, 40}, gated_units, 3);
+}
+
+TEST_F(Linear, EveryVariantMakesGatedUnitsOfLongPrompts)
+{
+    check_table(xm_linear_tables[2], {128, 133}, gated_units, 3);
 }
 
 TEST_F(Linear, NoTokensIsNothingToDo)
@@ -231,6 +286,42 @@ TEST_F(Linear, SegmentsAreOfOneFormatAndWithoutAddend)
     desc.segment[1].weight = b.device;
     desc.has_addend = true;
     EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_UNSUPPORTED);
+}
+
+TEST_F(Linear, GatedUnitsAreOfTwoWeightsOrOneAndAFactor)
+{
+    test_weight a(1, 8, 64, formats[0], 1), b(1, 8, 64, formats[0], 2),
+        longer(1, 16, 64, formats[0], 3);
+    const xm_linear_desc unit = [&] {
+        xm_linear_desc d = describe(a, XM_F32, XM_F32);
+        d.is_glu = true;
+        d.slices = 2;
+        return d;
+    }();
+    primitive_ptr linear;
+    auto refused = [&](xm_linear_desc d) {
+        return xm_linear_create(engine, &d, &linear.p, &err) == XM_UNSUPPORTED;
+    };
+    xm_linear_desc desc = unit;
+    desc.n = 2;
+    desc.segment[1].weight = longer.device;
+    EXPECT_TRUE(refused(desc));
+    desc.n = 3;
+    desc.segment[1].weight = desc.segment[2].weight = b.device;
+    EXPECT_TRUE(refused(desc));
+    desc = unit;
+    desc.slice = 2;
+    EXPECT_TRUE(refused(desc));
+    desc = unit;
+    desc.has_addend = true;
+    EXPECT_TRUE(refused(desc));
+
+    err = {};
+    ASSERT_XM_OK(xm_linear_create(engine, &unit, &linear.p, &err));
+    tensor x(XM_F32, {1, 64}), y(XM_F32, {1, 8}), factor(XM_F32, {1, 8});
+    const xm_operand operands[XM_LINEAR_N_OPERANDS] = {x.operand(), factor.operand(),
+                                                       y.operand()};
+    EXPECT_EQ(xm_primitive_run(linear.p, operands, &run, &err), XM_INVALID);
 }
 
 TEST_F(Linear, ForcingAnUnknownVariantFails)

@@ -4,10 +4,20 @@
  * one launch instead of three. Blocks of rows count through the segments; none has rows of two.
  *
  *     y0 = x W0^T + b0    y1 = x W1^T + b1    y2 = x W2^T + b2
+ *     y0 = x W0^T + b0 + other
+ *
+ * GLU: one result, y0, whose blocks of rows are those of W0 and, where it is there, W1:
+ *
+ *     y0 = act(x W0^T + b0) (x W1^T + b1)
+ *     y0 = act(x W0^T + b0) other
+ *
+ * Row t of `other` begins at t * other_step + other_first. All is rounded once.
  *
  *   SEGMENTS  1, 2 or 3
- *   DST       element of the results
+ *   DST       element of the results and of other
+ *   GLU       0 or 1; its activation is activation.h's
  */
+#include "activation.h"
 #include "types.h"
 
 #ifndef SEGMENTS
@@ -16,20 +26,41 @@
 #ifndef DST
 #define DST f32
 #endif
+#ifndef GLU
+#define GLU 0
+#endif
+#if GLU && SEGMENTS == 2
+#define PRODUCTS 2 /* for one element of a result: the gate's, then up's */
+#else
+#define PRODUCTS 1
+#endif
 
 #define SEGMENT_PARAMETERS(i)                                                            \
     __global const uchar *data##i, __global const uchar *scale##i,                       \
         __global const uchar *zp##i, __global const float *bias##i,                      \
         __global STORAGE(DST) * y##i, uint rows##i
 
+#define OTHER_PARAMETERS                                                                 \
+    __global const STORAGE(DST) * other, uint other_step, uint other_first
+
 struct segment {
     __global const uchar *data, *scale, *zp;
     __global const float *bias;
     __global STORAGE(DST) * y;
-    uint n_count; /* rows */
+    uint n_count;                        /* rows */
+    __global const STORAGE(DST) * other; /* NULL: none */
+    uint other_step, other_first;
 };
 
-#define SEGMENT(i) ((struct segment){data##i, scale##i, zp##i, bias##i, y##i, rows##i})
+#define SEGMENT(i)                                                                       \
+    ((struct segment){data##i, scale##i, zp##i, bias##i, y##i, rows##i, other,           \
+                      other_step, other_first})
+/* What the second product is made of. */
+#if PRODUCTS == 2
+#define UP_SEGMENT SEGMENT(1)
+#else
+#define UP_SEGMENT SEGMENT(0) /* not read */
+#endif
 
 /* Whether a block of `rows` rows lies behind those of a segment; it then counts from there. */
 static inline bool
@@ -45,6 +76,9 @@ is_behind(const struct segment *s, uint *block, uint rows)
  * last one it has no rows. */
 #if SEGMENTS == 1
 #define ALL_SEGMENT_PARAMETERS       SEGMENT_PARAMETERS(0)
+#define FIND_SEGMENT(s, block, rows) s = SEGMENT(0)
+#elif PRODUCTS == 2
+#define ALL_SEGMENT_PARAMETERS       SEGMENT_PARAMETERS(0), SEGMENT_PARAMETERS(1)
 #define FIND_SEGMENT(s, block, rows) s = SEGMENT(0)
 #elif SEGMENTS == 2
 #define ALL_SEGMENT_PARAMETERS SEGMENT_PARAMETERS(0), SEGMENT_PARAMETERS(1)
@@ -64,15 +98,25 @@ is_behind(const struct segment *s, uint *block, uint rows)
     }
 #endif
 
-/* Element n of token t of a segment's result: the product, its bias, and what is added to it
- * (same shape; NULL: nothing), rounded once. */
-static inline void
-store_result(const struct segment *s, __global const STORAGE(DST) * addend, ulong t,
-             uint n, float product)
+static inline float
+with_bias(const struct segment *s, uint n, float product)
 {
-    const ulong at = t * s->n_count + n;
-    float v = product + (s->bias ? s->bias[n] : 0.0f);
-    if (addend)
-        v += LOAD(DST, addend, at);
-    STORE(DST, s->y, at, v);
+    return product + (s->bias ? s->bias[n] : 0.0f);
+}
+
+/* Element n of token t of a segment's result; up and its product are read with PRODUCTS 2. */
+static inline void
+store_result(const struct segment *s, const struct segment *up, ulong t, uint n,
+             float product, float up_product)
+{
+    float v = with_bias(s, n, product);
+#if PRODUCTS == 2
+    v = gated(v, with_bias(up, n, up_product), 1.0f);
+#else
+    if (s->other) {
+        const float o = LOAD(DST, s->other, t * s->other_step + s->other_first + n);
+        v = GLU ? gated(v, o, 1.0f) : v + o;
+    }
+#endif
+    STORE(DST, s->y, t * s->n_count + n, v);
 }
