@@ -6,6 +6,7 @@
 
 #include "plugin/lower.h"
 #include "primitives/eltwise/eltwise.h"
+#include "primitives/onednn/onednn_weight.h"
 
 enum { LARGEST_PLAIN_CONSTANT = 64 * 1024 * 1024 }; /* bytes; weights are WEIGHT nodes */
 
@@ -240,6 +241,14 @@ same_bytes(const struct xm_weight *a, const struct xm_weight *b)
            a->cols == b->cols && a->element == b->element;
 }
 
+/* Whether this weight may have to share its kernels with one in host memory: with both in one
+ * format. */
+static bool
+offloads(const struct xm_lower *l, const struct xm_weight *w)
+{
+    return w->experts > 1 && l->p->config.offload_ratio > 0;
+}
+
 /* Whether this weight is of the OFFLOAD_RATIO percent of the experts that stay in host memory.
  * They are spread over the layers; of what cannot be divided rather more stay than fewer. */
 static bool
@@ -305,6 +314,9 @@ xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
     XM_TRY(on_host ? xm_host_weight_create(p->engine, w, out, l->err)
                    : xm_device_weight_create(p->engine, w, out, l->err));
     p->weights[p->n_weights++] = *out;
+    if (p->onednn && !offloads(l, w) &&
+        xm_onednn_weight_can_turn(xm_engine_info(p->engine), w))
+        XM_TRY(xm_onednn_weight_turn(p->engine, *out, l->err));
     p->weight_bytes += xm_weight_bytes(w);
     p->host_weight_bytes += on_host ? xm_weight_bytes(w) : 0;
     forget_copied(p, *out);

@@ -37,7 +37,8 @@ uint64_t xm_operand_rows(const struct xm_operand *o);
 
 /* A weight whose bytes are on the device; shared by the steps that read it. */
 struct xm_device_weight {
-    struct xm_weight host; /* sizes, element, group …; the views stay for host use */
+    struct xm_weight host; /* sizes, elements, group, order of what is on the device; the
+                            * views say where it came from */
     struct xm_buffer *data, *scale, *zero_point; /* NULL where absent */
     int refs;
 };

@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scales and zero points of a weight with rows innermost, as oneDNN reads them:
+ * Scales or zero points of a weight with rows innermost, as oneDNN reads them:
  *
- *     scale_out[e][g][n] = scale of group g in row n of expert e;  zp_out as well, in 8 bits
+ *     out[e][g][n] = in[e][n][g]
  *
- * A work-item moves one of each; global size {E * N, K / GROUP}.
+ * They are BITS wide. A work-item moves one, or two neighbours of 4 bits; global size {N, G, E},
+ * {N / 2, G, E} with 4 bits. Bytes lie at any address.
  */
-#include "weights.h"
 
-#ifndef OUT
-#define OUT f16 /* of the scales: f16 or f32 */
+#ifndef BITS
+#define BITS 16
+#endif
+
+#if BITS == 4
+static inline uchar
+nibble(__global const uchar *p, ulong i)
+{
+    return (p[i >> 1] >> (4 * (i & 1))) & 15;
+}
 #endif
 
 __kernel void
-weight_turn_ref(__global const uchar *scale, __global const uchar *zp,
-                __global STORAGE(OUT) * scale_out, __global uchar *zp_out, uint n_count)
+weight_turn_ref(__global const uchar *in, __global uchar *out)
 {
-    const ulong row = get_global_id(0), g = get_global_id(1);
-    const uint groups = (uint)get_global_size(1);
-    const ulong at = (row / n_count * groups + g) * n_count + row % n_count;
-    STORE(OUT, scale_out, at, weight_scale(scale, row, (uint)g, n_count, groups));
-    if (zp_out)
-        zp_out[at] = (uchar)(int)weight_zero_point(zp, row, (uint)g, n_count, groups);
+    const ulong n = get_global_id(0), g = get_global_id(1), e = get_global_id(2);
+    const ulong n_count = get_global_size(0), groups = get_global_size(1);
+    const ulong row = e * n_count + n, to = (e * groups + g) * n_count + n;
+#if BITS == 4
+    out[to] = nibble(in, 2 * row * groups + g) |
+              (uchar)(nibble(in, (2 * row + 1) * groups + g) << 4);
+#else
+    for (uint b = 0; b < BITS / 8; b++)
+        out[to * (BITS / 8) + b] = in[(row * groups + g) * (BITS / 8) + b];
+#endif
 }

@@ -14,7 +14,7 @@ enum { PROBE_POWER = 7 }; /* the piece that oneDNN is asked about */
 
 struct xm_onednn_gpu_linear {
     struct xm_onednn *onednn; /* referenced, as is the rest */
-    struct xm_onednn_weight weight;
+    struct xm_device_weight *weight;
     struct xm_buffer *bias;
     uint64_t x_step, y_step; /* bytes from token to token */
     uint32_t most;           /* power of the largest piece */
@@ -68,7 +68,7 @@ static enum xm_status
 build(struct xm_onednn_gpu_linear *l, struct xm_engine *engine, enum xm_element dst,
       struct xm_error *err)
 {
-    const struct xm_weight *w = &l->weight.weight->host;
+    const struct xm_weight *w = &l->weight->host;
     l->most = xm_onednn_largest_piece(xm_engine_config(engine)->ubatch, LEAST_POWER);
     for (uint32_t i = LEAST_POWER; i <= l->most; i++) {
         const struct xm_onednn_problem p = problem_of(w, dst, l->bias != NULL, i);
@@ -93,7 +93,8 @@ init(struct xm_onednn_gpu_linear *l, struct xm_engine *engine,
     l->bias = bias;
     if (bias)
         xm_buffer_ref(bias);
-    XM_TRY(xm_onednn_weight_init(&l->weight, engine, weight, err));
+    l->weight = weight;
+    xm_device_weight_ref(weight);
     return build(l, engine, dst, err);
 }
 
@@ -123,7 +124,7 @@ xm_onednn_gpu_linear_destroy(struct xm_onednn_gpu_linear *l)
         return;
     for (uint32_t i = 0; i < XM_ONEDNN_PIECES; i++)
         xm_onednn_matmul_put(l->piece[i]);
-    xm_onednn_weight_fini(&l->weight);
+    xm_device_weight_unref(l->weight);
     xm_buffer_unref(l->bias);
     xm_onednn_unref(l->onednn);
     xm_free(l);
@@ -163,7 +164,7 @@ xm_onednn_gpu_linear_run(const struct xm_onednn_gpu_linear *l, struct xm_buffer 
     if (l->scratch_bytes)
         XM_TRY(xm_scratch_take(s, l->scratch_bytes,
                                &spans.arg[XM_ONEDNN_SCRATCHPAD].buffer, err));
-    xm_onednn_weight_spans(&l->weight, 0, &spans);
+    xm_onednn_weight_spans(l->weight, 0, &spans);
     spans.arg[XM_ONEDNN_BIAS].buffer = l->bias;
     XM_TRY(xm_onednn_begin(l->onednn, queue, &stream, err));
     enum xm_status status = run_pieces(l, stream, &spans, x, y, tokens, err);

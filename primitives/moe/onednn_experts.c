@@ -20,7 +20,7 @@ enum product { GATE, UP, DOWN, N_PRODUCTS };
 struct xm_onednn_experts {
     struct xm_engine *engine; /* borrowed from the primitive */
     struct xm_onednn *onednn; /* referenced */
-    struct xm_onednn_weight weight[N_PRODUCTS];
+    struct xm_device_weight *weight[N_PRODUCTS];
     uint64_t experts, hidden, inter; /* E, H, I */
     uint32_t most;                   /* power of the largest piece */
     struct xm_onednn_matmul *piece[N_PRODUCTS][XM_ONEDNN_PIECES];
@@ -49,7 +49,7 @@ problem_of(const struct xm_moe_experts_desc *d, enum product product, uint32_t p
 static const char *
 form_refusal(const struct xm_device_info *device, const struct xm_moe_experts_desc *d)
 {
-    if (d->expert != XM_EXPERT_GEMM3_SWIGLU || d->bias_gate || d->bias_down)
+    if (d->expert != XM_EXPERT_GEMM3_SWIGLU || !d->up || d->bias_gate || d->bias_down)
         return "oneDNN is given experts of three matmuls without biases only";
     if (d->src != XM_F16)
         return "oneDNN's GPU engine is given f16 activations only";
@@ -107,7 +107,8 @@ init(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
     o->inter = d->down->host.cols;
     o->most = xm_onednn_largest_piece(xm_engine_config(o->engine)->ubatch, LEAST_POWER);
     for (int p = 0; p < N_PRODUCTS; p++) {
-        XM_TRY(xm_onednn_weight_init(&o->weight[p], o->engine, weights[p], err));
+        o->weight[p] = weights[p];
+        xm_device_weight_ref(weights[p]);
         XM_TRY(build(o, d, (enum product)p, err));
     }
     return XM_OK;
@@ -138,7 +139,7 @@ xm_onednn_experts_destroy(struct xm_onednn_experts *o)
     for (int p = 0; p < N_PRODUCTS; p++) {
         for (uint32_t i = 0; i < XM_ONEDNN_PIECES; i++)
             xm_onednn_matmul_put(o->piece[p][i]);
-        xm_onednn_weight_fini(&o->weight[p]);
+        xm_device_weight_unref(o->weight[p]);
     }
     xm_onednn_unref(o->onednn);
     xm_free(o);
@@ -212,7 +213,7 @@ run_product(const struct call *c, enum product product, uint64_t expert, uint32_
                                 y = {c->b->xy, row * o->hidden * sizeof(float)},
                                 g = {c->b->gh, g_at}, h = {c->b->gh, h_at};
     struct xm_onednn_spans spans = {.arg = {{NULL, 0}}};
-    xm_onednn_weight_spans(&o->weight[product], expert, &spans);
+    xm_onednn_weight_spans(o->weight[product], expert, &spans);
     spans.arg[XM_ONEDNN_X] = product == DOWN ? h : x;
     spans.arg[XM_ONEDNN_Y] = product == GATE ? g : product == UP ? h : y;
     if (product == UP)

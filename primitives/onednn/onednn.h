@@ -27,8 +27,9 @@ struct xm_onednn_problem {
     uint64_t y_step; /* elements from row to row of y; 0: n */
     enum xm_element x, w, y;
     uint64_t group;             /* k that share a scale; 0: W is not quantised */
-    enum xm_element scale;      /* f16 or f32, when quantised */
-    enum xm_element zero_point; /* u8 or i8; XM_DYNAMIC: none */
+    enum xm_element scale;      /* when quantised */
+    enum xm_element zero_point; /* u4 i4 u8 i8; XM_DYNAMIC: none */
+    bool one_zero_point;        /* for all of W, in 8 bits */
     bool bias;                  /* f32 */
     bool times;                 /* of y's type; its rows lie as y's */
     bool activated;             /* act is not the identity */
@@ -40,7 +41,7 @@ enum xm_onednn_arg {
     XM_ONEDNN_X,
     XM_ONEDNN_W,
     XM_ONEDNN_SCALE,      /* [k / group, n] */
-    XM_ONEDNN_ZERO_POINT, /* [k / group, n] */
+    XM_ONEDNN_ZERO_POINT, /* [k / group, n], or one */
     XM_ONEDNN_BIAS,
     XM_ONEDNN_TIMES,
     XM_ONEDNN_Y,

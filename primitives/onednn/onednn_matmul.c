@@ -86,6 +86,8 @@ describe_arg(const struct xm_onednn_problem *p, enum xm_onednn_arg arg,
         return groups == 1 ? line(out, p->n, p->scale)
                            : matrix(out, groups, p->n, p->n, 1, p->scale);
     case XM_ONEDNN_ZERO_POINT:
+        if (p->one_zero_point)
+            return line(out, 1, p->zero_point);
         return groups == 1 ? line(out, p->n, p->zero_point)
                            : matrix(out, groups, p->n, p->n, 1, p->zero_point);
     case XM_ONEDNN_BIAS:
@@ -97,6 +99,17 @@ describe_arg(const struct xm_onednn_problem *p, enum xm_onednn_arg arg,
 
 /* ---- attributes --------------------------------------------------------------------- */
 
+static dnnl_status_t
+set_zero_points(dnnl_primitive_attr_t a, const struct xm_onednn_problem *p, int mask,
+                int n_dims, const dnnl_dims_t group)
+{
+    if (p->zero_point == XM_DYNAMIC)
+        return dnnl_success;
+    return dnnl_primitive_attr_set_zero_points(
+        a, DNNL_ARG_WEIGHTS, p->one_zero_point ? 0 : mask, p->one_zero_point ? 0 : n_dims,
+        group, type_of(p->zero_point));
+}
+
 /* One scale and zero point a column, or one for each group of k in it. */
 static dnnl_status_t
 set_quantisation(dnnl_primitive_attr_t a, const struct xm_onednn_problem *p)
@@ -105,9 +118,8 @@ set_quantisation(dnnl_primitive_attr_t a, const struct xm_onednn_problem *p)
     int n_dims = p->group == p->k ? 0 : 2, mask = n_dims ? ROWS_AND_COLUMNS : COLUMNS;
     dnnl_status_t status = dnnl_primitive_attr_set_scales(
         a, DNNL_ARG_WEIGHTS, mask, n_dims, group, type_of(p->scale));
-    if (status == dnnl_success && p->zero_point != XM_DYNAMIC)
-        status = dnnl_primitive_attr_set_zero_points(a, DNNL_ARG_WEIGHTS, mask, n_dims,
-                                                     group, type_of(p->zero_point));
+    if (status == dnnl_success)
+        status = set_zero_points(a, p, mask, n_dims, group);
     if (status != dnnl_success)
         return status;
     /* Integer weights become numbers of x's type and are multiplied as such. */

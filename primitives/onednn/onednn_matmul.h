@@ -7,8 +7,8 @@
  *     y[m,n] = act(x[m,k] W[n,k]^T + bias[n]) * times[m,n]
  *
  * oneDNN's weights are [k,n]: W's rows are its columns, read with strides {1, k}, where they
- * lie. Its scales and zero points are [k / group, n] in that order (onednn_weight.h turns
- * ours). Accumulation is oneDNN's own, f32.
+ * lie. Its scales and zero points are [k / group, n] in that order (onednn_weight.h).
+ * Accumulation is oneDNN's own, f32.
  */
 #ifndef XM_PRIMITIVES_ONEDNN_ONEDNN_MATMUL_H
 #define XM_PRIMITIVES_ONEDNN_ONEDNN_MATMUL_H

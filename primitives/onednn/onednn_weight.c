@@ -4,30 +4,20 @@
  */
 #include "primitives/onednn/onednn_weight.h"
 
+#include <stdio.h>
+
 #include "primitives/args.h"
 
-static enum xm_element
-scale_element(const struct xm_weight *w)
-{
-    return w->scale_element == XM_F16 ? XM_F16 : XM_F32;
-}
-
 static bool
-is_signed(enum xm_element e)
+is_4_bits(enum xm_element e)
 {
-    return e == XM_I4 || e == XM_I8;
+    return e == XM_U4 || e == XM_I4;
 }
 
 static bool
 is_integer(enum xm_element e)
 {
-    return e == XM_U4 || e == XM_U8 || is_signed(e);
-}
-
-static uint64_t
-groups_of(const struct xm_weight *w)
-{
-    return w->experts * w->rows * xm_weight_groups(w);
+    return is_4_bits(e) || e == XM_U8 || e == XM_I8;
 }
 
 /* Bytes of the numbers, scales and zero points of one expert. */
@@ -40,13 +30,27 @@ data_step(const struct xm_weight *w)
 static uint64_t
 scale_step(const struct xm_weight *w)
 {
-    return w->rows * xm_weight_groups(w) * xm_element_bits(scale_element(w)) / 8;
+    return w->rows * xm_weight_groups(w) * xm_element_bits(w->scale_element) / 8;
 }
 
 static uint64_t
 zero_point_step(const struct xm_weight *w)
 {
-    return w->rows * xm_weight_groups(w);
+    if (!w->zero_point.p || w->zero_point_is_scalar)
+        return 0;
+    return w->rows * xm_weight_groups(w) * xm_element_bits(w->zero_point_element) / 8;
+}
+
+static const char *
+zero_point_refusal(const struct xm_weight *w)
+{
+    if (!is_integer(w->zero_point_element))
+        return "oneDNN takes zero points of 4 or 8 bits";
+    if (!is_4_bits(w->zero_point_element))
+        return NULL;
+    if (w->zero_point_is_scalar)
+        return "oneDNN wants a zero point for the whole weight in 8 bits";
+    return w->rows % 2 != 0 ? "oneDNN wants rows of whole bytes" : NULL;
 }
 
 static const char *
@@ -56,11 +60,11 @@ quantised_refusal(const struct xm_device_info *device, const struct xm_weight *w
         return "oneDNN's compressed matmul is reference code on xe_lp";
     if (!is_integer(w->element))
         return "oneDNN takes quantised weights of 4 or 8 bits";
-    if (w->zero_point.p && !is_integer(w->zero_point_element))
-        return "oneDNN takes zero points of 4 or 8 bits";
     if (w->cols % 2 != 0)
         return "oneDNN wants rows of whole bytes";
-    return NULL;
+    if (xm_weight_groups(w) > 1 && w->order != XM_SCALE_GROUP_MAJOR)
+        return "the scales are not in oneDNN's order";
+    return w->zero_point.p ? zero_point_refusal(w) : NULL;
 }
 
 const char *
@@ -79,63 +83,108 @@ xm_onednn_weight_refuses(const struct xm_device_info *device, const struct xm_we
     return NULL;
 }
 
-static enum xm_status
-turn(struct xm_onednn_weight *o, struct xm_engine *engine, struct xm_queue *queue,
-     struct xm_error *err)
+/* ---- turning ------------------------------------------------------------------------ */
+
+/* The same weight as oneDNN wants it. */
+static struct xm_weight
+in_onednn_order(const struct xm_weight *w)
 {
-    const struct xm_weight *w = &o->weight->host;
+    struct xm_weight o = *w;
+    if (xm_weight_groups(w) > 1)
+        o.order = XM_SCALE_GROUP_MAJOR;
+    if (w->zero_point.p && w->zero_point_is_scalar && is_4_bits(w->zero_point_element))
+        o.zero_point_element = w->zero_point_element == XM_U4 ? XM_U8 : XM_I8;
+    return o;
+}
+
+bool
+xm_onednn_weight_can_turn(const struct xm_device_info *device, const struct xm_weight *w)
+{
+    const struct xm_weight turned = in_onednn_order(w);
+    return xm_onednn_weight_refuses(device, w) &&
+           !xm_onednn_weight_refuses(device, &turned);
+}
+
+/* Enqueues *out = what `in` has in rows of `w`, turned. */
+static enum xm_status
+turn(const struct xm_weight *w, const struct xm_buffer *in, enum xm_element e,
+     struct xm_queue *queue, struct xm_buffer **out, struct xm_error *err)
+{
+    struct xm_engine *engine = xm_queue_engine(queue);
+    uint32_t bits = xm_element_bits(e);
+    uint64_t groups = xm_weight_groups(w);
     struct xm_kernel *kernel;
     struct xm_args a = {.n = 0};
-    XM_TRY(xm_weight_kernel(engine, "weight_turn_ref", w, &kernel, err, "-DOUT=%s",
-                            xm_element_text(scale_element(w))));
-    xm_args_buffer(&a, o->weight->scale);
-    xm_args_buffer(&a, o->weight->zero_point);
-    xm_args_buffer(&a, o->scale);
-    xm_args_buffer(&a, o->zero_point);
-    xm_args_uint(&a, w->rows);
-    XM_TRY(xm_args_run(&a, queue, kernel, false, w->experts * w->rows,
-                       xm_weight_groups(w), 1, err));
+    char options[16];
+    snprintf(options, sizeof(options), "-DBITS=%u", bits);
+    XM_TRY(xm_buffer_create(engine, XM_USE_WEIGHT,
+                            w->experts * w->rows * groups * bits / 8, out, err));
+    XM_TRY(xm_engine_kernel(engine, "weight_turn_ref", options, &kernel, err));
+    xm_args_buffer(&a, in);
+    xm_args_buffer(&a, *out);
+    return xm_args_run(&a, queue, kernel, false, bits == 4 ? w->rows / 2 : w->rows,
+                       groups, w->experts, err);
+}
+
+/* Enqueues *out = the zero point of the whole weight in 8 bits. */
+static enum xm_status
+widen(const struct xm_weight *w, struct xm_queue *queue, struct xm_buffer **out,
+      struct xm_error *err)
+{
+    uint8_t byte = (uint8_t)(int)xm_weight_zero_point_at(w, 0, 0, 0);
+    XM_TRY(xm_buffer_create(xm_queue_engine(queue), XM_USE_WEIGHT, 1, out, err));
+    return xm_queue_write(queue, *out, 0, &byte, 1, err);
+}
+
+/* What differs between a weight and the one that oneDNN wants; NULL buffers: nothing. */
+static enum xm_status
+make_parts(const struct xm_device_weight *d, const struct xm_weight *to,
+           struct xm_queue *queue, struct xm_buffer **scale,
+           struct xm_buffer **zero_point, struct xm_error *err)
+{
+    const struct xm_weight *w = &d->host;
+    bool turns = w->order != to->order;
+    if (turns)
+        XM_TRY(turn(w, d->scale, w->scale_element, queue, scale, err));
+    if (turns && zero_point_step(w) > 0)
+        XM_TRY(turn(w, d->zero_point, w->zero_point_element, queue, zero_point, err));
+    if (w->zero_point.p && w->zero_point_element != to->zero_point_element)
+        XM_TRY(widen(w, queue, zero_point, err));
     return xm_queue_finish(queue, err);
 }
 
-static enum xm_status
-create_turned(struct xm_onednn_weight *o, struct xm_engine *engine, struct xm_error *err)
+static void
+replace(struct xm_buffer **at, struct xm_buffer *with)
 {
-    const struct xm_weight *w = &o->weight->host;
-    struct xm_queue *queue;
-    XM_TRY(xm_buffer_create(engine, XM_USE_WEIGHT, w->experts * scale_step(w), &o->scale,
-                            err));
-    if (w->zero_point.p)
-        XM_TRY(
-            xm_buffer_create(engine, XM_USE_WEIGHT, groups_of(w), &o->zero_point, err));
-    XM_TRY(xm_queue_create(engine, &queue, err));
-    enum xm_status status = turn(o, engine, queue, err);
-    xm_queue_destroy(queue);
-    return status;
+    if (!with)
+        return;
+    xm_buffer_unref(*at);
+    *at = with;
 }
 
 enum xm_status
-xm_onednn_weight_init(struct xm_onednn_weight *o, struct xm_engine *engine,
-                      struct xm_device_weight *weight, struct xm_error *err)
+xm_onednn_weight_turn(struct xm_engine *engine, struct xm_device_weight *weight,
+                      struct xm_error *err)
 {
-    *o = (struct xm_onednn_weight){weight, NULL, NULL};
-    xm_device_weight_ref(weight);
-    if (!xm_weight_is_quantised(&weight->host))
-        return XM_OK;
-    enum xm_status status = create_turned(o, engine, err);
-    if (status != XM_OK)
-        xm_onednn_weight_fini(o);
-    return status;
+    const struct xm_weight to = in_onednn_order(&weight->host);
+    struct xm_buffer *scale = NULL, *zero_point = NULL;
+    struct xm_queue *queue;
+    XM_TRY(xm_queue_create(engine, &queue, err));
+    enum xm_status status = make_parts(weight, &to, queue, &scale, &zero_point, err);
+    xm_queue_destroy(queue);
+    if (status != XM_OK) {
+        xm_buffer_unref(scale);
+        xm_buffer_unref(zero_point);
+        return status;
+    }
+    replace(&weight->scale, scale);
+    replace(&weight->zero_point, zero_point);
+    weight->host.order = to.order;
+    weight->host.zero_point_element = to.zero_point_element;
+    return XM_OK;
 }
 
-void
-xm_onednn_weight_fini(struct xm_onednn_weight *o)
-{
-    xm_device_weight_unref(o->weight);
-    xm_buffer_unref(o->scale);
-    xm_buffer_unref(o->zero_point);
-    *o = (struct xm_onednn_weight){NULL, NULL, NULL};
-}
+/* ---- problems ----------------------------------------------------------------------- */
 
 struct xm_onednn_problem
 xm_onednn_weight_problem(const struct xm_weight *w)
@@ -144,21 +193,22 @@ xm_onednn_weight_problem(const struct xm_weight *w)
     if (!xm_weight_is_quantised(w))
         return p;
     p.group = w->group;
-    p.scale = scale_element(w);
-    if (w->zero_point.p)
-        p.zero_point = is_signed(w->zero_point_element) ? XM_I8 : XM_U8;
+    p.scale = w->scale_element;
+    if (w->zero_point.p) {
+        p.zero_point = w->zero_point_element;
+        p.one_zero_point = w->zero_point_is_scalar;
+    }
     return p;
 }
 
 void
-xm_onednn_weight_spans(const struct xm_onednn_weight *o, uint64_t expert,
+xm_onednn_weight_spans(const struct xm_device_weight *d, uint64_t expert,
                        struct xm_onednn_spans *spans)
 {
-    const struct xm_weight *w = &o->weight->host;
-    spans->arg[XM_ONEDNN_W] =
-        (struct xm_onednn_span){o->weight->data, expert * data_step(w)};
+    const struct xm_weight *w = &d->host;
+    spans->arg[XM_ONEDNN_W] = (struct xm_onednn_span){d->data, expert * data_step(w)};
     spans->arg[XM_ONEDNN_SCALE] =
-        (struct xm_onednn_span){o->scale, expert * scale_step(w)};
+        (struct xm_onednn_span){d->scale, expert * scale_step(w)};
     spans->arg[XM_ONEDNN_ZERO_POINT] =
-        (struct xm_onednn_span){o->zero_point, expert * zero_point_step(w)};
+        (struct xm_onednn_span){d->zero_point, expert * zero_point_step(w)};
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A weight of ours as oneDNN reads it: the numbers where they lie, scales and zero points
- * turned once, [E][K / G][N] and zero points in 8 bits: 5 % of a 4-bit weight in groups of
- * 128, 19 % in groups of 32.
+ * A weight of ours as oneDNN reads it: the numbers where they lie, scales and zero points as
+ * [E][K / G][N]. They are turned once, before any kernel is built for the weight, and ours read
+ * them in that order, too: there is no second copy.
  */
 #ifndef XM_PRIMITIVES_ONEDNN_ONEDNN_WEIGHT_H
 #define XM_PRIMITIVES_ONEDNN_ONEDNN_WEIGHT_H
@@ -13,25 +13,24 @@
 extern "C" {
 #endif
 
-struct xm_onednn_weight {
-    struct xm_device_weight *weight;      /* referenced */
-    struct xm_buffer *scale, *zero_point; /* ours; NULL where absent */
-};
-
 /* NULL: oneDNN's GPU engine on this device could read this weight; else a static sentence.
  * Pure. */
 const char *xm_onednn_weight_refuses(const struct xm_device_info *device,
                                      const struct xm_weight *w);
-/* Turns on the device and waits. On failure nothing is to be undone. */
-enum xm_status xm_onednn_weight_init(struct xm_onednn_weight *o, struct xm_engine *engine,
+/* Whether only the order of scales, or the width of a zero point for all, keeps oneDNN from
+ * this weight. Pure. */
+bool xm_onednn_weight_can_turn(const struct xm_device_info *device,
+                               const struct xm_weight *w);
+/* Puts such a weight's scales and zero points as oneDNN wants them, on the device; waits.
+ * weight->host says so afterwards; on failure the weight is as it was. */
+enum xm_status xm_onednn_weight_turn(struct xm_engine *engine,
                                      struct xm_device_weight *weight,
                                      struct xm_error *err);
-void xm_onednn_weight_fini(struct xm_onednn_weight *o); /* a zeroed one is allowed */
 
-/* The parts of a problem that follow from the weight: n, k, w, group, scale, zero_point. */
+/* The parts of a problem that follow from the weight: n, k, w and what quantises it. */
 struct xm_onednn_problem xm_onednn_weight_problem(const struct xm_weight *w);
 /* The spans of one expert. */
-void xm_onednn_weight_spans(const struct xm_onednn_weight *o, uint64_t expert,
+void xm_onednn_weight_spans(const struct xm_device_weight *w, uint64_t expert,
                             struct xm_onednn_spans *spans);
 
 #ifdef __cplusplus

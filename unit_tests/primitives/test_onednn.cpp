@@ -62,6 +62,7 @@ quantised(xm_element element, uint64_t group)
     w.rows = 768;
     w.cols = 2048;
     w.group = group;
+    w.order = XM_SCALE_GROUP_MAJOR;
     w.scale_element = XM_F16;
     w.zero_point_element = element;
     w.zero_point = {&byte, 1};
@@ -118,6 +119,32 @@ TEST(OnednnWeight, IsRefusedByItsFormat)
                  "the experts' weights are not aligned for oneDNN");
     w.experts = 1;
     EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w), nullptr);
+    w.rows = 101;
+    EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w),
+                 "oneDNN wants rows of whole bytes");
+}
+
+TEST(OnednnWeight, IsTurnedWhereNothingElseKeepsOnednnFromIt)
+{
+    xm_device_info device = {};
+    device.base_align = 128;
+    device.arch = XM_ARCH_XE_HPG;
+    xm_weight w = quantised(XM_U4, 128);
+    EXPECT_FALSE(xm_onednn_weight_can_turn(&device, &w)) << "it is";
+    w.order = XM_SCALE_ROW_MAJOR;
+    EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w),
+                 "the scales are not in oneDNN's order");
+    EXPECT_TRUE(xm_onednn_weight_can_turn(&device, &w));
+    device.arch = XM_ARCH_XE_LP;
+    EXPECT_FALSE(xm_onednn_weight_can_turn(&device, &w));
+    device.arch = XM_ARCH_XE_HPG;
+    w.group = w.cols;
+    EXPECT_FALSE(xm_onednn_weight_can_turn(&device, &w)) << "one order is as the other";
+    EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w), nullptr);
+    w.zero_point_is_scalar = true;
+    EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w),
+                 "oneDNN wants a zero point for the whole weight in 8 bits");
+    EXPECT_TRUE(xm_onednn_weight_can_turn(&device, &w));
 }
 
 /* ---- the CPU engine ------------------------------------------------------------------ */
@@ -172,15 +199,17 @@ class OnednnOnCpu : public PrimitiveTest
         SCOPED_TRACE(text_of(format));
         const uint64_t m = problem.m, n = 24, k = 128;
         test_weight w(experts, n, k, format, 5);
-        xm_onednn_weight turned = {};
-        ASSERT_XM_OK(xm_onednn_weight_init(&turned, engine, w.device, &err));
-        const xm_onednn_problem of_weight = xm_onednn_weight_problem(&w.host);
+        if (format.group) {
+            ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
+        }
+        const xm_onednn_problem of_weight = xm_onednn_weight_problem(&w.device->host);
         problem.n = of_weight.n;
         problem.k = of_weight.k;
         problem.w = of_weight.w;
         problem.group = of_weight.group;
         problem.scale = of_weight.scale;
         problem.zero_point = of_weight.zero_point;
+        problem.one_zero_point = of_weight.one_zero_point;
         dnnl_primitive_desc_t pd = xm_onednn_describe(cpu, &problem);
         ASSERT_NE(pd, nullptr) << "oneDNN does not take the problem";
         dnnl_primitive_t primitive = nullptr;
@@ -193,7 +222,7 @@ class OnednnOnCpu : public PrimitiveTest
             SCOPED_TRACE("expert " + std::to_string(e));
             std::vector<uint8_t> y(m * n * xm_element_bits(problem.y) / 8, 0xff);
             xm_onednn_spans spans = {};
-            xm_onednn_weight_spans(&turned, e, &spans);
+            xm_onednn_weight_spans(w.device, e, &spans);
             xm_onednn_handles handles = {};
             for (int a : {XM_ONEDNN_W, XM_ONEDNN_SCALE, XM_ONEDNN_ZERO_POINT})
                 handles[a].at = host_of(spans.arg[a]);
@@ -223,7 +252,6 @@ class OnednnOnCpu : public PrimitiveTest
         }
         dnnl_primitive_destroy(primitive);
         dnnl_primitive_desc_destroy(pd);
-        xm_onednn_weight_fini(&turned);
     }
 
     /* bf16 activations meet weights that are bf16 by then. */

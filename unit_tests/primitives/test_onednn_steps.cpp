@@ -7,7 +7,7 @@
  */
 #include "primitives/linear/onednn_gpu_linear.h"
 #include "primitives/moe/onednn_experts.h"
-#include "primitives/onednn/onednn.h"
+#include "primitives/onednn/onednn_weight.h"
 #include "runtime/reference/reference.h"
 #include "unit_tests/primitives/weight_fixture.h"
 
@@ -43,7 +43,7 @@ weight_at(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t n, uint
         return q;
     uint64_t at = k / p.group * p.n + n;
     if (p.zero_point != XM_DYNAMIC)
-        q -= load(s.arg[XM_ONEDNN_ZERO_POINT], p.zero_point, at);
+        q -= load(s.arg[XM_ONEDNN_ZERO_POINT], p.zero_point, p.one_zero_point ? 0 : at);
     return q * load(s.arg[XM_ONEDNN_SCALE], p.scale, at);
 }
 
@@ -178,6 +178,7 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
 {
     const uint64_t n = 64, k = 64;
     test_weight w(1, n, k, u4, 3);
+    ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
     tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
     xm_onednn_gpu_linear *linear = nullptr;
     ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, w.device, bias.buffer(), XM_F16,
@@ -228,6 +229,8 @@ TEST_F(OnednnSteps, ExpertsMultiplyTheirOwnRows)
     const uint64_t experts = 4, hidden = 64, inter = 96, tokens = 120, top_k = 2;
     test_weight gate(experts, inter, hidden, u4, 3), up(experts, inter, hidden, u4, 4),
         down(experts, hidden, inter, u4, 5);
+    for (test_weight *w : {&gate, &up, &down})
+        ASSERT_XM_OK(xm_onednn_weight_turn(engine, w->device, &err));
     xm_moe_experts_desc d = {};
     d.expert = XM_EXPERT_GEMM3_SWIGLU;
     d.activation = XM_ACT_SWISH;
