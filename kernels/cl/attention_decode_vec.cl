@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One partition of the keys for the few tokens of a chunk: partial[row][p] = { o[DV], m, l },
- * rows (b, t, h); see attention_decode_ref. A unit is a partition for all heads of one group
- * and all tokens (at most TILE_TOKENS): the keys are read once.
+ * One partition of the keys for the few tokens of a chunk; whole rows where it is the only one
+ * (DECODE_PARAMETERS). A unit is a partition for all heads of one group and all tokens (at most
+ * TILE_TOKENS): the keys are read once.
  */
 #include "attention_tile.h"
 #include "span.h"
 
 static void
-write_row(const struct rows *r, int i, __global float *to)
+write_partial(const struct rows *r, int i, __global float *to)
 {
     int d = 0;
     for (; d + 16 <= DV; d += 16)
@@ -20,8 +20,7 @@ write_row(const struct rows *r, int i, __global float *to)
 }
 
 __kernel void
-attention_decode_vec(ATTENTION_PARAMETERS, __global float *partial, int batch,
-                     long first_key, long partition_keys, int partitions)
+attention_decode_vec(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
 {
     const struct attention a = ATTENTION_ARGUMENTS;
     const ulong units = (ulong)batch * HEADS_KV * partitions;
@@ -32,8 +31,13 @@ attention_decode_vec(ATTENTION_PARAMETERS, __global float *partial, int batch,
         begin_rows(&a, &r, u / partitions / HEADS_KV, head_kv, 0);
         attend_rows(&a, &r, max(first, tile_first(&a, &r)),
                     min(first + partition_keys, tile_end(&a, &r)));
-        for (int i = 0; i < r.n; i++)
-            write_row(&r, i,
-                      partial + (row_index(&a, &r, i) * partitions + p) * (DV + 2));
+        for (int i = 0; i < r.n; i++) {
+            if (partitions == 1)
+                finish_row(&a, &r, i, out);
+            else
+                write_partial(&r, i,
+                              partial +
+                                  (row_index(&a, &r, i) * partitions + p) * (DV + 2));
+        }
     }
 }

@@ -15,19 +15,7 @@ attention_prompt_gen(ATTENTION_PARAMETERS, __global STORAGE(SRC) *out, int batch
     const struct rows r = rows_of(&a, get_group_id(0));
     float o[ROWS][ITEM_DIMS];
     attend_rows(&a, &r, &t, o, 0, a.keys);
-    for (int i = 0; i < ROWS; i++) {
-        if (i >= r.n)
-            continue;
-        float norm = t.l[i] > 0.0f ? 1.0f / t.l[i] : 0.0f;
-        if (sinks) {
-            const float sink = sinks[row_head(&r, i)], m = fmax(t.m[i], sink);
-            const float keep = exp(t.m[i] - m);
-            norm = keep / (t.l[i] * keep + exp(sink - m));
-        }
-        for (int d = 0; d < ITEM_DIMS; d++) {
-            const int at = (int)get_local_id(0) + d * ITEMS;
-            if (at < DV)
-                STORE(SRC, out, row_index(&a, &r, i) * DV + at, o[i][d] * norm);
-        }
-    }
+    for (int i = 0; i < ROWS; i++)
+        if (i < r.n)
+            finish_row(&a, &r, &t, i, o[i], out);
 }

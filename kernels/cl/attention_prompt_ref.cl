@@ -15,13 +15,5 @@ attention_prompt_ref(ATTENTION_PARAMETERS, __global STORAGE(SRC) *out, int batch
     const int head = row % HEADS_Q, t = row / HEADS_Q % tokens, b = row / HEADS_Q / tokens;
     struct row_state s;
     attend_row(&a, b, t, head, 0, a.keys, &s);
-    if (sinks) {
-        const float m = fmax(s.m, sinks[head]), keep = exp(s.m - m);
-        s.l = s.l * keep + exp(sinks[head] - m);
-        for (int i = 0; i < DV; i++)
-            s.o[i] *= keep;
-    }
-    const float norm = s.l > 0.0f ? 1.0f / s.l : 0.0f;
-    for (int i = 0; i < DV; i++)
-        STORE(SRC, out, row * DV + i, s.o[i] * norm);
+    finish_row(&a, &s, row, out);
 }

@@ -16,23 +16,5 @@ attention_prompt_sg(ATTENTION_PARAMETERS, __global STORAGE(SRC) * out, int batch
     if (r.b >= batch)
         return;
     attend(&a, &r, 0, (int)a.keys);
-#pragma unroll
-    for (int i = 0; i < QUERY_ROWS; i++) {
-        const ulong to = row_index(&a, &r, i) * DV;
-        float l = r.l[i], keep = 1.0f;
-        if (sinks) {
-            const float sink = sinks[row_head(&r, i)], m = fmax(r.m[i], sink);
-            keep = exp(r.m[i] - m);
-            l = l * keep + exp(sink - m);
-        }
-        const float norm = l > 0.0f ? keep / l : 0.0f;
-        if (r.first + i >= r.n)
-            continue;
-#pragma unroll
-        for (int c = 0; c < CHUNKS; c++) {
-            const uint d = c * SG + get_sub_group_local_id();
-            if (d < DV)
-                STORE(SRC, out, to + d, r.o[i][c] * norm);
-        }
-    }
+    finish_rows(&a, &r, out);
 }

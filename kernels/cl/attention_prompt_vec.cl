@@ -7,24 +7,6 @@
  */
 #include "attention_tile.h"
 
-static void
-finish_row(const struct attention *a, const struct rows *r, int i, __global STORAGE(SRC) *out)
-{
-    const ulong to = row_index(a, r, i) * DV;
-    float l = r->l[i], keep = 1.0f;
-    if (a->sinks) {
-        const float sink = a->sinks[row_head(r, i)], m = fmax(r->m[i], sink);
-        keep = exp(r->m[i] - m);
-        l = l * keep + exp(sink - m);
-    }
-    const float norm = l > 0.0f ? keep / l : 0.0f;
-    int d = 0;
-    for (; d + 16 <= DV; d += 16)
-        STORE16(SRC, out, to + d, vload16(0, r->o + i * DV_PAD + d) * norm);
-    for (; d < DV; d++)
-        STORE(SRC, out, to + d, r->o[i * DV_PAD + d] * norm);
-}
-
 __kernel void
 attention_prompt_vec(ATTENTION_PARAMETERS, __global STORAGE(SRC) *out, int batch)
 {

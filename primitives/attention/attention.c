@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * attention: the chunk's K and V are written to their pages (attention_inputs.h), then every
- * query row reads the pages. At most DECODE_TOKENS tokens go the way of decode: the keys are cut
- * into at most MAX_PARTITIONS partitions whose results are joined; more tokens are work enough
- * without.
+ * query row reads the pages. At most DECODE_TOKENS tokens go the way of decode: where they are too
+ * little work for the device, the keys are cut into partitions whose results are joined
+ * (attention_partitions.h); more tokens are work enough without.
  */
 #include "primitives/attention/attention.h"
 
@@ -12,6 +12,7 @@
 
 #include "primitives/args.h"
 #include "primitives/attention/attention_inputs.h"
+#include "primitives/attention/attention_partitions.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
 #include "runtime/util/memory.h"
@@ -20,10 +21,7 @@ enum {
     DECODE_TOKENS = 4,
     PROMPT_ROWS = 64,       /* rows of a tile of attention_prompt_vec, about            */
     PROMPT_GROUP_ROWS = 16, /* and of attention_prompt_gen                            */
-    SUB_GROUP_VALUES = 256, /* elements of V that the rows of a sub-group sum    */
-    PARTITION_KEYS = 128,   /* at least; whole key tiles                                */
-    KEY_TILE = 32,
-    MAX_PARTITIONS = 64 /* bounds scratch: partitions grow with the context instead */
+    SUB_GROUP_VALUES = 256  /* elements of V that the rows of a sub-group sum           */
 };
 
 /* A sub-group has the sums of its rows in registers. */
@@ -67,11 +65,6 @@ struct attention {
     struct xm_stage inputs, decode, combine, prompt;
 };
 
-/* How decode cuts the keys. */
-struct partitions {
-    uint64_t first_key, keys, n;
-};
-
 static uint32_t
 prompt_tile_tokens(const struct xm_attention_desc *d)
 {
@@ -103,27 +96,52 @@ group_tiles(const struct xm_attention_desc *d, const struct xm_attention_shape *
     return s->batch * d->heads_kv * ((all + rows - 1) / rows);
 }
 
-/* Only keys that the first token's window reaches are cut up. */
-static struct partitions
-cut_keys(const struct xm_attention_desc *d, const struct xm_attention_shape *s)
+/* What decode runs with: a row, its units of work for a partition, the partitions. */
+struct decoding {
+    struct xm_choice choice;
+    uint64_t units;
+    struct xm_attention_partitions partitions;
+};
+
+static uint64_t
+decode_units(const struct xm_attention_desc *d, const struct xm_attention_shape *s,
+             enum xm_family family)
 {
-    struct partitions p = {0, PARTITION_KEYS, 0};
-    if (d->window && s->past + 1 > d->window)
-        p.first_key = s->past + 1 - d->window;
-    uint64_t keys = s->past + s->tokens - p.first_key;
-    uint64_t least = xm_align_up((keys + MAX_PARTITIONS - 1) / MAX_PARTITIONS, KEY_TILE);
-    if (least > p.keys)
-        p.keys = least;
-    p.n = (keys + p.keys - 1) / p.keys;
-    return p;
+    switch (family) {
+    case XM_FAMILY_VEC:
+        return s->batch * d->heads_kv;
+    case XM_FAMILY_GEN:
+        return group_tiles(d, s, decode_group_rows(d));
+    case XM_FAMILY_SG:
+        return group_tiles(d, s, sub_group_rows(d));
+    default:
+        return s->batch * s->tokens * d->heads_q;
+    }
 }
 
-/* Bytes of decode's partial results. */
-static uint64_t
-partial_bytes(const struct xm_attention_desc *d, const struct xm_attention_shape *s)
+/* Only keys that the first token's window reaches are cut up. */
+static enum xm_status
+choose_decoding(const struct attention *a, const struct xm_attention_shape *s,
+                struct decoding *out, struct xm_error *err)
 {
-    uint64_t rows = s->batch * s->tokens * d->heads_q;
-    return rows * cut_keys(d, s).n * (d->dv + 2) * sizeof(float);
+    const struct xm_attention_desc *d = &a->desc;
+    uint64_t first = 0;
+    if (d->window && s->past + 1 > d->window)
+        first = s->past + 1 - d->window;
+    XM_TRY(xm_stage_choose(&a->decode, d, &out->choice, err));
+    out->units = decode_units(d, s, out->choice.row->family);
+    out->partitions = xm_attention_cut_keys(xm_engine_info(a->base.engine), out->units,
+                                            first, s->past + s->tokens);
+    return XM_OK;
+}
+
+/* Bytes of decode's partial results; one partition has none. */
+static uint64_t
+partial_bytes(const struct xm_attention_desc *d, const struct xm_attention_shape *s,
+              const struct decoding *decoding)
+{
+    uint64_t rows = s->batch * s->tokens * d->heads_q, n = decoding->partitions.n;
+    return n > 1 ? rows * n * (d->dv + 2) * sizeof(float) : 0;
 }
 
 /* ATTENTION_PARAMETERS of kernels/cl/include/attention.h. */
@@ -187,70 +205,83 @@ enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
     return run_units(&a->prompt, &choice, units, &args, run, err);
 }
 
+/* Joins the partitions of `partial`. */
 static enum xm_status
-enqueue_partitions(const struct attention *a, const struct xm_operand *operands,
-                   const struct xm_attention_shape *s, struct xm_buffer *partial,
-                   const struct xm_run *run, struct xm_error *err)
+enqueue_combine(const struct attention *a, const struct xm_operand *operands,
+                const struct xm_attention_shape *s, uint64_t partitions,
+                const struct xm_buffer *partial, const struct xm_run *run,
+                struct xm_error *err)
 {
-    struct partitions p = cut_keys(&a->desc, s);
     struct xm_args args = {.n = 0};
     struct xm_choice choice;
-    XM_TRY(xm_stage_choose(&a->decode, &a->desc, &choice, err));
-    add_parameters(a, operands, s, &args);
-    xm_args_buffer(&args, partial);
-    xm_args_uint(&args, s->batch);
-    xm_args_ulong(&args, p.first_key);
-    xm_args_ulong(&args, p.keys);
-    xm_args_uint(&args, p.n);
-    uint64_t units = s->batch * s->tokens * a->desc.heads_q * p.n;
-    if (choice.row->family == XM_FAMILY_VEC)
-        units = s->batch * a->desc.heads_kv * p.n;
-    else if (choice.row->family == XM_FAMILY_GEN)
-        units = group_tiles(&a->desc, s, decode_group_rows(&a->desc)) * p.n;
-    else if (choice.row->family == XM_FAMILY_SG)
-        units = group_tiles(&a->desc, s, sub_group_rows(&a->desc)) * p.n;
-    XM_TRY(run_units(&a->decode, &choice, units, &args, run, err));
-    struct xm_args join = {.n = 0};
     uint64_t rows = s->batch * s->tokens * a->desc.heads_q;
-    xm_args_buffer(&join, partial);
-    xm_args_buffer(&join, a->desc.sinks);
-    xm_args_buffer(&join, operands[XM_ATTENTION_OUT].buffer);
-    xm_args_ulong(&join, rows);
-    xm_args_uint(&join, p.n);
+    xm_args_buffer(&args, partial);
+    xm_args_buffer(&args, a->desc.sinks);
+    xm_args_buffer(&args, operands[XM_ATTENTION_OUT].buffer);
+    xm_args_ulong(&args, rows);
+    xm_args_uint(&args, partitions);
     XM_TRY(xm_stage_choose(&a->combine, NULL, &choice, err));
-    return run_units(&a->combine, &choice, rows, &join, run, err);
+    return run_units(&a->combine, &choice, rows, &args, run, err);
 }
 
-/* q as attention reads it (NULL: as it is), and decode's partial results. */
+/* `partial` NULL: one partition. */
+static enum xm_status
+enqueue_decode(const struct attention *a, const struct xm_operand *operands,
+               const struct xm_attention_shape *s, const struct decoding *decoding,
+               const struct xm_buffer *partial, const struct xm_run *run,
+               struct xm_error *err)
+{
+    const struct xm_attention_partitions *p = &decoding->partitions;
+    struct xm_args args = {.n = 0};
+    add_parameters(a, operands, s, &args);
+    xm_args_buffer(&args, operands[XM_ATTENTION_OUT].buffer);
+    xm_args_buffer(&args, partial);
+    xm_args_uint(&args, s->batch);
+    xm_args_ulong(&args, p->first_key);
+    xm_args_ulong(&args, p->keys);
+    xm_args_uint(&args, p->n);
+    XM_TRY(run_units(&a->decode, &decoding->choice, decoding->units * p->n, &args, run,
+                     err));
+    return partial ? enqueue_combine(a, operands, s, p->n, partial, run, err) : XM_OK;
+}
+
+/* Scratch: q as attention reads it (NULL: as it is), and decode's partial results (NULL: none). */
 struct taken {
     struct xm_buffer *q, *partial;
 };
 
 static enum xm_status
 take_scratch(const struct attention *a, const struct xm_operand *operands,
-             const struct xm_attention_shape *s, struct xm_scratch *scratch,
-             struct taken *out, struct xm_error *err)
+             const struct xm_attention_shape *s, uint64_t partial,
+             struct xm_scratch *scratch, struct taken *out, struct xm_error *err)
 {
     *out = (struct taken){NULL, NULL};
     if (xm_attention_changes_q(&a->desc, operands))
         XM_TRY(xm_scratch_take(scratch, xm_attention_q_bytes(&a->desc, s), &out->q, err));
-    if (s->tokens <= DECODE_TOKENS)
-        XM_TRY(xm_scratch_take(scratch, partial_bytes(&a->desc, s), &out->partial, err));
-    return XM_OK;
+    return partial ? xm_scratch_take(scratch, partial, &out->partial, err) : XM_OK;
 }
 
 static enum xm_status
 enqueue(const struct attention *a, const struct xm_operand *operands,
-        const struct xm_attention_shape *s, const struct taken *scratch,
+        const struct xm_attention_shape *s, struct xm_scratch *scratch,
         const struct xm_run *run, struct xm_error *err)
 {
     struct xm_operand o[XM_ATTENTION_N_OPERANDS];
+    struct decoding decoding;
+    struct taken taken;
+    bool decodes = s->tokens <= DECODE_TOKENS;
+    uint64_t partial = 0;
+    if (decodes) {
+        XM_TRY(choose_decoding(a, s, &decoding, err));
+        partial = partial_bytes(&a->desc, s, &decoding);
+    }
+    XM_TRY(take_scratch(a, operands, s, partial, scratch, &taken, err));
     memcpy(o, operands, sizeof(o));
-    XM_TRY(xm_attention_take_inputs(&a->inputs, &a->desc, o, s, scratch->q, run, err));
-    if (scratch->q)
-        o[XM_ATTENTION_Q].buffer = scratch->q;
-    return scratch->partial ? enqueue_partitions(a, o, s, scratch->partial, run, err)
-                            : enqueue_prompt(a, o, s, run, err);
+    XM_TRY(xm_attention_take_inputs(&a->inputs, &a->desc, o, s, taken.q, run, err));
+    if (taken.q)
+        o[XM_ATTENTION_Q].buffer = taken.q;
+    return decodes ? enqueue_decode(a, o, s, &decoding, taken.partial, run, err)
+                   : enqueue_prompt(a, o, s, run, err);
 }
 
 enum xm_status
@@ -264,8 +295,12 @@ xm_attention_plan(const struct xm_primitive *p, const struct xm_operand *operand
     *scratch_bytes = 0;
     if (xm_attention_changes_q(&s->desc, operands))
         *scratch_bytes = xm_scratch_bytes(p, xm_attention_q_bytes(&s->desc, &shape));
-    if (shape.tokens <= DECODE_TOKENS)
-        *scratch_bytes += xm_scratch_bytes(p, partial_bytes(&s->desc, &shape));
+    if (shape.batch == 0 || shape.tokens == 0 || shape.tokens > DECODE_TOKENS)
+        return XM_OK;
+    struct decoding decoding;
+    XM_TRY(choose_decoding(s, &shape, &decoding, err));
+    uint64_t partial = partial_bytes(&s->desc, &shape, &decoding);
+    *scratch_bytes += partial ? xm_scratch_bytes(p, partial) : 0;
     return XM_OK;
 }
 
@@ -281,11 +316,8 @@ xm_attention_enqueue(const struct xm_primitive *p, const struct xm_operand *oper
     if (shape.batch == 0 || shape.tokens == 0)
         return XM_OK;
     struct xm_scratch scratch;
-    struct taken taken;
     xm_scratch_begin(&scratch, p, run);
-    enum xm_status status = take_scratch(s, operands, &shape, &scratch, &taken, err);
-    if (status == XM_OK)
-        status = enqueue(s, operands, &shape, &taken, run, err);
+    enum xm_status status = enqueue(s, operands, &shape, &scratch, run, err);
     xm_scratch_end(&scratch);
     return status;
 }

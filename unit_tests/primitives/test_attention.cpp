@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "primitives/attention/attention_partitions.h"
 #include "primitives/tables.h"
 #include "runtime/reference/reference.h"
 #include "unit_tests/primitives/weight_fixture.h"
@@ -398,6 +399,14 @@ problems(bool prompt)
     p.mask = add_mask::shared_f32;
     p.sinks = true;
     all.push_back(p);
+    for (xm_element cache : {XM_F16, XM_I8}) { /* decode cuts these keys */
+        p = make("long, one head", 1, 1, 600);
+        p.heads_q = p.heads_kv = 1;
+        p.cache = cache;
+        p.sinks = true;
+        if (!prompt)
+            all.push_back(p);
+    }
     return all;
 }
 
@@ -435,10 +444,65 @@ TEST_F(Attention, EveryCombineVariantJoinsPartitions)
             continue;
         SCOPED_TRACE(row->name);
         force("attention_combine", row->name);
-        problem p = make("long", 1, 2, 600);
+        problem p = make("long", 1, 1, 600);
+        p.heads_q = p.heads_kv = 1; /* so little work is cut on every device */
         p.sinks = true;
         p.dv = 20;
         check(p);
+        p.window = 400;
+        check(p);
+    }
+}
+
+TEST(AttentionPartitions, AreAsManyAsTheDeviceNeedsAndNoneIsShort)
+{
+    static const struct {
+        xm_device_kind kind;
+        uint32_t compute_units;
+        uint64_t units, first, end, keys, n;
+    } cuts[] = {
+        {XM_DEVICE_CPU, 2, 4, 0, 100000, 100000, 1}, /* two units a core as it is */
+        {XM_DEVICE_CPU, 2, 1, 0, 255, 256, 1},
+        {XM_DEVICE_CPU, 2, 1, 0, 256, 128, 2},
+        {XM_DEVICE_CPU, 2, 1, 1000, 1256, 128, 2},
+        {XM_DEVICE_CPU, 2, 1, 0, 4096, 1024, 4},
+        {XM_DEVICE_CPU, 16, 4, 0, 4096, 512, 8},
+        {XM_DEVICE_GPU, 96, 16, 0, 1, 32, 1},
+        {XM_DEVICE_GPU, 96, 16, 0, 127, 128, 1},
+        {XM_DEVICE_GPU, 96, 16, 0, 128, 64, 2},
+        {XM_DEVICE_GPU, 96, 16, 0, 1000, 96, 11}, /* whole tiles of 32 keys */
+        {XM_DEVICE_GPU, 96, 16, 0, 1 << 20, 43712, 24},
+        {XM_DEVICE_GPU, 512, 16, 0, 1 << 20, 16384, 64}, /* the bound of scratch */
+        {XM_DEVICE_GPU, 96, 400, 0, 1 << 20, 1 << 20, 1},
+        {XM_DEVICE_OTHER, 0, 1, 0, 1000, 1024, 1}, /* a driver that counts none */
+    };
+    for (const auto &c : cuts) {
+        SCOPED_TRACE(std::to_string(c.compute_units) + " compute units, " +
+                     std::to_string(c.units) + " units, keys to " +
+                     std::to_string(c.end));
+        xm_device_info device = {};
+        device.kind = c.kind;
+        device.compute_units = c.compute_units;
+        xm_attention_partitions p =
+            xm_attention_cut_keys(&device, c.units, c.first, c.end);
+        EXPECT_EQ(p.first_key, c.first);
+        EXPECT_EQ(p.keys, c.keys);
+        EXPECT_EQ(p.n, c.n);
+    }
+}
+
+TEST_F(Attention, OnePartitionTakesNoScratch)
+{
+    problem p = make("short", 1, 1, 0);
+    create(p);
+    xm_operand o[XM_ATTENTION_N_OPERANDS] = {};
+    o[XM_ATTENTION_Q] = {nullptr, XM_F32, 4, {1, 1, p.heads_q, p.d}};
+    o[XM_ATTENTION_TABLE] = {nullptr, XM_I32, 2, {1, 1 << 20}};
+    for (uint64_t past : {0u, 63u, 126u}) {
+        xm_attention_run a = {past};
+        uint64_t bytes = 1;
+        ASSERT_XM_OK(xm_attention_plan(attention.p, o, &a, &bytes, &err));
+        EXPECT_EQ(bytes, 0u);
     }
 }
 

@@ -41,6 +41,13 @@
         int key_mask_bytes, int mask_bits, long mask_batch, long mask_head, float scale, \
         float soft_cap, long window
 
+/* What decode has behind them. One partition: rows go to `out`; else to `partial`, where
+ * attention_combine finds them: { o[DV], m, l } of each row (b, t, h) and partition. Partition p
+ * has the keys from first_key + p * partition_keys on. */
+#define DECODE_PARAMETERS                                                                \
+    __global STORAGE(SRC) * out, __global float *partial, int batch, long first_key,     \
+        long partition_keys, int partitions
+
 struct attention {
     __global const STORAGE(SRC) *q;
     __global const STORAGE(CACHE) *k_cache, *v_cache;
@@ -101,6 +108,20 @@ mask_at(const struct attention *a, int b, int head, int t, long j)
     default:
         return 0.0f;
     }
+}
+
+/* What a row's sum of weighted values is multiplied with in the end: 1 / l, its head's sink in it;
+ * m is the maximum of its scores. A row that saw nothing gives 0. */
+static inline float
+row_norm(const struct attention *a, int head, float m, float l)
+{
+    float keep = 1.0f;
+    if (a->sinks) {
+        const float sink = a->sinks[head], most = fmax(m, sink);
+        keep = exp(m - most);
+        l = l * keep + exp(sink - most);
+    }
+    return l > 0.0f ? keep / l : 0.0f;
 }
 
 /* First position that token t sees, and the one behind the last; padding aside. */

@@ -196,6 +196,19 @@ add_values(const struct attention *a, __local const struct tile *t,
     }
 }
 
+/* The softmax of row i, complete. */
+static void
+finish_row(const struct attention *a, const struct rows *r, __local const struct tile *t,
+           int i, const float o[ITEM_DIMS], __global STORAGE(SRC) *out)
+{
+    const float norm = row_norm(a, row_head(r, i), t->m[i], t->l[i]);
+    for (int d = 0; d < ITEM_DIMS; d++) {
+        const int at = (int)get_local_id(0) + d * ITEMS;
+        if (at < DV)
+            STORE(SRC, out, row_index(a, r, i) * DV + at, o[d] * norm);
+    }
+}
+
 /* The rows against those of the keys [first, end) that any of them sees. Ends with a
  * barrier: t->m and t->l may be read. */
 static void

@@ -45,6 +45,16 @@ add_key(const struct attention *a, struct row_state *state, float s, long v_row)
         state->o[i] = state->o[i] * keep + weight * LOAD(CACHE, a->v_cache, v_row * DV + i);
 }
 
+/* The softmax of row (b, t, h), complete. */
+static void
+finish_row(const struct attention *a, const struct row_state *s, ulong row,
+           __global STORAGE(SRC) *out)
+{
+    const float norm = row_norm(a, row % HEADS_Q, s->m, s->l);
+    for (int i = 0; i < DV; i++)
+        STORE(SRC, out, row * DV + i, s->o[i] * norm);
+}
+
 /* Token t, query head `head` of sequence b over the keys [first, end). */
 static void
 attend_row(const struct attention *a, int b, int t, int head, long first, long end,

@@ -251,6 +251,19 @@ attend_rows(const struct attention *a, struct rows *r, long first, long end)
     }
 }
 
+/* The softmax of row i, complete. */
+static void
+finish_row(const struct attention *a, const struct rows *r, int i, __global STORAGE(SRC) *out)
+{
+    const ulong to = row_index(a, r, i) * DV;
+    const float norm = row_norm(a, row_head(r, i), r->m[i], r->l[i]);
+    int d = 0;
+    for (; d + 16 <= DV; d += 16)
+        STORE16(SRC, out, to + d, vload16(0, r->o + i * DV_PAD + d) * norm);
+    for (; d < DV; d++)
+        STORE(SRC, out, to + d, r->o[i * DV_PAD + d] * norm);
+}
+
 /* The keys that any row of the tile sees. */
 static long
 tile_first(const struct attention *a, const struct rows *r)

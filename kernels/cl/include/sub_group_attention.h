@@ -173,6 +173,26 @@ add_values(const struct attention *a, struct query_rows *r, const float p[QUERY_
     }
 }
 
+/* The softmax of the rows, complete. */
+static inline void
+finish_rows(const struct attention *a, const struct query_rows *r,
+            __global STORAGE(SRC) * out)
+{
+#pragma unroll
+    for (int i = 0; i < QUERY_ROWS; i++) {
+        const ulong to = row_index(a, r, i) * DV;
+        const float norm = row_norm(a, row_head(r, i), r->m[i], r->l[i]);
+        if (r->first + i >= r->n)
+            continue;
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) {
+            const uint d = c * SG + get_sub_group_local_id();
+            if (d < DV)
+                STORE(SRC, out, to + d, r->o[i][c] * norm);
+        }
+    }
+}
+
 /* cache_row() without division of 64 bits, which GPUs emulate; -1 for padding, too. */
 static inline long
 key_row(const struct attention *a, const struct query_rows *r, int j)
