@@ -6,6 +6,7 @@
 #include "plugin/request.h"
 #include "runtime/counting/counting.h"
 #include "runtime/host_memory.h"
+#include "runtime/levelzero/levelzero.h"
 #include "runtime/util/log.h"
 
 enum {
@@ -192,12 +193,16 @@ void
 xm_planner_room(const struct xm_device_info *info, const struct xm_memory_stats *in_use,
                 struct xm_memory_room *out)
 {
-    uint64_t host = xm_host_memory_free();
+    uint64_t host = xm_host_memory_free(), free_bytes;
     bool is_cpu = xm_device_has(info, XM_CAP_HOST_VISIBLE);
     *out = (struct xm_memory_room){.host = host ? host : UINT64_MAX,
                                    .host_is_device =
                                        is_cpu || xm_device_has(info, XM_CAP_UNIFIED)};
     out->device = less(info->global_bytes, in_use ? on_device(in_use->now) : 0);
+    /* Other processes have some of it, too. */
+    if (!out->host_is_device && xm_ze_memory_free(info, &free_bytes) &&
+        free_bytes < out->device)
+        out->device = free_bytes;
     /* A CPU device's driver may count one node of the machine's memory only. */
     if (is_cpu || (out->host_is_device && out->host < out->device))
         out->device = out->host;

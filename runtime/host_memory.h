@@ -9,9 +9,11 @@ extern "C" {
 #endif
 
 /* Bytes that the system could still give to this process: free memory, what it holds in caches,
- * and free swap space. 0: it does not say. Limits of a container are not looked at: an answer
- * that is too large costs a warning, one that is too small would refuse what works. */
+ * and free swap space; at most what the control groups leave that the process is in, as in a
+ * container. 0: it does not say. */
 uint64_t xm_host_memory_free(void);
+/* The same where /proc and /sys lie below the folder `root`. */
+uint64_t xm_host_memory_free_below(const char *root);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,8 @@
  * A model on every chip that the tables know, as far as this machine's device can stand in for it
  * (XM_DEVICE_AS): what the rules of the configuration say, whether the experts are fused, which
  * kernels are taken, and that the text stays the reference's. Prints the table that it checks.
- * The rules for dense and unfused models are checked in unit_tests/runtime/test_config.cpp.
+ * Every chip with every kind of program and every setting is in
+ * unit_tests/runtime/test_config.cpp.
  */
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
@@ -11,38 +12,39 @@
 namespace
 {
 
-/* By hand, from what the chips are: xe_lp and later run fused experts with oneDNN; the KV cache
- * is i8 without matrix engines; integrated chips from xe2 on share their memory with the host. */
+/* By hand, from what the chips are. oneDNN serves fused experts from xe_lp on, unfused ones only
+ * with matrix engines; the KV cache is i8 without them; integrated chips from xe2 on share their
+ * memory with the host. */
 struct Chip {
-    const char *name, *onednn, *kv, *copy;
+    const char *name, *fused, *unfused, *kv, *copy;
 };
 /* clang-format off */
 const Chip chips[] = {
-    {"skl",     "NO",  "i8",  "YES"},
-    {"kbl",     "NO",  "i8",  "YES"},
-    {"cfl",     "NO",  "i8",  "YES"},
-    {"bxt",     "NO",  "i8",  "YES"},
-    {"glk",     "NO",  "i8",  "YES"},
-    {"cml",     "NO",  "i8",  "YES"},
-    {"icl",     "NO",  "i8",  "YES"},
-    {"ehl",     "NO",  "i8",  "YES"},
-    {"tgl",     "YES", "i8",  "YES"},
-    {"rkl",     "YES", "i8",  "YES"},
-    {"adl_s",   "YES", "i8",  "YES"},
-    {"adl_p",   "YES", "i8",  "YES"},
-    {"adl_n",   "YES", "i8",  "YES"},
-    {"dg1",     "YES", "i8",  "YES"},
-    {"xe_hp",   "YES", "f16", "YES"},
-    {"dg2",     "YES", "f16", "YES"},
-    {"dg2_g11", "YES", "f16", "YES"},
-    {"dg2_g12", "YES", "f16", "YES"},
-    {"pvc",     "YES", "f16", "YES"},
-    {"mtl_u",   "YES", "i8",  "YES"},
-    {"mtl_h",   "YES", "i8",  "YES"},
-    {"arl_h",   "YES", "f16", "YES"},
-    {"bmg",     "YES", "f16", "YES"},
-    {"lnl",     "YES", "f16", "NO"},
-    {"ptl",     "YES", "f16", "NO"},
+    {"skl",     "NO",  "NO",  "i8",  "YES"},
+    {"kbl",     "NO",  "NO",  "i8",  "YES"},
+    {"cfl",     "NO",  "NO",  "i8",  "YES"},
+    {"bxt",     "NO",  "NO",  "i8",  "YES"},
+    {"glk",     "NO",  "NO",  "i8",  "YES"},
+    {"cml",     "NO",  "NO",  "i8",  "YES"},
+    {"icl",     "NO",  "NO",  "i8",  "YES"},
+    {"ehl",     "NO",  "NO",  "i8",  "YES"},
+    {"tgl",     "YES", "NO",  "i8",  "YES"},
+    {"rkl",     "YES", "NO",  "i8",  "YES"},
+    {"adl_s",   "YES", "NO",  "i8",  "YES"},
+    {"adl_p",   "YES", "NO",  "i8",  "YES"},
+    {"adl_n",   "YES", "NO",  "i8",  "YES"},
+    {"dg1",     "YES", "NO",  "i8",  "YES"},
+    {"xe_hp",   "YES", "YES", "f16", "YES"},
+    {"dg2",     "YES", "YES", "f16", "YES"},
+    {"dg2_g11", "YES", "YES", "f16", "YES"},
+    {"dg2_g12", "YES", "YES", "f16", "YES"},
+    {"pvc",     "YES", "YES", "f16", "YES"},
+    {"mtl_u",   "YES", "NO",  "i8",  "YES"},
+    {"mtl_h",   "YES", "NO",  "i8",  "YES"},
+    {"arl_h",   "YES", "YES", "f16", "YES"},
+    {"bmg",     "YES", "YES", "f16", "YES"},
+    {"lnl",     "YES", "YES", "f16", "NO"},
+    {"ptl",     "YES", "YES", "f16", "NO"},
 };
 /* clang-format on */
 
@@ -121,7 +123,7 @@ TEST_P(Chips, FuseTheExpertsAndGiveTheReferencesText)
     printf("%-8s onednn %-3s queue %s kv %-3s copy %-3s | %s, %s\n", c.name,
            onednn.c_str(), queue.c_str(), kv.c_str(), copy.c_str(), few.c_str(),
            many.c_str());
-    EXPECT_EQ(onednn, c.onednn);
+    EXPECT_EQ(onednn, c.fused);
     EXPECT_EQ(queue, "in_order");
     EXPECT_EQ(kv, c.kv);
     EXPECT_EQ(copy, c.copy);
@@ -132,11 +134,21 @@ TEST_P(Chips, FuseTheExpertsAndGiveTheReferencesText)
     EXPECT_EQ(Json(o.out).text("/text").rfind(" France.", 0), 0u) << o.out;
 }
 
+/* Without the first of the passes, and without the last, as where no kernel can run what it makes. */
 TEST_P(Chips, RunTheExpertsUnfused)
 {
-    Outcome o = generate(as(GetParam(), {"XM_SKIP=FuseVectorizedMOE3GEMM"}));
-    ASSERT_EQ(o.code, 0) << o.err;
-    EXPECT_EQ(Json(o.out).text("/text").rfind(" France.", 0), 0u) << o.out;
+    const Chip &c = GetParam();
+    for (const char *pass : {moe_passes[0], moe_passes[2]}) {
+        SCOPED_TRACE(pass);
+        const Words settings = as(c, {std::string("XM_SKIP=") + pass});
+        Outcome o = generate(settings);
+        ASSERT_EQ(o.code, 0) << o.err;
+        EXPECT_NE(o.out.find("\"LowerUnfusedMoE\""), std::string::npos) << o.out;
+        EXPECT_EQ(o.out.find("\"FuseMOE3GemmCompressed\""), std::string::npos) << o.out;
+        EXPECT_EQ(Json(o.out).text("/text").rfind(" France.", 0), 0u) << o.out;
+        std::string rules = run({"info", "-v", tiny + "/ov/int4_asym_g64"}, settings).out;
+        EXPECT_EQ(word_after(rules, "GPU_USE_ONEDNN = "), c.unfused) << rules;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Chips, testing::ValuesIn(chips),

@@ -72,6 +72,10 @@ TEST_F(Devices, AddsLevelZerosTelemetry)
           "    memory in use: 4.0 of 16.0 GiB\n", "    power: 42.0 W, limit 190 W\n",
           "    frequency of gpu: 600 MHz, at most 2400\n"})
         EXPECT_NE(text.find(line), std::string::npos) << line << " in\n" << text;
+    /* A budget counts what is free. */
+    std::string plan =
+        run({"plan", XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64"}, settings).out;
+    EXPECT_NE(plan.find(" 12288.0 MiB\nit fits"), std::string::npos) << plan;
     settings = dry(chip("tgllp")); /* which the fake loader does not have */
     settings.push_back("XM_LEVEL_ZERO=" XM_FAKE_ZE);
     text = run({"devices"}, settings).out;

@@ -69,6 +69,9 @@ const struct xm_ze_facts *xm_ze_facts_of(const struct xm_ze *ze, size_t i);
 bool xm_ze_find(const struct xm_ze *ze, const struct xm_device_info *d, size_t *i);
 /* Takes 100 ms where there is a counter of energy. */
 void xm_ze_measure(const struct xm_ze *ze, size_t i, struct xm_ze_telemetry *out);
+/* Bytes of a discrete GPU's own memory that no process has taken. False, and nothing written:
+ * nobody says (no loader, no rights, another kind of device). Opens and closes the loader. */
+bool xm_ze_memory_free(const struct xm_device_info *d, uint64_t *bytes);
 
 #ifdef __cplusplus
 }

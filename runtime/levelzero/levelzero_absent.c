@@ -51,3 +51,11 @@ xm_ze_measure(const struct xm_ze *ze, size_t i, struct xm_ze_telemetry *out)
     (void)i;
     *out = (struct xm_ze_telemetry){0};
 }
+
+bool
+xm_ze_memory_free(const struct xm_device_info *d, uint64_t *bytes)
+{
+    (void)d;
+    (void)bytes;
+    return false;
+}

@@ -218,3 +218,23 @@ xm_ze_measure(const struct xm_ze *ze, size_t i, struct xm_ze_telemetry *out)
         snprintf(texts[k], sizeof(out->why_not_memory),
                  "Sysman does not list the device");
 }
+
+/* A device without an address was made up, by a plan or a test; the loader is not opened for it. */
+bool
+xm_ze_memory_free(const struct xm_device_info *d, uint64_t *bytes)
+{
+    struct xm_ze_telemetry t = {0};
+    struct xm_ze *ze = NULL;
+    size_t i = 0;
+    if (d->kind != XM_DEVICE_GPU || d->integrated || !(d->has_uuid || d->has_pci) ||
+        xm_ze_open(&ze, NULL) != XM_OK)
+        return false;
+    bool there = xm_ze_find(ze, d, &i) && ze->device[i].sysman;
+    if (there)
+        measure_memory(ze, &ze->device[i], &t);
+    there = there && !t.why_not_memory[0] && t.memory_bytes > 0;
+    if (there)
+        *bytes = t.memory_bytes - t.memory_used;
+    xm_ze_close(ze);
+    return there;
+}

@@ -179,6 +179,29 @@ TEST_F(LevelZero, SaysWhyAQuantityIsMissing)
     }
 }
 
+TEST_F(LevelZero, SaysWhatADiscreteGpuHasFree)
+{
+    uint64_t bytes = 7;
+    xm_device_info d = gpu(0x4905), shares = gpu(0x7d55), made_up = gpu(0x4905);
+    d.has_pci = shares.has_pci = true;
+    d.pci.bus = 3;
+    shares.pci.device = 2;
+    shares.integrated = true;
+    EXPECT_TRUE(xm_ze_memory_free(&d, &bytes));
+    EXPECT_EQ(bytes, 12ull << 30);
+    bytes = 7;
+    EXPECT_FALSE(xm_ze_memory_free(&shares, &bytes));
+    EXPECT_FALSE(xm_ze_memory_free(&made_up, &bytes));
+    for (const char *call : {"zeInit", "zesDeviceGetProperties",
+                             "zesDeviceEnumMemoryModules", "zesMemoryGetState"}) {
+        fail(call, 0x70010000);
+        EXPECT_FALSE(xm_ze_memory_free(&d, &bytes)) << call;
+    }
+    setenv("XM_LEVEL_ZERO", "off", 1);
+    EXPECT_FALSE(xm_ze_memory_free(&d, &bytes));
+    EXPECT_EQ(bytes, 7u);
+}
+
 TEST_F(LevelZero, AnOldLoaderWithoutSysmanHasFactsOnly)
 {
     xm_ze_telemetry t;
