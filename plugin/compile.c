@@ -31,6 +31,7 @@ why_not_moe(const struct xm_device_info *device, const struct xm_moe_attr *a,
                     .scale = a->scale},
         .expert = (enum xm_expert)a->expert,
         .activation = (enum xm_activation)a->activation,
+        .gate_up = (enum xm_gate_up)a->gate_up,
         .gate = weight_of(in[XM_MOE_GATE]),
         .up = weight_of(in[XM_MOE_UP]),
         .down = weight_of(in[XM_MOE_DOWN]),
@@ -38,7 +39,7 @@ why_not_moe(const struct xm_device_info *device, const struct xm_moe_attr *a,
         .shared_up = weight_of(in[XM_MOE_SHARED_UP]),
         .shared_down = weight_of(in[XM_MOE_SHARED_DOWN]),
         .shared_gate_gate = weight_of(in[XM_MOE_SHARED_GATE_GATE]),
-        .has_biases = !xm_is_none(in[XM_MOE_BIAS_GATE]),
+        .has_bias_gate = !xm_is_none(in[XM_MOE_BIAS_GATE]),
     };
     if (!shape.gate || !shape.down)
         return "the expert weights are not constants";

@@ -472,3 +472,4 @@ xm_lower_heavy_fn(enum xm_op op)
         return NULL;
     }
 }
+                               .gate_up = (enum xm_gate_up)a->gate_up,

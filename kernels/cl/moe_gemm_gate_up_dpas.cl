@@ -4,19 +4,16 @@
  *
  *     h[tile][i][t] = act(x_t . gate[e][i]) * (x_t . up[e][i]),  e = tile_expert[tile]
  *
- * x and h are tiles in pairs (pairs.h), h for the down projection. CLAMPED as in moe_gate_up_ref.
+ * x and h are tiles in pairs (pairs.h), h for the down projection. Forms as in gate_up.h.
  * A sub-group computes 8 neighbouring i of TILES tiles of an expert, the first of which it was
  * started for; those started for the others return. Global size {I / 8 rounded up * SG, tiles}.
  */
-#include "activation.h"
+#include "gate_up.h"
 #include "sub_group_matrix.h"
 
 #ifndef OUT_PLANES
 #define OUT_PLANES 8   /* planes of the down projection */
 #define OUT_GROUP  128 /* and its group */
-#endif
-#ifndef CLAMPED
-#define CLAMPED 0
 #endif
 
 /* Eight rows from `first`, a multiple of 8, on: whole pairs. */
@@ -47,20 +44,13 @@ moe_gemm_gate_up_dpas(__global const uchar *gate_data, __global const uchar *gat
     if (expert < 0 || first >= i_count || (tile - first_tile[expert]) % TILES != 0)
         return;
     const uint last_tile = first_tile[expert + 1] - 1;
-#if CLAMPED
-    const uint n_count = 2 * i_count;
-    const ulong row = (ulong)expert * n_count, last = row + n_count - 1;
+    const struct gate_up_rows of = rows_of_expert(expert, i_count);
     const struct row_block rows[ROW_BLOCKS] = {
-        {gate_data, gate_scale, gate_zp, row + 2 * first, last - 1, 2},
-        {gate_data, gate_scale, gate_zp, row + 2 * first + 1, last, 2}};
-#else
-    const uint n_count = i_count;
-    const ulong row = (ulong)expert * n_count, last = row + n_count - 1;
-    const struct row_block rows[ROW_BLOCKS] = {
-        {gate_data, gate_scale, gate_zp, row + first, last, 1},
-        {up_data, up_scale, up_zp, row + first, last, 1}};
-#endif
-    multiply_tiles(rows, n_count, k_count, x, tile, last_tile, acc);
+        {gate_data, gate_scale, gate_zp, of.gate + first * ROW_STEP,
+         last_row(of.gate, i_count), ROW_STEP},
+        {up_data, up_scale, up_zp, of.up + first * ROW_STEP, last_row(of.up, i_count),
+         ROW_STEP}};
+    multiply_tiles(rows, EXPERT_ROWS(i_count), k_count, x, tile, last_tile, acc);
 #pragma unroll
     for (uint t = 0; t < TOKEN_BLOCKS; t++) {
         const uint to = tile + t / TILE_BLOCKS;
@@ -71,13 +61,9 @@ moe_gemm_gate_up_dpas(__global const uchar *gate_data, __global const uchar *gat
         vstore8(acc[1][t], 0, up);
 #pragma unroll
         for (uint i = 0; i < 8; i++) {
-#if CLAMPED
-            const ulong n = row + 2 * min(first + i, i_count - 1);
-            gate[i] = gated_clamped(gate[i] + (bias ? bias[n] : 0.0f),
-                                    up[i] + (bias ? bias[n + 1] : 0.0f), beta, limit);
-#else
-            gate[i] = gated(gate[i], up[i], beta);
-#endif
+            const uint n = min(first + i, i_count - 1) * ROW_STEP;
+            gate[i] = gate_times_up(gate[i] + bias_of(bias, of.gate + n),
+                                    up[i] + bias_of(bias, of.up + n), beta, limit);
         }
         store_pairs(gate, first, t % TILE_BLOCKS * SG + get_sub_group_local_id(),
                     h + to * (ulong)i_count * 8);

@@ -6,18 +6,15 @@
  *     e = tile_expert[tile]
  *
  * x and h are tiles (moe_gather); h is in the plane order of the down projection (OUT_PLANES),
- * zero for i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes one i of a tile; global size
+ * zero for i >= I. Forms as in gate_up.h. A work-item computes one i of a tile; global size
  * {I padded, tiles}.
  */
 #define REAL float16
-#include "activation.h"
+#include "gate_up.h"
 #include "planes.h"
 
 #ifndef OUT_PLANES
 #define OUT_PLANES 8 /* planes of the down projection */
-#endif
-#ifndef CLAMPED
-#define CLAMPED 0
 #endif
 
 static float16
@@ -53,24 +50,14 @@ moe_gemm_gate_up_ref(__global const uchar *gate_data, __global const uchar *gate
     x += tile * ((k_count + BLOCK - 1) / BLOCK * BLOCK) * 16;
     float16 value = 0;
     if (i < i_count) {
-#if CLAMPED
-        const ulong row = ((ulong)expert * i_count + i) * 2;
-        float16 gate =
-            product(gate_data, gate_scale, gate_zp, row, 2 * i_count, k_count, x);
-        float16 up =
-            product(gate_data, gate_scale, gate_zp, row + 1, 2 * i_count, k_count, x);
-        if (bias) {
-            gate += bias[row];
-            up += bias[row + 1];
-        }
-        value = gated_clamped(gate, up, beta, limit);
-#else
-        const ulong row = (ulong)expert * i_count + i;
+        const uint n_count = EXPERT_ROWS(i_count);
+        const struct gate_up_rows rows = rows_of_expert(expert, i_count);
+        const ulong g = rows.gate + i * ROW_STEP, u = rows.up + i * ROW_STEP;
         const float16 gate =
-            product(gate_data, gate_scale, gate_zp, row, i_count, k_count, x);
-        const float16 up = product(up_data, up_scale, up_zp, row, i_count, k_count, x);
-        value = gated(gate, up, beta);
-#endif
+            product(gate_data, gate_scale, gate_zp, g, n_count, k_count, x);
+        const float16 up = product(up_data, up_scale, up_zp, u, n_count, k_count, x);
+        value =
+            gate_times_up(gate + bias_of(bias, g), up + bias_of(bias, u), beta, limit);
     }
     vstore16(value, tile * padded + plane_position(i, OUT_PLANES), h);
 }

@@ -5,18 +5,15 @@
  *     h[tile][plane_position(i)][t] = act(x_t . gate[e][i]) * (x_t . up[e][i])
  *
  * e = tile_expert[tile]. x and h are tiles (moe_gather); h is in the plane order of the down
- * projection (OUT_PLANES), zero for i >= I. CLAMPED as in moe_gate_up_ref. A sub-group computes
- * SG neighbouring i, one a lane, of half a tile. Global size {I padded rounded up to SG, 2 tiles}.
+ * projection (OUT_PLANES), zero for i >= I. Forms as in gate_up.h. A sub-group computes SG
+ * neighbouring i, one a lane, of half a tile. Global size {I padded rounded up to SG, 2 tiles}.
  */
 #define MATRICES 2
-#include "activation.h"
+#include "gate_up.h"
 #include "sub_group_gemm.h"
 
 #ifndef OUT_PLANES
 #define OUT_PLANES 8 /* planes of the down projection */
-#endif
-#ifndef CLAMPED
-#define CLAMPED 0
 #endif
 
 SUB_GROUP_SIZE __kernel void
@@ -37,32 +34,21 @@ moe_gemm_gate_up_sg(__global const uchar *gate_data, __global const uchar *gate_
     float acc[2][TOKENS];
     if (expert < 0 || first >= padded)
         return;
-#if CLAMPED
-    const uint n_count = 2 * i_count;
-    const ulong n = (ulong)expert * n_count + 2 * mine;
-    const struct lane_row row[2] = {{gate_data, gate_scale, gate_zp, n},
-                                    {gate_data, gate_scale, gate_zp, n + 1}};
-#else
-    const uint n_count = i_count;
-    const ulong n = (ulong)expert * n_count + mine;
-    const struct lane_row row[2] = {{gate_data, gate_scale, gate_zp, n},
-                                    {up_data, up_scale, up_zp, n}};
-#endif
-    multiply_tile(row, n_count, k_count,
+    const struct gate_up_rows rows = rows_of_expert(expert, i_count);
+    const struct lane_row row[2] = {
+        {gate_data, gate_scale, gate_zp, rows.gate + mine * ROW_STEP},
+        {up_data, up_scale, up_zp, rows.up + mine * ROW_STEP}};
+    multiply_tile(row, EXPERT_ROWS(i_count), k_count,
                   x + tile * ((k_count + BLOCK - 1) / BLOCK * BLOCK) * 16, first_token,
                   acc);
     if (i >= padded)
         return;
     h += (tile * padded + plane_position(i, OUT_PLANES)) * 16 + first_token;
+    const float gate_bias = bias_of(bias, row[0].n), up_bias = bias_of(bias, row[1].n);
 #pragma unroll
     for (uint t = 0; t < TOKENS; t++) {
-#if CLAMPED
-        const float gate = acc[0][t] + (bias ? bias[n] : 0.0f);
-        const float up = acc[1][t] + (bias ? bias[n + 1] : 0.0f);
-        const float value = gated_clamped(gate, up, beta, limit);
-#else
-        const float value = gated(acc[0][t], acc[1][t], beta);
-#endif
+        const float value =
+            gate_times_up(acc[0][t] + gate_bias, acc[1][t] + up_bias, beta, limit);
         h[t] = i < i_count ? value : 0.0f;
     }
 }

@@ -5,21 +5,18 @@
  *     h[tile][plane_position(i)][lane] = act(x . gate[e][i]) * (x . up[e][i])
  *
  * x and h are tiles (tile.h); h is in the order of the down projection (OUT_PLANES), zero for
- * i >= I. CLAMPED as in moe_gate_up_ref. A work-item computes per_item (a multiple of OUT_BLOCK)
+ * i >= I. Forms as in gate_up.h. A work-item computes per_item (a multiple of OUT_BLOCK)
  * neighbouring i for all tiles of one expert, two at a time: the tiles stay in cache while the
  * rows pass. Global size {I padded / per_item rounded up, E}, local size 1.
  */
 #define REAL float16
-#include "activation.h"
+#include "gate_up.h"
 #include "gemm.h"
 
 #ifndef OUT_PLANES
 #define OUT_PLANES 8 /* planes of the down projection */
 #endif
 #define OUT_BLOCK (16 * OUT_PLANES)
-#ifndef CLAMPED
-#define CLAMPED 0
-#endif
 
 /* What does not change between the tiles of a work-item. */
 struct problem {
@@ -37,37 +34,21 @@ gate_up(const struct problem *p, uint first, __global const float *x, const uint
         float (*h)[OUT_BLOCK * 16])
 {
     float16 gate[ROWS][2], up[ROWS][2];
-#if CLAMPED
-    const ulong row = (p->expert * p->i_count + first) * 2;
-    const ulong last = (p->expert + 1) * p->i_count * 2 - 1;
-    gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, row, 2, last, p->k_count, x,
-               p->tile_floats, tiles, gate);
-    gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, row + 1, 2, last, p->k_count, x,
-               p->tile_floats, tiles, up);
-#else
-    const ulong row = p->expert * p->i_count + first;
-    const ulong last = (p->expert + 1) * p->i_count - 1;
-    gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, row, 1, last, p->k_count, x,
-               p->tile_floats, tiles, gate);
-    gemm_tiles(p->up_data, p->up_scale, p->up_zp, row, 1, last, p->k_count, x,
-               p->tile_floats, tiles, up);
-#endif
+    const struct gate_up_rows rows = rows_of_expert(p->expert, p->i_count);
+    gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, rows.gate + first * ROW_STEP,
+               ROW_STEP, last_row(rows.gate, p->i_count), p->k_count, x, p->tile_floats,
+               tiles, gate);
+    gemm_tiles(p->up_data, p->up_scale, p->up_zp, rows.up + first * ROW_STEP, ROW_STEP,
+               last_row(rows.up, p->i_count), p->k_count, x, p->tile_floats, tiles, up);
     for (uint r = 0; r < ROWS; r++) {
         const uint i = first + r;
         for (uint t = 0; t < tiles; t++) {
             float16 value = 0;
-#if CLAMPED
-            const float gate_bias =
-                p->bias && i < p->i_count ? p->bias[row + 2 * r] : 0.0f;
-            const float up_bias =
-                p->bias && i < p->i_count ? p->bias[row + 2 * r + 1] : 0.0f;
             if (i < p->i_count)
-                value = gated_clamped(gate[r][t] + gate_bias, up[r][t] + up_bias, p->beta,
-                                      p->limit);
-#else
-            if (i < p->i_count)
-                value = gated(gate[r][t], up[r][t], p->beta);
-#endif
+                value = gate_times_up(
+                    gate[r][t] + bias_of(p->bias, rows.gate + i * ROW_STEP),
+                    up[r][t] + bias_of(p->bias, rows.up + i * ROW_STEP), p->beta,
+                    p->limit);
             vstore16(value, i % OUT_BLOCK, h[t]);
         }
     }

@@ -201,16 +201,16 @@ readable(const struct xm_weight *gate, const struct xm_weight *up,
 }
 
 const char *
-xm_moe_experts_refuse(enum xm_expert expert, const struct xm_weight *gate,
+xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_weight *gate,
                       const struct xm_weight *up, const struct xm_weight *down)
 {
-    bool clamped = expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
-    if (expert != XM_EXPERT_GEMM3_SWIGLU && !clamped)
-        return "unknown form of expert";
-    if (!gate || !down || (!clamped && !up))
+    bool apart = gate_up == XM_GATE_UP_APART;
+    if (gate_up >= XM_GATE_UP_COUNT)
+        return "unknown order of gate and up";
+    if (!gate || !down || (apart && !up))
         return "a weight of the experts is missing";
-    if (clamped && (up || gate->rows % 2 != 0))
-        return "the interleaved form has one gate weight of even rows";
+    if (!apart && (up || gate->rows % 2 != 0))
+        return "gate and up in one weight have as many rows each";
     const char *why = readable(gate, up, down);
     if (why)
         return why;
@@ -220,7 +220,7 @@ xm_moe_experts_refuse(enum xm_expert expert, const struct xm_weight *gate,
         return "gate and up differ in size";
     if (up && !xm_weight_same_format(gate, up))
         return "gate and up differ in format";
-    if (down->rows != gate->cols || down->cols != gate->rows / (clamped ? 2 : 1))
+    if (down->rows != gate->cols || down->cols != gate->rows / (apart ? 1 : 2))
         return "the down projection does not fit gate and up";
     return NULL;
 }
@@ -239,6 +239,12 @@ forms_in_dispute(const struct xm_moe_experts *m)
     return (gather | gate_up | down) & ~(1u << XM_MOE_TILES);
 }
 
+static bool
+is_clamped(const struct xm_moe_experts *m)
+{
+    return m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
+}
+
 /* Those of the kernels for matrix engines. */
 static void
 matrix_options(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
@@ -249,9 +255,9 @@ matrix_options(const struct xm_moe_experts *m, enum xm_moe_step step, char *out,
                         xm_matrix_is_real(device));
     if (step == XM_MOE_GEMM_GATE_UP)
         snprintf(out + used, n - (size_t)used,
-                 " -DACT=%d -DCLAMPED=%d -DOUT_PLANES=%u -DOUT_GROUP=%llu",
-                 (int)m->desc.activation, xm_moe_is_clamped(m), xm_weight_planes(down),
-                 (unsigned long long)down->group);
+                 " -DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DOUT_PLANES=%u -DOUT_GROUP=%llu",
+                 (int)m->desc.activation, is_clamped(m), (int)m->desc.gate_up,
+                 xm_weight_planes(down), (unsigned long long)down->group);
 }
 
 /* Options of a step's kernel besides its weight's. */
@@ -259,19 +265,21 @@ static void
 options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
 {
     const char *src = xm_element_text(m->desc.src), *dst = xm_element_text(m->desc.dst);
-    int act = (int)m->desc.activation, clamped = xm_moe_is_clamped(m);
+    int act = (int)m->desc.activation, clamped = is_clamped(m);
+    int gate_up = (int)m->desc.gate_up;
     if (xm_moe_form(m, step) == XM_MOE_PAIRS) {
         matrix_options(m, step, out, n);
         return;
     }
     switch (step) {
     case XM_MOE_GATE_UP:
-        snprintf(out, n, "-DSRC=%s -DACT=%d -DCLAMPED=%d -DROWS=%d", src, act, clamped,
-                 XM_MOE_GEN_ROWS);
+        snprintf(out, n, "-DSRC=%s -DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DROWS=%d", src,
+                 act, clamped, gate_up, XM_MOE_GEN_ROWS);
         return;
     case XM_MOE_GEMM_GATE_UP:
-        snprintf(out, n, "-DACT=%d -DCLAMPED=%d -DROWS=%d -DOUT_PLANES=%u", act, clamped,
-                 XM_MOE_GEMM_ROWS, xm_weight_planes(&m->desc.down->host));
+        snprintf(out, n, "-DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DROWS=%d -DOUT_PLANES=%u",
+                 act, clamped, gate_up, XM_MOE_GEMM_ROWS,
+                 xm_weight_planes(&m->desc.down->host));
         return;
     case XM_MOE_GEMM_DOWN:
         snprintf(out, n, "-DROWS=%d", XM_MOE_GEMM_ROWS);

@@ -24,10 +24,11 @@ enum xm_moe_step {
 
 struct xm_moe_experts_desc {
     enum xm_expert expert;
+    enum xm_gate_up gate_up;
     enum xm_activation activation;
     float beta, limit;
     uint32_t top_k;
-    struct xm_device_weight *gate, *up, *down; /* up NULL in the 2-GEMM form */
+    struct xm_device_weight *gate, *up, *down; /* up NULL unless apart       */
     struct xm_buffer *bias_gate, *bias_down;   /* NULL: none                 */
     enum xm_element src, dst, add;             /* of a batch's x, out and add */
 };
@@ -63,7 +64,7 @@ struct xm_moe_batch {
 };
 
 /* NULL: these weights make a set of experts; else a static sentence. */
-const char *xm_moe_experts_refuse(enum xm_expert expert, const struct xm_weight *gate,
+const char *xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_weight *gate,
                                   const struct xm_weight *up,
                                   const struct xm_weight *down);
 /* On failure fini is still to be called. `m` must not move afterwards. */

@@ -89,6 +89,14 @@ row_units(const struct xm_moe_call *c, enum xm_moe_step step, uint64_t rows,
     }
 }
 
+/* A weight that holds both is bound twice (kernels/cl/include/gate_up.h). */
+static void
+add_gate_up(const struct xm_moe_experts *m, struct xm_args *a)
+{
+    xm_args_weight(a, m->desc.gate);
+    xm_args_weight(a, m->desc.up ? m->desc.up : m->desc.gate);
+}
+
 /* ---- few tokens -------------------------------------------------------------------- */
 
 static enum xm_status
@@ -114,8 +122,7 @@ few_gate_up(const struct xm_moe_call *c)
                        c->part[XM_FEW_X], c->part[XM_FEW_X_SUMS]));
     uint64_t per_item = xm_rows_per_item(xm_engine_info(m->engine), m->inter, c->slots);
     struct xm_args a = {.n = 0};
-    xm_args_weight(&a, m->desc.gate);
-    xm_args_weight(&a, m->desc.up);
+    add_gate_up(m, &a);
     xm_args_buffer(&a, vec ? c->part[XM_FEW_X] : c->batch->x);
     if (vec)
         xm_args_buffer(&a, c->part[XM_FEW_X_SUMS]);
@@ -130,11 +137,9 @@ few_gate_up(const struct xm_moe_call *c)
         xm_args_uint(&a, per_item);
     xm_args_float(&a, m->desc.beta);
     xm_args_float(&a, m->desc.limit);
-    return run_step(
-        c, XM_MOE_GATE_UP, &a,
-        row_units(c, XM_MOE_GATE_UP, m->inter, per_item,
-                  xm_moe_is_clamped(m) ? XM_MOE_GEN_ROWS / 2 : XM_MOE_GEN_ROWS),
-        c->slots);
+    return run_step(c, XM_MOE_GATE_UP, &a,
+                    row_units(c, XM_MOE_GATE_UP, m->inter, per_item, XM_MOE_GEN_ROWS),
+                    c->slots);
 }
 
 static enum xm_status
@@ -276,8 +281,7 @@ matrix_gate_up(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
     struct xm_args a = {.n = 0};
-    xm_args_weight(&a, m->desc.gate);
-    xm_args_weight(&a, m->desc.up);
+    add_gate_up(m, &a);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     add_tiles(c, &a);
     xm_args_buffer(&a, m->desc.bias_gate);
@@ -323,8 +327,7 @@ many_gate_up(const struct xm_moe_call *c)
                                : xm_row_blocks_per_item(xm_engine_info(m->engine), padded,
                                                         m->experts, block_of(down));
     struct xm_args a = {.n = 0};
-    xm_args_weight(&a, m->desc.gate);
-    xm_args_weight(&a, m->desc.up);
+    add_gate_up(m, &a);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     add_places(c, shorts, vec, &a);
     xm_args_buffer(&a, m->desc.bias_gate);

@@ -50,13 +50,6 @@ xm_moe_is_vec(const struct xm_moe_experts *m, enum xm_moe_step step)
     return xm_moe_row(m, step)->family == XM_FAMILY_VEC;
 }
 
-/* Gate and up are the even and odd rows of one weight; biases; a clamped activation. */
-static inline bool
-xm_moe_is_clamped(const struct xm_moe_experts *m)
-{
-    return m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
-}
-
 /* Rows of 16-bit integers are read and written by the rows that multiply them, plain ones by
  * oneDNN's, pairs by those for matrix engines. */
 static inline enum xm_moe_form

@@ -30,7 +30,7 @@ static const char *
 shared_refusal(const struct xm_moe_shape *s)
 {
     const struct xm_weight *gate = s->shared_gate_gate;
-    const char *why = xm_moe_experts_refuse(XM_EXPERT_GEMM3_SWIGLU, s->shared_gate,
+    const char *why = xm_moe_experts_refuse(XM_GATE_UP_APART, s->shared_gate,
                                             s->shared_up, s->shared_down);
     if (why)
         return why;
@@ -51,10 +51,12 @@ xm_moe_supports(const struct xm_device_info *device, const struct xm_moe_shape *
         return "unknown routing";
     if (shape->activation >= XM_ACT_COUNT)
         return "unknown activation";
-    if (shape->has_biases && shape->expert != XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP)
-        return "biases are supported in the interleaved form only";
+    if (shape->expert >= XM_EXPERT_COUNT)
+        return "unknown form of expert";
+    if (shape->has_bias_gate && shape->gate_up == XM_GATE_UP_APART)
+        return "biases of gate and up are supported where they share a weight";
     const char *why =
-        xm_moe_experts_refuse(shape->expert, shape->gate, shape->up, shape->down);
+        xm_moe_experts_refuse(shape->gate_up, shape->gate, shape->up, shape->down);
     if (why)
         return why;
     if (shape->routing.top_k == 0 || shape->routing.top_k > shape->gate->experts)
@@ -74,6 +76,7 @@ desc_refusal(const struct xm_device_info *device, const struct xm_moe_desc *d)
     const struct xm_moe_shape shape = {
         .routing = d->routing,
         .expert = d->expert,
+        .gate_up = d->gate_up,
         .activation = d->activation,
         .gate = host(d->gate),
         .up = host(d->up),
@@ -82,7 +85,7 @@ desc_refusal(const struct xm_device_info *device, const struct xm_moe_desc *d)
         .shared_up = host(d->shared_up),
         .shared_down = host(d->shared_down),
         .shared_gate_gate = host(d->shared_gate_gate),
-        .has_biases = d->bias_gate || d->bias_down,
+        .has_bias_gate = d->bias_gate != NULL,
     };
     if ((d->src != XM_F16 && d->src != XM_F32) || (d->dst != XM_F16 && d->dst != XM_F32))
         return "activations are neither f16 nor f32";
@@ -138,6 +141,7 @@ init(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
     const struct xm_router_desc router = {d->routing, d->router_bias, d->expert_scale};
     const struct xm_moe_experts_desc routed = {
         .expert = d->expert,
+        .gate_up = d->gate_up,
         .activation = d->activation,
         .beta = d->beta,
         .limit = d->limit,

@@ -35,11 +35,11 @@ enum {
 struct xm_moe_desc {
     struct xm_moe_routing routing;
     enum xm_expert expert;
+    enum xm_gate_up gate_up;
     enum xm_activation activation;
     float beta, limit;
-    struct xm_device_weight *gate, *up,
-        *down;                               /* referenced; up NULL in the 2-GEMM form */
-    struct xm_buffer *bias_gate, *bias_down; /* f32 [E,2I], [E,H]; NULL: none */
+    struct xm_device_weight *gate, *up, *down;    /* referenced; up NULL unless apart */
+    struct xm_buffer *bias_gate, *bias_down;      /* f32 [E,2I], [E,H]; NULL: none */
     struct xm_buffer *router_bias, *expert_scale; /* f32 [E]; NULL: none */
     struct xm_device_weight *shared_gate, *shared_up,
         *shared_down;                          /* NULL: no shared expert */
@@ -51,10 +51,11 @@ struct xm_moe_desc {
 struct xm_moe_shape {
     struct xm_moe_routing routing;
     enum xm_expert expert;
+    enum xm_gate_up gate_up;
     enum xm_activation activation;
     const struct xm_weight *gate, *up, *down;
     const struct xm_weight *shared_gate, *shared_up, *shared_down, *shared_gate_gate;
-    bool has_biases;
+    bool has_bias_gate;
 };
 /* NULL: supported; else a static sentence. Pure. */
 const char *xm_moe_supports(const struct xm_device_info *device,

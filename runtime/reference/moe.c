@@ -5,8 +5,8 @@
  *     y[t] = sum_s weights[t,s] expert(ids[t,s], x[t])        s = 0 … K-1
  *
  * Experts one after the other: the rows of one expert's tokens are gathered, so that
- * every weight row is dequantised once. Forms of the expert: SwiGLU (Shazeer 2020), and
- * the clamped, interleaved one with biases (gpt-oss).
+ * every weight row is dequantised once. Activations of the expert: SwiGLU (Shazeer 2020),
+ * and the clamped one (gpt-oss).
  */
 #include <math.h>
 #include <string.h>
@@ -40,6 +40,19 @@ xm_expert_text(enum xm_expert e)
     default:
         return "unknown";
     }
+}
+
+const char *
+xm_gate_up_text(enum xm_gate_up g)
+{
+    static const char *const text[] = {
+        [XM_GATE_UP_APART] = "apart",
+        [XM_GATE_UP_INTERLEAVED] = "interleaved",
+        [XM_GATE_UP_STACKED] = "stacked",
+        [XM_UP_GATE_INTERLEAVED] = "up_first_interleaved",
+        [XM_UP_GATE_STACKED] = "up_first_stacked",
+    };
+    return g < XM_GATE_UP_COUNT ? text[g] : "unknown";
 }
 
 /* An array of a * b floats; NULL when that cannot be. */
@@ -119,7 +132,7 @@ xm_ref_moe_route(const struct xm_moe_routing *r, const float *logits, const floa
 struct scratch {
     uint64_t *slot; /* indices into ids: t * K + s */
     float *x;       /* [rows, H]  */
-    float *gate;    /* [rows, I], interleaved form [rows, 2I] */
+    float *gate;    /* [rows, I]; with up beside it [rows, 2I] */
     float *up;      /* [rows, I]  */
     float *y;       /* [rows, H]  */
 };
@@ -183,30 +196,62 @@ slots_of(const int32_t *ids, uint64_t slots, uint64_t expert, uint64_t *slot)
     return n;
 }
 
+/* Where element i of gate and of up are in a row of the product of gate's weight. */
+static uint64_t
+gate_place(enum xm_gate_up form, uint64_t i, uint64_t inter)
+{
+    switch (form) {
+    case XM_GATE_UP_INTERLEAVED:
+        return 2 * i;
+    case XM_UP_GATE_INTERLEAVED:
+        return 2 * i + 1;
+    case XM_UP_GATE_STACKED:
+        return inter + i;
+    default:
+        return i;
+    }
+}
+
+static uint64_t
+up_place(enum xm_gate_up form, uint64_t i, uint64_t inter)
+{
+    switch (form) {
+    case XM_GATE_UP_INTERLEAVED:
+        return 2 * i + 1;
+    case XM_UP_GATE_INTERLEAVED:
+        return 2 * i;
+    case XM_GATE_UP_STACKED:
+        return inter + i;
+    default:
+        return i;
+    }
+}
+
+static float
+hidden_value(const struct xm_moe_mlp *m, float gate, float up)
+{
+    if (m->kind != XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP)
+        return xm_ref_activation(m->activation, m->beta, gate) * up;
+    up = fmaxf(fminf(up, m->limit), -m->limit) + 1.0f;
+    return xm_ref_activation(XM_ACT_SWISH, m->beta, fminf(gate, m->limit)) * up;
+}
+
 /* x Wg, x Wu and the activation; the result is in s->up. */
 static enum xm_status
 gate_and_up(const struct xm_moe_mlp *m, uint64_t e, uint64_t rows, struct scratch *s)
 {
-    uint64_t inter = m->gate->rows;
-    XM_TRY(xm_ref_linear(s->x, rows, m->gate, e, NULL, s->gate));
-    XM_TRY(xm_ref_linear(s->x, rows, m->up, e, NULL, s->up));
-    for (uint64_t i = 0; i < rows * inter; i++)
-        s->up[i] *= xm_ref_activation(m->activation, m->beta, s->gate[i]);
-    return XM_OK;
-}
-
-/* The interleaved form: even rows of Wgu are the gate, odd ones up. */
-static enum xm_status
-gate_and_up_clamped(const struct xm_moe_mlp *m, uint64_t e, uint64_t rows,
-                    struct scratch *s)
-{
-    uint64_t n = m->gate->rows;
+    uint64_t n = m->gate->rows, inter = m->down->cols;
     const float *bias = m->bias_gate ? m->bias_gate + e * n : NULL;
+    bool apart = m->gate_up == XM_GATE_UP_APART;
     XM_TRY(xm_ref_linear(s->x, rows, m->gate, e, bias, s->gate));
-    for (uint64_t i = 0; i < rows * (n / 2); i++) {
-        float gate = fminf(s->gate[2 * i], m->limit);
-        float up = fmaxf(fminf(s->gate[2 * i + 1], m->limit), -m->limit) + 1.0f;
-        s->up[i] = xm_ref_activation(XM_ACT_SWISH, m->beta, gate) * up;
+    if (apart)
+        XM_TRY(xm_ref_linear(s->x, rows, m->up, e, NULL, s->up));
+    for (uint64_t r = 0; r < rows; r++) {
+        const float *row = s->gate + r * n;
+        float *up = s->up + r * inter;
+        for (uint64_t i = 0; i < inter; i++)
+            up[i] = hidden_value(m, row[gate_place(m->gate_up, i, inter)],
+                                 apart ? up[i] : row[up_place(m->gate_up, i, inter)]);
     }
     return XM_OK;
 }
@@ -216,10 +261,7 @@ static enum xm_status
 run_expert(const struct xm_moe_mlp *m, uint64_t e, uint64_t rows, struct scratch *s)
 {
     const float *bias = m->bias_down ? m->bias_down + e * m->down->rows : NULL;
-    if (m->kind == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP)
-        XM_TRY(gate_and_up_clamped(m, e, rows, s));
-    else
-        XM_TRY(gate_and_up(m, e, rows, s));
+    XM_TRY(gate_and_up(m, e, rows, s));
     return xm_ref_linear(s->up, rows, m->down, e, bias, s->y);
 }
 

@@ -114,24 +114,36 @@ enum xm_status xm_ref_moe_route(const struct xm_moe_routing *r, const float *log
                                 uint64_t tokens, uint64_t experts, float *weights,
                                 int32_t *ids);
 
-/* The expert's form. */
+/* What becomes of gate = x Wg (+ bg) and up = x Wu (+ bu). */
 enum xm_expert {
-    XM_EXPERT_GEMM3_SWIGLU,            /* (act(x Wg) * (x Wu)) Wd */
-    XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP, /* one interleaved Wgu with biases, clamp, alpha:
-                                          g = min(gate, limit); u = clamp(up, -limit, limit) + 1
+    XM_EXPERT_GEMM3_SWIGLU,            /* (act(gate) * up) Wd */
+    XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP, /* g = min(gate, limit); u = clamp(up, -limit, limit) + 1
                                           (g sigmoid(alpha g) * u) Wd + bd */
     XM_EXPERT_COUNT
 };
 const char *xm_expert_text(enum xm_expert e);
+
+/* Where the rows of Wg and Wu are: in two weights [E,I,H], or in one [E,2I,H]. */
+enum xm_gate_up {
+    XM_GATE_UP_APART,
+    XM_GATE_UP_INTERLEAVED, /* gate in the even rows          */
+    XM_GATE_UP_STACKED,     /* gate in the first I rows       */
+    XM_UP_GATE_INTERLEAVED, /* the same with up first         */
+    XM_UP_GATE_STACKED,
+    XM_GATE_UP_COUNT
+};
+const char *xm_gate_up_text(enum xm_gate_up g);
 
 struct xm_moe_mlp {
     enum xm_expert kind;
     enum xm_activation activation;
     float beta;  /* swish beta (alpha of the clamped form) */
     float limit; /* clamp limit, clamped form only */
-    /* [E,I,H] [E,I,H] [E,H,I]; the 2-GEMM form: gate interleaved [E,2I,H], up NULL */
+    /* [E,I,H] [E,I,H] [E,H,I]; gate and up in one weight: gate [E,2I,H], up NULL */
     const struct xm_weight *gate, *up, *down;
-    const float *bias_gate, *bias_down; /* [E,2I], [E,H]; NULL: none */
+    /* [E,2I] as the rows of that weight, [E,H]; NULL: none */
+    const float *bias_gate, *bias_down;
+    enum xm_gate_up gate_up;
 };
 
 /* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]); f32 throughout. */

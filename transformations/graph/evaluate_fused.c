@@ -265,13 +265,13 @@ get_experts(const struct xm_eval_call *c, struct experts *x)
 {
     const struct xm_moe_attr *attr = &c->node->attr.moe;
     const struct xm_tensor *hidden = c->in[XM_MOE_HIDDEN];
-    bool clamped = attr->expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
+    bool apart = attr->gate_up == XM_GATE_UP_APART;
     memset(x, 0, sizeof(*x));
     x->hidden = last_dim(hidden);
     x->tokens = x->hidden ? hidden->n / x->hidden : 0;
     XM_TRY(get_weight(c, XM_MOE_GATE, 0, 0, x->hidden, &x->gate));
-    uint64_t inter = clamped ? x->gate.rows / 2 : x->gate.rows;
-    if (!clamped)
+    uint64_t inter = apart ? x->gate.rows : x->gate.rows / 2;
+    if (apart)
         XM_TRY(get_weight(c, XM_MOE_UP, x->gate.experts, inter, x->hidden, &x->up));
     XM_TRY(get_weight(c, XM_MOE_DOWN, x->gate.experts, x->hidden, inter, &x->down));
     XM_TRY(check_size(c, XM_MOE_BIAS_GATE, x->gate.experts * x->gate.rows));
@@ -287,7 +287,8 @@ get_experts(const struct xm_eval_call *c, struct experts *x)
                                  &x->up,
                                  &x->down,
                                  floats_of(c, XM_MOE_BIAS_GATE),
-                                 floats_of(c, XM_MOE_BIAS_DOWN)};
+                                 floats_of(c, XM_MOE_BIAS_DOWN),
+                                 (enum xm_gate_up)attr->gate_up};
     return XM_OK;
 }
 
@@ -333,7 +334,8 @@ run_shared(const struct xm_eval_call *c, const struct experts *x)
                              &up,
                              &down,
                              NULL,
-                             NULL};
+                             NULL,
+                             XM_GATE_UP_APART};
     float *ones = xm_malloc(x->tokens * sizeof(*ones));
     float *y = xm_malloc(x->tokens * x->hidden * sizeof(*y));
     int32_t *ids = xm_calloc(x->tokens, sizeof(*ids));

@@ -145,6 +145,7 @@ struct xm_moe_attr {
     int expert;     /* enum xm_expert */
     int activation; /* enum xm_activation */
     float beta;     /* swish beta; OpenVINO's expert_beta */
+    int gate_up;    /* enum xm_gate_up: whether up has a weight of its own */
     float limit;    /* clamp limit; OpenVINO's expert_alpha */
     int64_t hidden, inter, experts, top_k, shared; /* H I E K, shared experts */
     int64_t group; /* K elements a scale; 0 when weights are not quantised or differ */

@@ -254,8 +254,8 @@ xm_shape_moe(struct xm_infer *i)
                                       XM_MOE_DOWN};
     const struct xm_moe_attr *m = &i->attr->moe;
     const struct xm_shape *hidden = xm_infer_shape(i, XM_MOE_HIDDEN);
-    bool stacked = !xm_infer_has(i, XM_MOE_UP);
-    int64_t rows = m->inter;
+    bool apart = m->gate_up == XM_GATE_UP_APART;
+    int64_t rows = apart ? m->inter : 2 * m->inter;
     for (uint32_t k = 0; k < XM_ARRAY_LEN(needed); k++)
         if (!xm_infer_has(i, needed[k]))
             return xm_shape_fail(i, "operand %u is missing", needed[k]);
@@ -268,8 +268,9 @@ xm_shape_moe(struct xm_infer *i)
         return xm_shape_fail(i, "only the fused op adds something to its result");
     if (hidden->rank < 2)
         return xm_shape_fail(i, "operand 0, the hidden states, must have rank 2 or more");
-    if (stacked)
-        rows *= 2;
+    if (apart != xm_infer_has(i, XM_MOE_UP))
+        return xm_shape_fail(i, "operand %d, up, and gate_up=%s contradict each other",
+                             XM_MOE_UP, xm_gate_up_text((enum xm_gate_up)m->gate_up));
     XM_TRY(expect_dim(i, XM_MOE_HIDDEN, hidden->rank - 1, xm_dim_const(m->hidden)));
     if (xm_infer_has(i, XM_MOE_ADDEND))
         XM_TRY(expect_shape(i, XM_MOE_ADDEND, hidden));

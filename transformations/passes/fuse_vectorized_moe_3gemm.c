@@ -172,6 +172,7 @@ make_two(struct xm_builder *b, struct xm_match *m)
     xm_value_is_scalar_const(m->slot[LIMIT], &limit);
     return make_moe(b, m,
                     (struct xm_moe_attr){.expert = XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP,
+                                         .gate_up = XM_GATE_UP_INTERLEAVED,
                                          .activation = XM_ACT_SWISH,
                                          .beta = beta,
                                          .limit = limit});

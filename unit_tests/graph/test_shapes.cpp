@@ -216,7 +216,7 @@ const struct {
      "%2 = weight f32[4,16,32] u4 group=32 scale=f16 @1\n"
      "%3 = weight f32[4,32,8] u4 group=8 scale=f16 @2\n"
      "%4 = moe_3gemm_fused_compressed %0, %1, _, _, _, %2, _, %3, _, _, _, _, _, _ "
-     "hidden_size=32 inter_size=8 num_expert=4 top_k=2",
+     "gate_up=stacked hidden_size=32 inter_size=8 num_expert=4 top_k=2",
      "f32[t,32]", nullptr},
 };
 

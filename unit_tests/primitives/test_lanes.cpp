@@ -62,7 +62,7 @@ class Lanes : public PrimitiveTest
         xm_args_uint(&a, top_k);
         xm_args_float(&a, 1.0f);
         xm_args_float(&a, 0.0f);
-        go("moe_gate_up_sg", gate, "-DSRC=f32 -DACT=0 -DCLAMPED=0", a, inter,
+        go("moe_gate_up_sg", gate, "-DSRC=f32 -DACT=0", a, inter,
            tokens * top_k);
 
         xm_args b = {};
@@ -86,7 +86,8 @@ class Lanes : public PrimitiveTest
                                 &up.host,
                                 &down.host,
                                 nullptr,
-                                nullptr};
+                                nullptr,
+                                XM_GATE_UP_APART};
         const std::vector<int32_t> of(chosen.begin(), chosen.end());
         std::vector<float> want(y.size()), rows = x.rounded(), w = weights.rounded();
         ASSERT_EQ(xm_ref_moe(&mlp, rows.data(), w.data(), of.data(), tokens, top_k,

@@ -119,11 +119,12 @@ class MatrixEngine : public PrimitiveTest
 
     /* moe_gather, gate and up, down: each token has one expert. */
     void check_experts(const weight_format &gate_format, const weight_format &down_format,
-                       uint32_t lanes, bool clamped,
+                       uint32_t lanes, xm_gate_up form,
                        const std::vector<uint64_t> &tokens_of)
     {
+        const bool clamped = form != XM_GATE_UP_APART;
         SCOPED_TRACE(text_of(gate_format) + ", " + text_of(down_format) +
-                     " SG=" + std::to_string(lanes) + (clamped ? " clamped" : ""));
+                     " SG=" + std::to_string(lanes) + " " + xm_gate_up_text(form));
         const uint64_t hidden = 192, inter = 128, experts = tokens_of.size(),
                        max_tiles = 9;
         const sorted s = sort(tokens_of, max_tiles);
@@ -158,7 +159,7 @@ class MatrixEngine : public PrimitiveTest
 
         xm_args gate_up = {};
         xm_args_weight(&gate_up, gate.device);
-        xm_args_weight(&gate_up, clamped ? nullptr : up.device);
+        xm_args_weight(&gate_up, clamped ? gate.device : up.device);
         xm_args_buffer(&gate_up, tiles.buffer());
         xm_args_buffer(&gate_up, first_tile.buffer());
         xm_args_buffer(&gate_up, tile_expert.buffer());
@@ -172,6 +173,7 @@ class MatrixEngine : public PrimitiveTest
             &gate_up, queue,
             kernel("moe_gemm_gate_up_dpas", gate,
                    "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
+                       " -DGATE_UP=" + std::to_string(form) +
                        " -DOUT_PLANES=" + std::to_string(xm_weight_planes(&down.host)) +
                        " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
             lanes, blocks(inter, 8), max_tiles, 1, &err));
@@ -201,7 +203,8 @@ class MatrixEngine : public PrimitiveTest
                                 clamped ? nullptr : &up.host,
                                 &down.host,
                                 clamped ? bg.data() : nullptr,
-                                clamped ? bd.data() : nullptr};
+                                clamped ? bd.data() : nullptr,
+                                form};
         ASSERT_EQ(xm_ref_moe(&mlp, rows.data(), s.ones.data(), s.ids.data(), tokens, 1,
                              want.data()),
                   XM_OK);
@@ -249,9 +252,12 @@ TEST_F(MatrixEngine, ExpertsAgreeWithTheReference)
     const weight_format u4g32 = {XM_U4, 32, true}, u4g64 = {XM_U4, 64, true};
     const weight_format i8row = {XM_I8, UINT64_MAX, false}, f16 = {XM_F16, 0, false};
     for (uint32_t lanes : {8u, 16u}) {
-        check_experts(u4g64, u4g32, lanes, false, {3, 0, 33, 16, 48});
-        check_experts(u4g32, i8row, lanes, true, {17, 40});
-        check_experts(i8row, f16, lanes, false, {100});
+        const bool wide = lanes == 16;
+        check_experts(u4g64, u4g32, lanes, XM_GATE_UP_APART, {3, 0, 33, 16, 48});
+        check_experts(u4g32, i8row, lanes,
+                      wide ? XM_GATE_UP_INTERLEAVED : XM_UP_GATE_INTERLEAVED, {17, 40});
+        check_experts(i8row, f16, lanes, wide ? XM_GATE_UP_STACKED : XM_UP_GATE_STACKED,
+                      {100});
     }
 }
 

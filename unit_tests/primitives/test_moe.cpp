@@ -20,6 +20,8 @@ struct problem {
     int shared = 0; /* 1: shared expert, 2: with a gate */
     bool all_to_one = false;
     bool addend = false;
+    xm_gate_up form = XM_GATE_UP_APART;
+    bool biased = false;
 };
 
 const weight_format u4g32 = {XM_U4, 32, true}, u4g128 = {XM_U4, 128, true};
@@ -42,7 +44,7 @@ const problem few[] = {
     {"f16 and shared, with addend", 1, 6, 128, 64, 2, u4g32, u4g32,
      XM_EXPERT_GEMM3_SWIGLU, XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16, 1, false, true},
     {"clamped", 1, 4, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
-     XM_ROUTING_SOFTMAX_TOPK},
+     XM_ROUTING_SOFTMAX_TOPK, XM_F32, 0, false, false, XM_GATE_UP_INTERLEAVED, true},
     {"odd sizes", 1, 3, 50, 21, 2, bf16, f16},
 };
 const problem many[] = {
@@ -61,9 +63,9 @@ const problem many[] = {
     {"f16, whole groups", 67, 4, 256, 128, 2, u4g128, u4g128, XM_EXPERT_GEMM3_SWIGLU,
      XM_ACT_GELU_ERF, XM_ROUTING_SOFTMAX, XM_F16},
     {"f16, clamped", 33, 5, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
-     XM_ROUTING_SOFTMAX_TOPK, XM_F16},
+     XM_ROUTING_SOFTMAX_TOPK, XM_F16, 0, false, false, XM_GATE_UP_INTERLEAVED, true},
     {"clamped", 33, 5, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
-     XM_ROUTING_SOFTMAX_TOPK},
+     XM_ROUTING_SOFTMAX_TOPK, XM_F32, 0, false, false, XM_GATE_UP_INTERLEAVED, true},
     {"odd sizes", 34, 3, 50, 21, 2, bf16, f16},
 };
 
@@ -125,8 +127,8 @@ class Moe : public PrimitiveTest
     std::string check(const problem &p)
     {
         SCOPED_TRACE(p.text);
-        bool interleaved = p.expert == clamped;
-        uint64_t gate_rows = interleaved ? 2 * p.inter : p.inter;
+        const bool apart = p.form == XM_GATE_UP_APART;
+        uint64_t gate_rows = apart ? p.inter : 2 * p.inter;
         test_weight gate(p.experts, gate_rows, p.hidden, p.gate, 11);
         test_weight up(p.experts, p.inter, p.hidden, p.gate, 12);
         test_weight down(p.experts, p.hidden, p.inter, p.down, 13);
@@ -152,14 +154,15 @@ class Moe : public PrimitiveTest
         xm_moe_desc d = {};
         d.routing = routing_of(p);
         d.expert = p.expert;
+        d.gate_up = p.form;
         d.activation = p.activation;
-        d.beta = interleaved ? 1.702f : 1.0f;
-        d.limit = interleaved ? 0.7f : 0.0f;
+        d.beta = p.expert == clamped ? 1.702f : 1.0f;
+        d.limit = p.expert == clamped ? 0.7f : 0.0f;
         d.gate = gate.device;
-        d.up = interleaved ? nullptr : up.device;
+        d.up = apart ? up.device : nullptr;
         d.down = down.device;
-        d.bias_gate = interleaved ? bias_gate.buffer() : nullptr;
-        d.bias_down = interleaved ? bias_down.buffer() : nullptr;
+        d.bias_gate = p.biased && !apart ? bias_gate.buffer() : nullptr;
+        d.bias_down = p.biased ? bias_down.buffer() : nullptr;
         d.router_bias = has_bias ? bias.buffer() : nullptr;
         d.expert_scale = has_bias ? scale.buffer() : nullptr;
         d.shared_gate = p.shared ? shared_gate.device : nullptr;
@@ -193,10 +196,11 @@ class Moe : public PrimitiveTest
                                 d.beta,
                                 d.limit,
                                 &gate.host,
-                                interleaved ? nullptr : &up.host,
+                                apart ? &up.host : nullptr,
                                 &down.host,
-                                interleaved ? bg.data() : nullptr,
-                                interleaved ? bd.data() : nullptr};
+                                d.bias_gate ? bg.data() : nullptr,
+                                d.bias_down ? bd.data() : nullptr,
+                                p.form};
         std::vector<float> want(y.size()), rows = x.rounded();
         EXPECT_EQ(xm_ref_moe(&mlp, rows.data(), to.weights.data(), to.ids.data(),
                              p.tokens, p.top_k, want.data()),
@@ -259,6 +263,32 @@ TEST_F(Moe, EveryVariantForManyTokensAgreesWithTheReference)
     check_all(many, 2, XM_MOE_N_TABLES);
 }
 
+/* Gate and up in one weight: every order of the rows with every family of kernels, few tokens
+ * and many. The last tile of 16 tokens, and the last block of I, are not full. */
+TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
+{
+    const weight_format formats[] = {{XM_U4, 32, true},          {XM_I4, 64, false},
+                                     {XM_U8, UINT64_MAX, true},  {XM_I8, 32, false},
+                                     {XM_I4, UINT64_MAX, false}, {XM_U8, 64, true}};
+    size_t n = 0;
+    for (const char *family : {"", "vec", "sg", "gen", "ref"}) {
+        setenv("XM_FORCE", family, 1);
+        SCOPED_TRACE(family);
+        for (int form = XM_GATE_UP_INTERLEAVED; form < XM_GATE_UP_COUNT; form++, n++) {
+            problem p = {"", 1, 4, 128, 64, 2, formats[n % 6], formats[(n + 2) % 6]};
+            p.form = (xm_gate_up)form;
+            p.expert = n % 4 == 3 ? XM_EXPERT_GEMM3_SWIGLU : clamped;
+            p.biased = n % 3 != 2;
+            p.element = n / 4 % 2 ? XM_F16 : XM_F32; /* vec: with integers, too */
+            for (uint64_t tokens : {1, 3, 40}) {
+                p.tokens = tokens;
+                EXPECT_NE(check(p), "") << xm_gate_up_text(p.form);
+            }
+        }
+    }
+    unsetenv("XM_FORCE");
+}
+
 TEST_F(Moe, RefusesWithASentence)
 {
     test_weight gate(4, 64, 128, u4g32, 1), down(4, 128, 64, u4g32, 2);
@@ -278,6 +308,16 @@ TEST_F(Moe, RefusesWithASentence)
     s.down = &down.host;
     s.routing.top_k = 5;
     EXPECT_NE(xm_moe_supports(info, &s), nullptr);
+    s.routing.top_k = 2;
+    s.has_bias_gate = true;
+    EXPECT_STREQ(xm_moe_supports(info, &s),
+                 "biases of gate and up are supported where they share a weight");
+    s.gate_up = XM_GATE_UP_STACKED;
+    EXPECT_STREQ(xm_moe_supports(info, &s),
+                 "gate and up in one weight have as many rows each");
+    s.up = nullptr; /* [4,32,128] each, and down wants 64 of them */
+    EXPECT_STREQ(xm_moe_supports(info, &s),
+                 "the down projection does not fit gate and up");
 }
 
 /* ---- the router alone ------------------------------------------------------------- */

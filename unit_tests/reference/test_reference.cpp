@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "runtime/reference/reference.h"
@@ -252,7 +253,7 @@ TEST(Reference, ExpertsAreWeightedAndAddedUp)
               XM_INVALID);
 }
 
-TEST(Reference, ClampedExpertIsInterleaved)
+TEST(Reference, ClampedExpert)
 {
     const Floats gate_up = {1, 0, 0, 1}, down = {2}, bias = {0, 1}, bias_down = {100};
     xm_weight g = plain(gate_up, 1, 2, 2), d = plain(down, 1, 1, 1);
@@ -265,12 +266,40 @@ TEST(Reference, ClampedExpertIsInterleaved)
                     nullptr,
                     &d,
                     bias.data(),
-                    bias_down.data()};
+                    bias_down.data(),
+                    XM_GATE_UP_INTERLEAVED};
     const Floats x = {9, -20}, one = {1};
     const int32_t id = 0;
     Floats y(1);
     ASSERT_EQ(xm_ref_moe(&m, x.data(), one.data(), &id, 1, 1, y.data()), XM_OK);
     expect_near(y, {2 * (7 * xm_ref_sigmoid(10.5f) * -6) + 100}, 1e-3f);
+}
+
+/* I = 2: gate is 1 and 2 times x, up 10 and 100 times. */
+TEST(Reference, GateAndUpOfOneWeightInAnyOrder)
+{
+    const std::map<xm_gate_up, Floats> orders = {
+        {XM_GATE_UP_INTERLEAVED, {1, 10, 2, 100}},
+        {XM_GATE_UP_STACKED, {1, 2, 10, 100}},
+        {XM_UP_GATE_INTERLEAVED, {10, 1, 100, 2}},
+        {XM_UP_GATE_STACKED, {10, 100, 1, 2}}};
+    const Floats down = {1, 1}, x = {1, -1}, one = {1, 1};
+    const std::vector<int32_t> ids = {0, 0};
+    for (const auto &[form, rows] : orders) {
+        SCOPED_TRACE(xm_gate_up_text(form));
+        xm_weight g = plain(rows, 1, 4, 1), d = plain(down, 1, 1, 2);
+        xm_moe_mlp m = {};
+        m.beta = 1;
+        m.gate = &g;
+        m.down = &d;
+        m.gate_up = form;
+        Floats y(2);
+        ASSERT_EQ(xm_ref_moe(&m, x.data(), one.data(), ids.data(), 2, 1, y.data()),
+                  XM_OK);
+        for (int t = 0; t < 2; t++)
+            EXPECT_NEAR(y[t], 10 * xm_ref_sigmoid(x[t]) + 200 * xm_ref_sigmoid(2 * x[t]),
+                        1e-3f);
+    }
 }
 
 TEST(Reference, GatherMatmulTakesTheSlotsExpert)

@@ -28,8 +28,8 @@
 #error "the tile is not whole register blocks"
 #endif
 
-#ifndef TILE_COLUMN
-#define TILE_COLUMN(row) (row) /* where a staged row stands */
+#ifndef ROW_STEP
+#define ROW_STEP 1 /* from one row of weights to the next */
 #endif
 
 #define PIECE          8 /* neighbouring k that a work-item brings at once */
@@ -63,10 +63,11 @@ stage_weights(__local float *to, uint n, const struct weight *w, ulong row, ulon
 {
     for (uint i = get_local_id(0); i < n * (TILE_K / PIECE); i += ITEMS) {
         const uint r = i / (TILE_K / PIECE), k = i % (TILE_K / PIECE) * PIECE;
+        const ulong from = row + r * ROW_STEP;
         float piece[PIECE];
-        read_piece(w, row + r, first + k, row + r < end ? w->k_count : 0, piece);
+        read_piece(w, from, first + k, from < end ? w->k_count : 0, piece);
         for (uint j = 0; j < PIECE; j++)
-            to[(k + j) * W_COLUMNS + TILE_COLUMN(r)] = piece[j];
+            to[(k + j) * W_COLUMNS + r] = piece[j];
     }
 }
 

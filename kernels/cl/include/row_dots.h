@@ -19,6 +19,9 @@
 #ifndef ROWS
 #define ROWS 4 /* rows of weights of a work-group */
 #endif
+#ifndef ROW_STEP
+#define ROW_STEP 1 /* from one to the next */
+#endif
 
 #if GROUP % WORD_VALUES /* groups that are not whole words */
 #define WORDS 0
@@ -63,7 +66,8 @@ add_rows(const struct weight *w, ulong row, ulong end, uint first,
         uint words[ROWS][WORDS];
         float dot[ROWS], x_sum = 0.0f;
         for (uint r = 0; r < ROWS; r++) {
-            read_words(w->data, min(row + r, end - 1) * w->k_count + k, WORDS, words[r]);
+            const ulong n = min(row + r * ROW_STEP, end - 1);
+            read_words(w->data, n * w->k_count + k, WORDS, words[r]);
             dot[r] = 0.0f;
         }
         for (uint i = 0; i < RUN; i++) {
@@ -73,7 +77,7 @@ add_rows(const struct weight *w, ulong row, ulong end, uint first,
                 dot[r] += WORD_VALUE(words[r][i / WORD_VALUES], i % WORD_VALUES) * v;
         }
         for (uint r = 0; r < ROWS; r++) {
-            const ulong n = min(row + r, end - 1);
+            const ulong n = min(row + r * ROW_STEP, end - 1);
             const uint g = group_at(k);
             sum[r] +=
                 factor * scale_of(w, n, g) * (dot[r] - zero_point_of(w, n, g) * x_sum);
@@ -84,6 +88,6 @@ add_rows(const struct weight *w, ulong row, ulong end, uint first,
     for (uint i = 0; i < RUN && k + i < w->k_count; i++) {
         const float v = factor * chunk[i * (ITEMS + 1) + me];
         for (uint r = 0; r < ROWS; r++)
-            sum[r] += weight_at(w, min(row + r, end - 1), k + i) * v;
+            sum[r] += weight_at(w, min(row + r * ROW_STEP, end - 1), k + i) * v;
     }
 }

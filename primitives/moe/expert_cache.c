@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One buffer holds a layer's slots and tables:
+ *
+ *     slot_of [E]  expert_in [S]  last_use [S]  counts  slot ids  moves  part sizes
+ *     part 0 [S]   part 1 [S]   …
+ *
+ * The launch of the copy has a group for every piece of every expert that a call could miss;
+ * those without work leave at once, so that no size depends on what was routed.
+ */
+#include "primitives/moe/expert_cache.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "primitives/tables.h"
+
+enum {
+    LEAST_ALIGN = 64,
+    UNIT = 16,      /* bytes that moe_cache_fetch_gen moves at once     */
+    PIECE = 16384,  /* … and bytes of a work-item or a group's piece    */
+    COUNT_HITS = 1, /* of counts; before it the number of calls         */
+    COUNT_MISSES,
+    N_COUNTS
+};
+
+/* ---- parts ------------------------------------------------------------------------- */
+
+/* An array of `elements` elements an expert; false: an entry is not whole bytes. */
+static bool
+add_part(struct xm_expert_cache *c, const struct xm_buffer *from, uint64_t elements,
+         enum xm_element element, struct xm_buffer **to)
+{
+    uint64_t bits = elements * xm_element_bits(element);
+    if (!from)
+        return true;
+    assert(c->n_parts < XM_EXPERT_PARTS);
+    c->part[c->n_parts++] = (struct xm_expert_part){from, to, bits / 8, 0};
+    return bits % 8 == 0;
+}
+
+/* A scalar zero point is read where it is. */
+static bool
+add_weight(struct xm_expert_cache *c, const struct xm_device_weight *w,
+           struct xm_device_weight *slots)
+{
+    const struct xm_weight *h = &w->host;
+    uint64_t groups = h->rows * xm_weight_groups(h);
+    bool whole = add_part(c, w->data, h->rows * h->cols, h->element, &slots->data) &&
+                 add_part(c, w->scale, groups, h->scale_element, &slots->scale);
+    if (!h->zero_point_is_scalar)
+        return whole && add_part(c, w->zero_point, groups, h->zero_point_element,
+                                 &slots->zero_point);
+    slots->zero_point = w->zero_point;
+    xm_buffer_ref(slots->zero_point);
+    return whole;
+}
+
+static bool
+add_parts(struct xm_expert_cache *c, const struct xm_expert_rows *r)
+{
+    c->experts = r->gate->host.experts;
+    c->rows.gate = &c->gate;
+    c->rows.up = r->up ? &c->up : NULL;
+    c->rows.down = &c->down;
+    return add_weight(c, r->gate, &c->gate) && (!r->up || add_weight(c, r->up, &c->up)) &&
+           add_weight(c, r->down, &c->down) &&
+           add_part(c, r->bias_gate, r->gate->host.rows, XM_F32, &c->rows.bias_gate) &&
+           add_part(c, r->bias_down, r->down->host.rows, XM_F32, &c->rows.bias_down);
+}
+
+uint64_t
+xm_expert_cache_slot_bytes(const struct xm_expert_cache *c)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < c->n_parts; i++)
+        bytes += c->part[i].bytes;
+    return bytes;
+}
+
+static uint64_t
+pieces(const struct xm_expert_cache *c)
+{
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < c->n_parts; i++)
+        n += (c->part[i].bytes + PIECE - 1) / PIECE;
+    return n;
+}
+
+/* ---- memory ------------------------------------------------------------------------ */
+
+static uint64_t
+smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t
+aligned(const struct xm_expert_cache *c, uint64_t bytes)
+{
+    uint64_t align = xm_engine_info(c->engine)->base_align;
+    return xm_align_up(bytes, align > LEAST_ALIGN ? align : LEAST_ALIGN);
+}
+
+static uint64_t
+table_bytes(const struct xm_expert_cache *c, enum xm_expert_table table)
+{
+    switch (table) {
+    case XM_EXPERT_SLOT_OF:
+        return c->experts * sizeof(int32_t);
+    case XM_EXPERT_IN:
+        return c->slots * sizeof(int32_t);
+    case XM_EXPERT_LAST_USE:
+        return c->slots * sizeof(uint64_t);
+    case XM_EXPERT_COUNTS:
+        return N_COUNTS * sizeof(uint64_t);
+    case XM_EXPERT_SLOT_IDS:
+        return c->most_ids * sizeof(int32_t);
+    case XM_EXPERT_MOVES:
+        return c->slots * 2 * sizeof(int32_t);
+    default:
+        return XM_EXPERT_PARTS * 2 * sizeof(uint64_t);
+    }
+}
+
+/* Places tables and slots; the bytes they take together. */
+static uint64_t
+lay_out(struct xm_expert_cache *c)
+{
+    uint64_t at = 0;
+    for (int t = 0; t < XM_EXPERT_N_TABLES; t++)
+        at += aligned(c, table_bytes(c, (enum xm_expert_table)t));
+    for (uint32_t i = 0; i < c->n_parts; i++) {
+        c->part[i].offset = at;
+        at += aligned(c, c->slots * c->part[i].bytes);
+    }
+    return at;
+}
+
+/* As many slots as fit. */
+static uint64_t
+size_for(struct xm_expert_cache *c, uint64_t bytes)
+{
+    bytes = smaller(bytes, xm_engine_info(c->engine)->max_alloc_bytes);
+    c->slots = smaller(c->experts, bytes / xm_expert_cache_slot_bytes(c));
+    while (c->slots > 0 && lay_out(c) > bytes)
+        c->slots--;
+    return lay_out(c);
+}
+
+static enum xm_status
+take_memory(struct xm_expert_cache *c, uint64_t bytes, struct xm_error *err)
+{
+    uint64_t at = 0;
+    XM_TRY(xm_buffer_create(c->engine, XM_USE_DEVICE, bytes, &c->memory, err));
+    for (int t = 0; t < XM_EXPERT_N_TABLES; t++) {
+        uint64_t n = table_bytes(c, (enum xm_expert_table)t);
+        XM_TRY(xm_buffer_view(c->memory, at, n, &c->table[t], err));
+        at += aligned(c, n);
+    }
+    for (uint32_t i = 0; i < c->n_parts; i++)
+        XM_TRY(xm_buffer_view(c->memory, c->part[i].offset, c->slots * c->part[i].bytes,
+                              c->part[i].to, err));
+    return XM_OK;
+}
+
+static enum xm_status
+write_tables(const struct xm_expert_cache *c, struct xm_queue *queue,
+             struct xm_error *err)
+{
+    uint64_t sizes[XM_EXPERT_PARTS][2] = {{0}};
+    for (uint32_t i = 0; i < c->n_parts; i++) {
+        sizes[i][0] = c->part[i].bytes;
+        sizes[i][1] = c->part[i].offset;
+    }
+    XM_TRY(xm_queue_write(queue, c->table[XM_EXPERT_PART_SIZES], 0, sizes, sizeof(sizes),
+                          err));
+    XM_TRY(xm_queue_fill(queue, c->table[XM_EXPERT_COUNTS], 0, 0,
+                         N_COUNTS * sizeof(uint64_t), err));
+    return xm_expert_cache_clear(c, queue, err);
+}
+
+enum xm_status
+xm_expert_cache_clear(const struct xm_expert_cache *c, struct xm_queue *queue,
+                      struct xm_error *err)
+{
+    static const struct {
+        enum xm_expert_table table;
+        uint8_t value;
+    } fills[] = {
+        {XM_EXPERT_SLOT_OF, 0xff}, {XM_EXPERT_IN, 0xff}, {XM_EXPERT_LAST_USE, 0}};
+    for (size_t i = 0; i < XM_ARRAY_LEN(fills); i++)
+        XM_TRY(xm_queue_fill(queue, c->table[fills[i].table], 0, fills[i].value,
+                             table_bytes(c, fills[i].table), err));
+    return XM_OK;
+}
+
+/* ---- kernels ----------------------------------------------------------------------- */
+
+/* File mappings begin anywhere. */
+static const char *
+not_in_units(const void *problem)
+{
+    const struct xm_expert_cache *c = problem;
+    for (uint32_t i = 0; i < c->n_parts; i++) {
+        uintptr_t host = (uintptr_t)xm_buffer_host_ptr(c->part[i].from);
+        if (c->part[i].bytes % UNIT || host % UNIT)
+            return "an expert does not begin and end at multiples of 16 bytes";
+    }
+    return NULL;
+}
+
+/* clang-format off */
+static const struct xm_variant lookup_rows[] = {
+    {"moe_cache_lookup_gen", XM_FAMILY_GEN, 0, NULL},
+    {"moe_cache_lookup_ref", XM_FAMILY_ANY, 0, NULL},
+};
+static const struct xm_variant fetch_rows[] = {
+    {"moe_cache_fetch_vec",  XM_FAMILY_VEC, 0, NULL},
+    {"moe_cache_fetch_gen",  XM_FAMILY_GEN, 0, not_in_units},
+    {"moe_cache_fetch_ref",  XM_FAMILY_ANY, 0, NULL},
+};
+/* clang-format on */
+const struct xm_variant_table xm_moe_cache_lookup_table = {
+    "moe_cache_lookup", lookup_rows, XM_ARRAY_LEN(lookup_rows)};
+const struct xm_variant_table xm_moe_cache_fetch_table = {"moe_cache_fetch", fetch_rows,
+                                                          XM_ARRAY_LEN(fetch_rows)};
+
+static const struct xm_variant *
+row_of(const struct xm_pick *pick)
+{
+    return &pick->table->rows[pick->row];
+}
+
+static enum xm_status
+build_lookup(void *ctx, size_t i, struct xm_error *err)
+{
+    struct xm_expert_cache *c = ctx;
+    (void)i;
+    return xm_engine_kernel(c->engine, row_of(&c->lookup_pick)->name, "", &c->lookup,
+                            err);
+}
+
+static enum xm_status
+build_fetch(void *ctx, size_t i, struct xm_error *err)
+{
+    struct xm_expert_cache *c = ctx;
+    char defines[XM_KERNEL_DEFINES];
+    (void)i;
+    snprintf(defines, sizeof(defines), "-DPIECE=%d", PIECE);
+    return xm_engine_kernel(c->engine, row_of(&c->fetch_pick)->name, defines, &c->fetch,
+                            err);
+}
+
+static enum xm_status
+build(struct xm_expert_cache *c, struct xm_error *err)
+{
+    c->lookup_pick = (struct xm_pick){.table = &xm_moe_cache_lookup_table, .problem = c};
+    c->fetch_pick = (struct xm_pick){.table = &xm_moe_cache_fetch_table, .problem = c};
+    XM_TRY(xm_variant_build(&c->lookup_pick, 1, c->engine, build_lookup, c, err));
+    return xm_variant_build(&c->fetch_pick, 1, c->engine, build_fetch, c, err);
+}
+
+/* ---- the cache --------------------------------------------------------------------- */
+
+enum xm_status
+xm_expert_cache_create(struct xm_engine *engine, const struct xm_expert_rows *experts,
+                       uint64_t top_k, uint64_t most_ids, uint64_t bytes,
+                       struct xm_queue *queue, struct xm_expert_cache **out,
+                       struct xm_error *err)
+{
+    *out = NULL;
+    struct xm_expert_cache *c = xm_calloc(1, sizeof(*c));
+    if (!c)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a cache of experts");
+    c->engine = engine;
+    c->most_ids = most_ids;
+    bool whole = add_parts(c, experts);
+    bytes = whole ? size_for(c, bytes) : 0;
+    if (c->slots < top_k || c->slots == 0) {
+        xm_expert_cache_destroy(c);
+        return XM_OK;
+    }
+    enum xm_status status = take_memory(c, bytes, err);
+    if (status == XM_OK)
+        status = build(c, err);
+    if (status == XM_OK)
+        status = write_tables(c, queue, err);
+    if (status != XM_OK) {
+        xm_expert_cache_destroy(c);
+        return status;
+    }
+    *out = c;
+    return XM_OK;
+}
+
+static void
+release_weight(struct xm_device_weight *w)
+{
+    xm_buffer_unref(w->data);
+    xm_buffer_unref(w->scale);
+    xm_buffer_unref(w->zero_point);
+}
+
+void
+xm_expert_cache_destroy(struct xm_expert_cache *c)
+{
+    if (!c)
+        return;
+    release_weight(&c->gate);
+    release_weight(&c->up);
+    release_weight(&c->down);
+    xm_buffer_unref(c->rows.bias_gate);
+    xm_buffer_unref(c->rows.bias_down);
+    for (int t = 0; t < XM_EXPERT_N_TABLES; t++)
+        xm_buffer_unref(c->table[t]);
+    xm_buffer_unref(c->memory);
+    xm_free(c);
+}
+
+bool
+xm_expert_cache_holds(const struct xm_expert_cache *c, uint64_t n_ids)
+{
+    return n_ids <= c->most_ids && smaller(n_ids, c->experts) <= c->slots;
+}
+
+static enum xm_status
+look_up(const struct xm_expert_cache *c, const struct xm_buffer *ids, uint64_t n_ids,
+        struct xm_queue *queue, struct xm_error *err)
+{
+    struct xm_args a = {.n = 0};
+    xm_args_buffer(&a, ids);
+    for (int t = XM_EXPERT_SLOT_OF; t <= XM_EXPERT_MOVES; t++)
+        xm_args_buffer(&a, c->table[t]);
+    xm_args_uint(&a, n_ids);
+    xm_args_uint(&a, c->slots);
+    if (row_of(&c->lookup_pick)->family == XM_FAMILY_GEN)
+        return xm_args_run_groups(&a, queue, c->lookup, XM_GROUP_ITEMS, 1, 1, 1, err);
+    return xm_args_run(&a, queue, c->lookup, true, 1, 1, 1, err);
+}
+
+static enum xm_status
+fetch(const struct xm_expert_cache *c, uint64_t n_ids, struct xm_queue *queue,
+      struct xm_error *err)
+{
+    uint64_t most = smaller(n_ids, c->slots);
+    struct xm_args a = {.n = 0};
+    xm_args_buffer(&a, c->table[XM_EXPERT_MOVES]);
+    xm_args_buffer(&a, c->table[XM_EXPERT_PART_SIZES]);
+    for (uint32_t i = 0; i < XM_EXPERT_PARTS; i++)
+        xm_args_buffer(&a, c->part[i].from);
+    xm_args_buffer(&a, c->memory);
+    enum xm_family family = row_of(&c->fetch_pick)->family;
+    if (family == XM_FAMILY_GEN)
+        return xm_args_run_groups(&a, queue, c->fetch, XM_GROUP_ITEMS, pieces(c), most, 1,
+                                  err);
+    return xm_args_run(&a, queue, c->fetch, family == XM_FAMILY_VEC, pieces(c), most, 1,
+                       err);
+}
+
+enum xm_status
+xm_expert_cache_fill(const struct xm_expert_cache *c, const struct xm_buffer *ids,
+                     uint64_t n_ids, struct xm_queue *queue, struct xm_error *err)
+{
+    assert(xm_expert_cache_holds(c, n_ids));
+    XM_TRY(look_up(c, ids, n_ids, queue, err));
+    return fetch(c, n_ids, queue, err);
+}
+
+enum xm_status
+xm_expert_cache_read_counts(const struct xm_expert_cache *c, struct xm_queue *queue,
+                            struct xm_expert_counts *out, struct xm_error *err)
+{
+    uint64_t counts[N_COUNTS];
+    XM_TRY(
+        xm_queue_read(queue, c->table[XM_EXPERT_COUNTS], 0, counts, sizeof(counts), err));
+    out->hits = counts[COUNT_HITS];
+    out->misses = counts[COUNT_MISSES];
+    out->fetched_bytes = counts[COUNT_MISSES] * xm_expert_cache_slot_bytes(c);
+    return XM_OK;
+}
+
+void
+xm_expert_cache_describe(const struct xm_expert_cache *c, char *out, size_t out_bytes)
+{
+    size_t used = strlen(out);
+    snprintf(out + used, out_bytes - used, " %s %s", row_of(&c->lookup_pick)->name,
+             row_of(&c->fetch_pick)->name);
+}
