@@ -4,17 +4,13 @@
  *
  *     h[slot][i] = act(x[t] . gate[e][i]) * (x[t] . up[e][i]),   e = ids[slot], t = slot / top_k
  *
- * CLAMPED: gate holds both, interleaved: row 2i is the gate's, row 2i + 1 up's; with biases and
- * the clamped activation (activation.h). A work-item computes one element; global size {I, slots}.
+ * in the forms of gate_up.h. A work-item computes one element; global size {I, slots}.
  */
-#include "activation.h"
+#include "gate_up.h"
 #include "weights.h"
 
 #ifndef SRC
 #define SRC f32 /* element of x */
-#endif
-#ifndef CLAMPED
-#define CLAMPED 0
 #endif
 
 static float
@@ -44,19 +40,11 @@ moe_gate_up_ref(__global const uchar *gate_data, __global const uchar *gate_scal
     const uint i = (uint)get_global_id(0), i_count = (uint)get_global_size(0);
     const ulong slot = get_global_id(1);
     x += slot / top_k * k_count;
-#if CLAMPED
-    const ulong row = ((ulong)ids[slot] * i_count + i) * 2;
-    float gate = product(gate_data, gate_scale, gate_zp, row, 2 * i_count, k_count, x);
-    float up = product(gate_data, gate_scale, gate_zp, row + 1, 2 * i_count, k_count, x);
-    if (bias) {
-        gate += bias[row];
-        up += bias[row + 1];
-    }
-    h[slot * i_count + i] = gated_clamped(gate, up, beta, limit);
-#else
-    const ulong row = (ulong)ids[slot] * i_count + i;
-    const float gate = product(gate_data, gate_scale, gate_zp, row, i_count, k_count, x);
-    const float up = product(up_data, up_scale, up_zp, row, i_count, k_count, x);
-    h[slot * i_count + i] = gated(gate, up, beta);
-#endif
+    const uint n_count = EXPERT_ROWS(i_count);
+    const struct gate_up_rows rows = rows_of_expert(ids[slot], i_count);
+    const ulong g = rows.gate + i * ROW_STEP, u = rows.up + i * ROW_STEP;
+    const float gate = product(gate_data, gate_scale, gate_zp, g, n_count, k_count, x);
+    const float up = product(up_data, up_scale, up_zp, u, n_count, k_count, x);
+    h[slot * i_count + i] =
+        gate_times_up(gate + bias_of(bias, g), up + bias_of(bias, u), beta, limit);
 }

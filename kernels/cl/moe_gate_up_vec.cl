@@ -4,17 +4,12 @@
  *
  *     h[slot][i] = act(x[t] . gate[e][i]) * (x[t] . up[e][i]),   e = ids[slot], t = slot / top_k
  *
- * CLAMPED: gate holds both, interleaved: row 2i is the gate's, row 2i + 1 up's; with biases and
- * the clamped activation (activation.h). A work-item computes per_item neighbouring i of one slot,
- * alternating between a gate row and an up row: two long streams. Global size {I / per_item rounded
+ * in the forms of gate_up.h. A work-item computes per_item neighbouring i of one slot,
+ * alternating between a gate row and an up row: long streams. Global size {I / per_item rounded
  * up, slots}, local size 1. The token rows were prepared by linear_prepare_vec.
  */
-#include "activation.h"
+#include "gate_up.h"
 #include "gemv.h"
-
-#ifndef CLAMPED
-#define CLAMPED 0
-#endif
 
 __kernel void
 moe_gate_up_vec(__global const uchar *gate_data, __global const uchar *gate_scale,
@@ -25,7 +20,8 @@ moe_gate_up_vec(__global const uchar *gate_data, __global const uchar *gate_scal
                 uint i_count, uint k_count, uint top_k, uint per_item, float beta,
                 float limit)
 {
-    const ulong slot = get_global_id(1), expert = (ulong)ids[slot];
+    const ulong slot = get_global_id(1);
+    const struct gate_up_rows rows = rows_of_expert(ids[slot], i_count);
     const uint padded = (k_count + BLOCK - 1) / BLOCK * BLOCK;
     const uint groups = k_count / weight_group(k_count);
     const uint first = (uint)get_global_id(0) * per_item;
@@ -33,24 +29,12 @@ moe_gate_up_vec(__global const uchar *gate_data, __global const uchar *gate_scal
     planes += slot / top_k * padded;
     sums += slot / top_k * groups;
     for (uint i = first; i < end; i++) {
-#if CLAMPED
-        const ulong row = (expert * i_count + i) * 2;
-        float gate =
-            sum16(row_dot(gate_data, gate_scale, gate_zp, row, k_count, planes, sums));
-        float up = sum16(
-            row_dot(gate_data, gate_scale, gate_zp, row + 1, k_count, planes, sums));
-        if (bias) {
-            gate += bias[row];
-            up += bias[row + 1];
-        }
-        h[slot * i_count + i] = gated_clamped(gate, up, beta, limit);
-#else
-        const ulong row = expert * i_count + i;
+        const ulong g = rows.gate + i * ROW_STEP, u = rows.up + i * ROW_STEP;
         const float gate =
-            sum16(row_dot(gate_data, gate_scale, gate_zp, row, k_count, planes, sums));
+            sum16(row_dot(gate_data, gate_scale, gate_zp, g, k_count, planes, sums));
         const float up =
-            sum16(row_dot(up_data, up_scale, up_zp, row, k_count, planes, sums));
-        h[slot * i_count + i] = gated(gate, up, beta);
-#endif
+            sum16(row_dot(up_data, up_scale, up_zp, u, k_count, planes, sums));
+        h[slot * i_count + i] =
+            gate_times_up(gate + bias_of(bias, g), up + bias_of(bias, u), beta, limit);
     }
 }
