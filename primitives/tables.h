@@ -22,6 +22,8 @@ extern const struct xm_variant_table xm_gather_table;
 extern const struct xm_variant_table xm_gather_matmul_table;
 extern const struct xm_variant_table xm_glu_table;
 extern const struct xm_variant_table xm_matmul_table;
+extern const struct xm_variant_table xm_moe_cache_fetch_table;
+extern const struct xm_variant_table xm_moe_cache_lookup_table;
 extern const struct xm_variant_table xm_moe_route_table;
 extern const struct xm_variant_table xm_reduce_table;
 extern const struct xm_variant_table xm_rms_norm_table;

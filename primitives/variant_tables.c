@@ -25,6 +25,8 @@ static const struct {
     {xm_linear_tables, XM_LINEAR_N_TABLES},
     {&xm_matmul_table, 1},
     {xm_moe_tables, XM_MOE_N_TABLES},
+    {&xm_moe_cache_fetch_table, 1},
+    {&xm_moe_cache_lookup_table, 1},
     {&xm_moe_route_table, 1},
     {&xm_reduce_table, 1},
     {&xm_rms_norm_table, 1},
