@@ -9,6 +9,7 @@
 #include "plugin/planner.h"
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
+#include "primitives/norm/row_chain.h"
 #include "primitives/onednn/onednn.h"
 #include "runtime/util/log.h"
 #include "transformations/passes/slice_last_token.h"
@@ -63,6 +64,17 @@ why_not_linear(const struct xm_device_info *device, struct xm_value *const *in,
     return why;
 }
 
+static const char *
+why_not_row_chain(const union xm_attr *attr, struct xm_value *const *in)
+{
+    const struct xm_shape *x = &in[0]->type.shape;
+    struct xm_row_chain chain;
+    if (xm_row_chain_parse(attr->row_chain.steps, &chain, NULL) != XM_OK)
+        return "its steps are no chain";
+    bool constant = x->rank > 0 && xm_dim_is_const(x->dim[x->rank - 1]);
+    return xm_row_chain_supports(&chain, constant ? x->dim[x->rank - 1].n : 0);
+}
+
 static bool
 can_run(const void *ctx, enum xm_op op, const union xm_attr *attr,
         struct xm_value *const *in, uint32_t n_in, const char **why_not)
@@ -73,6 +85,8 @@ can_run(const void *ctx, enum xm_op op, const union xm_attr *attr,
         *why_not = why_not_moe(device, &attr->moe, in);
     else if (op == XM_OP_LINEAR)
         *why_not = why_not_linear(device, in, n_in);
+    else if (op == XM_OP_ROW_CHAIN)
+        *why_not = why_not_row_chain(attr, in);
     else if (op == XM_OP_GATHER_MATMUL && weight_of(in[1]))
         *why_not = xm_gather_matmul_supports(device, weight_of(in[1]));
     return *why_not == NULL;

@@ -12,6 +12,7 @@
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
 #include "primitives/norm/norm.h"
+#include "primitives/norm/row_chain.h"
 #include "primitives/rope/rope.h"
 
 static enum xm_element
@@ -185,6 +186,50 @@ lower_rms_norm(struct xm_lower *l, struct xm_node *n)
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_rms_norm_create(l->p->engine, &desc, &primitive, l->err));
     return finish(l, n, primitive, operands, XM_RMS_NORM_N_OPERANDS, NULL);
+}
+
+/* What the steps read: rows on the device, constants in buffers of their own. */
+static enum xm_status
+row_chain_operands(struct xm_lower *l, struct xm_node *n, struct xm_row_chain_desc *desc,
+                   uint32_t *operands)
+{
+    const struct xm_row_chain *chain = &desc->chain;
+    for (uint32_t i = 0; i < chain->n_x; i++) {
+        uint32_t *x = &operands[XM_ROW_CHAIN_X + i];
+        XM_TRY(xm_lower_value(l, xm_in(n, i), x));
+        desc->x[i] = element_of(l, *x);
+        if (!is_float_operand(l, *x))
+            return XM_UNSUPPORTED;
+    }
+    for (uint32_t i = 0; i < chain->n_c; i++) {
+        const struct xm_value *v = xm_in(n, chain->n_x + i);
+        XM_TRY(xm_lower_f32_buffer(l, v, &desc->constant[i]));
+        desc->is_number[i] = xm_dim_is(v->type.shape.dim[0], 1);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+lower_row_chain(struct xm_lower *l, struct xm_node *n)
+{
+    const struct xm_shape *shape = &n->out[0].type.shape;
+    struct xm_dim width = shape->dim[shape->rank - 1];
+    struct xm_row_chain_desc desc = {.n = 0};
+    uint32_t operands[XM_ROW_CHAIN_N_OPERANDS];
+    XM_TRY(xm_row_chain_parse(n->attr.row_chain.steps, &desc.chain, l->err));
+    if (!xm_dim_is_const(width) || xm_row_chain_supports(&desc.chain, width.n))
+        return XM_UNSUPPORTED;
+    desc.n = (uint32_t)width.n;
+    for (uint32_t i = 0; i < XM_ROW_CHAIN_N_OPERANDS; i++)
+        operands[i] = XM_NO_VALUE;
+    XM_TRY(row_chain_operands(l, n, &desc, operands));
+    for (uint32_t i = 0; i < desc.chain.n_y; i++) {
+        desc.y[i] = xm_lower_float_element(l, &n->out[i]);
+        XM_TRY(xm_lower_result(l, n, i, desc.y[i], &operands[XM_ROW_CHAIN_Y + i]));
+    }
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_row_chain_create(l->p->engine, &desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_ROW_CHAIN_N_OPERANDS, NULL);
 }
 
 static enum xm_status
@@ -456,6 +501,8 @@ xm_lower_heavy_fn(enum xm_op op)
         return lower_gather;
     case XM_OP_RMS_NORM:
         return lower_rms_norm;
+    case XM_OP_ROW_CHAIN:
+        return lower_row_chain;
     case XM_OP_ROPE:
         return lower_rope;
     case XM_OP_GLU:

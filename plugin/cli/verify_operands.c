@@ -15,12 +15,13 @@
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
 #include "primitives/norm/norm.h"
+#include "primitives/norm/row_chain.h"
 #include "primitives/reduce/reduce.h"
 #include "primitives/rope/rope.h"
 
 /* ---- where operands are ------------------------------------------------------------ */
 
-enum { MAX_IN = XM_MOE_N_IN, MAX_OUT = XM_LINEAR_SEGMENTS, ELSEWHERE = 0 };
+enum { MAX_IN = XM_MOE_N_IN, MAX_OUT = XM_CHAIN_YS, ELSEWHERE = 0 };
 #define AT(operand) ((operand) + 1) /* so that 0 means "not on the device" */
 
 struct row {
@@ -38,6 +39,9 @@ static const struct row rows[] = {
     { XM_OP_GATHER,  XM_EMBEDDING_N_OPERANDS, { ELSEWHERE, AT(XM_EMBEDDING_IDS) },       { AT(XM_EMBEDDING_Y) } },
     { XM_OP_GATHER,  XM_GATHER_N_OPERANDS,    { AT(XM_GATHER_X), AT(XM_GATHER_IDS) },    { AT(XM_GATHER_Y) } },
     { XM_OP_RMS_NORM, XM_RMS_NORM_N_OPERANDS, { AT(XM_RMS_NORM_X) },                     { AT(XM_RMS_NORM_Y) } },
+    { XM_OP_ROW_CHAIN, XM_ROW_CHAIN_N_OPERANDS,
+      { AT(XM_ROW_CHAIN_X), AT(XM_ROW_CHAIN_X + 1), AT(XM_ROW_CHAIN_X + 2), AT(XM_ROW_CHAIN_X + 3) },
+      { AT(XM_ROW_CHAIN_Y), AT(XM_ROW_CHAIN_Y + 1), AT(XM_ROW_CHAIN_Y + 2), AT(XM_ROW_CHAIN_Y + 3) } },
     { XM_OP_ROPE,    XM_ROPE_N_OPERANDS,      { AT(XM_ROPE_X), AT(XM_ROPE_COS), AT(XM_ROPE_SIN) }, { AT(XM_ROPE_Y) } },
     { XM_OP_GLU,     XM_GLU_N_OPERANDS,       { AT(XM_GLU_GATE), AT(XM_GLU_UP) },        { AT(XM_GLU_Y) } },
     { XM_OP_ATTENTION, XM_ATTENTION_N_OPERANDS,

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Row chains for kernels that keep only the scales: a row is gone through once for each scale
+ * and once more for the results, and every time the steps before are computed anew, from the
+ * first-level cache. There is no limit to the length of a row.
+ *
+ * The kernel defines REAL, READ and WRITE: one element at a time, or 16.
+ */
+#include "row_chain.h"
+
+#define IN(k)             const REAL in##k = READ(X##k, x##k, row + i);
+#define X(k)              in##k
+#define S(k)              s##k
+#define C(k)              READ(f32, c##k, i)
+#define ONE(k)            c##k[0]
+#define ADD(to, a, b)     const REAL s##to = (a) + (b);
+#define MUL(to, a, b)     const REAL s##to = (a) * (b);
+#define NORM(to, a, b, k) const REAL s##to = (a)*scale[k] * (b);
+#define SCALE(k, a)                                                                      \
+    if (turn == k)                                                                       \
+        return a;
+#define OUT(k, step)                                                                     \
+    if (turn == SCALES)                                                                  \
+        WRITE(Y##k, y##k, row + i, s##step);
+
+/* Element i, or the 16 from there: on turn k what scale k is of; on the last turn results are
+ * written. */
+static inline REAL
+elements(ROW_CHAIN_PARAMETERS, ulong row, int i, int turn, const float *scale)
+{
+    CHAIN
+    return 0.0f;
+}
