@@ -4,14 +4,14 @@
  *
  *     sum_e routed[e] (glu(X Wg[e]', X Wu[e]') Wd[e]')
  *     sum_e routed[e] ((swish_beta(min(g, limit)) (clamp(u, -limit, limit) + 1)) Wd[e]' + bd[e])
- *         where g, u are the even and odd columns of X Wgu[e]' + bgu[e]
+ *         where g, u are every second column, or the halves, of X Wgu[e]' + bgu[e]
  *   ->
  *     moe(X, weights, ids, ...)
  *
  * with either tail (moe_block.h): every expert computes every token, and routed is zero
  * but for the chosen ones; moe computes those only. Weights and ids come straight from
- * the scatter. Not done here: gate and up exchanged in the second form, swish with a beta
- * in the first; lower_unfused_moe takes those.
+ * the scatter. Not done here: swish with a beta in the first form; lower_unfused_moe takes
+ * that.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
@@ -27,18 +27,9 @@ enum {
     W_DOWN,
     BIAS_GATE,
     BIAS_DOWN,
-    BIASED,
     CLAMPED,
-    UP_SLICE,
-    UP_START,
-    UP_STOP,
-    UP_STEP,
-    UP_AXIS,
-    GATE_SLICE,
-    GATE_START,
-    GATE_STOP,
-    GATE_STEP,
-    GATE_AXIS,
+    GATE_PART,
+    UP_PART,
     LIMIT,
     BETA
 };
@@ -50,6 +41,20 @@ refuse(struct xm_match *m, const char *why)
     m->why = why;
     return false;
 }
+
+/* clang-format off */
+#define THREE                                                                             \
+    PN(DOWN, MATMUL, PN(ACT, GLU, PN(GATE, MATMUL, TILED, VAR(W_GATE)),                   \
+                                  PN(UP, MATMUL, VAR(MOE_TILED), VAR(W_UP))), VAR(W_DOWN))
+#define TWO_GATE P(SWISH, P(MINIMUM, VAR(GATE_PART), NUMBER(LIMIT)), NUMBER(BETA))
+#define TWO_UP   P(ADD, PN(CLAMPED, CLAMP, VAR(UP_PART)), SCALAR(1))
+#define TWO                                                                               \
+    P(ADD, PN(DOWN, MATMUL, P(MULTIPLY, TWO_GATE, TWO_UP), VAR(W_DOWN)), VAR(BIAS_DOWN))
+
+/* What the parts of TWO come from. */
+static const struct xm_pat *const both_products =
+    P(ADD, PN(GATE, MATMUL, TILED, VAR(W_GATE)), VAR(BIAS_GATE));
+/* clang-format on */
 
 /* What both forms ask: tail, tokens, and the sizes of the weights among each other. */
 static bool
@@ -84,18 +89,6 @@ three_matmuls(struct xm_match *m)
            refuse(m, "gate and up weights differ in shape");
 }
 
-/* Every second column of the last axis, from `first` on. */
-static bool
-is_every_second(struct xm_match *m, int slice, int64_t first)
-{
-    static const int64_t two[] = {2};
-    const struct xm_value *v = m->slot[slice];
-    return xm_ints_equal(m->slot[slice + 1], &first, 1) &&
-           xm_ints_equal(m->slot[slice + 3], two, 1) &&
-           xm_is_axis(m->slot[slice + 4], 3, 2) &&
-           2 * xm_last_dim(v) == xm_last_dim(xm_in(v->node, 0));
-}
-
 /* [E,1,n] */
 static bool
 is_bias(const struct xm_value *v, const struct xm_value *w)
@@ -110,15 +103,19 @@ static bool
 two_matmuls(struct xm_match *m)
 {
     float limit = 0;
+    enum xm_gate_up form;
+    struct xm_value *both;
+    if (!xm_moe_is_gate_and_up(m, m->slot[GATE_PART], m->slot[UP_PART], &form, &both))
+        return false;
+    if (!xm_match_value(m, both_products, both))
+        return refuse(m, "gate and up are not a product of the tiled tokens with a bias");
     if (!block_holds(m, 2))
         return false;
-    if (m->slot[MOE_TILED]->n_uses != 1 || m->slot[BIASED]->n_uses != 2)
-        return refuse(m, "others than gate and up read the experts' first product");
+    if (m->slot[MOE_TILED]->n_uses != 1)
+        return refuse(m, "others than the experts' first product read the tiled tokens");
     if (!is_bias(m->slot[BIAS_GATE], m->slot[W_GATE]) ||
         !is_bias(m->slot[BIAS_DOWN], m->slot[W_DOWN]))
         return refuse(m, "a bias is not a constant [experts, 1, rows]");
-    if (!is_every_second(m, GATE_SLICE, 0) || !is_every_second(m, UP_SLICE, 1))
-        return refuse(m, "gate and up are not the even and the odd columns");
     xm_value_is_scalar_const(m->slot[LIMIT], &limit);
     const struct xm_node *clamp = m->slot[CLAMPED]->node;
     if (clamp->attr.clamp.max != limit || clamp->attr.clamp.min != -limit)
@@ -168,30 +165,20 @@ static struct xm_value *
 make_two(struct xm_builder *b, struct xm_match *m)
 {
     float beta = 1, limit = 0;
+    enum xm_gate_up form = XM_GATE_UP_APART;
+    struct xm_value *both;
+    xm_moe_is_gate_and_up(m, m->slot[GATE_PART], m->slot[UP_PART], &form, &both);
     xm_value_is_scalar_const(m->slot[BETA], &beta);
     xm_value_is_scalar_const(m->slot[LIMIT], &limit);
     return make_moe(b, m,
                     (struct xm_moe_attr){.expert = XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP,
-                                         .gate_up = XM_GATE_UP_INTERLEAVED,
+                                         .gate_up = form,
                                          .activation = XM_ACT_SWISH,
                                          .beta = beta,
                                          .limit = limit});
 }
 
 /* clang-format off */
-#define THREE                                                                             \
-    PN(DOWN, MATMUL, PN(ACT, GLU, PN(GATE, MATMUL, TILED, VAR(W_GATE)),                   \
-                                  PN(UP, MATMUL, VAR(MOE_TILED), VAR(W_UP))), VAR(W_DOWN))
-#define TWO_GATE                                                                          \
-    P(SWISH, P(MINIMUM, PN(GATE_SLICE, SLICE, VAR(BIASED), INTS(GATE_START), INTS(GATE_STOP), \
-                           INTS(GATE_STEP), INTS(GATE_AXIS)), NUMBER(LIMIT)), NUMBER(BETA))
-#define TWO_UP                                                                            \
-    P(ADD, PN(CLAMPED, CLAMP, PN(UP_SLICE, SLICE,                                         \
-                                 PS(BIASED, ADD, PN(GATE, MATMUL, TILED, VAR(W_GATE)), VAR(BIAS_GATE)), \
-                                 INTS(UP_START), INTS(UP_STOP), INTS(UP_STEP), INTS(UP_AXIS))), SCALAR(1))
-#define TWO                                                                               \
-    P(ADD, PN(DOWN, MATMUL, P(MULTIPLY, TWO_GATE, TWO_UP), VAR(W_DOWN)), VAR(BIAS_DOWN))
-
 static const struct xm_rule rules[] = {
     { "three matmuls",           SUM_OF(THREE),          NULL, make_three, three_matmuls },
     { "three matmuls, reshaped", SUM_OF_RESHAPED(THREE), NULL, make_three, three_matmuls },

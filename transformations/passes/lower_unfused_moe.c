@@ -215,27 +215,15 @@ activate(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value *gat
                   xm_op2(b, XM_OP_SWISH, gate, xm_const_float(b, XM_F32, a->beta)), up);
 }
 
-/* Every second of the last axis, from `first` on. */
 static struct xm_value *
-every_second(struct xm_builder *b, struct xm_value *x, int64_t first)
-{
-    const int64_t bounds[] = {first, INT64_MAX, 2, 2}; /* start, stop, step, axis */
-    struct xm_value *in[5] = {x};
-    for (int i = 0; i < 4; i++)
-        in[i + 1] = xm_const_ints(b, XM_I64, &bounds[i], 1);
-    return xm_op_build(b, XM_OP_SLICE, NULL, in, 5);
-}
-
-static struct xm_value *
-activate_clamped(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value *both)
+activate_clamped(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value *gate,
+                 struct xm_value *up)
 {
     union xm_attr clamp = {.clamp = {-a->limit, a->limit}};
-    struct xm_value *gate = xm_op2(b, XM_OP_MINIMUM, every_second(b, both, 0),
-                                   xm_const_float(b, XM_F32, a->limit));
-    struct xm_value *up = every_second(b, both, 1);
+    gate = xm_op2(b, XM_OP_MINIMUM, gate, xm_const_float(b, XM_F32, a->limit));
+    gate = xm_op2(b, XM_OP_SWISH, gate, xm_const_float(b, XM_F32, a->beta));
     up = xm_op_build(b, XM_OP_CLAMP, &clamp, &up, 1);
     up = xm_op2(b, XM_OP_ADD, up, xm_const_float(b, XM_F32, 1.0f));
-    gate = xm_op2(b, XM_OP_SWISH, gate, xm_const_float(b, XM_F32, a->beta));
     return xm_op2(b, XM_OP_MULTIPLY, gate, up);
 }
 
@@ -262,17 +250,18 @@ lower_moe(struct xm_builder *b, struct xm_match *m)
 {
     const struct xm_node *n = m->root;
     const struct xm_moe_attr *a = &n->attr.moe;
-    struct xm_value *ids = as_i32(b, xm_in(n, XM_MOE_IDS)), *none = xm_none(b->graph),
-                    *up;
-    struct xm_value *x = to_slots(b, xm_in(n, XM_MOE_HIDDEN), false);
-    struct xm_value *y =
+    struct xm_value *ids = as_i32(b, xm_in(n, XM_MOE_IDS)), *none = xm_none(b->graph);
+    struct xm_value *x = to_slots(b, xm_in(n, XM_MOE_HIDDEN), false), *up, *y;
+    struct xm_value *gate =
         gather_matmul(b, x, xm_in(n, XM_MOE_GATE), ids, xm_in(n, XM_MOE_BIAS_GATE));
-    if (a->expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP) {
-        y = activate_clamped(b, a, y);
-    } else {
+    if (a->gate_up == XM_GATE_UP_APART) {
         up = gather_matmul(b, x, xm_in(n, XM_MOE_UP), ids, none);
-        y = activate(b, a, y, up);
+    } else {
+        up = xm_moe_up_of(b, a, gate);
+        gate = xm_moe_gate_of(b, a, gate);
     }
+    y = a->expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP ? activate_clamped(b, a, gate, up)
+                                                       : activate(b, a, gate, up);
     y = gather_matmul(b, y, xm_in(n, XM_MOE_DOWN), ids, xm_in(n, XM_MOE_BIAS_DOWN));
     y = combine(b, y, xm_in(n, XM_MOE_ROUTING));
     return add_shared(b, n, y);

@@ -59,6 +59,16 @@ bool xm_moe_is_expert_matmul(struct xm_match *m, const struct xm_value *matmul,
                              int64_t experts);
 /* E of a block whose tail holds. */
 int64_t xm_moe_experts(const struct xm_match *m);
+/* `gate` and `up` are all that is read of one product [E,T,2I], *both, in an order that *form
+ * names. */
+bool xm_moe_is_gate_and_up(struct xm_match *m, const struct xm_value *gate,
+                           const struct xm_value *up, enum xm_gate_up *form,
+                           struct xm_value **both);
+/* What such a product [..,2I], of rank 3, has of gate and of up. */
+struct xm_value *xm_moe_gate_of(struct xm_builder *b, const struct xm_moe_attr *a,
+                                struct xm_value *both);
+struct xm_value *xm_moe_up_of(struct xm_builder *b, const struct xm_moe_attr *a,
+                              struct xm_value *both);
 
 /* Why fuse_vectorized_moe_3gemm leaves the block that ends in this reduce_sum; "" when it
  * does not. The text lives in the graph's arena. */

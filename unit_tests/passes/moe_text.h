@@ -98,9 +98,38 @@ three_gemm_block_4d()
         result %50 name="y")";
 }
 
-/* The 2-GEMM form; bias [4,1,n] as blobs. */
+/* Gate, %70, and up, %66, as every second column of the product %61. */
 inline std::string
-two_gemm_block()
+columns(const char *gate_first = "%65", const char *up_first = "%62")
+{
+    return R"(
+        %62 = const i64[1] {1}
+        %63 = const i64[1] {9223372036854775807}
+        %64 = const i64[1] {2}
+        %65 = const i64[1] {0}
+        %66 = slice %61, )" +
+           std::string(up_first) + ", %63, %64, %64\n%70 = slice %61, " + gate_first +
+           ", %63, %64, %64";
+}
+
+/* The same as its halves. */
+inline std::string
+halves(const char *gate_first, const char *up_first)
+{
+    return R"(
+        %62 = const i64[1] {1}
+        %63 = const i64[1] {4}
+        %64 = const i64[1] {2}
+        %65 = const i64[1] {0}
+        %81 = const i64[1] {8}
+        %66 = slice %61, )" +
+           std::string(up_first) + ", %62, %64\n%70 = slice %61, " + gate_first +
+           ", %62, %64";
+}
+
+/* The 2-GEMM form; bias [4,1,n] as blobs; gate and up as `parts` make them. */
+inline std::string
+two_gemm_block(const std::string &parts = columns())
 {
     return routing_parameters() + R"(
         %6 = weight f32[4,8,8] u4 group=4 scale=f16 zp=u4 @6
@@ -111,16 +140,11 @@ two_gemm_block()
         %12 = reshape %10, %11
         %13 = matmul %12, %6 transpose_b=true
         %60 = const f32[4,1,8] @60
-        %61 = add %13, %60
-        %62 = const i64[1] {1}
-        %63 = const i64[1] {9223372036854775807}
-        %64 = const i64[1] {2}
-        %65 = const i64[1] {0}
-        %66 = slice %61, %62, %63, %64, %64
+        %61 = add %13, %60)" +
+           parts + R"(
         %67 = clamp %66 min=-0.5 max=0.5
         %68 = const f32[1,1,1] {1}
         %69 = add %67, %68
-        %70 = slice %61, %65, %63, %64, %64
         %71 = const f32[1,1,1] {0.5}
         %72 = minimum %70, %71
         %73 = const f32[] {1.702}

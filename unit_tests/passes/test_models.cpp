@@ -152,9 +152,13 @@ TEST(Decoding, ContinuesFromTheStates)
 }
 
 /* Passes around the experts may be left out; test_pipeline.cpp does every set on a block. */
-TEST(SkippedPasses, EndInAGraphThatMeansTheSame)
+class SkippedPasses : public ::testing::TestWithParam<const char *>
 {
-    const char *model = "qwen3moe-tiny/ov/int4_asym_g64";
+};
+
+TEST_P(SkippedPasses, EndInAGraphThatMeansTheSame)
+{
+    const char *model = GetParam();
     const char *sets[] = {"fuse_glu",
                           "FuseVectorizedMOE3GEMM",
                           "ConvertMOEToMOECompressed",
@@ -170,4 +174,8 @@ TEST(SkippedPasses, EndInAGraphThatMeansTheSame)
         expect_close(want, logits(g.get()), 1e-4f);
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Files, SkippedPasses,
+                         ::testing::Values("qwen3moe-tiny/ov/int4_asym_g64",
+                                           "gpt-oss-tiny/ov/int4_sym_g64"));
 } // namespace
