@@ -48,8 +48,8 @@ why_not_moe(const struct xm_device_info *device, const struct xm_moe_attr *a,
 }
 
 static const char *
-why_not_linear(const struct xm_device_info *device, struct xm_value *const *in,
-               uint32_t n_in)
+why_not_linear(const struct xm_device_info *device, const union xm_attr *attr,
+               struct xm_value *const *in, uint32_t n_in)
 {
     const struct xm_weight *first = weight_of(in[XM_LIN_W]);
     const char *why = NULL;
@@ -61,6 +61,8 @@ why_not_linear(const struct xm_device_info *device, struct xm_value *const *in,
         if (!why)
             why = xm_linear_cannot_join(first, w);
     }
+    if (!why && attr && attr->linear.glu && n_in > XM_LIN_BIAS + 1)
+        why = xm_linear_cannot_gate(first, weight_of(in[XM_LIN_W + XM_LIN_SEGMENT]));
     return why;
 }
 
@@ -84,7 +86,7 @@ can_run(const void *ctx, enum xm_op op, const union xm_attr *attr,
     if (op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
         *why_not = why_not_moe(device, &attr->moe, in);
     else if (op == XM_OP_LINEAR)
-        *why_not = why_not_linear(device, in, n_in);
+        *why_not = why_not_linear(device, attr, in, n_in);
     else if (op == XM_OP_ROW_CHAIN)
         *why_not = why_not_row_chain(attr, in);
     else if (op == XM_OP_GATHER_MATMUL && weight_of(in[1]))

@@ -48,7 +48,7 @@ is_float_operand(const struct xm_lower *l, uint32_t id)
     return e == XM_F16 || e == XM_F32;
 }
 
-/* The segments of a matmul or linear, one a result; x is operand 0 of both. */
+/* The segments and results of a matmul or linear; x is operand 0 of both. */
 static enum xm_status
 lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *desc,
                uint32_t *operands)
@@ -63,7 +63,7 @@ lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *des
             return XM_UNSUPPORTED;
         add_cost(&cost, w, 1);
     }
-    for (uint32_t i = 0; i < desc->n; i++)
+    for (uint32_t i = 0; i < n->n_out; i++)
         XM_TRY(xm_lower_result(l, n, i, desc->dst, &operands[XM_LINEAR_Y + i]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_linear_create(l->p->engine, desc, &primitive, l->err));
@@ -80,21 +80,34 @@ lower_weight_matmul(struct xm_lower *l, struct xm_node *n)
     return lower_segments(l, n, &desc, operands);
 }
 
+/* How many slices a factor of n has: 1 where it has the result's shape. */
+static int64_t
+slices_of(const struct xm_node *n)
+{
+    const struct xm_shape *s = &xm_in(n, XM_LIN_FACTOR)->type.shape;
+    return s->rank == n->out[0].type.shape.rank + 1 ? s->dim[s->rank - 2].n : 1;
+}
+
 static enum xm_status
 lower_linear(struct xm_lower *l, struct xm_node *n)
 {
-    struct xm_linear_desc desc = {.n = n->n_out};
+    enum xm_activation activation = (enum xm_activation)n->attr.linear.activation;
+    struct xm_linear_desc desc = {.is_glu = n->attr.linear.glu,
+                                  .activation = activation,
+                                  .slices = (uint32_t)slices_of(n),
+                                  .slice = (uint32_t)n->attr.linear.slice,
+                                  .n = (n->n_in - XM_LIN_W) / XM_LIN_SEGMENT};
     uint32_t operands[XM_LINEAR_N_OPERANDS] = {XM_NO_VALUE, XM_NO_VALUE, XM_NO_VALUE,
                                                XM_NO_VALUE, XM_NO_VALUE};
-    struct xm_value *addend = xm_in(n, XM_LIN_ADDEND);
+    struct xm_value *other = xm_in(n, XM_LIN_ADDEND); /* or factor */
     for (uint32_t i = 0; i < desc.n; i++) {
         uint32_t w = XM_LIN_W + i * XM_LIN_SEGMENT;
         XM_TRY(xm_lower_weight(l, xm_in(n, w), &desc.segment[i].weight));
         XM_TRY(xm_lower_f32_buffer(l, xm_in(n, w + 1), &desc.segment[i].bias));
     }
-    desc.has_addend = !xm_is_none(addend);
-    if (desc.has_addend)
-        XM_TRY(xm_lower_value_as(l, addend, xm_lower_float_element(l, &n->out[0]),
+    desc.has_addend = !desc.is_glu && !xm_is_none(other);
+    if (!xm_is_none(other))
+        XM_TRY(xm_lower_value_as(l, other, xm_lower_float_element(l, &n->out[0]),
                                  &operands[XM_LINEAR_ADDEND]));
     return lower_segments(l, n, &desc, operands);
 }

@@ -211,7 +211,7 @@ INSTANTIATE_TEST_SUITE_P(Passes, SkippedPass,
                                          "ConvertMOEToMOECompressed", "FuseMoERouter",
                                          "FuseMOE3GemmCompressed", "FuseRoPE",
                                          "FuseAttentionInputs", "FuseResidualAdd",
-                                         "FuseLinearSiblings"),
+                                         "FuseLinearGLU", "FuseLinearSiblings"),
                          [](const testing::TestParamInfo<const char *> &info) {
                              return std::string(info.param);
                          });

@@ -150,6 +150,13 @@ xm_linear_cannot_join(const struct xm_weight *a, const struct xm_weight *b)
     return xm_weight_same_format(a, b) ? NULL : "the weights have different formats";
 }
 
+const char *
+xm_linear_cannot_gate(const struct xm_weight *gate, const struct xm_weight *up)
+{
+    return gate->rows == up->rows ? xm_linear_cannot_join(gate, up)
+                                  : "the weights have different rows";
+}
+
 /* ---- creation --------------------------------------------------------------------- */
 
 struct building {
@@ -271,12 +278,12 @@ why_not_glu(const struct xm_linear_desc *d)
     uint64_t rows = d->segment[0].weight->host.rows;
     if (d->has_addend || d->n > 2)
         return "a gated unit has no addend, and two weights at most";
-    if (d->n == 2 && d->segment[1].weight->host.rows != rows)
-        return "the weights of a gated unit have different rows";
-    if (d->n == 1 && d->slice >= d->slices)
+    if (d->n == 2)
+        return xm_linear_cannot_gate(&d->segment[0].weight->host,
+                                     &d->segment[1].weight->host);
+    if (d->slice >= d->slices)
         return "a gated unit's factor has no such slice";
-    return d->n == 1 && rows > INT32_MAX / d->slices ? "a factor's rows are too long"
-                                                     : NULL;
+    return rows > INT32_MAX / d->slices ? "a factor's rows are too long" : NULL;
 }
 
 static const char *

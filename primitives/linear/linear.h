@@ -50,6 +50,9 @@ const char *xm_linear_supports(const struct xm_device_info *device,
                                enum xm_element dst);
 /* NULL: two weights can be segments of one primitive; else a static sentence. Pure. */
 const char *xm_linear_cannot_join(const struct xm_weight *a, const struct xm_weight *b);
+/* NULL: two such weights can be gate and up of a GLU; else a static sentence. Pure. */
+const char *xm_linear_cannot_gate(const struct xm_weight *gate,
+                                  const struct xm_weight *up);
 enum xm_status xm_linear_create(struct xm_engine *engine,
                                 const struct xm_linear_desc *desc,
                                 struct xm_primitive **out, struct xm_error *err);

@@ -158,23 +158,66 @@ add_addend(const struct xm_eval_call *c, uint32_t i)
 
 /* ---- linear ---------------------------------------------------------------------- */
 
+/* y[tokens,N] = the product of segment s; n elements of y were expected. */
+static enum xm_status
+eval_segment(struct xm_eval_call *c, uint32_t s, float *y, uint64_t n)
+{
+    const struct xm_tensor *x = c->in[XM_LIN_X];
+    uint64_t cols = last_dim(x), tokens = cols ? x->n / cols : 0;
+    uint32_t at = XM_LIN_W + s * XM_LIN_SEGMENT;
+    struct xm_weight w;
+    XM_TRY(get_weight(c, at, 1, 0, cols, &w));
+    XM_TRY(check_size(c, at + 1, w.rows));
+    if (n != tokens * w.rows || !y)
+        return wrong_size(c, XM_LIN_X, tokens * cols);
+    return n > 0 ? done(c, xm_ref_linear(x->f, tokens, &w, 0, floats_of(c, at + 1), y))
+                 : XM_OK;
+}
+
+/* Result 0 = act(result 0) up[:,slice,:], up of so many slices. */
+static void
+gate(const struct xm_eval_call *c, const float *up, uint64_t slices, uint64_t slice)
+{
+    struct xm_tensor *y = c->out[0];
+    enum xm_activation form = (enum xm_activation)c->node->attr.linear.activation;
+    uint64_t row = last_dim(y);
+    for (uint64_t j = 0; j < y->n; j++)
+        y->f[j] = xm_ref_activation(form, 1.0f, y->f[j]) *
+                  up[(j / row * slices + slice) * row + j % row];
+}
+
+static enum xm_status
+eval_glu(struct xm_eval_call *c)
+{
+    const struct xm_tensor *factor = c->in[XM_LIN_FACTOR];
+    uint64_t n = c->out[0]->n, slice = (uint64_t)c->node->attr.linear.slice;
+    XM_TRY(eval_segment(c, 0, c->out[0]->f, n));
+    if (n == 0)
+        return XM_OK;
+    if (factor) {
+        if (factor->n % n || slice >= factor->n / n)
+            return wrong_size(c, XM_LIN_FACTOR, n * (slice + 1));
+        gate(c, factor->f, factor->n / n, slice);
+        return XM_OK;
+    }
+    float *up = xm_malloc(n * sizeof(*up));
+    if (!up)
+        return xm_eval_no_memory(c->err);
+    enum xm_status status = eval_segment(c, 1, up, n);
+    if (status == XM_OK)
+        gate(c, up, 1, 0);
+    xm_free(up);
+    return status;
+}
+
 enum xm_status
 xm_eval_linear(struct xm_eval_call *c)
 {
-    const struct xm_tensor *x = c->in[XM_LIN_X];
     XM_TRY(xm_eval_operands(c, "fFwFwFwF"));
-    uint64_t cols = last_dim(x), tokens = cols ? x->n / cols : 0;
-    for (uint32_t s = 0; s < c->node->n_out; s++) {
-        uint32_t at = XM_LIN_W + s * XM_LIN_SEGMENT;
-        struct xm_weight w;
-        XM_TRY(get_weight(c, at, 1, 0, cols, &w));
-        XM_TRY(check_size(c, at + 1, w.rows));
-        if (c->out[s]->n != tokens * w.rows || !c->out[s]->f)
-            return wrong_size(c, XM_LIN_X, tokens * cols);
-        if (c->out[s]->n > 0)
-            XM_TRY(done(c, xm_ref_linear(x->f, tokens, &w, 0, floats_of(c, at + 1),
-                                         c->out[s]->f)));
-    }
+    if (c->node->attr.linear.glu)
+        return eval_glu(c);
+    for (uint32_t s = 0; s < c->node->n_out; s++)
+        XM_TRY(eval_segment(c, s, c->out[s]->f, c->out[s]->n));
     XM_TRY(check_size(c, XM_LIN_ADDEND, c->out[0]->n));
     add_addend(c, XM_LIN_ADDEND);
     return XM_OK;

@@ -60,10 +60,12 @@ enum xm_moe_in {
     XM_MOE_N_IN
 };
 
-/* linear: x, what is added to the only result, then weight and bias of each segment. */
+/* linear: x, what is added to the only result, then weight and bias of each segment. A gated unit
+ * has one result: act(product) times the product of segment 1, or times a factor. */
 enum xm_linear_in {
     XM_LIN_X,
-    XM_LIN_ADDEND, /* of the result's shape; none */
+    XM_LIN_ADDEND,                 /* of the result's shape; none */
+    XM_LIN_FACTOR = XM_LIN_ADDEND, /* of the result's shape, or with slices: [..,slices,N] */
     XM_LIN_W,      /* [N,K] of segment 0; those of the others XM_LIN_SEGMENT further */
     XM_LIN_BIAS,   /* [N]; none */
     XM_LIN_SEGMENT = 2,
@@ -194,8 +196,9 @@ union xm_attr {
     struct { int64_t axis; int smallest, sort; enum xm_element element; } topk;
     struct { bool causal; } sdpa;
     struct { float epsilon; } rms_norm;
-    struct { int activation; } glu;
     struct { const char *steps; } row_chain; /* of row_chain.h */
+    struct { int activation; } glu;
+    struct { bool glu; int activation; int64_t slice; } linear; /* the last two: of a gated unit */
     struct xm_attention_attr attention;
     struct xm_router_attr router;
     struct xm_moe_attr moe;

@@ -25,29 +25,73 @@ expect_shape(struct xm_infer *i, uint32_t k, const struct xm_shape *s)
     return XM_OK;
 }
 
-/* x [..,K], W [N,K], bias [N] -> [..,N] for each segment; one segment may have an addend. */
+/* A factor has the result's shape, or a dimension more before the last: slices. */
+static enum xm_status
+expect_factor(struct xm_infer *i, const struct xm_shape *result)
+{
+    const struct xm_shape *f = xm_infer_shape(i, XM_LIN_FACTOR);
+    int64_t slice = i->attr->linear.slice;
+    struct xm_shape s = *result;
+    uint32_t at = s.rank - 1;
+    if (f->rank == s.rank && slice == 0)
+        return expect_shape(i, XM_LIN_FACTOR, &s);
+    if (f->rank != s.rank + 1 || !xm_dim_is_const(f->dim[at]) || slice < 0 ||
+        slice >= f->dim[at].n)
+        return xm_shape_fail(i, "operand %d has no slice %lld", XM_LIN_FACTOR,
+                             (long long)slice);
+    s.dim[s.rank++] = s.dim[at];
+    s.dim[at] = f->dim[at];
+    return expect_shape(i, XM_LIN_FACTOR, &s);
+}
+
+/* x [..,K], W [N,K], bias [N] -> [..,N], the result of segment s or of a gated unit. */
+static enum xm_status
+shape_segment(struct xm_infer *i, uint32_t s, struct xm_type *out)
+{
+    const struct xm_shape *x = xm_infer_shape(i, XM_LIN_X);
+    uint32_t w = XM_LIN_W + s * XM_LIN_SEGMENT, bias = w + 1;
+    XM_TRY(xm_infer_rank(i, w, 2));
+    XM_TRY(expect_dim(i, w, 1, x->dim[x->rank - 1]));
+    *out = *i->in[XM_LIN_X];
+    out->shape.dim[x->rank - 1] = xm_infer_shape(i, w)->dim[0];
+    if (!xm_infer_has(i, bias))
+        return XM_OK;
+    XM_TRY(xm_infer_rank(i, bias, 1));
+    return expect_dim(i, bias, 0, xm_infer_shape(i, w)->dim[0]);
+}
+
+static enum xm_status
+shape_glu(struct xm_infer *i, uint32_t segments)
+{
+    bool has_factor = xm_infer_has(i, XM_LIN_FACTOR);
+    struct xm_type up;
+    if (segments + has_factor != 2)
+        return xm_shape_fail(i, "a gated unit needs two weights, or one and a factor");
+    XM_TRY(shape_segment(i, 0, &i->out[0]));
+    if (has_factor)
+        return expect_factor(i, &i->out[0].shape);
+    XM_TRY(shape_segment(i, 1, &up));
+    return expect_dim(i, XM_LIN_W + XM_LIN_SEGMENT, 0,
+                      xm_infer_shape(i, XM_LIN_W)->dim[0]);
+}
+
+/* One result a segment, of which one may have an addend; or a gated unit. */
 enum xm_status
 xm_shape_linear(struct xm_infer *i)
 {
-    const struct xm_shape *x = xm_infer_shape(i, XM_LIN_X);
-    if (i->n_in != XM_LIN_W + i->n_out * XM_LIN_SEGMENT || x->rank < 1)
+    uint32_t segments = (i->n_in - XM_LIN_W) / XM_LIN_SEGMENT;
+    if (i->n_in != XM_LIN_W + segments * XM_LIN_SEGMENT ||
+        xm_infer_shape(i, XM_LIN_X)->rank < 1)
         return xm_shape_fail(i, "linear needs an operand of rank 1 or more, and a weight "
-                                "and a bias for each result");
-    for (uint32_t s = 0; s < i->n_out; s++) {
-        uint32_t w = XM_LIN_W + s * XM_LIN_SEGMENT, bias = w + 1;
-        XM_TRY(xm_infer_rank(i, w, 2));
-        XM_TRY(expect_dim(i, w, 1, x->dim[x->rank - 1]));
-        i->out[s] = *i->in[XM_LIN_X];
-        i->out[s].shape.dim[x->rank - 1] = xm_infer_shape(i, w)->dim[0];
-        if (!xm_infer_has(i, bias))
-            continue;
-        XM_TRY(xm_infer_rank(i, bias, 1));
-        XM_TRY(expect_dim(i, bias, 0, xm_infer_shape(i, w)->dim[0]));
-    }
+                                "and a bias for each segment");
+    if (i->attr->linear.glu)
+        return shape_glu(i, segments);
+    for (uint32_t s = 0; s < segments; s++)
+        XM_TRY(shape_segment(i, s, &i->out[s]));
     if (!xm_infer_has(i, XM_LIN_ADDEND))
         return XM_OK;
-    if (i->n_out != 1)
-        return xm_shape_fail(i, "an addend comes with one result, not %u", i->n_out);
+    if (segments != 1)
+        return xm_shape_fail(i, "an addend comes with one result, not %u", segments);
     return expect_shape(i, XM_LIN_ADDEND, &i->out[0].shape);
 }
 

@@ -5,7 +5,8 @@ bool
 xm_is_linear(const struct xm_node *n)
 {
     if (n->op == XM_OP_LINEAR)
-        return n->n_out == 1 && xm_is_none(xm_in(n, XM_LIN_ADDEND));
+        return n->n_out == 1 && !n->attr.linear.glu &&
+               xm_is_none(xm_in(n, XM_LIN_ADDEND));
     if (n->op != XM_OP_MATMUL || n->attr.matmul.transpose_a ||
         !n->attr.matmul.transpose_b)
         return false;

@@ -201,6 +201,12 @@ const struct {
     {X "%1 = weight f32[16,256] f16 @1\n%2 = weight f32[8,256] f16 @2\n"
        "%3, %4 = linear %0, _, %1, _, %2, _",
      "f32[batch,tokens,16], f32[batch,tokens,8]", nullptr},
+    {X "%1 = weight f32[16,256] f16 @1\n%2 = weight f32[16,256] f16 @2\n"
+       "%3 = linear %0, _, %1, _, %2, _ glu=true",
+     "f32[batch,tokens,16]", nullptr},
+    {X "%1 = weight f32[16,256] f16 @1\n%2 = parameter f32[batch,tokens,5,16]\n"
+       "%3 = linear %0, %2, %1, _ glu=true slice=4",
+     "f32[batch,tokens,16]", nullptr},
     {"%0 = parameter f32[1,t,32]\n%1 = weight f32[4,8,32] i8 group=32 scale=f16 @1\n"
      "%2 = parameter i32[t,2]\n%3 = gather_matmul %0, %1, %2, _",
      "f32[2,t,8]", nullptr},
@@ -324,6 +330,15 @@ const struct {
      "value_state=\"v\"",
      "norms an absent operand"},
     {X "%1 = weight f32[16,256] f16 @1\n%2 = linear %0, %0, %1, _", "is 256, not 16"},
+    {X "%1 = weight f32[256,256] f16 @1\n%2 = linear %0, _, %1, _ glu=true",
+     "two weights, or one and a factor"},
+    {X "%1 = weight f32[256,256] f16 @1\n%2 = linear %0, %0, %1, _, %1, _ glu=true",
+     "two weights, or one and a factor"},
+    {X "%1 = weight f32[256,256] f16 @1\n%2 = weight f32[16,256] f16 @2\n"
+       "%3 = linear %0, _, %1, _, %2, _ glu=true",
+     "is 16, not 256"},
+    {X "%1 = weight f32[256,256] f16 @1\n%2 = linear %0, %0, %1, _ glu=true slice=1",
+     "has no slice 1"},
     {X "%1 = weight f32[256,256] f16 @1\n%2, %3 = linear %0, %0, %1, _, %1, _",
      "an addend comes with one result"},
     {"%0 = parameter f32[1,t,31]\n%1 = weight f32[4,8,32] f16 @1\n%2 = parameter "

@@ -210,6 +210,121 @@ only_quantised(const void *, enum xm_op, const union xm_attr *,
     return true;
 }
 
+TEST(FuseLinearGLU, JoinsGateAndUp)
+{
+    expect_rewrites(xm_pass_fuse_linear_glu, products + R"(
+%10 = matmul %0, %2 transpose_b=true
+%11 = linear %0, _, %3, %7
+%12 = glu %10, %11 activation=gelu_tanh
+result %12 name="y")",
+                    products + R"(
+%12 = linear %0, _, %2, _, %3, %7 glu=true activation=gelu_tanh
+result %12 name="y")");
+}
+
+TEST(FuseLinearGLU, TakesAFactor)
+{
+    expect_rewrites(
+        xm_pass_fuse_linear_glu,
+        products + "%8 = linear %0, _, %2, %7\n%9 = glu %8, %1\nresult %9 name=\"y\"",
+        products + "%9 = linear %0, %1, %2, %7 glu=true\nresult %9 name=\"y\"");
+}
+
+const std::string sliced = products + R"(
+%20 = parameter f32[batch,tokens,3,16] name="e"
+%21 = const i64[] {2}
+%22 = const i64[] {-2}
+%23 = const i64[] {1}
+%8 = matmul %0, %2 transpose_b=true
+)";
+
+TEST(FuseLinearGLU, ReadsASliceInPlace)
+{
+    for (const char *axis : {"%21", "%22"})
+        expect_rewrites(xm_pass_fuse_linear_glu,
+                        sliced + "%9 = gather %20, %21, " + axis +
+                            "\n%10 = glu %8, %9\nresult %10 name=\"y\"",
+                        sliced + "%10 = linear %0, %20, %2, _ glu=true slice=2\n"
+                                 "result %10 name=\"y\"");
+    expect_rewrites(xm_pass_fuse_linear_glu,
+                    sliced + "%9 = gather %20, %22, %21\n%10 = glu %8, %9\n"
+                             "result %10 name=\"y\"",
+                    sliced + "%10 = linear %0, %20, %2, _ glu=true slice=1\n"
+                             "result %10 name=\"y\"");
+}
+
+TEST(FuseLinearGLU, TakesOtherGathersAsTheyAre)
+{
+    /* of the axis before, and of an index that only the run knows */
+    expect_rewrites(xm_pass_fuse_linear_glu, products + R"(
+%20 = parameter f32[batch,5,tokens,16] name="e"
+%21 = const i64[] {2}
+%22 = const i64[] {1}
+%8 = matmul %0, %2 transpose_b=true
+%9 = gather %20, %21, %22
+%10 = glu %8, %9
+result %10 name="y")",
+                    products + R"(
+%20 = parameter f32[batch,5,tokens,16] name="e"
+%21 = const i64[] {2}
+%22 = const i64[] {1}
+%9 = gather %20, %21, %22
+%10 = linear %0, %9, %2, _ glu=true
+result %10 name="y")");
+    expect_rewrites(xm_pass_fuse_linear_glu,
+                    sliced + "%24 = parameter i64[] name=\"i\"\n"
+                             "%9 = gather %20, %24, %21\n%10 = glu %8, %9\n"
+                             "result %10 name=\"y\"",
+                    sliced + "%24 = parameter i64[] name=\"i\"\n"
+                             "%9 = gather %20, %24, %21\n"
+                             "%10 = linear %0, %9, %2, _ glu=true\n"
+                             "result %10 name=\"y\"");
+}
+
+TEST(FuseLinearGLU, ProductsThatCannotBeJoinedMultiplyOneAfterTheOther)
+{
+    xm_caps caps = {};
+    caps.can_run = only_quantised;
+    Graph g = parse(products + R"(
+%8 = weight f32[16,8] f32 @8
+%10 = matmul %0, %2 transpose_b=true
+%11 = matmul %0, %8 transpose_b=true
+%12 = glu %10, %11
+result %12 name="y")");
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_linear_glu, &caps));
+    const xm_node *n = first(g.get(), XM_OP_LINEAR);
+    ASSERT_NE(n, nullptr);
+    EXPECT_EQ(n->in[XM_LIN_FACTOR].value->node->op, XM_OP_MATMUL);
+    EXPECT_EQ(count(g.get(), XM_OP_GLU), 0);
+}
+
+TEST(FuseLinearGLU, LeavesGatesThatAreNoProductOrOfUseElsewhere)
+{
+    expect_leaves(xm_pass_fuse_linear_glu,
+                  products + "%8 = sin %1\n%9 = matmul %0, %2 transpose_b=true\n"
+                             "%10 = glu %8, %9\nresult %10 name=\"y\"");
+    expect_leaves(xm_pass_fuse_linear_glu,
+                  products + "%8 = matmul %0, %2 transpose_b=true\n%9 = glu %8, %1\n"
+                             "result %8 name=\"a\"\nresult %9 name=\"b\"");
+    expect_leaves(xm_pass_fuse_linear_glu,
+                  products + "%8 = linear %0, %1, %2, _\n%9 = glu %8, %1\n"
+                             "result %9 name=\"y\"");
+    expect_leaves(xm_pass_fuse_linear_glu,
+                  products + "%8 = matmul %0, %2 transpose_b=true\n"
+                             "%10 = parameter f32[1,tokens,16] name=\"s\"\n"
+                             "%9 = glu %8, %10\nresult %9 name=\"y\"");
+}
+
+TEST(FuseLinearGLU, AUnitIsNoProductOfTheOtherPasses)
+{
+    const std::string unit = products + "%9 = linear %0, _, %2, _, %3, _ glu=true\n";
+    expect_leaves(xm_pass_fuse_residual_add,
+                  unit + "%10 = add %9, %1\nresult %10 name=\"y\"");
+    expect_leaves(xm_pass_fuse_linear_siblings,
+                  unit + "%10 = matmul %0, %4 transpose_b=true\nresult %9 name=\"y\"\n"
+                         "result %10 name=\"z\"");
+}
+
 TEST(FuseLinearSiblings, JoinsUpToThree)
 {
     expect_rewrites(xm_pass_fuse_linear_siblings, products + R"(
