@@ -206,15 +206,15 @@ struct product {
 static dnnl_status_t
 execute(const struct product *p, dnnl_stream_t stream, void *scratchpad)
 {
-    const xm_onednn_handles handles = {
-        [XM_ONEDNN_X] = {(void *)p->x, XM_ONEDNN_HOST},
-        [XM_ONEDNN_W] = {(void *)p->w, XM_ONEDNN_HOST},
-        [XM_ONEDNN_BIAS] = {(void *)p->bias, XM_ONEDNN_HOST},
-        [XM_ONEDNN_Y] = {p->y, XM_ONEDNN_HOST},
-        [XM_ONEDNN_SCRATCHPAD] = {scratchpad, XM_ONEDNN_HOST},
+    const struct xm_onednn_handles handles = {
+        .arg[XM_ONEDNN_X] = {(void *)p->x, XM_ONEDNN_HOST},
+        .arg[XM_ONEDNN_W] = {(void *)p->w, XM_ONEDNN_HOST},
+        .arg[XM_ONEDNN_BIAS] = {(void *)p->bias, XM_ONEDNN_HOST},
+        .arg[XM_ONEDNN_Y] = {p->y, XM_ONEDNN_HOST},
+        .arg[XM_ONEDNN_SCRATCHPAD] = {scratchpad, XM_ONEDNN_HOST},
     };
-    dnnl_status_t status =
-        xm_onednn_execute(p->primitive, cpu_engine(), stream, &p->problem, handles, NULL);
+    dnnl_status_t status = xm_onednn_execute(p->primitive, cpu_engine(), stream,
+                                             &p->problem, &handles, NULL);
     return status == dnnl_success ? dnnl_stream_wait(stream) : status;
 }
 

@@ -204,6 +204,25 @@ run_matrix(const struct xm_moe_call *c, enum xm_moe_step step, const struct xm_a
     return xm_args_run_lanes(a, c->queue, c->m->kernel[step], lanes, x, y, 1, c->err);
 }
 
+/* Plain rows, and where each expert's end, if oneDNN wants to know. */
+static enum xm_status
+onednn_gather(const struct xm_moe_call *c)
+{
+    const struct xm_moe_experts *m = c->m;
+    bool ends = xm_onednn_experts_want_ends(m->onednn);
+    struct xm_args a = {.n = 0};
+    xm_args_buffer(&a, c->batch->x);
+    xm_args_buffer(&a, c->part[XM_MANY_TILE_EXPERT]);
+    xm_args_buffer(&a, c->part[XM_MANY_SOURCE]);
+    xm_args_buffer(&a, c->part[XM_MANY_XY]);
+    xm_args_buffer(&a, c->part[XM_MANY_FIRST]);
+    xm_args_buffer(&a, ends ? c->part[XM_MANY_SCRATCHPAD] : NULL);
+    xm_args_uint(&a, m->hidden);
+    xm_args_uint(&a, m->desc.top_k);
+    xm_args_uint(&a, m->experts);
+    return run_step(c, XM_MOE_GATHER, &a, m->hidden, c->tiles * XM_MOE_TILE);
+}
+
 static enum xm_status
 many_gather(const struct xm_moe_call *c)
 {
@@ -211,6 +230,8 @@ many_gather(const struct xm_moe_call *c)
     const struct xm_weight *gate = &m->desc.gate->host;
     uint64_t padded = xm_weight_padded_cols(gate);
     struct xm_args a = {.n = 0};
+    if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_ROWS)
+        return onednn_gather(c);
     xm_args_buffer(&a, c->batch->x);
     xm_args_buffer(&a, c->part[XM_MANY_TILE_EXPERT]);
     xm_args_buffer(&a, c->part[XM_MANY_SOURCE]);
@@ -223,8 +244,6 @@ many_gather(const struct xm_moe_call *c)
         return run_matrix(c, XM_MOE_GATHER, &a, divide_up(m->hidden, XM_MATRIX_PACK_K),
                           c->tiles * XM_MOE_TILE /
                               xm_matrix_lanes(xm_engine_info(m->engine)));
-    if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_ROWS)
-        return run_step(c, XM_MOE_GATHER, &a, m->hidden, c->tiles * XM_MOE_TILE);
     return run_step(c, XM_MOE_GATHER, &a,
                     row_units(c, XM_MOE_GATHER, padded, block_of(gate), XM_GROUP_ITEMS),
                     c->tiles);
@@ -244,6 +263,7 @@ onednn_batch(const struct xm_moe_call *c)
 {
     bool wanted = xm_onednn_experts_scratchpad(c->m->onednn) > 0;
     return (struct xm_onednn_batch){.first = *c->first,
+                                    .tokens = c->batch->tokens,
                                     .tiles = c->tiles,
                                     .xy = c->part[XM_MANY_XY],
                                     .gh = c->part[XM_MANY_H],

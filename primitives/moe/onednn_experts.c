@@ -3,13 +3,15 @@
  * Experts through oneDNN's GPU engine; see onednn_experts.h.
  *
  * The routing weights are left to moe_combine, which multiplies by them in f32 anyway: as a
- * post-op they would have to be gathered first. oneDNN's grouped memory (all experts in one
- * call) is not used: for quantised weights its implementation needs a device to be tried on.
+ * post-op they would have to be gathered first.
  */
 #include "primitives/moe/onednn_experts.h"
 
+#include <inttypes.h>
+
 #include "primitives/onednn/onednn_weight.h"
 #include "runtime/dry_run.h"
+#include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
 enum { TILE = 16, LEAST_POWER = 4 }; /* an expert's rows are whole tiles */
@@ -22,19 +24,24 @@ struct xm_onednn_experts {
     struct xm_onednn *onednn; /* referenced */
     struct xm_device_weight *weight[N_PRODUCTS];
     uint64_t experts, hidden, inter; /* E, H, I */
-    uint32_t most;                   /* power of the largest piece */
+    struct xm_onednn_matmul
+        *whole[N_PRODUCTS]; /* all experts at once; or else NULL, and: */
+    uint32_t most;          /* power of the largest piece */
     struct xm_onednn_matmul *piece[N_PRODUCTS][XM_ONEDNN_PIECES];
-    uint64_t scratchpad_bytes;
+    uint64_t scratchpad_bytes, ends_bytes; /* the latter are in front */
 };
 
 /* ---- what can be taken -------------------------------------------------------------- */
 
+/* One product of `rows` rows: of one expert, or of all of them. */
 static struct xm_onednn_problem
-problem_of(const struct xm_moe_experts_desc *d, enum product product, uint32_t power)
+problem_of(const struct xm_moe_experts_desc *d, enum product product, uint64_t rows,
+           bool whole)
 {
     struct xm_device_weight *const weights[] = {d->gate, d->up, d->down};
     struct xm_onednn_problem p = xm_onednn_weight_problem(&weights[product]->host);
-    p.m = xm_onednn_piece_rows(power);
+    p.m = rows;
+    p.groups = whole ? d->down->host.experts : 0;
     p.x = XM_F16;
     p.y = product == DOWN ? XM_F32 : XM_F16;
     p.times = product == UP;
@@ -44,6 +51,14 @@ problem_of(const struct xm_moe_experts_desc *d, enum product product, uint32_t p
         p.beta = d->beta;
     }
     return p;
+}
+
+/* The rows of a chunk: every expert's last tile may be nearly empty. */
+static uint64_t
+rows_of_chunk(struct xm_engine *engine, const struct xm_moe_experts_desc *d)
+{
+    uint64_t slots = (uint64_t)xm_engine_config(engine)->ubatch * d->top_k;
+    return xm_align_up(slots, TILE) + TILE * d->down->host.experts;
 }
 
 static const char *
@@ -60,6 +75,28 @@ form_refusal(const struct xm_device_info *device, const struct xm_moe_experts_de
     return why ? why : xm_onednn_weight_refuses(device, &d->down->host);
 }
 
+static const char *
+products_refusal(struct xm_onednn *o, const struct xm_moe_experts_desc *d, uint64_t rows,
+                 bool whole)
+{
+    const char *why = NULL;
+    for (int p = 0; p < N_PRODUCTS && !why; p++) {
+        const struct xm_onednn_problem problem =
+            problem_of(d, (enum product)p, rows, whole);
+        why = xm_onednn_declines(o, &problem);
+    }
+    return why;
+}
+
+static const char *
+whole_refusal(struct xm_onednn *o, struct xm_engine *engine,
+              const struct xm_moe_experts_desc *d)
+{
+    return d->down->host.experts > 1
+               ? products_refusal(o, d, rows_of_chunk(engine, d), true)
+               : "there is one expert";
+}
+
 const char *
 xm_onednn_experts_refuse(struct xm_engine *engine, const struct xm_moe_experts_desc *desc)
 {
@@ -69,11 +106,8 @@ xm_onednn_experts_refuse(struct xm_engine *engine, const struct xm_moe_experts_d
         return why ? why : "oneDNN's GPU engine was not opened: see GPU_USE_ONEDNN";
     }
     const char *why = form_refusal(xm_engine_info(engine), desc);
-    for (int p = 0; p < N_PRODUCTS && !why; p++) {
-        const struct xm_onednn_problem problem =
-            problem_of(desc, (enum product)p, PROBE_POWER);
-        why = xm_onednn_declines(o, &problem);
-    }
+    if (!why && whole_refusal(o, engine, desc))
+        why = products_refusal(o, desc, xm_onednn_piece_rows(PROBE_POWER), false);
     xm_onednn_unref(o);
     return why;
 }
@@ -81,15 +115,42 @@ xm_onednn_experts_refuse(struct xm_engine *engine, const struct xm_moe_experts_d
 /* ---- creation ----------------------------------------------------------------------- */
 
 static enum xm_status
-build(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
-      enum product product, struct xm_error *err)
+build(struct xm_onednn_experts *o, const struct xm_onednn_problem *p,
+      struct xm_onednn_matmul **out, struct xm_error *err)
 {
-    for (uint32_t i = LEAST_POWER; i <= o->most; i++) {
-        const struct xm_onednn_problem p = problem_of(d, product, i);
-        XM_TRY(xm_onednn_matmul_get(o->onednn, &p, &o->piece[product][i], err));
-        uint64_t bytes = xm_onednn_matmul_scratch(o->piece[product][i]);
-        if (bytes > o->scratchpad_bytes)
-            o->scratchpad_bytes = bytes;
+    XM_TRY(xm_onednn_matmul_get(o->onednn, p, out, err));
+    uint64_t bytes = xm_onednn_matmul_scratch(*out);
+    if (bytes > o->scratchpad_bytes)
+        o->scratchpad_bytes = bytes;
+    return XM_OK;
+}
+
+static enum xm_status
+build_whole(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
+            struct xm_error *err)
+{
+    uint64_t rows = rows_of_chunk(o->engine, d);
+    o->ends_bytes =
+        xm_align_up(o->experts * sizeof(int32_t), xm_engine_info(o->engine)->base_align);
+    for (int p = 0; p < N_PRODUCTS; p++) {
+        const struct xm_onednn_problem problem =
+            problem_of(d, (enum product)p, rows, true);
+        XM_TRY(build(o, &problem, &o->whole[p], err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+build_pieces(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
+             struct xm_error *err)
+{
+    o->most = xm_onednn_largest_piece(xm_engine_config(o->engine)->ubatch, LEAST_POWER);
+    for (int p = 0; p < N_PRODUCTS; p++) {
+        for (uint32_t i = LEAST_POWER; i <= o->most; i++) {
+            const struct xm_onednn_problem problem =
+                problem_of(d, (enum product)p, xm_onednn_piece_rows(i), false);
+            XM_TRY(build(o, &problem, &o->piece[p][i], err));
+        }
     }
     return XM_OK;
 }
@@ -105,13 +166,14 @@ init(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
     o->experts = d->down->host.experts;
     o->hidden = d->down->host.rows;
     o->inter = d->down->host.cols;
-    o->most = xm_onednn_largest_piece(xm_engine_config(o->engine)->ubatch, LEAST_POWER);
     for (int p = 0; p < N_PRODUCTS; p++) {
         o->weight[p] = weights[p];
         xm_device_weight_ref(weights[p]);
-        XM_TRY(build(o, d, (enum product)p, err));
     }
-    return XM_OK;
+    const char *why = whole_refusal(o->onednn, o->engine, d);
+    xm_debug(XM_DEBUG_DISPATCH, "oneDNN: %" PRIu64 " experts %s%s", o->experts,
+             why ? "one by one: " : "in one call", why ? why : "");
+    return why ? build_pieces(o, d, err) : build_whole(o, d, err);
 }
 
 enum xm_status
@@ -137,6 +199,7 @@ xm_onednn_experts_destroy(struct xm_onednn_experts *o)
     if (!o)
         return;
     for (int p = 0; p < N_PRODUCTS; p++) {
+        xm_onednn_matmul_put(o->whole[p]);
         for (uint32_t i = 0; i < XM_ONEDNN_PIECES; i++)
             xm_onednn_matmul_put(o->piece[p][i]);
         xm_device_weight_unref(o->weight[p]);
@@ -148,7 +211,13 @@ xm_onednn_experts_destroy(struct xm_onednn_experts *o)
 uint64_t
 xm_onednn_experts_scratchpad(const struct xm_onednn_experts *o)
 {
-    return o->scratchpad_bytes;
+    return o->ends_bytes + o->scratchpad_bytes;
+}
+
+bool
+xm_onednn_experts_want_ends(const struct xm_onednn_experts *o)
+{
+    return o->ends_bytes > 0;
 }
 
 /* ---- what the host must know -------------------------------------------------------- */
@@ -182,6 +251,9 @@ xm_onednn_experts_read(const struct xm_onednn_experts *o,
                        const struct xm_buffer *first_tile, uint64_t tiles,
                        struct xm_queue *queue, uint32_t **first, struct xm_error *err)
 {
+    *first = NULL;
+    if (xm_onednn_experts_want_ends(o))
+        return XM_OK;
     *first = xm_malloc((o->experts + 1) * sizeof(**first));
     if (!*first)
         return xm_fail(err, XM_NO_MEMORY, "no memory for the experts' tiles");
@@ -202,10 +274,9 @@ struct call {
     struct xm_error *err;
 };
 
-/* One of an expert's matmuls on its rows from `row` on. */
-static enum xm_status
-run_product(const struct call *c, enum product product, uint64_t expert, uint32_t power,
-            uint64_t row)
+/* The operands of an expert's product from row `row` on. */
+static struct xm_onednn_spans
+spans_of(const struct call *c, enum product product, uint64_t expert, uint64_t row)
 {
     const struct xm_onednn_experts *o = c->o;
     uint64_t g_at = row * o->inter * 2, h_at = g_at + c->b->tiles * TILE * o->inter * 2;
@@ -218,8 +289,28 @@ run_product(const struct call *c, enum product product, uint64_t expert, uint32_
     spans.arg[XM_ONEDNN_Y] = product == GATE ? g : product == UP ? h : y;
     if (product == UP)
         spans.arg[XM_ONEDNN_TIMES] = g;
-    spans.arg[XM_ONEDNN_SCRATCHPAD].buffer = c->b->scratchpad;
-    return xm_onednn_matmul_run(o->piece[product][power], c->stream, &spans, c->err);
+    if (o->scratchpad_bytes)
+        spans.arg[XM_ONEDNN_SCRATCHPAD] =
+            (struct xm_onednn_span){c->b->scratchpad, o->ends_bytes};
+    return spans;
+}
+
+/* Of all experts. A token is an expert's once at most. */
+static enum xm_status
+run_whole(const struct call *c, enum product product)
+{
+    struct xm_onednn_spans spans = spans_of(c, product, 0, 0);
+    spans.arg[XM_ONEDNN_ENDS] = (struct xm_onednn_span){c->b->scratchpad, 0};
+    spans.most_rows = xm_align_up(c->b->tokens, TILE);
+    return xm_onednn_matmul_run(c->o->whole[product], c->stream, &spans, c->err);
+}
+
+static enum xm_status
+run_piece(const struct call *c, enum product product, uint64_t expert, uint32_t power,
+          uint64_t row)
+{
+    const struct xm_onednn_spans spans = spans_of(c, product, expert, row);
+    return xm_onednn_matmul_run(c->o->piece[product][power], c->stream, &spans, c->err);
 }
 
 static enum xm_status
@@ -231,22 +322,33 @@ run_expert(const struct call *c, enum product first, enum product last, uint64_t
         const struct xm_onednn_piece piece =
             xm_onednn_piece_at(rows, done, LEAST_POWER, c->o->most);
         for (int p = (int)first; p <= (int)last; p++)
-            XM_TRY(run_product(c, (enum product)p, expert, piece.power,
-                               begin + piece.first));
+            XM_TRY(
+                run_piece(c, (enum product)p, expert, piece.power, begin + piece.first));
         done = piece.first + xm_onednn_piece_rows(piece.power);
     }
     return XM_OK;
 }
 
 static enum xm_status
-run_experts(const struct xm_onednn_experts *o, const struct xm_onednn_batch *b,
-            enum product first, enum product last, struct xm_error *err)
+run_products(const struct call *c, enum product first, enum product last)
+{
+    if (!c->o->whole[first]) {
+        for (uint64_t e = 0; e < c->o->experts; e++)
+            XM_TRY(run_expert(c, first, last, e));
+        return XM_OK;
+    }
+    for (int p = (int)first; p <= (int)last; p++)
+        XM_TRY(run_whole(c, (enum product)p));
+    return XM_OK;
+}
+
+static enum xm_status
+run(const struct xm_onednn_experts *o, const struct xm_onednn_batch *b,
+    enum product first, enum product last, struct xm_error *err)
 {
     struct call c = {o, b, NULL, err};
     XM_TRY(xm_onednn_begin(o->onednn, b->queue, &c.stream, err));
-    enum xm_status status = XM_OK;
-    for (uint64_t e = 0; e < o->experts && status == XM_OK; e++)
-        status = run_expert(&c, first, last, e);
+    enum xm_status status = run_products(&c, first, last);
     xm_onednn_end(c.stream);
     return status;
 }
@@ -255,12 +357,12 @@ enum xm_status
 xm_onednn_experts_gate_up(const struct xm_onednn_experts *o,
                           const struct xm_onednn_batch *b, struct xm_error *err)
 {
-    return run_experts(o, b, GATE, UP, err);
+    return run(o, b, GATE, UP, err);
 }
 
 enum xm_status
 xm_onednn_experts_down(const struct xm_onednn_experts *o, const struct xm_onednn_batch *b,
                        struct xm_error *err)
 {
-    return run_experts(o, b, DOWN, DOWN, err);
+    return run(o, b, DOWN, DOWN, err);
 }

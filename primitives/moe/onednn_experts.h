@@ -7,6 +7,10 @@
  *     g = act(x gate^T)      h = (x up^T) * g      y = h down^T
  *
  * with the activation and the product as post-ops. x, g and h are f16, y is f32.
+ *
+ * Where oneDNN has grouped memory and an optimised matmul for it, each of the three is one call
+ * for all experts, which reads on the device how many rows each has. Otherwise the host reads
+ * that, and calls for each expert, in pieces of few sizes (primitives/onednn/onednn.h).
  */
 #ifndef XM_PRIMITIVES_MOE_ONEDNN_EXPERTS_H
 #define XM_PRIMITIVES_MOE_ONEDNN_EXPERTS_H
@@ -21,7 +25,8 @@ struct xm_onednn_experts;
 
 /* Rows in expert order, an expert's in whole tiles of 16 (kernels/cl/moe_sort_ref.cl). */
 struct xm_onednn_batch {
-    const uint32_t *first;        /* [E + 1] where each expert's tiles begin */
+    const uint32_t *first; /* [E + 1] where each expert's tiles begin, as read() says */
+    uint64_t tokens;
     uint64_t tiles;               /* that the buffers have room for */
     struct xm_buffer *xy;         /* [16 tiles, H] x in f16; then y in f32 */
     struct xm_buffer *gh;         /* [16 tiles, I] f16, twice */
@@ -39,10 +44,13 @@ enum xm_status xm_onednn_experts_create(struct xm_engine *engine,
                                         struct xm_onednn_experts **out,
                                         struct xm_error *err);
 void xm_onednn_experts_destroy(struct xm_onednn_experts *o); /* NULL is allowed */
+/* It begins with where each expert's rows end, i32 [E], if that is wanted: moe_gather_rows_ref
+ * writes it. */
 uint64_t xm_onednn_experts_scratchpad(const struct xm_onednn_experts *o);
+bool xm_onednn_experts_want_ends(const struct xm_onednn_experts *o);
 
-/* What moe_sort left in `first_tile`, for xm_free. Waits for it, unless there is only one
- * expert: oneDNN is told on the host how many rows there are. */
+/* What moe_sort left in `first_tile`, for xm_free; NULL where the host need not know it. Waits
+ * for it, unless there is only one expert. */
 enum xm_status xm_onednn_experts_read(const struct xm_onednn_experts *o,
                                       const struct xm_buffer *first_tile, uint64_t tiles,
                                       struct xm_queue *queue, uint32_t **first,

@@ -21,9 +21,14 @@
 extern "C" {
 #endif
 
-/* y[m,n] = act(x[m,k] W[n,k]^T + bias[n]) * times[m,n]; zero-initialise it. */
+/* y[m,n] = act(x[m,k] W[n,k]^T + bias[n]) * times[m,n]; zero-initialise it.
+ *
+ * With groups the rows of x, y and times lie group after group, and each group has a W of its
+ * own: W[groups,n,k], its scales and zero points alike. m is the most rows there can be in all,
+ * at least one a group; where a group's rows end is read on the device. No bias. */
 struct xm_onednn_problem {
     uint64_t m, n, k;
+    uint64_t groups; /* 0: all rows meet one W */
     uint64_t y_step; /* elements from row to row of y; 0: n */
     enum xm_element x, w, y;
     uint64_t group;             /* k that share a scale; 0: W is not quantised */
@@ -44,6 +49,7 @@ enum xm_onednn_arg {
     XM_ONEDNN_ZERO_POINT, /* [k / group, n], or one */
     XM_ONEDNN_BIAS,
     XM_ONEDNN_TIMES,
+    XM_ONEDNN_ENDS, /* i32 [groups]: rows of the groups up to and with each */
     XM_ONEDNN_Y,
     XM_ONEDNN_SCRATCHPAD,
     XM_ONEDNN_ARG_COUNT
@@ -57,6 +63,7 @@ struct xm_onednn_span {
 };
 struct xm_onednn_spans {
     struct xm_onednn_span arg[XM_ONEDNN_ARG_COUNT];
+    uint64_t most_rows; /* no group has more; at most m; 0: not known */
 };
 
 struct xm_onednn;

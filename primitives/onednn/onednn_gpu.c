@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "primitives/onednn/onednn_grouped.h"
 #include "primitives/onednn/onednn_guard.h"
 #include "primitives/onednn/onednn_matmul.h"
 #include "runtime/dry_run.h"
@@ -177,9 +178,19 @@ xm_onednn_unref(struct xm_onednn *o)
 static void
 print_problem(const struct xm_onednn_problem *p, char *out, size_t out_bytes)
 {
-    snprintf(out, out_bytes, "%" PRIu64 "x%" PRIu64 "x%" PRIu64 " %s x %s -> %s", p->m,
-             p->n, p->k, xm_element_text(p->x), xm_element_text(p->w),
-             xm_element_text(p->y));
+    int used = 0;
+    if (p->groups)
+        used = snprintf(out, out_bytes, "%" PRIu64 " of ", p->groups);
+    snprintf(out + used, out_bytes - (size_t)used,
+             "%" PRIu64 "x%" PRIu64 "x%" PRIu64 " %s x %s -> %s", p->m, p->n, p->k,
+             xm_element_text(p->x), xm_element_text(p->w), xm_element_text(p->y));
+}
+
+/* oneDNN 3.13 takes these for the next power of two (grouped_gemm:micro). */
+static bool
+rounds_group(const struct xm_onednn_problem *p)
+{
+    return p->group && p->group != p->k && (p->group & (p->group - 1)) != 0;
 }
 
 const char *
@@ -189,7 +200,11 @@ xm_onednn_declines(struct xm_onednn *o, const struct xm_onednn_problem *p)
     const char *why = NULL;
     dnnl_primitive_desc_t pd = xm_onednn_describe(o->dnnl, p);
     print_problem(p, what, sizeof(what));
-    if (!pd)
+    if (p->groups && !xm_onednn_has_grouped_memory())
+        why = "this oneDNN was built without grouped memory";
+    else if (p->groups && rounds_group(p))
+        why = "oneDNN's grouped matmul wants scales for a power of two of weights";
+    else if (!pd)
         why = "oneDNN has no implementation for it";
     else if (xm_onednn_is_reference(xm_onednn_implementation(pd)) && !xm_dry_run())
         why = "oneDNN has only reference code for it";
@@ -203,11 +218,11 @@ xm_onednn_declines(struct xm_onednn *o, const struct xm_onednn_problem *p)
 static bool
 same_problem(const struct xm_onednn_problem *a, const struct xm_onednn_problem *b)
 {
-    return a->m == b->m && a->n == b->n && a->k == b->k && a->y_step == b->y_step &&
-           a->x == b->x && a->w == b->w && a->y == b->y && a->group == b->group &&
-           a->scale == b->scale && a->zero_point == b->zero_point &&
-           a->one_zero_point == b->one_zero_point && a->bias == b->bias &&
-           a->times == b->times && a->activated == b->activated &&
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->groups == b->groups &&
+           a->y_step == b->y_step && a->x == b->x && a->w == b->w && a->y == b->y &&
+           a->group == b->group && a->scale == b->scale &&
+           a->zero_point == b->zero_point && a->one_zero_point == b->one_zero_point &&
+           a->bias == b->bias && a->times == b->times && a->activated == b->activated &&
            a->activation == b->activation && a->beta == b->beta;
 }
 
@@ -331,12 +346,12 @@ xm_onednn_end(struct xm_onednn_stream *s)
 
 static dnnl_status_t
 make_memory(dnnl_memory_t *out, const_dnnl_memory_desc_t desc, dnnl_engine_t engine,
-            const struct xm_onednn_handle *handle)
+            enum xm_onednn_memory kind, int n, void **handles)
 {
-    return dnnl_ocl_interop_memory_create(
+    return dnnl_ocl_interop_memory_create_v2(
         out, desc, engine,
-        handle->kind == XM_ONEDNN_CL ? dnnl_ocl_interop_buffer : dnnl_ocl_interop_usm,
-        handle->at);
+        kind == XM_ONEDNN_CL ? dnnl_ocl_interop_buffer : dnnl_ocl_interop_usm, n,
+        handles);
 }
 
 /* A span as oneDNN takes it: USM is cut by arithmetic, a cl_mem by a view, which is added to
@@ -367,15 +382,15 @@ enum xm_status
 xm_onednn_matmul_run(struct xm_onednn_matmul *m, struct xm_onednn_stream *stream,
                      const struct xm_onednn_spans *spans, struct xm_error *err)
 {
-    xm_onednn_handles handles = {{NULL, XM_ONEDNN_HOST}};
+    struct xm_onednn_handles handles = {.most_rows = spans->most_rows};
     struct xm_buffer *views[XM_ONEDNN_ARG_COUNT] = {NULL};
     enum xm_status status = XM_OK;
     for (int a = 0; a < XM_ONEDNN_ARG_COUNT && status == XM_OK; a++)
-        status = resolve(&spans->arg[a], &handles[a], &views[a], err);
+        status = resolve(&spans->arg[a], &handles.arg[a], &views[a], err);
     if (status == XM_OK) {
         dnnl_status_t code =
             xm_onednn_execute(m->primitive, m->onednn->dnnl, stream->dnnl, &m->problem,
-                              handles, make_memory);
+                              &handles, make_memory);
         char what[96];
         print_problem(&m->problem, what, sizeof(what));
         if (code != dnnl_success)

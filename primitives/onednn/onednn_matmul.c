@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "primitives/onednn/onednn_grouped.h"
 #include "primitives/onednn/onednn_guard.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/log.h"
@@ -46,10 +47,44 @@ matrix(dnnl_memory_desc_t *out, uint64_t rows, uint64_t cols, uint64_t row_step,
     return dnnl_memory_desc_create_with_strides(out, 2, dims, type_of(e), steps);
 }
 
+/* One such matrix, or one for each group, behind one another. */
 static dnnl_status_t
-line(dnnl_memory_desc_t *out, uint64_t n, enum xm_element e)
+matrices(dnnl_memory_desc_t *out, uint64_t groups, uint64_t rows, uint64_t cols,
+         uint64_t row_step, uint64_t col_step, enum xm_element e)
 {
-    const dnnl_dims_t dims = {(dnnl_dim_t)n}, steps = {1};
+    const dnnl_dims_t dims = {(dnnl_dim_t)groups, (dnnl_dim_t)rows, (dnnl_dim_t)cols};
+    const dnnl_dims_t steps = {(dnnl_dim_t)(rows * cols), (dnnl_dim_t)row_step,
+                               (dnnl_dim_t)col_step};
+    return groups ? dnnl_memory_desc_create_with_strides(out, 3, dims, type_of(e), steps)
+                  : matrix(out, rows, cols, row_step, col_step, e);
+}
+
+/* [m, cols], all of one group or of several. */
+static dnnl_status_t
+rows_of(const struct xm_onednn_problem *p, uint64_t cols, uint64_t step,
+        enum xm_element e, dnnl_memory_desc_t *out)
+{
+    if (!p->groups)
+        return matrix(out, p->m, cols, step, 1, e);
+    return step == cols ? xm_onednn_grouped_desc(out, p->m, cols, p->groups, type_of(e))
+                        : dnnl_unimplemented;
+}
+
+/* What quantises W: [k / group, n]; [n] where a column has one. */
+static dnnl_status_t
+quantiser(const struct xm_onednn_problem *p, enum xm_element e, dnnl_memory_desc_t *out)
+{
+    const dnnl_dims_t dims = {(dnnl_dim_t)p->n}, steps = {1};
+    uint64_t n_scales = p->k / p->group;
+    if (n_scales == 1 && !p->groups)
+        return dnnl_memory_desc_create_with_strides(out, 1, dims, type_of(e), steps);
+    return matrices(out, p->groups, n_scales, p->n, p->n, 1, e);
+}
+
+static dnnl_status_t
+one(enum xm_element e, dnnl_memory_desc_t *out)
+{
+    const dnnl_dims_t dims = {1}, steps = {1};
     return dnnl_memory_desc_create_with_strides(out, 1, dims, type_of(e), steps);
 }
 
@@ -65,6 +100,8 @@ is_present(const struct xm_onednn_problem *p, enum xm_onednn_arg arg)
         return p->bias;
     case XM_ONEDNN_TIMES:
         return p->times;
+    case XM_ONEDNN_ENDS:
+        return false; /* part of each grouped argument */
     default:
         return true;
     }
@@ -75,25 +112,20 @@ static dnnl_status_t
 describe_arg(const struct xm_onednn_problem *p, enum xm_onednn_arg arg,
              dnnl_memory_desc_t *out)
 {
-    uint64_t groups = p->group ? p->k / p->group : 1;
-    uint64_t y_step = p->y_step ? p->y_step : p->n;
     switch (arg) {
     case XM_ONEDNN_X:
-        return matrix(out, p->m, p->k, p->k, 1, p->x);
+        return rows_of(p, p->k, p->k, p->x, out);
     case XM_ONEDNN_W:
-        return matrix(out, p->k, p->n, 1, p->k, p->w);
+        return matrices(out, p->groups, p->k, p->n, 1, p->k, p->w);
     case XM_ONEDNN_SCALE:
-        return groups == 1 ? line(out, p->n, p->scale)
-                           : matrix(out, groups, p->n, p->n, 1, p->scale);
+        return quantiser(p, p->scale, out);
     case XM_ONEDNN_ZERO_POINT:
-        if (p->one_zero_point)
-            return line(out, 1, p->zero_point);
-        return groups == 1 ? line(out, p->n, p->zero_point)
-                           : matrix(out, groups, p->n, p->n, 1, p->zero_point);
+        return p->one_zero_point ? one(p->zero_point, out)
+                                 : quantiser(p, p->zero_point, out);
     case XM_ONEDNN_BIAS:
-        return matrix(out, 1, p->n, p->n, 1, XM_F32);
+        return p->groups ? dnnl_unimplemented : matrix(out, 1, p->n, p->n, 1, XM_F32);
     default: /* Y and what it is multiplied by */
-        return matrix(out, p->m, p->n, y_step, 1, p->y);
+        return rows_of(p, p->n, p->y_step ? p->y_step : p->n, p->y, out);
     }
 }
 
@@ -116,6 +148,8 @@ set_quantisation(dnnl_primitive_attr_t a, const struct xm_onednn_problem *p)
 {
     const dnnl_dims_t group = {(dnnl_dim_t)p->group, 1};
     int n_dims = p->group == p->k ? 0 : 2, mask = n_dims ? ROWS_AND_COLUMNS : COLUMNS;
+    if (p->groups)
+        mask = mask << 1 | 1; /* over [groups,k,n] */
     dnnl_status_t status = dnnl_primitive_attr_set_scales(
         a, DNNL_ARG_WEIGHTS, mask, n_dims, group, type_of(p->scale));
     if (status == dnnl_success)
@@ -269,19 +303,31 @@ name_of(const struct xm_onednn_problem *p, enum xm_onednn_arg arg)
     return names[arg];
 }
 
+/* Memory of one handle, or of two: rows and where the groups of them end. */
 static dnnl_status_t
 make_memory(dnnl_memory_t *out, const_dnnl_memory_desc_t desc, dnnl_engine_t engine,
-            const struct xm_onednn_handle *handle, xm_onednn_make_memory make)
+            const struct xm_onednn_handle *at, const struct xm_onednn_handle *ends,
+            xm_onednn_make_memory make)
 {
-    if (handle->kind == XM_ONEDNN_HOST)
-        return dnnl_memory_create(out, desc, engine, handle->at);
-    return make ? make(out, desc, engine, handle) : dnnl_invalid_arguments;
+    void *handles[] = {at->at, ends ? ends->at : NULL};
+    int n = ends ? 2 : 1;
+    if (ends && (!ends->at || ends->kind != at->kind))
+        return dnnl_invalid_arguments;
+    if (at->kind == XM_ONEDNN_HOST)
+        return dnnl_memory_create_v2(out, desc, engine, n, handles);
+    return make ? make(out, desc, engine, at->kind, n, handles) : dnnl_invalid_arguments;
+}
+
+static bool
+has_rows(enum xm_onednn_arg arg)
+{
+    return arg == XM_ONEDNN_X || arg == XM_ONEDNN_TIMES || arg == XM_ONEDNN_Y;
 }
 
 static dnnl_status_t
 make_arg(dnnl_exec_arg_t *out, dnnl_primitive_t primitive, dnnl_engine_t engine,
          const struct xm_onednn_problem *p, enum xm_onednn_arg arg,
-         const struct xm_onednn_handle *handle, xm_onednn_make_memory make)
+         const struct xm_onednn_handles *handles, xm_onednn_make_memory make)
 {
     dnnl_memory_desc_t own = NULL;
     const_dnnl_memory_desc_t desc = NULL;
@@ -291,7 +337,9 @@ make_arg(dnnl_exec_arg_t *out, dnnl_primitive_t primitive, dnnl_engine_t engine,
                                : describe_arg(p, arg, &own);
     if (status == dnnl_success) {
         desc = pd ? scratchpad_desc(pd) : own;
-        status = make_memory(&out->memory, desc, engine, handle, make);
+        status = make_memory(
+            &out->memory, desc, engine, &handles->arg[arg],
+            p->groups && has_rows(arg) ? &handles->arg[XM_ONEDNN_ENDS] : NULL, make);
     }
     out->arg = name_of(p, arg);
     dnnl_memory_desc_destroy(own);
@@ -300,18 +348,21 @@ make_arg(dnnl_exec_arg_t *out, dnnl_primitive_t primitive, dnnl_engine_t engine,
 
 dnnl_status_t
 xm_onednn_execute(dnnl_primitive_t primitive, dnnl_engine_t engine, dnnl_stream_t stream,
-                  const struct xm_onednn_problem *p, const xm_onednn_handles handles,
-                  xm_onednn_make_memory make)
+                  const struct xm_onednn_problem *p,
+                  const struct xm_onednn_handles *handles, xm_onednn_make_memory make)
 {
     dnnl_exec_arg_t args[XM_ONEDNN_ARG_COUNT] = {{0, NULL}};
     dnnl_status_t status = dnnl_success;
     int n = 0;
     for (int a = 0; a < XM_ONEDNN_ARG_COUNT && status == dnnl_success; a++) {
-        if (!is_present(p, (enum xm_onednn_arg)a) || !handles[a].at)
+        if (!is_present(p, (enum xm_onednn_arg)a) || !handles->arg[a].at)
             continue;
         status = make_arg(&args[n++], primitive, engine, p, (enum xm_onednn_arg)a,
-                          &handles[a], make);
+                          handles, make);
     }
+    /* In the place of ENDS, which is no argument of its own. */
+    if (status == dnnl_success && p->groups && handles->most_rows)
+        status = xm_onednn_most_rows(&args[n++], handles->most_rows);
     if (status == dnnl_success)
         status = xm_onednn_try_execute(primitive, stream, n, args);
     for (int i = 0; i < n; i++)

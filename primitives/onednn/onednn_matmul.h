@@ -6,6 +6,9 @@
  *
  *     y[m,n] = act(x[m,k] W[n,k]^T + bias[n]) * times[m,n]
  *
+ * Groups of rows are oneDNN's grouped memory, which is experimental: builds of oneDNN have it
+ * or not (onednn_grouped.h).
+ *
  * oneDNN's weights are [k,n]: W's rows are its columns, read with strides {1, k}, where they
  * lie. Its scales and zero points are [k / group, n] in that order (onednn_weight.h).
  * Accumulation is oneDNN's own, f32.
@@ -28,14 +31,18 @@ struct xm_onednn_handle {
     enum xm_onednn_memory kind;
 };
 
-/* In the order of enum xm_onednn_arg. */
-typedef struct xm_onednn_handle xm_onednn_handles[XM_ONEDNN_ARG_COUNT];
+/* Spans (onednn.h) as addresses. */
+struct xm_onednn_handles {
+    struct xm_onednn_handle arg[XM_ONEDNN_ARG_COUNT];
+    uint64_t most_rows;
+};
 
-/* A dnnl_memory_create for handles of kinds other than HOST; NULL: there are none. */
+/* A dnnl_memory_create_v2 for n handles of one kind, which is not HOST; NULL: there are none. */
 typedef dnnl_status_t (*xm_onednn_make_memory)(dnnl_memory_t *out,
                                                const_dnnl_memory_desc_t desc,
                                                dnnl_engine_t engine,
-                                               const struct xm_onednn_handle *handle);
+                                               enum xm_onednn_memory kind, int n,
+                                               void **handles);
 
 /* To be called before any other function of oneDNN: it writes errors to standard output, which
  * is the program's, unless ONEDNN_VERBOSE asks for it. They come back as status anyway. */
@@ -54,7 +61,7 @@ uint64_t xm_onednn_scratchpad_bytes(const_dnnl_primitive_desc_t pd);
 /* Runs a primitive made of `p` in the stream's order; does not wait. */
 dnnl_status_t xm_onednn_execute(dnnl_primitive_t primitive, dnnl_engine_t engine,
                                 dnnl_stream_t stream, const struct xm_onednn_problem *p,
-                                const xm_onednn_handles handles,
+                                const struct xm_onednn_handles *handles,
                                 xm_onednn_make_memory make);
 
 #ifdef __cplusplus

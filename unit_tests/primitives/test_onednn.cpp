@@ -225,14 +225,14 @@ class OnednnOnCpu : public PrimitiveTest
             xm_onednn_weight_spans(w.device, e, &spans);
             xm_onednn_handles handles = {};
             for (int a : {XM_ONEDNN_W, XM_ONEDNN_SCALE, XM_ONEDNN_ZERO_POINT})
-                handles[a].at = host_of(spans.arg[a]);
-            handles[XM_ONEDNN_X].at = x.data();
-            handles[XM_ONEDNN_TIMES].at = times.data();
-            handles[XM_ONEDNN_BIAS].at = bias.data();
-            handles[XM_ONEDNN_Y].at = y.data();
-            handles[XM_ONEDNN_SCRATCHPAD].at = scratchpad.data();
+                handles.arg[a].at = host_of(spans.arg[a]);
+            handles.arg[XM_ONEDNN_X].at = x.data();
+            handles.arg[XM_ONEDNN_TIMES].at = times.data();
+            handles.arg[XM_ONEDNN_BIAS].at = bias.data();
+            handles.arg[XM_ONEDNN_Y].at = y.data();
+            handles.arg[XM_ONEDNN_SCRATCHPAD].at = scratchpad.data();
             ASSERT_EQ(
-                xm_onednn_execute(primitive, cpu, stream, &problem, handles, nullptr),
+                xm_onednn_execute(primitive, cpu, stream, &problem, &handles, nullptr),
                 dnnl_success);
             ASSERT_EQ(dnnl_stream_wait(stream), dnnl_success);
             std::vector<float> want(m * n);

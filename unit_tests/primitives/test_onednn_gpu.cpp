@@ -179,7 +179,8 @@ TEST_F(OnednnGpu, RunsALinearOfAnyNumberOfTokens)
         tensor x(XM_F16, {(int64_t)tokens, 256}), y(XM_F16, {(int64_t)tokens, 256});
         xm_primitive p = {nullptr, engine};
         uint64_t bytes = xm_onednn_gpu_linear_scratch(linear, &p);
-        xm_run r = {queue, nullptr};
+        xm_run r = {};
+        r.queue = queue;
         if (bytes) {
             ASSERT_XM_OK(
                 xm_buffer_create(engine, XM_USE_DEVICE, bytes, &r.scratch, &err));
@@ -193,6 +194,49 @@ TEST_F(OnednnGpu, RunsALinearOfAnyNumberOfTokens)
         xm_buffer_unref(r.scratch);
     }
     xm_onednn_gpu_linear_destroy(linear);
+}
+
+/* Only reference code takes groups in a dry run, and f16 alone. */
+TEST_F(OnednnGpu, MultipliesGroupsOfRowsInOneCall)
+{
+    enum { GROUPS = 8, MOST = 640 };
+    xm_onednn_problem gate = dense(MOST);
+    gate.groups = GROUPS;
+    if (const char *why = xm_onednn_declines(onednn, &gate)) {
+        EXPECT_STREQ(why, "this oneDNN was built without grouped memory");
+        GTEST_SKIP() << why;
+    }
+    xm_onednn_problem up = gate;
+    up.times = true;
+    gate.activated = true;
+    gate.activation = XM_ACT_SWISH;
+    gate.beta = 1;
+    tensor x(XM_F16, {MOST, 256}), g(XM_F16, {MOST, 256}), h(XM_F16, {MOST, 256}),
+        w(XM_F16, {GROUPS, 256, 256}), ends(XM_I32, {GROUPS});
+    xm_onednn_stream *stream = nullptr;
+    ASSERT_XM_OK(xm_onednn_begin(onednn, queue, &stream, &err));
+    for (const xm_onednn_problem *p : {&gate, &up}) {
+        xm_onednn_matmul *m = nullptr;
+        ASSERT_XM_OK(xm_onednn_matmul_get(onednn, p, &m, &err));
+        xm_onednn_spans s = {};
+        s.arg[XM_ONEDNN_X].buffer = x.buffer();
+        s.arg[XM_ONEDNN_W].buffer = w.buffer();
+        s.arg[XM_ONEDNN_ENDS].buffer = ends.buffer();
+        s.arg[XM_ONEDNN_TIMES].buffer = p == &up ? g.buffer() : nullptr;
+        s.arg[XM_ONEDNN_Y].buffer = p == &up ? h.buffer() : g.buffer();
+        s.most_rows = 128;
+        EXPECT_XM_OK(xm_onednn_matmul_run(m, stream, &s, &err));
+        s.arg[XM_ONEDNN_ENDS].buffer = nullptr;
+        EXPECT_EQ(xm_onednn_matmul_run(m, stream, &s, &err), XM_DEVICE) << "no ends";
+        err = {};
+        xm_onednn_matmul_put(m);
+    }
+    xm_onednn_end(stream);
+    EXPECT_XM_OK(xm_queue_finish(queue, &err));
+    gate.w = XM_U4;
+    gate.group = 96;
+    EXPECT_STREQ(xm_onednn_declines(onednn, &gate),
+                 "oneDNN's grouped matmul wants scales for a power of two of weights");
 }
 
 TEST(OnednnElsewhere, IsRefusedWithASentence)

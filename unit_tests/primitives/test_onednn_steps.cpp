@@ -15,6 +15,8 @@ struct xm_onednn {
     int refs;
     std::set<uint64_t> sizes; /* m of the problems that ran */
     int matmuls;
+    bool has_groups;
+    int calls;
 } double_engine;
 struct xm_onednn_matmul {
     xm_onednn_problem problem;
@@ -34,28 +36,38 @@ load(const xm_onednn_span &s, xm_element e, uint64_t i)
     return xm_load_float(e, (const uint8_t *)xm_buffer_host_ptr(s.buffer) + s.offset, i);
 }
 
-/* The weight as the problem says that it lies: numbers [n,k], the rest [k / group, n]. */
+/* The weight as the problem says that it lies: numbers [n,k], the rest [k / group, n]; of one
+ * group behind those of another. */
 float
-weight_at(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t n, uint64_t k)
+weight_at(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t e, uint64_t n,
+          uint64_t k)
 {
-    float q = load(s.arg[XM_ONEDNN_W], p.w, n * p.k + k);
+    float q = load(s.arg[XM_ONEDNN_W], p.w, (e * p.n + n) * p.k + k);
     if (!p.group)
         return q;
-    uint64_t at = k / p.group * p.n + n;
+    uint64_t at = (e * (p.k / p.group) + k / p.group) * p.n + n;
     if (p.zero_point != XM_DYNAMIC)
         q -= load(s.arg[XM_ONEDNN_ZERO_POINT], p.zero_point, p.one_zero_point ? 0 : at);
     return q * load(s.arg[XM_ONEDNN_SCALE], p.scale, at);
 }
 
 float
-element_of(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t m, uint64_t n)
+element_of(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t e, uint64_t m,
+           uint64_t n)
 {
     float sum = p.bias ? load(s.arg[XM_ONEDNN_BIAS], XM_F32, n) : 0.0f;
     for (uint64_t k = 0; k < p.k; k++)
-        sum += load(s.arg[XM_ONEDNN_X], p.x, m * p.k + k) * weight_at(p, s, n, k);
+        sum += load(s.arg[XM_ONEDNN_X], p.x, m * p.k + k) * weight_at(p, s, e, n, k);
     if (p.activated)
         sum = xm_ref_activation(p.activation, p.beta, sum);
     return p.times ? sum * load(s.arg[XM_ONEDNN_TIMES], p.y, m * p.n + n) : sum;
+}
+
+/* Where group e ends. */
+uint64_t
+end_of(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t e)
+{
+    return p.groups ? (uint64_t)load(s.arg[XM_ONEDNN_ENDS], XM_I32, e) : p.m;
 }
 
 } // namespace
@@ -91,9 +103,9 @@ xm_onednn_unref(xm_onednn *o)
 }
 
 const char *
-xm_onednn_declines(xm_onednn *, const xm_onednn_problem *)
+xm_onednn_declines(xm_onednn *o, const xm_onednn_problem *p)
 {
-    return nullptr;
+    return p->groups && !o->has_groups ? "the double has no groups" : nullptr;
 }
 
 xm_status
@@ -130,17 +142,25 @@ xm_onednn_matmul_run(xm_onednn_matmul *m, xm_onednn_stream *, const xm_onednn_sp
                      xm_error *)
 {
     const xm_onednn_problem &p = m->problem;
-    const xm_onednn_span &y = s->arg[XM_ONEDNN_Y];
+    const xm_onednn_span &y = s->arg[XM_ONEDNN_Y], &pad = s->arg[XM_ONEDNN_SCRATCHPAD];
+    uint64_t done = 0, rows = 0;
     double_engine.sizes.insert(p.m);
-    EXPECT_GE(xm_buffer_bytes(s->arg[XM_ONEDNN_SCRATCHPAD].buffer), SCRATCHPAD);
-    EXPECT_LE(y.offset + p.m * p.n * xm_element_bits(p.y) / 8, xm_buffer_bytes(y.buffer));
-    EXPECT_LE(s->arg[XM_ONEDNN_X].offset + p.m * p.k * 2,
-              xm_buffer_bytes(s->arg[XM_ONEDNN_X].buffer));
-    for (uint64_t i = 0; i < p.m; i++) {
-        for (uint64_t n = 0; n < p.n; n++)
-            xm_store_float(p.y, (uint8_t *)xm_buffer_host_ptr(y.buffer) + y.offset,
-                           i * p.n + n, element_of(p, *s, i, n));
+    double_engine.calls++;
+    EXPECT_GE(xm_buffer_bytes(pad.buffer), pad.offset + SCRATCHPAD);
+    for (uint64_t e = 0; e < (p.groups ? p.groups : 1); e++, done += rows) {
+        rows = end_of(p, *s, e) - done;
+        EXPECT_LE(end_of(p, *s, e), p.m);
+        EXPECT_LE(rows, p.groups ? s->most_rows : p.m);
+        for (uint64_t i = done; i < done + rows; i++) {
+            for (uint64_t n = 0; n < p.n; n++)
+                xm_store_float(p.y, (uint8_t *)xm_buffer_host_ptr(y.buffer) + y.offset,
+                               i * p.n + n, element_of(p, *s, e, i, n));
+        }
     }
+    EXPECT_LE(y.offset + done * p.n * xm_element_bits(p.y) / 8,
+              xm_buffer_bytes(y.buffer));
+    EXPECT_LE(s->arg[XM_ONEDNN_X].offset + done * p.k * 2,
+              xm_buffer_bytes(s->arg[XM_ONEDNN_X].buffer));
     return XM_OK;
 }
 
@@ -163,6 +183,8 @@ class OnednnSteps : public PrimitiveTest
         if (!IsSkipped() && !xm_device_has(xm_engine_info(engine), XM_CAP_HOST_VISIBLE))
             GTEST_SKIP() << "the host cannot read the device's memory";
         double_engine.sizes.clear();
+        double_engine.has_groups = false;
+        double_engine.calls = 0;
     }
     void TearDown() override
     {
@@ -190,7 +212,9 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
         tensor x(XM_F16, {(int64_t)tokens, (int64_t)k}, random_floats(tokens * k, 1));
         tensor y(XM_F32, {(int64_t)tokens, (int64_t)n});
         xm_primitive p = {nullptr, engine};
-        xm_run r = {queue, scratch};
+        xm_run r = {};
+        r.queue = queue;
+        r.scratch = scratch;
         xm_scratch s;
         xm_scratch_begin(&s, &p, &r);
         EXPECT_LE(xm_onednn_gpu_linear_scratch(linear, &p), xm_buffer_bytes(scratch));
@@ -224,8 +248,14 @@ struct sorted {
     }
 };
 
-TEST_F(OnednnSteps, ExpertsMultiplyTheirOwnRows)
+class OnednnExperts : public OnednnSteps, public testing::WithParamInterface<bool>
 {
+};
+
+/* One by one, and in one call for each product. */
+TEST_P(OnednnExperts, MultiplyTheirOwnRows)
+{
+    double_engine.has_groups = GetParam();
     const uint64_t experts = 4, hidden = 64, inter = 96, tokens = 120, top_k = 2;
     test_weight gate(experts, inter, hidden, u4, 3), up(experts, inter, hidden, u4, 4),
         down(experts, hidden, inter, u4, 5);
@@ -258,7 +288,9 @@ TEST_F(OnednnSteps, ExpertsMultiplyTheirOwnRows)
     tensor tile_of(XM_I32, {room}, tile_expert), source_of(XM_I32, {room * 16}, source);
     tensor xy(XM_F32, {room * 16, (int64_t)hidden});
     tensor gh(XM_F16, {2, room * 16, (int64_t)inter});
-    tensor scratchpad(XM_U8, {SCRATCHPAD});
+    tensor scratchpad(XM_U8, {(int64_t)xm_onednn_experts_scratchpad(o)});
+    const bool ends = xm_onednn_experts_want_ends(o);
+    EXPECT_EQ(ends, GetParam());
 
     xm_kernel *gather = nullptr;
     ASSERT_XM_OK(
@@ -268,8 +300,11 @@ TEST_F(OnednnSteps, ExpertsMultiplyTheirOwnRows)
     xm_args_buffer(&a, tile_of.buffer());
     xm_args_buffer(&a, source_of.buffer());
     xm_args_buffer(&a, xy.buffer());
+    xm_args_buffer(&a, first.buffer());
+    xm_args_buffer(&a, ends ? scratchpad.buffer() : nullptr);
     xm_args_uint(&a, hidden);
     xm_args_uint(&a, top_k);
+    xm_args_uint(&a, experts);
     ASSERT_XM_OK(
         xm_args_run(&a, queue, gather, false, hidden, (uint64_t)room * 16, 1, &err));
 
@@ -277,8 +312,12 @@ TEST_F(OnednnSteps, ExpertsMultiplyTheirOwnRows)
     uint32_t *on_host = nullptr;
     ASSERT_XM_OK(
         xm_onednn_experts_read(o, first.buffer(), (uint64_t)room, queue, &on_host, &err));
-    EXPECT_EQ(on_host[experts], (uint32_t)tiles);
+    EXPECT_EQ(on_host == nullptr, ends) << "the host need not know";
+    if (on_host) {
+        EXPECT_EQ(on_host[experts], (uint32_t)tiles);
+    }
     b.first = on_host;
+    b.tokens = 131; /* as many as one of the experts has */
     b.tiles = (uint64_t)room;
     b.xy = xy.buffer();
     b.gh = gh.buffer();
@@ -287,6 +326,9 @@ TEST_F(OnednnSteps, ExpertsMultiplyTheirOwnRows)
     ASSERT_XM_OK(xm_onednn_experts_gate_up(o, &b, &err));
     ASSERT_XM_OK(xm_onednn_experts_down(o, &b, &err));
 
+    if (ends) {
+        EXPECT_EQ(double_engine.calls, 3);
+    }
     const std::vector<float> y = xy.read(), rows = x.rounded();
     for (size_t p = 0; p < s.source.size(); p++) {
         if (s.source[p] < 0)
@@ -305,6 +347,10 @@ TEST_F(OnednnSteps, ExpertsMultiplyTheirOwnRows)
     xm_free(on_host);
     xm_onednn_experts_destroy(o);
 }
+
+INSTANTIATE_TEST_SUITE_P(Calls, OnednnExperts, testing::Bool(), [](const auto &info) {
+    return std::string(info.param ? "InOneCall" : "OneByOne");
+});
 
 TEST_F(OnednnSteps, TilesOutOfOrderAreAnError)
 {
