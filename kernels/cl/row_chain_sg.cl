@@ -31,7 +31,7 @@
 #define SCALE(k, a)                                                                      \
     {                                                                                    \
         float sum = 0.0f;                                                                \
-        FOR_EACH sum += (a) * (a);                                                       \
+        FOR_EACH sum += HAS(j) ? (a) * (a) : 0.0f;                                       \
         scale[k] = scale_of(work_group_sum(sum, parts), k);                              \
     }
 #define OUT(k, step) FOR_EACH if (HAS(j)) STORE(Y##k, y##k, row + AT(j), s##step[j]);

@@ -86,8 +86,11 @@ count_results(struct xm_graph *g, enum xm_op op, const union xm_attr *attr,
     int64_t n = xm_op_info(op)->n_out;
     if (op == XM_OP_LINEAR)
         n = attr->linear.glu ? 1 : (n_in - XM_LIN_W) / XM_LIN_SEGMENT;
-    if (op == XM_OP_ROW_CHAIN)
-        n = xm_row_chain_results(attr->row_chain.steps);
+    if (op == XM_OP_ROW_CHAIN) {
+        struct xm_row_chain chain;
+        XM_TRY(xm_row_chain_parse(attr->row_chain.steps, &chain, &g->err));
+        n = chain.n_y;
+    }
     if (op == XM_OP_SPLIT)
         n = attr->split.n;
     else if (op == XM_OP_VARIADIC_SPLIT)

@@ -475,8 +475,11 @@ check_result_count(struct parser *p, const struct line *line)
         n = line->attr.linear.glu   ? 1
             : line->n_in > XM_LIN_W ? (line->n_in - XM_LIN_W) / XM_LIN_SEGMENT
                                     : 0;
-    if (line->op == XM_OP_ROW_CHAIN)
+    if (line->op == XM_OP_ROW_CHAIN) {
         n = xm_row_chain_results(line->attr.row_chain.steps);
+        if (n == 0) /* no chain: building says why */
+            return XM_OK;
+    }
     if (line->op == XM_OP_SPLIT)
         n = (uint64_t)line->attr.split.n;
     if (line->op == XM_OP_VARIADIC_SPLIT) {
