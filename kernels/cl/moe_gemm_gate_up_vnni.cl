@@ -25,7 +25,7 @@ static inline float16
 biases_of(__global const float *bias, const struct short_rows *rows, uint i)
 {
     float b[16];
-    if (!bias)
+    if (!BIASED)
         return 0.0f;
     for (uint r = 0; r < 16; r++)
         b[r] = bias[min(rows->first + (i + r) * ROW_STEP, rows->last)];

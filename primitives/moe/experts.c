@@ -20,6 +20,7 @@
 #include "runtime/util/memory.h"
 
 enum { FEW_PER_EXPERT = 4 };
+enum { EXPERT_OPTIONS = 64 }; /* characters */
 /* What the counters of moe_sort_gen may take of local memory; 32-bit words that the sg
  * products read at a time. */
 enum { GEN_SORT_EXPERTS = 4096, SG_WORDS = 4 };
@@ -239,10 +240,14 @@ forms_in_dispute(const struct xm_moe_experts *m)
     return (gather | gate_up | down) & ~(1u << XM_MOE_TILES);
 }
 
-static bool
-is_clamped(const struct xm_moe_experts *m)
+/* What the kernels of gate and up are told of an expert (kernels/cl/include/gate_up.h). */
+static void
+expert_options(const struct xm_moe_experts *m, char *out, size_t n)
 {
-    return m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
+    snprintf(out, n, "-DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DBIASED=%d",
+             (int)m->desc.activation,
+             m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP, (int)m->desc.gate_up,
+             m->desc.bias_gate != NULL);
 }
 
 /* Those of the kernels for matrix engines. */
@@ -251,13 +256,13 @@ matrix_options(const struct xm_moe_experts *m, enum xm_moe_step step, char *out,
 {
     const struct xm_device_info *device = xm_engine_info(m->engine);
     const struct xm_weight *down = &m->desc.down->host;
+    char expert[EXPERT_OPTIONS];
     int used = snprintf(out, n, "-DSG=%u -DMATRIX_ENGINE=%d", xm_matrix_lanes(device),
                         xm_matrix_is_real(device));
+    expert_options(m, expert, sizeof(expert));
     if (step == XM_MOE_GEMM_GATE_UP)
-        snprintf(out + used, n - (size_t)used,
-                 " -DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DOUT_PLANES=%u -DOUT_GROUP=%llu",
-                 (int)m->desc.activation, is_clamped(m), (int)m->desc.gate_up,
-                 xm_weight_planes(down), (unsigned long long)down->group);
+        snprintf(out + used, n - (size_t)used, " %s -DOUT_PLANES=%u -DOUT_GROUP=%llu",
+                 expert, xm_weight_planes(down), (unsigned long long)down->group);
 }
 
 /* Options of a step's kernel besides its weight's. */
@@ -265,20 +270,18 @@ static void
 options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
 {
     const char *src = xm_element_text(m->desc.src), *dst = xm_element_text(m->desc.dst);
-    int act = (int)m->desc.activation, clamped = is_clamped(m);
-    int gate_up = (int)m->desc.gate_up;
+    char expert[EXPERT_OPTIONS];
+    expert_options(m, expert, sizeof(expert));
     if (xm_moe_form(m, step) == XM_MOE_PAIRS) {
         matrix_options(m, step, out, n);
         return;
     }
     switch (step) {
     case XM_MOE_GATE_UP:
-        snprintf(out, n, "-DSRC=%s -DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DROWS=%d", src,
-                 act, clamped, gate_up, XM_MOE_GEN_ROWS);
+        snprintf(out, n, "-DSRC=%s %s -DROWS=%d", src, expert, XM_MOE_GEN_ROWS);
         return;
     case XM_MOE_GEMM_GATE_UP:
-        snprintf(out, n, "-DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DROWS=%d -DOUT_PLANES=%u",
-                 act, clamped, gate_up, XM_MOE_GEMM_ROWS,
+        snprintf(out, n, "%s -DROWS=%d -DOUT_PLANES=%u", expert, XM_MOE_GEMM_ROWS,
                  xm_weight_planes(&m->desc.down->host));
         return;
     case XM_MOE_GEMM_DOWN:

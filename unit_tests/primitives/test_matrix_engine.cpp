@@ -172,8 +172,8 @@ class MatrixEngine : public PrimitiveTest
         ASSERT_XM_OK(xm_args_run_lanes(
             &gate_up, queue,
             kernel("moe_gemm_gate_up_dpas", gate,
-                   "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
-                       " -DGATE_UP=" + std::to_string(form) +
+                   "-DACT=0 -DCLAMPED=" + std::to_string(clamped) + " -DGATE_UP=" +
+                       std::to_string(form) + " -DBIASED=" + std::to_string(clamped) +
                        " -DOUT_PLANES=" + std::to_string(xm_weight_planes(&down.host)) +
                        " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
             lanes, blocks(inter, 8), max_tiles, 1, &err));

@@ -5,9 +5,9 @@
  *   GATE_UP  enum xm_gate_up's numbers: 0 two weights of I rows; else one of 2 I rows, 1 gate in
  *            the even rows, 2 gate in the first I rows, 3 and 4 the same with up first
  *   CLAMPED  1: the clamped activation (activation.h)
+ *   BIASED   1: a bias is added to each row of that weight
  *
  * Kernels read gate and up through two sets of pointers; a weight that holds both is bound twice.
- * Biases stand in the order of its rows.
  */
 #include "activation.h"
 
@@ -16,6 +16,9 @@
 #endif
 #ifndef CLAMPED
 #define CLAMPED 0
+#endif
+#ifndef BIASED
+#define BIASED 0
 #endif
 
 #define ROW_STEP             (GATE_UP == 1 || GATE_UP == 3 ? 2 : 1) /* rows from i to i + 1 */
@@ -46,7 +49,7 @@ last_row(ulong first, uint i_count)
 static inline float
 bias_of(__global const float *bias, ulong row)
 {
-    return bias ? bias[row] : 0.0f;
+    return BIASED ? bias[row] : 0.0f;
 }
 
 static inline REAL
