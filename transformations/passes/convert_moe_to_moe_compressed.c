@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * moe with quantised weights -> moe_compressed, with what kernels must know of the
- * format.
+ * moe with stored weights -> moe_compressed, with what kernels must know of the format.
  *
- *     group_size  elements of a row that share a scale; 0 when gate, up and down differ
+ *     group_size  elements of a row that share a scale; 0 when gate, up and down differ, or
+ *                 are stored as floats
  *     has_zp      whether any of them has zero points
  *
  * The weights themselves stay as they are; scales are put in the kernels' order when the
@@ -22,17 +22,14 @@ weight_of(const struct xm_value *v)
 }
 
 static bool
-is_quantised(struct xm_match *m)
+are_stored(struct xm_match *m)
 {
     static const uint32_t weights[] = {XM_MOE_GATE, XM_MOE_UP, XM_MOE_DOWN};
     for (size_t i = 0; i < XM_ARRAY_LEN(weights); i++) {
         const struct xm_value *v = xm_in(m->root, weights[i]);
-        if (xm_is_none(v))
-            continue;
-        if (!weight_of(v) || !xm_weight_is_quantised(weight_of(v))) {
-            m->why = "a weight of the experts is not quantised";
+        m->why = "a weight of the experts is not stored in the model";
+        if (!xm_is_none(v) && !weight_of(v))
             return false;
-        }
     }
     return true;
 }
@@ -55,7 +52,7 @@ compress(struct xm_builder *b, struct xm_match *m)
 }
 
 static const struct xm_rule rules[] = {
-    {"moe", ANY(MOE, 0, MOE), NULL, compress, is_quantised},
+    {"moe", ANY(MOE, 0, MOE), NULL, compress, are_stored},
 };
 
 const char *

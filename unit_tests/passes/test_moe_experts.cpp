@@ -192,12 +192,27 @@ TEST(ConvertMoeToMoeCompressed, SaysGroupZeroForMixedFormats)
     EXPECT_EQ(first(g.get(), XM_OP_MOE_COMPRESSED)->attr.moe.group, 0);
 }
 
-TEST(ConvertMoeToMoeCompressed, LeavesPlainWeights)
+TEST(ConvertMoeToMoeCompressed, TakesFloatsAsTheyAreStored)
+{
+    const std::string u4 = " u4 group=4 scale=f16 zp=u4";
+    std::string text = moe(expert_weights());
+    for (int i = 0; i < 3; i++)
+        text.replace(text.find(u4), u4.size(), " f16");
+    Graph g = parse(text);
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_convert_moe_to_moe_compressed));
+    const xm_node *n = first(g.get(), XM_OP_MOE_COMPRESSED);
+    ASSERT_TRUE(n);
+    EXPECT_EQ(n->attr.moe.group, 0);
+    EXPECT_FALSE(n->attr.moe.has_zp);
+}
+
+TEST(ConvertMoeToMoeCompressed, LeavesComputedWeights)
 {
     expect_leaves(xm_pass_convert_moe_to_moe_compressed,
                   moe(replaced(expert_weights(),
-                               "%7 = weight f32[4,4,8] u4 group=4 scale=f16 zp=u4",
-                               "%7 = weight f32[4,4,8] f16")));
+                               "%7 = weight f32[4,4,8] u4 group=4 scale=f16 zp=u4 @7",
+                               "%7 = parameter f32[4,4,8] name=\"up\"")));
 }
 
 /* ---- lower_unfused_moe ------------------------------------------------------------- */
