@@ -12,6 +12,7 @@
 
 #include <string.h>
 
+#include "plugin/expert_caches.h"
 #include "runtime/util/log.h"
 
 enum xm_status
@@ -401,6 +402,8 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
                    "XM_DEBUG=dispatch names them",
                    p->n_host_steps);
     }
+    if (s == XM_OK)
+        s = xm_expert_caches_create(p, &cause);
     xm_queue_destroy(l.queue);
     xm_free(l.first_result);
     xm_free(l.first_value);

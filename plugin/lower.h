@@ -50,6 +50,11 @@ enum xm_status xm_lower_f32_buffer(struct xm_lower *l, const struct xm_value *v,
 /* The device side of a WEIGHT node's value; NULL for xm_none. */
 enum xm_status xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
                                struct xm_device_weight **out);
+/* The same for the weights of one layer's experts, which are on the device or stay on the host
+ * together; *host_bytes: what stays there. */
+enum xm_status xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v,
+                                uint32_t n, struct xm_device_weight **out,
+                                uint64_t *host_bytes);
 enum xm_element xm_lower_float_element(const struct xm_lower *l,
                                        const struct xm_value *v);
 

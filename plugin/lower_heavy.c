@@ -441,11 +441,16 @@ lower_gather_matmul(struct xm_lower *l, struct xm_node *n)
 }
 
 static enum xm_status
-moe_weights(struct xm_lower *l, const struct xm_node *n, struct xm_moe_desc *d)
+moe_weights(struct xm_lower *l, const struct xm_node *n, struct xm_moe_desc *d,
+            uint64_t *host_experts)
 {
-    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_GATE), &d->gate));
-    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_UP), &d->up));
-    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_DOWN), &d->down));
+    const struct xm_value *const experts[] = {
+        xm_in(n, XM_MOE_GATE), xm_in(n, XM_MOE_UP), xm_in(n, XM_MOE_DOWN)};
+    struct xm_device_weight *w[XM_ARRAY_LEN(experts)];
+    XM_TRY(xm_lower_experts(l, experts, XM_ARRAY_LEN(experts), w, host_experts));
+    d->gate = w[0];
+    d->up = w[1];
+    d->down = w[2];
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_GATE), &d->bias_gate));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_DOWN), &d->bias_down));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_ROUTER_BIAS), &d->router_bias));
@@ -482,11 +487,13 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
                                            .epsilon = a->epsilon,
                                            .scale = a->scale},
                                .expert = (enum xm_expert)a->expert,
+                               .gate_up = (enum xm_gate_up)a->gate_up,
                                .activation = (enum xm_activation)a->activation,
                                .beta = a->beta,
                                .limit = a->limit};
     uint32_t operands[XM_MOE_OP_COUNT] = {[XM_MOE_OP_ADDEND] = XM_NO_VALUE};
-    XM_TRY(moe_weights(l, n, &desc));
+    uint64_t host_experts = 0;
+    XM_TRY(moe_weights(l, n, &desc, &host_experts));
     XM_TRY(xm_lower_value(l, xm_in(n, XM_MOE_HIDDEN), &operands[XM_MOE_OP_HIDDEN]));
     XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ROUTING), XM_F32,
                              &operands[XM_MOE_OP_LOGITS]));
@@ -499,7 +506,9 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_moe_create(l->p->engine, &desc, &primitive, l->err));
     const struct xm_step_cost cost = moe_cost(&desc);
-    return finish(l, n, primitive, operands, XM_MOE_OP_COUNT, &cost);
+    XM_TRY(finish(l, n, primitive, operands, XM_MOE_OP_COUNT, &cost));
+    l->p->steps[l->p->n_steps - 1].host_experts = host_experts;
+    return XM_OK;
 }
 
 xm_lower_fn
@@ -532,4 +541,3 @@ xm_lower_heavy_fn(enum xm_op op)
         return NULL;
     }
 }
-                               .gate_up = (enum xm_gate_up)a->gate_up,

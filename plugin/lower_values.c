@@ -249,17 +249,15 @@ offloads(const struct xm_lower *l, const struct xm_weight *w)
     return w->experts > 1 && l->p->config.offload_ratio > 0;
 }
 
-/* Whether this weight is of the OFFLOAD_RATIO percent of the experts that stay in host memory.
- * They are spread over the layers; of what cannot be divided rather more stay than fewer. */
+/* Whether a layer's experts, of so many bytes, are of the OFFLOAD_RATIO percent that stay in host
+ * memory. They are spread over the layers; of what cannot be divided rather more stay than fewer. */
 static bool
-stays_on_host(struct xm_lower *l, const struct xm_weight *w)
+stay_on_host(struct xm_lower *l, uint64_t bytes)
 {
-    if (w->experts < 2)
-        return false;
-    l->expert_bytes += xm_weight_bytes(w);
+    l->expert_bytes += bytes;
     if (100 * l->host_expert_bytes >= l->p->config.offload_ratio * l->expert_bytes)
         return false;
-    l->host_expert_bytes += xm_weight_bytes(w);
+    l->host_expert_bytes += bytes;
     return true;
 }
 
@@ -284,33 +282,35 @@ forget_copied(const struct xm_program *p, const struct xm_device_weight *w)
     }
 }
 
-enum xm_status
-xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
-                struct xm_device_weight **out)
+/* Room for one more in the list of weights. */
+static enum xm_status
+reserve_weight(struct xm_lower *l)
 {
-    *out = NULL;
-    if (xm_is_none(v))
-        return XM_OK;
-    if (v->node->op != XM_OP_WEIGHT)
-        return XM_UNSUPPORTED;
     struct xm_program *p = l->p;
-    const struct xm_weight *w = &v->node->attr.weight;
+    if (p->n_weights < l->weights_capacity)
+        return XM_OK;
+    uint32_t capacity = l->weights_capacity ? 2 * l->weights_capacity : 64;
+    struct xm_device_weight **list =
+        xm_realloc(p->weights, capacity * sizeof(struct xm_device_weight *));
+    if (!list)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for the list of weights");
+    p->weights = list;
+    l->weights_capacity = capacity;
+    return XM_OK;
+}
+
+static enum xm_status
+lower_weight(struct xm_lower *l, const struct xm_weight *w, bool on_host,
+             struct xm_device_weight **out)
+{
+    struct xm_program *p = l->p;
     for (uint32_t i = 0; i < p->n_weights; i++) {
         if (same_bytes(&p->weights[i]->host, w)) {
             *out = p->weights[i];
             return XM_OK;
         }
     }
-    if (p->n_weights == l->weights_capacity) {
-        uint32_t capacity = l->weights_capacity ? 2 * l->weights_capacity : 64;
-        struct xm_device_weight **list =
-            xm_realloc(p->weights, capacity * sizeof(struct xm_device_weight *));
-        if (!list)
-            return xm_fail(l->err, XM_NO_MEMORY, "out of memory for the list of weights");
-        p->weights = list;
-        l->weights_capacity = capacity;
-    }
-    bool on_host = stays_on_host(l, w);
+    XM_TRY(reserve_weight(l));
     XM_TRY(on_host ? xm_host_weight_create(p->engine, w, out, l->err)
                    : xm_device_weight_create(p->engine, w, out, l->err));
     p->weights[p->n_weights++] = *out;
@@ -321,4 +321,35 @@ xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
     p->host_weight_bytes += on_host ? xm_weight_bytes(w) : 0;
     forget_copied(p, *out);
     return XM_OK;
+}
+
+enum xm_status
+xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v, uint32_t n,
+                 struct xm_device_weight **out, uint64_t *host_bytes)
+{
+    uint64_t experts = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = NULL;
+        if (xm_is_none(v[i]))
+            continue;
+        if (v[i]->node->op != XM_OP_WEIGHT)
+            return XM_UNSUPPORTED;
+        const struct xm_weight *w = &v[i]->node->attr.weight;
+        experts += w->experts > 1 ? xm_weight_bytes(w) : 0;
+    }
+    bool on_host = experts && stay_on_host(l, experts);
+    *host_bytes = on_host ? experts : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!xm_is_none(v[i]))
+            XM_TRY(lower_weight(l, &v[i]->node->attr.weight, on_host, &out[i]));
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
+                struct xm_device_weight **out)
+{
+    uint64_t host_bytes;
+    return xm_lower_experts(l, &v, 1, out, &host_bytes);
 }

@@ -6,11 +6,13 @@
 
 #include <string.h>
 
+#include "plugin/expert_caches.h"
 #include "primitives/onednn/onednn.h"
 
 static void
 free_parts(struct xm_program *p)
 {
+    xm_expert_caches_destroy(p);
     for (uint32_t i = 0; i < p->n_steps; i++)
         xm_primitive_destroy(p->steps[i].primitive);
     for (uint32_t i = 0; i < p->n_values; i++)

@@ -91,6 +91,8 @@ struct xm_step {
     enum xm_copy_kind copy;
     int64_t ints[2 * XM_MAX_RANK];
     uint32_t layer; /* ATTENTION: index into kv                              */
+    uint64_t host_experts; /* bytes of its routed experts that stay in host memory … */
+    struct xm_expert_cache *experts; /* … and a cache of them; owned; NULL: none     */
     const struct xm_node *node; /* while the graph is kept; NULL: a region of several */
     const struct xm_region *region; /* HOST, which always keeps the graph */
     struct xm_step_cost cost;       /* zero: reads no weight, or a table               */
@@ -142,6 +144,8 @@ struct xm_program {
     uint32_t n_weights;
     uint64_t weight_bytes;
     uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
+    struct xm_expert_caches *expert_caches; /* who may use those of the steps; NULL: none */
+    uint64_t expert_cache_bytes;            /* of the device's memory                    */
     bool can_chunk; /* prompts may be cut along `tokens`                     */
     struct xm_pass_report *reports;
     size_t n_reports;

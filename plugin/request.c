@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "plugin/expert_caches.h"
 #include "plugin/request_run.h"
 
 enum xm_status
@@ -275,31 +276,30 @@ give_up(struct xm_request *r)
         xm_request_reset(r);
 }
 
-enum xm_status
-xm_request_infer(struct xm_request *r, struct xm_error *err)
+static enum xm_status
+run_all(struct xm_request *r, struct xm_error *err)
 {
-    const struct xm_program *p = r->program;
-    uint64_t waits, kernels;
+    struct xm_program *p = r->program;
     int64_t tokens = 0;
-    for (uint32_t i = 0; i < p->n_inputs; i++) {
-        if (!r->inputs[i].data)
-            return xm_fail(err, XM_INVALID, "input '%s' has not been set",
-                           p->inputs[i].name);
-    }
-    xm_flag_set(&r->cancelled, false);
+    bool known = xm_bindings_find(&r->bindings, "tokens", &tokens);
+    r->continues = false;
+    XM_TRY(xm_expert_caches_take(p, r->queue, &r->has_caches, err));
+    if (known && p->can_chunk && tokens > (int64_t)p->config.ubatch)
+        return infer_chunks(r, tokens, err);
+    XM_TRY(xm_request_run_chunk(r, r->inputs, err));
+    return collect(r, 0, tokens, err);
+}
+
+/* Nothing of the run is left in the queue afterwards: its results have been read, or it was given
+ * up. */
+static enum xm_status
+run_once(struct xm_request *r, struct xm_error *err)
+{
+    uint64_t waits, kernels;
     xm_queue_counts(r->queue, &waits, &kernels);
     XM_TRY(bind(r, r->inputs, err));
-    bool known = xm_bindings_find(&r->bindings, "tokens", &tokens);
-    enum xm_status s;
-    r->continues = false;
     xm_kv_cache_begin(&r->kv);
-    if (known && p->can_chunk && tokens > (int64_t)p->config.ubatch) {
-        s = infer_chunks(r, tokens, err);
-    } else {
-        s = xm_request_run_chunk(r, r->inputs, err);
-        if (s == XM_OK)
-            s = collect(r, 0, tokens, err);
-    }
+    enum xm_status s = run_all(r, err);
     xm_queue_counts(r->queue, &r->stats.waits, &r->stats.kernels);
     r->stats.waits -= waits;
     r->stats.kernels -= kernels;
@@ -307,7 +307,29 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
         xm_kv_cache_end(&r->kv, true);
     else
         give_up(r);
+    if (r->has_caches)
+        xm_expert_caches_give_back(r->program, s == XM_OK);
+    r->has_caches = false;
     return s;
+}
+
+enum xm_status
+xm_request_infer(struct xm_request *r, struct xm_error *err)
+{
+    struct xm_program *p = r->program;
+    struct xm_error cause = {0};
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        if (!r->inputs[i].data)
+            return xm_fail(err, XM_INVALID, "input '%s' has not been set",
+                           p->inputs[i].name);
+    }
+    xm_flag_set(&r->cancelled, false);
+    enum xm_status s = run_once(r, &cause);
+    if (s == XM_NO_MEMORY && xm_expert_caches_drop(p)) {
+        cause = (struct xm_error){0};
+        s = run_once(r, &cause);
+    }
+    return s == XM_OK ? s : xm_fail(err, s, "%s", cause.text);
 }
 
 void

@@ -211,7 +211,9 @@ run_step(struct xm_request *r, const struct xm_step *s, uint64_t past,
          struct xm_error *err)
 {
     struct xm_operand o[XM_STEP_OPERANDS];
-    struct xm_run run = {.queue = r->queue, .scratch = r->scratch};
+    struct xm_run run = {.queue = r->queue,
+                         .scratch = r->scratch,
+                         .experts = r->has_caches ? s->experts : NULL};
     switch (s->kind) {
     case XM_STEP_COPY:
         return run_copy(r, s, err);

@@ -40,6 +40,7 @@ struct xm_request {
     bool mask_is_full; /* no position is padding in this run                    */
     bool continues;    /* this chunk is not a run's first: rows are in order already */
     bool cancelled;    /* atomic                                               */
+    bool has_caches;   /* of the program's experts, for this run               */
     uint64_t n_runs;
     xm_step_hook hook;
     void *hook_ctx;

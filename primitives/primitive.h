@@ -52,10 +52,13 @@ enum xm_status xm_host_weight_create(struct xm_engine *engine, const struct xm_w
 void xm_device_weight_ref(struct xm_device_weight *w);
 void xm_device_weight_unref(struct xm_device_weight *w); /* NULL is allowed */
 
+struct xm_expert_cache;
+
 /* What a run gets besides operands. */
 struct xm_run {
     struct xm_queue *queue;
     struct xm_buffer *scratch; /* at least plan()'s bytes; NULL when that was 0 */
+    const struct xm_expert_cache *experts; /* of moe: some of its own; NULL: none */
 };
 
 struct xm_primitive;

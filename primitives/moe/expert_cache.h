@@ -27,12 +27,12 @@ extern "C" {
 
 /* What a set of experts consists of: an entry an expert, or a slot. */
 struct xm_expert_rows {
-    struct xm_device_weight *gate, *up, *down; /* up NULL in the 2-GEMM form */
+    struct xm_device_weight *gate, *up, *down; /* up NULL unless apart       */
     struct xm_buffer *bias_gate, *bias_down;   /* NULL: none                 */
 };
 
-/* Data, scales and zero points of three weights; where there are biases there is no up. */
-enum { XM_EXPERT_PARTS = 9 };
+/* Data, scales and zero points of three weights and a bias; with two biases there is no up. */
+enum { XM_EXPERT_PARTS = 10 };
 struct xm_expert_part {
     const struct xm_buffer *from; /* entries by expert, borrowed           */
     struct xm_buffer **to;        /* where the view of the slots goes      */

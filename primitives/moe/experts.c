@@ -408,10 +408,16 @@ xm_moe_experts_fini(struct xm_moe_experts *m)
 
 /* ---- sizes ------------------------------------------------------------------------- */
 
+uint64_t
+xm_moe_experts_few(const struct xm_moe_experts *m)
+{
+    return FEW_PER_EXPERT * m->experts;
+}
+
 static bool
 is_few(const struct xm_moe_experts *m, uint64_t tokens)
 {
-    return tokens * m->desc.top_k <= FEW_PER_EXPERT * m->experts;
+    return tokens * m->desc.top_k <= xm_moe_experts_few(m);
 }
 
 /* Every expert's last tile may be nearly empty. */
@@ -488,6 +494,13 @@ end_step(const struct xm_moe_experts *m, uint64_t tokens)
     return is_few(m, tokens) ? XM_MOE_SORT : XM_MOE_N_STEPS;
 }
 
+struct xm_expert_rows
+xm_moe_experts_rows(const struct xm_moe_experts *m)
+{
+    const struct xm_moe_experts_desc *d = &m->desc;
+    return (struct xm_expert_rows){d->gate, d->up, d->down, d->bias_gate, d->bias_down};
+}
+
 enum xm_status
 xm_moe_experts_run(const struct xm_moe_experts *m, const struct xm_moe_batch *batch,
                    struct xm_scratch *scratch, struct xm_queue *queue,
@@ -495,13 +508,24 @@ xm_moe_experts_run(const struct xm_moe_experts *m, const struct xm_moe_batch *ba
 {
     uint64_t slots = batch->tokens * m->desc.top_k;
     uint32_t *first = NULL;
-    struct xm_moe_call c = {m,      batch, slots, max_tiles(m, slots),
-                            {NULL}, queue, err,   &first};
+    struct xm_moe_call c = {.m = m,
+                            .batch = batch,
+                            .slots = slots,
+                            .tiles = max_tiles(m, slots),
+                            .queue = queue,
+                            .err = err,
+                            .first = &first};
     struct xm_scratch own = *scratch; /* gives back what it takes */
     uint64_t bytes[XM_MOE_MAX_PARTS];
     uint32_t n = part_sizes(m, batch->tokens, bytes);
     enum xm_status status = XM_OK;
     own.n_views = 0;
+    bool cached = is_few(m, batch->tokens) && batch->cache &&
+                  xm_expert_cache_holds(batch->cache, slots);
+    c.rows = cached ? batch->cache->rows : xm_moe_experts_rows(m);
+    c.ids = cached ? batch->cache->table[XM_EXPERT_SLOT_IDS] : batch->ids;
+    if (cached)
+        status = xm_expert_cache_fill(batch->cache, batch->ids, slots, queue, err);
     for (uint32_t i = 0; i < n && status == XM_OK; i++)
         status = xm_scratch_take(&own, bytes[i], &c.part[i], err);
     int end = end_step(m, batch->tokens);

@@ -8,6 +8,7 @@
 #define XM_PRIMITIVES_MOE_EXPERTS_H
 
 #include "primitives/args.h"
+#include "primitives/moe/expert_cache.h"
 #include "primitives/moe/moe.h"
 #include "primitives/variant.h"
 
@@ -61,6 +62,7 @@ struct xm_moe_batch {
     const struct xm_buffer *ids, *weights; /* [T,K] i32, f32                 */
     const struct xm_buffer *add;           /* [T,H] add; NULL: none           */
     struct xm_buffer *out;                 /* [T,H] dst                       */
+    const struct xm_expert_cache *cache;   /* NULL: none; for few tokens      */
 };
 
 /* NULL: these weights make a set of experts; else a static sentence. */
@@ -75,6 +77,10 @@ void xm_moe_experts_fini(struct xm_moe_experts *m);
 /* Bytes that run takes from a scratch of `p`. */
 uint64_t xm_moe_experts_scratch(const struct xm_moe_experts *m,
                                 const struct xm_primitive *p, uint64_t tokens);
+/* The experts where their weights are. */
+struct xm_expert_rows xm_moe_experts_rows(const struct xm_moe_experts *m);
+/* The most routed ids of a call that reads experts by their ids: few tokens. */
+uint64_t xm_moe_experts_few(const struct xm_moe_experts *m);
 /* Enqueues every step; takes scratch from what is left of `scratch`. */
 enum xm_status xm_moe_experts_run(const struct xm_moe_experts *m,
                                   const struct xm_moe_batch *batch,

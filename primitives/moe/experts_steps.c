@@ -91,10 +91,10 @@ row_units(const struct xm_moe_call *c, enum xm_moe_step step, uint64_t rows,
 
 /* A weight that holds both is bound twice (kernels/cl/include/gate_up.h). */
 static void
-add_gate_up(const struct xm_moe_experts *m, struct xm_args *a)
+add_gate_up(const struct xm_expert_rows *rows, struct xm_args *a)
 {
-    xm_args_weight(a, m->desc.gate);
-    xm_args_weight(a, m->desc.up ? m->desc.up : m->desc.gate);
+    xm_args_weight(a, rows->gate);
+    xm_args_weight(a, rows->up ? rows->up : rows->gate);
 }
 
 /* ---- few tokens -------------------------------------------------------------------- */
@@ -122,12 +122,12 @@ few_gate_up(const struct xm_moe_call *c)
                        c->part[XM_FEW_X], c->part[XM_FEW_X_SUMS]));
     uint64_t per_item = xm_rows_per_item(xm_engine_info(m->engine), m->inter, c->slots);
     struct xm_args a = {.n = 0};
-    add_gate_up(m, &a);
+    add_gate_up(&c->rows, &a);
     xm_args_buffer(&a, vec ? c->part[XM_FEW_X] : c->batch->x);
     if (vec)
         xm_args_buffer(&a, c->part[XM_FEW_X_SUMS]);
-    xm_args_buffer(&a, c->batch->ids);
-    xm_args_buffer(&a, m->desc.bias_gate);
+    xm_args_buffer(&a, c->ids);
+    xm_args_buffer(&a, c->rows.bias_gate);
     xm_args_buffer(&a, c->part[XM_FEW_H]);
     if (takes_rows(m, XM_MOE_GATE_UP))
         xm_args_uint(&a, m->inter);
@@ -153,13 +153,13 @@ few_down(const struct xm_moe_call *c)
     uint64_t per_item =
         xm_rows_per_item(xm_engine_info(m->engine), m->hidden, c->batch->tokens);
     struct xm_args a = {.n = 0};
-    xm_args_weight(&a, m->desc.down);
+    xm_args_weight(&a, c->rows.down);
     xm_args_buffer(&a, c->part[vec ? XM_FEW_H_PLANES : XM_FEW_H]);
     if (vec)
         xm_args_buffer(&a, c->part[XM_FEW_H_SUMS]);
-    xm_args_buffer(&a, c->batch->ids);
+    xm_args_buffer(&a, c->ids);
     xm_args_buffer(&a, c->batch->weights);
-    xm_args_buffer(&a, m->desc.bias_down);
+    xm_args_buffer(&a, c->rows.bias_down);
     xm_args_buffer(&a, c->batch->add);
     xm_args_buffer(&a, c->batch->out);
     if (takes_rows(m, XM_MOE_DOWN))
@@ -301,7 +301,7 @@ matrix_gate_up(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
     struct xm_args a = {.n = 0};
-    add_gate_up(m, &a);
+    add_gate_up(&c->rows, &a);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     add_tiles(c, &a);
     xm_args_buffer(&a, m->desc.bias_gate);
@@ -347,7 +347,7 @@ many_gate_up(const struct xm_moe_call *c)
                                : xm_row_blocks_per_item(xm_engine_info(m->engine), padded,
                                                         m->experts, block_of(down));
     struct xm_args a = {.n = 0};
-    add_gate_up(m, &a);
+    add_gate_up(&c->rows, &a);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     add_places(c, shorts, vec, &a);
     xm_args_buffer(&a, m->desc.bias_gate);

@@ -31,7 +31,9 @@ enum { XM_MOE_MAX_PARTS = 8 };
 struct xm_moe_call {
     const struct xm_moe_experts *m;
     const struct xm_moe_batch *batch;
-    uint64_t slots, tiles; /* tokens times top_k; the most tiles they can fill */
+    uint64_t slots, tiles;       /* tokens times top_k; the most tiles they can fill */
+    struct xm_expert_rows rows;  /* for few tokens: the experts, or a cache's slots … */
+    const struct xm_buffer *ids; /* … and which of them                               */
     struct xm_buffer *part[XM_MOE_MAX_PARTS];
     struct xm_queue *queue;
     struct xm_error *err;

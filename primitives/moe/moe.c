@@ -210,13 +210,17 @@ run_all(const struct moe *m, const struct xm_operand *o, uint64_t tokens,
     uint64_t slots = tokens * m->router.routing.top_k;
     XM_TRY(xm_scratch_take(s, slots * 4, &weights, err));
     XM_TRY(xm_scratch_take(s, slots * 4, &ids, err));
-    struct xm_moe_batch batch = {
-        tokens,  o[XM_MOE_OP_HIDDEN].buffer, ids,
-        weights, o[XM_MOE_OP_ADDEND].buffer, o[XM_MOE_OP_OUT].buffer};
+    struct xm_moe_batch batch = {.tokens = tokens,
+                                 .x = o[XM_MOE_OP_HIDDEN].buffer,
+                                 .ids = ids,
+                                 .weights = weights,
+                                 .add = o[XM_MOE_OP_ADDEND].buffer,
+                                 .out = o[XM_MOE_OP_OUT].buffer};
     if (m->has_shared)
         XM_TRY(run_shared(m, &batch, weights, ids, s, run->queue, err));
     XM_TRY(xm_router_steps_run(&m->router, o[XM_MOE_OP_LOGITS].buffer, weights, ids,
                                tokens, m->routed.experts, run->queue, err));
+    batch.cache = run->experts;
     return xm_moe_experts_run(&m->routed, &batch, s, run->queue, err);
 }
 
@@ -276,4 +280,15 @@ xm_moe_create(struct xm_engine *engine, const struct xm_moe_desc *desc,
     }
     *out = &m->base;
     return XM_OK;
+}
+
+enum xm_status
+xm_moe_cache_create(const struct xm_primitive *moe, uint64_t bytes,
+                    struct xm_queue *queue, struct xm_expert_cache **out,
+                    struct xm_error *err)
+{
+    const struct xm_moe_experts *routed = &((const struct moe *)moe)->routed;
+    const struct xm_expert_rows rows = xm_moe_experts_rows(routed);
+    return xm_expert_cache_create(moe->engine, &rows, routed->desc.top_k,
+                                  xm_moe_experts_few(routed), bytes, queue, out, err);
 }

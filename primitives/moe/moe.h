@@ -63,6 +63,13 @@ const char *xm_moe_supports(const struct xm_device_info *device,
 enum xm_status xm_moe_create(struct xm_engine *engine, const struct xm_moe_desc *desc,
                              struct xm_primitive **out, struct xm_error *err);
 
+/* A cache of at most `bytes` for the routed experts of a moe primitive, which must outlive it
+ * (primitives/moe/expert_cache.h); *out is NULL when that is too little for a token. `queue` writes
+ * its tables. A run gets it as xm_run.experts. */
+enum xm_status xm_moe_cache_create(const struct xm_primitive *moe, uint64_t bytes,
+                                   struct xm_queue *queue, struct xm_expert_cache **out,
+                                   struct xm_error *err);
+
 /* moe_router: logits[T,E] -> weights[T,K] f32, ids[T,K] i32 */
 enum { XM_ROUTER_LOGITS, XM_ROUTER_WEIGHTS, XM_ROUTER_IDS, XM_ROUTER_N_OPERANDS };
 struct xm_router_desc {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An expert as bytes: up to nine parts (matrices, scales, zero points, biases), each an array of
+ * An expert as bytes: up to ten parts (matrices, scales, zero points, biases), each an array of
  * one entry an expert, that a cache holds once more with one entry a slot.
  *
  *     parts[i]    bytes of an entry, and where slot 0 begins in the cache's memory; 0 bytes: no part
@@ -10,14 +10,14 @@
 #ifndef PIECE
 #define PIECE 16384 /* a multiple of 16 */
 #endif
-#define PARTS 9
+#define PARTS 10
 
 #define PART_ARGS                                                                        \
     __global const uchar *from_0, __global const uchar *from_1,                          \
         __global const uchar *from_2, __global const uchar *from_3,                      \
         __global const uchar *from_4, __global const uchar *from_5,                      \
         __global const uchar *from_6, __global const uchar *from_7,                      \
-        __global const uchar *from_8
+        __global const uchar *from_8, __global const uchar *from_9
 
 /* Where a part's entry of expert 0 begins. */
 #define PART_FROM(i)                                                                     \
@@ -29,7 +29,8 @@
      : (i) == 5 ? from_5                                                                 \
      : (i) == 6 ? from_6                                                                 \
      : (i) == 7 ? from_7                                                                 \
-                : from_8)
+     : (i) == 8 ? from_8                                                                 \
+                : from_9)
 
 /* Bytes of one piece of an expert, and where they are. */
 struct piece {
