@@ -10,7 +10,7 @@
 #include "primitives/linear/linear.h"
 #include "primitives/moe/moe.h"
 #include "primitives/norm/row_chain.h"
-#include "primitives/onednn/onednn.h"
+#include "primitives/onednn/onednn_weight.h"
 #include "runtime/util/log.h"
 #include "transformations/passes/slice_last_token.h"
 
@@ -141,6 +141,16 @@ keep_notes(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
                          : xm_fail(err, XM_NO_MEMORY, "out of memory for the notes");
 }
 
+/* What -v says where oneDNN is on and leaves the quantised weights alone; NULL: nothing. */
+static const char *
+onednn_note(const struct xm_program *p)
+{
+    const struct xm_device_info *device = xm_engine_info(p->engine);
+    return p->config.use_onednn == XM_YES && device->arch != XM_ARCH_UNKNOWN
+               ? xm_onednn_refuses_quantised(device)
+               : NULL;
+}
+
 static enum xm_status
 finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
 {
@@ -148,6 +158,9 @@ finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error 
     struct xm_strbuf why = {0};
     enum xm_status s =
         xm_config_finalise(&p->config, xm_engine_info(p->engine), &facts, &why, err);
+    if (s == XM_OK && onednn_note(p))
+        xm_strbuf_printf(&why, "%s: our own kernels multiply quantised weights\n",
+                         onednn_note(p));
     p->rules_text = xm_strbuf_take(&why);
     XM_TRY(s);
     return p->rules_text
@@ -163,8 +176,12 @@ open_onednn(struct xm_program *p, struct xm_error *err)
     struct xm_error why = {.status = XM_OK};
     if (p->config.use_onednn != XM_YES)
         return XM_OK;
-    if (xm_onednn_open(p->engine, &p->onednn, &why) == XM_OK)
+    if (xm_onednn_open(p->engine, &p->onednn, &why) == XM_OK) {
+        if (onednn_note(p))
+            xm_log(XM_LOG_INFO, "%s: our own kernels multiply quantised weights",
+                   onednn_note(p));
         return XM_OK;
+    }
     xm_log(XM_LOG_INFO, "oneDNN's GPU engine is not used on %s: %s",
            xm_engine_info(p->engine)->name, why.text);
     if (why.status == XM_UNSUPPORTED ||

@@ -84,9 +84,12 @@ onednn_gpu_refuses(const void *problem)
 {
     const struct problem *p = problem;
     const char *why = p->without_onednn ? "GPU_USE_ONEDNN=NO" : NULL;
-    for (uint32_t i = 0; i < p->desc->n && !why; i++)
+    for (uint32_t i = 0; i < p->desc->n && !why; i++) {
+        const struct xm_onednn_gate gate = xm_linear_onednn_gate(p->desc);
         why = xm_onednn_gpu_linear_refuses(p->engine, &p->desc->segment[i].weight->host,
-                                           p->desc->src, p->desc->dst);
+                                           p->desc->src, p->desc->dst,
+                                           p->desc->is_glu && i == 0 ? &gate : NULL);
+    }
     return why;
 }
 

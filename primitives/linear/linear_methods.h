@@ -76,6 +76,14 @@ xm_linear_results(const struct xm_linear *l)
     return l->desc.is_glu ? 1 : l->desc.n;
 }
 
+/* Segment 0 of a GLU as oneDNN's GPU engine multiplies it. */
+static inline struct xm_onednn_gate
+xm_linear_onednn_gate(const struct xm_linear_desc *d)
+{
+    uint64_t rows = d->segment[0].weight->host.rows;
+    return (struct xm_onednn_gate){d->activation, d->n == 2 ? rows : d->slices * rows};
+}
+
 /* The rest, for methods that leave it. Scratch is counted besides the method's own. */
 enum xm_status xm_linear_after_create(struct xm_linear *l, struct xm_error *err);
 void xm_linear_after_destroy(struct xm_linear_after *a);

@@ -16,20 +16,27 @@ struct xm_onednn_gpu_linear {
     struct xm_onednn *onednn; /* referenced, as is the rest */
     struct xm_device_weight *weight;
     struct xm_buffer *bias;
-    uint64_t x_step, y_step; /* bytes from token to token */
-    uint32_t most;           /* power of the largest piece */
+    uint64_t x_step, y_step, times_step; /* bytes from token to token */
+    uint32_t most;                       /* power of the largest piece */
     struct xm_onednn_matmul *piece[XM_ONEDNN_PIECES];
     uint64_t scratch_bytes;
 };
 
 static struct xm_onednn_problem
-problem_of(const struct xm_weight *w, enum xm_element dst, bool bias, uint32_t power)
+problem_of(const struct xm_weight *w, enum xm_element dst,
+           const struct xm_onednn_gate *gate, bool bias, uint32_t power)
 {
     struct xm_onednn_problem p = xm_onednn_weight_problem(w);
     p.m = xm_onednn_piece_rows(power);
     p.x = XM_F16;
     p.y = dst;
     p.bias = bias;
+    if (gate) {
+        p.activated = p.times = true;
+        p.activation = gate->activation;
+        p.beta = 1.0f;
+        p.times_step = gate->times_step;
+    }
     return p;
 }
 
@@ -49,14 +56,15 @@ shape_refusal(const struct xm_device_info *device, const struct xm_weight *w,
 
 const char *
 xm_onednn_gpu_linear_refuses(struct xm_engine *engine, const struct xm_weight *w,
-                             enum xm_element src, enum xm_element dst)
+                             enum xm_element src, enum xm_element dst,
+                             const struct xm_onednn_gate *gate)
 {
     struct xm_onednn *o = xm_onednn_of(engine);
     if (!o) {
         const char *why = xm_onednn_refuses(engine);
         return why ? why : "oneDNN's GPU engine was not opened: see GPU_USE_ONEDNN";
     }
-    const struct xm_onednn_problem p = problem_of(w, dst, false, PROBE_POWER);
+    const struct xm_onednn_problem p = problem_of(w, dst, gate, false, PROBE_POWER);
     const char *why = shape_refusal(xm_engine_info(engine), w, src, dst);
     if (!why)
         why = xm_onednn_declines(o, &p);
@@ -66,12 +74,12 @@ xm_onednn_gpu_linear_refuses(struct xm_engine *engine, const struct xm_weight *w
 
 static enum xm_status
 build(struct xm_onednn_gpu_linear *l, struct xm_engine *engine, enum xm_element dst,
-      struct xm_error *err)
+      const struct xm_onednn_gate *gate, struct xm_error *err)
 {
     const struct xm_weight *w = &l->weight->host;
     l->most = xm_onednn_largest_piece(xm_engine_config(engine)->ubatch, LEAST_POWER);
     for (uint32_t i = LEAST_POWER; i <= l->most; i++) {
-        const struct xm_onednn_problem p = problem_of(w, dst, l->bias != NULL, i);
+        const struct xm_onednn_problem p = problem_of(w, dst, gate, l->bias != NULL, i);
         XM_TRY(xm_onednn_matmul_get(l->onednn, &p, &l->piece[i], err));
         uint64_t bytes = xm_onednn_matmul_scratch(l->piece[i]);
         l->scratch_bytes = bytes > l->scratch_bytes ? bytes : l->scratch_bytes;
@@ -82,7 +90,7 @@ build(struct xm_onednn_gpu_linear *l, struct xm_engine *engine, enum xm_element 
 static enum xm_status
 init(struct xm_onednn_gpu_linear *l, struct xm_engine *engine,
      struct xm_device_weight *weight, struct xm_buffer *bias, enum xm_element dst,
-     struct xm_error *err)
+     const struct xm_onednn_gate *gate, struct xm_error *err)
 {
     const struct xm_weight *w = &weight->host;
     l->onednn = xm_onednn_of(engine);
@@ -90,25 +98,27 @@ init(struct xm_onednn_gpu_linear *l, struct xm_engine *engine,
         return xm_fail(err, XM_UNSUPPORTED, "oneDNN's GPU engine is not open");
     l->x_step = w->cols * 2;
     l->y_step = w->rows * xm_element_bits(dst) / 8;
+    if (gate)
+        l->times_step = gate->times_step * xm_element_bits(dst) / 8;
     l->bias = bias;
     if (bias)
         xm_buffer_ref(bias);
     l->weight = weight;
     xm_device_weight_ref(weight);
-    return build(l, engine, dst, err);
+    return build(l, engine, dst, gate, err);
 }
 
 enum xm_status
 xm_onednn_gpu_linear_create(struct xm_engine *engine, struct xm_device_weight *weight,
                             struct xm_buffer *bias, enum xm_element src,
-                            enum xm_element dst, struct xm_onednn_gpu_linear **out,
-                            struct xm_error *err)
+                            enum xm_element dst, const struct xm_onednn_gate *gate,
+                            struct xm_onednn_gpu_linear **out, struct xm_error *err)
 {
     struct xm_onednn_gpu_linear *l = xm_calloc(1, sizeof(*l));
     (void)src; /* f16: refuses() has looked */
     if (!l)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
-    enum xm_status status = init(l, engine, weight, bias, dst, err);
+    enum xm_status status = init(l, engine, weight, bias, dst, gate, err);
     if (status != XM_OK) {
         xm_onednn_gpu_linear_destroy(l);
         return status;
@@ -139,15 +149,17 @@ xm_onednn_gpu_linear_scratch(const struct xm_onednn_gpu_linear *l,
 
 /* The pieces follow each other in the queue: one scratchpad serves all. */
 static enum xm_status
-run_pieces(const struct xm_onednn_gpu_linear *l, struct xm_onednn_stream *stream,
-           struct xm_onednn_spans *spans, struct xm_buffer *x, struct xm_buffer *y,
-           uint64_t tokens, struct xm_error *err)
+run_pieces(const struct xm_onednn_gpu_linear *l,
+           const struct xm_onednn_gpu_linear_call *c, struct xm_onednn_stream *stream,
+           struct xm_onednn_spans *spans, struct xm_error *err)
 {
-    for (uint64_t t = 0; t < tokens;) {
+    for (uint64_t t = 0; t < c->tokens;) {
         const struct xm_onednn_piece piece =
-            xm_onednn_piece_at(tokens, t, LEAST_POWER, l->most);
-        spans->arg[XM_ONEDNN_X] = (struct xm_onednn_span){x, piece.first * l->x_step};
-        spans->arg[XM_ONEDNN_Y] = (struct xm_onednn_span){y, piece.first * l->y_step};
+            xm_onednn_piece_at(c->tokens, t, LEAST_POWER, l->most);
+        spans->arg[XM_ONEDNN_X] = (struct xm_onednn_span){c->x, piece.first * l->x_step};
+        spans->arg[XM_ONEDNN_Y] = (struct xm_onednn_span){c->y, piece.first * l->y_step};
+        spans->arg[XM_ONEDNN_TIMES] = (struct xm_onednn_span){
+            c->times.buffer, c->times.offset + piece.first * l->times_step};
         XM_TRY(xm_onednn_matmul_run(l->piece[piece.power], stream, spans, err));
         t = piece.first + xm_onednn_piece_rows(piece.power);
     }
@@ -155,9 +167,10 @@ run_pieces(const struct xm_onednn_gpu_linear *l, struct xm_onednn_stream *stream
 }
 
 enum xm_status
-xm_onednn_gpu_linear_run(const struct xm_onednn_gpu_linear *l, struct xm_buffer *x,
-                         struct xm_buffer *y, uint64_t tokens, struct xm_scratch *s,
-                         struct xm_queue *queue, struct xm_error *err)
+xm_onednn_gpu_linear_run(const struct xm_onednn_gpu_linear *l,
+                         const struct xm_onednn_gpu_linear_call *call,
+                         struct xm_scratch *s, struct xm_queue *queue,
+                         struct xm_error *err)
 {
     struct xm_onednn_spans spans = {.arg = {{NULL, 0}}};
     struct xm_onednn_stream *stream;
@@ -167,7 +180,7 @@ xm_onednn_gpu_linear_run(const struct xm_onednn_gpu_linear *l, struct xm_buffer 
     xm_onednn_weight_spans(l->weight, 0, &spans);
     spans.arg[XM_ONEDNN_BIAS].buffer = l->bias;
     XM_TRY(xm_onednn_begin(l->onednn, queue, &stream, err));
-    enum xm_status status = run_pieces(l, stream, &spans, x, y, tokens, err);
+    enum xm_status status = run_pieces(l, call, stream, &spans, err);
     xm_onednn_end(stream);
     return status;
 }

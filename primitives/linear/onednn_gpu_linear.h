@@ -7,7 +7,7 @@
 #ifndef XM_PRIMITIVES_LINEAR_ONEDNN_GPU_LINEAR_H
 #define XM_PRIMITIVES_LINEAR_ONEDNN_GPU_LINEAR_H
 
-#include "primitives/primitive.h"
+#include "primitives/onednn/onednn.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,27 +15,38 @@ extern "C" {
 
 struct xm_onednn_gpu_linear;
 
+/* One that is a gate: y = act(x W^T + bias) times. */
+struct xm_onednn_gate {
+    enum xm_activation activation;
+    uint64_t times_step; /* elements from row to row of what it is multiplied by */
+};
+
 /* NULL: oneDNN's engine is open on this device and takes the problem with an optimised
- * implementation; else a static sentence. */
+ * implementation; else a static sentence. gate NULL: it is none. */
 const char *xm_onednn_gpu_linear_refuses(struct xm_engine *engine,
                                          const struct xm_weight *w, enum xm_element src,
-                                         enum xm_element dst);
+                                         enum xm_element dst,
+                                         const struct xm_onednn_gate *gate);
 /* References weight and bias (f32 [N], NULL: none). XM_NOT_BUILT: oneDNN built no matmul. */
-enum xm_status xm_onednn_gpu_linear_create(struct xm_engine *engine,
-                                           struct xm_device_weight *weight,
-                                           struct xm_buffer *bias, enum xm_element src,
-                                           enum xm_element dst,
-                                           struct xm_onednn_gpu_linear **out,
-                                           struct xm_error *err);
+enum xm_status
+xm_onednn_gpu_linear_create(struct xm_engine *engine, struct xm_device_weight *weight,
+                            struct xm_buffer *bias, enum xm_element src,
+                            enum xm_element dst, const struct xm_onednn_gate *gate,
+                            struct xm_onednn_gpu_linear **out, struct xm_error *err);
 void xm_onednn_gpu_linear_destroy(struct xm_onednn_gpu_linear *l); /* NULL is allowed */
 /* What run takes from a scratch of `p`. */
 uint64_t xm_onednn_gpu_linear_scratch(const struct xm_onednn_gpu_linear *l,
                                       const struct xm_primitive *p);
-/* Enqueues y[tokens, N] = x W^T + bias. */
+struct xm_onednn_gpu_linear_call {
+    struct xm_buffer *x, *y;
+    struct xm_onednn_span times; /* of a gate */
+    uint64_t tokens;
+};
+/* Enqueues y[tokens, N] = x W^T + bias, or the gate's. */
 enum xm_status xm_onednn_gpu_linear_run(const struct xm_onednn_gpu_linear *l,
-                                        struct xm_buffer *x, struct xm_buffer *y,
-                                        uint64_t tokens, struct xm_scratch *s,
-                                        struct xm_queue *queue, struct xm_error *err);
+                                        const struct xm_onednn_gpu_linear_call *call,
+                                        struct xm_scratch *s, struct xm_queue *queue,
+                                        struct xm_error *err);
 
 #ifdef __cplusplus
 }

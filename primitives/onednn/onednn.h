@@ -28,15 +28,15 @@ extern "C" {
  * at least one a group; where a group's rows end is read on the device. No bias. */
 struct xm_onednn_problem {
     uint64_t m, n, k;
-    uint64_t groups; /* 0: all rows meet one W */
-    uint64_t y_step; /* elements from row to row of y; 0: n */
+    uint64_t groups;             /* 0: all rows meet one W */
+    uint64_t y_step, times_step; /* elements from row to row of each; 0: n */
     enum xm_element x, w, y;
     uint64_t group;             /* k that share a scale; 0: W is not quantised */
     enum xm_element scale;      /* when quantised */
     enum xm_element zero_point; /* u4 i4 u8 i8; XM_DYNAMIC: none */
     bool one_zero_point;        /* for all of W, in 8 bits */
     bool bias;                  /* f32 */
-    bool times;                 /* of y's type; its rows lie as y's */
+    bool times;                 /* of y's type */
     bool activated;             /* act is not the identity */
     enum xm_activation activation;
     float beta; /* of swish */

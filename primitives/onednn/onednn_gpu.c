@@ -219,8 +219,8 @@ static bool
 same_problem(const struct xm_onednn_problem *a, const struct xm_onednn_problem *b)
 {
     return a->m == b->m && a->n == b->n && a->k == b->k && a->groups == b->groups &&
-           a->y_step == b->y_step && a->x == b->x && a->w == b->w && a->y == b->y &&
-           a->group == b->group && a->scale == b->scale &&
+           a->y_step == b->y_step && a->times_step == b->times_step && a->x == b->x &&
+           a->w == b->w && a->y == b->y && a->group == b->group && a->scale == b->scale &&
            a->zero_point == b->zero_point && a->one_zero_point == b->one_zero_point &&
            a->bias == b->bias && a->times == b->times && a->activated == b->activated &&
            a->activation == b->activation && a->beta == b->beta;

@@ -124,7 +124,9 @@ describe_arg(const struct xm_onednn_problem *p, enum xm_onednn_arg arg,
                                  : quantiser(p, p->zero_point, out);
     case XM_ONEDNN_BIAS:
         return p->groups ? dnnl_unimplemented : matrix(out, 1, p->n, p->n, 1, XM_F32);
-    default: /* Y and what it is multiplied by */
+    case XM_ONEDNN_TIMES:
+        return rows_of(p, p->n, p->times_step ? p->times_step : p->n, p->y, out);
+    default:
         return rows_of(p, p->n, p->y_step ? p->y_step : p->n, p->y, out);
     }
 }

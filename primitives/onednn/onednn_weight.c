@@ -53,11 +53,20 @@ zero_point_refusal(const struct xm_weight *w)
     return w->rows % 2 != 0 ? "oneDNN wants rows of whole bytes" : NULL;
 }
 
+const char *
+xm_onednn_refuses_quantised(const struct xm_device_info *device)
+{
+    return device->arch <= XM_ARCH_XE_LP
+               ? "oneDNN's compressed matmul is reference code on xe_lp"
+               : NULL;
+}
+
 static const char *
 quantised_refusal(const struct xm_device_info *device, const struct xm_weight *w)
 {
-    if (device->arch <= XM_ARCH_XE_LP)
-        return "oneDNN's compressed matmul is reference code on xe_lp";
+    const char *why = xm_onednn_refuses_quantised(device);
+    if (why)
+        return why;
     if (!is_integer(w->element))
         return "oneDNN takes quantised weights of 4 or 8 bits";
     if (w->cols % 2 != 0)

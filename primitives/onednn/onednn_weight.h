@@ -13,6 +13,9 @@
 extern "C" {
 #endif
 
+/* NULL: oneDNN has more than reference code for quantised weights on this device; else a static
+ * sentence. Pure. */
+const char *xm_onednn_refuses_quantised(const struct xm_device_info *device);
 /* NULL: oneDNN's GPU engine on this device could read this weight; else a static sentence.
  * Pure. */
 const char *xm_onednn_weight_refuses(const struct xm_device_info *device,

@@ -215,7 +215,8 @@ class OnednnOnCpu : public PrimitiveTest
         dnnl_primitive_t primitive = nullptr;
         ASSERT_EQ(dnnl_primitive_create(&primitive, pd), dnnl_success);
         auto x = packed(random_floats(m * k, 1), problem.x);
-        auto times = packed(random_floats(m * n, 2), problem.y);
+        const uint64_t step = problem.times_step ? problem.times_step : n;
+        auto times = packed(random_floats(m * step, 2), problem.y);
         auto bias = random_floats(n, 3);
         std::vector<uint8_t> scratchpad(xm_onednn_scratchpad_bytes(pd) + 64);
         for (uint64_t e = 0; e < experts; e++) {
@@ -245,7 +246,7 @@ class OnednnOnCpu : public PrimitiveTest
                     want[i] =
                         xm_ref_activation(problem.activation, problem.beta, want[i]);
                 if (problem.times)
-                    want[i] *= factor[i];
+                    want[i] *= factor[i / n * step + i % n];
             }
             EXPECT_TRUE(
                 rows_close(unpacked(y, problem.y), want, n, tolerance_type(problem)));
@@ -326,6 +327,8 @@ TEST_F(OnednnOnCpu, MultipliesByAnotherMatrix)
     check(p, formats[5], 2);
     p.activated = true; /* first the activation, then the product */
     p.beta = 1;
+    check(p, formats[0], 1);
+    p.times_step = 72; /* three times as many columns as are read */
     check(p, formats[0], 1);
 }
 

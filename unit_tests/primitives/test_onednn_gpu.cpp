@@ -164,17 +164,19 @@ TEST_F(OnednnGpu, RunsALinearOfAnyNumberOfTokens)
         ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
     }
     const xm_weight &on_device = w.device->host;
-    const char *why = xm_onednn_gpu_linear_refuses(engine, &on_device, XM_F16, XM_F16);
+    const char *why =
+        xm_onednn_gpu_linear_refuses(engine, &on_device, XM_F16, XM_F16, nullptr);
     if (xm_engine_info(engine)->arch <= XM_ARCH_XE_LP) {
         EXPECT_STREQ(why, "oneDNN's compressed matmul is reference code on xe_lp");
         return;
     }
     ASSERT_STREQ(why, nullptr);
-    EXPECT_STREQ(xm_onednn_gpu_linear_refuses(engine, &on_device, XM_F32, XM_F32),
-                 "oneDNN's GPU engine is given f16 activations only");
+    EXPECT_STREQ(
+        xm_onednn_gpu_linear_refuses(engine, &on_device, XM_F32, XM_F32, nullptr),
+        "oneDNN's GPU engine is given f16 activations only");
     xm_onednn_gpu_linear *linear = nullptr;
     ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, w.device, nullptr, XM_F16, XM_F16,
-                                             &linear, &err));
+                                             nullptr, &linear, &err));
     for (uint64_t tokens : {5, 100, 530}) {
         tensor x(XM_F16, {(int64_t)tokens, 256}), y(XM_F16, {(int64_t)tokens, 256});
         xm_primitive p = {nullptr, engine};
@@ -187,8 +189,8 @@ TEST_F(OnednnGpu, RunsALinearOfAnyNumberOfTokens)
         }
         xm_scratch s;
         xm_scratch_begin(&s, &p, &r);
-        EXPECT_XM_OK(xm_onednn_gpu_linear_run(linear, x.buffer(), y.buffer(), tokens, &s,
-                                              queue, &err));
+        const xm_onednn_gpu_linear_call call = {x.buffer(), y.buffer(), {}, tokens};
+        EXPECT_XM_OK(xm_onednn_gpu_linear_run(linear, &call, &s, queue, &err));
         EXPECT_XM_OK(xm_queue_finish(queue, &err));
         xm_scratch_end(&s);
         xm_buffer_unref(r.scratch);
@@ -254,8 +256,9 @@ TEST(OnednnElsewhere, IsRefusedWithASentence)
     EXPECT_STREQ(err.text, why);
     EXPECT_EQ(onednn, nullptr);
     test_weight w(1, 256, 256, {XM_F16, 0, false}, 3);
-    EXPECT_STREQ(
-        xm_onednn_gpu_linear_refuses(device::get().engine, &w.host, XM_F16, XM_F16), why);
+    EXPECT_STREQ(xm_onednn_gpu_linear_refuses(device::get().engine, &w.host, XM_F16,
+                                              XM_F16, nullptr),
+                 why);
 }
 
 } // namespace

@@ -60,7 +60,8 @@ element_of(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t e, uin
         sum += load(s.arg[XM_ONEDNN_X], p.x, m * p.k + k) * weight_at(p, s, e, n, k);
     if (p.activated)
         sum = xm_ref_activation(p.activation, p.beta, sum);
-    return p.times ? sum * load(s.arg[XM_ONEDNN_TIMES], p.y, m * p.n + n) : sum;
+    const uint64_t step = p.times_step ? p.times_step : p.n;
+    return p.times ? sum * load(s.arg[XM_ONEDNN_TIMES], p.y, m * step + n) : sum;
 }
 
 /* Where group e ends. */
@@ -204,7 +205,7 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
     tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
     xm_onednn_gpu_linear *linear = nullptr;
     ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, w.device, bias.buffer(), XM_F16,
-                                             XM_F32, &linear, &err));
+                                             XM_F32, nullptr, &linear, &err));
     xm_buffer *scratch = nullptr;
     ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, 1 << 16, &scratch, &err));
     for (uint64_t tokens : {5, 8, 9, 23, 64, 100, 127, 530}) {
@@ -218,8 +219,8 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
         xm_scratch s;
         xm_scratch_begin(&s, &p, &r);
         EXPECT_LE(xm_onednn_gpu_linear_scratch(linear, &p), xm_buffer_bytes(scratch));
-        ASSERT_XM_OK(xm_onednn_gpu_linear_run(linear, x.buffer(), y.buffer(), tokens, &s,
-                                              queue, &err));
+        const xm_onednn_gpu_linear_call call = {x.buffer(), y.buffer(), {}, tokens};
+        ASSERT_XM_OK(xm_onednn_gpu_linear_run(linear, &call, &s, queue, &err));
         xm_scratch_end(&s);
         std::vector<float> want(y.size());
         ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
@@ -228,6 +229,47 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
         EXPECT_TRUE(rows_close(y.read(), want, n, XM_F16));
     }
     EXPECT_LE(double_engine.sizes.size(), (size_t)XM_ONEDNN_PIECES - 2);
+    xm_buffer_unref(scratch);
+    xm_onednn_gpu_linear_destroy(linear);
+}
+
+/* The second of three slices of what it is multiplied by. */
+TEST_F(OnednnSteps, GateOfAnyNumberOfTokensIsTheReference)
+{
+    const uint64_t n = 64, k = 64, slices = 3;
+    test_weight w(1, n, k, u4, 3);
+    ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
+    const xm_onednn_gate gate = {XM_ACT_GELU_TANH, slices * n};
+    xm_onednn_gpu_linear *linear = nullptr;
+    ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, w.device, nullptr, XM_F16, XM_F16,
+                                             &gate, &linear, &err));
+    xm_buffer *scratch = nullptr;
+    ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, 1 << 16, &scratch, &err));
+    for (uint64_t tokens : {5, 23, 100}) {
+        SCOPED_TRACE(tokens);
+        tensor x(XM_F16, {(int64_t)tokens, (int64_t)k}, random_floats(tokens * k, 1));
+        tensor times(XM_F16, {(int64_t)tokens, (int64_t)(slices * n)},
+                     random_floats(tokens * slices * n, 2));
+        tensor y(XM_F16, {(int64_t)tokens, (int64_t)n});
+        xm_primitive p = {nullptr, engine};
+        xm_run r = {};
+        r.queue = queue;
+        r.scratch = scratch;
+        xm_scratch s;
+        xm_scratch_begin(&s, &p, &r);
+        const xm_onednn_gpu_linear_call call = {
+            x.buffer(), y.buffer(), {times.buffer(), n * 2}, tokens};
+        ASSERT_XM_OK(xm_onednn_gpu_linear_run(linear, &call, &s, queue, &err));
+        xm_scratch_end(&s);
+        std::vector<float> want(y.size()), factor = times.rounded();
+        ASSERT_EQ(
+            xm_ref_linear(x.rounded().data(), tokens, &w.host, 0, nullptr, want.data()),
+            XM_OK);
+        for (size_t i = 0; i < want.size(); i++)
+            want[i] = xm_ref_activation(XM_ACT_GELU_TANH, 1.0f, want[i]) *
+                      factor[i / n * slices * n + n + i % n];
+        EXPECT_TRUE(rows_close(y.read(), want, n, XM_F16));
+    }
     xm_buffer_unref(scratch);
     xm_onednn_gpu_linear_destroy(linear);
 }
