@@ -13,7 +13,8 @@ enum {
     FIRST_CONTEXT = 256,  /* of the search for the largest one; also its grain       */
     USUAL_CHUNK = 512,    /* of which no device has said that it is too much           */
     USUAL_CONTEXT = 4096, /* for which experts are moved out of the way              */
-    MANY_TIMES = 4        /* a device with this many times the weights is not counted */
+    MANY_TIMES = 4,       /* a device with this many times the weights is not counted */
+    LEFT_FREE = 8         /* an expert cache leaves the eighth part                    */
 };
 
 /* ---- compiling to count ------------------------------------------------------------- */
@@ -145,7 +146,8 @@ count_weights(const struct xm_program *p, struct xm_memory_need *need)
 {
     xm_counting_forget_peaks(p->engine);
     xm_engine_memory_stats(p->engine, &need->kinds);
-    need->weights = need->kinds.total_now;
+    need->expert_cache = p->expert_cache_bytes;
+    need->weights = need->kinds.total_now - need->expert_cache;
     need->host_weights = on_host(need->kinds.now);
     need->mapped_weights = need->kinds.now[XM_MEMORY_MAPPED];
     for (uint32_t i = 0; i < p->n_weights; i++) {
@@ -218,6 +220,21 @@ xm_planner_excess(const struct xm_memory_need *need, const struct xm_memory_room
     if (room->host_is_device)
         return less(need->kinds.total_peak, room->device);
     return less(device, room->device) + less(host, room->host);
+}
+
+uint32_t
+xm_planner_expert_cache(const struct xm_memory_need *need,
+                        const struct xm_memory_room *room)
+{
+    /* Tables and biases come on top; part of the room is left for longer contexts, and for what the
+     * driver takes. */
+    const uint64_t all = need->host_weights + need->host_weights / 64 + (1 << 20);
+    uint64_t left = less(room->device, on_device(need->kinds.peak));
+    if (!room->known || room->host_is_device || !need->host_weights)
+        return 0;
+    left -= left / LEFT_FREE;
+    left = (left < all ? left : all) >> 20;
+    return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
 }
 
 enum xm_status
@@ -328,7 +345,32 @@ fit_chunk(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     return XM_OK;
 }
 
-/* Moves experts to the host where the user has not said how many, and checks what is left. */
+/* Moves experts to the host and chooses the size of their cache, where the user has not said so. A
+ * token is better served by a cache for half of many experts than by having fewer on the host and
+ * no cache. */
+static enum xm_status
+share_memory(struct xm_program *p, struct xm_graph *g, const struct xm_memory_room *room,
+             uint32_t *chosen, struct xm_error *err)
+{
+    struct xm_config *c = &p->config;
+    struct xm_memory_need need;
+    uint64_t excess = 0;
+    bool open_cache = !xm_config_user_set(c, XM_OPTION_expert_cache);
+    if (!xm_config_user_set(c, XM_OPTION_offload_ratio)) {
+        XM_TRY(excess_of(p, g, USUAL_CONTEXT, room, &need, &excess, err));
+        if (excess)
+            excess += open_cache ? excess : (uint64_t)c->expert_cache << 20;
+        *chosen = excess ? ratio_for(excess, need.experts) : 0;
+        c->offload_ratio = *chosen;
+    }
+    if (open_cache && c->offload_ratio) {
+        XM_TRY(excess_of(p, g, USUAL_CONTEXT, room, &need, &excess, err));
+        c->expert_cache = xm_planner_expert_cache(&need, room);
+    }
+    return XM_OK;
+}
+
+/* Checks what the device is left to hold. */
 static enum xm_status
 fit_weights(struct xm_program *p, struct xm_graph *g, const struct xm_memory_room *room,
             struct xm_error *err)
@@ -336,12 +378,8 @@ fit_weights(struct xm_program *p, struct xm_graph *g, const struct xm_memory_roo
     struct xm_memory_need need;
     uint64_t excess = 0;
     uint32_t chosen = 0;
-    if (!room->host_is_device &&
-        !xm_config_user_set(&p->config, XM_OPTION_offload_ratio)) {
-        XM_TRY(excess_of(p, g, USUAL_CONTEXT, room, &need, &excess, err));
-        chosen = excess ? ratio_for(excess, need.experts) : 0;
-        p->config.offload_ratio = chosen;
-    }
+    if (!room->host_is_device)
+        XM_TRY(share_memory(p, g, room, &chosen, err));
     XM_TRY(excess_of(p, g, 1, room, &need, &excess, err));
     if (excess)
         return refuse(p, &need, room, excess, err);
@@ -364,7 +402,8 @@ xm_planner_fit(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
         return XM_OK; /* a plan says what is missing */
     xm_engine_memory_stats(p->engine, &in_use);
     xm_planner_room(xm_engine_info(p->engine), &in_use, &room);
-    if (!room.known || weight_bytes(g) < room.device / MANY_TIMES)
+    bool offloads = p->config.offload_ratio && !room.host_is_device;
+    if (!room.known || (!offloads && weight_bytes(g) < room.device / MANY_TIMES))
         return XM_OK;
     return fit_weights(p, g, &room, err);
 }

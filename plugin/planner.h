@@ -28,8 +28,9 @@ struct xm_memory_need {
     uint64_t weights; /* of weights and constants that are copies …               */
     uint64_t host_weights; /* … of them, those that stay in host memory                */
     uint64_t
-        mapped_weights; /* used where the file is mapped: no copy                    */
-    uint64_t experts;   /* of all weights, wherever: those of routed experts         */
+        mapped_weights;    /* used where the file is mapped: no copy                    */
+    uint64_t experts;      /* of all weights, wherever: those of routed experts         */
+    uint64_t expert_cache; /* on the device, for some of those on the host           */
     uint64_t kv, activations, scratch,
         io;                       /* of all requests                             */
     struct xm_memory_stats kinds; /* at the end, and at most                      */
@@ -60,6 +61,10 @@ void xm_planner_room(const struct xm_device_info *info,
 /* Bytes that are missing; 0: it fits. */
 uint64_t xm_planner_excess(const struct xm_memory_need *need,
                            const struct xm_memory_room *room);
+/* MiB of what a program without an expert cache leaves that one may take (XM_EXPERT_CACHE); 0 where
+ * the host's memory is the device's, which would gain nothing. */
+uint32_t xm_planner_expert_cache(const struct xm_memory_need *need,
+                                 const struct xm_memory_room *room);
 /* The largest context, up to `most`, whose requests fit; 0: none does. */
 enum xm_status xm_planner_largest_context(struct xm_program *p,
                                           const struct xm_memory_room *room,
@@ -67,7 +72,8 @@ enum xm_status xm_planner_largest_context(struct xm_program *p,
                                           struct xm_error *err);
 
 /* Before lowering: whether the rewritten `g` fits on p's device. Experts that do not are left
- * on the host (p->config.offload_ratio) unless the user said how many; a chunk that wants
+ * on the host (p->config.offload_ratio) unless the user said how many, twice as many when the size
+ * of their cache (p->config.expert_cache) is open, which then gets what is left; a chunk that wants
  * larger buffers than the device allocates is halved (p->config.ubatch). XM_NO_MEMORY when even
  * one token of context is too much, with what would help. */
 enum xm_status xm_planner_fit(struct xm_program *p, struct xm_graph *g,

@@ -138,6 +138,7 @@ TEST_F(Planner, SaysWhatARunTakes)
         {true,
          {{"XM_UBATCH", "64"}, {"XM_COPY_WEIGHTS", "YES"}, {"OFFLOAD_RATIO", "50"}},
          300},
+        {true, {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "2"}}, 30},
         {false, {{"XM_UBATCH", "64"}, {"KV_CACHE_PRECISION", "i8"}}, 700},
         {false, {{"INFERENCE_PRECISION_HINT", "f32"}, {"XM_COPY_WEIGHTS", "YES"}}, 40},
     };
@@ -166,6 +167,7 @@ TEST_F(Planner, SaysWhatARunTakes)
         EXPECT_EQ(need.scratch, held.scratch_bytes);
         EXPECT_EQ(need.activations, held.activation_bytes);
         EXPECT_EQ(need.io, held.io_bytes);
+        EXPECT_EQ(need.expert_cache, p->expert_cache_bytes);
         EXPECT_GT(need.weights + need.mapped_weights, w.tiny ? 4 * MIB : 1000);
     }
 }
@@ -393,9 +395,20 @@ TEST_F(PlannerFit, ExpertsThatDoNotFitStayOnTheHost)
     }
     uint64_t memory = need.kinds.total_peak - need.experts / 2;
     ASSERT_XM_OK(compile_on(gpu(memory)));
+    EXPECT_GT(program->config.offload_ratio, 80u) << "so that a cache has room";
+    EXPECT_EQ(program->host_weight_bytes, need.experts);
+    EXPECT_GT(program->expert_cache_bytes, need.experts / 5);
+    EXPECT_LT(program->expert_cache_bytes, need.experts / 2);
+    EXPECT_LT(on_device(), memory);
+    ASSERT_XM_OK(compile_on(gpu(memory), {{"XM_EXPERT_CACHE", "0"}}));
     EXPECT_GT(program->config.offload_ratio, 40u);
     EXPECT_LT(program->config.offload_ratio, 80u);
     EXPECT_GT(program->host_weight_bytes, need.experts / 3);
+    EXPECT_EQ(program->expert_cache_bytes, 0u);
+    EXPECT_LT(on_device(), memory);
+    ASSERT_XM_OK(compile_on(gpu(memory), {{"XM_EXPERT_CACHE", "1"}}));
+    EXPECT_GT(program->expert_cache_bytes, MIB / 2);
+    EXPECT_LE(program->expert_cache_bytes, MIB);
     EXPECT_LT(on_device(), memory);
 }
 
@@ -414,6 +427,10 @@ TEST_F(PlannerFit, TheUsersShareOfExpertsIsKept)
     err = {};
     ASSERT_XM_OK(compile_on(gpu(256 * MIB), {{"OFFLOAD_RATIO", "100"}}));
     EXPECT_GT(program->host_weight_bytes, 3 * MIB);
+    EXPECT_GT(program->expert_cache_bytes, program->host_weight_bytes);
+    ASSERT_XM_OK(
+        compile_on(gpu(256 * MIB), {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "0"}}));
+    EXPECT_EQ(program->expert_cache_bytes, 0u);
 }
 
 /* The scratch and the values of a chunk are buffers of their own. */
