@@ -39,13 +39,13 @@ class Family : public testing::TestWithParam<Kin>
         return text;
     }
 
-    void expect_logits(const Words &options, double tolerance)
+    void expect_logits(const Words &options, double tolerance, const Words &settings = {})
     {
         Words words = {"logits", "-m",  folder + "/ov/" + GetParam().variant,
                        "--ids",  ids(), "-o",
                        "-"};
         words.insert(words.end(), options.begin(), options.end());
-        Outcome o = run(words);
+        Outcome o = run(words, settings);
         ASSERT_EQ(o.code, 0) << o.err;
         Matrix m = parse_npy(o.out);
         Safetensors golden(folder + "/golden/openvino_" + GetParam().variant +
@@ -71,6 +71,22 @@ TEST_P(Family, LogitsInChunksToo)
     expect_logits({"--precision", "f32", "--ubatch", "50"}, 1e-5);
 }
 
+/* Experts with gate and up in one weight, biases and a clamped activation. */
+using Kernels = Family;
+
+TEST_P(Kernels, OfEveryFamilyGiveTheReferencesLogits)
+{
+    for (const char *family : {"ref", "gen", "sg"}) {
+        SCOPED_TRACE(family);
+        expect_logits({"--precision", "f32"}, 1e-5, {std::string("XM_FORCE=") + family});
+    }
+}
+
+TEST_P(Kernels, OfUnfusedExpertsToo)
+{
+    expect_logits({"--precision", "f32"}, 1e-5, {"XM_SKIP=FuseMOE3GemmCompressed"});
+}
+
 static std::string
 kin_name(const testing::TestParamInfo<Kin> &info)
 {
@@ -87,5 +103,10 @@ INSTANTIATE_TEST_SUITE_P(Tiny, Family,
                                              "nonascii"},
                                          Kin{"gpt-oss-tiny", "int4_sym_g64", "short"},
                                          Kin{"gpt-oss-tiny", "int4_sym_g64", "long"},
+                                         Kin{"gpt-oss-tiny", "int4_sym_g64", "nonascii"}),
+                         kin_name);
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Kernels,
+                         testing::Values(Kin{"gpt-oss-tiny", "int4_sym_g64", "short"},
                                          Kin{"gpt-oss-tiny", "int4_sym_g64", "nonascii"}),
                          kin_name);
