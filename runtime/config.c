@@ -485,8 +485,8 @@ apply_rules(struct xm_config *c, const struct facts *facts, struct xm_strbuf *wh
 
 enum { MOST_TOKENS = 1 << 16 }; /* at once: more is no faster, and takes memory */
 
-static enum xm_status
-validate(const struct xm_config *c, struct xm_error *err)
+enum xm_status
+xm_config_check(const struct xm_config *c, struct xm_error *err)
 {
     if (c->use_onednn == XM_YES && c->queue_type == XM_QUEUE_OUT_OF_ORDER)
         return xm_fail(err, XM_INVALID,
@@ -519,7 +519,7 @@ xm_config_finalise(struct xm_config *c, const struct xm_device_info *device,
         return XM_OK;
     const struct facts facts = {device, program ? program : &no_program, c};
     apply_rules(c, &facts, why);
-    XM_TRY(validate(c, err));
+    XM_TRY(xm_config_check(c, err));
     c->finalised = true;
     return XM_OK;
 }

@@ -58,6 +58,10 @@ enum xm_status xm_config_get(const struct xm_config *c, const char *name,
                              struct xm_strbuf *out, struct xm_error *err);
 bool xm_config_user_set(const struct xm_config *c, enum xm_option option);
 
+/* XM_INVALID: a value, or two that exclude each other, with which no program could run on any
+ * device. */
+enum xm_status xm_config_check(const struct xm_config *c, struct xm_error *err);
+
 /* Applies the rules for a device and a program. A user's setting wins over a rule; where
  * that makes the program impossible, the error says which setting to drop. `why` (may be NULL)
  * gets a line per rule that decided a value: "GPU_USE_ONEDNN = YES: device has DPAS". A NULL

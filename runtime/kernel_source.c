@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
@@ -130,6 +131,9 @@ xm_kernel_source(const char *name, struct xm_strbuf *out, struct xm_error *err)
                        .dir = xm_env("XM_KERNEL_DIR"),
                        .out = out,
                        .err = err};
+    struct stat st;
+    if (s.dir && (stat(s.dir, &st) != 0 || !S_ISDIR(st.st_mode)))
+        return xm_fail(err, XM_INVALID, "XM_KERNEL_DIR: there is no folder '%s'", s.dir);
     return add_kernel(&s, name);
 }
 

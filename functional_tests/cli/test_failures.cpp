@@ -121,3 +121,68 @@ TEST(Failures, AForcedKernelThatDoesNotBuildIsAnError)
     EXPECT_TRUE(contains(o.err, "rms_norm: XM_FORCE asks for this variant")) << o.err;
     EXPECT_TRUE(contains(o.err, "XM_DEBUG=build")) << o.err; /* what to do next */
 }
+
+TEST(Failures, AFolderOfKernelsMustBeThere)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Outcome o = run({"generate", "-m", model, "-p", prompt, "-n1"},
+                    {"XM_KERNEL_DIR=/no/such/kernels"});
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_TRUE(contains(o.err, "XM_KERNEL_DIR: there is no folder '/no/such/kernels'"))
+        << o.err;
+}
+
+TEST(Failures, AModelIsNotReplacedUnasked)
+{
+    Folder folder("replaced");
+    Words words = {"make-model", "-o", folder.path, "--blank"};
+    EXPECT_EQ(run(words).code, 0) << "an empty folder";
+    const auto before = read_file(folder.path + "/openvino_model.xml");
+    words.push_back("--layers=1");
+    Outcome o = run(words);
+    EXPECT_EQ(o.code, 2) << o.err;
+    EXPECT_TRUE(contains(o.err, "is not empty: choose another, or give --force"))
+        << o.err;
+    EXPECT_EQ(read_file(folder.path + "/openvino_model.xml"), before);
+    words.push_back("--force");
+    EXPECT_EQ(run(words).code, 0);
+    EXPECT_NE(read_file(folder.path + "/openvino_model.xml"), before);
+}
+
+/* However the output is written: text, JSON, an array, the help. */
+TEST(Failures, OutputThatCannotBeWrittenHasOneCode)
+{
+    if (!std::filesystem::exists("/dev/full"))
+        GTEST_SKIP() << "there is no /dev/full";
+    for (const Words &command :
+         {Words{"devices"}, Words{"devices", "--json"}, Words{"info", model},
+          Words{"plan", model, "--device-as", "dg2"}, Words{"plan", "--help"}}) {
+        Outcome o = Program(command, {}, "/dev/null", "/dev/full").finish();
+        EXPECT_EQ(o.code, 3) << command[0] << ": " << o.err;
+        EXPECT_TRUE(contains(o.err, "standard output")) << o.err;
+    }
+    for (const char *file : {"/dev/full", "/nowhere/a.npy"}) {
+        Outcome o =
+            run({"logits", "-m", model, "-d", "REFERENCE", "--ids", "1", "-o", file});
+        EXPECT_EQ(o.code, 3) << o.err;
+        EXPECT_TRUE(contains(o.err, file)) << o.err;
+    }
+}
+
+/* Its passes take seconds. */
+TEST(Failures, CtrlCEndsLoadingWithASentence)
+{
+    Folder folder("loading");
+    ASSERT_EQ(run({"make-model", "-o", folder.path, "--blank", "--layers", "96"}).code,
+              0);
+    Program p({"generate", "-m", folder.path, "-d", "REFERENCE", "--ids", "1"},
+              {"XM_DEBUG=passes"});
+    for (int i = 0; i < 5000 && !contains(p.errors(), "passes: "); i++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    p.interrupt();
+    Outcome o = p.finish();
+    EXPECT_EQ(o.code, 130) << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: stopped by Ctrl-C\n")) << o.err;
+    EXPECT_EQ(o.out, "");
+}

@@ -34,13 +34,14 @@ class Program
   public:
     /* `settings`: "NAME=value" on top of this process's environment. */
     explicit Program(const Words &arguments, const Words &settings = {},
-                     const std::string &input = "/dev/null")
+                     const std::string &input = "/dev/null",
+                     const std::string &output = "")
     {
         std::string stem = testing::TempDir() + "xemoe_" + std::to_string(getpid()) +
                            "_" + std::to_string(count++);
         out_path = stem + ".out";
         err_path = stem + ".err";
-        start(arguments, settings, input);
+        start(arguments, settings, input, output.empty() ? out_path : output);
     }
 
     ~Program()
@@ -59,6 +60,11 @@ class Program
     std::string output() const
     {
         return read(out_path);
+    }
+
+    std::string errors() const
+    {
+        return read(err_path);
     }
 
     void interrupt() const
@@ -104,7 +110,8 @@ class Program
         return list;
     }
 
-    void start(const Words &arguments, const Words &settings, const std::string &input)
+    void start(const Words &arguments, const Words &settings, const std::string &input,
+               const std::string &output)
     {
         Words words = {XM_PROGRAM}, variables = settings;
         words.insert(words.end(), arguments.begin(), arguments.end());
@@ -113,7 +120,7 @@ class Program
         posix_spawn_file_actions_t files;
         posix_spawn_file_actions_init(&files);
         posix_spawn_file_actions_addopen(&files, 0, input.c_str(), O_RDONLY, 0);
-        posix_spawn_file_actions_addopen(&files, 1, out_path.c_str(),
+        posix_spawn_file_actions_addopen(&files, 1, output.c_str(),
                                          O_WRONLY | O_CREAT | O_TRUNC, 0600);
         posix_spawn_file_actions_addopen(&files, 2, err_path.c_str(),
                                          O_WRONLY | O_CREAT | O_TRUNC, 0600);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* clang-format off */
 static const struct {
@@ -34,9 +35,9 @@ xm_cli_exit_help(void)
 {
     return "exit codes: 0 ok; 1 failure while running; 2 command line; 3 model or file "
            "missing,\n"
-           "wrong or unsupported; 4 device or memory; 5 verify found a step over "
-           "tolerance;\n"
-           "130 stopped by Ctrl-C\n";
+           "wrong, unsupported or not to be written; 4 device or memory; 5 verify found "
+           "a step\n"
+           "over tolerance; 130 stopped by Ctrl-C\n";
 }
 
 int
@@ -72,7 +73,7 @@ xm_cli_flush(void)
     if (fflush(stdout) == 0 && !ferror(stdout))
         return XM_EXIT_OK;
     fprintf(stderr, "xemoe: standard output: %s\n", strerror(errno));
-    return XM_EXIT_FAILED;
+    return XM_EXIT_FILE;
 }
 
 int
@@ -90,6 +91,7 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
         xm_strbuf_free(&text);
         return xm_cli_flush();
     }
+    xm_cli_watch_interrupt();
     *done = false;
     return XM_EXIT_OK;
 }
@@ -119,33 +121,46 @@ xm_cli_peak_rss(void)
 /* ---- Ctrl-C ------------------------------------------------------------------------ */
 
 static volatile sig_atomic_t interrupted;
-static struct xm_infer *running;
+static struct xm_infer *volatile running; /* NULL: nothing that could be cancelled */
 
-/* cancel only raises an atomic flag, which a signal handler may do. */
+/* Only calls that a signal handler may make: cancel raises an atomic flag. */
 static void
 on_interrupt(int signal_number)
 {
+    static const char text[] = "\nxemoe: stopped by Ctrl-C\n";
+    struct xm_infer *r = running;
     (void)signal_number;
-    interrupted = 1;
-    running->ops->cancel(running);
+    if (r && !interrupted) {
+        interrupted = 1;
+        r->ops->cancel(r);
+        return;
+    }
+    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+        _exit(XM_EXIT_FAILED);
+    _exit(XM_EXIT_CANCELLED);
+}
+
+void
+xm_cli_watch_interrupt(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = on_interrupt;
+    action.sa_flags = (int)SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
 }
 
 void
 xm_cli_catch_interrupt(struct xm_infer *r)
 {
-    struct sigaction action;
-    memset(&action, 0, sizeof(action));
-    action.sa_handler = on_interrupt;
-    action.sa_flags = (int)SA_RESETHAND | SA_RESTART;
-    running = r;
     interrupted = 0;
-    sigaction(SIGINT, &action, NULL);
+    running = r;
 }
 
 void
 xm_cli_release_interrupt(void)
 {
-    signal(SIGINT, SIG_DFL);
+    running = NULL;
 }
 
 bool

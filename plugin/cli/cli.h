@@ -20,7 +20,7 @@ enum xm_exit {
     XM_EXIT_OK = 0,
     XM_EXIT_FAILED = 1,     /* something went wrong while running        */
     XM_EXIT_USAGE = 2,      /* the command line                          */
-    XM_EXIT_FILE = 3,       /* a model or file: missing, wrong, unsupported */
+    XM_EXIT_FILE = 3,       /* a file: missing, wrong, not to be written */
     XM_EXIT_DEVICE = 4,     /* the device, or its memory                  */
     XM_EXIT_TOLERANCE = 5,  /* verify: a step differs too much            */
     XM_EXIT_CANCELLED = 130 /* Ctrl-C                                    */
@@ -32,7 +32,7 @@ const char *xm_cli_exit_help(void);
 int xm_cli_failed(const struct xm_error *err);
 /* Prints a sentence about the command line; XM_EXIT_USAGE. */
 int xm_cli_usage(const char *fmt, ...) XM_PRINTF(1, 2);
-/* Flushes standard output and says whether all of it could be written. */
+/* Flushes standard output; XM_EXIT_FILE when not all of it could be written. */
 int xm_cli_flush(void);
 
 /* Parses argv; *done: the command ends here with the returned code (help, or bad usage). */
@@ -43,11 +43,11 @@ int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *ou
 
 /* Options of all commands that run a model. First member of their structs. */
 struct xm_cli_target {
-    const char *model, *device, *precision, *kv, *offload;
+    const char *model, *device, *precision, *kv, *offload, *expert_cache;
     uint64_t ubatch;
     bool json;
 };
-enum { XM_CLI_N_TARGET_OPTIONS = 7 };
+enum { XM_CLI_N_TARGET_OPTIONS = 8 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
@@ -57,9 +57,19 @@ enum { XM_CLI_N_TARGET_OPTIONS = 7 };
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
     { 0,   "kv",        XM_CLI_TEXT,  XM_CLI_TARGET(kv),        "TYPE", "of the KV cache: i8, f16 or f32; default: what suits the device" }, \
     { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: what does not fit" }, \
+    { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "of the device, for recently used ones of them; default: what is left" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
 /* clang-format on */
 extern const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS];
+
+/* An option that sets a property. */
+struct xm_cli_setting {
+    const char *option, *key;
+    const char *value; /* NULL: not given */
+};
+enum { XM_CLI_NUMBER = 24 }; /* characters that a number needs, at most */
+/* Values that no device takes are mistakes of the command line: XM_EXIT_USAGE. */
+int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
 
 struct xm_cli_model {
     struct xm_core *core;
@@ -113,10 +123,12 @@ int xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *tex
 
 /* ---- Ctrl-C ------------------------------------------------------------------------ */
 
-/* From now on Ctrl-C cancels `r` (a second one ends the process). */
+/* Ctrl-C ends the process with a sentence and XM_EXIT_CANCELLED. xm_cli_begin calls it. */
+void xm_cli_watch_interrupt(void);
+/* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt. */
 void xm_cli_catch_interrupt(struct xm_infer *r);
-/* Ctrl-C ends the process again. */
 void xm_cli_release_interrupt(void);
+/* Whether the request that was caught last has been cancelled. */
 bool xm_cli_interrupted(void);
 
 /* ---- the subcommands --------------------------------------------------------------- */

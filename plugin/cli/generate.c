@@ -12,6 +12,7 @@
 #include "plugin/cli/json_out.h"
 #include "plugin/cli/progress.h"
 #include "plugin/cli/text_out.h"
+#include "plugin/expert_caches.h"
 #include "runtime/read_rate.h"
 #include "runtime/util/log.h"
 #include "runtime/util/mapped_file.h"
@@ -43,7 +44,8 @@ struct costs {
     struct xm_generation_times times;
     uint64_t weights, host_weights, activations, scratch, kv, io;
     struct xm_memory_stats kinds;
-    double load_peak_rss, peak_rss; /* MiB */
+    struct xm_expert_cache_stats experts; /* of their cache */
+    double load_peak_rss, peak_rss;       /* MiB */
     double read_rate; /* bytes a second that streaming reaches; 0: not known */
 };
 
@@ -90,6 +92,14 @@ measure_reading(const struct xm_cli_model *m, struct costs *c)
 }
 
 static void
+measure_cache(const struct xm_program *p, struct costs *c)
+{
+    struct xm_error err = {0};
+    if (xm_expert_caches_stats(p, &c->experts, &err) != XM_OK)
+        xm_log(XM_LOG_INFO, "the hits of the expert cache are not known: %s", err.text);
+}
+
+static void
 find_costs(const struct xm_cli_model *m, const struct xm_infer *r, struct costs *c)
 {
     c->load_s = m->load_s;
@@ -102,10 +112,27 @@ find_costs(const struct xm_cli_model *m, const struct xm_infer *r, struct costs 
     xm_engine_memory_stats(m->compiled->program->engine, &c->kinds);
     c->weights = m->compiled->program->weight_bytes;
     c->host_weights = m->compiled->program->host_weight_bytes;
+    measure_cache(m->compiled->program, c);
     c->activations = stats.activation_bytes;
     c->scratch = stats.scratch_bytes;
     c->kv = stats.kv_bytes;
     c->io = stats.io_bytes;
+}
+
+static void
+print_experts(const struct costs *c)
+{
+    const struct xm_expert_cache_stats *s = &c->experts;
+    if (c->host_weights)
+        fprintf(stderr, "experts: %.1f MiB stay in host memory and are read from there\n",
+                (double)c->host_weights / 1048576.0);
+    if (s->bytes)
+        fprintf(stderr,
+                "         a cache of %.1f MiB holds %" PRIu64 " of them: %" PRIu64
+                " hits, %" PRIu64 " misses (%.1f %% hits), %.1f MiB fetched\n",
+                (double)s->bytes / 1048576.0, s->slots, s->hits, s->misses,
+                100 * rate(s->hits, (double)(s->hits + s->misses)),
+                (double)s->fetched_bytes / 1048576.0);
 }
 
 static void
@@ -147,11 +174,21 @@ print_costs(const struct xm_cli_model *m, const struct costs *c)
                     (double)c->kinds.now[k] / 1048576.0,
                     (double)c->kinds.peak[k] / 1048576.0, c->kinds.buffers[k]);
     }
-    if (c->host_weights)
-        fprintf(stderr, "experts: %.1f MiB stay in host memory and are read from there\n",
-                (double)c->host_weights / 1048576.0);
+    print_experts(c);
     fprintf(stderr, "process: at most %.1f MiB resident, %.1f MiB when loaded\n",
             c->peak_rss, c->load_peak_rss);
+}
+
+static void
+add_expert_cache(struct xm_json_out *j, const struct xm_expert_cache_stats *s)
+{
+    if (!s->bytes)
+        return;
+    yyjson_mut_val *o = xm_json_add_object(j, NULL, "expert_cache");
+    xm_json_add_whole(j, o, "slots", s->slots);
+    xm_json_add_whole(j, o, "hits", s->hits);
+    xm_json_add_whole(j, o, "misses", s->misses);
+    xm_json_add_whole(j, o, "fetched_bytes", s->fetched_bytes);
 }
 
 static void
@@ -184,9 +221,11 @@ add_costs(struct xm_json_out *j, const struct xm_cli_model *m, const struct cost
         xm_json_add_real(j, times, "decode_share_of_streaming",
                          decode_gbps(t) * GIGA / c->read_rate);
     }
+    add_expert_cache(j, &c->experts);
     yyjson_mut_val *memory = xm_json_add_object(j, NULL, "memory");
     xm_json_add_whole(j, memory, "weights", c->weights);
     xm_json_add_whole(j, memory, "host_weights", c->host_weights);
+    xm_json_add_whole(j, memory, "expert_cache", c->experts.bytes);
     xm_json_add_whole(j, memory, "kv_cache", c->kv);
     xm_json_add_whole(j, memory, "activations", c->activations);
     xm_json_add_whole(j, memory, "scratch", c->scratch);
@@ -239,6 +278,7 @@ generate(struct xm_cli_model *m, const struct args *a, const struct xm_sampling 
     xm_cli_catch_interrupt(xm_generator_request(g));
     xm_progress_show("reading a prompt of %zu tokens", prompt->n);
     enum xm_status s = xm_generator_run(g, &run, ids, &costs->times, err);
+    xm_cli_release_interrupt();
     xm_progress_clear();
     if (s == XM_CANCELLED && xm_cli_interrupted())
         s = XM_OK; /* what there is gets printed */

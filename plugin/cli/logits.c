@@ -93,6 +93,7 @@ run_model(const struct xm_cli_model *m, const struct args *a)
         xm_cli_catch_interrupt(xm_generator_request(g));
         xm_progress_show("reading %zu tokens", ids.n);
         s = xm_generator_feed(g, ids.ids, ids.n, &err);
+        xm_cli_release_interrupt();
         xm_progress_clear();
     }
     if (s == XM_OK)

@@ -2,6 +2,7 @@
  *
  * xemoe make-model: a synthetic model of any dimensions, for tests and measurements.
  */
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@ struct args {
     const char *arch, *weights, *form, *folder;
     uint64_t hidden, layers, experts, top_k, moe_intermediate;
     uint64_t heads, kv_heads, head_dim, vocabulary, group, seed;
-    bool blank;
+    bool blank, force;
 };
 
 /* clang-format off */
@@ -36,6 +37,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "expert block: exporter, or r1 (4-D, older exporters)" },
     { 0,   "seed",             XM_CLI_WHOLE, AT(seed),             "S",    "of the random weights" },
     { 0,   "blank",            XM_CLI_FLAG,  AT(blank),            NULL,   "no weights: a file with holes, enough for 'xemoe plan'" },
+    { 0,   "force",            XM_CLI_FLAG,  AT(force),            NULL,   "also into a folder that is not empty" },
 };
 #undef AT
 /* clang-format on */
@@ -81,6 +83,7 @@ fill(const struct args *a, struct xm_synthetic *m)
         {"--vocab", a->vocabulary, &m->vocabulary},
         {"--group", a->group, &m->group},
     };
+    struct xm_error err = {0};
     for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
         if (numbers[i].value > 1u << 20)
             return xm_cli_usage("%s is %" PRIu64 ", at most %u", numbers[i].name,
@@ -91,13 +94,35 @@ fill(const struct args *a, struct xm_synthetic *m)
         return xm_cli_usage("--arch is '%s', expected qwen3moe", a->arch);
     if (strcmp(a->form, "exporter") != 0 && strcmp(a->form, "r1") != 0)
         return xm_cli_usage("--form is '%s', expected exporter or r1", a->form);
-    if (!a->folder)
-        return xm_cli_usage("where to? Give -o DIR");
     m->r1 = strcmp(a->form, "r1") == 0;
     m->weights = xm_element_parse(a->weights);
     m->seed = a->seed;
     m->blank = a->blank;
-    return XM_EXIT_OK;
+    if (m->weights == XM_ELEMENT_COUNT)
+        return xm_cli_usage("--weights is '%s', expected u4, i4, u8, i8 or f16",
+                            a->weights);
+    return xm_synthetic_check(m, &err) == XM_OK ? XM_EXIT_OK
+                                                : xm_cli_usage("%s", err.text);
+}
+
+/* A model of hundreds of gigabytes may lie where somebody mistypes a folder. */
+static int
+check_folder(const struct args *a)
+{
+    if (!a->folder)
+        return xm_cli_usage("where to? Give -o DIR");
+    DIR *folder = a->force ? NULL : opendir(a->folder);
+    const struct dirent *entry = folder ? readdir(folder) : NULL;
+    while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0))
+        entry = readdir(folder);
+    int code = XM_EXIT_OK;
+    if (entry)
+        code = xm_cli_usage("the folder %s is not empty: choose another, or give --force "
+                            "to replace a model in it",
+                            a->folder);
+    if (folder)
+        closedir(folder);
+    return code;
 }
 
 static void
@@ -129,6 +154,8 @@ xm_cli_make_model(int argc, char **argv)
     if (done)
         return code;
     code = fill(&a, &m);
+    if (code == XM_EXIT_OK)
+        code = check_folder(&a);
     if (code != XM_EXIT_OK)
         return code;
     enum xm_status s = xm_synthetic_write(&m, a.folder, show_progress, NULL, &err);

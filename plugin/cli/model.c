@@ -60,23 +60,51 @@ load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)
 
 /* ---- opening ----------------------------------------------------------------------- */
 
+int
+xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
+{
+    struct xm_error err = {0};
+    struct xm_config config;
+    xm_config_init(&config);
+    for (size_t i = 0; i < n; i++) {
+        const struct xm_cli_setting *s = &settings[i];
+        if (s->value && (xm_config_set(&config, s->key, s->value, &err) != XM_OK ||
+                         xm_config_check(&config, &err) != XM_OK))
+            return xm_cli_usage("option %s: %s", s->option, err.text);
+    }
+    return XM_EXIT_OK;
+}
+
+/* What the target's options set; `ubatch` holds a number's text. */
+enum { N_SETTINGS = 5 };
+static void
+find_settings(const struct xm_cli_target *t, char ubatch[XM_CLI_NUMBER],
+              struct xm_cli_setting out[N_SETTINGS])
+{
+    snprintf(ubatch, XM_CLI_NUMBER, "%" PRIu64, t->ubatch);
+    const struct xm_cli_setting settings[N_SETTINGS] = {
+        {"--precision", "INFERENCE_PRECISION_HINT", t->precision},
+        {"--kv", "KV_CACHE_PRECISION", t->kv},
+        {"--offload", "OFFLOAD_RATIO", t->offload},
+        {"--expert-cache", "XM_EXPERT_CACHE", t->expert_cache},
+        {"--ubatch", "XM_UBATCH", t->ubatch ? ubatch : NULL},
+    };
+    memcpy(out, settings, sizeof(settings));
+}
+
 static enum xm_status
 compile(struct xm_cli_model *m, const struct xm_cli_target *t,
         const struct xm_compile_options *options, struct xm_error *err)
 {
     struct xm_graph *g = NULL;
-    struct xm_property properties[4];
+    struct xm_cli_setting settings[N_SETTINGS];
+    struct xm_property properties[N_SETTINGS];
     uint32_t n = 0;
-    char ubatch[24];
-    if (t->precision)
-        properties[n++] = (struct xm_property){"INFERENCE_PRECISION_HINT", t->precision};
-    if (t->kv)
-        properties[n++] = (struct xm_property){"KV_CACHE_PRECISION", t->kv};
-    if (t->offload)
-        properties[n++] = (struct xm_property){"OFFLOAD_RATIO", t->offload};
-    if (t->ubatch) {
-        snprintf(ubatch, sizeof(ubatch), "%llu", (unsigned long long)t->ubatch);
-        properties[n++] = (struct xm_property){"XM_UBATCH", ubatch};
+    char ubatch[XM_CLI_NUMBER];
+    find_settings(t, ubatch, settings);
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        if (settings[i].value)
+            properties[n++] = (struct xm_property){settings[i].key, settings[i].value};
     }
     xm_progress_show("reading %s", t->model);
     XM_TRY(xm_core_read_model(m->core, t->model, NULL, &g, err));
@@ -89,16 +117,16 @@ static int
 check_target(const struct xm_cli_model *m, const struct xm_cli_target *t)
 {
     struct xm_plugin *plugin = NULL;
+    struct xm_cli_setting settings[N_SETTINGS];
     struct xm_error err = {0};
     uint32_t index = 0;
+    char ubatch[XM_CLI_NUMBER];
     if (!t->model)
         return xm_cli_usage("which model? Give -m FOLDER");
-    if (t->precision && strcmp(t->precision, "f16") != 0 &&
-        strcmp(t->precision, "f32") != 0)
-        return xm_cli_usage("option --precision takes f16 or f32, found '%s'",
-                            t->precision);
-    if (t->ubatch > UINT32_MAX)
-        return xm_cli_usage("option --ubatch takes at most %u tokens", UINT32_MAX);
+    find_settings(t, ubatch, settings);
+    int code = xm_cli_check_settings(settings, N_SETTINGS);
+    if (code != XM_EXIT_OK)
+        return code;
     if (xm_core_find(m->core, t->device, &plugin, &index, &err) == XM_OK)
         return XM_EXIT_OK;
     xm_cli_failed(&err);

@@ -91,6 +91,7 @@ add_rows(const struct xm_cli_model *m, const struct xm_cli_ids *ids, uint64_t n,
         s = xm_cli_interrupted() ? xm_fail(err, XM_CANCELLED, "stopped before row %zu", i)
                                  : add_row(g, &ids->rows[i], sum, err);
     }
+    xm_cli_release_interrupt();
     xm_progress_clear();
     xm_generator_destroy(g);
     return s;

@@ -16,7 +16,7 @@
 enum { LARGEST_CONTEXT = 1 << 20, LEAST_CHUNK = 32, MAX_ADVICE = 5 };
 
 struct args {
-    const char *model, *device, *device_as, *kv, *precision;
+    const char *model, *device, *device_as, *kv, *precision, *expert_cache;
     uint64_t context, chunk, parallel, offload, memory;
     bool json;
 };
@@ -35,6 +35,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "kv",        XM_CLI_TEXT,  AT(kv),        "TYPE", "of the KV cache: i8, f16 or f32; default: what suits the device" },
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" },
     { 0,   "offload",   XM_CLI_WHOLE, AT(offload),   "N",    "percent of the experts that stay in host memory (0)" },
+    { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "of the device, for recently used ones of them; default: what is left" },
     { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "the result as one JSON object" },
 };
 #undef AT
@@ -127,18 +128,45 @@ set_number(struct xm_config *c, const char *key, uint64_t value, struct xm_error
     return xm_config_set(c, key, text, err);
 }
 
+/* What the options set; the numbers' texts go to `chunk` and `offload`. */
+enum { N_SETTINGS = 5 };
+static void
+find_settings(const struct args *a, char chunk[XM_CLI_NUMBER],
+              char offload[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
+{
+    snprintf(chunk, XM_CLI_NUMBER, "%" PRIu64, a->chunk);
+    snprintf(offload, XM_CLI_NUMBER, "%" PRIu64, a->offload);
+    const struct xm_cli_setting settings[N_SETTINGS] = {
+        {"--chunk", "XM_UBATCH", a->chunk == not_given ? NULL : chunk},
+        {"--offload", "OFFLOAD_RATIO", a->offload == not_given ? NULL : offload},
+        {"--expert-cache", "XM_EXPERT_CACHE", a->expert_cache},
+        {"--kv", "KV_CACHE_PRECISION", a->kv},
+        {"--precision", "INFERENCE_PRECISION_HINT", a->precision},
+    };
+    memcpy(out, settings, sizeof(settings));
+}
+
+static int
+check_options(const struct args *a)
+{
+    struct xm_cli_setting settings[N_SETTINGS];
+    char chunk[XM_CLI_NUMBER], offload[XM_CLI_NUMBER];
+    find_settings(a, chunk, offload, settings);
+    return xm_cli_check_settings(settings, N_SETTINGS);
+}
+
 static enum xm_status
 set_config(const struct args *a, struct xm_config *c, struct xm_error *err)
 {
+    struct xm_cli_setting settings[N_SETTINGS];
+    char chunk[XM_CLI_NUMBER], offload[XM_CLI_NUMBER];
+    find_settings(a, chunk, offload, settings);
     xm_config_init(c);
-    if (a->chunk != not_given)
-        XM_TRY(set_number(c, "XM_UBATCH", a->chunk, err));
-    if (a->offload != not_given)
-        XM_TRY(set_number(c, "OFFLOAD_RATIO", a->offload, err));
-    if (a->kv)
-        XM_TRY(xm_config_set(c, "KV_CACHE_PRECISION", a->kv, err));
-    return a->precision ? xm_config_set(c, "INFERENCE_PRECISION_HINT", a->precision, err)
-                        : XM_OK;
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        if (settings[i].value)
+            XM_TRY(xm_config_set(c, settings[i].key, settings[i].value, err));
+    }
+    return XM_OK;
 }
 
 /* ---- counting ------------------------------------------------------------------------ */
@@ -255,6 +283,20 @@ say_what_would_fit(struct plan *p, struct xm_program *program, struct xm_error *
                    p->wish.context, cause.text, p->largest_context);
 }
 
+/* A cache of an open size gets what was left without it, as when the model is loaded. */
+static enum xm_status
+add_expert_cache(struct plan *p, struct xm_program **program, struct xm_error *err)
+{
+    uint32_t mib = xm_planner_expert_cache(&p->need, &p->room);
+    if (xm_config_user_set(&p->config, XM_OPTION_expert_cache) || mib == 0)
+        return XM_OK;
+    XM_TRY(set_number(&p->config, "XM_EXPERT_CACHE", mib, err));
+    xm_program_unref(*program);
+    *program = NULL;
+    XM_TRY(compile(p, &p->config, program, err));
+    return xm_planner_count(*program, &p->wish, &p->need, err);
+}
+
 static enum xm_status
 make_plan(struct plan *p, struct xm_error *err)
 {
@@ -262,6 +304,8 @@ make_plan(struct plan *p, struct xm_error *err)
     XM_TRY(compile(p, &p->config, &program, err));
     p->decided = program->config;
     enum xm_status s = xm_planner_count(program, &p->wish, &p->need, err);
+    if (s == XM_OK)
+        s = add_expert_cache(p, &program, err);
     p->excess = xm_planner_excess(&p->need, &p->room);
     if (s == XM_NO_MEMORY)
         s = say_what_would_fit(p, program, err);
@@ -286,7 +330,8 @@ mib(uint64_t bytes)
 static uint64_t
 rest(const struct xm_memory_need *n)
 {
-    return n->kinds.total_peak - n->weights - n->kv - n->activations - n->scratch - n->io;
+    return n->kinds.total_peak - n->weights - n->expert_cache - n->kv - n->activations -
+           n->scratch - n->io;
 }
 
 static void
@@ -301,6 +346,7 @@ print_need(const struct plan *p)
         {"weights", n->weights - n->host_weights, "copied to the device"},
         {"weights", n->host_weights, "in host memory, read from there"},
         {"weights", n->mapped_weights, "where the file is mapped; not counted below"},
+        {"expert cache", n->expert_cache, "for those that were used last"},
         {"KV cache", n->kv, ""},
         {"activations", n->activations, ""},
         {"scratch", n->scratch, "one buffer a request"},
@@ -363,6 +409,7 @@ add_need(struct xm_json_out *j, const struct xm_memory_need *n)
     xm_json_add_whole(j, o, "host_weights", n->host_weights);
     xm_json_add_whole(j, o, "mapped_weights", n->mapped_weights);
     xm_json_add_whole(j, o, "experts", n->experts);
+    xm_json_add_whole(j, o, "expert_cache", n->expert_cache);
     xm_json_add_whole(j, o, "kv_cache", n->kv);
     xm_json_add_whole(j, o, "activations", n->activations);
     xm_json_add_whole(j, o, "scratch", n->scratch);
@@ -447,7 +494,9 @@ xm_cli_plan(int argc, char **argv)
     struct xm_error err = {0};
     bool done;
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
-    if (done)
+    if (!done)
+        code = check_options(&a);
+    if (done || code != XM_EXIT_OK)
         return code;
     struct plan *p = xm_calloc(1, sizeof(*p));
     enum xm_status s =

@@ -297,6 +297,7 @@ run_hooked(const struct xm_cli_model *m, struct verify *v,
     xm_cli_catch_interrupt(infer);
     xm_request_set_hook(infer->request, on_step, v);
     enum xm_status s = run_tokens(g, ids, decode, err);
+    xm_cli_release_interrupt();
     xm_progress_clear();
     xm_generator_destroy(g);
     return s;

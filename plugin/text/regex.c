@@ -4,6 +4,8 @@
 
 #include <pcre2.h>
 
+#include "runtime/util/log.h"
+
 enum {
     MAX_PATTERN_BYTES = 64 * 1024,
     MAX_STEPS = 50 * 1000 * 1000, /* of one match; a second or so */
@@ -67,7 +69,8 @@ compile(struct xm_regex *regex, struct xm_slice pattern, uint32_t options,
     if (!regex->code)
         return fail_pattern(err, pattern, code, at);
     /* Where there is no just-in-time compiler the interpreter does the same, slower. */
-    pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE);
+    if (!xm_debug_on(XM_DEBUG_NO_JIT))
+        pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE);
     return XM_OK;
 }
 

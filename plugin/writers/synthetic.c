@@ -44,8 +44,8 @@ xm_synthetic_bytes(const struct xm_synthetic *m)
     return m->layers * weight_bytes(m, attention + experts + router) + head;
 }
 
-static enum xm_status
-check(const struct xm_synthetic *m, struct xm_error *err)
+enum xm_status
+xm_synthetic_check(const struct xm_synthetic *m, struct xm_error *err)
 {
     uint32_t rows[] = {m->hidden, m->moe_intermediate, m->heads * m->head_dim};
     if (!m->hidden || !m->layers || !m->experts || !m->moe_intermediate || !m->heads ||
@@ -307,7 +307,7 @@ xm_synthetic_write(const struct xm_synthetic *m, const char *folder,
                          .ctx = ctx,
                          .err = err};
     s.random = s.random ? s.random : 1;
-    XM_TRY(check(m, err));
+    XM_TRY(xm_synthetic_check(m, err));
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         return xm_fail(err, XM_IO, "cannot create folder '%s': %s", folder,
                        strerror(errno));

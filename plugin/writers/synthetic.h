@@ -34,6 +34,8 @@ struct xm_synthetic {
 void xm_synthetic_init(struct xm_synthetic *m);
 /* Bytes of the weights file, nearly. */
 uint64_t xm_synthetic_bytes(const struct xm_synthetic *m);
+/* XM_INVALID: dimensions of which no model can be made. */
+enum xm_status xm_synthetic_check(const struct xm_synthetic *m, struct xm_error *err);
 /* Creates `folder` (it may exist) and writes openvino_model.{xml,bin}, config.json,
  * generation_config.json and tokenizer.json. `progress` (may be NULL) gets done and all bytes. */
 enum xm_status xm_synthetic_write(const struct xm_synthetic *m, const char *folder,

@@ -145,6 +145,12 @@ const std::vector<bad_file> bad_files = {
      XM_INVALID, "2000000000"},
 };
 
+void
+PrintTo(const bad_file &file, std::ostream *out)
+{
+    *out << file.name;
+}
+
 class BadTokenizerFile : public testing::TestWithParam<bad_file>
 {
 };
