@@ -120,15 +120,20 @@ result %16 name="h")";
 
 TEST(FuseRowChain, APathOutAndBackEndsAGroup)
 {
-    expect_rewrites(xm_pass_fuse_row_chain, values + layer, values + R"(
+    const std::string after = R"(
 %40 = const f32[4] {4, 3, 2, 1}
-%10, %11 = row_chain %1, %0, %3, %40 steps="rms_norm x0 c0 0.5; out add x1 s0; out rms_norm s1 c1 0.5"
+%10, %11 = row_chain %1, %0, %3, %40 steps="FIRST"
 %12 = sin %11
 %41 = const f32[1] {0.5}
-%13, %14 = row_chain %12, %10, %3, %41 steps="rms_norm x0 c0 0.5; add x1 s0; out multiply s1 c1; out rms_norm s2 c0 0.5"
+%13, %14 = row_chain %12, %10, %3, %41 steps="SECOND"
 %15 = cos %14
 result %15 name="y"
-result %13 name="h")");
+result %13 name="h")";
+    const char *first = "rms_norm x0 c0 0.5; out add x1 s0; out rms_norm s1 c1 0.5";
+    const char *second = "rms_norm x0 c0 0.5; add x1 s0; out multiply s1 c1; "
+                         "out rms_norm s2 c0 0.5";
+    expect_rewrites(xm_pass_fuse_row_chain, values + layer,
+                    values + replaced(replaced(after, "FIRST", first), "SECOND", second));
 }
 
 /* {10, 14, 16} and {11, 15, 17} do not wait for themselves, but each would for the other. */
