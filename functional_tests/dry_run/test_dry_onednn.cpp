@@ -3,12 +3,15 @@
  * A whole model through oneDNN's GPU engine on Intel's driver in dry mode (docs/onednn.md):
  * where it is opened, what it is given, and who serves where it refuses.
  */
-#include "functional_tests/dry_run/dry_run.h"
+#include "functional_tests/dry_run/lean.h"
 
 namespace
 {
 
 const char *const model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+const char *const left_alone =
+    "oneDNN's compressed matmul is reference code on xe_lp: our "
+    "own kernels multiply quantised weights";
 
 class DryOnednn : public testing::Test
 {
@@ -44,6 +47,124 @@ class DryOnednn : public testing::Test
     }
 };
 
+/* ---- what a user is told ------------------------------------------------------------- */
+
+/* Whatever oneDNN this was built with: the rules know the chip. */
+TEST(DryOnednnRules, SayWhyOnednnLeavesQuantisedWeightsAlone)
+{
+    if (!has_intel_driver())
+        GTEST_SKIP() << no_driver;
+    Outcome o = run({"info", model, "-v"}, dry(chip("tgllp")));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find(left_alone), std::string::npos) << o.out;
+    o = run({"info", model, "-v"}, dry(chip("dg2")));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out.find(left_alone), std::string::npos);
+}
+
+/* ---- whole models -------------------------------------------------------------------- */
+
+/* "": two layers with the dimensions of Qwen3-30B-A3B; the weights are holes in a file. */
+using ChipAndModel = std::tuple<const char *, const char *>;
+
+class DryOnednnModels : public testing::TestWithParam<ChipAndModel>
+{
+  protected:
+    void SetUp() override
+    {
+        if (!XM_ONEDNN_HAS_GPU)
+            GTEST_SKIP() << "built without oneDNN's GPU engine";
+        if (!has_intel_driver())
+            GTEST_SKIP() << no_driver;
+        folder = std::string(XM_MODELS_DIR "/") + std::get<1>(GetParam());
+        if (*std::get<1>(GetParam()))
+            return;
+        folder = made = testing::TempDir() + "xemoe_onednn_" + std::to_string(getpid());
+        Outcome o = run(
+            {"make-model",         "-o",  made,        "--blank", "--hidden",   "2048",
+             "--layers",           "2",   "--experts", "128",     "--top-k",    "8",
+             "--moe-intermediate", "768", "--heads",   "32",      "--kv-heads", "4",
+             "--head-dim",         "128", "--vocab",   "4096",    "--group",    "32"});
+        ASSERT_EQ(o.code, 0) << o.err;
+    }
+    void TearDown() override
+    {
+        if (!made.empty())
+            std::filesystem::remove_all(made);
+    }
+
+    std::string folder, made;
+};
+
+/* oneDNN asks the compiler whether it knows microkernels by letting it try. */
+void
+expect_calls_succeed(const Seen &s)
+{
+    EXPECT_LE(s.counted.number("/failures"), 1);
+    if (s.counted.number("/failures") > 0) {
+        EXPECT_EQ(s.counted.text("/failed/0/call"), "clBuildProgram");
+    }
+    EXPECT_GT(s.counted.number("/queues/in_order"), 0);
+    EXPECT_EQ(s.counted.number("/queues/out_of_order"), 0);
+}
+
+/* The last runs are the tokens; those before them are the prompt and what loading ran. */
+void
+expect_one_wait_a_token(const Seen &s)
+{
+    ASSERT_GE(s.runs(), static_cast<size_t>(TOKENS));
+    for (size_t i = s.runs() - TOKENS + 1; i < s.runs(); i++) {
+        EXPECT_EQ(s.run(i, "builds"), 0) << "run " << i;
+        if (i == s.runs() - TOKENS + 1)
+            continue;
+        EXPECT_EQ(s.run(i, "waits"), 1) << "run " << i;
+        EXPECT_EQ(s.run(i, "flushes"), 1) << "run " << i;
+        EXPECT_EQ(s.run(i, "allocations"), 0) << "run " << i;
+    }
+}
+
+/* One copy of the weights, scales included. The plan counts our own kernels' scratch where oneDNN
+ * serves, which is that much or less. */
+void
+expect_planned_memory(const Seen &s, const Json &plan)
+{
+    const double peak = s.said.number("/memory/allocated_peak");
+    const double beside = s.said.number("/memory/kv_cache") +
+                          s.said.number("/memory/activations") +
+                          s.said.number("/memory/scratch");
+    EXPECT_EQ(s.counted.number("/memory/total_peak"), peak);
+    EXPECT_LE(peak, 1.10 * s.said.number("/memory/weights") + beside + 1048576.0);
+    EXPECT_GE(plan.number("/memory/allocated_peak"), peak);
+    EXPECT_LE(plan.number("/memory/allocated_peak"), 1.03 * peak + 1048576.0);
+    EXPECT_EQ(s.counted.number("/memory/total"), 0) << "not freed";
+}
+
+TEST_P(DryOnednnModels, CostWhatWasPlannedAndOneWaitAToken)
+{
+    const Chip &c = chip(std::get<0>(GetParam()));
+    const Seen s = generate(c, folder, "long");
+    ASSERT_EQ(s.outcome.code, 0);
+    print(c, folder, "long", s);
+    expect_calls_succeed(s);
+    expect_one_wait_a_token(s);
+    Outcome plan =
+        run({"plan", folder, "-c", std::to_string(512 + TOKENS), "--json"}, dry(c));
+    ASSERT_EQ(plan.code, 0) << plan.err;
+    expect_planned_memory(s, Json(plan.out));
+}
+
+const char *const sparse = "qwen3moe-tiny/ov/int4_asym_g64";
+const char *const dense = "gemma4-e-tiny/ov/int4_asym_g64";
+
+INSTANTIATE_TEST_SUITE_P(Chips, DryOnednnModels,
+                         testing::Values(ChipAndModel("tgllp", sparse),
+                                         ChipAndModel("tgllp", ""),
+                                         ChipAndModel("dg2", sparse),
+                                         ChipAndModel("dg2", dense),
+                                         ChipAndModel("dg2", "")));
+
+/* ---- one model, closely -------------------------------------------------------------- */
+
 const char *const opened = ": GPU engine on ";
 const char *const executed = "exec,gpu,matmul";
 
@@ -68,6 +189,44 @@ TEST_F(DryOnednn, IsOpenOnXeLpAndLeavesCompressedWeightsToOurKernels)
                     "reference code on xe_lp"),
               0u);
     EXPECT_GT(count(text, "moe_gemm_gate_up: moe_gemm_gate_up_sg\n"), 0u);
+    EXPECT_EQ(count(text, "xemoe: " + std::string(left_alone)), 1u) << "-v says why";
+}
+
+/* One prompt after another: what their lengths need was compiled for the first. */
+TEST_F(DryOnednn, CompilesNothingForAnotherLengthOfPrompt)
+{
+    const std::string stem =
+        testing::TempDir() + "xemoe_lengths_" + std::to_string(getpid());
+    std::ofstream lines(stem + ".txt");
+    for (int words : {12, 40, 150, 600}) {
+        for (int i = 0; i < words; i++)
+            lines << "fox ";
+        lines << '\n';
+    }
+    lines.close();
+    Words settings = dry(chip("dg2"));
+    settings.push_back("OPENCL_LAYERS=" XM_COUNTING_LAYER);
+    settings.push_back("XM_OPENCL_COUNT=" + stem + ".json");
+    Program chat({"chat", "-m", model, "-n", "2"}, settings, stem + ".txt");
+    EXPECT_EQ(chat.finish().code, 0) << chat.errors();
+    const Json counted(read_file(stem + ".json"));
+    const size_t runs = yyjson_arr_size(counted.at("/runs"));
+    double least = 1e9, most = 0;
+    bool prompt_was = false;
+    for (size_t i = 0; i < runs; i++) {
+        const std::string run = "/runs/" + std::to_string(i);
+        if (counted.number(run + "/flushes") == 0)
+            continue; /* of loading */
+        if (prompt_was) {
+            EXPECT_EQ(counted.number(run + "/builds"), 0) << "run " << i;
+        }
+        prompt_was = true;
+        least = std::min(least, counted.number(run + "/kernels"));
+        most = std::max(most, counted.number(run + "/kernels"));
+    }
+    EXPECT_GT(most, 2 * least) << "the prompts had no lengths of their own";
+    unlink((stem + ".txt").c_str());
+    unlink((stem + ".json").c_str());
 }
 
 TEST_F(DryOnednn, IsNotOpenedBeforeXeLp)
