@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Grouped memory of oneDNN: rows of several matrices behind one another, with a list on the
- * device that says where each ends. Experimental in oneDNN 3.11 and later: absent unless oneDNN
- * was built with ONEDNN_EXPERIMENTAL_GROUPED_MEMORY.
+ * device that says where each ends. An experiment of recent versions: absent unless oneDNN was
+ * built with ONEDNN_EXPERIMENTAL_GROUPED_MEMORY.
  */
 #ifndef XM_PRIMITIVES_ONEDNN_ONEDNN_GROUPED_H
 #define XM_PRIMITIVES_ONEDNN_ONEDNN_GROUPED_H
