@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/expert_caches.h"
 #include "plugin/plugin.h"
 #include "runtime/util/log.h"
 
@@ -187,6 +188,23 @@ print_one(const struct gpu_compiled *c, struct xm_strbuf *out)
 
 static void print_compiled_supported(const struct gpu_compiled *c, struct xm_strbuf *out);
 
+/* The one property that is read from the device, which may fail. */
+static const char expert_cache_statistics[] = "XM_EXPERT_CACHE_STATISTICS";
+
+static enum xm_status
+print_expert_cache(const struct xm_program *p, struct xm_strbuf *out,
+                   struct xm_error *err)
+{
+    struct xm_expert_cache_stats s;
+    XM_TRY(xm_expert_caches_stats(p, &s, err));
+    xm_strbuf_printf(out,
+                     "{bytes:%llu,slots:%llu,hits:%llu,misses:%llu,fetched_bytes:%llu}",
+                     (unsigned long long)s.bytes, (unsigned long long)s.slots,
+                     (unsigned long long)s.hits, (unsigned long long)s.misses,
+                     (unsigned long long)s.fetched_bytes);
+    return XM_OK;
+}
+
 /* Properties of the compiled model itself; the options of its config come after them. */
 static const struct {
     const char *key;
@@ -207,6 +225,7 @@ print_compiled_supported(const struct gpu_compiled *c, struct xm_strbuf *out)
     (void)c;
     for (size_t i = 0; i < XM_ARRAY_LEN(compiled_properties); i++)
         xm_strbuf_printf(out, "%s%s", i ? " " : "", compiled_properties[i].key);
+    xm_strbuf_printf(out, " %s", expert_cache_statistics);
     print_options(out);
 }
 
@@ -220,6 +239,8 @@ compiled_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *
             return XM_OK;
         }
     }
+    if (strcmp(key, expert_cache_statistics) == 0)
+        return print_expert_cache(c->program, out, err);
     return xm_config_get(&c->program->config, key, out, err);
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "primitives/tables.h"
+#include "runtime/dry_run.h"
 
 enum {
     LEAST_ALIGN = 64,
@@ -379,12 +380,4 @@ xm_expert_cache_read_counts(const struct xm_expert_cache *c, struct xm_queue *qu
     out->misses = counts[COUNT_MISSES];
     out->fetched_bytes = counts[COUNT_MISSES] * xm_expert_cache_slot_bytes(c);
     return XM_OK;
-}
-
-void
-xm_expert_cache_describe(const struct xm_expert_cache *c, char *out, size_t out_bytes)
-{
-    size_t used = strlen(out);
-    snprintf(out + used, out_bytes - used, " %s %s", row_of(&c->lookup_pick)->name,
-             row_of(&c->fetch_pick)->name);
 }

@@ -96,9 +96,6 @@ enum xm_status xm_expert_cache_read_counts(const struct xm_expert_cache *c,
                                            struct xm_queue *queue,
                                            struct xm_expert_counts *out,
                                            struct xm_error *err);
-/* Appends the names of the kernels. */
-void xm_expert_cache_describe(const struct xm_expert_cache *c, char *out,
-                              size_t out_bytes);
 
 #ifdef __cplusplus
 }

@@ -5,9 +5,10 @@
  */
 #include "plugin/expert_caches.h"
 
-#include "plugin/planner.h"
+#include <thread>
+
+#include "plugin/plugin.h"
 #include "plugin/readers/openvino_ir.h"
-#include "primitives/moe/expert_cache.h"
 #include "runtime/fake/fake.h"
 #include "runtime/util/memory.h"
 #include "unit_tests/plugin/language_model.h"
@@ -64,34 +65,202 @@ class ExpertCaches : public OpenClTest
     }
 };
 
-struct Case {
-    const char *model, *small;
+struct Setting {
+    const char *ratio, *mib;
 };
-const Case cases[] = {{tiny, "1"},
-                      {"gpt-oss-tiny/ov/int4_sym_g64", "1"},
-                      {"gemma4-moe-tiny/ov/int4_asym_g32", "2"}};
+const Setting settings[] = {{"0", "64"},  {"30", "2"},  {"30", "64"},
+                            {"100", "0"}, {"100", "2"}, {"100", "64"}};
 
 TEST_F(ExpertCaches, ChangeNoBit)
 {
-    for (const Case &c : cases) {
-        SCOPED_TRACE(c.model);
+    for (const char *model :
+         {tiny, "gpt-oss-tiny/ov/int4_sym_g64", "gemma4-moe-tiny/ov/int4_asym_g32"}) {
+        SCOPED_TRACE(model);
         std::vector<uint8_t> want;
-        for (const char *ratio : {"0", "30", "100"}) {
-            for (const char *mib : {"0", c.small, "64"}) {
-                SCOPED_TRACE(std::string(ratio) + " %, " + mib + " MiB");
-                Program p = compile_tiny(ratio, mib, c.model);
-                ASSERT_TRUE(p);
-                Request r = make_request(p.get());
-                std::vector<uint8_t> got = talk(r.get());
-                if (want.empty())
-                    want = got;
-                ASSERT_EQ(got, want);
-                xm_expert_cache_stats s = stats_of(p.get());
-                EXPECT_EQ(s.layers > 0, *ratio != '0' && *mib != '0');
-                EXPECT_EQ(s.misses > 0, s.layers > 0);
-            }
+        for (const Setting &set : settings) {
+            SCOPED_TRACE(std::string(set.ratio) + " %, " + set.mib + " MiB");
+            Program p = compile_tiny(set.ratio, set.mib, model);
+            ASSERT_TRUE(p);
+            Request r = make_request(p.get());
+            std::vector<uint8_t> got = talk(r.get());
+            if (want.empty())
+                want = got;
+            ASSERT_EQ(got, want);
+            xm_expert_cache_stats s = stats_of(p.get());
+            EXPECT_EQ(s.layers > 0, *set.ratio != '0' && *set.mib != '0');
+            EXPECT_EQ(s.misses > 0, s.layers > 0);
+            EXPECT_EQ(s.hits > 0, s.layers > 0);
         }
     }
+}
+
+/* What few tokens read: a prompt's experts are read where they are. */
+TEST_F(ExpertCaches, CountEveryRoutedId)
+{
+    const uint64_t layers = 2, top_k = 4, decoded = 1 + 1 + 1 + 3 + 1;
+    Program p = compile_tiny("100", "64");
+    Request r = make_request(p.get());
+    talk(r.get());
+    xm_expert_cache_stats s = stats_of(p.get());
+    EXPECT_EQ(s.hits + s.misses, layers * top_k * decoded);
+    EXPECT_EQ(s.layers, layers);
+    EXPECT_LE(s.misses, s.slots) << "an expert was fetched twice into a cache for all";
+    EXPECT_LE(s.fetched_bytes, p->host_weight_bytes);
+    EXPECT_GT(s.bytes, p->host_weight_bytes);
+}
+
+/* One after the other they share what is there; at the same time one of them goes without. */
+TEST_F(ExpertCaches, RequestsTakeTurns)
+{
+    Program p = compile_tiny("100", "64");
+    Request first = make_request(p.get()), second = make_request(p.get());
+    const std::vector<uint8_t> want = talk(first.get());
+    uint64_t misses = stats_of(p.get()).misses;
+    EXPECT_EQ(talk(second.get()), want);
+    EXPECT_EQ(stats_of(p.get()).misses, misses) << "they were there already";
+    for (int round = 0; round < 3; round++) {
+        std::vector<uint8_t> other;
+        xm_request_reset(first.get());
+        xm_request_reset(second.get());
+        std::thread beside([&] { other = talk(second.get()); });
+        EXPECT_EQ(talk(first.get()), want);
+        beside.join();
+        EXPECT_EQ(other, want);
+    }
+}
+
+TEST_F(ExpertCaches, AreReadAsAProperty)
+{
+    xm_core *core = nullptr;
+    xm_compiled *c = nullptr;
+    const xm_property properties[] = {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "2"}};
+    ASSERT_XM_OK(xm_core_create(&core, &err));
+    ASSERT_XM_OK(xm_core_compile(core, read(tiny).release(), "GPU", properties, 2,
+                                 nullptr, &c, &err));
+    for (const char *key : {"XM_EXPERT_CACHE_STATISTICS", "SUPPORTED_PROPERTIES"}) {
+        xm_strbuf text = {};
+        ASSERT_XM_OK(c->ops->get_property(c, key, &text, &err));
+        std::string said = xm_strbuf_text(&text);
+        xm_strbuf_free(&text);
+        EXPECT_NE(said.find(key[0] == 'X' ? ",hits:0,misses:0,fetched_bytes:0}"
+                                          : " XM_EXPERT_CACHE_STATISTICS "),
+                  std::string::npos)
+            << said;
+    }
+    xm_compiled_unref(c);
+    xm_core_destroy(core);
+}
+
+/* ---- failures, on a GPU with memory of its own that computes nothing ----------------- */
+
+class ExpertCacheFaults : public ::testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        xm_device_info d = {};
+        strcpy(d.name, "a GPU");
+        d.kind = XM_DEVICE_GPU;
+        d.caps = XM_CAP_FP16 | XM_CAP_USM_HOST | XM_CAP_USM_DEVICE;
+        d.max_alloc_bytes = d.global_bytes = (uint64_t)1 << 30;
+        d.base_align = 128;
+        d.max_work_group = 512;
+        d.local_bytes = 64 << 10;
+        d.compute_units = 64;
+        xm_engine *e = nullptr;
+        ASSERT_XM_OK(xm_fake_engine_create(&d, nullptr, &e, &err));
+        engine.reset(e);
+    }
+    enum xm_status compile_tiny(Program &p, xm_error *why)
+    {
+        return compile(engine.get(), read(tiny),
+                       {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "2"}}, p, why);
+    }
+    size_t launches_of(const char *kernel)
+    {
+        size_t n = 0, found = 0;
+        const xm_fake_launch *l = xm_fake_launches(engine.get(), &n);
+        for (size_t i = 0; i < n; i++)
+            found += strcmp(l[i].kernel, kernel) == 0;
+        return found;
+    }
+    std::unique_ptr<xm_engine, decltype(&xm_engine_unref)> engine{nullptr,
+                                                                  xm_engine_unref};
+    xm_error err = {};
+};
+
+TEST_F(ExpertCacheFaults, CompileFailsWithASentence)
+{
+    for (bool allocation : {true, false}) {
+        bool seen = true;
+        for (uint64_t n = 1; seen; n += 1 + n / 6) {
+            Program p(nullptr, xm_program_unref);
+            xm_error why = {};
+            Graph g = read(tiny);
+            if (allocation)
+                xm_fail_allocation(n);
+            else
+                xm_fake_fail(engine.get(), XM_FAKE_ANY, n);
+            enum xm_status s =
+                compile(engine.get(), std::move(g),
+                        {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "2"}}, p, &why);
+            seen = allocation ? xm_fail_allocation_seen() : xm_fake_failed(engine.get());
+            xm_fail_allocation(0);
+            xm_fake_fail(engine.get(), XM_FAKE_ANY, 0);
+            ASSERT_EQ(s != XM_OK, seen) << n << ": " << why.text;
+            EXPECT_EQ(why.text[0] != '\0', seen) << n;
+        }
+    }
+}
+
+/* A run that ends between lookup and fetch leaves tables that say more than the slots hold. */
+TEST_F(ExpertCacheFaults, AFailedRunEmptiesTheCaches)
+{
+    Program p(nullptr, xm_program_unref);
+    ASSERT_XM_OK(compile_tiny(p, &err));
+    ASSERT_GT(p->expert_cache_bytes, 0u);
+    Request r = make_request(p.get());
+    auto in = inputs_of(p.get(), {{some_ids(1, 1, VOCABULARY)}});
+    std::vector<Tensor> out;
+    ASSERT_XM_OK(infer(r.get(), in, out, &err));
+    EXPECT_EQ(launches_of("moe_cache_lookup_gen"), 2u);
+    EXPECT_EQ(launches_of("moe_cache_fetch_gen"), 2u);
+    bool seen = true;
+    for (uint64_t n = 1; seen; n++) {
+        xm_error why = {};
+        xm_request_reset(r.get());
+        uint64_t fills = xm_fake_calls(engine.get(), XM_FAKE_FILL);
+        xm_fake_fail(engine.get(), XM_FAKE_RUN, n);
+        enum xm_status s = infer(r.get(), in, out, &why);
+        seen = xm_fake_failed(engine.get());
+        xm_fake_fail(engine.get(), XM_FAKE_RUN, 0);
+        ASSERT_EQ(s != XM_OK, seen) << n << ": " << why.text;
+        EXPECT_EQ(xm_fake_calls(engine.get(), XM_FAKE_FILL) - fills, n > 1 ? 6u : 0u)
+            << "three tables in each layer, once after each failure";
+    }
+}
+
+/* The cache is there for speed only: a run that needs memory gets the cache's. */
+TEST_F(ExpertCacheFaults, MemoryGoesToRunsFirst)
+{
+    Program p(nullptr, xm_program_unref);
+    ASSERT_XM_OK(compile_tiny(p, &err));
+    xm_memory_stats before, after;
+    xm_engine_memory_stats(engine.get(), &before);
+    const uint64_t cache = p->expert_cache_bytes;
+    ASSERT_GT(cache, 0u);
+    Request r = make_request(p.get());
+    std::vector<Tensor> out;
+    auto in = inputs_of(p.get(), {{some_ids(1, 1, VOCABULARY)}});
+    xm_fake_fail(engine.get(), XM_FAKE_ALLOC, 1);
+    ASSERT_XM_OK(infer(r.get(), in, out, &err));
+    EXPECT_TRUE(xm_fake_failed(engine.get()));
+    EXPECT_EQ(xm_request_past(r.get()), 1u);
+    EXPECT_EQ(p->expert_cache_bytes, 0u);
+    r.reset();
+    xm_engine_memory_stats(engine.get(), &after);
+    EXPECT_EQ(after.now[XM_MEMORY_USM_DEVICE] + cache, before.now[XM_MEMORY_USM_DEVICE]);
+    EXPECT_EQ(stats_of(p.get()).slots, 0u);
 }
 
 } // namespace
