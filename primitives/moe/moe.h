@@ -10,6 +10,7 @@
  *             back to token order, summed in f32                          moe_combine
  *   shared    expert K of the same block, with or without sigmoid gate
  *   addend    what the block is a branch of (the residual): the sums begin with it
+ *   forms     gate and up in a weight each or in one; biases; a clamped activation
  *
  * Routing, sums over experts and accumulators are f32. The host reads nothing back. Scratch is
  * bounded by T (the chunk), never by context. Formulas: runtime/reference/reference.h.

@@ -6,7 +6,7 @@
  *         ->   moe_3gemm_fused_compressed(x, logits, bias, scale, ..)
  *
  * Only where it can be run; else router and experts stay as they are. The logits may be
- * computed by anything; the experts have either form, which `expert_type` says.
+ * computed by anything; attributes of the experts say their form: `expert_type`, `gate_up`.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
