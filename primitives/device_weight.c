@@ -123,13 +123,21 @@ xm_weight_defines(const struct xm_weight *w, char *out, size_t out_bytes)
         return;
     }
     bool has_zp = w->zero_point.p != NULL;
-    snprintf(out, out_bytes,
-             "-DWEI=%s -DGROUP=%llu -DSCALE=%s -DGROUP_MAJOR=%d -DHAS_ZP=%d -DZP=%s "
-             "-DZP_SCALAR=%d",
-             xm_element_text(w->element), (unsigned long long)w->group,
-             xm_element_text(w->scale_element), w->order == XM_SCALE_GROUP_MAJOR, has_zp,
-             xm_element_text(has_zp ? w->zero_point_element : XM_U4),
-             has_zp && w->zero_point_is_scalar);
+    int used =
+        snprintf(out, out_bytes,
+                 "-DWEI=%s -DGROUP=%llu -DSCALE=%s -DGROUP_MAJOR=%d -DHAS_ZP=%d -DZP=%s "
+                 "-DZP_SCALAR=%d",
+                 xm_element_text(w->element), (unsigned long long)w->group,
+                 xm_element_text(w->scale_element), w->order == XM_SCALE_GROUP_MAJOR,
+                 has_zp, xm_element_text(has_zp ? w->zero_point_element : XM_U4),
+                 has_zp && w->zero_point_is_scalar);
+    if (w->order != XM_SCALE_GROUP_MAJOR)
+        return;
+    if (w->experts == 1)
+        snprintf(out + used, out_bytes - (size_t)used, " -DONE_EXPERT=1");
+    else
+        snprintf(out + used, out_bytes - (size_t)used, " -DSCALE_ROWS=%llu",
+                 (unsigned long long)w->rows);
 }
 
 uint32_t

@@ -289,6 +289,26 @@ TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
     unsetenv("XM_FORCE");
 }
 
+/* Scales as oneDNN wants them, which is how all kernels then find them. */
+TEST_F(Moe, TurnedScalesAgreeWithTheReference)
+{
+    const weight_format turned[] = {{XM_U4, 32, true, XM_F16, true},
+                                    {XM_I8, 64, false, XM_F16, true}};
+    for (const char *family : {"sg", "gen", "ref"}) {
+        setenv("XM_FORCE", family, 1);
+        SCOPED_TRACE(family);
+        for (size_t i = 0; i < 2; i++) {
+            problem p = {"", 1, 4, 128, 64, 2, turned[i], turned[1 - i]};
+            p.element = XM_F16;
+            for (uint64_t tokens : {1, 40}) {
+                p.tokens = tokens;
+                EXPECT_NE(check(p), "");
+            }
+        }
+    }
+    unsetenv("XM_FORCE");
+}
+
 TEST_F(Moe, RefusesWithASentence)
 {
     test_weight gate(4, 64, 128, u4g32, 1), down(4, 128, 64, u4g32, 2);

@@ -12,7 +12,8 @@
  *   SCALE      f16 bf16 f32
  *   HAS_ZP     0: symmetric; else ZP (u4 i4 u8 i8 f16 bf16 f32) is the zero points' type
  *   ZP_SCALAR  1: one zero point for the whole weight
- *   GROUP_MAJOR 1: scales and zero points are [e][k / GROUP][n] instead of [e][n][k / GROUP]
+ *   GROUP_MAJOR 1: scales and zero points are [e][k / GROUP][n] instead of [e][n][k / GROUP];
+ *              then SCALE_ROWS is N where it is known, and ONE_EXPERT 1 where E is 1
  */
 #include "types.h"
 
@@ -37,6 +38,12 @@
 #endif
 #ifndef GROUP_MAJOR
 #define GROUP_MAJOR 0
+#endif
+#ifndef SCALE_ROWS
+#define SCALE_ROWS rows /* by an argument: a division that takes long */
+#endif
+#ifndef ONE_EXPERT
+#define ONE_EXPERT 0
 #endif
 
 static inline float
@@ -95,7 +102,8 @@ static inline ulong
 scale_index(ulong n, uint g, uint rows, uint groups)
 {
 #if GROUP_MAJOR
-    return (n / rows * groups + g) * rows + n % rows;
+    const uint e = ONE_EXPERT ? 0 : (uint)n / SCALE_ROWS;
+    return ((ulong)e * groups + g) * rows + ((uint)n - e * rows);
 #else
     return n * groups + g;
 #endif
