@@ -346,12 +346,12 @@ xm_onednn_end(struct xm_onednn_stream *s)
 
 static dnnl_status_t
 make_memory(dnnl_memory_t *out, const_dnnl_memory_desc_t desc, dnnl_engine_t engine,
-            enum xm_onednn_memory kind, int n, void **handles)
+            const struct xm_onednn_handle *handle)
 {
-    return dnnl_ocl_interop_memory_create_v2(
+    return dnnl_ocl_interop_memory_create(
         out, desc, engine,
-        kind == XM_ONEDNN_CL ? dnnl_ocl_interop_buffer : dnnl_ocl_interop_usm, n,
-        handles);
+        handle->kind == XM_ONEDNN_CL ? dnnl_ocl_interop_buffer : dnnl_ocl_interop_usm,
+        handle->at);
 }
 
 /* A span as oneDNN takes it: USM is cut by arithmetic, a cl_mem by a view, which is added to

@@ -7,19 +7,22 @@
 #ifndef XM_PRIMITIVES_ONEDNN_ONEDNN_GROUPED_H
 #define XM_PRIMITIVES_ONEDNN_ONEDNN_GROUPED_H
 
-#include <dnnl.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "primitives/onednn/onednn_matmul.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 bool xm_onednn_has_grouped_memory(void);
-/* [rows,cols] of `groups` groups; memory for it has two handles, the rows and where they end. */
+/* [rows,cols] of `groups` groups. */
 dnnl_status_t xm_onednn_grouped_desc(dnnl_memory_desc_t *out, uint64_t rows,
                                      uint64_t cols, uint64_t groups,
                                      dnnl_data_type_t type);
+/* Memory for such a descriptor: the rows, and where their groups end; both of one kind. */
+dnnl_status_t xm_onednn_rows_memory(dnnl_memory_t *out, const_dnnl_memory_desc_t desc,
+                                    dnnl_engine_t engine,
+                                    const struct xm_onednn_handle *rows,
+                                    const struct xm_onednn_handle *ends);
 /* The argument that says how many rows a group has at most, for dnnl_memory_destroy. */
 dnnl_status_t xm_onednn_most_rows(dnnl_exec_arg_t *out, uint64_t rows);
 

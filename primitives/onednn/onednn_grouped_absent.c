@@ -19,6 +19,15 @@ xm_onednn_grouped_desc(dnnl_memory_desc_t *out, uint64_t rows, uint64_t cols,
 }
 
 dnnl_status_t
+xm_onednn_rows_memory(dnnl_memory_t *out, const_dnnl_memory_desc_t desc,
+                      dnnl_engine_t engine, const struct xm_onednn_handle *rows,
+                      const struct xm_onednn_handle *ends)
+{
+    (void)out, (void)desc, (void)engine, (void)rows, (void)ends;
+    return dnnl_unimplemented;
+}
+
+dnnl_status_t
 xm_onednn_most_rows(dnnl_exec_arg_t *out, uint64_t rows)
 {
     (void)out, (void)rows;

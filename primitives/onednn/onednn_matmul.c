@@ -311,13 +311,11 @@ make_memory(dnnl_memory_t *out, const_dnnl_memory_desc_t desc, dnnl_engine_t eng
             const struct xm_onednn_handle *at, const struct xm_onednn_handle *ends,
             xm_onednn_make_memory make)
 {
-    void *handles[] = {at->at, ends ? ends->at : NULL};
-    int n = ends ? 2 : 1;
-    if (ends && (!ends->at || ends->kind != at->kind))
-        return dnnl_invalid_arguments;
+    if (ends)
+        return xm_onednn_rows_memory(out, desc, engine, at, ends);
     if (at->kind == XM_ONEDNN_HOST)
-        return dnnl_memory_create_v2(out, desc, engine, n, handles);
-    return make ? make(out, desc, engine, at->kind, n, handles) : dnnl_invalid_arguments;
+        return dnnl_memory_create(out, desc, engine, at->at);
+    return make ? make(out, desc, engine, at) : dnnl_invalid_arguments;
 }
 
 static bool

@@ -37,12 +37,11 @@ struct xm_onednn_handles {
     uint64_t most_rows;
 };
 
-/* A dnnl_memory_create_v2 for n handles of one kind, which is not HOST; NULL: there are none. */
+/* A dnnl_memory_create for handles of kinds other than HOST; NULL: there are none. */
 typedef dnnl_status_t (*xm_onednn_make_memory)(dnnl_memory_t *out,
                                                const_dnnl_memory_desc_t desc,
                                                dnnl_engine_t engine,
-                                               enum xm_onednn_memory kind, int n,
-                                               void **handles);
+                                               const struct xm_onednn_handle *handle);
 
 /* To be called before any other function of oneDNN: it writes errors to standard output, which
  * is the program's, unless ONEDNN_VERBOSE asks for it. They come back as status anyway. */
