@@ -16,8 +16,10 @@
  */
 #include "types.h"
 
+#ifndef ROW
+#define ROW 256
+#endif
 #ifndef CHAIN /* a residual sum and the norm behind it */
-#define ROW      256
 #define SCALES   1
 #define EPSILONS 1e-6f
 #define CHAIN                                                                            \
