@@ -33,7 +33,8 @@ linear_gemv_gen(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_P
     }
     group_sums(parts, sum, PRODUCTS * ROWS);
     for (uint r = 0; r < ROWS; r++) {
+        float v = sum[r], u = up_sum[r];
         if (me == r && row + r < s.n_count)
-            store_result(&s, &up, t, row + r, sum[r], up_sum[r]);
+            store_results(&s, &up, t, row + r, 1, &v, &u);
     }
 }

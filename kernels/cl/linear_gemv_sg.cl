@@ -24,13 +24,12 @@ linear_gemv_sg(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_PA
         return;
     rows_dot(s.data, s.scale, s.zp, first, 1, s.n_count - 1, s.n_count, k_count,
              x + t * k_count, sum);
-    const float total = lane_total(sum);
-    float up_total = 0.0f;
+    float total = lane_total(sum), up_total = 0.0f;
     if (PRODUCTS == 2) {
         rows_dot(up.data, up.scale, up.zp, first, 1, s.n_count - 1, s.n_count, k_count,
                  x + t * k_count, sum);
         up_total = lane_total(sum);
     }
     if (get_sub_group_local_id() < ROWS && n < s.n_count)
-        store_result(&s, &up, t, n, total, up_total);
+        store_results(&s, &up, t, n, 1, &total, &up_total);
 }

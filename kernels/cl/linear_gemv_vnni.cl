@@ -7,6 +7,10 @@
  * every row once; global size {blocks of per_item rows of all segments}, local size 1. x was
  * prepared by linear_prepare_vnni.
  */
+#if GLU /* activations 16 at a time */
+#define BATCH 16
+#define REAL  float16
+#endif
 #include "segments.h"
 #include "short_gemv.h"
 
@@ -23,17 +27,20 @@ linear_gemv_vnni(ALL_SEGMENT_PARAMETERS, __global const int *x,
     FIND_SEGMENT(s, block, per_item);
     const struct segment up = UP_SEGMENT;
     const uint first = block * per_item, end = min(first + per_item, s.n_count);
-    for (uint n = first; n < end; n++) {
+    for (uint n = first; n < end; n += BATCH) {
+        const uint count = min(end - n, (uint)BATCH);
         for (uint t = 0; t < t_count; t++) {
             __global const int *xw = x + t * row_words;
             __global const float *xs = sums + (ulong)t * groups;
-            const float sum =
-                sum16(short_row_dot(s.data, s.scale, s.zp, n, k_count, xw, xs));
-            float up_sum = 0.0f;
-            if (PRODUCTS == 2)
-                up_sum =
-                    sum16(short_row_dot(up.data, up.scale, up.zp, n, k_count, xw, xs));
-            store_result(&s, &up, t, n, sum, up_sum);
+            float v[BATCH] = {0}, u[BATCH] = {0};
+            for (uint i = 0; i < count; i++) {
+                v[i] =
+                    sum16(short_row_dot(s.data, s.scale, s.zp, n + i, k_count, xw, xs));
+                if (PRODUCTS == 2)
+                    u[i] = sum16(
+                        short_row_dot(up.data, up.scale, up.zp, n + i, k_count, xw, xs));
+            }
+            store_results(&s, &up, t, n, count, v, u);
         }
     }
 #endif

@@ -16,6 +16,8 @@
  *   SEGMENTS  1, 2 or 3
  *   DST       element of the results and of other
  *   GLU       0 or 1; its activation is activation.h's
+ *   BATCH     elements of a result that are stored at a time: 1, or 16 of a GLU (then REAL is
+ *             float16)
  */
 #include "activation.h"
 #include "types.h"
@@ -28,6 +30,9 @@
 #endif
 #ifndef GLU
 #define GLU 0
+#endif
+#ifndef BATCH
+#define BATCH 1
 #endif
 #if GLU && SEGMENTS == 2
 #define PRODUCTS 2 /* for one element of a result: the gate's, then up's */
@@ -104,19 +109,27 @@ with_bias(const struct segment *s, uint n, float product)
     return product + (s->bias ? s->bias[n] : 0.0f);
 }
 
-/* Element n of token t of a segment's result; up and its product are read with PRODUCTS 2. */
+/* Elements n ... n + count - 1 of token t of a segment's result, at most BATCH; v and u have
+ * room for so many. v: its products; u: with PRODUCTS 2, those of up. */
 static inline void
-store_result(const struct segment *s, const struct segment *up, ulong t, uint n,
-             float product, float up_product)
+store_results(const struct segment *s, const struct segment *up, ulong t, uint n,
+              uint count, float *v, float *u)
 {
-    float v = with_bias(s, n, product);
-#if PRODUCTS == 2
-    v = gated(v, with_bias(up, n, up_product), 1.0f);
-#else
-    if (s->other) {
-        const float o = LOAD(DST, s->other, t * s->other_step + s->other_first + n);
-        v = GLU ? gated(v, o, 1.0f) : v + o;
+    for (uint i = 0; i < count; i++) {
+        v[i] = with_bias(s, n + i, v[i]);
+        if (PRODUCTS == 2)
+            u[i] = with_bias(up, n + i, u[i]);
+        else if (s->other)
+            u[i] = LOAD(DST, s->other, t * s->other_step + s->other_first + n + i);
     }
+#if GLU && BATCH == 16
+    vstore16(gated(vload16(0, v), vload16(0, u), 1.0f), 0, v);
+#elif GLU
+    v[0] = gated(v[0], u[0], 1.0f);
+#else
+    if (s->other)
+        v[0] += u[0];
 #endif
-    STORE(DST, s->y, t * s->n_count + n, v);
+    for (uint i = 0; i < count; i++)
+        STORE(DST, s->y, t * s->n_count + n + i, v[i]);
 }
