@@ -87,6 +87,23 @@ TEST_P(Kernels, OfUnfusedExpertsToo)
     expect_logits({"--precision", "f32"}, 1e-5, {"XM_SKIP=FuseMOE3GemmCompressed"});
 }
 
+/* Norms on both sides of attention and experts. */
+using Norms = Family;
+
+TEST_P(Norms, InChainsOfEveryFamilyGiveTheReferencesLogits)
+{
+    for (const char *family : {"ref", "gen", "sg"}) {
+        SCOPED_TRACE(family);
+        expect_logits({"--precision", "f32"}, 1e-5,
+                      {std::string("XM_FORCE=row_chain=row_chain_") + family});
+    }
+}
+
+TEST_P(Norms, StepByStepToo)
+{
+    expect_logits({"--precision", "f32"}, 1e-5, {"XM_SKIP=FuseRowChain"});
+}
+
 static std::string
 kin_name(const testing::TestParamInfo<Kin> &info)
 {
@@ -109,4 +126,9 @@ INSTANTIATE_TEST_SUITE_P(Tiny, Family,
 INSTANTIATE_TEST_SUITE_P(Tiny, Kernels,
                          testing::Values(Kin{"gpt-oss-tiny", "int4_sym_g64", "short"},
                                          Kin{"gpt-oss-tiny", "int4_sym_g64", "nonascii"}),
+                         kin_name);
+
+INSTANTIATE_TEST_SUITE_P(Tiny, Norms,
+                         testing::Values(Kin{"gemma4-moe-tiny", "int4_asym_g32",
+                                             "nonascii"}),
                          kin_name);
