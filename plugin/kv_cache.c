@@ -49,6 +49,7 @@ count_users(struct xm_kv_cache *c)
 {
     const struct xm_kv_before *before = &c->before;
     uint32_t held = pages_for(c, c->past);
+    c->first_free = 0;
     if (c->page_users)
         memset(c->page_users, 0, c->n_pages * sizeof(*c->page_users));
     for (uint32_t b = 0; b < c->n_sequences; b++) {
@@ -178,7 +179,7 @@ grow(struct xm_kv_cache *c, uint32_t n_pages, struct xm_queue *q, struct xm_erro
 static enum xm_status
 take_page(struct xm_kv_cache *c, struct xm_queue *q, int32_t *page, struct xm_error *err)
 {
-    uint32_t i = 0;
+    uint32_t i = c->first_free;
     while (i < c->n_pages && c->page_users[i])
         i++;
     if (i == c->n_pages) {
@@ -186,6 +187,7 @@ take_page(struct xm_kv_cache *c, struct xm_queue *q, int32_t *page, struct xm_er
         XM_TRY(grow(c, c->n_pages ? 2 * c->n_pages : first, q, err));
     }
     c->page_users[i] = 1;
+    c->first_free = i + 1;
     *page = (int32_t)i;
     return XM_OK;
 }

@@ -37,6 +37,7 @@ struct xm_kv_cache {
     uint32_t n_pages;     /* capacity of the buffers                            */
     uint32_t *page_users; /* sequences that have the page in their table, and
                              XM_KV_KEPT for the rows before the run; 0 free    */
+    uint32_t first_free;  /* no page before it is free                         */
     uint32_t n_sequences, table_width; /* rows of the table, entries of a row */
     int32_t *table; /* [n_sequences][table_width]                         */
     uint64_t past;  /* positions held                                     */

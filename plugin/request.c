@@ -20,10 +20,11 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
     xm_program_ref(p);
     r->inputs = xm_calloc(p->n_inputs + 1, sizeof(*r->inputs));
     r->chunk = xm_calloc(p->n_inputs + 1, sizeof(*r->chunk));
+    r->cut = xm_calloc(p->n_inputs + 1, sizeof(*r->cut));
     r->outputs = xm_calloc(p->n_outputs + 1, sizeof(*r->outputs));
     r->sizes = xm_calloc(p->n_values + 1, sizeof(*r->sizes));
     enum xm_status s = XM_OK;
-    if (!r->inputs || !r->chunk || !r->outputs || !r->sizes)
+    if (!r->inputs || !r->chunk || !r->cut || !r->outputs || !r->sizes)
         s = xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
     if (s == XM_OK)
         s = xm_pool_create(p->engine, 0, &r->pool, err);
@@ -63,10 +64,11 @@ xm_request_destroy(struct xm_request *r)
     xm_state_store_destroy(r->states);
     for (uint32_t i = 0; r->outputs && i < p->n_outputs; i++)
         xm_free(r->outputs[i].data);
-    for (uint32_t i = 0; r->chunk && i < p->n_inputs; i++)
-        xm_free(r->chunk[i].data);
+    for (uint32_t i = 0; r->cut && i < p->n_inputs; i++)
+        xm_free(r->cut[i].data);
     xm_free(r->inputs);
     xm_free(r->chunk);
+    xm_free(r->cut);
     xm_free(r->outputs);
     xm_free(r->sizes);
     xm_free(r);
@@ -145,8 +147,36 @@ resize(struct xm_host_tensor *t, struct xm_error *err)
     return XM_OK;
 }
 
-/* The inputs of the chunk: axes of `tokens` are cut, axes of past + tokens end behind it.
- */
+/* [from, from + count) of axis `axis` of `whole`: a stretch of its bytes where no axis before has
+ * more than one row, as with one sequence; else a copy in `cut`. */
+static enum xm_status
+cut_input(const struct xm_host_tensor *whole, uint32_t axis, int64_t from, int64_t count,
+          struct xm_host_tensor *cut, struct xm_host_tensor *part, struct xm_error *err)
+{
+    uint64_t inner = xm_element_bits(whole->element) / 8;
+    bool one_stretch = true;
+    for (uint32_t i = 0; i < axis; i++)
+        one_stretch &= whole->dim[i] == 1;
+    for (uint32_t i = axis + 1; i < whole->rank; i++)
+        inner *= (uint64_t)whole->dim[i];
+    *part = *whole;
+    part->dim[axis] = count;
+    if (one_stretch) {
+        part->data = (uint8_t *)whole->data + (uint64_t)from * inner;
+        part->bytes = (uint64_t)count * inner;
+        return XM_OK;
+    }
+    part->data = cut->data;
+    part->bytes = cut->bytes;
+    enum xm_status s = resize(part, err);
+    cut->data = part->data;
+    cut->bytes = part->bytes;
+    if (s == XM_OK)
+        copy_range(whole, part, axis, from, 0, count);
+    return s;
+}
+
+/* The inputs of the chunk: axes of `tokens` are cut, axes of past + tokens end behind it. */
 static enum xm_status
 cut_inputs(struct xm_request *r, int64_t at, int64_t n, int64_t past,
            struct xm_error *err)
@@ -154,22 +184,13 @@ cut_inputs(struct xm_request *r, int64_t at, int64_t n, int64_t past,
     const struct xm_program *p = r->program;
     for (uint32_t i = 0; i < p->n_inputs; i++) {
         const struct xm_host_tensor *whole = &r->inputs[i];
-        struct xm_host_tensor *part = &r->chunk[i];
         uint32_t axis = token_axis(&p->inputs[i]);
-        void *data = part->data;
-        uint64_t bytes = part->bytes;
-        *part = *whole;
-        part->data = data;
-        part->bytes = bytes;
-        bool per_token =
-            axis < whole->rank && is_symbol(p->inputs[i].type.shape.dim[axis], "tokens");
-        if (axis < whole->rank)
-            part->dim[axis] = per_token ? n : past + at + n;
-        XM_TRY(resize(part, err));
-        if (axis == whole->rank)
-            memcpy(part->data, whole->data, (size_t)whole->bytes);
-        else
-            copy_range(whole, part, axis, per_token ? at : 0, 0, part->dim[axis]);
+        r->chunk[i] = *whole;
+        if (axis >= whole->rank)
+            continue;
+        bool per_token = is_symbol(p->inputs[i].type.shape.dim[axis], "tokens");
+        XM_TRY(cut_input(whole, axis, per_token ? at : 0, per_token ? n : past + at + n,
+                         &r->cut[i], &r->chunk[i], err));
     }
     return XM_OK;
 }

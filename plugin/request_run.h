@@ -24,8 +24,9 @@ struct xm_buffer_plan {
 struct xm_request {
     struct xm_program *program;
     struct xm_queue *queue;
-    struct xm_host_tensor *inputs;  /* as set; bytes borrowed  */
-    struct xm_host_tensor *chunk;   /* cut for one chunk; bytes owned   */
+    struct xm_host_tensor *inputs; /* as set; bytes borrowed  */
+    struct xm_host_tensor *chunk;  /* of one chunk: parts of inputs, or of cut */
+    struct xm_host_tensor *cut; /* parts that are no stretch of an input; bytes owned */
     struct xm_host_tensor *outputs; /* bytes owned */
     struct xm_bindings bindings;
     uint64_t *sizes;           /* by value, for these bindings                         */

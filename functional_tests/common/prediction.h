@@ -45,9 +45,9 @@ expect_prediction(const std::string &model, int context, const Words &options = 
     Outcome o = run(words, settings);
     ASSERT_EQ(o.code, 0) << o.err;
     Json plan(o.out), real = generate_json(model, context - 1, 2, options, settings);
-    std::vector<std::string> figures = {"kv_cache",       "activations",
-                                        "scratch",        "allocated",
-                                        "allocated_peak", "inputs_and_results"};
+    std::vector<std::string> figures = {
+        "kv_cache",       "activations",        "scratch",     "allocated",
+        "allocated_peak", "inputs_and_results", "expert_cache"};
     for (const char *kind :
          {"cl_mem", "cl_mem_host", "usm_host", "usm_device", "usm_shared", "mapped"}) {
         for (const char *of : {"now", "peak", "buffers"})

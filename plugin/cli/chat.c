@@ -244,7 +244,8 @@ run_model(struct xm_cli_model *m, const struct args *a,
     struct chat c = {.args = a, .model = m};
     struct xm_strbuf folder = {0};
     if (!m->tokenizer) {
-        fputs("xemoe: there is no tokenizer.json beside the model: chat needs one\n",
+        fputs("xemoe: there is no tokenizer.json beside the model: chat needs it, put "
+              "the file there\n",
               stderr);
         return XM_EXIT_FILE;
     }

@@ -13,7 +13,12 @@
 #include "plugin/cli/progress.h"
 #include "plugin/planner.h"
 
-enum { LARGEST_CONTEXT = 1 << 20, LEAST_CHUNK = 32, MAX_ADVICE = 5 };
+enum {
+    LARGEST_CONTEXT = 1 << 20,
+    MOST_POSITIONS = 1 << 24,
+    LEAST_CHUNK = 32,
+    MAX_ADVICE = 5
+};
 
 struct args {
     const char *model, *device, *device_as, *kv, *precision, *expert_cache;
@@ -151,6 +156,9 @@ check_options(const struct args *a)
 {
     struct xm_cli_setting settings[N_SETTINGS];
     char chunk[XM_CLI_NUMBER], offload[XM_CLI_NUMBER];
+    if (a->context > MOST_POSITIONS)
+        return xm_cli_usage("option --context takes at most %d positions",
+                            MOST_POSITIONS);
     find_settings(a, chunk, offload, settings);
     return xm_cli_check_settings(settings, N_SETTINGS);
 }
