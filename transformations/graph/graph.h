@@ -65,9 +65,9 @@ enum xm_moe_in {
 enum xm_linear_in {
     XM_LIN_X,
     XM_LIN_ADDEND,                 /* of the result's shape; none */
-    XM_LIN_FACTOR = XM_LIN_ADDEND, /* of the result's shape, or with slices: [..,slices,N] */
-    XM_LIN_W,      /* [N,K] of segment 0; those of the others XM_LIN_SEGMENT further */
-    XM_LIN_BIAS,   /* [N]; none */
+    XM_LIN_FACTOR = XM_LIN_ADDEND, /* of the result's shape, or [..,slices,N] */
+    XM_LIN_W,    /* [N,K] of segment 0; those of the others XM_LIN_SEGMENT further */
+    XM_LIN_BIAS, /* [N]; none */
     XM_LIN_SEGMENT = 2,
     XM_LIN_SEGMENTS = 3,
     XM_LIN_N_IN = XM_LIN_W + XM_LIN_SEGMENTS * XM_LIN_SEGMENT
