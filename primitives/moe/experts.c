@@ -245,9 +245,8 @@ static void
 expert_options(const struct xm_moe_experts *m, char *out, size_t n)
 {
     snprintf(out, n, "-DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DBIASED=%d",
-             (int)m->desc.activation,
-             m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP, (int)m->desc.gate_up,
-             m->desc.bias_gate != NULL);
+             (int)m->desc.activation, m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP,
+             (int)m->desc.gate_up, m->desc.bias_gate != NULL);
 }
 
 /* Those of the kernels for matrix engines. */

@@ -62,8 +62,7 @@ class Lanes : public PrimitiveTest
         xm_args_uint(&a, top_k);
         xm_args_float(&a, 1.0f);
         xm_args_float(&a, 0.0f);
-        go("moe_gate_up_sg", gate, "-DSRC=f32 -DACT=0", a, inter,
-           tokens * top_k);
+        go("moe_gate_up_sg", gate, "-DSRC=f32 -DACT=0", a, inter, tokens * top_k);
 
         xm_args b = {};
         xm_args_weight(&b, down.device);
