@@ -444,8 +444,8 @@ static enum xm_status
 moe_weights(struct xm_lower *l, const struct xm_node *n, struct xm_moe_desc *d,
             uint64_t *host_experts)
 {
-    const struct xm_value *const experts[] = {
-        xm_in(n, XM_MOE_GATE), xm_in(n, XM_MOE_UP), xm_in(n, XM_MOE_DOWN)};
+    const struct xm_value *const experts[] = {xm_in(n, XM_MOE_GATE), xm_in(n, XM_MOE_UP),
+                                              xm_in(n, XM_MOE_DOWN)};
     struct xm_device_weight *w[XM_ARRAY_LEN(experts)];
     XM_TRY(xm_lower_experts(l, experts, XM_ARRAY_LEN(experts), w, host_experts));
     d->gate = w[0];

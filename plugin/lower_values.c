@@ -249,8 +249,9 @@ offloads(const struct xm_lower *l, const struct xm_weight *w)
     return w->experts > 1 && l->p->config.offload_ratio > 0;
 }
 
-/* Whether a layer's experts, of so many bytes, are of the OFFLOAD_RATIO percent that stay in host
- * memory. They are spread over the layers; of what cannot be divided rather more stay than fewer. */
+/* Whether a layer's experts, of so many bytes, are of the OFFLOAD_RATIO percent that stay in
+ * host memory. They are spread over the layers; of what cannot be divided rather more stay than
+ * fewer. */
 static bool
 stay_on_host(struct xm_lower *l, uint64_t bytes)
 {

@@ -90,7 +90,7 @@ struct xm_step {
     uint32_t *more_operands; /* copies with many parts use this instead (arena)        */
     enum xm_copy_kind copy;
     int64_t ints[2 * XM_MAX_RANK];
-    uint32_t layer; /* ATTENTION: index into kv                              */
+    uint32_t layer;        /* ATTENTION: index into kv                              */
     uint64_t host_experts; /* bytes of its routed experts that stay in host memory … */
     struct xm_expert_cache *experts; /* … and a cache of them; owned; NULL: none     */
     const struct xm_node *node; /* while the graph is kept; NULL: a region of several */
@@ -144,8 +144,8 @@ struct xm_program {
     uint32_t n_weights;
     uint64_t weight_bytes;
     uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
-    struct xm_expert_caches *expert_caches; /* who may use those of the steps; NULL: none */
-    uint64_t expert_cache_bytes;            /* of the device's memory                    */
+    struct xm_expert_caches *expert_caches; /* whose turn it is; NULL: no caches */
+    uint64_t expert_cache_bytes;            /* of all steps' caches              */
     bool can_chunk; /* prompts may be cut along `tokens`                     */
     struct xm_pass_report *reports;
     size_t n_reports;

@@ -58,16 +58,25 @@ struct Seen {
 };
 
 inline Seen
-generate(const Chip &c, const std::string &model, const std::string &prompt)
+generate(const Chip &c, const std::string &model, const std::string &prompt,
+         const Words &options = {})
 {
     std::string file =
         testing::TempDir() + "xemoe_counted_" + std::to_string(getpid()) + ".json";
     Words settings = dry(c);
     settings.push_back("OPENCL_LAYERS=" XM_COUNTING_LAYER);
     settings.push_back("XM_OPENCL_COUNT=" + file);
-    Outcome o = run({"generate", "-m", model, "--ids", prompt_ids(prompt), "-n",
-                     std::to_string(TOKENS), "--ignore-eos", "--json"},
-                    settings);
+    Words words = {"generate",
+                   "-m",
+                   model,
+                   "--ids",
+                   prompt_ids(prompt),
+                   "-n",
+                   std::to_string(TOKENS),
+                   "--ignore-eos",
+                   "--json"};
+    words.insert(words.end(), options.begin(), options.end());
+    Outcome o = run(words, settings);
     EXPECT_EQ(o.code, 0) << o.err;
     Seen seen = {o, Json(o.out), Json(read_file(file))};
     unlink(file.c_str());

@@ -36,6 +36,34 @@ TEST_P(DryRun, TokensAreLean)
     expect_lean(c, kind, std::string(XM_MODELS_DIR "/") + kind.name);
 }
 
+/* Lookup and fetch are two more kernels a layer; the host waits and reads no more often. */
+TEST(DryRunExperts, ACacheOfThemKeepsTokensLean)
+{
+    if (!has_intel_driver())
+        GTEST_SKIP() << no_driver;
+    const Chip &c = chip("dg2");
+    Kind kind = kinds[0];
+    kind.a_layer += 2;
+    expect_chip(c);
+    Seen s = generate(c, std::string(XM_MODELS_DIR "/") + kind.name, "long",
+                      {"--offload", "100", "--expert-cache", "2"});
+    ASSERT_EQ(s.runs(), static_cast<size_t>(TOKENS));
+    print(c, kind.name, "cached", s);
+    expect_clean_calls(s);
+    expect_lean_tokens(s, kind);
+    EXPECT_GT(s.said.number("/memory/host_weights"), 3e6);
+    EXPECT_GT(s.said.number("/memory/expert_cache"), 1e6);
+    EXPECT_LE(s.said.number("/memory/expert_cache"), 2 * 1048576.0);
+    EXPECT_GT(s.said.number("/expert_cache/slots"), 8);
+    EXPECT_EQ(s.said.number("/expert_cache/hits"), 0) << "nothing was computed";
+    for (const char *name : {"moe_cache_lookup_gen", "moe_cache_fetch_gen"})
+        EXPECT_EQ(s.counted.number(std::string("/names/") + name),
+                  kind.layers * (TOKENS - 1));
+    EXPECT_EQ(s.counted.number("/memory/total_peak"),
+              s.said.number("/memory/allocated_peak"));
+    EXPECT_EQ(s.counted.number("/memory/total"), 0) << "not freed";
+}
+
 std::string
 case_name(const testing::TestParamInfo<Case> &info)
 {

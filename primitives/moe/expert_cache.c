@@ -373,9 +373,10 @@ enum xm_status
 xm_expert_cache_read_counts(const struct xm_expert_cache *c, struct xm_queue *queue,
                             struct xm_expert_counts *out, struct xm_error *err)
 {
-    uint64_t counts[N_COUNTS];
-    XM_TRY(
-        xm_queue_read(queue, c->table[XM_EXPERT_COUNTS], 0, counts, sizeof(counts), err));
+    uint64_t counts[N_COUNTS] = {0};
+    if (!xm_dry_run()) /* else nothing has ever been written there */
+        XM_TRY(xm_queue_read(queue, c->table[XM_EXPERT_COUNTS], 0, counts, sizeof(counts),
+                             err));
     out->hits = counts[COUNT_HITS];
     out->misses = counts[COUNT_MISSES];
     out->fetched_bytes = counts[COUNT_MISSES] * xm_expert_cache_slot_bytes(c);

@@ -3,7 +3,7 @@
  * An expert as bytes: up to ten parts (matrices, scales, zero points, biases), each an array of
  * one entry an expert, that a cache holds once more with one entry a slot.
  *
- *     parts[i]    bytes of an entry, and where slot 0 begins in the cache's memory; 0 bytes: no part
+ *     parts[i]    bytes of an entry (0: no such part), where slot 0 begins in the cache's memory
  *
  * Parts are copied in pieces of PIECE bytes, the last piece of each is shorter.
  */
