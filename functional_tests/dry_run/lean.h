@@ -7,6 +7,8 @@
 #ifndef XM_FUNCTIONAL_TESTS_DRY_RUN_LEAN_H
 #define XM_FUNCTIONAL_TESTS_DRY_RUN_LEAN_H
 
+#include <algorithm>
+
 #include "functional_tests/dry_run/dry_run.h"
 
 /* Kernels and copies of a decoded token, at most: in each layer of the plain kind, and outside
@@ -42,16 +44,24 @@ prompt_ids(const std::string &prompt)
 
 constexpr int TOKENS = 4;
 
-/* What the program said of a run, and what the layer saw. */
+/* What the program said of a run, and what the layer saw. The runs are those of the tokens: loading
+ * has some of its own where oneDNN's GPU engine is used. */
 struct Seen {
     Outcome outcome;
     Json said, counted;
 
     double run(size_t i, const std::string &what) const
     {
-        return counted.number("/runs/" + std::to_string(i) + "/" + what);
+        return counted.number("/runs/" + std::to_string(all_runs() - runs() + i) + "/" +
+                              what);
     }
     size_t runs() const
+    {
+        return std::min<size_t>(all_runs(), TOKENS);
+    }
+
+  private:
+    size_t all_runs() const
     {
         return yyjson_arr_size(counted.at("/runs"));
     }
@@ -83,15 +93,26 @@ generate(const Chip &c, const std::string &model, const std::string &prompt,
     return seen;
 }
 
+/* No call fails, but for one: oneDNN asks the compiler whether it knows microkernels by letting it
+ * try. */
+inline void
+expect_calls_succeed(const Seen &s)
+{
+    EXPECT_LE(s.counted.number("/failures"), XM_ONEDNN_HAS_GPU ? 1 : 0)
+        << s.counted.text("/failed/0/call") << s.counted.number("/failed/0/code");
+    if (s.counted.number("/failures") > 0) {
+        EXPECT_EQ(s.counted.text("/failed/0/call"), "clBuildProgram");
+    }
+    EXPECT_GT(s.counted.number("/queues/in_order"), 0);
+    EXPECT_EQ(s.counted.number("/queues/out_of_order"), 0);
+}
+
 inline void
 expect_clean_calls(const Seen &s)
 {
     EXPECT_NE(s.outcome.err.find("dry run"), std::string::npos) << s.outcome.err;
     EXPECT_EQ(s.said.ids("/ids"), Ids(TOKENS, 0));
-    EXPECT_EQ(s.counted.number("/failures"), 0)
-        << s.counted.text("/failed/0/call") << s.counted.number("/failed/0/code");
-    EXPECT_GT(s.counted.number("/queues/in_order"), 0);
-    EXPECT_EQ(s.counted.number("/queues/out_of_order"), 0);
+    expect_calls_succeed(s);
 }
 
 /* The first run is the prompt; the others are a token each. The first of them may enlarge the
