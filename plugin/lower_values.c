@@ -241,6 +241,15 @@ same_bytes(const struct xm_weight *a, const struct xm_weight *b)
            a->cols == b->cols && a->element == b->element;
 }
 
+/* Whether oneDNN may read the weights; a plan makes the buffers that a run will make. */
+static bool
+suits_onednn(const struct xm_program *p)
+{
+    return p->onednn ||
+           (p->config.use_onednn == XM_YES && xm_engine_only_counts(p->engine) &&
+            xm_onednn_could_open(xm_engine_info(p->engine)));
+}
+
 /* Whether this weight may have to share its kernels with one in host memory: with both in one
  * format. */
 static bool
@@ -315,7 +324,7 @@ lower_weight(struct xm_lower *l, const struct xm_weight *w, bool on_host,
     XM_TRY(on_host ? xm_host_weight_create(p->engine, w, out, l->err)
                    : xm_device_weight_create(p->engine, w, out, l->err));
     p->weights[p->n_weights++] = *out;
-    if (p->onednn && !offloads(l, w) &&
+    if (suits_onednn(p) && !offloads(l, w) &&
         xm_onednn_weight_can_turn(xm_engine_info(p->engine), w))
         XM_TRY(xm_onednn_weight_turn(p->engine, *out, l->err));
     p->weight_bytes += xm_weight_bytes(w);

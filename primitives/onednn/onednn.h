@@ -72,6 +72,8 @@ struct xm_onednn_stream;
 
 /* NULL: a oneDNN engine can be opened on this device; else a static sentence. */
 const char *xm_onednn_refuses(struct xm_engine *engine);
+/* Whether one could be on a device of this kind, for engines that only count. */
+bool xm_onednn_could_open(const struct xm_device_info *device);
 /* Opens it, or gives the one that is open another reference. Before the first inference:
  * it may compile. */
 enum xm_status xm_onednn_open(struct xm_engine *engine, struct xm_onednn **out,

@@ -14,6 +14,13 @@ xm_onednn_refuses(struct xm_engine *engine)
     return absent;
 }
 
+bool
+xm_onednn_could_open(const struct xm_device_info *device)
+{
+    (void)device;
+    return false;
+}
+
 enum xm_status
 xm_onednn_open(struct xm_engine *engine, struct xm_onednn **out, struct xm_error *err)
 {

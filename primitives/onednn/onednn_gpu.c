@@ -21,11 +21,19 @@
 
 enum { INTEL = 0x8086 };
 
+/* What oneDNN said of a problem. */
+struct answer {
+    struct xm_onednn_problem problem;
+    const char *why; /* NULL: it has an implementation */
+    struct answer *next;
+};
+
 struct xm_onednn {
     struct xm_engine *engine; /* referenced */
     dnnl_engine_t dnnl;
     uint32_t refs;
     struct xm_onednn_matmul *matmuls;
+    struct answer *answers;
     struct xm_onednn *next;
 };
 
@@ -82,6 +90,12 @@ xm_onednn_refuses(struct xm_engine *engine)
     if (xm_engine_config(engine)->queue_type == XM_QUEUE_OUT_OF_ORDER)
         return "oneDNN needs an in-order queue";
     return NULL;
+}
+
+bool
+xm_onednn_could_open(const struct xm_device_info *device)
+{
+    return device->kind == XM_DEVICE_GPU && device->vendor_id == INTEL;
 }
 
 static struct xm_onednn *
@@ -150,6 +164,11 @@ xm_onednn_open(struct xm_engine *engine, struct xm_onednn **out, struct xm_error
 static void
 destroy(struct xm_onednn *o)
 {
+    while (o->answers) {
+        struct answer *first = o->answers;
+        o->answers = first->next;
+        xm_free(first);
+    }
     dnnl_engine_destroy(o->dnnl);
     xm_engine_unref(o->engine);
     xm_free(o);
@@ -193,8 +212,8 @@ rounds_group(const struct xm_onednn_problem *p)
     return p->group && p->group != p->k && (p->group & (p->group - 1)) != 0;
 }
 
-const char *
-xm_onednn_declines(struct xm_onednn *o, const struct xm_onednn_problem *p)
+static const char *
+ask(struct xm_onednn *o, const struct xm_onednn_problem *p)
 {
     char what[96];
     const char *why = NULL;
@@ -224,6 +243,33 @@ same_problem(const struct xm_onednn_problem *a, const struct xm_onednn_problem *
            a->zero_point == b->zero_point && a->one_zero_point == b->one_zero_point &&
            a->bias == b->bias && a->times == b->times && a->activated == b->activated &&
            a->activation == b->activation && a->beta == b->beta;
+}
+
+/* Layer after layer asks the same, and some answers take oneDNN long. The lock is held. */
+static const char *
+ask_once(struct xm_onednn *o, const struct xm_onednn_problem *p)
+{
+    struct answer *a = o->answers;
+    while (a && !same_problem(&a->problem, p))
+        a = a->next;
+    if (a)
+        return a->why;
+    const char *why = ask(o, p);
+    a = xm_calloc(1, sizeof(*a));
+    if (!a)
+        return why; /* to be asked again */
+    *a = (struct answer){*p, why, o->answers};
+    o->answers = a;
+    return why;
+}
+
+const char *
+xm_onednn_declines(struct xm_onednn *o, const struct xm_onednn_problem *p)
+{
+    pthread_mutex_lock(&lock);
+    const char *why = ask_once(o, p);
+    pthread_mutex_unlock(&lock);
+    return why;
 }
 
 /* Builds m->primitive. */

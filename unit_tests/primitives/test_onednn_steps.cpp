@@ -81,6 +81,12 @@ xm_onednn_refuses(xm_engine *)
     return nullptr;
 }
 
+bool
+xm_onednn_could_open(const xm_device_info *)
+{
+    return true;
+}
+
 xm_status
 xm_onednn_open(xm_engine *, xm_onednn **out, xm_error *)
 {
