@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "primitives/args.h"
+#include "primitives/matrix_engine.h"
 #include "runtime/util/memory.h"
 
 /* Work-items of a vec launch for each compute unit: enough to even out, few to start. */
@@ -24,13 +25,32 @@ device_takes(const struct xm_variant *row, const struct xm_device_info *device)
            xm_variant_drawback(row, device) == NULL;
 }
 
+/* The kernel of a row. Those for matrix engines are for the lanes of the device's, and have the
+ * sums of whole tiles in registers, for which the engines' chips give a thread twice as many. */
+static enum xm_status
+row_kernel(const struct xm_stage *s, const struct xm_variant *row, struct xm_kernel **out,
+           struct xm_error *err)
+{
+    const struct xm_device_info *device = xm_engine_info(s->engine);
+    char defines[XM_STAGE_DEFINES + 64];
+    if (!(row->caps & XM_CAP_DPAS))
+        return xm_engine_kernel(s->engine, row->name, s->defines, out, err);
+    bool real = xm_matrix_is_real(device);
+    int n = snprintf(defines, sizeof(defines), "%s -DSG=%u -DMATRIX_ENGINE=%d%s",
+                     s->defines, xm_matrix_lanes(device), real,
+                     real ? " -cl-intel-256-GRF-per-thread" : "");
+    assert(n >= 0 && (size_t)n < sizeof(defines));
+    (void)n;
+    return xm_engine_kernel(s->engine, row->name, defines, out, err);
+}
+
 /* Builds a row; one that the compiler refuses is left out. */
 static enum xm_status
 build_row(struct xm_stage *s, size_t row, struct xm_error *err)
 {
     struct xm_error why = {0};
-    enum xm_status status = xm_engine_kernel(s->engine, s->pick.table->rows[row].name,
-                                             s->defines, &s->kernel[row], &why);
+    enum xm_status status =
+        row_kernel(s, &s->pick.table->rows[row], &s->kernel[row], &why);
     if (status == XM_NOT_BUILT)
         xm_variant_leave_out(&s->pick, row, &why);
     else if (status != XM_OK)
@@ -52,8 +72,8 @@ xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
     size_t forced = 0;
     XM_TRY(xm_variant_forced(table, &forced, err));
     if (forced < table->n && device_takes(&table->rows[forced], xm_engine_info(engine))) {
-        enum xm_status status = xm_engine_kernel(engine, table->rows[forced].name,
-                                                 s->defines, &s->kernel[forced], err);
+        enum xm_status status =
+            row_kernel(s, &table->rows[forced], &s->kernel[forced], err);
         xm_error_prefix(err, "%s: XM_FORCE asks for this variant", table->step);
         return status;
     }
@@ -81,7 +101,7 @@ xm_stage_choose(const struct xm_stage *s, const void *problem, struct xm_choice 
     out->kernel = s->kernel[i];
     if (out->kernel)
         return XM_OK;
-    return xm_engine_kernel(s->engine, out->row->name, s->defines, &out->kernel, err);
+    return row_kernel(s, out->row, &out->kernel, err);
 }
 
 const char *

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-enum { XM_STAGE_ROWS = 4, XM_STAGE_DEFINES = 320 };
+enum { XM_STAGE_ROWS = 5, XM_STAGE_DEFINES = 320 };
 
 struct xm_stage {
     struct xm_pick pick;      /* its table, and what is known of its rows              */

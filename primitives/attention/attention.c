@@ -13,6 +13,7 @@
 #include "primitives/args.h"
 #include "primitives/attention/attention_inputs.h"
 #include "primitives/attention/attention_partitions.h"
+#include "primitives/matrix_engine.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
 #include "runtime/util/memory.h"
@@ -21,6 +22,9 @@ enum {
     DECODE_TOKENS = 4,
     PROMPT_ROWS = 64,       /* rows of a tile of attention_prompt_vec, about            */
     PROMPT_GROUP_ROWS = 16, /* and of attention_prompt_gen                            */
+    MATRIX_TILE = 16,       /* of attention_prompt_dpas                                 */
+    MATRIX_READ = 64,       /* elements of K that it reads at once                      */
+    MATRIX_VALUES = 128,    /* elements of V that the rows of a sub-group of it sum     */
     SUB_GROUP_VALUES = 256  /* elements of V that the rows of a sub-group sum           */
 };
 
@@ -30,6 +34,20 @@ wide_values(const void *problem)
 {
     const struct xm_attention_desc *d = problem;
     return d && d->dv > SUB_GROUP_VALUES ? "a head of V is above 256 elements" : NULL;
+}
+
+/* Matrix engines take halves in whole tiles: of dimensions, of values, of neighbours in a page. */
+static const char *
+not_in_tiles(const void *problem)
+{
+    const struct xm_attention_desc *d = problem;
+    if (!d)
+        return NULL;
+    if (d->element != XM_F16 || d->cache != XM_F16)
+        return "matrix engines take queries and caches of f16";
+    if (d->d % MATRIX_READ || d->dv % MATRIX_TILE || d->page_tokens % MATRIX_TILE)
+        return "the heads or the pages are not whole tiles of matrix engines";
+    return wide_values(d);
 }
 
 /* clang-format off */
@@ -48,6 +66,8 @@ static const struct xm_variant combine_variants[] = {
 static const struct xm_variant prompt_variants[] = {
     { "attention_prompt_vec",  XM_FAMILY_VEC, 0, NULL },
     { "attention_prompt_sg",   XM_FAMILY_SG,  0, wide_values },
+    /* behind the other until it has been measured on engines: only XM_FORCE takes it */
+    { "attention_prompt_dpas", XM_FAMILY_SG,  XM_CAP_DPAS, not_in_tiles },
     { "attention_prompt_gen",  XM_FAMILY_GEN, 0, NULL },
     { "attention_prompt_ref",  XM_FAMILY_ANY, 0, NULL },
 };
@@ -183,6 +203,18 @@ run_units(const struct xm_stage *s, const struct xm_choice *c, uint64_t units,
     return xm_stage_run(s, c, units, args->arg, args->n, run, err);
 }
 
+/* attention_prompt_dpas: a sub-group makes a row a lane, and a part of their values. */
+static enum xm_status
+run_matrix_prompt(const struct attention *a, const struct xm_attention_shape *s,
+                  const struct xm_args *args, struct xm_kernel *kernel,
+                  const struct xm_run *run, struct xm_error *err)
+{
+    uint32_t lanes = xm_matrix_lanes(xm_engine_info(a->base.engine));
+    uint64_t parts = (a->desc.dv + MATRIX_VALUES - 1) / MATRIX_VALUES;
+    return xm_args_run_lanes(args, run->queue, kernel, lanes,
+                             group_tiles(&a->desc, s, lanes) * parts, 1, 1, err);
+}
+
 static enum xm_status
 enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
                const struct xm_attention_shape *s, const struct xm_run *run,
@@ -195,6 +227,8 @@ enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
     add_parameters(a, operands, s, &args);
     xm_args_buffer(&args, operands[XM_ATTENTION_OUT].buffer);
     xm_args_uint(&args, s->batch);
+    if (choice.row->caps & XM_CAP_DPAS)
+        return run_matrix_prompt(a, s, &args, choice.kernel, run, err);
     uint64_t units = s->batch * a->desc.heads_q * s->tokens;
     if (choice.row->family == XM_FAMILY_VEC)
         units = s->batch * a->desc.heads_kv * ((s->tokens + tile - 1) / tile);

@@ -232,7 +232,8 @@ class Attention : public PrimitiveTest
     void check(const problem &p)
     {
         SCOPED_TRACE(std::string(p.name) + " B " + std::to_string(p.b) + " T " +
-                     std::to_string(p.t) + " past " + std::to_string(p.past));
+                     std::to_string(p.t) + " past " + std::to_string(p.past) + " D " +
+                     std::to_string(p.d) + " DV " + std::to_string(p.dv));
         create(p);
         state s(p);
         std::vector<float> q = random_floats((size_t)(p.b * p.t * p.heads_q * p.d), 4);
@@ -410,6 +411,16 @@ problems(bool prompt)
     return all;
 }
 
+/* The problem as the kernel for matrix engines takes it. */
+problem
+in_tiles(problem p)
+{
+    p.d = (p.d + 63) / 64 * 64;
+    p.dv = (p.dv + 15) / 16 * 16;
+    p.element = p.cache = XM_F16;
+    return p;
+}
+
 TEST_F(Attention, EveryPromptVariantAgreesWithTheReference)
 {
     for (size_t v = 0; v < xm_attention_prompt_table.n; v++) {
@@ -419,7 +430,56 @@ TEST_F(Attention, EveryPromptVariantAgreesWithTheReference)
         SCOPED_TRACE(row->name);
         force("attention_prompt", row->name);
         for (const problem &p : problems(true))
-            check(p);
+            check(row->caps & XM_CAP_DPAS ? in_tiles(p) : p);
+    }
+}
+
+/* Heads in one part and in several, queries that do not fill the lanes, soft caps, sinks. */
+TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
+{
+    const char *const name = "attention_prompt_dpas";
+    if (!xm_device_really_has(xm_engine_info(engine),
+                              XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE))
+        GTEST_SKIP() << "no sub-groups of a required size";
+    force("attention_prompt", name);
+    const std::pair<uint32_t, uint32_t> heads[] = {{256, 256}, {192, 144}};
+    for (const auto &[d, dv] : heads) {
+        problem p = in_tiles(make("heads", 1, 5, 33));
+        p.d = d;
+        p.dv = dv;
+        p.heads_q = 3;
+        p.heads_kv = 1;
+        p.sinks = d % 128 == 0;
+        p.soft_cap = dv % 128 ? 3.0f : 0.0f;
+        check(p);
+    }
+}
+
+TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
+{
+    const xm_variant *row = nullptr;
+    for (size_t v = 0; v < xm_attention_prompt_table.n; v++)
+        if (xm_attention_prompt_table.rows[v].caps & XM_CAP_DPAS)
+            row = &xm_attention_prompt_table.rows[v];
+    ASSERT_NE(row, nullptr);
+    xm_attention_desc good = {};
+    good.d = good.dv = 128;
+    good.page_tokens = 32;
+    good.element = good.cache = XM_F16;
+    EXPECT_EQ(row->refuses(&good), nullptr);
+    const std::pair<const char *, void (*)(xm_attention_desc &)> wrong[] = {
+        {"of f16", [](xm_attention_desc &d) { d.element = XM_F32; }},
+        {"of f16", [](xm_attention_desc &d) { d.cache = XM_I8; }},
+        {"whole tiles", [](xm_attention_desc &d) { d.d = 80; }},
+        {"whole tiles", [](xm_attention_desc &d) { d.dv = 20; }},
+        {"whole tiles", [](xm_attention_desc &d) { d.page_tokens = 8; }},
+        {"above 256", [](xm_attention_desc &d) { d.dv = 272; }},
+    };
+    for (const auto &[why, change] : wrong) {
+        xm_attention_desc d = good;
+        change(d);
+        ASSERT_NE(row->refuses(&d), nullptr) << why;
+        EXPECT_NE(std::string(row->refuses(&d)).find(why), std::string::npos);
     }
 }
 

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     out[b,t,h,:] = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
+ *
+ * On matrix engines (matrix_mad.h). A sub-group makes SG rows (token, head) that share one head
+ * of K and V, a row a lane, against KEYS keys at a time:
+ *
+ *     s [KEYS][SG]    = k [KEYS][D] q^T [D][SG]              a is k, b is q^T
+ *     p [KEYS][SG]    = e^(s - m)                            m and l are a lane's own
+ *     o [VALUES][SG] += v^T [VALUES][KEYS] p [KEYS][SG]      a is v^T, b is p
+ *
+ * What one product leaves in a lane the next one takes from there: nothing is exchanged, nothing
+ * is staged. Heads of more than 128 values are made in parts by sub-groups that each make the
+ * scores anew.
+ *
+ * The host sees to it that D is whole reads of 64, that DV and PAGE_TOKENS are multiples of 16, so
+ * that the keys of a tile are neighbours in a page, and that SRC and CACHE are f16. Positions are
+ * below 2^31. Not done: caches of i8, other D.
+ */
+#include "attention.h"
+#include "matrix_mad.h"
+
+#define KEYS         16
+#define BLOCKS       ((DV + 15) / 16) /* of 16 values */
+#define VALUE_PARTS  ((DV + 127) / 128)
+#define VALUE_BLOCKS ((BLOCKS + VALUE_PARTS - 1) / VALUE_PARTS)
+#define STEPS        ((D + 63) / 64 * 4)
+#define READ         4           /* steps of a row of K that are read at once */
+#define LANE_KEYS    (KEYS / SG) /* keys whose values are in a lane: neighbours */
+
+#if SG == 8
+#define AS_MATRIX(x) as_int8(x)
+#else
+#define AS_MATRIX(x) as_short8(x)
+#endif
+
+/* Before loops around products. An emulated product is long: it stands once. */
+#if MATRIX_ENGINE
+#define UNROLL_PRODUCTS _Pragma("unroll")
+#else
+#define UNROLL_PRODUCTS _Pragma("unroll 1")
+#endif
+
+/* The rows of a sub-group. */
+struct query {
+    int b, head_kv, head, token, first_value;
+    ulong row; /* of this lane, among the rows (b, t, h) of q and the result           */
+    int low, end;             /* positions that this lane sees                       */
+    int whole_low, whole_end; /* that all of them see                                */
+    int tile_low, tile_end;   /* that any of them sees                               */
+};
+
+static inline bool
+find_rows(const struct attention *a, uint unit, int batch, struct query *r)
+{
+    const int n = a->tokens * GROUP_HEADS, blocks = (n + SG - 1) / SG;
+    const int first = (int)(unit / VALUE_PARTS % (uint)blocks) * SG;
+    const int last = min(first + SG, n) - 1;
+    const int mine = min(first + (int)get_sub_group_local_id(), last);
+    unit /= VALUE_PARTS * (uint)blocks;
+    r->head_kv = (int)(unit % HEADS_KV);
+    r->b = (int)(unit / HEADS_KV);
+    r->token = mine / GROUP_HEADS;
+    r->head = r->head_kv * GROUP_HEADS + mine % GROUP_HEADS;
+    r->row = ((ulong)r->b * a->tokens + r->token) * HEADS_Q + r->head;
+    r->low = (int)first_seen(a, r->token);
+    r->end = (int)end_seen(a, r->token);
+    r->tile_low = (int)first_seen(a, first / GROUP_HEADS);
+    r->whole_low = (int)first_seen(a, last / GROUP_HEADS);
+    r->whole_end = (int)end_seen(a, first / GROUP_HEADS);
+    r->tile_end = (int)end_seen(a, last / GROUP_HEADS);
+    return r->b < batch;
+}
+
+/* ---- scores -------------------------------------------------------------------------- */
+
+/* This lane's slots of READ steps of a row of K. */
+static inline void
+load_key(__global const STORAGE(CACHE) * k, slots to[READ])
+{
+#if MATRIX_ENGINE && SG == 8
+    vstore4(intel_sub_group_block_read4((__global const uint *)k), 0, to);
+#elif MATRIX_ENGINE
+    vstore4(intel_sub_group_block_read_us4((__global const ushort *)k), 0, to);
+#else
+#pragma unroll
+    for (uint i = 0; i < READ; i++)
+        to[i] = ((__global const slots *)k)[i * SG + get_sub_group_local_id()];
+#endif
+}
+
+/* Step `step` of this lane's row of q. */
+static inline int8
+load_query(const struct attention *a, const struct query *r, uint step)
+{
+    return as_int8(vload8(0, (__global const uint *)(a->q + r->row * D + step * 16)));
+}
+
+/* The products of the lanes' rows with KEYS neighbouring rows of K. */
+static inline void
+dots(const struct attention *a, const struct query *r, __global const STORAGE(CACHE) * k,
+     float8 s[KEYS / 8])
+{
+    UNROLL_PRODUCTS
+    for (uint step = 0; step < STEPS; step += READ) {
+        int8 q[READ];
+#pragma unroll
+        for (uint j = 0; j < READ; j++)
+            q[j] = load_query(a, r, step + j);
+        UNROLL_PRODUCTS
+        for (uint i = 0; i < KEYS; i += 8) {
+            slots key[8][READ], column[8];
+#pragma unroll
+            for (uint n = 0; n < 8; n++)
+                load_key(k + (i + n) * D + step * 16, key[n]);
+            UNROLL_PRODUCTS
+            for (uint j = 0; j < READ; j++) {
+#pragma unroll
+                for (uint n = 0; n < 8; n++)
+                    column[n] = key[n][j];
+                s[i / 8] = matrix_mad(AS_MATRIX(vload8(0, column)), q[j], s[i / 8]);
+            }
+        }
+    }
+}
+
+/* The scores of 8 keys from position j on, from their products s. */
+static inline float8
+finish_scores(const struct attention *a, const struct query *r, float8 s, int j)
+{
+    s *= a->scale;
+    if (a->soft_cap != 0.0f) /* cap tanh(s / cap) */
+        s = a->soft_cap - 2.0f * a->soft_cap / (exp(2.0f * s / a->soft_cap) + 1.0f);
+    if (a->mask_bits) {
+        float added[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            added[i] = mask_at(a, r->b, r->head, r->token, min(j + i, (int)a->keys - 1));
+        s += vload8(0, added);
+    }
+    if (j < r->whole_low || j + 8 > r->whole_end) {
+        const int8 at = j + (int8)(0, 1, 2, 3, 4, 5, 6, 7);
+        s = at >= r->low && at < r->end ? s : -INFINITY;
+    }
+    return s;
+}
+
+/* Takes the keys of the tile out whose values are not `there`. */
+static inline void
+hide_padding(const int there[LANE_KEYS], float s[KEYS])
+{
+    int all = there[0];
+    if (LANE_KEYS == 2)
+        all &= there[LANE_KEYS - 1];
+    if (sub_group_reduce_min(all))
+        return;
+#pragma unroll
+    for (int i = 0; i < KEYS; i++)
+        if (!intel_sub_group_shuffle(there[i % LANE_KEYS], i / LANE_KEYS))
+            s[i] = -INFINITY;
+}
+
+/* ---- values -------------------------------------------------------------------------- */
+
+/* o += v p for the 16 values from `first` on: the even ones, the odd ones. */
+static inline void
+add_values(const struct attention *a, ulong row, const int there[LANE_KEYS], uint first,
+           int8 p, float8 *o)
+{
+    uint8 v[LANE_KEYS];
+#pragma unroll
+    for (uint i = 0; i < LANE_KEYS; i++) {
+        v[i] = 0;
+        if (there[i])
+            v[i] =
+                vload8(0, (__global const uint *)(a->v_cache + (row + i) * DV + first));
+    }
+#if SG == 8
+    const uint8 even = (v[0] & 0xffff) | v[1] << 16,
+                odd = v[0] >> 16 | (v[1] & 0xffff0000);
+#else
+    const ushort8 even = convert_ushort8(v[0]), odd = convert_ushort8(v[0] >> 16);
+#endif
+    o[0] = matrix_mad(AS_MATRIX(even), p, o[0]);
+    o[1] = matrix_mad(AS_MATRIX(odd), p, o[1]);
+}
+
+/* ---- rows ---------------------------------------------------------------------------- */
+
+struct sums {
+    float m, l;
+    float8 o[VALUE_BLOCKS][2];
+};
+
+/* The online softmax's step: s becomes halves of e^(s - m), two keys a word. */
+static inline int8
+weigh(struct sums *sums, float s[KEYS])
+{
+    uint p[KEYS / 2];
+    float most = sums->m, sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < KEYS; i++)
+        most = fmax(most, s[i]);
+    const float base =
+        most == -INFINITY ? 0.0f : most; /* nothing is seen: all are zero */
+    const float keep = native_exp(sums->m - base);
+#pragma unroll
+    for (int i = 0; i < KEYS; i++) {
+        s[i] = native_exp(s[i] - base);
+        sum += s[i];
+    }
+#pragma unroll
+    for (int i = 0; i < KEYS / 2; i++)
+        p[i] = two_halves(s[2 * i], s[2 * i + 1]);
+    sums->m = most;
+    sums->l = sums->l * keep + sum;
+    if (sub_group_reduce_min(keep) != 1.0f) { /* rarely, after the first keys */
+#pragma unroll
+        for (uint i = 0; i < VALUE_BLOCKS; i++) {
+            sums->o[i][0] *= keep;
+            sums->o[i][1] *= keep;
+        }
+    }
+    return as_int8(vload8(0, p));
+}
+
+/* The lanes' rows against the keys from position j on, which are at `row` of the cache. */
+static inline void
+attend_tile(const struct attention *a, const struct query *r, int j, ulong row,
+            struct sums *sums)
+{
+    const int mine = (int)get_sub_group_local_id() * LANE_KEYS;
+    int there[LANE_KEYS];
+    float8 products[KEYS / 8] = {0.0f, 0.0f};
+    float s[KEYS];
+#pragma unroll
+    for (int i = 0; i < LANE_KEYS; i++)
+        there[i] = j + mine + i < (int)a->keys && !is_padding(a, r->b, j + mine + i);
+    dots(a, r, a->k_cache + row * D, products);
+    vstore8(finish_scores(a, r, products[0], j), 0, s);
+    vstore8(finish_scores(a, r, products[1], j + 8), 1, s);
+    if (a->key_mask_bytes)
+        hide_padding(there, s);
+    const int8 p = weigh(sums, s);
+    UNROLL_PRODUCTS
+    for (uint i = 0; i < VALUE_BLOCKS; i++)
+        add_values(a, row + mine, there, min(r->first_value + i * 16, DV - 16u), p,
+                   sums->o[i]);
+}
+
+static inline void
+attend(const struct attention *a, const struct query *r, struct sums *sums)
+{
+#pragma unroll 1
+    for (int j = r->tile_low / KEYS * KEYS; j < r->tile_end; j += KEYS) {
+        const int page = a->table[(ulong)r->b * a->max_pages + (uint)j / PAGE_TOKENS];
+        if (page >= 0)
+            attend_tile(a, r, j,
+                        ((ulong)page * HEADS_KV + r->head_kv) * PAGE_TOKENS +
+                            (uint)j % PAGE_TOKENS,
+                        sums);
+    }
+}
+
+SUB_GROUP_SIZE __kernel void
+attention_prompt_dpas(ATTENTION_PARAMETERS, __global STORAGE(SRC) * out, int batch)
+{
+    const struct attention a = ATTENTION_ARGUMENTS;
+    const uint unit = sub_group_index(), part = unit % VALUE_PARTS;
+    struct query r;
+    struct sums sums = {.m = -INFINITY, .l = 0.0f};
+    if (!find_rows(&a, unit, batch, &r))
+        return;
+    r.first_value = (int)part * VALUE_BLOCKS * 16;
+#pragma unroll
+    for (uint i = 0; i < VALUE_BLOCKS; i++)
+        sums.o[i][0] = sums.o[i][1] = 0.0f;
+    attend(&a, &r, &sums);
+    const float norm = row_norm(&a, r.head, sums.m, sums.l);
+#pragma unroll
+    for (uint i = 0; i < VALUE_BLOCKS; i++) {
+        const uint d = r.first_value + i * 16;
+        float even[8], odd[8];
+        uint words[8];
+        vstore8(sums.o[i][0] * norm, 0, even);
+        vstore8(sums.o[i][1] * norm, 0, odd);
+#pragma unroll
+        for (int w = 0; w < 8; w++)
+            words[w] = two_halves(even[w], odd[w]);
+        if (d < DV)
+            vstore8(vload8(0, words), 0, (__global uint *)(out + r.row * DV + d));
+    }
+}
