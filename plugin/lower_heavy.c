@@ -260,6 +260,25 @@ lower_rope(struct xm_lower *l, struct xm_node *n)
 }
 
 static enum xm_status
+lower_rope_tables(struct xm_lower *l, struct xm_node *n)
+{
+    uint32_t operands[XM_ROPE_TABLES_N_OPERANDS];
+    struct xm_rope_tables_desc desc = {.r = (uint32_t)xm_in(n, 1)->type.shape.dim[0].n,
+                                       .scale = n->attr.rope_tables.scale,
+                                       .twice = n->attr.rope_tables.twice};
+    struct xm_primitive *primitive = NULL;
+    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_ROPE_TABLES_POSITIONS]));
+    desc.positions = element_of(l, operands[XM_ROPE_TABLES_POSITIONS]);
+    if (desc.positions != XM_I64 && desc.positions != XM_I32)
+        return XM_UNSUPPORTED;
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 1), &desc.frequencies));
+    XM_TRY(xm_lower_result(l, n, 0, XM_F32, &operands[XM_ROPE_TABLES_COS]));
+    XM_TRY(xm_lower_result(l, n, 1, XM_F32, &operands[XM_ROPE_TABLES_SIN]));
+    XM_TRY(xm_rope_tables_create(l->p->engine, &desc, &primitive, l->err));
+    return finish(l, n, primitive, operands, XM_ROPE_TABLES_N_OPERANDS, NULL);
+}
+
+static enum xm_status
 lower_glu(struct xm_lower *l, struct xm_node *n)
 {
     if (!xm_shape_eq(&xm_in(n, 0)->type.shape, &xm_in(n, 1)->type.shape))
@@ -525,6 +544,8 @@ xm_lower_heavy_fn(enum xm_op op)
         return lower_rms_norm;
     case XM_OP_ROW_CHAIN:
         return lower_row_chain;
+    case XM_OP_ROPE_TABLES:
+        return lower_rope_tables;
     case XM_OP_ROPE:
         return lower_rope;
     case XM_OP_GLU:

@@ -28,6 +28,7 @@ extern const struct xm_variant_table xm_moe_route_table;
 extern const struct xm_variant_table xm_reduce_table;
 extern const struct xm_variant_table xm_rms_norm_table;
 extern const struct xm_variant_table xm_rope_table;
+extern const struct xm_variant_table xm_rope_tables_table;
 extern const struct xm_variant_table xm_row_chain_table;
 extern const struct xm_variant_table xm_softmax_table;
 extern const struct xm_variant_table xm_topk_table;

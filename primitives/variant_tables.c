@@ -31,6 +31,7 @@ static const struct {
     {&xm_reduce_table, 1},
     {&xm_rms_norm_table, 1},
     {&xm_rope_table, 1},
+    {&xm_rope_tables_table, 1},
     {&xm_row_chain_table, 1},
     {&xm_softmax_table, 1},
     {&xm_topk_table, 1},

@@ -210,8 +210,9 @@ INSTANTIATE_TEST_SUITE_P(Passes, SkippedPass,
                          testing::Values("FuseVectorizedMOE3GEMM",
                                          "ConvertMOEToMOECompressed", "FuseMoERouter",
                                          "FuseMOE3GemmCompressed", "FuseRoPE",
-                                         "FuseAttentionInputs", "FuseResidualAdd",
-                                         "FuseLinearGLU", "FuseLinearSiblings"),
+                                         "FuseRoPETables", "FuseAttentionInputs",
+                                         "FuseResidualAdd", "FuseLinearGLU",
+                                         "FuseLinearSiblings"),
                          [](const testing::TestParamInfo<const char *> &info) {
                              return std::string(info.param);
                          });

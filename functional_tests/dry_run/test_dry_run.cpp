@@ -14,9 +14,9 @@ const Kind kinds[] = {
     {"qwen3moe-tiny/ov/int4_sym_g64",      2, A_LAYER, 3, true},
     {"qwen3moe-tiny/ov/int8_asym",         2, A_LAYER, 3, true},
     {"qwen3moe-tiny/ov/int4_asym_g128_r1", 2, A_LAYER, 3, true},
-    {"gemma4-moe-tiny/ov/int4_asym_g32",   6, 14,      3, true}, /* 12, and positions of two kinds */
+    {"gemma4-moe-tiny/ov/int4_asym_g32",   6, A_LAYER, 3, true},
     {"gpt-oss-tiny/ov/int4_sym_g64",       4, A_LAYER, 3, true},
-    {"gemma4-e-tiny/ov/int4_asym_g64",     6, 14,      0, false},
+    {"gemma4-e-tiny/ov/int4_asym_g64",     6, A_LAYER, 0, false},
 };
 /* clang-format on */
 

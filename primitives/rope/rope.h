@@ -2,6 +2,8 @@
  *
  * rope: half-split rotary embedding of x[B,T,heads,D] by tables cos, sin [B|1,T,R], f32.
  * Formula: xm_ref_rope.
+ *
+ * rope_tables: its tables from positions and frequencies. Formula: xm_ref_rope_tables.
  */
 #ifndef XM_PRIMITIVES_ROPE_ROPE_H
 #define XM_PRIMITIVES_ROPE_ROPE_H
@@ -18,6 +20,23 @@ struct xm_rope_desc {
 };
 enum xm_status xm_rope_create(struct xm_engine *engine, const struct xm_rope_desc *desc,
                               struct xm_primitive **out, struct xm_error *err);
+
+enum {
+    XM_ROPE_TABLES_POSITIONS, /* [B,T] */
+    XM_ROPE_TABLES_COS,       /* [B,T,R] f32, or [B,T,2R] */
+    XM_ROPE_TABLES_SIN,
+    XM_ROPE_TABLES_N_OPERANDS
+};
+struct xm_rope_tables_desc {
+    struct xm_buffer *frequencies; /* f32 [R]; referenced */
+    uint32_t r;
+    enum xm_element positions; /* i64 or i32 */
+    float scale;
+    bool twice;
+};
+enum xm_status xm_rope_tables_create(struct xm_engine *engine,
+                                     const struct xm_rope_tables_desc *desc,
+                                     struct xm_primitive **out, struct xm_error *err);
 
 #ifdef __cplusplus
 }

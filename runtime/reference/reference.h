@@ -57,6 +57,12 @@ void xm_ref_rms_norm(const float *x, const float *gamma, uint64_t rows, uint64_t
 void xm_ref_rope(const float *x, const float *cos, const float *sin, uint64_t tokens,
                  uint64_t heads, uint64_t d, uint64_t rotated, float *y);
 
+/* Its tables, one row a token:
+ *     cos[t,i] = scale cos(positions[t] frequencies[i mod R]), sin alike;  i < R, or 2R when twice */
+void xm_ref_rope_tables(const int64_t *positions, const float *frequencies,
+                        uint64_t tokens, uint64_t r, float scale, bool twice, float *cos,
+                        float *sin);
+
 /* Softmax over the middle of x[outer, n, inner]; y may be x. */
 void xm_ref_softmax(const float *x, uint64_t outer, uint64_t n, uint64_t inner, float *y);
 

@@ -5,6 +5,7 @@
  *     x = [ first half | second half | not rotated ]
  *           0 … R/2-1    R/2 … R-1     R … D-1
  */
+#include <math.h>
 #include <string.h>
 
 #include "runtime/reference/reference.h"
@@ -30,6 +31,20 @@ xm_ref_rope(const float *x, const float *cos, const float *sin, uint64_t tokens,
         for (uint64_t h = 0; h < heads; h++) {
             uint64_t at = (t * heads + h) * d;
             rotate(x + at, cos + t * rotated, sin + t * rotated, d, rotated, y + at);
+        }
+    }
+}
+
+void
+xm_ref_rope_tables(const int64_t *positions, const float *frequencies, uint64_t tokens,
+                   uint64_t r, float scale, bool twice, float *cos, float *sin)
+{
+    uint64_t columns = twice ? 2 * r : r;
+    for (uint64_t t = 0; t < tokens; t++) {
+        for (uint64_t i = 0; i < columns; i++) {
+            float angle = (float)positions[t] * frequencies[i % r];
+            cos[t * columns + i] = scale * cosf(angle);
+            sin[t * columns + i] = scale * sinf(angle);
         }
     }
 }

@@ -114,6 +114,19 @@ xm_eval_rope(struct xm_eval_call *c)
     return XM_OK;
 }
 
+/* positions [B,T], frequencies [R]. */
+enum xm_status
+xm_eval_rope_tables(struct xm_eval_call *c)
+{
+    const struct xm_tensor *positions = c->in[0], *frequencies = c->in[1];
+    const union xm_attr *a = &c->node->attr;
+    XM_TRY(xm_eval_operands(c, "if"));
+    xm_ref_rope_tables(positions->i, frequencies->f, positions->n, frequencies->n,
+                       a->rope_tables.scale, a->rope_tables.twice, c->out[0]->f,
+                       c->out[1]->f);
+    return XM_OK;
+}
+
 enum xm_status
 xm_eval_glu(struct xm_eval_call *c)
 {

@@ -145,9 +145,9 @@ enum xm_topk_sort { XM_SORT_NONE, XM_SORT_INDEX, XM_SORT_VALUE };
 
 struct xm_moe_attr {
     int expert;     /* enum xm_expert */
+    int gate_up;    /* enum xm_gate_up: whether up has a weight of its own */
     int activation; /* enum xm_activation */
     float beta;     /* swish beta; OpenVINO's expert_beta */
-    int gate_up;    /* enum xm_gate_up: whether up has a weight of its own */
     float limit;    /* clamp limit; OpenVINO's expert_alpha */
     int64_t hidden, inter, experts, top_k, shared; /* H I E K, shared experts */
     int64_t group; /* K elements a scale; 0 when weights are not quantised or differ */
@@ -196,6 +196,7 @@ union xm_attr {
     struct { int64_t axis; int smallest, sort; enum xm_element element; } topk;
     struct { bool causal; } sdpa;
     struct { float epsilon; } rms_norm;
+    struct { float scale; bool twice; } rope_tables;
     struct { const char *steps; } row_chain; /* of row_chain.h */
     struct { int activation; } glu;
     struct { bool glu; int activation; int64_t slice; } linear; /* the last two: of a gated unit */

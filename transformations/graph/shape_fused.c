@@ -167,6 +167,25 @@ xm_shape_rope(struct xm_infer *i)
     return check_rotated(i, r, x->dim[3]);
 }
 
+/* positions [B,T], frequencies [R]: cos and sin [B,T,R], or [B,T,2R]. */
+enum xm_status
+xm_shape_rope_tables(struct xm_infer *i)
+{
+    XM_TRY(xm_infer_rank(i, 0, 2));
+    XM_TRY(xm_infer_rank(i, 1, 1));
+    const struct xm_shape *p = xm_infer_shape(i, 0);
+    struct xm_dim r = xm_infer_shape(i, 1)->dim[0];
+    if (!xm_dim_is_const(r) || r.n < 1 || r.n > INT32_MAX / 2)
+        return xm_shape_fail(i, "the number of frequencies is not known");
+    i->out[0].element = XM_F32;
+    i->out[0].shape = (struct xm_shape){
+        .rank = 3,
+        .dim = {p->dim[0], p->dim[1],
+                xm_dim_const(i->attr->rope_tables.twice ? 2 * r.n : r.n)}};
+    i->out[1] = i->out[0];
+    return XM_OK;
+}
+
 /* ---- attention --------------------------------------------------------------------- */
 
 static enum xm_status

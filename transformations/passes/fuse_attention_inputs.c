@@ -7,15 +7,17 @@
  *
  * Each part may be missing; then nothing is taken for it. q and k are rotated by the same
  * tables, or, where K and V are another layer's, there is only q. What is taken has no other
- * users; k and v may come from one value. Not done here: norms with different epsilons (those
- * that differ from the first found stay).
+ * users; k and v may come from one value, and then share its norm, which only k multiplies by
+ * factors. Not done here: norms with different epsilons (those that differ from the first
+ * found stay).
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
 /* What stands before one input, from the outside in. */
 struct steps {
-    struct xm_node *rope, *norm; /* NULL: none */
+    struct xm_node *rope, *norm;  /* NULL: none */
+    const struct xm_value *gamma; /* of the norm */
 };
 
 static bool
@@ -24,28 +26,54 @@ is_lone(const struct xm_value *v, enum xm_op op)
     return v->node->op == op && v->n_uses == 1;
 }
 
-/* A norm over the heads, by a constant for each of their elements. */
+/* Whether gamma is a constant for each element of v's heads. */
 static bool
-is_head_norm(const struct xm_value *v)
+is_for_heads(const struct xm_value *gamma, const struct xm_value *v)
 {
     uint64_t n;
-    if (!is_lone(v, XM_OP_RMS_NORM))
-        return false;
-    const struct xm_value *gamma = xm_in(v->node, 1);
     return gamma->node->op == XM_OP_CONST && xm_static_elements(&gamma->type.shape, &n) &&
            (int64_t)n == xm_last_dim(v);
+}
+
+/* gamma rms_norm(x, ones): what remains of two norms of one x, when k and v come from it. */
+static bool
+find_shared_norm(const struct xm_value *v, struct steps *s)
+{
+    for (uint32_t i = 0; i < 2 && is_lone(v, XM_OP_MULTIPLY); i++) {
+        const struct xm_value *normed = xm_in(v->node, i), *gamma = xm_in(v->node, 1 - i);
+        if (normed->node->op != XM_OP_RMS_NORM || normed->n_uses > 2 ||
+            !xm_is_filled(xm_in(normed->node, 1), 1.0f) || !is_for_heads(gamma, v) ||
+            xm_last_dim(gamma) != xm_last_dim(v))
+            continue;
+        s->norm = normed->node;
+        s->gamma = gamma;
+        return true;
+    }
+    return false;
+}
+
+static void
+find_norm(const struct xm_value *v, struct steps *s)
+{
+    if (find_shared_norm(v, s) || v->node->op != XM_OP_RMS_NORM)
+        return;
+    const struct xm_value *gamma = xm_in(v->node, 1);
+    bool is_shared = v->n_uses == 2 && xm_is_filled(gamma, 1.0f);
+    if ((v->n_uses == 1 || is_shared) && is_for_heads(gamma, v)) {
+        s->norm = v->node;
+        s->gamma = gamma;
+    }
 }
 
 static struct steps
 steps_before(const struct xm_value *v)
 {
-    struct steps s = {NULL, NULL};
+    struct steps s = {NULL, NULL, NULL};
     if (is_lone(v, XM_OP_ROPE)) {
         s.rope = v->node;
         v = xm_in(s.rope, 0);
     }
-    if (is_head_norm(v))
-        s.norm = v->node;
+    find_norm(v, &s);
     return s;
 }
 
@@ -79,13 +107,14 @@ rotates_alike(const struct xm_node *attention, const struct steps *q,
 /* Input i becomes what the norm reads; its factors become operand `gamma`. */
 static bool
 take_norm(struct xm_graph *g, struct xm_node *attention, uint32_t i, uint32_t gamma,
-          struct xm_node *norm, bool *has_epsilon)
+          const struct steps *s, bool *has_epsilon)
 {
     struct xm_builder b = xm_builder_before(g, attention);
+    const struct xm_node *norm = s->norm;
     float *epsilon = &attention->attr.attention.epsilon;
     if (!norm || (*has_epsilon && *epsilon != norm->attr.rms_norm.epsilon))
         return false;
-    struct xm_value *factors = xm_const_flat(&b, xm_in(norm, 1));
+    struct xm_value *factors = xm_const_flat(&b, s->gamma);
     if (!factors)
         return false;
     *epsilon = norm->attr.rms_norm.epsilon;
@@ -124,8 +153,8 @@ fuse(struct xm_graph *g, struct xm_node *n)
     for (uint32_t i = 0; i < XM_ARRAY_LEN(s); i++) {
         bool stays = s[i].rope && (!alike || i == XM_ATTN_V);
         if (!stays)
-            any |= take_norm(g, n, XM_ATTN_Q + i, XM_ATTN_Q_GAMMA + i, s[i].norm,
-                             &has_epsilon);
+            any |=
+                take_norm(g, n, XM_ATTN_Q + i, XM_ATTN_Q_GAMMA + i, &s[i], &has_epsilon);
     }
     return any;
 }

@@ -80,6 +80,20 @@ TEST(FuseAttentionInputs, KAndVMayComeFromOneValue)
 }
 
 /* The second layer reads the first one's K and V. */
+/* v is the norm without factors, k has some on top. */
+TEST(FuseAttentionInputs, KAndVMayShareANorm)
+{
+    const std::string after =
+        attention("%8 = const f32[8] {8, 7, 6, 5, 4, 3, 2, 1}",
+                  "%0, %1, %1, _, _, _, _, %3, %4, _, %8, %7", "epsilon=0.001");
+    for (const char *product : {"%22, %6", "%6, %22"})
+        expect_rewrites(xm_pass_fuse_attention_inputs,
+                        attention("%20 = rope %0, %3, %4\n%22 = rms_norm %1, %7 "
+                                  "epsilon=0.001\n%11 = multiply " +
+                                  std::string(product) + "\n%21 = rope %11, %3, %4"),
+                        after);
+}
+
 TEST(FuseAttentionInputs, WithoutKAndVThereIsOnlyQ)
 {
     std::string text = attention("%20 = sin %0\n%21 = sin %1\n%22 = sin %2");

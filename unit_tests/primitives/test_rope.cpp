@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "primitives/rope/rope.h"
 
+#include <cmath>
+
 #include "primitives/tables.h"
 #include "runtime/reference/reference.h"
 #include "unit_tests/primitives/harness.h"
@@ -74,6 +76,55 @@ TEST_F(Rope, RefusesTablesOfAnotherLength)
     const xm_operand operands[] = {x.operand(), cos.operand(), sin.operand(),
                                    x.operand()};
     EXPECT_EQ(xm_primitive_run(rope.p, operands, &run, &err), XM_INVALID);
+}
+
+class RopeTables : public PrimitiveTest
+{
+  protected:
+    void check(xm_element element, bool twice, const xm_variant &row)
+    {
+        SCOPED_TRACE(row.name);
+        const int64_t b = 2, t = 5, r = 11, columns = twice ? 2 * r : r;
+        const std::vector<int64_t> at = {0, 1, 2, 3, 4, 0, 7, 500, 32767, 131071};
+        std::vector<float> frequencies, c(at.size() * columns), s(c.size());
+        for (int64_t i = 0; i < r; i++)
+            frequencies.push_back(powf(10000.0f, -(float)i / r));
+        tensor positions(element, {b, t}, at);
+        tensor f(XM_F32, {r}, frequencies);
+        tensor cos(XM_F32, {b, t, columns}), sin(XM_F32, {b, t, columns});
+        xm_rope_tables_desc desc = {f.operand().buffer, (uint32_t)r, element, 0.75f,
+                                    twice};
+        primitive_ptr tables;
+        ASSERT_XM_OK(xm_rope_tables_create(engine, &desc, &tables.p, &err));
+        const xm_operand operands[] = {positions.operand(), cos.operand(), sin.operand()};
+        ASSERT_XM_OK(xm_primitive_run(tables.p, operands, &run, &err));
+        xm_ref_rope_tables(at.data(), frequencies.data(), at.size(), (uint64_t)r, 0.75f,
+                           twice, c.data(), s.data());
+        EXPECT_TRUE(rows_match(cos.read(), c, (size_t)columns, XM_F32));
+        EXPECT_TRUE(rows_match(sin.read(), s, (size_t)columns, XM_F32));
+    }
+};
+
+TEST_F(RopeTables, EveryVariantAgreesWithTheReference)
+{
+    for (size_t v = 0; v < xm_rope_tables_table.n; v++) {
+        force("rope_tables", xm_rope_tables_table.rows[v].name);
+        for (bool twice : {false, true}) {
+            check(XM_I64, twice, xm_rope_tables_table.rows[v]);
+            check(XM_I32, twice, xm_rope_tables_table.rows[v]);
+        }
+    }
+}
+
+TEST_F(RopeTables, RefusesTablesOfAnotherSize)
+{
+    tensor positions(XM_I64, {1, 4}), f(XM_F32, {8});
+    tensor cos(XM_F32, {1, 4, 16}), sin(XM_F32, {1, 4, 8});
+    xm_rope_tables_desc desc = {f.operand().buffer, 8, XM_I64, 1.0f, true};
+    primitive_ptr tables;
+    ASSERT_XM_OK(xm_rope_tables_create(engine, &desc, &tables.p, &err));
+    const xm_operand operands[] = {positions.operand(), cos.operand(), sin.operand()};
+    EXPECT_EQ(xm_primitive_run(tables.p, operands, &run, &err), XM_INVALID);
 }
 
 } // namespace

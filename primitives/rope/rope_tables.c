@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rope_tables: one launch over all elements of both tables.
+ */
+#include <stdio.h>
+
+#include "primitives/rope/rope.h"
+#include "primitives/stage.h"
+#include "primitives/tables.h"
+
+/* clang-format off */
+static const struct xm_variant variants[] = {
+    { "rope_tables_ref", XM_FAMILY_ANY, 0, NULL },
+};
+/* clang-format on */
+const struct xm_variant_table xm_rope_tables_table = {"rope_tables", variants,
+                                                      XM_ARRAY_LEN(variants)};
+
+struct rope_tables {
+    struct xm_primitive base;
+    struct xm_rope_tables_desc desc;
+    struct xm_stage stage;
+};
+
+static uint64_t
+columns_of(const struct xm_rope_tables_desc *d)
+{
+    return d->twice ? 2 * (uint64_t)d->r : d->r;
+}
+
+static enum xm_status
+check_table(const struct rope_tables *s, const struct xm_operand *o, const char *name,
+            uint64_t tokens, struct xm_error *err)
+{
+    XM_TRY(xm_operand_check(o, name, XM_F32, err));
+    if (o->rank == 0 || (uint64_t)o->dim[o->rank - 1] != columns_of(&s->desc) ||
+        xm_operand_rows(o) != tokens)
+        return xm_fail(err, XM_INVALID, "table '%s' must be %llu rows of %llu elements",
+                       name, (unsigned long long)tokens,
+                       (unsigned long long)columns_of(&s->desc));
+    return XM_OK;
+}
+
+static enum xm_status
+run(const struct xm_primitive *p, const struct xm_operand *operands,
+    const struct xm_run *run, struct xm_error *err)
+{
+    const struct rope_tables *s = (const struct rope_tables *)p;
+    const struct xm_operand *positions = &operands[XM_ROPE_TABLES_POSITIONS];
+    const struct xm_operand *cos = &operands[XM_ROPE_TABLES_COS];
+    const struct xm_operand *sin = &operands[XM_ROPE_TABLES_SIN];
+    uint64_t tokens = xm_operand_elements(positions);
+    struct xm_choice choice;
+    XM_TRY(xm_operand_check(positions, "positions", s->desc.positions, err));
+    XM_TRY(check_table(s, cos, "cos", tokens, err));
+    XM_TRY(check_table(s, sin, "sin", tokens, err));
+    XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
+    const struct xm_arg args[] = {
+        xm_arg_buffer(positions->buffer), xm_arg_buffer(s->desc.frequencies),
+        xm_arg_buffer(cos->buffer),       xm_arg_buffer(sin->buffer),
+        xm_arg_i32((int32_t)s->desc.r),   xm_arg_i32((int32_t)columns_of(&s->desc)),
+        xm_arg_f32(s->desc.scale),
+    };
+    return xm_stage_run(&s->stage, &choice, tokens * columns_of(&s->desc), args,
+                        XM_ARRAY_LEN(args), run, err);
+}
+
+static void
+describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
+         size_t out_bytes)
+{
+    (void)operands;
+    snprintf(out, out_bytes, "%s",
+             xm_stage_describe(&((const struct rope_tables *)p)->stage, NULL));
+}
+
+static void
+destroy(struct xm_primitive *p)
+{
+    xm_buffer_unref(((struct rope_tables *)p)->desc.frequencies);
+    xm_primitive_free(p);
+}
+
+static const struct xm_primitive_ops ops = {"rope_tables", NULL, run, describe, destroy};
+
+enum xm_status
+xm_rope_tables_create(struct xm_engine *engine, const struct xm_rope_tables_desc *desc,
+                      struct xm_primitive **out, struct xm_error *err)
+{
+    char defines[XM_STAGE_DEFINES];
+    struct rope_tables *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc = *desc;
+    xm_buffer_ref(desc->frequencies);
+    snprintf(defines, sizeof(defines), "-DPOSITION=%s", xm_element_text(desc->positions));
+    enum xm_status status =
+        xm_stage_build(&s->stage, engine, &xm_rope_tables_table, defines, err);
+    if (status != XM_OK) {
+        destroy(&s->base);
+        return status;
+    }
+    *out = &s->base;
+    return XM_OK;
+}
