@@ -134,7 +134,7 @@ TEST_P(Chips, FuseTheExpertsAndGiveTheReferencesText)
     EXPECT_EQ(Json(o.out).text("/text").rfind(" France.", 0), 0u) << o.out;
 }
 
-/* Without the first of the passes, and without the last, as where no kernel can run what it makes. */
+/* Without the first of the passes, and without the last, as where no kernel runs what it makes. */
 TEST_P(Chips, RunTheExpertsUnfused)
 {
     const Chip &c = GetParam();

@@ -58,7 +58,8 @@ void xm_ref_rope(const float *x, const float *cos, const float *sin, uint64_t to
                  uint64_t heads, uint64_t d, uint64_t rotated, float *y);
 
 /* Its tables, one row a token:
- *     cos[t,i] = scale cos(positions[t] frequencies[i mod R]), sin alike;  i < R, or 2R when twice */
+ *     cos[t,i] = scale cos(positions[t] frequencies[i mod R]), sin alike
+ * i < R, or 2R when twice */
 void xm_ref_rope_tables(const int64_t *positions, const float *frequencies,
                         uint64_t tokens, uint64_t r, float scale, bool twice, float *cos,
                         float *sin);
