@@ -227,7 +227,7 @@ static enum xm_status
 time_runs(struct bench *b, uint64_t runs, uint64_t *done, double *seconds,
           struct xm_error *err)
 {
-    const struct xm_run run = {b->queue, b->scratch};
+    const struct xm_run run = {.queue = b->queue, .scratch = b->scratch};
     double start = xm_bench_seconds();
     for (uint64_t i = 0; i < runs; i++, ++*done) {
         struct xm_operand o[XM_MOE_OP_COUNT];
