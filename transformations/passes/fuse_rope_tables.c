@@ -203,7 +203,9 @@ xm_pass_fuse_rope_tables(struct xm_graph *g, const struct xm_caps *caps)
         if (g->err.status != XM_OK)
             return any;
     }
-    if (any)
+    if (any) {
         xm_graph_remove_dead(g);
+        xm_graph_sort(g, &g->err); /* readers of the sine may stand before the cosine */
+    }
     return any;
 }

@@ -86,6 +86,13 @@ TEST(FuseRoPETables, DoublesAndScales)
                   "scale=0.5 twice=true", 2);
 }
 
+TEST(FuseRoPETables, TakesASineThatIsReadBeforeTheCosine)
+{
+    expect_tables(turned + "%20 = sin %7\n%8 = exp %20\n%21 = cos %7" + results +
+                      "result %8 name=\"more\"\n",
+                  "rope_tables %0, ");
+}
+
 TEST(FuseRoPETables, EndsWhereSomebodyElseReads)
 {
     expect_leaves(xm_pass_fuse_rope_tables,
