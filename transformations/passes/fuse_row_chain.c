@@ -23,6 +23,8 @@
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
+enum { WORK_PER_NODE = 1024 }; /* of all searches together */
+
 /* By node id. Ids that did not exist when the pass began are outside of everything. */
 struct groups {
     struct xm_graph *g;
@@ -34,6 +36,7 @@ struct groups {
     uint32_t *seen;  /* the last search that came here */
     struct xm_node **stack; /* of a search */
     uint32_t search;
+    uint64_t work; /* operands that searches have looked at */
 };
 
 /* A group, or two that may become one, as an operation. */
@@ -155,13 +158,24 @@ plan_operand(struct plan *p, const struct xm_node *n, uint32_t i,
     return list_value(p->x, &chain->n_x, XM_CHAIN_XS, v, &out->i);
 }
 
+/* Walks the tree of reshapes that hangs on v without a stack: a file says how deep it is. */
 static bool
 is_read_outside(const struct groups *s, const struct xm_value *v, const uint32_t group[2])
 {
-    for (const struct xm_use *u = v->uses; u; u = u->next) {
-        if (keeps_rows(u->user) ? is_read_outside(s, &u->user->out[0], group)
-                                : !is_of(s, u->user, group))
+    const struct xm_value *at = v;
+    const struct xm_use *u = v->uses;
+    while (u || at != v) {
+        if (!u) { /* all readers of a reshape are in the group: on behind the reshape */
+            u = at->node->in[0].next;
+            at = xm_in(at->node, 0);
+        } else if (keeps_rows(u->user)) {
+            at = &u->user->out[0];
+            u = at->uses;
+        } else if (is_of(s, u->user, group)) {
+            u = u->next;
+        } else {
             return true;
+        }
     }
     return false;
 }
@@ -230,6 +244,7 @@ make_plan(const struct groups *s, struct xm_node *a, struct xm_node *b, struct p
 static uint32_t
 push_operands(struct groups *s, const struct xm_node *n, uint32_t depth)
 {
+    s->work += n->n_in + 1;
     for (uint32_t i = 0; i < n->n_in; i++) {
         struct xm_node *maker = xm_in(n, i)->node;
         if (maker->op == XM_OP_NONE || s->seen[maker->id] == s->search)
@@ -253,7 +268,8 @@ push_group(struct groups *s, struct xm_node *n, uint32_t depth)
     return depth;
 }
 
-/* Whether what the plan reads depends on one of its steps. */
+/* Whether what the plan reads depends on one of its steps, or may: each search goes back to the
+ * graph's beginning, so that in graphs larger than any model's they end. */
 static bool
 waits_for_itself(struct groups *s, const struct plan *p, const uint32_t group[2])
 {
@@ -267,7 +283,7 @@ waits_for_itself(struct groups *s, const struct plan *p, const uint32_t group[2]
     }
     while (depth > 0) {
         struct xm_node *n = s->stack[--depth];
-        if (is_of(s, n, group))
+        if (is_of(s, n, group) || s->work > (uint64_t)WORK_PER_NODE * s->n_ids)
             return true;
         depth = push_group(s, n, depth);
     }

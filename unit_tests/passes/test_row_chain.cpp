@@ -89,6 +89,25 @@ result %15 name="y"
 result %11 name="s")");
 }
 
+/* Not one that a stack has room for. */
+TEST(FuseRowChain, PassesAnyNumberOfReshapes)
+{
+    enum { RESHAPES = 60000 };
+    std::string text = values + "%8 = shape_value i64[2] {batch*tokens, 4}\n"
+                                "%9 = shape_value i64[3] {batch, tokens, 4}\n"
+                                "%10 = add %0, %1\n";
+    int last = 10;
+    for (int i = 0; i < RESHAPES; i++, last++)
+        text += "%" + std::to_string(last + 1) + " = reshape %" + std::to_string(last) +
+                (i % 2 ? ", %9\n" : ", %8\n");
+    const std::string v = "%" + std::to_string(last), y = "%" + std::to_string(last + 1);
+    text += y + " = rms_norm " + v + ", %3 epsilon=0.5\nresult " + y + " name=\"y\"";
+    Graph g = parse(text);
+    ASSERT_TRUE(xm_pass_fuse_row_chain(g.get(), nullptr));
+    EXPECT_STREQ(first(g.get(), XM_OP_ROW_CHAIN)->attr.row_chain.steps,
+                 "add x0 x1; out rms_norm s0 c0 0.5");
+}
+
 TEST(FuseRowChain, OtherWidthsAreOtherGroups)
 {
     EXPECT_EQ(steps_of(R"(
