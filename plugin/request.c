@@ -339,6 +339,8 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
 {
     struct xm_program *p = r->program;
     struct xm_error cause = {0};
+    /* A run that fails leaves nothing of states on the host: it cannot be made again on them. */
+    bool again = !p->host_states || r->kv.past == 0;
     for (uint32_t i = 0; i < p->n_inputs; i++) {
         if (!r->inputs[i].data)
             return xm_fail(err, XM_INVALID, "input '%s' has not been set",
@@ -346,7 +348,7 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
     }
     xm_flag_set(&r->cancelled, false);
     enum xm_status s = run_once(r, &cause);
-    if (s == XM_NO_MEMORY && xm_expert_caches_drop(p)) {
+    if (s == XM_NO_MEMORY && xm_expert_caches_drop(p) && again) {
         cause = (struct xm_error){0};
         s = run_once(r, &cause);
     }

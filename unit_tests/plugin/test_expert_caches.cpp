@@ -263,4 +263,28 @@ TEST_F(ExpertCacheFaults, MemoryGoesToRunsFirst)
     EXPECT_EQ(stats_of(p.get()).slots, 0u);
 }
 
+/* A failed run empties states on the host: made again, it would continue from nothing. */
+TEST_F(ExpertCacheFaults, NoRunIsMadeAgainOnStatesThatAreGone)
+{
+    for (uint64_t past : {0u, 1u}) {
+        Program p(nullptr, xm_program_unref);
+        setenv("XM_SKIP", "SDPAToPagedAttention", 1);
+        enum xm_status compiled = compile_tiny(p, &err);
+        unsetenv("XM_SKIP");
+        ASSERT_XM_OK(compiled);
+        ASSERT_TRUE(p->host_states);
+        Request r = make_request(p.get());
+        std::vector<Tensor> out;
+        xm_error why = {};
+        if (past)
+            ASSERT_XM_OK(infer(
+                r.get(), inputs_of(p.get(), {{some_ids(1, 1, VOCABULARY)}}), out, &why));
+        auto in = inputs_of(p.get(), {{some_ids(300, 1, VOCABULARY)}, past});
+        xm_fake_fail(engine.get(), XM_FAKE_ALLOC, 1);
+        EXPECT_EQ(infer(r.get(), in, out, &why), past ? XM_NO_MEMORY : XM_OK) << why.text;
+        EXPECT_TRUE(xm_fake_failed(engine.get()));
+        EXPECT_EQ(xm_request_past(r.get()), past ? 0u : 300u);
+    }
+}
+
 } // namespace
