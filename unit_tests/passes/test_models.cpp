@@ -117,7 +117,8 @@ TEST_P(FusedModels, EndInOneOpForEachLayer)
     EXPECT_EQ(count(g.get(), XM_OP_ROPE), 0);
     EXPECT_EQ(count(g.get(), XM_OP_ADD), 0);
     EXPECT_EQ(count(g.get(), XM_OP_LINEAR), 4);
-    EXPECT_EQ(count(g.get(), XM_OP_MATMUL), 4); /* routers, angles, head */
+    EXPECT_EQ(count(g.get(), XM_OP_MATMUL), 3); /* routers, head */
+    EXPECT_EQ(count(g.get(), XM_OP_ROPE_TABLES), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, FusedModels,
