@@ -21,13 +21,6 @@ struct way {
     bool twice;
 };
 
-static bool
-keeps_rows(const struct xm_node *n)
-{
-    return n->op == XM_OP_RESHAPE && xm_last_dim(xm_in(n, 0)) > 0 &&
-           xm_last_dim(xm_in(n, 0)) == xm_last_dim(&n->out[0]);
-}
-
 /* concat(x, x) on the last axis. */
 static bool
 is_doubled(const struct xm_node *n)
@@ -71,10 +64,10 @@ follow(struct xm_node *n, bool is_double)
             way.scale *= number;
         else if (is_doubled(n) && !way.twice)
             way.twice = true;
-        else if (!keeps_rows(n))
+        else if (!xm_keeps_rows(n))
             break;
         v = &n->out[0];
-        if (!keeps_rows(n))
+        if (!xm_keeps_rows(n))
             way.end = v;
     }
     return way;
@@ -183,7 +176,7 @@ fuse(struct xm_graph *g, struct xm_node *cosine)
     bool is_double = false;
     if (!sine || angle->type.element != XM_F32)
         return false;
-    while (keeps_rows(angle->node) || (is_doubled(angle->node) && !is_double)) {
+    while (xm_keeps_rows(angle->node) || (is_doubled(angle->node) && !is_double)) {
         is_double |= is_doubled(angle->node);
         angle = xm_in(angle->node, 0);
     }

@@ -48,18 +48,11 @@ struct plan {
 
 /* ---- steps ------------------------------------------------------------------------- */
 
-static bool
-keeps_rows(const struct xm_node *n)
-{
-    return n->op == XM_OP_RESHAPE && xm_last_dim(xm_in(n, 0)) > 0 &&
-           xm_last_dim(xm_in(n, 0)) == xm_last_dim(&n->out[0]);
-}
-
 /* What a value has its rows from. */
 static struct xm_value *
 rows_of(struct xm_value *v)
 {
-    while (keeps_rows(v->node))
+    while (xm_keeps_rows(v->node))
         v = xm_in(v->node, 0);
     return v;
 }
@@ -168,7 +161,7 @@ is_read_outside(const struct groups *s, const struct xm_value *v, const uint32_t
         if (!u) { /* all readers of a reshape are in the group: on behind the reshape */
             u = at->node->in[0].next;
             at = xm_in(at->node, 0);
-        } else if (keeps_rows(u->user)) {
+        } else if (xm_keeps_rows(u->user)) {
             at = &u->user->out[0];
             u = at->uses;
         } else if (is_of(s, u->user, group)) {

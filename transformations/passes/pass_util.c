@@ -51,6 +51,13 @@ xm_last_dim(const struct xm_value *v)
 }
 
 bool
+xm_keeps_rows(const struct xm_node *n)
+{
+    return n->op == XM_OP_RESHAPE && xm_last_dim(xm_in(n, 0)) > 0 &&
+           xm_last_dim(xm_in(n, 0)) == xm_last_dim(&n->out[0]);
+}
+
+bool
 xm_static_elements(const struct xm_shape *s, uint64_t *n)
 {
     *n = 1;

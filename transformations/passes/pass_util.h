@@ -23,6 +23,8 @@ bool xm_is_axis(const struct xm_value *v, uint32_t rank, int64_t axis);
 bool xm_is_filled(const struct xm_value *v, float number);
 /* The last dimension, when it is a constant; else -1. */
 int64_t xm_last_dim(const struct xm_value *v);
+/* Whether n is a reshape whose last dimension stays. */
+bool xm_keeps_rows(const struct xm_node *n);
 /* Elements of a static shape; false when a dimension is symbolic or the product
  * overflows. */
 bool xm_static_elements(const struct xm_shape *s, uint64_t *n);
