@@ -145,18 +145,14 @@ finish_scores(const struct attention *a, const struct query *r, float8 s, int j)
     return s;
 }
 
-/* Takes the keys of the tile out whose values are not `there`. */
+/* Takes the keys from position j on out that are padding. Every lane looks at all of them: exchanges
+ * of what one of them found would stand in a branch (sub_group.h). */
 static inline void
-hide_padding(const int there[LANE_KEYS], float s[KEYS])
+hide_padding(const struct attention *a, const struct query *r, int j, float s[KEYS])
 {
-    int all = there[0];
-    if (LANE_KEYS == 2)
-        all &= there[LANE_KEYS - 1];
-    if (sub_group_reduce_min(all))
-        return;
 #pragma unroll
     for (int i = 0; i < KEYS; i++)
-        if (!intel_sub_group_shuffle(there[i % LANE_KEYS], i / LANE_KEYS))
+        if (is_padding(a, r->b, min(j + i, (int)a->keys - 1)))
             s[i] = -INFINITY;
 }
 
@@ -240,7 +236,7 @@ attend_tile(const struct attention *a, const struct query *r, int j, ulong row,
     vstore8(finish_scores(a, r, products[0], j), 0, s);
     vstore8(finish_scores(a, r, products[1], j + 8), 1, s);
     if (a->key_mask_bytes)
-        hide_padding(there, s);
+        hide_padding(a, r, j, s);
     const int8 p = weigh(sums, s);
     UNROLL_PRODUCTS
     for (uint i = 0; i < VALUE_BLOCKS; i++)

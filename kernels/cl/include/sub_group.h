@@ -6,7 +6,9 @@
  *
  * A sub-group works alone: no local memory, no barriers, so that a work-group may hold any number
  * of them and a sub-group without work simply returns. Only functions that every driver with
- * these extensions gets right are used: block reads of 32-bit words, shuffle, reduce.
+ * these extensions gets right are used: block reads of 32-bit words, shuffle, reduce. None stands
+ * behind a branch around another, uniform as it may be, with no loop of them in between: PoCL 6
+ * copies what follows the branch for lane 0, and the copy exchanges through memory of its own.
  *
  * Where the device computes in half, half values are converted in registers; elsewhere they are
  * loaded as a storage format. Sums are float everywhere.
