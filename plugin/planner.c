@@ -212,14 +212,17 @@ xm_planner_room(const struct xm_device_info *info, const struct xm_memory_stats 
 }
 
 uint64_t
+xm_planner_of_device(const struct xm_memory_need *need, const struct xm_memory_room *room)
+{
+    return room->host_is_device ? need->kinds.total_peak : on_device(need->kinds.peak);
+}
+
+uint64_t
 xm_planner_excess(const struct xm_memory_need *need, const struct xm_memory_room *room)
 {
-    uint64_t device = on_device(need->kinds.peak), host = on_host(need->kinds.peak);
-    if (!room->known)
-        return 0;
-    if (room->host_is_device)
-        return less(need->kinds.total_peak, room->device);
-    return less(device, room->device) + less(host, room->host);
+    uint64_t device = less(xm_planner_of_device(need, room), room->device);
+    uint64_t host = room->host_is_device ? 0 : on_host(need->kinds.peak);
+    return room->known ? device + less(host, room->host) : 0;
 }
 
 uint32_t

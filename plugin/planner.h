@@ -58,6 +58,9 @@ enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish 
 /* What a device has left when `in_use` (NULL: nothing) is allocated on it already. */
 void xm_planner_room(const struct xm_device_info *info,
                      const struct xm_memory_stats *in_use, struct xm_memory_room *out);
+/* The bytes that count against room->device: all, where the host's memory is the device's. */
+uint64_t xm_planner_of_device(const struct xm_memory_need *need,
+                              const struct xm_memory_room *room);
 /* Bytes that are missing; 0: it fits. */
 uint64_t xm_planner_excess(const struct xm_memory_need *need,
                            const struct xm_memory_room *room);

@@ -107,11 +107,22 @@ TEST(Plan, SaysWhatToChange)
     Json less(run(words).out);
     EXPECT_TRUE(yyjson_is_true(less.at("/fits")));
     EXPECT_EQ(less.number("/missing"), 0.0);
-    EXPECT_EQ(run({"plan", tiny, "--device-as", "nothing"}).code, 4);
     Outcome endless = run({"plan", tiny, "--device-as", "bmg", "-c", "100000000"});
     EXPECT_EQ(endless.code, 2);
     EXPECT_NE(endless.err.find("option --context"), std::string::npos) << endless.err;
     EXPECT_EQ(run({"plan", tiny, "--kv", "u4"}).code, 2);
+}
+
+/* "at most" is of the memory that it is compared with. */
+TEST(Plan, CountsExpertsOnTheHostApart)
+{
+    Outcome o =
+        run({"plan", tiny, "--device-as", "bmg", "--memory", "13", "--offload", "100"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find("it fits"), std::string::npos) << o.out;
+    size_t at = o.out.find("at most");
+    ASSERT_NE(at, std::string::npos) << o.out;
+    EXPECT_LE(std::stod(o.out.substr(at + 7)), 13.0) << o.out;
 }
 
 TEST(Cache, OfBytesHardlyChangesThePerplexity)

@@ -16,16 +16,18 @@
 enum {
     LARGEST_CONTEXT = 1 << 20,
     MOST_POSITIONS = 1 << 24,
+    MOST_REQUESTS = 1 << 10,
+    MOST_MIB = 1 << 30,
     LEAST_CHUNK = 32,
     MAX_ADVICE = 5
 };
 
 struct args {
-    const char *model, *device, *device_as, *kv, *precision, *expert_cache;
-    uint64_t context, chunk, parallel, offload, memory;
+    const char *model, *device, *device_as, *kv, *precision, *offload, *expert_cache;
+    uint64_t context, parallel;
+    uint64_t chunk, memory; /* 0: not given */
     bool json;
 };
-static const uint64_t not_given = UINT64_MAX;
 
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
@@ -39,7 +41,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests at once (1)" },
     { 0,   "kv",        XM_CLI_TEXT,  AT(kv),        "TYPE", "of the KV cache: i8, f16 or f32; default: what suits the device" },
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" },
-    { 0,   "offload",   XM_CLI_WHOLE, AT(offload),   "N",    "percent of the experts that stay in host memory (0)" },
+    { 0,   "offload",   XM_CLI_TEXT,  AT(offload),   "N",    "percent of the experts that stay in host memory (0)" },
     { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "of the device, for recently used ones of them; default: what is left" },
     { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "the result as one JSON object" },
 };
@@ -117,7 +119,7 @@ static void
 find_room(const struct args *a, struct plan *p)
 {
     xm_planner_room(&p->info, NULL, &p->room);
-    if (a->memory == not_given)
+    if (a->memory == 0)
         return;
     p->room.known = true;
     p->room.device = a->memory << 20;
@@ -133,17 +135,16 @@ set_number(struct xm_config *c, const char *key, uint64_t value, struct xm_error
     return xm_config_set(c, key, text, err);
 }
 
-/* What the options set; the numbers' texts go to `chunk` and `offload`. */
+/* What the options set; the number's text goes to `chunk`. */
 enum { N_SETTINGS = 5 };
 static void
 find_settings(const struct args *a, char chunk[XM_CLI_NUMBER],
-              char offload[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
+              struct xm_cli_setting out[N_SETTINGS])
 {
     snprintf(chunk, XM_CLI_NUMBER, "%" PRIu64, a->chunk);
-    snprintf(offload, XM_CLI_NUMBER, "%" PRIu64, a->offload);
     const struct xm_cli_setting settings[N_SETTINGS] = {
-        {"--chunk", "XM_UBATCH", a->chunk == not_given ? NULL : chunk},
-        {"--offload", "OFFLOAD_RATIO", a->offload == not_given ? NULL : offload},
+        {"--chunk", "XM_UBATCH", a->chunk ? chunk : NULL},
+        {"--offload", "OFFLOAD_RATIO", a->offload},
         {"--expert-cache", "XM_EXPERT_CACHE", a->expert_cache},
         {"--kv", "KV_CACHE_PRECISION", a->kv},
         {"--precision", "INFERENCE_PRECISION_HINT", a->precision},
@@ -155,11 +156,19 @@ static int
 check_options(const struct args *a)
 {
     struct xm_cli_setting settings[N_SETTINGS];
-    char chunk[XM_CLI_NUMBER], offload[XM_CLI_NUMBER];
+    struct xm_device_info info;
+    struct xm_error err = {0};
+    char chunk[XM_CLI_NUMBER];
     if (a->context > MOST_POSITIONS)
         return xm_cli_usage("option --context takes at most %d positions",
                             MOST_POSITIONS);
-    find_settings(a, chunk, offload, settings);
+    if (a->parallel > MOST_REQUESTS)
+        return xm_cli_usage("option --parallel takes at most %d requests", MOST_REQUESTS);
+    if (a->memory > MOST_MIB)
+        return xm_cli_usage("option --memory takes at most %d MiB", MOST_MIB);
+    if (a->device_as && imagine(a->device_as, &info, &err) != XM_OK)
+        return xm_cli_usage("option --device-as: %s", err.text);
+    find_settings(a, chunk, settings);
     return xm_cli_check_settings(settings, N_SETTINGS);
 }
 
@@ -167,8 +176,8 @@ static enum xm_status
 set_config(const struct args *a, struct xm_config *c, struct xm_error *err)
 {
     struct xm_cli_setting settings[N_SETTINGS];
-    char chunk[XM_CLI_NUMBER], offload[XM_CLI_NUMBER];
-    find_settings(a, chunk, offload, settings);
+    char chunk[XM_CLI_NUMBER];
+    find_settings(a, chunk, settings);
     xm_config_init(c);
     for (size_t i = 0; i < N_SETTINGS; i++) {
         if (settings[i].value)
@@ -346,6 +355,7 @@ static void
 print_need(const struct plan *p)
 {
     const struct xm_memory_need *n = &p->need;
+    const uint64_t device = xm_planner_of_device(n, &p->room);
     const struct {
         const char *what;
         uint64_t bytes;
@@ -363,12 +373,12 @@ print_need(const struct plan *p)
     };
     for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
         if (rows[i].bytes)
-            printf("%-16s %12.1f MiB  %s\n", rows[i].what, mib(rows[i].bytes),
-                   rows[i].note);
+            printf("%-16s %12.1f MiB%s%s\n", rows[i].what, mib(rows[i].bytes),
+                   rows[i].note[0] ? "  " : "", rows[i].note);
     }
-    printf("%-16s %12.1f MiB  largest buffer %.1f MiB, the device takes %.1f\n",
-           "at most", mib(n->kinds.total_peak), mib(n->kinds.largest),
-           mib(p->info.max_alloc_bytes));
+    printf("%-16s %12.1f MiB  %slargest buffer %.1f MiB, the device takes %.1f\n",
+           "at most", mib(device), device < n->kinds.total_peak ? "of the device; " : "",
+           mib(n->kinds.largest), mib(p->info.max_alloc_bytes));
 }
 
 static void
@@ -494,11 +504,7 @@ xm_cli_plan(int argc, char **argv)
         .operand = "PATH",
         .operand_offset = offsetof(struct args, model),
     };
-    struct args a = {.context = 4096,
-                     .parallel = 1,
-                     .chunk = not_given,
-                     .offload = not_given,
-                     .memory = not_given};
+    struct args a = {.context = 4096, .parallel = 1};
     struct xm_error err = {0};
     bool done;
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);

@@ -35,9 +35,11 @@ int
 xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out)
 {
     if (a->top_p > 1.0f)
-        return xm_cli_usage("option --top-p takes a number up to 1");
+        return xm_cli_usage("option --top-p takes a number from 0 up to 1, found %g",
+                            a->top_p);
     if (a->min_p > 1.0f)
-        return xm_cli_usage("option --min-p takes a number up to 1");
+        return xm_cli_usage("option --min-p takes a number from 0 up to 1, found %g",
+                            a->min_p);
     *out = (struct xm_sampling){.temperature = a->temperature,
                                 .top_k = clamp_int(a->top_k),
                                 .top_p = a->top_p,
