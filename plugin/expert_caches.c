@@ -70,25 +70,6 @@ create_all(struct xm_program *p, uint64_t whole, struct xm_queue *queue,
     return XM_OK;
 }
 
-enum xm_status
-xm_expert_caches_create(struct xm_program *p, struct xm_error *err)
-{
-    const uint64_t whole = host_experts(p);
-    struct xm_queue *queue = NULL;
-    if (p->config.expert_cache == 0 || whole == 0)
-        return XM_OK;
-    p->expert_caches = xm_calloc(1, sizeof(*p->expert_caches));
-    if (!p->expert_caches)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the caches of experts");
-    pthread_mutex_init(&p->expert_caches->lock, NULL);
-    XM_TRY(xm_queue_create(p->engine, &queue, err));
-    enum xm_status s = create_all(p, whole, queue, err);
-    xm_queue_destroy(queue);
-    if (s == XM_OK)
-        say_size(p, whole);
-    return s;
-}
-
 static void
 destroy_all(struct xm_program *p)
 {
@@ -97,6 +78,31 @@ destroy_all(struct xm_program *p)
         p->steps[i].experts = NULL;
     }
     p->expert_cache_bytes = 0;
+}
+
+enum xm_status
+xm_expert_caches_create(struct xm_program *p, struct xm_error *err)
+{
+    const uint64_t whole = host_experts(p);
+    struct xm_queue *queue = NULL;
+    struct xm_error why = {0};
+    if (p->config.expert_cache == 0 || whole == 0)
+        return XM_OK;
+    p->expert_caches = xm_calloc(1, sizeof(*p->expert_caches));
+    if (!p->expert_caches)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the caches of experts");
+    pthread_mutex_init(&p->expert_caches->lock, NULL);
+    XM_TRY(xm_queue_create(p->engine, &queue, err));
+    enum xm_status s = create_all(p, whole, queue, &why);
+    xm_queue_destroy(queue);
+    if (s == XM_NO_MEMORY && !xm_config_user_set(&p->config, XM_OPTION_expert_cache)) {
+        xm_log(XM_LOG_WARNING, "there is no expert cache: %s", why.text);
+        destroy_all(p);
+        return XM_OK;
+    }
+    if (s == XM_OK)
+        say_size(p, whole);
+    return s == XM_OK ? s : xm_fail(err, s, "%s", why.text);
 }
 
 void

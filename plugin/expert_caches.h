@@ -17,7 +17,8 @@
 extern "C" {
 #endif
 
-/* Makes the caches of a program whose steps are complete. */
+/* Makes the caches of a program whose steps are complete. Where the device has no memory for a size
+ * that the user did not choose there are none. */
 enum xm_status xm_expert_caches_create(struct xm_program *p, struct xm_error *err);
 void xm_expert_caches_destroy(struct xm_program *p);
 

@@ -213,6 +213,28 @@ TEST_F(ExpertCacheFaults, CompileFailsWithASentence)
     }
 }
 
+/* A size that the planner chose may be more than the driver gives. */
+TEST_F(ExpertCacheFaults, CompileGoesWithoutACacheThatNobodyAskedFor)
+{
+    uint64_t allocations = 0;
+    for (int last :
+         {0, 1, 2, 3}) { /* of the allocations, from the end: a cache a layer */
+        SCOPED_TRACE(last);
+        Program p(nullptr, xm_program_unref);
+        xm_error why = {};
+        Graph g = read(tiny);
+        uint64_t before = xm_fake_calls(engine.get(), XM_FAKE_ALLOC);
+        xm_fake_fail(engine.get(), XM_FAKE_ALLOC, last ? allocations + 1 - last : 0);
+        enum xm_status s =
+            compile(engine.get(), std::move(g), {{"OFFLOAD_RATIO", "100"}}, p, &why);
+        EXPECT_EQ(xm_fake_failed(engine.get()), last > 0);
+        EXPECT_EQ(s, last == 3 ? XM_NO_MEMORY : XM_OK) << why.text;
+        EXPECT_EQ(s == XM_OK && p->expert_cache_bytes > 0, last == 0);
+        if (last == 0)
+            allocations = xm_fake_calls(engine.get(), XM_FAKE_ALLOC) - before;
+    }
+}
+
 /* A run that ends between lookup and fetch leaves tables that say more than the slots hold. */
 TEST_F(ExpertCacheFaults, AFailedRunEmptiesTheCaches)
 {
@@ -276,14 +298,15 @@ TEST_F(ExpertCacheFaults, NoRunIsMadeAgainOnStatesThatAreGone)
         Request r = make_request(p.get());
         std::vector<Tensor> out;
         xm_error why = {};
-        if (past)
-            ASSERT_XM_OK(infer(
-                r.get(), inputs_of(p.get(), {{some_ids(1, 1, VOCABULARY)}}), out, &why));
-        auto in = inputs_of(p.get(), {{some_ids(300, 1, VOCABULARY)}, past});
+        if (past) {
+            auto one = inputs_of(p.get(), {{some_ids(1, 1, VOCABULARY)}});
+            ASSERT_XM_OK(infer(r.get(), one, out, &why));
+        }
+        auto in = inputs_of(p.get(), {{some_ids(40, 1, VOCABULARY)}, past});
         xm_fake_fail(engine.get(), XM_FAKE_ALLOC, 1);
         EXPECT_EQ(infer(r.get(), in, out, &why), past ? XM_NO_MEMORY : XM_OK) << why.text;
         EXPECT_TRUE(xm_fake_failed(engine.get()));
-        EXPECT_EQ(xm_request_past(r.get()), past ? 0u : 300u);
+        EXPECT_EQ(xm_request_past(r.get()), past ? 0u : 40u);
     }
 }
 
