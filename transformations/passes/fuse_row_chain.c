@@ -23,7 +23,7 @@
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
-enum { WORK_PER_NODE = 1024 }; /* of all searches together */
+enum { MOST_WORK = 1 << 27 }; /* of all searches together: about a second */
 
 /* By node id. Ids that did not exist when the pass began are outside of everything. */
 struct groups {
@@ -276,7 +276,7 @@ waits_for_itself(struct groups *s, const struct plan *p, const uint32_t group[2]
     }
     while (depth > 0) {
         struct xm_node *n = s->stack[--depth];
-        if (is_of(s, n, group) || s->work > (uint64_t)WORK_PER_NODE * s->n_ids)
+        if (is_of(s, n, group) || s->work > MOST_WORK)
             return true;
         depth = push_group(s, n, depth);
     }
