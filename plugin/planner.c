@@ -240,23 +240,37 @@ xm_planner_expert_cache(const struct xm_memory_need *need,
     return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
 }
 
+/* A buffer that the device could not even allocate is too much, and no failure. */
+static enum xm_status
+wish_fits(struct xm_program *p, const struct xm_plan_wish *wish,
+          const struct xm_memory_room *room, bool *fits, struct xm_error *err)
+{
+    struct xm_memory_need need;
+    struct xm_error why = {0};
+    enum xm_status s = xm_planner_count(p, wish, &need, &why);
+    *fits = s == XM_OK && xm_planner_excess(&need, room) == 0;
+    if (s == XM_OK || s == XM_NO_MEMORY)
+        return XM_OK;
+    return xm_fail(err, s, "%s", why.text);
+}
+
 enum xm_status
 xm_planner_largest_context(struct xm_program *p, const struct xm_memory_room *room,
                            uint64_t requests, uint64_t most, uint64_t *out,
                            struct xm_error *err)
 {
     struct xm_plan_wish wish = {FIRST_CONTEXT, requests};
-    struct xm_memory_need need;
     uint64_t fits = 0, too_much = most + 1;
+    bool good;
     *out = 0;
     while (too_much - fits > (fits ? FIRST_CONTEXT : 1)) {
         if (wish.context > most)
             wish.context = most;
-        XM_TRY(xm_planner_count(p, &wish, &need, err));
-        if (xm_planner_excess(&need, room))
-            too_much = wish.context;
-        else
+        XM_TRY(wish_fits(p, &wish, room, &good, err));
+        if (good)
             fits = wish.context;
+        else
+            too_much = wish.context;
         if (too_much > most && fits < most)
             wish.context = 2 * fits; /* nothing was too much yet */
         else

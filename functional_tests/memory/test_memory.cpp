@@ -125,6 +125,16 @@ TEST(Plan, CountsExpertsOnTheHostApart)
     EXPECT_LE(std::stod(o.out.substr(at + 7)), 13.0) << o.out;
 }
 
+/* Attention that was not fused has a buffer that grows with the context, past what the device
+ * allocates in one piece. */
+TEST(Plan, FindsTheLargestContextBelowTheLargestBuffer)
+{
+    Outcome o = run({"plan", tiny, "--device-as", "bmg", "--memory", "100000"},
+                    {"XM_SKIP=SDPAToPagedAttention"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find("it fits; so does a context of"), std::string::npos) << o.out;
+}
+
 TEST(Cache, OfBytesHardlyChangesThePerplexity)
 {
     if (!has_device())

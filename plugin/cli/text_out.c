@@ -40,6 +40,10 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out)
     if (a->min_p > 1.0f)
         return xm_cli_usage("option --min-p takes a number from 0 up to 1, found %g",
                             a->min_p);
+    for (size_t i = 0; i < a->stops.n; i++) {
+        if (a->stops.list[i][0] == '\0')
+            return xm_cli_usage("option --stop takes a text, found an empty one");
+    }
     *out = (struct xm_sampling){.temperature = a->temperature,
                                 .top_k = clamp_int(a->top_k),
                                 .top_p = a->top_p,
