@@ -20,6 +20,7 @@
 struct args {
     struct xm_cli_generation generation; /* first: the common options */
     const char *prompt, *file, *ids;
+    struct xm_sampling sampling; /* what the common options say of it */
     uint64_t tokens;
     bool ignore_eos, verbose;
 };
@@ -262,9 +263,9 @@ print_json(const struct xm_cli_model *m, const struct costs *c,
 /* ---- the run ----------------------------------------------------------------------- */
 
 static enum xm_status
-generate(struct xm_cli_model *m, const struct args *a, const struct xm_sampling *sampling,
-         const struct xm_token_list *prompt, struct xm_text_out *o,
-         struct xm_token_list *ids, struct costs *costs, struct xm_error *err)
+generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_list *prompt,
+         struct xm_text_out *o, struct xm_token_list *ids, struct costs *costs,
+         struct xm_error *err)
 {
     struct xm_generation run = {.prompt = prompt->ids,
                                 .n_prompt = prompt->n,
@@ -274,7 +275,7 @@ generate(struct xm_cli_model *m, const struct args *a, const struct xm_sampling 
                                 .on_token = xm_text_out_token,
                                 .ctx = o};
     struct xm_generator *g = NULL;
-    XM_TRY(xm_generator_create(m->compiled, sampling, &g, err));
+    XM_TRY(xm_generator_create(m->compiled, &a->sampling, &g, err));
     xm_cli_catch_interrupt(xm_generator_request(g));
     xm_progress_show("reading a prompt of %zu tokens", prompt->n);
     enum xm_status s = xm_generator_run(g, &run, ids, &costs->times, err);
@@ -312,20 +313,16 @@ run_prompt(struct xm_cli_model *m, const struct args *a,
     struct xm_error err = {0};
     struct xm_token_list ids = {0};
     struct costs costs = {0};
-    struct xm_sampling sampling;
     struct xm_text_out o;
     bool json = a->generation.target.json;
-    int code = xm_cli_sampling(&a->generation, &sampling);
-    if (code != XM_EXIT_OK)
-        return code;
     enum xm_status s = xm_text_out_begin(&o, m->tokenizer, &a->generation.stops, !json,
                                          json, false, &err);
     if (s == XM_OK && !o.has_text && o.stream)
         fputs("xemoe: no tokenizer.json beside the model: token ids instead of text\n",
               stderr);
     if (s == XM_OK)
-        s = generate(m, a, &sampling, prompt, &o, &ids, &costs, &err);
-    code = s == XM_OK ? report(m, a, &costs, &o, prompt, &ids) : xm_cli_failed(&err);
+        s = generate(m, a, prompt, &o, &ids, &costs, &err);
+    int code = s == XM_OK ? report(m, a, &costs, &o, prompt, &ids) : xm_cli_failed(&err);
     xm_text_out_end(&o);
     xm_token_list_free(&ids);
     return code;
@@ -369,6 +366,9 @@ xm_cli_generate(int argc, char **argv)
         return xm_cli_usage("give a prompt: one of -p TEXT, -f FILE and --ids IDS");
     if (a.prompt && !a.prompt[0])
         return xm_cli_usage("the prompt is empty: there is nothing to continue");
+    code = xm_cli_sampling(&a.generation, &a.sampling);
+    if (code != XM_EXIT_OK)
+        return code;
     if (a.file && xm_mapped_file_open(a.file, &file, &err) != XM_OK)
         return xm_cli_failed(&err);
     if (a.verbose)
