@@ -30,6 +30,7 @@ struct problem {
     bool q_norm = false, k_norm = false, v_norm = false, shared_tables = false;
     int64_t rotated = 0;
     bool keeps_cache = false; /* K and V are written before, q comes alone */
+    bool pads_left = false;   /* the key mask hides the first three keys alone */
 
     int64_t total() const
     {
@@ -246,7 +247,7 @@ class Attention : public PrimitiveTest
         const xm_element key_types[] = {XM_DYNAMIC, XM_I64, XM_I32, XM_U8};
         if (p.keys != key_mask::none) {
             for (int64_t i = 0; i < p.b * p.total(); i++)
-                keys.push_back(i % p.total() >= 3 && i % 7 != 0);
+                keys.push_back(i % p.total() >= 3 && (p.pads_left || i % 7 != 0));
             key_tensor = std::make_unique<tensor>(
                 key_types[(int)p.keys], std::vector<int64_t>{p.b, p.total()}, keys);
         }
@@ -434,7 +435,8 @@ TEST_F(Attention, EveryPromptVariantAgreesWithTheReference)
     }
 }
 
-/* Heads in one part and in several, queries that do not fill the lanes, soft caps, sinks. */
+/* Heads in one part and in several, queries that do not fill the lanes, soft caps, sinks,
+ * padding. */
 TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
 {
     const char *const name = "attention_prompt_dpas";
@@ -451,6 +453,8 @@ TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
         p.heads_kv = 1;
         p.sinks = d % 128 == 0;
         p.soft_cap = dv % 128 ? 3.0f : 0.0f;
+        p.keys = d % 128 ? key_mask::none : key_mask::i64;
+        p.pads_left = true; /* tiles with padding come before tiles without */
         check(p);
     }
 }
