@@ -269,14 +269,21 @@ bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error 
                                   r->program->n_inputs, err);
 }
 
+/* Tokens of each sequence that are run at once, so that those of all are XM_UBATCH at most. */
+static int64_t
+tokens_at_once(const struct xm_request *r)
+{
+    int64_t ubatch = (int64_t)r->program->config.ubatch, batch = 1;
+    xm_bindings_find(&r->bindings, "batch", &batch);
+    return batch < 1 ? ubatch : ubatch > batch ? ubatch / batch : 1;
+}
+
 static enum xm_status
 infer_chunks(struct xm_request *r, int64_t tokens, struct xm_error *err)
 {
-    int64_t past = (int64_t)r->kv.past, n;
+    int64_t past = (int64_t)r->kv.past, most = tokens_at_once(r), n;
     for (int64_t at = 0; at < tokens; at += n) {
-        n = tokens - at < (int64_t)r->program->config.ubatch
-                ? tokens - at
-                : (int64_t)r->program->config.ubatch;
+        n = tokens - at < most ? tokens - at : most;
         r->continues = at > 0;
         XM_TRY(cut_inputs(r, at, n, past, err));
         XM_TRY(bind(r, r->chunk, err));
@@ -305,7 +312,7 @@ run_all(struct xm_request *r, struct xm_error *err)
     bool known = xm_bindings_find(&r->bindings, "tokens", &tokens);
     r->continues = false;
     XM_TRY(xm_expert_caches_take(p, r->queue, &r->has_caches, err));
-    if (known && p->can_chunk && tokens > (int64_t)p->config.ubatch)
+    if (known && p->can_chunk && tokens > tokens_at_once(r))
         return infer_chunks(r, tokens, err);
     XM_TRY(xm_request_run_chunk(r, r->inputs, err));
     return collect(r, 0, tokens, err);

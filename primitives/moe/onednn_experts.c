@@ -29,6 +29,7 @@ struct xm_onednn_experts {
     uint32_t most;          /* power of the largest piece */
     struct xm_onednn_matmul *piece[N_PRODUCTS][XM_ONEDNN_PIECES];
     uint64_t scratchpad_bytes, ends_bytes; /* the latter are in front */
+    uint64_t whole_rows;                   /* that a call of all experts may have */
 };
 
 /* ---- what can be taken -------------------------------------------------------------- */
@@ -130,6 +131,7 @@ build_whole(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
             struct xm_error *err)
 {
     uint64_t rows = rows_of_chunk(o->engine, d);
+    o->whole_rows = rows;
     o->ends_bytes =
         xm_align_up(o->experts * sizeof(int32_t), xm_engine_info(o->engine)->base_align);
     for (int p = 0; p < N_PRODUCTS; p++) {
@@ -295,10 +297,17 @@ spans_of(const struct call *c, enum product product, uint64_t expert, uint64_t r
     return spans;
 }
 
-/* Of all experts. A token is an expert's once at most. */
+/* Of all experts. A token is an expert's once at most. A request keeps its sequences together
+ * within a chunk's tokens; only one that cannot be cut may have more. */
 static enum xm_status
 run_whole(const struct call *c, enum product product)
 {
+    if (c->b->tiles * TILE > c->o->whole_rows)
+        return xm_fail(c->err, XM_UNSUPPORTED,
+                       "oneDNN's experts were built for %" PRIu64
+                       " rows, a run of %" PRIu64 " tokens may have %" PRIu64
+                       ": a larger XM_UBATCH or GPU_USE_ONEDNN=NO takes it",
+                       c->o->whole_rows, c->b->tokens, c->b->tiles * TILE);
     struct xm_onednn_spans spans = spans_of(c, product, 0, 0);
     spans.arg[XM_ONEDNN_ENDS] = (struct xm_onednn_span){c->b->scratchpad, 0};
     spans.most_rows = xm_align_up(c->b->tokens, TILE);
