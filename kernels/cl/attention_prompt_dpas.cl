@@ -150,10 +150,13 @@ finish_scores(const struct attention *a, const struct query *r, float8 s, int j)
 static inline void
 hide_padding(const struct attention *a, const struct query *r, int j, float s[KEYS])
 {
+    uint hidden = 0;
+#pragma unroll 1
+    for (int i = 0; i < KEYS; i++)
+        hidden |= (uint)is_padding(a, r->b, min(j + i, (int)a->keys - 1)) << i;
 #pragma unroll
     for (int i = 0; i < KEYS; i++)
-        if (is_padding(a, r->b, min(j + i, (int)a->keys - 1)))
-            s[i] = -INFINITY;
+        s[i] = hidden >> i & 1 ? -INFINITY : s[i];
 }
 
 /* ---- values -------------------------------------------------------------------------- */
