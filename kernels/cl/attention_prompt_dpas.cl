@@ -145,8 +145,8 @@ finish_scores(const struct attention *a, const struct query *r, float8 s, int j)
     return s;
 }
 
-/* Takes the keys from position j on out that are padding. Every lane looks at all of them: exchanges
- * of what one of them found would stand in a branch (sub_group.h). */
+/* Takes the keys from position j on out that are padding. Every lane looks at all of
+ * them: exchanges of what one found would stand in a branch (sub_group.h). */
 static inline void
 hide_padding(const struct attention *a, const struct query *r, int j, float s[KEYS])
 {
