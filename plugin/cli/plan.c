@@ -405,6 +405,10 @@ print_verdict(const struct plan *p)
     if (p->n_advice == 0)
         printf("  no context, type of the cache, chunk or share of experts alone is "
                "enough\n");
+    else if (!p->room.host_is_device && p->need.experts &&
+             !xm_config_user_set(&p->config, XM_OPTION_offload_ratio))
+        printf("without --offload, generate leaves as many experts on the host as it "
+               "must\n");
 }
 
 static void
