@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "runtime/util/compiler.h"
+#include "runtime/util/number.h"
 
 enum { INTEL = 0x8086 };
 
@@ -234,7 +235,7 @@ parse_float(struct xm_config *c, enum xm_option o, const char *value,
             struct xm_error *err)
 {
     char *end;
-    float f = strtof(value, &end);
+    float f = xm_parse_float(value, &end);
     if (end == value || *end || !isfinite(f))
         return xm_fail(err, XM_INVALID, "%s is '%s': expected a number", options[o].name,
                        value);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
+
 struct parse {
     const struct xm_cli_spec *spec;
     char *const *argv;
@@ -52,7 +54,7 @@ static bool
 real(const char *text, float *out)
 {
     char *end = NULL;
-    *out = strtof(text, &end);
+    *out = xm_parse_float(text, &end);
     return end != text && *end == '\0' && isfinite(*out) && *out >= 0.0f;
 }
 

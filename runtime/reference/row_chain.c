@@ -11,6 +11,7 @@
 #include "runtime/reference/reference.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/number.h"
 
 static const char *const op_names[XM_CHAIN_N_OPS] = {"rms_norm", "add", "multiply"};
 static const char kind_letters[] = {
@@ -77,7 +78,7 @@ static bool
 take_epsilon(const char **at, float *epsilon)
 {
     char *end = NULL;
-    *epsilon = strtof(*at, &end);
+    *epsilon = xm_parse_float(*at, &end);
     bool ok = end != *at && *epsilon >= 0.0f && *epsilon < INFINITY;
     *at = end;
     return ok;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/util/memory.h"
+#include "runtime/util/number.h"
 
 static bool
 reserve(struct xm_strbuf *b, size_t more)
@@ -47,23 +48,28 @@ xm_strbuf_add(struct xm_strbuf *b, const char *s)
     xm_strbuf_add_n(b, s, strlen(s));
 }
 
+static void
+print(struct xm_strbuf *b, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    if (n < 0)
+        b->failed = true;
+    else if (reserve(b, (size_t)n))
+        b->n += (size_t)vsnprintf(b->text + b->n, (size_t)n + 1, fmt, again);
+    va_end(again);
+}
+
 void
 xm_strbuf_printf(struct xm_strbuf *b, const char *fmt, ...)
 {
     va_list ap;
+    locale_t before = xm_number_locale_begin();
     va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    print(b, fmt, ap);
     va_end(ap);
-    if (n < 0) {
-        b->failed = true;
-        return;
-    }
-    if (!reserve(b, (size_t)n))
-        return;
-    va_start(ap, fmt);
-    vsnprintf(b->text + b->n, (size_t)n + 1, fmt, ap);
-    va_end(ap);
-    b->n += (size_t)n;
+    xm_number_locale_end(before);
 }
 
 bool

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
 #include "tools/bench_kernels/bench.h"
 
 struct options {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/util/compiler.h"
+#include "runtime/util/number.h"
 #include "transformations/graph/graph.h"
 #include "transformations/graph/text.h"
 
@@ -113,7 +114,7 @@ set_f32(float *to, const struct xm_attr_info *info, const char *value,
         struct xm_error *err)
 {
     char *end;
-    float f = strtof(value, &end);
+    float f = xm_parse_float(value, &end);
     if (end == value || *end || f != f)
         return fail_value(info, value, "a number", err);
     *to = f;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
 #include "transformations/graph/builder.h"
 #include "transformations/graph/infer.h"
 #include "transformations/graph/lexer.h"
@@ -171,10 +172,10 @@ parse_element(struct parser *p, enum xm_element e, uint8_t *bytes, uint64_t i)
     XM_TRY(xm_lex_word(&p->lex, "a number", word));
     errno = 0;
     if (e == XM_F64) {
-        double x = strtod(word, &end);
+        double x = xm_parse_double(word, &end);
         memcpy(bytes + i * sizeof(x), &x, sizeof(x));
     } else if (xm_element_is_float(e)) {
-        xm_store_float(e, bytes, i, strtof(word, &end));
+        xm_store_float(e, bytes, i, xm_parse_float(word, &end));
     } else {
         xm_store_int(e, bytes, i, strtoll(word, &end, 10));
         if (errno)

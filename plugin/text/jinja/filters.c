@@ -260,9 +260,6 @@ round_common(struct xm_jinja_run *r, double real, int precision, value *out)
         return XM_OK;
     }
     xm_strbuf_printf(&b, "%.*f", precision, real);
-    for (size_t i = 0; i < b.n; i++)
-        if (b.text[i] == ',') /* the locale's decimal point */
-            b.text[i] = '.';
     if (!xm_jinja_read_float(xm_slice_of(xm_strbuf_text(&b), b.n), &real))
         real = rint(real / scale) * scale;
     xm_strbuf_free(&b);
