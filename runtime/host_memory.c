@@ -117,6 +117,20 @@ narrow_to_groups(const char *root, const struct version *v, char *path, struct r
     }
 }
 
+/* Whether a list "cpu,memory" has the name. */
+static bool
+has_name(const char *list, const char *name)
+{
+    const size_t n = strlen(name);
+    while (strncmp(list, name, n) != 0 || (list[n] != ',' && list[n] != '\0')) {
+        list = strchr(list, ',');
+        if (!list)
+            return false;
+        list++;
+    }
+    return true;
+}
+
 /* Lines "number:controllers:path"; "0::path" is version 2. */
 static void
 narrow_to_own_groups(const char *root, struct room *room)
@@ -132,7 +146,7 @@ narrow_to_own_groups(const char *root, struct room *room)
         path[strcspn(path, "\n")] = '\0';
         if (strcmp(line, "0:") == 0)
             narrow_to_groups(root, &version_2, path, room);
-        else if (strcmp(controllers, ":memory") == 0)
+        else if (has_name(controllers + 1, "memory"))
             narrow_to_groups(root, &version_1, path, room);
     }
     if (f)

@@ -123,6 +123,11 @@ TEST(Plan, CountsExpertsOnTheHostApart)
     size_t at = o.out.find("at most");
     ASSERT_NE(at, std::string::npos) << o.out;
     EXPECT_LE(std::stod(o.out.substr(at + 7)), 13.0) << o.out;
+    Words words = {"plan", tiny, "--device-as", "bmg", "--memory", "3"};
+    const char *by_itself = "without --offload, generate leaves";
+    EXPECT_NE(run(words).out.find(by_itself), std::string::npos) << run(words).out;
+    words.insert(words.end(), {"--offload", "0"});
+    EXPECT_EQ(run(words).out.find(by_itself), std::string::npos);
 }
 
 /* Attention that was not fused has a buffer that grows with the context, past what the device

@@ -52,6 +52,22 @@ TEST_F(MemoryTest, PromptsTakeTheSameScratchAtAnyPosition)
     EXPECT_EQ(late.kv_bytes % early.kv_bytes, 0u); /* only that grows: whole pages */
 }
 
+/* XM_UBATCH counts the tokens of all sequences. */
+TEST_F(MemoryTest, SeveralSequencesTakeTheScratchOfOne)
+{
+    Program p = must_compile(engine, parse(small_model()), {{"XM_UBATCH", "16"}});
+    struct xm_request_stats one, four;
+    Request r = make_request(p.get()), s = make_request(p.get());
+    must_infer(r.get(), inputs_of(p.get(), {{some_ids(64, 1, 64)}}));
+    xm_request_stats(r.get(), &one);
+    must_infer(s.get(), inputs_of(p.get(), {{some_ids(16, 1, 64), some_ids(16, 2, 64),
+                                             some_ids(16, 3, 64), some_ids(16, 4, 64)}}));
+    xm_request_stats(s.get(), &four);
+    EXPECT_GT(one.activation_bytes, 0u);
+    EXPECT_EQ(four.activation_bytes, one.activation_bytes);
+    EXPECT_LE(four.scratch_bytes, one.scratch_bytes);
+}
+
 /* Partial results of a chunk: 64 partitions, 4 tokens, 2 heads, the sum of 16 values, the
  * weights' sum and the largest score, in f32. */
 enum { PARTIAL_BYTES = 64 * 4 * 2 * (16 + 2) * 4 };

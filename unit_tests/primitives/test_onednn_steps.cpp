@@ -376,6 +376,10 @@ TEST_P(OnednnExperts, MultiplyTheirOwnRows)
 
     if (ends) {
         EXPECT_EQ(double_engine.calls, 3);
+        b.tiles = xm_engine_config(engine)->ubatch * top_k / 16 + experts + 1;
+        EXPECT_EQ(xm_onednn_experts_gate_up(o, &b, &err), XM_UNSUPPORTED);
+        EXPECT_NE(strstr(err.text, "XM_UBATCH"), nullptr) << err.text;
+        EXPECT_EQ(double_engine.calls, 3) << "of more rows than it was built for";
     }
     const std::vector<float> y = xy.read(), rows = x.rounded();
     for (size_t p = 0; p < s.source.size(); p++) {

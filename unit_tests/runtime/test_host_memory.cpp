@@ -83,6 +83,13 @@ TEST_F(HostMemory, IsNarrowedByGroupsOfTheFirstVersion)
     write(mount + "/docker/1234/memory.stat",
           "inactive_file 1\ntotal_inactive_file 1048576\ntotal_active_file 1048576\n");
     EXPECT_EQ(free_bytes(), (6 - 4 + 2) * GIB + 2 * MIB);
+    /* controllers may be mounted together */
+    for (const char *together : {"cpu,memory", "memory,cpu"}) {
+        write("/proc/self/cgroup", "4:" + std::string(together) + ":/docker/1234\n");
+        EXPECT_EQ(free_bytes(), (6 - 4 + 2) * GIB + 2 * MIB) << together;
+    }
+    write("/proc/self/cgroup", "4:cpu,memory_of_another:/docker/1234\n");
+    EXPECT_EQ(free_bytes(), 18 * GIB);
 }
 
 /* The host's path, of which a container sees the end as the root of the mount. */
