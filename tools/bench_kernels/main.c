@@ -47,7 +47,7 @@ parse_options(int argc, char **argv, struct options *o)
         else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc)
             o->filter = argv[++i];
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
-            o->seconds = strtod(argv[++i], NULL);
+            o->seconds = xm_parse_double(argv[++i], NULL);
         else if (argv[i][0] != '-')
             o->file = argv[i];
         else
