@@ -73,7 +73,7 @@ lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *des
 static enum xm_status
 lower_weight_matmul(struct xm_lower *l, struct xm_node *n)
 {
-    struct xm_linear_desc desc = {.n = 1};
+    struct xm_linear_desc desc = {.chunk = l->p->config.ubatch, .n = 1};
     uint32_t operands[XM_LINEAR_N_OPERANDS] = {XM_NO_VALUE, XM_NO_VALUE, XM_NO_VALUE,
                                                XM_NO_VALUE, XM_NO_VALUE};
     XM_TRY(xm_lower_weight(l, xm_in(n, 1), &desc.segment[0].weight));
@@ -96,6 +96,7 @@ lower_linear(struct xm_lower *l, struct xm_node *n)
                                   .activation = activation,
                                   .slices = (uint32_t)slices_of(n),
                                   .slice = (uint32_t)n->attr.linear.slice,
+                                  .chunk = l->p->config.ubatch,
                                   .n = (n->n_in - XM_LIN_W) / XM_LIN_SEGMENT};
     uint32_t operands[XM_LINEAR_N_OPERANDS] = {XM_NO_VALUE, XM_NO_VALUE, XM_NO_VALUE,
                                                XM_NO_VALUE, XM_NO_VALUE};
@@ -509,7 +510,8 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
                                .gate_up = (enum xm_gate_up)a->gate_up,
                                .activation = (enum xm_activation)a->activation,
                                .beta = a->beta,
-                               .limit = a->limit};
+                               .limit = a->limit,
+                               .chunk = l->p->config.ubatch};
     uint32_t operands[XM_MOE_OP_COUNT] = {[XM_MOE_OP_ADDEND] = XM_NO_VALUE};
     uint64_t host_experts = 0;
     XM_TRY(moe_weights(l, n, &desc, &host_experts));

@@ -52,6 +52,14 @@ enum xm_status xm_host_weight_create(struct xm_engine *engine, const struct xm_w
 void xm_device_weight_ref(struct xm_device_weight *w);
 void xm_device_weight_unref(struct xm_device_weight *w); /* NULL is allowed */
 
+/* Tokens at once, at most, that a library's code is made for: `chunk`, which a program's
+ * descriptors have from its own XM_UBATCH, or the engine's when it is 0. */
+static inline uint64_t
+xm_chunk_tokens(const struct xm_engine *engine, uint64_t chunk)
+{
+    return chunk ? chunk : xm_engine_config(engine)->ubatch;
+}
+
 struct xm_expert_cache;
 
 /* What a run gets besides operands. */

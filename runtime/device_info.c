@@ -78,6 +78,7 @@ xm_caps_text(uint32_t caps, char *out, size_t out_bytes)
         "binaries",
         "fp64",
         "AVX-512 VNNI",
+        "bf16 products",
     };
     size_t used = 0;
     out[0] = 0;

@@ -52,7 +52,8 @@ enum xm_cap {
                                          (CPU devices) */
     XM_CAP_BINARIES = 1u << 14,       /* clGetProgramInfo(BINARIES) is safe and useful */
     XM_CAP_FP64 = 1u << 15,
-    XM_CAP_VNNI = 1u << 16 /* AVX-512 VNNI, by name in inline assembly (CPU devices) */
+    XM_CAP_VNNI = 1u << 16, /* AVX-512 VNNI, by name in inline assembly (CPU devices) */
+    XM_CAP_BF16 = 1u << 17  /* products of bf16 in hardware (CPU devices) */
 };
 
 /* Where a device is on the bus. */

@@ -74,7 +74,8 @@ onednn_refuses(const void *problem)
     const struct problem *p = problem;
     const char *why = p->without_onednn ? "GPU_USE_ONEDNN=NO" : NULL;
     for (uint32_t i = 0; i < p->desc->n && !why; i++)
-        why = xm_onednn_linear_refuses(&p->desc->segment[i].weight->host, p->desc->src,
+        why = xm_onednn_linear_refuses(xm_engine_info(p->engine),
+                                       &p->desc->segment[i].weight->host, p->desc->src,
                                        p->desc->dst);
     return why;
 }

@@ -41,7 +41,9 @@ struct xm_linear_desc {
     bool is_glu;
     enum xm_activation activation; /* of a GLU */
     uint32_t slices, slice;        /* of the factor: how many, which one */
-    uint32_t n;                    /* segments */
+    uint64_t chunk; /* tokens at once, at most, that a library's code is made for; 0: the
+                       engine's XM_UBATCH */
+    uint32_t n;     /* segments */
     struct xm_linear_segment segment[XM_LINEAR_SEGMENTS];
 };
 /* NULL: supported; else a static sentence. Pure. */

@@ -497,10 +497,15 @@ build_onednn_gpu(struct xm_linear *l, struct xm_error *err)
     for (uint32_t i = 0; i < l->desc.n; i++) {
         const struct xm_linear_segment *s = &l->desc.segment[i];
         const struct xm_onednn_gate gate = xm_linear_onednn_gate(&l->desc);
+        const struct xm_onednn_gpu_linear_desc desc = {
+            .weight = s->weight,
+            .bias = s->bias,
+            .dst = l->desc.dst,
+            .gate = l->desc.is_glu && i == 0 ? &gate : NULL,
+            .chunk = l->desc.chunk};
         if (!l->onednn_gpu[i])
-            XM_TRY(xm_onednn_gpu_linear_create(
-                l->base.engine, s->weight, s->bias, l->desc.src, l->desc.dst,
-                l->desc.is_glu && i == 0 ? &gate : NULL, &l->onednn_gpu[i], err));
+            XM_TRY(xm_onednn_gpu_linear_create(l->base.engine, &desc, &l->onednn_gpu[i],
+                                               err));
     }
     return XM_OK;
 }

@@ -6,10 +6,10 @@
 #include "primitives/linear/onednn_linear.h"
 
 const char *
-xm_onednn_linear_refuses(const struct xm_weight *w, enum xm_element src,
-                         enum xm_element dst)
+xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_weight *w,
+                         enum xm_element src, enum xm_element dst)
 {
-    (void)w, (void)src, (void)dst;
+    (void)device, (void)w, (void)src, (void)dst;
     return "built without oneDNN";
 }
 

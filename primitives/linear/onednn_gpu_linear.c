@@ -73,13 +73,13 @@ xm_onednn_gpu_linear_refuses(struct xm_engine *engine, const struct xm_weight *w
 }
 
 static enum xm_status
-build(struct xm_onednn_gpu_linear *l, struct xm_engine *engine, enum xm_element dst,
-      const struct xm_onednn_gate *gate, struct xm_error *err)
+build(struct xm_onednn_gpu_linear *l, struct xm_engine *engine,
+      const struct xm_onednn_gpu_linear_desc *d, struct xm_error *err)
 {
-    const struct xm_weight *w = &l->weight->host;
-    l->most = xm_onednn_largest_piece(xm_engine_config(engine)->ubatch, LEAST_POWER);
+    l->most = xm_onednn_largest_piece(xm_chunk_tokens(engine, d->chunk), LEAST_POWER);
     for (uint32_t i = LEAST_POWER; i <= l->most; i++) {
-        const struct xm_onednn_problem p = problem_of(w, dst, gate, l->bias != NULL, i);
+        const struct xm_onednn_problem p =
+            problem_of(&d->weight->host, d->dst, d->gate, d->bias != NULL, i);
         XM_TRY(xm_onednn_matmul_get(l->onednn, &p, &l->piece[i], err));
         uint64_t bytes = xm_onednn_matmul_scratch(l->piece[i]);
         l->scratch_bytes = bytes > l->scratch_bytes ? bytes : l->scratch_bytes;
@@ -89,36 +89,34 @@ build(struct xm_onednn_gpu_linear *l, struct xm_engine *engine, enum xm_element 
 
 static enum xm_status
 init(struct xm_onednn_gpu_linear *l, struct xm_engine *engine,
-     struct xm_device_weight *weight, struct xm_buffer *bias, enum xm_element dst,
-     const struct xm_onednn_gate *gate, struct xm_error *err)
+     const struct xm_onednn_gpu_linear_desc *d, struct xm_error *err)
 {
-    const struct xm_weight *w = &weight->host;
+    const struct xm_weight *w = &d->weight->host;
+    const uint64_t y_bytes = xm_element_bits(d->dst) / 8;
     l->onednn = xm_onednn_of(engine);
     if (!l->onednn)
         return xm_fail(err, XM_UNSUPPORTED, "oneDNN's GPU engine is not open");
     l->x_step = w->cols * 2;
-    l->y_step = w->rows * xm_element_bits(dst) / 8;
-    if (gate)
-        l->times_step = gate->times_step * xm_element_bits(dst) / 8;
-    l->bias = bias;
-    if (bias)
-        xm_buffer_ref(bias);
-    l->weight = weight;
-    xm_device_weight_ref(weight);
-    return build(l, engine, dst, gate, err);
+    l->y_step = w->rows * y_bytes;
+    if (d->gate)
+        l->times_step = d->gate->times_step * y_bytes;
+    l->bias = d->bias;
+    if (l->bias)
+        xm_buffer_ref(l->bias);
+    l->weight = d->weight;
+    xm_device_weight_ref(l->weight);
+    return build(l, engine, d, err);
 }
 
 enum xm_status
-xm_onednn_gpu_linear_create(struct xm_engine *engine, struct xm_device_weight *weight,
-                            struct xm_buffer *bias, enum xm_element src,
-                            enum xm_element dst, const struct xm_onednn_gate *gate,
+xm_onednn_gpu_linear_create(struct xm_engine *engine,
+                            const struct xm_onednn_gpu_linear_desc *desc,
                             struct xm_onednn_gpu_linear **out, struct xm_error *err)
 {
     struct xm_onednn_gpu_linear *l = xm_calloc(1, sizeof(*l));
-    (void)src; /* f16: refuses() has looked */
     if (!l)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
-    enum xm_status status = init(l, engine, weight, bias, dst, gate, err);
+    enum xm_status status = init(l, engine, desc, err);
     if (status != XM_OK) {
         xm_onednn_gpu_linear_destroy(l);
         return status;

@@ -27,12 +27,19 @@ const char *xm_onednn_gpu_linear_refuses(struct xm_engine *engine,
                                          const struct xm_weight *w, enum xm_element src,
                                          enum xm_element dst,
                                          const struct xm_onednn_gate *gate);
-/* References weight and bias (f32 [N], NULL: none). XM_NOT_BUILT: oneDNN built no matmul. */
-enum xm_status
-xm_onednn_gpu_linear_create(struct xm_engine *engine, struct xm_device_weight *weight,
-                            struct xm_buffer *bias, enum xm_element src,
-                            enum xm_element dst, const struct xm_onednn_gate *gate,
-                            struct xm_onednn_gpu_linear **out, struct xm_error *err);
+/* Activations are f16: xm_onednn_gpu_linear_refuses has looked. */
+struct xm_onednn_gpu_linear_desc {
+    struct xm_device_weight *weight;   /* referenced */
+    struct xm_buffer *bias;            /* f32 [N]; NULL: none; referenced */
+    enum xm_element dst;               /* f16 or f32 */
+    const struct xm_onednn_gate *gate; /* NULL: it is none */
+    uint64_t chunk; /* tokens: no piece has more; 0: the engine's XM_UBATCH */
+};
+/* XM_NOT_BUILT: oneDNN built no matmul. */
+enum xm_status xm_onednn_gpu_linear_create(struct xm_engine *engine,
+                                           const struct xm_onednn_gpu_linear_desc *desc,
+                                           struct xm_onednn_gpu_linear **out,
+                                           struct xm_error *err);
 void xm_onednn_gpu_linear_destroy(struct xm_onednn_gpu_linear *l); /* NULL is allowed */
 /* What run takes from a scratch of `p`. */
 uint64_t xm_onednn_gpu_linear_scratch(const struct xm_onednn_gpu_linear *l,

@@ -94,26 +94,41 @@ multiplies(const struct xm_weight *w, enum xm_element compute)
     return pd != NULL;
 }
 
+/* Where the processor lacks it, or oneDNN was told not to use it (ONEDNN_MAX_CPU_ISA), oneDNN
+ * emulates products of bf16: several times slower than those of f32. */
+static bool
+has_bf16_products(const struct xm_device_info *device)
+{
+    return xm_device_has(device, XM_CAP_BF16) &&
+           (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
+               dnnl_cpu_isa_avx512_core_bf16;
+}
+
 /* bf16 keeps 8 bits: enough beside f16 activations, not where f32 was asked for. */
 static enum xm_element
-compute_element(const struct xm_weight *w, enum xm_element src, enum xm_element dst)
+compute_element(const struct xm_device_info *device, const struct xm_weight *w,
+                enum xm_element src, enum xm_element dst)
 {
-    if (src == XM_F16 && dst == XM_F16 && multiplies(w, XM_BF16))
+    if (src == XM_F16 && dst == XM_F16 && has_bf16_products(device) &&
+        multiplies(w, XM_BF16))
         return XM_BF16;
     return multiplies(w, XM_F32) ? XM_F32 : XM_DYNAMIC;
 }
 
 const char *
-xm_onednn_linear_refuses(const struct xm_weight *w, enum xm_element src,
-                         enum xm_element dst)
+xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_weight *w,
+                         enum xm_element src, enum xm_element dst)
 {
     if (!cpu_engine())
         return "this oneDNN has no CPU engine";
-    if (compute_element(w, src, dst) == XM_DYNAMIC)
+    const enum xm_element compute = compute_element(device, w, src, dst);
+    if (compute == XM_DYNAMIC)
         return "oneDNN has only reference code for these sizes";
-    /* Measured (2-core Xeon, 512 x 4096 x 2048): 56 against 83 GFLOP/s of linear_gemm_vec. */
-    if (xm_weight_is_quantised(w) && compute_element(w, src, dst) == XM_F32)
-        return "dequantised in f32, oneDNN is slower than the vector kernel";
+    /* The vector kernels have the same products of f32 and need no dequantised copy. */
+    if (xm_weight_is_quantised(w) && compute == XM_F32)
+        return src == XM_F16 && dst == XM_F16
+                   ? "the processor has no products of bf16, which oneDNN would emulate"
+                   : "dequantised in f32, oneDNN gains nothing on the vector kernel";
     return NULL;
 }
 
@@ -161,7 +176,7 @@ xm_onednn_linear_create(struct xm_engine *engine, struct xm_device_weight *weigh
         xm_buffer_ref(bias);
     l->src = src;
     l->dst = dst;
-    l->compute = compute_element(w, src, dst);
+    l->compute = compute_element(xm_engine_info(engine), w, src, dst);
     l->stretch = w->rows;
     uint64_t most = STRETCH_BYTES / (w->cols * bytes_of(l->compute) + 1) + 1;
     if (w->element != l->compute && most < l->stretch)

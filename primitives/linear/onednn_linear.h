@@ -5,7 +5,8 @@
  * Dense weights are multiplied where they lie. Quantised ones are dequantised by a kernel
  * into bounded scratch, a stretch of rows at a time, and multiplied from there: oneDNN's
  * own decompression falls back to reference code for grouped zero points. f16 activations
- * go through bf16 where the processor multiplies it natively; f32 activations stay f32.
+ * go through bf16 where the processor multiplies it in hardware (XM_CAP_BF16, and oneDNN
+ * uses it); f32 activations stay f32.
  */
 #ifndef XM_PRIMITIVES_LINEAR_ONEDNN_LINEAR_H
 #define XM_PRIMITIVES_LINEAR_ONEDNN_LINEAR_H
@@ -21,7 +22,8 @@ struct xm_onednn_linear;
 /* NULL: oneDNN takes this problem with an optimised implementation; else a static
  * sentence
  * ("built without oneDNN" in builds without it). Thread-safe. */
-const char *xm_onednn_linear_refuses(const struct xm_weight *w, enum xm_element src,
+const char *xm_onednn_linear_refuses(const struct xm_device_info *device,
+                                     const struct xm_weight *w, enum xm_element src,
                                      enum xm_element dst);
 /* References engine, weight and bias (f32 [N], NULL: none). */
 enum xm_status xm_onednn_linear_create(struct xm_engine *engine,

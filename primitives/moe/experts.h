@@ -32,6 +32,7 @@ struct xm_moe_experts_desc {
     struct xm_device_weight *gate, *up, *down; /* up NULL unless apart       */
     struct xm_buffer *bias_gate, *bias_down;   /* NULL: none                 */
     enum xm_element src, dst, add;             /* of a batch's x, out and add */
+    uint64_t chunk;                            /* as in struct xm_moe_desc    */
 };
 
 /* Rows between the steps for many tokens: what a row of a variant table reads or writes. */

@@ -121,6 +121,7 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
         .src = d->src,
         .dst = XM_F32,
         .add = d->dst,
+        .chunk = d->chunk,
     };
     m->has_shared = true;
     m->shared_gate_gate = d->shared_gate_gate;
@@ -154,6 +155,7 @@ init(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
         .src = d->src,
         .dst = d->dst,
         .add = d->shared_gate ? XM_F32 : d->dst,
+        .chunk = d->chunk,
     };
     XM_TRY(xm_router_steps_init(&m->router, m->base.engine, &router, err));
     XM_TRY(xm_moe_experts_init(&m->routed, m->base.engine, &routed, err));

@@ -46,6 +46,7 @@ struct xm_moe_desc {
         *shared_down;                          /* NULL: no shared expert */
     struct xm_device_weight *shared_gate_gate; /* [1,H]; NULL: ungated */
     enum xm_element src, dst;
+    uint64_t chunk; /* as in struct xm_linear_desc */
 };
 
 /* The host-side shape of a block, for xm_moe_supports before anything is on a device. */

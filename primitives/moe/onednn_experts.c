@@ -58,7 +58,7 @@ problem_of(const struct xm_moe_experts_desc *d, enum product product, uint64_t r
 static uint64_t
 rows_of_chunk(struct xm_engine *engine, const struct xm_moe_experts_desc *d)
 {
-    uint64_t slots = (uint64_t)xm_engine_config(engine)->ubatch * d->top_k;
+    uint64_t slots = xm_chunk_tokens(engine, d->chunk) * d->top_k;
     return xm_align_up(slots, TILE) + TILE * d->down->host.experts;
 }
 
@@ -146,7 +146,7 @@ static enum xm_status
 build_pieces(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
              struct xm_error *err)
 {
-    o->most = xm_onednn_largest_piece(xm_engine_config(o->engine)->ubatch, LEAST_POWER);
+    o->most = xm_onednn_largest_piece(xm_chunk_tokens(o->engine, d->chunk), LEAST_POWER);
     for (int p = 0; p < N_PRODUCTS; p++) {
         for (uint32_t i = LEAST_POWER; i <= o->most; i++) {
             const struct xm_onednn_problem problem =

@@ -203,6 +203,8 @@ probe_kind(cl_device_id d, struct xm_device_info *info)
         info->caps |= XM_CAP_UNIFIED | XM_CAP_HOST_VISIBLE;
     if (info->kind == XM_DEVICE_CPU && xm_cpu_has_vnni())
         info->caps |= XM_CAP_VNNI;
+    if (info->kind == XM_DEVICE_CPU && xm_cpu_has_bf16())
+        info->caps |= XM_CAP_BF16;
     info->integrated = info->kind == XM_DEVICE_GPU && (info->caps & XM_CAP_UNIFIED);
     /* CPU compilers keep a cache of their own, and PoCL aborts when it is asked for the
      * binary of a program with inline assembly. */

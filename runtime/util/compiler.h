@@ -53,6 +53,17 @@ xm_cpu_has_vnni(void)
 #endif
 }
 
+/* Whether they have products of bf16. A processor with AMX tiles of bf16 has these too. */
+static inline bool
+xm_cpu_has_bf16(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
 /* Whether a sanitizer watches over memory or threads. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define XM_SANITIZER 1

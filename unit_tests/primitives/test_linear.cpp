@@ -166,8 +166,9 @@ class Linear : public PrimitiveTest
         EXPECT_STREQ(used, name);
         EXPECT_EQ(xm_primitive_run(linear.p, operands, &r.run, &error), XM_OK)
             << error.text;
-        /* oneDNN multiplies in bf16 where the activations are f16 */
-        bool bf16 = dst == XM_F16 && std::string(name) == "linear_gemm_onednn";
+        /* oneDNN multiplies in bf16 where the activations are f16, if the processor does */
+        bool bf16 = dst == XM_F16 && std::string(name) == "linear_gemm_onednn" &&
+                    xm_device_has(xm_engine_info(engine), XM_CAP_BF16);
         std::vector<std::vector<float>> want;
         const std::vector<float> more = other.rounded();
         for (auto &one : segments) {
@@ -193,7 +194,7 @@ class Linear : public PrimitiveTest
     {
         std::set<std::string> left = rows_to_cover(t);
         test_weight dense(1, 33, 2176, formats[XM_ARRAY_LEN(formats) - 1], 1);
-        if (xm_onednn_linear_refuses(&dense.host, XM_F32, XM_F32))
+        if (xm_onednn_linear_refuses(xm_engine_info(engine), &dense.host, XM_F32, XM_F32))
             left.erase("linear_gemm_onednn");
         for (size_t v = 0; v < t.n; v++) {
             SCOPED_TRACE(t.rows[v].name);
@@ -269,6 +270,25 @@ TEST_F(Linear, RefusesElementTypesWithASentence)
     EXPECT_EQ(xm_linear_supports(info, &w.host, XM_F32, XM_F16), nullptr);
     EXPECT_NE(xm_linear_supports(info, &other, XM_F32, XM_F32), nullptr);
     EXPECT_NE(xm_linear_supports(info, &w.host, XM_I32, XM_F32), nullptr);
+}
+
+/* oneDNN emulates products of bf16 on a processor that has none: never worth it. */
+TEST_F(Linear, OnednnTakesQuantisedWeightsOnlyWhereTheProcessorMultipliesBf16)
+{
+    test_weight w(1, 64, 2048, formats[0], 1), dense(1, 64, 2048, {XM_F32, 0, false}, 1);
+    xm_device_info with = *xm_engine_info(engine), without = with;
+    with.caps |= XM_CAP_BF16;
+    without.caps &= ~(uint32_t)XM_CAP_BF16;
+    if (xm_onednn_linear_refuses(&with, &dense.host, XM_F32, XM_F32))
+        GTEST_SKIP() << "built without oneDNN's CPU engine";
+    const char *why = xm_onednn_linear_refuses(&without, &w.host, XM_F16, XM_F16);
+    ASSERT_NE(why, nullptr);
+    EXPECT_NE(strstr(why, "bf16"), nullptr) << why;
+    /* what needs no bf16 is still taken */
+    EXPECT_EQ(xm_onednn_linear_refuses(&without, &dense.host, XM_F16, XM_F16), nullptr);
+    if (xm_device_has(xm_engine_info(engine), XM_CAP_BF16)) {
+        EXPECT_EQ(xm_onednn_linear_refuses(&with, &w.host, XM_F16, XM_F16), nullptr);
+    }
 }
 
 TEST_F(Linear, SegmentsAreOfOneFormatAndWithoutAddend)

@@ -14,6 +14,7 @@
 struct xm_onednn {
     int refs;
     std::set<uint64_t> sizes; /* m of the problems that ran */
+    std::set<uint64_t> built; /* … that were built */
     int matmuls;
     bool has_groups;
     int calls;
@@ -120,6 +121,7 @@ xm_onednn_matmul_get(xm_onednn *o, const xm_onednn_problem *p, xm_onednn_matmul 
                      xm_error *)
 {
     o->matmuls++;
+    o->built.insert(p->m);
     *out = new xm_onednn_matmul{*p};
     return XM_OK;
 }
@@ -210,8 +212,8 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
     ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
     tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
     xm_onednn_gpu_linear *linear = nullptr;
-    ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, w.device, bias.buffer(), XM_F16,
-                                             XM_F32, nullptr, &linear, &err));
+    const xm_onednn_gpu_linear_desc desc = {w.device, bias.buffer(), XM_F32, nullptr, 0};
+    ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, &desc, &linear, &err));
     xm_buffer *scratch = nullptr;
     ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, 1 << 16, &scratch, &err));
     for (uint64_t tokens : {5, 8, 9, 23, 64, 100, 127, 530}) {
@@ -239,6 +241,26 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
     xm_onednn_gpu_linear_destroy(linear);
 }
 
+/* An engine serves programs of different chunks. */
+TEST_F(OnednnSteps, PiecesAreThoseOfTheProgramsChunkAndNotOfTheEngines)
+{
+    test_weight w(1, 64, 64, u4, 3);
+    ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
+    const uint32_t of_engine = xm_engine_config(engine)->ubatch;
+    ASSERT_GE(of_engine, 128u);
+    for (uint64_t chunk : {(uint64_t)64, (uint64_t)128, (uint64_t)0}) {
+        SCOPED_TRACE(chunk);
+        const xm_onednn_gpu_linear_desc desc = {w.device, nullptr, XM_F16, nullptr,
+                                                chunk};
+        xm_onednn_gpu_linear *linear = nullptr;
+        double_engine.built.clear();
+        ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, &desc, &linear, &err));
+        EXPECT_EQ(*double_engine.built.rbegin(),
+                  chunk ? chunk : std::min(of_engine, 512u));
+        xm_onednn_gpu_linear_destroy(linear);
+    }
+}
+
 /* The second of three slices of what it is multiplied by. */
 TEST_F(OnednnSteps, GateOfAnyNumberOfTokensIsTheReference)
 {
@@ -247,8 +269,8 @@ TEST_F(OnednnSteps, GateOfAnyNumberOfTokensIsTheReference)
     ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
     const xm_onednn_gate gate = {XM_ACT_GELU_TANH, slices * n};
     xm_onednn_gpu_linear *linear = nullptr;
-    ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, w.device, nullptr, XM_F16, XM_F16,
-                                             &gate, &linear, &err));
+    const xm_onednn_gpu_linear_desc desc = {w.device, nullptr, XM_F16, &gate, 0};
+    ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, &desc, &linear, &err));
     xm_buffer *scratch = nullptr;
     ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, 1 << 16, &scratch, &err));
     for (uint64_t tokens : {5, 23, 100}) {
