@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
-#include <clocale>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "functional_tests/common/comma_locale.h"
 #include "runtime/util/element.h"
 #include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
@@ -164,29 +160,15 @@ TEST(MappedFile, ForgetsOnlyItsOwnPages)
 /* A program around the library may have set the locale of its user. */
 TEST(Number, HasAPointInEveryLocale)
 {
-    const std::string folder = testing::TempDir() + "xemoe_" + std::to_string(getpid());
-    std::filesystem::create_directories(folder);
-    int made = std::system(("localedef --no-archive -i de_DE -f UTF-8 " + folder +
-                            "/de_DE.UTF-8 >" + folder + "/log 2>&1")
-                               .c_str());
-    setenv("LOCPATH", folder.c_str(), 1);
-    bool has_comma = made != -1 && setlocale(LC_ALL, "de_DE.UTF-8") &&
-                     strcmp(localeconv()->decimal_point, ",") == 0;
-    if (has_comma) {
-        struct xm_strbuf b = {};
-        char *end = nullptr;
-        xm_strbuf_printf(&b, "%g %.8e %s", 0.5, 1e-6, "x");
-        EXPECT_STREQ(xm_strbuf_text(&b), "0.5 1.00000000e-06 x");
-        xm_strbuf_free(&b);
-        EXPECT_EQ(xm_parse_float("0.5 ", &end), 0.5f);
-        EXPECT_STREQ(end, " ");
-        EXPECT_EQ(xm_parse_double("-2.5e-1", &end), -0.25);
-        EXPECT_STREQ(localeconv()->decimal_point, ",") << "the locale is left as it was";
-    }
-    setlocale(LC_ALL, "C");
-    unsetenv("LOCPATH");
-    std::filesystem::remove_all(folder);
-    if (!has_comma)
-        GTEST_SKIP()
-            << "no locale with a decimal comma can be made here: localedef, de_DE";
+    const CommaLocale locale;
+    REQUIRE_COMMA_LOCALE(locale);
+    struct xm_strbuf b = {};
+    char *end = nullptr;
+    xm_strbuf_printf(&b, "%g %.8e %s", 0.5, 1e-6, "x");
+    EXPECT_STREQ(xm_strbuf_text(&b), "0.5 1.00000000e-06 x");
+    xm_strbuf_free(&b);
+    EXPECT_EQ(xm_parse_float("0.5 ", &end), 0.5f);
+    EXPECT_STREQ(end, " ");
+    EXPECT_EQ(xm_parse_double("-2.5e-1", &end), -0.25);
+    EXPECT_TRUE(locale.is_on()) << "the locale is left as it was";
 }
