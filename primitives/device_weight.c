@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/util/memory.h"
+#include "runtime/util/number.h"
 
 static enum xm_status
 upload(struct xm_engine *engine, const struct xm_bytes *bytes, bool on_host,
@@ -237,7 +238,7 @@ xm_weight_kernel(struct xm_engine *engine, const char *name, const struct xm_wei
     defines[n++] = ' ';
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(defines + n, sizeof(defines) - n, fmt, ap);
+    xm_print_v(defines + n, sizeof(defines) - n, fmt, ap);
     va_end(ap);
     return xm_engine_kernel(engine, name, defines, out, err);
 }

@@ -80,6 +80,15 @@ class CheckStyle(unittest.TestCase):
             self.expect(call.split("(", 1)[0], "runtime/a.c",
                         SPDX + f"void\nxm_f(void)\n{{\n    {call};\n}}\n")
 
+    def test_refuses_floats_in_the_locale_of_the_program(self):
+        text = SPDX + "void\nxm_f(void)\n{{\n    {};\n}}\n"
+        for call in ("strtof(a, b)", "vsnprintf(a, n, fmt, ap)", 'snprintf(a, n, "%.9g", x)',
+                     'printf("%d "\n           "%5.1f", i, x)'):
+            self.expect("decimal point", "runtime/a.c", text.format(call))
+        for call in ('snprintf(a, n, "%d%%", x)', 'xm_strbuf_printf(b, "%g", x)'):
+            self.assertEqual(self.found("runtime/a.c", text.format(call)), [])
+        self.assertEqual(self.found("plugin/cli/a.c", text.format('printf("%g", x)')), [])
+
     def test_refuses_words(self):
         self.expect("finish it", "runtime/a.h", SPDX + "/* TO" "DO: more */\n")
         self.expect("names the model", "primitives/a.h", SPDX + "/* as Qwen does */\n")

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
+
 #include "plugin/api/api.h"
 
 static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -89,7 +91,7 @@ xm_api_fail(ov_status_e code, const char *fmt, ...)
     char text[XM_ERROR_TEXT];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
+    xm_print_v(text, sizeof(text), fmt, ap);
     va_end(ap);
     keep_text(text);
     return code;

@@ -2,6 +2,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "runtime/util/number.h"
+
 #include "runtime/ocl/ocl.h"
 
 const char *
@@ -62,7 +64,7 @@ fail(struct xm_error *err, enum xm_status status, cl_int code, const char *call,
      const char *fmt, va_list ap)
 {
     char what[XM_ERROR_TEXT];
-    vsnprintf(what, sizeof(what), fmt, ap);
+    xm_print_v(what, sizeof(what), fmt, ap);
     return xm_fail(err, status, "%s gave %s (%d): %s", call, xm_ocl_error_text(code),
                    code, what);
 }

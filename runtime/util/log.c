@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
+
 static const char *const flag_names[XM_DEBUG_COUNT] = {
 #define DEBUG_FLAG(id, text, help) [XM_DEBUG_##id] = text,
 #include "runtime/util/debug_flags.def"
@@ -50,7 +52,7 @@ xm_log(enum xm_log_level level, const char *fmt, ...)
     char line[2048];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line, sizeof(line), fmt, ap);
+    xm_print_v(line, sizeof(line), fmt, ap);
     va_end(ap);
     emit(level, line);
 }
@@ -128,7 +130,7 @@ xm_debug(enum xm_debug_flag flag, const char *fmt, ...)
     int n = snprintf(line, sizeof(line), "%s: ", flag_names[flag]);
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line + n, sizeof(line) - (size_t)n, fmt, ap);
+    xm_print_v(line + n, sizeof(line) - (size_t)n, fmt, ap);
     va_end(ap);
     emit(XM_LOG_DEBUG, line);
 }

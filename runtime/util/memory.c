@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
+
 enum { ARENA_BLOCK = 64 * 1024, ARENA_ALIGN = 16 };
 
 struct xm_arena_block {
@@ -132,13 +134,13 @@ xm_arena_printf(struct xm_arena *arena, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = xm_print_v(NULL, 0, fmt, ap);
     va_end(ap);
     char *s = n < 0 ? NULL : xm_arena_alloc(arena, (size_t)n + 1);
     if (!s)
         return NULL;
     va_start(ap, fmt);
-    vsnprintf(s, (size_t)n + 1, fmt, ap);
+    xm_print_v(s, (size_t)n + 1, fmt, ap);
     va_end(ap);
     return s;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/util/number.h"
 
+#include <locale.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -14,34 +16,44 @@ make_c_locale(void)
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-locale_t
-xm_number_locale_begin(void)
+/* From begin to end this thread reads and writes numbers in the C locale. */
+static locale_t
+begin_c(void)
 {
     pthread_once(&once, make_c_locale);
     return c_locale ? uselocale(c_locale) : (locale_t)0;
 }
 
-void
-xm_number_locale_end(locale_t before)
+static void
+end_c(locale_t before)
 {
     if (before)
         uselocale(before);
 }
 
+int
+xm_print_v(char *out, size_t n, const char *fmt, va_list ap)
+{
+    locale_t before = begin_c();
+    int printed = vsnprintf(out, n, fmt, ap);
+    end_c(before);
+    return printed;
+}
+
 float
 xm_parse_float(const char *text, char **end)
 {
-    locale_t before = xm_number_locale_begin();
+    locale_t before = begin_c();
     float f = strtof(text, end);
-    xm_number_locale_end(before);
+    end_c(before);
     return f;
 }
 
 double
 xm_parse_double(const char *text, char **end)
 {
-    locale_t before = xm_number_locale_begin();
+    locale_t before = begin_c();
     double d = strtod(text, end);
-    xm_number_locale_end(before);
+    end_c(before);
     return d;
 }

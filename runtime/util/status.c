@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
+
 enum xm_status
 xm_fail_v(struct xm_error *err, enum xm_status status, const char *fmt, va_list ap)
 {
     if (err && err->status == XM_OK) { /* the first failure is the cause */
         err->status = status;
-        vsnprintf(err->text, sizeof(err->text), fmt, ap);
+        xm_print_v(err->text, sizeof(err->text), fmt, ap);
     }
     return status;
 }
@@ -32,7 +34,7 @@ xm_error_prefix(struct xm_error *err, const char *fmt, ...)
     char prefix[XM_ERROR_TEXT];
     va_list ap;
     va_start(ap, fmt);
-    int printed = vsnprintf(prefix, sizeof(prefix) - 2, fmt, ap);
+    int printed = xm_print_v(prefix, sizeof(prefix) - 2, fmt, ap);
     va_end(ap);
     if (printed < 0)
         return;

@@ -53,11 +53,11 @@ print(struct xm_strbuf *b, const char *fmt, va_list ap)
 {
     va_list again;
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = xm_print_v(NULL, 0, fmt, ap);
     if (n < 0)
         b->failed = true;
     else if (reserve(b, (size_t)n))
-        b->n += (size_t)vsnprintf(b->text + b->n, (size_t)n + 1, fmt, again);
+        b->n += (size_t)xm_print_v(b->text + b->n, (size_t)n + 1, fmt, again);
     va_end(again);
 }
 
@@ -65,11 +65,9 @@ void
 xm_strbuf_printf(struct xm_strbuf *b, const char *fmt, ...)
 {
     va_list ap;
-    locale_t before = xm_number_locale_begin();
     va_start(ap, fmt);
     print(b, fmt, ap);
     va_end(ap);
-    xm_number_locale_end(before);
 }
 
 bool

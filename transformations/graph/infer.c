@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
 #include "transformations/graph/shape.h"
 
 typedef enum xm_status (*shape_fn)(struct xm_infer *i);
@@ -27,7 +28,7 @@ xm_shape_fail(struct xm_infer *i, const char *fmt, ...)
     struct xm_strbuf types = {0};
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
+    xm_print_v(what, sizeof(what), fmt, ap);
     va_end(ap);
     for (uint32_t k = 0; k < i->n_in && k < SHOWN; k++) {
         xm_strbuf_add(&types, k ? ", " : " (operands: ");
