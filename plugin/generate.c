@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/generate.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,6 +22,7 @@ struct xm_generator {
     struct xm_host_tensor feed[N_FEEDS]; /* bytes owned */
     uint64_t room[N_FEEDS];       /* bytes allocated                                   */
     struct xm_host_tensor logits; /* of the last feed; bytes of the request             */
+    int64_t fed; /* tokens of the last feed                             */
 };
 
 static enum xm_status
@@ -133,6 +136,39 @@ set_feed(struct xm_generator *g, int i, const int32_t *ids, uint64_t n, uint64_t
     return g->infer->ops->set_input(g->infer, g->input[i], &g->feed[i], err);
 }
 
+/* -inf is a token that the model excludes; every token excluded, +inf and NaN are failures. */
+static bool
+is_sound(const float *row, int64_t n)
+{
+    float largest = -INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(row[i]))
+            return false;
+        largest = row[i] > largest ? row[i] : largest;
+    }
+    return isfinite(largest);
+}
+
+/* A dry run computes nothing that could be looked at. */
+static enum xm_status
+check_logits(const struct xm_generator *g, const struct xm_host_tensor *t, uint64_t past,
+             struct xm_error *err)
+{
+    const struct xm_program *p = g->compiled->program;
+    const bool is_f16 = p && p->config.inference_precision == XM_F16;
+    const uint64_t first = past + (uint64_t)(g->fed - t->dim[1]);
+    for (int64_t r = 0; r < t->dim[1] && !xm_dry_run(); r++) {
+        if (!is_sound((const float *)t->data + r * t->dim[2], t->dim[2]))
+            return xm_fail(err, XM_NOT_FINITE,
+                           "the logits of position %" PRIu64 " are not finite: %s",
+                           first + (uint64_t)r,
+                           is_f16 ? "f16 activations have overflowed; --precision f32 "
+                                    "(INFERENCE_PRECISION_HINT) has room for them"
+                                  : "the model's numbers overflow f32");
+    }
+    return XM_OK;
+}
+
 enum xm_status
 xm_generator_feed(struct xm_generator *g, const int32_t *ids, uint64_t n,
                   struct xm_error *err)
@@ -152,6 +188,8 @@ xm_generator_feed(struct xm_generator *g, const int32_t *ids, uint64_t n,
                        "the first result is %s of rank %u, expected f32 logits "
                        "[1,tokens,vocabulary]",
                        xm_element_text(t.element), t.rank);
+    g->fed = (int64_t)n;
+    XM_TRY(check_logits(g, &t, past, err));
     g->logits = t;
     if (!g->sampler)
         XM_TRY(xm_sampler_create(&g->sampling, (size_t)t.dim[2], &g->sampler, err));

@@ -24,7 +24,8 @@ enum xm_status xm_generator_create(struct xm_compiled *compiled,
                                    struct xm_generator **out, struct xm_error *err);
 void xm_generator_destroy(struct xm_generator *g); /* NULL is allowed */
 
-/* Feeds tokens behind what the state holds; the logits of the last one are kept. */
+/* Feeds tokens behind what the state holds; the logits of the last one are kept. XM_NOT_FINITE:
+ * a row of them is not a distribution; the sentence names the position and what to do. */
 enum xm_status xm_generator_feed(struct xm_generator *g, const int32_t *ids, uint64_t n,
                                  struct xm_error *err);
 /* The next token from the kept logits; in a dry run (runtime/dry_run.h) always 0. */

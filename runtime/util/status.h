@@ -28,7 +28,8 @@ enum xm_status {
     XM_CANCELLED, /* the caller asked to stop                                         */
     XM_BUSY,      /* the request is running                                           */
     XM_NOT_BUILT, /* the device's compiler refuses a kernel                           */
-    XM_LOST       /* the device does not answer any more                              */
+    XM_LOST,      /* the device does not answer any more                              */
+    XM_NOT_FINITE /* a result is NaN or infinite                                      */
 };
 
 #define XM_ERROR_TEXT 512
