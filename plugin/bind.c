@@ -126,6 +126,26 @@ xm_port_check(const struct xm_port *port, const struct xm_host_tensor *t,
 }
 
 enum xm_status
+xm_port_check_rows(const struct xm_port *port, const struct xm_host_tensor *t,
+                   struct xm_error *err)
+{
+    uint64_t n = 1;
+    if (port->rows == UINT64_MAX)
+        return XM_OK;
+    for (uint32_t i = 0; i < t->rank; i++)
+        n *= (uint64_t)t->dim[i]; /* xm_port_check has seen that it fits */
+    for (uint64_t i = 0; i < n; i++) {
+        const int64_t id = xm_load_int(t->element, t->data, i);
+        if (id < 0 || (uint64_t)id >= port->rows)
+            return xm_fail(err, XM_INVALID,
+                           "input '%s': %lld, at %llu, is not a row of its table of %llu",
+                           port->name, (long long)id, (unsigned long long)i,
+                           (unsigned long long)port->rows);
+    }
+    return XM_OK;
+}
+
+enum xm_status
 xm_bindings_from_ports(struct xm_bindings *b, const struct xm_port *ports,
                        const struct xm_host_tensor *tensors, uint32_t n,
                        struct xm_error *err)

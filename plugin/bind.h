@@ -30,6 +30,9 @@ enum xm_status xm_bindings_set(struct xm_bindings *b, const char *symbol, int64_
 /* Whether a tensor can be the port's: element type, rank, bytes for its shape. */
 enum xm_status xm_port_check(const struct xm_port *port, const struct xm_host_tensor *t,
                              struct xm_error *err);
+/* Whether all integers of an input lie in the table that they choose rows of. */
+enum xm_status xm_port_check_rows(const struct xm_port *port,
+                                  const struct xm_host_tensor *t, struct xm_error *err);
 /* Binds what the ports' shapes fix; tensors[i] belongs to ports[i]. */
 enum xm_status xm_bindings_from_ports(struct xm_bindings *b, const struct xm_port *ports,
                                       const struct xm_host_tensor *tensors, uint32_t n,

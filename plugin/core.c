@@ -2,6 +2,7 @@
  *
  * Plugins by device name, models from files.
  */
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -183,10 +184,16 @@ xm_core_read_model(const struct xm_core *c, const char *path, const char *weight
         return xm_openvino_ir_read(path, weights_path, out, err);
     struct xm_strbuf file = {0};
     xm_strbuf_printf(&file, "%s/openvino_model.xml", path);
-    enum xm_status s =
-        xm_strbuf_ok(&file)
-            ? xm_openvino_ir_read(xm_strbuf_text(&file), weights_path, out, err)
-            : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    enum xm_status s = XM_OK;
+    if (!xm_strbuf_ok(&file))
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    else if (stat(xm_strbuf_text(&file), &st) != 0 && errno == ENOENT)
+        s = xm_fail(err, XM_NOT_FOUND,
+                    "the folder '%.300s' holds no openvino_model.xml: give the .xml "
+                    "itself, or export the model to OpenVINO IR",
+                    path);
+    else
+        s = xm_openvino_ir_read(xm_strbuf_text(&file), weights_path, out, err);
     xm_strbuf_free(&file);
     return s;
 }

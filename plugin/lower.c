@@ -14,6 +14,7 @@
 
 #include "plugin/expert_caches.h"
 #include "runtime/util/log.h"
+#include "transformations/graph/table_rows.h"
 
 enum xm_status
 xm_lower_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
@@ -192,7 +193,9 @@ add_port(struct xm_lower *l, struct xm_port **ports, uint32_t *n,
                              .names = names,
                              .n_names = v->n_names,
                              .type.element = v->type.element,
-                             .value = value};
+                             .value = value,
+                             .rows = node->op == XM_OP_PARAMETER ? xm_value_table_rows(v)
+                                                                 : UINT64_MAX};
     port->type.shape.rank = v->type.shape.rank;
     for (uint32_t i = 0; i < v->type.shape.rank; i++)
         port->type.shape.dim[i] = xm_dim_import(&l->p->dims, v->type.shape.dim[i]);

@@ -10,6 +10,7 @@
 #include "plugin/bind.h"
 #include "plugin/plugin.h"
 #include "transformations/graph/evaluate.h"
+#include "transformations/graph/table_rows.h"
 #include "transformations/passes/slice_last_token.h"
 
 struct reference_compiled {
@@ -40,6 +41,7 @@ infer_set_input(struct xm_infer *base, uint32_t input, const struct xm_host_tens
     if (input >= r->owner->base.n_inputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no input %u", input);
     XM_TRY(xm_port_check(&r->owner->base.inputs[input], t, err));
+    XM_TRY(xm_port_check_rows(&r->owner->base.inputs[input], t, err));
     XM_TRY(xm_tensor_from_bytes(&copy, t->element, t->rank, t->dim, t->data, err));
     xm_tensor_destroy(r->inputs[input]);
     r->inputs[input] = copy;
@@ -284,7 +286,9 @@ fill_port(struct xm_port *port, const struct xm_node *n, const struct xm_value *
                              .names = v->names,
                              .n_names = v->n_names,
                              .type = v->type,
-                             .value = XM_NO_VALUE};
+                             .value = XM_NO_VALUE,
+                             .rows = n->op == XM_OP_PARAMETER ? xm_value_table_rows(v)
+                                                              : UINT64_MAX};
 }
 
 static enum xm_status

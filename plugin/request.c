@@ -352,6 +352,7 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
         if (!r->inputs[i].data)
             return xm_fail(err, XM_INVALID, "input '%s' has not been set",
                            p->inputs[i].name);
+        XM_TRY(xm_port_check_rows(&p->inputs[i], &r->inputs[i], err));
     }
     xm_flag_set(&r->cancelled, false);
     enum xm_status s = run_once(r, &cause);

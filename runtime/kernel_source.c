@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "runtime/util/log.h"
+#include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
 
 enum { MAX_INCLUDES = 32, MAX_NAME = 128, MAX_DEPTH = 8 };
@@ -27,16 +28,14 @@ read_override(const char *dir, const char *name, struct xm_strbuf *text)
 {
     struct xm_strbuf path = {0};
     xm_strbuf_printf(&path, "%s/%s", dir, name);
-    FILE *f = xm_strbuf_ok(&path) ? fopen(xm_strbuf_text(&path), "rb") : NULL;
+    struct xm_mapped_file file = {0};
+    const bool found = xm_strbuf_ok(&path) &&
+                       xm_mapped_file_open(xm_strbuf_text(&path), &file, NULL) == XM_OK;
     xm_strbuf_free(&path);
-    if (!f)
-        return false;
-    char block[4096];
-    size_t n;
-    while ((n = fread(block, 1, sizeof(block), f)) > 0)
-        xm_strbuf_add_n(text, block, n);
-    fclose(f);
-    return true;
+    if (found)
+        xm_strbuf_add_n(text, (const char *)file.bytes, (size_t)file.n_bytes);
+    xm_mapped_file_close(&file);
+    return found;
 }
 
 static const char *

@@ -2,11 +2,11 @@
  *
  * The core: life, versions, devices.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "plugin/api/api.h"
 #include "runtime/util/log.h"
+#include "runtime/util/mapped_file.h"
 #include "xemoe/xemoe.h"
 
 /* The release of the API that is offered; programs compare the number in front. */
@@ -43,11 +43,11 @@ ov_core_create_with_config(const char *xml_config_file, ov_core_t **core)
     if (!xml_config_file || !core)
         return INVALID_C_PARAM;
     if (xml_config_file[0]) {
-        FILE *f = fopen(xml_config_file, "rb");
-        if (!f)
+        struct xm_mapped_file file;
+        if (xm_mapped_file_open(xml_config_file, &file, NULL) != XM_OK)
             return xm_api_fail(GENERAL_ERROR, "Could not open the file: \"%s\"",
                                xml_config_file);
-        fclose(f);
+        xm_mapped_file_close(&file);
         xm_log(XM_LOG_INFO, "%s is not read: all plugins are built in", xml_config_file);
     }
     return ov_core_create(core);

@@ -22,20 +22,20 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     { 'o', "output",           XM_CLI_TEXT,  AT(folder),           "DIR",  "folder to write; needed" },
-    { 0,   "arch",             XM_CLI_TEXT,  AT(arch),             "NAME", "layer pattern: qwen3moe (the only one)" },
-    { 0,   "hidden",           XM_CLI_COUNT, AT(hidden),           "H",    "hidden size" },
-    { 0,   "layers",           XM_CLI_COUNT, AT(layers),           "L",    "decoder layers" },
-    { 0,   "experts",          XM_CLI_COUNT, AT(experts),          "E",    "experts of a layer" },
-    { 0,   "top-k",            XM_CLI_COUNT, AT(top_k),            "K",    "experts of a token" },
-    { 0,   "moe-intermediate", XM_CLI_COUNT, AT(moe_intermediate), "I",    "width of an expert" },
-    { 0,   "heads",            XM_CLI_COUNT, AT(heads),            "N",    "query heads" },
-    { 0,   "kv-heads",         XM_CLI_COUNT, AT(kv_heads),         "N",    "key and value heads" },
-    { 0,   "head-dim",         XM_CLI_COUNT, AT(head_dim),         "D",    "size of a head" },
-    { 0,   "vocab",            XM_CLI_COUNT, AT(vocabulary),       "V",    "vocabulary, at least 258" },
-    { 0,   "weights",          XM_CLI_TEXT,  AT(weights),          "TYPE", "u4, i4, u8, i8 or f16" },
-    { 0,   "group",            XM_CLI_WHOLE, AT(group),            "G",    "columns a scale; 0: one scale a row" },
-    { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "expert block: exporter, or r1 (4-D, older exporters)" },
-    { 0,   "seed",             XM_CLI_WHOLE, AT(seed),             "S",    "of the random weights" },
+    { 0,   "arch",             XM_CLI_TEXT,  AT(arch),             "NAME", "layer pattern: qwen3moe (default, the only one)" },
+    { 0,   "hidden",           XM_CLI_COUNT, AT(hidden),           "H",    "hidden size (256)" },
+    { 0,   "layers",           XM_CLI_COUNT, AT(layers),           "L",    "decoder layers (2)" },
+    { 0,   "experts",          XM_CLI_COUNT, AT(experts),          "E",    "experts of a layer (16)" },
+    { 0,   "top-k",            XM_CLI_COUNT, AT(top_k),            "K",    "experts of a token (4)" },
+    { 0,   "moe-intermediate", XM_CLI_COUNT, AT(moe_intermediate), "I",    "width of an expert (256)" },
+    { 0,   "heads",            XM_CLI_COUNT, AT(heads),            "N",    "query heads (8)" },
+    { 0,   "kv-heads",         XM_CLI_COUNT, AT(kv_heads),         "N",    "key and value heads (2)" },
+    { 0,   "head-dim",         XM_CLI_COUNT, AT(head_dim),         "D",    "size of a head (64)" },
+    { 0,   "vocab",            XM_CLI_COUNT, AT(vocabulary),       "V",    "vocabulary, at least 258 (1024)" },
+    { 0,   "weights",          XM_CLI_TEXT,  AT(weights),          "TYPE", "u4 (default), i4, u8, i8 or f16" },
+    { 0,   "group",            XM_CLI_WHOLE, AT(group),            "G",    "columns a scale; 0: one scale a row (64)" },
+    { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "expert block: exporter (default), or r1 (4-D, older exporters)" },
+    { 0,   "seed",             XM_CLI_WHOLE, AT(seed),             "S",    "of the random weights (1)" },
     { 0,   "blank",            XM_CLI_FLAG,  AT(blank),            NULL,   "no weights: a file with holes, enough for 'xemoe plan'" },
     { 0,   "force",            XM_CLI_FLAG,  AT(force),            NULL,   "also into a folder that is not empty" },
 };
@@ -105,6 +105,15 @@ fill(const struct args *a, struct xm_synthetic *m)
                                                 : xm_cli_usage("%s", err.text);
 }
 
+/* What is no file of somebody's: the folder itself, and what a run that was stopped has left. */
+static bool
+is_nothing(const char *name)
+{
+    const size_t n = strlen(name), end = sizeof(XM_SYNTHETIC_PART) - 1;
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+           (n > end && strcmp(name + n - end, XM_SYNTHETIC_PART) == 0);
+}
+
 /* A model of hundreds of gigabytes may lie where somebody mistypes a folder. */
 static int
 check_folder(const struct args *a)
@@ -113,7 +122,7 @@ check_folder(const struct args *a)
         return xm_cli_usage("where to? Give -o DIR");
     DIR *folder = a->force ? NULL : opendir(a->folder);
     const struct dirent *entry = folder ? readdir(folder) : NULL;
-    while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0))
+    while (entry && is_nothing(entry->d_name))
         entry = readdir(folder);
     int code = XM_EXIT_OK;
     if (entry)
@@ -158,6 +167,8 @@ xm_cli_make_model(int argc, char **argv)
         code = check_folder(&a);
     if (code != XM_EXIT_OK)
         return code;
+    fprintf(stderr, "writing about %" PRIu64 " MB to %s\n",
+            a.blank ? 0 : xm_synthetic_bytes(&m) >> 20, a.folder);
     enum xm_status s = xm_synthetic_write(&m, a.folder, show_progress, NULL, &err);
     xm_progress_clear();
     if (s != XM_OK)

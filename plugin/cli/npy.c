@@ -11,7 +11,7 @@
 #include "runtime/util/memory.h"
 
 static const char magic[] = "\x93NUMPY";
-enum { MAGIC = 6, MAX_HEADER = 4096, HEADER_ALIGN = 64 };
+enum { MAGIC = 6, MAX_HEADER = 4096, HEADER_ALIGN = 64, MAX_SHOWN = 40 };
 
 bool
 xm_npy_is(const void *bytes, uint64_t n)
@@ -37,6 +37,15 @@ value_of(const char *text, const char *key)
     while (*p == ' ' || *p == ':')
         p++;
     return p;
+}
+
+/* What a value's text shows of itself: up to the comma or brace behind it. */
+static int
+shown(const char *value)
+{
+    const char *end = *value == '(' ? strchr(value, ')') : NULL;
+    size_t n = end ? (size_t)(end - value) + 1 : strcspn(value, ",}\n");
+    return n < MAX_SHOWN ? (int)n : MAX_SHOWN;
 }
 
 /* "(3,)" or "(3, 5)". */
@@ -70,21 +79,24 @@ read_dictionary(const char *text, struct header *h, struct xm_error *err)
     const char *descr = value_of(text, "'descr'"), *shape = value_of(text, "'shape'");
     const char *order = value_of(text, "'fortran_order'");
     if (!descr || !shape || !order)
-        return xm_fail(err, XM_INVALID, "an .npy header without descr, order or shape");
+        return xm_fail(err, XM_INVALID,
+                       "an .npy file whose header has no 'descr', 'fortran_order' or "
+                       "'shape'");
     if (strncmp(descr, "'<i4'", 5) == 0)
         h->element = XM_I32;
     else if (strncmp(descr, "'<i8'", 5) == 0)
         h->element = XM_I64;
     else
         return xm_fail(err, XM_UNSUPPORTED,
-                       "an .npy file of %.8s, expected int32 ('<i4') or int64 ('<i8')",
-                       descr);
+                       "an .npy file of type %.*s, expected int32 ('<i4') or int64 "
+                       "('<i8')",
+                       shown(descr), descr);
     if (strncmp(order, "False", 5) != 0)
         return xm_fail(err, XM_UNSUPPORTED, "an .npy file in Fortran order");
     if (!read_shape(shape, h))
         return xm_fail(err, XM_UNSUPPORTED,
-                       "an .npy file of shape %.32s, expected one or two dimensions",
-                       shape);
+                       "an .npy file of shape %.*s, expected one or two dimensions",
+                       shown(shape), shape);
     return XM_OK;
 }
 
@@ -101,7 +113,10 @@ read_header(const uint8_t *bytes, uint64_t n, struct header *h, struct xm_error 
     for (uint64_t i = begin; i-- > MAGIC + 2;)
         length = length << 8 | bytes[i];
     if (length > MAX_HEADER || begin + length > n)
-        return xm_fail(err, XM_INVALID, "an .npy header of %" PRIu64 " bytes", length);
+        return xm_fail(err, XM_INVALID,
+                       "an .npy file whose header would have %" PRIu64
+                       " bytes, expected at most %d, and within the file",
+                       length, MAX_HEADER);
     memcpy(text, bytes + begin, (size_t)length);
     text[length] = '\0';
     h->data = begin + length;
@@ -119,8 +134,8 @@ xm_npy_read(const void *content, uint64_t n, struct xm_npy *out, struct xm_error
     if (!xm_mul_size(h.rows, h.cols, &count) ||
         !xm_element_bytes(h.element, count, &size) || size > n - h.data)
         return xm_fail(err, XM_INVALID,
-                       "an .npy file of %" PRIu64 " x %" PRIu64 " elements with %" PRIu64
-                       " bytes of data",
+                       "an .npy file of %" PRIu64 " x %" PRIu64
+                       " elements with only %" PRIu64 " bytes of data: it is cut off",
                        h.rows, h.cols, n - h.data);
     out->data = xm_calloc((size_t)count + 1, sizeof(*out->data));
     if (!out->data)

@@ -10,6 +10,10 @@
 #include "transformations/graph/text.h"
 #include "transformations/graph/validate.h"
 
+enum {
+    MOST_BYTES = 256 << 20
+}; /* of a graph's text; a model of 100 layers has some 20 */
+
 struct args {
     const char *passes;
     bool dot, list;
@@ -40,8 +44,13 @@ read_input(struct xm_strbuf *out, struct xm_error *err)
 {
     char buffer[16384];
     size_t n;
-    while ((n = fread(buffer, 1, sizeof(buffer), stdin)) > 0)
+    while ((n = fread(buffer, 1, sizeof(buffer), stdin)) > 0) {
+        if (out->n + n > MOST_BYTES)
+            return xm_fail(err, XM_INVALID,
+                           "standard input: more than %d MiB of text, which no graph has",
+                           MOST_BYTES >> 20);
         xm_strbuf_add_n(out, buffer, n);
+    }
     if (ferror(stdin))
         return xm_fail(err, XM_IO, "standard input: %s", strerror(errno));
     return xm_strbuf_ok(out) ? XM_OK

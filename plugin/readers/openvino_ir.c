@@ -113,26 +113,71 @@ read_files(const struct xm_mapped_file *xml, const char *bin_path, bool asked_fo
     return status;
 }
 
+/* Files that people give instead of an IR, by their beginning. */
+static const struct {
+    const char *begin;
+    size_t n;
+    const char *what;
+} others[] = {
+    {"GGUF", 4, "a GGUF file"},
+    {"PK\3\4", 4, "a zip archive, as PyTorch writes"},
+    {"\x93NUMPY", 6, "a NumPy array"},
+    {"{", 1, "JSON"},
+};
+
+/* What a file that cannot be XML seems to be; NULL: it may be XML, in UTF-8 or UTF-16. */
+static const char *
+what_else(const struct xm_mapped_file *f)
+{
+    size_t at = f->n_bytes >= 3 && memcmp(f->bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    if (f->n_bytes == 0)
+        return "empty";
+    for (size_t i = 0; i < XM_ARRAY_LEN(others); i++) {
+        if (f->n_bytes >= others[i].n &&
+            memcmp(f->bytes, others[i].begin, others[i].n) == 0)
+            return others[i].what;
+    }
+    while (at < f->n_bytes && memchr(" \t\r\n", f->bytes[at], 4))
+        at++;
+    if (at == f->n_bytes || f->bytes[at] == '<' || f->bytes[0] >= 0xfe)
+        return NULL;
+    return f->bytes[at] >= 0x20 && f->bytes[at] < 0x7f ? "text" : "binary data";
+}
+
+static enum xm_status
+read_xml(const char *xml_path, const char *bin_path, bool asked_for,
+         struct xm_graph **out, struct xm_error *err)
+{
+    struct xm_mapped_file xml = {0};
+    XM_TRY(xm_mapped_file_open(xml_path, &xml, err));
+    const char *other = what_else(&xml);
+    enum xm_status status =
+        other
+            ? xm_fail(err, XM_UNSUPPORTED,
+                      "it is %s; expected an OpenVINO IR: a file openvino_model.xml, or "
+                      "a folder with one",
+                      other)
+            : read_files(&xml, bin_path, asked_for, out, err);
+    xm_mapped_file_close(&xml);
+    if (status != XM_OK)
+        xm_error_prefix(err, "%.150s", xml_path);
+    return status;
+}
+
 enum xm_status
 xm_openvino_ir_read(const char *xml_path, const char *bin_path, struct xm_graph **out,
                     struct xm_error *err)
 {
-    struct xm_error local = {0}; /* prefixed below, even when the caller wants no text */
-    struct xm_mapped_file xml = {0};
+    struct xm_error local = {0}; /* prefixed, even when the caller wants no text */
     bool asked_for = bin_path && bin_path[0];
     char *default_bin = asked_for ? NULL : default_bin_path(xml_path);
     *out = NULL;
     enum xm_status status = asked_for || default_bin
-                                ? xm_mapped_file_open(xml_path, &xml, &local)
+                                ? read_xml(xml_path, asked_for ? bin_path : default_bin,
+                                           asked_for, out, &local)
                                 : xm_fail(&local, XM_NO_MEMORY, "out of memory");
-    if (status == XM_OK)
-        status =
-            read_files(&xml, asked_for ? bin_path : default_bin, asked_for, out, &local);
-    xm_mapped_file_close(&xml);
     xm_free(default_bin);
-    if (status != XM_OK)
-        xm_fail(err, status, "%.150s: %s", xml_path, local.text);
-    return status;
+    return status == XM_OK ? XM_OK : xm_fail(err, status, "%s", local.text);
 }
 
 enum xm_status

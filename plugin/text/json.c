@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/text/json.h"
 
-#include <errno.h>
-#include <stdio.h>
+#include <inttypes.h>
+
+#include "runtime/util/mapped_file.h"
 
 /* The largest published tokenizer.json has 33 MiB. */
-static const size_t max_file_bytes = (size_t)512 << 20;
+static const uint64_t MAX_FILE_BYTES = (uint64_t)512 << 20;
 
 static void *
 json_malloc(void *ctx, size_t bytes)
@@ -46,43 +47,19 @@ xm_json_parse(const char *text, size_t n, yyjson_doc **out, struct xm_error *err
     return xm_fail(err, XM_INVALID, "not JSON at byte %zu: %s", why.pos, why.msg);
 }
 
-static enum xm_status
-read_all(FILE *file, char **text, size_t *n, struct xm_error *err)
-{
-    size_t capacity = 0;
-    *text = NULL;
-    *n = 0;
-    for (;;) {
-        char *grown = xm_grow(*text, &capacity, *n + 64 * 1024, 1);
-        if (!grown)
-            return xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", *n);
-        *text = grown;
-        size_t got = fread(*text + *n, 1, capacity - *n, file);
-        *n += got;
-        if (ferror(file))
-            return xm_fail(err, XM_IO, "%s", strerror(errno));
-        if (got == 0)
-            return XM_OK;
-        if (*n > max_file_bytes)
-            return xm_fail(err, XM_INVALID, "longer than %zu bytes", max_file_bytes);
-    }
-}
-
+/* Mapped, as models are: neither a pipe nor a device is waited for or read without end. */
 enum xm_status
 xm_json_read(const char *path, yyjson_doc **out, struct xm_error *err)
 {
+    struct xm_mapped_file file;
     *out = NULL;
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return xm_fail(err, errno == ENOENT ? XM_NOT_FOUND : XM_IO,
-                       "cannot open '%s': %s", path, strerror(errno));
-    char *text;
-    size_t n;
-    enum xm_status status = read_all(file, &text, &n, err);
-    fclose(file);
-    if (status == XM_OK)
-        status = xm_json_parse(text, n, out, err);
-    xm_free(text);
+    XM_TRY(xm_mapped_file_open(path, &file, err));
+    enum xm_status status =
+        file.n_bytes > MAX_FILE_BYTES
+            ? xm_fail(err, XM_INVALID, "%" PRIu64 " bytes, at most %" PRIu64 " are read",
+                      file.n_bytes, MAX_FILE_BYTES)
+            : xm_json_parse((const char *)file.bytes, (size_t)file.n_bytes, out, err);
+    xm_mapped_file_close(&file);
     if (status != XM_OK)
         xm_error_prefix(err, "'%s'", path);
     return status;

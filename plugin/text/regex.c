@@ -3,6 +3,7 @@
 #include "plugin/text/regex.h"
 
 #include <pcre2.h>
+#include <string.h>
 
 #include "runtime/util/log.h"
 
@@ -18,6 +19,7 @@ struct xm_regex {
     pcre2_general_context *general;
     pcre2_match_context *limits;
     pcre2_code *code;
+    char shown[MAX_SHOWN + 1]; /* the pattern's beginning, for messages */
 };
 
 static void *
@@ -82,6 +84,8 @@ create(struct xm_slice pattern, uint32_t options, struct xm_regex **out,
     struct xm_regex *regex = xm_calloc(1, sizeof(*regex));
     if (!regex)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a regular expression");
+    size_t shown = pattern.n < MAX_SHOWN ? pattern.n : MAX_SHOWN;
+    memcpy(regex->shown, pattern.text, shown);
     enum xm_status status = compile(regex, pattern, options, err);
     if (status != XM_OK) {
         xm_regex_free(regex);
@@ -171,7 +175,8 @@ find_spans(const struct xm_regex *regex, struct xm_slice text, pcre2_match_data 
         if (rc == PCRE2_ERROR_NOMATCH)
             break;
         if (rc < 0)
-            return fail_pattern(err, xm_slice_of("", 0), rc, from);
+            return fail_pattern(err, xm_slice_of(regex->shown, strlen(regex->shown)), rc,
+                                from);
         const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(data);
         size_t start = ends[0], end = ends[1];
         if (start > end || start < done) /* \K inside a lookaround */

@@ -272,27 +272,60 @@ write_side_files(const struct xm_synthetic *m, const char *folder, struct xm_err
     return s;
 }
 
+/* ---- the model ---- */
+
+enum { XML, BIN, N_FILES, PATH = 512 };
+
+struct paths {
+    char part[N_FILES][PATH], whole[N_FILES][PATH];
+};
+
 static enum xm_status
-write_model(struct xm_synth *s, const char *folder)
+find_paths(struct paths *p, const char *folder, struct xm_error *err)
 {
-    char path[512];
+    static const char *const endings[N_FILES] = {"xml", "bin"};
+    for (int i = 0; i < N_FILES; i++) {
+        snprintf(p->whole[i], PATH, "%s/openvino_model.%s", folder, endings[i]);
+        int n = snprintf(p->part[i], PATH, "%s/openvino_model.%s" XM_SYNTHETIC_PART,
+                         folder, endings[i]);
+        if (n < 0 || n >= PATH)
+            return xm_fail(err, XM_INVALID, "the folder's path is too long");
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+write_parts(struct xm_synth *s, const struct paths *p)
+{
     uint64_t slack =
         64ull * 1024 * (s->m->layers + 16) + 64ull * s->m->layers * s->m->hidden;
-    if ((size_t)snprintf(path, sizeof(path), "%s/openvino_model.bin", folder) >=
-        sizeof(path))
-        return xm_fail(s->err, XM_INVALID, "the folder's path is too long");
-    XM_TRY(xm_bin_file_create(&s->bin, path, 2 * s->all_bytes + slack, s->err));
+    XM_TRY(xm_bin_file_create(&s->bin, p->part[BIN], 2 * s->all_bytes + slack, s->err));
     s->bin.sparse = s->m->blank;
     enum xm_status status = XM_OK;
-    snprintf(path, sizeof(path), "%s/openvino_model.xml", folder);
     if (!build(s))
         status =
             xm_fail(s->err, s->g->err.status ? s->g->err.status : XM_NO_MEMORY, "%s",
                     s->g->err.status ? s->g->err.text : "out of memory for the model");
     if (status == XM_OK)
-        status = xm_openvino_ir_write(s->g, path, &s->bin, s->err);
+        status = xm_openvino_ir_write(s->g, p->part[XML], &s->bin, s->err);
     enum xm_status closed = xm_bin_file_close(&s->bin, s->err);
     return status == XM_OK ? closed : status;
+}
+
+static enum xm_status
+write_model(struct xm_synth *s, const char *folder)
+{
+    struct paths p;
+    XM_TRY(find_paths(&p, folder, s->err));
+    enum xm_status status = write_parts(s, &p);
+    for (int i = 0; i < N_FILES && status == XM_OK; i++) {
+        if (rename(p.part[i], p.whole[i]) != 0)
+            status = xm_fail(s->err, XM_IO, "cannot rename '%s': %s", p.part[i],
+                             strerror(errno));
+    }
+    for (int i = 0; i < N_FILES && status != XM_OK; i++)
+        remove(p.part[i]);
+    return status;
 }
 
 enum xm_status

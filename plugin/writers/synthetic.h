@@ -36,8 +36,12 @@ void xm_synthetic_init(struct xm_synthetic *m);
 uint64_t xm_synthetic_bytes(const struct xm_synthetic *m);
 /* XM_INVALID: dimensions of which no model can be made. */
 enum xm_status xm_synthetic_check(const struct xm_synthetic *m, struct xm_error *err);
+/* What is being written ends in this; it gets its name when all of it is there. */
+#define XM_SYNTHETIC_PART ".part"
 /* Creates `folder` (it may exist) and writes openvino_model.{xml,bin}, config.json,
- * generation_config.json and tokenizer.json. `progress` (may be NULL) gets done and all bytes. */
+ * generation_config.json and tokenizer.json. A model that is there stays as it is until the new
+ * one is whole; a failure leaves nothing behind. `progress` (may be NULL) gets done and all
+ * bytes. */
 enum xm_status xm_synthetic_write(const struct xm_synthetic *m, const char *folder,
                                   void (*progress)(uint64_t done, uint64_t all,
                                                    void *ctx),

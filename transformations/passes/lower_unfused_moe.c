@@ -329,6 +329,8 @@ fail_left(struct xm_graph *g, struct xm_node *n, struct xm_error *err)
     if (sum) {
         why = xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, NULL, sum);
         fusion = n->op == XM_OP_TILE ? xm_moe_near_miss(g, sum) : "";
+        if (!*why) /* the block is in order: nobody has looked at it */
+            why = "the passes that take it were left out (XM_SKIP, XM_STOP)";
     }
     return xm_fail(
         err, XM_UNSUPPORTED,

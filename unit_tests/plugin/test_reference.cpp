@@ -54,4 +54,52 @@ TEST(ReferencePlugin, ChecksInputsAndKeepsResults)
     xm_core_destroy(core);
 }
 
+/* Past its ends a table has no rows: the reference and the devices refuse alike. */
+class Tables : public testing::TestWithParam<const char *>
+{
+};
+
+TEST_P(Tables, HaveNoRowsPastTheirEnds)
+{
+    xm_core *core = nullptr;
+    xm_compiled *c = nullptr;
+    xm_infer *r = nullptr;
+    xm_error err = {};
+    ASSERT_XM_OK(xm_core_create(&core, &err));
+    if (xm_core_compile(core,
+                        parse(R"(
+        %0 = parameter i64[N,M] name="ids"
+        %1 = convert %0 to=i32
+        %2 = weight f32[4,8] f32 @2
+        %3 = const i64[] {0}
+        %4 = gather %2, %1, %3
+        result %4 name="rows")")
+                            .release(),
+                        GetParam(), nullptr, 0, nullptr, &c, &err) == XM_NOT_FOUND) {
+        xm_core_destroy(core);
+        GTEST_SKIP() << "no OpenCL device";
+    }
+    ASSERT_NE(c, nullptr) << err.text;
+    ASSERT_XM_OK(xm_compiled_create_request(c, &r, &err));
+    auto run = [&](std::vector<int64_t> ids) {
+        const xm_host_tensor t = {XM_I64, 2, {1, 2}, ids.data(), 16};
+        err = {};
+        enum xm_status s = r->ops->set_input(r, 0, &t, &err);
+        return s == XM_OK ? r->ops->infer(r, &err) : s;
+    };
+    EXPECT_EQ(run({0, 3}), XM_OK) << err.text;
+    EXPECT_EQ(run({0, 4}), XM_INVALID);
+    EXPECT_STREQ(err.text, "input 'ids': 4, at 1, is not a row of its table of 4");
+    EXPECT_EQ(run({-1, 0}), XM_INVALID);
+    EXPECT_STREQ(err.text, "input 'ids': -1, at 0, is not a row of its table of 4");
+    EXPECT_EQ(run({INT64_MIN, 0}), XM_INVALID);
+    EXPECT_EQ(run({(int64_t)1 << 32, 0}), XM_INVALID) << "what i32 would make 0 of";
+    EXPECT_EQ(run({1, 2}), XM_OK) << "a refused run changes nothing: " << err.text;
+    xm_infer_destroy(r);
+    xm_compiled_unref(c);
+    xm_core_destroy(core);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Tables, testing::Values("REFERENCE", "GPU"));
+
 } // namespace

@@ -253,8 +253,8 @@ TEST_F(OpenvinoIrFile, AFolderIsNotAFile)
 
 TEST_F(OpenvinoIrFile, AnEmptyFileIsRefused)
 {
-    EXPECT_EQ(read(write("m.xml", "")), XM_INVALID);
-    EXPECT_TRUE(says("not XML")) << err.text;
+    EXPECT_EQ(read(write("m.xml", "")), XM_UNSUPPORTED);
+    EXPECT_TRUE(says("it is empty; expected an OpenVINO IR")) << err.text;
 }
 
 TEST_F(OpenvinoIrFile, TheWeightsOutliveTheReader)

@@ -219,6 +219,7 @@ TEST(HostilePattern, BacktrackingWithoutEndIsAnError)
     t.encode(std::string(5000, 'a') + "c");
     EXPECT_EQ(t.status, XM_INVALID);
     EXPECT_NE(strstr(t.err.text, "limit"), nullptr) << t.err.text;
+    EXPECT_EQ(strstr(t.err.text, "''"), nullptr) << "which pattern? " << t.err.text;
 }
 
 TEST(HostilePattern, EmptyMatchesEnd)

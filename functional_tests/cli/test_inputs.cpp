@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What is given instead of what is wanted: pipes and devices where files should be, files of other
+ * kinds, arrays of other types. One sentence each, at once, in which a path stands once.
+ */
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <set>
+
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/program.h"
+
+namespace fs = std::filesystem;
+
+static const std::string original = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+
+/* A folder of the test's own, gone when it ends. */
+class Folder
+{
+  public:
+    explicit Folder(const std::string &name)
+        : path(testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_" + name)
+    {
+        fs::remove_all(path);
+        fs::create_directories(path);
+    }
+    ~Folder()
+    {
+        fs::remove_all(path);
+    }
+    std::string operator/(const std::string &name) const
+    {
+        return path + "/" + name;
+    }
+    void write(const std::string &name, const std::string &content) const
+    {
+        std::ofstream(path + "/" + name, std::ios::binary) << content;
+    }
+    std::set<std::string> names() const
+    {
+        std::set<std::string> list;
+        for (const fs::directory_entry &e : fs::directory_iterator(path))
+            list.insert(e.path().filename());
+        return list;
+    }
+    const std::string path;
+};
+
+static size_t
+count(const std::string &text, const std::string &part)
+{
+    size_t n = 0;
+    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at++)
+        n++;
+    return n;
+}
+
+/* ---- beside the model -------------------------------------------------------------- */
+
+class Beside : public testing::TestWithParam<const char *>
+{
+  protected:
+    const Folder folder{"beside"};
+
+    void SetUp() override
+    {
+        for (const fs::directory_entry &e : fs::directory_iterator(original)) {
+            if (e.path().filename() != GetParam())
+                fs::create_symlink(e.path(), folder / e.path().filename());
+        }
+    }
+
+    void expect_refusal() const
+    {
+        const bool is_template = std::string(GetParam()).find("chat") == 0;
+        Outcome o = run(is_template ? Words{"chat", "-m", folder.path, "-d", "REFERENCE"}
+                                    : Words{"generate", "-m", folder.path, "-d",
+                                            "REFERENCE", "-p", "x", "-n", "1"});
+        EXPECT_EQ(o.code, 3) << o.err;
+        EXPECT_NE(o.err.find("is not a regular file"), std::string::npos) << o.err;
+        EXPECT_EQ(count(o.err, folder / GetParam()), 1u) << o.err;
+    }
+};
+
+TEST_P(Beside, APipeIsNotWaitedFor)
+{
+    ASSERT_EQ(mkfifo((folder / GetParam()).c_str(), 0600), 0);
+    expect_refusal();
+}
+
+TEST_P(Beside, ADeviceIsNotReadWithoutEnd)
+{
+    fs::create_symlink("/dev/zero", folder / GetParam());
+    expect_refusal();
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Beside,
+                         testing::Values("tokenizer.json", "config.json",
+                                         "generation_config.json", "chat_template.jinja"),
+                         [](const auto &info) {
+                             return std::string(info.param, strcspn(info.param, "."));
+                         });
+
+/* ---- instead of the model ---------------------------------------------------------- */
+
+TEST(InsteadOfAModel, TheSentenceSaysWhatTheFileIs)
+{
+    const Folder folder("instead");
+    const std::pair<const char *, std::string> files[] = {
+        {"a GGUF file", std::string("GGUF\3\0\0\0", 8)},
+        {"text", "# A title\n\nand text\n"},
+        {"JSON", "{\"model_type\": \"x\"}"},
+        {"a zip archive", std::string("PK\3\4", 4)},
+        {"binary data", std::string("\0\1\2\3", 4)},
+        {"empty", ""},
+    };
+    for (const auto &[what, content] : files) {
+        SCOPED_TRACE(what);
+        folder.write("model", content);
+        Outcome o = run({"info", folder / "model"});
+        EXPECT_EQ(o.code, 3);
+        EXPECT_NE(o.err.find(std::string("it is ") + what), std::string::npos) << o.err;
+        EXPECT_NE(o.err.find("expected an OpenVINO IR"), std::string::npos) << o.err;
+        EXPECT_EQ(o.err.find("well-formed"), std::string::npos) << o.err;
+        EXPECT_EQ(count(o.err, folder / "model"), 1u) << o.err;
+    }
+    folder.write("model", "\xef\xbb\xbf \n<?xml version=\"1.0\"?><net");
+    EXPECT_NE(run({"info", folder / "model"}).err.find("not XML: "), std::string::npos)
+        << "what begins as XML is read as XML";
+}
+
+TEST(InsteadOfAModel, AFolderWithoutOneAndAPathWithoutAFileAreNamedOnce)
+{
+    const Folder folder("none");
+    Outcome o = run({"info", folder.path});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_NE(o.err.find("holds no openvino_model.xml"), std::string::npos) << o.err;
+    EXPECT_EQ(count(o.err, folder.path), 1u) << o.err;
+    o = run({"info", folder / "missing.xml"});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_EQ(count(o.err, folder / "missing.xml"), 1u) << o.err;
+}
+
+/* ---- arrays ------------------------------------------------------------------------ */
+
+static std::string
+npy(const std::string &type, const std::string &shape, size_t bytes)
+{
+    std::string header =
+        "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
+    header.resize(117, ' ');
+    header += '\n';
+    return std::string("\x93NUMPY\1\0", 8) + (char)header.size() + '\0' + header +
+           std::string(bytes, '\0');
+}
+
+TEST(Arrays, AreRefusedInWordsWithoutTheirHeadersRemains)
+{
+    const Folder folder("arrays");
+    const std::pair<const char *, std::string> files[] = {
+        {"of type '<f8', expected", npy("<f8", "(3,)", 24)},
+        {"of shape (3, 1, 1), expected", npy("<i8", "(3, 1, 1)", 24)},
+        {"of shape (), expected", npy("<i8", "()", 8)},
+        {"of 9 x 9 elements with only 24 bytes", npy("<i8", "(9, 9)", 24)},
+        {"whose header has no", npy("<i8", "(3,)", 24).replace(12, 1, "_")},
+    };
+    for (const auto &[with, content] : files) {
+        SCOPED_TRACE(with);
+        folder.write("ids.npy", content);
+        Outcome o = run({"logits", "-m", original, "-d", "REFERENCE", "--ids",
+                         "@" + (folder / "ids.npy")});
+        EXPECT_EQ(o.code, 3);
+        EXPECT_NE(o.err.find(with), std::string::npos) << o.err;
+        EXPECT_EQ(o.err.find("'fortran_order': "), std::string::npos) << o.err;
+    }
+}
+
+/* ---- graphs and synthetic models ---------------------------------------------------- */
+
+TEST(Opt, ReadsWithBound)
+{
+    Outcome o = run({"opt", "fuse_glu"}, {}, "/dev/zero");
+    EXPECT_EQ(o.code, 3);
+    EXPECT_NE(o.err.find("more than 256 MiB"), std::string::npos) << o.err;
+}
+
+TEST(Experts, SaySoWhereThePassesThatTakeThemWereLeftOut)
+{
+    Outcome o = run({"generate", "-m", original, "-d", "REFERENCE", "-p", "x", "-n", "1"},
+                    {"XM_SKIP=ConvertMOEToMOECompressed,LowerUnfusedMoE"});
+    if (o.code == 0) /* the reference runs the graph as it is */
+        o = run({"info", "-v", original},
+                {"XM_SKIP=ConvertMOEToMOECompressed,LowerUnfusedMoE"});
+    EXPECT_NE(o.code, 0);
+    EXPECT_NE(o.err.find("were left out (XM_SKIP"), std::string::npos) << o.err;
+}
+
+TEST(MakeModel, TellsItsDefaultsAndKeepsThem)
+{
+    const Folder folder("defaults");
+    const std::string help = run({"make-model", "--help"}).out;
+    ASSERT_EQ(run({"make-model", "-o", folder / "m"}).code, 0);
+    const Json config(read_file(folder / "m/config.json"));
+    const std::pair<const char *, const char *> options[] = {
+        {"hidden size (", "/hidden_size"},
+        {"decoder layers (", "/num_hidden_layers"},
+        {"experts of a layer (", "/num_experts"},
+        {"experts of a token (", "/num_experts_per_tok"},
+        {"width of an expert (", "/moe_intermediate_size"},
+        {"query heads (", "/num_attention_heads"},
+        {"key and value heads (", "/num_key_value_heads"},
+        {"size of a head (", "/head_dim"},
+        {"at least 258 (", "/vocab_size"},
+    };
+    for (const auto &[text, key] : options) {
+        const std::string said = text + std::to_string((int)config.number(key)) + ")";
+        EXPECT_NE(help.find(said), std::string::npos) << said;
+    }
+}
+
+/* The XML cannot be written where a folder stands; by then the weights are. */
+TEST(MakeModel, LeavesNothingOfAFailureAndKeepsTheModelThatWasThere)
+{
+    const Folder folder("failure");
+    folder.write("openvino_model.bin", "precious");
+    fs::create_directories(folder / "openvino_model.xml.part/in_the_way");
+    Outcome o = run({"make-model", "-o", folder.path, "--force"});
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_EQ(read_file(folder / "openvino_model.bin"), "precious");
+    const std::set<std::string> left = {"openvino_model.bin", "openvino_model.xml.part"};
+    EXPECT_EQ(folder.names(), left);
+}
+
+/* What a run that was killed has left is not somebody's model. */
+TEST(MakeModel, GoesOnWhereARunWasStopped)
+{
+    const Folder folder("stopped");
+    folder.write("openvino_model.bin.part", "half");
+    EXPECT_EQ(run({"make-model", "-o", folder.path}).code, 0);
+    EXPECT_EQ(folder.names().count("openvino_model.bin.part"), 0u);
+}
