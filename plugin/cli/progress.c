@@ -1,35 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/progress.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
-/* Carriage return, and erase to the end of the line (ECMA-48). */
-#define WIPE "\r\033[K"
+#include "plugin/cli/terminal.h"
+#include "runtime/util/log.h"
 
-static bool
-is_terminal(void)
+static volatile sig_atomic_t stands;
+
+/* Log lines may come while the line stands: it makes room for them. */
+static void
+print_log_line(enum xm_log_level level, const char *line, void *ctx)
 {
-    return isatty(STDERR_FILENO) == 1;
+    (void)ctx;
+    xm_progress_clear();
+    fprintf(stderr, "xemoe: %s%s\n", xm_log_prefix(level), line);
 }
 
 void
 xm_progress_show(const char *fmt, ...)
 {
+    char text[1024];
     va_list ap;
-    if (!is_terminal())
+    if (!xm_terminal_has_escapes(STDERR_FILENO))
         return;
-    fputs(WIPE, stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    size_t n =
+        xm_terminal_fit(text, strlen(text), xm_terminal_columns(STDERR_FILENO) - 1);
+    xm_progress_clear();
+    xm_log_set_sink(print_log_line, NULL);
+    stands = 1;
+    fprintf(stderr, "%.*s", (int)n, text);
     fflush(stderr);
 }
 
 void
 xm_progress_clear(void)
 {
-    if (is_terminal())
-        fputs(WIPE, stderr);
+    if (!stands)
+        return;
+    fputs(XM_PROGRESS_WIPE, stderr);
+    fflush(stderr);
+    stands = 0;
+}
+
+bool
+xm_progress_stands(void)
+{
+    return stands != 0;
 }

@@ -34,14 +34,20 @@ xm_log_set_level(enum xm_log_level level)
     log_level = level;
 }
 
+const char *
+xm_log_prefix(enum xm_log_level level)
+{
+    static const char *const prefix[] = {"error: ", "warning: ", "", "debug: "};
+    return prefix[level];
+}
+
 static void
 emit(enum xm_log_level level, const char *line)
 {
-    static const char *const prefix[] = {"error: ", "warning: ", "", "debug: "};
     if (log_sink)
         log_sink(level, line, log_sink_ctx);
     else
-        fprintf(stderr, "xemoe: %s%s\n", prefix[level], line);
+        fprintf(stderr, "xemoe: %s%s\n", xm_log_prefix(level), line);
 }
 
 void

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a person sees of generate on a terminal: progress, the text as it comes, nothing else.
+ */
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/terminal.h"
+
+static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+
+static Words
+generate(const Words &more)
+{
+    Words words = {
+        "generate", "-m", model, "-d", "REFERENCE", "-p", "Paris is the capital of"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+TEST(Terminal, ShowsTheTextOfGenerate)
+{
+    Terminal t(generate({"-n", "2"}));
+    EXPECT_EQ(t.finish(), 0);
+    EXPECT_EQ(t.text(), " France.\n") << t.raw();
+}
+
+TEST(Terminal, ShowsWhatIsWaitedForAndWipesIt)
+{
+    Terminal t(generate({"-n", "2"}));
+    EXPECT_EQ(t.finish(), 0);
+    for (const char *line :
+         {"reading " XM_MODELS_DIR, "compiling ", "reading a prompt of"})
+        EXPECT_NE(t.raw().find(line), std::string::npos) << line;
+    EXPECT_EQ(t.text().find("reading"), std::string::npos) << t.text();
+}
+
+/* A line that has wrapped would leave its beginning behind. */
+TEST(Terminal, ProgressFitsIntoANarrowTerminal)
+{
+    Terminal t(generate({"-n", "2"}), {}, 20);
+    EXPECT_EQ(t.finish(), 0);
+    EXPECT_EQ(t.text(), " France.\n") << t.raw();
+}
+
+TEST(Terminal, TextInAFileLeavesTheScreenEmpty)
+{
+    Terminal t(generate({"-n", "2"}), {}, 80, "/dev/null");
+    EXPECT_EQ(t.finish(), 0);
+    EXPECT_EQ(t.text(), "") << t.raw();
+}
+
+TEST(Terminal, LogLinesStandOnLinesOfTheirOwn)
+{
+    Terminal t(generate({"-n", "2"}), {"XM_DEBUG=passes"});
+    EXPECT_EQ(t.finish(), 0);
+    EXPECT_NE(t.text().find("\nxemoe: debug: passes: "), std::string::npos) << t.text();
+    for (const std::string &row : t.screen.rows())
+        EXPECT_TRUE(row.find("xemoe: ") == std::string::npos || row.find("xemoe: ") == 0)
+            << row;
+}
+
+TEST(Terminal, ADumbOneGetsNoEscapeCodes)
+{
+    for (const char *term : {"TERM=dumb", "TERM="}) {
+        Terminal t(generate({"-n", "2"}), {term});
+        EXPECT_EQ(t.finish(), 0);
+        EXPECT_EQ(t.text(), " France.\n") << t.raw();
+        EXPECT_FALSE(t.screen.escaped) << t.raw();
+    }
+}

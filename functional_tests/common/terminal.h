@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A small terminal: what a person sees of a program that runs on it.
+ *
+ *     Terminal t({"chat", "-m", model});       the program on a pseudo-terminal
+ *     t.wait_for("> ");                        until the screen shows it
+ *     t.type("Grüße\x7f\r");                   keys, as a terminal sends them
+ *     t.finish(); t.text()                     all rows, without spaces at their ends
+ *
+ * It knows what xemoe and the line editor send under TERM=xterm: carriage return, line feed,
+ * backspace, cursor moves, erasing, inserting and deleting characters, attributes, private
+ * modes; text wraps at the width. An escape code that it does not know fails the test. Rows
+ * that a real terminal would have scrolled away stay, so that a test can see them.
+ */
+#ifndef XM_FUNCTIONAL_TESTS_COMMON_TERMINAL_H
+#define XM_FUNCTIONAL_TESTS_COMMON_TERMINAL_H
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+/* The characters on the screen; bytes in, rows out. */
+class Screen
+{
+  public:
+    explicit Screen(size_t columns) : columns(columns)
+    {
+    }
+
+    void feed(const std::string &bytes)
+    {
+        pending += bytes;
+        size_t used = 0;
+        while (size_t n = one(used))
+            used += n;
+        pending.erase(0, used);
+    }
+
+    std::vector<std::string> rows() const
+    {
+        std::vector<std::string> list;
+        for (const Row &row : cells) {
+            std::string line;
+            for (const Cell &cell : row)
+                line += cell.text;
+            line.erase(line.find_last_not_of(' ') + 1);
+            list.push_back(line);
+        }
+        while (!list.empty() && list.back().empty())
+            list.pop_back();
+        return list;
+    }
+
+    std::string text() const
+    {
+        std::string all;
+        for (const std::string &row : rows())
+            all += row + "\n";
+        return all;
+    }
+
+    /* The text that stands in dim letters. */
+    std::string dim_text() const
+    {
+        std::string all;
+        for (const Row &row : cells)
+            for (const Cell &cell : row)
+                all += cell.dim ? cell.text : "";
+        return all;
+    }
+
+    /* The row that the cursor is in, up to the cursor. */
+    std::string before_cursor() const
+    {
+        std::string line;
+        for (size_t i = 0; y < cells.size() && i < x; i++)
+            line += i < cells[y].size() ? cells[y][i].text : " ";
+        return line;
+    }
+
+    std::set<int> modes;  /* private modes that are on */
+    bool escaped = false; /* any escape code has been sent */
+
+  private:
+    struct Cell {
+        std::string text = " "; /* empty: the second half of a wide character */
+        bool dim = false;
+    };
+    using Row = std::vector<Cell>;
+
+    size_t columns, x = 0, y = 0;
+    bool dim = false;
+    std::vector<Row> cells{1};
+    std::string pending;
+
+    Row &row()
+    {
+        if (y >= cells.size())
+            cells.resize(y + 1);
+        return cells[y];
+    }
+
+    void put(const std::string &character, size_t width)
+    {
+        if (x + width > columns) { /* the last column holds the cursor back till now */
+            x = 0;
+            y++;
+        }
+        Row &r = row();
+        if (r.size() < x + width)
+            r.resize(x + width);
+        r[x] = {character, dim};
+        for (size_t i = 1; i < width; i++)
+            r[x + i] = {"", dim};
+        x += width;
+    }
+
+    /* Consumes one character or code that begins at `at`; 0: more bytes are needed. */
+    size_t one(size_t at)
+    {
+        if (at >= pending.size())
+            return 0;
+        unsigned char c = static_cast<unsigned char>(pending[at]);
+        if (c == '\033')
+            return escape(at);
+        if (c < 0x20 || c == 0x7f)
+            return control(c);
+        size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+        if (at + n > pending.size())
+            return 0;
+        std::string character = pending.substr(at, n);
+        bool is_wide = c >= 0xe3 && (c < 0xee || c >= 0xf0); /* CJK, emoji */
+        put(character, is_wide ? 2 : 1);
+        return n;
+    }
+
+    size_t control(unsigned char c)
+    {
+        if (c == '\r')
+            x = 0;
+        else if (c == '\n')
+            y++, row();
+        else if (c == '\b')
+            x -= x > 0;
+        else if (c == '\t')
+            x = std::min((x / 8 + 1) * 8, columns - 1);
+        else if (c != '\a' && c != 0)
+            ADD_FAILURE() << "control character " << static_cast<int>(c);
+        return 1;
+    }
+
+    size_t escape(size_t at)
+    {
+        if (at + 1 >= pending.size())
+            return 0;
+        escaped = true;
+        if (pending[at + 1] != '[') {
+            if (std::string("=>78").find(pending[at + 1]) == std::string::npos)
+                ADD_FAILURE() << "escape code '" << pending[at + 1] << "'";
+            return 2;
+        }
+        size_t end = pending.find_first_not_of("0123456789;?", at + 2);
+        if (end == std::string::npos)
+            return 0;
+        code(pending.substr(at + 2, end - at - 2), pending[end]);
+        return end + 1 - at;
+    }
+
+    void code(const std::string &parameters, char kind)
+    {
+        size_t n = static_cast<size_t>(atoi(parameters.c_str())), count = n ? n : 1;
+        Row &r = row();
+        if (x > columns - 1 && kind != 'm')
+            x = columns - 1;
+        switch (kind) {
+        case 'A':
+            y -= std::min(y, count);
+            break;
+        case 'B':
+            y += count;
+            break;
+        case 'C':
+            x = std::min(x + count, columns - 1);
+            break;
+        case 'D':
+            x -= std::min(x, count);
+            break;
+        case 'G':
+            x = count - 1;
+            break;
+        case 'K':
+            EXPECT_EQ(n, 0u) << "erase to the end only";
+            r.resize(std::min(r.size(), x));
+            break;
+        case 'J':
+            EXPECT_EQ(n, 0u) << "erase to the end only";
+            r.resize(std::min(r.size(), x));
+            cells.resize(y + 1);
+            break;
+        case '@':
+            if (x < r.size())
+                r.insert(r.begin() + static_cast<long>(x), count, Cell());
+            break;
+        case 'P':
+            if (x < r.size())
+                r.erase(r.begin() + static_cast<long>(x),
+                        r.begin() + static_cast<long>(std::min(r.size(), x + count)));
+            break;
+        case 'm':
+            dim = n == 2 || (dim && n != 0 && n != 22);
+            break;
+        case 'h':
+            modes.insert(atoi(parameters.c_str() + 1));
+            break;
+        case 'l':
+            modes.erase(atoi(parameters.c_str() + 1));
+            break;
+        default:
+            ADD_FAILURE() << "escape code [" << parameters << kind;
+        }
+    }
+};
+
+/* The program on a pseudo-terminal. The destructor ends what is still running. */
+class Terminal
+{
+  public:
+    Screen screen;
+
+    /* `settings`: "NAME=value" on top of this process's environment. */
+    explicit Terminal(const std::vector<std::string> &arguments,
+                      const std::vector<std::string> &settings = {},
+                      unsigned short columns = 80, const std::string &output = "",
+                      const std::string &program = XM_PROGRAM)
+        : screen(columns)
+    {
+        struct winsize size = {24, columns, 0, 0};
+        pid = forkpty(&fd, nullptr, nullptr, &size);
+        if (pid != 0)
+            return;
+        std::vector<char *> words{const_cast<char *>(program.c_str())};
+        for (const std::string &word : arguments)
+            words.push_back(const_cast<char *>(word.c_str()));
+        words.push_back(nullptr);
+        setenv("TERM", "xterm", 1);
+        unsetenv("NO_COLOR");
+        for (const std::string &setting : settings)
+            putenv(const_cast<char *>(setting.c_str()));
+        if (!output.empty() && !freopen(output.c_str(), "w", stdout))
+            _exit(127);
+        execv(program.c_str(), words.data());
+        _exit(127);
+    }
+
+    ~Terminal()
+    {
+        if (pid > 0) {
+            kill(pid, SIGKILL);
+            waitpid(pid, nullptr, 0);
+        }
+        close(fd);
+    }
+
+    Terminal(const Terminal &) = delete;
+    Terminal &operator=(const Terminal &) = delete;
+
+    void type(const std::string &keys) const
+    {
+        EXPECT_EQ(write(fd, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+    }
+
+    void signal(int number) const
+    {
+        kill(pid, number);
+    }
+
+    void resize(unsigned short columns)
+    {
+        struct winsize size = {24, columns, 0, 0};
+        ioctl(fd, TIOCSWINSZ, &size);
+    }
+
+    /* Reads until the screen shows `part` behind what earlier calls have found, or the program
+     * ends. */
+    bool wait_for(const std::string &part, int seconds = 120)
+    {
+        auto until = deadline(seconds);
+        for (;;) {
+            size_t found = screen.text().find(part, seen);
+            if (found != std::string::npos) {
+                seen = found + part.size();
+                return true;
+            }
+            if (std::chrono::steady_clock::now() > until || !read_some(100)) {
+                ADD_FAILURE() << "'" << part << "' is not on the screen:\n" << text();
+                return false;
+            }
+        }
+    }
+
+    /* What comes in this time. */
+    void watch(int milliseconds)
+    {
+        auto until =
+            std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+        while (std::chrono::steady_clock::now() < until && read_some(1))
+            ;
+    }
+
+    /* The exit code; 128 + signal when killed; -1: it does not end, and is killed. */
+    int finish(int seconds = 120)
+    {
+        auto until = deadline(seconds);
+        while (read_some(100) && std::chrono::steady_clock::now() < until)
+            ;
+        int status = 0;
+        pid_t ended = 0;
+        while ((ended = waitpid(pid, &status, WNOHANG)) == 0 &&
+               std::chrono::steady_clock::now() < until)
+            usleep(1000);
+        if (ended == 0)
+            return -1;
+        pid = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+
+    std::string text() const
+    {
+        return screen.text();
+    }
+
+    const std::string &raw() const
+    {
+        return bytes;
+    }
+
+  private:
+    pid_t pid = -1;
+    int fd = -1;
+    size_t seen = 0;
+    std::string bytes;
+
+    static std::chrono::steady_clock::time_point deadline(int seconds)
+    {
+        return std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+    }
+
+    /* False: the program has closed the terminal. */
+    bool read_some(int milliseconds)
+    {
+        char part[4096];
+        struct pollfd p = {fd, POLLIN, 0};
+        if (poll(&p, 1, milliseconds) <= 0)
+            return true;
+        ssize_t n = read(fd, part, sizeof(part));
+        if (n <= 0)
+            return false;
+        bytes.append(part, static_cast<size_t>(n));
+        screen.feed(std::string(part, static_cast<size_t>(n)));
+        return true;
+    }
+};
+
+#endif
