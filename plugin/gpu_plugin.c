@@ -87,6 +87,12 @@ infer_cancel(struct xm_infer *r)
 }
 
 static void
+infer_resume(struct xm_infer *r)
+{
+    xm_request_resume(r->request);
+}
+
+static void
 infer_destroy(struct xm_infer *r)
 {
     xm_request_destroy(r->request);
@@ -101,6 +107,7 @@ static const struct xm_infer_ops infer_ops = {
     .truncate = infer_truncate,
     .past = infer_past,
     .cancel = infer_cancel,
+    .resume = infer_resume,
     .destroy = infer_destroy,
 };
 

@@ -105,7 +105,10 @@ struct xm_infer_ops {
     void (*reset)(struct xm_infer *r); /* states empty                         */
     void (*truncate)(struct xm_infer *r, uint64_t past); /* NULL: only reset */
     uint64_t (*past)(const struct xm_infer *r); /* positions in the states              */
-    void (*cancel)(struct xm_infer *r);         /* from any thread                      */
+    /* From any thread, and from a signal's handler: ends the run that goes on, and each that
+     * begins before `resume`, with XM_CANCELLED. */
+    void (*cancel)(struct xm_infer *r);
+    void (*resume)(struct xm_infer *r);
     void (*destroy)(struct xm_infer *r);
 };
 

@@ -122,10 +122,11 @@ infer_run(struct xm_infer *base, struct xm_error *err)
     uint32_t n = r->owner->base.n_outputs;
     struct xm_tensor **results = xm_calloc(n + 1, sizeof(struct xm_tensor *));
     const char **names = xm_calloc(r->owner->base.n_inputs + 1, sizeof(*names));
-    xm_flag_set(&r->cancelled, false);
     enum xm_status s = results && names
                            ? evaluate(r, names, results, err)
                            : xm_fail(err, XM_NO_MEMORY, "out of memory for the results");
+    if (s == XM_CANCELLED)
+        xm_fail(err, s, "cancelled between two operations");
     for (uint32_t i = 0; i < n && s == XM_OK; i++)
         s = keep_output(&r->outputs[i], results[i], err);
     if (s == XM_OK)
@@ -172,6 +173,12 @@ infer_cancel(struct xm_infer *base)
 }
 
 static void
+infer_resume(struct xm_infer *base)
+{
+    xm_flag_set(&((struct reference_infer *)base)->cancelled, false);
+}
+
+static void
 infer_destroy(struct xm_infer *base)
 {
     struct reference_infer *r = (struct reference_infer *)base;
@@ -192,6 +199,7 @@ static const struct xm_infer_ops infer_ops = {
     .reset = infer_reset,
     .past = infer_past,
     .cancel = infer_cancel,
+    .resume = infer_resume,
     .destroy = infer_destroy,
 };
 

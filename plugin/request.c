@@ -354,7 +354,6 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
                            p->inputs[i].name);
         XM_TRY(xm_port_check_rows(&p->inputs[i], &r->inputs[i], err));
     }
-    xm_flag_set(&r->cancelled, false);
     enum xm_status s = run_once(r, &cause);
     if (s == XM_NO_MEMORY && xm_expert_caches_drop(p) && again) {
         cause = (struct xm_error){0};
@@ -392,6 +391,12 @@ void
 xm_request_cancel(struct xm_request *r)
 {
     xm_flag_set(&r->cancelled, true);
+}
+
+void
+xm_request_resume(struct xm_request *r)
+{
+    xm_flag_set(&r->cancelled, false);
 }
 
 void

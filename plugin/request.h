@@ -52,8 +52,11 @@ void xm_request_reset(struct xm_request *r); /* all states empty */
  * forgets all: see xm_request_past. */
 void xm_request_truncate(struct xm_request *r, uint64_t past);
 uint64_t xm_request_past(const struct xm_request *r);
-/* Stops a run between chunks and steps; from any thread. The run returns XM_CANCELLED. */
+/* Stops a run between chunks and steps; from any thread, and from a signal's handler. The run
+ * returns XM_CANCELLED, and so does each later one until xm_request_resume: a cancel that
+ * comes just before a run begins is not lost. */
 void xm_request_cancel(struct xm_request *r);
+void xm_request_resume(struct xm_request *r);
 void xm_request_set_hook(struct xm_request *r, xm_step_hook hook, void *ctx);
 /* Reads a device operand into packed bytes of its element type (waits). */
 enum xm_status xm_request_read(struct xm_request *r, const struct xm_operand *o,

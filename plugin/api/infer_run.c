@@ -24,7 +24,6 @@ struct xm_api_runner {
     bool busy;      /* a run goes on */
     bool asked;     /* the thread shall begin it */
     bool in_callback;
-    bool cancelled;                /* by cancel, since the run was started */
     bool was_started;              /* asynchronously, ever */
     struct xm_error err;           /* of the last asynchronous run */
     const ov_callback_t *callback; /* the caller's; NULL: none */
@@ -104,23 +103,19 @@ xm_api_request_unlock(const ov_infer_request_t *r)
 
 /* ---- one run ----------------------------------------------------------------------- */
 
-static bool
-is_cancelled(struct xm_api_runner *runner)
+/* The lock is held. From here on a cancel is for this run, however soon it comes. */
+static void
+become_busy(ov_infer_request_t *r)
 {
-    pthread_mutex_lock(&runner->lock);
-    bool cancelled = runner->cancelled;
-    pthread_mutex_unlock(&runner->lock);
-    return cancelled;
+    r->runner->busy = true;
+    r->infer->ops->resume(r->infer);
 }
 
-/* The request is busy: it is this thread's. A cancel that falls between the look here and
- * the device's own start is lost; the run then ends as if it had come too late. */
+/* The request is busy: it is this thread's. */
 static enum xm_status
 run(ov_infer_request_t *r, struct xm_error *err)
 {
     XM_TRY(xm_api_slots_bind(r, err));
-    if (is_cancelled(r->runner))
-        return xm_fail(err, XM_CANCELLED, "cancelled before the first step");
     XM_TRY(r->infer->ops->infer(r->infer, err));
     return xm_api_slots_collect(r, err);
 }
@@ -134,8 +129,7 @@ ov_infer_request_infer(ov_infer_request_t *infer_request)
     if (!xm_api_request_lock(infer_request))
         return REQUEST_BUSY;
     struct xm_api_runner *runner = infer_request->runner;
-    runner->busy = true;
-    runner->cancelled = false;
+    become_busy(infer_request);
     xm_api_request_unlock(infer_request);
     run(infer_request, &err);
     pthread_mutex_lock(&runner->lock);
@@ -203,8 +197,8 @@ ov_infer_request_start_async(ov_infer_request_t *infer_request)
         code = pthread_create(&runner->thread, NULL, thread_main, infer_request);
     if (code == 0) {
         runner->has_thread = runner->was_started = true;
-        runner->busy = runner->asked = true;
-        runner->cancelled = false;
+        runner->asked = true;
+        become_busy(infer_request);
         pthread_cond_broadcast(&runner->changed);
     }
     xm_api_request_unlock(infer_request);
@@ -281,10 +275,8 @@ ov_infer_request_cancel(ov_infer_request_t *infer_request)
         return INVALID_C_PARAM;
     struct xm_api_runner *runner = infer_request->runner;
     pthread_mutex_lock(&runner->lock);
-    if (runner->busy) {
-        runner->cancelled = true;
+    if (runner->busy)
         infer_request->infer->ops->cancel(infer_request->infer);
-    }
     pthread_mutex_unlock(&runner->lock);
     return OK;
 }

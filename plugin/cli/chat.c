@@ -202,6 +202,7 @@ take_line(struct chat *c, const char *line, struct xm_error *err)
     xm_cli_catch_interrupt(xm_generator_request(c->generator));
     enum xm_status s = answer(c, err);
     xm_cli_release_interrupt();
+    xm_cli_forget_interrupt();
     return s;
 }
 

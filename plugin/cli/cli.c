@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Failures, exit codes, Ctrl-C.
+ * Failures and exit codes.
  */
 #include "plugin/cli/cli.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* clang-format off */
 static const struct {
@@ -44,8 +42,11 @@ xm_cli_exit_help(void)
 int
 xm_cli_failed(const struct xm_error *err)
 {
-    fprintf(stderr, "xemoe: %s\n",
-            err->text[0] ? err->text : xm_status_text(err->status));
+    if (err->status == XM_CANCELLED && xm_cli_interrupted())
+        xm_cli_say_interrupted();
+    else
+        fprintf(stderr, "xemoe: %s\n",
+                err->text[0] ? err->text : xm_status_text(err->status));
     for (size_t i = 0; i < XM_ARRAY_LEN(exits); i++) {
         if (exits[i].status != err->status)
             continue;
@@ -117,55 +118,4 @@ xm_cli_peak_rss(void)
     if (f)
         fclose(f);
     return (double)kib / 1024.0;
-}
-
-/* ---- Ctrl-C ------------------------------------------------------------------------ */
-
-static volatile sig_atomic_t interrupted;
-static struct xm_infer *volatile running; /* NULL: nothing that could be cancelled */
-
-/* Only calls that a signal handler may make: cancel raises an atomic flag. */
-static void
-on_interrupt(int signal_number)
-{
-    static const char text[] = "\nxemoe: stopped by Ctrl-C\n";
-    struct xm_infer *r = running;
-    (void)signal_number;
-    if (r && !interrupted) {
-        interrupted = 1;
-        r->ops->cancel(r);
-        return;
-    }
-    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-        _exit(XM_EXIT_FAILED);
-    _exit(XM_EXIT_CANCELLED);
-}
-
-void
-xm_cli_watch_interrupt(void)
-{
-    struct sigaction action;
-    memset(&action, 0, sizeof(action));
-    action.sa_handler = on_interrupt;
-    action.sa_flags = (int)SA_RESTART;
-    sigaction(SIGINT, &action, NULL);
-}
-
-void
-xm_cli_catch_interrupt(struct xm_infer *r)
-{
-    interrupted = 0;
-    running = r;
-}
-
-void
-xm_cli_release_interrupt(void)
-{
-    running = NULL;
-}
-
-bool
-xm_cli_interrupted(void)
-{
-    return interrupted != 0;
 }

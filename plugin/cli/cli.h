@@ -10,6 +10,7 @@
 #define XM_PLUGIN_CLI_CLI_H
 
 #include "plugin/cli/args.h"
+#include "plugin/cli/interrupt.h"
 #include "plugin/cli/json_out.h"
 #include "plugin/plugin.h"
 #include "plugin/text/model_config.h"
@@ -120,16 +121,6 @@ void xm_cli_ids_free(struct xm_cli_ids *ids);
 /* The prompt of generate and verify: --ids, else the text. */
 int xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text,
                   size_t n, struct xm_token_list *out);
-
-/* ---- Ctrl-C ------------------------------------------------------------------------ */
-
-/* Ctrl-C ends the process with a sentence and XM_EXIT_CANCELLED. xm_cli_begin calls it. */
-void xm_cli_watch_interrupt(void);
-/* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt. */
-void xm_cli_catch_interrupt(struct xm_infer *r);
-void xm_cli_release_interrupt(void);
-/* Whether the request that was caught last has been cancelled. */
-bool xm_cli_interrupted(void);
 
 /* ---- the subcommands --------------------------------------------------------------- */
 

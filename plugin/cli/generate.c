@@ -303,7 +303,10 @@ report(const struct xm_cli_model *m, const struct args *a, const struct costs *c
     if (a->verbose)
         print_costs(m, c);
     int code = xm_cli_flush();
-    return code == XM_EXIT_OK && xm_cli_interrupted() ? XM_EXIT_CANCELLED : code;
+    if (code != XM_EXIT_OK || !xm_cli_interrupted())
+        return code;
+    xm_cli_say_interrupted();
+    return XM_EXIT_CANCELLED;
 }
 
 static int

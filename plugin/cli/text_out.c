@@ -81,9 +81,11 @@ pass_on(struct xm_text_out *o, bool last)
     if (s == XM_OK && last)
         s = xm_stop_strings_flush(o->stops, &out, &o->err);
     xm_strbuf_clear(&o->raw);
-    if (o->stream) {
+    if (o->stream && out.n) {
+        xm_cli_line_is_open(true);
         fwrite(xm_strbuf_text(&out), 1, out.n, stdout);
         fflush(stdout);
+        o->wrote = true;
     }
     if (o->keep)
         xm_strbuf_add_n(&o->text, xm_strbuf_text(&out), out.n);
@@ -117,8 +119,11 @@ xm_text_out_finish(struct xm_text_out *o)
     if (!o->stopped)
         xm_detokenizer_flush(&o->detokenizer, &o->raw, &o->err);
     pass_on(o, true);
-    if (o->stream)
+    if (o->stream && (o->wrote || !xm_cli_interrupted())) {
         putchar('\n');
+        fflush(stdout);
+    }
+    xm_cli_line_is_open(false);
     return o->err.status;
 }
 

@@ -33,6 +33,7 @@ struct xm_text_out {
         text;      /* all of it when `keep`, else what is not written yet            */
     bool has_text; /* false: there is no tokenizer, ids are written instead          */
     bool stream, keep, stopped;
+    bool wrote; /* something to standard output                                      */
     struct xm_error err;
 };
 

@@ -47,7 +47,7 @@ fake_infer(xm_infer *r, xm_error *err)
     while (f->input == endless && !f->cancelled)
         std::this_thread::yield();
     fake_is_running = false;
-    if (f->cancelled.exchange(false))
+    if (f->cancelled)
         return xm_fail(err, XM_CANCELLED, "cancelled");
     f->output = f->input + 1;
     return XM_OK;
@@ -57,6 +57,12 @@ void
 fake_cancel(xm_infer *r)
 {
     reinterpret_cast<FakeInfer *>(r)->cancelled = true;
+}
+
+void
+fake_resume(xm_infer *r)
+{
+    reinterpret_cast<FakeInfer *>(r)->cancelled = false;
 }
 
 xm_status
@@ -80,6 +86,7 @@ make_infer_ops()
     ops.infer = fake_infer;
     ops.output = fake_output;
     ops.cancel = fake_cancel;
+    ops.resume = fake_resume;
     ops.destroy = fake_infer_destroy;
     return ops;
 }

@@ -266,6 +266,7 @@ TEST_F(RequestTest, CancelledRunsLeaveTheStatesAsTheyWere)
     EXPECT_NE(strstr(err.text, "cancelled before step 4"), nullptr) << err.text;
     EXPECT_EQ(xm_request_past(r.get()), 6u);
     xm_request_set_hook(r.get(), nullptr, nullptr);
+    xm_request_resume(r.get());
     logits(fresh.get(), {{first}});
     expect_logits(logits(r.get(), {{second}}), logits(fresh.get(), {{second}}));
 }
@@ -290,6 +291,7 @@ TEST_F(RequestTest, FailedRunsLeaveTheRowsInTheirOrder)
             EXPECT_EQ(infer(r.get(), in, out, &err), XM_CANCELLED);
             EXPECT_EQ(xm_request_past(r.get()), 6u);
             xm_request_set_hook(r.get(), nullptr, nullptr);
+            xm_request_resume(r.get());
         }
         step next = {{some_ids(5, 4, 64), some_ids(5, 5, 64)}};
         expect_logits(logits(r.get(), next), logits(fresh.get(), next));
@@ -315,7 +317,24 @@ TEST_F(RequestTest, CancelsFromAnotherThread)
     done = true;
     other.join();
     EXPECT_EQ(xm_request_past(r.get()), 0u);
+    xm_request_resume(r.get());
     EXPECT_TRUE(logits(r.get(), {{some_ids(3, 1, 64)}}));
+}
+
+/* One that comes before the run begins is for that run. */
+TEST_F(RequestTest, ACancelHoldsUntilRunsResume)
+{
+    Program p = model("1");
+    Request r = make_request(p.get());
+    auto in = inputs_of(p.get(), {{some_ids(3, 1, 64)}});
+    std::vector<Tensor> out;
+    xm_request_cancel(r.get());
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(infer(r.get(), in, out, &err), XM_CANCELLED);
+        err = {};
+    }
+    xm_request_resume(r.get());
+    EXPECT_EQ(infer(r.get(), in, out, &err), XM_OK) << err.text;
 }
 
 TEST_F(RequestTest, OneProgramServesTwoThreads)

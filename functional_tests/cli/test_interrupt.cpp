@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ctrl-C and SIGTERM, typed on a terminal and sent to a program whose output goes to files.
+ */
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/terminal.h"
+
+static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+static const char *const ctrl_c = "\x03";
+static const char *const sentence = "xemoe: stopped by Ctrl-C\n";
+
+/* Would go on for minutes. */
+static Words
+endless(const std::string &device)
+{
+    return {"generate",
+            "-m",
+            model,
+            "-d",
+            device,
+            "-p",
+            "Paris is the capital of",
+            "-n",
+            "1000000",
+            "--ignore-eos"};
+}
+
+static bool
+ends_with(const std::string &text, const std::string &end)
+{
+    return text.size() >= end.size() &&
+           text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+class Moments : public testing::TestWithParam<int>
+{
+};
+
+/* Through loading, the beginning of the run, the prompt, and tokens. */
+TEST_P(Moments, CtrlCEndsGenerateWithASentence)
+{
+    const int patience_s = 20;
+    Terminal t(endless("REFERENCE"));
+    t.wait_for("reading ");
+    t.watch(GetParam());
+    t.type(ctrl_c);
+    EXPECT_EQ(t.finish(patience_s), 130) << t.text();
+    EXPECT_TRUE(ends_with(t.text(), sentence)) << t.text();
+}
+
+INSTANTIATE_TEST_SUITE_P(Interrupt, Moments,
+                         testing::Values(0, 5, 20, 40, 60, 80, 90, 100, 105, 110, 115,
+                                         120, 125, 130, 140, 160, 200, 300));
+
+/* From the moment when the run begins, when it could be lost. */
+TEST(Interrupt, CtrlCAsTheRunBeginsIsNotLost)
+{
+    for (int i = 0; i < 10; i++) {
+        Terminal t(endless("REFERENCE"));
+        t.wait_for("reading a prompt");
+        t.watch(i);
+        t.type(ctrl_c);
+        EXPECT_EQ(t.finish(20), 130) << t.text();
+        EXPECT_TRUE(ends_with(t.text(), sentence)) << t.text();
+        EXPECT_LT(t.screen.rows().size(), 4u) << t.text();
+    }
+}
+
+/* Seconds of reading, and no token yet. */
+TEST(Interrupt, CtrlCStopsTheReadingOfAPrompt)
+{
+    std::string ids = "5";
+    for (int i = 0; i < 20000; i++)
+        ids += ",5";
+    Terminal t({"generate", "-m", model, "-d", "REFERENCE", "--ids", ids});
+    t.wait_for("reading a prompt of 20001 tokens");
+    t.type(ctrl_c);
+    EXPECT_EQ(t.finish(30), 130);
+    EXPECT_EQ(t.text(), sentence) << t.raw();
+}
+
+TEST(Interrupt, WhatWasWrittenIsEndedWithALine)
+{
+    Program p(endless("REFERENCE"));
+    for (int i = 0; i < 10000 && p.output().empty(); i++)
+        usleep(1000);
+    p.interrupt();
+    Outcome o = p.finish();
+    EXPECT_EQ(o.code, 130);
+    EXPECT_TRUE(ends_with(o.out, "\n"));
+    EXPECT_EQ(o.err, sentence);
+}
+
+/* The first one is on its way while a layer is computed. */
+TEST(Interrupt, TheSecondOneEndsAtOnce)
+{
+    Program p(endless("REFERENCE"));
+    for (int i = 0; i < 10000 && p.output().empty(); i++)
+        usleep(1000);
+    p.interrupt();
+    p.interrupt();
+    Outcome o = p.finish();
+    EXPECT_EQ(o.code, 130);
+    EXPECT_TRUE(ends_with(o.out, "\n"));
+    EXPECT_TRUE(ends_with(o.err, sentence)) << o.err;
+}
+
+TEST(Interrupt, SigtermEndsByThatSignal)
+{
+    Terminal t(endless("REFERENCE"));
+    t.wait_for("France");
+    t.signal(SIGTERM);
+    EXPECT_EQ(t.finish(), 128 + SIGTERM);
+    EXPECT_TRUE(ends_with(t.text(), "\nxemoe: stopped by a signal to terminate\n"))
+        << t.text();
+}
+
+TEST(Interrupt, OtherCommandsEndWithTheirCodeToo)
+{
+    for (const char *command : {"perplexity", "logits"}) {
+        std::string ids = "5";
+        for (int i = 0; i < 20000; i++)
+            ids += ",5";
+        Program p({command, "-m", model, "-d", "REFERENCE", "--ids", ids});
+        usleep(400000);
+        p.interrupt();
+        Outcome o = p.finish();
+        EXPECT_EQ(o.code, 130) << command << o.err;
+        EXPECT_EQ(o.err, sentence) << command;
+    }
+}

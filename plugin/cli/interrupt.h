@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ctrl-C, and SIGTERM.
+ *
+ *     at first           Ctrl-C ends the process, with a sentence and XM_EXIT_CANCELLED
+ *     while r is caught  the first one cancels r, the next one ends the process
+ *     while it is noted  Ctrl-C is remembered only: whoever waits for input looks
+ *
+ * A Ctrl-C is never lost: one that was noted cancels the request that is caught next, and one
+ * that comes before a caught request runs cancels that run. SIGTERM ends the process at any
+ * time, by that signal. When the process ends in a handler the terminal gets its modes back,
+ * and a line of text that is not complete is ended.
+ */
+#ifndef XM_PLUGIN_CLI_INTERRUPT_H
+#define XM_PLUGIN_CLI_INTERRUPT_H
+
+#include <stdbool.h>
+
+struct xm_infer;
+
+/* xm_cli_begin calls it. */
+void xm_cli_watch_interrupt(void);
+/* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt. */
+void xm_cli_catch_interrupt(struct xm_infer *r);
+/* Ctrl-C ends the process again. */
+void xm_cli_release_interrupt(void);
+/* From now on, until a request is caught or released: only remember it. */
+void xm_cli_note_interrupt(void);
+/* Whether Ctrl-C has come and has not been forgotten. */
+bool xm_cli_interrupted(void);
+void xm_cli_forget_interrupt(void);
+/* "xemoe: stopped by Ctrl-C" on standard error, as the handler says it. */
+void xm_cli_say_interrupted(void);
+
+/* For those who wait with poll(): readable once a signal of xm_cli_wake_on has come, or Ctrl-C
+ * while it is noted. -1: there is none. */
+int xm_cli_wake_fd(void);
+void xm_cli_wake_drain(void);
+/* This signal, too, makes it readable, and sets *came. */
+void xm_cli_wake_on(int signal_number, volatile int *came);
+
+/* Whether a line of text stands on standard output that has no end yet. */
+void xm_cli_line_is_open(bool open);
+/* While the modes of the terminal are changed: what to write to it if the process ends in a
+ * handler, which also gives it back its modes. NULL: they are as they were. */
+void xm_cli_farewell(const char *codes);
+
+#endif
