@@ -76,7 +76,8 @@ TEST(Interrupt, CtrlCStopsTheReadingOfAPrompt)
     t.wait_for("reading a prompt of 20001 tokens");
     t.type(ctrl_c);
     EXPECT_EQ(t.finish(30), 130);
-    EXPECT_EQ(t.text(), sentence) << t.raw();
+    EXPECT_EQ(t.screen.rows().size(), 3u) << t.raw(); /* two of the warning */
+    EXPECT_TRUE(ends_with(t.text(), sentence)) << t.text();
 }
 
 TEST(Interrupt, WhatWasWrittenIsEndedWithALine)
@@ -88,7 +89,7 @@ TEST(Interrupt, WhatWasWrittenIsEndedWithALine)
     Outcome o = p.finish();
     EXPECT_EQ(o.code, 130);
     EXPECT_TRUE(ends_with(o.out, "\n"));
-    EXPECT_EQ(o.err, sentence);
+    EXPECT_TRUE(ends_with(o.err, sentence)) << o.err;
 }
 
 /* The first one is on its way while a layer is computed. */

@@ -76,6 +76,7 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
         [XM_CLI_TEXTS] = "at most 16 texts",
         [XM_CLI_COUNT] = "a whole number from 1",
         [XM_CLI_WHOLE] = "a whole number from 0",
+        [XM_CLI_LIMIT] = "a whole number from 1, or -1 for no limit",
         [XM_CLI_REAL] = "a number from 0",
     };
     char *member = p->out + o->offset;
@@ -95,6 +96,11 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
     case XM_CLI_COUNT:
     case XM_CLI_WHOLE:
         good = xm_cli_whole(text, &n) && (n > 0 || o->kind == XM_CLI_WHOLE);
+        memcpy(member, &n, sizeof(n));
+        break;
+    case XM_CLI_LIMIT:
+        good = strcmp(text, "-1") == 0 || (xm_cli_whole(text, &n) && n > 0);
+        n = good && text[0] == '-' ? UINT64_MAX : n;
         memcpy(member, &n, sizeof(n));
         break;
     case XM_CLI_REAL:

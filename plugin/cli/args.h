@@ -30,6 +30,7 @@ enum xm_cli_kind {
     XM_CLI_TEXTS, /* struct xm_cli_texts: may be repeated */
     XM_CLI_COUNT, /* uint64_t: a whole number from 1      */
     XM_CLI_WHOLE, /* uint64_t: a whole number from 0      */
+    XM_CLI_LIMIT, /* uint64_t: a whole number from 1; -1: none, UINT64_MAX */
     XM_CLI_REAL   /* float: a number from 0               */
 };
 

@@ -274,7 +274,8 @@ xm_cli_chat(int argc, char **argv)
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };
-    struct args a = {.generation = {.top_p = 1.0f}, .tokens = 512};
+    struct args a = {.generation = {.top_p = 1.0f, .seed = XM_CLI_RANDOM_SEED},
+                     .tokens = 512};
     struct xm_compile_options compile = {.last_logits = true};
     struct xm_sampling sampling;
     struct xm_cli_model m;

@@ -77,6 +77,7 @@ struct xm_cli_model {
     struct xm_compiled *compiled;
     struct xm_tokenizer *tokenizer; /* NULL: no tokenizer.json beside the model */
     struct xm_model_ids ids;
+    uint64_t context; /* that it was trained for; 0: not known           */
     double load_s;
     double load_peak_rss; /* MiB, once loaded */
 };

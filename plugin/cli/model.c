@@ -9,6 +9,7 @@
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/progress.h"
+#include "plugin/text/end_tokens.h"
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_target, member)
@@ -53,6 +54,10 @@ load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)
     }
     if (s == XM_OK)
         s = xm_model_ids_load(xm_strbuf_text(&folder), &m->ids, err);
+    if (s == XM_OK)
+        s = xm_model_context_load(xm_strbuf_text(&folder), &m->context, err);
+    if (s == XM_OK && m->tokenizer)
+        xm_model_ids_add_ends(&m->ids, m->tokenizer);
     xm_strbuf_free(&folder);
     xm_strbuf_free(&file);
     return s;

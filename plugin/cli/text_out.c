@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include "plugin/cli/progress.h"
 
@@ -12,18 +14,29 @@
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
     XM_CLI_TARGET_ROWS,
     { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 (default) takes the likeliest token" },
-    { 0, "top-k",             XM_CLI_COUNT, AT(top_k),              "K",    "choose among the K likeliest tokens" },
+    { 0, "top-k",             XM_CLI_WHOLE, AT(top_k),              "K",    "choose among the K likeliest tokens (0: among all)" },
     { 0, "top-p",             XM_CLI_REAL,  AT(top_p),              "P",    "choose among the likeliest tokens that reach probability P" },
     { 0, "min-p",             XM_CLI_REAL,  AT(min_p),              "P",    "leave out tokens below P times the likeliest one's probability" },
-    { 0, "seed",              XM_CLI_WHOLE, AT(seed),               "S",    "of the random numbers (0)" },
+    { 0, "seed",              XM_CLI_WHOLE, AT(seed),               "S",    "of the random numbers; default: another one each time" },
     { 0, "repeat-penalty",    XM_CLI_REAL,  AT(repetition_penalty), "R",    "divide the logits of tokens that have occurred (1: off)" },
     { 0, "presence-penalty",  XM_CLI_REAL,  AT(presence_penalty),   "P",    "take P from the logits of tokens that have occurred" },
     { 0, "frequency-penalty", XM_CLI_REAL,  AT(frequency_penalty),  "F",    "take F for each time a token has occurred" },
     { 0, "repeat-last-n",     XM_CLI_COUNT, AT(last_n),             "N",    "penalties look at the last N tokens (all)" },
+    { 'c', "context",         XM_CLI_COUNT, AT(context),            "N",    "at most N tokens of prompt and answers together" },
     { 0, "stop",              XM_CLI_TEXTS, AT(stops),              "TEXT", "end before this text; may be given several times" },
 };
 #undef AT
 /* clang-format on */
+
+/* Short enough to be typed again. Not for secrets. */
+static uint64_t
+random_seed(void)
+{
+    uint32_t seed;
+    if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
+        seed = (uint32_t)(1e6 * xm_cli_now()) ^ (uint32_t)getpid();
+    return seed;
+}
 
 static int
 clamp_int(uint64_t n)
@@ -47,7 +60,8 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out)
     *out = (struct xm_sampling){.temperature = a->temperature,
                                 .top_k = clamp_int(a->top_k),
                                 .top_p = a->top_p,
-                                .seed = a->seed,
+                                .seed = a->seed == XM_CLI_RANDOM_SEED ? random_seed()
+                                                                      : a->seed,
                                 .min_p = a->min_p,
                                 .repetition_penalty = a->repetition_penalty,
                                 .presence_penalty = a->presence_penalty,

@@ -11,15 +11,19 @@
 #include "plugin/text/detokenizer.h"
 #include "plugin/text/stop_strings.h"
 
+/* The seed before one is given. */
+#define XM_CLI_RANDOM_SEED UINT64_MAX
+
 /* First member of the commands' structs. */
 struct xm_cli_generation {
     struct xm_cli_target target;
     struct xm_cli_texts stops;
     uint64_t top_k, seed, last_n;
+    uint64_t context; /* 0: not given */
     float temperature, top_p, min_p;
     float repetition_penalty, presence_penalty, frequency_penalty;
 };
-enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 10 };
+enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 11 };
 extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS];
 /* Checks ranges and fills the sampler's struct. */
 int xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out);

@@ -18,16 +18,23 @@
 extern "C" {
 #endif
 
-enum { XM_MAX_EOS = 16 };
+enum {
+    XM_MAX_EOS = 16,       /* in a configuration                     */
+    XM_MAX_KNOWN_ENDS = 17 /* that end_tokens.h knows by their texts */
+};
 
 struct xm_model_ids {
-    int32_t eos[XM_MAX_EOS]; /* any of them ends the text */
+    int32_t eos[XM_MAX_EOS + XM_MAX_KNOWN_ENDS]; /* any of them ends the text */
     size_t n_eos;
     int32_t bos, pad; /* -1: none */
 };
 
 enum xm_status xm_model_ids_load(const char *folder, struct xm_model_ids *out,
                                  struct xm_error *err);
+/* How many positions the model was trained for, out of config.json, of a model of text and
+ * images out of the part for text. 0: it does not say. */
+enum xm_status xm_model_context_load(const char *folder, uint64_t *out,
+                                     struct xm_error *err);
 bool xm_model_ids_is_eos(const struct xm_model_ids *ids, int32_t id);
 
 #ifdef __cplusplus

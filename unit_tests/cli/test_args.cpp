@@ -12,7 +12,7 @@ namespace
 struct Args {
     bool json = false;
     const char *device = nullptr, *file = nullptr;
-    uint64_t tokens = 7, seed = 1;
+    uint64_t tokens = 7, seed = 1, limit = 3;
     float temperature = 0.0f;
 };
 
@@ -23,11 +23,12 @@ const xm_cli_option common[] = {
 const xm_cli_option own[] = {
     {'n', "tokens", XM_CLI_COUNT, offsetof(Args, tokens), "N", "how many\nnew tokens"},
     {0, "seed", XM_CLI_WHOLE, offsetof(Args, seed), "S", "of random numbers"},
+    {'l', "limit", XM_CLI_LIMIT, offsetof(Args, limit), "N", "how many, or -1"},
     {0, "temp", XM_CLI_REAL, offsetof(Args, temperature), "T", "temperature"},
 };
 const xm_cli_spec with_file = {"tool FILE", "About.\n", common, own,
-                               2,           3,          "FILE", offsetof(Args, file)};
-const xm_cli_spec without_file = {"tool", "About.\n", common, own, 2, 3, nullptr, 0};
+                               2,           4,          "FILE", offsetof(Args, file)};
+const xm_cli_spec without_file = {"tool", "About.\n", common, own, 2, 4, nullptr, 0};
 
 struct Parsed {
     Args args;
@@ -68,6 +69,14 @@ TEST(Args, TakeEverySpelling)
         EXPECT_EQ(p.status, XM_OK) << p.text;
         EXPECT_EQ(p.args.tokens, 5u) << words[0];
     }
+}
+
+TEST(Args, ALimitMayBeNone)
+{
+    EXPECT_EQ(parse(without_file, {"-l", "-1"}).args.limit, UINT64_MAX);
+    EXPECT_EQ(parse(without_file, {"--limit=8"}).args.limit, 8u);
+    for (const char *word : {"-2", "0", "", "-1x"})
+        EXPECT_EQ(parse(without_file, {"-l", word}).status, XM_INVALID) << word;
 }
 
 TEST(Args, StoreEachKind)

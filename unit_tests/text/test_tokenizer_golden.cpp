@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Published-style tokenizer files against what the reference implementation made of 260
 // strings: ids, ids with special tokens, decoded text; and the streaming decoder.
+#include <sys/stat.h>
+#include <unistd.h>
 #include <yyjson.h>
 
 #include <cstring>
+#include <fstream>
 
+#include "plugin/text/end_tokens.h"
 #include "plugin/text/model_config.h"
 #include "unit_tests/text/text_test.h"
 
@@ -225,6 +229,85 @@ TEST(ModelIds, OneEndOfTextOrSeveral)
     EXPECT_EQ(m.pad, 0);
     EXPECT_TRUE(xm_model_ids_is_eos(&m, 9));
     EXPECT_FALSE(xm_model_ids_is_eos(&m, 2));
+}
+
+/* The ends that a configuration names come first; added tokens that end a text follow. */
+TEST(ModelIds, EndsThatTheTokenizerKnows)
+{
+    const struct {
+        const char *model;
+        ids ends;
+    } cases[] = {
+        {"/qwen3moe-tiny", {1502, 1500}},
+        {"/gemma4-moe-tiny", {1, 9}},
+        {"/gpt-oss-tiny", {1451, 1452, 1458}}, /* not <|end|>, which ends a message */
+    };
+    for (const auto &c : cases) {
+        struct xm_model_ids m;
+        struct xm_error err = {};
+        Tokenizer t =
+            Tokenizer::file(std::string(XM_MODELS_DIR) + c.model + "/tokenizer.json");
+        ASSERT_EQ(
+            xm_model_ids_load((std::string(XM_MODELS_DIR) + c.model).c_str(), &m, &err),
+            XM_OK);
+        xm_model_ids_add_ends(&m, t.t);
+        EXPECT_EQ(ids(m.eos, m.eos + m.n_eos), c.ends) << c.model;
+    }
+}
+
+static ids
+known_ends(const std::string &added_tokens)
+{
+    struct xm_model_ids m = {};
+    Tokenizer t(tokenizer_json(small_model, "\"added_tokens\":[" + added_tokens + "]"));
+    EXPECT_EQ(t.status, XM_OK) << t.err.text;
+    xm_model_ids_add_ends(&m, t.t);
+    return ids(m.eos, m.eos + m.n_eos);
+}
+
+static std::string
+added(int id, const std::string &text, bool special)
+{
+    return "{\"id\":" + std::to_string(id) + ",\"content\":\"" + text +
+           "\",\"special\":" + (special ? "true" : "false") + "}";
+}
+
+TEST(ModelIds, OnlySpecialTokensEndAText)
+{
+    EXPECT_EQ(known_ends(added(50, "<|im_end|>", true)), ids({50}));
+    EXPECT_EQ(known_ends(added(50, "<|im_end|>", false)), ids());
+    EXPECT_EQ(known_ends(added(50, "<|end|>", true)), ids({50}));
+    EXPECT_EQ(
+        known_ends(added(50, "<|end|>", true) + "," + added(51, "<|return|>", true)),
+        ids({51}));
+}
+
+TEST(ModelContext, IsThatOfTheText)
+{
+    const struct {
+        const char *config;
+        uint64_t context;
+    } cases[] = {
+        {R"({"max_position_embeddings": 2048})", 2048},
+        {R"({"text_config": {"max_position_embeddings": 131072}})", 131072},
+        {R"({"max_position_embeddings": 77, "text_config": {"max_position_embeddings": 9}})",
+         9},
+        {R"({"n_positions": 1024})", 1024},
+        {R"({"max_position_embeddings": "many"})", 0},
+        {R"({"max_position_embeddings": -5, "text_config": []})", 0},
+        {R"([])", 0},
+    };
+    std::string folder = testing::TempDir() + "xemoe_context_" + std::to_string(getpid());
+    mkdir(folder.c_str(), 0700);
+    for (const auto &c : cases) {
+        uint64_t context = 1;
+        struct xm_error err = {};
+        std::ofstream(folder + "/config.json") << c.config;
+        EXPECT_EQ(xm_model_context_load(folder.c_str(), &context, &err), XM_OK);
+        EXPECT_EQ(context, c.context) << c.config;
+    }
+    unlink((folder + "/config.json").c_str());
+    rmdir(folder.c_str());
 }
 
 TEST(ModelIds, NoFilesAreNoIds)

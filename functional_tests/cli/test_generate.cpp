@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where generate takes its prompt from, and where its text ends.
+ */
+#include <sys/stat.h>
+
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/terminal.h"
+
+static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+static const char *const prompt = "Paris is the capital of";
+
+static std::string
+temp_path(const std::string &name)
+{
+    return testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_" + name;
+}
+
+static bool
+contains(const std::string &text, const std::string &part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+/* Standard input from a text. */
+static Outcome
+generate(const Words &options, const std::string &input = "")
+{
+    std::string path = temp_path("input");
+    std::ofstream(path, std::ios::binary) << input;
+    Words words = {"generate", "-m", model, "-d", "REFERENCE"};
+    words.insert(words.end(), options.begin(), options.end());
+    Outcome o = Program(words, {}, path).finish();
+    unlink(path.c_str());
+    return o;
+}
+
+/* ---- the prompt -------------------------------------------------------------------- */
+
+TEST(Prompt, ComesThroughAPipeWhereNoneIsGiven)
+{
+    const std::string want = generate({"-p", prompt}).out;
+    EXPECT_EQ(want, " France.\n");
+    EXPECT_EQ(generate({}, prompt).out, want);
+    EXPECT_EQ(generate({"-f", "-"}, prompt).out, want);
+    EXPECT_EQ(generate({"-f", "-"}, std::string(prompt) + "\n").out, want);
+    EXPECT_EQ(generate({"-f", "-"}, std::string(prompt) + "\r\n").out, want);
+}
+
+/* One newline: others are the user's. */
+TEST(Prompt, KeepsAllButTheLastNewline)
+{
+    Outcome o = generate({"--json", "-n1"}, "a\n\n"),
+            same = generate({"--json", "-n1", "-p", "a\n"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(Json(o.out).ids("/prompt_ids"), Json(same.out).ids("/prompt_ids"));
+}
+
+TEST(Prompt, ComesOutOfAFifo)
+{
+    std::string fifo = temp_path("fifo");
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    Program p({"generate", "-m", model, "-d", "REFERENCE", "-f", fifo});
+    std::ofstream(fifo) << prompt << "\n";
+    Outcome o = p.finish();
+    unlink(fifo.c_str());
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out, " France.\n");
+}
+
+TEST(Prompt, ThatIsEmptyOrEndlessIsASentence)
+{
+    Outcome o = generate({});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, "standard input is empty: give a prompt")) << o.err;
+    o = generate({"-f", "-"}, "\n");
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, "the prompt is empty")) << o.err;
+    o = generate({"-f", "/dev/zero"});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "/dev/zero: a prompt has at most 64 MiB")) << o.err;
+}
+
+/* Nobody would know that it waits. */
+TEST(Prompt, IsNotWaitedForOnATerminal)
+{
+    Terminal t({"generate", "-m", model});
+    EXPECT_EQ(t.finish(), 2);
+    EXPECT_TRUE(contains(t.text(), "give a prompt: one of -p TEXT, -f FILE")) << t.text();
+}
+
+/* ---- the end ----------------------------------------------------------------------- */
+
+TEST(Text, EndsAtEveryEndThatTheTokenizerKnows)
+{
+    Outcome o = generate({"-p", prompt, "-n", "20"});
+    EXPECT_EQ(o.out, " France.\n");
+    o = generate({"-p", prompt, "-n", "-1"});
+    EXPECT_EQ(o.out, " France.\n");
+}
+
+TEST(Text, HasSpecialTokensOnlyWhenAskedFor)
+{
+    Words words = {"-p", prompt, "-n", "5", "--ignore-eos"};
+    EXPECT_EQ(generate(words).out, " France.us\n");
+    words.push_back("--special");
+    EXPECT_EQ(generate(words).out, " France.<|endoftext|><|im_start|>us\n");
+}
+
+TEST(Text, EndsWhereTheContextIsFull)
+{
+    Outcome o = generate({"-p", prompt, "-c", "6"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out, " France\n");
+    EXPECT_TRUE(contains(o.err, "the context of 6 tokens is full")) << o.err;
+    o = generate({"-p", prompt, "-c", "6", "-n", "1"});
+    EXPECT_EQ(o.err, "") << "as many as were asked for";
+}
+
+TEST(Text, AContextThatThePromptFillsIsRefused)
+{
+    for (const char *context : {"5", "3"}) {
+        Outcome o = generate({"-p", prompt, "-c", context});
+        EXPECT_EQ(o.code, 2);
+        EXPECT_TRUE(contains(o.err, "the prompt has 5 tokens")) << o.err;
+        EXPECT_TRUE(contains(o.err, std::string("a context of ") + context)) << o.err;
+    }
+}
+
+TEST(Text, BeyondTheTrainedContextIsWarnedOfOnce)
+{
+    Outcome o = generate({"-p", prompt, "-n", "2043"});
+    EXPECT_EQ(o.err, "");
+    o = generate({"-p", prompt, "-n", "2044"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    const std::string warning = "exceed the context of 2048";
+    ASSERT_TRUE(contains(o.err, warning)) << o.err;
+    EXPECT_EQ(o.err.find(warning), o.err.rfind(warning));
+}
+
+/* ---- chance ------------------------------------------------------------------------ */
+
+TEST(Seed, IsAnotherOneEachTimeAndTold)
+{
+    Words words = {"-p", prompt, "-n", "8", "--temp", "3", "--ignore-eos", "--json"};
+    Json a(generate(words).out), b(generate(words).out);
+    EXPECT_NE(a.number("/seed"), b.number("/seed"));
+    words.insert(words.end(),
+                 {"--seed", std::to_string(static_cast<uint64_t>(a.number("/seed")))});
+    EXPECT_EQ(Json(generate(words).out).ids("/ids"), a.ids("/ids"));
+    EXPECT_TRUE(
+        contains(generate({"-p", prompt, "-v", "--seed", "42"}).err, "seed:    42\n"));
+}
+
+TEST(Seed, TopKOfZeroIsOff)
+{
+    Words words = {"-p", prompt, "-n", "6", "--temp", "2", "--seed", "5", "--ignore-eos"};
+    const std::string without = generate(words).out;
+    words.insert(words.end(), {"--top-k", "0"});
+    EXPECT_EQ(generate(words).out, without);
+}

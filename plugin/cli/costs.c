@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/costs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/read_rate.h"
+#include "runtime/util/log.h"
+
+enum { GIGA = 1000000000 };
+
+static double
+rate(uint64_t n, double seconds)
+{
+    return seconds > 0.0 ? (double)n / seconds : 0.0;
+}
+
+/* 2 x multiply-adds of the prompt a second. */
+static double
+prompt_gflops(const struct xm_generation_times *t)
+{
+    return 2 * rate(t->prompt_multiply_adds, t->prompt_s) / GIGA;
+}
+
+static double
+decode_gbps(const struct xm_generation_times *t)
+{
+    return rate(t->decode_weight_bytes, t->decode_s) / GIGA;
+}
+
+/* Right after the run, so that both figures are of the same moment; out of the weights that
+ * every token reads, where they lie. */
+void
+xm_costs_measure_reading(const struct xm_cli_model *m, struct xm_costs *c)
+{
+    enum { MOST = 64 };
+    const double seconds = 0.25;
+    const struct xm_program *p = m->compiled->program;
+    struct xm_buffer *dense[MOST];
+    size_t n = 0;
+    struct xm_error err = {0};
+    if (!p || !c->times.decode_tokens)
+        return;
+    for (uint32_t i = 0; i < p->n_weights && n < MOST; i++) {
+        if (p->weights[i]->host.experts == 1)
+            dense[n++] = p->weights[i]->data;
+    }
+    if (xm_read_rate(p->engine, dense, n, seconds, &c->read_rate, &err) != XM_OK)
+        xm_log(XM_LOG_INFO, "the streaming rate is not known: %s", err.text);
+}
+
+static void
+measure_cache(const struct xm_program *p, struct xm_costs *c)
+{
+    struct xm_error err = {0};
+    if (xm_expert_caches_stats(p, &c->experts, &err) != XM_OK)
+        xm_log(XM_LOG_INFO, "the hits of the expert cache are not known: %s", err.text);
+}
+
+void
+xm_costs_find(const struct xm_cli_model *m, const struct xm_infer *r, struct xm_costs *c)
+{
+    c->load_s = m->load_s;
+    c->load_peak_rss = m->load_peak_rss;
+    c->peak_rss = xm_cli_peak_rss();
+    if (!m->compiled->program || !r->request)
+        return;
+    struct xm_request_stats stats;
+    xm_request_stats(r->request, &stats);
+    xm_engine_memory_stats(m->compiled->program->engine, &c->kinds);
+    c->weights = m->compiled->program->weight_bytes;
+    c->host_weights = m->compiled->program->host_weight_bytes;
+    measure_cache(m->compiled->program, c);
+    c->activations = stats.activation_bytes;
+    c->scratch = stats.scratch_bytes;
+    c->kv = stats.kv_bytes;
+    c->io = stats.io_bytes;
+}
+
+static void
+print_experts(const struct xm_costs *c)
+{
+    const struct xm_expert_cache_stats *s = &c->experts;
+    if (c->host_weights)
+        fprintf(stderr, "experts: %.1f MiB stay in host memory and are read from there\n",
+                (double)c->host_weights / 1048576.0);
+    if (s->bytes)
+        fprintf(stderr,
+                "         a cache of %.1f MiB holds %" PRIu64 " of them: %" PRIu64
+                " hits, %" PRIu64 " misses (%.1f %% hits), %.1f MiB fetched\n",
+                (double)s->bytes / 1048576.0, s->slots, s->hits, s->misses,
+                100 * rate(s->hits, (double)(s->hits + s->misses)),
+                (double)s->fetched_bytes / 1048576.0);
+}
+
+void
+xm_costs_print(const struct xm_cli_model *m, const struct xm_costs *c)
+{
+    const struct xm_generation_times *t = &c->times;
+    struct xm_strbuf device = {0};
+    xm_cli_model_device(m, &device);
+    fprintf(stderr, "device:  %s\n", xm_strbuf_text(&device));
+    xm_strbuf_free(&device);
+    fprintf(stderr, "passes: ");
+    for (size_t i = 0; i < m->compiled->n_reports; i++) {
+        if (m->compiled->reports[i].progress)
+            fprintf(stderr, " %s", m->compiled->reports[i].pass->public_name);
+    }
+    fprintf(stderr, "\nload:    %.3f s\n", c->load_s);
+    fprintf(stderr, "prompt:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s, %.1f GFLOP/s\n",
+            t->prompt_tokens, t->prompt_s, rate(t->prompt_tokens, t->prompt_s),
+            prompt_gflops(t));
+    fprintf(stderr, "decode:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s",
+            t->decode_tokens, t->decode_s, rate(t->decode_tokens, t->decode_s));
+    fprintf(stderr, ", %.2f GB/s of weights", decode_gbps(t));
+    if (c->read_rate > 0)
+        fprintf(stderr, ", %.0f %% of the %.2f GB/s that streaming reaches",
+                100 * decode_gbps(t) * GIGA / c->read_rate, c->read_rate / GIGA);
+    fputc('\n', stderr);
+    fprintf(stderr,
+            "memory:  weights %.1f MiB, KV cache %.1f MiB, activations %.1f MiB, scratch "
+            "%.1f MiB; allocated %.1f MiB, at most %.1f MiB\n",
+            (double)c->weights / 1048576.0, (double)c->kv / 1048576.0,
+            (double)c->activations / 1048576.0, (double)c->scratch / 1048576.0,
+            (double)c->kinds.total_now / 1048576.0,
+            (double)c->kinds.total_peak / 1048576.0);
+    for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
+        if (c->kinds.buffers[k])
+            fprintf(stderr,
+                    "         %s: %.1f MiB, at most %.1f MiB, %" PRIu64 " buffers made\n",
+                    xm_memory_kind_text((enum xm_memory_kind)k),
+                    (double)c->kinds.now[k] / 1048576.0,
+                    (double)c->kinds.peak[k] / 1048576.0, c->kinds.buffers[k]);
+    }
+    print_experts(c);
+    fprintf(stderr, "process: at most %.1f MiB resident, %.1f MiB when loaded\n",
+            c->peak_rss, c->load_peak_rss);
+}
+
+static void
+add_expert_cache(struct xm_json_out *j, const struct xm_expert_cache_stats *s)
+{
+    if (!s->bytes)
+        return;
+    yyjson_mut_val *o = xm_json_add_object(j, NULL, "expert_cache");
+    xm_json_add_whole(j, o, "slots", s->slots);
+    xm_json_add_whole(j, o, "hits", s->hits);
+    xm_json_add_whole(j, o, "misses", s->misses);
+    xm_json_add_whole(j, o, "fetched_bytes", s->fetched_bytes);
+}
+
+void
+xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
+                  const struct xm_costs *c)
+{
+    const struct xm_generation_times *t = &c->times;
+    struct xm_strbuf device = {0};
+    xm_cli_model_device(m, &device);
+    xm_json_add_text(j, NULL, "device", xm_strbuf_text(&device), device.n);
+    xm_strbuf_free(&device);
+    yyjson_mut_val *passes = xm_json_add_array(j, NULL, "passes");
+    for (size_t i = 0; i < m->compiled->n_reports; i++) {
+        const struct xm_pass_report *r = &m->compiled->reports[i];
+        if (r->progress)
+            xm_json_add_text(j, passes, NULL, r->pass->public_name,
+                             strlen(r->pass->public_name));
+    }
+    yyjson_mut_val *times = xm_json_add_object(j, NULL, "timings");
+    xm_json_add_real(j, times, "load_s", c->load_s);
+    xm_json_add_real(j, times, "prompt_s", t->prompt_s);
+    xm_json_add_real(j, times, "decode_s", t->decode_s);
+    xm_json_add_whole(j, times, "prompt_tokens", t->prompt_tokens);
+    xm_json_add_whole(j, times, "decode_tokens", t->decode_tokens);
+    xm_json_add_real(j, times, "prompt_tps", rate(t->prompt_tokens, t->prompt_s));
+    xm_json_add_real(j, times, "decode_tps", rate(t->decode_tokens, t->decode_s));
+    xm_json_add_real(j, times, "prompt_gflops", prompt_gflops(t));
+    xm_json_add_real(j, times, "decode_weight_gbps", decode_gbps(t));
+    if (c->read_rate > 0) {
+        xm_json_add_real(j, times, "streaming_gbps", c->read_rate / GIGA);
+        xm_json_add_real(j, times, "decode_share_of_streaming",
+                         decode_gbps(t) * GIGA / c->read_rate);
+    }
+    add_expert_cache(j, &c->experts);
+    yyjson_mut_val *memory = xm_json_add_object(j, NULL, "memory");
+    xm_json_add_whole(j, memory, "weights", c->weights);
+    xm_json_add_whole(j, memory, "host_weights", c->host_weights);
+    xm_json_add_whole(j, memory, "expert_cache", c->experts.bytes);
+    xm_json_add_whole(j, memory, "kv_cache", c->kv);
+    xm_json_add_whole(j, memory, "activations", c->activations);
+    xm_json_add_whole(j, memory, "scratch", c->scratch);
+    xm_json_add_whole(j, memory, "inputs_and_results", c->io);
+    xm_json_add_whole(j, memory, "allocated", c->kinds.total_now);
+    xm_json_add_whole(j, memory, "allocated_peak", c->kinds.total_peak);
+    xm_json_add_whole(j, memory, "largest_buffer", c->kinds.largest);
+    xm_cli_add_memory_kinds(j, xm_json_add_object(j, memory, "kinds"), &c->kinds);
+    xm_json_add_real(j, memory, "peak_rss_after_load_mb", c->load_peak_rss);
+    xm_json_add_real(j, memory, "peak_rss_mb", c->peak_rss);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A prompt from a file, a pipe or standard input.
+ */
+#ifndef XM_PLUGIN_CLI_PROMPT_FILE_H
+#define XM_PLUGIN_CLI_PROMPT_FILE_H
+
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* More than any model's context; what goes on for ever ends here with a sentence. */
+enum { XM_PROMPT_MOST_MIB = 64 };
+
+/* Appends all that `path` holds, without one newline at its end, which editors and echo put
+ * there. "-" is standard input. */
+enum xm_status xm_prompt_file_read(const char *path, struct xm_strbuf *out,
+                                   struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/end_tokens.h"
+
+/* clang-format off */
+static const struct {
+    const char *spelling;
+    const char *unless; /* a special token that takes this meaning over; NULL: none */
+} ends[XM_MAX_KNOWN_ENDS] = {
+    /* of a document */
+    { "<|endoftext|>",          NULL },         /* GPT-2, Qwen, gpt-oss, Phi               */
+    { "<|end_of_text|>",        NULL },         /* Llama 3, Granite                        */
+    { "</s>",                   NULL },         /* Llama 2, Mistral                        */
+    { "<eos>",                  NULL },         /* Gemma                                   */
+    { "[EOS]",                  NULL },         /* Kimi                                    */
+    { "<\xef\xbd\x9c" "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>", NULL }, /* DeepSeek */
+    { "<EOT>",                  NULL },         /* code models: the end of a completion    */
+    /* of a turn */
+    { "<|im_end|>",             NULL },         /* ChatML: Qwen and many more              */
+    { "<|eot_id|>",             NULL },         /* Llama 3                                 */
+    { "<|eom_id|>",             NULL },         /* Llama 3: of a call of a tool            */
+    { "<end_of_turn>",          NULL },         /* Gemma 2 and 3                           */
+    { "<turn|>",                NULL },         /* Gemma 4                                 */
+    { "[EOT]",                  NULL },         /* Kimi                                    */
+    { "<end_of_utterance>",     NULL },         /* SmolVLM                                 */
+    { "<|return|>",             NULL },         /* gpt-oss: of an answer                   */
+    { "<|call|>",               NULL },         /* gpt-oss: of a call of a tool            */
+    /* Phi: of a turn. gpt-oss: only of a message, behind which the next one of the same
+     * answer begins. */
+    { "<|end|>",                "<|return|>" },
+};
+/* clang-format on */
+
+static int32_t
+special_id(const struct xm_tokenizer *tokenizer, const char *spelling)
+{
+    int32_t id = xm_tokenizer_id_of(tokenizer, spelling);
+    return id >= 0 && xm_tokenizer_is_special(tokenizer, id) ? id : -1;
+}
+
+void
+xm_model_ids_add_ends(struct xm_model_ids *ids, const struct xm_tokenizer *tokenizer)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(ends); i++) {
+        int32_t id = special_id(tokenizer, ends[i].spelling);
+        if (id < 0 || xm_model_ids_is_eos(ids, id) ||
+            (ends[i].unless && special_id(tokenizer, ends[i].unless) >= 0))
+            continue;
+        ids->eos[ids->n_eos++] = id;
+    }
+}
