@@ -7,6 +7,7 @@
 
 struct xm_chat_template {
     struct xm_jinja_template *jinja; /* owned */
+    struct xm_strbuf text;           /* that was parsed */
     yyjson_doc *config;              /* owned; tokenizer_config.json, or NULL */
 };
 
@@ -21,10 +22,13 @@ xm_chat_template_parse(const char *text, size_t n, struct xm_chat_template **out
     if (!t)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a chat template");
     enum xm_status status = xm_jinja_parse(text, n, &t->jinja, err);
+    xm_strbuf_add_n(&t->text, text, n);
+    if (status == XM_OK && !xm_strbuf_ok(&t->text))
+        status = xm_fail(err, XM_NO_MEMORY, "no memory for a chat template");
     if (status == XM_OK)
         *out = t;
     else
-        xm_free(t);
+        xm_chat_template_free(t);
     return status;
 }
 
@@ -129,8 +133,15 @@ xm_chat_template_free(struct xm_chat_template *tmpl)
     if (!tmpl)
         return;
     xm_jinja_free(tmpl->jinja);
+    xm_strbuf_free(&tmpl->text);
     yyjson_doc_free(tmpl->config);
     xm_free(tmpl);
+}
+
+bool
+xm_chat_template_mentions(const struct xm_chat_template *tmpl, const char *text)
+{
+    return strstr(xm_strbuf_text(&tmpl->text), text) != NULL;
 }
 
 /* --- rendering --- */

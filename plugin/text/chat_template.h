@@ -31,6 +31,8 @@ enum xm_status xm_chat_template_load(const char *model_folder,
 enum xm_status xm_chat_template_parse(const char *text, size_t n,
                                       struct xm_chat_template **out,
                                       struct xm_error *err);
+/* Whether its text has these characters somewhere. */
+bool xm_chat_template_mentions(const struct xm_chat_template *tmpl, const char *text);
 void xm_chat_template_free(struct xm_chat_template *tmpl); /* NULL is allowed */
 
 /* Appends the text of the conversation. `messages_json` is an array; `extra_json` (may be

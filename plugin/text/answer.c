@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/answer.h"
+
+#include <string.h>
+
+#include "plugin/text/slice.h"
+#include "runtime/util/memory.h"
+
+/* What a mark does. */
+enum action {
+    NO_MARK,
+    BEGIN_HEADER,  /* of a message: its role, until BEGIN_BODY             */
+    BEGIN_CHANNEL, /* the rest of the header: its channel and recipient    */
+    BEGIN_REST,    /* the rest of the header is of no interest             */
+    BEGIN_BODY,    /* a thought, or text: the channel says which           */
+    END_MESSAGE,   /* the next one, if there is any, has a header          */
+    BEGIN_THOUGHT,
+    BEGIN_NAMED_THOUGHT, /* a line with a name comes first                       */
+    BEGIN_TEXT
+};
+
+enum state { IN_TEXT, IN_THOUGHT, IN_HEADER, IN_REST, IN_NAME, BETWEEN };
+
+struct mark {
+    const char *spelling;
+    enum action action;
+};
+
+/* clang-format off */
+struct xm_answer_format {
+    enum state first; /* before any mark */
+    size_t n_needed;  /* so many of the first marks: the tokenizer has them, the template too */
+    struct mark marks[XM_MAX_ANSWER_MARKS];
+};
+
+static const struct xm_answer_format formats[] = {
+    /* gpt-oss: "harmony" */
+    { IN_HEADER, 2, {
+        { "<|channel|>",   BEGIN_CHANNEL },
+        { "<|message|>",   BEGIN_BODY },
+        { "<|start|>",     BEGIN_HEADER },
+        { "<|constrain|>", BEGIN_REST },
+        { "<|end|>",       END_MESSAGE },
+        { "<|return|>",    END_MESSAGE },
+        { "<|call|>",      END_MESSAGE },
+    } },
+    /* Gemma 4 */
+    { IN_TEXT, 2, {
+        { "<|channel>", BEGIN_NAMED_THOUGHT },
+        { "<channel|>", BEGIN_TEXT },
+    } },
+    /* Qwen 3, DeepSeek and many more */
+    { IN_TEXT, 2, {
+        { "<think>",  BEGIN_THOUGHT },
+        { "</think>", BEGIN_TEXT },
+    } },
+};
+/* clang-format on */
+
+/* The channel whose messages are for the user; without any a message is as well. */
+static const char text_channel[] = "final";
+/* A header is a few words. What is longer, and has no mark, is text. */
+enum { LONGEST_HEADER = 256 };
+
+/* ---- which format ------------------------------------------------------------------ */
+
+static bool
+has_marks(const struct xm_answer_format *f, const struct xm_tokenizer *tokenizer,
+          const struct xm_chat_template *tmpl)
+{
+    for (size_t i = 0; i < f->n_needed; i++) {
+        if (xm_tokenizer_id_of(tokenizer, f->marks[i].spelling) < 0 ||
+            !xm_chat_template_mentions(tmpl, f->marks[i].spelling))
+            return false;
+    }
+    return true;
+}
+
+void
+xm_answer_init(struct xm_answer *a, const struct xm_tokenizer *tokenizer,
+               const struct xm_chat_template *tmpl)
+{
+    *a = (struct xm_answer){.tokenizer = tokenizer};
+    for (size_t i = 0; i < XM_ARRAY_LEN(formats) && !a->format; i++) {
+        if (has_marks(&formats[i], tokenizer, tmpl))
+            a->format = &formats[i];
+    }
+    for (size_t i = 0; i < XM_MAX_ANSWER_MARKS; i++) {
+        const char *spelling = a->format ? a->format->marks[i].spelling : NULL;
+        a->ids[i] = spelling ? xm_tokenizer_id_of(tokenizer, spelling) : -1;
+    }
+    a->state = a->format ? (int)a->format->first : IN_TEXT;
+}
+
+void
+xm_answer_free(struct xm_answer *a)
+{
+    xm_strbuf_free(&a->header);
+    *a = (struct xm_answer){0};
+}
+
+/* ---- marks ------------------------------------------------------------------------- */
+
+static enum action
+action_of(const struct xm_answer *a, int32_t id)
+{
+    for (size_t i = 0; a->format && i < XM_MAX_ANSWER_MARKS; i++) {
+        if (a->ids[i] == id && id >= 0)
+            return a->format->marks[i].action;
+    }
+    return NO_MARK;
+}
+
+bool
+xm_answer_is_mark(const struct xm_answer *a, int32_t id)
+{
+    return action_of(a, id) != NO_MARK;
+}
+
+static void
+begin(struct xm_answer *a, enum state state)
+{
+    a->state = (int)state;
+    a->at_start = true;
+    xm_strbuf_clear(&a->header);
+}
+
+/* "final", or "commentary to=functions.f": the first word counts. */
+static bool
+is_for_user(const struct xm_answer *a)
+{
+    const char *name = xm_strbuf_text(&a->header);
+    name += strspn(name, " \n");
+    size_t n = strcspn(name, " \n");
+    return !a->has_channel || n == 0 ||
+           (n == strlen(text_channel) && memcmp(name, text_channel, n) == 0);
+}
+
+void
+xm_answer_take(struct xm_answer *a, int32_t id)
+{
+    a->seen_mark = true;
+    switch (action_of(a, id)) {
+    case NO_MARK:
+        break;
+    case BEGIN_HEADER:
+        begin(a, IN_HEADER);
+        a->has_channel = false;
+        break;
+    case BEGIN_CHANNEL:
+        begin(a, IN_HEADER);
+        a->has_channel = true;
+        break;
+    case BEGIN_REST:
+        a->state = IN_REST;
+        break;
+    case BEGIN_BODY:
+        begin(a, is_for_user(a) ? IN_TEXT : IN_THOUGHT);
+        a->at_start = false; /* a message is kept as it is */
+        break;
+    case END_MESSAGE:
+        a->complete |= a->state == IN_TEXT;
+        begin(a, BETWEEN);
+        break;
+    case BEGIN_THOUGHT:
+        begin(a, IN_THOUGHT);
+        break;
+    case BEGIN_NAMED_THOUGHT:
+        begin(a, IN_NAME);
+        break;
+    case BEGIN_TEXT:
+        begin(a, IN_TEXT);
+        break;
+    }
+}
+
+/* ---- the end of a prompt ----------------------------------------------------------- */
+
+/* Where the part begins that a prompt leaves open; n: it leaves none open. Behind a header's
+ * beginning there is nothing but the header; behind a tag no special token, as the end of a
+ * turn is one. */
+static size_t
+find_open(const struct xm_answer *a, const int32_t *prompt, size_t n)
+{
+    bool has_headers = a->format->first == IN_HEADER;
+    for (size_t i = n; i > 0; i--) {
+        enum action action = action_of(a, prompt[i - 1]);
+        if (has_headers ? action == BEGIN_HEADER : action != NO_MARK)
+            return i - 1;
+        if (!has_headers && xm_tokenizer_is_special(a->tokenizer, prompt[i - 1]))
+            break;
+    }
+    return n;
+}
+
+enum xm_status
+xm_answer_begin(struct xm_answer *a, const int32_t *prompt, size_t n,
+                struct xm_error *err)
+{
+    struct xm_strbuf text = {0}, unused = {0};
+    enum xm_status s = XM_OK;
+    if (!a->format)
+        return XM_OK;
+    begin(a, a->format->first);
+    a->has_channel = a->complete = a->at_start = false;
+    const size_t open = find_open(a, prompt, n);
+    for (size_t i = open; i < n && s == XM_OK; i++) {
+        xm_strbuf_clear(&text);
+        if (xm_answer_is_mark(a, prompt[i]))
+            xm_answer_take(a, prompt[i]);
+        else if ((s = xm_tokenizer_decode(a->tokenizer, &prompt[i], 1, true, &text,
+                                          err)) == XM_OK)
+            xm_answer_text(a, xm_strbuf_text(&text), text.n, &unused);
+    }
+    a->seen_mark = false;
+    a->at_start = open < n && a->format->first == IN_TEXT;
+    if (!a->has_channel)
+        xm_strbuf_clear(&a->header); /* the role, which the prompt has said */
+    xm_strbuf_free(&text);
+    xm_strbuf_free(&unused);
+    return s;
+}
+
+/* ---- text -------------------------------------------------------------------------- */
+
+static enum xm_answer_part
+body_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *out)
+{
+    size_t at = 0;
+    while (a->at_start && at < n && text[at] == '\n')
+        at++;
+    if (at == n)
+        return XM_ANSWER_NOTHING;
+    a->at_start = false;
+    xm_strbuf_add_n(out, text + at, n - at);
+    return a->state == IN_TEXT ? XM_ANSWER_TEXT : XM_ANSWER_THOUGHT;
+}
+
+static enum xm_answer_part
+header_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *out)
+{
+    if (a->header.n + n <= LONGEST_HEADER) {
+        xm_strbuf_add_n(&a->header, text, n);
+        return XM_ANSWER_NOTHING;
+    }
+    if (a->seen_mark) /* damaged: a name is no longer than this */
+        return XM_ANSWER_NOTHING;
+    a->state = IN_TEXT;
+    xm_strbuf_add_n(out, xm_strbuf_text(&a->header), a->header.n);
+    xm_strbuf_add_n(out, text, n);
+    return XM_ANSWER_TEXT;
+}
+
+enum xm_answer_part
+xm_answer_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *out)
+{
+    const char *newline = memchr(text, '\n', n);
+    switch ((enum state)a->state) {
+    case IN_TEXT:
+    case IN_THOUGHT:
+        return body_text(a, text, n, out);
+    case IN_HEADER:
+        return header_text(a, text, n, out);
+    case IN_NAME:
+        if (!newline)
+            return XM_ANSWER_NOTHING;
+        begin(a, IN_THOUGHT);
+        return body_text(a, newline, n - (size_t)(newline - text), out);
+    case IN_REST:
+    case BETWEEN:
+        break;
+    }
+    return XM_ANSWER_NOTHING;
+}
+
+enum xm_answer_part
+xm_answer_end(struct xm_answer *a, struct xm_strbuf *out)
+{
+    if (a->state != IN_HEADER || a->seen_mark || a->has_channel || a->header.n == 0)
+        return XM_ANSWER_NOTHING;
+    xm_strbuf_add_n(out, xm_strbuf_text(&a->header), a->header.n);
+    xm_strbuf_clear(&a->header);
+    return XM_ANSWER_TEXT;
+}
