@@ -37,7 +37,9 @@ finish(struct xm_lower *l, struct xm_node *n, struct xm_primitive *primitive,
 static void
 add_cost(struct xm_step_cost *cost, const struct xm_weight *w, uint64_t times)
 {
-    cost->bytes += xm_weight_bytes(w) / w->experts * times;
+    const uint64_t bytes = xm_weight_bytes(w) / w->experts * times;
+    cost->bytes += bytes;
+    cost->expert_bytes += w->experts > 1 ? bytes : 0;
     cost->multiply_adds += w->rows * w->cols * times;
 }
 

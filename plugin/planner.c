@@ -141,6 +141,30 @@ on_device(const uint64_t bytes[XM_MEMORY_KIND_COUNT])
            bytes[XM_MEMORY_USM_SHARED];
 }
 
+/* Rows of a step's result that one token has: of unfused experts, one each. */
+static uint64_t
+rows_of_token(const struct xm_program *p, const struct xm_step *s)
+{
+    const struct xm_shape *shape = &p->values[xm_step_operands(s)[s->cost.result]].shape;
+    uint64_t rows = 1;
+    for (uint32_t i = 0; i + 1 < shape->rank; i++)
+        rows *= xm_dim_is_const(shape->dim[i]) ? (uint64_t)shape->dim[i].n : 1;
+    return rows;
+}
+
+static void
+count_token(const struct xm_program *p, struct xm_memory_need *need)
+{
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const struct xm_step *s = &p->steps[i];
+        if (s->cost.bytes == 0)
+            continue;
+        uint64_t rows = rows_of_token(p, s);
+        need->token_weights += rows * s->cost.bytes;
+        need->token_experts += rows * s->cost.expert_bytes;
+    }
+}
+
 static void
 count_weights(const struct xm_program *p, struct xm_memory_need *need)
 {
@@ -154,6 +178,7 @@ count_weights(const struct xm_program *p, struct xm_memory_need *need)
         if (p->weights[i]->host.experts > 1)
             need->experts += xm_weight_bytes(&p->weights[i]->host);
     }
+    count_token(p, need);
 }
 
 enum xm_status
@@ -211,18 +236,46 @@ xm_planner_room(const struct xm_device_info *info, const struct xm_memory_stats 
     out->known = is_cpu ? host > 0 : info->global_bytes > 0;
 }
 
+/* What has to stay of the mapped weights. */
+static uint64_t
+mapped(const struct xm_memory_need *need, const struct xm_memory_room *room)
+{
+    return room->is_for_mapped ? need->mapped_weights : 0;
+}
+
 uint64_t
 xm_planner_of_device(const struct xm_memory_need *need, const struct xm_memory_room *room)
 {
-    return room->host_is_device ? need->kinds.total_peak : on_device(need->kinds.peak);
+    return room->host_is_device ? need->kinds.total_peak + mapped(need, room)
+                                : on_device(need->kinds.peak);
 }
 
 uint64_t
 xm_planner_excess(const struct xm_memory_need *need, const struct xm_memory_room *room)
 {
     uint64_t device = less(xm_planner_of_device(need, room), room->device);
-    uint64_t host = room->host_is_device ? 0 : on_host(need->kinds.peak);
+    uint64_t host =
+        room->host_is_device ? 0 : on_host(need->kinds.peak) + mapped(need, room);
     return room->known ? device + less(host, room->host) : 0;
+}
+
+uint64_t
+xm_planner_token_disk(const struct xm_memory_need *need,
+                      const struct xm_memory_room *room)
+{
+    const uint64_t others =
+        room->host_is_device ? need->kinds.total_peak : on_host(need->kinds.peak);
+    const uint64_t held = less(room->host, others);
+    const uint64_t dense = less(need->token_weights, need->token_experts);
+    if (!room->known || need->mapped_weights <= held)
+        return 0;
+    if (need->mapped_weights < need->experts) /* only experts are read in place */
+        return (uint64_t)((double)need->token_experts *
+                          (double)(need->mapped_weights - held) / (double)need->experts);
+    if (held <= dense || need->experts == 0)
+        return need->token_weights;
+    double missing = 1.0 - (double)(held - dense) / (double)need->experts;
+    return missing > 0.0 ? (uint64_t)(missing * (double)need->token_experts) : 0;
 }
 
 uint32_t

@@ -28,9 +28,11 @@ struct xm_memory_need {
     uint64_t weights; /* of weights and constants that are copies …               */
     uint64_t host_weights; /* … of them, those that stay in host memory                */
     uint64_t
-        mapped_weights;    /* used where the file is mapped: no copy                    */
-    uint64_t experts;      /* of all weights, wherever: those of routed experts         */
-    uint64_t expert_cache; /* on the device, for some of those on the host           */
+        mapped_weights; /* used where the file is mapped: no copy                    */
+    uint64_t experts;   /* of all weights, wherever: those of routed experts         */
+    uint64_t token_weights; /* that one token reads …                                 */
+    uint64_t token_experts; /* … of them, of routed experts                           */
+    uint64_t expert_cache;  /* on the device, for some of those on the host           */
     uint64_t kv, activations, scratch,
         io;                       /* of all requests                             */
     struct xm_memory_stats kinds; /* at the end, and at most                      */
@@ -43,6 +45,9 @@ struct xm_memory_room {
     uint64_t host;   /* bytes of host memory that may be taken                        */
     bool
         host_is_device; /* one memory: `device` is for both                              */
+    /* Mapped weights have to find room in the host's memory as well. False: the system may drop
+     * their pages, and whoever reads them waits for the disk. */
+    bool is_for_mapped;
 };
 
 /* Compiles `g` for a device as its plugin would, on a counting engine. Takes `g` over, also on
@@ -58,12 +63,18 @@ enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish 
 /* What a device has left when `in_use` (NULL: nothing) is allocated on it already. */
 void xm_planner_room(const struct xm_device_info *info,
                      const struct xm_memory_stats *in_use, struct xm_memory_room *out);
-/* The bytes that count against room->device: all, where the host's memory is the device's. */
+/* The bytes that count against room->device: all, where the host's memory is the device's, with
+ * mapped weights where the room is for them. */
 uint64_t xm_planner_of_device(const struct xm_memory_need *need,
                               const struct xm_memory_room *room);
 /* Bytes that are missing; 0: it fits. */
 uint64_t xm_planner_excess(const struct xm_memory_need *need,
                            const struct xm_memory_room *room);
+/* About how many bytes of weights each token reads from the disk, because mapped weights have more
+ * bytes than the host's memory has room for; 0: none. Weights that every token reads are held
+ * before experts, which are as likely as each other. */
+uint64_t xm_planner_token_disk(const struct xm_memory_need *need,
+                               const struct xm_memory_room *room);
 /* MiB of what a program without an expert cache leaves that one may take (XM_EXPERT_CACHE); 0 where
  * the host's memory is the device's, which would gain nothing. */
 uint32_t xm_planner_expert_cache(const struct xm_memory_need *need,

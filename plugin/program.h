@@ -76,6 +76,7 @@ struct xm_region {
 /* What a step's weights cost for each row of its result. */
 struct xm_step_cost {
     uint64_t bytes;         /* read; of experts, those of one token */
+    uint64_t expert_bytes;  /* of them: of routed experts           */
     uint64_t multiply_adds; /* with a weight                        */
     uint32_t result;        /* which operand                        */
 };

@@ -97,14 +97,19 @@ TEST(Plan, SaysWhatToChange)
 {
     Words words = {"plan", tiny, "-c", "20000", "--device-as", "bmg", "--memory", "24"};
     Outcome o = run(words);
-    ASSERT_EQ(o.code, 0) << o.err;
+    ASSERT_EQ(o.code, 4) << o.err;
+    EXPECT_NE(o.err.find("xemoe: it does not fit on bmg"), std::string::npos) << o.err;
     EXPECT_NE(o.out.find("it does not fit"), std::string::npos) << o.out;
     EXPECT_NE(o.out.find("it would with --context"), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("MiB of the device's memory"), std::string::npos) << o.out;
     words.push_back("--json");
     Json plan(run(words).out);
     EXPECT_EQ(plan.text("/advice/0/option"), "--context");
+    EXPECT_GT(plan.number("/needed"), 24.0 * 1048576.0);
     words[3] = plan.text("/advice/0/value");
-    Json less(run(words).out);
+    Outcome fits = run(words);
+    EXPECT_EQ(fits.code, 0) << fits.err;
+    Json less(fits.out);
     EXPECT_TRUE(yyjson_is_true(less.at("/fits")));
     EXPECT_EQ(less.number("/missing"), 0.0);
     Outcome endless = run({"plan", tiny, "--device-as", "bmg", "-c", "100000000"});
@@ -116,26 +121,83 @@ TEST(Plan, SaysWhatToChange)
 /* "at most" is of the memory that it is compared with. */
 TEST(Plan, CountsExpertsOnTheHostApart)
 {
-    Outcome o =
-        run({"plan", tiny, "--device-as", "bmg", "--memory", "13", "--offload", "100"});
+    Outcome o = run({"plan", tiny, "--device-as", "bmg", "--memory", "13", "--offload",
+                     "100", "-c", "4096"});
     ASSERT_EQ(o.code, 0) << o.err;
     EXPECT_NE(o.out.find("it fits"), std::string::npos) << o.out;
     size_t at = o.out.find("at most");
     ASSERT_NE(at, std::string::npos) << o.out;
     EXPECT_LE(std::stod(o.out.substr(at + 7)), 13.0) << o.out;
-    Words words = {"plan", tiny, "--device-as", "bmg", "--memory", "3"};
+    Words words = {"plan", tiny, "--device-as", "bmg", "--memory", "13", "-c", "4096"};
     const char *by_itself = "without --offload, generate leaves";
     EXPECT_NE(run(words).out.find(by_itself), std::string::npos) << run(words).out;
     words.insert(words.end(), {"--offload", "0"});
     EXPECT_EQ(run(words).out.find(by_itself), std::string::npos);
 }
 
+/* A CPU device reads them where the file is mapped: they count, and what has no room is said. */
+TEST(Plan, WantsRoomForMappedWeights)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Words words = {"plan", tiny, "-c", "100", "--memory", "100", "--json"};
+    Json all(run(words).out);
+    if (all.number("/memory/mapped_weights") == 0.0)
+        GTEST_SKIP() << "the device copies weights";
+    EXPECT_GT(all.number("/needed"), all.number("/memory/mapped_weights") +
+                                         all.number("/memory/allocated_peak") - 1.0);
+    words[5] = std::to_string((int)(all.number("/needed") / 1048576.0) - 1);
+    Outcome o = run(words);
+    EXPECT_EQ(o.code, 4) << o.err;
+    EXPECT_TRUE(yyjson_is_false(Json(o.out).at("/fits")));
+    words[5] = "4";
+    EXPECT_GT(Json(run(words).out).number("/disk_per_token"), 0.0);
+    words.pop_back();
+    o = run(words);
+    EXPECT_NE(o.out.find("read from the disk again and again"), std::string::npos)
+        << o.out;
+    EXPECT_NE(o.err.find("does not fit"), std::string::npos) << o.err;
+}
+
+/* config.json says 2048. */
+TEST(Plan, WarnsOfAContextThatTheModelWasNotTrainedFor)
+{
+    const char *warning = "trained for 2048 positions: what it writes beyond";
+    Words words = {"plan", tiny, "--device-as", "bmg", "--memory", "10000"};
+    Outcome o = run(words);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find("context 2048, "), std::string::npos) << o.out;
+    EXPECT_EQ(o.out.find(warning), std::string::npos) << o.out;
+    words.insert(words.end(), {"-c", "1000"});
+    EXPECT_NE(
+        run(words).out.find("a context of 2048, all that the model was trained for"),
+        std::string::npos);
+    words.back() = "100000";
+    o = run(words);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find(warning), std::string::npos) << o.out;
+    EXPECT_EQ(o.out.find("so does a context"), std::string::npos) << o.out;
+    words.push_back("--json");
+    EXPECT_EQ(Json(run(words).out).number("/trained_context"), 2048.0);
+}
+
+/* A buffer that no device allocates: no figures, the sentence and the same code. */
+TEST(Plan, CannotEvenCountSomeContexts)
+{
+    Outcome o =
+        run({"plan", tiny, "--device-as", "bmg", "-c", "1000000", "--memory", "100000"},
+            {"XM_SKIP=SDPAToPagedAttention"});
+    EXPECT_EQ(o.code, 4) << o.out;
+    EXPECT_NE(o.err.find("does not fit: a value of"), std::string::npos) << o.err;
+}
+
 /* Attention that was not fused has a buffer that grows with the context, past what the device
  * allocates in one piece. */
 TEST(Plan, FindsTheLargestContextBelowTheLargestBuffer)
 {
-    Outcome o = run({"plan", tiny, "--device-as", "bmg", "--memory", "100000"},
-                    {"XM_SKIP=SDPAToPagedAttention"});
+    Outcome o =
+        run({"plan", tiny, "--device-as", "bmg", "--memory", "100000", "-c", "100"},
+            {"XM_SKIP=SDPAToPagedAttention"});
     ASSERT_EQ(o.code, 0) << o.err;
     EXPECT_NE(o.out.find("it fits; so does a context of"), std::string::npos) << o.out;
 }

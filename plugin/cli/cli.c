@@ -34,9 +34,9 @@ xm_cli_exit_help(void)
 {
     return "exit codes: 0 ok; 1 failure while running; 2 command line; 3 model or file "
            "missing,\n"
-           "wrong, unsupported or not to be written; 4 device or memory; 5 verify found "
-           "a step\n"
-           "over tolerance; 130 stopped by Ctrl-C\n";
+           "wrong, unsupported or not to be written; 4 device or memory, and a plan that "
+           "does\n"
+           "not fit; 5 verify found a step over tolerance; 130 stopped by Ctrl-C\n";
 }
 
 int

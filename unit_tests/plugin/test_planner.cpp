@@ -338,7 +338,7 @@ TEST(PlannerRoom, FindsTheLargestContextThatFits)
     Program p = compile_to_count(gpu(0), read(tiny_model()), {});
     ASSERT_TRUE(p);
     const uint64_t most = 1 << 16;
-    xm_memory_room room = {true, 64 * MIB, 64 * MIB, false};
+    xm_memory_room room = {true, 64 * MIB, 64 * MIB, false, false};
     xm_error err = {};
     uint64_t context = 0;
     EXPECT_XM_OK(xm_planner_largest_context(p.get(), &room, 1, most, &context, &err));
@@ -356,6 +356,93 @@ TEST(PlannerRoom, FindsTheLargestContextThatFits)
     room.known = false;
     EXPECT_XM_OK(xm_planner_largest_context(p.get(), &room, 1, 1000, &context, &err));
     EXPECT_EQ(context, 1000u);
+}
+
+/* ---- weights in the file ------------------------------------------------------------ */
+
+/* A CPU device, which reads weights where the file is mapped. */
+xm_device_info
+cpu()
+{
+    xm_device_info d = gpu(0);
+    d.kind = XM_DEVICE_CPU;
+    d.caps = XM_CAP_FP16 | XM_CAP_HOST_VISIBLE | XM_CAP_UNIFIED;
+    return d;
+}
+
+class PlannerMapped : public ::testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        program = compile_to_count(cpu(), read(tiny_model()), {});
+        ASSERT_TRUE(program);
+        need = count(program.get(), 100);
+        dense = need.token_weights - need.token_experts;
+    }
+    /* What the weights leave of `host` bytes, with all else that has room in it. */
+    xm_memory_room room(uint64_t host)
+    {
+        const uint64_t all = need.kinds.total_peak + host;
+        return {true, all, all, true, true};
+    }
+    Program program{nullptr, xm_program_unref};
+    xm_memory_need need = {};
+    uint64_t dense = 0;
+};
+
+TEST_F(PlannerMapped, ATokenReadsItsShareOfTheExperts)
+{
+    /* 4 of 16 experts, and everything else but the embedding table */
+    EXPECT_EQ(need.token_experts, need.experts / 4);
+    EXPECT_GT(dense, 0u);
+    EXPECT_LT(dense, need.mapped_weights - need.experts);
+}
+
+TEST_F(PlannerMapped, WeightsHaveToFindRoom)
+{
+    xm_memory_room enough = room(need.mapped_weights),
+                   less = room(need.mapped_weights - 1);
+    EXPECT_EQ(xm_planner_excess(&need, &enough), 0u);
+    EXPECT_EQ(xm_planner_token_disk(&need, &enough), 0u);
+    EXPECT_EQ(xm_planner_excess(&need, &less), 1u);
+    EXPECT_EQ(xm_planner_of_device(&need, &less),
+              need.kinds.total_peak + need.mapped_weights);
+    less.is_for_mapped = false; /* as when a program is made: the system pages them */
+    EXPECT_EQ(xm_planner_excess(&need, &less), 0u);
+}
+
+TEST_F(PlannerMapped, WhatHasNoRoomComesFromTheDiskForEachToken)
+{
+    const struct {
+        uint64_t held, disk;
+    } cases[] = {
+        {0, need.token_weights},
+        {dense, need.token_weights},
+        {dense + 1, need.token_experts},
+        {dense + need.experts / 2, need.token_experts / 2},
+        {dense + need.experts, 0},
+    };
+    for (const auto &c : cases) {
+        xm_memory_room r = room(c.held);
+        EXPECT_NEAR((double)xm_planner_token_disk(&need, &r), (double)c.disk, 4.0)
+            << c.held;
+    }
+    xm_memory_room unknown = room(0);
+    unknown.known = false;
+    EXPECT_EQ(xm_planner_token_disk(&need, &unknown), 0u);
+}
+
+/* Unfused experts are a product each, as many as a token has. */
+TEST_F(PlannerMapped, UnfusedExpertsCountAlike)
+{
+    setenv("XM_SKIP", "FuseMOE3GemmCompressed", 1);
+    Program p = compile_to_count(cpu(), read(tiny_model()), {});
+    unsetenv("XM_SKIP");
+    ASSERT_TRUE(p);
+    xm_memory_need unfused = count(p.get(), 100);
+    EXPECT_EQ(unfused.token_experts, need.token_experts);
+    EXPECT_EQ(unfused.token_weights, need.token_weights);
 }
 
 class PlannerFit : public ::testing::Test

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/cli/plan.h"
+
+static double
+mib(uint64_t bytes)
+{
+    return (double)bytes / 1048576.0;
+}
+
+/* What lies where nobody else counts it: block tables, the cache growing. */
+static uint64_t
+rest(const struct xm_memory_need *n)
+{
+    return n->kinds.total_peak - n->weights - n->expert_cache - n->kv - n->activations -
+           n->scratch - n->io;
+}
+
+static void
+print_need(const struct xm_plan_result *p)
+{
+    const struct xm_memory_need *n = &p->need;
+    const uint64_t device = xm_planner_of_device(n, &p->room);
+    const struct {
+        const char *what;
+        uint64_t bytes;
+        const char *note;
+    } rows[] = {
+        {"weights", n->weights - n->host_weights, "copied to the device"},
+        {"weights", n->host_weights, "in host memory, read from there"},
+        {"weights", n->mapped_weights, "where the file is mapped"},
+        {"expert cache", n->expert_cache, "for those that were used last"},
+        {"KV cache", n->kv, ""},
+        {"activations", n->activations, ""},
+        {"scratch", n->scratch, "one buffer a request"},
+        {"inputs, results", n->io, ""},
+        {"tables, growth", rest(n), ""},
+    };
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
+        if (rows[i].bytes)
+            printf("%-16s %12.1f MiB%s%s\n", rows[i].what, mib(rows[i].bytes),
+                   rows[i].note[0] ? "  " : "", rows[i].note);
+    }
+    printf("%-16s %12.1f MiB  %slargest buffer %.1f MiB, the device takes %.1f\n",
+           "at most", mib(device), p->room.host_is_device ? "" : "of the device; ",
+           mib(n->kinds.largest), mib(p->info.max_alloc_bytes));
+}
+
+/* A larger context than the wished one that fits as well; at most the trained one. */
+static void
+print_larger_context(const struct xm_plan_result *p)
+{
+    const uint64_t trained = p->trained_context;
+    if (p->largest_context <= p->wish.context || (trained && trained <= p->wish.context))
+        return;
+    if (trained && trained <= p->largest_context)
+        printf("; so does a context of %" PRIu64 ", all that the model was trained for",
+               trained);
+    else
+        printf("; so does a context of %" PRIu64 "%s", p->largest_context,
+               p->largest_context == XM_PLAN_LARGEST_CONTEXT ? " and more" : "");
+}
+
+/* Why mapped weights that have no room are no small matter. */
+static void
+print_disk(const struct xm_plan_result *p)
+{
+    const uint64_t disk = xm_planner_token_disk(&p->need, &p->room);
+    if (disk)
+        printf("  weights without room are read from the disk again and again: about "
+               "%.1f MiB\n  for each token, of the %.1f MiB that it reads\n",
+               mib(disk), mib(p->need.token_weights));
+}
+
+static void
+print_advice(const struct xm_plan_result *p)
+{
+    const bool shared = p->room.host_is_device;
+    for (size_t i = 0; i < p->n_advice; i++)
+        printf("  %s %s %s\n", i ? "or" : "it would with", p->advice[i].option,
+               p->advice[i].value);
+    if (p->n_advice == 0)
+        printf("  no context, type of the cache, chunk or share of experts alone is "
+               "enough\n");
+    printf("  %s %.0f MiB of %smemory, or a model with smaller weights\n",
+           p->n_advice ? "or" : "it would with",
+           mib(xm_planner_of_device(&p->need, &p->room)) + 1.0,
+           shared ? "" : "the device's ");
+    if (p->n_advice && !shared && p->need.experts &&
+        !xm_config_user_set(&p->config, XM_OPTION_offload_ratio))
+        printf("without --offload, generate leaves as many experts on the host as it "
+               "must\n");
+}
+
+static void
+print_verdict(const struct xm_plan_result *p)
+{
+    if (!p->room.known) {
+        printf("%-16s the device does not say; --memory tells\n", "there is");
+        return;
+    }
+    printf("%-16s %12.1f MiB%s\n", "there is", mib(p->room.device),
+           p->room.host_is_device ? "  shared with the host" : "");
+    if (p->excess) {
+        printf("it does not fit: %.1f MiB too much\n", mib(p->excess));
+        print_disk(p);
+        print_advice(p);
+        return;
+    }
+    printf("it fits");
+    print_larger_context(p);
+    printf("\n");
+}
+
+static bool
+is_beyond_training(const struct xm_plan_result *p)
+{
+    return p->trained_context && p->wish.context > p->trained_context;
+}
+
+void
+xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *p)
+{
+    printf("%s on %s: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
+           " request%s\n\n",
+           a->model, p->info.name, p->wish.context, p->decided.ubatch,
+           xm_element_text(p->decided.kv_cache_precision), p->wish.requests,
+           p->wish.requests == 1 ? "" : "s");
+    print_need(p);
+    print_verdict(p);
+    if (is_beyond_training(p))
+        printf("the model was trained for %" PRIu64
+               " positions: what it writes beyond them is of little worth\n",
+               p->trained_context);
+}
+
+static void
+add_need(struct xm_json_out *j, const struct xm_memory_need *n)
+{
+    yyjson_mut_val *o = xm_json_add_object(j, NULL, "memory");
+    xm_json_add_whole(j, o, "weights", n->weights);
+    xm_json_add_whole(j, o, "host_weights", n->host_weights);
+    xm_json_add_whole(j, o, "mapped_weights", n->mapped_weights);
+    xm_json_add_whole(j, o, "experts", n->experts);
+    xm_json_add_whole(j, o, "token_weights", n->token_weights);
+    xm_json_add_whole(j, o, "expert_cache", n->expert_cache);
+    xm_json_add_whole(j, o, "kv_cache", n->kv);
+    xm_json_add_whole(j, o, "activations", n->activations);
+    xm_json_add_whole(j, o, "scratch", n->scratch);
+    xm_json_add_whole(j, o, "inputs_and_results", n->io);
+    xm_json_add_whole(j, o, "allocated", n->kinds.total_now);
+    xm_json_add_whole(j, o, "allocated_peak", n->kinds.total_peak);
+    xm_json_add_whole(j, o, "largest_buffer", n->kinds.largest);
+    xm_cli_add_memory_kinds(j, xm_json_add_object(j, o, "kinds"), &n->kinds);
+}
+
+enum xm_status
+xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *p,
+                   struct xm_error *err)
+{
+    struct xm_json_out j;
+    const char *kv = xm_element_text(p->decided.kv_cache_precision);
+    xm_json_begin(&j);
+    xm_json_add_text(&j, NULL, "model", a->model, strlen(a->model));
+    xm_json_add_text(&j, NULL, "device", p->info.name, strlen(p->info.name));
+    xm_json_add_whole(&j, NULL, "context", p->wish.context);
+    xm_json_add_whole(&j, NULL, "chunk", p->decided.ubatch);
+    xm_json_add_text(&j, NULL, "kv_cache", kv, strlen(kv));
+    xm_json_add_whole(&j, NULL, "requests", p->wish.requests);
+    xm_json_add_whole(&j, NULL, "offload", p->decided.offload_ratio);
+    add_need(&j, &p->need);
+    if (p->room.known) {
+        xm_json_add_whole(&j, NULL, "room", p->room.device);
+        xm_json_add_bool(&j, NULL, "fits", p->excess == 0);
+        xm_json_add_whole(&j, NULL, "missing", p->excess);
+        xm_json_add_whole(&j, NULL, "needed", xm_planner_of_device(&p->need, &p->room));
+        xm_json_add_whole(&j, NULL, "disk_per_token",
+                          xm_planner_token_disk(&p->need, &p->room));
+        xm_json_add_whole(&j, NULL, "largest_context", p->largest_context);
+    }
+    if (p->trained_context) {
+        xm_json_add_whole(&j, NULL, "trained_context", p->trained_context);
+        xm_json_add_bool(&j, NULL, "beyond_training", is_beyond_training(p));
+    }
+    yyjson_mut_val *list = xm_json_add_array(&j, NULL, "advice");
+    for (size_t i = 0; i < p->n_advice; i++) {
+        yyjson_mut_val *o = xm_json_add_object(&j, list, NULL);
+        const char *option = p->advice[i].option, *value = p->advice[i].value;
+        xm_json_add_text(&j, o, "option", option, strlen(option));
+        xm_json_add_text(&j, o, "value", value, strlen(value));
+    }
+    enum xm_status s = xm_json_print(&j, err);
+    xm_json_end(&j);
+    return s;
+}
