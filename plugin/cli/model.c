@@ -10,6 +10,7 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/progress.h"
 #include "plugin/text/end_tokens.h"
+#include "plugin/text/hyper_parameters.h"
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_target, member)
@@ -34,6 +35,17 @@ xm_cli_model_folder(const char *path, struct xm_strbuf *out)
         xm_strbuf_add(out, ".");
 }
 
+/* A folder without a config.json is in order; then the context is not known. */
+static enum xm_status
+load_context(struct xm_cli_model *m, const char *folder, struct xm_error *err)
+{
+    struct xm_hyper_parameters h;
+    struct xm_error why = {0};
+    enum xm_status s = xm_hyper_parameters_load(folder, &h, &why);
+    m->context = h.context;
+    return s == XM_OK || s == XM_NOT_FOUND ? XM_OK : xm_fail(err, s, "%s", why.text);
+}
+
 /* Without a tokenizer.json token ids still work; a damaged one is an error. */
 static enum xm_status
 load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)
@@ -55,7 +67,7 @@ load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)
     if (s == XM_OK)
         s = xm_model_ids_load(xm_strbuf_text(&folder), &m->ids, err);
     if (s == XM_OK)
-        s = xm_model_context_load(xm_strbuf_text(&folder), &m->context, err);
+        s = load_context(m, xm_strbuf_text(&folder), err);
     if (s == XM_OK && m->tokenizer)
         xm_model_ids_add_ends(&m->ids, m->tokenizer);
     xm_strbuf_free(&folder);

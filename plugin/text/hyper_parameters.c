@@ -17,7 +17,7 @@ static const struct {
     size_t offset;
     const char *names[MAX_NAMES]; /* the first that is there counts */
 } rows[] = {
-    { AT(context),      { "max_position_embeddings", "n_positions", "max_sequence_length", "seq_length" } },
+    { AT(context),      { "max_position_embeddings", "n_positions", "max_seq_len", "seq_length" } },
     { AT(layers),       { "num_hidden_layers", "n_layer", "num_layers" } },
     { AT(hidden),       { "hidden_size", "n_embd", "d_model" } },
     { AT(heads),        { "num_attention_heads", "n_head" } },

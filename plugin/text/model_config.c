@@ -49,16 +49,8 @@ load_ids(yyjson_val *root, struct xm_model_ids *out, struct xm_error *err)
     return load_one(root, "pad_token_id", &out->pad, err);
 }
 
-typedef enum xm_status (*reader)(yyjson_val *root, void *out, struct xm_error *err);
-
 static enum xm_status
-read_ids(yyjson_val *root, void *out, struct xm_error *err)
-{
-    return load_ids(root, out, err);
-}
-
-static enum xm_status
-load_file(const char *folder, const char *name, reader read, void *out,
+load_file(const char *folder, const char *name, struct xm_model_ids *out,
           struct xm_error *err)
 {
     struct xm_strbuf path = {0};
@@ -71,7 +63,7 @@ load_file(const char *folder, const char *name, reader read, void *out,
     else
         xm_fail(&why, status, "no memory for a path");
     if (status == XM_OK) {
-        status = read(yyjson_doc_get_root(doc), out, &why);
+        status = load_ids(yyjson_doc_get_root(doc), out, &why);
         xm_error_prefix(&why, "'%s'", xm_strbuf_text(&path));
     }
     yyjson_doc_free(doc);
@@ -85,39 +77,8 @@ enum xm_status
 xm_model_ids_load(const char *folder, struct xm_model_ids *out, struct xm_error *err)
 {
     *out = (struct xm_model_ids){.bos = -1, .pad = -1};
-    XM_TRY(load_file(folder, "generation_config.json", read_ids, out, err));
-    return load_file(folder, "config.json", read_ids, out, err);
-}
-
-/* ---- context ---- */
-
-static uint64_t
-context_of(yyjson_val *config)
-{
-    static const char *const keys[] = {"max_position_embeddings", "n_positions",
-                                       "max_seq_len", "seq_length"};
-    for (size_t i = 0; i < XM_ARRAY_LEN(keys); i++) {
-        yyjson_val *value = yyjson_obj_get(config, keys[i]);
-        if (yyjson_is_uint(value) && yyjson_get_uint(value) > 0)
-            return yyjson_get_uint(value);
-    }
-    return 0;
-}
-
-static enum xm_status
-read_context(yyjson_val *root, void *out, struct xm_error *err)
-{
-    uint64_t text = context_of(yyjson_obj_get(root, "text_config"));
-    (void)err; /* a model runs without knowing it */
-    *(uint64_t *)out = text ? text : context_of(root);
-    return XM_OK;
-}
-
-enum xm_status
-xm_model_context_load(const char *folder, uint64_t *out, struct xm_error *err)
-{
-    *out = 0;
-    return load_file(folder, "config.json", read_context, out, err);
+    XM_TRY(load_file(folder, "generation_config.json", out, err));
+    return load_file(folder, "config.json", out, err);
 }
 
 bool

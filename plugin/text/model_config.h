@@ -31,10 +31,6 @@ struct xm_model_ids {
 
 enum xm_status xm_model_ids_load(const char *folder, struct xm_model_ids *out,
                                  struct xm_error *err);
-/* How many positions the model was trained for, out of config.json, of a model of text and
- * images out of the part for text. 0: it does not say. */
-enum xm_status xm_model_context_load(const char *folder, uint64_t *out,
-                                     struct xm_error *err);
 bool xm_model_ids_is_eos(const struct xm_model_ids *ids, int32_t id);
 
 #ifdef __cplusplus

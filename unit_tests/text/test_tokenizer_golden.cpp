@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Published-style tokenizer files against what the reference implementation made of 260
 // strings: ids, ids with special tokens, decoded text; and the streaming decoder.
-#include <sys/stat.h>
-#include <unistd.h>
 #include <yyjson.h>
 
 #include <cstring>
-#include <fstream>
 
 #include "plugin/text/end_tokens.h"
 #include "plugin/text/model_config.h"
@@ -280,34 +277,6 @@ TEST(ModelIds, OnlySpecialTokensEndAText)
     EXPECT_EQ(
         known_ends(added(50, "<|end|>", true) + "," + added(51, "<|return|>", true)),
         ids({51}));
-}
-
-TEST(ModelContext, IsThatOfTheText)
-{
-    const struct {
-        const char *config;
-        uint64_t context;
-    } cases[] = {
-        {R"({"max_position_embeddings": 2048})", 2048},
-        {R"({"text_config": {"max_position_embeddings": 131072}})", 131072},
-        {R"({"max_position_embeddings": 77, "text_config": {"max_position_embeddings": 9}})",
-         9},
-        {R"({"n_positions": 1024})", 1024},
-        {R"({"max_position_embeddings": "many"})", 0},
-        {R"({"max_position_embeddings": -5, "text_config": []})", 0},
-        {R"([])", 0},
-    };
-    std::string folder = testing::TempDir() + "xemoe_context_" + std::to_string(getpid());
-    mkdir(folder.c_str(), 0700);
-    for (const auto &c : cases) {
-        uint64_t context = 1;
-        struct xm_error err = {};
-        std::ofstream(folder + "/config.json") << c.config;
-        EXPECT_EQ(xm_model_context_load(folder.c_str(), &context, &err), XM_OK);
-        EXPECT_EQ(context, c.context) << c.config;
-    }
-    unlink((folder + "/config.json").c_str());
-    rmdir(folder.c_str());
 }
 
 TEST(ModelIds, NoFilesAreNoIds)
