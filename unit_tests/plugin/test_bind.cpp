@@ -115,7 +115,7 @@ TEST_F(Bind, KeepsWhatWasBoundBefore)
 
 TEST_F(Bind, HoldsALimitedNumberOfSymbols)
 {
-    static char names[XM_MAX_BINDINGS + 1][8];
+    static char names[XM_MAX_BINDINGS + 1][16];
     for (int i = 0; i <= XM_MAX_BINDINGS; i++) {
         snprintf(names[i], sizeof(names[i]), "s%d", i);
         EXPECT_EQ(xm_bindings_set(&bindings, names[i], i, &err),

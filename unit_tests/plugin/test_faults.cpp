@@ -205,6 +205,28 @@ TEST_F(Faults, AGpuThatHasNothingSpecialServes)
     }
 }
 
+/* Who insists on oneDNN where it cannot be had is told so once, and reads what is. */
+TEST_F(Faults, InsistingOnOnednnWithoutItsEngineIsWarnedOfOnce)
+{
+    std::vector<std::string> warnings;
+    xm_log_set_sink(
+        [](xm_log_level level, const char *line, void *ctx) {
+            if (level == XM_LOG_WARNING)
+                static_cast<std::vector<std::string> *>(ctx)->push_back(line);
+        },
+        &warnings);
+    for (int i = 0; i < 2; i++) {
+        Program p =
+            must_compile(engine, parse(small_model(more)), {{"GPU_USE_ONEDNN", "YES"}});
+        ASSERT_TRUE(p);
+        EXPECT_EQ(p->config.use_onednn, XM_NO);
+    }
+    xm_log_set_sink(nullptr, nullptr);
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find("so GPU_USE_ONEDNN=YES has no effect"), std::string::npos)
+        << warnings[0];
+}
+
 /* Every kernel but the references is refused: the model compiles and runs all the same. */
 TEST_F(Faults, KernelsThatDoNotBuildGiveWay)
 {

@@ -46,7 +46,7 @@ TEST_F(MemoryTest, PromptsTakeTheSameScratchAtAnyPosition)
     Request r = make_request(p.get());
     struct xm_request_stats early = stats_after(r.get(), 64, VOCABULARY);
     stats_after(r.get(), 36, VOCABULARY);
-    struct xm_request_stats late = stats_after(r.get(), 4000 - 100, VOCABULARY);
+    struct xm_request_stats late = stats_after(r.get(), 1200 - 100, VOCABULARY);
     EXPECT_GT(early.scratch_bytes, 0u);
     EXPECT_EQ(late.scratch_bytes, early.scratch_bytes);
     EXPECT_EQ(late.kv_bytes % early.kv_bytes, 0u); /* only that grows: whole pages */

@@ -3,9 +3,6 @@
  * Requests: changing shapes, cut prompts, states, failures in the middle. On a small
  * language model as text; whole models are in test_models.cpp.
  */
-#include <atomic>
-#include <thread>
-
 #include "unit_tests/plugin/language_model.h"
 
 namespace
@@ -300,27 +297,6 @@ TEST_F(RequestTest, FailedRunsLeaveTheRowsInTheirOrder)
     }
 }
 
-TEST_F(RequestTest, CancelsFromAnotherThread)
-{
-    Program p = model("1");
-    Request r = make_request(p.get());
-    auto in = inputs_of(p.get(), {{some_ids(600, 1, 64)}});
-    std::atomic<bool> done{false};
-    std::thread other([&] {
-        while (!done) {
-            xm_request_cancel(r.get());
-            std::this_thread::yield();
-        }
-    });
-    std::vector<Tensor> out;
-    EXPECT_EQ(infer(r.get(), in, out, &err), XM_CANCELLED);
-    done = true;
-    other.join();
-    EXPECT_EQ(xm_request_past(r.get()), 0u);
-    xm_request_resume(r.get());
-    EXPECT_TRUE(logits(r.get(), {{some_ids(3, 1, 64)}}));
-}
-
 /* One that comes before the run begins is for that run. */
 TEST_F(RequestTest, ACancelHoldsUntilRunsResume)
 {
@@ -335,26 +311,6 @@ TEST_F(RequestTest, ACancelHoldsUntilRunsResume)
     }
     xm_request_resume(r.get());
     EXPECT_EQ(infer(r.get(), in, out, &err), XM_OK) << err.text;
-}
-
-TEST_F(RequestTest, OneProgramServesTwoThreads)
-{
-    Program p = model("3");
-    Request alone = make_request(p.get());
-    step prompt = {{some_ids(10, 1, 64)}}, next = {{{5}}};
-    Tensor first = logits(alone.get(), prompt), second = logits(alone.get(), next);
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 2; t++)
-        threads.emplace_back([&] {
-            Request r = make_request(p.get());
-            for (int i = 0; i < 3; i++) {
-                expect_logits(logits(r.get(), prompt), first);
-                expect_logits(logits(r.get(), next), second);
-                xm_request_reset(r.get());
-            }
-        });
-    for (auto &t : threads)
-        t.join();
 }
 
 /* Bytes used in place are alive after compile (the sanitizer watches the reads). */

@@ -18,6 +18,7 @@
 #include "primitives/primitive.h"
 #include "primitives/variant.h"
 #include "unit_tests/primitives/tolerance.h"
+#include "unit_tests/sample.h"
 
 /* One engine and queue for all tests of a program. */
 struct device {
@@ -79,6 +80,32 @@ inline void
 force(const char *step, const char *name)
 {
     setenv("XM_FORCE", (std::string(step) + "=" + name).c_str(), 1);
+}
+
+/* Forces each row of the table that the device can run, shapes aside, and gives it n of the
+ * cases (sample.h) to try; it says whether it took one. The last row takes the rest. */
+inline void
+for_rows(const xm_variant_table &t, size_t n_cases, size_t n,
+         const std::function<bool(const xm_variant &, size_t)> &takes)
+{
+    std::vector<const xm_variant *> rows;
+    for (size_t v = 0; v < t.n; v++) {
+        xm_variant any_shape = t.rows[v];
+        any_shape.refuses = nullptr;
+        const xm_device_info *info = xm_engine_info(device::get().engine);
+        if (!xm_variant_refusal(&any_shape, info, nullptr))
+            rows.push_back(&t.rows[v]);
+    }
+    sample::deck deck(n_cases);
+    for (const xm_variant *row : rows) {
+        SCOPED_TRACE(row->name);
+        force(t.step, row->name);
+        auto takes_case = [&](size_t i) { return takes(*row, i); };
+        deck.deal(n, takes_case);
+        if (row == rows.back())
+            deck.deal_rest(takes_case);
+    }
+    EXPECT_TRUE(deck.all_taken()) << t.step << ": no row took some of the cases";
 }
 
 /* Reproducible values in [-1, 1). */

@@ -424,15 +424,12 @@ in_tiles(problem p)
 
 TEST_F(Attention, EveryPromptVariantAgreesWithTheReference)
 {
-    for (size_t v = 0; v < xm_attention_prompt_table.n; v++) {
-        const xm_variant *row = &xm_attention_prompt_table.rows[v];
-        if (xm_variant_refusal(row, xm_engine_info(engine), nullptr))
-            continue;
-        SCOPED_TRACE(row->name);
-        force("attention_prompt", row->name);
-        for (const problem &p : problems(true))
-            check(row->caps & XM_CAP_DPAS ? in_tiles(p) : p);
-    }
+    const std::vector<problem> all = problems(true);
+    for_rows(xm_attention_prompt_table, all.size(), 2,
+             [&](const xm_variant &row, size_t i) {
+                 check(row.caps & XM_CAP_DPAS ? in_tiles(all[i]) : all[i]);
+                 return true;
+             });
 }
 
 /* Heads in one part and in several, queries that do not fill the lanes, soft caps, sinks,
@@ -445,7 +442,8 @@ TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
         GTEST_SKIP() << "no sub-groups of a required size";
     force("attention_prompt", name);
     const std::pair<uint32_t, uint32_t> heads[] = {{256, 256}, {192, 144}};
-    for (const auto &[d, dv] : heads) {
+    sample::deck(std::size(heads)).deal(1, [&](size_t i) {
+        const auto &[d, dv] = heads[i];
         problem p = in_tiles(make("heads", 1, 5, 33));
         p.d = d;
         p.dv = dv;
@@ -456,7 +454,8 @@ TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
         p.keys = d % 128 ? key_mask::none : key_mask::i64;
         p.pads_left = true; /* tiles with padding come before tiles without */
         check(p);
-    }
+        return true;
+    });
 }
 
 TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
@@ -489,15 +488,11 @@ TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
 
 TEST_F(Attention, EveryDecodeVariantAgreesWithTheReference)
 {
-    for (size_t v = 0; v < xm_attention_decode_table.n; v++) {
-        const xm_variant *row = &xm_attention_decode_table.rows[v];
-        if (xm_variant_refusal(row, xm_engine_info(engine), nullptr))
-            continue;
-        SCOPED_TRACE(row->name);
-        force("attention_decode", row->name);
-        for (const problem &p : problems(false))
-            check(p);
-    }
+    const std::vector<problem> all = problems(false);
+    for_rows(xm_attention_decode_table, all.size(), 3, [&](const xm_variant &, size_t i) {
+        check(all[i]);
+        return true;
+    });
 }
 
 TEST_F(Attention, EveryCombineVariantJoinsPartitions)
@@ -570,56 +565,56 @@ TEST_F(Attention, OnePartitionTakesNoScratch)
     }
 }
 
+const xm_element caches[] = {XM_F32, XM_F16, XM_I8};
+
 TEST_F(Attention, EveryCacheWriterKeepsRows)
 {
-    for (size_t v = 0; v < xm_attention_inputs_table.n; v++) {
-        const xm_variant *row = &xm_attention_inputs_table.rows[v];
-        if (xm_variant_refusal(row, xm_engine_info(engine), nullptr))
-            continue;
-        SCOPED_TRACE(row->name);
-        force("attention_inputs", row->name);
-        for (xm_element cache : {XM_F32, XM_F16, XM_I8}) {
-            problem p = make(xm_element_text(cache), 2, 5, 17);
-            p.cache = cache;
-            p.d = 72;
-            p.dv = 20;
-            p.element = cache == XM_F16 ? XM_F16 : XM_F32;
-            check(p);
-        }
-    }
+    for_rows(xm_attention_inputs_table, std::size(caches), 1,
+             [&](const xm_variant &, size_t i) {
+                 problem p = make(xm_element_text(caches[i]), 2, 5, 17);
+                 p.cache = caches[i];
+                 p.d = 72;
+                 p.dv = 20;
+                 p.element = p.cache == XM_F16 ? XM_F16 : XM_F32;
+                 check(p);
+                 return true;
+             });
 }
 
 TEST_F(Attention, EveryVariantNormsAndRotatesItsInputs)
 {
-    for (size_t v = 0; v < xm_attention_inputs_table.n; v++) {
-        const xm_variant *row = &xm_attention_inputs_table.rows[v];
-        if (xm_variant_refusal(row, xm_engine_info(engine), nullptr))
-            continue;
-        SCOPED_TRACE(row->name);
-        force("attention_inputs", row->name);
-        for (xm_element cache : {XM_F32, XM_F16, XM_I8}) {
-            problem p = make(xm_element_text(cache), 2, 3, 0);
-            p.cache = cache;
-            p.element = cache == XM_F16 ? XM_F16 : XM_F32;
-            p.dv = 40;
-            p.q_norm = p.k_norm = true;
-            p.rotated = 64;
-            check_inputs(p);
-            p.t = 9; /* the way of a prompt */
-            p.d = 36;
-            p.rotated = 20;
-            p.v_norm = p.shared_tables = true;
-            check_inputs(p);
-        }
+    for_rows(xm_attention_inputs_table, std::size(caches), 1,
+             [&](const xm_variant &, size_t i) {
+                 problem p = make(xm_element_text(caches[i]), 2, 3, 0);
+                 p.cache = caches[i];
+                 p.element = p.cache == XM_F16 ? XM_F16 : XM_F32;
+                 p.dv = 40;
+                 p.q_norm = p.k_norm = true;
+                 p.rotated = 64;
+                 check_inputs(p);
+                 p.t = 9; /* the way of a prompt */
+                 p.d = 36;
+                 p.rotated = 20;
+                 p.v_norm = p.shared_tables = true;
+                 check_inputs(p);
+                 return true;
+             });
+}
+
+TEST_F(Attention, EveryVariantTakesPartOfTheInputs)
+{
+    for_rows(xm_attention_inputs_table, 2, 1, [&](const xm_variant &, size_t i) {
         problem p = make("rotated only", 1, 1, 0);
         p.rotated = 32;
+        if (i == 1) {
+            p.name = "q normed only, K and V of another layer";
+            p.rotated = 0;
+            p.q_norm = true;
+            p.keeps_cache = true;
+        }
         check_inputs(p);
-        p.name = "q normed only, K and V of another layer";
-        p.rotated = 0;
-        p.q_norm = true;
-        p.keeps_cache = true;
-        check_inputs(p);
-    }
+        return true;
+    });
 }
 
 TEST_F(Attention, RefusesTablesOfAnotherSize)

@@ -80,22 +80,37 @@ class Eltwise : public PrimitiveTest
         }
         EXPECT_TRUE(rows_match(y.read(), want, n, result));
     }
+
+    void check_glu(xm_activation act, xm_element e)
+    {
+        tensor gate(e, {3, 35}, random_floats(105, 1));
+        tensor up(e, {3, 35}, random_floats(105, 2)), y(e, {3, 35});
+        xm_glu_desc desc = {act, e};
+        primitive_ptr glu;
+        ASSERT_XM_OK(xm_glu_create(engine, &desc, &glu.p, &err));
+        const xm_operand operands[] = {gate.operand(), up.operand(), y.operand()};
+        ASSERT_XM_OK(xm_primitive_run(glu.p, operands, &run, &err));
+        std::vector<float> g = gate.rounded(), u = up.rounded(), want(105);
+        for (size_t i = 0; i < want.size(); i++)
+            want[i] = xm_ref_activation(act, 1.0f, g[i]) * u[i];
+        EXPECT_TRUE(rows_match(y.read(), want, 35, e));
+    }
 };
 
 TEST_F(Eltwise, EveryFunctionAgreesWithItsFormulaInFloat)
 {
     const std::vector<float> values[] = {positive(37, 1), positive(37, 2),
                                          positive(37, 3)};
-    for (size_t v = 0; v < xm_eltwise_table.n; v++) {
-        if (xm_eltwise_table.rows[v].family == XM_FAMILY_VEC &&
-            xm_engine_info(engine)->kind != XM_DEVICE_CPU)
-            continue;
-        SCOPED_TRACE(xm_eltwise_table.rows[v].name);
-        force("eltwise", xm_eltwise_table.rows[v].name);
-        for (int fn = 0; fn < XM_FN_COUNT; fn++)
-            if (!is_bitwise(fn) && fn != XM_FN_SELECT)
-                check((xm_eltwise_fn)fn, XM_F32, XM_F32, values);
+    std::vector<xm_eltwise_fn> functions;
+    for (int fn = 0; fn < XM_FN_COUNT; fn++) {
+        if (!is_bitwise(fn) && fn != XM_FN_SELECT)
+            functions.push_back((xm_eltwise_fn)fn);
     }
+    for_rows(xm_eltwise_table, functions.size(), functions.size() / xm_eltwise_table.n,
+             [&](const xm_variant &, size_t i) {
+                 check(functions[i], XM_F32, XM_F32, values);
+                 return true;
+             });
 }
 
 TEST_F(Eltwise, EveryFunctionAgreesWithItsFormulaInIntegers)
@@ -106,11 +121,12 @@ TEST_F(Eltwise, EveryFunctionAgreesWithItsFormulaInIntegers)
         values[1].push_back((float)(i % 5 + 1) * (i % 2 ? 1.0f : -1.0f));
         values[2].push_back((float)i);
     }
-    for (int fn = 0; fn < XM_FN_SQRT; fn++) {
-        if (fn == XM_FN_POWER)
-            continue;
-        check((xm_eltwise_fn)fn, fn % 2 ? XM_I64 : XM_I32, XM_I64, values);
-    }
+    sample::deck deck(XM_FN_SQRT);
+    deck.deal(XM_FN_SQRT / 2, [&](size_t fn) {
+        if (fn != XM_FN_POWER)
+            check((xm_eltwise_fn)fn, fn % 2 ? XM_I64 : XM_I32, XM_I64, values);
+        return true;
+    });
     for (float &v : values[1])
         v = std::fabs(v);
     check(XM_FN_POWER, XM_I32, XM_I32, values);
@@ -135,10 +151,13 @@ TEST_F(Eltwise, IntegerDivisionByZeroGivesZero)
 
 TEST_F(Eltwise, ConvertsBetweenAllTypes)
 {
-    const xm_element types[] = {XM_F16, XM_F32, XM_I32, XM_I64, XM_U8, XM_BOOL};
+    const std::vector<xm_element> types = {XM_F16, XM_F32, XM_I32,
+                                           XM_I64, XM_U8,  XM_BOOL};
+    const std::vector<size_t> steps = sample::of<size_t>({0, 1, 2, 3, 4, 5}, 2);
     const std::vector<float> values = {0.0f, 1.0f, 2.75f, 100.5f, 0.4f};
-    for (xm_element from : types) {
-        for (xm_element to : types) {
+    for (size_t f = 0; f < types.size(); f++) {
+        for (size_t step : steps) { /* each type on each side */
+            const xm_element from = types[f], to = types[(f + step) % types.size()];
             SCOPED_TRACE(std::string(xm_element_text(from)) + " -> " +
                          xm_element_text(to));
             tensor a(from, {5}, values), y(to, {5}), want(to, {5}, a.rounded());
@@ -242,27 +261,10 @@ TEST_F(Eltwise, SupportsSaysWhy)
 
 TEST_F(Eltwise, GluVariantsAgreeWithTheReference)
 {
-    for (size_t v = 0; v < xm_glu_table.n; v++) {
-        if (xm_variant_refusal(&xm_glu_table.rows[v], xm_engine_info(engine), nullptr))
-            continue;
-        SCOPED_TRACE(xm_glu_table.rows[v].name);
-        force("glu", xm_glu_table.rows[v].name);
-        for (int act = 0; act < XM_ACT_COUNT; act++) {
-            for (xm_element e : {XM_F16, XM_F32}) {
-                tensor gate(e, {3, 35}, random_floats(105, 1));
-                tensor up(e, {3, 35}, random_floats(105, 2)), y(e, {3, 35});
-                xm_glu_desc desc = {(xm_activation)act, e};
-                primitive_ptr glu;
-                ASSERT_XM_OK(xm_glu_create(engine, &desc, &glu.p, &err));
-                const xm_operand operands[] = {gate.operand(), up.operand(), y.operand()};
-                ASSERT_XM_OK(xm_primitive_run(glu.p, operands, &run, &err));
-                std::vector<float> g = gate.rounded(), u = up.rounded(), want(105);
-                for (size_t i = 0; i < want.size(); i++)
-                    want[i] = xm_ref_activation((xm_activation)act, 1.0f, g[i]) * u[i];
-                EXPECT_TRUE(rows_match(y.read(), want, 35, e));
-            }
-        }
-    }
+    for_rows(xm_glu_table, 2 * XM_ACT_COUNT, 4, [&](const xm_variant &, size_t i) {
+        check_glu((xm_activation)(i / 2), i % 2 ? XM_F16 : XM_F32);
+        return true;
+    });
 }
 
 } // namespace

@@ -99,15 +99,11 @@ class Embedding : public PrimitiveTest
 
 TEST_F(Embedding, EveryVariantAgreesWithTheReference)
 {
-    for (size_t v = 0; v < xm_embedding_table.n; v++) {
-        if (xm_variant_refusal(&xm_embedding_table.rows[v], xm_engine_info(engine),
-                               nullptr))
-            continue;
-        SCOPED_TRACE(xm_embedding_table.rows[v].name);
-        force("embedding", xm_embedding_table.rows[v].name);
-        for (const problem &p : problems)
-            check(p);
-    }
+    for_rows(xm_embedding_table, std::size(problems), 3,
+             [&](const xm_variant &, size_t i) {
+                 check(problems[i]);
+                 return true;
+             });
 }
 
 class Gather : public PrimitiveTest

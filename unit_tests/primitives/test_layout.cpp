@@ -50,15 +50,11 @@ class Copy : public PrimitiveTest
 
 TEST_F(Copy, EveryVariantTransposesEveryElementSize)
 {
-    for (size_t v = 0; v < xm_copy_table.n; v++) {
-        if (xm_copy_table.rows[v].family == XM_FAMILY_VEC &&
-            xm_engine_info(engine)->kind != XM_DEVICE_CPU)
-            continue;
-        SCOPED_TRACE(xm_copy_table.rows[v].name);
-        force("copy", xm_copy_table.rows[v].name);
-        for (xm_element e : {XM_BOOL, XM_I8, XM_F16, XM_I32, XM_I64})
-            transpose(e);
-    }
+    const xm_element elements[] = {XM_BOOL, XM_I8, XM_F16, XM_I32, XM_I64};
+    for_rows(xm_copy_table, std::size(elements), 2, [&](const xm_variant &, size_t i) {
+        transpose(elements[i]);
+        return true;
+    });
 }
 
 TEST_F(Copy, TransposesTheInnermostDimension)

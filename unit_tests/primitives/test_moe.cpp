@@ -231,36 +231,42 @@ class Moe : public PrimitiveTest
                    1);
     }
 
-    /* Every row of every table, each on all problems; steps not forced take their best.
-     */
+    /* Every row of every table, each on n problems; steps not forced take their best. */
     template <size_t N>
-    void check_all(const problem (&problems)[N], size_t first, size_t end)
+    void check_all(const problem (&problems)[N], size_t first, size_t end, size_t n)
     {
+        sample::deck deck(N);
         for (size_t t = first; t < end; t++) {
             const xm_variant_table &table = xm_moe_tables[t];
             std::set<std::string> left = rows_to_cover(table);
             for (size_t v = 0; v < table.n; v++) {
                 SCOPED_TRACE(table.rows[v].name);
                 force_row(table, table.rows[v].name);
-                for (const problem &p : problems) {
-                    if (check(p).find(std::string(table.rows[v].name) + " ") !=
-                        std::string::npos)
-                        left.erase(table.rows[v].name);
-                }
+                auto takes = [&](size_t i) {
+                    const std::string name = table.rows[v].name;
+                    bool taken = check(problems[i]).find(name + " ") != std::string::npos;
+                    if (taken)
+                        left.erase(name);
+                    return taken;
+                };
+                deck.deal(n, takes);
+                if (t + 1 == end && v + 1 == table.n)
+                    deck.deal_rest(takes);
             }
             EXPECT_TRUE(left.empty()) << *left.begin() << " was never run";
         }
+        EXPECT_TRUE(deck.all_taken());
     }
 };
 
 TEST_F(Moe, EveryVariantForFewTokensAgreesWithTheReference)
 {
-    check_all(few, 0, 2);
+    check_all(few, 0, 2, 2);
 }
 
 TEST_F(Moe, EveryVariantForManyTokensAgreesWithTheReference)
 {
-    check_all(many, 2, XM_MOE_N_TABLES);
+    check_all(many, 2, XM_MOE_N_TABLES, 1);
 }
 
 /* Gate and up in one weight: every order of the rows with every family of kernels, few tokens
@@ -270,11 +276,15 @@ TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
     const weight_format formats[] = {{XM_U4, 32, true},          {XM_I4, 64, false},
                                      {XM_U8, UINT64_MAX, true},  {XM_I8, 32, false},
                                      {XM_I4, UINT64_MAX, false}, {XM_U8, 64, true}};
-    size_t n = 0;
+    const int n_forms = XM_GATE_UP_COUNT - XM_GATE_UP_INTERLEAVED;
+    sample::deck forms((size_t)n_forms);
+    int family_number = 0;
     for (const char *family : {"", "vec", "sg", "gen", "ref"}) {
         setenv("XM_FORCE", family, 1);
         SCOPED_TRACE(family);
-        for (int form = XM_GATE_UP_INTERLEAVED; form < XM_GATE_UP_COUNT; form++, n++) {
+        auto takes = [&](size_t i) {
+            const int form = XM_GATE_UP_INTERLEAVED + (int)i;
+            const size_t n = (size_t)(family_number * n_forms) + i;
             problem p = {"", 1, 4, 128, 64, 2, formats[n % 6], formats[(n + 2) % 6]};
             p.form = (xm_gate_up)form;
             p.expert = n % 4 == 3 ? XM_EXPERT_GEMM3_SWIGLU : clamped;
@@ -284,8 +294,12 @@ TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
                 p.tokens = tokens;
                 EXPECT_NE(check(p), "") << xm_gate_up_text(p.form);
             }
-        }
+            return true;
+        };
+        forms.deal(1, takes);
+        family_number++;
     }
+    EXPECT_TRUE(forms.all_taken());
     unsetenv("XM_FORCE");
 }
 
@@ -294,17 +308,19 @@ TEST_F(Moe, TurnedScalesAgreeWithTheReference)
 {
     const weight_format turned[] = {{XM_U4, 32, true, XM_F16, true},
                                     {XM_I8, 64, false, XM_F16, true}};
+    sample::deck deck(2);
     for (const char *family : {"sg", "gen", "ref"}) {
         setenv("XM_FORCE", family, 1);
         SCOPED_TRACE(family);
-        for (size_t i = 0; i < 2; i++) {
+        deck.deal(1, [&](size_t i) {
             problem p = {"", 1, 4, 128, 64, 2, turned[i], turned[1 - i]};
             p.element = XM_F16;
             for (uint64_t tokens : {1, 40}) {
                 p.tokens = tokens;
                 EXPECT_NE(check(p), "");
             }
-        }
+            return true;
+        });
     }
     unsetenv("XM_FORCE");
 }
@@ -393,7 +409,7 @@ TEST_F(Router, EveryVariantAgreesWithTheReference)
             continue;
         SCOPED_TRACE(xm_moe_route_table.rows[v].name);
         for (int kind = 0; kind < XM_ROUTING_COUNT; kind++) {
-            for (uint32_t k : {1u, 3u, 8u}) {
+            for (uint32_t k : sample::of<uint32_t>({1, 3, 8}, 1)) {
                 xm_moe_routing r = {(xm_routing)kind, k, k != 3, 1e-6f, 2.5f};
                 check(r, 5, 8, true, random_floats(5 * 8, k));
                 check(r, 2, 129, false, random_floats(2 * 129, k));
@@ -474,16 +490,14 @@ class GatherMatmul : public PrimitiveTest
 TEST_F(GatherMatmul, EveryVariantAgreesWithTheReference)
 {
     std::set<std::string> left = rows_to_cover(xm_gather_matmul_table);
-    for (size_t v = 0; v < xm_gather_matmul_table.n; v++) {
-        const char *name = xm_gather_matmul_table.rows[v].name;
-        SCOPED_TRACE(name);
-        force("gather_matmul", name);
-        bool ran = check(u4g32, 33, 96, 1, XM_I32, true);
-        ran |= check(i8row, 21, 320, 2, XM_I64, false);
-        ran |= check(f16, 8, 50, 2, XM_I32, true);
+    for_rows(xm_gather_matmul_table, 3, 1, [&](const xm_variant &row, size_t i) {
+        bool ran = i == 0   ? check(u4g32, 33, 96, 1, XM_I32, true)
+                   : i == 1 ? check(i8row, 21, 320, 2, XM_I64, false)
+                            : check(f16, 8, 50, 2, XM_I32, true);
         if (ran)
-            left.erase(name);
-    }
+            left.erase(row.name);
+        return ran;
+    });
     EXPECT_TRUE(left.empty()) << *left.begin() << " was never run";
 }
 

@@ -53,15 +53,11 @@ class RmsNorm : public PrimitiveTest
 
 TEST_F(RmsNorm, EveryVariantAgreesWithTheReference)
 {
-    for (size_t v = 0; v < xm_rms_norm_table.n; v++) {
-        if (xm_variant_refusal(&xm_rms_norm_table.rows[v], xm_engine_info(engine),
-                               nullptr))
-            continue;
-        SCOPED_TRACE(xm_rms_norm_table.rows[v].name);
-        force("rms_norm", xm_rms_norm_table.rows[v].name);
-        for (const problem &p : problems)
-            check(p);
-    }
+    for_rows(xm_rms_norm_table, std::size(problems), 3,
+             [&](const xm_variant &, size_t i) {
+                 check(problems[i]);
+                 return true;
+             });
 }
 
 /* The kernel's source is broken: the driver's own compiler refuses it. */

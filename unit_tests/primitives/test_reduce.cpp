@@ -52,10 +52,13 @@ TEST_F(Reduce, EveryFunctionAgreesWithItsFormula)
     std::vector<float> small = random_floats(360, 1), whole;
     for (size_t i = 0; i < 360; i++)
         whole.push_back((float)((i * 7) % 5) - 1.0f);
-    for (int fn = 0; fn < XM_REDUCE_FN_COUNT; fn++) {
-        check((xm_reduce_fn)fn, XM_F32, small);
-        check((xm_reduce_fn)fn, XM_F16, small);
-        check((xm_reduce_fn)fn, XM_I64, whole);
+    const xm_element elements[] = {XM_F32, XM_F16, XM_I64};
+    const std::vector<size_t> steps = sample::of<size_t>({0, 1, 2}, 1);
+    for (size_t fn = 0; fn < XM_REDUCE_FN_COUNT; fn++) {
+        for (size_t step : steps) {
+            const xm_element e = elements[(fn + step) % std::size(elements)];
+            check((xm_reduce_fn)fn, e, e == XM_I64 ? whole : small);
+        }
     }
 }
 

@@ -57,14 +57,10 @@ class Rope : public PrimitiveTest
 
 TEST_F(Rope, EveryVariantAgreesWithTheReference)
 {
-    for (size_t v = 0; v < xm_rope_table.n; v++) {
-        if (xm_variant_refusal(&xm_rope_table.rows[v], xm_engine_info(engine), nullptr))
-            continue;
-        SCOPED_TRACE(xm_rope_table.rows[v].name);
-        force("rope", xm_rope_table.rows[v].name);
-        for (const problem &p : problems)
-            check(p);
-    }
+    for_rows(xm_rope_table, std::size(problems), 3, [&](const xm_variant &, size_t i) {
+        check(problems[i]);
+        return true;
+    });
 }
 
 TEST_F(Rope, RefusesTablesOfAnotherLength)
