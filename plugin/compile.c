@@ -4,6 +4,7 @@
  * that knows both operations and primitives; it answers the passes' questions (xm_caps)
  * through the primitives' pure `supports` functions.
  */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "plugin/planner.h"
@@ -169,10 +170,12 @@ finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error 
 }
 
 /* With use_onednn always, and before any primitive asks for it. Where it cannot be had the
- * rows of other families serve, unless the user insists. */
+ * rows of other families serve, and the property reads NO; who insisted on it is warned once,
+ * or told why the driver failed. A plan keeps the word: it counts for the device it is like. */
 static enum xm_status
 open_onednn(struct xm_program *p, struct xm_error *err)
 {
+    static atomic_bool warned;
     struct xm_error why = {.status = XM_OK};
     if (p->config.use_onednn != XM_YES)
         return XM_OK;
@@ -182,13 +185,18 @@ open_onednn(struct xm_program *p, struct xm_error *err)
                    onednn_note(p));
         return XM_OK;
     }
-    xm_log(XM_LOG_INFO, "oneDNN's GPU engine is not used on %s: %s",
-           xm_engine_info(p->engine)->name, why.text);
-    if (why.status == XM_UNSUPPORTED ||
-        !xm_config_user_set(&p->config, XM_OPTION_use_onednn))
-        return XM_OK;
-    return xm_fail(err, why.status, "%s: drop GPU_USE_ONEDNN=YES to run without oneDNN",
-                   why.text);
+    bool plans = xm_engine_only_counts(p->engine);
+    bool insists = xm_config_user_set(&p->config, XM_OPTION_use_onednn);
+    bool warns = insists && !plans && !atomic_exchange(&warned, true);
+    xm_log(warns ? XM_LOG_WARNING : XM_LOG_INFO,
+           "oneDNN's GPU engine is not used on %s: %s%s", xm_engine_info(p->engine)->name,
+           why.text, warns ? ", so GPU_USE_ONEDNN=YES has no effect" : "");
+    if (insists && why.status != XM_UNSUPPORTED)
+        return xm_fail(err, why.status,
+                       "%s: drop GPU_USE_ONEDNN=YES to run without oneDNN", why.text);
+    if (!plans)
+        p->config.use_onednn = XM_NO;
+    return XM_OK;
 }
 
 static enum xm_status
