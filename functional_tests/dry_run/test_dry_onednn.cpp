@@ -18,8 +18,6 @@ class DryOnednn : public testing::Test
   protected:
     void SetUp() override
     {
-        if (!XM_ONEDNN_HAS_GPU)
-            GTEST_SKIP() << "built without oneDNN's GPU engine";
         if (!has_intel_driver())
             GTEST_SKIP() << no_driver;
     }
@@ -47,21 +45,6 @@ class DryOnednn : public testing::Test
     }
 };
 
-/* ---- what a user is told ------------------------------------------------------------- */
-
-/* Whatever oneDNN this was built with: the rules know the chip. */
-TEST(DryOnednnRules, SayWhyOnednnLeavesQuantisedWeightsAlone)
-{
-    if (!has_intel_driver())
-        GTEST_SKIP() << no_driver;
-    Outcome o = run({"info", model, "-v"}, dry(chip("tgllp")));
-    EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_NE(o.out.find(left_alone), std::string::npos) << o.out;
-    o = run({"info", model, "-v"}, dry(chip("dg2")));
-    EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_EQ(o.out.find(left_alone), std::string::npos);
-}
-
 /* ---- whole models -------------------------------------------------------------------- */
 
 /* "": two layers with the dimensions of Qwen3-30B-A3B; the weights are holes in a file. */
@@ -72,8 +55,6 @@ class DryOnednnModels : public testing::TestWithParam<ChipAndModel>
   protected:
     void SetUp() override
     {
-        if (!XM_ONEDNN_HAS_GPU)
-            GTEST_SKIP() << "built without oneDNN's GPU engine";
         if (!has_intel_driver())
             GTEST_SKIP() << no_driver;
         folder = std::string(XM_MODELS_DIR "/") + std::get<1>(GetParam());

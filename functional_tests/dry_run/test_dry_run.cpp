@@ -86,4 +86,23 @@ INSTANTIATE_TEST_SUITE_P(Others, DryRun,
                                           testing::Values(kinds[0], kinds[5])),
                          case_name);
 
+const char *const left_alone =
+    "oneDNN's compressed matmul is reference code on xe_lp: our "
+    "own kernels multiply quantised weights";
+
+/* Whatever oneDNN this was built with: the rules know the chip. */
+TEST(DryRules, SayWhyOnednnLeavesQuantisedWeightsAlone)
+{
+    if (!has_intel_driver())
+        GTEST_SKIP() << no_driver;
+    Outcome o = run({"info", XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64", "-v"},
+                    dry(chip("tgllp")));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find(left_alone), std::string::npos) << o.out;
+    o = run({"info", XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64", "-v"},
+            dry(chip("dg2")));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out.find(left_alone), std::string::npos);
+}
+
 } // namespace
