@@ -41,7 +41,8 @@ struct xm_infer *xm_generator_request(struct xm_generator *g);
 
 /* Times and counts of one generation. Seconds of the monotonic clock. */
 struct xm_generation_times {
-    double prompt_s, decode_s;
+    double prompt_s, decode_s;             /* without what building kernels took */
+    double build_s;                        /* building kernels in the meantime   */
     uint64_t prompt_tokens, decode_tokens; /* decode: tokens after the first */
     uint64_t prompt_multiply_adds;         /* with weights; 0: not known */
     uint64_t decode_weight_bytes;          /* read for all tokens; 0: not known */

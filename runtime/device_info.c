@@ -14,7 +14,9 @@ enum {
     DPAS = XM_CAP_DPAS,
     DP4A = XM_CAP_DP4A,
     CACHE = XM_CAP_SEPARATE_CACHE,
-    BINARIES = XM_CAP_BINARIES
+    BINARIES = XM_CAP_BINARIES,
+    SLOW_BUILTINS = XM_CAP_SLOW_BUILTINS,
+    DRIVER_FILES = XM_CAP_DRIVER_FILES
 };
 
 static const struct xm_device_row rows[] = {
@@ -33,14 +35,14 @@ static const struct xm_device_row rows[] = {
 struct quirk {
     const char *name, *platform;
     enum xm_arch first, last;
-    uint32_t clear;
+    uint32_t set, clear;
     const char *cl_std;
     const char *why;
 };
 
 static const struct quirk quirks[] = {
-#define QUIRK(name, platform, first, last, clear, cl_std, why)                           \
-    {name, platform, XM_ARCH_##first, XM_ARCH_##last, clear, cl_std, why},
+#define QUIRK(name, platform, first, last, set, clear, cl_std, why)                      \
+    {name, platform, XM_ARCH_##first, XM_ARCH_##last, set, clear, cl_std, why},
 #include "runtime/quirks.def"
 };
 
@@ -79,6 +81,8 @@ xm_caps_text(uint32_t caps, char *out, size_t out_bytes)
         "fp64",
         "AVX-512 VNNI",
         "bf16 products",
+        "slow built-in functions",
+        "driver's own files",
     };
     size_t used = 0;
     out[0] = 0;
@@ -168,7 +172,7 @@ apply_quirks(struct xm_device_info *d)
         if (d->arch < q->first || d->arch > q->last ||
             (q->platform && strcmp(q->platform, d->platform) != 0))
             continue;
-        d->caps &= ~q->clear;
+        d->caps = (d->caps | q->set) & ~q->clear;
         if (q->cl_std)
             snprintf(d->cl_std, sizeof(d->cl_std), "%s", q->cl_std);
     }

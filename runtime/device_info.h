@@ -53,7 +53,11 @@ enum xm_cap {
     XM_CAP_BINARIES = 1u << 14,       /* clGetProgramInfo(BINARIES) is safe and useful */
     XM_CAP_FP64 = 1u << 15,
     XM_CAP_VNNI = 1u << 16, /* AVX-512 VNNI, by name in inline assembly (CPU devices) */
-    XM_CAP_BF16 = 1u << 17  /* products of bf16 in hardware (CPU devices) */
+    XM_CAP_BF16 = 1u << 17, /* products of bf16 in hardware (CPU devices) */
+    XM_CAP_SLOW_BUILTINS = 1u << 18, /* the compiler reads declarations of all built-in
+                                        functions for each program: builtins.h instead */
+    XM_CAP_DRIVER_FILES = 1u << 19   /* what is compiled lies in files of the driver, and
+                                        more is compiled at launches (driver_files.h) */
 };
 
 /* Where a device is on the bus. */

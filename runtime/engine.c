@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/engine_ops.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
@@ -83,6 +84,10 @@ xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *ops,
         XM_TRY(xm_config_finalise(&e->config, info, NULL, NULL, err));
     atomic_init(&e->refs, 1);
     atomic_init(&e->kernels_built, 0);
+    atomic_init(&e->kernels_loaded, 0);
+    atomic_init(&e->launches_built, 0);
+    atomic_init(&e->cache_bytes, 0);
+    atomic_init(&e->build_ns, 0);
     atomic_init(&e->is_lost, false);
     if (pthread_mutex_init(&e->stats_lock, NULL))
         return xm_fail(err, XM_NO_MEMORY, "no memory for a lock");
@@ -477,10 +482,12 @@ build_kernel(struct xm_engine *e, const char *name, const char *defines,
     struct xm_build_report report = {0};
     struct xm_error why = {0};
     enum xm_status status;
+    const double start = xm_now();
     if (own_name && own_defines)
         status = e->ops->kernel_create(e, name, defines, &k, &report, &why);
     else
         status = xm_fail(&why, XM_NO_MEMORY, "no memory for kernel '%s'", name);
+    atomic_fetch_add(&e->build_ns, (uint64_t)(1e9 * (xm_now() - start)));
     if (status == XM_NOT_BUILT)
         warn_of_refusal(e, name, defines, report.log);
     xm_free(report.log);
@@ -496,8 +503,7 @@ build_kernel(struct xm_engine *e, const char *name, const char *defines,
     }
     k->name = own_name;
     k->defines = own_defines;
-    if (report.compiled)
-        atomic_fetch_add(&e->kernels_built, 1);
+    atomic_fetch_add(report.compiled ? &e->kernels_built : &e->kernels_loaded, 1);
     *out = k;
     return XM_OK;
 }
@@ -535,6 +541,37 @@ uint64_t
 xm_engine_kernels_built(const struct xm_engine *engine)
 {
     return atomic_load(&engine->kernels_built);
+}
+
+void
+xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats *out)
+{
+    *out = (struct xm_build_stats){
+        .built = atomic_load(&engine->kernels_built),
+        .loaded = atomic_load(&engine->kernels_loaded),
+        .launches = atomic_load(&engine->launches_built),
+        .cache_bytes = atomic_load(&engine->cache_bytes),
+        .seconds = 1e-9 * (double)atomic_load(&engine->build_ns),
+    };
+}
+
+static xm_build_fn watcher;
+static void *watcher_ctx;
+static atomic_uint_fast64_t n_building;
+
+void
+xm_build_watch(xm_build_fn fn, void *ctx)
+{
+    watcher = fn;
+    watcher_ctx = ctx;
+}
+
+void
+xm_engine_say_building(const char *kernel)
+{
+    const uint64_t n = atomic_fetch_add(&n_building, 1) + 1;
+    if (watcher)
+        watcher(watcher_ctx, kernel, n);
 }
 
 /* ---- queues --------------------------------------------------------------------- */

@@ -200,6 +200,20 @@ enum xm_status xm_engine_kernel(struct xm_engine *engine, const char *name,
  * after the first token" tests. */
 uint64_t xm_engine_kernels_built(const struct xm_engine *engine);
 
+/* What building has come to so far. */
+struct xm_build_stats {
+    uint64_t built, loaded; /* kernels: by the compiler, from the cache                 */
+    uint64_t launches;      /* code that the driver made for the local size of a launch */
+    uint64_t cache_bytes;   /* written to the cache                                     */
+    double seconds;         /* all of it, loading too                                   */
+};
+void xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats *out);
+
+/* From now on `fn` is called before each kernel that the compiler builds, the n-th of the
+ * process; fn NULL: no more. Process-wide; not while another thread builds. */
+typedef void (*xm_build_fn)(void *ctx, const char *kernel, uint64_t n);
+void xm_build_watch(xm_build_fn fn, void *ctx);
+
 /* ---- queues --------------------------------------------------------------------- */
 
 enum xm_status xm_queue_create(struct xm_engine *engine, struct xm_queue **out,

@@ -93,7 +93,8 @@ struct xm_engine {
     struct xm_refused_kernel *refused;
     atomic_bool is_lost; /* `lost` is written before it is set, under stats_lock */
     struct xm_error lost;
-    atomic_uint_fast64_t kernels_built;
+    atomic_uint_fast64_t kernels_built, kernels_loaded, launches_built, cache_bytes;
+    atomic_uint_fast64_t build_ns; /* spent in builds, also those at a first launch */
 };
 
 struct xm_buffer {
@@ -130,6 +131,8 @@ struct xm_queue {
 enum xm_status xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *ops,
                               const struct xm_device_info *info,
                               const struct xm_config *config, struct xm_error *err);
+/* Says to xm_build_watch's function that a kernel is being built; counts. */
+void xm_engine_say_building(const char *kernel);
 /* The reverse; called by ops->destroy. */
 void xm_engine_fini(struct xm_engine *e);
 

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/kernel_cache.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/util/compiler.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
@@ -22,7 +26,7 @@ struct header {
     uint64_t checksum;
 };
 
-static const char magic[8] = {'x', 'm', 'k', 'e', 'r', 'n', '0', '1'};
+static const char magic[8] = {'x', 'm', 'k', 'e', 'r', 'n', '0', '2'};
 
 /* h = (h ^ byte) * (2^88 + 0x13b), modulo 2^128, in two words. */
 static void
@@ -47,13 +51,39 @@ checksum(const void *bytes, size_t n)
     return h[0] ^ h[1];
 }
 
+/* The host's processor as the system describes it: CPU drivers compile for it. */
+static char processor[8192];
+
+static void
+read_processor(void)
+{
+    static const char *const fields[] = {"vendor_id", "model name", "flags", "Features",
+                                         "CPU part"};
+    size_t used = 0;
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    char line[4096];
+    while (f && fgets(line, sizeof(line), f) && line[0] != '\n') /* the first core's */
+        for (size_t i = 0; i < XM_ARRAY_LEN(fields); i++) {
+            const size_t n = strlen(line);
+            if (strncmp(line, fields[i], strlen(fields[i])) != 0 ||
+                n >= sizeof(processor) - used)
+                continue;
+            memcpy(processor + used, line, n + 1);
+            used += n;
+        }
+    if (f)
+        fclose(f);
+}
+
 struct xm_kernel_key
 xm_kernel_cache_key(const char *device, const char *driver, const char *source,
                     const char *options)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct xm_kernel_key key = {{0x62b821756295c58du, 0x6c62272e07bb0142u}};
-    const char *const parts[] = {device, driver, source, options};
-    for (size_t i = 0; i < 4; i++)
+    pthread_once(&once, read_processor);
+    const char *const parts[] = {device, driver, processor, source, options};
+    for (size_t i = 0; i < XM_ARRAY_LEN(parts); i++)
         fnv128(key.hash, parts[i], strlen(parts[i]) + 1); /* the NUL separates */
     return key;
 }
@@ -93,6 +123,8 @@ xm_kernel_cache_load(const char *dir, const struct xm_kernel_key *key, size_t *n
         xm_free(bytes);
         bytes = NULL;
     }
+    if (bytes)
+        futimens(fileno(f), NULL); /* used now; where that is not allowed, it ages */
     fclose(f);
     if (bytes)
         *n_bytes = h.n_bytes;
@@ -144,7 +176,7 @@ xm_kernel_cache_store(const char *dir, const struct xm_kernel_key *key, const vo
                        .n_bytes = n_bytes,
                        .checksum = checksum(bytes, n_bytes)};
     memcpy(h.magic, magic, sizeof(magic));
-    if (mkdir(dir, 0777) != 0 && errno != EEXIST) {
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
         warn_once(dir, errno);
         return false;
     }
@@ -154,4 +186,72 @@ xm_kernel_cache_store(const char *dir, const struct xm_kernel_key *key, const vo
         return false;
     }
     return true;
+}
+
+/* ---- the size of the whole ----------------------------------------------------------- */
+
+struct entry {
+    struct timespec used;
+    uint64_t bytes;
+    char name[40];
+};
+
+static int
+by_age(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct entry *)a)->used;
+    const struct timespec *y = &((const struct entry *)b)->used;
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+/* The entries of a cache, for xm_free; NULL: none, or no memory for them. */
+static struct entry *
+list_entries(const char *dir, size_t *n, uint64_t *total)
+{
+    struct entry *list = NULL;
+    size_t capacity = 0;
+    DIR *d = opendir(dir);
+    *n = *total = 0;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        struct stat st;
+        struct entry found;
+        const size_t length = strlen(e->d_name);
+        if (length < 4 || length >= sizeof(found.name) ||
+            strcmp(e->d_name + length - 4, ".xmk") != 0 ||
+            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        if (*n == capacity) {
+            capacity = capacity ? 2 * capacity : 256;
+            struct entry *grown = xm_realloc(list, capacity * sizeof(*grown));
+            if (!grown)
+                break;
+            list = grown;
+        }
+        found = (struct entry){.used = st.st_mtim, .bytes = (uint64_t)st.st_size};
+        memcpy(found.name, e->d_name, length + 1);
+        list[(*n)++] = found;
+        *total += found.bytes;
+    }
+    if (d)
+        closedir(d);
+    return list;
+}
+
+void
+xm_kernel_cache_trim(const char *dir, uint64_t most)
+{
+    size_t n;
+    uint64_t total;
+    struct entry *list = list_entries(dir, &n, &total);
+    if (list && total > most)
+        qsort(list, n, sizeof(*list), by_age);
+    for (size_t i = 0; list && i < n && total > most; i++) {
+        char path[MAX_PATH];
+        int got = snprintf(path, sizeof(path), "%s/%s", dir, list[i].name);
+        if (got > 0 && got < MAX_PATH && unlink(path) == 0)
+            total -= list[i].bytes;
+    }
+    xm_free(list);
 }

@@ -6,6 +6,7 @@
  * the hash and has a checksum of its bytes, so that a damaged, cut or foreign file is a
  * miss and is written again. Files appear by rename: readers and other processes see a
  * whole file or none. Nothing here ever fails a build: a full disk costs a warning, once.
+ * An entry's time is that of its last use, and a cache keeps those used last.
  */
 #ifndef XM_RUNTIME_KERNEL_CACHE_H
 #define XM_RUNTIME_KERNEL_CACHE_H
@@ -22,15 +23,22 @@ struct xm_kernel_key {
     uint64_t hash[2]; /* FNV-1a, 128 bits, low word first */
 };
 
-/* Of the device's name, the driver's version, the kernel's text and its build options. */
+/* Of the device's name, the driver's version, the host's processor, the kernel's text and its build
+ * options. */
 struct xm_kernel_key xm_kernel_cache_key(const char *device, const char *driver,
                                          const char *source, const char *options);
 /* The stored binary, which the caller frees (xm_free); NULL: none, or not usable. */
 void *xm_kernel_cache_load(const char *dir, const struct xm_kernel_key *key,
                            size_t *n_bytes);
-/* Stores it; returns whether it is on disk now. Creates the last folder of `dir`. */
+/* Stores it; returns whether it is on disk now. Creates the last folder of `dir`, for the user
+ * alone. */
 bool xm_kernel_cache_store(const char *dir, const struct xm_kernel_key *key,
                            const void *bytes, size_t n_bytes);
+/* Removes the entries that were used least recently until the rest has at most `most` bytes. */
+void xm_kernel_cache_trim(const char *dir, uint64_t most);
+enum {
+    XM_KERNEL_CACHE_MIB = 512
+}; /* that a process leaves when it has stored something */
 /* The file of a key, at most n - 1 bytes, into out; false: too long. */
 bool xm_kernel_cache_path(const char *dir, const struct xm_kernel_key *key, char *out,
                           size_t n);

@@ -122,18 +122,37 @@ add_kernel(struct source *s, const char *name)
     return add_file(s, file, name, 0);
 }
 
+/* The built-in files, and XM_KERNEL_DIR's before them. */
+static enum xm_status
+begin(struct source *s, struct xm_strbuf *out, struct xm_error *err)
+{
+    *s = (struct source){.files = xm_kernel_files,
+                         .n_files = xm_n_kernel_files,
+                         .dir = xm_env("XM_KERNEL_DIR"),
+                         .out = out,
+                         .err = err};
+    struct stat st;
+    if (s->dir && (stat(s->dir, &st) != 0 || !S_ISDIR(st.st_mode)))
+        return xm_fail(err, XM_INVALID, "XM_KERNEL_DIR: there is no folder '%s'", s->dir);
+    return XM_OK;
+}
+
 enum xm_status
 xm_kernel_source(const char *name, struct xm_strbuf *out, struct xm_error *err)
 {
-    struct source s = {.files = xm_kernel_files,
-                       .n_files = xm_n_kernel_files,
-                       .dir = xm_env("XM_KERNEL_DIR"),
-                       .out = out,
-                       .err = err};
-    struct stat st;
-    if (s.dir && (stat(s.dir, &st) != 0 || !S_ISDIR(st.st_mode)))
-        return xm_fail(err, XM_INVALID, "XM_KERNEL_DIR: there is no folder '%s'", s.dir);
+    struct source s;
+    XM_TRY(begin(&s, out, err));
     return add_kernel(&s, name);
+}
+
+enum xm_status
+xm_kernel_include(const char *name, struct xm_strbuf *out, struct xm_error *err)
+{
+    char file[MAX_NAME];
+    struct source s;
+    XM_TRY(begin(&s, out, err));
+    snprintf(file, sizeof(file), "include/%s", name);
+    return add_file(&s, file, file, 0);
 }
 
 enum xm_status

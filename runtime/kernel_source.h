@@ -31,7 +31,10 @@ extern const size_t xm_n_kernel_files;
  * file that is missing and the one that includes it. */
 enum xm_status xm_kernel_source(const char *name, struct xm_strbuf *out,
                                 struct xm_error *err);
-/* The same over another table, without XM_KERNEL_DIR. */
+/* Appends the text of include/<name>, for what comes before a kernel. */
+enum xm_status xm_kernel_include(const char *name, struct xm_strbuf *out,
+                                 struct xm_error *err);
+/* The same as xm_kernel_source over another table, without XM_KERNEL_DIR. */
 enum xm_status xm_kernel_source_from(const struct xm_kernel_file *files, size_t n_files,
                                      const char *name, struct xm_strbuf *out,
                                      struct xm_error *err);

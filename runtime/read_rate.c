@@ -4,18 +4,10 @@
  */
 #include "runtime/read_rate.h"
 
-#include <time.h>
+#include "runtime/util/clock.h"
 
 enum { WORD = 64, MOST_BYTES = 256 << 20, CACHES = 4 };
 enum { CPU_ITEMS = 4, GPU_ITEMS = 2048 }; /* for each compute unit */
-
-static double
-now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 struct reading {
     struct xm_queue *queue;
@@ -52,11 +44,11 @@ time_passes(const struct reading *r, double seconds, double *rate, struct xm_err
 {
     uint64_t bytes;
     XM_TRY(read_once(r, &bytes, err));
-    const double end = now() + seconds;
+    const double end = xm_now() + seconds;
     *rate = 0.0;
-    for (double start = now(); start < end;) {
+    for (double start = xm_now(); start < end;) {
         XM_TRY(read_once(r, &bytes, err));
-        const double t = now();
+        const double t = xm_now();
         if (*rate * (t - start) < (double)bytes)
             *rate = (double)bytes / (t - start);
         start = t;

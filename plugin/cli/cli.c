@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "runtime/util/clock.h"
 
 /* clang-format off */
 static const struct {
@@ -101,9 +102,7 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
 double
 xm_cli_now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return xm_now();
 }
 
 /* Not from getrusage: its figure begins with that of the program that started this one. */

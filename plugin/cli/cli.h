@@ -44,11 +44,11 @@ int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *ou
 
 /* Options of all commands that run a model. First member of their structs. */
 struct xm_cli_target {
-    const char *model, *device, *precision, *kv, *offload, *expert_cache;
+    const char *model, *device, *precision, *kv, *offload, *expert_cache, *cache_dir;
     uint64_t ubatch;
     bool json;
 };
-enum { XM_CLI_N_TARGET_OPTIONS = 8 };
+enum { XM_CLI_N_TARGET_OPTIONS = 9 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
@@ -59,6 +59,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 8 };
     { 0,   "kv",        XM_CLI_TEXT,  XM_CLI_TARGET(kv),        "TYPE", "of the KV cache: i8, f16 or f32; default: what suits the device" }, \
     { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: what does not fit" }, \
     { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "of the device, for recently used ones of them; default: what is left" }, \
+    { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "for compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
 /* clang-format on */
 extern const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS];

@@ -69,6 +69,7 @@ xm_costs_find(const struct xm_cli_model *m, const struct xm_infer *r, struct xm_
     struct xm_request_stats stats;
     xm_request_stats(r->request, &stats);
     xm_engine_memory_stats(m->compiled->program->engine, &c->kinds);
+    xm_engine_build_stats(m->compiled->program->engine, &c->builds);
     c->weights = m->compiled->program->weight_bytes;
     c->host_weights = m->compiled->program->host_weight_bytes;
     measure_cache(m->compiled->program, c);
@@ -94,6 +95,16 @@ print_experts(const struct xm_costs *c)
                 (double)s->fetched_bytes / 1048576.0);
 }
 
+static void
+print_builds(const struct xm_build_stats *b)
+{
+    fprintf(
+        stderr,
+        "kernels: %" PRIu64 " built, %" PRIu64 " from the cache, %" PRIu64
+        " built at a launch; %.3f s, which are in load, but not in prompt and decode\n",
+        b->built, b->loaded, b->launches, b->seconds);
+}
+
 void
 xm_costs_print(const struct xm_cli_model *m, const struct xm_costs *c)
 {
@@ -108,6 +119,7 @@ xm_costs_print(const struct xm_cli_model *m, const struct xm_costs *c)
             fprintf(stderr, " %s", m->compiled->reports[i].pass->public_name);
     }
     fprintf(stderr, "\nload:    %.3f s\n", c->load_s);
+    print_builds(&c->builds);
     fprintf(stderr, "prompt:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s, %.1f GFLOP/s\n",
             t->prompt_tokens, t->prompt_s, rate(t->prompt_tokens, t->prompt_s),
             prompt_gflops(t));
@@ -150,6 +162,15 @@ add_expert_cache(struct xm_json_out *j, const struct xm_expert_cache_stats *s)
     xm_json_add_whole(j, o, "fetched_bytes", s->fetched_bytes);
 }
 
+static void
+add_builds(struct xm_json_out *j, const struct xm_build_stats *b)
+{
+    xm_json_add_whole(j, NULL, "kernels_built", b->built);
+    xm_json_add_whole(j, NULL, "kernels_loaded", b->loaded);
+    xm_json_add_whole(j, NULL, "launches_built", b->launches);
+    xm_json_add_whole(j, NULL, "kernel_cache_bytes_written", b->cache_bytes);
+}
+
 void
 xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
                   const struct xm_costs *c)
@@ -168,6 +189,7 @@ xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
     }
     yyjson_mut_val *times = xm_json_add_object(j, NULL, "timings");
     xm_json_add_real(j, times, "load_s", c->load_s);
+    xm_json_add_real(j, times, "build_s", c->builds.seconds);
     xm_json_add_real(j, times, "prompt_s", t->prompt_s);
     xm_json_add_real(j, times, "decode_s", t->decode_s);
     xm_json_add_whole(j, times, "prompt_tokens", t->prompt_tokens);
@@ -181,6 +203,7 @@ xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
         xm_json_add_real(j, times, "decode_share_of_streaming",
                          decode_gbps(t) * GIGA / c->read_rate);
     }
+    add_builds(j, &c->builds);
     add_expert_cache(j, &c->experts);
     yyjson_mut_val *memory = xm_json_add_object(j, NULL, "memory");
     xm_json_add_whole(j, memory, "weights", c->weights);

@@ -15,6 +15,7 @@ struct xm_costs {
     struct xm_generation_times times;
     uint64_t weights, host_weights, activations, scratch, kv, io;
     struct xm_memory_stats kinds;
+    struct xm_build_stats builds;
     struct xm_expert_cache_stats experts; /* of their cache */
     double load_peak_rss, peak_rss;       /* MiB */
     double read_rate; /* bytes a second that streaming reaches; 0: not known */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "plugin/cli/costs.h"
+#include "plugin/cli/kernels.h"
 #include "plugin/cli/progress.h"
 #include "plugin/cli/prompt_file.h"
 #include "plugin/cli/terminal.h"
@@ -86,6 +87,14 @@ room(const struct xm_cli_model *m, const struct args *a, uint64_t n, uint64_t *m
     return XM_EXIT_OK;
 }
 
+/* From the first token on the terminal belongs to the text. */
+static bool
+on_token(int32_t id, void *ctx)
+{
+    xm_cli_hide_builds();
+    return xm_text_out_token(id, ctx);
+}
+
 static enum xm_status
 generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_list *prompt,
          uint64_t most, struct xm_text_out *o, struct xm_token_list *ids,
@@ -96,13 +105,15 @@ generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_lis
                                 .max_tokens = most,
                                 .stop_ids = m->ids.eos,
                                 .n_stop = a->ignore_eos ? 0 : (uint32_t)m->ids.n_eos,
-                                .on_token = xm_text_out_token,
+                                .on_token = on_token,
                                 .ctx = o};
     struct xm_generator *g = NULL;
     XM_TRY(xm_generator_create(m->compiled, &a->sampling, &g, err));
     xm_cli_catch_interrupt(xm_generator_request(g));
     xm_progress_show("reading a prompt of %zu tokens", prompt->n);
+    xm_cli_show_builds();
     enum xm_status s = xm_generator_run(g, &run, ids, &costs->times, err);
+    xm_cli_hide_builds();
     xm_cli_release_interrupt();
     xm_progress_clear();
     if (s == XM_CANCELLED && xm_cli_interrupted())

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "plugin/cli/cli.h"
+#include "plugin/cli/kernels.h"
 #include "plugin/cli/progress.h"
 #include "plugin/text/end_tokens.h"
 #include "plugin/text/hyper_parameters.h"
@@ -92,11 +93,12 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
     return XM_EXIT_OK;
 }
 
-/* What the target's options set; `ubatch` holds a number's text. */
-enum { N_SETTINGS = 5 };
+/* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
+ * xm_cli_cache_open made of the option. */
+enum { N_SETTINGS = 6 };
 static void
-find_settings(const struct xm_cli_target *t, char ubatch[XM_CLI_NUMBER],
-              struct xm_cli_setting out[N_SETTINGS])
+find_settings(const struct xm_cli_target *t, const char *cache_dir,
+              char ubatch[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
 {
     snprintf(ubatch, XM_CLI_NUMBER, "%" PRIu64, t->ubatch);
     const struct xm_cli_setting settings[N_SETTINGS] = {
@@ -105,12 +107,13 @@ find_settings(const struct xm_cli_target *t, char ubatch[XM_CLI_NUMBER],
         {"--offload", "OFFLOAD_RATIO", t->offload},
         {"--expert-cache", "XM_EXPERT_CACHE", t->expert_cache},
         {"--ubatch", "XM_UBATCH", t->ubatch ? ubatch : NULL},
+        {"--cache-dir", "CACHE_DIR", cache_dir},
     };
     memcpy(out, settings, sizeof(settings));
 }
 
 static enum xm_status
-compile(struct xm_cli_model *m, const struct xm_cli_target *t,
+compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache_dir,
         const struct xm_compile_options *options, struct xm_error *err)
 {
     struct xm_graph *g = NULL;
@@ -118,7 +121,7 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t,
     struct xm_property properties[N_SETTINGS];
     uint32_t n = 0;
     char ubatch[XM_CLI_NUMBER];
-    find_settings(t, ubatch, settings);
+    find_settings(t, cache_dir, ubatch, settings);
     for (size_t i = 0; i < N_SETTINGS; i++) {
         if (settings[i].value)
             properties[n++] = (struct xm_property){settings[i].key, settings[i].value};
@@ -126,12 +129,16 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t,
     xm_progress_show("reading %s", t->model);
     XM_TRY(xm_core_read_model(m->core, t->model, NULL, &g, err));
     xm_progress_show("compiling %s", t->model);
-    return xm_core_compile(m->core, g, t->device, properties, n, options, &m->compiled,
-                           err);
+    xm_cli_show_builds();
+    enum xm_status s =
+        xm_core_compile(m->core, g, t->device, properties, n, options, &m->compiled, err);
+    xm_cli_hide_builds();
+    return s;
 }
 
 static int
-check_target(const struct xm_cli_model *m, const struct xm_cli_target *t)
+check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
+             const char *cache_dir)
 {
     struct xm_plugin *plugin = NULL;
     struct xm_cli_setting settings[N_SETTINGS];
@@ -140,7 +147,7 @@ check_target(const struct xm_cli_model *m, const struct xm_cli_target *t)
     char ubatch[XM_CLI_NUMBER];
     if (!t->model)
         return xm_cli_usage("which model? Give -m FOLDER");
-    find_settings(t, ubatch, settings);
+    find_settings(t, cache_dir, ubatch, settings);
     int code = xm_cli_check_settings(settings, N_SETTINGS);
     if (code != XM_EXIT_OK)
         return code;
@@ -156,11 +163,15 @@ xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
 {
     struct xm_error err = {0};
     double start = xm_cli_now();
+    struct xm_strbuf cache = {0};
     *m = (struct xm_cli_model){0};
-    enum xm_status s = xm_core_create(&m->core, &err);
-    int code = s == XM_OK ? check_target(m, t) : XM_EXIT_OK;
+    enum xm_status s = xm_cli_cache_open(t->cache_dir, &cache, &err);
+    if (s == XM_OK)
+        s = xm_core_create(&m->core, &err);
+    int code = s == XM_OK ? check_target(m, t, xm_strbuf_text(&cache)) : XM_EXIT_OK;
     if (s == XM_OK && code == XM_EXIT_OK)
-        s = compile(m, t, options, &err);
+        s = compile(m, t, xm_strbuf_text(&cache), options, &err);
+    xm_strbuf_free(&cache);
     if (s == XM_OK && code == XM_EXIT_OK)
         s = load_text_files(m, t->model, &err);
     xm_progress_clear();

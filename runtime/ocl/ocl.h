@@ -6,7 +6,8 @@
  *   ocl_devices.c  the list of devices with their facts
  *   ocl_engine.c   context and table of callbacks
  *   ocl_buffer.c   cl_mem or USM, host memory in place, views
- *   ocl_kernel.c   programs, build logs, binaries on disk
+ *   ocl_program.c  programs: sources, build logs, the cache on disk
+ *   ocl_kernel.c   kernels and what is known of their arguments
  *   ocl_queue.c    launches, copies, host functions, profiling
  */
 #ifndef XM_RUNTIME_OCL_OCL_H
@@ -15,8 +16,10 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 #include <CL/cl_ext.h>
+#include <signal.h>
 
 #include "runtime/engine_ops.h"
+#include "runtime/kernel_cache.h"
 
 /* USM entry points; all NULL where the device has none or gains nothing from it. */
 struct ocl_usm {
@@ -48,11 +51,32 @@ struct ocl_arg {
     uint32_t bytes; /* of a scalar of a built-in type; 0: any size          */
 };
 
+/* A launch for which the driver has made code of its own (XM_CAP_DRIVER_FILES). */
+struct ocl_launch {
+    uint64_t local[3],
+        global[3]; /* global: where the driver chooses the local size, else 0 */
+    bool wide;     /* more than 65534 work-items in some dimension           */
+};
+enum { OCL_MAX_LAUNCHES = 64 };
+
+/* What was built or loaded. */
+struct ocl_program {
+    cl_program program;
+    struct xm_kernel_key key;
+    bool on_disk; /* the cache has it, or is to                                  */
+    bool is_new;  /* built by the compiler, not loaded                           */
+    char
+        files[64]; /* XM_CAP_DRIVER_FILES: its folder among the driver's; "": not known */
+    uint64_t n_files; /* of them in the cache                                       */
+};
+
 /* A cl_kernel holds its arguments, so binding and enqueueing are one step under its lock:
  * kernels are shared by all queues of the engine. */
 struct ocl_kernel {
     struct xm_kernel base;
-    cl_program program;
+    struct ocl_program program;
+    struct ocl_launch launches[OCL_MAX_LAUNCHES]; /* so far, of different kinds */
+    size_t n_launches;
     cl_kernel kernel;
     cl_uint n_args;
     struct ocl_arg *args; /* n_args */
@@ -79,6 +103,26 @@ is_cl_mem(const struct xm_buffer *b)
            b->kind == XM_MEMORY_MAPPED;
 }
 
+/* Threads that the driver makes in between, and the programs that they run, as PoCL's linker, do
+ * not get Ctrl-C, which the terminal sends to all of them: the linker would die of it, and PoCL
+ * abort for that. A thread inherits what is blocked, a program does from its thread. */
+struct ocl_signals {
+    sigset_t before;
+};
+static inline void
+xm_ocl_block_interrupt(struct ocl_signals *s)
+{
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &s->before);
+}
+static inline void
+xm_ocl_unblock_interrupt(const struct ocl_signals *s)
+{
+    pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+}
+
 const char *xm_ocl_error_text(cl_int code); /* "CL_OUT_OF_RESOURCES", static */
 /* "call gave CODE (-5): <what>"; out of memory and out of resources are XM_NO_MEMORY, a device
  * that is not available is XM_LOST. */
@@ -103,6 +147,15 @@ enum xm_status xm_ocl_buffer_from_host(struct xm_buffer *b, enum xm_buffer_use u
                                        const void *bytes, struct xm_error *err);
 enum xm_status xm_ocl_buffer_view(struct xm_buffer *b, struct xm_error *err);
 void xm_ocl_buffer_release(struct xm_buffer *b);
+
+/* Builds or loads; out is released by xm_ocl_program_release also on failure. */
+enum xm_status xm_ocl_program_create(struct ocl_engine *e, const char *name,
+                                     const char *defines, struct ocl_program *out,
+                                     struct xm_build_report *report,
+                                     struct xm_error *err);
+void xm_ocl_program_release(struct ocl_program *p);
+/* Whether the driver has compiled more of it since the last call; stores that. */
+bool xm_ocl_program_update(struct ocl_engine *e, struct ocl_program *p);
 
 enum xm_status xm_ocl_kernel_create(struct xm_engine *e, const char *name,
                                     const char *defines, struct xm_kernel **out,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/driver_files.h"
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
@@ -206,9 +207,7 @@ probe_kind(cl_device_id d, struct xm_device_info *info)
     if (info->kind == XM_DEVICE_CPU && xm_cpu_has_bf16())
         info->caps |= XM_CAP_BF16;
     info->integrated = info->kind == XM_DEVICE_GPU && (info->caps & XM_CAP_UNIFIED);
-    /* CPU compilers keep a cache of their own, and PoCL aborts when it is asked for the
-     * binary of a program with inline assembly. */
-    if (info->kind == XM_DEVICE_GPU)
+    if (info->kind == XM_DEVICE_GPU) /* CPU compilers keep a cache of their own */
         info->caps |= XM_CAP_BINARIES;
 }
 
@@ -284,7 +283,7 @@ sort_devices(void)
 }
 
 static void
-list_devices(void)
+probe_platforms(void)
 {
     cl_platform_id platforms[MAX_PLATFORMS];
     cl_uint n = 0;
@@ -292,6 +291,16 @@ list_devices(void)
         return; /* no platform: the loader has a code of its own for it */
     for (cl_uint i = 0; i < n && i < MAX_PLATFORMS; i++)
         probe_platform(platforms[i]);
+}
+
+static void
+list_devices(void)
+{
+    struct ocl_signals signals;
+    xm_driver_files_open();
+    xm_ocl_block_interrupt(&signals);
+    probe_platforms();
+    xm_ocl_unblock_interrupt(&signals);
     sort_devices();
     const char *as = xm_env("XM_DEVICE_AS");
     for (size_t i = 0; as && i < n_devices; i++)

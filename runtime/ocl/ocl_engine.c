@@ -12,6 +12,8 @@ static void
 destroy_engine(struct xm_engine *base)
 {
     struct ocl_engine *e = ocl_engine(base);
+    if (atomic_load(&base->cache_bytes) > 0)
+        xm_kernel_cache_trim(base->config.cache_dir, (uint64_t)XM_KERNEL_CACHE_MIB << 20);
     if (e->upload)
         clReleaseCommandQueue(e->upload);
     if (e->context)
@@ -144,7 +146,10 @@ xm_ocl_engine_create(size_t index, const struct xm_config *config, struct xm_eng
     }
     e->platform = xm_ocl_device_at(index)->platform;
     e->device = xm_ocl_device_at(index)->device;
+    struct ocl_signals signals;
+    xm_ocl_block_interrupt(&signals);
     status = open_device(e, err);
+    xm_ocl_unblock_interrupt(&signals);
     if (status != XM_OK) {
         destroy_engine(&e->base);
         return status;

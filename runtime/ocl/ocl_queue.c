@@ -6,11 +6,16 @@
  * Memory that the host sees is written and read by the host itself, so that a token costs
  * one wait: its inputs are written while the queue is empty, its results are read after it
  * was finished.
+ *
+ * A driver with files of its own (XM_CAP_DRIVER_FILES) compiles when a kernel is launched with a
+ * local size for the first time. Such a launch runs alone, on a queue that measures, so that the
+ * time in the compiler is known and what it made is stored.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "runtime/ocl/ocl.h"
+#include "runtime/util/clock.h"
 #include "runtime/util/memory.h"
 
 enum { MAX_EVENTS = 1 << 20 }; /* kernels measured between two xm_queue_profile calls */
@@ -23,6 +28,7 @@ struct measured {
 struct ocl_queue {
     struct xm_queue base;
     cl_command_queue queue;
+    cl_command_queue first; /* for launches of a new kind; NULL: none yet */
     bool out_of_order;
     bool busy;               /* something was enqueued since the last wait */
     struct measured *events; /* with PERF_COUNT */
@@ -48,8 +54,11 @@ xm_ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_err
     if (!q)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a queue of %s", base->info.name);
     q->out_of_order = base->config.queue_type == XM_QUEUE_OUT_OF_ORDER;
+    struct ocl_signals signals;
+    xm_ocl_block_interrupt(&signals);
     enum xm_status status = xm_ocl_create_queue(ocl_engine(base), base->config.profiling,
                                                 q->out_of_order, &q->queue, err);
+    xm_ocl_unblock_interrupt(&signals);
     if (status != XM_OK) {
         xm_free(q);
         return status;
@@ -73,6 +82,8 @@ xm_ocl_queue_destroy(struct xm_queue *base)
     clFinish(q->queue);
     release_events(q);
     clReleaseCommandQueue(q->queue);
+    if (q->first)
+        clReleaseCommandQueue(q->first);
     xm_free(q->events);
     xm_free(q);
 }
@@ -155,25 +166,119 @@ bind_args(const struct xm_queue *q, const struct ocl_kernel *k, const struct xm_
     return XM_OK;
 }
 
+/* `event` NULL: none is wanted. */
+static cl_int
+launch_on(cl_command_queue queue, const struct ocl_kernel *k, const struct xm_launch *l,
+          cl_event *event)
+{
+    const size_t global[3] = {l->global[0], l->global[1], l->global[2]};
+    const size_t local[3] = {l->local[0], l->local[1], l->local[2]};
+    return clEnqueueNDRangeKernel(queue, k->kernel, 3, NULL, global,
+                                  local[0] ? local : NULL, 0, NULL, event);
+}
+
+static enum xm_status
+check_launched(cl_int code, const struct ocl_kernel *k, const struct xm_launch *l,
+               struct xm_error *err)
+{
+    if (code == CL_SUCCESS)
+        return XM_OK;
+    return xm_ocl_fail(err, code, "clEnqueueNDRangeKernel",
+                       "kernel '%s', global %" PRIu64 "x%" PRIu64 "x%" PRIu64
+                       ", local %" PRIu64 "x%" PRIu64 "x%" PRIu64,
+                       k->base.name, l->global[0], l->global[1], l->global[2],
+                       l->local[0], l->local[1], l->local[2]);
+}
+
 static enum xm_status
 enqueue(struct ocl_queue *q, const struct ocl_kernel *k, const struct xm_launch *l,
         struct xm_error *err)
 {
-    const size_t global[3] = {l->global[0], l->global[1], l->global[2]};
-    const size_t local[3] = {l->local[0], l->local[1], l->local[2]};
     bool measure = reserve_event(q);
     cl_event event = NULL;
-    cl_int code =
-        clEnqueueNDRangeKernel(q->queue, k->kernel, 3, NULL, global,
-                               local[0] ? local : NULL, 0, NULL, measure ? &event : NULL);
+    cl_int code = launch_on(q->queue, k, l, measure ? &event : NULL);
     if (event)
         q->events[q->n_events++] = (struct measured){event, &k->base};
-    code = keep_order(q, code);
-    if (code == CL_SUCCESS)
-        return XM_OK;
-    return xm_ocl_fail(err, code, "clEnqueueNDRangeKernel",
-                       "kernel '%s', global %zux%zux%zu, local %zux%zux%zu", k->base.name,
-                       global[0], global[1], global[2], local[0], local[1], local[2]);
+    return check_launched(keep_order(q, code), k, l, err);
+}
+
+/* ---- launches of a new kind ---------------------------------------------------------- */
+
+/* The kind of a launch: what code is compiled for, as far as one can tell from outside. */
+static struct ocl_launch
+kind_of(const struct xm_launch *l)
+{
+    enum { WIDE = 65535 };
+    struct ocl_launch kind;
+    memset(&kind, 0, sizeof(kind));
+    for (int d = 0; d < 3; d++) {
+        kind.local[d] = l->local[d];
+        kind.global[d] = l->local[0] ? 0 : l->global[d];
+        kind.wide |= l->global[d] >= WIDE;
+    }
+    return kind;
+}
+
+/* Whether nothing like it has been launched before; remembers it. With the kernel's lock. */
+static bool
+is_new_kind(struct ocl_kernel *k, const struct xm_launch *l)
+{
+    const struct ocl_launch kind = kind_of(l);
+    for (size_t i = 0; i < k->n_launches; i++)
+        if (memcmp(&k->launches[i], &kind, sizeof(kind)) == 0)
+            return false;
+    if (k->n_launches == OCL_MAX_LAUNCHES)
+        return false;
+    k->launches[k->n_launches++] = kind;
+    return true;
+}
+
+/* From the call to the first work-item: what the compiler took; 0: not known. */
+static uint64_t
+waited_ns(cl_event event)
+{
+    cl_ulong queued = 0, start = 0;
+    if (clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED, sizeof(queued),
+                                &queued, NULL) != CL_SUCCESS ||
+        clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof(start), &start,
+                                NULL) != CL_SUCCESS)
+        return 0;
+    return start > queued ? start - queued : 0;
+}
+
+static bool
+builds_at_launch(const struct xm_queue *q)
+{
+    return xm_device_has(&q->engine->info, XM_CAP_DRIVER_FILES);
+}
+
+static enum xm_status
+run_first(struct ocl_queue *q, struct ocl_kernel *k, const struct xm_launch *l,
+          struct xm_error *err)
+{
+    struct ocl_engine *e = ocl_engine(q->base.engine);
+    cl_event event = NULL;
+    if (!q->first)
+        XM_TRY(xm_ocl_create_queue(e, true, false, &q->first, err));
+    cl_int code = clFinish(q->queue);
+    if (code != CL_SUCCESS)
+        return xm_ocl_fail_wait(err, code, "clFinish", "%s", e->base.info.name);
+    if (k->program.is_new) /* else it is most likely in the cache */
+        xm_engine_say_building(k->base.name);
+    XM_TRY(check_launched(launch_on(q->first, k, l, &event), k, l, err));
+    code = clFinish(q->first);
+    const uint64_t waited = waited_ns(event);
+    if (reserve_event(q))
+        q->events[q->n_events++] = (struct measured){event, &k->base};
+    else
+        clReleaseEvent(event);
+    if (code != CL_SUCCESS)
+        return xm_ocl_fail_wait(err, code, "clFinish", "%s", e->base.info.name);
+    const double start = xm_now();
+    if (xm_ocl_program_update(e, &k->program))
+        atomic_fetch_add(&e->base.launches_built, 1);
+    atomic_fetch_add(&e->base.build_ns, waited + (uint64_t)(1e9 * (xm_now() - start)));
+    return XM_OK;
 }
 
 enum xm_status
@@ -184,7 +289,9 @@ xm_ocl_queue_run(struct xm_queue *base, struct xm_kernel *kernel,
     struct ocl_kernel *k = (struct ocl_kernel *)kernel;
     pthread_mutex_lock(&k->lock);
     enum xm_status status = bind_args(base, k, args, n_args, err);
-    if (status == XM_OK)
+    if (status == XM_OK && builds_at_launch(base) && is_new_kind(k, launch))
+        status = run_first(ocl_queue(base), k, launch, err);
+    else if (status == XM_OK)
         status = enqueue(ocl_queue(base), k, launch, err);
     pthread_mutex_unlock(&k->lock);
     return status;

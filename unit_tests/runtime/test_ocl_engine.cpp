@@ -4,13 +4,17 @@
  */
 #include <gtest/gtest.h>
 
+#include <cinttypes>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/engine.h"
+#include "runtime/kernel_cache.h"
 
 /* Of runtime/ocl/ocl.h, which is for C. */
 extern "C" {
@@ -414,28 +418,106 @@ TEST_F(OclEngine, QueuesOfTwoThreadsShareAKernel)
     EXPECT_EQ(xm_engine_kernels_built(engine), 1u);
 }
 
-TEST_F(OclEngine, KeepsBinariesOnDiskWhereTheDriverGivesThem)
+/* One kernel built and run by an engine of its own with this cache. */
+xm_build_stats
+build_and_run(const std::string &dir)
 {
-    char dir[] = "/tmp/xm_binaries_XXXXXX";
-    ASSERT_NE(mkdtemp(dir), nullptr);
+    xm_build_stats stats = {};
+    xm_error err = {};
     xm_config config;
+    xm_engine *e = nullptr;
     xm_config_init(&config);
-    ASSERT_EQ(xm_config_set(&config, "CACHE_DIR", dir, &err), XM_OK);
-    bool keeps = xm_device_has(xm_engine_info(engine), XM_CAP_BINARIES);
-    for (int round = 0; round < 4; round++) {
-        xm_engine *e = nullptr;
-        xm_kernel *k = nullptr;
-        if (round == 2) /* a damaged entry is built again, and stored again */
-            for (const auto &f : std::filesystem::directory_iterator(dir))
-                std::filesystem::resize_file(f, std::filesystem::file_size(f) - 1);
-        ASSERT_EQ(xm_engine_create(0, &config, &e, &err), XM_OK) << err.text;
-        EXPECT_EQ(xm_engine_kernel(e, "copy_bytes", "-DPER_ITEM=32", &k, &err), XM_OK)
-            << err.text;
-        EXPECT_EQ(xm_engine_kernels_built(e), keeps && round % 2 == 1 ? 0u : 1u);
-        xm_engine_unref(e);
+    EXPECT_EQ(xm_config_set(&config, "CACHE_DIR", dir.c_str(), &err), XM_OK);
+    EXPECT_EQ(xm_engine_create(0, &config, &e, &err), XM_OK) << err.text;
+    bool right = false;
+    if (e) {
+        copy_many(e, 7, &right);
+        xm_engine_build_stats(e, &stats);
     }
-    EXPECT_EQ(std::filesystem::is_empty(dir), !keeps);
-    std::filesystem::remove_all(dir);
+    EXPECT_TRUE(right);
+    xm_engine_unref(e);
+    return stats;
+}
+
+class KernelCache : public OclEngine
+{
+  protected:
+    void SetUp() override
+    {
+        OclEngine::SetUp();
+        if (IsSkipped())
+            return;
+        uint32_t kept = XM_CAP_BINARIES | XM_CAP_DRIVER_FILES;
+        if (!(xm_engine_info(engine)->caps & kept))
+            GTEST_SKIP() << "the driver gives nothing to keep";
+        char name[] = "/tmp/xm_binaries_XXXXXX";
+        ASSERT_NE(mkdtemp(name), nullptr);
+        dir = name;
+    }
+    void TearDown() override
+    {
+        if (!dir.empty())
+            std::filesystem::remove_all(dir);
+        OclEngine::TearDown();
+    }
+    std::vector<std::filesystem::path> entries() const
+    {
+        std::vector<std::filesystem::path> found;
+        for (const auto &f : std::filesystem::directory_iterator(dir))
+            found.push_back(f.path());
+        return found;
+    }
+    /* Another process's work, as it were: what the cache has is all there is. */
+    void expect_loaded()
+    {
+        xm_build_stats s = build_and_run(dir);
+        EXPECT_EQ(s.built, 0u);
+        EXPECT_EQ(s.loaded, 1u);
+        EXPECT_EQ(s.launches, 0u);
+        EXPECT_EQ(s.cache_bytes, 0u);
+    }
+    std::string dir;
+};
+
+TEST_F(KernelCache, TheSecondEngineBuildsNothing)
+{
+    xm_build_stats first = build_and_run(dir);
+    EXPECT_EQ(first.built, 1u);
+    EXPECT_GT(first.cache_bytes, 0u);
+    EXPECT_GT(first.seconds, 0.0);
+    EXPECT_EQ(entries().size(), 1u);
+    expect_loaded();
+}
+
+TEST_F(KernelCache, DamagedEntriesAreBuiltAndStoredAgain)
+{
+    build_and_run(dir);
+    ASSERT_EQ(entries().size(), 1u);
+    const std::filesystem::path entry = entries()[0];
+    const uintmax_t bytes = std::filesystem::file_size(entry);
+    for (uintmax_t left : {bytes - 1, bytes / 2, uintmax_t(10), uintmax_t(0)}) {
+        SCOPED_TRACE(left);
+        std::filesystem::resize_file(entry, left);
+        EXPECT_EQ(build_and_run(dir).built, 1u);
+        expect_loaded();
+    }
+    std::ofstream(entry, std::ios::binary) << std::string(bytes, 'x');
+    EXPECT_EQ(build_and_run(dir).built, 1u);
+    expect_loaded();
+}
+
+TEST_F(KernelCache, WhatTheDriverDoesNotTakeIsBuiltAndStoredAgain)
+{
+    const char foreign[] = "a whole entry, but of another driver";
+    build_and_run(dir);
+    ASSERT_EQ(entries().size(), 1u);
+    uint64_t words[2] = {};
+    const std::string name = entries()[0].stem().string();
+    ASSERT_EQ(sscanf(name.c_str(), "%16" SCNx64 "%16" SCNx64, &words[1], &words[0]), 2);
+    const xm_kernel_key key = {{words[0], words[1]}};
+    ASSERT_TRUE(xm_kernel_cache_store(dir.c_str(), &key, foreign, sizeof(foreign)));
+    EXPECT_EQ(build_and_run(dir).built, 1u);
+    expect_loaded();
 }
 
 void

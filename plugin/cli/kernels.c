@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/kernels.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "plugin/cli/progress.h"
+#include "runtime/driver_files.h"
+#include "runtime/engine.h"
+#include "runtime/util/log.h"
+
+static void
+find_folder(const char *option, struct xm_strbuf *out)
+{
+    const char *xdg = xm_env("XDG_CACHE_HOME"), *home = xm_env("HOME");
+    if (option)
+        xm_strbuf_add(out, option);
+    else if (xdg && xdg[0] == '/') /* the standard wants others ignored */
+        xm_strbuf_printf(out, "%s/xemoe", xdg);
+    else if (home)
+        xm_strbuf_printf(out, "%s/.cache/xemoe", home);
+}
+
+enum xm_status
+xm_cli_cache_open(const char *option, struct xm_strbuf *out, struct xm_error *err)
+{
+    const bool off = option && (option[0] == '\0' || strcmp(option, "none") == 0);
+    if (off)
+        return XM_OK;
+    find_folder(option, out);
+    if (!xm_strbuf_ok(out))
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    if (out->n == 0 || xm_driver_files_use(xm_strbuf_text(out)))
+        return XM_OK;
+    if (option)
+        return xm_fail(err, XM_IO,
+                       "option --cache-dir: the folder '%s' cannot be made or written",
+                       option);
+    xm_strbuf_clear(
+        out); /* without a cache of compiled kernels things only take longer */
+    return XM_OK;
+}
+
+static void
+show_build(void *ctx, const char *kernel, uint64_t n)
+{
+    (void)ctx;
+    xm_progress_show("building kernel %" PRIu64 ": %s", n, kernel);
+}
+
+void
+xm_cli_show_builds(void)
+{
+    xm_build_watch(show_build, NULL);
+}
+
+void
+xm_cli_hide_builds(void)
+{
+    xm_build_watch(NULL, NULL);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Compiled kernels as the program sees them: the folder that keeps them, and a line that counts
+ * them while they are built.
+ */
+#ifndef XM_PLUGIN_CLI_KERNELS_H
+#define XM_PLUGIN_CLI_KERNELS_H
+
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+/* The folder for compiled kernels into out, before the first device is opened: what --cache-dir
+ * says, else the user's ($XDG_CACHE_HOME/xemoe, $HOME/.cache/xemoe). Nothing is added for
+ * "none", for "", and where the user's folder cannot be written. */
+enum xm_status xm_cli_cache_open(const char *option, struct xm_strbuf *out,
+                                 struct xm_error *err);
+
+/* From now on, until the other is called, builds are shown. Not while text is written to the
+ * terminal: the line would be wiped away. */
+void xm_cli_show_builds(void);
+void xm_cli_hide_builds(void);
+
+#endif

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/driver_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/util/log.h"
+#include "runtime/util/memory.h"
+
+enum {
+    PATH = 1280,
+    DEPTH = 6,          /* of folders below a program's */
+    MOST = 256 << 20,   /* bytes of a packed folder     */
+    STALE_SECONDS = 60, /* a folder that young may be about to be locked */
+    ROOM = 256 << 20,   /* bytes that a file system in memory must have left */
+};
+
+static const char prefix[] = "xemoe-run-"; /* of the folders of one process */
+static char cache[PATH];                   /* of kernels; "": none           */
+static char folder[PATH];                  /* PoCL's; "": not known          */
+static char own[PATH];                     /* the folder of this process; "" */
+static pid_t owner;                        /* a child after fork removes nothing */
+
+/* dir/name; false: too long. */
+static bool
+join(char out[PATH], const char *dir, const char *name)
+{
+    int n = snprintf(out, PATH, "%s/%s", dir, name);
+    return n > 0 && n < PATH;
+}
+
+/* `path` with the folders above it, for the user alone where they are new. */
+static bool
+make_folders(const char *path)
+{
+    char part[PATH];
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof(part))
+        return false;
+    for (size_t i = 1; i <= n; i++) {
+        if (i < n && path[i] != '/')
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (mkdir(part, 0700) != 0 && errno != EEXIST && i == n)
+            return false;
+    }
+    return access(path, R_OK | W_OK | X_OK) == 0;
+}
+
+/* ---- the files below a folder ------------------------------------------------------ */
+
+/* What to do with a file or, behind what is in it, with a folder; false ends the walk. */
+typedef bool (*visit_fn)(void *ctx, const char *path, bool is_folder);
+
+static bool
+walk(const char *path, int depth, visit_fn visit, void *ctx)
+{
+    DIR *d = depth < DEPTH ? opendir(path) : NULL;
+    bool ok = d != NULL;
+    for (struct dirent *e; ok && (e = readdir(d));) {
+        char inner[PATH];
+        struct stat st;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        if (!join(inner, path, e->d_name) || lstat(inner, &st) != 0)
+            continue;
+        if (S_ISDIR(st.st_mode))
+            ok = walk(inner, depth + 1, visit, ctx) && visit(ctx, inner, true);
+        else
+            ok = visit(ctx, inner, false);
+    }
+    if (d)
+        closedir(d);
+    return ok;
+}
+
+static bool
+remove_one(void *ctx, const char *path, bool is_folder)
+{
+    (void)ctx;
+    if (is_folder)
+        rmdir(path);
+    else
+        unlink(path);
+    return true;
+}
+
+static void
+remove_all(const char *path)
+{
+    walk(path, -2, remove_one, NULL); /* two levels above a program's */
+    rmdir(path);
+}
+
+static const char stamp[] =
+    "last_accessed"; /* an empty file; its time is that of the last use */
+
+static bool
+is_stamp(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strcmp(slash ? slash + 1 : path, stamp) == 0;
+}
+
+static bool
+count_one(void *ctx, const char *path, bool is_folder)
+{
+    *(uint64_t *)ctx += !is_folder && !is_stamp(path);
+    return true;
+}
+
+uint64_t
+xm_driver_files_count(const char *name)
+{
+    char path[PATH];
+    uint64_t n = 0;
+    if (name[0] && join(path, folder, name))
+        walk(path, 0, count_one, &n);
+    return n;
+}
+
+/* ---- which folder ------------------------------------------------------------------ */
+
+bool
+xm_driver_files_use(const char *cache_dir)
+{
+    cache[0] = 0;
+    if (!make_folders(cache_dir) || strlen(cache_dir) >= sizeof(cache) / 2)
+        return false;
+    snprintf(cache, sizeof(cache), "%s", cache_dir);
+    return true;
+}
+
+static void
+remove_own(void)
+{
+    if (own[0] && owner == getpid())
+        remove_all(own);
+    own[0] = 0;
+}
+
+/* Whether nobody holds the lock of a process's folder. */
+static bool
+is_abandoned(const char *path)
+{
+    char lock[PATH];
+    struct stat st;
+    if (!join(lock, path, "lock") || stat(path, &st) != 0 || st.st_uid != geteuid() ||
+        time(NULL) - st.st_mtime < STALE_SECONDS)
+        return false;
+    int fd = open(lock, O_RDWR | O_CLOEXEC);
+    bool is_free = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is_free;
+}
+
+/* Those of processes that were killed. */
+static void
+remove_abandoned(const char *dir)
+{
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[PATH];
+        if (strncmp(e->d_name, prefix, sizeof(prefix) - 1) == 0 &&
+            join(path, dir, e->d_name) && is_abandoned(path))
+            remove_all(path);
+    }
+    if (d)
+        closedir(d);
+}
+
+/* PoCL waits for the disk behind each file that it writes, so memory is better where it has
+ * room. */
+static bool
+has_room(const char *dir)
+{
+    struct statvfs fs;
+    return dir && statvfs(dir, &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize >= ROOM;
+}
+
+/* Whether code may be run from the file system of this file. */
+static bool
+may_execute(int fd)
+{
+    void *p = mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    if (p != MAP_FAILED)
+        munmap(p, 1);
+    return p != MAP_FAILED;
+}
+
+/* A folder of this process below `dir`. The lock lives as long as its open file, which is never
+ * closed. */
+static bool
+make_own(const char *dir)
+{
+    char lock[PATH];
+    int n = snprintf(own, sizeof(own), "%s/%sXXXXXX", dir, prefix);
+    if (n < 0 || (size_t)n >= sizeof(own) || !mkdtemp(own)) {
+        own[0] = 0;
+        return false;
+    }
+    owner = getpid();
+    int fd =
+        join(lock, own, "lock") ? open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0 || !may_execute(fd) ||
+        !join(folder, own, "pocl") || setenv("POCL_CACHE_DIR", folder, 1) != 0) {
+        if (fd >= 0)
+            close(fd);
+        remove_own();
+        return false;
+    }
+    atexit(remove_own);
+    return true;
+}
+
+/* Where PoCL has its folder when nobody says anything. */
+static void
+default_folder(char out[PATH])
+{
+    const char *home = xm_env("HOME"), *xdg = xm_env("XDG_CACHE_HOME");
+    if (xdg)
+        snprintf(out, PATH, "%s/pocl/kcache", xdg);
+    else if (home)
+        snprintf(out, PATH, "%s/.cache/pocl/kcache", home);
+    else
+        snprintf(out, PATH, "/tmp/pocl/kcache");
+}
+
+/* A folder for this process where others have theirs: sticky, and mkdtemp's names are new. */
+static void
+take_temporary(void)
+{
+    const char *const dirs[] = {xm_env("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"};
+    char wanted[PATH];
+    snprintf(wanted, sizeof(wanted), "%s", folder);
+    for (size_t i = 0; i < XM_ARRAY_LEN(dirs); i++) {
+        if (!dirs[i] || !make_own(dirs[i]))
+            continue;
+        xm_log(XM_LOG_WARNING,
+               "the folder %s cannot be written: the OpenCL driver's compiled kernels go "
+               "to %s, "
+               "which is removed at the end",
+               wanted, own);
+        return;
+    }
+    snprintf(folder, sizeof(folder), "%s", wanted);
+}
+
+/* Beside a cache: in memory, else in the cache itself. */
+static bool
+make_beside_cache(void)
+{
+    const char *const dirs[] = {xm_env("XDG_RUNTIME_DIR"), "/dev/shm", cache};
+    for (size_t i = 0; i < XM_ARRAY_LEN(dirs); i++) {
+        if (dirs[i] != cache && !has_room(dirs[i]))
+            continue;
+        remove_abandoned(dirs[i]);
+        if (make_own(dirs[i]))
+            return true;
+    }
+    return false;
+}
+
+void
+xm_driver_files_open(void)
+{
+    const char *set = xm_env("POCL_CACHE_DIR");
+    if (set)
+        snprintf(folder, sizeof(folder), "%s", set);
+    else if (cache[0] && make_beside_cache())
+        return;
+    else
+        default_folder(folder);
+    if (!make_folders(folder))
+        take_temporary();
+}
+
+/* ---- the folder of a program --------------------------------------------------------- */
+
+static int64_t
+nanoseconds(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t
+xm_driver_files_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME_COARSE,
+                  &t); /* the one that files get their times from */
+    return nanoseconds(t);
+}
+
+/* When PoCL touched the program's folder last; 0: never. */
+static int64_t
+last_used(const char *path)
+{
+    char file[PATH];
+    struct stat st;
+    return join(file, path, stamp) && stat(file, &st) == 0 ? nanoseconds(st.st_mtim) : 0;
+}
+
+bool
+xm_driver_files_used(const char *name, int64_t since)
+{
+    char path[PATH];
+    return join(path, folder, name) && last_used(path) >= since;
+}
+
+struct search {
+    int64_t newest;
+    size_t n; /* of the newest */
+    char *out;
+    size_t out_bytes;
+};
+
+static void
+search_group(struct search *s, const char *group)
+{
+    char path[PATH], inner[PATH];
+    DIR *d = join(path, folder, group) ? opendir(path) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (e->d_name[0] == '.' || !join(inner, path, e->d_name))
+            continue;
+        const int64_t used = last_used(inner);
+        if (used < s->newest || used == 0)
+            continue;
+        s->n = used == s->newest ? s->n + 1 : 1;
+        s->newest = used;
+        int n = snprintf(s->out, s->out_bytes, "%s/%s", group, e->d_name);
+        if (n < 0 || (size_t)n >= s->out_bytes)
+            s->n = 2; /* not a name of PoCL's */
+    }
+    if (d)
+        closedir(d);
+}
+
+bool
+xm_driver_files_find(int64_t since, char *out, size_t n)
+{
+    struct search s = {.newest = since, .out = out, .out_bytes = n};
+    DIR *d = folder[0] ? opendir(folder) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] != '.' && strlen(e->d_name) == 2)
+            search_group(&s, e->d_name);
+    if (d)
+        closedir(d);
+    if (s.n != 1)
+        out[0] = 0;
+    return s.n == 1;
+}
+
+/* ---- packing ------------------------------------------------------------------------- */
+
+/* The folder's name, then file by file: this, the path below the folder, the bytes. */
+struct record {
+    uint64_t name_bytes, n_bytes;
+};
+
+struct packing {
+    struct xm_strbuf *out;
+    size_t skip; /* characters of a path before what is below the folder */
+};
+
+static bool
+pack_file(void *ctx, const char *path, bool is_folder)
+{
+    struct packing *p = ctx;
+    const char *name = path + p->skip;
+    if (is_folder || is_stamp(path))
+        return true;
+    FILE *f = fopen(path, "rb");
+    struct stat st;
+    bool ok = f && fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode) &&
+              st.st_size <= MOST && p->out->n + (uint64_t)st.st_size <= MOST;
+    char *bytes = ok ? xm_malloc((size_t)st.st_size + 1) : NULL;
+    ok = bytes && fread(bytes, 1, (size_t)st.st_size, f) == (size_t)st.st_size;
+    if (ok) {
+        const struct record r = {strlen(name), (uint64_t)st.st_size};
+        xm_strbuf_add_n(p->out, (const char *)&r, sizeof(r));
+        xm_strbuf_add_n(p->out, name, r.name_bytes);
+        xm_strbuf_add_n(p->out, bytes, r.n_bytes);
+    }
+    xm_free(bytes);
+    if (f)
+        fclose(f);
+    return ok;
+}
+
+bool
+xm_driver_files_pack(const char *name, struct xm_strbuf *out)
+{
+    char path[PATH];
+    const struct record head = {strlen(name), 0};
+    if (!name[0] || !join(path, folder, name))
+        return false;
+    struct packing p = {out, strlen(path) + 1};
+    xm_strbuf_add_n(out, (const char *)&head, sizeof(head));
+    xm_strbuf_add_n(out, name, head.name_bytes);
+    return walk(path, 0, pack_file, &p) && xm_strbuf_ok(out);
+}
+
+struct unpacking {
+    const char *at;
+    size_t left;
+};
+
+/* The next record: its name into out, its bytes; false: cut, or a name that leads elsewhere. */
+static bool
+next_record(struct unpacking *u, char *name, size_t name_size, const char **bytes,
+            size_t *n)
+{
+    struct record r;
+    if (u->left < sizeof(r))
+        return false;
+    memcpy(&r, u->at, sizeof(r));
+    u->at += sizeof(r);
+    u->left -= sizeof(r);
+    if (r.name_bytes == 0 || r.name_bytes >= name_size || r.name_bytes > u->left ||
+        r.n_bytes > u->left - r.name_bytes)
+        return false;
+    memcpy(name, u->at, r.name_bytes);
+    name[r.name_bytes] = 0;
+    *bytes = u->at + r.name_bytes;
+    *n = r.n_bytes;
+    u->at += r.name_bytes + r.n_bytes;
+    u->left -= r.name_bytes + r.n_bytes;
+    return name[0] != '/' && !strstr(name, "..") && strlen(name) == r.name_bytes;
+}
+
+static bool
+file_is(const char *path, const char *bytes, size_t n)
+{
+    char block[4096];
+    size_t at = 0, got;
+    FILE *f = fopen(path, "rb");
+    while (f && (got = fread(block, 1, sizeof(block), f)) > 0) {
+        if (got > n - at || memcmp(block, bytes + at, got) != 0)
+            break;
+        at += got;
+    }
+    bool same = f && feof(f) && at == n;
+    if (f)
+        fclose(f);
+    return same;
+}
+
+/* By rename: another process that shares the folder sees the whole file or none. */
+static bool
+put_file(const char *path, const char *bytes, size_t n)
+{
+    char temporary[PATH], dir[PATH];
+    if (file_is(path, bytes, n))
+        return true;
+    const char *slash = strrchr(path, '/');
+    snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
+    int got = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+    if (got < 0 || (size_t)got >= sizeof(temporary) || !make_folders(dir))
+        return false;
+    int fd = mkstemp(temporary);
+    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    bool ok = f && fwrite(bytes, 1, n, f) == n;
+    if (f)
+        ok = fclose(f) == 0 && ok;
+    else if (fd >= 0)
+        close(fd);
+    ok = ok && rename(temporary, path) == 0;
+    if (!ok && fd >= 0)
+        unlink(temporary);
+    return ok;
+}
+
+bool
+xm_driver_files_unpack(const void *bytes, size_t n_bytes, char *out, size_t n)
+{
+    struct unpacking u = {bytes, n_bytes};
+    char base[PATH], path[PATH], name[PATH / 2];
+    const char *data;
+    size_t n_data;
+    if (!folder[0] || !next_record(&u, out, n, &data, &n_data) || n_data != 0 ||
+        !join(base, folder, out))
+        return false;
+    while (u.left > 0) {
+        if (!next_record(&u, name, sizeof(name), &data, &n_data) ||
+            !join(path, base, name) || !put_file(path, data, n_data))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program: one per (source, defines), from the cache on disk or the driver's compiler.
+ *
+ * The cache holds the program's binary where the driver gives one (XM_CAP_BINARIES), or the files
+ * in which the driver keeps what it has compiled (XM_CAP_DRIVER_FILES): then the program is built
+ * from its source all the same, and the driver finds everything there but the text of the source.
+ */
+#include <string.h>
+
+#include "runtime/driver_files.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/kernel_source.h"
+#include "runtime/ocl/ocl.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/log.h"
+#include "runtime/util/memory.h"
+#include "runtime/util/strbuf.h"
+
+struct build {
+    struct ocl_engine *engine;
+    const char *name;
+    struct xm_strbuf source, options;
+    struct ocl_program *out;
+    struct xm_error *err;
+};
+
+/* The line of the log that says most: the first with "error", else the first. */
+static void
+pick_line(const char *log, char *line, size_t n)
+{
+    const char *at = strstr(log, "error");
+    if (!at)
+        at = log + strspn(log, "\n\r ");
+    while (at > log && at[-1] != '\n')
+        at--;
+    size_t len = strcspn(at, "\n\r");
+    if (len > n - 1)
+        len = n - 1;
+    memcpy(line, at, len);
+    line[len] = 0;
+}
+
+/* The build log, owned by the caller; NULL when there is none. */
+static char *
+read_log(const struct build *b)
+{
+    size_t n = 0;
+    clGetProgramBuildInfo(b->out->program, b->engine->device, CL_PROGRAM_BUILD_LOG, 0,
+                          NULL, &n);
+    char *log = n > 2 ? xm_calloc(1, n + 1) : NULL;
+    if (log)
+        clGetProgramBuildInfo(b->out->program, b->engine->device, CL_PROGRAM_BUILD_LOG, n,
+                              log, NULL);
+    return log;
+}
+
+/* No room or no device is not the kernel's fault; anything else is the compiler's word on
+ * it. */
+static enum xm_status
+fail_build(const struct build *b, cl_int code, struct xm_build_report *report)
+{
+    char line[300] = "the driver gave no log";
+    if (code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES ||
+        code == CL_DEVICE_NOT_AVAILABLE || code == CL_COMPILER_NOT_AVAILABLE)
+        return xm_ocl_fail(b->err, code, "clBuildProgram", "kernel '%s'", b->name);
+    report->log = read_log(b);
+    if (report->log)
+        pick_line(report->log, line, sizeof(line));
+    return xm_fail(b->err, XM_NOT_BUILT, "clBuildProgram gave %s (%d): kernel '%s': %s",
+                   xm_ocl_error_text(code), code, b->name, line);
+}
+
+static cl_int
+build_program(const struct build *b)
+{
+    double start = xm_now();
+    cl_int code = clBuildProgram(b->out->program, 1, &b->engine->device,
+                                 xm_strbuf_text(&b->options), NULL, NULL);
+    if (xm_debug_on(XM_DEBUG_BUILD)) {
+        char *log = read_log(b);
+        xm_debug(XM_DEBUG_BUILD, "%s (%s) %.0f ms: %s\n%s", b->name,
+                 xm_strbuf_text(&b->options), 1e3 * (xm_now() - start),
+                 code == CL_SUCCESS ? "built" : xm_ocl_error_text(code), log ? log : "");
+        xm_free(log);
+    }
+    return code;
+}
+
+/* ---- the cache ----------------------------------------------------------------------- */
+
+static const char *
+cache_dir(const struct ocl_engine *e)
+{
+    return e->base.config.cache_dir;
+}
+
+/* A program from its binary; false: the driver does not take it. */
+static bool
+load_binary(struct build *b, const unsigned char *binary, size_t n)
+{
+    cl_int status, code;
+    b->out->program = clCreateProgramWithBinary(b->engine->context, 1, &b->engine->device,
+                                                &n, &binary, &status, &code);
+    if (b->out->program && build_program(b) == CL_SUCCESS)
+        return true;
+    xm_ocl_program_release(b->out);
+    return false;
+}
+
+static cl_int
+build_source(struct build *b)
+{
+    const char *text = xm_strbuf_text(&b->source);
+    cl_int code;
+    b->out->program =
+        clCreateProgramWithSource(b->engine->context, 1, &text, NULL, &code);
+    return b->out->program ? build_program(b) : code;
+}
+
+/* The driver's files put where it looks for them; false: it has compiled the program anew. */
+static bool
+load_files(struct build *b, const void *bytes, size_t n)
+{
+    char *name = b->out->files;
+    const int64_t start = xm_driver_files_now();
+    if (!xm_driver_files_unpack(bytes, n, name, sizeof(b->out->files)))
+        return false;
+    b->out->n_files = xm_driver_files_count(name);
+    if (build_source(b) == CL_SUCCESS && xm_driver_files_used(name, start))
+        return true;
+    xm_ocl_program_release(b->out);
+    name[0] = 0;
+    return false;
+}
+
+static bool
+load_program(struct build *b)
+{
+    size_t n = 0;
+    void *bytes = b->out->on_disk
+                      ? xm_kernel_cache_load(cache_dir(b->engine), &b->out->key, &n)
+                      : NULL;
+    bool loaded = false;
+    if (bytes)
+        loaded = xm_device_has(&b->engine->base.info, XM_CAP_BINARIES)
+                     ? load_binary(b, bytes, n)
+                     : load_files(b, bytes, n);
+    xm_free(bytes);
+    return loaded;
+}
+
+static void
+store(struct ocl_engine *e, const struct xm_kernel_key *key, const void *bytes, size_t n)
+{
+    if (xm_kernel_cache_store(cache_dir(e), key, bytes, n))
+        atomic_fetch_add(&e->base.cache_bytes, n);
+}
+
+static void
+store_binary(struct ocl_engine *e, const struct ocl_program *p)
+{
+    size_t n = 0;
+    if (clGetProgramInfo(p->program, CL_PROGRAM_BINARY_SIZES, sizeof(n), &n, NULL) !=
+        CL_SUCCESS)
+        return;
+    unsigned char *bytes = n ? xm_malloc(n) : NULL;
+    if (bytes && clGetProgramInfo(p->program, CL_PROGRAM_BINARIES, sizeof(bytes), &bytes,
+                                  NULL) == CL_SUCCESS)
+        store(e, &p->key, bytes, n);
+    xm_free(bytes);
+}
+
+static void
+store_files(struct ocl_engine *e, const struct ocl_program *p)
+{
+    struct xm_strbuf packed = {0};
+    if (xm_driver_files_pack(p->files, &packed))
+        store(e, &p->key, xm_strbuf_text(&packed), packed.n);
+    xm_strbuf_free(&packed);
+}
+
+bool
+xm_ocl_program_update(struct ocl_engine *e, struct ocl_program *p)
+{
+    const uint64_t before = p->n_files;
+    if (!p->files[0])
+        return false;
+    p->n_files = xm_driver_files_count(p->files);
+    if (p->n_files == before)
+        return false;
+    if (p->on_disk)
+        store_files(e, p);
+    return true;
+}
+
+/* ---- building ------------------------------------------------------------------------ */
+
+static enum xm_status
+compile_program(struct build *b, struct xm_build_report *report)
+{
+    const int64_t start = xm_driver_files_now();
+    const bool has_files = xm_device_has(&b->engine->base.info, XM_CAP_DRIVER_FILES);
+    report->compiled = b->out->is_new = true;
+    xm_engine_say_building(b->name);
+    cl_int code = build_source(b);
+    if (!b->out->program)
+        return xm_ocl_fail(b->err, code, "clCreateProgramWithSource", "kernel '%s'",
+                           b->name);
+    if (code != CL_SUCCESS)
+        return fail_build(b, code, report);
+    if (b->out->on_disk && has_files &&
+        xm_driver_files_find(start, b->out->files, sizeof(b->out->files)))
+        xm_ocl_program_update(b->engine, b->out);
+    else if (b->out->on_disk && !has_files)
+        store_binary(b->engine, b->out);
+    return XM_OK;
+}
+
+/* The text, with or without declarations of our own for the built-in functions. */
+static enum xm_status
+prepare_build(struct build *b, const char *defines, bool declares_builtins)
+{
+    const struct xm_device_info *info = &b->engine->base.info;
+    xm_strbuf_clear(&b->source);
+    xm_strbuf_clear(&b->options);
+    if (declares_builtins)
+        XM_TRY(xm_kernel_include("builtins.h", &b->source, b->err));
+    XM_TRY(xm_kernel_source(b->name, &b->source, b->err));
+    xm_strbuf_printf(&b->options, "-cl-std=%s -cl-kernel-arg-info %s%s", info->cl_std,
+                     declares_builtins ? "-D_OPENCL_H_ " : "", defines);
+    if (!xm_strbuf_ok(&b->options) || !xm_strbuf_ok(&b->source))
+        return xm_fail(b->err, XM_NO_MEMORY, "no memory for kernel '%s'", b->name);
+    b->out->on_disk =
+        cache_dir(b->engine)[0] && (info->caps & (XM_CAP_BINARIES | XM_CAP_DRIVER_FILES));
+    if (b->out->on_disk)
+        b->out->key =
+            xm_kernel_cache_key(info->name, info->driver, xm_strbuf_text(&b->source),
+                                xm_strbuf_text(&b->options));
+    return XM_OK;
+}
+
+static enum xm_status
+load_or_compile(struct build *b, const char *defines, bool declares_builtins,
+                struct xm_build_report *report)
+{
+    XM_TRY(prepare_build(b, defines, declares_builtins));
+    return load_program(b) ? XM_OK : compile_program(b, report);
+}
+
+enum xm_status
+xm_ocl_program_create(struct ocl_engine *e, const char *name, const char *defines,
+                      struct ocl_program *out, struct xm_build_report *report,
+                      struct xm_error *err)
+{
+    struct build b = {.engine = e, .name = name, .out = out, .err = err};
+    const bool declares = xm_device_has(&e->base.info, XM_CAP_SLOW_BUILTINS);
+    enum xm_status status = load_or_compile(&b, defines, declares, report);
+    if (status == XM_NOT_BUILT &&
+        declares) { /* a function that builtins.h lacks, perhaps */
+        xm_ocl_program_release(out);
+        xm_free(report->log);
+        *report = (struct xm_build_report){0};
+        *err = (struct xm_error){0};
+        status = load_or_compile(&b, defines, false, report);
+        if (status == XM_OK)
+            xm_log(XM_LOG_INFO, "kernel '%s' calls a function that builtins.h lacks",
+                   name);
+    }
+    xm_strbuf_free(&b.source);
+    xm_strbuf_free(&b.options);
+    return status;
+}
+
+void
+xm_ocl_program_release(struct ocl_program *p)
+{
+    if (p->program)
+        clReleaseProgram(p->program);
+    p->program = NULL;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The monotonic clock, which tests may replace.
+ */
+#ifndef XM_RUNTIME_UTIL_CLOCK_H
+#define XM_RUNTIME_UTIL_CLOCK_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+double xm_now(void); /* seconds */
+
+/* From now on xm_now() is `now`; NULL: the system's clock again. Process-wide, for tests. */
+void xm_clock_replace(double (*now)(void));
+
+#ifdef __cplusplus
+}
+#endif
+#endif
