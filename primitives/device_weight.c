@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
-#include "runtime/util/number.h"
 
 static enum xm_status
 upload(struct xm_engine *engine, const struct xm_bytes *bytes, bool on_host,
@@ -120,25 +120,26 @@ void
 xm_weight_defines(const struct xm_weight *w, char *out, size_t out_bytes)
 {
     if (!xm_weight_is_quantised(w)) {
-        snprintf(out, out_bytes, "-DWEI=%s -DGROUP=0", xm_element_text(w->element));
+        xm_defines_print(out, out_bytes, "-DWEI=%s -DGROUP=0",
+                         xm_element_text(w->element));
         return;
     }
     bool has_zp = w->zero_point.p != NULL;
-    int used =
-        snprintf(out, out_bytes,
-                 "-DWEI=%s -DGROUP=%llu -DSCALE=%s -DGROUP_MAJOR=%d -DHAS_ZP=%d -DZP=%s "
-                 "-DZP_SCALAR=%d",
-                 xm_element_text(w->element), (unsigned long long)w->group,
-                 xm_element_text(w->scale_element), w->order == XM_SCALE_GROUP_MAJOR,
-                 has_zp, xm_element_text(has_zp ? w->zero_point_element : XM_U4),
-                 has_zp && w->zero_point_is_scalar);
+    size_t used = xm_defines_print(
+        out, out_bytes,
+        "-DWEI=%s -DGROUP=%llu -DSCALE=%s -DGROUP_MAJOR=%d -DHAS_ZP=%d -DZP=%s "
+        "-DZP_SCALAR=%d",
+        xm_element_text(w->element), (unsigned long long)w->group,
+        xm_element_text(w->scale_element), w->order == XM_SCALE_GROUP_MAJOR, has_zp,
+        xm_element_text(has_zp ? w->zero_point_element : XM_U4),
+        has_zp && w->zero_point_is_scalar);
     if (w->order != XM_SCALE_GROUP_MAJOR)
         return;
     if (w->experts == 1)
-        snprintf(out + used, out_bytes - (size_t)used, " -DONE_EXPERT=1");
+        xm_defines_print(out + used, out_bytes - used, " -DONE_EXPERT=1");
     else
-        snprintf(out + used, out_bytes - (size_t)used, " -DSCALE_ROWS=%llu",
-                 (unsigned long long)w->rows);
+        xm_defines_print(out + used, out_bytes - used, " -DSCALE_ROWS=%llu",
+                         (unsigned long long)w->rows);
 }
 
 uint32_t
@@ -238,7 +239,7 @@ xm_weight_kernel(struct xm_engine *engine, const char *name, const struct xm_wei
     defines[n++] = ' ';
     va_list ap;
     va_start(ap, fmt);
-    xm_print_v(defines + n, sizeof(defines) - n, fmt, ap);
+    xm_defines_print_v(defines + n, sizeof(defines) - n, fmt, ap);
     va_end(ap);
     return xm_engine_kernel(engine, name, defines, out, err);
 }

@@ -7,10 +7,10 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "primitives/args.h"
 #include "primitives/matrix_engine.h"
+#include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
 
 /* Work-items of a vec launch for each compute unit: enough to even out, few to start. */
@@ -36,11 +36,9 @@ row_kernel(const struct xm_stage *s, const struct xm_variant *row, struct xm_ker
     if (!(row->caps & XM_CAP_DPAS))
         return xm_engine_kernel(s->engine, row->name, s->defines, out, err);
     bool real = xm_matrix_is_real(device);
-    int n = snprintf(defines, sizeof(defines), "%s -DSG=%u -DMATRIX_ENGINE=%d%s",
+    xm_defines_print(defines, sizeof(defines), "%s -DSG=%u -DMATRIX_ENGINE=%d%s",
                      s->defines, xm_matrix_lanes(device), real,
                      real ? " -cl-intel-256-GRF-per-thread" : "");
-    assert(n >= 0 && (size_t)n < sizeof(defines));
-    (void)n;
     return xm_engine_kernel(s->engine, row->name, defines, out, err);
 }
 
@@ -66,9 +64,7 @@ xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
     assert(table->n <= XM_STAGE_ROWS);
     s->pick.table = table;
     s->engine = engine;
-    int n = snprintf(s->defines, sizeof(s->defines), "%s", defines);
-    assert(n >= 0 && (size_t)n < sizeof(s->defines));
-    (void)n;
+    xm_defines_print(s->defines, sizeof(s->defines), "%s", defines);
     size_t forced = 0;
     XM_TRY(xm_variant_forced(table, &forced, err));
     if (forced < table->n && device_takes(&table->rows[forced], xm_engine_info(engine))) {

@@ -22,7 +22,7 @@ enum {
     PATH = 1280,
     DEPTH = 6,          /* of folders below a program's */
     MOST = 256 << 20,   /* bytes of a packed folder     */
-    STALE_SECONDS = 60, /* a folder that young may be about to be locked */
+    STALE_SECONDS = 10, /* a folder that young may be about to be locked */
     ROOM = 256 << 20,   /* bytes that a file system in memory must have left */
 };
 
@@ -226,37 +226,35 @@ make_own(const char *dir)
     return true;
 }
 
-/* Where PoCL has its folder when nobody says anything. */
-static void
+/* Where PoCL has its folder when nobody says anything; false: in /tmp, where others may put
+ * things. */
+static bool
 default_folder(char out[PATH])
 {
     const char *home = xm_env("HOME"), *xdg = xm_env("XDG_CACHE_HOME");
     if (xdg)
-        snprintf(out, PATH, "%s/pocl/kcache", xdg);
-    else if (home)
-        snprintf(out, PATH, "%s/.cache/pocl/kcache", home);
-    else
-        snprintf(out, PATH, "/tmp/pocl/kcache");
+        return snprintf(out, PATH, "%s/pocl/kcache", xdg) < PATH;
+    return home && snprintf(out, PATH, "%s/.cache/pocl/kcache", home) < PATH;
 }
 
-/* A folder for this process where others have theirs: sticky, and mkdtemp's names are new. */
+/* A folder for this process where others have theirs, too. */
 static void
 take_temporary(void)
 {
     const char *const dirs[] = {xm_env("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"};
     char wanted[PATH];
     snprintf(wanted, sizeof(wanted), "%s", folder);
+    folder[0] = 0;
     for (size_t i = 0; i < XM_ARRAY_LEN(dirs); i++) {
         if (!dirs[i] || !make_own(dirs[i]))
             continue;
         xm_log(XM_LOG_WARNING,
-               "the folder %s cannot be written: the OpenCL driver's compiled kernels go "
-               "to %s, "
-               "which is removed at the end",
-               wanted, own);
+               "%s%s: what the OpenCL driver compiles goes to %s, which is removed at "
+               "the end",
+               wanted[0] ? wanted : "HOME is not set",
+               wanted[0] ? " cannot be made or written" : "", own);
         return;
     }
-    snprintf(folder, sizeof(folder), "%s", wanted);
 }
 
 /* Beside a cache: in memory, else in the cache itself. */
@@ -282,8 +280,8 @@ xm_driver_files_open(void)
         snprintf(folder, sizeof(folder), "%s", set);
     else if (cache[0] && make_beside_cache())
         return;
-    else
-        default_folder(folder);
+    else if (!default_folder(folder))
+        folder[0] = 0;
     if (!make_folders(folder))
         take_temporary();
 }

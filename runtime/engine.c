@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "runtime/engine_ops.h"
+#include "runtime/kernel_defines.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
@@ -484,9 +485,12 @@ build_kernel(struct xm_engine *e, const char *name, const char *defines,
     enum xm_status status;
     const double start = xm_now();
     if (own_name && own_defines)
-        status = e->ops->kernel_create(e, name, defines, &k, &report, &why);
+        status = xm_defines_check(defines, &why);
     else
         status = xm_fail(&why, XM_NO_MEMORY, "no memory for kernel '%s'", name);
+    xm_error_prefix(&why, "kernel '%s'", name);
+    if (status == XM_OK)
+        status = e->ops->kernel_create(e, name, defines, &k, &report, &why);
     atomic_fetch_add(&e->build_ns, (uint64_t)(1e9 * (xm_now() - start)));
     if (status == XM_NOT_BUILT)
         warn_of_refusal(e, name, defines, report.log);

@@ -51,7 +51,17 @@ checksum(const void *bytes, size_t n)
     return h[0] ^ h[1];
 }
 
-/* The host's processor as the system describes it: CPU drivers compile for it. */
+struct xm_kernel_key
+xm_kernel_cache_key(const char *device, const char *driver, const char *source,
+                    const char *options)
+{
+    struct xm_kernel_key key = {{0x62b821756295c58du, 0x6c62272e07bb0142u}};
+    const char *const parts[] = {device, driver, source, options};
+    for (size_t i = 0; i < XM_ARRAY_LEN(parts); i++)
+        fnv128(key.hash, parts[i], strlen(parts[i]) + 1); /* the NUL separates */
+    return key;
+}
+
 static char processor[8192];
 
 static void
@@ -75,17 +85,12 @@ read_processor(void)
         fclose(f);
 }
 
-struct xm_kernel_key
-xm_kernel_cache_key(const char *device, const char *driver, const char *source,
-                    const char *options)
+const char *
+xm_kernel_cache_processor(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct xm_kernel_key key = {{0x62b821756295c58du, 0x6c62272e07bb0142u}};
     pthread_once(&once, read_processor);
-    const char *const parts[] = {device, driver, processor, source, options};
-    for (size_t i = 0; i < XM_ARRAY_LEN(parts); i++)
-        fnv128(key.hash, parts[i], strlen(parts[i]) + 1); /* the NUL separates */
-    return key;
+    return processor;
 }
 
 bool

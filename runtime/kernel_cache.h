@@ -23,10 +23,12 @@ struct xm_kernel_key {
     uint64_t hash[2]; /* FNV-1a, 128 bits, low word first */
 };
 
-/* Of the device's name, the driver's version, the host's processor, the kernel's text and its build
- * options. */
+/* Of the device's name, the driver's version, the kernel's text and its build options. */
 struct xm_kernel_key xm_kernel_cache_key(const char *device, const char *driver,
                                          const char *source, const char *options);
+/* The host's processor as the system describes it, static: CPU drivers compile for it, so it is
+ * part of their version. "": not known. */
+const char *xm_kernel_cache_processor(void);
 /* The stored binary, which the caller frees (xm_free); NULL: none, or not usable. */
 void *xm_kernel_cache_load(const char *dir, const struct xm_kernel_key *key,
                            size_t *n_bytes);

@@ -16,6 +16,7 @@
 #include "primitives/matrix_engine.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
 
 enum {
@@ -409,20 +410,21 @@ build(struct attention *a, struct xm_error *err)
     const struct xm_attention_desc *d = &a->desc;
     struct xm_engine *engine = a->base.engine;
     char shape[XM_STAGE_DEFINES], defines[XM_STAGE_DEFINES];
-    snprintf(shape, sizeof(shape),
-             "-DSRC=%s -DCACHE=%s -DCACHE_SCALED=%d -DD=%u -DDV=%u -DHEADS_Q=%u "
-             "-DHEADS_KV=%u -DPAGE_TOKENS=%u -DCAUSAL=%d",
-             xm_element_text(d->element), xm_element_text(d->cache), d->cache == XM_I8,
-             d->d, d->dv, d->heads_q, d->heads_kv, d->page_tokens, d->causal);
+    xm_defines_print(shape, sizeof(shape),
+                     "-DSRC=%s -DCACHE=%s -DCACHE_SCALED=%d -DD=%u -DDV=%u -DHEADS_Q=%u "
+                     "-DHEADS_KV=%u -DPAGE_TOKENS=%u -DCAUSAL=%d",
+                     xm_element_text(d->element), xm_element_text(d->cache),
+                     d->cache == XM_I8, d->d, d->dv, d->heads_q, d->heads_kv,
+                     d->page_tokens, d->causal);
     XM_TRY(xm_stage_build(&a->inputs, engine, &xm_attention_inputs_table, shape, err));
     XM_TRY(xm_stage_build(&a->combine, engine, &xm_attention_combine_table, shape, err));
-    snprintf(defines, sizeof(defines),
-             "%.256s -DTILE_TOKENS=%d -DROWS=%u -DQUERY_ROWS=%u", shape, DECODE_TOKENS,
-             decode_group_rows(d), sub_group_rows(d));
+    xm_defines_print(defines, sizeof(defines),
+                     "%s -DTILE_TOKENS=%d -DROWS=%u -DQUERY_ROWS=%u", shape,
+                     DECODE_TOKENS, decode_group_rows(d), sub_group_rows(d));
     XM_TRY(xm_stage_build(&a->decode, engine, &xm_attention_decode_table, defines, err));
-    snprintf(defines, sizeof(defines),
-             "%.256s -DTILE_TOKENS=%u -DROWS=%d -DQUERY_ROWS=%u", shape,
-             prompt_tile_tokens(d), PROMPT_GROUP_ROWS, sub_group_rows(d));
+    xm_defines_print(defines, sizeof(defines),
+                     "%s -DTILE_TOKENS=%u -DROWS=%d -DQUERY_ROWS=%u", shape,
+                     prompt_tile_tokens(d), PROMPT_GROUP_ROWS, sub_group_rows(d));
     return xm_stage_build(&a->prompt, engine, &xm_attention_prompt_table, defines, err);
 }
 

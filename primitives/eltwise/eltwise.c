@@ -10,6 +10,7 @@
 #include "primitives/stage.h"
 #include "primitives/strides.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 
 enum { VEC_PIECE = 1024 }; /* elements of a unit of eltwise_flat_vec: its PIECE */
 
@@ -224,13 +225,13 @@ static void
 make_defines(const struct xm_eltwise_desc *d, char *out, size_t out_bytes)
 {
     static const char names[] = "ABC";
-    int n = snprintf(out, out_bytes,
-                     "-DFN=%d -DINTEGER=%d -DY=%s -DY_IS_FLOAT=%d -DY_IS_BOOLEAN=%d",
-                     (int)d->fn, computes_integers(d), xm_element_text(d->y),
-                     is_small_float(d->y), d->y == XM_BOOL);
-    for (uint32_t i = 0; i < n_inputs(d) && n > 0 && (size_t)n < out_bytes; i++)
-        n += snprintf(out + n, out_bytes - (size_t)n, " -D%c=%s", names[i],
-                      xm_element_text(operand_element(d, i)));
+    size_t n = xm_defines_print(
+        out, out_bytes, "-DFN=%d -DINTEGER=%d -DY=%s -DY_IS_FLOAT=%d -DY_IS_BOOLEAN=%d",
+        (int)d->fn, computes_integers(d), xm_element_text(d->y), is_small_float(d->y),
+        d->y == XM_BOOL);
+    for (uint32_t i = 0; i < n_inputs(d); i++)
+        n += xm_defines_print(out + n, out_bytes - n, " -D%c=%s", names[i],
+                              xm_element_text(operand_element(d, i)));
 }
 
 static bool

@@ -7,6 +7,7 @@
 #include "primitives/eltwise/eltwise.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 
 /* clang-format off */
 static const struct xm_variant glu_variants[] = {
@@ -72,8 +73,8 @@ xm_glu_create(struct xm_engine *engine, const struct xm_glu_desc *desc,
     if (!s)
         return XM_NO_MEMORY;
     s->desc = *desc;
-    snprintf(defines, sizeof(defines), "-DSRC=%s -DACT=%d",
-             xm_element_text(desc->element), (int)desc->activation);
+    xm_defines_print(defines, sizeof(defines), "-DSRC=%s -DACT=%d",
+                     xm_element_text(desc->element), (int)desc->activation);
     enum xm_status status =
         xm_stage_build(&s->stage, engine, &xm_glu_table, defines, err);
     if (status != XM_OK) {

@@ -8,6 +8,7 @@
 #include "primitives/gather/gather.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 
 /* clang-format off */
 static const struct xm_variant embedding_variants[] = {
@@ -86,8 +87,8 @@ xm_embedding_create(struct xm_engine *engine, const struct xm_embedding_desc *de
     s->desc = *desc;
     xm_device_weight_ref(desc->weight);
     xm_weight_defines(&desc->weight->host, format, sizeof(format));
-    snprintf(defines, sizeof(defines), "%s -DIDS=%s -DDST=%s", format,
-             xm_element_text(desc->ids), xm_element_text(desc->dst));
+    xm_defines_print(defines, sizeof(defines), "%s -DIDS=%s -DDST=%s", format,
+                     xm_element_text(desc->ids), xm_element_text(desc->dst));
     enum xm_status status =
         xm_stage_build(&s->stage, engine, &xm_embedding_table, defines, err);
     if (status != XM_OK) {

@@ -8,6 +8,7 @@
 
 #include "primitives/stage.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 
 /* clang-format off */
 static const struct xm_variant gather_variants[] = {
@@ -76,8 +77,8 @@ xm_gather_create(struct xm_engine *engine, const struct xm_gather_desc *desc,
     if (!s)
         return XM_NO_MEMORY;
     s->desc = *desc;
-    snprintf(defines, sizeof(defines), "-DBITS=%u -DIDS=%s",
-             xm_element_bits(desc->element), xm_element_text(desc->ids));
+    xm_defines_print(defines, sizeof(defines), "-DBITS=%u -DIDS=%s",
+                     xm_element_bits(desc->element), xm_element_text(desc->ids));
     enum xm_status status =
         xm_stage_build(&s->stage, engine, &xm_gather_table, defines, err);
     if (status != XM_OK) {

@@ -10,6 +10,7 @@
 #include "primitives/stage.h"
 #include "primitives/strides.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 
 enum { SRC, DST };
 
@@ -62,7 +63,7 @@ xm_copy_create(struct xm_engine *engine, const struct xm_copy_desc *desc,
     if (!s)
         return XM_NO_MEMORY;
     s->desc = *desc;
-    snprintf(defines, sizeof(defines), "-DBITS=%u", bits);
+    xm_defines_print(defines, sizeof(defines), "-DBITS=%u", bits);
     enum xm_status status =
         xm_stage_build(&s->stage, engine, &xm_copy_table, defines, err);
     if (status != XM_OK) {

@@ -10,6 +10,7 @@
 #include "primitives/args.h"
 #include "primitives/linear/linear.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
 
 struct matmul {
@@ -158,8 +159,9 @@ build(void *ctx, size_t i, struct xm_error *err)
     struct matmul *p = ctx;
     char defines[XM_KERNEL_DEFINES];
     (void)i;
-    snprintf(defines, sizeof(defines), "-DA=%s -DB=%s -DC=%s", xm_element_text(p->desc.a),
-             xm_element_text(p->desc.b), xm_element_text(p->desc.c));
+    xm_defines_print(defines, sizeof(defines), "-DA=%s -DB=%s -DC=%s",
+                     xm_element_text(p->desc.a), xm_element_text(p->desc.b),
+                     xm_element_text(p->desc.c));
     return xm_engine_kernel(p->base.engine, rows[p->pick.row].name, defines, &p->kernel,
                             err);
 }

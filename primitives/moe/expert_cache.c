@@ -16,6 +16,7 @@
 
 #include "primitives/tables.h"
 #include "runtime/dry_run.h"
+#include "runtime/kernel_defines.h"
 
 enum {
     LEAST_ALIGN = 64,
@@ -249,7 +250,7 @@ build_fetch(void *ctx, size_t i, struct xm_error *err)
     struct xm_expert_cache *c = ctx;
     char defines[XM_KERNEL_DEFINES];
     (void)i;
-    snprintf(defines, sizeof(defines), "-DPIECE=%d", PIECE);
+    xm_defines_print(defines, sizeof(defines), "-DPIECE=%d", PIECE);
     return xm_engine_kernel(c->engine, row_of(&c->fetch_pick)->name, defines, &c->fetch,
                             err);
 }

@@ -17,6 +17,7 @@
 #include "primitives/moe/experts_steps.h"
 #include "primitives/moe/onednn_experts.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
 
 enum { FEW_PER_EXPERT = 4 };
@@ -244,9 +245,10 @@ forms_in_dispute(const struct xm_moe_experts *m)
 static void
 expert_options(const struct xm_moe_experts *m, char *out, size_t n)
 {
-    snprintf(out, n, "-DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DBIASED=%d",
-             (int)m->desc.activation, m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP,
-             (int)m->desc.gate_up, m->desc.bias_gate != NULL);
+    xm_defines_print(out, n, "-DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DBIASED=%d",
+                     (int)m->desc.activation,
+                     m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP,
+                     (int)m->desc.gate_up, m->desc.bias_gate != NULL);
 }
 
 /* Those of the kernels for matrix engines. */
@@ -256,12 +258,12 @@ matrix_options(const struct xm_moe_experts *m, enum xm_moe_step step, char *out,
     const struct xm_device_info *device = xm_engine_info(m->engine);
     const struct xm_weight *down = &m->desc.down->host;
     char expert[EXPERT_OPTIONS];
-    int used = snprintf(out, n, "-DSG=%u -DMATRIX_ENGINE=%d", xm_matrix_lanes(device),
-                        xm_matrix_is_real(device));
+    size_t used = xm_defines_print(out, n, "-DSG=%u -DMATRIX_ENGINE=%d",
+                                   xm_matrix_lanes(device), xm_matrix_is_real(device));
     expert_options(m, expert, sizeof(expert));
     if (step == XM_MOE_GEMM_GATE_UP)
-        snprintf(out + used, n - (size_t)used, " %s -DOUT_PLANES=%u -DOUT_GROUP=%llu",
-                 expert, xm_weight_planes(down), (unsigned long long)down->group);
+        xm_defines_print(out + used, n - used, " %s -DOUT_PLANES=%u -DOUT_GROUP=%llu",
+                         expert, xm_weight_planes(down), (unsigned long long)down->group);
 }
 
 /* Options of a step's kernel besides its weight's. */
@@ -277,24 +279,24 @@ options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, siz
     }
     switch (step) {
     case XM_MOE_GATE_UP:
-        snprintf(out, n, "-DSRC=%s %s -DROWS=%d", src, expert, XM_MOE_GEN_ROWS);
+        xm_defines_print(out, n, "-DSRC=%s %s -DROWS=%d", src, expert, XM_MOE_GEN_ROWS);
         return;
     case XM_MOE_GEMM_GATE_UP:
-        snprintf(out, n, "%s -DROWS=%d -DOUT_PLANES=%u", expert, XM_MOE_GEMM_ROWS,
-                 xm_weight_planes(&m->desc.down->host));
+        xm_defines_print(out, n, "%s -DROWS=%d -DOUT_PLANES=%u", expert, XM_MOE_GEMM_ROWS,
+                         xm_weight_planes(&m->desc.down->host));
         return;
     case XM_MOE_GEMM_DOWN:
-        snprintf(out, n, "-DROWS=%d", XM_MOE_GEMM_ROWS);
+        xm_defines_print(out, n, "-DROWS=%d", XM_MOE_GEMM_ROWS);
         return;
     case XM_MOE_GATHER:
-        snprintf(out, n, "-DSRC=%s", src);
+        xm_defines_print(out, n, "-DSRC=%s", src);
         return;
     case XM_MOE_SORT:
-        snprintf(out, n, "-DEXPERTS=%llu", (unsigned long long)m->experts);
+        xm_defines_print(out, n, "-DEXPERTS=%llu", (unsigned long long)m->experts);
         return;
     default: /* moe_down and moe_combine */
-        snprintf(out, n, "-DDST=%s -DADD=%s -DROWS=%d", dst, xm_element_text(m->desc.add),
-                 XM_MOE_GEN_ROWS);
+        xm_defines_print(out, n, "-DDST=%s -DADD=%s -DROWS=%d", dst,
+                         xm_element_text(m->desc.add), XM_MOE_GEN_ROWS);
     }
 }
 

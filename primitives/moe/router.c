@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
 
 /* Slot s of moe_route_sg is lane s of a sub-group. */
@@ -39,8 +40,8 @@ build(void *ctx, size_t i, struct xm_error *err)
     struct building *b = ctx;
     char defines[XM_KERNEL_DEFINES];
     (void)i;
-    snprintf(defines, sizeof(defines), "-DROUTING=%d -DNORMALISE=%d",
-             (int)b->steps->routing.kind, b->steps->routing.normalise);
+    xm_defines_print(defines, sizeof(defines), "-DROUTING=%d -DNORMALISE=%d",
+                     (int)b->steps->routing.kind, b->steps->routing.normalise);
     return xm_engine_kernel(b->engine, rows[b->steps->pick.row].name, defines,
                             &b->steps->kernel, err);
 }

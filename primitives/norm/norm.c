@@ -8,6 +8,7 @@
 
 #include "primitives/stage.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 
 /* clang-format off */
 static const struct xm_variant rms_norm_variants[] = {
@@ -76,8 +77,9 @@ xm_rms_norm_create(struct xm_engine *engine, const struct xm_rms_norm_desc *desc
     s->desc = *desc;
     if (desc->gamma)
         xm_buffer_ref(desc->gamma);
-    snprintf(defines, sizeof(defines), "-DSRC=%s -DDST=%s -DHAS_GAMMA=%d",
-             xm_element_text(desc->src), xm_element_text(desc->dst), desc->gamma != NULL);
+    xm_defines_print(defines, sizeof(defines), "-DSRC=%s -DDST=%s -DHAS_GAMMA=%d",
+                     xm_element_text(desc->src), xm_element_text(desc->dst),
+                     desc->gamma != NULL);
     enum xm_status status =
         xm_stage_build(&s->stage, engine, &xm_rms_norm_table, defines, err);
     if (status != XM_OK) {

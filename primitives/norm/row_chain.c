@@ -122,7 +122,7 @@ add_step(struct xm_strbuf *out, const struct xm_row_chain_desc *d, uint32_t i,
     xm_strbuf_add(out, ")");
 }
 
-/* -DCHAIN=.. -DSCALES=.. -DEPSILONS=.. */
+/* -DCHAIN=.. -DSCALES=.. -DN_EPSILONS=.. -DEPSILONS=.. */
 static void
 add_chain(struct xm_strbuf *out, const struct xm_row_chain_desc *d)
 {
@@ -147,7 +147,8 @@ add_chain(struct xm_strbuf *out, const struct xm_row_chain_desc *d)
         if (s->is_result)
             xm_strbuf_printf(out, "OUT(%u,%u)", n_y++, i);
     }
-    xm_strbuf_printf(out, " -DSCALES=%u -DEPSILONS=%s", n_scales,
+    xm_strbuf_printf(out, " -DSCALES=%u -DN_EPSILONS=%u -DEPSILONS=%s", n_scales,
+                     n_scales ? n_scales : 1,
                      n_scales ? xm_strbuf_text(&epsilons) : "0.0f");
     xm_strbuf_free(&epsilons);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "primitives/args.h"
+#include "runtime/kernel_defines.h"
 
 static bool
 is_4_bits(enum xm_element e)
@@ -125,7 +126,7 @@ turn(const struct xm_weight *w, const struct xm_buffer *in, enum xm_element e,
     struct xm_kernel *kernel;
     struct xm_args a = {.n = 0};
     char options[16];
-    snprintf(options, sizeof(options), "-DBITS=%u", bits);
+    xm_defines_print(options, sizeof(options), "-DBITS=%u", bits);
     XM_TRY(xm_buffer_create(engine, XM_USE_WEIGHT,
                             w->experts * w->rows * groups * bits / 8, out, err));
     XM_TRY(xm_engine_kernel(engine, "weight_turn_ref", options, &kernel, err));

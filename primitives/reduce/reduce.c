@@ -8,6 +8,7 @@
 
 #include "primitives/stage.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 
 /* The three views of a shape around its axes. */
 struct around {
@@ -208,10 +209,11 @@ xm_reduce_create(struct xm_engine *engine, const struct xm_reduce_desc *desc,
     struct reduction *s = xm_primitive_new(sizeof(*s), &reduce_ops, engine, err);
     if (s)
         s->desc.reduce = *desc;
-    snprintf(defines, sizeof(defines),
-             "-DREDUCE=%d -DSRC=%s -DDST=%s -DINTEGER=%d -DDST_IS_INTEGER=%d",
-             (int)desc->fn, xm_element_text(desc->src), xm_element_text(desc->dst),
-             xm_element_is_int(desc->src), xm_element_is_int(desc->dst));
+    xm_defines_print(defines, sizeof(defines),
+                     "-DREDUCE=%d -DSRC=%s -DDST=%s -DINTEGER=%d -DDST_IS_INTEGER=%d",
+                     (int)desc->fn, xm_element_text(desc->src),
+                     xm_element_text(desc->dst), xm_element_is_int(desc->src),
+                     xm_element_is_int(desc->dst));
     return finish(s, &xm_reduce_table, defines, out, err);
 }
 
@@ -223,8 +225,8 @@ xm_softmax_create(struct xm_engine *engine, const struct xm_softmax_desc *desc,
     struct reduction *s = xm_primitive_new(sizeof(*s), &softmax_ops, engine, err);
     if (s)
         s->desc.softmax = *desc;
-    snprintf(defines, sizeof(defines), "-DSRC=%s -DDST=%s", xm_element_text(desc->src),
-             xm_element_text(desc->dst));
+    xm_defines_print(defines, sizeof(defines), "-DSRC=%s -DDST=%s",
+                     xm_element_text(desc->src), xm_element_text(desc->dst));
     return finish(s, &xm_softmax_table, defines, out, err);
 }
 
@@ -239,9 +241,10 @@ xm_topk_create(struct xm_engine *engine, const struct xm_topk_desc *desc,
     struct reduction *s = xm_primitive_new(sizeof(*s), &topk_ops, engine, err);
     if (s)
         s->desc.topk = *desc;
-    snprintf(defines, sizeof(defines),
-             "-DSRC=%s -DVALUES=%s -DIDS=%s -DLARGEST=%d -DINTEGER=%d",
-             xm_element_text(desc->src), xm_element_text(desc->values),
-             xm_element_text(desc->ids), desc->largest, xm_element_is_int(desc->src));
+    xm_defines_print(defines, sizeof(defines),
+                     "-DSRC=%s -DVALUES=%s -DIDS=%s -DLARGEST=%d -DINTEGER=%d",
+                     xm_element_text(desc->src), xm_element_text(desc->values),
+                     xm_element_text(desc->ids), desc->largest,
+                     xm_element_is_int(desc->src));
     return finish(s, &xm_topk_table, defines, out, err);
 }

@@ -8,6 +8,7 @@
 
 #include "primitives/stage.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 
 /* clang-format off */
 static const struct xm_variant rope_variants[] = {
@@ -107,7 +108,8 @@ xm_rope_create(struct xm_engine *engine, const struct xm_rope_desc *desc,
     if (!s)
         return XM_NO_MEMORY;
     s->desc = *desc;
-    snprintf(defines, sizeof(defines), "-DSRC=%s", xm_element_text(desc->element));
+    xm_defines_print(defines, sizeof(defines), "-DSRC=%s",
+                     xm_element_text(desc->element));
     enum xm_status status =
         xm_stage_build(&s->stage, engine, &xm_rope_table, defines, err);
     if (status != XM_OK) {

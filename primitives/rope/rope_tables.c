@@ -7,6 +7,7 @@
 #include "primitives/rope/rope.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
+#include "runtime/kernel_defines.h"
 
 /* clang-format off */
 static const struct xm_variant variants[] = {
@@ -93,7 +94,8 @@ xm_rope_tables_create(struct xm_engine *engine, const struct xm_rope_tables_desc
         return XM_NO_MEMORY;
     s->desc = *desc;
     xm_buffer_ref(desc->frequencies);
-    snprintf(defines, sizeof(defines), "-DPOSITION=%s", xm_element_text(desc->positions));
+    xm_defines_print(defines, sizeof(defines), "-DPOSITION=%s",
+                     xm_element_text(desc->positions));
     enum xm_status status =
         xm_stage_build(&s->stage, engine, &xm_rope_tables_table, defines, err);
     if (status != XM_OK) {

@@ -217,6 +217,24 @@ compile_program(struct build *b, struct xm_build_report *report)
     return XM_OK;
 }
 
+static enum xm_status
+find_key(struct build *b)
+{
+    const struct xm_device_info *info = &b->engine->base.info;
+    struct xm_strbuf driver = {0};
+    xm_strbuf_printf(&driver, "%s %s", info->version, info->driver);
+    if (info->kind == XM_DEVICE_CPU)
+        xm_strbuf_add(&driver, xm_kernel_cache_processor());
+    bool ok = xm_strbuf_ok(&driver);
+    if (ok)
+        b->out->key =
+            xm_kernel_cache_key(info->name, xm_strbuf_text(&driver),
+                                xm_strbuf_text(&b->source), xm_strbuf_text(&b->options));
+    xm_strbuf_free(&driver);
+    return ok ? XM_OK
+              : xm_fail(b->err, XM_NO_MEMORY, "no memory for kernel '%s'", b->name);
+}
+
 /* The text, with or without declarations of our own for the built-in functions. */
 static enum xm_status
 prepare_build(struct build *b, const char *defines, bool declares_builtins)
@@ -233,11 +251,7 @@ prepare_build(struct build *b, const char *defines, bool declares_builtins)
         return xm_fail(b->err, XM_NO_MEMORY, "no memory for kernel '%s'", b->name);
     b->out->on_disk =
         cache_dir(b->engine)[0] && (info->caps & (XM_CAP_BINARIES | XM_CAP_DRIVER_FILES));
-    if (b->out->on_disk)
-        b->out->key =
-            xm_kernel_cache_key(info->name, info->driver, xm_strbuf_text(&b->source),
-                                xm_strbuf_text(&b->options));
-    return XM_OK;
+    return b->out->on_disk ? find_key(b) : XM_OK;
 }
 
 static enum xm_status

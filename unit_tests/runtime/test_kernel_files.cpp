@@ -2,7 +2,9 @@
  *
  * Kernel texts with includes, and the cache of binaries on disk.
  */
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -194,6 +196,39 @@ TEST_F(KernelCache, DamagedCutAndForeignFilesAreMisses)
     EXPECT_EQ(load(), "(none)");
     EXPECT_TRUE(xm_kernel_cache_store(dir.c_str(), &key, "binary", 6));
     EXPECT_EQ(load(), "binary");
+}
+
+TEST_F(KernelCache, IsTheUsersAlone)
+{
+    struct stat st = {};
+    ASSERT_TRUE(xm_kernel_cache_store(dir.c_str(), &key, "binary", 6));
+    ASSERT_EQ(stat(dir.c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 0777, 0700u);
+}
+
+TEST_F(KernelCache, KeepsWhatWasUsedLast)
+{
+    const char *const sources[] = {"first", "second", "third"};
+    xm_kernel_key keys[3];
+    for (int i = 0; i < 3; i++) {
+        keys[i] = key = xm_kernel_cache_key("device", "driver", sources[i], "");
+        ASSERT_TRUE(xm_kernel_cache_store(dir.c_str(), &key, "0123456789", 10));
+        const timespec age[2] = {{1000 + i, 0}, {1000 + i, 0}};
+        ASSERT_EQ(utimensat(AT_FDCWD, path().c_str(), age, 0), 0);
+    }
+    const uint64_t one = std::filesystem::file_size(path());
+    key = keys[0];
+    EXPECT_EQ(load(), "0123456789"); /* now it is the newest */
+    xm_kernel_cache_trim(dir.c_str(), 3 * one);
+    key = keys[1];
+    EXPECT_TRUE(std::filesystem::exists(path()));
+    xm_kernel_cache_trim(dir.c_str(), 3 * one - 1);
+    EXPECT_FALSE(std::filesystem::exists(path()));
+    xm_kernel_cache_trim(dir.c_str(), one);
+    key = keys[2];
+    EXPECT_FALSE(std::filesystem::exists(path()));
+    key = keys[0];
+    EXPECT_EQ(load(), "0123456789");
 }
 
 TEST_F(KernelCache, AFolderThatCannotBeWrittenIsHarmless)

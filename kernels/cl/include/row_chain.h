@@ -11,7 +11,8 @@
  *              OUT(k, s)          step s is result k
  *            where a and b are X(k) an operand, S(k) a step, C(k) a constant row, ONE(k) a
  *            constant number, 1.0f
- *   SCALES, EPSILONS   how many scales, their epsilons
+ *   SCALES                 how many scales
+ *   N_EPSILONS, EPSILONS   their epsilons; 1 where there is no scale
  *   X0 ... Y0 ...      element types of operands and results
  */
 #include "types.h"
@@ -20,8 +21,9 @@
 #define ROW 256
 #endif
 #ifndef CHAIN /* a residual sum and the norm behind it */
-#define SCALES   1
-#define EPSILONS 1e-6f
+#define SCALES     1
+#define N_EPSILONS 1
+#define EPSILONS   1e-6f
 #define CHAIN                                                                            \
     IN(0)                                                                                \
     IN(1) ADD(0, X(0), X(1)) OUT(0, 0) SCALE(0, S(0)) NORM(1, S(0), C(0), 0) OUT(1, 1)
@@ -62,6 +64,8 @@
 #define ROW_CHAIN_ARGUMENTS x0, x1, x2, x3, c0, c1, c2, c3, c4, c5, c6, c7, y0, y1, y2, y3
 
 __constant float epsilons[] = {EPSILONS};
+typedef char
+    as_many_epsilons_as_said[sizeof(epsilons) == sizeof(float) * N_EPSILONS ? 1 : -1];
 
 static inline float
 scale_of(float sum_of_squares, int k)

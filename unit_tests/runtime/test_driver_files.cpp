@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The files of a driver as one piece of bytes, and which folder they lie in. Each test is a process
+ * of its own, as the folder is chosen once.
+ */
+#include "runtime/driver_files.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "runtime/util/log.h"
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+const char *const program = "AB/CDEFGHIJ";
+const char *const code = "AB/CDEFGHIJ/copy/1-1-1/copy.so";
+
+std::string said;
+
+void
+keep_line(xm_log_level, const char *line, void *)
+{
+    said += std::string(line) + "\n";
+}
+
+void
+write(const fs::path &path, const std::string &bytes)
+{
+    fs::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << bytes;
+}
+
+std::string
+read(const fs::path &path)
+{
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+}
+
+/* Runs `body` in a child of its own, in an empty folder; its failures are this test's. */
+template <typename Body>
+void
+apart(Body body)
+{
+    char name[] = "/tmp/xm_files_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    EXPECT_EXIT(
+        {
+            unsetenv("POCL_CACHE_DIR");
+            unsetenv("XDG_CACHE_HOME");
+            unsetenv("XDG_RUNTIME_DIR");
+            xm_log_set_sink(keep_line, nullptr);
+            body(fs::path(name));
+            exit(testing::Test::HasFailure() ? 1 : 0);
+        },
+        testing::ExitedWithCode(0), "");
+    fs::remove_all(name);
+}
+
+TEST(DriverFiles, GoAndComeBackAsOnePiece)
+{
+    apart([](const fs::path &root) {
+        setenv("POCL_CACHE_DIR", (root / "pocl").c_str(), 1);
+        xm_driver_files_open();
+        const int64_t start = xm_driver_files_now();
+        write(root / "pocl" / program / "program.bc", std::string("a\0b", 3));
+        write(root / "pocl" / code, "code");
+        write(root / "pocl" / program / "last_accessed", "");
+        char name[64];
+        ASSERT_TRUE(xm_driver_files_find(start, name, sizeof(name)));
+        EXPECT_STREQ(name, program);
+        EXPECT_EQ(xm_driver_files_count(name), 2u);
+        xm_strbuf packed = {};
+        ASSERT_TRUE(xm_driver_files_pack(name, &packed));
+        fs::remove_all(root / "pocl" / "AB");
+        write(root / "pocl" / code, "cod"); /* damaged */
+        name[0] = 0;
+        ASSERT_TRUE(xm_driver_files_unpack(packed.text, packed.n, name, sizeof(name)));
+        EXPECT_STREQ(name, program);
+        EXPECT_EQ(read(root / "pocl" / code), "code");
+        EXPECT_EQ(read(root / "pocl" / program / "program.bc"), std::string("a\0b", 3));
+        EXPECT_FALSE(xm_driver_files_used(name, start)); /* the driver has not */
+        xm_strbuf_free(&packed);
+    });
+}
+
+TEST(DriverFiles, OtherBytesAreNoPackedFolder)
+{
+    apart([](const fs::path &root) {
+        setenv("POCL_CACHE_DIR", (root / "pocl").c_str(), 1);
+        xm_driver_files_open();
+        write(root / "pocl" / code, "code");
+        xm_strbuf packed = {};
+        ASSERT_TRUE(xm_driver_files_pack(program, &packed));
+        fs::remove_all(root / "pocl" / "AB");
+        const std::string whole(packed.text, packed.n);
+        char name[64];
+        for (size_t n = 1; n < whole.size(); n++) {
+            const std::string cut = whole.substr(0, n);
+            bool whole_record = n == 16 + strlen(program); /* a folder without files */
+            EXPECT_EQ(xm_driver_files_unpack(cut.data(), n, name, sizeof(name)),
+                      whole_record)
+                << n;
+        }
+        for (size_t i = 0; i < whole.size(); i++) { /* lengths out of bounds, for some */
+            std::string damaged = whole;
+            damaged[i] = '\xff';
+            xm_driver_files_unpack(damaged.data(), damaged.size(), name, sizeof(name));
+        }
+        std::string elsewhere = whole;
+        elsewhere.replace(elsewhere.find("copy/1-1-1"), 10, "../../..//");
+        EXPECT_FALSE(xm_driver_files_unpack(elsewhere.data(), elsewhere.size(), name,
+                                            sizeof(name)));
+        xm_strbuf_free(&packed);
+    });
+}
+
+TEST(DriverFiles, ACacheGivesEachProcessAFolderOfItsOwn)
+{
+    apart([](const fs::path &root) {
+        ASSERT_TRUE(xm_driver_files_use((root / "a" / "b").c_str()));
+        struct stat st = {};
+        ASSERT_EQ(stat((root / "a" / "b").c_str(), &st), 0);
+        EXPECT_EQ(st.st_mode & 0777, 0700u);
+        xm_driver_files_open();
+        const char *folder = getenv("POCL_CACHE_DIR");
+        ASSERT_NE(folder, nullptr);
+        EXPECT_TRUE(fs::is_directory(fs::path(folder).parent_path()));
+        ASSERT_EQ(stat(fs::path(folder).parent_path().c_str(), &st), 0);
+        EXPECT_EQ(st.st_mode & 0777, 0700u);
+        EXPECT_EQ(said, "");
+    });
+}
+
+TEST(DriverFiles, TheFolderOfAProcessGoesWithIt)
+{
+    char name[] = "/tmp/xm_files_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    const fs::path root = name;
+    EXPECT_EXIT(
+        {
+            unsetenv("POCL_CACHE_DIR");
+            setenv("XDG_RUNTIME_DIR", name, 1);
+            xm_driver_files_use((root / "cache").c_str());
+            xm_driver_files_open();
+            write(fs::path(getenv("POCL_CACHE_DIR")) / code, "code");
+            write(root / "path", getenv("POCL_CACHE_DIR"));
+            exit(0);
+        },
+        testing::ExitedWithCode(0), "");
+    const fs::path folder = read(root / "path");
+    EXPECT_FALSE(folder.empty());
+    EXPECT_FALSE(fs::exists(folder.parent_path()));
+    fs::remove_all(root);
+}
+
+TEST(DriverFiles, AHomeThatCannotBeWrittenCostsAWarning)
+{
+    apart([](const fs::path &root) {
+        setenv("HOME", "/proc/none", 1);
+        setenv("TMPDIR", root.c_str(), 1);
+        xm_driver_files_open();
+        const std::string folder = getenv("POCL_CACHE_DIR");
+        EXPECT_EQ(folder.rfind(root.string(), 0), 0u) << folder;
+        EXPECT_NE(
+            said.find("/proc/none/.cache/pocl/kcache cannot be made or written: what the "
+                      "OpenCL driver compiles goes to "),
+            std::string::npos)
+            << said;
+    });
+}
+
+TEST(DriverFiles, WithoutAHomeNothingGoesWhereOthersWrite)
+{
+    apart([](const fs::path &root) {
+        unsetenv("HOME");
+        setenv("TMPDIR", root.c_str(), 1);
+        xm_driver_files_open();
+        ASSERT_NE(getenv("POCL_CACHE_DIR"), nullptr);
+        EXPECT_NE(said.find("HOME is not set: "), std::string::npos) << said;
+    });
+}
+
+} // namespace
