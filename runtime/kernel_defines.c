@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
+
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 #define DIGITS  "0123456789"
 
@@ -14,7 +16,7 @@ static const char cut[] = "!"; /* in no text that is whole */
 size_t
 xm_defines_print_v(char *out, size_t n, const char *fmt, va_list ap)
 {
-    int got = vsnprintf(out, n, fmt, ap);
+    int got = xm_print_v(out, n, fmt, ap);
     if (got >= 0 && (size_t)got < n)
         return (size_t)got;
     if (n < sizeof(cut))

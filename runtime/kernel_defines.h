@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The build options of a kernel as text: "-DSRC=f16 -DROWS=8 -DN_EPSILONS=2 -DEPSILONS=1e-6f,1e-5f".
+ * The build options of a kernel as text:
+ *
+ *     -DSRC=f16 -DROWS=8 -DN_EPSILONS=2 -DEPSILONS=1e-6f,1e-5f
  *
  * A compiler takes a wrong number of values, or a cut one, without a word, and the kernel computes
  * something else. So every text is checked before a kernel is built with it:
