@@ -56,8 +56,9 @@ enum xm_cap {
     XM_CAP_BF16 = 1u << 17, /* products of bf16 in hardware (CPU devices) */
     XM_CAP_SLOW_BUILTINS = 1u << 18, /* the compiler reads declarations of all built-in
                                         functions for each program: builtins.h instead */
-    XM_CAP_DRIVER_FILES = 1u << 19   /* what is compiled lies in files of the driver, and
+    XM_CAP_DRIVER_FILES = 1u << 19,  /* what is compiled lies in files of the driver, and
                                         more is compiled at launches (driver_files.h) */
+    XM_CAP_BF16_TILES = 1u << 20     /* products of tiles of bf16: AMX (CPU devices) */
 };
 
 /* Where a device is on the bus. */

@@ -6,7 +6,7 @@
 
 #include "runtime/util/clock.h"
 
-enum { WORD = 64, MOST_BYTES = 256 << 20, CACHES = 4 };
+enum { WORD = 64, USUAL_BYTES = 256 << 20, CACHES = 4 };
 enum { CPU_ITEMS = 4, GPU_ITEMS = 2048 }; /* for each compute unit */
 
 struct reading {
@@ -15,20 +15,29 @@ struct reading {
     struct xm_buffer *const *buffers;
     size_t n;
     struct xm_buffer *sums;
+    uint64_t most; /* bytes to read in a pass */
     uint64_t items;
     bool single; /* local size 1 */
 };
 
-/* Reads the buffers up to MOST_BYTES; how many bytes that was. */
+/* So many that the cache of a large processor, of which this may be a small part, holds few. */
+static uint64_t
+enough_bytes(const struct xm_device_info *device)
+{
+    const uint64_t caches = CACHES * device->cache_bytes;
+    return caches > USUAL_BYTES ? caches : USUAL_BYTES;
+}
+
+/* Reads the buffers, at most r->most bytes of them; how many that was. */
 static enum xm_status
 read_once(const struct reading *r, uint64_t *bytes, struct xm_error *err)
 {
     const uint64_t local = r->single;
     const struct xm_launch launch = {{r->items, 1, 1}, {local, local, local}};
     *bytes = 0;
-    for (size_t i = 0; i < r->n && *bytes < MOST_BYTES; i++) {
+    for (size_t i = 0; i < r->n && *bytes < r->most; i++) {
         uint64_t part = xm_buffer_bytes(r->buffers[i]);
-        part = part < MOST_BYTES - *bytes ? part : MOST_BYTES - *bytes;
+        part = part < r->most - *bytes ? part : r->most - *bytes;
         const struct xm_arg args[] = {xm_arg_buffer(r->buffers[i]),
                                       xm_arg_buffer(r->sums), xm_arg_u64(part / WORD)};
         XM_TRY(xm_queue_run(r->queue, r->kernel, args, XM_ARRAY_LEN(args), &launch, err));
@@ -56,14 +65,14 @@ time_passes(const struct reading *r, double seconds, double *rate, struct xm_err
     return XM_OK;
 }
 
-/* Memory of its own, written to so that it is there. */
+/* Memory of its own, written to so that it is there: at most `most` bytes. */
 static enum xm_status
-make_memory(struct xm_engine *engine, struct xm_queue *queue, struct xm_buffer **out,
-            struct xm_error *err)
+make_memory(struct xm_engine *engine, struct xm_queue *queue, uint64_t most,
+            struct xm_buffer **out, struct xm_error *err)
 {
     const struct xm_device_info *device = xm_engine_info(engine);
-    uint64_t bytes =
-        device->max_alloc_bytes < MOST_BYTES ? device->max_alloc_bytes : MOST_BYTES;
+    const uint64_t bytes =
+        device->max_alloc_bytes < most ? device->max_alloc_bytes : most;
     if (bytes < CACHES * device->cache_bytes)
         return xm_fail(err, XM_UNSUPPORTED,
                        "%llu bytes are too few to tell memory from a cache of %llu",
@@ -82,6 +91,7 @@ xm_read_rate(struct xm_engine *engine, struct xm_buffer *const *buffers, size_t 
     struct xm_buffer *own = NULL;
     struct reading r = {
         .buffers = buffers, .n = n, .single = device->kind == XM_DEVICE_CPU};
+    r.most = enough_bytes(device);
     r.items = units * (r.single ? CPU_ITEMS : GPU_ITEMS);
     for (size_t i = 0; i < n; i++)
         bytes += xm_buffer_bytes(buffers[i]);
@@ -94,7 +104,8 @@ xm_read_rate(struct xm_engine *engine, struct xm_buffer *const *buffers, size_t 
     if (s == XM_OK && bytes < CACHES * device->cache_bytes) {
         r.buffers = &own;
         r.n = 1;
-        s = make_memory(engine, r.queue, &own, err);
+        /* Whoever gave buffers did not ask for a gigabyte beside them. */
+        s = make_memory(engine, r.queue, n ? USUAL_BYTES : r.most, &own, err);
     }
     if (s == XM_OK)
         s = time_passes(&r, seconds, rate, err);

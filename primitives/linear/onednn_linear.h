@@ -5,8 +5,8 @@
  * Dense weights are multiplied where they lie. Quantised ones are dequantised by a kernel
  * into bounded scratch, a stretch of rows at a time, and multiplied from there: oneDNN's
  * own decompression falls back to reference code for grouped zero points. f16 activations
- * go through bf16 where the processor multiplies it in hardware (XM_CAP_BF16, and oneDNN
- * uses it); f32 activations stay f32.
+ * go through bf16 where the processor multiplies it in hardware and that pays: tiles (AMX) for
+ * quantised weights, vectors too for dense ones. f32 activations stay f32.
  */
 #ifndef XM_PRIMITIVES_LINEAR_ONEDNN_LINEAR_H
 #define XM_PRIMITIVES_LINEAR_ONEDNN_LINEAR_H

@@ -53,12 +53,22 @@ xm_cpu_has_vnni(void)
 #endif
 }
 
-/* Whether they have products of bf16. A processor with AMX tiles of bf16 has these too. */
+/* Whether they have products of bf16: of vectors; of tiles (AMX). */
 static inline bool
 xm_cpu_has_bf16(void)
 {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
+static inline bool
+xm_cpu_has_bf16_tiles(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16");
 #else
     return false;
 #endif
