@@ -12,8 +12,10 @@
  *   addend    what the block is a branch of (the residual): the sums begin with it
  *   forms     gate and up in a weight each or in one; biases; a clamped activation
  *
- * Routing, sums over experts and accumulators are f32. The host reads nothing back. Scratch is
- * bounded by T (the chunk), never by context. Formulas: runtime/reference/reference.h.
+ * Routing, sums over experts and accumulators are f32. The host reads nothing back, unless
+ * oneDNN multiplies expert by expert: then it waits for the tiles of each, once a run of many
+ * tokens. Scratch is bounded by T (the chunk), never by context. Formulas:
+ * runtime/reference/reference.h.
  */
 #ifndef XM_PRIMITIVES_MOE_MOE_H
 #define XM_PRIMITIVES_MOE_MOE_H
