@@ -148,6 +148,30 @@ TEST_F(DryOnednn, CarriesThePromptWhereItMultipliesCompressedWeights)
     EXPECT_GT(count(text, "moe_gemm_down: moe_gemm_down_onednn\n"), 0u);
 }
 
+/* Meteor Lake's facts over the same driver: jit code for compressed weights, no DPAS. */
+TEST_F(DryOnednn, CarriesThePromptOfFusedExpertsOnAChipWithoutDpas)
+{
+    const std::string text = generate("dg2", {"XM_DEVICE_AS=mtl_u"});
+    EXPECT_EQ(count(text, opened), 1u);
+    EXPECT_GT(count(text, executed), 0u);
+    EXPECT_GT(count(text, "linear_long: linear_gemm_onednn_gpu\n"), 0u);
+    EXPECT_GT(count(text, "moe_gemm_gate_up: moe_gemm_gate_up_onednn\n"), 0u);
+    EXPECT_GT(count(text, "moe_gemm_down: moe_gemm_down_onednn\n"), 0u);
+    EXPECT_EQ(count(text, "_dpas\n"), 0u);
+}
+
+TEST_F(DryOnednn, IsNotOpenedForADenseModelOnAChipWithoutDpas)
+{
+    const char *const whole = XM_MODELS_DIR "/gemma4-e-tiny/ov/int4_asym_g64";
+    Words settings = dry(chip("dg2"));
+    settings.push_back("XM_DEVICE_AS=mtl_u");
+    Outcome o = run({"info", whole, "-v"}, settings);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find("GPU_USE_ONEDNN = NO: neither DPAS nor fused MoE"),
+              std::string::npos)
+        << o.out;
+}
+
 TEST_F(DryOnednn, IsOpenOnXeLpAndLeavesCompressedWeightsToOurKernels)
 {
     const std::string text = generate("tgllp");
