@@ -153,8 +153,6 @@ run_pass(struct xm_graph *g, const struct xm_caps *caps, const struct xm_pass *p
     }
     if (*progress)
         xm_graph_remove_dead(g);
-    xm_debug(XM_DEBUG_PASSES, "%-30s %s, %u nodes", p->name,
-             *progress ? "progress" : "nothing", g->n_nodes);
     if (*progress || xm_debug_on(XM_DEBUG_VALIDATE))
         return after_pass(g, p, err);
     return XM_OK;
@@ -169,6 +167,12 @@ ensure(struct xm_graph *g, const struct xm_pass *p, struct xm_error *err)
     return status;
 }
 
+static const char *
+setting(const struct xm_pipeline_options *o, const char *given, const char *variable)
+{
+    return given || o->is_aside ? given : xm_env(variable);
+}
+
 enum xm_status
 xm_pipeline_run(struct xm_graph *g, const struct xm_caps *caps,
                 const struct xm_pipeline_options *options, struct xm_pass_report *reports,
@@ -176,20 +180,23 @@ xm_pipeline_run(struct xm_graph *g, const struct xm_caps *caps,
 {
     struct xm_pipeline_options none = {0};
     const struct xm_pipeline_options *o = options ? options : &none;
-    const char *folder = o->dump ? o->dump : xm_env("XM_DUMP");
+    const char *folder = setting(o, o->dump, "XM_DUMP");
     const struct xm_pass *stop;
     bool skip[XM_ARRAY_LEN(passes)] = {false};
     size_t room = reports && n_reports ? *n_reports : 0;
     if (n_reports)
         *n_reports = 0;
-    XM_TRY(parse_skip(o->skip ? o->skip : xm_env("XM_SKIP"), skip, err));
-    XM_TRY(parse_stop(o->stop ? o->stop : xm_env("XM_STOP"), &stop, err));
+    XM_TRY(parse_skip(setting(o, o->skip, "XM_SKIP"), skip, err));
+    XM_TRY(parse_stop(setting(o, o->stop, "XM_STOP"), &stop, err));
     XM_TRY(dump(g, folder, 0, "read", err));
     for (size_t i = 0; i < XM_ARRAY_LEN(passes); i++) {
         const struct xm_pass *p = &passes[i];
         bool progress = false;
         if (!skip[i])
             XM_TRY(run_pass(g, caps, p, &progress, err));
+        if (!skip[i] && !o->is_aside)
+            xm_debug(XM_DEBUG_PASSES, "%-30s %s, %u nodes", p->name,
+                     progress ? "progress" : "nothing", g->n_nodes);
         if (progress)
             XM_TRY(dump(g, folder, i + 1, p->name, err));
         XM_TRY(ensure(g, p, err));

@@ -35,7 +35,8 @@ struct xm_pass_report {
 };
 
 struct xm_pipeline_options {
-    const char *skip, *stop, *dump; /* NULL: from the environment */
+    const char *skip, *stop, *dump; /* NULL: from the environment … */
+    bool is_aside; /* … or nothing: these passes are not what the user looks into */
 };
 
 /* Runs all rows. `reports` (may be NULL) gets one entry a row, *n_reports of them at most. */

@@ -129,6 +129,12 @@ xm_tokenizer_id_of(const struct xm_tokenizer *tokenizer, const char *text)
     return xm_vocab_find(&tokenizer->vocab, xm_slice_of(text, strlen(text)));
 }
 
+const char *
+xm_tokenizer_kind(const struct xm_tokenizer *tokenizer)
+{
+    return tokenizer->unigram.n > 0 ? "Unigram" : "BPE";
+}
+
 size_t
 xm_tokenizer_vocab_size(const struct xm_tokenizer *tokenizer)
 {

@@ -51,6 +51,8 @@ enum xm_status xm_tokenizer_decode(const struct xm_tokenizer *tokenizer,
 /* -1: no such token. */
 int32_t xm_tokenizer_id_of(const struct xm_tokenizer *tokenizer, const char *text);
 
+/* "BPE" or "Unigram", static. */
+const char *xm_tokenizer_kind(const struct xm_tokenizer *tokenizer);
 /* The largest id + 1, added tokens included. */
 size_t xm_tokenizer_vocab_size(const struct xm_tokenizer *tokenizer);
 

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/cli/info.h"
+
+/* ---- numbers and names --------------------------------------------------------------- */
+
+enum { NUMBER_BYTES = 32 };
+
+/* Three digits and a unit: "30.5 B", "512". */
+static const char *
+with_unit(double x, double step, const char *const units[], char out[NUMBER_BYTES])
+{
+    size_t i = 0;
+    while (x >= 999.5 && units[i + 1]) {
+        x /= step;
+        i++;
+    }
+    snprintf(out, NUMBER_BYTES, "%.*f%s",
+             i == 0 || x >= 99.95 ? 0
+             : x >= 9.995         ? 1
+                                  : 2,
+             x, units[i]);
+    return out;
+}
+
+static const char *
+count_text(uint64_t n, char out[NUMBER_BYTES])
+{
+    static const char *const units[] = {"", " K", " M", " B", " T", NULL};
+    return with_unit((double)n, 1000.0, units, out);
+}
+
+static const char *
+bytes_text(uint64_t n, char out[NUMBER_BYTES])
+{
+    static const char *const units[] = {" bytes", " KiB", " MiB", " GiB", " TiB", NULL};
+    return with_unit((double)n, 1024.0, units, out);
+}
+
+/* Names come from files and go to terminals. */
+static void
+add_name(struct xm_strbuf *out, const char *name)
+{
+    for (const char *c = name; *c; c++)
+        xm_strbuf_add_n(out, (unsigned char)*c < ' ' || *c == 0x7f ? "?" : c, 1);
+}
+
+static void
+print_row(const char *label, const struct xm_strbuf *text)
+{
+    printf("%-14s%s\n", label, xm_strbuf_text(text));
+}
+
+/* What the graph tells, else what config.json says, else that nobody does. */
+static void
+print_number(const char *label, uint64_t graph, uint64_t config, const char *unit)
+{
+    if (graph)
+        printf("%-14s%" PRIu64 "%s\n", label, graph, unit);
+    else if (config)
+        printf("%-14s%" PRIu64 "%s (config.json)\n", label, config, unit);
+    else
+        printf("%-14snot known\n", label);
+}
+
+/* ---- the model ----------------------------------------------------------------------- */
+
+static void
+print_family(const struct xm_info *info)
+{
+    const struct xm_hyper_parameters *c = &info->config;
+    struct xm_strbuf text = {0};
+    if (c->model_type[0])
+        xm_strbuf_printf(&text, "%s%s%s%s", c->model_type, c->architecture[0] ? " (" : "",
+                         c->architecture, c->architecture[0] ? ")" : "");
+    else if (c->architecture[0])
+        xm_strbuf_add(&text, c->architecture);
+    else if (info->no_config.status == XM_NOT_FOUND)
+        xm_strbuf_add(&text, "not known: config.json is not there");
+    else
+        xm_strbuf_printf(&text, "not known: %s",
+                         info->no_config.text[0] ? info->no_config.text
+                                                 : "config.json does not say");
+    print_row("family", &text);
+    xm_strbuf_clear(&text);
+    add_name(&text, info->graph->name);
+    print_row("graph", &text);
+    xm_strbuf_free(&text);
+}
+
+static void
+print_parameters(const struct xm_model_facts *f)
+{
+    char all[NUMBER_BYTES], active[NUMBER_BYTES];
+    if (f->active_parameters == f->parameters)
+        printf("%-14s%s\n", "parameters", count_text(f->parameters, all));
+    else
+        printf("%-14s%s, %s of them active for a token\n", "parameters",
+               count_text(f->parameters, all), count_text(f->active_parameters, active));
+}
+
+/* "3 layers: " where there are other kinds as well. */
+static void
+add_layers(struct xm_strbuf *text, uint64_t layers, uint64_t all)
+{
+    if (layers != all)
+        xm_strbuf_printf(text, "%" PRIu64 " layer%s: ", layers, layers == 1 ? "" : "s");
+}
+
+static void
+print_experts(const struct xm_info *info)
+{
+    const struct xm_model_facts *f = &info->facts;
+    const struct xm_hyper_parameters *c = &info->config;
+    struct xm_strbuf text = {0};
+    for (uint32_t i = 0; i < f->n_experts; i++) {
+        const struct xm_expert_facts *e = &f->experts[i];
+        xm_strbuf_clear(&text);
+        add_layers(&text, e->layers, f->layers);
+        xm_strbuf_printf(&text,
+                         "%" PRIu64 ", %" PRIu64 " of them for a token, width %" PRIu64,
+                         e->experts, e->top_k, e->width);
+        if (e->shared_width)
+            xm_strbuf_printf(&text, "; one for all tokens, width %" PRIu64,
+                             e->shared_width);
+        print_row(i ? "" : "experts", &text);
+    }
+    xm_strbuf_clear(&text);
+    if (c->experts)
+        xm_strbuf_printf(&text,
+                         "%u, %u of them for a token, width %u (config.json; not "
+                         "recognised in the graph)",
+                         c->experts, c->top_k, c->expert_width);
+    else
+        xm_strbuf_add(&text, "none");
+    if (f->n_experts == 0)
+        print_row("experts", &text);
+    xm_strbuf_free(&text);
+}
+
+static void
+add_heads(struct xm_strbuf *text, const struct xm_attention_facts *a)
+{
+    xm_strbuf_printf(text, "%" PRIu64 " head%s of %" PRIu64, a->heads,
+                     a->heads == 1 ? "" : "s", a->head_size);
+    if (a->value_head_size != a->head_size)
+        xm_strbuf_printf(text, " (values %" PRIu64 ")", a->value_head_size);
+    if (a->shares_a_cache)
+        xm_strbuf_add(text, ", cache of a layer before");
+    else
+        xm_strbuf_printf(text, ", %" PRIu64 " KV head%s", a->kv_heads,
+                         a->kv_heads == 1 ? "" : "s");
+    if (a->window)
+        xm_strbuf_printf(text, ", sliding window of %" PRIu64, a->window);
+}
+
+static void
+print_attention(const struct xm_info *info)
+{
+    const struct xm_model_facts *f = &info->facts;
+    const struct xm_hyper_parameters *c = &info->config;
+    struct xm_strbuf text = {0};
+    for (uint32_t i = 0; i < f->n_attention; i++) {
+        xm_strbuf_clear(&text);
+        add_layers(&text, f->attention[i].layers, f->layers);
+        add_heads(&text, &f->attention[i]);
+        print_row(i ? "" : "attention", &text);
+    }
+    xm_strbuf_clear(&text);
+    if (c->heads)
+        xm_strbuf_printf(&text, "%u heads, %u KV heads (config.json)", c->heads,
+                         c->kv_heads ? c->kv_heads : c->heads);
+    else
+        xm_strbuf_add(&text, "not known");
+    if (f->n_attention == 0)
+        print_row("attention", &text);
+    xm_strbuf_free(&text);
+}
+
+static void
+print_tokenizer(const struct xm_info *info)
+{
+    if (info->tokenizer_kind)
+        printf("%-14s%s, %" PRIu64 " tokens\n", "tokenizer", info->tokenizer_kind,
+               info->tokenizer_size);
+    else if (info->no_tokenizer.status == XM_NOT_FOUND)
+        printf("%-14snone: tokenizer.json is not there\n", "tokenizer");
+    else
+        printf("%-14snone: %s\n", "tokenizer", info->no_tokenizer.text);
+}
+
+static void
+print_formats(const struct xm_model_facts *f)
+{
+    char bytes[NUMBER_BYTES];
+    for (uint32_t i = 0; i < f->n_formats; i++) {
+        const struct xm_format_facts *k = &f->formats[i];
+        char scales[64] = "";
+        if (k->group == UINT64_MAX)
+            snprintf(scales, sizeof(scales), "a scale for each row");
+        else if (k->group)
+            snprintf(scales, sizeof(scales), "groups of %" PRIu64, k->group);
+        printf("%-14s%-5s%-22s%-13s%10s %6.1f %%\n", i ? "" : "weights",
+               xm_element_text(k->element), scales,
+               k->has_zero_points ? "zero points" : "", bytes_text(k->bytes, bytes),
+               f->bytes ? 100.0 * (double)k->bytes / (double)f->bytes : 0.0);
+    }
+}
+
+static void
+print_facts(const struct xm_info *info)
+{
+    const struct xm_model_facts *f = &info->facts;
+    const struct xm_hyper_parameters *c = &info->config;
+    char bytes[NUMBER_BYTES];
+    print_family(info);
+    if (info->no_facts.text[0])
+        printf("%-14snot known: %s\n", "parameters", info->no_facts.text);
+    else
+        print_parameters(f);
+    print_number("layers", c->layers > f->layers ? 0 : f->layers, c->layers, "");
+    print_experts(info);
+    print_attention(info);
+    print_number("hidden size", f->hidden, c->hidden, "");
+    printf("%-14s", "context");
+    if (c->context)
+        printf("%u positions\n", c->context);
+    else
+        printf("not known\n");
+    print_number("vocabulary", f->vocabulary, c->vocabulary, "");
+    print_tokenizer(info);
+    print_formats(f);
+    printf("%-14s%s\n", "files", bytes_text(info->file_bytes, bytes));
+    for (size_t i = 0; i < info->n_disagreements; i++)
+        printf("%-14s%s: %" PRIu64 " in the graph, %" PRIu64 " in config.json\n",
+               i ? "" : "disagreement", info->disagreements[i].what,
+               info->disagreements[i].graph, info->disagreements[i].config);
+}
+
+/* ---- the graph ----------------------------------------------------------------------- */
+
+static void
+print_ports(const struct xm_info *info, enum xm_op op, const char *label, bool all)
+{
+    struct xm_strbuf text = {0};
+    uint32_t shown = 0;
+    xm_for_each_node(n, info->graph)
+    {
+        if (n->op != op || (shown && !all))
+            continue;
+        xm_strbuf_clear(&text);
+        add_name(&text, xm_info_port_name(n));
+        while (text.n < 24)
+            xm_strbuf_add(&text, " ");
+        xm_strbuf_add(&text, " ");
+        xm_type_print(&xm_info_port_value(n)->type, &text);
+        print_row(shown++ ? "" : label, &text);
+    }
+    if (info->ops[op] > shown)
+        printf("%-14s… %u in all\n", "", info->ops[op]);
+    xm_strbuf_free(&text);
+}
+
+static void
+print_counts(const struct xm_info *info)
+{
+    printf("%u operations:", info->graph->n_nodes);
+    for (size_t i = 0; i < XM_OP_COUNT; i++) {
+        if (info->ops[i])
+            printf(" %s %u", xm_op_info((enum xm_op)i)->text, info->ops[i]);
+    }
+    printf("\nconstants:\n");
+    for (size_t i = 0; i < XM_ELEMENT_COUNT; i++) {
+        if (info->constants[i])
+            printf("  %-8s %6u tensors %14" PRIu64 " bytes\n",
+                   xm_element_text((enum xm_element)i), info->constants[i],
+                   info->constant_bytes[i]);
+    }
+}
+
+static void
+print_properties(const struct xm_graph *g)
+{
+    struct xm_strbuf text = {0};
+    for (uint32_t i = 0; i < g->n_properties; i++) {
+        xm_strbuf_clear(&text);
+        add_name(&text, g->properties[i].key);
+        xm_strbuf_add(&text, " = ");
+        add_name(&text, g->properties[i].value);
+        printf("%s\n", xm_strbuf_text(&text));
+    }
+    xm_strbuf_free(&text);
+}
+
+void
+xm_info_print(const struct xm_info *info, bool verbose)
+{
+    print_facts(info);
+    print_ports(info, XM_OP_PARAMETER, "inputs", true);
+    print_ports(info, XM_OP_RESULT, "results", true);
+    print_ports(info, XM_OP_READ_VALUE, "states", verbose);
+    if (!verbose)
+        return;
+    printf("\n");
+    print_counts(info);
+    print_properties(info->graph);
+}
+
+/* ---- what it compiles to ----------------------------------------------------------- */
+
+static void
+print_moe_forms(const struct xm_program *p)
+{
+    static const char *const forms[] = {"moe_3gemm_fused_compressed", "gather_matmul",
+                                        "moe_router"};
+    bool any = false;
+    printf("mixture of experts:");
+    for (size_t f = 0; f < XM_ARRAY_LEN(forms); f++) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < p->n_steps; i++)
+            n += strcmp(p->steps[i].op, forms[f]) == 0;
+        if (n)
+            printf(" %s %u", forms[f], n);
+        any |= n > 0;
+    }
+    printf("%s\n%s", any ? "" : " no block of experts was recognised", p->notes_text);
+}
+
+void
+xm_info_print_compiled(struct xm_compiled *c)
+{
+    printf("\npasses:\n");
+    for (size_t i = 0; i < c->n_reports; i++) {
+        const struct xm_pass_report *r = &c->reports[i];
+        printf("  %-28s %s, %u nodes\n", r->pass->public_name,
+               r->skipped    ? "skipped"
+               : r->progress ? "changed"
+                             : "no change",
+               r->nodes_after);
+    }
+    if (c->program) {
+        print_moe_forms(c->program);
+        printf("rules:\n%s", c->program->rules_text ? c->program->rules_text : "");
+        printf("steps (%u on the host):\n", c->program->n_host_steps);
+    }
+    struct xm_strbuf steps = {0};
+    c->ops->print(c, &steps);
+    fwrite(xm_strbuf_text(&steps), 1, steps.n, stdout);
+    xm_strbuf_free(&steps);
+}
