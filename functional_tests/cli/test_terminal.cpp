@@ -67,3 +67,18 @@ TEST(Terminal, ADumbOneGetsNoEscapeCodes)
         EXPECT_FALSE(t.screen.escaped) << t.raw();
     }
 }
+
+/* One that is told to write what a terminal would obey. */
+TEST(Terminal, ControlCharactersOfAModelAreShown)
+{
+    Words words = {"generate", "-m", model, "-d", "REFERENCE", "-p", "x", "-n", "60"};
+    words.insert(words.end(), {"--temp", "9", "--seed", "1", "--ignore-eos"});
+    Terminal t(words);
+    EXPECT_EQ(t.finish(), 0);
+    Outcome plain = run(words);
+    size_t controls = 0;
+    for (char c : plain.out)
+        controls += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
+    ASSERT_GT(controls, 0u) << "choose another seed";
+    EXPECT_NE(t.text().find('^'), std::string::npos); /* and no failure by the screen */
+}

@@ -290,19 +290,18 @@ class Terminal
         ioctl(fd, TIOCSWINSZ, &size);
     }
 
-    /* Reads until the screen shows `part` behind what earlier calls have found, or the program
-     * ends. */
-    bool wait_for(const std::string &part, int seconds = 120)
+    /* Reads until the program has sent `part` behind what earlier calls have found, or ends. */
+    bool wait_for(const std::string &part, int seconds = 60)
     {
         auto until = deadline(seconds);
         for (;;) {
-            size_t found = screen.text().find(part, seen);
+            size_t found = bytes.find(part, seen);
             if (found != std::string::npos) {
                 seen = found + part.size();
                 return true;
             }
             if (std::chrono::steady_clock::now() > until || !read_some(100)) {
-                ADD_FAILURE() << "'" << part << "' is not on the screen:\n" << text();
+                ADD_FAILURE() << "'" << part << "' was not sent; the screen:\n" << text();
                 return false;
             }
         }

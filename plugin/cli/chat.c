@@ -2,29 +2,37 @@
  *
  * xemoe chat: a conversation on the terminal.
  *
- * Each turn renders the whole conversation with the model's template. The tokens that the cache
- * holds already (the longest common beginning) are kept, only the rest is fed.
+ * Each turn renders the conversation with the model's template: of answers only what was said,
+ * not what was thought, as templates have it. The tokens that the cache holds already (the
+ * longest common beginning) are kept, only the rest is fed.
  */
+#include "plugin/cli/chat.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/cli/json_out.h"
+#include "plugin/cli/line_input.h"
 #include "plugin/cli/progress.h"
+#include "plugin/cli/terminal.h"
 #include "plugin/cli/text_out.h"
+#include "plugin/text/answer.h"
 #include "plugin/text/chat_template.h"
 
 struct args {
     struct xm_cli_generation generation; /* first: the common options */
     const char *system;
     uint64_t tokens;
+    bool show_thinking;
 };
 
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     { 's', "system", XM_CLI_TEXT,  AT(system), "TEXT", "what the model is told before the conversation" },
-    { 'n', "tokens", XM_CLI_COUNT, AT(tokens), "N",    "at most N tokens an answer (512)" },
+    { 'n', "tokens", XM_CLI_LIMIT, AT(tokens), "N",    "at most N tokens an answer (512); -1: what the context holds" },
+    { 0,   "show-thinking", XM_CLI_FLAG, AT(show_thinking), NULL, "show what the model thinks before it answers" },
 };
 #undef AT
 /* clang-format on */
@@ -34,45 +42,71 @@ struct chat {
     struct xm_cli_model *model;
     struct xm_chat_template *template;
     struct xm_generator *generator;
-    struct xm_json_out history;  /* {"messages": […]}            */
-    yyjson_mut_val *messages;    /* that array                  */
-    struct xm_token_list cached; /* what the states hold        */
+    struct xm_answer answer;
+    struct xm_conversation conversation;
+    struct xm_token_list cached; /* what the states hold                      */
+    bool interactive;            /* a person types                            */
+    bool refused;                /* a message that does not fit               */
+    bool stopped;                /* by Ctrl-C, where nobody types             */
 };
 
-/* ---- the conversation ---- */
-
-static void
-add_message(struct chat *c, const char *role, const char *text, size_t n)
-{
-    yyjson_mut_val *message = xm_json_add_object(&c->history, c->messages, NULL);
-    xm_json_add_text(&c->history, message, "role", role, strlen(role));
-    xm_json_add_text(&c->history, message, "content", text, n);
-}
-
-static void
-begin_history(struct chat *c)
-{
-    xm_json_begin(&c->history);
-    c->messages = xm_json_add_array(&c->history, NULL, "messages");
-    if (c->args->system)
-        add_message(c, "system", c->args->system, strlen(c->args->system));
-}
+/* ---- the prompt of a turn ---- */
 
 static enum xm_status
 render(struct chat *c, struct xm_token_list *ids, struct xm_error *err)
 {
     struct xm_strbuf text = {0};
-    char *messages = xm_json_value_text(c->messages);
+    struct xm_json_out j;
+    xm_json_begin(&j);
+    yyjson_mut_val *list = xm_conversation_add_json(&c->conversation, false, &j);
+    char *messages = j.failed ? NULL : xm_json_value_text(list);
+    xm_json_end(&j);
     if (!messages)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the conversation");
     enum xm_status s =
         xm_chat_template_render(c->template, messages, true, NULL, &text, err);
+    xm_token_list_clear(ids);
     if (s == XM_OK)
         s = xm_tokenizer_encode(c->model->tokenizer, xm_strbuf_text(&text), text.n, false,
                                 ids, err);
     xm_free(messages);
     xm_strbuf_free(&text);
     return s;
+}
+
+/* 0: without bounds. */
+static uint64_t
+context_of(const struct chat *c)
+{
+    const uint64_t given = c->args->generation.context;
+    return given ? given : c->model->context;
+}
+
+/* Renders as many of the last turns as leave room for an answer: a quarter of the context, or
+ * what an answer may take at most. *most: how many tokens it may have; 0: the last turn alone
+ * does not fit. */
+static enum xm_status
+fit(struct chat *c, struct xm_token_list *prompt, uint64_t *most, struct xm_error *err)
+{
+    const uint64_t context = context_of(c), quarter = context / 4;
+    const uint64_t reserve = c->args->tokens < quarter ? c->args->tokens : quarter;
+    const size_t first = c->conversation.first;
+    XM_TRY(render(c, prompt, err));
+    *most = c->args->tokens;
+    if (!context)
+        return XM_OK;
+    while (prompt->n + reserve > context && xm_conversation_leave_out(&c->conversation))
+        XM_TRY(render(c, prompt, err));
+    uint64_t room = prompt->n < context ? context - prompt->n : 0;
+    *most = room < *most ? room : *most;
+    if (!room)
+        c->conversation.first = first; /* the message is refused, the others stay */
+    else if (c->conversation.first != first)
+        fprintf(stderr,
+                "xemoe: the conversation has outgrown the context of %" PRIu64
+                " tokens: its oldest %zu messages are left out from here on\n",
+                context, c->conversation.first - first);
+    return XM_OK;
 }
 
 /* ---- a turn ---- */
@@ -113,32 +147,77 @@ note_cached(struct chat *c, const struct xm_token_list *prompt,
 }
 
 static enum xm_status
-answer_tokens(struct chat *c, const struct xm_token_list *prompt, struct xm_text_out *o,
-              struct xm_error *err)
+answer_tokens(struct chat *c, const struct xm_token_list *prompt, uint64_t most,
+              struct xm_text_out *o, struct xm_token_list *new, struct xm_error *err)
 {
-    struct xm_token_list new = {0};
     struct xm_generation_times times;
     struct xm_infer *r = xm_generator_request(c->generator);
     rewind_to(c, reusable(c, prompt));
     size_t past = (size_t)r->ops->past(r);
     struct xm_generation run = {.prompt = prompt->ids + past,
                                 .n_prompt = prompt->n - past,
-                                .max_tokens = c->args->tokens,
+                                .max_tokens = most,
                                 .stop_ids = c->model->ids.eos,
                                 .n_stop = (uint32_t)c->model->ids.n_eos,
                                 .on_token = xm_text_out_token,
                                 .ctx = o};
+    xm_cli_catch_interrupt(r);
     xm_progress_show("reading %zu tokens", prompt->n - past);
-    enum xm_status s = xm_generator_run(c->generator, &run, &new, &times, err);
+    enum xm_status s = xm_generator_run(c->generator, &run, new, &times, err);
     xm_progress_clear();
     if (s == XM_CANCELLED && xm_cli_interrupted()) {
         err->status = s = XM_OK; /* the answer ends here */
         err->text[0] = '\0';
     }
+    return s == XM_OK ? note_cached(c, prompt, new, err) : s;
+}
+
+/* Why an answer ends that the model has not ended. */
+static void
+tell_limit(const struct chat *c, uint64_t most, const struct xm_token_list *new,
+           const struct xm_text_out *o)
+{
+    if (new->n < most || o->stopped || xm_cli_interrupted())
+        return;
+    if (most < c->args->tokens)
+        fprintf(stderr, "xemoe: the context of %" PRIu64 " tokens is full\n",
+                context_of(c));
+    else
+        fprintf(stderr, "xemoe: the answer was cut after %" PRIu64 " tokens (-n)\n",
+                most);
+}
+
+static enum xm_status
+write_answer(struct chat *c, const struct xm_token_list *prompt, uint64_t most,
+             struct xm_text_out *o, struct xm_error *err)
+{
+    struct xm_token_list new = {0};
+    enum xm_status s = xm_answer_begin(&c->answer, prompt->ids, prompt->n, err);
     if (s == XM_OK)
-        s = note_cached(c, prompt, &new, err);
+        s = answer_tokens(c, prompt, most, o, &new, err);
+    if (s == XM_OK && xm_text_out_finish(o) != XM_OK)
+        s = xm_fail(err, o->err.status, "%s", o->err.text);
+    if (s == XM_OK)
+        tell_limit(c, most, &new, o);
+    /* Templates want turn by turn: a message without an answer would not be one. */
+    if (s == XM_OK && xm_cli_interrupted() && !o->text.n)
+        xm_conversation_pop(&c->conversation);
+    else if (s == XM_OK)
+        s = xm_conversation_add(&c->conversation, "assistant", xm_strbuf_text(&o->text),
+                                o->text.n, err);
     xm_token_list_free(&new);
     return s;
+}
+
+static void
+refuse(struct chat *c, size_t n)
+{
+    fprintf(stderr,
+            "xemoe: the message makes a prompt of %zu tokens, which leaves no room in a "
+            "context of %" PRIu64 ": it is not sent\n",
+            n, context_of(c));
+    xm_conversation_pop(&c->conversation);
+    c->refused = true;
 }
 
 static enum xm_status
@@ -146,15 +225,16 @@ answer(struct chat *c, struct xm_error *err)
 {
     struct xm_token_list prompt = {0};
     struct xm_text_out o;
+    uint64_t most = 0;
     XM_TRY(xm_text_out_begin(&o, c->model->tokenizer, &c->args->generation.stops,
                              !c->args->generation.target.json, true, true, err));
-    enum xm_status s = render(c, &prompt, err);
-    if (s == XM_OK)
-        s = answer_tokens(c, &prompt, &o, err);
-    if (s == XM_OK && xm_text_out_finish(&o) != XM_OK)
-        s = xm_fail(err, o.err.status, "%s", o.err.text);
-    if (s == XM_OK)
-        add_message(c, "assistant", xm_strbuf_text(&o.text), o.text.n);
+    o.answer = &c->answer;
+    o.show_thoughts = c->args->show_thinking;
+    enum xm_status s = fit(c, &prompt, &most, err);
+    if (s == XM_OK && most == 0)
+        refuse(c, prompt.n);
+    else if (s == XM_OK)
+        s = write_answer(c, &prompt, most, &o, err);
     xm_text_out_end(&o);
     xm_token_list_free(&prompt);
     return s;
@@ -162,66 +242,90 @@ answer(struct chat *c, struct xm_error *err)
 
 /* ---- the loop ---- */
 
-/* A line without its end; false at the end of the input. */
-static bool
-read_line(struct xm_strbuf *line)
+/* Ctrl-C stops the answer, and where nobody is there to go on, the conversation. */
+static enum xm_status
+take_turn(struct chat *c, struct xm_error *err)
 {
-    char part[256];
-    xm_strbuf_clear(line);
-    if (isatty(STDIN_FILENO)) {
-        fputs("> ", stderr);
-        fflush(stderr);
-    }
-    bool got = false, ended = false;
-    while (!ended && fgets(part, sizeof(part), stdin)) {
-        size_t n = strlen(part);
-        got = true;
-        ended = n > 0 && part[n - 1] == '\n';
-        n -= ended;
-        xm_strbuf_add_n(line, part, n > 0 && part[n - 1] == '\r' ? n - 1 : n);
-    }
-    return got;
+    enum xm_status s = answer(c, err);
+    if (c->interactive)
+        xm_cli_note_interrupt();
+    else
+        xm_cli_release_interrupt();
+    if (s == XM_OK)
+        c->stopped = xm_cli_interrupted() && !c->interactive;
+    if (c->interactive)
+        xm_cli_forget_interrupt();
+    return s;
 }
 
 /* One line: a command, or a message to answer. */
 static enum xm_status
-take_line(struct chat *c, const char *line, struct xm_error *err)
+take_line(struct chat *c, const struct xm_strbuf *line, bool *end, struct xm_error *err)
 {
-    if (strcmp(line, "/reset") == 0) {
-        xm_json_end(&c->history);
-        begin_history(c);
+    enum xm_chat_next next = XM_CHAT_ANSWER;
+    if (!line->n)
         return XM_OK;
-    }
-    if (strcmp(line, "/help") == 0) {
-        fputs("/reset begins anew, /exit ends; all else goes to the model\n", stderr);
-        return XM_OK;
-    }
-    if (!line[0])
-        return XM_OK;
-    add_message(c, "user", line, strlen(line));
-    xm_cli_catch_interrupt(xm_generator_request(c->generator));
-    enum xm_status s = answer(c, err);
-    xm_cli_release_interrupt();
+    if (!xm_chat_command(&c->conversation, xm_strbuf_text(line), &next))
+        XM_TRY(xm_conversation_add(&c->conversation, "user", xm_strbuf_text(line),
+                                   line->n, err));
+    if (next == XM_CHAT_ANSWER)
+        XM_TRY(take_turn(c, err));
+    *end = next == XM_CHAT_END || c->stopped;
+    return XM_OK;
+}
+
+/* The second Ctrl-C in a row at an empty line ends. */
+static bool
+is_enough(const struct xm_strbuf *line, bool again)
+{
     xm_cli_forget_interrupt();
+    if (again && !line->n)
+        return true;
+    fputs("(Ctrl-C again or Ctrl-D ends)\n", stderr);
+    return false;
+}
+
+static enum xm_status
+converse(struct chat *c, struct xm_line_input *in, struct xm_error *err)
+{
+    struct xm_strbuf line = {0};
+    enum xm_status s = XM_OK;
+    bool end = false, again = false;
+    if (c->interactive) {
+        xm_cli_note_interrupt();
+        fputs("Type a message; /help lists commands, Ctrl-D ends.\n", stderr);
+    }
+    while (s == XM_OK && !end) {
+        switch (xm_line_input_read(in, &line, err)) {
+        case XM_LINE_TEXT:
+            s = take_line(c, &line, &end, err);
+            again = false;
+            break;
+        case XM_LINE_INTERRUPTED:
+            end = is_enough(&line, again);
+            again = true;
+            break;
+        case XM_LINE_END:
+            end = true;
+            break;
+        case XM_LINE_FAILED:
+            s = err->status;
+            break;
+        }
+    }
+    xm_strbuf_free(&line);
     return s;
 }
 
 static enum xm_status
-converse(struct chat *c, struct xm_error *err)
+print_json(const struct chat *c, const struct xm_sampling *sampling, struct xm_error *err)
 {
-    struct xm_strbuf line = {0};
-    enum xm_status s = XM_OK;
-    while (s == XM_OK && read_line(&line)) {
-        if (!xm_strbuf_ok(&line))
-            s = xm_fail(err, XM_NO_MEMORY, "out of memory for a line");
-        else if (strcmp(xm_strbuf_text(&line), "/exit") == 0)
-            break;
-        else
-            s = take_line(c, xm_strbuf_text(&line), err);
-    }
-    xm_strbuf_free(&line);
-    if (s == XM_OK && c->args->generation.target.json)
-        s = xm_json_print(&c->history, err);
+    struct xm_json_out j;
+    xm_json_begin(&j);
+    xm_conversation_add_json(&c->conversation, true, &j);
+    xm_json_add_whole(&j, NULL, "seed", sampling->seed);
+    enum xm_status s = xm_json_print(&j, err);
+    xm_json_end(&j);
     return s;
 }
 
@@ -229,12 +333,31 @@ static enum xm_status
 chat(struct chat *c, const struct xm_sampling *sampling, const char *folder,
      struct xm_error *err)
 {
+    struct xm_line_input *in = NULL;
+    const char *system = c->args->system;
     XM_TRY(xm_chat_template_load(folder, &c->template, err));
     XM_TRY(xm_generator_create(c->model->compiled, sampling, &c->generator, err));
-    begin_history(c);
-    enum xm_status s = converse(c, err);
-    xm_json_end(&c->history);
+    xm_answer_init(&c->answer, c->model->tokenizer, c->template);
+    if (system)
+        XM_TRY(
+            xm_conversation_add(&c->conversation, "system", system, strlen(system), err));
+    XM_TRY(xm_line_input_create(c->interactive, &in, err));
+    enum xm_status s = converse(c, in, err);
+    xm_line_input_free(in);
+    if (s == XM_OK && c->args->generation.target.json)
+        s = print_json(c, sampling, err);
     return s;
+}
+
+static int
+exit_code(const struct chat *c)
+{
+    int code = xm_cli_flush();
+    if (code == XM_EXIT_OK && c->stopped) {
+        xm_cli_say_interrupted();
+        return XM_EXIT_CANCELLED;
+    }
+    return code == XM_EXIT_OK && c->refused && !c->interactive ? XM_EXIT_FAILED : code;
 }
 
 static int
@@ -250,13 +373,16 @@ run_model(struct xm_cli_model *m, const struct args *a,
               stderr);
         return XM_EXIT_FILE;
     }
+    c.interactive = xm_terminal_is(STDIN_FILENO) && xm_terminal_is(STDERR_FILENO);
     xm_cli_model_folder(a->generation.target.model, &folder);
     enum xm_status s = chat(&c, sampling, xm_strbuf_text(&folder), &err);
     xm_generator_destroy(c.generator);
     xm_chat_template_free(c.template);
+    xm_answer_free(&c.answer);
+    xm_conversation_free(&c.conversation);
     xm_token_list_free(&c.cached);
     xm_strbuf_free(&folder);
-    return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+    return s == XM_OK ? exit_code(&c) : xm_cli_failed(&err);
 }
 
 int
@@ -264,11 +390,15 @@ xm_cli_chat(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe chat -m PATH [-s TEXT] [-n N] [options]",
-        .about =
-            "A conversation: each line of standard input is a message, the answer is\n"
-            "written as it comes. /reset begins anew, /exit or end of input ends; "
-            "Ctrl-C\n"
-            "stops an answer. With --json the conversation is printed at the end.\n",
+        .about = "A conversation: each line of standard input is a message (a backslash "
+                 "at its\n"
+                 "end goes on in the next one), the answer is written as it comes. /help "
+                 "lists\n"
+                 "commands, /exit or the end of input ends; Ctrl-C stops an answer. What "
+                 "no longer\n"
+                 "fits into the context is left out, oldest first. With --json the "
+                 "conversation is\n"
+                 "printed at the end.\n",
         .common = xm_cli_generation_options,
         .n_common = XM_CLI_N_GENERATION_OPTIONS,
         .own = options,

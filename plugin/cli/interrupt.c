@@ -62,7 +62,7 @@ leave(int signal_number)
 {
     if (farewell)
         say(STDERR_FILENO, farewell);
-    if (farewell && has_modes) /* else it may be somebody else's terminal by now */
+    if (farewell && has_modes && tcgetpgrp(STDIN_FILENO) == getpgrp()) /* in front */
         tcsetattr(STDIN_FILENO, TCSANOW, &at_start);
     end_open_lines();
     if (signal_number == SIGINT) {
@@ -209,6 +209,12 @@ xm_cli_wake_on(int signal_number, volatile int *came)
         handle(signal_number, on_waker);
         return;
     }
+}
+
+void
+xm_cli_wake_off(int signal_number)
+{
+    handle(signal_number, SIG_DFL);
 }
 
 void

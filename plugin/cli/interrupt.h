@@ -38,6 +38,8 @@ int xm_cli_wake_fd(void);
 void xm_cli_wake_drain(void);
 /* This signal, too, makes it readable, and sets *came. */
 void xm_cli_wake_on(int signal_number, volatile int *came);
+/* And from here on does what it usually does. */
+void xm_cli_wake_off(int signal_number);
 
 /* Whether a line of text stands on standard output that has no end yet. */
 void xm_cli_line_is_open(bool open);

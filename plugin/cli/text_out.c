@@ -8,6 +8,12 @@
 #include <unistd.h>
 
 #include "plugin/cli/progress.h"
+#include "plugin/cli/terminal.h"
+#include "plugin/text/utf8.h"
+
+/* Select graphic rendition: faint, and neither bold nor faint (ECMA-48). */
+#define DIM    "\033[2m"
+#define NORMAL "\033[22m"
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_generation, member)
@@ -78,6 +84,8 @@ xm_text_out_begin(struct xm_text_out *o, const struct xm_tokenizer *tokenizer,
     struct xm_slice slices[XM_CLI_MAX_TEXTS];
     *o = (struct xm_text_out){
         .has_text = tokenizer != NULL, .stream = stream, .keep = keep};
+    o->on_terminal = xm_terminal_is(STDOUT_FILENO);
+    o->styles = xm_terminal_has_styles(STDOUT_FILENO);
     for (size_t i = 0; i < stops->n; i++)
         slices[i] = (struct xm_slice){stops->list[i], strlen(stops->list[i])};
     if (tokenizer)
@@ -85,28 +93,135 @@ xm_text_out_begin(struct xm_text_out *o, const struct xm_tokenizer *tokenizer,
     return xm_stop_strings_create(slices, stops->n, &o->stops, err);
 }
 
+/* ---- writing ----------------------------------------------------------------------- */
+
+/* A model must not send commands to a terminal: control characters are shown as ^X, those of
+ * ISO 6429 as U+FFFD. */
+static void
+write_visible(const char *text, size_t n)
+{
+    for (size_t at = 0, length; at < n; at += length) {
+        int32_t code;
+        length = xm_utf8_next(xm_slice_of(text + at, n - at), &code);
+        if (code == '\r')
+            continue; /* of the end of a line */
+        if ((code < 0x20 && code != '\n' && code != '\t') || code == 0x7f)
+            printf("^%c", code < 0 ? '?' : code ^ 0x40);
+        else if (code >= 0x80 && code < 0xa0)
+            fputs("\xef\xbf\xbd", stdout);
+        else
+            fwrite(text + at, 1, length, stdout);
+    }
+}
+
+static void
+write_text(struct xm_text_out *o, const char *text, size_t n)
+{
+    if (n == 0)
+        return;
+    o->in_line = text[n - 1] != '\n';
+    o->wrote = true;
+    xm_cli_line_is_open(o->in_line);
+    if (o->on_terminal)
+        write_visible(text, n);
+    else
+        fwrite(text, 1, n, stdout);
+    fflush(stdout);
+}
+
+/* An empty line comes between a thought and the text. */
+static void
+end_thought(struct xm_text_out *o, bool before_text)
+{
+    if (!o->in_thought)
+        return;
+    o->in_thought = false;
+    if (o->styles)
+        fputs(NORMAL, stdout);
+    xm_cli_farewell(NULL);
+    if (o->in_line)
+        write_text(o, "\n", 1);
+    if (before_text)
+        write_text(o, "\n", 1);
+}
+
+/* Dim where the terminal can, apart by an empty line; else only that there is one is told. */
+static void
+show_thought(struct xm_text_out *o, const struct xm_strbuf *text)
+{
+    if (!o->show_thoughts) {
+        xm_progress_show("thinking: %zu tokens", ++o->n_thought);
+        return;
+    }
+    if (!o->in_thought && o->styles) {
+        fputs(DIM, stdout);
+        xm_cli_farewell(NORMAL);
+    }
+    o->in_thought = true;
+    write_text(o, xm_strbuf_text(text), text->n);
+}
+
+/* Leaves in o->raw what is text. */
+static enum xm_status
+take_out_thoughts(struct xm_text_out *o, bool last)
+{
+    struct xm_strbuf shown = {0};
+    enum xm_answer_part part =
+        xm_answer_text(o->answer, xm_strbuf_text(&o->raw), o->raw.n, &shown);
+    if (last && part == XM_ANSWER_NOTHING)
+        part = xm_answer_end(o->answer, &shown);
+    xm_strbuf_clear(&o->raw);
+    if (part == XM_ANSWER_THOUGHT && o->stream)
+        show_thought(o, &shown);
+    if (part == XM_ANSWER_TEXT)
+        xm_strbuf_add_n(&o->raw, xm_strbuf_text(&shown), shown.n);
+    bool good = xm_strbuf_ok(&shown) && xm_strbuf_ok(&o->raw);
+    xm_strbuf_free(&shown);
+    return good ? XM_OK : xm_fail(&o->err, XM_NO_MEMORY, "out of memory for the text");
+}
+
 /* Passes what has come to the stop strings, and what they let through to standard output. */
 static enum xm_status
 pass_on(struct xm_text_out *o, bool last)
 {
     struct xm_strbuf out = {0};
+    if (o->answer && take_out_thoughts(o, last) != XM_OK)
+        return o->err.status;
     enum xm_status s = xm_stop_strings_push(o->stops, xm_strbuf_text(&o->raw), o->raw.n,
                                             &out, &o->stopped, &o->err);
     if (s == XM_OK && last)
         s = xm_stop_strings_flush(o->stops, &out, &o->err);
     xm_strbuf_clear(&o->raw);
-    if (o->stream && out.n) {
-        xm_cli_line_is_open(true);
-        fwrite(xm_strbuf_text(&out), 1, out.n, stdout);
-        fflush(stdout);
-        o->wrote = true;
-    }
+    if (out.n)
+        end_thought(o, true);
+    if (o->stream)
+        write_text(o, xm_strbuf_text(&out), out.n);
     if (o->keep)
         xm_strbuf_add_n(&o->text, xm_strbuf_text(&out), out.n);
     xm_strbuf_free(&out);
     return s == XM_OK && !xm_strbuf_ok(&o->text)
                ? xm_fail(&o->err, XM_NO_MEMORY, "out of memory for the text")
                : s;
+}
+
+/* What the detokenizer holds back belongs to the part before the mark. */
+static enum xm_status
+take_mark(struct xm_text_out *o, int32_t id)
+{
+    XM_TRY(xm_detokenizer_flush(&o->detokenizer, &o->raw, &o->err));
+    XM_TRY(pass_on(o, false));
+    xm_answer_take(o->answer, id);
+    o->stopped |= o->answer->complete;
+    return XM_OK;
+}
+
+static enum xm_status
+take_token(struct xm_text_out *o, int32_t id)
+{
+    if (o->answer && xm_answer_is_mark(o->answer, id))
+        return take_mark(o, id);
+    XM_TRY(xm_detokenizer_push(&o->detokenizer, id, &o->raw, &o->err));
+    return pass_on(o, false);
 }
 
 bool
@@ -118,9 +233,7 @@ xm_text_out_token(int32_t id, void *ctx)
         printf("%" PRId32 "\n", id);
         fflush(stdout);
     }
-    if (o->has_text &&
-        (xm_detokenizer_push(&o->detokenizer, id, &o->raw, &o->err) != XM_OK ||
-         pass_on(o, false) != XM_OK))
+    if (o->has_text && take_token(o, id) != XM_OK)
         return false;
     return !o->stopped && !xm_cli_interrupted();
 }
@@ -128,12 +241,15 @@ xm_text_out_token(int32_t id, void *ctx)
 enum xm_status
 xm_text_out_finish(struct xm_text_out *o)
 {
+    xm_progress_clear();
     if (!o->has_text)
         return o->err.status;
     if (!o->stopped)
         xm_detokenizer_flush(&o->detokenizer, &o->raw, &o->err);
     pass_on(o, true);
-    if (o->stream && (o->wrote || !xm_cli_interrupted())) {
+    if (o->in_thought) {
+        end_thought(o, false);
+    } else if (o->stream && (o->wrote || !xm_cli_interrupted())) {
         putchar('\n');
         fflush(stdout);
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What generate and chat share: the options that choose tokens, and the way of tokens to text on
- * standard output: detokenizer, stop strings, whole characters only.
+ * standard output: detokenizer, thoughts apart, stop strings, whole characters only.
  */
 #ifndef XM_PLUGIN_CLI_TEXT_OUT_H
 #define XM_PLUGIN_CLI_TEXT_OUT_H
 
 #include "plugin/cli/cli.h"
 #include "plugin/generate.h"
+#include "plugin/text/answer.h"
 #include "plugin/text/detokenizer.h"
 #include "plugin/text/stop_strings.h"
 
@@ -37,7 +38,11 @@ struct xm_text_out {
         text;      /* all of it when `keep`, else what is not written yet            */
     bool has_text; /* false: there is no tokenizer, ids are written instead          */
     bool stream, keep, stopped;
-    bool wrote; /* something to standard output                                      */
+    struct xm_answer
+        *answer;        /* the caller's, begun: thoughts are no text; NULL: all is     */
+    bool show_thoughts; /* the caller's choice                                         */
+    bool on_terminal, styles, in_thought, in_line, wrote; /* of standard output */
+    size_t n_thought;                                     /* tokens that are not shown */
     struct xm_error err;
 };
 

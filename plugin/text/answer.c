@@ -125,15 +125,28 @@ begin(struct xm_answer *a, enum state state)
     xm_strbuf_clear(&a->header);
 }
 
-/* "final", or "commentary to=functions.f": the first word counts. */
+/* "final", or "commentary to=functions.f": the first word counts. An empty header says what is
+ * usual. */
 static bool
-is_for_user(const struct xm_answer *a)
+header_says(const struct xm_answer *a, const char *word)
 {
     const char *name = xm_strbuf_text(&a->header);
     name += strspn(name, " \n");
     size_t n = strcspn(name, " \n");
-    return !a->has_channel || n == 0 ||
-           (n == strlen(text_channel) && memcmp(name, text_channel, n) == 0);
+    return n == 0 || (n == strlen(word) && memcmp(name, word, n) == 0);
+}
+
+static bool
+is_for_user(const struct xm_answer *a)
+{
+    return !a->has_channel || header_says(a, text_channel);
+}
+
+/* The model goes on as somebody else, and invents what that one says. */
+static bool
+is_by_others(const struct xm_answer *a)
+{
+    return a->has_role && !a->has_channel && !header_says(a, "assistant");
 }
 
 void
@@ -146,8 +159,10 @@ xm_answer_take(struct xm_answer *a, int32_t id)
     case BEGIN_HEADER:
         begin(a, IN_HEADER);
         a->has_channel = false;
+        a->has_role = !a->replaying; /* the prompt may say what it likes */
         break;
     case BEGIN_CHANNEL:
+        a->complete |= is_by_others(a);
         begin(a, IN_HEADER);
         a->has_channel = true;
         break;
@@ -155,6 +170,7 @@ xm_answer_take(struct xm_answer *a, int32_t id)
         a->state = IN_REST;
         break;
     case BEGIN_BODY:
+        a->complete |= is_by_others(a);
         begin(a, is_for_user(a) ? IN_TEXT : IN_THOUGHT);
         a->at_start = false; /* a message is kept as it is */
         break;
@@ -202,8 +218,9 @@ xm_answer_begin(struct xm_answer *a, const int32_t *prompt, size_t n,
     if (!a->format)
         return XM_OK;
     begin(a, a->format->first);
-    a->has_channel = a->complete = a->at_start = false;
+    a->has_role = a->has_channel = a->complete = a->at_start = false;
     const size_t open = find_open(a, prompt, n);
+    a->replaying = true;
     for (size_t i = open; i < n && s == XM_OK; i++) {
         xm_strbuf_clear(&text);
         if (xm_answer_is_mark(a, prompt[i]))
@@ -212,7 +229,7 @@ xm_answer_begin(struct xm_answer *a, const int32_t *prompt, size_t n,
                                           err)) == XM_OK)
             xm_answer_text(a, xm_strbuf_text(&text), text.n, &unused);
     }
-    a->seen_mark = false;
+    a->seen_mark = a->replaying = false;
     a->at_start = open < n && a->format->first == IN_TEXT;
     if (!a->has_channel)
         xm_strbuf_clear(&a->header); /* the role, which the prompt has said */
@@ -254,6 +271,8 @@ header_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *o
 enum xm_answer_part
 xm_answer_text(struct xm_answer *a, const char *text, size_t n, struct xm_strbuf *out)
 {
+    if (a->complete)
+        return XM_ANSWER_NOTHING;
     const char *newline = memchr(text, '\n', n);
     switch ((enum state)a->state) {
     case IN_TEXT:

@@ -40,10 +40,13 @@ struct xm_answer {
         ids[XM_MAX_ANSWER_MARKS]; /* of the format's marks; -1: the tokenizer has none */
     int state;                    /* enum state in answer.c                            */
     struct xm_strbuf header;      /* of the message that begins, as far as it has come */
-    bool has_channel;             /* the header names one                              */
-    bool seen_mark;               /* since the prompt                                  */
-    bool at_start;                /* of a part: newlines are left out                  */
-    bool complete;                /* a message to the user has ended: nothing follows  */
+    bool has_channel;             /* the header names one */
+    bool has_role;  /* the model has begun the header: it names who speaks */
+    bool replaying; /* the prompt */
+    bool seen_mark; /* since the prompt */
+    bool at_start;  /* of a part: newlines are left out */
+    /* A message to the user has ended, or somebody else's has begun: there is no more. */
+    bool complete;
 };
 
 /* Finds the format of a model. */

@@ -156,6 +156,18 @@ TEST(Answer, ChannelsAreThoughtsAndText)
     a.expect(open, "<|channel|>fin", {"", "", false});
 }
 
+TEST(Answer, EndsWhereTheModelGoesOnAsTheUser)
+{
+    Answer a(harmony, harmony_template);
+    a.expect("<|start|>ab",
+             "<|channel|>analysis<|message|>Hm.<|end|><|start|>user<|message|>And Rome?",
+             {"", "Hm.", true});
+    a.expect("<|start|>ab",
+             "<|channel|>analysis<|message|>Hm.<|end|>"
+             "<|start|>functions.f to=assistant<|channel|>commentary<|message|>{}",
+             {"", "Hm.", true});
+}
+
 /* A model that was not trained on channels answers at once. */
 TEST(Answer, WithoutAnyMarkItIsText)
 {

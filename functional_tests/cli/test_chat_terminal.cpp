@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A conversation as a person has it: keys in, screen out. Without libedit those tests are left
+ * out that edit.
+ */
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/terminal.h"
+
+static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+static const char *const ctrl_c = "\x03", *const ctrl_d = "\x04", *const ctrl_a = "\x01",
+                         *const rubout = "\x7f", *const up = "\033[A",
+                         *const left = "\033[D", *const right = "\033[C";
+
+/* A state folder of its own for each conversation, gone at the end. */
+class Chat
+{
+  public:
+    const bool edits;
+    std::string state;
+    Terminal t;
+
+    explicit Chat(const Words &more = {}, const Words &settings = {},
+                  const std::string &state_folder = "", const std::string &output = "")
+        : edits(XM_HAS_EDITOR && (settings.empty() || settings[0] != "TERM=dumb")),
+          state(state_folder.empty() ? own_folder() : state_folder),
+          t(words(more), with_state(settings), 80, output)
+    {
+    }
+    ~Chat()
+    {
+        std::filesystem::remove_all(own_folder());
+    }
+
+    void wait_for_prompt()
+    {
+        t.wait_for(edits ? "\033[?2004h> " : "\n> ");
+    }
+
+    /* Types a line when the prompt stands. */
+    void say(const std::string &line)
+    {
+        wait_for_prompt();
+        t.type(line + "\r");
+    }
+
+    int end()
+    {
+        wait_for_prompt();
+        t.type(ctrl_d);
+        return t.finish();
+    }
+
+    std::vector<std::string> rows() const
+    {
+        return t.screen.rows();
+    }
+
+    static std::string own_folder()
+    {
+        return testing::TempDir() + "xemoe_state_" + std::to_string(getpid());
+    }
+
+  private:
+    Words kept;
+
+    static Words words(const Words &more)
+    {
+        Words list = {"chat", "-m", model, "-d", "REFERENCE", "-n", "20"};
+        list.insert(list.end(), more.begin(), more.end());
+        return list;
+    }
+    Words with_state(const Words &settings)
+    {
+        std::filesystem::create_directories(state);
+        Words list = settings;
+        list.push_back("XDG_STATE_HOME=" + state);
+        list.push_back("HOME=/nowhere");
+        return list;
+    }
+};
+
+static const char *const hint = "Type a message; /help lists commands, Ctrl-D ends.";
+static const char *const italy = "What is the capital of Italy?";
+static const char *const rome = "The capital of Italy is Rome.";
+
+TEST(ChatTerminal, LooksLikeAConversation)
+{
+    Chat c;
+    c.say(italy);
+    c.t.wait_for(rome);
+    EXPECT_EQ(c.end(), 0);
+    EXPECT_EQ(c.rows(), (Words{hint, std::string("> ") + italy, rome, "> ^D"}));
+    EXPECT_TRUE(c.t.screen.modes.empty()) << "bracketed paste is left on";
+}
+
+TEST(ChatTerminal, WithoutAnEditorItLooksTheSame)
+{
+    Chat c({}, {"TERM=dumb"});
+    c.say(italy);
+    c.t.wait_for(rome);
+    EXPECT_EQ(c.end(), 0);
+    EXPECT_EQ(c.rows(), (Words{hint, std::string("> ") + italy, rome, ">"}));
+    EXPECT_FALSE(c.t.screen.escaped) << c.t.raw();
+}
+
+/* Keys as they come from a keyboard; what the model is told is in the JSON at the end. */
+static std::string
+told(const std::string &keys, const Words &settings, Words *screen)
+{
+    const std::string file = Chat::own_folder() + ".json";
+    Chat c({"--json"}, settings, "", file);
+    c.say(keys);
+    EXPECT_EQ(c.end(), 0) << c.t.text();
+    *screen = c.rows();
+    std::string text = read_file(file);
+    unlink(file.c_str());
+    return Json(text).text("/messages/0/content");
+}
+
+class Editing : public testing::TestWithParam<const char *>
+{
+};
+
+TEST_P(Editing, KnowsCharactersInEveryLocale)
+{
+    if (!XM_HAS_EDITOR)
+        GTEST_SKIP() << "built without libedit";
+    const struct {
+        std::string keys, text;
+    } cases[] = {
+        {"Grüße", "Grüße"},
+        {std::string("Grü") + rubout + "ueße", "Grueße"},
+        {std::string("日本x") + rubout + rubout + "本", "日本"},
+        {std::string("üä") + left + "ö", "üöä"},
+        {std::string("üä") + left + left + right + "ö", "üöä"},
+        {std::string("ende") + ctrl_a + "Ü" + "\033[C" + "\033[3~", "Üede"},
+        {std::string("ab") + "\033[H" + "0" + "\033[F" + "9", "0ab9"},
+    };
+    for (const auto &c : cases) {
+        Words screen;
+        EXPECT_EQ(told(c.keys, {GetParam()}, &screen), c.text) << c.keys;
+        ASSERT_GT(screen.size(), 1u);
+        EXPECT_EQ(screen[1], "> " + c.text);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(ChatTerminal, Editing,
+                         testing::Values("LC_ALL=de_DE.UTF-8", "LC_ALL=C",
+                                         "LC_ALL=POSIX"),
+                         [](const testing::TestParamInfo<const char *> &info) {
+                             return "Locale" + std::to_string(info.index);
+                         });
+
+static const std::string paste_begin = "\033[200~", paste_end = "\033[201~";
+
+TEST(ChatTerminal, APastedBlockIsOneMessage)
+{
+    if (!XM_HAS_EDITOR)
+        GTEST_SKIP() << "built without libedit";
+    Words screen;
+    const std::string block = "eins\rzwei\n\r\nvier";
+    EXPECT_EQ(told(paste_begin + block + paste_end, {}, &screen), "eins\nzwei\n\nvier");
+    EXPECT_EQ(told(paste_begin + "eins\r" + paste_end + "!", {}, &screen), "eins!");
+    std::string longer;
+    for (int i = 0; i < 200; i++)
+        longer += "Zeile " + std::to_string(i) + "\n";
+    EXPECT_EQ(told("x" + paste_begin + longer + paste_end, {}, &screen) + "\n",
+              "x" + longer);
+}
+
+TEST(ChatTerminal, ABackslashGoesOnInTheNextLine)
+{
+    Words screen;
+    EXPECT_EQ(told("eins\\\rzwei\\\r\\\rvier", {}, &screen), "eins\nzwei\n\nvier");
+    EXPECT_EQ(screen[1], "> eins\\");
+    EXPECT_EQ(screen[2], ". zwei\\");
+}
+
+TEST(ChatTerminal, EarlierLinesComeBackInTheNextConversation)
+{
+    if (!XM_HAS_EDITOR)
+        GTEST_SKIP() << "built without libedit";
+    {
+        Chat c({"--json"});
+        c.say("erste Zeile: ü");
+        c.say("zweite");
+        c.say("eins\\\rzwei");
+        EXPECT_EQ(c.end(), 0);
+        const std::string file = c.state + "/xemoe/chat_history";
+        struct stat st;
+        ASSERT_EQ(stat(file.c_str(), &st), 0);
+        EXPECT_EQ(st.st_mode & 0777, 0600u);
+        Chat next({"--json"}, {}, c.state);
+        next.say(std::string(up) + up + up);
+        next.say(up);
+        EXPECT_EQ(next.end(), 0);
+        size_t json = next.t.text().find("{\n");
+        ASSERT_NE(json, std::string::npos);
+        Json list(next.t.text().substr(json));
+        EXPECT_EQ(list.text("/messages/0/content"), "erste Zeile: ü");
+        EXPECT_EQ(list.text("/messages/2/content"), "erste Zeile: ü");
+    }
+}
+
+TEST(ChatTerminal, WorksWhereNoHistoryCanBeKept)
+{
+    for (const char *folder : {"/proc/nowhere", "/dev/null"}) {
+        Terminal t({"chat", "-m", model, "-d", "REFERENCE"},
+                   {std::string("XDG_STATE_HOME=") + folder});
+        t.wait_for("> ");
+        t.type(std::string(italy) + "\r");
+        t.wait_for(rome);
+        t.wait_for("> ");
+        t.type(ctrl_d);
+        EXPECT_EQ(t.finish(), 0);
+    }
+}
+
+TEST(ChatTerminal, CtrlCClearsTheLineAndTwiceEnds)
+{
+    for (const char *term : {"TERM=xterm", "TERM=dumb"}) {
+        Chat c({}, {term});
+        c.wait_for_prompt();
+        c.t.type("never sent");
+        c.t.wait_for("sent");
+        c.t.type(ctrl_c);
+        c.t.wait_for("(Ctrl-C again or Ctrl-D ends)");
+        c.say(italy);
+        c.t.wait_for(rome);
+        c.wait_for_prompt();
+        c.t.type(ctrl_c);
+        c.t.wait_for("(Ctrl-C again or Ctrl-D ends)");
+        c.wait_for_prompt();
+        c.t.type(ctrl_c);
+        EXPECT_EQ(c.t.finish(), 0);
+        EXPECT_EQ(c.rows()[1], "> never sent^C") << c.t.text();
+        EXPECT_EQ(c.rows()[3], std::string("> ") + italy) << c.t.text();
+    }
+}
+
+TEST(ChatTerminal, CtrlCStopsTheAnswerOnly)
+{
+    Chat c({"-n", "100000", "--temp", "9", "--seed", "1", "-c", "1000000"});
+    c.say("Tell me a story");
+    c.t.wait_for("\033[K"); /* the prompt is read: the answer begins */
+    c.t.watch(20);
+    c.t.type(ctrl_c);
+    c.say("/undo");
+    EXPECT_EQ(c.end(), 0);
+    EXPECT_NE(c.t.text().find("^C\n> /undo\n> ^D"), std::string::npos) << c.t.text();
+}
+
+/* From when the line is sent until well into the answer. */
+TEST(ChatTerminal, NoCtrlCIsLost)
+{
+    for (int moment = 0; moment < 40; moment += 2) {
+        Chat c({"-n", "100000", "--temp", "9", "--seed", "1", "-c", "1000000"});
+        c.say("Tell me a story");
+        c.t.watch(moment);
+        c.t.type(ctrl_c);
+        c.wait_for_prompt();
+        c.t.type(ctrl_d);
+        EXPECT_EQ(c.t.finish(20), 0) << c.t.text();
+    }
+}
+
+TEST(ChatTerminal, SigtermGivesTheTerminalBack)
+{
+    Chat c;
+    c.wait_for_prompt();
+    c.t.signal(SIGTERM);
+    EXPECT_EQ(c.t.finish(), 128 + SIGTERM);
+    EXPECT_TRUE(c.t.screen.modes.empty());
+}
+
+TEST(ChatTerminal, CommandsAreListedAndCarriedOut)
+{
+    Chat c;
+    c.say("/help");
+    c.t.wait_for("/undo   take back");
+    c.say("/hlep");
+    c.t.wait_for("there is no command /hlep; /help lists them");
+    c.say(italy);
+    c.t.wait_for(rome);
+    c.say("/retry");
+    c.t.wait_for(rome);
+    c.say("/undo");
+    c.say("/undo");
+    c.t.wait_for("there is nothing to take back");
+    c.say("/exit");
+    EXPECT_EQ(c.t.finish(), 0);
+}
+
+TEST(ChatTerminal, ANarrowTerminalAndOneThatChanges)
+{
+    Chat c;
+    c.wait_for_prompt();
+    c.t.type("abcdefghij");
+    c.t.wait_for("hij");
+    c.t.resize(20);
+    c.t.watch(50);
+    c.t.type("k\r");
+    EXPECT_EQ(c.end(), 0);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/line_editor.h"
+
+#include <errno.h>
+#include <histedit.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include "plugin/cli/interrupt.h"
+#include "plugin/cli/terminal.h"
+#include "plugin/text/utf8.h"
+#include "runtime/util/log.h"
+#include "runtime/util/memory.h"
+
+struct xm_line_editor {
+    EditLine *el;
+    HistoryW *history;
+    struct xm_strbuf history_path; /* empty: not kept */
+    const wchar_t *prompt;
+    bool interrupted;                      /* the line that is read */
+    volatile int was_resized, was_stopped; /* by signals            */
+};
+
+enum { MOST_REMEMBERED = 1000 };
+
+/* Bracketed paste: the terminal puts a pasted text between ESC [ 200 ~ and ESC [ 201 ~. */
+#define PASTE_ON  "\033[?2004h"
+#define PASTE_OFF "\033[?2004l"
+
+static void
+send(const char *codes)
+{
+    fputs(codes, stderr);
+    fflush(stderr);
+}
+
+/* ---- keys -------------------------------------------------------------------------- */
+
+static void
+stop_here(struct xm_line_editor *e)
+{
+    e->was_stopped = 0;
+    el_wset(e->el, EL_PREP_TERM, 0);
+    send(PASTE_OFF "\n");
+    raise(SIGSTOP); /* goes on here when the shell says so */
+    send(PASTE_ON);
+    el_wset(e->el, EL_PREP_TERM, 1);
+    el_wset(e->el, EL_REFRESH);
+}
+
+static void
+act_on_signals(struct xm_line_editor *e)
+{
+    xm_cli_wake_drain();
+    e->interrupted = xm_cli_interrupted();
+    if (e->was_stopped)
+        stop_here(e);
+    if (e->was_resized) {
+        e->was_resized = 0;
+        el_resize(e->el);
+        el_wset(e->el, EL_REFRESH);
+    }
+}
+
+/* 1: a byte; 0: the input has ended; -1: Ctrl-C, or a failure. */
+static int
+next_byte(struct xm_line_editor *e, char *byte)
+{
+    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {xm_cli_wake_fd(), POLLIN, 0}};
+    for (;;) {
+        poll(fds, XM_ARRAY_LEN(fds), -1);
+        if (fds[1].revents)
+            act_on_signals(e);
+        if (e->interrupted)
+            return -1;
+        if (!fds[0].revents)
+            continue;
+        ssize_t n = read(STDIN_FILENO, byte, 1);
+        if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+            return n > 0 ? 1 : (int)n;
+    }
+}
+
+/* A character of UTF-8, whatever the locale is. */
+static int
+next_character(EditLine *el, wchar_t *out)
+{
+    struct xm_line_editor *e = NULL;
+    char bytes[4];
+    int32_t code = XM_UTF8_PARTIAL;
+    el_wget(el, EL_CLIENTDATA, &e);
+    for (size_t n = 0; code == XM_UTF8_PARTIAL && n < sizeof(bytes); n++) {
+        int got = next_byte(e, &bytes[n]);
+        if (got <= 0)
+            return got;
+        xm_utf8_next(xm_slice_of(bytes, n + 1), &code);
+    }
+    *out = code >= 0 ? (wchar_t)code : (wchar_t)XM_UTF8_REPLACEMENT;
+    return 1;
+}
+
+/* The terminal writes the end of a line as Enter sends it. */
+static unsigned char
+paste(EditLine *el, wint_t key)
+{
+    static const wchar_t end[] = L"\033[201~";
+    const size_t n_end = XM_ARRAY_LEN(end) - 1;
+    wchar_t text[256], character;
+    size_t n = 0;
+    bool ended = false, after_cr = false;
+    (void)key;
+    while (!ended && el_wgetc(el, &character) == 1) {
+        bool is_second = character == L'\n' && after_cr;
+        after_cr = character == L'\r';
+        if (is_second)
+            continue;
+        text[n++] = after_cr ? L'\n' : character;
+        ended = n >= n_end && wmemcmp(text + n - n_end, end, n_end) == 0;
+        n -= ended ? n_end : 0;
+        if (!ended && n + 1 == XM_ARRAY_LEN(text)) { /* keeps what may begin the end */
+            wchar_t kept[XM_ARRAY_LEN(end)];
+            wmemcpy(kept, text + n - n_end, n_end);
+            text[n - n_end] = L'\0';
+            el_winsertstr(el, text);
+            wmemcpy(text, kept, n_end);
+            n = n_end;
+        }
+    }
+    n -= n > 0 && text[n - 1] == L'\n'; /* of a whole line */
+    text[n] = L'\0';
+    if (n)
+        el_winsertstr(el, text);
+    return CC_REFRESH;
+}
+
+/* clang-format off */
+static const struct {
+    const wchar_t *keys, *function;
+} bindings[] = {
+    { L"\\e[200~",  L"xemoe-paste" },
+    { L"\\e[3~",    L"ed-delete-next-char" },
+    { L"\\e[1~",    L"ed-move-to-beg" },
+    { L"\\e[4~",    L"ed-move-to-end" },
+    { L"\\e[H",     L"ed-move-to-beg" },
+    { L"\\e[F",     L"ed-move-to-end" },
+    { L"\\e[1;5C",  L"em-next-word" },
+    { L"\\e[1;5D",  L"ed-prev-word" },
+    { L"^R",        L"em-inc-search-prev" },
+    { L"^W",        L"ed-delete-prev-word" },
+};
+/* clang-format on */
+
+static wchar_t *
+prompt_of(EditLine *el)
+{
+    struct xm_line_editor *e = NULL;
+    el_wget(el, EL_CLIENTDATA, &e);
+    return (wchar_t *)(uintptr_t)e->prompt; /* libedit does not write there */
+}
+
+/* ---- history ----------------------------------------------------------------------- */
+
+/* Makes the folder; false: there is none. */
+static bool
+add_folder(struct xm_strbuf *path, const char *name)
+{
+    struct stat st;
+    xm_strbuf_add(path, name);
+    return xm_strbuf_ok(path) &&
+           (mkdir(xm_strbuf_text(path), 0700) == 0 ||
+            (stat(xm_strbuf_text(path), &st) == 0 && S_ISDIR(st.st_mode)));
+}
+
+static void
+find_history_path(struct xm_strbuf *path)
+{
+    const char *state = xm_env("XDG_STATE_HOME"), *home = xm_env("HOME");
+    struct stat st;
+    bool good;
+    if (state && state[0] == '/')
+        good = add_folder(path, state);
+    else
+        good = home && add_folder(path, home) && add_folder(path, "/.local") &&
+               add_folder(path, "/state");
+    good = good && add_folder(path, "/xemoe");
+    xm_strbuf_add(path, "/chat_history");
+    if (good && stat(xm_strbuf_text(path), &st) == 0)
+        good = S_ISREG(st.st_mode); /* not what would be waited for */
+    if (!good || !xm_strbuf_ok(path))
+        xm_strbuf_clear(path);
+}
+
+static void
+load_history(struct xm_line_editor *e)
+{
+    HistEventW event;
+    find_history_path(&e->history_path);
+    history_w(e->history, &event, H_SETSIZE, MOST_REMEMBERED);
+    history_w(e->history, &event, H_SETUNIQUE, 1);
+    if (e->history_path.n)
+        history_w(e->history, &event, H_LOAD, xm_strbuf_text(&e->history_path));
+}
+
+/* UTF-8 to what libedit takes; the caller frees it. NULL: out of memory. */
+static wchar_t *
+widen(const char *text)
+{
+    size_t n = strlen(text), length = 0;
+    wchar_t *wide = xm_calloc(n + 1, sizeof(*wide));
+    for (size_t at = 0; wide && at < n;) {
+        int32_t code;
+        at += xm_utf8_next(xm_slice_of(text + at, n - at), &code);
+        wide[length++] = (wchar_t)(code < 0 ? XM_UTF8_REPLACEMENT : code);
+    }
+    return wide;
+}
+
+void
+xm_line_editor_remember(struct xm_line_editor *e, const char *text)
+{
+    HistEventW event;
+    wchar_t *wide = widen(text);
+    if (wide)
+        history_w(e->history, &event, H_ENTER, wide);
+    if (wide && e->history_path.n) /* now: who knows how this ends; mode 0600 */
+        history_w(e->history, &event, H_SAVE, xm_strbuf_text(&e->history_path));
+    xm_free(wide);
+}
+
+/* ---- life -------------------------------------------------------------------------- */
+
+/* Sizes and spellings of characters. Nothing else of the locale: numbers keep their point. */
+static bool
+set_characters(void)
+{
+    return setlocale(LC_CTYPE, "C.UTF-8") ||
+           (setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0);
+}
+
+static void
+set_up(struct xm_line_editor *e)
+{
+    el_wset(e->el, EL_CLIENTDATA, e);
+    el_wset(e->el, EL_PROMPT, prompt_of);
+    el_wset(e->el, EL_EDITOR, L"emacs");
+    el_wset(e->el, EL_GETCFN, next_character);
+    el_wset(e->el, EL_HIST, history_w, e->history);
+    el_wset(e->el, EL_ADDFN, L"xemoe-paste", L"Insert a pasted text", paste);
+    for (size_t i = 0; i < XM_ARRAY_LEN(bindings); i++)
+        el_wset(e->el, EL_BIND, bindings[i].keys, bindings[i].function, NULL);
+    el_source(e->el, NULL); /* ~/.editrc: the user's own bindings */
+    xm_cli_wake_on(SIGWINCH, &e->was_resized);
+}
+
+struct xm_line_editor *
+xm_line_editor_create(void)
+{
+    if (!xm_terminal_has_escapes(STDERR_FILENO) || !set_characters())
+        return NULL;
+    struct xm_line_editor *e = xm_calloc(1, sizeof(*e));
+    if (!e)
+        return NULL;
+    e->history = history_winit();
+    e->el = e->history ? el_init("xemoe", stdin, stderr, stderr) : NULL;
+    if (!e->el) {
+        xm_line_editor_free(e);
+        return NULL;
+    }
+    load_history(e);
+    set_up(e);
+    return e;
+}
+
+void
+xm_line_editor_free(struct xm_line_editor *e)
+{
+    if (!e)
+        return;
+    if (e->el)
+        el_end(e->el);
+    if (e->history)
+        history_wend(e->history);
+    xm_strbuf_free(&e->history_path);
+    xm_free(e);
+}
+
+/* ---- a line ------------------------------------------------------------------------ */
+
+static void
+add_wide(struct xm_strbuf *line, const wchar_t *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        xm_utf8_add(line, (int32_t)text[i]);
+}
+
+/* The line stays to be seen, with "^C" behind it; what comes next is on a line of its own. */
+static void
+leave_line(struct xm_line_editor *e, struct xm_strbuf *line)
+{
+    const LineInfoW *info = el_wline(e->el);
+    add_wide(line, info->buffer, (size_t)(info->lastchar - info->buffer));
+    fputs("^C\n", stderr);
+}
+
+enum xm_line
+xm_line_editor_read(struct xm_line_editor *e, const char *prompt, struct xm_strbuf *line,
+                    struct xm_error *err)
+{
+    int n = 0;
+    wchar_t *wide = widen(prompt);
+    if (!wide) {
+        xm_fail(err, XM_NO_MEMORY, "out of memory for a line");
+        return XM_LINE_FAILED;
+    }
+    e->prompt = wide;
+    e->interrupted = false;
+    xm_cli_farewell(PASTE_OFF);
+    send(PASTE_ON);
+    xm_cli_wake_on(SIGTSTP, &e->was_stopped);
+    el_resize(e->el);
+    el_wset(e->el, EL_PREP_TERM, 1); /* before the prompt: who sees it may type */
+    const wchar_t *text = el_wgets(e->el, &n);
+    xm_cli_wake_off(SIGTSTP);
+    send(PASTE_OFF);
+    xm_cli_farewell(NULL);
+    e->prompt = L"";
+    xm_free(wide);
+    if (e->interrupted) {
+        leave_line(e, line);
+        return XM_LINE_INTERRUPTED;
+    }
+    if (!text || n <= 0) {
+        fputc('\n', stderr);
+        return XM_LINE_END;
+    }
+    add_wide(line, text, (size_t)n - (text[n - 1] == L'\n'));
+    return XM_LINE_TEXT;
+}

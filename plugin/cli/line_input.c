@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/line_input.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/cli/interrupt.h"
+#include "plugin/cli/line_editor.h"
+#include "runtime/util/memory.h"
+
+static const char first_prompt[] = "> ", next_prompt[] = ". ";
+
+struct xm_line_input {
+    bool interactive;
+    struct xm_line_editor *editor; /* owned; NULL: lines as they come */
+    char bytes[4096];              /* read and not yet taken */
+    size_t at, n;
+};
+
+enum xm_status
+xm_line_input_create(bool interactive, struct xm_line_input **out, struct xm_error *err)
+{
+    struct xm_line_input *in = xm_calloc(1, sizeof(*in));
+    if (!in)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the input");
+    in->interactive = interactive;
+    if (interactive)
+        in->editor = xm_line_editor_create();
+    *out = in;
+    return XM_OK;
+}
+
+void
+xm_line_input_free(struct xm_line_input *in)
+{
+    if (!in)
+        return;
+    xm_line_editor_free(in->editor);
+    xm_free(in);
+}
+
+/* ---- lines as they come ------------------------------------------------------------ */
+
+/* Waits for bytes; XM_LINE_TEXT: there are some. */
+static enum xm_line
+fill(struct xm_line_input *in, struct xm_error *err)
+{
+    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {xm_cli_wake_fd(), POLLIN, 0}};
+    for (;;) {
+        poll(fds, XM_ARRAY_LEN(fds), -1);
+        xm_cli_wake_drain();
+        if (xm_cli_interrupted())
+            return XM_LINE_INTERRUPTED;
+        if (!fds[0].revents)
+            continue;
+        ssize_t n = read(STDIN_FILENO, in->bytes, sizeof(in->bytes));
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (n < 0)
+            xm_fail(err, XM_IO, "standard input: %s", strerror(errno));
+        in->at = 0;
+        in->n = n > 0 ? (size_t)n : 0;
+        return n < 0 ? XM_LINE_FAILED : n == 0 ? XM_LINE_END : XM_LINE_TEXT;
+    }
+}
+
+static enum xm_line
+read_plain(struct xm_line_input *in, const char *prompt, struct xm_strbuf *line,
+           struct xm_error *err)
+{
+    if (in->interactive) {
+        fputs(prompt, stderr);
+        fflush(stderr);
+    }
+    for (;;) {
+        if (in->at == in->n) {
+            enum xm_line got = fill(in, err);
+            if (in->interactive && got != XM_LINE_TEXT)
+                fputc('\n', stderr); /* behind the prompt, or "^C" */
+            if (got == XM_LINE_END && line->n)
+                break; /* a last line without its newline */
+            if (got != XM_LINE_TEXT)
+                return got;
+        }
+        const char *from = in->bytes + in->at;
+        const char *end = memchr(from, '\n', in->n - in->at);
+        size_t n = end ? (size_t)(end - from) : in->n - in->at;
+        xm_strbuf_add_n(line, from, n);
+        in->at += n + (end != NULL);
+        if (end)
+            break;
+        if (line->n > (size_t)XM_LINE_MOST_MIB << 20)
+            return xm_fail(err, XM_INVALID, "standard input: a line has at most %d MiB",
+                           XM_LINE_MOST_MIB),
+                   XM_LINE_FAILED;
+    }
+    if (line->n > 0 && line->text[line->n - 1] == '\r')
+        line->text[--line->n] = '\0';
+    return XM_LINE_TEXT;
+}
+
+/* ---- messages ---------------------------------------------------------------------- */
+
+static enum xm_line
+read_line(struct xm_line_input *in, const char *prompt, struct xm_strbuf *line,
+          struct xm_error *err)
+{
+    xm_strbuf_clear(line);
+    enum xm_line got = in->editor ? xm_line_editor_read(in->editor, prompt, line, err)
+                                  : read_plain(in, prompt, line, err);
+    if (got == XM_LINE_TEXT && !xm_strbuf_ok(line)) {
+        xm_fail(err, XM_NO_MEMORY, "out of memory for a line");
+        return XM_LINE_FAILED;
+    }
+    return got;
+}
+
+static enum xm_line
+read_lines(struct xm_line_input *in, struct xm_strbuf *line, struct xm_strbuf *out,
+           struct xm_error *err)
+{
+    enum xm_line got;
+    bool more = true;
+    for (const char *prompt = first_prompt; more; prompt = next_prompt) {
+        got = read_line(in, prompt, line, err);
+        if (got == XM_LINE_END && out->n)
+            return XM_LINE_TEXT;
+        more = got == XM_LINE_TEXT && line->n > 0 && line->text[line->n - 1] == '\\';
+        xm_strbuf_add_n(out, xm_strbuf_text(line), line->n - more);
+        if (more)
+            xm_strbuf_add(out, "\n");
+        if (got == XM_LINE_TEXT && out->n > (size_t)XM_LINE_MOST_MIB << 20) {
+            xm_fail(err, XM_INVALID, "a message has at most %d MiB", XM_LINE_MOST_MIB);
+            return XM_LINE_FAILED;
+        }
+    }
+    return got;
+}
+
+enum xm_line
+xm_line_input_read(struct xm_line_input *in, struct xm_strbuf *out, struct xm_error *err)
+{
+    struct xm_strbuf line = {0};
+    xm_strbuf_clear(out);
+    enum xm_line got = read_lines(in, &line, out, err);
+    xm_strbuf_free(&line);
+    if (got == XM_LINE_TEXT && in->editor && out->n)
+        xm_line_editor_remember(in->editor, xm_strbuf_text(out));
+    if (got == XM_LINE_TEXT && !xm_strbuf_ok(out)) {
+        xm_fail(err, XM_NO_MEMORY, "out of memory for a message");
+        return XM_LINE_FAILED;
+    }
+    return got;
+}
