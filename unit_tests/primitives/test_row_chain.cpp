@@ -2,6 +2,7 @@
 #include "primitives/norm/row_chain.h"
 
 #include "primitives/tables.h"
+#include "runtime/util/log.h"
 #include "unit_tests/primitives/harness.h"
 
 namespace
@@ -232,6 +233,33 @@ TEST(RowChainSupports, ConstantRowsOnly)
     EXPECT_NE(xm_row_chain_supports(&chain, INT64_MAX), nullptr);
     chain.n_y = 0;
     EXPECT_NE(xm_row_chain_supports(&chain, 1), nullptr);
+}
+
+/* Of two values the kernel would take one, or a nought, without a word. */
+TEST_F(RowChain, IsNotBuiltWithAnEpsilonTooManyOrTooFew)
+{
+    const std::string chain = "-DROW=32 -DX0=f32 -DY0=f32 "
+                              "-DCHAIN=IN(0)SCALE(0,X(0))NORM(0,X(0),C(0),0)OUT(0,0) ";
+    const struct {
+        const char *epsilons;
+        bool is_built;
+    } cases[] = {
+        {"-DSCALES=1 -DN_EPSILONS=1 -DEPSILONS=1e-6f", true},
+        {"-DSCALES=1 -DN_EPSILONS=1 -DEPSILONS=9,99999997e-07f", false},
+        {"-DSCALES=1 -DN_EPSILONS=2 -DEPSILONS=1e-6f,1e-6f", false},
+        {"-DSCALES=2 -DN_EPSILONS=1 -DEPSILONS=1e-6f", false},
+        {"-DSCALES=2 -DN_EPSILONS=2 -DEPSILONS=1e-6f", false},
+    };
+    xm_log_set_sink([](xm_log_level, const char *, void *) {}, nullptr);
+    for (const auto &c : cases) {
+        xm_kernel *kernel = nullptr;
+        xm_error why = {};
+        EXPECT_EQ(xm_engine_kernel(engine, "row_chain_ref", (chain + c.epsilons).c_str(),
+                                   &kernel, &why),
+                  c.is_built ? XM_OK : XM_NOT_BUILT)
+            << c.epsilons << ": " << why.text;
+    }
+    xm_log_set_sink(nullptr, nullptr);
 }
 
 } // namespace

@@ -130,7 +130,7 @@ FROM(half, , convert_half_rte)
 #define TYPE(n, T) PLACES(MOVE, n, T)
 #define WIDTH(n)                                                                         \
     TYPE(n, char) TYPE(n, uchar) TYPE(n, short) TYPE(n, ushort) TYPE(n, int)             \
-    TYPE(n, uint) TYPE(n, float)
+    TYPE(n, uint) TYPE(n, long) TYPE(n, ulong) TYPE(n, float)
 WIDTH(2) WIDTH(4) WIDTH(8) WIDTH(16)
 #undef WIDTH
 #undef TYPE

@@ -64,8 +64,10 @@
 #define ROW_CHAIN_ARGUMENTS x0, x1, x2, x3, c0, c1, c2, c3, c4, c5, c6, c7, y0, y1, y2, y3
 
 __constant float epsilons[] = {EPSILONS};
-typedef char
-    as_many_epsilons_as_said[sizeof(epsilons) == sizeof(float) * N_EPSILONS ? 1 : -1];
+typedef char an_epsilon_for_each_scale
+    [sizeof(epsilons) == sizeof(float) * N_EPSILONS && N_EPSILONS == (SCALES ? SCALES : 1)
+         ? 1
+         : -1];
 
 static inline float
 scale_of(float sum_of_squares, int k)

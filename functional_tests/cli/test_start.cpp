@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Starting: kernels are built once and kept, whatever happens to the files; where nothing can be
+ * kept the program works all the same; Ctrl-C ends a start at any moment.
+ */
+#include <poll.h>
+#include <pty.h>
+
+#include <filesystem>
+
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/program.h"
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+const char *const prompt = "Paris is the capital of";
+const Words generate = {"generate", "-m", model, "-p", prompt, "-n4"};
+
+class Start : public ::testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+        char name[] = "/tmp/xm_start_XXXXXX";
+        ASSERT_NE(mkdtemp(name), nullptr);
+        root = name;
+        user = {"XDG_CACHE_HOME=" + root.string()};
+    }
+    void TearDown() override
+    {
+        if (!root.empty())
+            fs::remove_all(root);
+    }
+    /* One run with the cache of this test; with its JSON. */
+    static Json run_json(const Words &settings, const Words &more = {})
+    {
+        Words words = generate;
+        words.push_back("--json");
+        words.insert(words.end(), more.begin(), more.end());
+        Outcome o = run(words, settings);
+        EXPECT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(o.err, "");
+        return Json(o.code == 0 ? o.out : "{}");
+    }
+    static bool keeps_kernels()
+    {
+        return run({"devices"}).out.find("PoCL") != std::string::npos;
+    }
+    std::vector<fs::path> entries() const
+    {
+        std::vector<fs::path> found;
+        for (const auto &f : fs::recursive_directory_iterator(root))
+            if (f.is_regular_file())
+                found.push_back(f.path());
+        return found;
+    }
+    fs::path root;
+    Words user;
+};
+
+TEST_F(Start, TheSecondRunBuildsNothing)
+{
+    if (!keeps_kernels())
+        GTEST_SKIP() << "the driver keeps kernels in its own way";
+    Json first = run_json(user);
+    EXPECT_GT(first.number("/kernels_built"), 0);
+    EXPECT_GT(first.number("/launches_built"), 0);
+    EXPECT_GT(first.number("/kernel_cache_bytes_written"), 0);
+    EXPECT_GT(first.number("/timings/build_s"), first.number("/timings/prompt_s"));
+    Json second = run_json(user);
+    EXPECT_EQ(second.number("/kernels_built"), 0);
+    EXPECT_EQ(second.number("/kernels_loaded"), first.number("/kernels_built"));
+    EXPECT_EQ(second.number("/launches_built"), 0);
+    EXPECT_EQ(second.number("/kernel_cache_bytes_written"), 0);
+    EXPECT_EQ(second.text("/text"), first.text("/text"));
+    EXPECT_TRUE(fs::is_directory(root / "xemoe"));
+    for (const fs::path &file : entries()) /* and nothing else is left */
+        EXPECT_EQ(file.extension(), ".xmk") << file;
+}
+
+TEST_F(Start, DamagedFilesAreBuiltAnew)
+{
+    if (!keeps_kernels())
+        GTEST_SKIP() << "the driver keeps kernels in its own way";
+    const std::string text = run_json(user).text("/text");
+    for (double left : {0.5, 0.0}) {
+        for (const fs::path &file : entries())
+            fs::resize_file(file, (uintmax_t)(left * (double)fs::file_size(file)));
+        Json again = run_json(user);
+        EXPECT_GT(again.number("/kernels_built"), 0);
+        EXPECT_EQ(again.text("/text"), text);
+        EXPECT_EQ(run_json(user).number("/kernels_built"), 0);
+    }
+}
+
+TEST_F(Start, TheFolderIsAnOption)
+{
+    const std::string dir = (root / "mine").string();
+    run_json(user, {"--cache-dir", dir});
+    EXPECT_FALSE(fs::exists(root / "xemoe"));
+    EXPECT_TRUE(fs::is_directory(dir));
+    if (keeps_kernels()) {
+        EXPECT_EQ(run_json(user, {"--cache-dir", dir}).number("/kernels_built"), 0);
+    }
+    Words words = generate;
+    words.push_back("--cache-dir=/proc/none");
+    Outcome o = run(words, user);
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_NE(o.err.find("option --cache-dir: the folder '/proc/none' cannot be made"),
+              std::string::npos)
+        << o.err;
+}
+
+TEST_F(Start, NoneKeepsNothing)
+{
+    for (const char *none : {"--cache-dir=none", "--cache-dir="}) {
+        EXPECT_GT(run_json(user, {none}).number("/kernels_built"), 0);
+        EXPECT_FALSE(fs::exists(root / "xemoe"));
+        EXPECT_FALSE(fs::exists("none"));
+    }
+}
+
+TEST_F(Start, AHomeThatCannotBeWrittenCostsOneSentence)
+{
+    Outcome o = run(generate, {"XDG_CACHE_HOME=", "XDG_RUNTIME_DIR=", "HOME=/proc/none",
+                               "TMPDIR=" + root.string()});
+    EXPECT_EQ(o.code, 0) << o.err;
+    if (!keeps_kernels())
+        return;
+    EXPECT_EQ(
+        o.err.rfind("xemoe: warning: /proc/none/.cache/pocl/kcache cannot be made", 0),
+        0u)
+        << o.err;
+    EXPECT_EQ(o.err.find('\n'), o.err.size() - 1) << o.err;
+    EXPECT_TRUE(fs::is_empty(root)) << "what was made for the run is removed";
+}
+
+/* ---- Ctrl-C at a terminal ---- */
+
+struct AtTerminal {
+    int code; /* as of Outcome */
+    std::string text;
+};
+
+/* Starts on a terminal of its own, whose Ctrl-C reaches every process there, the driver's linker
+ * too, and types it as soon as `after` characters have come and then some time. */
+AtTerminal
+interrupted_at_terminal(const Words &words, const Words &settings, const char *after,
+                        int ms)
+{
+    AtTerminal result = {-1, ""};
+    int terminal = -1;
+    pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (pid == 0) {
+        std::vector<char *> list = {const_cast<char *>(XM_PROGRAM)};
+        for (const std::string &word : words)
+            list.push_back(const_cast<char *>(word.c_str()));
+        list.push_back(nullptr);
+        for (const std::string &setting : settings)
+            putenv(const_cast<char *>(setting.c_str()));
+        execv(XM_PROGRAM, list.data());
+        _exit(127);
+    }
+    bool typed = false;
+    auto due = std::chrono::steady_clock::time_point::max();
+    for (;;) {
+        pollfd p = {terminal, POLLIN, 0};
+        if (poll(&p, 1, 5) > 0) {
+            char bytes[4096];
+            ssize_t n = read(terminal, bytes, sizeof(bytes));
+            if (n <= 0)
+                break;
+            result.text.append(bytes, (size_t)n);
+        }
+        auto now = std::chrono::steady_clock::now();
+        if (due == std::chrono::steady_clock::time_point::max() &&
+            result.text.find(after) != std::string::npos)
+            due = now + std::chrono::milliseconds(ms);
+        if (!typed && now >= due)
+            typed = write(terminal, "\003", 1) == 1;
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    close(terminal);
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return result;
+}
+
+TEST_F(Start, CtrlCEndsAColdStartAtAnyMoment)
+{
+    if (!keeps_kernels())
+        GTEST_SKIP() << "the driver keeps kernels in its own way";
+    struct {
+        const char *after; /* the progress that the terminal shows */
+        int ms;
+    } const moments[] = {{"compiling", 0},           {"building kernel 3", 10},
+                         {"building kernel 20", 70}, {"reading a prompt", 20},
+                         {"reading a prompt", 150},  {"building kernel 37", 0},
+                         {"building kernel 39", 90}, {"building kernel 42", 180}};
+    for (const auto &m : moments) {
+        SCOPED_TRACE(std::string(m.after) + " + " + std::to_string(m.ms) + " ms");
+        fs::remove_all(root / "xemoe");
+        AtTerminal o = interrupted_at_terminal(generate, user, m.after, m.ms);
+        EXPECT_EQ(o.code, 130) << o.text;
+        EXPECT_EQ(o.text.find("bort"), std::string::npos) << o.text;
+        EXPECT_EQ(o.text.find("failed"), std::string::npos) << o.text;
+    }
+    run_json(user); /* what they have left is good */
+    EXPECT_EQ(run_json(user).number("/kernels_built"), 0);
+}
+
+} // namespace
