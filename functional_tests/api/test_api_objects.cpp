@@ -4,11 +4,17 @@
  */
 #include "functional_tests/api/api_test.h"
 
+#include <sys/stat.h>
+
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
+#include <utility>
 
 namespace
 {
@@ -194,6 +200,69 @@ TEST(Properties, OfTheCoreReachTheDevices)
     EXPECT_EQ(ov_core_set_property(core.get(), nullptr, "ENABLE_MMAP", "maybe"),
               GENERAL_ERROR);
     EXPECT_EQ(ov_core_set_property(core.get(), "ABSENT", "ANY", "thing"), OK);
+}
+
+/* Entries of a folder of compiled kernels, each with its file's number: a file that is written
+ * anew has another. */
+std::map<std::string, ino_t>
+kernels_in(const std::string &dir)
+{
+    std::map<std::string, ino_t> found;
+    for (const auto &f : std::filesystem::directory_iterator(dir)) {
+        struct stat st = {};
+        EXPECT_EQ(stat(f.path().c_str(), &st), 0);
+        found[f.path().filename().string()] = st.st_ino;
+    }
+    return found;
+}
+
+/* The sum on the GPU; `dir` is the property's, for the compile call where `late`. */
+void
+add_on_gpu(const std::string &dir, bool late)
+{
+    Core core = make_core();
+    ov_compiled_model_t *compiled = nullptr;
+    Model model = read_text(core.get(), add_model(true));
+    ov_status_e status;
+    if (late) {
+        status = ov_core_compile_model(core.get(), model.get(), "GPU", 2, &compiled,
+                                       ov_property_key_cache_dir, dir.c_str());
+    } else {
+        ASSERT_EQ(ov_core_set_property(core.get(), "GPU", ov_property_key_cache_dir,
+                                       dir.c_str()),
+                  OK);
+        status = ov_core_compile_model(core.get(), model.get(), "GPU", 0, &compiled);
+    }
+    ASSERT_EQ(status, OK) << last_error();
+    Compiled held(compiled);
+    EXPECT_EQ(ov_core_set_property(core.get(), "GPU", "CACHE_DIR", ""), OK);
+    Request request = make_request(compiled);
+    float a[6] = {1, 2}, b[6] = {3, 4}, y[6] = {};
+    for (auto &[name, data] : {std::pair{"a", a}, {"b", b}, {"y", y}}) {
+        Tensor t = wrap(data, 3);
+        EXPECT_EQ(ov_infer_request_set_tensor(request.get(), name, t.get()), OK);
+    }
+    ASSERT_EQ(ov_infer_request_infer(request.get()), OK) << last_error();
+    EXPECT_EQ(y[1], 6);
+}
+
+TEST(Properties, CacheDirKeepsKernels)
+{
+    Core core = make_core();
+    const std::string name = property(core.get(), "GPU", "FULL_DEVICE_NAME");
+    if (name.empty())
+        GTEST_SKIP() << "no OpenCL device";
+    char dir[] = "/tmp/xm_cache_dir_XXXXXX";
+    ASSERT_NE(mkdtemp(dir), nullptr);
+    const std::string folder = std::string(dir) + "/made";
+    add_on_gpu(folder, false);
+    if (std::filesystem::exists(folder)) { /* not every driver lets its kernels be kept */
+        const auto first = kernels_in(folder);
+        EXPECT_GE(first.size(), 1u);
+        add_on_gpu(folder, true);
+        EXPECT_EQ(kernels_in(folder), first); /* taken, not built and stored again */
+    }
+    std::filesystem::remove_all(dir);
 }
 
 TEST(Properties, OfTheGpu)

@@ -8,7 +8,8 @@
  *   ocl_buffer.c   cl_mem or USM, host memory in place, views
  *   ocl_program.c  programs: sources, build logs, the cache on disk
  *   ocl_kernel.c   kernels and what is known of their arguments
- *   ocl_queue.c    launches, copies, host functions, profiling
+ *   ocl_queue.c    launches, copies, host functions
+ *   ocl_times.c    device times of kernels
  */
 #ifndef XM_RUNTIME_OCL_OCL_H
 #define XM_RUNTIME_OCL_OCL_H
@@ -81,6 +82,14 @@ struct ocl_kernel {
     cl_uint n_args;
     struct ocl_arg *args; /* n_args */
     pthread_mutex_t lock;
+};
+
+/* Device times of a queue's kernels. Zero-initialise. */
+struct ocl_times {
+    struct ocl_event *events; /* since the last wait */
+    size_t n_events, events_capacity;
+    struct ocl_total *totals; /* before that, by kernel */
+    size_t n_totals, totals_capacity;
 };
 
 /* A device of the list. */
@@ -161,6 +170,20 @@ enum xm_status xm_ocl_kernel_create(struct xm_engine *e, const char *name,
                                     const char *defines, struct xm_kernel **out,
                                     struct xm_build_report *report, struct xm_error *err);
 void xm_ocl_kernel_destroy(struct xm_kernel *k);
+
+/* Whether the queues of an engine measure. */
+bool xm_ocl_measures(const struct xm_engine *e);
+/* Room for an event; false: the launch goes unmeasured. */
+bool xm_ocl_times_reserve(struct ocl_times *t);
+/* Takes over an event for which room was reserved. */
+void xm_ocl_times_add(struct ocl_times *t, cl_event event,
+                      const struct xm_kernel *kernel);
+/* Sums the events, which have all ended. */
+void xm_ocl_times_sum(struct ocl_times *t);
+/* Hands out the sums and begins anew. */
+void xm_ocl_times_take(struct ocl_times *t, xm_profile_fn fn, void *ctx);
+/* Prints the sums with XM_DEBUG=times; frees. */
+void xm_ocl_times_end(struct ocl_times *t);
 
 enum xm_status xm_ocl_queue_create(struct xm_engine *e, struct xm_queue **out,
                                    struct xm_error *err);

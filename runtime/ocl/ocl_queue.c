@@ -18,21 +18,13 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/memory.h"
 
-enum { MAX_EVENTS = 1 << 20 }; /* kernels measured between two xm_queue_profile calls */
-
-struct measured {
-    cl_event event;
-    const struct xm_kernel *kernel;
-};
-
 struct ocl_queue {
     struct xm_queue base;
     cl_command_queue queue;
     cl_command_queue first; /* for launches of a new kind; NULL: none yet */
     bool out_of_order;
-    bool busy;               /* something was enqueued since the last wait */
-    struct measured *events; /* with PERF_COUNT */
-    size_t n_events, capacity;
+    bool busy; /* something was enqueued since the last wait */
+    struct ocl_times times;
 };
 
 static struct ocl_queue *
@@ -56,7 +48,7 @@ xm_ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_err
     q->out_of_order = base->config.queue_type == XM_QUEUE_OUT_OF_ORDER;
     struct ocl_signals signals;
     xm_ocl_block_interrupt(&signals);
-    enum xm_status status = xm_ocl_create_queue(ocl_engine(base), base->config.profiling,
+    enum xm_status status = xm_ocl_create_queue(ocl_engine(base), xm_ocl_measures(base),
                                                 q->out_of_order, &q->queue, err);
     xm_ocl_unblock_interrupt(&signals);
     if (status != XM_OK) {
@@ -67,24 +59,15 @@ xm_ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_err
     return XM_OK;
 }
 
-static void
-release_events(struct ocl_queue *q)
-{
-    for (size_t i = 0; i < q->n_events; i++)
-        clReleaseEvent(q->events[i].event);
-    q->n_events = 0;
-}
-
 void
 xm_ocl_queue_destroy(struct xm_queue *base)
 {
     struct ocl_queue *q = ocl_queue(base);
     clFinish(q->queue);
-    release_events(q);
+    xm_ocl_times_end(&q->times);
     clReleaseCommandQueue(q->queue);
     if (q->first)
         clReleaseCommandQueue(q->first);
-    xm_free(q->events);
     xm_free(q);
 }
 
@@ -96,23 +79,6 @@ keep_order(struct ocl_queue *q, cl_int code)
     if (code != CL_SUCCESS || !q->out_of_order)
         return code;
     return clEnqueueBarrierWithWaitList(q->queue, 0, NULL, NULL);
-}
-
-/* Room for one more event; without it the kernel goes unmeasured. */
-static bool
-reserve_event(struct ocl_queue *q)
-{
-    if (!q->base.engine->config.profiling || q->n_events == MAX_EVENTS)
-        return false;
-    if (q->n_events < q->capacity)
-        return true;
-    size_t capacity = q->capacity ? 2 * q->capacity : 256;
-    struct measured *grown = xm_realloc(q->events, capacity * sizeof(*grown));
-    if (!grown)
-        return false;
-    q->events = grown;
-    q->capacity = capacity;
-    return true;
 }
 
 static cl_int
@@ -194,11 +160,11 @@ static enum xm_status
 enqueue(struct ocl_queue *q, const struct ocl_kernel *k, const struct xm_launch *l,
         struct xm_error *err)
 {
-    bool measure = reserve_event(q);
+    bool measure = xm_ocl_measures(q->base.engine) && xm_ocl_times_reserve(&q->times);
     cl_event event = NULL;
     cl_int code = launch_on(q->queue, k, l, measure ? &event : NULL);
     if (event)
-        q->events[q->n_events++] = (struct measured){event, &k->base};
+        xm_ocl_times_add(&q->times, event, &k->base);
     return check_launched(keep_order(q, code), k, l, err);
 }
 
@@ -268,8 +234,8 @@ run_first(struct ocl_queue *q, struct ocl_kernel *k, const struct xm_launch *l,
     XM_TRY(check_launched(launch_on(q->first, k, l, &event), k, l, err));
     code = clFinish(q->first);
     const uint64_t waited = waited_ns(event);
-    if (reserve_event(q))
-        q->events[q->n_events++] = (struct measured){event, &k->base};
+    if (xm_ocl_measures(&e->base) && xm_ocl_times_reserve(&q->times))
+        xm_ocl_times_add(&q->times, event, &k->base);
     else
         clReleaseEvent(event);
     if (code != CL_SUCCESS)
@@ -434,6 +400,7 @@ xm_ocl_queue_finish(struct xm_queue *base, struct xm_error *err)
     if (code != CL_SUCCESS)
         return xm_ocl_fail_wait(err, code, "clFinish", "%s", base->engine->info.name);
     ocl_queue(base)->busy = false;
+    xm_ocl_times_sum(&ocl_queue(base)->times);
     return XM_OK;
 }
 
@@ -441,24 +408,9 @@ enum xm_status
 xm_ocl_queue_profile(struct xm_queue *base, xm_profile_fn fn, void *ctx,
                      struct xm_error *err)
 {
-    struct ocl_queue *q = ocl_queue(base);
-    enum xm_status status = XM_OK;
-    for (size_t i = 0; i < q->n_events && status == XM_OK; i++) {
-        cl_ulong start, end;
-        cl_event event = q->events[i].event;
-        cl_int code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START,
-                                              sizeof(start), &start, NULL);
-        if (code == CL_SUCCESS)
-            code = clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof(end),
-                                           &end, NULL);
-        if (code == CL_SUCCESS)
-            fn(ctx, q->events[i].kernel->name, start, end);
-        else
-            status = xm_ocl_fail(err, code, "clGetEventProfilingInfo", "kernel '%s'",
-                                 q->events[i].kernel->name);
-    }
-    release_events(q);
-    return status;
+    (void)err;
+    xm_ocl_times_take(&ocl_queue(base)->times, fn, ctx);
+    return XM_OK;
 }
 
 void *

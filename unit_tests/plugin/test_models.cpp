@@ -173,7 +173,7 @@ class Generate : public OpenClTest
     }
     xm_core *core = nullptr;
     xm_generator *g = nullptr;
-    xm_generation_times times = {9, 9, 9, 9, 9, 9};
+    xm_generation_times times = {9, 9, 9, 9, 9, 9, 9};
 };
 
 TEST_F(Generate, GreedyStopsWhereItIsTold)

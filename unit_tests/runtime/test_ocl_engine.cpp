@@ -521,11 +521,10 @@ TEST_F(KernelCache, WhatTheDriverDoesNotTakeIsBuiltAndStoredAgain)
 }
 
 void
-count_kernel(void *ctx, const char *kernel, uint64_t start_ns, uint64_t end_ns)
+count_kernel(void *ctx, const char *kernel, uint64_t runs, uint64_t)
 {
     EXPECT_STREQ(kernel, "copy_bytes");
-    EXPECT_LE(start_ns, end_ns);
-    ++*static_cast<int *>(ctx);
+    *static_cast<uint64_t *>(ctx) += runs;
 }
 
 TEST_F(OclEngine, KeepsOrderAndMeasuresOnAnOutOfOrderQueue)
@@ -543,11 +542,11 @@ TEST_F(OclEngine, KeepsOrderAndMeasuresOnAnOutOfOrderQueue)
         ASSERT_EQ(copy_bytes(a, 0, b, 0, 1 << 16), XM_OK);
     }
     EXPECT_EQ(read(b), std::vector<uint8_t>(1 << 16, 10));
-    int n = 0;
+    uint64_t n = 0;
     ASSERT_EQ(xm_queue_profile(queue, count_kernel, &n, &err), XM_OK) << err.text;
-    EXPECT_EQ(n, 10);
+    EXPECT_EQ(n, 10u);
     ASSERT_EQ(xm_queue_profile(queue, count_kernel, &n, &err), XM_OK);
-    EXPECT_EQ(n, 10);
+    EXPECT_EQ(n, 10u);
     xm_buffer_unref(a);
     xm_buffer_unref(b);
 }
