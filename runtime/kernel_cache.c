@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/util/compiler.h"
@@ -211,6 +212,15 @@ by_age(const void *a, const void *b)
     return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
+/* What a process left that was killed in the middle of a store. */
+static void
+remove_left_over(int dir, const char *name, const struct stat *st)
+{
+    enum { HOUR = 3600 };
+    if (strstr(name, ".xmk.") && time(NULL) - st->st_mtime > HOUR)
+        unlinkat(dir, name, 0);
+}
+
 /* The entries of a cache, for xm_free; NULL: none, or no memory for them. */
 static struct entry *
 list_entries(const char *dir, size_t *n, uint64_t *total)
@@ -223,9 +233,11 @@ list_entries(const char *dir, size_t *n, uint64_t *total)
         struct stat st;
         struct entry found;
         const size_t length = strlen(e->d_name);
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        remove_left_over(dirfd(d), e->d_name, &st);
         if (length < 4 || length >= sizeof(found.name) ||
-            strcmp(e->d_name + length - 4, ".xmk") != 0 ||
-            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            strcmp(e->d_name + length - 4, ".xmk") != 0)
             continue;
         if (*n == capacity) {
             capacity = capacity ? 2 * capacity : 256;

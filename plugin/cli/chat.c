@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/cli/kernels.h"
 #include "plugin/cli/line_input.h"
 #include "plugin/cli/progress.h"
 #include "plugin/cli/terminal.h"
@@ -159,11 +160,13 @@ answer_tokens(struct chat *c, const struct xm_token_list *prompt, uint64_t most,
                                 .max_tokens = most,
                                 .stop_ids = c->model->ids.eos,
                                 .n_stop = (uint32_t)c->model->ids.n_eos,
-                                .on_token = xm_text_out_token,
+                                .on_token = xm_cli_token_out,
                                 .ctx = o};
     xm_cli_catch_interrupt(r);
     xm_progress_show("reading %zu tokens", prompt->n - past);
+    xm_cli_show_builds();
     enum xm_status s = xm_generator_run(c->generator, &run, new, &times, err);
+    xm_cli_hide_builds();
     xm_progress_clear();
     if (s == XM_CANCELLED && xm_cli_interrupted()) {
         err->status = s = XM_OK; /* the answer ends here */

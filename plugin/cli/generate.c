@@ -87,14 +87,6 @@ room(const struct xm_cli_model *m, const struct args *a, uint64_t n, uint64_t *m
     return XM_EXIT_OK;
 }
 
-/* From the first token on the terminal belongs to the text. */
-static bool
-on_token(int32_t id, void *ctx)
-{
-    xm_cli_hide_builds();
-    return xm_text_out_token(id, ctx);
-}
-
 static enum xm_status
 generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_list *prompt,
          uint64_t most, struct xm_text_out *o, struct xm_token_list *ids,
@@ -105,7 +97,7 @@ generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_lis
                                 .max_tokens = most,
                                 .stop_ids = m->ids.eos,
                                 .n_stop = a->ignore_eos ? 0 : (uint32_t)m->ids.n_eos,
-                                .on_token = on_token,
+                                .on_token = xm_cli_token_out,
                                 .ctx = o};
     struct xm_generator *g = NULL;
     XM_TRY(xm_generator_create(m->compiled, &a->sampling, &g, err));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plugin/cli/progress.h"
+#include "plugin/cli/text_out.h"
 #include "runtime/driver_files.h"
 #include "runtime/engine.h"
 #include "runtime/util/log.h"
@@ -58,4 +59,11 @@ void
 xm_cli_hide_builds(void)
 {
     xm_build_watch(NULL, NULL);
+}
+
+bool
+xm_cli_token_out(int32_t id, void *ctx)
+{
+    xm_cli_hide_builds();
+    return xm_text_out_token(id, ctx);
 }

@@ -6,6 +6,9 @@
 #ifndef XM_PLUGIN_CLI_KERNELS_H
 #define XM_PLUGIN_CLI_KERNELS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 
@@ -19,5 +22,9 @@ enum xm_status xm_cli_cache_open(const char *option, struct xm_strbuf *out,
  * terminal: the line would be wiped away. */
 void xm_cli_show_builds(void);
 void xm_cli_hide_builds(void);
+
+/* xm_text_out_token for runs during which builds are shown: from the first token on the terminal
+ * belongs to the text. */
+bool xm_cli_token_out(int32_t id, void *ctx);
 
 #endif

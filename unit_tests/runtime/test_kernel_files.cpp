@@ -229,6 +229,14 @@ TEST_F(KernelCache, KeepsWhatWasUsedLast)
     EXPECT_FALSE(std::filesystem::exists(path()));
     key = keys[0];
     EXPECT_EQ(load(), "0123456789");
+    const std::string old = path() + ".1.1", young = path() + ".1.2";
+    std::ofstream(old) << "half";
+    std::ofstream(young) << "half";
+    const timespec age[2] = {{1000, 0}, {1000, 0}};
+    ASSERT_EQ(utimensat(AT_FDCWD, old.c_str(), age, 0), 0);
+    xm_kernel_cache_trim(dir.c_str(), one);
+    EXPECT_FALSE(std::filesystem::exists(old));
+    EXPECT_TRUE(std::filesystem::exists(young)); /* is being written */
 }
 
 TEST_F(KernelCache, AFolderThatCannotBeWrittenIsHarmless)
