@@ -92,10 +92,11 @@ read_plain(struct xm_line_input *in, const char *prompt, struct xm_strbuf *line,
         in->at += n + (end != NULL);
         if (end)
             break;
-        if (line->n > (size_t)XM_LINE_MOST_MIB << 20)
-            return xm_fail(err, XM_INVALID, "standard input: a line has at most %d MiB",
-                           XM_LINE_MOST_MIB),
-                   XM_LINE_FAILED;
+        if (line->n > (size_t)XM_LINE_MOST_MIB << 20) {
+            xm_fail(err, XM_INVALID, "standard input: a line has at most %d MiB",
+                    XM_LINE_MOST_MIB);
+            return XM_LINE_FAILED;
+        }
     }
     if (line->n > 0 && line->text[line->n - 1] == '\r')
         line->text[--line->n] = '\0';
