@@ -76,15 +76,11 @@ generate(const Chip &c, const std::string &model, const std::string &prompt,
     Words settings = dry(c);
     settings.push_back("OPENCL_LAYERS=" XM_COUNTING_LAYER);
     settings.push_back("XM_OPENCL_COUNT=" + file);
-    Words words = {"generate",
-                   "-m",
-                   model,
-                   "--ids",
-                   prompt_ids(prompt),
-                   "-n",
-                   std::to_string(TOKENS),
-                   "--ignore-eos",
-                   "--json"};
+    Words words = {"generate",     "--cache-dir=none", /* builds are to be counted */
+                   "-m",           model,
+                   "--ids",        prompt_ids(prompt),
+                   "-n",           std::to_string(TOKENS),
+                   "--ignore-eos", "--json"};
     words.insert(words.end(), options.begin(), options.end());
     Outcome o = run(words, settings);
     EXPECT_EQ(o.code, 0) << o.err;

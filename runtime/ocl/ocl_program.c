@@ -222,7 +222,8 @@ find_key(struct build *b)
 {
     const struct xm_device_info *info = &b->engine->base.info;
     struct xm_strbuf driver = {0};
-    xm_strbuf_printf(&driver, "%s %s", info->version, info->driver);
+    xm_strbuf_printf(&driver, "%s %s %x %u.%u.%u ", info->version, info->driver,
+                     info->device_id, info->ip_major, info->ip_minor, info->ip_revision);
     if (info->kind == XM_DEVICE_CPU)
         xm_strbuf_add(&driver, xm_kernel_cache_processor());
     bool ok = xm_strbuf_ok(&driver);
