@@ -66,8 +66,6 @@ class Chat
     }
 
   private:
-    Words kept;
-
     static Words words(const Words &more)
     {
         Words list = {"chat", "-m", model, "-d", "REFERENCE", "-n", "20"};
@@ -79,7 +77,6 @@ class Chat
         std::filesystem::create_directories(state);
         Words list = settings;
         list.push_back("XDG_STATE_HOME=" + state);
-        list.push_back("HOME=/nowhere");
         return list;
     }
 };
@@ -205,6 +202,23 @@ TEST(ChatTerminal, EarlierLinesComeBackInTheNextConversation)
         EXPECT_EQ(list.text("/messages/0/content"), "erste Zeile: ü");
         EXPECT_EQ(list.text("/messages/2/content"), "erste Zeile: ü");
     }
+}
+
+TEST(ChatTerminal, TheHistoryIsAtHomeWhereNoStateFolderIsNamed)
+{
+    if (!XM_HAS_EDITOR)
+        GTEST_SKIP() << "built without libedit";
+    const std::string home = Chat::own_folder() + "_home";
+    std::filesystem::create_directories(home);
+    Terminal t({"chat", "-m", model, "-d", "REFERENCE", "-n", "1"},
+               {"HOME=" + home, "XDG_STATE_HOME="});
+    t.wait_for("> ");
+    t.type("x\r");
+    t.wait_for("\033[?2004h> ");
+    t.type(ctrl_d);
+    EXPECT_EQ(t.finish(), 0);
+    EXPECT_TRUE(std::filesystem::exists(home + "/.local/state/xemoe/chat_history"));
+    std::filesystem::remove_all(home);
 }
 
 TEST(ChatTerminal, WorksWhereNoHistoryCanBeKept)

@@ -43,8 +43,8 @@ xm_conversation_pop(struct xm_conversation *c)
     if (c->n <= turns_begin(c))
         return;
     xm_strbuf_free(&c->messages[--c->n].text);
-    if (c->first > c->n)
-        c->first = c->n;
+    if (c->first >= c->n) /* none of those that were seen is left: there is room again */
+        c->first = turns_begin(c);
 }
 
 bool

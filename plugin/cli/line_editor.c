@@ -184,11 +184,13 @@ find_history_path(struct xm_strbuf *path)
     const char *state = xm_env("XDG_STATE_HOME"), *home = xm_env("HOME");
     struct stat st;
     bool good;
-    if (state && state[0] == '/')
+    if (state && state[0] == '/') {
         good = add_folder(path, state);
-    else
-        good = home && add_folder(path, home) && add_folder(path, "/.local") &&
-               add_folder(path, "/state");
+    } else {
+        good = home && stat(home, &st) == 0; /* a home is not ours to make */
+        xm_strbuf_add(path, home ? home : "");
+        good = good && add_folder(path, "/.local") && add_folder(path, "/state");
+    }
     good = good && add_folder(path, "/xemoe");
     xm_strbuf_add(path, "/chat_history");
     if (good && stat(xm_strbuf_text(path), &st) == 0)
