@@ -19,11 +19,13 @@ enum {
 
 /* ---- compiling to count ------------------------------------------------------------- */
 
-enum xm_status
-xm_planner_compile(const struct xm_device_info *info, const struct xm_config *config,
-                   struct xm_graph *g, struct xm_program **out, struct xm_error *err)
+static enum xm_status
+compile(const struct xm_device_info *info, const struct xm_config *config,
+        struct xm_graph *g, bool keep_graph, struct xm_program **out,
+        struct xm_error *err)
 {
-    const struct xm_compile_options options = {.last_logits = true};
+    const struct xm_compile_options options = {.last_logits = true,
+                                               .keep_graph = keep_graph};
     struct xm_engine *engine = NULL;
     enum xm_status s = xm_counting_engine_create(info, config, &engine, err);
     if (s != XM_OK) {
@@ -33,6 +35,20 @@ xm_planner_compile(const struct xm_device_info *info, const struct xm_config *co
     s = xm_program_create(engine, config, g, &options, out, err);
     xm_engine_unref(engine); /* the program holds it */
     return s;
+}
+
+enum xm_status
+xm_planner_compile(const struct xm_device_info *info, const struct xm_config *config,
+                   struct xm_graph *g, struct xm_program **out, struct xm_error *err)
+{
+    return compile(info, config, g, false, out, err);
+}
+
+enum xm_status
+xm_planner_compile_open(const struct xm_device_info *info, const struct xm_config *config,
+                        struct xm_graph *g, struct xm_program **out, struct xm_error *err)
+{
+    return compile(info, config, g, true, out, err);
 }
 
 /* `p` once more on a counting engine: its graph has been rewritten and stays p's. */
@@ -85,9 +101,8 @@ make_input(const struct xm_port *port, int64_t tokens, uint64_t past,
     return t->data ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
 }
 
-/* One run of `tokens` tokens. */
-static enum xm_status
-feed(struct xm_request *r, int64_t tokens, struct xm_error *err)
+enum xm_status
+xm_planner_feed(struct xm_request *r, int64_t tokens, struct xm_error *err)
 {
     const struct xm_program *p = xm_request_program(r);
     struct xm_host_tensor *in = xm_calloc(p->n_inputs + 1, sizeof(*in));
@@ -113,8 +128,8 @@ fill_context(struct xm_request *r, uint64_t context, struct xm_error *err)
     if (context > INT64_MAX / 2)
         return xm_fail(err, XM_INVALID, "a context of %" PRIu64 " positions", context);
     if (context > 1)
-        XM_TRY(feed(r, (int64_t)context - 1, err));
-    return feed(r, 1, err);
+        XM_TRY(xm_planner_feed(r, (int64_t)context - 1, err));
+    return xm_planner_feed(r, 1, err);
 }
 
 static void

@@ -13,6 +13,7 @@
 #define XM_PLUGIN_PLANNER_H
 
 #include "plugin/program.h"
+#include "plugin/request.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,10 +56,18 @@ struct xm_memory_room {
 enum xm_status xm_planner_compile(const struct xm_device_info *info,
                                   const struct xm_config *config, struct xm_graph *g,
                                   struct xm_program **out, struct xm_error *err);
+/* The same; the program keeps its graph, for those who look into it. */
+enum xm_status xm_planner_compile_open(const struct xm_device_info *info,
+                                       const struct xm_config *config, struct xm_graph *g,
+                                       struct xm_program **out, struct xm_error *err);
 /* What such a program and requests of it take. A request gets a prompt of all but one position
  * and then one token, as text generation does. */
 enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
                                 struct xm_memory_need *out, struct xm_error *err);
+
+/* One run of a request with `tokens` more tokens of one sequence; their ids are zeros. */
+enum xm_status xm_planner_feed(struct xm_request *r, int64_t tokens,
+                               struct xm_error *err);
 
 /* What a device has left when `in_use` (NULL: nothing) is allocated on it already. */
 void xm_planner_room(const struct xm_device_info *info,

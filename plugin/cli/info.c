@@ -2,24 +2,85 @@
  *
  * xemoe info: what is in a model file; with -v also what it compiles to.
  */
+#include <inttypes.h>
+#include <string.h>
+
+#include "plugin/cli/chip.h"
 #include "plugin/cli/info.h"
+#include "plugin/cli/picture.h"
 #include "plugin/cli/svg.h"
+#include "plugin/planner.h"
 
 struct args {
-    const char *model, *device, *svg;
+    const char *model, *device, *device_as, *svg;
+    uint64_t layer; /* XM_PICTURE_OF_ALL: not given */
     bool json, verbose;
 };
 
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
-    { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "what -v compiles for (GPU)" },
+    { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "what -v and --svg compile for (GPU)" },
+    { 0,   "device-as", XM_CLI_TEXT, AT(device_as), "CHIP", "--svg for an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
     { 'v', "verbose", XM_CLI_FLAG, AT(verbose), NULL,   "all properties; compile, and print passes and steps" },
-    { 0,   "svg",     XM_CLI_TEXT, AT(svg),     "FILE", "draw the graph (needs graphviz's dot)" },
+    { 0,   "svg",     XM_CLI_TEXT, AT(svg),     "FILE", "draw what it compiles to: one layer of each kind (needs graphviz's dot)" },
+    { 0,   "layer",   XM_CLI_WHOLE, AT(layer),  "N",    "--svg draws layer N alone, from 0" },
     { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "the result as one JSON object" },
 };
 #undef AT
 /* clang-format on */
+
+/* ---- the picture --------------------------------------------------------------------- */
+
+static enum xm_status
+draw_program(const struct args *a, struct xm_program *p, int *code, struct xm_error *err)
+{
+    struct xm_program_texts texts = {0};
+    struct xm_program_layers layers = {0};
+    struct xm_strbuf dot = {0};
+    const char **looks = xm_calloc(p->n_steps + 1, sizeof(char *));
+    enum xm_status s = looks ? xm_program_describe(p, &texts, err)
+                             : xm_fail(err, XM_NO_MEMORY, "out of memory for a picture");
+    for (uint32_t i = 0; i < p->n_steps && s == XM_OK; i++)
+        looks[i] = xm_strbuf_text(&texts.steps[i].look);
+    if (s == XM_OK)
+        s = xm_program_find_layers(p, looks, &layers, err);
+    if (s == XM_OK && a->layer != XM_PICTURE_OF_ALL && a->layer >= layers.n) {
+        *code = XM_EXIT_USAGE;
+        s = xm_fail(err, XM_INVALID, "there is no layer %" PRIu64 ": the model has %u",
+                    a->layer, layers.n);
+    }
+    if (s == XM_OK) {
+        const struct xm_picture picture = {p, &texts, &layers, a->model,
+                                           xm_engine_info(p->engine)->name};
+        xm_picture_print(&picture, a->layer, &dot);
+        s = xm_strbuf_ok(&dot)
+                ? xm_cli_write_svg(&dot, a->svg, err)
+                : xm_fail(err, XM_NO_MEMORY, "out of memory for a picture");
+    }
+    xm_strbuf_free(&dot);
+    xm_program_layers_free(&layers);
+    xm_program_texts_free(&texts);
+    xm_free(looks);
+    return s;
+}
+
+/* Compiled as `plan` does: no weight is loaded, no kernel built. *code: of a mistake in the command
+ * line that only the program shows. */
+static enum xm_status
+draw(const struct args *a, const struct xm_device_info *info, const struct xm_graph *g,
+     int *code, struct xm_error *err)
+{
+    struct xm_config config;
+    struct xm_graph *copy = NULL;
+    struct xm_program *p = NULL;
+    xm_config_init(&config);
+    XM_TRY(xm_graph_clone(g, NULL, &copy, err));
+    XM_TRY(xm_planner_compile_open(info, &config, copy, &p, err));
+    enum xm_status s = draw_program(a, p, code, err);
+    xm_program_unref(p);
+    return s;
+}
 
 /* ---- the command ------------------------------------------------------------------- */
 
@@ -55,52 +116,88 @@ show(const struct xm_core *core, struct xm_graph *g, const struct args *a,
     return s;
 }
 
+static int
+check_options(const struct args *a)
+{
+    struct xm_error err = {0};
+    if (a->layer != XM_PICTURE_OF_ALL && !a->svg)
+        return xm_cli_usage("option --layer is of a picture: give --svg FILE");
+    if (a->device_as && !a->svg)
+        return xm_cli_usage("option --device-as is of a picture: give --svg FILE");
+    if (a->device_as && xm_cli_check_chip(a->device_as, &err) != XM_OK)
+        return xm_cli_usage("option --device-as: %s", err.text);
+    return XM_EXIT_OK;
+}
+
+/* Reads, draws, shows. A device that is not there is found before anything is read. */
+static int
+run(const struct args *a, struct xm_info *info)
+{
+    struct xm_error err = {0};
+    struct xm_core *core = NULL;
+    struct xm_plugin *plugin = NULL;
+    struct xm_device_info chip;
+    struct xm_graph *g = NULL;
+    uint32_t index = 0;
+    int code = XM_EXIT_OK;
+    enum xm_status s = xm_core_create(&core, &err);
+    bool good = s == XM_OK;
+    if (good && a->verbose)
+        good = xm_core_find(core, a->device, &plugin, &index, &err) == XM_OK;
+    if (good && a->svg)
+        good = xm_cli_find_chip(a->device, a->device_as, &chip, &err) == XM_OK;
+    if (!good) {
+        xm_cli_failed(&err);
+        xm_core_destroy(core);
+        return XM_EXIT_DEVICE;
+    }
+    s = xm_core_read_model(core, a->model, NULL, &g, &err);
+    if (s == XM_OK && a->svg)
+        s = draw(a, &chip, g, &code, &err);
+    if (s == XM_OK)
+        s = show(core, g, a, info, &err);
+    else
+        xm_graph_destroy(g);
+    xm_core_destroy(core);
+    if (code != XM_EXIT_OK)
+        return xm_cli_usage("%s", err.text);
+    return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+}
+
 int
 xm_cli_info(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe info PATH [-v] [--json] [--svg FILE] [--device NAME]",
+        .usage = "xemoe info PATH [-v] [--json] [--svg FILE [--layer N]] [options]",
         .about =
-            "Inputs, results, states, operations and constants of a model. With -v also\n"
-            "what it compiles to: passes, forms of the mixture of experts, steps. A "
-            "block\n"
-            "of experts that is not fused comes with the reason.\n",
+            "What a model is: family, parameters, layers, experts, heads, context, "
+            "formats\n"
+            "of its weights, inputs, results and states. The graph tells, and "
+            "config.json\n"
+            "beside it. With -v also all operations and properties, and what it "
+            "compiles to:\n"
+            "passes, forms of the mixture of experts, steps. A block of experts that is "
+            "not\n"
+            "fused comes with the reason. --svg draws the steps with their kernels.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         .operand = "PATH",
         .operand_offset = offsetof(struct args, model),
     };
-    struct args a = {0};
+    struct args a = {.layer = XM_PICTURE_OF_ALL};
     struct xm_error err = {0};
-    struct xm_core *core = NULL;
-    struct xm_plugin *plugin = NULL;
-    struct xm_graph *g = NULL;
-    uint32_t index = 0;
     bool done;
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
-    if (done)
+    if (!done)
+        code = check_options(&a);
+    if (done || code != XM_EXIT_OK)
         return code;
-    enum xm_status s = xm_core_create(&core, &err);
-    if (s == XM_OK && a.verbose && xm_core_find(core, a.device, &plugin, &index, &err)) {
-        xm_cli_failed(&err);
-        xm_core_destroy(core);
-        return XM_EXIT_DEVICE;
+    struct xm_info *info = xm_calloc(1, sizeof(*info));
+    if (!info) {
+        xm_fail(&err, XM_NO_MEMORY, "out of memory for the facts of a model");
+        return xm_cli_failed(&err);
     }
-    if (s == XM_OK)
-        s = xm_core_read_model(core, a.model, NULL, &g, &err);
-    if (s == XM_OK && a.svg) {
-        s = xm_cli_write_svg(g, a.svg, &err);
-        if (s != XM_OK)
-            xm_graph_destroy(g);
-    }
-    struct xm_info *info = s == XM_OK ? xm_calloc(1, sizeof(*info)) : NULL;
-    if (s == XM_OK && !info) {
-        xm_graph_destroy(g);
-        s = xm_fail(&err, XM_NO_MEMORY, "out of memory for the facts of a model");
-    }
-    if (s == XM_OK)
-        s = show(core, g, &a, info, &err);
+    code = run(&a, info);
     xm_free(info);
-    xm_core_destroy(core);
-    return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+    return code;
 }

@@ -8,8 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "transformations/graph/text.h"
-
 extern char **environ;
 
 /* Starts `dot -Tsvg -o path` with its standard input on *write_end. */
@@ -54,21 +52,12 @@ feed(int fd, const struct xm_strbuf *text)
 }
 
 enum xm_status
-xm_cli_write_svg(const struct xm_graph *g, const char *path, struct xm_error *err)
+xm_cli_write_svg(const struct xm_strbuf *dot, const char *path, struct xm_error *err)
 {
-    struct xm_strbuf text = {0};
     int fd = -1, status = 0;
     pid_t pid = 0;
-    xm_graph_print_dot(g, &text);
-    enum xm_status s = xm_strbuf_ok(&text)
-                           ? start_dot(path, &fd, &pid, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for the picture");
-    if (s == XM_OK) {
-        bool fed = feed(fd, &text);
-        bool ended = waitpid(pid, &status, 0) == pid && status == 0;
-        if (!fed || !ended)
-            s = xm_fail(err, XM_IO, "'dot' could not write '%s'", path);
-    }
-    xm_strbuf_free(&text);
-    return s;
+    XM_TRY(start_dot(path, &fd, &pid, err));
+    bool fed = feed(fd, dot);
+    bool ended = waitpid(pid, &status, 0) == pid && status == 0;
+    return fed && ended ? XM_OK : xm_fail(err, XM_IO, "'dot' could not write '%s'", path);
 }

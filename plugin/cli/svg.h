@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A graph as a picture, drawn by graphviz's program `dot`.
+ * Pictures in graphviz's language, drawn by its program `dot`.
  */
 #ifndef XM_PLUGIN_CLI_SVG_H
 #define XM_PLUGIN_CLI_SVG_H
 
-#include "transformations/graph/graph.h"
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
 
 /* Writes `path`. XM_NOT_FOUND when there is no `dot` on this machine. */
-enum xm_status xm_cli_write_svg(const struct xm_graph *g, const char *path,
+enum xm_status xm_cli_write_svg(const struct xm_strbuf *dot, const char *path,
                                 struct xm_error *err);
 
 #endif

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A block (what is before the layers, a layer, what is behind) is a cluster of graphviz. What comes
+ * into it and what leaves it are rounded labels of its own, so that arrows stay inside: rotary
+ * tables, say, would else have one to every layer.
+ */
+#include "plugin/cli/picture.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/text/utf8.h"
+
+enum { TEXT_COLUMNS = 40, NAME_COLUMNS = 44 };
+
+/* ---- texts --------------------------------------------------------------------------- */
+
+/* For labels in HTML: markup escaped, control characters and what is no UTF-8 replaced. */
+static void
+add_escaped(struct xm_strbuf *out, const char *s, size_t n)
+{
+    struct xm_strbuf clean = {0};
+    xm_utf8_repair((struct xm_slice){s, n}, &clean);
+    for (const char *c = xm_strbuf_text(&clean); *c; c++) {
+        switch (*c) {
+        case '&':
+            xm_strbuf_add(out, "&amp;");
+            break;
+        case '<':
+            xm_strbuf_add(out, "&lt;");
+            break;
+        case '>':
+            xm_strbuf_add(out, "&gt;");
+            break;
+        case '"':
+            xm_strbuf_add(out, "&quot;");
+            break;
+        default:
+            xm_strbuf_add_n(out, (unsigned char)*c < ' ' || *c == 0x7f ? "?" : c, 1);
+        }
+    }
+    out->failed |= !xm_strbuf_ok(&clean);
+    xm_strbuf_free(&clean);
+}
+
+/* Words in lines of TEXT_COLUMNS. */
+static void
+add_wrapped(struct xm_strbuf *out, const char *s)
+{
+    size_t column = 0;
+    while (*s) {
+        size_t n = strcspn(s, " ");
+        if (column && column + 1 + n > TEXT_COLUMNS) {
+            xm_strbuf_add(out, "<BR ALIGN=\"LEFT\"/>");
+            column = 0;
+        } else if (column) {
+            xm_strbuf_add(out, " ");
+            column++;
+        }
+        add_escaped(out, s, n);
+        column += n;
+        s += n;
+        s += strspn(s, " ");
+    }
+    xm_strbuf_add(out, "<BR ALIGN=\"LEFT\"/>");
+}
+
+/* Exporters write "__module.model.layers.0.mlp/aten::linear/MatMul": the module is what helps. Its
+ * end counts when it is long. */
+static void
+add_name(struct xm_strbuf *out, const char *name)
+{
+    static const char prefix[] = "__module.";
+    if (strncmp(name, prefix, sizeof(prefix) - 1) == 0)
+        name += sizeof(prefix) - 1;
+    size_t n = strcspn(name, "/");
+    if (n > NAME_COLUMNS) {
+        name += n - NAME_COLUMNS;
+        n = NAME_COLUMNS;
+        while (n && ((unsigned char)*name & 0xc0) == 0x80) { /* not inside a character */
+            name++;
+            n--;
+        }
+        xm_strbuf_add(out, "…");
+    }
+    add_escaped(out, name, n);
+}
+
+static void
+add_type(struct xm_strbuf *out, const struct xm_picture *p, uint32_t value)
+{
+    const struct xm_program_value *v = &p->program->values[value];
+    const struct xm_type type = {v->element, v->shape};
+    struct xm_strbuf text = {0};
+    xm_type_print(&type, &text);
+    add_escaped(out, xm_strbuf_text(&text), text.n);
+    xm_strbuf_free(&text);
+}
+
+/* ---- boxes --------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const struct {
+    const char *op, *colour;
+} colours[] = {
+    { "attention", "#cfe2f3" },
+    { "moe",       "#fce5cd" }, { "gather_matmul", "#fce5cd" },
+    { "linear",    "#d9ead3" }, { "matmul", "#d9ead3" }, { "gather", "#d9ead3" },
+    { "rms_norm",  "#eeeeee" }, { "row_chain", "#eeeeee" }, { "rope", "#eeeeee" },
+};
+/* clang-format on */
+
+static const char *
+colour_of(const struct xm_step *s)
+{
+    if (s->kind == XM_STEP_HOST)
+        return "#f4cccc";
+    for (size_t i = 0; i < XM_ARRAY_LEN(colours); i++) {
+        if (strncmp(s->op, colours[i].op, strlen(colours[i].op)) == 0)
+            return colours[i].colour;
+    }
+    return "#ffffff";
+}
+
+static void
+add_line(struct xm_strbuf *out, const char *colour, const char *label, const char *text)
+{
+    xm_strbuf_add(out, "<TR><TD ALIGN=\"LEFT\" BALIGN=\"LEFT\">");
+    xm_strbuf_printf(out, "<FONT POINT-SIZE=\"10\" COLOR=\"%s\">", colour);
+    if (label)
+        xm_strbuf_printf(out, "<I>%s</I><BR ALIGN=\"LEFT\"/>", label);
+    add_wrapped(out, text);
+    xm_strbuf_add(out, "</FONT></TD></TR>");
+}
+
+static void
+add_lines(struct xm_strbuf *out, const char *colour, const char *lines)
+{
+    while (*lines) {
+        struct xm_strbuf line = {0};
+        size_t n = strcspn(lines, "\n");
+        xm_strbuf_add_n(&line, lines, n);
+        add_line(out, colour, NULL, xm_strbuf_text(&line));
+        xm_strbuf_free(&line);
+        lines += n + (lines[n] == '\n');
+    }
+}
+
+static void
+add_kernels(struct xm_strbuf *out, const struct xm_picture *p, uint32_t step)
+{
+    const struct xm_step_text *t = &p->texts->steps[step];
+    const char *one = xm_strbuf_text(&t->token), *many = xm_strbuf_text(&t->prompt);
+    char label[48];
+    if (strcmp(one, many) == 0) {
+        add_line(out, "#1155cc", NULL, one);
+        return;
+    }
+    add_line(out, "#1155cc", "one token", one);
+    snprintf(label, sizeof(label), "%u tokens", p->texts->prompt_tokens);
+    add_line(out, "#1155cc", label, many);
+}
+
+/* Points that the lines of a box take in a wide font of sans-serif: the picture is measured with
+ * the fonts of one machine and looked at with those of another. */
+static size_t
+width_of(const struct xm_picture *p, uint32_t step)
+{
+    const struct xm_step *s = &p->program->steps[step];
+    const struct xm_step_text *t = &p->texts->steps[step];
+    const char *const texts[] = {xm_strbuf_text(&t->detail), xm_strbuf_text(&t->weights),
+                                 xm_strbuf_text(&t->token), xm_strbuf_text(&t->prompt)};
+    size_t most =
+        NAME_COLUMNS < strcspn(s->name, "/") ? NAME_COLUMNS : strcspn(s->name, "/");
+    for (size_t i = 0; i < XM_ARRAY_LEN(texts); i++) {
+        for (const char *line = texts[i]; *line;) {
+            size_t n = strcspn(line, "\n");
+            most = n > most ? n : most;
+            line += n + (line[n] == '\n');
+        }
+    }
+    most = most < TEXT_COLUMNS ? most : TEXT_COLUMNS;
+    size_t of_text = most * 63 / 10, of_op = (strlen(s->op) + 5) * 85 / 10;
+    return 12 + (of_text > of_op ? of_text : of_op);
+}
+
+static void
+print_step(const struct xm_picture *p, uint32_t step, struct xm_strbuf *out)
+{
+    const struct xm_step *s = &p->program->steps[step];
+    const struct xm_step_text *t = &p->texts->steps[step];
+    xm_strbuf_printf(out,
+                     "    s%u [label=<<TABLE BORDER=\"1\" CELLBORDER=\"0\" "
+                     "CELLSPACING=\"0\" CELLPADDING=\"2\" BGCOLOR=\"%s\" "
+                     "STYLE=\"ROUNDED\" WIDTH=\"%zu\"><TR><TD ALIGN=\"LEFT\"><B>",
+                     step, colour_of(s), width_of(p, step));
+    add_escaped(out, s->op, strlen(s->op));
+    xm_strbuf_printf(out, "</B>  <FONT POINT-SIZE=\"9\" COLOR=\"#777777\">%u</FONT>%s",
+                     step, s->kind == XM_STEP_HOST ? " on the host" : "");
+    xm_strbuf_add(out, "</TD></TR><TR><TD ALIGN=\"LEFT\"><FONT POINT-SIZE=\"10\" "
+                       "COLOR=\"#777777\">");
+    add_name(out, s->name);
+    xm_strbuf_add(out, " </FONT></TD></TR>");
+    add_lines(out, "#222222", xm_strbuf_text(&t->detail));
+    add_lines(out, "#38761d", xm_strbuf_text(&t->weights));
+    add_kernels(out, p, step);
+    xm_strbuf_add(out, "</TABLE>>];\n");
+}
+
+/* ---- what comes in and goes out ------------------------------------------------------ */
+
+static const char *
+port_of(const struct xm_port *ports, uint32_t n, const struct xm_program *p,
+        uint32_t root)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (xm_program_root(p, ports[i].value) == root)
+            return ports[i].name;
+    }
+    return NULL;
+}
+
+/* What the first of several layers alike gets from before, and the others from each other. */
+static bool
+goes_from_layer_to_layer(const struct xm_picture *p, uint32_t root, uint32_t block)
+{
+    const struct xm_program *program = p->program;
+    bool has_kin = false;
+    for (uint32_t i = 1; i < p->layers->n; i++)
+        has_kin |= p->layers->kind[i] == 0;
+    for (uint32_t s = 0; s < program->n_steps; s++) {
+        const uint32_t *list = xm_step_operands(&program->steps[s]);
+        for (uint32_t i = 0;
+             p->layers->block[s] > block && i < program->steps[s].n_operands; i++) {
+            if (list[i] != XM_NO_VALUE && xm_program_root(program, list[i]) == root)
+                return false;
+        }
+    }
+    return has_kin && block == 1;
+}
+
+/* Where a value of another block comes from. */
+static void
+add_origin(struct xm_strbuf *out, const struct xm_picture *p, uint32_t root,
+           uint32_t block)
+{
+    const struct xm_program *program = p->program;
+    const uint32_t maker = xm_program_maker(program, root);
+    const char *input = port_of(program->inputs, program->n_inputs, program, root);
+    if (maker != XM_NO_VALUE && p->layers->block[maker] + 1 == block && block > 1)
+        xm_strbuf_add(out, "from the layer before");
+    else if (maker != XM_NO_VALUE)
+        xm_strbuf_printf(
+            out, "%s  %u%s", program->steps[maker].op, maker,
+            goes_from_layer_to_layer(p, root, block) ? ", then the layer before" : "");
+    else
+        add_escaped(out, input ? input : "input", strlen(input ? input : "input"));
+}
+
+static bool
+comes_from_outside(const struct xm_picture *p, uint32_t value, uint32_t block)
+{
+    const struct xm_program *program = p->program;
+    if (value == XM_NO_VALUE)
+        return false;
+    const uint32_t root = xm_program_root(program, value),
+                   maker = xm_program_maker(program, root);
+    return program->values[root].place == XM_PLACE_INPUT ||
+           (maker != XM_NO_VALUE && p->layers->block[maker] != block);
+}
+
+/* One label for a value, however many steps of the block read it: `drawn` is by value. */
+static void
+print_incoming(const struct xm_picture *p, uint32_t step, uint32_t *drawn,
+               struct xm_strbuf *out)
+{
+    const struct xm_program *program = p->program;
+    const uint32_t *list = xm_step_operands(&program->steps[step]),
+                   block = p->layers->block[step];
+    for (uint32_t i = 0; i < program->steps[step].n_operands; i++) {
+        if (!comes_from_outside(p, list[i], block))
+            continue;
+        const uint32_t root = xm_program_root(program, list[i]);
+        if (drawn[root] != 1 + block) {
+            drawn[root] = 1 + block;
+            xm_strbuf_printf(out,
+                             "    i%u_%u [shape=box style=\"rounded,filled\" "
+                             "fillcolor=white color=\"#999999\" fontsize=10 "
+                             "label=<",
+                             block, root);
+            add_origin(out, p, root, block);
+            xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"9\" COLOR=\"#777777\">");
+            add_type(out, p, root);
+            xm_strbuf_add(out, "</FONT>>];\n");
+        }
+        xm_strbuf_printf(out, "    i%u_%u -> s%u [color=\"#999999\"];\n", block, root,
+                         step);
+    }
+}
+
+/* Arrows from the steps of the same block. */
+static void
+print_arrows(const struct xm_picture *p, uint32_t step, struct xm_strbuf *out)
+{
+    const struct xm_program *program = p->program;
+    const uint32_t *list = xm_step_operands(&program->steps[step]);
+    for (uint32_t i = 0; i < program->steps[step].n_operands; i++) {
+        const uint32_t maker = xm_program_maker(program, list[i]);
+        if (maker == XM_NO_VALUE || maker >= step ||
+            p->layers->block[maker] != p->layers->block[step])
+            continue;
+        xm_strbuf_printf(out,
+                         "    s%u -> s%u [label=<<FONT POINT-SIZE=\"9\" "
+                         "COLOR=\"#777777\"> ",
+                         maker, step);
+        add_type(out, p, list[i]);
+        xm_strbuf_add(out, "</FONT>>];\n");
+    }
+}
+
+/* Whether a value leaves the block: another block reads it, or the host. */
+static void
+find_leaving(const struct xm_picture *p, uint32_t block, bool *leaves)
+{
+    const struct xm_program *program = p->program;
+    for (uint32_t s = 0; s < program->n_steps; s++) {
+        const uint32_t *list = xm_step_operands(&program->steps[s]);
+        for (uint32_t i = 0; i < program->steps[s].n_operands; i++) {
+            const uint32_t maker = xm_program_maker(program, list[i]);
+            if (maker != XM_NO_VALUE && p->layers->block[maker] == block &&
+                p->layers->block[s] != block)
+                leaves[xm_program_root(program, list[i])] = true;
+        }
+    }
+    for (uint32_t i = 0; i < program->n_outputs; i++) {
+        const uint32_t root = xm_program_root(program, program->outputs[i].value),
+                       maker = xm_program_maker(program, root);
+        if (maker != XM_NO_VALUE && p->layers->block[maker] == block)
+            leaves[root] = true;
+    }
+}
+
+static void
+print_leaving(const struct xm_picture *p, uint32_t block, const bool *leaves,
+              struct xm_strbuf *out)
+{
+    const struct xm_program *program = p->program;
+    for (uint32_t v = 0; v < program->n_values; v++) {
+        if (!leaves[v])
+            continue;
+        const char *name = port_of(program->outputs, program->n_outputs, program, v);
+        xm_strbuf_printf(out,
+                         "    o%u_%u [shape=box style=\"rounded,filled\" "
+                         "fillcolor=white color=\"#999999\" fontsize=10 label=<",
+                         block, v);
+        if (name)
+            add_escaped(out, name, strlen(name));
+        else
+            xm_strbuf_add(out, block ? "to the layer behind" : "to the layers");
+        xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"9\" COLOR=\"#777777\">");
+        add_type(out, p, v);
+        xm_strbuf_printf(out, "</FONT>>];\n    s%u -> o%u_%u [color=\"#999999\"];\n",
+                         xm_program_maker(program, v), block, v);
+    }
+}
+
+/* ---- blocks -------------------------------------------------------------------------- */
+
+/* The layers of a kind: "0–4, 6". */
+static void
+add_layers(struct xm_strbuf *out, const struct xm_program_layers *l, uint32_t kind)
+{
+    const char *comma = "";
+    for (uint32_t i = 0; i < l->n; i++) {
+        uint32_t end = i;
+        if (l->kind[i] != kind)
+            continue;
+        while (end + 1 < l->n && l->kind[end + 1] == kind)
+            end++;
+        xm_strbuf_printf(out, "%s%u", comma, i);
+        if (end > i)
+            xm_strbuf_printf(out, "%s%u", end > i + 1 ? "–" : ", ", end);
+        comma = ", ";
+        i = end;
+    }
+}
+
+static void
+add_title(struct xm_strbuf *out, const struct xm_picture *p, uint32_t block, bool alone)
+{
+    const struct xm_program_layers *l = p->layers;
+    uint32_t alike = 0;
+    if (l->n == 0) {
+        xm_strbuf_add(out, "all steps");
+    } else if (block == 0) {
+        xm_strbuf_add(out, "before the layers");
+    } else if (block > l->n) {
+        xm_strbuf_add(out, "behind the layers");
+    } else {
+        for (uint32_t i = 0; i < l->n; i++)
+            alike += l->kind[i] == l->kind[block - 1];
+        xm_strbuf_printf(out,
+                         alone        ? "layer %u"
+                         : alike == 1 ? "layer "
+                                      : "layers ",
+                         block - 1);
+        if (alone && alike > 1)
+            xm_strbuf_add(out, " — alike are ");
+        if (!alone || alike > 1)
+            add_layers(out, l, l->kind[block - 1]);
+        if (!alone && alike > 1)
+            xm_strbuf_printf(out, " — %u alike", alike);
+    }
+}
+
+static void
+print_block(const struct xm_picture *p, uint32_t block, bool alone, struct xm_strbuf *out)
+{
+    const struct xm_program *program = p->program;
+    uint32_t *drawn = xm_calloc(program->n_values + 1, sizeof(*drawn));
+    bool *leaves = xm_calloc(program->n_values + 1, sizeof(*leaves));
+    out->failed |= !drawn || !leaves;
+    if (!out->failed) {
+        xm_strbuf_printf(out, "  subgraph cluster_%u {\n    label=<<B>", block);
+        add_title(out, p, block, alone);
+        xm_strbuf_add(out, "</B>>;\n    style=\"rounded,filled\"; fillcolor=\"#fafafa\"; "
+                           "color=\"#bbbbbb\"; fontsize=14; margin=12;\n");
+        for (uint32_t s = 0; s < program->n_steps; s++) {
+            if (p->layers->block[s] != block)
+                continue;
+            print_step(p, s, out);
+            print_incoming(p, s, drawn, out);
+            print_arrows(p, s, out);
+        }
+        find_leaving(p, block, leaves);
+        print_leaving(p, block, leaves, out);
+        xm_strbuf_add(out, "  }\n");
+    }
+    xm_free(drawn);
+    xm_free(leaves);
+}
+
+/* A step of the block to tie an arrow to; XM_NO_VALUE: it has none. */
+static uint32_t
+step_of(const struct xm_picture *p, uint32_t block, bool last)
+{
+    uint32_t found = XM_NO_VALUE;
+    for (uint32_t s = 0; s < p->program->n_steps && (last || found == XM_NO_VALUE); s++) {
+        if (p->layers->block[s] == block)
+            found = s;
+    }
+    return found;
+}
+
+/* From block to block as a whole. */
+static void
+print_way(const struct xm_picture *p, uint32_t from, uint32_t to, struct xm_strbuf *out)
+{
+    const uint32_t a = step_of(p, from, true), b = step_of(p, to, false);
+    if (a != XM_NO_VALUE && b != XM_NO_VALUE)
+        xm_strbuf_printf(out,
+                         "  s%u -> s%u [ltail=cluster_%u lhead=cluster_%u penwidth=3 "
+                         "color=\"#999999\" minlen=2];\n",
+                         a, b, from, to);
+}
+
+/* Beside each other in their order. */
+static void
+print_order(const struct xm_picture *p, struct xm_strbuf *out)
+{
+    const struct xm_program_layers *l = p->layers;
+    uint32_t before = XM_NO_VALUE;
+    xm_strbuf_add(out, "  { rank=same;\n");
+    for (uint32_t i = 0; i < l->n; i++) {
+        const uint32_t first = l->kind[i] == i ? step_of(p, 1 + i, false) : XM_NO_VALUE;
+        if (first == XM_NO_VALUE)
+            continue;
+        if (before != XM_NO_VALUE)
+            xm_strbuf_printf(out, "    s%u -> s%u [style=invis];\n", before, first);
+        before = first;
+    }
+    xm_strbuf_add(out, "  }\n");
+}
+
+static void
+print_all(const struct xm_picture *p, struct xm_strbuf *out)
+{
+    const struct xm_program_layers *l = p->layers;
+    print_block(p, 0, false, out);
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (l->kind[i] != i)
+            continue;
+        print_block(p, 1 + i, false, out);
+        print_way(p, 0, 1 + i, out);
+        print_way(p, 1 + i, 1 + l->n, out);
+    }
+    if (l->n)
+        print_block(p, 1 + l->n, false, out);
+    print_order(p, out);
+}
+
+void
+xm_picture_print(const struct xm_picture *p, uint64_t layer, struct xm_strbuf *out)
+{
+    uint32_t kinds = 0;
+    for (uint32_t i = 0; i < p->layers->n; i++)
+        kinds += p->layers->kind[i] == i;
+    xm_strbuf_add(out,
+                  "digraph xemoe {\n"
+                  "  graph [compound=true newrank=true labelloc=t fontname=\"Helvetica\" "
+                  "fontsize=16 ranksep=0.35 nodesep=0.3 bgcolor=white];\n"
+                  "  node [shape=plain fontname=\"Helvetica\" fontsize=12];\n"
+                  "  edge [arrowsize=0.7 fontname=\"Helvetica\"];\n  label=<");
+    add_escaped(out, p->title, strlen(p->title));
+    xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"11\">on ");
+    add_escaped(out, p->device, strlen(p->device));
+    xm_strbuf_printf(out,
+                     "; %u steps, %u layers of %u kind%s; one of each is "
+                     "drawn</FONT><BR/> >;\n",
+                     p->program->n_steps, p->layers->n, kinds, kinds == 1 ? "" : "s");
+    if (layer == XM_PICTURE_OF_ALL)
+        print_all(p, out);
+    else
+        print_block(p, 1 + (uint32_t)layer, true, out);
+    xm_strbuf_add(out, "}\n");
+}
