@@ -292,6 +292,23 @@ TEST(ChatTerminal, SigtermGivesTheTerminalBack)
     EXPECT_TRUE(c.t.screen.modes.empty());
 }
 
+/* The shell gets a terminal as it was; afterwards the line goes on. */
+TEST(ChatTerminal, CtrlZStopsAndTheLineGoesOn)
+{
+    Chat c;
+    c.wait_for_prompt();
+    c.t.type("What is the capital");
+    c.t.wait_for("capital");
+    c.t.type("\x1a");
+    ASSERT_TRUE(c.t.has_stopped());
+    EXPECT_TRUE(c.t.screen.modes.empty());
+    c.t.signal(SIGCONT);
+    c.t.wait_for("> What is the capital");
+    c.t.type(" of Italy?\r");
+    c.t.wait_for(rome);
+    EXPECT_EQ(c.end(), 0);
+}
+
 TEST(ChatTerminal, CommandsAreListedAndCarriedOut)
 {
     Chat c;

@@ -284,6 +284,18 @@ class Terminal
         kill(pid, number);
     }
 
+    /* Whether the program stops, as for Ctrl-Z, within some seconds. */
+    bool has_stopped()
+    {
+        int status = 0;
+        for (auto until = deadline(20); std::chrono::steady_clock::now() < until;) {
+            read_some(1);
+            if (waitpid(pid, &status, WUNTRACED | WNOHANG) == pid)
+                return WIFSTOPPED(status);
+        }
+        return false;
+    }
+
     void resize(unsigned short columns)
     {
         struct winsize size = {24, columns, 0, 0};

@@ -20,6 +20,7 @@
 #include "plugin/cli/text_out.h"
 #include "plugin/text/answer.h"
 #include "plugin/text/chat_template.h"
+#include "runtime/util/log.h"
 
 struct args {
     struct xm_cli_generation generation; /* first: the common options */
@@ -340,6 +341,11 @@ chat(struct chat *c, const struct xm_sampling *sampling, const char *folder,
     const char *system = c->args->system;
     XM_TRY(xm_chat_template_load(folder, &c->template, err));
     XM_TRY(xm_generator_create(c->model->compiled, sampling, &c->generator, err));
+    if (c->model->context && c->args->generation.context > c->model->context)
+        xm_log(XM_LOG_WARNING,
+               "the context of %" PRIu64 " tokens (-c) exceeds that of %" PRIu64
+               " that the model was trained for: text beyond may make no sense",
+               c->args->generation.context, c->model->context);
     xm_answer_init(&c->answer, c->model->tokenizer, c->template);
     if (system)
         XM_TRY(
