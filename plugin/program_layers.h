@@ -5,9 +5,10 @@
  *   steps:   [ before ][ layer 0 ][ layer 1 ] … [ layer n-1 ][ behind ]
  *
  * A layer has one attention. It begins behind the place, between its attention and the one before,
- * where the fewest values are alive: what goes from layer to layer is narrow, what a layer works
- * with is not; and no further from its attention than the first layer's products are. Steps of layer 0 that later layers read and that need no attention (rotary tables)
- * belong before. The last layer ends where it stops doing what another layer does.
+ * where the fewest values are alive (what goes from layer to layer is narrow, what a layer works
+ * with is not), with as many products before its attention as the first layer has. Steps of a layer
+ * that others read and that need no attention (rotary tables) belong before. The last layer ends
+ * where it stops doing what another layer does.
  */
 #ifndef XM_PLUGIN_PROGRAM_LAYERS_H
 #define XM_PLUGIN_PROGRAM_LAYERS_H

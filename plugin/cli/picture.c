@@ -441,63 +441,76 @@ print_block(const struct xm_picture *p, uint32_t block, bool alone, struct xm_st
     xm_free(leaves);
 }
 
-/* A step of the block to tie an arrow to; XM_NO_VALUE: it has none. */
+/* The value that a block works on: the first one that it takes from another block's step. */
 static uint32_t
-step_of(const struct xm_picture *p, uint32_t block, bool last)
+entry_of(const struct xm_picture *p, uint32_t block)
 {
+    const struct xm_program *program = p->program;
+    for (uint32_t s = 0; s < program->n_steps; s++) {
+        const uint32_t *list = xm_step_operands(&program->steps[s]);
+        for (uint32_t i = 0;
+             p->layers->block[s] == block && i < program->steps[s].n_operands; i++) {
+            if (comes_from_outside(p, list[i], block) &&
+                xm_program_maker(program, list[i]) != XM_NO_VALUE)
+                return xm_program_root(program, list[i]);
+        }
+    }
+    return XM_NO_VALUE;
+}
+
+/* The last value that other blocks take from this one. */
+static uint32_t
+exit_of(const struct xm_picture *p, uint32_t block)
+{
+    const struct xm_program *program = p->program;
     uint32_t found = XM_NO_VALUE;
-    for (uint32_t s = 0; s < p->program->n_steps && (last || found == XM_NO_VALUE); s++) {
-        if (p->layers->block[s] == block)
-            found = s;
+    for (uint32_t s = 0; s < program->n_steps; s++) {
+        const uint32_t *list = xm_step_operands(&program->steps[s]);
+        for (uint32_t i = 0; i < program->steps[s].n_operands; i++) {
+            const uint32_t maker = xm_program_maker(program, list[i]);
+            if (maker == XM_NO_VALUE || p->layers->block[maker] != block ||
+                p->layers->block[s] == block)
+                continue;
+            const uint32_t root = xm_program_root(program, list[i]);
+            if (found == XM_NO_VALUE || maker > xm_program_maker(program, found))
+                found = root;
+        }
     }
     return found;
 }
 
-/* From block to block as a whole. */
+/* From block to block as a whole, below each other. */
 static void
 print_way(const struct xm_picture *p, uint32_t from, uint32_t to, struct xm_strbuf *out)
 {
-    const uint32_t a = step_of(p, from, true), b = step_of(p, to, false);
-    if (a != XM_NO_VALUE && b != XM_NO_VALUE)
+    const uint32_t in = entry_of(p, to);
+    uint32_t leaving = exit_of(p, from);
+    if (in != XM_NO_VALUE && p->layers->block[xm_program_maker(p->program, in)] == from)
+        leaving = in;
+    if (in != XM_NO_VALUE && leaving != XM_NO_VALUE)
         xm_strbuf_printf(out,
-                         "  s%u -> s%u [ltail=cluster_%u lhead=cluster_%u penwidth=3 "
-                         "color=\"#999999\" minlen=2];\n",
-                         a, b, from, to);
-}
-
-/* Beside each other in their order. */
-static void
-print_order(const struct xm_picture *p, struct xm_strbuf *out)
-{
-    const struct xm_program_layers *l = p->layers;
-    uint32_t before = XM_NO_VALUE;
-    xm_strbuf_add(out, "  { rank=same;\n");
-    for (uint32_t i = 0; i < l->n; i++) {
-        const uint32_t first = l->kind[i] == i ? step_of(p, 1 + i, false) : XM_NO_VALUE;
-        if (first == XM_NO_VALUE)
-            continue;
-        if (before != XM_NO_VALUE)
-            xm_strbuf_printf(out, "    s%u -> s%u [style=invis];\n", before, first);
-        before = first;
-    }
-    xm_strbuf_add(out, "  }\n");
+                         "  o%u_%u -> i%u_%u [ltail=cluster_%u lhead=cluster_%u "
+                         "penwidth=3 color=\"#999999\" minlen=2 weight=10];\n",
+                         from, leaving, to, in, from, to);
 }
 
 static void
 print_all(const struct xm_picture *p, struct xm_strbuf *out)
 {
     const struct xm_program_layers *l = p->layers;
+    uint32_t before = 0;
     print_block(p, 0, false, out);
     for (uint32_t i = 0; i < l->n; i++) {
         if (l->kind[i] != i)
             continue;
         print_block(p, 1 + i, false, out);
-        print_way(p, 0, 1 + i, out);
-        print_way(p, 1 + i, 1 + l->n, out);
+        print_way(p, before, 1 + i, out);
+        before = 1 + i;
     }
-    if (l->n)
+    if (l->n) {
         print_block(p, 1 + l->n, false, out);
-    print_order(p, out);
+        print_way(p, before, 1 + l->n, out);
+    }
 }
 
 void
@@ -506,12 +519,11 @@ xm_picture_print(const struct xm_picture *p, uint64_t layer, struct xm_strbuf *o
     uint32_t kinds = 0;
     for (uint32_t i = 0; i < p->layers->n; i++)
         kinds += p->layers->kind[i] == i;
-    xm_strbuf_add(out,
-                  "digraph xemoe {\n"
-                  "  graph [compound=true newrank=true labelloc=t fontname=\"Helvetica\" "
-                  "fontsize=16 ranksep=0.35 nodesep=0.3 bgcolor=white];\n"
-                  "  node [shape=plain fontname=\"Helvetica\" fontsize=12];\n"
-                  "  edge [arrowsize=0.7 fontname=\"Helvetica\"];\n  label=<");
+    xm_strbuf_add(out, "digraph xemoe {\n"
+                       "  graph [compound=true labelloc=t fontname=\"Helvetica\" "
+                       "fontsize=16 ranksep=0.35 nodesep=0.3 bgcolor=white];\n"
+                       "  node [shape=plain fontname=\"Helvetica\" fontsize=12];\n"
+                       "  edge [arrowsize=0.7 fontname=\"Helvetica\"];\n  label=<");
     add_escaped(out, p->title, strlen(p->title));
     xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"11\">on ");
     add_escaped(out, p->device, strlen(p->device));
