@@ -54,20 +54,6 @@ TEST(Devices, EndWithTheReference)
     EXPECT_EQ(json.text("/devices/" + std::to_string(n - 1) + "/device"), "REFERENCE");
 }
 
-TEST(Info, DrawsTheGraphWhereDotIs)
-{
-    std::string svg = temp_file("graph.svg", "");
-    Outcome o = run({"info", model, "--svg", svg});
-    std::ifstream file(svg);
-    std::string text((std::istreambuf_iterator<char>(file)),
-                     std::istreambuf_iterator<char>());
-    unlink(svg.c_str());
-    if (contains(o.err, "graphviz"))
-        GTEST_SKIP() << o.err;
-    EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_TRUE(contains(text, "<svg")) << text.substr(0, 200);
-}
-
 TEST(Program, ListsItsDebugFlagsAndRefusesOthers)
 {
     Outcome help = run({"devices"}, {"XM_DEBUG=help"});

@@ -181,7 +181,7 @@ width_of(const struct xm_picture *p, uint32_t step)
         }
     }
     most = most < TEXT_COLUMNS ? most : TEXT_COLUMNS;
-    size_t of_text = most * 63 / 10, of_op = (strlen(s->op) + 5) * 85 / 10;
+    size_t of_text = most * 63 / 10, of_op = (strlen(s->op) + 10) * 80 / 10;
     return 12 + (of_text > of_op ? of_text : of_op);
 }
 
@@ -196,8 +196,10 @@ print_step(const struct xm_picture *p, uint32_t step, struct xm_strbuf *out)
                      "STYLE=\"ROUNDED\" WIDTH=\"%zu\"><TR><TD ALIGN=\"LEFT\"><B>",
                      step, colour_of(s), width_of(p, step));
     add_escaped(out, s->op, strlen(s->op));
-    xm_strbuf_printf(out, "</B>  <FONT POINT-SIZE=\"9\" COLOR=\"#777777\">%u</FONT>%s",
-                     step, s->kind == XM_STEP_HOST ? " on the host" : "");
+    xm_strbuf_printf(out, "</B>  <FONT POINT-SIZE=\"9\" COLOR=\"#777777\">%u", step);
+    if (t->weight_bytes)
+        xm_strbuf_printf(out, "   %.3g MiB", (double)t->weight_bytes / 1048576.0);
+    xm_strbuf_add(out, s->kind == XM_STEP_HOST ? " on the host</FONT>" : "</FONT>");
     xm_strbuf_add(out, "</TD></TR><TR><TD ALIGN=\"LEFT\"><FONT POINT-SIZE=\"10\" "
                        "COLOR=\"#777777\">");
     add_name(out, s->name);
@@ -249,11 +251,11 @@ add_origin(struct xm_strbuf *out, const struct xm_picture *p, uint32_t root,
     const uint32_t maker = xm_program_maker(program, root);
     const char *input = port_of(program->inputs, program->n_inputs, program, root);
     if (maker != XM_NO_VALUE && p->layers->block[maker] + 1 == block && block > 1)
-        xm_strbuf_add(out, "from the layer before");
+        xm_strbuf_add(out, "from the previous layer");
     else if (maker != XM_NO_VALUE)
         xm_strbuf_printf(
             out, "%s  %u%s", program->steps[maker].op, maker,
-            goes_from_layer_to_layer(p, root, block) ? ", then the layer before" : "");
+            goes_from_layer_to_layer(p, root, block) ? ", then the previous layer" : "");
     else
         add_escaped(out, input ? input : "input", strlen(input ? input : "input"));
 }
@@ -357,7 +359,7 @@ print_leaving(const struct xm_picture *p, uint32_t block, const bool *leaves,
         if (name)
             add_escaped(out, name, strlen(name));
         else
-            xm_strbuf_add(out, block ? "to the layer behind" : "to the layers");
+            xm_strbuf_add(out, block ? "to the next layer" : "to the layers");
         xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"9\" COLOR=\"#777777\">");
         add_type(out, p, v);
         xm_strbuf_printf(out, "</FONT>>];\n    s%u -> o%u_%u [color=\"#999999\"];\n",
@@ -396,7 +398,7 @@ add_title(struct xm_strbuf *out, const struct xm_picture *p, uint32_t block, boo
     } else if (block == 0) {
         xm_strbuf_add(out, "before the layers");
     } else if (block > l->n) {
-        xm_strbuf_add(out, "behind the layers");
+        xm_strbuf_add(out, "after the layers");
     } else {
         for (uint32_t i = 0; i < l->n; i++)
             alike += l->kind[i] == l->kind[block - 1];
@@ -525,12 +527,13 @@ xm_picture_print(const struct xm_picture *p, uint64_t layer, struct xm_strbuf *o
                        "  node [shape=plain fontname=\"Helvetica\" fontsize=12];\n"
                        "  edge [arrowsize=0.7 fontname=\"Helvetica\"];\n  label=<");
     add_escaped(out, p->title, strlen(p->title));
-    xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"11\">on ");
+    xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"5\"> </FONT><BR/>"
+                       "<FONT POINT-SIZE=\"11\">on ");
     add_escaped(out, p->device, strlen(p->device));
-    xm_strbuf_printf(out,
-                     "; %u steps, %u layers of %u kind%s; one of each is "
-                     "drawn</FONT><BR/> >;\n",
-                     p->program->n_steps, p->layers->n, kinds, kinds == 1 ? "" : "s");
+    xm_strbuf_printf(out, "; %u steps, %u layers of %u kind%s%s</FONT><BR/> >;\n",
+                     p->program->n_steps, p->layers->n, kinds, kinds == 1 ? "" : "s",
+                     layer == XM_PICTURE_OF_ALL && p->layers->n ? "; one of each is drawn"
+                                                                : "");
     if (layer == XM_PICTURE_OF_ALL)
         print_all(p, out);
     else

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe info: what it says of a model first, where that comes from, and the picture.
+ */
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/program.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+namespace
+{
+
+const std::string tiny = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+
+bool
+contains(const std::string &text, const std::string &part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+/* Begins with the label and has the text, whatever the columns. */
+bool
+has_row(const std::string &out, const std::string &label, const std::string &text)
+{
+    std::istringstream lines(out);
+    std::string line;
+    while (std::getline(lines, line)) {
+        if (line.rfind(label + " ", 0) == 0 && contains(line, text))
+            return true;
+    }
+    return false;
+}
+
+/* A model's folder to write into, with links to the model. */
+class InfoFolder : public testing::Test
+{
+  protected:
+    InfoFolder() : folder(testing::TempDir() + "xemoe_info_" + std::to_string(getpid()))
+    {
+        std::filesystem::create_directory(folder);
+        for (const char *name : {"openvino_model.xml", "openvino_model.bin"})
+            std::filesystem::create_symlink(tiny + "/" + name, folder + "/" + name);
+    }
+    ~InfoFolder() override
+    {
+        std::filesystem::remove_all(folder);
+    }
+    Outcome info(const std::string &config, const Words &more = {})
+    {
+        std::ofstream(folder + "/config.json", std::ios::binary) << config;
+        Words words = {"info", folder};
+        words.insert(words.end(), more.begin(), more.end());
+        return run(words);
+    }
+    const std::string folder;
+};
+
+TEST(Info, BeginsWithWhatTheModelIs)
+{
+    Outcome o = run({"info", tiny});
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out.rfind("family        qwen3_moe (Qwen3MoeForCausalLM)\n", 0), 0u)
+        << o.out;
+    const struct {
+        const char *label, *text;
+    } rows[] = {
+        {"parameters", "7.74 M, 3.02 M of them active for a token"},
+        {"layers", "2"},
+        {"experts", "16, 4 of them for a token, width 256"},
+        {"attention", "8 heads of 64, 2 KV heads"},
+        {"hidden size", "256"},
+        {"context", "2048 positions"},
+        {"vocabulary", "1536"},
+        {"tokenizer", "BPE, 1505 tokens"},
+        {"weights", "u4   groups of 64          zero points    3.58 MiB   82.4 %"},
+        {"files", "4.64 MiB"},
+        {"inputs", "i64[batch,tokens]"},
+        {"results", "f32[batch,tokens,1536]"},
+        {"states", "f32[batch,2,past,64]"},
+    };
+    for (const auto &row : rows)
+        EXPECT_TRUE(has_row(o.out, row.label, row.text)) << row.label << "\n" << o.out;
+    EXPECT_FALSE(contains(o.out, "operations:")) << "only with -v";
+    EXPECT_FALSE(contains(o.out, "disagreement")) << o.out;
+}
+
+TEST(Info, HasTheSameAsJson)
+{
+    Json json(run({"info", tiny, "--json"}).out);
+    EXPECT_EQ(json.text("/family"), "qwen3_moe");
+    EXPECT_EQ(json.text("/architecture"), "Qwen3MoeForCausalLM");
+    EXPECT_EQ(json.number("/parameters"), 7743008.0);
+    EXPECT_EQ(json.number("/active_parameters"), 3024416.0);
+    EXPECT_EQ(json.number("/layers"), 2.0);
+    EXPECT_EQ(json.number("/experts/0/experts"), 16.0);
+    EXPECT_EQ(json.number("/experts/0/top_k"), 4.0);
+    EXPECT_EQ(json.number("/attention/0/kv_heads"), 2.0);
+    EXPECT_EQ(json.number("/hidden_size"), 256.0);
+    EXPECT_EQ(json.number("/context"), 2048.0);
+    EXPECT_EQ(json.number("/vocabulary"), 1536.0);
+    EXPECT_EQ(json.text("/tokenizer/kind"), "BPE");
+    EXPECT_EQ(json.text("/weights/0/element"), "u4");
+    EXPECT_EQ(json.number("/weights/0/group"), 64.0);
+    EXPECT_EQ(json.text("/weights/1/group"), "row");
+    EXPECT_GT(json.number("/file_bytes"), 4e6);
+    EXPECT_EQ(yyjson_arr_size(json.at("/disagreements")), 0u);
+}
+
+/* The graph tells; what it cannot tell is said. */
+TEST_F(InfoFolder, NeedsNoFilesBesideTheModel)
+{
+    Outcome o = run({"info", folder});
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(has_row(o.out, "family", "not known: config.json is not there"));
+    EXPECT_TRUE(has_row(o.out, "context", "not known"));
+    EXPECT_TRUE(has_row(o.out, "tokenizer", "none: tokenizer.json is not there"));
+    EXPECT_TRUE(has_row(o.out, "experts", "16, 4 of them for a token, width 256"));
+    Json json(run({"info", folder, "--json"}).out);
+    EXPECT_EQ(json.at("/family"), nullptr);
+    EXPECT_EQ(json.at("/context"), nullptr);
+    EXPECT_EQ(json.number("/layers"), 2.0);
+}
+
+TEST_F(InfoFolder, SaysWhereGraphAndConfigDisagree)
+{
+    Outcome o = info(R"({"num_experts": 64, "hidden_size": 256, "num_hidden_layers": 1,
+                         "num_attention_heads": 8})");
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out, "layers: 2 in the graph, 1 in config.json")) << o.out;
+    EXPECT_TRUE(contains(o.out, "experts: 16 in the graph, 64 in config.json")) << o.out;
+    EXPECT_FALSE(contains(o.out, "hidden size: ")) << o.out;
+    EXPECT_TRUE(has_row(o.out, "experts", "16, 4 of them")) << "the graph is what runs";
+    Json json(info("{\"num_experts\": 64}", {"--json"}).out);
+    EXPECT_EQ(json.text("/disagreements/0/what"), "experts");
+    EXPECT_EQ(json.number("/disagreements/0/config"), 64.0);
+}
+
+TEST_F(InfoFolder, SurvivesAnyConfig)
+{
+    for (const char *config : {"", "[", "null",
+                               "{\"text_config\": 5, \"num_experts\": "
+                               "-1, \"max_position_embeddings\": 1e99}"})
+        EXPECT_EQ(info(config).code, 0) << config;
+    EXPECT_TRUE(contains(info("{").out, "family        not known: ")) << info("{").out;
+    std::filesystem::remove(folder + "/config.json");
+    ASSERT_EQ(mkfifo((folder + "/config.json").c_str(), 0600), 0);
+    Outcome o = run({"info", folder});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.out, "not a regular file")) << o.out;
+}
+
+/* ---- the picture ------------------------------------------------------------------- */
+
+class Picture : public testing::Test
+{
+  protected:
+    ~Picture() override
+    {
+        unlink(svg.c_str());
+    }
+    /* The picture; "" and skipped where there is no dot. */
+    std::string draw(const std::string &model, const Words &more = {})
+    {
+        Words words = {"info", model, "--svg", svg, "--device-as", "bmg"};
+        words.insert(words.end(), more.begin(), more.end());
+        Outcome o = run(words);
+        no_dot = contains(o.err, "graphviz");
+        EXPECT_TRUE(o.code == 0 || no_dot) << o.err;
+        return no_dot ? "" : read_file(svg);
+    }
+    const std::string svg =
+        testing::TempDir() + "xemoe_" + std::to_string(getpid()) + ".svg";
+    bool no_dot = false;
+};
+
+TEST_F(Picture, HasOneLayerOfEachKindAndItsKernels)
+{
+    const struct {
+        const char *model, *layers;
+    } cases[] = {
+        {"qwen3moe-tiny/ov/int4_asym_g64", "layers 0, 1 — 2 alike"},
+        {"gpt-oss-tiny/ov/int4_sym_g64", "layers 1, 3 — 2 alike"},
+        {"gemma4-moe-tiny/ov/int4_asym_g32", "layers 1–4 — 4 alike"},
+        {"gemma4-e-tiny/ov/int4_asym_g64", "layer 5"},
+    };
+    for (const auto &c : cases) {
+        std::string text = draw(std::string(XM_MODELS_DIR "/") + c.model);
+        if (no_dot)
+            GTEST_SKIP() << "no dot";
+        EXPECT_TRUE(contains(text, c.layers)) << c.model;
+        for (const char *part : {"<svg", "before the layers", "after the layers",
+                                 "attention_decode", "linear_gemv", "on bmg"})
+            EXPECT_TRUE(contains(text, part)) << c.model << ": " << part;
+    }
+}
+
+TEST_F(Picture, MayBeOfOneLayer)
+{
+    std::string text = draw(tiny, {"--layer", "1"});
+    if (no_dot)
+        GTEST_SKIP() << "no dot";
+    EXPECT_TRUE(contains(text, "moe_gate_up"));
+    EXPECT_TRUE(contains(text, "layers.1.self_attn"));
+    EXPECT_FALSE(contains(text, "layers.0.self_attn"));
+    EXPECT_FALSE(contains(text, "before the layers"));
+    Outcome none =
+        run({"info", tiny, "--svg", svg, "--device-as", "bmg", "--layer", "2"});
+    EXPECT_EQ(none.code, 2);
+    EXPECT_TRUE(contains(none.err, "there is no layer 2: the model has 2")) << none.err;
+    EXPECT_EQ(run({"info", tiny, "--layer", "1"}).code, 2);
+    EXPECT_EQ(run({"info", tiny, "--svg", svg, "--device-as", "pentium"}).code, 2);
+}
+
+/* Names are texts of the file, and graphviz reads markup. */
+TEST_F(Picture, EscapesNames)
+{
+    const std::string folder =
+        testing::TempDir() + "xemoe_<b>&_" + std::to_string(getpid());
+    std::filesystem::create_directory(folder);
+    std::string xml = read_file(tiny + "/openvino_model.xml");
+    const std::string name = "__module.model.embed_tokens/",
+                      bad = "&lt;/TD&gt;&amp;&quot;\\N/";
+    for (size_t at = 0; (at = xml.find(name, at)) != std::string::npos; at += bad.size())
+        xml.replace(at, name.size(), bad);
+    std::ofstream(folder + "/openvino_model.xml") << xml;
+    std::filesystem::create_symlink(tiny + "/openvino_model.bin",
+                                    folder + "/openvino_model.bin");
+    std::string text = draw(folder);
+    std::filesystem::remove_all(folder);
+    if (no_dot)
+        GTEST_SKIP() << "no dot";
+    EXPECT_TRUE(contains(text, "&lt;")) << text.substr(0, 400);
+    EXPECT_TRUE(contains(text, "after the layers"));
+}
+
+/* Dimensions of Qwen3-30B-A3B: facts and picture in seconds, without a byte of weights. */
+TEST_F(Picture, OfALargeModelTakesSeconds)
+{
+    const std::string folder =
+        testing::TempDir() + "xemoe_large_" + std::to_string(getpid());
+    Outcome made =
+        run({"make-model",         "-o",  folder,      "--blank", "--hidden",   "2048",
+             "--layers",           "48",  "--experts", "128",     "--top-k",    "8",
+             "--moe-intermediate", "768", "--heads",   "32",      "--kv-heads", "4",
+             "--head-dim",         "128", "--vocab",   "151936",  "--group",    "128"});
+    ASSERT_EQ(made.code, 0) << made.err;
+    auto start = std::chrono::steady_clock::now();
+    std::string text = draw(folder);
+    std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    Outcome o = run({"info", folder});
+    std::filesystem::remove_all(folder);
+    EXPECT_TRUE(has_row(o.out, "parameters", "30.5 B, 3.35 B of them active for a token"))
+        << o.out;
+    EXPECT_TRUE(has_row(o.out, "weights", "14.5 GiB")) << o.out;
+    if (no_dot)
+        GTEST_SKIP() << "no dot";
+    EXPECT_TRUE(contains(text, "layers 0–47 — 48 alike"));
+    EXPECT_LT(taken.count(), 60.0); /* of 1 s, for sanitizers on a busy machine */
+}
+
+} // namespace
