@@ -222,10 +222,13 @@ find_key(struct build *b)
 {
     const struct xm_device_info *info = &b->engine->base.info;
     struct xm_strbuf driver = {0};
-    xm_strbuf_printf(&driver, "%s %s %x %u.%u.%u ", info->version, info->driver,
-                     info->device_id, info->ip_major, info->ip_minor, info->ip_revision);
-    if (info->kind == XM_DEVICE_CPU)
+    xm_strbuf_printf(&driver, "%s %s ", info->version, info->driver);
+    if (xm_device_has(info,
+                      XM_CAP_DRIVER_FILES)) /* also where XM_DEVICE_AS names a chip */
         xm_strbuf_add(&driver, xm_kernel_cache_processor());
+    else
+        xm_strbuf_printf(&driver, "%x %u.%u.%u", info->device_id, info->ip_major,
+                         info->ip_minor, info->ip_revision);
     bool ok = xm_strbuf_ok(&driver);
     if (ok)
         b->out->key =
