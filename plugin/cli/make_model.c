@@ -134,10 +134,19 @@ check_folder(const struct args *a)
     return code;
 }
 
+/* Where standard error is no terminal, one line has to do: large models take minutes. */
+struct progress {
+    const char *folder;
+    bool blank, told;
+};
+
 static void
 show_progress(uint64_t done, uint64_t all, void *ctx)
 {
-    (void)ctx;
+    struct progress *p = ctx;
+    if (!p->told && !p->blank)
+        fprintf(stderr, "writing about %" PRIu64 " MB to %s\n", all >> 20, p->folder);
+    p->told = true;
     xm_progress_show("writing %" PRIu64 " of about %" PRIu64 " MB", done >> 20,
                      all >> 20);
 }
@@ -167,9 +176,8 @@ xm_cli_make_model(int argc, char **argv)
         code = check_folder(&a);
     if (code != XM_EXIT_OK)
         return code;
-    fprintf(stderr, "writing about %" PRIu64 " MB to %s\n",
-            a.blank ? 0 : xm_synthetic_bytes(&m) >> 20, a.folder);
-    enum xm_status s = xm_synthetic_write(&m, a.folder, show_progress, NULL, &err);
+    struct progress progress = {.folder = a.folder, .blank = a.blank};
+    enum xm_status s = xm_synthetic_write(&m, a.folder, show_progress, &progress, &err);
     xm_progress_clear();
     if (s != XM_OK)
         return xm_cli_failed(&err);
