@@ -359,7 +359,9 @@ print_leaving(const struct xm_picture *p, uint32_t block, const bool *leaves,
         if (name)
             add_escaped(out, name, strlen(name));
         else
-            xm_strbuf_add(out, block ? "to the next layer" : "to the layers");
+            xm_strbuf_add(out, block == 0              ? "to the layers"
+                               : block == p->layers->n ? "out of the layers"
+                                                       : "to the next layer");
         xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"9\" COLOR=\"#777777\">");
         add_type(out, p, v);
         xm_strbuf_printf(out, "</FONT>>];\n    s%u -> o%u_%u [color=\"#999999\"];\n",

@@ -15,7 +15,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     xm_error err = {};
     if (xm_graph_parse(text.c_str(), &g, &err) != XM_OK)
         return 0;
-    const xm_pipeline_options options = {"", "", ""};
+    const xm_pipeline_options options = {"", "", "", false};
     if (worked(xm_graph_validate(g, nullptr, &err), err) &&
         worked(xm_pipeline_run(g, nullptr, &options, nullptr, nullptr, &err), err))
         require(xm_graph_validate(g, nullptr, &err) == XM_OK, "passes keep graphs valid");

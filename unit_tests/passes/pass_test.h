@@ -193,7 +193,7 @@ inline std::string
 run_pipeline(xm_graph *g, const char *skip, const char *stop,
              const xm_caps *caps = nullptr)
 {
-    xm_pipeline_options o = {skip, stop, nullptr};
+    xm_pipeline_options o = {skip, stop, nullptr, false};
     xm_error err = {};
     xm_pipeline_run(g, caps, &o, nullptr, nullptr, &err);
     return err.text;

@@ -57,7 +57,7 @@ TEST(Pipeline, StopsBehindTheNamedPassAndReports)
     ASSERT_TRUE(g);
     xm_pass_report reports[32];
     size_t n = 32;
-    xm_pipeline_options o = {"fuse_glu", "fuse_vectorized_moe_3gemm", nullptr};
+    xm_pipeline_options o = {"fuse_glu", "fuse_vectorized_moe_3gemm", nullptr, false};
     xm_error err = {};
     ASSERT_EQ(xm_pipeline_run(g.get(), nullptr, &o, reports, &n, &err), XM_OK)
         << err.text;
@@ -88,7 +88,7 @@ TEST(Pipeline, DumpsAfterEachPassWithProgress)
     ASSERT_TRUE(mkdtemp(folder));
     Graph g = parse(three_gemm_block());
     ASSERT_TRUE(g);
-    xm_pipeline_options o = {nullptr, "fuse_vectorized_moe_3gemm", folder};
+    xm_pipeline_options o = {nullptr, "fuse_vectorized_moe_3gemm", folder, false};
     xm_error err = {};
     ASSERT_EQ(xm_pipeline_run(g.get(), nullptr, &o, nullptr, nullptr, &err), XM_OK)
         << err.text;
@@ -107,7 +107,7 @@ TEST(Pipeline, SaysThatADumpCannotBeWritten)
 {
     Graph g = parse(three_gemm_block());
     ASSERT_TRUE(g);
-    xm_pipeline_options o = {nullptr, nullptr, "/nonexistent/folder"};
+    xm_pipeline_options o = {nullptr, nullptr, "/nonexistent/folder", false};
     xm_error err = {};
     EXPECT_EQ(xm_pipeline_run(g.get(), nullptr, &o, nullptr, nullptr, &err), XM_IO);
     EXPECT_NE(std::string(err.text).find("/nonexistent/folder"), std::string::npos)
