@@ -266,6 +266,8 @@ xm_program_create(struct xm_engine *engine, const struct xm_config *config,
         s = keep_mappings(p, g, err);
     if (s == XM_OK)
         s = xm_planner_fit(p, g, err);
+    if (s == XM_OK && xm_build_is_watched())
+        xm_engine_expect_kernels(engine, xm_planner_kernels(p, g));
     if (s == XM_OK)
         s = xm_lower(p, g, err);
     if (s == XM_OK &&

@@ -377,6 +377,17 @@ excess_of(const struct xm_program *p, struct xm_graph *g, uint64_t context,
     return s;
 }
 
+uint64_t
+xm_planner_kernels(const struct xm_program *p, struct xm_graph *g)
+{
+    struct xm_program *c = NULL;
+    if (lower_to_count(p, g, &c, NULL) != XM_OK)
+        return 0;
+    const uint64_t n = xm_engine_kernels_built(c->engine);
+    xm_program_unref(c);
+    return n;
+}
+
 /* The percentage of the experts that has to go for `excess` bytes to be free. */
 static uint32_t
 ratio_for(uint64_t excess, uint64_t experts)

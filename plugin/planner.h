@@ -69,6 +69,9 @@ enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish 
 enum xm_status xm_planner_feed(struct xm_request *r, int64_t tokens,
                                struct xm_error *err);
 
+/* How many kernels the program that is made of `p` and its rewritten graph takes; 0: not known. */
+uint64_t xm_planner_kernels(const struct xm_program *p, struct xm_graph *g);
+
 /* What a device has left when `in_use` (NULL: nothing) is allocated on it already. */
 void xm_planner_room(const struct xm_device_info *info,
                      const struct xm_memory_stats *in_use, struct xm_memory_room *out);

@@ -86,6 +86,7 @@ xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *ops,
     atomic_init(&e->refs, 1);
     atomic_init(&e->kernels_built, 0);
     atomic_init(&e->kernels_loaded, 0);
+    atomic_init(&e->expected, 0);
     atomic_init(&e->launches_built, 0);
     atomic_init(&e->cache_bytes, 0);
     atomic_init(&e->build_ns, 0);
@@ -570,12 +571,28 @@ xm_build_watch(xm_build_fn fn, void *ctx)
     watcher_ctx = ctx;
 }
 
-void
-xm_engine_say_building(const char *kernel)
+bool
+xm_build_is_watched(void)
 {
-    const uint64_t n = atomic_fetch_add(&n_building, 1) + 1;
+    return watcher != NULL;
+}
+
+void
+xm_engine_expect_kernels(struct xm_engine *e, uint64_t n)
+{
+    atomic_store(&e->expected,
+                 atomic_load(&n_building) + atomic_load(&e->kernels_loaded) + n);
+}
+
+void
+xm_engine_say_building(struct xm_engine *e, const char *kernel)
+{
+    const uint64_t k = atomic_fetch_add(&n_building, 1) + 1;
+    const uint64_t expected = atomic_load(&e->expected);
+    const uint64_t loaded = atomic_load(&e->kernels_loaded);
+    const uint64_t n = expected > loaded ? expected - loaded : 0;
     if (watcher)
-        watcher(watcher_ctx, kernel, n);
+        watcher(watcher_ctx, kernel, k, k <= n ? n : 0);
 }
 
 /* ---- queues --------------------------------------------------------------------- */

@@ -209,10 +209,14 @@ struct xm_build_stats {
 };
 void xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats *out);
 
-/* From now on `fn` is called before each kernel that the compiler builds, the n-th of the
- * process; fn NULL: no more. Process-wide; not while another thread builds. */
-typedef void (*xm_build_fn)(void *ctx, const char *kernel, uint64_t n);
+/* From now on `fn` is called before each kernel that the compiler builds, the k-th of the
+ * process, of n that are expected (0: not known); fn NULL: no more. Process-wide; not while
+ * another thread builds. */
+typedef void (*xm_build_fn)(void *ctx, const char *kernel, uint64_t k, uint64_t n);
 void xm_build_watch(xm_build_fn fn, void *ctx);
+bool xm_build_is_watched(void);
+/* A program is being made that takes n kernels: so many are built, but those from the cache. */
+void xm_engine_expect_kernels(struct xm_engine *engine, uint64_t n);
 
 /* ---- queues --------------------------------------------------------------------- */
 

@@ -94,6 +94,8 @@ struct xm_engine {
     atomic_bool is_lost; /* `lost` is written before it is set, under stats_lock */
     struct xm_error lost;
     atomic_uint_fast64_t kernels_built, kernels_loaded, launches_built, cache_bytes;
+    /* Kernels of the process and those loaded, when the last expected one is built. */
+    atomic_uint_fast64_t expected;
     atomic_uint_fast64_t build_ns; /* spent in builds, also those at a first launch */
 };
 
@@ -132,7 +134,7 @@ enum xm_status xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *o
                               const struct xm_device_info *info,
                               const struct xm_config *config, struct xm_error *err);
 /* Says to xm_build_watch's function that a kernel is being built; counts. */
-void xm_engine_say_building(const char *kernel);
+void xm_engine_say_building(struct xm_engine *e, const char *kernel);
 /* The reverse; called by ops->destroy. */
 void xm_engine_fini(struct xm_engine *e);
 

@@ -42,11 +42,15 @@ xm_cli_cache_open(const char *option, struct xm_strbuf *out, struct xm_error *er
     return XM_OK;
 }
 
+/* n is not known where a launch needs code of its own. */
 static void
-show_build(void *ctx, const char *kernel, uint64_t n)
+show_build(void *ctx, const char *kernel, uint64_t k, uint64_t n)
 {
     (void)ctx;
-    xm_progress_show("building kernel %" PRIu64 ": %s", n, kernel);
+    if (n)
+        xm_progress_show("building kernel %" PRIu64 " of %" PRIu64 ": %s", k, n, kernel);
+    else
+        xm_progress_show("building kernel %" PRIu64 ": %s", k, kernel);
 }
 
 void

@@ -121,7 +121,7 @@ create_kernel(struct xm_engine *e, const char *name, const char *defines,
 {
     (void)defines;
     XM_TRY(enter(e, XM_FAKE_KERNEL, err));
-    xm_engine_say_building(name);
+    xm_engine_say_building(e, name);
     for (size_t i = 0; i < fake(e)->n_refused; i++) {
         if (strcmp(fake(e)->refused[i], name) != 0)
             continue;

@@ -202,7 +202,7 @@ compile_program(struct build *b, struct xm_build_report *report)
     const int64_t start = xm_driver_files_now();
     const bool has_files = xm_device_has(&b->engine->base.info, XM_CAP_DRIVER_FILES);
     report->compiled = b->out->is_new = true;
-    xm_engine_say_building(b->name);
+    xm_engine_say_building(&b->engine->base, b->name);
     cl_int code = build_source(b);
     if (!b->out->program)
         return xm_ocl_fail(b->err, code, "clCreateProgramWithSource", "kernel '%s'",

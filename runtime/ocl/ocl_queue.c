@@ -230,7 +230,7 @@ run_first(struct ocl_queue *q, struct ocl_kernel *k, const struct xm_launch *l,
     if (code != CL_SUCCESS)
         return xm_ocl_fail_wait(err, code, "clFinish", "%s", e->base.info.name);
     if (k->program.is_new) /* else it is most likely in the cache */
-        xm_engine_say_building(k->base.name);
+        xm_engine_say_building(&e->base, k->base.name);
     XM_TRY(check_launched(launch_on(q->first, k, l, &event), k, l, err));
     code = clFinish(q->first);
     const uint64_t waited = waited_ns(event);
