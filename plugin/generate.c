@@ -162,8 +162,8 @@ check_logits(const struct xm_generator *g, const struct xm_host_tensor *t, uint6
             return xm_fail(err, XM_NOT_FINITE,
                            "the logits of position %" PRIu64 " are not finite: %s",
                            first + (uint64_t)r,
-                           is_f16 ? "f16 activations have overflowed; --precision f32 "
-                                    "(INFERENCE_PRECISION_HINT) has room for them"
+                           is_f16 ? "f16 activations have overflowed; "
+                                    "INFERENCE_PRECISION_HINT=f32 has room for them"
                                   : "the model's numbers overflow f32");
     }
     return XM_OK;

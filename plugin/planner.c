@@ -266,12 +266,17 @@ xm_planner_of_device(const struct xm_memory_need *need, const struct xm_memory_r
 }
 
 uint64_t
+xm_planner_of_host(const struct xm_memory_need *need, const struct xm_memory_room *room)
+{
+    return room->host_is_device ? 0 : on_host(need->kinds.peak) + mapped(need, room);
+}
+
+uint64_t
 xm_planner_excess(const struct xm_memory_need *need, const struct xm_memory_room *room)
 {
     uint64_t device = less(xm_planner_of_device(need, room), room->device);
-    uint64_t host =
-        room->host_is_device ? 0 : on_host(need->kinds.peak) + mapped(need, room);
-    return room->known ? device + less(host, room->host) : 0;
+    uint64_t host = less(xm_planner_of_host(need, room), room->host);
+    return room->known ? device + host : 0;
 }
 
 uint64_t

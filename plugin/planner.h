@@ -75,6 +75,9 @@ uint64_t xm_planner_kernels(const struct xm_program *p, struct xm_graph *g);
 /* What a device has left when `in_use` (NULL: nothing) is allocated on it already. */
 void xm_planner_room(const struct xm_device_info *info,
                      const struct xm_memory_stats *in_use, struct xm_memory_room *out);
+/* The bytes that count against room->host; 0 where that is the device's memory. */
+uint64_t xm_planner_of_host(const struct xm_memory_need *need,
+                            const struct xm_memory_room *room);
 /* The bytes that count against room->device: all, where the host's memory is the device's, with
  * mapped weights where the room is for them. */
 uint64_t xm_planner_of_device(const struct xm_memory_need *need,

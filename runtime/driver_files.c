@@ -151,17 +151,17 @@ remove_own(void)
     own[0] = 0;
 }
 
-/* Whether nobody holds the lock of a process's folder. */
+/* Whether it is a folder of this user's, no link to one, and nobody holds its lock. */
 static bool
 is_abandoned(const char *path)
 {
     char lock[PATH];
     struct stat st;
-    if (!join(lock, path, "lock") || stat(path, &st) != 0 || st.st_uid != geteuid() ||
-        time(NULL) - st.st_mtime < STALE_SECONDS)
+    if (!join(lock, path, "lock") || lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) ||
+        st.st_uid != geteuid() || time(NULL) - st.st_mtime < STALE_SECONDS)
         return false;
-    int fd = open(lock, O_RDWR | O_CLOEXEC);
-    bool is_free = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0;
+    int fd = open(lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    bool is_free = fd < 0 ? errno == ENOENT : flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (fd >= 0)
         close(fd);
     return is_free;
@@ -246,6 +246,8 @@ take_temporary(void)
     snprintf(wanted, sizeof(wanted), "%s", folder);
     folder[0] = 0;
     for (size_t i = 0; i < XM_ARRAY_LEN(dirs); i++) {
+        if (dirs[i])
+            remove_abandoned(dirs[i]);
         if (!dirs[i] || !make_own(dirs[i]))
             continue;
         xm_log(XM_LOG_WARNING,
@@ -320,8 +322,9 @@ xm_driver_files_used(const char *name, int64_t since)
 }
 
 struct search {
-    int64_t newest;
-    size_t n; /* of the newest */
+    int64_t since, newest;
+    size_t n;       /* of the newest          */
+    size_t n_later; /* later than since's tick */
     char *out;
     size_t out_bytes;
 };
@@ -335,6 +338,7 @@ search_group(struct search *s, const char *group)
         if (e->d_name[0] == '.' || !join(inner, path, e->d_name))
             continue;
         const int64_t used = last_used(inner);
+        s->n_later += used > s->since;
         if (used < s->newest || used == 0)
             continue;
         s->n = used == s->newest ? s->n + 1 : 1;
@@ -350,16 +354,17 @@ search_group(struct search *s, const char *group)
 bool
 xm_driver_files_find(int64_t since, char *out, size_t n)
 {
-    struct search s = {.newest = since, .out = out, .out_bytes = n};
+    struct search s = {.since = since, .newest = since, .out = out, .out_bytes = n};
     DIR *d = folder[0] ? opendir(folder) : NULL;
     for (struct dirent *e; d && (e = readdir(d));)
         if (e->d_name[0] != '.' && strlen(e->d_name) == 2)
             search_group(&s, e->d_name);
     if (d)
         closedir(d);
-    if (s.n != 1)
+    const bool is_clear = s.n == 1 && s.n_later <= 1;
+    if (!is_clear)
         out[0] = 0;
-    return s.n == 1;
+    return is_clear;
 }
 
 /* ---- packing ------------------------------------------------------------------------- */

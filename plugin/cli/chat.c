@@ -199,7 +199,8 @@ write_answer(struct chat *c, const struct xm_token_list *prompt, uint64_t most,
     enum xm_status s = xm_answer_begin(&c->answer, prompt->ids, prompt->n, err);
     if (s == XM_OK)
         s = answer_tokens(c, prompt, most, o, &new, err);
-    if (s == XM_OK && xm_text_out_finish(o) != XM_OK)
+    /* Always: the line is ended, and styles with it, before a sentence says what failed. */
+    if (xm_text_out_finish(o) != XM_OK && s == XM_OK)
         s = xm_fail(err, o->err.status, "%s", o->err.text);
     if (s == XM_OK)
         tell_limit(c, most, &new, o);

@@ -25,7 +25,7 @@ static const struct {
     { XM_CANCELLED,   XM_EXIT_CANCELLED, NULL },
     { XM_BUSY,        XM_EXIT_FAILED,    NULL },
     { XM_NOT_BUILT,   XM_EXIT_DEVICE,    "XM_DEBUG=build shows the compiler's whole log" },
-    { XM_NOT_FINITE,  XM_EXIT_FAILED,    "'xemoe verify' compares every step with the host reference" },
+    { XM_NOT_FINITE,  XM_EXIT_FAILED,    "--precision f32 has room where f16 has not; 'xemoe verify' compares every step with the host reference" },
     { XM_LOST,        XM_EXIT_DEVICE,    "start again; the system's log (dmesg) may say why" },
 };
 /* clang-format on */

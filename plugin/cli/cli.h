@@ -89,6 +89,8 @@ int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
 void xm_cli_model_close(struct xm_cli_model *m);
 /* The folder of a model's path: the path itself, or what is before its last slash. */
 void xm_cli_model_folder(const char *path, struct xm_strbuf *out);
+/* Positions that a model was trained for, as its config.json says; 0: not known. */
+uint64_t xm_cli_trained_context(const char *model);
 /* "GPU: <name of the chip>" */
 void xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out);
 /* Rows of the embedding table: ids must lie below. UINT64_MAX: not known. */

@@ -7,13 +7,15 @@
 
 #include "plugin/cli/chip.h"
 #include "plugin/cli/info.h"
+#include "plugin/cli/kernels.h"
 #include "plugin/cli/picture.h"
 #include "plugin/cli/svg.h"
 #include "plugin/planner.h"
 
 struct args {
     const char *model, *device, *device_as, *svg;
-    uint64_t layer; /* XM_PICTURE_OF_ALL: not given */
+    uint64_t layer;        /* XM_PICTURE_OF_ALL: not given */
+    const char *cache_dir; /* of compiled kernels; "": none */
     bool json, verbose;
 };
 
@@ -100,10 +102,12 @@ show(const struct xm_core *core, struct xm_graph *g, const struct args *a,
         xm_info_print(info, a->verbose);
     }
     info->graph = NULL;
-    if (a->verbose)
-        s = xm_core_compile(core, g, a->device, NULL, 0, NULL, &compiled, err);
-    else
+    if (a->verbose) {
+        const struct xm_property cache = {"CACHE_DIR", a->cache_dir};
+        s = xm_core_compile(core, g, a->device, &cache, 1, NULL, &compiled, err);
+    } else {
         xm_graph_destroy(g);
+    }
     if (compiled && a->json)
         xm_info_add_compiled(&j, compiled);
     else if (compiled)
@@ -192,12 +196,15 @@ xm_cli_info(int argc, char **argv)
         code = check_options(&a);
     if (done || code != XM_EXIT_OK)
         return code;
+    struct xm_strbuf cache = {0};
     struct xm_info *info = xm_calloc(1, sizeof(*info));
-    if (!info) {
+    if (!info)
         xm_fail(&err, XM_NO_MEMORY, "out of memory for the facts of a model");
-        return xm_cli_failed(&err);
-    }
-    code = run(&a, info);
+    if (info && a.verbose)
+        xm_cli_cache_open(NULL, &cache, &err);
+    a.cache_dir = xm_strbuf_text(&cache);
+    code = err.status == XM_OK ? run(&a, info) : xm_cli_failed(&err);
+    xm_strbuf_free(&cache);
     xm_free(info);
     return code;
 }

@@ -88,6 +88,24 @@ add_text(struct xm_json_out *j, const char *key, const char *text)
         xm_json_add_text(j, NULL, key, text, strlen(text));
 }
 
+/* Why something is not known. */
+static void
+add_reasons(struct xm_json_out *j, const struct xm_info *info)
+{
+    const struct {
+        const char *key;
+        const struct xm_error *why;
+    } rows[] = {{"facts", &info->no_facts},
+                {"config", &info->no_config},
+                {"tokenizer", &info->no_tokenizer}};
+    yyjson_mut_val *o = xm_json_add_object(j, NULL, "reasons");
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
+        const char *text = rows[i].why->text;
+        if (text[0])
+            xm_json_add_text(j, o, rows[i].key, text, strlen(text));
+    }
+}
+
 static void
 add_facts(struct xm_json_out *j, const struct xm_info *info)
 {
@@ -104,8 +122,9 @@ add_facts(struct xm_json_out *j, const struct xm_info *info)
     add_experts(j, f);
     add_attention(j, f);
     add_formats(j, f);
-    xm_json_add_whole(j, NULL, "weight_bytes", f->bytes);
-    xm_json_add_whole(j, NULL, "file_bytes", info->file_bytes);
+    add_known(j, "weight_bytes", f->bytes, 0);
+    add_known(j, "file_bytes", info->file_bytes, 0);
+    add_reasons(j, info);
     if (info->tokenizer_kind) {
         yyjson_mut_val *o = xm_json_add_object(j, NULL, "tokenizer");
         xm_json_add_text(j, o, "kind", info->tokenizer_kind,

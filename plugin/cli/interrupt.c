@@ -21,14 +21,16 @@ static volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t line_open;
 static struct xm_infer *volatile running;
 static const char *volatile farewell;
+static volatile sig_atomic_t farewell_fd;
 static struct termios at_start;
 static bool has_modes, errors_on_terminal, text_on_terminal;
 static int wake[2] = {-1, -1};
 
 enum { MOST_WAKERS = 4 };
 static struct {
-    int signal_number;
-    volatile int *came;
+    volatile sig_atomic_t signal_number; /* 0: nobody's */
+    volatile sig_atomic_t *volatile came;
+    struct sigaction before;
 } wakers[MOST_WAKERS];
 
 /* ---- in handlers: only what POSIX allows there ------------------------------------- */
@@ -61,7 +63,7 @@ static void
 leave(int signal_number)
 {
     if (farewell)
-        say(STDERR_FILENO, farewell);
+        say((int)farewell_fd, farewell);
     if (farewell && has_modes && tcgetpgrp(STDIN_FILENO) == getpgrp()) /* in front */
         tcsetattr(STDIN_FILENO, TCSANOW, &at_start);
     end_open_lines();
@@ -109,14 +111,17 @@ on_waker(int signal_number)
 
 /* ---- outside ----------------------------------------------------------------------- */
 
-static void
-handle(int signal_number, void (*handler)(int))
+/* A signal that the program was started to ignore ("xemoe … &" in a script) stays ignored. */
+static bool
+handle(int signal_number, void (*handler)(int), struct sigaction *before)
 {
     struct sigaction action;
+    if (sigaction(signal_number, NULL, before) != 0 || before->sa_handler == SIG_IGN)
+        return false;
     memset(&action, 0, sizeof(action));
     action.sa_handler = handler;
     action.sa_flags = (int)SA_RESTART;
-    sigaction(signal_number, &action, NULL);
+    return sigaction(signal_number, &action, NULL) == 0;
 }
 
 static void
@@ -137,8 +142,9 @@ xm_cli_watch_interrupt(void)
     text_on_terminal = xm_terminal_is(STDOUT_FILENO);
     has_modes = tcgetattr(STDIN_FILENO, &at_start) == 0;
     open_wake();
-    handle(SIGINT, on_interrupt);
-    handle(SIGTERM, leave);
+    struct sigaction before;
+    handle(SIGINT, on_interrupt, &before);
+    handle(SIGTERM, leave, &before);
 }
 
 /* A Ctrl-C that was noted before has nobody left to look at it but this request. */
@@ -162,8 +168,8 @@ xm_cli_release_interrupt(void)
 void
 xm_cli_note_interrupt(void)
 {
+    running = NULL; /* first: a Ctrl-C in between is to wake, not to cancel */
     mode = NOTE;
-    running = NULL;
 }
 
 bool
@@ -199,14 +205,15 @@ xm_cli_wake_drain(void)
 }
 
 void
-xm_cli_wake_on(int signal_number, volatile int *came)
+xm_cli_wake_on(int signal_number, volatile sig_atomic_t *came)
 {
     for (int i = 0; i < MOST_WAKERS; i++) {
-        if (wakers[i].signal_number && wakers[i].signal_number != signal_number)
+        if (wakers[i].signal_number)
             continue;
         wakers[i].came = came;
         wakers[i].signal_number = signal_number;
-        handle(signal_number, on_waker);
+        if (!handle(signal_number, on_waker, &wakers[i].before))
+            wakers[i].signal_number = 0;
         return;
     }
 }
@@ -214,7 +221,12 @@ xm_cli_wake_on(int signal_number, volatile int *came)
 void
 xm_cli_wake_off(int signal_number)
 {
-    handle(signal_number, SIG_DFL);
+    for (int i = 0; i < MOST_WAKERS; i++) {
+        if (wakers[i].signal_number != signal_number)
+            continue;
+        sigaction(signal_number, &wakers[i].before, NULL);
+        wakers[i].signal_number = 0;
+    }
 }
 
 void
@@ -224,7 +236,8 @@ xm_cli_line_is_open(bool open)
 }
 
 void
-xm_cli_farewell(const char *codes)
+xm_cli_farewell(int fd, const char *codes)
 {
+    farewell_fd = fd;
     farewell = codes;
 }

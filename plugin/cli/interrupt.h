@@ -14,6 +14,7 @@
 #ifndef XM_PLUGIN_CLI_INTERRUPT_H
 #define XM_PLUGIN_CLI_INTERRUPT_H
 
+#include <signal.h>
 #include <stdbool.h>
 
 struct xm_infer;
@@ -36,15 +37,17 @@ void xm_cli_say_interrupted(void);
  * while it is noted. -1: there is none. */
 int xm_cli_wake_fd(void);
 void xm_cli_wake_drain(void);
-/* This signal, too, makes it readable, and sets *came. */
-void xm_cli_wake_on(int signal_number, volatile int *came);
-/* And from here on does what it usually does. */
+/* This signal, too, makes it readable, and sets *came, which lives until xm_cli_wake_off. Nothing
+ * is done where the program was started to ignore the signal. */
+void xm_cli_wake_on(int signal_number, volatile sig_atomic_t *came);
+/* And from here on does what it did before. */
 void xm_cli_wake_off(int signal_number);
 
 /* Whether a line of text stands on standard output that has no end yet. */
 void xm_cli_line_is_open(bool open);
-/* While the modes of the terminal are changed: what to write to it if the process ends in a
- * handler, which also gives it back its modes. NULL: they are as they were. */
-void xm_cli_farewell(const char *codes);
+/* While the modes of the terminal are changed: what to write to this file, which is the terminal,
+ * if the process ends in a handler, which also gives it back its modes. NULL: they are as they
+ * were. */
+void xm_cli_farewell(int fd, const char *codes);
 
 #endif

@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plugin/cli/progress.h"
+#include "plugin/cli/terminal.h"
 #include "plugin/cli/text_out.h"
 #include "runtime/driver_files.h"
 #include "runtime/engine.h"
@@ -56,7 +58,8 @@ show_build(void *ctx, const char *kernel, uint64_t k, uint64_t n)
 void
 xm_cli_show_builds(void)
 {
-    xm_build_watch(show_build, NULL);
+    if (xm_terminal_has_escapes(STDERR_FILENO)) /* else nothing would be shown */
+        xm_build_watch(show_build, NULL);
 }
 
 void

@@ -24,8 +24,8 @@ struct xm_line_editor {
     HistoryW *history;
     struct xm_strbuf history_path; /* empty: not kept */
     const wchar_t *prompt;
-    bool interrupted;                      /* the line that is read */
-    volatile int was_resized, was_stopped; /* by signals            */
+    bool interrupted;                               /* the line that is read */
+    volatile sig_atomic_t was_resized, was_stopped; /* by signals            */
 };
 
 enum { MOST_REMEMBERED = 1000 };
@@ -285,6 +285,7 @@ xm_line_editor_free(struct xm_line_editor *e)
 {
     if (!e)
         return;
+    xm_cli_wake_off(SIGWINCH); /* its flag goes */
     if (e->el)
         el_end(e->el);
     if (e->history)
@@ -323,7 +324,7 @@ xm_line_editor_read(struct xm_line_editor *e, const char *prompt, struct xm_strb
     }
     e->prompt = wide;
     e->interrupted = false;
-    xm_cli_farewell(PASTE_OFF);
+    xm_cli_farewell(STDERR_FILENO, PASTE_OFF);
     send(PASTE_ON);
     xm_cli_wake_on(SIGTSTP, &e->was_stopped);
     el_resize(e->el);
@@ -331,7 +332,7 @@ xm_line_editor_read(struct xm_line_editor *e, const char *prompt, struct xm_strb
     const wchar_t *text = el_wgets(e->el, &n);
     xm_cli_wake_off(SIGTSTP);
     send(PASTE_OFF);
-    xm_cli_farewell(NULL);
+    xm_cli_farewell(STDERR_FILENO, NULL);
     e->prompt = L"";
     xm_free(wide);
     if (e->interrupted) {

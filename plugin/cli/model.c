@@ -36,15 +36,18 @@ xm_cli_model_folder(const char *path, struct xm_strbuf *out)
         xm_strbuf_add(out, ".");
 }
 
-/* A folder without a config.json is in order; then the context is not known. */
-static enum xm_status
-load_context(struct xm_cli_model *m, const char *folder, struct xm_error *err)
+/* A damaged config.json is a matter of those who need more of it. */
+uint64_t
+xm_cli_trained_context(const char *model)
 {
-    struct xm_hyper_parameters h;
+    struct xm_hyper_parameters h = {0};
+    struct xm_strbuf folder = {0};
     struct xm_error why = {0};
-    enum xm_status s = xm_hyper_parameters_load(folder, &h, &why);
-    m->context = h.context;
-    return s == XM_OK || s == XM_NOT_FOUND ? XM_OK : xm_fail(err, s, "%s", why.text);
+    xm_cli_model_folder(model, &folder);
+    if (xm_strbuf_ok(&folder))
+        xm_hyper_parameters_load(xm_strbuf_text(&folder), &h, &why);
+    xm_strbuf_free(&folder);
+    return h.context;
 }
 
 /* Without a tokenizer.json token ids still work; a damaged one is an error. */
@@ -67,8 +70,7 @@ load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)
     }
     if (s == XM_OK)
         s = xm_model_ids_load(xm_strbuf_text(&folder), &m->ids, err);
-    if (s == XM_OK)
-        s = load_context(m, xm_strbuf_text(&folder), err);
+    m->context = xm_cli_trained_context(path);
     if (s == XM_OK && m->tokenizer)
         xm_model_ids_add_ends(&m->ids, m->tokenizer);
     xm_strbuf_free(&folder);

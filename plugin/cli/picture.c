@@ -22,24 +22,11 @@ add_escaped(struct xm_strbuf *out, const char *s, size_t n)
 {
     struct xm_strbuf clean = {0};
     xm_utf8_repair((struct xm_slice){s, n}, &clean);
-    for (const char *c = xm_strbuf_text(&clean); *c; c++) {
-        switch (*c) {
-        case '&':
-            xm_strbuf_add(out, "&amp;");
-            break;
-        case '<':
-            xm_strbuf_add(out, "&lt;");
-            break;
-        case '>':
-            xm_strbuf_add(out, "&gt;");
-            break;
-        case '"':
-            xm_strbuf_add(out, "&quot;");
-            break;
-        default:
-            xm_strbuf_add_n(out, (unsigned char)*c < ' ' || *c == 0x7f ? "?" : c, 1);
-        }
+    for (size_t i = 0; i < clean.n; i++) {
+        char *c = &clean.text[i];
+        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c;
     }
+    xm_strbuf_add_markup(out, xm_strbuf_text(&clean), clean.n);
     out->failed |= !xm_strbuf_ok(&clean);
     xm_strbuf_free(&clean);
 }

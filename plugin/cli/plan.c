@@ -256,7 +256,7 @@ make_plan(struct xm_plan_result *p, struct xm_error *err)
     if (s == XM_OK)
         s = add_expert_cache(p, &program, err);
     p->excess = xm_planner_excess(&p->need, &p->room);
-    if (s == XM_NO_MEMORY)
+    if (s == XM_NO_MEMORY && program)
         s = say_what_would_fit(p, program, err);
     else if (s == XM_OK && p->room.known)
         s = xm_planner_largest_context(program, &p->room, p->wish.requests,
@@ -269,20 +269,6 @@ make_plan(struct xm_plan_result *p, struct xm_error *err)
 
 /* ---- the command --------------------------------------------------------------------- */
 
-/* A damaged config.json is no matter of memory. */
-static uint64_t
-trained_context(const char *model)
-{
-    struct xm_hyper_parameters h = {0};
-    struct xm_strbuf folder = {0};
-    struct xm_error why = {0};
-    xm_cli_model_folder(model, &folder);
-    if (xm_strbuf_ok(&folder))
-        xm_hyper_parameters_load(xm_strbuf_text(&folder), &h, &why);
-    xm_strbuf_free(&folder);
-    return h.context;
-}
-
 /* Nobody asks for more than the model knows what to do with. */
 static uint64_t
 usual_context(uint64_t trained)
@@ -293,7 +279,7 @@ usual_context(uint64_t trained)
 static enum xm_status
 run(const struct xm_plan_args *a, struct xm_plan_result *p, struct xm_error *err)
 {
-    p->trained_context = trained_context(a->model);
+    p->trained_context = xm_cli_trained_context(a->model);
     p->wish = (struct xm_plan_wish){a->context, a->parallel};
     if (a->context == 0)
         p->wish.context = usual_context(p->trained_context);

@@ -75,6 +75,16 @@ print_disk(const struct xm_plan_result *p)
                mib(disk), mib(p->need.token_weights));
 }
 
+/* More memory, of the kind that there is too little of. */
+static void
+print_more(const struct xm_plan_result *p, uint64_t needed, uint64_t there,
+           const char *whose)
+{
+    if (needed > there)
+        printf("  %s %.0f MiB of %smemory, or a model with smaller weights\n",
+               p->n_advice ? "or" : "it would with", mib(needed) + 1.0, whose);
+}
+
 static void
 print_advice(const struct xm_plan_result *p)
 {
@@ -85,10 +95,9 @@ print_advice(const struct xm_plan_result *p)
     if (p->n_advice == 0)
         printf("  no context, type of the cache, chunk or share of experts alone is "
                "enough\n");
-    printf("  %s %.0f MiB of %smemory, or a model with smaller weights\n",
-           p->n_advice ? "or" : "it would with",
-           mib(xm_planner_of_device(&p->need, &p->room)) + 1.0,
-           shared ? "" : "the device's ");
+    print_more(p, xm_planner_of_device(&p->need, &p->room), p->room.device,
+               shared ? "" : "the device's ");
+    print_more(p, xm_planner_of_host(&p->need, &p->room), p->room.host, "the host's ");
     if (p->n_advice && !shared && p->need.experts &&
         !xm_config_user_set(&p->config, XM_OPTION_offload_ratio))
         printf("without --offload, generate leaves as many experts on the host as it "
@@ -177,6 +186,8 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *p,
         xm_json_add_bool(&j, NULL, "fits", p->excess == 0);
         xm_json_add_whole(&j, NULL, "missing", p->excess);
         xm_json_add_whole(&j, NULL, "needed", xm_planner_of_device(&p->need, &p->room));
+        xm_json_add_whole(&j, NULL, "needed_of_host",
+                          xm_planner_of_host(&p->need, &p->room));
         xm_json_add_whole(&j, NULL, "disk_per_token",
                           xm_planner_token_disk(&p->need, &p->room));
         xm_json_add_whole(&j, NULL, "largest_context", p->largest_context);

@@ -136,9 +136,11 @@ end_thought(struct xm_text_out *o, bool before_text)
     if (!o->in_thought)
         return;
     o->in_thought = false;
-    if (o->styles)
+    if (o->styles) {
         fputs(NORMAL, stdout);
-    xm_cli_farewell(NULL);
+        fflush(stdout); /* what comes next may be standard error's */
+    }
+    xm_cli_farewell(STDOUT_FILENO, NULL);
     if (o->in_line)
         write_text(o, "\n", 1);
     if (before_text)
@@ -155,7 +157,7 @@ show_thought(struct xm_text_out *o, const struct xm_strbuf *text)
     }
     if (!o->in_thought && o->styles) {
         fputs(DIM, stdout);
-        xm_cli_farewell(NORMAL);
+        xm_cli_farewell(STDOUT_FILENO, NORMAL);
     }
     o->in_thought = true;
     write_text(o, xm_strbuf_text(text), text->n);

@@ -2,10 +2,10 @@
  *
  * What a model's config.json says of its dimensions.
  *
- * The file is the training library's and comes along with an exported model; nothing that runs a
- * model depends on it. The same thing has several names there, and models of text and images keep
- * those of the text in an object of its own ("text_config"), which is looked at first. What is no
- * positive whole number counts as not said.
+ * The file is the training library's and comes along with an exported model; what runs a model
+ * takes no more of it than the context, to warn of what lies beyond. The same thing has several
+ * names there, and models of text and images keep those of the text in an object of its own
+ * ("text_config"), which is looked at first. What is no positive whole number counts as not said.
  */
 #ifndef XM_PLUGIN_TEXT_HYPER_PARAMETERS_H
 #define XM_PLUGIN_TEXT_HYPER_PARAMETERS_H

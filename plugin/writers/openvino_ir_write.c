@@ -15,21 +15,7 @@ struct writer {
 static void
 add_escaped(struct xm_strbuf *out, const char *s)
 {
-    for (; *s; s++) {
-        switch (*s) {
-        case '&':
-            xm_strbuf_add(out, "&amp;");
-            break;
-        case '<':
-            xm_strbuf_add(out, "&lt;");
-            break;
-        case '"':
-            xm_strbuf_add(out, "&quot;");
-            break;
-        default:
-            xm_strbuf_add_n(out, s, 1);
-        }
-    }
+    xm_strbuf_add_markup(out, s, strlen(s));
 }
 
 /* ---- shapes ---- */

@@ -274,7 +274,7 @@ write_side_files(const struct xm_synthetic *m, const char *folder, struct xm_err
 
 /* ---- the model ---- */
 
-enum { XML, BIN, N_FILES, PATH = 512 };
+enum { BIN, XML, N_FILES, PATH = 512 }; /* in this order they get their names */
 
 struct paths {
     char part[N_FILES][PATH], whole[N_FILES][PATH];
@@ -283,7 +283,7 @@ struct paths {
 static enum xm_status
 find_paths(struct paths *p, const char *folder, struct xm_error *err)
 {
-    static const char *const endings[N_FILES] = {"xml", "bin"};
+    static const char *const endings[N_FILES] = {"bin", "xml"};
     for (int i = 0; i < N_FILES; i++) {
         snprintf(p->whole[i], PATH, "%s/openvino_model.%s", folder, endings[i]);
         int n = snprintf(p->part[i], PATH, "%s/openvino_model.%s" XM_SYNTHETIC_PART,

@@ -40,8 +40,8 @@ enum xm_status xm_synthetic_check(const struct xm_synthetic *m, struct xm_error 
 #define XM_SYNTHETIC_PART ".part"
 /* Creates `folder` (it may exist) and writes openvino_model.{xml,bin}, config.json,
  * generation_config.json and tokenizer.json. A model that is there stays as it is until the new
- * one is whole; a failure leaves nothing behind. `progress` (may be NULL) gets done and all
- * bytes. */
+ * weights and graph are whole; they then replace its own one after the other. A failure leaves
+ * nothing half behind. `progress` (may be NULL) gets done and all bytes. */
 enum xm_status xm_synthetic_write(const struct xm_synthetic *m, const char *folder,
                                   void (*progress)(uint64_t done, uint64_t all,
                                                    void *ctx),

@@ -131,6 +131,7 @@ load_files(struct build *b, const void *bytes, size_t n)
         return true;
     xm_ocl_program_release(b->out);
     name[0] = 0;
+    b->out->n_files = 0;
     return false;
 }
 

@@ -48,6 +48,24 @@ xm_strbuf_add(struct xm_strbuf *b, const char *s)
     xm_strbuf_add_n(b, s, strlen(s));
 }
 
+void
+xm_strbuf_add_markup(struct xm_strbuf *b, const char *s, size_t n)
+{
+    static const struct {
+        char character;
+        const char *entity;
+    } rows[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}};
+    for (const char *const end = s + n; s < end; s++) {
+        size_t i = 0;
+        while (i < XM_ARRAY_LEN(rows) && rows[i].character != *s)
+            i++;
+        if (i < XM_ARRAY_LEN(rows))
+            xm_strbuf_add(b, rows[i].entity);
+        else
+            xm_strbuf_add_n(b, s, 1);
+    }
+}
+
 static void
 print(struct xm_strbuf *b, const char *fmt, va_list ap)
 {

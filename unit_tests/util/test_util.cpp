@@ -157,6 +157,15 @@ TEST(MappedFile, ForgetsOnlyItsOwnPages)
     remove(path.c_str());
 }
 
+TEST(Strbuf, WritesMarkupAsEntities)
+{
+    struct xm_strbuf b = {};
+    const char text[] = "a<b> & \"c\" \xc3\xa4";
+    xm_strbuf_add_markup(&b, text, sizeof(text) - 1);
+    EXPECT_STREQ(xm_strbuf_text(&b), "a&lt;b&gt; &amp; &quot;c&quot; \xc3\xa4");
+    xm_strbuf_free(&b);
+}
+
 /* A program around the library may have set the locale of its user. */
 TEST(Number, HasAPointInEveryLocale)
 {
