@@ -130,7 +130,7 @@ xm_port_check_rows(const struct xm_port *port, const struct xm_host_tensor *t,
                    struct xm_error *err)
 {
     uint64_t n = 1;
-    if (port->rows == UINT64_MAX)
+    if (port->rows == 0)
         return XM_OK;
     for (uint32_t i = 0; i < t->rank; i++)
         n *= (uint64_t)t->dim[i]; /* xm_port_check has seen that it fits */

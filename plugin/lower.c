@@ -195,7 +195,7 @@ add_port(struct xm_lower *l, struct xm_port **ports, uint32_t *n,
                              .type.element = v->type.element,
                              .value = value,
                              .rows = node->op == XM_OP_PARAMETER ? xm_value_table_rows(v)
-                                                                 : UINT64_MAX};
+                                                                 : 0};
     port->type.shape.rank = v->type.shape.rank;
     for (uint32_t i = 0; i < v->type.shape.rank; i++)
         port->type.shape.dim[i] = xm_dim_import(&l->p->dims, v->type.shape.dim[i]);

@@ -119,8 +119,7 @@ struct xm_port {
     uint32_t n_names;
     struct xm_type type; /* as in the file, symbolic, program's pool              */
     uint32_t value;
-    uint64_t
-        rows; /* of the table whose rows an input's integers choose; UINT64_MAX: none */
+    uint64_t rows; /* of the table whose rows an input's integers choose; 0: none */
 };
 
 struct xm_program {

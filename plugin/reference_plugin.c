@@ -290,13 +290,13 @@ fill_port(struct xm_port *port, const struct xm_node *n, const struct xm_value *
 {
     const char *name =
         n->attr.name.name && n->attr.name.name[0] ? n->attr.name.name : n->name;
-    *port = (struct xm_port){.name = v->n_names ? v->names[0] : name,
-                             .names = v->names,
-                             .n_names = v->n_names,
-                             .type = v->type,
-                             .value = XM_NO_VALUE,
-                             .rows = n->op == XM_OP_PARAMETER ? xm_value_table_rows(v)
-                                                              : UINT64_MAX};
+    *port =
+        (struct xm_port){.name = v->n_names ? v->names[0] : name,
+                         .names = v->names,
+                         .n_names = v->n_names,
+                         .type = v->type,
+                         .value = XM_NO_VALUE,
+                         .rows = n->op == XM_OP_PARAMETER ? xm_value_table_rows(v) : 0};
 }
 
 static enum xm_status

@@ -46,6 +46,7 @@ rows_within(const struct xm_value *ids, int hops)
 uint64_t
 xm_value_table_rows(const struct xm_value *ids)
 {
-    return xm_element_is_int(ids->type.element) ? rows_within(ids, MOST_HOPS)
-                                                : UINT64_MAX;
+    const uint64_t least =
+        xm_element_is_int(ids->type.element) ? rows_within(ids, MOST_HOPS) : UINT64_MAX;
+    return least == UINT64_MAX ? 0 : least;
 }

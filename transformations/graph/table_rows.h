@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* Rows of the smallest table of two dimensions that these integers choose rows of as they are
- * (embeddings); UINT64_MAX: none. */
+ * (embeddings); 0: none. */
 uint64_t xm_value_table_rows(const struct xm_value *ids);
 
 #ifdef __cplusplus

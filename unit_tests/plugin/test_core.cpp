@@ -136,8 +136,8 @@ make_compiled_ops()
 }
 const xm_compiled_ops compiled_ops = make_compiled_ops();
 
-const xm_port input = {"x", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, 0};
-const xm_port output = {"y", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, 0};
+const xm_port input = {"x", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, 0, 0};
+const xm_port output = {"y", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, 0, 0};
 
 xm_compiled *
 make_compiled()

@@ -307,8 +307,9 @@ TEST_F(Linear, OnednnTakesQuantisedWeightsOnlyWhereTheProcessorHasTilesOfBf16)
     const bool has_tiles = xm_device_has(&device, XM_CAP_BF16_TILES);
     if (xm_onednn_linear_refuses(&device, &dense.host, XM_F32, XM_F32))
         GTEST_SKIP() << "built without oneDNN's CPU engine";
-    if (has_tiles)
+    if (has_tiles) {
         EXPECT_EQ(xm_onednn_linear_refuses(&device, &w.host, XM_F16, XM_F16), nullptr);
+    }
     device.caps &= ~(uint32_t)XM_CAP_BF16_TILES;
     for (uint32_t bf16 : {(uint32_t)XM_CAP_BF16, 0u}) {
         device.caps = (device.caps & ~(uint32_t)XM_CAP_BF16) | bf16;
