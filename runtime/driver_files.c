@@ -252,7 +252,7 @@ take_temporary(void)
             continue;
         xm_log(XM_LOG_WARNING,
                "%s%s: what the OpenCL driver compiles goes to %s, which is removed at "
-               "the end",
+               "the end, or by a later start",
                wanted[0] ? wanted : "HOME is not set",
                wanted[0] ? " cannot be made or written" : "", own);
         return;

@@ -75,9 +75,9 @@ make_memory(struct xm_engine *engine, struct xm_queue *queue, uint64_t most,
         device->max_alloc_bytes < most ? device->max_alloc_bytes : most;
     if (bytes < CACHES * device->cache_bytes)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "%llu bytes are too few to tell memory from a cache of %llu",
-                       (unsigned long long)bytes,
-                       (unsigned long long)device->cache_bytes);
+                       "%llu MiB are too few to tell memory from a cache of %llu MiB",
+                       (unsigned long long)bytes >> 20,
+                       (unsigned long long)device->cache_bytes >> 20);
     XM_TRY(xm_buffer_create(engine, XM_USE_DEVICE, bytes, out, err));
     return xm_queue_fill(queue, *out, 0, 1, bytes, err);
 }

@@ -68,6 +68,9 @@ render(struct chat *c, struct xm_token_list *ids, struct xm_error *err)
     enum xm_status s =
         xm_chat_template_render(c->template, messages, true, NULL, &text, err);
     xm_token_list_clear(ids);
+    if (s == XM_OK && text.n == 0)
+        s = xm_fail(err, XM_INVALID,
+                    "the model's chat template makes no text of the conversation");
     if (s == XM_OK)
         s = xm_tokenizer_encode(c->model->tokenizer, xm_strbuf_text(&text), text.n, false,
                                 ids, err);

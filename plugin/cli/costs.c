@@ -98,11 +98,10 @@ print_experts(const struct xm_costs *c)
 static void
 print_builds(const struct xm_build_stats *b)
 {
-    fprintf(
-        stderr,
-        "kernels: %" PRIu64 " built, %" PRIu64 " from the cache, %" PRIu64
-        " built at a launch; %.3f s, which are in load, but not in prompt and decode\n",
-        b->built, b->loaded, b->launches, b->seconds);
+    fprintf(stderr,
+            "kernels: %" PRIu64 " built, %" PRIu64 " from the cache, %" PRIu64
+            " built at a launch; %.3f s in all, none of them in prompt and decode\n",
+            b->built, b->loaded, b->launches, b->seconds);
 }
 
 void

@@ -124,6 +124,8 @@ static int
 check_options(const struct args *a)
 {
     struct xm_error err = {0};
+    if (a->svg && strcmp(a->svg, "-") == 0)
+        return xm_cli_usage("option --svg takes a file: standard output has the text");
     if (a->layer != XM_PICTURE_OF_ALL && !a->svg)
         return xm_cli_usage("option --layer is of a picture: give --svg FILE");
     if (a->device_as && !a->svg)

@@ -4,11 +4,14 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/json_out.h"
 #include "plugin/cli/npy.h"
 #include "plugin/cli/progress.h"
+#include "plugin/cli/terminal.h"
 #include "plugin/generate.h"
 
 struct args {
@@ -124,6 +127,10 @@ xm_cli_logits(int argc, char **argv)
         return code;
     if (!a.ids)
         return xm_cli_usage("which tokens? Give --ids 1,2,3 or --ids @FILE");
+    if (a.out && strcmp(a.out, "-") == 0 && xm_terminal_is(STDOUT_FILENO))
+        return xm_cli_usage(
+            "-o - writes bytes, and standard output is a terminal: give a "
+            "file, or send it through a pipe");
     code = xm_cli_model_open(&m, &a.target, NULL);
     if (code != XM_EXIT_OK)
         return code;

@@ -2,8 +2,10 @@
  *
  * xemoe COMMAND …: finds the subcommand in a table and runs it.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plugin/cli/cli.h"
 #include "runtime/util/log.h"
@@ -42,18 +44,32 @@ print_help(FILE *to)
             xm_cli_exit_help());
 }
 
+/* A file that is opened must not become what somebody reads or writes as a standard stream. What
+ * stands there instead gives nothing, and takes nothing: writing to it fails, as to a closed one. */
+static void
+fill_closed_streams(void)
+{
+    int fd = 0;
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = open("/dev/null", O_RDONLY);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
 int
 main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     struct xm_error err = {0};
+    fill_closed_streams();
     if (xm_debug_check(&err) != XM_OK)
         return xm_cli_usage("%s", err.text);
     if (!name) {
         print_help(stderr);
         return XM_EXIT_USAGE;
     }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
+        strcmp(name, "help") == 0) {
         print_help(stdout);
         return xm_cli_flush();
     }

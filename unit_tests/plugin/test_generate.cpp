@@ -77,8 +77,15 @@ destroy_infer(xm_infer *r)
     delete r;
 }
 
-const xm_infer_ops infer_ops = {set_input, infer, output,  nullptr,
-                                nullptr,   past,  nullptr, destroy_infer};
+const xm_infer_ops infer_ops = [] {
+    xm_infer_ops ops = {};
+    ops.set_input = set_input;
+    ops.infer = infer;
+    ops.output = output;
+    ops.past = past;
+    ops.destroy = destroy_infer;
+    return ops;
+}();
 
 xm_status
 create_request(xm_compiled *, xm_infer **out, xm_error *)
