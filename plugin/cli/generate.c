@@ -186,7 +186,7 @@ read_prompt(const struct args *a, struct xm_strbuf *text)
     struct xm_error err = {0};
     int given = (a->prompt != NULL) + (a->file != NULL) + (a->ids != NULL);
     if (given > 1)
-        return xm_cli_usage("give one prompt: -p TEXT, -f FILE or --ids IDS");
+        return xm_cli_usage("give a prompt, and only one: -p TEXT, -f FILE or --ids IDS");
     if (given == 0 && xm_terminal_is(STDIN_FILENO))
         return xm_cli_usage("give a prompt: one of -p TEXT, -f FILE and --ids IDS");
     if (a->ids)

@@ -45,7 +45,7 @@ print_help(FILE *to)
 }
 
 /* A file that is opened must not become what somebody reads or writes as a standard stream. What
- * stands there instead gives nothing, and takes nothing: writing to it fails, as to a closed one. */
+ * stands there instead gives nothing and takes nothing: writing fails, as to a closed one. */
 static void
 fill_closed_streams(void)
 {
