@@ -1,21 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds one oneDNN: the one at XM_ONEDNN_GPU_ROOT, or what tools/build_onednn_gpu has built, or
-# an installed one. Which engines it has (CPU, GPU, both) is its own word, asked again at run
-# time. Sets dnnl_FOUND, and XM_ONEDNN_HAS_GPU when its GPU engine is OpenCL's.
+# Finds one oneDNN, unless XM_WITH_ONEDNN is off and XM_WITH_ONEDNN_GPU too: the one at
+# XM_ONEDNN_GPU_ROOT, or at dnnl_DIR, or what tools/build_onednn_gpu has built, or an installed
+# one. Which engines it has (CPU, GPU, both) is its own word, asked again at run time. Sets
+# dnnl_FOUND, and XM_ONEDNN_HAS_GPU when its GPU engine is OpenCL's.
 set(XM_ONEDNN_HAS_GPU OFF)
-if(DEFINED ENV{XDG_CACHE_HOME})
-    set(XM_ONEDNN_BUILT $ENV{XDG_CACHE_HOME}/xemoe/onednn-gpu)
+set(dnnl_FOUND FALSE)
+
+# The same folder as in tools/build_onednn_gpu: an empty variable is as good as none.
+if(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
+    set(XM_ONEDNN_BUILT "$ENV{XDG_CACHE_HOME}/xemoe/onednn-gpu")
+elseif(NOT "$ENV{HOME}" STREQUAL "")
+    set(XM_ONEDNN_BUILT "$ENV{HOME}/.cache/xemoe/onednn-gpu")
 else()
-    set(XM_ONEDNN_BUILT $ENV{HOME}/.cache/xemoe/onednn-gpu)
+    set(XM_ONEDNN_BUILT "${PROJECT_SOURCE_DIR}/build/.cache/xemoe/onednn-gpu")
 endif()
-unset(dnnl_DIR CACHE) # of an earlier configure: another one may have come
-if(XM_ONEDNN_GPU_ROOT)
-    find_package(dnnl CONFIG REQUIRED PATHS ${XM_ONEDNN_GPU_ROOT} NO_DEFAULT_PATH)
-elseif(XM_WITH_ONEDNN OR XM_WITH_ONEDNN_GPU)
-    find_package(dnnl CONFIG QUIET PATHS ${XM_ONEDNN_BUILT} NO_DEFAULT_PATH)
+
+# find_package keeps in dnnl_DIR what it has found. That is looked for anew, since another one may
+# have come; a folder that the user gives stays.
+if(NOT dnnl_DIR OR "${dnnl_DIR}" STREQUAL "${XM_ONEDNN_FOUND_DIR}")
+    unset(dnnl_DIR CACHE)
+endif()
+set(XM_ONEDNN_GIVEN_DIR "${dnnl_DIR}")
+if(NOT XM_WITH_ONEDNN AND NOT XM_WITH_ONEDNN_GPU)
+    # none
+elseif(XM_ONEDNN_GPU_ROOT)
+    cmake_path(IS_PREFIX XM_ONEDNN_GPU_ROOT "${XM_ONEDNN_GIVEN_DIR}" NORMALIZE XM_ONEDNN_SAME)
+    if(XM_ONEDNN_GIVEN_DIR AND NOT XM_ONEDNN_SAME)
+        message(FATAL_ERROR "XM_ONEDNN_GPU_ROOT names ${XM_ONEDNN_GPU_ROOT}, dnnl_DIR "
+                "${XM_ONEDNN_GIVEN_DIR}: give one of them (-U takes the other back)")
+    endif()
+    unset(dnnl_DIR CACHE)
+    find_package(dnnl CONFIG REQUIRED PATHS "${XM_ONEDNN_GPU_ROOT}" NO_DEFAULT_PATH)
+elseif(XM_ONEDNN_GIVEN_DIR)
+    find_package(dnnl CONFIG QUIET PATHS "${XM_ONEDNN_GIVEN_DIR}" NO_DEFAULT_PATH)
+    if(NOT dnnl_FOUND)
+        set(dnnl_DIR "${XM_ONEDNN_GIVEN_DIR}" CACHE PATH "" FORCE) # the next configure says so too
+        message(FATAL_ERROR "dnnl_DIR: ${XM_ONEDNN_GIVEN_DIR} has no oneDNN (dnnl-config.cmake)")
+    endif()
+else()
+    find_package(dnnl CONFIG QUIET PATHS "${XM_ONEDNN_BUILT}" NO_DEFAULT_PATH)
     if(NOT dnnl_FOUND)
         find_package(dnnl CONFIG QUIET)
     endif()
+endif()
+if(NOT XM_ONEDNN_GIVEN_DIR)
+    set(XM_ONEDNN_FOUND_DIR "${dnnl_DIR}" CACHE INTERNAL "dnnl_DIR as find_package has left it")
 endif()
 if(XM_WITH_ONEDNN_GPU AND NOT dnnl_FOUND)
     message(FATAL_ERROR "XM_WITH_ONEDNN_GPU: there is no oneDNN; tools/setup --with-onednn-gpu "
