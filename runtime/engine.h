@@ -253,7 +253,8 @@ enum xm_status xm_queue_finish(struct xm_queue *q, struct xm_error *err);
 void xm_queue_counts(const struct xm_queue *q, uint64_t *waits, uint64_t *kernels);
 
 /* With PERF_COUNT: waits, then calls `fn` once for each kernel that was run since the last call:
- * how often, and its device time in all. Without it: does nothing. */
+ * how often, and its device time in all. Fails, after that, when the driver refuses to say the
+ * times of some. Without PERF_COUNT: does nothing. */
 typedef void (*xm_profile_fn)(void *ctx, const char *kernel, uint64_t runs, uint64_t ns);
 enum xm_status xm_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
                                 struct xm_error *err);

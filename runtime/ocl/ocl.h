@@ -54,9 +54,9 @@ struct ocl_arg {
 
 /* A launch for which the driver has made code of its own (XM_CAP_DRIVER_FILES). */
 struct ocl_launch {
-    uint64_t local[3],
-        global[3]; /* global: where the driver chooses the local size, else 0 */
-    bool wide;     /* more than 65534 work-items in some dimension           */
+    uint64_t local[3];
+    uint64_t global[3]; /* 0 unless the driver chooses the local size */
+    bool wide;          /* more than 65534 work-items in some dimension */
 };
 enum { OCL_MAX_LAUNCHES = 64 };
 
@@ -64,11 +64,11 @@ enum { OCL_MAX_LAUNCHES = 64 };
 struct ocl_program {
     cl_program program;
     struct xm_kernel_key key;
-    bool on_disk; /* the cache has it, or is to                                  */
-    bool is_new;  /* built by the compiler, not loaded                           */
-    char
-        files[64]; /* XM_CAP_DRIVER_FILES: its folder among the driver's; "": not known */
-    uint64_t n_files; /* of them in the cache                                       */
+    bool on_disk; /* the cache has it, or is to */
+    bool is_new;  /* built by the compiler, not loaded */
+    /* With XM_CAP_DRIVER_FILES: the name of its folder among the driver's; "": not known. */
+    char files[64];
+    uint64_t n_files; /* how many files of that folder are in the cache */
 };
 
 /* A cl_kernel holds its arguments, so binding and enqueueing are one step under its lock:
@@ -90,6 +90,8 @@ struct ocl_times {
     size_t n_events, events_capacity;
     struct ocl_total *totals; /* before that, by kernel */
     size_t n_totals, totals_capacity;
+    uint64_t n_refused; /* runs of which the driver does not say the time */
+    cl_int refusal;     /* its code for the last of them */
 };
 
 /* A device of the list. */
@@ -180,8 +182,10 @@ void xm_ocl_times_add(struct ocl_times *t, cl_event event,
                       const struct xm_kernel *kernel);
 /* Sums the events, which have all ended. */
 void xm_ocl_times_sum(struct ocl_times *t);
-/* Hands out the sums and begins anew. */
-void xm_ocl_times_take(struct ocl_times *t, xm_profile_fn fn, void *ctx);
+/* Hands out the sums and begins anew; fails, after that, when times are missing that the driver
+ * has refused. */
+enum xm_status xm_ocl_times_take(struct ocl_times *t, xm_profile_fn fn, void *ctx,
+                                 struct xm_error *err);
 /* Prints the sums with XM_DEBUG=times; frees. */
 void xm_ocl_times_end(struct ocl_times *t);
 

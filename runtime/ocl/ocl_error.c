@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
-#include <stdio.h>
 
 #include "runtime/util/number.h"
 

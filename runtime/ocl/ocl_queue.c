@@ -175,8 +175,7 @@ static struct ocl_launch
 kind_of(const struct xm_launch *l)
 {
     enum { WIDE = 65535 };
-    struct ocl_launch kind;
-    memset(&kind, 0, sizeof(kind));
+    struct ocl_launch kind = {0};
     for (int d = 0; d < 3; d++) {
         kind.local[d] = l->local[d];
         kind.global[d] = l->local[0] ? 0 : l->global[d];
@@ -185,13 +184,23 @@ kind_of(const struct xm_launch *l)
     return kind;
 }
 
+/* Not memcmp: the bytes between and behind members say nothing. */
+static bool
+is_same_kind(const struct ocl_launch *a, const struct ocl_launch *b)
+{
+    for (int d = 0; d < 3; d++)
+        if (a->local[d] != b->local[d] || a->global[d] != b->global[d])
+            return false;
+    return a->wide == b->wide;
+}
+
 /* Whether nothing like it has been launched before; remembers it. With the kernel's lock. */
 static bool
 is_new_kind(struct ocl_kernel *k, const struct xm_launch *l)
 {
     const struct ocl_launch kind = kind_of(l);
     for (size_t i = 0; i < k->n_launches; i++)
-        if (memcmp(&k->launches[i], &kind, sizeof(kind)) == 0)
+        if (is_same_kind(&k->launches[i], &kind))
             return false;
     if (k->n_launches == OCL_MAX_LAUNCHES)
         return false;
@@ -408,9 +417,7 @@ enum xm_status
 xm_ocl_queue_profile(struct xm_queue *base, xm_profile_fn fn, void *ctx,
                      struct xm_error *err)
 {
-    (void)err;
-    xm_ocl_times_take(&ocl_queue(base)->times, fn, ctx);
-    return XM_OK;
+    return xm_ocl_times_take(&ocl_queue(base)->times, fn, ctx, err);
 }
 
 void *

@@ -78,12 +78,17 @@ total_of(struct ocl_times *t, const struct xm_kernel *kernel)
 static void
 add_event(struct ocl_times *t, const struct ocl_event *e)
 {
-    cl_ulong start, end;
-    if (clGetEventProfilingInfo(e->event, CL_PROFILING_COMMAND_START, sizeof(start),
-                                &start, NULL) != CL_SUCCESS ||
-        clGetEventProfilingInfo(e->event, CL_PROFILING_COMMAND_END, sizeof(end), &end,
-                                NULL) != CL_SUCCESS)
+    cl_ulong start = 0, end = 0;
+    cl_int code = clGetEventProfilingInfo(e->event, CL_PROFILING_COMMAND_START,
+                                          sizeof(start), &start, NULL);
+    if (code == CL_SUCCESS)
+        code = clGetEventProfilingInfo(e->event, CL_PROFILING_COMMAND_END, sizeof(end),
+                                       &end, NULL);
+    if (code != CL_SUCCESS) {
+        t->n_refused++;
+        t->refusal = code;
         return;
+    }
     struct ocl_total *total = total_of(t, e->kernel);
     if (!total)
         return;
@@ -101,12 +106,18 @@ xm_ocl_times_sum(struct ocl_times *t)
     t->n_events = 0;
 }
 
-void
-xm_ocl_times_take(struct ocl_times *t, xm_profile_fn fn, void *ctx)
+enum xm_status
+xm_ocl_times_take(struct ocl_times *t, xm_profile_fn fn, void *ctx, struct xm_error *err)
 {
+    const uint64_t refused = t->n_refused;
     for (size_t i = 0; i < t->n_totals; i++)
         fn(ctx, t->totals[i].kernel->name, t->totals[i].runs, t->totals[i].ns);
     t->n_totals = 0;
+    t->n_refused = 0;
+    if (!refused)
+        return XM_OK;
+    return xm_ocl_fail(err, t->refusal, "clGetEventProfilingInfo",
+                       "runs of kernels without a time: %" PRIu64, refused);
 }
 
 static int
@@ -132,6 +143,10 @@ print(struct ocl_times *t)
                  k->runs, 1e-3 * (double)k->ns / (double)k->runs, k->kernel->name,
                  k->kernel->defines);
     }
+    if (t->n_refused)
+        xm_debug(XM_DEBUG_TIMES,
+                 "%s: the driver does not say the times of %" PRIu64 " runs",
+                 xm_ocl_error_text(t->refusal), t->n_refused);
 }
 
 void
