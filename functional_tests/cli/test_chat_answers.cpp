@@ -6,44 +6,27 @@
 #include <regex>
 
 #include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
 #include "functional_tests/common/terminal.h"
+#include "functional_tests/common/text.h"
 
 static const std::string models = XM_MODELS_DIR;
 
-static bool
-contains(const std::string &text, const std::string &part)
-{
-    return text.find(part) != std::string::npos;
-}
-
-/* A model's folder put together from files that lie elsewhere; gone at the end. */
-class Folder
+/* A model's folder put together from files that lie elsewhere. */
+class ModelFolder : public Folder
 {
   public:
-    const std::string path =
-        testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_model";
-
-    explicit Folder(const std::string &model, const std::string &variant)
+    ModelFolder(const std::string &model, const std::string &variant) : Folder("model")
     {
-        std::filesystem::remove_all(path);
-        std::filesystem::create_directories(path);
         for (const char *file :
              {"tokenizer.json", "chat_template.jinja", "config.json"}) {
             if (std::filesystem::exists(models + model + "/" + file))
-                std::filesystem::copy(models + model + "/" + file, path + "/" + file);
+                std::filesystem::copy(models + model + "/" + file, *this / file);
         }
         for (const char *file : {"openvino_model.xml", "openvino_model.bin"})
             std::filesystem::create_symlink(
-                models + model + "/ov/" + variant + "/" + file, path + "/" + file);
-    }
-    ~Folder()
-    {
-        std::filesystem::remove_all(path);
-    }
-    void write(const std::string &file, const std::string &text) const
-    {
-        std::ofstream(path + "/" + file, std::ios::binary | std::ios::trunc) << text;
+                models + model + "/ov/" + variant + "/" + file, *this / file);
     }
 };
 
@@ -69,7 +52,7 @@ is_an_answer(const std::string &text)
 class GptOss : public testing::Test
 {
   protected:
-    Folder folder{"/gpt-oss-tiny", "int4_sym_g64"};
+    ModelFolder folder{"/gpt-oss-tiny", "int4_sym_g64"};
 };
 
 TEST_F(GptOss, ChatShowsTheFinalChannelWithoutItsName)
@@ -152,7 +135,7 @@ TEST_F(GptOss, ThoughtsAreDimOnATerminalThatMay)
 /* The tiny model has the tags and never uses them: its template opens the thought. */
 TEST(Thinking, OfAModelWithTagsIsNoText)
 {
-    Folder folder("/qwen3moe-tiny", "int4_asym_g64");
+    ModelFolder folder("/qwen3moe-tiny", "int4_asym_g64");
     std::string text = read_file(folder.path + "/chat_template.jinja");
     const std::string end = "<|im_start|>assistant\\n' }}";
     size_t at = text.rfind(end);
@@ -173,7 +156,7 @@ TEST(Thinking, OfAModelWithTagsIsNoText)
 class Context : public testing::Test
 {
   protected:
-    Folder folder{"/qwen3moe-tiny", "int4_asym_g64"};
+    ModelFolder folder{"/qwen3moe-tiny", "int4_asym_g64"};
 };
 
 static const char *const four =

@@ -4,6 +4,7 @@
  */
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
+#include "functional_tests/common/text.h"
 
 #include <sys/stat.h>
 
@@ -19,12 +20,6 @@ temp_file(const std::string &name, const std::string &content)
         testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_" + name;
     std::ofstream(path, std::ios::binary) << content;
     return path;
-}
-
-static bool
-contains(const std::string &text, const std::string &part)
-{
-    return text.find(part) != std::string::npos;
 }
 
 /* ---- without a model --------------------------------------------------------------- */

@@ -6,41 +6,12 @@
 #include <filesystem>
 
 #include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
+#include "functional_tests/common/text.h"
 
 static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 static const char *const prompt = "Paris is the capital of";
-
-/* A folder of the test's own, gone when it ends. */
-class Folder
-{
-  public:
-    explicit Folder(const char *name)
-        : path(testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_" + name)
-    {
-        std::filesystem::create_directories(path);
-    }
-    ~Folder()
-    {
-        std::filesystem::remove_all(path);
-    }
-    const std::string path;
-};
-
-static bool
-contains(const std::string &text, const std::string &part)
-{
-    return text.find(part) != std::string::npos;
-}
-
-static size_t
-count(const std::string &text, const std::string &part)
-{
-    size_t n = 0;
-    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at++)
-        n++;
-    return n;
-}
 
 TEST(Failures, WithoutADriverThereIsTheReference)
 {
@@ -99,7 +70,7 @@ TEST(Failures, KernelsThatDoNotBuildGiveWay)
     const std::string want = run(generate).out;
     for (const char *name :
          {"rms_norm_vec", "rms_norm_sg", "moe_route_gen", "moe_route_sg"})
-        std::ofstream(broken.path + "/" + name + ".cl") << "this is no kernel;\n";
+        broken.write(std::string(name) + ".cl", "this is no kernel;\n");
     Outcome o = run(generate, {"XM_KERNEL_DIR=" + broken.path});
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(o.out, want);
@@ -114,7 +85,7 @@ TEST(Failures, AForcedKernelThatDoesNotBuildIsAnError)
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
     Folder broken("broken_forced");
-    std::ofstream(broken.path + "/rms_norm_ref.cl") << "this is no kernel;\n";
+    broken.write("rms_norm_ref.cl", "this is no kernel;\n");
     Outcome o = run({"generate", "-m", model, "-p", prompt, "-n1"},
                     {"XM_KERNEL_DIR=" + broken.path, "XM_FORCE=rms_norm=rms_norm_ref"});
     EXPECT_EQ(o.code, 4) << o.err;

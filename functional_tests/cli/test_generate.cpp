@@ -7,6 +7,7 @@
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
 #include "functional_tests/common/terminal.h"
+#include "functional_tests/common/text.h"
 
 static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 static const char *const prompt = "Paris is the capital of";
@@ -15,12 +16,6 @@ static std::string
 temp_path(const std::string &name)
 {
     return testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_" + name;
-}
-
-static bool
-contains(const std::string &text, const std::string &part)
-{
-    return text.find(part) != std::string::npos;
 }
 
 /* Standard input from a text. */

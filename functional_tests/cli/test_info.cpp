@@ -3,7 +3,9 @@
  * xemoe info: what it says of a model first, where that comes from, and the picture.
  */
 #include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
+#include "functional_tests/common/text.h"
 
 #include <sys/stat.h>
 
@@ -13,12 +15,6 @@ namespace
 {
 
 const std::string tiny = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
-
-bool
-contains(const std::string &text, const std::string &part)
-{
-    return text.find(part) != std::string::npos;
-}
 
 /* Begins with the label and has the text, whatever the columns. */
 bool
@@ -37,24 +33,20 @@ has_row(const std::string &out, const std::string &label, const std::string &tex
 class InfoFolder : public testing::Test
 {
   protected:
-    InfoFolder() : folder(testing::TempDir() + "xemoe_info_" + std::to_string(getpid()))
+    InfoFolder()
     {
-        std::filesystem::create_directory(folder);
         for (const char *name : {"openvino_model.xml", "openvino_model.bin"})
             std::filesystem::create_symlink(tiny + "/" + name, folder + "/" + name);
     }
-    ~InfoFolder() override
-    {
-        std::filesystem::remove_all(folder);
-    }
     Outcome info(const std::string &config, const Words &more = {})
     {
-        std::ofstream(folder + "/config.json", std::ios::binary) << config;
+        made.write("config.json", config);
         Words words = {"info", folder};
         words.insert(words.end(), more.begin(), more.end());
         return run(words);
     }
-    const std::string folder;
+    const Folder made{"info"};
+    const std::string &folder = made.path;
 };
 
 TEST(Info, BeginsWithWhatTheModelIs)

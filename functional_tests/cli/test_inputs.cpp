@@ -9,52 +9,13 @@
 #include <set>
 
 #include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
+#include "functional_tests/common/text.h"
 
 namespace fs = std::filesystem;
 
 static const std::string original = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
-
-/* A folder of the test's own, gone when it ends. */
-class Folder
-{
-  public:
-    explicit Folder(const std::string &name)
-        : path(testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_" + name)
-    {
-        fs::remove_all(path);
-        fs::create_directories(path);
-    }
-    ~Folder()
-    {
-        fs::remove_all(path);
-    }
-    std::string operator/(const std::string &name) const
-    {
-        return path + "/" + name;
-    }
-    void write(const std::string &name, const std::string &content) const
-    {
-        std::ofstream(path + "/" + name, std::ios::binary) << content;
-    }
-    std::set<std::string> names() const
-    {
-        std::set<std::string> list;
-        for (const fs::directory_entry &e : fs::directory_iterator(path))
-            list.insert(e.path().filename());
-        return list;
-    }
-    const std::string path;
-};
-
-static size_t
-count(const std::string &text, const std::string &part)
-{
-    size_t n = 0;
-    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at++)
-        n++;
-    return n;
-}
 
 /* ---- beside the model -------------------------------------------------------------- */
 

@@ -23,8 +23,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -305,18 +309,34 @@ class Terminal
     /* Reads until the program has sent `part` behind what earlier calls have found, or ends. */
     bool wait_for(const std::string &part, int seconds = 60)
     {
-        auto until = deadline(seconds);
-        for (;;) {
+        return read_until("'" + part + "' was sent", seconds, [&] {
             size_t found = bytes.find(part, seen);
-            if (found != std::string::npos) {
+            if (found != std::string::npos)
                 seen = found + part.size();
-                return true;
-            }
-            if (std::chrono::steady_clock::now() > until || !read_some(100)) {
-                ADD_FAILURE() << "'" << part << "' was not sent; the screen:\n" << text();
-                return false;
-            }
-        }
+            return found != std::string::npos;
+        });
+    }
+
+    /* The same for a part of which only the form is known. */
+    bool wait_for_match(const std::string &form, int seconds = 60)
+    {
+        const std::regex regex(form);
+        return read_until("/" + form + "/ was sent", seconds, [&] {
+            std::smatch match;
+            bool found = std::regex_search(bytes.cbegin() + static_cast<long>(seen),
+                                           bytes.cend(), match, regex);
+            if (found)
+                seen = static_cast<size_t>(match[0].second - bytes.cbegin());
+            return found;
+        });
+    }
+
+    /* Reads until the program runs one of its own, as a driver does its linker. */
+    bool wait_for_child(int seconds = 60)
+    {
+        return read_until(
+            "a process of the program's own was seen", seconds,
+            [&] { return has_child(); }, 1);
     }
 
     /* What comes in this time. */
@@ -339,9 +359,13 @@ class Terminal
         while ((ended = waitpid(pid, &status, WNOHANG)) == 0 &&
                std::chrono::steady_clock::now() < until)
             usleep(1000);
+        if (ended == 0) {
+            kill(pid, SIGKILL);
+            waitpid(pid, nullptr, 0);
+        }
+        pid = -1;
         if (ended == 0)
             return -1;
-        pid = -1;
         return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }
 
@@ -364,6 +388,34 @@ class Terminal
     static std::chrono::steady_clock::time_point deadline(int seconds)
     {
         return std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+    }
+
+    /* Reads until `is_so`, asked again after each part and at least every so many
+     * milliseconds; fails the test when that does not come. */
+    template <typename IsSo>
+    bool read_until(const std::string &what, int seconds, IsSo is_so,
+                    int milliseconds = 100)
+    {
+        auto until = deadline(seconds);
+        while (!is_so()) {
+            if (std::chrono::steady_clock::now() > until || !read_some(milliseconds)) {
+                ADD_FAILURE() << "not so: " << what << "; the screen:\n" << text();
+                return false;
+            }
+        }
+        return true;
+    }
+
+    bool has_child() const
+    {
+        std::error_code gone;
+        for (const auto &task : std::filesystem::directory_iterator(
+                 "/proc/" + std::to_string(pid) + "/task", gone)) {
+            std::string child;
+            if (std::ifstream(task.path() / "children") >> child)
+                return true;
+        }
+        return false;
     }
 
     /* False: the program has closed the terminal. */

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <unistd.h>
 
+#include "functional_tests/common/folder.h"
 #include "plugin/text/chat_template.h"
 #include "plugin/text/json.h"
 #include "unit_tests/text/text_test.h"
@@ -33,28 +34,6 @@ class Template
     struct xm_chat_template *t = nullptr;
     struct xm_error err = {};
     enum xm_status status = XM_OK;
-};
-
-/* A model folder that lives as long as the test. */
-class Folder
-{
-  public:
-    Folder()
-    {
-        char name[] = "/tmp/xm_chat_XXXXXX";
-        path = mkdtemp(name);
-    }
-    ~Folder()
-    {
-        for (const char *file : {"chat_template.jinja", "tokenizer_config.json"})
-            unlink((path + "/" + file).c_str());
-        rmdir(path.c_str());
-    }
-    void write(const char *file, const std::string &text) const
-    {
-        std::ofstream(path + "/" + file) << text;
-    }
-    std::string path;
 };
 
 std::string
@@ -139,7 +118,7 @@ TEST(ChatTemplate, Qwen3MoeTiny)
 
 TEST(ChatTemplate, FileComesBeforeConfigAndTokensFromConfig)
 {
-    Folder folder;
+    const Folder folder("chat_template");
     Template tmpl;
     folder.write("chat_template.jinja", "{{ bos_token }}{{ messages[0].content }}"
                                         "{{ eos_token }}{{ pad_token }}{{ tools }}\n");
@@ -159,7 +138,7 @@ TEST(ChatTemplate, ConfigHoldsATextOrAList)
         R"({"name":"default","template":"D{{ add_generation_prompt }}"}]})",
     };
     for (const char *config : configs) {
-        Folder folder;
+        const Folder folder("chat_template");
         Template tmpl;
         folder.write("tokenizer_config.json", config);
         ASSERT_EQ(xm_chat_template_load(folder.path.c_str(), &tmpl.t, &tmpl.err), XM_OK);
@@ -170,7 +149,7 @@ TEST(ChatTemplate, ConfigHoldsATextOrAList)
 TEST(ChatTemplate, NoTemplateIsNotFound)
 {
     for (const char *config : {"{}", "[]", R"({"chat_template":[{"name":"x"}]})"}) {
-        Folder folder;
+        const Folder folder("chat_template");
         Template tmpl;
         folder.write("tokenizer_config.json", config);
         EXPECT_EQ(xm_chat_template_load(folder.path.c_str(), &tmpl.t, &tmpl.err),
@@ -183,7 +162,7 @@ TEST(ChatTemplate, NoTemplateIsNotFound)
 
 TEST(ChatTemplate, ErrorsNameTheirPlace)
 {
-    Folder folder;
+    const Folder folder("chat_template");
     Template tmpl;
     folder.write("chat_template.jinja", "\n{{ nope");
     EXPECT_EQ(xm_chat_template_load(folder.path.c_str(), &tmpl.t, &tmpl.err), XM_INVALID);
