@@ -208,14 +208,14 @@ add_attributes(const struct xm_node *node, struct xm_strbuf *out)
 }
 
 static enum xm_status
-find_look(const struct xm_program *p, const struct xm_step *s, struct xm_step_text *t,
-          struct xm_error *err)
+find_signature(const struct xm_program *p, const struct xm_step *s,
+               struct xm_step_text *t, struct xm_error *err)
 {
-    xm_strbuf_printf(&t->look, "%s\n%s\n%s\n%s", s->op, xm_strbuf_text(&t->token),
+    xm_strbuf_printf(&t->signature, "%s\n%s\n%s\n%s", s->op, xm_strbuf_text(&t->token),
                      xm_strbuf_text(&t->prompt), xm_strbuf_text(&t->detail));
-    XM_TRY(add_sorted_lines(&t->weights, &t->look, err));
-    XM_TRY(add_types(p, s, &t->look, err));
-    add_attributes(s->node, &t->look);
+    XM_TRY(add_sorted_lines(&t->weights, &t->signature, err));
+    XM_TRY(add_types(p, s, &t->signature, err));
+    add_attributes(s->node, &t->signature);
     return XM_OK;
 }
 
@@ -226,7 +226,7 @@ is_complete(const struct xm_step_text *t)
 {
     return xm_strbuf_ok(&t->token) && xm_strbuf_ok(&t->prompt) &&
            xm_strbuf_ok(&t->weights) && xm_strbuf_ok(&t->detail) &&
-           xm_strbuf_ok(&t->look);
+           xm_strbuf_ok(&t->signature);
 }
 
 enum xm_status
@@ -243,7 +243,7 @@ xm_program_describe(struct xm_program *p, struct xm_program_texts *out,
         struct xm_step_text *t = &out->steps[i];
         find_weights(p->steps[i].node, t);
         find_detail(p, &p->steps[i], t);
-        XM_TRY(find_look(p, &p->steps[i], t, err));
+        XM_TRY(find_signature(p, &p->steps[i], t, err));
         if (!is_complete(t))
             return xm_fail(err, XM_NO_MEMORY, "out of memory for the texts of a program");
     }
@@ -258,7 +258,7 @@ xm_program_texts_free(struct xm_program_texts *t)
         xm_strbuf_free(&t->steps[i].prompt);
         xm_strbuf_free(&t->steps[i].weights);
         xm_strbuf_free(&t->steps[i].detail);
-        xm_strbuf_free(&t->steps[i].look);
+        xm_strbuf_free(&t->steps[i].signature);
     }
     xm_free(t->steps);
     *t = (struct xm_program_texts){0};

@@ -20,7 +20,7 @@ struct xm_step_text {
         prompt;               /* kernels, apart by spaces, for one token and for many */
     struct xm_strbuf weights; /* a line each: "[4096, 2048] u4, groups of 128"      */
     struct xm_strbuf detail;  /* of attention, experts and row chains; lines; or empty */
-    struct xm_strbuf look; /* all that makes it another step than others, but no name */
+    struct xm_strbuf signature; /* equal in steps that do the same; without names */
     uint64_t weight_bytes;
 };
 

@@ -5,7 +5,7 @@
 
 struct search {
     const struct xm_program *p;
-    const char *const *looks;
+    const char *const *signatures;
     struct xm_program_layers *out;
     uint32_t *attention; /* by layer: its step */
     uint32_t *start;     /* by layer, and where the last one ends */
@@ -215,7 +215,8 @@ static bool
 are_alike(const struct search *s, uint32_t x, uint32_t y)
 {
     uint32_t a = next_of(s, s->start[x], 1 + x), b = next_of(s, s->start[y], 1 + y);
-    while (a != UINT32_MAX && b != UINT32_MAX && strcmp(s->looks[a], s->looks[b]) == 0) {
+    while (a != UINT32_MAX && b != UINT32_MAX &&
+           strcmp(s->signatures[a], s->signatures[b]) == 0) {
         a = next_of(s, a + 1, 1 + x);
         b = next_of(s, b + 1, 1 + y);
     }
@@ -245,10 +246,10 @@ find_attention(struct search *s)
 }
 
 enum xm_status
-xm_program_find_layers(const struct xm_program *p, const char *const *looks,
+xm_program_find_layers(const struct xm_program *p, const char *const *signatures,
                        struct xm_program_layers *out, struct xm_error *err)
 {
-    struct search s = {.p = p, .looks = looks, .out = out};
+    struct search s = {.p = p, .signatures = signatures, .out = out};
     bool *marks = xm_calloc(2 * (size_t)p->n_steps + 1, sizeof(*marks));
     *out = (struct xm_program_layers){
         .block = xm_calloc(p->n_steps + 1, sizeof(*out->block)),

@@ -25,10 +25,10 @@ struct xm_program_layers {
     uint32_t *kind;  /* by layer: the first layer with the same steps in this order  */
 };
 
-/* looks: by step, everything that makes it another step than others. *out is for
+/* signatures: by step, everything that makes it another step than others. *out is for
  * xm_program_layers_free, also on failure. */
 enum xm_status xm_program_find_layers(const struct xm_program *p,
-                                      const char *const *looks,
+                                      const char *const *signatures,
                                       struct xm_program_layers *out,
                                       struct xm_error *err);
 void xm_program_layers_free(struct xm_program_layers *l);

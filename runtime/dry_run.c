@@ -17,7 +17,7 @@ is_one(const char *name)
 }
 
 static void
-look(void)
+read_settings(void)
 {
     dry = xm_env("XM_DRY_RUN")
               ? is_one("XM_DRY_RUN")
@@ -30,6 +30,6 @@ look(void)
 bool
 xm_dry_run(void)
 {
-    pthread_once(&dry_once, look);
+    pthread_once(&dry_once, read_settings);
     return dry;
 }

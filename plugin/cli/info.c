@@ -40,13 +40,14 @@ draw_program(const struct args *a, struct xm_program *p, int *code, struct xm_er
     struct xm_program_texts texts = {0};
     struct xm_program_layers layers = {0};
     struct xm_strbuf dot = {0};
-    const char **looks = xm_calloc(p->n_steps + 1, sizeof(char *));
-    enum xm_status s = looks ? xm_program_describe(p, &texts, err)
-                             : xm_fail(err, XM_NO_MEMORY, "out of memory for a picture");
+    const char **signatures = xm_calloc(p->n_steps + 1, sizeof(char *));
+    enum xm_status s = signatures
+                           ? xm_program_describe(p, &texts, err)
+                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a picture");
     for (uint32_t i = 0; i < p->n_steps && s == XM_OK; i++)
-        looks[i] = xm_strbuf_text(&texts.steps[i].look);
+        signatures[i] = xm_strbuf_text(&texts.steps[i].signature);
     if (s == XM_OK)
-        s = xm_program_find_layers(p, looks, &layers, err);
+        s = xm_program_find_layers(p, signatures, &layers, err);
     if (s == XM_OK && a->layer != XM_PICTURE_OF_ALL && a->layer >= layers.n) {
         *code = XM_EXIT_USAGE;
         s = xm_fail(err, XM_INVALID, "there is no layer %" PRIu64 ": the model has %u",
@@ -63,7 +64,7 @@ draw_program(const struct args *a, struct xm_program *p, int *code, struct xm_er
     xm_strbuf_free(&dot);
     xm_program_layers_free(&layers);
     xm_program_texts_free(&texts);
-    xm_free(looks);
+    xm_free(signatures);
     return s;
 }
 

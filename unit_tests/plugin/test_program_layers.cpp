@@ -47,10 +47,10 @@ class Compiled
         EXPECT_XM_OK(xm_planner_compile_open(&info, &config, g, &p, &err));
         program.reset(p);
         EXPECT_XM_OK(xm_program_describe(p, &texts, &err));
-        std::vector<const char *> looks;
+        std::vector<const char *> signatures;
         for (uint32_t i = 0; i < texts.n; i++)
-            looks.push_back(xm_strbuf_text(&texts.steps[i].look));
-        EXPECT_XM_OK(xm_program_find_layers(p, looks.data(), &layers, &err));
+            signatures.push_back(xm_strbuf_text(&texts.steps[i].signature));
+        EXPECT_XM_OK(xm_program_find_layers(p, signatures.data(), &layers, &err));
     }
     ~Compiled()
     {
@@ -153,9 +153,9 @@ TEST(ProgramLayers, ThereAreNoneWithoutAttention)
                     "result %1 name=\"y\"\n");
     ASSERT_XM_OK(xm_planner_compile_open(&info, &config, g.release(), &p, &err));
     Program program(p, xm_program_unref);
-    std::vector<const char *> looks(p->n_steps, "");
+    std::vector<const char *> signatures(p->n_steps, "");
     xm_program_layers layers = {};
-    EXPECT_XM_OK(xm_program_find_layers(p, looks.data(), &layers, &err));
+    EXPECT_XM_OK(xm_program_find_layers(p, signatures.data(), &layers, &err));
     EXPECT_EQ(layers.n, 0u);
     EXPECT_EQ(layers.block[0], 0u);
     xm_program_layers_free(&layers);
@@ -189,9 +189,9 @@ TEST(Describe, AttentionHasItsHeadsAndWindow)
 TEST(Describe, EveryAllocationMayFail)
 {
     Compiled c("qwen3moe-tiny/ov/int4_asym_g64");
-    std::vector<const char *> looks;
+    std::vector<const char *> signatures;
     for (uint32_t i = 0; i < c.texts.n; i++)
-        looks.push_back(xm_strbuf_text(&c.texts.steps[i].look));
+        signatures.push_back(xm_strbuf_text(&c.texts.steps[i].signature));
     bool seen = true;
     uint64_t n = 1;
     for (; seen; n += 1 + n / 10) {
@@ -201,7 +201,7 @@ TEST(Describe, EveryAllocationMayFail)
         xm_fail_allocation(n);
         enum xm_status s = xm_program_describe(c.program.get(), &texts, &err);
         if (s == XM_OK)
-            s = xm_program_find_layers(c.program.get(), looks.data(), &layers, &err);
+            s = xm_program_find_layers(c.program.get(), signatures.data(), &layers, &err);
         seen = xm_fail_allocation_seen();
         xm_fail_allocation(0);
         EXPECT_EQ(s != XM_OK, seen) << n << ": " << err.text;
