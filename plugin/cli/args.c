@@ -2,7 +2,6 @@
 #include "plugin/cli/args.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/util/number.h"
@@ -67,6 +66,47 @@ add_text(struct xm_cli_texts *texts, const char *text)
     return true;
 }
 
+static bool
+store_whole(enum xm_cli_kind kind, const char *text, char *member)
+{
+    uint64_t n = 0;
+    const bool unlimited = kind == XM_CLI_LIMIT && strcmp(text, "-1") == 0;
+    if (unlimited)
+        n = UINT64_MAX;
+    else if (!xm_cli_whole(text, &n) || (n == 0 && kind != XM_CLI_WHOLE))
+        return false;
+    memcpy(member, &n, sizeof(n));
+    return true;
+}
+
+/* False: the text is no value of this kind. */
+static bool
+store_value(enum xm_cli_kind kind, const char *text, char *member)
+{
+    const bool given = true;
+    float f = 0.0f;
+    switch (kind) {
+    case XM_CLI_FLAG:
+        memcpy(member, &given, sizeof(given));
+        return true;
+    case XM_CLI_TEXT:
+        memcpy(member, &text, sizeof(text));
+        return true;
+    case XM_CLI_TEXTS:
+        return add_text((struct xm_cli_texts *)(void *)member, text);
+    case XM_CLI_COUNT:
+    case XM_CLI_WHOLE:
+    case XM_CLI_LIMIT:
+        return store_whole(kind, text, member);
+    case XM_CLI_REAL:
+        if (!real(text, &f))
+            return false;
+        memcpy(member, &f, sizeof(f));
+        return true;
+    }
+    return false;
+}
+
 static enum xm_status
 store(struct parse *p, const struct xm_cli_option *o, const char *text)
 {
@@ -79,38 +119,10 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
         [XM_CLI_LIMIT] = "a whole number from 1, or -1 for no limit",
         [XM_CLI_REAL] = "a number from 0",
     };
-    char *member = p->out + o->offset;
-    bool good = true;
-    uint64_t n = 0;
-    float f = 0.0f;
-    switch (o->kind) {
-    case XM_CLI_FLAG:
-        memcpy(member, &good, sizeof(good));
-        break;
-    case XM_CLI_TEXT:
-        memcpy(member, &text, sizeof(text));
-        break;
-    case XM_CLI_TEXTS:
-        good = add_text((struct xm_cli_texts *)(void *)member, text);
-        break;
-    case XM_CLI_COUNT:
-    case XM_CLI_WHOLE:
-        good = xm_cli_whole(text, &n) && (n > 0 || o->kind == XM_CLI_WHOLE);
-        memcpy(member, &n, sizeof(n));
-        break;
-    case XM_CLI_LIMIT:
-        good = strcmp(text, "-1") == 0 || (xm_cli_whole(text, &n) && n > 0);
-        n = good && text[0] == '-' ? UINT64_MAX : n;
-        memcpy(member, &n, sizeof(n));
-        break;
-    case XM_CLI_REAL:
-        good = real(text, &f);
-        memcpy(member, &f, sizeof(f));
-        break;
-    }
-    return good ? XM_OK
-                : xm_fail(p->err, XM_INVALID, "option --%s takes %s, found '%s'", o->name,
-                          expected[o->kind], text);
+    if (store_value(o->kind, text, p->out + o->offset))
+        return XM_OK;
+    return xm_fail(p->err, XM_INVALID, "option --%s takes %s, found '%s'", o->name,
+                   expected[o->kind], text);
 }
 
 /* ---- words ------------------------------------------------------------------------- */

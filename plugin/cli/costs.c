@@ -16,6 +16,12 @@ rate(uint64_t n, double seconds)
     return seconds > 0.0 ? (double)n / seconds : 0.0;
 }
 
+static double
+mib(uint64_t bytes)
+{
+    return (double)bytes / 1048576.0;
+}
+
 /* 2 x multiply-adds of the prompt a second. */
 static double
 prompt_gflops(const struct xm_generation_times *t)
@@ -85,14 +91,14 @@ print_experts(const struct xm_costs *c)
     const struct xm_expert_cache_stats *s = &c->experts;
     if (c->host_weights)
         fprintf(stderr, "experts: %.1f MiB stay in host memory and are read from there\n",
-                (double)c->host_weights / 1048576.0);
+                mib(c->host_weights));
     if (s->bytes)
         fprintf(stderr,
                 "         a cache of %.1f MiB holds %" PRIu64 " of them: %" PRIu64
                 " hits, %" PRIu64 " misses (%.1f %% hits), %.1f MiB fetched\n",
-                (double)s->bytes / 1048576.0, s->slots, s->hits, s->misses,
+                mib(s->bytes), s->slots, s->hits, s->misses,
                 100 * rate(s->hits, (double)(s->hits + s->misses)),
-                (double)s->fetched_bytes / 1048576.0);
+                mib(s->fetched_bytes));
 }
 
 static void
@@ -104,21 +110,30 @@ print_builds(const struct xm_build_stats *b)
             b->built, b->loaded, b->launches, b->seconds);
 }
 
-void
-xm_costs_print(const struct xm_cli_model *m, const struct xm_costs *c)
+static void
+print_device(const struct xm_cli_model *m)
 {
-    const struct xm_generation_times *t = &c->times;
     struct xm_strbuf device = {0};
     xm_cli_model_device(m, &device);
     fprintf(stderr, "device:  %s\n", xm_strbuf_text(&device));
     xm_strbuf_free(&device);
+}
+
+static void
+print_passes(const struct xm_cli_model *m)
+{
     fprintf(stderr, "passes: ");
     for (size_t i = 0; i < m->compiled->n_reports; i++) {
         if (m->compiled->reports[i].progress)
             fprintf(stderr, " %s", m->compiled->reports[i].pass->public_name);
     }
-    fprintf(stderr, "\nload:    %.3f s\n", c->load_s);
-    print_builds(&c->builds);
+    fputc('\n', stderr);
+}
+
+static void
+print_speed(const struct xm_costs *c)
+{
+    const struct xm_generation_times *t = &c->times;
     fprintf(stderr, "prompt:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s, %.1f GFLOP/s\n",
             t->prompt_tokens, t->prompt_s, rate(t->prompt_tokens, t->prompt_s),
             prompt_gflops(t));
@@ -129,21 +144,34 @@ xm_costs_print(const struct xm_cli_model *m, const struct xm_costs *c)
         fprintf(stderr, ", %.0f %% of the %.2f GB/s that streaming reaches",
                 100 * decode_gbps(t) * GIGA / c->read_rate, c->read_rate / GIGA);
     fputc('\n', stderr);
+}
+
+static void
+print_memory(const struct xm_costs *c)
+{
     fprintf(stderr,
             "memory:  weights %.1f MiB, KV cache %.1f MiB, activations %.1f MiB, scratch "
             "%.1f MiB; allocated %.1f MiB, at most %.1f MiB\n",
-            (double)c->weights / 1048576.0, (double)c->kv / 1048576.0,
-            (double)c->activations / 1048576.0, (double)c->scratch / 1048576.0,
-            (double)c->kinds.total_now / 1048576.0,
-            (double)c->kinds.total_peak / 1048576.0);
+            mib(c->weights), mib(c->kv), mib(c->activations), mib(c->scratch),
+            mib(c->kinds.total_now), mib(c->kinds.total_peak));
     for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
         if (c->kinds.buffers[k])
             fprintf(stderr,
                     "         %s: %.1f MiB, at most %.1f MiB, %" PRIu64 " buffers made\n",
-                    xm_memory_kind_text((enum xm_memory_kind)k),
-                    (double)c->kinds.now[k] / 1048576.0,
-                    (double)c->kinds.peak[k] / 1048576.0, c->kinds.buffers[k]);
+                    xm_memory_kind_text((enum xm_memory_kind)k), mib(c->kinds.now[k]),
+                    mib(c->kinds.peak[k]), c->kinds.buffers[k]);
     }
+}
+
+void
+xm_costs_print(const struct xm_cli_model *m, const struct xm_costs *c)
+{
+    print_device(m);
+    print_passes(m);
+    fprintf(stderr, "load:    %.3f s\n", c->load_s);
+    print_builds(&c->builds);
+    print_speed(c);
+    print_memory(c);
     print_experts(c);
     fprintf(stderr, "process: at most %.1f MiB resident, %.1f MiB when loaded\n",
             c->peak_rss, c->load_peak_rss);
@@ -170,15 +198,18 @@ add_builds(struct xm_json_out *j, const struct xm_build_stats *b)
     xm_json_add_whole(j, NULL, "kernel_cache_bytes_written", b->cache_bytes);
 }
 
-void
-xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
-                  const struct xm_costs *c)
+static void
+add_device(struct xm_json_out *j, const struct xm_cli_model *m)
 {
-    const struct xm_generation_times *t = &c->times;
     struct xm_strbuf device = {0};
     xm_cli_model_device(m, &device);
     xm_json_add_text(j, NULL, "device", xm_strbuf_text(&device), device.n);
     xm_strbuf_free(&device);
+}
+
+static void
+add_passes(struct xm_json_out *j, const struct xm_cli_model *m)
+{
     yyjson_mut_val *passes = xm_json_add_array(j, NULL, "passes");
     for (size_t i = 0; i < m->compiled->n_reports; i++) {
         const struct xm_pass_report *r = &m->compiled->reports[i];
@@ -186,6 +217,12 @@ xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
             xm_json_add_text(j, passes, NULL, r->pass->public_name,
                              strlen(r->pass->public_name));
     }
+}
+
+static void
+add_timings(struct xm_json_out *j, const struct xm_costs *c)
+{
+    const struct xm_generation_times *t = &c->times;
     yyjson_mut_val *times = xm_json_add_object(j, NULL, "timings");
     xm_json_add_real(j, times, "load_s", c->load_s);
     xm_json_add_real(j, times, "build_s", c->builds.seconds);
@@ -202,8 +239,11 @@ xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
         xm_json_add_real(j, times, "decode_share_of_streaming",
                          decode_gbps(t) * GIGA / c->read_rate);
     }
-    add_builds(j, &c->builds);
-    add_expert_cache(j, &c->experts);
+}
+
+static void
+add_memory(struct xm_json_out *j, const struct xm_costs *c)
+{
     yyjson_mut_val *memory = xm_json_add_object(j, NULL, "memory");
     xm_json_add_whole(j, memory, "weights", c->weights);
     xm_json_add_whole(j, memory, "host_weights", c->host_weights);
@@ -218,4 +258,16 @@ xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
     xm_cli_add_memory_kinds(j, xm_json_add_object(j, memory, "kinds"), &c->kinds);
     xm_json_add_real(j, memory, "peak_rss_after_load_mb", c->load_peak_rss);
     xm_json_add_real(j, memory, "peak_rss_mb", c->peak_rss);
+}
+
+void
+xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
+                  const struct xm_costs *c)
+{
+    add_device(j, m);
+    add_passes(j, m);
+    add_timings(j, c);
+    add_builds(j, &c->builds);
+    add_expert_cache(j, &c->experts);
+    add_memory(j, c);
 }
