@@ -5,7 +5,6 @@
 #include "primitives/device_weight.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/kernel_defines.h"

@@ -38,9 +38,8 @@ bool xm_kernel_cache_store(const char *dir, const struct xm_kernel_key *key,
                            const void *bytes, size_t n_bytes);
 /* Removes the entries that were used least recently until the rest has at most `most` bytes. */
 void xm_kernel_cache_trim(const char *dir, uint64_t most);
-enum {
-    XM_KERNEL_CACHE_MIB = 512
-}; /* that a process leaves when it has stored something */
+/* A process that has stored something leaves at most this many MiB behind. */
+enum { XM_KERNEL_CACHE_MIB = 512 };
 /* The file of a key, at most n - 1 bytes, into out; false: too long. */
 bool xm_kernel_cache_path(const char *dir, const struct xm_kernel_key *key, char *out,
                           size_t n);

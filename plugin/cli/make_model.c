@@ -105,9 +105,10 @@ fill(const struct args *a, struct xm_synthetic *m)
                                                 : xm_cli_usage("%s", err.text);
 }
 
-/* What is no file of somebody's: the folder itself, and what a run that was stopped has left. */
+/* Whether an entry does not make its folder a used one: the folder itself and its parent, and
+ * files that an earlier run has left when it was stopped. */
 static bool
-is_nothing(const char *name)
+is_leftover(const char *name)
 {
     const size_t n = strlen(name), end = sizeof(XM_SYNTHETIC_PART) - 1;
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
@@ -122,7 +123,7 @@ check_folder(const struct args *a)
         return xm_cli_usage("where to? Give -o DIR");
     DIR *folder = a->force ? NULL : opendir(a->folder);
     const struct dirent *entry = folder ? readdir(folder) : NULL;
-    while (entry && is_nothing(entry->d_name))
+    while (entry && is_leftover(entry->d_name))
         entry = readdir(folder);
     int code = XM_EXIT_OK;
     if (entry)
@@ -145,9 +146,9 @@ show_progress(uint64_t done, uint64_t all, void *ctx)
 {
     struct progress *p = ctx;
     if (!p->told && !p->blank)
-        fprintf(stderr, "writing about %" PRIu64 " MB to %s\n", all >> 20, p->folder);
+        fprintf(stderr, "writing about %" PRIu64 " MiB to %s\n", all >> 20, p->folder);
     p->told = true;
-    xm_progress_show("writing %" PRIu64 " of about %" PRIu64 " MB", done >> 20,
+    xm_progress_show("writing %" PRIu64 " of about %" PRIu64 " MiB", done >> 20,
                      all >> 20);
 }
 
@@ -181,7 +182,7 @@ xm_cli_make_model(int argc, char **argv)
     xm_progress_clear();
     if (s != XM_OK)
         return xm_cli_failed(&err);
-    printf("%s: about %" PRIu64 " MB of weights\n", a.folder,
+    printf("%s: about %" PRIu64 " MiB of weights\n", a.folder,
            xm_synthetic_bytes(&m) >> 20);
     return xm_cli_flush();
 }

@@ -10,9 +10,8 @@
 #include "transformations/graph/text.h"
 #include "transformations/graph/validate.h"
 
-enum {
-    MOST_BYTES = 256 << 20
-}; /* of a graph's text; a model of 100 layers has some 20 */
+/* A graph's text may have this many bytes; that of a model of 100 layers has some 20 MiB. */
+enum { MOST_BYTES = 256 << 20 };
 
 struct args {
     const char *passes;

@@ -5,7 +5,7 @@
 static const struct {
     const char *spelling;
     const char *unless; /* a special token that takes this meaning over; NULL: none */
-} ends[XM_MAX_KNOWN_ENDS] = {
+} ends[] = {
     /* of a document */
     { "<|endoftext|>",          NULL },         /* GPT-2, Qwen, gpt-oss, Phi               */
     { "<|end_of_text|>",        NULL },         /* Llama 3, Granite                        */
@@ -29,6 +29,7 @@ static const struct {
     { "<|end|>",                "<|return|>" },
 };
 /* clang-format on */
+_Static_assert(XM_ARRAY_LEN(ends) == XM_MAX_KNOWN_ENDS, "xm_model_ids has room for each");
 
 static int32_t
 special_id(const struct xm_tokenizer *tokenizer, const char *spelling)

@@ -3,7 +3,6 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "plugin/text/json.h"
 #include "plugin/text/utf8.h"

@@ -5,8 +5,6 @@
  */
 #include "primitives/layout/layout.h"
 
-#include <stdio.h>
-
 #include "primitives/stage.h"
 #include "primitives/strides.h"
 #include "primitives/tables.h"

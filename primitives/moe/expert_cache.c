@@ -11,7 +11,6 @@
 #include "primitives/moe/expert_cache.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "primitives/tables.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/util/clock.h"
 
-#include <stddef.h>
 #include <time.h>
 
 static double (*replacement)(void);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Numbers as text: with a decimal point, whatever LC_NUMERIC the program around us has set.
- * Everything of ours that takes a format (xm_strbuf_printf, xm_fail, xm_log, …) prints through
- * xm_print_v; tools/check_style refuses floats in printf's own functions.
+ * Everything of the library that takes a format (xm_strbuf_printf, xm_fail, xm_log, …) prints
+ * through xm_print_v; tools/check_style refuses floats in printf's own functions there. The
+ * program (plugin/cli) may use those: it never sets LC_NUMERIC, so its numbers have a point.
  */
 #ifndef XM_RUNTIME_UTIL_NUMBER_H
 #define XM_RUNTIME_UTIL_NUMBER_H

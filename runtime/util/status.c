@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/util/status.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/util/number.h"

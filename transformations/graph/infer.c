@@ -4,7 +4,6 @@
  */
 #include "transformations/graph/infer.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/util/number.h"
