@@ -88,7 +88,7 @@ TEST(Npy, RefusesWhatItCannotRead)
     } cases[] = {
         {"", "not an .npy file"},
         {"\x93NUMPY", "not an .npy file"},
-        {file("{}", ""), "without descr"},
+        {file("{}", ""), "has no 'descr'"},
         {file(header("<f4", "(1,)"), "1234"), "expected int32"},
         {file(header("<i4", "(1,)", "True"), "1234"), "Fortran"},
         {file(header("<i4", "()"), "1234"), "one or two dimensions"},
