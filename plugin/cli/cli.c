@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/util/clock.h"
-
 /* clang-format off */
 static const struct {
     enum xm_status status;
@@ -97,12 +95,6 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
     xm_cli_watch_interrupt();
     *done = false;
     return XM_EXIT_OK;
-}
-
-double
-xm_cli_now(void)
-{
-    return xm_now();
 }
 
 /* Not from getrusage: its figure begins with that of the program that started this one. */

@@ -100,8 +100,6 @@ uint64_t xm_cli_model_vocabulary(const struct xm_cli_model *m);
 void xm_cli_add_memory_kinds(struct xm_json_out *j, yyjson_mut_val *o,
                              const struct xm_memory_stats *s);
 
-/* Seconds of the monotonic clock. */
-double xm_cli_now(void);
 /* MiB of memory this process has had resident at most, file pages included; 0: the system
  * does not say. */
 double xm_cli_peak_rss(void);

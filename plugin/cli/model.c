@@ -12,6 +12,7 @@
 #include "plugin/cli/progress.h"
 #include "plugin/text/end_tokens.h"
 #include "plugin/text/hyper_parameters.h"
+#include "runtime/util/clock.h"
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_target, member)
@@ -164,7 +165,7 @@ xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
                   const struct xm_compile_options *options)
 {
     struct xm_error err = {0};
-    double start = xm_cli_now();
+    double start = xm_now();
     struct xm_strbuf cache = {0};
     *m = (struct xm_cli_model){0};
     enum xm_status s = xm_cli_cache_open(t->cache_dir, &cache, &err);
@@ -181,7 +182,7 @@ xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
         code = xm_cli_failed(&err);
     if (code != XM_EXIT_OK)
         xm_cli_model_close(m);
-    m->load_s = xm_cli_now() - start;
+    m->load_s = xm_now() - start;
     m->load_peak_rss = xm_cli_peak_rss();
     return code;
 }

@@ -10,6 +10,7 @@
 #include "plugin/cli/progress.h"
 #include "plugin/cli/terminal.h"
 #include "plugin/text/utf8.h"
+#include "runtime/util/clock.h"
 
 /* Select graphic rendition: faint, and neither bold nor faint (ECMA-48). */
 #define DIM    "\033[2m"
@@ -40,7 +41,7 @@ random_seed(void)
 {
     uint32_t seed;
     if (getrandom(&seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
-        seed = (uint32_t)(1e6 * xm_cli_now()) ^ (uint32_t)getpid();
+        seed = (uint32_t)(1e6 * xm_now()) ^ (uint32_t)getpid();
     return seed;
 }
 
