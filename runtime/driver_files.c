@@ -322,9 +322,8 @@ xm_driver_files_used(const char *name, int64_t since)
 }
 
 struct search {
-    int64_t since, newest;
-    size_t n;       /* of the newest          */
-    size_t n_later; /* later than since's tick */
+    int64_t newest;
+    size_t n; /* of the newest */
     char *out;
     size_t out_bytes;
 };
@@ -338,7 +337,6 @@ search_group(struct search *s, const char *group)
         if (e->d_name[0] == '.' || !join(inner, path, e->d_name))
             continue;
         const int64_t used = last_used(inner);
-        s->n_later += used > s->since;
         if (used < s->newest || used == 0)
             continue;
         s->n = used == s->newest ? s->n + 1 : 1;
@@ -354,17 +352,16 @@ search_group(struct search *s, const char *group)
 bool
 xm_driver_files_find(int64_t since, char *out, size_t n)
 {
-    struct search s = {.since = since, .newest = since, .out = out, .out_bytes = n};
+    struct search s = {.newest = since, .out = out, .out_bytes = n};
     DIR *d = folder[0] ? opendir(folder) : NULL;
     for (struct dirent *e; d && (e = readdir(d));)
         if (e->d_name[0] != '.' && strlen(e->d_name) == 2)
             search_group(&s, e->d_name);
     if (d)
         closedir(d);
-    const bool is_clear = s.n == 1 && s.n_later <= 1;
-    if (!is_clear)
+    if (s.n != 1)
         out[0] = 0;
-    return is_clear;
+    return s.n == 1;
 }
 
 /* ---- packing ------------------------------------------------------------------------- */

@@ -36,8 +36,10 @@ void xm_driver_files_open(void);
 
 /* The time to give to xm_driver_files_find; nanoseconds of the clock of files. */
 int64_t xm_driver_files_now(void);
-/* The folder of the one program that has been built since then, into out; false: there is none, or
- * more than one. */
+/* The folder of the program that has been built last since then, into out; false: there is none, or
+ * two have the same time. Where two threads build at once, or processes share POCL_CACHE_DIR, it
+ * may be the other's: then the entry does not serve its key (xm_driver_files_used), and the
+ * program is built again. */
 bool xm_driver_files_find(int64_t since, char *out, size_t n);
 /* Whether the program of folder `name` has been built or taken from there since then. */
 bool xm_driver_files_used(const char *name, int64_t since);

@@ -65,9 +65,8 @@
 
 __constant float epsilons[] = {EPSILONS};
 typedef char an_epsilon_for_each_scale
-    [sizeof(epsilons) == sizeof(float) * N_EPSILONS && N_EPSILONS == (SCALES ? SCALES : 1)
-         ? 1
-         : -1];
+    [sizeof(epsilons) == sizeof(float) * N_EPSILONS ? 1 : -1];
+typedef char as_many_epsilons_as_scales[N_EPSILONS == (SCALES ? SCALES : 1) ? 1 : -1];
 
 static inline float
 scale_of(float sum_of_squares, int k)
