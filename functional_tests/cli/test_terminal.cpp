@@ -82,3 +82,22 @@ TEST(Terminal, ControlCharactersOfAModelAreShown)
     ASSERT_GT(controls, 0u) << "choose another seed";
     EXPECT_NE(t.text().find('^'), std::string::npos); /* and no failure by the screen */
 }
+
+TEST(Terminal, GetsNoBytesOfAnArray)
+{
+    Terminal t({"logits", "-m", model, "-d", "REFERENCE", "--ids", "1", "-o", "-"});
+    EXPECT_EQ(t.finish(), 2);
+    EXPECT_NE(t.text().find("standard output is a terminal"), std::string::npos)
+        << t.text();
+    EXPECT_EQ(t.raw().find("NUMPY"), std::string::npos);
+}
+
+/* Else the first file that is opened would be standard input, and be read as the prompt. */
+TEST(Terminal, AClosedStandardInputIsAnEmptyOne)
+{
+    const std::string command =
+        std::string(XM_PROGRAM) + " generate -m " + model + " -d REFERENCE -n 1 <&-";
+    Terminal t({"-c", command}, {}, 200, "", "/bin/sh");
+    EXPECT_EQ(t.finish(), 2);
+    EXPECT_NE(t.text().find("standard input is empty"), std::string::npos) << t.text();
+}
