@@ -60,7 +60,7 @@ add_weight(const struct xm_weight *w, struct xm_strbuf *out)
     if (w->experts > 1)
         xm_strbuf_printf(out, "%" PRIu64 ", ", w->experts);
     xm_strbuf_printf(out, "%" PRIu64 ", %" PRIu64 "] %s", w->rows, w->cols,
-                     xm_element_text(w->element));
+                     xm_weight_format_text(w));
     if (w->group == w->cols)
         xm_strbuf_add(out, ", a scale a row");
     else if (w->group)

@@ -1,68 +1,181 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sizes and single values of a weight. Reading goes through the element table, one
- * element at a time: this is the reference, devices have kernels.
+ * Sizes, views and single values of a weight. Reading goes through the element table, one
+ * element at a time, or block by block: this is the reference, devices have kernels.
  */
 #include "runtime/weight.h"
 
+#include <string.h>
+
 #include "runtime/util/memory.h"
+#include "runtime/weight_decode.h"
+
+enum { MOST_BLOCK_COLS = 256 };
+#define FORMAT(id, text, columns, bytes)                                                 \
+    _Static_assert((columns) <= MOST_BLOCK_COLS, "a block of " #text " is too long");
+#include "runtime/weight_formats.def"
+
+#define xm_decode_elements NULL
+/* clang-format off */
+const struct xm_weight_format_info xm_weight_formats[XM_WEIGHT_FORMATS] = {
+#define FORMAT(id, text, columns, bytes) {#text, columns, bytes, xm_decode_##text},
+#include "runtime/weight_formats.def"
+};
+/* clang-format on */
+
+static uint64_t
+stored_row(const struct xm_weight *w, uint64_t e, uint64_t n)
+{
+    return w->view.first_row + e * xm_weight_expert_rows(w) + n;
+}
+
+/* Bytes of `rows` rows of `cols` columns of blocks. */
+static uint64_t
+block_bytes(const struct xm_weight *w, uint64_t rows, uint64_t cols)
+{
+    const struct xm_weight_format_info *f = xm_weight_info(w);
+    return rows * (cols / f->block_cols) * f->block_bytes;
+}
+
+bool
+xm_weight_is_whole(const struct xm_weight *w)
+{
+    return xm_weight_row_cols(w) == w->cols && xm_weight_expert_rows(w) == w->rows &&
+           !w->view.first_row && !w->view.first_col;
+}
 
 uint64_t
 xm_weight_bytes(const struct xm_weight *w)
 {
-    return w->data.n + w->scale.n + w->zero_point.n;
+    uint64_t rows = w->experts * w->rows, groups = rows * xm_weight_groups(w);
+    if (xm_weight_is_whole(w))
+        return w->data.n + w->scale.n + w->zero_point.n;
+    if (xm_weight_is_blocks(w))
+        return block_bytes(w, rows, w->cols);
+    uint64_t bits = rows * w->cols * xm_element_bits(w->element);
+    if (xm_weight_is_quantised(w))
+        bits += groups * xm_element_bits(w->scale_element);
+    if (w->zero_point.p && !w->zero_point_is_scalar)
+        bits += groups * xm_element_bits(w->zero_point_element);
+    return (bits + 7) / 8;
 }
 
-/* Whether `b` holds exactly n elements of type e. */
+const char *
+xm_weight_format_text(const struct xm_weight *w)
+{
+    return xm_weight_is_blocks(w) ? xm_weight_info(w)->text
+                                  : xm_element_text(w->element);
+}
+
+/* ---- checks ------------------------------------------------------------------------ */
+
+/* Rows that are stored, when the view is less than those: what the bytes have room for. */
+struct stored {
+    uint64_t rows, row_cols;
+    bool whole; /* then the bytes are neither more nor less */
+};
+
+/* Whether `b` holds n elements of type e. */
 static bool
-holds(const struct xm_bytes *b, enum xm_element e, uint64_t n)
+holds(const struct xm_bytes *b, enum xm_element e, uint64_t n, bool exactly)
 {
     uint64_t bytes;
-    return xm_element_bytes(e, n, &bytes) && b->n == bytes && (b->p || bytes == 0);
+    return xm_element_bytes(e, n, &bytes) &&
+           (exactly ? b->n == bytes : b->n >= bytes) && (b->p || bytes == 0);
 }
 
 static const char *
-check_quantisation(const struct xm_weight *w)
+check_quantisation(const struct xm_weight *w, const struct stored *s)
 {
     uint64_t n;
     if (w->cols % w->group != 0)
         return "the group does not divide the columns";
-    if (!xm_mul_size(w->experts * w->rows, xm_weight_groups(w), &n))
+    if (w->view.first_col % w->group != 0 || s->row_cols % w->group != 0)
+        return "the columns begin within a group";
+    if (!xm_mul_size(s->rows, s->row_cols / w->group, &n))
         return "the number of scales overflows";
     if (!xm_element_is_float(w->scale_element) || !xm_element_readable(w->scale_element))
         return "the scales are of no readable float type";
-    if (!holds(&w->scale, w->scale_element, n))
+    if (!holds(&w->scale, w->scale_element, n, s->whole))
         return "the scales' bytes do not agree with the dimensions";
     if (!w->zero_point.p)
         return NULL;
     if (!xm_element_readable(w->zero_point_element))
         return "the zero points are of no readable type";
-    if (!holds(&w->zero_point, w->zero_point_element, w->zero_point_is_scalar ? 1 : n))
+    if (!holds(&w->zero_point, w->zero_point_element, w->zero_point_is_scalar ? 1 : n,
+               s->whole))
         return "the zero points' bytes do not agree with the dimensions";
     return NULL;
+}
+
+static const char *
+check_elements(const struct xm_weight *w, const struct stored *s)
+{
+    uint64_t n;
+    if (!xm_element_readable(w->element))
+        return "the element type is not readable";
+    if (!xm_mul_size(s->rows, s->row_cols, &n) ||
+        !holds(&w->data, w->element, n, s->whole))
+        return "the data's bytes do not agree with the dimensions";
+    return xm_weight_is_quantised(w) ? check_quantisation(w, s) : NULL;
+}
+
+static const char *
+check_blocks(const struct xm_weight *w, const struct stored *s)
+{
+    const struct xm_weight_format_info *f = xm_weight_info(w);
+    uint64_t n;
+    if (w->group || w->scale.p || w->zero_point.p)
+        return "blocks have their scales inside";
+    if (w->cols % f->block_cols != 0 || s->row_cols % f->block_cols != 0 ||
+        w->view.first_col % f->block_cols != 0)
+        return "the columns are not whole blocks";
+    if (!xm_mul_size(s->rows, s->row_cols / f->block_cols, &n) ||
+        !xm_mul_size(n, f->block_bytes, &n))
+        return "the number of blocks overflows";
+    if ((s->whole ? w->data.n != n : w->data.n < n) || (!w->data.p && n))
+        return "the data's bytes do not agree with the dimensions";
+    return NULL;
+}
+
+/* The rows up to the view's last one. */
+static bool
+find_stored(const struct xm_weight *w, struct stored *s)
+{
+    uint64_t step = xm_weight_expert_rows(w), before = 0;
+    s->row_cols = xm_weight_row_cols(w);
+    s->whole = xm_weight_is_whole(w);
+    if (w->experts && !xm_mul_size(w->experts - 1, step, &before))
+        return false;
+    if (w->rows > UINT64_MAX - before || w->view.first_row > UINT64_MAX - before - w->rows)
+        return false;
+    s->rows = before + w->view.first_row + w->rows;
+    return true;
 }
 
 const char *
 xm_weight_check(const struct xm_weight *w)
 {
+    struct stored s;
     uint64_t n;
+    if (w->format >= XM_WEIGHT_FORMATS)
+        return "the format is unknown";
     if (w->rank < 1 || w->rank > 3)
         return "the rank is not 1, 2 or 3";
     if ((w->rank < 3 && w->experts != 1) || (w->rank < 2 && w->rows != 1))
         return "a size beyond the rank is not 1";
-    if (!xm_mul_size(w->experts, w->rows, &n) || !xm_mul_size(n, w->cols, &n))
+    if (!xm_mul_size(w->experts, w->rows, &n) || !xm_mul_size(n, w->cols, &n) ||
+        !find_stored(w, &s))
         return "the number of elements overflows";
-    if (!xm_element_readable(w->element))
-        return "the element type is not readable";
-    if (!holds(&w->data, w->element, n))
-        return "the data's bytes do not agree with the dimensions";
-    return xm_weight_is_quantised(w) ? check_quantisation(w) : NULL;
+    if (s.row_cols < w->cols || w->view.first_col > s.row_cols - w->cols)
+        return "the columns are beyond what is stored";
+    return xm_weight_is_blocks(w) ? check_blocks(w, &s) : check_elements(w, &s);
 }
 
 bool
 xm_weight_same_format(const struct xm_weight *a, const struct xm_weight *b)
 {
-    if (a->element != b->element || a->group != b->group)
+    if (a->format != b->format || a->element != b->element || a->group != b->group)
         return false;
     if (!xm_weight_is_quantised(a))
         return true;
@@ -74,12 +187,87 @@ xm_weight_same_format(const struct xm_weight *a, const struct xm_weight *b)
            a->zero_point_is_scalar == b->zero_point_is_scalar;
 }
 
+static bool
+same_bytes(const struct xm_bytes *a, const struct xm_bytes *b)
+{
+    return a->p == b->p && a->n == b->n;
+}
+
+bool
+xm_weight_same(const struct xm_weight *a, const struct xm_weight *b)
+{
+    return xm_weight_same_format(a, b) && same_bytes(&a->data, &b->data) &&
+           same_bytes(&a->scale, &b->scale) &&
+           same_bytes(&a->zero_point, &b->zero_point) && a->experts == b->experts &&
+           a->rows == b->rows && a->cols == b->cols &&
+           xm_weight_row_cols(a) == xm_weight_row_cols(b) &&
+           xm_weight_expert_rows(a) == xm_weight_expert_rows(b) &&
+           a->view.first_row == b->view.first_row &&
+           a->view.first_col == b->view.first_col;
+}
+
+/* ---- views ------------------------------------------------------------------------- */
+
+static bool
+is_range(uint64_t first, uint64_t n, uint64_t size)
+{
+    return n > 0 && n <= size && first <= size - n;
+}
+
+/* From now on the steps are those of what is stored. */
+static void
+keep_steps(struct xm_weight *w)
+{
+    w->view.row_cols = xm_weight_row_cols(w);
+    w->view.expert_rows = xm_weight_expert_rows(w);
+}
+
+const char *
+xm_weight_slice_experts(struct xm_weight *w, uint64_t first, uint64_t n)
+{
+    if (!is_range(first, n, w->experts))
+        return "there are no such experts";
+    keep_steps(w);
+    w->view.first_row += first * w->view.expert_rows;
+    w->experts = n;
+    return NULL;
+}
+
+const char *
+xm_weight_slice_rows(struct xm_weight *w, uint64_t first, uint64_t n)
+{
+    if (!is_range(first, n, w->rows))
+        return "there are no such rows";
+    keep_steps(w);
+    w->view.first_row += first;
+    w->rows = n;
+    return NULL;
+}
+
+const char *
+xm_weight_slice_cols(struct xm_weight *w, uint64_t first, uint64_t n)
+{
+    uint64_t unit = w->group ? w->group : xm_weight_info(w)->block_cols;
+    if (!is_range(first, n, w->cols))
+        return "there are no such columns";
+    if (first % unit != 0 || n % unit != 0)
+        return "columns are cut between groups or blocks only";
+    keep_steps(w);
+    w->view.first_col += first;
+    w->cols = n;
+    return NULL;
+}
+
+/* ---- values ------------------------------------------------------------------------ */
+
 static uint64_t
 scale_index(const struct xm_weight *w, uint64_t e, uint64_t n, uint64_t g)
 {
-    uint64_t groups = xm_weight_groups(w);
-    return w->order == XM_SCALE_GROUP_MAJOR ? (e * groups + g) * w->rows + n
-                                            : (e * w->rows + n) * groups + g;
+    uint64_t groups = xm_weight_row_cols(w) / w->group, row = stored_row(w, e, n);
+    uint64_t rows = xm_weight_expert_rows(w);
+    g += w->view.first_col / w->group;
+    return w->order == XM_SCALE_GROUP_MAJOR ? (row / rows * groups + g) * rows + row % rows
+                                            : row * groups + g;
 }
 
 float
@@ -99,10 +287,25 @@ xm_weight_zero_point_at(const struct xm_weight *w, uint64_t e, uint64_t n, uint6
     return xm_load_float(w->zero_point_element, w->zero_point.p, i);
 }
 
+static void
+block_row(const struct xm_weight *w, uint64_t row, float *out)
+{
+    const struct xm_weight_format_info *f = xm_weight_info(w);
+    const uint8_t *block = w->data.p + block_bytes(w, row, xm_weight_row_cols(w)) +
+                           block_bytes(w, 1, w->view.first_col);
+    for (uint64_t k = 0; k < w->cols; k += f->block_cols, block += f->block_bytes)
+        f->decode(block, out + k);
+}
+
 void
 xm_weight_row(const struct xm_weight *w, uint64_t e, uint64_t n, float *out)
 {
-    uint64_t first = (e * w->rows + n) * w->cols;
+    uint64_t row = stored_row(w, e, n);
+    uint64_t first = row * xm_weight_row_cols(w) + w->view.first_col;
+    if (xm_weight_is_blocks(w)) {
+        block_row(w, row, out);
+        return;
+    }
     for (uint64_t k = 0; k < w->cols; k++)
         out[k] = xm_load_float(w->element, w->data.p, first + k);
     if (!xm_weight_is_quantised(w))

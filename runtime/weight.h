@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A weight as one value: bytes, element type, and for quantised ones group, scale, zero point.
+ * A weight as one value: a format (how bytes become numbers) and a view (which of them).
+ *
+ *     w[e][n][k]     E experts (1 for an ordinary matrix), N rows (outputs), K columns (inputs),
+ *                    K innermost
+ *
+ * A format is a row of weight_formats.def. ELEMENTS has parameters: the element type, and where
+ * that is an integer the columns that share a scale, and the types of scales and zero points:
  *
  *     w[e][n][k] = (q[e][n][k] - zp[e][n][k / G]) * scale[e][n][k / G]
  *
- * E experts (1 for an ordinary matrix), N rows (outputs), K columns (inputs), K innermost; 4-bit
- * elements are packed low nibble first. Nothing here owns memory: the bytes are views of a
- * mapped file, at any alignment.
+ * 4-bit elements are packed low nibble first. In the other formats a row is blocks, each with
+ * its scales inside.
+ *
+ * A view may be less than what is stored: rows and columns of a larger matrix, some experts, some
+ * rows of each. It is where the stored whole is, and where in it the view begins; no byte moves.
+ * Nothing here owns memory: the bytes are views of a mapped file, at any alignment.
  */
 #ifndef XM_RUNTIME_WEIGHT_H
 #define XM_RUNTIME_WEIGHT_H
@@ -27,17 +36,42 @@ struct xm_bytes {
     uint64_t n;
 };
 
+enum xm_weight_format {
+#define FORMAT(id, text, columns, bytes) XM_WEIGHT_##id,
+#include "runtime/weight_formats.def"
+    XM_WEIGHT_FORMATS
+};
+
+struct xm_weight_format_info {
+    const char *text;
+    uint32_t block_cols, block_bytes;
+    /* The numbers of a block at any address; NULL: ELEMENTS. */
+    void (*decode)(const uint8_t *block, float *out);
+};
+extern const struct xm_weight_format_info xm_weight_formats[XM_WEIGHT_FORMATS];
+
 /* Order of the scales and zero points. */
 enum xm_scale_order {
     XM_SCALE_ROW_MAJOR,  /* [E][N][K/G], as files have them */
     XM_SCALE_GROUP_MAJOR /* [E][K/G][N]                     */
 };
 
+/* Where a view begins in what is stored, and the steps of that. */
+struct xm_weight_view {
+    uint64_t row_cols;    /* columns from one stored row to the next; 0: the view's */
+    uint64_t expert_rows; /* rows from one stored expert to the next; 0: the view's */
+    uint64_t first_row;   /* of the stored rows, counted through the experts        */
+    uint64_t first_col;
+};
+
 struct xm_weight {
-    enum xm_element element; /* of the stored bytes: u4 i4 u8 i8 f16 bf16 f32 … */
+    enum xm_weight_format format;
     uint32_t rank; /* logical rank: 1 [K], 2 [N,K], 3 [E,N,K]; sizes 1 where absent */
-    uint64_t experts, rows, cols; /* E, N, K                                            */
-    struct xm_bytes data;
+    uint64_t experts, rows, cols; /* E, N, K of the view */
+    struct xm_weight_view view;
+    struct xm_bytes data; /* of all that is stored, as scale and zero_point */
+    /* ELEMENTS */
+    enum xm_element element; /* of the stored bytes: u4 i4 u8 i8 f16 bf16 f32 … */
     uint64_t group; /* K elements that share a scale; 0: not quantised; K: per row */
     enum xm_scale_order order;
     enum xm_element scale_element; /* f16 or f32 */
@@ -47,10 +81,24 @@ struct xm_weight {
     bool zero_point_is_scalar;          /* one zero point for the whole weight */
 };
 
+static inline const struct xm_weight_format_info *
+xm_weight_info(const struct xm_weight *w)
+{
+    return &xm_weight_formats[w->format];
+}
+
+/* Whether scales stand in streams of their own. */
 static inline bool
 xm_weight_is_quantised(const struct xm_weight *w)
 {
     return w->group != 0;
+}
+
+/* Whether its numbers are blocks with their scales inside. */
+static inline bool
+xm_weight_is_blocks(const struct xm_weight *w)
+{
+    return w->format != XM_WEIGHT_ELEMENTS;
 }
 
 /* Groups of a row: K / G, 1 when not quantised. */
@@ -60,16 +108,44 @@ xm_weight_groups(const struct xm_weight *w)
     return w->group ? w->cols / w->group : 1;
 }
 
-/* Bytes of data, scales and zero points in all. */
+/* The steps of what is stored. */
+static inline uint64_t
+xm_weight_row_cols(const struct xm_weight *w)
+{
+    return w->view.row_cols ? w->view.row_cols : w->cols;
+}
+
+static inline uint64_t
+xm_weight_expert_rows(const struct xm_weight *w)
+{
+    return w->view.expert_rows ? w->view.expert_rows : w->rows;
+}
+
+/* Whether the view is all that is stored. */
+bool xm_weight_is_whole(const struct xm_weight *w);
+
+/* Bytes of data, scales and zero points of the view. */
 uint64_t xm_weight_bytes(const struct xm_weight *w);
+
+/* What its numbers are called: the element type or the block format. */
+const char *xm_weight_format_text(const struct xm_weight *w);
 
 /* Whether the sizes of the views agree with the dimensions; NULL, or a static sentence. */
 const char *xm_weight_check(const struct xm_weight *w);
 
-/* Same element, group, zero point and scale types: two weights one kernel can read. */
+/* Same format, group, zero point and scale types: two weights one kernel can read. */
 bool xm_weight_same_format(const struct xm_weight *a, const struct xm_weight *b);
 
-/* Scale and zero point of group g in row n of expert e (1 and 0 where absent). */
+/* The same numbers: of the same format at the same place of the same bytes. */
+bool xm_weight_same(const struct xm_weight *a, const struct xm_weight *b);
+
+/* Views of a view: NULL, or a static sentence. Columns are cut between groups and blocks. A
+ * range of rows is of every expert. */
+const char *xm_weight_slice_experts(struct xm_weight *w, uint64_t first, uint64_t n);
+const char *xm_weight_slice_rows(struct xm_weight *w, uint64_t first, uint64_t n);
+const char *xm_weight_slice_cols(struct xm_weight *w, uint64_t first, uint64_t n);
+
+/* Scale and zero point of group g in row n of expert e of ELEMENTS (1 and 0 where absent). */
 float xm_weight_scale_at(const struct xm_weight *w, uint64_t e, uint64_t n, uint64_t g);
 float xm_weight_zero_point_at(const struct xm_weight *w, uint64_t e, uint64_t n,
                               uint64_t g);

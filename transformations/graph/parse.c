@@ -254,11 +254,27 @@ parse_weight_attr(struct parser *p, struct xm_weight *w)
     return XM_OK;
 }
 
+/* Bytes below 64: read as f16 they are numbers, below 2. */
+static enum xm_status
+fill_blocks(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
+{
+    const struct xm_weight_format_info *f = xm_weight_info(w);
+    if (w->group || w->cols % f->block_cols != 0)
+        return xm_lex_fail(&p->lex, "rows of %llu are no whole blocks of %s",
+                           (unsigned long long)w->cols, f->text);
+    XM_TRY(parse_blob(p, XM_U8, n / f->block_cols * f->block_bytes, number, &w->data));
+    for (uint64_t i = 0; i < w->data.n; i++)
+        ((uint8_t *)w->data.p)[i] &= 63;
+    return XM_OK;
+}
+
 /* Bytes of data, scales and zero points by the weight's number. */
 static enum xm_status
 fill_weight(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
 {
     uint64_t n_scales = w->group ? n / w->group : 0;
+    if (xm_weight_is_blocks(w))
+        return fill_blocks(p, w, n, number);
     XM_TRY(parse_blob(p, w->element, n, number, &w->data));
     if (w->group == 0)
         return XM_OK;
@@ -275,6 +291,24 @@ fill_weight(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
                       number + 1, &w->zero_point);
 }
 
+/* A block format, or an element type. */
+static enum xm_status
+parse_weight_format(struct parser *p, struct xm_weight *w)
+{
+    char word[XM_LEX_WORD];
+    XM_TRY(xm_lex_word(&p->lex, "an element type or a format of weights", word));
+    for (int f = 0; f < XM_WEIGHT_FORMATS; f++)
+        if (f != XM_WEIGHT_ELEMENTS && strcmp(word, xm_weight_formats[f].text) == 0) {
+            w->format = (enum xm_weight_format)f;
+            return XM_OK;
+        }
+    w->element = xm_element_parse(word);
+    if (w->element == XM_ELEMENT_COUNT)
+        return xm_lex_fail(&p->lex, "'%s' is no element type and no format of weights",
+                           word);
+    return XM_OK;
+}
+
 static enum xm_status
 parse_weight(struct parser *p, struct line *line)
 {
@@ -289,7 +323,7 @@ parse_weight(struct parser *p, struct line *line)
         w.rows = (uint64_t)s->dim[s->rank - 2].n;
     if (s->rank > 2)
         w.experts = (uint64_t)s->dim[0].n;
-    XM_TRY(xm_lex_element(&p->lex, &w.element));
+    XM_TRY(parse_weight_format(p, &w));
     while (!xm_lex_take(&p->lex, '@'))
         XM_TRY(parse_weight_attr(p, &w));
     XM_TRY(xm_lex_number(&p->lex, UINT32_MAX - 1, &number));

@@ -104,7 +104,7 @@ static void
 print_weight(const struct xm_node *n, struct xm_strbuf *out)
 {
     const struct xm_weight *w = &n->attr.weight;
-    xm_strbuf_printf(out, " %s", xm_element_text(w->element));
+    xm_strbuf_printf(out, " %s", xm_weight_format_text(w));
     if (w->group) {
         xm_strbuf_printf(out, " group=%llu scale=%s", (unsigned long long)w->group,
                          xm_element_text(w->scale_element));

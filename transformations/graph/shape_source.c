@@ -71,7 +71,7 @@ xm_shape_weight(struct xm_infer *i)
     if (wrong)
         return xm_shape_fail(i, "weight [%llu,%llu,%llu] of %s: %s",
                              (unsigned long long)w->experts, (unsigned long long)w->rows,
-                             (unsigned long long)w->cols, xm_element_text(w->element),
+                             (unsigned long long)w->cols, xm_weight_format_text(w),
                              wrong);
     if (!xm_element_is_float(i->out[0].element))
         return xm_shape_fail(i, "a weight is used as a float type, not %s",
