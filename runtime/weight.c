@@ -63,8 +63,7 @@ xm_weight_bytes(const struct xm_weight *w)
 const char *
 xm_weight_format_text(const struct xm_weight *w)
 {
-    return xm_weight_is_blocks(w) ? xm_weight_info(w)->text
-                                  : xm_element_text(w->element);
+    return xm_weight_is_blocks(w) ? xm_weight_info(w)->text : xm_element_text(w->element);
 }
 
 /* ---- checks ------------------------------------------------------------------------ */
@@ -80,8 +79,8 @@ static bool
 holds(const struct xm_bytes *b, enum xm_element e, uint64_t n, bool exactly)
 {
     uint64_t bytes;
-    return xm_element_bytes(e, n, &bytes) &&
-           (exactly ? b->n == bytes : b->n >= bytes) && (b->p || bytes == 0);
+    return xm_element_bytes(e, n, &bytes) && (exactly ? b->n == bytes : b->n >= bytes) &&
+           (b->p || bytes == 0);
 }
 
 static const char *
@@ -147,7 +146,8 @@ find_stored(const struct xm_weight *w, struct stored *s)
     s->whole = xm_weight_is_whole(w);
     if (w->experts && !xm_mul_size(w->experts - 1, step, &before))
         return false;
-    if (w->rows > UINT64_MAX - before || w->view.first_row > UINT64_MAX - before - w->rows)
+    if (w->rows > UINT64_MAX - before ||
+        w->view.first_row > UINT64_MAX - before - w->rows)
         return false;
     s->rows = before + w->view.first_row + w->rows;
     return true;
@@ -266,8 +266,9 @@ scale_index(const struct xm_weight *w, uint64_t e, uint64_t n, uint64_t g)
     uint64_t groups = xm_weight_row_cols(w) / w->group, row = stored_row(w, e, n);
     uint64_t rows = xm_weight_expert_rows(w);
     g += w->view.first_col / w->group;
-    return w->order == XM_SCALE_GROUP_MAJOR ? (row / rows * groups + g) * rows + row % rows
-                                            : row * groups + g;
+    return w->order == XM_SCALE_GROUP_MAJOR
+               ? (row / rows * groups + g) * rows + row % rows
+               : row * groups + g;
 }
 
 float

@@ -59,8 +59,7 @@ xm_decode_q4_k(const uint8_t *block, float *out)
         const float factor = d * (float)scale, offset = dmin * (float)minimum;
         const uint8_t *q = block + 16 + j / 2 * 32;
         for (int l = 0; l < 32; l++)
-            out[32 * j + l] =
-                factor * (float)(j % 2 ? q[l] >> 4 : q[l] & 15) - offset;
+            out[32 * j + l] = factor * (float)(j % 2 ? q[l] >> 4 : q[l] & 15) - offset;
     }
 }
 
@@ -82,7 +81,7 @@ xm_decode_q6_k(const uint8_t *block, float *out)
 void
 xm_decode_mxfp4(const uint8_t *block, float *out)
 {
-    static const float number[16] = {0, .5f, 1, 1.5f, 2, 3, 4, 6,
+    static const float number[16] = {0, .5f,  1,  1.5f,  2,  3,  4,  6,
                                      0, -.5f, -1, -1.5f, -2, -3, -4, -6};
     for (int j = 0; j < 16; j++) {
         out[j] = ldexpf(number[block[1 + j] & 15], block[0] - 127);

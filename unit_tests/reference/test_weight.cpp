@@ -169,7 +169,8 @@ TEST(WeightViews, WhatIsNotThereIsRefused)
     EXPECT_STREQ(xm_weight_check(&w), "the number of elements overflows");
     w = s.w;
     w.view.first_row = 1; /* the last row is behind the end */
-    EXPECT_STREQ(xm_weight_check(&w), "the data's bytes do not agree with the dimensions");
+    EXPECT_STREQ(xm_weight_check(&w),
+                 "the data's bytes do not agree with the dimensions");
     w = s.w;
     w.view = {96, 3, 0, 64};
     EXPECT_STREQ(xm_weight_check(&w), "the columns are beyond what is stored");
