@@ -232,13 +232,16 @@ xm_mask_classify(const struct xm_graph *g, struct xm_value *mask,
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a mask");
     visit(c, mask);
     enum xm_status s = XM_OK;
+    struct xm_error cause = {0};
     if (!c->too_large && !c->other_inputs) {
         uint32_t n = list_probes(c, probes);
         for (uint32_t i = 0; i < n && s == XM_OK; i++)
-            s = run_probe(g, mask, c, &probes[i], &results[i], err);
+            s = run_probe(g, mask, c, &probes[i], &results[i], &cause);
         if (s == XM_OK)
             find_kind(c, results, probes, n, out);
     }
+    /* what no probe can compute (an input is of other sizes) is no known kind */
+    s = s == XM_NO_MEMORY ? xm_fail(err, s, "%s", cause.text) : XM_OK;
     for (uint32_t i = 0; i < MAX_PROBES; i++)
         xm_tensor_destroy(results[i]);
     xm_free(c);

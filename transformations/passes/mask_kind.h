@@ -26,7 +26,8 @@ struct xm_mask_kind {
     struct xm_value *key_mask; /* the parameter [batch, past + tokens]; NULL: none */
 };
 
-/* `mask` is [B|1,1,T,S], float (0 or very negative) or boolean. */
+/* `mask` is [B|1,1,T,S], float (0 or very negative) or boolean. Fails only for memory: a mask
+ * that the probes cannot compute is not known. */
 enum xm_status xm_mask_classify(const struct xm_graph *g, struct xm_value *mask,
                                 struct xm_mask_kind *out, struct xm_error *err);
 

@@ -12,7 +12,8 @@
  * the state of a layer before it (shared KV) gets no K and V of its own. A mask that is
  * causal, with or without a window and padding, becomes attributes (mask_kind.h).
  *
- * Not done: states that are cropped by the graph, boolean masks of unknown kind.
+ * Not done: states that are cropped by the graph, boolean masks of unknown kind, sdpa with
+ * causal=true: that one's query i sees keys 0 ... i from the cache's begin, whatever is past.
  */
 #include <math.h>
 #include <string.h>
@@ -127,8 +128,7 @@ set_mask(struct xm_graph *g, struct mask_cache *masks, const struct xm_node *sdp
          struct xm_attention_attr *a, struct xm_value **in)
 {
     struct xm_value *mask = sdpa->n_in > 3 ? xm_in(sdpa, 3) : xm_none(g);
-    a->causal = sdpa->attr.sdpa.causal;
-    if (a->causal || xm_is_none(mask))
+    if (xm_is_none(mask))
         return true;
     struct xm_mask_kind kind = kind_of(masks, g, mask);
     if (!kind.known) {
@@ -194,7 +194,7 @@ convert(struct xm_graph *g, struct mask_cache *masks, struct xm_node *sdpa)
     struct cached key, value;
     for (int i = 0; i < XM_ATTN_N_IN; i++)
         in[i] = xm_none(g);
-    if (xm_in(sdpa, 0)->type.shape.rank != 4 || !scale_of(sdpa, &a->scale) ||
+    if (sdpa->attr.sdpa.causal || xm_in(sdpa, 0)->type.shape.rank != 4 || !scale_of(sdpa, &a->scale) ||
         !set_keys(g, &b, sdpa, a, in, &key, &value) || !set_mask(g, masks, sdpa, a, in))
         return false;
     if (sdpa->n_in > 5 && !xm_is_none(xm_in(sdpa, 5)))

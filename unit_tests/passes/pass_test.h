@@ -78,14 +78,15 @@ sizes()
 
 /* Values in (-1, 1) or 0 ... 3, by a generator that is the same everywhere. */
 inline xm_tensor *
-random_tensor(const xm_type &type, uint32_t seed)
+random_tensor(const xm_type &type, uint32_t seed,
+              const std::vector<xm_binding> &bindings = sizes())
 {
     int64_t dim[XM_MAX_RANK];
     xm_error err = {};
     xm_tensor *t = nullptr;
     for (uint32_t i = 0; i < type.shape.rank; i++)
         EXPECT_EQ(
-            xm_dim_eval(type.shape.dim[i], sizes().data(), sizes().size(), &dim[i], &err),
+            xm_dim_eval(type.shape.dim[i], bindings.data(), bindings.size(), &dim[i], &err),
             XM_OK)
             << err.text;
     EXPECT_EQ(xm_tensor_create(&t, type.element, type.shape.rank, dim, &err), XM_OK);
@@ -99,9 +100,11 @@ random_tensor(const xm_type &type, uint32_t seed)
     return t;
 }
 
-/* All results of a graph on pseudo-random parameters. */
+/* All results of a graph on pseudo-random parameters. With `states` a run goes on where the
+ * last has ended. */
 inline std::vector<Floats>
-evaluate(const xm_graph *g)
+evaluate(const xm_graph *g, const std::vector<xm_binding> &bindings = sizes(),
+         xm_state_store *states = nullptr)
 {
     std::vector<const char *> names;
     std::vector<const xm_tensor *> in;
@@ -112,15 +115,16 @@ evaluate(const xm_graph *g)
         if (n->op != XM_OP_PARAMETER)
             continue;
         names.push_back(n->attr.name.name);
-        in.push_back(random_tensor(n->out[0].type, (uint32_t)in.size() + 1));
+        in.push_back(random_tensor(n->out[0].type, (uint32_t)in.size() + 1, bindings));
     }
     xm_eval e = {};
     e.graph = g;
     e.input_names = names.data();
     e.inputs = in.data();
     e.n_inputs = (uint32_t)in.size();
-    e.bindings = sizes().data();
-    e.n_bindings = (uint32_t)sizes().size();
+    e.states = states;
+    e.bindings = bindings.data();
+    e.n_bindings = (uint32_t)bindings.size();
     EXPECT_EQ(xm_evaluate(&e, out.data(), (uint32_t)out.size(), &err), XM_OK) << err.text;
     std::vector<Floats> values;
     for (xm_tensor *t : out) {

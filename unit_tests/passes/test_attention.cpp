@@ -142,6 +142,16 @@ TEST(MaskKind, OtherInputsLeaveItUnknown)
                      .known);
 }
 
+/* A probe of sizes that an input does not have says that the mask is unknown. */
+TEST(MaskKind, AnInputThatIsNoKeyMaskLeavesItUnknown)
+{
+    EXPECT_FALSE(classify("%50 = parameter i64[batch,tokens] name=\"position_ids\"\n"
+                          "%51 = shape_value i64[4] {batch, 1, tokens, 1}\n"
+                          "%52 = reshape %50, %51\n"
+                          "%30 = less_equal %10, %52\n%90 = select %30, %15, %16\n")
+                     .known);
+}
+
 /* ---- rope ---- */
 
 std::string
@@ -348,6 +358,70 @@ TEST(SdpaToPagedAttention, KeepsAMaskThatItDoesNotKnow)
     ASSERT_NE(n, nullptr);
     EXPECT_FALSE(n->attr.attention.causal);
     EXPECT_FALSE(xm_is_none(xm_in(n, XM_ATTN_MASK)));
+}
+
+/* Three tokens, then two more on what the first have left in the states. */
+std::vector<Floats>
+continued(const xm_graph *g)
+{
+    std::unique_ptr<xm_state_store, decltype(&xm_state_store_destroy)> states(
+        xm_state_store_create(), xm_state_store_destroy);
+    evaluate(g, {{"batch", 2}, {"tokens", 3}, {"past", 0}}, states.get());
+    return evaluate(g, {{"batch", 2}, {"tokens", 2}, {"past", 3}}, states.get());
+}
+
+/* The pass may take the layer or leave it, but not change what it computes on a past. */
+void
+expect_same_on_a_past(const std::string &text)
+{
+    std::string own = replaced(replaced(text, "concat %52", "concat %50"), "concat %53",
+                               "concat %51"); /* sequences go on with themselves */
+    Graph before = parse(own), after = parse(own);
+    ASSERT_TRUE(before && after);
+    xm_pass_sdpa_to_paged_attention(after.get(), nullptr);
+    EXPECT_STREQ(after->err.text, "");
+    expect_close(continued(before.get()), continued(after.get()));
+}
+
+/* The mask of position ids: a parameter of two dimensions as the key mask is, and none. */
+const char *const mask_of_ids = R"(
+%81 = parameter i64[batch,tokens] name="position_ids"
+%82 = reshape %81, %12
+%30 = less_equal %10, %82
+%80 = select %30, %15, %16
+)";
+
+TEST(SdpaToPagedAttention, MeansTheSameOnAPast)
+{
+    for (const char *mask :
+         {causal_mask, "%30 = subtract %10, %14\n%80 = convert %30 to=f32\n"})
+        expect_same_on_a_past(attention_text(mask));
+}
+
+/* `causal` alone is aligned to the top left: query i sees keys 0 ... i, however many there
+ * are (OpenVINO, ScaledDotProductAttention-13). The cache's is aligned to the end. */
+TEST(SdpaToPagedAttention, LeavesACausalOneOnStatesAlone)
+{
+    std::string text =
+        replaced(attention_text(causal_mask), "%64, %80, %65", "%64, %80, %65 causal=true");
+    expect_same_on_a_past(text);
+    Graph g = parse(text);
+    EXPECT_FALSE(xm_pass_sdpa_to_paged_attention(g.get(), nullptr));
+    EXPECT_EQ(count(g.get(), XM_OP_SDPA), 1);
+}
+
+TEST(SdpaToPagedAttention, AMaskOfPositionIdsStaysAnOperand)
+{
+    std::string text = replaced(attention_text(mask_of_ids), "{1, 1, tokens, 1}",
+                                "{batch, 1, tokens, 1}");
+    expect_same_on_a_past(text);
+    Graph g = parse(text);
+    EXPECT_TRUE(xm_pass_sdpa_to_paged_attention(g.get(), nullptr));
+    EXPECT_STREQ(g->err.text, "");
+    const xm_node *n = first(g.get(), XM_OP_ATTENTION);
+    ASSERT_NE(n, nullptr);
+    EXPECT_EQ(xm_in(n, XM_ATTN_MASK)->node->op, XM_OP_SELECT);
+    EXPECT_TRUE(xm_is_none(xm_in(n, XM_ATTN_KEY_MASK)));
 }
 
 TEST(SdpaToPagedAttention, HeadMajorUsersGetATranspose)

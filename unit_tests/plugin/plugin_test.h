@@ -186,9 +186,10 @@ must_infer(xm_request *r, const std::vector<Tensor> &in)
     return out;
 }
 
-/* The reference's results for the same inputs. */
+/* The reference's results for the same inputs; with `states` it goes on where it has ended. */
 inline std::vector<Tensor>
-reference(const xm_graph *g, const std::vector<Tensor> &in)
+reference(const xm_graph *g, const std::vector<Tensor> &in,
+          xm_state_store *states = nullptr)
 {
     std::vector<const char *> names;
     std::vector<const xm_tensor *> inputs;
@@ -208,6 +209,7 @@ reference(const xm_graph *g, const std::vector<Tensor> &in)
     e.input_names = names.data();
     e.inputs = inputs.data();
     e.n_inputs = (uint32_t)inputs.size();
+    e.states = states;
     EXPECT_XM_OK(xm_evaluate(&e, out.data(), (uint32_t)out.size(), &err));
     std::vector<Tensor> results;
     for (xm_tensor *t : out)

@@ -128,6 +128,64 @@ TEST_F(RequestTest, CutPromptsEqualTheReference)
     }
 }
 
+/* One layer on states as files have it: `sdpa` is what follows its operands q, k, v. */
+std::string
+layer_on_states(const std::string &sdpa)
+{
+    return R"(
+        %0 = parameter f32[batch,2,tokens,8] name="x"
+        %1 = parameter i64[batch,tokens] name="position_ids"
+        %24 = parameter i64[batch,past + tokens] name="attention_mask"
+        %2 = shape_value i64[4] {batch, 2, 0, 8}
+        %3 = const f32[] {0}
+        %4 = broadcast %3, %2 mode=numpy
+        %5 = read_value f32[batch,2,past,8] %4 variable="k"
+        %6 = read_value f32[batch,2,past,8] %4 variable="v"
+        %7 = sin %0
+        %8 = concat %5, %0 axis=2
+        %9 = concat %6, %7 axis=2
+        %10 = assign %8 variable="k"
+        %11 = assign %9 variable="v"
+        %12 = const i64[] {0}
+        %13 = const i64[] {1}
+        %14 = shape_value i64[] {past + tokens}
+        %15 = range %12, %14, %13 output_type=i64
+        %16 = shape_value i64[4] {1, 1, 1, past + tokens}
+        %17 = reshape %15, %16
+        %18 = shape_value i64[4] {batch, 1, tokens, 1}
+        %19 = reshape %1, %18
+        %20 = less_equal %17, %19
+        %21 = const f32[] {-65504}
+        %22 = select %20, %3, %21
+        %23 = sdpa %7, %8, %9)" +
+           sdpa + "\nresult %23 name=\"y\"\n";
+}
+
+/* A mask of position ids is an operand of attention; `causal` is aligned to the first key
+ * whatever is past, so it is not the cache's. */
+TEST_F(RequestTest, MasksOnStatesMeanWhatTheFileSays)
+{
+    for (std::string sdpa : {", %22", ", %22 causal=true"}) {
+        Graph g = parse(layer_on_states(sdpa));
+        Program p = must_compile(engine, parse(layer_on_states(sdpa)), in_f32);
+        ASSERT_TRUE(p);
+        EXPECT_EQ(p->n_kv > 0, sdpa == ", %22");
+        Request r = make_request(p.get());
+        std::unique_ptr<xm_state_store, decltype(&xm_state_store_destroy)> states(
+            xm_state_store_create(), xm_state_store_destroy);
+        int64_t keys = 0;
+        for (int64_t tokens : {3, 1, 2}) {
+            keys += tokens;
+            std::vector<Tensor> in = {random_tensor(XM_F32, {2, 2, tokens, 8}, 5),
+                                      random_tensor(XM_I64, {2, tokens}, 6),
+                                      random_tensor(XM_I64, {2, keys}, 7)};
+            auto want = reference(g.get(), in, states.get()), got = must_infer(r.get(), in);
+            ASSERT_EQ(got.size(), 1u);
+            expect_rows(got[0].get(), want[0].get(), 1e-4f, sdpa);
+        }
+    }
+}
+
 /* The beam index belongs to the run, not to each of its chunks. */
 TEST_F(RequestTest, CutPromptsAreReorderedOnce)
 {
