@@ -35,12 +35,11 @@ xm_args_buffer(struct xm_args *a, const struct xm_buffer *b)
     a->arg[a->n++] = xm_arg_buffer(b);
 }
 
-/* A uint of the kernel; callers have checked that it fits. */
 static inline void
 xm_args_uint(struct xm_args *a, uint64_t v)
 {
-    assert(a->n < XM_MAX_ARGS && v <= INT32_MAX);
-    a->arg[a->n++] = xm_arg_i32((int32_t)v);
+    assert(a->n < XM_MAX_ARGS);
+    a->arg[a->n++] = xm_arg_uint(v);
 }
 
 static inline void

@@ -542,59 +542,6 @@ xm_engine_kernel(struct xm_engine *engine, const char *name, const char *defines
     return status;
 }
 
-uint64_t
-xm_engine_kernels_built(const struct xm_engine *engine)
-{
-    return atomic_load(&engine->kernels_built);
-}
-
-void
-xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats *out)
-{
-    *out = (struct xm_build_stats){
-        .built = atomic_load(&engine->kernels_built),
-        .loaded = atomic_load(&engine->kernels_loaded),
-        .launches = atomic_load(&engine->launches_built),
-        .cache_bytes = atomic_load(&engine->cache_bytes),
-        .seconds = 1e-9 * (double)atomic_load(&engine->build_ns),
-    };
-}
-
-static xm_build_fn watcher;
-static void *watcher_ctx;
-static atomic_uint_fast64_t n_building;
-
-void
-xm_build_watch(xm_build_fn fn, void *ctx)
-{
-    watcher = fn;
-    watcher_ctx = ctx;
-}
-
-bool
-xm_build_is_watched(void)
-{
-    return watcher != NULL;
-}
-
-void
-xm_engine_expect_kernels(struct xm_engine *e, uint64_t n)
-{
-    atomic_store(&e->expected,
-                 atomic_load(&n_building) + atomic_load(&e->kernels_loaded) + n);
-}
-
-void
-xm_engine_say_building(struct xm_engine *e, const char *kernel)
-{
-    const uint64_t k = atomic_fetch_add(&n_building, 1) + 1;
-    const uint64_t expected = atomic_load(&e->expected);
-    const uint64_t loaded = atomic_load(&e->kernels_loaded);
-    const uint64_t n = expected > loaded ? expected - loaded : 0;
-    if (watcher)
-        watcher(watcher_ctx, kernel, k, k <= n ? n : 0);
-}
-
 /* ---- queues --------------------------------------------------------------------- */
 
 enum xm_status
@@ -663,6 +610,10 @@ check_args(const struct xm_device_info *info, const struct xm_kernel *k,
     for (uint32_t i = 0; i < n_args; i++) {
         if (args[i].kind == XM_ARG_LOCAL)
             local += args[i].bytes;
+        if (args[i].kind == XM_ARG_TOO_LARGE)
+            return xm_fail(err, XM_UNSUPPORTED,
+                           "kernel '%s': argument %u is %" PRIu64 ", above %d", k->name,
+                           i, args[i].value.u64, INT32_MAX);
         if (args[i].kind == XM_ARG_SCALAR && args[i].bytes != 4 && args[i].bytes != 8)
             return xm_fail(err, XM_INVALID,
                            "kernel '%s': scalar argument %u has %u bytes, not 4 or 8",

@@ -46,8 +46,9 @@ enum xm_buffer_use {
     XM_USE_HOST_WEIGHT /* written once, to be read from host memory                    */
 };
 
-/* One kernel argument. Views carry their offset; scalars are copied at the call. */
-enum xm_arg_kind { XM_ARG_BUFFER, XM_ARG_SCALAR, XM_ARG_LOCAL };
+/* One kernel argument. Views carry their offset; scalars are copied at the call. One that is
+ * TOO_LARGE for its kernel (value.u64) makes xm_queue_run fail. */
+enum xm_arg_kind { XM_ARG_BUFFER, XM_ARG_SCALAR, XM_ARG_LOCAL, XM_ARG_TOO_LARGE };
 struct xm_arg {
     enum xm_arg_kind kind;
     const struct xm_buffer *buffer; /* BUFFER; NULL passes a null pointer             */
@@ -68,11 +69,15 @@ xm_arg_buffer(const struct xm_buffer *b)
     return a;
 }
 
+/* A uint or int of the kernel, which computes with both: at most INT32_MAX. */
 static inline struct xm_arg
-xm_arg_i32(int32_t v)
+xm_arg_uint(uint64_t v)
 {
-    struct xm_arg a = {XM_ARG_SCALAR, 0, 4, {0}};
-    a.value.i32 = v;
+    struct xm_arg a = {v > INT32_MAX ? XM_ARG_TOO_LARGE : XM_ARG_SCALAR, 0, 4, {0}};
+    if (v > INT32_MAX)
+        a.value.u64 = v;
+    else
+        a.value.i32 = (int32_t)v;
     return a;
 }
 

@@ -16,7 +16,7 @@ size_t
 xm_defines_print_v(char *out, size_t n, const char *fmt, va_list ap)
 {
     int got = xm_print_v(out, n, fmt, ap);
-    if (got >= 0 && (size_t)got < n)
+    if (got >= 0 && (size_t)got + sizeof(cut) <= n) /* what follows may have to be cut */
         return (size_t)got;
     if (n < sizeof(cut))
         return 0;

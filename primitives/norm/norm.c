@@ -44,7 +44,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     uint64_t rows = n ? xm_operand_elements(x) / n : 0;
     const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(s->desc.gamma),
                                   xm_arg_buffer(y->buffer), xm_arg_u64(rows),
-                                  xm_arg_i32((int32_t)n),   xm_arg_f32(s->desc.epsilon)};
+                                  xm_arg_uint(n),           xm_arg_f32(s->desc.epsilon)};
     return xm_stage_go(&s->stage, NULL, rows, args, XM_ARRAY_LEN(args), run, err);
 }
 

@@ -79,9 +79,9 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
         xm_arg_buffer(operands[XM_ROPE_Y].buffer),
         xm_arg_u64(tokens),
         xm_arg_u64((uint64_t)(cos->dim[0] * cos->dim[1])),
-        xm_arg_i32((int32_t)heads),
-        xm_arg_i32((int32_t)x->dim[3]),
-        xm_arg_i32((int32_t)cos->dim[2]),
+        xm_arg_uint(heads),
+        xm_arg_uint((uint64_t)x->dim[3]),
+        xm_arg_uint((uint64_t)cos->dim[2]),
     };
     return xm_stage_run(&s->stage, &choice, heads ? units : 0, args, XM_ARRAY_LEN(args),
                         run, err);

@@ -59,7 +59,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_arg args[] = {
         xm_arg_buffer(positions->buffer), xm_arg_buffer(s->desc.frequencies),
         xm_arg_buffer(cos->buffer),       xm_arg_buffer(sin->buffer),
-        xm_arg_i32((int32_t)s->desc.r),   xm_arg_i32((int32_t)columns_of(&s->desc)),
+        xm_arg_uint(s->desc.r),           xm_arg_uint(columns_of(&s->desc)),
         xm_arg_f32(s->desc.scale),
     };
     return xm_stage_run(&s->stage, &choice, tokens * columns_of(&s->desc), args,

@@ -194,8 +194,9 @@ convert(struct xm_graph *g, struct mask_cache *masks, struct xm_node *sdpa)
     struct cached key, value;
     for (int i = 0; i < XM_ATTN_N_IN; i++)
         in[i] = xm_none(g);
-    if (sdpa->attr.sdpa.causal || xm_in(sdpa, 0)->type.shape.rank != 4 || !scale_of(sdpa, &a->scale) ||
-        !set_keys(g, &b, sdpa, a, in, &key, &value) || !set_mask(g, masks, sdpa, a, in))
+    if (sdpa->attr.sdpa.causal || xm_in(sdpa, 0)->type.shape.rank != 4 ||
+        !scale_of(sdpa, &a->scale) || !set_keys(g, &b, sdpa, a, in, &key, &value) ||
+        !set_mask(g, masks, sdpa, a, in))
         return false;
     if (sdpa->n_in > 5 && !xm_is_none(xm_in(sdpa, 5)))
         in[XM_ATTN_SINKS] = xm_const_flat(&b, xm_in(sdpa, 5));

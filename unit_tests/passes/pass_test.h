@@ -85,9 +85,9 @@ random_tensor(const xm_type &type, uint32_t seed,
     xm_error err = {};
     xm_tensor *t = nullptr;
     for (uint32_t i = 0; i < type.shape.rank; i++)
-        EXPECT_EQ(
-            xm_dim_eval(type.shape.dim[i], bindings.data(), bindings.size(), &dim[i], &err),
-            XM_OK)
+        EXPECT_EQ(xm_dim_eval(type.shape.dim[i], bindings.data(), bindings.size(),
+                              &dim[i], &err),
+                  XM_OK)
             << err.text;
     EXPECT_EQ(xm_tensor_create(&t, type.element, type.shape.rank, dim, &err), XM_OK);
     for (uint64_t i = 0; t && i < t->n; i++) {

@@ -402,8 +402,8 @@ TEST(SdpaToPagedAttention, MeansTheSameOnAPast)
  * are (OpenVINO, ScaledDotProductAttention-13). The cache's is aligned to the end. */
 TEST(SdpaToPagedAttention, LeavesACausalOneOnStatesAlone)
 {
-    std::string text =
-        replaced(attention_text(causal_mask), "%64, %80, %65", "%64, %80, %65 causal=true");
+    std::string text = replaced(attention_text(causal_mask), "%64, %80, %65",
+                                "%64, %80, %65 causal=true");
     expect_same_on_a_past(text);
     Graph g = parse(text);
     EXPECT_FALSE(xm_pass_sdpa_to_paged_attention(g.get(), nullptr));

@@ -179,7 +179,8 @@ TEST_F(RequestTest, MasksOnStatesMeanWhatTheFileSays)
             std::vector<Tensor> in = {random_tensor(XM_F32, {2, 2, tokens, 8}, 5),
                                       random_tensor(XM_I64, {2, tokens}, 6),
                                       random_tensor(XM_I64, {2, keys}, 7)};
-            auto want = reference(g.get(), in, states.get()), got = must_infer(r.get(), in);
+            auto want = reference(g.get(), in, states.get()),
+                 got = must_infer(r.get(), in);
             ASSERT_EQ(got.size(), 1u);
             expect_rows(got[0].get(), want[0].get(), 1e-4f, sdpa);
         }

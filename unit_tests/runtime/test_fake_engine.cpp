@@ -59,7 +59,7 @@ TEST_F(FakeEngine, RecordsAndExecutesLaunches)
     ASSERT_EQ(xm_queue_write(queue, b, 0, in, 4, &err), XM_OK);
     xm_kernel *k = nullptr;
     ASSERT_EQ(xm_engine_kernel(engine, "double", "-DX=1", &k, &err), XM_OK);
-    const xm_arg args[] = {xm_arg_buffer(b), xm_arg_i32(3)};
+    const xm_arg args[] = {xm_arg_buffer(b), xm_arg_uint(3)};
     const xm_launch launch = {{8, 0, 0}, {4, 0, 0}};
     ASSERT_EQ(xm_queue_run(queue, k, args, 2, &launch, &err), XM_OK) << err.text;
     uint8_t out[4];
@@ -179,9 +179,29 @@ TEST_F(FakeEngine, ChecksLocalMemoryAndScalarSizes)
     EXPECT_STREQ(err.text,
                  "kernel 'k': 1025 bytes of local memory, but fake chip has 1024");
     err = {};
-    xm_arg scalar = xm_arg_i32(1);
+    xm_arg scalar = xm_arg_uint(1);
     scalar.bytes = 3;
     EXPECT_EQ(xm_queue_run(queue, k, &scalar, 1, &launch, &err), XM_INVALID);
+}
+
+/* A kernel would compute with what is left of it. */
+TEST_F(FakeEngine, RefusesANumberThatItsKernelCannotHold)
+{
+    xm_kernel *k = nullptr;
+    ASSERT_EQ(xm_engine_kernel(engine, "k", "", &k, &err), XM_OK);
+    const xm_launch launch = {{1, 1, 1}, {1, 1, 1}};
+    xm_arg args[] = {xm_arg_u64(UINT64_MAX), xm_arg_uint(INT32_MAX)};
+    EXPECT_EQ(xm_queue_run(queue, k, args, 2, &launch, &err), XM_OK) << err.text;
+    for (uint64_t v : {(uint64_t)1 << 31, ((uint64_t)1 << 32) + 5}) {
+        args[1] = xm_arg_uint(v);
+        err = {};
+        EXPECT_EQ(xm_queue_run(queue, k, args, 2, &launch, &err), XM_UNSUPPORTED);
+        EXPECT_EQ(std::string(err.text), "kernel 'k': argument 1 is " +
+                                             std::to_string(v) + ", above 2147483647");
+    }
+    size_t n;
+    xm_fake_launches(engine, &n);
+    EXPECT_EQ(n, 1u) << "a refused launch is no launch";
 }
 
 /* Without memory behind them buffers have the kinds and counts of those with it. */

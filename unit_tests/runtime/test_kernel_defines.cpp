@@ -66,6 +66,18 @@ TEST(KernelDefines, WhatDoesNotFitIsRefused)
     EXPECT_EQ(refusal(text), "the build options are longer than the room for them");
 }
 
+/* Whatever is left of the room: an option is in the text, or the text is refused. */
+TEST(KernelDefines, NothingIsLeftOutWhereTheRoomEnds)
+{
+    const std::string whole = "-DAB=12 -DC=3";
+    for (size_t room = 2; room < 24; room++) {
+        std::string text(room, '\0');
+        size_t n = xm_defines_print(&text[0], room, "-DAB=%d", 12);
+        xm_defines_print(&text[n], room - n, " -DC=%d", 3);
+        EXPECT_TRUE(text.c_str() == whole || !refusal(text.c_str()).empty()) << room;
+    }
+}
+
 TEST(KernelDefines, NoEngineBuildsWithThem)
 {
     xm_error err = {};

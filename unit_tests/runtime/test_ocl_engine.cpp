@@ -247,7 +247,7 @@ TEST_F(OclEngine, SaysHowManyArgumentsAKernelTakes)
 {
     xm_kernel *k = nullptr;
     ASSERT_EQ(xm_engine_kernel(engine, "copy_bytes", "", &k, &err), XM_OK);
-    const xm_arg args[] = {xm_arg_i32(1), xm_arg_i32(2)};
+    const xm_arg args[] = {xm_arg_uint(1), xm_arg_uint(2)};
     const xm_launch launch = {{1, 1, 1}, {1, 1, 1}};
     EXPECT_EQ(xm_queue_run(queue, k, args, 2, &launch, &err), XM_INVALID);
     EXPECT_STREQ(err.text, "kernel 'copy_bytes' takes 5 arguments, 2 were given");
@@ -259,7 +259,7 @@ TEST_F(OclEngine, NamesTheArgumentThatDoesNotFit)
     xm_kernel *k = nullptr;
     ASSERT_EQ(xm_engine_kernel(engine, "copy_bytes", "", &k, &err), XM_OK);
     const xm_launch launch = {{1, 1, 1}, {1, 1, 1}};
-    xm_arg args[] = {xm_arg_buffer(a), xm_arg_i32(0), xm_arg_buffer(a), xm_arg_i64(0),
+    xm_arg args[] = {xm_arg_buffer(a), xm_arg_uint(0), xm_arg_buffer(a), xm_arg_i64(0),
                      xm_arg_i64(0)};
     EXPECT_NE(xm_queue_run(queue, k, args, 5, &launch, &err), XM_OK);
     EXPECT_STREQ(err.text,
