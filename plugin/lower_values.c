@@ -233,12 +233,16 @@ xm_lower_f32_buffer(struct xm_lower *l, const struct xm_value *v, struct xm_buff
     return XM_OK;
 }
 
+/* Whether `have` is this weight in this place: the same bytes, read in the same way. */
 static bool
-same_bytes(const struct xm_weight *a, const struct xm_weight *b)
+is_same_weight(const struct xm_device_weight *have, const struct xm_weight *w,
+               bool on_host)
 {
-    return a->data.p == b->data.p && a->data.n == b->data.n && a->scale.p == b->scale.p &&
-           a->zero_point.p == b->zero_point.p && a->rows == b->rows &&
-           a->cols == b->cols && a->element == b->element;
+    const struct xm_weight *f = &have->file;
+    return have->on_host == on_host && xm_weight_same_format(f, w) &&
+           f->data.p == w->data.p && f->data.n == w->data.n && f->scale.p == w->scale.p &&
+           f->zero_point.p == w->zero_point.p && f->experts == w->experts &&
+           f->rows == w->rows && f->cols == w->cols;
 }
 
 /* Whether oneDNN may read the weights; a plan makes the buffers that a run will make. */
@@ -315,7 +319,7 @@ lower_weight(struct xm_lower *l, const struct xm_weight *w, bool on_host,
 {
     struct xm_program *p = l->p;
     for (uint32_t i = 0; i < p->n_weights; i++) {
-        if (same_bytes(&p->weights[i]->host, w)) {
+        if (is_same_weight(p->weights[i], w, on_host)) {
             *out = p->weights[i];
             return XM_OK;
         }

@@ -28,7 +28,8 @@ create(struct xm_engine *engine, const struct xm_weight *w, bool on_host,
     struct xm_device_weight *d = xm_calloc(1, sizeof(*d));
     if (!d)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a weight's handle");
-    d->host = *w;
+    d->host = d->file = *w;
+    d->on_host = on_host;
     d->refs = 1;
     enum xm_status status = upload(engine, &w->data, on_host, &d->data, err);
     if (status == XM_OK)

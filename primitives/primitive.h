@@ -39,6 +39,9 @@ uint64_t xm_operand_rows(const struct xm_operand *o);
 struct xm_device_weight {
     struct xm_weight host; /* sizes, elements, group, order of what is on the device; the
                             * views say where it came from */
+    struct xm_weight
+        file;     /* the weight as it was before its copy took the device's form */
+    bool on_host; /* made by xm_host_weight_create                               */
     struct xm_buffer *data, *scale, *zero_point; /* NULL where absent */
     int refs;
 };

@@ -437,6 +437,83 @@ const lower_case cases[] = {
 INSTANTIATE_TEST_SUITE_P(Cases, Lower, ::testing::ValuesIn(cases),
                          [](const auto &info) { return info.param.name; });
 
+/* ---- weights that share bytes ---- */
+
+class SharedBytes : public OpenClTest
+{
+  protected:
+    /* y0 and y1 of x by two weights of which `change` has made the second's bytes the first's */
+    static Graph two(const std::string &first, const std::string &second)
+    {
+        Graph g = parse("%0 = parameter f32[N,64] name=\"x\"\n%1 = weight " + first +
+                        "\n%2 = weight " + second +
+                        "\n%3 = sin %0\n%4 = matmul %0, %1 transpose_b=true\n"
+                        "%5 = matmul %3, %2 transpose_b=true\n"
+                        "result %4 name=\"a\"\nresult %5 name=\"b\"\n");
+        struct xm_weight *w[2] = {};
+        size_t n = 0;
+        xm_for_each_node(node, g.get()) if (node->op == XM_OP_WEIGHT && n < 2) w[n++] =
+            &node->attr.weight;
+        if (n < 2)
+            return g;
+        w[1]->data.p = w[0]->data.p;
+        w[1]->scale.p = w[0]->scale.p;
+        if (w[1]->zero_point.p)
+            w[1]->zero_point.p = w[0]->zero_point.p;
+        return g;
+    }
+};
+
+/* The same bytes in another format are another weight. */
+TEST_F(SharedBytes, AreReadInTheFormatOfEach)
+{
+    const std::string u8 = "f32[16,64] u8 group=16 scale=f16 zp=u8 @7";
+    for (const char *other : {"f32[16,64] u8 group=32 scale=f16 zp=u8 @7",
+                              "f32[16,64] u8 group=16 scale=bf16 zp=u8 @7",
+                              "f32[16,64] u8 group=16 scale=f16 zp=i8 @7",
+                              "f32[16,64] i8 group=16 scale=f16 zp=u8 @7",
+                              "f32[16,64] u8 group=16 scale=f16 @7"}) {
+        SCOPED_TRACE(other);
+        Program p =
+            must_compile(engine, two(u8, other), {{"INFERENCE_PRECISION_HINT", "f32"}});
+        ASSERT_TRUE(p);
+        EXPECT_EQ(p->n_weights, 2u);
+        Request r = make_request(p.get());
+        Graph g = two(u8, other);
+        std::vector<Tensor> in = {random_tensor(XM_F32, {3, 64}, 5)};
+        auto want = reference(g.get(), in), got = must_infer(r.get(), in);
+        ASSERT_EQ(got.size(), 2u);
+        for (size_t i = 0; i < 2; i++)
+            expect_rows(got[i].get(), want[i].get(), 1e-5f, std::to_string(i));
+    }
+    Program p = must_compile(engine, two(u8, u8), {});
+    EXPECT_EQ(p->n_weights, 1u) << "one weight is on the device once";
+}
+
+/* Half of the experts stay on the host, by layers: what one layer has there the other, which
+ * reads the same bytes, has on the device. */
+TEST_F(SharedBytes, AreInThePlaceOfEach)
+{
+    const char *const text = R"(
+        %0 = parameter f32[1,N,64] name="x"
+        %1 = parameter i32[N,2] name="ids"
+        %2 = weight f32[4,16,64] u8 group=16 scale=f16 zp=u8 @7
+        %3 = gather_matmul %0, %2, %1, _
+        %4 = sin %0
+        %5 = gather_matmul %4, %2, %1, _
+        result %3 name="a"
+        result %5 name="b")";
+    for (const char *ratio : {"0", "50", "100"}) {
+        Program p = must_compile(engine, parse(text), {{"OFFLOAD_RATIO", ratio}});
+        ASSERT_TRUE(p);
+        EXPECT_EQ(p->n_weights, ratio[0] == '5' ? 2u : 1u) << ratio;
+        uint32_t on_host = 0;
+        for (uint32_t i = 0; i < p->n_weights; i++)
+            on_host += p->weights[i]->on_host;
+        EXPECT_EQ(on_host, ratio[0] == '0' ? 0u : 1u) << ratio;
+    }
+}
+
 class LowerRefuses : public OpenClTest
 {
 };
