@@ -17,6 +17,7 @@
 #include "transformations/graph/text.h"
 #include "transformations/graph/validate.h"
 #include "transformations/pipeline.h"
+#include "unit_tests/compare.h"
 
 using Graph = std::unique_ptr<xm_graph, decltype(&xm_graph_destroy)>;
 using Run = bool (*)(xm_graph *, const xm_caps *);
@@ -148,9 +149,9 @@ expect_close(const std::vector<Floats> &a, const std::vector<Floats> &b,
         ASSERT_EQ(a[i].size(), b[i].size());
         float largest = 1e-6f;
         for (float x : a[i])
-            largest = std::fmax(largest, std::fabs(x));
+            largest = std::fmax(largest, magnitude(x));
         for (size_t j = 0; j < a[i].size(); j++)
-            ASSERT_NEAR(a[i][j], b[i][j], relative * largest)
+            ASSERT_LE(distance(a[i][j], b[i][j]), relative * largest)
                 << "result " << i << " at " << j;
     }
 }

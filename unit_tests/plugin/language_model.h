@@ -100,9 +100,10 @@ expect_row(const Tensor &got, int64_t b, int64_t row, const Tensor &want, int64_
     const float *w = want->f + (want_b * want->dim[1] + want_row) * v;
     float most = 0;
     for (int64_t i = 0; i < v; i++)
-        most = std::fmax(most, std::fabs(w[i]));
+        most = std::fmax(most, magnitude(w[i]));
     for (int64_t i = 0; i < v; i++)
-        ASSERT_NEAR(g[i], w[i], tolerance * most) << "row " << row << " logit " << i;
+        ASSERT_LE(distance(g[i], w[i]), tolerance * most)
+            << "row " << row << " logit " << i;
 }
 
 inline void

@@ -19,6 +19,7 @@
 #include "plugin/request.h"
 #include "transformations/graph/evaluate.h"
 #include "transformations/graph/text.h"
+#include "unit_tests/compare.h"
 
 using Graph = std::unique_ptr<xm_graph, decltype(&xm_graph_destroy)>;
 using Program = std::unique_ptr<xm_program, decltype(&xm_program_unref)>;
@@ -232,10 +233,10 @@ expect_rows(const xm_tensor *got, const xm_tensor *want, float tolerance,
     for (uint64_t at = 0; at < want->n; at += row) {
         float most = 0;
         for (uint64_t k = at; want->f && k < at + row; k++)
-            most = std::fmax(most, std::fabs(want->f[k]));
+            most = std::fmax(most, magnitude(want->f[k]));
         for (uint64_t k = at; k < at + row; k++) {
             if (want->f)
-                ASSERT_LE(std::fabs(got->f[k] - want->f[k]), tolerance * most + 1e-6f)
+                ASSERT_LE(distance(got->f[k], want->f[k]), tolerance * most + 1e-6f)
                     << what << ", element " << k;
             else
                 ASSERT_EQ(got->i[k], want->i[k]) << what << ", element " << k;

@@ -17,6 +17,7 @@
 
 #include "primitives/primitive.h"
 #include "primitives/variant.h"
+#include "unit_tests/compare.h"
 #include "unit_tests/primitives/tolerance.h"
 #include "unit_tests/sample.h"
 
@@ -251,8 +252,7 @@ class tensor
     xm_buffer *whole_ = nullptr, *view_ = nullptr;
 };
 
-/* Compares row by row; the first element that is off in the first bad row is reported.
- * NaN matches NaN only. */
+/* Compares row by row; the first element that is off in the first bad row is reported. */
 inline ::testing::AssertionResult
 rows_match(const std::vector<float> &got, const std::vector<float> &want, size_t row,
            xm_element element)
@@ -262,13 +262,57 @@ rows_match(const std::vector<float> &got, const std::vector<float> &want, size_t
         return ::testing::AssertionFailure()
                << got.size() << " elements, expected " << want.size();
     for (size_t i = 0; i < got.size(); i++) {
-        bool same = got[i] == want[i] || (std::isnan(got[i]) && std::isnan(want[i]));
-        if (same ||
-            std::fabs(got[i] - want[i]) <= t.absolute + t.relative * std::fabs(want[i]))
+        if (distance(got[i], want[i]) <= t.absolute + t.relative * magnitude(want[i]))
             continue;
         return ::testing::AssertionFailure()
                << "row " << i / row << " element " << i % row << ": " << got[i]
                << ", expected " << want[i];
+    }
+    return ::testing::AssertionSuccess();
+}
+
+/* Row by row: the largest error over the largest value of the row (at least 1) within the
+ * type's relative tolerance. Long sums have no meaningful error per element. */
+inline ::testing::AssertionResult
+rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t row,
+           xm_element element)
+{
+    if (got.size() != want.size())
+        return ::testing::AssertionFailure()
+               << got.size() << " elements, expected " << want.size();
+    for (size_t first = 0; first < want.size(); first += row) {
+        float largest = 1, error = 0;
+        for (size_t i = first; i < first + row; i++) {
+            largest = std::fmax(largest, magnitude(want[i]));
+            error = std::fmax(error, distance(got[i], want[i]));
+        }
+        if (error > tolerance_of(element).relative * largest)
+            return ::testing::AssertionFailure()
+                   << "row " << first / row << ": error " << error << ", largest value "
+                   << largest;
+    }
+    return ::testing::AssertionSuccess();
+}
+
+/* Row by row: the norm of the error over the row's own within the type's relative tolerance,
+ * so that what is wrong in a row of small values shows. */
+inline ::testing::AssertionResult
+rows_of_norm(const std::vector<float> &got, const std::vector<float> &want, size_t row,
+             xm_element element)
+{
+    if (got.size() != want.size())
+        return ::testing::AssertionFailure()
+               << got.size() << " elements, expected " << want.size();
+    for (size_t first = 0; first < want.size(); first += row) {
+        double norm = 0, error = 0;
+        for (size_t i = first; i < first + row; i++) {
+            norm += std::pow((double)magnitude(want[i]), 2);
+            error += std::pow((double)distance(got[i], want[i]), 2);
+        }
+        if (!(std::sqrt(error) <= tolerance_of(element).relative * std::sqrt(norm)))
+            return ::testing::AssertionFailure()
+                   << "row " << first / row << ": an error of " << std::sqrt(error)
+                   << ", the row's norm is " << std::sqrt(norm);
     }
     return ::testing::AssertionSuccess();
 }

@@ -90,30 +90,6 @@ struct test_weight {
     }
 };
 
-/* Row by row: the largest error over the largest value of the row (at least 1) within the
- * type's relative tolerance. Long sums have no meaningful error per element. */
-inline ::testing::AssertionResult
-rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t row,
-           xm_element element)
-{
-    for (size_t first = 0; first < want.size(); first += row) {
-        float largest = 1, error = 0;
-        for (size_t i = first; i < first + row; i++) {
-            largest = std::fmax(largest, std::fabs(want[i]));
-            float e = std::fabs(got[i] - want[i]);
-            if (!(e <= error))
-                error = e;
-            if (std::isnan(error))
-                break;
-        }
-        if (!(error <= tolerance_of(element).relative * largest))
-            return ::testing::AssertionFailure()
-                   << "row " << first / row << ": error " << error << ", largest value "
-                   << largest;
-    }
-    return ::testing::AssertionSuccess();
-}
-
 /* The rows of a table that the device could take: what a test must have run before it ends. */
 inline std::set<std::string>
 rows_to_cover(const xm_variant_table &t)
