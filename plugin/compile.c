@@ -22,39 +22,28 @@ weight_of(struct xm_value *v)
 }
 
 static const char *
-why_not_moe(const struct xm_device_info *device, const struct xm_moe_attr *a,
-            struct xm_value *const *in)
+why_not_moe(const struct xm_moe_attr *a, struct xm_value *const *in)
 {
-    struct xm_moe_shape shape = {
-        .routing = {.kind = (enum xm_routing)a->routing,
-                    .top_k = (uint32_t)a->top_k,
-                    .normalise = a->normalise,
-                    .epsilon = a->epsilon,
-                    .scale = a->scale},
-        .expert = (enum xm_expert)a->expert,
-        .gate_up = (enum xm_gate_up)a->gate_up,
-        .activation = (enum xm_activation)a->activation,
-        .gate = weight_of(in[XM_MOE_GATE]),
-        .up = weight_of(in[XM_MOE_UP]),
-        .down = weight_of(in[XM_MOE_DOWN]),
-        .shared_gate = weight_of(in[XM_MOE_SHARED_GATE]),
-        .shared_up = weight_of(in[XM_MOE_SHARED_UP]),
-        .shared_down = weight_of(in[XM_MOE_SHARED_DOWN]),
-        .shared_gate_gate = weight_of(in[XM_MOE_SHARED_GATE_GATE]),
-        .has_bias_gate = !xm_is_none(in[XM_MOE_BIAS_GATE]),
-    };
-    if (!shape.gate || !shape.down)
+    const struct xm_moe_weights experts = {.gate = weight_of(in[XM_MOE_W_GATE]),
+                                           .up = weight_of(in[XM_MOE_W_UP]),
+                                           .down = weight_of(in[XM_MOE_W_DOWN])};
+    const struct xm_moe_weights shared = {.gate = weight_of(in[XM_MOE_SHARED_GATE]),
+                                          .up = weight_of(in[XM_MOE_SHARED_UP]),
+                                          .down = weight_of(in[XM_MOE_SHARED_DOWN])};
+    if (!experts.gate || !experts.down)
         return "the expert weights are not constants";
-    return xm_moe_supports(device, &shape);
+    if (a->gate_up == XM_GATE_UP_APART && !xm_is_none(in[XM_MOE_BIAS_GATE]))
+        return "biases of gate and up are supported where they share a weight";
+    return xm_moe_supports(a, &experts, &shared, weight_of(in[XM_MOE_SHARED_GATE_GATE]));
 }
 
 static const char *
 why_not_linear(const struct xm_device_info *device, const union xm_attr *attr,
                struct xm_value *const *in, uint32_t n_in)
 {
-    const struct xm_weight *first = weight_of(in[XM_LIN_W]);
+    const struct xm_weight *first = weight_of(in[XM_LINEAR_W]);
     const char *why = NULL;
-    for (uint32_t i = XM_LIN_W; i < n_in && !why; i += XM_LIN_SEGMENT) {
+    for (uint32_t i = XM_LINEAR_W; i < n_in && !why; i += XM_LINEAR_SEGMENT) {
         const struct xm_weight *w = weight_of(in[i]);
         if (!first || !w)
             return "a matrix is not a stored weight";
@@ -62,8 +51,9 @@ why_not_linear(const struct xm_device_info *device, const union xm_attr *attr,
         if (!why)
             why = xm_linear_cannot_join(first, w);
     }
-    if (!why && attr && attr->linear.glu && n_in > XM_LIN_BIAS + 1)
-        why = xm_linear_cannot_gate(first, weight_of(in[XM_LIN_W + XM_LIN_SEGMENT]));
+    if (!why && attr && attr->linear.glu && n_in > XM_LINEAR_BIAS + 1)
+        why =
+            xm_linear_cannot_gate(first, weight_of(in[XM_LINEAR_W + XM_LINEAR_SEGMENT]));
     return why;
 }
 
@@ -85,7 +75,7 @@ can_run(const void *ctx, enum xm_op op, const union xm_attr *attr,
     const struct xm_device_info *device = ctx;
     *why_not = NULL;
     if (op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
-        *why_not = why_not_moe(device, &attr->moe, in);
+        *why_not = why_not_moe(&attr->moe, in);
     else if (op == XM_OP_LINEAR)
         *why_not = why_not_linear(device, attr, in, n_in);
     else if (op == XM_OP_ROW_CHAIN)

@@ -101,7 +101,7 @@ describe_experts(const struct xm_moe_attr *a, struct xm_strbuf *out)
 {
     xm_strbuf_printf(out,
                      "%" PRId64 " experts, %" PRId64 " for a token, width %" PRId64 "\n",
-                     a->experts, a->top_k, a->inter);
+                     a->experts, a->routing.top_k, a->inter);
 }
 
 /* The operations alone: what they work on is for graph text. */
@@ -174,7 +174,7 @@ static enum xm_status
 add_sorted_lines(const struct xm_strbuf *lines, struct xm_strbuf *out,
                  struct xm_error *err)
 {
-    char *texts[XM_LIN_N_IN + XM_MOE_N_IN], *next = NULL;
+    char *texts[XM_LINEAR_N_IN + XM_MOE_N_IN], *next = NULL;
     struct xm_strbuf copy = {0};
     size_t n = 0;
     xm_strbuf_add(&copy, xm_strbuf_text(lines));

@@ -96,7 +96,7 @@ want_like_result(struct xm_lower *l, const struct xm_node *n, bool wanted)
     for (uint32_t i = 0; i < n->n_out && n->op == XM_OP_LINEAR; i++)
         want(l, &n->out[i]);
     if (n->op == XM_OP_LINEAR)
-        want(l, xm_in(n, XM_LIN_ADDEND));
+        want(l, xm_in(n, XM_LINEAR_ADDEND));
     if (n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
         want(l, xm_in(n, XM_MOE_ADDEND));
 }
@@ -113,8 +113,8 @@ want_operands(struct xm_lower *l, const struct xm_node *n)
         want(l, xm_in(n, 2));
         return;
     case XM_OP_ATTENTION:
-        want(l, xm_in(n, XM_ATTN_COS));
-        want(l, xm_in(n, XM_ATTN_SIN));
+        want(l, xm_in(n, XM_ATTENTION_COS));
+        want(l, xm_in(n, XM_ATTENTION_SIN));
         return;
     case XM_OP_MOE_ROUTER:
         want(l, xm_in(n, 0));
@@ -350,7 +350,7 @@ static bool
 joins_tokens(const struct xm_node *n)
 {
     if (n->op == XM_OP_ATTENTION)
-        return !n->attr.attention.causal || !xm_is_none(xm_in(n, XM_ATTN_MASK));
+        return !n->attr.attention.causal || !xm_is_none(xm_in(n, XM_ATTENTION_MASK));
     bool had = false, has = n->n_out == 0 || n->op == XM_OP_SLICE;
     for (uint32_t i = 0; i < n->n_in; i++)
         had |= token_axes(&xm_in(n, i)->type.shape) > 0;

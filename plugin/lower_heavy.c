@@ -33,6 +33,13 @@ finish(struct xm_lower *l, struct xm_node *n, struct xm_primitive *primitive,
     return XM_OK;
 }
 
+static void
+no_values(uint32_t *operands, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        operands[i] = XM_NO_VALUE;
+}
+
 /* `times` experts of a weight. */
 static void
 add_cost(struct xm_step_cost *cost, const struct xm_weight *w, uint64_t times)
@@ -76,8 +83,8 @@ static enum xm_status
 lower_weight_matmul(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_linear_desc desc = {.chunk = l->p->config.ubatch, .n = 1};
-    uint32_t operands[XM_LINEAR_N_OPERANDS] = {XM_NO_VALUE, XM_NO_VALUE, XM_NO_VALUE,
-                                               XM_NO_VALUE, XM_NO_VALUE};
+    uint32_t operands[XM_LINEAR_N_OPERANDS];
+    no_values(operands, XM_LINEAR_N_OPERANDS);
     XM_TRY(xm_lower_weight(l, xm_in(n, 1), &desc.segment[0].weight));
     return lower_segments(l, n, &desc, operands);
 }
@@ -86,7 +93,7 @@ lower_weight_matmul(struct xm_lower *l, struct xm_node *n)
 static int64_t
 slices_of(const struct xm_node *n)
 {
-    const struct xm_shape *s = &xm_in(n, XM_LIN_FACTOR)->type.shape;
+    const struct xm_shape *s = &xm_in(n, XM_LINEAR_FACTOR)->type.shape;
     return s->rank == n->out[0].type.shape.rank + 1 ? s->dim[s->rank - 2].n : 1;
 }
 
@@ -99,12 +106,12 @@ lower_linear(struct xm_lower *l, struct xm_node *n)
                                   .slices = (uint32_t)slices_of(n),
                                   .slice = (uint32_t)n->attr.linear.slice,
                                   .chunk = l->p->config.ubatch,
-                                  .n = (n->n_in - XM_LIN_W) / XM_LIN_SEGMENT};
-    uint32_t operands[XM_LINEAR_N_OPERANDS] = {XM_NO_VALUE, XM_NO_VALUE, XM_NO_VALUE,
-                                               XM_NO_VALUE, XM_NO_VALUE};
-    struct xm_value *other = xm_in(n, XM_LIN_ADDEND); /* or factor */
+                                  .n = (n->n_in - XM_LINEAR_W) / XM_LINEAR_SEGMENT};
+    uint32_t operands[XM_LINEAR_N_OPERANDS];
+    no_values(operands, XM_LINEAR_N_OPERANDS);
+    struct xm_value *other = xm_in(n, XM_LINEAR_ADDEND); /* or factor */
     for (uint32_t i = 0; i < desc.n; i++) {
-        uint32_t w = XM_LIN_W + i * XM_LIN_SEGMENT;
+        uint32_t w = XM_LINEAR_W + i * XM_LINEAR_SEGMENT;
         XM_TRY(xm_lower_weight(l, xm_in(n, w), &desc.segment[i].weight));
         XM_TRY(xm_lower_f32_buffer(l, xm_in(n, w + 1), &desc.segment[i].bias));
     }
@@ -236,8 +243,7 @@ lower_row_chain(struct xm_lower *l, struct xm_node *n)
     if (!xm_dim_is_const(width) || xm_row_chain_supports(&desc.chain, width.n))
         return XM_UNSUPPORTED;
     desc.n = (uint32_t)width.n;
-    for (uint32_t i = 0; i < XM_ROW_CHAIN_N_OPERANDS; i++)
-        operands[i] = XM_NO_VALUE;
+    no_values(operands, XM_ROW_CHAIN_N_OPERANDS);
     XM_TRY(row_chain_operands(l, n, &desc, operands));
     for (uint32_t i = 0; i < desc.chain.n_y; i++) {
         desc.y[i] = xm_lower_float_element(l, &n->out[i]);
@@ -352,9 +358,9 @@ static enum xm_status
 attention_desc(struct xm_lower *l, const struct xm_node *n, struct xm_attention_desc *d)
 {
     const struct xm_attention_attr *a = &n->attr.attention;
-    const struct xm_shape *q = &xm_in(n, XM_ATTN_Q)->type.shape;
+    const struct xm_shape *q = &xm_in(n, XM_ATTENTION_Q)->type.shape;
     const struct xm_shape *out = &n->out[0].type.shape;
-    struct xm_value *k = xm_in(n, XM_ATTN_K);
+    struct xm_value *k = xm_in(n, XM_ATTENTION_K);
     struct xm_dim heads_kv = xm_is_none(k) ? q->dim[2] : k->type.shape.dim[2];
     if (!xm_dim_is_const(q->dim[2]) || !xm_dim_is_const(q->dim[3]) ||
         !xm_dim_is_const(heads_kv) || !xm_dim_is_const(out->dim[3]))
@@ -371,10 +377,10 @@ attention_desc(struct xm_lower *l, const struct xm_node *n, struct xm_attention_
                                     .element = l->act,
                                     .cache = l->p->config.kv_cache_precision,
                                     .epsilon = a->epsilon};
-    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTN_Q_GAMMA), &d->q_gamma));
-    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTN_K_GAMMA), &d->k_gamma));
-    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTN_V_GAMMA), &d->v_gamma));
-    return xm_lower_f32_buffer(l, xm_in(n, XM_ATTN_SINKS), &d->sinks);
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTENTION_Q_GAMMA), &d->q_gamma));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTENTION_K_GAMMA), &d->k_gamma));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTENTION_V_GAMMA), &d->v_gamma));
+    return xm_lower_f32_buffer(l, xm_in(n, XM_ATTENTION_SINKS), &d->sinks);
 }
 
 static enum xm_status
@@ -385,28 +391,26 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
     XM_TRY(attention_desc(l, n, &desc));
     XM_TRY(find_layer(l, &n->attr.attention, &desc, &layer));
     desc.heads_kv = l->p->kv[layer].heads; /* a layer without K and V reads another's */
-    XM_TRY(host_input(l, xm_in(n, XM_ATTN_BEAM_IDX), "beam index", &l->p->beam_idx));
-    XM_TRY(host_input(l, xm_in(n, XM_ATTN_KEY_MASK), "key mask", &l->p->key_mask));
+    XM_TRY(host_input(l, xm_in(n, XM_ATTENTION_BEAM_IDX), "beam index", &l->p->beam_idx));
+    XM_TRY(host_input(l, xm_in(n, XM_ATTENTION_KEY_MASK), "key mask", &l->p->key_mask));
     const char *why = xm_attention_supports(xm_engine_info(l->p->engine), &desc);
     if (why)
         return xm_fail(l->err, XM_UNSUPPORTED, "%s", why);
     static const struct {
-        int in, operand;
+        int operand;
         bool is_f32;
-    } tensors[] = {
-        {XM_ATTN_Q, XM_ATTENTION_Q, false},    {XM_ATTN_K, XM_ATTENTION_K, false},
-        {XM_ATTN_V, XM_ATTENTION_V, false},    {XM_ATTN_MASK, XM_ATTENTION_MASK, false},
-        {XM_ATTN_COS, XM_ATTENTION_COS, true}, {XM_ATTN_SIN, XM_ATTENTION_SIN, true}};
-    for (uint32_t i = 0; i < XM_ATTENTION_N_OPERANDS; i++)
-        operands[i] = XM_NO_VALUE; /* caches and the table are the request's */
+    } tensors[] = {{XM_ATTENTION_Q, false},  {XM_ATTENTION_K, false},
+                   {XM_ATTENTION_V, false},  {XM_ATTENTION_MASK, false},
+                   {XM_ATTENTION_COS, true}, {XM_ATTENTION_SIN, true}};
+    no_values(operands, XM_ATTENTION_N_OPERANDS); /* some are the request's */
     for (size_t i = 0; i < XM_ARRAY_LEN(tensors); i++) {
-        struct xm_value *v = xm_in(n, (uint32_t)tensors[i].in);
+        struct xm_value *v = xm_in(n, (uint32_t)tensors[i].operand);
         if (!xm_is_none(v))
             XM_TRY(xm_lower_value_as(l, v, tensors[i].is_f32 ? XM_F32 : l->act,
                                      &operands[tensors[i].operand]));
     }
-    if (!xm_is_none(xm_in(n, XM_ATTN_KEY_MASK)))
-        XM_TRY(xm_lower_value(l, xm_in(n, XM_ATTN_KEY_MASK),
+    if (!xm_is_none(xm_in(n, XM_ATTENTION_KEY_MASK)))
+        XM_TRY(xm_lower_value(l, xm_in(n, XM_ATTENTION_KEY_MASK),
                               &operands[XM_ATTENTION_KEY_MASK]));
     XM_TRY(xm_lower_result(l, n, 0, l->act, &operands[XM_ATTENTION_OUT]));
     struct xm_primitive *primitive = NULL;
@@ -423,12 +427,7 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
 static enum xm_status
 lower_router(struct xm_lower *l, struct xm_node *n)
 {
-    const struct xm_router_attr *a = &n->attr.router;
-    struct xm_router_desc desc = {.routing = {.kind = (enum xm_routing)a->kind,
-                                              .top_k = (uint32_t)a->top_k,
-                                              .normalise = a->normalise,
-                                              .epsilon = a->epsilon,
-                                              .scale = a->scale}};
+    struct xm_router_desc desc = {.routing = n->attr.router};
     uint32_t operands[XM_ROUTER_N_OPERANDS];
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 1), &desc.bias));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 2), &desc.expert_scale));
@@ -466,33 +465,34 @@ static enum xm_status
 moe_weights(struct xm_lower *l, const struct xm_node *n, struct xm_moe_desc *d,
             uint64_t *host_experts)
 {
-    const struct xm_value *const experts[] = {xm_in(n, XM_MOE_GATE), xm_in(n, XM_MOE_UP),
-                                              xm_in(n, XM_MOE_DOWN)};
+    const struct xm_value *const experts[] = {
+        xm_in(n, XM_MOE_W_GATE), xm_in(n, XM_MOE_W_UP), xm_in(n, XM_MOE_W_DOWN)};
     struct xm_device_weight *w[XM_ARRAY_LEN(experts)];
     XM_TRY(xm_lower_experts(l, experts, XM_ARRAY_LEN(experts), w, host_experts));
-    d->gate = w[0];
-    d->up = w[1];
-    d->down = w[2];
-    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_GATE), &d->bias_gate));
-    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_DOWN), &d->bias_down));
+    d->experts.gate = w[0];
+    d->experts.up = w[1];
+    d->experts.down = w[2];
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_GATE), &d->experts.bias_gate));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_DOWN), &d->experts.bias_down));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_ROUTER_BIAS), &d->router_bias));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_EXPERT_SCALE), &d->expert_scale));
-    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_GATE), &d->shared_gate));
-    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_UP), &d->shared_up));
-    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_DOWN), &d->shared_down));
+    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_GATE), &d->shared.gate));
+    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_UP), &d->shared.up));
+    XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_DOWN), &d->shared.down));
     return xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_GATE_GATE), &d->shared_gate_gate);
 }
 
 static struct xm_step_cost
 moe_cost(const struct xm_moe_desc *d)
 {
-    const struct xm_device_weight *routed[] = {d->gate, d->up, d->down};
-    const struct xm_device_weight *shared[] = {d->shared_gate, d->shared_up,
-                                               d->shared_down};
-    struct xm_step_cost cost = {.result = XM_MOE_OP_OUT};
+    const struct xm_device_weight *routed[] = {d->experts.gate, d->experts.up,
+                                               d->experts.down};
+    const struct xm_device_weight *shared[] = {d->shared.gate, d->shared.up,
+                                               d->shared.down};
+    struct xm_step_cost cost = {.result = XM_MOE_OUT};
     for (size_t i = 0; i < XM_ARRAY_LEN(routed); i++) {
         if (routed[i])
-            add_cost(&cost, &routed[i]->host, d->routing.top_k);
+            add_cost(&cost, &routed[i]->host, (uint64_t)d->attr.routing.top_k);
         if (shared[i])
             add_cost(&cost, &shared[i]->host, 1);
     }
@@ -502,34 +502,24 @@ moe_cost(const struct xm_moe_desc *d)
 static enum xm_status
 lower_moe(struct xm_lower *l, struct xm_node *n)
 {
-    const struct xm_moe_attr *a = &n->attr.moe;
-    struct xm_moe_desc desc = {.routing = {.kind = (enum xm_routing)a->routing,
-                                           .top_k = (uint32_t)a->top_k,
-                                           .normalise = a->normalise,
-                                           .epsilon = a->epsilon,
-                                           .scale = a->scale},
-                               .expert = (enum xm_expert)a->expert,
-                               .gate_up = (enum xm_gate_up)a->gate_up,
-                               .activation = (enum xm_activation)a->activation,
-                               .beta = a->beta,
-                               .limit = a->limit,
-                               .chunk = l->p->config.ubatch};
-    uint32_t operands[XM_MOE_OP_COUNT] = {[XM_MOE_OP_ADDEND] = XM_NO_VALUE};
+    struct xm_moe_desc desc = {.attr = n->attr.moe, .chunk = l->p->config.ubatch};
+    uint32_t operands[XM_MOE_N_OPERANDS];
+    no_values(operands, XM_MOE_N_OPERANDS);
     uint64_t host_experts = 0;
     XM_TRY(moe_weights(l, n, &desc, &host_experts));
-    XM_TRY(xm_lower_value(l, xm_in(n, XM_MOE_HIDDEN), &operands[XM_MOE_OP_HIDDEN]));
+    XM_TRY(xm_lower_value(l, xm_in(n, XM_MOE_HIDDEN), &operands[XM_MOE_HIDDEN]));
     XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ROUTING), XM_F32,
-                             &operands[XM_MOE_OP_LOGITS]));
-    desc.src = element_of(l, operands[XM_MOE_OP_HIDDEN]);
-    desc.dst = xm_lower_float_element(l, &n->out[0]);
+                             &operands[XM_MOE_ROUTING]));
+    desc.src = element_of(l, operands[XM_MOE_HIDDEN]);
+    desc.dst = desc.add = xm_lower_float_element(l, &n->out[0]);
     if (!xm_is_none(xm_in(n, XM_MOE_ADDEND)))
         XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ADDEND), desc.dst,
-                                 &operands[XM_MOE_OP_ADDEND]));
-    XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_MOE_OP_OUT]));
+                                 &operands[XM_MOE_ADDEND]));
+    XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_MOE_OUT]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_moe_create(l->p->engine, &desc, &primitive, l->err));
     const struct xm_step_cost cost = moe_cost(&desc);
-    XM_TRY(finish(l, n, primitive, operands, XM_MOE_OP_COUNT, &cost));
+    XM_TRY(finish(l, n, primitive, operands, XM_MOE_N_OPERANDS, &cost));
     l->p->steps[l->p->n_steps - 1].host_experts = host_experts;
     return XM_OK;
 }

@@ -24,7 +24,7 @@ share_of(const struct xm_node *user)
     case XM_OP_MOE_COMPRESSED:
     case XM_OP_MOE_3GEMM_FUSED_COMPRESSED:
         s = (struct share){(uint64_t)user->attr.moe.experts,
-                           (uint64_t)user->attr.moe.top_k};
+                           (uint64_t)user->attr.moe.routing.top_k};
         break;
     case XM_OP_GATHER_MATMUL: {
         const struct xm_shape *w = &xm_in(user, 1)->type.shape,
@@ -224,7 +224,7 @@ add_experts(struct xm_model_facts *out, const struct xm_node *n)
     const struct xm_value *shared = xm_in(n, XM_MOE_SHARED_UP);
     const struct xm_expert_facts row = {.layers = 1,
                                         .experts = (uint64_t)a->experts,
-                                        .top_k = (uint64_t)a->top_k,
+                                        .top_k = (uint64_t)a->routing.top_k,
                                         .width = (uint64_t)a->inter,
                                         .shared_width =
                                             xm_is_none(shared) ? 0 : size_of(shared, 1)};
@@ -240,7 +240,7 @@ writer_of_cache(const struct xm_graph *g, const struct xm_node *n)
     const char *state = n->attr.attention.key_state;
     xm_for_each_node(w, g)
     {
-        if (w->op == XM_OP_ATTENTION && !xm_is_none(xm_in(w, XM_ATTN_K)) && state &&
+        if (w->op == XM_OP_ATTENTION && !xm_is_none(xm_in(w, XM_ATTENTION_K)) && state &&
             w->attr.attention.key_state &&
             strcmp(w->attr.attention.key_state, state) == 0)
             return w;
@@ -252,10 +252,11 @@ static void
 add_attention(struct xm_model_facts *out, const struct xm_graph *g,
               const struct xm_node *n)
 {
-    const bool shares = xm_is_none(xm_in(n, XM_ATTN_K));
+    const bool shares = xm_is_none(xm_in(n, XM_ATTENTION_K));
     const struct xm_node *writer = shares ? writer_of_cache(g, n) : n;
-    const struct xm_value *q = xm_in(n, XM_ATTN_Q), *k = xm_in(writer, XM_ATTN_K),
-                          *v = xm_in(writer, XM_ATTN_V);
+    const struct xm_value *q = xm_in(n, XM_ATTENTION_Q),
+                          *k = xm_in(writer, XM_ATTENTION_K),
+                          *v = xm_in(writer, XM_ATTENTION_V);
     const struct xm_attention_facts row = {
         .layers = 1,
         .heads = size_of(q, 1),

@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-enum { XM_STEP_OPERANDS = 16, XM_NO_VALUE = UINT32_MAX };
+enum { XM_STEP_OPERANDS = 20, XM_NO_VALUE = UINT32_MAX };
 
 /* Where a value's bytes are. */
 enum xm_place {

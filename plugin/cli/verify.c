@@ -41,7 +41,7 @@ is_attention_of_more(const struct xm_verify_step *v)
     const struct xm_node *n = v->step->node;
     if (!is_attention(v) || !n)
         return false;
-    for (uint32_t i = XM_ATTN_COS; i < XM_ATTN_N_IN; i++)
+    for (uint32_t i = XM_ATTENTION_COS; i < XM_ATTENTION_N_IN; i++)
         if (!xm_is_none(xm_in(n, i)))
             return true;
     return false;

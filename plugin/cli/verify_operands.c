@@ -34,7 +34,7 @@ struct row {
 static const struct row rows[] = {
     { XM_OP_MATMUL,  XM_LINEAR_N_OPERANDS,    { AT(XM_LINEAR_X) },                       { AT(XM_LINEAR_Y) } },
     { XM_OP_MATMUL,  XM_MATMUL_N_OPERANDS,    { AT(XM_MATMUL_A), AT(XM_MATMUL_B) },      { AT(XM_MATMUL_C) } },
-    { XM_OP_LINEAR,  XM_LINEAR_N_OPERANDS,    { [XM_LIN_X] = AT(XM_LINEAR_X), [XM_LIN_ADDEND] = AT(XM_LINEAR_ADDEND) },
+    { XM_OP_LINEAR,  XM_LINEAR_N_OPERANDS,    { AT(XM_LINEAR_X), AT(XM_LINEAR_ADDEND) },
       { AT(XM_LINEAR_Y), AT(XM_LINEAR_Y + 1), AT(XM_LINEAR_Y + 2) } },
     { XM_OP_GATHER,  XM_EMBEDDING_N_OPERANDS, { ELSEWHERE, AT(XM_EMBEDDING_IDS) },       { AT(XM_EMBEDDING_Y) } },
     { XM_OP_GATHER,  XM_GATHER_N_OPERANDS,    { AT(XM_GATHER_X), AT(XM_GATHER_IDS) },    { AT(XM_GATHER_Y) } },
@@ -46,16 +46,9 @@ static const struct row rows[] = {
     { XM_OP_ROPE_TABLES, XM_ROPE_TABLES_N_OPERANDS, { AT(XM_ROPE_TABLES_POSITIONS) },
       { AT(XM_ROPE_TABLES_COS), AT(XM_ROPE_TABLES_SIN) } },
     { XM_OP_GLU,     XM_GLU_N_OPERANDS,       { AT(XM_GLU_GATE), AT(XM_GLU_UP) },        { AT(XM_GLU_Y) } },
-    { XM_OP_ATTENTION, XM_ATTENTION_N_OPERANDS,
-      { [XM_ATTN_Q] = AT(XM_ATTENTION_Q), [XM_ATTN_K] = AT(XM_ATTENTION_K), [XM_ATTN_V] = AT(XM_ATTENTION_V),
-        [XM_ATTN_KEY_MASK] = AT(XM_ATTENTION_KEY_MASK), [XM_ATTN_MASK] = AT(XM_ATTENTION_MASK),
-        [XM_ATTN_COS] = AT(XM_ATTENTION_COS), [XM_ATTN_SIN] = AT(XM_ATTENTION_SIN) },
-      { AT(XM_ATTENTION_OUT) } },
     { XM_OP_MOE_ROUTER, XM_ROUTER_N_OPERANDS, { AT(XM_ROUTER_LOGITS) },                  { AT(XM_ROUTER_WEIGHTS), AT(XM_ROUTER_IDS) } },
     { XM_OP_GATHER_MATMUL, XM_GATHER_MATMUL_N_OPERANDS,
       { AT(XM_GATHER_MATMUL_A), ELSEWHERE, AT(XM_GATHER_MATMUL_IDS) },                   { AT(XM_GATHER_MATMUL_OUT) } },
-    { XM_OP_MOE_3GEMM_FUSED_COMPRESSED, XM_MOE_OP_COUNT,
-      { [XM_MOE_HIDDEN] = AT(XM_MOE_OP_HIDDEN), [XM_MOE_ROUTING] = AT(XM_MOE_OP_LOGITS), [XM_MOE_ADDEND] = AT(XM_MOE_OP_ADDEND) }, { AT(XM_MOE_OP_OUT) } },
     { XM_OP_SOFTMAX, XM_SOFTMAX_N_OPERANDS,   { AT(XM_SOFTMAX_X) },                      { AT(XM_SOFTMAX_Y) } },
     { XM_OP_TOPK,    XM_TOPK_N_OPERANDS,      { AT(XM_TOPK_X) },                         { AT(XM_TOPK_VALUES), AT(XM_TOPK_IDS) } },
     { XM_OP_REDUCE_SUM,  XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
@@ -76,7 +69,7 @@ row_of(const struct xm_step *s)
     return NULL;
 }
 
-/* Copies and elementwise steps have their operands in the node's order. */
+/* Other steps have their operands in the node's order, and their result last. */
 static uint8_t
 place_of_input(const struct xm_step *s, uint32_t i)
 {
@@ -185,7 +178,8 @@ input_tensor(const struct xm_verify_step *v, uint32_t i, struct xm_tensor **out,
         return XM_OK;
     if (place != ELSEWHERE && v->operands[place - 1].buffer)
         return read_as(v, &v->operands[place - 1], value->type.element, out, err);
-    if (n->op == XM_OP_ATTENTION && (i == XM_ATTN_BEAM_IDX || i == XM_ATTN_KEY_MASK))
+    if (n->op == XM_OP_ATTENTION &&
+        (i == XM_ATTENTION_BEAM_IDX || i == XM_ATTENTION_KEY_MASK))
         return XM_OK; /* one sequence, no padding */
     return graph_tensor(v, value, out, err);
 }

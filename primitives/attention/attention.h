@@ -16,27 +16,11 @@
 #define XM_PRIMITIVES_ATTENTION_ATTENTION_H
 
 #include "primitives/primitive.h"
+#include "runtime/operations/attention.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum {
-    XM_ATTENTION_Q,       /* [B,T,Hq,D] */
-    XM_ATTENTION_K,       /* [B,T,Hkv,D]; absent: another layer has written them */
-    XM_ATTENTION_V,       /* [B,T,Hkv,Dv] */
-    XM_ATTENTION_K_CACHE, /* [pages,Hkv,page_tokens,D] */
-    XM_ATTENTION_V_CACHE,
-    XM_ATTENTION_K_SCALE, /* [pages,Hkv,page_tokens] f32; absent unless the cache is i8 */
-    XM_ATTENTION_V_SCALE,
-    XM_ATTENTION_TABLE,    /* [B,max_pages] i32 */
-    XM_ATTENTION_KEY_MASK, /* [B,past+T] i64 or i32 or u8, 0 = padding; absent: all seen */
-    XM_ATTENTION_MASK,     /* [B|1,Hq|1,T,past+T] f16/f32; absent */
-    XM_ATTENTION_COS,      /* [B|1,T,R] f32: q and k are rotated as by rope.h; absent */
-    XM_ATTENTION_SIN,
-    XM_ATTENTION_OUT, /* [B,T,Hq,Dv] */
-    XM_ATTENTION_N_OPERANDS
-};
 
 struct xm_attention_desc {
     uint32_t heads_q, heads_kv, d, dv;

@@ -15,20 +15,12 @@
 #define XM_PRIMITIVES_LINEAR_LINEAR_H
 
 #include "primitives/primitive.h"
+#include "runtime/operations/linear.h"
 #include "runtime/reference/reference.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum { XM_LINEAR_SEGMENTS = 3 };
-enum {
-    XM_LINEAR_X,
-    XM_LINEAR_ADDEND,                    /* [T,N] dst; absent: none */
-    XM_LINEAR_FACTOR = XM_LINEAR_ADDEND, /* [T,slices,N] dst, of a GLU with one segment */
-    XM_LINEAR_Y,                         /* of segment 0; those of the others follow */
-    XM_LINEAR_N_OPERANDS = XM_LINEAR_Y + XM_LINEAR_SEGMENTS
-};
 
 struct xm_linear_segment {
     struct xm_device_weight *weight; /* referenced; experts == 1 */

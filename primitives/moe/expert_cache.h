@@ -19,17 +19,12 @@
 #define XM_PRIMITIVES_MOE_EXPERT_CACHE_H
 
 #include "primitives/args.h"
+#include "primitives/moe/moe.h"
 #include "primitives/variant.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* What a set of experts consists of: an entry an expert, or a slot. */
-struct xm_expert_rows {
-    struct xm_device_weight *gate, *up, *down; /* up NULL unless apart       */
-    struct xm_buffer *bias_gate, *bias_down;   /* NULL: none                 */
-};
 
 /* Data, scales and zero points of three weights and a bias; with two biases there is no up. */
 enum { XM_EXPERT_PARTS = 10 };

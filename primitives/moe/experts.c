@@ -10,6 +10,7 @@
  */
 #include "primitives/moe/experts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@
 #include "runtime/util/memory.h"
 
 enum { FEW_PER_EXPERT = 4 };
-enum { EXPERT_OPTIONS = 64 }; /* characters */
+enum { EXPERT_OPTIONS = 96 }; /* characters */
 /* What the counters of moe_sort_gen may take of local memory; 32-bit words that the sg
  * products read at a time. */
 enum { GEN_SORT_EXPERTS = 4096, SG_WORDS = 4 };
@@ -29,13 +30,13 @@ enum { GEN_SORT_EXPERTS = 4096, SG_WORDS = 4 };
 static const struct xm_weight *
 gate_of(const void *problem)
 {
-    return &((const struct xm_moe_experts *)problem)->desc.gate->host;
+    return &((const struct xm_moe_experts *)problem)->desc.experts.gate->host;
 }
 
 static const struct xm_weight *
 down_of(const void *problem)
 {
-    return &((const struct xm_moe_experts *)problem)->desc.down->host;
+    return &((const struct xm_moe_experts *)problem)->desc.experts.down->host;
 }
 
 static const char *
@@ -193,19 +194,18 @@ const struct xm_variant_table xm_moe_tables[XM_MOE_N_TABLES] = {
 /* ---- what can be a set ------------------------------------------------------------- */
 
 static const char *
-readable(const struct xm_weight *gate, const struct xm_weight *up,
-         const struct xm_weight *down)
+readable(const struct xm_moe_weights *w)
 {
-    const char *why = xm_weight_unreadable(gate);
-    if (!why && up)
-        why = xm_weight_unreadable(up);
-    return why ? why : xm_weight_unreadable(down);
+    const char *why = xm_weight_unreadable(w->gate);
+    if (!why && w->up)
+        why = xm_weight_unreadable(w->up);
+    return why ? why : xm_weight_unreadable(w->down);
 }
 
 const char *
-xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_weight *gate,
-                      const struct xm_weight *up, const struct xm_weight *down)
+xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
 {
+    const struct xm_weight *gate = w->gate, *up = w->up, *down = w->down;
     bool apart = gate_up == XM_GATE_UP_APART;
     if (gate_up >= XM_GATE_UP_COUNT)
         return "unknown order of gate and up";
@@ -213,7 +213,7 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_weight *gate,
         return "a weight of the experts is missing";
     if (!apart && (up || gate->rows % 2 != 0))
         return "gate and up in one weight have as many rows each";
-    const char *why = readable(gate, up, down);
+    const char *why = readable(w);
     if (why)
         return why;
     if (gate->experts != down->experts || (up && up->experts != gate->experts))
@@ -245,10 +245,13 @@ forms_in_dispute(const struct xm_moe_experts *m)
 static void
 expert_options(const struct xm_moe_experts *m, char *out, size_t n)
 {
-    xm_defines_print(out, n, "-DACT=%d -DCLAMPED=%d -DGATE_UP=%d -DBIASED=%d",
-                     (int)m->desc.activation,
-                     m->desc.expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP,
-                     (int)m->desc.gate_up, m->desc.bias_gate != NULL);
+    const struct xm_moe_attr *a = &m->desc.attr;
+    uint32_t up_add;
+    memcpy(&up_add, &a->up_add, sizeof(up_add));
+    xm_defines_print(
+        out, n, "-DACT=%d -DCLAMPED=%d -DUP_ADD=%" PRIu32 " -DGATE_UP=%d -DBIASED=%d",
+        (int)a->activation, a->limit > 0, up_add, (int)a->gate_up,
+        m->desc.experts.bias_gate != NULL);
 }
 
 /* Those of the kernels for matrix engines. */
@@ -256,7 +259,7 @@ static void
 matrix_options(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
 {
     const struct xm_device_info *device = xm_engine_info(m->engine);
-    const struct xm_weight *down = &m->desc.down->host;
+    const struct xm_weight *down = &m->desc.experts.down->host;
     char expert[EXPERT_OPTIONS];
     size_t used = xm_defines_print(out, n, "-DSG=%u -DMATRIX_ENGINE=%d",
                                    xm_matrix_lanes(device), xm_matrix_is_real(device));
@@ -283,7 +286,7 @@ options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, siz
         return;
     case XM_MOE_GEMM_GATE_UP:
         xm_defines_print(out, n, "%s -DROWS=%d -DOUT_PLANES=%u", expert, XM_MOE_GEMM_ROWS,
-                         xm_weight_planes(&m->desc.down->host));
+                         xm_weight_planes(&m->desc.experts.down->host));
         return;
     case XM_MOE_GEMM_DOWN:
         xm_defines_print(out, n, "-DROWS=%d", XM_MOE_GEMM_ROWS);
@@ -310,9 +313,9 @@ weight_of(const struct xm_moe_experts *m, enum xm_moe_step step)
         return NULL;
     case XM_MOE_DOWN:
     case XM_MOE_GEMM_DOWN:
-        return &m->desc.down->host;
+        return &m->desc.experts.down->host;
     default:
-        return &m->desc.gate->host;
+        return &m->desc.experts.gate->host;
     }
 }
 
@@ -340,7 +343,7 @@ build_step(void *ctx, size_t i, struct xm_error *err)
     enum xm_moe_step step = (enum xm_moe_step)i;
     const struct xm_variant *row = xm_moe_row(m, step);
     const struct xm_weight *w = weight_of(m, step);
-    char options[128];
+    char options[192];
     if (forms_in_dispute(m))
         return XM_OK; /* to be chosen again */
     if (row->family == XM_FAMILY_ONEDNN && step != XM_MOE_GATHER)
@@ -370,40 +373,41 @@ choose_and_build(struct xm_moe_experts *m, struct xm_error *err)
 }
 
 static void
-reference(const struct xm_moe_experts_desc *d)
+reference(const struct xm_expert_rows *e)
 {
-    xm_device_weight_ref(d->gate);
-    if (d->up)
-        xm_device_weight_ref(d->up);
-    xm_device_weight_ref(d->down);
-    if (d->bias_gate)
-        xm_buffer_ref(d->bias_gate);
-    if (d->bias_down)
-        xm_buffer_ref(d->bias_down);
+    xm_device_weight_ref(e->gate);
+    if (e->up)
+        xm_device_weight_ref(e->up);
+    xm_device_weight_ref(e->down);
+    if (e->bias_gate)
+        xm_buffer_ref(e->bias_gate);
+    if (e->bias_down)
+        xm_buffer_ref(e->bias_down);
 }
 
 enum xm_status
 xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
-                    const struct xm_moe_experts_desc *desc, struct xm_error *err)
+                    const struct xm_moe_desc *desc, struct xm_error *err)
 {
     memset(m, 0, sizeof(*m));
     m->engine = engine;
     m->desc = *desc;
-    reference(desc);
-    m->experts = desc->gate->host.experts;
-    m->hidden = desc->down->host.rows;
-    m->inter = desc->down->host.cols;
+    reference(&desc->experts);
+    m->experts = desc->experts.gate->host.experts;
+    m->hidden = desc->experts.down->host.rows;
+    m->inter = desc->experts.down->host.cols;
+    m->top_k = (uint64_t)desc->attr.routing.top_k;
     return choose_and_build(m, err);
 }
 
 void
 xm_moe_experts_fini(struct xm_moe_experts *m)
 {
-    xm_device_weight_unref(m->desc.gate);
-    xm_device_weight_unref(m->desc.up);
-    xm_device_weight_unref(m->desc.down);
-    xm_buffer_unref(m->desc.bias_gate);
-    xm_buffer_unref(m->desc.bias_down);
+    xm_device_weight_unref(m->desc.experts.gate);
+    xm_device_weight_unref(m->desc.experts.up);
+    xm_device_weight_unref(m->desc.experts.down);
+    xm_buffer_unref(m->desc.experts.bias_gate);
+    xm_buffer_unref(m->desc.experts.bias_down);
     xm_onednn_experts_destroy(m->onednn);
 }
 
@@ -418,7 +422,7 @@ xm_moe_experts_few(const struct xm_moe_experts *m)
 static bool
 is_few(const struct xm_moe_experts *m, uint64_t tokens)
 {
-    return tokens * m->desc.top_k <= xm_moe_experts_few(m);
+    return tokens * m->top_k <= xm_moe_experts_few(m);
 }
 
 /* Every expert's last tile may be nearly empty. */
@@ -432,8 +436,9 @@ max_tiles(const struct xm_moe_experts *m, uint64_t slots)
 static uint32_t
 few_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
 {
-    const struct xm_weight *gate = &m->desc.gate->host, *down = &m->desc.down->host;
-    uint64_t slots = tokens * m->desc.top_k;
+    const struct xm_weight *gate = &m->desc.experts.gate->host,
+                           *down = &m->desc.experts.down->host;
+    uint64_t slots = tokens * m->top_k;
     bool x = xm_moe_is_vec(m, XM_MOE_GATE_UP), h = xm_moe_is_vec(m, XM_MOE_DOWN);
     bytes[XM_FEW_X] = x ? xm_weight_planes_bytes(gate, tokens) : 0;
     bytes[XM_FEW_X_SUMS] = x ? xm_weight_sums_bytes(gate, tokens) : 0;
@@ -447,9 +452,9 @@ few_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
 static uint32_t
 many_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
 {
-    uint64_t slots = tokens * m->desc.top_k, tiles = max_tiles(m, slots);
-    uint64_t x = xm_weight_padded_cols(&m->desc.gate->host);
-    uint64_t h = xm_weight_padded_cols(&m->desc.down->host);
+    uint64_t slots = tokens * m->top_k, tiles = max_tiles(m, slots);
+    uint64_t x = xm_weight_padded_cols(&m->desc.experts.gate->host);
+    uint64_t h = xm_weight_padded_cols(&m->desc.experts.down->host);
     bytes[XM_MANY_FIRST] = (m->experts + 1) * sizeof(uint32_t);
     bytes[XM_MANY_TILE_EXPERT] = tiles * sizeof(int32_t);
     bytes[XM_MANY_SOURCE] = tiles * XM_MOE_TILE * sizeof(int32_t);
@@ -495,19 +500,12 @@ end_step(const struct xm_moe_experts *m, uint64_t tokens)
     return is_few(m, tokens) ? XM_MOE_SORT : XM_MOE_N_STEPS;
 }
 
-struct xm_expert_rows
-xm_moe_experts_rows(const struct xm_moe_experts *m)
-{
-    const struct xm_moe_experts_desc *d = &m->desc;
-    return (struct xm_expert_rows){d->gate, d->up, d->down, d->bias_gate, d->bias_down};
-}
-
 enum xm_status
 xm_moe_experts_run(const struct xm_moe_experts *m, const struct xm_moe_batch *batch,
                    struct xm_scratch *scratch, struct xm_queue *queue,
                    struct xm_error *err)
 {
-    uint64_t slots = batch->tokens * m->desc.top_k;
+    uint64_t slots = batch->tokens * m->top_k;
     uint32_t *first = NULL;
     struct xm_moe_call c = {.m = m,
                             .batch = batch,
@@ -523,7 +521,7 @@ xm_moe_experts_run(const struct xm_moe_experts *m, const struct xm_moe_batch *ba
     own.n_views = 0;
     bool cached = is_few(m, batch->tokens) && batch->cache &&
                   xm_expert_cache_holds(batch->cache, slots);
-    c.rows = cached ? batch->cache->rows : xm_moe_experts_rows(m);
+    c.rows = cached ? batch->cache->rows : m->desc.experts;
     c.ids = cached ? batch->cache->table[XM_EXPERT_SLOT_IDS] : batch->ids;
     if (cached)
         status = xm_expert_cache_fill(batch->cache, batch->ids, slots, queue, err);

@@ -23,18 +23,6 @@ enum xm_moe_step {
     XM_MOE_N_STEPS /* XM_MOE_N_TABLES of them */
 };
 
-struct xm_moe_experts_desc {
-    enum xm_expert expert;
-    enum xm_gate_up gate_up;
-    enum xm_activation activation;
-    float beta, limit;
-    uint32_t top_k;
-    struct xm_device_weight *gate, *up, *down; /* up NULL unless apart       */
-    struct xm_buffer *bias_gate, *bias_down;   /* NULL: none                 */
-    enum xm_element src, dst, add;             /* of a batch's x, out and add */
-    uint64_t chunk;                            /* as in struct xm_moe_desc    */
-};
-
 /* Rows between the steps for many tokens: what a row of a variant table reads or writes. */
 enum xm_moe_form {
     XM_MOE_TILES, /* f32, 16 rows in lanes, in plane order: kernels/cl/include/tile.h */
@@ -47,9 +35,10 @@ struct xm_onednn_experts;
 
 struct xm_moe_experts {
     struct xm_engine *engine;        /* borrowed from the primitive               */
-    struct xm_moe_experts_desc desc; /* weights and biases referenced             */
+    struct xm_moe_desc desc;         /* of it, its experts: referenced            */
     uint64_t experts, hidden, inter; /* E, H, I                                   */
-    uint32_t forms;                  /* 1 << form of those that may be used       */
+    uint64_t top_k;
+    uint32_t forms; /* 1 << form of those that may be used                        */
     struct xm_pick pick[XM_MOE_N_STEPS];
     struct xm_kernel *kernel[XM_MOE_N_STEPS];
     struct xm_onednn_experts *onednn; /* NULL: not used                           */
@@ -67,19 +56,15 @@ struct xm_moe_batch {
 };
 
 /* NULL: these weights make a set of experts; else a static sentence. */
-const char *xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_weight *gate,
-                                  const struct xm_weight *up,
-                                  const struct xm_weight *down);
+const char *xm_moe_experts_refuse(enum xm_gate_up gate_up,
+                                  const struct xm_moe_weights *w);
 /* On failure fini is still to be called. `m` must not move afterwards. */
 enum xm_status xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
-                                   const struct xm_moe_experts_desc *desc,
-                                   struct xm_error *err);
+                                   const struct xm_moe_desc *desc, struct xm_error *err);
 void xm_moe_experts_fini(struct xm_moe_experts *m);
 /* Bytes that run takes from a scratch of `p`. */
 uint64_t xm_moe_experts_scratch(const struct xm_moe_experts *m,
                                 const struct xm_primitive *p, uint64_t tokens);
-/* The experts where their weights are. */
-struct xm_expert_rows xm_moe_experts_rows(const struct xm_moe_experts *m);
 /* The most routed ids of a call that reads experts by their ids: few tokens. */
 uint64_t xm_moe_experts_few(const struct xm_moe_experts *m);
 /* Enqueues every step; takes scratch from what is left of `scratch`. */

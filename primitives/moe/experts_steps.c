@@ -132,11 +132,11 @@ few_gate_up(const struct xm_moe_call *c)
     if (takes_rows(m, XM_MOE_GATE_UP))
         xm_args_uint(&a, m->inter);
     xm_args_uint(&a, m->hidden);
-    xm_args_uint(&a, m->desc.top_k);
+    xm_args_uint(&a, m->top_k);
     if (vec)
         xm_args_uint(&a, per_item);
-    xm_args_float(&a, m->desc.beta);
-    xm_args_float(&a, m->desc.limit);
+    xm_args_float(&a, m->desc.attr.beta);
+    xm_args_float(&a, m->desc.attr.limit);
     return run_step(c, XM_MOE_GATE_UP, &a,
                     row_units(c, XM_MOE_GATE_UP, m->inter, per_item, XM_MOE_GEN_ROWS),
                     c->slots);
@@ -165,7 +165,7 @@ few_down(const struct xm_moe_call *c)
     if (takes_rows(m, XM_MOE_DOWN))
         xm_args_uint(&a, m->hidden);
     xm_args_uint(&a, m->inter);
-    xm_args_uint(&a, m->desc.top_k);
+    xm_args_uint(&a, m->top_k);
     if (vec)
         xm_args_uint(&a, per_item);
     return run_step(c, XM_MOE_DOWN, &a,
@@ -218,7 +218,7 @@ onednn_gather(const struct xm_moe_call *c)
     xm_args_buffer(&a, c->part[XM_MANY_FIRST]);
     xm_args_buffer(&a, ends ? c->part[XM_MANY_SCRATCHPAD] : NULL);
     xm_args_uint(&a, m->hidden);
-    xm_args_uint(&a, m->desc.top_k);
+    xm_args_uint(&a, m->top_k);
     xm_args_uint(&a, m->experts);
     return run_step(c, XM_MOE_GATHER, &a, m->hidden, c->tiles * XM_MOE_TILE);
 }
@@ -227,7 +227,7 @@ static enum xm_status
 many_gather(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
-    const struct xm_weight *gate = &m->desc.gate->host;
+    const struct xm_weight *gate = &m->desc.experts.gate->host;
     uint64_t padded = xm_weight_padded_cols(gate);
     struct xm_args a = {.n = 0};
     if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_ROWS)
@@ -237,7 +237,7 @@ many_gather(const struct xm_moe_call *c)
     xm_args_buffer(&a, c->part[XM_MANY_SOURCE]);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     xm_args_uint(&a, m->hidden);
-    xm_args_uint(&a, m->desc.top_k);
+    xm_args_uint(&a, m->top_k);
     if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_SHORTS)
         return run_step(c, XM_MOE_GATHER, &a, c->tiles * XM_MOE_TILE, 1);
     if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_PAIRS)
@@ -304,12 +304,12 @@ matrix_gate_up(const struct xm_moe_call *c)
     add_gate_up(&c->rows, &a);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     add_tiles(c, &a);
-    xm_args_buffer(&a, m->desc.bias_gate);
+    xm_args_buffer(&a, m->desc.experts.bias_gate);
     xm_args_buffer(&a, c->part[XM_MANY_H]);
     xm_args_uint(&a, m->inter);
     xm_args_uint(&a, m->hidden);
-    xm_args_float(&a, m->desc.beta);
-    xm_args_float(&a, m->desc.limit);
+    xm_args_float(&a, m->desc.attr.beta);
+    xm_args_float(&a, m->desc.attr.limit);
     return run_matrix(c, XM_MOE_GEMM_GATE_UP, &a, divide_up(m->inter, XM_MATRIX_ROWS / 2),
                       c->tiles);
 }
@@ -319,10 +319,10 @@ matrix_down(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
     struct xm_args a = {.n = 0};
-    xm_args_weight(&a, m->desc.down);
+    xm_args_weight(&a, m->desc.experts.down);
     xm_args_buffer(&a, c->part[XM_MANY_H]);
     add_tiles(c, &a);
-    xm_args_buffer(&a, m->desc.bias_down);
+    xm_args_buffer(&a, m->desc.experts.bias_down);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     xm_args_uint(&a, m->hidden);
     xm_args_uint(&a, m->inter);
@@ -334,7 +334,7 @@ static enum xm_status
 many_gate_up(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
-    const struct xm_weight *down = &m->desc.down->host;
+    const struct xm_weight *down = &m->desc.experts.down->host;
     if (xm_moe_form(m, XM_MOE_GEMM_GATE_UP) == XM_MOE_PAIRS)
         return matrix_gate_up(c);
     if (family_of(m, XM_MOE_GEMM_GATE_UP) == XM_FAMILY_ONEDNN)
@@ -350,14 +350,14 @@ many_gate_up(const struct xm_moe_call *c)
     add_gate_up(&c->rows, &a);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     add_places(c, shorts, vec, &a);
-    xm_args_buffer(&a, m->desc.bias_gate);
+    xm_args_buffer(&a, m->desc.experts.bias_gate);
     xm_args_buffer(&a, c->part[XM_MANY_H]);
     xm_args_uint(&a, m->inter);
     xm_args_uint(&a, m->hidden);
     if (vec && !shorts)
         xm_args_uint(&a, per_item);
-    xm_args_float(&a, m->desc.beta);
-    xm_args_float(&a, m->desc.limit);
+    xm_args_float(&a, m->desc.attr.beta);
+    xm_args_float(&a, m->desc.attr.limit);
     return run_step(
         c, XM_MOE_GEMM_GATE_UP, &a,
         row_units(c, XM_MOE_GEMM_GATE_UP, padded, per_item, XM_MOE_GEN_TILE_ROWS / 2),
@@ -379,10 +379,10 @@ many_down(const struct xm_moe_call *c)
                             : xm_row_blocks_per_item(xm_engine_info(m->engine), m->hidden,
                                                      m->experts, XM_MOE_GEMM_ROWS);
     struct xm_args a = {.n = 0};
-    xm_args_weight(&a, m->desc.down);
+    xm_args_weight(&a, m->desc.experts.down);
     xm_args_buffer(&a, c->part[XM_MANY_H]);
     add_places(c, shorts, vec, &a);
-    xm_args_buffer(&a, m->desc.bias_down);
+    xm_args_buffer(&a, m->desc.experts.bias_down);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     if (takes_rows(m, XM_MOE_GEMM_DOWN))
         xm_args_uint(&a, m->hidden);
@@ -406,7 +406,7 @@ many_combine(const struct xm_moe_call *c)
     xm_args_buffer(&a, c->batch->out);
     if (takes_rows(c->m, XM_MOE_COMBINE))
         xm_args_uint(&a, c->m->hidden);
-    xm_args_uint(&a, c->m->desc.top_k);
+    xm_args_uint(&a, c->m->top_k);
     return run_step(c, XM_MOE_COMBINE, &a,
                     row_units(c, XM_MOE_COMBINE, c->m->hidden, c->m->hidden, 1),
                     c->batch->tokens);

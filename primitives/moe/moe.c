@@ -27,41 +27,37 @@ struct moe {
 /* ---- supports ---------------------------------------------------------------------- */
 
 static const char *
-shared_refusal(const struct xm_moe_shape *s)
+shared_refusal(const struct xm_moe_weights *routed, const struct xm_moe_weights *shared,
+               const struct xm_weight *gate)
 {
-    const struct xm_weight *gate = s->shared_gate_gate;
-    const char *why = xm_moe_experts_refuse(XM_GATE_UP_APART, s->shared_gate,
-                                            s->shared_up, s->shared_down);
+    const char *why = xm_moe_experts_refuse(XM_GATE_UP_APART, shared);
     if (why)
         return why;
-    if (s->shared_gate->experts != 1 || s->shared_gate->cols != s->gate->cols)
+    if (shared->gate->experts != 1 || shared->gate->cols != routed->gate->cols)
         return "the shared expert does not fit the routed ones";
     if (!gate)
         return NULL;
-    if (gate->experts != 1 || gate->rows != 1 || gate->cols != s->gate->cols)
+    if (gate->experts != 1 || gate->rows != 1 || gate->cols != routed->gate->cols)
         return "the gate of the shared expert is not [1, hidden]";
     return xm_weight_unreadable(gate);
 }
 
 const char *
-xm_moe_supports(const struct xm_device_info *device, const struct xm_moe_shape *shape)
+xm_moe_supports(const struct xm_moe_attr *a, const struct xm_moe_weights *experts,
+                const struct xm_moe_weights *shared,
+                const struct xm_weight *shared_gate_gate)
 {
-    (void)device; /* the reference kernels run anywhere */
-    if (shape->routing.kind >= XM_ROUTING_COUNT)
+    const int64_t top_k = a->routing.top_k;
+    if (a->routing.kind >= XM_ROUTING_COUNT)
         return "unknown routing";
-    if (shape->activation >= XM_ACT_COUNT)
+    if (a->activation >= XM_ACT_COUNT)
         return "unknown activation";
-    if (shape->expert >= XM_EXPERT_COUNT)
-        return "unknown form of expert";
-    if (shape->has_bias_gate && shape->gate_up == XM_GATE_UP_APART)
-        return "biases of gate and up are supported where they share a weight";
-    const char *why =
-        xm_moe_experts_refuse(shape->gate_up, shape->gate, shape->up, shape->down);
+    const char *why = xm_moe_experts_refuse(a->gate_up, experts);
     if (why)
         return why;
-    if (shape->routing.top_k == 0 || shape->routing.top_k > shape->gate->experts)
+    if (top_k < 1 || (uint64_t)top_k > experts->gate->experts || top_k > INT32_MAX)
         return "top_k is 0 or above the number of experts";
-    return shape->shared_gate ? shared_refusal(shape) : NULL;
+    return shared->gate ? shared_refusal(experts, shared, shared_gate_gate) : NULL;
 }
 
 static const struct xm_weight *
@@ -70,26 +66,23 @@ host(const struct xm_device_weight *w)
     return w ? &w->host : NULL;
 }
 
-static const char *
-desc_refusal(const struct xm_device_info *device, const struct xm_moe_desc *d)
+static struct xm_moe_weights
+host_weights(const struct xm_expert_rows *e)
 {
-    const struct xm_moe_shape shape = {
-        .routing = d->routing,
-        .expert = d->expert,
-        .gate_up = d->gate_up,
-        .activation = d->activation,
-        .gate = host(d->gate),
-        .up = host(d->up),
-        .down = host(d->down),
-        .shared_gate = host(d->shared_gate),
-        .shared_up = host(d->shared_up),
-        .shared_down = host(d->shared_down),
-        .shared_gate_gate = host(d->shared_gate_gate),
-        .has_bias_gate = d->bias_gate != NULL,
-    };
+    return (struct xm_moe_weights){
+        .gate = host(e->gate), .up = host(e->up), .down = host(e->down)};
+}
+
+static const char *
+desc_refusal(const struct xm_moe_desc *d)
+{
+    const struct xm_moe_weights experts = host_weights(&d->experts),
+                                shared = host_weights(&d->shared);
     if ((d->src != XM_F16 && d->src != XM_F32) || (d->dst != XM_F16 && d->dst != XM_F32))
         return "activations are neither f16 nor f32";
-    return xm_moe_supports(device, &shape);
+    if (d->attr.gate_up == XM_GATE_UP_APART && d->experts.bias_gate)
+        return "biases of gate and up are supported where they share a weight";
+    return xm_moe_supports(&d->attr, &experts, &shared, host(d->shared_gate_gate));
 }
 
 /* ---- creation ---------------------------------------------------------------------- */
@@ -109,18 +102,14 @@ moe_destroy(struct xm_primitive *p)
 static enum xm_status
 init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
 {
-    const struct xm_moe_experts_desc shared = {
-        .expert = XM_EXPERT_GEMM3_SWIGLU,
-        .activation = d->activation,
-        .beta = d->beta,
-        .limit = d->limit,
-        .top_k = 1,
-        .gate = d->shared_gate,
-        .up = d->shared_up,
-        .down = d->shared_down,
+    const struct xm_moe_desc shared = {
+        .attr = {.routing = {.top_k = 1},
+                 .activation = d->attr.activation,
+                 .beta = d->attr.beta},
+        .experts = d->shared,
         .src = d->src,
         .dst = XM_F32,
-        .add = d->dst,
+        .add = d->add,
         .chunk = d->chunk,
     };
     m->has_shared = true;
@@ -130,7 +119,7 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
     XM_TRY(xm_moe_experts_init(&m->shared, m->base.engine, &shared, err));
     /* An ungated one reads no weight: any format will do. */
     const struct xm_device_weight *w =
-        d->shared_gate_gate ? d->shared_gate_gate : d->gate;
+        d->shared_gate_gate ? d->shared_gate_gate : d->experts.gate;
     return xm_weight_kernel(m->base.engine, "moe_shared_ref", &w->host, &m->shared_route,
                             err, "-DSRC=%s -DGATED=%d", xm_element_text(d->src),
                             d->shared_gate_gate != NULL);
@@ -139,27 +128,14 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
 static enum xm_status
 init(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
 {
-    const struct xm_router_desc router = {d->routing, d->router_bias, d->expert_scale};
-    const struct xm_moe_experts_desc routed = {
-        .expert = d->expert,
-        .gate_up = d->gate_up,
-        .activation = d->activation,
-        .beta = d->beta,
-        .limit = d->limit,
-        .top_k = d->routing.top_k,
-        .gate = d->gate,
-        .up = d->up,
-        .down = d->down,
-        .bias_gate = d->bias_gate,
-        .bias_down = d->bias_down,
-        .src = d->src,
-        .dst = d->dst,
-        .add = d->shared_gate ? XM_F32 : d->dst,
-        .chunk = d->chunk,
-    };
+    const struct xm_router_desc router = {d->attr.routing, d->router_bias,
+                                          d->expert_scale};
+    struct xm_moe_desc routed = *d;
+    if (d->shared.gate)
+        routed.add = XM_F32; /* the shared expert's sum, with the addend in it */
     XM_TRY(xm_router_steps_init(&m->router, m->base.engine, &router, err));
     XM_TRY(xm_moe_experts_init(&m->routed, m->base.engine, &routed, err));
-    return d->shared_gate ? init_shared(m, d, err) : XM_OK;
+    return d->shared.gate ? init_shared(m, d, err) : XM_OK;
 }
 
 /* ---- scratch and runs -------------------------------------------------------------- */
@@ -169,8 +145,8 @@ moe_plan(const struct xm_primitive *p, const struct xm_operand *operands,
          uint64_t *scratch_bytes, struct xm_error *err)
 {
     const struct moe *m = (const struct moe *)p;
-    uint64_t tokens = xm_operand_rows(&operands[XM_MOE_OP_HIDDEN]);
-    uint64_t slots = tokens * m->router.routing.top_k;
+    uint64_t tokens = xm_operand_rows(&operands[XM_MOE_HIDDEN]);
+    uint64_t slots = tokens * m->routed.top_k;
     uint64_t set = xm_moe_experts_scratch(&m->routed, p, tokens);
     (void)err;
     *scratch_bytes = 2 * xm_scratch_bytes(p, slots * 4);
@@ -209,19 +185,19 @@ run_all(const struct moe *m, const struct xm_operand *o, uint64_t tokens,
         const struct xm_run *run, struct xm_scratch *s, struct xm_error *err)
 {
     struct xm_buffer *weights, *ids;
-    uint64_t slots = tokens * m->router.routing.top_k;
+    uint64_t slots = tokens * m->routed.top_k;
     XM_TRY(xm_scratch_take(s, slots * 4, &weights, err));
     XM_TRY(xm_scratch_take(s, slots * 4, &ids, err));
     struct xm_moe_batch batch = {.tokens = tokens,
-                                 .x = o[XM_MOE_OP_HIDDEN].buffer,
+                                 .x = o[XM_MOE_HIDDEN].buffer,
                                  .ids = ids,
                                  .weights = weights,
-                                 .add = o[XM_MOE_OP_ADDEND].buffer,
-                                 .out = o[XM_MOE_OP_OUT].buffer};
+                                 .add = o[XM_MOE_ADDEND].buffer,
+                                 .out = o[XM_MOE_OUT].buffer};
     if (m->has_shared)
         XM_TRY(run_shared(m, &batch, weights, ids, s, run->queue, err));
-    XM_TRY(xm_router_steps_run(&m->router, o[XM_MOE_OP_LOGITS].buffer, weights, ids,
-                               tokens, m->routed.experts, run->queue, err));
+    XM_TRY(xm_router_steps_run(&m->router, o[XM_MOE_ROUTING].buffer, weights, ids, tokens,
+                               m->routed.experts, run->queue, err));
     batch.cache = run->experts;
     return xm_moe_experts_run(&m->routed, &batch, s, run->queue, err);
 }
@@ -231,10 +207,10 @@ moe_run(const struct xm_primitive *p, const struct xm_operand *operands,
         const struct xm_run *run, struct xm_error *err)
 {
     const struct moe *m = (const struct moe *)p;
-    uint64_t tokens = xm_operand_rows(&operands[XM_MOE_OP_HIDDEN]);
+    uint64_t tokens = xm_operand_rows(&operands[XM_MOE_HIDDEN]);
     if (tokens == 0)
         return XM_OK;
-    if (tokens > INT32_MAX / m->router.routing.top_k)
+    if (tokens > INT32_MAX / m->routed.top_k)
         return xm_fail(err, XM_UNSUPPORTED, "%llu tokens at once are too many",
                        (unsigned long long)tokens);
     struct xm_scratch s;
@@ -249,7 +225,7 @@ moe_describe(const struct xm_primitive *p, const struct xm_operand *operands, ch
              size_t out_bytes)
 {
     const struct moe *m = (const struct moe *)p;
-    uint64_t tokens = xm_operand_rows(&operands[XM_MOE_OP_HIDDEN]);
+    uint64_t tokens = xm_operand_rows(&operands[XM_MOE_HIDDEN]);
     snprintf(out, out_bytes, "%s", xm_router_steps_name(&m->router));
     xm_moe_experts_describe(&m->routed, tokens, out, out_bytes);
     if (m->has_shared) {
@@ -266,7 +242,7 @@ enum xm_status
 xm_moe_create(struct xm_engine *engine, const struct xm_moe_desc *desc,
               struct xm_primitive **out, struct xm_error *err)
 {
-    const char *why = desc_refusal(xm_engine_info(engine), desc);
+    const char *why = desc_refusal(desc);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "moe: %s", why);
     struct moe *m = xm_calloc(1, sizeof(*m));
@@ -290,7 +266,6 @@ xm_moe_cache_create(const struct xm_primitive *moe, uint64_t bytes,
                     struct xm_error *err)
 {
     const struct xm_moe_experts *routed = &((const struct moe *)moe)->routed;
-    const struct xm_expert_rows rows = xm_moe_experts_rows(routed);
-    return xm_expert_cache_create(moe->engine, &rows, routed->desc.top_k,
+    return xm_expert_cache_create(moe->engine, &routed->desc.experts, routed->top_k,
                                   xm_moe_experts_few(routed), bytes, queue, out, err);
 }

@@ -10,7 +10,7 @@
  *             back to token order, summed in f32                          moe_combine
  *   shared    expert K of the same block, with or without sigmoid gate
  *   addend    what the block is a branch of (the residual): the sums begin with it
- *   forms     gate and up in a weight each or in one; biases; a clamped activation
+ *   forms     what an expert does is said by attributes: runtime/operations/moe.h
  *
  * Routing, sums over experts and accumulators are f32. The host reads nothing back, unless
  * oneDNN multiplies expert by expert: then it waits for the tiles of each, once a run of many
@@ -21,49 +21,33 @@
 #define XM_PRIMITIVES_MOE_MOE_H
 
 #include "primitives/primitive.h"
+#include "runtime/operations/moe.h"
 #include "runtime/reference/reference.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum {
-    XM_MOE_OP_HIDDEN, /* [T,H] src */
-    XM_MOE_OP_LOGITS, /* [T,E] f32 */
-    XM_MOE_OP_OUT,    /* [T,H] dst */
-    XM_MOE_OP_ADDEND, /* [T,H] dst, added in before the result is rounded; absent: none */
-    XM_MOE_OP_COUNT
+/* What a set of experts consists of: an entry an expert, or a slot of a cache. */
+struct xm_expert_rows {
+    struct xm_device_weight *gate, *up, *down; /* up NULL unless apart       */
+    struct xm_buffer *bias_gate, *bias_down;   /* f32; NULL: none            */
 };
 
 struct xm_moe_desc {
-    struct xm_moe_routing routing;
-    enum xm_expert expert;
-    enum xm_gate_up gate_up;
-    enum xm_activation activation;
-    float beta, limit;
-    struct xm_device_weight *gate, *up, *down;    /* referenced; up NULL unless apart */
-    struct xm_buffer *bias_gate, *bias_down;      /* f32 [E,2I], [E,H]; NULL: none */
+    struct xm_moe_attr attr;
+    struct xm_expert_rows experts, shared;        /* referenced; shared.gate NULL: none */
+    struct xm_device_weight *shared_gate_gate;    /* [1,H]; NULL: ungated */
     struct xm_buffer *router_bias, *expert_scale; /* f32 [E]; NULL: none */
-    struct xm_device_weight *shared_gate, *shared_up,
-        *shared_down;                          /* NULL: no shared expert */
-    struct xm_device_weight *shared_gate_gate; /* [1,H]; NULL: ungated */
-    enum xm_element src, dst;
-    uint64_t chunk; /* as in struct xm_linear_desc */
+    enum xm_element src, dst, add;                /* of x, y and addend */
+    uint64_t chunk;                               /* as in struct xm_linear_desc */
 };
 
-/* The host-side shape of a block, for xm_moe_supports before anything is on a device. */
-struct xm_moe_shape {
-    struct xm_moe_routing routing;
-    enum xm_expert expert;
-    enum xm_gate_up gate_up;
-    enum xm_activation activation;
-    const struct xm_weight *gate, *up, *down;
-    const struct xm_weight *shared_gate, *shared_up, *shared_down, *shared_gate_gate;
-    bool has_bias_gate;
-};
-/* NULL: supported; else a static sentence. Pure. */
-const char *xm_moe_supports(const struct xm_device_info *device,
-                            const struct xm_moe_shape *shape);
+/* NULL: supported on every device; else a static sentence. Pure. shared->gate NULL: none. */
+const char *xm_moe_supports(const struct xm_moe_attr *a,
+                            const struct xm_moe_weights *experts,
+                            const struct xm_moe_weights *shared,
+                            const struct xm_weight *shared_gate_gate);
 enum xm_status xm_moe_create(struct xm_engine *engine, const struct xm_moe_desc *desc,
                              struct xm_primitive **out, struct xm_error *err);
 

@@ -36,48 +36,50 @@ struct xm_onednn_experts {
 
 /* One product of `rows` rows: of one expert, or of all of them. */
 static struct xm_onednn_problem
-problem_of(const struct xm_moe_experts_desc *d, enum product product, uint64_t rows,
-           bool whole)
+problem_of(const struct xm_moe_desc *d, enum product product, uint64_t rows, bool whole)
 {
-    struct xm_device_weight *const weights[] = {d->gate, d->up, d->down};
+    struct xm_device_weight *const weights[] = {d->experts.gate, d->experts.up,
+                                                d->experts.down};
     struct xm_onednn_problem p = xm_onednn_weight_problem(&weights[product]->host);
     p.m = rows;
-    p.groups = whole ? d->down->host.experts : 0;
+    p.groups = whole ? d->experts.down->host.experts : 0;
     p.x = XM_F16;
     p.y = product == DOWN ? XM_F32 : XM_F16;
     p.times = product == UP;
     p.activated = product == GATE;
     if (p.activated) {
-        p.activation = d->activation;
-        p.beta = d->beta;
+        p.activation = d->attr.activation;
+        p.beta = d->attr.beta;
     }
     return p;
 }
 
 /* The rows of a chunk: every expert's last tile may be nearly empty. */
 static uint64_t
-rows_of_chunk(struct xm_engine *engine, const struct xm_moe_experts_desc *d)
+rows_of_chunk(struct xm_engine *engine, const struct xm_moe_desc *d)
 {
-    uint64_t slots = xm_chunk_tokens(engine, d->chunk) * d->top_k;
-    return xm_align_up(slots, TILE) + TILE * d->down->host.experts;
+    uint64_t slots = xm_chunk_tokens(engine, d->chunk) * (uint64_t)d->attr.routing.top_k;
+    return xm_align_up(slots, TILE) + TILE * d->experts.down->host.experts;
 }
 
 static const char *
-form_refusal(const struct xm_device_info *device, const struct xm_moe_experts_desc *d)
+form_refusal(const struct xm_device_info *device, const struct xm_moe_desc *d)
 {
-    if (d->expert != XM_EXPERT_GEMM3_SWIGLU || !d->up || d->bias_gate || d->bias_down)
-        return "oneDNN is given experts of three matmuls without biases only";
+    const struct xm_expert_rows *e = &d->experts;
+    if (d->attr.limit > 0 || d->attr.up_add != 0 || !e->up || e->bias_gate ||
+        e->bias_down)
+        return "oneDNN is given experts of three matmuls without clamps or biases only";
     if (d->src != XM_F16)
         return "oneDNN's GPU engine is given f16 activations only";
-    uint64_t hidden = d->down->host.rows, inter = d->down->host.cols;
+    uint64_t hidden = d->experts.down->host.rows, inter = d->experts.down->host.cols;
     if (TILE * 2 * hidden % device->base_align || TILE * 2 * inter % device->base_align)
         return "the rows of the activations are not aligned for oneDNN";
-    const char *why = xm_onednn_weight_refuses(device, &d->gate->host);
-    return why ? why : xm_onednn_weight_refuses(device, &d->down->host);
+    const char *why = xm_onednn_weight_refuses(device, &d->experts.gate->host);
+    return why ? why : xm_onednn_weight_refuses(device, &d->experts.down->host);
 }
 
 static const char *
-products_refusal(struct xm_onednn *o, const struct xm_moe_experts_desc *d, uint64_t rows,
+products_refusal(struct xm_onednn *o, const struct xm_moe_desc *d, uint64_t rows,
                  bool whole)
 {
     const char *why = NULL;
@@ -90,16 +92,15 @@ products_refusal(struct xm_onednn *o, const struct xm_moe_experts_desc *d, uint6
 }
 
 static const char *
-whole_refusal(struct xm_onednn *o, struct xm_engine *engine,
-              const struct xm_moe_experts_desc *d)
+whole_refusal(struct xm_onednn *o, struct xm_engine *engine, const struct xm_moe_desc *d)
 {
-    return d->down->host.experts > 1
+    return d->experts.down->host.experts > 1
                ? products_refusal(o, d, rows_of_chunk(engine, d), true)
                : "there is one expert";
 }
 
 const char *
-xm_onednn_experts_refuse(struct xm_engine *engine, const struct xm_moe_experts_desc *desc)
+xm_onednn_experts_refuse(struct xm_engine *engine, const struct xm_moe_desc *desc)
 {
     struct xm_onednn *o = xm_onednn_of(engine);
     if (!o) {
@@ -127,7 +128,7 @@ build(struct xm_onednn_experts *o, const struct xm_onednn_problem *p,
 }
 
 static enum xm_status
-build_whole(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
+build_whole(struct xm_onednn_experts *o, const struct xm_moe_desc *d,
             struct xm_error *err)
 {
     uint64_t rows = rows_of_chunk(o->engine, d);
@@ -143,7 +144,7 @@ build_whole(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
 }
 
 static enum xm_status
-build_pieces(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
+build_pieces(struct xm_onednn_experts *o, const struct xm_moe_desc *d,
              struct xm_error *err)
 {
     o->most = xm_onednn_largest_piece(xm_chunk_tokens(o->engine, d->chunk), LEAST_POWER);
@@ -158,16 +159,16 @@ build_pieces(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
 }
 
 static enum xm_status
-init(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
-     struct xm_error *err)
+init(struct xm_onednn_experts *o, const struct xm_moe_desc *d, struct xm_error *err)
 {
-    struct xm_device_weight *const weights[] = {d->gate, d->up, d->down};
+    struct xm_device_weight *const weights[] = {d->experts.gate, d->experts.up,
+                                                d->experts.down};
     o->onednn = xm_onednn_of(o->engine);
     if (!o->onednn)
         return xm_fail(err, XM_UNSUPPORTED, "oneDNN's GPU engine is not open");
-    o->experts = d->down->host.experts;
-    o->hidden = d->down->host.rows;
-    o->inter = d->down->host.cols;
+    o->experts = d->experts.down->host.experts;
+    o->hidden = d->experts.down->host.rows;
+    o->inter = d->experts.down->host.cols;
     for (int p = 0; p < N_PRODUCTS; p++) {
         o->weight[p] = weights[p];
         xm_device_weight_ref(weights[p]);
@@ -179,7 +180,7 @@ init(struct xm_onednn_experts *o, const struct xm_moe_experts_desc *d,
 }
 
 enum xm_status
-xm_onednn_experts_create(struct xm_engine *engine, const struct xm_moe_experts_desc *desc,
+xm_onednn_experts_create(struct xm_engine *engine, const struct xm_moe_desc *desc,
                          struct xm_onednn_experts **out, struct xm_error *err)
 {
     struct xm_onednn_experts *o = xm_calloc(1, sizeof(*o));

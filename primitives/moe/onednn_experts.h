@@ -37,10 +37,10 @@ struct xm_onednn_batch {
 /* NULL: oneDNN's engine is open on this device and takes these experts with an optimised
  * implementation; else a static sentence. */
 const char *xm_onednn_experts_refuse(struct xm_engine *engine,
-                                     const struct xm_moe_experts_desc *desc);
+                                     const struct xm_moe_desc *desc);
 /* References the weights. XM_NOT_BUILT: oneDNN built no matmul. */
 enum xm_status xm_onednn_experts_create(struct xm_engine *engine,
-                                        const struct xm_moe_experts_desc *desc,
+                                        const struct xm_moe_desc *desc,
                                         struct xm_onednn_experts **out,
                                         struct xm_error *err);
 void xm_onednn_experts_destroy(struct xm_onednn_experts *o); /* NULL is allowed */

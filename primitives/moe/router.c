@@ -51,7 +51,7 @@ xm_router_steps_init(struct xm_router_steps *r, struct xm_engine *engine,
                      const struct xm_router_desc *desc, struct xm_error *err)
 {
     const struct xm_moe_routing *routing = &desc->routing;
-    if (routing->kind >= XM_ROUTING_COUNT || routing->top_k == 0)
+    if (routing->kind >= XM_ROUTING_COUNT || routing->top_k < 1)
         return xm_fail(err, XM_UNSUPPORTED, "moe_router: unknown routing, or top_k is 0");
     r->routing = *routing;
     r->bias = desc->bias;
@@ -83,9 +83,10 @@ xm_router_steps_run(const struct xm_router_steps *r, const struct xm_buffer *log
                     struct xm_buffer *weights, struct xm_buffer *ids, uint64_t tokens,
                     uint64_t experts, struct xm_queue *queue, struct xm_error *err)
 {
-    if (r->routing.top_k > experts)
-        return xm_fail(err, XM_INVALID, "top_k is %u, but there are %llu experts",
-                       r->routing.top_k, (unsigned long long)experts);
+    const uint64_t top_k = (uint64_t)r->routing.top_k;
+    if (top_k > experts)
+        return xm_fail(err, XM_INVALID, "top_k is %llu, but there are %llu experts",
+                       (unsigned long long)top_k, (unsigned long long)experts);
     struct xm_args a = {.n = 0};
     xm_args_buffer(&a, logits);
     xm_args_buffer(&a, r->bias);
@@ -93,7 +94,7 @@ xm_router_steps_run(const struct xm_router_steps *r, const struct xm_buffer *log
     xm_args_buffer(&a, weights);
     xm_args_buffer(&a, ids);
     xm_args_uint(&a, experts);
-    xm_args_uint(&a, r->routing.top_k);
+    xm_args_uint(&a, top_k);
     xm_args_float(&a, r->routing.epsilon);
     xm_args_float(&a, r->routing.scale);
     if (rows[r->pick.row].family == XM_FAMILY_SG) {

@@ -30,19 +30,6 @@ xm_routing_text(enum xm_routing r)
 }
 
 const char *
-xm_expert_text(enum xm_expert e)
-{
-    switch (e) {
-    case XM_EXPERT_GEMM3_SWIGLU:
-        return "GEMM3_SWIGLU";
-    case XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP:
-        return "GEMM2_BIAS_SWIGLU_CLAMP";
-    default:
-        return "unknown";
-    }
-}
-
-const char *
 xm_gate_up_text(enum xm_gate_up g)
 {
     static const char *const text[] = {
@@ -72,7 +59,7 @@ static void
 route_token(const struct xm_moe_routing *r, const float *logits, const float *bias,
             uint64_t experts, float *score, float *weights, int32_t *ids)
 {
-    uint32_t k = r->top_k;
+    uint64_t k = (uint64_t)r->top_k;
     switch (r->kind) {
     case XM_ROUTING_SOFTMAX_TOPK:
         xm_ref_topk(logits, 1, experts, k, true, weights, ids);
@@ -82,7 +69,7 @@ route_token(const struct xm_moe_routing *r, const float *logits, const float *bi
         for (uint64_t e = 0; e < experts; e++)
             score[e] = xm_ref_sigmoid(logits[e]) + (bias ? bias[e] : 0.0f);
         xm_ref_topk(score, 1, experts, k, true, weights, ids);
-        for (uint32_t s = 0; s < k; s++)
+        for (uint64_t s = 0; s < k; s++)
             weights[s] = xm_ref_sigmoid(logits[ids[s]]);
         break;
     default:
@@ -98,11 +85,11 @@ scale_weights(const struct xm_moe_routing *r, const float *expert_scale,
     float factor = r->scale;
     if (r->normalise) {
         float sum = r->epsilon;
-        for (uint32_t s = 0; s < r->top_k; s++)
+        for (int64_t s = 0; s < r->top_k; s++)
             sum += weights[s];
         factor /= sum;
     }
-    for (uint32_t s = 0; s < r->top_k; s++)
+    for (int64_t s = 0; s < r->top_k; s++)
         weights[s] *= expert_scale ? factor * expert_scale[ids[s]] : factor;
 }
 
@@ -111,13 +98,13 @@ xm_ref_moe_route(const struct xm_moe_routing *r, const float *logits, const floa
                  const float *expert_scale, uint64_t tokens, uint64_t experts,
                  float *weights, int32_t *ids)
 {
-    if (r->top_k > experts)
+    if (r->top_k < 0 || (uint64_t)r->top_k > experts)
         return XM_INVALID;
     float *score = floats(experts, 1);
     if (!score)
         return XM_NO_MEMORY;
     for (uint64_t t = 0; t < tokens; t++) {
-        uint64_t at = t * r->top_k;
+        uint64_t at = t * (uint64_t)r->top_k;
         route_token(r, logits + t * experts, bias, experts, score, weights + at,
                     ids + at);
         scale_weights(r, expert_scale, ids + at, weights + at);
@@ -228,21 +215,23 @@ up_place(enum xm_gate_up form, uint64_t i, uint64_t inter)
 }
 
 static float
-hidden_value(const struct xm_moe_mlp *m, float gate, float up)
+hidden_value(const struct xm_moe_attr *a, float gate, float up)
 {
-    if (m->kind != XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP)
-        return xm_ref_activation(m->activation, m->beta, gate) * up;
-    up = fmaxf(fminf(up, m->limit), -m->limit) + 1.0f;
-    return xm_ref_activation(XM_ACT_SWISH, m->beta, fminf(gate, m->limit)) * up;
+    if (a->limit > 0) {
+        gate = fminf(gate, a->limit);
+        up = fmaxf(fminf(up, a->limit), -a->limit);
+    }
+    return xm_ref_activation(a->activation, a->beta, gate) * (up + a->up_add);
 }
 
 /* x Wg, x Wu and the activation; the result is in s->up. */
 static enum xm_status
-gate_and_up(const struct xm_moe_mlp *m, uint64_t e, uint64_t rows, struct scratch *s)
+gate_and_up(const struct xm_moe_attr *a, const struct xm_moe_weights *m, uint64_t e,
+            uint64_t rows, struct scratch *s)
 {
     uint64_t n = m->gate->rows, inter = m->down->cols;
     const float *bias = m->bias_gate ? m->bias_gate + e * n : NULL;
-    bool apart = m->gate_up == XM_GATE_UP_APART;
+    bool apart = a->gate_up == XM_GATE_UP_APART;
     XM_TRY(xm_ref_linear(s->x, rows, m->gate, e, bias, s->gate));
     if (apart)
         XM_TRY(xm_ref_linear(s->x, rows, m->up, e, NULL, s->up));
@@ -250,18 +239,19 @@ gate_and_up(const struct xm_moe_mlp *m, uint64_t e, uint64_t rows, struct scratc
         const float *row = s->gate + r * n;
         float *up = s->up + r * inter;
         for (uint64_t i = 0; i < inter; i++)
-            up[i] = hidden_value(m, row[gate_place(m->gate_up, i, inter)],
-                                 apart ? up[i] : row[up_place(m->gate_up, i, inter)]);
+            up[i] = hidden_value(a, row[gate_place(a->gate_up, i, inter)],
+                                 apart ? up[i] : row[up_place(a->gate_up, i, inter)]);
     }
     return XM_OK;
 }
 
 /* Runs expert e on the `rows` rows in s->x; result in s->y. */
 static enum xm_status
-run_expert(const struct xm_moe_mlp *m, uint64_t e, uint64_t rows, struct scratch *s)
+run_expert(const struct xm_moe_attr *a, const struct xm_moe_weights *m, uint64_t e,
+           uint64_t rows, struct scratch *s)
 {
     const float *bias = m->bias_down ? m->bias_down + e * m->down->rows : NULL;
-    XM_TRY(gate_and_up(m, e, rows, s));
+    XM_TRY(gate_and_up(a, m, e, rows, s));
     return xm_ref_linear(s->up, rows, m->down, e, bias, s->y);
 }
 
@@ -273,24 +263,22 @@ gather_rows(const float *x, uint64_t cols, const uint64_t *slot, uint64_t n,
         memcpy(out + i * cols, x + slot[i] / top_k * cols, cols * sizeof(*out));
 }
 
-static enum xm_status
-add_expert(const struct xm_moe_mlp *m, uint64_t e, const float *x, const float *weights,
-           uint64_t rows, uint32_t top_k, struct scratch *s, float *y)
+/* y += the results of one expert's slots, weighted. */
+static void
+add_slots(const struct scratch *s, uint64_t rows, uint64_t hidden, uint32_t top_k,
+          const float *weights, float *y)
 {
-    uint64_t hidden = m->down->rows;
-    gather_rows(x, m->gate->cols, s->slot, rows, top_k, s->x);
-    XM_TRY(run_expert(m, e, rows, s));
     for (uint64_t i = 0; i < rows; i++) {
         float *sum = y + s->slot[i] / top_k * hidden;
         for (uint64_t h = 0; h < hidden; h++)
             sum[h] += weights[s->slot[i]] * s->y[i * hidden + h];
     }
-    return XM_OK;
 }
 
 enum xm_status
-xm_ref_moe(const struct xm_moe_mlp *m, const float *x, const float *weights,
-           const int32_t *ids, uint64_t tokens, uint32_t top_k, float *y)
+xm_ref_moe(const struct xm_moe_attr *a, const struct xm_moe_weights *m, const float *x,
+           const float *weights, const int32_t *ids, uint64_t tokens, uint32_t top_k,
+           float *y)
 {
     uint64_t slots = tokens * top_k, most;
     struct scratch s;
@@ -301,8 +289,12 @@ xm_ref_moe(const struct xm_moe_mlp *m, const float *x, const float *weights,
         status = XM_NO_MEMORY;
     for (uint64_t e = 0; status == XM_OK && e < m->gate->experts; e++) {
         uint64_t rows = slots_of(ids, slots, e, s.slot);
-        if (rows > 0)
-            status = add_expert(m, e, x, weights, rows, top_k, &s, y);
+        if (rows == 0)
+            continue;
+        gather_rows(x, m->gate->cols, s.slot, rows, top_k, s.x);
+        status = run_expert(a, m, e, rows, &s);
+        if (status == XM_OK)
+            add_slots(&s, rows, m->down->rows, top_k, weights, y);
     }
     scratch_free(&s);
     return status;

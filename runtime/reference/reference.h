@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/operations/moe.h"
 #include "runtime/util/status.h"
 #include "runtime/weight.h"
 
@@ -23,13 +24,6 @@ extern "C" {
 
 /* ---- activations (activation.c) ---------------------------------------------------- */
 
-enum xm_activation {
-    XM_ACT_SWISH,     /* x * sigmoid(beta x) */
-    XM_ACT_GELU_TANH, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
-    XM_ACT_GELU_ERF,  /* x/2 (1 + erf(x / sqrt 2)) */
-    XM_ACT_COUNT
-};
-const char *xm_activation_text(enum xm_activation a);
 float xm_ref_activation(enum xm_activation a, float beta, float x);
 float xm_ref_sigmoid(float x);
 
@@ -98,22 +92,6 @@ enum xm_status xm_ref_attention(const struct xm_ref_attention *a);
 
 /* ---- mixture of experts (moe.c) ---------------------------------------------------- */
 
-enum xm_routing {
-    XM_ROUTING_SOFTMAX,      /* p = softmax(logits); top-k of p */
-    XM_ROUTING_SOFTMAX_TOPK, /* top-k of logits; softmax over the k */
-    XM_ROUTING_SIGMOID_BIAS, /* s = sigmoid(logits); top-k of s + bias; weights s */
-    XM_ROUTING_COUNT
-};
-const char *xm_routing_text(enum xm_routing r);
-
-struct xm_moe_routing {
-    enum xm_routing kind;
-    uint32_t top_k;
-    bool normalise; /* weights / (sum of the k + epsilon) */
-    float epsilon;  /* 0 for softmax */
-    float scale;    /* all weights times this (routed_scaling_factor), 1 = none */
-};
-
 /* logits[T,E] -> weights[T,K], ids[T,K]; bias[E] and expert_scale[E] may be NULL. The weights of
  * chosen experts are multiplied by expert_scale[id] last. */
 enum xm_status xm_ref_moe_route(const struct xm_moe_routing *r, const float *logits,
@@ -121,42 +99,18 @@ enum xm_status xm_ref_moe_route(const struct xm_moe_routing *r, const float *log
                                 uint64_t tokens, uint64_t experts, float *weights,
                                 int32_t *ids);
 
-/* What becomes of gate = x Wg (+ bg) and up = x Wu (+ bu). */
-enum xm_expert {
-    XM_EXPERT_GEMM3_SWIGLU,            /* (act(gate) * up) Wd */
-    XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP, /* g = min(gate, limit); u = clamp(up, -limit, limit) + 1
-                                          (g sigmoid(alpha g) * u) Wd + bd */
-    XM_EXPERT_COUNT
-};
-const char *xm_expert_text(enum xm_expert e);
-
-/* Where the rows of Wg and Wu are: in two weights [E,I,H], or in one [E,2I,H]. */
-enum xm_gate_up {
-    XM_GATE_UP_APART,
-    XM_GATE_UP_INTERLEAVED, /* gate in the even rows          */
-    XM_GATE_UP_STACKED,     /* gate in the first I rows       */
-    XM_UP_GATE_INTERLEAVED, /* the same with up first         */
-    XM_UP_GATE_STACKED,
-    XM_GATE_UP_COUNT
-};
-const char *xm_gate_up_text(enum xm_gate_up g);
-
-struct xm_moe_mlp {
-    enum xm_expert kind;
-    enum xm_activation activation;
-    float beta;  /* swish beta (alpha of the clamped form) */
-    float limit; /* clamp limit, clamped form only */
-    /* [E,I,H] [E,I,H] [E,H,I]; gate and up in one weight: gate [E,2I,H], up NULL */
-    const struct xm_weight *gate, *up, *down;
-    /* [E,2I] as the rows of that weight, [E,H]; NULL: none */
-    const float *bias_gate, *bias_down;
-    enum xm_gate_up gate_up;
+/* The weights and biases of a set of experts. */
+struct xm_moe_weights {
+    const struct xm_weight *gate, *up,
+        *down;                          /* up NULL unless it has a weight of its own */
+    const float *bias_gate, *bias_down; /* a row an expert; NULL: none */
 };
 
-/* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]); f32 throughout. */
-enum xm_status xm_ref_moe(const struct xm_moe_mlp *m, const float *x,
-                          const float *weights, const int32_t *ids, uint64_t tokens,
-                          uint32_t top_k, float *y);
+/* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]) (operations/moe.h); f32 throughout. Of the
+ * attributes it reads what an expert does. */
+enum xm_status xm_ref_moe(const struct xm_moe_attr *a, const struct xm_moe_weights *w,
+                          const float *x, const float *weights, const int32_t *ids,
+                          uint64_t tokens, uint32_t top_k, float *y);
 
 /* out[s,t,:] = a[min(s, a_slots - 1), t, :] w[ids[t,s]]^T (+ bias[ids, :]): one slot of
  * the chosen experts. a [a_slots (1 or K), T, cols]; out [K, T, rows]; bias may be NULL. */

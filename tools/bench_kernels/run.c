@@ -140,21 +140,17 @@ static enum xm_status
 create_moe(struct bench *b, struct xm_error *err)
 {
     const struct problem *p = b->p;
-    const struct xm_moe_routing routing = {XM_ROUTING_SOFTMAX, (uint32_t)p->top_k, true,
-                                           0, 1};
     XM_TRY(random_weight(b, p->experts, p->inter, p->hidden, &b->weight[0], err));
     XM_TRY(random_weight(b, p->experts, p->inter, p->hidden, &b->weight[1], err));
     XM_TRY(random_weight(b, p->experts, p->hidden, p->inter, &b->weight[2], err));
     for (uint64_t i = 0; i < N_LOGITS; i++)
         XM_TRY(random_buffer(b, XM_F32, p->tokens * p->experts, i, &b->logits[i], err));
-    const struct xm_moe_desc desc = {.routing = routing,
-                                     .expert = XM_EXPERT_GEMM3_SWIGLU,
-                                     .activation = XM_ACT_SWISH,
-                                     .gate = b->weight[0],
-                                     .up = b->weight[1],
-                                     .down = b->weight[2],
-                                     .src = p->activations,
-                                     .dst = p->activations};
+    const struct xm_moe_desc desc = {
+        .attr = {.routing = {.top_k = (int64_t)p->top_k, .normalise = true, .scale = 1}},
+        .experts = {.gate = b->weight[0], .up = b->weight[1], .down = b->weight[2]},
+        .src = p->activations,
+        .dst = p->activations,
+        .add = p->activations};
     b->n_copies = 1;
     return xm_moe_create(b->engine, &desc, &b->primitive[0], err);
 }
@@ -171,17 +167,15 @@ operands_of(const struct bench *b, uint64_t run, struct xm_operand *o)
 {
     const struct problem *p = b->p;
     enum xm_element e = p->activations;
+    memset(o, 0, XM_MOE_N_OPERANDS * sizeof(*o));
     if (p->kind == BENCH_LINEAR) {
-        o[XM_LINEAR_ADDEND] = (struct xm_operand){0};
         o[XM_LINEAR_X] = matrix(b->x, e, p->tokens, p->cols);
         o[XM_LINEAR_Y] = matrix(b->y, e, p->tokens, p->rows);
         return;
     }
-    o[XM_MOE_OP_HIDDEN] = matrix(b->x, e, p->tokens, p->hidden);
-    o[XM_MOE_OP_LOGITS] =
-        matrix(b->logits[run % N_LOGITS], XM_F32, p->tokens, p->experts);
-    o[XM_MOE_OP_OUT] = matrix(b->y, e, p->tokens, p->hidden);
-    o[XM_MOE_OP_ADDEND] = matrix(NULL, e, p->tokens, p->hidden);
+    o[XM_MOE_HIDDEN] = matrix(b->x, e, p->tokens, p->hidden);
+    o[XM_MOE_ROUTING] = matrix(b->logits[run % N_LOGITS], XM_F32, p->tokens, p->experts);
+    o[XM_MOE_OUT] = matrix(b->y, e, p->tokens, p->hidden);
 }
 
 static enum xm_status
@@ -190,7 +184,7 @@ create(struct bench *b, struct xm_error *err)
     const struct problem *p = b->p;
     bool moe = p->kind == BENCH_MOE;
     uint64_t bytes = 0, width = xm_element_bits(p->activations) / 8;
-    struct xm_operand o[XM_MOE_OP_COUNT];
+    struct xm_operand o[XM_MOE_N_OPERANDS];
     XM_TRY(xm_queue_create(b->engine, &b->queue, err));
     XM_TRY(random_buffer(b, p->activations, p->tokens * (moe ? p->hidden : p->cols), 99,
                          &b->x, err));
@@ -230,7 +224,7 @@ time_runs(struct bench *b, uint64_t runs, uint64_t *done, double *seconds,
     const struct xm_run run = {.queue = b->queue, .scratch = b->scratch};
     double start = xm_bench_seconds();
     for (uint64_t i = 0; i < runs; i++, ++*done) {
-        struct xm_operand o[XM_MOE_OP_COUNT];
+        struct xm_operand o[XM_MOE_N_OPERANDS];
         operands_of(b, *done, o);
         XM_TRY(xm_primitive_run(b->primitive[*done % b->n_copies], o, &run, err));
     }
@@ -261,7 +255,7 @@ xm_bench_problem_time(struct xm_engine *engine, const struct problem *p, double 
                       struct xm_error *err)
 {
     struct bench b = {.engine = engine, .p = p};
-    struct xm_operand o[XM_MOE_OP_COUNT];
+    struct xm_operand o[XM_MOE_N_OPERANDS];
     enum xm_status s = create(&b, err);
     if (s == XM_OK) {
         operands_of(&b, 0, o);

@@ -13,7 +13,7 @@
 #include "transformations/graph/infer.h"
 
 enum { MAX_RESULTS = 4096, MAX_NAMED = 16 };
-_Static_assert((int)XM_MOE_N_IN <= MAX_NAMED && (int)XM_ATTN_N_IN <= MAX_NAMED,
+_Static_assert((int)XM_MOE_N_IN <= MAX_NAMED && (int)XM_ATTENTION_N_IN <= MAX_NAMED,
                "MAX_NAMED is too small");
 
 static void *
@@ -85,7 +85,7 @@ count_results(struct xm_graph *g, enum xm_op op, const union xm_attr *attr,
 {
     int64_t n = xm_op_info(op)->n_out;
     if (op == XM_OP_LINEAR)
-        n = attr->linear.glu ? 1 : (n_in - XM_LIN_W) / XM_LIN_SEGMENT;
+        n = attr->linear.glu ? 1 : (n_in - XM_LINEAR_W) / XM_LINEAR_SEGMENT;
     if (op == XM_OP_ROW_CHAIN) {
         struct xm_row_chain chain;
         XM_TRY(xm_row_chain_parse(attr->row_chain.steps, &chain, &g->err));

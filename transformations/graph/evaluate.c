@@ -413,7 +413,7 @@ reads_state_of(const struct run *r, const struct xm_node *later,
                const struct xm_node *writer)
 {
     return later->op == XM_OP_ATTENTION && r->slots[later->id].needed &&
-           xm_is_none(xm_in(later, XM_ATTN_K)) &&
+           xm_is_none(xm_in(later, XM_ATTENTION_K)) &&
            strcmp(later->attr.attention.key_state, writer->attr.attention.key_state) == 0;
 }
 
@@ -435,7 +435,7 @@ is_root(const struct run *r, const struct xm_node *n, const struct xm_value *val
         return true;
     if (n->op != XM_OP_ATTENTION)
         return !value && (n->op == XM_OP_RESULT || n->op == XM_OP_ASSIGN);
-    return value ? state_is_read(r, n) : !xm_is_none(xm_in(n, XM_ATTN_K));
+    return value ? state_is_read(r, n) : !xm_is_none(xm_in(n, XM_ATTENTION_K));
 }
 
 /* A weight is expanded only for users that cannot read it in its stored form. */

@@ -175,14 +175,14 @@ add_addend(const struct xm_eval_call *c, uint32_t i)
 static enum xm_status
 eval_segment(struct xm_eval_call *c, uint32_t s, float *y, uint64_t n)
 {
-    const struct xm_tensor *x = c->in[XM_LIN_X];
+    const struct xm_tensor *x = c->in[XM_LINEAR_X];
     uint64_t cols = last_dim(x), tokens = cols ? x->n / cols : 0;
-    uint32_t at = XM_LIN_W + s * XM_LIN_SEGMENT;
+    uint32_t at = XM_LINEAR_W + s * XM_LINEAR_SEGMENT;
     struct xm_weight w;
     XM_TRY(get_weight(c, at, 1, 0, cols, &w));
     XM_TRY(check_size(c, at + 1, w.rows));
     if (n != tokens * w.rows || !y)
-        return wrong_size(c, XM_LIN_X, tokens * cols);
+        return wrong_size(c, XM_LINEAR_X, tokens * cols);
     return n > 0 ? done(c, xm_ref_linear(x->f, tokens, &w, 0, floats_of(c, at + 1), y))
                  : XM_OK;
 }
@@ -202,14 +202,14 @@ gate(const struct xm_eval_call *c, const float *up, uint64_t slices, uint64_t sl
 static enum xm_status
 eval_glu(struct xm_eval_call *c)
 {
-    const struct xm_tensor *factor = c->in[XM_LIN_FACTOR];
+    const struct xm_tensor *factor = c->in[XM_LINEAR_FACTOR];
     uint64_t n = c->out[0]->n, slice = (uint64_t)c->node->attr.linear.slice;
     XM_TRY(eval_segment(c, 0, c->out[0]->f, n));
     if (n == 0)
         return XM_OK;
     if (factor) {
         if (factor->n % n || slice >= factor->n / n)
-            return wrong_size(c, XM_LIN_FACTOR, n * (slice + 1));
+            return wrong_size(c, XM_LINEAR_FACTOR, n * (slice + 1));
         gate(c, factor->f, factor->n / n, slice);
         return XM_OK;
     }
@@ -231,8 +231,8 @@ xm_eval_linear(struct xm_eval_call *c)
         return eval_glu(c);
     for (uint32_t s = 0; s < c->node->n_out; s++)
         XM_TRY(eval_segment(c, s, c->out[s]->f, c->out[s]->n));
-    XM_TRY(check_size(c, XM_LIN_ADDEND, c->out[0]->n));
-    add_addend(c, XM_LIN_ADDEND);
+    XM_TRY(check_size(c, XM_LINEAR_ADDEND, c->out[0]->n));
+    add_addend(c, XM_LINEAR_ADDEND);
     return XM_OK;
 }
 
@@ -284,22 +284,20 @@ check_top_k(const struct xm_eval_call *c, int64_t k, uint64_t experts)
 enum xm_status
 xm_eval_moe_router(struct xm_eval_call *c)
 {
-    const struct xm_router_attr *attr = &c->node->attr.router;
+    const struct xm_moe_routing *r = &c->node->attr.router;
     const struct xm_tensor *logits = c->in[ROUTER_LOGITS];
     XM_TRY(xm_eval_operands(c, "fFF"));
     uint64_t experts = last_dim(logits), tokens = experts ? logits->n / experts : 0;
-    XM_TRY(check_top_k(c, attr->top_k, experts));
+    XM_TRY(check_top_k(c, r->top_k, experts));
     XM_TRY(check_size(c, ROUTER_BIAS, experts));
     XM_TRY(check_size(c, ROUTER_EXPERT_SCALE, experts));
-    uint64_t n = tokens * (uint64_t)attr->top_k;
+    uint64_t n = tokens * (uint64_t)r->top_k;
     if (c->out[0]->n != n || c->out[1]->n != n || !c->out[0]->f || !c->out[1]->i)
         return xm_fail(c->err, XM_INVALID, "its results are of wrong types");
-    struct xm_moe_routing r = {(enum xm_routing)attr->kind, (uint32_t)attr->top_k,
-                               attr->normalise, attr->epsilon, attr->scale};
     int32_t *ids = xm_malloc(n * sizeof(*ids));
     if (!ids)
         return xm_eval_no_memory(c->err);
-    enum xm_status status = xm_ref_moe_route(&r, logits->f, floats_of(c, ROUTER_BIAS),
+    enum xm_status status = xm_ref_moe_route(r, logits->f, floats_of(c, ROUTER_BIAS),
                                              floats_of(c, ROUTER_EXPERT_SCALE), tokens,
                                              experts, c->out[0]->f, ids);
     for (uint64_t i = 0; status == XM_OK && i < n; i++)
@@ -312,7 +310,7 @@ xm_eval_moe_router(struct xm_eval_call *c)
 
 struct experts {
     struct xm_weight gate, up, down;
-    struct xm_moe_mlp mlp;
+    struct xm_moe_weights weights;
     uint64_t tokens, hidden;
 };
 
@@ -325,26 +323,21 @@ get_experts(const struct xm_eval_call *c, struct experts *x)
     memset(x, 0, sizeof(*x));
     x->hidden = last_dim(hidden);
     x->tokens = x->hidden ? hidden->n / x->hidden : 0;
-    XM_TRY(get_weight(c, XM_MOE_GATE, 0, 0, x->hidden, &x->gate));
+    XM_TRY(get_weight(c, XM_MOE_W_GATE, 0, 0, x->hidden, &x->gate));
     uint64_t inter = apart ? x->gate.rows : x->gate.rows / 2;
     if (apart)
-        XM_TRY(get_weight(c, XM_MOE_UP, x->gate.experts, inter, x->hidden, &x->up));
-    XM_TRY(get_weight(c, XM_MOE_DOWN, x->gate.experts, x->hidden, inter, &x->down));
+        XM_TRY(get_weight(c, XM_MOE_W_UP, x->gate.experts, inter, x->hidden, &x->up));
+    XM_TRY(get_weight(c, XM_MOE_W_DOWN, x->gate.experts, x->hidden, inter, &x->down));
     XM_TRY(check_size(c, XM_MOE_BIAS_GATE, x->gate.experts * x->gate.rows));
     XM_TRY(check_size(c, XM_MOE_BIAS_DOWN, x->gate.experts * x->hidden));
     if (c->out[0]->n != hidden->n || !c->out[0]->f)
         return xm_fail(c->err, XM_INVALID,
                        "its result is not of its hidden operand's type");
-    x->mlp = (struct xm_moe_mlp){(enum xm_expert)attr->expert,
-                                 (enum xm_activation)attr->activation,
-                                 attr->beta,
-                                 attr->limit,
-                                 &x->gate,
-                                 &x->up,
-                                 &x->down,
-                                 floats_of(c, XM_MOE_BIAS_GATE),
-                                 floats_of(c, XM_MOE_BIAS_DOWN),
-                                 (enum xm_gate_up)attr->gate_up};
+    x->weights = (struct xm_moe_weights){.gate = &x->gate,
+                                         .up = &x->up,
+                                         .down = &x->down,
+                                         .bias_gate = floats_of(c, XM_MOE_BIAS_GATE),
+                                         .bias_down = floats_of(c, XM_MOE_BIAS_DOWN)};
     return XM_OK;
 }
 
@@ -382,16 +375,9 @@ run_shared(const struct xm_eval_call *c, const struct experts *x)
     XM_TRY(get_weight(c, XM_MOE_SHARED_GATE, 1, 0, x->hidden, &gate));
     XM_TRY(get_weight(c, XM_MOE_SHARED_UP, 1, gate.rows, x->hidden, &up));
     XM_TRY(get_weight(c, XM_MOE_SHARED_DOWN, 1, x->hidden, gate.rows, &down));
-    struct xm_moe_mlp mlp = {XM_EXPERT_GEMM3_SWIGLU,
-                             x->mlp.activation,
-                             x->mlp.beta,
-                             0.0f,
-                             &gate,
-                             &up,
-                             &down,
-                             NULL,
-                             NULL,
-                             XM_GATE_UP_APART};
+    const struct xm_moe_attr plain = {.activation = c->node->attr.moe.activation,
+                                      .beta = c->node->attr.moe.beta};
+    const struct xm_moe_weights weights = {.gate = &gate, .up = &up, .down = &down};
     float *ones = xm_malloc(x->tokens * sizeof(*ones));
     float *y = xm_malloc(x->tokens * x->hidden * sizeof(*y));
     int32_t *ids = xm_calloc(x->tokens, sizeof(*ids));
@@ -399,7 +385,8 @@ run_shared(const struct xm_eval_call *c, const struct experts *x)
     for (uint64_t t = 0; ones && t < x->tokens; t++)
         ones[t] = 1.0f;
     if (status == XM_OK)
-        status = xm_ref_moe(&mlp, c->in[XM_MOE_HIDDEN]->f, ones, ids, x->tokens, 1, y);
+        status = xm_ref_moe(&plain, &weights, c->in[XM_MOE_HIDDEN]->f, ones, ids,
+                            x->tokens, 1, y);
     status = status == XM_OK ? add_shared(c, x, y) : done(c, status);
     xm_free(ones);
     xm_free(y);
@@ -413,8 +400,8 @@ run_experts(const struct xm_eval_call *c, const struct experts *x, const float *
 {
     if (x->tokens == 0)
         return XM_OK;
-    XM_TRY(done(c, xm_ref_moe(&x->mlp, c->in[XM_MOE_HIDDEN]->f, weights, ids, x->tokens,
-                              top_k, c->out[0]->f)));
+    XM_TRY(done(c, xm_ref_moe(&c->node->attr.moe, &x->weights, c->in[XM_MOE_HIDDEN]->f,
+                              weights, ids, x->tokens, top_k, c->out[0]->f)));
     return run_shared(c, x);
 }
 
@@ -439,27 +426,25 @@ xm_eval_moe(struct xm_eval_call *c)
 enum xm_status
 xm_eval_moe_fused(struct xm_eval_call *c)
 {
-    const struct xm_moe_attr *attr = &c->node->attr.moe;
+    const struct xm_moe_routing *r = &c->node->attr.moe.routing;
     struct experts x;
     XM_TRY(xm_eval_operands(c, "ffAFFwWwFFWWWWF"));
     XM_TRY(get_experts(c, &x));
     uint64_t experts = x.gate.experts;
-    XM_TRY(check_top_k(c, attr->top_k, experts));
+    XM_TRY(check_top_k(c, r->top_k, experts));
     XM_TRY(check_size(c, XM_MOE_ROUTING, x.tokens * experts));
     XM_TRY(check_size(c, XM_MOE_ROUTER_BIAS, experts));
     XM_TRY(check_size(c, XM_MOE_EXPERT_SCALE, experts));
     XM_TRY(check_size(c, XM_MOE_ADDEND, c->out[0]->n));
-    struct xm_moe_routing r = {(enum xm_routing)attr->routing, (uint32_t)attr->top_k,
-                               attr->normalise, attr->epsilon, attr->scale};
-    float *weights = xm_malloc(x.tokens * r.top_k * sizeof(*weights));
-    int32_t *ids = xm_malloc(x.tokens * r.top_k * sizeof(*ids));
+    const uint32_t top_k = (uint32_t)r->top_k;
+    float *weights = xm_malloc(x.tokens * top_k * sizeof(*weights));
+    int32_t *ids = xm_malloc(x.tokens * top_k * sizeof(*ids));
     enum xm_status status = weights && ids ? XM_OK : XM_NO_MEMORY;
     if (status == XM_OK)
         status = xm_ref_moe_route(
-            &r, c->in[XM_MOE_ROUTING]->f, floats_of(c, XM_MOE_ROUTER_BIAS),
+            r, c->in[XM_MOE_ROUTING]->f, floats_of(c, XM_MOE_ROUTER_BIAS),
             floats_of(c, XM_MOE_EXPERT_SCALE), x.tokens, experts, weights, ids);
-    status =
-        status == XM_OK ? run_experts(c, &x, weights, ids, r.top_k) : done(c, status);
+    status = status == XM_OK ? run_experts(c, &x, weights, ids, top_k) : done(c, status);
     if (status == XM_OK)
         add_addend(c, XM_MOE_ADDEND);
     xm_free(weights);

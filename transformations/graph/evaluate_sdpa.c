@@ -177,7 +177,7 @@ static enum xm_status
 continued(const struct xm_eval_call *c, const struct xm_tensor *old, int64_t b,
           int64_t *row)
 {
-    const struct xm_tensor *beam = c->in[XM_ATTN_BEAM_IDX];
+    const struct xm_tensor *beam = c->in[XM_ATTENTION_BEAM_IDX];
     if (beam && (uint64_t)b >= beam->n)
         return xm_fail(c->err, XM_INVALID, "its beam indices are only %" PRIu64, beam->n);
     *row = beam ? beam->i[b] : b;
@@ -243,8 +243,10 @@ static enum xm_status
 check_attention(const struct xm_eval_call *c, const struct xm_tensor *k,
                 const struct xm_tensor *v)
 {
-    const struct xm_tensor *q = c->in[XM_ATTN_Q], *key_mask = c->in[XM_ATTN_KEY_MASK];
-    const struct xm_tensor *mask = c->in[XM_ATTN_MASK], *sinks = c->in[XM_ATTN_SINKS];
+    const struct xm_tensor *q = c->in[XM_ATTENTION_Q],
+                           *key_mask = c->in[XM_ATTENTION_KEY_MASK];
+    const struct xm_tensor *mask = c->in[XM_ATTENTION_MASK],
+                           *sinks = c->in[XM_ATTENTION_SINKS];
     if (q->rank != 4 || k->rank != 4 || v->rank != 4 || !k->f || !v->f)
         return xm_fail(c->err, XM_INVALID, "its query and states are not of rank 4");
     int64_t batch = q->dim[0], tokens = q->dim[1], heads = q->dim[2], keys = k->dim[1];
@@ -275,9 +277,9 @@ static void
 point_at(const struct xm_eval_call *c, const struct xm_tensor *k,
          const struct xm_tensor *v, uint64_t b, struct xm_ref_attention *a)
 {
-    const struct xm_tensor *key_mask = c->in[XM_ATTN_KEY_MASK],
-                           *mask = c->in[XM_ATTN_MASK];
-    a->q = c->in[XM_ATTN_Q]->f + b * a->tokens * a->heads_q * a->d;
+    const struct xm_tensor *key_mask = c->in[XM_ATTENTION_KEY_MASK],
+                           *mask = c->in[XM_ATTENTION_MASK];
+    a->q = c->in[XM_ATTENTION_Q]->f + b * a->tokens * a->heads_q * a->d;
     a->k = k->f + b * a->keys * a->heads_kv * a->d;
     a->v = v->f + b * a->keys * a->heads_kv * a->dv;
     a->out = c->out[0]->f + b * a->tokens * a->heads_q * a->dv;
@@ -297,8 +299,8 @@ static enum xm_status
 prepare(const struct xm_eval_call *c, uint32_t i, uint32_t gamma, bool rotated,
         struct xm_tensor **own)
 {
-    const struct xm_tensor *x = c->in[i], *g = c->in[gamma], *cos = c->in[XM_ATTN_COS],
-                           *sin = c->in[XM_ATTN_SIN];
+    const struct xm_tensor *x = c->in[i], *g = c->in[gamma],
+                           *cos = c->in[XM_ATTENTION_COS], *sin = c->in[XM_ATTENTION_SIN];
     if (!x || (!g && !(rotated && cos)))
         return XM_OK;
     if (x->rank != 4 || (g && g->n != (uint64_t)x->dim[3]))
@@ -329,9 +331,9 @@ static enum xm_status
 attend(struct xm_eval_call *c)
 {
     const struct xm_attention_attr *attr = &c->node->attr.attention;
-    const struct xm_tensor *q = c->in[XM_ATTN_Q], *k, *v;
-    XM_TRY(state_of(c, attr->key_state, XM_ATTN_K, &k));
-    XM_TRY(state_of(c, attr->value_state, XM_ATTN_V, &v));
+    const struct xm_tensor *q = c->in[XM_ATTENTION_Q], *k, *v;
+    XM_TRY(state_of(c, attr->key_state, XM_ATTENTION_K, &k));
+    XM_TRY(state_of(c, attr->value_state, XM_ATTENTION_V, &v));
     XM_TRY(check_attention(c, k, v));
     struct xm_ref_attention a = {
         .tokens = (uint64_t)q->dim[1],
@@ -345,7 +347,7 @@ attend(struct xm_eval_call *c)
         .soft_cap = attr->soft_cap,
         .causal = attr->causal,
         .window = attr->window > 0 ? (uint64_t)attr->window : 0,
-        .sinks = c->in[XM_ATTN_SINKS] ? c->in[XM_ATTN_SINKS]->f : NULL,
+        .sinks = c->in[XM_ATTENTION_SINKS] ? c->in[XM_ATTENTION_SINKS]->f : NULL,
     };
     for (uint64_t b = 0; c->out[0]->n > 0 && b < (uint64_t)q->dim[0]; b++) {
         point_at(c, k, v, b, &a);
@@ -358,7 +360,7 @@ enum xm_status
 xm_eval_attention(struct xm_eval_call *c)
 {
     enum { PREPARED = 3 };
-    const struct xm_tensor *in[XM_ATTN_N_IN];
+    const struct xm_tensor *in[XM_ATTENTION_N_IN];
     struct xm_tensor *own[PREPARED] = {NULL};
     struct xm_eval_call prepared = *c;
     enum xm_status status = XM_OK;
@@ -366,9 +368,10 @@ xm_eval_attention(struct xm_eval_call *c)
     memcpy(in, c->in, sizeof(in));
     prepared.in = in;
     for (uint32_t i = 0; i < PREPARED && status == XM_OK; i++) {
-        status = prepare(c, XM_ATTN_Q + i, XM_ATTN_Q_GAMMA + i, i != XM_ATTN_V, &own[i]);
+        status = prepare(c, XM_ATTENTION_Q + i, XM_ATTENTION_Q_GAMMA + i,
+                         i != XM_ATTENTION_V, &own[i]);
         if (own[i])
-            in[XM_ATTN_Q + i] = own[i];
+            in[XM_ATTENTION_Q + i] = own[i];
     }
     if (status == XM_OK)
         status = attend(&prepared);

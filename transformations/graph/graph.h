@@ -9,6 +9,9 @@
 #ifndef XM_TRANSFORMATIONS_GRAPH_GRAPH_H
 #define XM_TRANSFORMATIONS_GRAPH_GRAPH_H
 
+#include "runtime/operations/attention.h"
+#include "runtime/operations/linear.h"
+#include "runtime/operations/moe.h"
 #include "runtime/reference/reference.h"
 #include "runtime/reference/row_chain.h"
 #include "runtime/util/element.h"
@@ -22,56 +25,6 @@ extern "C" {
 #endif
 
 enum { XM_MAX_RANK = 8, XM_MAX_CONTENT = 64 };
-
-/* Named operands of the wide ops; an absent one is xm_none(g). */
-enum xm_attention_in {
-    XM_ATTN_Q,        /* [B,T,Hq,D]                                                     */
-    XM_ATTN_K,        /* [B,T,Hkv,D]; none: the state is another layer's                */
-    XM_ATTN_V,        /* [B,T,Hkv,Dv]; none with K                                      */
-    XM_ATTN_BEAM_IDX, /* [B] which row of the state each sequence continues; none: its own */
-    XM_ATTN_KEY_MASK, /* [B,past+T] integer, 0 = padding; none: all are seen            */
-    XM_ATTN_MASK,     /* added to the scores, [B|1,Hq|1,T,past+T] float; none           */
-    XM_ATTN_SINKS,    /* [Hq]; none                                                     */
-    XM_ATTN_COS,      /* [B|1,T,R]: q and k are rotated as by rope; none                */
-    XM_ATTN_SIN,      /* with COS                                                       */
-    XM_ATTN_Q_GAMMA,  /* [D]: heads of q are normed as by rms_norm, first; none         */
-    XM_ATTN_K_GAMMA,  /* [D]; none                                                      */
-    XM_ATTN_V_GAMMA,  /* [Dv]; none                                                     */
-    XM_ATTN_N_IN
-};
-
-/* moe and moe_compressed take the routing's result, the fused op the router's logits. */
-enum xm_moe_in {
-    XM_MOE_HIDDEN,           /* [T,H] */
-    XM_MOE_ROUTING,          /* weights [T,K]; fused: logits [T,E] */
-    XM_MOE_IDS,              /* [T,K]; fused: none */
-    XM_MOE_ROUTER_BIAS,      /* [E], fused with sigmoid routing only */
-    XM_MOE_EXPERT_SCALE,     /* [E], fused only; none */
-    XM_MOE_GATE,             /* [E,I,H]; 2-GEMM form: [E,2I,H] interleaved */
-    XM_MOE_UP,               /* [E,I,H]; 2-GEMM form: none */
-    XM_MOE_DOWN,             /* [E,H,I] */
-    XM_MOE_BIAS_GATE,        /* [E,1,2I]; none */
-    XM_MOE_BIAS_DOWN,        /* [E,1,H]; none */
-    XM_MOE_SHARED_GATE,      /* [I',H]; none without shared expert */
-    XM_MOE_SHARED_UP,        /* [I',H] */
-    XM_MOE_SHARED_DOWN,      /* [H,I'] */
-    XM_MOE_SHARED_GATE_GATE, /* [1,H]: sigmoid gate of the shared expert; none */
-    XM_MOE_ADDEND,           /* of the result's shape, added to it; fused only; none */
-    XM_MOE_N_IN
-};
-
-/* linear: x, what is added to the only result, then weight and bias of each segment. A gated unit
- * has one result: act(product) times the product of segment 1, or times a factor. */
-enum xm_linear_in {
-    XM_LIN_X,
-    XM_LIN_ADDEND,                 /* of the result's shape; none */
-    XM_LIN_FACTOR = XM_LIN_ADDEND, /* of the result's shape, or [..,slices,N] */
-    XM_LIN_W,    /* [N,K] of segment 0; those of the others XM_LIN_SEGMENT further */
-    XM_LIN_BIAS, /* [N]; none */
-    XM_LIN_SEGMENT = 2,
-    XM_LIN_SEGMENTS = 3,
-    XM_LIN_N_IN = XM_LIN_W + XM_LIN_SEGMENTS * XM_LIN_SEGMENT
-};
 
 enum xm_op {
 #define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval)     \
@@ -143,27 +96,6 @@ enum xm_reduction {
 enum xm_epsilon_mode { XM_EPSILON_INSIDE_SQRT, XM_EPSILON_OUTSIDE_SQRT };
 enum xm_topk_sort { XM_SORT_NONE, XM_SORT_INDEX, XM_SORT_VALUE };
 
-struct xm_moe_attr {
-    int expert;     /* enum xm_expert */
-    int gate_up;    /* enum xm_gate_up: whether up has a weight of its own */
-    int activation; /* enum xm_activation */
-    float beta;     /* swish beta; OpenVINO's expert_beta */
-    float limit;    /* clamp limit; OpenVINO's expert_alpha */
-    int64_t hidden, inter, experts, top_k, shared; /* H I E K, shared experts */
-    int64_t group; /* K elements a scale; 0 when weights are not quantised or differ */
-    bool has_zp;
-    int routing; /* enum xm_routing; the fused op only, like the three below */
-    bool normalise;
-    float epsilon, scale;
-};
-
-struct xm_router_attr {
-    int kind; /* enum xm_routing */
-    int64_t top_k;
-    bool normalise;
-    float epsilon, scale;
-};
-
 struct xm_attention_attr {
     float scale, soft_cap;
     bool causal;
@@ -201,7 +133,7 @@ union xm_attr {
     struct { int activation; } glu;
     struct { bool glu; int activation; int64_t slice; } linear; /* the last two: of a gated unit */
     struct xm_attention_attr attention;
-    struct xm_router_attr router;
+    struct xm_moe_routing router;
     struct xm_moe_attr moe;
 };
 /* clang-format on */

@@ -507,9 +507,9 @@ check_result_count(struct parser *p, const struct line *line)
     if (line->op == XM_OP_RESULT)
         n = 0;
     if (line->op == XM_OP_LINEAR)
-        n = line->attr.linear.glu   ? 1
-            : line->n_in > XM_LIN_W ? (line->n_in - XM_LIN_W) / XM_LIN_SEGMENT
-                                    : 0;
+        n = line->attr.linear.glu      ? 1
+            : line->n_in > XM_LINEAR_W ? (line->n_in - XM_LINEAR_W) / XM_LINEAR_SEGMENT
+                                       : 0;
     if (line->op == XM_OP_ROW_CHAIN) {
         n = xm_row_chain_results(line->attr.row_chain.steps);
         if (n == 0) /* no chain: building says why */

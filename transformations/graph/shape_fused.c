@@ -29,30 +29,30 @@ expect_shape(struct xm_infer *i, uint32_t k, const struct xm_shape *s)
 static enum xm_status
 expect_factor(struct xm_infer *i, const struct xm_shape *result)
 {
-    const struct xm_shape *f = xm_infer_shape(i, XM_LIN_FACTOR);
+    const struct xm_shape *f = xm_infer_shape(i, XM_LINEAR_FACTOR);
     int64_t slice = i->attr->linear.slice;
     struct xm_shape s = *result;
     uint32_t at = s.rank - 1;
     if (f->rank == s.rank && slice == 0)
-        return expect_shape(i, XM_LIN_FACTOR, &s);
+        return expect_shape(i, XM_LINEAR_FACTOR, &s);
     if (f->rank != s.rank + 1 || !xm_dim_is_const(f->dim[at]) || slice < 0 ||
         slice >= f->dim[at].n)
-        return xm_shape_fail(i, "operand %d has no slice %lld", XM_LIN_FACTOR,
+        return xm_shape_fail(i, "operand %d has no slice %lld", XM_LINEAR_FACTOR,
                              (long long)slice);
     s.dim[s.rank++] = s.dim[at];
     s.dim[at] = f->dim[at];
-    return expect_shape(i, XM_LIN_FACTOR, &s);
+    return expect_shape(i, XM_LINEAR_FACTOR, &s);
 }
 
 /* x [..,K], W [N,K], bias [N] -> [..,N], the result of segment s or of a gated unit. */
 static enum xm_status
 shape_segment(struct xm_infer *i, uint32_t s, struct xm_type *out)
 {
-    const struct xm_shape *x = xm_infer_shape(i, XM_LIN_X);
-    uint32_t w = XM_LIN_W + s * XM_LIN_SEGMENT, bias = w + 1;
+    const struct xm_shape *x = xm_infer_shape(i, XM_LINEAR_X);
+    uint32_t w = XM_LINEAR_W + s * XM_LINEAR_SEGMENT, bias = w + 1;
     XM_TRY(xm_infer_rank(i, w, 2));
     XM_TRY(expect_dim(i, w, 1, x->dim[x->rank - 1]));
-    *out = *i->in[XM_LIN_X];
+    *out = *i->in[XM_LINEAR_X];
     out->shape.dim[x->rank - 1] = xm_infer_shape(i, w)->dim[0];
     if (!xm_infer_has(i, bias))
         return XM_OK;
@@ -63,7 +63,7 @@ shape_segment(struct xm_infer *i, uint32_t s, struct xm_type *out)
 static enum xm_status
 shape_glu(struct xm_infer *i, uint32_t segments)
 {
-    bool has_factor = xm_infer_has(i, XM_LIN_FACTOR);
+    bool has_factor = xm_infer_has(i, XM_LINEAR_FACTOR);
     struct xm_type up;
     if (segments + has_factor != 2)
         return xm_shape_fail(i, "a gated unit needs two weights, or one and a factor");
@@ -71,28 +71,28 @@ shape_glu(struct xm_infer *i, uint32_t segments)
     if (has_factor)
         return expect_factor(i, &i->out[0].shape);
     XM_TRY(shape_segment(i, 1, &up));
-    return expect_dim(i, XM_LIN_W + XM_LIN_SEGMENT, 0,
-                      xm_infer_shape(i, XM_LIN_W)->dim[0]);
+    return expect_dim(i, XM_LINEAR_W + XM_LINEAR_SEGMENT, 0,
+                      xm_infer_shape(i, XM_LINEAR_W)->dim[0]);
 }
 
 /* One result a segment, of which one may have an addend; or a gated unit. */
 enum xm_status
 xm_shape_linear(struct xm_infer *i)
 {
-    uint32_t segments = (i->n_in - XM_LIN_W) / XM_LIN_SEGMENT;
-    if (i->n_in != XM_LIN_W + segments * XM_LIN_SEGMENT ||
-        xm_infer_shape(i, XM_LIN_X)->rank < 1)
+    uint32_t segments = (i->n_in - XM_LINEAR_W) / XM_LINEAR_SEGMENT;
+    if (i->n_in != XM_LINEAR_W + segments * XM_LINEAR_SEGMENT ||
+        xm_infer_shape(i, XM_LINEAR_X)->rank < 1)
         return xm_shape_fail(i, "linear needs an operand of rank 1 or more, and a weight "
                                 "and a bias for each segment");
     if (i->attr->linear.glu)
         return shape_glu(i, segments);
     for (uint32_t s = 0; s < segments; s++)
         XM_TRY(shape_segment(i, s, &i->out[s]));
-    if (!xm_infer_has(i, XM_LIN_ADDEND))
+    if (!xm_infer_has(i, XM_LINEAR_ADDEND))
         return XM_OK;
     if (segments != 1)
         return xm_shape_fail(i, "an addend comes with one result, not %u", segments);
-    return expect_shape(i, XM_LIN_ADDEND, &i->out[0].shape);
+    return expect_shape(i, XM_LINEAR_ADDEND, &i->out[0].shape);
 }
 
 enum xm_status
@@ -191,8 +191,8 @@ xm_shape_rope_tables(struct xm_infer *i)
 static enum xm_status
 check_heads(struct xm_infer *i)
 {
-    struct xm_dim q = xm_infer_shape(i, XM_ATTN_Q)->dim[2];
-    struct xm_dim kv = xm_infer_shape(i, XM_ATTN_K)->dim[2];
+    struct xm_dim q = xm_infer_shape(i, XM_ATTENTION_Q)->dim[2];
+    struct xm_dim kv = xm_infer_shape(i, XM_ATTENTION_K)->dim[2];
     if (xm_dim_is_const(q) && xm_dim_is_const(kv) && (kv.n < 1 || q.n % kv.n != 0))
         return xm_shape_fail(i, "%lld query heads cannot share %lld key heads",
                              (long long)q.n, (long long)kv.n);
@@ -203,11 +203,12 @@ check_heads(struct xm_infer *i)
 static enum xm_status
 check_preparation(struct xm_infer *i)
 {
-    const struct xm_shape *q = xm_infer_shape(i, XM_ATTN_Q);
-    static const uint32_t normed[] = {XM_ATTN_Q, XM_ATTN_K, XM_ATTN_V};
-    if (xm_infer_has(i, XM_ATTN_COS) != xm_infer_has(i, XM_ATTN_SIN))
+    const struct xm_shape *q = xm_infer_shape(i, XM_ATTENTION_Q);
+    static const uint32_t normed[] = {XM_ATTENTION_Q, XM_ATTENTION_K, XM_ATTENTION_V};
+    if (xm_infer_has(i, XM_ATTENTION_COS) != xm_infer_has(i, XM_ATTENTION_SIN))
         return xm_shape_fail(i, "a rotation needs cos and sin");
-    for (uint32_t k = XM_ATTN_COS; k <= XM_ATTN_SIN && xm_infer_has(i, k); k++) {
+    for (uint32_t k = XM_ATTENTION_COS; k <= XM_ATTENTION_SIN && xm_infer_has(i, k);
+         k++) {
         XM_TRY(xm_infer_rank(i, k, 3));
         if (!xm_dim_is(xm_infer_shape(i, k)->dim[0], 1))
             XM_TRY(expect_dim(i, k, 0, q->dim[0]));
@@ -215,7 +216,7 @@ check_preparation(struct xm_infer *i)
         XM_TRY(check_rotated(i, xm_infer_shape(i, k)->dim[2], q->dim[3]));
     }
     for (uint32_t j = 0; j < XM_ARRAY_LEN(normed); j++) {
-        uint32_t k = XM_ATTN_Q_GAMMA + j;
+        uint32_t k = XM_ATTENTION_Q_GAMMA + j;
         if (!xm_infer_has(i, k))
             continue;
         if (!xm_infer_has(i, normed[j]))
@@ -229,29 +230,30 @@ check_preparation(struct xm_infer *i)
 enum xm_status
 xm_shape_attention(struct xm_infer *i)
 {
-    bool k = xm_infer_has(i, XM_ATTN_K), v = xm_infer_has(i, XM_ATTN_V);
-    const struct xm_shape *q = xm_infer_shape(i, XM_ATTN_Q);
-    if (!xm_infer_has(i, XM_ATTN_Q) || k != v)
+    bool k = xm_infer_has(i, XM_ATTENTION_K), v = xm_infer_has(i, XM_ATTENTION_V);
+    const struct xm_shape *q = xm_infer_shape(i, XM_ATTENTION_Q);
+    if (!xm_infer_has(i, XM_ATTENTION_Q) || k != v)
         return xm_shape_fail(i, "attention needs a query, and key and value together");
-    XM_TRY(xm_infer_rank(i, XM_ATTN_Q, 4));
-    i->out[0] = *i->in[XM_ATTN_Q];
+    XM_TRY(xm_infer_rank(i, XM_ATTENTION_Q, 4));
+    i->out[0] = *i->in[XM_ATTENTION_Q];
     if (k) {
-        XM_TRY(xm_infer_rank(i, XM_ATTN_K, 4));
-        XM_TRY(xm_infer_rank(i, XM_ATTN_V, 4));
-        XM_TRY(expect_dim(i, XM_ATTN_K, 1, q->dim[1]));
-        XM_TRY(expect_dim(i, XM_ATTN_V, 1, q->dim[1]));
-        XM_TRY(expect_dim(i, XM_ATTN_K, 3, q->dim[3]));
-        XM_TRY(expect_dim(i, XM_ATTN_V, 2, xm_infer_shape(i, XM_ATTN_K)->dim[2]));
+        XM_TRY(xm_infer_rank(i, XM_ATTENTION_K, 4));
+        XM_TRY(xm_infer_rank(i, XM_ATTENTION_V, 4));
+        XM_TRY(expect_dim(i, XM_ATTENTION_K, 1, q->dim[1]));
+        XM_TRY(expect_dim(i, XM_ATTENTION_V, 1, q->dim[1]));
+        XM_TRY(expect_dim(i, XM_ATTENTION_K, 3, q->dim[3]));
+        XM_TRY(
+            expect_dim(i, XM_ATTENTION_V, 2, xm_infer_shape(i, XM_ATTENTION_K)->dim[2]));
         XM_TRY(check_heads(i));
-        i->out[0].shape.dim[3] = xm_infer_shape(i, XM_ATTN_V)->dim[3];
+        i->out[0].shape.dim[3] = xm_infer_shape(i, XM_ATTENTION_V)->dim[3];
     }
     XM_TRY(check_preparation(i));
-    if (xm_infer_has(i, XM_ATTN_BEAM_IDX))
-        XM_TRY(xm_infer_rank(i, XM_ATTN_BEAM_IDX, 1));
-    if (xm_infer_has(i, XM_ATTN_KEY_MASK))
-        XM_TRY(xm_infer_rank(i, XM_ATTN_KEY_MASK, 2));
-    if (xm_infer_has(i, XM_ATTN_MASK))
-        XM_TRY(xm_infer_rank(i, XM_ATTN_MASK, 4));
+    if (xm_infer_has(i, XM_ATTENTION_BEAM_IDX))
+        XM_TRY(xm_infer_rank(i, XM_ATTENTION_BEAM_IDX, 1));
+    if (xm_infer_has(i, XM_ATTENTION_KEY_MASK))
+        XM_TRY(xm_infer_rank(i, XM_ATTENTION_KEY_MASK, 2));
+    if (xm_infer_has(i, XM_ATTENTION_MASK))
+        XM_TRY(xm_infer_rank(i, XM_ATTENTION_MASK, 4));
     return XM_OK;
 }
 
@@ -307,14 +309,14 @@ check_routing(struct xm_infer *i, const struct xm_moe_attr *m)
         return xm_shape_fail(i, "operand %d, the routing, must have rank 1 or more",
                              XM_MOE_ROUTING);
     return expect_dim(i, XM_MOE_ROUTING, routing->rank - 1,
-                      xm_dim_const(fused ? m->experts : m->top_k));
+                      xm_dim_const(fused ? m->experts : m->routing.top_k));
 }
 
 enum xm_status
 xm_shape_moe(struct xm_infer *i)
 {
-    static const uint32_t needed[] = {XM_MOE_HIDDEN, XM_MOE_ROUTING, XM_MOE_GATE,
-                                      XM_MOE_DOWN};
+    static const uint32_t needed[] = {XM_MOE_HIDDEN, XM_MOE_ROUTING, XM_MOE_W_GATE,
+                                      XM_MOE_W_DOWN};
     const struct xm_moe_attr *m = &i->attr->moe;
     const struct xm_shape *hidden = xm_infer_shape(i, XM_MOE_HIDDEN);
     bool apart = m->gate_up == XM_GATE_UP_APART;
@@ -322,25 +324,26 @@ xm_shape_moe(struct xm_infer *i)
     for (uint32_t k = 0; k < XM_ARRAY_LEN(needed); k++)
         if (!xm_infer_has(i, needed[k]))
             return xm_shape_fail(i, "operand %u is missing", needed[k]);
+    const int64_t top_k = m->routing.top_k;
     if (m->hidden < 1 || m->inter < 1 || m->inter > INT32_MAX || m->experts < 1 ||
-        m->top_k < 1 || m->top_k > m->experts)
+        top_k < 1 || top_k > m->experts)
         return xm_shape_fail(i, "%lld of %lld experts of %lld x %lld cannot be",
-                             (long long)m->top_k, (long long)m->experts,
+                             (long long)top_k, (long long)m->experts,
                              (long long)m->hidden, (long long)m->inter);
     if (xm_infer_has(i, XM_MOE_ADDEND) && i->op != XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
         return xm_shape_fail(i, "only the fused op adds something to its result");
     if (hidden->rank < 2)
         return xm_shape_fail(i, "operand 0, the hidden states, must have rank 2 or more");
-    if (apart != xm_infer_has(i, XM_MOE_UP))
+    if (apart != xm_infer_has(i, XM_MOE_W_UP))
         return xm_shape_fail(i, "operand %d, up, and gate_up=%s contradict each other",
-                             XM_MOE_UP, xm_gate_up_text((enum xm_gate_up)m->gate_up));
+                             XM_MOE_W_UP, xm_gate_up_text(m->gate_up));
     XM_TRY(expect_dim(i, XM_MOE_HIDDEN, hidden->rank - 1, xm_dim_const(m->hidden)));
     if (xm_infer_has(i, XM_MOE_ADDEND))
         XM_TRY(expect_shape(i, XM_MOE_ADDEND, hidden));
     XM_TRY(check_routing(i, m));
-    XM_TRY(expect_weight(i, XM_MOE_GATE, m->experts, rows, m->hidden));
-    XM_TRY(expect_weight(i, XM_MOE_UP, m->experts, m->inter, m->hidden));
-    XM_TRY(expect_weight(i, XM_MOE_DOWN, m->experts, m->hidden, m->inter));
+    XM_TRY(expect_weight(i, XM_MOE_W_GATE, m->experts, rows, m->hidden));
+    XM_TRY(expect_weight(i, XM_MOE_W_UP, m->experts, m->inter, m->hidden));
+    XM_TRY(expect_weight(i, XM_MOE_W_DOWN, m->experts, m->hidden, m->inter));
     i->out[0] = *i->in[XM_MOE_HIDDEN];
     return XM_OK;
 }

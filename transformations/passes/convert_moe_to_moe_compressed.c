@@ -24,7 +24,7 @@ weight_of(const struct xm_value *v)
 static bool
 are_stored(struct xm_match *m)
 {
-    static const uint32_t weights[] = {XM_MOE_GATE, XM_MOE_UP, XM_MOE_DOWN};
+    static const uint32_t weights[] = {XM_MOE_W_GATE, XM_MOE_W_UP, XM_MOE_W_DOWN};
     for (size_t i = 0; i < XM_ARRAY_LEN(weights); i++) {
         const struct xm_value *v = xm_in(m->root, weights[i]);
         m->why = "a weight of the experts is not stored in the model";
@@ -41,9 +41,9 @@ compress(struct xm_builder *b, struct xm_match *m)
     union xm_attr attr = m->root->attr;
     for (uint32_t i = 0; i < XM_MOE_N_IN; i++)
         in[i] = xm_in(m->root, i);
-    const struct xm_weight *gate = weight_of(in[XM_MOE_GATE]);
-    const struct xm_weight *up = weight_of(in[XM_MOE_UP]);
-    const struct xm_weight *down = weight_of(in[XM_MOE_DOWN]);
+    const struct xm_weight *gate = weight_of(in[XM_MOE_W_GATE]);
+    const struct xm_weight *up = weight_of(in[XM_MOE_W_UP]);
+    const struct xm_weight *down = weight_of(in[XM_MOE_W_DOWN]);
     bool same = gate->group == down->group && (!up || up->group == gate->group);
     attr.moe.group = same ? (int64_t)gate->group : 0;
     attr.moe.has_zp =

@@ -96,7 +96,7 @@ static bool
 rotates_alike(const struct xm_node *attention, const struct steps *q,
               const struct steps *k)
 {
-    if (xm_is_none(xm_in(attention, XM_ATTN_K)))
+    if (xm_is_none(xm_in(attention, XM_ATTENTION_K)))
         return true;
     if (!q->rope != !k->rope)
         return false;
@@ -127,21 +127,21 @@ take_norm(struct xm_graph *g, struct xm_node *attention, uint32_t i, uint32_t ga
 static void
 take_rotation(struct xm_node *attention, const struct steps *q, const struct steps *k)
 {
-    xm_node_set_in(attention, XM_ATTN_COS, xm_in(q->rope, 1));
-    xm_node_set_in(attention, XM_ATTN_SIN, xm_in(q->rope, 2));
-    xm_node_set_in(attention, XM_ATTN_Q, xm_in(q->rope, 0));
+    xm_node_set_in(attention, XM_ATTENTION_COS, xm_in(q->rope, 1));
+    xm_node_set_in(attention, XM_ATTENTION_SIN, xm_in(q->rope, 2));
+    xm_node_set_in(attention, XM_ATTENTION_Q, xm_in(q->rope, 0));
     if (k->rope)
-        xm_node_set_in(attention, XM_ATTN_K, xm_in(k->rope, 0));
+        xm_node_set_in(attention, XM_ATTENTION_K, xm_in(k->rope, 0));
 }
 
 static bool
 fuse(struct xm_graph *g, struct xm_node *n)
 {
-    struct steps s[] = {steps_before(xm_in(n, XM_ATTN_Q)),
-                        steps_before(xm_in(n, XM_ATTN_K)),
-                        steps_before(xm_in(n, XM_ATTN_V))};
+    struct steps s[] = {steps_before(xm_in(n, XM_ATTENTION_Q)),
+                        steps_before(xm_in(n, XM_ATTENTION_K)),
+                        steps_before(xm_in(n, XM_ATTENTION_V))};
     bool has_epsilon = false, any = false;
-    for (uint32_t i = XM_ATTN_COS; i < XM_ATTN_N_IN; i++) {
+    for (uint32_t i = XM_ATTENTION_COS; i < XM_ATTENTION_N_IN; i++) {
         if (!xm_is_none(xm_in(n, i)))
             return false; /* done before */
     }
@@ -151,10 +151,10 @@ fuse(struct xm_graph *g, struct xm_node *n)
         any = true;
     }
     for (uint32_t i = 0; i < XM_ARRAY_LEN(s); i++) {
-        bool stays = s[i].rope && (!alike || i == XM_ATTN_V);
+        bool stays = s[i].rope && (!alike || i == XM_ATTENTION_V);
         if (!stays)
-            any |=
-                take_norm(g, n, XM_ATTN_Q + i, XM_ATTN_Q_GAMMA + i, &s[i], &has_epsilon);
+            any |= take_norm(g, n, XM_ATTENTION_Q + i, XM_ATTENTION_Q_GAMMA + i, &s[i],
+                             &has_epsilon);
     }
     return any;
 }

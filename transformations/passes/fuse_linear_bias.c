@@ -24,7 +24,7 @@ fuse(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *add)
 {
     for (uint32_t i = 0; i < 2; i++) {
         struct xm_value *product = xm_in(add, i), *bias = xm_in(add, 1 - i);
-        struct xm_value *in[XM_LIN_BIAS + 1];
+        struct xm_value *in[XM_LINEAR_BIAS + 1];
         const char *why_not;
         if (!xm_is_linear(product->node) || product->node->op != XM_OP_MATMUL ||
             product->n_uses != 1 || !is_row(bias, xm_last_dim(product)) ||
@@ -32,11 +32,11 @@ fuse(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *add)
             continue;
         struct xm_builder b = xm_builder_before(g, add);
         xm_linear_operands(g, product->node, in);
-        in[XM_LIN_BIAS] = xm_const_flat(&b, bias);
-        if (!in[XM_LIN_BIAS] ||
-            !xm_can_run(caps, XM_OP_LINEAR, NULL, in, XM_LIN_BIAS + 1, &why_not))
+        in[XM_LINEAR_BIAS] = xm_const_flat(&b, bias);
+        if (!in[XM_LINEAR_BIAS] ||
+            !xm_can_run(caps, XM_OP_LINEAR, NULL, in, XM_LINEAR_BIAS + 1, &why_not))
             return false;
-        struct xm_value *y = xm_op_build(&b, XM_OP_LINEAR, NULL, in, XM_LIN_BIAS + 1);
+        struct xm_value *y = xm_op_build(&b, XM_OP_LINEAR, NULL, in, XM_LINEAR_BIAS + 1);
         if (!y)
             return false;
         xm_value_replace(g, &add->out[0], y);

@@ -47,14 +47,14 @@ static struct xm_value *
 with_product(struct xm_builder *b, const struct xm_caps *caps, union xm_attr *attr,
              struct xm_value **in, struct xm_value *up)
 {
-    enum { N_IN = XM_LIN_W + 2 * XM_LIN_SEGMENT };
-    struct xm_value *second[XM_LIN_BIAS + 1];
+    enum { N_IN = XM_LINEAR_W + 2 * XM_LINEAR_SEGMENT };
+    struct xm_value *second[XM_LINEAR_BIAS + 1];
     const char *why_not;
-    if (!is_own_product(up) || xm_in(up->node, 0) != in[XM_LIN_X])
+    if (!is_own_product(up) || xm_in(up->node, 0) != in[XM_LINEAR_X])
         return NULL;
     xm_linear_operands(b->graph, up->node, second);
-    in[XM_LIN_W + XM_LIN_SEGMENT] = second[XM_LIN_W];
-    in[XM_LIN_BIAS + XM_LIN_SEGMENT] = second[XM_LIN_BIAS];
+    in[XM_LINEAR_W + XM_LINEAR_SEGMENT] = second[XM_LINEAR_W];
+    in[XM_LINEAR_BIAS + XM_LINEAR_SEGMENT] = second[XM_LINEAR_BIAS];
     return xm_can_run(caps, XM_OP_LINEAR, attr, in, N_IN, &why_not)
                ? xm_op_build(b, XM_OP_LINEAR, attr, in, N_IN)
                : NULL;
@@ -65,9 +65,9 @@ with_factor(struct xm_builder *b, const struct xm_caps *caps, union xm_attr *att
             struct xm_value **in, struct xm_value *factor)
 {
     const char *why_not;
-    in[XM_LIN_FACTOR] = whole_of(factor, &attr->linear.slice);
-    return xm_can_run(caps, XM_OP_LINEAR, attr, in, XM_LIN_BIAS + 1, &why_not)
-               ? xm_op_build(b, XM_OP_LINEAR, attr, in, XM_LIN_BIAS + 1)
+    in[XM_LINEAR_FACTOR] = whole_of(factor, &attr->linear.slice);
+    return xm_can_run(caps, XM_OP_LINEAR, attr, in, XM_LINEAR_BIAS + 1, &why_not)
+               ? xm_op_build(b, XM_OP_LINEAR, attr, in, XM_LINEAR_BIAS + 1)
                : NULL;
 }
 
@@ -75,7 +75,7 @@ static bool
 fuse(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *glu)
 {
     struct xm_value *gate = xm_in(glu, 0), *up = xm_in(glu, 1);
-    struct xm_value *in[XM_LIN_N_IN];
+    struct xm_value *in[XM_LINEAR_N_IN];
     union xm_attr attr = {
         .linear = {.glu = true, .activation = glu->attr.glu.activation}};
     if (!is_own_product(gate) || gate->type.element != up->type.element ||

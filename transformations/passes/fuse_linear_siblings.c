@@ -12,15 +12,15 @@
 #include "transformations/pipeline.h"
 
 struct group {
-    struct xm_node *member[XM_LIN_SEGMENTS];
-    struct xm_value *in[XM_LIN_N_IN];
+    struct xm_node *member[XM_LINEAR_SEGMENTS];
+    struct xm_value *in[XM_LINEAR_N_IN];
     uint32_t n;
 };
 
 static uint32_t
 operand_count(uint32_t segments)
 {
-    return XM_LIN_W + segments * XM_LIN_SEGMENT;
+    return XM_LINEAR_W + segments * XM_LINEAR_SEGMENT;
 }
 
 /* Adds n to the group where it can be run together with those that are in it. */
@@ -28,12 +28,12 @@ static void
 try_to_add(struct xm_graph *g, const struct xm_caps *caps, struct group *group,
            struct xm_node *n)
 {
-    struct xm_value *in[XM_LIN_BIAS + 1];
+    struct xm_value *in[XM_LINEAR_BIAS + 1];
     const char *why_not;
     xm_linear_operands(g, n, in);
     uint32_t at = operand_count(group->n);
-    group->in[at] = in[XM_LIN_W];
-    group->in[at + 1] = in[XM_LIN_BIAS];
+    group->in[at] = in[XM_LINEAR_W];
+    group->in[at + 1] = in[XM_LINEAR_BIAS];
     if (xm_can_run(caps, XM_OP_LINEAR, NULL, group->in, operand_count(group->n + 1),
                    &why_not))
         group->member[group->n++] = n;
@@ -45,9 +45,9 @@ find_group(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *n)
 {
     struct xm_value *x = xm_in(n, 0);
     struct group group = {.n = 0};
-    group.in[XM_LIN_X] = x;
-    group.in[XM_LIN_ADDEND] = xm_none(g);
-    for (uint32_t left = x->n_uses; n && left > 0 && group.n < XM_LIN_SEGMENTS;
+    group.in[XM_LINEAR_X] = x;
+    group.in[XM_LINEAR_ADDEND] = xm_none(g);
+    for (uint32_t left = x->n_uses; n && left > 0 && group.n < XM_LINEAR_SEGMENTS;
          n = n->next) {
         for (uint32_t i = 0; i < n->n_in; i++)
             left -= xm_in(n, i) == x;

@@ -6,7 +6,7 @@
  *         ->   moe_3gemm_fused_compressed(x, logits, bias, scale, ..)
  *
  * Only where it can be run; else router and experts stay as they are. The logits may be
- * computed by anything; attributes of the experts say their form: `expert_type`, `gate_up`.
+ * computed by anything; attributes of the experts say what they do.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
@@ -19,7 +19,6 @@ fused_operands(struct xm_graph *g, const struct xm_node *moe,
                struct xm_value *in[XM_MOE_N_IN], union xm_attr *attr)
 {
     const struct xm_node *router = xm_in(moe, XM_MOE_ROUTING)->node;
-    const struct xm_router_attr *r = &router->attr.router;
     for (uint32_t i = 0; i < XM_MOE_N_IN; i++)
         in[i] = xm_in(moe, i);
     in[XM_MOE_ROUTING] = xm_in(router, 0);
@@ -27,10 +26,7 @@ fused_operands(struct xm_graph *g, const struct xm_node *moe,
     in[XM_MOE_EXPERT_SCALE] = xm_in(router, 2);
     in[XM_MOE_IDS] = xm_none(g);
     *attr = moe->attr;
-    attr->moe.routing = r->kind;
-    attr->moe.normalise = r->normalise;
-    attr->moe.epsilon = r->epsilon;
-    attr->moe.scale = r->scale;
+    attr->moe.routing = router->attr.router;
 }
 
 static bool
@@ -44,7 +40,7 @@ is_fusable(struct xm_match *m)
     m->why = "its routing weights and ids do not come from one router";
     if (router->op != XM_OP_MOE_ROUTER || weights->index != 0 ||
         xm_in(moe, XM_MOE_IDS) != &router->out[1] ||
-        router->attr.router.top_k != moe->attr.moe.top_k)
+        router->attr.router.top_k != moe->attr.moe.routing.top_k)
         return false;
     m->why = "others read the routing";
     if (router->out[0].n_uses != 1 || router->out[1].n_uses != 1)

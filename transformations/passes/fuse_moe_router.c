@@ -96,7 +96,7 @@ is_sigmoid_choice(struct xm_match *m)
            refuse(m, "the bias does not have one constant for each expert");
 }
 
-static const struct xm_router_attr *
+static const struct xm_moe_routing *
 router_of(const struct xm_match *m)
 {
     return &m->slot[ROUTER]->node->attr.router;
@@ -113,7 +113,7 @@ owns_weights(struct xm_match *m, uint32_t n_uses)
 static bool
 is_normalisation(struct xm_match *m)
 {
-    const struct xm_router_attr *r = router_of(m);
+    const struct xm_moe_routing *r = router_of(m);
     if (r->normalise || r->scale != 1.0f || !xm_is_none(xm_in(m->slot[ROUTER]->node, 2)))
         return refuse(m, "the weights were normalised or scaled before");
     if (!m->slot[SUM]->node->attr.reduce.keep_dims || !xm_is_axis(m->slot[AXES], 2, 1))
@@ -170,7 +170,7 @@ replace_ids(struct xm_builder *b, struct xm_value *old, struct xm_value *ids)
 }
 
 static struct xm_value *
-make_router(struct xm_builder *b, struct xm_value *const in[3], struct xm_router_attr r,
+make_router(struct xm_builder *b, struct xm_value *const in[3], struct xm_moe_routing r,
             struct xm_value *old_ids)
 {
     union xm_attr attr = {.router = r};
@@ -185,7 +185,7 @@ start(struct xm_builder *b, struct xm_match *m, enum xm_routing kind)
 {
     struct xm_node *topk = m->slot[TOPK]->node;
     struct xm_value *none = xm_none(b->graph), *bias = m->slot[BIAS];
-    struct xm_router_attr r = {
+    struct xm_moe_routing r = {
         .kind = kind, .top_k = xm_last_dim(&topk->out[1]), .scale = 1.0f};
     if (bias)
         bias = xm_const_flat(b, bias);
@@ -214,7 +214,7 @@ start_sigmoid(struct xm_builder *b, struct xm_match *m)
 
 /* The router of the match again, with other attributes or scale. */
 static struct xm_value *
-change(struct xm_builder *b, struct xm_match *m, struct xm_router_attr r,
+change(struct xm_builder *b, struct xm_match *m, struct xm_moe_routing r,
        struct xm_value *scale)
 {
     struct xm_node *old = m->slot[ROUTER]->node;
@@ -225,7 +225,7 @@ change(struct xm_builder *b, struct xm_match *m, struct xm_router_attr r,
 static struct xm_value *
 normalise(struct xm_builder *b, struct xm_match *m)
 {
-    struct xm_router_attr r = *router_of(m);
+    struct xm_moe_routing r = *router_of(m);
     r.normalise = true;
     if (m->slot[EPSILON])
         xm_value_is_scalar_const(m->slot[EPSILON], &r.epsilon);
@@ -241,7 +241,7 @@ scale_experts(struct xm_builder *b, struct xm_match *m)
 static struct xm_value *
 scale_all(struct xm_builder *b, struct xm_match *m)
 {
-    struct xm_router_attr r = *router_of(m);
+    struct xm_moe_routing r = *router_of(m);
     float factor = 1.0f;
     xm_value_is_scalar_const(m->slot[SCALE], &factor);
     r.scale *= factor;

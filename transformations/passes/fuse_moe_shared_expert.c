@@ -73,7 +73,7 @@ match_shared(struct xm_match *m, const struct xm_node *moe, struct xm_value *v)
         return false;
     if (skip_reshapes(m->slot[X]) != skip_reshapes((struct xm_value *)hidden) ||
         xm_last_dim(m->slot[X]) != a->hidden ||
-        m->slot[ACT]->node->attr.glu.activation != a->activation)
+        m->slot[ACT]->node->attr.glu.activation != (int)a->activation)
         return false;
     int64_t inter = xm_last_dim(m->slot[ACT]);
     return inter > 0 && is_linear(m, M_GATE, inter, a->hidden) &&
@@ -88,7 +88,6 @@ moe_below(struct xm_value *v)
         v = xm_in(v->node, 0);
     struct xm_node *n = v->node;
     if (n->op != XM_OP_MOE_COMPRESSED || v->n_uses != 1 || n->attr.moe.shared ||
-        n->attr.moe.expert != XM_EXPERT_GEMM3_SWIGLU ||
         (n->attr.moe.activation == XM_ACT_SWISH && n->attr.moe.beta != 1.0f))
         return NULL;
     return n;

@@ -32,7 +32,7 @@ with_addend(struct xm_builder *b, const struct xm_caps *caps, struct xm_node *en
 {
     struct xm_value *in[XM_MOE_N_IN];
     bool is_moe = end->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
-    uint32_t n_in = is_moe ? (uint32_t)XM_MOE_N_IN : (uint32_t)XM_LIN_BIAS + 1;
+    uint32_t n_in = is_moe ? (uint32_t)XM_MOE_N_IN : (uint32_t)XM_LINEAR_BIAS + 1;
     enum xm_op op = is_moe ? end->op : XM_OP_LINEAR;
     const union xm_attr *attr = is_moe ? &end->attr : NULL;
     const char *why_not;
@@ -40,7 +40,7 @@ with_addend(struct xm_builder *b, const struct xm_caps *caps, struct xm_node *en
         in[i] = xm_in(end, i);
     if (!is_moe)
         xm_linear_operands(b->graph, end, in);
-    in[is_moe ? (uint32_t)XM_MOE_ADDEND : (uint32_t)XM_LIN_ADDEND] = addend;
+    in[is_moe ? (uint32_t)XM_MOE_ADDEND : (uint32_t)XM_LINEAR_ADDEND] = addend;
     if (!addend || !xm_can_run(caps, op, attr, in, n_in, &why_not))
         return NULL;
     return xm_op_build(b, op, attr, in, n_in);

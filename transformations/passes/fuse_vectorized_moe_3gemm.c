@@ -132,10 +132,10 @@ make_moe(struct xm_builder *b, struct xm_match *m, struct xm_moe_attr moe)
     in[XM_MOE_HIDDEN] = x;
     in[XM_MOE_ROUTING] = m->slot[MOE_WEIGHTS];
     in[XM_MOE_IDS] = m->slot[MOE_IDS];
-    in[XM_MOE_GATE] = m->slot[W_GATE];
-    in[XM_MOE_DOWN] = m->slot[W_DOWN];
+    in[XM_MOE_W_GATE] = m->slot[W_GATE];
+    in[XM_MOE_W_DOWN] = m->slot[W_DOWN];
     if (m->slot[W_UP])
-        in[XM_MOE_UP] = m->slot[W_UP];
+        in[XM_MOE_W_UP] = m->slot[W_UP];
     if (m->slot[BIAS_GATE]) {
         in[XM_MOE_BIAS_GATE] = m->slot[BIAS_GATE];
         in[XM_MOE_BIAS_DOWN] = m->slot[BIAS_DOWN];
@@ -143,9 +143,8 @@ make_moe(struct xm_builder *b, struct xm_match *m, struct xm_moe_attr moe)
     moe.hidden = xm_last_dim(x);
     moe.inter = xm_last_dim(m->slot[W_DOWN]);
     moe.experts = xm_moe_experts(m);
-    moe.top_k = xm_last_dim(m->slot[MOE_IDS]);
-    moe.normalise = true;
-    moe.scale = 1.0f;
+    moe.routing = (struct xm_moe_routing){
+        .top_k = xm_last_dim(m->slot[MOE_IDS]), .normalise = true, .scale = 1.0f};
     union xm_attr attr = {.moe = moe};
     struct xm_value *y = xm_op_build(b, XM_OP_MOE, &attr, in, XM_MOE_N_IN);
     return xm_reshape_like(b, y, &m->root->out[0].type.shape);
@@ -155,10 +154,9 @@ static struct xm_value *
 make_three(struct xm_builder *b, struct xm_match *m)
 {
     int activation = m->slot[ACT]->node->attr.glu.activation;
-    return make_moe(b, m,
-                    (struct xm_moe_attr){.expert = XM_EXPERT_GEMM3_SWIGLU,
-                                         .activation = activation,
-                                         .beta = 1.0f});
+    return make_moe(
+        b, m,
+        (struct xm_moe_attr){.activation = (enum xm_activation)activation, .beta = 1.0f});
 }
 
 static struct xm_value *
@@ -171,11 +169,11 @@ make_two(struct xm_builder *b, struct xm_match *m)
     xm_value_is_scalar_const(m->slot[BETA], &beta);
     xm_value_is_scalar_const(m->slot[LIMIT], &limit);
     return make_moe(b, m,
-                    (struct xm_moe_attr){.expert = XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP,
-                                         .gate_up = form,
+                    (struct xm_moe_attr){.gate_up = form,
                                          .activation = XM_ACT_SWISH,
                                          .beta = beta,
-                                         .limit = limit});
+                                         .limit = limit,
+                                         .up_add = 1.0f});
 }
 
 /* clang-format off */

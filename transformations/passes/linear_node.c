@@ -6,7 +6,7 @@ xm_is_linear(const struct xm_node *n)
 {
     if (n->op == XM_OP_LINEAR)
         return n->n_out == 1 && !n->attr.linear.glu &&
-               xm_is_none(xm_in(n, XM_LIN_ADDEND));
+               xm_is_none(xm_in(n, XM_LINEAR_ADDEND));
     if (n->op != XM_OP_MATMUL || n->attr.matmul.transpose_a ||
         !n->attr.matmul.transpose_b)
         return false;
@@ -16,11 +16,11 @@ xm_is_linear(const struct xm_node *n)
 
 void
 xm_linear_operands(struct xm_graph *g, const struct xm_node *n,
-                   struct xm_value *in[XM_LIN_BIAS + 1])
+                   struct xm_value *in[XM_LINEAR_BIAS + 1])
 {
     bool is_matmul = n->op == XM_OP_MATMUL;
-    in[XM_LIN_X] = xm_in(n, 0);
-    in[XM_LIN_ADDEND] = xm_none(g);
-    in[XM_LIN_W] = is_matmul ? xm_in(n, 1) : xm_in(n, XM_LIN_W);
-    in[XM_LIN_BIAS] = is_matmul ? xm_none(g) : xm_in(n, XM_LIN_BIAS);
+    in[XM_LINEAR_X] = xm_in(n, 0);
+    in[XM_LINEAR_ADDEND] = xm_none(g);
+    in[XM_LINEAR_W] = is_matmul ? xm_in(n, 1) : xm_in(n, XM_LINEAR_W);
+    in[XM_LINEAR_BIAS] = is_matmul ? xm_none(g) : xm_in(n, XM_LINEAR_BIAS);
 }

@@ -16,7 +16,7 @@ extern "C" {
 bool xm_is_linear(const struct xm_node *n);
 /* Its operands as those of a linear with one segment. */
 void xm_linear_operands(struct xm_graph *g, const struct xm_node *n,
-                        struct xm_value *in[XM_LIN_BIAS + 1]);
+                        struct xm_value *in[XM_LINEAR_BIAS + 1]);
 
 #ifdef __cplusplus
 }

@@ -208,23 +208,25 @@ static struct xm_value *
 activate(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value *gate,
          struct xm_value *up)
 {
-    union xm_attr attr = {.glu = {a->activation}};
+    union xm_attr attr = {.glu = {(int)a->activation}};
     if (a->activation != XM_ACT_SWISH || a->beta == 1.0f)
         return xm_op_build(b, XM_OP_GLU, &attr, (struct xm_value *[]){gate, up}, 2);
     return xm_op2(b, XM_OP_MULTIPLY,
                   xm_op2(b, XM_OP_SWISH, gate, xm_const_float(b, XM_F32, a->beta)), up);
 }
 
+/* What a routed expert does with gate and up before they meet. */
 static struct xm_value *
-activate_clamped(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value *gate,
-                 struct xm_value *up)
+clamp(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value **gate,
+      struct xm_value *up)
 {
-    union xm_attr clamp = {.clamp = {-a->limit, a->limit}};
-    gate = xm_op2(b, XM_OP_MINIMUM, gate, xm_const_float(b, XM_F32, a->limit));
-    gate = xm_op2(b, XM_OP_SWISH, gate, xm_const_float(b, XM_F32, a->beta));
-    up = xm_op_build(b, XM_OP_CLAMP, &clamp, &up, 1);
-    up = xm_op2(b, XM_OP_ADD, up, xm_const_float(b, XM_F32, 1.0f));
-    return xm_op2(b, XM_OP_MULTIPLY, gate, up);
+    union xm_attr limits = {.clamp = {-a->limit, a->limit}};
+    if (a->limit > 0) {
+        *gate = xm_op2(b, XM_OP_MINIMUM, *gate, xm_const_float(b, XM_F32, a->limit));
+        up = xm_op_build(b, XM_OP_CLAMP, &limits, &up, 1);
+    }
+    return a->up_add != 0 ? xm_op2(b, XM_OP_ADD, up, xm_const_float(b, XM_F32, a->up_add))
+                          : up;
 }
 
 static struct xm_value *
@@ -253,16 +255,16 @@ lower_moe(struct xm_builder *b, struct xm_match *m)
     struct xm_value *ids = as_i32(b, xm_in(n, XM_MOE_IDS)), *none = xm_none(b->graph);
     struct xm_value *x = to_slots(b, xm_in(n, XM_MOE_HIDDEN), false), *up, *y;
     struct xm_value *gate =
-        gather_matmul(b, x, xm_in(n, XM_MOE_GATE), ids, xm_in(n, XM_MOE_BIAS_GATE));
+        gather_matmul(b, x, xm_in(n, XM_MOE_W_GATE), ids, xm_in(n, XM_MOE_BIAS_GATE));
     if (a->gate_up == XM_GATE_UP_APART) {
-        up = gather_matmul(b, x, xm_in(n, XM_MOE_UP), ids, none);
+        up = gather_matmul(b, x, xm_in(n, XM_MOE_W_UP), ids, none);
     } else {
         up = xm_moe_up_of(b, a, gate);
         gate = xm_moe_gate_of(b, a, gate);
     }
-    y = a->expert == XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP ? activate_clamped(b, a, gate, up)
-                                                       : activate(b, a, gate, up);
-    y = gather_matmul(b, y, xm_in(n, XM_MOE_DOWN), ids, xm_in(n, XM_MOE_BIAS_DOWN));
+    up = clamp(b, a, &gate, up);
+    y = activate(b, a, gate, up);
+    y = gather_matmul(b, y, xm_in(n, XM_MOE_W_DOWN), ids, xm_in(n, XM_MOE_BIAS_DOWN));
     y = combine(b, y, xm_in(n, XM_MOE_ROUTING));
     return add_shared(b, n, y);
 }

@@ -132,13 +132,13 @@ set_mask(struct xm_graph *g, struct mask_cache *masks, const struct xm_node *sdp
         return true;
     struct xm_mask_kind kind = kind_of(masks, g, mask);
     if (!kind.known) {
-        in[XM_ATTN_MASK] = mask;
+        in[XM_ATTENTION_MASK] = mask;
         return xm_element_is_float(mask->type.element) && mask->type.shape.rank == 4;
     }
     a->causal = kind.causal;
     a->window = kind.window;
     if (kind.key_mask)
-        in[XM_ATTN_KEY_MASK] = kind.key_mask;
+        in[XM_ATTENTION_KEY_MASK] = kind.key_mask;
     return true;
 }
 
@@ -153,7 +153,7 @@ set_keys(struct xm_graph *g, struct xm_builder *b, const struct xm_node *sdpa,
     a->key_state = key->variable;
     a->value_state = value->variable;
     if (key->beam_idx)
-        in[XM_ATTN_BEAM_IDX] = key->beam_idx;
+        in[XM_ATTENTION_BEAM_IDX] = key->beam_idx;
     /* the first layer that reads a state writes it; the others share it */
     bool own = true;
     for (struct xm_node *n = g->first; n && n != sdpa; n = n->next) {
@@ -162,8 +162,8 @@ set_keys(struct xm_graph *g, struct xm_builder *b, const struct xm_node *sdpa,
             own = false;
     }
     if (own) {
-        in[XM_ATTN_K] = xm_swap_heads(b, key->added);
-        in[XM_ATTN_V] = xm_swap_heads(b, value->added);
+        in[XM_ATTENTION_K] = xm_swap_heads(b, key->added);
+        in[XM_ATTENTION_V] = xm_swap_heads(b, value->added);
     }
     return true;
 }
@@ -190,19 +190,19 @@ convert(struct xm_graph *g, struct mask_cache *masks, struct xm_node *sdpa)
     struct xm_builder b = xm_builder_before(g, sdpa);
     union xm_attr attr = {0};
     struct xm_attention_attr *a = &attr.attention;
-    struct xm_value *in[XM_ATTN_N_IN];
+    struct xm_value *in[XM_ATTENTION_N_IN];
     struct cached key, value;
-    for (int i = 0; i < XM_ATTN_N_IN; i++)
+    for (int i = 0; i < XM_ATTENTION_N_IN; i++)
         in[i] = xm_none(g);
     if (sdpa->attr.sdpa.causal || xm_in(sdpa, 0)->type.shape.rank != 4 ||
         !scale_of(sdpa, &a->scale) || !set_keys(g, &b, sdpa, a, in, &key, &value) ||
         !set_mask(g, masks, sdpa, a, in))
         return false;
     if (sdpa->n_in > 5 && !xm_is_none(xm_in(sdpa, 5)))
-        in[XM_ATTN_SINKS] = xm_const_flat(&b, xm_in(sdpa, 5));
-    in[XM_ATTN_Q] = xm_swap_heads(&b, xm_in(sdpa, 0));
+        in[XM_ATTENTION_SINKS] = xm_const_flat(&b, xm_in(sdpa, 5));
+    in[XM_ATTENTION_Q] = xm_swap_heads(&b, xm_in(sdpa, 0));
     struct xm_value *attention =
-        xm_op_build(&b, XM_OP_ATTENTION, &attr, in, XM_ATTN_N_IN);
+        xm_op_build(&b, XM_OP_ATTENTION, &attr, in, XM_ATTENTION_N_IN);
     if (!attention)
         return false;
     replace_result(g, &b, sdpa, attention);

@@ -552,7 +552,8 @@ struct MoeCase : Evaluate {
     xm_attr attributes(xm_op o)
     {
         xm_attr attr = defaults(o);
-        attr.moe.hidden = H, attr.moe.inter = I, attr.moe.experts = E, attr.moe.top_k = K;
+        attr.moe.hidden = H, attr.moe.inter = I, attr.moe.experts = E;
+        attr.moe.routing.top_k = K;
         return attr;
     }
     xm_node *router(xm_value *l)
@@ -568,9 +569,9 @@ struct MoeCase : Evaluate {
         v[XM_MOE_HIDDEN] = hidden;
         v[XM_MOE_ROUTING] = routing;
         v[XM_MOE_IDS] = ids;
-        v[XM_MOE_GATE] = weight({E, I, H}, gate);
-        v[XM_MOE_UP] = weight({E, I, H}, up);
-        v[XM_MOE_DOWN] = weight({E, H, I}, down);
+        v[XM_MOE_W_GATE] = weight({E, I, H}, gate);
+        v[XM_MOE_W_UP] = weight({E, I, H}, up);
+        v[XM_MOE_W_DOWN] = weight({E, H, I}, down);
         return v;
     }
     // Every expert on every token, weighted by the routing scattered over all experts.

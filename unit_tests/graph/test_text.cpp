@@ -94,8 +94,6 @@ TEST(Text, EnumsAreSpelledAsTheReferenceSpellsThem)
     for (int i = 0; i < XM_ROUTING_COUNT; i++)
         EXPECT_STREQ(names(XM_OP_MOE_ROUTER, "routing")[i],
                      xm_routing_text((xm_routing)i));
-    for (int i = 0; i < XM_EXPERT_COUNT; i++)
-        EXPECT_STREQ(names(XM_OP_MOE, "expert_type")[i], xm_expert_text((xm_expert)i));
     for (int i = 0; i < XM_GATE_UP_COUNT; i++)
         EXPECT_STREQ(names(XM_OP_MOE, "gate_up")[i], xm_gate_up_text((xm_gate_up)i));
 }

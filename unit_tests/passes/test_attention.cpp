@@ -314,7 +314,7 @@ TEST(SdpaToPagedAttention, TakesStatesGroupedHeadsAndTheMask)
     EXPECT_TRUE(n->attr.attention.causal);
     EXPECT_FLOAT_EQ(n->attr.attention.scale, 0.25f);
     EXPECT_STREQ(n->attr.attention.key_state, "k");
-    EXPECT_EQ(xm_in(n, XM_ATTN_K)->node->op,
+    EXPECT_EQ(xm_in(n, XM_ATTENTION_K)->node->op,
               XM_OP_PARAMETER); /* no transposes are left */
     for (enum xm_op op : {XM_OP_SDPA, XM_OP_READ_VALUE, XM_OP_ASSIGN, XM_OP_TRANSPOSE,
                           XM_OP_CONCAT, XM_OP_SELECT})
@@ -343,8 +343,8 @@ TEST(SdpaToPagedAttention, TakesOneHeadThatIsReshaped)
     expect_valid(g.get());
     const xm_node *n = first(g.get(), XM_OP_ATTENTION);
     ASSERT_NE(n, nullptr);
-    EXPECT_EQ(xm_in(n, XM_ATTN_K)->node->op, XM_OP_PARAMETER);
-    EXPECT_EQ(xm_in(n, XM_ATTN_V)->node->op, XM_OP_PARAMETER);
+    EXPECT_EQ(xm_in(n, XM_ATTENTION_K)->node->op, XM_OP_PARAMETER);
+    EXPECT_EQ(xm_in(n, XM_ATTENTION_V)->node->op, XM_OP_PARAMETER);
     EXPECT_EQ(count(g.get(), XM_OP_TRANSPOSE) + count(g.get(), XM_OP_RESHAPE), 0);
 }
 
@@ -357,7 +357,7 @@ TEST(SdpaToPagedAttention, KeepsAMaskThatItDoesNotKnow)
     const xm_node *n = first(g.get(), XM_OP_ATTENTION);
     ASSERT_NE(n, nullptr);
     EXPECT_FALSE(n->attr.attention.causal);
-    EXPECT_FALSE(xm_is_none(xm_in(n, XM_ATTN_MASK)));
+    EXPECT_FALSE(xm_is_none(xm_in(n, XM_ATTENTION_MASK)));
 }
 
 /* Three tokens, then two more on what the first have left in the states. */

@@ -215,7 +215,7 @@ bool
 only_quantised(const void *, enum xm_op, const union xm_attr *,
                struct xm_value *const *in, uint32_t n_in, const char **why_not)
 {
-    for (uint32_t i = XM_LIN_W; i < n_in; i += XM_LIN_SEGMENT) {
+    for (uint32_t i = XM_LINEAR_W; i < n_in; i += XM_LINEAR_SEGMENT) {
         if (in[i]->node->attr.weight.element != XM_U4) {
             *why_not = "not 4 bit";
             return false;
@@ -308,7 +308,7 @@ result %12 name="y")");
     EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_linear_glu, &caps));
     const xm_node *n = first(g.get(), XM_OP_LINEAR);
     ASSERT_NE(n, nullptr);
-    EXPECT_EQ(n->in[XM_LIN_FACTOR].value->node->op, XM_OP_MATMUL);
+    EXPECT_EQ(n->in[XM_LINEAR_FACTOR].value->node->op, XM_OP_MATMUL);
     EXPECT_EQ(count(g.get(), XM_OP_GLU), 0);
 }
 

@@ -42,7 +42,8 @@ TEST(FuseVectorizedMoe, TakesTheFourDimensionalTail)
     Graph g = none();
     xm_node *moe = fuse(g, three_gemm_block_4d());
     ASSERT_TRUE(moe);
-    EXPECT_EQ(moe->attr.moe.expert, XM_EXPERT_GEMM3_SWIGLU);
+    EXPECT_EQ(moe->attr.moe.limit, 0);
+    EXPECT_EQ(moe->attr.moe.up_add, 0);
     EXPECT_EQ(count(g.get(), XM_OP_RESHAPE), 1); /* back to [1,T,8] */
 }
 
@@ -61,7 +62,7 @@ TEST(FuseVectorizedMoe, TakesTwoMatmulsWithBiasAndClamp)
     Graph g = none();
     xm_node *moe = fuse(g, two_gemm_block());
     ASSERT_TRUE(moe);
-    EXPECT_EQ(moe->attr.moe.expert, XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP);
+    EXPECT_EQ(moe->attr.moe.up_add, 1);
     EXPECT_FLOAT_EQ(moe->attr.moe.beta, 1.702f);
     EXPECT_FLOAT_EQ(moe->attr.moe.limit, 0.5f);
     EXPECT_EQ(moe->attr.moe.inter, 4);

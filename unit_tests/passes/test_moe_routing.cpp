@@ -39,11 +39,11 @@ const std::string chosen_sigmoid = R"(
     %36 = add %34, %35
     %40 = divide %41, %36)";
 
-xm_router_attr
+xm_moe_routing
 router(const std::string &text)
 {
     Graph g = parse(text);
-    xm_router_attr none = {};
+    xm_moe_routing none = {};
     if (!g)
         return none;
     EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_moe_router)) << print(g.get());
@@ -59,14 +59,14 @@ TEST(FuseMoeRouter, TakesSoftmaxWithAndWithoutNormalisation)
 {
     expect_rewrites(xm_pass_fuse_moe_router, routed(normalised),
                     routed("%40, %41 = moe_router %2, _, _ top_k=2", "%40, %41"));
-    xm_router_attr r = router(routed(softmax_topk, "%4, %5"));
+    xm_moe_routing r = router(routed(softmax_topk, "%4, %5"));
     EXPECT_EQ(r.kind, XM_ROUTING_SOFTMAX);
     EXPECT_FALSE(r.normalise);
 }
 
 TEST(FuseMoeRouter, TakesSoftmaxOfTheChosen)
 {
-    xm_router_attr r = router(routed(R"(
+    xm_moe_routing r = router(routed(R"(
     %4, %5 = topk %2, %3 axis=1 mode=max sort=value
     %40 = softmax %4 axis=1)"));
     EXPECT_EQ(r.kind, XM_ROUTING_SOFTMAX_TOPK);
@@ -75,7 +75,7 @@ TEST(FuseMoeRouter, TakesSoftmaxOfTheChosen)
 
 TEST(FuseMoeRouter, TakesSigmoidWithAndWithoutBias)
 {
-    xm_router_attr r = router(routed(chosen_sigmoid));
+    xm_moe_routing r = router(routed(chosen_sigmoid));
     EXPECT_EQ(r.kind, XM_ROUTING_SIGMOID_BIAS);
     EXPECT_TRUE(r.normalise);
     EXPECT_FLOAT_EQ(r.epsilon, 0.001f);
@@ -258,9 +258,9 @@ TEST(FuseMoe3GemmCompressed, JoinsRouterAndExperts)
     EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_moe_3gemm_compressed));
     xm_node *n = first(g.get(), XM_OP_MOE_3GEMM_FUSED_COMPRESSED);
     ASSERT_TRUE(n);
-    EXPECT_EQ(n->attr.moe.routing, XM_ROUTING_SIGMOID_BIAS);
-    EXPECT_FLOAT_EQ(n->attr.moe.epsilon, 0.5f);
-    EXPECT_FLOAT_EQ(n->attr.moe.scale, 2.0f);
+    EXPECT_EQ(n->attr.moe.routing.kind, XM_ROUTING_SIGMOID_BIAS);
+    EXPECT_FLOAT_EQ(n->attr.moe.routing.epsilon, 0.5f);
+    EXPECT_FLOAT_EQ(n->attr.moe.routing.scale, 2.0f);
     EXPECT_FALSE(xm_is_none(xm_in(n, XM_MOE_ROUTER_BIAS)));
     EXPECT_TRUE(xm_is_none(xm_in(n, XM_MOE_IDS)));
     EXPECT_EQ(count(g.get(), XM_OP_MOE_ROUTER), 0);

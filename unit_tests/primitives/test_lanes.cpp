@@ -77,19 +77,12 @@ class Lanes : public PrimitiveTest
         xm_args_uint(&b, top_k);
         go("moe_down_sg", down, "-DDST=f32", b, hidden, tokens);
 
-        const xm_moe_mlp mlp = {XM_EXPERT_GEMM3_SWIGLU,
-                                XM_ACT_SWISH,
-                                1.0f,
-                                0.0f,
-                                &gate.host,
-                                &up.host,
-                                &down.host,
-                                nullptr,
-                                nullptr,
-                                XM_GATE_UP_APART};
+        const xm_moe_weights set = {&gate.host, &up.host, &down.host, nullptr, nullptr};
+        xm_moe_attr attr = {};
+        attr.beta = 1;
         const std::vector<int32_t> of(chosen.begin(), chosen.end());
         std::vector<float> want(y.size()), rows = x.rounded(), w = weights.rounded();
-        ASSERT_EQ(xm_ref_moe(&mlp, rows.data(), w.data(), of.data(), tokens, top_k,
+        ASSERT_EQ(xm_ref_moe(&attr, &set, rows.data(), w.data(), of.data(), tokens, top_k,
                              want.data()),
                   XM_OK);
         h.read(); /* its guards */

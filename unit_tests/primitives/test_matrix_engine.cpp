@@ -173,7 +173,8 @@ class MatrixEngine : public PrimitiveTest
         ASSERT_XM_OK(xm_args_run_lanes(
             &gate_up, queue,
             kernel("moe_gemm_gate_up_dpas", gate,
-                   "-DACT=0 -DCLAMPED=" + std::to_string(clamped) + " -DGATE_UP=" +
+                   "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
+                       (clamped ? " -DUP_ADD=1065353216" : "") + " -DGATE_UP=" +
                        std::to_string(form) + " -DBIASED=" + std::to_string(clamped) +
                        " -DOUT_PLANES=" + std::to_string(xm_weight_planes(&down.host)) +
                        " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
@@ -195,19 +196,16 @@ class MatrixEngine : public PrimitiveTest
         std::vector<float> want(tokens * hidden), got(tokens * hidden);
         std::vector<float> rows = x.rounded(), bg = bias_gate.rounded(),
                            bd = bias_down.rounded();
-        const xm_moe_mlp mlp = {clamped ? XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP
-                                        : XM_EXPERT_GEMM3_SWIGLU,
-                                XM_ACT_SWISH,
-                                clamped ? 1.702f : 1.0f,
-                                clamped ? 0.7f : 0.0f,
-                                &gate.host,
-                                clamped ? nullptr : &up.host,
-                                &down.host,
-                                clamped ? bg.data() : nullptr,
-                                clamped ? bd.data() : nullptr,
-                                form};
-        ASSERT_EQ(xm_ref_moe(&mlp, rows.data(), s.ones.data(), s.ids.data(), tokens, 1,
-                             want.data()),
+        xm_moe_attr attr = {};
+        attr.gate_up = form;
+        attr.beta = clamped ? 1.702f : 1.0f;
+        attr.limit = clamped ? 0.7f : 0.0f;
+        attr.up_add = clamped ? 1.0f : 0.0f;
+        const xm_moe_weights set = {&gate.host, clamped ? nullptr : &up.host, &down.host,
+                                    clamped ? bg.data() : nullptr,
+                                    clamped ? bd.data() : nullptr};
+        ASSERT_EQ(xm_ref_moe(&attr, &set, rows.data(), s.ones.data(), s.ids.data(),
+                             tokens, 1, want.data()),
                   XM_OK);
         tiles.read(); /* their guards */
         h.read();

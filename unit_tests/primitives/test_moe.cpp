@@ -8,12 +8,14 @@
 namespace
 {
 
+enum expert_form { swiglu, clamped };
+
 struct problem {
     const char *text;
     uint64_t tokens, experts, hidden, inter;
     uint32_t top_k;
     weight_format gate, down;
-    xm_expert expert = XM_EXPERT_GEMM3_SWIGLU;
+    expert_form expert = swiglu;
     xm_activation activation = XM_ACT_SWISH;
     xm_routing routing = XM_ROUTING_SOFTMAX;
     xm_element element = XM_F32;
@@ -29,39 +31,36 @@ const weight_format i4g64 = {XM_I4, 64, false}, i8row = {XM_I8, UINT64_MAX, fals
 const weight_format u8g32 = {XM_U8, 32, true}, i8g32 = {XM_I8, 32, false},
                     f16 = {XM_F16, 0, false};
 const weight_format bf16 = {XM_BF16, 0, false};
-const xm_expert clamped = XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP;
 
 const problem few[] = {
     {"one token", 1, 7, 128, 96, 3, u4g32, u4g32},
     {"k = 1", 1, 5, 256, 128, 1, u4g128, u4g128},
-    {"k = E, with addend", 2, 5, 128, 64, 5, i4g64, i4g64, XM_EXPERT_GEMM3_SWIGLU,
-     XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F32, 0, false, true},
+    {"k = E, with addend", 2, 5, 128, 64, 5, i4g64, i4g64, swiglu, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX, XM_F32, 0, false, true},
     {"mixed formats", 3, 11, 96, 64, 2, u4g32, i8row},
-    {"f16 with addend", 4, 9, 128, 96, 2, u8g32, f16, XM_EXPERT_GEMM3_SWIGLU,
-     XM_ACT_GELU_TANH, XM_ROUTING_SOFTMAX_TOPK, XM_F16, 0, false, true},
-    {"shared, with addend", 2, 6, 128, 64, 2, u4g32, u4g32, XM_EXPERT_GEMM3_SWIGLU,
-     XM_ACT_SWISH, XM_ROUTING_SIGMOID_BIAS, XM_F32, 1, false, true},
-    {"f16 and shared, with addend", 1, 6, 128, 64, 2, u4g32, u4g32,
-     XM_EXPERT_GEMM3_SWIGLU, XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16, 1, false, true},
+    {"f16 with addend", 4, 9, 128, 96, 2, u8g32, f16, swiglu, XM_ACT_GELU_TANH,
+     XM_ROUTING_SOFTMAX_TOPK, XM_F16, 0, false, true},
+    {"shared, with addend", 2, 6, 128, 64, 2, u4g32, u4g32, swiglu, XM_ACT_SWISH,
+     XM_ROUTING_SIGMOID_BIAS, XM_F32, 1, false, true},
+    {"f16 and shared, with addend", 1, 6, 128, 64, 2, u4g32, u4g32, swiglu, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX, XM_F16, 1, false, true},
     {"clamped", 1, 4, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX_TOPK, XM_F32, 0, false, false, XM_GATE_UP_INTERLEAVED, true},
     {"odd sizes", 1, 3, 50, 21, 2, bf16, f16},
 };
 const problem many[] = {
     {"empty experts", 17, 3, 128, 96, 1, u4g32, u4g32},
-    {"all to one", 33, 5, 96, 64, 1, u4g32, i4g64, XM_EXPERT_GEMM3_SWIGLU, XM_ACT_SWISH,
+    {"all to one", 33, 5, 96, 64, 1, u4g32, i4g64, swiglu, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX, XM_F32, 0, true},
-    {"k = E, with addend", 5, 4, 128, 128, 4, u4g128, u4g128, XM_EXPERT_GEMM3_SWIGLU,
-     XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F32, 0, false, true},
-    {"mixed formats", 35, 6, 352, 160, 3, u4g32, i8row, XM_EXPERT_GEMM3_SWIGLU,
-     XM_ACT_GELU_ERF},
-    {"f16 and shared with gate, with addend", 40, 5, 128, 96, 2, u8g32, f16,
-     XM_EXPERT_GEMM3_SWIGLU, XM_ACT_GELU_TANH, XM_ROUTING_SOFTMAX_TOPK, XM_F16, 2, false,
-     true},
-    {"f16", 131, 3, 352, 160, 2, u4g32, i8g32, XM_EXPERT_GEMM3_SWIGLU, XM_ACT_SWISH,
+    {"k = E, with addend", 5, 4, 128, 128, 4, u4g128, u4g128, swiglu, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX, XM_F32, 0, false, true},
+    {"mixed formats", 35, 6, 352, 160, 3, u4g32, i8row, swiglu, XM_ACT_GELU_ERF},
+    {"f16 and shared with gate, with addend", 40, 5, 128, 96, 2, u8g32, f16, swiglu,
+     XM_ACT_GELU_TANH, XM_ROUTING_SOFTMAX_TOPK, XM_F16, 2, false, true},
+    {"f16", 131, 3, 352, 160, 2, u4g32, i8g32, swiglu, XM_ACT_SWISH, XM_ROUTING_SOFTMAX,
+     XM_F16},
+    {"f16, whole groups", 67, 4, 256, 128, 2, u4g128, u4g128, swiglu, XM_ACT_GELU_ERF,
      XM_ROUTING_SOFTMAX, XM_F16},
-    {"f16, whole groups", 67, 4, 256, 128, 2, u4g128, u4g128, XM_EXPERT_GEMM3_SWIGLU,
-     XM_ACT_GELU_ERF, XM_ROUTING_SOFTMAX, XM_F16},
     {"f16, clamped", 33, 5, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX_TOPK, XM_F16, 0, false, false, XM_GATE_UP_INTERLEAVED, true},
     {"clamped", 33, 5, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
@@ -100,13 +99,10 @@ class Moe : public PrimitiveTest
     static void add_shared(const problem &p, const std::vector<float> &x,
                            const xm_weight *const *shared, std::vector<float> &y)
     {
-        xm_moe_mlp mlp = {};
-        mlp.kind = XM_EXPERT_GEMM3_SWIGLU;
-        mlp.activation = p.activation;
-        mlp.beta = 1.0f;
-        mlp.gate = shared[0];
-        mlp.up = shared[1];
-        mlp.down = shared[2];
+        const xm_moe_weights set = {shared[0], shared[1], shared[2], nullptr, nullptr};
+        xm_moe_attr attr = {};
+        attr.activation = p.activation;
+        attr.beta = 1.0f;
         std::vector<float> weight(p.tokens, 1.0f), sum(y.size());
         std::vector<int32_t> ids(p.tokens, 0);
         if (p.shared == 2) {
@@ -116,8 +112,8 @@ class Moe : public PrimitiveTest
             for (float &w : weight)
                 w = xm_ref_sigmoid(w);
         }
-        ASSERT_EQ(xm_ref_moe(&mlp, x.data(), weight.data(), ids.data(), p.tokens, 1,
-                             sum.data()),
+        ASSERT_EQ(xm_ref_moe(&attr, &set, x.data(), weight.data(), ids.data(), p.tokens,
+                             1, sum.data()),
                   XM_OK);
         for (size_t i = 0; i < y.size(); i++)
             y[i] += sum[i];
@@ -137,14 +133,14 @@ class Moe : public PrimitiveTest
         test_weight shared_down(1, p.hidden, p.inter, p.down, 16);
         test_weight gate_gate(1, 1, p.hidden, f16, 17);
         int64_t tokens = (int64_t)p.tokens, hidden = (int64_t)p.hidden;
-        int64_t experts = (int64_t)p.experts;
+        int64_t n_experts = (int64_t)p.experts;
         tensor x(p.element, {1, tokens, hidden}, random_floats(p.tokens * p.hidden, 1));
-        tensor logits(XM_F32, {1, tokens, experts}, logits_of(p));
-        tensor bias(XM_F32, {experts}, random_floats(p.experts, 4));
-        tensor scale(XM_F32, {experts}, random_floats(p.experts, 5));
-        tensor bias_gate(XM_F32, {experts, (int64_t)gate_rows},
+        tensor logits(XM_F32, {1, tokens, n_experts}, logits_of(p));
+        tensor bias(XM_F32, {n_experts}, random_floats(p.experts, 4));
+        tensor scale(XM_F32, {n_experts}, random_floats(p.experts, 5));
+        tensor bias_gate(XM_F32, {n_experts, (int64_t)gate_rows},
                          random_floats(p.experts * gate_rows, 6));
-        tensor bias_down(XM_F32, {experts, hidden},
+        tensor bias_down(XM_F32, {n_experts, hidden},
                          random_floats(p.experts * p.hidden, 7));
         tensor y(p.element, {1, tokens, hidden});
         tensor addend(p.element, {1, tokens, hidden},
@@ -152,24 +148,22 @@ class Moe : public PrimitiveTest
         bool has_bias = p.routing == XM_ROUTING_SIGMOID_BIAS;
 
         xm_moe_desc d = {};
-        d.routing = routing_of(p);
-        d.expert = p.expert;
-        d.gate_up = p.form;
-        d.activation = p.activation;
-        d.beta = p.expert == clamped ? 1.702f : 1.0f;
-        d.limit = p.expert == clamped ? 0.7f : 0.0f;
-        d.gate = gate.device;
-        d.up = apart ? up.device : nullptr;
-        d.down = down.device;
-        d.bias_gate = p.biased && !apart ? bias_gate.buffer() : nullptr;
-        d.bias_down = p.biased ? bias_down.buffer() : nullptr;
+        d.attr.routing = routing_of(p);
+        d.attr.gate_up = p.form;
+        d.attr.activation = p.activation;
+        d.attr.beta = p.expert == clamped ? 1.702f : 1.0f;
+        d.attr.limit = p.expert == clamped ? 0.7f : 0.0f;
+        d.attr.up_add = p.expert == clamped ? 1.0f : 0.0f;
+        d.experts = {gate.device, apart ? up.device : nullptr, down.device,
+                     p.biased && !apart ? bias_gate.buffer() : nullptr,
+                     p.biased ? bias_down.buffer() : nullptr};
         d.router_bias = has_bias ? bias.buffer() : nullptr;
         d.expert_scale = has_bias ? scale.buffer() : nullptr;
-        d.shared_gate = p.shared ? shared_gate.device : nullptr;
-        d.shared_up = p.shared ? shared_up.device : nullptr;
-        d.shared_down = p.shared ? shared_down.device : nullptr;
+        if (p.shared)
+            d.shared = {shared_gate.device, shared_up.device, shared_down.device, nullptr,
+                        nullptr};
         d.shared_gate_gate = p.shared == 2 ? gate_gate.device : nullptr;
-        d.src = d.dst = p.element;
+        d.src = d.dst = d.add = p.element;
         primitive_ptr moe;
         xm_error error = {};
         xm_status status = xm_moe_create(engine, &d, &moe.p, &error);
@@ -178,32 +172,30 @@ class Moe : public PrimitiveTest
         EXPECT_EQ(status, XM_OK) << error.text;
         if (status != XM_OK)
             return "";
-        const xm_operand operands[] = {x.operand(), logits.operand(), y.operand(),
-                                       p.addend ? addend.operand() : xm_operand{}};
+        xm_operand operands[XM_MOE_N_OPERANDS] = {};
+        operands[XM_MOE_HIDDEN] = x.operand();
+        operands[XM_MOE_ROUTING] = logits.operand();
+        operands[XM_MOE_OUT] = y.operand();
+        if (p.addend)
+            operands[XM_MOE_ADDEND] = addend.operand();
         planned_run r(moe.p, operands, queue);
         EXPECT_EQ(xm_primitive_run(moe.p, operands, &r.run, &error), XM_OK) << error.text;
 
         routed to = {std::vector<float>(p.tokens * p.top_k),
                      std::vector<int32_t>(p.tokens * p.top_k)};
-        EXPECT_EQ(xm_ref_moe_route(&d.routing, logits.rounded().data(),
+        EXPECT_EQ(xm_ref_moe_route(&d.attr.routing, logits.rounded().data(),
                                    has_bias ? bias.rounded().data() : nullptr,
                                    has_bias ? scale.rounded().data() : nullptr, p.tokens,
                                    p.experts, to.weights.data(), to.ids.data()),
                   XM_OK);
         std::vector<float> bg = bias_gate.rounded(), bd = bias_down.rounded();
-        const xm_moe_mlp mlp = {p.expert,
-                                p.activation,
-                                d.beta,
-                                d.limit,
-                                &gate.host,
-                                apart ? &up.host : nullptr,
-                                &down.host,
-                                d.bias_gate ? bg.data() : nullptr,
-                                d.bias_down ? bd.data() : nullptr,
-                                p.form};
+        const xm_moe_weights experts = {&gate.host, apart ? &up.host : nullptr,
+                                        &down.host,
+                                        d.experts.bias_gate ? bg.data() : nullptr,
+                                        d.experts.bias_down ? bd.data() : nullptr};
         std::vector<float> want(y.size()), rows = x.rounded();
-        EXPECT_EQ(xm_ref_moe(&mlp, rows.data(), to.weights.data(), to.ids.data(),
-                             p.tokens, p.top_k, want.data()),
+        EXPECT_EQ(xm_ref_moe(&d.attr, &experts, rows.data(), to.weights.data(),
+                             to.ids.data(), p.tokens, p.top_k, want.data()),
                   XM_OK);
         const xm_weight *shared[] = {&shared_gate.host, &shared_up.host,
                                      &shared_down.host, &gate_gate.host};
@@ -288,7 +280,7 @@ TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
             const size_t n = family * (size_t)n_forms + i;
             problem p = {"", 1, 4, 128, 64, 2, formats[n % 6], formats[(n + 2) % 6]};
             p.form = (xm_gate_up)form;
-            p.expert = n % 4 == 3 ? XM_EXPERT_GEMM3_SWIGLU : clamped;
+            p.expert = n % 4 == 3 ? swiglu : clamped;
             p.biased = n % 3 != 2;
             p.element = n / 4 % 2 ? XM_F16 : XM_F32; /* vec: with integers, too */
             for (uint64_t tokens : sample::of<uint64_t>({1, 3, 40}, 2)) {
@@ -331,31 +323,25 @@ TEST_F(Moe, RefusesWithASentence)
 {
     test_weight gate(4, 64, 128, u4g32, 1), down(4, 128, 64, u4g32, 2);
     test_weight other(4, 64, 128, u8g32, 3), wrong(4, 96, 64, u4g32, 4);
-    xm_moe_shape s = {};
-    s.routing.top_k = 2;
-    s.gate = &gate.host;
-    s.up = &gate.host;
-    s.down = &down.host;
-    const xm_device_info *info = xm_engine_info(engine);
-    EXPECT_EQ(xm_moe_supports(info, &s), nullptr);
-    s.up = &other.host;
-    EXPECT_STREQ(xm_moe_supports(info, &s), "gate and up differ in format");
-    s.up = &gate.host;
-    s.down = &wrong.host;
-    EXPECT_NE(xm_moe_supports(info, &s), nullptr);
-    s.down = &down.host;
-    s.routing.top_k = 5;
-    EXPECT_NE(xm_moe_supports(info, &s), nullptr);
-    s.routing.top_k = 2;
-    s.has_bias_gate = true;
-    EXPECT_STREQ(xm_moe_supports(info, &s),
-                 "biases of gate and up are supported where they share a weight");
-    s.gate_up = XM_GATE_UP_STACKED;
-    EXPECT_STREQ(xm_moe_supports(info, &s),
-                 "gate and up in one weight have as many rows each");
-    s.up = nullptr; /* [4,32,128] each, and down wants 64 of them */
-    EXPECT_STREQ(xm_moe_supports(info, &s),
-                 "the down projection does not fit gate and up");
+    xm_moe_weights w = {&gate.host, &gate.host, &down.host, nullptr, nullptr};
+    const xm_moe_weights none = {};
+    xm_moe_attr a = {};
+    a.routing.top_k = 2;
+    auto refusal = [&] { return xm_moe_supports(&a, &w, &none, nullptr); };
+    EXPECT_EQ(refusal(), nullptr);
+    w.up = &other.host;
+    EXPECT_STREQ(refusal(), "gate and up differ in format");
+    w.up = &gate.host;
+    w.down = &wrong.host;
+    EXPECT_NE(refusal(), nullptr);
+    w.down = &down.host;
+    a.routing.top_k = 5;
+    EXPECT_NE(refusal(), nullptr);
+    a.routing.top_k = 2;
+    a.gate_up = XM_GATE_UP_STACKED;
+    EXPECT_STREQ(refusal(), "gate and up in one weight have as many rows each");
+    w.up = nullptr; /* [4,32,128] each, and down wants 64 of them */
+    EXPECT_STREQ(refusal(), "the down projection does not fit gate and up");
 }
 
 /* ---- the router alone ------------------------------------------------------------- */

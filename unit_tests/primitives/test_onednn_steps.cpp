@@ -331,14 +331,10 @@ TEST_P(OnednnExperts, MultiplyTheirOwnRows)
         down(experts, hidden, inter, u4, 5);
     for (test_weight *w : {&gate, &up, &down})
         ASSERT_XM_OK(xm_onednn_weight_turn(engine, w->device, &err));
-    xm_moe_experts_desc d = {};
-    d.expert = XM_EXPERT_GEMM3_SWIGLU;
-    d.activation = XM_ACT_SWISH;
-    d.beta = 1.0f;
-    d.top_k = top_k;
-    d.gate = gate.device;
-    d.up = up.device;
-    d.down = down.device;
+    xm_moe_desc d = {};
+    d.attr.beta = 1.0f;
+    d.attr.routing.top_k = top_k;
+    d.experts = {gate.device, up.device, down.device, nullptr, nullptr};
     d.src = d.dst = d.add = XM_F16;
     xm_onednn_experts *o = nullptr;
     ASSERT_XM_OK(xm_onednn_experts_create(engine, &d, &o, &err));
@@ -429,8 +425,8 @@ INSTANTIATE_TEST_SUITE_P(Calls, OnednnExperts, testing::Bool(), [](const auto &i
 TEST_F(OnednnSteps, TilesOutOfOrderAreAnError)
 {
     test_weight gate(2, 64, 64, u4, 3);
-    xm_moe_experts_desc d = {};
-    d.gate = d.up = d.down = gate.device;
+    xm_moe_desc d = {};
+    d.experts = {gate.device, gate.device, gate.device, nullptr, nullptr};
     d.src = XM_F16;
     xm_onednn_experts *o = nullptr;
     ASSERT_XM_OK(xm_onednn_experts_create(engine, &d, &o, &err));

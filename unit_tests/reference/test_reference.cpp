@@ -238,18 +238,18 @@ TEST(Reference, ExpertsAreWeightedAndAddedUp)
 {
     const Floats gate = {1, 2}, up = {1, 1}, down = {1, 10}; // E = 2, H = I = 1
     xm_weight g = plain(gate, 2, 1, 1), u = plain(up, 2, 1, 1), d = plain(down, 2, 1, 1);
-    xm_moe_mlp m = {};
-    m.beta = 1;
-    m.gate = &g, m.up = &u, m.down = &d;
+    const xm_moe_weights m = {&g, &u, &d, nullptr, nullptr};
+    xm_moe_attr a = {};
+    a.beta = 1;
     const Floats x = {1, 2}, weights = {0.5f, 0.25f, 1, 0};
     std::vector<int32_t> ids = {1, 0, 0, 1};
     Floats y(2);
     auto swish = [](float v) { return xm_ref_activation(XM_ACT_SWISH, 1, v); };
-    ASSERT_EQ(xm_ref_moe(&m, x.data(), weights.data(), ids.data(), 2, 2, y.data()),
+    ASSERT_EQ(xm_ref_moe(&a, &m, x.data(), weights.data(), ids.data(), 2, 2, y.data()),
               XM_OK);
     expect_near(y, {0.5f * 10 * swish(2) + 0.25f * swish(1), swish(2) * 2});
     ids[3] = 2;
-    EXPECT_EQ(xm_ref_moe(&m, x.data(), weights.data(), ids.data(), 2, 2, y.data()),
+    EXPECT_EQ(xm_ref_moe(&a, &m, x.data(), weights.data(), ids.data(), 2, 2, y.data()),
               XM_INVALID);
 }
 
@@ -258,20 +258,16 @@ TEST(Reference, ClampedExpert)
     const Floats gate_up = {1, 0, 0, 1}, down = {2}, bias = {0, 1}, bias_down = {100};
     xm_weight g = plain(gate_up, 1, 2, 2), d = plain(down, 1, 1, 1);
     d.rows = 1;
-    xm_moe_mlp m = {XM_EXPERT_GEMM2_BIAS_SWIGLU_CLAMP,
-                    XM_ACT_SWISH,
-                    1.5f,
-                    7,
-                    &g,
-                    nullptr,
-                    &d,
-                    bias.data(),
-                    bias_down.data(),
-                    XM_GATE_UP_INTERLEAVED};
+    const xm_moe_weights m = {&g, nullptr, &d, bias.data(), bias_down.data()};
+    xm_moe_attr a = {};
+    a.gate_up = XM_GATE_UP_INTERLEAVED;
+    a.beta = 1.5f;
+    a.limit = 7;
+    a.up_add = 1;
     const Floats x = {9, -20}, one = {1};
     const int32_t id = 0;
     Floats y(1);
-    ASSERT_EQ(xm_ref_moe(&m, x.data(), one.data(), &id, 1, 1, y.data()), XM_OK);
+    ASSERT_EQ(xm_ref_moe(&a, &m, x.data(), one.data(), &id, 1, 1, y.data()), XM_OK);
     expect_near(y, {2 * (7 * xm_ref_sigmoid(10.5f) * -6) + 100}, 1e-3f);
 }
 
@@ -288,13 +284,12 @@ TEST(Reference, GateAndUpOfOneWeightInAnyOrder)
     for (const auto &[form, rows] : orders) {
         SCOPED_TRACE(xm_gate_up_text(form));
         xm_weight g = plain(rows, 1, 4, 1), d = plain(down, 1, 1, 2);
-        xm_moe_mlp m = {};
-        m.beta = 1;
-        m.gate = &g;
-        m.down = &d;
-        m.gate_up = form;
+        const xm_moe_weights m = {&g, nullptr, &d, nullptr, nullptr};
+        xm_moe_attr a = {};
+        a.beta = 1;
+        a.gate_up = form;
         Floats y(2);
-        ASSERT_EQ(xm_ref_moe(&m, x.data(), one.data(), ids.data(), 2, 1, y.data()),
+        ASSERT_EQ(xm_ref_moe(&a, &m, x.data(), one.data(), ids.data(), 2, 1, y.data()),
                   XM_OK);
         for (int t = 0; t < 2; t++)
             EXPECT_NEAR(y[t], 10 * xm_ref_sigmoid(x[t]) + 200 * xm_ref_sigmoid(2 * x[t]),
@@ -323,14 +318,14 @@ TEST(Reference, EveryAllocationMayFail)
 {
     const Floats w = {1, 2};
     xm_weight weight = plain(w, 2, 1, 1);
-    xm_moe_mlp m = {};
-    m.gate = m.up = m.down = &weight;
+    const xm_moe_weights m = {&weight, &weight, &weight, nullptr, nullptr};
+    const xm_moe_attr attr = {};
     const Floats x = {1}, weights = {1, 1};
     const int32_t ids[] = {0, 1};
     for (uint64_t n = 1;; n++) {
         float y[2];
         xm_fail_allocation(n);
-        enum xm_status a = xm_ref_moe(&m, x.data(), weights.data(), ids, 1, 2, y);
+        enum xm_status a = xm_ref_moe(&attr, &m, x.data(), weights.data(), ids, 1, 2, y);
         enum xm_status b = XM_OK;
         if (a == XM_OK)
             b = xm_ref_gather_matmul(x.data(), 1, &weight, ids, nullptr, 1, 2, y);

@@ -39,11 +39,3 @@ gated(REAL gate, REAL up, float beta)
 {
     return activate(gate, beta) * up;
 }
-
-/* g = min(gate, limit), u = clamp(up, -limit, limit) + 1:  g * sigmoid(beta g) * u */
-static inline REAL
-gated_clamped(REAL gate, REAL up, float beta, float limit)
-{
-    const REAL g = fmin(gate, limit);
-    return g * sigmoid(beta * g) * (clamp(up, -limit, limit) + 1.0f);
-}

@@ -4,7 +4,8 @@
  *
  *   GATE_UP  enum xm_gate_up's numbers: 0 two weights of I rows; else one of 2 I rows, 1 gate in
  *            the even rows, 2 gate in the first I rows, 3 and 4 the same with up first
- *   CLAMPED  1: the clamped activation (activation.h)
+ *   CLAMPED  1: gate is at most limit, up within -limit and limit
+ *   UP_ADD   bits of the float that is then added to up
  *   BIASED   1: a bias is added to each row of that weight
  *
  * Kernels read gate and up through two sets of pointers; a weight that holds both is bound twice.
@@ -16,6 +17,9 @@
 #endif
 #ifndef CLAMPED
 #define CLAMPED 0
+#endif
+#ifndef UP_ADD
+#define UP_ADD 0
 #endif
 #ifndef BIASED
 #define BIASED 0
@@ -33,9 +37,12 @@ static inline struct gate_up_rows
 rows_of_expert(ulong expert, uint i_count)
 {
     const ulong first = expert * EXPERT_ROWS(i_count);
-    const struct gate_up_rows rows = {
-        first + (GATE_UP == 3 ? 1 : GATE_UP == 4 ? i_count : 0),
-        first + (GATE_UP == 1 ? 1 : GATE_UP == 2 ? i_count : 0)};
+    const struct gate_up_rows rows = {first + (GATE_UP == 3   ? 1
+                                               : GATE_UP == 4 ? i_count
+                                                              : 0),
+                                      first + (GATE_UP == 1   ? 1
+                                               : GATE_UP == 2 ? i_count
+                                                              : 0)};
     return rows;
 }
 
@@ -56,8 +63,11 @@ static inline REAL
 gate_times_up(REAL gate, REAL up, float beta, float limit)
 {
 #if CLAMPED
-    return gated_clamped(gate, up, beta, limit);
-#else
-    return gated(gate, up, beta);
+    gate = fmin(gate, limit);
+    up = clamp(up, -limit, limit);
 #endif
+#if UP_ADD
+    up += as_float((uint)UP_ADD);
+#endif
+    return gated(gate, up, beta);
 }

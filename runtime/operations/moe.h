@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Mixture of experts, described once for the graph, evaluation, lowering and the primitive.
+ *
+ *     y[t] = sum_s weights[t,s] expert(ids[t,s], x[t])                   s = 0 … K-1
+ *     expert(e, x) = (act(g) (u + up_add)) Wd[e]^T + bd[e]
+ *         g = min(x Wg[e]^T + bg[e], limit),   u = clamp(x Wu[e]^T + bu[e], -limit, limit)
+ *
+ * Letters: T tokens, H hidden, I intermediate, E experts, K top-k.
+ */
+#ifndef XM_RUNTIME_OPERATIONS_MOE_H
+#define XM_RUNTIME_OPERATIONS_MOE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_activation {
+    XM_ACT_SWISH,     /* x * sigmoid(beta x) */
+    XM_ACT_GELU_TANH, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    XM_ACT_GELU_ERF,  /* x/2 (1 + erf(x / sqrt 2)) */
+    XM_ACT_COUNT
+};
+const char *xm_activation_text(enum xm_activation a);
+
+enum xm_routing {
+    XM_ROUTING_SOFTMAX,      /* p = softmax(logits); top-k of p */
+    XM_ROUTING_SOFTMAX_TOPK, /* top-k of logits; softmax over the k */
+    XM_ROUTING_SIGMOID_BIAS, /* s = sigmoid(logits); top-k of s + bias; weights s */
+    XM_ROUTING_COUNT
+};
+const char *xm_routing_text(enum xm_routing r);
+
+/* From logits to weights and ids; attributes of moe_router, too. */
+struct xm_moe_routing {
+    enum xm_routing kind;
+    int64_t top_k;
+    bool normalise; /* weights / (sum of the k + epsilon) */
+    float epsilon;  /* 0 for softmax */
+    float scale;    /* all weights times this (routed_scaling_factor), 1 = none */
+};
+
+/* Where the rows of Wg and Wu are: in two weights [E,I,H], or in one [E,2I,H]. */
+enum xm_gate_up {
+    XM_GATE_UP_APART,
+    XM_GATE_UP_INTERLEAVED, /* gate in the even rows          */
+    XM_GATE_UP_STACKED,     /* gate in the first I rows       */
+    XM_UP_GATE_INTERLEAVED, /* the same with up first         */
+    XM_UP_GATE_STACKED,
+    XM_GATE_UP_COUNT
+};
+const char *xm_gate_up_text(enum xm_gate_up g);
+
+struct xm_moe_attr {
+    struct xm_moe_routing routing; /* moe, moe_compressed: of its members top_k only */
+    enum xm_gate_up gate_up;       /* whether up has a weight of its own */
+    enum xm_activation activation;
+    float beta;   /* swish beta; OpenVINO's expert_beta */
+    float limit;  /* clamp limit of gate and up, 0: none; OpenVINO's expert_alpha */
+    float up_add; /* added to up behind its clamp */
+    int64_t hidden, inter, experts, shared; /* H I E, shared experts */
+    int64_t group; /* elements a scale; 0 when weights are not quantised or differ */
+    bool has_zp;
+};
+
+/* moe and moe_compressed take the routing's result, the fused op that or the router's logits. */
+enum xm_moe_operand {
+    XM_MOE_HIDDEN,           /* [T,H] */
+    XM_MOE_ROUTING,          /* weights [T,K]; without ids: logits [T,E] */
+    XM_MOE_IDS,              /* [T,K]; fused: absent with logits */
+    XM_MOE_ROUTER_BIAS,      /* [E], with logits and sigmoid routing only; absent */
+    XM_MOE_EXPERT_SCALE,     /* [E], fused only; absent */
+    XM_MOE_W_GATE,           /* [E,I,H]; with up in the same weight [E,2I,H] */
+    XM_MOE_W_UP,             /* [E,I,H]; absent when it is in gate's */
+    XM_MOE_W_DOWN,           /* [E,H,I] */
+    XM_MOE_BIAS_GATE,        /* [E,1,rows of gate's weight]; absent */
+    XM_MOE_BIAS_DOWN,        /* [E,1,H]; absent */
+    XM_MOE_SHARED_GATE,      /* [I',H]; absent without shared expert */
+    XM_MOE_SHARED_UP,        /* [I',H] */
+    XM_MOE_SHARED_DOWN,      /* [H,I'] */
+    XM_MOE_SHARED_GATE_GATE, /* [1,H]: sigmoid gate of the shared expert; absent */
+    XM_MOE_ADDEND,           /* of the result's shape, added to it; fused only; absent */
+    XM_MOE_N_IN,
+    XM_MOE_OUT = XM_MOE_N_IN, /* [T,H] */
+    XM_MOE_N_OPERANDS
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif
