@@ -238,11 +238,7 @@ static bool
 is_same_weight(const struct xm_device_weight *have, const struct xm_weight *w,
                bool on_host)
 {
-    const struct xm_weight *f = &have->file;
-    return have->on_host == on_host && xm_weight_same_format(f, w) &&
-           f->data.p == w->data.p && f->data.n == w->data.n && f->scale.p == w->scale.p &&
-           f->zero_point.p == w->zero_point.p && f->experts == w->experts &&
-           f->rows == w->rows && f->cols == w->cols;
+    return have->on_host == on_host && xm_weight_same(&have->file, w);
 }
 
 /* Whether oneDNN may read the weights; a plan makes the buffers that a run will make. */

@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-enum { XM_MAX_ARGS = 26 };
+enum { XM_MAX_ARGS = 32 };
 
 /* Work-items of a work-group of most gen kernels: their ITEMS. Every OpenCL GPU has that
  * many. */
@@ -56,13 +56,33 @@ xm_args_float(struct xm_args *a, float v)
     a->arg[a->n++] = xm_arg_f32(v);
 }
 
-/* data, scale, zero point; w NULL: three null pointers. */
 static inline void
-xm_args_weight(struct xm_args *a, const struct xm_device_weight *w)
+xm_args_uint4(struct xm_args *a, uint32_t x, uint32_t y, uint32_t z, uint32_t w)
+{
+    assert(a->n < XM_MAX_ARGS);
+    a->arg[a->n++] = xm_arg_u32x4(x, y, z, w);
+}
+
+/* WEIGHT_PARAMETERS of kernels/cl/include/weights.h: data, scale, zero point, view. `view` is a
+ * view of w's weight whose numbers fit (xm_weight_unreadable). */
+static inline void
+xm_args_view(struct xm_args *a, const struct xm_device_weight *w,
+             const struct xm_weight *view)
 {
     xm_args_buffer(a, w ? w->data : 0);
     xm_args_buffer(a, w ? w->scale : 0);
     xm_args_buffer(a, w ? w->zero_point : 0);
+    xm_args_uint4(a, w ? (uint32_t)xm_weight_row_cols(view) : 0,
+                  w ? (uint32_t)view->view.first_col : 0,
+                  w ? (uint32_t)xm_weight_expert_rows(view) : 0,
+                  w ? (uint32_t)view->view.first_row : 0);
+}
+
+/* w NULL: null pointers. */
+static inline void
+xm_args_weight(struct xm_args *a, const struct xm_device_weight *w)
+{
+    xm_args_view(a, w, w ? &w->host : NULL);
 }
 
 /* Enqueues over a global size in work-items; `single`: local size 1 (vector kernels),

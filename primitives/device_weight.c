@@ -98,13 +98,24 @@ is_scale(enum xm_element e)
     return e == XM_F16 || e == XM_BF16 || e == XM_F32;
 }
 
+static bool
+fits_uint(uint64_t n)
+{
+    return n <= INT32_MAX;
+}
+
 const char *
 xm_weight_unreadable(const struct xm_weight *w)
 {
+    if (!fits_uint(xm_weight_row_cols(w)) || !fits_uint(xm_weight_expert_rows(w)) ||
+        !fits_uint(w->view.first_row) || !fits_uint(w->experts))
+        return "a dimension of the weight is above 2^31 - 1";
+    if (xm_weight_is_blocks(w))
+        return w->cols % xm_weight_info(w)->block_cols
+                   ? "the columns are not whole blocks"
+                   : NULL;
     if (!kernels_read(w->element))
         return "no kernel reads weights of this element type";
-    if (w->cols > INT32_MAX || w->rows > INT32_MAX || w->experts > INT32_MAX)
-        return "a dimension of the weight is above 2^31 - 1";
     if (!xm_weight_is_quantised(w))
         return NULL;
     if (w->cols % w->group != 0)
@@ -116,14 +127,12 @@ xm_weight_unreadable(const struct xm_weight *w)
     return NULL;
 }
 
-void
-xm_weight_defines(const struct xm_weight *w, char *out, size_t out_bytes)
+static size_t
+element_defines(const struct xm_weight *w, char *out, size_t out_bytes)
 {
-    if (!xm_weight_is_quantised(w)) {
-        xm_defines_print(out, out_bytes, "-DWEI=%s -DGROUP=0",
-                         xm_element_text(w->element));
-        return;
-    }
+    if (!xm_weight_is_quantised(w))
+        return xm_defines_print(out, out_bytes, "-DWEI=%s -DGROUP=0",
+                                xm_element_text(w->element));
     bool has_zp = w->zero_point.p != NULL;
     size_t used = xm_defines_print(
         out, out_bytes,
@@ -134,19 +143,54 @@ xm_weight_defines(const struct xm_weight *w, char *out, size_t out_bytes)
         xm_element_text(has_zp ? w->zero_point_element : XM_U4),
         has_zp && w->zero_point_is_scalar);
     if (w->order != XM_SCALE_GROUP_MAJOR)
+        return used;
+    if (w->experts == 1 && w->view.first_row == 0)
+        return used + xm_defines_print(out + used, out_bytes - used, " -DONE_EXPERT=1");
+    return used + xm_defines_print(out + used, out_bytes - used, " -DSCALE_ROWS=%llu",
+                                   (unsigned long long)xm_weight_expert_rows(w));
+}
+
+static bool
+all_of_one_format(struct xm_kernel_weights weights)
+{
+    for (uint32_t i = 1; i < weights.n; i++)
+        if (weights.w[i]->format != weights.w[0]->format)
+            return false;
+    return true;
+}
+
+void
+xm_weight_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
+{
+    size_t used = 0;
+    if (!xm_weight_is_blocks(weights.w[0])) {
+        element_defines(weights.w[0], out, out_bytes);
         return;
-    if (w->experts == 1)
-        xm_defines_print(out + used, out_bytes - used, " -DONE_EXPERT=1");
-    else
-        xm_defines_print(out + used, out_bytes - used, " -DSCALE_ROWS=%llu",
-                         (unsigned long long)w->rows);
+    }
+    const uint32_t n = all_of_one_format(weights) ? 1 : weights.n;
+    for (uint32_t i = 0; i < n; i++) {
+        const char *text = xm_weight_info(weights.w[i])->text;
+        used += xm_defines_print(out + used, out_bytes - used,
+                                 "%s-DFORMAT%u=%s -DFORMAT_%s", i ? " " : "", i, text,
+                                 text);
+    }
+}
+
+const char *
+xm_weight_cannot_join(const struct xm_weight *a, const struct xm_weight *b)
+{
+    if (a->cols != b->cols)
+        return "the weights have different columns";
+    if (xm_weight_is_blocks(a) && xm_weight_is_blocks(b))
+        return NULL;
+    return xm_weight_same_format(a, b) ? NULL : "the weights have different formats";
 }
 
 uint32_t
 xm_weight_planes(const struct xm_weight *w)
 {
     uint32_t bits = xm_element_bits(w->element);
-    return bits <= 8 ? 32 / bits : 1;
+    return xm_weight_is_blocks(w) || bits > 8 ? 1 : 32 / bits;
 }
 
 uint64_t
@@ -155,11 +199,19 @@ xm_weight_padded_cols(const struct xm_weight *w)
     return xm_align_up(w->cols, (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w));
 }
 
+/* Whether rows of the view are whole runs of `cols` columns wherever they begin. */
+static bool
+is_whole_runs(const struct xm_weight *w, uint64_t cols)
+{
+    return w->cols % cols == 0 && xm_weight_row_cols(w) % cols == 0 &&
+           w->view.first_col % cols == 0;
+}
+
 const char *
 xm_weight_not_in_planes(const struct xm_weight *w)
 {
     uint32_t planes = xm_weight_planes(w);
-    if (w->cols % planes != 0)
+    if (!is_whole_runs(w, planes))
         return "the columns are not whole 32-bit words of weights";
     if (!xm_weight_is_quantised(w))
         return NULL;
@@ -173,8 +225,10 @@ xm_weight_not_in_planes(const struct xm_weight *w)
 const char *
 xm_weight_not_in_words(const struct xm_weight *w, uint32_t words)
 {
+    if (xm_weight_is_blocks(w))
+        return NULL; /* which are whole steps of 16 columns */
     uint32_t word = 32 / xm_element_bits(w->element);
-    if (w->cols % word != 0)
+    if (!is_whole_runs(w, word))
         return "the columns are not whole 32-bit words of weights";
     if (w->cols % ((uint64_t)word * words) != 0)
         return "the columns are not whole steps of several 32-bit words";
@@ -230,11 +284,12 @@ xm_row_blocks_per_item(const struct xm_device_info *device, uint64_t rows,
 }
 
 enum xm_status
-xm_weight_kernel(struct xm_engine *engine, const char *name, const struct xm_weight *w,
-                 struct xm_kernel **out, struct xm_error *err, const char *fmt, ...)
+xm_weight_kernel(struct xm_engine *engine, const char *name,
+                 struct xm_kernel_weights weights, struct xm_kernel **out,
+                 struct xm_error *err, const char *fmt, ...)
 {
     char defines[XM_KERNEL_DEFINES];
-    xm_weight_defines(w, defines, XM_WEIGHT_DEFINES);
+    xm_weight_defines(weights, defines, XM_WEIGHT_DEFINES);
     size_t n = strlen(defines);
     defines[n++] = ' ';
     va_list ap;

@@ -15,14 +15,31 @@ extern "C" {
 enum {
     XM_WEIGHT_DEFINES = 192, /* room for xm_weight_defines */
     XM_KERNEL_DEFINES = 320, /* and for a kernel's own */
+    XM_KERNEL_WEIGHTS = 3,
     XM_PLANE_BLOCK = 16      /* lanes of a plane; see kernels/cl/include/planes.h */
 };
 
 /* NULL: kernels can read this weight; else a static sentence. */
 const char *xm_weight_unreadable(const struct xm_weight *w);
-/* "-DWEI=u4 -DGROUP=128 …" */
-void xm_weight_defines(const struct xm_weight *w, char *out, size_t out_bytes);
-/* Planes of the element type (8, 4 or 1), and K rounded up to whole blocks of planes: the
+/* The weights that a kernel reads, as its source counts them. */
+struct xm_kernel_weights {
+    const struct xm_weight *w[XM_KERNEL_WEIGHTS];
+    uint32_t n;
+};
+
+static inline struct xm_kernel_weights
+xm_one_weight(const struct xm_weight *w)
+{
+    struct xm_kernel_weights weights = {{w}, 1};
+    return weights;
+}
+
+/* "-DWEI=u4 -DGROUP=128 …": what a kernel reads weight 0, 1 … of: elements of one format, or
+ * blocks of any. */
+void xm_weight_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes);
+/* NULL: one kernel can read both; else a static sentence. */
+const char *xm_weight_cannot_join(const struct xm_weight *a, const struct xm_weight *b);
+/* Planes of the element type (8, 4 or 1; 1 of blocks), and K rounded up to whole blocks of planes: the
  * floats of one activation row as the vector kernels read it. */
 uint32_t xm_weight_planes(const struct xm_weight *w);
 uint64_t xm_weight_padded_cols(const struct xm_weight *w);
@@ -47,9 +64,9 @@ uint64_t xm_rows_per_item(const struct xm_device_info *device, uint64_t rows,
 uint64_t xm_row_blocks_per_item(const struct xm_device_info *device, uint64_t rows,
                                 uint64_t copies, uint64_t block);
 
-/* A kernel built for a weight's format and some more options (printf). */
+/* A kernel built for the formats of its weights and some more options (printf). */
 enum xm_status xm_weight_kernel(struct xm_engine *engine, const char *name,
-                                const struct xm_weight *w, struct xm_kernel **out,
+                                struct xm_kernel_weights weights, struct xm_kernel **out,
                                 struct xm_error *err, const char *fmt, ...)
     XM_PRINTF(6, 7);
 

@@ -41,13 +41,30 @@ enum xm_family {
     XM_FAMILY_ONEDNN /* oneDNN's GPU engine on our queue: Intel GPUs */
 };
 
+/* How the activations lie that a row multiplies. */
+enum xm_form {
+    XM_FORM_ROWS,   /* as they are                                                        */
+    XM_FORM_PLANES, /* rows of f32 in the order of the words of weights (planes.h)        */
+    XM_FORM_SHORTS, /* rows of 16-bit integers with a factor a block (shorts.h)           */
+    XM_FORM_TILES,  /* 16 tokens in lanes (tile.h)                                        */
+    XM_FORM_PAIRS   /* tiles of pairs of halves (pairs.h)                                 */
+};
+
 struct xm_variant {
     const char *name;
     enum xm_family family;
     uint32_t caps; /* enum xm_cap the device must have; without XM_CAP_DPAS: a drawback */
     /* NULL accepts; a static sentence refuses. The problem is the step's own struct. */
     const char *(*refuses)(const void *problem);
+    enum xm_form form;
+    const char *kernel; /* its file; NULL: <name>.cl, or none of ours */
 };
+
+static inline const char *
+xm_variant_kernel(const struct xm_variant *row)
+{
+    return row->kernel ? row->kernel : row->name;
+}
 
 /* Why a row may not run on a device; NULL: it may. Without XM_FORCE. */
 const char *xm_variant_refusal(const struct xm_variant *row,

@@ -614,9 +614,10 @@ check_args(const struct xm_device_info *info, const struct xm_kernel *k,
             return xm_fail(err, XM_UNSUPPORTED,
                            "kernel '%s': argument %u is %" PRIu64 ", above %d", k->name,
                            i, args[i].value.u64, INT32_MAX);
-        if (args[i].kind == XM_ARG_SCALAR && args[i].bytes != 4 && args[i].bytes != 8)
+        if (args[i].kind == XM_ARG_SCALAR && args[i].bytes != 4 && args[i].bytes != 8 &&
+            args[i].bytes != 16)
             return xm_fail(err, XM_INVALID,
-                           "kernel '%s': scalar argument %u has %u bytes, not 4 or 8",
+                           "kernel '%s': scalar argument %u has %u bytes, not 4, 8 or 16",
                            k->name, i, args[i].bytes);
     }
     if (info->local_bytes && local > info->local_bytes)

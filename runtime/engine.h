@@ -52,13 +52,14 @@ enum xm_arg_kind { XM_ARG_BUFFER, XM_ARG_SCALAR, XM_ARG_LOCAL, XM_ARG_TOO_LARGE 
 struct xm_arg {
     enum xm_arg_kind kind;
     const struct xm_buffer *buffer; /* BUFFER; NULL passes a null pointer             */
-    uint32_t bytes;                 /* SCALAR: 4 or 8; LOCAL: local memory to reserve  */
+    uint32_t bytes;                 /* SCALAR: 4, 8 or 16; LOCAL: memory to reserve    */
     union {
         int32_t i32;
         uint32_t u32;
         float f32;
         int64_t i64;
         uint64_t u64;
+        uint32_t u32x4[4];
     } value;
 };
 
@@ -94,6 +95,18 @@ xm_arg_i64(int64_t v)
 {
     struct xm_arg a = {XM_ARG_SCALAR, 0, 8, {0}};
     a.value.i64 = v;
+    return a;
+}
+
+/* A uint4. */
+static inline struct xm_arg
+xm_arg_u32x4(uint32_t x, uint32_t y, uint32_t z, uint32_t w)
+{
+    struct xm_arg a = {XM_ARG_SCALAR, 0, 16, {0}};
+    a.value.u32x4[0] = x;
+    a.value.u32x4[1] = y;
+    a.value.u32x4[2] = z;
+    a.value.u32x4[3] = w;
     return a;
 }
 

@@ -10,7 +10,7 @@
 #include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
 
-enum { MAX_INCLUDES = 32, MAX_NAME = 128, MAX_DEPTH = 8 };
+enum { MAX_INCLUDES = 48, MAX_NAME = 128, MAX_DEPTH = 12 };
 
 struct source {
     const struct xm_kernel_file *files;
@@ -74,11 +74,32 @@ was_seen(struct source *s, const char *name)
     return false;
 }
 
+static enum xm_status add_file(struct source *s, const char *name, const char *from,
+                               int depth);
+
+/* Every file whose name begins and ends as `pattern` does around its star. */
+static enum xm_status
+add_files(struct source *s, const char *pattern, const char *star, int depth)
+{
+    const size_t before = (size_t)(star - pattern), after = strlen(star + 1);
+    for (size_t i = 0; i < s->n_files; i++) {
+        const char *name = s->files[i].name;
+        const size_t n = strlen(name);
+        if (n >= before + after && memcmp(name, pattern, before) == 0 &&
+            strcmp(name + n - after, star + 1) == 0)
+            XM_TRY(add_file(s, name, pattern, depth));
+    }
+    return XM_OK;
+}
+
 static enum xm_status
 add_file(struct source *s, const char *name, const char *from, int depth)
 {
+    const char *star = strchr(name, '*');
     if (was_seen(s, name))
         return XM_OK;
+    if (star)
+        return add_files(s, name, star, depth);
     if (s->n_seen == MAX_INCLUDES || depth == MAX_DEPTH)
         return xm_fail(s->err, XM_INVALID,
                        "kernel source '%s': more than %d includes, or deeper than %d",

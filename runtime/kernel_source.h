@@ -4,7 +4,8 @@
  *
  * kernels/CMakeLists.txt embeds every file of kernels/cl into the table below. A line
  * `#include "x.h"` is replaced by the file include/x.h (each file once, so include guards
- * are not needed); no other form of #include is looked at. With XM_KERNEL_DIR set, files
+ * are not needed), "x_*.h" by every embedded file of such a name; no other form of #include is
+ * looked at. With XM_KERNEL_DIR set, files
  * of that folder come before the embedded ones: for work on kernels without building
  * again.
  */

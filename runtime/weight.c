@@ -258,6 +258,23 @@ xm_weight_slice_cols(struct xm_weight *w, uint64_t first, uint64_t n)
     return NULL;
 }
 
+/* Two rows become one of twice as many columns, of which the view has a half. */
+const char *
+xm_weight_alternate_rows(struct xm_weight *w, uint64_t odd)
+{
+    keep_steps(w);
+    if (w->rows % 2 != 0 || w->view.expert_rows % 2 != 0 || w->view.first_row % 2 != 0)
+        return "the rows are not whole pairs";
+    if (w->order != XM_SCALE_ROW_MAJOR)
+        return "the scales of a row do not lie together";
+    w->view.first_col += odd * w->view.row_cols;
+    w->view.row_cols *= 2;
+    w->view.expert_rows /= 2;
+    w->view.first_row /= 2;
+    w->rows /= 2;
+    return NULL;
+}
+
 /* ---- values ------------------------------------------------------------------------ */
 
 static uint64_t

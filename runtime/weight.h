@@ -144,6 +144,8 @@ bool xm_weight_same(const struct xm_weight *a, const struct xm_weight *b);
 const char *xm_weight_slice_experts(struct xm_weight *w, uint64_t first, uint64_t n);
 const char *xm_weight_slice_rows(struct xm_weight *w, uint64_t first, uint64_t n);
 const char *xm_weight_slice_cols(struct xm_weight *w, uint64_t first, uint64_t n);
+/* Every second row of each expert: `odd` 0 from the first on, 1 from the second. */
+const char *xm_weight_alternate_rows(struct xm_weight *w, uint64_t odd);
 
 /* Scale and zero point of group g in row n of expert e of ELEMENTS (1 and 0 where absent). */
 float xm_weight_scale_at(const struct xm_weight *w, uint64_t e, uint64_t n, uint64_t g);

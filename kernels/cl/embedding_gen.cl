@@ -4,7 +4,7 @@
  *
  * A work-group of ITEMS makes the row of one token. A row out of range becomes zeros.
  */
-#include "words.h"
+#include "weights.h"
 
 #ifndef IDS
 #define IDS i64
@@ -17,14 +17,13 @@
 #endif
 
 __kernel void
-embedding_gen(__global const STORAGE(IDS) *ids, __global const uchar *data,
-              __global const uchar *scale, __global const uchar *zp,
+embedding_gen(__global const STORAGE(IDS) *ids, WEIGHT_PARAMETERS(w),
               __global STORAGE(DST) *y, ulong tokens, uint rows, uint cols)
 {
     const ulong t = get_group_id(0);
-    const struct weight weight = {data, scale, zp, rows, cols};
+    const struct weight w = WEIGHT(w, cols, 0);
     const long n = ids[t];
     const bool known = n >= 0 && n < rows;
     for (uint k = get_local_id(0); k < cols; k += ITEMS)
-        STORE(DST, y, t * cols + k, known ? weight_at(&weight, n, k) : 0.0f);
+        STORE(DST, y, t * cols + k, known ? weight_at(&w, stored_row(&w, 0, n), k) : 0.0f);
 }

@@ -14,17 +14,12 @@
 #endif
 
 __kernel void
-embedding_ref(__global const STORAGE(IDS) *ids, __global const uchar *data,
-              __global const uchar *scale, __global const uchar *zp,
+embedding_ref(__global const STORAGE(IDS) *ids, WEIGHT_PARAMETERS(w),
               __global STORAGE(DST) *y, ulong tokens, uint rows, uint cols)
 {
+    const struct weight w = WEIGHT(w, cols, 0);
     const ulong at = get_global_id(0);
-    const uint k = at % cols, groups = cols / weight_group(cols);
-    const uint g = k / weight_group(cols);
     const long n = ids[at / cols];
-    float v = 0.0f;
-    if (n >= 0 && n < rows)
-        v = (weight_raw(data, n, k, cols) - weight_zero_point(zp, n, g, rows, groups)) *
-            weight_scale(scale, n, g, rows, groups);
-    STORE(DST, y, at, v);
+    const bool known = n >= 0 && n < rows;
+    STORE(DST, y, at, known ? weight_at(&w, stored_row(&w, 0, n), at % cols) : 0.0f);
 }

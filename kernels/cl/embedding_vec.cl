@@ -16,28 +16,30 @@
 #endif
 
 static void
-copy_row(__global const uchar *data, __global const uchar *scale,
-         __global const uchar *zp, __global STORAGE(DST) *y, ulong at, ulong n, uint rows,
-         uint cols)
+copy_row(const struct weight *w, ulong row, __global STORAGE(DST) *y)
 {
-    const uint group = weight_group(cols), groups = cols / group;
-    for (uint g = 0; g < groups; g++) {
-        const float s = weight_scale(scale, n, g, rows, groups);
-        const float z = weight_zero_point(zp, n, g, rows, groups);
+#if BLOCKS
+    for (uint k = 0; k < w->k_count; k += 16)
+        STORE16(DST, y, k, weights_at(w, row, k));
+#else
+    const uint group = group_size(w);
+    for (uint g = 0; g < group_count(w); g++) {
+        const float s = weight_scale(w, row, g), z = weight_zero_point(w, row, g);
         for (uint k = g * group; k < (g + 1) * group; k++)
-            STORE(DST, y, at + k, (weight_raw(data, n, k, cols) - z) * s);
+            STORE(DST, y, k, (BYTES(WEI, w->data, row_begin(w, row) + k) - z) * s);
     }
+#endif
 }
 
 __kernel void
-embedding_vec(__global const STORAGE(IDS) *ids, __global const uchar *data,
-              __global const uchar *scale, __global const uchar *zp,
+embedding_vec(__global const STORAGE(IDS) *ids, WEIGHT_PARAMETERS(w),
               __global STORAGE(DST) *y, ulong tokens, uint rows, uint cols)
 {
+    const struct weight w = WEIGHT(w, cols, 0);
     for (ulong t = span_begin(tokens); t < span_end(tokens); t++) {
         const long n = ids[t];
         if (n >= 0 && n < rows) {
-            copy_row(data, scale, zp, y, t * cols, n, rows, cols);
+            copy_row(&w, stored_row(&w, 0, n), y + t * cols);
             continue;
         }
         for (uint k = 0; k < cols; k++)

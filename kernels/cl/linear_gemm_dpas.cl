@@ -11,11 +11,11 @@
 #include "sub_group_matrix.h"
 
 SUB_GROUP_SIZE __kernel void
-linear_gemm_dpas(__global const uchar *data, __global const uchar *scale,
-                 __global const uchar *zp, __global const uint *tiles,
+linear_gemm_dpas(WEIGHT_PARAMETERS(w), __global const uint *tiles,
                  __global const float *bias, __global STORAGE(DST) * y, uint n_count,
                  uint k_count, uint t_count)
 {
+    const struct weight w = WEIGHT(w, k_count, 0);
     const uint first = sub_group_index() * ROW_BLOCKS * 8;
     const uint tile = (uint)get_group_id(1) * TILES;
     float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
@@ -24,8 +24,9 @@ linear_gemm_dpas(__global const uchar *data, __global const uchar *scale,
         return;
 #pragma unroll
     for (uint r = 0; r < ROW_BLOCKS; r++)
-        rows[r] = (struct row_block){data, scale, zp, first + r * 8, n_count - 1, 1};
-    multiply_tiles(rows, n_count, k_count, tiles, tile, (t_count - 1) / 16, acc);
+        rows[r] = (struct row_block){w, stored_row(&w, 0, first + r * 8),
+                                     stored_row(&w, 0, n_count - 1)};
+    multiply_tiles(rows, tiles, tile, (t_count - 1) / 16, acc);
 #pragma unroll
     for (uint t = 0; t < TOKEN_BLOCKS; t++) {
         const uint token = tile * 16 + t * SG + get_sub_group_local_id();

@@ -31,20 +31,20 @@ stage_tokens(__local float *to, __global const STORAGE(SRC) *x, ulong token,
 }
 
 __kernel void
-linear_gemm_gen(__global const uchar *data, __global const uchar *scale,
-                __global const uchar *zp, __global const STORAGE(SRC) *x,
+linear_gemm_gen(WEIGHT_PARAMETERS(weight), __global const STORAGE(SRC) *x,
                 __global const float *bias, __global STORAGE(DST) *y, uint n_count,
                 uint k_count, uint tokens)
 {
     __local float w[TILE_K * W_COLUMNS], xs[TILE_K * X_COLUMNS];
-    const struct weight weight = {data, scale, zp, n_count, k_count};
+    const struct weight weight = WEIGHT(weight, k_count, 0);
     const uint row = (uint)get_group_id(0) * TILE_N;
     const ulong token = get_group_id(1) * TILE_T;
     float sum[REG_N][REG_T];
     clear_block(sum);
     for (uint k = 0; k < k_count; k += TILE_K) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        stage_weights(w, TILE_N, &weight, row, n_count, k);
+        stage_weights(w, TILE_N, &weight, stored_row(&weight, 0, row),
+                      stored_row(&weight, 0, n_count), k);
         stage_tokens(xs, x, token, tokens, k, k_count);
         barrier(CLK_LOCAL_MEM_FENCE);
         multiply_tile(w, xs, sum);

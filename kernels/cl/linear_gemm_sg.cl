@@ -12,20 +12,20 @@
 #endif
 
 SUB_GROUP_SIZE __kernel void
-linear_gemm_sg(__global const uchar *data, __global const uchar *scale,
-               __global const uchar *zp, __global const STORAGE(TILE) * tiles,
+linear_gemm_sg(WEIGHT_PARAMETERS(w), __global const STORAGE(TILE) * tiles,
                __global const float *bias, __global STORAGE(DST) * y, uint n_count,
                uint k_count, uint t_count)
 {
     const uint n = sub_group_index() * SG + get_sub_group_local_id();
     const uint tile = (uint)get_group_id(1),
                padded = (k_count + BLOCK - 1) / BLOCK * BLOCK;
-    const struct lane_row row[1] = {{data, scale, zp, min(n, n_count - 1)}};
+    const struct weight w = WEIGHT(w, k_count, 0);
+    const struct lane_row row[1] = {{w, stored_row(&w, 0, min(n, n_count - 1))}};
     float acc[1][TOKENS];
     if (sub_group_index() * SG >= n_count)
         return;
-    multiply_tile(row, n_count, k_count, tiles + (ulong)tile * padded * 16, 0, acc);
-    const float b = bias ? bias[row[0].n] : 0.0f;
+    multiply_tile(row, tiles + (ulong)tile * padded * 16, 0, acc);
+    const float b = bias ? bias[min(n, n_count - 1)] : 0.0f;
 #pragma unroll
     for (uint t = 0; t < 16; t++) {
         if (n < n_count && tile * 16 + t < t_count)

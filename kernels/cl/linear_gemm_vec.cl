@@ -12,11 +12,12 @@
 #include "gemm.h"
 
 __kernel void
-linear_gemm_vec(__global const uchar *data, __global const uchar *scale,
-                __global const uchar *zp, __global const float *tiles,
+linear_gemm_vec(WEIGHT_PARAMETERS(w), __global const float *tiles,
                 __global const float *bias, __global STORAGE(DST) * y, uint n_count,
                 uint k_count, uint t_count, uint per_item)
 {
+    const struct weight w = WEIGHT(w, k_count, 0);
+    const ulong last = stored_row(&w, 0, n_count - 1);
     const uint begin = (uint)get_global_id(0) * per_item;
     const uint end = min(begin + per_item, n_count);
     const ulong tile_floats = (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16;
@@ -28,13 +29,12 @@ linear_gemm_vec(__global const uchar *data, __global const uchar *scale,
         for (uint strip = begin; strip < end; strip += STRIP) {
             const uint n = min(end - strip, (uint)STRIP);
             for (uint r = 0; r < n; r += ROWS) {
+                const ulong row = stored_row(&w, 0, strip + r);
                 if (n_tiles == 2) {
-                    gemm_tiles(data, scale, zp, strip + r, 1, n_count - 1, k_count, x,
-                               tile_floats, 2, acc);
+                    gemm_tiles(&w, row, last, x, tile_floats, 2, acc);
                     collect(acc, 1, r, strips[1]);
                 } else {
-                    gemm_tiles(data, scale, zp, strip + r, 1, n_count - 1, k_count, x,
-                               tile_floats, 1, acc);
+                    gemm_tiles(&w, row, last, x, tile_floats, 1, acc);
                 }
                 collect(acc, 0, r, strips[0]);
             }

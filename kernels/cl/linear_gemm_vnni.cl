@@ -11,12 +11,12 @@
 #include "short_gemm.h"
 
 __kernel void
-linear_gemm_vnni(__global const uchar *data, __global const uchar *scale,
-                 __global const uchar *zp, __global const int *x,
+linear_gemm_vnni(WEIGHT_PARAMETERS(w), __global const int *x,
                  __global const float *bias, __global STORAGE(DST) * y, uint n_count,
                  uint k_count, uint t_count)
 {
 #if GROUP
+    const struct weight w = WEIGHT(w, k_count, 0);
     const uint first = (uint)get_global_id(0) * 16 * VECTORS;
     const uint each = tokens_of_pass(t_count);
     const uint begin = (uint)get_global_id(1) * each;
@@ -27,8 +27,8 @@ linear_gemm_vnni(__global const uchar *data, __global const uchar *scale,
     float16 f[MOST_TOKENS][VECTORS];
     struct short_rows rows[VECTORS];
     for (uint v = 0; v < VECTORS; v++)
-        rows[v] = (struct short_rows){data,        scale, zp,      first + v * 16,
-                                      n_count - 1, 1,     k_count, 64};
+        rows[v] = (struct short_rows){w, stored_row(&w, 0, first + v * 16),
+                                      stored_row(&w, 0, n_count - 1), 64};
     short_gemm(rows, x + begin * row_words, tokens, f);
     for (uint t = 0; t < tokens; t++)
         put_rows(f[t], n_count - first, bias ? bias + first : 0, y,

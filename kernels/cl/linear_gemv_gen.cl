@@ -18,18 +18,19 @@ linear_gemv_gen(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_P
     struct segment s;
     FIND_SEGMENT(s, block, ROWS);
     const struct segment up = UP_SEGMENT;
-    const struct weight weight = {s.data, s.scale, s.zp, s.n_count, k_count};
-    const struct weight up_weight = {up.data, up.scale, up.zp, up.n_count, k_count};
     const uint row = block * ROWS, me = get_local_id(0);
+    const ulong first = stored_row(&s.w, 0, row), end = stored_row(&s.w, 0, s.n_count);
+    const ulong up_first = stored_row(&up.w, 0, row),
+                up_end = stored_row(&up.w, 0, up.n_count);
     const ulong t = get_group_id(1);
     float sum[PRODUCTS * ROWS], *up_sum = sum + (PRODUCTS - 1) * ROWS;
     for (uint r = 0; r < PRODUCTS * ROWS; r++)
         sum[r] = 0.0f;
     for (uint k = 0; k < k_count; k += CHUNK) {
         stage_chunk(chunk, x + t * k_count, k, k_count);
-        add_rows(&weight, row, s.n_count, k, chunk, 1.0f, sum);
+        add_rows(&s.w, first, end, k, chunk, 1.0f, sum);
         if (PRODUCTS == 2)
-            add_rows(&up_weight, row, s.n_count, k, chunk, 1.0f, up_sum);
+            add_rows(&up.w, up_first, up_end, k, chunk, 1.0f, up_sum);
     }
     group_sums(parts, sum, PRODUCTS * ROWS);
     for (uint r = 0; r < ROWS; r++) {

@@ -22,12 +22,12 @@ linear_gemv_sg(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_PA
     float sum[ROWS];
     if (first >= s.n_count)
         return;
-    rows_dot(s.data, s.scale, s.zp, first, 1, s.n_count - 1, s.n_count, k_count,
-             x + t * k_count, sum);
+    x += t * k_count;
+    rows_dot(&s.w, stored_row(&s.w, 0, first), stored_row(&s.w, 0, s.n_count - 1), x, sum);
     float total = lane_total(sum), up_total = 0.0f;
     if (PRODUCTS == 2) {
-        rows_dot(up.data, up.scale, up.zp, first, 1, s.n_count - 1, s.n_count, k_count,
-                 x + t * k_count, sum);
+        rows_dot(&up.w, stored_row(&up.w, 0, first), stored_row(&up.w, 0, s.n_count - 1),
+                 x, sum);
         up_total = lane_total(sum);
     }
     if (get_sub_group_local_id() < ROWS && n < s.n_count)

@@ -11,16 +11,14 @@
 #define BATCH 16
 #define REAL  float16
 #endif
-#include "gemv.h"
+#include "gemv_rows.h"
 #include "segments.h"
 
 __kernel void
-linear_gemv_vec(ALL_SEGMENT_PARAMETERS, __global const float *planes,
+linear_gemv_vec(ALL_SEGMENT_PARAMETERS, __global const X_WORD *x,
                 __global const float *sums, OTHER_PARAMETERS, uint k_count, uint t_count,
                 uint per_item)
 {
-    const uint padded = (k_count + BLOCK - 1) / BLOCK * BLOCK;
-    const uint groups = k_count / weight_group(k_count);
     uint block = get_global_id(0);
     struct segment s;
     FIND_SEGMENT(s, block, per_item);
@@ -29,14 +27,12 @@ linear_gemv_vec(ALL_SEGMENT_PARAMETERS, __global const float *planes,
     for (uint n = first; n < end; n += BATCH) {
         const uint count = min(end - n, (uint)BATCH);
         for (uint t = 0; t < t_count; t++) {
-            __global const float *xp = planes + (ulong)t * padded;
-            __global const float *xs = sums + (ulong)t * groups;
+            const struct x_row row = x_row_at(x, sums, t, k_count);
             float v[BATCH] = {0}, u[BATCH] = {0};
             for (uint i = 0; i < count; i++) {
-                v[i] = sum16(row_dot(s.data, s.scale, s.zp, n + i, k_count, xp, xs));
+                v[i] = sum16(product_with(&s.w, stored_row(&s.w, 0, n + i), &row));
                 if (PRODUCTS == 2)
-                    u[i] =
-                        sum16(row_dot(up.data, up.scale, up.zp, n + i, k_count, xp, xs));
+                    u[i] = sum16(product_with(&up.w, stored_row(&up.w, 0, n + i), &row));
             }
             store_results(&s, &up, t, n, count, v, u);
         }

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activation rows as linear_gemv_vec and its kin read them: in planes, f32, scaled per plane,
- * padded with zeros (gemv.h); and the sum of each group.
+ * Activation rows as linear_gemv_vec and its kin read them (gemv_rows.h), and the sum of each
+ * group. In planes, f32, scaled per plane, padded with zeros:
  *
- *     planes[row][plane_position(k)] = x[row][k] * plane_factor(k % PLANES)
+ *     rows[row][plane_position(k)] = x[row][k] * plane_factor(k % PLANES)
  *     sums[row][g] = sum_{k in g} x[row][k]
  *
- * A work-item moves one row; global size {rows}, local size 1.
+ * or 16-bit integers (shorts.h). A work-item moves one row; global size {rows}, local size 1.
  */
-#include "gemv.h"
-
 #ifndef SRC
 #define SRC f32 /* element of x */
 #endif
+#include "gemv_rows.h"
 
+#if SHORTS
+static inline void
+write_row(__global const STORAGE(SRC) * x, uint k_count, __global X_WORD *row)
+{
+    write_short_row(x, k_count, row);
+}
+#else
 static inline void
 move_block(__global const STORAGE(SRC) * x, uint left, __global float *planes)
 {
@@ -26,16 +32,21 @@ move_block(__global const STORAGE(SRC) * x, uint left, __global float *planes)
     }
 }
 
+static inline void
+write_row(__global const STORAGE(SRC) * x, uint k_count, __global X_WORD *row)
+{
+    for (uint k = 0; k < k_count; k += BLOCK)
+        move_block(x + k, k_count - k, row + k);
+}
+#endif
+
 __kernel void
-linear_prepare_vec(__global const STORAGE(SRC) * x, __global float *planes,
+linear_prepare_vec(__global const STORAGE(SRC) * x, __global X_WORD *rows,
                    __global float *sums, uint k_count)
 {
     const ulong row = get_global_id(0);
-    const uint blocks = (k_count + BLOCK - 1) / BLOCK;
     x += row * k_count;
-    planes += row * blocks * BLOCK;
-    for (uint b = 0; b < blocks; b++)
-        move_block(x + b * BLOCK, k_count - b * BLOCK, planes + b * BLOCK);
+    write_row(x, k_count, rows + row * x_row_words(k_count));
 #if GROUP
     const uint groups = k_count / GROUP;
     for (uint g = 0; g < groups; g++) {

@@ -15,23 +15,16 @@
 #endif
 
 __kernel void
-linear_ref(__global const uchar *data, __global const uchar *scale,
-           __global const uchar *zp, __global const STORAGE(SRC) * x,
+linear_ref(WEIGHT_PARAMETERS(w), __global const STORAGE(SRC) * x,
            __global const float *bias, __global const STORAGE(DST) * addend,
            __global STORAGE(DST) * y, uint n_count, uint k_count)
 {
+    const struct weight w = WEIGHT(w, k_count, 0);
     const uint n = (uint)get_global_id(0);
-    const ulong t = get_global_id(1);
-    const uint group = weight_group(k_count), groups = k_count / group;
+    const ulong t = get_global_id(1), row = stored_row(&w, 0, n);
     float sum = bias ? bias[n] : 0.0f;
-    for (uint g = 0; g < groups; g++) {
-        const float zero = weight_zero_point(zp, n, g, n_count, groups);
-        float part = 0;
-        for (uint k = g * group; k < (g + 1) * group; k++)
-            part +=
-                (weight_raw(data, n, k, k_count) - zero) * LOAD(SRC, x, t * k_count + k);
-        sum += part * weight_scale(scale, n, g, n_count, groups);
-    }
+    for (uint k = 0; k < k_count; k++)
+        sum += weight_at(&w, row, k) * LOAD(SRC, x, t * k_count + k);
     if (addend)
         sum += LOAD(DST, addend, t * n_count + n);
     STORE(DST, y, t * n_count + n, sum);

@@ -33,42 +33,51 @@ bf16_bits16(float16 v)
 }
 #define STORE16_bf16(p, i, v) vstore16(bf16_bits16(v), 0, (p) + (i))
 
-/* Numbers i ... i + 15 as they are stored; i is even. */
+/* Weights k ... k + 15 of a row. */
 static inline float16
-stored_u4(__global const uchar *p, ulong i)
+sixteen(const struct weight *w, ulong row, uint k)
 {
-    const uchar8 pairs = vload8(0, p + i / 2);
+#if BLOCKS
+    return weights_at(w, row, k);
+#elif !GROUP
+    return FLOATS(WEI, row_bytes(w, row) + (ulong)k * SIZE(WEI));
+#else
+    const ulong i = row_begin(w, row) + k;
+    const uint g = k / GROUP;
+#if PLANES == 8
+    const uchar8 pairs = vload8(0, w->data + i / 2);
     uchar16 q;
     q.even = pairs & (uchar8)15;
     q.odd = pairs >> (uchar8)4;
-    return convert_float16(q);
+    q ^= (uchar16)OFFSET;
+#else
+    const uchar16 q = vload16(0, w->data + i) ^ (uchar16)OFFSET;
+#endif
+    return (convert_float16(q) - (weight_zero_point(w, row, g) + OFFSET)) *
+           weight_scale(w, row, g);
+#endif
 }
-#define stored_i4(p, i)                                                                  \
-    (convert_float16(convert_uchar16(stored_u4(p, i)) ^ (uchar16)8) - 8.0f)
-#define stored_u8(p, i)   convert_float16(vload16(0, (p) + (i)))
-#define stored_i8(p, i)   convert_float16(as_char16(vload16(0, (p) + (i))))
-#define stored_f16(p, i)  floats_f16((p) + (i)*2)
-#define stored_bf16(p, i) floats_bf16((p) + (i)*2)
-#define stored_f32(p, i)  floats_f32((p) + (i)*4)
 
 __kernel void
-linear_unpack_vec(__global const uchar *data, __global const uchar *scale,
-                  __global const uchar *zp, __global STORAGE(OUT) * out, uint first,
-                  uint n_count, uint k_count)
+linear_unpack_vec(WEIGHT_PARAMETERS(w), __global STORAGE(OUT) * out, uint first,
+                  uint k_count)
 {
-    const ulong row = get_global_id(0), n = first + row;
-    const uint group = weight_group(k_count), groups = k_count / group;
-    out += row * k_count;
-    for (uint g = 0; g < groups; g++) {
-        const float s = weight_scale(scale, n, g, n_count, groups);
-        const float zero = weight_zero_point(zp, n, g, n_count, groups);
-        const uint end = (g + 1) * group;
-        uint k = g * group;
-        if ((n * k_count + k) % 2 == 0)
-            for (; k + 16 <= end; k += 16)
-                STORE16(OUT, out, k,
-                        (PASTE(stored_, WEI)(data, n * k_count + k) - zero) * s);
+    const struct weight w = WEIGHT(w, k_count, 0);
+    const ulong item = get_global_id(0), row = stored_row(&w, 0, first + (uint)item);
+#if BLOCKS
+    const uint group = k_count;
+    const bool even = true;
+#else
+    const uint group = group_size(&w);
+    const bool even = row_begin(&w, row) % 2 == 0;
+#endif
+    out += item * k_count;
+    for (uint k = 0; k < k_count;) {
+        const uint end = k / group * group + group;
+        const bool whole = even && k % 2 == 0;
+        for (; whole && k + 16 <= end; k += 16)
+            STORE16(OUT, out, k, sixteen(&w, row, k));
         for (; k < end; k++)
-            STORE(OUT, out, k, (weight_raw(data, n, k, k_count) - zero) * s);
+            STORE(OUT, out, k, weight_at(&w, row, k));
     }
 }

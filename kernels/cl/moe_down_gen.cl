@@ -19,24 +19,23 @@
 #endif
 
 __kernel void
-moe_down_gen(__global const uchar *data, __global const uchar *scale,
-             __global const uchar *zp, __global const float *h, __global const int *ids,
+moe_down_gen(WEIGHT_PARAMETERS(w), __global const float *h, __global const int *ids,
              __global const float *weights, __global const float *bias,
              __global const STORAGE(ADD) *add, __global STORAGE(DST) *y, uint n_count,
              uint k_count, uint top_k)
 {
     __local float chunk[CHUNK_FLOATS], parts[ROWS * ITEMS];
-    const struct weight weight = {data, scale, zp, n_count, k_count};
+    const struct weight w = WEIGHT(w, k_count, 0);
     const uint row = (uint)get_group_id(0) * ROWS, me = get_local_id(0);
     const ulong t = get_group_id(1);
     float sum[ROWS];
     for (uint r = 0; r < ROWS; r++)
         sum[r] = 0.0f;
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
-        const ulong first = (ulong)ids[slot] * n_count;
+        const ulong first = stored_row(&w, ids[slot], 0);
         for (uint k = 0; k < k_count; k += CHUNK) {
             stage_chunk(chunk, h + slot * k_count, k, k_count);
-            add_rows(&weight, first + row, first + n_count, k, chunk, weights[slot], sum);
+            add_rows(&w, first + row, first + n_count, k, chunk, weights[slot], sum);
         }
     }
     group_sums(parts, sum, ROWS);

@@ -16,27 +16,20 @@
 #endif
 
 __kernel void
-moe_down_ref(__global const uchar *data, __global const uchar *scale,
-             __global const uchar *zp, __global const float *h, __global const int *ids,
+moe_down_ref(WEIGHT_PARAMETERS(w), __global const float *h, __global const int *ids,
              __global const float *weights, __global const float *bias,
              __global const STORAGE(ADD) *add, __global STORAGE(DST) * y, uint k_count,
              uint top_k)
 {
+    const struct weight w = WEIGHT(w, k_count, 0);
     const uint n = (uint)get_global_id(0), n_count = (uint)get_global_size(0);
     const ulong t = get_global_id(1);
-    const uint group = weight_group(k_count), groups = k_count / group;
     float sum = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
-        const ulong row = (ulong)ids[slot] * n_count + n;
-        float dot = bias ? bias[row] : 0.0f;
-        for (uint g = 0; g < groups; g++) {
-            const float zero = weight_zero_point(zp, row, g, n_count, groups);
-            float part = 0;
-            for (uint k = g * group; k < (g + 1) * group; k++)
-                part +=
-                    (weight_raw(data, row, k, k_count) - zero) * h[slot * k_count + k];
-            dot += part * weight_scale(scale, row, g, n_count, groups);
-        }
+        const ulong expert = ids[slot], row = stored_row(&w, expert, n);
+        float dot = bias ? bias[expert * n_count + n] : 0.0f;
+        for (uint k = 0; k < k_count; k++)
+            dot += weight_at(&w, row, k) * h[slot * k_count + k];
         sum += weights[slot] * dot;
     }
     STORE(DST, y, t * n_count + n, sum);

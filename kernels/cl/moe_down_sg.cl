@@ -18,12 +18,12 @@
 #endif
 
 SUB_GROUP_SIZE __kernel void
-moe_down_sg(__global const uchar *data, __global const uchar *scale,
-            __global const uchar *zp, __global const float *h, __global const int *ids,
+moe_down_sg(WEIGHT_PARAMETERS(w), __global const float *h, __global const int *ids,
             __global const float *weights, __global const float *bias,
             __global const STORAGE(ADD) *add, __global STORAGE(DST) * y, uint n_count,
             uint k_count, uint top_k)
 {
+    const struct weight w = WEIGHT(w, k_count, 0);
     const uint first = sub_group_index() * ROWS;
     const uint n = first + get_sub_group_local_id();
     const ulong t = get_group_id(1);
@@ -33,15 +33,15 @@ moe_down_sg(__global const uchar *data, __global const uchar *scale,
         return;
 #pragma unroll 1
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
-        const ulong row = (ulong)ids[slot] * n_count;
+        const ulong expert = ids[slot];
         float sum[ROWS];
-        rows_dot(data, scale, zp, row + first, 1, row + n_count - 1, n_count, k_count,
+        rows_dot(&w, stored_row(&w, expert, first), stored_row(&w, expert, n_count - 1),
                  h + slot * k_count, sum);
 #pragma unroll
         for (uint r = 0; r < ROWS; r++)
             all[r] += weights[slot] * sum[r];
         if (bias)
-            biases += weights[slot] * bias[row + min(n, n_count - 1)];
+            biases += weights[slot] * bias[expert * n_count + min(n, n_count - 1)];
     }
     const float total = lane_total(all) + biases;
     if (get_sub_group_local_id() < ROWS && n < n_count)

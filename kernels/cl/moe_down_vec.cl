@@ -8,7 +8,7 @@
  * stays in lanes until the end. Global size {H / per_item rounded up, T}, local size 1. The rows of
  * h were prepared by linear_prepare_vec.
  */
-#include "gemv.h"
+#include "gemv_rows.h"
 
 #ifndef DST
 #define DST f32 /* element of y */
@@ -18,27 +18,25 @@
 #endif
 
 __kernel void
-moe_down_vec(__global const uchar *data, __global const uchar *scale,
-             __global const uchar *zp, __global const float *planes,
-             __global const float *sums, __global const int *ids,
+moe_down_vec(WEIGHT_PARAMETERS(w), __global const X_WORD *h, __global const float *sums,
+             __global const int *ids,
              __global const float *weights, __global const float *bias,
              __global const STORAGE(ADD) *add, __global STORAGE(DST) * y, uint n_count,
              uint k_count, uint top_k, uint per_item)
 {
+    const struct weight w = WEIGHT(w, k_count, 0);
     const ulong t = get_global_id(1);
-    const uint padded = (k_count + BLOCK - 1) / BLOCK * BLOCK;
-    const uint groups = k_count / weight_group(k_count);
     const uint first = (uint)get_global_id(0) * per_item;
     const uint end = min(first + per_item, n_count);
     for (uint n = first; n < end; n++) {
         float16 sum = 0;
         sum.s0 = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
         for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
-            const ulong row = (ulong)ids[slot] * n_count + n;
-            float16 dot = row_dot(data, scale, zp, row, k_count, planes + slot * padded,
-                                  sums + slot * groups);
+            const ulong expert = ids[slot];
+            const struct x_row row = x_row_at(h, sums, slot, k_count);
+            float16 dot = product_with(&w, stored_row(&w, expert, n), &row);
             if (bias)
-                dot.s0 += bias[row];
+                dot.s0 += bias[expert * n_count + n];
             sum += weights[slot] * dot;
         }
         STORE(DST, y, t * n_count + n, sum16(sum));

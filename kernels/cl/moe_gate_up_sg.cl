@@ -11,29 +11,25 @@
 #include "sub_group_gemv.h"
 
 SUB_GROUP_SIZE __kernel void
-moe_gate_up_sg(__global const uchar *gate_data, __global const uchar *gate_scale,
-               __global const uchar *gate_zp, __global const uchar *up_data,
-               __global const uchar *up_scale, __global const uchar *up_zp,
-               __global const STORAGE(SRC) * x, __global const int *ids,
-               __global const float *bias, __global float *h, uint i_count, uint k_count,
-               uint top_k, float beta, float limit)
+moe_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x,
+               __global const int *ids, __global float *h, uint i_count, uint k_count,
+               uint top_k)
 {
+    const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
+    const struct gate_up g = GATE_UP;
     const uint first = sub_group_index() * ROWS;
-    const uint i = first + get_sub_group_local_id(), n_count = EXPERT_ROWS(i_count);
-    const ulong slot = get_group_id(1);
-    const struct gate_up_rows rows = rows_of_expert(ids[slot], i_count);
+    const uint i = first + get_sub_group_local_id();
+    const ulong slot = get_group_id(1), expert = ids[slot];
     float sum[ROWS];
     if (first >= i_count)
         return;
     x += slot / top_k * k_count;
-    rows_dot(gate_data, gate_scale, gate_zp, rows.gate + first * ROW_STEP, ROW_STEP,
-             last_row(rows.gate, i_count), n_count, k_count, x, sum);
+    rows_dot(&gates, stored_row(&gates, expert, first),
+             stored_row(&gates, expert, i_count - 1), x, sum);
     const float gate = lane_total(sum);
-    rows_dot(up_data, up_scale, up_zp, rows.up + first * ROW_STEP, ROW_STEP,
-             last_row(rows.up, i_count), n_count, k_count, x, sum);
+    rows_dot(&ups, stored_row(&ups, expert, first), stored_row(&ups, expert, i_count - 1), x,
+             sum);
     const float up = lane_total(sum);
     if (get_sub_group_local_id() < ROWS && i < i_count)
-        h[slot * i_count + i] =
-            gate_times_up(gate + bias_of(bias, rows.gate + i * ROW_STEP),
-                          up + bias_of(bias, rows.up + i * ROW_STEP), beta, limit);
+        h[slot * i_count + i] = gate_times_up(&g, expert, i, gate, up);
 }

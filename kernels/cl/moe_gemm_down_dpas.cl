@@ -11,12 +11,12 @@
 #include "sub_group_matrix.h"
 
 SUB_GROUP_SIZE __kernel void
-moe_gemm_down_dpas(__global const uchar *data, __global const uchar *scale,
-                   __global const uchar *zp, __global const uint *h,
+moe_gemm_down_dpas(WEIGHT_PARAMETERS(w), __global const uint *h,
                    __global const uint *first_tile, __global const int *tile_expert,
                    __global const float *bias, __global float *y, uint n_count,
                    uint k_count)
 {
+    const struct weight w = WEIGHT(w, k_count, 0);
     const uint first = sub_group_index() * ROW_BLOCKS * 8, tile = (uint)get_group_id(1);
     const int expert = tile_expert[tile];
     float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
@@ -27,9 +27,9 @@ moe_gemm_down_dpas(__global const uchar *data, __global const uchar *scale,
     const uint last_tile = first_tile[expert + 1] - 1;
 #pragma unroll
     for (uint r = 0; r < ROW_BLOCKS; r++)
-        rows[r] = (struct row_block){
-            data, scale, zp, row + first + r * 8, row + n_count - 1, 1};
-    multiply_tiles(rows, n_count, k_count, h, tile, last_tile, acc);
+        rows[r] = (struct row_block){w, stored_row(&w, expert, first + r * 8),
+                                     stored_row(&w, expert, n_count - 1)};
+    multiply_tiles(rows, h, tile, last_tile, acc);
 #pragma unroll
     for (uint t = 0; t < TOKEN_BLOCKS; t++) {
         const ulong place = (ulong)tile * 16 + t * SG + get_sub_group_local_id();

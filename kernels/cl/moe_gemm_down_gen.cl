@@ -9,25 +9,25 @@
 #include "expert_tile.h"
 
 __kernel void
-moe_gemm_down_gen(__global const uchar *data, __global const uchar *scale,
-                  __global const uchar *zp, __global const float *h,
+moe_gemm_down_gen(WEIGHT_PARAMETERS(weight), __global const float *h,
                   __global const int *tile_expert, __global const float *bias,
                   __global float *y, uint n_count, uint k_count)
 {
     __local float w[TILE_K * W_COLUMNS], xs[TILE_K * X_COLUMNS];
-    const struct weight weight = {data, scale, zp, n_count, k_count};
+    const struct weight weight = WEIGHT(weight, k_count, 0);
     const uint first = (uint)get_group_id(0) * TILE_N;
     const ulong tile = get_group_id(1);
     const int expert = tile_expert[tile];
     if (expert < 0) /* the same for the whole group */
         return;
-    const ulong base = (ulong)expert * n_count, end = base + n_count;
+    const ulong base = (ulong)expert * n_count;
     float sum[REG_N][REG_T];
     clear_block(sum);
     h += tile * padded_columns(k_count, PLANES) * 16;
     for (uint k = 0; k < k_count; k += TILE_K) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        stage_weights(w, TILE_N, &weight, base + first, end, k);
+        stage_weights(w, TILE_N, &weight, stored_row(&weight, expert, first),
+                      stored_row(&weight, expert, n_count), k);
         stage_lanes(xs, h, k, k_count);
         barrier(CLK_LOCAL_MEM_FENCE);
         multiply_tile(w, xs, sum);

@@ -10,8 +10,7 @@
 #include "sub_group_gemm.h"
 
 SUB_GROUP_SIZE __kernel void
-moe_gemm_down_sg(__global const uchar *data, __global const uchar *scale,
-                 __global const uchar *zp, __global const float *h,
+moe_gemm_down_sg(WEIGHT_PARAMETERS(w), __global const float *h,
                  __global const int *tile_expert, __global const float *bias,
                  __global float *y, uint n_count, uint k_count)
 {
@@ -21,11 +20,11 @@ moe_gemm_down_sg(__global const uchar *data, __global const uchar *scale,
     float acc[1][TOKENS];
     if (expert < 0 || first >= n_count)
         return;
-    const struct lane_row row[1] = {
-        {data, scale, zp, (ulong)expert * n_count + min(n, n_count - 1)}};
-    multiply_tile(row, n_count, k_count,
-                  h + tile * ((k_count + BLOCK - 1) / BLOCK * BLOCK) * 16, 0, acc);
-    const float b = bias ? bias[row[0].n] : 0.0f;
+    const struct weight w = WEIGHT(w, k_count, 0);
+    const uint mine = min(n, n_count - 1);
+    const struct lane_row row[1] = {{w, stored_row(&w, expert, mine)}};
+    multiply_tile(row, h + tile * ((k_count + BLOCK - 1) / BLOCK * BLOCK) * 16, 0, acc);
+    const float b = bias ? bias[(ulong)expert * n_count + mine] : 0.0f;
     if (n >= n_count)
         return;
 #pragma unroll

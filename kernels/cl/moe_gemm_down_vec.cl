@@ -12,15 +12,15 @@
 #include "gemm.h"
 
 __kernel void
-moe_gemm_down_vec(__global const uchar *data, __global const uchar *scale,
-                  __global const uchar *zp, __global const float *h,
+moe_gemm_down_vec(WEIGHT_PARAMETERS(w), __global const float *h,
                   __global const uint *first_tile, __global const float *bias,
                   __global float *y, uint n_count, uint k_count, uint per_item)
 {
+    const struct weight w = WEIGHT(w, k_count, 0);
     const ulong expert = get_global_id(1);
     const uint begin = (uint)get_global_id(0) * per_item;
     const uint row_end = min(begin + per_item, n_count);
-    const ulong last = (expert + 1) * n_count - 1;
+    const ulong last = stored_row(&w, expert, n_count - 1);
     const ulong tile_floats = (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16;
     const ulong y_floats = (ulong)n_count * 16;
     const uint end = first_tile[expert + 1];
@@ -32,14 +32,12 @@ moe_gemm_down_vec(__global const uchar *data, __global const uchar *scale,
         for (uint strip = begin; strip < row_end; strip += STRIP) {
             const uint n = min(row_end - strip, (uint)STRIP);
             for (uint r = 0; r < n; r += ROWS) {
-                const ulong row = expert * n_count + strip + r;
+                const ulong row = stored_row(&w, expert, strip + r);
                 if (tiles == 2) {
-                    gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 2,
-                               acc);
+                    gemm_tiles(&w, row, last, x, tile_floats, 2, acc);
                     collect(acc, 1, r, strips[1]);
                 } else {
-                    gemm_tiles(data, scale, zp, row, 1, last, k_count, x, tile_floats, 1,
-                               acc);
+                    gemm_tiles(&w, row, last, x, tile_floats, 1, acc);
                 }
                 collect(acc, 0, r, strips[0]);
             }

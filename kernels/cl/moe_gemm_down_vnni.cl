@@ -12,13 +12,13 @@
 #include "short_gemm.h"
 
 __kernel void
-moe_gemm_down_vnni(__global const uchar *data, __global const uchar *scale,
-                   __global const uchar *zp, __global const int *h,
+moe_gemm_down_vnni(WEIGHT_PARAMETERS(w), __global const int *h,
                    __global const uint *first_tile, __global const int *source,
                    __global const float *bias, __global float *y, uint n_count,
                    uint k_count)
 {
 #if GROUP
+    const struct weight w = WEIGHT(w, k_count, 0);
     const uint first = (uint)get_global_id(0) * 16 * VECTORS;
     const ulong expert = get_global_id(1), row = expert * n_count + first;
     const ulong row_words = short_row_words((k_count + BLOCK - 1) / BLOCK, PLANES);
@@ -27,8 +27,8 @@ moe_gemm_down_vnni(__global const uchar *data, __global const uchar *scale,
     float16 f[MOST_TOKENS][VECTORS];
     struct short_rows rows[VECTORS];
     for (uint v = 0; v < VECTORS; v++)
-        rows[v] = (struct short_rows){
-            data, scale, zp, row + v * 16, (expert + 1) * n_count - 1, 1, k_count, 64};
+        rows[v] = (struct short_rows){w, stored_row(&w, expert, first + v * 16),
+                                      stored_row(&w, expert, n_count - 1), 64};
     while (p < end) {
         const uint tokens = min(tokens_of_pass(end - p), end - p);
         short_gemm(rows, h + p * row_words, tokens, f);

@@ -30,27 +30,22 @@ store_pairs(const float values[8], uint first, uint token, __global uint *tile)
 }
 
 SUB_GROUP_SIZE __kernel void
-moe_gemm_gate_up_dpas(__global const uchar *gate_data, __global const uchar *gate_scale,
-                      __global const uchar *gate_zp, __global const uchar *up_data,
-                      __global const uchar *up_scale, __global const uchar *up_zp,
-                      __global const uint *x, __global const uint *first_tile,
-                      __global const int *tile_expert, __global const float *bias,
-                      __global uint *h, uint i_count, uint k_count, float beta,
-                      float limit)
+moe_gemm_gate_up_dpas(GATE_UP_PARAMETERS, __global const uint *x,
+                      __global const uint *first_tile, __global const int *tile_expert,
+                      __global uint *h, uint i_count, uint k_count)
 {
+    const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
+    const struct gate_up g = GATE_UP;
     const uint first = sub_group_index() * 8, tile = (uint)get_group_id(1);
     const int expert = tile_expert[tile];
     float8 acc[ROW_BLOCKS][TOKEN_BLOCKS];
     if (expert < 0 || first >= i_count || (tile - first_tile[expert]) % TILES != 0)
         return;
     const uint last_tile = first_tile[expert + 1] - 1;
-    const struct gate_up_rows of = rows_of_expert(expert, i_count);
     const struct row_block rows[ROW_BLOCKS] = {
-        {gate_data, gate_scale, gate_zp, of.gate + first * ROW_STEP,
-         last_row(of.gate, i_count), ROW_STEP},
-        {up_data, up_scale, up_zp, of.up + first * ROW_STEP, last_row(of.up, i_count),
-         ROW_STEP}};
-    multiply_tiles(rows, EXPERT_ROWS(i_count), k_count, x, tile, last_tile, acc);
+        {gates, stored_row(&gates, expert, first), stored_row(&gates, expert, i_count - 1)},
+        {ups, stored_row(&ups, expert, first), stored_row(&ups, expert, i_count - 1)}};
+    multiply_tiles(rows, x, tile, last_tile, acc);
 #pragma unroll
     for (uint t = 0; t < TOKEN_BLOCKS; t++) {
         const uint to = tile + t / TILE_BLOCKS;
@@ -60,11 +55,9 @@ moe_gemm_gate_up_dpas(__global const uchar *gate_data, __global const uchar *gat
         vstore8(acc[0][t], 0, gate);
         vstore8(acc[1][t], 0, up);
 #pragma unroll
-        for (uint i = 0; i < 8; i++) {
-            const uint n = min(first + i, i_count - 1) * ROW_STEP;
-            gate[i] = gate_times_up(gate[i] + bias_of(bias, of.gate + n),
-                                    up[i] + bias_of(bias, of.up + n), beta, limit);
-        }
+        for (uint i = 0; i < 8; i++)
+            gate[i] =
+                gate_times_up(&g, expert, min(first + i, i_count - 1), gate[i], up[i]);
         store_pairs(gate, first, t % TILE_BLOCKS * SG + get_sub_group_local_id(),
                     h + to * (ulong)i_count * 8);
     }

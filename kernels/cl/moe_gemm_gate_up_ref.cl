@@ -18,30 +18,21 @@
 #endif
 
 static float16
-product(__global const uchar *data, __global const uchar *scale, __global const uchar *zp,
-        ulong row, uint n_count, uint k_count, __global const float *x)
+product(const struct weight *w, ulong row, __global const float *x)
 {
-    const uint group = weight_group(k_count), groups = k_count / group;
     float16 sum = 0;
-    for (uint g = 0; g < groups; g++) {
-        const float zero = weight_zero_point(zp, row, g, n_count, groups);
-        float16 part = 0;
-        for (uint k = g * group; k < (g + 1) * group; k++)
-            part += (weight_raw(data, row, k, k_count) - zero) *
-                    vload16(plane_position(k, PLANES), x);
-        sum += part * weight_scale(scale, row, g, n_count, groups);
-    }
+    for (uint k = 0; k < w->k_count; k++)
+        sum += weight_at(w, row, k) * vload16(plane_position(k, PLANES), x);
     return sum;
 }
 
 __kernel void
-moe_gemm_gate_up_ref(__global const uchar *gate_data, __global const uchar *gate_scale,
-                     __global const uchar *gate_zp, __global const uchar *up_data,
-                     __global const uchar *up_scale, __global const uchar *up_zp,
-                     __global const float *x, __global const int *tile_expert,
-                     __global const float *bias, __global float *h, uint i_count,
-                     uint k_count, float beta, float limit)
+moe_gemm_gate_up_ref(GATE_UP_PARAMETERS, __global const float *x,
+                     __global const int *tile_expert, __global float *h, uint i_count,
+                     uint k_count)
 {
+    const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
+    const struct gate_up g = GATE_UP;
     const uint i = (uint)get_global_id(0);
     const ulong tile = get_global_id(1), padded = get_global_size(0);
     const int expert = tile_expert[tile];
@@ -49,15 +40,9 @@ moe_gemm_gate_up_ref(__global const uchar *gate_data, __global const uchar *gate
         return;
     x += tile * ((k_count + BLOCK - 1) / BLOCK * BLOCK) * 16;
     float16 value = 0;
-    if (i < i_count) {
-        const uint n_count = EXPERT_ROWS(i_count);
-        const struct gate_up_rows rows = rows_of_expert(expert, i_count);
-        const ulong g = rows.gate + i * ROW_STEP, u = rows.up + i * ROW_STEP;
-        const float16 gate =
-            product(gate_data, gate_scale, gate_zp, g, n_count, k_count, x);
-        const float16 up = product(up_data, up_scale, up_zp, u, n_count, k_count, x);
-        value =
-            gate_times_up(gate + bias_of(bias, g), up + bias_of(bias, u), beta, limit);
-    }
+    if (i < i_count)
+        value = gate_times_up(&g, expert, i,
+                              product(&gates, stored_row(&gates, expert, i), x),
+                              product(&ups, stored_row(&ups, expert, i), x));
     vstore16(value, tile * padded + plane_position(i, OUT_PLANES), h);
 }

@@ -17,13 +17,12 @@
 #endif
 
 SUB_GROUP_SIZE __kernel void
-moe_gemm_gate_up_sg(__global const uchar *gate_data, __global const uchar *gate_scale,
-                    __global const uchar *gate_zp, __global const uchar *up_data,
-                    __global const uchar *up_scale, __global const uchar *up_zp,
-                    __global const STORAGE(TILE) * x, __global const int *tile_expert,
-                    __global const float *bias, __global float *h, uint i_count,
-                    uint k_count, float beta, float limit)
+moe_gemm_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(TILE) * x,
+                    __global const int *tile_expert, __global float *h, uint i_count,
+                    uint k_count)
 {
+    const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
+    const struct gate_up g = GATE_UP;
     const uint out_block = 16 * OUT_PLANES;
     const uint padded = (i_count + out_block - 1) / out_block * out_block;
     const uint first = sub_group_index() * SG, i = first + get_sub_group_local_id();
@@ -34,21 +33,16 @@ moe_gemm_gate_up_sg(__global const uchar *gate_data, __global const uchar *gate_
     float acc[2][TOKENS];
     if (expert < 0 || first >= padded)
         return;
-    const struct gate_up_rows rows = rows_of_expert(expert, i_count);
-    const struct lane_row row[2] = {
-        {gate_data, gate_scale, gate_zp, rows.gate + mine * ROW_STEP},
-        {up_data, up_scale, up_zp, rows.up + mine * ROW_STEP}};
-    multiply_tile(row, EXPERT_ROWS(i_count), k_count,
-                  x + tile * ((k_count + BLOCK - 1) / BLOCK * BLOCK) * 16, first_token,
+    const struct lane_row row[2] = {{gates, stored_row(&gates, expert, mine)},
+                                    {ups, stored_row(&ups, expert, mine)}};
+    multiply_tile(row, x + tile * ((k_count + BLOCK - 1) / BLOCK * BLOCK) * 16, first_token,
                   acc);
     if (i >= padded)
         return;
     h += (tile * padded + plane_position(i, OUT_PLANES)) * 16 + first_token;
-    const float gate_bias = bias_of(bias, row[0].n), up_bias = bias_of(bias, row[1].n);
 #pragma unroll
     for (uint t = 0; t < TOKENS; t++) {
-        const float value =
-            gate_times_up(acc[0][t] + gate_bias, acc[1][t] + up_bias, beta, limit);
+        const float value = gate_times_up(&g, expert, mine, acc[0][t], acc[1][t]);
         h[t] = i < i_count ? value : 0.0f;
     }
 }

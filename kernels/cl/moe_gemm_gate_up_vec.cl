@@ -20,13 +20,11 @@
 
 /* What does not change between the tiles of a work-item. */
 struct problem {
-    __global const uchar *gate_data, *gate_scale, *gate_zp;
-    __global const uchar *up_data, *up_scale, *up_zp;
-    __global const float *bias;
+    struct weight gate, up;
+    struct gate_up of;
     ulong expert;
-    uint i_count, k_count;
+    uint i_count;
     ulong tile_floats;
-    float beta, limit;
 };
 
 __attribute__((always_inline)) static inline void
@@ -34,21 +32,17 @@ gate_up(const struct problem *p, uint first, __global const float *x, const uint
         float (*h)[OUT_BLOCK * 16])
 {
     float16 gate[ROWS][2], up[ROWS][2];
-    const struct gate_up_rows rows = rows_of_expert(p->expert, p->i_count);
-    gemm_tiles(p->gate_data, p->gate_scale, p->gate_zp, rows.gate + first * ROW_STEP,
-               ROW_STEP, last_row(rows.gate, p->i_count), p->k_count, x, p->tile_floats,
-               tiles, gate);
-    gemm_tiles(p->up_data, p->up_scale, p->up_zp, rows.up + first * ROW_STEP, ROW_STEP,
-               last_row(rows.up, p->i_count), p->k_count, x, p->tile_floats, tiles, up);
+    const uint last = p->i_count - 1;
+    gemm_tiles(&p->gate, stored_row(&p->gate, p->expert, first),
+               stored_row(&p->gate, p->expert, last), x, p->tile_floats, tiles, gate);
+    gemm_tiles(&p->up, stored_row(&p->up, p->expert, first),
+               stored_row(&p->up, p->expert, last), x, p->tile_floats, tiles, up);
     for (uint r = 0; r < ROWS; r++) {
         const uint i = first + r;
         for (uint t = 0; t < tiles; t++) {
             float16 value = 0;
             if (i < p->i_count)
-                value = gate_times_up(
-                    gate[r][t] + bias_of(p->bias, rows.gate + i * ROW_STEP),
-                    up[r][t] + bias_of(p->bias, rows.up + i * ROW_STEP), p->beta,
-                    p->limit);
+                value = gate_times_up(&p->of, p->expert, i, gate[r][t], up[r][t]);
             vstore16(value, i % OUT_BLOCK, h[t]);
         }
     }
@@ -71,27 +65,17 @@ out_block(const struct problem *p, uint b, uint blocks, __global const float *x,
 }
 
 __kernel void
-moe_gemm_gate_up_vec(__global const uchar *gate_data, __global const uchar *gate_scale,
-                     __global const uchar *gate_zp, __global const uchar *up_data,
-                     __global const uchar *up_scale, __global const uchar *up_zp,
-                     __global const float *x, __global const uint *first_tile,
-                     __global const float *bias, __global float *h, uint i_count,
-                     uint k_count, uint per_item, float beta, float limit)
+moe_gemm_gate_up_vec(GATE_UP_PARAMETERS, __global const float *x,
+                     __global const uint *first_tile, __global float *h, uint i_count,
+                     uint k_count, uint per_item)
 {
     const ulong expert = get_global_id(1);
-    const struct problem p = {gate_data,
-                              gate_scale,
-                              gate_zp,
-                              up_data,
-                              up_scale,
-                              up_zp,
-                              bias,
+    const struct problem p = {WEIGHT(gate, k_count, 0),
+                              WEIGHT(up, k_count, 1),
+                              GATE_UP,
                               expert,
                               i_count,
-                              k_count,
-                              (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16,
-                              beta,
-                              limit};
+                              (ulong)(k_count + BLOCK - 1) / BLOCK * BLOCK * 16};
     const uint out_blocks = (i_count + OUT_BLOCK - 1) / OUT_BLOCK;
     const ulong h_floats = (ulong)out_blocks * OUT_BLOCK * 16;
     const uint begin = (uint)get_global_id(0) * per_item / OUT_BLOCK;

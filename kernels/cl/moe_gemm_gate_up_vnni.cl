@@ -10,6 +10,7 @@
  * local size 1.
  */
 #define REAL float16
+#define REAL_IS_16
 #include "gate_up.h"
 #include "expert_rows.h"
 #include "short_gemm.h"
@@ -20,41 +21,27 @@
 #define OUT_BLOCK (16 * OUT_PLANES)
 
 #if GROUP
-/* The biases of 16 rows from the i-th on; those behind the last are its. */
-static inline float16
-biases_of(__global const float *bias, const struct short_rows *rows, uint i)
-{
-    float b[16];
-    if (!BIASED)
-        return 0.0f;
-    for (uint r = 0; r < 16; r++)
-        b[r] = bias[min(rows->first + (i + r) * ROW_STEP, rows->last)];
-    return vload16(0, b);
-}
-
 /* Columns i ... i + 31 of h for `tokens` rows of x. */
 static inline void
-gate_up(const struct short_rows *gate, const struct short_rows *up, uint i,
-        __global const int *x, uint tokens, uint i_count, __global const float *bias,
-        float beta, float limit, uint at,
+gate_up(const struct weight *gate, const struct weight *up, const struct gate_up *g,
+        ulong expert, uint i, __global const int *x, uint tokens, uint i_count, uint at,
         float (*h)[OUT_BLOCK])
 {
     float16 f[MOST_TOKENS][VECTORS];
     struct short_rows rows[VECTORS];
-    for (uint v = 0; v < VECTORS / 2; v++) {
-        rows[v] = *gate;
-        rows[v].first += (i + v * 16) * ROW_STEP;
-        rows[VECTORS / 2 + v] = *up;
-        rows[VECTORS / 2 + v].first += (i + v * 16) * ROW_STEP;
+    for (uint v = 0; v < VECTORS; v++) {
+        const struct weight *w = v < VECTORS / 2 ? gate : up;
+        rows[v] = (struct short_rows){
+            *w, stored_row(w, expert, i + v % (VECTORS / 2) * 16),
+            stored_row(w, expert, i_count - 1), 32};
     }
     short_gemm(rows, x, tokens, f);
     for (uint t = 0; t < tokens; t++) {
         for (uint v = 0; v < VECTORS / 2; v++) {
             const uint first = i + v * 16;
-            const float16 value = gate_times_up(
-                f[t][v] + biases_of(bias, gate, first),
-                f[t][VECTORS / 2 + v] + biases_of(bias, up, first), beta, limit);
-            vstore16(value, 0, h[t] + at + v * 16);
+            vstore16(gate_times_up16(g, expert, first, i_count, f[t][v],
+                                     f[t][VECTORS / 2 + v]),
+                     0, h[t] + at + v * 16);
             for (uint r = first < i_count ? i_count - first : 0; r < 16; r++)
                 h[t][at + v * 16 + r] = 0.0f;
         }
@@ -63,35 +50,26 @@ gate_up(const struct short_rows *gate, const struct short_rows *up, uint i,
 #endif
 
 __kernel void
-moe_gemm_gate_up_vnni(__global const uchar *gate_data, __global const uchar *gate_scale,
-                      __global const uchar *gate_zp, __global const uchar *up_data,
-                      __global const uchar *up_scale, __global const uchar *up_zp,
-                      __global const int *x, __global const uint *first_tile,
-                      __global const int *source, __global const float *bias,
-                      __global int *h, uint i_count, uint k_count, float beta,
-                      float limit)
+moe_gemm_gate_up_vnni(GATE_UP_PARAMETERS, __global const int *x,
+                      __global const uint *first_tile, __global const int *source,
+                      __global int *h, uint i_count, uint k_count)
 {
 #if GROUP
+    const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
+    const struct gate_up g = GATE_UP;
     const uint b = (uint)get_global_id(0);
     const ulong expert = get_global_id(1);
     const uint out_blocks = (i_count + OUT_BLOCK - 1) / OUT_BLOCK;
     const ulong row_words = short_row_words((k_count + BLOCK - 1) / BLOCK, PLANES);
     const ulong h_words = short_row_words(out_blocks, OUT_PLANES);
-    const struct gate_up_rows first = rows_of_expert(expert, i_count);
-    const struct short_rows gate = {
-        gate_data,     gate_scale, gate_zp, first.gate, last_row(first.gate, i_count),
-        ROW_STEP,      k_count,    32 * ROW_STEP};
-    const struct short_rows up = {
-        up_data,       up_scale,   up_zp,   first.up,   last_row(first.up, i_count),
-        ROW_STEP,      k_count,    32 * ROW_STEP};
     uint p = first_tile[expert] * 16;
     const uint end = expert_end(first_tile, source, expert);
     float v[MOST_TOKENS][OUT_BLOCK];
     while (p < end) {
         const uint tokens = min(tokens_of_pass(end - p), end - p);
         for (uint i = 0; i < OUT_BLOCK; i += 8 * VECTORS)
-            gate_up(&gate, &up, b * OUT_BLOCK + i, x + p * row_words, tokens,
-                    i_count, bias, beta, limit, i, v);
+            gate_up(&gates, &ups, &g, expert, b * OUT_BLOCK + i, x + p * row_words, tokens,
+                    i_count, i, v);
         for (uint t = 0; t < tokens; t++, p++)
             write_shorts(v[t], OUT_PLANES, h + p * h_words, b, out_blocks);
     }

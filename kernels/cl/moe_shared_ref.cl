@@ -16,23 +16,16 @@
 #endif
 
 __kernel void
-moe_shared_ref(__global const uchar *data, __global const uchar *scale,
-               __global const uchar *zp, __global const STORAGE(SRC) * x,
+moe_shared_ref(WEIGHT_PARAMETERS(w), __global const STORAGE(SRC) * x,
                __global float *weights, __global int *ids, uint k_count)
 {
     const ulong t = get_global_id(0);
     float weight = 1;
 #if GATED
-    const uint group = weight_group(k_count), groups = k_count / group;
+    const struct weight w = WEIGHT(w, k_count, 0);
     float sum = 0;
-    for (uint g = 0; g < groups; g++) {
-        const float zero = weight_zero_point(zp, 0, g, 1, groups);
-        float part = 0;
-        for (uint k = g * group; k < (g + 1) * group; k++)
-            part +=
-                (weight_raw(data, 0, k, k_count) - zero) * LOAD(SRC, x, t * k_count + k);
-        sum += part * weight_scale(scale, 0, g, 1, groups);
-    }
+    for (uint k = 0; k < k_count; k++)
+        sum += weight_at(&w, stored_row(&w, 0, 0), k) * LOAD(SRC, x, t * k_count + k);
     weight = 1.0f / (1.0f + exp(-sum));
 #endif
     weights[t] = weight;

@@ -86,7 +86,7 @@ xm_embedding_create(struct xm_engine *engine, const struct xm_embedding_desc *de
         return XM_NO_MEMORY;
     s->desc = *desc;
     xm_device_weight_ref(desc->weight);
-    xm_weight_defines(&desc->weight->host, format, sizeof(format));
+    xm_weight_defines(xm_one_weight(&desc->weight->host), format, sizeof(format));
     xm_defines_print(defines, sizeof(defines), "%s -DIDS=%s -DDST=%s", format,
                      xm_element_text(desc->ids), xm_element_text(desc->dst));
     enum xm_status status =

@@ -96,7 +96,7 @@ onednn_gpu_refuses(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant few_rows[] = {
-    {"linear_gemv_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts},
+    {"linear_gemv_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts, XM_FORM_SHORTS, "linear_gemv_vec"},
     {"linear_gemv_vec",          XM_FAMILY_VEC,    0, not_in_planes},
     {"linear_gemv_sg",           XM_FAMILY_SG,     0, not_in_words},
     {"linear_gemv_gen",          XM_FAMILY_GEN,    0, NULL},
@@ -149,9 +149,7 @@ xm_linear_supports(const struct xm_device_info *device, const struct xm_weight *
 const char *
 xm_linear_cannot_join(const struct xm_weight *a, const struct xm_weight *b)
 {
-    if (a->cols != b->cols)
-        return "the weights have different columns";
-    return xm_weight_same_format(a, b) ? NULL : "the weights have different formats";
+    return xm_weight_cannot_join(a, b);
 }
 
 const char *

@@ -24,7 +24,7 @@ weight_of(const struct xm_linear *l, uint32_t i)
     return &l->desc.segment[i].weight->host;
 }
 
-/* Columns and format, which all segments share. */
+/* Columns and the form of x, which all segments share. */
 static const struct xm_weight *
 any_weight(const struct xm_linear *l)
 {
@@ -86,7 +86,7 @@ static enum xm_status
 run_gemv_gen(const struct xm_linear_call *c, struct xm_error *err)
 {
     const struct xm_args a = gemv_args(c);
-    return xm_args_run_groups(&a, c->run->queue, c->way->product, XM_GROUP_ITEMS,
+    return xm_args_run_groups(&a, c->run->queue, c->way->product[0], XM_GROUP_ITEMS,
                               blocks_of(c->l, GEN_ROWS), c->tokens, 1, err);
 }
 
@@ -94,7 +94,7 @@ static enum xm_status
 run_gemv_sg(const struct xm_linear_call *c, struct xm_error *err)
 {
     const struct xm_args a = gemv_args(c);
-    return xm_args_run_sub_groups(&a, c->run->queue, c->way->product,
+    return xm_args_run_sub_groups(&a, c->run->queue, c->way->product[0],
                                   blocks_of(c->l, SG_ROWS), c->tokens, 1, err);
 }
 
@@ -134,7 +134,7 @@ run_gemv_vec(const struct xm_linear_call *c, struct xm_error *err)
     xm_args_uint(&gemv, w->cols);
     xm_args_uint(&gemv, c->tokens);
     xm_args_uint(&gemv, per_item);
-    return xm_args_run(&gemv, c->run->queue, c->way->product, true,
+    return xm_args_run(&gemv, c->run->queue, c->way->product[0], true,
                        blocks_of(c->l, per_item), 1, 1, err);
 }
 
@@ -192,7 +192,7 @@ run_gemm_gen(const struct xm_linear_call *c, struct xm_error *err)
 {
     for (uint32_t i = 0; i < c->l->desc.n; i++) {
         const struct xm_args a = product_args(c, i, x_of(c));
-        XM_TRY(xm_args_run_groups(&a, c->run->queue, c->way->product, GEN_GEMM_ITEMS,
+        XM_TRY(xm_args_run_groups(&a, c->run->queue, c->way->product[i], GEN_GEMM_ITEMS,
                                   (weight_of(c->l, i)->rows + GEN_TILE - 1) / GEN_TILE,
                                   (c->tokens + GEN_TILE - 1) / GEN_TILE, 1, err));
     }
@@ -211,7 +211,7 @@ run_gemm_sg(const struct xm_linear_call *c, struct xm_error *err)
     for (uint32_t i = 0; i < c->l->desc.n; i++) {
         const struct xm_args a = product_args(c, i, tiles);
         uint64_t groups = (weight_of(c->l, i)->rows + XM_SUB_GROUP - 1) / XM_SUB_GROUP;
-        XM_TRY(xm_args_run_sub_groups(&a, c->run->queue, c->way->product, groups, n_tiles,
+        XM_TRY(xm_args_run_sub_groups(&a, c->run->queue, c->way->product[i], groups, n_tiles,
                                       1, err));
     }
     return XM_OK;
@@ -232,7 +232,7 @@ run_gemm_dpas(const struct xm_linear_call *c, struct xm_error *err)
         const struct xm_args a = product_args(c, i, tiles);
         uint64_t blocks =
             (weight_of(c->l, i)->rows + XM_MATRIX_ROWS - 1) / XM_MATRIX_ROWS;
-        XM_TRY(xm_args_run_lanes(&a, c->run->queue, c->way->product, lanes, blocks,
+        XM_TRY(xm_args_run_lanes(&a, c->run->queue, c->way->product[i], lanes, blocks,
                                  (c->tokens + 2 * lanes - 1) / (2 * lanes), 1, err));
     }
     return XM_OK;
@@ -252,7 +252,7 @@ run_gemm_vec(const struct xm_linear_call *c, struct xm_error *err)
         uint64_t rows = weight_of(c->l, i)->rows;
         uint64_t per_item = xm_row_blocks_per_item(device, rows, 1, GEMM_ROWS);
         xm_args_uint(&a, per_item);
-        XM_TRY(xm_args_run(&a, c->run->queue, c->way->product, true,
+        XM_TRY(xm_args_run(&a, c->run->queue, c->way->product[i], true,
                            (rows + per_item - 1) / per_item, 1, 1, err));
     }
     return XM_OK;
@@ -273,7 +273,7 @@ run_gemm_vnni(const struct xm_linear_call *c, struct xm_error *err)
     for (uint32_t i = 0; i < c->l->desc.n; i++) {
         const struct xm_args a = product_args(c, i, rows);
         uint64_t blocks = (weight_of(c->l, i)->rows + VNNI_ROWS - 1) / VNNI_ROWS;
-        XM_TRY(xm_args_run(&a, c->run->queue, c->way->product, true, blocks,
+        XM_TRY(xm_args_run(&a, c->run->queue, c->way->product[i], true, blocks,
                            (c->tokens + VNNI_TOKENS - 1) / VNNI_TOKENS, 1, err));
     }
     return XM_OK;
@@ -292,7 +292,7 @@ run_ref(const struct xm_linear_call *c, struct xm_error *err)
         xm_args_buffer(&a, c->operands[XM_LINEAR_Y + i].buffer);
         xm_args_uint(&a, s->weight->host.rows);
         xm_args_uint(&a, s->weight->host.cols);
-        XM_TRY(xm_args_run(&a, c->run->queue, c->way->product, false,
+        XM_TRY(xm_args_run(&a, c->run->queue, c->way->product[i], false,
                            s->weight->host.rows, c->tokens, 1, err));
     }
     return XM_OK;
@@ -408,7 +408,7 @@ enum {
     SRC = 1 << 0,
     DST = 1 << 1,
     TILES = 1 << 2,    /* TILE: element of the tiles, that of the activations */
-    INTEGERS = 1 << 3, /* VNNI: dot products of integers */
+    INTEGERS = 1 << 3, /* VNNI, SHORTS: dot products of integers */
     SEGMENTS = 1 << 4, /* SEGMENTS, GLU, ACT: how many, what becomes of them */
     ENGINES = 1 << 5   /* SG, MATRIX_ENGINE: those of the device */
 };
@@ -416,7 +416,7 @@ enum {
 /* clang-format off */
 static const struct xm_linear_method methods[] = {
     {"linear_gemv_vec", {"linear_prepare_vec", SRC, 0, 0}, {"linear_gemv_vec", DST | SEGMENTS, 0, 0},              true,  true,  planes_bytes, run_gemv_vec},
-    {"linear_gemv_vnni", {"linear_prepare_vnni", SRC, 0, 0}, {"linear_gemv_vnni", DST | SEGMENTS | INTEGERS, 0, 0}, true,  true,  planes_bytes, run_gemv_vec},
+    {"linear_gemv_vnni", {"linear_prepare_vec", SRC | INTEGERS, 0, 0}, {"linear_gemv_vec", DST | SEGMENTS | INTEGERS, 0, 0}, true,  true,  planes_bytes, run_gemv_vec},
     {"linear_gemv_sg",  {NULL, 0, 0, 0},                   {"linear_gemv_sg", SRC | DST | SEGMENTS, SG_ROWS, 0},   true,  true,  no_bytes,     run_gemv_sg},
     {"linear_gemv_gen", {NULL, 0, 0, 0},                   {"linear_gemv_gen", SRC | DST | SEGMENTS, GEN_ROWS, 0}, true,  true,  no_bytes,     run_gemv_gen},
     {"linear_gemm_vec", {"linear_pack_vec", SRC, 0, 0},     {"linear_gemm_vec", DST, GEMM_ROWS, 0},                false, false, tiles_bytes,  run_gemm_vec},
@@ -441,9 +441,20 @@ xm_linear_method(const char *name)
     return NULL;
 }
 
+/* Segments first ... end - 1. */
+static struct xm_kernel_weights
+weights_of(const struct xm_linear *l, uint32_t first, uint32_t end)
+{
+    struct xm_kernel_weights weights = {.n = end - first};
+    for (uint32_t i = first; i < end; i++)
+        weights.w[i - first] = weight_of(l, i);
+    return weights;
+}
+
 static enum xm_status
 build_kernel(const struct xm_linear *l, const struct xm_linear_kernel *k,
-             struct xm_kernel **out, struct xm_error *err)
+             struct xm_kernel_weights weights, struct xm_kernel **out,
+             struct xm_error *err)
 {
     const char *src = xm_element_text(l->desc.src), *dst = xm_element_text(l->desc.dst);
     struct xm_strbuf options = {0};
@@ -456,7 +467,7 @@ build_kernel(const struct xm_linear *l, const struct xm_linear_kernel *k,
     if (k->options & TILES)
         xm_strbuf_printf(&options, " -DTILE=%s", src);
     if (k->options & INTEGERS)
-        xm_strbuf_printf(&options, " -DVNNI=1");
+        xm_strbuf_printf(&options, " -DVNNI=1 -DSHORTS=1");
     if (k->options & SEGMENTS)
         xm_strbuf_printf(&options, " -DSEGMENTS=%u", l->desc.n);
     if ((k->options & SEGMENTS) && l->desc.is_glu)
@@ -471,7 +482,7 @@ build_kernel(const struct xm_linear *l, const struct xm_linear_kernel *k,
         xm_strbuf_printf(&options, " -DITEMS=%d", k->items);
     enum xm_status status = XM_NO_MEMORY;
     if (xm_strbuf_ok(&options))
-        status = xm_weight_kernel(l->base.engine, k->name, any_weight(l), out, err, "%s",
+        status = xm_weight_kernel(l->base.engine, k->name, weights, out, err, "%s",
                                   xm_strbuf_text(&options));
     else
         xm_fail(err, status, "out of memory for a kernel's options");
@@ -517,6 +528,13 @@ xm_linear_build(struct xm_linear *l, struct xm_linear_way *way, struct xm_error 
         return build_onednn(l, err);
     if (way->method->run == run_onednn_gpu)
         return build_onednn_gpu(l, err);
-    XM_TRY(build_kernel(l, &way->method->prepare, &way->prepare, err));
-    return build_kernel(l, &way->method->product, &way->product, err);
+    const struct xm_linear_kernel *product = &way->method->product;
+    const uint32_t n = l->desc.n;
+    XM_TRY(
+        build_kernel(l, &way->method->prepare, weights_of(l, 0, 1), &way->prepare, err));
+    if (product->options & SEGMENTS)
+        return build_kernel(l, product, weights_of(l, 0, n), &way->product[0], err);
+    for (uint32_t i = 0; i < n; i++)
+        XM_TRY(build_kernel(l, product, weights_of(l, i, i + 1), &way->product[i], err));
+    return XM_OK;
 }

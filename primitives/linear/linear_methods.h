@@ -20,7 +20,9 @@ enum { XM_LINEAR_CLASSES = 3 }; /* by how many tokens there are: linear.c */
 /* A method with its kernels: what runs one class. */
 struct xm_linear_way {
     const struct xm_linear_method *method;
-    struct xm_kernel *prepare, *product; /* the engine's; NULL where there is none */
+    struct xm_kernel *prepare; /* the engine's; NULL where there is none */
+    /* One for all segments in [0]; or one for each, where they run one after the other. */
+    struct xm_kernel *product[XM_LINEAR_SEGMENTS];
 };
 
 /* What is left to do behind products that only multiply (linear_after.c); NULL: nothing. */

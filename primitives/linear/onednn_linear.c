@@ -150,6 +150,13 @@ bytes_of(enum xm_element e)
     return xm_element_bits(e) / 8;
 }
 
+/* Whether oneDNN reads the weight where it is. */
+static bool
+is_plain(const struct xm_weight *w, enum xm_element compute)
+{
+    return w->element == compute && xm_weight_is_whole(w);
+}
+
 static enum xm_status
 build_kernels(struct xm_onednn_linear *l, struct xm_error *err)
 {
@@ -157,13 +164,15 @@ build_kernels(struct xm_onednn_linear *l, struct xm_error *err)
     const struct xm_weight f16 = {.element = XM_F16}, f32 = {.element = XM_F32};
     const char *name = "linear_unpack_vec", *compute = xm_element_text(l->compute);
     if (l->src != l->compute)
-        XM_TRY(xm_weight_kernel(l->engine, name, l->src == XM_F16 ? &f16 : &f32,
+        XM_TRY(xm_weight_kernel(l->engine, name,
+                                xm_one_weight(l->src == XM_F16 ? &f16 : &f32),
                                 &l->unpack_x, err, "-DOUT=%s", compute));
-    if (w->element != l->compute)
-        XM_TRY(
-            xm_weight_kernel(l->engine, name, w, &l->unpack_w, err, "-DOUT=%s", compute));
+    if (!is_plain(w, l->compute))
+        XM_TRY(xm_weight_kernel(l->engine, name, xm_one_weight(w), &l->unpack_w, err,
+                                "-DOUT=%s", compute));
     if (l->dst == XM_F16)
-        XM_TRY(xm_weight_kernel(l->engine, name, &f32, &l->pack_y, err, "-DOUT=f16"));
+        XM_TRY(xm_weight_kernel(l->engine, name, xm_one_weight(&f32), &l->pack_y, err,
+                                "-DOUT=f16"));
     return XM_OK;
 }
 
@@ -189,7 +198,7 @@ xm_onednn_linear_create(struct xm_engine *engine, struct xm_device_weight *weigh
     l->compute = compute_element(xm_engine_info(engine), w, src, dst);
     l->stretch = w->rows;
     uint64_t most = STRETCH_BYTES / (w->cols * bytes_of(l->compute) + 1) + 1;
-    if (w->element != l->compute && most < l->stretch)
+    if (!is_plain(w, l->compute) && most < l->stretch)
         l->stretch = most;
     enum xm_status status = build_kernels(l, err);
     if (status != XM_OK) {
@@ -305,26 +314,28 @@ product_for(struct xm_onednn_linear *l, int piece, const struct xm_onednn_proble
                    (unsigned long long)p->k);
 }
 
-/* A matrix of n rows to unpack. */
-struct packed {
-    const struct xm_buffer *data, *scale, *zero_point; /* of activations: data only */
-    uint64_t n, cols;
-};
-
-/* Rows first … first + rows as plain numbers. */
+/* Rows first … first + rows of a weight as plain numbers. */
 static enum xm_status
-unpack(struct xm_queue *queue, struct xm_kernel *kernel, const struct packed *from,
-       uint64_t first, uint64_t rows, struct xm_buffer *to, struct xm_error *err)
+unpack(struct xm_queue *queue, struct xm_kernel *kernel,
+       const struct xm_device_weight *from, uint64_t first, uint64_t rows,
+       struct xm_buffer *to, struct xm_error *err)
 {
     struct xm_args a = {.n = 0};
-    xm_args_buffer(&a, from->data);
-    xm_args_buffer(&a, from->scale);
-    xm_args_buffer(&a, from->zero_point);
+    xm_args_weight(&a, from);
     xm_args_buffer(&a, to);
     xm_args_uint(&a, first);
-    xm_args_uint(&a, from->n);
-    xm_args_uint(&a, from->cols);
+    xm_args_uint(&a, from->host.cols);
     return xm_args_run(&a, queue, kernel, true, rows, 1, 1, err);
+}
+
+/* The same for activations, which are a matrix of floats as well. */
+static enum xm_status
+unpack_rows(struct xm_queue *queue, struct xm_kernel *kernel, struct xm_buffer *x,
+            uint64_t rows, uint64_t cols, struct xm_buffer *to, struct xm_error *err)
+{
+    const struct xm_device_weight from = {
+        .host = {.experts = 1, .rows = rows, .cols = cols}, .data = x};
+    return unpack(queue, kernel, &from, 0, rows, to, err);
 }
 
 struct operands {
@@ -371,12 +382,10 @@ enqueue_products(struct xm_onednn_linear *l, struct operands *o, struct xm_scrat
     if (!xm_buffer_host_ptr(o->x) || !xm_buffer_host_ptr(o->w) ||
         !xm_buffer_host_ptr(o->y))
         return xm_fail(err, XM_DEVICE, "the host cannot see a buffer of a oneDNN matmul");
-    const struct packed packed = {l->weight->data, l->weight->scale,
-                                  l->weight->zero_point, w->rows, w->cols};
     for (uint64_t first = 0; first < w->rows; first += l->stretch) {
         uint64_t left = w->rows - first, rows = left < l->stretch ? left : l->stretch;
         if (l->unpack_w)
-            XM_TRY(unpack(queue, l->unpack_w, &packed, first, rows, plain, err));
+            XM_TRY(unpack(queue, l->unpack_w, l->weight, first, rows, plain, err));
         XM_TRY(enqueue_stretch(l, o, first, rows, queue, err));
     }
     return XM_OK;
@@ -407,8 +416,7 @@ xm_onednn_linear_run(struct xm_onednn_linear *l, struct xm_buffer *x, struct xm_
     if (l->unpack_x) {
         XM_TRY(
             xm_scratch_take(s, tokens * w->cols * bytes_of(l->compute), &plain_x, err));
-        const struct packed packed = {x, NULL, NULL, tokens, w->cols};
-        XM_TRY(unpack(queue, l->unpack_x, &packed, 0, tokens, plain_x, err));
+        XM_TRY(unpack_rows(queue, l->unpack_x, x, tokens, w->cols, plain_x, err));
     }
     if (l->pack_y)
         XM_TRY(xm_scratch_take(s, tokens * w->rows * sizeof(float), &sum, err));
@@ -416,6 +424,5 @@ xm_onednn_linear_run(struct xm_onednn_linear *l, struct xm_buffer *x, struct xm_
     XM_TRY(enqueue_products(l, &o, s, queue, err));
     if (!l->pack_y)
         return XM_OK;
-    const struct packed packed = {sum, NULL, NULL, tokens, w->rows};
-    return unpack(queue, l->pack_y, &packed, 0, tokens, y, err);
+    return unpack_rows(queue, l->pack_y, sum, tokens, w->rows, y, err);
 }

@@ -129,14 +129,14 @@ onednn_refuses(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant gate_up_rows[] = {
-    {"moe_gate_up_vnni",     XM_FAMILY_VEC, XM_CAP_VNNI, gate_not_in_shorts},
+    {"moe_gate_up_vnni",     XM_FAMILY_VEC, XM_CAP_VNNI, gate_not_in_shorts, XM_FORM_SHORTS, "moe_gate_up_vec"},
     {"moe_gate_up_vec",      XM_FAMILY_VEC, 0, gate_not_in_planes},
     {"moe_gate_up_sg",       XM_FAMILY_SG,  0, gate_not_in_words},
     {"moe_gate_up_gen",      XM_FAMILY_GEN, 0, NULL},
     {"moe_gate_up_ref",      XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant down_rows[] = {
-    {"moe_down_vnni",        XM_FAMILY_VEC, XM_CAP_VNNI, down_not_in_shorts},
+    {"moe_down_vnni",        XM_FAMILY_VEC, XM_CAP_VNNI, down_not_in_shorts, XM_FORM_SHORTS, "moe_down_vec"},
     {"moe_down_vec",         XM_FAMILY_VEC, 0, down_not_in_planes},
     {"moe_down_sg",          XM_FAMILY_SG,  0, down_not_in_words},
     {"moe_down_gen",         XM_FAMILY_GEN, 0, NULL},
@@ -220,7 +220,7 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
         return "the weights disagree on the number of experts";
     if (up && (up->rows != gate->rows || up->cols != gate->cols))
         return "gate and up differ in size";
-    if (up && !xm_weight_same_format(gate, up))
+    if (up && xm_weight_cannot_join(gate, up))
         return "gate and up differ in format";
     if (down->rows != gate->cols || down->cols != gate->rows / (apart ? 1 : 2))
         return "the down projection does not fit gate and up";
@@ -248,10 +248,9 @@ expert_options(const struct xm_moe_experts *m, char *out, size_t n)
     const struct xm_moe_attr *a = &m->desc.attr;
     uint32_t up_add;
     memcpy(&up_add, &a->up_add, sizeof(up_add));
-    xm_defines_print(
-        out, n, "-DACT=%d -DCLAMPED=%d -DUP_ADD=%" PRIu32 " -DGATE_UP=%d -DBIASED=%d",
-        (int)a->activation, a->limit > 0, up_add, (int)a->gate_up,
-        m->desc.experts.bias_gate != NULL);
+    xm_defines_print(out, n, "-DACT=%d -DCLAMPED=%d -DUP_ADD=%" PRIu32 " -DBIASED=%d",
+                     (int)a->activation, a->limit > 0, up_add,
+                     m->desc.experts.bias_gate != NULL);
 }
 
 /* Those of the kernels for matrix engines. */
@@ -303,19 +302,21 @@ options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, siz
     }
 }
 
-/* The weight that a step reads; NULL: none. */
-static const struct xm_weight *
-weight_of(const struct xm_moe_experts *m, enum xm_moe_step step)
+/* The weights that a step reads, or whose activations it moves; none: n is 0. */
+static struct xm_kernel_weights
+weights_of(const struct xm_moe_experts *m, enum xm_moe_step step)
 {
+    const struct xm_weight *gate = &m->desc.experts.gate->host;
+    const struct xm_device_weight *up = m->desc.experts.up;
     switch (step) {
     case XM_MOE_SORT:
     case XM_MOE_COMBINE:
-        return NULL;
+        return (struct xm_kernel_weights){.n = 0};
     case XM_MOE_DOWN:
     case XM_MOE_GEMM_DOWN:
-        return &m->desc.experts.down->host;
+        return xm_one_weight(&m->desc.experts.down->host);
     default:
-        return &m->desc.experts.gate->host;
+        return (struct xm_kernel_weights){{gate, up ? &up->host : gate}, 2};
     }
 }
 
@@ -323,16 +324,17 @@ weight_of(const struct xm_moe_experts *m, enum xm_moe_step step)
 static enum xm_status
 build_prepare(struct xm_moe_experts *m, enum xm_moe_step step, struct xm_error *err)
 {
-    const char *name = xm_moe_row(m, step)->caps & XM_CAP_VNNI ? "linear_prepare_vnni"
-                                                               : "linear_prepare_vec";
+    const char *name = "linear_prepare_vec";
+    const int shorts = xm_moe_row(m, step)->form == XM_FORM_SHORTS;
     if (!xm_moe_is_vec(m, step))
         return XM_OK;
     if (step == XM_MOE_GATE_UP)
-        return xm_weight_kernel(m->engine, name, weight_of(m, step), &m->prepare_x, err,
-                                "-DSRC=%s", xm_element_text(m->desc.src));
+        return xm_weight_kernel(m->engine, name, weights_of(m, step), &m->prepare_x, err,
+                                "-DSRC=%s -DSHORTS=%d", xm_element_text(m->desc.src),
+                                shorts);
     if (step == XM_MOE_DOWN)
-        return xm_weight_kernel(m->engine, name, weight_of(m, step), &m->prepare_h, err,
-                                "-DSRC=f32");
+        return xm_weight_kernel(m->engine, name, weights_of(m, step), &m->prepare_h, err,
+                                "-DSRC=f32 -DSHORTS=%d", shorts);
     return XM_OK;
 }
 
@@ -342,7 +344,7 @@ build_step(void *ctx, size_t i, struct xm_error *err)
     struct xm_moe_experts *m = ctx;
     enum xm_moe_step step = (enum xm_moe_step)i;
     const struct xm_variant *row = xm_moe_row(m, step);
-    const struct xm_weight *w = weight_of(m, step);
+    const struct xm_kernel_weights w = weights_of(m, step);
     char options[192];
     if (forms_in_dispute(m))
         return XM_OK; /* to be chosen again */
@@ -351,10 +353,11 @@ build_step(void *ctx, size_t i, struct xm_error *err)
                          : xm_onednn_experts_create(m->engine, &m->desc, &m->onednn, err);
     options_of(m, step, options, sizeof(options));
     XM_TRY(build_prepare(m, step, err));
-    if (!w)
+    if (!w.n)
         return xm_engine_kernel(m->engine, row->name, options, &m->kernel[step], err);
-    return xm_weight_kernel(m->engine, row->name, w, &m->kernel[step], err, "%s%s",
-                            options, row->caps & XM_CAP_VNNI ? " -DVNNI=1" : "");
+    return xm_weight_kernel(m->engine, xm_variant_kernel(row), w, &m->kernel[step], err,
+                            "%s%s", options,
+                            row->caps & XM_CAP_VNNI ? " -DVNNI=1 -DSHORTS=1" : "");
 }
 
 static enum xm_status

@@ -89,12 +89,56 @@ row_units(const struct xm_moe_call *c, enum xm_moe_step step, uint64_t rows,
     }
 }
 
-/* A weight that holds both is bound twice (kernels/cl/include/gate_up.h). */
-static void
-add_gate_up(const struct xm_expert_rows *rows, struct xm_args *a)
+static bool
+is_interleaved(enum xm_gate_up g)
 {
-    xm_args_weight(a, rows->gate);
-    xm_args_weight(a, rows->up ? rows->up : rows->gate);
+    return g == XM_GATE_UP_INTERLEAVED || g == XM_UP_GATE_INTERLEAVED;
+}
+
+/* Which of the two halves of a weight that has both comes first. */
+static bool
+is_up_first(enum xm_gate_up g)
+{
+    return g == XM_UP_GATE_INTERLEAVED || g == XM_UP_GATE_STACKED;
+}
+
+/* A half as a view; xm_moe_experts_refuse has seen that the rows are pairs. */
+static struct xm_weight
+half_of(const struct xm_weight *both, enum xm_gate_up g, uint64_t second)
+{
+    struct xm_weight w = *both;
+    if (is_interleaved(g))
+        (void)xm_weight_alternate_rows(&w, second);
+    else
+        (void)xm_weight_slice_rows(&w, second * (both->rows / 2), both->rows / 2);
+    return w;
+}
+
+/* GATE_UP_PARAMETERS of kernels/cl/include/gate_up.h. */
+static void
+add_gate_up(const struct xm_moe_call *c, struct xm_args *a)
+{
+    const struct xm_moe_attr *attr = &c->m->desc.attr;
+    const struct xm_expert_rows *r = &c->rows;
+    const uint32_t i_count = (uint32_t)c->m->inter, up_first = is_up_first(attr->gate_up);
+    uint32_t step = 1, second = i_count;
+    if (attr->gate_up == XM_GATE_UP_APART) {
+        xm_args_weight(a, r->gate);
+        xm_args_weight(a, r->up);
+    } else {
+        const struct xm_weight gate = half_of(&r->gate->host, attr->gate_up, up_first);
+        const struct xm_weight up = half_of(&r->gate->host, attr->gate_up, !up_first);
+        xm_args_view(a, r->gate, &gate);
+        xm_args_view(a, r->gate, &up);
+    }
+    if (is_interleaved(attr->gate_up)) {
+        step = 2;
+        second = 1;
+    }
+    xm_args_buffer(a, r->bias_gate);
+    xm_args_uint4(a, 2 * i_count, step, up_first ? second : 0, up_first ? 0 : second);
+    xm_args_float(a, attr->beta);
+    xm_args_float(a, attr->limit);
 }
 
 /* ---- few tokens -------------------------------------------------------------------- */
@@ -122,12 +166,11 @@ few_gate_up(const struct xm_moe_call *c)
                        c->part[XM_FEW_X], c->part[XM_FEW_X_SUMS]));
     uint64_t per_item = xm_rows_per_item(xm_engine_info(m->engine), m->inter, c->slots);
     struct xm_args a = {.n = 0};
-    add_gate_up(&c->rows, &a);
+    add_gate_up(c, &a);
     xm_args_buffer(&a, vec ? c->part[XM_FEW_X] : c->batch->x);
     if (vec)
         xm_args_buffer(&a, c->part[XM_FEW_X_SUMS]);
     xm_args_buffer(&a, c->ids);
-    xm_args_buffer(&a, c->rows.bias_gate);
     xm_args_buffer(&a, c->part[XM_FEW_H]);
     if (takes_rows(m, XM_MOE_GATE_UP))
         xm_args_uint(&a, m->inter);
@@ -135,8 +178,6 @@ few_gate_up(const struct xm_moe_call *c)
     xm_args_uint(&a, m->top_k);
     if (vec)
         xm_args_uint(&a, per_item);
-    xm_args_float(&a, m->desc.attr.beta);
-    xm_args_float(&a, m->desc.attr.limit);
     return run_step(c, XM_MOE_GATE_UP, &a,
                     row_units(c, XM_MOE_GATE_UP, m->inter, per_item, XM_MOE_GEN_ROWS),
                     c->slots);
@@ -301,15 +342,12 @@ matrix_gate_up(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
     struct xm_args a = {.n = 0};
-    add_gate_up(&c->rows, &a);
+    add_gate_up(c, &a);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     add_tiles(c, &a);
-    xm_args_buffer(&a, m->desc.experts.bias_gate);
     xm_args_buffer(&a, c->part[XM_MANY_H]);
     xm_args_uint(&a, m->inter);
     xm_args_uint(&a, m->hidden);
-    xm_args_float(&a, m->desc.attr.beta);
-    xm_args_float(&a, m->desc.attr.limit);
     return run_matrix(c, XM_MOE_GEMM_GATE_UP, &a, divide_up(m->inter, XM_MATRIX_ROWS / 2),
                       c->tiles);
 }
@@ -347,17 +385,14 @@ many_gate_up(const struct xm_moe_call *c)
                                : xm_row_blocks_per_item(xm_engine_info(m->engine), padded,
                                                         m->experts, block_of(down));
     struct xm_args a = {.n = 0};
-    add_gate_up(&c->rows, &a);
+    add_gate_up(c, &a);
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     add_places(c, shorts, vec, &a);
-    xm_args_buffer(&a, m->desc.experts.bias_gate);
     xm_args_buffer(&a, c->part[XM_MANY_H]);
     xm_args_uint(&a, m->inter);
     xm_args_uint(&a, m->hidden);
     if (vec && !shorts)
         xm_args_uint(&a, per_item);
-    xm_args_float(&a, m->desc.attr.beta);
-    xm_args_float(&a, m->desc.attr.limit);
     return run_step(
         c, XM_MOE_GEMM_GATE_UP, &a,
         row_units(c, XM_MOE_GEMM_GATE_UP, padded, per_item, XM_MOE_GEN_TILE_ROWS / 2),

@@ -120,8 +120,9 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
     /* An ungated one reads no weight: any format will do. */
     const struct xm_device_weight *w =
         d->shared_gate_gate ? d->shared_gate_gate : d->experts.gate;
-    return xm_weight_kernel(m->base.engine, "moe_shared_ref", &w->host, &m->shared_route,
-                            err, "-DSRC=%s -DGATED=%d", xm_element_text(d->src),
+    return xm_weight_kernel(m->base.engine, "moe_shared_ref", xm_one_weight(&w->host),
+                            &m->shared_route, err, "-DSRC=%s -DGATED=%d",
+                            xm_element_text(d->src),
                             d->shared_gate_gate != NULL);
 }
 

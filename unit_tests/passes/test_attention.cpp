@@ -420,8 +420,8 @@ TEST(SdpaToPagedAttention, AMaskOfPositionIdsStaysAnOperand)
     EXPECT_STREQ(g->err.text, "");
     const xm_node *n = first(g.get(), XM_OP_ATTENTION);
     ASSERT_NE(n, nullptr);
-    EXPECT_EQ(xm_in(n, XM_ATTN_MASK)->node->op, XM_OP_SELECT);
-    EXPECT_TRUE(xm_is_none(xm_in(n, XM_ATTN_KEY_MASK)));
+    EXPECT_EQ(xm_in(n, XM_ATTENTION_MASK)->node->op, XM_OP_SELECT);
+    EXPECT_TRUE(xm_is_none(xm_in(n, XM_ATTENTION_KEY_MASK)));
 }
 
 TEST(SdpaToPagedAttention, HeadMajorUsersGetATranspose)

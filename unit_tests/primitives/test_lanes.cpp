@@ -27,7 +27,7 @@ class Lanes : public PrimitiveTest
             uint64_t rows, uint64_t y)
     {
         xm_kernel *kernel = nullptr;
-        ASSERT_XM_OK(xm_weight_kernel(engine, name, &w.host, &kernel, &err,
+        ASSERT_XM_OK(xm_weight_kernel(engine, name, xm_one_weight(&w.host), &kernel, &err,
                                       "-DSG=%d -DROWS=%d %s", LANES, ROWS, options));
         ASSERT_XM_OK(xm_args_run_lanes(&a, queue, kernel, LANES, (rows + ROWS - 1) / ROWS,
                                        y, 1, &err));
@@ -53,15 +53,16 @@ class Lanes : public PrimitiveTest
         xm_args a = {};
         xm_args_weight(&a, gate.device);
         xm_args_weight(&a, up.device);
+        xm_args_buffer(&a, nullptr);
+        xm_args_uint4(&a, 0, 0, 0, 0);
+        xm_args_float(&a, 1.0f);
+        xm_args_float(&a, 0.0f);
         xm_args_buffer(&a, x.buffer());
         xm_args_buffer(&a, ids.buffer());
-        xm_args_buffer(&a, nullptr);
         xm_args_buffer(&a, h.buffer());
         xm_args_uint(&a, inter);
         xm_args_uint(&a, hidden);
         xm_args_uint(&a, top_k);
-        xm_args_float(&a, 1.0f);
-        xm_args_float(&a, 0.0f);
         go("moe_gate_up_sg", gate, "-DSRC=f32 -DACT=0", a, inter, tokens * top_k);
 
         xm_args b = {};

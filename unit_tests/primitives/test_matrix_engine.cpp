@@ -35,7 +35,7 @@ class MatrixEngine : public PrimitiveTest
     xm_kernel *kernel(const char *name, const test_weight &w, const std::string &defines)
     {
         xm_kernel *k = nullptr;
-        EXPECT_EQ(xm_weight_kernel(engine, name, &w.host, &k, &err, "%s -cl-opt-disable",
+        EXPECT_EQ(xm_weight_kernel(engine, name, xm_one_weight(&w.host), &k, &err, "%s -cl-opt-disable",
                                    defines.c_str()),
                   XM_OK)
             << err.text;
@@ -159,23 +159,38 @@ class MatrixEngine : public PrimitiveTest
                               blocks(hidden, 128), max_tiles * 16 / lanes, 1, &err));
 
         xm_args gate_up = {};
-        xm_args_weight(&gate_up, gate.device);
-        xm_args_weight(&gate_up, clamped ? gate.device : up.device);
+        const bool interleaved =
+            form == XM_GATE_UP_INTERLEAVED || form == XM_UP_GATE_INTERLEAVED;
+        const uint32_t up_first =
+            form == XM_UP_GATE_INTERLEAVED || form == XM_UP_GATE_STACKED;
+        const uint32_t second = interleaved ? 1 : (uint32_t)inter;
+        xm_weight halves[2] = {gate.host, clamped ? gate.host : up.host};
+        for (uint32_t i = 0; clamped && i < 2; i++) {
+            if (interleaved)
+                ASSERT_STREQ(xm_weight_alternate_rows(&halves[i], i ^ up_first), nullptr);
+            else
+                ASSERT_STREQ(xm_weight_slice_rows(&halves[i], (i ^ up_first) * inter, inter),
+                             nullptr);
+        }
+        xm_args_view(&gate_up, gate.device, &halves[0]);
+        xm_args_view(&gate_up, clamped ? gate.device : up.device, &halves[1]);
+        xm_args_buffer(&gate_up, clamped ? bias_gate.buffer() : nullptr);
+        xm_args_uint4(&gate_up, 2 * (uint32_t)inter, interleaved ? 2 : 1,
+                      up_first ? second : 0, up_first ? 0 : second);
+        xm_args_float(&gate_up, clamped ? 1.702f : 1.0f);
+        xm_args_float(&gate_up, clamped ? 0.7f : 0.0f);
         xm_args_buffer(&gate_up, tiles.buffer());
         xm_args_buffer(&gate_up, first_tile.buffer());
         xm_args_buffer(&gate_up, tile_expert.buffer());
-        xm_args_buffer(&gate_up, clamped ? bias_gate.buffer() : nullptr);
         xm_args_buffer(&gate_up, h.buffer());
         xm_args_uint(&gate_up, inter);
         xm_args_uint(&gate_up, hidden);
-        xm_args_float(&gate_up, clamped ? 1.702f : 1.0f);
-        xm_args_float(&gate_up, clamped ? 0.7f : 0.0f);
         ASSERT_XM_OK(xm_args_run_lanes(
             &gate_up, queue,
             kernel("moe_gemm_gate_up_dpas", gate,
                    "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
-                       (clamped ? " -DUP_ADD=1065353216" : "") + " -DGATE_UP=" +
-                       std::to_string(form) + " -DBIASED=" + std::to_string(clamped) +
+                       (clamped ? " -DUP_ADD=1065353216" : "") +
+                       " -DBIASED=" + std::to_string(clamped) +
                        " -DOUT_PLANES=" + std::to_string(xm_weight_planes(&down.host)) +
                        " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
             lanes, blocks(inter, 8), max_tiles, 1, &err));

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gate and up of an expert: where their rows stand, and what becomes of the two products.
+ * What becomes of an expert's two products.
  *
- *   GATE_UP  enum xm_gate_up's numbers: 0 two weights of I rows; else one of 2 I rows, 1 gate in
- *            the even rows, 2 gate in the first I rows, 3 and 4 the same with up first
  *   CLAMPED  1: gate is at most limit, up within -limit and limit
  *   UP_ADD   bits of the float that is then added to up
- *   BIASED   1: a bias is added to each row of that weight
+ *   BIASED   1: a bias is added to each row of gate and up
  *
- * Kernels read gate and up through two sets of pointers; a weight that holds both is bound twice.
+ * Gate and up are two weights, or views of one: its halves, or every other row (runtime/weight.h).
+ * So are their biases: those of expert e and row i are at e * steps.x + i * steps.y, and steps.z
+ * behind for gate, steps.w for up.
  */
 #include "activation.h"
+#include "weights.h"
 
-#ifndef GATE_UP
-#define GATE_UP 0
-#endif
 #ifndef CLAMPED
 #define CLAMPED 0
 #endif
@@ -25,49 +23,62 @@
 #define BIASED 0
 #endif
 
-#define ROW_STEP             (GATE_UP == 1 || GATE_UP == 3 ? 2 : 1) /* rows from i to i + 1 */
-#define EXPERT_ROWS(i_count) ((GATE_UP ? 2 : 1) * (i_count))        /* of a weight */
+#define GATE_UP_PARAMETERS                                                               \
+    WEIGHT_PARAMETERS(gate), WEIGHT_PARAMETERS(up), __global const float *biases,        \
+        uint4 bias_steps, float beta, float limit
 
-/* The first row of gate and of up; that of i is i * ROW_STEP behind. */
-struct gate_up_rows {
-    ulong gate, up;
+struct gate_up {
+    __global const float *biases;
+    uint4 steps;
+    float beta, limit;
 };
+#define GATE_UP ((struct gate_up){biases, bias_steps, beta, limit})
 
-static inline struct gate_up_rows
-rows_of_expert(ulong expert, uint i_count)
+static inline float
+gate_bias(const struct gate_up *g, ulong expert, uint i)
 {
-    const ulong first = expert * EXPERT_ROWS(i_count);
-    const struct gate_up_rows rows = {first + (GATE_UP == 3   ? 1
-                                               : GATE_UP == 4 ? i_count
-                                                              : 0),
-                                      first + (GATE_UP == 1   ? 1
-                                               : GATE_UP == 2 ? i_count
-                                                              : 0)};
-    return rows;
-}
-
-/* The last of the rows of gate or up that begin with `first`. */
-static inline ulong
-last_row(ulong first, uint i_count)
-{
-    return first + (i_count - 1) * ROW_STEP;
+    return BIASED ? g->biases[expert * g->steps.x + i * g->steps.y + g->steps.z] : 0.0f;
 }
 
 static inline float
-bias_of(__global const float *bias, ulong row)
+up_bias(const struct gate_up *g, ulong expert, uint i)
 {
-    return BIASED ? bias[row] : 0.0f;
+    return BIASED ? g->biases[expert * g->steps.x + i * g->steps.y + g->steps.w] : 0.0f;
 }
 
 static inline REAL
-gate_times_up(REAL gate, REAL up, float beta, float limit)
+activated(const struct gate_up *g, REAL gate, REAL up)
 {
 #if CLAMPED
-    gate = fmin(gate, limit);
-    up = clamp(up, -limit, limit);
+    gate = fmin(gate, g->limit);
+    up = clamp(up, -g->limit, g->limit);
 #endif
 #if UP_ADD
     up += as_float((uint)UP_ADD);
 #endif
-    return gated(gate, up, beta);
+    return gated(gate, up, g->beta);
 }
+
+/* Element i of an expert (of 16 tokens, where REAL is float16) from its products. */
+static inline REAL
+gate_times_up(const struct gate_up *g, ulong expert, uint i, REAL gate, REAL up)
+{
+    return activated(g, gate + gate_bias(g, expert, i), up + up_bias(g, expert, i));
+}
+
+#ifdef REAL_IS_16
+/* Elements i ... i + 15 of one token; those behind the last have its biases. */
+static inline float16
+gate_times_up16(const struct gate_up *g, ulong expert, uint i, uint i_count, float16 gate,
+                float16 up)
+{
+    float b[2][16];
+    if (!BIASED)
+        return activated(g, gate, up);
+    for (uint r = 0; r < 16; r++) {
+        b[0][r] = gate_bias(g, expert, min(i + r, i_count - 1));
+        b[1][r] = up_bias(g, expert, min(i + r, i_count - 1));
+    }
+    return activated(g, gate + vload16(0, b[0]), up + vload16(0, b[1]));
+}
+#endif

@@ -13,40 +13,39 @@
 #define ROWS 8 /* rows of weights at a time: ROWS x 2 accumulators */
 #endif
 
-/* Block b of row n in f32, k in plane order. */
+/* Block b of a row in f32, k in plane order. */
 static inline void
-dequantise_block(__global const uchar *data, __global const uchar *scale,
-                 __global const uchar *zp, ulong n, uint b, uint k_count, float *out)
+dequantise_block(const struct weight *weight, ulong n, uint b, float *out)
 {
-#if GROUP
-    const uint groups = k_count / GROUP;
-    const uint16 w = block_words(data + n * (k_count / PLANES) * 4, b, k_count);
-    const float16 s = block_scales(scale, n, b, groups);
-    const float16 z = block_zero_points(zp, n, b, groups) * s;
+#if BLOCKS
+    vstore16(weights_at(weight, n, b * BLOCK), 0, out);
+#elif GROUP
+    const uint16 w = block_words(row_bytes(weight, n), b, weight->k_count);
+    const float16 s = block_scales(weight, n, b);
+    const float16 z = block_zero_points(weight, n, b) * s;
     const uint mask = (1u << (32 / PLANES)) - 1;
 #pragma unroll
     for (uint j = 0; j < PLANES; j++)
         vstore16(convert_float16(as_int16((w >> (j * (32 / PLANES))) & mask)) * s - z, j,
                  out);
 #else
-    const ulong at = n * k_count + b * BLOCK;
-    if (k_count - b * BLOCK >= BLOCK) {
-        vstore16(FLOATS(WEI, data + at * SIZE(WEI)), 0, out);
+    __global const uchar *row = row_bytes(weight, n);
+    const uint at = b * BLOCK;
+    if (weight->k_count - at >= BLOCK) {
+        vstore16(FLOATS(WEI, row + (ulong)at * SIZE(WEI)), 0, out);
         return;
     }
     for (uint i = 0; i < BLOCK; i++)
-        out[i] = b * BLOCK + i < k_count ? BYTES(WEI, data, at + i) : 0.0f;
+        out[i] = at + i < weight->k_count ? BYTES(WEI, row, at + i) : 0.0f;
 #endif
 }
 
-/* Rows first, first + stride, … (the last ones repeat row `last`); x holds `tiles` (1 or 2)
+/* Stored rows from `first` on (the last ones repeat row `last`); x holds `tiles` (1 or 2)
  * tiles, `tile_floats` apart. Inlined by force: `tiles` must be a constant and the accumulators
  * registers (several times slower otherwise on PoCL). */
 __attribute__((always_inline)) static inline void
-gemm_tiles(__global const uchar *data, __global const uchar *scale,
-           __global const uchar *zp, ulong first, uint stride, ulong last, uint k_count,
-           __global const float *x, ulong tile_floats, const uint tiles,
-           float16 acc[ROWS][2])
+gemm_tiles(const struct weight *weight, ulong first, ulong last, __global const float *x,
+           ulong tile_floats, const uint tiles, float16 acc[ROWS][2])
 {
     float w[ROWS][BLOCK];
     float16 sum0[ROWS], sum1[ROWS];
@@ -54,13 +53,12 @@ gemm_tiles(__global const uchar *data, __global const uchar *scale,
     for (uint r = 0; r < ROWS; r++)
         sum0[r] = sum1[r] = 0;
 #pragma unroll 1
-    for (uint b = 0; b * BLOCK < k_count; b++) {
+    for (uint b = 0; b * BLOCK < weight->k_count; b++) {
         __global const float *x0 = x + (ulong)b * BLOCK * 16;
         __global const float *x1 = x0 + (tiles > 1 ? tile_floats : 0);
 #pragma unroll 1
         for (uint r = 0; r < ROWS; r++)
-            dequantise_block(data, scale, zp, min(first + r * stride, last), b, k_count,
-                             w[r]);
+            dequantise_block(weight, min(first + r, last), b, w[r]);
 #pragma unroll 1
         for (uint k = 0; k < BLOCK; k++) {
             const float16 a0 = vload16(k, x0);

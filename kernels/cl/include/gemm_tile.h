@@ -28,23 +28,24 @@
 #error "the tile is not whole register blocks"
 #endif
 
-#ifndef ROW_STEP
-#define ROW_STEP 1 /* from one row of weights to the next */
-#endif
-
-#define PIECE          8 /* neighbouring k that a work-item brings at once */
+#define PIECE          (BLOCKS ? 16 : 8) /* neighbouring k that a work-item brings at once */
 #define PIECE_IS_WORDS (GROUP % PIECE == 0)
 
 /* PIECE weights of row n from k on; those from `end` on are 0. */
 static void
 read_piece(const struct weight *w, ulong n, uint k, uint end, float *out)
 {
-#if PIECE_IS_WORDS
+#if BLOCKS
+    if (k < end) {
+        vstore16(weights_at(w, n, k), 0, out);
+        return;
+    }
+#elif PIECE_IS_WORDS
     if (w->k_count % PIECE == 0 && k < end) {
-        const uint g = group_at(k);
-        const float zero = zero_point_of(w, n, g), factor = scale_of(w, n, g);
+        const uint g = k / group_size(w);
+        const float zero = weight_zero_point(w, n, g), factor = weight_scale(w, n, g);
         uint words[PIECE / WORD_VALUES];
-        read_words(w->data, n * w->k_count + k, PIECE / WORD_VALUES, words);
+        read_words(w, n, k, PIECE / WORD_VALUES, words);
         for (uint i = 0; i < PIECE; i++)
             out[i] =
                 (WORD_VALUE(words[i / WORD_VALUES], i % WORD_VALUES) - zero) * factor;
@@ -55,7 +56,7 @@ read_piece(const struct weight *w, ulong n, uint k, uint end, float *out)
         out[i] = k + i < end ? weight_at(w, n, k + i) : 0.0f;
 }
 
-/* The n rows from `row` on into the tile's columns from `to` on, k from `first` on; rows from
+/* The n stored rows from `row` on into the tile's columns from `to` on, k from `first` on; rows from
  * `end` on are 0. */
 static void
 stage_weights(__local float *to, uint n, const struct weight *w, ulong row, ulong end,
@@ -63,7 +64,7 @@ stage_weights(__local float *to, uint n, const struct weight *w, ulong row, ulon
 {
     for (uint i = get_local_id(0); i < n * (TILE_K / PIECE); i += ITEMS) {
         const uint r = i / (TILE_K / PIECE), k = i % (TILE_K / PIECE) * PIECE;
-        const ulong from = row + r * ROW_STEP;
+        const ulong from = row + r;
         float piece[PIECE];
         read_piece(w, from, first + k, from < end ? w->k_count : 0, piece);
         for (uint j = 0; j < PIECE; j++)

@@ -190,16 +190,17 @@ groups_dot(__global const uchar *row, uint groups, const float *scale,
 
 /* The product, still spread over 16 lanes that the caller adds up (sum16). */
 static inline float16
-row_dot(__global const uchar *data, __global const uchar *scale, __global const uchar *zp,
-        ulong n, uint k_count, __global const float *x, __global const float *xs)
+row_dot(const struct weight *w, ulong n, __global const float *x,
+        __global const float *xs)
 {
-    const uint groups = k_count / GROUP;
-    __global const uchar *row = data + n * (k_count / PLANES) * 4;
+    const uint groups = group_count(w);
+    const ulong first_group = row_begin(w, n) / GROUP;
+    __global const uchar *row = row_bytes(w, n);
     float16 sum = 0;
     for (uint first = 0; first < groups; first += 16) {
         const uint count = min(groups - first, 16u);
         struct factors f;
-        load_factors(scale, zp, n * groups + first, count, &f);
+        load_factors(w->scale, w->zp, first_group + first, count, &f);
         sum -= zero_term(&f, count, xs + first);
 #if GROUP % BLOCK == 0 || BLOCK % GROUP == 0
         const ulong k = (ulong)first * GROUP;
@@ -207,25 +208,37 @@ row_dot(__global const uchar *data, __global const uchar *scale, __global const 
 #endif
     }
 #if GROUP % BLOCK != 0 && BLOCK % GROUP != 0
-    for (uint b = 0; b * BLOCK < k_count; b++)
-        sum += block_dot(block_words(row, b, k_count), x + b * BLOCK) *
-               block_scales(scale, n, b, groups);
+    for (uint b = 0; b * BLOCK < w->k_count; b++)
+        sum += block_dot(block_words(row, b, w->k_count), x + b * BLOCK) *
+               block_scales(w, n, b);
 #endif
     return sum;
 }
+#elif BLOCKS
+static inline float16
+row_dot(const struct weight *w, ulong n, __global const float *x,
+        __global const float *xs)
+{
+    float16 a = 0, b = 0;
+    for (uint k = 0; k < w->k_count; k += 32) {
+        a += weights_at(w, n, k) * vload16(0, x + k);
+        b += weights_at(w, n, k + 16) * vload16(0, x + k + 16);
+    }
+    return a + b;
+}
 #else
 static inline float16
-row_dot(__global const uchar *data, __global const uchar *scale, __global const uchar *zp,
-        ulong n, uint k_count, __global const float *x, __global const float *xs)
+row_dot(const struct weight *w, ulong n, __global const float *x,
+        __global const float *xs)
 {
-    __global const uchar *row = data + n * k_count * SIZE(WEI);
+    __global const uchar *row = row_bytes(w, n);
     float16 a = 0, b = 0;
     uint k = 0;
-    for (; k + 32 <= k_count; k += 32) {
+    for (; k + 32 <= w->k_count; k += 32) {
         a += FLOATS(WEI, row + k * SIZE(WEI)) * vload16(0, x + k);
         b += FLOATS(WEI, row + (k + 16) * SIZE(WEI)) * vload16(0, x + k + 16);
     }
-    for (; k < k_count; k++)
+    for (; k < w->k_count; k++)
         a.s0 += BYTES(WEI, row, k) * x[k];
     return a + b;
 }

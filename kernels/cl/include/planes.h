@@ -13,6 +13,9 @@
  */
 #include "weights.h"
 
+#if BLOCKS
+#define PLANES 1 /* plain rows */
+#else
 #define PLANES_u4   8
 #define PLANES_i4   8
 #define PLANES_u8   4
@@ -21,6 +24,7 @@
 #define PLANES_bf16 1
 #define PLANES_f32  1
 #define PLANES      PASTE(PLANES_, WEI)
+#endif
 
 /* A signed weight is read as unsigned with its sign bit flipped: OFFSET more than it is. */
 #define OFFSET_u4 0
@@ -128,44 +132,44 @@ block_words(__global const uchar *row, uint b, uint k_count)
         out = vload16(0, lanes_);                                                        \
     } while (0)
 
-/* Scale of each lane of block b in row n. */
+/* Scale of each lane of block b of a row. */
 static inline float16
-block_scales(__global const uchar *scale, ulong n, uint b, uint groups)
+block_scales(const struct weight *w, ulong row, uint b)
 {
 #if GROUP % BLOCK == 0
-    return (float16)BYTES(SCALE, scale, n * groups + b / (GROUP / BLOCK));
+    return (float16)weight_scale(w, row, b / (GROUP / BLOCK));
 #else
+    const uint groups = group_count(w);
     float16 s;
-    SPREAD(s, BYTES(SCALE, scale, n * groups + g));
+    SPREAD(s, weight_scale(w, row, g));
     return s;
 #endif
 }
 
 /* Zero point of each lane, for words with their signs flipped. */
 static inline float16
-block_zero_points(__global const uchar *zp, ulong n, uint b, uint groups)
+block_zero_points(const struct weight *w, ulong row, uint b)
 {
-#if !HAS_ZP
-    return (float16)OFFSET;
-#elif ZP_SCALAR
-    return (float16)(BYTES(ZP, zp, 0) + OFFSET);
-#elif GROUP % BLOCK == 0
-    return (float16)(BYTES(ZP, zp, n * groups + b / (GROUP / BLOCK)) + OFFSET);
+#if !HAS_ZP || ZP_SCALAR || GROUP % BLOCK == 0
+    return (float16)(weight_zero_point(w, row, b * BLOCK / GROUP) + OFFSET);
 #else
+    const uint groups = group_count(w);
     float16 z;
-    SPREAD(z, BYTES(ZP, zp, n * groups + g));
+    SPREAD(z, weight_zero_point(w, row, g));
     return z + OFFSET;
 #endif
 }
+#endif
 
-/* Zero point i of the row-major array, for words with their signs flipped. */
-static inline float
-zero_point_at(__global const uchar *zp, ulong i)
+#if !BLOCKS
+/* The bytes of a row. */
+static inline __global const uchar *
+row_bytes(const struct weight *w, ulong row)
 {
-#if !HAS_ZP
-    return OFFSET;
+#if GROUP
+    return w->data + row_begin(w, row) / PLANES * 4;
 #else
-    return BYTES(ZP, zp, ZP_SCALAR ? 0 : i) + OFFSET;
+    return w->data + row_begin(w, row) * SIZE(WEI);
 #endif
 }
 #endif

@@ -19,11 +19,10 @@
 #ifndef ROWS
 #define ROWS 4 /* rows of weights of a work-group */
 #endif
-#ifndef ROW_STEP
-#define ROW_STEP 1 /* from one to the next */
-#endif
 
-#if GROUP % WORD_VALUES /* groups that are not whole words */
+#if BLOCKS
+#define RUN 16
+#elif GROUP % WORD_VALUES /* groups that are not whole words */
 #define WORDS 0
 #define RUN   8
 #else
@@ -52,7 +51,7 @@ stage_chunk(__local float *chunk, __global const STORAGE(SRC) *x, uint first,
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* This work-item's share of a chunk's products with the rows from `row` on, times `factor`,
+/* This work-item's share of a chunk's products with the stored rows from `row` on, times `factor`,
  * added to sum. Rows from `end` on count as the last one. */
 static void
 add_rows(const struct weight *w, ulong row, ulong end, uint first,
@@ -61,13 +60,22 @@ add_rows(const struct weight *w, ulong row, ulong end, uint first,
     const uint me = get_local_id(0), k = first + me * RUN;
     if (k >= w->k_count)
         return;
-#if WORDS
+#if BLOCKS
+    for (uint r = 0; r < ROWS; r++) {
+        float v[RUN], dot = 0.0f;
+        vstore16(weights_at(w, min(row + r, end - 1), k), 0, v);
+#pragma unroll
+        for (uint i = 0; i < RUN; i++)
+            dot += v[i] * chunk[i * (ITEMS + 1) + me];
+        sum[r] += factor * dot;
+    }
+    return;
+#elif WORDS
     if (w->k_count % RUN == 0) {
         uint words[ROWS][WORDS];
         float dot[ROWS], x_sum = 0.0f;
         for (uint r = 0; r < ROWS; r++) {
-            const ulong n = min(row + r * ROW_STEP, end - 1);
-            read_words(w->data, n * w->k_count + k, WORDS, words[r]);
+            read_words(w, min(row + r, end - 1), k, WORDS, words[r]);
             dot[r] = 0.0f;
         }
         for (uint i = 0; i < RUN; i++) {
@@ -77,10 +85,10 @@ add_rows(const struct weight *w, ulong row, ulong end, uint first,
                 dot[r] += WORD_VALUE(words[r][i / WORD_VALUES], i % WORD_VALUES) * v;
         }
         for (uint r = 0; r < ROWS; r++) {
-            const ulong n = min(row + r * ROW_STEP, end - 1);
-            const uint g = group_at(k);
-            sum[r] +=
-                factor * scale_of(w, n, g) * (dot[r] - zero_point_of(w, n, g) * x_sum);
+            const ulong n = min(row + r, end - 1);
+            const uint g = k / group_size(w);
+            sum[r] += factor * weight_scale(w, n, g) *
+                      (dot[r] - weight_zero_point(w, n, g) * x_sum);
         }
         return;
     }
@@ -88,6 +96,6 @@ add_rows(const struct weight *w, ulong row, ulong end, uint first,
     for (uint i = 0; i < RUN && k + i < w->k_count; i++) {
         const float v = factor * chunk[i * (ITEMS + 1) + me];
         for (uint r = 0; r < ROWS; r++)
-            sum[r] += weight_at(w, min(row + r * ROW_STEP, end - 1), k + i) * v;
+            sum[r] += weight_at(w, min(row + r, end - 1), k + i) * v;
     }
 }

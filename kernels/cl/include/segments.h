@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Up to three weights of one format that meet the same activation, each with its own result:
+ * Up to three weights that meet the same activation, each with its own result:
  * one launch instead of three. Blocks of rows count through the segments; none has rows of two.
  *
  *     y0 = x W0^T + b0    y1 = x W1^T + b1    y2 = x W2^T + b2
@@ -20,7 +20,7 @@
  *             float16)
  */
 #include "activation.h"
-#include "types.h"
+#include "weights.h"
 
 #ifndef SEGMENTS
 #define SEGMENTS 1
@@ -41,15 +41,14 @@
 #endif
 
 #define SEGMENT_PARAMETERS(i)                                                            \
-    __global const uchar *data##i, __global const uchar *scale##i,                       \
-        __global const uchar *zp##i, __global const float *bias##i,                      \
+    WEIGHT_PARAMETERS(w##i), __global const float *bias##i,                              \
         __global STORAGE(DST) * y##i, uint rows##i
 
 #define OTHER_PARAMETERS                                                                 \
     __global const STORAGE(DST) * other, uint other_step, uint other_first
 
 struct segment {
-    __global const uchar *data, *scale, *zp;
+    struct weight w;
     __global const float *bias;
     __global STORAGE(DST) * y;
     uint n_count;                        /* rows */
@@ -58,7 +57,7 @@ struct segment {
 };
 
 #define SEGMENT(i)                                                                       \
-    ((struct segment){data##i, scale##i, zp##i, bias##i, y##i, rows##i, other,           \
+    ((struct segment){WEIGHT(w##i, k_count, i), bias##i, y##i, rows##i, other,           \
                       other_step, other_first})
 /* What the second product is made of. */
 #if PRODUCTS == 2

@@ -26,11 +26,10 @@
 typedef short short32 __attribute__((ext_vector_type(32)));
 #define SHORTS(v) __builtin_astype(v, short32)
 
-/* Which rows of which weight: `first`, first + stride, …; those behind `last` are `last`. */
+/* Which stored rows of which weight: from `first` on; those behind `last` are `last`. */
 struct short_rows {
-    __global const uchar *data, *scale, *zp;
+    struct weight w;
     ulong first, last;
-    uint stride, k_count;
     uint ahead; /* rows from these to those of the next call */
 };
 
@@ -65,30 +64,30 @@ turn_over(uint16 v[16])
 static inline void
 read_block(const struct short_rows *rows, const ulong n[16], uint b, uint16 words[16])
 {
-    const uint row_bytes = rows->k_count / PLANES * 4;
-    if ((b + 1) * 64 <= row_bytes) {
+    const uint row_step = rows->w.view.x / PLANES * 4; /* bytes */
+    if ((b + 1) * BLOCK <= rows->w.k_count) {
 #pragma unroll
         for (uint r = 0; r < 16; r++) {
-            __global const uchar *p = rows->data + n[r] * row_bytes + b * 64;
+            __global const uchar *p = row_bytes(&rows->w, n[r]) + b * 64;
             words[r] = ((__global const loose_uint16 *)p)->v ^ FLIP;
-            prefetch_line(p + rows->ahead * row_bytes);
+            prefetch_line(p + rows->ahead * row_step);
         }
         return;
     }
     for (uint r = 0; r < 16; r++)
-        words[r] = block_words(rows->data + n[r] * row_bytes, b, rows->k_count);
+        words[r] = block_words(row_bytes(&rows->w, n[r]), b, rows->w.k_count);
 }
 
 /* Block b of 16 rows as vector `v` of an unpacked one. */
 static inline void
 unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
 {
-    const uint groups = rows->k_count / GROUP;
+    const uint groups = group_count(&rows->w);
     uint16 words[16];
     ulong n[16];
 #pragma unroll
     for (uint r = 0; r < 16; r++)
-        n[r] = min(rows->first + r * rows->stride, rows->last);
+        n[r] = min(rows->first + r, rows->last);
     read_block(rows, n, b, words);
     turn_over(words);
 #pragma unroll
@@ -97,8 +96,8 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
         float scales[16];
         uint zeros[16];
         for (uint r = 0; r < 16; r++) {
-            scales[r] = BYTES(SCALE, rows->scale, n[r] * groups + g);
-            zeros[r] = (uint)(int)zero_point_at(rows->zp, n[r] * groups + g);
+            scales[r] = weight_scale(&rows->w, n[r], g);
+            zeros[r] = (uint)(int)(weight_zero_point(&rows->w, n[r], g) + OFFSET);
         }
         const uint16 z = vload16(0, zeros);
         const short32 zero_pairs = SHORTS((z & 0xffffu) | z << 16u);
@@ -167,7 +166,7 @@ static inline void
 short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint tokens,
            float16 (*f)[VECTORS])
 {
-    const uint blocks = (rows[0].k_count + BLOCK - 1) / BLOCK;
+    const uint blocks = (rows[0].w.k_count + BLOCK - 1) / BLOCK;
     const ulong row_words = short_row_words(blocks, PLANES);
     struct unpacked w;
     for (uint t = 0; t < (tokens + 1) / 2 * 2; t++)

@@ -10,7 +10,7 @@
 #include "gemv.h"
 #include "shorts.h"
 
-#if GROUP && (GROUP % BLOCK == 0 || BLOCK % GROUP == 0)
+#if SHORTS && GROUP && (GROUP % BLOCK == 0 || BLOCK % GROUP == 0)
 #define KEEP (PLANES == 8 ? 0xf000fu : 0xff00ffu)
 
 /* Sums of the products of a block's words. */
@@ -69,18 +69,18 @@ short_groups_dot(__global const uchar *row, uint groups, const float *scale,
 
 /* The product, still spread over 16 lanes that the caller adds up (sum16). */
 __attribute__((always_inline)) static inline float16
-short_row_dot(__global const uchar *data, __global const uchar *scale,
-              __global const uchar *zp, ulong n, uint k_count, __global const int *x,
+short_row_dot(const struct weight *w, ulong n, __global const int *x,
               __global const float *xs)
 {
-    const uint groups = k_count / GROUP, blocks = (k_count + BLOCK - 1) / BLOCK;
-    __global const uchar *row = data + n * (k_count / PLANES) * 4;
+    const uint groups = group_count(w), blocks = (w->k_count + BLOCK - 1) / BLOCK;
+    const ulong first_group = row_begin(w, n) / GROUP;
+    __global const uchar *row = row_bytes(w, n);
     __global const float *factor = (__global const float *)x + blocks * (BLOCK / 2);
     float16 sum = 0;
     for (uint first = 0; first < groups; first += 16) {
         const uint count = min(groups - first, 16u), b = first * GROUP / BLOCK;
         struct factors f;
-        load_factors(scale, zp, n * groups + first, count, &f);
+        load_factors(w->scale, w->zp, first_group + first, count, &f);
         sum += short_groups_dot(row + (ulong)b * 64, count, f.scale + f.skip,
                                 x + b * (BLOCK / 2), factor + b) -
                zero_term(&f, count, xs + first);

@@ -41,6 +41,18 @@
 #define VLOAD_STEP(p, to) vstore4(vload4(0, p), 0, to)
 #endif
 
+#if BLOCKS
+#define STEP_WORDS 16          /* words of a row that are unpacked at once */
+#define PARTS      (16 / STEP) /* pieces of the tile that meet them        */
+#define PART_STEP  (STEP * 16)
+#define AT_ONCE    1 /* matrices: 16 weights of each are as many registers as there are */
+#else
+#define STEP_WORDS STEP
+#define PARTS      PLANES
+#define PART_STEP  256
+#define AT_ONCE    MATRICES
+#endif
+
 #if GROUP % PLANES
 #error "a group is whole words"
 #endif
@@ -51,9 +63,9 @@ typedef half weight_t;
 typedef float weight_t;
 #endif
 
-/* A matrix and the row of it that this lane has. */
+/* A matrix and the stored row of it that this lane has. */
 struct lane_row {
-    __global const uchar *data, *scale, *zp;
+    struct weight w;
     ulong n;
 };
 
@@ -63,18 +75,19 @@ struct lane_words {
     uint word[STEP];
     float scale[STEP], zero[STEP];
 #else
-    float value[STEP];
+    float value[STEP_WORDS];
 #endif
 };
 
 static inline void
-load_words(const struct lane_row *row, uint first, uint n_count, uint k_count,
-           struct lane_words *to)
+load_words(const struct lane_row *row, uint first, struct lane_words *to)
 {
-    const ulong at = row->n * (k_count / PLANES) + first;
-#if GROUP
-    const uint groups = k_count / GROUP;
-    VLOAD_STEP((__global const uint *)row->data + at, to->word);
+    const struct weight *w = &row->w;
+#if BLOCKS
+    vstore16(weights_at(w, row->n, first), 0, to->value);
+#elif GROUP
+    const ulong at = row_begin(w, row->n) / PLANES + first;
+    VLOAD_STEP((__global const uint *)w->data + at, to->word);
 #pragma unroll
     for (uint i = 0; i < STEP; i++) {
         to->word[i] ^= FLIP;
@@ -86,14 +99,13 @@ load_words(const struct lane_row *row, uint first, uint n_count, uint k_count,
         }
 #endif
         const uint g = (first + i) * PLANES / GROUP;
-        to->scale[i] =
-            ALIGNED(SCALE, row->scale, scale_index(row->n, g, n_count, groups));
-        to->zero[i] = weight_zero_point(row->zp, row->n, g, n_count, groups) + OFFSET;
+        to->scale[i] = ALIGNED(SCALE, w->scale, scale_index(w, row->n, g));
+        to->zero[i] = weight_zero_point(w, row->n, g) + OFFSET;
     }
 #else
 #pragma unroll
     for (uint i = 0; i < STEP; i++)
-        to->value[i] = ALIGNED(WEI, row->data, at + i);
+        to->value[i] = ALIGNED(WEI, w->data, row_begin(w, row->n) + first + i);
 #endif
 }
 
@@ -104,7 +116,7 @@ weight_of(const struct lane_words *w, uint i, uint plane)
     const uint q = (w->word[i] >> (plane * (32 / PLANES))) & ((1u << (32 / PLANES)) - 1);
     return (weight_t)(((float)q - w->zero[i]) * w->scale[i]);
 #else
-    return (weight_t)w->value[i];
+    return (weight_t)w->value[(BLOCKS ? plane * STEP : 0) + i];
 #endif
 }
 
@@ -132,8 +144,8 @@ load_tile(__global const STORAGE(TILE) * p, weight_t to[STEP])
 
 /* acc += w x over the k of one plane of STEP words. */
 static inline void
-add_plane(const struct lane_words w[MATRICES], uint plane, const weight_t x[STEP],
-          uint first_token, float acc[MATRICES][TOKENS])
+add_plane(const struct lane_words w[AT_ONCE], uint plane, const weight_t x[STEP],
+          uint first_token, float acc[AT_ONCE][TOKENS])
 {
 #pragma unroll
     for (uint i = 0; i < STEP; i++) {
@@ -142,7 +154,7 @@ add_plane(const struct lane_words w[MATRICES], uint plane, const weight_t x[STEP
             tokens = intel_sub_group_shuffle(
                 tokens, (get_sub_group_local_id() + first_token) % 16);
 #pragma unroll
-        for (uint m = 0; m < MATRICES; m++) {
+        for (uint m = 0; m < AT_ONCE; m++) {
             const weight_t v = weight_of(&w[m], i, plane);
 #pragma unroll
             for (uint t = 0; t < TOKENS; t++)
@@ -151,13 +163,34 @@ add_plane(const struct lane_words w[MATRICES], uint plane, const weight_t x[STEP
     }
 }
 
+/* acc += the weights [first, first + STEP_WORDS) of each row times those of the tile. */
+static inline void
+add_words(const struct lane_row row[AT_ONCE], uint first,
+          __global const STORAGE(TILE) * tile, uint first_token,
+          float acc[AT_ONCE][TOKENS])
+{
+    struct lane_words w[AT_ONCE];
+    tile += (first / 16 * BLOCK + first % 16) * 16;
+#pragma unroll
+    for (uint m = 0; m < AT_ONCE; m++)
+        load_words(&row[m], first, &w[m]);
+#if BLOCKS /* registers are not counted through */
+#pragma unroll
+#else
+#pragma unroll 1
+#endif
+    for (uint plane = 0; plane < PARTS; plane++) {
+        weight_t x[STEP];
+        load_tile(tile + plane * PART_STEP, x);
+        add_plane(w, plane, x, first_token, acc);
+    }
+}
+
 /* The tokens [first_token, first_token + TOKENS) of a tile. */
 static inline void
-multiply_tile(const struct lane_row row[MATRICES], uint n_count, uint k_count,
-              __global const STORAGE(TILE) * tile, uint first_token,
-              float acc[MATRICES][TOKENS])
+multiply_tile(const struct lane_row row[MATRICES], __global const STORAGE(TILE) * tile,
+              uint first_token, float acc[MATRICES][TOKENS])
 {
-    struct lane_words w[MATRICES];
 #pragma unroll
     for (uint m = 0; m < MATRICES; m++) {
 #pragma unroll
@@ -165,16 +198,9 @@ multiply_tile(const struct lane_row row[MATRICES], uint n_count, uint k_count,
             acc[m][t] = 0.0f;
     }
 #pragma unroll 1
-    for (uint first = 0; first * PLANES < k_count; first += STEP) {
-        __global const STORAGE(TILE) *p = tile + (first / 16 * BLOCK + first % 16) * 16;
+    for (uint first = 0; first * PLANES < row[0].w.k_count; first += STEP_WORDS) {
 #pragma unroll
-        for (uint m = 0; m < MATRICES; m++)
-            load_words(&row[m], first, n_count, k_count, &w[m]);
-#pragma unroll 1
-        for (uint plane = 0; plane < PLANES; plane++) {
-            weight_t x[STEP];
-            load_tile(p + plane * 256, x);
-            add_plane(w, plane, x, first_token, acc);
-        }
+        for (uint m = 0; m < MATRICES; m += AT_ONCE)
+            add_words(row + m, first, tile, first_token, acc + m);
     }
 }

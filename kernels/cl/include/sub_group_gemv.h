@@ -20,12 +20,15 @@
 #define ROWS 4 /* rows of a sub-group; at most SG */
 #endif
 
-#if GROUP
+#if BLOCKS
+#define WORD_K 16
+#elif GROUP
 #define WORD_K PLANES
 #else
 #define WORD_K (4 / SIZE(WEI))
 #endif
 
+#if !BLOCKS
 /* The word of this lane in the block that starts with word b of a row; `whole`: the row has all
  * of them; else 0 past its end. */
 static inline uint
@@ -36,6 +39,7 @@ lane_word(__global const uint *row, uint b, uint words, const bool whole)
     const uint at = b + get_sub_group_local_id();
     return at < words ? row[at] : 0;
 }
+#endif
 
 /* The x that meet word `at`; zeros past the end. */
 static inline void
@@ -83,7 +87,7 @@ word_dot(uint word, const float x[WORD_K])
         sum += (float)(int)(word & (((1u << BITS) - 1) << (j * BITS))) * x[j];
     return sum;
 }
-#else
+#elif !BLOCKS
 static inline float
 word_dot_f16(uint word, const float x[WORD_K])
 {
@@ -106,18 +110,18 @@ word_dot_f32(uint word, const float x[WORD_K])
 #define word_dot(word, x) PASTE(word_dot_, WEI)(word, x)
 #endif
 
-/* A weight, and the rows of it that are multiplied. */
+/* Stored rows of a weight that are multiplied. */
 struct gemv_rows {
-    __global const uchar *data, *scale, *zp;
+    const struct weight *w;
     ulong n[ROWS];
-    uint n_count, k_count;
 };
 
 /* sum += this lane's share of the words from b on. */
 static inline void
-add_words(const struct gemv_rows *w, __global const STORAGE(SRC) * x, uint b,
+add_words(const struct gemv_rows *rows, __global const STORAGE(SRC) * x, uint b,
           const bool whole, float sum[ROWS])
 {
+    const struct weight *w = rows->w;
     const uint words = w->k_count / WORD_K, at = b + get_sub_group_local_id();
     float lane[WORD_K];
     lane_x(x, at, words, whole, lane);
@@ -127,43 +131,70 @@ add_words(const struct gemv_rows *w, __global const STORAGE(SRC) * x, uint b,
 #else
     const uint g = (whole ? at : min(at, words - 1)) * WORD_K / GROUP;
 #endif
-    const uint groups = w->k_count / GROUP;
     const float x_sum = meet_planes(lane);
 #endif
 #pragma unroll
     for (uint r = 0; r < ROWS; r++) {
-        const ulong n = w->n[r];
-        const uint word =
-            lane_word((__global const uint *)w->data + n * words, b, words, whole);
+        const ulong n = rows->n[r];
+#if BLOCKS
+        float v[WORD_K];
+        vstore16(weights_at(w, n, min(at, words - 1) * WORD_K), 0, v);
+#pragma unroll
+        for (uint i = 0; i < WORD_K; i++)
+            sum[r] += v[i] * lane[i];
+#else
+        const uint word = lane_word(
+            (__global const uint *)w->data + row_begin(w, n) / WORD_K, b, words, whole);
 #if GROUP
-        const float zero = weight_zero_point(w->zp, n, g, w->n_count, groups) + OFFSET;
+        const float zero = weight_zero_point(w, n, g) + OFFSET;
         sum[r] += (word_dot(word ^ FLIP, lane) - zero * x_sum) *
-                  ALIGNED(SCALE, w->scale, scale_index(n, g, w->n_count, groups));
+                  ALIGNED(SCALE, w->scale, scale_index(w, n, g));
 #else
         sum[r] += word_dot(word, lane);
+#endif
 #endif
     }
 }
 
-/* This lane's share of rows first, first + stride, …; those behind `last` repeat it. */
 static inline void
-rows_dot(__global const uchar *data, __global const uchar *scale,
-         __global const uchar *zp, ulong first, uint stride, ulong last, uint n_count,
-         uint k_count, __global const STORAGE(SRC) * x, float sum[ROWS])
+rows_of_format(const struct weight *w, ulong first, ulong last,
+               __global const STORAGE(SRC) * x, float sum[ROWS])
 {
-    struct gemv_rows w = {data, scale, zp, {0}, n_count, k_count};
-    const uint words = k_count / WORD_K;
+    struct gemv_rows rows = {w, {0}};
+    const uint words = w->k_count / WORD_K;
     uint b = 0;
 #pragma unroll
     for (uint r = 0; r < ROWS; r++) {
-        w.n[r] = min(first + r * stride, last);
+        rows.n[r] = min(first + r, last);
         sum[r] = 0.0f;
     }
 #pragma unroll 1
     for (; b + SG <= words; b += SG)
-        add_words(&w, x, b, true, sum);
+        add_words(&rows, x, b, true, sum);
     if (b < words)
-        add_words(&w, x, b, false, sum);
+        add_words(&rows, x, b, false, sum);
+}
+
+/* This lane's share of stored rows from `first` on; those behind `last` repeat it. What is left of
+ * several formats is decided out here: inside, all of them would want registers. */
+static inline void
+rows_dot(const struct weight *w, ulong first, ulong last, __global const STORAGE(SRC) * x,
+         float sum[ROWS])
+{
+#if BLOCKS && FORMATS > 1
+    struct weight of = *w;
+#pragma unroll
+    for (of.format = 1; of.format < FORMATS; of.format++) {
+        if (w->format == of.format) {
+            rows_of_format(&of, first, last, x, sum);
+            return;
+        }
+    }
+    of.format = 0;
+    rows_of_format(&of, first, last, x, sum);
+#else
+    rows_of_format(w, first, last, x, sum);
+#endif
 }
 
 /* The totals: that of row r in lane r. */

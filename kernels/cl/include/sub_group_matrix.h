@@ -45,17 +45,16 @@
 
 /* ---- weights ------------------------------------------------------------------------- */
 
-/* Eight rows: the first, how far apart, the last there is; those behind it repeat it. */
+/* Eight stored rows: the first, the last there is; those behind it repeat it. */
 struct row_block {
-    __global const uchar *data, *scale, *zp;
+    struct weight w;
     ulong first, last;
-    uint stride;
 };
 
 static inline ulong
 block_row(const struct row_block *block, uint i)
 {
-    return min(block->first + i * block->stride, block->last);
+    return min(block->first + i, block->last);
 }
 
 /* This lane's bits of a chunk of a row, its slots of step 0 lowest. */
@@ -80,18 +79,19 @@ load_slots(__global const uint *chunk)
 
 /* Chunk `chunk` of each row of a block. */
 static inline void
-load_rows(const struct row_block *block, uint chunk, uint k_count, slots bits[8])
+load_rows(const struct row_block *block, uint chunk, slots bits[8])
 {
 #pragma unroll
     for (uint i = 0; i < 8; i++)
         bits[i] =
-            load_slots((__global const uint *)block->data +
-                       block_row(block, i) * (k_count / WORD_K) + chunk * CHUNK_WORDS);
+            load_slots((__global const uint *)block->w.data +
+                       row_begin(&block->w, block_row(block, i)) / WORD_K +
+                       chunk * CHUNK_WORDS);
 }
 
 /* Step `step` of a chunk, each q as the half 1024 + q. */
 static inline matrix_a
-weights_at(const slots bits[8], uint step)
+matrix_rows(const slots bits[8], uint step)
 {
     slots rows[8];
 #pragma unroll
@@ -143,19 +143,19 @@ clear_products(struct products *p)
 
 /* p += a chunk of the rows times that of the tiles. */
 static inline void
-add_chunk(struct products *p, const struct row_block rows[ROW_BLOCKS], uint k_count,
+add_chunk(struct products *p, const struct row_block rows[ROW_BLOCKS],
           __global const uint *const tiles[TILES], uint chunk)
 {
     slots bits[ROW_BLOCKS][8];
 #pragma unroll
     for (uint r = 0; r < ROW_BLOCKS; r++)
-        load_rows(&rows[r], chunk, k_count, bits[r]);
+        load_rows(&rows[r], chunk, bits[r]);
 #pragma unroll 1
     for (uint step = 0; step < STEPS; step++) {
         matrix_a a[ROW_BLOCKS];
 #pragma unroll
         for (uint r = 0; r < ROW_BLOCKS; r++)
-            a[r] = weights_at(bits[r], step);
+            a[r] = matrix_rows(bits[r], step);
 #pragma unroll
         for (uint t = 0; t < TOKEN_BLOCKS; t++) {
             const int8 b = load_tokens(tiles[t / TILE_BLOCKS], t % TILE_BLOCKS,
@@ -187,16 +187,14 @@ add_scaled(float8 acc, float8 sum, float x_sum, float scale, float zero)
 /* acc += the products of a span of group g, scaled and less their zero points. */
 static inline void
 add_span(float8 acc[ROW_BLOCKS][TOKEN_BLOCKS], const struct products *p,
-         const struct row_block rows[ROW_BLOCKS], uint g, uint n_count, uint k_count)
+         const struct row_block rows[ROW_BLOCKS], uint g)
 {
-    const uint groups = k_count / GROUP;
 #pragma unroll
     for (uint r = 0; r < ROW_BLOCKS; r++) {
         const ulong n = block_row(&rows[r], get_sub_group_local_id() % 8);
-        const float scale =
-            ALIGNED(SCALE, rows[r].scale, scale_index(n, g, n_count, groups));
-        const float zero =
-            weight_zero_point(rows[r].zp, n, g, n_count, groups) + OFFSET + 1024.0f;
+        const struct weight *w = &rows[r].w;
+        const float scale = ALIGNED(SCALE, w->scale, scale_index(w, n, g));
+        const float zero = weight_zero_point(w, n, g) + OFFSET + 1024.0f;
 #pragma unroll
         for (uint t = 0; t < TOKEN_BLOCKS; t++)
             acc[r][t] = add_scaled(acc[r][t], p->of[r][t], p->x_sum[t], scale, zero);
@@ -206,10 +204,10 @@ add_span(float8 acc[ROW_BLOCKS][TOKEN_BLOCKS], const struct products *p,
 
 /* The tiles from `tile` on; the last is `last_tile`, which those behind it repeat. */
 static inline void
-multiply_tiles(const struct row_block rows[ROW_BLOCKS], uint n_count, uint k_count,
-               __global const uint *x, uint tile, uint last_tile,
-               float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
+multiply_tiles(const struct row_block rows[ROW_BLOCKS], __global const uint *x, uint tile,
+               uint last_tile, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
+    const uint k_count = rows[0].w.k_count;
     __global const uint *tiles[TILES];
     struct products p;
 #pragma unroll
@@ -223,9 +221,9 @@ multiply_tiles(const struct row_block rows[ROW_BLOCKS], uint n_count, uint k_cou
     for (uint k = 0; k < k_count; k += SPAN) {
 #pragma unroll 1
         for (uint chunk = k / CHUNK_K; chunk < (k + SPAN) / CHUNK_K; chunk++)
-            add_chunk(&p, rows, k_count, tiles, chunk);
+            add_chunk(&p, rows, tiles, chunk);
 #if GROUP
-        add_span(acc, &p, rows, k / GROUP, n_count, k_count);
+        add_span(acc, &p, rows, k / GROUP);
         clear_products(&p);
 #endif
     }

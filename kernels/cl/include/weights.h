@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One weight as its bytes say, element by element:
+ * One weight as its bytes say. What a kernel reads of it is a view: K columns of some rows of what
+ * is stored (runtime/weight.h). Bytes lie at any address, odd ones too, so that everything is read
+ * through uchar.
+ *
+ * Elements, with scales and zero points in streams of their own:
  *
  *     w[n][k] = (q[n][k] - zp[n][k / GROUP]) * scale[n][k / GROUP]
- *
- * Rows count through the experts (n = e * N + row). Bytes lie at any address, odd ones too,
- * so that everything is read through uchar. The format comes from the host:
  *
  *   WEI        u4 i4 u8 i8 f16 bf16 f32
  *   GROUP      k that share a scale; 0: not quantised
@@ -13,11 +14,22 @@
  *   HAS_ZP     0: symmetric; else ZP (u4 i4 u8 i8 f16 bf16 f32) is the zero points' type
  *   ZP_SCALAR  1: one zero point for the whole weight
  *   GROUP_MAJOR 1: scales and zero points are [e][k / GROUP][n] instead of [e][n][k / GROUP];
- *              then SCALE_ROWS is N where it is known, and ONE_EXPERT 1 where E is 1
+ *              then SCALE_ROWS is the stored N where it is known, and ONE_EXPERT 1 where E is 1
+ *
+ * or blocks with their scales inside (blocks.h):
+ *
+ *   FORMAT0    q4_0 …: what weight 0 of the kernel is made of; FORMAT1, FORMAT2: weights 1 and 2
+ *
+ * Rows count through all that is stored: stored_row.
  */
 #include "types.h"
 
-#ifndef WEI
+#ifdef FORMAT0
+#define BLOCKS 1
+#else
+#define BLOCKS 0
+#endif
+#if !BLOCKS && !defined(WEI)
 #define WEI   u4
 #define GROUP 128
 #endif
@@ -40,7 +52,7 @@
 #define GROUP_MAJOR 0
 #endif
 #ifndef SCALE_ROWS
-#define SCALE_ROWS rows /* by an argument: a division that takes long */
+#define SCALE_ROWS w->view.z /* by an argument: a division that takes long */
 #endif
 #ifndef ONE_EXPERT
 #define ONE_EXPERT 0
@@ -97,50 +109,94 @@ bytes_f32(__global const uchar *p, ulong i)
 /* Element i of packed bytes of type T. */
 #define BYTES(T, p, i) PASTE(bytes_, T)(p, i)
 
-/* Where the scale of group g of row n lies; `rows` is N of one expert. */
+/* A view: columns from one stored row to the next, the first column, rows from one stored expert
+ * to the next, the first row. */
+struct weight {
+    __global const uchar *data, *scale, *zp;
+    uint4 view;
+    uint k_count; /* columns of the view */
+    uint format;  /* blocks: which of FORMAT0 … */
+};
+
+#define WEIGHT_PARAMETERS(name)                                                          \
+    __global const uchar *name##_data, __global const uchar *name##_scale,               \
+        __global const uchar *name##_zp, uint4 name##_view
+#define WEIGHT(name, k_count, i)                                                         \
+    ((struct weight){name##_data, name##_scale, name##_zp, name##_view, k_count, i})
+
+/* The number among all stored rows of row n of an expert. */
 static inline ulong
-scale_index(ulong n, uint g, uint rows, uint groups)
+stored_row(const struct weight *w, ulong expert, uint n)
 {
-#if GROUP_MAJOR
-    const uint e = ONE_EXPERT ? 0 : (uint)n / SCALE_ROWS;
-    return ((ulong)e * groups + g) * rows + ((uint)n - e * rows);
+    return w->view.w + expert * w->view.z + n;
+}
+
+#if BLOCKS
+#include "blocks.h"
 #else
-    return n * groups + g;
+/* The first stored element of a row of the view, and its first group. */
+static inline ulong
+row_begin(const struct weight *w, ulong row)
+{
+    return row * w->view.x + w->view.y;
+}
+
+/* k that share a scale, and how many such groups a row has; float weights have one. */
+static inline uint
+group_size(const struct weight *w)
+{
+    return GROUP ? GROUP : w->k_count;
+}
+
+static inline uint
+group_count(const struct weight *w)
+{
+    return w->k_count / group_size(w);
+}
+
+/* Where the scale of group g of a row lies. */
+static inline ulong
+scale_index(const struct weight *w, ulong row, uint g)
+{
+#if !GROUP
+    return 0;
+#elif GROUP_MAJOR
+    const uint e = ONE_EXPERT ? 0 : (uint)row / SCALE_ROWS;
+    const ulong groups = w->view.x / GROUP;
+    return (e * groups + w->view.y / GROUP + g) * w->view.z + ((uint)row - e * w->view.z);
+#else
+    return row_begin(w, row) / GROUP + g;
 #endif
 }
 
 static inline float
-weight_scale(__global const uchar *scale, ulong n, uint g, uint rows, uint groups)
+weight_scale(const struct weight *w, ulong row, uint g)
 {
 #if GROUP
-    return BYTES(SCALE, scale, scale_index(n, g, rows, groups));
+    return BYTES(SCALE, w->scale, scale_index(w, row, g));
 #else
     return 1.0f;
 #endif
 }
 
 static inline float
-weight_zero_point(__global const uchar *zp, ulong n, uint g, uint rows, uint groups)
+weight_zero_point(const struct weight *w, ulong row, uint g)
 {
 #if !HAS_ZP
     return 0.0f;
 #elif ZP_SCALAR
-    return BYTES(ZP, zp, 0);
+    return BYTES(ZP, w->zp, 0);
 #else
-    return BYTES(ZP, zp, scale_index(n, g, rows, groups));
+    return BYTES(ZP, w->zp, scale_index(w, row, g));
 #endif
 }
 
-/* The stored value, before zero point and scale; k_count is K. */
+/* Weight k of a row. */
 static inline float
-weight_raw(__global const uchar *data, ulong n, uint k, uint k_count)
+weight_at(const struct weight *w, ulong row, uint k)
 {
-    return BYTES(WEI, data, n * k_count + k);
+    const uint g = GROUP ? k / group_size(w) : 0;
+    return (BYTES(WEI, w->data, row_begin(w, row) + k) - weight_zero_point(w, row, g)) *
+           weight_scale(w, row, g);
 }
-
-/* k that share a scale, and how many such groups a row has. */
-static inline uint
-weight_group(uint k_count)
-{
-    return GROUP ? GROUP : k_count;
-}
+#endif

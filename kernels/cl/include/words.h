@@ -6,6 +6,9 @@
  */
 #include "weights.h"
 
+#if BLOCKS
+#define WORD_VALUES 1 /* not read */
+#else
 #define WORD_VALUES_u4   8
 #define WORD_VALUES_i4   8
 #define WORD_VALUES_u8   4
@@ -60,59 +63,13 @@ word_f32(uint w, uint i)
 /* Weight i of a word, before zero point and scale. */
 #define WORD_VALUE(w, i) PASTE(word_, WEI)(w, i)
 
-/* `n` words from element `at` on, which begins a word. */
+/* `n` words from weight k of a row on, which begins a word. */
 static inline void
-read_words(__global const uchar *data, ulong at, uint n, uint *words)
+read_words(const struct weight *w, ulong row, uint k, uint n, uint *words)
 {
-    __global const uint *p = (__global const uint *)(data + at / WORD_VALUES * 4);
+    __global const uint *p =
+        (__global const uint *)(w->data + (row_begin(w, row) + k) / WORD_VALUES * 4);
     for (uint i = 0; i < n; i++)
         words[i] = p[i];
 }
-
-/* The group of weight k of a row, and how many a row has; float weights have one. */
-static inline uint
-group_at(uint k)
-{
-#if GROUP
-    return k / GROUP;
-#else
-    return 0;
 #endif
-}
-
-static inline uint
-group_count(uint k_count)
-{
-#if GROUP
-    return k_count / GROUP;
-#else
-    return 1;
-#endif
-}
-
-/* A weight's operands; `rows` is N of one expert. */
-struct weight {
-    __global const uchar *data, *scale, *zp;
-    uint rows, k_count;
-};
-
-static inline float
-zero_point_of(const struct weight *w, ulong n, uint g)
-{
-    return weight_zero_point(w->zp, n, g, w->rows, group_count(w->k_count));
-}
-
-static inline float
-scale_of(const struct weight *w, ulong n, uint g)
-{
-    return weight_scale(w->scale, n, g, w->rows, group_count(w->k_count));
-}
-
-/* Weight k of row n, with zero point and scale. */
-static inline float
-weight_at(const struct weight *w, ulong n, uint k)
-{
-    const uint g = group_at(k);
-    return (weight_raw(w->data, n, k, w->k_count) - zero_point_of(w, n, g)) *
-           scale_of(w, n, g);
-}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Q4_K: { f16 d, dmin; u8 scales[12]; u8 qs[128] }, d scale q - dmin minimum in sub-blocks of 32;
+ * the low nibbles of 32 bytes are a sub-block, the high ones the next.
+ */
+#ifdef FORMAT_q4_k
+#define COLUMNS_q4_k 256
+#define BYTES_q4_k   144
+
+static inline float16
+q4_k_values(__global const uchar *block, uint i)
+{
+    const float2 f = k_factors(block, i / 2);
+    const uchar16 q = block_bytes16(block + 16 + i / 4 * 32 + i % 2 * 16);
+    return convert_float16(q >> (uchar)(i % 4 / 2 * 4) & (uchar)15) * f.x - f.y;
+}
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Q6_K: { u8 ql[128], qh[64]; i8 scales[16]; f16 d }, d scale (q - 32) in sub-blocks of 16. In each
+ * half, columns 32 j + l have their low bits in a nibble of ql[32 (j % 2) + l] and two high bits in
+ * qh[l].
+ */
+#ifdef FORMAT_q6_k
+#define COLUMNS_q6_k 256
+#define BYTES_q6_k   210
+
+static inline float16
+q6_k_values(__global const uchar *block, uint i)
+{
+    const uint half_block = i / 8, j = i % 8 / 2, l = i % 2 * 16;
+    const uchar16 low = block_bytes16(block + 64 * half_block + j % 2 * 32 + l);
+    const uchar16 high = block_bytes16(block + 128 + 32 * half_block + l);
+    const uchar16 q = (low >> (uchar)(j / 2 * 4) & (uchar)15) |
+                      (high >> (uchar)(2 * j) & (uchar)3) << (uchar)4;
+    const float d = block_half(block + 208) * as_char(block[192 + i]);
+    return (convert_float16(q) - 32.0f) * d;
+}
+#endif
