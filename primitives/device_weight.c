@@ -170,9 +170,9 @@ xm_weight_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
     const uint32_t n = all_of_one_format(weights) ? 1 : weights.n;
     for (uint32_t i = 0; i < n; i++) {
         const char *text = xm_weight_info(weights.w[i])->text;
-        used += xm_defines_print(out + used, out_bytes - used,
-                                 "%s-DFORMAT%u=%s -DFORMAT_%s", i ? " " : "", i, text,
-                                 text);
+        used +=
+            xm_defines_print(out + used, out_bytes - used, "%s-DFORMAT%u=%s -DFORMAT_%s",
+                             i ? " " : "", i, text, text);
     }
 }
 

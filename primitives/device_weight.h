@@ -16,7 +16,7 @@ enum {
     XM_WEIGHT_DEFINES = 192, /* room for xm_weight_defines */
     XM_KERNEL_DEFINES = 320, /* and for a kernel's own */
     XM_KERNEL_WEIGHTS = 3,
-    XM_PLANE_BLOCK = 16      /* lanes of a plane; see kernels/cl/include/planes.h */
+    XM_PLANE_BLOCK = 16 /* lanes of a plane; see kernels/cl/include/planes.h */
 };
 
 /* NULL: kernels can read this weight; else a static sentence. */

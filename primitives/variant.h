@@ -43,11 +43,11 @@ enum xm_family {
 
 /* How the activations lie that a row multiplies. */
 enum xm_form {
-    XM_FORM_ROWS,   /* as they are                                                        */
+    XM_FORM_ROWS, /* as they are                                                        */
     XM_FORM_PLANES, /* rows of f32 in the order of the words of weights (planes.h)        */
     XM_FORM_SHORTS, /* rows of 16-bit integers with a factor a block (shorts.h)           */
-    XM_FORM_TILES,  /* 16 tokens in lanes (tile.h)                                        */
-    XM_FORM_PAIRS   /* tiles of pairs of halves (pairs.h)                                 */
+    XM_FORM_TILES, /* 16 tokens in lanes (tile.h)                                        */
+    XM_FORM_PAIRS /* tiles of pairs of halves (pairs.h)                                 */
 };
 
 struct xm_variant {

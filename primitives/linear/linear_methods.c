@@ -211,8 +211,8 @@ run_gemm_sg(const struct xm_linear_call *c, struct xm_error *err)
     for (uint32_t i = 0; i < c->l->desc.n; i++) {
         const struct xm_args a = product_args(c, i, tiles);
         uint64_t groups = (weight_of(c->l, i)->rows + XM_SUB_GROUP - 1) / XM_SUB_GROUP;
-        XM_TRY(xm_args_run_sub_groups(&a, c->run->queue, c->way->product[i], groups, n_tiles,
-                                      1, err));
+        XM_TRY(xm_args_run_sub_groups(&a, c->run->queue, c->way->product[i], groups,
+                                      n_tiles, 1, err));
     }
     return XM_OK;
 }

@@ -196,10 +196,10 @@ build(void *ctx, size_t i, struct xm_error *err)
     const struct xm_weight *w = &g->weight->host;
     (void)i;
     if (g->pick.row == ROW_VEC)
-        XM_TRY(xm_weight_kernel(engine, "linear_prepare_vec", xm_one_weight(w), &g->prepare, err,
-                                "-DSRC=%s", xm_element_text(g->src)));
-    return xm_weight_kernel(engine, rows[g->pick.row].name, xm_one_weight(w), &g->kernel, err,
-                            "-DSRC=%s -DDST=%s -DIDS=%s -DROWS=%d",
+        XM_TRY(xm_weight_kernel(engine, "linear_prepare_vec", xm_one_weight(w),
+                                &g->prepare, err, "-DSRC=%s", xm_element_text(g->src)));
+    return xm_weight_kernel(engine, rows[g->pick.row].name, xm_one_weight(w), &g->kernel,
+                            err, "-DSRC=%s -DDST=%s -DIDS=%s -DROWS=%d",
                             xm_element_text(g->src), xm_element_text(g->dst),
                             xm_element_text(g->ids), GEN_ROWS);
 }

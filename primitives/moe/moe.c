@@ -122,8 +122,7 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
         d->shared_gate_gate ? d->shared_gate_gate : d->experts.gate;
     return xm_weight_kernel(m->base.engine, "moe_shared_ref", xm_one_weight(&w->host),
                             &m->shared_route, err, "-DSRC=%s -DGATED=%d",
-                            xm_element_text(d->src),
-                            d->shared_gate_gate != NULL);
+                            xm_element_text(d->src), d->shared_gate_gate != NULL);
 }
 
 static enum xm_status

@@ -35,8 +35,8 @@ class MatrixEngine : public PrimitiveTest
     xm_kernel *kernel(const char *name, const test_weight &w, const std::string &defines)
     {
         xm_kernel *k = nullptr;
-        EXPECT_EQ(xm_weight_kernel(engine, name, xm_one_weight(&w.host), &k, &err, "%s -cl-opt-disable",
-                                   defines.c_str()),
+        EXPECT_EQ(xm_weight_kernel(engine, name, xm_one_weight(&w.host), &k, &err,
+                                   "%s -cl-opt-disable", defines.c_str()),
                   XM_OK)
             << err.text;
         return k;
@@ -169,8 +169,9 @@ class MatrixEngine : public PrimitiveTest
             if (interleaved)
                 ASSERT_STREQ(xm_weight_alternate_rows(&halves[i], i ^ up_first), nullptr);
             else
-                ASSERT_STREQ(xm_weight_slice_rows(&halves[i], (i ^ up_first) * inter, inter),
-                             nullptr);
+                ASSERT_STREQ(
+                    xm_weight_slice_rows(&halves[i], (i ^ up_first) * inter, inter),
+                    nullptr);
         }
         xm_args_view(&gate_up, gate.device, &halves[0]);
         xm_args_view(&gate_up, clamped ? gate.device : up.device, &halves[1]);
