@@ -70,6 +70,11 @@ struct xm_value *xm_const(struct xm_builder *b, const struct xm_type *type,
 struct xm_value *xm_const_ints(struct xm_builder *b, enum xm_element element,
                                const int64_t *v, int n);
 struct xm_value *xm_const_float(struct xm_builder *b, enum xm_element element, float v);
+/* A copy of a constant as f32, with another shape of as many elements. */
+struct xm_value *xm_const_as_f32(struct xm_builder *b, const struct xm_value *v,
+                                 const struct xm_shape *shape);
+/* The same as f32[n], n its number of elements; v itself when it is that. */
+struct xm_value *xm_const_flat(struct xm_builder *b, const struct xm_value *v);
 /* A weight; `logical` is the element type it has for its users (f32, f16). */
 struct xm_value *xm_weight(struct xm_builder *b, const struct xm_weight *w,
                            enum xm_element logical);
@@ -87,6 +92,9 @@ struct xm_value *xm_convert(struct xm_builder *b, struct xm_value *x, enum xm_el
 /* Reshape to dims (through a shape_value operand, special_zero false). */
 struct xm_value *xm_reshape(struct xm_builder *b, struct xm_value *x,
                             const struct xm_dim *d, uint32_t rank);
+/* x with the shape of `like`: x itself when it has it. */
+struct xm_value *xm_reshape_like(struct xm_builder *b, struct xm_value *x,
+                                 const struct xm_shape *like);
 struct xm_value *xm_transpose(struct xm_builder *b, struct xm_value *x,
                               const int64_t *order, uint32_t rank);
 struct xm_value *xm_unsqueeze(struct xm_builder *b, struct xm_value *x, int64_t axis);

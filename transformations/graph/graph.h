@@ -39,7 +39,8 @@ enum xm_op_flag {
     XM_OPF_SHAPE_ONLY = 1 << 2,
     XM_OPF_STATE = 1 << 3,
     XM_OPF_SOURCE = 1 << 4,
-    XM_OPF_NAMED = 1 << 5
+    XM_OPF_NAMED = 1 << 5,
+    XM_OPF_FUSED = 1 << 6
 };
 
 struct xm_op_info {
@@ -271,6 +272,8 @@ struct xm_value *xm_graph_find_value(const struct xm_graph *g, const char *tenso
 
 bool xm_shape_eq(const struct xm_shape *a, const struct xm_shape *b);
 bool xm_shape_is_static(const struct xm_shape *s);
+/* False: a dimension is symbolic, or the product overflows. */
+bool xm_static_elements(const struct xm_shape *s, uint64_t *n);
 /* Product of all dimensions. */
 struct xm_dim xm_shape_elements(struct xm_dim_pool *p, const struct xm_shape *s);
 /* "f32[batch,tokens,256]" */

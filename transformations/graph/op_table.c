@@ -12,7 +12,8 @@ enum {
     SHAPE_ONLY = XM_OPF_SHAPE_ONLY,
     STATE = XM_OPF_STATE,
     SOURCE = XM_OPF_SOURCE,
-    NAMED = XM_OPF_NAMED
+    NAMED = XM_OPF_NAMED,
+    FUSED = XM_OPF_FUSED
 };
 
 static const struct xm_op_info ops[XM_OP_COUNT] = {

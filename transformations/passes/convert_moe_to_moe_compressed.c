@@ -10,7 +10,6 @@
  * device's copy is made.
  */
 #include "transformations/passes/moe_block.h"
-#include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
 enum { MOE };
@@ -34,26 +33,23 @@ are_stored(struct xm_match *m)
     return true;
 }
 
-static struct xm_value *
-compress(struct xm_builder *b, struct xm_match *m)
+static void
+set_format(const struct xm_match *m, union xm_attr *attr)
 {
-    struct xm_value *in[XM_MOE_N_IN];
-    union xm_attr attr = m->root->attr;
-    for (uint32_t i = 0; i < XM_MOE_N_IN; i++)
-        in[i] = xm_in(m->root, i);
-    const struct xm_weight *gate = weight_of(in[XM_MOE_W_GATE]);
-    const struct xm_weight *up = weight_of(in[XM_MOE_W_UP]);
-    const struct xm_weight *down = weight_of(in[XM_MOE_W_DOWN]);
+    const struct xm_weight *gate = weight_of(xm_in(m->root, XM_MOE_W_GATE));
+    const struct xm_weight *up = weight_of(xm_in(m->root, XM_MOE_W_UP));
+    const struct xm_weight *down = weight_of(xm_in(m->root, XM_MOE_W_DOWN));
     bool same = gate->group == down->group && (!up || up->group == gate->group);
-    attr.moe.group = same ? (int64_t)gate->group : 0;
-    attr.moe.has_zp =
+    attr->moe.group = same ? (int64_t)gate->group : 0;
+    attr->moe.has_zp =
         gate->zero_point.p || down->zero_point.p || (up && up->zero_point.p);
-    return xm_op_build(b, XM_OP_MOE_COMPRESSED, &attr, in, XM_MOE_N_IN);
 }
 
+/* clang-format off */
 static const struct xm_rule rules[] = {
-    {"moe", ANY(MOE, 0, MOE), NULL, compress, are_stored},
+    { "moe", ANY(MOE, 0, MOE), ANY(MOE, 0, MOE_COMPRESSED), .attr = set_format, .condition = are_stored },
 };
+/* clang-format on */
 
 const char *
 xm_moe_not_compressed(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *moe)

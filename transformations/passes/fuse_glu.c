@@ -7,8 +7,8 @@
  * for swish (beta 1) and gelu, both of the same shape. Not done here: swish with another
  * beta, and the clamped form (fuse_vectorized_moe_3gemm knows it).
  */
-#include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
+#include "transformations/rewrite/patterns.h"
 
 enum { GATE, UP, ACT };
 
@@ -19,23 +19,21 @@ same_shape(struct xm_match *m)
     return xm_shape_eq(&m->slot[GATE]->type.shape, &m->slot[UP]->type.shape);
 }
 
-static struct xm_value *
-make_glu(struct xm_builder *b, struct xm_match *m)
+static void
+set_activation(const struct xm_match *m, union xm_attr *attr)
 {
     const struct xm_node *act = m->slot[ACT]->node;
-    union xm_attr attr = {.glu = {XM_ACT_SWISH}};
-    if (act->op == XM_OP_GELU)
-        attr.glu.activation = act->attr.gelu.approximation == XM_GELU_TANH
-                                  ? XM_ACT_GELU_TANH
-                                  : XM_ACT_GELU_ERF;
-    return xm_op_build(b, XM_OP_GLU, &attr,
-                       (struct xm_value *[]){m->slot[GATE], m->slot[UP]}, 2);
+    attr->glu.activation = act->op == XM_OP_SWISH ? XM_ACT_SWISH
+                           : act->attr.gelu.approximation == XM_GELU_TANH
+                               ? XM_ACT_GELU_TANH
+                               : XM_ACT_GELU_ERF;
 }
 
 /* clang-format off */
+#define UNIT P(GLU, VAR(GATE), VAR(UP)), .attr = set_activation, .condition = same_shape
 static const struct xm_rule rules[] = {
-    { "swish", P(MULTIPLY, PN(ACT, SWISH, VAR(GATE)), VAR(UP)), NULL, make_glu, same_shape },
-    { "gelu",  P(MULTIPLY, PN(ACT, GELU,  VAR(GATE)), VAR(UP)), NULL, make_glu, same_shape },
+    { "swish", P(MULTIPLY, PN(ACT, SWISH, VAR(GATE)), VAR(UP)), UNIT },
+    { "gelu",  P(MULTIPLY, PN(ACT, GELU,  VAR(GATE)), VAR(UP)), UNIT },
 };
 /* clang-format on */
 

@@ -3,107 +3,76 @@
  * A gated linear unit joins the products that it is made of.
  *
  *     glu(x W0^T (+ b0), x W1^T (+ b1))   ->   linear(x, W0, b0, W1, b1) glu
- *     glu(x W0^T (+ b0), e)               ->   linear(x, e, W0, b0) glu
  *     glu(x W0^T (+ b0), e[..,i,:])       ->   linear(x, e, W0, b0) glu slice=i
+ *     glu(x W0^T (+ b0), e)               ->   linear(x, e, W0, b0) glu
  *
- * The second form also takes products that the machine cannot join. Not done here: a unit whose
+ * The last form also takes products that the machine cannot join. Not done here: a unit whose
  * gate is no product.
  */
-#include "transformations/passes/linear_node.h"
+#include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
+#include "transformations/rewrite/patterns.h"
 
-/* What v is a slice of, along the last axis but one, and which; v itself when it is none. */
-static struct xm_value *
-whole_of(struct xm_value *v, int64_t *slice)
+enum { X, W_GATE, B_GATE, GATE, W_UP, B_UP, UP, FACTOR, SLICE, INDEX, AXIS };
+
+static bool
+same_type(struct xm_match *m)
 {
-    struct xm_node *n = v->node;
-    uint32_t rank = v->type.shape.rank;
+    const struct xm_type *gate = &xm_in(m->root, 0)->type, *up = &xm_in(m->root, 1)->type;
+    m->why = "gate and factor differ in type";
+    return gate->element == up->element && xm_shape_eq(&gate->shape, &up->shape);
+}
+
+/* Which slice the factor is, of the last axis but one; -1: none that is known. */
+static int64_t
+slice_of(const struct xm_match *m)
+{
+    const struct xm_shape *s = &m->slot[FACTOR]->type.shape;
     int64_t i;
-    *slice = 0;
-    if (n->op != XM_OP_GATHER || n->attr.gather.batch_dims != 0 ||
-        xm_value_is_const(xm_in(n, 0)))
-        return v;
-    const struct xm_shape *s = &xm_in(n, 0)->type.shape;
-    if (rank < 1 || s->rank != rank + 1 || !xm_is_axis(xm_in(n, 2), s->rank, rank - 1) ||
-        xm_value_const_ints(xm_in(n, 1), &i, 1) != 1 ||
-        !xm_dim_is_const(s->dim[rank - 1]))
-        return v;
-    i += i < 0 ? s->dim[rank - 1].n : 0;
-    if (i < 0 || i >= s->dim[rank - 1].n)
-        return v;
-    *slice = i;
-    return xm_in(n, 0);
-}
-
-/* A product that nobody else reads. */
-static bool
-is_own_product(const struct xm_value *v)
-{
-    return xm_is_linear(v->node) && v->n_uses == 1;
-}
-
-/* in[] has the gate's product; the unit's result, or NULL: it cannot be run (or err). */
-static struct xm_value *
-with_product(struct xm_builder *b, const struct xm_caps *caps, union xm_attr *attr,
-             struct xm_value **in, struct xm_value *up)
-{
-    enum { N_IN = XM_LINEAR_W + 2 * XM_LINEAR_SEGMENT };
-    struct xm_value *second[XM_LINEAR_BIAS + 1];
-    const char *why_not;
-    if (!is_own_product(up) || xm_in(up->node, 0) != in[XM_LINEAR_X])
-        return NULL;
-    xm_linear_operands(b->graph, up->node, second);
-    in[XM_LINEAR_W + XM_LINEAR_SEGMENT] = second[XM_LINEAR_W];
-    in[XM_LINEAR_BIAS + XM_LINEAR_SEGMENT] = second[XM_LINEAR_BIAS];
-    return xm_can_run(caps, XM_OP_LINEAR, attr, in, N_IN, &why_not)
-               ? xm_op_build(b, XM_OP_LINEAR, attr, in, N_IN)
-               : NULL;
-}
-
-static struct xm_value *
-with_factor(struct xm_builder *b, const struct xm_caps *caps, union xm_attr *attr,
-            struct xm_value **in, struct xm_value *factor)
-{
-    const char *why_not;
-    in[XM_LINEAR_FACTOR] = whole_of(factor, &attr->linear.slice);
-    return xm_can_run(caps, XM_OP_LINEAR, attr, in, XM_LINEAR_BIAS + 1, &why_not)
-               ? xm_op_build(b, XM_OP_LINEAR, attr, in, XM_LINEAR_BIAS + 1)
-               : NULL;
+    if (s->rank < 2 || !xm_is_axis(m->slot[AXIS], s->rank, s->rank - 2) ||
+        xm_value_const_ints(m->slot[INDEX], &i, 1) != 1 ||
+        !xm_dim_is_const(s->dim[s->rank - 2]))
+        return -1;
+    i += i < 0 ? s->dim[s->rank - 2].n : 0;
+    return i < s->dim[s->rank - 2].n ? i : -1;
 }
 
 static bool
-fuse(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *glu)
+is_slice(struct xm_match *m)
 {
-    struct xm_value *gate = xm_in(glu, 0), *up = xm_in(glu, 1);
-    struct xm_value *in[XM_LINEAR_N_IN];
-    union xm_attr attr = {
-        .linear = {.glu = true, .activation = glu->attr.glu.activation}};
-    if (!is_own_product(gate) || gate->type.element != up->type.element ||
-        !xm_shape_eq(&gate->type.shape, &up->type.shape))
+    const struct xm_shape *of = &m->slot[FACTOR]->type.shape;
+    if (!same_type(m))
         return false;
-    struct xm_builder b = xm_builder_before(g, glu);
-    b.name = gate->node->name;
-    xm_linear_operands(g, gate->node, in);
-    struct xm_value *y = with_product(&b, caps, &attr, in, up);
-    if (!y && g->err.status == XM_OK)
-        y = with_factor(&b, caps, &attr, in, up);
-    if (!y)
-        return false;
-    xm_value_replace(g, &glu->out[0], y);
-    xm_node_remove_dead(g, glu);
-    return true;
+    m->why = "the factor is no slice of the last axis but one";
+    return m->slot[SLICE]->node->attr.gather.batch_dims == 0 &&
+           !xm_value_is_const(m->slot[FACTOR]) &&
+           of->rank == m->slot[SLICE]->type.shape.rank + 1 && slice_of(m) >= 0;
 }
+
+static void
+set_unit(const struct xm_match *m, union xm_attr *attr)
+{
+    attr->linear.glu = true;
+    attr->linear.activation = m->root->attr.glu.activation;
+    attr->linear.slice = m->slot[SLICE] ? slice_of(m) : 0;
+}
+
+/* clang-format off */
+#define GATE_PRODUCT LINEAR_OF(GATE, VAR(X), VAR(W_GATE), MAYBE(B_GATE))
+#define UNIT(...)    N(GATE, LINEAR, __VA_ARGS__), .attr = set_unit, .keeps_name = true
+static const struct xm_rule rules[] = {
+    { "two products", P(GLU, GATE_PRODUCT, LINEAR_OF(UP, VAR(X), VAR(W_UP), MAYBE(B_UP))),
+      UNIT(AT(XM_LINEAR_W + XM_LINEAR_SEGMENT, VAR(W_UP)), AT(XM_LINEAR_BIAS + XM_LINEAR_SEGMENT, VAR(B_UP))),
+      .condition = same_type },
+    { "slice", P(GLU, GATE_PRODUCT, PS(SLICE, GATHER, VAR(FACTOR), INTS(INDEX), VAR(AXIS))),
+      UNIT(AT(XM_LINEAR_FACTOR, VAR(FACTOR))), .condition = is_slice },
+    { "factor", P(GLU, GATE_PRODUCT, VAR(FACTOR)),
+      UNIT(AT(XM_LINEAR_FACTOR, VAR(FACTOR))), .condition = same_type },
+};
+/* clang-format on */
 
 bool
 xm_pass_fuse_linear_glu(struct xm_graph *g, const struct xm_caps *caps)
 {
-    bool any = false;
-    xm_for_each_node_safe(n, g)
-    {
-        if (n->op == XM_OP_GLU)
-            any |= fuse(g, caps, n);
-        if (g->err.status != XM_OK)
-            break;
-    }
-    return any;
+    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
 }

@@ -8,8 +8,8 @@
  * At most three; a fourth begins another group. Which formats of weights go together is
  * the machine's business (xm_caps). Not done here: products that something is added to.
  */
-#include "transformations/passes/linear_node.h"
 #include "transformations/pipeline.h"
+#include "transformations/rewrite/linear_node.h"
 
 struct group {
     struct xm_node *member[XM_LINEAR_SEGMENTS];

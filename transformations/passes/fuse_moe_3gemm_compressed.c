@@ -60,7 +60,8 @@ fuse(struct xm_builder *b, struct xm_match *m)
 }
 
 static const struct xm_rule rules[] = {
-    {"router and experts", ANY(MOE, 0, MOE_COMPRESSED), NULL, fuse, is_fusable},
+    {"router and experts", ANY(MOE, 0, MOE_COMPRESSED), .apply = fuse,
+     .condition = is_fusable},
 };
 
 const char *

@@ -151,10 +151,11 @@ takes_any_index(const struct xm_node *n)
 }
 
 /* The ids are i32 now; who may not care reads them so, others through a convert. */
-static bool
-replace_ids(struct xm_builder *b, struct xm_value *old, struct xm_value *ids)
+static void
+move_ids(struct xm_builder *b, struct xm_match *m, struct xm_value *weights)
 {
-    struct xm_value *other = NULL;
+    struct xm_value *old = &m->slot[m->slot[TOPK] ? TOPK : ROUTER]->node->out[1];
+    struct xm_value *ids = &weights->node->out[1], *other = NULL;
     for (struct xm_use *u = old->uses, *next; u; u = next) {
         struct xm_value *to = ids;
         next = u->next;
@@ -163,21 +164,17 @@ replace_ids(struct xm_builder *b, struct xm_value *old, struct xm_value *ids)
             to = other;
         }
         if (!to)
-            return false;
+            return;
         xm_node_set_in(u->user, xm_use_index(u), to);
     }
-    return true;
 }
 
 static struct xm_value *
-make_router(struct xm_builder *b, struct xm_value *const in[3], struct xm_moe_routing r,
-            struct xm_value *old_ids)
+make_router(struct xm_builder *b, struct xm_value *const in[3], struct xm_moe_routing r)
 {
     union xm_attr attr = {.router = r};
     struct xm_node *n = xm_node_build(b, XM_OP_MOE_ROUTER, &attr, in, 3);
-    if (!n || !replace_ids(b, old_ids, &n->out[1]))
-        return NULL;
-    return &n->out[0];
+    return n ? &n->out[0] : NULL;
 }
 
 static struct xm_value *
@@ -190,8 +187,7 @@ start(struct xm_builder *b, struct xm_match *m, enum xm_routing kind)
     if (bias)
         bias = xm_const_flat(b, bias);
     return make_router(
-        b, (struct xm_value *[]){m->slot[LOGITS], m->slot[BIAS] ? bias : none, none}, r,
-        &topk->out[1]);
+        b, (struct xm_value *[]){m->slot[LOGITS], m->slot[BIAS] ? bias : none, none}, r);
 }
 
 static struct xm_value *
@@ -218,8 +214,7 @@ change(struct xm_builder *b, struct xm_match *m, struct xm_moe_routing r,
        struct xm_value *scale)
 {
     struct xm_node *old = m->slot[ROUTER]->node;
-    return make_router(b, (struct xm_value *[]){xm_in(old, 0), xm_in(old, 1), scale}, r,
-                       &old->out[1]);
+    return make_router(b, (struct xm_value *[]){xm_in(old, 0), xm_in(old, 1), scale}, r);
 }
 
 static struct xm_value *
@@ -255,27 +250,27 @@ scale_all(struct xm_builder *b, struct xm_match *m)
 static const struct xm_rule rules[] = {
     { "top-k of softmax",
       PO(TOPK, 0, TOPK, PN(SCORES, SOFTMAX, VAR(LOGITS)), INTS(K)),
-      NULL, start_softmax, is_softmax_choice },
+      .apply = start_softmax, .condition = is_softmax_choice, .then = move_ids },
     { "softmax of top-k",
       P(SOFTMAX, PO(TOPK, 0, TOPK, VAR(LOGITS), INTS(K))),
-      NULL, start_softmax_topk, is_softmax_of_choice },
+      .apply = start_softmax_topk, .condition = is_softmax_of_choice, .then = move_ids },
     { "sigmoid with bias",
       P(GATHER_ELEMENTS, SIGMOID_SCORES,
         PO(TOPK, 1, TOPK, P(ADD, VAR(SCORES), WEIGHT(BIAS)), INTS(K))),
-      NULL, start_sigmoid, is_sigmoid_choice },
+      .apply = start_sigmoid, .condition = is_sigmoid_choice, .then = move_ids },
     { "sigmoid",
       P(GATHER_ELEMENTS, SIGMOID_SCORES, PO(TOPK, 1, TOPK, VAR(SCORES), INTS(K))),
-      NULL, start_sigmoid, is_sigmoid_choice },
+      .apply = start_sigmoid, .condition = is_sigmoid_choice, .then = move_ids },
     { "top-k of sigmoid",
       PO(TOPK, 0, TOPK, PN(SCORES, SIGMOID, VAR(LOGITS)), INTS(K)),
-      NULL, start_sigmoid, is_choice },
-    { "normalise", P(DIVIDE, WEIGHTS, WEIGHT_SUM), NULL, normalise, is_normalisation },
+      .apply = start_sigmoid, .condition = is_choice, .then = move_ids },
+    { "normalise", P(DIVIDE, WEIGHTS, WEIGHT_SUM), .apply = normalise, .condition = is_normalisation, .then = move_ids },
     { "normalise with epsilon", P(DIVIDE, WEIGHTS, P(ADD, WEIGHT_SUM, NUMBER(EPSILON))),
-      NULL, normalise, is_normalisation },
+      .apply = normalise, .condition = is_normalisation, .then = move_ids },
     { "expert scale",
       P(MULTIPLY, WEIGHTS, PN(GATHERED, GATHER, WEIGHT(SCALE), VAR(K), INTS(AXIS))),
-      NULL, scale_experts, is_expert_scale },
-    { "scale", P(MULTIPLY, WEIGHTS, NUMBER(SCALE)), NULL, scale_all, is_scale },
+      .apply = scale_experts, .condition = is_expert_scale, .then = move_ids },
+    { "scale", P(MULTIPLY, WEIGHTS, NUMBER(SCALE)), .apply = scale_all, .condition = is_scale, .then = move_ids },
 };
 /* clang-format on */
 

@@ -11,8 +11,9 @@
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
+#include "transformations/rewrite/patterns.h"
 
-enum { X, AXES, EPSILON, MEAN, GAMMA, NORM };
+enum { X, AXES, EPSILON, MEAN, GAMMA, NORM, ONES };
 
 static bool
 is_mean_of_last_axis(struct xm_match *m)
@@ -31,8 +32,9 @@ is_mean_of_last_axis(struct xm_match *m)
 }
 
 static struct xm_value *
-ones(struct xm_builder *b, int64_t n)
+ones(struct xm_builder *b, struct xm_match *m)
 {
+    int64_t n = xm_last_dim(m->slot[X]);
     struct xm_type type = {.element = XM_F32,
                            .shape = {.rank = 1, .dim = {xm_dim_const(n)}}};
     uint64_t bytes = (uint64_t)n * sizeof(float);
@@ -46,19 +48,10 @@ ones(struct xm_builder *b, int64_t n)
     return xm_const(b, &type, (struct xm_data){(const uint8_t *)f, bytes});
 }
 
-static struct xm_value *
-norm(struct xm_builder *b, struct xm_value *x, struct xm_value *gamma, float epsilon)
+static void
+set_epsilon(const struct xm_match *m, union xm_attr *attr)
 {
-    union xm_attr attr = {.rms_norm = {epsilon}};
-    return xm_op_build(b, XM_OP_RMS_NORM, &attr, (struct xm_value *[]){x, gamma}, 2);
-}
-
-static struct xm_value *
-make_norm(struct xm_builder *b, struct xm_match *m)
-{
-    float epsilon = 0;
-    xm_value_is_scalar_const(m->slot[EPSILON], &epsilon);
-    return norm(b, m->slot[X], ones(b, xm_last_dim(m->slot[X])), epsilon);
+    xm_value_is_scalar_const(m->slot[EPSILON], &attr->rms_norm.epsilon);
 }
 
 static bool
@@ -66,7 +59,7 @@ is_gamma(struct xm_match *m)
 {
     uint64_t n;
     const struct xm_value *gamma = m->slot[GAMMA];
-    if (!xm_is_filled(xm_in(m->slot[NORM]->node, 1), 1.0f)) {
+    if (!xm_is_filled(m->slot[ONES], 1.0f)) {
         m->why = "the norm has a gamma already";
         return false;
     }
@@ -78,27 +71,16 @@ is_gamma(struct xm_match *m)
            gamma->type.shape.rank <= m->slot[X]->type.shape.rank;
 }
 
-static struct xm_value *
-put_gamma(struct xm_builder *b, struct xm_match *m)
-{
-    float epsilon = m->slot[NORM]->node->attr.rms_norm.epsilon;
-    struct xm_value *y = norm(b, m->slot[X], xm_const_flat(b, m->slot[GAMMA]), epsilon);
-    enum xm_element to = m->root->out[0].type.element;
-    return y && y->type.element != to ? xm_convert(b, y, to) : y;
-}
-
 /* clang-format off */
+#define BARE_NORM PN(NORM, RMS_NORM, VAR(X), VAR(ONES))
+#define WITH_GAMMA N(NORM, RMS_NORM, AT(1, FLAT(GAMMA))), .condition = is_gamma
 static const struct xm_rule rules[] = {
     { "norm",
       P(MULTIPLY, VAR(X), P(DIVIDE, SCALAR(1), P(SQRT,
           P(ADD, PN(MEAN, REDUCE_MEAN, P(POWER, VAR(X), SCALAR(2)), INTS(AXES)), NUMBER(EPSILON))))),
-      NULL, make_norm, is_mean_of_last_axis },
-    { "gamma",
-      P(MULTIPLY, WEIGHT(GAMMA), PN(NORM, RMS_NORM, VAR(X), VAR(EPSILON))),
-      NULL, put_gamma, is_gamma },
-    { "gamma behind convert",
-      P(MULTIPLY, WEIGHT(GAMMA), P(CONVERT, PN(NORM, RMS_NORM, VAR(X), VAR(EPSILON)))),
-      NULL, put_gamma, is_gamma },
+      P(RMS_NORM, VAR(X), MAKE(ones)), .attr = set_epsilon, .condition = is_mean_of_last_axis },
+    { "gamma", P(MULTIPLY, WEIGHT(GAMMA), BARE_NORM), WITH_GAMMA },
+    { "gamma behind convert", P(MULTIPLY, WEIGHT(GAMMA), P(CONVERT, BARE_NORM)), WITH_GAMMA },
 };
 /* clang-format on */
 

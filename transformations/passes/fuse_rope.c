@@ -14,6 +14,7 @@
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
+#include "transformations/rewrite/patterns.h"
 
 enum {
     X,
@@ -177,10 +178,10 @@ make_split_rope(struct xm_builder *b, struct xm_match *m)
            P(MULTIPLY, PN(CAT, CONCAT, negated, LOWER_HALF), VAR(SIN)))
 
 static const struct xm_rule rope_rules[] = {
-    { "times minus one", ROTATED(P(MULTIPLY, UPPER_HALF, SCALAR(-1))), NULL, make_rope, is_rotation },
-    { "negative",        ROTATED(P(NEGATIVE, UPPER_HALF)),             NULL, make_rope, is_rotation },
-    { "pairs of a split",          PAIRS(SPLIT, VAR(X), VAR(AXIS)),                    NULL, make_split_rope, is_split_rotation },
-    { "pairs of a variadic split", PAIRS(VARIADIC_SPLIT, VAR(X), VAR(AXIS), VAR(LENGTHS)), NULL, make_split_rope, is_split_rotation },
+    { "times minus one", ROTATED(P(MULTIPLY, UPPER_HALF, SCALAR(-1))), .apply = make_rope, .condition = is_rotation },
+    { "negative",        ROTATED(P(NEGATIVE, UPPER_HALF)),             .apply = make_rope, .condition = is_rotation },
+    { "pairs of a split",          PAIRS(SPLIT, VAR(X), VAR(AXIS)),                    .apply = make_split_rope, .condition = is_split_rotation },
+    { "pairs of a variadic split", PAIRS(VARIADIC_SPLIT, VAR(X), VAR(AXIS), VAR(LENGTHS)), .apply = make_split_rope, .condition = is_split_rotation },
 };
 /* clang-format on */
 

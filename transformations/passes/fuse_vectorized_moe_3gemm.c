@@ -103,11 +103,10 @@ static bool
 two_matmuls(struct xm_match *m)
 {
     float limit = 0;
-    enum xm_gate_up form;
-    struct xm_value *both;
-    if (!xm_moe_is_gate_and_up(m, m->slot[GATE_PART], m->slot[UP_PART], &form, &both))
+    const struct xm_value *gate = m->slot[GATE_PART], *up = m->slot[UP_PART];
+    if (!xm_moe_is_gate_and_up(m, gate, up))
         return false;
-    if (!xm_match_value(m, both_products, both))
+    if (!xm_match_value(m, both_products, xm_in(gate->node, 0)))
         return refuse(m, "gate and up are not a product of the tiled tokens with a bias");
     if (!block_holds(m, 2))
         return false;
@@ -123,65 +122,44 @@ two_matmuls(struct xm_match *m)
     return true;
 }
 
-static struct xm_value *
-make_moe(struct xm_builder *b, struct xm_match *m, struct xm_moe_attr moe)
+static void
+set_sizes(const struct xm_match *m, struct xm_moe_attr *a)
 {
-    struct xm_value *in[XM_MOE_N_IN], *x = m->slot[MOE_X];
-    for (int i = 0; i < XM_MOE_N_IN; i++)
-        in[i] = xm_none(b->graph);
-    in[XM_MOE_HIDDEN] = x;
-    in[XM_MOE_ROUTING] = m->slot[MOE_WEIGHTS];
-    in[XM_MOE_IDS] = m->slot[MOE_IDS];
-    in[XM_MOE_W_GATE] = m->slot[W_GATE];
-    in[XM_MOE_W_DOWN] = m->slot[W_DOWN];
-    if (m->slot[W_UP])
-        in[XM_MOE_W_UP] = m->slot[W_UP];
-    if (m->slot[BIAS_GATE]) {
-        in[XM_MOE_BIAS_GATE] = m->slot[BIAS_GATE];
-        in[XM_MOE_BIAS_DOWN] = m->slot[BIAS_DOWN];
-    }
-    moe.hidden = xm_last_dim(x);
-    moe.inter = xm_last_dim(m->slot[W_DOWN]);
-    moe.experts = xm_moe_experts(m);
-    moe.routing = (struct xm_moe_routing){
-        .top_k = xm_last_dim(m->slot[MOE_IDS]), .normalise = true, .scale = 1.0f};
-    union xm_attr attr = {.moe = moe};
-    struct xm_value *y = xm_op_build(b, XM_OP_MOE, &attr, in, XM_MOE_N_IN);
-    return xm_reshape_like(b, y, &m->root->out[0].type.shape);
+    a->hidden = xm_last_dim(m->slot[MOE_X]);
+    a->inter = xm_last_dim(m->slot[W_DOWN]);
+    a->experts = xm_moe_experts(m);
+    a->routing.top_k = xm_last_dim(m->slot[MOE_IDS]);
 }
 
-static struct xm_value *
-make_three(struct xm_builder *b, struct xm_match *m)
+static void
+set_three(const struct xm_match *m, union xm_attr *attr)
 {
-    int activation = m->slot[ACT]->node->attr.glu.activation;
-    return make_moe(
-        b, m,
-        (struct xm_moe_attr){.activation = (enum xm_activation)activation, .beta = 1.0f});
+    set_sizes(m, &attr->moe);
+    attr->moe.activation = (enum xm_activation)m->slot[ACT]->node->attr.glu.activation;
 }
 
-static struct xm_value *
-make_two(struct xm_builder *b, struct xm_match *m)
+static void
+set_two(const struct xm_match *m, union xm_attr *attr)
 {
-    float beta = 1, limit = 0;
-    enum xm_gate_up form = XM_GATE_UP_APART;
-    struct xm_value *both;
-    xm_moe_is_gate_and_up(m, m->slot[GATE_PART], m->slot[UP_PART], &form, &both);
-    xm_value_is_scalar_const(m->slot[BETA], &beta);
-    xm_value_is_scalar_const(m->slot[LIMIT], &limit);
-    return make_moe(b, m,
-                    (struct xm_moe_attr){.gate_up = form,
-                                         .activation = XM_ACT_SWISH,
-                                         .beta = beta,
-                                         .limit = limit,
-                                         .up_add = 1.0f});
+    struct xm_moe_attr *a = &attr->moe;
+    set_sizes(m, a);
+    a->up_add = 1.0f;
+    a->gate_up = xm_moe_form_of(m->slot[GATE_PART], m->slot[UP_PART]);
+    xm_value_is_scalar_const(m->slot[BETA], &a->beta);
+    xm_value_is_scalar_const(m->slot[LIMIT], &a->limit);
 }
 
 /* clang-format off */
+#define EXPERTS(...)                                                                      \
+    ONLY(-1, MOE, AT(XM_MOE_HIDDEN, VAR(MOE_X)), AT(XM_MOE_ROUTING, VAR(MOE_WEIGHTS)),    \
+         AT(XM_MOE_IDS, VAR(MOE_IDS)), AT(XM_MOE_W_GATE, VAR(W_GATE)),                      \
+         AT(XM_MOE_W_DOWN, VAR(W_DOWN)), __VA_ARGS__)
 static const struct xm_rule rules[] = {
-    { "three matmuls",           SUM_OF(THREE),          NULL, make_three, three_matmuls },
-    { "three matmuls, reshaped", SUM_OF_RESHAPED(THREE), NULL, make_three, three_matmuls },
-    { "two matmuls",             SUM_OF(TWO),            NULL, make_two,   two_matmuls   },
-    { "two matmuls, reshaped",   SUM_OF_RESHAPED(TWO),   NULL, make_two,   two_matmuls   },
+    { "three matmuls", SUM_OF(THREE), EXPERTS(AT(XM_MOE_W_UP, VAR(W_UP))),
+      .attr = set_three, .condition = three_matmuls },
+    { "two matmuls", SUM_OF(TWO),
+      EXPERTS(AT(XM_MOE_BIAS_GATE, VAR(BIAS_GATE)), AT(XM_MOE_BIAS_DOWN, VAR(BIAS_DOWN))),
+      .attr = set_two, .condition = two_matmuls },
 };
 /* clang-format on */
 

@@ -14,7 +14,7 @@
 #include "transformations/pipeline.h"
 
 enum { EXPERTS = MOE_BLOCK_SLOTS };
-enum { MAX_VISITS = 64, MAX_DEPTH = 24 };
+enum { MAX_VISITS = 64, MAX_DEPTH = 24, MAX_IN = 6 };
 
 /* ---- pieces ------------------------------------------------------------------------ */
 
@@ -111,7 +111,7 @@ operand_stays(const struct xm_node *n, uint32_t i)
 static bool
 keeps_experts_apart(const struct xm_node *n)
 {
-    if (n->n_in > XM_PAT_IN || n->n_out != 1)
+    if (n->n_in > MAX_IN || n->n_out != 1)
         return false;
     return (xm_op_info(n->op)->flags & XM_OPF_ELTWISE) ||
            (n->op == XM_OP_SLICE && n->n_in == 5 && xm_is_axis(xm_in(n, 4), 3, 2));
@@ -163,7 +163,7 @@ static struct xm_value *rebuild(struct rebuild *r, struct xm_value *v);
 static struct xm_value *
 rebuild_new(struct rebuild *r, struct xm_value *v)
 {
-    struct xm_value *bias, *in[XM_PAT_IN];
+    struct xm_value *bias, *in[MAX_IN];
     struct xm_value *matmul = matmul_of(v, xm_moe_experts(r->m), &bias);
     struct xm_node *n = v->node;
     if (is_tiled(v))
@@ -281,10 +281,9 @@ is_matrix(struct xm_match *m)
 
 /* clang-format off */
 static const struct xm_rule rules[] = {
-    { "tiled block",           SUM_OF(VAR(EXPERTS)),          NULL, lower_block, block_holds },
-    { "tiled block, reshaped", SUM_OF_RESHAPED(VAR(EXPERTS)), NULL, lower_block, block_holds },
-    { "moe",                   ANY(0, 0, MOE),                NULL, lower_moe,   is_matrix },
-    { "moe_compressed",        ANY(0, 0, MOE_COMPRESSED),     NULL, lower_moe,   is_matrix },
+    { "tiled block",    SUM_OF(VAR(EXPERTS)),      .apply = lower_block, .condition = block_holds },
+    { "moe",            ANY(0, 0, MOE),            .apply = lower_moe,   .condition = is_matrix },
+    { "moe_compressed", ANY(0, 0, MOE_COMPRESSED), .apply = lower_moe,   .condition = is_matrix },
 };
 /* clang-format on */
 

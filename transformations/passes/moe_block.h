@@ -13,7 +13,7 @@
 #ifndef XM_TRANSFORMATIONS_PASSES_MOE_BLOCK_H
 #define XM_TRANSFORMATIONS_PASSES_MOE_BLOCK_H
 
-#include "transformations/rewrite/rewrite.h"
+#include "transformations/rewrite/patterns.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,7 +24,6 @@ enum {
     MOE_TILED,   /* [E,T,H]                                       */
     MOE_REPEATS, /* of the tile                                   */
     MOE_TILED_DIMS,
-    MOE_EXPERTS_DIMS,
     MOE_BASE,    /* what the weights are scattered into           */
     MOE_IDS,     /* [T,K]                                         */
     MOE_WEIGHTS, /* [T,K]                                         */
@@ -44,9 +43,8 @@ enum {
        P(TRANSPOSE, PN(MOE_SCATTER, SCATTER_ELEMENTS_UPDATE, VAR(MOE_BASE), VAR(MOE_IDS), \
                        VAR(MOE_WEIGHTS), INTS(MOE_SCATTER_AXIS)), INTS(MOE_ORDER)),       \
        VAR(MOE_ROUTED_DIMS))
-/* The two tails: the experts' result as it is, and reshaped to more dimensions. */
-#define SUM_OF(experts)          P(REDUCE_SUM, P(MULTIPLY, experts, ROUTED), INTS(MOE_AXES))
-#define SUM_OF_RESHAPED(experts) SUM_OF(P(RESHAPE, experts, VAR(MOE_EXPERTS_DIMS)))
+/* With either tail: the experts' result as it is, or reshaped to more dimensions. */
+#define SUM_OF(experts) P(REDUCE_SUM, P(MULTIPLY, THROUGH(experts), ROUTED), INTS(MOE_AXES))
 /* clang-format on */
 
 /* Conditions; false leaves the sentence in m->why. */
@@ -59,11 +57,12 @@ bool xm_moe_is_expert_matmul(struct xm_match *m, const struct xm_value *matmul,
                              int64_t experts);
 /* E of a block whose tail holds. */
 int64_t xm_moe_experts(const struct xm_match *m);
-/* `gate` and `up` are all that is read of one product [E,T,2I], *both, in an order that *form
- * names. */
+/* In which order `gate` and `up` are what one product [E,T,2I] has; XM_GATE_UP_APART: they are not
+ * that. */
+enum xm_gate_up xm_moe_form_of(const struct xm_value *gate, const struct xm_value *up);
+/* They are, and nobody else reads the product. */
 bool xm_moe_is_gate_and_up(struct xm_match *m, const struct xm_value *gate,
-                           const struct xm_value *up, enum xm_gate_up *form,
-                           struct xm_value **both);
+                           const struct xm_value *up);
 /* What such a product [..,2I], of rank 3, has of gate and of up. */
 struct xm_value *xm_moe_gate_of(struct xm_builder *b, const struct xm_moe_attr *a,
                                 struct xm_value *both);

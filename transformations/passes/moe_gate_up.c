@@ -62,29 +62,29 @@ is_product_theirs(const struct xm_value *gate, const struct xm_value *up,
            both->n_uses == (gate->node == up->node ? 1u : 2u);
 }
 
+enum xm_gate_up
+xm_moe_form_of(const struct xm_value *gate, const struct xm_value *up)
+{
+    const int64_t inter = xm_last_dim(gate);
+    struct part g, u;
+    if (!is_part(gate, &g) || !is_part(up, &u) || g.of != u.of)
+        return XM_GATE_UP_APART;
+    return are_at(&g, &u, 0, 1, 2)       ? XM_GATE_UP_INTERLEAVED
+           : are_at(&g, &u, 1, 0, 2)     ? XM_UP_GATE_INTERLEAVED
+           : are_at(&g, &u, 0, inter, 1) ? XM_GATE_UP_STACKED
+           : are_at(&g, &u, inter, 0, 1) ? XM_UP_GATE_STACKED
+                                         : XM_GATE_UP_APART;
+}
+
 bool
 xm_moe_is_gate_and_up(struct xm_match *m, const struct xm_value *gate,
-                      const struct xm_value *up, enum xm_gate_up *form,
-                      struct xm_value **both)
+                      const struct xm_value *up)
 {
-    struct part g, u;
     m->why = "gate and up are not the halves, or every second column, of one product";
-    if (!is_part(gate, &g) || !is_part(up, &u) || g.of != u.of)
+    if (xm_moe_form_of(gate, up) == XM_GATE_UP_APART)
         return false;
-    const int64_t inter = xm_last_dim(gate);
-    if (are_at(&g, &u, 0, 1, 2))
-        *form = XM_GATE_UP_INTERLEAVED;
-    else if (are_at(&g, &u, 1, 0, 2))
-        *form = XM_UP_GATE_INTERLEAVED;
-    else if (are_at(&g, &u, 0, inter, 1))
-        *form = XM_GATE_UP_STACKED;
-    else if (are_at(&g, &u, inter, 0, 1))
-        *form = XM_UP_GATE_STACKED;
-    else
-        return false;
-    *both = g.of;
     m->why = "others than gate and up read the experts' first product";
-    return is_product_theirs(gate, up, *both);
+    return is_product_theirs(gate, up, xm_in(gate->node, 0));
 }
 
 /* ---- making them -------------------------------------------------------------------- */

@@ -18,6 +18,7 @@
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
+#include "transformations/rewrite/patterns.h"
 
 enum { X, V };
 
@@ -33,32 +34,6 @@ reciprocal_root(struct xm_builder *b, struct xm_value *v)
 {
     struct xm_value *one = scalar_like(b, v, 1.0f), *root = xm_op1(b, XM_OP_SQRT, v);
     return xm_op2(b, XM_OP_DIVIDE, one, root);
-}
-
-static struct xm_value *
-make_reciprocal_root(struct xm_builder *b, struct xm_match *m)
-{
-    return xm_reshape_like(b, reciprocal_root(b, m->slot[V]),
-                           &m->root->out[0].type.shape);
-}
-
-static struct xm_value *
-make_root(struct xm_builder *b, struct xm_match *m)
-{
-    return xm_reshape_like(b, xm_op1(b, XM_OP_SQRT, m->slot[V]),
-                           &m->root->out[0].type.shape);
-}
-
-static struct xm_value *
-multiply_by_reciprocal_root(struct xm_builder *b, struct xm_match *m)
-{
-    return xm_op2(b, XM_OP_MULTIPLY, m->slot[X], reciprocal_root(b, m->slot[V]));
-}
-
-static struct xm_value *
-make_square(struct xm_builder *b, struct xm_match *m)
-{
-    return xm_op2(b, XM_OP_POWER, m->slot[X], scalar_like(b, m->slot[X], 2.0f));
 }
 
 static bool
@@ -83,13 +58,14 @@ keeps_rank(struct xm_match *m)
 }
 
 /* clang-format off */
+#define RECIPROCAL_ROOT P(DIVIDE, SCALAR(1), P(SQRT, VAR(V)))
 static const struct xm_rule rules[] = {
-    { "power(v, -0.5)", P(POWER, VAR(V), SCALAR(-0.5)), NULL, make_reciprocal_root, keeps_rank },
-    { "power(v, 0.5)",  P(POWER, VAR(V), SCALAR(0.5)),  NULL, make_root, keeps_rank },
-    { "x / sqrt(v)",    P(DIVIDE, VAR(X), P(SQRT, VAR(V))), NULL, multiply_by_reciprocal_root, is_not_number },
-    { "x x",            P(MULTIPLY, VAR(X), VAR(X)), NULL, make_square, is_float },
-    { "x sigmoid(x)",   P(MULTIPLY, VAR(X), P(SIGMOID, VAR(X))), P(SWISH, VAR(X)), NULL, NULL },
-    { "swish(x, 1)",    P(SWISH, VAR(X), SCALAR(1)), P(SWISH, VAR(X)), NULL, NULL },
+    { "power(v, -0.5)", P(POWER, VAR(V), SCALAR(-0.5)),     RECIPROCAL_ROOT, .condition = keeps_rank },
+    { "power(v, 0.5)",  P(POWER, VAR(V), SCALAR(0.5)),      P(SQRT, VAR(V)), .condition = keeps_rank },
+    { "x / sqrt(v)",    P(DIVIDE, VAR(X), P(SQRT, VAR(V))), P(MULTIPLY, VAR(X), RECIPROCAL_ROOT), .condition = is_not_number },
+    { "x x",            P(MULTIPLY, VAR(X), VAR(X)),        P(POWER, VAR(X), SCALAR(2)), .condition = is_float },
+    { "x sigmoid(x)",   P(MULTIPLY, VAR(X), P(SIGMOID, VAR(X))), P(SWISH, VAR(X)), .condition = NULL },
+    { "swish(x, 1)",    P(SWISH, VAR(X), SCALAR(1)),        P(SWISH, VAR(X)), .condition = NULL },
 };
 /* clang-format on */
 

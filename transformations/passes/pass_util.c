@@ -57,61 +57,10 @@ xm_keeps_rows(const struct xm_node *n)
            xm_last_dim(xm_in(n, 0)) == xm_last_dim(&n->out[0]);
 }
 
-bool
-xm_static_elements(const struct xm_shape *s, uint64_t *n)
-{
-    *n = 1;
-    for (uint32_t i = 0; i < s->rank; i++)
-        if (!xm_dim_is_const(s->dim[i]) || s->dim[i].n < 0 ||
-            !xm_mul_size(*n, (uint64_t)s->dim[i].n, n))
-            return false;
-    return true;
-}
-
 uint32_t
 xm_use_index(const struct xm_use *u)
 {
     return (uint32_t)(u - u->user->in);
-}
-
-struct xm_value *
-xm_const_as_f32(struct xm_builder *b, const struct xm_value *v,
-                const struct xm_shape *shape)
-{
-    struct xm_type type = {.element = XM_F32, .shape = *shape};
-    uint64_t n, bytes;
-    if (!xm_static_elements(&v->type.shape, &n) || !xm_mul_size(n, sizeof(float), &bytes))
-        return NULL;
-    float *copy = xm_arena_alloc(&b->graph->arena, bytes);
-    if (!copy) {
-        xm_fail(&b->graph->err, XM_NO_MEMORY, "out of memory for a copy of '%.100s'",
-                v->node->name);
-        return NULL;
-    }
-    for (uint64_t i = 0; i < n; i++)
-        copy[i] = xm_load_float(v->type.element, v->node->attr.data.bytes, i);
-    return xm_const(b, &type, (struct xm_data){(const uint8_t *)copy, bytes});
-}
-
-struct xm_value *
-xm_const_flat(struct xm_builder *b, const struct xm_value *v)
-{
-    struct xm_shape flat = {.rank = 1};
-    uint64_t n;
-    if (!xm_static_elements(&v->type.shape, &n))
-        return NULL;
-    if (v->type.element == XM_F32 && v->type.shape.rank == 1)
-        return &v->node->out[v->index];
-    flat.dim[0] = xm_dim_const((int64_t)n);
-    return xm_const_as_f32(b, v, &flat);
-}
-
-struct xm_value *
-xm_reshape_like(struct xm_builder *b, struct xm_value *x, const struct xm_shape *like)
-{
-    if (!x || xm_shape_eq(&x->type.shape, like))
-        return x;
-    return xm_reshape(b, x, like->dim, like->rank);
 }
 
 static const int64_t head_swap[4] = {0, 2, 1, 3};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What several passes ask about values: axes, filled constants, small constants made
- * anew.
+ * What several passes ask about values: axes, filled constants, heads.
  */
 #ifndef XM_TRANSFORMATIONS_PASSES_PASS_UTIL_H
 #define XM_TRANSFORMATIONS_PASSES_PASS_UTIL_H
@@ -25,19 +24,8 @@ bool xm_is_filled(const struct xm_value *v, float number);
 int64_t xm_last_dim(const struct xm_value *v);
 /* Whether n is a reshape whose last dimension stays. */
 bool xm_keeps_rows(const struct xm_node *n);
-/* Elements of a static shape; false when a dimension is symbolic or the product
- * overflows. */
-bool xm_static_elements(const struct xm_shape *s, uint64_t *n);
 /* Operand number of a use. */
 uint32_t xm_use_index(const struct xm_use *u);
-/* A copy of a constant as f32, with another shape of as many elements. */
-struct xm_value *xm_const_as_f32(struct xm_builder *b, const struct xm_value *v,
-                                 const struct xm_shape *shape);
-/* The same as f32[n], n its number of elements; v itself when it is that. */
-struct xm_value *xm_const_flat(struct xm_builder *b, const struct xm_value *v);
-/* x with the shape of `like`: x itself when it has it. */
-struct xm_value *xm_reshape_like(struct xm_builder *b, struct xm_value *x,
-                                 const struct xm_shape *like);
 /* x[0,2,1,3]: head-major to token-major and back. A transpose that x comes from is undone
  * instead of a second one being added. */
 struct xm_value *xm_swap_heads(struct xm_builder *b, struct xm_value *x);

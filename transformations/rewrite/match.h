@@ -18,7 +18,19 @@ struct xm_matcher {
     char reason[256];
 };
 
-/* Tries every order of the pattern's commuting nodes; slots are restored on failure. */
-bool xm_matcher_run(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v);
+/* Tries every order of the pattern's commuting nodes until the condition (NULL: none) holds as
+ * well; slots are restored on failure. */
+bool xm_matcher_run(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v,
+                    bool (*condition)(struct xm_match *m));
+
+/* A pattern in a list of operands: the operand that it is for, and the pattern itself. */
+const struct xm_pat *xm_pat_operand(const struct xm_pat *pat, uint32_t i, uint32_t *at);
+
+/* Builds a rule's replacement for m->root before it; NULL: it cannot be run (*why), is left
+ * (m->why), or graph->err. Nothing is left of what it does not return. */
+struct xm_value *xm_replacement_build(struct xm_match *m, const struct xm_rule *rule,
+                                      const char **why);
+/* Takes out what was built before m->root since the graph had `next_id`. */
+void xm_replacement_undo(struct xm_match *m, uint32_t next_id);
 
 #endif

@@ -4,50 +4,24 @@
  */
 #include "transformations/rewrite/rewrite.h"
 
-#include <string.h>
-
 #include "transformations/rewrite/match.h"
 
 /* A rule set that still changes things then undoes itself: our mistake. */
 enum { MAX_ROUNDS = 64 };
 
-bool
-xm_can_run(const struct xm_caps *caps, enum xm_op op, const union xm_attr *attr,
-           struct xm_value *const *in, uint32_t n_in, const char **why_not)
-{
-    *why_not = NULL;
-    return !caps || !caps->can_run ||
-           caps->can_run(caps->ctx, op, attr, in, n_in, why_not);
-}
-
-/* Builds a replacement pattern: VAR and WEIGHT are slots, SCALAR an f32 constant. */
-static struct xm_value *
-emit(struct xm_builder *b, const struct xm_match *m, const struct xm_pat *pat)
-{
-    struct xm_value *in[XM_PAT_IN];
-    uint32_t n = 0;
-    switch (pat->kind) {
-    case XM_PAT_SCALAR:
-        return xm_const_float(b, XM_F32, (float)pat->number);
-    case XM_PAT_OP:
-        for (; n < XM_PAT_IN && pat->in[n]; n++)
-            in[n] = emit(b, m, pat->in[n]);
-        return xm_op_build(b, pat->op, NULL, in, n);
-    default:
-        return m->slot[pat->slot];
-    }
-}
-
 static bool
-apply_rule(struct xm_graph *g, const struct xm_rule *rule, struct xm_match *m)
+apply_rule(struct xm_match *m, const struct xm_rule *rule)
 {
-    struct xm_builder b = xm_builder_before(g, m->root);
+    const char *why;
     struct xm_value *old = &m->root->out[rule->find->out];
-    struct xm_value *new = rule->apply ? rule->apply(&b, m) : emit(&b, m, rule->replace);
+    struct xm_value *new = xm_replacement_build(m, rule, &why);
+    struct xm_builder b = xm_builder_before(m->graph, m->root);
     if (!new)
         return false;
-    xm_value_replace(g, old, new);
-    xm_node_remove_dead(g, m->root);
+    if (rule->then)
+        rule->then(&b, m, new);
+    xm_value_replace(m->graph, old, new);
+    xm_node_remove_dead(m->graph, m->root);
     return true;
 }
 
@@ -60,11 +34,9 @@ rewrite_node(struct xm_graph *g, const struct xm_caps *caps, const struct xm_rul
         if (rule->find->op != n->op || n->out[rule->find->out].n_uses == 0)
             continue;
         struct xm_match m = {.graph = g, .caps = caps, .root = n};
-        if (!xm_match_value(&m, rule->find, &n->out[rule->find->out]))
-            continue;
-        if (rule->condition && !rule->condition(&m))
-            continue;
-        if (apply_rule(g, rule, &m))
+        struct xm_matcher s = {.m = &m};
+        if (xm_matcher_run(&s, rule->find, &n->out[rule->find->out], rule->condition) &&
+            apply_rule(&m, rule))
             return true;
         if (g->err.status != XM_OK)
             return false;
@@ -93,6 +65,27 @@ xm_rewrite(struct xm_graph *g, const struct xm_caps *caps, const struct xm_rule 
     return any;
 }
 
+/* Why the rule leaves the root alone; NULL: it does not. */
+static const char *
+refusal(struct xm_matcher *s, const struct xm_rule *rule)
+{
+    const char *why;
+    struct xm_match *m = s->m;
+    const uint32_t next_id = m->graph->next_id;
+    const struct xm_error err = m->graph->err;
+    if (!xm_matcher_run(s, rule->find, &m->root->out[rule->find->out], rule->condition))
+        return s->best < UINT32_MAX ? s->reason
+               : m->why             ? m->why
+                                    : "its condition does not hold";
+    s->best = UINT32_MAX;
+    if (xm_replacement_build(m, rule, &why)) {
+        xm_replacement_undo(m, next_id);
+        return NULL;
+    }
+    m->graph->err = err; /* this was but a trial */
+    return why ? why : m->why ? m->why : "the replacement cannot be built";
+}
+
 const char *
 xm_rewrite_near_miss(const struct xm_rule *rules, size_t n_rules, struct xm_graph *g,
                      const struct xm_caps *caps, struct xm_node *root)
@@ -105,13 +98,9 @@ xm_rewrite_near_miss(const struct xm_rule *rules, size_t n_rules, struct xm_grap
             continue;
         struct xm_match m = {.graph = g, .caps = caps, .root = root};
         struct xm_matcher s = {.m = &m, .want_reason = true};
-        const char *reason = s.reason;
-        if (xm_matcher_run(&s, rule->find, &root->out[rule->find->out])) {
-            if (!rule->condition || rule->condition(&m))
-                return ""; /* it applies */
-            reason = m.why ? m.why : "its condition does not hold";
-            s.best = UINT32_MAX;
-        }
+        const char *reason = refusal(&s, rule);
+        if (!reason)
+            return ""; /* it applies */
         if (!*text || s.best > best) {
             const char *t =
                 xm_arena_printf(&g->arena, "rule '%s': %s", rule->name, reason);

@@ -3,23 +3,23 @@
  * Rewrite rules as data: a pattern to find, a pattern (or a function) to put in its
  * place.
  *
- *     enum { X, WG, WU };
+ *     enum { X, WG, WU, GATE, UP };
  *     static const struct xm_rule rules[] = {
- *         { "glu",
- *           P(MULTIPLY, P(SWISH, P(MATMUL, VAR(X), WEIGHT(WG))),
- *                       P(MATMUL, VAR(X), WEIGHT(WU))),
- *           P(GLU, P(MATMUL, VAR(X), WEIGHT(WG)), P(MATMUL, VAR(X), WEIGHT(WU))),
- *           NULL, same_format },
+ *         { "gated unit",
+ *           P(GLU, LINEAR_OF(GATE, VAR(X), VAR(WG), ABSENT),
+                  LINEAR_OF(UP, VAR(X), VAR(WU), ABSENT)),
+ *           N(GATE, LINEAR, AT(XM_LINEAR_W + XM_LINEAR_SEGMENT, VAR(WU))),
+ *           .attr = gated, .condition = same_format },
  *     };
  *
  * The engine gives for free: a slot met twice is the same value; commuting ops are tried
- * both ways; interior nodes have exactly one use (else the fusion would duplicate work)
- * unless SHARED; the replaced root and what only it used are removed at once; tensor
- * names and the friendly name move to the replacement; topological order is restored at
- * the end. No alternation (write two rows),
- * no repetition (write a walk).
+ * both ways, until pattern and condition hold; interior nodes have exactly one use (else the
+ * fusion would duplicate work) unless SHARED; a fused op that nobody can run is not made; the
+ * replacement gets the type of what it replaces; the replaced root and what only it used are
+ * removed at once; tensor names and the friendly name move to the replacement; topological
+ * order is restored at the end. No alternation (write two rows), no repetition (write a walk).
  *
- * Tables of patterns are C compound literals: they live in .c files, never in headers.
+ * The macros that tables are made of are those of patterns.h.
  */
 #ifndef XM_TRANSFORMATIONS_REWRITE_REWRITE_H
 #define XM_TRANSFORMATIONS_REWRITE_REWRITE_H
@@ -31,44 +31,47 @@
 extern "C" {
 #endif
 
-enum { XM_MAX_SLOTS = 40, XM_PAT_IN = 6, XM_PAT_COMMUTING = 8 };
+enum { XM_MAX_SLOTS = 40, XM_PAT_COMMUTING = 8 };
+
+struct xm_match;
 
 enum xm_pat_kind {
-    XM_PAT_OP,  /* a node with these operands                                          */
-    XM_PAT_VAR, /* any value                                                           */
-    XM_PAT_CONST,  /* a const or weight node, of any size  */
-    XM_PAT_SCALAR, /* a constant of one element with this value (relative 1e-6) */
-    XM_PAT_NUMBER, /* a constant of one element with any value */
-    XM_PAT_INTS /* known integer content (const, shape_value, …)                        */
+    XM_PAT_OP,      /* a node with these operands                                      */
+    XM_PAT_LINEAR,  /* x W^T (+ b), a matmul or a linear: its x, W and b               */
+    XM_PAT_THROUGH, /* in[0] below reshapes that nobody else reads                     */
+    XM_PAT_AT,      /* operand `at` of a node is in[0]                                 */
+    XM_PAT_VAR,     /* any value                                                       */
+    XM_PAT_MAYBE,   /* any value or none: then the slot stays NULL                     */
+    XM_PAT_ABSENT,  /* none                                                            */
+    XM_PAT_CONST,   /* a const or weight node, of any size                             */
+    XM_PAT_SCALAR,  /* a constant of one element with this value (relative 1e-6)       */
+    XM_PAT_NUMBER,  /* a constant of one element with any value                        */
+    XM_PAT_INTS, /* known integer content (const, shape_value, …)                   */
+    /* in replacements only */
+    XM_PAT_LIKE, /* in[0], reshaped as the slot's value                                */
+    XM_PAT_FLAT, /* the slot's constant as f32[n]; none stays none                     */
+    XM_PAT_MAKE  /* what a function makes                                              */
+};
+
+/* What a node may have for operands beside those of the pattern. */
+enum xm_pat_rest {
+    XM_REST_NO_MORE, /* their number is the pattern's                                   */
+    XM_REST_FREE,    /* anything; a replacement keeps those that the slot's node has    */
+    XM_REST_ABSENT   /* none                                                            */
 };
 
 struct xm_pat {
     enum xm_pat_kind kind;
     enum xm_op op; /* OP                                                          */
-    int slot;      /* where the value goes; -1: nowhere (OP only)                  */
+    int slot;      /* where the value goes; -1: nowhere                           */
     double number; /* SCALAR                                                      */
-    uint32_t out;  /* OP: which result of the node                                 */
-    bool shared;   /* OP: may have other uses                                      */
-    bool opaque;   /* OP: operands are not looked at                               */
-    const struct xm_pat *in[XM_PAT_IN]; /* OP: all operands, in order; NULL-terminated */
+    uint32_t out;  /* OP: which result of the node                                */
+    uint32_t at;   /* AT                                                          */
+    bool shared;   /* OP, LINEAR: may have other uses                             */
+    enum xm_pat_rest rest;          /* OP                                    */
+    const struct xm_pat *const *in; /* NULL-terminated; NULL: none           */
+    struct xm_value *(*make)(struct xm_builder *b, struct xm_match *m); /* MAKE   */
 };
-
-/* clang-format off */
-#define VAR(s)     (&(const struct xm_pat){ .kind = XM_PAT_VAR,    .slot = (s) })
-#define WEIGHT(s)  (&(const struct xm_pat){ .kind = XM_PAT_CONST,  .slot = (s) })
-#define SCALAR(v)  (&(const struct xm_pat){ .kind = XM_PAT_SCALAR, .slot = -1, .number = (v) })
-#define NUMBER(s)  (&(const struct xm_pat){ .kind = XM_PAT_NUMBER, .slot = (s) })
-#define INTS(s)    (&(const struct xm_pat){ .kind = XM_PAT_INTS,   .slot = (s) })
-#define P(id, ...) (&(const struct xm_pat){ .kind = XM_PAT_OP, .op = XM_OP_##id, .slot = -1, .in = { __VA_ARGS__ } })
-/* The same, with the node's value kept in a slot (to read its attributes). */
-#define PN(s, id, ...) (&(const struct xm_pat){ .kind = XM_PAT_OP, .op = XM_OP_##id, .slot = (s), .in = { __VA_ARGS__ } })
-/* A node that may have other uses. */
-#define PS(s, id, ...) (&(const struct xm_pat){ .kind = XM_PAT_OP, .op = XM_OP_##id, .slot = (s), .shared = true, .in = { __VA_ARGS__ } })
-/* Result o of a node with several, which may have other uses. */
-#define PO(s, o, id, ...) (&(const struct xm_pat){ .kind = XM_PAT_OP, .op = XM_OP_##id, .slot = (s), .out = (o), .shared = true, .in = { __VA_ARGS__ } })
-/* Result o of a node whose operands are not looked at; may have other uses. */
-#define ANY(s, o, id) (&(const struct xm_pat){ .kind = XM_PAT_OP, .op = XM_OP_##id, .slot = (s), .out = (o), .shared = true, .opaque = true })
-/* clang-format on */
 
 struct xm_match {
     struct xm_graph *graph;
@@ -81,11 +84,19 @@ struct xm_match {
 struct xm_rule {
     const char *name;
     const struct xm_pat *find; /* its root is an OP                                     */
-    const struct xm_pat *replace; /* NULL: apply makes the value */
-    /* Makes the value that replaces the root's; NULL: leave it (m->why) or graph->err. */
+    const struct xm_pat *replace; /* its root is an OP; NULL: apply makes the value     */
+    /* Makes the value that replaces the root's, of new nodes before the root; NULL: leave it,
+     * or graph->err. */
     struct xm_value *(*apply)(struct xm_builder *b, struct xm_match *m);
-    /* Whether the rule holds; NULL: always. */
+    /* Sets attributes of the replacement's root, which has those of its slot's node, or
+     * defaults; NULL: they stay. */
+    void (*attr)(const struct xm_match *m, union xm_attr *attr);
+    /* Whether the rule holds; NULL: always. It may match further patterns (xm_match_value). */
     bool (*condition)(struct xm_match *m);
+    /* What else changes, once `value` is to replace the root's; NULL: nothing. */
+    void (*then)(struct xm_builder *b, struct xm_match *m, struct xm_value *value);
+    bool
+        keeps_name; /* new nodes are called as the slot's node of the replacement's root */
 };
 
 /* What the machine below can do, as far as a rewrite may care. */
@@ -100,6 +111,10 @@ struct xm_caps {
 
 bool xm_can_run(const struct xm_caps *caps, enum xm_op op, const union xm_attr *attr,
                 struct xm_value *const *in, uint32_t n_in, const char **why_not);
+/* For passes that walk: builds a fused op that can be run. NULL: it cannot (or graph->err). */
+struct xm_node *xm_fused_build(struct xm_builder *b, const struct xm_caps *caps,
+                               enum xm_op op, const union xm_attr *attr,
+                               struct xm_value *const *in, uint32_t n_in);
 
 /* Applies rules in order at every node until nothing changes. Returns whether anything
  * did; failures are in graph->err. */

@@ -3,10 +3,10 @@
  * What the passes that make `linear` nodes share: a product with a stored matrix, whether it is
  * a matmul or a linear already.
  */
-#ifndef XM_TRANSFORMATIONS_PASSES_LINEAR_NODE_H
-#define XM_TRANSFORMATIONS_PASSES_LINEAR_NODE_H
+#ifndef XM_TRANSFORMATIONS_REWRITE_LINEAR_NODE_H
+#define XM_TRANSFORMATIONS_REWRITE_LINEAR_NODE_H
 
-#include "transformations/passes/pass_util.h"
+#include "transformations/graph/graph.h"
 
 #ifdef __cplusplus
 extern "C" {

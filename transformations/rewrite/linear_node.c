@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transformations/passes/linear_node.h"
+#include "transformations/rewrite/linear_node.h"
 
 bool
 xm_is_linear(const struct xm_node *n)
