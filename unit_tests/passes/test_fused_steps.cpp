@@ -116,6 +116,31 @@ TEST(FuseAttentionInputs, LeavesTwoDifferentRotationsAndTheNormsBeforeThem)
                   attention("%20 = rope %0, %3, %4\n%21 = sin %1\n%22 = sin %2"));
 }
 
+/* Attention norms first: what was rotated before its norm stays so. */
+TEST(FuseAttentionInputs, LeavesRotationsBelowANorm)
+{
+    Graph g =
+        parse(attention("%10 = rope %0, %3, %4\n%20 = rms_norm %10, %5 epsilon=0.001\n"
+                        "%21 = rope %1, %3, %4\n%22 = sin %2"));
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_attention_inputs));
+    EXPECT_EQ(count(g.get(), XM_OP_ROPE), 2);
+    EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 0);
+}
+
+TEST(FuseAttentionInputs, AsksWhetherAttentionTakesThem)
+{
+    xm_caps caps = {};
+    caps.can_run = [](const void *, enum xm_op op, const union xm_attr *,
+                      xm_value *const *in, uint32_t, const char **why) {
+        *why = "no norms here";
+        return op != XM_OP_ATTENTION || xm_is_none(in[XM_ATTENTION_Q_GAMMA]);
+    };
+    Graph g = parse(attention(normed_and_rotated));
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_attention_inputs, &caps));
+    EXPECT_EQ(count(g.get(), XM_OP_ROPE), 0);
+    EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 1); /* of q; k and v gave theirs */
+}
+
 TEST(FuseAttentionInputs, LeavesWhatOthersRead)
 {
     Graph g = parse(attention(normed_and_rotated) + "result %20 name=\"also\"\n");
