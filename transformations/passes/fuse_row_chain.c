@@ -7,10 +7,7 @@
  *
  * A step is a norm, or a sum or product of two values of one shape, or of one and a constant
  * row or number. Steps that read each other, perhaps through reshapes that keep the rows,
- * grow into groups, edge by edge, while
- *
- *   - no path leaves the group and comes back: the operation would wait for itself;
- *   - it has no more steps, operands and results than kernels take (row_chain.h).
+ * grow into convex sets (rewrite/convex.h) as far as they can be run.
  *
  * So the end of a layer and the norm that begins the next are one group, and the residual
  * sum that is read again behind the experts is a result of one and an operand of another.
@@ -22,40 +19,17 @@
 
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
+#include "transformations/rewrite/convex.h"
 
-enum { MOST_WORK = 1 << 27 }; /* of all searches together: about a second */
-
-/* By node id. Ids that did not exist when the pass began are outside of everything. */
-struct groups {
-    struct xm_graph *g;
-    uint32_t n_ids;
-    struct xm_node *
-        *next;       /* the group's next step, in a circle; NULL: the node is no step */
-    uint32_t *group; /* of a step: the same number for all of its group */
-    uint32_t *place; /* in the graph's order */
-    uint32_t *seen;  /* the last search that came here */
-    struct xm_node **stack; /* of a search */
-    uint32_t search;
-    uint64_t work; /* operands that searches have looked at */
-};
-
-/* A group, or two that may become one, as an operation. */
+/* A group as an operation. */
 struct plan {
-    struct xm_node *step[XM_CHAIN_STEPS]; /* in the graph's order */
+    struct xm_node *const *step; /* in the graph's order */
     struct xm_row_chain chain;
+    struct xm_value *in[XM_CHAIN_XS + XM_CHAIN_CS]; /* rows, then constants */
     struct xm_value *x[XM_CHAIN_XS], *c[XM_CHAIN_CS], *y[XM_CHAIN_YS];
 };
 
 /* ---- steps ------------------------------------------------------------------------- */
-
-/* What a value has its rows from. */
-static struct xm_value *
-rows_of(struct xm_value *v)
-{
-    while (xm_keeps_rows(v->node))
-        v = xm_in(v->node, 0);
-    return v;
-}
 
 /* A constant that is the same for all rows of n. */
 static bool
@@ -92,22 +66,40 @@ is_pair_step(const struct xm_node *n, int64_t width)
     return rows > 0;
 }
 
-static bool
-is_step(const struct xm_node *n)
+static const struct step_kind {
+    enum xm_op op;
+    enum xm_chain_op step;
+    bool (*is_step)(const struct xm_node *n, int64_t width);
+} step_kinds[] = {
+    /* clang-format off */
+    { XM_OP_RMS_NORM, XM_CHAIN_RMS_NORM, is_norm_step },
+    { XM_OP_ADD,      XM_CHAIN_ADD,      is_pair_step },
+    { XM_OP_MULTIPLY, XM_CHAIN_MULTIPLY, is_pair_step },
+    /* clang-format on */
+};
+
+/* NULL: no op of that kind makes rows. */
+static const struct step_kind *
+kind_of(const struct xm_node *n)
 {
-    if (n->op != XM_OP_RMS_NORM && n->op != XM_OP_ADD && n->op != XM_OP_MULTIPLY)
-        return false;
-    int64_t width = xm_last_dim(&n->out[0]);
-    if (width < 1 || width > INT32_MAX || !xm_element_is_float(n->out[0].type.element))
-        return false;
-    return n->op == XM_OP_RMS_NORM ? is_norm_step(n, width) : is_pair_step(n, width);
+    for (size_t i = 0; i < XM_ARRAY_LEN(step_kinds); i++) {
+        if (step_kinds[i].op == n->op)
+            return &step_kinds[i];
+    }
+    return NULL;
 }
 
-static bool
-is_of(const struct groups *s, const struct xm_node *n, const uint32_t group[2])
+static enum xm_convex_kind
+classify(const struct xm_node *n)
 {
-    return n->id < s->n_ids && s->next[n->id] &&
-           (s->group[n->id] == group[0] || s->group[n->id] == group[1]);
+    const struct step_kind *kind = kind_of(n);
+    int64_t width = xm_last_dim(&n->out[0]);
+    if (xm_keeps_rows(n))
+        return XM_CONVEX_PASSED;
+    return kind && width >= 1 && width <= INT32_MAX &&
+                   xm_element_is_float(n->out[0].type.element) && kind->is_step(n, width)
+               ? XM_CONVEX_MEMBER
+               : XM_CONVEX_OUTSIDE;
 }
 
 /* ---- a group as an operation ------------------------------------------------------- */
@@ -129,8 +121,8 @@ list_value(struct xm_value **list, uint32_t *n, uint32_t most, struct xm_value *
 
 /* Operand i of a step. Factors of a norm that are all 1 are left out. */
 static bool
-plan_operand(struct plan *p, const struct xm_node *n, uint32_t i,
-             struct xm_chain_operand *out)
+plan_operand(const struct xm_convex *groups, struct plan *p, const struct xm_node *n,
+             uint32_t i, struct xm_chain_operand *out)
 {
     struct xm_value *v = xm_in(n, i);
     struct xm_row_chain *chain = &p->chain;
@@ -139,281 +131,179 @@ plan_operand(struct plan *p, const struct xm_node *n, uint32_t i,
         return true;
     if (xm_value_is_const(v)) {
         out->kind = XM_CHAIN_C;
-        return list_value(p->c, &chain->n_c, XM_CHAIN_CS, v, &out->i);
+        return list_value(p->c, &chain->n_c, XM_ARRAY_LEN(p->c), v, &out->i);
     }
-    v = rows_of(v);
+    v = xm_convex_source(groups, v);
     out->kind = XM_CHAIN_S;
     for (out->i = 0; out->i < chain->n_steps; out->i++) {
         if (&p->step[out->i]->out[0] == v)
             return true;
     }
     out->kind = XM_CHAIN_X;
-    return list_value(p->x, &chain->n_x, XM_CHAIN_XS, v, &out->i);
-}
-
-/* Walks the tree of reshapes that hangs on v without a stack: a file says how deep it is. */
-static bool
-is_read_outside(const struct groups *s, const struct xm_value *v, const uint32_t group[2])
-{
-    const struct xm_value *at = v;
-    const struct xm_use *u = v->uses;
-    while (u || at != v) {
-        if (!u) { /* all readers of a reshape are in the group: on behind the reshape */
-            u = at->node->in[0].next;
-            at = xm_in(at->node, 0);
-        } else if (xm_keeps_rows(u->user)) {
-            at = &u->user->out[0];
-            u = at->uses;
-        } else if (is_of(s, u->user, group)) {
-            u = u->next;
-        } else {
-            return true;
-        }
-    }
-    return false;
+    return list_value(p->x, &chain->n_x, XM_ARRAY_LEN(p->x), v, &out->i);
 }
 
 static bool
-plan_step(const struct groups *s, struct plan *p, struct xm_node *n,
-          const uint32_t group[2])
+plan_step(const struct xm_convex *groups, struct plan *p, const struct xm_node *n)
 {
-    static const enum xm_chain_op ops[XM_OP_COUNT] = {
-        [XM_OP_RMS_NORM] = XM_CHAIN_RMS_NORM,
-        [XM_OP_ADD] = XM_CHAIN_ADD,
-        [XM_OP_MULTIPLY] = XM_CHAIN_MULTIPLY};
     struct xm_row_chain *chain = &p->chain;
-    struct xm_chain_step step = {.op = ops[n->op]};
+    struct xm_chain_step step = {.op = kind_of(n)->step};
     uint32_t first = xm_value_is_const(xm_in(n, 0)) ? 1 : 0; /* constants come second */
-    if (!plan_operand(p, n, first, &step.a) || !plan_operand(p, n, 1 - first, &step.b))
+    if (!plan_operand(groups, p, n, first, &step.a) ||
+        !plan_operand(groups, p, n, 1 - first, &step.b))
         return false;
     if (n->op == XM_OP_RMS_NORM)
         step.epsilon = n->attr.rms_norm.epsilon;
-    step.is_result = is_read_outside(s, &n->out[0], group);
-    if (step.is_result && chain->n_y == XM_CHAIN_YS)
-        return false;
-    if (step.is_result)
-        p->y[chain->n_y++] = &n->out[0];
-    p->step[chain->n_steps] = n;
     chain->step[chain->n_steps++] = step;
     return true;
 }
 
-/* The steps of the circle through `first`, put into a list that is kept in order. */
+/* What others read besides the group's own steps are its results. */
 static bool
-list_steps(const struct groups *s, struct xm_node *first, struct xm_node **list,
-           uint32_t *n)
+plan_results(const struct xm_convex *groups, struct plan *p)
 {
-    struct xm_node *step = first;
-    do {
-        if (*n == XM_CHAIN_STEPS)
+    struct xm_row_chain *chain = &p->chain;
+    uint32_t own[XM_CHAIN_STEPS] = {0};
+    for (uint32_t i = 0; i < chain->n_steps; i++) {
+        const struct xm_chain_step *s = &chain->step[i];
+        own[s->a.i] += s->a.kind == XM_CHAIN_S;
+        own[s->b.i] += s->b.kind == XM_CHAIN_S;
+    }
+    for (uint32_t i = 0; i < chain->n_steps; i++) {
+        struct xm_value *v = &p->step[i]->out[0];
+        chain->step[i].is_result = xm_convex_reads(groups, v) > own[i];
+        if (chain->step[i].is_result && chain->n_y == XM_ARRAY_LEN(p->y))
             return false;
-        uint32_t at = (*n)++;
-        for (; at > 0 && s->place[list[at - 1]->id] > s->place[step->id]; at--)
-            list[at] = list[at - 1];
-        list[at] = step;
-        step = s->next[step->id];
-    } while (step != first);
+        if (chain->step[i].is_result)
+            p->y[chain->n_y++] = v;
+    }
     return true;
 }
 
-/* The groups of a and b (which may be one) as an operation; false: it would be too large. */
+/* False: a chain has no room for it. */
 static bool
-make_plan(const struct groups *s, struct xm_node *a, struct xm_node *b, struct plan *p)
+make_plan(const struct xm_convex *groups, struct xm_node *const *step, uint32_t n,
+          struct plan *p)
 {
-    const uint32_t group[2] = {s->group[a->id], s->group[b->id]};
-    struct xm_node *list[XM_CHAIN_STEPS];
-    uint32_t n = 0;
-    p->chain = (struct xm_row_chain){.n_steps = 0};
-    bool fits = list_steps(s, a, list, &n) &&
-                (group[0] == group[1] || list_steps(s, b, list, &n));
+    struct xm_row_chain *chain = &p->chain;
+    *chain = (struct xm_row_chain){.n_steps = 0};
+    p->step = step;
+    bool fits = true;
     for (uint32_t i = 0; fits && i < n; i++)
-        fits = plan_step(s, p, list[i], group);
+        fits = plan_step(groups, p, step[i]);
+    fits = fits && plan_results(groups, p);
+    memcpy(p->in, p->x, chain->n_x * sizeof(struct xm_value *));
+    memcpy(p->in + chain->n_x, p->c, chain->n_c * sizeof(struct xm_value *));
     return fits;
 }
 
-/* ---- growing ----------------------------------------------------------------------- */
-
-/* What a search goes on with: the makers of n's operands that it has not seen. */
-static uint32_t
-push_operands(struct groups *s, const struct xm_node *n, uint32_t depth)
-{
-    s->work += n->n_in + 1;
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        struct xm_node *maker = xm_in(n, i)->node;
-        if (maker->op == XM_OP_NONE || s->seen[maker->id] == s->search)
-            continue;
-        s->seen[maker->id] = s->search;
-        s->stack[depth++] = maker;
-    }
-    return depth;
-}
-
-/* The same for all steps of n's group: a group is one operation already. */
-static uint32_t
-push_group(struct groups *s, struct xm_node *n, uint32_t depth)
-{
-    struct xm_node *step = n;
-    do {
-        s->seen[step->id] = s->search;
-        depth = push_operands(s, step, depth);
-        step = s->next[step->id] ? s->next[step->id] : n;
-    } while (step != n);
-    return depth;
-}
-
-/* Whether what the plan reads depends on one of its steps, or may: each search goes back to the
- * graph's beginning, so that in graphs larger than any model's they end. */
+/* Whether it can be run, as far as it has grown. */
 static bool
-waits_for_itself(struct groups *s, const struct plan *p, const uint32_t group[2])
+fits(void *ctx, const struct xm_convex *groups, struct xm_node *const *step, uint32_t n)
 {
-    uint32_t depth = 0;
-    s->search++;
-    for (uint32_t i = 0; i < p->chain.n_x; i++) {
-        struct xm_node *maker = p->x[i]->node;
-        if (s->seen[maker->id] != s->search)
-            s->stack[depth++] = maker;
-        s->seen[maker->id] = s->search;
-    }
-    while (depth > 0) {
-        struct xm_node *n = s->stack[--depth];
-        if (is_of(s, n, group) || s->work > MOST_WORK)
-            return true;
-        depth = push_group(s, n, depth);
-    }
-    return false;
-}
-
-static void
-try_to_join(struct groups *s, struct xm_node *a, struct xm_node *b)
-{
-    const uint32_t group[2] = {s->group[a->id], s->group[b->id]};
     struct plan p;
-    if (group[0] == group[1] || !make_plan(s, a, b, &p) || waits_for_itself(s, &p, group))
-        return;
-    struct xm_node *step = b;
-    do {
-        s->group[step->id] = group[0];
-        step = s->next[step->id];
-    } while (step != b);
-    struct xm_node *behind_a = s->next[a->id]; /* two circles become one */
-    s->next[a->id] = s->next[b->id];
-    s->next[b->id] = behind_a;
-}
-
-static void
-find_groups(struct groups *s)
-{
-    uint32_t place = 0;
-    xm_for_each_node(n, s->g)
-    {
-        s->place[n->id] = place++;
-        s->group[n->id] = n->id;
-        s->next[n->id] = is_step(n) ? n : NULL;
-        for (uint32_t i = 0; s->next[n->id] && i < 2; i++) {
-            struct xm_node *maker = rows_of(xm_in(n, i))->node;
-            if (s->next[maker->id])
-                try_to_join(s, n, maker);
-        }
-    }
+    struct xm_strbuf text = {0};
+    const char *why_not;
+    if (!make_plan(groups, step, n, &p))
+        return false;
+    xm_row_chain_print(&p.chain, &text);
+    const union xm_attr attr = {.row_chain = {xm_strbuf_text(&text)}};
+    bool runs = p.chain.n_y == 0 ||
+                (xm_strbuf_ok(&text) && xm_can_run(ctx, XM_OP_ROW_CHAIN, &attr, p.in,
+                                                   p.chain.n_x + p.chain.n_c, &why_not));
+    xm_strbuf_free(&text);
+    return runs;
 }
 
 /* ---- the operation ----------------------------------------------------------------- */
 
-/* Whether it norms something, and somebody reads what it makes. */
+/* Whether there is more than a step, something is normed, and somebody reads the outcome. */
 static bool
 is_useful(const struct plan *p)
 {
-    for (uint32_t i = 0; p->chain.n_y > 0 && i < p->chain.n_steps; i++) {
-        if (p->chain.step[i].op == XM_CHAIN_RMS_NORM)
-            return true;
-    }
-    return false;
+    bool norms = false;
+    for (uint32_t i = 0; i < p->chain.n_steps; i++)
+        norms |= p->chain.step[i].op == XM_CHAIN_RMS_NORM;
+    return norms && p->chain.n_steps > 1 && p->chain.n_y > 0;
 }
 
+/* All rows get the shape that the first step's result has. `now` learns by a step's id what its
+ * result becomes; nobody reads that before all groups are emitted. */
 static bool
-print_steps(struct xm_graph *g, const struct xm_row_chain *chain, union xm_attr *attr)
-{
-    struct xm_strbuf text = {0};
-    xm_row_chain_print(chain, &text);
-    attr->row_chain.steps =
-        xm_strbuf_ok(&text) ? xm_arena_strdup(&g->arena, xm_strbuf_text(&text)) : NULL;
-    xm_strbuf_free(&text);
-    if (!attr->row_chain.steps)
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for the steps of a row chain");
-    return attr->row_chain.steps;
-}
-
-/* All rows get the shape that the first step's result has. */
-static bool
-fuse(struct xm_graph *g, const struct xm_caps *caps, const struct plan *p)
+emit(struct xm_graph *g, const struct xm_caps *caps, struct plan *p,
+     struct xm_value **now)
 {
     const struct xm_row_chain *chain = &p->chain;
     const struct xm_shape *shape = &p->step[0]->out[0].type.shape;
     struct xm_builder b = xm_builder_before(g, p->step[chain->n_steps - 1]);
-    struct xm_value *in[XM_CHAIN_XS + XM_CHAIN_CS];
-    uint32_t n_in = chain->n_x + chain->n_c;
-    union xm_attr attr;
-    const char *why_not;
-    memcpy(in, p->x, chain->n_x * sizeof(struct xm_value *));
-    memcpy(in + chain->n_x, p->c, chain->n_c * sizeof(struct xm_value *));
-    if (!print_steps(g, chain, &attr) ||
-        !xm_can_run(caps, XM_OP_ROW_CHAIN, &attr, in, n_in, &why_not))
-        return false;
-    for (uint32_t i = 0; i < chain->n_x; i++)
-        in[i] = xm_reshape_like(&b, in[i], shape);
-    for (uint32_t i = chain->n_x; i < n_in; i++)
-        in[i] = xm_const_flat(&b, in[i]);
-    struct xm_node *n = xm_node_build(&b, XM_OP_ROW_CHAIN, &attr, in, n_in);
+    struct xm_strbuf text = {0};
+    xm_row_chain_print(chain, &text);
+    const union xm_attr attr = {.row_chain = {xm_strbuf_text(&text)}};
+    for (uint32_t i = 0; i < chain->n_x; i++) {
+        struct xm_value *y = now[p->x[i]->node->id], *x = y ? y : p->x[i];
+        if (y && xm_keeps_rows(y->node))
+            x = xm_in(y->node, 0);
+        p->in[i] = xm_reshape_like(&b, x, shape);
+    }
+    for (uint32_t i = 0; i < chain->n_c; i++)
+        p->in[chain->n_x + i] = xm_const_flat(&b, p->c[i]);
+    if (!xm_strbuf_ok(&text))
+        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for the steps of a row chain");
+    struct xm_node *n = g->err.status == XM_OK
+                            ? xm_fused_build(&b, caps, XM_OP_ROW_CHAIN, &attr, p->in,
+                                             chain->n_x + chain->n_c)
+                            : NULL;
+    xm_strbuf_free(&text);
     for (uint32_t i = 0; n && i < chain->n_y; i++) {
-        struct xm_value *y = xm_reshape_like(&b, &n->out[i], &p->y[i]->type.shape);
-        if (!y)
-            return false;
-        xm_value_replace(g, p->y[i], y);
+        const struct xm_value *old = p->y[i];
+        now[old->node->id] = xm_reshape_like(&b, &n->out[i], &old->type.shape);
     }
     return n;
 }
 
-/* A group is fused where its first step stands. */
+/* A group is emitted where its first step stands. */
 static bool
-fuse_groups(struct groups *s, const struct xm_caps *caps)
+emit_groups(struct xm_graph *g, const struct xm_caps *caps,
+            const struct xm_convex *groups, uint32_t n_ids, struct xm_value **now)
 {
-    struct plan p;
     bool any = false;
-    xm_for_each_node(n, s->g)
-    {
-        if (n->id >= s->n_ids || !s->next[n->id] || s->next[n->id] == n ||
-            !make_plan(s, n, n, &p) || p.step[0] != n || !is_useful(&p))
-            continue;
-        any |= fuse(s->g, caps, &p);
-        if (s->g->err.status != XM_OK)
-            break;
+    for (struct xm_node *n = g->first; n && g->err.status == XM_OK; n = n->next) {
+        struct xm_node *step[XM_CONVEX_MOST];
+        struct plan p;
+        uint32_t n_steps = n->id < n_ids ? xm_convex_members(groups, n, step) : 0;
+        if (n_steps > 1 && step[0] == n && make_plan(groups, step, n_steps, &p) &&
+            is_useful(&p))
+            any |= emit(g, caps, &p, now);
     }
     return any;
+}
+
+static void
+replace_results(struct xm_graph *g, uint32_t n_ids, struct xm_value **now)
+{
+    xm_for_each_node(n, g)
+    {
+        if (n->id < n_ids && now[n->id])
+            xm_value_replace(g, &n->out[0], now[n->id]);
+    }
 }
 
 bool
 xm_pass_fuse_row_chain(struct xm_graph *g, const struct xm_caps *caps)
 {
-    size_t n = (size_t)g->next_id + 1;
-    struct groups s = {.g = g,
-                       .n_ids = g->next_id,
-                       .next = xm_calloc(n, sizeof(struct xm_node *)),
-                       .group = xm_calloc(n, sizeof(uint32_t)),
-                       .place = xm_calloc(n, sizeof(uint32_t)),
-                       .seen = xm_calloc(n, sizeof(uint32_t)),
-                       .stack = xm_calloc(n, sizeof(struct xm_node *))};
-    bool any = false;
-    if (s.next && s.group && s.place && s.seen && s.stack) {
-        find_groups(&s);
-        any = fuse_groups(&s, caps);
-    } else {
+    struct xm_caps all = {NULL, NULL, NULL};
+    struct xm_caps asked = caps ? *caps : all;
+    const struct xm_convex_rules rules = {&asked, classify, fits, XM_CHAIN_STEPS};
+    const uint32_t n_ids = g->next_id;
+    struct xm_value **now = xm_calloc((size_t)n_ids + 1, sizeof(*now));
+    struct xm_convex *groups = xm_convex_grow(g, &rules);
+    bool any = groups && now && emit_groups(g, caps, groups, n_ids, now);
+    if (!now)
         xm_fail(&g->err, XM_NO_MEMORY, "out of memory for groups of row-wise steps");
-    }
-    xm_free(s.next);
-    xm_free(s.group);
-    xm_free(s.place);
-    xm_free(s.seen);
-    xm_free(s.stack);
+    xm_convex_destroy(groups);
+    if (any && g->err.status == XM_OK)
+        replace_results(g, n_ids, now);
+    xm_free(now);
     if (any) {
         xm_graph_remove_dead(g);
         xm_graph_sort(g, &g->err); /* a group stands where its last step stood */

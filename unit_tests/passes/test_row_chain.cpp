@@ -294,14 +294,23 @@ can_run_few(const void *, enum xm_op op, const union xm_attr *attr, xm_value *co
     return op == XM_OP_ROW_CHAIN && xm_row_chain_results(attr->row_chain.steps) < 2;
 }
 
-TEST(FuseRowChain, AsksWhetherItCanBeRun)
+TEST(FuseRowChain, GrowsAsFarAsItCanBeRun)
 {
     const xm_caps caps = {nullptr, can_run_few, nullptr};
     Graph g = parse(values + layer);
-    EXPECT_FALSE(run_pass(g.get(), xm_pass_fuse_row_chain, &caps));
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_row_chain, &caps));
+    std::vector<std::string> steps;
+    xm_for_each_node(n, g.get())
+    {
+        if (n->op == XM_OP_ROW_CHAIN)
+            steps.push_back(n->attr.row_chain.steps);
+    }
+    EXPECT_EQ(steps, std::vector<std::string>(
+                         {"rms_norm x0 c0 0.5; out add x1 s0",
+                          "rms_norm x0 c0 0.5; add x1 s0; out multiply s1 c1"}));
     Graph h = parse(values + "%10 = add %0, %1\n%11 = rms_norm %10, %3 epsilon=0.5\n"
-                             "result %11 name=\"y\"");
-    EXPECT_TRUE(run_pass(h.get(), xm_pass_fuse_row_chain, &caps));
+                             "result %10 name=\"x\"\nresult %11 name=\"y\"");
+    EXPECT_FALSE(run_pass(h.get(), xm_pass_fuse_row_chain, &caps));
 }
 
 TEST(FuseRowChain, IsSkippedByName)
