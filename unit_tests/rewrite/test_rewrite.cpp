@@ -277,8 +277,9 @@ TEST(Named, MatchesAnyOperandsAndTellsAbsentOnesApart)
     EXPECT_TRUE(matches(biased, one(XM_REST_ABSENT, {&at_x, &at_w, &maybe_bias})));
     EXPECT_TRUE(matches(bare, one(XM_REST_ABSENT, {&at_x, &at_w, &maybe_bias})));
     EXPECT_FALSE(matches(biased, one(XM_REST_FREE, {&no_bias})));
-    EXPECT_FALSE(
-        matches(bare, one(XM_REST_FREE, {&at_w, &at_x, &maybe_bias, &at_addend})));
+    const xm_pat at_other = operand(XM_LINEAR_ADDEND, &addend);
+    EXPECT_FALSE(matches(bare, one(XM_REST_FREE, {&at_w, &at_other})));
+    EXPECT_TRUE(matches(added, one(XM_REST_FREE, {&at_w, &at_other})));
 }
 
 TEST(Named, ExchangesTheOperandsOfWhatCommutes)
@@ -300,6 +301,7 @@ TEST(Linear, IsAMatmulOrALinearOfAStoredMatrixAndNothingElse)
     for (const char *no :
          {"%4 = linear %0, %1, %2, _", "%4 = linear %0, %1, %2, _ glu=true",
           "%4, %5 = linear %0, _, %2, _, %2, _",
+          "%4 = linear %0, _, %2, _, %2, _ glu=true",
           "%9 = parameter f32[16,8] name=\"w\"\n%4 = matmul %0, %9 transpose_b=true"})
         EXPECT_FALSE(matches(product + no + end, linear)) << no;
     xm_pat without = of_kind(XM_PAT_LINEAR, END, {&end_x, &weight, &absent});
