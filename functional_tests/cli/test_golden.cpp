@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "functional_tests/common/files.h"
+#include "functional_tests/common/kernels.h"
 #include "functional_tests/common/program.h"
 
 static const std::string tiny = XM_MODELS_DIR "/qwen3moe-tiny";
@@ -75,11 +76,12 @@ class Golden : public testing::TestWithParam<Case>
             GTEST_SKIP() << "no OpenCL device";
     }
 
-    void expect_logits(const Words &options, double tolerance)
+    void expect_logits(const char *precision, double tolerance)
     {
         Prompt p(prompt);
-        Matrix m = logits(variant, p.ids, options);
+        Matrix m = logits(variant, p.ids, {"--precision", precision});
         ASSERT_EQ(m.rows, p.n);
+        expect_golden_positions(m, golden(variant), prompt, precision);
         Floats expected = golden(variant).get<float>(prompt + ".last_logits");
         EXPECT_LE(nmse(m.row(m.rows - 1), expected), tolerance);
     }
@@ -102,12 +104,12 @@ TEST_P(Golden, GreedyIdsAreTheReferences)
 
 TEST_P(Golden, LogitsInHalfPrecision)
 {
-    expect_logits({"--precision", "f16"}, 1e-3);
+    expect_logits("f16", 1e-3);
 }
 
 TEST_P(Golden, LogitsInFullPrecision)
 {
-    expect_logits({"--precision", "f32"}, 1e-5);
+    expect_logits("f32", 1e-5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Golden,
@@ -219,10 +221,12 @@ INSTANTIATE_TEST_SUITE_P(Passes, SkippedPass,
 
 /* ---- which kernels ------------------------------------------------------------------- */
 
-/* The reference's ids in both precisions, whatever `settings` choose. */
+/* The reference's ids in both precisions, by kernels of a family. */
 static void
-expect_golden_ids(const Words &settings)
+expect_golden_ids(const std::string &family, Words settings = {})
 {
+    settings.push_back("XM_FORCE=" + family);
+    settings.push_back(list_kernels);
     const std::vector<int32_t> expected =
         golden("int4_asym_g64").get<int32_t>("reverse.greedy");
     for (const char *precision : {"f16", "f32"}) {
@@ -232,6 +236,10 @@ expect_golden_ids(const Words &settings)
                 settings);
         ASSERT_EQ(o.code, 0) << o.err;
         EXPECT_EQ(Json(o.out).ids("/ids"), expected) << precision;
+        expect_family(o, family,
+                      {"linear_", "attention_inputs", "attention_prompt",
+                       "attention_decode", "moe_route", "moe_gate_up", "moe_down",
+                       "rms_norm"});
     }
 }
 
@@ -243,7 +251,7 @@ TEST_P(KernelFamily, GivesTheReferencesIds)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    expect_golden_ids({std::string("XM_FORCE=") + GetParam()});
+    expect_golden_ids(GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, KernelFamily, testing::Values("ref", "gen", "sg"),
@@ -280,7 +288,7 @@ TEST(IntelCpuRuntime, GivesTheReferencesIdsWithSubGroups)
         testing::TempDir() + "xemoe_vendors_" + std::to_string(getpid());
     std::filesystem::create_directories(vendors);
     std::ofstream(vendors / "intel.icd") << library.string() << "\n";
-    expect_golden_ids({"XM_FORCE=sg", "OCL_ICD_VENDORS=" + vendors.string(),
-                       "LD_LIBRARY_PATH=" + library.parent_path().string()});
+    expect_golden_ids("sg", {"OCL_ICD_VENDORS=" + vendors.string(),
+                             "LD_LIBRARY_PATH=" + library.parent_path().string()});
     std::filesystem::remove_all(vendors);
 }

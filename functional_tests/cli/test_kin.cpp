@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Other families of models than the one everything is tried with: sliding windows next to
- * full attention, heads of two sizes, sinks, biases, a dense path beside the experts.
+ * full attention, heads of two sizes, sinks, biases, a dense path beside the experts,
+ * per-layer embeddings, layers that share another's keys and values.
  * Prompts longer than the window and than a chunk show what short ones hide.
  */
 #include <cmath>
 
 #include "functional_tests/common/files.h"
+#include "functional_tests/common/kernels.h"
 #include "functional_tests/common/program.h"
 
 struct Kin {
@@ -39,19 +41,32 @@ class Family : public testing::TestWithParam<Kin>
         return text;
     }
 
-    void expect_logits(const Words &options, double tolerance, const Words &settings = {})
+    std::string model() const
     {
-        Words words = {"logits", "-m",  folder + "/ov/" + GetParam().variant,
-                       "--ids",  ids(), "-o",
-                       "-"};
+        return folder + "/ov/" + GetParam().variant;
+    }
+
+    Safetensors golden() const
+    {
+        return Safetensors(folder + "/golden/openvino_" + GetParam().variant +
+                           ".safetensors");
+    }
+
+    Outcome expect_logits(const std::string &precision, const Words &settings = {},
+                          const Words &options = {})
+    {
+        Words words = {"logits", "-m", model(),       "--ids",  ids(),
+                       "-o",     "-",  "--precision", precision};
         words.insert(words.end(), options.begin(), options.end());
         Outcome o = run(words, settings);
-        ASSERT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(o.code, 0) << o.err;
         Matrix m = parse_npy(o.out);
-        Safetensors golden(folder + "/golden/openvino_" + GetParam().variant +
-                           ".safetensors");
-        Floats want = golden.get<float>(std::string(GetParam().prompt) + ".last_logits");
-        EXPECT_LE(nmse(m.row(m.rows - 1), want), tolerance);
+        const std::string prompt = GetParam().prompt;
+        expect_golden_positions(m, golden(), prompt, precision);
+        Floats want = golden().get<float>(prompt + ".last_logits");
+        const Floats last = m.rows > 0 ? m.row(m.rows - 1) : Floats();
+        EXPECT_LE(nmse(last, want), precision == "f32" ? 1e-5 : 1e-3);
+        return o;
     }
 
     void SetUp() override
@@ -63,12 +78,26 @@ class Family : public testing::TestWithParam<Kin>
 
 TEST_P(Family, LogitsAreTheReferences)
 {
-    expect_logits({"--precision", "f32"}, 1e-5);
+    expect_logits("f32");
+}
+
+TEST_P(Family, LogitsInHalfPrecisionToo)
+{
+    expect_logits("f16");
 }
 
 TEST_P(Family, LogitsInChunksToo)
 {
-    expect_logits({"--precision", "f32", "--ubatch", "50"}, 1e-5);
+    expect_logits("f32", {}, {"--ubatch", "50"});
+}
+
+TEST_P(Family, GreedyIdsAreTheReferences)
+{
+    Outcome o = run({"generate", "-m", model(), "--ids", ids(), "-n", "32",
+                     "--ignore-eos", "--json", "--precision", "f32"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(Json(o.out).ids("/ids"),
+              golden().get<int32_t>(std::string(GetParam().prompt) + ".greedy"));
 }
 
 /* Experts with gate and up in one weight, biases and a clamped activation. */
@@ -78,13 +107,16 @@ TEST_P(Kernels, OfEveryFamilyGiveTheReferencesLogits)
 {
     for (const char *family : {"ref", "gen", "sg"}) {
         SCOPED_TRACE(family);
-        expect_logits({"--precision", "f32"}, 1e-5, {std::string("XM_FORCE=") + family});
+        Outcome o =
+            expect_logits("f32", {std::string("XM_FORCE=") + family, list_kernels});
+        expect_family(o, family,
+                      {"linear_", "attention_", "moe_route", "moe_g", "rms_norm"});
     }
 }
 
 TEST_P(Kernels, OfUnfusedExpertsToo)
 {
-    expect_logits({"--precision", "f32"}, 1e-5, {"XM_SKIP=FuseMOE3GemmCompressed"});
+    expect_logits("f32", {"XM_SKIP=FuseMOE3GemmCompressed"});
 }
 
 /* Norms on both sides of attention and experts. */
@@ -94,14 +126,15 @@ TEST_P(Norms, InChainsOfEveryFamilyGiveTheReferencesLogits)
 {
     for (const char *family : {"ref", "gen", "sg"}) {
         SCOPED_TRACE(family);
-        expect_logits({"--precision", "f32"}, 1e-5,
-                      {std::string("XM_FORCE=row_chain=row_chain_") + family});
+        Outcome o = expect_logits(
+            "f32", {std::string("XM_FORCE=row_chain=row_chain_") + family, list_kernels});
+        expect_family(o, family, {"row_chain"});
     }
 }
 
 TEST_P(Norms, StepByStepToo)
 {
-    expect_logits({"--precision", "f32"}, 1e-5, {"XM_SKIP=FuseRowChain"});
+    expect_logits("f32", {"XM_SKIP=FuseRowChain"});
 }
 
 static std::string
@@ -113,15 +146,18 @@ kin_name(const testing::TestParamInfo<Kin> &info)
     return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, Family,
-                         testing::Values(Kin{"gemma4-moe-tiny", "int4_asym_g32", "short"},
-                                         Kin{"gemma4-moe-tiny", "int4_asym_g32", "long"},
-                                         Kin{"gemma4-moe-tiny", "int4_asym_g32",
-                                             "nonascii"},
-                                         Kin{"gpt-oss-tiny", "int4_sym_g64", "short"},
-                                         Kin{"gpt-oss-tiny", "int4_sym_g64", "long"},
-                                         Kin{"gpt-oss-tiny", "int4_sym_g64", "nonascii"}),
-                         kin_name);
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, Family,
+    testing::Values(Kin{"gemma4-moe-tiny", "int4_asym_g32", "short"},
+                    Kin{"gemma4-moe-tiny", "int4_asym_g32", "long"},
+                    Kin{"gemma4-moe-tiny", "int4_asym_g32", "nonascii"},
+                    Kin{"gemma4-e-tiny", "int4_asym_g64", "short"},
+                    Kin{"gemma4-e-tiny", "int4_asym_g64", "long"},
+                    Kin{"gemma4-e-tiny", "int4_asym_g64", "nonascii"},
+                    Kin{"gpt-oss-tiny", "int4_sym_g64", "short"},
+                    Kin{"gpt-oss-tiny", "int4_sym_g64", "long"},
+                    Kin{"gpt-oss-tiny", "int4_sym_g64", "nonascii"}),
+    kin_name);
 
 INSTANTIATE_TEST_SUITE_P(Tiny, Kernels,
                          testing::Values(Kin{"gpt-oss-tiny", "int4_sym_g64", "short"},

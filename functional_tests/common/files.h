@@ -9,9 +9,12 @@
 #include <gtest/gtest.h>
 #include <yyjson.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -155,6 +158,50 @@ nmse(const Floats &a, const Floats &b)
         size += static_cast<double>(b[i]) * static_cast<double>(b[i]);
     }
     return difference / size;
+}
+
+/* The positions of which `m` does not have the golden five largest logits: those of the golden
+ * ids, or its own five largest, are further than the tolerance from them. */
+inline std::vector<uint64_t>
+positions_off(const Matrix &m, const Safetensors &golden, const std::string &prompt,
+              float tolerance)
+{
+    enum { TOP = 5 };
+    const Ids ids = golden.get<int32_t>(prompt + ".top5_ids");
+    const Floats logits = golden.get<float>(prompt + ".top5_logits");
+    std::vector<uint64_t> off;
+    EXPECT_EQ(logits.size(), TOP * m.rows);
+    EXPECT_EQ(ids.size(), logits.size());
+    if (logits.size() != TOP * m.rows || ids.size() != logits.size())
+        return off;
+    for (uint64_t t = 0; t < m.rows; t++) {
+        const Floats row = m.row(t);
+        Floats own = row;
+        std::partial_sort(own.begin(), own.begin() + TOP, own.end(),
+                          std::greater<float>());
+        bool agrees = true;
+        for (size_t k = 0; k < TOP; k++) {
+            const float want = logits[TOP * t + k];
+            const float found = row.at(static_cast<size_t>(ids[TOP * t + k]));
+            agrees = agrees && std::fabs(found - want) <= tolerance &&
+                     std::fabs(own[k] - want) <= tolerance;
+        }
+        if (!agrees)
+            off.push_back(t);
+    }
+    return off;
+}
+
+/* All positions agree closely in f32. In f16 a router's near tie may choose another expert, which
+ * a few of the positions after it see, too. */
+inline void
+expect_golden_positions(const Matrix &m, const Safetensors &golden,
+                        const std::string &prompt, const std::string &precision)
+{
+    const bool half = precision != "f32";
+    const auto off = positions_off(m, golden, prompt, half ? 0.05f : 2e-4f);
+    EXPECT_LE(off.size(), half ? m.rows / 20 : 0)
+        << "of " << m.rows << " positions; the first is " << (off.empty() ? 0 : off[0]);
 }
 
 #endif
