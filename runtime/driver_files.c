@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/util/folder.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
@@ -38,25 +39,6 @@ join(char out[PATH], const char *dir, const char *name)
 {
     int n = snprintf(out, PATH, "%s/%s", dir, name);
     return n > 0 && n < PATH;
-}
-
-/* `path` with the folders above it, for the user alone where they are new. */
-static bool
-make_folders(const char *path)
-{
-    char part[PATH];
-    size_t n = strlen(path);
-    if (n == 0 || n >= sizeof(part))
-        return false;
-    for (size_t i = 1; i <= n; i++) {
-        if (i < n && path[i] != '/')
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
-        if (mkdir(part, 0700) != 0 && errno != EEXIST && i == n)
-            return false;
-    }
-    return access(path, R_OK | W_OK | X_OK) == 0;
 }
 
 /* ---- the files below a folder ------------------------------------------------------ */
@@ -137,7 +119,7 @@ bool
 xm_driver_files_use(const char *cache_dir)
 {
     cache[0] = 0;
-    if (!make_folders(cache_dir) || strlen(cache_dir) >= sizeof(cache) / 2)
+    if (strlen(cache_dir) >= sizeof(cache) / 2 || xm_folder_make(cache_dir) != 0)
         return false;
     snprintf(cache, sizeof(cache), "%s", cache_dir);
     return true;
@@ -284,7 +266,7 @@ xm_driver_files_open(void)
         return;
     else if (!default_folder(folder))
         folder[0] = 0;
-    if (!make_folders(folder))
+    if (xm_folder_make(folder) != 0)
         take_temporary();
 }
 
@@ -469,7 +451,7 @@ put_file(const char *path, const char *bytes, size_t n)
     const char *slash = strrchr(path, '/');
     snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
     int got = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-    if (got < 0 || (size_t)got >= sizeof(temporary) || !make_folders(dir))
+    if (got < 0 || (size_t)got >= sizeof(temporary) || xm_folder_make(dir) != 0)
         return false;
     int fd = mkstemp(temporary);
     FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/util/compiler.h"
+#include "runtime/util/folder.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
@@ -182,8 +183,9 @@ xm_kernel_cache_store(const char *dir, const struct xm_kernel_key *key, const vo
                        .n_bytes = n_bytes,
                        .checksum = checksum(bytes, n_bytes)};
     memcpy(h.magic, magic, sizeof(magic));
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
-        warn_once(dir, errno);
+    const int why = xm_folder_make(dir);
+    if (why != 0) {
+        warn_once(dir, why);
         return false;
     }
     if (!write_file(temporary, &h, bytes) || rename(temporary, path) != 0) {

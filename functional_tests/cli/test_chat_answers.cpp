@@ -185,7 +185,7 @@ TEST_F(Context, ComesOutOfTheConfiguration)
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_TRUE(contains(o.err, "outgrown the context of 80 tokens")) << o.err;
     o = talk(folder, "", {"-c", "81"});
-    EXPECT_TRUE(contains(o.err, "exceeds that of 80 that the model was trained for"));
+    EXPECT_TRUE(contains(o.err, "exceeds the 80 that the model was trained for"));
     EXPECT_EQ(talk(folder, "", {"-c", "80"}).err, "");
 }
 

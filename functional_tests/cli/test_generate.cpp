@@ -129,7 +129,7 @@ TEST(Text, BeyondTheTrainedContextIsWarnedOfOnce)
     EXPECT_EQ(o.err, "");
     o = generate({"-p", prompt, "-n", "2044"});
     EXPECT_EQ(o.code, 0) << o.err;
-    const std::string warning = "exceed the context of 2048";
+    const std::string warning = "exceeds the 2048 that the model was trained for";
     ASSERT_TRUE(contains(o.err, warning)) << o.err;
     EXPECT_EQ(o.err.find(warning), o.err.rfind(warning));
 }
@@ -144,8 +144,21 @@ TEST(Seed, IsAnotherOneEachTimeAndTold)
     words.insert(words.end(),
                  {"--seed", std::to_string(static_cast<uint64_t>(a.number("/seed")))});
     EXPECT_EQ(Json(generate(words).out).ids("/ids"), a.ids("/ids"));
-    EXPECT_TRUE(
-        contains(generate({"-p", prompt, "-v", "--seed", "42"}).err, "seed:    42\n"));
+    words = {"-p", prompt, "-n", "2", "-v", "--temp", "1", "--seed", "42"};
+    EXPECT_TRUE(contains(generate(words).err, "seed:    42\n"));
+}
+
+/* It has no part in the text. */
+TEST(Seed, IsNotToldOfTheLikeliestTokens)
+{
+    for (const Words &seed : {Words{}, Words{"--seed", "42"}}) {
+        Words words = {"-p", prompt, "-n", "2", "-v", "--json"};
+        words.insert(words.end(), seed.begin(), seed.end());
+        Outcome o = generate(words);
+        EXPECT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(Json(o.out).at("/seed"), nullptr) << o.out;
+        EXPECT_FALSE(contains(o.err, "seed:")) << o.err;
+    }
 }
 
 TEST(Seed, TopKOfZeroIsOff)

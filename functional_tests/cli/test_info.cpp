@@ -49,6 +49,33 @@ class InfoFolder : public testing::Test
     const std::string &folder = made.path;
 };
 
+/* Ports that the file has given no names, too. */
+TEST(Info, NamesPortsAlikeInTextAndJson)
+{
+    const Folder folder{"ports"};
+    std::string xml = read_file(tiny + "/openvino_model.xml");
+    for (size_t at = 0; (at = xml.find(" names=\"", at)) != xml.npos;)
+        xml.erase(at, xml.find('"', at + 8) + 1 - at);
+    folder.write("openvino_model.xml", xml);
+    std::filesystem::create_symlink(tiny + "/openvino_model.bin",
+                                    folder / "openvino_model.bin");
+    Outcome text = run({"info", folder.path, "-v"}),
+            json = run({"info", folder.path, "--json"});
+    ASSERT_EQ(json.code, 0) << json.err;
+    const Json ports(json.out);
+    for (const std::string list : {"/inputs", "/results", "/states"}) {
+        const size_t n = yyjson_arr_size(ports.at(list));
+        EXPECT_GT(n, 0u) << list;
+        for (size_t i = 0; i < n; i++) {
+            const std::string at = list + "/" + std::to_string(i);
+            std::string row = ports.text(at + "/name");
+            row.resize(std::max<size_t>(row.size(), 24), ' ');
+            row += " " + ports.text(at + "/type") + "\n";
+            EXPECT_NE(text.out.find(row), std::string::npos) << row << text.out;
+        }
+    }
+}
+
 TEST(Info, BeginsWithWhatTheModelIs)
 {
     Outcome o = run({"info", tiny});

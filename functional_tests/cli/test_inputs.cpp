@@ -143,7 +143,7 @@ TEST(Opt, ReadsWithBound)
 {
     Outcome o = run({"opt", "fuse_glu"}, {}, "/dev/zero");
     EXPECT_EQ(o.code, 3);
-    EXPECT_NE(o.err.find("more than 256 MiB"), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("has at most 256 MiB"), std::string::npos) << o.err;
 }
 
 TEST(Experts, SaySoWhereThePassesThatTakeThemWereLeftOut)

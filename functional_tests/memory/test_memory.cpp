@@ -162,7 +162,7 @@ TEST(Plan, WantsRoomForMappedWeights)
 /* config.json says 2048. */
 TEST(Plan, WarnsOfAContextThatTheModelWasNotTrainedFor)
 {
-    const char *warning = "trained for 2048 positions: what it writes beyond";
+    const char *warning = "exceeds the 2048 that the model was trained for";
     Words words = {"plan", tiny, "--device-as", "bmg", "--memory", "10000"};
     Outcome o = run(words);
     EXPECT_EQ(o.code, 0) << o.err;

@@ -331,7 +331,8 @@ print_json(const struct chat *c, const struct xm_sampling *sampling, struct xm_e
     struct xm_json_out j;
     xm_json_begin(&j);
     xm_conversation_add_json(&c->conversation, true, &j);
-    xm_json_add_whole(&j, NULL, "seed", sampling->seed);
+    if (sampling->temperature > 0.0f)
+        xm_json_add_whole(&j, NULL, "seed", sampling->seed);
     enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);
     return s;
@@ -342,14 +343,12 @@ chat(struct chat *c, const struct xm_sampling *sampling, const char *folder,
      struct xm_error *err)
 {
     struct xm_line_input *in = NULL;
+    char warning[XM_CLI_WARNING];
     const char *system = c->args->system;
     XM_TRY(xm_chat_template_load(folder, &c->template, err));
     XM_TRY(xm_generator_create(c->model->compiled, sampling, &c->generator, err));
-    if (c->model->context && c->args->generation.context > c->model->context)
-        xm_log(XM_LOG_WARNING,
-               "the context of %" PRIu64 " tokens (-c) exceeds that of %" PRIu64
-               " that the model was trained for: text beyond may make no sense",
-               c->args->generation.context, c->model->context);
+    if (xm_cli_beyond_training(c->args->generation.context, c->model->context, warning))
+        xm_log(XM_LOG_WARNING, "%s", warning);
     xm_answer_init(&c->answer, c->model->tokenizer, c->template);
     if (system)
         XM_TRY(

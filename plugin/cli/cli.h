@@ -91,6 +91,12 @@ void xm_cli_model_close(struct xm_cli_model *m);
 void xm_cli_model_folder(const char *path, struct xm_strbuf *out);
 /* Positions that a model was trained for, as its config.json says; 0: not known. */
 uint64_t xm_cli_trained_context(const char *model);
+/* What --context asks for; XM_EXIT_USAGE: more positions than any model has. */
+int xm_cli_check_context(uint64_t positions);
+/* Whether these are more than the model was trained for, and what to say then. */
+enum { XM_CLI_WARNING = 192 };
+bool xm_cli_beyond_training(uint64_t positions, uint64_t trained,
+                            char warning[XM_CLI_WARNING]);
 /* "GPU: <name of the chip>" */
 void xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out);
 /* Rows of the embedding table: ids must lie below. UINT64_MAX: not known. */
@@ -119,6 +125,8 @@ int xm_cli_ids_read(const char *arg, uint64_t vocabulary, struct xm_cli_ids *out
 /* The same where one row is wanted. */
 int xm_cli_ids_read_row(const char *arg, uint64_t vocabulary, struct xm_token_list *out);
 void xm_cli_ids_free(struct xm_cli_ids *ids);
+/* Whether they can be read, before a model is: any vocabulary will do. */
+int xm_cli_ids_check(const char *arg, bool one_row);
 
 /* The prompt of generate and verify: --ids, else the text. */
 int xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text,

@@ -39,6 +39,13 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
+/* A greedy run uses no seed. */
+static bool
+is_drawn(const struct args *a)
+{
+    return a->sampling.temperature > 0.0f;
+}
+
 static enum xm_status
 print_json(const struct xm_cli_model *m, const struct args *a, const struct xm_costs *c,
            const struct xm_text_out *o, const struct xm_token_list *prompt,
@@ -54,7 +61,8 @@ print_json(const struct xm_cli_model *m, const struct args *a, const struct xm_c
         xm_json_add_text(&j, NULL, "note", "no tokenizer.json beside the model: no text",
                          43);
     xm_json_add_bool(&j, NULL, "cancelled", xm_cli_interrupted());
-    xm_json_add_whole(&j, NULL, "seed", a->sampling.seed);
+    if (is_drawn(a))
+        xm_json_add_whole(&j, NULL, "seed", a->sampling.seed);
     xm_costs_add_json(&j, m, c);
     enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);
@@ -77,13 +85,10 @@ room(const struct xm_cli_model *m, const struct args *a, uint64_t n, uint64_t *m
             n, context, given ? " (-c)" : ": give a larger one with -c, or -n");
     if (context && context - n < *most)
         *most = context - n;
-    if (m->context && (n > m->context || *most > m->context - n))
-        xm_log(XM_LOG_WARNING,
-               "the prompt (%" PRIu64 " tokens) and %" PRIu64
-               " new ones exceed the context "
-               "of %" PRIu64
-               " that the model was trained for: text beyond may make no sense",
-               n, *most, m->context);
+    const uint64_t whole = *most < UINT64_MAX - n ? n + *most : UINT64_MAX;
+    char warning[XM_CLI_WARNING];
+    if (xm_cli_beyond_training(whole, m->context, warning))
+        xm_log(XM_LOG_WARNING, "%s", warning);
     return XM_EXIT_OK;
 }
 
@@ -129,7 +134,8 @@ report(const struct xm_cli_model *m, const struct args *a, const struct xm_costs
         return xm_cli_failed(&err);
     if (a->verbose) {
         xm_costs_print(m, c);
-        fprintf(stderr, "seed:    %" PRIu64 "\n", a->sampling.seed);
+        if (is_drawn(a))
+            fprintf(stderr, "seed:    %" PRIu64 "\n", a->sampling.seed);
     }
     int code = xm_cli_flush();
     if (code != XM_EXIT_OK || !xm_cli_interrupted())
@@ -190,7 +196,7 @@ read_prompt(const struct args *a, struct xm_strbuf *text)
     if (given == 0 && xm_terminal_is(STDIN_FILENO))
         return xm_cli_usage("give a prompt: one of -p TEXT, -f FILE and --ids IDS");
     if (a->ids)
-        return XM_EXIT_OK;
+        return xm_cli_ids_check(a->ids, true);
     if (a->prompt)
         xm_strbuf_add(text, a->prompt);
     else if (xm_prompt_file_read(a->file ? a->file : "-", text, &err) != XM_OK)

@@ -53,29 +53,44 @@ separates(char c)
 }
 
 static enum xm_status
+add_word(struct xm_token_list *row, const char *text, size_t n, uint64_t vocabulary,
+         struct xm_error *err)
+{
+    char word[24];
+    uint64_t id = 0;
+    snprintf(word, sizeof(word), "%.*s", (int)(n < 23 ? n : 23), text);
+    if (n >= sizeof(word) || !xm_cli_whole(word, &id) || id > INT64_MAX)
+        return xm_fail(err, XM_INVALID, "'%s' is no token id", word);
+    return add_id(row, (int64_t)id, vocabulary, err);
+}
+
+static enum xm_status
 read_text(const char *text, size_t n, uint64_t vocabulary, struct xm_cli_ids *out,
           struct xm_error *err)
 {
     struct xm_token_list *row = add_row(out, err);
-    size_t at = 0;
+    size_t comma =
+        0; /* the character, from 1, where a comma waits for an id; 0: none does */
     if (!row)
         return XM_NO_MEMORY;
-    while (at < n) {
-        char word[24];
-        size_t length = 0;
-        uint64_t id = 0;
-        for (; at + length < n && !separates(text[at + length]); length++)
+    for (size_t at = 0, length; at < n; at += length ? length : 1) {
+        for (length = 0; at + length < n && !separates(text[at + length]); length++)
             ;
         if (length > 0) {
-            snprintf(word, sizeof(word), "%.*s", (int)(length < 23 ? length : 23),
-                     text + at);
-            if (length >= sizeof(word) || !xm_cli_whole(word, &id) || id > INT64_MAX)
-                return xm_fail(err, XM_INVALID, "'%s' is no token id", word);
-            XM_TRY(add_id(row, (int64_t)id, vocabulary, err));
+            XM_TRY(add_word(row, text + at, length, vocabulary, err));
+            comma = 0;
+        } else if (text[at] == ',') {
+            if (comma || row->n == 0)
+                return xm_fail(err, XM_INVALID,
+                               "no token id stands before the comma at character %zu",
+                               at + 1);
+            comma = at + 1;
         }
-        at += length + 1;
     }
-    return XM_OK;
+    return comma == 0
+               ? XM_OK
+               : xm_fail(err, XM_INVALID,
+                         "no token id stands behind the comma at character %zu", comma);
 }
 
 /* ---- files ------------------------------------------------------------------------- */
@@ -156,6 +171,8 @@ xm_cli_ids_read(const char *arg, uint64_t vocabulary, struct xm_cli_ids *out)
     bool is_file = arg[0] == '@';
     enum xm_status s = is_file ? read_file(arg + 1, vocabulary, out, &err)
                                : read_text(arg, strlen(arg), vocabulary, out, &err);
+    if (!is_file && s != XM_OK)
+        xm_error_prefix(&err, "--ids");
     for (size_t i = 0; i < out->n && s == XM_OK; i++) {
         if (out->rows[i].n == 0)
             s = xm_fail(&err, XM_INVALID, "--ids %s holds no token ids", arg);
@@ -180,6 +197,18 @@ xm_cli_ids_read_row(const char *arg, uint64_t vocabulary, struct xm_token_list *
         *out = ids.rows[0];
         ids.rows[0] = (struct xm_token_list){0};
     }
+    xm_cli_ids_free(&ids);
+    return code;
+}
+
+int
+xm_cli_ids_check(const char *arg, bool one_row)
+{
+    struct xm_cli_ids ids = {0};
+    struct xm_token_list row = {0};
+    int code = one_row ? xm_cli_ids_read_row(arg, UINT64_MAX, &row)
+                       : xm_cli_ids_read(arg, UINT64_MAX, &ids);
+    xm_token_list_free(&row);
     xm_cli_ids_free(&ids);
     return code;
 }

@@ -12,7 +12,7 @@ add_nodes(struct xm_json_out *j, const struct xm_graph *g, enum xm_op op, const 
         if (n->op != op)
             continue;
         const struct xm_value *v = xm_info_port_value(n);
-        const char *name = v->n_names ? v->names[0] : n->name;
+        const char *name = xm_info_port_name(n);
         struct xm_strbuf type = {0};
         xm_type_print(&v->type, &type);
         yyjson_mut_val *o = xm_json_add_object(j, list, NULL);

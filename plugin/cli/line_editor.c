@@ -16,6 +16,7 @@
 #include "plugin/cli/interrupt.h"
 #include "plugin/cli/terminal.h"
 #include "plugin/text/utf8.h"
+#include "runtime/util/folder.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
@@ -167,31 +168,19 @@ prompt_of(EditLine *el)
 
 /* ---- history ----------------------------------------------------------------------- */
 
-/* Makes the folder; false: there is none. */
-static bool
-add_folder(struct xm_strbuf *path, const char *name)
-{
-    struct stat st;
-    xm_strbuf_add(path, name);
-    return xm_strbuf_ok(path) &&
-           (mkdir(xm_strbuf_text(path), 0700) == 0 ||
-            (stat(xm_strbuf_text(path), &st) == 0 && S_ISDIR(st.st_mode)));
-}
-
 static void
 find_history_path(struct xm_strbuf *path)
 {
     const char *state = xm_env("XDG_STATE_HOME"), *home = xm_env("HOME");
     struct stat st;
-    bool good;
+    bool good = true;
     if (state && state[0] == '/') {
-        good = add_folder(path, state);
+        xm_strbuf_printf(path, "%s/xemoe", state);
     } else {
         good = home && stat(home, &st) == 0; /* a home is not ours to make */
-        xm_strbuf_add(path, home ? home : "");
-        good = good && add_folder(path, "/.local") && add_folder(path, "/state");
+        xm_strbuf_printf(path, "%s/.local/state/xemoe", home ? home : "");
     }
-    good = good && add_folder(path, "/xemoe");
+    good = good && xm_strbuf_ok(path) && xm_folder_make(xm_strbuf_text(path)) == 0;
     xm_strbuf_add(path, "/chat_history");
     if (good && stat(xm_strbuf_text(path), &st) == 0)
         good = S_ISREG(st.st_mode); /* not what would be waited for */

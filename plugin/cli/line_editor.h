@@ -11,7 +11,15 @@
 #ifndef XM_PLUGIN_CLI_LINE_EDITOR_H
 #define XM_PLUGIN_CLI_LINE_EDITOR_H
 
-#include "plugin/cli/line_input.h"
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+enum xm_line {
+    XM_LINE_TEXT, /* a message                                                      */
+    XM_LINE_INTERRUPTED, /* Ctrl-C: what was typed, where that is known, is in `out`       */
+    XM_LINE_END, /* of the input                                                   */
+    XM_LINE_FAILED
+};
 
 struct xm_line_editor;
 

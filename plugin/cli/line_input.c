@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "plugin/cli/interrupt.h"
-#include "plugin/cli/line_editor.h"
 #include "runtime/util/memory.h"
 
 static const char first_prompt[] = "> ", next_prompt[] = ". ";

@@ -11,15 +11,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/util/status.h"
-#include "runtime/util/strbuf.h"
-
-enum xm_line {
-    XM_LINE_TEXT, /* a message                                                      */
-    XM_LINE_INTERRUPTED, /* Ctrl-C: what was typed, where that is known, is in `out`       */
-    XM_LINE_END, /* of the input                                                   */
-    XM_LINE_FAILED
-};
+#include "plugin/cli/line_editor.h"
 
 /* No message is longer. */
 enum { XM_LINE_MOST_MIB = 64 };

@@ -131,7 +131,9 @@ xm_cli_logits(int argc, char **argv)
         return xm_cli_usage(
             "-o - writes bytes, and standard output is a terminal: give a "
             "file, or send it through a pipe");
-    code = xm_cli_model_open(&m, &a.target, NULL);
+    code = xm_cli_ids_check(a.ids, true);
+    if (code == XM_EXIT_OK)
+        code = xm_cli_model_open(&m, &a.target, NULL);
     if (code != XM_EXIT_OK)
         return code;
     code = run_model(&m, &a);

@@ -51,6 +51,25 @@ xm_cli_trained_context(const char *model)
     return h.context;
 }
 
+int
+xm_cli_check_context(uint64_t positions)
+{
+    enum { MOST = 1 << 24 };
+    return positions <= MOST
+               ? XM_EXIT_OK
+               : xm_cli_usage("option --context takes at most %d positions", MOST);
+}
+
+bool
+xm_cli_beyond_training(uint64_t positions, uint64_t trained, char warning[XM_CLI_WARNING])
+{
+    snprintf(warning, XM_CLI_WARNING,
+             "the context of %" PRIu64 " positions exceeds the %" PRIu64
+             " that the model was trained for: text beyond may make no sense",
+             positions, trained);
+    return trained && positions > trained;
+}
+
 /* Without a tokenizer.json token ids still work; a damaged one is an error. */
 static enum xm_status
 load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)

@@ -2,16 +2,17 @@
  *
  * xemoe opt: single passes on a graph in text form, as XM_DUMP writes it.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plugin/cli/cli.h"
+#include "plugin/cli/prompt_file.h"
 #include "transformations/graph/text.h"
 #include "transformations/graph/validate.h"
 
-/* A graph's text may have this many bytes; that of a model of 100 layers has some 20 MiB. */
-enum { MOST_BYTES = 256 << 20 };
+/* That of a model of 100 layers has some 20 MiB. */
+enum { MOST_MIB = 256 };
 
 struct args {
     const char *passes;
@@ -36,24 +37,6 @@ print_list(void)
     for (size_t i = 0; i < n; i++)
         printf("%-28s %-26s %s\n", passes[i].name, passes[i].public_name,
                passes[i].why_here);
-}
-
-static enum xm_status
-read_input(struct xm_strbuf *out, struct xm_error *err)
-{
-    char buffer[16384];
-    size_t n;
-    while ((n = fread(buffer, 1, sizeof(buffer), stdin)) > 0) {
-        if (out->n + n > MOST_BYTES)
-            return xm_fail(err, XM_INVALID,
-                           "standard input: more than %d MiB of text, which no graph has",
-                           MOST_BYTES >> 20);
-        xm_strbuf_add_n(out, buffer, n);
-    }
-    if (ferror(stdin))
-        return xm_fail(err, XM_IO, "standard input: %s", strerror(errno));
-    return xm_strbuf_ok(out) ? XM_OK
-                             : xm_fail(err, XM_NO_MEMORY, "out of memory for a graph");
 }
 
 static enum xm_status
@@ -100,7 +83,8 @@ run_passes(const struct args *a)
     int code = find_passes(a->passes, NULL, &err);
     if (code != XM_EXIT_OK)
         return code;
-    enum xm_status s = read_input(&text, &err);
+    enum xm_status s = xm_file_read_all(STDIN_FILENO, "standard input",
+                                        "the text of a graph", MOST_MIB, &text, &err);
     if (s == XM_OK)
         s = xm_graph_parse(xm_strbuf_text(&text), &g, &err);
     code = s == XM_OK ? find_passes(a->passes, g, &err) : xm_cli_failed(&err);

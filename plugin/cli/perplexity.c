@@ -137,7 +137,9 @@ xm_cli_perplexity(int argc, char **argv)
         return code;
     if (!a.ids)
         return xm_cli_usage("which tokens? Give --ids @FILE.npy");
-    code = xm_cli_model_open(&m, &a.target, NULL);
+    code = xm_cli_ids_check(a.ids, false);
+    if (code == XM_EXIT_OK)
+        code = xm_cli_model_open(&m, &a.target, NULL);
     if (code != XM_EXIT_OK)
         return code;
     code = run_model(&m, &a);

@@ -16,7 +16,6 @@
 #include "plugin/text/hyper_parameters.h"
 
 enum {
-    MOST_POSITIONS = 1 << 24,
     MOST_REQUESTS = 1 << 10,
     MOST_MIB = 1 << 30,
     LEAST_CHUNK = 32,
@@ -88,9 +87,8 @@ check_options(const struct xm_plan_args *a)
     struct xm_cli_setting settings[N_SETTINGS];
     struct xm_error err = {0};
     char chunk[XM_CLI_NUMBER];
-    if (a->context > MOST_POSITIONS)
-        return xm_cli_usage("option --context takes at most %d positions",
-                            MOST_POSITIONS);
+    if (xm_cli_check_context(a->context) != XM_EXIT_OK)
+        return XM_EXIT_USAGE;
     if (a->parallel > MOST_REQUESTS)
         return xm_cli_usage("option --parallel takes at most %d requests", MOST_REQUESTS);
     if (a->memory > MOST_MIB)

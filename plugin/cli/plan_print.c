@@ -124,15 +124,10 @@ print_verdict(const struct xm_plan_result *p)
     printf("\n");
 }
 
-static bool
-is_beyond_training(const struct xm_plan_result *p)
-{
-    return p->trained_context && p->wish.context > p->trained_context;
-}
-
 void
 xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *p)
 {
+    char warning[XM_CLI_WARNING];
     printf("%s on %s: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
            " request%s\n\n",
            a->model, p->info.name, p->wish.context, p->decided.ubatch,
@@ -140,10 +135,8 @@ xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *p)
            p->wish.requests == 1 ? "" : "s");
     print_need(p);
     print_verdict(p);
-    if (is_beyond_training(p))
-        printf("the model was trained for %" PRIu64
-               " positions: what it writes beyond them is of little worth\n",
-               p->trained_context);
+    if (xm_cli_beyond_training(p->wish.context, p->trained_context, warning))
+        printf("%s\n", warning);
 }
 
 static void
@@ -171,6 +164,7 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *p,
                    struct xm_error *err)
 {
     struct xm_json_out j;
+    char warning[XM_CLI_WARNING];
     const char *kv = xm_element_text(p->decided.kv_cache_precision);
     xm_json_begin(&j);
     xm_json_add_text(&j, NULL, "model", a->model, strlen(a->model));
@@ -194,7 +188,9 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *p,
     }
     if (p->trained_context) {
         xm_json_add_whole(&j, NULL, "trained_context", p->trained_context);
-        xm_json_add_bool(&j, NULL, "beyond_training", is_beyond_training(p));
+        xm_json_add_bool(
+            &j, NULL, "beyond_training",
+            xm_cli_beyond_training(p->wish.context, p->trained_context, warning));
     }
     yyjson_mut_val *list = xm_json_add_array(&j, NULL, "advice");
     for (size_t i = 0; i < p->n_advice; i++) {

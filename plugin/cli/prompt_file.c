@@ -6,11 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static enum xm_status
-read_all(int fd, const char *name, struct xm_strbuf *out, struct xm_error *err)
+enum xm_status
+xm_file_read_all(int fd, const char *name, const char *what, uint32_t most_mib,
+                 struct xm_strbuf *out, struct xm_error *err)
 {
     char part[1 << 14];
-    const size_t most = (size_t)XM_PROMPT_MOST_MIB << 20;
+    const size_t most = (size_t)most_mib << 20;
     for (;;) {
         ssize_t n = read(fd, part, sizeof(part));
         if (n < 0 && errno == EINTR)
@@ -21,11 +22,11 @@ read_all(int fd, const char *name, struct xm_strbuf *out, struct xm_error *err)
             break;
         xm_strbuf_add_n(out, part, (size_t)n);
         if (out->n > most)
-            return xm_fail(err, XM_INVALID, "%s: a prompt has at most %d MiB", name,
-                           XM_PROMPT_MOST_MIB);
+            return xm_fail(err, XM_INVALID, "%s: %s has at most %u MiB", name, what,
+                           most_mib);
     }
     return xm_strbuf_ok(out) ? XM_OK
-                             : xm_fail(err, XM_NO_MEMORY, "out of memory for a prompt");
+                             : xm_fail(err, XM_NO_MEMORY, "out of memory for %s", what);
 }
 
 static void
@@ -46,7 +47,8 @@ xm_prompt_file_read(const char *path, struct xm_strbuf *out, struct xm_error *er
     if (fd < 0)
         return xm_fail(err, errno == ENOENT ? XM_NOT_FOUND : XM_IO, "%s: %s", path,
                        strerror(errno));
-    enum xm_status s = read_all(fd, is_stdin ? "standard input" : path, out, err);
+    enum xm_status s = xm_file_read_all(fd, is_stdin ? "standard input" : path,
+                                        "a prompt", XM_PROMPT_MOST_MIB, out, err);
     if (!is_stdin)
         close(fd);
     if (s == XM_OK)

@@ -5,6 +5,8 @@
 #ifndef XM_PLUGIN_CLI_PROMPT_FILE_H
 #define XM_PLUGIN_CLI_PROMPT_FILE_H
 
+#include <stdint.h>
+
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 
@@ -14,6 +16,12 @@ extern "C" {
 
 /* More than any model's context; what goes on for ever ends here with a sentence. */
 enum { XM_PROMPT_MOST_MIB = 64 };
+
+/* Appends all that comes from `fd`, which the sentences call `name`; `what` it is ("a prompt")
+ * has so many MiB at most. */
+enum xm_status xm_file_read_all(int fd, const char *name, const char *what,
+                                uint32_t most_mib, struct xm_strbuf *out,
+                                struct xm_error *err);
 
 /* Appends all that `path` holds, without one newline at its end, which editors and echo put
  * there. "-" is standard input. */

@@ -64,6 +64,8 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out)
         if (a->stops.list[i][0] == '\0')
             return xm_cli_usage("option --stop takes a text, found an empty one");
     }
+    if (xm_cli_check_context(a->context) != XM_EXIT_OK)
+        return XM_EXIT_USAGE;
     *out = (struct xm_sampling){.temperature = a->temperature,
                                 .top_k = clamp_int(a->top_k),
                                 .top_p = a->top_p,

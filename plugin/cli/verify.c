@@ -378,7 +378,9 @@ xm_cli_verify(int argc, char **argv)
         return code;
     if (a.prompt && a.ids)
         return xm_cli_usage("give one of -p TEXT and --ids IDS");
-    code = xm_cli_model_open(&m, &a.target, &compile);
+    code = a.ids ? xm_cli_ids_check(a.ids, true) : XM_EXIT_OK;
+    if (code == XM_EXIT_OK)
+        code = xm_cli_model_open(&m, &a.target, &compile);
     if (code != XM_EXIT_OK)
         return code;
     code = run_model(&m, &a);

@@ -244,7 +244,7 @@ TEST_F(KernelCache, AFolderThatCannotBeWrittenIsHarmless)
     std::ofstream(dir) << "a file where the folder should be";
     EXPECT_FALSE(xm_kernel_cache_store(dir.c_str(), &key, "binary", 6));
     EXPECT_EQ(load(), "(none)");
-    EXPECT_FALSE(xm_kernel_cache_store((root + "/no/such").c_str(), &key, "binary", 6));
+    EXPECT_FALSE(xm_kernel_cache_store((dir + "/below").c_str(), &key, "binary", 6));
 }
 
 /* The temporary files that the cache would write lead to a device that is always full. */

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
 
 #include "functional_tests/common/comma_locale.h"
 #include "runtime/util/element.h"
+#include "runtime/util/folder.h"
 #include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/number.h"
@@ -180,4 +185,22 @@ TEST(Number, HasAPointInEveryLocale)
     EXPECT_STREQ(end, " ");
     EXPECT_EQ(xm_parse_double("-2.5e-1", &end), -0.25);
     EXPECT_TRUE(locale.is_on()) << "the locale is left as it was";
+}
+
+TEST(Folder, IsMadeWithThoseAboveForItsOwnerAlone)
+{
+    namespace fs = std::filesystem;
+    const fs::path root =
+        fs::path(testing::TempDir()) / ("xemoe_folder_" + std::to_string(getpid()));
+    const fs::path deep = root / "a" / "b";
+    EXPECT_EQ(xm_folder_make(deep.c_str()), 0);
+    EXPECT_EQ(xm_folder_make((deep.string() + "/").c_str()), 0) << "it is there already";
+    for (const fs::path &p : {root, root / "a", deep})
+        EXPECT_EQ(fs::status(p).permissions(), fs::perms::owner_all) << p;
+    std::ofstream(root / "file") << "in the way";
+    EXPECT_EQ(xm_folder_make((root / "file").c_str()), ENOTDIR);
+    EXPECT_EQ(xm_folder_make((root / "file" / "x").c_str()), ENOTDIR);
+    EXPECT_EQ(xm_folder_make(""), ENOENT);
+    EXPECT_EQ(xm_folder_make(std::string(5000, 'x').c_str()), ENAMETOOLONG);
+    fs::remove_all(root);
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/util/folder.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int
+xm_folder_make(const char *path)
+{
+    char part[4096];
+    struct stat st;
+    const size_t n = strlen(path);
+    if (n == 0 || n >= sizeof(part))
+        return n ? ENAMETOOLONG : ENOENT;
+    for (size_t i = 1; i <= n; i++) {
+        if (i < n && path[i] != '/')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0700) != 0 && errno != EEXIST && i == n)
+            return errno;
+    }
+    if (stat(path, &st) != 0)
+        return errno;
+    if (!S_ISDIR(st.st_mode))
+        return ENOTDIR;
+    return access(path, R_OK | W_OK | X_OK) == 0 ? 0 : errno;
+}
