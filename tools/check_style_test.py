@@ -3,6 +3,7 @@
 tree has none. Run by tools/check_style --self-test."""
 import importlib.machinery
 import importlib.util
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -18,7 +19,7 @@ SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 
 class CheckStyle(unittest.TestCase):
-    def found(self, name, text, listed=True):
+    def found(self, name, text, listed=True, layout="DisableFormat: true\n"):
         """Sentences about a tree that holds this file and the list that names it."""
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
@@ -26,6 +27,8 @@ class CheckStyle(unittest.TestCase):
             path = root / name
             path.parent.mkdir(parents=True)
             path.write_text(text)
+            if layout is not None:
+                (root / ".clang-format").write_text(layout)
             if listed:
                 (path.parent / "CMakeLists.txt").write_text(
                     f"# SPDX-License-Identifier: Apache-2.0\nadd_library(x {path.name})\n")
@@ -41,6 +44,14 @@ class CheckStyle(unittest.TestCase):
             '#include "runtime/util/status.h"\n'
             "static int\nadd(int a, int b)\n{\n    return a + b; /* strcpy( */\n}\n"
             "int\nxm_add(int a)\n{\n    return add(a, 1);\n}\n")), [])
+
+    @unittest.skipUnless(shutil.which("clang-format"), "clang-format is not installed")
+    def test_layout_is_not_left_unchecked(self):
+        text = SPDX + "int x;\n"
+        self.expect("is not there", "runtime/a.c", text, layout=None)
+        self.expect("clang-format failed", "runtime/a.c", text, layout="IndentWidth: many\n")
+        self.expect("lay it out differently", "runtime/a.c", text + "int  y;\n",
+                    layout="BasedOnStyle: LLVM\n")
 
     def test_counts_lines_of_files(self):
         self.expect("a header has 401 lines, at most 400", "runtime/a.h", SPDX + "\n" * 400)
