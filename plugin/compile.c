@@ -32,8 +32,6 @@ why_not_moe(const struct xm_moe_attr *a, struct xm_value *const *in)
                                           .down = weight_of(in[XM_MOE_SHARED_DOWN])};
     if (!experts.gate || !experts.down)
         return "the expert weights are not constants";
-    if (a->gate_up == XM_GATE_UP_APART && !xm_is_none(in[XM_MOE_BIAS_GATE]))
-        return "biases of gate and up are supported where they share a weight";
     return xm_moe_supports(a, &experts, &shared, weight_of(in[XM_MOE_SHARED_GATE_GATE]));
 }
 

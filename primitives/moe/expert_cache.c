@@ -68,6 +68,8 @@ add_parts(struct xm_expert_cache *c, const struct xm_expert_rows *r)
     return add_weight(c, r->gate, &c->gate) && (!r->up || add_weight(c, r->up, &c->up)) &&
            add_weight(c, r->down, &c->down) &&
            add_part(c, r->bias_gate, r->gate->host.rows, XM_F32, &c->rows.bias_gate) &&
+           (!r->up ||
+            add_part(c, r->bias_up, r->up->host.rows, XM_F32, &c->rows.bias_up)) &&
            add_part(c, r->bias_down, r->down->host.rows, XM_F32, &c->rows.bias_down);
 }
 
@@ -313,6 +315,7 @@ xm_expert_cache_destroy(struct xm_expert_cache *c)
     release_weight(&c->up);
     release_weight(&c->down);
     xm_buffer_unref(c->rows.bias_gate);
+    xm_buffer_unref(c->rows.bias_up);
     xm_buffer_unref(c->rows.bias_down);
     for (int t = 0; t < XM_EXPERT_N_TABLES; t++)
         xm_buffer_unref(c->table[t]);

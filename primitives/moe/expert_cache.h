@@ -26,8 +26,8 @@
 extern "C" {
 #endif
 
-/* Data, scales and zero points of three weights and a bias; with two biases there is no up. */
-enum { XM_EXPERT_PARTS = 10 };
+/* Data, scales, zero points and biases of three weights. */
+enum { XM_EXPERT_PARTS = 12 };
 struct xm_expert_part {
     const struct xm_buffer *from; /* entries by expert, borrowed           */
     struct xm_buffer **to;        /* where the view of the slots goes      */

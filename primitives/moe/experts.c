@@ -250,7 +250,7 @@ expert_options(const struct xm_moe_experts *m, char *out, size_t n)
     memcpy(&up_add, &a->up_add, sizeof(up_add));
     xm_defines_print(out, n, "-DACT=%d -DCLAMPED=%d -DUP_ADD=%" PRIu32 " -DBIASED=%d",
                      (int)a->activation, a->limit > 0, up_add,
-                     m->desc.experts.bias_gate != NULL);
+                     m->desc.experts.bias_gate || m->desc.experts.bias_up);
 }
 
 /* Those of the kernels for matrix engines. */
@@ -382,10 +382,11 @@ reference(const struct xm_expert_rows *e)
     if (e->up)
         xm_device_weight_ref(e->up);
     xm_device_weight_ref(e->down);
-    if (e->bias_gate)
-        xm_buffer_ref(e->bias_gate);
-    if (e->bias_down)
-        xm_buffer_ref(e->bias_down);
+    struct xm_buffer *const biases[] = {e->bias_gate, e->bias_up, e->bias_down};
+    for (size_t i = 0; i < XM_ARRAY_LEN(biases); i++) {
+        if (biases[i])
+            xm_buffer_ref(biases[i]);
+    }
 }
 
 enum xm_status
@@ -410,6 +411,7 @@ xm_moe_experts_fini(struct xm_moe_experts *m)
     xm_device_weight_unref(m->desc.experts.up);
     xm_device_weight_unref(m->desc.experts.down);
     xm_buffer_unref(m->desc.experts.bias_gate);
+    xm_buffer_unref(m->desc.experts.bias_up);
     xm_buffer_unref(m->desc.experts.bias_down);
     xm_onednn_experts_destroy(m->onednn);
 }

@@ -121,8 +121,10 @@ add_gate_up(const struct xm_moe_call *c, struct xm_args *a)
     const struct xm_moe_attr *attr = &c->m->desc.attr;
     const struct xm_expert_rows *r = &c->rows;
     const uint32_t i_count = (uint32_t)c->m->inter, up_first = is_up_first(attr->gate_up);
+    const bool apart = attr->gate_up == XM_GATE_UP_APART;
     uint32_t step = 1, second = i_count;
-    if (attr->gate_up == XM_GATE_UP_APART) {
+    if (apart) {
+        second = 0;
         xm_args_weight(a, r->gate);
         xm_args_weight(a, r->up);
     } else {
@@ -136,7 +138,9 @@ add_gate_up(const struct xm_moe_call *c, struct xm_args *a)
         second = 1;
     }
     xm_args_buffer(a, r->bias_gate);
-    xm_args_uint4(a, 2 * i_count, step, up_first ? second : 0, up_first ? 0 : second);
+    xm_args_buffer(a, apart ? r->bias_up : r->bias_gate);
+    xm_args_uint4(a, apart ? i_count : 2 * i_count, step, up_first ? second : 0,
+                  up_first ? 0 : second);
     xm_args_float(a, attr->beta);
     xm_args_float(a, attr->limit);
 }

@@ -80,8 +80,6 @@ desc_refusal(const struct xm_moe_desc *d)
                                 shared = host_weights(&d->shared);
     if ((d->src != XM_F16 && d->src != XM_F32) || (d->dst != XM_F16 && d->dst != XM_F32))
         return "activations are neither f16 nor f32";
-    if (d->attr.gate_up == XM_GATE_UP_APART && d->experts.bias_gate)
-        return "biases of gate and up are supported where they share a weight";
     return xm_moe_supports(&d->attr, &experts, &shared, host(d->shared_gate_gate));
 }
 

@@ -30,8 +30,8 @@ extern "C" {
 
 /* What a set of experts consists of: an entry an expert, or a slot of a cache. */
 struct xm_expert_rows {
-    struct xm_device_weight *gate, *up, *down; /* up NULL unless apart       */
-    struct xm_buffer *bias_gate, *bias_down;   /* f32; NULL: none            */
+    struct xm_device_weight *gate, *up, *down;         /* up NULL unless apart       */
+    struct xm_buffer *bias_gate, *bias_up, *bias_down; /* f32; NULL: none; up as above */
 };
 
 struct xm_moe_desc {

@@ -83,6 +83,7 @@ enum xm_moe_operand {
     XM_MOE_SHARED_DOWN,      /* [H,I'] */
     XM_MOE_SHARED_GATE_GATE, /* [1,H]: sigmoid gate of the shared expert; absent */
     XM_MOE_ADDEND,           /* of the result's shape, added to it; fused only; absent */
+    XM_MOE_BIAS_UP,          /* [E,1,I], of a weight of its own; absent */
     XM_MOE_N_IN,
     XM_MOE_OUT = XM_MOE_N_IN, /* [T,H] */
     XM_MOE_N_OPERANDS

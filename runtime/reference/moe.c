@@ -231,10 +231,11 @@ gate_and_up(const struct xm_moe_attr *a, const struct xm_moe_weights *m, uint64_
 {
     uint64_t n = m->gate->rows, inter = m->down->cols;
     const float *bias = m->bias_gate ? m->bias_gate + e * n : NULL;
+    const float *up_bias = m->bias_up ? m->bias_up + e * n : NULL;
     bool apart = a->gate_up == XM_GATE_UP_APART;
     XM_TRY(xm_ref_linear(s->x, rows, m->gate, e, bias, s->gate));
     if (apart)
-        XM_TRY(xm_ref_linear(s->x, rows, m->up, e, NULL, s->up));
+        XM_TRY(xm_ref_linear(s->x, rows, m->up, e, up_bias, s->up));
     for (uint64_t r = 0; r < rows; r++) {
         const float *row = s->gate + r * n;
         float *up = s->up + r * inter;

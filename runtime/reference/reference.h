@@ -102,8 +102,8 @@ enum xm_status xm_ref_moe_route(const struct xm_moe_routing *r, const float *log
 /* The weights and biases of a set of experts. */
 struct xm_moe_weights {
     const struct xm_weight *gate, *up,
-        *down;                          /* up NULL unless it has a weight of its own */
-    const float *bias_gate, *bias_down; /* a row an expert; NULL: none */
+        *down; /* up NULL unless it has a weight of its own */
+    const float *bias_gate, *bias_up, *bias_down; /* a row an expert; NULL: none */
 };
 
 /* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]) (operations/moe.h); f32 throughout. Of the

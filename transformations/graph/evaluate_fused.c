@@ -329,6 +329,7 @@ get_experts(const struct xm_eval_call *c, struct experts *x)
         XM_TRY(get_weight(c, XM_MOE_W_UP, x->gate.experts, inter, x->hidden, &x->up));
     XM_TRY(get_weight(c, XM_MOE_W_DOWN, x->gate.experts, x->hidden, inter, &x->down));
     XM_TRY(check_size(c, XM_MOE_BIAS_GATE, x->gate.experts * x->gate.rows));
+    XM_TRY(check_size(c, XM_MOE_BIAS_UP, x->gate.experts * inter));
     XM_TRY(check_size(c, XM_MOE_BIAS_DOWN, x->gate.experts * x->hidden));
     if (c->out[0]->n != hidden->n || !c->out[0]->f)
         return xm_fail(c->err, XM_INVALID,
@@ -337,6 +338,7 @@ get_experts(const struct xm_eval_call *c, struct experts *x)
                                          .up = &x->up,
                                          .down = &x->down,
                                          .bias_gate = floats_of(c, XM_MOE_BIAS_GATE),
+                                         .bias_up = floats_of(c, XM_MOE_BIAS_UP),
                                          .bias_down = floats_of(c, XM_MOE_BIAS_DOWN)};
     return XM_OK;
 }
@@ -410,7 +412,7 @@ xm_eval_moe(struct xm_eval_call *c)
 {
     struct experts x;
     int32_t *ids;
-    XM_TRY(xm_eval_operands(c, "ffiFFwWwFFWWWWF"));
+    XM_TRY(xm_eval_operands(c, "ffiFFwWwFFWWWWFF"));
     const struct xm_tensor *weights = c->in[XM_MOE_ROUTING];
     uint64_t top_k = last_dim(weights);
     XM_TRY(get_experts(c, &x));
@@ -428,7 +430,7 @@ xm_eval_moe_fused(struct xm_eval_call *c)
 {
     const struct xm_moe_routing *r = &c->node->attr.moe.routing;
     struct experts x;
-    XM_TRY(xm_eval_operands(c, "ffAFFwWwFFWWWWF"));
+    XM_TRY(xm_eval_operands(c, "ffAFFwWwFFWWWWFF"));
     XM_TRY(get_experts(c, &x));
     uint64_t experts = x.gate.experts;
     XM_TRY(check_top_k(c, r->top_k, experts));

@@ -23,7 +23,8 @@ xm_eval_takes_weight(enum xm_op op, uint32_t i)
     case XM_OP_MOE:
     case XM_OP_MOE_COMPRESSED:
     case XM_OP_MOE_3GEMM_FUSED_COMPRESSED:
-        return (i >= XM_MOE_W_GATE && i <= XM_MOE_W_DOWN) || i >= XM_MOE_SHARED_GATE;
+        return (i >= XM_MOE_W_GATE && i <= XM_MOE_W_DOWN) ||
+               (i >= XM_MOE_SHARED_GATE && i <= XM_MOE_SHARED_GATE_GATE);
     default:
         return false;
     }

@@ -259,6 +259,19 @@ xm_shape_attention(struct xm_infer *i)
 
 /* ---- mixture of experts ------------------------------------------------------------ */
 
+/* Operand k, where present, is a bias [E,N] or [E,1,N]. */
+static enum xm_status
+expect_bias(struct xm_infer *i, uint32_t k, struct xm_dim experts, struct xm_dim rows)
+{
+    const struct xm_shape *bias = xm_infer_shape(i, k);
+    if (!xm_infer_has(i, k))
+        return XM_OK;
+    if (bias->rank != 2 && (bias->rank != 3 || !xm_dim_is(bias->dim[1], 1)))
+        return xm_shape_fail(i, "operand %u, a bias, must be [E,N] or [E,1,N]", k);
+    XM_TRY(expect_dim(i, k, 0, experts));
+    return expect_dim(i, k, bias->rank - 1, rows);
+}
+
 /* A [1 or k,T,K], W [E,N,K], ids [T,k], bias [E,N], [E,1,N] or none -> [k,T,N]. */
 enum xm_status
 xm_shape_gather_matmul(struct xm_infer *i)
@@ -272,29 +285,25 @@ xm_shape_gather_matmul(struct xm_infer *i)
     XM_TRY(expect_dim(i, 2, 0, a->dim[1]));
     if (!xm_dim_is(a->dim[0], 1))
         XM_TRY(expect_dim(i, 0, 0, ids->dim[1]));
-    if (xm_infer_has(i, 3)) {
-        const struct xm_shape *bias = xm_infer_shape(i, 3);
-        if (bias->rank != 2 && bias->rank != 3)
-            return xm_shape_fail(i, "operand 3, the bias, must be [E,N] or [E,1,N]");
-        XM_TRY(expect_dim(i, 3, 0, w->dim[0]));
-        XM_TRY(expect_dim(i, 3, bias->rank - 1, w->dim[1]));
-    }
+    XM_TRY(expect_bias(i, 3, w->dim[0], w->dim[1]));
     i->out[0] = (struct xm_type){i->in[0]->element,
                                  {.rank = 3, .dim = {ids->dim[1], a->dim[1], w->dim[1]}}};
     return XM_OK;
 }
 
-/* Operand k, where present, is a weight [d0,d1,d2]. */
+/* Operands w and bias, where present, are a weight [E,rows,cols] and its bias. */
 static enum xm_status
-expect_weight(struct xm_infer *i, uint32_t k, int64_t d0, int64_t d1, int64_t d2)
+expect_experts(struct xm_infer *i, uint32_t w, uint32_t bias, int64_t rows, int64_t cols)
 {
-    const int64_t d[] = {d0, d1, d2};
-    if (!xm_infer_has(i, k))
-        return XM_OK;
-    XM_TRY(xm_infer_rank(i, k, 3));
+    const int64_t d[] = {i->attr->moe.experts, rows, cols};
+    if (!xm_infer_has(i, w))
+        return xm_infer_has(i, bias)
+                   ? xm_shape_fail(i, "operand %u, a bias, has no weight", bias)
+                   : XM_OK;
+    XM_TRY(xm_infer_rank(i, w, 3));
     for (uint32_t j = 0; j < 3; j++)
-        XM_TRY(expect_dim(i, k, j, xm_dim_const(d[j])));
-    return XM_OK;
+        XM_TRY(expect_dim(i, w, j, xm_dim_const(d[j])));
+    return expect_bias(i, bias, xm_dim_const(d[0]), xm_dim_const(rows));
 }
 
 static enum xm_status
@@ -330,6 +339,8 @@ xm_shape_moe(struct xm_infer *i)
         return xm_shape_fail(i, "%lld of %lld experts of %lld x %lld cannot be",
                              (long long)top_k, (long long)m->experts,
                              (long long)m->hidden, (long long)m->inter);
+    if (m->limit < 0)
+        return xm_shape_fail(i, "expert_alpha, a limit, is below 0");
     if (xm_infer_has(i, XM_MOE_ADDEND) && i->op != XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
         return xm_shape_fail(i, "only the fused op adds something to its result");
     if (hidden->rank < 2)
@@ -341,9 +352,9 @@ xm_shape_moe(struct xm_infer *i)
     if (xm_infer_has(i, XM_MOE_ADDEND))
         XM_TRY(expect_shape(i, XM_MOE_ADDEND, hidden));
     XM_TRY(check_routing(i, m));
-    XM_TRY(expect_weight(i, XM_MOE_W_GATE, m->experts, rows, m->hidden));
-    XM_TRY(expect_weight(i, XM_MOE_W_UP, m->experts, m->inter, m->hidden));
-    XM_TRY(expect_weight(i, XM_MOE_W_DOWN, m->experts, m->hidden, m->inter));
+    XM_TRY(expect_experts(i, XM_MOE_W_GATE, XM_MOE_BIAS_GATE, rows, m->hidden));
+    XM_TRY(expect_experts(i, XM_MOE_W_UP, XM_MOE_BIAS_UP, m->inter, m->hidden));
+    XM_TRY(expect_experts(i, XM_MOE_W_DOWN, XM_MOE_BIAS_DOWN, m->hidden, m->inter));
     i->out[0] = *i->in[XM_MOE_HIDDEN];
     return XM_OK;
 }

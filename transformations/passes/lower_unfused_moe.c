@@ -252,12 +252,12 @@ lower_moe(struct xm_builder *b, struct xm_match *m)
 {
     const struct xm_node *n = m->root;
     const struct xm_moe_attr *a = &n->attr.moe;
-    struct xm_value *ids = as_i32(b, xm_in(n, XM_MOE_IDS)), *none = xm_none(b->graph);
+    struct xm_value *ids = as_i32(b, xm_in(n, XM_MOE_IDS));
     struct xm_value *x = to_slots(b, xm_in(n, XM_MOE_HIDDEN), false), *up, *y;
     struct xm_value *gate =
         gather_matmul(b, x, xm_in(n, XM_MOE_W_GATE), ids, xm_in(n, XM_MOE_BIAS_GATE));
     if (a->gate_up == XM_GATE_UP_APART) {
-        up = gather_matmul(b, x, xm_in(n, XM_MOE_W_UP), ids, none);
+        up = gather_matmul(b, x, xm_in(n, XM_MOE_W_UP), ids, xm_in(n, XM_MOE_BIAS_UP));
     } else {
         up = xm_moe_up_of(b, a, gate);
         gate = xm_moe_gate_of(b, a, gate);

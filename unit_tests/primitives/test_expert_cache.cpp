@@ -191,8 +191,8 @@ TEST_F(ExpertCache, EveryRowIsTheModel)
             SCOPED_TRACE(table->rows[v].name);
             aligned_weight gate(experts, 32, 64, u4g32, 1), up(experts, 32, 64, u4g32, 2);
             aligned_weight down(experts, 64, 32, i8row, 3);
-            const xm_expert_rows rows = {&gate.device, &up.device, &down.device, nullptr,
-                                         nullptr};
+            const xm_expert_rows rows = {&gate.device, &up.device, &down.device,
+                                         nullptr,      nullptr,    nullptr};
             force(table->step, table->rows[v].name);
             const uint64_t all = bytes_for(rows, experts, queue);
             for (uint64_t room : {all / 8, all * 7 / 8, all}) {
@@ -215,8 +215,8 @@ TEST_F(ExpertCache, BiasesComeAlongAndNothingNeedsToBeAligned)
         down(experts, 64, 3, {XM_F16, 0, false}, 2);
     tensor bias_gate(XM_F32, {(int64_t)experts, 6}, random_floats(experts * 6, 3));
     tensor bias_down(XM_F32, {(int64_t)experts, 64}, random_floats(experts * 64, 4));
-    const xm_expert_rows rows = {gate.device, nullptr, down.device, bias_gate.buffer(),
-                                 bias_down.buffer()};
+    const xm_expert_rows rows = {gate.device,        nullptr, down.device,
+                                 bias_gate.buffer(), nullptr, bias_down.buffer()};
     for (const char *row : {"moe_cache_fetch_ref", "moe_cache_fetch_vec"}) {
         cache_ptr c;
         force("moe_cache_fetch", row);
@@ -241,7 +241,8 @@ TEST_F(ExpertCache, HoldsWhatHasRoom)
 {
     test_weight gate(8, 4, 32, u4g32, 1), up(8, 4, 32, u4g32, 2),
         down(8, 32, 4, i8row, 3);
-    const xm_expert_rows rows = {gate.device, up.device, down.device, nullptr, nullptr};
+    const xm_expert_rows rows = {gate.device, up.device, down.device,
+                                 nullptr,     nullptr,   nullptr};
     const uint64_t bytes = bytes_for(rows, 4, queue);
     cache_ptr small, all, none;
     ASSERT_XM_OK(
@@ -267,7 +268,8 @@ TEST_F(ExpertCache, IsFilledAnewAfterClearing)
 {
     test_weight gate(8, 4, 32, u4g32, 1), up(8, 4, 32, u4g32, 2),
         down(8, 32, 4, i8row, 3);
-    const xm_expert_rows rows = {gate.device, up.device, down.device, nullptr, nullptr};
+    const xm_expert_rows rows = {gate.device, up.device, down.device,
+                                 nullptr,     nullptr,   nullptr};
     cache_ptr c;
     ASSERT_XM_OK(
         xm_expert_cache_create(engine, &rows, 2, 32, 1 << 20, queue, &c.p, &err));
@@ -288,7 +290,8 @@ TEST_F(ExpertCache, AnExpertIsWholeBytes)
 {
     const weight_format u4 = {XM_U4, UINT64_MAX, false};
     test_weight gate(2, 3, 5, u4, 1), up(2, 3, 5, u4, 2), down(2, 5, 3, u4, 3);
-    const xm_expert_rows rows = {gate.device, up.device, down.device, nullptr, nullptr};
+    const xm_expert_rows rows = {gate.device, up.device, down.device,
+                                 nullptr,     nullptr,   nullptr};
     cache_ptr c;
     ASSERT_XM_OK(xm_expert_cache_create(engine, &rows, 1, 8, 1 << 20, queue, &c.p, &err));
     EXPECT_FALSE(c.p);

@@ -54,6 +54,7 @@ class Lanes : public PrimitiveTest
         xm_args_weight(&a, gate.device);
         xm_args_weight(&a, up.device);
         xm_args_buffer(&a, nullptr);
+        xm_args_buffer(&a, nullptr);
         xm_args_uint4(&a, 0, 0, 0, 0);
         xm_args_float(&a, 1.0f);
         xm_args_float(&a, 0.0f);
@@ -78,7 +79,8 @@ class Lanes : public PrimitiveTest
         xm_args_uint(&b, top_k);
         go("moe_down_sg", down, "-DDST=f32", b, hidden, tokens);
 
-        const xm_moe_weights set = {&gate.host, &up.host, &down.host, nullptr, nullptr};
+        const xm_moe_weights set = {&gate.host, &up.host, &down.host,
+                                    nullptr,    nullptr,  nullptr};
         xm_moe_attr attr = {};
         attr.beta = 1;
         const std::vector<int32_t> of(chosen.begin(), chosen.end());

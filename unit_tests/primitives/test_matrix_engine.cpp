@@ -137,6 +137,8 @@ class MatrixEngine : public PrimitiveTest
                  random_floats(tokens * hidden, 1));
         tensor bias_gate(XM_F32, {(int64_t)(experts * gate_rows)},
                          random_floats(experts * gate_rows, 6));
+        tensor bias_up(XM_F32, {(int64_t)(experts * inter)},
+                       random_floats(experts * inter, 8));
         tensor bias_down(XM_F32, {(int64_t)(experts * hidden)},
                          random_floats(experts * hidden, 7));
         tensor first_tile(XM_I32, {(int64_t)experts + 1}, s.first_tile);
@@ -175,9 +177,10 @@ class MatrixEngine : public PrimitiveTest
         }
         xm_args_view(&gate_up, gate.device, &halves[0]);
         xm_args_view(&gate_up, clamped ? gate.device : up.device, &halves[1]);
-        xm_args_buffer(&gate_up, clamped ? bias_gate.buffer() : nullptr);
-        xm_args_uint4(&gate_up, 2 * (uint32_t)inter, interleaved ? 2 : 1,
-                      up_first ? second : 0, up_first ? 0 : second);
+        xm_args_buffer(&gate_up, bias_gate.buffer());
+        xm_args_buffer(&gate_up, clamped ? bias_gate.buffer() : bias_up.buffer());
+        xm_args_uint4(&gate_up, (uint32_t)gate_rows, interleaved ? 2 : 1,
+                      up_first ? second : 0, up_first || !clamped ? 0 : second);
         xm_args_float(&gate_up, clamped ? 1.702f : 1.0f);
         xm_args_float(&gate_up, clamped ? 0.7f : 0.0f);
         xm_args_buffer(&gate_up, tiles.buffer());
@@ -191,8 +194,9 @@ class MatrixEngine : public PrimitiveTest
             kernel("moe_gemm_gate_up_dpas", gate,
                    "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
                        (clamped ? " -DUP_ADD=1065353216" : "") +
-                       " -DBIASED=" + std::to_string(clamped) +
-                       " -DOUT_PLANES=" + std::to_string(xm_weight_planes(&down.host)) +
+                       " -DBIASED=1"
+                       " -DOUT_PLANES=" +
+                       std::to_string(xm_weight_planes(&down.host)) +
                        " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
             lanes, blocks(inter, 8), max_tiles, 1, &err));
 
@@ -201,7 +205,7 @@ class MatrixEngine : public PrimitiveTest
         xm_args_buffer(&last, h.buffer());
         xm_args_buffer(&last, first_tile.buffer());
         xm_args_buffer(&last, tile_expert.buffer());
-        xm_args_buffer(&last, clamped ? bias_down.buffer() : nullptr);
+        xm_args_buffer(&last, bias_down.buffer());
         xm_args_buffer(&last, y.buffer());
         xm_args_uint(&last, hidden);
         xm_args_uint(&last, inter);
@@ -211,15 +215,14 @@ class MatrixEngine : public PrimitiveTest
 
         std::vector<float> want(tokens * hidden), got(tokens * hidden);
         std::vector<float> rows = x.rounded(), bg = bias_gate.rounded(),
-                           bd = bias_down.rounded();
+                           bu = bias_up.rounded(), bd = bias_down.rounded();
         xm_moe_attr attr = {};
         attr.gate_up = form;
         attr.beta = clamped ? 1.702f : 1.0f;
         attr.limit = clamped ? 0.7f : 0.0f;
         attr.up_add = clamped ? 1.0f : 0.0f;
-        const xm_moe_weights set = {&gate.host, clamped ? nullptr : &up.host, &down.host,
-                                    clamped ? bg.data() : nullptr,
-                                    clamped ? bd.data() : nullptr};
+        const xm_moe_weights set = {&gate.host, clamped ? nullptr : &up.host,  &down.host,
+                                    bg.data(),  clamped ? nullptr : bu.data(), bd.data()};
         ASSERT_EQ(xm_ref_moe(&attr, &set, rows.data(), s.ones.data(), s.ids.data(),
                              tokens, 1, want.data()),
                   XM_OK);

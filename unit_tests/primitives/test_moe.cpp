@@ -8,7 +8,7 @@
 namespace
 {
 
-enum expert_form { swiglu, clamped };
+enum expert_form { swiglu, clamped, limited, raised };
 
 struct problem {
     const char *text;
@@ -23,7 +23,7 @@ struct problem {
     bool all_to_one = false;
     bool addend = false;
     xm_gate_up form = XM_GATE_UP_APART;
-    bool biased = false;
+    int biased = 0; /* 1: gate, 2: up, 4: down */
 };
 
 const weight_format u4g32 = {XM_U4, 32, true}, u4g128 = {XM_U4, 128, true};
@@ -45,8 +45,10 @@ const problem few[] = {
     {"f16 and shared, with addend", 1, 6, 128, 64, 2, u4g32, u4g32, swiglu, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX, XM_F16, 1, false, true},
     {"clamped", 1, 4, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
-     XM_ROUTING_SOFTMAX_TOPK, XM_F32, 0, false, false, XM_GATE_UP_INTERLEAVED, true},
+     XM_ROUTING_SOFTMAX_TOPK, XM_F32, 0, false, false, XM_GATE_UP_INTERLEAVED, 7},
     {"odd sizes", 1, 3, 50, 21, 2, bf16, f16},
+    {"clamped, apart", 2, 4, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX_TOPK, XM_F32, 0, false, true, XM_GATE_UP_APART, 7},
 };
 const problem many[] = {
     {"empty experts", 17, 3, 128, 96, 1, u4g32, u4g32},
@@ -62,10 +64,12 @@ const problem many[] = {
     {"f16, whole groups", 67, 4, 256, 128, 2, u4g128, u4g128, swiglu, XM_ACT_GELU_ERF,
      XM_ROUTING_SOFTMAX, XM_F16},
     {"f16, clamped", 33, 5, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
-     XM_ROUTING_SOFTMAX_TOPK, XM_F16, 0, false, false, XM_GATE_UP_INTERLEAVED, true},
+     XM_ROUTING_SOFTMAX_TOPK, XM_F16, 0, false, false, XM_GATE_UP_INTERLEAVED, 7},
     {"clamped", 33, 5, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
-     XM_ROUTING_SOFTMAX_TOPK, XM_F32, 0, false, false, XM_GATE_UP_INTERLEAVED, true},
+     XM_ROUTING_SOFTMAX_TOPK, XM_F32, 0, false, false, XM_GATE_UP_INTERLEAVED, 7},
     {"odd sizes", 34, 3, 50, 21, 2, bf16, f16},
+    {"f16, clamped, apart", 35, 4, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX_TOPK, XM_F16, 0, false, true, XM_GATE_UP_APART, 7},
 };
 
 struct routed {
@@ -99,7 +103,8 @@ class Moe : public PrimitiveTest
     static void add_shared(const problem &p, const std::vector<float> &x,
                            const xm_weight *const *shared, std::vector<float> &y)
     {
-        const xm_moe_weights set = {shared[0], shared[1], shared[2], nullptr, nullptr};
+        const xm_moe_weights set = {shared[0], shared[1], shared[2],
+                                    nullptr,   nullptr,   nullptr};
         xm_moe_attr attr = {};
         attr.activation = p.activation;
         attr.beta = 1.0f;
@@ -140,6 +145,8 @@ class Moe : public PrimitiveTest
         tensor scale(XM_F32, {n_experts}, random_floats(p.experts, 5));
         tensor bias_gate(XM_F32, {n_experts, (int64_t)gate_rows},
                          random_floats(p.experts * gate_rows, 6));
+        tensor bias_up(XM_F32, {n_experts, (int64_t)p.inter},
+                       random_floats(p.experts * p.inter, 9));
         tensor bias_down(XM_F32, {n_experts, hidden},
                          random_floats(p.experts * p.hidden, 7));
         tensor y(p.element, {1, tokens, hidden});
@@ -152,15 +159,22 @@ class Moe : public PrimitiveTest
         d.attr.gate_up = p.form;
         d.attr.activation = p.activation;
         d.attr.beta = p.expert == clamped ? 1.702f : 1.0f;
-        d.attr.limit = p.expert == clamped ? 0.7f : 0.0f;
-        d.attr.up_add = p.expert == clamped ? 1.0f : 0.0f;
-        d.experts = {gate.device, apart ? up.device : nullptr, down.device,
-                     p.biased && !apart ? bias_gate.buffer() : nullptr,
-                     p.biased ? bias_down.buffer() : nullptr};
+        d.attr.limit = p.expert == clamped || p.expert == limited ? 0.7f : 0.0f;
+        d.attr.up_add = p.expert == clamped ? 1.0f : p.expert == raised ? -0.375f : 0.0f;
+        d.experts = {gate.device,
+                     apart ? up.device : nullptr,
+                     down.device,
+                     p.biased & 1 ? bias_gate.buffer() : nullptr,
+                     p.biased & 2 && apart ? bias_up.buffer() : nullptr,
+                     p.biased & 4 ? bias_down.buffer() : nullptr};
         d.router_bias = has_bias ? bias.buffer() : nullptr;
         d.expert_scale = has_bias ? scale.buffer() : nullptr;
         if (p.shared)
-            d.shared = {shared_gate.device, shared_up.device, shared_down.device, nullptr,
+            d.shared = {shared_gate.device,
+                        shared_up.device,
+                        shared_down.device,
+                        nullptr,
+                        nullptr,
                         nullptr};
         d.shared_gate_gate = p.shared == 2 ? gate_gate.device : nullptr;
         d.src = d.dst = d.add = p.element;
@@ -188,10 +202,13 @@ class Moe : public PrimitiveTest
                                    has_bias ? scale.rounded().data() : nullptr, p.tokens,
                                    p.experts, to.weights.data(), to.ids.data()),
                   XM_OK);
-        std::vector<float> bg = bias_gate.rounded(), bd = bias_down.rounded();
-        const xm_moe_weights experts = {&gate.host, apart ? &up.host : nullptr,
+        std::vector<float> bg = bias_gate.rounded(), bu = bias_up.rounded(),
+                           bd = bias_down.rounded();
+        const xm_moe_weights experts = {&gate.host,
+                                        apart ? &up.host : nullptr,
                                         &down.host,
                                         d.experts.bias_gate ? bg.data() : nullptr,
+                                        d.experts.bias_up ? bu.data() : nullptr,
                                         d.experts.bias_down ? bd.data() : nullptr};
         std::vector<float> want(y.size()), rows = x.rounded();
         EXPECT_EQ(xm_ref_moe(&d.attr, &experts, rows.data(), to.weights.data(),
@@ -281,7 +298,7 @@ TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
             problem p = {"", 1, 4, 128, 64, 2, formats[n % 6], formats[(n + 2) % 6]};
             p.form = (xm_gate_up)form;
             p.expert = n % 4 == 3 ? swiglu : clamped;
-            p.biased = n % 3 != 2;
+            p.biased = n % 3 != 2 ? 5 : 0;
             p.element = n / 4 % 2 ? XM_F16 : XM_F32; /* vec: with integers, too */
             for (uint64_t tokens : sample::of<uint64_t>({1, 3, 40}, 2)) {
                 p.tokens = tokens;
@@ -294,6 +311,34 @@ TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
             forms.deal_rest(takes);
     }
     EXPECT_TRUE(forms.all_taken());
+    unsetenv("XM_FORCE");
+}
+
+/* What an expert does is said by independent attributes: some mixtures of them, for every family of
+ * kernels, few tokens and many. */
+TEST_F(Moe, AnyMixtureOfAttributesAgreesWithTheReference)
+{
+    const std::vector<const char *> families = {"", "vec", "sg", "gen", "ref"};
+    const weight_format formats[] = {u4g32, i4g64, u8g32, i8g32, f16};
+    auto any = [](size_t n) { return (size_t)sample::random()() % n; };
+    for (const char *family : sample::of(families, 3)) {
+        setenv("XM_FORCE", family, 1);
+        SCOPED_TRACE(family);
+        for (uint64_t tokens : {2, 37}) {
+            problem p = {"", tokens, 5, 128, 64, 2, formats[any(5)], formats[any(5)]};
+            p.expert = (expert_form)any(raised + 1);
+            p.activation = (xm_activation)any(XM_ACT_COUNT);
+            p.form = (xm_gate_up)any(XM_GATE_UP_COUNT);
+            p.biased = (int)any(8);
+            p.shared = (int)any(3);
+            p.addend = any(2) == 1;
+            p.element = any(2) ? XM_F16 : XM_F32;
+            SCOPED_TRACE("form " + std::to_string(p.expert) + " " +
+                         xm_activation_text(p.activation) + " " +
+                         xm_gate_up_text(p.form) + " biases " + std::to_string(p.biased));
+            EXPECT_NE(check(p), "");
+        }
+    }
     unsetenv("XM_FORCE");
 }
 
@@ -323,7 +368,7 @@ TEST_F(Moe, RefusesWithASentence)
 {
     test_weight gate(4, 64, 128, u4g32, 1), down(4, 128, 64, u4g32, 2);
     test_weight other(4, 64, 128, u8g32, 3), wrong(4, 96, 64, u4g32, 4);
-    xm_moe_weights w = {&gate.host, &gate.host, &down.host, nullptr, nullptr};
+    xm_moe_weights w = {&gate.host, &gate.host, &down.host, nullptr, nullptr, nullptr};
     const xm_moe_weights none = {};
     xm_moe_attr a = {};
     a.routing.top_k = 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An expert as bytes: up to ten parts (matrices, scales, zero points, biases), each an array of
+ * An expert as bytes: up to twelve parts (matrices, scales, zero points, biases), each an array of
  * one entry an expert, that a cache holds once more with one entry a slot.
  *
  *     parts[i]    bytes of an entry (0: no such part), where slot 0 begins in the cache's memory
@@ -10,27 +10,30 @@
 #ifndef PIECE
 #define PIECE 16384 /* a multiple of 16 */
 #endif
-#define PARTS 10
+#define PARTS 12
 
 #define PART_ARGS                                                                        \
     __global const uchar *from_0, __global const uchar *from_1,                          \
         __global const uchar *from_2, __global const uchar *from_3,                      \
         __global const uchar *from_4, __global const uchar *from_5,                      \
         __global const uchar *from_6, __global const uchar *from_7,                      \
-        __global const uchar *from_8, __global const uchar *from_9
+        __global const uchar *from_8, __global const uchar *from_9,                      \
+        __global const uchar *from_10, __global const uchar *from_11
 
 /* Where a part's entry of expert 0 begins. */
 #define PART_FROM(i)                                                                     \
-    ((i) == 0   ? from_0                                                                 \
-     : (i) == 1 ? from_1                                                                 \
-     : (i) == 2 ? from_2                                                                 \
-     : (i) == 3 ? from_3                                                                 \
-     : (i) == 4 ? from_4                                                                 \
-     : (i) == 5 ? from_5                                                                 \
-     : (i) == 6 ? from_6                                                                 \
-     : (i) == 7 ? from_7                                                                 \
-     : (i) == 8 ? from_8                                                                 \
-                : from_9)
+    ((i) == 0    ? from_0                                                                \
+     : (i) == 1  ? from_1                                                                \
+     : (i) == 2  ? from_2                                                                \
+     : (i) == 3  ? from_3                                                                \
+     : (i) == 4  ? from_4                                                                \
+     : (i) == 5  ? from_5                                                                \
+     : (i) == 6  ? from_6                                                                \
+     : (i) == 7  ? from_7                                                                \
+     : (i) == 8  ? from_8                                                                \
+     : (i) == 9  ? from_9                                                                \
+     : (i) == 10 ? from_10                                                               \
+                 : from_11)
 
 /* Bytes of one piece of an expert, and where they are. */
 struct piece {

@@ -4,7 +4,7 @@
  *
  *   CLAMPED  1: gate is at most limit, up within -limit and limit
  *   UP_ADD   bits of the float that is then added to up
- *   BIASED   1: a bias is added to each row of gate and up
+ *   BIASED   1: a bias is added to each row of gate, of up, or of both: the other's is NULL
  *
  * Gate and up are two weights, or views of one: its halves, or every other row (runtime/weight.h).
  * So are their biases: those of expert e and row i are at e * steps.x + i * steps.y, and steps.z
@@ -24,26 +24,28 @@
 #endif
 
 #define GATE_UP_PARAMETERS                                                               \
-    WEIGHT_PARAMETERS(gate), WEIGHT_PARAMETERS(up), __global const float *biases,        \
-        uint4 bias_steps, float beta, float limit
+    WEIGHT_PARAMETERS(gate), WEIGHT_PARAMETERS(up), __global const float *bias_gate,     \
+        __global const float *bias_up, uint4 bias_steps, float beta, float limit
 
 struct gate_up {
-    __global const float *biases;
+    __global const float *bias_gate, *bias_up;
     uint4 steps;
     float beta, limit;
 };
-#define GATE_UP ((struct gate_up){biases, bias_steps, beta, limit})
+#define GATE_UP ((struct gate_up){bias_gate, bias_up, bias_steps, beta, limit})
 
 static inline float
 gate_bias(const struct gate_up *g, ulong expert, uint i)
 {
-    return BIASED ? g->biases[expert * g->steps.x + i * g->steps.y + g->steps.z] : 0.0f;
+    const ulong at = expert * g->steps.x + i * g->steps.y + g->steps.z;
+    return BIASED && g->bias_gate ? g->bias_gate[at] : 0.0f;
 }
 
 static inline float
 up_bias(const struct gate_up *g, ulong expert, uint i)
 {
-    return BIASED ? g->biases[expert * g->steps.x + i * g->steps.y + g->steps.w] : 0.0f;
+    const ulong at = expert * g->steps.x + i * g->steps.y + g->steps.w;
+    return BIASED && g->bias_up ? g->bias_up[at] : 0.0f;
 }
 
 static inline REAL
