@@ -500,6 +500,24 @@ moe_cost(const struct xm_moe_desc *d)
     return cost;
 }
 
+/* Whether ids are below `experts` whatever was computed: a top-k or a router has made them. */
+static bool
+are_experts(const struct xm_value *ids, int64_t experts)
+{
+    while ((ids->node->op == XM_OP_CONVERT &&
+            (ids->type.element == XM_I32 || ids->type.element == XM_I64)) ||
+           ids->node->op == XM_OP_RESHAPE)
+        ids = xm_in(ids->node, 0);
+    const struct xm_node *n = ids->node;
+    if (ids->index != 1 || (n->op != XM_OP_TOPK && n->op != XM_OP_MOE_ROUTER))
+        return false;
+    const struct xm_shape *scores = &xm_in(n, 0)->type.shape;
+    int64_t axis = n->op == XM_OP_TOPK ? n->attr.topk.axis : -1;
+    axis += axis < 0 ? (int64_t)scores->rank : 0;
+    return axis >= 0 && axis < (int64_t)scores->rank &&
+           xm_dim_is_const(scores->dim[axis]) && scores->dim[axis].n <= experts;
+}
+
 static enum xm_status
 lower_moe(struct xm_lower *l, struct xm_node *n)
 {
@@ -511,6 +529,10 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_value(l, xm_in(n, XM_MOE_HIDDEN), &operands[XM_MOE_HIDDEN]));
     XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ROUTING), XM_F32,
                              &operands[XM_MOE_ROUTING]));
+    desc.by_ids = !xm_is_none(xm_in(n, XM_MOE_IDS));
+    desc.ids_valid = are_experts(xm_in(n, XM_MOE_IDS), n->attr.moe.experts);
+    if (desc.by_ids)
+        XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_IDS), XM_I32, &operands[XM_MOE_IDS]));
     desc.src = element_of(l, operands[XM_MOE_HIDDEN]);
     desc.dst = desc.add = xm_lower_float_element(l, &n->out[0]);
     if (!xm_is_none(xm_in(n, XM_MOE_ADDEND)))

@@ -546,7 +546,7 @@ xm_moe_experts_describe(const struct xm_moe_experts *m, uint64_t tokens, char *o
 {
     for (int s = first_step(m, tokens); s < end_step(m, tokens); s++) {
         size_t used = strlen(out);
-        snprintf(out + used, out_bytes - used, " %s",
+        snprintf(out + used, out_bytes - used, "%s%s", used ? " " : "",
                  xm_moe_row(m, (enum xm_moe_step)s)->name);
     }
 }

@@ -17,7 +17,10 @@
 
 struct moe {
     struct xm_primitive base;
-    struct xm_router_steps router;
+    bool by_ids;
+    struct xm_router_steps router; /* of logits */
+    struct xm_kernel *take;        /* of weights and ids; NULL: as they come */
+    struct xm_buffer *scale;       /* for take, referenced; NULL: none */
     struct xm_moe_experts routed, shared;
     bool has_shared;
     struct xm_device_weight *shared_gate_gate; /* NULL: ungated */
@@ -90,6 +93,7 @@ moe_destroy(struct xm_primitive *p)
 {
     struct moe *m = (struct moe *)p;
     xm_router_steps_fini(&m->router);
+    xm_buffer_unref(m->scale);
     xm_moe_experts_fini(&m->routed);
     xm_moe_experts_fini(&m->shared);
     xm_device_weight_unref(m->shared_gate_gate);
@@ -124,14 +128,28 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
 }
 
 static enum xm_status
-init(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
+init_routing(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
 {
     const struct xm_router_desc router = {d->attr.routing, d->router_bias,
                                           d->expert_scale};
+    m->by_ids = d->by_ids;
+    if (!d->by_ids)
+        return xm_router_steps_init(&m->router, m->base.engine, &router, err);
+    if (d->ids_valid && !d->expert_scale)
+        return XM_OK;
+    m->scale = d->expert_scale;
+    if (m->scale)
+        xm_buffer_ref(m->scale);
+    return xm_engine_kernel(m->base.engine, "moe_take_ref", "", &m->take, err);
+}
+
+static enum xm_status
+init(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
+{
     struct xm_moe_desc routed = *d;
     if (d->shared.gate)
         routed.add = XM_F32; /* the shared expert's sum, with the addend in it */
-    XM_TRY(xm_router_steps_init(&m->router, m->base.engine, &router, err));
+    XM_TRY(init_routing(m, d, err));
     XM_TRY(xm_moe_experts_init(&m->routed, m->base.engine, &routed, err));
     return d->shared.gate ? init_shared(m, d, err) : XM_OK;
 }
@@ -146,7 +164,10 @@ moe_plan(const struct xm_primitive *p, const struct xm_operand *operands,
     uint64_t tokens = xm_operand_rows(&operands[XM_MOE_HIDDEN]);
     uint64_t slots = tokens * m->routed.top_k;
     uint64_t set = xm_moe_experts_scratch(&m->routed, p, tokens);
-    (void)err;
+    if (xm_operand_rows(&operands[XM_MOE_ROUTING]) != tokens ||
+        (m->by_ids && xm_operand_rows(&operands[XM_MOE_IDS]) != tokens))
+        return xm_fail(err, XM_INVALID, "the routing is not of %llu tokens",
+                       (unsigned long long)tokens);
     *scratch_bytes = 2 * xm_scratch_bytes(p, slots * 4);
     if (m->has_shared) {
         uint64_t shared = xm_moe_experts_scratch(&m->shared, p, tokens);
@@ -179,6 +200,21 @@ run_shared(const struct moe *m, struct xm_moe_batch *batch, struct xm_buffer *we
 }
 
 static enum xm_status
+run_take(const struct moe *m, const struct xm_operand *o, uint64_t slots,
+         struct xm_buffer *weights, struct xm_buffer *ids, struct xm_queue *queue,
+         struct xm_error *err)
+{
+    struct xm_args a = {.n = 0};
+    xm_args_buffer(&a, o[XM_MOE_ROUTING].buffer);
+    xm_args_buffer(&a, o[XM_MOE_IDS].buffer);
+    xm_args_buffer(&a, m->scale);
+    xm_args_buffer(&a, weights);
+    xm_args_buffer(&a, ids);
+    xm_args_uint(&a, m->routed.experts);
+    return xm_args_run(&a, queue, m->take, false, slots, 1, 1, err);
+}
+
+static enum xm_status
 run_all(const struct moe *m, const struct xm_operand *o, uint64_t tokens,
         const struct xm_run *run, struct xm_scratch *s, struct xm_error *err)
 {
@@ -194,8 +230,15 @@ run_all(const struct moe *m, const struct xm_operand *o, uint64_t tokens,
                                  .out = o[XM_MOE_OUT].buffer};
     if (m->has_shared)
         XM_TRY(run_shared(m, &batch, weights, ids, s, run->queue, err));
-    XM_TRY(xm_router_steps_run(&m->router, o[XM_MOE_ROUTING].buffer, weights, ids, tokens,
-                               m->routed.experts, run->queue, err));
+    if (!m->by_ids) {
+        XM_TRY(xm_router_steps_run(&m->router, o[XM_MOE_ROUTING].buffer, weights, ids,
+                                   tokens, m->routed.experts, run->queue, err));
+    } else if (m->take) {
+        XM_TRY(run_take(m, o, slots, weights, ids, run->queue, err));
+    } else {
+        batch.weights = o[XM_MOE_ROUTING].buffer;
+        batch.ids = o[XM_MOE_IDS].buffer;
+    }
     batch.cache = run->experts;
     return xm_moe_experts_run(&m->routed, &batch, s, run->queue, err);
 }
@@ -224,7 +267,10 @@ moe_describe(const struct xm_primitive *p, const struct xm_operand *operands, ch
 {
     const struct moe *m = (const struct moe *)p;
     uint64_t tokens = xm_operand_rows(&operands[XM_MOE_HIDDEN]);
-    snprintf(out, out_bytes, "%s", xm_router_steps_name(&m->router));
+    snprintf(out, out_bytes, "%s",
+             !m->by_ids ? xm_router_steps_name(&m->router)
+             : m->take  ? "moe_take_ref"
+                        : "");
     xm_moe_experts_describe(&m->routed, tokens, out, out_bytes);
     if (m->has_shared) {
         size_t used = strlen(out);

@@ -3,6 +3,8 @@
  * moe_3gemm_fused_compressed: the whole expert block of a layer as one primitive.
  *
  *   route     logits[T,E] -> weights[T,K], ids[T,K]                     moe_route
+ *             or weights and ids as they come; with scales, or where
+ *             an id could be no expert's                                moe_take
  *   few       gate, up and activation at once from the token row          moe_gate_up
  *             down per slot (routing weight applied), sum over slots      moe_down, moe_combine
  *   many      count, scan, scatter: tokens in expert order                moe_sort
@@ -39,8 +41,10 @@ struct xm_moe_desc {
     struct xm_expert_rows experts, shared;        /* referenced; shared.gate NULL: none */
     struct xm_device_weight *shared_gate_gate;    /* [1,H]; NULL: ungated */
     struct xm_buffer *router_bias, *expert_scale; /* f32 [E]; NULL: none */
-    enum xm_element src, dst, add;                /* of x, y and addend */
-    uint64_t chunk;                               /* as in struct xm_linear_desc */
+    bool by_ids;    /* operands ROUTING and IDS are weights and ids, not logits */
+    bool ids_valid; /* the latter are experts', whatever the numbers that chose them */
+    enum xm_element src, dst, add; /* of x, y and addend */
+    uint64_t chunk;                /* as in struct xm_linear_desc */
 };
 
 /* NULL: supported on every device; else a static sentence. Pure. shared->gate NULL: none. */

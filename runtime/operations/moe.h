@@ -55,7 +55,7 @@ enum xm_gate_up {
 const char *xm_gate_up_text(enum xm_gate_up g);
 
 struct xm_moe_attr {
-    struct xm_moe_routing routing; /* moe, moe_compressed: of its members top_k only */
+    struct xm_moe_routing routing; /* of logits; with ids of its members top_k only */
     enum xm_gate_up gate_up;       /* whether up has a weight of its own */
     enum xm_activation activation;
     float beta;   /* swish beta; OpenVINO's expert_beta */
@@ -66,13 +66,14 @@ struct xm_moe_attr {
     bool has_zp;
 };
 
-/* moe and moe_compressed take the routing's result, the fused op that or the router's logits. */
+/* moe and moe_compressed take the routing's result, the fused op that or the router's logits: then
+ * it chooses the experts itself. */
 enum xm_moe_operand {
     XM_MOE_HIDDEN,           /* [T,H] */
     XM_MOE_ROUTING,          /* weights [T,K]; without ids: logits [T,E] */
-    XM_MOE_IDS,              /* [T,K]; fused: absent with logits */
+    XM_MOE_IDS,              /* [T,K] integers; fused: absent with logits */
     XM_MOE_ROUTER_BIAS,      /* [E], with logits and sigmoid routing only; absent */
-    XM_MOE_EXPERT_SCALE,     /* [E], fused only; absent */
+    XM_MOE_EXPERT_SCALE,     /* [E], times the weights; fused only; absent */
     XM_MOE_W_GATE,           /* [E,I,H]; with up in the same weight [E,2I,H] */
     XM_MOE_W_UP,             /* [E,I,H]; absent when it is in gate's */
     XM_MOE_W_DOWN,           /* [E,H,I] */

@@ -407,46 +407,54 @@ run_experts(const struct xm_eval_call *c, const struct experts *x, const float *
     return run_shared(c, x);
 }
 
+/* What somebody else has chosen; *ids is for xm_free. */
+static enum xm_status
+take_routing(const struct xm_eval_call *c, const struct experts *x, uint64_t top_k,
+             float *weights, int32_t **ids)
+{
+    const float *scale = floats_of(c, XM_MOE_EXPERT_SCALE);
+    XM_TRY(check_size(c, XM_MOE_ROUTING, x->tokens * top_k));
+    XM_TRY(check_size(c, XM_MOE_IDS, x->tokens * top_k));
+    XM_TRY(xm_eval_ids(c, XM_MOE_IDS, x->gate.experts, ids));
+    for (uint64_t i = 0; i < x->tokens * top_k; i++)
+        weights[i] = c->in[XM_MOE_ROUTING]->f[i] * (scale ? scale[(*ids)[i]] : 1.0f);
+    return XM_OK;
+}
+
+static enum xm_status
+route(const struct xm_eval_call *c, const struct experts *x, uint64_t top_k,
+      float *weights, int32_t **ids)
+{
+    const uint64_t experts = x->gate.experts;
+    XM_TRY(check_size(c, XM_MOE_ROUTING, x->tokens * experts));
+    XM_TRY(check_size(c, XM_MOE_ROUTER_BIAS, experts));
+    *ids = xm_malloc(x->tokens * top_k * sizeof(**ids));
+    if (!*ids)
+        return xm_eval_no_memory(c->err);
+    return done(c, xm_ref_moe_route(&c->node->attr.moe.routing, c->in[XM_MOE_ROUTING]->f,
+                                    floats_of(c, XM_MOE_ROUTER_BIAS),
+                                    floats_of(c, XM_MOE_EXPERT_SCALE), x->tokens, experts,
+                                    weights, *ids));
+}
+
 enum xm_status
 xm_eval_moe(struct xm_eval_call *c)
 {
     struct experts x;
-    int32_t *ids;
-    XM_TRY(xm_eval_operands(c, "ffiFFwWwFFWWWWFF"));
-    const struct xm_tensor *weights = c->in[XM_MOE_ROUTING];
-    uint64_t top_k = last_dim(weights);
+    XM_TRY(xm_eval_operands(c, "ffIFFwWwFFWWWWFF"));
     XM_TRY(get_experts(c, &x));
-    if (weights->n != x.tokens * top_k || top_k > UINT32_MAX)
-        return wrong_size(c, XM_MOE_ROUTING, x.tokens * top_k);
-    XM_TRY(check_size(c, XM_MOE_IDS, weights->n));
-    XM_TRY(xm_eval_ids(c, XM_MOE_IDS, x.gate.experts, &ids));
-    enum xm_status status = run_experts(c, &x, weights->f, ids, (uint32_t)top_k);
-    xm_free(ids);
-    return status;
-}
-
-enum xm_status
-xm_eval_moe_fused(struct xm_eval_call *c)
-{
-    const struct xm_moe_routing *r = &c->node->attr.moe.routing;
-    struct experts x;
-    XM_TRY(xm_eval_operands(c, "ffAFFwWwFFWWWWFF"));
-    XM_TRY(get_experts(c, &x));
-    uint64_t experts = x.gate.experts;
-    XM_TRY(check_top_k(c, r->top_k, experts));
-    XM_TRY(check_size(c, XM_MOE_ROUTING, x.tokens * experts));
-    XM_TRY(check_size(c, XM_MOE_ROUTER_BIAS, experts));
-    XM_TRY(check_size(c, XM_MOE_EXPERT_SCALE, experts));
+    const uint64_t top_k = (uint64_t)c->node->attr.moe.routing.top_k;
+    XM_TRY(check_top_k(c, (int64_t)top_k, x.gate.experts));
+    XM_TRY(check_size(c, XM_MOE_EXPERT_SCALE, x.gate.experts));
     XM_TRY(check_size(c, XM_MOE_ADDEND, c->out[0]->n));
-    const uint32_t top_k = (uint32_t)r->top_k;
     float *weights = xm_malloc(x.tokens * top_k * sizeof(*weights));
-    int32_t *ids = xm_malloc(x.tokens * top_k * sizeof(*ids));
-    enum xm_status status = weights && ids ? XM_OK : XM_NO_MEMORY;
+    int32_t *ids = NULL;
+    enum xm_status status = weights ? XM_OK : xm_eval_no_memory(c->err);
     if (status == XM_OK)
-        status = xm_ref_moe_route(
-            r, c->in[XM_MOE_ROUTING]->f, floats_of(c, XM_MOE_ROUTER_BIAS),
-            floats_of(c, XM_MOE_EXPERT_SCALE), x.tokens, experts, weights, ids);
-    status = status == XM_OK ? run_experts(c, &x, weights, ids, top_k) : done(c, status);
+        status = c->in[XM_MOE_IDS] ? take_routing(c, &x, top_k, weights, &ids)
+                                   : route(c, &x, top_k, weights, &ids);
+    if (status == XM_OK)
+        status = run_experts(c, &x, weights, ids, (uint32_t)top_k);
     if (status == XM_OK)
         add_addend(c, XM_MOE_ADDEND);
     xm_free(weights);

@@ -306,19 +306,44 @@ expect_experts(struct xm_infer *i, uint32_t w, uint32_t bias, int64_t rows, int6
     return expect_bias(i, bias, xm_dim_const(d[0]), xm_dim_const(rows));
 }
 
+/* Operand k, where present, has a number for each expert. */
+static enum xm_status
+expect_vector(struct xm_infer *i, uint32_t k, struct xm_dim experts)
+{
+    const struct xm_shape *s = xm_infer_shape(i, k);
+    if (!xm_infer_has(i, k))
+        return XM_OK;
+    for (uint32_t j = 0; j + 1 < s->rank; j++)
+        if (!xm_dim_is(s->dim[j], 1))
+            return xm_shape_fail(i, "operand %u must have an element for each expert", k);
+    if (s->rank < 1)
+        return xm_shape_fail(i, "operand %u must have an element for each expert", k);
+    return expect_dim(i, k, s->rank - 1, experts);
+}
+
+/* Logits, or weights and ids, a row a token. */
 static enum xm_status
 check_routing(struct xm_infer *i, const struct xm_moe_attr *m)
 {
+    static const uint32_t rows[] = {XM_MOE_ROUTING, XM_MOE_IDS};
     bool fused = i->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
-    const struct xm_shape *routing = xm_infer_shape(i, XM_MOE_ROUTING);
-    if (fused == xm_infer_has(i, XM_MOE_IDS))
-        return xm_shape_fail(i, fused ? "the fused op chooses its experts itself"
-                                      : "the ids of the chosen experts are missing");
-    if (routing->rank < 1 || (!fused && xm_infer_shape(i, XM_MOE_IDS)->rank < 1))
-        return xm_shape_fail(i, "operand %d, the routing, must have rank 1 or more",
-                             XM_MOE_ROUTING);
-    return expect_dim(i, XM_MOE_ROUTING, routing->rank - 1,
-                      xm_dim_const(fused ? m->experts : m->routing.top_k));
+    bool has_ids = xm_infer_has(i, XM_MOE_IDS);
+    if (!fused && !has_ids)
+        return xm_shape_fail(i, "the ids of the chosen experts are missing");
+    if (has_ids && xm_infer_has(i, XM_MOE_ROUTER_BIAS))
+        return xm_shape_fail(i, "a router's bias needs logits, not ids");
+    if (!fused && xm_infer_has(i, XM_MOE_EXPERT_SCALE))
+        return xm_shape_fail(i, "only the fused op scales its experts");
+    for (uint32_t j = 0; j < (has_ids ? 2u : 1u); j++) {
+        const struct xm_shape *s = xm_infer_shape(i, rows[j]);
+        if (s->rank < 1)
+            return xm_shape_fail(i, "operand %u, the routing, must have rank 1 or more",
+                                 rows[j]);
+        XM_TRY(expect_dim(i, rows[j], s->rank - 1,
+                          xm_dim_const(has_ids ? m->routing.top_k : m->experts)));
+    }
+    XM_TRY(expect_vector(i, XM_MOE_ROUTER_BIAS, xm_dim_const(m->experts)));
+    return expect_vector(i, XM_MOE_EXPERT_SCALE, xm_dim_const(m->experts));
 }
 
 enum xm_status
@@ -370,13 +395,8 @@ xm_shape_moe_router(struct xm_infer *i)
     struct xm_dim experts = s.dim[s.rank - 1];
     if (k < 1 || (xm_dim_is_const(experts) && k > experts.n))
         return xm_shape_fail(i, "%lld experts cannot be chosen", (long long)k);
-    for (uint32_t j = 1; j <= 2; j++) {
-        if (!xm_infer_has(i, j))
-            continue;
-        if (xm_infer_shape(i, j)->rank < 1)
-            return xm_shape_fail(i, "operand %u must have an element for each expert", j);
-        XM_TRY(expect_dim(i, j, xm_infer_shape(i, j)->rank - 1, experts));
-    }
+    for (uint32_t j = 1; j <= 2; j++)
+        XM_TRY(expect_vector(i, j, experts));
     s.dim[s.rank - 1] = xm_dim_const(k);
     i->out[0] = (struct xm_type){XM_F32, s};
     i->out[1] = (struct xm_type){XM_I32, s};

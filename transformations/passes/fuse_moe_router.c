@@ -29,10 +29,17 @@ refuse(struct xm_match *m, const char *why)
 /* ---- conditions -------------------------------------------------------------------- */
 
 static bool
+is_moe(const struct xm_node *n)
+{
+    return n->op == XM_OP_MOE || n->op == XM_OP_MOE_COMPRESSED ||
+           n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
+}
+
+static bool
 moe_reads(const struct xm_value *ids)
 {
     for (const struct xm_use *u = ids->uses; u; u = u->next)
-        if (u->user->op == XM_OP_MOE || u->user->op == XM_OP_MOE_COMPRESSED)
+        if (is_moe(u->user))
             return true;
     return false;
 }
@@ -147,7 +154,7 @@ is_scale(struct xm_match *m)
 static bool
 takes_any_index(const struct xm_node *n)
 {
-    return n->op == XM_OP_MOE || n->op == XM_OP_MOE_COMPRESSED || n->op == XM_OP_GATHER;
+    return is_moe(n) || n->op == XM_OP_GATHER;
 }
 
 /* The ids are i32 now; who may not care reads them so, others through a convert. */

@@ -16,34 +16,37 @@ end_of_choice(const struct xm_node *moe)
     return ids->op == XM_OP_MOE_ROUTER ? weights : ids;
 }
 
-/* The sentence's end for a moe_compressed; *more adds what kept its routing from a router. */
-static const char *
-why_not_fused(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *moe,
-              const char **more)
-{
-    const char *why = xm_moe_not_fused(g, caps, moe);
-    struct xm_node *end = end_of_choice(moe);
-    if (!*why || end->op == XM_OP_MOE_ROUTER)
-        return why;
-    *more = xm_router_near_miss(g, caps, end);
-    if (!**more)
-        *more = end->op == XM_OP_TOPK ? "left out by XM_SKIP"
-                                      : "no top-k ends the choice of the experts";
-    return why;
-}
-
 static void
-note(struct xm_graph *g, const struct xm_node *n, const char *pass, const char *why,
-     const char *more)
+add_note(struct xm_graph *g, const char *text)
 {
     struct xm_note *note = xm_arena_alloc(&g->arena, sizeof(*note));
-    const char *text = xm_arena_printf(&g->arena, "'%.120s' is not fused: %s: %s%s%s",
-                                       n->name, pass, *why ? why : "left out by XM_SKIP",
-                                       *more ? "; FuseMoERouter: " : "", more);
     if (!note || !text)
         return; /* who is that short of memory hears of it soon */
     *note = (struct xm_note){text, g->notes};
     g->notes = note;
+}
+
+static void
+note(struct xm_graph *g, const struct xm_node *n, const char *pass, const char *why)
+{
+    add_note(g, xm_arena_printf(&g->arena, "'%.120s' is not fused: %s: %s", n->name, pass,
+                                *why ? why : "left out by XM_SKIP"));
+}
+
+/* The experts run fused all the same; their routing takes launches of its own. */
+static void
+note_routing(struct xm_graph *g, const struct xm_caps *caps, const struct xm_node *moe)
+{
+    struct xm_node *end = end_of_choice(moe);
+    if (end->op == XM_OP_MOE_ROUTER)
+        return;
+    const char *why = xm_router_near_miss(g, caps, end);
+    if (!*why)
+        why = end->op == XM_OP_TOPK ? "left out by XM_SKIP"
+                                    : "no top-k ends the choice of the experts";
+    add_note(g, xm_arena_printf(&g->arena,
+                                "the routing of '%.120s' is not fused: FuseMoERouter: %s",
+                                moe->name, why));
 }
 
 void
@@ -51,18 +54,18 @@ xm_moe_note_unfused(struct xm_graph *g, const struct xm_caps *caps)
 {
     xm_for_each_node(n, g)
     {
-        const char *more = "";
         struct xm_node *sum;
         if (n->op == XM_OP_MOE) {
-            note(g, n, "ConvertMOEToMOECompressed", xm_moe_not_compressed(g, caps, n),
-                 more);
+            note(g, n, "ConvertMOEToMOECompressed", xm_moe_not_compressed(g, caps, n));
         } else if (n->op == XM_OP_MOE_COMPRESSED) {
-            const char *why = why_not_fused(g, caps, n, &more);
-            note(g, n, "FuseMOE3GemmCompressed", why, more);
+            note(g, n, "FuseMOE3GemmCompressed", xm_moe_not_fused(g, caps, n));
+        } else if (n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED &&
+                   !xm_is_none(xm_in(n, XM_MOE_IDS))) {
+            note_routing(g, caps, n);
         } else if (n->op == XM_OP_TILE && xm_moe_feeds_experts(n)) {
             sum = xm_moe_sum_behind(n);
             if (sum)
-                note(g, sum, "FuseVectorizedMOE3GEMM", xm_moe_near_miss(g, sum), more);
+                note(g, sum, "FuseVectorizedMOE3GEMM", xm_moe_near_miss(g, sum));
         }
     }
 }

@@ -290,7 +290,7 @@ TEST(LowerUnfusedMoe, NotesWhichFusionLeftTheBlockAndWhy)
         {replaced(three_gemm_block(), "glu %13, %14", "add %13, %14"),
          "FuseVectorizedMOE3GEMM: rule"},
         {replaced(moe(expert_weights()), "= moe ", "= moe_compressed "),
-         "do not come from one router; FuseMoERouter: "},
+         "FuseMOE3GemmCompressed: left out"},
         {moe(expert_weights()), "ConvertMOEToMOECompressed: left out"},
     };
     for (const auto &c : cases) {

@@ -266,17 +266,26 @@ TEST(FuseMoe3GemmCompressed, JoinsRouterAndExperts)
     EXPECT_EQ(count(g.get(), XM_OP_MOE_ROUTER), 0);
 }
 
-TEST(FuseMoe3GemmCompressed, LeavesOtherRoutings)
+/* Whatever else the routing is: the experts are fused, by weights and ids. */
+TEST(FuseMoe3GemmCompressed, TakesAnyRoutingByItsIds)
 {
     const std::string text = compressed("%42, %43 = moe_router %2, _, _ top_k=2\n"
                                         "%40, %41 = moe_router %2, _, _ top_k=2");
-    expect_leaves(xm_pass_fuse_moe_3gemm_compressed,
-                  routed(normalised, "%40, %5", "moe_compressed"));
-    expect_leaves(xm_pass_fuse_moe_3gemm_compressed, text + "result %40 name=\"z\"\n");
-    expect_leaves(xm_pass_fuse_moe_3gemm_compressed, text + "result %41 name=\"z\"\n");
-    expect_leaves(
-        xm_pass_fuse_moe_3gemm_compressed,
-        replaced(text, "moe_compressed %0, %40, %41", "moe_compressed %0, %40, %43"));
+    for (const std::string &t :
+         {routed(normalised, "%40, %5", "moe_compressed"),
+          text + "result %40 name=\"z\"\n", text + "result %41 name=\"z\"\n",
+          replaced(text, "moe_compressed %0, %40, %41", "moe_compressed %0, %40, %43")}) {
+        Graph g = parse(t);
+        ASSERT_TRUE(g);
+        const xm_node *before = first(g.get(), XM_OP_MOE_COMPRESSED);
+        const xm_value *weights = xm_in(before, XM_MOE_ROUTING),
+                       *ids = xm_in(before, XM_MOE_IDS);
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_moe_3gemm_compressed));
+        const xm_node *n = first(g.get(), XM_OP_MOE_3GEMM_FUSED_COMPRESSED);
+        ASSERT_TRUE(n) << print(g.get());
+        EXPECT_EQ(xm_in(n, XM_MOE_ROUTING), weights);
+        EXPECT_EQ(xm_in(n, XM_MOE_IDS), ids);
+    }
 }
 
 TEST(FuseMoe3GemmCompressed, AsksWhetherItCanRun)

@@ -24,6 +24,7 @@ struct problem {
     bool addend = false;
     xm_gate_up form = XM_GATE_UP_APART;
     int biased = 0; /* 1: gate, 2: up, 4: down */
+    int by_ids = 0; /* 1: of a top-k, 2: of anybody, with a scale */
 };
 
 const weight_format u4g32 = {XM_U4, 32, true}, u4g128 = {XM_U4, 128, true};
@@ -49,6 +50,8 @@ const problem few[] = {
     {"odd sizes", 1, 3, 50, 21, 2, bf16, f16},
     {"clamped, apart", 2, 4, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX_TOPK, XM_F32, 0, false, true, XM_GATE_UP_APART, 7},
+    {"by ids, shared, with addend", 2, 6, 128, 64, 2, u4g32, u4g32, swiglu, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX, XM_F32, 2, false, true, XM_GATE_UP_APART, 0, 1},
 };
 const problem many[] = {
     {"empty experts", 17, 3, 128, 96, 1, u4g32, u4g32},
@@ -70,6 +73,8 @@ const problem many[] = {
     {"odd sizes", 34, 3, 50, 21, 2, bf16, f16},
     {"f16, clamped, apart", 35, 4, 64, 96, 2, i4g64, u4g32, clamped, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX_TOPK, XM_F16, 0, false, true, XM_GATE_UP_APART, 7},
+    {"f16, by ids with a scale, shared", 35, 6, 128, 64, 2, u4g32, u4g32, swiglu,
+     XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16, 1, false, false, XM_GATE_UP_APART, 0, 2},
 };
 
 struct routed {
@@ -97,6 +102,19 @@ class Moe : public PrimitiveTest
         for (uint64_t t = 0; p.all_to_one && t < p.tokens; t++)
             v[t * p.experts + 1] = 9.0f;
         return v;
+    }
+
+    static routed route(const xm_moe_routing &r, const problem &p, const tensor &logits,
+                        const tensor *bias, const tensor *scale)
+    {
+        routed to = {std::vector<float>(p.tokens * p.top_k),
+                     std::vector<int32_t>(p.tokens * p.top_k)};
+        EXPECT_EQ(xm_ref_moe_route(&r, logits.rounded().data(),
+                                   bias ? bias->rounded().data() : nullptr,
+                                   scale ? scale->rounded().data() : nullptr, p.tokens,
+                                   p.experts, to.weights.data(), to.ids.data()),
+                  XM_OK);
+        return to;
     }
 
     /* Adds the shared expert of `shared` (gate, up, down, its gate) to y. */
@@ -152,7 +170,8 @@ class Moe : public PrimitiveTest
         tensor y(p.element, {1, tokens, hidden});
         tensor addend(p.element, {1, tokens, hidden},
                       random_floats(p.tokens * p.hidden, 8));
-        bool has_bias = p.routing == XM_ROUTING_SIGMOID_BIAS;
+        bool has_bias = p.routing == XM_ROUTING_SIGMOID_BIAS && !p.by_ids;
+        bool has_scale = p.by_ids == 2 || has_bias;
 
         xm_moe_desc d = {};
         d.attr.routing = routing_of(p);
@@ -168,7 +187,9 @@ class Moe : public PrimitiveTest
                      p.biased & 2 && apart ? bias_up.buffer() : nullptr,
                      p.biased & 4 ? bias_down.buffer() : nullptr};
         d.router_bias = has_bias ? bias.buffer() : nullptr;
-        d.expert_scale = has_bias ? scale.buffer() : nullptr;
+        d.expert_scale = has_scale ? scale.buffer() : nullptr;
+        d.by_ids = p.by_ids > 0;
+        d.ids_valid = p.by_ids == 1;
         if (p.shared)
             d.shared = {shared_gate.device,
                         shared_up.device,
@@ -186,22 +207,25 @@ class Moe : public PrimitiveTest
         EXPECT_EQ(status, XM_OK) << error.text;
         if (status != XM_OK)
             return "";
+        const routed to = route(d.attr.routing, p, logits, has_bias ? &bias : nullptr,
+                                has_bias ? &scale : nullptr);
+        tensor given(XM_F32, {1, tokens, (int64_t)p.top_k}, to.weights);
+        tensor chosen(XM_I32, {1, tokens, (int64_t)p.top_k},
+                      std::vector<int64_t>(to.ids.begin(), to.ids.end()));
         xm_operand operands[XM_MOE_N_OPERANDS] = {};
         operands[XM_MOE_HIDDEN] = x.operand();
-        operands[XM_MOE_ROUTING] = logits.operand();
+        operands[XM_MOE_ROUTING] = p.by_ids ? given.operand() : logits.operand();
+        if (p.by_ids)
+            operands[XM_MOE_IDS] = chosen.operand();
         operands[XM_MOE_OUT] = y.operand();
         if (p.addend)
             operands[XM_MOE_ADDEND] = addend.operand();
         planned_run r(moe.p, operands, queue);
         EXPECT_EQ(xm_primitive_run(moe.p, operands, &r.run, &error), XM_OK) << error.text;
 
-        routed to = {std::vector<float>(p.tokens * p.top_k),
-                     std::vector<int32_t>(p.tokens * p.top_k)};
-        EXPECT_EQ(xm_ref_moe_route(&d.attr.routing, logits.rounded().data(),
-                                   has_bias ? bias.rounded().data() : nullptr,
-                                   has_bias ? scale.rounded().data() : nullptr, p.tokens,
-                                   p.experts, to.weights.data(), to.ids.data()),
-                  XM_OK);
+        std::vector<float> slot_weights = to.weights;
+        for (size_t i = 0; p.by_ids == 2 && i < slot_weights.size(); i++)
+            slot_weights[i] *= scale.rounded()[(size_t)to.ids[i]];
         std::vector<float> bg = bias_gate.rounded(), bu = bias_up.rounded(),
                            bd = bias_down.rounded();
         const xm_moe_weights experts = {&gate.host,
@@ -211,7 +235,7 @@ class Moe : public PrimitiveTest
                                         d.experts.bias_up ? bu.data() : nullptr,
                                         d.experts.bias_down ? bd.data() : nullptr};
         std::vector<float> want(y.size()), rows = x.rounded();
-        EXPECT_EQ(xm_ref_moe(&d.attr, &experts, rows.data(), to.weights.data(),
+        EXPECT_EQ(xm_ref_moe(&d.attr, &experts, rows.data(), slot_weights.data(),
                              to.ids.data(), p.tokens, p.top_k, want.data()),
                   XM_OK);
         const xm_weight *shared[] = {&shared_gate.host, &shared_up.host,
@@ -333,13 +357,56 @@ TEST_F(Moe, AnyMixtureOfAttributesAgreesWithTheReference)
             p.shared = (int)any(3);
             p.addend = any(2) == 1;
             p.element = any(2) ? XM_F16 : XM_F32;
+            p.by_ids = (int)any(3);
             SCOPED_TRACE("form " + std::to_string(p.expert) + " " +
                          xm_activation_text(p.activation) + " " +
-                         xm_gate_up_text(p.form) + " biases " + std::to_string(p.biased));
+                         xm_gate_up_text(p.form) + " biases " + std::to_string(p.biased) +
+                         " by_ids " + std::to_string(p.by_ids));
             EXPECT_NE(check(p), "");
         }
     }
     unsetenv("XM_FORCE");
+}
+
+/* Ids from outside: one that is no expert's is as if it was not there. */
+TEST_F(Moe, IdsOfNoExpertCountForNothing)
+{
+    const uint64_t hidden = 64, inter = 32;
+    test_weight gate(3, inter, hidden, u4g32, 1), up(3, inter, hidden, u4g32, 2),
+        down(3, hidden, inter, u4g32, 3);
+    const std::vector<int64_t> wild = {INT32_MAX, 2, 1, -1, 0, 3};
+    const std::vector<int32_t> tame = {0, 2, 1, 0, 0, 0};
+    const std::vector<float> given = {9, 0.5f, 0.25f, 9, 1, 9},
+                             counted = {0, 0.5f, 0.25f, 0, 1, 0};
+    tensor x(XM_F32, {3, (int64_t)hidden}, random_floats(3 * hidden, 4));
+    tensor weights(XM_F32, {3, 2}, given), ids(XM_I32, {3, 2}, wild);
+    tensor y(XM_F32, {3, (int64_t)hidden});
+    xm_moe_desc d = {};
+    d.attr.routing.top_k = 2;
+    d.attr.beta = 1;
+    d.experts = {gate.device, up.device, down.device, nullptr, nullptr, nullptr};
+    d.src = d.dst = d.add = XM_F32;
+    d.by_ids = true;
+    primitive_ptr moe;
+    ASSERT_XM_OK(xm_moe_create(engine, &d, &moe.p, &err));
+    xm_operand operands[XM_MOE_N_OPERANDS] = {};
+    operands[XM_MOE_HIDDEN] = x.operand();
+    operands[XM_MOE_ROUTING] = weights.operand();
+    operands[XM_MOE_IDS] = ids.operand();
+    operands[XM_MOE_OUT] = y.operand();
+    planned_run r(moe.p, operands, queue);
+    ASSERT_XM_OK(xm_primitive_run(moe.p, operands, &r.run, &err));
+    const xm_moe_weights set = {&gate.host, &up.host, &down.host,
+                                nullptr,    nullptr,  nullptr};
+    std::vector<float> want(y.size());
+    ASSERT_EQ(xm_ref_moe(&d.attr, &set, x.rounded().data(), counted.data(), tame.data(),
+                         3, 2, want.data()),
+              XM_OK);
+    EXPECT_TRUE(rows_close(y.read(), want, hidden, XM_F32));
+    operands[XM_MOE_IDS].dim[0] = 2;
+    uint64_t bytes;
+    EXPECT_EQ(xm_primitive_plan(moe.p, operands, &bytes, &err), XM_INVALID);
+    EXPECT_STREQ(err.text, "the routing is not of 3 tokens");
 }
 
 /* Scales as oneDNN wants them, which is how all kernels then find them. */

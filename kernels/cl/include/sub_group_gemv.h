@@ -114,6 +114,7 @@ word_dot_f32(uint word, const float x[WORD_K])
 struct gemv_rows {
     const struct weight *w;
     ulong n[ROWS];
+    ulong begin[ROWS]; /* their first elements, once for all words */
 };
 
 /* sum += this lane's share of the words from b on. */
@@ -135,20 +136,20 @@ add_words(const struct gemv_rows *rows, __global const STORAGE(SRC) * x, uint b,
 #endif
 #pragma unroll
     for (uint r = 0; r < ROWS; r++) {
-        const ulong n = rows->n[r];
 #if BLOCKS
         float v[WORD_K];
-        vstore16(weights_at(w, n, min(at, words - 1) * WORD_K), 0, v);
+        vstore16(weights_at(w, rows->n[r], min(at, words - 1) * WORD_K), 0, v);
 #pragma unroll
         for (uint i = 0; i < WORD_K; i++)
             sum[r] += v[i] * lane[i];
 #else
         const uint word = lane_word(
-            (__global const uint *)w->data + row_begin(w, n) / WORD_K, b, words, whole);
+            (__global const uint *)w->data + rows->begin[r] / WORD_K, b, words, whole);
 #if GROUP
-        const float zero = weight_zero_point(w, n, g) + OFFSET;
-        sum[r] += (word_dot(word ^ FLIP, lane) - zero * x_sum) *
-                  ALIGNED(SCALE, w->scale, scale_index(w, n, g));
+        const ulong i = scale_behind(w, rows->n[r], rows->begin[r], g);
+        const float zero = zero_point_at(w, i) + OFFSET;
+        sum[r] +=
+            (word_dot(word ^ FLIP, lane) - zero * x_sum) * ALIGNED(SCALE, w->scale, i);
 #else
         sum[r] += word_dot(word, lane);
 #endif
@@ -160,12 +161,15 @@ static inline void
 rows_of_format(const struct weight *w, ulong first, ulong last,
                __global const STORAGE(SRC) * x, float sum[ROWS])
 {
-    struct gemv_rows rows = {w, {0}};
+    struct gemv_rows rows = {w, {0}, {0}};
     const uint words = w->k_count / WORD_K;
     uint b = 0;
 #pragma unroll
     for (uint r = 0; r < ROWS; r++) {
         rows.n[r] = min(first + r, last);
+#if !BLOCKS
+        rows.begin[r] = row_begin(w, rows.n[r]);
+#endif
         sum[r] = 0.0f;
     }
 #pragma unroll 1

@@ -154,9 +154,9 @@ group_count(const struct weight *w)
     return w->k_count / group_size(w);
 }
 
-/* Where the scale of group g of a row lies. */
+/* Where the scale of group g of a row lies, which begins with element `begin`. */
 static inline ulong
-scale_index(const struct weight *w, ulong row, uint g)
+scale_behind(const struct weight *w, ulong row, ulong begin, uint g)
 {
 #if !GROUP
     return 0;
@@ -165,8 +165,14 @@ scale_index(const struct weight *w, ulong row, uint g)
     const ulong groups = w->view.x / GROUP;
     return (e * groups + w->view.y / GROUP + g) * w->view.z + ((uint)row - e * w->view.z);
 #else
-    return row_begin(w, row) / GROUP + g;
+    return begin / GROUP + g;
 #endif
+}
+
+static inline ulong
+scale_index(const struct weight *w, ulong row, uint g)
+{
+    return scale_behind(w, row, row_begin(w, row), g);
 }
 
 static inline float
@@ -179,16 +185,21 @@ weight_scale(const struct weight *w, ulong row, uint g)
 #endif
 }
 
+/* Zero point i of the stream. */
 static inline float
-weight_zero_point(const struct weight *w, ulong row, uint g)
+zero_point_at(const struct weight *w, ulong i)
 {
 #if !HAS_ZP
     return 0.0f;
-#elif ZP_SCALAR
-    return BYTES(ZP, w->zp, 0);
 #else
-    return BYTES(ZP, w->zp, scale_index(w, row, g));
+    return BYTES(ZP, w->zp, ZP_SCALAR ? 0 : i);
 #endif
+}
+
+static inline float
+weight_zero_point(const struct weight *w, ulong row, uint g)
+{
+    return zero_point_at(w, HAS_ZP && !ZP_SCALAR ? scale_index(w, row, g) : 0);
 }
 
 /* Weight k of a row. */

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Routing that somebody else computed.
+ *
+ *     weights[i] = given[i] expert_scale[chosen[i]],   ids[i] = chosen[i]
+ *
+ * An id that is no expert's becomes expert 0 with weight 0. A work-item serves one slot; global
+ * size {slots}.
+ */
+__kernel void
+moe_take_ref(__global const float *given, __global const int *chosen,
+             __global const float *expert_scale, __global float *weights,
+             __global int *ids, uint experts)
+{
+    const ulong i = get_global_id(0);
+    const bool valid = chosen[i] >= 0 && (uint)chosen[i] < experts;
+    const int id = valid ? chosen[i] : 0;
+    ids[i] = id;
+    weights[i] = valid ? given[i] * (expert_scale ? expert_scale[id] : 1.0f) : 0.0f;
+}
