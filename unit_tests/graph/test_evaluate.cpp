@@ -492,6 +492,18 @@ TEST_F(AttentionCase, PlainAttentionAgrees)
     expect_near(value(xm_transpose(&b, out, order, 4)), expected);
 }
 
+/* ScaledDotProductAttention-13: query i sees keys 0 ... i, and the mask is not looked at. */
+TEST_F(AttentionCase, ACausalSdpaIsAlignedToTheFirstKey)
+{
+    xm_attr attr = defaults(XM_OP_SDPA);
+    attr.sdpa.causal = true;
+    xm_value *q = in({1, 1, 2, 1}, {0, 0}), *k = in({1, 1, 4, 1}, {1, 2, 3, 4});
+    xm_value *v = in({1, 1, 4, 1}, {1, 3, 100, 1000});
+    const Floats hides_the_first = {-INFINITY, 0, 0, 0, -INFINITY, 0, 0, 0};
+    xm_value *mask = in({1, 1, 2, 4}, hides_the_first);
+    expect_near(value(op(XM_OP_SDPA, {q, k, v, mask}, &attr)), {1, 2});
+}
+
 TEST_F(AttentionCase, ChunksGiveTheRowsOfTheWhole)
 {
     auto dims = [&](int heads) {
