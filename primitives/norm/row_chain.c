@@ -150,6 +150,7 @@ add_chain(struct xm_strbuf *out, const struct xm_row_chain_desc *d)
     xm_strbuf_printf(out, " -DSCALES=%u -DN_EPSILONS=%u -DEPSILONS=%s", n_scales,
                      n_scales ? n_scales : 1,
                      n_scales ? xm_strbuf_text(&epsilons) : "0.0f");
+    out->failed |= !xm_strbuf_ok(&epsilons);
     xm_strbuf_free(&epsilons);
 }
 

@@ -2,7 +2,9 @@
 #include "primitives/norm/row_chain.h"
 
 #include "primitives/tables.h"
+#include "runtime/fake/fake.h"
 #include "runtime/util/log.h"
+#include "runtime/util/memory.h"
 #include "unit_tests/primitives/harness.h"
 
 namespace
@@ -233,6 +235,37 @@ TEST(RowChainSupports, ConstantRowsOnly)
     EXPECT_NE(xm_row_chain_supports(&chain, INT64_MAX), nullptr);
     chain.n_y = 0;
     EXPECT_NE(xm_row_chain_supports(&chain, 1), nullptr);
+}
+
+/* Where memory ends within the options, that is said: they are neither cut nor refused. */
+TEST(RowChainOptions, AreWholeOrThereIsNoMemory)
+{
+    xm_device_info info = {};
+    xm_row_chain_desc desc = {};
+    ASSERT_EQ(xm_row_chain_parse("rms_norm x0 _ 0.25; out rms_norm s0 _ 0.5", &desc.chain,
+                                 nullptr),
+              XM_OK);
+    desc.n = 32;
+    desc.x[0] = desc.y[0] = XM_F32;
+    info.kind = XM_DEVICE_CPU;
+    info.max_alloc_bytes = 1 << 20;
+    uint64_t n = 1;
+    for (bool seen = true; seen; n++) {
+        xm_engine *engine = nullptr;
+        primitive_ptr chain;
+        xm_error why = {};
+        ASSERT_EQ(xm_fake_engine_create(&info, nullptr, &engine, &why), XM_OK)
+            << why.text;
+        xm_fail_allocation(n);
+        xm_status status = xm_row_chain_create(engine, &desc, &chain.p, &why);
+        seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        EXPECT_EQ(status, seen ? XM_NO_MEMORY : XM_OK) << n << ": " << why.text;
+        xm_primitive_destroy(chain.p);
+        chain.p = nullptr;
+        xm_engine_unref(engine);
+    }
+    EXPECT_GT(n, 4u) << "the options take memory";
 }
 
 /* Of two values the kernel would take one, or a nought, without a word. */
