@@ -49,7 +49,8 @@ next_best(__global const float *logits, __global const float *bias, uint experts
 __kernel void
 moe_route_gen(__global const float *logits, __global const float *bias,
               __global const float *expert_scale, __global float *weights,
-              __global int *ids, uint experts, uint top_k, float epsilon, float factor)
+              __global int *ids, uint experts, uint top_k, float epsilon, float least,
+              float factor)
 {
     __local float parts[ITEMS];
     __local int found[ITEMS];
@@ -89,7 +90,7 @@ moe_route_gen(__global const float *logits, __global const float *bias,
     }
 #endif
     if (NORMALISE)
-        factor /= sum;
+        factor /= sum < least ? least : sum;
     for (uint s = 0; s < top_k; s++)
         weights[s] *= expert_scale ? factor * expert_scale[ids[s]] : factor;
 }

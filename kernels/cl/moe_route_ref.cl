@@ -6,9 +6,9 @@
  *           1  weights = softmax over the k largest logits
  *           2  s = sigmoid(logits), the k largest of s + bias, weights = s
  *
- * Then weights / (sum + epsilon) if NORMALISE, times factor, times expert_scale[id]. Largest first;
- * ties: the lower expert first. Each pass finds the next largest after the last one found, so
- * that nothing is stored; NaN counts as the smallest: ids are always valid and distinct.
+ * Then weights / max(sum + epsilon, least) if NORMALISE, times factor, times expert_scale[id].
+ * Largest first; ties: the lower expert first. Each pass finds the next largest after the last one
+ * found, so that nothing is stored; NaN counts as the smallest: ids are always valid and distinct.
  */
 #include "routing.h"
 
@@ -34,7 +34,8 @@ next_best(__global const float *logits, __global const float *bias, uint experts
 __kernel void
 moe_route_ref(__global const float *logits, __global const float *bias,
               __global const float *expert_scale, __global float *weights,
-              __global int *ids, uint experts, uint top_k, float epsilon, float factor)
+              __global int *ids, uint experts, uint top_k, float epsilon, float least,
+              float factor)
 {
     const ulong t = get_global_id(0);
     logits += t * experts;
@@ -62,7 +63,7 @@ moe_route_ref(__global const float *logits, __global const float *bias,
         sum += weights[s];
     }
     if (NORMALISE)
-        factor /= sum;
+        factor /= sum < least ? least : sum;
     for (uint s = 0; s < top_k; s++)
         weights[s] *= expert_scale ? factor * expert_scale[ids[s]] : factor;
 }

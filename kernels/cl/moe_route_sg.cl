@@ -30,8 +30,8 @@ next_best(__global const float *logits, __global const float *bias, uint experts
 SUB_GROUP_SIZE __kernel void
 moe_route_sg(__global const float *logits, __global const float *bias,
              __global const float *expert_scale, __global float *weights,
-             __global int *ids, uint experts, uint top_k, float epsilon, float factor,
-             uint tokens)
+             __global int *ids, uint experts, uint top_k, float epsilon, float least,
+             float factor, uint tokens)
 {
     const ulong t = sub_group_index();
     const uint lane = get_sub_group_local_id();
@@ -60,8 +60,10 @@ moe_route_sg(__global const float *logits, __global const float *bias,
 #endif
     weight = exp(logit - largest) / sub_group_reduce_add(part);
 #endif
-    if (NORMALISE)
-        factor /= sub_group_reduce_add(in ? weight : 0.0f) + epsilon;
+    if (NORMALISE) {
+        const float sum = sub_group_reduce_add(in ? weight : 0.0f) + epsilon;
+        factor /= sum < least ? least : sum;
+    }
     if (!in)
         return;
     ids[t * top_k + lane] = id;

@@ -96,6 +96,7 @@ xm_router_steps_run(const struct xm_router_steps *r, const struct xm_buffer *log
     xm_args_uint(&a, experts);
     xm_args_uint(&a, top_k);
     xm_args_float(&a, r->routing.epsilon);
+    xm_args_float(&a, r->routing.least_sum);
     xm_args_float(&a, r->routing.scale);
     if (rows[r->pick.row].family == XM_FAMILY_SG) {
         xm_args_uint(&a, tokens);

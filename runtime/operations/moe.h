@@ -38,9 +38,10 @@ const char *xm_routing_text(enum xm_routing r);
 struct xm_moe_routing {
     enum xm_routing kind;
     int64_t top_k;
-    bool normalise; /* weights / (sum of the k + epsilon) */
-    float epsilon;  /* 0 for softmax */
-    float scale;    /* all weights times this (routed_scaling_factor), 1 = none */
+    bool normalise;  /* weights / max(sum of the k + epsilon, least_sum) */
+    float epsilon;   /* 0 for softmax */
+    float scale;     /* all weights times this (routed_scaling_factor), 1 = none */
+    float least_sum; /* 0: none, since weights are not below 0 */
 };
 
 /* Where the rows of Wg and Wu are: in two weights [E,I,H], or in one [E,2I,H]. */

@@ -87,7 +87,7 @@ scale_weights(const struct xm_moe_routing *r, const float *expert_scale,
         float sum = r->epsilon;
         for (int64_t s = 0; s < r->top_k; s++)
             sum += weights[s];
-        factor /= sum;
+        factor /= sum < r->least_sum ? r->least_sum : sum;
     }
     for (int64_t s = 0; s < r->top_k; s++)
         weights[s] *= expert_scale ? factor * expert_scale[ids[s]] : factor;

@@ -7,17 +7,34 @@
  *     gather(s, topk(s + bias).ids), s = sigmoid(l)     ->  router(l, bias) sigmoid_bias
  *     topk(sigmoid(l))                                  ->  router(l) sigmoid_bias
  *     r.weights / (sum(r.weights) + epsilon)            ->  router(..) normalised
+ *     r.weights / max(sum(r.weights), least)            ->  router(..) normalised
  *     r.weights * gather(scale, r.ids)                  ->  router(.., scale)
  *     r.weights * number                                ->  router(..) scaled
  *
- * for those top-k whose ids a moe reads. Every step is a rule on the router made so far.
- * Not done: choice within groups of experts.
+ * for those top-k whose ids a moe reads. Every step is a rule on the router made so far. A division
+ * may be spelled by a power of -1 or a reciprocal. Not done: choice within groups of experts, which
+ * reaches the experts as weights and ids.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
-enum { LOGITS, SCORES, BIAS, TOPK, K, ROUTER, AXES, SUM, EPSILON, SCALE, AXIS, GATHERED };
+enum {
+    LOGITS,
+    SCORES,
+    BIAS,
+    TOPK,
+    K,
+    ROUTER,
+    AXES,
+    SUM,
+    EPSILON,
+    LEAST,
+    CLAMPED,
+    SCALE,
+    AXIS,
+    GATHERED
+};
 
 static bool
 refuse(struct xm_match *m, const char *why)
@@ -125,6 +142,8 @@ is_normalisation(struct xm_match *m)
         return refuse(m, "the weights were normalised or scaled before");
     if (!m->slot[SUM]->node->attr.reduce.keep_dims || !xm_is_axis(m->slot[AXES], 2, 1))
         return refuse(m, "the sum is not over the chosen experts");
+    if (m->slot[CLAMPED] && m->slot[CLAMPED]->node->attr.clamp.max < (float)r->top_k)
+        return refuse(m, "the sum is clamped to less than it may be");
     return owns_weights(m, 2);
 }
 
@@ -231,6 +250,10 @@ normalise(struct xm_builder *b, struct xm_match *m)
     r.normalise = true;
     if (m->slot[EPSILON])
         xm_value_is_scalar_const(m->slot[EPSILON], &r.epsilon);
+    if (m->slot[LEAST])
+        xm_value_is_scalar_const(m->slot[LEAST], &r.least_sum);
+    if (m->slot[CLAMPED])
+        r.least_sum = m->slot[CLAMPED]->node->attr.clamp.min;
     return change(b, m, r, xm_in(m->slot[ROUTER]->node, 2));
 }
 
@@ -254,6 +277,12 @@ scale_all(struct xm_builder *b, struct xm_match *m)
 #define SIGMOID_SCORES PS(SCORES, SIGMOID, VAR(LOGITS))
 #define WEIGHTS        ANY(ROUTER, 0, MOE_ROUTER)
 #define WEIGHT_SUM     PN(SUM, REDUCE_SUM, VAR(ROUTER), INTS(AXES))
+/* The spellings of a division by the sum. */
+#define NORMALISED     .apply = normalise, .condition = is_normalisation, .then = move_ids
+#define NORMALISE(name, sum)                                                              \
+    { name, P(DIVIDE, WEIGHTS, sum), NORMALISED },                                        \
+    { name ", by a power", P(MULTIPLY, WEIGHTS, P(POWER, sum, SCALAR(-1))), NORMALISED }, \
+    { name ", by a reciprocal", P(MULTIPLY, WEIGHTS, P(DIVIDE, SCALAR(1), sum)), NORMALISED }
 static const struct xm_rule rules[] = {
     { "top-k of softmax",
       PO(TOPK, 0, TOPK, PN(SCORES, SOFTMAX, VAR(LOGITS)), INTS(K)),
@@ -271,9 +300,10 @@ static const struct xm_rule rules[] = {
     { "top-k of sigmoid",
       PO(TOPK, 0, TOPK, PN(SCORES, SIGMOID, VAR(LOGITS)), INTS(K)),
       .apply = start_sigmoid, .condition = is_choice, .then = move_ids },
-    { "normalise", P(DIVIDE, WEIGHTS, WEIGHT_SUM), .apply = normalise, .condition = is_normalisation, .then = move_ids },
-    { "normalise with epsilon", P(DIVIDE, WEIGHTS, P(ADD, WEIGHT_SUM, NUMBER(EPSILON))),
-      .apply = normalise, .condition = is_normalisation, .then = move_ids },
+    NORMALISE("normalise", WEIGHT_SUM),
+    NORMALISE("normalise with epsilon", P(ADD, WEIGHT_SUM, NUMBER(EPSILON))),
+    NORMALISE("normalise with clamp", PN(CLAMPED, CLAMP, WEIGHT_SUM)),
+    NORMALISE("normalise with maximum", P(MAXIMUM, WEIGHT_SUM, NUMBER(LEAST))),
     { "expert scale",
       P(MULTIPLY, WEIGHTS, PN(GATHERED, GATHER, WEIGHT(SCALE), VAR(K), INTS(AXIS))),
       .apply = scale_experts, .condition = is_expert_scale, .then = move_ids },

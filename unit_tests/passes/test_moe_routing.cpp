@@ -89,6 +89,65 @@ TEST(FuseMoeRouter, TakesSigmoidWithAndWithoutBias)
     EXPECT_FALSE(r.normalise);
 }
 
+/* What exporters make of w / sum(w); each with every choice and every sum. */
+TEST(FuseMoeRouter, TakesEverySpellingOfTheNormalisation)
+{
+    const std::string number = "\n%60 = const f32[1,1] {";
+    const struct {
+        std::string text; /* of the divisor %36, from %34 */
+        float epsilon, least;
+    } sums[] = {
+        {number + "0.75}\n%36 = add %34, %60", 0.75f, 0},
+        {number + "0.75}\n%36 = maximum %60, %34", 0, 0.75f},
+        {"\n%36 = clamp %34 min=0.75 max=inf", 0, 0.75f},
+        {"\n%36 = clamp %34 min=0.75 max=2", 0, 0.75f},
+    };
+    const std::string divisions[] = {
+        "\n%40 = divide %W, %36",
+        "\n%61 = const f32[] {-1}\n%62 = power %36, %61\n%40 = multiply %W, %62",
+        "\n%61 = const f32[1,1] {1}\n%62 = divide %61, %36\n%40 = multiply %62, %W",
+    };
+    const std::pair<const char *, const char *> choices[] = {{R"(
+    %30 = softmax %2 axis=1
+    %4, %5 = topk %30, %3 axis=1 mode=max sort=value)",
+                                                              "%4"},
+                                                             {R"(
+    %4, %5 = topk %2, %3 axis=1 mode=max sort=value
+    %41 = softmax %4 axis=1)",
+                                                              "%41"},
+                                                             {R"(
+    %30 = sigmoid %2
+    %4, %5 = topk %30, %3 axis=1 mode=max sort=value)",
+                                                              "%4"}};
+    for (const auto &[choice, weights] : choices) {
+        for (std::string division : divisions) {
+            const std::string sum =
+                std::string("\n%34 = reduce_sum ") + weights + ", %33 keep_dims=true";
+            division = replaced(division, "%W", weights);
+            for (const auto &s : sums) {
+                SCOPED_TRACE(choice + sum + s.text + division);
+                const xm_moe_routing r = router(routed(choice + sum + s.text + division));
+                EXPECT_TRUE(r.normalise);
+                EXPECT_FLOAT_EQ(r.epsilon, s.epsilon);
+                EXPECT_FLOAT_EQ(r.least_sum, s.least);
+            }
+            EXPECT_TRUE(router(routed(choice + sum + replaced(division, "%36", "%34")))
+                            .normalise);
+        }
+    }
+}
+
+TEST(FuseMoeRouter, LeavesSumsThatAreClampedFromAbove)
+{
+    Graph g = parse(routed(std::string(softmax_topk) + R"(
+    %34 = reduce_sum %4, %33 keep_dims=true
+    %36 = clamp %34 min=0.25 max=1.5
+    %40 = divide %4, %36)"));
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_moe_router));
+    EXPECT_EQ(count(g.get(), XM_OP_DIVIDE), 1);
+}
+
 TEST(FuseMoeRouter, TakesScales)
 {
     std::string text = replaced(normalised, "%40 = divide", "%41 = divide") + R"(

@@ -465,7 +465,7 @@ class Router : public PrimitiveTest
     bool force_row(size_t v)
     {
         const xm_variant &row = xm_moe_route_table.rows[v];
-        const xm_moe_routing routing = {XM_ROUTING_SOFTMAX, 1, true, 0.0f, 1.0f};
+        const xm_moe_routing routing = {XM_ROUTING_SOFTMAX, 1, true, 0.0f, 1.0f, 0.0f};
         if (xm_variant_refusal(&row, xm_engine_info(engine), &routing))
             return false;
         force("moe_route", row.name);
@@ -507,8 +507,14 @@ TEST_F(Router, EveryVariantAgreesWithTheReference)
     for_rows(xm_moe_route_table, XM_ROUTING_COUNT, 1,
              [&](const xm_variant &, size_t kind) {
                  for (uint32_t k : sample::of<uint32_t>({1, 3, 8}, 1)) {
-                     xm_moe_routing r = {(xm_routing)kind, k, k != 3, 1e-6f, 2.5f};
+                     xm_moe_routing r = {(xm_routing)kind, k, k != 3, 1e-6f, 2.5f, 0.0f};
                      check(r, 5, 8, true, random_floats(5 * 8, k));
+                     r.normalise = true;
+                     for (float least : {0.3f, 1.25f}) { /* more than some sums */
+                         r.least_sum = least;
+                         check(r, 5, 8, false, random_floats(5 * 8, k));
+                     }
+                     r.least_sum = 0.0f;
                      check(r, 2, 129, false, random_floats(2 * 129, k));
                  }
                  return true;
@@ -517,7 +523,7 @@ TEST_F(Router, EveryVariantAgreesWithTheReference)
 
 TEST_F(Router, TiesGoToTheLowerExpert)
 {
-    xm_moe_routing r = {XM_ROUTING_SOFTMAX, 4, true, 0.0f, 1.0f};
+    xm_moe_routing r = {XM_ROUTING_SOFTMAX, 4, true, 0.0f, 1.0f, 0.0f};
     for (size_t v = 0; v < xm_moe_route_table.n; v++) {
         if (!force_row(v))
             continue;
@@ -527,7 +533,7 @@ TEST_F(Router, TiesGoToTheLowerExpert)
 
 TEST_F(Router, GivesValidIdsForNaN)
 {
-    xm_moe_routing routing = {XM_ROUTING_SOFTMAX, 3, true, 0.0f, 1.0f};
+    xm_moe_routing routing = {XM_ROUTING_SOFTMAX, 3, true, 0.0f, 1.0f, 0.0f};
     tensor logits(XM_F32, {1, 4}, std::vector<float>(4, std::nanf("")));
     const xm_router_desc desc = {routing, nullptr, nullptr};
     for (size_t v = 0; v < xm_moe_route_table.n; v++) {

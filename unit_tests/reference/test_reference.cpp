@@ -211,7 +211,7 @@ TEST(Reference, Routing)
     const Floats logits = {0, std::log(2.0f), std::log(5.0f)}, scale = {1, 10, 100};
     Floats w(2);
     std::vector<int32_t> ids(2);
-    xm_moe_routing r = {XM_ROUTING_SOFTMAX, 2, false, 0, 1};
+    xm_moe_routing r = {XM_ROUTING_SOFTMAX, 2, false, 0, 1, 0};
     auto route = [&](const float *bias, const float *expert_scale) {
         EXPECT_EQ(xm_ref_moe_route(&r, logits.data(), bias, expert_scale, 1, 3, w.data(),
                                    ids.data()),
@@ -222,6 +222,10 @@ TEST(Reference, Routing)
     EXPECT_EQ(ids, (std::vector<int32_t>{2, 1}));
     r.normalise = true;
     expect_near(route(nullptr, scale.data()), {500.0f / 7, 20.0f / 7}, 1e-3f);
+    r.least_sum = 0.5f; // less than the sum is
+    expect_near(route(nullptr, scale.data()), {500.0f / 7, 20.0f / 7}, 1e-3f);
+    r.least_sum = 2;
+    expect_near(route(nullptr, nullptr), {0.3125f, 0.125f});
     r.kind = XM_ROUTING_SOFTMAX_TOPK, r.normalise = false, r.scale = 7;
     expect_near(route(nullptr, nullptr), {5, 2});
     r.kind = XM_ROUTING_SIGMOID_BIAS, r.scale = 1;
