@@ -278,7 +278,7 @@ lower_rope_tables(struct xm_lower *l, struct xm_node *n)
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_ROPE_TABLES_POSITIONS]));
     desc.positions = element_of(l, operands[XM_ROPE_TABLES_POSITIONS]);
-    if (desc.positions != XM_I64 && desc.positions != XM_I32)
+    if (xm_rope_tables_supports(&desc))
         return XM_UNSUPPORTED;
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 1), &desc.frequencies));
     XM_TRY(xm_lower_result(l, n, 0, XM_F32, &operands[XM_ROPE_TABLES_COS]));

@@ -36,6 +36,7 @@ struct xm_glu_desc {
     enum xm_activation activation;
     enum xm_element element;
 };
+const char *xm_glu_supports(const struct xm_glu_desc *desc);
 enum xm_status xm_glu_create(struct xm_engine *engine, const struct xm_glu_desc *desc,
                              struct xm_primitive **out, struct xm_error *err);
 

@@ -64,11 +64,24 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
 static const struct xm_primitive_ops ops = {"glu", NULL, run, describe,
                                             xm_primitive_free};
 
+const char *
+xm_glu_supports(const struct xm_glu_desc *desc)
+{
+    if (desc->activation >= XM_ACT_COUNT)
+        return "unknown activation";
+    return desc->element == XM_F16 || desc->element == XM_F32
+               ? NULL
+               : "gate and up are neither f16 nor f32";
+}
+
 enum xm_status
 xm_glu_create(struct xm_engine *engine, const struct xm_glu_desc *desc,
               struct xm_primitive **out, struct xm_error *err)
 {
     char defines[XM_STAGE_DEFINES];
+    const char *why = xm_glu_supports(desc);
+    if (why)
+        return xm_fail(err, XM_UNSUPPORTED, "glu: %s", why);
     struct glu *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
     if (!s)
         return XM_NO_MEMORY;

@@ -68,6 +68,8 @@ struct xm_router_desc {
     struct xm_moe_routing routing;
     struct xm_buffer *bias, *expert_scale; /* f32 [E]; NULL: none; referenced */
 };
+/* Whether top-k of that many experts can be chosen so. */
+const char *xm_router_supports(const struct xm_moe_routing *routing, uint64_t experts);
 enum xm_status xm_router_create(struct xm_engine *engine,
                                 const struct xm_router_desc *desc,
                                 struct xm_primitive **out, struct xm_error *err);

@@ -46,13 +46,25 @@ build(void *ctx, size_t i, struct xm_error *err)
                             &b->steps->kernel, err);
 }
 
+const char *
+xm_router_supports(const struct xm_moe_routing *routing, uint64_t experts)
+{
+    if (routing->kind >= XM_ROUTING_COUNT)
+        return "unknown routing";
+    return routing->top_k < 1 || (uint64_t)routing->top_k > experts ||
+                   routing->top_k > INT32_MAX
+               ? "top_k is 0 or above the number of experts"
+               : NULL;
+}
+
 enum xm_status
 xm_router_steps_init(struct xm_router_steps *r, struct xm_engine *engine,
                      const struct xm_router_desc *desc, struct xm_error *err)
 {
     const struct xm_moe_routing *routing = &desc->routing;
-    if (routing->kind >= XM_ROUTING_COUNT || routing->top_k < 1)
-        return xm_fail(err, XM_UNSUPPORTED, "moe_router: unknown routing, or top_k is 0");
+    const char *why = xm_router_supports(routing, INT32_MAX); /* experts: a run's */
+    if (why)
+        return xm_fail(err, XM_UNSUPPORTED, "moe_router: %s", why);
     r->routing = *routing;
     r->bias = desc->bias;
     r->expert_scale = desc->expert_scale;

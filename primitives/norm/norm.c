@@ -66,11 +66,22 @@ destroy(struct xm_primitive *p)
 
 static const struct xm_primitive_ops ops = {"rms_norm", NULL, run, describe, destroy};
 
+const char *
+xm_rms_norm_supports(const struct xm_rms_norm_desc *desc)
+{
+    bool src = desc->src == XM_F16 || desc->src == XM_F32;
+    bool dst = desc->dst == XM_F16 || desc->dst == XM_F32;
+    return src && dst ? NULL : "rows are neither f16 nor f32";
+}
+
 enum xm_status
 xm_rms_norm_create(struct xm_engine *engine, const struct xm_rms_norm_desc *desc,
                    struct xm_primitive **out, struct xm_error *err)
 {
     char defines[XM_STAGE_DEFINES];
+    const char *why = xm_rms_norm_supports(desc);
+    if (why)
+        return xm_fail(err, XM_UNSUPPORTED, "rms_norm: %s", why);
     struct rms_norm *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
     if (!s)
         return XM_NO_MEMORY;

@@ -17,6 +17,8 @@ struct xm_rms_norm_desc {
     float epsilon;
     enum xm_element src, dst; /* f16 or f32 */
 };
+/* NULL: supported; else a static sentence. Pure. */
+const char *xm_rms_norm_supports(const struct xm_rms_norm_desc *desc);
 enum xm_status xm_rms_norm_create(struct xm_engine *engine,
                                   const struct xm_rms_norm_desc *desc,
                                   struct xm_primitive **out, struct xm_error *err);

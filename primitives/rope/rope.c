@@ -99,11 +99,22 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
 static const struct xm_primitive_ops ops = {"rope", NULL, run, describe,
                                             xm_primitive_free};
 
+const char *
+xm_rope_supports(const struct xm_rope_desc *desc)
+{
+    return desc->element == XM_F16 || desc->element == XM_F32
+               ? NULL
+               : "heads are neither f16 nor f32";
+}
+
 enum xm_status
 xm_rope_create(struct xm_engine *engine, const struct xm_rope_desc *desc,
                struct xm_primitive **out, struct xm_error *err)
 {
     char defines[XM_STAGE_DEFINES];
+    const char *why = xm_rope_supports(desc);
+    if (why)
+        return xm_fail(err, XM_UNSUPPORTED, "rope: %s", why);
     struct rope *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
     if (!s)
         return XM_NO_MEMORY;

@@ -18,6 +18,8 @@ enum { XM_ROPE_X, XM_ROPE_COS, XM_ROPE_SIN, XM_ROPE_Y, XM_ROPE_N_OPERANDS };
 struct xm_rope_desc {
     enum xm_element element; /* of x and y: f16 or f32; the tables are f32 */
 };
+/* NULL: supported; else a static sentence. Pure. */
+const char *xm_rope_supports(const struct xm_rope_desc *desc);
 enum xm_status xm_rope_create(struct xm_engine *engine, const struct xm_rope_desc *desc,
                               struct xm_primitive **out, struct xm_error *err);
 
@@ -34,6 +36,7 @@ struct xm_rope_tables_desc {
     float scale;
     bool twice;
 };
+const char *xm_rope_tables_supports(const struct xm_rope_tables_desc *desc);
 enum xm_status xm_rope_tables_create(struct xm_engine *engine,
                                      const struct xm_rope_tables_desc *desc,
                                      struct xm_primitive **out, struct xm_error *err);

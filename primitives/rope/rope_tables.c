@@ -84,11 +84,24 @@ destroy(struct xm_primitive *p)
 
 static const struct xm_primitive_ops ops = {"rope_tables", NULL, run, describe, destroy};
 
+const char *
+xm_rope_tables_supports(const struct xm_rope_tables_desc *desc)
+{
+    if (desc->r == 0)
+        return "there are no frequencies";
+    return desc->positions == XM_I64 || desc->positions == XM_I32
+               ? NULL
+               : "positions are neither i64 nor i32";
+}
+
 enum xm_status
 xm_rope_tables_create(struct xm_engine *engine, const struct xm_rope_tables_desc *desc,
                       struct xm_primitive **out, struct xm_error *err)
 {
     char defines[XM_STAGE_DEFINES];
+    const char *why = xm_rope_tables_supports(desc);
+    if (why)
+        return xm_fail(err, XM_UNSUPPORTED, "rope_tables: %s", why);
     struct rope_tables *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
     if (!s)
         return XM_NO_MEMORY;

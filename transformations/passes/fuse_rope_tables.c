@@ -141,8 +141,8 @@ sine_beside(const struct xm_node *n)
 }
 
 static bool
-build(struct xm_graph *g, struct xm_node *before, struct xm_value *angle,
-      const struct way way[2])
+build(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *before,
+      struct xm_value *angle, const struct way way[2])
 {
     struct xm_value *in[2];
     const struct xm_shape tokens = {
@@ -157,7 +157,7 @@ build(struct xm_graph *g, struct xm_node *before, struct xm_value *angle,
     in[1] = xm_const_flat(&b, in[1]);
     if (!in[0] || !in[1])
         return false;
-    struct xm_node *tables = xm_node_build(&b, XM_OP_ROPE_TABLES, &attr, in, 2);
+    struct xm_node *tables = xm_fused_build(&b, caps, XM_OP_ROPE_TABLES, &attr, in, 2);
     for (int i = 0; i < 2 && tables; i++) {
         const struct xm_shape *shape = &way[i].end->type.shape;
         struct xm_value *table = xm_reshape_like(&b, &tables->out[i], shape);
@@ -169,7 +169,7 @@ build(struct xm_graph *g, struct xm_node *before, struct xm_value *angle,
 }
 
 static bool
-fuse(struct xm_graph *g, struct xm_node *cosine)
+fuse(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *cosine)
 {
     struct xm_node *sine = sine_beside(cosine);
     struct xm_value *angle = xm_in(cosine, 0);
@@ -181,24 +181,23 @@ fuse(struct xm_graph *g, struct xm_node *cosine)
         angle = xm_in(angle->node, 0);
     }
     struct way way[2] = {follow(cosine, is_double), follow(sine, is_double)};
-    return build(g, cosine, angle, way);
+    return build(g, caps, cosine, angle, way);
 }
 
 bool
 xm_pass_fuse_rope_tables(struct xm_graph *g, const struct xm_caps *caps)
 {
     bool any = false;
-    (void)caps;
     xm_for_each_node(n, g)
     {
         if (n->op == XM_OP_COS && n->out[0].n_uses > 0)
-            any |= fuse(g, n);
+            any |= fuse(g, caps, n);
         if (g->err.status != XM_OK)
             return any;
     }
-    if (any) {
-        xm_graph_remove_dead(g);
+    xm_graph_remove_dead(
+        g); /* what was replaced, or made for tables that nobody can run */
+    if (any)
         xm_graph_sort(g, &g->err); /* readers of the sine may stand before the cosine */
-    }
     return any;
 }

@@ -185,7 +185,8 @@ replace_result(struct xm_graph *g, struct xm_builder *b, struct xm_node *sdpa,
 }
 
 static bool
-convert(struct xm_graph *g, struct mask_cache *masks, struct xm_node *sdpa)
+convert(struct xm_graph *g, const struct xm_caps *caps, struct mask_cache *masks,
+        struct xm_node *sdpa)
 {
     struct xm_builder b = xm_builder_before(g, sdpa);
     union xm_attr attr = {0};
@@ -201,11 +202,11 @@ convert(struct xm_graph *g, struct mask_cache *masks, struct xm_node *sdpa)
     if (sdpa->n_in > 5 && !xm_is_none(xm_in(sdpa, 5)))
         in[XM_ATTENTION_SINKS] = xm_const_flat(&b, xm_in(sdpa, 5));
     in[XM_ATTENTION_Q] = xm_swap_heads(&b, xm_in(sdpa, 0));
-    struct xm_value *attention =
-        xm_op_build(&b, XM_OP_ATTENTION, &attr, in, XM_ATTENTION_N_IN);
+    struct xm_node *attention =
+        xm_fused_build(&b, caps, XM_OP_ATTENTION, &attr, in, XM_ATTENTION_N_IN);
     if (!attention)
         return false;
-    replace_result(g, &b, sdpa, attention);
+    replace_result(g, &b, sdpa, &attention->out[0]);
     return g->err.status == XM_OK;
 }
 
@@ -223,23 +224,22 @@ remove_assigns(struct xm_graph *g)
         if (held)
             xm_node_remove(g, n);
     }
-    xm_graph_remove_dead(g);
 }
 
 bool
 xm_pass_sdpa_to_paged_attention(struct xm_graph *g, const struct xm_caps *caps)
 {
-    (void)caps;
     struct mask_cache masks = {0};
     bool progress = false;
     xm_for_each_node_safe(n, g)
     {
         if (n->op == XM_OP_SDPA && n->out[0].n_uses > 0)
-            progress |= convert(g, &masks, n);
+            progress |= convert(g, caps, &masks, n);
         if (g->err.status != XM_OK)
             return progress;
     }
     if (progress)
         remove_assigns(g);
+    xm_graph_remove_dead(g); /* states, or inputs of attention that nobody can run */
     return progress;
 }

@@ -149,6 +149,14 @@ TEST(FuseAttentionInputs, LeavesWhatOthersRead)
     EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 2);
 }
 
+TEST(FuseAttentionInputs, LeavesANormThatOthersRead)
+{
+    expect_leaves(xm_pass_fuse_attention_inputs,
+                  attention("%20 = rms_norm %0, %5 epsilon=0.001\n%21 = sin %1\n"
+                            "%22 = sin %2") +
+                      "result %20 name=\"also\"\n");
+}
+
 TEST(FuseAttentionInputs, LeavesANormOfAnotherEpsilon)
 {
     Graph g = parse(
@@ -230,6 +238,13 @@ TEST(FuseResidualAdd, LeavesOtherSums)
           "%10 = parameter f32[1,tokens,16] name=\"s\"\n%9 = add %8, %10\n", /* repeats */
           "%9 = add %8, %1\nresult %8 name=\"z\"\n"}) /* another user */
         expect_leaves(xm_pass_fuse_residual_add, product + sum + "result %9 name=\"y\"");
+    expect_leaves(xm_pass_fuse_residual_add, R"(
+%0 = parameter f32[2,8] name="x"
+%1 = weight f32[2,8] f32 @1
+%2 = const f32[2,2] {1, 2, 3, 4}
+%3 = matmul %0, %1 transpose_b=true
+%4 = add %2, %3
+result %4 name="y")");
     expect_leaves(xm_pass_fuse_residual_add,
                   products + "%8, %9 = linear %0, _, %2, _, %3, _\n"
                              "%11 = add %1, %8\nresult %11 name=\"y\"");

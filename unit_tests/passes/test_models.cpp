@@ -179,4 +179,60 @@ TEST_P(SkippedPasses, EndInAGraphThatMeansTheSame)
 INSTANTIATE_TEST_SUITE_P(Files, SkippedPasses,
                          ::testing::Values("qwen3moe-tiny/ov/int4_asym_g64",
                                            "gpt-oss-tiny/ov/int4_sym_g64"));
+
+/* ---- machines that lack one fused op ---- */
+
+std::vector<int>
+fused_ops()
+{
+    std::vector<int> ops;
+    for (int op = 0; op < XM_OP_COUNT; op++) {
+        if (xm_op_info((enum xm_op)op)->flags & XM_OPF_FUSED)
+            ops.push_back(op);
+    }
+    return ops;
+}
+
+bool
+all_but_one(const void *ctx, enum xm_op op, const union xm_attr *, xm_value *const *,
+            uint32_t, const char **why_not)
+{
+    *why_not = "this machine does not have it";
+    return op != *(const int *)ctx;
+}
+
+class Without : public ::testing::TestWithParam<int>
+{
+};
+
+/* What is left runs, and says the same. */
+TEST_P(Without, TheFusedOpTheGraphMeansTheSame)
+{
+    const int missing = GetParam();
+    const xm_caps caps = {nullptr, all_but_one, &missing};
+    int made = 0;
+    for (const char *model :
+         {"qwen3moe-tiny/ov/int4_asym_g64", "gemma4-moe-tiny/ov/int4_asym_g32",
+          "gpt-oss-tiny/ov/int4_sym_g64"}) {
+        SCOPED_TRACE(model);
+        Graph with = read(model), without = read(model);
+        auto want = logits(with.get());
+        ASSERT_EQ(run_pipeline(with.get(), "", nullptr), "");
+        ASSERT_EQ(run_pipeline(without.get(), "", nullptr, &caps), "");
+        made += count(with.get(), (enum xm_op)missing);
+        EXPECT_EQ(count(without.get(), (enum xm_op)missing), 0);
+        expect_valid(without.get());
+        expect_close(want, logits(without.get()), 1e-4f);
+    }
+    /* These end within others, or are what others end in. */
+    const bool ends = missing == XM_OP_ROPE || missing == XM_OP_GLU ||
+                      missing == XM_OP_MOE_COMPRESSED || missing == XM_OP_MOE_ROUTER ||
+                      missing == XM_OP_GATHER_MATMUL;
+    EXPECT_TRUE(made > 0 || ends) << "no model has one to be without";
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, Without, ::testing::ValuesIn(fused_ops()),
+                         [](const ::testing::TestParamInfo<int> &info) {
+                             return xm_op_info((enum xm_op)info.param)->text;
+                         });
 } // namespace

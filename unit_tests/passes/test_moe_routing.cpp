@@ -277,6 +277,8 @@ TEST(FuseMoeSharedExpert, LeavesOtherSums)
     const std::string text = with_shared("\n%60 = add %50, %54");
     leaves(replaced(text, "%51 = matmul %0",
                     "%70 = exp %0\n%51 = matmul %70")); /* other tokens */
+    leaves(replaced(replaced(text, "%51 = matmul %0", "%70 = exp %0\n%51 = matmul %70"),
+                    "%52 = matmul %0", "%52 = matmul %70"));
     leaves(replaced(text, "glu %51, %52", "glu %51, %52 activation=gelu_erf"));
     leaves(text + "result %54 name=\"z\"\n");
     leaves(text + "result %50 name=\"z\"\n");

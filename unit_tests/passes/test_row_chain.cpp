@@ -89,6 +89,27 @@ result %15 name="y"
 result %11 name="s")");
 }
 
+/* The second group reads a result of the first below a reshape back and forth. */
+TEST(FuseRowChain, ReadsAnotherGroupWhereItsRowsAre)
+{
+    Graph g = parse(values + R"(
+%8 = shape_value i64[2] {batch*tokens, 4}
+%9 = shape_value i64[3] {batch, tokens, 4}
+%10 = add %0, %1
+%11 = reshape %10, %8
+%12 = rms_norm %11, %3 epsilon=0.5
+%13 = reshape %12, %9
+%14 = sin %13
+%15 = rms_norm %14, %3 epsilon=0.5
+%16 = add %13, %15
+result %16 name="y")");
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_row_chain));
+    ASSERT_EQ(count(g.get(), XM_OP_ROW_CHAIN), 2);
+    const xm_node *second = xm_in(g->last, 0)->node;
+    EXPECT_EQ(xm_in(second, 0)->node->op, XM_OP_SIN) << print(g.get());
+    EXPECT_EQ(xm_in(second, 1)->node->op, XM_OP_ROW_CHAIN) << print(g.get());
+}
+
 /* Not one that a stack has room for. */
 TEST(FuseRowChain, PassesAnyNumberOfReshapes)
 {
