@@ -25,8 +25,10 @@
 struct plan {
     struct xm_node *const *step; /* in the graph's order */
     struct xm_row_chain chain;
-    struct xm_value *in[XM_CHAIN_XS + XM_CHAIN_CS]; /* rows, then constants */
     struct xm_value *x[XM_CHAIN_XS], *c[XM_CHAIN_CS], *y[XM_CHAIN_YS];
+    struct xm_value *in[XM_CHAIN_XS + XM_CHAIN_CS]; /* x, then c */
+    union xm_attr attr;
+    struct xm_strbuf text; /* of the steps */
 };
 
 /* ---- steps ------------------------------------------------------------------------- */
@@ -180,21 +182,23 @@ plan_results(const struct xm_convex *groups, struct plan *p)
     return true;
 }
 
-/* False: a chain has no room for it. */
+/* False: a chain has no room for it, or memory ends. The text is freed by the caller. */
 static bool
 make_plan(const struct xm_convex *groups, struct xm_node *const *step, uint32_t n,
           struct plan *p)
 {
     struct xm_row_chain *chain = &p->chain;
-    *chain = (struct xm_row_chain){.n_steps = 0};
-    p->step = step;
+    *p = (struct plan){.step = step};
     bool fits = true;
     for (uint32_t i = 0; fits && i < n; i++)
         fits = plan_step(groups, p, step[i]);
-    fits = fits && plan_results(groups, p);
+    if (!fits || !plan_results(groups, p))
+        return false;
     memcpy(p->in, p->x, chain->n_x * sizeof(struct xm_value *));
     memcpy(p->in + chain->n_x, p->c, chain->n_c * sizeof(struct xm_value *));
-    return fits;
+    xm_row_chain_print(chain, &p->text);
+    p->attr.row_chain.steps = xm_strbuf_text(&p->text);
+    return xm_strbuf_ok(&p->text);
 }
 
 /* Whether it can be run, as far as it has grown. */
@@ -202,29 +206,24 @@ static bool
 fits(void *ctx, const struct xm_convex *groups, struct xm_node *const *step, uint32_t n)
 {
     struct plan p;
-    struct xm_strbuf text = {0};
     const char *why_not;
-    if (!make_plan(groups, step, n, &p))
-        return false;
-    xm_row_chain_print(&p.chain, &text);
-    const union xm_attr attr = {.row_chain = {xm_strbuf_text(&text)}};
-    bool runs = p.chain.n_y == 0 ||
-                (xm_strbuf_ok(&text) && xm_can_run(ctx, XM_OP_ROW_CHAIN, &attr, p.in,
-                                                   p.chain.n_x + p.chain.n_c, &why_not));
-    xm_strbuf_free(&text);
+    bool runs = make_plan(groups, step, n, &p) &&
+                (p.chain.n_y == 0 || xm_can_run(ctx, XM_OP_ROW_CHAIN, &p.attr, p.in,
+                                                p.chain.n_x + p.chain.n_c, &why_not));
+    xm_strbuf_free(&p.text);
     return runs;
 }
 
 /* ---- the operation ----------------------------------------------------------------- */
 
-/* Whether there is more than a step, something is normed, and somebody reads the outcome. */
+/* Whether something is normed, and somebody reads the outcome. */
 static bool
 is_useful(const struct plan *p)
 {
     bool norms = false;
     for (uint32_t i = 0; i < p->chain.n_steps; i++)
         norms |= p->chain.step[i].op == XM_CHAIN_RMS_NORM;
-    return norms && p->chain.n_steps > 1 && p->chain.n_y > 0;
+    return norms && p->chain.n_y > 0;
 }
 
 /* All rows get the shape that the first step's result has. `now` learns by a step's id what its
@@ -236,9 +235,6 @@ emit(struct xm_graph *g, const struct xm_caps *caps, struct plan *p,
     const struct xm_row_chain *chain = &p->chain;
     const struct xm_shape *shape = &p->step[0]->out[0].type.shape;
     struct xm_builder b = xm_builder_before(g, p->step[chain->n_steps - 1]);
-    struct xm_strbuf text = {0};
-    xm_row_chain_print(chain, &text);
-    const union xm_attr attr = {.row_chain = {xm_strbuf_text(&text)}};
     for (uint32_t i = 0; i < chain->n_x; i++) {
         struct xm_value *y = now[p->x[i]->node->id], *x = y ? y : p->x[i];
         if (y && xm_keeps_rows(y->node))
@@ -247,13 +243,8 @@ emit(struct xm_graph *g, const struct xm_caps *caps, struct plan *p,
     }
     for (uint32_t i = 0; i < chain->n_c; i++)
         p->in[chain->n_x + i] = xm_const_flat(&b, p->c[i]);
-    if (!xm_strbuf_ok(&text))
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for the steps of a row chain");
-    struct xm_node *n = g->err.status == XM_OK
-                            ? xm_fused_build(&b, caps, XM_OP_ROW_CHAIN, &attr, p->in,
-                                             chain->n_x + chain->n_c)
-                            : NULL;
-    xm_strbuf_free(&text);
+    struct xm_node *n = xm_fused_build(&b, caps, XM_OP_ROW_CHAIN, &p->attr, p->in,
+                                       chain->n_x + chain->n_c);
     for (uint32_t i = 0; n && i < chain->n_y; i++) {
         const struct xm_value *old = p->y[i];
         now[old->node->id] = xm_reshape_like(&b, &n->out[i], &old->type.shape);
@@ -271,9 +262,11 @@ emit_groups(struct xm_graph *g, const struct xm_caps *caps,
         struct xm_node *step[XM_CONVEX_MOST];
         struct plan p;
         uint32_t n_steps = n->id < n_ids ? xm_convex_members(groups, n, step) : 0;
-        if (n_steps > 1 && step[0] == n && make_plan(groups, step, n_steps, &p) &&
-            is_useful(&p))
+        if (n_steps < 2 || step[0] != n)
+            continue;
+        if (make_plan(groups, step, n_steps, &p) && is_useful(&p))
             any |= emit(g, caps, &p, now);
+        xm_strbuf_free(&p.text);
     }
     return any;
 }

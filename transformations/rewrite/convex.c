@@ -11,24 +11,30 @@
  */
 #include "transformations/rewrite/convex.h"
 
-#include <string.h>
-
 enum { NOBODY = UINT32_MAX };
 
-/* By the id of a node, which counts values; a set goes by the id of one of its members. */
+/* A node, by its id, which counts values; a set goes by the id of one of its members. */
+struct entry {
+    struct xm_node *node;    /* NULL: it is passed, or the id is a further result's    */
+    struct xm_node *next;    /* the set's next member, in a circle; NULL: is no member */
+    struct xm_value *source; /* of a passed node: what it is made of                   */
+    uint32_t reads;          /* of the value                                           */
+    uint32_t rank;           /* in the graph's order                                   */
+    uint32_t set;            /* that the node is, or is in                             */
+    uint32_t place, size;    /* of a set                                               */
+};
+
+struct place {
+    uint32_t set;     /* who stands there, or NOBODY                   */
+    uint32_t next;    /* who will, while sets are joined               */
+    bool is_ancestor; /* the same                                      */
+};
+
 struct xm_convex {
     const struct xm_convex_rules *rules;
+    struct entry *of;
+    struct place *at;
     uint32_t n_places;
-    struct xm_node **node; /* of an id                                               */
-    struct xm_node **next; /* the set's next member, in a circle; NULL: is no member  */
-    struct xm_value **source; /* of a passed node: what it is made of                 */
-    uint32_t *reads;          /* of a value                                           */
-    uint32_t *rank;           /* in the graph's order                                 */
-    uint32_t *set;            /* that a node is, or is in                             */
-    uint32_t *place;          /* of a set                                             */
-    uint32_t *at;             /* by place: the set there, or NOBODY                   */
-    uint32_t *region;         /* room for a part of it                                */
-    bool *is_ancestor;        /* by place, while sets are joined                      */
 };
 
 /* ---- what the graph says -------------------------------------------------------------- */
@@ -36,14 +42,14 @@ struct xm_convex {
 struct xm_value *
 xm_convex_source(const struct xm_convex *c, struct xm_value *v)
 {
-    struct xm_value *source = xm_is_none(v) ? NULL : c->source[v->node->id];
+    struct xm_value *source = xm_is_none(v) ? NULL : c->of[v->node->id].source;
     return source ? source : v;
 }
 
 uint32_t
 xm_convex_reads(const struct xm_convex *c, const struct xm_value *v)
 {
-    return c->reads[v->node->id + v->index];
+    return c->of[v->node->id + v->index].reads;
 }
 
 /* It has a single result, and depends on nothing but its first operand. */
@@ -61,20 +67,21 @@ static void
 enter(struct xm_convex *c, struct xm_node *n)
 {
     enum xm_convex_kind kind = c->rules->kind(n);
+    struct entry *e = &c->of[n->id];
     if (kind == XM_CONVEX_PASSED && can_be_passed(n)) {
-        c->source[n->id] = xm_convex_source(c, xm_in(n, 0));
+        e->source = xm_convex_source(c, xm_in(n, 0));
         return;
     }
-    c->node[n->id] = n;
-    c->rank[n->id] = c->place[n->id] = c->n_places;
-    c->set[n->id] = n->id;
-    c->at[c->n_places++] = n->id;
-    if (kind == XM_CONVEX_MEMBER)
-        c->next[n->id] = n;
+    e->node = n;
+    e->next = kind == XM_CONVEX_MEMBER ? n : NULL;
+    e->rank = e->place = c->n_places;
+    e->set = n->id;
+    e->size = 1;
+    c->at[c->n_places++].set = n->id;
     for (uint32_t i = 0; i < n->n_in; i++) {
         const struct xm_value *v = xm_convex_source(c, xm_in(n, i));
         if (!xm_is_none(v))
-            c->reads[v->node->id + v->index]++;
+            c->of[v->node->id + v->index].reads++;
     }
 }
 
@@ -84,23 +91,14 @@ enter(struct xm_convex *c, struct xm_node *n)
 static uint32_t
 add_members(const struct xm_convex *c, uint32_t set, struct xm_node **list, uint32_t n)
 {
-    struct xm_node *m = c->node[set];
+    struct xm_node *m = c->of[set].node;
     do {
         uint32_t i = n++;
-        for (; i > 0 && c->rank[list[i - 1]->id] > c->rank[m->id]; i--)
+        for (; i > 0 && c->of[list[i - 1]->id].rank > c->of[m->id].rank; i--)
             list[i] = list[i - 1];
         list[i] = m;
-        m = c->next[m->id];
-    } while (m != c->node[set]);
-    return n;
-}
-
-static uint32_t
-size_of(const struct xm_convex *c, uint32_t set)
-{
-    uint32_t n = 1;
-    for (const struct xm_node *m = c->next[set]; m != c->node[set]; m = c->next[m->id])
-        n++;
+        m = c->of[m->id].next;
+    } while (m != c->of[set].node);
     return n;
 }
 
@@ -108,7 +106,7 @@ uint32_t
 xm_convex_members(const struct xm_convex *c, const struct xm_node *n,
                   struct xm_node *member[XM_CONVEX_MOST])
 {
-    return c->next[n->id] ? add_members(c, c->set[n->id], member, 0) : 0;
+    return c->of[n->id].next ? add_members(c, c->of[n->id].set, member, 0) : 0;
 }
 
 /* ---- joining --------------------------------------------------------------------------- */
@@ -118,18 +116,18 @@ xm_convex_members(const struct xm_convex *c, const struct xm_node *n,
 static bool
 mark_operands(struct xm_convex *c, uint32_t place, uint32_t a, uint32_t b, uint32_t *left)
 {
-    uint32_t set = c->at[place];
-    const struct xm_node *first = c->node[set], *n = first;
+    uint32_t set = c->at[place].set;
+    const struct xm_node *first = c->of[set].node, *n = first;
     do {
         for (uint32_t i = 0; i < n->n_in; i++) {
             const struct xm_value *v = xm_convex_source(c, xm_in(n, i));
-            uint32_t from = xm_is_none(v) ? NOBODY : c->set[v->node->id];
-            if (from != NOBODY && c->place[from] > c->place[a])
-                c->is_ancestor[c->place[from]] = true;
+            uint32_t from = xm_is_none(v) ? NOBODY : c->of[v->node->id].set;
+            if (from != NOBODY && c->of[from].place > c->of[a].place)
+                c->at[c->of[from].place].is_ancestor = true;
             if ((from == a && set != b) || (*left)-- == 0)
                 return false;
         }
-        n = c->next[n->id] ? c->next[n->id] : first;
+        n = c->of[n->id].next ? c->of[n->id].next : first;
     } while (n != first);
     return true;
 }
@@ -138,14 +136,12 @@ mark_operands(struct xm_convex *c, uint32_t place, uint32_t a, uint32_t b, uint3
 static bool
 is_convex(struct xm_convex *c, uint32_t a, uint32_t b)
 {
-    uint32_t first = c->place[a], last = c->place[b], left = XM_CONVEX_REACH;
+    uint32_t first = c->of[a].place, last = c->of[b].place, left = XM_CONVEX_REACH;
     bool holds = last - first < XM_CONVEX_REACH;
-    if (!holds)
-        return false;
-    memset(c->is_ancestor + first, 0, last - first + 1);
-    c->is_ancestor[last] = true;
+    for (uint32_t place = first; holds && place <= last; place++)
+        c->at[place].is_ancestor = place == last;
     for (uint32_t place = last; holds && place > first; place--) {
-        if (c->is_ancestor[place])
+        if (c->at[place].is_ancestor)
             holds = mark_operands(c, place, a, b, &left);
     }
     return holds;
@@ -155,34 +151,35 @@ is_convex(struct xm_convex *c, uint32_t a, uint32_t b)
 static void
 reorder(struct xm_convex *c, uint32_t a, uint32_t b)
 {
-    uint32_t first = c->place[a], last = c->place[b], n = 0;
+    uint32_t first = c->of[a].place, last = c->of[b].place, n = first;
     for (uint32_t place = first + 1; place < last; place++) {
-        if (c->is_ancestor[place])
-            c->region[n++] = c->at[place];
+        if (c->at[place].is_ancestor)
+            c->at[n++].next = c->at[place].set;
     }
-    c->region[n++] = a;
+    c->at[n++].next = a;
     for (uint32_t place = first + 1; place < last; place++) {
-        if (!c->is_ancestor[place])
-            c->region[n++] = c->at[place];
+        if (!c->at[place].is_ancestor)
+            c->at[n++].next = c->at[place].set;
     }
-    c->region[n++] = NOBODY;
-    for (uint32_t i = 0; i < n; i++) {
-        c->at[first + i] = c->region[i];
-        if (c->region[i] != NOBODY)
-            c->place[c->region[i]] = first + i;
+    c->at[n].next = NOBODY;
+    for (uint32_t place = first; place <= last; place++) {
+        c->at[place].set = c->at[place].next;
+        if (c->at[place].set != NOBODY)
+            c->of[c->at[place].set].place = place;
     }
 }
 
 static void
 unite(struct xm_convex *c, uint32_t a, uint32_t b)
 {
-    struct xm_node *behind_a = c->next[a], *m = c->node[b];
+    struct xm_node *behind_a = c->of[a].next, *m = c->of[b].node;
     do {
-        c->set[m->id] = a;
-        m = c->next[m->id];
-    } while (m != c->node[b]);
-    c->next[a] = c->next[b]; /* two circles become one */
-    c->next[b] = behind_a;
+        c->of[m->id].set = a;
+        m = c->of[m->id].next;
+    } while (m != c->of[b].node);
+    c->of[a].next = c->of[b].next; /* two circles become one */
+    c->of[b].next = behind_a;
+    c->of[a].size += c->of[b].size;
 }
 
 /* b reads a. */
@@ -190,11 +187,9 @@ static void
 try_to_join(struct xm_convex *c, uint32_t a, uint32_t b)
 {
     struct xm_node *member[XM_CONVEX_MOST];
-    uint32_t n = 0;
-    if (a == b || size_of(c, a) + size_of(c, b) > c->rules->most || !is_convex(c, a, b))
+    if (a == b || c->of[a].size + c->of[b].size > c->rules->most || !is_convex(c, a, b))
         return;
-    n = add_members(c, a, member, n);
-    n = add_members(c, b, member, n);
+    uint32_t n = add_members(c, b, member, add_members(c, a, member, 0));
     if (!c->rules->fits(c->rules->ctx, c, member, n))
         return;
     reorder(c, a, b);
@@ -203,40 +198,27 @@ try_to_join(struct xm_convex *c, uint32_t a, uint32_t b)
 
 /* ---- all of it ------------------------------------------------------------------------- */
 
-static bool
-allocate(struct xm_convex *c, size_t n)
-{
-    c->node = xm_calloc(n, sizeof(struct xm_node *));
-    c->next = xm_calloc(n, sizeof(struct xm_node *));
-    c->source = xm_calloc(n, sizeof(struct xm_value *));
-    c->reads = xm_calloc(n, sizeof(uint32_t));
-    c->rank = xm_calloc(n, sizeof(uint32_t));
-    c->set = xm_calloc(n, sizeof(uint32_t));
-    c->place = xm_calloc(n, sizeof(uint32_t));
-    c->at = xm_calloc(n, sizeof(uint32_t));
-    c->region = xm_calloc(n, sizeof(uint32_t));
-    c->is_ancestor = xm_calloc(n, sizeof(bool));
-    return c->node && c->next && c->source && c->reads && c->rank && c->set && c->place &&
-           c->at && c->region && c->is_ancestor;
-}
-
 struct xm_convex *
 xm_convex_grow(struct xm_graph *g, const struct xm_convex_rules *rules)
 {
     struct xm_convex *c = xm_calloc(1, sizeof(*c));
-    if (!c || !allocate(c, (size_t)g->next_id + 1)) {
+    struct entry *of = xm_calloc((size_t)g->next_id + 1, sizeof(*of));
+    struct place *at = xm_calloc((size_t)g->n_nodes + 1, sizeof(*at));
+    if (!c || !of || !at) {
         xm_fail(&g->err, XM_NO_MEMORY, "out of memory for sets of nodes");
-        xm_convex_destroy(c);
+        xm_free(of);
+        xm_free(at);
+        xm_free(c);
         return NULL;
     }
-    c->rules = rules;
+    *c = (struct xm_convex){rules, of, at, 0};
     xm_for_each_node(n, g) enter(c, n);
     xm_for_each_node(n, g)
     {
-        for (uint32_t i = 0; c->next[n->id] && i < n->n_in; i++) {
+        for (uint32_t i = 0; of[n->id].next && i < n->n_in; i++) {
             const struct xm_value *v = xm_convex_source(c, xm_in(n, i));
-            if (!xm_is_none(v) && c->next[v->node->id])
-                try_to_join(c, c->set[v->node->id], c->set[n->id]);
+            if (!xm_is_none(v) && of[v->node->id].next)
+                try_to_join(c, of[v->node->id].set, of[n->id].set);
         }
     }
     return c;
@@ -247,15 +229,7 @@ xm_convex_destroy(struct xm_convex *c)
 {
     if (!c)
         return;
-    xm_free(c->node);
-    xm_free(c->next);
-    xm_free(c->source);
-    xm_free(c->reads);
-    xm_free(c->rank);
-    xm_free(c->set);
-    xm_free(c->place);
+    xm_free(c->of);
     xm_free(c->at);
-    xm_free(c->region);
-    xm_free(c->is_ancestor);
     xm_free(c);
 }

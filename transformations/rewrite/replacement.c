@@ -7,10 +7,10 @@
 #include "transformations/rewrite/linear_node.h"
 #include "transformations/rewrite/match.h"
 
-enum { FUSED_IN = 16 }; /* operands of the widest fused op */
-_Static_assert((int)XM_MOE_N_IN <= FUSED_IN && (int)XM_ATTENTION_N_IN <= FUSED_IN &&
-                   (int)XM_CHAIN_XS + (int)XM_CHAIN_CS <= FUSED_IN,
-               "FUSED_IN is too small");
+enum { MOST_IN = 16 }; /* operands of what rules make */
+_Static_assert((int)XM_MOE_N_IN <= MOST_IN && (int)XM_ATTENTION_N_IN <= MOST_IN &&
+                   (int)XM_CHAIN_XS + (int)XM_CHAIN_CS <= MOST_IN,
+               "MOST_IN is too small");
 
 /* ---- what can be run ---------------------------------------------------------------- */
 
@@ -26,7 +26,7 @@ xm_can_run(const struct xm_caps *caps, enum xm_op op, const union xm_attr *attr,
 static bool
 can_run_node(const struct xm_caps *caps, const struct xm_node *n, const char **why)
 {
-    struct xm_value *in[FUSED_IN];
+    struct xm_value *in[MOST_IN];
     if (!(xm_op_info(n->op)->flags & XM_OPF_FUSED))
         return true;
     for (uint32_t i = 0; i < n->n_in; i++)
@@ -66,7 +66,8 @@ slot_value(struct maker *e, const struct xm_pat *pat)
     return v ? v : xm_none(e->m->graph);
 }
 
-/* The operands that a changed node begins with: those of the node that it is made of. */
+/* The operands that a changed node begins with, those of the node that it is made of; how many
+ * they are. */
 static uint32_t
 carry(struct xm_graph *g, const struct xm_node *from, enum xm_op op, struct xm_value **in)
 {
@@ -74,49 +75,32 @@ carry(struct xm_graph *g, const struct xm_node *from, enum xm_op op, struct xm_v
         xm_linear_operands(g, from, in);
         return XM_LINEAR_BIAS + 1;
     }
-    for (uint32_t i = 0; i < from->n_in; i++)
+    for (uint32_t i = 0; i < from->n_in && i < MOST_IN; i++)
         in[i] = xm_in(from, i);
     return from->n_in;
-}
-
-/* How many operands the node has at most. */
-static uint32_t
-room_for(const struct xm_pat *pat, const struct xm_node *from)
-{
-    uint32_t n = (uint32_t)xm_op_info(pat->op)->min_in, at;
-    if (from && from->n_in > n)
-        n = from->n_in;
-    for (uint32_t i = 0; pat->in && pat->in[i]; i++) {
-        xm_pat_operand(pat, i, &at);
-        n = at >= n ? at + 1 : n;
-    }
-    return n;
 }
 
 static struct xm_value *
 emit_op(struct maker *e, const struct xm_pat *pat)
 {
-    struct xm_graph *g = e->m->graph;
     const struct xm_node *from = /* what is changed; NULL: the node is a new one */
         pat->rest == XM_REST_FREE ? e->m->slot[pat->slot]->node : NULL;
     bool has_attr = pat == e->rule->replace && e->rule->attr;
-    uint32_t room = room_for(pat, from), n = 0, at;
-    struct xm_value **in = xm_arena_alloc(&g->arena, room * sizeof(struct xm_value *));
+    struct xm_value *in[MOST_IN], *none = xm_none(e->m->graph);
+    uint32_t n = from ? carry(e->m->graph, from, pat->op, in) : 0, at;
     union xm_attr attr;
-    if (!in || xm_attr_defaults(g, pat->op, &attr) != XM_OK) {
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for the operands of a node");
+    if (n > MOST_IN || xm_attr_defaults(e->m->graph, pat->op, &attr) != XM_OK)
         return NULL;
-    }
-    if (from) {
-        n = carry(g, from, pat->op, in);
-        attr = from->op == XM_OP_MATMUL && pat->op != from->op ? attr : from->attr;
-    }
-    while (n < room)
-        in[n++] = xm_none(g);
+    while (n < (uint32_t)xm_op_info(pat->op)->min_in)
+        in[n++] = none;
     for (uint32_t i = 0; pat->in && pat->in[i]; i++) {
         const struct xm_pat *one = xm_pat_operand(pat, i, &at);
+        while (n <= at)
+            in[n++] = none;
         in[at] = emit(e, one);
     }
+    if (from && (from->op == pat->op || from->op != XM_OP_MATMUL))
+        attr = from->attr;
     if (has_attr)
         e->rule->attr(e->m, &attr);
     struct xm_node *made =
