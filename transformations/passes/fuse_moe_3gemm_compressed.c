@@ -12,63 +12,39 @@
  * kernels of the experts. Attributes of the experts say what they do.
  */
 #include "transformations/passes/moe_block.h"
-#include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
-enum { MOE };
+enum { MOE, WEIGHTS, IDS, LOGITS, BIAS, SCALE };
 
 /* Weights and ids are all that is read of one router, which the fused op can be itself. */
 static bool
-is_routed(const struct xm_node *moe)
+is_one_router(struct xm_match *m)
 {
-    const struct xm_value *weights = xm_in(moe, XM_MOE_ROUTING);
-    const struct xm_node *router = weights->node;
-    return router->op == XM_OP_MOE_ROUTER && weights->index == 0 &&
-           xm_in(moe, XM_MOE_IDS) == &router->out[1] && router->out[0].n_uses == 1 &&
-           router->out[1].n_uses == 1 &&
-           router->attr.router.top_k == moe->attr.moe.routing.top_k;
+    const struct xm_value *weights = m->slot[WEIGHTS], *ids = m->slot[IDS];
+    m->why = "others read the routing, or it is not that of one router";
+    return weights->node == ids->node && weights->n_uses == 1 && ids->n_uses == 1 &&
+           weights->node->attr.router.top_k == m->root->attr.moe.routing.top_k;
 }
 
 static void
-fused_operands(const struct xm_match *m, struct xm_value *in[XM_MOE_N_IN],
-               union xm_attr *attr)
+set_routing(const struct xm_match *m, union xm_attr *attr)
 {
-    const struct xm_node *moe = m->root, *router = xm_in(moe, XM_MOE_ROUTING)->node;
-    for (uint32_t i = 0; i < XM_MOE_N_IN; i++)
-        in[i] = xm_in(moe, i);
-    *attr = moe->attr;
-    if (!is_routed(moe))
-        return;
-    in[XM_MOE_ROUTING] = xm_in(router, 0);
-    in[XM_MOE_ROUTER_BIAS] = xm_in(router, 1);
-    in[XM_MOE_EXPERT_SCALE] = xm_in(router, 2);
-    in[XM_MOE_IDS] = xm_none(m->graph);
-    attr->moe.routing = router->attr.router;
+    attr->moe.routing = m->slot[WEIGHTS]->node->attr.router;
 }
 
-static bool
-is_fusable(struct xm_match *m)
-{
-    struct xm_value *in[XM_MOE_N_IN];
-    union xm_attr attr;
-    fused_operands(m, in, &attr);
-    return xm_can_run(m->caps, XM_OP_MOE_3GEMM_FUSED_COMPRESSED, &attr, in, XM_MOE_N_IN,
-                      &m->why);
-}
-
-static struct xm_value *
-fuse(struct xm_builder *b, struct xm_match *m)
-{
-    struct xm_value *in[XM_MOE_N_IN];
-    union xm_attr attr;
-    fused_operands(m, in, &attr);
-    return xm_op_build(b, XM_OP_MOE_3GEMM_FUSED_COMPRESSED, &attr, in, XM_MOE_N_IN);
-}
-
+/* clang-format off */
+#define ROUTER VAR(LOGITS), MAYBE(BIAS), MAYBE(SCALE)
 static const struct xm_rule rules[] = {
-    {"routing and experts", ANY(MOE, 0, MOE_COMPRESSED), .apply = fuse,
-     .condition = is_fusable},
+    { "router and experts",
+      N(MOE, MOE_COMPRESSED, AT(XM_MOE_ROUTING, PO(WEIGHTS, 0, MOE_ROUTER, ROUTER)),
+                             AT(XM_MOE_IDS,     PO(IDS,     1, MOE_ROUTER, ROUTER))),
+      N(MOE, MOE_3GEMM_FUSED_COMPRESSED, AT(XM_MOE_ROUTING, VAR(LOGITS)),
+        AT(XM_MOE_IDS, ABSENT), AT(XM_MOE_ROUTER_BIAS, VAR(BIAS)), AT(XM_MOE_EXPERT_SCALE, VAR(SCALE))),
+      .attr = set_routing, .condition = is_one_router },
+    { "weights, ids and experts",
+      ANY(MOE, 0, MOE_COMPRESSED), ANY(MOE, 0, MOE_3GEMM_FUSED_COMPRESSED), .condition = NULL },
 };
+/* clang-format on */
 
 const char *
 xm_moe_not_fused(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *moe)
