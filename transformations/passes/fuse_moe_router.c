@@ -181,6 +181,8 @@ static void
 move_ids(struct xm_builder *b, struct xm_match *m, struct xm_value *weights)
 {
     struct xm_value *old = &m->slot[m->slot[TOPK] ? TOPK : ROUTER]->node->out[1];
+    while (weights->node->op != XM_OP_MOE_ROUTER) /* it may have got another type */
+        weights = xm_in(weights->node, 0);
     struct xm_value *ids = &weights->node->out[1], *other = NULL;
     for (struct xm_use *u = old->uses, *next; u; u = next) {
         struct xm_value *to = ids;
@@ -195,90 +197,46 @@ move_ids(struct xm_builder *b, struct xm_match *m, struct xm_value *weights)
     }
 }
 
-static struct xm_value *
-make_router(struct xm_builder *b, struct xm_value *const in[3], struct xm_moe_routing r)
+static void
+set_choice(const struct xm_match *m, union xm_attr *attr)
 {
-    union xm_attr attr = {.router = r};
-    struct xm_node *n = xm_node_build(b, XM_OP_MOE_ROUTER, &attr, in, 3);
-    return n ? &n->out[0] : NULL;
+    const struct xm_value *scores = m->slot[SCORES];
+    const enum xm_routing kind = !scores ? XM_ROUTING_SOFTMAX_TOPK
+                                 : scores->node->op == XM_OP_SOFTMAX
+                                     ? XM_ROUTING_SOFTMAX
+                                     : XM_ROUTING_SIGMOID_BIAS;
+    attr->router = (struct xm_moe_routing){
+        .kind = kind, .top_k = xm_last_dim(&m->slot[TOPK]->node->out[1]), .scale = 1.0f};
 }
 
-static struct xm_value *
-start(struct xm_builder *b, struct xm_match *m, enum xm_routing kind)
+static void
+set_normalisation(const struct xm_match *m, union xm_attr *attr)
 {
-    struct xm_node *topk = m->slot[TOPK]->node;
-    struct xm_value *none = xm_none(b->graph), *bias = m->slot[BIAS];
-    struct xm_moe_routing r = {
-        .kind = kind, .top_k = xm_last_dim(&topk->out[1]), .scale = 1.0f};
-    if (bias)
-        bias = xm_const_flat(b, bias);
-    return make_router(
-        b, (struct xm_value *[]){m->slot[LOGITS], m->slot[BIAS] ? bias : none, none}, r);
-}
-
-static struct xm_value *
-start_softmax(struct xm_builder *b, struct xm_match *m)
-{
-    return start(b, m, XM_ROUTING_SOFTMAX);
-}
-
-static struct xm_value *
-start_softmax_topk(struct xm_builder *b, struct xm_match *m)
-{
-    return start(b, m, XM_ROUTING_SOFTMAX_TOPK);
-}
-
-static struct xm_value *
-start_sigmoid(struct xm_builder *b, struct xm_match *m)
-{
-    return start(b, m, XM_ROUTING_SIGMOID_BIAS);
-}
-
-/* The router of the match again, with other attributes or scale. */
-static struct xm_value *
-change(struct xm_builder *b, struct xm_match *m, struct xm_moe_routing r,
-       struct xm_value *scale)
-{
-    struct xm_node *old = m->slot[ROUTER]->node;
-    return make_router(b, (struct xm_value *[]){xm_in(old, 0), xm_in(old, 1), scale}, r);
-}
-
-static struct xm_value *
-normalise(struct xm_builder *b, struct xm_match *m)
-{
-    struct xm_moe_routing r = *router_of(m);
-    r.normalise = true;
+    struct xm_moe_routing *r = &attr->router;
+    r->normalise = true;
     if (m->slot[EPSILON])
-        xm_value_is_scalar_const(m->slot[EPSILON], &r.epsilon);
+        xm_value_is_scalar_const(m->slot[EPSILON], &r->epsilon);
     if (m->slot[LEAST])
-        xm_value_is_scalar_const(m->slot[LEAST], &r.least_sum);
+        xm_value_is_scalar_const(m->slot[LEAST], &r->least_sum);
     if (m->slot[CLAMPED])
-        r.least_sum = m->slot[CLAMPED]->node->attr.clamp.min;
-    return change(b, m, r, xm_in(m->slot[ROUTER]->node, 2));
+        r->least_sum = m->slot[CLAMPED]->node->attr.clamp.min;
 }
 
-static struct xm_value *
-scale_experts(struct xm_builder *b, struct xm_match *m)
+static void
+set_scale(const struct xm_match *m, union xm_attr *attr)
 {
-    return change(b, m, *router_of(m), xm_const_flat(b, m->slot[SCALE]));
-}
-
-static struct xm_value *
-scale_all(struct xm_builder *b, struct xm_match *m)
-{
-    struct xm_moe_routing r = *router_of(m);
     float factor = 1.0f;
     xm_value_is_scalar_const(m->slot[SCALE], &factor);
-    r.scale *= factor;
-    return change(b, m, r, xm_in(m->slot[ROUTER]->node, 2));
+    attr->router.scale *= factor;
 }
 
 /* clang-format off */
 #define SIGMOID_SCORES PS(SCORES, SIGMOID, VAR(LOGITS))
 #define WEIGHTS        ANY(ROUTER, 0, MOE_ROUTER)
 #define WEIGHT_SUM     PN(SUM, REDUCE_SUM, VAR(ROUTER), INTS(AXES))
+#define CHOICE         P(MOE_ROUTER, VAR(LOGITS), FLAT(BIAS), ABSENT), .attr = set_choice, .then = move_ids
 /* The spellings of a division by the sum. */
-#define NORMALISED     .apply = normalise, .condition = is_normalisation, .then = move_ids
+#define NORMALISED     WEIGHTS, .attr = set_normalisation, .condition = is_normalisation, .then = move_ids
 #define NORMALISE(name, sum)                                                              \
     { name, P(DIVIDE, WEIGHTS, sum), NORMALISED },                                        \
     { name ", by a power", P(MULTIPLY, WEIGHTS, P(POWER, sum, SCALAR(-1))), NORMALISED }, \
@@ -286,28 +244,29 @@ scale_all(struct xm_builder *b, struct xm_match *m)
 static const struct xm_rule rules[] = {
     { "top-k of softmax",
       PO(TOPK, 0, TOPK, PN(SCORES, SOFTMAX, VAR(LOGITS)), INTS(K)),
-      .apply = start_softmax, .condition = is_softmax_choice, .then = move_ids },
+      CHOICE, .condition = is_softmax_choice },
     { "softmax of top-k",
       P(SOFTMAX, PO(TOPK, 0, TOPK, VAR(LOGITS), INTS(K))),
-      .apply = start_softmax_topk, .condition = is_softmax_of_choice, .then = move_ids },
+      CHOICE, .condition = is_softmax_of_choice },
     { "sigmoid with bias",
       P(GATHER_ELEMENTS, SIGMOID_SCORES,
         PO(TOPK, 1, TOPK, P(ADD, VAR(SCORES), WEIGHT(BIAS)), INTS(K))),
-      .apply = start_sigmoid, .condition = is_sigmoid_choice, .then = move_ids },
+      CHOICE, .condition = is_sigmoid_choice },
     { "sigmoid",
       P(GATHER_ELEMENTS, SIGMOID_SCORES, PO(TOPK, 1, TOPK, VAR(SCORES), INTS(K))),
-      .apply = start_sigmoid, .condition = is_sigmoid_choice, .then = move_ids },
+      CHOICE, .condition = is_sigmoid_choice },
     { "top-k of sigmoid",
       PO(TOPK, 0, TOPK, PN(SCORES, SIGMOID, VAR(LOGITS)), INTS(K)),
-      .apply = start_sigmoid, .condition = is_choice, .then = move_ids },
+      CHOICE, .condition = is_choice },
     NORMALISE("normalise", WEIGHT_SUM),
     NORMALISE("normalise with epsilon", P(ADD, WEIGHT_SUM, NUMBER(EPSILON))),
     NORMALISE("normalise with clamp", PN(CLAMPED, CLAMP, WEIGHT_SUM)),
     NORMALISE("normalise with maximum", P(MAXIMUM, WEIGHT_SUM, NUMBER(LEAST))),
     { "expert scale",
       P(MULTIPLY, WEIGHTS, PN(GATHERED, GATHER, WEIGHT(SCALE), VAR(K), INTS(AXIS))),
-      .apply = scale_experts, .condition = is_expert_scale, .then = move_ids },
-    { "scale", P(MULTIPLY, WEIGHTS, NUMBER(SCALE)), .apply = scale_all, .condition = is_scale, .then = move_ids },
+      N(ROUTER, MOE_ROUTER, AT(2, FLAT(SCALE))), .condition = is_expert_scale, .then = move_ids },
+    { "scale", P(MULTIPLY, WEIGHTS, NUMBER(SCALE)),
+      WEIGHTS, .attr = set_scale, .condition = is_scale, .then = move_ids },
 };
 /* clang-format on */
 
