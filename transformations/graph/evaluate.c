@@ -16,7 +16,7 @@
 #include "transformations/graph/infer.h"
 
 static const xm_eval_fn references[XM_OP_COUNT] = {
-#define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval)     \
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
     [XM_OP_##id] = xm_eval_##eval,
 #include "transformations/graph/ops.def"
 };

@@ -25,7 +25,7 @@ struct xm_eval_call {
 };
 
 typedef enum xm_status (*xm_eval_fn)(struct xm_eval_call *c);
-#define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval)     \
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
     enum xm_status xm_eval_##eval(struct xm_eval_call *c);
 #include "transformations/graph/ops.def"
 

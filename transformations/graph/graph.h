@@ -27,8 +27,7 @@ extern "C" {
 enum { XM_MAX_RANK = 8, XM_MAX_CONTENT = 64 };
 
 enum xm_op {
-#define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval)     \
-    XM_OP_##id,
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval) XM_OP_##id,
 #include "transformations/graph/ops.def"
     XM_OP_COUNT
 };
@@ -50,7 +49,6 @@ struct xm_op_info {
     int min_in, max_in;  /* max -1: any number                                          */
     int n_out;           /* -1: the attributes say                                      */
     uint32_t flags;      /* enum xm_op_flag                                             */
-    uint32_t linear, jointly; /* bit i: operand i, see ops.def                          */
 };
 const struct xm_op_info *xm_op_info(enum xm_op op);
 /* XM_OP_COUNT when there is none. */

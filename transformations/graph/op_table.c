@@ -17,8 +17,8 @@ enum {
 };
 
 static const struct xm_op_info ops[XM_OP_COUNT] = {
-#define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval)     \
-    [XM_OP_##id] = {text, ir, opsets, min, max, out, flags, linear, jointly},
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
+    [XM_OP_##id] = {text, ir, opsets, min, max, out, flags},
 #include "transformations/graph/ops.def"
 };
 

@@ -8,7 +8,7 @@
 #include "transformations/graph/infer.h"
 
 /* xm_shape_<shape> of every row. */
-#define OP(id, text, ir, opsets, min, max, out, flags, linear, jointly, shape, eval)     \
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
     enum xm_status xm_shape_##shape(struct xm_infer *i);
 #include "transformations/graph/ops.def"
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a node is as a function of its operands, read from its op, attributes and operands: in
+ * which it is linear, and how operands and results may be laid out over several devices.
+ *
+ * Both are what passes may rely on, so every claim is tested by evaluation; a rule that is not
+ * sure claims less. Stored weights are operands like others, but linearity in them is claimed
+ * for products of two activations only.
+ */
+#ifndef XM_TRANSFORMATIONS_GRAPH_ALGEBRA_H
+#define XM_TRANSFORMATIONS_GRAPH_ALGEBRA_H
+
+#include "transformations/graph/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of one result f; bit i is operand i, and bit 63 stands for all from 63 on. */
+struct xm_linearity {
+    uint64_t alone; /* f(a + b) = f(a) + f(b), the other operands held fixed           */
+    uint64_t
+        jointly; /* the same of all these together: f(a + c, b + d) = f(a,b) + f(c,d) */
+    /* f(a + b) + f(0) = f(a) + f(b), the others held fixed, and an element of f reads one element
+     * of the operand at most: a sum goes on in f, scaled or in another shape. */
+    uint64_t carried;
+};
+struct xm_linearity xm_node_linearity(const struct xm_node *n, uint32_t result);
+
+static inline bool
+xm_has_operand(uint64_t operands, uint32_t i)
+{
+    return operands >> (i < 63 ? i : 63) & 1;
+}
+
+enum xm_layout_kind {
+    XM_MIRRORED, /* every device has all of it */
+    XM_SPLIT,    /* parts along `dim`, device after device, cut at multiples of `grain` */
+    XM_PARTIAL,  /* summands of its size: what they add up to is the value */
+    XM_SIZES     /* a target shape: its element `dim` is the part's size */
+};
+struct xm_layout {
+    enum xm_layout_kind kind;
+    uint32_t dim;
+    int64_t grain; /* elements, 1 or more; of SPLIT */
+};
+
+/* The k-th consistent assignment of layouts to the operands, in[n_in], and results, out[n_out]:
+ * each device applies the node to what it has and gets what `out` says. The first has all
+ * mirrored. Attributes that repeat the size of a split dimension (a moe's inter) are the part's.
+ * False: there are k. */
+bool xm_node_layouts(const struct xm_node *n, uint32_t k, struct xm_layout *in,
+                     struct xm_layout *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rules of algebra.h, one for each family of ops.
+ */
+#include "transformations/graph/algebra_rules.h"
+
+enum { X = 1, Y = 2 }; /* operands 0 and 1 as bits */
+
+static uint64_t
+bit(uint32_t i)
+{
+    return UINT64_C(1) << i;
+}
+
+static bool
+is_float(const struct xm_value *v)
+{
+    return xm_element_is_float(v->type.element);
+}
+
+/* ---- elementwise; their splits are listed for them --------------------------------------- */
+
+void
+xm_algebra_none(struct xm_algebra *a)
+{
+    (void)a;
+}
+
+void
+xm_algebra_sum(struct xm_algebra *a)
+{
+    a->linear.jointly = X | Y;
+}
+
+void
+xm_algebra_product(struct xm_algebra *a)
+{
+    a->linear.alone = X | Y;
+}
+
+/* Integers are rounded. */
+void
+xm_algebra_divide(struct xm_algebra *a)
+{
+    a->linear.alone = is_float(&a->node->out[0]) ? X : 0;
+}
+
+void
+xm_algebra_first(struct xm_algebra *a)
+{
+    a->linear.alone = X;
+}
+
+void
+xm_algebra_second(struct xm_algebra *a)
+{
+    a->linear.alone = Y;
+}
+
+void
+xm_algebra_select(struct xm_algebra *a)
+{
+    a->linear.jointly = bit(1) | bit(2);
+}
+
+/* ---- shape and layout -------------------------------------------------------------------- */
+
+/* result, assign, convert_like: element by element, of operand 0 only. */
+void
+xm_algebra_copy(struct xm_algebra *a)
+{
+    if (is_float(xm_in(a->node, 0)) == is_float(&a->node->out[0]))
+        a->linear.alone = X;
+    if (a->linear.alone)
+        a->linear.carried = X;
+    xm_algebra_split_elements(a, 1, 0);
+}
+
+void
+xm_algebra_convert(struct xm_algebra *a)
+{
+    if (is_float(xm_in(a->node, 0)) && is_float(&a->node->out[0]))
+        a->linear.alone = X;
+}
+
+/* Dimension i of the operand is dimension j of the result, one of them in blocks of grain_* of
+ * the other's. */
+static void
+list_reshaped(struct xm_algebra *a, uint32_t i, int64_t grain_in, uint32_t j,
+              int64_t grain_out)
+{
+    if (!xm_algebra_next(a))
+        return;
+    xm_algebra_split(&a->in[0], i, grain_in);
+    xm_algebra_split(&a->out[0], j, grain_out);
+    if (a->node->op == XM_OP_RESHAPE)
+        a->in[1] = (struct xm_layout){XM_SIZES, j, 1};
+}
+
+/* Goes on behind the first dimensions whose products are equal; false: there are none. */
+static bool
+skip_equal_products(const struct xm_shape *x, const struct xm_shape *y, uint32_t *i,
+                    uint32_t *j)
+{
+    uint64_t a = 1, b = 1;
+    do {
+        const struct xm_shape *s = a <= b ? x : y;
+        uint32_t *at = a <= b ? i : j;
+        uint64_t *product = a <= b ? &a : &b;
+        if (*at == s->rank || !xm_dim_is_const(s->dim[*at]) || s->dim[*at].n < 1 ||
+            !xm_mul_size(*product, (uint64_t)s->dim[*at].n, product))
+            return false;
+        ++*at;
+    } while (a != b);
+    return true;
+}
+
+/* From the front, dimensions that are equal, or whose quotient is whole; then from the back those
+ * that are equal. */
+void
+xm_algebra_reshape(struct xm_algebra *a)
+{
+    const struct xm_shape *x = xm_algebra_shape(a, 0), *y = &a->node->out[0].type.shape;
+    uint32_t i = 0, j = 0, k = x->rank, l = y->rank;
+    a->linear.alone = X;
+    while (i < x->rank && j < y->rank) {
+        struct xm_dim p = x->dim[i], q = y->dim[j];
+        if (xm_dim_is(p, 1) || xm_dim_is(q, 1)) {
+            i += xm_dim_is(p, 1);
+            j += xm_dim_is(q, 1);
+        } else if (xm_dim_eq(p, q)) {
+            list_reshaped(a, i++, 1, j++, 1);
+        } else if (xm_dim_is_const(p) && xm_dim_is_const(q) && p.n > 0 && q.n > 0) {
+            if (p.n % q.n == 0)
+                list_reshaped(a, i, p.n / q.n, j, 1);
+            else if (q.n % p.n == 0)
+                list_reshaped(a, i, 1, j, q.n / p.n);
+            if (!skip_equal_products(x, y, &i, &j))
+                break;
+        } else {
+            break;
+        }
+    }
+    while (k > i && l > j && xm_dim_eq(x->dim[k - 1], y->dim[l - 1])) {
+        k--;
+        l--;
+        if (!xm_dim_is(x->dim[k], 1))
+            list_reshaped(a, k, 1, l, 1);
+    }
+}
+
+void
+xm_algebra_transpose(struct xm_algebra *a)
+{
+    int64_t order[XM_MAX_RANK];
+    const int rank = (int)xm_algebra_shape(a, 0)->rank;
+    const int n = xm_value_const_ints(xm_in(a->node, 1), order, XM_MAX_RANK);
+    a->linear.alone = X;
+    for (int d = 0; d < rank && (n == rank || n == 0); d++) {
+        if (!xm_algebra_next(a))
+            continue;
+        xm_algebra_split(&a->out[0], (uint32_t)d, 1);
+        xm_algebra_split(&a->in[0], (uint32_t)(n ? order[d] : rank - 1 - d), 1);
+    }
+}
+
+/* Axes, negative ones from the end, as bits; all of them when they are not known. */
+static uint32_t
+bits_of_axes(const int64_t *axes, int n, uint32_t rank)
+{
+    uint32_t bits = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t axis = axes[i] < 0 ? axes[i] + (int64_t)rank : axes[i];
+        if (axis < 0 || axis >= (int64_t)rank)
+            return UINT32_MAX;
+        bits |= 1u << axis;
+    }
+    return n < 0 ? UINT32_MAX : bits;
+}
+
+static uint32_t
+axes_of(const struct xm_algebra *a, uint32_t operand)
+{
+    int64_t axes[XM_MAX_RANK];
+    const int n = xm_value_const_ints(xm_in(a->node, operand), axes, XM_MAX_RANK);
+    return bits_of_axes(axes, n, xm_algebra_shape(a, 0)->rank);
+}
+
+static uint32_t
+axis_of(const struct xm_algebra *a, int64_t axis)
+{
+    return bits_of_axes(&axis, 1, xm_algebra_shape(a, 0)->rank);
+}
+
+void
+xm_algebra_concat(struct xm_algebra *a)
+{
+    const uint32_t n = a->node->n_in;
+    a->linear.jointly = n < 64 ? bit(n) - 1 : UINT64_MAX;
+    xm_algebra_split_rows(a, n, axis_of(a, a->node->attr.axis.axis));
+}
+
+void
+xm_algebra_split_op(struct xm_algebra *a)
+{
+    a->linear.alone = X;
+    xm_algebra_split_rows(a, 1, axes_of(a, 1));
+}
+
+/* Without axes: the first ones, as many as there are starts. */
+void
+xm_algebra_slice(struct xm_algebra *a)
+{
+    int64_t starts[XM_MAX_RANK];
+    const int n = xm_value_const_ints(xm_in(a->node, 1), starts, XM_MAX_RANK);
+    a->linear.alone = X;
+    xm_algebra_split_rows(a, 1,
+                          xm_algebra_has(a, 4) ? axes_of(a, 4)
+                          : n < 0              ? UINT32_MAX
+                                               : (1u << n) - 1);
+}
+
+/* data, indices, axis: dimensions of both stand in the result, those of the indices for the
+ * axis. */
+void
+xm_algebra_gather(struct xm_algebra *a)
+{
+    const uint32_t axis = axes_of(a, 2), rank = xm_algebra_shape(a, 0)->rank;
+    const uint32_t more = xm_algebra_shape(a, 1)->rank;
+    uint32_t at = 0; /* in the result */
+    a->linear.alone = X;
+    if (a->node->attr.gather.batch_dims != 0 || axis == UINT32_MAX || !axis)
+        return;
+    for (uint32_t d = 0; d < rank; d++) {
+        bool is_axis = axis >> d & 1;
+        for (uint32_t j = 0; j < (is_axis ? more : 1); j++, at++) {
+            if (!xm_algebra_next(a))
+                continue;
+            xm_algebra_split(&a->in[is_axis], is_axis ? j : d, 1);
+            xm_algebra_split(&a->out[0], at, 1);
+        }
+    }
+}
+
+/* data, indices, updates */
+void
+xm_algebra_scatter(struct xm_algebra *a)
+{
+    const int reduction = a->node->attr.scatter.reduction;
+    if (reduction == XM_REDUCTION_NONE || reduction == XM_REDUCTION_SUM)
+        a->linear.jointly = bit(0) | bit(2);
+}
+
+/* ---- along an axis ----------------------------------------------------------------------- */
+
+void
+xm_algebra_cum_sum(struct xm_algebra *a)
+{
+    a->linear.alone = X;
+    xm_algebra_split_rows(a, 1, a->node->n_in == 2 ? axes_of(a, 1) : axis_of(a, 0));
+}
+
+void
+xm_algebra_softmax(struct xm_algebra *a)
+{
+    xm_algebra_split_rows(a, 1, axis_of(a, a->node->attr.axis.axis));
+}
+
+void
+xm_algebra_topk(struct xm_algebra *a)
+{
+    xm_algebra_split_rows(a, 1, axis_of(a, a->node->attr.topk.axis));
+}
+
+void
+xm_algebra_mvn(struct xm_algebra *a)
+{
+    xm_algebra_split_rows(a, 1, axes_of(a, 1));
+}
+
+/* What is split and summed up gives summands. */
+void
+xm_algebra_reduce(struct xm_algebra *a)
+{
+    const bool sums = a->node->op == XM_OP_REDUCE_SUM;
+    const uint32_t axes = axes_of(a, 1);
+    uint32_t at = 0;
+    if (sums || (a->node->op == XM_OP_REDUCE_MEAN && is_float(&a->node->out[0])))
+        a->linear.alone = X;
+    for (uint32_t d = 0; d < xm_algebra_shape(a, 0)->rank && axes != UINT32_MAX; d++) {
+        bool reduced = axes >> d & 1;
+        if ((!reduced || sums) && xm_algebra_next(a)) {
+            xm_algebra_split(&a->in[0], d, 1);
+            xm_algebra_split(&a->out[0], at, 1);
+            a->out[0].kind = reduced ? XM_PARTIAL : XM_SPLIT;
+        }
+        at += !reduced || a->node->attr.reduce.keep_dims;
+    }
+}
+
+/* x, gamma [..,N or 1]: rows stay whole. */
+void
+xm_algebra_rms_norm(struct xm_algebra *a)
+{
+    a->linear.alone = Y;
+    xm_algebra_split_rows(a, 1, axis_of(a, -1));
+}
+
+/* ---- products ---------------------------------------------------------------------------- */
+
+/* Where the matrix dimension of operand i stands that is `inner` (summed over) or not. */
+static uint32_t
+matrix_dim(const struct xm_algebra *a, uint32_t i, bool inner)
+{
+    const bool transposed =
+        i ? a->node->attr.matmul.transpose_b : a->node->attr.matmul.transpose_a;
+    const uint32_t rank = xm_algebra_shape(a, i)->rank;
+    return rank - ((i == 0) == (inner != transposed) ? 1 : 2);
+}
+
+/* Columns of a weight are cut between blocks, and between groups of a scale. */
+static int64_t
+column_grain(const struct xm_algebra *a, uint32_t i)
+{
+    const struct xm_node *n = xm_in(a->node, i)->node;
+    const struct xm_weight *w = n->op == XM_OP_WEIGHT ? &n->attr.weight : NULL;
+    return !w                       ? 1
+           : xm_weight_is_blocks(w) ? (int64_t)xm_weight_info(w)->block_cols
+           : w->group               ? (int64_t)w->group
+                                    : 1;
+}
+
+void
+xm_algebra_matmul(struct xm_algebra *a)
+{
+    const uint32_t rank = a->node->out[0].type.shape.rank;
+    a->linear.alone = X | Y;
+    if (xm_algebra_shape(a, 0)->rank < 2 || xm_algebra_shape(a, 1)->rank < 2)
+        return;
+    for (uint32_t i = 0; i < 2; i++) {
+        const bool columns = matrix_dim(a, i, false) + 1 == xm_algebra_shape(a, i)->rank;
+        if (!xm_algebra_next(a))
+            continue;
+        xm_algebra_split(&a->in[i], matrix_dim(a, i, false),
+                         columns ? column_grain(a, i) : 1);
+        xm_algebra_split(&a->out[0], rank - 2 + i, 1);
+        a->out[0].grain = a->in[i].grain;
+    }
+    if (xm_algebra_next(a)) {
+        for (uint32_t i = 0; i < 2; i++)
+            xm_algebra_split(&a->in[i], matrix_dim(a, i, true), column_grain(a, 1));
+        a->out[0].kind = XM_PARTIAL;
+    }
+    xm_algebra_split_elements(a, 2, 2);
+}
+
+/* Rows of every segment's weight and bias, and of what is added or multiplied. */
+static void
+list_linear_rows(struct xm_algebra *a)
+{
+    const struct xm_node *n = a->node;
+    const uint32_t last = n->out[0].type.shape.rank - 1;
+    if (!xm_algebra_next(a))
+        return;
+    if (xm_algebra_has(a, XM_LINEAR_ADDEND))
+        xm_algebra_split(&a->in[XM_LINEAR_ADDEND],
+                         xm_algebra_shape(a, XM_LINEAR_ADDEND)->rank - 1, 1);
+    for (uint32_t i = XM_LINEAR_W; i < n->n_in; i++)
+        if (xm_algebra_has(a, i))
+            xm_algebra_split(&a->in[i], 0, 1);
+    for (uint32_t i = 0; i < n->n_out; i++)
+        xm_algebra_split(&a->out[i], last, 1);
+}
+
+static void
+list_linear_columns(struct xm_algebra *a)
+{
+    const struct xm_node *n = a->node;
+    const int64_t grain = column_grain(a, XM_LINEAR_W);
+    if (n->attr.linear.glu || !xm_algebra_next(a))
+        return;
+    xm_algebra_split(&a->in[XM_LINEAR_X], n->out[0].type.shape.rank - 1, grain);
+    xm_algebra_partial(a, XM_LINEAR_ADDEND);
+    for (uint32_t i = XM_LINEAR_W; i < n->n_in; i += XM_LINEAR_SEGMENT) {
+        xm_algebra_split(&a->in[i], 1, grain);
+        xm_algebra_partial(a, i + 1);
+    }
+    for (uint32_t i = 0; i < n->n_out; i++)
+        a->out[i].kind = XM_PARTIAL;
+}
+
+void
+xm_algebra_linear(struct xm_algebra *a)
+{
+    const bool glu = a->node->attr.linear.glu, more = xm_algebra_has(a, XM_LINEAR_ADDEND);
+    const bool bias = xm_algebra_has(a, XM_LINEAR_W + a->result * XM_LINEAR_SEGMENT +
+                                            XM_LINEAR_SEGMENT - 1);
+    if (glu && more)
+        a->linear.alone = bit(XM_LINEAR_FACTOR);
+    if (!glu && !bias && more)
+        a->linear.jointly = bit(XM_LINEAR_X) | bit(XM_LINEAR_ADDEND);
+    else if (!glu && !bias)
+        a->linear.alone = bit(XM_LINEAR_X);
+    if (!glu && more)
+        a->linear.carried = bit(XM_LINEAR_ADDEND);
+    list_linear_rows(a);
+    list_linear_columns(a);
+    for (uint32_t d = 0; d + 1 < a->node->out[0].type.shape.rank; d++) {
+        if (!xm_algebra_next(a))
+            continue;
+        xm_algebra_split(&a->in[XM_LINEAR_X], d, 1);
+        if (more)
+            xm_algebra_split(&a->in[XM_LINEAR_ADDEND], d, 1);
+        for (uint32_t i = 0; i < a->node->n_out; i++)
+            xm_algebra_split(&a->out[i], d, 1);
+    }
+}
+
+/* ---- attention --------------------------------------------------------------------------- */
+
+/* q, k, v, mask, scale, sinks: heads and batches, where all have as many. */
+void
+xm_algebra_sdpa(struct xm_algebra *a)
+{
+    a->linear.alone = bit(2);
+    if (!xm_algebra_has(a, 5))
+        xm_algebra_split_elements(a, xm_algebra_has(a, 3) ? 4 : 3, 2);
+}
+
+/* x [B,T,H,D], cos and sin [B or 1,T,R] */
+void
+xm_algebra_rope(struct xm_algebra *a)
+{
+    a->linear.alone = X;
+    for (uint32_t d = 0; d < 3; d++) {
+        bool tables = d == 1 || (d == 0 && !xm_dim_is(xm_algebra_shape(a, 1)->dim[0], 1));
+        if (!xm_algebra_next(a))
+            continue;
+        xm_algebra_split(&a->in[0], d, 1);
+        xm_algebra_split(&a->out[0], d, 1);
+        for (uint32_t i = 1; i < 3 && tables; i++)
+            xm_algebra_split(&a->in[i], d, 1);
+    }
+}
+
+/* positions [B,T], frequencies */
+void
+xm_algebra_rope_tables(struct xm_algebra *a)
+{
+    xm_algebra_split_rows(a, 1, 0);
+}
+
+/* Heads; each device then has its heads' part of the state. */
+void
+xm_algebra_attention(struct xm_algebra *a)
+{
+    static const uint32_t heads[] = {XM_ATTENTION_Q, XM_ATTENTION_K, XM_ATTENTION_V};
+    if (!xm_algebra_has(a, XM_ATTENTION_K))
+        return; /* how many heads share a key is said elsewhere */
+    const struct xm_dim q = xm_algebra_shape(a, XM_ATTENTION_Q)->dim[2];
+    const struct xm_dim kv = xm_algebra_shape(a, XM_ATTENTION_K)->dim[2];
+    const bool mask = xm_algebra_has(a, XM_ATTENTION_MASK) &&
+                      !xm_dim_is(xm_algebra_shape(a, XM_ATTENTION_MASK)->dim[1], 1);
+    if (!xm_dim_is_const(q) || !xm_dim_is_const(kv) || !xm_algebra_next(a))
+        return;
+    for (uint32_t i = 0; i < XM_ARRAY_LEN(heads); i++)
+        xm_algebra_split(&a->in[heads[i]], 2, i ? 1 : q.n / kv.n);
+    if (mask)
+        xm_algebra_split(&a->in[XM_ATTENTION_MASK], 1, q.n / kv.n);
+    if (xm_algebra_has(a, XM_ATTENTION_SINKS))
+        xm_algebra_split(&a->in[XM_ATTENTION_SINKS], 0, q.n / kv.n);
+    xm_algebra_split(&a->out[0], 2, q.n / kv.n);
+}
+
+/* ---- experts ----------------------------------------------------------------------------- */
+
+/* a [1 or k,T,K], W [E,N,K], ids [T,k], bias [E,(1,)N] -> [k,T,N] */
+void
+xm_algebra_gather_matmul(struct xm_algebra *a)
+{
+    enum { A, W, IDS, BIAS };
+    if (!xm_algebra_has(a, BIAS))
+        a->linear.alone = bit(A);
+    if (xm_algebra_next(a)) {
+        xm_algebra_split(&a->in[W], 1, 1);
+        if (xm_algebra_has(a, BIAS))
+            xm_algebra_split(&a->in[BIAS], xm_algebra_shape(a, BIAS)->rank - 1, 1);
+        xm_algebra_split(&a->out[0], 2, 1);
+    }
+    if (xm_algebra_next(a)) {
+        xm_algebra_split(&a->in[A], 2, column_grain(a, W));
+        xm_algebra_split(&a->in[W], 2, column_grain(a, W));
+        xm_algebra_partial(a, BIAS);
+        a->out[0].kind = XM_PARTIAL;
+    }
+    if (xm_algebra_next(a)) {
+        xm_algebra_split(&a->in[A], 1, 1);
+        xm_algebra_split(&a->in[IDS], 0, 1);
+        xm_algebra_split(&a->out[0], 1, 1);
+    }
+}
+
+/* The inner dimension of every expert, and of the shared one: summands. Rows of gate and up that
+ * are stacked would be two parts. */
+static void
+list_inner(struct xm_algebra *a)
+{
+    const int gate_up = a->node->attr.moe.gate_up;
+    const int64_t rows = gate_up == XM_GATE_UP_APART ? 1 : 2;
+    const bool stacked = gate_up == XM_GATE_UP_STACKED || gate_up == XM_UP_GATE_STACKED;
+    const int64_t grain = column_grain(a, XM_MOE_W_DOWN);
+    const int64_t shared =
+        xm_algebra_has(a, XM_MOE_SHARED_DOWN) ? column_grain(a, XM_MOE_SHARED_DOWN) : 1;
+    if (stacked || !xm_algebra_next(a))
+        return;
+    xm_algebra_split(&a->in[XM_MOE_W_GATE], 1, rows * grain);
+    if (xm_algebra_has(a, XM_MOE_W_UP))
+        xm_algebra_split(&a->in[XM_MOE_W_UP], 1, grain);
+    if (xm_algebra_has(a, XM_MOE_BIAS_GATE))
+        xm_algebra_split(&a->in[XM_MOE_BIAS_GATE],
+                         xm_algebra_shape(a, XM_MOE_BIAS_GATE)->rank - 1, rows * grain);
+    xm_algebra_split(&a->in[XM_MOE_W_DOWN], 2, grain);
+    xm_algebra_partial(a, XM_MOE_BIAS_DOWN);
+    xm_algebra_partial(a, XM_MOE_ADDEND);
+    for (uint32_t i = XM_MOE_SHARED_GATE; i <= XM_MOE_SHARED_DOWN; i++)
+        if (xm_algebra_has(a, i))
+            xm_algebra_split(&a->in[i], i == XM_MOE_SHARED_DOWN, shared);
+    a->out[0].kind = XM_PARTIAL;
+}
+
+void
+xm_algebra_moe(struct xm_algebra *a)
+{
+    static const uint32_t rows[] = {XM_MOE_HIDDEN, XM_MOE_ROUTING, XM_MOE_IDS,
+                                    XM_MOE_ADDEND};
+    const uint32_t rank = xm_algebra_shape(a, XM_MOE_HIDDEN)->rank;
+    bool same = true;
+    if (xm_algebra_has(a, XM_MOE_IDS) && !xm_algebra_has(a, XM_MOE_SHARED_DOWN) &&
+        !xm_algebra_has(a, XM_MOE_ADDEND))
+        a->linear.alone = bit(XM_MOE_ROUTING);
+    if (xm_algebra_has(a, XM_MOE_ADDEND))
+        a->linear.carried = bit(XM_MOE_ADDEND);
+    list_inner(a);
+    for (uint32_t i = 1; i < XM_ARRAY_LEN(rows); i++)
+        same &= !xm_algebra_has(a, rows[i]) ||
+                (xm_algebra_shape(a, rows[i])->rank == rank && rank == 2);
+    if (!same || !xm_algebra_next(a))
+        return;
+    for (uint32_t i = 0; i < XM_ARRAY_LEN(rows); i++)
+        if (xm_algebra_has(a, rows[i]))
+            xm_algebra_split(&a->in[rows[i]], 0, 1);
+    xm_algebra_split(&a->out[0], 0, 1);
+}
+
+void
+xm_algebra_moe_router(struct xm_algebra *a)
+{
+    xm_algebra_split_rows(a, 1, axis_of(a, -1));
+}
+
+/* ---- chains of row-wise steps ------------------------------------------------------------ */
+
+/* How a row depends on one operand. */
+enum degree { CONSTANT, LINEAR, AFFINE, NONLINEAR };
+
+static enum degree
+degree_of_step(const struct xm_chain_step *s, enum degree a, enum degree b)
+{
+    if (s->op == XM_CHAIN_RMS_NORM && a != CONSTANT)
+        return NONLINEAR;
+    if (a == NONLINEAR || b == NONLINEAR)
+        return NONLINEAR;
+    if (s->op == XM_CHAIN_ADD)
+        return a == b ? a : AFFINE;
+    return a == CONSTANT ? b : b == CONSTANT ? a : NONLINEAR;
+}
+
+/* The degree of a result in operand `in` of the chain (rows, then constants), or, with n_x +
+ * n_c, in all rows together. */
+static enum degree
+degree_of(const struct xm_row_chain *c, uint32_t in, uint32_t result)
+{
+    enum degree of[XM_CHAIN_STEPS];
+    uint32_t y = 0;
+    for (uint32_t i = 0; i < c->n_steps; i++) {
+        const struct xm_chain_operand *o[] = {&c->step[i].a, &c->step[i].b};
+        enum degree d[2];
+        for (uint32_t k = 0; k < 2; k++) {
+            uint32_t at = o[k]->kind == XM_CHAIN_X   ? o[k]->i
+                          : o[k]->kind == XM_CHAIN_C ? c->n_x + o[k]->i
+                                                     : UINT32_MAX;
+            bool asked = at == in || (in == c->n_x + c->n_c && o[k]->kind == XM_CHAIN_X);
+            d[k] = o[k]->kind == XM_CHAIN_S ? of[o[k]->i] : asked ? LINEAR : CONSTANT;
+        }
+        of[i] = degree_of_step(&c->step[i], d[0], d[1]);
+        if (c->step[i].is_result && y++ == result)
+            return of[i];
+    }
+    return NONLINEAR;
+}
+
+void
+xm_algebra_row_chain(struct xm_algebra *a)
+{
+    struct xm_row_chain c;
+    uint64_t rows = 0;
+    if (xm_row_chain_parse(a->node->attr.row_chain.steps, &c, NULL) != XM_OK)
+        return;
+    for (uint32_t i = 0; i < c.n_x + c.n_c; i++) {
+        const enum degree d = degree_of(&c, i, a->result);
+        a->linear.alone |= d == LINEAR ? bit(i) : 0;
+        if (i < c.n_x && (d == LINEAR || d == AFFINE))
+            a->linear.carried |= bit(i);
+        if (i < c.n_x && d != CONSTANT)
+            rows |= bit(i);
+    }
+    if (degree_of(&c, c.n_x + c.n_c, a->result) == LINEAR && !(rows & a->linear.alone))
+        a->linear.jointly = rows;
+    xm_algebra_split_rows(a, c.n_x, axis_of(a, -1));
+}
