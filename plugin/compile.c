@@ -206,9 +206,14 @@ can_run(const void *ctx, enum xm_op op, const union xm_attr *attr,
 }
 
 struct xm_caps
-xm_program_caps(const struct xm_device_info *device)
+xm_program_caps(const struct xm_device_info *device, const struct xm_config *config)
 {
-    return (struct xm_caps){.device = device, .can_run = can_run, .ctx = device};
+    struct xm_config c = *config; /* the rules of precision ask the program nothing */
+    xm_config_finalise(&c, device, NULL, NULL, NULL);
+    return (struct xm_caps){.device = device,
+                            .can_run = can_run,
+                            .ctx = device,
+                            .precision = c.inference_precision};
 }
 
 static struct xm_program_facts
@@ -229,7 +234,7 @@ static enum xm_status
 run_passes(struct xm_program *p, struct xm_graph *g,
            const struct xm_compile_options *options, struct xm_error *err)
 {
-    struct xm_caps caps = xm_program_caps(xm_engine_info(p->engine));
+    struct xm_caps caps = xm_program_caps(xm_engine_info(p->engine), &p->config);
     if (options && options->last_logits)
         xm_pass_slice_last_token(g);
     if (g->err.status != XM_OK)

@@ -2,11 +2,9 @@
  *
  * Lowering: the rewritten graph becomes steps and values, in order.
  *
- * Element types on the device: activations are act (f16 or f32); integers keep theirs; a
- * value that something downstream needs in full precision (rope tables, router logits,
- * results) is f32, and so is what it is computed from by light operations. Linear layers
- * and norms convert by themselves, so the demand ends there. An operation without a
- * kernel for its form becomes a host step: slow, said once in the log, never refused.
+ * Element types on the device stand in the graph (assign_precision): this reads them, and converts
+ * where an operation needs another type than its operand has. An operation without a kernel for its
+ * form becomes a host step: slow, said once in the log, never refused.
  */
 #include "plugin/lower.h"
 
@@ -54,89 +52,8 @@ xm_lower_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
     return XM_OK;
 }
 
-/* ---- who needs f32 -------------------------------------------------------------- */
-
-/* Ops that convert between element types themselves: a demand for f32 results does not
- * reach their operands. */
-static bool
-absorbs_demand(const struct xm_node *n)
-{
-    switch (n->op) {
-    case XM_OP_MATMUL:
-        return xm_in(n, 1)->node->op == XM_OP_WEIGHT;
-    case XM_OP_GATHER:
-        return xm_in(n, 0)->node->op == XM_OP_WEIGHT;
-    case XM_OP_LINEAR:
-    case XM_OP_RMS_NORM:
-    case XM_OP_ATTENTION:
-    case XM_OP_GATHER_MATMUL:
-    case XM_OP_MOE_ROUTER:
-    case XM_OP_MOE_3GEMM_FUSED_COMPRESSED:
-    case XM_OP_ROPE:
-    case XM_OP_PARAMETER:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void
-want(struct xm_lower *l, const struct xm_value *v)
-{
-    if (!xm_is_none(v)) /* it has no place among the results */
-        l->want_f32[l->first_result[v->node->id] + v->index] = true;
-}
-
-/* Segments are of one type; a sum's operands are of its type. */
-static void
-want_like_result(struct xm_lower *l, const struct xm_node *n, bool wanted)
-{
-    if (!wanted)
-        return;
-    for (uint32_t i = 0; i < n->n_out && n->op == XM_OP_LINEAR; i++)
-        want(l, &n->out[i]);
-    if (n->op == XM_OP_LINEAR)
-        want(l, xm_in(n, XM_LINEAR_ADDEND));
-    if (n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
-        want(l, xm_in(n, XM_MOE_ADDEND));
-}
-
-static void
-want_operands(struct xm_lower *l, const struct xm_node *n)
-{
-    switch (n->op) {
-    case XM_OP_RESULT:
-        want(l, xm_in(n, 0));
-        return;
-    case XM_OP_ROPE:
-        want(l, xm_in(n, 1));
-        want(l, xm_in(n, 2));
-        return;
-    case XM_OP_ATTENTION:
-        want(l, xm_in(n, XM_ATTENTION_COS));
-        want(l, xm_in(n, XM_ATTENTION_SIN));
-        return;
-    case XM_OP_MOE_ROUTER:
-        want(l, xm_in(n, 0));
-        return;
-    case XM_OP_MOE_3GEMM_FUSED_COMPRESSED:
-        want(l, xm_in(n, XM_MOE_ROUTING));
-        break;
-    default:
-        break;
-    }
-    bool wanted = false;
-    for (uint32_t i = 0; i < n->n_out; i++)
-        wanted |= l->want_f32[l->first_result[n->id] + i];
-    want_like_result(l, n, wanted);
-    if (!wanted || absorbs_demand(n))
-        return;
-    for (uint32_t i = 0; i < n->n_in; i++)
-        want(l, xm_in(n, i));
-}
-
 static enum xm_status
-find_demands(struct xm_lower *l)
+number_results(struct xm_lower *l)
 {
     uint32_t results = 0;
     l->first_result = xm_calloc(l->g->next_id + 1, sizeof(*l->first_result));
@@ -147,18 +64,11 @@ find_demands(struct xm_lower *l)
         l->first_result[n->id] = results;
         results += n->n_out;
     }
-    l->want_f32 = xm_calloc(results, sizeof(*l->want_f32));
     l->first_value = xm_malloc(results * sizeof(*l->first_value));
-    if (!l->want_f32 || !l->first_value)
+    if (!l->first_value)
         return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
     for (uint32_t i = 0; i < results; i++)
         l->first_value[i] = XM_NO_VALUE;
-    for (struct xm_node *n = l->g->last; n; n = n->before) {
-        /* what comes from integers (positions) does not fit f16 */
-        if (n->op == XM_OP_CONVERT && !xm_element_is_float(xm_in(n, 0)->type.element))
-            want(l, &n->out[0]);
-        want_operands(l, n);
-    }
     return XM_OK;
 }
 
@@ -387,8 +297,7 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
 {
     struct xm_error cause = {0}; /* lower_node asks it whether there was a sentence */
     struct xm_lower l = {.p = p, .g = g, .err = &cause};
-    l.act = p->config.inference_precision == XM_F32 ? XM_F32 : XM_F16;
-    enum xm_status s = find_demands(&l);
+    enum xm_status s = number_results(&l);
     if (s == XM_OK)
         s = xm_lower_find_regions(&l);
     for (struct xm_node *n = g->first; n && s == XM_OK; n = n->next)
@@ -410,7 +319,6 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     xm_queue_destroy(l.queue);
     xm_free(l.first_result);
     xm_free(l.first_value);
-    xm_free(l.want_f32);
     xm_lower_free_regions(&l);
     return s == XM_OK ? s : xm_fail(err, s, "%s", cause.text);
 }

@@ -11,10 +11,8 @@ struct xm_lower {
     struct xm_program *p;
     struct xm_graph *g;
     struct xm_error *err;
-    enum xm_element act;    /* of activations: f16 or f32                               */
     uint32_t *first_result; /* by node id: its first result, as a number */
     uint32_t *first_value;  /* by result: its program value, or XM_NO_VALUE */
-    bool *want_f32;         /* by result: somebody downstream needs full precision */
     /* by node id: union-find over nodes whose sizes depend on data; XM_NO_VALUE outside */
     uint32_t *region;
     /* the nodes of a region as a list: first and last by the root's id, next by id */
@@ -37,8 +35,10 @@ enum xm_status xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *
 /* The same converted to an element type, by a step if need be. */
 enum xm_status xm_lower_value_as(struct xm_lower *l, struct xm_value *v,
                                  enum xm_element e, uint32_t *out);
-/* A new activation for result i of n; e == DYNAMIC: f32 where wanted, else act; integers
- * keep theirs. */
+/* Operand i of n in the element type of n's result 0. */
+enum xm_status xm_lower_like_result(struct xm_lower *l, const struct xm_node *n,
+                                    uint32_t i, uint32_t *out);
+/* A new activation for result i of n; e == DYNAMIC: of the type that the graph says. */
 enum xm_status xm_lower_result(struct xm_lower *l, struct xm_node *n, uint32_t i,
                                enum xm_element e, uint32_t *out);
 /* Result i of n is the bytes of program value `of`. */
@@ -55,8 +55,8 @@ enum xm_status xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
 enum xm_status xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v,
                                 uint32_t n, struct xm_device_weight **out,
                                 uint64_t *host_bytes);
-enum xm_element xm_lower_float_element(const struct xm_lower *l,
-                                       const struct xm_value *v);
+/* The type on the device that the graph says; kernels know f16 and f32 of the floats. */
+enum xm_element xm_lower_element(const struct xm_value *v);
 
 /* lower.c */
 enum xm_status xm_lower_step(struct xm_lower *l, struct xm_node *n,

@@ -65,7 +65,7 @@ lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *des
     struct xm_step_cost cost = {.result = XM_LINEAR_Y};
     XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_LINEAR_X]));
     desc->src = element_of(l, operands[XM_LINEAR_X]);
-    desc->dst = xm_lower_float_element(l, &n->out[0]);
+    desc->dst = xm_lower_element(&n->out[0]);
     for (uint32_t i = 0; i < desc->n; i++) {
         const struct xm_weight *w = &desc->segment[i].weight->host;
         if (xm_linear_supports(xm_engine_info(l->p->engine), w, desc->src, desc->dst))
@@ -117,7 +117,7 @@ lower_linear(struct xm_lower *l, struct xm_node *n)
     }
     desc.has_addend = !desc.is_glu && !xm_is_none(other);
     if (!xm_is_none(other))
-        XM_TRY(xm_lower_value_as(l, other, xm_lower_float_element(l, &n->out[0]),
+        XM_TRY(xm_lower_value_as(l, other, xm_lower_element(&n->out[0]),
                                  &operands[XM_LINEAR_ADDEND]));
     return lower_segments(l, n, &desc, operands);
 }
@@ -142,7 +142,7 @@ lower_matmul(struct xm_lower *l, struct xm_node *n)
                                   .transpose_b = n->attr.matmul.transpose_b,
                                   .a = element_of(l, operands[XM_MATMUL_A]),
                                   .b = element_of(l, operands[XM_MATMUL_B]),
-                                  .c = xm_lower_float_element(l, &n->out[0])};
+                                  .c = xm_lower_element(&n->out[0])};
     XM_TRY(xm_lower_result(l, n, 0, desc.c, &operands[XM_MATMUL_C]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_matmul_create(l->p->engine, &desc, &primitive, l->err));
@@ -166,7 +166,7 @@ lower_embedding(struct xm_lower *l, struct xm_node *n, uint32_t ids)
     XM_TRY(xm_lower_weight(l, xm_in(n, 0), &desc.weight));
     if (desc.weight->host.rank != 2)
         return XM_UNSUPPORTED;
-    desc.dst = xm_lower_float_element(l, &n->out[0]);
+    desc.dst = xm_lower_element(&n->out[0]);
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_embedding_create(l->p->engine, &desc, &primitive, l->err));
     uint32_t operands[XM_EMBEDDING_N_OPERANDS] = {[XM_EMBEDDING_IDS] = ids};
@@ -186,7 +186,7 @@ lower_gather(struct xm_lower *l, struct xm_node *n)
     if (xm_in(n, 0)->node->op == XM_OP_WEIGHT && axis == 0 &&
         xm_in(n, 0)->type.shape.rank == 2)
         return lower_embedding(l, n, operands[XM_GATHER_IDS]);
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_GATHER_X]));
+    XM_TRY(xm_lower_like_result(l, n, 0, &operands[XM_GATHER_X]));
     struct xm_gather_desc desc = {.axis = (uint32_t)axis,
                                   .element = element_of(l, operands[XM_GATHER_X]),
                                   .ids = ids};
@@ -204,7 +204,7 @@ lower_rms_norm(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 1), &desc.gamma));
     XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_RMS_NORM_X]));
     desc.src = element_of(l, operands[XM_RMS_NORM_X]);
-    desc.dst = xm_lower_float_element(l, &n->out[0]);
+    desc.dst = xm_lower_element(&n->out[0]);
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_RMS_NORM_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_rms_norm_create(l->p->engine, &desc, &primitive, l->err));
@@ -246,7 +246,7 @@ lower_row_chain(struct xm_lower *l, struct xm_node *n)
     no_values(operands, XM_ROW_CHAIN_N_OPERANDS);
     XM_TRY(row_chain_operands(l, n, &desc, operands));
     for (uint32_t i = 0; i < desc.chain.n_y; i++) {
-        desc.y[i] = xm_lower_float_element(l, &n->out[i]);
+        desc.y[i] = xm_lower_element(&n->out[i]);
         XM_TRY(xm_lower_result(l, n, i, desc.y[i], &operands[XM_ROW_CHAIN_Y + i]));
     }
     struct xm_primitive *primitive = NULL;
@@ -258,7 +258,7 @@ static enum xm_status
 lower_rope(struct xm_lower *l, struct xm_node *n)
 {
     uint32_t operands[XM_ROPE_N_OPERANDS];
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_ROPE_X]));
+    XM_TRY(xm_lower_like_result(l, n, 0, &operands[XM_ROPE_X]));
     XM_TRY(xm_lower_value_as(l, xm_in(n, 1), XM_F32, &operands[XM_ROPE_COS]));
     XM_TRY(xm_lower_value_as(l, xm_in(n, 2), XM_F32, &operands[XM_ROPE_SIN]));
     struct xm_rope_desc desc = {.element = element_of(l, operands[XM_ROPE_X])};
@@ -292,7 +292,7 @@ lower_glu(struct xm_lower *l, struct xm_node *n)
 {
     if (!xm_shape_eq(&xm_in(n, 0)->type.shape, &xm_in(n, 1)->type.shape))
         return XM_UNSUPPORTED;
-    enum xm_element e = xm_lower_float_element(l, &n->out[0]);
+    enum xm_element e = xm_lower_element(&n->out[0]);
     struct xm_glu_desc desc = {.activation = (enum xm_activation)n->attr.glu.activation,
                                .element = e};
     uint32_t operands[XM_GLU_N_OPERANDS];
@@ -374,7 +374,7 @@ attention_desc(struct xm_lower *l, const struct xm_node *n, struct xm_attention_
                                     .causal = a->causal,
                                     .window = (uint64_t)a->window,
                                     .page_tokens = l->p->config.kv_block_tokens,
-                                    .element = l->act,
+                                    .element = xm_lower_element(&n->out[0]),
                                     .cache = l->p->config.kv_cache_precision,
                                     .epsilon = a->epsilon};
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTENTION_Q_GAMMA), &d->q_gamma));
@@ -406,13 +406,13 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
     for (size_t i = 0; i < XM_ARRAY_LEN(tensors); i++) {
         struct xm_value *v = xm_in(n, (uint32_t)tensors[i].operand);
         if (!xm_is_none(v))
-            XM_TRY(xm_lower_value_as(l, v, tensors[i].is_f32 ? XM_F32 : l->act,
+            XM_TRY(xm_lower_value_as(l, v, tensors[i].is_f32 ? XM_F32 : desc.element,
                                      &operands[tensors[i].operand]));
     }
     if (!xm_is_none(xm_in(n, XM_ATTENTION_KEY_MASK)))
         XM_TRY(xm_lower_value(l, xm_in(n, XM_ATTENTION_KEY_MASK),
                               &operands[XM_ATTENTION_KEY_MASK]));
-    XM_TRY(xm_lower_result(l, n, 0, l->act, &operands[XM_ATTENTION_OUT]));
+    XM_TRY(xm_lower_result(l, n, 0, desc.element, &operands[XM_ATTENTION_OUT]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_attention_create(l->p->engine, &desc, &primitive, l->err));
     struct xm_step *step = NULL;
@@ -452,7 +452,7 @@ lower_gather_matmul(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_value(l, xm_in(n, 2), &operands[XM_GATHER_MATMUL_IDS]));
     desc.src = element_of(l, operands[XM_GATHER_MATMUL_A]);
     desc.ids = element_of(l, operands[XM_GATHER_MATMUL_IDS]);
-    desc.dst = xm_lower_float_element(l, &n->out[0]);
+    desc.dst = xm_lower_element(&n->out[0]);
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_GATHER_MATMUL_OUT]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_gather_matmul_create(l->p->engine, &desc, &primitive, l->err));
@@ -534,7 +534,7 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
     if (desc.by_ids)
         XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_IDS), XM_I32, &operands[XM_MOE_IDS]));
     desc.src = element_of(l, operands[XM_MOE_HIDDEN]);
-    desc.dst = desc.add = xm_lower_float_element(l, &n->out[0]);
+    desc.dst = desc.add = xm_lower_element(&n->out[0]);
     if (!xm_is_none(xm_in(n, XM_MOE_ADDEND)))
         XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ADDEND), desc.dst,
                                  &operands[XM_MOE_ADDEND]));

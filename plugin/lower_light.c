@@ -79,7 +79,7 @@ lower_eltwise(struct xm_lower *l, struct xm_node *n)
     desc.a = element_of(l, operands[0]);
     desc.b = element_of(l, operands[1]);
     desc.c = element_of(l, operands[2]);
-    desc.y = xm_lower_float_element(l, &n->out[0]);
+    desc.y = xm_lower_element(&n->out[0]);
     if (xm_eltwise_supports(&desc))
         return XM_UNSUPPORTED;
     XM_TRY(xm_lower_result(l, n, 0, desc.y, &operands[XM_ELTWISE_Y]));
@@ -95,7 +95,7 @@ static enum xm_status
 lower_alias(struct xm_lower *l, struct xm_node *n)
 {
     uint32_t of = XM_NO_VALUE;
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &of));
+    XM_TRY(xm_lower_like_result(l, n, 0, &of));
     return xm_lower_alias(l, n, 0, of);
 }
 
@@ -120,7 +120,7 @@ unary_copy(struct xm_lower *l, struct xm_node *n, enum xm_copy_kind kind,
            const int64_t *ints, uint32_t n_ints)
 {
     uint32_t operands[2];
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[0]));
+    XM_TRY(xm_lower_like_result(l, n, 0, &operands[0]));
     XM_TRY(xm_lower_result(l, n, 0, element_of(l, operands[0]), &operands[1]));
     return add_copy(l, n, kind, operands, 2, ints, n_ints);
 }
@@ -173,7 +173,7 @@ lower_concat(struct xm_lower *l, struct xm_node *n)
     uint32_t *operands = xm_calloc(n->n_in + 1, sizeof(*operands));
     if (!operands)
         return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
-    enum xm_element e = xm_lower_float_element(l, &n->out[0]);
+    enum xm_element e = xm_lower_element(&n->out[0]);
     enum xm_status s = XM_OK;
     for (uint32_t i = 0; i < n->n_in && s == XM_OK; i++)
         s = xm_lower_value_as(l, xm_in(n, i), e, &operands[i]);
@@ -195,7 +195,7 @@ lower_split(struct xm_lower *l, struct xm_node *n)
     uint32_t *operands = xm_calloc(n->n_out + 1, sizeof(*operands));
     if (!operands)
         return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
-    enum xm_status s = xm_lower_value(l, xm_in(n, 0), &operands[0]);
+    enum xm_status s = xm_lower_like_result(l, n, 0, &operands[0]);
     for (uint32_t i = 0; i < n->n_out && s == XM_OK; i++)
         s = xm_lower_result(l, n, i, element_of(l, operands[0]), &operands[1 + i]);
     if (s == XM_OK)
@@ -239,7 +239,7 @@ lower_reduce(struct xm_lower *l, struct xm_node *n)
         return XM_UNSUPPORTED; /* axes apart from each other */
     uint32_t operands[XM_REDUCE_N_OPERANDS];
     XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_REDUCE_X]));
-    enum xm_element e = xm_lower_float_element(l, &n->out[0]);
+    enum xm_element e = xm_lower_element(&n->out[0]);
     struct xm_reduce_desc desc = {
         .fn = (enum xm_reduce_fn)(n->op == XM_OP_REDUCE_SUM    ? XM_REDUCE_FN_SUM
                                   : n->op == XM_OP_REDUCE_MEAN ? XM_REDUCE_FN_MEAN
@@ -264,7 +264,7 @@ lower_softmax(struct xm_lower *l, struct xm_node *n)
     axis += axis < 0 ? (int64_t)n->out[0].type.shape.rank : 0;
     uint32_t operands[XM_SOFTMAX_N_OPERANDS];
     XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_SOFTMAX_X]));
-    enum xm_element e = xm_lower_float_element(l, &n->out[0]);
+    enum xm_element e = xm_lower_element(&n->out[0]);
     struct xm_softmax_desc desc = {
         .axis = (uint32_t)axis, .src = element_of(l, operands[XM_SOFTMAX_X]), .dst = e};
     XM_TRY(xm_lower_result(l, n, 0, e, &operands[XM_SOFTMAX_Y]));
@@ -286,7 +286,7 @@ lower_topk(struct xm_lower *l, struct xm_node *n)
     enum xm_element e = element_of(l, operands[XM_TOPK_X]);
     struct xm_topk_desc desc = {.largest = !n->attr.topk.smallest,
                                 .src = e,
-                                .values = xm_lower_float_element(l, &n->out[0]),
+                                .values = xm_lower_element(&n->out[0]),
                                 .ids = n->out[1].type.element};
     if (!xm_element_is_float(e))
         return XM_UNSUPPORTED;

@@ -46,12 +46,10 @@ xm_lower_new_value(struct xm_lower *l, const struct xm_value *source,
 }
 
 enum xm_element
-xm_lower_float_element(const struct xm_lower *l, const struct xm_value *v)
+xm_lower_element(const struct xm_value *v)
 {
-    if (!xm_element_is_float(v->type.element))
-        return v->type.element;
-    uint32_t r = l->first_result[v->node->id];
-    return l->want_f32[r + v->index] ? XM_F32 : l->act;
+    const enum xm_element e = xm_value_stored(v);
+    return xm_element_is_float(e) && e != XM_F16 ? XM_F32 : e;
 }
 
 static void
@@ -66,7 +64,7 @@ xm_lower_result(struct xm_lower *l, struct xm_node *n, uint32_t i, enum xm_eleme
 {
     struct xm_value *v = &n->out[i];
     if (e == XM_DYNAMIC)
-        e = xm_lower_float_element(l, v);
+        e = xm_lower_element(v);
     XM_TRY(xm_lower_new_value(l, v, e, &v->type.shape, XM_PLACE_ACTIVATION, out));
     set_value(l, n, i, *out);
     return XM_OK;
@@ -215,6 +213,15 @@ xm_lower_value_as(struct xm_lower *l, struct xm_value *v, enum xm_element e,
     uint32_t operands[XM_ELTWISE_N_OPERANDS] = {from, XM_NO_VALUE, XM_NO_VALUE, *out};
     return xm_lower_step(l, NULL, XM_STEP_PRIMITIVE, primitive, operands,
                          XM_ELTWISE_N_OPERANDS, NULL);
+}
+
+enum xm_status
+xm_lower_like_result(struct xm_lower *l, const struct xm_node *n, uint32_t i,
+                     uint32_t *out)
+{
+    const enum xm_element e = xm_lower_element(&n->out[0]);
+    return xm_element_is_float(e) ? xm_lower_value_as(l, xm_in(n, i), e, out)
+                                  : xm_lower_value(l, xm_in(n, i), out);
 }
 
 enum xm_status

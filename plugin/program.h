@@ -177,7 +177,8 @@ void xm_program_unref(struct xm_program *p); /* NULL is allowed */
 enum xm_status xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err);
 
 /* compile.c: the questions passes may ask, answered by the primitives. */
-struct xm_caps xm_program_caps(const struct xm_device_info *device);
+struct xm_caps xm_program_caps(const struct xm_device_info *device,
+                               const struct xm_config *config);
 
 /* Steps as text, one a line: number, op, values with their types, name of the node. */
 void xm_program_print(const struct xm_program *p, struct xm_strbuf *out);

@@ -53,9 +53,10 @@ remember(struct host_run *h, const struct xm_value *v, struct xm_tensor *t)
 
 /* ---- the device's side ---- */
 
+/* A value as a tensor of the graph's type, whatever float the device keeps it in. */
 static enum xm_status
-read_tensor(struct xm_request *r, uint32_t value, struct xm_tensor **out,
-            struct xm_error *err)
+read_tensor(struct xm_request *r, uint32_t value, enum xm_element element,
+            struct xm_tensor **out, struct xm_error *err)
 {
     struct xm_operand o;
     xm_request_operand(r, value, &o);
@@ -68,6 +69,8 @@ read_tensor(struct xm_request *r, uint32_t value, struct xm_tensor **out,
     enum xm_status s = xm_request_read(r, &o, packed, err);
     if (s == XM_OK)
         s = xm_tensor_from_bytes(out, o.element, o.rank, o.dim, packed, err);
+    if (s == XM_OK && (*out)->f) /* the graph's type: the reference checks them */
+        (*out)->element = element;
     xm_free(packed);
     return s;
 }
@@ -155,7 +158,8 @@ run_region(struct host_run *h, const uint32_t *operands)
     const struct xm_region *region = h->step->region;
     for (uint32_t i = 0; i < region->n_in; i++) {
         struct xm_tensor *t = NULL;
-        XM_TRY(read_tensor(h->r, operands[i], &t, h->err));
+        XM_TRY(
+            read_tensor(h->r, operands[i], region->values[i]->type.element, &t, h->err));
         XM_TRY(remember(h, region->values[i], t));
     }
     for (uint32_t i = 0; i < region->n_nodes; i++)

@@ -43,8 +43,10 @@ static enum xm_status
 run_pass(struct xm_graph *g, const struct xm_pass *pass, struct xm_error *err)
 {
     struct xm_device_info device = {.name = "any"};
-    struct xm_caps caps = xm_program_caps(&device);
     struct xm_strbuf report = {0};
+    struct xm_config config;
+    xm_config_init(&config);
+    struct xm_caps caps = xm_program_caps(&device, &config);
     bool progress = pass->run(g, &caps);
     fprintf(stderr, "%s: %s\n", pass->public_name, progress ? "changed" : "no change");
     if (g->err.status != XM_OK)

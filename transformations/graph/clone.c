@@ -33,6 +33,7 @@ clone_value(struct clone *c, const struct xm_value *from, struct xm_value *v)
 {
     *v = (struct xm_value){.index = from->index,
                            .type = from->type,
+                           .stored = from->stored,
                            .names = from->names,
                            .n_names = from->n_names};
     for (uint32_t i = 0; i < v->type.shape.rank; i++)

@@ -11,7 +11,7 @@ print_node(const struct xm_node *n, struct xm_strbuf *out)
     xm_strbuf_printf(&label, "%%%u %s", n->id, xm_op_info(n->op)->text);
     for (uint32_t i = 0; i < n->n_out; i++) {
         xm_strbuf_add(&label, "\n");
-        xm_type_print(&n->out[i].type, &label);
+        xm_value_print_type(&n->out[i], &label);
     }
     if (*n->name)
         xm_strbuf_printf(&label, "\n%s", n->name);

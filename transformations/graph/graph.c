@@ -344,3 +344,11 @@ xm_type_print(const struct xm_type *t, struct xm_strbuf *out)
     }
     xm_strbuf_add(out, "]");
 }
+
+void
+xm_value_print_type(const struct xm_value *v, struct xm_strbuf *out)
+{
+    xm_type_print(&v->type, out);
+    if (v->stored != XM_DYNAMIC)
+        xm_strbuf_printf(out, " as %s", xm_element_text(v->stored));
+}

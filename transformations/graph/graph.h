@@ -39,7 +39,8 @@ enum xm_op_flag {
     XM_OPF_STATE = 1 << 3,
     XM_OPF_SOURCE = 1 << 4,
     XM_OPF_NAMED = 1 << 5,
-    XM_OPF_FUSED = 1 << 6
+    XM_OPF_FUSED = 1 << 6,
+    XM_OPF_PRODUCT = 1 << 7
 };
 
 struct xm_op_info {
@@ -148,6 +149,8 @@ struct xm_value {
     struct xm_node *node; /* who makes it */
     uint32_t index;       /* which output of that node */
     struct xm_type type;
+    enum xm_element
+        stored; /* floats: as what a device keeps them; DYNAMIC: as `type` says */
     struct xm_content content;
     const char *const *names; /* tensor names of the file; may be NULL */
     uint32_t n_names;
@@ -232,6 +235,13 @@ xm_in(const struct xm_node *n, uint32_t i)
     return n->in[i].value;
 }
 
+/* The element type of a value on the device. */
+static inline enum xm_element
+xm_value_stored(const struct xm_value *v)
+{
+    return v->stored != XM_DYNAMIC ? v->stored : v->type.element;
+}
+
 #define xm_for_each_node(n, g) for (struct xm_node *n = (g)->first; n; n = n->next)
 /* `n` may be removed inside. */
 #define xm_for_each_node_safe(n, g)                                                      \
@@ -274,8 +284,9 @@ bool xm_shape_is_static(const struct xm_shape *s);
 bool xm_static_elements(const struct xm_shape *s, uint64_t *n);
 /* Product of all dimensions. */
 struct xm_dim xm_shape_elements(struct xm_dim_pool *p, const struct xm_shape *s);
-/* "f32[batch,tokens,256]" */
+/* "f32[batch,tokens,256]"; a value's with " as f16" behind it where it is stored so. */
 void xm_type_print(const struct xm_type *t, struct xm_strbuf *out);
+void xm_value_print_type(const struct xm_value *v, struct xm_strbuf *out);
 
 static inline bool
 xm_content_known(const struct xm_content *c)

@@ -34,7 +34,7 @@ mix_node(uint64_t h, const struct xm_node *n, const uint32_t *place)
     }
     xm_text_add_data(n, &text);
     for (uint32_t i = 0; i < n->n_out; i++)
-        xm_type_print(&n->out[i].type, &text);
+        xm_value_print_type(&n->out[i], &text);
     h = mix(h, xm_strbuf_text(&text), text.n);
     xm_strbuf_free(&text);
     return h;

@@ -13,7 +13,8 @@ enum {
     STATE = XM_OPF_STATE,
     SOURCE = XM_OPF_SOURCE,
     NAMED = XM_OPF_NAMED,
-    FUSED = XM_OPF_FUSED
+    FUSED = XM_OPF_FUSED,
+    PRODUCT = XM_OPF_PRODUCT
 };
 
 static const struct xm_op_info ops[XM_OP_COUNT] = {

@@ -462,7 +462,20 @@ fail_type(struct parser *p, const struct xm_type *said, const struct xm_type *fo
     return XM_INVALID;
 }
 
-/* ": f32[4], i64[4] names={"ids"}": the text's own symbols win over inferred ones. Text
+/* "as f16" */
+static enum xm_status
+parse_stored(struct parser *p, struct xm_value *v)
+{
+    char word[XM_LEX_WORD];
+    XM_TRY(xm_lex_word(&p->lex, "as", word));
+    XM_TRY(xm_lex_element(&p->lex, &v->stored));
+    if (strcmp(word, "as") != 0 || (v->stored != XM_F16 && v->stored != XM_F32) ||
+        !xm_element_is_float(v->type.element))
+        return xm_lex_fail(&p->lex, "only floats are stored 'as' f16 or f32");
+    return XM_OK;
+}
+
+/* ": f32[4] as f16, i64[4] names={"ids"}": the text's own symbols win over inferred ones. Text
  * written by hand may leave the types out. */
 static enum xm_status
 parse_types(struct parser *p, struct xm_node *n)
@@ -478,8 +491,9 @@ parse_types(struct parser *p, struct xm_node *n)
         if (!xm_type_agrees(&t, &n->out[i].type))
             return fail_type(p, &t, &n->out[i].type);
         n->out[i].type = t;
-        char c = xm_lex_peek(&p->lex);
-        if (c != 'n')
+        if (xm_lex_peek(&p->lex) == 'a')
+            XM_TRY(parse_stored(p, &n->out[i]));
+        if (xm_lex_peek(&p->lex) != 'n')
             continue;
         XM_TRY(xm_lex_word(&p->lex, "names", key));
         XM_TRY(xm_lex_expect(&p->lex, '='));

@@ -191,7 +191,7 @@ print_types(const struct xm_node *n, struct xm_strbuf *out)
 {
     for (uint32_t i = 0; i < n->n_out; i++) {
         xm_strbuf_add(out, i ? ", " : " : ");
-        xm_type_print(&n->out[i].type, out);
+        xm_value_print_type(&n->out[i], out);
         print_names(&n->out[i], out);
     }
 }

@@ -11,7 +11,7 @@ namespace
 const char source[] = "%0 = parameter f32[batch,tokens,8] name=\"x\"\n"
                       "%1 = const i64[3] {0, -1, 4}\n"
                       "%2 = reshape %0, %1 special_zero=true\n"
-                      "%3 = relu %2 : f32[batch,2*tokens,4] names={\"r\"}\n"
+                      "%3 = relu %2 : f32[batch,2*tokens,4] as f16 names={\"r\"}\n"
                       "%4 = exp %3\n"
                       "%5 = add %3, %4\n"
                       "result %5 name=\"y\"\n";

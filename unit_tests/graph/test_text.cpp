@@ -16,9 +16,9 @@ property "rt_info/version" = "1\\2"
 %3 = weight f32[512,256] u4 group=64 scale=f16 zp=u4 @3 # "layers.0/q_proj"
 %4 = matmul %0, %3 transpose_b=true : f32[batch,tokens,512] names={"q"} # "q_proj"
 %5 = const i64[] {4}
-%6, %7 = topk %4, %5 axis=-1 mode=max sort=value : f32[batch,tokens,4], i32[batch,tokens,4]
+%6, %7 = topk %4, %5 axis=-1 mode=max sort=value : f32[batch,tokens,4] as f16, i32[batch,tokens,4]
 %8 = reshape %0, %1 : f32[batch*tokens,256]
-%9 = rms_norm %8, %2 epsilon=9.99999997e-07 : f32[batch*tokens,256]
+%9 = rms_norm %8, %2 epsilon=9.99999997e-07 : f32[batch*tokens,256] as f16 names={"normed"}
 %10 = shape_value i64[3] {batch, past + tokens, ?3}
 %11 = read_value f32[batch,past,512] variable="key.0"
 %12 = concat %11, %4 axis=1 : f32[batch,past + tokens,512]
@@ -129,6 +129,8 @@ TEST(Text, ErrorsNameThePlace)
         {"%0 = parameter f32[-4]", "negative"},
         {"%0 = parameter f32[99999999999999999999]", "64 bits"},
         {p + "%0 = relu %0", "line 3, column 3: the value %0 exists already"},
+        {p + "%1 = relu %0 : f32[4] as i8", "only floats are stored 'as' f16 or f32"},
+        {p + "%1 = relu %0 : f32[4] at f16", "only floats are stored 'as' f16 or f32"},
         {p + "%1 = relu %2", "no value %2"},
         {p + "%1 = relu %0, %0", "takes 1 to 1 operands"},
         {p + "%1 = relu %0 foo=1", "no attribute 'foo'"},

@@ -317,7 +317,7 @@ can_run_few(const void *, enum xm_op op, const union xm_attr *attr, xm_value *co
 
 TEST(FuseRowChain, GrowsAsFarAsItCanBeRun)
 {
-    const xm_caps caps = {nullptr, can_run_few, nullptr};
+    const xm_caps caps = {nullptr, can_run_few, nullptr, XM_DYNAMIC};
     Graph g = parse(values + layer);
     EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_row_chain, &caps));
     std::vector<std::string> steps;

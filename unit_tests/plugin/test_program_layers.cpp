@@ -96,7 +96,7 @@ TEST(ProgramLayers, AreTheSameStepsAgainAndAgain)
                        "linear",
                        "attention",
                        "linear",
-                       "rms_norm",
+                       "row_chain",
                        "matmul",
                        "moe_3gemm_fused_compressed"};
     EXPECT_EQ(c.ops(0), (Ops{"gather", "rope_tables"})) << "all layers read the tables";

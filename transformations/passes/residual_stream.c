@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A sum belongs to the residual stream when another of its summands is computed, through a
+ * product, from the one that goes on:
+ *
+ *     h' = h + W norm(h)       h, h' and what h was before reshapes and scales are of the stream
+ *     y  = x W0 + x W1         is no such sum
+ *
+ * What goes on in a result, and where, is asked of algebra.h. Searches go back no further than to
+ * r; together they look at a bounded number of operands, and sums that come behind that are none.
+ */
+#include "transformations/passes/residual_stream.h"
+
+#include "transformations/graph/algebra.h"
+
+enum {
+    MOST_WORK = 1 << 24,
+    FORMS = 8 /* of r, before reshapes and scales, that count as r */
+};
+
+struct search {
+    const struct xm_graph *g;
+    bool *stream;
+    const struct xm_node *
+        *node;       /* by id                                                */
+    uint32_t *place; /* by id: in the graph's order                          */
+    uint32_t *r;     /* by number of a sum: the operand that goes on, plus 1 */
+    uint32_t *goal;  /* by id: the last search that looked for it            */
+    uint32_t *seen;  /* by step: the last search that came here              */
+    uint32_t *stack; /* steps: 2 * id + whether a product was passed         */
+    uint32_t number, depth;
+    uint64_t work;
+};
+
+static uint32_t
+number_of(const struct xm_value *v)
+{
+    return v->node->id + v->index;
+}
+
+/* Whether a sum of floats goes on from operand i in a result. */
+static bool
+carries(const struct xm_linearity *result, const struct xm_node *n, uint32_t i)
+{
+    const struct xm_value *v = xm_in(n, i);
+    return xm_has_operand(result->carried, i) && !xm_is_none(v) &&
+           !xm_value_is_const(v) && xm_element_is_float(v->type.element);
+}
+
+/* ---- r + f(r) ---------------------------------------------------------------------------- */
+
+/* The nodes that r comes from by reshapes and scales; the place of the first. */
+static uint32_t
+set_goals(struct search *s, const struct xm_value *r)
+{
+    for (uint32_t k = 0; k < FORMS; k++) {
+        const struct xm_node *n = r->node;
+        const struct xm_linearity linear = xm_node_linearity(n, r->index);
+        uint32_t i = 0;
+        s->goal[n->id] = s->number;
+        while (i < n->n_in && !carries(&linear, n, i))
+            i++;
+        if (i == n->n_in)
+            return s->place[n->id];
+        r = xm_in(n, i);
+    }
+    return s->place[r->node->id];
+}
+
+static void
+push_operands(struct search *s, const struct xm_node *n, uint32_t but, bool passed,
+              uint32_t oldest)
+{
+    s->work += n->n_in;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        const struct xm_node *maker = xm_in(n, i)->node;
+        const uint32_t step = 2 * maker->id + passed;
+        if (i == but || maker->op == XM_OP_NONE || s->place[maker->id] < oldest ||
+            s->seen[step] == s->number)
+            continue;
+        s->seen[step] = s->number;
+        s->stack[s->depth++] = step;
+    }
+}
+
+static bool
+is_product(const struct xm_node *n)
+{
+    return xm_op_info(n->op)->flags & XM_OPF_PRODUCT;
+}
+
+/* Whether operands of n beside operand i are computed from that through a product. */
+static bool
+others_come_from(struct search *s, const struct xm_node *n, uint32_t i)
+{
+    s->number++;
+    s->depth = 0;
+    const uint32_t oldest = set_goals(s, xm_in(n, i));
+    push_operands(s, n, i, is_product(n), oldest);
+    while (s->depth > 0 && s->work < MOST_WORK) {
+        const uint32_t step = s->stack[--s->depth];
+        const struct xm_node *m = s->node[step / 2];
+        if (step % 2 && s->goal[m->id] == s->number)
+            return true;
+        push_operands(s, m, UINT32_MAX, step % 2 || is_product(m), oldest);
+    }
+    return false;
+}
+
+/* Result 0 .. of n is a sum where an operand goes on and something is added to it. */
+static void
+find_sum(struct search *s, const struct xm_node *n, uint32_t result)
+{
+    const struct xm_linearity linear = xm_node_linearity(n, result);
+    for (uint32_t i = 0; i < n->n_in && i < 63; i++) {
+        if (!carries(&linear, n, i) || xm_has_operand(linear.alone, i) ||
+            !others_come_from(s, n, i))
+            continue;
+        s->r[n->id + result] = i + 1;
+        s->stream[n->id + result] = true;
+        return;
+    }
+}
+
+/* ---- what r was, and what becomes of the sum --------------------------------------------- */
+
+static void
+mark_before(struct search *s, const struct xm_node *n, uint32_t result)
+{
+    const struct xm_linearity linear = xm_node_linearity(n, result);
+    const uint32_t r = s->r[n->id + result];
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        if (carries(&linear, n, i) && (r == 0 || r == i + 1))
+            s->stream[number_of(xm_in(n, i))] = true;
+    }
+}
+
+static void
+mark_behind(struct search *s, const struct xm_node *n, uint32_t result)
+{
+    const struct xm_linearity linear = xm_node_linearity(n, result);
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        if (carries(&linear, n, i) && s->stream[number_of(xm_in(n, i))])
+            s->stream[n->id + result] = true;
+    }
+}
+
+static void
+find_stream(struct search *s)
+{
+    uint32_t place = 0;
+    xm_for_each_node(n, s->g)
+    {
+        s->node[n->id] = n;
+        s->place[n->id] = ++place;
+        for (uint32_t i = 0; i < n->n_out; i++)
+            find_sum(s, n, i);
+    }
+    for (const struct xm_node *n = s->g->last; n; n = n->before) {
+        for (uint32_t i = 0; i < n->n_out; i++)
+            if (s->stream[n->id + i])
+                mark_before(s, n, i);
+    }
+    xm_for_each_node(n, s->g)
+    {
+        for (uint32_t i = 0; i < n->n_out; i++)
+            mark_behind(s, n, i);
+    }
+}
+
+bool
+xm_find_residual_stream(const struct xm_graph *g, bool *stream)
+{
+    const size_t n = (size_t)g->next_id + 1;
+    struct search s = {.g = g, .stream = stream};
+    s.node = xm_calloc(n, sizeof(const struct xm_node *));
+    s.place = xm_calloc(n, sizeof(*s.place));
+    s.r = xm_calloc(n, sizeof(*s.r));
+    s.goal = xm_calloc(n, sizeof(*s.goal));
+    s.seen = xm_calloc(n, 2 * sizeof(*s.seen));
+    s.stack = xm_calloc(n, 2 * sizeof(*s.stack));
+    const bool ok = s.node && s.place && s.r && s.goal && s.seen && s.stack;
+    if (ok)
+        find_stream(&s);
+    xm_free(s.node);
+    xm_free(s.place);
+    xm_free(s.r);
+    xm_free(s.goal);
+    xm_free(s.seen);
+    xm_free(s.stack);
+    return ok;
+}
