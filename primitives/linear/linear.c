@@ -76,7 +76,7 @@ onednn_refuses(const void *problem)
     for (uint32_t i = 0; i < p->desc->n && !why; i++)
         why = xm_onednn_linear_refuses(xm_engine_info(p->engine),
                                        &p->desc->segment[i].weight->host, p->desc->src,
-                                       p->desc->dst);
+                                       xm_linear_product(p->desc));
     return why;
 }
 

@@ -497,7 +497,8 @@ build_onednn(struct xm_linear *l, struct xm_error *err)
         const struct xm_linear_segment *s = &l->desc.segment[i];
         if (!l->onednn[i])
             XM_TRY(xm_onednn_linear_create(l->base.engine, s->weight, s->bias,
-                                           l->desc.src, l->desc.dst, &l->onednn[i], err));
+                                           l->desc.src, xm_linear_product(&l->desc),
+                                           l->desc.dst, &l->onednn[i], err));
     }
     return XM_OK;
 }

@@ -78,6 +78,13 @@ xm_linear_results(const struct xm_linear *l)
     return l->desc.is_glu ? 1 : l->desc.n;
 }
 
+/* What products may be rounded to; where they are added to something the sum's type is that's. */
+static inline enum xm_element
+xm_linear_product(const struct xm_linear_desc *d)
+{
+    return d->has_addend ? d->src : d->dst;
+}
+
 /* Segment 0 of a GLU as oneDNN's GPU engine multiplies it. */
 static inline struct xm_onednn_gate
 xm_linear_onednn_gate(const struct xm_linear_desc *d)

@@ -7,18 +7,20 @@
 
 const char *
 xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_weight *w,
-                         enum xm_element src, enum xm_element dst)
+                         enum xm_element src, enum xm_element product)
 {
-    (void)device, (void)w, (void)src, (void)dst;
+    (void)device, (void)w, (void)src, (void)product;
     return "built without oneDNN";
 }
 
 enum xm_status
 xm_onednn_linear_create(struct xm_engine *engine, struct xm_device_weight *weight,
-                        struct xm_buffer *bias, enum xm_element src, enum xm_element dst,
+                        struct xm_buffer *bias, enum xm_element src,
+                        enum xm_element product, enum xm_element dst,
                         struct xm_onednn_linear **out, struct xm_error *err)
 {
-    (void)engine, (void)weight, (void)bias, (void)src, (void)dst, (void)out;
+    (void)engine, (void)weight, (void)bias, (void)src, (void)product, (void)dst,
+        (void)out;
     return xm_fail(err, XM_UNSUPPORTED, "this build has no oneDNN");
 }
 

@@ -116,9 +116,9 @@ has_bf16_products(const struct xm_device_info *device, const struct xm_weight *w
 /* bf16 keeps 8 bits: enough beside f16 activations, not where f32 was asked for. */
 static enum xm_element
 compute_element(const struct xm_device_info *device, const struct xm_weight *w,
-                enum xm_element src, enum xm_element dst)
+                enum xm_element src, enum xm_element product)
 {
-    if (src == XM_F16 && dst == XM_F16 && has_bf16_products(device, w) &&
+    if (src == XM_F16 && product == XM_F16 && has_bf16_products(device, w) &&
         multiplies(w, XM_BF16))
         return XM_BF16;
     return multiplies(w, XM_F32) ? XM_F32 : XM_DYNAMIC;
@@ -126,16 +126,16 @@ compute_element(const struct xm_device_info *device, const struct xm_weight *w,
 
 const char *
 xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_weight *w,
-                         enum xm_element src, enum xm_element dst)
+                         enum xm_element src, enum xm_element product)
 {
     if (!cpu_engine())
         return "this oneDNN has no CPU engine";
-    const enum xm_element compute = compute_element(device, w, src, dst);
+    const enum xm_element compute = compute_element(device, w, src, product);
     if (compute == XM_DYNAMIC)
         return "oneDNN has only reference code for these sizes";
     /* The vector kernels have the same products of f32 and need no dequantised copy. */
     if (xm_weight_is_quantised(w) && compute == XM_F32)
-        return src == XM_F16 && dst == XM_F16
+        return src == XM_F16 && product == XM_F16
                    ? "the processor has no tiles of bf16, and without them oneDNN gains "
                      "nothing"
                    : "dequantised in f32, oneDNN gains nothing on the vector kernel";
@@ -178,7 +178,8 @@ build_kernels(struct xm_onednn_linear *l, struct xm_error *err)
 
 enum xm_status
 xm_onednn_linear_create(struct xm_engine *engine, struct xm_device_weight *weight,
-                        struct xm_buffer *bias, enum xm_element src, enum xm_element dst,
+                        struct xm_buffer *bias, enum xm_element src,
+                        enum xm_element product, enum xm_element dst,
                         struct xm_onednn_linear **out, struct xm_error *err)
 {
     const struct xm_weight *w = &weight->host;
@@ -195,7 +196,7 @@ xm_onednn_linear_create(struct xm_engine *engine, struct xm_device_weight *weigh
         xm_buffer_ref(bias);
     l->src = src;
     l->dst = dst;
-    l->compute = compute_element(xm_engine_info(engine), w, src, dst);
+    l->compute = compute_element(xm_engine_info(engine), w, src, product);
     l->stretch = w->rows;
     uint64_t most = STRETCH_BYTES / (w->cols * bytes_of(l->compute) + 1) + 1;
     if (!is_plain(w, l->compute) && most < l->stretch)

@@ -21,15 +21,17 @@ struct xm_onednn_linear;
 
 /* NULL: oneDNN takes this problem with an optimised implementation; else a static
  * sentence
- * ("built without oneDNN" in builds without it). Thread-safe. */
+ * ("built without oneDNN" in builds without it). Thread-safe. `product`: what the products may
+ * be rounded to, whatever they are added to. */
 const char *xm_onednn_linear_refuses(const struct xm_device_info *device,
                                      const struct xm_weight *w, enum xm_element src,
-                                     enum xm_element dst);
+                                     enum xm_element product);
 /* References engine, weight and bias (f32 [N], NULL: none). */
 enum xm_status xm_onednn_linear_create(struct xm_engine *engine,
                                        struct xm_device_weight *weight,
                                        struct xm_buffer *bias, enum xm_element src,
-                                       enum xm_element dst, struct xm_onednn_linear **out,
+                                       enum xm_element product, enum xm_element dst,
+                                       struct xm_onednn_linear **out,
                                        struct xm_error *err);
 void xm_onednn_linear_destroy(struct xm_onednn_linear *l); /* NULL is allowed */
 /* What run takes from a scratch of `p`. */

@@ -167,7 +167,8 @@ class Linear : public PrimitiveTest
         EXPECT_EQ(xm_primitive_run(linear.p, operands, &r.run, &error), XM_OK)
             << error.text;
         /* oneDNN multiplies in bf16 where the activations are f16, if the processor does */
-        bool bf16 = dst == XM_F16 && std::string(name) == "linear_gemm_onednn" &&
+        const xm_element product = e.has_addend ? src : dst; /* its precision */
+        bool bf16 = product == XM_F16 && std::string(name) == "linear_gemm_onednn" &&
                     xm_device_has(xm_engine_info(engine), XM_CAP_BF16);
         std::vector<std::vector<float>> want;
         const std::vector<float> more = other.rounded();
@@ -184,7 +185,7 @@ class Linear : public PrimitiveTest
             gate_with(want[0], want[1], s.n, e, 1, 0);
         for (uint32_t i = 0; i < (e.is_glu ? 1 : e.segments); i++)
             EXPECT_TRUE(rows_close(segments[i]->y.read(), want[i],
-                                   segments[i]->w.host.rows, dst));
+                                   segments[i]->w.host.rows, product));
         return true;
     }
 
@@ -209,11 +210,12 @@ class Linear : public PrimitiveTest
             if (!format.group || format.group == UINT64_MAX || s.k % format.group == 0)
                 fitting.push_back(s);
         }
-        const xm_element e = f % 3 == 1 ? XM_F16 : XM_F32; /* one build a format */
+        const xm_element e = f % 3 == 1 ? XM_F16 : XM_F32;       /* one build a format */
+        const extras &extra = all_extras[f % all_extras.size()]; /* a residual is f32 */
         bool taken = false;
         for (const shape &s : sample::of(fitting, 2))
-            taken |= check(format, s, tokens[s.n % tokens.size()], e, e,
-                           all_extras[f % all_extras.size()], name);
+            taken |= check(format, s, tokens[s.n % tokens.size()], e,
+                           extra.has_addend ? XM_F32 : e, extra, name);
         return taken;
     }
 

@@ -167,9 +167,9 @@ class Moe : public PrimitiveTest
                        random_floats(p.experts * p.inter, 9));
         tensor bias_down(XM_F32, {n_experts, hidden},
                          random_floats(p.experts * p.hidden, 7));
-        tensor y(p.element, {1, tokens, hidden});
-        tensor addend(p.element, {1, tokens, hidden},
-                      random_floats(p.tokens * p.hidden, 8));
+        const xm_element sum = p.addend ? XM_F32 : p.element; /* a residual is f32 */
+        tensor y(sum, {1, tokens, hidden});
+        tensor addend(sum, {1, tokens, hidden}, random_floats(p.tokens * p.hidden, 8));
         bool has_bias = p.routing == XM_ROUTING_SIGMOID_BIAS && !p.by_ids;
         bool has_scale = p.by_ids == 2 || has_bias;
 
@@ -198,7 +198,8 @@ class Moe : public PrimitiveTest
                         nullptr,
                         nullptr};
         d.shared_gate_gate = p.shared == 2 ? gate_gate.device : nullptr;
-        d.src = d.dst = d.add = p.element;
+        d.src = p.element;
+        d.dst = d.add = sum;
         primitive_ptr moe;
         xm_error error = {};
         xm_status status = xm_moe_create(engine, &d, &moe.p, &error);
