@@ -505,6 +505,7 @@ xm_algebra_gather_matmul(struct xm_algebra *a)
 static void
 list_inner(struct xm_algebra *a)
 {
+    static const uint32_t bias[] = {XM_MOE_BIAS_GATE, XM_MOE_BIAS_UP};
     const int gate_up = a->node->attr.moe.gate_up;
     const int64_t rows = gate_up == XM_GATE_UP_APART ? 1 : 2;
     const bool stacked = gate_up == XM_GATE_UP_STACKED || gate_up == XM_UP_GATE_STACKED;
@@ -516,9 +517,10 @@ list_inner(struct xm_algebra *a)
     xm_algebra_split(&a->in[XM_MOE_W_GATE], 1, rows * grain);
     if (xm_algebra_has(a, XM_MOE_W_UP))
         xm_algebra_split(&a->in[XM_MOE_W_UP], 1, grain);
-    if (xm_algebra_has(a, XM_MOE_BIAS_GATE))
-        xm_algebra_split(&a->in[XM_MOE_BIAS_GATE],
-                         xm_algebra_shape(a, XM_MOE_BIAS_GATE)->rank - 1, rows * grain);
+    for (uint32_t i = 0; i < XM_ARRAY_LEN(bias); i++)
+        if (xm_algebra_has(a, bias[i]))
+            xm_algebra_split(&a->in[bias[i]], xm_algebra_shape(a, bias[i])->rank - 1,
+                             i ? grain : rows * grain);
     xm_algebra_split(&a->in[XM_MOE_W_DOWN], 2, grain);
     xm_algebra_partial(a, XM_MOE_BIAS_DOWN);
     xm_algebra_partial(a, XM_MOE_ADDEND);
