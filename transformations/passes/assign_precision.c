@@ -15,7 +15,7 @@
 #include "transformations/passes/residual_stream.h"
 #include "transformations/pipeline.h"
 
-enum { FAR = 16 }; /* light operations between a product and its router, at most */
+enum { FAR = 32 }; /* operations between a product and who chooses by it, at most */
 
 struct types {
     struct xm_graph *g;
@@ -43,7 +43,7 @@ reads_weight(const struct xm_node *n)
 /* clang-format off */
 static const struct needs {
     enum xm_op op;
-    uint32_t exact; /* operands that are f32 whatever the result is                  */
+    uint32_t exact; /* operands that are f32 whatever the result is, or chosen by it */
     uint32_t alike; /* operands of the results' type, which is one; any other may be
                        of any: it is converted                                       */
     bool (*applies)(const struct xm_node *n);
@@ -57,9 +57,9 @@ static const struct needs {
     { XM_OP_ROPE,          IN(1) | IN(2), 0, NULL },
     { XM_OP_ATTENTION,     IN(XM_ATTENTION_COS) | IN(XM_ATTENTION_SIN),
       IN(XM_ATTENTION_Q) | IN(XM_ATTENTION_K) | IN(XM_ATTENTION_V) | IN(XM_ATTENTION_MASK), NULL },
-    { XM_OP_GATHER_MATMUL, 0, 0, NULL },
+    { XM_OP_GATHER_MATMUL, IN(2), 0, NULL },
     { XM_OP_MOE_ROUTER,    IN(0), 0, NULL },
-    { XM_OP_MOE_3GEMM_FUSED_COMPRESSED, IN(XM_MOE_ROUTING), IN(XM_MOE_ADDEND), NULL },
+    { XM_OP_MOE_3GEMM_FUSED_COMPRESSED, IN(XM_MOE_ROUTING) | IN(XM_MOE_IDS), IN(XM_MOE_ADDEND), NULL },
 };
 /* clang-format on */
 
@@ -77,33 +77,39 @@ needs_of(const struct xm_node *n)
 /* ---- a router's norm --------------------------------------------------------------------- */
 
 static bool
-is_activation(const struct xm_value *v)
+is_norm(const struct xm_node *n)
 {
-    return !xm_is_none(v) && !xm_value_is_const(v) &&
-           xm_element_is_float(v->type.element);
+    return n->op == XM_OP_RMS_NORM || n->op == XM_OP_ROW_CHAIN;
 }
 
-/* The product that a router's logits come from by light operations of one operand; NULL: none. */
-static struct xm_node *
-router_product(const struct xm_node *router)
+/* The first operand that is computed from others; NULL: none. */
+static const struct xm_value *
+computed_operand(const struct xm_node *n)
 {
-    const uint32_t light = XM_OPF_ELTWISE | XM_OPF_SHAPE_ONLY;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        if (!(xm_op_info(xm_in(n, i)->node->op)->flags & XM_OPF_SOURCE))
+            return xm_in(n, i);
+    }
+    return NULL;
+}
+
+/* The product that chooses experts: of a router's logits, or of what ids come from, however that
+ * is spelled; NULL: none. */
+static struct xm_node *
+router_product(const struct xm_node *n)
+{
     const struct xm_value *v = NULL;
-    if (router->op == XM_OP_MOE_ROUTER)
-        v = xm_in(router, 0);
-    else if (router->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
-        v = xm_in(router, XM_MOE_ROUTING);
-    for (uint32_t k = 0; v && k < FAR; k++) {
-        struct xm_node *n = v->node;
-        if (n->op == XM_OP_LINEAR || (n->op == XM_OP_MATMUL && reads_weight(n)))
-            return n;
-        v = NULL;
-        for (uint32_t i = 0; i < n->n_in && xm_op_info(n->op)->flags & light; i++) {
-            if (is_activation(xm_in(n, i)) && v)
-                return NULL;
-            if (is_activation(xm_in(n, i)))
-                v = xm_in(n, i);
-        }
+    if (n->op == XM_OP_MOE_ROUTER)
+        v = xm_in(n, 0);
+    else if (n->op == XM_OP_GATHER_MATMUL)
+        v = xm_in(n, 2);
+    else if (n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
+        v = xm_in(n, xm_is_none(xm_in(n, XM_MOE_IDS)) ? XM_MOE_ROUTING : XM_MOE_IDS);
+    for (uint32_t k = 0; v && k < FAR && !is_norm(v->node); k++) {
+        if (v->node->op == XM_OP_LINEAR ||
+            (v->node->op == XM_OP_MATMUL && reads_weight(v->node)))
+            return v->node;
+        v = computed_operand(v->node);
     }
     return NULL;
 }
@@ -114,7 +120,7 @@ norm_of(struct xm_value *x)
 {
     while (xm_keeps_rows(x->node))
         x = xm_in(x->node, 0);
-    return x->node->op == XM_OP_RMS_NORM || x->node->op == XM_OP_ROW_CHAIN ? x : NULL;
+    return is_norm(x->node) ? x : NULL;
 }
 
 /* Whether the norm of x has no other reader than x's. */

@@ -261,6 +261,41 @@ TEST(AssignPrecision, ARoutersNormHasAResultOfItsOwn)
     EXPECT_FALSE(run(g.get()));
 }
 
+/* Ids of a softmax's top-k, and experts one product at a time. */
+TEST(AssignPrecision, WhoChoosesByIdsReadsF32)
+{
+    const std::string routing = experts_head + R"(
+%10 = rms_norm %3, %4 epsilon=1e-6
+%11 = shape_value i64[2] {batch*tokens, 8}
+%12 = reshape %10, %11
+%13 = matmul %12, %6 transpose_b=true
+%14 = softmax %13 axis=-1
+%15 = const i64[] {2}
+%16, %17 = topk %14, %15 axis=-1 mode=max sort=value
+)";
+    const std::string fused = "%18 = moe_3gemm_fused_compressed %12, ";
+    const std::string of_ids = experts.substr(3) + "result %18 name=\"y\"";
+    const std::string apart = R"(
+%20 = const i64[] {0}
+%21 = unsqueeze %12, %20
+%18 = gather_matmul %21, %7, %17, _
+result %18 name="y")";
+    for (const std::string &text :
+         {routing + fused + "%16, %17" + of_ids,
+          "%9 = parameter f32[T,2] name=\"w\"" + routing + fused + "%9, %17" + of_ids,
+          routing + apart}) {
+        Graph g = parse(text);
+        ASSERT_TRUE(g);
+        run(g.get());
+        const xm_node *product = first(g.get(), XM_OP_MATMUL);
+        EXPECT_EQ(count(g.get(), XM_OP_ROW_CHAIN), 1) << text;
+        EXPECT_EQ(xm_value_stored(xm_in(product, 0)), XM_F32);
+        for (uint32_t v : {13, 14})
+            EXPECT_EQ(type_of(g.get(), v), "f32") << "%" << v;
+        EXPECT_EQ(type_of(g.get(), 12), "f16");
+    }
+}
+
 TEST(AssignPrecision, AFullChainsNormStays)
 {
     const std::string steps = "steps=\"out rms_norm x0 c0 1e-6; out add x0 s0; "
