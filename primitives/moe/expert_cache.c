@@ -41,6 +41,22 @@ add_part(struct xm_expert_cache *c, const struct xm_buffer *from, uint64_t eleme
     return bits % 8 == 0;
 }
 
+/* Bytes of one expert's data, however they are packed. A view of part of what is stored is not
+ * copied. */
+static bool
+add_data(struct xm_expert_cache *c, const struct xm_device_weight *w,
+         struct xm_device_weight *slots)
+{
+    const struct xm_weight *h = &w->host;
+    const struct xm_weight_format_info *f = xm_weight_info(h);
+    if (!xm_weight_is_whole(h))
+        return false;
+    if (xm_weight_is_blocks(h))
+        return add_part(c, w->data, h->rows * (h->cols / f->block_cols) * f->block_bytes,
+                        XM_U8, &slots->data);
+    return add_part(c, w->data, h->rows * h->cols, h->element, &slots->data);
+}
+
 /* A scalar zero point is read where it is. */
 static bool
 add_weight(struct xm_expert_cache *c, const struct xm_device_weight *w,
@@ -48,7 +64,8 @@ add_weight(struct xm_expert_cache *c, const struct xm_device_weight *w,
 {
     const struct xm_weight *h = &w->host;
     uint64_t groups = h->rows * xm_weight_groups(h);
-    bool whole = add_part(c, w->data, h->rows * h->cols, h->element, &slots->data) &&
+    slots->host = *h; /* its steps; the bytes are those of the experts */
+    bool whole = add_data(c, w, slots) &&
                  add_part(c, w->scale, groups, h->scale_element, &slots->scale);
     if (!h->zero_point_is_scalar)
         return whole && add_part(c, w->zero_point, groups, h->zero_point_element,

@@ -52,7 +52,7 @@ struct xm_expert_cache {
     struct xm_expert_part part[XM_EXPERT_PARTS];
     uint32_t n_parts;
     struct xm_expert_rows rows;             /* by slot: what the kernels read     */
-    struct xm_device_weight gate, up, down; /* of rows: their buffers only        */
+    struct xm_device_weight gate, up, down; /* of rows: buffers, and the experts' steps */
     struct xm_buffer *memory;               /* of slots and tables, which are views */
     struct xm_buffer *table[XM_EXPERT_N_TABLES];
     struct xm_pick lookup_pick, fetch_pick;
