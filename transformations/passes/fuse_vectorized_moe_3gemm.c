@@ -3,8 +3,10 @@
  * The tiled expert block -> moe.
  *
  *     sum_e routed[e] (glu(X Wg[e]', X Wu[e]') Wd[e]')
+ *     sum_e routed[e] (glu(g, u) Wd[e]' + bd[e])
  *     sum_e routed[e] ((swish_beta(min(g, limit)) (clamp(u, -limit, limit) + 1)) Wd[e]' + bd[e])
- *         where g, u are every second column, or the halves, of X Wgu[e]' + bgu[e]
+ *         where g, u are X Wg[e]' + bg[e] and X Wu[e]' + bu[e]; in the last form also every second
+ *         column, or the halves, of X Wgu[e]' + bgu[e]
  *   ->
  *     moe(X, weights, ids, ...)
  *
@@ -26,6 +28,7 @@ enum {
     W_UP,
     W_DOWN,
     BIAS_GATE,
+    BIAS_UP,
     BIAS_DOWN,
     CLAMPED,
     GATE_PART,
@@ -43,17 +46,19 @@ refuse(struct xm_match *m, const char *why)
 }
 
 /* clang-format off */
-#define THREE                                                                             \
-    PN(DOWN, MATMUL, PN(ACT, GLU, PN(GATE, MATMUL, TILED, VAR(W_GATE)),                   \
-                                  PN(UP, MATMUL, VAR(MOE_TILED), VAR(W_UP))), VAR(W_DOWN))
-#define TWO_GATE P(SWISH, P(MINIMUM, VAR(GATE_PART), NUMBER(LIMIT)), NUMBER(BETA))
-#define TWO_UP   P(ADD, PN(CLAMPED, CLAMP, VAR(UP_PART)), SCALAR(1))
-#define TWO                                                                               \
-    P(ADD, PN(DOWN, MATMUL, P(MULTIPLY, TWO_GATE, TWO_UP), VAR(W_DOWN)), VAR(BIAS_DOWN))
+#define PRODUCT_G        PN(GATE, MATMUL, TILED, VAR(W_GATE))
+#define PRODUCT_U        PN(UP, MATMUL, VAR(MOE_TILED), VAR(W_UP))
+#define BIASED_G         P(ADD, PRODUCT_G, VAR(BIAS_GATE))
+#define BIASED_U         P(ADD, PRODUCT_U, VAR(BIAS_UP))
+#define UNIT(g, u)       PN(ACT, GLU, g, u)
+#define CLAMPED_UNIT(g, u)                                                                \
+    P(MULTIPLY, P(SWISH, P(MINIMUM, g, NUMBER(LIMIT)), NUMBER(BETA)),                     \
+      P(ADD, PN(CLAMPED, CLAMP, u), SCALAR(1)))
+#define DOWN_OF(h)        PN(DOWN, MATMUL, h, VAR(W_DOWN))
+#define BIASED_DOWN_OF(h) P(ADD, DOWN_OF(h), VAR(BIAS_DOWN))
 
-/* What the parts of TWO come from. */
-static const struct xm_pat *const both_products =
-    P(ADD, PN(GATE, MATMUL, TILED, VAR(W_GATE)), VAR(BIAS_GATE));
+/* What gate and up of one product are parts of. */
+static const struct xm_pat *const both_products = BIASED_G;
 /* clang-format on */
 
 /* What both forms ask: tail, tokens, and the sizes of the weights among each other. */
@@ -78,17 +83,6 @@ block_holds(struct xm_match *m, int64_t rows_per_inter)
     return true;
 }
 
-static bool
-three_matmuls(struct xm_match *m)
-{
-    if (!block_holds(m, 1) || !xm_moe_is_expert_matmul(m, m->slot[UP], xm_moe_experts(m)))
-        return false;
-    if (m->slot[MOE_TILED]->n_uses != 2)
-        return refuse(m, "others than gate and up read the tiled tokens");
-    return xm_shape_eq(&m->slot[W_GATE]->type.shape, &m->slot[W_UP]->type.shape) ||
-           refuse(m, "gate and up weights differ in shape");
-}
-
 /* [E,1,n] */
 static bool
 is_bias(const struct xm_value *v, const struct xm_value *w)
@@ -99,10 +93,42 @@ is_bias(const struct xm_value *v, const struct xm_value *w)
            xm_dim_eq(s->dim[2], w->type.shape.dim[1]);
 }
 
+/* Biases and limits, where the rule has them. */
+static bool
+extras_hold(struct xm_match *m)
+{
+    static const int biases[][2] = {
+        {BIAS_GATE, W_GATE}, {BIAS_UP, W_UP}, {BIAS_DOWN, W_DOWN}};
+    float limit = 0;
+    for (size_t i = 0; i < XM_ARRAY_LEN(biases); i++) {
+        const struct xm_value *bias = m->slot[biases[i][0]];
+        if (bias && !is_bias(bias, m->slot[biases[i][1]]))
+            return refuse(m, "a bias is not a constant [experts, 1, rows]");
+    }
+    if (!m->slot[CLAMPED])
+        return true;
+    xm_value_is_scalar_const(m->slot[LIMIT], &limit);
+    const struct xm_node *clamp = m->slot[CLAMPED]->node;
+    return (limit > 0 && clamp->attr.clamp.max == limit &&
+            clamp->attr.clamp.min == -limit) ||
+           refuse(m, "gate and up are clamped to different limits");
+}
+
+static bool
+three_matmuls(struct xm_match *m)
+{
+    if (!block_holds(m, 1) || !xm_moe_is_expert_matmul(m, m->slot[UP], xm_moe_experts(m)))
+        return false;
+    if (m->slot[MOE_TILED]->n_uses != 2)
+        return refuse(m, "others than gate and up read the tiled tokens");
+    if (!xm_shape_eq(&m->slot[W_GATE]->type.shape, &m->slot[W_UP]->type.shape))
+        return refuse(m, "gate and up weights differ in shape");
+    return extras_hold(m);
+}
+
 static bool
 two_matmuls(struct xm_match *m)
 {
-    float limit = 0;
     const struct xm_value *gate = m->slot[GATE_PART], *up = m->slot[UP_PART];
     if (!xm_moe_is_gate_and_up(m, gate, up))
         return false;
@@ -112,54 +138,44 @@ two_matmuls(struct xm_match *m)
         return false;
     if (m->slot[MOE_TILED]->n_uses != 1)
         return refuse(m, "others than the experts' first product read the tiled tokens");
-    if (!is_bias(m->slot[BIAS_GATE], m->slot[W_GATE]) ||
-        !is_bias(m->slot[BIAS_DOWN], m->slot[W_DOWN]))
-        return refuse(m, "a bias is not a constant [experts, 1, rows]");
-    xm_value_is_scalar_const(m->slot[LIMIT], &limit);
-    const struct xm_node *clamp = m->slot[CLAMPED]->node;
-    if (clamp->attr.clamp.max != limit || clamp->attr.clamp.min != -limit)
-        return refuse(m, "gate and up are clamped to different limits");
-    return true;
+    return extras_hold(m);
 }
 
 static void
-set_sizes(const struct xm_match *m, struct xm_moe_attr *a)
+describe(const struct xm_match *m, union xm_attr *attr)
 {
+    struct xm_moe_attr *a = &attr->moe;
     a->hidden = xm_last_dim(m->slot[MOE_X]);
     a->inter = xm_last_dim(m->slot[W_DOWN]);
     a->experts = xm_moe_experts(m);
     a->routing.top_k = xm_last_dim(m->slot[MOE_IDS]);
-}
-
-static void
-set_three(const struct xm_match *m, union xm_attr *attr)
-{
-    set_sizes(m, &attr->moe);
-    attr->moe.activation = (enum xm_activation)m->slot[ACT]->node->attr.glu.activation;
-}
-
-static void
-set_two(const struct xm_match *m, union xm_attr *attr)
-{
-    struct xm_moe_attr *a = &attr->moe;
-    set_sizes(m, a);
+    if (m->slot[ACT])
+        a->activation = (enum xm_activation)m->slot[ACT]->node->attr.glu.activation;
+    if (m->slot[GATE_PART])
+        a->gate_up = xm_moe_form_of(m->slot[GATE_PART], m->slot[UP_PART]);
+    if (!m->slot[CLAMPED])
+        return;
     a->up_add = 1.0f;
-    a->gate_up = xm_moe_form_of(m->slot[GATE_PART], m->slot[UP_PART]);
     xm_value_is_scalar_const(m->slot[BETA], &a->beta);
     xm_value_is_scalar_const(m->slot[LIMIT], &a->limit);
 }
 
 /* clang-format off */
-#define EXPERTS(...)                                                                      \
+#define EXPERTS                                                                           \
     ONLY(-1, MOE, AT(XM_MOE_HIDDEN, VAR(MOE_X)), AT(XM_MOE_ROUTING, VAR(MOE_WEIGHTS)),    \
-         AT(XM_MOE_IDS, VAR(MOE_IDS)), AT(XM_MOE_W_GATE, VAR(W_GATE)),                      \
-         AT(XM_MOE_W_DOWN, VAR(W_DOWN)), __VA_ARGS__)
+         AT(XM_MOE_IDS, VAR(MOE_IDS)), AT(XM_MOE_W_GATE, VAR(W_GATE)),                    \
+         AT(XM_MOE_W_UP, VAR(W_UP)), AT(XM_MOE_W_DOWN, VAR(W_DOWN)),                      \
+         AT(XM_MOE_BIAS_GATE, VAR(BIAS_GATE)), AT(XM_MOE_BIAS_UP, VAR(BIAS_UP)),          \
+         AT(XM_MOE_BIAS_DOWN, VAR(BIAS_DOWN))), .attr = describe
 static const struct xm_rule rules[] = {
-    { "three matmuls", SUM_OF(THREE), EXPERTS(AT(XM_MOE_W_UP, VAR(W_UP))),
-      .attr = set_three, .condition = three_matmuls },
-    { "two matmuls", SUM_OF(TWO),
-      EXPERTS(AT(XM_MOE_BIAS_GATE, VAR(BIAS_GATE)), AT(XM_MOE_BIAS_DOWN, VAR(BIAS_DOWN))),
-      .attr = set_two, .condition = two_matmuls },
+    { "three matmuls", SUM_OF(DOWN_OF(UNIT(PRODUCT_G, PRODUCT_U))),
+      EXPERTS, .condition = three_matmuls },
+    { "three biased matmuls", SUM_OF(BIASED_DOWN_OF(UNIT(BIASED_G, BIASED_U))),
+      EXPERTS, .condition = three_matmuls },
+    { "three matmuls with limits", SUM_OF(BIASED_DOWN_OF(CLAMPED_UNIT(BIASED_G, BIASED_U))),
+      EXPERTS, .condition = three_matmuls },
+    { "two matmuls", SUM_OF(BIASED_DOWN_OF(CLAMPED_UNIT(VAR(GATE_PART), VAR(UP_PART)))),
+      EXPERTS, .condition = two_matmuls },
 };
 /* clang-format on */
 
