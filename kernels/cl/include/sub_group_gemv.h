@@ -164,11 +164,15 @@ rows_of_format(const struct weight *w, ulong first, ulong last,
     struct gemv_rows rows = {w, {0}, {0}};
     const uint words = w->k_count / WORD_K;
     uint b = 0;
+#if !BLOCKS
+    const ulong begin = row_begin(w, first);
+#endif
 #pragma unroll
     for (uint r = 0; r < ROWS; r++) {
-        rows.n[r] = min(first + r, last);
+        const uint behind = min(r, (uint)(last - first));
+        rows.n[r] = first + behind;
 #if !BLOCKS
-        rows.begin[r] = row_begin(w, rows.n[r]);
+        rows.begin[r] = begin + behind * w->view.x;
 #endif
         sum[r] = 0.0f;
     }

@@ -199,7 +199,7 @@ zero_point_at(const struct weight *w, ulong i)
 static inline float
 weight_zero_point(const struct weight *w, ulong row, uint g)
 {
-    return zero_point_at(w, HAS_ZP && !ZP_SCALAR ? scale_index(w, row, g) : 0);
+    return zero_point_at(w, scale_index(w, row, g));
 }
 
 /* Weight k of a row. */
