@@ -8,8 +8,16 @@
 namespace
 {
 
-#define X  "%0 = parameter f32[batch,tokens,256]\n"
-#define KV "%0 = parameter f32[batch,past + tokens,8,32]\n"
+/* Weights and biases of 4 experts [8,32]; then the fused op's operands from its routing on. */
+#define FUSED_BY_IDS                                                                     \
+    "%0 = parameter f32[t,32]\n%1 = parameter f32[t,4]\n"                                \
+    "%2 = weight f32[4,8,32] f16 @1\n%3 = weight f32[4,32,8] f16 @2\n"                   \
+    "%4 = weight f32[4,16,32] f16 @3\n%5 = parameter f32[t,2]\n"                         \
+    "%6 = parameter i32[t,2]\n%7 = parameter f32[4,1,8]\n%8 = parameter f32[4]\n"        \
+    "%9 = moe_3gemm_fused_compressed %0, "
+#define FUSED_SIZES " hidden_size=32 inter_size=8 num_expert=4 top_k=2"
+#define X           "%0 = parameter f32[batch,tokens,256]\n"
+#define KV          "%0 = parameter f32[batch,past + tokens,8,32]\n"
 
 /* shape_of x -> {batch, tokens, 256} at %1, scalar indices 0 and 1 at %2 and %3. */
 #define SHAPE X "%1 = shape_of %0\n%2 = const i64[] {0}\n%3 = const i64[] {1}\n"
@@ -224,6 +232,8 @@ const struct {
      "%4 = moe_3gemm_fused_compressed %0, %1, _, _, _, %2, _, %3, _, _, _, _, _, _ "
      "gate_up=stacked hidden_size=32 inter_size=8 num_expert=4 top_k=2",
      "f32[t,32]", nullptr},
+    {FUSED_BY_IDS "%5, %6, _, _, %2, %2, %3, %7, _, _, _, _, _, _, %7" FUSED_SIZES,
+     "f32[t,32]", nullptr},
 };
 
 TEST(Shapes, AreInferred)
@@ -356,6 +366,26 @@ const struct {
      "%1 = moe %0, %0, _, _, _, _, _, _, _, _, _, _, _, _ hidden_size=32 inter_size=8 "
      "num_expert=4 top_k=2",
      "operand 5 is missing"},
+    {FUSED_BY_IDS "%1, %6, _, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES,
+     "operand 1 is 4, not 2"},
+    {FUSED_BY_IDS "%5, %1, _, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES,
+     "operand 2 is 4, not 2"},
+    {FUSED_BY_IDS "%5, _, _, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES,
+     "operand 1 is 2, not 4"},
+    {FUSED_BY_IDS "%5, %6, %8, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES,
+     "a router's bias needs logits"},
+    {FUSED_BY_IDS "%1, _, %7, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES,
+     "an element for each expert"},
+    {FUSED_BY_IDS "%5, %6, _, _, %2, %2, %3, %8, _, _, _, _, _" FUSED_SIZES,
+     "operand 8, a bias, must be [E,N]"},
+    {FUSED_BY_IDS "%5, %6, _, _, %2, %2, %3, _, %7, _, _, _, _" FUSED_SIZES,
+     "operand 9 is 8, not 32"},
+    {FUSED_BY_IDS "%5, %6, _, _, %4, _, %3, _, _, _, _, _, _, _, %7" FUSED_SIZES
+                  " gate_up=stacked",
+     "a bias, has no weight"},
+    {FUSED_BY_IDS "%5, %6, _, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES
+                  " expert_alpha=-1",
+     "is below 0"},
 };
 
 TEST(Shapes, AreRefused)

@@ -10,7 +10,8 @@ namespace
 {
 
 /* T tokens of 64, a router of 8 experts of width 32 (logits: %21), 2 a token, chosen by `routing`:
- * weights %50, ids %32, or %108 where there are two choices. `experts` takes tiled tokens %64 to %65. */
+ * weights %50, ids %32, or %108 where there are two choices. `experts` takes tiled tokens %64 to
+ * %65. */
 const char *const apart = R"(
         %70 = weight f32[8,32,64] u4 group=32 scale=f16 zp=u4 @6
         %71 = weight f32[8,32,64] u4 group=32 scale=f16 zp=u4 @7
@@ -233,7 +234,8 @@ TEST_F(Routing, ByIdsTakesSharedExpertAndAddend)
         check(model(groups, apart, more), {}, precision);
     const xm_compile_options keep = {true, false};
     Program p = must_compile(engine, parse(model(groups, apart, more)), {}, &keep);
-    EXPECT_EQ(count_steps(p.get(), XM_OP_ADD), 2) << "bias and epsilon of the choice only";
+    EXPECT_EQ(count_steps(p.get(), XM_OP_ADD), 2)
+        << "bias and epsilon of the choice only";
 }
 
 /* Experts on the host, some in a cache on the device. */
