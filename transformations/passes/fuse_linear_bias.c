@@ -15,12 +15,9 @@ enum { X, W, BIAS, PRODUCT };
 static bool
 is_row(struct xm_match *m)
 {
-    uint64_t n;
-    const struct xm_value *c = m->slot[BIAS], *product = m->slot[PRODUCT];
+    const struct xm_value *product = m->slot[PRODUCT];
     m->why = "the constant does not have one element for each column of the product";
-    return c->node->op == XM_OP_CONST && xm_element_is_float(c->type.element) &&
-           xm_static_elements(&c->type.shape, &n) && (int64_t)n == xm_last_dim(product) &&
-           xm_last_dim(c) == xm_last_dim(product) &&
+    return xm_is_row(m->slot[BIAS], xm_last_dim(product)) &&
            xm_shape_eq(&product->type.shape, &m->root->out[0].type.shape);
 }
 

@@ -99,15 +99,6 @@ is_softmax_of_choice(struct xm_match *m)
 }
 
 static bool
-is_vector(const struct xm_value *v, int64_t n)
-{
-    uint64_t have;
-    return v->node->op == XM_OP_CONST && xm_element_is_float(v->type.element) &&
-           xm_static_elements(&v->type.shape, &have) && have == (uint64_t)n &&
-           xm_last_dim(v) == n;
-}
-
-static bool
 is_sigmoid_choice(struct xm_match *m)
 {
     if (!is_choice(m))
@@ -116,7 +107,7 @@ is_sigmoid_choice(struct xm_match *m)
         return refuse(m, "others read the chosen scores with their bias");
     if (!is_last_axis(&m->root->out[0]))
         return refuse(m, "the weights are not gathered along the experts");
-    return !m->slot[BIAS] || is_vector(m->slot[BIAS], xm_last_dim(m->slot[LOGITS])) ||
+    return !m->slot[BIAS] || xm_is_row(m->slot[BIAS], xm_last_dim(m->slot[LOGITS])) ||
            refuse(m, "the bias does not have one constant for each expert");
 }
 
@@ -156,7 +147,7 @@ is_expert_scale(struct xm_match *m)
         return refuse(m, "the scale is not gathered by the ids");
     if (!xm_is_none(xm_in(router, 2)) || gather->attr.gather.batch_dims != 0 ||
         m->slot[SCALE]->type.shape.rank != 1 || !xm_is_axis(m->slot[AXIS], 1, 0) ||
-        !is_vector(m->slot[SCALE], xm_last_dim(xm_in(router, 0))))
+        !xm_is_row(m->slot[SCALE], xm_last_dim(xm_in(router, 0))))
         return refuse(m, "the scale does not have one constant for each expert");
     return owns_weights(m, 1);
 }

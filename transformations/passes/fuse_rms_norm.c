@@ -57,17 +57,13 @@ set_epsilon(const struct xm_match *m, union xm_attr *attr)
 static bool
 is_gamma(struct xm_match *m)
 {
-    uint64_t n;
     const struct xm_value *gamma = m->slot[GAMMA];
     if (!xm_is_filled(m->slot[ONES], 1.0f)) {
         m->why = "the norm has a gamma already";
         return false;
     }
     m->why = "the factor does not have one element for each of the last axis";
-    return gamma->node->op == XM_OP_CONST && xm_element_is_float(gamma->type.element) &&
-           xm_static_elements(&gamma->type.shape, &n) &&
-           n == (uint64_t)xm_last_dim(gamma) &&
-           xm_last_dim(gamma) == xm_last_dim(&m->root->out[0]) &&
+    return xm_is_row(gamma, xm_last_dim(&m->root->out[0])) &&
            gamma->type.shape.rank <= m->slot[X]->type.shape.rank;
 }
 

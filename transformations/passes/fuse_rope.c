@@ -38,14 +38,7 @@ enum {
 static bool
 is_int(const struct xm_match *m, int slot, int64_t n)
 {
-    const struct xm_content *c = &m->slot[slot]->content;
-    return c->n == 1 && xm_dim_is(c->e[0], n);
-}
-
-static bool
-is_last_axis(const struct xm_match *m, int slot, int64_t rank)
-{
-    return is_int(m, slot, rank - 1) || is_int(m, slot, -1);
+    return xm_ints_equal(m->slot[slot], &n, 1);
 }
 
 /* The axis of x's tokens: 1, or 2 behind the heads; 0: the table is not one for x. */
@@ -89,11 +82,11 @@ is_rotation(struct xm_match *m)
     int64_t d = x->dim[3].n;
     int64_t concat_axis = m->slot[CAT]->node->attr.axis.axis;
     const struct xm_content *to = &m->slot[U_TO]->content;
-    bool halves = is_int(m, U_FROM, d / 2) && to->n == 1 && xm_dim_is_const(to->e[0]) &&
-                  to->e[0].n >= d && is_int(m, U_STEP, 1) && is_last_axis(m, U_AXIS, 4) &&
-                  is_int(m, L_FROM, 0) && is_int(m, L_TO, d / 2) &&
-                  is_int(m, L_STEP, 1) && is_last_axis(m, L_AXIS, 4) &&
-                  (concat_axis == 3 || concat_axis == -1);
+    bool halves =
+        is_int(m, U_FROM, d / 2) && to->n == 1 && xm_dim_is_const(to->e[0]) &&
+        to->e[0].n >= d && is_int(m, U_STEP, 1) && xm_is_axis(m->slot[U_AXIS], 4, 3) &&
+        is_int(m, L_FROM, 0) && is_int(m, L_TO, d / 2) && is_int(m, L_STEP, 1) &&
+        xm_is_axis(m->slot[L_AXIS], 4, 3) && (concat_axis == 3 || concat_axis == -1);
     if (!halves)
         m->why = "the slices are not the two halves of the last axis";
     return m->why == NULL && are_tables(m, x, d);

@@ -41,6 +41,15 @@ xm_is_filled(const struct xm_value *v, float number)
     return n > 0;
 }
 
+bool
+xm_is_row(const struct xm_value *v, int64_t n)
+{
+    uint64_t elements;
+    return v->node->op == XM_OP_CONST && xm_element_is_float(v->type.element) &&
+           xm_static_elements(&v->type.shape, &elements) && (int64_t)elements == n &&
+           xm_last_dim(v) == n;
+}
+
 int64_t
 xm_last_dim(const struct xm_value *v)
 {

@@ -20,6 +20,8 @@ bool xm_ints_equal(const struct xm_value *v, const int64_t *want, int n);
 bool xm_is_axis(const struct xm_value *v, uint32_t rank, int64_t axis);
 /* Whether v is a constant, or a broadcast one, with every element equal to `number`. */
 bool xm_is_filled(const struct xm_value *v, float number);
+/* Whether v is a float constant of n elements, on the last axis. */
+bool xm_is_row(const struct xm_value *v, int64_t n);
 /* The last dimension, when it is a constant; else -1. */
 int64_t xm_last_dim(const struct xm_value *v);
 /* Whether n is a reshape whose last dimension stays. */
