@@ -145,9 +145,11 @@ TEST_P(GoldenFile, EveryStepAgreesWithTheHostReference)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    for (const char *precision : {"f16", "f32"}) {
-        Outcome o = run({"verify", "-m", model(variant), "--precision", precision,
-                         "--json", "-p", Prompt("nonascii").text, "--ubatch", "40"});
+    const std::pair<const char *, const char *> types[] = {
+        {"f16", "f16"}, {"f16", "i8"}, {"f32", "f32"}};
+    for (const auto &[precision, kv] : types) {
+        Outcome o = run({"verify", "-m", model(variant), "--precision", precision, "--kv",
+                         kv, "--json", "-p", Prompt("nonascii").text, "--ubatch", "40"});
         ASSERT_EQ(o.code, 0) << o.err << o.out;
         Json json(o.out);
         EXPECT_EQ(json.number("/compared"), yyjson_arr_size(json.at("/steps")));

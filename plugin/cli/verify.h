@@ -8,6 +8,8 @@
 #include "plugin/request.h"
 #include "transformations/graph/evaluate.h"
 
+enum { XM_VERIFY_ROUNDED = 4 };
+
 /* A step that has just run. */
 struct xm_verify_step {
     struct xm_request *request;
@@ -24,8 +26,13 @@ enum xm_status xm_verify_read(const struct xm_verify_step *v, const struct xm_op
                               struct xm_tensor **out, struct xm_error *err);
 /* What the reference makes of the same operands: out[i] belongs to result i and is the
  * caller's. XM_NOT_FOUND without a sentence: nothing to compare with (host steps, operands that
- * never reach the device). */
+ * never reach the device).
+ *
+ * rounded: of attention what it makes of queries, keys and values that are off by as much as
+ * storing them may change them, a few times at random; NULL of all others, which round nothing on
+ * the way. */
 enum xm_status xm_verify_reference(const struct xm_verify_step *v, struct xm_tensor **out,
+                                   struct xm_tensor *rounded[XM_VERIFY_ROUNDED],
                                    struct xm_error *err);
 
 #endif

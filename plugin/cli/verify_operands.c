@@ -8,6 +8,7 @@
  */
 #include "plugin/cli/verify.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "primitives/eltwise/eltwise.h"
@@ -186,22 +187,112 @@ input_tensor(const struct xm_verify_step *v, uint32_t i, struct xm_tensor **out,
 
 /* ---- the reference ----------------------------------------------------------------- */
 
-static enum xm_status
-evaluate(const struct xm_verify_step *v, struct xm_tensor **in, struct xm_tensor **out,
-         struct xm_error *err)
+/* Half a unit in the last place of f16 and f32, beside the number. */
+static float
+half_unit(enum xm_element e)
 {
-    const struct xm_node *n = v->step->node;
+    return e == XM_F16 ? 0x1p-11f : 0x1p-24f;
+}
+
+/* Each element up or down by half a unit, at random; of i8 units are a row's largest element by
+ * 127. NULL: out of memory. */
+static struct xm_tensor *
+off_by_rounding(const struct xm_tensor *t, enum xm_element stored, uint32_t seed)
+{
+    const uint64_t n = t->rank ? (uint64_t)t->dim[t->rank - 1] : 1;
+    struct xm_tensor *r = NULL;
+    if (xm_tensor_create(&r, t->element, t->rank, t->dim, NULL) != XM_OK)
+        return NULL;
+    for (uint64_t i = 0; i < t->n; i++) {
+        float most = 0.0f;
+        for (uint64_t k = i - i % n; stored == XM_I8 && k < i - i % n + n; k++)
+            most = fmaxf(most, fabsf(t->f[k]));
+        seed = seed * 1664525u + 1013904223u;
+        const float by = stored == XM_I8 ? most / 254.0f : t->f[i] * half_unit(stored);
+        r->f[i] = t->f[i] + (seed >> 31 ? by : -by);
+    }
+    return r;
+}
+
+static enum xm_status
+no_memory(struct xm_error *err)
+{
+    return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's operands");
+}
+
+/* The states so far, as the cache has rounded them. */
+static enum xm_status
+rounded_states(const struct xm_verify_step *v, enum xm_element cache, uint32_t seed,
+               struct xm_state_store *out, struct xm_error *err)
+{
+    const struct xm_attention_attr *a = &v->step->node->attr.attention;
+    const char *const names[] = {a->key_state, a->value_state};
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
+        const struct xm_tensor *t = xm_state_get(v->states, names[i]);
+        struct xm_tensor *r = t ? off_by_rounding(t, cache, seed) : NULL;
+        if (t && !r)
+            return no_memory(err);
+        enum xm_status s = r ? xm_state_set(out, names[i], r, err) : XM_OK;
+        xm_tensor_destroy(r);
+        XM_TRY(s);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+run_reference(const struct xm_verify_step *v, struct xm_tensor *const *in,
+              struct xm_state_store *states, struct xm_tensor **out, struct xm_error *err)
+{
     uint32_t n_bindings;
     const struct xm_binding *bindings = xm_request_bindings(v->request, &n_bindings);
+    return xm_evaluate_node(v->step->node, (const struct xm_tensor *const *)in, out,
+                            states, bindings, n_bindings, err);
+}
+
+/* Attention norms and rotates its inputs, then stores them; softmax raises what that changes. */
+static enum xm_status
+evaluate_rounded(const struct xm_verify_step *v, struct xm_tensor *const *in,
+                 uint32_t seed, struct xm_tensor **out, struct xm_error *err)
+{
+    const enum xm_element cache =
+        xm_request_program(v->request)->kv[v->step->layer].element;
+    struct xm_state_store *states = xm_state_store_create();
+    struct xm_tensor *all[XM_ATTENTION_N_IN], *own[XM_ATTENTION_V + 1] = {NULL};
+    enum xm_status s =
+        states ? rounded_states(v, cache, seed, states, err) : no_memory(err);
+    for (uint32_t i = 0; i < XM_ATTENTION_N_IN; i++)
+        all[i] = in[i];
+    for (uint32_t i = XM_ATTENTION_Q; i <= XM_ATTENTION_V && s == XM_OK; i++) {
+        if (!in[i])
+            continue;
+        const enum xm_element e = i == XM_ATTENTION_Q ? v->operands[i].element : cache;
+        all[i] = own[i] = off_by_rounding(in[i], e, seed + i);
+        if (!own[i])
+            s = no_memory(err);
+    }
+    if (s == XM_OK)
+        s = run_reference(v, all, states, out, err);
+    for (size_t i = 0; i < XM_ARRAY_LEN(own); i++)
+        xm_tensor_destroy(own[i]);
+    xm_state_store_destroy(states);
+    return s;
+}
+
+static enum xm_status
+evaluate(const struct xm_verify_step *v, struct xm_tensor **in, struct xm_tensor **out,
+         struct xm_tensor **rounded, struct xm_error *err)
+{
+    const struct xm_node *n = v->step->node;
     for (uint32_t i = 0; i < n->n_in; i++)
         XM_TRY(input_tensor(v, i, &in[i], err));
-    return xm_evaluate_node(n, (const struct xm_tensor *const *)in, out, v->states,
-                            bindings, n_bindings, err);
+    for (uint32_t i = 0; i < XM_VERIFY_ROUNDED && v->step->kind == XM_STEP_ATTENTION; i++)
+        XM_TRY(evaluate_rounded(v, in, 1000 * i, &rounded[i], err));
+    return run_reference(v, in, v->states, out, err);
 }
 
 enum xm_status
 xm_verify_reference(const struct xm_verify_step *v, struct xm_tensor **out,
-                    struct xm_error *err)
+                    struct xm_tensor *rounded[XM_VERIFY_ROUNDED], struct xm_error *err)
 {
     const struct xm_node *n = v->step->node;
     if (v->step->kind == XM_STEP_HOST)
@@ -210,8 +301,8 @@ xm_verify_reference(const struct xm_verify_step *v, struct xm_tensor **out,
         return xm_verify_read(v, &v->operands[XM_ELTWISE_A], out, err);
     struct xm_tensor **in = xm_calloc(n->n_in + 1, sizeof(struct xm_tensor *));
     if (!in)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's operands");
-    enum xm_status s = evaluate(v, in, out, err);
+        return no_memory(err);
+    enum xm_status s = evaluate(v, in, out, rounded, err);
     for (uint32_t i = 0; i < n->n_in; i++)
         xm_tensor_destroy(in[i]);
     xm_free(in);
