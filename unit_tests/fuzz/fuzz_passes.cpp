@@ -15,9 +15,11 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     xm_error err = {};
     if (xm_graph_parse(text.c_str(), &g, &err) != XM_OK)
         return 0;
+    xm_caps caps = {}; // everything can be run, in f16
+    caps.precision = XM_F16;
     const xm_pipeline_options options = {"", "", "", false};
     if (worked(xm_graph_validate(g, nullptr, &err), err) &&
-        worked(xm_pipeline_run(g, nullptr, &options, nullptr, nullptr, &err), err))
+        worked(xm_pipeline_run(g, &caps, &options, nullptr, nullptr, &err), err))
         require(xm_graph_validate(g, nullptr, &err) == XM_OK, "passes keep graphs valid");
     xm_graph_destroy(g);
     return 0;
