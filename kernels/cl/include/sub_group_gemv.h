@@ -172,7 +172,7 @@ rows_of_format(const struct weight *w, ulong first, ulong last,
         const uint behind = min(r, (uint)(last - first));
         rows.n[r] = first + behind;
 #if !BLOCKS
-        rows.begin[r] = begin + behind * w->view.x;
+        rows.begin[r] = begin + (ulong)behind * w->view.x;
 #endif
         sum[r] = 0.0f;
     }
