@@ -196,6 +196,19 @@ TEST(FuseLinearBias, LeavesOtherSums)
         expect_leaves(xm_pass_fuse_linear_bias, product + sum + "result %9 name=\"y\"");
 }
 
+/* As many elements as a row, or rows as long, but another for each token. */
+TEST(FuseLinearBias, LeavesWhatDiffersFromRowToRow)
+{
+    for (const char *constant : {"f32[2,1] {1, 2}", "f32[2,2] {1, 2, 3, 4}"})
+        expect_leaves(xm_pass_fuse_linear_bias, std::string(R"(
+%0 = parameter f32[2,8] name="x"
+%1 = weight f32[2,8] f32 @1
+%2 = matmul %0, %1 transpose_b=true
+%3 = const )") + constant + R"(
+%4 = add %2, %3
+result %4 name="y")");
+}
+
 TEST(FuseResidualAdd, JoinsTheProduct)
 {
     for (const char *sum : {"%9 = add %8, %1", "%9 = add %1, %8"})

@@ -156,13 +156,15 @@ TEST(FuseMoeRouter, TakesScales)
     %44 = gather %42, %5, %43
     %45 = multiply %41, %44
     %46 = const f32[] {2.5}
-    %40 = multiply %45, %46)";
+    %47 = multiply %45, %46
+    %48 = const f32[1] {2}
+    %40 = multiply %48, %47)";
     Graph g = parse(routed(text));
     ASSERT_TRUE(g);
     EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_moe_router));
     xm_node *n = first(g.get(), XM_OP_MOE_ROUTER);
     ASSERT_TRUE(n);
-    EXPECT_FLOAT_EQ(n->attr.router.scale, 2.5f);
+    EXPECT_FLOAT_EQ(n->attr.router.scale, 5.0f);
     EXPECT_FALSE(xm_is_none(xm_in(n, 2)));
     EXPECT_EQ(count(g.get(), XM_OP_MULTIPLY), 0);
 }
