@@ -36,13 +36,6 @@ enum {
     GATHERED
 };
 
-static bool
-refuse(struct xm_match *m, const char *why)
-{
-    m->why = why;
-    return false;
-}
-
 /* ---- conditions -------------------------------------------------------------------- */
 
 static bool

@@ -38,13 +38,6 @@ enum {
 };
 _Static_assert((int)BETA < (int)XM_MAX_SLOTS, "more slots than a match has");
 
-static bool
-refuse(struct xm_match *m, const char *why)
-{
-    m->why = why;
-    return false;
-}
-
 /* clang-format off */
 #define PRODUCT_G        PN(GATE, MATMUL, TILED, VAR(W_GATE))
 #define PRODUCT_U        PN(UP, MATMUL, VAR(MOE_TILED), VAR(W_UP))

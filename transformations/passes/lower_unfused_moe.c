@@ -61,13 +61,6 @@ combine(struct xm_builder *b, struct xm_value *slots, struct xm_value *weights)
 /* ---- the tiled block: may it be rebuilt -------------------------------------------- */
 
 static bool
-refuse(struct xm_match *m, const char *why)
-{
-    m->why = why;
-    return false;
-}
-
-static bool
 is_tiled(const struct xm_value *v)
 {
     return v->node->op == XM_OP_RESHAPE && xm_in(v->node, 0)->node->op == XM_OP_TILE;

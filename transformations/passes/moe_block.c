@@ -6,13 +6,6 @@
 
 #include "transformations/passes/pass_util.h"
 
-static bool
-refuse(struct xm_match *m, const char *why)
-{
-    m->why = why;
-    return false;
-}
-
 int64_t
 xm_moe_experts(const struct xm_match *m)
 {

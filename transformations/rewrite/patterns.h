@@ -8,6 +8,14 @@
 
 #include "transformations/rewrite/rewrite.h"
 
+/* What a condition that does not hold returns. */
+static inline bool
+refuse(struct xm_match *m, const char *why)
+{
+    m->why = why;
+    return false;
+}
+
 /* clang-format off */
 #define XM_PAT(...)  (&(const struct xm_pat){ __VA_ARGS__ })
 #define XM_PATS(...) (const struct xm_pat *const[]){ __VA_ARGS__, NULL }
