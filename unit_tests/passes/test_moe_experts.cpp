@@ -263,6 +263,22 @@ TEST(LowerUnfusedMoe, TakesFormsThatNoFusionKnows)
     expect_lowered(two_gemm_block(columns("%65", "%65")), 2);
 }
 
+/* Clamp, shift and biases go with any activation and layout. */
+TEST(LowerUnfusedMoe, WritesOutWhatAnExpertDoes)
+{
+    const std::string biases = R"(
+        %91 = const f32[4,4] {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8}
+        %92 = const f32[4,1,4] {4, 3, 2, 1, 0, -1, -2, -3, 5, 5, 5, 5, 6, 7, 8, 9}
+        %93 = const f32[4,8] {1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1)"
+                               R"(, 1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1})";
+    const std::string text =
+        replaced(moe(expert_weights() + biases), "%8, _, _, _, _, _, _ ",
+                 "%8, %91, %93, _, _, _, _, _, %92 ");
+    for (const char *more : {"", " expert_alpha=0.75", " up_add=0.5",
+                             " expert_alpha=0.75 up_add=-0.5 activation=gelu_tanh"})
+        expect_lowered(replaced(text, "top_k=2", std::string("top_k=2") + more), 3);
+}
+
 TEST(LowerUnfusedMoe, TakesMoeAndMoeCompressed)
 {
     expect_lowered(moe(expert_weights()), 3);
