@@ -117,6 +117,15 @@ TEST_F(Overflow, OfAProductIsAnErrorThatNamesF32)
         {"perplexity", "-m", model.folder, "--ids", "5,6,7", "--precision", "f16"});
     expect_refusal({"generate", "-m", model.folder, "-p", "Paris is", "-n", "4",
                     "--precision", "f16"});
+    Outcome verify = run({"verify", "-m", model.folder, "--ids", "5,6,7", "--decode", "0",
+                          "--precision", "f16"});
+    EXPECT_EQ(verify.code, 5);
+    const size_t worst = verify.out.find("inf of");
+    ASSERT_NE(worst, std::string::npos) << verify.out;
+    EXPECT_NE(verify.out.substr(worst, verify.out.find('\n', worst) - worst)
+                  .find("linear '__module.model.layers.0.self_attn"),
+              std::string::npos)
+        << "all steps behind it are wrong as well: " << verify.out;
     ASSERT_EQ(model.logits("f32").code, 0) << "f32 has room";
     for (float logit : model.read("f32"))
         ASSERT_TRUE(std::isfinite(logit));

@@ -90,8 +90,16 @@ element_at(const struct xm_tensor *t, uint64_t i, double limit)
     return isnan(x) ? x : fmax(-limit, fmin(limit, x));
 }
 
-/* Both sides are held inside what the device's type can say: masks are of the largest f32.
- * Zero against almost zero is no error. */
+/* Whether the device's type could not hold a number. Masks are of the largest f32 in place of
+ * infinity. */
+static bool
+has_overflowed(double device, double reference)
+{
+    return isinf(device) && fabs(reference) < 1e38;
+}
+
+/* Both sides are held inside what the device's type can say. Zero against almost zero is no
+ * error. */
 static double
 row_error(const struct xm_tensor *device, const struct xm_tensor *reference, uint64_t at,
           uint64_t n, bool is_half)
@@ -101,6 +109,9 @@ row_error(const struct xm_tensor *device, const struct xm_tensor *reference, uin
     for (uint64_t i = at; i < at + n; i++) {
         double r = element_at(reference, i, limit);
         double d = element_at(device, i, limit) - r;
+        if (device->f &&
+            has_overflowed(device->f[i], reference->f ? reference->f[i] : 0.0))
+            return INFINITY;
         difference += d * d;
         size += r * r;
     }
@@ -296,6 +307,17 @@ run_hooked(const struct xm_cli_model *m, struct verify *v,
     return s;
 }
 
+/* Then there are no logits to go on with, and the step that began it is what is asked for. */
+static bool
+made_nan(const struct verify *v)
+{
+    for (uint32_t i = 0; v->results && i < v->program->n_steps; i++) {
+        if (isinf(v->results[i].error))
+            return true;
+    }
+    return false;
+}
+
 static int
 run_ids(const struct xm_cli_model *m, const struct args *a,
         const struct xm_token_list *ids)
@@ -311,7 +333,7 @@ run_ids(const struct xm_cli_model *m, const struct args *a,
         v.results[i].step = i;
     if (s == XM_OK)
         s = run_hooked(m, &v, ids, a->decode, &err);
-    int code = s == XM_OK ? report(m, a, &v) : xm_cli_failed(&err);
+    int code = s == XM_OK || made_nan(&v) ? report(m, a, &v) : xm_cli_failed(&err);
     xm_state_store_destroy(v.states);
     xm_free(v.results);
     return code;
