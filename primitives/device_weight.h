@@ -39,8 +39,8 @@ xm_one_weight(const struct xm_weight *w)
 void xm_weight_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes);
 /* NULL: one kernel can read both; else a static sentence. */
 const char *xm_weight_cannot_join(const struct xm_weight *a, const struct xm_weight *b);
-/* Planes of the element type (8, 4 or 1; 1 of blocks), and K rounded up to whole blocks of planes: the
- * floats of one activation row as the vector kernels read it. */
+/* Planes of the element type (8, 4 or 1; 1 of blocks), and K rounded up to whole blocks of
+ * planes: the floats of one activation row as the vector kernels read it. */
 uint32_t xm_weight_planes(const struct xm_weight *w);
 uint64_t xm_weight_padded_cols(const struct xm_weight *w);
 /* NULL: the vector kernels can read this weight; else a static sentence. */

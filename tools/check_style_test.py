@@ -19,7 +19,7 @@ SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 
 class CheckStyle(unittest.TestCase):
-    def found(self, name, text, listed=True, layout="DisableFormat: true\n"):
+    def found(self, name, text, listed=True, layout="DisableFormat: true\n", formats=""):
         """Sentences about a tree that holds this file and the list that names it."""
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
@@ -27,6 +27,9 @@ class CheckStyle(unittest.TestCase):
             path = root / name
             path.parent.mkdir(parents=True)
             path.write_text(text)
+            if formats:
+                (root / "runtime").mkdir()
+                (root / "runtime/weight_formats.def").write_text(SPDX + formats)
             if layout is not None:
                 (root / ".clang-format").write_text(layout)
             if listed:
@@ -115,6 +118,10 @@ class CheckStyle(unittest.TestCase):
 
     def test_wants_sources_listed(self):
         self.expect("in no CMakeLists.txt", "runtime/a.c", SPDX, listed=False)
+        name, row = "kernels/cl/include/format_q4_0.h", "FORMAT(Q4_0, q4_0, 32, 18)\n"
+        self.assertEqual(self.found(name, SPDX, listed=False, formats=row), [])
+        self.expect("in no CMakeLists.txt", name, SPDX, listed=False,
+                    formats="/* " + row + "*/" + row.replace("q4_0", "q4_1"))
 
 
 if __name__ == "__main__":

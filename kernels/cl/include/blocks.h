@@ -5,8 +5,8 @@
  *     float16 <name>_values(block, i)     numbers 16 i … 16 i + 15 of the block at that address
  *
  * and its sizes, COLUMNS_<name> and BYTES_<name>. Weights of one kernel may differ in format: a
- * weight says which of FORMAT0, FORMAT1, FORMAT2 it has, mostly a constant after inlining. Where all
- * are of one, there is FORMAT0 only.
+ * weight says which of FORMAT0, FORMAT1, FORMAT2 it has, mostly a constant after inlining. Where
+ * all are of one, there is FORMAT0 only.
  */
 #ifdef FORMAT2
 #define FORMATS 3
