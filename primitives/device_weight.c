@@ -127,12 +127,33 @@ xm_weight_unreadable(const struct xm_weight *w)
     return NULL;
 }
 
-static size_t
-element_defines(const struct xm_weight *w, char *out, size_t out_bytes)
+/* Where scales in group-major order lie, as far as that is the same of all the weights. */
+static void
+order_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
 {
-    if (!xm_weight_is_quantised(w))
-        return xm_defines_print(out, out_bytes, "-DWEI=%s -DGROUP=0",
-                                xm_element_text(w->element));
+    const uint64_t rows = xm_weight_expert_rows(weights.w[0]);
+    bool in_one_expert = true, same_rows = true;
+    for (uint32_t i = 0; i < weights.n; i++) {
+        const struct xm_weight *w = weights.w[i];
+        same_rows = same_rows && xm_weight_expert_rows(w) == rows;
+        in_one_expert = in_one_expert && w->experts == 1 &&
+                        w->view.first_row + w->rows <= xm_weight_expert_rows(w);
+    }
+    if (in_one_expert)
+        xm_defines_print(out, out_bytes, " -DONE_EXPERT=1");
+    else if (same_rows)
+        xm_defines_print(out, out_bytes, " -DSCALE_ROWS=%llu", (unsigned long long)rows);
+}
+
+static void
+element_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
+{
+    const struct xm_weight *w = weights.w[0];
+    if (!xm_weight_is_quantised(w)) {
+        xm_defines_print(out, out_bytes, "-DWEI=%s -DGROUP=0",
+                         xm_element_text(w->element));
+        return;
+    }
     bool has_zp = w->zero_point.p != NULL;
     size_t used = xm_defines_print(
         out, out_bytes,
@@ -142,12 +163,8 @@ element_defines(const struct xm_weight *w, char *out, size_t out_bytes)
         xm_element_text(w->scale_element), w->order == XM_SCALE_GROUP_MAJOR, has_zp,
         xm_element_text(has_zp ? w->zero_point_element : XM_U4),
         has_zp && w->zero_point_is_scalar);
-    if (w->order != XM_SCALE_GROUP_MAJOR)
-        return used;
-    if (w->experts == 1 && w->view.first_row == 0)
-        return used + xm_defines_print(out + used, out_bytes - used, " -DONE_EXPERT=1");
-    return used + xm_defines_print(out + used, out_bytes - used, " -DSCALE_ROWS=%llu",
-                                   (unsigned long long)xm_weight_expert_rows(w));
+    if (w->order == XM_SCALE_GROUP_MAJOR)
+        order_defines(weights, out + used, out_bytes - used);
 }
 
 static bool
@@ -164,7 +181,7 @@ xm_weight_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
 {
     size_t used = 0;
     if (!xm_weight_is_blocks(weights.w[0])) {
-        element_defines(weights.w[0], out, out_bytes);
+        element_defines(weights, out, out_bytes);
         return;
     }
     const uint32_t n = all_of_one_format(weights) ? 1 : weights.n;
@@ -245,7 +262,7 @@ xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src)
     if (src != XM_F16)
         return "integers are coarser than f32 activations";
     if (!xm_weight_is_quantised(w))
-        return "the weight is not quantised";
+        return "the weight is not integers with groups";
     if (w->group % block != 0 && block % w->group != 0)
         return "the group is neither whole blocks of weights nor divides one";
     if (zero != XM_U4 && zero != XM_I4 && zero != XM_U8 && zero != XM_I8)

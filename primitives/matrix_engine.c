@@ -5,6 +5,8 @@
  */
 #include "primitives/matrix_engine.h"
 
+#include "primitives/device_weight.h"
+
 enum { CHUNK_WORDS = 8, STEP_K = 16 }; /* words of a chunk at most; k of a step */
 
 const char *
@@ -14,6 +16,8 @@ xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
     bool is_half = w->element == XM_F16 && !xm_weight_is_quantised(w);
     if (src != XM_F16)
         return "matrix engines take activations of f16";
+    if (xm_weight_is_blocks(w))
+        return "matrix engines take no weights in blocks";
     if (!is_half && (!xm_weight_is_quantised(w) || (bits != 4 && bits != 8)))
         return "matrix engines take weights of 4 or 8 bits, or of f16";
     uint64_t chunk = CHUNK_WORDS * (32 / bits);
@@ -22,7 +26,7 @@ xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
     if (chunk % STEP_K != 0 || w->cols % chunk != 0 ||
         (xm_weight_is_quantised(w) && w->group % chunk != 0))
         return "the columns or the group are not whole steps of matrix engines";
-    return NULL;
+    return xm_weight_not_in_words(w, 1);
 }
 
 uint32_t

@@ -102,13 +102,20 @@ multiplies_by(const struct xm_device_info *device, uint32_t cap, dnnl_cpu_isa_t 
            ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa;
 }
 
+/* Whether the product is of a dequantised copy. */
+static bool
+is_compressed(const struct xm_weight *w)
+{
+    return xm_weight_is_quantised(w) || xm_weight_is_blocks(w);
+}
+
 /* Without instructions for it oneDNN emulates products of bf16, several times slower than those of
  * f32. Vectors of bf16 multiply as fast as the 16-bit integers of linear_gemm_vnni, or at half
  * their rate, and integers need no dequantised copy: it pays for tiles only. */
 static bool
 has_bf16_products(const struct xm_device_info *device, const struct xm_weight *w)
 {
-    return xm_weight_is_quantised(w)
+    return is_compressed(w)
                ? multiplies_by(device, XM_CAP_BF16_TILES, dnnl_cpu_isa_avx512_core_amx)
                : multiplies_by(device, XM_CAP_BF16, dnnl_cpu_isa_avx512_core_bf16);
 }
@@ -134,7 +141,7 @@ xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_we
     if (compute == XM_DYNAMIC)
         return "oneDNN has only reference code for these sizes";
     /* The vector kernels have the same products of f32 and need no dequantised copy. */
-    if (xm_weight_is_quantised(w) && compute == XM_F32)
+    if (is_compressed(w) && compute == XM_F32)
         return src == XM_F16 && product == XM_F16
                    ? "the processor has no tiles of bf16, and without them oneDNN gains "
                      "nothing"

@@ -81,6 +81,10 @@ const char *
 xm_onednn_weight_refuses(const struct xm_device_info *device, const struct xm_weight *w)
 {
     const char *why = NULL;
+    if (xm_weight_is_blocks(w))
+        return "oneDNN takes no weights in blocks";
+    if (!xm_weight_is_whole(w))
+        return "oneDNN takes whole weights only, no views of them";
     if (xm_weight_is_quantised(w))
         why = quantised_refusal(device, w);
     else if (w->element != XM_F16)

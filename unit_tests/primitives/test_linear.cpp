@@ -2,8 +2,12 @@
 #include "primitives/linear/linear.h"
 
 #include <memory>
+#include <numeric>
 
+#include "primitives/device_weight.h"
 #include "primitives/linear/onednn_linear.h"
+#include "primitives/matrix_engine.h"
+#include "primitives/onednn/onednn_weight.h"
 #include "primitives/tables.h"
 #include "runtime/reference/reference.h"
 #include "unit_tests/primitives/weight_fixture.h"
@@ -11,7 +15,7 @@
 namespace
 {
 
-const weight_format formats[] = {
+const std::vector<weight_format> formats = with_blocks({
     {XM_U4, 32, true},
     {XM_U4, 128, true},
     {XM_U4, UINT64_MAX, true},
@@ -24,12 +28,19 @@ const weight_format formats[] = {
     {XM_F16, 0, false},
     {XM_BF16, 0, false},
     {XM_F32, 0, false},
-};
+    view_of({XM_U4, 32, true}),
+    view_of({XM_U4, 32, true, XM_F16, true}),
+    view_of({XM_U8, 64, true}),
+    view_of({XM_I8, UINT64_MAX, false, XM_F32}),
+    view_of({XM_F16, 0, false}),
+});
+const weight_format f32 = {XM_F32, 0, false};
 
 struct shape {
     uint64_t n, k;
 };
-const shape shapes[] = {{1, 128}, {17, 96}, {40, 320}, {9, 352}, {33, 2176}, {5, 100}};
+const shape shapes[] = {{1, 128},   {17, 96}, {40, 320}, {9, 352},
+                        {33, 2176}, {5, 100}, {19, 512}, {34, 768}};
 
 std::vector<float>
 in_bf16(std::vector<float> v)
@@ -146,7 +157,8 @@ class Linear : public PrimitiveTest
             operands[XM_LINEAR_ADDEND] = other.operand();
         for (uint32_t i = 0; i < e.segments; i++) {
             uint64_t n = s.n + (e.is_glu ? 0 : 5 * i);
-            segments.push_back(std::make_unique<segment>(f, n, s.k, tokens, dst, 7 + i));
+            segments.push_back(
+                std::make_unique<segment>(beside(f, s.k, i), n, s.k, tokens, dst, 7 + i));
             desc.segment[i] = {segments[i]->w.device,
                                e.has_bias ? segments[i]->bias.buffer() : nullptr};
             if (i == 0 || !e.is_glu)
@@ -207,7 +219,7 @@ class Linear : public PrimitiveTest
         const weight_format &format = formats[f];
         std::vector<shape> fitting;
         for (const shape &s : shapes) {
-            if (!format.group || format.group == UINT64_MAX || s.k % format.group == 0)
+            if (s.k % unit_of(format, s.k) == 0)
                 fitting.push_back(s);
         }
         const xm_element e = f % 3 == 1 ? XM_F16 : XM_F32;       /* one build a format */
@@ -219,21 +231,24 @@ class Linear : public PrimitiveTest
         return taken;
     }
 
-    /* Each row with `n` formats. */
+    /* Each row with `n` of some formats, another few in each table. */
     void check_table(const xm_variant_table &t, const std::vector<uint64_t> &tokens,
                      const list &all_extras, size_t n)
     {
         std::set<std::string> left = rows_to_cover(t);
-        test_weight dense(1, 33, 2176, formats[XM_ARRAY_LEN(formats) - 1], 1);
+        test_weight dense(1, 33, 2176, f32, 1);
         if (xm_onednn_linear_refuses(xm_engine_info(engine), &dense.host, XM_F32, XM_F32))
             left.erase("linear_gemm_onednn");
-        sample::deck deck(XM_ARRAY_LEN(formats));
+        std::vector<size_t> some(formats.size());
+        std::iota(some.begin(), some.end(), 0);
+        some = sample::of(some, 14);
+        sample::deck deck(some.size());
         for (size_t v = 0; v < t.n; v++) {
             const char *name = t.rows[v].name;
             SCOPED_TRACE(name);
             force_row(t, name);
-            auto takes = [&](size_t f) {
-                bool taken = check_format(f, tokens, all_extras, name);
+            auto takes = [&](size_t i) {
+                bool taken = check_format(some[i], tokens, all_extras, name);
                 if (taken)
                     left.erase(name);
                 return taken;
@@ -331,6 +346,11 @@ TEST_F(Linear, SegmentsAreOfOneFormatAndWithoutAddend)
     EXPECT_EQ(xm_linear_cannot_join(&a.host, &b.host), nullptr);
     EXPECT_NE(xm_linear_cannot_join(&a.host, &wider.host), nullptr);
     EXPECT_NE(xm_linear_cannot_join(&a.host, &finer.host), nullptr);
+    test_weight q4_k(1, 8, 256, blocks_of(XM_WEIGHT_Q4_K), 5),
+        q6_k(1, 8, 256, blocks_of(XM_WEIGHT_Q6_K), 6),
+        u4(1, 8, 256, formats[0], 7); /* kernels read blocks of any formats */
+    EXPECT_EQ(xm_linear_cannot_join(&q4_k.host, &q6_k.host), nullptr);
+    EXPECT_NE(xm_linear_cannot_join(&q4_k.host, &u4.host), nullptr);
     xm_linear_desc desc = describe(a, XM_F32, XM_F32);
     desc.n = 2;
     desc.segment[1].weight = wider.device;
@@ -339,6 +359,34 @@ TEST_F(Linear, SegmentsAreOfOneFormatAndWithoutAddend)
     desc.segment[1].weight = b.device;
     desc.has_addend = true;
     EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_UNSUPPORTED);
+}
+
+/* What reads bytes by itself, in words or whole groups, says what it does not know. */
+TEST_F(Linear, RowsRefuseBlocksAndViewsWithASentence)
+{
+    const weight_format f16 = {XM_F16, 0, false}, u4g64 = {XM_U4, 64, true, XM_F16, true};
+    test_weight blocks(1, 8, 512, blocks_of(XM_WEIGHT_Q4_K), 1);
+    test_weight odd(1, 8, 512, view_of(f16), 1), groups(1, 8, 512, view_of(u4g64), 1);
+    const xm_device_info *info = xm_engine_info(engine);
+    EXPECT_STREQ(xm_matrix_refuses(&blocks.host, XM_F16),
+                 "matrix engines take no weights in blocks");
+    EXPECT_STREQ(xm_matrix_refuses(&odd.host, XM_F16),
+                 "the columns are not whole 32-bit words of weights");
+    EXPECT_EQ(xm_matrix_refuses(&groups.host, XM_F16), nullptr);
+    EXPECT_STREQ(xm_weight_not_in_shorts(&blocks.host, XM_F16),
+                 "the weight is not integers with groups");
+    EXPECT_STREQ(xm_weight_not_in_words(&odd.host, 1),
+                 "the columns are not whole 32-bit words of weights");
+    EXPECT_STREQ(xm_onednn_weight_refuses(info, &blocks.host),
+                 "oneDNN takes no weights in blocks");
+    for (const test_weight *w : {&odd, &groups})
+        EXPECT_STREQ(xm_onednn_weight_refuses(info, &w->host),
+                     "oneDNN takes whole weights only, no views of them");
+    xm_device_info without_tiles = *info;
+    without_tiles.caps &= ~(uint32_t)XM_CAP_BF16_TILES;
+    EXPECT_NE(xm_onednn_linear_refuses(&without_tiles, &blocks.host, XM_F16, XM_F16),
+              nullptr);
+    EXPECT_NE(xm_onednn_linear_refuses(info, &blocks.host, XM_F32, XM_F32), nullptr);
 }
 
 TEST_F(Linear, GatedUnitsAreOfTwoWeightsOrOneAndAFactor)

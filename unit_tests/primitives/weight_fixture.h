@@ -16,13 +16,75 @@ struct weight_format {
     bool has_zero_point;
     xm_element scale = XM_F16;
     bool group_major = false, scalar_zero_point = false;
+    xm_weight_format blocks =
+        XM_WEIGHT_ELEMENTS; /* else the members above mean nothing */
+    bool is_view = false;   /* of a larger weight: rows, columns and experts around it */
 };
+
+inline weight_format
+blocks_of(int format)
+{
+    weight_format f = {XM_DYNAMIC, 0, false};
+    f.blocks = (xm_weight_format)format;
+    return f;
+}
+
+inline weight_format
+view_of(weight_format f)
+{
+    f.is_view = true;
+    return f;
+}
+
+/* Block formats, from the first row of their table on. */
+enum { BLOCK_FORMATS = XM_WEIGHT_FORMATS - 1 };
+inline weight_format
+blocks_number(size_t i)
+{
+    return blocks_of(XM_WEIGHT_ELEMENTS + 1 + (int)(i % BLOCK_FORMATS));
+}
+
+/* The formats and the block formats behind them, each as a whole and as a view. */
+inline std::vector<weight_format>
+with_blocks(std::vector<weight_format> formats)
+{
+    for (size_t i = 0; i < BLOCK_FORMATS; i++) {
+        formats.push_back(blocks_number(i));
+        formats.push_back(view_of(blocks_number(i)));
+    }
+    return formats;
+}
+
+/* Columns are cut between units of so many. */
+inline uint64_t
+unit_of(const weight_format &f, uint64_t k)
+{
+    if (f.group)
+        return f.group == UINT64_MAX ? k : f.group;
+    return xm_weight_formats[f.blocks].block_cols;
+}
+
+/* What stands beside this weight in a kernel that may have several formats: the i-th block format
+ * after one of blocks, of those that k columns are whole blocks of. */
+inline weight_format
+beside(const weight_format &f, uint64_t k, size_t i)
+{
+    weight_format other = f;
+    while (f.blocks != XM_WEIGHT_ELEMENTS && i > 0) {
+        other.blocks = blocks_number((size_t)other.blocks).blocks;
+        i -= k % unit_of(other, k) == 0;
+    }
+    return other;
+}
 
 inline std::string
 text_of(const weight_format &f)
 {
-    return std::string(xm_element_text(f.element)) + " g" + std::to_string(f.group) +
-           (f.has_zero_point ? " zp" : "") + (f.group_major ? " group-major" : "");
+    const std::string of = f.blocks ? xm_weight_formats[f.blocks].text
+                                    : std::string(xm_element_text(f.element)) + " g" +
+                                          std::to_string(f.group);
+    return of + (f.has_zero_point ? " zp" : "") + (f.group_major ? " group-major" : "") +
+           (f.is_view ? ", a view" : "");
 }
 
 struct test_weight {
@@ -33,26 +95,14 @@ struct test_weight {
                 uint32_t seed)
         : gen(seed)
     {
-        host.element = f.element;
-        host.rank = experts > 1 ? 3 : 2;
-        host.experts = experts;
-        host.rows = n;
-        host.cols = k;
-        fill(data, host.data, f.element, experts * n * k, 1.0f);
-        if (f.group) {
-            host.group = f.group == UINT64_MAX ? k : f.group;
-            host.scale_element = f.scale;
-            host.order = f.group_major ? XM_SCALE_GROUP_MAJOR : XM_SCALE_ROW_MAJOR;
-            uint64_t groups = experts * n * (k / host.group);
-            /* weights in [-1, 1], whatever the integer type */
-            float size = xm_element_bits(f.element) == 4 ? 1.0f / 8 : 1.0f / 128;
-            fill(scale, host.scale, f.scale, groups, size);
-            host.zero_point_is_scalar = f.scalar_zero_point;
-            if (f.has_zero_point) {
-                host.zero_point_element = f.element;
-                fill(zero_point, host.zero_point, f.element,
-                     f.scalar_zero_point ? 1 : groups, 1.0f);
-            }
+        const uint64_t unit = unit_of(f, k);
+        const bool cuts = f.is_view && f.group != UINT64_MAX; /* columns, too */
+        store(f.is_view ? experts + 2 : experts, f.is_view ? n + 6 : n,
+              cuts ? k + 3 * unit : k, f);
+        if (f.is_view) {
+            EXPECT_STREQ(xm_weight_slice_rows(&host, 2, n), nullptr);
+            EXPECT_STREQ(xm_weight_slice_experts(&host, 1, experts), nullptr);
+            EXPECT_STREQ(xm_weight_slice_cols(&host, cuts ? unit : 0, k), nullptr);
         }
         EXPECT_STREQ(xm_weight_check(&host), nullptr);
         xm_error err = {};
@@ -70,6 +120,76 @@ struct test_weight {
   private:
     std::mt19937 gen;
     std::vector<uint8_t> data, scale, zero_point;
+
+    void store(uint64_t experts, uint64_t n, uint64_t k, const weight_format &f)
+    {
+        host.format = f.blocks;
+        host.rank = experts > 1 ? 3 : 2;
+        host.experts = experts;
+        host.rows = n;
+        host.cols = k;
+        if (f.blocks) {
+            fill_blocks();
+            return;
+        }
+        host.element = f.element;
+        fill(data, host.data, f.element, experts * n * k, 1.0f);
+        if (f.group) {
+            host.group = unit_of(f, k);
+            host.scale_element = f.scale;
+            host.order = f.group_major ? XM_SCALE_GROUP_MAJOR : XM_SCALE_ROW_MAJOR;
+            uint64_t groups = experts * n * (k / host.group);
+            /* weights in [-1, 1], whatever the integer type */
+            float size = xm_element_bits(f.element) == 4 ? 1.0f / 8 : 1.0f / 128;
+            fill(scale, host.scale, f.scale, groups, size);
+            host.zero_point_is_scalar = f.scalar_zero_point;
+            if (f.has_zero_point) {
+                host.zero_point_element = f.element;
+                fill(zero_point, host.zero_point, f.element,
+                     f.scalar_zero_point ? 1 : groups, 1.0f);
+            }
+        }
+    }
+
+    /* Whether the largest number of a block is like those of other weights. */
+    bool is_sane(const uint8_t *block)
+    {
+        std::vector<float> v(xm_weight_info(&host)->block_cols);
+        float largest = 0;
+        xm_weight_info(&host)->decode(block, v.data());
+        for (float x : v)
+            largest = x == x ? std::fmax(largest, std::fabs(x)) : INFINITY;
+        return largest > 0.25f && largest < 2.0f;
+    }
+
+    /* Random bytes until their numbers are sane: nothing needs to be known of the format. */
+    std::vector<uint8_t> sane_block()
+    {
+        enum { MOST_TRIES = 100000 };
+        std::vector<uint8_t> block(xm_weight_info(&host)->block_bytes);
+        for (int i = 0; i < MOST_TRIES; i++) {
+            for (uint8_t &b : block)
+                b = (uint8_t)gen();
+            if (is_sane(block.data()))
+                return block;
+        }
+        ADD_FAILURE() << "no sane block of " << xm_weight_info(&host)->text;
+        return block;
+    }
+
+    /* Some blocks in any order. */
+    void fill_blocks()
+    {
+        const xm_weight_format_info *f = xm_weight_info(&host);
+        std::vector<std::vector<uint8_t>> some(24);
+        for (std::vector<uint8_t> &block : some)
+            block = sane_block();
+        data.resize(1 + host.experts * host.rows * (host.cols / f->block_cols) *
+                            f->block_bytes);
+        for (size_t at = 1; at < data.size(); at += f->block_bytes)
+            std::copy_n(some[gen() % some.size()].data(), f->block_bytes, &data[at]);
+        host.data = {data.data() + 1, data.size() - 1};
+    }
 
     void fill(std::vector<uint8_t> &bytes, xm_bytes &view, xm_element e, uint64_t n,
               float size)

@@ -41,7 +41,7 @@ read_piece(const struct weight *w, ulong n, uint k, uint end, float *out)
         return;
     }
 #elif PIECE_IS_WORDS
-    if (w->k_count % PIECE == 0 && k < end) {
+    if (is_words(w, PIECE) && k < end) {
         const uint g = k / group_size(w);
         const float zero = weight_zero_point(w, n, g), factor = weight_scale(w, n, g);
         uint words[PIECE / WORD_VALUES];
@@ -56,8 +56,8 @@ read_piece(const struct weight *w, ulong n, uint k, uint end, float *out)
         out[i] = k + i < end ? weight_at(w, n, k + i) : 0.0f;
 }
 
-/* The n stored rows from `row` on into the tile's columns from `to` on, k from `first` on; rows from
- * `end` on are 0. */
+/* The n stored rows from `row` on into the tile's columns from `to` on, k from `first` on; rows
+ * from `end` on are 0. */
 static void
 stage_weights(__local float *to, uint n, const struct weight *w, ulong row, ulong end,
               uint first)

@@ -71,7 +71,7 @@ add_rows(const struct weight *w, ulong row, ulong end, uint first,
     }
     return;
 #elif WORDS
-    if (w->k_count % RUN == 0) {
+    if (is_words(w, RUN)) {
         uint words[ROWS][WORDS];
         float dot[ROWS], x_sum = 0.0f;
         for (uint r = 0; r < ROWS; r++) {

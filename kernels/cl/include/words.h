@@ -63,6 +63,13 @@ word_f32(uint w, uint i)
 /* Weight i of a word, before zero point and scale. */
 #define WORD_VALUE(w, i) PASTE(word_, WEI)(w, i)
 
+/* Whether the view's rows are whole runs of `run` weights, each of which begins a word. */
+static inline bool
+is_words(const struct weight *w, uint run)
+{
+    return w->k_count % run == 0 && (w->view.x | w->view.y) % WORD_VALUES == 0;
+}
+
 /* `n` words from weight k of a row on, which begins a word. */
 static inline void
 read_words(const struct weight *w, ulong row, uint k, uint n, uint *words)
