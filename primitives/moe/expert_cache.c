@@ -16,6 +16,7 @@
 #include "primitives/tables.h"
 #include "runtime/dry_run.h"
 #include "runtime/kernel_defines.h"
+#include "runtime/util/log.h"
 
 enum {
     LEAST_ALIGN = 64,
@@ -297,6 +298,10 @@ xm_expert_cache_create(struct xm_engine *engine, const struct xm_expert_rows *ex
     c->engine = engine;
     c->most_ids = most_ids;
     bool whole = add_parts(c, experts);
+    if (!whole)
+        xm_log(XM_LOG_INFO,
+               "experts are not cached: a weight is a part of what is stored, "
+               "or one expert's is not whole bytes");
     bytes = whole ? size_for(c, bytes) : 0;
     if (c->slots < top_k || c->slots == 0) {
         xm_expert_cache_destroy(c);

@@ -64,8 +64,8 @@ struct xm_expert_counts {
 };
 
 /* A cache of as many slots as `bytes` hold together with the tables, at most one an expert. *out
- * is NULL when they would be fewer than top_k, or when an expert is not whole bytes. `most_ids`:
- * routed ids of the largest call. `queue` writes the tables. */
+ * is NULL when they would be fewer than top_k, or when an expert is not whole bytes or a part of
+ * what is stored. `most_ids`: routed ids of the largest call. `queue` writes the tables. */
 enum xm_status xm_expert_cache_create(struct xm_engine *engine,
                                       const struct xm_expert_rows *experts,
                                       uint64_t top_k, uint64_t most_ids, uint64_t bytes,

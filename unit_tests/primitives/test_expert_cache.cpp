@@ -297,4 +297,47 @@ TEST_F(ExpertCache, AnExpertIsWholeBytes)
     EXPECT_FALSE(c.p);
 }
 
+/* What is moved is the bytes of blocks; the slots are weights of the same format. */
+TEST_F(ExpertCache, HoldsBlocks)
+{
+    const uint64_t experts = 12;
+    for (size_t i = 0; i < BLOCK_FORMATS; i++) {
+        const weight_format f = blocks_number(i);
+        SCOPED_TRACE(text_of(f));
+        test_weight gate(experts, 5, 256, f, 1), up(experts, 5, 256, u4g32, 2),
+            down(experts, 3, 512, blocks_number(i + 1), 3);
+        const xm_expert_rows rows = {gate.device, up.device, down.device,
+                                     nullptr,     nullptr,   nullptr};
+        cache_ptr c;
+        ASSERT_XM_OK(
+            xm_expert_cache_create(engine, &rows, 2, 64, 1 << 14, queue, &c.p, &err));
+        ASSERT_TRUE(c.p);
+        const xm_weight_format_info *info = xm_weight_info(&gate.host);
+        EXPECT_EQ(c.p->part[0].bytes, 5 * 256 / info->block_cols * info->block_bytes);
+        EXPECT_EQ(c.p->n_parts, 5u);
+        EXPECT_LT(c.p->slots, experts);
+        EXPECT_TRUE(xm_weight_same_format(&c.p->rows.gate->host, &gate.host));
+        EXPECT_EQ(xm_weight_row_cols(&c.p->rows.down->host), 512u);
+        expect_like_model(c.p, 12, 2);
+    }
+}
+
+/* An entry would have to be gathered from several places. */
+TEST_F(ExpertCache, RefusesPartsOfWeights)
+{
+    test_weight whole(6, 8, 64, u4g32, 1), part(6, 8, 64, view_of(u4g32), 1),
+        down(6, 64, 8, i8row, 2), down_part(6, 64, 8, view_of(i8row), 2);
+    xm_expert_rows rows = {whole.device, whole.device, down.device,
+                           nullptr,      nullptr,      nullptr};
+    for (xm_device_weight **at : {&rows.gate, &rows.up, &rows.down}) {
+        cache_ptr c;
+        xm_device_weight *const before = *at;
+        *at = at == &rows.down ? down_part.device : part.device;
+        ASSERT_XM_OK(
+            xm_expert_cache_create(engine, &rows, 1, 8, 1 << 20, queue, &c.p, &err));
+        EXPECT_FALSE(c.p);
+        *at = before;
+    }
+}
+
 } // namespace
