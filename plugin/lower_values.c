@@ -317,7 +317,7 @@ reserve_weight(struct xm_lower *l)
 }
 
 static enum xm_status
-lower_weight(struct xm_lower *l, const struct xm_weight *w, bool on_host,
+lower_weight(struct xm_lower *l, const struct xm_weight *w, bool on_host, bool turns,
              struct xm_device_weight **out)
 {
     struct xm_program *p = l->p;
@@ -331,7 +331,7 @@ lower_weight(struct xm_lower *l, const struct xm_weight *w, bool on_host,
     XM_TRY(on_host ? xm_host_weight_create(p->engine, w, out, l->err)
                    : xm_device_weight_create(p->engine, w, out, l->err));
     p->weights[p->n_weights++] = *out;
-    if (suits_onednn(p) && !offloads(l, w) &&
+    if (turns && suits_onednn(p) && !offloads(l, w) &&
         xm_onednn_weight_can_turn(xm_engine_info(p->engine), w))
         XM_TRY(xm_onednn_weight_turn(p->engine, *out, l->err));
     p->weight_bytes += xm_weight_bytes(w);
@@ -345,8 +345,10 @@ xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v, uint32_t n
                  struct xm_device_weight **out, uint64_t *host_bytes)
 {
     uint64_t experts = 0;
+    bool turns = true; /* oneDNN takes no experts with gate and up in one weight */
     for (uint32_t i = 0; i < n; i++) {
         out[i] = NULL;
+        turns = turns && (n == 1 || !xm_is_none(v[i]));
         if (xm_is_none(v[i]))
             continue;
         if (v[i]->node->op != XM_OP_WEIGHT)
@@ -358,7 +360,7 @@ xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v, uint32_t n
     *host_bytes = on_host ? experts : 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!xm_is_none(v[i]))
-            XM_TRY(lower_weight(l, &v[i]->node->attr.weight, on_host, &out[i]));
+            XM_TRY(lower_weight(l, &v[i]->node->attr.weight, on_host, turns, &out[i]));
     }
     return XM_OK;
 }

@@ -213,7 +213,10 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
         return "a weight of the experts is missing";
     if (!apart && (up || gate->rows % 2 != 0))
         return "gate and up in one weight have as many rows each";
+    struct xm_weight half = *gate;
     const char *why = readable(w);
+    if (!why && (gate_up == XM_GATE_UP_INTERLEAVED || gate_up == XM_UP_GATE_INTERLEAVED))
+        why = xm_weight_alternate_rows(&half, 0);
     if (why)
         return why;
     if (gate->experts != down->experts || (up && up->experts != gate->experts))

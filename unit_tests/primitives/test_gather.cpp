@@ -2,85 +2,52 @@
 #include "primitives/gather/gather.h"
 
 #include "primitives/tables.h"
-#include "unit_tests/primitives/harness.h"
+#include "unit_tests/primitives/weight_fixture.h"
 
 namespace
 {
 
-/* A weight with random bytes: every bit pattern of an integer type is a value. */
-struct random_weight {
-    std::vector<uint8_t> data, scale, zero_point;
-    xm_weight w = {};
-
-    random_weight(xm_element element, uint64_t rows, uint64_t cols, uint64_t group,
-                  bool zp)
-    {
-        std::mt19937 gen(7);
-        w.element = element;
-        w.rank = 2;
-        w.experts = 1;
-        w.rows = rows;
-        w.cols = cols;
-        w.group = group;
-        uint64_t n = rows * cols;
-        if (xm_element_is_float(element)) {
-            std::vector<float> v = random_floats(n, 8);
-            data.resize(n * xm_element_bits(element) / 8);
-            for (size_t i = 0; i < n; i++)
-                xm_store_float(element, data.data(), i, v[i]);
-        } else {
-            data.resize((n * xm_element_bits(element) + 7) / 8);
-            for (uint8_t &b : data)
-                b = (uint8_t)gen();
-        }
-        w.data = {data.data(), data.size()};
-        if (group == 0)
-            return;
-        uint64_t groups = rows * cols / group;
-        scale.resize(groups * 2);
-        w.scale_element = XM_F16;
-        std::vector<float> s = random_floats(groups, 9);
-        for (size_t i = 0; i < groups; i++)
-            xm_store_float(XM_F16, scale.data(), i, 0.01f * s[i]);
-        w.scale = {scale.data(), scale.size()};
-        if (!zp)
-            return;
-        w.zero_point_element = element;
-        zero_point.resize((groups * xm_element_bits(element) + 7) / 8);
-        for (uint8_t &b : zero_point)
-            b = (uint8_t)gen();
-        w.zero_point = {zero_point.data(), zero_point.size()};
-    }
-};
-
 struct problem {
-    xm_element element;
-    uint64_t cols, group;
-    bool zp;
+    weight_format format;
+    uint64_t cols;
     xm_element ids, dst;
 };
 
-const problem problems[] = {
-    {XM_U4, 128, 64, true, XM_I64, XM_F32},  {XM_I4, 96, 32, false, XM_I32, XM_F16},
-    {XM_U8, 64, 64, true, XM_I64, XM_F16},   {XM_I8, 48, 16, false, XM_I64, XM_F32},
-    {XM_F16, 33, 0, false, XM_I32, XM_F32},  {XM_F32, 20, 0, false, XM_I64, XM_F16},
-    {XM_BF16, 20, 0, false, XM_I64, XM_F32},
-};
+const weight_format u4g32 = {XM_U4, 32, true}, f16 = {XM_F16, 0, false};
+
+std::vector<problem>
+all_problems()
+{
+    std::vector<problem> problems = {
+        {{XM_U4, 64, true}, 128, XM_I64, XM_F32},
+        {{XM_I4, 32, false}, 96, XM_I32, XM_F16},
+        {{XM_U8, 64, true}, 64, XM_I64, XM_F16},
+        {{XM_I8, 16, false}, 48, XM_I64, XM_F32},
+        {f16, 33, XM_I32, XM_F32},
+        {{XM_F32, 0, false}, 20, XM_I64, XM_F16},
+        {{XM_BF16, 0, false}, 20, XM_I64, XM_F32},
+        {view_of(u4g32), 96, XM_I64, XM_F32},
+        {view_of({XM_U8, 32, true, XM_F16, true}), 64, XM_I64, XM_F16},
+        {view_of(f16), 21, XM_I64, XM_F32},
+    };
+    for (const weight_format &f : with_blocks({}))
+        problems.push_back({f, 512, XM_I64, f.is_view ? XM_F16 : XM_F32});
+    return problems;
+}
+const std::vector<problem> problems = all_problems();
 
 class Embedding : public PrimitiveTest
 {
   protected:
     void check(const problem &p)
     {
-        SCOPED_TRACE(xm_element_text(p.element));
+        SCOPED_TRACE(text_of(p.format));
         const uint64_t rows = 10;
         const std::vector<int64_t> ids = {3, 0, 9, 10, -1, 3, 7};
-        random_weight weight(p.element, rows, p.cols, p.group, p.zp);
-        xm_device_weight *dw = nullptr;
-        ASSERT_XM_OK(xm_device_weight_create(engine, &weight.w, &dw, &err));
+        test_weight weight(1, rows, p.cols, p.format, 7);
         tensor id(p.ids, {1, (int64_t)ids.size()}, ids);
         tensor y(p.dst, {1, (int64_t)ids.size(), (int64_t)p.cols});
-        xm_embedding_desc desc = {dw, p.ids, p.dst};
+        xm_embedding_desc desc = {weight.device, p.ids, p.dst};
         {
             primitive_ptr embedding;
             ASSERT_XM_OK(xm_embedding_create(engine, &desc, &embedding.p, &err));
@@ -90,20 +57,18 @@ class Embedding : public PrimitiveTest
         std::vector<float> want(y.size(), 0.0f);
         for (size_t t = 0; t < ids.size(); t++) {
             if (ids[t] >= 0 && ids[t] < (int64_t)rows)
-                xm_weight_row(&weight.w, 0, (uint64_t)ids[t], &want[t * p.cols]);
+                xm_weight_row(&weight.host, 0, (uint64_t)ids[t], &want[t * p.cols]);
         }
         EXPECT_TRUE(rows_match(y.read(), want, p.cols, p.dst));
-        xm_device_weight_unref(dw);
     }
 };
 
 TEST_F(Embedding, EveryVariantAgreesWithTheReference)
 {
-    for_rows(xm_embedding_table, std::size(problems), 3,
-             [&](const xm_variant &, size_t i) {
-                 check(problems[i]);
-                 return true;
-             });
+    for_rows(xm_embedding_table, problems.size(), 4, [&](const xm_variant &, size_t i) {
+        check(problems[i]);
+        return true;
+    });
 }
 
 class Gather : public PrimitiveTest

@@ -23,11 +23,11 @@ class Lanes : public PrimitiveTest
             GTEST_SKIP() << "no sub-groups of a required size";
     }
 
-    void go(const char *name, const test_weight &w, const char *options, const xm_args &a,
+    void go(const char *name, xm_kernel_weights w, const char *options, const xm_args &a,
             uint64_t rows, uint64_t y)
     {
         xm_kernel *kernel = nullptr;
-        ASSERT_XM_OK(xm_weight_kernel(engine, name, xm_one_weight(&w.host), &kernel, &err,
+        ASSERT_XM_OK(xm_weight_kernel(engine, name, w, &kernel, &err,
                                       "-DSG=%d -DROWS=%d %s", LANES, ROWS, options));
         ASSERT_XM_OK(xm_args_run_lanes(&a, queue, kernel, LANES, (rows + ROWS - 1) / ROWS,
                                        y, 1, &err));
@@ -40,7 +40,7 @@ class Lanes : public PrimitiveTest
         const uint64_t experts = 5, tokens = 2, top_k = 3;
         const std::vector<int64_t> chosen = {4, 0, 2, 1, 2, 3};
         test_weight gate(experts, inter, hidden, format, 1);
-        test_weight up(experts, inter, hidden, format, 2);
+        test_weight up(experts, inter, hidden, beside(format, hidden, 1), 2);
         test_weight down(experts, hidden, inter, format, 3);
         tensor x(XM_F32, {(int64_t)tokens, (int64_t)hidden},
                  random_floats(tokens * hidden, 4));
@@ -64,7 +64,8 @@ class Lanes : public PrimitiveTest
         xm_args_uint(&a, inter);
         xm_args_uint(&a, hidden);
         xm_args_uint(&a, top_k);
-        go("moe_gate_up_sg", gate, "-DSRC=f32 -DACT=0", a, inter, tokens * top_k);
+        go("moe_gate_up_sg", {{&gate.host, &up.host}, 2}, "-DSRC=f32 -DACT=0", a, inter,
+           tokens * top_k);
 
         xm_args b = {};
         xm_args_weight(&b, down.device);
@@ -77,7 +78,7 @@ class Lanes : public PrimitiveTest
         xm_args_uint(&b, hidden);
         xm_args_uint(&b, inter);
         xm_args_uint(&b, top_k);
-        go("moe_down_sg", down, "-DDST=f32", b, hidden, tokens);
+        go("moe_down_sg", xm_one_weight(&down.host), "-DDST=f32", b, hidden, tokens);
 
         const xm_moe_weights set = {&gate.host, &up.host, &down.host,
                                     nullptr,    nullptr,  nullptr};
@@ -98,6 +99,10 @@ TEST_F(Lanes, ExpertsOfFewTokensAgreeWithTheReference)
     check({XM_U4, 32, true}, 320, 96);
     check({XM_I8, UINT64_MAX, false}, 256, 140);
     check({XM_F16, 0, false}, 130, 66);
+    check(view_of({XM_U4, 32, true}), 96, 64);
+    const std::vector<weight_format> blocks = with_blocks({});
+    for (const weight_format &format : sample::of(blocks, 3))
+        check(format, 512, 256);
 }
 
 } // namespace

@@ -32,6 +32,9 @@ const weight_format i4g64 = {XM_I4, 64, false}, i8row = {XM_I8, UINT64_MAX, fals
 const weight_format u8g32 = {XM_U8, 32, true}, i8g32 = {XM_I8, 32, false},
                     f16 = {XM_F16, 0, false};
 const weight_format bf16 = {XM_BF16, 0, false};
+const weight_format q4_0 = blocks_of(XM_WEIGHT_Q4_0), q8_0 = blocks_of(XM_WEIGHT_Q8_0),
+                    q4_k = blocks_of(XM_WEIGHT_Q4_K), q6_k = blocks_of(XM_WEIGHT_Q6_K),
+                    mxfp4 = blocks_of(XM_WEIGHT_MXFP4);
 
 const problem few[] = {
     {"one token", 1, 7, 128, 96, 3, u4g32, u4g32},
@@ -52,6 +55,16 @@ const problem few[] = {
      XM_ROUTING_SOFTMAX_TOPK, XM_F32, 0, false, true, XM_GATE_UP_APART, 7},
     {"by ids, shared, with addend", 2, 6, 128, 64, 2, u4g32, u4g32, swiglu, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX, XM_F32, 2, false, true, XM_GATE_UP_APART, 0, 1},
+    {"views", 2, 5, 96, 64, 2, view_of(u4g32), view_of(i8g32)},
+    {"views, group-major", 1, 5, 96, 64, 2, view_of({XM_U4, 32, true, XM_F16, true}),
+     view_of({XM_U8, 32, true, XM_F16, true})},
+    {"views of floats", 3, 5, 50, 22, 2, view_of(bf16), view_of(f16)},
+    {"blocks of three formats", 2, 5, 256, 96, 2, q4_k, q4_0},
+    {"blocks of two formats, f16 with addend", 1, 4, 64, 256, 2, mxfp4, q6_k, swiglu,
+     XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16, 0, false, true},
+    {"blocks of one format, shared", 3, 4, 64, 96, 2, q8_0, q8_0, swiglu, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX, XM_F32, 1},
+    {"views of blocks", 2, 5, 256, 32, 2, view_of(q6_k), view_of(mxfp4)},
 };
 const problem many[] = {
     {"empty experts", 17, 3, 128, 96, 1, u4g32, u4g32},
@@ -75,7 +88,24 @@ const problem many[] = {
      XM_ROUTING_SOFTMAX_TOPK, XM_F16, 0, false, true, XM_GATE_UP_APART, 7},
     {"f16, by ids with a scale, shared", 35, 6, 128, 64, 2, u4g32, u4g32, swiglu,
      XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16, 1, false, false, XM_GATE_UP_APART, 0, 2},
+    {"views", 33, 5, 96, 64, 2, view_of(u4g32), view_of(i8g32)},
+    {"f16, views, group-major", 34, 5, 64, 64, 2,
+     view_of({XM_U4, 32, true, XM_F16, true}), view_of({XM_U8, 32, true, XM_F16, true}),
+     swiglu, XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16},
+    {"views of floats", 35, 5, 50, 22, 2, view_of(bf16), view_of(f16)},
+    {"blocks of three formats", 37, 5, 256, 96, 2, q4_k, q4_0},
+    {"f16, blocks of two formats, shared", 33, 4, 64, 256, 2, mxfp4, q6_k, swiglu,
+     XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16, 1},
+    {"blocks of one format", 40, 4, 64, 96, 2, q8_0, q8_0},
+    {"views of blocks", 36, 5, 256, 32, 2, view_of(q6_k), view_of(mxfp4)},
 };
+
+/* Of gate's format; where the experts' blocks differ anyway, of another one. */
+weight_format
+up_of(const problem &p)
+{
+    return beside(p.gate, p.hidden, p.gate.blocks != p.down.blocks);
+}
 
 struct routed {
     std::vector<float> weights;
@@ -125,7 +155,7 @@ class Moe : public PrimitiveTest
                                     nullptr,   nullptr,   nullptr};
         xm_moe_attr attr = {};
         attr.activation = p.activation;
-        attr.beta = 1.0f;
+        attr.beta = p.expert == clamped ? 1.702f : 1.0f;
         std::vector<float> weight(p.tokens, 1.0f), sum(y.size());
         std::vector<int32_t> ids(p.tokens, 0);
         if (p.shared == 2) {
@@ -145,14 +175,15 @@ class Moe : public PrimitiveTest
     /* Returns the kernels used; empty when a forced row refuses. */
     std::string check(const problem &p)
     {
-        SCOPED_TRACE(p.text);
+        SCOPED_TRACE(std::string(p.text) + " gate " + text_of(p.gate) + ", down " +
+                     text_of(p.down));
         const bool apart = p.form == XM_GATE_UP_APART;
         uint64_t gate_rows = apart ? p.inter : 2 * p.inter;
         test_weight gate(p.experts, gate_rows, p.hidden, p.gate, 11);
-        test_weight up(p.experts, p.inter, p.hidden, p.gate, 12);
+        test_weight up(p.experts, p.inter, p.hidden, up_of(p), 12);
         test_weight down(p.experts, p.hidden, p.inter, p.down, 13);
         test_weight shared_gate(1, p.inter, p.hidden, p.gate, 14);
-        test_weight shared_up(1, p.inter, p.hidden, p.gate, 15);
+        test_weight shared_up(1, p.inter, p.hidden, up_of(p), 15);
         test_weight shared_down(1, p.hidden, p.inter, p.down, 16);
         test_weight gate_gate(1, 1, p.hidden, f16, 17);
         int64_t tokens = (int64_t)p.tokens, hidden = (int64_t)p.hidden;
@@ -307,9 +338,15 @@ TEST_F(Moe, EveryVariantForManyTokensAgreesWithTheReference)
  * and many. The last tile of 16 tokens, and the last block of I, are not full. */
 TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
 {
-    const weight_format formats[] = {{XM_U4, 32, true},          {XM_I4, 64, false},
-                                     {XM_U8, UINT64_MAX, true},  {XM_I8, 32, false},
-                                     {XM_I4, UINT64_MAX, false}, {XM_U8, 64, true}};
+    const weight_format formats[] = {{XM_U4, 32, true},
+                                     {XM_I4, 64, false},
+                                     {XM_U8, UINT64_MAX, true},
+                                     {XM_I8, 32, false},
+                                     {XM_I4, UINT64_MAX, false},
+                                     {XM_U8, 64, true},
+                                     view_of({XM_U4, 32, true}),
+                                     q4_0,
+                                     view_of(mxfp4)};
     const int n_forms = XM_GATE_UP_COUNT - XM_GATE_UP_INTERLEAVED;
     sample::deck forms((size_t)n_forms);
     const std::vector<const char *> families = {"", "vec", "sg", "gen", "ref"};
@@ -320,7 +357,7 @@ TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
         auto takes = [&](size_t i) {
             const int form = XM_GATE_UP_INTERLEAVED + (int)i;
             const size_t n = family * (size_t)n_forms + i;
-            problem p = {"", 1, 4, 128, 64, 2, formats[n % 6], formats[(n + 2) % 6]};
+            problem p = {"", 1, 4, 128, 64, 2, formats[n % 9], formats[(n + 2) % 9]};
             p.form = (xm_gate_up)form;
             p.expert = n % 4 == 3 ? swiglu : clamped;
             p.biased = n % 3 != 2 ? 5 : 0;
@@ -344,13 +381,14 @@ TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
 TEST_F(Moe, AnyMixtureOfAttributesAgreesWithTheReference)
 {
     const std::vector<const char *> families = {"", "vec", "sg", "gen", "ref"};
-    const weight_format formats[] = {u4g32, i4g64, u8g32, i8g32, f16};
+    const weight_format formats[] = {u4g32, i4g64,          u8g32, i8g32,
+                                     f16,   view_of(u4g32), q8_0,  mxfp4};
     auto any = [](size_t n) { return (size_t)sample::random()() % n; };
     for (const char *family : sample::of(families, 3)) {
         setenv("XM_FORCE", family, 1);
         SCOPED_TRACE(family);
         for (uint64_t tokens : {2, 37}) {
-            problem p = {"", tokens, 5, 128, 64, 2, formats[any(5)], formats[any(5)]};
+            problem p = {"", tokens, 5, 128, 64, 2, formats[any(8)], formats[any(8)]};
             p.expert = (expert_form)any(raised + 1);
             p.activation = (xm_activation)any(XM_ACT_COUNT);
             p.form = (xm_gate_up)any(XM_GATE_UP_COUNT);
@@ -453,7 +491,14 @@ TEST_F(Moe, RefusesWithASentence)
     a.routing.top_k = 2;
     a.gate_up = XM_GATE_UP_STACKED;
     EXPECT_STREQ(refusal(), "gate and up in one weight have as many rows each");
-    w.up = nullptr; /* [4,32,128] each, and down wants 64 of them */
+    w.up = nullptr;
+    a.gate_up = XM_GATE_UP_INTERLEAVED;
+    xm_weight part = gate.host; /* the first row is an up */
+    ASSERT_STREQ(xm_weight_slice_rows(&part, 1, 62), nullptr);
+    w.gate = &part;
+    EXPECT_STREQ(refusal(), "the rows are not whole pairs");
+    w.gate = &gate.host;
+    a.gate_up = XM_GATE_UP_STACKED; /* [4,32,128] each, and down wants 64 of them */
     EXPECT_STREQ(refusal(), "the down projection does not fit gate and up");
 }
 
@@ -594,14 +639,24 @@ class GatherMatmul : public PrimitiveTest
 TEST_F(GatherMatmul, EveryVariantAgreesWithTheReference)
 {
     std::set<std::string> left = rows_to_cover(xm_gather_matmul_table);
-    for_rows(xm_gather_matmul_table, 3, 1, [&](const xm_variant &row, size_t i) {
-        bool ran = i == 0   ? check(u4g32, 33, 96, 1, XM_I32, true)
-                   : i == 1 ? check(i8row, 21, 320, 2, XM_I64, false)
-                            : check(f16, 8, 50, 2, XM_I32, true);
-        if (ran)
-            left.erase(row.name);
-        return ran;
-    });
+    const struct {
+        weight_format f;
+        uint64_t n, k, slots;
+        xm_element ids;
+        bool has_bias;
+    } cases[] = {
+        {u4g32, 33, 96, 1, XM_I32, true}, {i8row, 21, 320, 2, XM_I64, false},
+        {f16, 8, 50, 2, XM_I32, true},    {view_of(u4g32), 33, 96, 1, XM_I32, true},
+        {q4_0, 21, 96, 1, XM_I32, true},  {view_of(q6_k), 33, 256, 2, XM_I32, false},
+        {mxfp4, 8, 320, 2, XM_I64, true}};
+    for_rows(xm_gather_matmul_table, std::size(cases), 1,
+             [&](const xm_variant &row, size_t i) {
+                 const auto &c = cases[i];
+                 bool ran = check(c.f, c.n, c.k, c.slots, c.ids, c.has_bias);
+                 if (ran)
+                     left.erase(row.name);
+                 return ran;
+             });
     EXPECT_TRUE(left.empty()) << *left.begin() << " was never run";
 }
 
