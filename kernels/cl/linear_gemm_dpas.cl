@@ -24,8 +24,8 @@ linear_gemm_dpas(WEIGHT_PARAMETERS(w), __global const uint *tiles,
         return;
 #pragma unroll
     for (uint r = 0; r < ROW_BLOCKS; r++)
-        rows[r] = (struct row_block){w, stored_row(&w, 0, first + r * 8),
-                                     stored_row(&w, 0, n_count - 1)};
+        rows[r] = row_block_at(&w, stored_row(&w, 0, first + r * 8),
+                               stored_row(&w, 0, n_count - 1));
     multiply_tiles(rows, tiles, tile, (t_count - 1) / 16, acc);
 #pragma unroll
     for (uint t = 0; t < TOKEN_BLOCKS; t++) {

@@ -20,7 +20,8 @@ linear_gemm_sg(WEIGHT_PARAMETERS(w), __global const STORAGE(TILE) * tiles,
     const uint tile = (uint)get_group_id(1),
                padded = (k_count + BLOCK - 1) / BLOCK * BLOCK;
     const struct weight w = WEIGHT(w, k_count, 0);
-    const struct lane_row row[1] = {{w, stored_row(&w, 0, min(n, n_count - 1))}};
+    const struct lane_row row[1] = {
+        lane_row_at(&w, stored_row(&w, 0, min(n, n_count - 1)))};
     float acc[1][TOKENS];
     if (sub_group_index() * SG >= n_count)
         return;

@@ -27,8 +27,8 @@ moe_gemm_down_dpas(WEIGHT_PARAMETERS(w), __global const uint *h,
     const uint last_tile = first_tile[expert + 1] - 1;
 #pragma unroll
     for (uint r = 0; r < ROW_BLOCKS; r++)
-        rows[r] = (struct row_block){w, stored_row(&w, expert, first + r * 8),
-                                     stored_row(&w, expert, n_count - 1)};
+        rows[r] = row_block_at(&w, stored_row(&w, expert, first + r * 8),
+                               stored_row(&w, expert, n_count - 1));
     multiply_tiles(rows, h, tile, last_tile, acc);
 #pragma unroll
     for (uint t = 0; t < TOKEN_BLOCKS; t++) {

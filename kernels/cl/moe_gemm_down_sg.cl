@@ -22,7 +22,7 @@ moe_gemm_down_sg(WEIGHT_PARAMETERS(w), __global const float *h,
         return;
     const struct weight w = WEIGHT(w, k_count, 0);
     const uint mine = min(n, n_count - 1);
-    const struct lane_row row[1] = {{w, stored_row(&w, expert, mine)}};
+    const struct lane_row row[1] = {lane_row_at(&w, stored_row(&w, expert, mine))};
     multiply_tile(row, h + tile * ((k_count + BLOCK - 1) / BLOCK * BLOCK) * 16, 0, acc);
     const float b = bias ? bias[(ulong)expert * n_count + mine] : 0.0f;
     if (n >= n_count)

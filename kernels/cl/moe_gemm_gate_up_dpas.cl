@@ -43,8 +43,10 @@ moe_gemm_gate_up_dpas(GATE_UP_PARAMETERS, __global const uint *x,
         return;
     const uint last_tile = first_tile[expert + 1] - 1;
     const struct row_block rows[ROW_BLOCKS] = {
-        {gates, stored_row(&gates, expert, first), stored_row(&gates, expert, i_count - 1)},
-        {ups, stored_row(&ups, expert, first), stored_row(&ups, expert, i_count - 1)}};
+        row_block_at(&gates, stored_row(&gates, expert, first),
+                     stored_row(&gates, expert, i_count - 1)),
+        row_block_at(&ups, stored_row(&ups, expert, first),
+                     stored_row(&ups, expert, i_count - 1))};
     multiply_tiles(rows, x, tile, last_tile, acc);
 #pragma unroll
     for (uint t = 0; t < TOKEN_BLOCKS; t++) {

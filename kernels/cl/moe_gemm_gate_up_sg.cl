@@ -33,8 +33,9 @@ moe_gemm_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(TILE) * x,
     float acc[2][TOKENS];
     if (expert < 0 || first >= padded)
         return;
-    const struct lane_row row[2] = {{gates, stored_row(&gates, expert, mine)},
-                                    {ups, stored_row(&ups, expert, mine)}};
+    const struct lane_row row[2] = {
+        lane_row_at(&gates, stored_row(&gates, expert, mine)),
+        lane_row_at(&ups, stored_row(&ups, expert, mine))};
     multiply_tile(row, x + tile * ((k_count + BLOCK - 1) / BLOCK * BLOCK) * 16, first_token,
                   acc);
     if (i >= padded)

@@ -40,19 +40,25 @@ block_half(__global const uchar *p)
                         PASTE(BYTES_, format),                                           \
         ((w)->view.y + (k)) % PASTE(COLUMNS_, format) / 16)
 
-/* Weights k … k + 15 of a row; k is a multiple of 16. */
+/* Weights k … k + 15 of a row; k is a multiple of 16, `format` the weight's. */
 static inline float16
-weights_at(const struct weight *w, ulong row, uint k)
+weights_of_format(const uint format, const struct weight *w, ulong row, uint k)
 {
 #if FORMATS == 3
-    if (w->format == 2)
+    if (format == 2)
         return FORMAT_VALUES(FORMAT2, w, row, k);
 #endif
 #if FORMATS > 1
-    if (w->format == 1)
+    if (format == 1)
         return FORMAT_VALUES(FORMAT1, w, row, k);
 #endif
     return FORMAT_VALUES(FORMAT0, w, row, k);
+}
+
+static inline float16
+weights_at(const struct weight *w, ulong row, uint k)
+{
+    return weights_of_format(w->format, w, row, k);
 }
 
 /* Weight k of a row. */

@@ -8,8 +8,8 @@
 static inline float2
 k_factors(__global const uchar *block, uint j)
 {
-    __global const uchar *b = block + 4;
-    const uint scale = j < 4 ? b[j] & 63 : (b[j + 4] & 15) | (b[j - 4] >> 6) << 4;
-    const uint minimum = j < 4 ? b[j + 4] & 63 : b[j + 4] >> 4 | (b[j] >> 6) << 4;
+    const uint a = block[4 + j % 4], b = block[8 + j % 4], rest = block[12 + j % 4];
+    const uint scale = j < 4 ? a & 63 : (rest & 15) | a >> 6 << 4;
+    const uint minimum = j < 4 ? b & 63 : rest >> 4 | b >> 6 << 4;
     return (float2)(block_half(block) * scale, block_half(block + 2) * minimum);
 }

@@ -42,13 +42,15 @@
 #endif
 
 #if BLOCKS
-#define STEP_WORDS 16          /* words of a row that are unpacked at once */
-#define PARTS      (16 / STEP) /* pieces of the tile that meet them        */
+#define STEP_WORDS 8          /* weights of a row that are kept at once */
+#define PARTS      (8 / STEP) /* pieces of the tile that meet them      */
+#define RUN_WORDS  16 /* what they are unpacked from */
 #define PART_STEP  (STEP * 16)
-#define AT_ONCE    1 /* matrices: 16 weights of each are as many registers as there are */
+#define AT_ONCE    1 /* matrices */
 #else
 #define STEP_WORDS STEP
 #define PARTS      PLANES
+#define RUN_WORDS  STEP
 #define PART_STEP  256
 #define AT_ONCE    MATRICES
 #endif
@@ -67,7 +69,18 @@ typedef float weight_t;
 struct lane_row {
     struct weight w;
     ulong n;
+    ulong begin; /* its first element */
 };
+
+static inline struct lane_row
+lane_row_at(const struct weight *w, ulong n)
+{
+#if BLOCKS
+    return (struct lane_row){*w, n, 0};
+#else
+    return (struct lane_row){*w, n, row_begin(w, n)};
+#endif
+}
 
 /* What turns the words [first, first + STEP) of a row into weights: w = (q - zero) scale. */
 struct lane_words {
@@ -84,9 +97,10 @@ load_words(const struct lane_row *row, uint first, struct lane_words *to)
 {
     const struct weight *w = &row->w;
 #if BLOCKS
-    vstore16(weights_at(w, row->n, first), 0, to->value);
+    const float16 v = weights_at(w, row->n, first / 16 * 16);
+    vstore8(first % 16 ? v.hi : v.lo, 0, to->value);
 #elif GROUP
-    const ulong at = row_begin(w, row->n) / PLANES + first;
+    const ulong at = row->begin / PLANES + first;
     VLOAD_STEP((__global const uint *)w->data + at, to->word);
 #pragma unroll
     for (uint i = 0; i < STEP; i++) {
@@ -99,13 +113,14 @@ load_words(const struct lane_row *row, uint first, struct lane_words *to)
         }
 #endif
         const uint g = (first + i) * PLANES / GROUP;
-        to->scale[i] = ALIGNED(SCALE, w->scale, scale_index(w, row->n, g));
-        to->zero[i] = weight_zero_point(w, row->n, g) + OFFSET;
+        const ulong at_scale = scale_behind(w, row->n, row->begin, g);
+        to->scale[i] = ALIGNED(SCALE, w->scale, at_scale);
+        to->zero[i] = zero_point_at(w, at_scale) + OFFSET;
     }
 #else
 #pragma unroll
     for (uint i = 0; i < STEP; i++)
-        to->value[i] = ALIGNED(WEI, w->data, row_begin(w, row->n) + first + i);
+        to->value[i] = ALIGNED(WEI, w->data, row->begin + first + i);
 #endif
 }
 
@@ -198,9 +213,12 @@ multiply_tile(const struct lane_row row[MATRICES], __global const STORAGE(TILE) 
             acc[m][t] = 0.0f;
     }
 #pragma unroll 1
-    for (uint first = 0; first * PLANES < row[0].w.k_count; first += STEP_WORDS) {
+    for (uint first = 0; first * PLANES < row[0].w.k_count; first += RUN_WORDS) {
 #pragma unroll
-        for (uint m = 0; m < MATRICES; m += AT_ONCE)
-            add_words(row + m, first, tile, first_token, acc + m);
+        for (uint i = 0; i < RUN_WORDS; i += STEP_WORDS) {
+#pragma unroll
+            for (uint m = 0; m < MATRICES; m += AT_ONCE)
+                add_words(row + m, first + i, tile, first_token, acc + m);
+        }
     }
 }

@@ -119,8 +119,8 @@ struct gemv_rows {
 
 /* sum += this lane's share of the words from b on. */
 static inline void
-add_words(const struct gemv_rows *rows, __global const STORAGE(SRC) * x, uint b,
-          const bool whole, float sum[ROWS])
+add_words(const uint format, const struct gemv_rows *rows,
+          __global const STORAGE(SRC) * x, uint b, const bool whole, float sum[ROWS])
 {
     const struct weight *w = rows->w;
     const uint words = w->k_count / WORD_K, at = b + get_sub_group_local_id();
@@ -138,7 +138,7 @@ add_words(const struct gemv_rows *rows, __global const STORAGE(SRC) * x, uint b,
     for (uint r = 0; r < ROWS; r++) {
 #if BLOCKS
         float v[WORD_K];
-        vstore16(weights_at(w, rows->n[r], min(at, words - 1) * WORD_K), 0, v);
+        vstore16(weights_of_format(format, w, rows->n[r], min(at, words - 1) * WORD_K), 0, v);
 #pragma unroll
         for (uint i = 0; i < WORD_K; i++)
             sum[r] += v[i] * lane[i];
@@ -158,7 +158,7 @@ add_words(const struct gemv_rows *rows, __global const STORAGE(SRC) * x, uint b,
 }
 
 static inline void
-rows_of_format(const struct weight *w, ulong first, ulong last,
+rows_of_format(const uint format, const struct weight *w, ulong first, ulong last,
                __global const STORAGE(SRC) * x, float sum[ROWS])
 {
     struct gemv_rows rows = {w, {0}, {0}};
@@ -178,9 +178,9 @@ rows_of_format(const struct weight *w, ulong first, ulong last,
     }
 #pragma unroll 1
     for (; b + SG <= words; b += SG)
-        add_words(&rows, x, b, true, sum);
+        add_words(format, &rows, x, b, true, sum);
     if (b < words)
-        add_words(&rows, x, b, false, sum);
+        add_words(format, &rows, x, b, false, sum);
 }
 
 /* This lane's share of stored rows from `first` on; those behind `last` repeat it. What is left of
@@ -190,18 +190,14 @@ rows_dot(const struct weight *w, ulong first, ulong last, __global const STORAGE
          float sum[ROWS])
 {
 #if BLOCKS && FORMATS > 1
-    struct weight of = *w;
-#pragma unroll
-    for (of.format = 1; of.format < FORMATS; of.format++) {
-        if (w->format == of.format) {
-            rows_of_format(&of, first, last, x, sum);
-            return;
-        }
-    }
-    of.format = 0;
-    rows_of_format(&of, first, last, x, sum);
+    if (w->format == 0)
+        rows_of_format(0, w, first, last, x, sum);
+    else if (FORMATS == 2 || w->format == 1)
+        rows_of_format(1, w, first, last, x, sum);
+    else
+        rows_of_format(2, w, first, last, x, sum);
 #else
-    rows_of_format(w, first, last, x, sum);
+    rows_of_format(0, w, first, last, x, sum);
 #endif
 }
 

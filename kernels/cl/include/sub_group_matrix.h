@@ -45,16 +45,26 @@
 
 /* ---- weights ------------------------------------------------------------------------- */
 
-/* Eight stored rows: the first, the last there is; those behind it repeat it. */
+/* Eight stored rows of a weight from `first` on; those behind the last there is repeat it. */
 struct row_block {
     struct weight w;
-    ulong first, last;
+    ulong first;
+    ulong begin; /* the element that `first` begins with */
+    uint last;   /* how far behind `first` */
 };
 
+static inline struct row_block
+row_block_at(const struct weight *w, ulong first, ulong last)
+{
+    return (struct row_block){*w, first, row_begin(w, first),
+                              last > first ? (uint)(last - first) : 0};
+}
+
+/* The element that row i begins with. */
 static inline ulong
 block_row(const struct row_block *block, uint i)
 {
-    return min(block->first + i, block->last);
+    return block->begin + (ulong)min(i, block->last) * block->w.view.x;
 }
 
 /* This lane's bits of a chunk of a row, its slots of step 0 lowest. */
@@ -85,7 +95,7 @@ load_rows(const struct row_block *block, uint chunk, slots bits[8])
     for (uint i = 0; i < 8; i++)
         bits[i] =
             load_slots((__global const uint *)block->w.data +
-                       row_begin(&block->w, block_row(block, i)) / WORD_K +
+                       block_row(block, i) / WORD_K +
                        chunk * CHUNK_WORDS);
 }
 
@@ -191,10 +201,12 @@ add_span(float8 acc[ROW_BLOCKS][TOKEN_BLOCKS], const struct products *p,
 {
 #pragma unroll
     for (uint r = 0; r < ROW_BLOCKS; r++) {
-        const ulong n = block_row(&rows[r], get_sub_group_local_id() % 8);
+        const uint row = min(get_sub_group_local_id() % 8, rows[r].last);
         const struct weight *w = &rows[r].w;
-        const float scale = ALIGNED(SCALE, w->scale, scale_index(w, n, g));
-        const float zero = weight_zero_point(w, n, g) + OFFSET + 1024.0f;
+        const ulong i =
+            scale_behind(w, rows[r].first + row, block_row(&rows[r], row), g);
+        const float scale = ALIGNED(SCALE, w->scale, i);
+        const float zero = zero_point_at(w, i) + OFFSET + 1024.0f;
 #pragma unroll
         for (uint t = 0; t < TOKEN_BLOCKS; t++)
             acc[r][t] = add_scaled(acc[r][t], p->of[r][t], p->x_sum[t], scale, zero);
