@@ -2,7 +2,6 @@
 #include "primitives/linear/linear.h"
 
 #include <memory>
-#include <numeric>
 
 #include "primitives/device_weight.h"
 #include "primitives/linear/onednn_linear.h"
@@ -231,7 +230,9 @@ class Linear : public PrimitiveTest
         return taken;
     }
 
-    /* Each row with `n` of some formats, another few in each table. */
+    enum { MORE = 6 }; /* formats of those that no row before the last one had */
+
+    /* Each row with `n` formats. */
     void check_table(const xm_variant_table &t, const std::vector<uint64_t> &tokens,
                      const list &all_extras, size_t n)
     {
@@ -239,25 +240,22 @@ class Linear : public PrimitiveTest
         test_weight dense(1, 33, 2176, f32, 1);
         if (xm_onednn_linear_refuses(xm_engine_info(engine), &dense.host, XM_F32, XM_F32))
             left.erase("linear_gemm_onednn");
-        std::vector<size_t> some(formats.size());
-        std::iota(some.begin(), some.end(), 0);
-        some = sample::of(some, 14);
-        sample::deck deck(some.size());
+        sample::deck deck(formats.size());
         for (size_t v = 0; v < t.n; v++) {
             const char *name = t.rows[v].name;
             SCOPED_TRACE(name);
             force_row(t, name);
-            auto takes = [&](size_t i) {
-                bool taken = check_format(some[i], tokens, all_extras, name);
+            auto takes = [&](size_t f) {
+                bool taken = check_format(f, tokens, all_extras, name);
                 if (taken)
                     left.erase(name);
                 return taken;
             };
             deck.deal(n, takes);
             if (v + 1 == t.n)
-                deck.deal_rest(takes);
+                deck.deal(MORE, takes);
         }
-        EXPECT_TRUE(deck.all_taken());
+        EXPECT_TRUE(deck.all_taken() || !sample::is_whole());
         EXPECT_TRUE(left.empty()) << *left.begin() << " was never run";
     }
 };
