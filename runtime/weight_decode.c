@@ -63,6 +63,23 @@ xm_decode_q4_k(const uint8_t *block, float *out)
     }
 }
 
+/* { f16 d, dmin; u8 scales[12]; u8 qh[32]; u8 qs[128] }:  as Q4_K, bit j of qh[l] on top */
+void
+xm_decode_q5_k(const uint8_t *block, float *out)
+{
+    const float d = half_at(block), dmin = half_at(block + 2);
+    for (int j = 0; j < 8; j++) {
+        int scale, minimum;
+        scale_and_minimum(block + 4, j, &scale, &minimum);
+        const float factor = d * (float)scale, offset = dmin * (float)minimum;
+        const uint8_t *q = block + 48 + j / 2 * 32;
+        for (int l = 0; l < 32; l++) {
+            const int low = j % 2 ? q[l] >> 4 : q[l] & 15, high = block[16 + l] >> j & 1;
+            out[32 * j + l] = factor * (float)(low | high << 4) - offset;
+        }
+    }
+}
+
 /* { u8 ql[128], qh[64]; i8 scales[16]; f16 d }:  d scale (q - 32), sub-blocks of 16 */
 void
 xm_decode_q6_k(const uint8_t *block, float *out)
