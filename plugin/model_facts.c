@@ -65,7 +65,7 @@ add_format(struct xm_model_facts *out, const struct xm_format_facts *f)
 {
     for (uint32_t i = 0; i < out->n_formats; i++) {
         struct xm_format_facts *have = &out->formats[i];
-        if (have->element != f->element || have->group != f->group ||
+        if (strcmp(have->text, f->text) != 0 || have->group != f->group ||
             have->has_zero_points != f->has_zero_points)
             continue;
         have->parameters += f->parameters;
@@ -130,7 +130,7 @@ add_weight(struct xm_model_facts *out, const struct xm_node *n)
 {
     const struct xm_weight *w = &n->attr.weight;
     const struct xm_format_facts f = {
-        .element = w->element,
+        .text = xm_weight_format_text(w),
         .group = w->group && w->group == w->cols ? UINT64_MAX : w->group,
         .has_zero_points = w->zero_point.p != NULL,
         .parameters = w->experts * w->rows * w->cols,
@@ -144,8 +144,9 @@ add_constant(struct xm_model_facts *out, const struct xm_node *n)
 {
     const enum xm_element e = n->out[0].type.element;
     const uint64_t bytes = n->attr.data.n_bytes, bits = xm_element_bits(e);
-    const struct xm_format_facts f = {
-        .element = e, .parameters = bits ? bytes * 8 / bits : 0, .bytes = bytes};
+    const struct xm_format_facts f = {.text = xm_element_text(e),
+                                      .parameters = bits ? bytes * 8 / bits : 0,
+                                      .bytes = bytes};
     if (xm_element_is_float(e) && f.parameters > 1)
         add(out, n, &f);
 }

@@ -34,7 +34,7 @@ struct xm_attention_facts {
 
 /* Weights of one format. */
 struct xm_format_facts {
-    enum xm_element element;
+    const char *text; /* an element type, or a format of blocks */
     uint64_t
         group; /* inputs that share a scale; 0: no scales; UINT64_MAX: all of a row */
     bool has_zero_points;

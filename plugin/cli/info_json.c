@@ -61,8 +61,7 @@ add_formats(struct xm_json_out *j, const struct xm_model_facts *f)
     for (uint32_t i = 0; i < f->n_formats; i++) {
         const struct xm_format_facts *k = &f->formats[i];
         yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
-        const char *element = xm_element_text(k->element);
-        xm_json_add_text(j, o, "element", element, strlen(element));
+        xm_json_add_text(j, o, "element", k->text, strlen(k->text));
         if (k->group == UINT64_MAX)
             xm_json_add_text(j, o, "group", "row", 3);
         else

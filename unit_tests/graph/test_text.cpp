@@ -42,6 +42,30 @@ renumbered()
     return s;
 }
 
+TEST(Text, WeightsInBlocksKeepTheirFormat)
+{
+    for (int f = XM_WEIGHT_ELEMENTS + 1; f < XM_WEIGHT_FORMATS; f++) {
+        const std::string format = xm_weight_formats[f].text;
+        const std::string text = "graph \"\"\n%0 = weight f32[2,3,512] " + format +
+                                 " @0\n%1 = weight f16[512] " + format +
+                                 " @1\nresult %0\nresult %1\n";
+        SCOPED_TRACE(text);
+        xm_graph *g = nullptr;
+        xm_error err = {};
+        ASSERT_EQ(xm_graph_parse(text.c_str(), &g, &err), XM_OK) << err.text;
+        EXPECT_EQ(print(g), text);
+        EXPECT_EQ(xm_graph_validate(g, nullptr, &err), XM_OK) << err.text;
+        xm_for_each_node(n, g)
+        {
+            if (n->op != XM_OP_WEIGHT)
+                continue;
+            EXPECT_EQ(n->attr.weight.format, f);
+            EXPECT_STREQ(xm_weight_check(&n->attr.weight), nullptr);
+        }
+        xm_graph_destroy(g);
+    }
+}
+
 TEST(Text, PrintsWhatItReads)
 {
     xm_graph *g = nullptr;
@@ -165,6 +189,10 @@ TEST(Text, ErrorsNameThePlace)
         {"%0 = const f32[4611686018427387904,4611686018427387904] @1", "constant"},
         {"%0 = weight f32[4,32] u4 group=64 scale=f16 @1", "no multiple of the group"},
         {"%0 = weight f32[4,32] u4 size=64 @1", "no attribute size"},
+        {"%0 = weight f32[4,320] q4_k @1", "rows of 320 are no whole blocks of q4_k"},
+        {"%0 = weight f32[4,32] q4_0 group=32 scale=f16 @1", "no whole blocks of q4_0"},
+        {"%0 = weight f32[4,32] elements @1", "no element type and no format"},
+        {"%0 = weight f32[4,32] q4_7 @1", "no element type and no format"},
         {"%0 = weight f32[] f16 @1", "rank 1 to 3"},
         {"%0 = weight i64[4] f16 @1", "float type"},
         {"%0 = shape_value i64[2] {a", "expected ','"},

@@ -63,12 +63,12 @@ TEST(ModelFacts, FormatsAreSortedByTheirBytes)
 {
     struct xm_model_facts f = facts_of(read("qwen3moe-tiny/ov/int4_asym_g64"));
     ASSERT_EQ(f.n_formats, 3u);
-    EXPECT_EQ(f.formats[0].element, XM_U4);
+    EXPECT_STREQ(f.formats[0].text, "u4");
     EXPECT_EQ(f.formats[0].group, 64u);
     EXPECT_TRUE(f.formats[0].has_zero_points);
-    EXPECT_EQ(f.formats[1].element, XM_U8);
+    EXPECT_STREQ(f.formats[1].text, "u8");
     EXPECT_EQ(f.formats[1].group, UINT64_MAX) << "a scale for each row";
-    EXPECT_EQ(f.formats[2].element, XM_F32);
+    EXPECT_STREQ(f.formats[2].text, "f32");
     EXPECT_EQ(f.formats[2].group, 0u);
     uint64_t parameters = 0, bytes = 0;
     for (uint32_t i = 0; i < f.n_formats; i++) {
@@ -78,7 +78,7 @@ TEST(ModelFacts, FormatsAreSortedByTheirBytes)
     EXPECT_EQ(parameters, f.parameters);
     EXPECT_EQ(bytes, f.bytes);
     struct xm_model_facts symmetric = facts_of(read("gpt-oss-tiny/ov/int4_sym_g64"));
-    EXPECT_EQ(symmetric.formats[0].element, XM_I4);
+    EXPECT_STREQ(symmetric.formats[0].text, "i4");
     EXPECT_FALSE(symmetric.formats[0].has_zero_points);
 }
 
@@ -139,6 +139,25 @@ TEST(ModelFacts, OfOtherGraphsAreFew)
     EXPECT_EQ(f.parameters, 0u);
     EXPECT_EQ(f.layers, 0u);
     EXPECT_EQ(f.n_experts + f.n_attention + f.n_formats, 0u);
+}
+
+TEST(ModelFacts, NamesFormatsOfBlocks)
+{
+    const std::string text = "%0 = parameter f32[tokens,256] name=\"x\"\n"
+                             "%1 = weight f32[64,256] q4_k @1\n"
+                             "%2 = weight f32[256,64] mxfp4 @2\n"
+                             "%3 = weight f32[8,256] q4_k @3\n"
+                             "%4 = matmul %0, %1 transpose_b=true\n"
+                             "%5 = matmul %4, %2 transpose_b=true\n"
+                             "%6 = matmul %5, %3 transpose_b=true\n"
+                             "result %6 name=\"y\"\n";
+    struct xm_model_facts f = facts_of(parse(text.c_str()));
+    ASSERT_EQ(f.n_formats, 2u);
+    EXPECT_STREQ(f.formats[0].text, "q4_k");
+    EXPECT_EQ(f.formats[0].parameters, 72u * 256);
+    EXPECT_EQ(f.formats[0].bytes, 72u * 144);
+    EXPECT_STREQ(f.formats[1].text, "mxfp4");
+    EXPECT_EQ(f.formats[1].bytes, 256u * 2 * 17);
 }
 
 /* They are of the model, not of what the user looks into. */
