@@ -129,11 +129,23 @@ TEST(CanRun, RefusesWhatIsInNoRow)
     EXPECT_STREQ(why, "nobody says whether it can be run");
 }
 
-/* Two products are one operation where their weights are of formats that go together. */
+/* Two products are one operation where their weights are of formats that go together: elements of
+ * one, blocks of any. */
 TEST(CanRun, AsksWhichWeightsGoTogether)
 {
     const char *why = nullptr;
     Graph g = parse(values + "%20, %21 = linear %0, _, %11, _, %16, _\n"
                              "result %20 name=\"r\"");
     EXPECT_FALSE(can_run(first(g.get(), XM_OP_LINEAR), &why));
+    for (const char *other : {"q6_k", "q4_k", "f16"}) {
+        SCOPED_TRACE(other);
+        g = parse(std::string("%0 = parameter f32[T,256] name=\"x\"\n"
+                              "%1 = weight f32[16,256] q4_k @1\n"
+                              "%2 = weight f32[8,256] ") +
+                  other +
+                  " @2\n%3, %4 = linear %0, _, %1, _, %2, _\n"
+                  "result %3 name=\"r\"");
+        ASSERT_TRUE(g);
+        EXPECT_EQ(can_run(first(g.get(), XM_OP_LINEAR), &why), *other == 'q');
+    }
 }
