@@ -54,6 +54,47 @@ TEST(ReferencePlugin, ChecksInputsAndKeepsResults)
     xm_core_destroy(core);
 }
 
+TEST(ReferencePlugin, MultipliesWithWeightsInBlocks)
+{
+    for (int f = XM_WEIGHT_ELEMENTS + 1; f < XM_WEIGHT_FORMATS; f++) {
+        const std::string text = std::string("%0 = parameter f32[1,512] name=\"x\"\n"
+                                             "%1 = weight f32[3,512] ") +
+                                 xm_weight_formats[f].text +
+                                 " @1\n%2 = matmul %0, %1 transpose_b=true\n"
+                                 "result %2 name=\"y\"";
+        SCOPED_TRACE(text);
+        Graph weights = parse(text);
+        std::vector<float> row(512), data(512, 0.0f);
+        data[300] = 1; /* the product is a column */
+        xm_core *core = nullptr;
+        xm_compiled *c = nullptr;
+        xm_infer *r = nullptr;
+        xm_error err = {};
+        ASSERT_XM_OK(xm_core_create(&core, &err));
+        ASSERT_XM_OK(xm_core_compile(core, parse(text).release(), "REFERENCE", nullptr, 0,
+                                     nullptr, &c, &err));
+        ASSERT_XM_OK(xm_compiled_create_request(c, &r, &err));
+        xm_host_tensor x = {XM_F32, 2, {1, 512}, data.data(), 512 * sizeof(float)}, y;
+        ASSERT_XM_OK(r->ops->set_input(r, 0, &x, &err));
+        ASSERT_XM_OK(r->ops->infer(r, &err));
+        ASSERT_XM_OK(r->ops->output(r, 0, &y, &err));
+        const struct xm_weight *w = nullptr;
+        xm_for_each_node(n, weights.get())
+        {
+            if (n->op == XM_OP_WEIGHT)
+                w = &n->attr.weight;
+        }
+        ASSERT_TRUE(w);
+        for (uint64_t n = 0; n < 3; n++) {
+            xm_weight_row(w, 0, n, row.data());
+            EXPECT_FLOAT_EQ(static_cast<float *>(y.data)[n], row[300]);
+        }
+        xm_infer_destroy(r);
+        xm_compiled_unref(c);
+        xm_core_destroy(core);
+    }
+}
+
 /* Past its ends a table has no rows: the reference and the devices refuse alike. */
 class Tables : public testing::TestWithParam<const char *>
 {
