@@ -24,7 +24,7 @@
 #define STRETCHES     (16 / STRETCH_WORDS)
 
 typedef short short32 __attribute__((ext_vector_type(32)));
-#define SHORTS(v) __builtin_astype(v, short32)
+#define AS_SHORTS(v) __builtin_astype(v, short32)
 
 /* Which stored rows of which weight: from `first` on; those behind `last` are `last`. */
 struct short_rows {
@@ -100,7 +100,7 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
             zeros[r] = (uint)(int)(weight_zero_point(&rows->w, n[r], g) + OFFSET);
         }
         const uint16 z = vload16(0, zeros);
-        const short32 zero_pairs = SHORTS((z & 0xffffu) | z << 16u);
+        const short32 zero_pairs = AS_SHORTS((z & 0xffffu) | z << 16u);
         out->scales[s][v] = vload16(0, scales);
 #pragma unroll
         for (uint i = s * STRETCH_WORDS; i < (s + 1) * STRETCH_WORDS; i++) {
@@ -109,7 +109,7 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
                 const uint16 q = words[i] >> (j * (32 / PLANES)) &
                                  (PLANES == 8 ? 0xf000fu : 0xff00ffu);
                 out->pairs[j * 16 + i][v] =
-                    __builtin_astype(SHORTS(q) - zero_pairs, int16);
+                    __builtin_astype(AS_SHORTS(q) - zero_pairs, int16);
             }
         }
     }
