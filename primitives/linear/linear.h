@@ -2,14 +2,15 @@
  *
  * linear:  y_i[T,N_i] = x[T,K] W_i[N_i,K]^T (+ bias_i[N_i]) (+ addend[T,N])
  *
- * One weight, or up to three of one format that meet the same x: segments. An addend (the
+ * One weight, or up to three that meet the same x (xm_linear_cannot_join): segments. An addend (the
  * residual) comes with one weight only; it is added before the result is rounded. Or a gated
  * linear unit, one result of two weights, or of one and a factor:
  *
  *         y_0 = act(x W_0^T (+ bias_0)) (x W_1^T (+ bias_1))
  *         y_0 = act(x W_0^T (+ bias_0)) factor[T,slice,N]
  *
- * Weights u4 i4 u8 i8 with any group that divides K, per row, or f16/bf16/f32. Products in f32.
+ * Weights u4 i4 u8 i8 with any group that divides K, per row, f16/bf16/f32, or blocks. Products in
+ * f32.
  */
 #ifndef XM_PRIMITIVES_LINEAR_LINEAR_H
 #define XM_PRIMITIVES_LINEAR_LINEAR_H
