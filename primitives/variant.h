@@ -41,13 +41,12 @@ enum xm_family {
     XM_FAMILY_ONEDNN /* oneDNN's GPU engine on our queue: Intel GPUs */
 };
 
-/* How the activations lie that a row multiplies. */
+/* How the activations lie that a row multiplies or moves. */
 enum xm_form {
-    XM_FORM_ROWS, /* as they are                                                        */
-    XM_FORM_PLANES, /* rows of f32 in the order of the words of weights (planes.h)        */
-    XM_FORM_SHORTS, /* rows of 16-bit integers with a factor a block (shorts.h)           */
-    XM_FORM_TILES, /* 16 tokens in lanes (tile.h)                                        */
-    XM_FORM_PAIRS /* tiles of pairs of halves (pairs.h)                                 */
+    XM_FORM_USUAL, /* that of the step: rows or planes; between experts' steps tiles of f32 */
+    XM_FORM_ROWS, /* plain rows, where tiles are usual: for oneDNN                         */
+    XM_FORM_SHORTS, /* rows of 16-bit integers with a factor a block: shorts.h               */
+    XM_FORM_PAIRS /* tiles of pairs of halves, for matrix engines: pairs.h                 */
 };
 
 struct xm_variant {

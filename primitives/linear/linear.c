@@ -96,7 +96,7 @@ onednn_gpu_refuses(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant few_rows[] = {
-    {"linear_gemv_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts, XM_FORM_SHORTS, "linear_gemv_vec"},
+    {"linear_gemv_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts},
     {"linear_gemv_vec",          XM_FAMILY_VEC,    0, not_in_planes},
     {"linear_gemv_sg",           XM_FAMILY_SG,     0, not_in_words},
     {"linear_gemv_gen",          XM_FAMILY_GEN,    0, NULL},
@@ -171,7 +171,10 @@ build_way(void *ctx, size_t i, struct xm_error *err)
 {
     struct building *b = ctx;
     struct xm_linear_way *way = &b->l->way[i];
-    way->method = xm_linear_method(xm_linear_tables[i].rows[b->picks[i].row].name);
+    const char *name = xm_linear_tables[i].rows[b->picks[i].row].name;
+    way->method = xm_linear_method(name);
+    if (!way->method)
+        return xm_fail(err, XM_INVALID, "linear: '%s' has no method", name);
     return xm_linear_build(b->l, way, err);
 }
 

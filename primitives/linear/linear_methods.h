@@ -65,7 +65,7 @@ struct xm_linear_method {
     enum xm_status (*run)(const struct xm_linear_call *c, struct xm_error *err);
 };
 
-/* The method of a row of the variant tables, by its name; every row has one. */
+/* The method of a row of the variant tables, by its name; NULL: none has it. */
 const struct xm_linear_method *xm_linear_method(const char *name);
 /* Builds the kernels of way->method; may be called again. */
 enum xm_status xm_linear_build(struct xm_linear *l, struct xm_linear_way *way,
@@ -90,7 +90,9 @@ static inline struct xm_onednn_gate
 xm_linear_onednn_gate(const struct xm_linear_desc *d)
 {
     uint64_t rows = d->segment[0].weight->host.rows;
-    return (struct xm_onednn_gate){d->activation, d->n == 2 ? rows : d->slices * rows};
+    const struct xm_onednn_gate gate = {d->activation,
+                                        d->n == 2 ? rows : d->slices * rows};
+    return gate;
 }
 
 /* The rest, for methods that leave it. Scratch is counted besides the method's own. */

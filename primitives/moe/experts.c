@@ -102,7 +102,7 @@ static const char *
 not_in_shorts(const void *problem)
 {
     const struct xm_moe_experts *m = problem;
-    if (!(m->forms >> XM_MOE_SHORTS & 1))
+    if (!(m->forms >> XM_FORM_SHORTS & 1))
         return "a step beside it does not know rows of integers";
     const char *why = gate_not_in_shorts(m);
     return why ? why : down_not_in_shorts(m);
@@ -112,7 +112,7 @@ static const char *
 matrix_refuses(const void *problem)
 {
     const struct xm_moe_experts *m = problem;
-    if (!(m->forms >> XM_MOE_PAIRS & 1))
+    if (!(m->forms >> XM_FORM_PAIRS & 1))
         return "a step beside it does not know pairs of halves";
     const char *why = xm_matrix_refuses(gate_of(m), m->desc.src);
     return why ? why : xm_matrix_refuses(down_of(m), m->desc.src);
@@ -122,7 +122,7 @@ static const char *
 onednn_refuses(const void *problem)
 {
     const struct xm_moe_experts *m = problem;
-    if (!(m->forms >> XM_MOE_ROWS & 1))
+    if (!(m->forms >> XM_FORM_ROWS & 1))
         return "a step beside it does not know plain rows";
     return xm_onednn_experts_refuse(m->engine, &m->desc);
 }
@@ -148,28 +148,28 @@ static const struct xm_variant sort_rows[] = {
     {"moe_sort_ref",         XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant gather_rows[] = {
-    {"moe_gather_rows_ref",  XM_FAMILY_ONEDNN, 0, onednn_refuses},
-    {"moe_gather_vnni",      XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts},
+    {"moe_gather_rows_ref",  XM_FAMILY_ONEDNN, 0, onednn_refuses, XM_FORM_ROWS},
+    {"moe_gather_vnni",      XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, XM_FORM_SHORTS},
     {"moe_gather_vec",       XM_FAMILY_VEC, 0, NULL},
-    {"moe_gather_dpas",      XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses},
+    {"moe_gather_dpas",      XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses, XM_FORM_PAIRS},
     {"moe_gather_sg",        XM_FAMILY_SG,  0, NULL},
     {"moe_gather_gen",       XM_FAMILY_GEN, 0, NULL},
     {"moe_gather_ref",       XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant gemm_gate_up_rows[] = {
-    {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses},
-    {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts},
+    {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, XM_FORM_ROWS},
+    {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, XM_FORM_SHORTS},
     {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, gate_not_in_planes},
-    {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses},
+    {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses, XM_FORM_PAIRS},
     {"moe_gemm_gate_up_sg",  XM_FAMILY_SG,  0, gate_not_in_steps},
     {"moe_gemm_gate_up_gen", XM_FAMILY_GEN, 0, NULL},
     {"moe_gemm_gate_up_ref", XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant gemm_down_rows[] = {
-    {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses},
-    {"moe_gemm_down_vnni",   XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts},
+    {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, XM_FORM_ROWS},
+    {"moe_gemm_down_vnni",   XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, XM_FORM_SHORTS},
     {"moe_gemm_down_vec",    XM_FAMILY_VEC, 0, down_not_in_planes},
-    {"moe_gemm_down_dpas",   XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses},
+    {"moe_gemm_down_dpas",   XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses, XM_FORM_PAIRS},
     {"moe_gemm_down_sg",     XM_FAMILY_SG,  0, down_not_in_steps},
     {"moe_gemm_down_gen",    XM_FAMILY_GEN, 0, NULL},
     {"moe_gemm_down_ref",    XM_FAMILY_ANY, 0, NULL},
@@ -241,7 +241,7 @@ forms_in_dispute(const struct xm_moe_experts *m)
     uint32_t down = 1u << xm_moe_form(m, XM_MOE_GEMM_DOWN);
     if (gather == gate_up && gate_up == down)
         return 0;
-    return (gather | gate_up | down) & ~(1u << XM_MOE_TILES);
+    return (gather | gate_up | down) & ~(1u << XM_FORM_USUAL);
 }
 
 /* What the kernels of gate and up are told of an expert (kernels/cl/include/gate_up.h). */
@@ -278,7 +278,7 @@ options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, siz
     const char *src = xm_element_text(m->desc.src), *dst = xm_element_text(m->desc.dst);
     char expert[EXPERT_OPTIONS];
     expert_options(m, expert, sizeof(expert));
-    if (xm_moe_form(m, step) == XM_MOE_PAIRS) {
+    if (xm_moe_form(m, step) == XM_FORM_PAIRS) {
         matrix_options(m, step, out, n);
         return;
     }
@@ -360,7 +360,7 @@ build_step(void *ctx, size_t i, struct xm_error *err)
         return xm_engine_kernel(m->engine, row->name, options, &m->kernel[step], err);
     return xm_weight_kernel(m->engine, xm_variant_kernel(row), w, &m->kernel[step], err,
                             "%s%s", options,
-                            row->caps & XM_CAP_VNNI ? " -DVNNI=1 -DSHORTS=1" : "");
+                            row->form == XM_FORM_SHORTS ? " -DVNNI=1 -DSHORTS=1" : "");
 }
 
 static enum xm_status

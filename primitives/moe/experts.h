@@ -23,14 +23,6 @@ enum xm_moe_step {
     XM_MOE_N_STEPS /* XM_MOE_N_TABLES of them */
 };
 
-/* Rows between the steps for many tokens: what a row of a variant table reads or writes. */
-enum xm_moe_form {
-    XM_MOE_TILES, /* f32, 16 rows in lanes, in plane order: kernels/cl/include/tile.h */
-    XM_MOE_ROWS,  /* plain rows of f16, for oneDNN                                     */
-    XM_MOE_PAIRS, /* pairs of f16, for matrix engines: kernels/cl/include/pairs.h      */
-    XM_MOE_SHORTS /* 16-bit integers with factors: kernels/cl/include/shorts.h        */
-};
-
 struct xm_onednn_experts;
 
 struct xm_moe_experts {

@@ -275,7 +275,7 @@ many_gather(const struct xm_moe_call *c)
     const struct xm_weight *gate = &m->desc.experts.gate->host;
     uint64_t padded = xm_weight_padded_cols(gate);
     struct xm_args a = {.n = 0};
-    if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_ROWS)
+    if (xm_moe_form(m, XM_MOE_GATHER) == XM_FORM_ROWS)
         return onednn_gather(c);
     xm_args_buffer(&a, c->batch->x);
     xm_args_buffer(&a, c->part[XM_MANY_TILE_EXPERT]);
@@ -283,9 +283,9 @@ many_gather(const struct xm_moe_call *c)
     xm_args_buffer(&a, c->part[XM_MANY_XY]);
     xm_args_uint(&a, m->hidden);
     xm_args_uint(&a, m->top_k);
-    if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_SHORTS)
+    if (xm_moe_form(m, XM_MOE_GATHER) == XM_FORM_SHORTS)
         return run_step(c, XM_MOE_GATHER, &a, c->tiles * XM_MOE_TILE, 1);
-    if (xm_moe_form(m, XM_MOE_GATHER) == XM_MOE_PAIRS)
+    if (xm_moe_form(m, XM_MOE_GATHER) == XM_FORM_PAIRS)
         return run_matrix(c, XM_MOE_GATHER, &a, divide_up(m->hidden, XM_MATRIX_PACK_K),
                           c->tiles * XM_MOE_TILE /
                               xm_matrix_lanes(xm_engine_info(m->engine)));
@@ -377,12 +377,12 @@ many_gate_up(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
     const struct xm_weight *down = &m->desc.experts.down->host;
-    if (xm_moe_form(m, XM_MOE_GEMM_GATE_UP) == XM_MOE_PAIRS)
+    if (xm_moe_form(m, XM_MOE_GEMM_GATE_UP) == XM_FORM_PAIRS)
         return matrix_gate_up(c);
     if (family_of(m, XM_MOE_GEMM_GATE_UP) == XM_FAMILY_ONEDNN)
         return onednn_gate_up(c);
     bool vec = xm_moe_is_vec(m, XM_MOE_GEMM_GATE_UP);
-    bool shorts = xm_moe_form(m, XM_MOE_GEMM_GATE_UP) == XM_MOE_SHORTS;
+    bool shorts = xm_moe_form(m, XM_MOE_GEMM_GATE_UP) == XM_FORM_SHORTS;
     bool sg = family_of(m, XM_MOE_GEMM_GATE_UP) == XM_FAMILY_SG;
     uint64_t padded = xm_weight_padded_cols(down);
     uint64_t per_item = shorts ? block_of(down)
@@ -407,12 +407,12 @@ static enum xm_status
 many_down(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
-    if (xm_moe_form(m, XM_MOE_GEMM_DOWN) == XM_MOE_PAIRS)
+    if (xm_moe_form(m, XM_MOE_GEMM_DOWN) == XM_FORM_PAIRS)
         return matrix_down(c);
     if (family_of(m, XM_MOE_GEMM_DOWN) == XM_FAMILY_ONEDNN)
         return onednn_down(c);
     bool vec = xm_moe_is_vec(m, XM_MOE_GEMM_DOWN);
-    bool shorts = xm_moe_form(m, XM_MOE_GEMM_DOWN) == XM_MOE_SHORTS;
+    bool shorts = xm_moe_form(m, XM_MOE_GEMM_DOWN) == XM_FORM_SHORTS;
     uint64_t per_item = shorts
                             ? SHORT_ROWS
                             : xm_row_blocks_per_item(xm_engine_info(m->engine), m->hidden,

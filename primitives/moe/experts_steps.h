@@ -52,17 +52,10 @@ xm_moe_is_vec(const struct xm_moe_experts *m, enum xm_moe_step step)
     return xm_moe_row(m, step)->family == XM_FAMILY_VEC;
 }
 
-/* Rows of 16-bit integers are read and written by the rows that multiply them, plain ones by
- * oneDNN's, pairs by those for matrix engines. */
-static inline enum xm_moe_form
+static inline enum xm_form
 xm_moe_form(const struct xm_moe_experts *m, enum xm_moe_step step)
 {
-    const struct xm_variant *row = xm_moe_row(m, step);
-    if (row->family == XM_FAMILY_ONEDNN)
-        return XM_MOE_ROWS;
-    if (row->caps & XM_CAP_DPAS)
-        return XM_MOE_PAIRS;
-    return row->caps & XM_CAP_VNNI ? XM_MOE_SHORTS : XM_MOE_TILES;
+    return xm_moe_row(m, step)->form;
 }
 
 /* The launch of each step. */
