@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "primitives/device_weight.h"
+#include "primitives/launch.h"
 #include "runtime/util/memory.h"
 
 #ifdef __cplusplus
@@ -16,69 +17,118 @@ extern "C" {
 
 enum { XM_MAX_ARGS = 32 };
 
-/* Work-items of a work-group of most gen kernels: their ITEMS. Every OpenCL GPU has that
- * many. */
-enum { XM_GROUP_ITEMS = 64 };
-/* Lanes of a sub-group of the sg kernels, and the work-items of a work-group where one makes
- * a row: their SG and ITEMS. */
-enum { XM_SUB_GROUP = 16, XM_SUB_GROUP_ITEMS = 128 };
-
 struct xm_args {
     struct xm_arg arg[XM_MAX_ARGS];
     uint32_t n;
 };
 
+/* `name` is the kernel's parameter (xm_queue_run compares them), a string that stays. */
+static inline void
+xm_put(struct xm_args *a, const char *name, const char *suffix, struct xm_arg arg)
+{
+    assert(a->n < XM_MAX_ARGS);
+    arg.name = name;
+    arg.suffix = suffix;
+    a->arg[a->n++] = arg;
+}
+
+static inline void
+xm_put_buffer(struct xm_args *a, const char *name, const struct xm_buffer *b)
+{
+    xm_put(a, name, NULL, xm_arg_buffer(b));
+}
+
+static inline void
+xm_put_uint(struct xm_args *a, const char *name, uint64_t v)
+{
+    xm_put(a, name, NULL, xm_arg_uint(v));
+}
+
+static inline void
+xm_put_ulong(struct xm_args *a, const char *name, uint64_t v)
+{
+    xm_put(a, name, NULL, xm_arg_u64(v));
+}
+
+static inline void
+xm_put_float(struct xm_args *a, const char *name, float v)
+{
+    xm_put(a, name, NULL, xm_arg_f32(v));
+}
+
+static inline void
+xm_put_uint4(struct xm_args *a, const char *name, uint32_t x, uint32_t y, uint32_t z,
+             uint32_t w)
+{
+    xm_put(a, name, NULL, xm_arg_u32x4(x, y, z, w));
+}
+
+/* WEIGHT_PARAMETERS(name) of kernels/cl/include/weights.h: data, scale, zero point, view. `view`
+ * is a view of w's weight whose numbers fit (xm_weight_unreadable). */
+static inline void
+xm_put_view(struct xm_args *a, const char *name, const struct xm_device_weight *w,
+            const struct xm_weight *view)
+{
+    const struct xm_arg none = xm_arg_u32x4(0, 0, 0, 0);
+    xm_put(a, name, "_data", xm_arg_buffer(w ? w->data : NULL));
+    xm_put(a, name, "_scale", xm_arg_buffer(w ? w->scale : NULL));
+    xm_put(a, name, "_zp", xm_arg_buffer(w ? w->zero_point : NULL));
+    xm_put(a, name, "_view",
+           w ? xm_arg_u32x4(
+                   (uint32_t)xm_weight_row_cols(view), (uint32_t)view->view.first_col,
+                   (uint32_t)xm_weight_expert_rows(view), (uint32_t)view->view.first_row)
+             : none);
+}
+
+/* w NULL: null pointers. */
+static inline void
+xm_put_weight(struct xm_args *a, const char *name, const struct xm_device_weight *w)
+{
+    xm_put_view(a, name, w, w ? &w->host : NULL);
+}
+
+/* ---- to go: arguments without names, launches without a row -------------------------- */
+
 static inline void
 xm_args_buffer(struct xm_args *a, const struct xm_buffer *b)
 {
-    assert(a->n < XM_MAX_ARGS);
-    a->arg[a->n++] = xm_arg_buffer(b);
+    xm_put_buffer(a, NULL, b);
 }
 
 static inline void
 xm_args_uint(struct xm_args *a, uint64_t v)
 {
-    assert(a->n < XM_MAX_ARGS);
-    a->arg[a->n++] = xm_arg_uint(v);
+    xm_put_uint(a, NULL, v);
 }
 
 static inline void
 xm_args_ulong(struct xm_args *a, uint64_t v)
 {
-    assert(a->n < XM_MAX_ARGS);
-    a->arg[a->n++] = xm_arg_u64(v);
+    xm_put_ulong(a, NULL, v);
 }
 
 static inline void
 xm_args_float(struct xm_args *a, float v)
 {
-    assert(a->n < XM_MAX_ARGS);
-    a->arg[a->n++] = xm_arg_f32(v);
+    xm_put_float(a, NULL, v);
 }
 
 static inline void
 xm_args_uint4(struct xm_args *a, uint32_t x, uint32_t y, uint32_t z, uint32_t w)
 {
-    assert(a->n < XM_MAX_ARGS);
-    a->arg[a->n++] = xm_arg_u32x4(x, y, z, w);
+    xm_put_uint4(a, NULL, x, y, z, w);
 }
 
-/* WEIGHT_PARAMETERS of kernels/cl/include/weights.h: data, scale, zero point, view. `view` is a
- * view of w's weight whose numbers fit (xm_weight_unreadable). */
 static inline void
 xm_args_view(struct xm_args *a, const struct xm_device_weight *w,
              const struct xm_weight *view)
 {
-    xm_args_buffer(a, w ? w->data : 0);
-    xm_args_buffer(a, w ? w->scale : 0);
-    xm_args_buffer(a, w ? w->zero_point : 0);
-    xm_args_uint4(a, w ? (uint32_t)xm_weight_row_cols(view) : 0,
-                  w ? (uint32_t)view->view.first_col : 0,
-                  w ? (uint32_t)xm_weight_expert_rows(view) : 0,
-                  w ? (uint32_t)view->view.first_row : 0);
+    const uint32_t first = a->n;
+    xm_put_view(a, NULL, w, view);
+    for (uint32_t i = first; i < a->n; i++)
+        a->arg[i].suffix = NULL;
 }
 
-/* w NULL: null pointers. */
 static inline void
 xm_args_weight(struct xm_args *a, const struct xm_device_weight *w)
 {

@@ -271,18 +271,6 @@ xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src)
 }
 
 uint64_t
-xm_weight_planes_bytes(const struct xm_weight *w, uint64_t rows)
-{
-    return rows * xm_weight_padded_cols(w) * sizeof(float);
-}
-
-uint64_t
-xm_weight_sums_bytes(const struct xm_weight *w, uint64_t rows)
-{
-    return rows * xm_weight_groups(w) * sizeof(float);
-}
-
-uint64_t
 xm_rows_per_item(const struct xm_device_info *device, uint64_t rows, uint64_t copies)
 {
     enum { ITEMS_PER_UNIT = 8, LEAST = 8, MOST = 64 };

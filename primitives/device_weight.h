@@ -51,10 +51,6 @@ const char *xm_weight_not_in_words(const struct xm_weight *w, uint32_t words);
 /* NULL: this weight can meet activations of type `src` as 16-bit integers with a factor a block
  * (kernels/cl/include/shorts.h); else a static sentence. */
 const char *xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src);
-/* Scratch for `rows` activation rows in planes, and for the sums of their groups. */
-uint64_t xm_weight_planes_bytes(const struct xm_weight *w, uint64_t rows);
-uint64_t xm_weight_sums_bytes(const struct xm_weight *w, uint64_t rows);
-
 /* Rows for one work-item of a vector kernel, when `copies` work-items share each block of
  * rows: several work-items a compute unit, long streams in each. */
 uint64_t xm_rows_per_item(const struct xm_device_info *device, uint64_t rows,

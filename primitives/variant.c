@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "primitives/matrix_engine.h"
+#include "runtime/kernel_defines.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/log.h"
 #include "runtime/util/strbuf.h"
@@ -72,6 +74,24 @@ xm_variant_drawback(const struct xm_variant *row, const struct xm_device_info *d
     default:
         return NULL;
     }
+}
+
+struct xm_variant_defines
+xm_variant_defines(const struct xm_variant *row, const struct xm_device_info *device)
+{
+    struct xm_variant_defines d = {""};
+    const struct xm_launch_shape *l = &row->launch;
+    size_t n = sizeof(d.text), used = 0;
+    if (l->unit == XM_GROUP && l->size)
+        used += xm_defines_print(d.text, n, " -DITEMS=%u", l->size);
+    if (l->x.axis == XM_ROWS && l->x.per)
+        used += xm_defines_print(d.text + used, n - used, " -DROWS=%u", l->x.per);
+    if (row->form == XM_FORM_SHORTS)
+        used += xm_defines_print(d.text + used, n - used, " -DVNNI=1 -DSHORTS=1");
+    if (l->size == XM_MATRIX_LANES)
+        xm_defines_print(d.text + used, n - used, " -DSG=%u -DMATRIX_ENGINE=%d",
+                         xm_matrix_lanes(device), xm_matrix_is_real(device));
+    return d;
 }
 
 /* ---- XM_FORCE ------------------------------------------------------------------------ */

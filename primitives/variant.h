@@ -4,9 +4,9 @@
  * reference last. A row is refused with a sentence; the first row that is not refused runs. One
  * whose kernels the device's compiler refuses is left out with a warning (xm_variant_build).
  *
- *     static const struct xm_variant gate_up_variants[] = {
- *         { "moe_gate_up_vec", XM_FAMILY_VEC, 0,            vec_refuses },
- *         { "moe_gate_up_ref", XM_FAMILY_ANY, 0,            NULL        },
+ *     static const struct xm_variant glu_variants[] = {
+ *         { "glu_vec", XM_FAMILY_VEC, 0, vec_refuses, {XM_SPAN} },
+ *         { "glu_ref", XM_FAMILY_ANY, 0, NULL,        {XM_ITEM} },
  *     };
  *
  * The row's name is the kernel's file name and entry name. XM_DEBUG=dispatch prints every
@@ -25,13 +25,13 @@
 #ifndef XM_PRIMITIVES_VARIANT_H
 #define XM_PRIMITIVES_VARIANT_H
 
-#include "runtime/engine.h"
+#include "primitives/launch.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Which devices a family is written for. */
+/* Which devices a row is for. */
 enum xm_family {
     XM_FAMILY_ANY, /* correct everywhere; the reference */
     XM_FAMILY_VEC, /* explicit vectors, local size 1: CPU devices */
@@ -41,12 +41,15 @@ enum xm_family {
     XM_FAMILY_ONEDNN /* oneDNN's GPU engine on our queue: Intel GPUs */
 };
 
-/* How the activations lie that a row multiplies or moves. */
+/* How the activations lie that a row multiplies (primitives/form.h). */
 enum xm_form {
-    XM_FORM_USUAL, /* that of the step: rows or planes; between experts' steps tiles of f32 */
-    XM_FORM_ROWS, /* plain rows, where tiles are usual: for oneDNN                         */
-    XM_FORM_SHORTS, /* rows of 16-bit integers with a factor a block: shorts.h               */
-    XM_FORM_PAIRS /* tiles of pairs of halves, for matrix engines: pairs.h                 */
+    XM_FORM_ROWS, /* plain rows                                                          */
+    XM_FORM_PLANES, /* prepared rows (kernels/cl/include/prepared.h): floats in planes …   */
+    XM_FORM_SHORTS, /* … or 16-bit integers                                                */
+    XM_FORM_TILES, /* tiles of 16 tokens, f32 (tile.h) …                                  */
+    XM_FORM_LANE_TILES, /* … or of the activations' type                                   */
+    XM_FORM_PAIRS, /* tiles of pairs of halves, for matrix engines (pairs.h)          */
+    XM_FORM_COUNT
 };
 
 struct xm_variant {
@@ -55,9 +58,19 @@ struct xm_variant {
     uint32_t caps; /* enum xm_cap the device must have; without XM_CAP_DPAS: a drawback */
     /* NULL accepts; a static sentence refuses. The problem is the step's own struct. */
     const char *(*refuses)(const void *problem);
+    struct xm_launch_shape launch;
     enum xm_form form;
     const char *kernel; /* its file; NULL: <name>.cl, or none of ours */
+    bool joins; /* of linear: all weights in one launch, which adds and gates, too */
+    bool emits; /* writes prepared rows beside its results (primitives/form.h)      */
 };
+
+/* What a kernel is told by its row: " -DROWS=4 -DITEMS=64 …". */
+struct xm_variant_defines {
+    char text[96];
+};
+struct xm_variant_defines xm_variant_defines(const struct xm_variant *row,
+                                             const struct xm_device_info *device);
 
 static inline const char *
 xm_variant_kernel(const struct xm_variant *row)

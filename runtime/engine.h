@@ -53,6 +53,7 @@ struct xm_arg {
     enum xm_arg_kind kind;
     const struct xm_buffer *buffer; /* BUFFER; NULL passes a null pointer             */
     uint32_t bytes;                 /* SCALAR: 4, 8 or 16; LOCAL: memory to reserve    */
+    const char *name, *suffix; /* the kernel's parameter is <name><suffix>; NULL: any */
     union {
         int32_t i32;
         uint32_t u32;
@@ -66,7 +67,7 @@ struct xm_arg {
 static inline struct xm_arg
 xm_arg_buffer(const struct xm_buffer *b)
 {
-    struct xm_arg a = {XM_ARG_BUFFER, b, 0, {0}};
+    struct xm_arg a = {XM_ARG_BUFFER, b, 0, 0, 0, {0}};
     return a;
 }
 
@@ -74,7 +75,7 @@ xm_arg_buffer(const struct xm_buffer *b)
 static inline struct xm_arg
 xm_arg_uint(uint64_t v)
 {
-    struct xm_arg a = {v > INT32_MAX ? XM_ARG_TOO_LARGE : XM_ARG_SCALAR, 0, 4, {0}};
+    struct xm_arg a = {v > INT32_MAX ? XM_ARG_TOO_LARGE : XM_ARG_SCALAR, 0, 4, 0, 0, {0}};
     if (v > INT32_MAX)
         a.value.u64 = v;
     else
@@ -85,7 +86,7 @@ xm_arg_uint(uint64_t v)
 static inline struct xm_arg
 xm_arg_f32(float v)
 {
-    struct xm_arg a = {XM_ARG_SCALAR, 0, 4, {0}};
+    struct xm_arg a = {XM_ARG_SCALAR, 0, 4, 0, 0, {0}};
     a.value.f32 = v;
     return a;
 }
@@ -93,7 +94,7 @@ xm_arg_f32(float v)
 static inline struct xm_arg
 xm_arg_i64(int64_t v)
 {
-    struct xm_arg a = {XM_ARG_SCALAR, 0, 8, {0}};
+    struct xm_arg a = {XM_ARG_SCALAR, 0, 8, 0, 0, {0}};
     a.value.i64 = v;
     return a;
 }
@@ -102,7 +103,7 @@ xm_arg_i64(int64_t v)
 static inline struct xm_arg
 xm_arg_u32x4(uint32_t x, uint32_t y, uint32_t z, uint32_t w)
 {
-    struct xm_arg a = {XM_ARG_SCALAR, 0, 16, {0}};
+    struct xm_arg a = {XM_ARG_SCALAR, 0, 16, 0, 0, {0}};
     a.value.u32x4[0] = x;
     a.value.u32x4[1] = y;
     a.value.u32x4[2] = z;
@@ -113,14 +114,14 @@ xm_arg_u32x4(uint32_t x, uint32_t y, uint32_t z, uint32_t w)
 static inline struct xm_arg
 xm_arg_local(uint32_t bytes)
 {
-    struct xm_arg a = {XM_ARG_LOCAL, 0, bytes, {0}};
+    struct xm_arg a = {XM_ARG_LOCAL, 0, bytes, 0, 0, {0}};
     return a;
 }
 
 static inline struct xm_arg
 xm_arg_u64(uint64_t v)
 {
-    struct xm_arg a = {XM_ARG_SCALAR, 0, 8, {0}};
+    struct xm_arg a = {XM_ARG_SCALAR, 0, 8, 0, 0, {0}};
     a.value.u64 = v;
     return a;
 }

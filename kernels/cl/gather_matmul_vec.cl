@@ -3,7 +3,7 @@
  *     out[s][t][n] = sum_k a[min(s, S - 1)][t][k] w[ids[t][s]][n][k] (+ bias[ids[t][s]][n])
  *
  * A work-item computes per_item neighbouring n of one (t, s); global size {N / per_item rounded
- * up, T, slots}, local size 1. The rows of a were prepared by linear_prepare_vec. An id that is
+ * up, T, slots}, local size 1. a is prepared rows (prepared.h). An id that is
  * no expert's gives zeros.
  */
 #include "gemv_rows.h"
@@ -16,8 +16,8 @@
 #endif
 
 __kernel void
-gather_matmul_vec(WEIGHT_PARAMETERS(w), __global const X_WORD *x,
-                  __global const float *sums, __global const STORAGE(IDS) * ids,
+gather_matmul_vec(WEIGHT_PARAMETERS(w), __global const int *x,
+                  __global const STORAGE(IDS) * ids,
                   __global const float *bias, __global STORAGE(DST) * out, uint experts,
                   uint n_count, uint k_count, uint a_slots, uint per_item)
 {
@@ -25,7 +25,7 @@ gather_matmul_vec(WEIGHT_PARAMETERS(w), __global const X_WORD *x,
     const ulong t = get_global_id(1), s = get_global_id(2);
     const ulong t_count = get_global_size(1), slots = get_global_size(2);
     const struct x_row row =
-        x_row_at(x, sums, min(s, (ulong)a_slots - 1) * t_count + t, k_count);
+        x_row_at(x, min(s, (ulong)a_slots - 1) * t_count + t, k_count);
     const long e = LOAD(IDS, ids, t * slots + s);
     const uint first = (uint)get_global_id(0) * per_item;
     const uint end = min(first + per_item, n_count);

@@ -11,7 +11,7 @@
 #include "sub_group_matrix.h"
 
 SUB_GROUP_SIZE __kernel void
-linear_gemm_dpas(WEIGHT_PARAMETERS(w), __global const uint *tiles,
+linear_gemm_dpas(WEIGHT_PARAMETERS(w), __global const uint *x,
                  __global const float *bias, __global STORAGE(DST) * y, uint n_count,
                  uint k_count, uint t_count)
 {
@@ -26,7 +26,7 @@ linear_gemm_dpas(WEIGHT_PARAMETERS(w), __global const uint *tiles,
     for (uint r = 0; r < ROW_BLOCKS; r++)
         rows[r] = row_block_at(&w, stored_row(&w, 0, first + r * 8),
                                stored_row(&w, 0, n_count - 1));
-    multiply_tiles(rows, tiles, tile, (t_count - 1) / 16, acc);
+    multiply_tiles(rows, x, tile, (t_count - 1) / 16, acc);
 #pragma unroll
     for (uint t = 0; t < TOKEN_BLOCKS; t++) {
         const uint token = tile * 16 + t * SG + get_sub_group_local_id();

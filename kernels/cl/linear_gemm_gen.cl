@@ -31,29 +31,29 @@ stage_tokens(__local float *to, __global const STORAGE(SRC) *x, ulong token,
 }
 
 __kernel void
-linear_gemm_gen(WEIGHT_PARAMETERS(weight), __global const STORAGE(SRC) *x,
+linear_gemm_gen(WEIGHT_PARAMETERS(w), __global const STORAGE(SRC) *x,
                 __global const float *bias, __global STORAGE(DST) *y, uint n_count,
-                uint k_count, uint tokens)
+                uint k_count, uint t_count)
 {
-    __local float w[TILE_K * W_COLUMNS], xs[TILE_K * X_COLUMNS];
-    const struct weight weight = WEIGHT(weight, k_count, 0);
+    __local float ws[TILE_K * W_COLUMNS], xs[TILE_K * X_COLUMNS];
+    const struct weight w = WEIGHT(w, k_count, 0);
     const uint row = (uint)get_group_id(0) * TILE_N;
     const ulong token = get_group_id(1) * TILE_T;
     float sum[REG_N][REG_T];
     clear_block(sum);
     for (uint k = 0; k < k_count; k += TILE_K) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        stage_weights(w, TILE_N, &weight, stored_row(&weight, 0, row),
-                      stored_row(&weight, 0, n_count), k);
-        stage_tokens(xs, x, token, tokens, k, k_count);
+        stage_weights(ws, TILE_N, &w, stored_row(&w, 0, row),
+                      stored_row(&w, 0, n_count), k);
+        stage_tokens(xs, x, token, t_count, k, k_count);
         barrier(CLK_LOCAL_MEM_FENCE);
-        multiply_tile(w, xs, sum);
+        multiply_tile(ws, xs, sum);
     }
     for (uint i = 0; i < REG_N; i++) {
         const uint n = row + block_row(i);
         for (uint j = 0; j < REG_T; j++) {
             const ulong t = token + block_token(j);
-            if (n < n_count && t < tokens)
+            if (n < n_count && t < t_count)
                 STORE(DST, y, t * n_count + n, sum[i][j] + (bias ? bias[n] : 0.0f));
         }
     }

@@ -12,7 +12,7 @@
 #endif
 
 SUB_GROUP_SIZE __kernel void
-linear_gemm_sg(WEIGHT_PARAMETERS(w), __global const STORAGE(TILE) * tiles,
+linear_gemm_sg(WEIGHT_PARAMETERS(w), __global const STORAGE(TILE) * x,
                __global const float *bias, __global STORAGE(DST) * y, uint n_count,
                uint k_count, uint t_count)
 {
@@ -25,7 +25,7 @@ linear_gemm_sg(WEIGHT_PARAMETERS(w), __global const STORAGE(TILE) * tiles,
     float acc[1][TOKENS];
     if (sub_group_index() * SG >= n_count)
         return;
-    multiply_tile(row, tiles + (ulong)tile * padded * 16, 0, acc);
+    multiply_tile(row, x + (ulong)tile * padded * 16, 0, acc);
     const float b = bias ? bias[min(n, n_count - 1)] : 0.0f;
 #pragma unroll
     for (uint t = 0; t < 16; t++) {

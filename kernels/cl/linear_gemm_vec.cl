@@ -12,7 +12,7 @@
 #include "gemm.h"
 
 __kernel void
-linear_gemm_vec(WEIGHT_PARAMETERS(w), __global const float *tiles,
+linear_gemm_vec(WEIGHT_PARAMETERS(w), __global const float *x,
                 __global const float *bias, __global STORAGE(DST) * y, uint n_count,
                 uint k_count, uint t_count, uint per_item)
 {
@@ -24,17 +24,17 @@ linear_gemm_vec(WEIGHT_PARAMETERS(w), __global const float *tiles,
     float16 acc[ROWS][2];
     float strips[2][16][STRIP];
     for (uint t = 0; t < t_count; t += 32) {
-        __global const float *x = tiles + t / 16 * tile_floats;
+        __global const float *from = x + t / 16 * tile_floats;
         const uint n_tiles = t + 16 < t_count ? 2 : 1;
         for (uint strip = begin; strip < end; strip += STRIP) {
             const uint n = min(end - strip, (uint)STRIP);
             for (uint r = 0; r < n; r += ROWS) {
                 const ulong row = stored_row(&w, 0, strip + r);
                 if (n_tiles == 2) {
-                    gemm_tiles(&w, row, last, x, tile_floats, 2, acc);
+                    gemm_tiles(&w, row, last, from, tile_floats, 2, acc);
                     collect(acc, 1, r, strips[1]);
                 } else {
-                    gemm_tiles(&w, row, last, x, tile_floats, 1, acc);
+                    gemm_tiles(&w, row, last, from, tile_floats, 1, acc);
                 }
                 collect(acc, 0, r, strips[0]);
             }

@@ -20,7 +20,7 @@ linear_gemm_vnni(WEIGHT_PARAMETERS(w), __global const int *x,
     const uint first = (uint)get_global_id(0) * 16 * VECTORS;
     const uint each = tokens_of_pass(t_count);
     const uint begin = (uint)get_global_id(1) * each;
-    const ulong row_words = short_row_words((k_count + BLOCK - 1) / BLOCK, PLANES);
+    const ulong row_words = prepared_words(k_count, PLANES, GROUP, true);
     if (begin >= t_count)
         return;
     const uint tokens = min(each, t_count - begin);

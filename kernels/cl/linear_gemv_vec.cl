@@ -4,8 +4,8 @@
  *
  * Few tokens; up to three weights, or a gated linear unit (segments.h). A work-item computes
  * per_item rows of one W for all tokens, so that it streams one stretch of memory and meets
- * every row once; global size {blocks of per_item rows of all segments}, local size 1. x was
- * prepared by linear_prepare_vec.
+ * every row once; global size {blocks of per_item rows of all segments}, local size 1. x is
+ * prepared rows (prepared.h).
  */
 #if GLU /* activations 16 at a time */
 #define BATCH 16
@@ -15,9 +15,8 @@
 #include "segments.h"
 
 __kernel void
-linear_gemv_vec(ALL_SEGMENT_PARAMETERS, __global const X_WORD *x,
-                __global const float *sums, OTHER_PARAMETERS, uint k_count, uint t_count,
-                uint per_item)
+linear_gemv_vec(ALL_SEGMENT_PARAMETERS, __global const int *x, OTHER_PARAMETERS,
+                uint k_count, uint t_count, uint per_item)
 {
     uint block = get_global_id(0);
     struct segment s;
@@ -27,7 +26,7 @@ linear_gemv_vec(ALL_SEGMENT_PARAMETERS, __global const X_WORD *x,
     for (uint n = first; n < end; n += BATCH) {
         const uint count = min(end - n, (uint)BATCH);
         for (uint t = 0; t < t_count; t++) {
-            const struct x_row row = x_row_at(x, sums, t, k_count);
+            const struct x_row row = x_row_at(x, t, k_count);
             float v[BATCH] = {0}, u[BATCH] = {0};
             for (uint i = 0; i < count; i++) {
                 v[i] = sum16(product_with(&s.w, stored_row(&s.w, 0, n + i), &row));

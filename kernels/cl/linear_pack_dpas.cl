@@ -6,7 +6,7 @@
 #include "pack_pairs.h"
 
 SUB_GROUP_SIZE __kernel void
-linear_pack_dpas(__global const ushort *x, __global uint *tiles, uint t_count,
+linear_pack_dpas(__global const ushort *x, __global uint *prepared, uint t_count,
                  uint k_count)
 {
     const uint unit = sub_group_index();
@@ -14,5 +14,5 @@ linear_pack_dpas(__global const ushort *x, __global uint *tiles, uint t_count,
     if (unit * UNIT_STEPS * 16 >= k_count)
         return;
     pack_pairs(x + min(t, t_count - 1) * (ulong)k_count, t >= t_count, unit, t % 16,
-               k_count, tiles + t / 16 * (ulong)k_count * 8);
+               k_count, prepared + t / 16 * (ulong)k_count * 8);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- *     tiles[t / 16][plane_position(k)][t % 16] = x[t][k]
+ *     prepared[t / 16][plane_position(k)][t % 16] = x[t][k]
  *
  * Tokens past the last are zeros. A sub-group packs one block of a tile, a token a lane. Global
  * size {blocks * SG, tiles}.
@@ -8,7 +8,7 @@
 #include "sub_group_pack.h"
 
 SUB_GROUP_SIZE __kernel void
-linear_pack_sg(__global const STORAGE(SRC) * x, __global STORAGE(TILE) * tiles,
+linear_pack_sg(__global const STORAGE(SRC) * x, __global STORAGE(TILE) * prepared,
                uint t_count, uint k_count)
 {
     const uint blocks = (k_count + BLOCK - 1) / BLOCK, b = sub_group_index();
@@ -17,5 +17,5 @@ linear_pack_sg(__global const STORAGE(SRC) * x, __global STORAGE(TILE) * tiles,
     if (b >= blocks || token >= 16)
         return;
     pack_block(x + min(t, (ulong)t_count - 1) * k_count, t < t_count ? k_count : 0, b,
-               token, tiles + tile * blocks * BLOCK * 16);
+               token, prepared + tile * blocks * BLOCK * 16);
 }

@@ -5,8 +5,8 @@
  *     y[t][n] = (add[t][n] +) sum_s weights[t][s] (h[t][s] . down[e][n] (+ bias[e][n]))
  *
  * e = ids[t][s]. A work-item computes per_item neighbouring n of one token; the sum over the slots
- * stays in lanes until the end. Global size {H / per_item rounded up, T}, local size 1. The rows of
- * h were prepared by linear_prepare_vec.
+ * stays in lanes until the end. Global size {H / per_item rounded up, T}, local size 1. h is
+ * prepared rows (prepared.h).
  */
 #include "gemv_rows.h"
 
@@ -18,8 +18,7 @@
 #endif
 
 __kernel void
-moe_down_vec(WEIGHT_PARAMETERS(w), __global const X_WORD *h, __global const float *sums,
-             __global const int *ids,
+moe_down_vec(WEIGHT_PARAMETERS(w), __global const int *h, __global const int *ids,
              __global const float *weights, __global const float *bias,
              __global const STORAGE(ADD) *add, __global STORAGE(DST) * y, uint n_count,
              uint k_count, uint top_k, uint per_item)
@@ -33,7 +32,7 @@ moe_down_vec(WEIGHT_PARAMETERS(w), __global const X_WORD *h, __global const floa
         sum.s0 = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
         for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {
             const ulong expert = ids[slot];
-            const struct x_row row = x_row_at(h, sums, slot, k_count);
+            const struct x_row row = x_row_at(h, slot, k_count);
             float16 dot = product_with(&w, stored_row(&w, expert, n), &row);
             if (bias)
                 dot.s0 += bias[expert * n_count + n];

@@ -6,20 +6,20 @@
  *
  * in the forms of gate_up.h. A work-item computes per_item neighbouring i of one slot,
  * alternating between a gate row and an up row: long streams. Global size {I / per_item rounded
- * up, slots}, local size 1. The token rows were prepared by linear_prepare_vec.
+ * up, slots}, local size 1. x is prepared rows (prepared.h).
  */
 #include "gate_up.h"
 #include "gemv_rows.h"
 
 __kernel void
-moe_gate_up_vec(GATE_UP_PARAMETERS, __global const X_WORD *x, __global const float *sums,
+moe_gate_up_vec(GATE_UP_PARAMETERS, __global const int *x,
                 __global const int *ids, __global float *h, uint i_count, uint k_count,
                 uint top_k, uint per_item)
 {
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;
     const ulong slot = get_global_id(1), expert = ids[slot];
-    const struct x_row row = x_row_at(x, sums, slot / top_k, k_count);
+    const struct x_row row = x_row_at(x, slot / top_k, k_count);
     const uint first = (uint)get_global_id(0) * per_item;
     const uint end = min(first + per_item, i_count);
     for (uint i = first; i < end; i++) {

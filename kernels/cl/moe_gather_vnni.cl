@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token rows in expert order as 16-bit integers (shorts.h), in the order of the weights that
+ * Token rows in expert order as 16-bit integers (prepared.h), in the order of the weights that
  * read them: row p is x[source[p] / top_k].
  *
  * A work-item moves one row. Global size {tiles * 16}, local size 1.
@@ -8,16 +8,21 @@
 #ifndef SRC
 #define SRC f32 /* element of x */
 #endif
-#include "planes.h"
-#include "shorts.h"
+#define FORM_SRC SRC
+#ifndef FORM_PLANES
+#define FORM_PLANES 8
+#define FORM_SHORTS 1
+#endif
+#include "prepared.h"
 
 __kernel void
 moe_gather_vnni(__global const STORAGE(SRC) * x, __global const int *tile_expert,
                 __global const int *source, __global int *rows, uint k_count, uint top_k)
 {
     const ulong p = get_global_id(0);
+    const ulong words = prepared_words(k_count, FORM_PLANES, FORM_GROUP, FORM_SHORTS);
     if (tile_expert[p / 16] < 0 || source[p] < 0)
         return;
-    write_short_row(x + (ulong)(source[p] / (int)top_k) * k_count, k_count,
-                    rows + p * short_row_words((k_count + BLOCK - 1) / BLOCK, PLANES));
+    prepare_part(x + (ulong)(source[p] / (int)top_k) * k_count, k_count, 0, k_count,
+                 rows + p * words);
 }

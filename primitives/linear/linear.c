@@ -7,14 +7,14 @@
  *   linear_long  from 128 on: arithmetic is what it costs; a host library may be better
  *
  * All rows are chosen and built at creation: nothing is compiled when a prompt gets
- * longer. How a row runs is its method's business (linear_methods.h).
+ * longer. How a row runs: linear_rows.h.
  */
 #include "primitives/linear/linear.h"
 
 #include <stdio.h>
 
 #include "primitives/device_weight.h"
-#include "primitives/linear/linear_methods.h"
+#include "primitives/linear/linear_rows.h"
 #include "primitives/matrix_engine.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
@@ -95,35 +95,40 @@ onednn_gpu_refuses(const void *problem)
 }
 
 /* clang-format off */
+/* Rows that join have y of all weights from one launch, the others a launch for each. */
 static const struct xm_variant few_rows[] = {
-    {"linear_gemv_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts},
-    {"linear_gemv_vec",          XM_FAMILY_VEC,    0, not_in_planes},
-    {"linear_gemv_sg",           XM_FAMILY_SG,     0, not_in_words},
-    {"linear_gemv_gen",          XM_FAMILY_GEN,    0, NULL},
-    {"linear_ref",               XM_FAMILY_ANY,    0, NULL},
-};
-static const struct xm_variant many_rows[] = {
-    {"linear_gemm_onednn_gpu",   XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
-    {"linear_gemm_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts},
-    {"linear_gemm_vec",          XM_FAMILY_VEC,    0, not_in_planes},
-    {"linear_gemm_dpas",         XM_FAMILY_SG,     XM_CAP_DPAS, matrix_refuses},
-    {"linear_gemm_sg",           XM_FAMILY_SG,     XM_CAP_SG_SHORT, not_in_steps},
-    {"linear_gemm_gen",          XM_FAMILY_GEN,    0, NULL},
-    {"linear_ref",               XM_FAMILY_ANY,    0, NULL},
+    {"linear_gemv_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
+     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_SHORTS, "linear_gemv_vec", .joins = true},
+    {"linear_gemv_vec", XM_FAMILY_VEC, 0, not_in_planes,
+     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_PLANES, .joins = true},
+    {"linear_gemv_sg", XM_FAMILY_SG, 0, not_in_words,
+     {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}}, .joins = true},
+    {"linear_gemv_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_TOKENS, 1}}, .joins = true},
+    {"linear_ref", XM_FAMILY_ANY, 0, NULL,
+     {XM_ITEM, 0, {XM_ROWS}, {XM_TOKENS, 1}}, .joins = true},
 };
 static const struct xm_variant long_rows[] = {
-    {"linear_gemm_onednn_gpu",   XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
-    {"linear_gemm_onednn",       XM_FAMILY_HOST,   0, onednn_refuses},
-    {"linear_gemm_vnni",         XM_FAMILY_VEC,    XM_CAP_VNNI, not_in_shorts},
-    {"linear_gemm_vec",          XM_FAMILY_VEC,    0, not_in_planes},
-    {"linear_gemm_dpas",         XM_FAMILY_SG,     XM_CAP_DPAS, matrix_refuses},
-    {"linear_gemm_sg",           XM_FAMILY_SG,     XM_CAP_SG_SHORT, not_in_steps},
-    {"linear_gemm_gen",          XM_FAMILY_GEN,    0, NULL},
-    {"linear_ref",               XM_FAMILY_ANY,    0, NULL},
+    {"linear_gemm_onednn", XM_FAMILY_HOST, 0, onednn_refuses},
+    /* linear_many has the rows from here on */
+    {"linear_gemm_onednn_gpu", XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
+    {"linear_gemm_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
+     {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 48}}, XM_FORM_SHORTS},
+    {"linear_gemm_vec", XM_FAMILY_VEC, 0, not_in_planes,
+     {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}}, XM_FORM_TILES},
+    {"linear_gemm_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS}, {XM_TOKENS, 2, XM_PER_LANE}},
+     XM_FORM_PAIRS},
+    {"linear_gemm_sg", XM_FAMILY_SG, XM_CAP_SG_SHORT, not_in_steps,
+     {XM_LANES, 0, {XM_ROWS, XM_SUB_GROUP}, {XM_TOKENS, XM_TILE}}, XM_FORM_LANE_TILES},
+    {"linear_gemm_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, 128, {XM_ROWS, 64}, {XM_TOKENS, 64}}},
+    {"linear_ref", XM_FAMILY_ANY, 0, NULL,
+     {XM_ITEM, 0, {XM_ROWS}, {XM_TOKENS, 1}}, .joins = true},
 };
 const struct xm_variant_table xm_linear_tables[XM_LINEAR_N_TABLES] = {
     {"linear_few",  few_rows,  XM_ARRAY_LEN(few_rows)},
-    {"linear_many", many_rows, XM_ARRAY_LEN(many_rows)},
+    {"linear_many", long_rows + 1, XM_ARRAY_LEN(long_rows) - 1},
     {"linear_long", long_rows, XM_ARRAY_LEN(long_rows)},
 };
 /* clang-format on */
@@ -171,10 +176,7 @@ build_way(void *ctx, size_t i, struct xm_error *err)
 {
     struct building *b = ctx;
     struct xm_linear_way *way = &b->l->way[i];
-    const char *name = xm_linear_tables[i].rows[b->picks[i].row].name;
-    way->method = xm_linear_method(name);
-    if (!way->method)
-        return xm_fail(err, XM_INVALID, "linear: '%s' has no method", name);
+    way->row = &xm_linear_tables[i].rows[b->picks[i].row];
     return xm_linear_build(b->l, way, err);
 }
 
@@ -215,10 +217,10 @@ linear_plan(const struct xm_primitive *p, const struct xm_operand *operands,
 {
     const struct xm_linear *l = (const struct xm_linear *)p;
     uint64_t tokens = xm_operand_rows(&operands[XM_LINEAR_X]);
-    const struct xm_linear_method *method = way_for(l, tokens)->method;
+    const struct xm_linear_way *way = way_for(l, tokens);
     (void)err;
-    *scratch_bytes = method->scratch_bytes(l, tokens);
-    if (!method->gates)
+    *scratch_bytes = xm_linear_scratch(l, way, tokens);
+    if (!xm_linear_gates(way->row))
         *scratch_bytes += xm_linear_after_bytes(l, tokens);
     return XM_OK;
 }
@@ -271,7 +273,7 @@ linear_describe(const struct xm_primitive *p, const struct xm_operand *operands,
 {
     const struct xm_linear *l = (const struct xm_linear *)p;
     uint64_t tokens = xm_operand_rows(&operands[XM_LINEAR_X]);
-    snprintf(out, out_bytes, "%s", way_for(l, tokens)->method->name);
+    snprintf(out, out_bytes, "%s", way_for(l, tokens)->row->name);
 }
 
 static const struct xm_primitive_ops linear_ops = {"linear", linear_plan, linear_run,

@@ -15,6 +15,7 @@
 #ifndef XM_PRIMITIVES_LINEAR_LINEAR_H
 #define XM_PRIMITIVES_LINEAR_LINEAR_H
 
+#include "primitives/form.h"
 #include "primitives/primitive.h"
 #include "runtime/operations/linear.h"
 #include "runtime/reference/reference.h"
@@ -30,6 +31,9 @@ struct xm_linear_segment {
 
 struct xm_linear_desc {
     enum xm_element src, dst; /* f16 or f32 */
+    /* What operand PREPARED is, where it is there: x as a kernel for few tokens reads it
+     * (primitives/form.h). One of another form than that kernel's is not read. */
+    struct xm_rows_form prepared;
     bool has_addend;
     bool is_glu;
     enum xm_activation activation; /* of a GLU */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is left to do behind a method of linear whose products only multiply:
+ * What is left to do behind a row of linear whose products only multiply:
  *
  *     y += addend
  *     y  = act(y) up        up: the product of segment 1, or the factor
@@ -12,15 +12,15 @@
 
 #include "primitives/eltwise/eltwise.h"
 #include "primitives/layout/layout.h"
-#include "primitives/linear/linear_methods.h"
+#include "primitives/linear/linear_rows.h"
 
-/* Whether each class's method does it itself. */
+/* Whether each class's row does it itself. */
 static bool
 all_add(const struct xm_linear *l)
 {
     bool all = true;
     for (size_t c = 0; c < XM_LINEAR_CLASSES; c++)
-        all &= l->way[c].method->adds;
+        all &= xm_linear_adds(l->way[c].row);
     return all;
 }
 
@@ -29,7 +29,7 @@ all_gate(const struct xm_linear *l)
 {
     bool all = true;
     for (size_t c = 0; c < XM_LINEAR_CLASSES; c++)
-        all &= l->way[c].method->gates;
+        all &= xm_linear_gates(l->way[c].row);
     return all;
 }
 
@@ -111,7 +111,7 @@ run_glu(const struct xm_linear_call *c, struct xm_error *err)
     parts[XM_LINEAR_FACTOR].buffer = NULL; /* nothing to add */
     parts[XM_LINEAR_Y + 1] = up;
     products.operands = parts;
-    XM_TRY(c->way->method->run(&products, err));
+    XM_TRY(xm_linear_multiply(&products, err));
     if (l->after.slice)
         XM_TRY(copy_slice(c, &up, err));
     const struct xm_operand o[XM_GLU_N_OPERANDS] = {[XM_GLU_GATE] = parts[XM_LINEAR_Y],
@@ -127,17 +127,16 @@ run_add(const struct xm_linear_call *c, struct xm_error *err)
         [XM_ELTWISE_A] = c->operands[XM_LINEAR_Y],
         [XM_ELTWISE_B] = c->operands[XM_LINEAR_ADDEND],
         [XM_ELTWISE_Y] = c->operands[XM_LINEAR_Y]};
-    XM_TRY(c->way->method->run(c, err));
+    XM_TRY(xm_linear_multiply(c, err));
     return xm_primitive_run(c->l->after.add, o, c->run, err);
 }
 
 enum xm_status
 xm_linear_after_run(const struct xm_linear_call *c, struct xm_error *err)
 {
-    const struct xm_linear_method *method = c->way->method;
-    if (c->l->desc.is_glu && !method->gates)
+    if (c->l->desc.is_glu && !xm_linear_gates(c->way->row))
         return run_glu(c, err);
-    if (c->l->desc.has_addend && !method->adds)
+    if (c->l->desc.has_addend && !xm_linear_adds(c->way->row))
         return run_add(c, err);
-    return method->run(c, err);
+    return xm_linear_multiply(c, err);
 }

@@ -129,15 +129,15 @@ onednn_refuses(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant gate_up_rows[] = {
-    {"moe_gate_up_vnni",     XM_FAMILY_VEC, XM_CAP_VNNI, gate_not_in_shorts, XM_FORM_SHORTS, "moe_gate_up_vec"},
-    {"moe_gate_up_vec",      XM_FAMILY_VEC, 0, gate_not_in_planes},
+    {"moe_gate_up_vnni",     XM_FAMILY_VEC, XM_CAP_VNNI, gate_not_in_shorts, .form = XM_FORM_SHORTS, .kernel = "moe_gate_up_vec"},
+    {"moe_gate_up_vec",      XM_FAMILY_VEC, 0, gate_not_in_planes, .form = XM_FORM_PLANES},
     {"moe_gate_up_sg",       XM_FAMILY_SG,  0, gate_not_in_words},
     {"moe_gate_up_gen",      XM_FAMILY_GEN, 0, NULL},
     {"moe_gate_up_ref",      XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant down_rows[] = {
-    {"moe_down_vnni",        XM_FAMILY_VEC, XM_CAP_VNNI, down_not_in_shorts, XM_FORM_SHORTS, "moe_down_vec"},
-    {"moe_down_vec",         XM_FAMILY_VEC, 0, down_not_in_planes},
+    {"moe_down_vnni",        XM_FAMILY_VEC, XM_CAP_VNNI, down_not_in_shorts, .form = XM_FORM_SHORTS, .kernel = "moe_down_vec"},
+    {"moe_down_vec",         XM_FAMILY_VEC, 0, down_not_in_planes, .form = XM_FORM_PLANES},
     {"moe_down_sg",          XM_FAMILY_SG,  0, down_not_in_words},
     {"moe_down_gen",         XM_FAMILY_GEN, 0, NULL},
     {"moe_down_ref",         XM_FAMILY_ANY, 0, NULL},
@@ -148,31 +148,31 @@ static const struct xm_variant sort_rows[] = {
     {"moe_sort_ref",         XM_FAMILY_ANY, 0, NULL},
 };
 static const struct xm_variant gather_rows[] = {
-    {"moe_gather_rows_ref",  XM_FAMILY_ONEDNN, 0, onednn_refuses, XM_FORM_ROWS},
-    {"moe_gather_vnni",      XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, XM_FORM_SHORTS},
-    {"moe_gather_vec",       XM_FAMILY_VEC, 0, NULL},
-    {"moe_gather_dpas",      XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses, XM_FORM_PAIRS},
-    {"moe_gather_sg",        XM_FAMILY_SG,  0, NULL},
-    {"moe_gather_gen",       XM_FAMILY_GEN, 0, NULL},
-    {"moe_gather_ref",       XM_FAMILY_ANY, 0, NULL},
+    {"moe_gather_rows_ref",  XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
+    {"moe_gather_vnni",      XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, .form = XM_FORM_SHORTS},
+    {"moe_gather_vec",       XM_FAMILY_VEC, 0, NULL, .form = XM_FORM_TILES},
+    {"moe_gather_dpas",      XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses, .form = XM_FORM_PAIRS},
+    {"moe_gather_sg",        XM_FAMILY_SG,  0, NULL, .form = XM_FORM_TILES},
+    {"moe_gather_gen",       XM_FAMILY_GEN, 0, NULL, .form = XM_FORM_TILES},
+    {"moe_gather_ref",       XM_FAMILY_ANY, 0, NULL, .form = XM_FORM_TILES},
 };
 static const struct xm_variant gemm_gate_up_rows[] = {
-    {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, XM_FORM_ROWS},
-    {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, XM_FORM_SHORTS},
-    {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, gate_not_in_planes},
-    {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses, XM_FORM_PAIRS},
-    {"moe_gemm_gate_up_sg",  XM_FAMILY_SG,  0, gate_not_in_steps},
-    {"moe_gemm_gate_up_gen", XM_FAMILY_GEN, 0, NULL},
-    {"moe_gemm_gate_up_ref", XM_FAMILY_ANY, 0, NULL},
+    {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
+    {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, .form = XM_FORM_SHORTS},
+    {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, gate_not_in_planes, .form = XM_FORM_TILES},
+    {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses, .form = XM_FORM_PAIRS},
+    {"moe_gemm_gate_up_sg",  XM_FAMILY_SG,  0, gate_not_in_steps, .form = XM_FORM_TILES},
+    {"moe_gemm_gate_up_gen", XM_FAMILY_GEN, 0, NULL, .form = XM_FORM_TILES},
+    {"moe_gemm_gate_up_ref", XM_FAMILY_ANY, 0, NULL, .form = XM_FORM_TILES},
 };
 static const struct xm_variant gemm_down_rows[] = {
-    {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, XM_FORM_ROWS},
-    {"moe_gemm_down_vnni",   XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, XM_FORM_SHORTS},
-    {"moe_gemm_down_vec",    XM_FAMILY_VEC, 0, down_not_in_planes},
-    {"moe_gemm_down_dpas",   XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses, XM_FORM_PAIRS},
-    {"moe_gemm_down_sg",     XM_FAMILY_SG,  0, down_not_in_steps},
-    {"moe_gemm_down_gen",    XM_FAMILY_GEN, 0, NULL},
-    {"moe_gemm_down_ref",    XM_FAMILY_ANY, 0, NULL},
+    {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
+    {"moe_gemm_down_vnni",   XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, .form = XM_FORM_SHORTS},
+    {"moe_gemm_down_vec",    XM_FAMILY_VEC, 0, down_not_in_planes, .form = XM_FORM_TILES},
+    {"moe_gemm_down_dpas",   XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses, .form = XM_FORM_PAIRS},
+    {"moe_gemm_down_sg",     XM_FAMILY_SG,  0, down_not_in_steps, .form = XM_FORM_TILES},
+    {"moe_gemm_down_gen",    XM_FAMILY_GEN, 0, NULL, .form = XM_FORM_TILES},
+    {"moe_gemm_down_ref",    XM_FAMILY_ANY, 0, NULL, .form = XM_FORM_TILES},
 };
 static const struct xm_variant combine_rows[] = {
     {"moe_combine_vec",      XM_FAMILY_VEC, 0, NULL},
@@ -241,7 +241,7 @@ forms_in_dispute(const struct xm_moe_experts *m)
     uint32_t down = 1u << xm_moe_form(m, XM_MOE_GEMM_DOWN);
     if (gather == gate_up && gate_up == down)
         return 0;
-    return (gather | gate_up | down) & ~(1u << XM_FORM_USUAL);
+    return (gather | gate_up | down) & ~(1u << XM_FORM_TILES);
 }
 
 /* What the kernels of gate and up are told of an expert (kernels/cl/include/gate_up.h). */
@@ -271,6 +271,15 @@ matrix_options(const struct xm_moe_experts *m, enum xm_moe_step step, char *out,
                          expert, xm_weight_planes(down), (unsigned long long)down->group);
 }
 
+static void
+gather_options(const struct xm_moe_experts *m, char *out, size_t n)
+{
+    const struct xm_rows_form form =
+        xm_rows_form(xm_moe_form(m, XM_MOE_GATHER), &m->desc.experts.gate->host);
+    size_t used = xm_defines_print(out, n, "-DSRC=%s", xm_element_text(m->desc.src));
+    xm_form_defines(&form, out + used, n - used);
+}
+
 /* Options of a step's kernel besides its weight's. */
 static void
 options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
@@ -287,14 +296,15 @@ options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, siz
         xm_defines_print(out, n, "-DSRC=%s %s -DROWS=%d", src, expert, XM_MOE_GEN_ROWS);
         return;
     case XM_MOE_GEMM_GATE_UP:
-        xm_defines_print(out, n, "%s -DROWS=%d -DOUT_PLANES=%u", expert, XM_MOE_GEMM_ROWS,
-                         xm_weight_planes(&m->desc.experts.down->host));
+        xm_defines_print(out, n, "%s -DROWS=%d -DOUT_PLANES=%u -DOUT_GROUP=%llu", expert,
+                         XM_MOE_GEMM_ROWS, xm_weight_planes(&m->desc.experts.down->host),
+                         (unsigned long long)m->desc.experts.down->host.group);
         return;
     case XM_MOE_GEMM_DOWN:
         xm_defines_print(out, n, "-DROWS=%d", XM_MOE_GEMM_ROWS);
         return;
     case XM_MOE_GATHER:
-        xm_defines_print(out, n, "-DSRC=%s", src);
+        gather_options(m, out, n);
         return;
     case XM_MOE_SORT:
         xm_defines_print(out, n, "-DEXPERTS=%llu", (unsigned long long)m->experts);
@@ -327,17 +337,15 @@ weights_of(const struct xm_moe_experts *m, enum xm_moe_step step)
 static enum xm_status
 build_prepare(struct xm_moe_experts *m, enum xm_moe_step step, struct xm_error *err)
 {
-    const char *name = "linear_prepare_vec";
-    const int shorts = xm_moe_row(m, step)->form == XM_FORM_SHORTS;
+    const enum xm_form form = xm_moe_form(m, step);
     if (!xm_moe_is_vec(m, step))
         return XM_OK;
     if (step == XM_MOE_GATE_UP)
-        return xm_weight_kernel(m->engine, name, weights_of(m, step), &m->prepare_x, err,
-                                "-DSRC=%s -DSHORTS=%d", xm_element_text(m->desc.src),
-                                shorts);
+        return xm_form_kernel(m->engine, form, m->desc.src, &m->desc.experts.gate->host,
+                              &m->prepare_x, err);
     if (step == XM_MOE_DOWN)
-        return xm_weight_kernel(m->engine, name, weights_of(m, step), &m->prepare_h, err,
-                                "-DSRC=f32 -DSHORTS=%d", shorts);
+        return xm_form_kernel(m->engine, form, XM_F32, &m->desc.experts.down->host,
+                              &m->prepare_h, err);
     return XM_OK;
 }
 
@@ -447,31 +455,39 @@ few_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
     const struct xm_weight *gate = &m->desc.experts.gate->host,
                            *down = &m->desc.experts.down->host;
     uint64_t slots = tokens * m->top_k;
-    bool x = xm_moe_is_vec(m, XM_MOE_GATE_UP), h = xm_moe_is_vec(m, XM_MOE_DOWN);
-    bytes[XM_FEW_X] = x ? xm_weight_planes_bytes(gate, tokens) : 0;
-    bytes[XM_FEW_X_SUMS] = x ? xm_weight_sums_bytes(gate, tokens) : 0;
+    const struct xm_rows_form gate_form =
+        xm_rows_form(xm_moe_form(m, XM_MOE_GATE_UP), gate);
+    const struct xm_rows_form down_form = xm_rows_form(xm_moe_form(m, XM_MOE_DOWN), down);
+    bytes[XM_FEW_X] = xm_form_bytes(&gate_form, gate->cols, tokens);
     bytes[XM_FEW_H] = slots * m->inter * sizeof(float);
-    bytes[XM_FEW_H_PLANES] = h ? xm_weight_planes_bytes(down, slots) : 0;
-    bytes[XM_FEW_H_SUMS] = h ? xm_weight_sums_bytes(down, slots) : 0;
+    bytes[XM_FEW_H_PREPARED] = xm_form_bytes(&down_form, down->cols, slots);
     return XM_FEW_N;
 }
 
-/* Rows of integers take less than tiles of floats. */
+/* Tiles of floats, or rows of integers. */
+static uint64_t
+rows_bytes(const struct xm_moe_experts *m, const struct xm_weight *w, uint64_t tiles)
+{
+    const struct xm_rows_form form = xm_rows_form(xm_moe_form(m, XM_MOE_GATHER), w);
+    const uint64_t rows = tiles * XM_MOE_TILE;
+    return form.form == XM_FORM_ROWS ? rows * xm_weight_padded_cols(w) * sizeof(float)
+                                     : xm_form_bytes(&form, w->cols, rows);
+}
+
 static uint32_t
 many_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
 {
     uint64_t slots = tokens * m->top_k, tiles = max_tiles(m, slots);
-    uint64_t x = xm_weight_padded_cols(&m->desc.experts.gate->host);
-    uint64_t h = xm_weight_padded_cols(&m->desc.experts.down->host);
+    const uint64_t x = rows_bytes(m, &m->desc.experts.gate->host, tiles);
+    const uint64_t y = tiles * XM_MOE_TILE * m->hidden * sizeof(float);
     bytes[XM_MANY_FIRST] = (m->experts + 1) * sizeof(uint32_t);
     bytes[XM_MANY_TILE_EXPERT] = tiles * sizeof(int32_t);
     bytes[XM_MANY_SOURCE] = tiles * XM_MOE_TILE * sizeof(int32_t);
     bytes[XM_MANY_PLACE] = slots * sizeof(uint32_t);
     bytes[XM_MANY_NEXT] = m->experts * sizeof(uint32_t);
     /* The gathered rows are dead when the down projection writes its own. */
-    bytes[XM_MANY_XY] =
-        tiles * XM_MOE_TILE * sizeof(float) * (x > m->hidden ? x : m->hidden);
-    bytes[XM_MANY_H] = tiles * XM_MOE_TILE * sizeof(float) * h;
+    bytes[XM_MANY_XY] = x > y ? x : y;
+    bytes[XM_MANY_H] = rows_bytes(m, &m->desc.experts.down->host, tiles);
     bytes[XM_MANY_SCRATCHPAD] = m->onednn ? xm_onednn_experts_scratchpad(m->onednn) : 0;
     return XM_MANY_N;
 }

@@ -148,32 +148,18 @@ add_gate_up(const struct xm_moe_call *c, struct xm_args *a)
 /* ---- few tokens -------------------------------------------------------------------- */
 
 static enum xm_status
-prepare(const struct xm_moe_call *c, struct xm_kernel *kernel,
-        const struct xm_buffer *rows_in, uint64_t rows, uint64_t cols,
-        const struct xm_buffer *planes, const struct xm_buffer *sums)
-{
-    struct xm_args a = {.n = 0};
-    xm_args_buffer(&a, rows_in);
-    xm_args_buffer(&a, planes);
-    xm_args_buffer(&a, sums);
-    xm_args_uint(&a, cols);
-    return xm_args_run(&a, c->queue, kernel, true, rows, 1, 1, c->err);
-}
-
-static enum xm_status
 few_gate_up(const struct xm_moe_call *c)
 {
     const struct xm_moe_experts *m = c->m;
     bool vec = xm_moe_is_vec(m, XM_MOE_GATE_UP);
     if (vec)
-        XM_TRY(prepare(c, m->prepare_x, c->batch->x, c->batch->tokens, m->hidden,
-                       c->part[XM_FEW_X], c->part[XM_FEW_X_SUMS]));
+        XM_TRY(xm_form_make(xm_moe_form(m, XM_MOE_GATE_UP), m->prepare_x,
+                            &m->desc.experts.gate->host, c->batch->x, c->batch->tokens,
+                            c->part[XM_FEW_X], c->queue, c->err));
     uint64_t per_item = xm_rows_per_item(xm_engine_info(m->engine), m->inter, c->slots);
     struct xm_args a = {.n = 0};
     add_gate_up(c, &a);
     xm_args_buffer(&a, vec ? c->part[XM_FEW_X] : c->batch->x);
-    if (vec)
-        xm_args_buffer(&a, c->part[XM_FEW_X_SUMS]);
     xm_args_buffer(&a, c->ids);
     xm_args_buffer(&a, c->part[XM_FEW_H]);
     if (takes_rows(m, XM_MOE_GATE_UP))
@@ -193,15 +179,14 @@ few_down(const struct xm_moe_call *c)
     const struct xm_moe_experts *m = c->m;
     bool vec = xm_moe_is_vec(m, XM_MOE_DOWN);
     if (vec)
-        XM_TRY(prepare(c, m->prepare_h, c->part[XM_FEW_H], c->slots, m->inter,
-                       c->part[XM_FEW_H_PLANES], c->part[XM_FEW_H_SUMS]));
+        XM_TRY(xm_form_make(xm_moe_form(m, XM_MOE_DOWN), m->prepare_h,
+                            &m->desc.experts.down->host, c->part[XM_FEW_H], c->slots,
+                            c->part[XM_FEW_H_PREPARED], c->queue, c->err));
     uint64_t per_item =
         xm_rows_per_item(xm_engine_info(m->engine), m->hidden, c->batch->tokens);
     struct xm_args a = {.n = 0};
     xm_args_weight(&a, c->rows.down);
-    xm_args_buffer(&a, c->part[vec ? XM_FEW_H_PLANES : XM_FEW_H]);
-    if (vec)
-        xm_args_buffer(&a, c->part[XM_FEW_H_SUMS]);
+    xm_args_buffer(&a, c->part[vec ? XM_FEW_H_PREPARED : XM_FEW_H]);
     xm_args_buffer(&a, c->ids);
     xm_args_buffer(&a, c->batch->weights);
     xm_args_buffer(&a, c->rows.bias_down);

@@ -6,6 +6,7 @@
 #ifndef XM_PRIMITIVES_MOE_EXPERTS_STEPS_H
 #define XM_PRIMITIVES_MOE_EXPERTS_STEPS_H
 
+#include "primitives/form.h"
 #include "primitives/moe/experts.h"
 
 enum { XM_MOE_TILE = 16, XM_MOE_GEMM_ROWS = 8 };
@@ -13,7 +14,7 @@ enum { XM_MOE_TILE = 16, XM_MOE_GEMM_ROWS = 8 };
 enum { XM_MOE_GEN_ROWS = 4, XM_MOE_GEN_TILE_ROWS = 64 };
 
 /* Parts of a run's scratch, in the order of taking. */
-enum { XM_FEW_X, XM_FEW_X_SUMS, XM_FEW_H, XM_FEW_H_PLANES, XM_FEW_H_SUMS, XM_FEW_N };
+enum { XM_FEW_X, XM_FEW_H, XM_FEW_H_PREPARED, XM_FEW_N };
 enum {
     XM_MANY_FIRST,
     XM_MANY_TILE_EXPERT,

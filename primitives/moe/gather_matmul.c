@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "primitives/args.h"
+#include "primitives/form.h"
 #include "primitives/moe/moe.h"
 #include "primitives/tables.h"
 #include "runtime/util/memory.h"
@@ -66,6 +67,14 @@ sizes_of(const struct xm_operand *o)
     return s;
 }
 
+static uint64_t
+prepared_bytes(const struct gather_matmul *g, uint64_t tokens)
+{
+    const struct xm_weight *w = &g->weight->host;
+    const struct xm_rows_form form = xm_rows_form(XM_FORM_PLANES, w);
+    return xm_form_bytes(&form, w->cols, tokens);
+}
+
 static enum xm_status
 gather_matmul_plan(const struct xm_primitive *p, const struct xm_operand *o,
                    uint64_t *scratch_bytes, struct xm_error *err)
@@ -75,9 +84,7 @@ gather_matmul_plan(const struct xm_primitive *p, const struct xm_operand *o,
     (void)err;
     *scratch_bytes = 0;
     if (g->pick.row == ROW_VEC)
-        *scratch_bytes =
-            xm_scratch_bytes(p, xm_weight_planes_bytes(&g->weight->host, rows_of_a)) +
-            xm_scratch_bytes(p, xm_weight_sums_bytes(&g->weight->host, rows_of_a));
+        *scratch_bytes = xm_scratch_bytes(p, prepared_bytes(g, rows_of_a));
     return XM_OK;
 }
 
@@ -120,22 +127,16 @@ run_vec(const struct gather_matmul *g, const struct xm_operand *o, const struct 
 {
     const struct xm_weight *w = &g->weight->host;
     uint64_t rows_of_a = s->a_slots * s->tokens;
-    struct xm_buffer *planes, *sums;
-    XM_TRY(xm_scratch_take(scratch, xm_weight_planes_bytes(w, rows_of_a), &planes, err));
-    XM_TRY(xm_scratch_take(scratch, xm_weight_sums_bytes(w, rows_of_a), &sums, err));
-    struct xm_args prepare = {.n = 0};
-    xm_args_buffer(&prepare, o[XM_GATHER_MATMUL_A].buffer);
-    xm_args_buffer(&prepare, planes);
-    xm_args_buffer(&prepare, sums);
-    xm_args_uint(&prepare, w->cols);
-    XM_TRY(xm_args_run(&prepare, run->queue, g->prepare, true, rows_of_a, 1, 1, err));
+    struct xm_buffer *planes;
+    XM_TRY(xm_scratch_take(scratch, prepared_bytes(g, rows_of_a), &planes, err));
+    XM_TRY(xm_form_make(XM_FORM_PLANES, g->prepare, w, o[XM_GATHER_MATMUL_A].buffer,
+                        rows_of_a, planes, run->queue, err));
 
     uint64_t per_item =
         xm_rows_per_item(xm_engine_info(g->base.engine), w->rows, s->tokens * s->slots);
     struct xm_args a = {.n = 0};
     xm_args_weight(&a, g->weight);
     xm_args_buffer(&a, planes);
-    xm_args_buffer(&a, sums);
     xm_args_buffer(&a, o[XM_GATHER_MATMUL_IDS].buffer);
     xm_args_buffer(&a, g->bias);
     xm_args_buffer(&a, o[XM_GATHER_MATMUL_OUT].buffer);
@@ -196,8 +197,7 @@ build(void *ctx, size_t i, struct xm_error *err)
     const struct xm_weight *w = &g->weight->host;
     (void)i;
     if (g->pick.row == ROW_VEC)
-        XM_TRY(xm_weight_kernel(engine, "linear_prepare_vec", xm_one_weight(w),
-                                &g->prepare, err, "-DSRC=%s", xm_element_text(g->src)));
+        XM_TRY(xm_form_kernel(engine, XM_FORM_PLANES, g->src, w, &g->prepare, err));
     return xm_weight_kernel(engine, rows[g->pick.row].name, xm_one_weight(w), &g->kernel,
                             err, "-DSRC=%s -DDST=%s -DIDS=%s -DROWS=%d",
                             xm_element_text(g->src), xm_element_text(g->dst),

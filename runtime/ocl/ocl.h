@@ -81,6 +81,7 @@ struct ocl_kernel {
     cl_kernel kernel;
     cl_uint n_args;
     struct ocl_arg *args; /* n_args */
+    bool named; /* the arguments of a launch were those that it takes, by name */
     pthread_mutex_t lock;
 };
 

@@ -114,8 +114,23 @@ check_arg(const struct ocl_kernel *k, uint32_t i, const struct xm_arg *a,
     return XM_OK;
 }
 
+/* Whether argument i is what the caller calls it. */
 static enum xm_status
-bind_args(const struct xm_queue *q, const struct ocl_kernel *k, const struct xm_arg *args,
+check_name(const struct ocl_kernel *k, uint32_t i, const struct xm_arg *a,
+           struct xm_error *err)
+{
+    const char *name = k->args[i].name, *suffix = a->suffix ? a->suffix : "";
+    size_t n = a->name ? strlen(a->name) : 0;
+    if (!a->name || !name[0] ||
+        (strncmp(name, a->name, n) == 0 && strcmp(name + n, suffix) == 0))
+        return XM_OK;
+    return xm_fail(err, XM_INVALID,
+                   "kernel '%s': argument %u is called '%s', but '%s%s' was given",
+                   k->base.name, i, name, a->name, suffix);
+}
+
+static enum xm_status
+bind_args(const struct xm_queue *q, struct ocl_kernel *k, const struct xm_arg *args,
           uint32_t n_args, struct xm_error *err)
 {
     if (n_args != k->n_args)
@@ -123,12 +138,15 @@ bind_args(const struct xm_queue *q, const struct ocl_kernel *k, const struct xm_
                        k->base.name, k->n_args, n_args);
     for (uint32_t i = 0; i < n_args; i++) {
         XM_TRY(check_arg(k, i, &args[i], err));
+        if (!k->named)
+            XM_TRY(check_name(k, i, &args[i], err));
         cl_int code = bind_arg(q, k->kernel, i, &args[i]);
         if (code != CL_SUCCESS)
             return xm_ocl_fail(err, code, "clSetKernelArg",
                                "kernel '%s', argument %u (%s)", k->base.name, i,
                                k->args[i].name);
     }
+    k->named = true; /* once is enough: a caller does not change what it calls them */
     return XM_OK;
 }
 

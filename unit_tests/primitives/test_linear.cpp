@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "primitives/linear/linear_methods.h"
+#include "primitives/linear/linear_rows.h"
 
 #include <memory>
 
@@ -499,15 +499,3 @@ TEST_F(Matmul, EveryVariantAgreesWithTheReference)
 }
 
 } // namespace
-
-TEST(LinearMethods, EveryRowOfTheTablesHasOne)
-{
-    for (const xm_variant_table &t : xm_linear_tables) {
-        for (size_t i = 0; i < t.n; i++) {
-            const struct xm_linear_method *m = xm_linear_method(t.rows[i].name);
-            ASSERT_NE(m, nullptr) << t.rows[i].name;
-            EXPECT_STREQ(m->name, t.rows[i].name);
-        }
-    }
-    EXPECT_EQ(xm_linear_method("linear_gemv"), nullptr);
-}

@@ -4,18 +4,11 @@
  *
  *     sum_k w[n][k] x[k] = sum_g scale[g] (sum_{k in g} q[k] x[k] - zp[g] sum_{k in g} x[k])
  *
- * x is in planes (planes.h), each plane scaled down by where its bits lie in the word, so that a
- * mask and a conversion are all that a weight costs: (word & 0xf0) is 16 q. xs has the sums of
+ * x is in planes (prepared.h), each plane scaled down by where its bits lie in the word, so that
+ * a mask and a conversion are all that a weight costs: (word & 0xf0) is 16 q. xs has the sums of
  * the groups. The zero points of a row are then one term of a few operations.
  */
 #include "planes.h"
-
-/* What plane j of x is multiplied with; the topmost plane is shifted down instead. */
-static inline float
-plane_factor(uint j)
-{
-    return j + 1 < PLANES ? ldexp(1.0f, -(int)(j * (32 / PLANES))) : 1.0f;
-}
 
 #if GROUP
 #define TERM(mask, j) convert_float16(as_int16(w &mask)) * vload16(j, x)

@@ -11,6 +11,7 @@
  *
  * Rows are padded with zeros to whole blocks. PLANES follows WEI (weights.h).
  */
+#include "vector.h"
 #include "weights.h"
 
 #if BLOCKS
@@ -58,15 +59,6 @@ plane_position(uint k, uint planes)
 {
     const uint in_block = k % (16 * planes);
     return k - in_block + in_block % planes * 16 + in_block / planes;
-}
-
-static inline float
-sum16(float16 v)
-{
-    const float8 a = v.lo + v.hi;
-    const float4 b = a.lo + a.hi;
-    const float2 c = b.lo + b.hi;
-    return c.x + c.y;
 }
 
 static inline float16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * 16 * VECTORS rows of weights times up to MOST_TOKENS rows of 16-bit activations (shorts.h),
+ * 16 * VECTORS rows of weights times up to MOST_TOKENS rows of 16-bit activations (prepared.h),
  * weights' rows in lanes:
  *
  *     f[t][v][lane] = sum_k w[row 16 v + lane][k] x[t][k]
@@ -11,7 +11,7 @@
  * 32 products. Sums are integers over a stretch of equal scale, then floats.
  */
 #include "planes.h"
-#include "shorts.h"
+#include "prepared.h"
 
 #define VECTORS     4
 #define AT_ONCE     6  /* tokens whose sums are in registers: AT_ONCE * VECTORS of them */
@@ -167,7 +167,7 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
            float16 (*f)[VECTORS])
 {
     const uint blocks = (rows[0].w.k_count + BLOCK - 1) / BLOCK;
-    const ulong row_words = short_row_words(blocks, PLANES);
+    const ulong row_words = prepared_words(rows[0].w.k_count, PLANES, GROUP, true);
     struct unpacked w;
     for (uint t = 0; t < (tokens + 1) / 2 * 2; t++)
         for (uint v = 0; v < VECTORS; v++)

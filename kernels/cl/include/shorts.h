@@ -6,10 +6,12 @@
  *                               k = i * planes + j and that + planes / 2, what a mask leaves of
  *                               word i of a row of weights
  *     [blocks]                  f32: what the integers of a block are multiplied with
+ *     and what else prepared rows have: prepared.h
  *
  * A block is 16 * planes of k, as in planes.h. Exact to 2^-16 of a block's largest. Where a number
  * is infinite or not one, its block's factor says so.
  */
+#include "vector.h"
 
 /* sum + a[2i] b[2i] + a[2i + 1] b[2i + 1] of 16-bit numbers.
  *
@@ -28,13 +30,6 @@ add_pairs(int16 sum, int16 a, int16 b)
 #else
     return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
 #endif
-}
-
-/* 32-bit words of a row. */
-static inline ulong
-short_row_words(uint blocks, uint planes)
-{
-    return (ulong)blocks * (8 * planes + 1);
 }
 
 /* Elements 16 i ... 16 i + 15 of a block as words: the lower half of each group of `planes`
@@ -88,22 +83,3 @@ write_shorts(const float *v, const uint planes, __global int *row, uint b, uint 
                     pair_up(convert_int16_rte(vload16(2 * i + 1, v) * factor), planes));
     store_planes(words, planes, row + b * 8 * planes);
 }
-
-#ifdef SRC
-/* Row x of k_count elements as blocks of this weight. */
-static inline void
-write_short_row(__global const STORAGE(SRC) * x, uint k_count, __global int *row)
-{
-    const uint blocks = (k_count + BLOCK - 1) / BLOCK;
-    float v[BLOCK];
-    for (uint b = 0; b < blocks; b++) {
-        const uint n = min(k_count - b * BLOCK, (uint)BLOCK);
-        uint k = 0;
-        for (; k + 16 <= n; k += 16)
-            vstore16(LOAD16(SRC, x, b * BLOCK + k), 0, v + k);
-        for (; k < BLOCK; k++)
-            v[k] = k < n ? LOAD(SRC, x, b * BLOCK + k) : 0.0f;
-        write_shorts(v, PLANES, row, b, blocks);
-    }
-}
-#endif

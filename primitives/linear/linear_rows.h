@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside linear: how each row of its variant tables is built, what scratch it wants, how it
- * runs. Adding a row: its kernel's file, its row in a variant table (linear.c), its method
- * (linear_methods.c), its line in the list of kernels; the tests walk the tables.
+ * Inside linear: what a row of its variant tables becomes. Rows of ours differ in what their rows
+ * say and are all built and run in one way; those of a library have functions of their own.
  */
-#ifndef XM_PRIMITIVES_LINEAR_LINEAR_METHODS_H
-#define XM_PRIMITIVES_LINEAR_LINEAR_METHODS_H
+#ifndef XM_PRIMITIVES_LINEAR_LINEAR_ROWS_H
+#define XM_PRIMITIVES_LINEAR_LINEAR_ROWS_H
 
+#include "primitives/form.h"
 #include "primitives/linear/linear.h"
 #include "primitives/linear/onednn_gpu_linear.h"
 #include "primitives/linear/onednn_linear.h"
@@ -17,11 +17,11 @@ extern "C" {
 
 enum { XM_LINEAR_CLASSES = 3 }; /* by how many tokens there are: linear.c */
 
-/* A method with its kernels: what runs one class. */
+/* A row with its kernels: what runs one class. */
 struct xm_linear_way {
-    const struct xm_linear_method *method;
+    const struct xm_variant *row;
     struct xm_kernel *prepare; /* the engine's; NULL where there is none */
-    /* One for all segments in [0]; or one for each, where they run one after the other. */
+    /* One for all segments in [0], of a row that joins; else one for each. */
     struct xm_kernel *product[XM_LINEAR_SEGMENTS];
 };
 
@@ -51,31 +51,33 @@ struct xm_linear_call {
     struct xm_scratch *scratch;
 };
 
-struct xm_linear_kernel {
-    const char *name; /* NULL: none */
-    uint32_t options; /* which build options it knows (linear_methods.c) */
-    int rows, items;  /* its ROWS and ITEMS; 0: it has none */
-};
-
-struct xm_linear_method {
-    const char *name;                         /* of the variant */
-    struct xm_linear_kernel prepare, product; /* the first turns x for the second */
-    bool adds, gates; /* the product adds the addend; makes a GLU */
+/* How the rows of a library are built, what scratch they want, how they run. */
+struct xm_linear_library {
+    enum xm_status (*build)(struct xm_linear *l, struct xm_error *err);
     uint64_t (*scratch_bytes)(const struct xm_linear *l, uint64_t tokens);
     enum xm_status (*run)(const struct xm_linear_call *c, struct xm_error *err);
 };
+/* linear_library.c; NULL: the row is ours. */
+const struct xm_linear_library *xm_linear_library(const struct xm_variant *row);
 
-/* The method of a row of the variant tables, by its name; NULL: none has it. */
-const struct xm_linear_method *xm_linear_method(const char *name);
-/* Builds the kernels of way->method; may be called again. */
+/* linear_rows.c: any row; build may be called again. */
 enum xm_status xm_linear_build(struct xm_linear *l, struct xm_linear_way *way,
                                struct xm_error *err);
+uint64_t xm_linear_scratch(const struct xm_linear *l, const struct xm_linear_way *way,
+                           uint64_t tokens);
+enum xm_status xm_linear_multiply(const struct xm_linear_call *c, struct xm_error *err);
 
-/* Results: one of a GLU, else one a segment. */
-static inline uint32_t
-xm_linear_results(const struct xm_linear *l)
+/* Whether a row's products add the addend, and make a gated unit. */
+static inline bool
+xm_linear_adds(const struct xm_variant *row)
 {
-    return l->desc.is_glu ? 1 : l->desc.n;
+    return row->joins;
+}
+
+static inline bool
+xm_linear_gates(const struct xm_variant *row)
+{
+    return row->joins || row->family == XM_FAMILY_ONEDNN;
 }
 
 /* What products may be rounded to; where they are added to something the sum's type is that's. */
@@ -95,11 +97,11 @@ xm_linear_onednn_gate(const struct xm_linear_desc *d)
     return gate;
 }
 
-/* The rest, for methods that leave it. Scratch is counted besides the method's own. */
+/* The rest, for rows that leave it. Scratch is counted besides the row's own. */
 enum xm_status xm_linear_after_create(struct xm_linear *l, struct xm_error *err);
 void xm_linear_after_destroy(struct xm_linear_after *a);
 uint64_t xm_linear_after_bytes(const struct xm_linear *l, uint64_t tokens);
-/* Runs the method of c and the rest. */
+/* Multiplies and does the rest. */
 enum xm_status xm_linear_after_run(const struct xm_linear_call *c, struct xm_error *err);
 
 #ifdef __cplusplus

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The forms of activations: sizes, and the kernels that make them of plain rows.
+ */
+#include "primitives/form.h"
+
+#include "primitives/matrix_engine.h"
+#include "runtime/kernel_defines.h"
+
+enum { VECTOR_WORDS = 16 };
+
+/* clang-format off */
+static const struct xm_variant makers[XM_FORM_COUNT] = {
+    [XM_FORM_PLANES] = {"linear_prepare_vec", XM_FAMILY_VEC, 0, NULL,
+                        {XM_ALONE, 0, {XM_TOKENS}}},
+    [XM_FORM_SHORTS] = {"linear_prepare_vec", XM_FAMILY_VEC, 0, NULL,
+                        {XM_ALONE, 0, {XM_TOKENS}}},
+    [XM_FORM_TILES] = {"linear_pack_vec", XM_FAMILY_VEC, 0, NULL,
+                       {XM_ALONE, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
+    [XM_FORM_LANE_TILES] = {"linear_pack_sg", XM_FAMILY_SG, 0, NULL,
+                            {XM_LANES, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
+    [XM_FORM_PAIRS] = {"linear_pack_dpas", XM_FAMILY_SG, 0, NULL,
+                       {XM_LANES, XM_MATRIX_LANES, {XM_COLS, XM_MATRIX_PACK_K},
+                        {XM_SLOTS, 1, XM_PER_LANE}}},
+};
+/* clang-format on */
+
+struct xm_rows_form
+xm_rows_form(enum xm_form form, const struct xm_weight *w)
+{
+    const struct xm_rows_form f = {form, xm_weight_planes(w),
+                                   xm_weight_is_quantised(w) ? w->group : 0};
+    return f;
+}
+
+bool
+xm_rows_form_eq(const struct xm_rows_form *a, const struct xm_rows_form *b)
+{
+    return a->form == b->form && a->planes == b->planes && a->group == b->group;
+}
+
+bool
+xm_rows_are_prepared(const struct xm_rows_form *f)
+{
+    return f->form == XM_FORM_PLANES || f->form == XM_FORM_SHORTS;
+}
+
+static uint64_t
+padded(const struct xm_rows_form *f, uint64_t cols)
+{
+    return xm_align_up(cols, (uint64_t)XM_PLANE_BLOCK * f->planes);
+}
+
+uint64_t
+xm_prepared_words(const struct xm_rows_form *f, uint64_t cols)
+{
+    const uint64_t k = padded(f, cols), sums = f->group ? cols / f->group : 0;
+    const uint64_t blocks = k / XM_PLANE_BLOCK / f->planes;
+    return xm_align_up((f->form == XM_FORM_SHORTS ? k / 2 + blocks : k) + sums,
+                       VECTOR_WORDS);
+}
+
+uint64_t
+xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens)
+{
+    if (f->form == XM_FORM_ROWS)
+        return 0;
+    if (xm_rows_are_prepared(f))
+        return tokens * xm_prepared_words(f, cols) * sizeof(uint32_t);
+    return xm_align_up(tokens, XM_TILE) * padded(f, cols) * sizeof(float);
+}
+
+uint64_t
+xm_prepared_part(const struct xm_rows_form *f)
+{
+    const uint64_t block = (uint64_t)XM_PLANE_BLOCK * f->planes;
+    uint64_t part = block;
+    while (f->group && part % f->group)
+        part += block;
+    return part;
+}
+
+size_t
+xm_form_defines(const struct xm_rows_form *f, char *out, size_t n)
+{
+    out[0] = '\0';
+    if (!xm_rows_are_prepared(f))
+        return 0;
+    return xm_defines_print(
+        out, n, " -DFORM_PLANES=%u -DFORM_GROUP=%llu -DFORM_SHORTS=%d", f->planes,
+        (unsigned long long)f->group, f->form == XM_FORM_SHORTS);
+}
+
+const struct xm_variant *
+xm_form_maker(enum xm_form form)
+{
+    return makers[form].name ? &makers[form] : NULL;
+}
+
+enum xm_status
+xm_form_kernel(struct xm_engine *engine, enum xm_form form, enum xm_element src,
+               const struct xm_weight *w, struct xm_kernel **out, struct xm_error *err)
+{
+    const struct xm_variant *row = xm_form_maker(form);
+    const struct xm_rows_form f = xm_rows_form(form, w);
+    const char *type = xm_element_text(src);
+    char defines[XM_KERNEL_DEFINES];
+    if (!row)
+        return XM_OK;
+    if (!xm_rows_are_prepared(&f))
+        return xm_weight_kernel(engine, row->name, xm_one_weight(w), out, err,
+                                "-DSRC=%s -DTILE=%s%s", type, type,
+                                xm_variant_defines(row, xm_engine_info(engine)).text);
+    size_t used = xm_defines_print(defines, sizeof(defines), "-DSRC=%s", type);
+    xm_form_defines(&f, defines + used, sizeof(defines) - used);
+    return xm_engine_kernel(engine, row->name, defines, out, err);
+}
+
+struct xm_counts
+xm_counts_of(const struct xm_weight *w, uint64_t tokens)
+{
+    const uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w);
+    const struct xm_counts c = {.n = {[XM_COLS] = xm_weight_padded_cols(w),
+                                      [XM_BLOCKS] = xm_weight_padded_cols(w) / block,
+                                      [XM_TOKENS] = tokens,
+                                      [XM_SLOTS] = xm_align_up(tokens, XM_TILE)},
+                                .block = block};
+    return c;
+}
+
+enum xm_status
+xm_form_make(enum xm_form form, struct xm_kernel *kernel, const struct xm_weight *w,
+             const struct xm_buffer *x, uint64_t tokens, struct xm_buffer *prepared,
+             struct xm_queue *queue, struct xm_error *err)
+{
+    const struct xm_counts counts = xm_counts_of(w, tokens);
+    struct xm_args a = {.n = 0};
+    xm_put_buffer(&a, "x", x);
+    xm_put_buffer(&a, "prepared", prepared);
+    xm_put_uint(&a, "t_count", tokens);
+    xm_put_uint(&a, "k_count", w->cols);
+    return xm_launch(&makers[form].launch, kernel, &counts, &a, queue, err);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How activations lie that a kernel multiplies, and who makes them so.
+ *
+ * A form follows from the row that reads it and from the format of the weight: planes (numbers in a
+ * 32-bit word of it) and group. Most are made from plain rows by a kernel of their own. Prepared
+ * rows (planes and shorts) of few tokens are also written by whoever makes the plain rows, beside
+ * them: a norm, a row chain, attention, gate and up. The reader takes those where there are no
+ * more than XM_PREPARED_ROWS rows.
+ */
+#ifndef XM_PRIMITIVES_FORM_H
+#define XM_PRIMITIVES_FORM_H
+
+#include "primitives/args.h"
+#include "primitives/variant.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_PREPARED_ROWS = 4, XM_TILE = 16 /* tokens */ };
+
+struct xm_rows_form {
+    enum xm_form form;
+    uint32_t planes;
+    uint64_t group; /* 0: none */
+};
+
+/* What a row that reads `form` wants to meet a weight. */
+struct xm_rows_form xm_rows_form(enum xm_form form, const struct xm_weight *w);
+bool xm_rows_form_eq(const struct xm_rows_form *a, const struct xm_rows_form *b);
+/* Whether rows are prepared one by one: the forms that their makers can write. */
+bool xm_rows_are_prepared(const struct xm_rows_form *f);
+/* 32-bit words of a prepared row, as prepared_words of kernels/cl/include/prepared.h. */
+uint64_t xm_prepared_words(const struct xm_rows_form *f, uint64_t cols);
+/* Bytes of `tokens` rows in any form but plain ones, which take none of their own: 0. */
+uint64_t xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens);
+/* Whole blocks and groups of columns: what part of a prepared row can be written by itself. */
+uint64_t xm_prepared_part(const struct xm_rows_form *f);
+/* " -DFORM_PLANES=8 …" of a kernel that writes prepared rows. "" where it does not. */
+size_t xm_form_defines(const struct xm_rows_form *f, char *out, size_t n);
+
+/* The row of the kernel that makes a form of plain rows; NULL: they are read as they are. */
+const struct xm_variant *xm_form_maker(enum xm_form form);
+/* Its kernel, for activations of type `src` that are to meet w. */
+enum xm_status xm_form_kernel(struct xm_engine *engine, enum xm_form form,
+                              enum xm_element src, const struct xm_weight *w,
+                              struct xm_kernel **out, struct xm_error *err);
+/* Enqueues it: x[tokens, cols] of w -> prepared. */
+enum xm_status xm_form_make(enum xm_form form, struct xm_kernel *kernel,
+                            const struct xm_weight *w, const struct xm_buffer *x,
+                            uint64_t tokens, struct xm_buffer *prepared,
+                            struct xm_queue *queue, struct xm_error *err);
+/* What runs of w have of columns and tokens; the caller adds the rest. */
+struct xm_counts xm_counts_of(const struct xm_weight *w, uint64_t tokens);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

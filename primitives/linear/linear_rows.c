@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rows of linear: x is brought into the form that the row reads, then multiplied by all
+ * segments in one launch, or by one after the other.
+ */
+#include "primitives/linear/linear_rows.h"
+
+#include "primitives/args.h"
+#include "runtime/kernel_defines.h"
+
+static const struct xm_weight *
+weight_of(const struct xm_linear *l, uint32_t i)
+{
+    return &l->desc.segment[i].weight->host;
+}
+
+/* The form of x, which all segments share. */
+static struct xm_rows_form
+form_of(const struct xm_linear *l, const struct xm_variant *row)
+{
+    return xm_rows_form(row->form, weight_of(l, 0));
+}
+
+/* Results: one of a GLU, else one a segment. */
+static uint32_t
+results_of(const struct xm_linear_desc *d)
+{
+    return d->is_glu ? 1 : d->n;
+}
+
+/* ---- creation --------------------------------------------------------------------- */
+
+/* The kernel of a row for segments first ... end - 1. */
+static enum xm_status
+build_product(const struct xm_linear *l, const struct xm_variant *row, uint32_t first,
+              uint32_t end, struct xm_kernel **out, struct xm_error *err)
+{
+    const struct xm_linear_desc *d = &l->desc;
+    const char *src = xm_element_text(d->src);
+    struct xm_kernel_weights w = {.n = end - first};
+    char joined[64] = "";
+    for (uint32_t i = first; i < end; i++)
+        w.w[i - first] = weight_of(l, i);
+    if (row->joins)
+        xm_defines_print(joined, sizeof(joined), " -DSEGMENTS=%u -DGLU=%d -DACT=%d", d->n,
+                         d->is_glu, d->is_glu ? (int)d->activation : 0);
+    return xm_weight_kernel(l->base.engine, xm_variant_kernel(row), w, out, err,
+                            "-DSRC=%s -DTILE=%s -DDST=%s%s%s", src, src,
+                            xm_element_text(d->dst), joined,
+                            xm_variant_defines(row, xm_engine_info(l->base.engine)).text);
+}
+
+enum xm_status
+xm_linear_build(struct xm_linear *l, struct xm_linear_way *way, struct xm_error *err)
+{
+    const struct xm_linear_library *library = xm_linear_library(way->row);
+    if (library)
+        return library->build(l, err);
+    XM_TRY(xm_form_kernel(l->base.engine, way->row->form, l->desc.src, weight_of(l, 0),
+                          &way->prepare, err));
+    if (way->row->joins)
+        return build_product(l, way->row, 0, l->desc.n, &way->product[0], err);
+    for (uint32_t i = 0; i < l->desc.n; i++)
+        XM_TRY(build_product(l, way->row, i, i + 1, &way->product[i], err));
+    return XM_OK;
+}
+
+uint64_t
+xm_linear_scratch(const struct xm_linear *l, const struct xm_linear_way *way,
+                  uint64_t tokens)
+{
+    const struct xm_linear_library *library = xm_linear_library(way->row);
+    const struct xm_rows_form form = form_of(l, way->row);
+    return library ? library->scratch_bytes(l, tokens)
+                   : xm_scratch_bytes(
+                         &l->base, xm_form_bytes(&form, weight_of(l, 0)->cols, tokens));
+}
+
+/* ---- runs ------------------------------------------------------------------------- */
+
+/* All segments at once (ALL_SEGMENT_PARAMETERS of kernels/cl/include/segments.h). */
+static enum xm_status
+multiply_joined(const struct xm_linear_call *c, const struct xm_buffer *x,
+                struct xm_error *err)
+{
+    static const char *const w[] = {"w0", "w1", "w2"}, *const y[] = {"y0", "y1", "y2"},
+                             *const bias[] = {"bias0", "bias1", "bias2"},
+                             *const rows[] = {"rows0", "rows1", "rows2"};
+    const struct xm_linear_desc *d = &c->l->desc;
+    const uint64_t n = weight_of(c->l, 0)->rows;
+    struct xm_counts counts = xm_counts_of(weight_of(c->l, 0), c->tokens);
+    struct xm_args a = {.n = 0};
+    for (uint32_t i = 0; i < d->n; i++) {
+        const struct xm_linear_segment *s = &d->segment[i];
+        xm_put_weight(&a, w[i], s->weight);
+        xm_put_buffer(&a, bias[i], s->bias);
+        xm_put_buffer(&a, y[i], c->operands[XM_LINEAR_Y + i].buffer);
+        xm_put_uint(&a, rows[i], s->weight->host.rows);
+    }
+    xm_put_buffer(&a, "x", x);
+    xm_put_buffer(&a, "other", c->operands[XM_LINEAR_ADDEND].buffer);
+    xm_put_uint(&a, "other_step", n * (d->slices ? d->slices : 1));
+    xm_put_uint(&a, "other_first", n * d->slice);
+    xm_put_uint(&a, "k_count", weight_of(c->l, 0)->cols);
+    xm_put_uint(&a, "t_count", c->tokens);
+    counts.n_parts = results_of(d);
+    for (uint32_t i = 0; i < counts.n_parts; i++) {
+        counts.part[i] = weight_of(c->l, i)->rows;
+        counts.n[XM_ROWS] += counts.part[i];
+    }
+    return xm_launch(&c->way->row->launch, c->way->product[0], &counts, &a, c->run->queue,
+                     err);
+}
+
+static enum xm_status
+multiply_one(const struct xm_linear_call *c, uint32_t i, const struct xm_buffer *x,
+             struct xm_error *err)
+{
+    const struct xm_linear_segment *s = &c->l->desc.segment[i];
+    struct xm_counts counts = xm_counts_of(&s->weight->host, c->tokens);
+    struct xm_args a = {.n = 0};
+    xm_put_weight(&a, "w", s->weight);
+    xm_put_buffer(&a, "x", x);
+    xm_put_buffer(&a, "bias", s->bias);
+    xm_put_buffer(&a, "y", c->operands[XM_LINEAR_Y + i].buffer);
+    xm_put_uint(&a, "n_count", s->weight->host.rows);
+    xm_put_uint(&a, "k_count", s->weight->host.cols);
+    xm_put_uint(&a, "t_count", c->tokens);
+    counts.n[XM_ROWS] = s->weight->host.rows;
+    return xm_launch(&c->way->row->launch, c->way->product[i], &counts, &a, c->run->queue,
+                     err);
+}
+
+/* x as the row reads it: as it is, as its maker has prepared it, or made so here. */
+static enum xm_status
+take_x(const struct xm_linear_call *c, struct xm_buffer **x, struct xm_error *err)
+{
+    const struct xm_weight *w = weight_of(c->l, 0);
+    const struct xm_rows_form form = form_of(c->l, c->way->row);
+    struct xm_buffer *prepared = c->operands[XM_LINEAR_PREPARED].buffer;
+    *x = c->operands[XM_LINEAR_X].buffer;
+    if (!c->way->prepare)
+        return XM_OK;
+    if (prepared && c->tokens <= XM_PREPARED_ROWS &&
+        xm_rows_form_eq(&form, &c->l->desc.prepared)) {
+        *x = prepared;
+        return XM_OK;
+    }
+    XM_TRY(xm_scratch_take(c->scratch, xm_form_bytes(&form, w->cols, c->tokens),
+                           &prepared, err));
+    XM_TRY(xm_form_make(form.form, c->way->prepare, w, *x, c->tokens, prepared,
+                        c->run->queue, err));
+    *x = prepared;
+    return XM_OK;
+}
+
+enum xm_status
+xm_linear_multiply(const struct xm_linear_call *c, struct xm_error *err)
+{
+    const struct xm_linear_library *library = xm_linear_library(c->way->row);
+    struct xm_buffer *x;
+    if (library)
+        return library->run(c, err);
+    XM_TRY(take_x(c, &x, err));
+    if (c->way->row->joins)
+        return multiply_joined(c, x, err);
+    for (uint32_t i = 0; i < c->l->desc.n; i++)
+        XM_TRY(multiply_one(c, i, x, err));
+    return XM_OK;
+}
