@@ -58,6 +58,18 @@ enum xm_status xm_lower_experts(struct xm_lower *l, const struct xm_value *const
 /* The type on the device that the graph says; kernels know f16 and f32 of the floats. */
 enum xm_element xm_lower_element(const struct xm_value *v);
 
+/* lower_forms.c */
+/* The form in which somebody reads rows of v of `cols` columns, other than plain. */
+struct xm_rows_form xm_lower_form_wanted(struct xm_lower *l, const struct xm_value *v,
+                                         uint64_t cols);
+/* A new value for the first rows of value `of` in that form, which its maker writes. */
+enum xm_status xm_lower_prepared(struct xm_lower *l, uint32_t of,
+                                 const struct xm_rows_form *form, uint64_t cols,
+                                 uint32_t *out);
+/* That value, and its form; XM_NO_VALUE: value `id` has none. */
+uint32_t xm_lower_prepared_of(const struct xm_lower *l, uint32_t id, uint64_t cols,
+                              struct xm_rows_form *form);
+
 /* lower.c */
 enum xm_status xm_lower_step(struct xm_lower *l, struct xm_node *n,
                              enum xm_step_kind kind, struct xm_primitive *primitive,

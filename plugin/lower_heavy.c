@@ -74,6 +74,8 @@ lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *des
     }
     for (uint32_t i = 0; i < n->n_out; i++)
         XM_TRY(xm_lower_result(l, n, i, desc->dst, &operands[XM_LINEAR_Y + i]));
+    operands[XM_LINEAR_PREPARED] = xm_lower_prepared_of(
+        l, operands[XM_LINEAR_X], desc->segment[0].weight->host.cols, &desc->prepared);
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_linear_create(l->p->engine, desc, &primitive, l->err));
     return finish(l, n, primitive, operands, XM_LINEAR_N_OPERANDS, &cost);
@@ -196,18 +198,45 @@ lower_gather(struct xm_lower *l, struct xm_node *n)
     return finish(l, n, primitive, operands, XM_GATHER_N_OPERANDS, NULL);
 }
 
+/* Elements of a row of n's results; 0: that depends. */
+static uint64_t
+row_length(const struct xm_node *n)
+{
+    const struct xm_shape *s = &n->out[0].type.shape;
+    return s->rank && xm_dim_is_const(s->dim[s->rank - 1])
+               ? (uint64_t)s->dim[s->rank - 1].n
+               : 0;
+}
+
+/* The value for what `primitive`, which is destroyed on failure, writes beside value `of`. */
+static enum xm_status
+emit(struct xm_lower *l, struct xm_primitive *primitive, uint32_t of,
+     const struct xm_rows_form *form, uint64_t cols, uint32_t *out)
+{
+    enum xm_status status = xm_lower_prepared(l, of, form, cols, out);
+    if (status != XM_OK)
+        xm_primitive_destroy(primitive);
+    return status;
+}
+
 static enum xm_status
 lower_rms_norm(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_rms_norm_desc desc = {.epsilon = n->attr.rms_norm.epsilon};
     uint32_t operands[XM_RMS_NORM_N_OPERANDS];
+    no_values(operands, XM_RMS_NORM_N_OPERANDS);
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 1), &desc.gamma));
     XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_RMS_NORM_X]));
     desc.src = element_of(l, operands[XM_RMS_NORM_X]);
     desc.dst = xm_lower_element(&n->out[0]);
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_RMS_NORM_Y]));
+    const uint64_t cols = row_length(n);
     struct xm_primitive *primitive = NULL;
+    desc.prepared = xm_lower_form_wanted(l, &n->out[0], cols);
     XM_TRY(xm_rms_norm_create(l->p->engine, &desc, &primitive, l->err));
+    if (xm_rms_norm_emits(primitive))
+        XM_TRY(emit(l, primitive, operands[XM_RMS_NORM_Y], &desc.prepared, cols,
+                    &operands[XM_RMS_NORM_PREPARED]));
     return finish(l, n, primitive, operands, XM_RMS_NORM_N_OPERANDS, NULL);
 }
 
@@ -248,9 +277,15 @@ lower_row_chain(struct xm_lower *l, struct xm_node *n)
     for (uint32_t i = 0; i < desc.chain.n_y; i++) {
         desc.y[i] = xm_lower_element(&n->out[i]);
         XM_TRY(xm_lower_result(l, n, i, desc.y[i], &operands[XM_ROW_CHAIN_Y + i]));
+        desc.prepared[i] = xm_lower_form_wanted(l, &n->out[i], desc.n);
     }
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_row_chain_create(l->p->engine, &desc, &primitive, l->err));
+    for (uint32_t i = 0; i < desc.chain.n_y; i++) {
+        if (xm_row_chain_emits(primitive, i))
+            XM_TRY(emit(l, primitive, operands[XM_ROW_CHAIN_Y + i], &desc.prepared[i],
+                        desc.n, &operands[XM_ROW_CHAIN_PREPARED + i]));
+    }
     return finish(l, n, primitive, operands, XM_ROW_CHAIN_N_OPERANDS, NULL);
 }
 

@@ -12,6 +12,7 @@
 #define XM_PLUGIN_PROGRAM_H
 
 #include "primitives/attention/attention.h"
+#include "primitives/form.h"
 #include "primitives/layout/layout.h"
 #include "primitives/primitive.h"
 #include "transformations/graph/graph.h"
@@ -21,7 +22,7 @@
 extern "C" {
 #endif
 
-enum { XM_STEP_OPERANDS = 20, XM_NO_VALUE = UINT32_MAX };
+enum { XM_STEP_OPERANDS = 24, XM_NO_VALUE = UINT32_MAX };
 
 /* Where a value's bytes are. */
 enum xm_place {
@@ -43,6 +44,10 @@ struct xm_program_value {
     uint32_t n_dims;
     /* steps that write first and read last, of the whole alias set */
     uint32_t first, last;
+    /* value `prepared` has its first rows, of so many columns, in `form`; plain: there is none */
+    struct xm_rows_form form;
+    uint64_t prepared_cols;
+    uint32_t prepared;
     const struct xm_value *source; /* the graph's; NULL when that is not kept */
 };
 

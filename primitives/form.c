@@ -33,6 +33,15 @@ xm_rows_form(enum xm_form form, const struct xm_weight *w)
     return f;
 }
 
+struct xm_rows_form
+xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
+{
+    const struct xm_rows_form f = xm_rows_form(form, w), plain = {XM_FORM_ROWS, 0, 0};
+    const bool lies_so = form == XM_FORM_PLANES && f.planes == 1 && !f.group &&
+                         src == XM_F32 && w->cols % VECTOR_WORDS == 0;
+    return lies_so ? plain : f;
+}
+
 bool
 xm_rows_form_eq(const struct xm_rows_form *a, const struct xm_rows_form *b)
 {
@@ -81,14 +90,13 @@ xm_prepared_part(const struct xm_rows_form *f)
 }
 
 size_t
-xm_form_defines(const struct xm_rows_form *f, char *out, size_t n)
+xm_form_defines(const struct xm_rows_form *f, const char *name, char *out, size_t n)
 {
     out[0] = '\0';
     if (!xm_rows_are_prepared(f))
         return 0;
-    return xm_defines_print(
-        out, n, " -DFORM_PLANES=%u -DFORM_GROUP=%llu -DFORM_SHORTS=%d", f->planes,
-        (unsigned long long)f->group, f->form == XM_FORM_SHORTS);
+    return xm_defines_print(out, n, " -DN_%s=3 -D%s=%u,%llu,%d", name, name, f->planes,
+                            (unsigned long long)f->group, f->form == XM_FORM_SHORTS);
 }
 
 const struct xm_variant *
@@ -112,7 +120,7 @@ xm_form_kernel(struct xm_engine *engine, enum xm_form form, enum xm_element src,
                                 "-DSRC=%s -DTILE=%s%s", type, type,
                                 xm_variant_defines(row, xm_engine_info(engine)).text);
     size_t used = xm_defines_print(defines, sizeof(defines), "-DSRC=%s", type);
-    xm_form_defines(&f, defines + used, sizeof(defines) - used);
+    xm_form_defines(&f, "FORM", defines + used, sizeof(defines) - used);
     return xm_engine_kernel(engine, row->name, defines, out, err);
 }
 

@@ -28,6 +28,9 @@ struct xm_rows_form {
 
 /* What a row that reads `form` wants to meet a weight. */
 struct xm_rows_form xm_rows_form(enum xm_form form, const struct xm_weight *w);
+/* The same of activations of type `src`: plain where they already lie so. */
+struct xm_rows_form xm_form_of(enum xm_form form, const struct xm_weight *w,
+                               enum xm_element src);
 bool xm_rows_form_eq(const struct xm_rows_form *a, const struct xm_rows_form *b);
 /* Whether rows are prepared one by one: the forms that their makers can write. */
 bool xm_rows_are_prepared(const struct xm_rows_form *f);
@@ -37,8 +40,9 @@ uint64_t xm_prepared_words(const struct xm_rows_form *f, uint64_t cols);
 uint64_t xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens);
 /* Whole blocks and groups of columns: what part of a prepared row can be written by itself. */
 uint64_t xm_prepared_part(const struct xm_rows_form *f);
-/* " -DFORM_PLANES=8 …" of a kernel that writes prepared rows. "" where it does not. */
-size_t xm_form_defines(const struct xm_rows_form *f, char *out, size_t n);
+/* " -DFORM=8,128,0 …" of a kernel that writes prepared rows; "" where it does not. */
+size_t xm_form_defines(const struct xm_rows_form *f, const char *name, char *out,
+                       size_t n);
 
 /* The row of the kernel that makes a form of plain rows; NULL: they are read as they are. */
 const struct xm_variant *xm_form_maker(enum xm_form form);

@@ -6,9 +6,8 @@
 #ifndef SRC
 #define SRC f32 /* element of x */
 #endif
-#define FORM_SRC SRC
-#ifndef FORM_PLANES
-#define FORM_PLANES 8
+#ifndef FORM
+#define FORM 8, 128, 0
 #endif
 #include "prepared.h"
 
@@ -16,5 +15,5 @@ __kernel void
 linear_prepare_vec(__global const STORAGE(SRC) * x, __global int *prepared, uint t_count,
                    uint k_count)
 {
-    prepare_row(x, k_count, get_global_id(0), prepared);
+    PASTE(prepare_row_, SRC)(x, k_count, get_global_id(0), prepared, FORM);
 }

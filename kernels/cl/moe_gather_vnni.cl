@@ -8,10 +8,8 @@
 #ifndef SRC
 #define SRC f32 /* element of x */
 #endif
-#define FORM_SRC SRC
-#ifndef FORM_PLANES
-#define FORM_PLANES 8
-#define FORM_SHORTS 1
+#ifndef FORM
+#define FORM 8, 128, 1
 #endif
 #include "prepared.h"
 
@@ -20,9 +18,8 @@ moe_gather_vnni(__global const STORAGE(SRC) * x, __global const int *tile_expert
                 __global const int *source, __global int *rows, uint k_count, uint top_k)
 {
     const ulong p = get_global_id(0);
-    const ulong words = prepared_words(k_count, FORM_PLANES, FORM_GROUP, FORM_SHORTS);
     if (tile_expert[p / 16] < 0 || source[p] < 0)
         return;
-    prepare_part(x + (ulong)(source[p] / (int)top_k) * k_count, k_count, 0, k_count,
-                 rows + p * words);
+    PASTE(prepare_part_, SRC)(x + (ulong)(source[p] / (int)top_k) * k_count, k_count, 0,
+                              k_count, rows + p * prepared_words(k_count, FORM), FORM);
 }

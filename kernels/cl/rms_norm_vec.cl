@@ -3,11 +3,11 @@
  *     y[r,:] = x[r,:] / sqrt(mean(x[r,:]^2) + epsilon) * gamma
  *
  * A work-item makes a span of rows, 16 elements at a time; what n leaves over is done one by
- * one. The second read of a row comes from the first-level cache.
+ * one. The second read of a row comes from the first-level cache. prepared: the rows again, as
+ * prepared.h says.
  */
+#include "prepared.h"
 #include "span.h"
-#include "types.h"
-#include "vector.h"
 
 #ifndef SRC
 #define SRC f32 /* of x */
@@ -38,7 +38,8 @@ row_scale(__global const STORAGE(SRC) *x, ulong row, int n, float epsilon)
 
 __kernel void
 rms_norm_vec(__global const STORAGE(SRC) *x, __global const float *gamma,
-             __global STORAGE(DST) *y, ulong rows, int n, float epsilon)
+             __global STORAGE(DST) *y, ulong rows, int n, float epsilon,
+             __global int *prepared)
 {
     for (ulong r = span_begin(rows); r < span_end(rows); r++) {
         const ulong row = r * n;
@@ -52,5 +53,6 @@ rms_norm_vec(__global const STORAGE(SRC) *x, __global const float *gamma,
             const float v = LOAD(SRC, x, row + i) * scale;
             STORE(DST, y, row + i, HAS_GAMMA ? v * gamma[i] : v);
         }
+        PASTE(prepare_row_, DST)(y, n, r, prepared, FORM);
     }
 }

@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A chain of row-wise steps (include/row_chain.h). A work-item makes a span of rows, 16
- * elements at a time: ROW is a multiple of 16.
+ * elements at a time: ROW is a multiple of 16. prepared0 ...: results again,
+ * as prepared.h says, in FORM0 ...
  */
+#ifndef FORM0
+#define FORM0 0, 0, 0
+#endif
+#ifndef FORM1
+#define FORM1 0, 0, 0
+#endif
+#ifndef FORM2
+#define FORM2 0, 0, 0
+#endif
+#ifndef FORM3
+#define FORM3 0, 0, 0
+#endif
 #define REAL  float16
 #define READ  LOAD16
 #define WRITE STORE16
+#include "prepared.h"
 #include "row_chain_elements.h"
 #include "span.h"
-#include "vector.h"
 
 __kernel void
-row_chain_vec(ROW_CHAIN_PARAMETERS, ulong rows)
+row_chain_vec(ROW_CHAIN_PARAMETERS, ulong rows, __global int *prepared0,
+              __global int *prepared1, __global int *prepared2, __global int *prepared3)
 {
     for (ulong r = span_begin(rows); r < span_end(rows); r++) {
         float scale[SCALES + 1];
@@ -25,5 +39,9 @@ row_chain_vec(ROW_CHAIN_PARAMETERS, ulong rows)
             if (turn < SCALES)
                 scale[turn] = scale_of(sum16(sums), turn);
         }
+        PASTE(prepare_row_, Y0)(y0, ROW, r, prepared0, FORM0);
+        PASTE(prepare_row_, Y1)(y1, ROW, r, prepared1, FORM1);
+        PASTE(prepare_row_, Y2)(y2, ROW, r, prepared2, FORM2);
+        PASTE(prepare_row_, Y3)(y3, ROW, r, prepared3, FORM3);
     }
 }

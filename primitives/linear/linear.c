@@ -151,6 +151,21 @@ xm_linear_supports(const struct xm_device_info *device, const struct xm_weight *
     return xm_weight_unreadable(w);
 }
 
+struct xm_rows_form
+xm_linear_reads(struct xm_engine *engine, const struct xm_weight *w, enum xm_element src)
+{
+    struct xm_device_weight weight = {.host = *w};
+    const struct xm_linear_desc desc = {
+        .src = src, .dst = src, .n = 1, .segment = {{&weight, NULL}}};
+    const struct problem problem = {&desc, engine, false};
+    const struct xm_pick pick = {.table = &xm_linear_tables[FEW], .problem = &problem};
+    const struct xm_rows_form plain = {XM_FORM_ROWS, 0, 0};
+    size_t row = 0;
+    if (xm_variant_pick(&pick, xm_engine_info(engine), &problem, &row, NULL) != XM_OK)
+        return plain;
+    return xm_form_of(few_rows[row].form, w, src);
+}
+
 const char *
 xm_linear_cannot_join(const struct xm_weight *a, const struct xm_weight *b)
 {

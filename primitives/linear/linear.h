@@ -47,6 +47,10 @@ struct xm_linear_desc {
 const char *xm_linear_supports(const struct xm_device_info *device,
                                const struct xm_weight *w, enum xm_element src,
                                enum xm_element dst);
+/* How a kernel for few tokens would read x to multiply it by w: what whoever makes x might write
+ * beside it (primitives/form.h); plain rows where that is all it needs. Pure. */
+struct xm_rows_form xm_linear_reads(struct xm_engine *engine, const struct xm_weight *w,
+                                    enum xm_element src);
 /* NULL: two weights can be segments of one primitive; else a static sentence. Pure. */
 const char *xm_linear_cannot_join(const struct xm_weight *a, const struct xm_weight *b);
 /* NULL: two such weights can be gate and up of a GLU; else a static sentence. Pure. */

@@ -18,7 +18,7 @@ weight_of(const struct xm_linear *l, uint32_t i)
 static struct xm_rows_form
 form_of(const struct xm_linear *l, const struct xm_variant *row)
 {
-    return xm_rows_form(row->form, weight_of(l, 0));
+    return xm_form_of(row->form, weight_of(l, 0), l->desc.src);
 }
 
 /* Results: one of a GLU, else one a segment. */
@@ -56,8 +56,8 @@ xm_linear_build(struct xm_linear *l, struct xm_linear_way *way, struct xm_error 
     const struct xm_linear_library *library = xm_linear_library(way->row);
     if (library)
         return library->build(l, err);
-    XM_TRY(xm_form_kernel(l->base.engine, way->row->form, l->desc.src, weight_of(l, 0),
-                          &way->prepare, err));
+    XM_TRY(xm_form_kernel(l->base.engine, form_of(l, way->row).form, l->desc.src,
+                          weight_of(l, 0), &way->prepare, err));
     if (way->row->joins)
         return build_product(l, way->row, 0, l->desc.n, &way->product[0], err);
     for (uint32_t i = 0; i < l->desc.n; i++)

@@ -277,7 +277,7 @@ gather_options(const struct xm_moe_experts *m, char *out, size_t n)
     const struct xm_rows_form form =
         xm_rows_form(xm_moe_form(m, XM_MOE_GATHER), &m->desc.experts.gate->host);
     size_t used = xm_defines_print(out, n, "-DSRC=%s", xm_element_text(m->desc.src));
-    xm_form_defines(&form, out + used, n - used);
+    xm_form_defines(&form, "FORM", out + used, n - used);
 }
 
 /* Options of a step's kernel besides its weight's. */

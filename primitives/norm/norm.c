@@ -12,10 +12,10 @@
 
 /* clang-format off */
 static const struct xm_variant rms_norm_variants[] = {
-    { "rms_norm_vec", XM_FAMILY_VEC, 0, NULL },
-    { "rms_norm_sg",  XM_FAMILY_SG,  0, NULL },
-    { "rms_norm_gen", XM_FAMILY_GEN, 0, NULL },
-    { "rms_norm_ref", XM_FAMILY_ANY, 0, NULL },
+    { "rms_norm_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN}, .emits = true },
+    { "rms_norm_sg",  XM_FAMILY_SG,  0, NULL, {XM_GROUP, XM_SUB_GROUP_ITEMS} },
+    { "rms_norm_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS} },
+    { "rms_norm_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM} },
 };
 /* clang-format on */
 const struct xm_variant_table xm_rms_norm_table = {"rms_norm", rms_norm_variants,
@@ -42,10 +42,20 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
         return xm_fail(err, XM_INVALID, "gamma has fewer elements than a row of x: %llu",
                        (unsigned long long)n);
     uint64_t rows = n ? xm_operand_elements(x) / n : 0;
-    const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(s->desc.gamma),
-                                  xm_arg_buffer(y->buffer), xm_arg_u64(rows),
-                                  xm_arg_uint(n),           xm_arg_f32(s->desc.epsilon)};
-    return xm_stage_go(&s->stage, NULL, rows, args, XM_ARRAY_LEN(args), run, err);
+    const bool wanted = rows <= XM_PREPARED_ROWS;
+    struct xm_choice choice;
+    struct xm_args a = {.n = 0};
+    XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
+    xm_put_buffer(&a, "x", x->buffer);
+    xm_put_buffer(&a, "gamma", s->desc.gamma);
+    xm_put_buffer(&a, "y", y->buffer);
+    xm_put_ulong(&a, "rows", rows);
+    xm_put_uint(&a, "n", n);
+    xm_put_float(&a, "epsilon", s->desc.epsilon);
+    if (choice.row->emits)
+        xm_put_buffer(&a, "prepared",
+                      wanted ? operands[XM_RMS_NORM_PREPARED].buffer : NULL);
+    return xm_stage_run(&s->stage, &choice, rows, a.arg, a.n, run, err);
 }
 
 static void
@@ -88,9 +98,10 @@ xm_rms_norm_create(struct xm_engine *engine, const struct xm_rms_norm_desc *desc
     s->desc = *desc;
     if (desc->gamma)
         xm_buffer_ref(desc->gamma);
-    xm_defines_print(defines, sizeof(defines), "-DSRC=%s -DDST=%s -DHAS_GAMMA=%d",
-                     xm_element_text(desc->src), xm_element_text(desc->dst),
-                     desc->gamma != NULL);
+    size_t used = xm_defines_print(
+        defines, sizeof(defines), "-DSRC=%s -DDST=%s -DHAS_GAMMA=%d",
+        xm_element_text(desc->src), xm_element_text(desc->dst), desc->gamma != NULL);
+    xm_form_defines(&desc->prepared, "FORM", defines + used, sizeof(defines) - used);
     enum xm_status status =
         xm_stage_build(&s->stage, engine, &xm_rms_norm_table, defines, err);
     if (status != XM_OK) {
@@ -99,4 +110,13 @@ xm_rms_norm_create(struct xm_engine *engine, const struct xm_rms_norm_desc *desc
     }
     *out = &s->base;
     return XM_OK;
+}
+
+bool
+xm_rms_norm_emits(const struct xm_primitive *norm)
+{
+    const struct rms_norm *s = (const struct rms_norm *)norm;
+    struct xm_choice choice;
+    return xm_rows_are_prepared(&s->desc.prepared) &&
+           xm_stage_choose(&s->stage, NULL, &choice, NULL) == XM_OK && choice.row->emits;
 }

@@ -5,23 +5,31 @@
 #ifndef XM_PRIMITIVES_NORM_NORM_H
 #define XM_PRIMITIVES_NORM_NORM_H
 
-#include "primitives/primitive.h"
+#include "primitives/form.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { XM_RMS_NORM_X, XM_RMS_NORM_Y, XM_RMS_NORM_N_OPERANDS };
+enum {
+    XM_RMS_NORM_X,
+    XM_RMS_NORM_Y,
+    XM_RMS_NORM_PREPARED, /* y in the form that desc.prepared says; absent: not wanted */
+    XM_RMS_NORM_N_OPERANDS
+};
 struct xm_rms_norm_desc {
     struct xm_buffer *gamma; /* f32 [n]; NULL: ones; referenced */
     float epsilon;
-    enum xm_element src, dst; /* f16 or f32 */
+    enum xm_element src, dst;     /* f16 or f32 */
+    struct xm_rows_form prepared; /* plain: none */
 };
 /* NULL: supported; else a static sentence. Pure. */
 const char *xm_rms_norm_supports(const struct xm_rms_norm_desc *desc);
 enum xm_status xm_rms_norm_create(struct xm_engine *engine,
                                   const struct xm_rms_norm_desc *desc,
                                   struct xm_primitive **out, struct xm_error *err);
+/* Whether its kernel writes PREPARED: of up to XM_PREPARED_ROWS rows. */
+bool xm_rms_norm_emits(const struct xm_primitive *norm);
 
 #ifdef __cplusplus
 }

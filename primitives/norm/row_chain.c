@@ -14,11 +14,10 @@
 
 enum {
     LONGEST_ROW = 1 << 24,
-    LANES = 16,           /* of the vec kernel */
-    EACH = 8,             /* elements of a row that an sg work-item should have */
-    MOST_EACH = 12,       /* and may have: they stay in registers */
-    LARGEST_GROUP = 1024, /* work-items of an sg work-group */
-    ITEMS_PER_UNIT = 4    /* work-items of a vec launch for each compute unit */
+    LANES = 16,          /* of the vec kernel */
+    EACH = 8,            /* elements of a row that an sg work-item should have */
+    MOST_EACH = 12,      /* and may have: they stay in registers */
+    LARGEST_GROUP = 1024 /* work-items of an sg work-group */
 };
 
 struct problem {
@@ -50,10 +49,10 @@ sg_refuses(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant variants[] = {
-    { "row_chain_vec", XM_FAMILY_VEC, 0, vec_refuses },
-    { "row_chain_sg",  XM_FAMILY_SG,  0, sg_refuses  },
-    { "row_chain_gen", XM_FAMILY_GEN, 0, NULL        },
-    { "row_chain_ref", XM_FAMILY_ANY, 0, NULL        },
+    { "row_chain_vec", XM_FAMILY_VEC, 0, vec_refuses, {XM_SPAN}, .emits = true },
+    { "row_chain_sg",  XM_FAMILY_SG,  0, sg_refuses,  {XM_GROUP} },
+    { "row_chain_gen", XM_FAMILY_GEN, 0, NULL,        {XM_GROUP, XM_GROUP_ITEMS} },
+    { "row_chain_ref", XM_FAMILY_ANY, 0, NULL,        {XM_ITEM} },
 };
 /* clang-format on */
 const struct xm_variant_table xm_row_chain_table = {"row_chain", variants,
@@ -69,6 +68,12 @@ group_items(const struct xm_device_info *device, uint64_t n)
            2 * items <= LARGEST_GROUP)
         items *= 2;
     return items;
+}
+
+static const struct xm_variant *
+row_of(const struct row_chain *s)
+{
+    return &variants[s->pick.row];
 }
 
 /* ---- build options ----------------------------------------------------------------- */
@@ -168,11 +173,18 @@ build(void *ctx, size_t i, struct xm_error *err)
 {
     struct row_chain *s = ctx;
     struct xm_strbuf defines = {0};
-    const struct xm_variant *row = &variants[s->pick.row];
+    const struct xm_variant *row = row_of(s);
+    static const char *const forms[XM_CHAIN_YS] = {"FORM0", "FORM1", "FORM2", "FORM3"};
+    char form[64];
     (void)i;
     xm_strbuf_printf(&defines, "-DROW=%u", s->desc.n);
-    if (row->family == XM_FAMILY_SG)
-        xm_strbuf_printf(&defines, " -DITEMS=%" PRIu64, s->problem.items);
+    if (row->launch.unit == XM_GROUP)
+        xm_strbuf_printf(&defines, " -DITEMS=%" PRIu64,
+                         row->launch.size ? row->launch.size : s->problem.items);
+    for (uint32_t y = 0; row->emits && y < s->desc.chain.n_y; y++) {
+        xm_form_defines(&s->desc.prepared[y], forms[y], form, sizeof(form));
+        xm_strbuf_add(&defines, form);
+    }
     add_types(&defines, &s->desc);
     add_chain(&defines, &s->desc);
     enum xm_status status =
@@ -200,28 +212,15 @@ check_rows(const struct row_chain *s, const struct xm_operand *o, const char *na
 }
 
 static enum xm_status
-enqueue(const struct row_chain *s, const struct xm_args *a, uint64_t rows,
-        struct xm_queue *queue, struct xm_error *err)
-{
-    uint64_t most =
-        (uint64_t)xm_engine_info(s->base.engine)->compute_units * ITEMS_PER_UNIT;
-    switch (variants[s->pick.row].family) {
-    case XM_FAMILY_SG:
-        return xm_args_run_groups(a, queue, s->kernel, s->problem.items, rows, 1, 1, err);
-    case XM_FAMILY_GEN:
-        return xm_args_run_groups(a, queue, s->kernel, XM_GROUP_ITEMS, rows, 1, 1, err);
-    case XM_FAMILY_VEC:
-        return xm_args_run(a, queue, s->kernel, true, most && rows > most ? most : rows,
-                           1, 1, err);
-    default:
-        return xm_args_run(a, queue, s->kernel, false, rows, 1, 1, err);
-    }
-}
-
-static enum xm_status
 run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_run *run, struct xm_error *err)
 {
+    static const char *const xs[XM_CHAIN_XS] = {"x0", "x1", "x2", "x3"},
+                             *const ys[XM_CHAIN_YS] = {"y0", "y1", "y2", "y3"};
+    static const char *const prepared[XM_CHAIN_YS] = {"prepared0", "prepared1",
+                                                      "prepared2", "prepared3"};
+    static const char *const cs[XM_CHAIN_CS] = {"c0", "c1", "c2", "c3",
+                                                "c4", "c5", "c6", "c7"};
     const struct row_chain *s = (const struct row_chain *)p;
     const struct xm_row_chain *chain = &s->desc.chain;
     const struct xm_operand *x = &operands[XM_ROW_CHAIN_X];
@@ -235,13 +234,18 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     if (rows == 0)
         return XM_OK;
     for (uint32_t i = 0; i < XM_CHAIN_XS; i++)
-        xm_args_buffer(&a, i < chain->n_x ? x[i].buffer : NULL);
+        xm_put_buffer(&a, xs[i], i < chain->n_x ? x[i].buffer : NULL);
     for (uint32_t i = 0; i < XM_CHAIN_CS; i++)
-        xm_args_buffer(&a, s->desc.constant[i]);
+        xm_put_buffer(&a, cs[i], s->desc.constant[i]);
     for (uint32_t i = 0; i < XM_CHAIN_YS; i++)
-        xm_args_buffer(&a, i < chain->n_y ? y[i].buffer : NULL);
-    xm_args_ulong(&a, rows);
-    return enqueue(s, &a, rows, run->queue, err);
+        xm_put_buffer(&a, ys[i], i < chain->n_y ? y[i].buffer : NULL);
+    xm_put_ulong(&a, "rows", rows);
+    for (uint32_t i = 0; row_of(s)->emits && i < XM_CHAIN_YS; i++)
+        xm_put_buffer(
+            &a, prepared[i],
+            rows <= XM_PREPARED_ROWS ? operands[XM_ROW_CHAIN_PREPARED + i].buffer : NULL);
+    const struct xm_counts counts = {.n = {[XM_UNITS] = rows}, .items = s->problem.items};
+    return xm_launch(&row_of(s)->launch, s->kernel, &counts, &a, run->queue, err);
 }
 
 static void
@@ -249,8 +253,7 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
          size_t out_bytes)
 {
     (void)operands;
-    snprintf(out, out_bytes, "%s",
-             variants[((const struct row_chain *)p)->pick.row].name);
+    snprintf(out, out_bytes, "%s", row_of((const struct row_chain *)p)->name);
 }
 
 static void
@@ -312,4 +315,11 @@ xm_row_chain_create(struct xm_engine *engine, const struct xm_row_chain_desc *de
     }
     *out = &s->base;
     return XM_OK;
+}
+
+bool
+xm_row_chain_emits(const struct xm_primitive *chain, uint32_t y)
+{
+    const struct row_chain *s = (const struct row_chain *)chain;
+    return xm_rows_are_prepared(&s->desc.prepared[y]) && row_of(s)->emits;
 }

@@ -9,29 +9,17 @@
  * and behind either, for each group of `group` k (0: none), the sum of the row's x; then up to 15
  * words of nothing, so that rows begin where vectors do. A block is 16 * planes of k.
  *
- * Whoever makes a row may write it so beside or instead of plain numbers:
+ * Whoever makes plain rows may write them so, too:
  *
- *   FORM_PLANES  what the row is prepared for; 0: it is not
- *   FORM_GROUP, FORM_SHORTS
- *   FORM_SRC     element of the plain row
+ *   FORM  planes, group and shorts (1, or 0: planes) of what it writes; 0, 0, 0: it does not
  */
 #include "shorts.h"
 #include "types.h"
 #include "vector.h"
 
-#ifndef FORM_PLANES
-#define FORM_PLANES 0
+#ifndef FORM
+#define FORM 0, 0, 0
 #endif
-#ifndef FORM_GROUP
-#define FORM_GROUP 0
-#endif
-#ifndef FORM_SHORTS
-#define FORM_SHORTS 0
-#endif
-#ifndef FORM_SRC
-#define FORM_SRC f32
-#endif
-#define FORM_BLOCK (16 * FORM_PLANES)
 
 /* What plane j of x is multiplied with; the topmost plane is shifted down instead. */
 static inline float
@@ -61,72 +49,67 @@ prepared_words(uint k_count, uint planes, uint group, bool shorts)
     return (prepared_values(k_count, planes, shorts) + sums + 15) / 16 * 16;
 }
 
-#if FORM_PLANES
 /* Block b of a row from v. */
-static inline void
-prepare_block(const float *v, __global int *row, uint b, uint blocks)
+__attribute__((always_inline)) static inline void
+prepare_block(const float *v, const uint planes, const bool shorts, __global int *row,
+              uint b, uint blocks)
 {
-    __global float *planes = (__global float *)row + b * FORM_BLOCK;
-    if (FORM_SHORTS) {
-        write_shorts(v, FORM_PLANES, row, b, blocks);
+    __global float *to = (__global float *)row + b * 16 * planes;
+    if (shorts) {
+        write_shorts(v, planes, row, b, blocks);
         return;
     }
-    for (uint j = 0; j < FORM_PLANES; j++) {
-        const float factor = plane_factor(j, FORM_PLANES);
+    for (uint j = 0; j < planes; j++) {
+        const float factor = plane_factor(j, planes);
         for (uint i = 0; i < 16; i++)
-            planes[j * 16 + i] = v[i * FORM_PLANES + j] * factor;
+            to[j * 16 + i] = v[i * planes + j] * factor;
     }
 }
 
-/* The sum of elements first ... end - 1. */
-static inline float
-prepared_sum(__global const STORAGE(FORM_SRC) * x, uint first, uint end)
-{
-    float16 lanes = 0;
-    uint k = first;
-    for (; k + 16 <= end; k += 16)
-        lanes += LOAD16(FORM_SRC, x, k);
-    float sum = sum16(lanes);
-    for (; k < end; k++)
-        sum += LOAD(FORM_SRC, x, k);
-    return sum;
-}
-#endif
-
-/* What k from `first` to `end` are of the prepared row of x: whole blocks and groups, or all up to
- * the row's end. */
-static inline void
-prepare_part(__global const STORAGE(FORM_SRC) * x, uint k_count, uint first, uint end,
-             __global int *row)
-{
-#if FORM_PLANES
-    const uint blocks = prepared_blocks(k_count, FORM_PLANES);
-    for (uint b = first / FORM_BLOCK; b * FORM_BLOCK < end; b++) {
-        float v[FORM_BLOCK];
-        const uint n = min(k_count - b * FORM_BLOCK, (uint)FORM_BLOCK);
-        uint k = 0;
-        for (; k + 16 <= n; k += 16)
-            vstore16(LOAD16(FORM_SRC, x, b * FORM_BLOCK + k), 0, v + k);
-        for (; k < FORM_BLOCK; k++)
-            v[k] = k < n ? LOAD(FORM_SRC, x, b * FORM_BLOCK + k) : 0.0f;
-        prepare_block(v, row, b, blocks);
+/* prepare_part_f32(x, k_count, first, end, row, FORM): what k from `first` to `end` are of the
+ * prepared row of x: whole blocks and groups, or all up to the row's end.
+ * prepare_row_f32(x, k_count, r, prepared, FORM): row r of many; prepared NULL: not wanted. */
+#define PREPARE(T)                                                                       \
+    static inline float prepared_sum_##T(__global const STORAGE(T) * x, uint k,          \
+                                         uint end)                                       \
+    {                                                                                    \
+        float16 lanes = 0;                                                               \
+        for (; k + 16 <= end; k += 16)                                                   \
+            lanes += LOAD16(T, x, k);                                                    \
+        float sum = sum16(lanes);                                                        \
+        for (; k < end; k++)                                                             \
+            sum += LOAD(T, x, k);                                                        \
+        return sum;                                                                      \
+    }                                                                                    \
+    __attribute__((always_inline)) static inline void prepare_part_##T(                  \
+        __global const STORAGE(T) * x, uint k_count, uint first, uint end,               \
+        __global int *row, const uint planes, const uint group, const bool shorts)       \
+    {                                                                                    \
+        const uint block = 16 * planes, blocks = prepared_blocks(k_count, planes);       \
+        __global float *sums =                                                           \
+            (__global float *)row + prepared_values(k_count, planes, shorts);            \
+        for (uint b = first / block; b * block < end; b++) {                             \
+            float v[128];                                                                \
+            const uint n = min(k_count - b * block, block);                              \
+            uint k = 0;                                                                  \
+            for (; k + 16 <= n; k += 16)                                                 \
+                vstore16(LOAD16(T, x, b * block + k), 0, v + k);                         \
+            for (; k < block; k++)                                                       \
+                v[k] = k < n ? LOAD(T, x, b * block + k) : 0.0f;                         \
+            prepare_block(v, planes, shorts, row, b, blocks);                            \
+        }                                                                                \
+        for (uint g = group ? first / group : 0; group && (g + 1) * group <= end; g++)   \
+            sums[g] = prepared_sum_##T(x, g * group, (g + 1) * group);                   \
+    }                                                                                    \
+    __attribute__((always_inline)) static inline void prepare_row_##T(                   \
+        __global const STORAGE(T) * x, uint k_count, ulong r, __global int *prepared,    \
+        const uint planes, const uint group, const bool shorts)                          \
+    {                                                                                    \
+        if (planes && prepared)                                                          \
+            prepare_part_##T(x + r * k_count, k_count, 0, k_count,                       \
+                             prepared +                                                  \
+                                 r * prepared_words(k_count, planes, group, shorts),     \
+                             planes, group, shorts);                                     \
     }
-#endif
-#if FORM_PLANES && FORM_GROUP
-    __global float *sums =
-        (__global float *)row + prepared_values(k_count, FORM_PLANES, FORM_SHORTS);
-    for (uint g = first / FORM_GROUP; (g + 1) * FORM_GROUP <= end; g++)
-        sums[g] = prepared_sum(x, g * FORM_GROUP, (g + 1) * FORM_GROUP);
-#endif
-}
-
-/* Row r of y, prepared; NULL: not wanted. */
-static inline void
-prepare_row(__global const STORAGE(FORM_SRC) * y, uint k_count, ulong r,
-            __global int *prepared)
-{
-    if (FORM_PLANES && prepared)
-        prepare_part(y + r * k_count, k_count, 0, k_count,
-                     prepared + r * prepared_words(k_count, FORM_PLANES, FORM_GROUP,
-                                                   FORM_SHORTS));
-}
+PREPARE(f16)
+PREPARE(f32)
