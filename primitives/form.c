@@ -26,7 +26,7 @@ static const struct xm_variant makers[XM_FORM_COUNT] = {
 /* clang-format on */
 
 struct xm_rows_form
-xm_rows_form(enum xm_form form, const struct xm_weight *w)
+xm_form_for(enum xm_form form, const struct xm_weight *w)
 {
     const struct xm_rows_form f = {form, xm_weight_planes(w),
                                    xm_weight_is_quantised(w) ? w->group : 0};
@@ -36,7 +36,7 @@ xm_rows_form(enum xm_form form, const struct xm_weight *w)
 struct xm_rows_form
 xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
 {
-    const struct xm_rows_form f = xm_rows_form(form, w), plain = {XM_FORM_ROWS, 0, 0};
+    const struct xm_rows_form f = xm_form_for(form, w), plain = {XM_FORM_ROWS, 0, 0};
     const bool lies_so = form == XM_FORM_PLANES && f.planes == 1 && !f.group &&
                          src == XM_F32 && w->cols % VECTOR_WORDS == 0;
     return lies_so ? plain : f;
@@ -110,7 +110,7 @@ xm_form_kernel(struct xm_engine *engine, enum xm_form form, enum xm_element src,
                const struct xm_weight *w, struct xm_kernel **out, struct xm_error *err)
 {
     const struct xm_variant *row = xm_form_maker(form);
-    const struct xm_rows_form f = xm_rows_form(form, w);
+    const struct xm_rows_form f = xm_form_for(form, w);
     const char *type = xm_element_text(src);
     char defines[XM_KERNEL_DEFINES];
     if (!row)

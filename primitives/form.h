@@ -27,7 +27,7 @@ struct xm_rows_form {
 };
 
 /* What a row that reads `form` wants to meet a weight. */
-struct xm_rows_form xm_rows_form(enum xm_form form, const struct xm_weight *w);
+struct xm_rows_form xm_form_for(enum xm_form form, const struct xm_weight *w);
 /* The same of activations of type `src`: plain where they already lie so. */
 struct xm_rows_form xm_form_of(enum xm_form form, const struct xm_weight *w,
                                enum xm_element src);

@@ -275,7 +275,7 @@ static void
 gather_options(const struct xm_moe_experts *m, char *out, size_t n)
 {
     const struct xm_rows_form form =
-        xm_rows_form(xm_moe_form(m, XM_MOE_GATHER), &m->desc.experts.gate->host);
+        xm_form_for(xm_moe_form(m, XM_MOE_GATHER), &m->desc.experts.gate->host);
     size_t used = xm_defines_print(out, n, "-DSRC=%s", xm_element_text(m->desc.src));
     xm_form_defines(&form, "FORM", out + used, n - used);
 }
@@ -456,8 +456,8 @@ few_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
                            *down = &m->desc.experts.down->host;
     uint64_t slots = tokens * m->top_k;
     const struct xm_rows_form gate_form =
-        xm_rows_form(xm_moe_form(m, XM_MOE_GATE_UP), gate);
-    const struct xm_rows_form down_form = xm_rows_form(xm_moe_form(m, XM_MOE_DOWN), down);
+        xm_form_for(xm_moe_form(m, XM_MOE_GATE_UP), gate);
+    const struct xm_rows_form down_form = xm_form_for(xm_moe_form(m, XM_MOE_DOWN), down);
     bytes[XM_FEW_X] = xm_form_bytes(&gate_form, gate->cols, tokens);
     bytes[XM_FEW_H] = slots * m->inter * sizeof(float);
     bytes[XM_FEW_H_PREPARED] = xm_form_bytes(&down_form, down->cols, slots);
@@ -468,7 +468,7 @@ few_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
 static uint64_t
 rows_bytes(const struct xm_moe_experts *m, const struct xm_weight *w, uint64_t tiles)
 {
-    const struct xm_rows_form form = xm_rows_form(xm_moe_form(m, XM_MOE_GATHER), w);
+    const struct xm_rows_form form = xm_form_for(xm_moe_form(m, XM_MOE_GATHER), w);
     const uint64_t rows = tiles * XM_MOE_TILE;
     return form.form == XM_FORM_ROWS ? rows * xm_weight_padded_cols(w) * sizeof(float)
                                      : xm_form_bytes(&form, w->cols, rows);

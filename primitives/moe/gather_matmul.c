@@ -71,7 +71,7 @@ static uint64_t
 prepared_bytes(const struct gather_matmul *g, uint64_t tokens)
 {
     const struct xm_weight *w = &g->weight->host;
-    const struct xm_rows_form form = xm_rows_form(XM_FORM_PLANES, w);
+    const struct xm_rows_form form = xm_form_for(XM_FORM_PLANES, w);
     return xm_form_bytes(&form, w->cols, tokens);
 }
 

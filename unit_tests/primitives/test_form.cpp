@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Prepared rows: what they are, that every maker writes the same, and that readers take them.
+ */
+#include "primitives/form.h"
+
+#include "primitives/linear/linear.h"
+#include "primitives/norm/norm.h"
+#include "primitives/norm/row_chain.h"
+#include "primitives/tables.h"
+#include "unit_tests/primitives/weight_fixture.h"
+
+namespace
+{
+
+const weight_format formats[] = {
+    {XM_U4, 32, true},          {XM_U4, 128, true},        {XM_I4, 64, false},
+    {XM_U4, UINT64_MAX, true},  {XM_U8, 64, true},         {XM_I8, 32, false},
+    {XM_I8, UINT64_MAX, false}, {XM_F16, 0, false},        {XM_F32, 0, false},
+    blocks_of(XM_WEIGHT_Q4_0),  blocks_of(XM_WEIGHT_Q8_0),
+};
+const uint64_t columns[] = {256, 320, 352};
+
+/* A prepared row as its description says (kernels/cl/include/prepared.h), taken apart. */
+struct prepared_row {
+    std::vector<float> x, sums; /* k in natural order */
+};
+
+prepared_row
+take_apart(const std::vector<int64_t> &words, uint64_t at, const xm_rows_form &f,
+           uint64_t cols)
+{
+    const uint64_t block = 16 * f.planes, blocks = (cols + block - 1) / block;
+    auto as_float = [&](uint64_t i) {
+        const int32_t bits = (int32_t)words[at + i];
+        float v;
+        memcpy(&v, &bits, sizeof(v));
+        return v;
+    };
+    prepared_row row;
+    for (uint64_t k = 0; k < blocks * block; k++) {
+        const uint64_t b = k / block, i = k % block / f.planes, j = k % f.planes;
+        float v;
+        if (f.form == XM_FORM_SHORTS) {
+            const uint64_t half = f.planes / 2;
+            const uint32_t word = (uint32_t)words[at + b * block / 2 + j % half * 16 + i];
+            v = (float)(int16_t)(j < half ? word : word >> 16) *
+                as_float(blocks * block / 2 + b);
+        } else {
+            v = as_float(b * block + j * 16 + i);
+            if (j + 1 < f.planes)
+                v = std::ldexp(v, (int)(j * (32 / f.planes)));
+        }
+        if (k < cols)
+            row.x.push_back(v);
+        else
+            EXPECT_EQ(v, 0.0f) << "behind the row's end";
+    }
+    const uint64_t values =
+        f.form == XM_FORM_SHORTS ? blocks * (block / 2 + 1) : blocks * block;
+    for (uint64_t g = 0; f.group && g < cols / f.group; g++)
+        row.sums.push_back(as_float(values + g));
+    return row;
+}
+
+class Form : public PrimitiveTest
+{
+  protected:
+    /* Calls fn for every format and length that its blocks and groups divide. */
+    template <class F> void for_formats(xm_element src, F fn)
+    {
+        for (const weight_format &format : formats) {
+            for (uint64_t cols : columns) {
+                if (cols % unit_of(format, cols))
+                    continue;
+                SCOPED_TRACE(text_of(format) + " x " + std::to_string(cols));
+                test_weight w(1, 8, cols, format, 1);
+                for (xm_form form : {XM_FORM_PLANES, XM_FORM_SHORTS}) {
+                    if (form == XM_FORM_SHORTS
+                            ? xm_weight_not_in_shorts(&w.device->host, src)
+                            : xm_weight_not_in_planes(&w.device->host))
+                        continue;
+                    fn(w, xm_form_for(form, &w.device->host));
+                    formats_tried++;
+                }
+            }
+        }
+        EXPECT_GT(formats_tried, 20u);
+    }
+    tensor words(const xm_rows_form &f, uint64_t cols, uint64_t rows)
+    {
+        return tensor(XM_I32, {(int64_t)rows, (int64_t)xm_prepared_words(&f, cols)});
+    }
+    std::vector<int64_t> prepared(test_weight &w, const xm_rows_form &f, tensor &x,
+                                  uint64_t rows)
+    {
+        xm_kernel *kernel = nullptr;
+        const xm_weight *host = &w.device->host;
+        tensor out(XM_I32, {(int64_t)rows, (int64_t)xm_prepared_words(&f, host->cols)});
+        EXPECT_EQ(
+            xm_form_kernel(engine, f.form, x.operand().element, host, &kernel, &err),
+            XM_OK)
+            << err.text;
+        EXPECT_EQ(xm_form_make(f.form, kernel, host, x.buffer(), rows, out.buffer(),
+                               queue, &err),
+                  XM_OK)
+            << err.text;
+        return out.read_ints();
+    }
+    bool is_cpu() const
+    {
+        return xm_engine_info(engine)->kind == XM_DEVICE_CPU;
+    }
+    size_t formats_tried = 0;
+};
+
+TEST_F(Form, PreparedRowsAreWhatTheirDescriptionSays)
+{
+    const uint64_t rows = 3;
+    if (!is_cpu())
+        GTEST_SKIP() << "rows are prepared for CPU devices";
+    for_formats(XM_F16, [&](test_weight &w, const xm_rows_form &f) {
+        const uint64_t cols = w.device->host.cols;
+        tensor x(XM_F16, {(int64_t)rows, (int64_t)cols}, random_floats(rows * cols, 7));
+        const std::vector<int64_t> got = prepared(w, f, x, rows);
+        const std::vector<float> want = x.rounded();
+        for (uint64_t r = 0; r < rows; r++) {
+            const prepared_row row =
+                take_apart(got, r * xm_prepared_words(&f, cols), f, cols);
+            for (uint64_t k = 0; k < cols; k++)
+                ASSERT_NEAR(row.x[k], want[r * cols + k],
+                            f.form == XM_FORM_SHORTS ? 0x1p-15 : 0.0)
+                    << "row " << r << " k " << k;
+            for (uint64_t g = 0; g < row.sums.size(); g++) {
+                float sum = 0;
+                for (uint64_t k = g * f.group; k < (g + 1) * f.group; k++)
+                    sum += want[r * cols + k];
+                ASSERT_NEAR(row.sums[g], sum, 1e-4) << "row " << r << " group " << g;
+            }
+        }
+    });
+}
+
+TEST_F(Form, ANormWritesTheRowsThatPreparingItsResultGives)
+{
+    if (!is_cpu())
+        GTEST_SKIP() << "rows are prepared for CPU devices";
+    for (uint64_t rows : {1, 4}) {
+        for_formats(XM_F16, [&](test_weight &w, const xm_rows_form &f) {
+            const uint64_t cols = w.device->host.cols;
+            tensor x(XM_F32, {(int64_t)rows, (int64_t)cols},
+                     random_floats(rows * cols, 3));
+            tensor y(XM_F16, {(int64_t)rows, (int64_t)cols}), out = words(f, cols, rows);
+            xm_rms_norm_desc desc = {nullptr, 1e-6f, XM_F32, XM_F16, f};
+            primitive_ptr norm;
+            ASSERT_XM_OK(xm_rms_norm_create(engine, &desc, &norm.p, &err));
+            ASSERT_TRUE(xm_rms_norm_emits(norm.p));
+            const xm_operand o[XM_RMS_NORM_N_OPERANDS] = {x.operand(), y.operand(),
+                                                          out.operand()};
+            ASSERT_XM_OK(xm_primitive_run(norm.p, o, &run, &err));
+            EXPECT_EQ(out.read_ints(), prepared(w, f, y, rows));
+        });
+    }
+}
+
+/* Two results for two readers of different formats, one of f16 and one of f32. */
+TEST_F(Form, ARowChainWritesEachResultForItsReader)
+{
+    const int64_t rows = 2, cols = 256;
+    if (!is_cpu())
+        GTEST_SKIP() << "rows are prepared for CPU devices";
+    test_weight experts(1, 8, cols, {XM_U4, 64, true}, 1);
+    test_weight router(1, 8, cols, {XM_I8, 32, false}, 2);
+    xm_row_chain_desc desc = {};
+    ASSERT_XM_OK(xm_row_chain_parse(
+        "rms_norm x0 _ 1e-06; out add x0 s0; out multiply s0 s1", &desc.chain, &err));
+    ASSERT_EQ(desc.chain.n_y, 2u);
+    desc.n = cols;
+    desc.x[0] = XM_F32;
+    desc.y[0] = XM_F16;
+    desc.y[1] = XM_F32;
+    desc.prepared[0] = xm_form_for(XM_FORM_SHORTS, &experts.device->host);
+    desc.prepared[1] = xm_form_for(XM_FORM_PLANES, &router.device->host);
+    primitive_ptr chain;
+    ASSERT_XM_OK(xm_row_chain_create(engine, &desc, &chain.p, &err));
+    ASSERT_TRUE(xm_row_chain_emits(chain.p, 0));
+    ASSERT_TRUE(xm_row_chain_emits(chain.p, 1));
+    EXPECT_FALSE(xm_row_chain_emits(chain.p, 2));
+    tensor x(XM_F32, {rows, cols}, random_floats(rows * cols, 5));
+    tensor y0(XM_F16, {rows, cols}), y1(XM_F32, {rows, cols});
+    tensor p0 = words(desc.prepared[0], cols, rows);
+    tensor p1 = words(desc.prepared[1], cols, rows);
+    xm_operand o[XM_ROW_CHAIN_N_OPERANDS] = {};
+    o[XM_ROW_CHAIN_X] = x.operand();
+    o[XM_ROW_CHAIN_Y] = y0.operand();
+    o[XM_ROW_CHAIN_Y + 1] = y1.operand();
+    o[XM_ROW_CHAIN_PREPARED] = p0.operand();
+    o[XM_ROW_CHAIN_PREPARED + 1] = p1.operand();
+    ASSERT_XM_OK(xm_primitive_run(chain.p, o, &run, &err));
+    EXPECT_EQ(p0.read_ints(), prepared(experts, desc.prepared[0], y0, rows));
+    EXPECT_EQ(p1.read_ints(), prepared(router, desc.prepared[1], y1, rows));
+}
+
+/* More rows than a reader takes are not written: the value has no room for them. */
+TEST_F(Form, MoreRowsThanAReaderTakesAreNotWritten)
+{
+    const int64_t rows = XM_PREPARED_ROWS + 1, cols = 256;
+    test_weight w(1, 8, cols, {XM_U4, 64, true}, 1);
+    const xm_rows_form f = xm_form_for(XM_FORM_PLANES, &w.device->host);
+    tensor x(XM_F32, {rows, cols}, random_floats(rows * cols, 3));
+    tensor y(XM_F32, {rows, cols}), out = words(f, cols, XM_PREPARED_ROWS);
+    xm_rms_norm_desc desc = {nullptr, 1e-6f, XM_F32, XM_F32, f};
+    primitive_ptr norm;
+    ASSERT_XM_OK(xm_rms_norm_create(engine, &desc, &norm.p, &err));
+    const xm_operand o[XM_RMS_NORM_N_OPERANDS] = {x.operand(), y.operand(),
+                                                  out.operand()};
+    ASSERT_XM_OK(xm_primitive_run(norm.p, o, &run, &err));
+    for (int64_t word : out.read_ints())
+        ASSERT_EQ(word, -1);
+}
+
+class Reader : public Form
+{
+  protected:
+    /* y of `rows` rows: plain x is poison, and what PREPARED has is of another x. */
+    std::vector<float> multiply(test_weight &w, xm_rows_form said, tensor &x,
+                                const xm_operand &prepared, int64_t rows)
+    {
+        tensor y(XM_F32, {rows, (int64_t)w.device->host.rows});
+        xm_linear_desc desc = {};
+        desc.src = XM_F16;
+        desc.dst = XM_F32;
+        desc.n = 1;
+        desc.segment[0].weight = w.device;
+        desc.prepared = said;
+        primitive_ptr linear;
+        EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_OK) << err.text;
+        xm_operand o[XM_LINEAR_N_OPERANDS] = {};
+        o[XM_LINEAR_X] = x.operand();
+        o[XM_LINEAR_X].dim[0] = rows; /* the first of them */
+        o[XM_LINEAR_Y] = y.operand();
+        o[XM_LINEAR_PREPARED] = prepared;
+        uint64_t bytes = 0;
+        xm_run r = run;
+        EXPECT_EQ(xm_primitive_plan(linear.p, o, &bytes, &err), XM_OK);
+        EXPECT_EQ(xm_buffer_create(engine, XM_USE_DEVICE, bytes + 1, &r.scratch, &err),
+                  XM_OK);
+        EXPECT_EQ(xm_primitive_run(linear.p, o, &r, &err), XM_OK) << err.text;
+        std::vector<float> got = y.read();
+        xm_buffer_unref(r.scratch);
+        return got;
+    }
+};
+
+TEST_F(Reader, TakesFewRowsOfItsFormAndNoOthers)
+{
+    const int64_t cols = 256, few = XM_PREPARED_ROWS;
+    if (!is_cpu())
+        GTEST_SKIP() << "rows are prepared for CPU devices";
+    for (const weight_format &format : formats) {
+        SCOPED_TRACE(text_of(format));
+        test_weight w(1, 24, cols, format, 1);
+        const xm_rows_form f = xm_linear_reads(engine, &w.device->host, XM_F16);
+        ASSERT_TRUE(xm_rows_are_prepared(&f));
+        tensor x(XM_F16, {few + 1, cols}, random_floats((few + 1) * cols, 3));
+        tensor nan(XM_F16, {few + 1, cols});
+        tensor out(XM_I32, {few, (int64_t)xm_prepared_words(&f, cols)},
+                   prepared(w, f, x, few));
+        const std::vector<float> want = multiply(w, {}, x, {}, few);
+        EXPECT_EQ(multiply(w, f, nan, out.operand(), few), want);
+        xm_rows_form other = f;
+        other.group += 32;
+        EXPECT_TRUE(std::isnan(multiply(w, other, nan, out.operand(), few)[0]));
+        EXPECT_TRUE(std::isnan(multiply(w, f, nan, out.operand(), few + 1)[0]));
+    }
+}
+
+/* f32 rows are what float weights meet. */
+TEST_F(Reader, ReadsPlainRowsWhereTheyLieAsItWants)
+{
+    test_weight w(1, 24, 256, {XM_F32, 0, false}, 1),
+        odd(1, 24, 100, {XM_F32, 0, false}, 1);
+    const xm_rows_form plain = xm_linear_reads(engine, &w.device->host, XM_F32);
+    EXPECT_FALSE(xm_rows_are_prepared(&plain));
+    if (!is_cpu())
+        return;
+    const xm_rows_form halves = xm_linear_reads(engine, &w.device->host, XM_F16);
+    const xm_rows_form padded = xm_linear_reads(engine, &odd.device->host, XM_F32);
+    EXPECT_TRUE(xm_rows_are_prepared(&halves));
+    EXPECT_TRUE(xm_rows_are_prepared(&padded));
+}
+
+TEST(FormParts, AreWholeBlocksAndGroups)
+{
+    xm_rows_form f = {XM_FORM_PLANES, 8, 32};
+    EXPECT_EQ(xm_prepared_part(&f), 128u);
+    f.group = 0;
+    EXPECT_EQ(xm_prepared_part(&f), 128u);
+    f.group = 256;
+    EXPECT_EQ(xm_prepared_part(&f), 256u);
+    f.group = 96;
+    EXPECT_EQ(xm_prepared_part(&f), 384u);
+    f.planes = 1;
+    EXPECT_EQ(xm_prepared_part(&f), 96u);
+}
+
+} // namespace
