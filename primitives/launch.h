@@ -37,14 +37,20 @@ enum { XM_MATRIX_LANES = 0xffff }; /* `size`: the lanes of the device's matrix e
 
 /* What there is a number of. */
 enum xm_axis {
-    XM_UNITS,  /* of a step that has one axis    */
-    XM_ONE,    /* one, always                   */
-    XM_ROWS,   /* of weights: of a row of results */
-    XM_COLS,   /* k, rounded up to whole blocks */
-    XM_BLOCKS, /* of them */
-    XM_TOKENS, /* or slots: rows of activations */
+    XM_UNITS,    /* of a step that has one axis    */
+    XM_ELEMENTS, /* what a unit consists of, for rows that take each by itself */
+    XM_ONE,      /* one, always                   */
+    XM_ROWS,     /* of weights: of a row of results */
+    XM_COLS,     /* k, rounded up to whole blocks */
+    XM_BLOCKS,   /* of them */
+    XM_TOKENS,   /* or slots: rows of activations */
     XM_SLOTS,
     XM_EXPERTS,
+    XM_QUERIES,     /* of attention, one of a token and a head … */
+    XM_TOKEN_TILES, /* … in tiles of tokens, with all heads that share K and V … */
+    XM_GROUP_TILES, /* … in tiles of a work-group, a sub-group, a matrix engine */
+    XM_LANE_TILES,
+    XM_MATRIX_TILES,
     XM_AXES
 };
 

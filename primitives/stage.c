@@ -8,13 +8,9 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#include "primitives/args.h"
 #include "primitives/matrix_engine.h"
 #include "runtime/kernel_defines.h"
 #include "runtime/util/memory.h"
-
-/* Work-items of a vec launch for each compute unit: enough to even out, few to start. */
-enum { ITEMS_PER_UNIT = 4 };
 
 static bool
 device_takes(const struct xm_variant *row, const struct xm_device_info *device)
@@ -25,21 +21,19 @@ device_takes(const struct xm_variant *row, const struct xm_device_info *device)
            xm_variant_drawback(row, device) == NULL;
 }
 
-/* The kernel of a row. Those for matrix engines are for the lanes of the device's, and have the
- * sums of whole tiles in registers, for which the engines' chips give a thread twice as many. */
+/* The kernel of a row. Those for matrix engines have the sums of whole tiles in registers, for
+ * which the engines' chips give a thread twice as many. */
 static enum xm_status
 row_kernel(const struct xm_stage *s, const struct xm_variant *row, struct xm_kernel **out,
            struct xm_error *err)
 {
     const struct xm_device_info *device = xm_engine_info(s->engine);
-    char defines[XM_STAGE_DEFINES + 64];
-    if (!(row->caps & XM_CAP_DPAS))
-        return xm_engine_kernel(s->engine, row->name, s->defines, out, err);
-    bool real = xm_matrix_is_real(device);
-    xm_defines_print(defines, sizeof(defines), "%s -DSG=%u -DMATRIX_ENGINE=%d%s",
-                     s->defines, xm_matrix_lanes(device), real,
-                     real ? " -cl-intel-256-GRF-per-thread" : "");
-    return xm_engine_kernel(s->engine, row->name, defines, out, err);
+    const bool many = row->caps & XM_CAP_DPAS && xm_matrix_is_real(device);
+    char defines[XM_STAGE_DEFINES + 128];
+    xm_defines_print(defines, sizeof(defines), "%s%s%s", s->defines,
+                     xm_variant_defines(row, device).text,
+                     many ? " -cl-intel-256-GRF-per-thread" : "");
+    return xm_engine_kernel(s->engine, xm_variant_kernel(row), defines, out, err);
 }
 
 /* Builds a row; one that the compiler refuses is left out. */
@@ -110,38 +104,21 @@ xm_stage_describe(const struct xm_stage *s, const void *problem)
 }
 
 enum xm_status
-xm_stage_run(const struct xm_stage *s, const struct xm_choice *c, uint64_t units,
-             const struct xm_arg *args, uint32_t n_args, const struct xm_run *run,
-             struct xm_error *err)
+xm_stage_run(const struct xm_stage *s, const void *problem,
+             const struct xm_counts *counts, const struct xm_args *args,
+             const struct xm_run *run, struct xm_error *err)
 {
-    struct xm_launch launch = {{units, 1, 1}, {0, 0, 0}};
-    if (units == 0)
-        return XM_OK;
-    if (c->row->family == XM_FAMILY_VEC) {
-        uint64_t most =
-            (uint64_t)xm_engine_info(s->engine)->compute_units * ITEMS_PER_UNIT;
-        launch.global[0] = most > 0 && units > most ? most : units;
-        launch.local[0] = launch.local[1] = launch.local[2] = 1;
-    } else if (c->row->family == XM_FAMILY_GEN) {
-        launch.global[0] = units * XM_GROUP_ITEMS;
-        launch.local[0] = XM_GROUP_ITEMS;
-        launch.local[1] = launch.local[2] = 1;
-    } else if (c->row->family == XM_FAMILY_SG) {
-        launch.global[0] = units * XM_SUB_GROUP_ITEMS;
-        launch.local[0] = XM_SUB_GROUP_ITEMS;
-        launch.local[1] = launch.local[2] = 1;
-    }
-    return xm_queue_run(run->queue, c->kernel, args, n_args, &launch, err);
+    struct xm_choice c;
+    XM_TRY(xm_stage_choose(s, problem, &c, err));
+    return xm_launch(&c.row->launch, c.kernel, counts, args, run->queue, err);
 }
 
 enum xm_status
 xm_stage_go(const struct xm_stage *s, const void *problem, uint64_t units,
-            const struct xm_arg *args, uint32_t n_args, const struct xm_run *run,
-            struct xm_error *err)
+            const struct xm_args *args, const struct xm_run *run, struct xm_error *err)
 {
-    struct xm_choice choice;
-    XM_TRY(xm_stage_choose(s, problem, &choice, err));
-    return xm_stage_run(s, &choice, units, args, n_args, run, err);
+    const struct xm_counts counts = {.n = {[XM_UNITS] = units}};
+    return xm_stage_run(s, problem, &counts, args, run, err);
 }
 
 void *

@@ -9,6 +9,7 @@
 #ifndef XM_PRIMITIVES_STAGE_H
 #define XM_PRIMITIVES_STAGE_H
 
+#include "primitives/args.h"
 #include "primitives/primitive.h"
 #include "primitives/variant.h"
 
@@ -40,17 +41,14 @@ enum xm_status xm_stage_choose(const struct xm_stage *s, const void *problem,
 /* The name of the row that would run; "none" when every one refuses. */
 const char *xm_stage_describe(const struct xm_stage *s, const void *problem);
 
-/* Enqueues the choice over `units` of work: one work-item a unit; a work-group a unit on gen
- * rows (XM_GROUP_ITEMS) and on sg rows (XM_SUB_GROUP_ITEMS); on vec rows a few work-items of
- * local size 1 that share the units (kernels/cl/include/span.h). No units: nothing is
- * enqueued. */
-enum xm_status xm_stage_run(const struct xm_stage *s, const struct xm_choice *c,
-                            uint64_t units, const struct xm_arg *args, uint32_t n_args,
+/* Chooses and enqueues (xm_launch). */
+enum xm_status xm_stage_run(const struct xm_stage *s, const void *problem,
+                            const struct xm_counts *counts, const struct xm_args *args,
                             const struct xm_run *run, struct xm_error *err);
-/* xm_stage_choose and xm_stage_run for steps whose arguments do not depend on the row. */
+/* The same for a step that has one axis, XM_UNITS. */
 enum xm_status xm_stage_go(const struct xm_stage *s, const void *problem, uint64_t units,
-                           const struct xm_arg *args, uint32_t n_args,
-                           const struct xm_run *run, struct xm_error *err);
+                           const struct xm_args *args, const struct xm_run *run,
+                           struct xm_error *err);
 
 /* Allocates a zeroed primitive of `bytes` whose first member is struct xm_primitive, with
  * a reference to the engine; NULL: out of memory (recorded). */

@@ -67,6 +67,28 @@ xm_space_pad(struct xm_space *s)
     s->rank = XM_SPACE_KERNEL_RANK;
 }
 
+static const char *const dims[XM_SPACE_KERNEL_RANK] = {"0", "1", "2", "3"};
+
+void
+xm_put_extents(struct xm_args *a, const struct xm_space *s)
+{
+    for (uint32_t d = 0; d < XM_SPACE_KERNEL_RANK; d++)
+        xm_put(a, "n", dims[d], xm_arg_i64(s->extent[d]));
+}
+
+void
+xm_put_offset(struct xm_args *a, const char *name, const struct xm_space *s, uint32_t o)
+{
+    xm_put(a, name, "_at", xm_arg_i64(s->offset[o]));
+}
+
+void
+xm_put_strides(struct xm_args *a, const char *name, const struct xm_space *s, uint32_t o)
+{
+    for (uint32_t d = 0; d < XM_SPACE_KERNEL_RANK; d++)
+        xm_put(a, name, dims[d], xm_arg_i64(s->stride[o][d]));
+}
+
 bool
 xm_space_inside(const struct xm_space *s, uint32_t o, uint64_t elements)
 {

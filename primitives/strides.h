@@ -8,6 +8,7 @@
 #ifndef XM_PRIMITIVES_STRIDES_H
 #define XM_PRIMITIVES_STRIDES_H
 
+#include "primitives/args.h"
 #include "primitives/primitive.h"
 
 #ifdef __cplusplus
@@ -30,6 +31,13 @@ uint64_t xm_space_points(const struct xm_space *s);
 /* Makes the rank exactly XM_SPACE_KERNEL_RANK by extents of 1 in front, when it is less.
  */
 void xm_space_pad(struct xm_space *s);
+/* Arguments for a kernel: n0 … n3 of a padded space; of operand o's <name>_at and … */
+void xm_put_extents(struct xm_args *a, const struct xm_space *s);
+void xm_put_offset(struct xm_args *a, const char *name, const struct xm_space *s,
+                   uint32_t o);
+/* … and <name>0 … <name>3. */
+void xm_put_strides(struct xm_args *a, const char *name, const struct xm_space *s,
+                    uint32_t o);
 /* Whether every offset that operand o takes lies in [0, elements). */
 bool xm_space_inside(const struct xm_space *s, uint32_t o, uint64_t elements);
 

@@ -12,12 +12,12 @@
 
 __kernel void
 copy_ref(__global const STORAGE_BITS(BITS) *src, __global STORAGE_BITS(BITS) *dst,
-         ulong n0, ulong n1, ulong n2, ulong n3, long src_at, long s0, long s1, long s2,
-         long s3, long dst_at, long d0, long d1, long d2, long d3)
+         ulong n0, ulong n1, ulong n2, ulong n3, long src_at, long src0, long src1,
+         long src2, long src3, long dst_at, long dst0, long dst1, long dst2, long dst3)
 {
     const ulong at = get_global_id(0);
     const long i3 = at % n3, i2 = at / n3 % n2, i1 = at / n3 / n2 % n1;
     const long i0 = at / n3 / n2 / n1;
-    dst[dst_at + i0 * d0 + i1 * d1 + i2 * d2 + i3 * d3] =
-        src[src_at + i0 * s0 + i1 * s1 + i2 * s2 + i3 * s3];
+    dst[dst_at + i0 * dst0 + i1 * dst1 + i2 * dst2 + i3 * dst3] =
+        src[src_at + i0 * src0 + i1 * src1 + i2 * src2 + i3 * src3];
 }

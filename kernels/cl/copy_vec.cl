@@ -11,7 +11,8 @@
 #endif
 
 static void
-copy_run(__global const STORAGE_BITS(BITS) *src, __global STORAGE_BITS(BITS) *dst, ulong n)
+copy_run(__global const STORAGE_BITS(BITS) *src, __global STORAGE_BITS(BITS) *dst,
+         ulong n)
 {
     ulong i = 0;
     for (; i + 16 <= n; i += 16)
@@ -22,13 +23,13 @@ copy_run(__global const STORAGE_BITS(BITS) *src, __global STORAGE_BITS(BITS) *ds
 
 __kernel void
 copy_vec(__global const STORAGE_BITS(BITS) *src, __global STORAGE_BITS(BITS) *dst,
-         ulong n0, ulong n1, ulong n2, ulong n3, long src_at, long s0, long s1, long s2,
-         long s3, long dst_at, long d0, long d1, long d2, long d3)
+         ulong n0, ulong n1, ulong n2, ulong n3, long src_at, long src0, long src1,
+         long src2, long src3, long dst_at, long dst0, long dst1, long dst2, long dst3)
 {
     const ulong runs = n0 * n1 * n2;
     for (ulong r = span_begin(runs); r < span_end(runs); r++) {
         const long i2 = r % n2, i1 = r / n2 % n1, i0 = r / n2 / n1;
-        copy_run(src + src_at + i0 * s0 + i1 * s1 + i2 * s2,
-                 dst + dst_at + i0 * d0 + i1 * d1 + i2 * d2, n3);
+        copy_run(src + src_at + i0 * src0 + i1 * src1 + i2 * src2,
+                 dst + dst_at + i0 * dst0 + i1 * dst1 + i2 * dst2, n3);
     }
 }

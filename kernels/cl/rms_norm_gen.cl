@@ -22,7 +22,8 @@
 
 __kernel void
 rms_norm_gen(__global const STORAGE(SRC) *x, __global const float *gamma,
-             __global STORAGE(DST) *y, ulong rows, int n, float epsilon)
+             __global STORAGE(DST) *y, ulong rows, int n, float epsilon,
+             __global int *prepared)
 {
     __local float sums[ITEMS];
     const ulong row = get_group_id(0) * (ulong)n;

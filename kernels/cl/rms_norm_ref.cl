@@ -18,7 +18,8 @@
 
 __kernel void
 rms_norm_ref(__global const STORAGE(SRC) *x, __global const float *gamma,
-             __global STORAGE(DST) *y, ulong rows, int n, float epsilon)
+             __global STORAGE(DST) *y, ulong rows, int n, float epsilon,
+             __global int *prepared)
 {
     const ulong row = get_global_id(0) * n;
     float sum = 0.0f;

@@ -18,7 +18,8 @@
 
 SUB_GROUP_SIZE WORK_GROUP_SIZE __kernel void
 rms_norm_sg(__global const STORAGE(SRC) * x, __global const float *gamma,
-            __global STORAGE(DST) * y, ulong rows, int n, float epsilon)
+            __global STORAGE(DST) * y, ulong rows, int n, float epsilon,
+            __global int *prepared)
 {
     __local float parts[SUB_GROUPS];
     const ulong row = get_group_id(0) * (ulong)n;

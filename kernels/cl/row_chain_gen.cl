@@ -10,7 +10,7 @@
 #include "row_chain_elements.h"
 
 __kernel void
-row_chain_gen(ROW_CHAIN_PARAMETERS, ulong rows)
+row_chain_gen(ROW_CHAIN_PARAMETERS, ulong rows, ROW_CHAIN_PREPARED)
 {
     __local float parts[ITEMS];
     const ulong row = get_group_id(0) * (ulong)ROW;

@@ -8,7 +8,7 @@
 #include "row_chain_elements.h"
 
 __kernel void
-row_chain_ref(ROW_CHAIN_PARAMETERS, ulong rows)
+row_chain_ref(ROW_CHAIN_PARAMETERS, ulong rows, ROW_CHAIN_PREPARED)
 {
     const ulong row = get_global_id(0) * (ulong)ROW;
     float scale[SCALES + 1];

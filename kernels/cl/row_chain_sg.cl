@@ -37,7 +37,7 @@
 #define OUT(k, step) FOR_EACH if (HAS(j)) STORE(Y##k, y##k, row + AT(j), s##step[j]);
 
 SUB_GROUP_SIZE WORK_GROUP_SIZE __kernel void
-row_chain_sg(ROW_CHAIN_PARAMETERS, ulong rows)
+row_chain_sg(ROW_CHAIN_PARAMETERS, ulong rows, ROW_CHAIN_PREPARED)
 {
     __local float parts[SUB_GROUPS];
     const ulong row = get_group_id(0) * (ulong)ROW;

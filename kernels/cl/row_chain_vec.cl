@@ -24,8 +24,7 @@
 #include "span.h"
 
 __kernel void
-row_chain_vec(ROW_CHAIN_PARAMETERS, ulong rows, __global int *prepared0,
-              __global int *prepared1, __global int *prepared2, __global int *prepared3)
+row_chain_vec(ROW_CHAIN_PARAMETERS, ulong rows, ROW_CHAIN_PREPARED)
 {
     for (ulong r = span_begin(rows); r < span_end(rows); r++) {
         float scale[SCALES + 1];

@@ -53,24 +53,27 @@ not_in_tiles(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant decode_variants[] = {
-    { "attention_decode_vec",  XM_FAMILY_VEC, 0, NULL },
-    { "attention_decode_sg",   XM_FAMILY_SG,  0, wide_values },
-    { "attention_decode_gen",  XM_FAMILY_GEN, 0, NULL },
-    { "attention_decode_ref",  XM_FAMILY_ANY, 0, NULL },
+    {"attention_decode_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKEN_TILES}}},
+    {"attention_decode_sg", XM_FAMILY_SG, 0, wide_values, {XM_LANES, 0, {XM_LANE_TILES}}},
+    {"attention_decode_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_GROUP_TILES}}},
+    {"attention_decode_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_QUERIES}}},
 };
 static const struct xm_variant combine_variants[] = {
-    { "attention_combine_vec", XM_FAMILY_VEC, 0, NULL },
-    { "attention_combine_sg",  XM_FAMILY_SG,  0, NULL },
-    { "attention_combine_gen", XM_FAMILY_GEN, 0, NULL },
-    { "attention_combine_ref", XM_FAMILY_ANY, 0, NULL },
+    {"attention_combine_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN}},
+    {"attention_combine_sg", XM_FAMILY_SG, 0, NULL, {XM_LANES}},
+    {"attention_combine_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS}},
+    {"attention_combine_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
 };
 static const struct xm_variant prompt_variants[] = {
-    { "attention_prompt_vec",  XM_FAMILY_VEC, 0, NULL },
-    { "attention_prompt_sg",   XM_FAMILY_SG,  0, wide_values },
+    {"attention_prompt_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKEN_TILES}}},
+    {"attention_prompt_sg", XM_FAMILY_SG, 0, wide_values, {XM_LANES, 0, {XM_LANE_TILES}}},
     /* behind the other until it has been measured on engines: only XM_FORCE takes it */
-    { "attention_prompt_dpas", XM_FAMILY_SG,  XM_CAP_DPAS, not_in_tiles },
-    { "attention_prompt_gen",  XM_FAMILY_GEN, 0, NULL },
-    { "attention_prompt_ref",  XM_FAMILY_ANY, 0, NULL },
+    {"attention_prompt_dpas", XM_FAMILY_SG, XM_CAP_DPAS, not_in_tiles,
+     {XM_LANES, XM_MATRIX_LANES, {XM_MATRIX_TILES}}},
+    {"attention_prompt_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_GROUP_TILES}}},
+    {"attention_prompt_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_QUERIES}}},
 };
 const struct xm_variant_table xm_attention_decode_table = {
     "attention_decode", decode_variants, XM_ARRAY_LEN(decode_variants)};
@@ -86,19 +89,26 @@ struct attention {
     struct xm_stage inputs, decode, combine, prompt;
 };
 
-static uint32_t
-prompt_tile_tokens(const struct xm_attention_desc *d)
+/* What a tile holds: of attention_*_vec tokens, of attention_*_gen the heads of one token or several
+ * that share K and V. */
+struct tiles {
+    uint32_t tokens, rows;
+};
+
+static struct tiles
+prompt_tiles(const struct xm_attention_desc *d)
 {
     uint32_t group = d->heads_q / d->heads_kv;
-    return group < PROMPT_ROWS ? PROMPT_ROWS / group : 1;
+    return (struct tiles){group < PROMPT_ROWS ? PROMPT_ROWS / group : 1,
+                          PROMPT_GROUP_ROWS};
 }
 
-/* Rows of a tile of attention_decode_gen: the heads of one token that share K and V. */
-static uint32_t
-decode_group_rows(const struct xm_attention_desc *d)
+static struct tiles
+decode_tiles(const struct xm_attention_desc *d)
 {
     uint32_t group = d->heads_q / d->heads_kv;
-    return group < PROMPT_GROUP_ROWS ? group : PROMPT_GROUP_ROWS;
+    return (struct tiles){DECODE_TOKENS,
+                          group < PROMPT_GROUP_ROWS ? group : PROMPT_GROUP_ROWS};
 }
 
 /* Rows of a sub-group of attention_decode_sg and attention_prompt_sg. */
@@ -108,37 +118,38 @@ sub_group_rows(const struct xm_attention_desc *d)
     return d->dv > 128 ? 1 : d->dv > 64 ? 2 : 4;
 }
 
-/* Tiles of `rows` rows (token, head) that share one head of K and V. */
+/* Of `n` that share a head of K and V, tiles of `each`, over all heads. */
 static uint64_t
-group_tiles(const struct xm_attention_desc *d, const struct xm_attention_shape *s,
-            uint64_t rows)
+tiles_of(const struct xm_attention_desc *d, const struct xm_attention_shape *s,
+         uint64_t n, uint64_t each)
 {
-    uint64_t all = s->tokens * (d->heads_q / d->heads_kv);
-    return s->batch * d->heads_kv * ((all + rows - 1) / rows);
+    return s->batch * d->heads_kv * ((n + each - 1) / each);
 }
 
-/* What decode runs with: a row, its units of work for a partition, the partitions. */
+/* What there is to do for a partition of the keys, in the units of each row. */
+static struct xm_counts
+counts_of(const struct attention *a, const struct xm_attention_shape *s,
+          struct tiles tiles)
+{
+    const struct xm_attention_desc *d = &a->desc;
+    const uint64_t rows = s->tokens * (d->heads_q / d->heads_kv);
+    const uint64_t lanes = xm_matrix_lanes(xm_engine_info(a->base.engine));
+    const uint64_t value_parts = (d->dv + MATRIX_VALUES - 1) / MATRIX_VALUES;
+    const struct xm_counts c = {
+        .n = {[XM_QUERIES] = s->batch * s->tokens * d->heads_q,
+              [XM_TOKEN_TILES] = tiles_of(d, s, s->tokens, tiles.tokens),
+              [XM_GROUP_TILES] = tiles_of(d, s, rows, tiles.rows),
+              [XM_LANE_TILES] = tiles_of(d, s, rows, sub_group_rows(d)),
+              [XM_MATRIX_TILES] = tiles_of(d, s, rows, lanes) * value_parts}};
+    return c;
+}
+
+/* What decode runs with: a row, its units of work, the partitions. */
 struct decoding {
     struct xm_choice choice;
-    uint64_t units;
+    struct xm_counts counts;
     struct xm_attention_partitions partitions;
 };
-
-static uint64_t
-decode_units(const struct xm_attention_desc *d, const struct xm_attention_shape *s,
-             enum xm_family family)
-{
-    switch (family) {
-    case XM_FAMILY_VEC:
-        return s->batch * d->heads_kv;
-    case XM_FAMILY_GEN:
-        return group_tiles(d, s, decode_group_rows(d));
-    case XM_FAMILY_SG:
-        return group_tiles(d, s, sub_group_rows(d));
-    default:
-        return s->batch * s->tokens * d->heads_q;
-    }
-}
 
 /* Only keys that the first token's window reaches are cut up. */
 static enum xm_status
@@ -150,9 +161,11 @@ choose_decoding(const struct attention *a, const struct xm_attention_shape *s,
     if (d->window && s->past + 1 > d->window)
         first = s->past + 1 - d->window;
     XM_TRY(xm_stage_choose(&a->decode, d, &out->choice, err));
-    out->units = decode_units(d, s, out->choice.row->family);
-    out->partitions = xm_attention_cut_keys(xm_engine_info(a->base.engine), out->units,
-                                            first, s->past + s->tokens);
+    out->counts = counts_of(a, s, decode_tiles(d));
+    uint64_t *units = &out->counts.n[out->choice.row->launch.x.axis];
+    out->partitions = xm_attention_cut_keys(xm_engine_info(a->base.engine), *units, first,
+                                            s->past + s->tokens);
+    *units *= out->partitions.n;
     return XM_OK;
 }
 
@@ -170,50 +183,38 @@ static void
 add_parameters(const struct attention *a, const struct xm_operand *operands,
                const struct xm_attention_shape *s, struct xm_args *args)
 {
-    static const int read[] = {XM_ATTENTION_Q,        XM_ATTENTION_K_CACHE,
-                               XM_ATTENTION_V_CACHE,  XM_ATTENTION_K_SCALE,
-                               XM_ATTENTION_V_SCALE,  XM_ATTENTION_TABLE,
-                               XM_ATTENTION_KEY_MASK, XM_ATTENTION_MASK};
+    static const struct {
+        int operand;
+        const char *name;
+    } read[] = {
+        {XM_ATTENTION_Q, "q"},
+        {XM_ATTENTION_K_CACHE, "k_cache"},
+        {XM_ATTENTION_V_CACHE, "v_cache"},
+        {XM_ATTENTION_K_SCALE, "k_scale"},
+        {XM_ATTENTION_V_SCALE, "v_scale"},
+        {XM_ATTENTION_TABLE, "table"},
+        {XM_ATTENTION_KEY_MASK, "key_mask"},
+        {XM_ATTENTION_MASK, "mask"},
+    };
     const struct xm_operand *mask = &operands[XM_ATTENTION_MASK];
     const struct xm_operand *key_mask = &operands[XM_ATTENTION_KEY_MASK];
     uint64_t head = s->tokens * (s->past + s->tokens); /* elements of one head's mask */
     bool heads = mask->buffer && mask->dim[1] != 1,
          batch = mask->buffer && mask->dim[0] != 1;
     for (size_t i = 0; i < XM_ARRAY_LEN(read); i++)
-        xm_args_buffer(args, operands[read[i]].buffer);
-    xm_args_buffer(args, a->desc.sinks);
-    xm_args_uint(args, s->tokens);
-    xm_args_ulong(args, s->past);
-    xm_args_uint(args, s->max_pages);
-    xm_args_uint(args, key_mask->buffer ? xm_element_bits(key_mask->element) / 8 : 0);
-    xm_args_uint(args, mask->buffer ? xm_element_bits(mask->element) : 0);
-    xm_args_ulong(args, batch ? head * (uint64_t)mask->dim[1] : 0);
-    xm_args_ulong(args, heads ? head : 0);
-    xm_args_float(args, a->desc.scale);
-    xm_args_float(args, a->desc.soft_cap);
-    xm_args_ulong(args, a->desc.window);
-}
-
-/* xm_stage_run, but a unit of the sg rows is a sub-group. */
-static enum xm_status
-run_units(const struct xm_stage *s, const struct xm_choice *c, uint64_t units,
-          const struct xm_args *args, const struct xm_run *run, struct xm_error *err)
-{
-    if (c->row->family == XM_FAMILY_SG)
-        return xm_args_run_sub_groups(args, run->queue, c->kernel, units, 1, 1, err);
-    return xm_stage_run(s, c, units, args->arg, args->n, run, err);
-}
-
-/* attention_prompt_dpas: a sub-group makes a row a lane, and a part of their values. */
-static enum xm_status
-run_matrix_prompt(const struct attention *a, const struct xm_attention_shape *s,
-                  const struct xm_args *args, struct xm_kernel *kernel,
-                  const struct xm_run *run, struct xm_error *err)
-{
-    uint32_t lanes = xm_matrix_lanes(xm_engine_info(a->base.engine));
-    uint64_t parts = (a->desc.dv + MATRIX_VALUES - 1) / MATRIX_VALUES;
-    return xm_args_run_lanes(args, run->queue, kernel, lanes,
-                             group_tiles(&a->desc, s, lanes) * parts, 1, 1, err);
+        xm_put_buffer(args, read[i].name, operands[read[i].operand].buffer);
+    xm_put_buffer(args, "sinks", a->desc.sinks);
+    xm_put_uint(args, "tokens", s->tokens);
+    xm_put_ulong(args, "past", s->past);
+    xm_put_uint(args, "max_pages", s->max_pages);
+    xm_put_uint(args, "key_mask_bytes",
+                key_mask->buffer ? xm_element_bits(key_mask->element) / 8 : 0);
+    xm_put_uint(args, "mask_bits", mask->buffer ? xm_element_bits(mask->element) : 0);
+    xm_put_ulong(args, "mask_batch", batch ? head * (uint64_t)mask->dim[1] : 0);
+    xm_put_ulong(args, "mask_head", heads ? head : 0);
+    xm_put_float(args, "scale", a->desc.scale);
+    xm_put_float(args, "soft_cap", a->desc.soft_cap);
+    xm_put_ulong(args, "window", a->desc.window);
 }
 
 static enum xm_status
@@ -221,23 +222,12 @@ enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
                const struct xm_attention_shape *s, const struct xm_run *run,
                struct xm_error *err)
 {
+    const struct xm_counts counts = counts_of(a, s, prompt_tiles(&a->desc));
     struct xm_args args = {.n = 0};
-    struct xm_choice choice;
-    uint32_t tile = prompt_tile_tokens(&a->desc);
-    XM_TRY(xm_stage_choose(&a->prompt, &a->desc, &choice, err));
     add_parameters(a, operands, s, &args);
-    xm_args_buffer(&args, operands[XM_ATTENTION_OUT].buffer);
-    xm_args_uint(&args, s->batch);
-    if (choice.row->caps & XM_CAP_DPAS)
-        return run_matrix_prompt(a, s, &args, choice.kernel, run, err);
-    uint64_t units = s->batch * a->desc.heads_q * s->tokens;
-    if (choice.row->family == XM_FAMILY_VEC)
-        units = s->batch * a->desc.heads_kv * ((s->tokens + tile - 1) / tile);
-    else if (choice.row->family == XM_FAMILY_GEN)
-        units = group_tiles(&a->desc, s, PROMPT_GROUP_ROWS);
-    else if (choice.row->family == XM_FAMILY_SG)
-        units = group_tiles(&a->desc, s, sub_group_rows(&a->desc));
-    return run_units(&a->prompt, &choice, units, &args, run, err);
+    xm_put_buffer(&args, "out", operands[XM_ATTENTION_OUT].buffer);
+    xm_put_uint(&args, "batch", s->batch);
+    return xm_stage_run(&a->prompt, &a->desc, &counts, &args, run, err);
 }
 
 /* Joins the partitions of `partial`. */
@@ -248,15 +238,13 @@ enqueue_combine(const struct attention *a, const struct xm_operand *operands,
                 struct xm_error *err)
 {
     struct xm_args args = {.n = 0};
-    struct xm_choice choice;
     uint64_t rows = s->batch * s->tokens * a->desc.heads_q;
-    xm_args_buffer(&args, partial);
-    xm_args_buffer(&args, a->desc.sinks);
-    xm_args_buffer(&args, operands[XM_ATTENTION_OUT].buffer);
-    xm_args_ulong(&args, rows);
-    xm_args_uint(&args, partitions);
-    XM_TRY(xm_stage_choose(&a->combine, NULL, &choice, err));
-    return run_units(&a->combine, &choice, rows, &args, run, err);
+    xm_put_buffer(&args, "partial", partial);
+    xm_put_buffer(&args, "sinks", a->desc.sinks);
+    xm_put_buffer(&args, "out", operands[XM_ATTENTION_OUT].buffer);
+    xm_put_ulong(&args, "rows", rows);
+    xm_put_uint(&args, "partitions", partitions);
+    return xm_stage_go(&a->combine, NULL, rows, &args, run, err);
 }
 
 /* `partial` NULL: one partition. */
@@ -267,16 +255,17 @@ enqueue_decode(const struct attention *a, const struct xm_operand *operands,
                struct xm_error *err)
 {
     const struct xm_attention_partitions *p = &decoding->partitions;
+    const struct xm_choice *c = &decoding->choice;
     struct xm_args args = {.n = 0};
     add_parameters(a, operands, s, &args);
-    xm_args_buffer(&args, operands[XM_ATTENTION_OUT].buffer);
-    xm_args_buffer(&args, partial);
-    xm_args_uint(&args, s->batch);
-    xm_args_ulong(&args, p->first_key);
-    xm_args_ulong(&args, p->keys);
-    xm_args_uint(&args, p->n);
-    XM_TRY(run_units(&a->decode, &decoding->choice, decoding->units * p->n, &args, run,
-                     err));
+    xm_put_buffer(&args, "out", operands[XM_ATTENTION_OUT].buffer);
+    xm_put_buffer(&args, "partial", partial);
+    xm_put_uint(&args, "batch", s->batch);
+    xm_put_ulong(&args, "first_key", p->first_key);
+    xm_put_ulong(&args, "partition_keys", p->keys);
+    xm_put_uint(&args, "partitions", p->n);
+    XM_TRY(
+        xm_launch(&c->row->launch, c->kernel, &decoding->counts, &args, run->queue, err));
     return partial ? enqueue_combine(a, operands, s, p->n, partial, run, err) : XM_OK;
 }
 
@@ -404,12 +393,25 @@ destroy(struct xm_primitive *p)
 static const struct xm_primitive_ops ops = {"attention", refuse_plan, refuse_run,
                                             describe, destroy};
 
+/* Builds decode's or prompt's kernels. */
+static enum xm_status
+build_tiled(const struct attention *a, const char *shape, struct tiles tiles,
+            const struct xm_variant_table *table, struct xm_stage *out,
+            struct xm_error *err)
+{
+    char defines[XM_STAGE_DEFINES];
+    xm_defines_print(defines, sizeof(defines),
+                     "%s -DTILE_TOKENS=%u -DROWS=%u -DQUERY_ROWS=%u", shape, tiles.tokens,
+                     tiles.rows, sub_group_rows(&a->desc));
+    return xm_stage_build(out, a->base.engine, table, defines, err);
+}
+
 static enum xm_status
 build(struct attention *a, struct xm_error *err)
 {
     const struct xm_attention_desc *d = &a->desc;
     struct xm_engine *engine = a->base.engine;
-    char shape[XM_STAGE_DEFINES], defines[XM_STAGE_DEFINES];
+    char shape[XM_STAGE_DEFINES];
     xm_defines_print(shape, sizeof(shape),
                      "-DSRC=%s -DCACHE=%s -DCACHE_SCALED=%d -DD=%u -DDV=%u -DHEADS_Q=%u "
                      "-DHEADS_KV=%u -DPAGE_TOKENS=%u -DCAUSAL=%d",
@@ -418,14 +420,10 @@ build(struct attention *a, struct xm_error *err)
                      d->page_tokens, d->causal);
     XM_TRY(xm_stage_build(&a->inputs, engine, &xm_attention_inputs_table, shape, err));
     XM_TRY(xm_stage_build(&a->combine, engine, &xm_attention_combine_table, shape, err));
-    xm_defines_print(defines, sizeof(defines),
-                     "%s -DTILE_TOKENS=%d -DROWS=%u -DQUERY_ROWS=%u", shape,
-                     DECODE_TOKENS, decode_group_rows(d), sub_group_rows(d));
-    XM_TRY(xm_stage_build(&a->decode, engine, &xm_attention_decode_table, defines, err));
-    xm_defines_print(defines, sizeof(defines),
-                     "%s -DTILE_TOKENS=%u -DROWS=%d -DQUERY_ROWS=%u", shape,
-                     prompt_tile_tokens(d), PROMPT_GROUP_ROWS, sub_group_rows(d));
-    return xm_stage_build(&a->prompt, engine, &xm_attention_prompt_table, defines, err);
+    XM_TRY(build_tiled(a, shape, decode_tiles(d), &xm_attention_decode_table, &a->decode,
+                       err));
+    return build_tiled(a, shape, prompt_tiles(d), &xm_attention_prompt_table, &a->prompt,
+                       err);
 }
 
 enum xm_status

@@ -9,10 +9,10 @@
 
 /* clang-format off */
 static const struct xm_variant variants[] = {
-    { "attention_inputs_vec", XM_FAMILY_VEC, 0, NULL },
-    { "attention_inputs_sg",  XM_FAMILY_SG,  0, NULL },
-    { "attention_inputs_gen", XM_FAMILY_GEN, 0, NULL },
-    { "attention_inputs_ref", XM_FAMILY_ANY, 0, NULL },
+    {"attention_inputs_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN}},
+    {"attention_inputs_sg", XM_FAMILY_SG, 0, NULL, {XM_LANES}},
+    {"attention_inputs_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS}},
+    {"attention_inputs_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_attention_inputs_table = {"attention_inputs", variants,
@@ -41,29 +41,29 @@ arguments(const struct xm_attention_desc *d, const struct xm_operand *operands,
     const struct xm_operand *cos = &operands[XM_ATTENTION_COS];
     bool writes = operands[XM_ATTENTION_K].buffer, rotates = cos->buffer;
     struct xm_args a = {.n = 0};
-    xm_args_buffer(&a, operands[XM_ATTENTION_Q].buffer);
-    xm_args_buffer(&a, operands[XM_ATTENTION_K].buffer);
-    xm_args_buffer(&a, operands[XM_ATTENTION_V].buffer);
-    xm_args_buffer(&a, q_out);
-    xm_args_buffer(&a, operands[XM_ATTENTION_K_CACHE].buffer);
-    xm_args_buffer(&a, operands[XM_ATTENTION_V_CACHE].buffer);
-    xm_args_buffer(&a, operands[XM_ATTENTION_K_SCALE].buffer);
-    xm_args_buffer(&a, operands[XM_ATTENTION_V_SCALE].buffer);
-    xm_args_buffer(&a, operands[XM_ATTENTION_TABLE].buffer);
-    xm_args_buffer(&a, cos->buffer);
-    xm_args_buffer(&a, operands[XM_ATTENTION_SIN].buffer);
-    xm_args_buffer(&a, d->q_gamma);
-    xm_args_buffer(&a, d->k_gamma);
-    xm_args_buffer(&a, d->v_gamma);
-    xm_args_ulong(&a, rows);
-    xm_args_uint(&a, s->tokens);
-    xm_args_ulong(&a, s->past);
-    xm_args_uint(&a, s->max_pages);
-    xm_args_ulong(&a, rotates ? (uint64_t)(cos->dim[0] * cos->dim[1]) : 1);
-    xm_args_uint(&a, rotates ? (uint64_t)cos->dim[2] : 0);
-    xm_args_uint(&a, q_out ? d->heads_q : 0);
-    xm_args_uint(&a, writes ? d->heads_kv : 0);
-    xm_args_float(&a, d->epsilon);
+    xm_put_buffer(&a, "q", operands[XM_ATTENTION_Q].buffer);
+    xm_put_buffer(&a, "k", operands[XM_ATTENTION_K].buffer);
+    xm_put_buffer(&a, "v", operands[XM_ATTENTION_V].buffer);
+    xm_put_buffer(&a, "q_out", q_out);
+    xm_put_buffer(&a, "k_cache", operands[XM_ATTENTION_K_CACHE].buffer);
+    xm_put_buffer(&a, "v_cache", operands[XM_ATTENTION_V_CACHE].buffer);
+    xm_put_buffer(&a, "k_scale", operands[XM_ATTENTION_K_SCALE].buffer);
+    xm_put_buffer(&a, "v_scale", operands[XM_ATTENTION_V_SCALE].buffer);
+    xm_put_buffer(&a, "table", operands[XM_ATTENTION_TABLE].buffer);
+    xm_put_buffer(&a, "cosines", cos->buffer);
+    xm_put_buffer(&a, "sines", operands[XM_ATTENTION_SIN].buffer);
+    xm_put_buffer(&a, "q_gamma", d->q_gamma);
+    xm_put_buffer(&a, "k_gamma", d->k_gamma);
+    xm_put_buffer(&a, "v_gamma", d->v_gamma);
+    xm_put_ulong(&a, "rows", rows);
+    xm_put_uint(&a, "tokens", s->tokens);
+    xm_put_ulong(&a, "past", s->past);
+    xm_put_uint(&a, "max_pages", s->max_pages);
+    xm_put_ulong(&a, "table_tokens", rotates ? (uint64_t)(cos->dim[0] * cos->dim[1]) : 1);
+    xm_put_uint(&a, "rotated", rotates ? (uint64_t)cos->dim[2] : 0);
+    xm_put_uint(&a, "q_heads", q_out ? d->heads_q : 0);
+    xm_put_uint(&a, "kv_heads", writes ? d->heads_kv : 0);
+    xm_put_float(&a, "epsilon", d->epsilon);
     return a;
 }
 
@@ -76,12 +76,6 @@ xm_attention_take_inputs(const struct xm_stage *stage, const struct xm_attention
     uint64_t heads = (q_out ? d->heads_q : 0) +
                      (operands[XM_ATTENTION_K].buffer ? 2 * (uint64_t)d->heads_kv : 0);
     uint64_t rows = s->batch * s->tokens * heads;
-    struct xm_choice choice;
-    if (rows == 0)
-        return XM_OK;
     const struct xm_args a = arguments(d, operands, s, q_out, rows);
-    XM_TRY(xm_stage_choose(stage, NULL, &choice, err));
-    if (choice.row->family == XM_FAMILY_SG) /* a row is a sub-group's */
-        return xm_args_run_sub_groups(&a, run->queue, choice.kernel, rows, 1, 1, err);
-    return xm_stage_run(stage, &choice, rows, a.arg, a.n, run, err);
+    return xm_stage_go(stage, NULL, rows, &a, run, err);
 }

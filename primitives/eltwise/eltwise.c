@@ -83,12 +83,12 @@ not_plain_rows(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant eltwise_variants[] = {
-    { "eltwise_flat_vec", XM_FAMILY_VEC, 0, not_plain_rows },
-    { "eltwise_ref",      XM_FAMILY_ANY, 0, NULL           },
+    {"eltwise_flat_vec", XM_FAMILY_VEC, 0, not_plain_rows, {XM_SPAN}},
+    {"eltwise_ref",      XM_FAMILY_ANY, 0, NULL,           {XM_ITEM, 0, {XM_ELEMENTS}}},
 };
 /* Where an operand is an integer no shape can use vectors: nothing else is to be built. */
 static const struct xm_variant integer_variants[] = {
-    { "eltwise_ref",      XM_FAMILY_ANY, 0, NULL           },
+    {"eltwise_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ELEMENTS}}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_eltwise_table = {"eltwise", eltwise_variants,
@@ -133,23 +133,24 @@ broadcast(const struct xm_operand *o, const struct xm_operand *y, int64_t *strid
     return true;
 }
 
+static const char *const operand_names[] = {"a", "b", "c", "y"};
+
 static enum xm_status
 make_space(const struct eltwise *s, const struct xm_operand *operands,
            struct xm_space *space, struct xm_error *err)
 {
-    static const char *const names[] = {"a", "b", "c", "y"};
     const struct xm_operand *y = &operands[XM_ELTWISE_Y];
     XM_TRY(xm_operand_check(y, "y", s->desc.y, err));
     *space = (struct xm_space){.rank = y->rank, .n_operands = XM_SPACE_OPERANDS};
     for (uint32_t d = 0; d < y->rank; d++)
         space->extent[d] = y->dim[d];
     for (uint32_t i = 0; i < n_inputs(&s->desc); i++) {
-        XM_TRY(
-            xm_operand_check(&operands[i], names[i], operand_element(&s->desc, i), err));
+        XM_TRY(xm_operand_check(&operands[i], operand_names[i],
+                                operand_element(&s->desc, i), err));
         if (!broadcast(&operands[i], y, space->stride[i]))
             return xm_fail(err, XM_INVALID,
                            "the shape of operand '%s' does not broadcast to y's",
-                           names[i]);
+                           operand_names[i]);
     }
     broadcast(y, y, space->stride[XM_ELTWISE_Y]);
     xm_space_collapse(space);
@@ -161,30 +162,25 @@ enqueue_piece(const struct eltwise *s, const struct xm_operand *operands,
               const struct xm_space *piece, const struct xm_run *run,
               struct xm_error *err)
 {
-    struct problem problem = {&s->desc, piece};
-    struct xm_choice choice;
-    struct xm_arg args[32];
-    uint32_t n = 0;
-    XM_TRY(xm_stage_choose(&s->stage, &problem, &choice, err));
-    for (uint32_t i = 0; i < XM_ELTWISE_Y; i++)
-        args[n++] = xm_arg_buffer(i < n_inputs(&s->desc) ? operands[i].buffer : NULL);
-    args[n++] = xm_arg_buffer(operands[XM_ELTWISE_Y].buffer);
-    for (uint32_t d = 0; d < XM_SPACE_KERNEL_RANK; d++)
-        args[n++] = xm_arg_i64(piece->extent[d]);
+    const struct problem problem = {&s->desc, piece};
+    const uint64_t points = xm_space_points(piece);
+    const uint64_t row = (uint64_t)piece->extent[XM_SPACE_KERNEL_RANK - 1];
+    const uint64_t pieces = points / row * ((row + VEC_PIECE - 1) / VEC_PIECE);
+    const struct xm_counts counts = {.n = {[XM_UNITS] = pieces, [XM_ELEMENTS] = points}};
+    struct xm_args args = {.n = 0};
+    for (uint32_t i = 0; i <= XM_ELTWISE_Y; i++)
+        xm_put_buffer(&args, operand_names[i],
+                      i < n_inputs(&s->desc) || i == XM_ELTWISE_Y ? operands[i].buffer
+                                                                  : NULL);
+    xm_put_extents(&args, piece);
     for (uint32_t i = 0; i < XM_ELTWISE_Y; i++) {
-        args[n++] = xm_arg_i64(piece->offset[i]);
-        for (uint32_t d = 0; d < XM_SPACE_KERNEL_RANK; d++)
-            args[n++] = xm_arg_i64(piece->stride[i][d]);
+        xm_put_offset(&args, operand_names[i], piece, i);
+        xm_put_strides(&args, operand_names[i], piece, i);
     }
-    args[n++] = xm_arg_i64(piece->offset[XM_ELTWISE_Y]);
-    args[n++] = xm_arg_f32(s->desc.p0);
-    args[n++] = xm_arg_f32(s->desc.p1);
-    uint64_t points = xm_space_points(piece);
-    uint64_t row = (uint64_t)piece->extent[XM_SPACE_KERNEL_RANK - 1];
-    uint64_t units = choice.row->family == XM_FAMILY_VEC
-                         ? points / row * ((row + VEC_PIECE - 1) / VEC_PIECE)
-                         : points;
-    return xm_stage_run(&s->stage, &choice, units, args, n, run, err);
+    xm_put_offset(&args, operand_names[XM_ELTWISE_Y], piece, XM_ELTWISE_Y);
+    xm_put_float(&args, "p0", s->desc.p0);
+    xm_put_float(&args, "p1", s->desc.p1);
+    return xm_stage_run(&s->stage, &problem, &counts, &args, run, err);
 }
 
 static enum xm_status

@@ -11,8 +11,8 @@
 
 /* clang-format off */
 static const struct xm_variant glu_variants[] = {
-    { "glu_vec", XM_FAMILY_VEC, 0, NULL },
-    { "glu_ref", XM_FAMILY_ANY, 0, NULL },
+    {"glu_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_UNITS, 16}}},
+    {"glu_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_glu_table = {"glu", glu_variants,
@@ -24,8 +24,6 @@ struct glu {
     struct xm_stage stage;
 };
 
-enum { VEC_BLOCK = 16 }; /* elements of a unit of glu_vec */
-
 static enum xm_status
 run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_run *run, struct xm_error *err)
@@ -33,7 +31,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     static const char *const names[] = {"gate", "up", "y"};
     const struct glu *s = (const struct glu *)p;
     uint64_t n = xm_operand_elements(&operands[XM_GLU_GATE]);
-    struct xm_choice choice;
+    struct xm_args args = {.n = 0};
     for (int i = 0; i < XM_GLU_N_OPERANDS; i++) {
         XM_TRY(xm_operand_check(&operands[i], names[i], s->desc.element, err));
         if (xm_operand_elements(&operands[i]) != n)
@@ -41,15 +39,10 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
                            names[i],
                            (unsigned long long)xm_operand_elements(&operands[i]),
                            (unsigned long long)n);
+        xm_put_buffer(&args, names[i], operands[i].buffer);
     }
-    XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
-    const struct xm_arg args[] = {xm_arg_buffer(operands[XM_GLU_GATE].buffer),
-                                  xm_arg_buffer(operands[XM_GLU_UP].buffer),
-                                  xm_arg_buffer(operands[XM_GLU_Y].buffer),
-                                  xm_arg_u64(n)};
-    uint64_t units =
-        choice.row->family == XM_FAMILY_VEC ? (n + VEC_BLOCK - 1) / VEC_BLOCK : n;
-    return xm_stage_run(&s->stage, &choice, units, args, XM_ARRAY_LEN(args), run, err);
+    xm_put_ulong(&args, "n", n);
+    return xm_stage_go(&s->stage, NULL, n, &args, run, err);
 }
 
 static void

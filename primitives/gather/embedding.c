@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 
-#include "primitives/args.h"
 #include "primitives/gather/gather.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
@@ -12,9 +11,9 @@
 
 /* clang-format off */
 static const struct xm_variant embedding_variants[] = {
-    { "embedding_vec", XM_FAMILY_VEC, 0, NULL },
-    { "embedding_gen", XM_FAMILY_GEN, 0, NULL },
-    { "embedding_ref", XM_FAMILY_ANY, 0, NULL },
+    {"embedding_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKENS}}},
+    {"embedding_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS, {XM_TOKENS}}},
+    {"embedding_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ELEMENTS}}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_embedding_table = {"embedding", embedding_variants,
@@ -34,7 +33,6 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_operand *ids = &operands[XM_EMBEDDING_IDS];
     const struct xm_operand *y = &operands[XM_EMBEDDING_Y];
     const struct xm_weight *w = &s->desc.weight->host;
-    struct xm_choice choice;
     XM_TRY(xm_operand_check(ids, "ids", s->desc.ids, err));
     XM_TRY(xm_operand_check(y, "y", s->desc.dst, err));
     uint64_t tokens = xm_operand_elements(ids);
@@ -43,16 +41,16 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
                        "y has %llu elements for %llu ids of %llu columns",
                        (unsigned long long)xm_operand_elements(y),
                        (unsigned long long)tokens, (unsigned long long)w->cols);
-    XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
+    const struct xm_counts counts = {
+        .n = {[XM_TOKENS] = tokens, [XM_ELEMENTS] = tokens * w->cols}};
     struct xm_args args = {.n = 0};
-    xm_args_buffer(&args, ids->buffer);
-    xm_args_weight(&args, s->desc.weight);
-    xm_args_buffer(&args, y->buffer);
-    xm_args_ulong(&args, tokens);
-    xm_args_uint(&args, w->rows);
-    xm_args_uint(&args, w->cols);
-    uint64_t units = choice.row->family == XM_FAMILY_ANY ? tokens * w->cols : tokens;
-    return xm_stage_run(&s->stage, &choice, units, args.arg, args.n, run, err);
+    xm_put_buffer(&args, "ids", ids->buffer);
+    xm_put_weight(&args, "w", s->desc.weight);
+    xm_put_buffer(&args, "y", y->buffer);
+    xm_put_ulong(&args, "tokens", tokens);
+    xm_put_uint(&args, "rows", w->rows);
+    xm_put_uint(&args, "cols", w->cols);
+    return xm_stage_run(&s->stage, NULL, &counts, &args, run, err);
 }
 
 static void

@@ -12,7 +12,7 @@
 
 /* clang-format off */
 static const struct xm_variant gather_variants[] = {
-    { "gather_ref", XM_FAMILY_ANY, 0, NULL },
+    {"gather_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_gather_table = {"gather", gather_variants,
@@ -50,10 +50,14 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
         return xm_fail(err, XM_INVALID, "y has %llu elements, x and ids give %llu",
                        (unsigned long long)elements,
                        (unsigned long long)(outer * n_ids * inner));
-    const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(ids->buffer),
-                                  xm_arg_buffer(y->buffer), xm_arg_u64(n),
-                                  xm_arg_u64(n_ids),        xm_arg_u64(inner)};
-    return xm_stage_go(&s->stage, NULL, elements, args, XM_ARRAY_LEN(args), run, err);
+    struct xm_args args = {.n = 0};
+    xm_put_buffer(&args, "x", x->buffer);
+    xm_put_buffer(&args, "ids", ids->buffer);
+    xm_put_buffer(&args, "y", y->buffer);
+    xm_put_ulong(&args, "n", n);
+    xm_put_ulong(&args, "n_ids", n_ids);
+    xm_put_ulong(&args, "inner", inner);
+    return xm_stage_go(&s->stage, NULL, elements, &args, run, err);
 }
 
 static void

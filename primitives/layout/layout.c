@@ -24,8 +24,8 @@ no_runs(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant copy_variants[] = {
-    { "copy_vec", XM_FAMILY_VEC, 0, no_runs },
-    { "copy_ref", XM_FAMILY_ANY, 0, NULL    },
+    {"copy_vec", XM_FAMILY_VEC, 0, no_runs, {XM_SPAN}},
+    {"copy_ref", XM_FAMILY_ANY, 0, NULL,    {XM_ITEM, 0, {XM_ELEMENTS}}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_copy_table = {"copy", copy_variants,
@@ -77,25 +77,20 @@ enqueue_piece(const struct copy *s, const struct xm_operand *operands,
               const struct xm_space *piece, const struct xm_run *run,
               struct xm_error *err)
 {
-    const struct xm_buffer *buffers[] = {operands[XM_COPY_SRC].buffer,
-                                         operands[XM_COPY_DST].buffer};
-    struct xm_arg args[2 + XM_SPACE_KERNEL_RANK + 2 * (1 + XM_SPACE_KERNEL_RANK)];
-    uint32_t n = 0;
-    args[n++] = xm_arg_buffer(buffers[SRC]);
-    args[n++] = xm_arg_buffer(buffers[DST]);
-    for (uint32_t d = 0; d < XM_SPACE_KERNEL_RANK; d++)
-        args[n++] = xm_arg_i64(piece->extent[d]);
+    static const char *const names[] = {"src", "dst"};
+    const uint64_t points = xm_space_points(piece);
+    const uint64_t run_points = (uint64_t)piece->extent[XM_SPACE_KERNEL_RANK - 1];
+    const struct xm_counts counts = {
+        .n = {[XM_UNITS] = points / run_points, [XM_ELEMENTS] = points}};
+    struct xm_args args = {.n = 0};
+    xm_put_buffer(&args, names[SRC], operands[XM_COPY_SRC].buffer);
+    xm_put_buffer(&args, names[DST], operands[XM_COPY_DST].buffer);
+    xm_put_extents(&args, piece);
     for (uint32_t o = SRC; o <= DST; o++) {
-        args[n++] = xm_arg_i64(piece->offset[o]);
-        for (uint32_t d = 0; d < XM_SPACE_KERNEL_RANK; d++)
-            args[n++] = xm_arg_i64(piece->stride[o][d]);
+        xm_put_offset(&args, names[o], piece, o);
+        xm_put_strides(&args, names[o], piece, o);
     }
-    struct xm_choice choice;
-    XM_TRY(xm_stage_choose(&s->stage, piece, &choice, err));
-    uint64_t units = xm_space_points(piece);
-    if (choice.row->family == XM_FAMILY_VEC)
-        units /= (uint64_t)piece->extent[XM_SPACE_KERNEL_RANK - 1];
-    return xm_stage_run(&s->stage, &choice, units, args, n, run, err);
+    return xm_stage_run(&s->stage, piece, &counts, &args, run, err);
 }
 
 enum xm_status

@@ -12,10 +12,10 @@
 
 /* clang-format off */
 static const struct xm_variant rms_norm_variants[] = {
-    { "rms_norm_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN}, .emits = true },
-    { "rms_norm_sg",  XM_FAMILY_SG,  0, NULL, {XM_GROUP, XM_SUB_GROUP_ITEMS} },
-    { "rms_norm_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS} },
-    { "rms_norm_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM} },
+    {"rms_norm_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN}, .emits = true},
+    {"rms_norm_sg",  XM_FAMILY_SG,  0, NULL, {XM_GROUP, XM_SUB_GROUP_ITEMS}},
+    {"rms_norm_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS}},
+    {"rms_norm_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_rms_norm_table = {"rms_norm", rms_norm_variants,
@@ -42,20 +42,17 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
         return xm_fail(err, XM_INVALID, "gamma has fewer elements than a row of x: %llu",
                        (unsigned long long)n);
     uint64_t rows = n ? xm_operand_elements(x) / n : 0;
-    const bool wanted = rows <= XM_PREPARED_ROWS;
-    struct xm_choice choice;
-    struct xm_args a = {.n = 0};
-    XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
-    xm_put_buffer(&a, "x", x->buffer);
-    xm_put_buffer(&a, "gamma", s->desc.gamma);
-    xm_put_buffer(&a, "y", y->buffer);
-    xm_put_ulong(&a, "rows", rows);
-    xm_put_uint(&a, "n", n);
-    xm_put_float(&a, "epsilon", s->desc.epsilon);
-    if (choice.row->emits)
-        xm_put_buffer(&a, "prepared",
-                      wanted ? operands[XM_RMS_NORM_PREPARED].buffer : NULL);
-    return xm_stage_run(&s->stage, &choice, rows, a.arg, a.n, run, err);
+    const struct xm_buffer *prepared =
+        rows <= XM_PREPARED_ROWS ? operands[XM_RMS_NORM_PREPARED].buffer : NULL;
+    struct xm_args args = {.n = 0};
+    xm_put_buffer(&args, "x", x->buffer);
+    xm_put_buffer(&args, "gamma", s->desc.gamma);
+    xm_put_buffer(&args, "y", y->buffer);
+    xm_put_ulong(&args, "rows", rows);
+    xm_put_uint(&args, "n", n);
+    xm_put_float(&args, "epsilon", s->desc.epsilon);
+    xm_put_buffer(&args, "prepared", prepared);
+    return xm_stage_go(&s->stage, NULL, rows, &args, run, err);
 }
 
 static void

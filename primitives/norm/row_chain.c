@@ -240,7 +240,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     for (uint32_t i = 0; i < XM_CHAIN_YS; i++)
         xm_put_buffer(&a, ys[i], i < chain->n_y ? y[i].buffer : NULL);
     xm_put_ulong(&a, "rows", rows);
-    for (uint32_t i = 0; row_of(s)->emits && i < XM_CHAIN_YS; i++)
+    for (uint32_t i = 0; i < XM_CHAIN_YS; i++)
         xm_put_buffer(
             &a, prepared[i],
             rows <= XM_PREPARED_ROWS ? operands[XM_ROW_CHAIN_PREPARED + i].buffer : NULL);

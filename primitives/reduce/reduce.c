@@ -24,17 +24,17 @@ not_last_axis(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant reduce_variants[] = {
-    { "reduce_ref",  XM_FAMILY_ANY, 0, NULL          },
+    {"reduce_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
 };
 static const struct xm_variant softmax_variants[] = {
-    { "softmax_vec", XM_FAMILY_VEC, 0, not_last_axis },
-    { "softmax_sg",  XM_FAMILY_SG,  0, not_last_axis },
-    { "softmax_gen", XM_FAMILY_GEN, 0, not_last_axis },
-    { "softmax_ref", XM_FAMILY_ANY, 0, NULL          },
+    {"softmax_vec", XM_FAMILY_VEC, 0, not_last_axis, {XM_SPAN}},
+    {"softmax_sg",  XM_FAMILY_SG,  0, not_last_axis, {XM_GROUP, XM_SUB_GROUP_ITEMS}},
+    {"softmax_gen", XM_FAMILY_GEN, 0, not_last_axis, {XM_GROUP, XM_GROUP_ITEMS}},
+    {"softmax_ref", XM_FAMILY_ANY, 0, NULL,          {XM_ITEM}},
 };
 static const struct xm_variant topk_variants[] = {
-    { "topk_gen",    XM_FAMILY_GEN, 0, NULL          },
-    { "topk_ref",    XM_FAMILY_ANY, 0, NULL          },
+    {"topk_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS}},
+    {"topk_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_reduce_table = {"reduce", reduce_variants,
@@ -96,10 +96,12 @@ run_reduce(const struct xm_primitive *p, const struct xm_operand *operands,
     XM_TRY(check_elements(y, "y", a.outer * a.inner, err));
     if (a.n == 0)
         return xm_fail(err, XM_INVALID, "there is nothing to reduce over");
-    const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(y->buffer),
-                                  xm_arg_u64(a.n), xm_arg_u64(a.inner)};
-    return xm_stage_go(&s->stage, &a, a.outer * a.inner, args, XM_ARRAY_LEN(args), run,
-                       err);
+    struct xm_args args = {.n = 0};
+    xm_put_buffer(&args, "x", x->buffer);
+    xm_put_buffer(&args, "y", y->buffer);
+    xm_put_ulong(&args, "n", a.n);
+    xm_put_ulong(&args, "inner", a.inner);
+    return xm_stage_go(&s->stage, &a, a.outer * a.inner, &args, run, err);
 }
 
 static enum xm_status
@@ -115,10 +117,13 @@ run_softmax(const struct xm_primitive *p, const struct xm_operand *operands,
     XM_TRY(look_around(x, d->axis, 1, &a, err));
     XM_TRY(check_elements(y, "y", a.outer * a.n * a.inner, err));
     uint64_t columns = a.n ? a.outer * a.inner : 0;
-    const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(y->buffer),
-                                  xm_arg_u64(columns), xm_arg_u64(a.n),
-                                  xm_arg_u64(a.inner)};
-    return xm_stage_go(&s->stage, &a, columns, args, XM_ARRAY_LEN(args), run, err);
+    struct xm_args args = {.n = 0};
+    xm_put_buffer(&args, "x", x->buffer);
+    xm_put_buffer(&args, "y", y->buffer);
+    xm_put_ulong(&args, "columns", columns);
+    xm_put_ulong(&args, "n", a.n);
+    xm_put_ulong(&args, "inner", a.inner);
+    return xm_stage_go(&s->stage, &a, columns, &args, run, err);
 }
 
 static enum xm_status
@@ -141,10 +146,13 @@ run_topk(const struct xm_primitive *p, const struct xm_operand *operands,
     if (k > n)
         return xm_fail(err, XM_INVALID, "top %llu of %llu elements",
                        (unsigned long long)k, (unsigned long long)n);
-    const struct xm_arg args[] = {xm_arg_buffer(x->buffer), xm_arg_buffer(values->buffer),
-                                  xm_arg_buffer(ids->buffer), xm_arg_u64(n),
-                                  xm_arg_u64(k)};
-    return xm_stage_go(&s->stage, NULL, k ? rows : 0, args, XM_ARRAY_LEN(args), run, err);
+    struct xm_args args = {.n = 0};
+    xm_put_buffer(&args, "x", x->buffer);
+    xm_put_buffer(&args, "values", values->buffer);
+    xm_put_buffer(&args, "ids", ids->buffer);
+    xm_put_ulong(&args, "n", n);
+    xm_put_ulong(&args, "k", k);
+    return xm_stage_go(&s->stage, NULL, k ? rows : 0, &args, run, err);
 }
 
 static void

@@ -12,9 +12,9 @@
 
 /* clang-format off */
 static const struct xm_variant rope_variants[] = {
-    { "rope_vec", XM_FAMILY_VEC, 0, NULL },
-    { "rope_sg",  XM_FAMILY_SG,  0, NULL },
-    { "rope_ref", XM_FAMILY_ANY, 0, NULL },
+    {"rope_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKENS}}},
+    {"rope_sg", XM_FAMILY_SG, 0, NULL, {XM_GROUP, XM_SUB_GROUP_ITEMS, {XM_TOKENS}}},
+    {"rope_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ELEMENTS}}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_rope_table = {"rope", rope_variants,
@@ -67,24 +67,21 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
 {
     const struct rope *s = (const struct rope *)p;
     const struct xm_operand *x = &operands[XM_ROPE_X], *cos = &operands[XM_ROPE_COS];
-    struct xm_choice choice;
     XM_TRY(check(s, operands, err));
-    XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
     uint64_t tokens = (uint64_t)(x->dim[0] * x->dim[1]), heads = (uint64_t)x->dim[2];
-    uint64_t units = choice.row->family == XM_FAMILY_ANY ? tokens * heads : tokens;
-    const struct xm_arg args[] = {
-        xm_arg_buffer(x->buffer),
-        xm_arg_buffer(cos->buffer),
-        xm_arg_buffer(operands[XM_ROPE_SIN].buffer),
-        xm_arg_buffer(operands[XM_ROPE_Y].buffer),
-        xm_arg_u64(tokens),
-        xm_arg_u64((uint64_t)(cos->dim[0] * cos->dim[1])),
-        xm_arg_uint(heads),
-        xm_arg_uint((uint64_t)x->dim[3]),
-        xm_arg_uint((uint64_t)cos->dim[2]),
-    };
-    return xm_stage_run(&s->stage, &choice, heads ? units : 0, args, XM_ARRAY_LEN(args),
-                        run, err);
+    const struct xm_counts counts = {
+        .n = {[XM_TOKENS] = heads ? tokens : 0, [XM_ELEMENTS] = tokens * heads}};
+    struct xm_args args = {.n = 0};
+    xm_put_buffer(&args, "x", x->buffer);
+    xm_put_buffer(&args, "cos_table", cos->buffer);
+    xm_put_buffer(&args, "sin_table", operands[XM_ROPE_SIN].buffer);
+    xm_put_buffer(&args, "y", operands[XM_ROPE_Y].buffer);
+    xm_put_ulong(&args, "tokens", tokens);
+    xm_put_ulong(&args, "table_tokens", (uint64_t)(cos->dim[0] * cos->dim[1]));
+    xm_put_uint(&args, "heads", heads);
+    xm_put_uint(&args, "d", (uint64_t)x->dim[3]);
+    xm_put_uint(&args, "rotated", (uint64_t)cos->dim[2]);
+    return xm_stage_run(&s->stage, NULL, &counts, &args, run, err);
 }
 
 static void

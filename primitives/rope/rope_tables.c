@@ -11,7 +11,7 @@
 
 /* clang-format off */
 static const struct xm_variant variants[] = {
-    { "rope_tables_ref", XM_FAMILY_ANY, 0, NULL },
+    {"rope_tables_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_rope_tables_table = {"rope_tables", variants,
@@ -51,19 +51,18 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_operand *cos = &operands[XM_ROPE_TABLES_COS];
     const struct xm_operand *sin = &operands[XM_ROPE_TABLES_SIN];
     uint64_t tokens = xm_operand_elements(positions);
-    struct xm_choice choice;
+    struct xm_args args = {.n = 0};
     XM_TRY(xm_operand_check(positions, "positions", s->desc.positions, err));
     XM_TRY(check_table(s, cos, "cos", tokens, err));
     XM_TRY(check_table(s, sin, "sin", tokens, err));
-    XM_TRY(xm_stage_choose(&s->stage, NULL, &choice, err));
-    const struct xm_arg args[] = {
-        xm_arg_buffer(positions->buffer), xm_arg_buffer(s->desc.frequencies),
-        xm_arg_buffer(cos->buffer),       xm_arg_buffer(sin->buffer),
-        xm_arg_uint(s->desc.r),           xm_arg_uint(columns_of(&s->desc)),
-        xm_arg_f32(s->desc.scale),
-    };
-    return xm_stage_run(&s->stage, &choice, tokens * columns_of(&s->desc), args,
-                        XM_ARRAY_LEN(args), run, err);
+    xm_put_buffer(&args, "positions", positions->buffer);
+    xm_put_buffer(&args, "frequencies", s->desc.frequencies);
+    xm_put_buffer(&args, "cos_table", cos->buffer);
+    xm_put_buffer(&args, "sin_table", sin->buffer);
+    xm_put_uint(&args, "r", s->desc.r);
+    xm_put_uint(&args, "columns", columns_of(&s->desc));
+    xm_put_float(&args, "scale", s->desc.scale);
+    return xm_stage_go(&s->stage, NULL, tokens * columns_of(&s->desc), &args, run, err);
 }
 
 static void

@@ -61,6 +61,10 @@
         __global const float *c3, __global const float *c4, __global const float *c5,    \
         __global const float *c6, __global const float *c7, __global STORAGE(Y0) * y0,   \
         __global STORAGE(Y1) * y1, __global STORAGE(Y2) * y2, __global STORAGE(Y3) * y3
+/* Results again, prepared (prepared.h); null where they are not wanted. */
+#define ROW_CHAIN_PREPARED                                                               \
+    __global int *prepared0, __global int *prepared1, __global int *prepared2,           \
+        __global int *prepared3
 #define ROW_CHAIN_ARGUMENTS x0, x1, x2, x3, c0, c1, c2, c3, c4, c5, c6, c7, y0, y1, y2, y3
 
 __constant float epsilons[] = {EPSILONS};
