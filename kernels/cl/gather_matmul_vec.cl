@@ -16,7 +16,7 @@
 #endif
 
 __kernel void
-gather_matmul_vec(WEIGHT_PARAMETERS(w), __global const int *x,
+gather_matmul_vec(WEIGHT_PARAMETERS(w), __global const int *a,
                   __global const STORAGE(IDS) * ids,
                   __global const float *bias, __global STORAGE(DST) * out, uint experts,
                   uint n_count, uint k_count, uint a_slots, uint per_item)
@@ -25,7 +25,7 @@ gather_matmul_vec(WEIGHT_PARAMETERS(w), __global const int *x,
     const ulong t = get_global_id(1), s = get_global_id(2);
     const ulong t_count = get_global_size(1), slots = get_global_size(2);
     const struct x_row row =
-        x_row_at(x, min(s, (ulong)a_slots - 1) * t_count + t, k_count);
+        x_row_at(a, min(s, (ulong)a_slots - 1) * t_count + t, k_count);
     const long e = LOAD(IDS, ids, t * slots + s);
     const uint first = (uint)get_global_id(0) * per_item;
     const uint end = min(first + per_item, n_count);

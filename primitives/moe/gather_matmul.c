@@ -5,13 +5,10 @@
  */
 #include <stdio.h>
 
-#include "primitives/args.h"
 #include "primitives/form.h"
 #include "primitives/moe/moe.h"
+#include "primitives/stage.h"
 #include "primitives/tables.h"
-#include "runtime/util/memory.h"
-
-enum { GEN_ROWS = 4 }; /* rows of a work-group of gather_matmul_gen, a sub-group of _sg */
 
 struct gather_matmul {
     struct xm_primitive base;
@@ -23,24 +20,40 @@ struct gather_matmul {
 };
 
 static const char *
+not_in_shorts(const void *problem)
+{
+    const struct gather_matmul *g = problem;
+    return xm_weight_not_in_shorts(&g->weight->host, g->src);
+}
+
+static const char *
 not_in_planes(const void *problem)
 {
-    return xm_weight_not_in_planes(problem);
+    return xm_weight_not_in_planes(
+        &((const struct gather_matmul *)problem)->weight->host);
 }
 
 static const char *
 not_in_words(const void *problem)
 {
-    return xm_weight_not_in_words(problem, 1);
+    return xm_weight_not_in_words(&((const struct gather_matmul *)problem)->weight->host,
+                                  1);
 }
 
 /* clang-format off */
-enum { ROW_VEC, ROW_SG, ROW_GEN, ROW_REF };
 static const struct xm_variant rows[] = {
-    [ROW_VEC] = {"gather_matmul_vec", XM_FAMILY_VEC, 0, not_in_planes},
-    [ROW_SG] = {"gather_matmul_sg", XM_FAMILY_SG, 0, not_in_words},
-    [ROW_GEN] = {"gather_matmul_gen", XM_FAMILY_GEN, 0, NULL},
-    [ROW_REF] = {"gather_matmul_ref", XM_FAMILY_ANY, 0, NULL},
+    {"gather_matmul_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
+     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}, {XM_SLOTS, 1}},
+     XM_FORM_SHORTS, "gather_matmul_vec"},
+    {"gather_matmul_vec", XM_FAMILY_VEC, 0, not_in_planes,
+     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}, {XM_SLOTS, 1}},
+     XM_FORM_PLANES},
+    {"gather_matmul_sg", XM_FAMILY_SG, 0, not_in_words,
+     {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}, {XM_SLOTS, 1}}},
+    {"gather_matmul_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_TOKENS, 1}, {XM_SLOTS, 1}}},
+    {"gather_matmul_ref", XM_FAMILY_ANY, 0, NULL,
+     {XM_ITEM, 0, {XM_ROWS}, {XM_TOKENS, 1}, {XM_SLOTS, 1}}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_gather_matmul_table = {"gather_matmul", rows,
@@ -67,12 +80,13 @@ sizes_of(const struct xm_operand *o)
     return s;
 }
 
+/* Of `n` rows of a as the row reads them. */
 static uint64_t
-prepared_bytes(const struct gather_matmul *g, uint64_t tokens)
+prepared_bytes(const struct gather_matmul *g, uint64_t n)
 {
     const struct xm_weight *w = &g->weight->host;
-    const struct xm_rows_form form = xm_form_for(XM_FORM_PLANES, w);
-    return xm_form_bytes(&form, w->cols, tokens);
+    const struct xm_rows_form form = xm_form_for(rows[g->pick.row].form, w);
+    return xm_form_bytes(&form, w->cols, n);
 }
 
 static enum xm_status
@@ -82,68 +96,46 @@ gather_matmul_plan(const struct xm_primitive *p, const struct xm_operand *o,
     const struct gather_matmul *g = (const struct gather_matmul *)p;
     uint64_t rows_of_a = xm_operand_rows(&o[XM_GATHER_MATMUL_A]);
     (void)err;
-    *scratch_bytes = 0;
-    if (g->pick.row == ROW_VEC)
-        *scratch_bytes = xm_scratch_bytes(p, prepared_bytes(g, rows_of_a));
+    *scratch_bytes =
+        g->prepare ? xm_scratch_bytes(p, prepared_bytes(g, rows_of_a)) : 0;
     return XM_OK;
 }
 
-static void
-put_sizes(const struct gather_matmul *g, const struct sizes *s, struct xm_args *a)
-{
-    xm_args_uint(a, g->weight->host.experts);
-    xm_args_uint(a, g->weight->host.rows);
-    xm_args_uint(a, g->weight->host.cols);
-    xm_args_uint(a, s->a_slots);
-}
-
-/* The kernels that need nothing prepared. */
+/* a as the row reads it. */
 static enum xm_status
-run_plain(const struct gather_matmul *g, const struct xm_operand *o,
-          const struct sizes *s, const struct xm_run *run, struct xm_error *err)
+take_a(const struct gather_matmul *g, const struct sizes *s, const struct xm_run *run,
+       struct xm_scratch *scratch, struct xm_buffer **a, struct xm_error *err)
 {
-    struct xm_args a = {.n = 0};
-    xm_args_weight(&a, g->weight);
-    xm_args_buffer(&a, o[XM_GATHER_MATMUL_A].buffer);
-    xm_args_buffer(&a, o[XM_GATHER_MATMUL_IDS].buffer);
-    xm_args_buffer(&a, g->bias);
-    xm_args_buffer(&a, o[XM_GATHER_MATMUL_OUT].buffer);
-    put_sizes(g, s, &a);
-    if (g->pick.row == ROW_SG)
-        return xm_args_run_sub_groups(&a, run->queue, g->kernel,
-                                      (g->weight->host.rows + GEN_ROWS - 1) / GEN_ROWS,
-                                      s->tokens, s->slots, err);
-    if (g->pick.row == ROW_GEN)
-        return xm_args_run_groups(&a, run->queue, g->kernel, XM_GROUP_ITEMS,
-                                  (g->weight->host.rows + GEN_ROWS - 1) / GEN_ROWS,
-                                  s->tokens, s->slots, err);
-    return xm_args_run(&a, run->queue, g->kernel, false, g->weight->host.rows, s->tokens,
-                       s->slots, err);
+    const uint64_t n = s->a_slots * s->tokens;
+    struct xm_buffer *const plain = *a;
+    if (!g->prepare)
+        return XM_OK;
+    XM_TRY(xm_scratch_take(scratch, prepared_bytes(g, n), a, err));
+    return xm_form_make(rows[g->pick.row].form, g->prepare, &g->weight->host, plain, n,
+                        *a, run->queue, err);
 }
 
 static enum xm_status
-run_vec(const struct gather_matmul *g, const struct xm_operand *o, const struct sizes *s,
-        const struct xm_run *run, struct xm_scratch *scratch, struct xm_error *err)
+multiply(const struct gather_matmul *g, const struct xm_operand *o, const struct sizes *s,
+         const struct xm_run *run, struct xm_scratch *scratch, struct xm_error *err)
 {
     const struct xm_weight *w = &g->weight->host;
-    uint64_t rows_of_a = s->a_slots * s->tokens;
-    struct xm_buffer *planes;
-    XM_TRY(xm_scratch_take(scratch, prepared_bytes(g, rows_of_a), &planes, err));
-    XM_TRY(xm_form_make(XM_FORM_PLANES, g->prepare, w, o[XM_GATHER_MATMUL_A].buffer,
-                        rows_of_a, planes, run->queue, err));
-
-    uint64_t per_item =
-        xm_rows_per_item(xm_engine_info(g->base.engine), w->rows, s->tokens * s->slots);
+    const struct xm_counts counts = {
+        .n = {[XM_ROWS] = w->rows, [XM_TOKENS] = s->tokens, [XM_SLOTS] = s->slots},
+        .block = 1};
+    struct xm_buffer *activations = o[XM_GATHER_MATMUL_A].buffer;
     struct xm_args a = {.n = 0};
-    xm_args_weight(&a, g->weight);
-    xm_args_buffer(&a, planes);
-    xm_args_buffer(&a, o[XM_GATHER_MATMUL_IDS].buffer);
-    xm_args_buffer(&a, g->bias);
-    xm_args_buffer(&a, o[XM_GATHER_MATMUL_OUT].buffer);
-    put_sizes(g, s, &a);
-    xm_args_uint(&a, per_item);
-    return xm_args_run(&a, run->queue, g->kernel, true,
-                       (w->rows + per_item - 1) / per_item, s->tokens, s->slots, err);
+    XM_TRY(take_a(g, s, run, scratch, &activations, err));
+    xm_put_weight(&a, "w", g->weight);
+    xm_put_buffer(&a, "a", activations);
+    xm_put_buffer(&a, "ids", o[XM_GATHER_MATMUL_IDS].buffer);
+    xm_put_buffer(&a, "bias", g->bias);
+    xm_put_buffer(&a, "out", o[XM_GATHER_MATMUL_OUT].buffer);
+    xm_put_uint(&a, "experts", w->experts);
+    xm_put_uint(&a, "n_count", w->rows);
+    xm_put_uint(&a, "k_count", w->cols);
+    xm_put_uint(&a, "a_slots", s->a_slots);
+    return xm_launch(&rows[g->pick.row].launch, g->kernel, &counts, &a, run->queue, err);
 }
 
 static enum xm_status
@@ -157,11 +149,9 @@ gather_matmul_run(const struct xm_primitive *p, const struct xm_operand *o,
     if (s.a_slots == 0 || s.a_slots > INT32_MAX)
         return xm_fail(err, XM_INVALID, "the activations have %llu slots",
                        (unsigned long long)s.a_slots);
-    if (g->pick.row != ROW_VEC)
-        return run_plain(g, o, &s, run, err);
     struct xm_scratch scratch;
     xm_scratch_begin(&scratch, p, run);
-    enum xm_status status = run_vec(g, o, &s, run, &scratch, err);
+    enum xm_status status = multiply(g, o, &s, run, &scratch, err);
     xm_scratch_end(&scratch);
     return status;
 }
@@ -181,8 +171,7 @@ gather_matmul_destroy(struct xm_primitive *p)
     struct gather_matmul *g = (struct gather_matmul *)p;
     xm_device_weight_unref(g->weight);
     xm_buffer_unref(g->bias);
-    xm_engine_unref(p->engine);
-    xm_free(p);
+    xm_primitive_free(p);
 }
 
 static const struct xm_primitive_ops gather_matmul_ops = {
@@ -194,14 +183,15 @@ build(void *ctx, size_t i, struct xm_error *err)
 {
     struct gather_matmul *g = ctx;
     struct xm_engine *engine = g->base.engine;
+    const struct xm_variant *row = &rows[g->pick.row];
     const struct xm_weight *w = &g->weight->host;
     (void)i;
-    if (g->pick.row == ROW_VEC)
-        XM_TRY(xm_form_kernel(engine, XM_FORM_PLANES, g->src, w, &g->prepare, err));
-    return xm_weight_kernel(engine, rows[g->pick.row].name, xm_one_weight(w), &g->kernel,
-                            err, "-DSRC=%s -DDST=%s -DIDS=%s -DROWS=%d",
-                            xm_element_text(g->src), xm_element_text(g->dst),
-                            xm_element_text(g->ids), GEN_ROWS);
+    g->prepare = NULL;
+    XM_TRY(xm_form_kernel(engine, row->form, g->src, w, &g->prepare, err));
+    return xm_weight_kernel(engine, xm_variant_kernel(row), xm_one_weight(w), &g->kernel,
+                            err, "-DSRC=%s -DDST=%s -DIDS=%s%s", xm_element_text(g->src),
+                            xm_element_text(g->dst), xm_element_text(g->ids),
+                            xm_variant_defines(row, xm_engine_info(engine)).text);
 }
 
 static const char *
@@ -222,12 +212,10 @@ xm_gather_matmul_create(struct xm_engine *engine,
     const char *why = not_supported(desc);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "gather_matmul: %s", why);
-    struct gather_matmul *g = xm_calloc(1, sizeof(*g));
+    struct gather_matmul *g =
+        xm_primitive_new(sizeof(*g), &gather_matmul_ops, engine, err);
     if (!g)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a gather_matmul primitive");
-    g->base.ops = &gather_matmul_ops;
-    g->base.engine = engine;
-    xm_engine_ref(engine);
+        return XM_NO_MEMORY;
     g->weight = desc->weight;
     xm_device_weight_ref(g->weight);
     g->bias = desc->bias;
@@ -236,8 +224,7 @@ xm_gather_matmul_create(struct xm_engine *engine,
     g->src = desc->src;
     g->dst = desc->dst;
     g->ids = desc->ids;
-    g->pick =
-        (struct xm_pick){.table = &xm_gather_matmul_table, .problem = &g->weight->host};
+    g->pick = (struct xm_pick){.table = &xm_gather_matmul_table, .problem = g};
     enum xm_status status = xm_variant_build(&g->pick, 1, engine, build, g, err);
     if (status != XM_OK) {
         gather_matmul_destroy(&g->base);

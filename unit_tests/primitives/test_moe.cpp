@@ -601,13 +601,13 @@ TEST_F(Router, GivesValidIdsForNaN)
 class GatherMatmul : public PrimitiveTest
 {
   protected:
-    bool check(const weight_format &f, uint64_t n, uint64_t k, uint64_t a_slots,
-               xm_element ids_element, bool has_bias)
+    bool check(const weight_format &f, xm_element src, uint64_t n, uint64_t k,
+               uint64_t a_slots, xm_element ids_element, bool has_bias)
     {
         SCOPED_TRACE(text_of(f));
         const uint64_t experts = 5, tokens = 3, slots = 2;
         test_weight w(experts, n, k, f, 3);
-        tensor a(XM_F32, {(int64_t)a_slots, (int64_t)tokens, (int64_t)k},
+        tensor a(src, {(int64_t)a_slots, (int64_t)tokens, (int64_t)k},
                  random_floats(a_slots * tokens * k, 1));
         const std::vector<int64_t> chosen = {4, 0, 2, 2, 1, 4};
         tensor ids(ids_element, {(int64_t)tokens, (int64_t)slots}, chosen);
@@ -615,7 +615,7 @@ class GatherMatmul : public PrimitiveTest
                     random_floats(experts * n, 2));
         tensor out(XM_F32, {(int64_t)slots, (int64_t)tokens, (int64_t)n});
         const xm_gather_matmul_desc desc = {w.device, has_bias ? bias.buffer() : nullptr,
-                                            XM_F32, XM_F32, ids_element};
+                                            src, XM_F32, ids_element};
         primitive_ptr p;
         xm_error error = {};
         xm_status status = xm_gather_matmul_create(engine, &desc, &p.p, &error);
@@ -631,7 +631,7 @@ class GatherMatmul : public PrimitiveTest
                                        has_bias ? bias.rounded().data() : nullptr, tokens,
                                        slots, want.data()),
                   XM_OK);
-        EXPECT_TRUE(rows_close(out.read(), want, n, XM_F32));
+        EXPECT_TRUE(rows_close(out.read(), want, n, src));
         return true;
     }
 };
@@ -641,18 +641,24 @@ TEST_F(GatherMatmul, EveryVariantAgreesWithTheReference)
     std::set<std::string> left = rows_to_cover(xm_gather_matmul_table);
     const struct {
         weight_format f;
+        xm_element src;
         uint64_t n, k, slots;
         xm_element ids;
         bool has_bias;
     } cases[] = {
-        {u4g32, 33, 96, 1, XM_I32, true}, {i8row, 21, 320, 2, XM_I64, false},
-        {f16, 8, 50, 2, XM_I32, true},    {view_of(u4g32), 33, 96, 1, XM_I32, true},
-        {q4_0, 21, 96, 1, XM_I32, true},  {view_of(q6_k), 33, 256, 2, XM_I32, false},
-        {mxfp4, 8, 320, 2, XM_I64, true}};
+        {u4g32, XM_F32, 33, 96, 1, XM_I32, true},
+        {u4g32, XM_F16, 33, 96, 1, XM_I32, true},
+        {i8row, XM_F32, 21, 320, 2, XM_I64, false},
+        {i8row, XM_F16, 70, 320, 2, XM_I64, true},
+        {f16, XM_F32, 8, 50, 2, XM_I32, true},
+        {view_of(u4g32), XM_F32, 33, 96, 1, XM_I32, true},
+        {q4_0, XM_F32, 21, 96, 1, XM_I32, true},
+        {view_of(q6_k), XM_F32, 33, 256, 2, XM_I32, false},
+        {mxfp4, XM_F32, 8, 320, 2, XM_I64, true}};
     for_rows(xm_gather_matmul_table, std::size(cases), 1,
              [&](const xm_variant &row, size_t i) {
                  const auto &c = cases[i];
-                 bool ran = check(c.f, c.n, c.k, c.slots, c.ids, c.has_bias);
+                 bool ran = check(c.f, c.src, c.n, c.k, c.slots, c.ids, c.has_bias);
                  if (ran)
                      left.erase(row.name);
                  return ran;
