@@ -50,7 +50,7 @@ __kernel void
 moe_route_gen(__global const float *logits, __global const float *bias,
               __global const float *expert_scale, __global float *weights,
               __global int *ids, uint experts, uint top_k, float epsilon, float least,
-              float factor)
+              float factor, uint tokens)
 {
     __local float parts[ITEMS];
     __local int found[ITEMS];

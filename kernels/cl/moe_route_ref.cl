@@ -35,7 +35,7 @@ __kernel void
 moe_route_ref(__global const float *logits, __global const float *bias,
               __global const float *expert_scale, __global float *weights,
               __global int *ids, uint experts, uint top_k, float epsilon, float least,
-              float factor)
+              float factor, uint tokens)
 {
     const ulong t = get_global_id(0);
     logits += t * experts;

@@ -234,13 +234,16 @@ not_in_units(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant lookup_rows[] = {
-    {"moe_cache_lookup_gen", XM_FAMILY_GEN, 0, NULL},
-    {"moe_cache_lookup_ref", XM_FAMILY_ANY, 0, NULL},
+    {"moe_cache_lookup_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS, {XM_ONE}}},
+    {"moe_cache_lookup_ref", XM_FAMILY_ANY, 0, NULL, {XM_ALONE, 0, {XM_ONE}}},
 };
 static const struct xm_variant fetch_rows[] = {
-    {"moe_cache_fetch_vec",  XM_FAMILY_VEC, 0, NULL},
-    {"moe_cache_fetch_gen",  XM_FAMILY_GEN, 0, not_in_units},
-    {"moe_cache_fetch_ref",  XM_FAMILY_ANY, 0, NULL},
+    {"moe_cache_fetch_vec", XM_FAMILY_VEC, 0, NULL,
+     {XM_ALONE, 0, {XM_UNITS}, {XM_EXPERTS, 1}}},
+    {"moe_cache_fetch_gen", XM_FAMILY_GEN, 0, not_in_units,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_UNITS}, {XM_EXPERTS, 1}}},
+    {"moe_cache_fetch_ref", XM_FAMILY_ANY, 0, NULL,
+     {XM_ITEM, 0, {XM_UNITS}, {XM_EXPERTS, 1}}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_moe_cache_lookup_table = {
@@ -355,34 +358,35 @@ static enum xm_status
 look_up(const struct xm_expert_cache *c, const struct xm_buffer *ids, uint64_t n_ids,
         struct xm_queue *queue, struct xm_error *err)
 {
+    static const char *const names[] = {
+        [XM_EXPERT_SLOT_OF] = "slot_of",   [XM_EXPERT_IN] = "expert_in",
+        [XM_EXPERT_LAST_USE] = "last_use", [XM_EXPERT_COUNTS] = "counts",
+        [XM_EXPERT_SLOT_IDS] = "slot_ids", [XM_EXPERT_MOVES] = "moves"};
+    const struct xm_counts one = {.n = {0}};
     struct xm_args a = {.n = 0};
-    xm_args_buffer(&a, ids);
+    xm_put_buffer(&a, "ids", ids);
     for (int t = XM_EXPERT_SLOT_OF; t <= XM_EXPERT_MOVES; t++)
-        xm_args_buffer(&a, c->table[t]);
-    xm_args_uint(&a, n_ids);
-    xm_args_uint(&a, c->slots);
-    if (row_of(&c->lookup_pick)->family == XM_FAMILY_GEN)
-        return xm_args_run_groups(&a, queue, c->lookup, XM_GROUP_ITEMS, 1, 1, 1, err);
-    return xm_args_run(&a, queue, c->lookup, true, 1, 1, 1, err);
+        xm_put_buffer(&a, names[t], c->table[t]);
+    xm_put_uint(&a, "n", n_ids);
+    xm_put_uint(&a, "slots", c->slots);
+    return xm_launch(&row_of(&c->lookup_pick)->launch, c->lookup, &one, &a, queue, err);
 }
 
 static enum xm_status
 fetch(const struct xm_expert_cache *c, uint64_t n_ids, struct xm_queue *queue,
       struct xm_error *err)
 {
-    uint64_t most = smaller(n_ids, c->slots);
+    static const char *const from[XM_EXPERT_PARTS] = {"0", "1", "2", "3", "4",  "5",
+                                                      "6", "7", "8", "9", "10", "11"};
+    const struct xm_counts counts = {
+        .n = {[XM_UNITS] = pieces(c), [XM_EXPERTS] = smaller(n_ids, c->slots)}};
     struct xm_args a = {.n = 0};
-    xm_args_buffer(&a, c->table[XM_EXPERT_MOVES]);
-    xm_args_buffer(&a, c->table[XM_EXPERT_PART_SIZES]);
+    xm_put_buffer(&a, "moves", c->table[XM_EXPERT_MOVES]);
+    xm_put_buffer(&a, "parts", c->table[XM_EXPERT_PART_SIZES]);
     for (uint32_t i = 0; i < XM_EXPERT_PARTS; i++)
-        xm_args_buffer(&a, c->part[i].from);
-    xm_args_buffer(&a, c->memory);
-    enum xm_family family = row_of(&c->fetch_pick)->family;
-    if (family == XM_FAMILY_GEN)
-        return xm_args_run_groups(&a, queue, c->fetch, XM_GROUP_ITEMS, pieces(c), most, 1,
-                                  err);
-    return xm_args_run(&a, queue, c->fetch, family == XM_FAMILY_VEC, pieces(c), most, 1,
-                       err);
+        xm_put(&a, "from_", from[i], xm_arg_buffer(c->part[i].from));
+    xm_put_buffer(&a, "slots", c->memory);
+    return xm_launch(&row_of(&c->fetch_pick)->launch, c->fetch, &counts, &a, queue, err);
 }
 
 enum xm_status

@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
+#include "primitives/stage.h"
 #include "primitives/tables.h"
 #include "runtime/kernel_defines.h"
-#include "runtime/util/memory.h"
 
 /* Slot s of moe_route_sg is lane s of a sub-group. */
 static const char *
@@ -21,9 +21,9 @@ more_than_lanes(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant rows[] = {
-    {"moe_route_sg",  XM_FAMILY_SG,  0, more_than_lanes},
-    {"moe_route_gen", XM_FAMILY_GEN, 0, NULL},
-    {"moe_route_ref", XM_FAMILY_ANY, 0, NULL},
+    {"moe_route_sg",  XM_FAMILY_SG,  0, more_than_lanes, {XM_LANES}},
+    {"moe_route_gen", XM_FAMILY_GEN, 0, NULL,            {XM_GROUP, XM_GROUP_ITEMS}},
+    {"moe_route_ref", XM_FAMILY_ANY, 0, NULL,            {XM_ITEM}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_moe_route_table = {"moe_route", rows,
@@ -99,25 +99,20 @@ xm_router_steps_run(const struct xm_router_steps *r, const struct xm_buffer *log
     if (top_k > experts)
         return xm_fail(err, XM_INVALID, "top_k is %llu, but there are %llu experts",
                        (unsigned long long)top_k, (unsigned long long)experts);
+    const struct xm_counts counts = {.n = {[XM_UNITS] = tokens}};
     struct xm_args a = {.n = 0};
-    xm_args_buffer(&a, logits);
-    xm_args_buffer(&a, r->bias);
-    xm_args_buffer(&a, r->expert_scale);
-    xm_args_buffer(&a, weights);
-    xm_args_buffer(&a, ids);
-    xm_args_uint(&a, experts);
-    xm_args_uint(&a, top_k);
-    xm_args_float(&a, r->routing.epsilon);
-    xm_args_float(&a, r->routing.least_sum);
-    xm_args_float(&a, r->routing.scale);
-    if (rows[r->pick.row].family == XM_FAMILY_SG) {
-        xm_args_uint(&a, tokens);
-        return xm_args_run_sub_groups(&a, queue, r->kernel, tokens, 1, 1, err);
-    }
-    if (rows[r->pick.row].family == XM_FAMILY_GEN)
-        return xm_args_run_groups(&a, queue, r->kernel, XM_GROUP_ITEMS, tokens, 1, 1,
-                                  err);
-    return xm_args_run(&a, queue, r->kernel, false, tokens, 1, 1, err);
+    xm_put_buffer(&a, "logits", logits);
+    xm_put_buffer(&a, "bias", r->bias);
+    xm_put_buffer(&a, "expert_scale", r->expert_scale);
+    xm_put_buffer(&a, "weights", weights);
+    xm_put_buffer(&a, "ids", ids);
+    xm_put_uint(&a, "experts", experts);
+    xm_put_uint(&a, "top_k", top_k);
+    xm_put_float(&a, "epsilon", r->routing.epsilon);
+    xm_put_float(&a, "least", r->routing.least_sum);
+    xm_put_float(&a, "factor", r->routing.scale);
+    xm_put_uint(&a, "tokens", tokens);
+    return xm_launch(&rows[r->pick.row].launch, r->kernel, &counts, &a, queue, err);
 }
 
 /* ---- as a primitive of its own ----------------------------------------------------- */
@@ -134,8 +129,6 @@ router_run(const struct xm_primitive *p, const struct xm_operand *o,
     const struct router *r = (const struct router *)p;
     const struct xm_operand *logits = &o[XM_ROUTER_LOGITS];
     uint64_t tokens = xm_operand_rows(logits);
-    if (tokens == 0)
-        return XM_OK;
     return xm_router_steps_run(&r->steps, logits->buffer, o[XM_ROUTER_WEIGHTS].buffer,
                                o[XM_ROUTER_IDS].buffer, tokens,
                                (uint64_t)logits->dim[logits->rank - 1], run->queue, err);
@@ -154,8 +147,7 @@ static void
 router_destroy(struct xm_primitive *p)
 {
     xm_router_steps_fini(&((struct router *)p)->steps);
-    xm_engine_unref(p->engine);
-    xm_free(p);
+    xm_primitive_free(p);
 }
 
 static const struct xm_primitive_ops router_ops = {"moe_router", NULL, router_run,
@@ -165,12 +157,9 @@ enum xm_status
 xm_router_create(struct xm_engine *engine, const struct xm_router_desc *desc,
                  struct xm_primitive **out, struct xm_error *err)
 {
-    struct router *r = xm_calloc(1, sizeof(*r));
+    struct router *r = xm_primitive_new(sizeof(*r), &router_ops, engine, err);
     if (!r)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a router primitive");
-    r->base.ops = &router_ops;
-    r->base.engine = engine;
-    xm_engine_ref(engine);
+        return XM_NO_MEMORY;
     enum xm_status status = xm_router_steps_init(&r->steps, engine, desc, err);
     if (status != XM_OK) {
         router_destroy(&r->base);
