@@ -7,22 +7,21 @@
  */
 #include <stdio.h>
 
-#include "primitives/args.h"
 #include "primitives/linear/linear.h"
+#include "primitives/stage.h"
 #include "primitives/tables.h"
 #include "runtime/kernel_defines.h"
-#include "runtime/util/memory.h"
 
 struct matmul {
     struct xm_primitive base;
     struct xm_matmul_desc desc;
-    struct xm_pick pick;
-    struct xm_kernel *kernel;
+    struct xm_stage stage;
 };
 
 /* clang-format off */
 static const struct xm_variant rows[] = {
-    {"matmul_ref", XM_FAMILY_ANY, 0, NULL},
+    {"matmul_ref", XM_FAMILY_ANY, 0, NULL,
+     {XM_ITEM, 0, {XM_COLS}, {XM_ROWS, 1}, {XM_UNITS, 1}}},
 };
 /* clang-format on */
 const struct xm_variant_table xm_matmul_table = {"matmul", rows, XM_ARRAY_LEN(rows)};
@@ -89,21 +88,23 @@ run_batches(const struct matmul *p, const struct xm_operand *o, const struct siz
             const struct xm_run *run, struct xm_error *err)
 {
     bool ta = p->desc.transpose_a, tb = p->desc.transpose_b;
+    const struct xm_counts counts = {
+        .n = {[XM_COLS] = s->n, [XM_ROWS] = s->m, [XM_UNITS] = batches}};
     struct xm_args args = {.n = 0};
-    xm_args_buffer(&args, o[XM_MATMUL_A].buffer);
-    xm_args_buffer(&args, o[XM_MATMUL_B].buffer);
-    xm_args_buffer(&args, o[XM_MATMUL_C].buffer);
-    xm_args_ulong(&args, at[0] * s->m * s->k);
-    xm_args_ulong(&args, at[1] * s->k * s->n);
-    xm_args_ulong(&args, at[2] * s->m * s->n);
-    xm_args_ulong(&args, step[0] * s->m * s->k);
-    xm_args_ulong(&args, ta ? 1 : s->k);
-    xm_args_ulong(&args, ta ? s->m : 1);
-    xm_args_ulong(&args, step[1] * s->k * s->n);
-    xm_args_ulong(&args, tb ? 1 : s->n);
-    xm_args_ulong(&args, tb ? s->k : 1);
-    xm_args_ulong(&args, s->k);
-    return xm_args_run(&args, run->queue, p->kernel, false, s->n, s->m, batches, err);
+    xm_put_buffer(&args, "a", o[XM_MATMUL_A].buffer);
+    xm_put_buffer(&args, "b", o[XM_MATMUL_B].buffer);
+    xm_put_buffer(&args, "c", o[XM_MATMUL_C].buffer);
+    xm_put_ulong(&args, "a_at", at[0] * s->m * s->k);
+    xm_put_ulong(&args, "b_at", at[1] * s->k * s->n);
+    xm_put_ulong(&args, "c_at", at[2] * s->m * s->n);
+    xm_put_ulong(&args, "a_batch", step[0] * s->m * s->k);
+    xm_put_ulong(&args, "a_m", ta ? 1 : s->k);
+    xm_put_ulong(&args, "a_k", ta ? s->m : 1);
+    xm_put_ulong(&args, "b_batch", step[1] * s->k * s->n);
+    xm_put_ulong(&args, "b_k", tb ? 1 : s->n);
+    xm_put_ulong(&args, "b_n", tb ? s->k : 1);
+    xm_put_ulong(&args, "k_count", s->k);
+    return xm_stage_run(&p->stage, NULL, &counts, &args, run, err);
 }
 
 static enum xm_status
@@ -134,18 +135,12 @@ matmul_describe(const struct xm_primitive *base, const struct xm_operand *o, cha
                 size_t out_bytes)
 {
     (void)o;
-    snprintf(out, out_bytes, "%s", rows[((const struct matmul *)base)->pick.row].name);
-}
-
-static void
-matmul_destroy(struct xm_primitive *base)
-{
-    xm_engine_unref(base->engine);
-    xm_free(base);
+    snprintf(out, out_bytes, "%s",
+             xm_stage_describe(&((const struct matmul *)base)->stage, NULL));
 }
 
 static const struct xm_primitive_ops matmul_ops = {"matmul", NULL, matmul_run,
-                                                   matmul_describe, matmul_destroy};
+                                                   matmul_describe, xm_primitive_free};
 
 static bool
 is_activation(enum xm_element e)
@@ -153,36 +148,24 @@ is_activation(enum xm_element e)
     return e == XM_F16 || e == XM_F32;
 }
 
-static enum xm_status
-build(void *ctx, size_t i, struct xm_error *err)
-{
-    struct matmul *p = ctx;
-    char defines[XM_KERNEL_DEFINES];
-    (void)i;
-    xm_defines_print(defines, sizeof(defines), "-DA=%s -DB=%s -DC=%s",
-                     xm_element_text(p->desc.a), xm_element_text(p->desc.b),
-                     xm_element_text(p->desc.c));
-    return xm_engine_kernel(p->base.engine, rows[p->pick.row].name, defines, &p->kernel,
-                            err);
-}
-
 enum xm_status
 xm_matmul_create(struct xm_engine *engine, const struct xm_matmul_desc *desc,
                  struct xm_primitive **out, struct xm_error *err)
 {
+    char defines[XM_STAGE_DEFINES];
     if (!is_activation(desc->a) || !is_activation(desc->b) || !is_activation(desc->c))
         return xm_fail(err, XM_UNSUPPORTED, "matmul: an operand is neither f16 nor f32");
-    struct matmul *p = xm_calloc(1, sizeof(*p));
+    struct matmul *p = xm_primitive_new(sizeof(*p), &matmul_ops, engine, err);
     if (!p)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a matmul primitive");
-    p->base.ops = &matmul_ops;
-    p->base.engine = engine;
-    xm_engine_ref(engine);
+        return XM_NO_MEMORY;
     p->desc = *desc;
-    p->pick = (struct xm_pick){.table = &xm_matmul_table, .problem = &p->desc};
-    enum xm_status status = xm_variant_build(&p->pick, 1, engine, build, p, err);
+    xm_defines_print(defines, sizeof(defines), "-DA=%s -DB=%s -DC=%s",
+                     xm_element_text(desc->a), xm_element_text(desc->b),
+                     xm_element_text(desc->c));
+    enum xm_status status =
+        xm_stage_build(&p->stage, engine, &xm_matmul_table, defines, err);
     if (status != XM_OK) {
-        matmul_destroy(&p->base);
+        xm_primitive_free(&p->base);
         return status;
     }
     *out = &p->base;
