@@ -89,8 +89,7 @@ struct attention {
     struct xm_stage inputs, decode, combine, prompt;
 };
 
-/* What a tile holds: of attention_*_vec tokens, of attention_*_gen the heads of one token or several
- * that share K and V. */
+/* What a tile holds: in vec kernels tokens; in gen kernels rows, of heads that share K and V. */
 struct tiles {
     uint32_t tokens, rows;
 };

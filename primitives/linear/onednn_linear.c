@@ -328,12 +328,14 @@ unpack(struct xm_queue *queue, struct xm_kernel *kernel,
        const struct xm_device_weight *from, uint64_t first, uint64_t rows,
        struct xm_buffer *to, struct xm_error *err)
 {
+    static const struct xm_launch_shape a_row_each = {.unit = XM_ALONE};
+    const struct xm_counts counts = {.n = {[XM_UNITS] = rows}};
     struct xm_args a = {.n = 0};
-    xm_args_weight(&a, from);
-    xm_args_buffer(&a, to);
-    xm_args_uint(&a, first);
-    xm_args_uint(&a, from->host.cols);
-    return xm_args_run(&a, queue, kernel, true, rows, 1, 1, err);
+    xm_put_weight(&a, "w", from);
+    xm_put_buffer(&a, "out", to);
+    xm_put_uint(&a, "first", first);
+    xm_put_uint(&a, "k_count", from->host.cols);
+    return xm_launch(&a_row_each, kernel, &counts, &a, queue, err);
 }
 
 /* The same for activations, which are a matrix of floats as well. */

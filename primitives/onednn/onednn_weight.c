@@ -119,6 +119,9 @@ xm_onednn_weight_can_turn(const struct xm_device_info *device, const struct xm_w
            !xm_onednn_weight_refuses(device, &turned);
 }
 
+static const struct xm_launch_shape shape = {
+    XM_ITEM, 0, {XM_ROWS}, {XM_BLOCKS, 1}, {XM_EXPERTS, 1}};
+
 /* Enqueues *out = what `in` has in rows of `w`, turned. */
 static enum xm_status
 turn(const struct xm_weight *w, const struct xm_buffer *in, enum xm_element e,
@@ -127,6 +130,9 @@ turn(const struct xm_weight *w, const struct xm_buffer *in, enum xm_element e,
     struct xm_engine *engine = xm_queue_engine(queue);
     uint32_t bits = xm_element_bits(e);
     uint64_t groups = xm_weight_groups(w);
+    const struct xm_counts counts = {.n = {[XM_ROWS] = bits == 4 ? w->rows / 2 : w->rows,
+                                           [XM_BLOCKS] = groups,
+                                           [XM_EXPERTS] = w->experts}};
     struct xm_kernel *kernel;
     struct xm_args a = {.n = 0};
     char options[16];
@@ -134,10 +140,9 @@ turn(const struct xm_weight *w, const struct xm_buffer *in, enum xm_element e,
     XM_TRY(xm_buffer_create(engine, XM_USE_WEIGHT,
                             w->experts * w->rows * groups * bits / 8, out, err));
     XM_TRY(xm_engine_kernel(engine, "weight_turn_ref", options, &kernel, err));
-    xm_args_buffer(&a, in);
-    xm_args_buffer(&a, *out);
-    return xm_args_run(&a, queue, kernel, false, bits == 4 ? w->rows / 2 : w->rows,
-                       groups, w->experts, err);
+    xm_put_buffer(&a, "in", in);
+    xm_put_buffer(&a, "out", *out);
+    return xm_launch(&shape, kernel, &counts, &a, queue, err);
 }
 
 /* Enqueues *out = the zero point of the whole weight in 8 bits. */
