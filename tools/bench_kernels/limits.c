@@ -35,13 +35,15 @@ static enum xm_status
 best_time(struct xm_queue *queue, struct xm_kernel *kernel, const struct xm_args *args,
           uint64_t items, double seconds, double *best, struct xm_error *err)
 {
-    XM_TRY(xm_args_run(args, queue, kernel, true, items, 1, 1, err));
+    static const struct xm_launch_shape shape = {.unit = XM_ALONE};
+    const struct xm_counts counts = {.n = {[XM_UNITS] = items}};
+    XM_TRY(xm_launch(&shape, kernel, &counts, args, queue, err));
     XM_TRY(xm_queue_finish(queue, err));
     double start = xm_bench_seconds();
     *best = 1e30;
     do {
         double t = xm_bench_seconds();
-        XM_TRY(xm_args_run(args, queue, kernel, true, items, 1, 1, err));
+        XM_TRY(xm_launch(&shape, kernel, &counts, args, queue, err));
         XM_TRY(xm_queue_finish(queue, err));
         t = xm_bench_seconds() - t;
         if (t < *best)
@@ -123,8 +125,8 @@ measure(struct xm_engine *engine, struct xm_queue *queue, struct xm_buffer *memo
     XM_TRY(xm_engine_kernel(engine, "limit_multiply_vec", "", &multiply, err));
     XM_TRY(xm_queue_fill(queue, memory, 0, 1, READ_BYTES, err));
     XM_TRY(xm_read_rate(engine, NULL, 0, seconds, &out->device_read, err));
-    xm_args_buffer(&a, sums);
-    xm_args_uint(&a, STEPS);
+    xm_put_buffer(&a, "out", sums);
+    xm_put_uint(&a, "steps", STEPS);
     XM_TRY(best_time(queue, multiply, &a, items, seconds, &best, err));
     out->multiply = 2.0 * LANES * SUMS * STEPS * (double)items / best;
     out->host_read = host_read(memory, seconds);
