@@ -18,9 +18,9 @@
 __kernel void
 moe_combine_ref(__global const float *y, __global const uint *place,
                 __global const float *weights, __global const STORAGE(ADD) *add,
-                __global STORAGE(DST) * out, uint top_k)
+                __global STORAGE(DST) * out, uint n_count, uint top_k)
 {
-    const ulong n = get_global_id(0), t = get_global_id(1), n_count = get_global_size(0);
+    const ulong n = get_global_id(0), t = get_global_id(1);
     float sum = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++)
         sum += weights[slot] * y[place[slot] * n_count + n];

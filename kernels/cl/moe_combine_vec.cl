@@ -2,7 +2,7 @@
  *
  * Back to token order, summed over the slots in f32; formula as in moe_combine_ref.
  *
- * A work-item makes one token, 16 elements at a time. Global size {1, T}, local size 1.
+ * A work-item makes one token, 16 elements at a time. Global size {T}, local size 1.
  */
 #include "types.h"
 
@@ -18,7 +18,7 @@ moe_combine_vec(__global const float *y, __global const uint *place,
                 __global const float *weights, __global const STORAGE(ADD) *add,
                 __global STORAGE(DST) * out, uint n_count, uint top_k)
 {
-    const ulong t = get_global_id(1), first = t * top_k, end = first + top_k;
+    const ulong t = get_global_id(0), first = t * top_k, end = first + top_k;
     const ulong row = t * n_count;
     uint n = 0;
     for (; n + 16 <= n_count; n += 16) {

@@ -18,11 +18,11 @@
 __kernel void
 moe_down_ref(WEIGHT_PARAMETERS(w), __global const float *h, __global const int *ids,
              __global const float *weights, __global const float *bias,
-             __global const STORAGE(ADD) *add, __global STORAGE(DST) * y, uint k_count,
-             uint top_k)
+             __global const STORAGE(ADD) *add, __global STORAGE(DST) * y, uint n_count,
+             uint k_count, uint top_k)
 {
     const struct weight w = WEIGHT(w, k_count, 0);
-    const uint n = (uint)get_global_id(0), n_count = (uint)get_global_size(0);
+    const uint n = (uint)get_global_id(0);
     const ulong t = get_global_id(1);
     float sum = add ? LOAD(ADD, add, t * n_count + n) : 0.0f;
     for (ulong slot = t * top_k; slot < (t + 1) * top_k; slot++) {

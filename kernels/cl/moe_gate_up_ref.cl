@@ -24,11 +24,12 @@ product(const struct weight *w, ulong row, __global const STORAGE(SRC) * x)
 
 __kernel void
 moe_gate_up_ref(GATE_UP_PARAMETERS, __global const STORAGE(SRC) * x,
-                __global const int *ids, __global float *h, uint k_count, uint top_k)
+                __global const int *ids, __global float *h, uint i_count, uint k_count,
+                uint top_k)
 {
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;
-    const uint i = (uint)get_global_id(0), i_count = (uint)get_global_size(0);
+    const uint i = (uint)get_global_id(0);
     const ulong slot = get_global_id(1), expert = ids[slot];
     x += slot / top_k * k_count;
     h[slot * i_count + i] =

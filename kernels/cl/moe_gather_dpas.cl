@@ -7,7 +7,7 @@
 
 SUB_GROUP_SIZE __kernel void
 moe_gather_dpas(__global const ushort *x, __global const int *tile_expert,
-                __global const int *source, __global uint *tiles, uint k_count,
+                __global const int *source, __global uint *rows, uint k_count,
                 uint top_k)
 {
     const uint unit = sub_group_index();
@@ -16,5 +16,5 @@ moe_gather_dpas(__global const ushort *x, __global const int *tile_expert,
         return;
     const int slot = source[place];
     pack_pairs(x + (uint)max(slot, 0) / top_k * (ulong)k_count, slot < 0, unit,
-               place % 16, k_count, tiles + place / 16 * (ulong)k_count * 8);
+               place % 16, k_count, rows + place / 16 * (ulong)k_count * 8);
 }

@@ -3,7 +3,7 @@
  * Token rows in expert order: tiles of 16 tokens in lanes, k in the plane order of the weights
  * that read them, padded with zeros.
  *
- *     tiles[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
+ *     rows[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
  *
  * A work-group of ITEMS turns ITEMS of k in local memory; groups {K padded / ITEMS, tiles}.
  */
@@ -15,7 +15,7 @@
 
 __kernel void
 moe_gather_gen(__global const STORAGE(SRC) *x, __global const int *tile_expert,
-               __global const int *source, __global float *tiles, uint k_count,
+               __global const int *source, __global float *rows, uint k_count,
                uint top_k)
 {
     __local float turned[ITEMS * 17];
@@ -34,7 +34,7 @@ moe_gather_gen(__global const STORAGE(SRC) *x, __global const int *tile_expert,
     for (uint i = me; i < ITEMS * 16; i += ITEMS) {
         const uint k = i / 16, lane = i % 16;
         if (first + k < padded)
-            tiles[(tile * padded + plane_position(first + k, PLANES)) * 16 + lane] =
+            rows[(tile * padded + plane_position(first + k, PLANES)) * 16 + lane] =
                 turned[k * 17 + lane];
     }
 }

@@ -6,7 +6,7 @@
  *     rows[p][k] = x[source[p] / top_k][k]        for the tiles p / 16 that have an expert
  *     ends[e]    = 16 * first_tile[e + 1]         where the rows of expert e end; NULL: unwanted
  *
- * A work-item moves one element; global size {K, 16 * tiles}, at least one row an expert.
+ * A work-item moves one element; global size {K padded, 16 * tiles}, at least one row an expert.
  */
 #include "types.h"
 
@@ -17,13 +17,13 @@
 __kernel void
 moe_gather_rows_ref(__global const STORAGE(SRC) * x, __global const int *tile_expert,
                     __global const int *source, __global STORAGE(SRC) * rows,
-                    __global const uint *first_tile, __global int *ends, uint k_count,
-                    uint top_k, uint experts)
+                    uint k_count, uint top_k, __global const uint *first_tile,
+                    __global int *ends, uint experts)
 {
     const ulong k = get_global_id(0), p = get_global_id(1);
     if (ends && k == 0 && p < experts)
         ends[p] = (int)(16 * first_tile[p + 1]);
-    if (tile_expert[p / 16] < 0)
+    if (k >= k_count || tile_expert[p / 16] < 0)
         return;
     const int slot = source[p];
     const float v = slot < 0 ? 0.0f : LOAD(SRC, x, (ulong)((uint)slot / top_k) * k_count + k);

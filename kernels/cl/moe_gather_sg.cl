@@ -2,7 +2,7 @@
  *
  * Token rows in expert order, in tiles:
  *
- *     tiles[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
+ *     rows[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
  *
  * A sub-group packs one block of a tile, a token a lane. Global size {blocks * SG, tiles}.
  */
@@ -10,7 +10,7 @@
 
 SUB_GROUP_SIZE __kernel void
 moe_gather_sg(__global const STORAGE(SRC) * x, __global const int *tile_expert,
-              __global const int *source, __global STORAGE(TILE) * tiles, uint k_count,
+              __global const int *source, __global STORAGE(TILE) * rows, uint k_count,
               uint top_k)
 {
     const uint blocks = (k_count + BLOCK - 1) / BLOCK, b = sub_group_index();
@@ -20,5 +20,5 @@ moe_gather_sg(__global const STORAGE(SRC) * x, __global const int *tile_expert,
         return;
     const int slot = source[tile * 16 + lane];
     pack_block(x + (ulong)((uint)max(slot, 0) / top_k) * k_count, slot < 0 ? 0 : k_count,
-               b, lane, tiles + tile * blocks * BLOCK * 16);
+               b, lane, rows + tile * blocks * BLOCK * 16);
 }

@@ -3,7 +3,7 @@
  * Token rows in expert order: tiles of 16 tokens in lanes, k in the plane order of the weights
  * that read them (planes.h), padded with zeros.
  *
- *     tiles[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
+ *     rows[tile][plane_position(k)][lane] = x[source[tile * 16 + lane] / top_k][k]
  *
  * A work-item moves one block of a tile row by row: it reads streams and scatters within the block
  * (8 KiB at most), which stays in cache. Global size {blocks, tiles}, local size 1.
@@ -15,7 +15,7 @@
 
 __kernel void
 moe_gather_vec(__global const STORAGE(SRC) * x, __global const int *tile_expert,
-               __global const int *source, __global float *tiles, uint k_count,
+               __global const int *source, __global float *rows, uint k_count,
                uint top_k)
 {
     const uint b = (uint)get_global_id(0), blocks = (uint)get_global_size(0);
@@ -29,5 +29,5 @@ moe_gather_vec(__global const STORAGE(SRC) * x, __global const int *tile_expert,
         put_row(x + (ulong)(max(slot, 0) / (int)top_k) * k_count + b * BLOCK,
                 slot >= 0 ? left : 0, lane, v);
     }
-    write_block(v, PLANES, tiles + tile * blocks * BLOCK * 16, b);
+    write_block(v, PLANES, rows + tile * blocks * BLOCK * 16, b);
 }

@@ -13,8 +13,8 @@
 SUB_GROUP_SIZE __kernel void
 moe_gemm_down_dpas(WEIGHT_PARAMETERS(w), __global const uint *h,
                    __global const uint *first_tile, __global const int *tile_expert,
-                   __global const float *bias, __global float *y, uint n_count,
-                   uint k_count)
+                   __global const int *source, __global const float *bias,
+                   __global float *y, uint n_count, uint k_count)
 {
     const struct weight w = WEIGHT(w, k_count, 0);
     const uint first = sub_group_index() * ROW_BLOCKS * 8, tile = (uint)get_group_id(1);

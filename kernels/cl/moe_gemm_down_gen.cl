@@ -9,12 +9,13 @@
 #include "expert_tile.h"
 
 __kernel void
-moe_gemm_down_gen(WEIGHT_PARAMETERS(weight), __global const float *h,
-                  __global const int *tile_expert, __global const float *bias,
+moe_gemm_down_gen(WEIGHT_PARAMETERS(w), __global const float *h,
+                  __global const uint *first_tile, __global const int *tile_expert,
+                  __global const int *source, __global const float *bias,
                   __global float *y, uint n_count, uint k_count)
 {
     __local float w[TILE_K * W_COLUMNS], xs[TILE_K * X_COLUMNS];
-    const struct weight weight = WEIGHT(weight, k_count, 0);
+    const struct weight weight = WEIGHT(w, k_count, 0);
     const uint first = (uint)get_group_id(0) * TILE_N;
     const ulong tile = get_group_id(1);
     const int expert = tile_expert[tile];

@@ -10,11 +10,12 @@
 
 __kernel void
 moe_gemm_down_ref(WEIGHT_PARAMETERS(w), __global const float *h,
-                  __global const int *tile_expert, __global const float *bias,
-                  __global float *y, uint k_count)
+                  __global const uint *first_tile, __global const int *tile_expert,
+                  __global const int *source, __global const float *bias,
+                  __global float *y, uint n_count, uint k_count)
 {
     const struct weight w = WEIGHT(w, k_count, 0);
-    const uint n = (uint)get_global_id(0), n_count = (uint)get_global_size(0);
+    const uint n = (uint)get_global_id(0);
     const ulong tile = get_global_id(1);
     const int expert = tile_expert[tile];
     if (expert < 0)

@@ -11,7 +11,8 @@
 
 SUB_GROUP_SIZE __kernel void
 moe_gemm_down_sg(WEIGHT_PARAMETERS(w), __global const float *h,
-                 __global const int *tile_expert, __global const float *bias,
+                 __global const uint *first_tile, __global const int *tile_expert,
+                 __global const int *source, __global const float *bias,
                  __global float *y, uint n_count, uint k_count)
 {
     const uint first = sub_group_index() * SG, n = first + get_sub_group_local_id();

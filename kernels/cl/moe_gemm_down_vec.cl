@@ -13,7 +13,8 @@
 
 __kernel void
 moe_gemm_down_vec(WEIGHT_PARAMETERS(w), __global const float *h,
-                  __global const uint *first_tile, __global const float *bias,
+                  __global const uint *first_tile, __global const int *tile_expert,
+                  __global const int *source, __global const float *bias,
                   __global float *y, uint n_count, uint k_count, uint per_item)
 {
     const struct weight w = WEIGHT(w, k_count, 0);

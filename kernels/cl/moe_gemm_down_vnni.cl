@@ -13,9 +13,9 @@
 
 __kernel void
 moe_gemm_down_vnni(WEIGHT_PARAMETERS(w), __global const int *h,
-                   __global const uint *first_tile, __global const int *source,
-                   __global const float *bias, __global float *y, uint n_count,
-                   uint k_count)
+                   __global const uint *first_tile, __global const int *tile_expert,
+                   __global const int *source, __global const float *bias,
+                   __global float *y, uint n_count, uint k_count)
 {
 #if GROUP
     const struct weight w = WEIGHT(w, k_count, 0);

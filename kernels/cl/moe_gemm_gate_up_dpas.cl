@@ -32,7 +32,8 @@ store_pairs(const float values[8], uint first, uint token, __global uint *tile)
 SUB_GROUP_SIZE __kernel void
 moe_gemm_gate_up_dpas(GATE_UP_PARAMETERS, __global const uint *x,
                       __global const uint *first_tile, __global const int *tile_expert,
-                      __global uint *h, uint i_count, uint k_count)
+                      __global const int *source, __global uint *h, uint i_count,
+                      uint k_count)
 {
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;

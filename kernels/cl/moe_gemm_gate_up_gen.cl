@@ -18,7 +18,8 @@
 
 __kernel void
 moe_gemm_gate_up_gen(GATE_UP_PARAMETERS, __global const float *x,
-                     __global const int *tile_expert, __global float *h, uint i_count,
+                     __global const uint *first_tile, __global const int *tile_expert,
+                     __global const int *source, __global float *h, uint i_count,
                      uint k_count)
 {
     __local float w[TILE_K * W_COLUMNS], xs[TILE_K * X_COLUMNS];

@@ -18,7 +18,8 @@
 
 SUB_GROUP_SIZE __kernel void
 moe_gemm_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(TILE) * x,
-                    __global const int *tile_expert, __global float *h, uint i_count,
+                    __global const uint *first_tile, __global const int *tile_expert,
+                    __global const int *source, __global float *h, uint i_count,
                     uint k_count)
 {
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);

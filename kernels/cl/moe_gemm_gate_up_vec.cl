@@ -66,7 +66,8 @@ out_block(const struct problem *p, uint b, uint blocks, __global const float *x,
 
 __kernel void
 moe_gemm_gate_up_vec(GATE_UP_PARAMETERS, __global const float *x,
-                     __global const uint *first_tile, __global float *h, uint i_count,
+                     __global const uint *first_tile, __global const int *tile_expert,
+                     __global const int *source, __global float *h, uint i_count,
                      uint k_count, uint per_item)
 {
     const ulong expert = get_global_id(1);

@@ -54,8 +54,9 @@ gate_up(const struct weight *gate, const struct weight *up, const struct gate_up
 
 __kernel void
 moe_gemm_gate_up_vnni(GATE_UP_PARAMETERS, __global const int *x,
-                      __global const uint *first_tile, __global const int *source,
-                      __global int *h, uint i_count, uint k_count)
+                      __global const uint *first_tile, __global const int *tile_expert,
+                      __global const int *source, __global int *h, uint i_count,
+                      uint k_count)
 {
 #if GROUP
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);

@@ -22,106 +22,74 @@
 #include "runtime/util/memory.h"
 
 enum { FEW_PER_EXPERT = 4 };
-enum { EXPERT_OPTIONS = 96 }; /* characters */
 /* What the counters of moe_sort_gen may take of local memory; 32-bit words that the sg
  * products read at a time. */
 enum { GEN_SORT_EXPERTS = 4096, SG_WORDS = 4 };
 
 static const struct xm_weight *
-gate_of(const void *problem)
+weight_of(const void *problem)
 {
-    return &((const struct xm_moe_experts *)problem)->desc.experts.gate->host;
-}
-
-static const struct xm_weight *
-down_of(const void *problem)
-{
-    return &((const struct xm_moe_experts *)problem)->desc.experts.down->host;
+    return ((const struct xm_moe_problem *)problem)->weight;
 }
 
 static const char *
-gate_not_in_planes(const void *problem)
+not_in_planes(const void *problem)
 {
-    return xm_weight_not_in_planes(gate_of(problem));
+    return xm_weight_not_in_planes(weight_of(problem));
 }
 
 static const char *
-gate_not_in_words(const void *problem)
+not_in_words(const void *problem)
 {
-    return xm_weight_not_in_words(gate_of(problem), 1);
+    return xm_weight_not_in_words(weight_of(problem), 1);
 }
 
 static const char *
-gate_not_in_steps(const void *problem)
+not_in_steps(const void *problem)
 {
-    return xm_weight_not_in_words(gate_of(problem), SG_WORDS);
+    return xm_weight_not_in_words(weight_of(problem), SG_WORDS);
 }
 
 static const char *
-down_not_in_planes(const void *problem)
+not_in_shorts(const void *problem)
 {
-    return xm_weight_not_in_planes(down_of(problem));
-}
-
-static const char *
-down_not_in_words(const void *problem)
-{
-    return xm_weight_not_in_words(down_of(problem), 1);
-}
-
-static const char *
-down_not_in_steps(const void *problem)
-{
-    return xm_weight_not_in_words(down_of(problem), SG_WORDS);
-}
-
-static const char *
-gate_not_in_shorts(const void *problem)
-{
-    return xm_weight_not_in_shorts(gate_of(problem),
-                                   ((const struct xm_moe_experts *)problem)->desc.src);
-}
-
-static const char *
-down_not_in_shorts(const void *problem)
-{
-    return xm_weight_not_in_shorts(down_of(problem),
-                                   ((const struct xm_moe_experts *)problem)->desc.src);
+    return xm_weight_not_in_shorts(weight_of(problem),
+                                   ((const struct xm_moe_problem *)problem)->src);
 }
 
 static const char *
 too_many_experts(const void *problem)
 {
-    return gate_of(problem)->experts > GEN_SORT_EXPERTS
+    return ((const struct xm_moe_problem *)problem)->m->experts > GEN_SORT_EXPERTS
                ? "local memory has no room for a counter of each expert"
                : NULL;
 }
 
 /* The steps between are of integers together or not at all. */
 static const char *
-not_in_shorts(const void *problem)
+shorts_refuse(const void *problem)
 {
-    const struct xm_moe_experts *m = problem;
+    const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
     if (!(m->forms >> XM_FORM_SHORTS & 1))
         return "a step beside it does not know rows of integers";
-    const char *why = gate_not_in_shorts(m);
-    return why ? why : down_not_in_shorts(m);
+    const char *why = xm_weight_not_in_shorts(xm_moe_gate(m), m->desc.src);
+    return why ? why : xm_weight_not_in_shorts(xm_moe_down(m), m->desc.src);
 }
 
 static const char *
 matrix_refuses(const void *problem)
 {
-    const struct xm_moe_experts *m = problem;
+    const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
     if (!(m->forms >> XM_FORM_PAIRS & 1))
         return "a step beside it does not know pairs of halves";
-    const char *why = xm_matrix_refuses(gate_of(m), m->desc.src);
-    return why ? why : xm_matrix_refuses(down_of(m), m->desc.src);
+    const char *why = xm_matrix_refuses(xm_moe_gate(m), m->desc.src);
+    return why ? why : xm_matrix_refuses(xm_moe_down(m), m->desc.src);
 }
 
 static const char *
 onednn_refuses(const void *problem)
 {
-    const struct xm_moe_experts *m = problem;
+    const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
     if (!(m->forms >> XM_FORM_ROWS & 1))
         return "a step beside it does not know plain rows";
     return xm_onednn_experts_refuse(m->engine, &m->desc);
@@ -129,55 +97,86 @@ onednn_refuses(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant gate_up_rows[] = {
-    {"moe_gate_up_vnni",     XM_FAMILY_VEC, XM_CAP_VNNI, gate_not_in_shorts, .form = XM_FORM_SHORTS, .kernel = "moe_gate_up_vec"},
-    {"moe_gate_up_vec",      XM_FAMILY_VEC, 0, gate_not_in_planes, .form = XM_FORM_PLANES},
-    {"moe_gate_up_sg",       XM_FAMILY_SG,  0, gate_not_in_words},
-    {"moe_gate_up_gen",      XM_FAMILY_GEN, 0, NULL},
-    {"moe_gate_up_ref",      XM_FAMILY_ANY, 0, NULL},
+    {"moe_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
+     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_SHORTS, "moe_gate_up_vec"},
+    {"moe_gate_up_vec", XM_FAMILY_VEC, 0, not_in_planes,
+     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_PLANES},
+    {"moe_gate_up_sg", XM_FAMILY_SG, 0, not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
+    {"moe_gate_up_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
+    {"moe_gate_up_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ROWS}, {XM_SLOTS, 1}}},
 };
 static const struct xm_variant down_rows[] = {
-    {"moe_down_vnni",        XM_FAMILY_VEC, XM_CAP_VNNI, down_not_in_shorts, .form = XM_FORM_SHORTS, .kernel = "moe_down_vec"},
-    {"moe_down_vec",         XM_FAMILY_VEC, 0, down_not_in_planes, .form = XM_FORM_PLANES},
-    {"moe_down_sg",          XM_FAMILY_SG,  0, down_not_in_words},
-    {"moe_down_gen",         XM_FAMILY_GEN, 0, NULL},
-    {"moe_down_ref",         XM_FAMILY_ANY, 0, NULL},
+    {"moe_down_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
+     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_SHORTS, "moe_down_vec"},
+    {"moe_down_vec", XM_FAMILY_VEC, 0, not_in_planes,
+     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_PLANES},
+    {"moe_down_sg", XM_FAMILY_SG, 0, not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}}},
+    {"moe_down_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_TOKENS, 1}}},
+    {"moe_down_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ROWS}, {XM_TOKENS, 1}}},
 };
 static const struct xm_variant sort_rows[] = {
-    {"moe_sort_sg",          XM_FAMILY_SG,  0, too_many_experts},
-    {"moe_sort_gen",         XM_FAMILY_GEN, 0, too_many_experts},
-    {"moe_sort_ref",         XM_FAMILY_ANY, 0, NULL},
+    {"moe_sort_sg", XM_FAMILY_SG, 0, too_many_experts,
+     {XM_GROUP, XM_SUB_GROUP_ITEMS, {XM_EXPERTS}}},
+    {"moe_sort_gen", XM_FAMILY_GEN, 0, too_many_experts, {XM_GROUP, XM_GROUP_ITEMS, {XM_EXPERTS}}},
+    {"moe_sort_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ONE}}},
 };
 static const struct xm_variant gather_rows[] = {
-    {"moe_gather_rows_ref",  XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
-    {"moe_gather_vnni",      XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, .form = XM_FORM_SHORTS},
-    {"moe_gather_vec",       XM_FAMILY_VEC, 0, NULL, .form = XM_FORM_TILES},
-    {"moe_gather_dpas",      XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses, .form = XM_FORM_PAIRS},
-    {"moe_gather_sg",        XM_FAMILY_SG,  0, NULL, .form = XM_FORM_TILES},
-    {"moe_gather_gen",       XM_FAMILY_GEN, 0, NULL, .form = XM_FORM_TILES},
-    {"moe_gather_ref",       XM_FAMILY_ANY, 0, NULL, .form = XM_FORM_TILES},
+    {"moe_gather_rows_ref", XM_FAMILY_ONEDNN, 0, onednn_refuses,
+     {XM_ITEM, 0, {XM_COLS}, {XM_SLOTS, 1}}, XM_FORM_ROWS},
+    {"moe_gather_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
+     {XM_ALONE, 0, {XM_SLOTS}}, XM_FORM_SHORTS},
+    {"moe_gather_vec", XM_FAMILY_VEC, 0, NULL,
+     {XM_ALONE, 0, {XM_BLOCKS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
+    {"moe_gather_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
+     {XM_LANES, XM_MATRIX_LANES, {XM_COLS, XM_MATRIX_PACK_K}, {XM_SLOTS, 1, XM_PER_LANE}},
+     XM_FORM_PAIRS},
+    {"moe_gather_sg", XM_FAMILY_SG, 0, NULL,
+     {XM_LANES, 0, {XM_BLOCKS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
+    {"moe_gather_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_COLS, XM_GROUP_ITEMS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
+    {"moe_gather_ref", XM_FAMILY_ANY, 0, NULL,
+     {XM_ITEM, 0, {XM_COLS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
 };
+/* Rows of h, up to the end of its last block. */
 static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
-    {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, .form = XM_FORM_SHORTS},
-    {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, gate_not_in_planes, .form = XM_FORM_TILES},
-    {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses, .form = XM_FORM_PAIRS},
-    {"moe_gemm_gate_up_sg",  XM_FAMILY_SG,  0, gate_not_in_steps, .form = XM_FORM_TILES},
-    {"moe_gemm_gate_up_gen", XM_FAMILY_GEN, 0, NULL, .form = XM_FORM_TILES},
-    {"moe_gemm_gate_up_ref", XM_FAMILY_ANY, 0, NULL, .form = XM_FORM_TILES},
+    {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
+     {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_SHORTS},
+    {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, not_in_planes,
+     {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
+    {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS / 2}, {XM_SLOTS, XM_TILE}},
+     XM_FORM_PAIRS},
+    {"moe_gemm_gate_up_sg", XM_FAMILY_SG, 0, not_in_steps,
+     {XM_LANES, 0, {XM_ROWS, XM_SUB_GROUP}, {XM_SLOTS, XM_TILE / 2}}, XM_FORM_TILES},
+    {"moe_gemm_gate_up_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 32}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
+    {"moe_gemm_gate_up_ref", XM_FAMILY_ANY, 0, NULL,
+     {XM_ITEM, 0, {XM_ROWS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
 };
 static const struct xm_variant gemm_down_rows[] = {
     {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
-    {"moe_gemm_down_vnni",   XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts, .form = XM_FORM_SHORTS},
-    {"moe_gemm_down_vec",    XM_FAMILY_VEC, 0, down_not_in_planes, .form = XM_FORM_TILES},
-    {"moe_gemm_down_dpas",   XM_FAMILY_SG,  XM_CAP_DPAS, matrix_refuses, .form = XM_FORM_PAIRS},
-    {"moe_gemm_down_sg",     XM_FAMILY_SG,  0, down_not_in_steps, .form = XM_FORM_TILES},
-    {"moe_gemm_down_gen",    XM_FAMILY_GEN, 0, NULL, .form = XM_FORM_TILES},
-    {"moe_gemm_down_ref",    XM_FAMILY_ANY, 0, NULL, .form = XM_FORM_TILES},
+    {"moe_gemm_down_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
+     {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_SHORTS},
+    {"moe_gemm_down_vec", XM_FAMILY_VEC, 0, not_in_planes,
+     {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
+    {"moe_gemm_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
+     {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS}, {XM_SLOTS, XM_TILE}},
+     XM_FORM_PAIRS},
+    {"moe_gemm_down_sg", XM_FAMILY_SG, 0, not_in_steps,
+     {XM_LANES, 0, {XM_ROWS, XM_SUB_GROUP}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
+    {"moe_gemm_down_gen", XM_FAMILY_GEN, 0, NULL,
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 64}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
+    {"moe_gemm_down_ref", XM_FAMILY_ANY, 0, NULL,
+     {XM_ITEM, 0, {XM_ROWS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
 };
 static const struct xm_variant combine_rows[] = {
-    {"moe_combine_vec",      XM_FAMILY_VEC, 0, NULL},
-    {"moe_combine_sg",       XM_FAMILY_SG,  0, NULL},
-    {"moe_combine_ref",      XM_FAMILY_ANY, 0, NULL},
+    {"moe_combine_vec", XM_FAMILY_VEC, 0, NULL, {XM_ALONE, 0, {XM_TOKENS}}},
+    {"moe_combine_sg", XM_FAMILY_SG, 0, NULL,
+     {XM_LANES, 0, {XM_ROWS, 4, XM_PER_LANE}, {XM_TOKENS, 1}}},
+    {"moe_combine_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ROWS}, {XM_TOKENS, 1}}},
 };
 #define TABLE(step, rows) {step, rows, XM_ARRAY_LEN(rows)}
 const struct xm_variant_table xm_moe_tables[XM_MOE_N_TABLES] = {
@@ -236,117 +235,85 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
 static uint32_t
 forms_in_dispute(const struct xm_moe_experts *m)
 {
-    uint32_t gather = 1u << xm_moe_form(m, XM_MOE_GATHER);
-    uint32_t gate_up = 1u << xm_moe_form(m, XM_MOE_GEMM_GATE_UP);
-    uint32_t down = 1u << xm_moe_form(m, XM_MOE_GEMM_DOWN);
+    uint32_t gather = 1u << xm_moe_row(m, XM_MOE_GATHER)->form;
+    uint32_t gate_up = 1u << xm_moe_row(m, XM_MOE_GEMM_GATE_UP)->form;
+    uint32_t down = 1u << xm_moe_row(m, XM_MOE_GEMM_DOWN)->form;
     if (gather == gate_up && gate_up == down)
         return 0;
     return (gather | gate_up | down) & ~(1u << XM_FORM_TILES);
 }
 
 /* What the kernels of gate and up are told of an expert (kernels/cl/include/gate_up.h). */
-static void
+static size_t
 expert_options(const struct xm_moe_experts *m, char *out, size_t n)
 {
     const struct xm_moe_attr *a = &m->desc.attr;
     uint32_t up_add;
     memcpy(&up_add, &a->up_add, sizeof(up_add));
-    xm_defines_print(out, n, "-DACT=%d -DCLAMPED=%d -DUP_ADD=%" PRIu32 " -DBIASED=%d",
-                     (int)a->activation, a->limit > 0, up_add,
-                     m->desc.experts.bias_gate || m->desc.experts.bias_up);
+    return xm_defines_print(out, n,
+                            "-DACT=%d -DCLAMPED=%d -DUP_ADD=%" PRIu32 " -DBIASED=%d",
+                            (int)a->activation, a->limit > 0, up_add,
+                            m->desc.experts.bias_gate || m->desc.experts.bias_up);
 }
 
-/* Those of the kernels for matrix engines. */
-static void
-matrix_options(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
-{
-    const struct xm_device_info *device = xm_engine_info(m->engine);
-    const struct xm_weight *down = &m->desc.experts.down->host;
-    char expert[EXPERT_OPTIONS];
-    size_t used = xm_defines_print(out, n, "-DSG=%u -DMATRIX_ENGINE=%d",
-                                   xm_matrix_lanes(device), xm_matrix_is_real(device));
-    expert_options(m, expert, sizeof(expert));
-    if (step == XM_MOE_GEMM_GATE_UP)
-        xm_defines_print(out + used, n - used, " %s -DOUT_PLANES=%u -DOUT_GROUP=%llu",
-                         expert, xm_weight_planes(down), (unsigned long long)down->group);
-}
-
-static void
-gather_options(const struct xm_moe_experts *m, char *out, size_t n)
-{
-    const struct xm_rows_form form =
-        xm_form_for(xm_moe_form(m, XM_MOE_GATHER), &m->desc.experts.gate->host);
-    size_t used = xm_defines_print(out, n, "-DSRC=%s", xm_element_text(m->desc.src));
-    xm_form_defines(&form, "FORM", out + used, n - used);
-}
-
-/* Options of a step's kernel besides its weight's. */
+/* Options of all kernels of a step besides their weights' and their rows'. */
 static void
 options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
 {
+    const struct xm_rows_form form = xm_moe_form(m, step);
     const char *src = xm_element_text(m->desc.src), *dst = xm_element_text(m->desc.dst);
-    char expert[EXPERT_OPTIONS];
-    expert_options(m, expert, sizeof(expert));
-    if (xm_moe_form(m, step) == XM_FORM_PAIRS) {
-        matrix_options(m, step, out, n);
-        return;
-    }
+    size_t used = 0;
+    out[0] = '\0';
     switch (step) {
     case XM_MOE_GATE_UP:
-        xm_defines_print(out, n, "-DSRC=%s %s -DROWS=%d", src, expert, XM_MOE_GEN_ROWS);
+        used = expert_options(m, out, n);
+        xm_defines_print(out + used, n - used, " -DSRC=%s", src);
         return;
     case XM_MOE_GEMM_GATE_UP:
-        xm_defines_print(out, n, "%s -DROWS=%d -DOUT_PLANES=%u -DOUT_GROUP=%llu", expert,
-                         XM_MOE_GEMM_ROWS, xm_weight_planes(&m->desc.experts.down->host),
-                         (unsigned long long)m->desc.experts.down->host.group);
-        return;
-    case XM_MOE_GEMM_DOWN:
-        xm_defines_print(out, n, "-DROWS=%d", XM_MOE_GEMM_ROWS);
+        used = expert_options(m, out, n);
+        xm_defines_print(out + used, n - used, " -DOUT_PLANES=%u -DOUT_GROUP=%llu",
+                         xm_weight_planes(xm_moe_down(m)),
+                         (unsigned long long)xm_moe_down(m)->group);
         return;
     case XM_MOE_GATHER:
-        gather_options(m, out, n);
+        used = xm_defines_print(out, n, "-DSRC=%s", src);
+        xm_form_defines(&form, "FORM", out + used, n - used);
         return;
     case XM_MOE_SORT:
         xm_defines_print(out, n, "-DEXPERTS=%llu", (unsigned long long)m->experts);
         return;
-    default: /* moe_down and moe_combine */
-        xm_defines_print(out, n, "-DDST=%s -DADD=%s -DROWS=%d", dst,
-                         xm_element_text(m->desc.add), XM_MOE_GEN_ROWS);
+    case XM_MOE_DOWN:
+    case XM_MOE_COMBINE:
+        xm_defines_print(out, n, "-DDST=%s -DADD=%s", dst, xm_element_text(m->desc.add));
+        return;
+    default: /* moe_gemm_down */
+        return;
     }
 }
 
-/* The weights that a step reads, or whose activations it moves; none: n is 0. */
+/* The weights that the kernel of a step knows; none: n is 0. */
 static struct xm_kernel_weights
 weights_of(const struct xm_moe_experts *m, enum xm_moe_step step)
 {
-    const struct xm_weight *gate = &m->desc.experts.gate->host;
+    const struct xm_weight *w = xm_moe_weight(m, step);
     const struct xm_device_weight *up = m->desc.experts.up;
-    switch (step) {
-    case XM_MOE_SORT:
-    case XM_MOE_COMBINE:
+    if (step == XM_MOE_SORT || step == XM_MOE_COMBINE)
         return (struct xm_kernel_weights){.n = 0};
-    case XM_MOE_DOWN:
-    case XM_MOE_GEMM_DOWN:
-        return xm_one_weight(&m->desc.experts.down->host);
-    default:
-        return (struct xm_kernel_weights){{gate, up ? &up->host : gate}, 2};
-    }
+    if (w == xm_moe_down(m))
+        return xm_one_weight(w);
+    return (struct xm_kernel_weights){{w, up ? &up->host : w}, 2};
 }
 
-/* The kernel that turns x or h for the vector kernels of few tokens. */
+/* The kernel that brings x or h into the form that a row for few tokens reads. */
 static enum xm_status
 build_prepare(struct xm_moe_experts *m, enum xm_moe_step step, struct xm_error *err)
 {
-    const enum xm_form form = xm_moe_form(m, step);
-    if (!xm_moe_is_vec(m, step))
+    m->prepare[step] = NULL;
+    if (step != XM_MOE_GATE_UP && step != XM_MOE_DOWN)
         return XM_OK;
-    if (step == XM_MOE_GATE_UP)
-        return xm_form_kernel(m->engine, form, m->desc.src, &m->desc.experts.gate->host,
-                              &m->prepare_x, err);
-    if (step == XM_MOE_DOWN)
-        return xm_form_kernel(m->engine, form, XM_F32, &m->desc.experts.down->host,
-                              &m->prepare_h, err);
-    return XM_OK;
+    return xm_form_kernel(m->engine, xm_moe_row(m, step)->form,
+                          step == XM_MOE_DOWN ? XM_F32 : m->desc.src,
+                          xm_moe_weight(m, step), &m->prepare[step], err);
 }
 
 static enum xm_status
@@ -356,26 +323,32 @@ build_step(void *ctx, size_t i, struct xm_error *err)
     enum xm_moe_step step = (enum xm_moe_step)i;
     const struct xm_variant *row = xm_moe_row(m, step);
     const struct xm_kernel_weights w = weights_of(m, step);
-    char options[192];
+    char options[XM_WEIGHT_DEFINES], all[XM_KERNEL_DEFINES];
     if (forms_in_dispute(m))
         return XM_OK; /* to be chosen again */
-    if (row->family == XM_FAMILY_ONEDNN && step != XM_MOE_GATHER)
+    if (xm_moe_library(row, step))
         return m->onednn ? XM_OK
                          : xm_onednn_experts_create(m->engine, &m->desc, &m->onednn, err);
-    options_of(m, step, options, sizeof(options));
     XM_TRY(build_prepare(m, step, err));
+    options_of(m, step, options, sizeof(options));
+    xm_defines_print(all, sizeof(all), "%s%s", options,
+                     xm_variant_defines(row, xm_engine_info(m->engine)).text);
     if (!w.n)
-        return xm_engine_kernel(m->engine, row->name, options, &m->kernel[step], err);
+        return xm_engine_kernel(m->engine, xm_variant_kernel(row), all, &m->kernel[step],
+                                err);
     return xm_weight_kernel(m->engine, xm_variant_kernel(row), w, &m->kernel[step], err,
-                            "%s%s", options,
-                            row->form == XM_FORM_SHORTS ? " -DVNNI=1 -DSHORTS=1" : "");
+                            "%s", all);
 }
 
 static enum xm_status
 choose_and_build(struct xm_moe_experts *m, struct xm_error *err)
 {
-    for (int s = 0; s < XM_MOE_N_STEPS; s++)
-        m->pick[s] = (struct xm_pick){.table = &xm_moe_tables[s], .problem = m};
+    for (int s = 0; s < XM_MOE_N_STEPS; s++) {
+        m->problem[s] = (struct xm_moe_problem){xm_moe_weight(m, (enum xm_moe_step)s),
+                                                m->desc.src, m};
+        m->pick[s] =
+            (struct xm_pick){.table = &xm_moe_tables[s], .problem = &m->problem[s]};
+    }
     m->forms = UINT32_MAX;
     for (;;) {
         XM_TRY(xm_variant_build(m->pick, XM_MOE_N_STEPS, m->engine, build_step, m, err));
@@ -446,48 +419,51 @@ static uint64_t
 max_tiles(const struct xm_moe_experts *m, uint64_t slots)
 {
     uint64_t partial = slots < m->experts ? slots : m->experts;
-    return (slots + partial * (XM_MOE_TILE - 1)) / XM_MOE_TILE;
+    return (slots + partial * (XM_TILE - 1)) / XM_TILE;
+}
+
+/* `rows` rows in the form that a step reads. */
+static uint64_t
+form_bytes(const struct xm_moe_experts *m, enum xm_moe_step step, uint64_t rows)
+{
+    const struct xm_rows_form form = xm_moe_form(m, step);
+    return xm_form_bytes(&form, xm_moe_weight(m, step)->cols, rows);
 }
 
 static uint32_t
 few_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
 {
-    const struct xm_weight *gate = &m->desc.experts.gate->host,
-                           *down = &m->desc.experts.down->host;
     uint64_t slots = tokens * m->top_k;
-    const struct xm_rows_form gate_form =
-        xm_form_for(xm_moe_form(m, XM_MOE_GATE_UP), gate);
-    const struct xm_rows_form down_form = xm_form_for(xm_moe_form(m, XM_MOE_DOWN), down);
-    bytes[XM_FEW_X] = xm_form_bytes(&gate_form, gate->cols, tokens);
+    bytes[XM_FEW_X] = form_bytes(m, XM_MOE_GATE_UP, tokens);
     bytes[XM_FEW_H] = slots * m->inter * sizeof(float);
-    bytes[XM_FEW_H_PREPARED] = xm_form_bytes(&down_form, down->cols, slots);
+    bytes[XM_FEW_H_PREPARED] = form_bytes(m, XM_MOE_DOWN, slots);
     return XM_FEW_N;
 }
 
-/* Tiles of floats, or rows of integers. */
+/* What a step reads of many tokens; of plain rows there may be two, of halves. */
 static uint64_t
-rows_bytes(const struct xm_moe_experts *m, const struct xm_weight *w, uint64_t tiles)
+rows_bytes(const struct xm_moe_experts *m, enum xm_moe_step step, uint64_t places)
 {
-    const struct xm_rows_form form = xm_form_for(xm_moe_form(m, XM_MOE_GATHER), w);
-    const uint64_t rows = tiles * XM_MOE_TILE;
-    return form.form == XM_FORM_ROWS ? rows * xm_weight_padded_cols(w) * sizeof(float)
-                                     : xm_form_bytes(&form, w->cols, rows);
+    return xm_moe_row(m, step)->form == XM_FORM_ROWS
+               ? places * xm_weight_padded_cols(xm_moe_weight(m, step)) * sizeof(float)
+               : form_bytes(m, step, places);
 }
 
 static uint32_t
 many_sizes(const struct xm_moe_experts *m, uint64_t tokens, uint64_t *bytes)
 {
     uint64_t slots = tokens * m->top_k, tiles = max_tiles(m, slots);
-    const uint64_t x = rows_bytes(m, &m->desc.experts.gate->host, tiles);
-    const uint64_t y = tiles * XM_MOE_TILE * m->hidden * sizeof(float);
+    const uint64_t places = tiles * XM_TILE;
+    const uint64_t x = rows_bytes(m, XM_MOE_GEMM_GATE_UP, places);
+    const uint64_t y = places * m->hidden * sizeof(float);
     bytes[XM_MANY_FIRST] = (m->experts + 1) * sizeof(uint32_t);
     bytes[XM_MANY_TILE_EXPERT] = tiles * sizeof(int32_t);
-    bytes[XM_MANY_SOURCE] = tiles * XM_MOE_TILE * sizeof(int32_t);
+    bytes[XM_MANY_SOURCE] = places * sizeof(int32_t);
     bytes[XM_MANY_PLACE] = slots * sizeof(uint32_t);
     bytes[XM_MANY_NEXT] = m->experts * sizeof(uint32_t);
     /* The gathered rows are dead when the down projection writes its own. */
     bytes[XM_MANY_XY] = x > y ? x : y;
-    bytes[XM_MANY_H] = rows_bytes(m, &m->desc.experts.down->host, tiles);
+    bytes[XM_MANY_H] = rows_bytes(m, XM_MOE_GEMM_DOWN, places);
     bytes[XM_MANY_SCRATCHPAD] = m->onednn ? xm_onednn_experts_scratchpad(m->onednn) : 0;
     return XM_MANY_N;
 }
@@ -524,38 +500,45 @@ end_step(const struct xm_moe_experts *m, uint64_t tokens)
     return is_few(m, tokens) ? XM_MOE_SORT : XM_MOE_N_STEPS;
 }
 
+/* Few tokens may read a cache's slots in place of the experts. */
+static enum xm_status
+fill_cache(struct xm_moe_call *c)
+{
+    const struct xm_expert_cache *cache = c->batch->cache;
+    if (!is_few(c->m, c->batch->tokens) || !cache ||
+        !xm_expert_cache_holds(cache, c->slots))
+        return XM_OK;
+    c->rows = cache->rows;
+    c->ids = cache->table[XM_EXPERT_SLOT_IDS];
+    return xm_expert_cache_fill(cache, c->batch->ids, c->slots, c->queue, c->err);
+}
+
 enum xm_status
 xm_moe_experts_run(const struct xm_moe_experts *m, const struct xm_moe_batch *batch,
                    struct xm_scratch *scratch, struct xm_queue *queue,
                    struct xm_error *err)
 {
     uint64_t slots = batch->tokens * m->top_k;
-    uint32_t *first = NULL;
     struct xm_moe_call c = {.m = m,
                             .batch = batch,
                             .slots = slots,
                             .tiles = max_tiles(m, slots),
+                            .rows = m->desc.experts,
+                            .ids = batch->ids,
                             .queue = queue,
-                            .err = err,
-                            .first = &first};
+                            .err = err};
     struct xm_scratch own = *scratch; /* gives back what it takes */
     uint64_t bytes[XM_MOE_MAX_PARTS];
     uint32_t n = part_sizes(m, batch->tokens, bytes);
-    enum xm_status status = XM_OK;
+    enum xm_status status = fill_cache(&c);
     own.n_views = 0;
-    bool cached = is_few(m, batch->tokens) && batch->cache &&
-                  xm_expert_cache_holds(batch->cache, slots);
-    c.rows = cached ? batch->cache->rows : m->desc.experts;
-    c.ids = cached ? batch->cache->table[XM_EXPERT_SLOT_IDS] : batch->ids;
-    if (cached)
-        status = xm_expert_cache_fill(batch->cache, batch->ids, slots, queue, err);
     for (uint32_t i = 0; i < n && status == XM_OK; i++)
         status = xm_scratch_take(&own, bytes[i], &c.part[i], err);
     int end = end_step(m, batch->tokens);
     for (int s = first_step(m, batch->tokens); s < end && status == XM_OK; s++)
-        status = xm_moe_step_fns[s](&c);
+        status = xm_moe_step_run(&c, (enum xm_moe_step)s);
     xm_scratch_end(&own);
-    xm_free(first);
+    xm_free(c.first);
     return status;
 }
 

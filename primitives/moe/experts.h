@@ -24,6 +24,14 @@ enum xm_moe_step {
 };
 
 struct xm_onednn_experts;
+struct xm_moe_experts;
+
+/* What the rows of a step's table are asked about. */
+struct xm_moe_problem {
+    const struct xm_weight *weight; /* whose product the step makes or serves */
+    enum xm_element src;
+    const struct xm_moe_experts *m;
+};
 
 struct xm_moe_experts {
     struct xm_engine *engine;        /* borrowed from the primitive               */
@@ -31,10 +39,11 @@ struct xm_moe_experts {
     uint64_t experts, hidden, inter; /* E, H, I                                   */
     uint64_t top_k;
     uint32_t forms; /* 1 << form of those that may be used                        */
+    struct xm_moe_problem problem[XM_MOE_N_STEPS];
     struct xm_pick pick[XM_MOE_N_STEPS];
     struct xm_kernel *kernel[XM_MOE_N_STEPS];
+    struct xm_kernel *prepare[XM_MOE_N_STEPS]; /* what makes the form; NULL: none */
     struct xm_onednn_experts *onednn; /* NULL: not used                           */
-    struct xm_kernel *prepare_x, *prepare_h; /* for the vector kernels            */
 };
 
 /* What one run of a set reads and writes. */

@@ -9,10 +9,6 @@
 #include "primitives/form.h"
 #include "primitives/moe/experts.h"
 
-enum { XM_MOE_TILE = 16, XM_MOE_GEMM_ROWS = 8 };
-/* Rows of a work-group of the gen kernels, for few tokens and for a tile. */
-enum { XM_MOE_GEN_ROWS = 4, XM_MOE_GEN_TILE_ROWS = 64 };
-
 /* Parts of a run's scratch, in the order of taking. */
 enum { XM_FEW_X, XM_FEW_H, XM_FEW_H_PREPARED, XM_FEW_N };
 enum {
@@ -38,7 +34,7 @@ struct xm_moe_call {
     struct xm_buffer *part[XM_MOE_MAX_PARTS];
     struct xm_queue *queue;
     struct xm_error *err;
-    uint32_t **first; /* what moe_sort left in XM_MANY_FIRST, when the host has read it */
+    uint32_t *first; /* what moe_sort left in XM_MANY_FIRST, when the host has read it */
 };
 
 static inline const struct xm_variant *
@@ -47,20 +43,37 @@ xm_moe_row(const struct xm_moe_experts *m, enum xm_moe_step step)
     return &m->pick[step].table->rows[m->pick[step].row];
 }
 
-static inline bool
-xm_moe_is_vec(const struct xm_moe_experts *m, enum xm_moe_step step)
+static inline const struct xm_weight *
+xm_moe_gate(const struct xm_moe_experts *m)
 {
-    return xm_moe_row(m, step)->family == XM_FAMILY_VEC;
+    return &m->desc.experts.gate->host;
 }
 
-static inline enum xm_form
+static inline const struct xm_weight *
+xm_moe_down(const struct xm_moe_experts *m)
+{
+    return &m->desc.experts.down->host;
+}
+
+/* The weight that a step multiplies, or whose activations it moves. */
+static inline const struct xm_weight *
+xm_moe_weight(const struct xm_moe_experts *m, enum xm_moe_step step)
+{
+    return step == XM_MOE_DOWN || step == XM_MOE_GEMM_DOWN ? xm_moe_down(m)
+                                                           : xm_moe_gate(m);
+}
+
+/* The form of what a step reads; of what moe_gather writes. */
+static inline struct xm_rows_form
 xm_moe_form(const struct xm_moe_experts *m, enum xm_moe_step step)
 {
-    return xm_moe_row(m, step)->form;
+    return xm_form_for(xm_moe_row(m, step)->form, xm_moe_weight(m, step));
 }
 
-/* The launch of each step. */
-typedef enum xm_status (*xm_moe_step_fn)(const struct xm_moe_call *c);
-extern const xm_moe_step_fn xm_moe_step_fns[XM_MOE_N_STEPS];
+typedef enum xm_status (*xm_moe_step_fn)(struct xm_moe_call *c);
+/* What runs a step of a library's row; NULL: the kernel is ours. */
+xm_moe_step_fn xm_moe_library(const struct xm_variant *row, enum xm_moe_step step);
+/* Enqueues a step. */
+enum xm_status xm_moe_step_run(struct xm_moe_call *c, enum xm_moe_step step);
 
 #endif

@@ -13,7 +13,13 @@
 #include "primitives/args.h"
 #include "primitives/moe/experts.h"
 #include "primitives/moe/router.h"
-#include "runtime/util/memory.h"
+#include "primitives/stage.h"
+
+/* The steps that have one kernel. */
+static const struct xm_variant shared_row = {
+    "moe_shared_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_TOKENS}}};
+static const struct xm_variant take_row = {
+    "moe_take_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_SLOTS}}};
 
 struct moe {
     struct xm_primitive base;
@@ -97,8 +103,7 @@ moe_destroy(struct xm_primitive *p)
     xm_moe_experts_fini(&m->routed);
     xm_moe_experts_fini(&m->shared);
     xm_device_weight_unref(m->shared_gate_gate);
-    xm_engine_unref(p->engine);
-    xm_free(p);
+    xm_primitive_free(p);
 }
 
 static enum xm_status
@@ -122,7 +127,7 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
     /* An ungated one reads no weight: any format will do. */
     const struct xm_device_weight *w =
         d->shared_gate_gate ? d->shared_gate_gate : d->experts.gate;
-    return xm_weight_kernel(m->base.engine, "moe_shared_ref", xm_one_weight(&w->host),
+    return xm_weight_kernel(m->base.engine, shared_row.name, xm_one_weight(&w->host),
                             &m->shared_route, err, "-DSRC=%s -DGATED=%d",
                             xm_element_text(d->src), d->shared_gate_gate != NULL);
 }
@@ -140,7 +145,7 @@ init_routing(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
     m->scale = d->expert_scale;
     if (m->scale)
         xm_buffer_ref(m->scale);
-    return xm_engine_kernel(m->base.engine, "moe_take_ref", "", &m->take, err);
+    return xm_engine_kernel(m->base.engine, take_row.name, "", &m->take, err);
 }
 
 static enum xm_status
@@ -186,13 +191,14 @@ run_shared(const struct moe *m, struct xm_moe_batch *batch, struct xm_buffer *we
     struct xm_buffer *sum;
     XM_TRY(
         xm_scratch_take(s, batch->tokens * m->routed.hidden * sizeof(float), &sum, err));
+    const struct xm_counts counts = {.n = {[XM_TOKENS] = batch->tokens}};
     struct xm_args a = {.n = 0};
-    xm_args_weight(&a, m->shared_gate_gate);
-    xm_args_buffer(&a, batch->x);
-    xm_args_buffer(&a, weights);
-    xm_args_buffer(&a, ids);
-    xm_args_uint(&a, m->routed.hidden);
-    XM_TRY(xm_args_run(&a, queue, m->shared_route, false, batch->tokens, 1, 1, err));
+    xm_put_weight(&a, "w", m->shared_gate_gate);
+    xm_put_buffer(&a, "x", batch->x);
+    xm_put_buffer(&a, "weights", weights);
+    xm_put_buffer(&a, "ids", ids);
+    xm_put_uint(&a, "k_count", m->routed.hidden);
+    XM_TRY(xm_launch(&shared_row.launch, m->shared_route, &counts, &a, queue, err));
     struct xm_moe_batch shared = *batch;
     shared.out = sum;
     batch->add = sum;
@@ -204,14 +210,15 @@ run_take(const struct moe *m, const struct xm_operand *o, uint64_t slots,
          struct xm_buffer *weights, struct xm_buffer *ids, struct xm_queue *queue,
          struct xm_error *err)
 {
+    const struct xm_counts counts = {.n = {[XM_SLOTS] = slots}};
     struct xm_args a = {.n = 0};
-    xm_args_buffer(&a, o[XM_MOE_ROUTING].buffer);
-    xm_args_buffer(&a, o[XM_MOE_IDS].buffer);
-    xm_args_buffer(&a, m->scale);
-    xm_args_buffer(&a, weights);
-    xm_args_buffer(&a, ids);
-    xm_args_uint(&a, m->routed.experts);
-    return xm_args_run(&a, queue, m->take, false, slots, 1, 1, err);
+    xm_put_buffer(&a, "given", o[XM_MOE_ROUTING].buffer);
+    xm_put_buffer(&a, "chosen", o[XM_MOE_IDS].buffer);
+    xm_put_buffer(&a, "expert_scale", m->scale);
+    xm_put_buffer(&a, "weights", weights);
+    xm_put_buffer(&a, "ids", ids);
+    xm_put_uint(&a, "experts", m->routed.experts);
+    return xm_launch(&take_row.launch, m->take, &counts, &a, queue, err);
 }
 
 static enum xm_status
@@ -269,12 +276,12 @@ moe_describe(const struct xm_primitive *p, const struct xm_operand *operands, ch
     uint64_t tokens = xm_operand_rows(&operands[XM_MOE_HIDDEN]);
     snprintf(out, out_bytes, "%s",
              !m->by_ids ? xm_router_steps_name(&m->router)
-             : m->take  ? "moe_take_ref"
+             : m->take  ? take_row.name
                         : "");
     xm_moe_experts_describe(&m->routed, tokens, out, out_bytes);
     if (m->has_shared) {
         size_t used = strlen(out);
-        snprintf(out + used, out_bytes - used, " moe_shared_ref");
+        snprintf(out + used, out_bytes - used, " %s", shared_row.name);
         xm_moe_experts_describe(&m->shared, tokens, out, out_bytes);
     }
 }
@@ -289,12 +296,9 @@ xm_moe_create(struct xm_engine *engine, const struct xm_moe_desc *desc,
     const char *why = desc_refusal(desc);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "moe: %s", why);
-    struct moe *m = xm_calloc(1, sizeof(*m));
+    struct moe *m = xm_primitive_new(sizeof(*m), &moe_ops, engine, err);
     if (!m)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a moe primitive");
-    m->base.ops = &moe_ops;
-    m->base.engine = engine;
-    xm_engine_ref(engine);
+        return XM_NO_MEMORY;
     enum xm_status status = init(m, desc, err);
     if (status != XM_OK) {
         moe_destroy(&m->base);

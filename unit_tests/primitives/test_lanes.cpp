@@ -24,13 +24,17 @@ class Lanes : public PrimitiveTest
     }
 
     void go(const char *name, xm_kernel_weights w, const char *options, const xm_args &a,
-            uint64_t rows, uint64_t y)
+            uint64_t rows, uint64_t tokens)
     {
+        const xm_launch_shape shape = {
+            XM_LANES, LANES, {XM_ROWS, ROWS, XM_FIXED}, {XM_TOKENS, 1, XM_FIXED}, {}};
+        xm_counts counts = {};
+        counts.n[XM_ROWS] = rows;
+        counts.n[XM_TOKENS] = tokens;
         xm_kernel *kernel = nullptr;
         ASSERT_XM_OK(xm_weight_kernel(engine, name, w, &kernel, &err,
                                       "-DSG=%d -DROWS=%d %s", LANES, ROWS, options));
-        ASSERT_XM_OK(xm_args_run_lanes(&a, queue, kernel, LANES, (rows + ROWS - 1) / ROWS,
-                                       y, 1, &err));
+        ASSERT_XM_OK(xm_launch(&shape, kernel, &counts, &a, queue, &err));
     }
 
     /* gate and up, down and the sum over the slots */
@@ -51,33 +55,33 @@ class Lanes : public PrimitiveTest
         tensor y(XM_F32, {(int64_t)tokens, (int64_t)hidden});
 
         xm_args a = {};
-        xm_args_weight(&a, gate.device);
-        xm_args_weight(&a, up.device);
-        xm_args_buffer(&a, nullptr);
-        xm_args_buffer(&a, nullptr);
-        xm_args_uint4(&a, 0, 0, 0, 0);
-        xm_args_float(&a, 1.0f);
-        xm_args_float(&a, 0.0f);
-        xm_args_buffer(&a, x.buffer());
-        xm_args_buffer(&a, ids.buffer());
-        xm_args_buffer(&a, h.buffer());
-        xm_args_uint(&a, inter);
-        xm_args_uint(&a, hidden);
-        xm_args_uint(&a, top_k);
+        xm_put_weight(&a, "gate", gate.device);
+        xm_put_weight(&a, "up", up.device);
+        xm_put_buffer(&a, "bias_gate", nullptr);
+        xm_put_buffer(&a, "bias_up", nullptr);
+        xm_put_uint4(&a, "bias_steps", 0, 0, 0, 0);
+        xm_put_float(&a, "beta", 1.0f);
+        xm_put_float(&a, "limit", 0.0f);
+        xm_put_buffer(&a, "x", x.buffer());
+        xm_put_buffer(&a, "ids", ids.buffer());
+        xm_put_buffer(&a, "h", h.buffer());
+        xm_put_uint(&a, "i_count", inter);
+        xm_put_uint(&a, "k_count", hidden);
+        xm_put_uint(&a, "top_k", top_k);
         go("moe_gate_up_sg", {{&gate.host, &up.host}, 2}, "-DSRC=f32 -DACT=0", a, inter,
            tokens * top_k);
 
         xm_args b = {};
-        xm_args_weight(&b, down.device);
-        xm_args_buffer(&b, h.buffer());
-        xm_args_buffer(&b, ids.buffer());
-        xm_args_buffer(&b, weights.buffer());
-        xm_args_buffer(&b, nullptr);
-        xm_args_buffer(&b, nullptr);
-        xm_args_buffer(&b, y.buffer());
-        xm_args_uint(&b, hidden);
-        xm_args_uint(&b, inter);
-        xm_args_uint(&b, top_k);
+        xm_put_weight(&b, "w", down.device);
+        xm_put_buffer(&b, "h", h.buffer());
+        xm_put_buffer(&b, "ids", ids.buffer());
+        xm_put_buffer(&b, "weights", weights.buffer());
+        xm_put_buffer(&b, "bias", nullptr);
+        xm_put_buffer(&b, "add", nullptr);
+        xm_put_buffer(&b, "y", y.buffer());
+        xm_put_uint(&b, "n_count", hidden);
+        xm_put_uint(&b, "k_count", inter);
+        xm_put_uint(&b, "top_k", top_k);
         go("moe_down_sg", xm_one_weight(&down.host), "-DDST=f32", b, hidden, tokens);
 
         const xm_moe_weights set = {&gate.host, &up.host, &down.host,

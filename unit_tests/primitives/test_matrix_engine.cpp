@@ -42,6 +42,20 @@ class MatrixEngine : public PrimitiveTest
         return k;
     }
 
+    /* x by y sub-groups of `lanes`. */
+    void go(const xm_args &a, xm_kernel *k, uint32_t lanes, uint64_t x, uint64_t y)
+    {
+        const xm_launch_shape shape = {XM_LANES,
+                                       (uint16_t)lanes,
+                                       {XM_ROWS, 1, XM_FIXED},
+                                       {XM_TOKENS, 1, XM_FIXED},
+                                       {}};
+        xm_counts counts = {};
+        counts.n[XM_ROWS] = x;
+        counts.n[XM_TOKENS] = y;
+        ASSERT_XM_OK(xm_launch(&shape, k, &counts, &a, queue, &err));
+    }
+
     static uint64_t blocks(uint64_t n, uint64_t block)
     {
         return (n + block - 1) / block;
@@ -63,25 +77,23 @@ class MatrixEngine : public PrimitiveTest
         tensor y(XM_F16, {(int64_t)tokens, (int64_t)n});
 
         xm_args pack = {};
-        xm_args_buffer(&pack, x.buffer());
-        xm_args_buffer(&pack, tiles.buffer());
-        xm_args_uint(&pack, tokens);
-        xm_args_uint(&pack, k);
-        ASSERT_XM_OK(xm_args_run_lanes(&pack, queue, kernel("linear_pack_dpas", w, sg),
-                                       lanes, blocks(k, 128), n_tiles * 16 / lanes, 1,
-                                       &err));
+        xm_put_buffer(&pack, "x", x.buffer());
+        xm_put_buffer(&pack, "prepared", tiles.buffer());
+        xm_put_uint(&pack, "t_count", tokens);
+        xm_put_uint(&pack, "k_count", k);
+        go(pack, kernel("linear_pack_dpas", w, sg), lanes, blocks(k, 128),
+           n_tiles * 16 / lanes);
 
         xm_args gemm = {};
-        xm_args_weight(&gemm, w.device);
-        xm_args_buffer(&gemm, tiles.buffer());
-        xm_args_buffer(&gemm, bias.buffer());
-        xm_args_buffer(&gemm, y.buffer());
-        xm_args_uint(&gemm, n);
-        xm_args_uint(&gemm, k);
-        xm_args_uint(&gemm, tokens);
-        ASSERT_XM_OK(xm_args_run_lanes(
-            &gemm, queue, kernel("linear_gemm_dpas", w, "-DDST=f16 " + sg), lanes,
-            blocks(n, 16), blocks(n_tiles, lanes / 8), 1, &err));
+        xm_put_weight(&gemm, "w", w.device);
+        xm_put_buffer(&gemm, "x", tiles.buffer());
+        xm_put_buffer(&gemm, "bias", bias.buffer());
+        xm_put_buffer(&gemm, "y", y.buffer());
+        xm_put_uint(&gemm, "n_count", n);
+        xm_put_uint(&gemm, "k_count", k);
+        xm_put_uint(&gemm, "t_count", tokens);
+        go(gemm, kernel("linear_gemm_dpas", w, "-DDST=f16 " + sg), lanes, blocks(n, 16),
+           blocks(n_tiles, lanes / 8));
 
         std::vector<float> want(y.size());
         ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
@@ -150,15 +162,14 @@ class MatrixEngine : public PrimitiveTest
         const std::string sg = "-DSG=" + std::to_string(lanes);
 
         xm_args gather = {};
-        xm_args_buffer(&gather, x.buffer());
-        xm_args_buffer(&gather, tile_expert.buffer());
-        xm_args_buffer(&gather, source.buffer());
-        xm_args_buffer(&gather, tiles.buffer());
-        xm_args_uint(&gather, hidden);
-        xm_args_uint(&gather, 1);
-        ASSERT_XM_OK(
-            xm_args_run_lanes(&gather, queue, kernel("moe_gather_dpas", gate, sg), lanes,
-                              blocks(hidden, 128), max_tiles * 16 / lanes, 1, &err));
+        xm_put_buffer(&gather, "x", x.buffer());
+        xm_put_buffer(&gather, "tile_expert", tile_expert.buffer());
+        xm_put_buffer(&gather, "source", source.buffer());
+        xm_put_buffer(&gather, "rows", tiles.buffer());
+        xm_put_uint(&gather, "k_count", hidden);
+        xm_put_uint(&gather, "top_k", 1);
+        go(gather, kernel("moe_gather_dpas", gate, sg), lanes, blocks(hidden, 128),
+           max_tiles * 16 / lanes);
 
         xm_args gate_up = {};
         const bool interleaved =
@@ -175,43 +186,44 @@ class MatrixEngine : public PrimitiveTest
                     xm_weight_slice_rows(&halves[i], (i ^ up_first) * inter, inter),
                     nullptr);
         }
-        xm_args_view(&gate_up, gate.device, &halves[0]);
-        xm_args_view(&gate_up, clamped ? gate.device : up.device, &halves[1]);
-        xm_args_buffer(&gate_up, bias_gate.buffer());
-        xm_args_buffer(&gate_up, clamped ? bias_gate.buffer() : bias_up.buffer());
-        xm_args_uint4(&gate_up, (uint32_t)gate_rows, interleaved ? 2 : 1,
-                      up_first ? second : 0, up_first || !clamped ? 0 : second);
-        xm_args_float(&gate_up, clamped ? 1.702f : 1.0f);
-        xm_args_float(&gate_up, clamped ? 0.7f : 0.0f);
-        xm_args_buffer(&gate_up, tiles.buffer());
-        xm_args_buffer(&gate_up, first_tile.buffer());
-        xm_args_buffer(&gate_up, tile_expert.buffer());
-        xm_args_buffer(&gate_up, h.buffer());
-        xm_args_uint(&gate_up, inter);
-        xm_args_uint(&gate_up, hidden);
-        ASSERT_XM_OK(xm_args_run_lanes(
-            &gate_up, queue,
-            kernel("moe_gemm_gate_up_dpas", gate,
-                   "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
-                       (clamped ? " -DUP_ADD=1065353216" : "") +
-                       " -DBIASED=1"
-                       " -DOUT_PLANES=" +
-                       std::to_string(xm_weight_planes(&down.host)) +
-                       " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
-            lanes, blocks(inter, 8), max_tiles, 1, &err));
+        xm_put_view(&gate_up, "gate", gate.device, &halves[0]);
+        xm_put_view(&gate_up, "up", clamped ? gate.device : up.device, &halves[1]);
+        xm_put_buffer(&gate_up, "bias_gate", bias_gate.buffer());
+        xm_put_buffer(&gate_up, "bias_up",
+                      clamped ? bias_gate.buffer() : bias_up.buffer());
+        xm_put_uint4(&gate_up, "bias_steps", (uint32_t)gate_rows, interleaved ? 2 : 1,
+                     up_first ? second : 0, up_first || !clamped ? 0 : second);
+        xm_put_float(&gate_up, "beta", clamped ? 1.702f : 1.0f);
+        xm_put_float(&gate_up, "limit", clamped ? 0.7f : 0.0f);
+        xm_put_buffer(&gate_up, "x", tiles.buffer());
+        xm_put_buffer(&gate_up, "first_tile", first_tile.buffer());
+        xm_put_buffer(&gate_up, "tile_expert", tile_expert.buffer());
+        xm_put_buffer(&gate_up, "source", source.buffer());
+        xm_put_buffer(&gate_up, "h", h.buffer());
+        xm_put_uint(&gate_up, "i_count", inter);
+        xm_put_uint(&gate_up, "k_count", hidden);
+        go(gate_up,
+           kernel("moe_gemm_gate_up_dpas", gate,
+                  "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
+                      (clamped ? " -DUP_ADD=1065353216" : "") +
+                      " -DBIASED=1"
+                      " -DOUT_PLANES=" +
+                      std::to_string(xm_weight_planes(&down.host)) +
+                      " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
+           lanes, blocks(inter, 8), max_tiles);
 
         xm_args last = {};
-        xm_args_weight(&last, down.device);
-        xm_args_buffer(&last, h.buffer());
-        xm_args_buffer(&last, first_tile.buffer());
-        xm_args_buffer(&last, tile_expert.buffer());
-        xm_args_buffer(&last, bias_down.buffer());
-        xm_args_buffer(&last, y.buffer());
-        xm_args_uint(&last, hidden);
-        xm_args_uint(&last, inter);
-        ASSERT_XM_OK(xm_args_run_lanes(&last, queue,
-                                       kernel("moe_gemm_down_dpas", down, sg), lanes,
-                                       blocks(hidden, 16), max_tiles, 1, &err));
+        xm_put_weight(&last, "w", down.device);
+        xm_put_buffer(&last, "h", h.buffer());
+        xm_put_buffer(&last, "first_tile", first_tile.buffer());
+        xm_put_buffer(&last, "tile_expert", tile_expert.buffer());
+        xm_put_buffer(&last, "source", source.buffer());
+        xm_put_buffer(&last, "bias", bias_down.buffer());
+        xm_put_buffer(&last, "y", y.buffer());
+        xm_put_uint(&last, "n_count", hidden);
+        xm_put_uint(&last, "k_count", inter);
+        go(last, kernel("moe_gemm_down_dpas", down, sg), lanes, blocks(hidden, 16),
+           max_tiles);
 
         std::vector<float> want(tokens * hidden), got(tokens * hidden);
         std::vector<float> rows = x.rounded(), bg = bias_gate.rounded(),

@@ -324,6 +324,76 @@ class Moe : public PrimitiveTest
     }
 };
 
+/* What a family's kernels are launched in, and the forms that they read. */
+bool
+fits_family(const xm_variant &row)
+{
+    const xm_unit unit = row.launch.unit;
+    switch (row.family) {
+    case XM_FAMILY_VEC:
+        return unit == XM_ALONE && row.form != XM_FORM_PAIRS;
+    case XM_FAMILY_GEN:
+        return unit == XM_GROUP && row.launch.size == XM_GROUP_ITEMS;
+    case XM_FAMILY_SG:
+        return unit == XM_LANES ||
+               (unit == XM_GROUP && row.launch.size == XM_SUB_GROUP_ITEMS);
+    default:
+        return unit == XM_ITEM;
+    }
+}
+
+/* Work-items that are launched for a unit, on a chip whose matrix engines have 8 lanes. */
+uint64_t
+items_of(const xm_launch_shape &shape)
+{
+    if (shape.unit == XM_LANES)
+        return shape.size == XM_MATRIX_LANES ? 8 : XM_SUB_GROUP;
+    return shape.unit == XM_GROUP ? shape.size : 1;
+}
+
+/* Units take all that there is, and the last of them some of it; but for `spare` ones. */
+void
+expect_covered(uint64_t units, uint64_t per, uint64_t n, uint64_t spare)
+{
+    EXPECT_GE(units * per, n);
+    EXPECT_LT(units * per, n + (1 + spare) * per);
+}
+
+TEST(MoeTables, EveryRowSaysHowItIsLaunched)
+{
+    xm_device_info chip = {};
+    chip.kind = XM_DEVICE_GPU;
+    chip.compute_units = 3;
+    chip.sub_group_sizes[0] = 8;
+    xm_counts counts = {};
+    for (int axis = 0; axis < XM_AXES; axis++)
+        counts.n[axis] = axis == XM_ONE ? 1 : 1000 + 16 * (uint64_t)axis;
+    counts.block = 128;
+    for (const xm_variant_table &table : xm_moe_tables) {
+        for (size_t i = 0; i < table.n; i++) {
+            const xm_variant &row = table.rows[i];
+            const xm_launch_shape &s = row.launch;
+            SCOPED_TRACE(row.name);
+            if (std::string(row.name).find("_onednn") != std::string::npos)
+                continue; /* no kernel of ours */
+            const uint64_t items = items_of(s);
+            uint64_t per_item = 0;
+            const struct xm_launch l = xm_launch_for(&s, &chip, &counts, &per_item);
+            EXPECT_TRUE(fits_family(row));
+            EXPECT_NE(s.x.axis, XM_UNITS) << "a step of experts has axes of their own";
+            EXPECT_EQ(l.global[0] % items, 0u);
+            expect_covered(l.global[0] / items, per_item, counts.n[s.x.axis],
+                           s.unit == XM_LANES ? 3 : 0);
+            EXPECT_EQ(s.z.per, 0u);
+            if (!s.y.per)
+                continue;
+            EXPECT_NE(s.x.axis, s.y.axis);
+            expect_covered(l.global[1], s.y.per * (s.y.take == XM_PER_LANE ? items : 1),
+                           counts.n[s.y.axis], 0);
+        }
+    }
+}
+
 TEST_F(Moe, EveryVariantForFewTokensAgreesWithTheReference)
 {
     check_all(few, 0, 2, 1);

@@ -8,6 +8,7 @@
 #include "primitives/linear/onednn_gpu_linear.h"
 #include "primitives/moe/onednn_experts.h"
 #include "primitives/onednn/onednn_weight.h"
+#include "primitives/tables.h"
 #include "runtime/reference/reference.h"
 #include "unit_tests/primitives/weight_fixture.h"
 
@@ -362,17 +363,21 @@ TEST_P(OnednnExperts, MultiplyTheirOwnRows)
     ASSERT_XM_OK(
         xm_engine_kernel(engine, "moe_gather_rows_ref", "-DSRC=f16", &gather, &err));
     xm_args a = {};
-    xm_args_buffer(&a, x.buffer());
-    xm_args_buffer(&a, tile_of.buffer());
-    xm_args_buffer(&a, source_of.buffer());
-    xm_args_buffer(&a, xy.buffer());
-    xm_args_buffer(&a, first.buffer());
-    xm_args_buffer(&a, ends ? scratchpad.buffer() : nullptr);
-    xm_args_uint(&a, hidden);
-    xm_args_uint(&a, top_k);
-    xm_args_uint(&a, experts);
-    ASSERT_XM_OK(
-        xm_args_run(&a, queue, gather, false, hidden, (uint64_t)room * 16, 1, &err));
+    xm_put_buffer(&a, "x", x.buffer());
+    xm_put_buffer(&a, "tile_expert", tile_of.buffer());
+    xm_put_buffer(&a, "source", source_of.buffer());
+    xm_put_buffer(&a, "rows", xy.buffer());
+    xm_put_uint(&a, "k_count", hidden);
+    xm_put_uint(&a, "top_k", top_k);
+    xm_put_buffer(&a, "first_tile", first.buffer());
+    xm_put_buffer(&a, "ends", ends ? scratchpad.buffer() : nullptr);
+    xm_put_uint(&a, "experts", experts);
+    xm_counts counts = {};
+    counts.n[XM_COLS] = hidden + 64; /* the end of the last block */
+    counts.n[XM_SLOTS] = (uint64_t)room * 16;
+    const xm_variant &row = xm_moe_tables[XM_MOE_GATHER].rows[0];
+    ASSERT_STREQ(row.name, "moe_gather_rows_ref");
+    ASSERT_XM_OK(xm_launch(&row.launch, gather, &counts, &a, queue, &err));
 
     xm_onednn_batch b = {};
     uint32_t *on_host = nullptr;

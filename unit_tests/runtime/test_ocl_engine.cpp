@@ -274,6 +274,27 @@ TEST_F(OclEngine, NamesTheArgumentThatDoesNotFit)
     xm_buffer_unref(a);
 }
 
+TEST_F(OclEngine, NamesTheArgumentThatIsCalledOtherwise)
+{
+    xm_buffer *a = make(64);
+    xm_kernel *k = nullptr;
+    ASSERT_EQ(xm_engine_kernel(engine, "copy_bytes", "", &k, &err), XM_OK);
+    const xm_launch launch = {{1, 1, 1}, {1, 1, 1}};
+    xm_arg args[] = {xm_arg_buffer(a), xm_arg_u64(0), xm_arg_buffer(a), xm_arg_u64(32),
+                     xm_arg_u64(8)};
+    args[0].name = "src";
+    args[1].name = "dst";
+    args[1].suffix = "_at";
+    args[3].name = "dst";
+    args[3].suffix = "_at";
+    EXPECT_EQ(xm_queue_run(queue, k, args, 5, &launch, &err), XM_INVALID);
+    EXPECT_STREQ(err.text, "kernel 'copy_bytes': argument 1 is called 'src_at', but "
+                           "'dst_at' was given");
+    args[1].name = "src";
+    EXPECT_EQ(xm_queue_run(queue, k, args, 5, &launch, &err), XM_OK) << err.text;
+    xm_buffer_unref(a);
+}
+
 TEST_F(OclEngine, ChecksWorkGroupSizes)
 {
     xm_buffer *a = make(64), *b = make(64);
