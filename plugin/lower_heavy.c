@@ -448,8 +448,13 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
         XM_TRY(xm_lower_value(l, xm_in(n, XM_ATTENTION_KEY_MASK),
                               &operands[XM_ATTENTION_KEY_MASK]));
     XM_TRY(xm_lower_result(l, n, 0, desc.element, &operands[XM_ATTENTION_OUT]));
+    const uint64_t cols = (uint64_t)desc.heads_q * desc.dv;
     struct xm_primitive *primitive = NULL;
+    desc.prepared = xm_lower_form_wanted(l, &n->out[0], cols);
     XM_TRY(xm_attention_create(l->p->engine, &desc, &primitive, l->err));
+    if (xm_attention_emits(primitive))
+        XM_TRY(emit(l, primitive, operands[XM_ATTENTION_OUT], &desc.prepared, cols,
+                    &operands[XM_ATTENTION_PREPARED]));
     struct xm_step *step = NULL;
     XM_TRY(xm_lower_step(l, n, XM_STEP_ATTENTION, primitive, operands,
                          XM_ATTENTION_N_OPERANDS, &step));

@@ -20,7 +20,8 @@
 
 __kernel void
 attention_combine_gen(__global const float *partial, __global const float *sinks,
-                      __global STORAGE(SRC) *out, ulong rows, int partitions)
+                      __global STORAGE(SRC) *out, ulong rows, int partitions,
+                      __global int *prepared)
 {
     const ulong row = get_group_id(0);
     __global const float *from = partial + row * partitions * (DV + 2);

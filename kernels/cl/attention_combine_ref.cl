@@ -19,7 +19,8 @@
 
 __kernel void
 attention_combine_ref(__global const float *partial, __global const float *sinks,
-                      __global STORAGE(SRC) *out, ulong rows, int partitions)
+                      __global STORAGE(SRC) *out, ulong rows, int partitions,
+                      __global int *prepared)
 {
     const ulong row = get_global_id(0);
     __global const float *from = partial + row * partitions * (DV + 2);

@@ -15,7 +15,8 @@
 
 SUB_GROUP_SIZE __kernel void
 attention_combine_sg(__global const float *partial, __global const float *sinks,
-                     __global STORAGE(SRC) * out, ulong rows, int partitions)
+                     __global STORAGE(SRC) * out, ulong rows, int partitions,
+                     __global int *prepared)
 {
     const ulong row = sub_group_index();
     const int lane = (int)get_sub_group_local_id();

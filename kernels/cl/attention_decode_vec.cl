@@ -2,9 +2,11 @@
  *
  * One partition of the keys for the few tokens of a chunk; whole rows where it is the only one
  * (DECODE_PARAMETERS). A unit is a partition for all heads of one group and all tokens (at most
- * TILE_TOKENS): the keys are read once.
+ * TILE_TOKENS): the keys are read once. prepared: the rows (b, t) again, as prepared.h says, of
+ * whose k a group makes whole parts.
  */
 #include "attention_tile.h"
+#include "prepared.h"
 #include "span.h"
 
 static void
@@ -17,6 +19,20 @@ write_partial(const struct rows *r, int i, __global float *to)
         to[d] = r->o[i * DV_PAD + d];
     to[DV] = r->m[i];
     to[DV + 1] = r->l[i];
+}
+
+/* The part of the prepared rows that the group's heads make. */
+static void
+prepare_group(const struct attention *a, int b, int head_kv,
+              __global const STORAGE(SRC) * out, __global int *prepared)
+{
+    const uint k_count = HEADS_Q * DV, first = head_kv * GROUP_HEADS * DV;
+    for (int t = 0; t < a->tokens; t++) {
+        const ulong row = (ulong)b * a->tokens + t;
+        PASTE(prepare_part_, SRC)(out + row * k_count, k_count, first,
+                                  first + GROUP_HEADS * DV,
+                                  prepared + row * prepared_words(k_count, FORM), FORM);
+    }
 }
 
 __kernel void
@@ -39,5 +55,7 @@ attention_decode_vec(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
                               partial +
                                   (row_index(&a, &r, i) * partitions + p) * (DV + 2));
         }
+        if (prepared && partitions == 1)
+            prepare_group(&a, u / partitions / HEADS_KV, head_kv, out, prepared);
     }
 }

@@ -53,14 +53,15 @@ not_in_tiles(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant decode_variants[] = {
-    {"attention_decode_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKEN_TILES}}},
+    {"attention_decode_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKEN_TILES}},
+     .emits = true},
     {"attention_decode_sg", XM_FAMILY_SG, 0, wide_values, {XM_LANES, 0, {XM_LANE_TILES}}},
     {"attention_decode_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_GROUP_TILES}}},
     {"attention_decode_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_QUERIES}}},
 };
 static const struct xm_variant combine_variants[] = {
-    {"attention_combine_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN}},
+    {"attention_combine_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN}, .emits = true},
     {"attention_combine_sg", XM_FAMILY_SG, 0, NULL, {XM_LANES}},
     {"attention_combine_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS}},
     {"attention_combine_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
@@ -229,6 +230,43 @@ enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
     return xm_stage_run(&a->prompt, &a->desc, &counts, &args, run, err);
 }
 
+/* ---- prepared rows ----------------------------------------------------------------- */
+
+/* Heads whose values are whole parts of a prepared row, so that the combination of their partitions
+ * can write it; 0: none are, or those that share K and V are not. */
+static uint32_t
+heads_of_part(const struct xm_attention_desc *d)
+{
+    if (!xm_rows_are_prepared(&d->prepared))
+        return 0;
+    const uint64_t part = xm_prepared_part(&d->prepared);
+    const uint64_t heads = part > d->dv ? part / d->dv : 1;
+    const bool whole = heads * d->dv % part == 0 && d->heads_q % heads == 0 &&
+                       d->heads_q / d->heads_kv * (uint64_t)d->dv % part == 0;
+    return whole ? (uint32_t)heads : 0;
+}
+
+bool
+xm_attention_emits(const struct xm_primitive *attention)
+{
+    const struct attention *a = (const struct attention *)attention;
+    struct xm_choice decode, combine;
+    return heads_of_part(&a->desc) &&
+           xm_stage_choose(&a->decode, &a->desc, &decode, NULL) == XM_OK &&
+           xm_stage_choose(&a->combine, NULL, &combine, NULL) == XM_OK &&
+           decode.row->emits && combine.row->emits;
+}
+
+static const struct xm_buffer *
+prepared_of(const struct xm_operand *operands, const struct xm_attention_shape *s)
+{
+    return s->batch * s->tokens <= XM_PREPARED_ROWS
+               ? operands[XM_ATTENTION_PREPARED].buffer
+               : NULL;
+}
+
+/* ---- decode ------------------------------------------------------------------------ */
+
 /* Joins the partitions of `partial`. */
 static enum xm_status
 enqueue_combine(const struct attention *a, const struct xm_operand *operands,
@@ -243,6 +281,7 @@ enqueue_combine(const struct attention *a, const struct xm_operand *operands,
     xm_put_buffer(&args, "out", operands[XM_ATTENTION_OUT].buffer);
     xm_put_ulong(&args, "rows", rows);
     xm_put_uint(&args, "partitions", partitions);
+    xm_put_buffer(&args, "prepared", prepared_of(operands, s));
     return xm_stage_go(&a->combine, NULL, rows, &args, run, err);
 }
 
@@ -263,6 +302,7 @@ enqueue_decode(const struct attention *a, const struct xm_operand *operands,
     xm_put_ulong(&args, "first_key", p->first_key);
     xm_put_ulong(&args, "partition_keys", p->keys);
     xm_put_uint(&args, "partitions", p->n);
+    xm_put_buffer(&args, "prepared", prepared_of(operands, s));
     XM_TRY(
         xm_launch(&c->row->launch, c->kernel, &decoding->counts, &args, run->queue, err));
     return partial ? enqueue_combine(a, operands, s, p->n, partial, run, err) : XM_OK;
@@ -410,7 +450,8 @@ build(struct attention *a, struct xm_error *err)
 {
     const struct xm_attention_desc *d = &a->desc;
     struct xm_engine *engine = a->base.engine;
-    char shape[XM_STAGE_DEFINES];
+    const uint32_t heads = heads_of_part(d);
+    char shape[XM_STAGE_DEFINES], form[64] = "", formed[XM_STAGE_DEFINES];
     xm_defines_print(shape, sizeof(shape),
                      "-DSRC=%s -DCACHE=%s -DCACHE_SCALED=%d -DD=%u -DDV=%u -DHEADS_Q=%u "
                      "-DHEADS_KV=%u -DPAGE_TOKENS=%u -DCAUSAL=%d",
@@ -418,8 +459,12 @@ build(struct attention *a, struct xm_error *err)
                      d->cache == XM_I8, d->d, d->dv, d->heads_q, d->heads_kv,
                      d->page_tokens, d->causal);
     XM_TRY(xm_stage_build(&a->inputs, engine, &xm_attention_inputs_table, shape, err));
-    XM_TRY(xm_stage_build(&a->combine, engine, &xm_attention_combine_table, shape, err));
-    XM_TRY(build_tiled(a, shape, decode_tiles(d), &xm_attention_decode_table, &a->decode,
+    if (heads)
+        xm_form_defines(&d->prepared, "FORM", form, sizeof(form));
+    xm_defines_print(formed, sizeof(formed), "%s%s -DHEADS_EACH=%u", shape, form,
+                     heads ? heads : 1);
+    XM_TRY(xm_stage_build(&a->combine, engine, &xm_attention_combine_table, formed, err));
+    XM_TRY(build_tiled(a, formed, decode_tiles(d), &xm_attention_decode_table, &a->decode,
                        err));
     return build_tiled(a, shape, prompt_tiles(d), &xm_attention_prompt_table, &a->prompt,
                        err);

@@ -15,7 +15,7 @@
 #ifndef XM_PRIMITIVES_ATTENTION_ATTENTION_H
 #define XM_PRIMITIVES_ATTENTION_ATTENTION_H
 
-#include "primitives/primitive.h"
+#include "primitives/form.h"
 #include "runtime/operations/attention.h"
 
 #ifdef __cplusplus
@@ -34,7 +34,8 @@ struct xm_attention_desc {
     /* f32 [D], [D], [Dv]: rms_norm of the heads of q, k, v, before they are rotated; NULL: none;
      * referenced */
     struct xm_buffer *q_gamma, *k_gamma, *v_gamma;
-    float epsilon; /* of those norms */
+    float epsilon;                /* of those norms */
+    struct xm_rows_form prepared; /* plain: none */
 };
 /* past is not an operand's dimension: it travels here. */
 struct xm_attention_run {
@@ -45,6 +46,8 @@ const char *xm_attention_supports(const struct xm_device_info *device,
 enum xm_status xm_attention_create(struct xm_engine *engine,
                                    const struct xm_attention_desc *desc,
                                    struct xm_primitive **out, struct xm_error *err);
+/* Whether its kernels write PREPARED: of up to XM_PREPARED_ROWS rows (b, t). */
+bool xm_attention_emits(const struct xm_primitive *attention);
 /* Attention's own plan and run (they need `past`); the generic ones refuse. */
 enum xm_status xm_attention_plan(const struct xm_primitive *p,
                                  const struct xm_operand *operands,

@@ -25,7 +25,9 @@ enum xm_attention_operand {
     XM_ATTENTION_K_SCALE, /* [pages,Hkv,page_tokens] f32; absent unless the cache is i8 */
     XM_ATTENTION_V_SCALE,
     XM_ATTENTION_TABLE, /* [B,max_pages] i32 */
-    XM_ATTENTION_OUT,   /* [B,T,Hq,Dv] */
+    /* of a step: OUT again, as rows in the form that their reader wants; absent: not wanted */
+    XM_ATTENTION_PREPARED,
+    XM_ATTENTION_OUT, /* [B,T,Hq,Dv] */
     XM_ATTENTION_N_OPERANDS
 };
 

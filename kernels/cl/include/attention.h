@@ -46,7 +46,7 @@
  * has the keys from first_key + p * partition_keys on. */
 #define DECODE_PARAMETERS                                                                \
     __global STORAGE(SRC) * out, __global float *partial, int batch, long first_key,     \
-        long partition_keys, int partitions
+        long partition_keys, int partitions, __global int *prepared
 
 struct attention {
     __global const STORAGE(SRC) *q;
