@@ -149,10 +149,52 @@ class Attention : public PrimitiveTest
             if (normed[i])
                 *to[i] = gamma_tensor[i]->buffer();
         }
-        xm_primitive_destroy(attention.p);
-        attention.p = nullptr;
-        ASSERT_XM_OK(xm_attention_create(engine, &desc, &attention.p, &err));
+        create_for_reader(desc);
     }
+
+    /* For a projection whose weight's format lets the rows be written beside the result, where one
+     * does. */
+    void create_for_reader(xm_attention_desc desc)
+    {
+        const weight_format formats[] = {
+            {XM_U4, 32, true}, {XM_I8, 32, false}, {XM_F16, 0, false}};
+        const uint64_t cols = (uint64_t)desc.heads_q * desc.dv;
+        for (const weight_format &format : formats) {
+            reader.reset();
+            if (cols % unit_of(format, cols))
+                continue;
+            reader = std::make_unique<test_weight>(1, 8, cols, format, 1);
+            const xm_weight *w = &reader->device->host;
+            desc.prepared = xm_form_for(xm_weight_not_in_shorts(w, desc.element)
+                                            ? XM_FORM_PLANES
+                                            : XM_FORM_SHORTS,
+                                        w);
+            form = desc.prepared;
+            xm_primitive_destroy(attention.p);
+            attention.p = nullptr;
+            ASSERT_XM_OK(xm_attention_create(engine, &desc, &attention.p, &err));
+            if (xm_attention_emits(attention.p))
+                return;
+        }
+        reader.reset();
+    }
+
+    /* What was written is what preparing the result gives. */
+    void expect_prepared(tensor &prepared, tensor &out, uint64_t rows)
+    {
+        xm_kernel *kernel = nullptr;
+        const xm_weight *w = &reader->device->host;
+        tensor want(XM_I32, {(int64_t)rows, (int64_t)xm_prepared_words(&form, w->cols)});
+        ASSERT_XM_OK(xm_form_kernel(engine, form.form, out.operand().element, w, &kernel,
+                                    &err));
+        ASSERT_XM_OK(xm_form_make(form.form, kernel, w, out.buffer(), rows, want.buffer(),
+                                  queue, &err));
+        EXPECT_EQ(prepared.read_ints(), want.read_ints());
+        rows_prepared += rows;
+    }
+    std::unique_ptr<test_weight> reader; /* of the result; NULL: it takes it as it is */
+    xm_rows_form form = {};
+    uint64_t rows_prepared = 0;
 
     /* Positions [first, first + n) of every sequence, with these rows of q. */
     std::vector<float> chunk(state &s, const std::vector<float> &q_rows, int64_t first,
@@ -182,7 +224,16 @@ class Attention : public PrimitiveTest
         if (mask)
             o[XM_ATTENTION_MASK] = mask->operand();
         o[XM_ATTENTION_OUT] = out.operand();
+        const uint64_t rows = (uint64_t)(p.b * n);
+        if (!reader || rows > XM_PREPARED_ROWS) {
+            enqueue(o, first);
+            return out.read();
+        }
+        tensor prepared(XM_I32, {(int64_t)rows, (int64_t)xm_prepared_words(
+                                                    &form, reader->device->host.cols)});
+        o[XM_ATTENTION_PREPARED] = prepared.operand();
         enqueue(o, first);
+        expect_prepared(prepared, out, rows);
         return out.read();
     }
 
@@ -505,6 +556,27 @@ TEST_F(Attention, EveryDecodeVariantAgreesWithTheReference)
         check(all[i]);
         return true;
     });
+}
+
+/* check() compares them; heads that are a part each, and two that are one together. */
+TEST_F(Attention, FewTokensArePreparedForTheirReader)
+{
+    if (xm_engine_info(engine)->kind != XM_DEVICE_CPU)
+        GTEST_SKIP() << "rows are prepared for CPU devices";
+    for (uint32_t dv : {64, 128}) {
+        for (int64_t past : {0, 600}) {
+            for (int64_t tokens : {1, 3}) {
+                problem p = make("prepared", 1, tokens, past);
+                p.element = p.cache = XM_F16;
+                p.heads_q = 2;
+                p.heads_kv = 1;
+                p.dv = dv;
+                rows_prepared = 0;
+                check(p);
+                EXPECT_GE(rows_prepared, (uint64_t)tokens);
+            }
+        }
+    }
 }
 
 TEST_F(Attention, EveryCombineVariantJoinsPartitions)
