@@ -21,9 +21,18 @@ no_large_dequantisation(struct xm_graph *g, struct xm_error *err)
     return xm_graph_check_leftovers(g, err);
 }
 
+#define PASS(name, public_name, ensures, why_here)
+#define RULES(name, public_name, why_here)                                               \
+    bool xm_pass_##name(struct xm_graph *g, const struct xm_caps *caps)                  \
+    {                                                                                    \
+        return xm_rewrite(g, caps, xm_rules_##name);                                     \
+    }
+#include "transformations/passes.def"
+
 static const struct xm_pass passes[] = {
 #define PASS(name, public_name, ensures, why_here)                                       \
     {#name, public_name, xm_pass_##name, ensures, why_here},
+#define RULES(name, public_name, why_here) PASS(name, public_name, NULL, why_here)
 #include "transformations/passes.def"
 };
 

@@ -45,9 +45,12 @@ enum xm_status xm_pipeline_run(struct xm_graph *g, const struct xm_caps *caps,
                                struct xm_pass_report *reports, size_t *n_reports,
                                struct xm_error *err);
 
-/* The passes, each in transformations/passes/<name>.c. */
+/* The passes, each a function or a table of rules in transformations/passes/<name>.c. */
 #define PASS(name, public_name, ensures, why_here)                                       \
     bool xm_pass_##name(struct xm_graph *g, const struct xm_caps *caps);
+#define RULES(name, public_name, why_here)                                               \
+    PASS(name, public_name, NULL, why_here)                                              \
+    extern const struct xm_rule xm_rules_##name[];
 #include "transformations/passes.def"
 
 #ifdef __cplusplus

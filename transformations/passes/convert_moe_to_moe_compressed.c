@@ -46,19 +46,8 @@ set_format(const struct xm_match *m, union xm_attr *attr)
 }
 
 /* clang-format off */
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_convert_moe_to_moe_compressed[] = {
     { "moe", ANY(MOE, 0, MOE), ANY(MOE, 0, MOE_COMPRESSED), .attr = set_format, .condition = are_stored },
+    { .name = NULL },
 };
 /* clang-format on */
-
-const char *
-xm_moe_not_compressed(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *moe)
-{
-    return xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, caps, moe);
-}
-
-bool
-xm_pass_convert_moe_to_moe_compressed(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

@@ -96,7 +96,7 @@ set_epsilon(const struct xm_match *m, union xm_attr *attr)
         AT(XM_ATTENTION_##x, P(MULTIPLY, PS(NORM, RMS_NORM, VAR(X), VAR(ONES)), WEIGHT(GAMMA)))), \
       N(ATTENTION, ATTENTION, AT(XM_ATTENTION_##x, VAR(X)), AT(XM_ATTENTION_##x##_GAMMA, FLAT(GAMMA))), \
       .attr = set_epsilon, .condition = is_factor_of_norm }
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_fuse_attention_inputs[] = {
     { "rotation",
       N(ATTENTION, ATTENTION, ROTATED(Q), ROTATED(K), UNROTATED),
       N(ATTENTION, ATTENTION, TABLES, AT(XM_ATTENTION_K, VAR(K))), .condition = rotates_alike },
@@ -106,11 +106,6 @@ static const struct xm_rule rules[] = {
     NORM_OF(Q),
     NORM_OF(K),
     NORM_OF(V),
+    { .name = NULL },
 };
 /* clang-format on */
-
-bool
-xm_pass_fuse_attention_inputs(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

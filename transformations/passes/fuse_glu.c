@@ -31,14 +31,9 @@ set_activation(const struct xm_match *m, union xm_attr *attr)
 
 /* clang-format off */
 #define UNIT P(GLU, VAR(GATE), VAR(UP)), .attr = set_activation, .condition = same_shape
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_fuse_glu[] = {
     { "swish", P(MULTIPLY, PN(ACT, SWISH, VAR(GATE)), VAR(UP)), UNIT },
     { "gelu",  P(MULTIPLY, PN(ACT, GELU,  VAR(GATE)), VAR(UP)), UNIT },
+    { .name = NULL },
 };
 /* clang-format on */
-
-bool
-xm_pass_fuse_glu(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

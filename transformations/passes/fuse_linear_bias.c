@@ -22,15 +22,10 @@ is_row(struct xm_match *m)
 }
 
 /* clang-format off */
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_fuse_linear_bias[] = {
     { "bias",
       P(ADD, LINEAR_OF(PRODUCT, VAR(X), VAR(W), ABSENT), WEIGHT(BIAS)),
       N(PRODUCT, LINEAR, AT(XM_LINEAR_BIAS, FLAT(BIAS))), .condition = is_row },
+    { .name = NULL },
 };
 /* clang-format on */
-
-bool
-xm_pass_fuse_linear_bias(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

@@ -60,7 +60,7 @@ set_unit(const struct xm_match *m, union xm_attr *attr)
 /* clang-format off */
 #define GATE_PRODUCT LINEAR_OF(GATE, VAR(X), VAR(W_GATE), MAYBE(B_GATE))
 #define UNIT(...)    N(GATE, LINEAR, __VA_ARGS__), .attr = set_unit, .keeps_name = true
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_fuse_linear_glu[] = {
     { "two products", P(GLU, GATE_PRODUCT, LINEAR_OF(UP, VAR(X), VAR(W_UP), MAYBE(B_UP))),
       UNIT(AT(XM_LINEAR_W + XM_LINEAR_SEGMENT, VAR(W_UP)), AT(XM_LINEAR_BIAS + XM_LINEAR_SEGMENT, VAR(B_UP))),
       .condition = same_type },
@@ -68,11 +68,6 @@ static const struct xm_rule rules[] = {
       UNIT(AT(XM_LINEAR_FACTOR, VAR(FACTOR))), .condition = is_slice },
     { "factor", P(GLU, GATE_PRODUCT, VAR(FACTOR)),
       UNIT(AT(XM_LINEAR_FACTOR, VAR(FACTOR))), .condition = same_type },
+    { .name = NULL },
 };
 /* clang-format on */
-
-bool
-xm_pass_fuse_linear_glu(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

@@ -34,7 +34,7 @@ set_routing(const struct xm_match *m, union xm_attr *attr)
 
 /* clang-format off */
 #define ROUTER VAR(LOGITS), MAYBE(BIAS), MAYBE(SCALE)
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_fuse_moe_3gemm_compressed[] = {
     { "router and experts",
       N(MOE, MOE_COMPRESSED, AT(XM_MOE_ROUTING, PO(WEIGHTS, 0, MOE_ROUTER, ROUTER)),
                              AT(XM_MOE_IDS,     PO(IDS,     1, MOE_ROUTER, ROUTER))),
@@ -43,17 +43,6 @@ static const struct xm_rule rules[] = {
       .attr = set_routing, .condition = is_one_router },
     { "weights, ids and experts",
       ANY(MOE, 0, MOE_COMPRESSED), ANY(MOE, 0, MOE_3GEMM_FUSED_COMPRESSED), .condition = NULL },
+    { .name = NULL },
 };
 /* clang-format on */
-
-const char *
-xm_moe_not_fused(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *moe)
-{
-    return xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, caps, moe);
-}
-
-bool
-xm_pass_fuse_moe_3gemm_compressed(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

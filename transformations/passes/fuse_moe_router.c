@@ -225,7 +225,7 @@ set_scale(const struct xm_match *m, union xm_attr *attr)
     { name, P(DIVIDE, WEIGHTS, sum), NORMALISED },                                        \
     { name ", by a power", P(MULTIPLY, WEIGHTS, P(POWER, sum, SCALAR(-1))), NORMALISED }, \
     { name ", by a reciprocal", P(MULTIPLY, WEIGHTS, P(DIVIDE, SCALAR(1), sum)), NORMALISED }
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_fuse_moe_router[] = {
     { "top-k of softmax",
       PO(TOPK, 0, TOPK, PN(SCORES, SOFTMAX, VAR(LOGITS)), INTS(K)),
       CHOICE, .condition = is_softmax_choice },
@@ -251,17 +251,6 @@ static const struct xm_rule rules[] = {
       N(ROUTER, MOE_ROUTER, AT(2, FLAT(SCALE))), .condition = is_expert_scale, .then = move_ids },
     { "scale", P(MULTIPLY, WEIGHTS, NUMBER(SCALE)),
       WEIGHTS, .attr = set_scale, .condition = is_scale, .then = move_ids },
+    { .name = NULL },
 };
 /* clang-format on */
-
-const char *
-xm_router_near_miss(struct xm_graph *g, const struct xm_caps *caps, struct xm_node *end)
-{
-    return xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, caps, end);
-}
-
-bool
-xm_pass_fuse_moe_router(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

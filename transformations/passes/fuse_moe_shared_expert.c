@@ -79,14 +79,9 @@ count_it(const struct xm_match *m, union xm_attr *attr)
       AT(XM_MOE_SHARED_UP, VAR(W_UP)), AT(XM_MOE_SHARED_DOWN, VAR(W_DOWN)),                \
       AT(XM_MOE_SHARED_GATE_GATE, VAR(W_GATE_GATE))),                                      \
     .attr = count_it, .condition = is_shared_expert
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_fuse_moe_shared_expert[] = {
     { "gated shared expert", P(ADD, EXPERTS, GATED), JOINED },
     { "shared expert",       P(ADD, EXPERTS, MLP),   JOINED },
+    { .name = NULL },
 };
 /* clang-format on */
-
-bool
-xm_pass_fuse_moe_shared_expert(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

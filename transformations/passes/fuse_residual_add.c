@@ -29,7 +29,7 @@ is_of_the_sum(struct xm_match *m)
 }
 
 /* clang-format off */
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_fuse_residual_add[] = {
     { "product",
       P(ADD, THROUGH(LINEAR_OF(END, VAR(X), VAR(W), MAYBE(BIAS))), VAR(R)),
       N(END, LINEAR, AT(XM_LINEAR_ADDEND, LIKE(END, VAR(R)))),
@@ -38,11 +38,6 @@ static const struct xm_rule rules[] = {
       P(ADD, THROUGH(N(END, MOE_3GEMM_FUSED_COMPRESSED, AT(XM_MOE_ADDEND, ABSENT))), VAR(R)),
       N(END, MOE_3GEMM_FUSED_COMPRESSED, AT(XM_MOE_ADDEND, LIKE(END, VAR(R)))),
       .condition = is_of_the_sum, .keeps_name = true },
+    { .name = NULL },
 };
 /* clang-format on */
-
-bool
-xm_pass_fuse_residual_add(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

@@ -70,18 +70,13 @@ is_gamma(struct xm_match *m)
 /* clang-format off */
 #define BARE_NORM PN(NORM, RMS_NORM, VAR(X), VAR(ONES))
 #define WITH_GAMMA N(NORM, RMS_NORM, AT(1, FLAT(GAMMA))), .condition = is_gamma
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_fuse_rms_norm[] = {
     { "norm",
       P(MULTIPLY, VAR(X), P(DIVIDE, SCALAR(1), P(SQRT,
           P(ADD, PN(MEAN, REDUCE_MEAN, P(POWER, VAR(X), SCALAR(2)), INTS(AXES)), NUMBER(EPSILON))))),
       P(RMS_NORM, VAR(X), MAKE(ones)), .attr = set_epsilon, .condition = is_mean_of_last_axis },
     { "gamma", P(MULTIPLY, WEIGHT(GAMMA), BARE_NORM), WITH_GAMMA },
     { "gamma behind convert", P(MULTIPLY, WEIGHT(GAMMA), P(CONVERT, BARE_NORM)), WITH_GAMMA },
+    { .name = NULL },
 };
 /* clang-format on */
-
-bool
-xm_pass_fuse_rms_norm(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

@@ -170,16 +170,11 @@ make_split_rope(struct xm_builder *b, struct xm_match *m)
     P(ADD, P(MULTIPLY, VAR(X), VAR(COS)), \
            P(MULTIPLY, PN(CAT, CONCAT, negated, LOWER_HALF), VAR(SIN)))
 
-static const struct xm_rule rope_rules[] = {
+const struct xm_rule xm_rules_fuse_rope[] = {
     { "times minus one", ROTATED(P(MULTIPLY, UPPER_HALF, SCALAR(-1))), .apply = make_rope, .condition = is_rotation },
     { "negative",        ROTATED(P(NEGATIVE, UPPER_HALF)),             .apply = make_rope, .condition = is_rotation },
     { "pairs of a split",          PAIRS(SPLIT, VAR(X), VAR(AXIS)),                    .apply = make_split_rope, .condition = is_split_rotation },
     { "pairs of a variadic split", PAIRS(VARIADIC_SPLIT, VAR(X), VAR(AXIS), VAR(LENGTHS)), .apply = make_split_rope, .condition = is_split_rotation },
+    { .name = NULL },
 };
 /* clang-format on */
-
-bool
-xm_pass_fuse_rope(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rope_rules, XM_ARRAY_LEN(rope_rules));
-}

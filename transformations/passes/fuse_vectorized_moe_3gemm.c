@@ -160,7 +160,7 @@ describe(const struct xm_match *m, union xm_attr *attr)
          AT(XM_MOE_W_UP, VAR(W_UP)), AT(XM_MOE_W_DOWN, VAR(W_DOWN)),                      \
          AT(XM_MOE_BIAS_GATE, VAR(BIAS_GATE)), AT(XM_MOE_BIAS_UP, VAR(BIAS_UP)),          \
          AT(XM_MOE_BIAS_DOWN, VAR(BIAS_DOWN))), .attr = describe
-static const struct xm_rule rules[] = {
+const struct xm_rule xm_rules_fuse_vectorized_moe_3gemm[] = {
     { "three matmuls", SUM_OF(DOWN_OF(UNIT(PRODUCT_G, PRODUCT_U))),
       EXPERTS, .condition = three_matmuls },
     { "three biased matmuls", SUM_OF(BIASED_DOWN_OF(UNIT(BIASED_G, BIASED_U))),
@@ -169,17 +169,6 @@ static const struct xm_rule rules[] = {
       EXPERTS, .condition = three_matmuls },
     { "two matmuls", SUM_OF(BIASED_DOWN_OF(CLAMPED_UNIT(VAR(GATE_PART), VAR(UP_PART)))),
       EXPERTS, .condition = two_matmuls },
+    { .name = NULL },
 };
 /* clang-format on */
-
-const char *
-xm_moe_near_miss(struct xm_graph *g, struct xm_node *sum)
-{
-    return xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, NULL, sum);
-}
-
-bool
-xm_pass_fuse_vectorized_moe_3gemm(struct xm_graph *g, const struct xm_caps *caps)
-{
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
-}

@@ -277,6 +277,7 @@ static const struct xm_rule rules[] = {
     { "tiled block",    SUM_OF(VAR(EXPERTS)),      .apply = lower_block, .condition = block_holds },
     { "moe",            ANY(0, 0, MOE),            .apply = lower_moe,   .condition = is_matrix },
     { "moe_compressed", ANY(0, 0, MOE_COMPRESSED), .apply = lower_moe,   .condition = is_matrix },
+    { .name = NULL },
 };
 /* clang-format on */
 
@@ -284,7 +285,7 @@ bool
 xm_pass_lower_unfused_moe(struct xm_graph *g, const struct xm_caps *caps)
 {
     xm_moe_note_unfused(g, caps);
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules));
+    return xm_rewrite(g, caps, rules);
 }
 
 /* ---- what holds afterwards --------------------------------------------------------- */
@@ -321,8 +322,10 @@ fail_left(struct xm_graph *g, struct xm_node *n, struct xm_error *err)
     struct xm_node *sum = n->op == XM_OP_TILE ? xm_moe_sum_behind(n) : n;
     const char *why = "no sum over experts was found behind it", *fusion = "";
     if (sum) {
-        why = xm_rewrite_near_miss(rules, XM_ARRAY_LEN(rules), g, NULL, sum);
-        fusion = n->op == XM_OP_TILE ? xm_moe_near_miss(g, sum) : "";
+        why = xm_rewrite_near_miss(rules, g, NULL, sum);
+        if (n->op == XM_OP_TILE)
+            fusion =
+                xm_rewrite_near_miss(xm_rules_fuse_vectorized_moe_3gemm, g, NULL, sum);
         if (!*why) /* the block is in order: nobody has looked at it */
             why = "the passes that take it were left out (XM_SKIP, XM_STOP)";
     }

@@ -69,17 +69,6 @@ struct xm_value *xm_moe_gate_of(struct xm_builder *b, const struct xm_moe_attr *
 struct xm_value *xm_moe_up_of(struct xm_builder *b, const struct xm_moe_attr *a,
                               struct xm_value *both);
 
-/* Why fuse_vectorized_moe_3gemm leaves the block that ends in this reduce_sum; "" when it
- * does not. The text lives in the graph's arena. */
-const char *xm_moe_near_miss(struct xm_graph *g, struct xm_node *sum);
-/* The same for what convert_moe_to_moe_compressed leaves of a moe, fuse_moe_3gemm_compressed
- * of a moe_compressed, and fuse_moe_router of the node that ends a choice of experts. */
-const char *xm_moe_not_compressed(struct xm_graph *g, const struct xm_caps *caps,
-                                  struct xm_node *moe);
-const char *xm_moe_not_fused(struct xm_graph *g, const struct xm_caps *caps,
-                             struct xm_node *moe);
-const char *xm_router_near_miss(struct xm_graph *g, const struct xm_caps *caps,
-                                struct xm_node *end);
 /* A tile whose copies are multiplied by weights of several experts. */
 bool xm_moe_feeds_experts(const struct xm_node *tile);
 /* The sum that ends the block of such a tile; NULL: none was found. */

@@ -3,6 +3,7 @@
  * Why blocks of experts stay unfused: one sentence each, kept with the graph for the user.
  */
 #include "transformations/passes/moe_block.h"
+#include "transformations/pipeline.h"
 
 /* The node that ends the choice of experts, as far as it is none of ours: what makes the
  * weights, or the top-k behind the ids. */
@@ -27,8 +28,10 @@ add_note(struct xm_graph *g, const char *text)
 }
 
 static void
-note(struct xm_graph *g, const struct xm_node *n, const char *pass, const char *why)
+note(struct xm_graph *g, struct xm_node *n, const char *pass, const struct xm_rule *rules,
+     const struct xm_caps *caps)
 {
+    const char *why = xm_rewrite_near_miss(rules, g, caps, n);
     add_note(g, xm_arena_printf(&g->arena, "'%.120s' is not fused: %s: %s", n->name, pass,
                                 *why ? why : "left out by XM_SKIP"));
 }
@@ -40,7 +43,7 @@ note_routing(struct xm_graph *g, const struct xm_caps *caps, const struct xm_nod
     struct xm_node *end = end_of_choice(moe);
     if (end->op == XM_OP_MOE_ROUTER)
         return;
-    const char *why = xm_router_near_miss(g, caps, end);
+    const char *why = xm_rewrite_near_miss(xm_rules_fuse_moe_router, g, caps, end);
     if (!*why)
         why = end->op == XM_OP_TOPK ? "left out by XM_SKIP"
                                     : "no top-k ends the choice of the experts";
@@ -56,16 +59,19 @@ xm_moe_note_unfused(struct xm_graph *g, const struct xm_caps *caps)
     {
         struct xm_node *sum;
         if (n->op == XM_OP_MOE) {
-            note(g, n, "ConvertMOEToMOECompressed", xm_moe_not_compressed(g, caps, n));
+            note(g, n, "ConvertMOEToMOECompressed",
+                 xm_rules_convert_moe_to_moe_compressed, caps);
         } else if (n->op == XM_OP_MOE_COMPRESSED) {
-            note(g, n, "FuseMOE3GemmCompressed", xm_moe_not_fused(g, caps, n));
+            note(g, n, "FuseMOE3GemmCompressed", xm_rules_fuse_moe_3gemm_compressed,
+                 caps);
         } else if (n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED &&
                    !xm_is_none(xm_in(n, XM_MOE_IDS))) {
             note_routing(g, caps, n);
         } else if (n->op == XM_OP_TILE && xm_moe_feeds_experts(n)) {
             sum = xm_moe_sum_behind(n);
             if (sum)
-                note(g, sum, "FuseVectorizedMOE3GEMM", xm_moe_near_miss(g, sum));
+                note(g, sum, "FuseVectorizedMOE3GEMM", xm_rules_fuse_vectorized_moe_3gemm,
+                     caps);
         }
     }
 }

@@ -66,6 +66,7 @@ static const struct xm_rule rules[] = {
     { "x x",            P(MULTIPLY, VAR(X), VAR(X)),        P(POWER, VAR(X), SCALAR(2)), .condition = is_float },
     { "x sigmoid(x)",   P(MULTIPLY, VAR(X), P(SIGMOID, VAR(X))), P(SWISH, VAR(X)), .condition = NULL },
     { "swish(x, 1)",    P(SWISH, VAR(X), SCALAR(1)),        P(SWISH, VAR(X)), .condition = NULL },
+    { .name = NULL },
 };
 /* clang-format on */
 
@@ -238,5 +239,5 @@ xm_pass_normalise_spelling(struct xm_graph *g, const struct xm_caps *caps)
         if (g->err.status != XM_OK)
             return any;
     }
-    return xm_rewrite(g, caps, rules, XM_ARRAY_LEN(rules)) || any;
+    return xm_rewrite(g, caps, rules) || any;
 }

@@ -27,10 +27,9 @@ apply_rule(struct xm_match *m, const struct xm_rule *rule)
 
 static bool
 rewrite_node(struct xm_graph *g, const struct xm_caps *caps, const struct xm_rule *rules,
-             size_t n_rules, struct xm_node *n)
+             struct xm_node *n)
 {
-    for (size_t r = 0; r < n_rules; r++) {
-        const struct xm_rule *rule = &rules[r];
+    for (const struct xm_rule *rule = rules; rule->name; rule++) {
         if (rule->find->op != n->op || n->out[rule->find->out].n_uses == 0)
             continue;
         struct xm_match m = {.graph = g, .caps = caps, .root = n};
@@ -45,15 +44,14 @@ rewrite_node(struct xm_graph *g, const struct xm_caps *caps, const struct xm_rul
 }
 
 bool
-xm_rewrite(struct xm_graph *g, const struct xm_caps *caps, const struct xm_rule *rules,
-           size_t n_rules)
+xm_rewrite(struct xm_graph *g, const struct xm_caps *caps, const struct xm_rule *rules)
 {
     bool any = false, again = true;
     for (int round = 0; again && round < MAX_ROUNDS; round++) {
         again = false;
         xm_for_each_node_safe(n, g)
         {
-            again |= rewrite_node(g, caps, rules, n_rules, n);
+            again |= rewrite_node(g, caps, rules, n);
             if (g->err.status != XM_OK)
                 return any;
         }
@@ -87,13 +85,12 @@ refusal(struct xm_matcher *s, const struct xm_rule *rule)
 }
 
 const char *
-xm_rewrite_near_miss(const struct xm_rule *rules, size_t n_rules, struct xm_graph *g,
+xm_rewrite_near_miss(const struct xm_rule *rules, struct xm_graph *g,
                      const struct xm_caps *caps, struct xm_node *root)
 {
     uint32_t best = 0;
     const char *text = "";
-    for (size_t r = 0; r < n_rules; r++) {
-        const struct xm_rule *rule = &rules[r];
+    for (const struct xm_rule *rule = rules; rule->name; rule++) {
         if (rule->find->op != root->op)
             continue;
         struct xm_match m = {.graph = g, .caps = caps, .root = root};

@@ -117,10 +117,10 @@ struct xm_node *xm_fused_build(struct xm_builder *b, const struct xm_caps *caps,
                                enum xm_op op, const union xm_attr *attr,
                                struct xm_value *const *in, uint32_t n_in);
 
-/* Applies rules in order at every node until nothing changes. Returns whether anything
- * did; failures are in graph->err. */
+/* Applies rules (the last has no name) in order at every node until nothing changes. Returns
+ * whether anything did; failures are in graph->err. */
 bool xm_rewrite(struct xm_graph *g, const struct xm_caps *caps,
-                const struct xm_rule *rules, size_t n_rules);
+                const struct xm_rule *rules);
 
 /* Matches one pattern at a value; for walkers that are not rules. Slots already set in m
  * are constraints. The root may have any number of uses. */
@@ -130,9 +130,8 @@ bool xm_match_value(struct xm_match *m, const struct xm_pat *find, struct xm_val
  * fused": "rule 'tiled': %17 matmul has 2 uses, must have 1". Empty when nothing was
  * tried. The text is kept per graph node id of the root and lives in the arena of the
  * graph. */
-const char *xm_rewrite_near_miss(const struct xm_rule *rules, size_t n_rules,
-                                 struct xm_graph *g, const struct xm_caps *caps,
-                                 struct xm_node *root);
+const char *xm_rewrite_near_miss(const struct xm_rule *rules, struct xm_graph *g,
+                                 const struct xm_caps *caps, struct xm_node *root);
 
 #ifdef __cplusplus
 }

@@ -2,7 +2,7 @@
  *
  * The expert block: fused into moe, compressed, or lowered to gather_matmul.
  */
-#include "transformations/passes/moe_block.h"
+#include "transformations/pipeline.h"
 #include "unit_tests/passes/moe_text.h"
 #include "unit_tests/passes/pass_test.h"
 
@@ -18,6 +18,14 @@ fuse(Graph &g, const std::string &text)
     EXPECT_EQ(count(g.get(), XM_OP_TILE), 0);
     EXPECT_EQ(count(g.get(), XM_OP_SCATTER_ELEMENTS_UPDATE), 0);
     return first(g.get(), XM_OP_MOE);
+}
+
+/* Why the block was left. */
+std::string
+near_miss(xm_graph *g)
+{
+    return xm_rewrite_near_miss(xm_rules_fuse_vectorized_moe_3gemm, g, nullptr,
+                                first(g, XM_OP_REDUCE_SUM));
 }
 
 Graph
@@ -116,7 +124,7 @@ TEST(FuseVectorizedMoe, LeavesOtherPartsOfOneProduct)
         Graph g = parse(c.text);
         ASSERT_TRUE(g);
         EXPECT_FALSE(run_pass(g.get(), xm_pass_fuse_vectorized_moe_3gemm));
-        std::string why = xm_moe_near_miss(g.get(), first(g.get(), XM_OP_REDUCE_SUM));
+        std::string why = near_miss(g.get());
         EXPECT_NE(why.find(c.why), std::string::npos) << why;
     }
 }
@@ -135,8 +143,7 @@ TEST_P(Refused, IsLeftAloneWithAReason)
     Graph g = parse(replaced(three_gemm_block(), GetParam().from, GetParam().to));
     ASSERT_TRUE(g);
     EXPECT_FALSE(run_pass(g.get(), xm_pass_fuse_vectorized_moe_3gemm));
-    xm_node *root = first(g.get(), XM_OP_REDUCE_SUM);
-    std::string why = xm_moe_near_miss(g.get(), root);
+    std::string why = near_miss(g.get());
     EXPECT_NE(why.find(GetParam().why), std::string::npos) << why;
 }
 

@@ -78,6 +78,20 @@ rewrite(const char *name, const xm_pat *find, const xm_pat *replace)
     return r;
 }
 
+bool
+apply(xm_graph *g, const xm_caps *caps, const xm_rule &rule)
+{
+    const xm_rule rules[] = {rule, {}};
+    return xm_rewrite(g, caps, rules);
+}
+
+const char *
+near_miss(const xm_rule &rule, xm_graph *g, const xm_caps *caps, xm_node *root)
+{
+    const xm_rule rules[] = {rule, {}};
+    return xm_rewrite_near_miss(rules, g, caps, root);
+}
+
 enum { X, Y };
 const xm_pat x = var(X), y = var(Y), one = scalar(1.0);
 
@@ -165,12 +179,12 @@ TEST(Rewrite, ReplacesKeepsNamesAndRemovesWhatIsDead)
     const xm_rule rule = rewrite("test", &product_find, &swish);
     Graph g = parse(replaced(text, "multiply %2, %3", "multiply %2, %3 # \"root\""));
     ASSERT_TRUE(g);
-    EXPECT_TRUE(xm_rewrite(g.get(), nullptr, &rule, 1));
+    EXPECT_TRUE(apply(g.get(), nullptr, rule));
     EXPECT_EQ(count(g.get(), XM_OP_EXP) + count(g.get(), XM_OP_ADD), 0);
     ASSERT_TRUE(first(g.get(), XM_OP_SWISH));
     EXPECT_STREQ(first(g.get(), XM_OP_SWISH)->name, "root");
     expect_valid(g.get());
-    EXPECT_FALSE(xm_rewrite(g.get(), nullptr, &rule, 1));
+    EXPECT_FALSE(apply(g.get(), nullptr, rule));
 }
 
 TEST(Rewrite, AppliesRulesUntilNothingChanges)
@@ -186,7 +200,7 @@ TEST(Rewrite, AppliesRulesUntilNothingChanges)
         %4 = abs %3
         result %4 name="r")");
     ASSERT_TRUE(g);
-    EXPECT_TRUE(xm_rewrite(g.get(), nullptr, &rule, 1));
+    EXPECT_TRUE(apply(g.get(), nullptr, rule));
     EXPECT_EQ(count(g.get(), XM_OP_ABS), 1) << print(g.get());
 }
 
@@ -199,9 +213,9 @@ TEST(Rewrite, NamesTheConditionThatFailed)
     };
     Graph g = parse(text);
     ASSERT_TRUE(g);
-    EXPECT_FALSE(xm_rewrite(g.get(), nullptr, rules, 1));
+    EXPECT_FALSE(apply(g.get(), nullptr, rules[0]));
     std::string why =
-        xm_rewrite_near_miss(rules, 1, g.get(), nullptr, first(g.get(), XM_OP_MULTIPLY));
+        near_miss(rules[0], g.get(), nullptr, first(g.get(), XM_OP_MULTIPLY));
     EXPECT_EQ(why, "rule 'refused': the moon is not full");
 }
 
@@ -210,13 +224,10 @@ TEST(Rewrite, NamesTheNodeThatDidNotMatch)
     const xm_rule rule = rewrite("product", &product_find, &exp_x);
     Graph g = parse(replaced(text, "%2 = exp %0", "%2 = tanh %0"));
     ASSERT_TRUE(g);
-    std::string why =
-        xm_rewrite_near_miss(&rule, 1, g.get(), nullptr, first(g.get(), XM_OP_MULTIPLY));
+    std::string why = near_miss(rule, g.get(), nullptr, first(g.get(), XM_OP_MULTIPLY));
     EXPECT_EQ(why, "rule 'product': %2 tanh '': the pattern wants exp here");
     g = parse(text);
-    EXPECT_STREQ(
-        xm_rewrite_near_miss(&rule, 1, g.get(), nullptr, first(g.get(), XM_OP_MULTIPLY)),
-        "");
+    EXPECT_STREQ(near_miss(rule, g.get(), nullptr, first(g.get(), XM_OP_MULTIPLY)), "");
 }
 
 /* ---- operands by name --------------------------------------------------------------- */
@@ -327,7 +338,7 @@ TEST(Replacement, IsTheSameNodeWithOtherOperandsInTheTypeOfTheRoot)
         Graph g = parse(replaced(branch, "%4 = matmul %0, %2 transpose_b=true", made));
         auto before = evaluate(g.get());
         const xm_rule rule = join();
-        ASSERT_TRUE(xm_rewrite(g.get(), nullptr, &rule, 1));
+        ASSERT_TRUE(apply(g.get(), nullptr, rule));
         expect_valid(g.get());
         expect_close(before, evaluate(g.get()));
         EXPECT_EQ(count(g.get(), XM_OP_ADD) + count(g.get(), XM_OP_MATMUL), 0);
@@ -343,7 +354,7 @@ TEST(Replacement, KeepsTheNameOfWhatItChangesWhereTheRuleSaysSo)
     Graph g = parse(branch);
     xm_rule rule = join();
     rule.keeps_name = true;
-    ASSERT_TRUE(xm_rewrite(g.get(), nullptr, &rule, 1));
+    ASSERT_TRUE(apply(g.get(), nullptr, rule));
     EXPECT_STREQ(first(g.get(), XM_OP_LINEAR)->name, "product");
 }
 
@@ -365,7 +376,7 @@ TEST(Replacement, SetsAttributesBesideThoseThatAreKept)
         %6 = moe %0, %1, %2, _, _, %3, %4, %5, _, _, _, _, _, _ hidden_size=8)"
                     R"( inter_size=4 num_expert=4 top_k=2
         result %6 name="y")");
-    ASSERT_TRUE(xm_rewrite(g.get(), nullptr, &rule, 1));
+    ASSERT_TRUE(apply(g.get(), nullptr, rule));
     const xm_node *n = first(g.get(), XM_OP_MOE_COMPRESSED);
     ASSERT_TRUE(n);
     EXPECT_EQ(n->attr.moe.group, 7);
@@ -389,12 +400,10 @@ TEST(Replacement, LeavesNoTraceOfWhatCannotBeRun)
     const std::string before = print(g.get());
     const uint32_t next_id = g->next_id;
     const xm_rule rule = join();
-    EXPECT_FALSE(xm_rewrite(g.get(), &caps, &rule, 1));
-    EXPECT_STREQ(
-        xm_rewrite_near_miss(&rule, 1, g.get(), &caps, first(g.get(), XM_OP_ADD)),
-        "rule 'join': nobody adds here");
-    EXPECT_STREQ(
-        xm_rewrite_near_miss(&rule, 1, g.get(), nullptr, first(g.get(), XM_OP_ADD)), "");
+    EXPECT_FALSE(apply(g.get(), &caps, rule));
+    EXPECT_STREQ(near_miss(rule, g.get(), &caps, first(g.get(), XM_OP_ADD)),
+                 "rule 'join': nobody adds here");
+    EXPECT_STREQ(near_miss(rule, g.get(), nullptr, first(g.get(), XM_OP_ADD)), "");
     EXPECT_EQ(print(g.get()), before);
     EXPECT_EQ(g->next_id, next_id);
 }
@@ -412,7 +421,7 @@ TEST(Rewrite, TriesOrdersUntilTheConditionHolds)
             m->why = "it has a bias";
             return m->slot[BIAS] == nullptr;
         };
-        ASSERT_TRUE(xm_rewrite(g.get(), nullptr, &rule, 1));
+        ASSERT_TRUE(apply(g.get(), nullptr, rule));
         expect_valid(g.get());
         const xm_node *end = xm_in(g->last, 0)->node;
         EXPECT_TRUE(xm_is_none(xm_in(end, XM_LINEAR_BIAS)));
@@ -432,7 +441,7 @@ TEST(Rewrite, DoesTheRestOnceTheReplacementStands)
         seen = value;
     };
     Graph g = parse(text);
-    ASSERT_TRUE(xm_rewrite(g.get(), nullptr, &rule, 1));
+    ASSERT_TRUE(apply(g.get(), nullptr, rule));
     EXPECT_EQ(seen, xm_in(g->last, 0));
 }
 
@@ -446,10 +455,10 @@ TEST(NearMiss, SaysWhichOperandIsAbsentOrTooMuch)
     Graph g = parse(product + "%4 = linear %0, _, %2, %3\nresult %4 name=\"r\"");
     xm_rule rule = rewrite("bare", &found, &swish);
     xm_node *n = first(g.get(), XM_OP_LINEAR);
-    EXPECT_STREQ(xm_rewrite_near_miss(&rule, 1, g.get(), nullptr, n),
+    EXPECT_STREQ(near_miss(rule, g.get(), nullptr, n),
                  "rule 'bare': %4 linear '': operand 3 is there, the pattern wants none");
     rule.find = &other;
-    EXPECT_STREQ(xm_rewrite_near_miss(&rule, 1, g.get(), nullptr, n),
+    EXPECT_STREQ(near_miss(rule, g.get(), nullptr, n),
                  "rule 'bare': %4 linear '': operand 1 is absent");
 }
 
