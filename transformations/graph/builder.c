@@ -136,24 +136,12 @@ static enum xm_status
 infer_types(struct xm_builder *b, struct xm_node *n, const struct xm_type *declared)
 {
     struct xm_graph *g = b->graph;
-    struct xm_type one_type = {0}, *types = &one_type;
-    struct xm_content one_content = {0}, *contents = &one_content;
-    if (n->n_out > 1) {
-        types = xm_arena_alloc(&g->arena, n->n_out * sizeof(*types));
-        contents = xm_arena_alloc(&g->arena, n->n_out * sizeof(*contents));
-        if (!types || !contents)
-            return fail_memory(g), XM_NO_MEMORY;
-    }
     if (declared)
         n->out[0].type = *declared;
-    if (xm_infer_node(g, n, &g->arena, types, contents, &g->err) != XM_OK) {
+    if (xm_infer_node(g, n, &g->arena, n->out, &g->err) != XM_OK) {
         xm_error_prefix(&g->err, "%s%s%s%s", xm_op_info(n->op)->text,
                         *n->name ? " '" : "", n->name, *n->name ? "'" : "");
         return g->err.status;
-    }
-    for (uint32_t i = 0; i < n->n_out; i++) {
-        n->out[i].type = types[i];
-        n->out[i].content = contents[i];
     }
     return XM_OK;
 }

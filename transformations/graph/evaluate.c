@@ -107,15 +107,6 @@ struct concrete {
     struct xm_infer infer;
 };
 
-static void
-type_of(const struct xm_tensor *t, struct xm_type *type)
-{
-    type->element = t->element;
-    type->shape.rank = t->rank;
-    for (uint32_t i = 0; i < t->rank; i++)
-        type->shape.dim[i] = xm_dim_const(t->dim[i]);
-}
-
 /* The elements of a small integer tensor, as shape functions read them. */
 static bool
 content_of(struct xm_arena *arena, const struct xm_tensor *t, struct xm_content *content)
@@ -130,18 +121,20 @@ content_of(struct xm_arena *arena, const struct xm_tensor *t, struct xm_content 
     return e != NULL;
 }
 
+/* Operand i: the tensor's type, or, of a weight that is not expanded, that in the graph. */
 static enum xm_status
 describe_operand(struct xm_arena *arena, const struct xm_eval_call *c, uint32_t i,
-                 struct xm_type *type, struct xm_content *content, bool *absent)
+                 struct xm_value *out)
 {
-    const struct xm_value *v = xm_in(c->node, i);
-    *absent = !c->in[i] && v->node->op != XM_OP_WEIGHT;
-    if (!c->in[i]) {
-        *type = v->type;
+    const struct xm_tensor *t = c->in[i];
+    *out = *xm_in(c->node, i);
+    if (!t)
         return XM_OK;
-    }
-    type_of(c->in[i], type);
-    return content_of(arena, c->in[i], content) ? XM_OK : xm_eval_no_memory(c->err);
+    out->type = (struct xm_type){.element = t->element, .shape = {.rank = t->rank}};
+    out->content = (struct xm_content){0};
+    for (uint32_t d = 0; d < t->rank; d++)
+        out->type.shape.dim[d] = xm_dim_const(t->dim[d]);
+    return content_of(arena, t, &out->content) ? XM_OK : xm_eval_no_memory(c->err);
 }
 
 /* Runs the shape function; d->infer.out has the result types. */
@@ -150,26 +143,19 @@ infer_types(const struct xm_eval_call *c, struct concrete *d)
 {
     const struct xm_node *n = c->node;
     struct xm_arena *a = &d->arena;
-    uint32_t n_in = n->n_in ? n->n_in : 1;
-    struct xm_type *types = xm_arena_alloc(a, n_in * sizeof(*types));
-    struct xm_content *contents = xm_arena_alloc(a, n_in * sizeof(*contents));
-    const struct xm_type **in = xm_arena_alloc(a, n_in * sizeof(*in));
-    const struct xm_content **in_content = xm_arena_alloc(a, n_in * sizeof(*in_content));
-    bool *absent = xm_arena_alloc(a, n_in);
-    struct xm_type *out = xm_arena_alloc(a, (n->n_out + 1) * sizeof(*out));
-    struct xm_content *out_content =
-        xm_arena_alloc(a, (n->n_out + 1) * sizeof(*out_content));
-    if (!types || !contents || !in || !in_content || !absent || !out || !out_content)
+    struct xm_value *values = xm_arena_alloc(a, n->n_in * sizeof(*values));
+    struct xm_use *in = xm_arena_alloc(a, n->n_in * sizeof(*in));
+    struct xm_value *out = xm_arena_alloc(a, n->n_out * sizeof(*out));
+    if (!values || !in || !out)
         return xm_eval_no_memory(c->err);
     for (uint32_t i = 0; i < n->n_in; i++) {
-        XM_TRY(describe_operand(a, c, i, &types[i], &contents[i], &absent[i]));
-        in[i] = &types[i];
-        in_content[i] = &contents[i];
+        XM_TRY(describe_operand(a, c, i, &values[i]));
+        in[i].value = &values[i];
     }
     for (uint32_t i = 0; i < n->n_out; i++)
-        out[i] = n->out[i].type;
-    d->infer = (struct xm_infer){n->op,  &n->attr, n->n_in,     n->n_out, in, in_content,
-                                 absent, out,      out_content, &d->dims, a,  c->err};
+        out[i].type = n->out[i].type;
+    d->infer = (struct xm_infer){n->op, &n->attr, n->n_in, n->n_out, in,
+                                 out,   &d->dims, a,       c->err};
     return xm_infer_run(&d->infer);
 }
 
@@ -200,7 +186,7 @@ compute(struct xm_eval_call *c)
     struct concrete d = {.arena = {0}};
     enum xm_status status = infer_types(c, &d);
     for (uint32_t i = 0; status == XM_OK && i < c->node->n_out; i++)
-        status = create_result(c, &d.infer.out[i], i);
+        status = create_result(c, &d.infer.out[i].type, i);
     if (status == XM_OK && d.dims.failed)
         status = xm_eval_no_memory(c->err);
     xm_arena_free(&d.arena);

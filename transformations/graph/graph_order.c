@@ -112,31 +112,12 @@ xm_graph_sort(struct xm_graph *g, struct xm_error *err)
 
 /* ---- types ------------------------------------------------------------------------- */
 
-static enum xm_status
-infer_in_place(struct xm_graph *g, struct xm_node *n)
-{
-    struct xm_type *types = xm_calloc(n->n_out, sizeof(*types));
-    struct xm_content *contents = xm_calloc(n->n_out, sizeof(*contents));
-    enum xm_status status = XM_NO_MEMORY;
-    if (types && contents)
-        status = xm_infer_node(g, n, &g->arena, types, contents, &g->err);
-    else
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory to infer shapes");
-    for (uint32_t i = 0; status == XM_OK && i < n->n_out; i++) {
-        n->out[i].type = types[i];
-        n->out[i].content = contents[i];
-    }
-    xm_free(types);
-    xm_free(contents);
-    return status;
-}
-
 enum xm_status
 xm_graph_infer(struct xm_graph *g)
 {
     xm_for_each_node(n, g)
     {
-        enum xm_status status = infer_in_place(g, n);
+        enum xm_status status = xm_infer_node(g, n, &g->arena, n->out, &g->err);
         if (status != XM_OK) {
             xm_error_prefix(&g->err, "%%%u (%s%s%s)", n->id, xm_op_info(n->op)->text,
                             *n->name ? " " : "", n->name);

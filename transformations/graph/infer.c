@@ -31,10 +31,10 @@ xm_shape_fail(struct xm_infer *i, const char *fmt, ...)
     va_end(ap);
     for (uint32_t k = 0; k < i->n_in && k < SHOWN; k++) {
         xm_strbuf_add(&types, k ? ", " : " (operands: ");
-        if (i->absent[k])
+        if (!xm_infer_has(i, k))
             xm_strbuf_add(&types, "_");
         else
-            xm_type_print(i->in[k], &types);
+            xm_type_print(xm_infer_type(i, k), &types);
     }
     xm_strbuf_add(&types, i->n_in > SHOWN ? ", …)" : i->n_in ? ")" : "");
     xm_fail(i->err, XM_INVALID, "%s%s", what, xm_strbuf_text(&types));
@@ -108,7 +108,7 @@ xm_infer_axes(struct xm_infer *i, uint32_t k, uint32_t rank, uint32_t *set)
 enum xm_status
 xm_infer_same_element(struct xm_infer *i, uint32_t a, uint32_t b, enum xm_element *out)
 {
-    enum xm_element x = i->in[a]->element, y = i->in[b]->element;
+    enum xm_element x = xm_infer_type(i, a)->element, y = xm_infer_type(i, b)->element;
     if (x != y && x != XM_DYNAMIC && y != XM_DYNAMIC)
         return xm_shape_fail(i, "operands %u and %u have different element types", a, b);
     *out = x == XM_DYNAMIC ? y : x;
@@ -178,7 +178,7 @@ xm_content_set(struct xm_infer *i, uint32_t k, const struct xm_dim *e, uint32_t 
     if (!copy)
         return xm_fail(i->err, XM_NO_MEMORY, "out of memory for the content of a shape");
     memcpy(copy, e, n * sizeof(*copy));
-    i->out_content[k] = (struct xm_content){n, copy};
+    i->out[k].content = (struct xm_content){n, copy};
     return XM_OK;
 }
 
@@ -189,7 +189,7 @@ static enum xm_status
 check_sizes(struct xm_infer *i)
 {
     for (uint32_t k = 0; k < i->n_out; k++) {
-        const struct xm_shape *s = &i->out[k].shape;
+        const struct xm_shape *s = &i->out[k].type.shape;
         uint64_t n = 64; /* bits of the widest element */
         for (uint32_t j = 0; j < s->rank; j++) {
             if (!xm_dim_is_const(s->dim[j]))
@@ -215,35 +215,12 @@ xm_infer_run(struct xm_infer *i)
 
 enum xm_status
 xm_infer_node(struct xm_graph *g, const struct xm_node *n, struct xm_arena *arena,
-              struct xm_type *out, struct xm_content *out_content, struct xm_error *err)
+              struct xm_value *out, struct xm_error *err)
 {
-    enum { FEW = 16 };
-    const struct xm_type *few_types[FEW];
-    const struct xm_content *few_contents[FEW];
-    bool few_absent[FEW] = {false};
-    bool many = n->n_in > FEW;
-    const struct xm_type **types = few_types;
-    const struct xm_content **contents = few_contents;
-    bool *absent = few_absent;
-    if (many) {
-        types = xm_arena_alloc(arena, n->n_in * sizeof(*types));
-        contents = xm_arena_alloc(arena, n->n_in * sizeof(*contents));
-        absent = xm_arena_alloc(arena, n->n_in * sizeof(*absent));
-        if (!types || !contents || !absent)
-            return xm_fail(err, XM_NO_MEMORY, "out of memory to infer shapes");
-    }
-    for (uint32_t k = 0; k < n->n_in; k++) {
-        const struct xm_value *v = n->in[k].value;
-        types[k] = &v->type;
-        contents[k] = &v->content;
-        absent[k] = xm_is_none(v);
-    }
-    for (uint32_t k = 0; k < n->n_out; k++) {
-        out[k] = n->out[k].type;
-        out_content[k] = (struct xm_content){0};
-    }
-    struct xm_infer i = {n->op,  &n->attr, n->n_in,     n->n_out, types, contents,
-                         absent, out,      out_content, &g->dims, arena, err};
+    struct xm_infer i = {n->op, &n->attr, n->n_in, n->n_out, n->in,
+                         out,   &g->dims, arena,   err};
+    for (uint32_t k = 0; k < n->n_out; k++)
+        out[k].content = (struct xm_content){0};
     return xm_infer_run(&i);
 }
 

@@ -17,11 +17,8 @@ struct xm_infer {
     enum xm_op op;
     const union xm_attr *attr;
     uint32_t n_in, n_out;
-    const struct xm_type *const *in;
-    const struct xm_content *const *in_content;
-    const bool *absent;  /* operand i is xm_none */
-    struct xm_type *out; /* n_out; on entry the declared types (parameter, const, …) */
-    struct xm_content *out_content;
+    const struct xm_use *in; /* their values' types and contents are read */
+    struct xm_value *out; /* n_out; on entry the declared types (parameter, const, …) */
     struct xm_dim_pool *dims; /* for new polynomials */
     struct xm_arena *arena;   /* for contents */
     struct xm_error *err; /* sentences speak of operands by number and type, not nodes */
@@ -30,11 +27,11 @@ struct xm_infer {
 /* Runs the op's shape function. Arity has been checked by the caller. */
 enum xm_status xm_infer_run(struct xm_infer *i);
 
-/* The same for a node of a graph. out and out_content (n_out each) receive the results and the
- * node is left alone; contents go to `arena`. */
+/* The same for a node of a graph. The types and contents of out[n_out] (the node's results, or a
+ * copy of them) become what its operands give; contents go to `arena`. */
 enum xm_status xm_infer_node(struct xm_graph *g, const struct xm_node *n,
-                             struct xm_arena *arena, struct xm_type *out,
-                             struct xm_content *out_content, struct xm_error *err);
+                             struct xm_arena *arena, struct xm_value *out,
+                             struct xm_error *err);
 
 /* Whether a declared type and an inferred one can be the same: fresh symbols agree with all. */
 bool xm_type_agrees(const struct xm_type *a, const struct xm_type *b);

@@ -18,21 +18,27 @@ enum xm_status xm_shape_fail(struct xm_infer *i, const char *fmt, ...) XM_PRINTF
 static inline bool
 xm_infer_has(const struct xm_infer *i, uint32_t k)
 {
-    return k < i->n_in && !i->absent[k];
+    return k < i->n_in && !xm_is_none(i->in[k].value);
+}
+
+static inline const struct xm_type *
+xm_infer_type(const struct xm_infer *i, uint32_t k)
+{
+    return &i->in[k].value->type;
 }
 
 static inline const struct xm_shape *
 xm_infer_shape(const struct xm_infer *i, uint32_t k)
 {
-    return &i->in[k]->shape;
+    return &xm_infer_type(i, k)->shape;
 }
 
 /* NULL: not known. */
 static inline const struct xm_content *
 xm_infer_content(const struct xm_infer *i, uint32_t k)
 {
-    return xm_infer_has(i, k) && xm_content_known(i->in_content[k]) ? i->in_content[k]
-                                                                    : NULL;
+    bool known = xm_infer_has(i, k) && xm_content_known(&i->in[k].value->content);
+    return known ? &i->in[k].value->content : NULL;
 }
 
 /* A constant integer operand of one element. */

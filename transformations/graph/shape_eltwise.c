@@ -141,7 +141,7 @@ static enum xm_status
 broadcast_shapes(struct xm_infer *i)
 {
     if (!xm_shape_broadcast_pair(i->dims, xm_infer_shape(i, 0), xm_infer_shape(i, 1),
-                                 &i->out[0].shape))
+                                 &i->out[0].type.shape))
         return xm_shape_fail(i, "operands 0 and 1 cannot be broadcast together");
     return XM_OK;
 }
@@ -152,9 +152,9 @@ xm_shape_broadcast2(struct xm_infer *i)
     const struct xm_content *a, *b;
     struct xm_dim e[XM_MAX_CONTENT];
     uint32_t n;
-    XM_TRY(xm_infer_same_element(i, 0, 1, &i->out[0].element));
+    XM_TRY(xm_infer_same_element(i, 0, 1, &i->out[0].type.element));
     XM_TRY(broadcast_shapes(i));
-    if (!xm_element_is_int(i->out[0].element) || i->op == XM_OP_POWER ||
+    if (!xm_element_is_int(i->out[0].type.element) || i->op == XM_OP_POWER ||
         !content_pair(i, &a, &b, &n))
         return XM_OK;
     for (uint32_t j = 0; j < n; j++)
@@ -171,7 +171,7 @@ xm_shape_compare(struct xm_infer *i)
     uint32_t n;
     XM_TRY(xm_infer_same_element(i, 0, 1, &element));
     XM_TRY(broadcast_shapes(i));
-    i->out[0].element = XM_BOOL;
+    i->out[0].type.element = XM_BOOL;
     if (!content_pair(i, &a, &b, &n))
         return XM_OK;
     for (uint32_t j = 0; j < n; j++) {
@@ -193,7 +193,7 @@ same_content(struct xm_infer *i)
     if (!c)
         return XM_OK;
     if (i->op == XM_OP_RESULT || i->op == XM_OP_ASSIGN) {
-        i->out_content[0] = *c;
+        i->out[0].content = *c;
         return XM_OK;
     }
     if (i->op != XM_OP_NEGATIVE)
@@ -211,9 +211,9 @@ check_scatter(struct xm_infer *i)
     int64_t axis;
     uint32_t at;
     XM_TRY(xm_infer_int(i, 3, &axis));
-    XM_TRY(xm_infer_axis(i, axis, i->out[0].shape.rank, &at));
-    XM_TRY(xm_infer_rank(i, 1, i->out[0].shape.rank));
-    XM_TRY(xm_infer_rank(i, 2, i->out[0].shape.rank));
+    XM_TRY(xm_infer_axis(i, axis, i->out[0].type.shape.rank, &at));
+    XM_TRY(xm_infer_rank(i, 1, i->out[0].type.shape.rank));
+    XM_TRY(xm_infer_rank(i, 2, i->out[0].type.shape.rank));
     for (uint32_t j = 0; j < ids->rank; j++)
         if (!xm_dim_merge(ids->dim[j], updates->dim[j], &d))
             return xm_shape_fail(i, "indices and updates differ in dimension %u", j);
@@ -226,15 +226,15 @@ xm_shape_same(struct xm_infer *i)
 {
     uint32_t at;
     int64_t axis;
-    i->out[0] = *i->in[0];
+    i->out[0].type = *xm_infer_type(i, 0);
     switch (i->op) {
     case XM_OP_SOFTMAX:
-        return xm_infer_axis(i, i->attr->axis.axis, i->out[0].shape.rank, &at);
+        return xm_infer_axis(i, i->attr->axis.axis, i->out[0].type.shape.rank, &at);
     case XM_OP_CUM_SUM:
         if (!xm_infer_has(i, 1))
             return XM_OK;
         XM_TRY(xm_infer_int(i, 1, &axis));
-        return xm_infer_axis(i, axis, i->out[0].shape.rank, &at);
+        return xm_infer_axis(i, axis, i->out[0].type.shape.rank, &at);
     case XM_OP_SCATTER_ELEMENTS_UPDATE:
         return check_scatter(i);
     default:
@@ -249,10 +249,11 @@ static enum xm_status
 convert_to(struct xm_infer *i, enum xm_element to)
 {
     const struct xm_content *c = xm_infer_content(i, 0);
-    i->out[0] = *i->in[0];
-    i->out[0].element = to;
-    if (c && (to == XM_I32 || to == XM_I64 || to == XM_U64 || to == i->in[0]->element))
-        i->out_content[0] = *c;
+    i->out[0].type = *xm_infer_type(i, 0);
+    i->out[0].type.element = to;
+    if (c && (to == XM_I32 || to == XM_I64 || to == XM_U64 ||
+              to == xm_infer_type(i, 0)->element))
+        i->out[0].content = *c;
     return XM_OK;
 }
 
@@ -265,7 +266,7 @@ xm_shape_convert(struct xm_infer *i)
 enum xm_status
 xm_shape_convert_like(struct xm_infer *i)
 {
-    return convert_to(i, i->in[1]->element);
+    return convert_to(i, xm_infer_type(i, 1)->element);
 }
 
 enum xm_status
@@ -274,14 +275,14 @@ xm_shape_select(struct xm_infer *i)
     const struct xm_content *c = xm_infer_content(i, 0), *a = xm_infer_content(i, 1),
                             *b = xm_infer_content(i, 2);
     struct xm_dim e[XM_MAX_CONTENT];
-    struct xm_shape *s = &i->out[0].shape;
+    struct xm_shape *s = &i->out[0].type.shape;
     uint32_t n = 1;
-    XM_TRY(xm_infer_same_element(i, 1, 2, &i->out[0].element));
+    XM_TRY(xm_infer_same_element(i, 1, 2, &i->out[0].type.element));
     if (!xm_shape_broadcast_pair(i->dims, xm_infer_shape(i, 1), xm_infer_shape(i, 2),
                                  s) ||
         !xm_shape_broadcast_pair(i->dims, s, xm_infer_shape(i, 0), s))
         return xm_shape_fail(i, "operands 0, 1 and 2 cannot be broadcast together");
-    if (!c || !a || !b || !xm_element_is_int(i->out[0].element))
+    if (!c || !a || !b || !xm_element_is_int(i->out[0].type.element))
         return XM_OK;
     n = c->n != 1 ? c->n : a->n != 1 ? a->n : b->n;
     for (uint32_t j = 0; j < n; j++) {

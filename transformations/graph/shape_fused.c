@@ -52,7 +52,7 @@ shape_segment(struct xm_infer *i, uint32_t s, struct xm_type *out)
     uint32_t w = XM_LINEAR_W + s * XM_LINEAR_SEGMENT, bias = w + 1;
     XM_TRY(xm_infer_rank(i, w, 2));
     XM_TRY(expect_dim(i, w, 1, x->dim[x->rank - 1]));
-    *out = *i->in[XM_LINEAR_X];
+    *out = *xm_infer_type(i, XM_LINEAR_X);
     out->shape.dim[x->rank - 1] = xm_infer_shape(i, w)->dim[0];
     if (!xm_infer_has(i, bias))
         return XM_OK;
@@ -67,9 +67,9 @@ shape_glu(struct xm_infer *i, uint32_t segments)
     struct xm_type up;
     if (segments + has_factor != 2)
         return xm_shape_fail(i, "a gated unit needs two weights, or one and a factor");
-    XM_TRY(shape_segment(i, 0, &i->out[0]));
+    XM_TRY(shape_segment(i, 0, &i->out[0].type));
     if (has_factor)
-        return expect_factor(i, &i->out[0].shape);
+        return expect_factor(i, &i->out[0].type.shape);
     XM_TRY(shape_segment(i, 1, &up));
     return expect_dim(i, XM_LINEAR_W + XM_LINEAR_SEGMENT, 0,
                       xm_infer_shape(i, XM_LINEAR_W)->dim[0]);
@@ -87,19 +87,19 @@ xm_shape_linear(struct xm_infer *i)
     if (i->attr->linear.glu)
         return shape_glu(i, segments);
     for (uint32_t s = 0; s < segments; s++)
-        XM_TRY(shape_segment(i, s, &i->out[s]));
+        XM_TRY(shape_segment(i, s, &i->out[s].type));
     if (!xm_infer_has(i, XM_LINEAR_ADDEND))
         return XM_OK;
     if (segments != 1)
         return xm_shape_fail(i, "an addend comes with one result, not %u", segments);
-    return expect_shape(i, XM_LINEAR_ADDEND, &i->out[0].shape);
+    return expect_shape(i, XM_LINEAR_ADDEND, &i->out[0].type.shape);
 }
 
 enum xm_status
 xm_shape_rms_norm(struct xm_infer *i)
 {
     const struct xm_shape *x = xm_infer_shape(i, 0), *gamma = xm_infer_shape(i, 1);
-    i->out[0] = *i->in[0];
+    i->out[0].type = *xm_infer_type(i, 0);
     if (x->rank == 0)
         return xm_shape_fail(i, "a norm needs an operand of rank 1 or more");
     if (gamma->rank > x->rank)
@@ -117,14 +117,14 @@ xm_shape_rms_norm(struct xm_infer *i)
 enum xm_status
 xm_shape_row_chain(struct xm_infer *i)
 {
-    const struct xm_type *x = i->in[0];
+    const struct xm_type *x = xm_infer_type(i, 0);
     struct xm_row_chain chain;
     XM_TRY(xm_row_chain_parse(i->attr->row_chain.steps, &chain, i->err));
     if (i->n_in != chain.n_x + chain.n_c || i->n_out != chain.n_y || x->shape.rank == 0)
         return xm_shape_fail(i, "its steps read %u rows and %u constants", chain.n_x,
                              chain.n_c);
     for (uint32_t k = 1; k < chain.n_x; k++) {
-        if (i->in[k]->element != x->element)
+        if (xm_infer_type(i, k)->element != x->element)
             return xm_shape_fail(i, "operand %u is not of the type of operand 0", k);
         XM_TRY(expect_shape(i, k, &x->shape));
     }
@@ -134,7 +134,7 @@ xm_shape_row_chain(struct xm_infer *i)
             XM_TRY(expect_dim(i, k, 0, x->shape.dim[x->shape.rank - 1]));
     }
     for (uint32_t k = 0; k < i->n_out; k++)
-        i->out[k] = *x;
+        i->out[k].type = *x;
     return XM_OK;
 }
 
@@ -153,7 +153,7 @@ xm_shape_rope(struct xm_infer *i)
 {
     const struct xm_shape *x = xm_infer_shape(i, 0);
     struct xm_dim r;
-    i->out[0] = *i->in[0];
+    i->out[0].type = *xm_infer_type(i, 0);
     XM_TRY(xm_infer_rank(i, 0, 4));
     XM_TRY(xm_infer_rank(i, 1, 3));
     XM_TRY(xm_infer_rank(i, 2, 3));
@@ -177,12 +177,12 @@ xm_shape_rope_tables(struct xm_infer *i)
     struct xm_dim r = xm_infer_shape(i, 1)->dim[0];
     if (!xm_dim_is_const(r) || r.n < 1 || r.n > INT32_MAX / 2)
         return xm_shape_fail(i, "the number of frequencies is not known");
-    i->out[0].element = XM_F32;
-    i->out[0].shape = (struct xm_shape){
+    i->out[0].type.element = XM_F32;
+    i->out[0].type.shape = (struct xm_shape){
         .rank = 3,
         .dim = {p->dim[0], p->dim[1],
                 xm_dim_const(i->attr->rope_tables.twice ? 2 * r.n : r.n)}};
-    i->out[1] = i->out[0];
+    i->out[1].type = i->out[0].type;
     return XM_OK;
 }
 
@@ -235,7 +235,7 @@ xm_shape_attention(struct xm_infer *i)
     if (!xm_infer_has(i, XM_ATTENTION_Q) || k != v)
         return xm_shape_fail(i, "attention needs a query, and key and value together");
     XM_TRY(xm_infer_rank(i, XM_ATTENTION_Q, 4));
-    i->out[0] = *i->in[XM_ATTENTION_Q];
+    i->out[0].type = *xm_infer_type(i, XM_ATTENTION_Q);
     if (k) {
         XM_TRY(xm_infer_rank(i, XM_ATTENTION_K, 4));
         XM_TRY(xm_infer_rank(i, XM_ATTENTION_V, 4));
@@ -245,7 +245,7 @@ xm_shape_attention(struct xm_infer *i)
         XM_TRY(
             expect_dim(i, XM_ATTENTION_V, 2, xm_infer_shape(i, XM_ATTENTION_K)->dim[2]));
         XM_TRY(check_heads(i));
-        i->out[0].shape.dim[3] = xm_infer_shape(i, XM_ATTENTION_V)->dim[3];
+        i->out[0].type.shape.dim[3] = xm_infer_shape(i, XM_ATTENTION_V)->dim[3];
     }
     XM_TRY(check_preparation(i));
     if (xm_infer_has(i, XM_ATTENTION_BEAM_IDX))
@@ -286,8 +286,9 @@ xm_shape_gather_matmul(struct xm_infer *i)
     if (!xm_dim_is(a->dim[0], 1))
         XM_TRY(expect_dim(i, 0, 0, ids->dim[1]));
     XM_TRY(expect_bias(i, 3, w->dim[0], w->dim[1]));
-    i->out[0] = (struct xm_type){i->in[0]->element,
-                                 {.rank = 3, .dim = {ids->dim[1], a->dim[1], w->dim[1]}}};
+    i->out[0].type =
+        (struct xm_type){xm_infer_type(i, 0)->element,
+                         {.rank = 3, .dim = {ids->dim[1], a->dim[1], w->dim[1]}}};
     return XM_OK;
 }
 
@@ -380,7 +381,7 @@ xm_shape_moe(struct xm_infer *i)
     XM_TRY(expect_experts(i, XM_MOE_W_GATE, XM_MOE_BIAS_GATE, rows, m->hidden));
     XM_TRY(expect_experts(i, XM_MOE_W_UP, XM_MOE_BIAS_UP, m->inter, m->hidden));
     XM_TRY(expect_experts(i, XM_MOE_W_DOWN, XM_MOE_BIAS_DOWN, m->hidden, m->inter));
-    i->out[0] = *i->in[XM_MOE_HIDDEN];
+    i->out[0].type = *xm_infer_type(i, XM_MOE_HIDDEN);
     return XM_OK;
 }
 
@@ -398,7 +399,7 @@ xm_shape_moe_router(struct xm_infer *i)
     for (uint32_t j = 1; j <= 2; j++)
         XM_TRY(expect_vector(i, j, experts));
     s.dim[s.rank - 1] = xm_dim_const(k);
-    i->out[0] = (struct xm_type){XM_F32, s};
-    i->out[1] = (struct xm_type){XM_I32, s};
+    i->out[0].type = (struct xm_type){XM_F32, s};
+    i->out[1].type = (struct xm_type){XM_I32, s};
     return XM_OK;
 }

@@ -25,10 +25,10 @@ reduce_content(struct xm_infer *i, uint32_t axes)
 {
     const struct xm_content *c = xm_infer_content(i, 0);
     struct xm_dim e;
-    if (!c || c->n == 0 || !xm_element_is_int(i->out[0].element))
+    if (!c || c->n == 0 || !xm_element_is_int(i->out[0].type.element))
         return XM_OK;
     if (axes == 0) {
-        i->out_content[0] = *c;
+        i->out[0].content = *c;
         return XM_OK;
     }
     e = c->e[0];
@@ -51,7 +51,7 @@ xm_shape_reduce(struct xm_infer *i)
         else if (!reduced)
             s.dim[s.rank++] = in->dim[j];
     }
-    i->out[0] = (struct xm_type){i->in[0]->element, s};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, s};
     return reduce_content(i, axes);
 }
 
@@ -80,7 +80,7 @@ xm_shape_matmul(struct xm_infer *i)
     const struct xm_shape *x = xm_infer_shape(i, 0), *y = xm_infer_shape(i, 1);
     struct xm_shape a, b, s;
     struct xm_dim k;
-    XM_TRY(xm_infer_same_element(i, 0, 1, &i->out[0].element));
+    XM_TRY(xm_infer_same_element(i, 0, 1, &i->out[0].type.element));
     if (x->rank == 0 || y->rank == 0)
         return xm_shape_fail(i, "a product needs operands of rank 1 or more");
     a = as_matrix(x, i->attr->matmul.transpose_a, true);
@@ -98,7 +98,7 @@ xm_shape_matmul(struct xm_infer *i)
         s.dim[s.rank++] = m;
     if (y->rank > 1)
         s.dim[s.rank++] = n;
-    i->out[0].shape = s;
+    i->out[0].type.shape = s;
     return XM_OK;
 }
 
@@ -124,8 +124,8 @@ xm_shape_topk(struct xm_infer *i)
         return xm_shape_fail(i, "%lld elements cannot be taken from dimension %u",
                              (long long)k.n, axis);
     s.dim[axis] = k;
-    i->out[0] = (struct xm_type){i->in[0]->element, s};
-    i->out[1] = (struct xm_type){i->attr->topk.element, s};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, s};
+    i->out[1].type = (struct xm_type){i->attr->topk.element, s};
     return XM_OK;
 }
 
@@ -141,8 +141,8 @@ xm_shape_sdpa(struct xm_infer *i)
     for (uint32_t j = 0; j < 3; j++)
         if (xm_infer_shape(i, j)->rank < 2)
             return xm_shape_fail(i, "operand %u must have rank 2 or more", j);
-    XM_TRY(xm_infer_same_element(i, 0, 1, &i->out[0].element));
-    XM_TRY(xm_infer_same_element(i, 0, 2, &i->out[0].element));
+    XM_TRY(xm_infer_same_element(i, 0, 1, &i->out[0].type.element));
+    XM_TRY(xm_infer_same_element(i, 0, 2, &i->out[0].type.element));
     if (!xm_dim_merge(q.dim[q.rank - 1], k.dim[k.rank - 1], &d))
         return xm_shape_fail(i, "query and key differ in their last dimension");
     if (!xm_dim_merge(k.dim[k.rank - 2], v.dim[v.rank - 2], &d))
@@ -156,6 +156,6 @@ xm_shape_sdpa(struct xm_infer *i)
         return xm_shape_fail(i, "the batch dimensions cannot be broadcast together");
     s.dim[s.rank++] = length;
     s.dim[s.rank++] = width;
-    i->out[0].shape = s;
+    i->out[0].type.shape = s;
     return XM_OK;
 }

@@ -160,7 +160,7 @@ xm_shape_slice(struct xm_infer *i)
     const struct xm_content *axes = xm_infer_content(i, 4);
     struct xm_dim begin[XM_MAX_RANK], end[XM_MAX_RANK], step[XM_MAX_RANK], first;
     uint32_t n, n_end, n_step, axis, seen = 0;
-    i->out[0] = *i->in[0];
+    i->out[0].type = *xm_infer_type(i, 0);
     XM_TRY(xm_infer_dims(i, 1, begin, XM_MAX_RANK, &n));
     XM_TRY(xm_infer_dims(i, 2, end, XM_MAX_RANK, &n_end));
     XM_TRY(xm_infer_dims(i, 3, step, XM_MAX_RANK, &n_step));
@@ -175,9 +175,9 @@ xm_shape_slice(struct xm_infer *i)
         if (seen & (1u << axis))
             return xm_shape_fail(i, "axis %u is named twice", axis);
         seen |= 1u << axis;
-        struct xm_dim *d = &i->out[0].shape.dim[axis];
+        struct xm_dim *d = &i->out[0].type.shape.dim[axis];
         XM_TRY(slice_dim(i, &c, *d, &first, d));
-        if (i->out[0].shape.rank == 1)
+        if (i->out[0].type.shape.rank == 1)
             XM_TRY(slice_content(i, first, step[j], *d));
     }
     return XM_OK;
@@ -307,9 +307,9 @@ xm_shape_strided_slice(struct xm_infer *i)
         return xm_shape_fail(i, "the result would have a rank above %d", XM_MAX_RANK);
     while (from < in->rank)
         out.dim[out.rank++] = in->dim[from++];
-    i->out[0] = (struct xm_type){i->in[0]->element, out};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, out};
     if (out.rank > 1)
-        i->out_content[0] = (struct xm_content){0};
+        i->out[0].content = (struct xm_content){0};
     return XM_OK;
 }
 
@@ -320,7 +320,7 @@ gather_content(struct xm_infer *i)
 {
     const struct xm_content *data = xm_infer_content(i, 0), *ids = xm_infer_content(i, 1);
     struct xm_dim e[XM_MAX_CONTENT];
-    if (!data || !ids || xm_infer_shape(i, 0)->rank != 1 || i->out[0].shape.rank > 1)
+    if (!data || !ids || xm_infer_shape(i, 0)->rank != 1 || i->out[0].type.shape.rank > 1)
         return XM_OK;
     for (uint32_t j = 0; j < ids->n; j++) {
         if (!xm_dim_is_const(ids->e[j]))
@@ -362,7 +362,7 @@ xm_shape_gather(struct xm_infer *i)
         s.dim[s.rank++] = ids->dim[j];
     for (uint32_t j = axis + 1; j < data->rank; j++)
         s.dim[s.rank++] = data->dim[j];
-    i->out[0] = (struct xm_type){i->in[0]->element, s};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, s};
     return gather_content(i);
 }
 
@@ -377,7 +377,7 @@ xm_shape_gather_elements(struct xm_infer *i)
     for (uint32_t j = 0; j < data->rank; j++)
         if (j != axis && !xm_dim_merge(data->dim[j], ids->dim[j], &d))
             return xm_shape_fail(i, "operands 0 and 1 differ in dimension %u", j);
-    i->out[0] = (struct xm_type){i->in[0]->element, *ids};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, *ids};
     return XM_OK;
 }
 
@@ -397,8 +397,8 @@ xm_shape_shape_of(struct xm_infer *i)
 {
     const struct xm_shape *in = xm_infer_shape(i, 0);
     XM_TRY(check_integer(i, i->attr->convert.element));
-    i->out[0] = (struct xm_type){i->attr->convert.element,
-                                 {.rank = 1, .dim = {xm_dim_const(in->rank)}}};
+    i->out[0].type = (struct xm_type){i->attr->convert.element,
+                                      {.rank = 1, .dim = {xm_dim_const(in->rank)}}};
     return xm_content_set(i, 0, in->dim, in->rank);
 }
 
@@ -428,16 +428,16 @@ xm_shape_range(struct xm_infer *i)
             (xm_infer_shape(i, k)->rank == 1 &&
              !xm_dim_is(xm_infer_shape(i, k)->dim[0], 1)))
             return xm_shape_fail(i, "operand %u must be a scalar", k);
-    i->out[0] = (struct xm_type){i->attr->convert.element, {.rank = 1}};
+    i->out[0].type = (struct xm_type){i->attr->convert.element, {.rank = 1}};
     if (step && xm_dim_is(step->e[0], 0))
         return xm_shape_fail(i, "the step is 0");
     if (!start || !stop || !step || !xm_dim_is_const(step->e[0])) {
-        i->out[0].shape.dim[0] = xm_dim_fresh(i->dims);
+        i->out[0].type.shape.dim[0] = xm_dim_fresh(i->dims);
         return XM_OK;
     }
     n = count_steps(i->dims, start->e[0], stop->e[0], step->e[0].n);
-    i->out[0].shape.dim[0] = n;
-    return xm_element_is_int(i->out[0].element)
+    i->out[0].type.shape.dim[0] = n;
+    return xm_element_is_int(i->out[0].type.element)
                ? range_content(i, start->e[0], step->e[0], n)
                : XM_OK;
 }
@@ -451,12 +451,12 @@ xm_shape_one_hot(struct xm_infer *i)
     uint32_t axis;
     if (s.rank > XM_MAX_RANK)
         return xm_shape_fail(i, "the result would have a rank above %d", XM_MAX_RANK);
-    XM_TRY(xm_infer_same_element(i, 2, 3, &i->out[0].element));
+    XM_TRY(xm_infer_same_element(i, 2, 3, &i->out[0].type.element));
     XM_TRY(xm_infer_axis(i, i->attr->axis.axis, s.rank, &axis));
     for (uint32_t j = 0, from = 0; j < s.rank; j++)
         if (j != axis)
             s.dim[j] = in->dim[from++];
     s.dim[axis] = depth && depth->n == 1 ? depth->e[0] : xm_dim_fresh(i->dims);
-    i->out[0].shape = s;
+    i->out[0].type.shape = s;
     return XM_OK;
 }

@@ -12,8 +12,8 @@ static enum xm_status
 keep_content(struct xm_infer *i)
 {
     const struct xm_content *c = xm_infer_content(i, 0);
-    if (c && i->out[0].shape.rank <= 1)
-        i->out_content[0] = *c;
+    if (c && i->out[0].type.shape.rank <= 1)
+        i->out[0].content = *c;
     return XM_OK;
 }
 
@@ -76,7 +76,7 @@ xm_shape_reshape(struct xm_infer *i)
     else if (xm_dim_is_const(total) && xm_dim_is_const(others) && total.n != others.n)
         return xm_shape_fail(i, "%lld elements cannot become %lld", (long long)total.n,
                              (long long)others.n);
-    i->out[0] = (struct xm_type){i->in[0]->element, s};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, s};
     return keep_content(i);
 }
 
@@ -98,7 +98,7 @@ xm_shape_squeeze(struct xm_infer *i)
         if (named ? !(axes & (1u << j)) : in->dim[j].n != 1)
             s.dim[s.rank++] = in->dim[j];
     }
-    i->out[0] = (struct xm_type){i->in[0]->element, s};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, s};
     return keep_content(i);
 }
 
@@ -115,7 +115,7 @@ xm_shape_unsqueeze(struct xm_infer *i)
     XM_TRY(xm_infer_axes(i, 1, s.rank, &axes));
     for (uint32_t j = 0, from = 0; j < s.rank; j++)
         s.dim[j] = axes & (1u << j) ? xm_dim_const(1) : in->dim[from++];
-    i->out[0] = (struct xm_type){i->in[0]->element, s};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, s};
     return keep_content(i);
 }
 
@@ -138,7 +138,7 @@ xm_shape_transpose(struct xm_infer *i)
             return xm_shape_fail(i, "the order holds a negative axis");
         s.dim[j] = in->dim[from];
     }
-    i->out[0] = (struct xm_type){i->in[0]->element, s};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, s};
     return keep_content(i);
 }
 
@@ -164,11 +164,11 @@ xm_shape_concat(struct xm_infer *i)
 {
     struct xm_shape s = *xm_infer_shape(i, 0);
     uint32_t axis;
-    i->out[0].element = i->in[0]->element;
+    i->out[0].type.element = xm_infer_type(i, 0)->element;
     XM_TRY(xm_infer_axis(i, i->attr->axis.axis, s.rank, &axis));
     for (uint32_t k = 1; k < i->n_in; k++) {
         const struct xm_shape *t = xm_infer_shape(i, k);
-        XM_TRY(xm_infer_same_element(i, 0, k, &i->out[0].element));
+        XM_TRY(xm_infer_same_element(i, 0, k, &i->out[0].type.element));
         XM_TRY(xm_infer_rank(i, k, s.rank));
         for (uint32_t j = 0; j < s.rank; j++) {
             if (j == axis)
@@ -177,7 +177,7 @@ xm_shape_concat(struct xm_infer *i)
                 return xm_shape_fail(i, "operands 0 and %u differ in dimension %u", k, j);
         }
     }
-    i->out[0].shape = s;
+    i->out[0].type.shape = s;
     return s.rank == 1 ? concat_content(i) : XM_OK;
 }
 
@@ -187,8 +187,8 @@ cut(struct xm_infer *i, uint32_t k, uint32_t axis, struct xm_dim begin,
     struct xm_dim length)
 {
     const struct xm_content *c = xm_infer_content(i, 0);
-    i->out[k] = *i->in[0];
-    i->out[k].shape.dim[axis] = length;
+    i->out[k].type = *xm_infer_type(i, 0);
+    i->out[k].type.shape.dim[axis] = length;
     if (!c || !xm_dim_is_const(begin) || !xm_dim_is_const(length) || begin.n < 0 ||
         length.n < 0 || begin.n > c->n || length.n > c->n - begin.n)
         return XM_OK;
@@ -267,7 +267,7 @@ static enum xm_status
 broadcast_content(struct xm_infer *i)
 {
     const struct xm_content *c = xm_infer_content(i, 0);
-    const struct xm_shape *s = &i->out[0].shape;
+    const struct xm_shape *s = &i->out[0].type.shape;
     struct xm_dim e[XM_MAX_CONTENT];
     if (!c || s->rank > 1)
         return XM_OK;
@@ -322,7 +322,7 @@ xm_shape_broadcast(struct xm_infer *i)
             return xm_shape_fail(i, "operand 0 has a higher rank than the target shape");
         both = target;
     }
-    i->out[0] = (struct xm_type){i->in[0]->element, both};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, both};
     return broadcast_content(i);
 }
 
@@ -344,6 +344,6 @@ xm_shape_tile(struct xm_infer *i)
         if (xm_dim_is_const(d) && xm_dim_is_const(t) && !xm_dim_is_const(s.dim[j]))
             return xm_shape_fail(i, "dimension %u would exceed 64 bits", j);
     }
-    i->out[0] = (struct xm_type){i->in[0]->element, s};
+    i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, s};
     return XM_OK;
 }

@@ -47,8 +47,9 @@ xm_shape_gather_nd(struct xm_infer *i)
             return xm_shape_fail(i, "the operands differ in batch dimension %lld",
                                  (long long)d);
     }
-    i->out[0].element = i->in[0]->element;
-    return join(i, ids, ids->rank - 1, x, (uint32_t)batch + length, &i->out[0].shape);
+    i->out[0].type.element = xm_infer_type(i, 0)->element;
+    return join(i, ids, ids->rank - 1, x, (uint32_t)batch + length,
+                &i->out[0].type.shape);
 }
 
 enum xm_status
@@ -65,8 +66,8 @@ xm_shape_scatter_nd(struct xm_infer *i)
         if (!xm_dim_merge(updates.dim[d], xm_infer_shape(i, 2)->dim[d], &merged))
             return xm_shape_fail(i, "dimension %u of the updates does not fit", d);
     }
-    XM_TRY(xm_infer_same_element(i, 0, 2, &i->out[0].element));
-    i->out[0].shape = *x;
+    XM_TRY(xm_infer_same_element(i, 0, 2, &i->out[0].type.element));
+    i->out[0].type.shape = *x;
     return XM_OK;
 }
 
@@ -77,8 +78,8 @@ xm_shape_non_zero(struct xm_infer *i)
     const struct xm_shape *x = xm_infer_shape(i, 0);
     if (x->rank == 0)
         return xm_shape_fail(i, "a scalar has no places");
-    i->out[0].element = i->attr->convert.element;
-    i->out[0].shape = (struct xm_shape){
+    i->out[0].type.element = i->attr->convert.element;
+    i->out[0].type.shape = (struct xm_shape){
         .rank = 2, .dim = {xm_dim_const(x->rank), xm_dim_fresh(i->dims)}};
     return XM_OK;
 }

@@ -8,7 +8,7 @@
 enum xm_status
 xm_shape_none(struct xm_infer *i)
 {
-    i->out[0] = (struct xm_type){.element = XM_DYNAMIC};
+    i->out[0].type = (struct xm_type){.element = XM_DYNAMIC};
     return XM_OK;
 }
 
@@ -16,7 +16,7 @@ static enum xm_status
 const_content(struct xm_infer *i, uint64_t n)
 {
     struct xm_dim e[XM_MAX_CONTENT];
-    const struct xm_type *t = &i->out[0];
+    const struct xm_type *t = &i->out[0].type;
     if (!xm_element_is_int(t->element) || !xm_element_readable(t->element) ||
         t->shape.rank > 1 || n > XM_MAX_CONTENT)
         return XM_OK;
@@ -28,7 +28,7 @@ const_content(struct xm_infer *i, uint64_t n)
 static enum xm_status
 check_const(struct xm_infer *i)
 {
-    const struct xm_type *t = &i->out[0];
+    const struct xm_type *t = &i->out[0].type;
     uint64_t n = 1, bytes;
     for (uint32_t j = 0; j < t->shape.rank; j++)
         if (!xm_dim_is_const(t->shape.dim[j]) ||
@@ -50,8 +50,9 @@ check_const(struct xm_infer *i)
 enum xm_status
 xm_shape_declared(struct xm_infer *i)
 {
-    for (uint32_t j = 0; j < i->out[0].shape.rank; j++)
-        if (xm_dim_is_const(i->out[0].shape.dim[j]) && i->out[0].shape.dim[j].n < 0)
+    for (uint32_t j = 0; j < i->out[0].type.shape.rank; j++)
+        if (xm_dim_is_const(i->out[0].type.shape.dim[j]) &&
+            i->out[0].type.shape.dim[j].n < 0)
             return xm_shape_fail(i, "dimension %u is negative", j);
     return i->op == XM_OP_CONST ? check_const(i) : XM_OK;
 }
@@ -61,7 +62,7 @@ xm_shape_weight(struct xm_infer *i)
 {
     const struct xm_weight *w = &i->attr->weight;
     const uint64_t size[] = {w->experts, w->rows, w->cols};
-    struct xm_shape *s = &i->out[0].shape;
+    struct xm_shape *s = &i->out[0].type.shape;
     const char *wrong;
     if (w->rank < 1 || w->rank > 3)
         return xm_shape_fail(i, "a weight has rank 1 to 3, not %u", w->rank);
@@ -73,9 +74,9 @@ xm_shape_weight(struct xm_infer *i)
                              (unsigned long long)w->experts, (unsigned long long)w->rows,
                              (unsigned long long)w->cols, xm_weight_format_text(w),
                              wrong);
-    if (!xm_element_is_float(i->out[0].element))
+    if (!xm_element_is_float(i->out[0].type.element))
         return xm_shape_fail(i, "a weight is used as a float type, not %s",
-                             xm_element_text(i->out[0].element));
+                             xm_element_text(i->out[0].type.element));
     s->rank = w->rank;
     for (uint32_t j = 0; j < w->rank; j++)
         s->dim[j] = xm_dim_const((int64_t)size[3 - w->rank + j]);
@@ -86,10 +87,10 @@ enum xm_status
 xm_shape_shape_value(struct xm_infer *i)
 {
     const struct xm_content *c = &i->attr->shape_value;
-    struct xm_shape *s = &i->out[0].shape;
-    if (!xm_element_is_int(i->out[0].element))
+    struct xm_shape *s = &i->out[0].type.shape;
+    if (!xm_element_is_int(i->out[0].type.element))
         return xm_shape_fail(i, "a shape value holds integers, not %s",
-                             xm_element_text(i->out[0].element));
+                             xm_element_text(i->out[0].type.element));
     if (s->rank > 1 || c->n > XM_MAX_CONTENT || (s->rank == 0 && c->n != 1))
         return xm_shape_fail(i,
                              "a shape value is a scalar or a vector of up to %d elements",
@@ -102,10 +103,11 @@ xm_shape_shape_value(struct xm_infer *i)
 enum xm_status
 xm_shape_read_value(struct xm_infer *i)
 {
-    const struct xm_type *t = &i->out[0];
+    const struct xm_type *t = &i->out[0].type;
     if (!xm_infer_has(i, 0))
         return XM_OK;
-    if (i->in[0]->element != t->element && i->in[0]->element != XM_DYNAMIC)
+    if (xm_infer_type(i, 0)->element != t->element &&
+        xm_infer_type(i, 0)->element != XM_DYNAMIC)
         return xm_shape_fail(i, "the initial value of a state of %s has another type",
                              xm_element_text(t->element));
     return xm_infer_rank(i, 0, t->shape.rank);

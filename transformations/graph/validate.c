@@ -137,27 +137,26 @@ check_attr(struct check *c, const struct xm_node *n, const struct xm_attr_info *
 static void
 check_types(struct check *c, const struct xm_node *n)
 {
-    struct xm_type *types = xm_arena_alloc(&c->scratch, n->n_out * sizeof(*types));
-    struct xm_content *contents =
-        xm_arena_alloc(&c->scratch, n->n_out * sizeof(*contents));
+    struct xm_value *out = xm_arena_alloc(&c->scratch, n->n_out * sizeof(*out));
     struct xm_error err = {0};
     struct xm_strbuf said = {0}, found = {0};
-    if (!types || !contents) {
+    if (!out) {
         c->no_memory = true;
         return;
     }
-    enum xm_status status = xm_infer_node(c->g, n, &c->scratch, types, contents, &err);
+    memcpy(out, n->out, n->n_out * sizeof(*out));
+    enum xm_status status = xm_infer_node(c->g, n, &c->scratch, out, &err);
     if (status == XM_NO_MEMORY)
         c->no_memory = true;
     else if (status != XM_OK)
         complain(c, n, "%s", err.text);
     for (uint32_t k = 0; status == XM_OK && k < n->n_out; k++) {
-        if (xm_type_agrees(&n->out[k].type, &types[k]))
+        if (xm_type_agrees(&n->out[k].type, &out[k].type))
             continue;
         xm_strbuf_clear(&said);
         xm_strbuf_clear(&found);
         xm_type_print(&n->out[k].type, &said);
-        xm_type_print(&types[k], &found);
+        xm_type_print(&out[k].type, &found);
         complain(c, n, "result %u is %s, but its operands give %s", k,
                  xm_strbuf_text(&said), xm_strbuf_text(&found));
     }
