@@ -189,9 +189,12 @@ compute(struct xm_eval_call *c)
         status = create_result(c, &d.infer.out[i].type, i);
     if (status == XM_OK && d.dims.failed)
         status = xm_eval_no_memory(c->err);
+    c->infer = &d.infer;
+    if (status == XM_OK)
+        status = references[c->node->op](c);
     xm_arena_free(&d.arena);
     xm_dim_pool_free(&d.dims);
-    return status == XM_OK ? references[c->node->op](c) : status;
+    return status;
 }
 
 static void
@@ -226,7 +229,7 @@ xm_evaluate_node(const struct xm_node *n, const struct xm_tensor *const *in,
 {
     struct xm_state_store *own = states ? NULL : xm_state_store_create();
     struct xm_state_store *pending = xm_state_store_create();
-    struct xm_eval_call c = {n,       in,       out,        states ? states : own,
+    struct xm_eval_call c = {n,       in,       out,        NULL, states ? states : own,
                              pending, bindings, n_bindings, err};
     enum xm_status status = XM_OK;
     for (uint32_t i = 0; i < n->n_out; i++)
@@ -492,7 +495,7 @@ run_node(struct run *r, const struct xm_node *n)
         const struct slot *from = &r->slots[xm_in(n, i)->node->id];
         in[i] = counts(n, i) && from->out ? from->out[xm_in(n, i)->index] : NULL;
     }
-    struct xm_eval_call c = {n,          in,          s->out,        r->states,
+    struct xm_eval_call c = {n,          in,          s->out,        NULL,  r->states,
                              r->pending, r->bindings, r->n_bindings, r->err};
     if (status == XM_OK)
         status = n->op == XM_OP_PARAMETER ? fill_parameter(r, n, s) : compute_node(&c);

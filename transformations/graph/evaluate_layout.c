@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "transformations/graph/evaluate_ops.h"
+#include "transformations/graph/shape.h"
 
 /* Copies with checked bounds: every index of the result must lie inside operand 0. */
 static enum xm_status
@@ -122,155 +123,27 @@ xm_eval_split(struct xm_eval_call *c)
     return XM_OK;
 }
 
-/* The first element of a slice: counted from the end when negative, clamped into the
- * axis. */
-static int64_t
-slice_start(int64_t start, int64_t step, int64_t dim)
-{
-    if (start < 0)
-        start = start < -dim ? -1 : start + dim;
-    if (step > 0 && start < 0)
-        return 0;
-    return step < 0 && start >= dim ? dim - 1 : start;
-}
-
-/* Whether n elements from `start` by `step` lie inside the dimension. */
-static enum xm_status
-check_slice(const struct xm_eval_call *c, int64_t start, int64_t step, int64_t dim,
-            int64_t n)
-{
-    if (n == 0)
-        return XM_OK;
-    bool inside = step != 0 && start >= 0 && start < dim;
-    if (inside && step > 0)
-        inside = n - 1 <= (dim - 1 - start) / step;
-    else if (inside)
-        inside = n == 1 || (step >= -dim && n - 1 <= start / -step);
-    if (!inside)
-        return xm_fail(c->err, XM_INVALID,
-                       "a slice from %" PRId64 " by %" PRId64
-                       " leaves the dimension of %" PRId64,
-                       start, step, dim);
-    return XM_OK;
-}
-
+/* The shape function knows what is taken, with any masks. */
 enum xm_status
 xm_eval_slice(struct xm_eval_call *c)
 {
-    int64_t stride[XM_MAX_RANK], offset = 0;
-    XM_TRY(xm_eval_operands(c, "siiiI"));
-    const struct xm_tensor *x = c->in[0];
-    const struct xm_tensor *axes = c->node->n_in > 4 ? c->in[4] : NULL;
-    xm_tensor_strides(x, stride);
-    if (c->out[0]->rank != x->rank || c->in[3]->n != c->in[1]->n ||
-        (axes && axes->n != c->in[1]->n))
-        return xm_fail(c->err, XM_INVALID, "its bounds, steps and axes differ in number");
-    for (uint64_t i = 0; i < c->in[1]->n; i++) {
-        int64_t step = c->in[3]->i[i];
-        uint32_t axis;
-        XM_TRY(xm_eval_axis(c, axes ? axes->i[i] : (int64_t)i, x->rank, &axis));
-        int64_t start = slice_start(c->in[1]->i[i], step, x->dim[axis]);
-        XM_TRY(check_slice(c, start, step, x->dim[axis], c->out[0]->dim[axis]));
-        if (c->out[0]->dim[axis] == 0)
-            continue;
-        offset += start * stride[axis];
-        stride[axis] *= c->out[0]->dim[axis] > 1 ? step : 1;
-    }
-    return copy_strided(c, offset, stride);
-}
-
-/* ---- strided slice ----------------------------------------------------------------- */
-
-/* Entry i of a mask such as "0,1,0". */
-static bool
-mask_at(const char *mask, uint32_t i)
-{
-    for (const char *p = mask ? mask : ""; *p; p++) {
-        if (*p == ',')
-            i--;
-        else if (i == 0 && *p == '1')
-            return true;
-    }
-    return false;
-}
-
-struct strided {
-    struct xm_eval_call *c;
-    int64_t own[XM_MAX_RANK];     /* strides of the operand */
-    int64_t stride[XM_WALK_RANK]; /* of the result's dimensions */
-    int64_t offset;
-    uint32_t from, to; /* next dimension of operand and result */
-};
-
-/* One entry of begin and stride applied to the next dimension of the operand. */
-static enum xm_status
-take_dimension(struct strided *s, uint32_t entry)
-{
-    const struct xm_eval_call *c = s->c;
+    int64_t own[XM_MAX_RANK], stride[XM_MAX_RANK], offset = 0;
+    struct xm_slice s;
+    XM_TRY(xm_eval_operands(c, "siiII"));
     const struct xm_tensor *x = c->in[0], *out = c->out[0];
-    const struct xm_tensor *steps = c->node->n_in > 3 ? c->in[3] : NULL;
-    if (s->from >= x->rank)
-        return xm_fail(c->err, XM_INVALID, "more bounds than dimensions");
-    bool shrink = mask_at(c->node->attr.strided_slice.shrink_axis_mask, entry);
-    int64_t dim = x->dim[s->from], step = steps && !shrink ? steps->i[entry] : 1;
-    int64_t start = c->in[1]->i[entry];
-    if (mask_at(c->node->attr.strided_slice.begin_mask, entry))
-        start = step < 0 ? dim - 1 : 0;
-    if (shrink && (start >= dim || start < -dim))
-        return xm_fail(c->err, XM_INVALID, "index %" PRId64 " of a dimension of %" PRId64,
-                       start, dim);
-    start = slice_start(start, step, dim);
-    int64_t n = shrink ? 1 : s->to < out->rank ? out->dim[s->to] : 0;
-    XM_TRY(check_slice(c, start, step, dim, n));
-    s->offset += n > 0 ? start * s->own[s->from] : 0;
-    if (!shrink)
-        s->stride[s->to++] = n > 1 ? step * s->own[s->from] : 0;
-    s->from++;
-    return XM_OK;
-}
-
-static void
-take_whole(struct strided *s, uint32_t dims)
-{
-    for (uint32_t i = 0; i < dims && s->from < s->c->in[0]->rank; i++)
-        s->stride[s->to++] = s->own[s->from++];
-}
-
-/* Dimensions of the operand that the entries behind `entry` take. */
-static uint32_t
-taken_behind(const struct xm_node *n, uint32_t entry, uint32_t entries)
-{
-    uint32_t count = 0;
-    for (uint32_t i = entry + 1; i < entries; i++)
-        count += !mask_at(n->attr.strided_slice.new_axis_mask, i);
-    return count;
-}
-
-enum xm_status
-xm_eval_strided_slice(struct xm_eval_call *c)
-{
-    struct strided s = {.c = c};
-    XM_TRY(xm_eval_operands(c, "siiI"));
-    uint32_t rank = c->in[0]->rank, n = (uint32_t)c->in[1]->n;
-    if (c->in[1]->n > XM_MAX_RANK ||
-        (c->node->n_in > 3 && c->in[3] && c->in[3]->n != c->in[1]->n))
-        return xm_fail(c->err, XM_INVALID, "its bounds and strides differ in number");
-    xm_tensor_strides(c->in[0], s.own);
-    for (uint32_t i = 0; i < n; i++) {
-        if (mask_at(c->node->attr.strided_slice.ellipsis_mask, i)) {
-            uint32_t behind = taken_behind(c->node, i, n);
-            take_whole(&s, rank > s.from + behind ? rank - s.from - behind : 0);
-        } else if (mask_at(c->node->attr.strided_slice.new_axis_mask, i)) {
-            s.stride[s.to++] = 0;
-        } else {
-            XM_TRY(take_dimension(&s, i));
-        }
+    XM_TRY(xm_slice_plan(c->infer, &s));
+    if (out->n == 0)
+        return XM_OK;
+    xm_tensor_strides(x, own);
+    for (uint32_t i = 0; i < x->rank; i++) {
+        if (!xm_dim_is_const(s.first[i]))
+            return xm_fail(c->err, XM_INVALID, "its bounds are not known");
+        offset += s.first[i].n * own[i];
     }
-    take_whole(&s, rank);
-    if (s.to != c->out[0]->rank)
-        return xm_fail(c->err, XM_INVALID, "its masks give rank %u, its type says %u",
-                       s.to, c->out[0]->rank);
-    return copy_strided(c, s.offset, s.stride);
+    for (uint32_t i = 0; i < out->rank; i++)
+        stride[i] =
+            s.from[i] < 0 || out->dim[i] == 1 ? 0 : s.step[s.from[i]] * own[s.from[i]];
+    return copy_strided(c, offset, stride);
 }
 
 /* ---- repeating --------------------------------------------------------------------- */

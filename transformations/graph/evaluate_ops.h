@@ -17,6 +17,7 @@ struct xm_eval_call {
     const struct xm_tensor *const
         *in; /* NULL: absent, or a weight that is not expanded  */
     struct xm_tensor **out;
+    struct xm_infer *infer;         /* of the concrete operands */
     struct xm_state_store *states;  /* as they were before the run  */
     struct xm_state_store *pending; /* what this run writes */
     const struct xm_binding *bindings;

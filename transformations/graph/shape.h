@@ -70,6 +70,16 @@ bool xm_shape_broadcast_pair(struct xm_dim_pool *p, const struct xm_shape *a,
  * symbol, which states something about the model, not an error. */
 bool xm_dim_merge(struct xm_dim a, struct xm_dim b, struct xm_dim *out);
 
+/* What a slice takes of operand 0. */
+struct xm_slice {
+    struct xm_dim
+        first[XM_MAX_RANK]; /* of each of its dimensions; not constant: unknown */
+    int64_t step[XM_MAX_RANK];
+    int from[XM_MAX_RANK]; /* by dimension of the result: the operand's; -1: a new one */
+};
+/* The shape function of slices, and what they take. */
+enum xm_status xm_slice_plan(struct xm_infer *i, struct xm_slice *s);
+
 /* Records the content of result k (copied). Does nothing above XM_MAX_CONTENT. */
 enum xm_status xm_content_set(struct xm_infer *i, uint32_t k, const struct xm_dim *e,
                               uint32_t n);

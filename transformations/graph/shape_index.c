@@ -106,21 +106,23 @@ struct cut {
     bool no_begin, no_end;
 };
 
+/* Cuts dimension `at` of operand 0; *out is what is left of d. */
 static enum xm_status
-slice_dim(struct xm_infer *i, const struct cut *c, struct xm_dim d, struct xm_dim *first,
-          struct xm_dim *out)
+slice_dim(struct xm_infer *i, const struct cut *c, uint32_t at, struct xm_dim d,
+          struct xm_slice *s, struct xm_dim *out)
 {
     struct xm_dim begin, end;
     bool forward = !xm_dim_is_const(c->step) || c->step.n > 0;
     struct xm_dim far_begin = xm_dim_const(forward ? 0 : INT64_MAX);
     struct xm_dim far_end = xm_dim_const(forward ? INT64_MAX : INT64_MIN);
-    *first = *out = xm_dim_const(-1);
+    s->first[at] = xm_dim_const(-1);
+    s->step[at] = c->step.n;
     if (xm_dim_is(c->step, 0))
         return xm_shape_fail(i, "a step is 0");
     if (xm_dim_is_const(c->step) &&
         place_bound(i->dims, c->no_begin ? far_begin : c->begin, d, forward, &begin) &&
         place_bound(i->dims, c->no_end ? far_end : c->end, d, forward, &end)) {
-        *first = begin;
+        s->first[at] = begin;
         *out = count_steps(i->dims, begin, end, c->step.n);
     } else {
         *out = xm_dim_fresh(i->dims);
@@ -130,16 +132,15 @@ slice_dim(struct xm_infer *i, const struct cut *c, struct xm_dim d, struct xm_di
 
 /* The content of a vector after one cut. */
 static enum xm_status
-slice_content(struct xm_infer *i, struct xm_dim first, struct xm_dim step,
-              struct xm_dim n)
+slice_content(struct xm_infer *i, const struct xm_slice *s, struct xm_dim n)
 {
     const struct xm_content *c = xm_infer_content(i, 0);
     struct xm_dim e[XM_MAX_CONTENT];
-    if (!c || !xm_dim_is_const(first) || !xm_dim_is_const(step) || !xm_dim_is_const(n) ||
-        n.n > c->n)
+    if (!c || !xm_dim_is_const(s->first[0]) || !xm_dim_is_const(n) || n.n > c->n)
         return XM_OK;
     for (int64_t j = 0; j < n.n; j++)
-        e[j] = c->e[first.n + j * step.n]; /* inside: first and n were clamped to c->n */
+        e[j] = c->e[s->first[0].n +
+                    j * s->step[0]]; /* inside: first and n were clamped to c->n */
     return xm_content_set(i, 0, e, (uint32_t)n.n);
 }
 
@@ -154,11 +155,11 @@ slice_axis(struct xm_infer *i, const struct xm_content *axes, uint32_t j, uint32
                          out);
 }
 
-enum xm_status
-xm_shape_slice(struct xm_infer *i)
+static enum xm_status
+plan_slice(struct xm_infer *i, struct xm_slice *s)
 {
     const struct xm_content *axes = xm_infer_content(i, 4);
-    struct xm_dim begin[XM_MAX_RANK], end[XM_MAX_RANK], step[XM_MAX_RANK], first;
+    struct xm_dim begin[XM_MAX_RANK], end[XM_MAX_RANK], step[XM_MAX_RANK];
     uint32_t n, n_end, n_step, axis, seen = 0;
     i->out[0].type = *xm_infer_type(i, 0);
     XM_TRY(xm_infer_dims(i, 1, begin, XM_MAX_RANK, &n));
@@ -176,9 +177,9 @@ xm_shape_slice(struct xm_infer *i)
             return xm_shape_fail(i, "axis %u is named twice", axis);
         seen |= 1u << axis;
         struct xm_dim *d = &i->out[0].type.shape.dim[axis];
-        XM_TRY(slice_dim(i, &c, *d, &first, d));
+        XM_TRY(slice_dim(i, &c, axis, *d, s, d));
         if (i->out[0].type.shape.rank == 1)
-            XM_TRY(slice_content(i, first, step[j], *d));
+            XM_TRY(slice_content(i, s, *d));
     }
     return XM_OK;
 }
@@ -234,20 +235,25 @@ strided_read(struct xm_infer *i, struct strided *s)
 
 /* Takes the element at begin[j] of a dimension, which goes. */
 static enum xm_status
-shrink_dim(struct xm_infer *i, const struct strided *s, uint32_t j, struct xm_dim d)
+shrink_dim(struct xm_infer *i, const struct strided *s, uint32_t j, uint32_t from,
+           struct xm_slice *slice)
 {
+    struct xm_dim d = xm_infer_shape(i, 0)->dim[from];
     const struct xm_content *c = xm_infer_content(i, 0);
     struct xm_dim at = s->begin[j];
     if (s->begin_mask & (1u << j))
         at = xm_dim_const(0);
+    slice->first[from] = at;
     if (!xm_dim_is_const(at) || !xm_dim_is_const(d))
         return XM_OK;
     if (at.n < -d.n || at.n >= d.n)
         return xm_shape_fail(i, "index %lld is outside a dimension of %lld",
                              (long long)at.n, (long long)d.n);
+    at.n += at.n < 0 ? d.n : 0;
+    slice->first[from] = at;
     if (!c || xm_infer_shape(i, 0)->rank != 1)
         return XM_OK;
-    return xm_content_set(i, 0, &c->e[at.n < 0 ? at.n + d.n : at.n], 1);
+    return xm_content_set(i, 0, &c->e[at.n], 1);
 }
 
 /* How many dimensions an ellipsis at spec entry j stands for. */
@@ -261,24 +267,33 @@ ellipsis_length(const struct strided *s, uint32_t j, uint32_t left)
 }
 
 static enum xm_status
-strided_one(struct xm_infer *i, const struct strided *s, uint32_t j, struct xm_dim d,
-            struct xm_shape *out)
+strided_one(struct xm_infer *i, const struct strided *s, uint32_t j, uint32_t from,
+            struct xm_shape *out, struct xm_slice *slice)
 {
     uint32_t bit = 1u << j;
     struct cut c = {s->begin[j], s->end[j], s->step[j], s->begin_mask & bit,
                     s->end_mask & bit};
-    struct xm_dim first;
+    struct xm_dim *d = &out->dim[out->rank];
     if (s->shrink & bit)
-        return shrink_dim(i, s, j, d);
-    XM_TRY(slice_dim(i, &c, d, &first, &out->dim[out->rank]));
+        return shrink_dim(i, s, j, from, slice);
+    XM_TRY(slice_dim(i, &c, from, xm_infer_shape(i, 0)->dim[from], slice, d));
     if (xm_infer_shape(i, 0)->rank == 1)
-        XM_TRY(slice_content(i, first, s->step[j], out->dim[out->rank]));
-    out->rank++;
+        XM_TRY(slice_content(i, slice, *d));
+    slice->from[out->rank++] = (int)from;
     return XM_OK;
 }
 
-enum xm_status
-xm_shape_strided_slice(struct xm_infer *i)
+/* Dimension `from` of operand 0 as it is. */
+static void
+keep_dim(const struct xm_infer *i, uint32_t from, struct xm_shape *out,
+         struct xm_slice *slice)
+{
+    slice->from[out->rank] = (int)from;
+    out->dim[out->rank++] = xm_infer_shape(i, 0)->dim[from];
+}
+
+static enum xm_status
+plan_strided_slice(struct xm_infer *i, struct xm_slice *slice)
 {
     const struct xm_shape *in = xm_infer_shape(i, 0);
     struct strided s;
@@ -293,24 +308,43 @@ xm_shape_strided_slice(struct xm_infer *i)
             return xm_shape_fail(i, "the result would have a rank above %d", XM_MAX_RANK);
         if (s.ellipsis & bit) {
             while (copied--)
-                out.dim[out.rank++] = in->dim[from++];
+                keep_dim(i, from++, &out, slice);
         } else if (s.new_axis & bit) {
+            slice->from[out.rank] = -1;
             out.dim[out.rank++] = xm_dim_const(1);
         } else if (from == in->rank) {
             return xm_shape_fail(i,
                                  "operand 1 has more elements than operand 0 dimensions");
         } else {
-            XM_TRY(strided_one(i, &s, j, in->dim[from++], &out));
+            XM_TRY(strided_one(i, &s, j, from++, &out, slice));
         }
     }
     if (out.rank + in->rank - from > XM_MAX_RANK)
         return xm_shape_fail(i, "the result would have a rank above %d", XM_MAX_RANK);
     while (from < in->rank)
-        out.dim[out.rank++] = in->dim[from++];
+        keep_dim(i, from++, &out, slice);
     i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, out};
     if (out.rank > 1)
         i->out[0].content = (struct xm_content){0};
     return XM_OK;
+}
+
+enum xm_status
+xm_slice_plan(struct xm_infer *i, struct xm_slice *s)
+{
+    for (uint32_t d = 0; d < XM_MAX_RANK; d++) {
+        s->first[d] = xm_dim_const(0);
+        s->step[d] = 1;
+        s->from[d] = (int)d;
+    }
+    return i->op == XM_OP_SLICE ? plan_slice(i, s) : plan_strided_slice(i, s);
+}
+
+enum xm_status
+xm_shape_slice(struct xm_infer *i)
+{
+    struct xm_slice s;
+    return xm_slice_plan(i, &s);
 }
 
 /* ---- gather ------------------------------------------------------------------------ */

@@ -50,6 +50,23 @@ error_of(const char *text)
 
 using Values = std::vector<double>;
 
+// x[-1, ..., ::-2, new]: every second of the last row, from its end.
+TEST(StridedSlice, TakesAllMasksAtOnce)
+{
+    std::vector<int64_t> dims;
+    EXPECT_EQ(evaluate(R"(graph "g"
+%0 = const i64[2,1,5] {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+%1 = const i64[4] {-1, 0, 0, 0}
+%2 = const i64[4] {0, 0, 0, 0}
+%3 = const i64[4] {1, 1, -2, 1}
+%4 = strided_slice %0, %1, %2, %3 begin_mask="0,0,1,0" end_mask="0,0,1,0" new_axis_mask="0,0,0,1" shrink_axis_mask="1" ellipsis_mask="0,1"
+result %4 name="y"
+)",
+                       &dims),
+              (Values{9, 7, 5}));
+    EXPECT_EQ(dims, (std::vector<int64_t>{1, 3, 1}));
+}
+
 TEST(NonZero, GivesThePlacesRowByRow)
 {
     std::vector<int64_t> dims;
