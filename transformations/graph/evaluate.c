@@ -63,8 +63,6 @@ xm_eval_shape_value(struct xm_eval_call *c)
 {
     const struct xm_content *v = &c->node->attr.shape_value;
     struct xm_tensor *out = c->out[0];
-    if (!out->i || out->n != v->n)
-        return xm_fail(c->err, XM_INVALID, "%u values do not fill its type", v->n);
     for (uint32_t i = 0; i < v->n; i++)
         XM_TRY(xm_dim_eval(v->e[i], c->bindings, c->n_bindings, &out->i[i], c->err));
     return XM_OK;

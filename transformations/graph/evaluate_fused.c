@@ -133,7 +133,7 @@ xm_eval_glu(struct xm_eval_call *c)
     enum xm_activation form = (enum xm_activation)c->node->attr.glu.activation;
     struct xm_walk w;
     XM_TRY(xm_eval_operands(c, "ff"));
-    XM_TRY(xm_walk_operands(&w, c, 2));
+    xm_walk_operands(&w, c, 2);
     float *out = c->out[0]->f;
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++)

@@ -28,16 +28,11 @@ locate(const struct xm_eval_call *c, const struct xm_tensor *x, uint32_t first,
     return XM_OK;
 }
 
-static enum xm_status
-check_tuples(const struct xm_eval_call *c, const struct xm_tensor *x,
-             const struct xm_tensor *ids, uint32_t first, uint32_t *length)
+/* The length of the tuples. */
+static uint32_t
+tuple_length(const struct xm_tensor *ids)
 {
-    int64_t n = ids->rank ? ids->dim[ids->rank - 1] : 0;
-    if (n < 1 || n > (int64_t)x->rank - first)
-        return xm_fail(c->err, XM_INVALID,
-                       "tuples of %" PRId64 " indices for a rank of %u", n, x->rank);
-    *length = (uint32_t)n;
-    return XM_OK;
+    return (uint32_t)ids->dim[ids->rank - 1];
 }
 
 static void
@@ -53,15 +48,13 @@ enum xm_status
 xm_eval_gather_nd(struct xm_eval_call *c)
 {
     const struct xm_tensor *x = c->in[0], *ids = c->in[1];
-    uint32_t length, batch = (uint32_t)c->node->attr.gather.batch_dims;
+    const uint32_t batch = (uint32_t)c->node->attr.gather.batch_dims;
     XM_TRY(xm_eval_operands(c, "si"));
-    XM_TRY(check_tuples(c, x, ids, batch, &length));
+    const uint32_t length = tuple_length(ids);
     uint64_t batches = xm_tensor_size(ids, 0, batch), tuples = ids->n / length;
     uint64_t slice = xm_tensor_size(x, batch + length, x->rank);
     uint64_t part = xm_tensor_size(x, batch, x->rank);
-    if (batches == 0 || tuples * slice != c->out[0]->n || batches * part != x->n)
-        return c->out[0]->n ? xm_fail(c->err, XM_INVALID, "its sizes do not fit") : XM_OK;
-    for (uint64_t t = 0; t < tuples; t++) {
+    for (uint64_t t = 0; t < tuples; t++) { /* none, where there are no batches */
         uint64_t at = 0;
         XM_TRY(locate(c, x, batch, ids->i + t * length, length, &at));
         copy_elements(c->out[0], t * slice, x, t / (tuples / batches) * part + at, slice);
@@ -87,15 +80,9 @@ enum xm_status
 xm_eval_scatter_nd(struct xm_eval_call *c)
 {
     const struct xm_tensor *x = c->in[0], *ids = c->in[1], *updates = c->in[2];
-    uint32_t length;
     XM_TRY(xm_eval_operands(c, "sis"));
-    XM_TRY(check_tuples(c, x, ids, 0, &length));
+    const uint32_t length = tuple_length(ids);
     uint64_t tuples = ids->n / length, slice = xm_tensor_size(x, length, x->rank);
-    if (updates->n != tuples * slice || c->out[0]->n != x->n)
-        return xm_fail(c->err, XM_INVALID,
-                       "%" PRIu64 " updates for %" PRIu64 " places of %" PRIu64
-                       " elements",
-                       updates->n, tuples, slice);
     copy_elements(c->out[0], 0, x, 0, x->n);
     for (uint64_t t = 0; t < tuples; t++) {
         uint64_t at = 0;

@@ -5,7 +5,8 @@
  *
  * A reference xm_eval_<eval> (ops.def) finds its results created with the types that the
  * op's shape function gave for the concrete operands, zeroed. Where that could not tell a
- * size, out[i] is NULL and the reference creates it.
+ * size, out[i] is NULL and the reference creates it. What shape functions refuse (axes,
+ * ranks, sizes that do not agree) is not checked again.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_EVALUATE_OPS_H
 #define XM_TRANSFORMATIONS_GRAPH_EVALUATE_OPS_H
@@ -93,8 +94,7 @@ bool xm_walk_add_broadcast(struct xm_walk *w, const struct xm_tensor *t);
 bool xm_walk_row(struct xm_walk *w);
 
 /* Walk over result 0 with operands 0 … n-1 broadcast to it. */
-enum xm_status xm_walk_operands(struct xm_walk *w, const struct xm_eval_call *c,
-                                uint32_t n);
+void xm_walk_operands(struct xm_walk *w, const struct xm_eval_call *c, uint32_t n);
 /* out[index] = src[offset + index . stride]; the walk has src as its only array. */
 void xm_walk_copy(struct xm_walk *w, const struct xm_tensor *src, struct xm_tensor *out);
 
@@ -104,10 +104,11 @@ float xm_eval_combine_float(int reduction, float a, float b);
 int64_t xm_eval_combine_int(int reduction, int64_t a, int64_t b);
 
 /* An axis in -rank … rank-1, made positive. */
-enum xm_status xm_eval_axis(const struct xm_eval_call *c, int64_t axis, uint32_t rank,
-                            uint32_t *out);
-/* The value of a one-element integer operand. */
-enum xm_status xm_eval_scalar(const struct xm_eval_call *c, uint32_t i, int64_t *out);
+static inline uint32_t
+xm_eval_axis(int64_t axis, uint32_t rank)
+{
+    return (uint32_t)(axis < 0 ? axis + (int64_t)rank : axis);
+}
 
 /* ---- weights (evaluate_heavy.c) ---------------------------------------------------- */
 

@@ -225,15 +225,14 @@ enum xm_status
 xm_shape_same(struct xm_infer *i)
 {
     uint32_t at;
-    int64_t axis;
+    int64_t axis = 0;
     i->out[0].type = *xm_infer_type(i, 0);
     switch (i->op) {
     case XM_OP_SOFTMAX:
         return xm_infer_axis(i, i->attr->axis.axis, i->out[0].type.shape.rank, &at);
     case XM_OP_CUM_SUM:
-        if (!xm_infer_has(i, 1))
-            return XM_OK;
-        XM_TRY(xm_infer_int(i, 1, &axis));
+        if (xm_infer_has(i, 1))
+            XM_TRY(xm_infer_int(i, 1, &axis));
         return xm_infer_axis(i, axis, i->out[0].type.shape.rank, &at);
     case XM_OP_SCATTER_ELEMENTS_UPDATE:
         return check_scatter(i);
