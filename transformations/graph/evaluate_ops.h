@@ -110,6 +110,10 @@ xm_eval_axis(int64_t axis, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + (int64_t)rank : axis);
 }
 
+/* x [B,T,H,D] rotated by tables [B or 1,T,R] (evaluate_fused.c). */
+void xm_eval_rotate(const struct xm_tensor *x, const struct xm_tensor *cos,
+                    const struct xm_tensor *sin, struct xm_tensor *out);
+
 /* ---- weights (evaluate_heavy.c) ---------------------------------------------------- */
 
 /* Operand i as a weight: the one stored in its node, or a view of a float tensor of rank

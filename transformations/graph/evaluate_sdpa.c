@@ -303,26 +303,18 @@ prepare(const struct xm_eval_call *c, uint32_t i, uint32_t gamma, bool rotated,
                            *cos = c->in[XM_ATTENTION_COS], *sin = c->in[XM_ATTENTION_SIN];
     if (!x || (!g && !(rotated && cos)))
         return XM_OK;
-    if (x->rank != 4 || (g && g->n != (uint64_t)x->dim[3]))
-        return xm_fail(c->err, XM_INVALID, "operand %u cannot be normed or rotated", i);
-    uint64_t d = (uint64_t)x->dim[3], size = xm_tensor_size(x, 1, 4);
+    uint64_t d = (uint64_t)x->dim[3];
     XM_TRY(xm_tensor_copy(own, x, c->err));
     if (g && x->n > 0)
         xm_ref_rms_norm(x->f, g->f, x->n / d, d, c->node->attr.attention.epsilon,
                         (*own)->f);
     if (!rotated || !cos || x->n == 0)
         return XM_OK;
-    if (cos->rank != 3 || !sin || sin->n != cos->n || cos->dim[1] != x->dim[1] ||
-        cos->dim[2] > x->dim[3] || (cos->dim[0] != 1 && cos->dim[0] != x->dim[0]))
+    if (sin->n != cos->n || (cos->dim[0] != 1 && cos->dim[0] != x->dim[0]))
         return xm_fail(c->err, XM_INVALID, "cos and sin do not fit operand %u", i);
     struct xm_tensor *normed;
     XM_TRY(xm_tensor_copy(&normed, *own, c->err));
-    for (int64_t b = 0; b < x->dim[0]; b++) {
-        uint64_t at = cos->dim[0] == 1 ? 0 : (uint64_t)b * xm_tensor_size(cos, 1, 3);
-        xm_ref_rope(normed->f + (uint64_t)b * size, cos->f + at, sin->f + at,
-                    (uint64_t)x->dim[1], (uint64_t)x->dim[2], d, (uint64_t)cos->dim[2],
-                    (*own)->f + (uint64_t)b * size);
-    }
+    xm_eval_rotate(normed, cos, sin, *own);
     xm_tensor_destroy(normed);
     return XM_OK;
 }
