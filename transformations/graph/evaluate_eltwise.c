@@ -136,8 +136,8 @@ binary_ints(struct xm_eval_call *c, struct xm_walk *w)
     int64_t *out = c->out[0]->i;
     while (xm_walk_row(w)) {
         for (int64_t i = 0; i < w->inner; i++) {
-            int64_t a = c->in[0]->i[w->at[0] + i * w->step[0]];
-            int64_t b = c->in[1]->i[w->at[1] + i * w->step[1]];
+            int64_t a = c->in[0]->i[xm_walk_at(w, 0, i)];
+            int64_t b = c->in[1]->i[xm_walk_at(w, 1, i)];
             if (divides && b == 0)
                 return xm_fail(c->err, XM_INVALID, "an integer is divided by 0");
             *out++ = binary_int(c->node, a, b);
@@ -195,8 +195,8 @@ xm_eval_compare(struct xm_eval_call *c)
     int64_t *out = c->out[0]->i;
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++)
-            *out++ = holds(c->node->op, order_at(c->in[0], w.at[0] + i * w.step[0],
-                                                 c->in[1], w.at[1] + i * w.step[1]));
+            *out++ = holds(c->node->op, order_at(c->in[0], xm_walk_at(&w, 0, i), c->in[1],
+                                                 xm_walk_at(&w, 1, i)));
     }
     return XM_OK;
 }
@@ -210,8 +210,8 @@ xm_eval_logical(struct xm_eval_call *c)
     int64_t *out = c->out[0]->i;
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++) {
-            bool a = c->in[0]->i[w.at[0] + i * w.step[0]] != 0;
-            bool b = c->in[1]->i[w.at[1] + i * w.step[1]] != 0;
+            bool a = c->in[0]->i[xm_walk_at(&w, 0, i)] != 0;
+            bool b = c->in[1]->i[xm_walk_at(&w, 1, i)] != 0;
             *out++ = c->node->op == XM_OP_LOGICAL_AND  ? a && b
                      : c->node->op == XM_OP_LOGICAL_OR ? a || b
                                                        : a != b;
@@ -384,8 +384,8 @@ xm_eval_select(struct xm_eval_call *c)
     xm_walk_operands(&w, c, 3);
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++, done++) {
-            uint32_t from = c->in[0]->i[w.at[0] + i * w.step[0]] ? 1 : 2;
-            int64_t at = w.at[from] + i * w.step[from];
+            uint32_t from = c->in[0]->i[xm_walk_at(&w, 0, i)] ? 1 : 2;
+            int64_t at = xm_walk_at(&w, from, i);
             if (out->f)
                 out->f[done] = c->in[from]->f[at];
             else

@@ -227,7 +227,7 @@ xm_eval_gather_elements(struct xm_eval_call *c)
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++, done++) {
             XM_TRY(checked_index(c, indices->i[done], x->dim[axis], &index));
-            int64_t at = w.at[0] + i * w.step[0] + index * axis_stride;
+            int64_t at = xm_walk_at(&w, 0, i) + index * axis_stride;
             if (out->f)
                 out->f[done] = x->f[at];
             else
@@ -312,7 +312,7 @@ scatter(struct xm_eval_call *c, uint32_t axis, uint32_t *count)
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++, done++) {
             XM_TRY(checked_index(c, indices->i[done], c->in[0]->dim[axis], &index));
-            land(c, done, w.at[0] + i * w.step[0] + index * axis_stride, count);
+            land(c, done, xm_walk_at(&w, 0, i) + index * axis_stride, count);
         }
     }
     if (c->node->attr.scatter.reduction == XM_REDUCTION_MEAN)

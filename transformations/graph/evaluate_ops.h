@@ -66,13 +66,13 @@ enum xm_status xm_state_commit(struct xm_state_store *to, struct xm_state_store 
 
 /* ---- walking (evaluate_walk.c) ----------------------------------------------------- */
 
-enum { XM_WALK_MAX = 3, XM_WALK_RANK = 2 * XM_MAX_RANK };
+enum { XM_WALK_MAX = 5, XM_WALK_RANK = 2 * XM_MAX_RANK };
 
-/* Steps through an index space row by row, keeping an offset into up to three arrays:
+/* Steps through an index space row by row, keeping an offset into up to five arrays:
  *
  *     while (xm_walk_row(&w))
  *         for (i = 0; i < w.inner; i++)
- *             … a[w.at[0] + i * w.step[0]] …
+ *             … a[xm_walk_at(&w, 0, i)] …
  */
 struct xm_walk {
     uint32_t rank, n; /* dimensions, arrays */
@@ -92,6 +92,13 @@ void xm_walk_add(struct xm_walk *w, int64_t offset, const int64_t *stride);
  * fit. */
 bool xm_walk_add_broadcast(struct xm_walk *w, const struct xm_tensor *t);
 bool xm_walk_row(struct xm_walk *w);
+
+/* Where array k stands at element i of the row. */
+static inline int64_t
+xm_walk_at(const struct xm_walk *w, uint32_t k, int64_t i)
+{
+    return w->at[k] + i * w->step[k];
+}
 
 /* Walk over result 0 with operands 0 … n-1 broadcast to it. */
 void xm_walk_operands(struct xm_walk *w, const struct xm_eval_call *c, uint32_t n);

@@ -130,8 +130,8 @@ reduce_ints(struct xm_eval_call *c, struct xm_walk *w)
         out->i[i] = first;
     while (xm_walk_row(w)) {
         for (int64_t i = 0; i < w->inner; i++) {
-            int64_t *acc = &out->i[w->at[1] + i * w->step[1]];
-            *acc = reduce_int(op, *acc, c->in[0]->i[w->at[0] + i * w->step[0]]);
+            int64_t *acc = &out->i[xm_walk_at(w, 1, i)];
+            *acc = reduce_int(op, *acc, c->in[0]->i[xm_walk_at(w, 0, i)]);
         }
     }
     for (uint64_t i = 0; op == XM_OP_REDUCE_MEAN && c->in[0]->n && i < out->n; i++)
@@ -161,8 +161,8 @@ add_moments(struct xm_eval_call *c, const double *mean, double *sum)
     XM_TRY(walk_reduction(c, &w, &left));
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++) {
-            int64_t at = w.at[1] + i * w.step[1];
-            double v = (double)c->in[0]->f[w.at[0] + i * w.step[0]];
+            int64_t at = xm_walk_at(&w, 1, i);
+            double v = (double)c->in[0]->f[xm_walk_at(&w, 0, i)];
             sum[at] += mean ? (v - mean[at]) * (v - mean[at]) : v;
         }
     }
@@ -205,7 +205,7 @@ xm_eval_mvn(struct xm_eval_call *c)
     enum xm_status status = mvn_moments(c, left, mean, factor);
     while (status == XM_OK && xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++) {
-            int64_t from = w.at[0] + i * w.step[0], at = w.at[1] + i * w.step[1];
+            int64_t from = xm_walk_at(&w, 0, i), at = xm_walk_at(&w, 1, i);
             double v = (double)c->in[0]->f[from];
             c->out[0]->f[from] = (float)((v - mean[at]) * factor[at]);
         }

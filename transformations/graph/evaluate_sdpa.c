@@ -27,111 +27,89 @@ enum { SDPA_Q, SDPA_K, SDPA_V, SDPA_MASK, SDPA_SCALE, SDPA_SINKS };
 
 struct sdpa {
     const struct xm_eval_call *c;
-    uint32_t rank; /* of the result; all but two dimensions are batch */
-    int64_t index[XM_MAX_RANK];
-    int64_t mask_stride[XM_MAX_RANK];
     const struct xm_tensor *mask, *sinks;
+    int64_t mask_stride[XM_MAX_RANK];
     float *addend; /* [T,S], the mask of the head at hand; NULL without mask */
 };
-
-/* The matrix of operand t at the batch index. Dimensions of 1 repeat, and so do heads
- * that are fewer than the query's, each for the same number of neighbours. */
-static const float *
-matrix_at(const struct sdpa *s, const struct xm_tensor *t)
-{
-    uint64_t at = 0, skip = s->rank - t->rank;
-    for (uint32_t i = 0; i + 2 < t->rank; i++) {
-        int64_t repeat = s->c->out[0]->dim[skip + i] / t->dim[i];
-        at = at * (uint64_t)t->dim[i] + (uint64_t)(s->index[skip + i] / repeat);
-    }
-    return t->f + at * xm_tensor_size(t, t->rank - 2, t->rank);
-}
-
-static enum xm_status
-check_matrices(const struct xm_eval_call *c)
-{
-    const struct xm_tensor *q = c->in[SDPA_Q], *k = c->in[SDPA_K], *v = c->in[SDPA_V];
-    const struct xm_tensor *out = c->out[0];
-    for (uint32_t i = 0; i < 3; i++) {
-        const struct xm_tensor *t = c->in[i];
-        if (t->rank < 2 || t->rank > out->rank)
-            return xm_fail(c->err, XM_INVALID, "operand %u has rank %u", i, t->rank);
-        for (uint32_t j = 0; j + 2 < t->rank; j++) {
-            int64_t own = t->dim[j], whole = out->dim[out->rank - t->rank + j];
-            bool is_head = j + 3 == t->rank;
-            if (own != 1 && own != whole && (!is_head || own == 0 || whole % own != 0))
-                return xm_fail(c->err, XM_INVALID,
-                               "the batch of operand %u does not broadcast", i);
-        }
-    }
-    if (q->dim[q->rank - 1] != k->dim[k->rank - 1] ||
-        k->dim[k->rank - 2] != v->dim[v->rank - 2] ||
-        out->dim[out->rank - 2] != q->dim[q->rank - 2] ||
-        out->dim[out->rank - 1] != v->dim[v->rank - 1])
-        return xm_fail(c->err, XM_INVALID, "its query, keys and values do not agree");
-    return XM_OK;
-}
 
 static enum xm_status
 find_mask(struct sdpa *s, int64_t keys)
 {
     const struct xm_eval_call *c = s->c;
+    const uint32_t rank = c->out[0]->rank;
     int64_t dim[XM_MAX_RANK];
     struct xm_walk w;
-    memcpy(dim, c->out[0]->dim, s->rank * sizeof(*dim));
-    dim[s->rank - 1] = keys;
+    memcpy(dim, c->out[0]->dim, rank * sizeof(*dim));
+    dim[rank - 1] = keys;
     s->mask = c->node->attr.sdpa.causal ? NULL : optional(c, SDPA_MASK);
     if (s->mask) {
-        xm_walk_begin(&w, s->rank, dim);
+        xm_walk_begin(&w, rank, dim);
         if (!xm_walk_add_broadcast(&w, s->mask))
             return xm_fail(c->err, XM_INVALID,
                            "its mask does not broadcast to the scores");
-        memcpy(s->mask_stride, w.stride[0], s->rank * sizeof(*dim));
+        memcpy(s->mask_stride, w.stride[0], rank * sizeof(*dim));
     }
     s->sinks = optional(c, SDPA_SINKS);
     if (s->sinks && s->sinks->n != 1 &&
-        (s->rank < 3 || s->sinks->n != (uint64_t)dim[s->rank - 3]))
+        (rank < 3 || s->sinks->n != (uint64_t)dim[rank - 3]))
         return xm_fail(c->err, XM_INVALID,
                        "it has %" PRIu64 " sinks, not one for each head", s->sinks->n);
     return XM_OK;
 }
 
-/* The mask of one head, added to its scores; a boolean one says who takes part. */
+/* The mask of one head, which begins at `first`, added to its scores; a boolean one says who
+ * takes part. */
 static void
-fill_addend(const struct sdpa *s, uint64_t tokens, uint64_t keys)
+fill_addend(const struct sdpa *s, int64_t first, uint64_t tokens, uint64_t keys)
 {
-    int64_t first = 0;
-    for (uint32_t i = 0; i + 2 < s->rank; i++)
-        first += s->index[i] * s->mask_stride[i];
+    const int64_t *stride = s->mask_stride + s->c->out[0]->rank - 2;
     for (uint64_t t = 0; t < tokens; t++) {
         for (uint64_t j = 0; j < keys; j++) {
-            int64_t at = first + (int64_t)t * s->mask_stride[s->rank - 2] +
-                         (int64_t)j * s->mask_stride[s->rank - 1];
+            int64_t at = first + (int64_t)t * stride[0] + (int64_t)j * stride[1];
             float hidden = s->mask->i && !s->mask->i[at] ? -INFINITY : 0.0f;
             s->addend[t * keys + j] = s->mask->f ? s->mask->f[at] : hidden;
         }
     }
 }
 
+/* Walks the heads with the matrices of q, k and v, the mask and the sinks, each repeated along
+ * the dimensions that it lacks or has 1 of. */
+static void
+walk_heads(const struct sdpa *s, struct xm_walk *w)
+{
+    const struct xm_tensor *out = s->c->out[0];
+    const struct xm_tensor sinks = {.rank = s->sinks && s->sinks->n > 1,
+                                    .dim = {s->sinks ? (int64_t)s->sinks->n : 1}};
+    xm_walk_begin(w, out->rank - 2, out->dim);
+    for (uint32_t i = SDPA_Q; i <= SDPA_V; i++) {
+        struct xm_tensor matrices = *s->c->in[i];
+        matrices.rank -= 2;
+        (void)xm_walk_add_broadcast(w, &matrices);
+    }
+    xm_walk_add(w, 0, s->mask_stride);
+    (void)xm_walk_add_broadcast(w, &sinks);
+}
+
 /* Runs head after head: `a` has what all share. */
 static enum xm_status
-sdpa_heads(struct sdpa *s, struct xm_ref_attention *a)
+sdpa_heads(const struct sdpa *s, struct xm_ref_attention *a)
 {
     const struct xm_eval_call *c = s->c;
-    const struct xm_tensor *out = c->out[0];
-    for (uint64_t b = 0; b < xm_tensor_size(out, 0, s->rank - 2); b++) {
-        uint64_t rest = b;
-        for (uint32_t i = s->rank - 2; i-- > 0; rest /= (uint64_t)out->dim[i])
-            s->index[i] = (int64_t)(rest % (uint64_t)out->dim[i]);
-        a->q = matrix_at(s, c->in[SDPA_Q]);
-        a->k = matrix_at(s, c->in[SDPA_K]);
-        a->v = matrix_at(s, c->in[SDPA_V]);
-        a->out = out->f + b * a->tokens * a->dv;
-        if (s->mask)
-            fill_addend(s, a->tokens, a->keys);
-        if (s->sinks)
-            a->sinks = s->sinks->f + (s->sinks->n == 1 ? 0 : s->index[s->rank - 3]);
-        XM_TRY(run(c, a));
+    const uint64_t q = a->tokens * a->d, k = a->keys * a->d, v = a->keys * a->dv;
+    struct xm_walk w;
+    a->out = c->out[0]->f;
+    walk_heads(s, &w);
+    while (xm_walk_row(&w)) {
+        for (int64_t i = 0; i < w.inner; i++, a->out += a->tokens * a->dv) {
+            a->q = c->in[SDPA_Q]->f + (uint64_t)xm_walk_at(&w, 0, i) * q;
+            a->k = c->in[SDPA_K]->f + (uint64_t)xm_walk_at(&w, 1, i) * k;
+            a->v = c->in[SDPA_V]->f + (uint64_t)xm_walk_at(&w, 2, i) * v;
+            if (s->mask)
+                fill_addend(s, xm_walk_at(&w, 3, i), a->tokens, a->keys);
+            if (s->sinks)
+                a->sinks = s->sinks->f + xm_walk_at(&w, 4, i);
+            XM_TRY(run(c, a));
+        }
     }
     return XM_OK;
 }
@@ -140,10 +118,9 @@ enum xm_status
 xm_eval_sdpa(struct xm_eval_call *c)
 {
     XM_TRY(xm_eval_operands(c, "fffAFF"));
-    XM_TRY(check_matrices(c));
     const struct xm_tensor *q = c->in[SDPA_Q], *v = c->in[SDPA_V];
     const struct xm_tensor *scale = optional(c, SDPA_SCALE);
-    struct sdpa s = {.c = c, .rank = c->out[0]->rank};
+    struct sdpa s = {.c = c};
     struct xm_ref_attention a = {
         .tokens = (uint64_t)q->dim[q->rank - 2],
         .keys = (uint64_t)v->dim[v->rank - 2],
