@@ -378,18 +378,14 @@ enum xm_status
 xm_eval_select(struct xm_eval_call *c)
 {
     struct xm_walk w;
-    struct xm_tensor *out = c->out[0];
     uint64_t done = 0;
     XM_TRY(xm_eval_operands(c, "iss"));
     xm_walk_operands(&w, c, 3);
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++, done++) {
             uint32_t from = c->in[0]->i[xm_walk_at(&w, 0, i)] ? 1 : 2;
-            int64_t at = xm_walk_at(&w, from, i);
-            if (out->f)
-                out->f[done] = c->in[from]->f[at];
-            else
-                out->i[done] = c->in[from]->i[at];
+            xm_tensor_move(c->out[0], done, c->in[from],
+                           (uint64_t)xm_walk_at(&w, from, i), 1);
         }
     }
     return XM_OK;

@@ -45,8 +45,7 @@ xm_eval_copy(struct xm_eval_call *c)
         return xm_fail(c->err, XM_INVALID,
                        "its operand has %" PRIu64 " elements, its result %" PRIu64,
                        c->in[0]->n, c->out[0]->n);
-    memcpy(xm_tensor_raw(c->out[0]), xm_tensor_raw(c->in[0]),
-           c->out[0]->n * xm_tensor_width(c->out[0]));
+    xm_tensor_move(c->out[0], 0, c->in[0], 0, c->out[0]->n);
     return XM_OK;
 }
 
@@ -228,17 +227,14 @@ xm_eval_gather_elements(struct xm_eval_call *c)
         for (int64_t i = 0; i < w.inner; i++, done++) {
             XM_TRY(checked_index(c, indices->i[done], x->dim[axis], &index));
             int64_t at = xm_walk_at(&w, 0, i) + index * axis_stride;
-            if (out->f)
-                out->f[done] = x->f[at];
-            else
-                out->i[done] = x->i[at];
+            xm_tensor_move(out, done, x, (uint64_t)at, 1);
         }
     }
     return XM_OK;
 }
 
-float
-xm_eval_combine_float(int reduction, float a, float b)
+double
+xm_eval_combine_floats(int reduction, double a, double b)
 {
     switch (reduction) {
     case XM_REDUCTION_NONE:
@@ -255,7 +251,7 @@ xm_eval_combine_float(int reduction, float a, float b)
 }
 
 int64_t
-xm_eval_combine_int(int reduction, int64_t a, int64_t b)
+xm_eval_combine_ints(int reduction, int64_t a, int64_t b)
 {
     switch (reduction) {
     case XM_REDUCTION_NONE:
@@ -271,18 +267,15 @@ xm_eval_combine_int(int reduction, int64_t a, int64_t b)
     }
 }
 
-/* Lands update `from` at element `at`. count[at] is how many values element `at` has been
- * made of; 0 means that the next one replaces it. */
-static void
-land(const struct xm_eval_call *c, int64_t from, int64_t at, uint32_t *count)
+void
+xm_eval_land(int reduction, struct xm_tensor *out, uint64_t at,
+             const struct xm_tensor *updates, uint64_t from)
 {
-    int reduction = count[at] ? c->node->attr.scatter.reduction : XM_REDUCTION_NONE;
-    struct xm_tensor *out = c->out[0];
     if (out->f)
-        out->f[at] = xm_eval_combine_float(reduction, out->f[at], c->in[2]->f[from]);
+        out->f[at] = (float)xm_eval_combine_floats(reduction, (double)out->f[at],
+                                                   (double)updates->f[from]);
     else
-        out->i[at] = xm_eval_combine_int(reduction, out->i[at], c->in[2]->i[from]);
-    count[at]++;
+        out->i[at] = xm_eval_combine_ints(reduction, out->i[at], updates->i[from]);
 }
 
 /* Sums become means; integers round down. */
@@ -301,9 +294,12 @@ finish_means(struct xm_tensor *out, const uint32_t *count)
     }
 }
 
+/* count[i] is how many values element i has been made of; 0 means that the next one replaces
+ * it. */
 static enum xm_status
 scatter(struct xm_eval_call *c, uint32_t axis, uint32_t *count)
 {
+    const int reduction = c->node->attr.scatter.reduction;
     struct xm_walk w;
     int64_t axis_stride, index;
     int64_t done = 0;
@@ -312,10 +308,13 @@ scatter(struct xm_eval_call *c, uint32_t axis, uint32_t *count)
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++, done++) {
             XM_TRY(checked_index(c, indices->i[done], c->in[0]->dim[axis], &index));
-            land(c, done, xm_walk_at(&w, 0, i) + index * axis_stride, count);
+            const int64_t at = xm_walk_at(&w, 0, i) + index * axis_stride;
+            xm_eval_land(count[at] ? reduction : XM_REDUCTION_NONE, c->out[0],
+                         (uint64_t)at, c->in[2], (uint64_t)done);
+            count[at]++;
         }
     }
-    if (c->node->attr.scatter.reduction == XM_REDUCTION_MEAN)
+    if (reduction == XM_REDUCTION_MEAN)
         finish_means(c->out[0], count);
     xm_tensor_wrap(c->out[0]);
     return XM_OK;
@@ -331,7 +330,7 @@ xm_eval_scatter_elements(struct xm_eval_call *c)
         return xm_eval_no_memory(c->err);
     for (uint64_t i = 0; i < x->n; i++)
         count[i] = c->node->attr.scatter.use_init_val;
-    memcpy(xm_tensor_raw(c->out[0]), xm_tensor_raw(x), x->n * xm_tensor_width(x));
+    xm_tensor_move(c->out[0], 0, x, 0, x->n);
     enum xm_status status = scatter(c, xm_eval_axis(c->in[3]->i[0], x->rank), count);
     xm_free(count);
     return status;

@@ -7,7 +7,6 @@
  *     non_zero:           out[:, n]       = the place of the n-th element that is not zero
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "transformations/graph/evaluate_ops.h"
 
@@ -35,15 +34,6 @@ tuple_length(const struct xm_tensor *ids)
     return (uint32_t)ids->dim[ids->rank - 1];
 }
 
-static void
-copy_elements(struct xm_tensor *out, uint64_t to, const struct xm_tensor *x,
-              uint64_t from, uint64_t n)
-{
-    uint64_t width = xm_tensor_width(x);
-    memcpy(xm_tensor_raw(out) + to * width,
-           xm_tensor_raw((struct xm_tensor *)x) + from * width, (size_t)(n * width));
-}
-
 enum xm_status
 xm_eval_gather_nd(struct xm_eval_call *c)
 {
@@ -57,23 +47,10 @@ xm_eval_gather_nd(struct xm_eval_call *c)
     for (uint64_t t = 0; t < tuples; t++) { /* none, where there are no batches */
         uint64_t at = 0;
         XM_TRY(locate(c, x, batch, ids->i + t * length, length, &at));
-        copy_elements(c->out[0], t * slice, x, t / (tuples / batches) * part + at, slice);
+        xm_tensor_move(c->out[0], t * slice, x, t / (tuples / batches) * part + at,
+                       slice);
     }
     return XM_OK;
-}
-
-static void
-combine(struct xm_tensor *out, uint64_t at, const struct xm_tensor *updates,
-        uint64_t from, uint64_t n, int reduction)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        if (out->f)
-            out->f[at + i] =
-                xm_eval_combine_float(reduction, out->f[at + i], updates->f[from + i]);
-        else
-            out->i[at + i] =
-                xm_eval_combine_int(reduction, out->i[at + i], updates->i[from + i]);
-    }
 }
 
 enum xm_status
@@ -83,12 +60,13 @@ xm_eval_scatter_nd(struct xm_eval_call *c)
     XM_TRY(xm_eval_operands(c, "sis"));
     const uint32_t length = tuple_length(ids);
     uint64_t tuples = ids->n / length, slice = xm_tensor_size(x, length, x->rank);
-    copy_elements(c->out[0], 0, x, 0, x->n);
+    xm_tensor_move(c->out[0], 0, x, 0, x->n);
     for (uint64_t t = 0; t < tuples; t++) {
         uint64_t at = 0;
         XM_TRY(locate(c, x, 0, ids->i + t * length, length, &at));
-        combine(c->out[0], at, updates, t * slice, slice,
-                c->node->attr.scatter.reduction);
+        for (uint64_t i = 0; i < slice; i++)
+            xm_eval_land(c->node->attr.scatter.reduction, c->out[0], at + i, updates,
+                         t * slice + i);
     }
     return XM_OK;
 }

@@ -46,6 +46,9 @@ uint64_t xm_tensor_width(const struct xm_tensor *t);
 uint8_t *xm_tensor_raw(const struct xm_tensor *t);
 enum xm_status xm_tensor_copy(struct xm_tensor **out, const struct xm_tensor *t,
                               struct xm_error *err);
+/* n elements of x, which holds them as out does, to out. */
+void xm_tensor_move(struct xm_tensor *out, uint64_t to, const struct xm_tensor *x,
+                    uint64_t from, uint64_t n);
 /* Reads all elements from packed bytes of the tensor's type, a readable one. */
 void xm_tensor_fill(struct xm_tensor *t, const void *bytes);
 /* Row-major strides in elements. */
@@ -105,10 +108,13 @@ void xm_walk_operands(struct xm_walk *w, const struct xm_eval_call *c, uint32_t 
 /* out[index] = src[offset + index . stride]; the walk has src as its only array. */
 void xm_walk_copy(struct xm_walk *w, const struct xm_tensor *src, struct xm_tensor *out);
 
-/* What a scatter makes of the element there is (a) and the one that lands on it (b); mean is
+/* What a scatter or a reduction makes of the element there is (a) and the next one (b); mean is
  * left to the caller and adds. */
-float xm_eval_combine_float(int reduction, float a, float b);
-int64_t xm_eval_combine_int(int reduction, int64_t a, int64_t b);
+double xm_eval_combine_floats(int reduction, double a, double b);
+int64_t xm_eval_combine_ints(int reduction, int64_t a, int64_t b);
+/* Combines element `at` of out with element `from` of the updates. */
+void xm_eval_land(int reduction, struct xm_tensor *out, uint64_t at,
+                  const struct xm_tensor *updates, uint64_t from);
 
 /* An axis in -rank … rank-1, made positive. */
 static inline uint32_t

@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "transformations/graph/evaluate_ops.h"
 
@@ -51,40 +50,20 @@ walk_reduction(struct xm_eval_call *c, struct xm_walk *w, uint64_t *left)
     return XM_OK;
 }
 
-static double
-first_value(enum xm_op op)
-{
-    switch (op) {
-    case XM_OP_REDUCE_PROD:
-        return 1.0;
-    case XM_OP_REDUCE_MAX:
-        return -INFINITY;
-    case XM_OP_REDUCE_MIN:
-        return INFINITY;
-    default:
-        return 0.0;
-    }
-}
-
-static void
-reduce_row(enum xm_op op, const float *x, int64_t step_x, int64_t n, double *acc,
-           int64_t step_acc)
-{
-    for (int64_t i = 0; i < n; i++, acc += step_acc) {
-        double v = (double)x[i * step_x];
-        if (op == XM_OP_REDUCE_PROD)
-            *acc *= v;
-        else if (op == XM_OP_REDUCE_MAX)
-            *acc = v > *acc ? v : *acc;
-        else if (op == XM_OP_REDUCE_MIN)
-            *acc = v < *acc ? v : *acc;
-        else
-            *acc += v;
-    }
-}
+static const struct reduction {
+    int how;
+    double first;
+    int64_t first_int;
+} reductions[XM_OP_COUNT] = {
+    [XM_OP_REDUCE_SUM] = {XM_REDUCTION_SUM, 0.0, 0},
+    [XM_OP_REDUCE_MEAN] = {XM_REDUCTION_MEAN, 0.0, 0},
+    [XM_OP_REDUCE_PROD] = {XM_REDUCTION_PROD, 1.0, 1},
+    [XM_OP_REDUCE_MAX] = {XM_REDUCTION_MAX, -INFINITY, INT64_MIN},
+    [XM_OP_REDUCE_MIN] = {XM_REDUCTION_MIN, INFINITY, INT64_MAX},
+};
 
 static enum xm_status
-reduce_floats(struct xm_eval_call *c, struct xm_walk *w)
+reduce_floats(struct xm_eval_call *c, struct xm_walk *w, const struct reduction *r)
 {
     struct xm_tensor *out = c->out[0];
     double count = out->n ? (double)c->in[0]->n / (double)out->n : 1.0;
@@ -92,49 +71,33 @@ reduce_floats(struct xm_eval_call *c, struct xm_walk *w)
     if (!acc)
         return xm_eval_no_memory(c->err);
     for (uint64_t i = 0; i < out->n; i++)
-        acc[i] = first_value(c->node->op);
-    while (xm_walk_row(w))
-        reduce_row(c->node->op, c->in[0]->f + w->at[0], w->step[0], w->inner,
-                   acc + w->at[1], w->step[1]);
+        acc[i] = r->first;
+    while (xm_walk_row(w)) {
+        for (int64_t i = 0; i < w->inner; i++) {
+            double *to = &acc[xm_walk_at(w, 1, i)];
+            *to = xm_eval_combine_floats(r->how, *to,
+                                         (double)c->in[0]->f[xm_walk_at(w, 0, i)]);
+        }
+    }
     for (uint64_t i = 0; i < out->n; i++)
-        out->f[i] = (float)(c->node->op == XM_OP_REDUCE_MEAN ? acc[i] / count : acc[i]);
+        out->f[i] = (float)(r->how == XM_REDUCTION_MEAN ? acc[i] / count : acc[i]);
     xm_free(acc);
     return XM_OK;
 }
 
-static int64_t
-reduce_int(enum xm_op op, int64_t acc, int64_t v)
-{
-    switch (op) {
-    case XM_OP_REDUCE_PROD:
-        return (int64_t)((uint64_t)acc * (uint64_t)v);
-    case XM_OP_REDUCE_MAX:
-        return v > acc ? v : acc;
-    case XM_OP_REDUCE_MIN:
-        return v < acc ? v : acc;
-    default:
-        return (int64_t)((uint64_t)acc + (uint64_t)v);
-    }
-}
-
 static void
-reduce_ints(struct xm_eval_call *c, struct xm_walk *w)
+reduce_ints(struct xm_eval_call *c, struct xm_walk *w, const struct reduction *r)
 {
-    enum xm_op op = c->node->op;
     struct xm_tensor *out = c->out[0];
-    int64_t first = op == XM_OP_REDUCE_PROD  ? 1
-                    : op == XM_OP_REDUCE_MAX ? INT64_MIN
-                    : op == XM_OP_REDUCE_MIN ? INT64_MAX
-                                             : 0;
     for (uint64_t i = 0; i < out->n; i++)
-        out->i[i] = first;
+        out->i[i] = r->first_int;
     while (xm_walk_row(w)) {
         for (int64_t i = 0; i < w->inner; i++) {
             int64_t *acc = &out->i[xm_walk_at(w, 1, i)];
-            *acc = reduce_int(op, *acc, c->in[0]->i[xm_walk_at(w, 0, i)]);
+            *acc = xm_eval_combine_ints(r->how, *acc, c->in[0]->i[xm_walk_at(w, 0, i)]);
         }
     }
-    for (uint64_t i = 0; op == XM_OP_REDUCE_MEAN && c->in[0]->n && i < out->n; i++)
+    for (uint64_t i = 0; r->how == XM_REDUCTION_MEAN && c->in[0]->n && i < out->n; i++)
         out->i[i] /= (int64_t)(c->in[0]->n / out->n);
     xm_tensor_wrap(out);
 }
@@ -146,9 +109,10 @@ xm_eval_reduce(struct xm_eval_call *c)
     uint64_t left;
     XM_TRY(xm_eval_operands(c, "si"));
     XM_TRY(walk_reduction(c, &w, &left));
+    const struct reduction *r = &reductions[c->node->op];
     if (c->out[0]->f)
-        return reduce_floats(c, &w);
-    reduce_ints(c, &w);
+        return reduce_floats(c, &w, r);
+    reduce_ints(c, &w, r);
     return XM_OK;
 }
 
@@ -272,10 +236,7 @@ xm_eval_one_hot(struct xm_eval_call *c)
         uint64_t k = i / f.inner % f.n;
         int64_t index = c->in[0]->i[i / (f.inner * f.n) * f.inner + i % f.inner];
         bool on = (index < 0 ? index + (int64_t)f.n : index) == (int64_t)k;
-        if (out->f)
-            out->f[i] = c->in[on ? 2 : 3]->f[0];
-        else
-            out->i[i] = c->in[on ? 2 : 3]->i[0];
+        xm_tensor_move(out, i, c->in[on ? 2 : 3], 0, 1);
     }
     return XM_OK;
 }
@@ -317,10 +278,7 @@ topk_row(struct xm_eval_call *c, const struct fold *f, uint64_t first, uint64_t 
     for (uint64_t j = 0; j < s->k; j++) {
         uint64_t at = first + (uint64_t)s->ids[j] * f->inner,
                  to = first_out + j * f->inner;
-        if (x->f)
-            c->out[0]->f[to] = x->f[at];
-        else
-            c->out[0]->i[to] = x->i[at];
+        xm_tensor_move(c->out[0], to, x, at, 1);
         c->out[1]->i[to] = s->ids[j];
     }
 }

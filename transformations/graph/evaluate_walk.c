@@ -80,16 +80,9 @@ void
 xm_walk_copy(struct xm_walk *w, const struct xm_tensor *src, struct xm_tensor *out)
 {
     uint64_t done = 0;
-    while (xm_walk_row(w)) {
-        int64_t at = w->at[0], step = w->step[0];
-        if (src->f) {
-            for (int64_t i = 0; i < w->inner; i++)
-                out->f[done++] = src->f[at + i * step];
-        } else {
-            for (int64_t i = 0; i < w->inner; i++)
-                out->i[done++] = src->i[at + i * step];
-        }
-    }
+    while (xm_walk_row(w))
+        for (int64_t i = 0; i < w->inner; i++)
+            xm_tensor_move(out, done++, src, (uint64_t)xm_walk_at(w, 0, i), 1);
 }
 
 static bool

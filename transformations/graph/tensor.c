@@ -147,11 +147,21 @@ xm_tensor_raw(const struct xm_tensor *t)
     return t->f ? (uint8_t *)t->f : (uint8_t *)t->i;
 }
 
+void
+xm_tensor_move(struct xm_tensor *out, uint64_t to, const struct xm_tensor *x,
+               uint64_t from, uint64_t n)
+{
+    if (out->f)
+        memcpy(out->f + to, x->f + from, n * sizeof(*out->f));
+    else
+        memcpy(out->i + to, x->i + from, n * sizeof(*out->i));
+}
+
 enum xm_status
 xm_tensor_copy(struct xm_tensor **out, const struct xm_tensor *t, struct xm_error *err)
 {
     XM_TRY(xm_tensor_create(out, t->element, t->rank, t->dim, err));
-    memcpy(xm_tensor_raw(*out), xm_tensor_raw(t), t->n * xm_tensor_width(t));
+    xm_tensor_move(*out, 0, t, 0, t->n);
     return XM_OK;
 }
 
