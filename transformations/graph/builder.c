@@ -333,13 +333,6 @@ xm_transpose(struct xm_builder *b, struct xm_value *x, const int64_t *order,
 }
 
 struct xm_value *
-xm_unsqueeze(struct xm_builder *b, struct xm_value *x, int64_t axis)
-{
-    struct xm_value *in[] = {x, x ? xm_const_ints(b, XM_I64, &axis, -1) : NULL};
-    return xm_op_build(b, XM_OP_UNSQUEEZE, NULL, in, 2);
-}
-
-struct xm_value *
 xm_reshape_like(struct xm_builder *b, struct xm_value *x, const struct xm_shape *like)
 {
     if (!x || xm_shape_eq(&x->type.shape, like))

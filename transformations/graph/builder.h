@@ -97,7 +97,6 @@ struct xm_value *xm_reshape_like(struct xm_builder *b, struct xm_value *x,
                                  const struct xm_shape *like);
 struct xm_value *xm_transpose(struct xm_builder *b, struct xm_value *x,
                               const int64_t *order, uint32_t rank);
-struct xm_value *xm_unsqueeze(struct xm_builder *b, struct xm_value *x, int64_t axis);
 
 #ifdef __cplusplus
 }

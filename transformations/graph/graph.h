@@ -268,8 +268,6 @@ void xm_node_move_before(struct xm_graph *g, struct xm_node *n, struct xm_node *
 enum xm_status xm_graph_sort(struct xm_graph *g, struct xm_error *err);
 /* Recomputes every type and content in order (after declared types changed). */
 enum xm_status xm_graph_infer(struct xm_graph *g);
-/* Structural hash of everything printed; equal graphs hash equal. */
-uint64_t xm_graph_hash(const struct xm_graph *g);
 
 struct xm_node *xm_graph_parameter(const struct xm_graph *g,
                                    const char *name); /* NULL: none */

@@ -161,8 +161,9 @@ xm_text_is_inline(enum xm_element e)
     return xm_element_readable(e) && xm_element_bits(e) >= 8;
 }
 
-void
-xm_text_add_data(const struct xm_node *n, struct xm_strbuf *out)
+/* Constant data and attributes of a node: what stands behind its operands. */
+static void
+print_data(const struct xm_node *n, struct xm_strbuf *out)
 {
     if (n->op == XM_OP_CONST)
         print_const(n, out);
@@ -209,7 +210,7 @@ xm_node_print(const struct xm_node *n, struct xm_strbuf *out)
         xm_type_print(&n->out[0].type, out);
     }
     print_operands(n, out);
-    xm_text_add_data(n, out);
+    print_data(n, out);
     if (is_blob(n))
         xm_strbuf_printf(out, " @%u", n->id);
     if (has_result && !declared)

@@ -11,8 +11,6 @@ enum { XM_TEXT_INLINE = 16 }; /* constants up to this many elements stand in bra
 
 /* Ops whose type stands before the operands, as it cannot be computed. */
 bool xm_text_has_declared_type(enum xm_op op);
-/* Constant data and attributes of a node: what stands behind its operands. */
-void xm_text_add_data(const struct xm_node *n, struct xm_strbuf *out);
 /* Element types that can stand in braces. */
 bool xm_text_is_inline(enum xm_element e);
 

@@ -144,7 +144,8 @@ TEST(Build, Helpers)
     xm_type t = {XM_F32, {2, {d[0], d[1]}}};
     const int64_t order[] = {1, 0};
     xm_value *x = xm_parameter(&b, "x", &t);
-    xm_value *y = xm_unsqueeze(&b, xm_transpose(&b, x, order, 2), 0);
+    xm_value *y = xm_op2(&b, XM_OP_UNSQUEEZE, xm_transpose(&b, x, order, 2),
+                         xm_const_ints(&b, XM_I64, &order[1], -1));
     EXPECT_EQ(print(y->type), "f32[1,8,batch]");
     y = xm_reshape(&b, xm_convert(&b, y, XM_F16), d, 2);
     EXPECT_EQ(print(y->type), "f16[batch,8]");
@@ -199,7 +200,6 @@ TEST(Build, ManyNodesAreFast)
     expect_valid(g.get());
     xm_error err = {};
     EXPECT_EQ(xm_graph_sort(g.get(), &err), XM_OK);
-    EXPECT_NE(xm_graph_hash(g.get()), 0u);
     xm_node_set_in(g->last, 0, x);
     EXPECT_TRUE(xm_node_remove_dead(g.get(), y->node));
     EXPECT_EQ(g->n_nodes, 2u);

@@ -589,7 +589,8 @@ struct MoeCase : Evaluate {
     // Every expert on every token, weighted by the routing scattered over all experts.
     Floats tiled(xm_value *hidden, xm_node *route)
     {
-        xm_value *all = op(XM_OP_TILE, {xm_unsqueeze(&b, hidden, 0), axes({E, 1, 1})});
+        xm_value *all =
+            op(XM_OP_TILE, {op(XM_OP_UNSQUEEZE, {hidden, axes({0})}), axes({E, 1, 1})});
         xm_value *act = xm_op1(&b, XM_OP_SWISH,
                                xm_matmul(&b, all, weight({E, I, H}, gate), false, true));
         xm_value *mid = xm_op2(&b, XM_OP_MULTIPLY, act,
@@ -601,7 +602,8 @@ struct MoeCase : Evaluate {
                {in({T, E}, Floats(T * E, 0)), &route->out[1], &route->out[0], scalar(1)},
                &attr);
         const int64_t order[] = {1, 0};
-        xm_value *column = xm_unsqueeze(&b, xm_transpose(&b, dense, order, 2), -1);
+        xm_value *column =
+            op(XM_OP_UNSQUEEZE, {xm_transpose(&b, dense, order, 2), axes({-1})});
         xm_attr reduce = {};
         const xm_tensor *t =
             value(op(XM_OP_REDUCE_SUM,
@@ -658,7 +660,7 @@ TEST_F(MoeCase, TheSharedExpertIsAdded)
 
 TEST_F(MoeCase, GatherMatmulIsMatmulOfTheChosen)
 {
-    xm_value *hidden = xm_unsqueeze(&b, in({T, H}, x), 0);
+    xm_value *hidden = op(XM_OP_UNSQUEEZE, {in({T, H}, x), axes({0})});
     const xm_tensor *t =
         value(xm_matmul(&b, hidden, weight({E, I, H}, gate), false, true));
     Floats all(t->f, t->f + t->n), expected;
