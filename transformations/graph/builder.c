@@ -160,9 +160,10 @@ complete_operands(struct xm_graph *g, enum xm_op op, struct xm_value *const **in
     *n_in = (uint32_t)info->max_in;
 }
 
-static struct xm_node *
-build(struct xm_builder *b, enum xm_op op, const union xm_attr *attr,
-      struct xm_value *const *in, uint32_t n_in, const struct xm_type *declared)
+struct xm_node *
+xm_node_build_declared(struct xm_builder *b, enum xm_op op, const union xm_attr *attr,
+                       struct xm_value *const *in, uint32_t n_in,
+                       const struct xm_type *declared)
 {
     struct xm_graph *g = b->graph;
     union xm_attr own;
@@ -201,15 +202,7 @@ struct xm_node *
 xm_node_build(struct xm_builder *b, enum xm_op op, const union xm_attr *attr,
               struct xm_value *const *in, uint32_t n_in)
 {
-    return build(b, op, attr, in, n_in, NULL);
-}
-
-struct xm_node *
-xm_node_build_declared(struct xm_builder *b, enum xm_op op, const union xm_attr *attr,
-                       struct xm_value *const *in, uint32_t n_in,
-                       const struct xm_type *declared)
-{
-    return build(b, op, attr, in, n_in, declared);
+    return xm_node_build_declared(b, op, attr, in, n_in, NULL);
 }
 
 static struct xm_value *
@@ -222,7 +215,7 @@ struct xm_value *
 xm_op_build(struct xm_builder *b, enum xm_op op, const union xm_attr *attr,
             struct xm_value *const *in, uint32_t n_in)
 {
-    return first_result(build(b, op, attr, in, n_in, NULL));
+    return first_result(xm_node_build_declared(b, op, attr, in, n_in, NULL));
 }
 
 struct xm_value *
@@ -244,21 +237,21 @@ struct xm_value *
 xm_parameter(struct xm_builder *b, const char *name, const struct xm_type *type)
 {
     union xm_attr a = {.name = {name}};
-    return first_result(build(b, XM_OP_PARAMETER, &a, NULL, 0, type));
+    return first_result(xm_node_build_declared(b, XM_OP_PARAMETER, &a, NULL, 0, type));
 }
 
 struct xm_value *
 xm_result(struct xm_builder *b, const char *name, struct xm_value *x)
 {
     union xm_attr a = {.name = {name}};
-    return first_result(build(b, XM_OP_RESULT, &a, &x, 1, NULL));
+    return first_result(xm_node_build_declared(b, XM_OP_RESULT, &a, &x, 1, NULL));
 }
 
 struct xm_value *
 xm_const(struct xm_builder *b, const struct xm_type *type, struct xm_data data)
 {
     union xm_attr a = {.data = data};
-    return first_result(build(b, XM_OP_CONST, &a, NULL, 0, type));
+    return first_result(xm_node_build_declared(b, XM_OP_CONST, &a, NULL, 0, type));
 }
 
 struct xm_value *
@@ -266,7 +259,7 @@ xm_weight(struct xm_builder *b, const struct xm_weight *w, enum xm_element logic
 {
     union xm_attr a = {.weight = *w};
     struct xm_type type = {.element = logical};
-    return first_result(build(b, XM_OP_WEIGHT, &a, NULL, 0, &type));
+    return first_result(xm_node_build_declared(b, XM_OP_WEIGHT, &a, NULL, 0, &type));
 }
 
 struct xm_value *
@@ -277,7 +270,7 @@ xm_shape_value(struct xm_builder *b, enum xm_element element, const struct xm_di
     struct xm_type type = {.element = element, .shape = {.rank = n >= 0}};
     if (n >= 0)
         type.shape.dim[0] = xm_dim_const(n);
-    return first_result(build(b, XM_OP_SHAPE_VALUE, &a, NULL, 0, &type));
+    return first_result(xm_node_build_declared(b, XM_OP_SHAPE_VALUE, &a, NULL, 0, &type));
 }
 
 struct xm_value *
@@ -287,14 +280,15 @@ xm_read_value(struct xm_builder *b, const char *variable, const struct xm_type *
     union xm_attr a = {.name = {variable}};
     if (!init)
         return NULL;
-    return first_result(build(b, XM_OP_READ_VALUE, &a, &init, !xm_is_none(init), type));
+    return first_result(
+        xm_node_build_declared(b, XM_OP_READ_VALUE, &a, &init, !xm_is_none(init), type));
 }
 
 struct xm_node *
 xm_assign(struct xm_builder *b, const char *variable, struct xm_value *x)
 {
     union xm_attr a = {.name = {variable}};
-    return build(b, XM_OP_ASSIGN, &a, &x, 1, NULL);
+    return xm_node_build_declared(b, XM_OP_ASSIGN, &a, &x, 1, NULL);
 }
 
 /* ---- frequent ops ------------------------------------------------------------------ */

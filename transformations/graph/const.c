@@ -62,17 +62,11 @@ xm_value_is_scalar_const(const struct xm_value *v, float *out)
 static int
 load_ints(const struct xm_value *v, int64_t *out, int max)
 {
-    int64_t n = 1;
-    const struct xm_shape *s = &v->type.shape;
-    for (uint32_t i = 0; i < s->rank; i++) {
-        if (!xm_dim_is_const(s->dim[i]) || (s->dim[i].n && n > max / s->dim[i].n))
-            return -1;
-        n *= s->dim[i].n;
-    }
-    if (n > max)
+    uint64_t n;
+    if (!xm_static_elements(&v->type.shape, &n) || max < 0 || n > (uint64_t)max)
         return -1;
-    for (int64_t i = 0; i < n; i++)
-        out[i] = xm_load_int(v->type.element, v->node->attr.data.bytes, (uint64_t)i);
+    for (uint64_t i = 0; i < n; i++)
+        out[i] = xm_load_int(v->type.element, v->node->attr.data.bytes, i);
     return (int)n;
 }
 

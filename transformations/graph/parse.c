@@ -203,12 +203,9 @@ parse_elements(struct parser *p, enum xm_element e, uint64_t n, struct xm_bytes 
 static enum xm_status
 count_elements(struct parser *p, const struct xm_type *t, uint64_t *out)
 {
-    *out = 1;
-    for (uint32_t i = 0; i < t->shape.rank; i++)
-        if (!xm_dim_is_const(t->shape.dim[i]) || t->shape.dim[i].n < 0 ||
-            !xm_mul_size(*out, (uint64_t)t->shape.dim[i].n, out))
-            return xm_lex_fail(&p->lex, "the shape of a constant must be constant");
-    return XM_OK;
+    return xm_static_elements(&t->shape, out)
+               ? XM_OK
+               : xm_lex_fail(&p->lex, "the shape of a constant must be constant");
 }
 
 static enum xm_status

@@ -53,20 +53,18 @@ print_attrs(const struct xm_node *n, struct xm_strbuf *out)
     xm_strbuf_free(&normal);
 }
 
-/* Whether the bytes are too many (or too few, or of a type) to stand in braces. */
+/* Whether the bytes are too many (or too few, or of a type) to stand in braces; else there are
+ * `count` elements. */
 static bool
-is_blob(const struct xm_node *n)
+is_blob(const struct xm_node *n, uint64_t *count)
 {
     const struct xm_type *t = &n->out[0].type;
-    uint64_t count = 1, bytes;
+    uint64_t bytes;
     if (n->op != XM_OP_CONST)
         return n->op == XM_OP_WEIGHT;
-    for (uint32_t i = 0; i < t->shape.rank; i++)
-        if (!xm_mul_size(count, (uint64_t)t->shape.dim[i].n, &count))
-            return true;
-    return count > XM_TEXT_INLINE || !xm_text_is_inline(t->element) ||
-           !n->attr.data.bytes || !xm_element_bytes(t->element, count, &bytes) ||
-           bytes != n->attr.data.n_bytes;
+    return !xm_static_elements(&t->shape, count) || *count > XM_TEXT_INLINE ||
+           !xm_text_is_inline(t->element) || !n->attr.data.bytes ||
+           !xm_element_bytes(t->element, *count, &bytes) || bytes != n->attr.data.n_bytes;
 }
 
 static void
@@ -86,16 +84,13 @@ print_element(enum xm_element e, const uint8_t *bytes, uint64_t i, struct xm_str
 static void
 print_const(const struct xm_node *n, struct xm_strbuf *out)
 {
-    const struct xm_type *t = &n->out[0].type;
-    uint64_t count = 1;
-    if (is_blob(n))
+    uint64_t count;
+    if (is_blob(n, &count))
         return;
-    for (uint32_t i = 0; i < t->shape.rank; i++)
-        count *= (uint64_t)t->shape.dim[i].n;
     xm_strbuf_add(out, " {");
     for (uint64_t i = 0; i < count; i++) {
         xm_strbuf_add(out, i ? ", " : "");
-        print_element(t->element, n->attr.data.bytes, i, out);
+        print_element(n->out[0].type.element, n->attr.data.bytes, i, out);
     }
     xm_strbuf_add(out, "}");
 }
@@ -202,6 +197,7 @@ xm_node_print(const struct xm_node *n, struct xm_strbuf *out)
 {
     bool declared = xm_text_has_declared_type(n->op);
     bool has_result = n->op != XM_OP_RESULT;
+    uint64_t count;
     for (uint32_t i = 0; has_result && i < n->n_out; i++)
         xm_strbuf_printf(out, "%s%%%u", i ? ", " : "", n->id + i);
     xm_strbuf_printf(out, "%s%s", has_result ? " = " : "", xm_op_info(n->op)->text);
@@ -211,7 +207,7 @@ xm_node_print(const struct xm_node *n, struct xm_strbuf *out)
     }
     print_operands(n, out);
     print_data(n, out);
-    if (is_blob(n))
+    if (is_blob(n, &count))
         xm_strbuf_printf(out, " @%u", n->id);
     if (has_result && !declared)
         print_types(n, out);

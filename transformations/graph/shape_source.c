@@ -29,11 +29,9 @@ static enum xm_status
 check_const(struct xm_infer *i)
 {
     const struct xm_type *t = &i->out[0].type;
-    uint64_t n = 1, bytes;
-    for (uint32_t j = 0; j < t->shape.rank; j++)
-        if (!xm_dim_is_const(t->shape.dim[j]) ||
-            !xm_mul_size(n, (uint64_t)t->shape.dim[j].n, &n))
-            return xm_shape_fail(i, "the shape of a constant must be constant");
+    uint64_t n, bytes;
+    if (!xm_static_elements(&t->shape, &n))
+        return xm_shape_fail(i, "the shape of a constant must be constant");
     if (t->element == XM_STRING)
         return XM_OK; /* its bytes have a layout of their own */
     if (!xm_element_bytes(t->element, n, &bytes))

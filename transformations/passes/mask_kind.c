@@ -45,7 +45,7 @@ static void
 note_constants(struct cone *c, const struct xm_node *n)
 {
     const struct xm_type *t = &n->out[0].type;
-    uint64_t count = 1;
+    uint64_t count;
     if (n->op == XM_OP_SHAPE_VALUE) {
         for (uint32_t i = 0; i < n->attr.shape_value.n; i++) {
             if (xm_dim_is_const(n->attr.shape_value.e[i]))
@@ -55,9 +55,8 @@ note_constants(struct cone *c, const struct xm_node *n)
     }
     if (n->op != XM_OP_CONST || t->element == XM_BOOL)
         return;
-    for (uint32_t i = 0; i < t->shape.rank; i++)
-        count *= (uint64_t)t->shape.dim[i].n;
-    c->too_large |= count > MAX_ELEMENTS || !xm_element_readable(t->element);
+    c->too_large |= !xm_static_elements(&t->shape, &count) || count > MAX_ELEMENTS ||
+                    !xm_element_readable(t->element);
     for (uint64_t i = 0; i < count && !c->too_large; i++) {
         if (xm_element_is_int(t->element))
             note_number(c, (double)xm_load_int(t->element, n->attr.data.bytes, i));
