@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "transformations/graph/evaluate_ops.h"
+#include "transformations/graph/shape.h"
 
 /* ---- two operands ------------------------------------------------------------------ */
 
@@ -94,11 +95,17 @@ mod_ints(int64_t a, int64_t b, bool down)
     return (int64_t)((uint64_t)a - (uint64_t)b * (uint64_t)divide_ints(a, b, down));
 }
 
-static int64_t
-binary_int(const struct xm_node *n, int64_t a, int64_t b)
+bool
+xm_int_divides(enum xm_op op)
+{
+    return op == XM_OP_DIVIDE || op == XM_OP_MOD || op == XM_OP_FLOOR_MOD;
+}
+
+int64_t
+xm_int_binary(enum xm_op op, const union xm_attr *attr, int64_t a, int64_t b)
 {
     uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
-    switch (n->op) {
+    switch (op) {
     case XM_OP_ADD:
         return (int64_t)(ua + ub);
     case XM_OP_SUBTRACT:
@@ -106,7 +113,7 @@ binary_int(const struct xm_node *n, int64_t a, int64_t b)
     case XM_OP_MULTIPLY:
         return (int64_t)(ua * ub);
     case XM_OP_DIVIDE:
-        return divide_ints(a, b, n->attr.divide.python);
+        return divide_ints(a, b, attr->divide.python);
     case XM_OP_POWER:
         return int_of(pow((double)a, (double)b));
     case XM_OP_MINIMUM:
@@ -131,16 +138,15 @@ binary_int(const struct xm_node *n, int64_t a, int64_t b)
 static enum xm_status
 binary_ints(struct xm_eval_call *c, struct xm_walk *w)
 {
-    enum xm_op op = c->node->op;
-    bool divides = op == XM_OP_DIVIDE || op == XM_OP_MOD || op == XM_OP_FLOOR_MOD;
+    const struct xm_node *n = c->node;
     int64_t *out = c->out[0]->i;
     while (xm_walk_row(w)) {
         for (int64_t i = 0; i < w->inner; i++) {
             int64_t a = c->in[0]->i[xm_walk_at(w, 0, i)];
             int64_t b = c->in[1]->i[xm_walk_at(w, 1, i)];
-            if (divides && b == 0)
+            if (b == 0 && xm_int_divides(n->op))
                 return xm_fail(c->err, XM_INVALID, "an integer is divided by 0");
-            *out++ = binary_int(c->node, a, b);
+            *out++ = xm_int_binary(n->op, &n->attr, a, b);
         }
     }
     xm_tensor_wrap(c->out[0]);
@@ -156,9 +162,8 @@ xm_eval_binary(struct xm_eval_call *c)
     return c->out[0]->f ? binary_floats(c, &w) : binary_ints(c, &w);
 }
 
-/* order: -1, 0, 1; 2 when one is NaN. */
-static bool
-holds(enum xm_op op, int order)
+bool
+xm_int_compare(enum xm_op op, int order)
 {
     switch (op) {
     case XM_OP_EQUAL:
@@ -195,10 +200,23 @@ xm_eval_compare(struct xm_eval_call *c)
     int64_t *out = c->out[0]->i;
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++)
-            *out++ = holds(c->node->op, order_at(c->in[0], xm_walk_at(&w, 0, i), c->in[1],
-                                                 xm_walk_at(&w, 1, i)));
+            *out++ =
+                xm_int_compare(c->node->op, order_at(c->in[0], xm_walk_at(&w, 0, i),
+                                                     c->in[1], xm_walk_at(&w, 1, i)));
     }
     return XM_OK;
+}
+
+bool
+xm_int_is_logical(enum xm_op op)
+{
+    return op == XM_OP_LOGICAL_AND || op == XM_OP_LOGICAL_OR || op == XM_OP_LOGICAL_XOR;
+}
+
+bool
+xm_int_logical(enum xm_op op, bool a, bool b)
+{
+    return op == XM_OP_LOGICAL_AND ? a && b : op == XM_OP_LOGICAL_OR ? a || b : a != b;
 }
 
 enum xm_status
@@ -212,9 +230,7 @@ xm_eval_logical(struct xm_eval_call *c)
         for (int64_t i = 0; i < w.inner; i++) {
             bool a = c->in[0]->i[xm_walk_at(&w, 0, i)] != 0;
             bool b = c->in[1]->i[xm_walk_at(&w, 1, i)] != 0;
-            *out++ = c->node->op == XM_OP_LOGICAL_AND  ? a && b
-                     : c->node->op == XM_OP_LOGICAL_OR ? a || b
-                                                       : a != b;
+            *out++ = xm_int_logical(c->node->op, a, b);
         }
     }
     return XM_OK;

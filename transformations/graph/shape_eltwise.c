@@ -12,48 +12,14 @@
 
 /* ---- arithmetic on contents -------------------------------------------------------- */
 
-static int64_t
-floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
 /* Two constants; false: no value (division by zero, overflow). */
 static bool
 fold(const struct xm_infer *i, int64_t a, int64_t b, int64_t *out)
 {
-    bool divides = b != 0 && !(a == INT64_MIN && b == -1);
-    switch (i->op) {
-    case XM_OP_DIVIDE:
-        if (divides)
-            *out = i->attr->divide.python ? floor_div(a, b) : a / b;
-        return divides;
-    case XM_OP_MOD:
-        if (divides)
-            *out = a % b;
-        return divides;
-    case XM_OP_FLOOR_MOD:
-        if (divides)
-            *out = a - floor_div(a, b) * b;
-        return divides;
-    case XM_OP_MINIMUM:
-        *out = a < b ? a : b;
-        return true;
-    case XM_OP_MAXIMUM:
-        *out = a > b ? a : b;
-        return true;
-    case XM_OP_BITWISE_AND:
-        *out = a & b;
-        return true;
-    case XM_OP_BITWISE_OR:
-        *out = a | b;
-        return true;
-    case XM_OP_BITWISE_XOR:
-        *out = a ^ b;
-        return true;
-    default:
+    if (xm_int_divides(i->op) && (b == 0 || (a == INT64_MIN && b == -1)))
         return false;
-    }
+    *out = xm_int_binary(i->op, i->attr, a, b);
+    return true;
 }
 
 static struct xm_dim
@@ -83,36 +49,11 @@ arithmetic(const struct xm_infer *i, struct xm_dim a, struct xm_dim b)
 static bool
 compare(enum xm_op op, struct xm_dim a, struct xm_dim b, bool *out)
 {
-    bool same = xm_dim_eq(a, b);
-    if (!same && !(xm_dim_is_const(a) && xm_dim_is_const(b)))
+    bool are_const = xm_dim_is_const(a) && xm_dim_is_const(b);
+    if (!are_const && (xm_int_is_logical(op) || !xm_dim_eq(a, b)))
         return false;
-    switch (op) {
-    case XM_OP_EQUAL:
-        *out = same;
-        return true;
-    case XM_OP_NOT_EQUAL:
-        *out = !same;
-        return true;
-    case XM_OP_LESS:
-        *out = !same && a.n < b.n;
-        return true;
-    case XM_OP_LESS_EQUAL:
-        *out = same || a.n < b.n;
-        return true;
-    case XM_OP_GREATER:
-        *out = !same && a.n > b.n;
-        return true;
-    case XM_OP_GREATER_EQUAL:
-        *out = same || a.n > b.n;
-        return true;
-    default:
-        break;
-    }
-    if (!xm_dim_is_const(a))
-        return false;
-    *out = op == XM_OP_LOGICAL_AND  ? a.n && b.n
-           : op == XM_OP_LOGICAL_OR ? a.n || b.n
-                                    : (a.n != 0) != (b.n != 0);
+    *out = xm_int_is_logical(op) ? xm_int_logical(op, a.n != 0, b.n != 0)
+                                 : xm_int_compare(op, (a.n > b.n) - (a.n < b.n));
     return true;
 }
 
@@ -155,7 +96,7 @@ xm_shape_broadcast2(struct xm_infer *i)
     XM_TRY(xm_infer_same_element(i, 0, 1, &i->out[0].type.element));
     XM_TRY(broadcast_shapes(i));
     if (!xm_element_is_int(i->out[0].type.element) || i->op == XM_OP_POWER ||
-        !content_pair(i, &a, &b, &n))
+        i->op == XM_OP_GLU || !content_pair(i, &a, &b, &n))
         return XM_OK;
     for (uint32_t j = 0; j < n; j++)
         e[j] = arithmetic(i, element_of(a, j), element_of(b, j));
