@@ -335,9 +335,10 @@ run_shared(const struct xm_eval_call *c, const struct experts *x)
     const struct xm_moe_attr plain = {.activation = c->node->attr.moe.activation,
                                       .beta = c->node->attr.moe.beta};
     const struct xm_moe_weights weights = {.gate = &gate, .up = &up, .down = &down};
-    float *ones = xm_malloc(x->tokens * sizeof(*ones));
-    float *y = xm_malloc(x->tokens * x->hidden * sizeof(*y));
-    int32_t *ids = xm_calloc(x->tokens, sizeof(*ids));
+    struct xm_arena scratch = {0};
+    float *ones = xm_arena_alloc(&scratch, x->tokens * sizeof(*ones));
+    float *y = xm_arena_alloc(&scratch, x->tokens * x->hidden * sizeof(*y));
+    int32_t *ids = xm_arena_alloc(&scratch, x->tokens * sizeof(*ids));
     enum xm_status status = ones && y && ids ? XM_OK : XM_NO_MEMORY;
     for (uint64_t t = 0; ones && t < x->tokens; t++)
         ones[t] = 1.0f;
@@ -345,9 +346,7 @@ run_shared(const struct xm_eval_call *c, const struct experts *x)
         status = xm_ref_moe(&plain, &weights, c->in[XM_MOE_HIDDEN]->f, ones, ids,
                             x->tokens, 1, y);
     status = status == XM_OK ? add_shared(c, x, y) : done(c, status);
-    xm_free(ones);
-    xm_free(y);
-    xm_free(ids);
+    xm_arena_free(&scratch);
     return status;
 }
 

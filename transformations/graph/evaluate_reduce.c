@@ -292,15 +292,14 @@ xm_eval_topk(struct xm_eval_call *c)
     if (f.n > INT32_MAX)
         return xm_fail(c->err, XM_INVALID, "the best %" PRId64 " of %" PRIu64 " elements",
                        k, f.n);
-    struct topk s = {(uint64_t)k, xm_calloc(f.n, sizeof(float)),
-                     xm_calloc((size_t)k, sizeof(float)),
-                     xm_calloc((size_t)k, sizeof(int32_t))};
+    struct xm_arena scratch = {0};
+    struct topk s = {(uint64_t)k, xm_arena_alloc(&scratch, f.n * sizeof(float)),
+                     xm_arena_alloc(&scratch, (size_t)k * sizeof(float)),
+                     xm_arena_alloc(&scratch, (size_t)k * sizeof(int32_t))};
     bool ok = s.row && s.values && s.ids;
     for (uint64_t r = 0; ok && c->out[0]->n > 0 && r < f.outer * f.inner; r++)
         topk_row(c, &f, r / f.inner * f.n * f.inner + r % f.inner,
                  r / f.inner * s.k * f.inner + r % f.inner, &s);
-    xm_free(s.row);
-    xm_free(s.values);
-    xm_free(s.ids);
+    xm_arena_free(&scratch);
     return ok ? XM_OK : xm_eval_no_memory(c->err);
 }

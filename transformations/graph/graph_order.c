@@ -93,20 +93,17 @@ xm_graph_sort(struct xm_graph *g, struct xm_error *err)
 {
     struct sort s = {.g = g, .err = err};
     size_t n = (size_t)g->n_nodes + 1;
-    struct xm_node **nodes = xm_calloc(n, sizeof(struct xm_node *));
-    enum xm_status status = XM_NO_MEMORY;
-    s.mark = xm_calloc((size_t)g->next_id + 1, 1);
-    s.stack = xm_calloc(n, sizeof(struct xm_node *));
-    s.next_in = xm_calloc(n, sizeof(*s.next_in));
-    if (nodes && s.mark && s.stack && s.next_in)
-        status = sort_all(&s, nodes);
-    else
-        xm_fail(err, XM_NO_MEMORY, "out of memory to sort a graph of %u nodes",
-                g->n_nodes);
-    xm_free(nodes);
-    xm_free(s.mark);
-    xm_free(s.stack);
-    xm_free(s.next_in);
+    struct xm_arena scratch = {0};
+    struct xm_node **nodes = xm_arena_alloc(&scratch, n * sizeof(struct xm_node *));
+    s.mark = xm_arena_alloc(&scratch, (size_t)g->next_id + 1);
+    s.stack = xm_arena_alloc(&scratch, n * sizeof(struct xm_node *));
+    s.next_in = xm_arena_alloc(&scratch, n * sizeof(*s.next_in));
+    enum xm_status status =
+        nodes && s.mark && s.stack && s.next_in
+            ? sort_all(&s, nodes)
+            : xm_fail(err, XM_NO_MEMORY, "out of memory to sort a graph of %u nodes",
+                      g->n_nodes);
+    xm_arena_free(&scratch);
     return status;
 }
 

@@ -173,20 +173,16 @@ xm_find_residual_stream(const struct xm_graph *g, bool *stream)
 {
     const size_t n = (size_t)g->next_id + 1;
     struct search s = {.g = g, .stream = stream};
-    s.node = xm_calloc(n, sizeof(const struct xm_node *));
-    s.place = xm_calloc(n, sizeof(*s.place));
-    s.r = xm_calloc(n, sizeof(*s.r));
-    s.goal = xm_calloc(n, sizeof(*s.goal));
-    s.seen = xm_calloc(n, 2 * sizeof(*s.seen));
-    s.stack = xm_calloc(n, 2 * sizeof(*s.stack));
+    struct xm_arena scratch = {0};
+    s.node = xm_arena_alloc(&scratch, n * sizeof(const struct xm_node *));
+    s.place = xm_arena_alloc(&scratch, n * sizeof(*s.place));
+    s.r = xm_arena_alloc(&scratch, n * sizeof(*s.r));
+    s.goal = xm_arena_alloc(&scratch, n * sizeof(*s.goal));
+    s.seen = xm_arena_alloc(&scratch, n * 2 * sizeof(*s.seen));
+    s.stack = xm_arena_alloc(&scratch, n * 2 * sizeof(*s.stack));
     const bool ok = s.node && s.place && s.r && s.goal && s.seen && s.stack;
     if (ok)
         find_stream(&s);
-    xm_free(s.node);
-    xm_free(s.place);
-    xm_free(s.r);
-    xm_free(s.goal);
-    xm_free(s.seen);
-    xm_free(s.stack);
+    xm_arena_free(&scratch);
     return ok;
 }

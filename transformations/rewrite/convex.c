@@ -31,6 +31,7 @@ struct place {
 };
 
 struct xm_convex {
+    struct xm_arena arena;
     const struct xm_convex_rules *rules;
     struct entry *of;
     struct place *at;
@@ -201,17 +202,16 @@ try_to_join(struct xm_convex *c, uint32_t a, uint32_t b)
 struct xm_convex *
 xm_convex_grow(struct xm_graph *g, const struct xm_convex_rules *rules)
 {
-    struct xm_convex *c = xm_calloc(1, sizeof(*c));
-    struct entry *of = xm_calloc((size_t)g->next_id + 1, sizeof(*of));
-    struct place *at = xm_calloc((size_t)g->n_nodes + 1, sizeof(*at));
+    struct xm_arena arena = {0};
+    struct xm_convex *c = xm_arena_alloc(&arena, sizeof(*c));
+    struct entry *of = xm_arena_alloc(&arena, ((size_t)g->next_id + 1) * sizeof(*of));
+    struct place *at = xm_arena_alloc(&arena, ((size_t)g->n_nodes + 1) * sizeof(*at));
     if (!c || !of || !at) {
         xm_fail(&g->err, XM_NO_MEMORY, "out of memory for sets of nodes");
-        xm_free(of);
-        xm_free(at);
-        xm_free(c);
+        xm_arena_free(&arena);
         return NULL;
     }
-    *c = (struct xm_convex){rules, of, at, 0};
+    *c = (struct xm_convex){arena, rules, of, at, 0};
     xm_for_each_node(n, g) enter(c, n);
     xm_for_each_node(n, g)
     {
@@ -227,9 +227,6 @@ xm_convex_grow(struct xm_graph *g, const struct xm_convex_rules *rules)
 void
 xm_convex_destroy(struct xm_convex *c)
 {
-    if (!c)
-        return;
-    xm_free(c->of);
-    xm_free(c->at);
-    xm_free(c);
+    struct xm_arena arena = c ? c->arena : (struct xm_arena){0};
+    xm_arena_free(&arena);
 }
