@@ -260,22 +260,28 @@ xm_algebra_cum_sum(struct xm_algebra *a)
     xm_algebra_split_rows(a, 1, a->node->n_in == 2 ? axes_of(a, 1) : axis_of(a, 0));
 }
 
-void
-xm_algebra_softmax(struct xm_algebra *a)
+/* The axes of operand 0 along which elements are combined. */
+static uint32_t
+combined_axes(const struct xm_algebra *a)
 {
-    xm_algebra_split_rows(a, 1, axis_of(a, a->node->attr.axis.axis));
+    switch (a->node->op) {
+    case XM_OP_SOFTMAX:
+        return axis_of(a, a->node->attr.axis.axis);
+    case XM_OP_TOPK:
+        return axis_of(a, a->node->attr.topk.axis);
+    case XM_OP_MVN:
+        return axes_of(a, 1);
+    case XM_OP_ROPE_TABLES: /* positions [B,T], frequencies */
+        return 0;
+    default:
+        return axis_of(a, -1);
+    }
 }
 
 void
-xm_algebra_topk(struct xm_algebra *a)
+xm_algebra_rows(struct xm_algebra *a)
 {
-    xm_algebra_split_rows(a, 1, axis_of(a, a->node->attr.topk.axis));
-}
-
-void
-xm_algebra_mvn(struct xm_algebra *a)
-{
-    xm_algebra_split_rows(a, 1, axes_of(a, 1));
+    xm_algebra_split_rows(a, 1, combined_axes(a));
 }
 
 /* What is split and summed up gives summands. */
@@ -443,13 +449,6 @@ xm_algebra_rope(struct xm_algebra *a)
     }
 }
 
-/* positions [B,T], frequencies */
-void
-xm_algebra_rope_tables(struct xm_algebra *a)
-{
-    xm_algebra_split_rows(a, 1, 0);
-}
-
 /* Heads; each device then has its heads' part of the state. */
 void
 xm_algebra_attention(struct xm_algebra *a)
@@ -552,12 +551,6 @@ xm_algebra_moe(struct xm_algebra *a)
         if (xm_algebra_has(a, rows[i]))
             xm_algebra_split(&a->in[rows[i]], 0, 1);
     xm_algebra_split(&a->out[0], 0, 1);
-}
-
-void
-xm_algebra_moe_router(struct xm_algebra *a)
-{
-    xm_algebra_split_rows(a, 1, axis_of(a, -1));
 }
 
 /* ---- chains of row-wise steps ------------------------------------------------------------ */
