@@ -7,14 +7,17 @@
  * in the forms of gate_up.h. A work-item computes per_item neighbouring i of one slot,
  * alternating between a gate row and an up row: long streams. Global size {I / per_item rounded
  * up, slots}, local size 1. x is prepared rows (prepared.h).
+ *
+ * prepared (NULL: not wanted): h again, as prepared.h says, for moe_down_vec; per_item is then whole
+ * blocks and groups of it.
  */
 #include "gate_up.h"
 #include "gemv_rows.h"
 
 __kernel void
 moe_gate_up_vec(GATE_UP_PARAMETERS, __global const int *x,
-                __global const int *ids, __global float *h, uint i_count, uint k_count,
-                uint top_k, uint per_item)
+                __global const int *ids, __global float *h, __global int *prepared,
+                uint i_count, uint k_count, uint top_k, uint per_item)
 {
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;
@@ -27,4 +30,7 @@ moe_gate_up_vec(GATE_UP_PARAMETERS, __global const int *x,
         const float up = sum16(product_with(&ups, stored_row(&ups, expert, i), &row));
         h[slot * i_count + i] = gate_times_up(&g, expert, i, gate, up);
     }
+    if (prepared)
+        prepare_part_f32(h + slot * i_count, i_count, first, end,
+                         prepared + slot * prepared_words(i_count, FORM), FORM);
 }

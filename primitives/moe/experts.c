@@ -98,9 +98,10 @@ onednn_refuses(const void *problem)
 /* clang-format off */
 static const struct xm_variant gate_up_rows[] = {
     {"moe_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
-     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_SHORTS, "moe_gate_up_vec"},
+     {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_SHORTS, "moe_gate_up_vec",
+     .emits = true},
     {"moe_gate_up_vec", XM_FAMILY_VEC, 0, not_in_planes,
-     {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_PLANES},
+     {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_PLANES, .emits = true},
     {"moe_gate_up_sg", XM_FAMILY_SG, 0, not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
     {"moe_gate_up_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
@@ -229,6 +230,19 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
     return NULL;
 }
 
+struct xm_rows_form
+xm_moe_form_of_x(const struct xm_engine *engine, const struct xm_weight *gate,
+                 enum xm_element src)
+{
+    const struct xm_moe_problem problem = {gate, src, NULL};
+    const struct xm_pick pick = {.table = &xm_moe_tables[XM_MOE_GATE_UP]};
+    struct xm_error why = {0};
+    size_t row;
+    const bool known =
+        xm_variant_pick(&pick, xm_engine_info(engine), &problem, &row, &why) == XM_OK;
+    return xm_form_for(known ? gate_up_rows[row].form : XM_FORM_ROWS, gate);
+}
+
 /* ---- creation ---------------------------------------------------------------------- */
 
 /* The form of what a row hands over: one that reads integers writes them. */
@@ -241,6 +255,25 @@ forms_in_dispute(const struct xm_moe_experts *m)
     if (gather == gate_up && gate_up == down)
         return 0;
     return (gather | gate_up | down) & ~(1u << XM_FORM_TILES);
+}
+
+/* Of h as gate and up write it, and down reads it: whole blocks and groups a work-item; 0: plain.
+ *
+ * So few work-items must not leave compute units idle: the last of them end at most an eighth later
+ * than they would if the work could be divided at will. That is for one token; where it holds, it
+ * holds for more. Otherwise h is prepared by a launch of its own. */
+uint64_t
+xm_moe_h_part(const struct xm_moe_experts *m)
+{
+    const struct xm_rows_form form = xm_moe_form(m, XM_MOE_DOWN);
+    const uint32_t units = xm_engine_info(m->engine)->compute_units;
+    if (!xm_moe_row(m, XM_MOE_GATE_UP)->emits || !xm_rows_are_prepared(&form))
+        return 0;
+    const uint64_t part = xm_prepared_part(&form),
+                   most = part < m->inter ? part : m->inter;
+    const uint64_t items = xm_align_up(m->inter, part) / part * m->top_k;
+    const uint64_t done_at_once = xm_align_up(items, units ? units : 1) * most;
+    return 8 * done_at_once <= 9 * m->inter * m->top_k ? part : 0;
 }
 
 /* What the kernels of gate and up are told of an expert (kernels/cl/include/gate_up.h). */
@@ -260,14 +293,17 @@ expert_options(const struct xm_moe_experts *m, char *out, size_t n)
 static void
 options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
 {
-    const struct xm_rows_form form = xm_moe_form(m, step);
+    const struct xm_rows_form rows = xm_moe_form(m, XM_MOE_GATHER),
+                              h = xm_moe_form(m, XM_MOE_DOWN);
     const char *src = xm_element_text(m->desc.src), *dst = xm_element_text(m->desc.dst);
     size_t used = 0;
     out[0] = '\0';
     switch (step) {
     case XM_MOE_GATE_UP:
         used = expert_options(m, out, n);
-        xm_defines_print(out + used, n - used, " -DSRC=%s", src);
+        used += xm_defines_print(out + used, n - used, " -DSRC=%s", src);
+        if (xm_moe_h_part(m))
+            xm_form_defines(&h, "FORM", out + used, n - used);
         return;
     case XM_MOE_GEMM_GATE_UP:
         used = expert_options(m, out, n);
@@ -277,7 +313,7 @@ options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, siz
         return;
     case XM_MOE_GATHER:
         used = xm_defines_print(out, n, "-DSRC=%s", src);
-        xm_form_defines(&form, "FORM", out + used, n - used);
+        xm_form_defines(&rows, "FORM", out + used, n - used);
         return;
     case XM_MOE_SORT:
         xm_defines_print(out, n, "-DEXPERTS=%llu", (unsigned long long)m->experts);
@@ -304,12 +340,13 @@ weights_of(const struct xm_moe_experts *m, enum xm_moe_step step)
     return (struct xm_kernel_weights){{w, up ? &up->host : w}, 2};
 }
 
-/* The kernel that brings x or h into the form that a row for few tokens reads. */
+/* The kernel that brings x or h into the form that a row for few tokens reads; none for h that
+ * comes in it. */
 static enum xm_status
 build_prepare(struct xm_moe_experts *m, enum xm_moe_step step, struct xm_error *err)
 {
     m->prepare[step] = NULL;
-    if (step != XM_MOE_GATE_UP && step != XM_MOE_DOWN)
+    if (step != XM_MOE_GATE_UP && (step != XM_MOE_DOWN || xm_moe_h_part(m)))
         return XM_OK;
     return xm_form_kernel(m->engine, xm_moe_row(m, step)->form,
                           step == XM_MOE_DOWN ? XM_F32 : m->desc.src,

@@ -30,7 +30,7 @@ struct xm_moe_experts;
 struct xm_moe_problem {
     const struct xm_weight *weight; /* whose product the step makes or serves */
     enum xm_element src;
-    const struct xm_moe_experts *m;
+    const struct xm_moe_experts *m; /* NULL: asked before there are any; few tokens */
 };
 
 struct xm_moe_experts {
@@ -49,7 +49,9 @@ struct xm_moe_experts {
 /* What one run of a set reads and writes. */
 struct xm_moe_batch {
     uint64_t tokens;
-    const struct xm_buffer *x;             /* [T,H] src                       */
+    const struct xm_buffer *x; /* [T,H] src                       */
+    const struct xm_buffer
+        *prepared; /* its first rows as desc.prepared says; NULL: none */
     const struct xm_buffer *ids, *weights; /* [T,K] i32, f32                 */
     const struct xm_buffer *add;           /* [T,H] add; NULL: none           */
     struct xm_buffer *out;                 /* [T,H] dst                       */

@@ -57,13 +57,25 @@ put_expert(const struct xm_moe_call *c, struct xm_args *a)
     xm_put_float(a, "limit", attr->limit);
 }
 
+/* Whether x comes in the form that the row reads. */
+static bool
+x_is_prepared(const struct xm_moe_call *c)
+{
+    const struct xm_rows_form form = xm_moe_form(c->m, XM_MOE_GATE_UP);
+    return c->batch->prepared && c->batch->tokens <= XM_PREPARED_ROWS &&
+           xm_rows_are_prepared(&form) && xm_rows_form_eq(&form, &c->m->desc.prepared);
+}
+
 /* What a step for few tokens reads: plain rows, or what was made of them. */
 static const struct xm_buffer *
 rows_read(const struct xm_moe_call *c, enum xm_moe_step step)
 {
-    const bool prepared = c->m->prepare[step] != NULL;
+    const struct xm_rows_form form = xm_moe_form(c->m, step);
+    const bool prepared = xm_rows_are_prepared(&form);
     if (step == XM_MOE_DOWN)
         return c->part[prepared ? XM_FEW_H_PREPARED : XM_FEW_H];
+    if (x_is_prepared(c))
+        return c->batch->prepared;
     return prepared ? c->part[XM_FEW_X] : c->batch->x;
 }
 
@@ -74,6 +86,7 @@ put_gate_up(const struct xm_moe_call *c, struct xm_args *a)
     xm_put_buffer(a, "x", rows_read(c, XM_MOE_GATE_UP));
     xm_put_buffer(a, "ids", c->ids);
     xm_put_buffer(a, "h", c->part[XM_FEW_H]);
+    xm_put_buffer(a, "prepared", xm_moe_h_part(c->m) ? c->part[XM_FEW_H_PREPARED] : NULL);
     xm_put_uint(a, "i_count", c->m->inter);
     xm_put_uint(a, "k_count", c->m->hidden);
     xm_put_uint(a, "top_k", c->m->top_k);
@@ -195,18 +208,20 @@ counts_of(const struct xm_moe_call *c, enum xm_moe_step step)
     n.n[XM_ROWS] = step == XM_MOE_GATE_UP ? m->inter
                    : writes_blocks        ? n.n[XM_COLS]
                                           : m->hidden;
+    if (step == XM_MOE_GATE_UP)
+        n.block = xm_moe_h_part(m) ? xm_moe_h_part(m) : 1;
     n.n[XM_SLOTS] = few ? c->slots : c->tiles * XM_TILE;
     n.n[XM_EXPERTS] = m->experts;
     return n;
 }
 
-/* x or h in the form that the row reads. */
+/* Brings x or h into the form that the row reads, if it does not come in it. */
 static enum xm_status
 prepare(const struct xm_moe_call *c, enum xm_moe_step step)
 {
     const struct xm_moe_experts *m = c->m;
     const bool down = step == XM_MOE_DOWN;
-    if (!m->prepare[step])
+    if (!m->prepare[step] || (step == XM_MOE_GATE_UP && x_is_prepared(c)))
         return XM_OK;
     return xm_form_make(xm_moe_row(m, step)->form, m->prepare[step],
                         xm_moe_weight(m, step), down ? c->part[XM_FEW_H] : c->batch->x,

@@ -70,6 +70,9 @@ xm_moe_form(const struct xm_moe_experts *m, enum xm_moe_step step)
     return xm_form_for(xm_moe_row(m, step)->form, xm_moe_weight(m, step));
 }
 
+/* Columns of h that a work-item of gate and up prepares for down; 0: it writes plain rows only. */
+uint64_t xm_moe_h_part(const struct xm_moe_experts *m);
+
 typedef enum xm_status (*xm_moe_step_fn)(struct xm_moe_call *c);
 /* What runs a step of a library's row; NULL: the kernel is ours. */
 xm_moe_step_fn xm_moe_library(const struct xm_variant *row, enum xm_moe_step step);

@@ -117,6 +117,7 @@ init_shared(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
         .src = d->src,
         .dst = XM_F32,
         .add = d->add,
+        .prepared = d->prepared,
         .chunk = d->chunk,
     };
     m->has_shared = true;
@@ -231,6 +232,7 @@ run_all(const struct moe *m, const struct xm_operand *o, uint64_t tokens,
     XM_TRY(xm_scratch_take(s, slots * 4, &ids, err));
     struct xm_moe_batch batch = {.tokens = tokens,
                                  .x = o[XM_MOE_HIDDEN].buffer,
+                                 .prepared = o[XM_MOE_PREPARED].buffer,
                                  .ids = ids,
                                  .weights = weights,
                                  .add = o[XM_MOE_ADDEND].buffer,

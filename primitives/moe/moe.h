@@ -22,6 +22,7 @@
 #ifndef XM_PRIMITIVES_MOE_MOE_H
 #define XM_PRIMITIVES_MOE_MOE_H
 
+#include "primitives/form.h"
 #include "primitives/primitive.h"
 #include "runtime/operations/moe.h"
 #include "runtime/reference/reference.h"
@@ -44,7 +45,9 @@ struct xm_moe_desc {
     bool by_ids;    /* operands ROUTING and IDS are weights and ids, not logits */
     bool ids_valid; /* the latter are experts', whatever the numbers that chose them */
     enum xm_element src, dst, add; /* of x, y and addend */
-    uint64_t chunk;                /* as in struct xm_linear_desc */
+    /* What operand PREPARED is, as in struct xm_linear_desc; for the shared expert, too. */
+    struct xm_rows_form prepared;
+    uint64_t chunk; /* as in struct xm_linear_desc */
 };
 
 /* NULL: supported on every device; else a static sentence. Pure. shared->gate NULL: none. */
@@ -52,6 +55,10 @@ const char *xm_moe_supports(const struct xm_moe_attr *a,
                             const struct xm_moe_weights *experts,
                             const struct xm_moe_weights *shared,
                             const struct xm_weight *shared_gate_gate);
+/* The form in which experts with such a gate will read x of type `src` where there are few tokens:
+ * what PREPARED is good for. Plain rows where none is chosen. Pure. */
+struct xm_rows_form xm_moe_form_of_x(const struct xm_engine *engine,
+                                     const struct xm_weight *gate, enum xm_element src);
 enum xm_status xm_moe_create(struct xm_engine *engine, const struct xm_moe_desc *desc,
                              struct xm_primitive **out, struct xm_error *err);
 

@@ -65,6 +65,7 @@ class Lanes : public PrimitiveTest
         xm_put_buffer(&a, "x", x.buffer());
         xm_put_buffer(&a, "ids", ids.buffer());
         xm_put_buffer(&a, "h", h.buffer());
+        xm_put_buffer(&a, "prepared", nullptr);
         xm_put_uint(&a, "i_count", inter);
         xm_put_uint(&a, "k_count", hidden);
         xm_put_uint(&a, "top_k", top_k);
