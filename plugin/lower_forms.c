@@ -7,6 +7,7 @@
  */
 #include "plugin/lower.h"
 #include "primitives/linear/linear.h"
+#include "primitives/moe/moe.h"
 
 static bool
 is_relabelling(enum xm_op op)
@@ -14,30 +15,32 @@ is_relabelling(enum xm_op op)
     return op == XM_OP_RESHAPE || op == XM_OP_SQUEEZE || op == XM_OP_UNSQUEEZE;
 }
 
-/* The weight that a node multiplies operand 0 with; NULL: none. */
-static const struct xm_weight *
-weight_of(const struct xm_node *n)
-{
-    uint32_t operand = 0;
-    if (n->op == XM_OP_MATMUL && n->attr.matmul.transpose_b &&
-        !n->attr.matmul.transpose_a)
-        operand = 1;
-    else if (n->op == XM_OP_LINEAR)
-        operand = XM_LINEAR_W;
-    const struct xm_node *w = operand ? xm_in(n, operand)->node : NULL;
-    return w && w->op == XM_OP_WEIGHT ? &w->attr.weight : NULL;
-}
+/* Readers: their x is operand 0, and meets the weight that is this operand. */
+static const struct {
+    enum xm_op op;
+    uint32_t weight;
+    struct xm_rows_form (*reads)(struct xm_engine *engine, const struct xm_weight *w,
+                                 enum xm_element src);
+} readers[] = {
+    {XM_OP_MATMUL, 1, xm_linear_reads},
+    {XM_OP_LINEAR, XM_LINEAR_W, xm_linear_reads},
+    {XM_OP_MOE_3GEMM_FUSED_COMPRESSED, XM_MOE_W_GATE, xm_moe_reads},
+};
 
-/* How node n reads v. */
+/* How node n reads rows of v. */
 static struct xm_rows_form
 form_of_reader(struct xm_lower *l, const struct xm_node *n, const struct xm_value *v,
                uint64_t cols)
 {
-    const struct xm_weight *w = weight_of(n);
     const struct xm_rows_form plain = {XM_FORM_ROWS, 0, 0};
-    if (!w || xm_in(n, 0) != v || w->experts != 1 || w->cols != cols)
-        return plain;
-    return xm_linear_reads(l->p->engine, w, xm_lower_element(v));
+    for (size_t i = 0; i < XM_ARRAY_LEN(readers); i++) {
+        if (readers[i].op != n->op || xm_in(n, 0) != v)
+            continue;
+        const struct xm_node *w = xm_in(n, readers[i].weight)->node;
+        if (w->op == XM_OP_WEIGHT && w->attr.weight.cols == cols)
+            return readers[i].reads(l->p->engine, &w->attr.weight, xm_lower_element(v));
+    }
+    return plain;
 }
 
 struct xm_rows_form

@@ -579,6 +579,8 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
         XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ADDEND), desc.dst,
                                  &operands[XM_MOE_ADDEND]));
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_MOE_OUT]));
+    operands[XM_MOE_PREPARED] = xm_lower_prepared_of(
+        l, operands[XM_MOE_HIDDEN], desc.experts.gate->host.cols, &desc.prepared);
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_moe_create(l->p->engine, &desc, &primitive, l->err));
     const struct xm_step_cost cost = moe_cost(&desc);

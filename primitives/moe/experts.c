@@ -231,8 +231,7 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
 }
 
 struct xm_rows_form
-xm_moe_form_of_x(const struct xm_engine *engine, const struct xm_weight *gate,
-                 enum xm_element src)
+xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate, enum xm_element src)
 {
     const struct xm_moe_problem problem = {gate, src, NULL};
     const struct xm_pick pick = {.table = &xm_moe_tables[XM_MOE_GATE_UP]};

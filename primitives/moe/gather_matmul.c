@@ -96,8 +96,7 @@ gather_matmul_plan(const struct xm_primitive *p, const struct xm_operand *o,
     const struct gather_matmul *g = (const struct gather_matmul *)p;
     uint64_t rows_of_a = xm_operand_rows(&o[XM_GATHER_MATMUL_A]);
     (void)err;
-    *scratch_bytes =
-        g->prepare ? xm_scratch_bytes(p, prepared_bytes(g, rows_of_a)) : 0;
+    *scratch_bytes = g->prepare ? xm_scratch_bytes(p, prepared_bytes(g, rows_of_a)) : 0;
     return XM_OK;
 }
 

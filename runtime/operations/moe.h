@@ -87,9 +87,9 @@ enum xm_moe_operand {
     XM_MOE_ADDEND,           /* of the result's shape, added to it; fused only; absent */
     XM_MOE_BIAS_UP,          /* [E,1,I], of a weight of its own; absent */
     XM_MOE_N_IN,
-    XM_MOE_OUT = XM_MOE_N_IN, /* [T,H] */
     /* of a step: the first rows of x in the form that kernels for few tokens read; absent: none */
-    XM_MOE_PREPARED,
+    XM_MOE_PREPARED = XM_MOE_N_IN,
+    XM_MOE_OUT, /* [T,H] */
     XM_MOE_N_OPERANDS
 };
 

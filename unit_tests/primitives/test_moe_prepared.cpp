@@ -237,7 +237,7 @@ class PreparedX : public MoePrepared
     rows_form form_of_x(xm_element src)
     {
         test_weight gate(1, 8, HIDDEN, u4g32, 1);
-        return xm_moe_form_of_x(engine, &gate.host, src);
+        return xm_moe_reads(engine, &gate.host, src);
     }
 
     std::unique_ptr<tensor> prepared(xm_element src, uint64_t tokens)
@@ -309,15 +309,15 @@ TEST_F(PreparedX, ItsFormIsKnownBeforeThereAreExperts)
 {
     test_weight gate(2, 8, HIDDEN, u4g32, 1),
         turned(2, 8, HIDDEN, {XM_U4, 32, true, XM_F16, true}, 1);
-    const rows_form form = xm_moe_form_of_x(engine, &gate.host, XM_F32);
+    const rows_form form = xm_moe_reads(engine, &gate.host, XM_F32);
     EXPECT_EQ(form.form, XM_FORM_PLANES);
     EXPECT_EQ(form.planes, 8u);
     EXPECT_EQ(form.group, 32u);
-    EXPECT_EQ(xm_moe_form_of_x(engine, &turned.host, XM_F32).form, XM_FORM_ROWS);
+    EXPECT_EQ(xm_moe_reads(engine, &turned.host, XM_F32).form, XM_FORM_ROWS);
     force("moe_gate_up", "moe_gate_up_ref");
-    EXPECT_EQ(xm_moe_form_of_x(engine, &gate.host, XM_F32).form, XM_FORM_ROWS);
+    EXPECT_EQ(xm_moe_reads(engine, &gate.host, XM_F32).form, XM_FORM_ROWS);
     force("moe_gate_up", "no_such_row");
-    EXPECT_EQ(xm_moe_form_of_x(engine, &gate.host, XM_F32).form, XM_FORM_ROWS);
+    EXPECT_EQ(xm_moe_reads(engine, &gate.host, XM_F32).form, XM_FORM_ROWS);
 }
 
 } // namespace
