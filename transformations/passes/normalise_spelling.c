@@ -95,22 +95,16 @@ is_plain_reshape(const struct xm_node *n)
     return true;
 }
 
-static bool
-normalise_reshape(struct xm_graph *g, struct xm_node *n)
+static struct xm_value *
+plain_reshape(struct xm_builder *b, struct xm_node *n)
 {
     const struct xm_shape *s = &n->out[0].type.shape;
     struct xm_value *x = xm_in(n, 0);
     if (has_unknown_dim(s) || is_plain_reshape(n))
-        return false;
+        return NULL;
     while (x->node->op == XM_OP_RESHAPE)
         x = xm_in(x->node, 0);
-    struct xm_builder b = xm_builder_before(g, n);
-    struct xm_value *y = xm_reshape_like(&b, x, s);
-    if (!y)
-        return false;
-    xm_value_replace(g, &n->out[0], y);
-    xm_node_remove_dead(g, n);
-    return true;
+    return xm_reshape_like(b, x, s);
 }
 
 /* ---- mean and variance ------------------------------------------------------------- */
@@ -134,38 +128,25 @@ reciprocal_deviation(struct xm_builder *b, const struct xm_node *n,
                   xm_op2(b, XM_OP_ADD, xm_op1(b, XM_OP_SQRT, variance), epsilon));
 }
 
-static bool
-normalise_mvn(struct xm_graph *g, struct xm_node *n)
+static struct xm_value *
+written_out_mvn(struct xm_builder *b, const struct xm_node *n)
 {
-    struct xm_builder b = xm_builder_before(g, n);
     struct xm_value *x = xm_in(n, 0), *axes = xm_in(n, 1), *square;
-    struct xm_value *y = xm_op2(&b, XM_OP_SUBTRACT, x, mean(&b, x, axes));
-    if (y && n->attr.mvn.scaled) {
-        square = xm_op2(&b, XM_OP_POWER, y, scalar_like(&b, y, 2.0f));
-        y = xm_op2(&b, XM_OP_MULTIPLY, y,
-                   reciprocal_deviation(&b, n, mean(&b, square, axes)));
-    }
-    if (!y)
-        return false;
-    xm_value_replace(g, &n->out[0], y);
-    xm_node_remove_dead(g, n);
-    return true;
+    struct xm_value *y = xm_op2(b, XM_OP_SUBTRACT, x, mean(b, x, axes));
+    if (!y || !n->attr.mvn.scaled)
+        return y;
+    square = xm_op2(b, XM_OP_POWER, y, scalar_like(b, y, 2.0f));
+    return xm_op2(b, XM_OP_MULTIPLY, y,
+                  reciprocal_deviation(b, n, mean(b, square, axes)));
 }
 
 /* ---- converts and axes ------------------------------------------------------------- */
 
-static bool
-normalise_convert_like(struct xm_graph *g, struct xm_node *n)
+static struct xm_value *
+plain_convert(struct xm_builder *b, const struct xm_node *n)
 {
-    struct xm_builder b = xm_builder_before(g, n);
-    struct xm_value *y = xm_in(n, 0);
-    if (y->type.element != n->out[0].type.element)
-        y = xm_convert(&b, y, n->out[0].type.element);
-    if (!y)
-        return false;
-    xm_value_replace(g, &n->out[0], y);
-    xm_node_remove_dead(g, n);
-    return true;
+    const enum xm_element to = n->out[0].type.element;
+    return xm_in(n, 0)->type.element == to ? xm_in(n, 0) : xm_convert(b, xm_in(n, 0), to);
 }
 
 /* Whether operand i of n takes indices of any integer type. */
@@ -201,18 +182,35 @@ make_positive(int64_t *axis, const struct xm_value *x)
     return true;
 }
 
-static bool
-normalise_node(struct xm_graph *g, struct xm_node *n)
+/* The value of n in its one spelling; NULL: it has that, or graph->err. */
+static struct xm_value *
+respelled(struct xm_builder *b, struct xm_node *n)
 {
     switch (n->op) {
     case XM_OP_RESHAPE:
     case XM_OP_SQUEEZE:
     case XM_OP_UNSQUEEZE:
-        return n->out[0].n_uses && normalise_reshape(g, n);
+        return plain_reshape(b, n);
     case XM_OP_MVN:
-        return n->out[0].n_uses && normalise_mvn(g, n);
+        return written_out_mvn(b, n);
     case XM_OP_CONVERT_LIKE:
-        return n->out[0].n_uses && normalise_convert_like(g, n);
+        return plain_convert(b, n);
+    default:
+        return NULL;
+    }
+}
+
+static bool
+normalise_node(struct xm_graph *g, struct xm_node *n)
+{
+    struct xm_builder b = xm_builder_before(g, n);
+    struct xm_value *y = n->out[0].n_uses ? respelled(&b, n) : NULL;
+    if (y) {
+        xm_value_replace(g, &n->out[0], y);
+        xm_node_remove_dead(g, n);
+        return true;
+    }
+    switch (n->op) {
     case XM_OP_GATHER:
     case XM_OP_SCATTER_ELEMENTS_UPDATE:
         return skip_index_convert(g, n);
