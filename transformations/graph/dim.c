@@ -94,9 +94,8 @@ grow_symbols(struct xm_dim_pool *p)
     return true;
 }
 
-/* A later fresh symbol must not meet one that came in by name ("?7" in graph text). */
-static void
-reserve_fresh(struct xm_dim_pool *p, const char *name)
+void
+xm_dim_reserve_fresh(struct xm_dim_pool *p, const char *name)
 {
     uint32_t n = 0;
     if (*name++ != '?')
@@ -119,7 +118,7 @@ intern_symbol(struct xm_dim_pool *p, const char *name)
         if (!p->symbols[at])
             return NULL;
         p->n_symbols++;
-        reserve_fresh(p, name);
+        xm_dim_reserve_fresh(p, name);
     }
     return p->symbols[at];
 }

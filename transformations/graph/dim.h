@@ -71,6 +71,8 @@ xm_dim_is(struct xm_dim d, int64_t n)
 struct xm_dim xm_dim_symbol(struct xm_dim_pool *p,
                             const char *name);     /* the same for the same name */
 struct xm_dim xm_dim_fresh(struct xm_dim_pool *p); /* "?0", "?1", … */
+/* A later fresh symbol will not meet the one that `name` begins with ("?7" in graph text). */
+void xm_dim_reserve_fresh(struct xm_dim_pool *p, const char *name);
 struct xm_dim xm_dim_add(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
 struct xm_dim xm_dim_sub(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);
 struct xm_dim xm_dim_mul(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b);

@@ -617,19 +617,6 @@ parse_property(struct parser *p)
     return XM_OK;
 }
 
-/* Symbols made while parsing must not meet "?7" further below. */
-static void
-reserve_fresh_symbols(struct xm_dim_pool *p, const char *text)
-{
-    while ((text = strchr(text, '?')) != NULL) {
-        uint32_t n = 0;
-        for (text++; *text >= '0' && *text <= '9' && n < 100000000; text++)
-            n = n * 10 + (uint32_t)(*text - '0');
-        if (n >= p->n_fresh)
-            p->n_fresh = n + 1;
-    }
-}
-
 /* Nodes without a written number (results) come behind all that have one. */
 static void
 number_results(struct parser *p, uint64_t highest)
@@ -673,7 +660,8 @@ xm_graph_parse(const char *text, struct xm_graph **out, struct xm_error *err)
     p.operands = xm_calloc(MAX_OPERANDS, sizeof(struct xm_value *));
     if (p.g && p.operands) {
         p.b = xm_builder_at_end(p.g);
-        reserve_fresh_symbols(&p.g->dims, text);
+        for (const char *s = text; (s = strchr(s, '?')) != NULL; s++)
+            xm_dim_reserve_fresh(&p.g->dims, s); /* symbols made must not meet them */
         status = parse_text(&p);
     } else {
         status = fail_memory(&p);
