@@ -15,12 +15,6 @@
 #include "transformations/graph/validate.h"
 #include "transformations/passes/moe_block.h"
 
-static enum xm_status
-no_large_dequantisation(struct xm_graph *g, struct xm_error *err)
-{
-    return xm_graph_check_leftovers(g, err);
-}
-
 #define PASS(name, public_name, ensures, why_here)
 #define RULES(name, public_name, why_here)                                               \
     bool xm_pass_##name(struct xm_graph *g, const struct xm_caps *caps)                  \

@@ -345,7 +345,7 @@ check_readable(const struct xm_node *n, struct xm_error *err)
 }
 
 enum xm_status
-xm_graph_check_leftovers(const struct xm_graph *g, struct xm_error *err)
+xm_graph_check_leftovers(struct xm_graph *g, struct xm_error *err)
 {
     xm_for_each_node(n, g)
     {

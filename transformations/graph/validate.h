@@ -24,7 +24,7 @@ enum xm_status xm_graph_validate(struct xm_graph *g, struct xm_strbuf *report,
 /* Refuses a graph in which something still dequantises (or converts to float) a constant
  * above XM_LEFTOVER_BYTES by ordinary ops, or reads one of a type that nothing can read:
  * the sentence names node and weight. */
-enum xm_status xm_graph_check_leftovers(const struct xm_graph *g, struct xm_error *err);
+enum xm_status xm_graph_check_leftovers(struct xm_graph *g, struct xm_error *err);
 
 #ifdef __cplusplus
 }
