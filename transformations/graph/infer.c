@@ -126,9 +126,10 @@ xm_infer_rank(struct xm_infer *i, uint32_t k, uint32_t rank)
 
 /* ---- dimensions -------------------------------------------------------------------- */
 
-bool
-xm_dim_broadcast(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b,
-                 struct xm_dim *out)
+/* Broadcasting: equal, or one of them 1; a symbol meets a constant above 1 as that
+ * constant, two different symbols give a fresh one. false: impossible. */
+static bool
+broadcast_dim(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b, struct xm_dim *out)
 {
     if (xm_dim_eq(a, b) || xm_dim_is(b, 1))
         *out = a;
@@ -152,7 +153,7 @@ xm_shape_broadcast_pair(struct xm_dim_pool *p, const struct xm_shape *a,
         uint32_t from_a = s.rank - a->rank, from_b = s.rank - b->rank;
         struct xm_dim x = j < from_a ? xm_dim_const(1) : a->dim[j - from_a];
         struct xm_dim y = j < from_b ? xm_dim_const(1) : b->dim[j - from_b];
-        if (!xm_dim_broadcast(p, x, y, &s.dim[j]))
+        if (!broadcast_dim(p, x, y, &s.dim[j]))
             return false;
     }
     *out = s;

@@ -59,10 +59,6 @@ enum xm_status xm_infer_same_element(struct xm_infer *i, uint32_t a, uint32_t b,
                                      enum xm_element *out);
 enum xm_status xm_infer_rank(struct xm_infer *i, uint32_t k, uint32_t rank);
 
-/* Broadcasting: equal, or one of them 1; a symbol meets a constant above 1 as that
- * constant, two different symbols give a fresh one. false: impossible. */
-bool xm_dim_broadcast(struct xm_dim_pool *p, struct xm_dim a, struct xm_dim b,
-                      struct xm_dim *out);
 /* numpy: trailing dimensions are aligned. out may be a or b. */
 bool xm_shape_broadcast_pair(struct xm_dim_pool *p, const struct xm_shape *a,
                              const struct xm_shape *b, struct xm_shape *out);
