@@ -59,7 +59,8 @@ TEST(StridedSlice, TakesAllMasksAtOnce)
 %1 = const i64[4] {-1, 0, 0, 0}
 %2 = const i64[4] {0, 0, 0, 0}
 %3 = const i64[4] {1, 1, -2, 1}
-%4 = strided_slice %0, %1, %2, %3 begin_mask="0,0,1,0" end_mask="0,0,1,0" new_axis_mask="0,0,0,1" shrink_axis_mask="1" ellipsis_mask="0,1"
+%4 = strided_slice %0, %1, %2, %3 begin_mask="0,0,1,0" end_mask="0,0,1,0" )"
+                       R"(new_axis_mask="0,0,0,1" shrink_axis_mask="1" ellipsis_mask="0,1"
 result %4 name="y"
 )",
                        &dims),
