@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a decoded token costs on a CPU device, counted between the program and its driver: few
+ * launches, one wait, one flush, nothing built. functional_tests/dry_run has the GPUs.
+ */
+#include <thread>
+
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/program.h"
+
+namespace
+{
+
+struct Kind {
+    const char *name;
+    int layers;
+    double a_layer; /* kernels */
+};
+
+/* Many processors cut attention's keys into parts, which are joined, and share gate and up out in
+ * pieces too small to prepare h. */
+double
+more_a_layer()
+{
+    return std::thread::hardware_concurrency() > 4 ? 2 : 0;
+}
+
+/* Outside the layers: embedding, positions, last norm, its rows prepared, logits. */
+constexpr double OUTSIDE_LAYERS = 5;
+constexpr int TOKENS = 4;
+
+void
+PrintTo(const Kind &kind, std::ostream *out)
+{
+    *out << kind.name;
+}
+
+class Launches : public testing::TestWithParam<Kind>
+{
+};
+
+/* norm, q k v, attention's inputs, attention, its projection, norm, router's product, routing, gate
+ * and up, down: each writes what the next one reads. */
+const Kind kinds[] = {
+    {"qwen3moe-tiny/ov/int4_asym_g64", 2, 10},
+    {"qwen3moe-tiny/ov/int4_sym_g64", 2, 10},
+    {"qwen3moe-tiny/ov/int4_asym_g128_r1", 2, 10},
+    /* scales of whole rows: what down reads is prepared by a launch of its own */
+    {"qwen3moe-tiny/ov/int8_asym", 2, 11},
+    {"gpt-oss-tiny/ov/int4_sym_g64", 4, 10},
+    {"gemma4-moe-tiny/ov/int4_asym_g32", 6, 15},
+    {"gemma4-e-tiny/ov/int4_asym_g64", 6, 15},
+};
+
+TEST_P(Launches, OfATokenAreFew)
+{
+    const Kind &kind = GetParam();
+    const std::string file =
+        testing::TempDir() + "xemoe_launches_" + std::to_string(getpid()) + ".json";
+    Outcome o = run({"generate", "-m", std::string(XM_MODELS_DIR "/") + kind.name,
+                     "--ids", "1,2,3,4,5", "-n", std::to_string(TOKENS), "--ignore-eos"},
+                    {"OPENCL_LAYERS=" XM_COUNTING_LAYER, "XM_OPENCL_COUNT=" + file});
+    ASSERT_EQ(o.code, 0) << o.err;
+    const Json counted(read_file(file));
+    unlink(file.c_str());
+    const size_t runs = yyjson_arr_size(counted.at("/runs"));
+    ASSERT_GE(runs, (size_t)TOKENS);
+    const std::string last = "/runs/" + std::to_string(runs - 1) + "/";
+    EXPECT_LE(counted.number(last + "kernels"),
+              kind.layers * (kind.a_layer + more_a_layer()) + OUTSIDE_LAYERS);
+    EXPECT_GE(counted.number(last + "kernels"), kind.layers * 8);
+    EXPECT_EQ(counted.number(last + "builds"), 0);
+    EXPECT_EQ(counted.number(last + "waits"), 1);
+    EXPECT_EQ(counted.number(last + "flushes"), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Launches, testing::ValuesIn(kinds));
+
+} // namespace
