@@ -8,6 +8,7 @@
 #include <string>
 
 #include "primitives/launch.h"
+#include "primitives/variant.h"
 
 namespace
 {
@@ -206,6 +207,53 @@ TEST(Launch, CountsInSixtyFourBits)
               "412316860480 1 1 / 64 1 1");
     EXPECT_EQ(launch({XM_ITEM}, a_gpu(96), of({{XM_UNITS, many}})),
               std::string("25769803776 1 1") + driver);
+}
+
+/* NULL: the unit is one that kernels of the row's family are written for. */
+const char *
+misfit(const xm_variant &row)
+{
+    const xm_launch_shape &l = row.launch;
+    const bool whole = l.size % XM_SUB_GROUP == 0; /* 0: the run says */
+    switch (row.family) {
+    case XM_FAMILY_VEC:
+        return l.unit == XM_ALONE || l.unit == XM_SPAN ? nullptr : "vec: no work-groups";
+    case XM_FAMILY_GEN:
+        return l.unit == XM_GROUP && l.size ? nullptr : "gen: a work-group of some size";
+    case XM_FAMILY_SG:
+        return l.unit == XM_LANES || (l.unit == XM_GROUP && whole)
+                   ? nullptr
+                   : "sg: sub-groups, or work-groups of whole ones";
+    case XM_FAMILY_ANY:
+        return l.unit == XM_ITEM || l.unit == XM_ALONE
+                   ? nullptr
+                   : "the reference: work-items that know nothing of each other";
+    default:
+        return nullptr; /* a library launches */
+    }
+}
+
+TEST(Launch, OfEveryRowIsOfItsKind)
+{
+    size_t n = 0;
+    const xm_variant_table *tables = xm_variant_tables(&n);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t r = 0; r < tables[i].n; r++) {
+            const xm_variant &row = tables[i].rows[r];
+            const xm_launch_shape &l = row.launch;
+            SCOPED_TRACE(row.name);
+            EXPECT_STREQ(misfit(row), nullptr);
+            EXPECT_EQ(l.size == XM_MATRIX_LANES, (row.caps & XM_CAP_DPAS) != 0);
+            if (row.form == XM_FORM_PAIRS) {
+                EXPECT_EQ(l.size, XM_MATRIX_LANES);
+            }
+            EXPECT_TRUE(l.y.per || !l.z.per) << "a third direction without a second";
+            EXPECT_TRUE(l.y.take != XM_SHARED && l.z.take != XM_SHARED);
+            if (row.form == XM_FORM_SHORTS) {
+                EXPECT_NE(row.caps & XM_CAP_VNNI, 0u);
+            }
+        }
+    }
 }
 
 } // namespace
