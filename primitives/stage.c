@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "primitives/matrix_engine.h"
 #include "runtime/kernel_defines.h"
@@ -119,6 +120,28 @@ xm_stage_go(const struct xm_stage *s, const void *problem, uint64_t units,
 {
     const struct xm_counts counts = {.n = {[XM_UNITS] = units}};
     return xm_stage_run(s, problem, &counts, args, run, err);
+}
+
+enum xm_status
+xm_staged_build(struct xm_staged *s, const struct xm_variant_table *table,
+                const char *defines, struct xm_primitive **out, struct xm_error *err)
+{
+    enum xm_status status =
+        xm_stage_build(&s->stage, s->base.engine, table, defines, err);
+    if (status == XM_OK)
+        *out = &s->base;
+    else
+        xm_primitive_destroy(&s->base);
+    return status;
+}
+
+void
+xm_staged_describe(const struct xm_primitive *p, const struct xm_operand *operands,
+                   char *out, size_t out_bytes)
+{
+    (void)operands;
+    snprintf(out, out_bytes, "%s",
+             xm_stage_describe(&((const struct xm_staged *)p)->stage, NULL));
 }
 
 void *

@@ -50,6 +50,19 @@ enum xm_status xm_stage_go(const struct xm_stage *s, const void *problem, uint64
                            const struct xm_args *args, const struct xm_run *run,
                            struct xm_error *err);
 
+/* A primitive of one step: the first member of its own struct. */
+struct xm_staged {
+    struct xm_primitive base;
+    struct xm_stage stage;
+};
+/* Builds its stage and hands it out, or destroys it. */
+enum xm_status xm_staged_build(struct xm_staged *s, const struct xm_variant_table *table,
+                               const char *defines, struct xm_primitive **out,
+                               struct xm_error *err);
+/* For its ops, where the row does not depend on the problem. */
+void xm_staged_describe(const struct xm_primitive *p, const struct xm_operand *operands,
+                        char *out, size_t out_bytes);
+
 /* Allocates a zeroed primitive of `bytes` whose first member is struct xm_primitive, with
  * a reference to the engine; NULL: out of memory (recorded). */
 void *xm_primitive_new(size_t bytes, const struct xm_primitive_ops *ops,

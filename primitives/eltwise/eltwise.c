@@ -15,9 +15,8 @@
 enum { VEC_PIECE = 1024 }; /* elements of a unit of eltwise_flat_vec: its PIECE */
 
 struct eltwise {
-    struct xm_primitive base;
+    struct xm_staged base;
     struct xm_eltwise_desc desc;
-    struct xm_stage stage;
 };
 
 struct problem {
@@ -180,7 +179,7 @@ enqueue_piece(const struct eltwise *s, const struct xm_operand *operands,
     xm_put_offset(&args, operand_names[XM_ELTWISE_Y], piece, XM_ELTWISE_Y);
     xm_put_float(&args, "p0", s->desc.p0);
     xm_put_float(&args, "p1", s->desc.p1);
-    return xm_stage_run(&s->stage, &problem, &counts, &args, run, err);
+    return xm_stage_run(&s->base.stage, &problem, &counts, &args, run, err);
 }
 
 static enum xm_status
@@ -209,7 +208,7 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
         struct problem problem = {&s->desc, &piece};
         xm_space_walk_begin(&walk, &space);
         if (xm_space_walk_next(&walk, &piece))
-            name = xm_stage_describe(&s->stage, &problem);
+            name = xm_stage_describe(&s->base.stage, &problem);
     }
     snprintf(out, out_bytes, "%s", name);
 }
@@ -252,13 +251,7 @@ xm_eltwise_create(struct xm_engine *engine, const struct xm_eltwise_desc *desc,
         return XM_NO_MEMORY;
     s->desc = *desc;
     make_defines(desc, defines, sizeof(defines));
-    enum xm_status status = xm_stage_build(
-        &s->stage, engine, all_floats(desc) ? &xm_eltwise_table : &integer_table, defines,
-        err);
-    if (status != XM_OK) {
-        xm_primitive_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return XM_OK;
+    return xm_staged_build(&s->base,
+                           all_floats(desc) ? &xm_eltwise_table : &integer_table, defines,
+                           out, err);
 }

@@ -2,8 +2,6 @@
  *
  * glu: the gated product of two operands of the same shape.
  */
-#include <stdio.h>
-
 #include "primitives/eltwise/eltwise.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
@@ -19,9 +17,8 @@ const struct xm_variant_table xm_glu_table = {"glu", glu_variants,
                                               XM_ARRAY_LEN(glu_variants)};
 
 struct glu {
-    struct xm_primitive base;
+    struct xm_staged base;
     struct xm_glu_desc desc;
-    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -42,19 +39,10 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
         xm_put_buffer(&args, names[i], operands[i].buffer);
     }
     xm_put_ulong(&args, "n", n);
-    return xm_stage_go(&s->stage, NULL, n, &args, run, err);
+    return xm_stage_go(&s->base.stage, NULL, n, &args, run, err);
 }
 
-static void
-describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
-         size_t out_bytes)
-{
-    (void)operands;
-    snprintf(out, out_bytes, "%s",
-             xm_stage_describe(&((const struct glu *)p)->stage, NULL));
-}
-
-static const struct xm_primitive_ops ops = {"glu", NULL, run, describe,
+static const struct xm_primitive_ops ops = {"glu", NULL, run, xm_staged_describe,
                                             xm_primitive_free};
 
 const char *
@@ -81,12 +69,5 @@ xm_glu_create(struct xm_engine *engine, const struct xm_glu_desc *desc,
     s->desc = *desc;
     xm_defines_print(defines, sizeof(defines), "-DSRC=%s -DACT=%d",
                      xm_element_text(desc->element), (int)desc->activation);
-    enum xm_status status =
-        xm_stage_build(&s->stage, engine, &xm_glu_table, defines, err);
-    if (status != XM_OK) {
-        xm_primitive_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return XM_OK;
+    return xm_staged_build(&s->base, &xm_glu_table, defines, out, err);
 }

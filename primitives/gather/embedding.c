@@ -2,8 +2,6 @@
  *
  * embedding: rows of a weight, dequantised as they are read.
  */
-#include <stdio.h>
-
 #include "primitives/gather/gather.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
@@ -20,9 +18,8 @@ const struct xm_variant_table xm_embedding_table = {"embedding", embedding_varia
                                                     XM_ARRAY_LEN(embedding_variants)};
 
 struct embedding {
-    struct xm_primitive base;
+    struct xm_staged base;
     struct xm_embedding_desc desc;
-    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -50,16 +47,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_ulong(&args, "tokens", tokens);
     xm_put_uint(&args, "rows", w->rows);
     xm_put_uint(&args, "cols", w->cols);
-    return xm_stage_run(&s->stage, NULL, &counts, &args, run, err);
-}
-
-static void
-describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
-         size_t out_bytes)
-{
-    (void)operands;
-    snprintf(out, out_bytes, "%s",
-             xm_stage_describe(&((const struct embedding *)p)->stage, NULL));
+    return xm_stage_run(&s->base.stage, NULL, &counts, &args, run, err);
 }
 
 static void
@@ -69,7 +57,8 @@ destroy(struct xm_primitive *p)
     xm_primitive_free(p);
 }
 
-static const struct xm_primitive_ops ops = {"embedding", NULL, run, describe, destroy};
+static const struct xm_primitive_ops ops = {"embedding", NULL, run, xm_staged_describe,
+                                            destroy};
 
 enum xm_status
 xm_embedding_create(struct xm_engine *engine, const struct xm_embedding_desc *desc,
@@ -87,12 +76,5 @@ xm_embedding_create(struct xm_engine *engine, const struct xm_embedding_desc *de
     xm_weight_defines(xm_one_weight(&desc->weight->host), format, sizeof(format));
     xm_defines_print(defines, sizeof(defines), "%s -DIDS=%s -DDST=%s", format,
                      xm_element_text(desc->ids), xm_element_text(desc->dst));
-    enum xm_status status =
-        xm_stage_build(&s->stage, engine, &xm_embedding_table, defines, err);
-    if (status != XM_OK) {
-        destroy(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return XM_OK;
+    return xm_staged_build(&s->base, &xm_embedding_table, defines, out, err);
 }

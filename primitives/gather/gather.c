@@ -4,8 +4,6 @@
  */
 #include "primitives/gather/gather.h"
 
-#include <stdio.h>
-
 #include "primitives/stage.h"
 #include "primitives/tables.h"
 #include "runtime/kernel_defines.h"
@@ -19,9 +17,8 @@ const struct xm_variant_table xm_gather_table = {"gather", gather_variants,
                                                  XM_ARRAY_LEN(gather_variants)};
 
 struct gather {
-    struct xm_primitive base;
+    struct xm_staged base;
     struct xm_gather_desc desc;
-    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -57,19 +54,10 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_ulong(&args, "n", n);
     xm_put_ulong(&args, "n_ids", n_ids);
     xm_put_ulong(&args, "inner", inner);
-    return xm_stage_go(&s->stage, NULL, elements, &args, run, err);
+    return xm_stage_go(&s->base.stage, NULL, elements, &args, run, err);
 }
 
-static void
-describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
-         size_t out_bytes)
-{
-    (void)operands;
-    snprintf(out, out_bytes, "%s",
-             xm_stage_describe(&((const struct gather *)p)->stage, NULL));
-}
-
-static const struct xm_primitive_ops ops = {"gather", NULL, run, describe,
+static const struct xm_primitive_ops ops = {"gather", NULL, run, xm_staged_describe,
                                             xm_primitive_free};
 
 enum xm_status
@@ -83,12 +71,5 @@ xm_gather_create(struct xm_engine *engine, const struct xm_gather_desc *desc,
     s->desc = *desc;
     xm_defines_print(defines, sizeof(defines), "-DBITS=%u -DIDS=%s",
                      xm_element_bits(desc->element), xm_element_text(desc->ids));
-    enum xm_status status =
-        xm_stage_build(&s->stage, engine, &xm_gather_table, defines, err);
-    if (status != XM_OK) {
-        xm_primitive_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return XM_OK;
+    return xm_staged_build(&s->base, &xm_gather_table, defines, out, err);
 }

@@ -32,9 +32,8 @@ const struct xm_variant_table xm_copy_table = {"copy", copy_variants,
                                                XM_ARRAY_LEN(copy_variants)};
 
 struct copy {
-    struct xm_primitive base;
+    struct xm_staged base;
     struct xm_copy_desc desc;
-    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -62,14 +61,7 @@ xm_copy_create(struct xm_engine *engine, const struct xm_copy_desc *desc,
         return XM_NO_MEMORY;
     s->desc = *desc;
     xm_defines_print(defines, sizeof(defines), "-DBITS=%u", bits);
-    enum xm_status status =
-        xm_stage_build(&s->stage, engine, &xm_copy_table, defines, err);
-    if (status != XM_OK) {
-        xm_primitive_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return XM_OK;
+    return xm_staged_build(&s->base, &xm_copy_table, defines, out, err);
 }
 
 static enum xm_status
@@ -90,7 +82,7 @@ enqueue_piece(const struct copy *s, const struct xm_operand *operands,
         xm_put_offset(&args, names[o], piece, o);
         xm_put_strides(&args, names[o], piece, o);
     }
-    return xm_stage_run(&s->stage, piece, &counts, &args, run, err);
+    return xm_stage_run(&s->base.stage, piece, &counts, &args, run, err);
 }
 
 enum xm_status

@@ -5,17 +5,14 @@
  * One broadcast is not done by strides: leading dimensions of which some are broadcast
  * and others not (a [2,1,M,K] with b [2,3,K,N]); it is run once per run of equal steps.
  */
-#include <stdio.h>
-
 #include "primitives/linear/linear.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
 #include "runtime/kernel_defines.h"
 
 struct matmul {
-    struct xm_primitive base;
+    struct xm_staged base;
     struct xm_matmul_desc desc;
-    struct xm_stage stage;
 };
 
 /* clang-format off */
@@ -104,7 +101,7 @@ run_batches(const struct matmul *p, const struct xm_operand *o, const struct siz
     xm_put_ulong(&args, "b_k", tb ? 1 : s->n);
     xm_put_ulong(&args, "b_n", tb ? s->k : 1);
     xm_put_ulong(&args, "k_count", s->k);
-    return xm_stage_run(&p->stage, NULL, &counts, &args, run, err);
+    return xm_stage_run(&p->base.stage, NULL, &counts, &args, run, err);
 }
 
 static enum xm_status
@@ -130,17 +127,8 @@ matmul_run(const struct xm_primitive *base, const struct xm_operand *o,
     return XM_OK;
 }
 
-static void
-matmul_describe(const struct xm_primitive *base, const struct xm_operand *o, char *out,
-                size_t out_bytes)
-{
-    (void)o;
-    snprintf(out, out_bytes, "%s",
-             xm_stage_describe(&((const struct matmul *)base)->stage, NULL));
-}
-
 static const struct xm_primitive_ops matmul_ops = {"matmul", NULL, matmul_run,
-                                                   matmul_describe, xm_primitive_free};
+                                                   xm_staged_describe, xm_primitive_free};
 
 static bool
 is_activation(enum xm_element e)
@@ -162,12 +150,5 @@ xm_matmul_create(struct xm_engine *engine, const struct xm_matmul_desc *desc,
     xm_defines_print(defines, sizeof(defines), "-DA=%s -DB=%s -DC=%s",
                      xm_element_text(desc->a), xm_element_text(desc->b),
                      xm_element_text(desc->c));
-    enum xm_status status =
-        xm_stage_build(&p->stage, engine, &xm_matmul_table, defines, err);
-    if (status != XM_OK) {
-        xm_primitive_free(&p->base);
-        return status;
-    }
-    *out = &p->base;
-    return XM_OK;
+    return xm_staged_build(&p->base, &xm_matmul_table, defines, out, err);
 }

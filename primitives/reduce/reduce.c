@@ -46,13 +46,12 @@ const struct xm_variant_table xm_topk_table = {"topk", topk_variants,
 
 /* One struct serves all three: they differ in what their run checks. */
 struct reduction {
-    struct xm_primitive base;
+    struct xm_staged base;
     union {
         struct xm_reduce_desc reduce;
         struct xm_softmax_desc softmax;
         struct xm_topk_desc topk;
     } desc;
-    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -101,7 +100,7 @@ run_reduce(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_buffer(&args, "y", y->buffer);
     xm_put_ulong(&args, "n", a.n);
     xm_put_ulong(&args, "inner", a.inner);
-    return xm_stage_go(&s->stage, &a, a.outer * a.inner, &args, run, err);
+    return xm_stage_go(&s->base.stage, &a, a.outer * a.inner, &args, run, err);
 }
 
 static enum xm_status
@@ -123,7 +122,7 @@ run_softmax(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_ulong(&args, "columns", columns);
     xm_put_ulong(&args, "n", a.n);
     xm_put_ulong(&args, "inner", a.inner);
-    return xm_stage_go(&s->stage, &a, columns, &args, run, err);
+    return xm_stage_go(&s->base.stage, &a, columns, &args, run, err);
 }
 
 static enum xm_status
@@ -152,7 +151,7 @@ run_topk(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_buffer(&args, "ids", ids->buffer);
     xm_put_ulong(&args, "n", n);
     xm_put_ulong(&args, "k", k);
-    return xm_stage_go(&s->stage, NULL, k ? rows : 0, &args, run, err);
+    return xm_stage_go(&s->base.stage, NULL, k ? rows : 0, &args, run, err);
 }
 
 static void
@@ -163,41 +162,15 @@ describe_softmax(const struct xm_primitive *p, const struct xm_operand *operands
     struct around a;
     bool fits =
         look_around(&operands[XM_SOFTMAX_X], s->desc.softmax.axis, 1, &a, NULL) == XM_OK;
-    snprintf(out, out_bytes, "%s", fits ? xm_stage_describe(&s->stage, &a) : "none");
-}
-
-static void
-describe_only_row(const struct xm_primitive *p, const struct xm_operand *operands,
-                  char *out, size_t out_bytes)
-{
-    (void)operands;
-    snprintf(out, out_bytes, "%s",
-             xm_stage_describe(&((const struct reduction *)p)->stage, NULL));
+    snprintf(out, out_bytes, "%s", fits ? xm_stage_describe(&s->base.stage, &a) : "none");
 }
 
 static const struct xm_primitive_ops reduce_ops = {"reduce", NULL, run_reduce,
-                                                   describe_only_row, xm_primitive_free};
+                                                   xm_staged_describe, xm_primitive_free};
 static const struct xm_primitive_ops softmax_ops = {"softmax", NULL, run_softmax,
                                                     describe_softmax, xm_primitive_free};
 static const struct xm_primitive_ops topk_ops = {"topk", NULL, run_topk,
-                                                 describe_only_row, xm_primitive_free};
-
-/* Builds the only step of `s` (NULL: out of memory) and hands it out, or frees it. */
-static enum xm_status
-finish(struct reduction *s, const struct xm_variant_table *table, const char *defines,
-       struct xm_primitive **out, struct xm_error *err)
-{
-    if (!s)
-        return XM_NO_MEMORY;
-    enum xm_status status =
-        xm_stage_build(&s->stage, s->base.engine, table, defines, err);
-    if (status != XM_OK) {
-        xm_primitive_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return XM_OK;
-}
+                                                 xm_staged_describe, xm_primitive_free};
 
 static bool
 is_known(enum xm_element e)
@@ -215,14 +188,15 @@ xm_reduce_create(struct xm_engine *engine, const struct xm_reduce_desc *desc,
         return xm_fail(err, XM_UNSUPPORTED, "reduce: no kernel takes %s to %s",
                        xm_element_text(desc->src), xm_element_text(desc->dst));
     struct reduction *s = xm_primitive_new(sizeof(*s), &reduce_ops, engine, err);
-    if (s)
-        s->desc.reduce = *desc;
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc.reduce = *desc;
     xm_defines_print(defines, sizeof(defines),
                      "-DREDUCE=%d -DSRC=%s -DDST=%s -DINTEGER=%d -DDST_IS_INTEGER=%d",
                      (int)desc->fn, xm_element_text(desc->src),
                      xm_element_text(desc->dst), xm_element_is_int(desc->src),
                      xm_element_is_int(desc->dst));
-    return finish(s, &xm_reduce_table, defines, out, err);
+    return xm_staged_build(&s->base, &xm_reduce_table, defines, out, err);
 }
 
 enum xm_status
@@ -231,11 +205,12 @@ xm_softmax_create(struct xm_engine *engine, const struct xm_softmax_desc *desc,
 {
     char defines[XM_STAGE_DEFINES];
     struct reduction *s = xm_primitive_new(sizeof(*s), &softmax_ops, engine, err);
-    if (s)
-        s->desc.softmax = *desc;
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc.softmax = *desc;
     xm_defines_print(defines, sizeof(defines), "-DSRC=%s -DDST=%s",
                      xm_element_text(desc->src), xm_element_text(desc->dst));
-    return finish(s, &xm_softmax_table, defines, out, err);
+    return xm_staged_build(&s->base, &xm_softmax_table, defines, out, err);
 }
 
 enum xm_status
@@ -247,12 +222,13 @@ xm_topk_create(struct xm_engine *engine, const struct xm_topk_desc *desc,
         return xm_fail(err, XM_UNSUPPORTED, "topk: no kernel takes %s to %s",
                        xm_element_text(desc->src), xm_element_text(desc->values));
     struct reduction *s = xm_primitive_new(sizeof(*s), &topk_ops, engine, err);
-    if (s)
-        s->desc.topk = *desc;
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc.topk = *desc;
     xm_defines_print(defines, sizeof(defines),
                      "-DSRC=%s -DVALUES=%s -DIDS=%s -DLARGEST=%d -DINTEGER=%d",
                      xm_element_text(desc->src), xm_element_text(desc->values),
                      xm_element_text(desc->ids), desc->largest,
                      xm_element_is_int(desc->src));
-    return finish(s, &xm_topk_table, defines, out, err);
+    return xm_staged_build(&s->base, &xm_topk_table, defines, out, err);
 }

@@ -4,8 +4,6 @@
  */
 #include "primitives/rope/rope.h"
 
-#include <stdio.h>
-
 #include "primitives/stage.h"
 #include "primitives/tables.h"
 #include "runtime/kernel_defines.h"
@@ -21,9 +19,8 @@ const struct xm_variant_table xm_rope_table = {"rope", rope_variants,
                                                XM_ARRAY_LEN(rope_variants)};
 
 struct rope {
-    struct xm_primitive base;
+    struct xm_staged base;
     struct xm_rope_desc desc;
-    struct xm_stage stage;
 };
 
 static bool
@@ -81,19 +78,10 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_uint(&args, "heads", heads);
     xm_put_uint(&args, "d", (uint64_t)x->dim[3]);
     xm_put_uint(&args, "rotated", (uint64_t)cos->dim[2]);
-    return xm_stage_run(&s->stage, NULL, &counts, &args, run, err);
+    return xm_stage_run(&s->base.stage, NULL, &counts, &args, run, err);
 }
 
-static void
-describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
-         size_t out_bytes)
-{
-    (void)operands;
-    snprintf(out, out_bytes, "%s",
-             xm_stage_describe(&((const struct rope *)p)->stage, NULL));
-}
-
-static const struct xm_primitive_ops ops = {"rope", NULL, run, describe,
+static const struct xm_primitive_ops ops = {"rope", NULL, run, xm_staged_describe,
                                             xm_primitive_free};
 
 const char *
@@ -118,12 +106,5 @@ xm_rope_create(struct xm_engine *engine, const struct xm_rope_desc *desc,
     s->desc = *desc;
     xm_defines_print(defines, sizeof(defines), "-DSRC=%s",
                      xm_element_text(desc->element));
-    enum xm_status status =
-        xm_stage_build(&s->stage, engine, &xm_rope_table, defines, err);
-    if (status != XM_OK) {
-        xm_primitive_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return XM_OK;
+    return xm_staged_build(&s->base, &xm_rope_table, defines, out, err);
 }

@@ -2,8 +2,6 @@
  *
  * rope_tables: one launch over all elements of both tables.
  */
-#include <stdio.h>
-
 #include "primitives/rope/rope.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
@@ -18,9 +16,8 @@ const struct xm_variant_table xm_rope_tables_table = {"rope_tables", variants,
                                                       XM_ARRAY_LEN(variants)};
 
 struct rope_tables {
-    struct xm_primitive base;
+    struct xm_staged base;
     struct xm_rope_tables_desc desc;
-    struct xm_stage stage;
 };
 
 static uint64_t
@@ -62,16 +59,8 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_uint(&args, "r", s->desc.r);
     xm_put_uint(&args, "columns", columns_of(&s->desc));
     xm_put_float(&args, "scale", s->desc.scale);
-    return xm_stage_go(&s->stage, NULL, tokens * columns_of(&s->desc), &args, run, err);
-}
-
-static void
-describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
-         size_t out_bytes)
-{
-    (void)operands;
-    snprintf(out, out_bytes, "%s",
-             xm_stage_describe(&((const struct rope_tables *)p)->stage, NULL));
+    return xm_stage_go(&s->base.stage, NULL, tokens * columns_of(&s->desc), &args, run,
+                       err);
 }
 
 static void
@@ -81,7 +70,8 @@ destroy(struct xm_primitive *p)
     xm_primitive_free(p);
 }
 
-static const struct xm_primitive_ops ops = {"rope_tables", NULL, run, describe, destroy};
+static const struct xm_primitive_ops ops = {"rope_tables", NULL, run, xm_staged_describe,
+                                            destroy};
 
 const char *
 xm_rope_tables_supports(const struct xm_rope_tables_desc *desc)
@@ -108,12 +98,5 @@ xm_rope_tables_create(struct xm_engine *engine, const struct xm_rope_tables_desc
     xm_buffer_ref(desc->frequencies);
     xm_defines_print(defines, sizeof(defines), "-DPOSITION=%s",
                      xm_element_text(desc->positions));
-    enum xm_status status =
-        xm_stage_build(&s->stage, engine, &xm_rope_tables_table, defines, err);
-    if (status != XM_OK) {
-        destroy(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return XM_OK;
+    return xm_staged_build(&s->base, &xm_rope_tables_table, defines, out, err);
 }
