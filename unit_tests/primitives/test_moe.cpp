@@ -715,16 +715,15 @@ TEST_F(GatherMatmul, EveryVariantAgreesWithTheReference)
         uint64_t n, k, slots;
         xm_element ids;
         bool has_bias;
-    } cases[] = {
-        {u4g32, XM_F32, 33, 96, 1, XM_I32, true},
-        {u4g32, XM_F16, 33, 96, 1, XM_I32, true},
-        {i8row, XM_F32, 21, 320, 2, XM_I64, false},
-        {i8row, XM_F16, 70, 320, 2, XM_I64, true},
-        {f16, XM_F32, 8, 50, 2, XM_I32, true},
-        {view_of(u4g32), XM_F32, 33, 96, 1, XM_I32, true},
-        {q4_0, XM_F32, 21, 96, 1, XM_I32, true},
-        {view_of(q6_k), XM_F32, 33, 256, 2, XM_I32, false},
-        {mxfp4, XM_F32, 8, 320, 2, XM_I64, true}};
+    } cases[] = {{u4g32, XM_F32, 33, 96, 1, XM_I32, true},
+                 {u4g32, XM_F16, 33, 96, 1, XM_I32, true},
+                 {i8row, XM_F32, 21, 320, 2, XM_I64, false},
+                 {i8row, XM_F16, 70, 320, 2, XM_I64, true},
+                 {f16, XM_F32, 8, 50, 2, XM_I32, true},
+                 {view_of(u4g32), XM_F32, 33, 96, 1, XM_I32, true},
+                 {q4_0, XM_F32, 21, 96, 1, XM_I32, true},
+                 {view_of(q6_k), XM_F32, 33, 256, 2, XM_I32, false},
+                 {mxfp4, XM_F32, 8, 320, 2, XM_I64, true}};
     for_rows(xm_gather_matmul_table, std::size(cases), 1,
              [&](const xm_variant &row, size_t i) {
                  const auto &c = cases[i];
