@@ -43,15 +43,18 @@ xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
 }
 
 bool
-xm_rows_form_eq(const struct xm_rows_form *a, const struct xm_rows_form *b)
-{
-    return a->form == b->form && a->planes == b->planes && a->group == b->group;
-}
-
-bool
 xm_rows_are_prepared(const struct xm_rows_form *f)
 {
     return f->form == XM_FORM_PLANES || f->form == XM_FORM_SHORTS;
+}
+
+bool
+xm_form_serves(const struct xm_rows_form *want, const struct xm_rows_form *given,
+               uint64_t tokens)
+{
+    return xm_rows_are_prepared(want) && tokens <= XM_PREPARED_ROWS &&
+           want->form == given->form && want->planes == given->planes &&
+           want->group == given->group;
 }
 
 static uint64_t

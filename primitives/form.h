@@ -31,7 +31,9 @@ struct xm_rows_form xm_form_for(enum xm_form form, const struct xm_weight *w);
 /* The same of activations of type `src`: plain where they already lie so. */
 struct xm_rows_form xm_form_of(enum xm_form form, const struct xm_weight *w,
                                enum xm_element src);
-bool xm_rows_form_eq(const struct xm_rows_form *a, const struct xm_rows_form *b);
+/* Whether rows that somebody has prepared in form `given` are what a reader of `tokens` wants. */
+bool xm_form_serves(const struct xm_rows_form *want, const struct xm_rows_form *given,
+                    uint64_t tokens);
 /* Whether rows are prepared one by one: the forms that their makers can write. */
 bool xm_rows_are_prepared(const struct xm_rows_form *f);
 /* 32-bit words of a prepared row, as prepared_words of kernels/cl/include/prepared.h. */

@@ -11,7 +11,7 @@
 
 __kernel void
 linear_gemv_gen(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_PARAMETERS,
-                uint k_count, uint t_count)
+                uint k_count)
 {
     __local float chunk[CHUNK_FLOATS], parts[PRODUCTS * ROWS * ITEMS];
     uint block = get_group_id(0);

@@ -11,7 +11,7 @@
 
 SUB_GROUP_SIZE __kernel void
 linear_gemv_sg(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_PARAMETERS,
-               uint k_count, uint t_count)
+               uint k_count)
 {
     uint block = sub_group_index();
     struct segment s;

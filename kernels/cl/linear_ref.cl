@@ -23,7 +23,7 @@ product(const struct weight *w, uint n, __global const STORAGE(SRC) * x)
 
 __kernel void
 linear_ref(ALL_SEGMENT_PARAMETERS, __global const STORAGE(SRC) * x, OTHER_PARAMETERS,
-           uint k_count, uint t_count)
+           uint k_count)
 {
     uint n = (uint)get_global_id(0);
     const ulong t = get_global_id(1);

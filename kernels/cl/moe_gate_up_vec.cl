@@ -8,8 +8,8 @@
  * alternating between a gate row and an up row: long streams. Global size {I / per_item rounded
  * up, slots}, local size 1. x is prepared rows (prepared.h).
  *
- * prepared (NULL: not wanted): h again, as prepared.h says, for moe_down_vec; per_item is then whole
- * blocks and groups of it.
+ * prepared (NULL: not wanted): h again, as prepared.h says, for moe_down_vec; per_item is then
+ * whole blocks and groups of it.
  */
 #include "gate_up.h"
 #include "gemv_rows.h"

@@ -54,6 +54,7 @@ enum xm_status
 xm_linear_build(struct xm_linear *l, struct xm_linear_way *way, struct xm_error *err)
 {
     const struct xm_linear_library *library = xm_linear_library(way->row);
+    way->prepare = NULL; /* of another row, which has not been built */
     if (library)
         return library->build(l, err);
     XM_TRY(xm_form_kernel(l->base.engine, form_of(l, way->row).form, l->desc.src,
@@ -102,7 +103,8 @@ multiply_joined(const struct xm_linear_call *c, const struct xm_buffer *x,
     xm_put_uint(&a, "other_step", n * (d->slices ? d->slices : 1));
     xm_put_uint(&a, "other_first", n * d->slice);
     xm_put_uint(&a, "k_count", weight_of(c->l, 0)->cols);
-    xm_put_uint(&a, "t_count", c->tokens);
+    if (!c->way->row->launch.y.per) /* a unit takes all tokens */
+        xm_put_uint(&a, "t_count", c->tokens);
     counts.n_parts = results_of(d);
     for (uint32_t i = 0; i < counts.n_parts; i++) {
         counts.part[i] = weight_of(c->l, i)->rows;
@@ -141,8 +143,7 @@ take_x(const struct xm_linear_call *c, struct xm_buffer **x, struct xm_error *er
     *x = c->operands[XM_LINEAR_X].buffer;
     if (!c->way->prepare)
         return XM_OK;
-    if (prepared && c->tokens <= XM_PREPARED_ROWS &&
-        xm_rows_form_eq(&form, &c->l->desc.prepared)) {
+    if (prepared && xm_form_serves(&form, &c->l->desc.prepared, c->tokens)) {
         *x = prepared;
         return XM_OK;
     }

@@ -140,22 +140,22 @@ static const struct xm_variant gather_rows[] = {
     {"moe_gather_ref", XM_FAMILY_ANY, 0, NULL,
      {XM_ITEM, 0, {XM_COLS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
 };
-/* Rows of h, up to the end of its last block. */
+/* Columns are h's, up to the end of its last block. */
 static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
     {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_SHORTS},
     {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, not_in_planes,
-     {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
+     {XM_ALONE, 0, {XM_COLS, 0, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
     {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS / 2}, {XM_SLOTS, XM_TILE}},
      XM_FORM_PAIRS},
     {"moe_gemm_gate_up_sg", XM_FAMILY_SG, 0, not_in_steps,
-     {XM_LANES, 0, {XM_ROWS, XM_SUB_GROUP}, {XM_SLOTS, XM_TILE / 2}}, XM_FORM_TILES},
+     {XM_LANES, 0, {XM_COLS, XM_SUB_GROUP}, {XM_SLOTS, XM_TILE / 2}}, XM_FORM_TILES},
     {"moe_gemm_gate_up_gen", XM_FAMILY_GEN, 0, NULL,
-     {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 32}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
+     {XM_GROUP, XM_GROUP_ITEMS, {XM_COLS, 32}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
     {"moe_gemm_gate_up_ref", XM_FAMILY_ANY, 0, NULL,
-     {XM_ITEM, 0, {XM_ROWS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
+     {XM_ITEM, 0, {XM_COLS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
 };
 static const struct xm_variant gemm_down_rows[] = {
     {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},

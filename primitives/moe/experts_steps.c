@@ -62,8 +62,8 @@ static bool
 x_is_prepared(const struct xm_moe_call *c)
 {
     const struct xm_rows_form form = xm_moe_form(c->m, XM_MOE_GATE_UP);
-    return c->batch->prepared && c->batch->tokens <= XM_PREPARED_ROWS &&
-           xm_rows_are_prepared(&form) && xm_rows_form_eq(&form, &c->m->desc.prepared);
+    return c->batch->prepared &&
+           xm_form_serves(&form, &c->m->desc.prepared, c->batch->tokens);
 }
 
 /* What a step for few tokens reads: plain rows, or what was made of them. */
@@ -205,9 +205,7 @@ counts_of(const struct xm_moe_call *c, enum xm_moe_step step)
     const bool few = step < XM_MOE_SORT, writes_blocks = step == XM_MOE_GEMM_GATE_UP;
     struct xm_counts n =
         xm_counts_of(writes_blocks ? xm_moe_down(m) : xm_moe_gate(m), c->batch->tokens);
-    n.n[XM_ROWS] = step == XM_MOE_GATE_UP ? m->inter
-                   : writes_blocks        ? n.n[XM_COLS]
-                                          : m->hidden;
+    n.n[XM_ROWS] = step == XM_MOE_GATE_UP || writes_blocks ? m->inter : m->hidden;
     if (step == XM_MOE_GATE_UP)
         n.block = xm_moe_h_part(m) ? xm_moe_h_part(m) : 1;
     n.n[XM_SLOTS] = few ? c->slots : c->tiles * XM_TILE;

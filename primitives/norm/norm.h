@@ -13,8 +13,8 @@ extern "C" {
 
 enum {
     XM_RMS_NORM_X,
-    XM_RMS_NORM_Y,
     XM_RMS_NORM_PREPARED, /* y in the form that desc.prepared says; absent: not wanted */
+    XM_RMS_NORM_Y,
     XM_RMS_NORM_N_OPERANDS
 };
 struct xm_rms_norm_desc {

@@ -14,11 +14,11 @@ extern "C" {
 #endif
 
 enum {
-    XM_ROW_CHAIN_X,                                /* n_x operands [..,n] of one shape */
-    XM_ROW_CHAIN_Y = XM_ROW_CHAIN_X + XM_CHAIN_XS, /* n_y results of that shape */
+    XM_ROW_CHAIN_X, /* n_x operands [..,n] of one shape */
     /* the results in the forms that desc.prepared says; absent: not wanted */
-    XM_ROW_CHAIN_PREPARED = XM_ROW_CHAIN_Y + XM_CHAIN_YS,
-    XM_ROW_CHAIN_N_OPERANDS = XM_ROW_CHAIN_PREPARED + XM_CHAIN_YS
+    XM_ROW_CHAIN_PREPARED = XM_ROW_CHAIN_X + XM_CHAIN_XS,
+    XM_ROW_CHAIN_Y = XM_ROW_CHAIN_PREPARED + XM_CHAIN_YS, /* n_y results of that shape */
+    XM_ROW_CHAIN_N_OPERANDS = XM_ROW_CHAIN_Y + XM_CHAIN_YS
 };
 struct xm_row_chain_desc {
     struct xm_row_chain chain;

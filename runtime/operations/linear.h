@@ -17,10 +17,10 @@ enum xm_linear_operand {
     XM_LINEAR_SEGMENT = 2, /* operands of a segment */
     XM_LINEAR_SEGMENTS = 3,
     XM_LINEAR_N_IN = XM_LINEAR_W + XM_LINEAR_SEGMENTS * XM_LINEAR_SEGMENT,
-    XM_LINEAR_Y = XM_LINEAR_N_IN, /* the results, one a segment */
     /* of a step: the first rows of x in the form that kernels for few tokens read; absent: none */
-    XM_LINEAR_PREPARED = XM_LINEAR_Y + XM_LINEAR_SEGMENTS,
-    XM_LINEAR_N_OPERANDS
+    XM_LINEAR_PREPARED = XM_LINEAR_N_IN,
+    XM_LINEAR_Y, /* the results, one a segment */
+    XM_LINEAR_N_OPERANDS = XM_LINEAR_Y + XM_LINEAR_SEGMENTS
 };
 
 #endif

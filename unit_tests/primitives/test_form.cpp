@@ -155,8 +155,8 @@ TEST_F(Form, ANormWritesTheRowsThatPreparingItsResultGives)
             primitive_ptr norm;
             ASSERT_XM_OK(xm_rms_norm_create(engine, &desc, &norm.p, &err));
             ASSERT_TRUE(xm_rms_norm_emits(norm.p));
-            const xm_operand o[XM_RMS_NORM_N_OPERANDS] = {x.operand(), y.operand(),
-                                                          out.operand()};
+            const xm_operand o[XM_RMS_NORM_N_OPERANDS] = {x.operand(), out.operand(),
+                                                          y.operand()};
             ASSERT_XM_OK(xm_primitive_run(norm.p, o, &run, &err));
             EXPECT_EQ(out.read_ints(), prepared(w, f, y, rows));
         });
@@ -212,8 +212,8 @@ TEST_F(Form, MoreRowsThanAReaderTakesAreNotWritten)
     xm_rms_norm_desc desc = {nullptr, 1e-6f, XM_F32, XM_F32, f};
     primitive_ptr norm;
     ASSERT_XM_OK(xm_rms_norm_create(engine, &desc, &norm.p, &err));
-    const xm_operand o[XM_RMS_NORM_N_OPERANDS] = {x.operand(), y.operand(),
-                                                  out.operand()};
+    const xm_operand o[XM_RMS_NORM_N_OPERANDS] = {x.operand(), out.operand(),
+                                                  y.operand()};
     ASSERT_XM_OK(xm_primitive_run(norm.p, o, &run, &err));
     for (int64_t word : out.read_ints())
         ASSERT_EQ(word, -1);

@@ -41,7 +41,8 @@ class RmsNorm : public PrimitiveTest
         desc.dst = p.dst;
         primitive_ptr norm;
         ASSERT_XM_OK(xm_rms_norm_create(engine, &desc, &norm.p, &err));
-        const xm_operand operands[XM_RMS_NORM_N_OPERANDS] = {x.operand(), y.operand()};
+        const xm_operand operands[XM_RMS_NORM_N_OPERANDS] = {
+            x.operand(), {}, y.operand()};
         ASSERT_XM_OK(xm_primitive_run(norm.p, operands, &run, &err));
         std::vector<float> want(x.size());
         xm_ref_rms_norm(x.rounded().data(),
@@ -156,7 +157,7 @@ TEST_F(RmsNorm, RefusesAGammaThatIsTooShort)
     xm_rms_norm_desc desc = {gamma.buffer(), 1e-6f, XM_F32, XM_F32};
     primitive_ptr norm;
     ASSERT_XM_OK(xm_rms_norm_create(engine, &desc, &norm.p, &err));
-    const xm_operand operands[XM_RMS_NORM_N_OPERANDS] = {x.operand(), y.operand()};
+    const xm_operand operands[XM_RMS_NORM_N_OPERANDS] = {x.operand(), {}, y.operand()};
     EXPECT_EQ(xm_primitive_run(norm.p, operands, &run, &err), XM_INVALID);
     EXPECT_NE(std::string(err.text).find("gamma"), std::string::npos);
 }

@@ -198,7 +198,8 @@ TEST_F(RowChain, RefusesOperandsOfOtherSizes)
     Tensors x = operands(p, desc.x, 2, 1), y = operands(p, desc.y, 4, 0);
     tensor other(XM_F32, {3, 16}), narrow(XM_F32, {4, 8});
     for (const tensor *wrong : {&other, &narrow}) {
-        for (size_t at : {0, 1, 4, 7}) {
+        for (size_t at : {XM_ROW_CHAIN_X + 0, XM_ROW_CHAIN_X + 1, XM_ROW_CHAIN_Y + 0,
+                          XM_ROW_CHAIN_Y + 3}) {
             xm_operand o[XM_ROW_CHAIN_N_OPERANDS] = {};
             for (size_t i = 0; i < x.size(); i++)
                 o[XM_ROW_CHAIN_X + i] = x[i]->operand();
