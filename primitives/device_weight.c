@@ -270,6 +270,30 @@ xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src)
     return xm_weight_not_in_planes(w);
 }
 
+static const struct xm_product *
+product_of(const void *problem)
+{
+    return problem;
+}
+
+const char *
+xm_product_not_in_planes(const void *problem)
+{
+    return xm_weight_not_in_planes(product_of(problem)->weight);
+}
+
+const char *
+xm_product_not_in_words(const void *problem)
+{
+    return xm_weight_not_in_words(product_of(problem)->weight, 1);
+}
+
+const char *
+xm_product_not_in_shorts(const void *problem)
+{
+    return xm_weight_not_in_shorts(product_of(problem)->weight, product_of(problem)->src);
+}
+
 uint64_t
 xm_rows_per_item(const struct xm_device_info *device, uint64_t rows, uint64_t copies)
 {

@@ -51,6 +51,16 @@ const char *xm_weight_not_in_words(const struct xm_weight *w, uint32_t words);
 /* NULL: this weight can meet activations of type `src` as 16-bit integers with a factor a block
  * (kernels/cl/include/shorts.h); else a static sentence. */
 const char *xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src);
+/* What the rows of a product look at before all else: the first member of its problem. */
+struct xm_product {
+    const struct xm_weight *weight;
+    enum xm_element src; /* of the activations that meet it */
+};
+/* The same refusals, for rows of variant tables; `words` is 1. */
+const char *xm_product_not_in_planes(const void *problem);
+const char *xm_product_not_in_words(const void *problem);
+const char *xm_product_not_in_shorts(const void *problem);
+
 /* Rows for one work-item of a vector kernel, when `copies` work-items share each block of
  * rows: several work-items a compute unit, long streams in each. */
 uint64_t xm_rows_per_item(const struct xm_device_info *device, uint64_t rows,

@@ -72,6 +72,15 @@ xm_prepared_words(const struct xm_rows_form *f, uint64_t cols)
                        VECTOR_WORDS);
 }
 
+struct xm_buffer *
+xm_prepared_target(const struct xm_rows_form *f, const struct xm_operand *o,
+                   uint64_t cols, uint64_t rows)
+{
+    const bool fits = o->buffer && xm_rows_are_prepared(f) && rows <= XM_PREPARED_ROWS &&
+                      xm_form_bytes(f, cols, rows) <= xm_buffer_bytes(o->buffer);
+    return fits ? o->buffer : NULL;
+}
+
 uint64_t
 xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens)
 {

@@ -38,6 +38,11 @@ bool xm_form_serves(const struct xm_rows_form *want, const struct xm_rows_form *
 bool xm_rows_are_prepared(const struct xm_rows_form *f);
 /* 32-bit words of a prepared row, as prepared_words of kernels/cl/include/prepared.h. */
 uint64_t xm_prepared_words(const struct xm_rows_form *f, uint64_t cols);
+/* Where a maker writes its `rows` rows in that form: o's buffer, which has room for them; NULL where
+ * they are more than are read, or not wanted. */
+struct xm_buffer *xm_prepared_target(const struct xm_rows_form *f,
+                                     const struct xm_operand *o, uint64_t cols,
+                                     uint64_t rows);
 /* Bytes of `tokens` rows in any form but plain ones, which take none of their own: 0. */
 uint64_t xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens);
 /* Whole blocks and groups of columns: what part of a prepared row can be written by itself. */

@@ -95,6 +95,13 @@ xm_stage_choose(const struct xm_stage *s, const void *problem, struct xm_choice 
     return row_kernel(s, out->row, &out->kernel, err);
 }
 
+bool
+xm_stage_emits(const struct xm_stage *s, const void *problem)
+{
+    struct xm_choice choice;
+    return xm_stage_choose(s, problem, &choice, NULL) == XM_OK && choice.row->emits;
+}
+
 const char *
 xm_stage_describe(const struct xm_stage *s, const void *problem)
 {

@@ -38,6 +38,8 @@ enum xm_status xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
                               struct xm_error *err);
 enum xm_status xm_stage_choose(const struct xm_stage *s, const void *problem,
                                struct xm_choice *out, struct xm_error *err);
+/* Whether that row writes prepared rows (primitives/form.h). */
+bool xm_stage_emits(const struct xm_stage *s, const void *problem);
 /* The name of the row that would run; "none" when every one refuses. */
 const char *xm_stage_describe(const struct xm_stage *s, const void *problem);
 

@@ -250,18 +250,19 @@ bool
 xm_attention_emits(const struct xm_primitive *attention)
 {
     const struct attention *a = (const struct attention *)attention;
-    struct xm_choice decode, combine;
-    return heads_of_part(&a->desc) &&
-           xm_stage_choose(&a->decode, &a->desc, &decode, NULL) == XM_OK &&
-           xm_stage_choose(&a->combine, NULL, &combine, NULL) == XM_OK &&
-           decode.row->emits && combine.row->emits;
+    return heads_of_part(&a->desc) && xm_stage_emits(&a->decode, &a->desc) &&
+           xm_stage_emits(&a->combine, NULL);
 }
 
+/* Nowhere where the heads are no parts. */
 static const struct xm_buffer *
-prepared_of(const struct xm_operand *operands, const struct xm_attention_shape *s)
+prepared_of(const struct attention *a, const struct xm_operand *operands,
+            const struct xm_attention_shape *s)
 {
-    return s->batch * s->tokens <= XM_PREPARED_ROWS
-               ? operands[XM_ATTENTION_PREPARED].buffer
+    const uint64_t cols = (uint64_t)a->desc.heads_q * a->desc.dv;
+    return heads_of_part(&a->desc)
+               ? xm_prepared_target(&a->desc.prepared, &operands[XM_ATTENTION_PREPARED],
+                                    cols, s->batch * s->tokens)
                : NULL;
 }
 
@@ -281,7 +282,7 @@ enqueue_combine(const struct attention *a, const struct xm_operand *operands,
     xm_put_buffer(&args, "out", operands[XM_ATTENTION_OUT].buffer);
     xm_put_ulong(&args, "rows", rows);
     xm_put_uint(&args, "partitions", partitions);
-    xm_put_buffer(&args, "prepared", prepared_of(operands, s));
+    xm_put_buffer(&args, "prepared", prepared_of(a, operands, s));
     return xm_stage_go(&a->combine, NULL, rows, &args, run, err);
 }
 
@@ -302,7 +303,7 @@ enqueue_decode(const struct attention *a, const struct xm_operand *operands,
     xm_put_ulong(&args, "first_key", p->first_key);
     xm_put_ulong(&args, "partition_keys", p->keys);
     xm_put_uint(&args, "partitions", p->n);
-    xm_put_buffer(&args, "prepared", prepared_of(operands, s));
+    xm_put_buffer(&args, "prepared", prepared_of(a, operands, s));
     XM_TRY(
         xm_launch(&c->row->launch, c->kernel, &decoding->counts, &args, run->queue, err));
     return partial ? enqueue_combine(a, operands, s, p->n, partial, run, err) : XM_OK;

@@ -24,48 +24,23 @@ enum { FEW_TOKENS = 4, MANY_TOKENS = 127 };
 enum { SG_WORDS = 8 }; /* 32-bit words that linear_gemm_sg reads at a time */
 
 struct problem {
+    struct xm_product product; /* of segment 0: all have its format and columns */
     const struct xm_linear_desc *desc;
     struct xm_engine *engine;
     bool without_onednn; /* the user's word */
 };
 
-/* The segments are of one format and have the same columns. */
-static const struct xm_weight *
-weight_of(const void *problem)
-{
-    return &((const struct problem *)problem)->desc->segment[0].weight->host;
-}
-
-static const char *
-not_in_planes(const void *problem)
-{
-    return xm_weight_not_in_planes(weight_of(problem));
-}
-
-static const char *
-not_in_shorts(const void *problem)
-{
-    return xm_weight_not_in_shorts(weight_of(problem),
-                                   ((const struct problem *)problem)->desc->src);
-}
-
-static const char *
-not_in_words(const void *problem)
-{
-    return xm_weight_not_in_words(weight_of(problem), 1);
-}
-
 static const char *
 not_in_steps(const void *problem)
 {
-    return xm_weight_not_in_words(weight_of(problem), SG_WORDS);
+    return xm_weight_not_in_words(((const struct xm_product *)problem)->weight, SG_WORDS);
 }
 
 static const char *
 matrix_refuses(const void *problem)
 {
-    return xm_matrix_refuses(weight_of(problem),
-                             ((const struct problem *)problem)->desc->src);
+    const struct xm_product *p = problem;
+    return xm_matrix_refuses(p->weight, p->src);
 }
 
 static const char *
@@ -97,11 +72,11 @@ onednn_gpu_refuses(const void *problem)
 /* clang-format off */
 /* Rows that join have y of all weights from one launch, the others a launch for each. */
 static const struct xm_variant few_rows[] = {
-    {"linear_gemv_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
+    {"linear_gemv_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_SHORTS, "linear_gemv_vec", .joins = true},
-    {"linear_gemv_vec", XM_FAMILY_VEC, 0, not_in_planes,
+    {"linear_gemv_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}}, XM_FORM_PLANES, .joins = true},
-    {"linear_gemv_sg", XM_FAMILY_SG, 0, not_in_words,
+    {"linear_gemv_sg", XM_FAMILY_SG, 0, xm_product_not_in_words,
      {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}}, .joins = true},
     {"linear_gemv_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_TOKENS, 1}}, .joins = true},
@@ -112,9 +87,9 @@ static const struct xm_variant long_rows[] = {
     {"linear_gemm_onednn", XM_FAMILY_HOST, 0, onednn_refuses},
     /* linear_many has the rows from here on */
     {"linear_gemm_onednn_gpu", XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
-    {"linear_gemm_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
+    {"linear_gemm_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 48}}, XM_FORM_SHORTS},
-    {"linear_gemm_vec", XM_FAMILY_VEC, 0, not_in_planes,
+    {"linear_gemm_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}}, XM_FORM_TILES},
     {"linear_gemm_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS}, {XM_TOKENS, 2, XM_PER_LANE}},
@@ -154,10 +129,7 @@ xm_linear_supports(const struct xm_device_info *device, const struct xm_weight *
 struct xm_rows_form
 xm_linear_reads(struct xm_engine *engine, const struct xm_weight *w, enum xm_element src)
 {
-    struct xm_device_weight weight = {.host = *w};
-    const struct xm_linear_desc desc = {
-        .src = src, .dst = src, .n = 1, .segment = {{&weight, NULL}}};
-    const struct problem problem = {&desc, engine, false};
+    const struct problem problem = {.product = {w, src}};
     const struct xm_pick pick = {.table = &xm_linear_tables[FEW], .problem = &problem};
     const struct xm_rows_form plain = {XM_FORM_ROWS, 0, 0};
     size_t row = 0;
@@ -199,7 +171,9 @@ static enum xm_status
 build_ways(struct xm_linear *l, struct xm_error *err)
 {
     const struct xm_config *config = xm_engine_config(l->base.engine);
-    const struct problem problem = {&l->desc, l->base.engine,
+    const struct problem problem = {{&l->desc.segment[0].weight->host, l->desc.src},
+                                    &l->desc,
+                                    l->base.engine,
                                     xm_config_user_set(config, XM_OPTION_use_onednn) &&
                                         config->use_onednn == XM_NO};
     struct building b = {.l = l};

@@ -26,35 +26,10 @@ enum { FEW_PER_EXPERT = 4 };
  * products read at a time. */
 enum { GEN_SORT_EXPERTS = 4096, SG_WORDS = 4 };
 
-static const struct xm_weight *
-weight_of(const void *problem)
-{
-    return ((const struct xm_moe_problem *)problem)->weight;
-}
-
-static const char *
-not_in_planes(const void *problem)
-{
-    return xm_weight_not_in_planes(weight_of(problem));
-}
-
-static const char *
-not_in_words(const void *problem)
-{
-    return xm_weight_not_in_words(weight_of(problem), 1);
-}
-
 static const char *
 not_in_steps(const void *problem)
 {
-    return xm_weight_not_in_words(weight_of(problem), SG_WORDS);
-}
-
-static const char *
-not_in_shorts(const void *problem)
-{
-    return xm_weight_not_in_shorts(weight_of(problem),
-                                   ((const struct xm_moe_problem *)problem)->src);
+    return xm_weight_not_in_words(((const struct xm_product *)problem)->weight, SG_WORDS);
 }
 
 static const char *
@@ -97,22 +72,22 @@ onednn_refuses(const void *problem)
 
 /* clang-format off */
 static const struct xm_variant gate_up_rows[] = {
-    {"moe_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
+    {"moe_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_SHORTS, "moe_gate_up_vec",
      .emits = true},
-    {"moe_gate_up_vec", XM_FAMILY_VEC, 0, not_in_planes,
+    {"moe_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 0, XM_SHARED}, {XM_SLOTS, 1}}, XM_FORM_PLANES, .emits = true},
-    {"moe_gate_up_sg", XM_FAMILY_SG, 0, not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
+    {"moe_gate_up_sg", XM_FAMILY_SG, 0, xm_product_not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
     {"moe_gate_up_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_SLOTS, 1}}},
     {"moe_gate_up_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ROWS}, {XM_SLOTS, 1}}},
 };
 static const struct xm_variant down_rows[] = {
-    {"moe_down_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
+    {"moe_down_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_SHORTS, "moe_down_vec"},
-    {"moe_down_vec", XM_FAMILY_VEC, 0, not_in_planes,
+    {"moe_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}}, XM_FORM_PLANES},
-    {"moe_down_sg", XM_FAMILY_SG, 0, not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}}},
+    {"moe_down_sg", XM_FAMILY_SG, 0, xm_product_not_in_words, {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}}},
     {"moe_down_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_TOKENS, 1}}},
     {"moe_down_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ROWS}, {XM_TOKENS, 1}}},
@@ -145,7 +120,7 @@ static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
     {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_SHORTS},
-    {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, not_in_planes,
+    {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_COLS, 0, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
     {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS / 2}, {XM_SLOTS, XM_TILE}},
@@ -161,7 +136,7 @@ static const struct xm_variant gemm_down_rows[] = {
     {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
     {"moe_gemm_down_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
      {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_SHORTS},
-    {"moe_gemm_down_vec", XM_FAMILY_VEC, 0, not_in_planes,
+    {"moe_gemm_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
     {"moe_gemm_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
      {XM_LANES, XM_MATRIX_LANES, {XM_ROWS, XM_MATRIX_ROWS}, {XM_SLOTS, XM_TILE}},
@@ -233,7 +208,7 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
 struct xm_rows_form
 xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate, enum xm_element src)
 {
-    const struct xm_moe_problem problem = {gate, src, NULL};
+    const struct xm_moe_problem problem = {{gate, src}, NULL};
     const struct xm_pick pick = {.table = &xm_moe_tables[XM_MOE_GATE_UP]};
     struct xm_error why = {0};
     size_t row;
@@ -380,8 +355,8 @@ static enum xm_status
 choose_and_build(struct xm_moe_experts *m, struct xm_error *err)
 {
     for (int s = 0; s < XM_MOE_N_STEPS; s++) {
-        m->problem[s] = (struct xm_moe_problem){xm_moe_weight(m, (enum xm_moe_step)s),
-                                                m->desc.src, m};
+        m->problem[s] = (struct xm_moe_problem){
+            {xm_moe_weight(m, (enum xm_moe_step)s), m->desc.src}, m};
         m->pick[s] =
             (struct xm_pick){.table = &xm_moe_tables[s], .problem = &m->problem[s]};
     }

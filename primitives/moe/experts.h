@@ -28,8 +28,7 @@ struct xm_moe_experts;
 
 /* What the rows of a step's table are asked about. */
 struct xm_moe_problem {
-    const struct xm_weight *weight; /* whose product the step makes or serves */
-    enum xm_element src;
+    struct xm_product product;
     const struct xm_moe_experts *m; /* NULL: asked before there are any; few tokens */
 };
 

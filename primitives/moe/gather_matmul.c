@@ -12,6 +12,7 @@
 
 struct gather_matmul {
     struct xm_primitive base;
+    struct xm_product problem;
     struct xm_device_weight *weight;
     struct xm_buffer *bias;
     enum xm_element src, dst, ids;
@@ -19,36 +20,15 @@ struct gather_matmul {
     struct xm_kernel *prepare, *kernel;
 };
 
-static const char *
-not_in_shorts(const void *problem)
-{
-    const struct gather_matmul *g = problem;
-    return xm_weight_not_in_shorts(&g->weight->host, g->src);
-}
-
-static const char *
-not_in_planes(const void *problem)
-{
-    return xm_weight_not_in_planes(
-        &((const struct gather_matmul *)problem)->weight->host);
-}
-
-static const char *
-not_in_words(const void *problem)
-{
-    return xm_weight_not_in_words(&((const struct gather_matmul *)problem)->weight->host,
-                                  1);
-}
-
 /* clang-format off */
 static const struct xm_variant rows[] = {
-    {"gather_matmul_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, not_in_shorts,
+    {"gather_matmul_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}, {XM_SLOTS, 1}},
      XM_FORM_SHORTS, "gather_matmul_vec"},
-    {"gather_matmul_vec", XM_FAMILY_VEC, 0, not_in_planes,
+    {"gather_matmul_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}, {XM_TOKENS, 1}, {XM_SLOTS, 1}},
      XM_FORM_PLANES},
-    {"gather_matmul_sg", XM_FAMILY_SG, 0, not_in_words,
+    {"gather_matmul_sg", XM_FAMILY_SG, 0, xm_product_not_in_words,
      {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}, {XM_SLOTS, 1}}},
     {"gather_matmul_gen", XM_FAMILY_GEN, 0, NULL,
      {XM_GROUP, XM_GROUP_ITEMS, {XM_ROWS, 4}, {XM_TOKENS, 1}, {XM_SLOTS, 1}}},
@@ -223,7 +203,8 @@ xm_gather_matmul_create(struct xm_engine *engine,
     g->src = desc->src;
     g->dst = desc->dst;
     g->ids = desc->ids;
-    g->pick = (struct xm_pick){.table = &xm_gather_matmul_table, .problem = g};
+    g->problem = (struct xm_product){&g->weight->host, g->src};
+    g->pick = (struct xm_pick){.table = &xm_gather_matmul_table, .problem = &g->problem};
     enum xm_status status = xm_variant_build(&g->pick, 1, engine, build, g, err);
     if (status != XM_OK) {
         gather_matmul_destroy(&g->base);

@@ -4,8 +4,6 @@
  */
 #include "primitives/norm/norm.h"
 
-#include <stdio.h>
-
 #include "primitives/stage.h"
 #include "primitives/tables.h"
 #include "runtime/kernel_defines.h"
@@ -22,9 +20,8 @@ const struct xm_variant_table xm_rms_norm_table = {"rms_norm", rms_norm_variants
                                                    XM_ARRAY_LEN(rms_norm_variants)};
 
 struct rms_norm {
-    struct xm_primitive base;
+    struct xm_staged base;
     struct xm_rms_norm_desc desc;
-    struct xm_stage stage;
 };
 
 static enum xm_status
@@ -42,8 +39,6 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
         return xm_fail(err, XM_INVALID, "gamma has fewer elements than a row of x: %llu",
                        (unsigned long long)n);
     uint64_t rows = n ? xm_operand_elements(x) / n : 0;
-    const struct xm_buffer *prepared =
-        rows <= XM_PREPARED_ROWS ? operands[XM_RMS_NORM_PREPARED].buffer : NULL;
     struct xm_args args = {.n = 0};
     xm_put_buffer(&args, "x", x->buffer);
     xm_put_buffer(&args, "gamma", s->desc.gamma);
@@ -51,17 +46,10 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_ulong(&args, "rows", rows);
     xm_put_uint(&args, "n", n);
     xm_put_float(&args, "epsilon", s->desc.epsilon);
-    xm_put_buffer(&args, "prepared", prepared);
-    return xm_stage_go(&s->stage, NULL, rows, &args, run, err);
-}
-
-static void
-describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
-         size_t out_bytes)
-{
-    (void)operands;
-    snprintf(out, out_bytes, "%s",
-             xm_stage_describe(&((const struct rms_norm *)p)->stage, NULL));
+    xm_put_buffer(
+        &args, "prepared",
+        xm_prepared_target(&s->desc.prepared, &operands[XM_RMS_NORM_PREPARED], n, rows));
+    return xm_stage_go(&s->base.stage, NULL, rows, &args, run, err);
 }
 
 static void
@@ -71,7 +59,8 @@ destroy(struct xm_primitive *p)
     xm_primitive_free(p);
 }
 
-static const struct xm_primitive_ops ops = {"rms_norm", NULL, run, describe, destroy};
+static const struct xm_primitive_ops ops = {"rms_norm", NULL, run, xm_staged_describe,
+                                            destroy};
 
 const char *
 xm_rms_norm_supports(const struct xm_rms_norm_desc *desc)
@@ -99,21 +88,13 @@ xm_rms_norm_create(struct xm_engine *engine, const struct xm_rms_norm_desc *desc
         defines, sizeof(defines), "-DSRC=%s -DDST=%s -DHAS_GAMMA=%d",
         xm_element_text(desc->src), xm_element_text(desc->dst), desc->gamma != NULL);
     xm_form_defines(&desc->prepared, "FORM", defines + used, sizeof(defines) - used);
-    enum xm_status status =
-        xm_stage_build(&s->stage, engine, &xm_rms_norm_table, defines, err);
-    if (status != XM_OK) {
-        destroy(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return XM_OK;
+    return xm_staged_build(&s->base, &xm_rms_norm_table, defines, out, err);
 }
 
 bool
 xm_rms_norm_emits(const struct xm_primitive *norm)
 {
     const struct rms_norm *s = (const struct rms_norm *)norm;
-    struct xm_choice choice;
     return xm_rows_are_prepared(&s->desc.prepared) &&
-           xm_stage_choose(&s->stage, NULL, &choice, NULL) == XM_OK && choice.row->emits;
+           xm_stage_emits(&s->base.stage, NULL);
 }

@@ -241,9 +241,10 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
         xm_put_buffer(&a, ys[i], i < chain->n_y ? y[i].buffer : NULL);
     xm_put_ulong(&a, "rows", rows);
     for (uint32_t i = 0; i < XM_CHAIN_YS; i++)
-        xm_put_buffer(
-            &a, prepared[i],
-            rows <= XM_PREPARED_ROWS ? operands[XM_ROW_CHAIN_PREPARED + i].buffer : NULL);
+        xm_put_buffer(&a, prepared[i],
+                      xm_prepared_target(&s->desc.prepared[i],
+                                         &operands[XM_ROW_CHAIN_PREPARED + i], s->desc.n,
+                                         rows));
     const struct xm_counts counts = {.n = {[XM_UNITS] = rows}, .items = s->problem.items};
     return xm_launch(&row_of(s)->launch, s->kernel, &counts, &a, run->queue, err);
 }
