@@ -59,7 +59,7 @@ enum xm_status xm_lower_experts(struct xm_lower *l, const struct xm_value *const
 enum xm_element xm_lower_element(const struct xm_value *v);
 
 /* lower_forms.c */
-/* The form in which somebody reads rows of v of `cols` columns, other than plain. */
+/* The form, other than plain, in which v's rows of `cols` columns meet the largest weight. */
 struct xm_rows_form xm_lower_form_wanted(struct xm_lower *l, const struct xm_value *v,
                                          uint64_t cols);
 /* A new value for the first rows of value `of` in that form, which its maker writes. */

@@ -27,30 +27,50 @@ static const struct {
     {XM_OP_MOE_3GEMM_FUSED_COMPRESSED, XM_MOE_W_GATE, xm_moe_reads},
 };
 
-/* How node n reads rows of v. */
-static struct xm_rows_form
-form_of_reader(struct xm_lower *l, const struct xm_node *n, const struct xm_value *v,
-               uint64_t cols)
+/* The reader that has most to multiply, and the form that it reads. */
+struct wish {
+    struct xm_rows_form form;
+    uint64_t weight; /* bytes */
+};
+
+/* Node n as a reader of rows of v. */
+static void
+ask_reader(struct xm_lower *l, const struct xm_node *n, const struct xm_value *v,
+           uint64_t cols, struct wish *best)
 {
-    const struct xm_rows_form plain = {XM_FORM_ROWS, 0, 0};
     for (size_t i = 0; i < XM_ARRAY_LEN(readers); i++) {
         if (readers[i].op != n->op || xm_in(n, 0) != v)
             continue;
-        const struct xm_node *w = xm_in(n, readers[i].weight)->node;
-        if (w->op == XM_OP_WEIGHT && w->attr.weight.cols == cols)
-            return readers[i].reads(l->p->engine, &w->attr.weight, xm_lower_element(v));
+        const struct xm_node *node = xm_in(n, readers[i].weight)->node;
+        const struct xm_weight *w = &node->attr.weight;
+        if (node->op != XM_OP_WEIGHT || w->cols != cols ||
+            xm_weight_bytes(w) <= best->weight)
+            continue;
+        const struct xm_rows_form form =
+            readers[i].reads(l->p->engine, w, xm_lower_element(v));
+        if (xm_rows_are_prepared(&form))
+            *best = (struct wish){form, xm_weight_bytes(w)};
     }
-    return plain;
+}
+
+static void
+ask_readers(struct xm_lower *l, const struct xm_value *v, uint64_t cols,
+            struct wish *best)
+{
+    for (const struct xm_use *u = v->uses; u; u = u->next) {
+        if (is_relabelling(u->user->op))
+            ask_readers(l, &u->user->out[0], cols, best);
+        else
+            ask_reader(l, u->user, v, cols, best);
+    }
 }
 
 struct xm_rows_form
 xm_lower_form_wanted(struct xm_lower *l, const struct xm_value *v, uint64_t cols)
 {
-    struct xm_rows_form f = {XM_FORM_ROWS, 0, 0};
-    for (const struct xm_use *u = v->uses; u && !xm_rows_are_prepared(&f); u = u->next)
-        f = is_relabelling(u->user->op) ? xm_lower_form_wanted(l, &u->user->out[0], cols)
-                                        : form_of_reader(l, u->user, v, cols);
-    return f;
+    struct wish best = {{XM_FORM_ROWS, 0, 0}, 0};
+    ask_readers(l, v, cols, &best);
+    return best.form;
 }
 
 enum xm_status
@@ -61,6 +81,7 @@ xm_lower_prepared(struct xm_lower *l, uint32_t of, const struct xm_rows_form *fo
     shape.dim[0] = xm_dim_const(XM_PREPARED_ROWS);
     shape.dim[1] = xm_dim_const((int64_t)xm_prepared_words(form, cols));
     XM_TRY(xm_lower_new_value(l, NULL, XM_I32, &shape, XM_PLACE_ACTIVATION, out));
+    l->p->values[*out].is_form = true;
     struct xm_program_value *v = &l->p->values[xm_program_root(l->p, of)];
     v->prepared = *out;
     v->prepared_cols = cols;

@@ -48,6 +48,7 @@ struct xm_program_value {
     struct xm_rows_form form;
     uint64_t prepared_cols;
     uint32_t prepared;
+    bool is_form;                  /* it is such a value: what another is, once more */
     const struct xm_value *source; /* the graph's; NULL when that is not kept */
 };
 

@@ -19,7 +19,7 @@ xm_program_maker(const struct xm_program *p, uint32_t value)
         return XM_NO_VALUE;
     const struct xm_program_value *v = &p->values[xm_program_root(p, value)];
     bool is_made = v->place == XM_PLACE_ACTIVATION || v->place == XM_PLACE_OUTPUT;
-    return is_made && v->first != UINT32_MAX ? v->first : XM_NO_VALUE;
+    return is_made && !v->is_form && v->first != UINT32_MAX ? v->first : XM_NO_VALUE;
 }
 
 /* Rotary tables and masks: several layers' attentions lie between maker and last reader. They go

@@ -33,7 +33,8 @@ enum xm_status xm_program_find_layers(const struct xm_program *p,
                                       struct xm_error *err);
 void xm_program_layers_free(struct xm_program_layers *l);
 
-/* The step that makes a value; XM_NO_VALUE: none does (an input, a constant). */
+/* The step that makes a value; XM_NO_VALUE: none does (an input, a constant), or the value is what
+ * another is in another form. */
 uint32_t xm_program_maker(const struct xm_program *p, uint32_t value);
 
 #ifdef __cplusplus

@@ -10,51 +10,35 @@
 enum { VECTOR_WORDS = 16 };
 
 /* clang-format off */
-static const struct xm_variant makers[XM_FORM_COUNT] = {
-    [XM_FORM_PLANES] = {"linear_prepare_vec", XM_FAMILY_VEC, 0, NULL,
-                        {XM_ALONE, 0, {XM_TOKENS}}},
-    [XM_FORM_SHORTS] = {"linear_prepare_vec", XM_FAMILY_VEC, 0, NULL,
-                        {XM_ALONE, 0, {XM_TOKENS}}},
-    [XM_FORM_TILES] = {"linear_pack_vec", XM_FAMILY_VEC, 0, NULL,
-                       {XM_ALONE, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
-    [XM_FORM_LANE_TILES] = {"linear_pack_sg", XM_FAMILY_SG, 0, NULL,
-                            {XM_LANES, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
-    [XM_FORM_PAIRS] = {"linear_pack_dpas", XM_FAMILY_SG, 0, NULL,
-                       {XM_LANES, XM_MATRIX_LANES, {XM_COLS, XM_MATRIX_PACK_K},
-                        {XM_SLOTS, 1, XM_PER_LANE}}},
+static const struct {
+    const char *kernel; /* NULL: the form is plain rows */
+    struct xm_launch_shape launch;
+    bool is_rows, has_sums;
+} makers[XM_FORM_COUNT] = {
+    [XM_FORM_PLANES] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true},
+    [XM_FORM_SHORTS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, true},
+    [XM_FORM_SHORT_PAIRS] = {"linear_prepare_vec", {XM_ALONE, 0, {XM_TOKENS}}, true, false},
+    [XM_FORM_TILES] = {"linear_pack_vec", {XM_ALONE, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
+    [XM_FORM_LANE_TILES] = {"linear_pack_sg", {XM_LANES, 0, {XM_BLOCKS}, {XM_TOKENS, XM_TILE}}},
+    [XM_FORM_PAIRS] = {"linear_pack_dpas", {XM_LANES, XM_MATRIX_LANES,
+                       {XM_COLS, XM_MATRIX_PACK_K}, {XM_SLOTS, 1, XM_PER_LANE}}},
 };
 /* clang-format on */
 
 struct xm_rows_form
-xm_form_for(enum xm_form form, const struct xm_weight *w)
-{
-    const struct xm_rows_form f = {form, xm_weight_planes(w),
-                                   xm_weight_is_quantised(w) ? w->group : 0};
-    return f;
-}
-
-struct xm_rows_form
 xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
 {
-    const struct xm_rows_form f = xm_form_for(form, w), plain = {XM_FORM_ROWS, 0, 0};
+    const bool sums = makers[form].has_sums && xm_weight_is_quantised(w);
+    const struct xm_rows_form f = {form, xm_weight_planes(w), sums ? w->group : 0};
     const bool lies_so = form == XM_FORM_PLANES && f.planes == 1 && !f.group &&
                          src == XM_F32 && w->cols % VECTOR_WORDS == 0;
-    return lies_so ? plain : f;
+    return lies_so ? (struct xm_rows_form){XM_FORM_ROWS, 0, 0} : f;
 }
 
 bool
 xm_rows_are_prepared(const struct xm_rows_form *f)
 {
-    return f->form == XM_FORM_PLANES || f->form == XM_FORM_SHORTS;
-}
-
-bool
-xm_form_serves(const struct xm_rows_form *want, const struct xm_rows_form *given,
-               uint64_t tokens)
-{
-    return xm_rows_are_prepared(want) && tokens <= XM_PREPARED_ROWS &&
-           want->form == given->form && want->planes == given->planes &&
-           want->group == given->group;
+    return makers[f->form].has_sums;
 }
 
 static uint64_t
@@ -68,72 +52,92 @@ xm_prepared_words(const struct xm_rows_form *f, uint64_t cols)
 {
     const uint64_t k = padded(f, cols), sums = f->group ? cols / f->group : 0;
     const uint64_t blocks = k / XM_PLANE_BLOCK / f->planes;
-    return xm_align_up((f->form == XM_FORM_SHORTS ? k / 2 + blocks : k) + sums,
+    return xm_align_up((f->form == XM_FORM_PLANES ? k : k / 2 + blocks) + sums,
                        VECTOR_WORDS);
+}
+
+static bool
+has_room(const struct xm_rows_form *f, uint64_t cols, uint64_t rows,
+         const struct xm_buffer *b)
+{
+    return b && xm_rows_are_prepared(f) && rows <= XM_PREPARED_ROWS &&
+           xm_form_bytes(f, cols, rows) <= xm_buffer_bytes(b);
 }
 
 struct xm_buffer *
 xm_prepared_target(const struct xm_rows_form *f, const struct xm_operand *o,
                    uint64_t cols, uint64_t rows)
 {
-    const bool fits = o->buffer && xm_rows_are_prepared(f) && rows <= XM_PREPARED_ROWS &&
-                      xm_form_bytes(f, cols, rows) <= xm_buffer_bytes(o->buffer);
-    return fits ? o->buffer : NULL;
+    return has_room(f, cols, rows, o->buffer) ? o->buffer : NULL;
+}
+
+bool
+xm_prepared_serves(const struct xm_rows_form *want, const struct xm_rows_form *given,
+                   uint64_t cols, uint64_t rows, const struct xm_buffer *b)
+{
+    return want->form == given->form && want->planes == given->planes &&
+           want->group == given->group && has_room(want, cols, rows, b);
 }
 
 uint64_t
 xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens)
 {
+    const uint64_t rows =
+        f->form == XM_FORM_SHORT_PAIRS ? xm_align_up(tokens, 2) : tokens;
     if (f->form == XM_FORM_ROWS)
         return 0;
-    if (xm_rows_are_prepared(f))
-        return tokens * xm_prepared_words(f, cols) * sizeof(uint32_t);
+    if (makers[f->form].is_rows)
+        return rows * xm_prepared_words(f, cols) * sizeof(uint32_t);
     return xm_align_up(tokens, XM_TILE) * padded(f, cols) * sizeof(float);
 }
 
-uint64_t
-xm_prepared_part(const struct xm_rows_form *f)
+static uint64_t
+common_divisor(uint64_t a, uint64_t b)
 {
-    const uint64_t block = (uint64_t)XM_PLANE_BLOCK * f->planes;
-    uint64_t part = block;
-    while (f->group && part % f->group)
-        part += block;
-    return part;
+    while (b) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+uint64_t
+xm_prepared_part(const struct xm_rows_form *f, uint64_t run)
+{
+    const uint64_t block = (uint64_t)XM_PLANE_BLOCK * f->planes,
+                   group = f->group ? f->group : 1;
+    const uint64_t part = block / common_divisor(block, group) * group;
+    return part / common_divisor(part, run) * run;
 }
 
 size_t
 xm_form_defines(const struct xm_rows_form *f, const char *name, char *out, size_t n)
 {
     out[0] = '\0';
-    if (!xm_rows_are_prepared(f))
+    if (!makers[f->form].is_rows)
         return 0;
     return xm_defines_print(out, n, " -DN_%s=3 -D%s=%u,%llu,%d", name, name, f->planes,
-                            (unsigned long long)f->group, f->form == XM_FORM_SHORTS);
-}
-
-const struct xm_variant *
-xm_form_maker(enum xm_form form)
-{
-    return makers[form].name ? &makers[form] : NULL;
+                            (unsigned long long)f->group, f->form != XM_FORM_PLANES);
 }
 
 enum xm_status
-xm_form_kernel(struct xm_engine *engine, enum xm_form form, enum xm_element src,
-               const struct xm_weight *w, struct xm_kernel **out, struct xm_error *err)
+xm_form_kernel(struct xm_engine *engine, const struct xm_rows_form *f,
+               enum xm_element src, const struct xm_weight *w, struct xm_kernel **out,
+               struct xm_error *err)
 {
-    const struct xm_variant *row = xm_form_maker(form);
-    const struct xm_rows_form f = xm_form_for(form, w);
-    const char *type = xm_element_text(src);
+    const char *name = makers[f->form].kernel, *type = xm_element_text(src);
+    const struct xm_variant row = {.launch = makers[f->form].launch};
     char defines[XM_KERNEL_DEFINES];
-    if (!row)
+    if (!name)
         return XM_OK;
-    if (!xm_rows_are_prepared(&f))
-        return xm_weight_kernel(engine, row->name, xm_one_weight(w), out, err,
+    if (!makers[f->form].is_rows)
+        return xm_weight_kernel(engine, name, xm_one_weight(w), out, err,
                                 "-DSRC=%s -DTILE=%s%s", type, type,
-                                xm_variant_defines(row, xm_engine_info(engine)).text);
+                                xm_variant_defines(&row, xm_engine_info(engine)).text);
     size_t used = xm_defines_print(defines, sizeof(defines), "-DSRC=%s", type);
-    xm_form_defines(&f, "FORM", defines + used, sizeof(defines) - used);
-    return xm_engine_kernel(engine, row->name, defines, out, err);
+    xm_form_defines(f, "FORM", defines + used, sizeof(defines) - used);
+    return xm_engine_kernel(engine, name, defines, out, err);
 }
 
 struct xm_counts

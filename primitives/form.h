@@ -26,35 +26,34 @@ struct xm_rows_form {
     uint64_t group; /* 0: none */
 };
 
-/* What a row that reads `form` wants to meet a weight. */
-struct xm_rows_form xm_form_for(enum xm_form form, const struct xm_weight *w);
-/* The same of activations of type `src`: plain where they already lie so. */
+/* What a row that reads `form` wants of activations of type `src` to meet w: plain rows where they
+ * already lie so. */
 struct xm_rows_form xm_form_of(enum xm_form form, const struct xm_weight *w,
                                enum xm_element src);
-/* Whether rows that somebody has prepared in form `given` are what a reader of `tokens` wants. */
-bool xm_form_serves(const struct xm_rows_form *want, const struct xm_rows_form *given,
-                    uint64_t tokens);
-/* Whether rows are prepared one by one: the forms that their makers can write. */
+/* Whether whoever makes the rows can write them so. */
 bool xm_rows_are_prepared(const struct xm_rows_form *f);
-/* 32-bit words of a prepared row, as prepared_words of kernels/cl/include/prepared.h. */
+/* 32-bit words of a row, as prepared_words of kernels/cl/include/prepared.h. */
 uint64_t xm_prepared_words(const struct xm_rows_form *f, uint64_t cols);
-/* Where a maker writes its `rows` rows in that form: o's buffer, which has room for them; NULL where
- * they are more than are read, or not wanted. */
+/* Where a maker writes its `rows` rows in that form: o's buffer, which has room for them; NULL
+ * where they are more than are read, or not wanted. */
 struct xm_buffer *xm_prepared_target(const struct xm_rows_form *f,
                                      const struct xm_operand *o, uint64_t cols,
                                      uint64_t rows);
+/* Whether b, in which a maker wrote form `given`, has the rows that a reader wants. */
+bool xm_prepared_serves(const struct xm_rows_form *want, const struct xm_rows_form *given,
+                        uint64_t cols, uint64_t rows, const struct xm_buffer *b);
+/* Columns that are whole runs of `run`, blocks and groups, the fewest: what part of a prepared row
+ * can be written by itself. */
+uint64_t xm_prepared_part(const struct xm_rows_form *f, uint64_t run);
 /* Bytes of `tokens` rows in any form but plain ones, which take none of their own: 0. */
 uint64_t xm_form_bytes(const struct xm_rows_form *f, uint64_t cols, uint64_t tokens);
-/* Whole blocks and groups of columns: what part of a prepared row can be written by itself. */
-uint64_t xm_prepared_part(const struct xm_rows_form *f);
-/* " -DFORM=8,128,0 …" of a kernel that writes prepared rows; "" where it does not. */
+/* " -DFORM=8,128,0 …" of a kernel that writes such rows; "" where it does not. */
 size_t xm_form_defines(const struct xm_rows_form *f, const char *name, char *out,
                        size_t n);
 
-/* The row of the kernel that makes a form of plain rows; NULL: they are read as they are. */
-const struct xm_variant *xm_form_maker(enum xm_form form);
-/* Its kernel, for activations of type `src` that are to meet w. */
-enum xm_status xm_form_kernel(struct xm_engine *engine, enum xm_form form,
+/* The kernel that makes a form of plain rows of type `src`, to meet w; *out stays as it is where
+ * they are read as they are. */
+enum xm_status xm_form_kernel(struct xm_engine *engine, const struct xm_rows_form *f,
                               enum xm_element src, const struct xm_weight *w,
                               struct xm_kernel **out, struct xm_error *err);
 /* Enqueues it: x[tokens, cols] of w -> prepared. */

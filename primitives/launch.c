@@ -84,6 +84,7 @@ xm_launch_for(const struct xm_launch_shape *s, const struct xm_device_info *devi
               const struct xm_counts *c, uint64_t *per_item)
 {
     const uint64_t items = unit_items(s, device, c);
+    assert(items > 0); /* a group whose row leaves its size to the run */
     const uint64_t y = units_across(&s->y, c, items), z = units_across(&s->z, c, items);
     const uint64_t per = per_unit(s, device, c, items, y * z);
     const uint64_t most = (uint64_t)device->compute_units * ITEMS_PER_UNIT;

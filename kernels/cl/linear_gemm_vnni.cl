@@ -3,7 +3,7 @@
  *     y[t][n] = sum_k x[t][k] w[n][k] (+ bias[n]),   many tokens
  *
  * A work-item computes 16 * VECTORS columns of y for up to MOST_TOKENS tokens. Global size
- * {N / (16 * VECTORS), passes} rounded up, local size 1. x was packed by linear_pack_vnni.
+ * {N / (16 * VECTORS), passes} rounded up, local size 1. x was packed by linear_prepare_vec.
  */
 #ifndef DST
 #define DST f32 /* element of y */
@@ -20,7 +20,7 @@ linear_gemm_vnni(WEIGHT_PARAMETERS(w), __global const int *x,
     const uint first = (uint)get_global_id(0) * 16 * VECTORS;
     const uint each = tokens_of_pass(t_count);
     const uint begin = (uint)get_global_id(1) * each;
-    const ulong row_words = prepared_words(k_count, PLANES, GROUP, true);
+    const ulong row_words = prepared_words(k_count, PLANES, 0, true);
     if (begin >= t_count)
         return;
     const uint tokens = min(each, t_count - begin);

@@ -9,7 +9,7 @@
 #define SRC f32 /* element of x */
 #endif
 #ifndef FORM
-#define FORM 8, 128, 1
+#define FORM 8, 0, 1
 #endif
 #include "prepared.h"
 

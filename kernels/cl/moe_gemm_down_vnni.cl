@@ -21,7 +21,7 @@ moe_gemm_down_vnni(WEIGHT_PARAMETERS(w), __global const int *h,
     const struct weight w = WEIGHT(w, k_count, 0);
     const uint first = (uint)get_global_id(0) * 16 * VECTORS;
     const ulong expert = get_global_id(1), row = expert * n_count + first;
-    const ulong row_words = prepared_words(k_count, PLANES, GROUP, true);
+    const ulong row_words = prepared_words(k_count, PLANES, 0, true);
     uint p = first_tile[expert] * 16;
     const uint end = expert_end(first_tile, source, expert);
     float16 f[MOST_TOKENS][VECTORS];

@@ -16,10 +16,7 @@
 #include "short_gemm.h"
 
 #ifndef OUT_PLANES
-#define OUT_PLANES 8 /* planes and group of the down projection */
-#endif
-#ifndef OUT_GROUP
-#define OUT_GROUP 128
+#define OUT_PLANES 8 /* planes of the down projection */
 #endif
 #define OUT_BLOCK (16 * OUT_PLANES)
 
@@ -64,8 +61,8 @@ moe_gemm_gate_up_vnni(GATE_UP_PARAMETERS, __global const int *x,
     const uint b = (uint)get_global_id(0);
     const ulong expert = get_global_id(1);
     const uint out_blocks = (i_count + OUT_BLOCK - 1) / OUT_BLOCK;
-    const ulong row_words = prepared_words(k_count, PLANES, GROUP, true);
-    const ulong h_words = prepared_words(i_count, OUT_PLANES, OUT_GROUP, true);
+    const ulong row_words = prepared_words(k_count, PLANES, 0, true);
+    const ulong h_words = prepared_words(i_count, OUT_PLANES, 0, true);
     uint p = first_tile[expert] * 16;
     const uint end = expert_end(first_tile, source, expert);
     float v[MOST_TOKENS][OUT_BLOCK];

@@ -239,10 +239,9 @@ heads_of_part(const struct xm_attention_desc *d)
 {
     if (!xm_rows_are_prepared(&d->prepared))
         return 0;
-    const uint64_t part = xm_prepared_part(&d->prepared);
-    const uint64_t heads = part > d->dv ? part / d->dv : 1;
-    const bool whole = heads * d->dv % part == 0 && d->heads_q % heads == 0 &&
-                       d->heads_q / d->heads_kv * (uint64_t)d->dv % part == 0;
+    const uint64_t part = xm_prepared_part(&d->prepared, d->dv);
+    const uint64_t heads = part / d->dv, group = d->heads_q / d->heads_kv;
+    const bool whole = group % heads == 0;
     return whole ? (uint32_t)heads : 0;
 }
 
@@ -255,6 +254,8 @@ xm_attention_emits(const struct xm_primitive *attention)
 }
 
 /* Nowhere where the heads are no parts. */
+_Static_assert((int)XM_PREPARED_ROWS <= (int)DECODE_TOKENS,
+               "decode writes all rows that are read");
 static const struct xm_buffer *
 prepared_of(const struct attention *a, const struct xm_operand *operands,
             const struct xm_attention_shape *s)

@@ -21,6 +21,8 @@
 
 enum { FEW, MANY, LONG };
 enum { FEW_TOKENS = 4, MANY_TOKENS = 127 };
+_Static_assert((int)XM_PREPARED_ROWS <= (int)FEW_TOKENS,
+               "prepared rows are read by linear_few");
 enum { SG_WORDS = 8 }; /* 32-bit words that linear_gemm_sg reads at a time */
 
 struct problem {
@@ -88,7 +90,7 @@ static const struct xm_variant long_rows[] = {
     /* linear_many has the rows from here on */
     {"linear_gemm_onednn_gpu", XM_FAMILY_ONEDNN, 0, onednn_gpu_refuses},
     {"linear_gemm_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, xm_product_not_in_shorts,
-     {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 48}}, XM_FORM_SHORTS},
+     {XM_ALONE, 0, {XM_ROWS, 64}, {XM_TOKENS, 48}}, XM_FORM_SHORT_PAIRS},
     {"linear_gemm_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}}, XM_FORM_TILES},
     {"linear_gemm_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,

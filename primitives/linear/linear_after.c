@@ -66,18 +66,11 @@ xm_linear_after_destroy(struct xm_linear_after *a)
     xm_primitive_destroy(a->slice);
 }
 
-static uint64_t
-result_bytes(const struct xm_linear *l, uint64_t tokens)
-{
-    return tokens * l->desc.segment[0].weight->host.rows *
-           (xm_element_bits(l->desc.dst) / 8);
-}
-
 uint64_t
 xm_linear_after_bytes(const struct xm_linear *l, uint64_t tokens)
 {
     return l->after.glu && up_is_in_scratch(l)
-               ? xm_scratch_bytes(&l->base, result_bytes(l, tokens))
+               ? xm_scratch_bytes(&l->base, xm_linear_y_bytes(l, tokens))
                : 0;
 }
 
@@ -106,7 +99,8 @@ run_glu(const struct xm_linear_call *c, struct xm_error *err)
     struct xm_linear_call products = *c;
     up.buffer = c->operands[XM_LINEAR_FACTOR].buffer;
     if (up_is_in_scratch(l))
-        XM_TRY(xm_scratch_take(c->scratch, result_bytes(l, c->tokens), &up.buffer, err));
+        XM_TRY(xm_scratch_take(c->scratch, xm_linear_y_bytes(l, c->tokens), &up.buffer,
+                               err));
     memcpy(parts, c->operands, sizeof(parts));
     parts[XM_LINEAR_FACTOR].buffer = NULL; /* nothing to add */
     parts[XM_LINEAR_Y + 1] = up;

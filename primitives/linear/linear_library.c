@@ -4,12 +4,6 @@
  */
 #include "primitives/linear/linear_rows.h"
 
-static const struct xm_weight *
-weight_of(const struct xm_linear *l, uint32_t i)
-{
-    return &l->desc.segment[i].weight->host;
-}
-
 static struct xm_buffer *
 x_of(const struct xm_linear_call *c)
 {
@@ -82,13 +76,6 @@ run_onednn(const struct xm_linear_call *c, struct xm_error *err)
     return status;
 }
 
-/* Of y, and of what a gate is multiplied by. */
-static uint64_t
-y_bytes(const struct xm_linear *l, uint64_t tokens)
-{
-    return tokens * weight_of(l, 0)->rows * (xm_element_bits(l->desc.dst) / 8);
-}
-
 static uint64_t
 onednn_gpu_bytes(const struct xm_linear *l, uint64_t tokens)
 {
@@ -98,7 +85,7 @@ onednn_gpu_bytes(const struct xm_linear *l, uint64_t tokens)
         most = bytes > most ? bytes : most;
     }
     if (l->desc.is_glu && l->desc.n == 2)
-        most += xm_scratch_bytes(&l->base, y_bytes(l, tokens));
+        most += xm_scratch_bytes(&l->base, xm_linear_y_bytes(l, tokens));
     return most;
 }
 
@@ -122,11 +109,12 @@ run_onednn_gpu_glu(const struct xm_linear_call *c, struct xm_error *err)
     const struct xm_linear_desc *d = &c->l->desc;
     const struct xm_onednn_span none = {NULL, 0};
     struct xm_onednn_span up = {c->operands[XM_LINEAR_FACTOR].buffer,
-                                d->slice * weight_of(c->l, 0)->rows *
+                                d->slice * xm_linear_weight(c->l, 0)->rows *
                                     (xm_element_bits(d->dst) / 8)};
     if (d->n == 2) {
         up.offset = 0;
-        XM_TRY(xm_scratch_take(c->scratch, y_bytes(c->l, c->tokens), &up.buffer, err));
+        XM_TRY(xm_scratch_take(c->scratch, xm_linear_y_bytes(c->l, c->tokens), &up.buffer,
+                               err));
         XM_TRY(run_onednn_gpu_segment(c, 1, up.buffer, none, err));
     }
     return run_onednn_gpu_segment(c, 0, c->operands[XM_LINEAR_Y].buffer, up, err);

@@ -8,17 +8,11 @@
 #include "primitives/args.h"
 #include "runtime/kernel_defines.h"
 
-static const struct xm_weight *
-weight_of(const struct xm_linear *l, uint32_t i)
-{
-    return &l->desc.segment[i].weight->host;
-}
-
 /* The form of x, which all segments share. */
 static struct xm_rows_form
 form_of(const struct xm_linear *l, const struct xm_variant *row)
 {
-    return xm_form_of(row->form, weight_of(l, 0), l->desc.src);
+    return xm_form_of(row->form, xm_linear_weight(l, 0), l->desc.src);
 }
 
 /* Results: one of a GLU, else one a segment. */
@@ -40,7 +34,7 @@ build_product(const struct xm_linear *l, const struct xm_variant *row, uint32_t 
     struct xm_kernel_weights w = {.n = end - first};
     char joined[64] = "";
     for (uint32_t i = first; i < end; i++)
-        w.w[i - first] = weight_of(l, i);
+        w.w[i - first] = xm_linear_weight(l, i);
     if (row->joins)
         xm_defines_print(joined, sizeof(joined), " -DSEGMENTS=%u -DGLU=%d -DACT=%d", d->n,
                          d->is_glu, d->is_glu ? (int)d->activation : 0);
@@ -57,8 +51,9 @@ xm_linear_build(struct xm_linear *l, struct xm_linear_way *way, struct xm_error 
     way->prepare = NULL; /* of another row, which has not been built */
     if (library)
         return library->build(l, err);
-    XM_TRY(xm_form_kernel(l->base.engine, form_of(l, way->row).form, l->desc.src,
-                          weight_of(l, 0), &way->prepare, err));
+    const struct xm_rows_form form = form_of(l, way->row);
+    XM_TRY(xm_form_kernel(l->base.engine, &form, l->desc.src, xm_linear_weight(l, 0),
+                          &way->prepare, err));
     if (way->row->joins)
         return build_product(l, way->row, 0, l->desc.n, &way->product[0], err);
     for (uint32_t i = 0; i < l->desc.n; i++)
@@ -74,7 +69,8 @@ xm_linear_scratch(const struct xm_linear *l, const struct xm_linear_way *way,
     const struct xm_rows_form form = form_of(l, way->row);
     return library ? library->scratch_bytes(l, tokens)
                    : xm_scratch_bytes(
-                         &l->base, xm_form_bytes(&form, weight_of(l, 0)->cols, tokens));
+                         &l->base,
+                         xm_form_bytes(&form, xm_linear_weight(l, 0)->cols, tokens));
 }
 
 /* ---- runs ------------------------------------------------------------------------- */
@@ -88,8 +84,8 @@ multiply_joined(const struct xm_linear_call *c, const struct xm_buffer *x,
                              *const bias[] = {"bias0", "bias1", "bias2"},
                              *const rows[] = {"rows0", "rows1", "rows2"};
     const struct xm_linear_desc *d = &c->l->desc;
-    const uint64_t n = weight_of(c->l, 0)->rows;
-    struct xm_counts counts = xm_counts_of(weight_of(c->l, 0), c->tokens);
+    const uint64_t n = xm_linear_weight(c->l, 0)->rows;
+    struct xm_counts counts = xm_counts_of(xm_linear_weight(c->l, 0), c->tokens);
     struct xm_args a = {.n = 0};
     for (uint32_t i = 0; i < d->n; i++) {
         const struct xm_linear_segment *s = &d->segment[i];
@@ -102,12 +98,12 @@ multiply_joined(const struct xm_linear_call *c, const struct xm_buffer *x,
     xm_put_buffer(&a, "other", c->operands[XM_LINEAR_ADDEND].buffer);
     xm_put_uint(&a, "other_step", n * (d->slices ? d->slices : 1));
     xm_put_uint(&a, "other_first", n * d->slice);
-    xm_put_uint(&a, "k_count", weight_of(c->l, 0)->cols);
+    xm_put_uint(&a, "k_count", xm_linear_weight(c->l, 0)->cols);
     if (!c->way->row->launch.y.per) /* a unit takes all tokens */
         xm_put_uint(&a, "t_count", c->tokens);
     counts.n_parts = results_of(d);
     for (uint32_t i = 0; i < counts.n_parts; i++) {
-        counts.part[i] = weight_of(c->l, i)->rows;
+        counts.part[i] = xm_linear_weight(c->l, i)->rows;
         counts.n[XM_ROWS] += counts.part[i];
     }
     return xm_launch(&c->way->row->launch, c->way->product[0], &counts, &a, c->run->queue,
@@ -137,13 +133,13 @@ multiply_one(const struct xm_linear_call *c, uint32_t i, const struct xm_buffer 
 static enum xm_status
 take_x(const struct xm_linear_call *c, struct xm_buffer **x, struct xm_error *err)
 {
-    const struct xm_weight *w = weight_of(c->l, 0);
+    const struct xm_weight *w = xm_linear_weight(c->l, 0);
     const struct xm_rows_form form = form_of(c->l, c->way->row);
     struct xm_buffer *prepared = c->operands[XM_LINEAR_PREPARED].buffer;
     *x = c->operands[XM_LINEAR_X].buffer;
     if (!c->way->prepare)
         return XM_OK;
-    if (prepared && xm_form_serves(&form, &c->l->desc.prepared, c->tokens)) {
+    if (xm_prepared_serves(&form, &c->l->desc.prepared, w->cols, c->tokens, prepared)) {
         *x = prepared;
         return XM_OK;
     }

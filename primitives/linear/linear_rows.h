@@ -67,6 +67,19 @@ uint64_t xm_linear_scratch(const struct xm_linear *l, const struct xm_linear_way
                            uint64_t tokens);
 enum xm_status xm_linear_multiply(const struct xm_linear_call *c, struct xm_error *err);
 
+static inline const struct xm_weight *
+xm_linear_weight(const struct xm_linear *l, uint32_t i)
+{
+    return &l->desc.segment[i].weight->host;
+}
+
+/* Bytes of the result of segment 0. */
+static inline uint64_t
+xm_linear_y_bytes(const struct xm_linear *l, uint64_t tokens)
+{
+    return tokens * xm_linear_weight(l, 0)->rows * (xm_element_bits(l->desc.dst) / 8);
+}
+
 /* Whether a row's products add the addend, and make a gated unit. */
 static inline bool
 xm_linear_adds(const struct xm_variant *row)

@@ -45,7 +45,7 @@ static const char *
 shorts_refuse(const void *problem)
 {
     const struct xm_moe_experts *m = ((const struct xm_moe_problem *)problem)->m;
-    if (!(m->forms >> XM_FORM_SHORTS & 1))
+    if (!(m->forms >> XM_FORM_SHORT_PAIRS & 1))
         return "a step beside it does not know rows of integers";
     const char *why = xm_weight_not_in_shorts(xm_moe_gate(m), m->desc.src);
     return why ? why : xm_weight_not_in_shorts(xm_moe_down(m), m->desc.src);
@@ -102,7 +102,7 @@ static const struct xm_variant gather_rows[] = {
     {"moe_gather_rows_ref", XM_FAMILY_ONEDNN, 0, onednn_refuses,
      {XM_ITEM, 0, {XM_COLS}, {XM_SLOTS, 1}}, XM_FORM_ROWS},
     {"moe_gather_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
-     {XM_ALONE, 0, {XM_SLOTS}}, XM_FORM_SHORTS},
+     {XM_ALONE, 0, {XM_SLOTS}}, XM_FORM_SHORT_PAIRS},
     {"moe_gather_vec", XM_FAMILY_VEC, 0, NULL,
      {XM_ALONE, 0, {XM_BLOCKS}, {XM_SLOTS, XM_TILE}}, XM_FORM_TILES},
     {"moe_gather_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
@@ -119,7 +119,7 @@ static const struct xm_variant gather_rows[] = {
 static const struct xm_variant gemm_gate_up_rows[] = {
     {"moe_gemm_gate_up_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
     {"moe_gemm_gate_up_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
-     {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_SHORTS},
+     {XM_ALONE, 0, {XM_BLOCKS}, {XM_EXPERTS, 1}}, XM_FORM_SHORT_PAIRS},
     {"moe_gemm_gate_up_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_COLS, 0, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
     {"moe_gemm_gate_up_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
@@ -135,7 +135,7 @@ static const struct xm_variant gemm_gate_up_rows[] = {
 static const struct xm_variant gemm_down_rows[] = {
     {"moe_gemm_down_onednn", XM_FAMILY_ONEDNN, 0, onednn_refuses, .form = XM_FORM_ROWS},
     {"moe_gemm_down_vnni", XM_FAMILY_VEC, XM_CAP_VNNI, shorts_refuse,
-     {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_SHORTS},
+     {XM_ALONE, 0, {XM_ROWS, 64}, {XM_EXPERTS, 1}}, XM_FORM_SHORT_PAIRS},
     {"moe_gemm_down_vec", XM_FAMILY_VEC, 0, xm_product_not_in_planes,
      {XM_ALONE, 0, {XM_ROWS, 8, XM_SHARED}, {XM_EXPERTS, 1}}, XM_FORM_TILES},
     {"moe_gemm_down_dpas", XM_FAMILY_SG, XM_CAP_DPAS, matrix_refuses,
@@ -210,11 +210,10 @@ xm_moe_reads(struct xm_engine *engine, const struct xm_weight *gate, enum xm_ele
 {
     const struct xm_moe_problem problem = {{gate, src}, NULL};
     const struct xm_pick pick = {.table = &xm_moe_tables[XM_MOE_GATE_UP]};
-    struct xm_error why = {0};
     size_t row;
     const bool known =
-        xm_variant_pick(&pick, xm_engine_info(engine), &problem, &row, &why) == XM_OK;
-    return xm_form_for(known ? gate_up_rows[row].form : XM_FORM_ROWS, gate);
+        xm_variant_pick(&pick, xm_engine_info(engine), &problem, &row, NULL) == XM_OK;
+    return xm_form_of(known ? gate_up_rows[row].form : XM_FORM_ROWS, gate, src);
 }
 
 /* ---- creation ---------------------------------------------------------------------- */
@@ -243,7 +242,7 @@ xm_moe_h_part(const struct xm_moe_experts *m)
     const uint32_t units = xm_engine_info(m->engine)->compute_units;
     if (!xm_moe_row(m, XM_MOE_GATE_UP)->emits || !xm_rows_are_prepared(&form))
         return 0;
-    const uint64_t part = xm_prepared_part(&form),
+    const uint64_t part = xm_prepared_part(&form, 1),
                    most = part < m->inter ? part : m->inter;
     const uint64_t items = xm_align_up(m->inter, part) / part * m->top_k;
     const uint64_t done_at_once = xm_align_up(items, units ? units : 1) * most;
@@ -322,8 +321,8 @@ build_prepare(struct xm_moe_experts *m, enum xm_moe_step step, struct xm_error *
     m->prepare[step] = NULL;
     if (step != XM_MOE_GATE_UP && (step != XM_MOE_DOWN || xm_moe_h_part(m)))
         return XM_OK;
-    return xm_form_kernel(m->engine, xm_moe_row(m, step)->form,
-                          step == XM_MOE_DOWN ? XM_F32 : m->desc.src,
+    const struct xm_rows_form form = xm_moe_form(m, step);
+    return xm_form_kernel(m->engine, &form, step == XM_MOE_DOWN ? XM_F32 : m->desc.src,
                           xm_moe_weight(m, step), &m->prepare[step], err);
 }
 

@@ -62,8 +62,8 @@ static bool
 x_is_prepared(const struct xm_moe_call *c)
 {
     const struct xm_rows_form form = xm_moe_form(c->m, XM_MOE_GATE_UP);
-    return c->batch->prepared &&
-           xm_form_serves(&form, &c->m->desc.prepared, c->batch->tokens);
+    return xm_prepared_serves(&form, &c->m->desc.prepared, c->m->hidden, c->batch->tokens,
+                              c->batch->prepared);
 }
 
 /* What a step for few tokens reads: plain rows, or what was made of them. */

@@ -60,13 +60,18 @@ sizes_of(const struct xm_operand *o)
     return s;
 }
 
+static struct xm_rows_form
+form_of_a(const struct gather_matmul *g)
+{
+    return xm_form_of(rows[g->pick.row].form, &g->weight->host, g->src);
+}
+
 /* Of `n` rows of a as the row reads them. */
 static uint64_t
 prepared_bytes(const struct gather_matmul *g, uint64_t n)
 {
-    const struct xm_weight *w = &g->weight->host;
-    const struct xm_rows_form form = xm_form_for(rows[g->pick.row].form, w);
-    return xm_form_bytes(&form, w->cols, n);
+    const struct xm_rows_form form = form_of_a(g);
+    return xm_form_bytes(&form, g->weight->host.cols, n);
 }
 
 static enum xm_status
@@ -164,9 +169,10 @@ build(void *ctx, size_t i, struct xm_error *err)
     struct xm_engine *engine = g->base.engine;
     const struct xm_variant *row = &rows[g->pick.row];
     const struct xm_weight *w = &g->weight->host;
+    const struct xm_rows_form form = form_of_a(g);
     (void)i;
     g->prepare = NULL;
-    XM_TRY(xm_form_kernel(engine, row->form, g->src, w, &g->prepare, err));
+    XM_TRY(xm_form_kernel(engine, &form, g->src, w, &g->prepare, err));
     return xm_weight_kernel(engine, xm_variant_kernel(row), xm_one_weight(w), &g->kernel,
                             err, "-DSRC=%s -DDST=%s -DIDS=%s%s", xm_element_text(g->src),
                             xm_element_text(g->dst), xm_element_text(g->ids),

@@ -136,17 +136,20 @@ bind_args(const struct xm_queue *q, struct ocl_kernel *k, const struct xm_arg *a
     if (n_args != k->n_args)
         return xm_fail(err, XM_INVALID, "kernel '%s' takes %u arguments, %u were given",
                        k->base.name, k->n_args, n_args);
+    bool all_named = true;
     for (uint32_t i = 0; i < n_args; i++) {
         XM_TRY(check_arg(k, i, &args[i], err));
         if (!k->named)
             XM_TRY(check_name(k, i, &args[i], err));
+        all_named &= args[i].name != NULL;
         cl_int code = bind_arg(q, k->kernel, i, &args[i]);
         if (code != CL_SUCCESS)
             return xm_ocl_fail(err, code, "clSetKernelArg",
                                "kernel '%s', argument %u (%s)", k->base.name, i,
                                k->args[i].name);
     }
-    k->named = true; /* once is enough: a caller does not change what it calls them */
+    k->named =
+        all_named; /* once is enough: a caller does not change what it calls them */
     return XM_OK;
 }
 

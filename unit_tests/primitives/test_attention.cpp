@@ -166,9 +166,9 @@ class Attention : public PrimitiveTest
             reader = std::make_unique<test_weight>(1, 8, cols, format, 1);
             const xm_weight *w = &reader->device->host;
             desc.prepared =
-                xm_form_for(xm_weight_not_in_shorts(w, desc.element) ? XM_FORM_PLANES
-                                                                     : XM_FORM_SHORTS,
-                            w);
+                xm_form_of(xm_weight_not_in_shorts(w, desc.element) ? XM_FORM_PLANES
+                                                                    : XM_FORM_SHORTS,
+                           w, XM_F16);
             form = desc.prepared;
             xm_primitive_destroy(attention.p);
             attention.p = nullptr;
@@ -186,7 +186,7 @@ class Attention : public PrimitiveTest
         const xm_weight *w = &reader->device->host;
         tensor want(XM_I32, {(int64_t)rows, (int64_t)xm_prepared_words(&form, w->cols)});
         ASSERT_XM_OK(
-            xm_form_kernel(engine, form.form, out.operand().element, w, &kernel, &err));
+            xm_form_kernel(engine, &form, out.operand().element, w, &kernel, &err));
         ASSERT_XM_OK(xm_form_make(form.form, kernel, w, out.buffer(), rows, want.buffer(),
                                   queue, &err));
         EXPECT_EQ(prepared.read_ints(), want.read_ints());

@@ -80,7 +80,7 @@ class Form : public PrimitiveTest
                             ? xm_weight_not_in_shorts(&w.device->host, src)
                             : xm_weight_not_in_planes(&w.device->host))
                         continue;
-                    fn(w, xm_form_for(form, &w.device->host));
+                    fn(w, xm_form_of(form, &w.device->host, XM_F16));
                     formats_tried++;
                 }
             }
@@ -97,9 +97,8 @@ class Form : public PrimitiveTest
         xm_kernel *kernel = nullptr;
         const xm_weight *host = &w.device->host;
         tensor out(XM_I32, {(int64_t)rows, (int64_t)xm_prepared_words(&f, host->cols)});
-        EXPECT_EQ(
-            xm_form_kernel(engine, f.form, x.operand().element, host, &kernel, &err),
-            XM_OK)
+        EXPECT_EQ(xm_form_kernel(engine, &f, x.operand().element, host, &kernel, &err),
+                  XM_OK)
             << err.text;
         EXPECT_EQ(xm_form_make(f.form, kernel, host, x.buffer(), rows, out.buffer(),
                                queue, &err),
@@ -179,8 +178,8 @@ TEST_F(Form, ARowChainWritesEachResultForItsReader)
     desc.x[0] = XM_F32;
     desc.y[0] = XM_F16;
     desc.y[1] = XM_F32;
-    desc.prepared[0] = xm_form_for(XM_FORM_SHORTS, &experts.device->host);
-    desc.prepared[1] = xm_form_for(XM_FORM_PLANES, &router.device->host);
+    desc.prepared[0] = xm_form_of(XM_FORM_SHORTS, &experts.device->host, XM_F16);
+    desc.prepared[1] = xm_form_of(XM_FORM_PLANES, &router.device->host, XM_F16);
     primitive_ptr chain;
     ASSERT_XM_OK(xm_row_chain_create(engine, &desc, &chain.p, &err));
     ASSERT_TRUE(xm_row_chain_emits(chain.p, 0));
@@ -206,7 +205,7 @@ TEST_F(Form, MoreRowsThanAReaderTakesAreNotWritten)
 {
     const int64_t rows = XM_PREPARED_ROWS + 1, cols = 256;
     test_weight w(1, 8, cols, {XM_U4, 64, true}, 1);
-    const xm_rows_form f = xm_form_for(XM_FORM_PLANES, &w.device->host);
+    const xm_rows_form f = xm_form_of(XM_FORM_PLANES, &w.device->host, XM_F16);
     tensor x(XM_F32, {rows, cols}, random_floats(rows * cols, 3));
     tensor y(XM_F32, {rows, cols}), out = words(f, cols, XM_PREPARED_ROWS);
     xm_rms_norm_desc desc = {nullptr, 1e-6f, XM_F32, XM_F32, f};
@@ -293,15 +292,48 @@ TEST_F(Reader, ReadsPlainRowsWhereTheyLieAsItWants)
 TEST(FormParts, AreWholeBlocksAndGroups)
 {
     xm_rows_form f = {XM_FORM_PLANES, 8, 32};
-    EXPECT_EQ(xm_prepared_part(&f), 128u);
+    EXPECT_EQ(xm_prepared_part(&f, 1), 128u);
     f.group = 0;
-    EXPECT_EQ(xm_prepared_part(&f), 128u);
+    EXPECT_EQ(xm_prepared_part(&f, 1), 128u);
     f.group = 256;
-    EXPECT_EQ(xm_prepared_part(&f), 256u);
+    EXPECT_EQ(xm_prepared_part(&f, 1), 256u);
     f.group = 96;
-    EXPECT_EQ(xm_prepared_part(&f), 384u);
+    EXPECT_EQ(xm_prepared_part(&f, 1), 384u);
     f.planes = 1;
-    EXPECT_EQ(xm_prepared_part(&f), 96u);
+    EXPECT_EQ(xm_prepared_part(&f, 1), 96u);
+    EXPECT_EQ(xm_prepared_part(&f, 64), 192u);
+    f = {XM_FORM_PLANES, 8, 0};
+    EXPECT_EQ(xm_prepared_part(&f, 96), 384u);
+}
+
+/* short_gemm.h reads the odd row's neighbour. */
+TEST(FormBytes, PairsOfRowsAreWhole)
+{
+    const xm_rows_form pairs = {XM_FORM_SHORT_PAIRS, 8, 0};
+    EXPECT_EQ(xm_form_bytes(&pairs, 256, 5), xm_form_bytes(&pairs, 256, 6));
+    EXPECT_LT(xm_form_bytes(&pairs, 256, 4), xm_form_bytes(&pairs, 256, 5));
+    const xm_rows_form rows = {XM_FORM_SHORTS, 8, 64};
+    EXPECT_LT(xm_form_bytes(&rows, 256, 5), xm_form_bytes(&rows, 256, 6));
+}
+
+TEST_F(Form, ServesAReaderOfTheSameFormFewRowsAndWithRoom)
+{
+    const xm_rows_form f = {XM_FORM_PLANES, 8, 64}, other = {XM_FORM_PLANES, 8, 32},
+                       shorts = {XM_FORM_SHORTS, 8, 64}, planes = {XM_FORM_PLANES, 4, 64},
+                       pairs = {XM_FORM_SHORT_PAIRS, 8, 0};
+    tensor four = words(f, 256, XM_PREPARED_ROWS), two = words(f, 256, 2);
+    const xm_operand o = four.operand(), none = {};
+    EXPECT_TRUE(xm_prepared_serves(&f, &f, 256, XM_PREPARED_ROWS, four.buffer()));
+    EXPECT_FALSE(xm_prepared_serves(&f, &f, 256, XM_PREPARED_ROWS + 1, four.buffer()));
+    EXPECT_FALSE(xm_prepared_serves(&f, &f, 256, 3, two.buffer()));
+    EXPECT_FALSE(xm_prepared_serves(&f, &f, 256, 1, nullptr));
+    for (const xm_rows_form &wrong : {other, shorts, planes})
+        EXPECT_FALSE(xm_prepared_serves(&f, &wrong, 256, 1, four.buffer()));
+    EXPECT_FALSE(xm_prepared_serves(&pairs, &pairs, 256, 1, four.buffer()));
+    EXPECT_EQ(xm_prepared_target(&f, &o, 256, XM_PREPARED_ROWS), four.buffer());
+    EXPECT_EQ(xm_prepared_target(&f, &o, 256, XM_PREPARED_ROWS + 1), nullptr);
+    EXPECT_EQ(xm_prepared_target(&f, &o, 512, XM_PREPARED_ROWS), nullptr);
+    EXPECT_EQ(xm_prepared_target(&f, &none, 256, 1), nullptr);
 }
 
 } // namespace

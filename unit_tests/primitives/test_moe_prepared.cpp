@@ -42,9 +42,8 @@ class MoePrepared : public PrimitiveTest
         auto prepared = std::make_unique<tensor>(
             XM_I32, std::vector<int64_t>{(int64_t)tokens, words});
         xm_kernel *kernel = nullptr;
-        EXPECT_EQ(
-            xm_form_kernel(engine, form.form, x.operand().element, &w, &kernel, &err),
-            XM_OK)
+        EXPECT_EQ(xm_form_kernel(engine, &form, x.operand().element, &w, &kernel, &err),
+                  XM_OK)
             << err.text;
         EXPECT_EQ(xm_form_make(form.form, kernel, &w, x.buffer(), tokens,
                                prepared->buffer(), queue, &err),
@@ -72,7 +71,7 @@ class PreparedH : public MoePrepared
     {
         const xm_variant &row = xm_moe_tables[XM_MOE_GATE_UP].rows[1];
         EXPECT_STREQ(row.name, "moe_gate_up_vec");
-        const rows_form x_form = xm_form_for(row.form, &gate.host);
+        const rows_form x_form = xm_form_of(row.form, &gate.host, XM_F16);
         const rows_form plain = {};
         const uint64_t words = form ? xm_prepared_words(form, down.cols) : 1;
         char defines[XM_KERNEL_DEFINES];
@@ -100,7 +99,7 @@ class PreparedH : public MoePrepared
         xm_counts counts = {};
         counts.n[XM_ROWS] = down.cols;
         counts.n[XM_SLOTS] = SLOTS;
-        counts.block = form ? xm_prepared_part(form) : 1;
+        counts.block = form ? xm_prepared_part(form, 1) : 1;
         xm_kernel *kernel = nullptr;
         EXPECT_EQ(xm_weight_kernel(engine, row.name, {{&gate.host, &up.host}, 2}, &kernel,
                                    &err, "-DSRC=f32 -DACT=0%s", defines),
@@ -126,7 +125,7 @@ class PreparedH : public MoePrepared
                          (f == XM_FORM_SHORTS ? " shorts" : " planes"));
             if (f == XM_FORM_SHORTS && xm_weight_not_in_shorts(&down.host, XM_F16))
                 continue;
-            const rows_form form = xm_form_for(f, &down.host);
+            const rows_form form = xm_form_of(f, &down.host, XM_F16);
             const halves both = gate_up(gate, up, down.host, &form);
             EXPECT_EQ(both.h, plain.h);
             EXPECT_EQ(both.prepared, prepare(form, down.host, h, SLOTS)->read_ints());

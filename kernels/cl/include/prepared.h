@@ -85,7 +85,8 @@ prepare_block(const float *v, const uint planes, const bool shorts, __global int
         __global const STORAGE(T) * x, uint k_count, uint first, uint end,               \
         __global int *row, const uint planes, const uint group, const bool shorts)       \
     {                                                                                    \
-        const uint block = 16 * planes, blocks = prepared_blocks(k_count, planes);       \
+        const uint block = 16 * (planes ? planes : 1);                                   \
+        const uint blocks = prepared_blocks(k_count, planes ? planes : 1);               \
         __global float *sums =                                                           \
             (__global float *)row + prepared_values(k_count, planes, shorts);            \
         for (uint b = first / block; b * block < end; b++) {                             \

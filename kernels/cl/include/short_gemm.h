@@ -167,7 +167,7 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
            float16 (*f)[VECTORS])
 {
     const uint blocks = (rows[0].w.k_count + BLOCK - 1) / BLOCK;
-    const ulong row_words = prepared_words(rows[0].w.k_count, PLANES, GROUP, true);
+    const ulong row_words = prepared_words(rows[0].w.k_count, PLANES, 0, true);
     struct unpacked w;
     for (uint t = 0; t < (tokens + 1) / 2 * 2; t++)
         for (uint v = 0; v < VECTORS; v++)
