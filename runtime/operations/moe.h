@@ -19,9 +19,8 @@ extern "C" {
 #endif
 
 enum xm_activation {
-    XM_ACT_SWISH,     /* x * sigmoid(beta x) */
-    XM_ACT_GELU_TANH, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
-    XM_ACT_GELU_ERF,  /* x/2 (1 + erf(x / sqrt 2)) */
+#define ACTIVATION(id, text, formula) XM_ACT_##id,
+#include "runtime/operations/activations.def"
     XM_ACT_COUNT
 };
 const char *xm_activation_text(enum xm_activation a);

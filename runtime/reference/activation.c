@@ -10,16 +10,11 @@
 const char *
 xm_activation_text(enum xm_activation a)
 {
-    switch (a) {
-    case XM_ACT_SWISH:
-        return "swish";
-    case XM_ACT_GELU_TANH:
-        return "gelu_tanh";
-    case XM_ACT_GELU_ERF:
-        return "gelu_erf";
-    default:
-        return "unknown";
-    }
+    static const char *const text[] = {
+#define ACTIVATION(id, text, formula) text,
+#include "runtime/operations/activations.def"
+    };
+    return a < XM_ACT_COUNT ? text[a] : "unknown";
 }
 
 float
@@ -31,14 +26,12 @@ xm_ref_sigmoid(float x)
 float
 xm_ref_activation(enum xm_activation a, float beta, float x)
 {
-    const float sqrt_2_over_pi = 0.79788456080286536f;
-    const float sqrt_half = 0.70710678118654752f;
     switch (a) {
-    case XM_ACT_GELU_TANH:
-        return 0.5f * x * (1.0f + tanhf(sqrt_2_over_pi * (x + 0.044715f * x * x * x)));
-    case XM_ACT_GELU_ERF:
-        return 0.5f * x * (1.0f + erff(x * sqrt_half));
+#define ACTIVATION(id, text, formula)                                                    \
+    case XM_ACT_##id:                                                                    \
+        return formula;
+#include "runtime/operations/activations.def"
     default:
-        return x * xm_ref_sigmoid(beta * x);
+        return NAN;
     }
 }

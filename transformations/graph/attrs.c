@@ -18,13 +18,15 @@ static const char *const reduction_names[] = {"none", "sum",  "prod", "min",
 static const char *const epsilon_mode_names[] = {"inside_sqrt", "outside_sqrt", NULL};
 static const char *const topk_mode_names[] = {"max", "min", NULL};
 static const char *const topk_sort_names[] = {"none", "index", "value", NULL};
-/* As xm_activation_text, xm_routing_text and xm_gate_up_text spell them. */
-static const char *const activation_names[] = {"swish", "gelu_tanh", "gelu_erf", NULL};
+static const char *const activation_names[] = {
+#define ACTIVATION(id, text, formula) text,
+#include "runtime/operations/activations.def"
+    NULL};
+/* As xm_routing_text and xm_gate_up_text spell them. */
 static const char *const routing_names[] = {"softmax", "softmax_topk", "sigmoid_bias",
                                             NULL};
 static const char *const gate_up_names[] = {
     "apart", "interleaved", "stacked", "up_first_interleaved", "up_first_stacked", NULL};
-_Static_assert(XM_ARRAY_LEN(activation_names) == XM_ACT_COUNT + 1, "one name a value");
 _Static_assert(XM_ARRAY_LEN(routing_names) == XM_ROUTING_COUNT + 1, "one name a value");
 _Static_assert(XM_ARRAY_LEN(gate_up_names) == XM_GATE_UP_COUNT + 1, "one name a value");
 

@@ -2,8 +2,7 @@
  *
  * The gated activation of an expert, and what it is made of.
  *
- *   ACT  0 swish x * sigmoid(beta x), 1 gelu (tanh form), 2 gelu (erf form); the numbers are
- *        enum xm_activation's
+ *   ACT  a row of runtime/operations/activations.def, counted from 0
  *   REAL float, or float16 for 16 lanes at once
  */
 #ifndef REAL
@@ -22,14 +21,14 @@ sigmoid(REAL x)
 static inline REAL
 activate(REAL x, float beta)
 {
-#if ACT == 0
+#if ACT == 0 /* SWISH */
     return x * sigmoid(beta * x);
-#elif ACT == 1
+#elif ACT == 1 /* GELU_TANH */
     return 0.5f * x * (1.0f + tanh(0.7978845608028654f * (x + 0.044715f * x * x * x)));
-#elif ACT == 2
+#elif ACT == 2 /* GELU_ERF */
     return 0.5f * x * (1.0f + erf(x * 0.7071067811865476f));
 #else
-#error "ACT is 0, 1 or 2"
+#error "ACT is no row of activations.def"
 #endif
 }
 
