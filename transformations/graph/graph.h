@@ -40,7 +40,8 @@ enum xm_op_flag {
     XM_OPF_SOURCE = 1 << 4,
     XM_OPF_NAMED = 1 << 5,
     XM_OPF_FUSED = 1 << 6,
-    XM_OPF_PRODUCT = 1 << 7
+    XM_OPF_PRODUCT = 1 << 7,
+    XM_OPF_CONVERTS = 1 << 8
 };
 
 struct xm_op_info {

@@ -14,7 +14,8 @@ enum {
     SOURCE = XM_OPF_SOURCE,
     NAMED = XM_OPF_NAMED,
     FUSED = XM_OPF_FUSED,
-    PRODUCT = XM_OPF_PRODUCT
+    PRODUCT = XM_OPF_PRODUCT,
+    CONVERTS = XM_OPF_CONVERTS
 };
 
 static const struct xm_op_info ops[XM_OP_COUNT] = {

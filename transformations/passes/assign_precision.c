@@ -37,8 +37,8 @@ reads_weight(const struct xm_node *n)
     return xm_in(n, n->op == XM_OP_GATHER ? 0 : 1)->node->op == XM_OP_WEIGHT;
 }
 
-/* What an op asks of its operands. Of all others a result that must be f32 is computed from
- * operands of f32. */
+/* What an op asks of its operands; one that CONVERTS (ops.def) asks nothing. Of all others a result
+ * that must be f32 is computed from operands of f32. */
 #define IN(i) (1u << (i))
 /* clang-format off */
 static const struct needs {
@@ -52,8 +52,6 @@ static const struct needs {
     { XM_OP_MATMUL,        0, 0, reads_weight },
     { XM_OP_GATHER,        0, 0, reads_weight },
     { XM_OP_LINEAR,        0, IN(XM_LINEAR_ADDEND), NULL },
-    { XM_OP_RMS_NORM,      0, 0, NULL },
-    { XM_OP_ROW_CHAIN,     0, 0, NULL },
     { XM_OP_ROPE,          IN(1) | IN(2), 0, NULL },
     { XM_OP_ATTENTION,     IN(XM_ATTENTION_COS) | IN(XM_ATTENTION_SIN),
       IN(XM_ATTENTION_Q) | IN(XM_ATTENTION_K) | IN(XM_ATTENTION_V) | IN(XM_ATTENTION_MASK), NULL },
@@ -67,6 +65,9 @@ static const struct needs {
 static const struct needs *
 needs_of(const struct xm_node *n)
 {
+    static const struct needs nothing = {.exact = 0};
+    if (xm_op_info(n->op)->flags & XM_OPF_CONVERTS)
+        return &nothing;
     for (size_t i = 0; i < XM_ARRAY_LEN(needs); i++) {
         if (needs[i].op == n->op && (!needs[i].applies || needs[i].applies(n)))
             return &needs[i];
