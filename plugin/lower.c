@@ -163,6 +163,21 @@ lower_shape_value(struct xm_lower *l, struct xm_node *n)
     return XM_OK;
 }
 
+static const struct xm_lower_op *
+row_in(const struct xm_lower_op *rows, enum xm_op op)
+{
+    while (rows->op != XM_OP_NONE && rows->op != op)
+        rows++;
+    return rows->op == op ? rows : NULL;
+}
+
+const struct xm_lower_op *
+xm_lower_op(enum xm_op op)
+{
+    const struct xm_lower_op *row = row_in(xm_lower_heavy_ops, op);
+    return row ? row : row_in(xm_lower_light_ops, op);
+}
+
 static enum xm_status
 lower_node(struct xm_lower *l, struct xm_node *n)
 {
@@ -186,9 +201,9 @@ lower_node(struct xm_lower *l, struct xm_node *n)
     default:
         break;
     }
-    xm_lower_fn fn = xm_lower_heavy_fn(n->op);
-    if (!fn)
-        fn = xm_lower_light_fn(n->op);
+    const struct xm_lower_op *row = xm_lower_op(n->op);
+    const bool is_eltwise = xm_op_info(n->op)->flags & XM_OPF_ELTWISE;
+    xm_lower_fn fn = row ? row->lower : is_eltwise ? xm_lower_eltwise : NULL;
     if (xm_lower_is_in_region(l, n))
         fn = xm_lower_region;
     enum xm_status s = fn ? fn(l, n) : XM_UNSUPPORTED;

@@ -89,8 +89,26 @@ enum xm_status xm_lower_region_before(struct xm_lower *l, struct xm_node *n);
 /* A host step for one node. */
 enum xm_status xm_lower_to_host(struct xm_lower *l, struct xm_node *n);
 
-/* lower_light.c, lower_heavy.c: NULL where there is no kernel */
-xm_lower_fn xm_lower_light_fn(enum xm_op op);
-xm_lower_fn xm_lower_heavy_fn(enum xm_op op);
+/* What a pass asks: whether a node like this would have an implementation. */
+struct xm_lower_question {
+    const struct xm_device_info *device;
+    const union xm_attr *attr; /* NULL: defaults */
+    struct xm_value *const *in;
+    uint32_t n_in;
+};
+
+/* An op with kernels. */
+struct xm_lower_op {
+    enum xm_op op;
+    xm_lower_fn lower;
+    /* Of fused ops, which no pass makes without: why it cannot be run, a static sentence, or NULL. */
+    const char *(*why_not)(const struct xm_lower_question *q);
+};
+/* Each ends with XM_OP_NONE. */
+extern const struct xm_lower_op xm_lower_heavy_ops[], xm_lower_light_ops[];
+/* The row of an op; NULL: it has none. */
+const struct xm_lower_op *xm_lower_op(enum xm_op op);
+/* lower_light.c: of elementwise ops, which need no row. */
+enum xm_status xm_lower_eltwise(struct xm_lower *l, struct xm_node *n);
 
 #endif

@@ -589,35 +589,166 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
     return XM_OK;
 }
 
-xm_lower_fn
-xm_lower_heavy_fn(enum xm_op op)
+/* ---- what can be run --------------------------------------------------------------- */
+
+static const struct xm_weight *
+weight_of(struct xm_value *v)
 {
-    switch (op) {
-    case XM_OP_MATMUL:
-        return lower_matmul;
-    case XM_OP_LINEAR:
-        return lower_linear;
-    case XM_OP_GATHER:
-        return lower_gather;
-    case XM_OP_RMS_NORM:
-        return lower_rms_norm;
-    case XM_OP_ROW_CHAIN:
-        return lower_row_chain;
-    case XM_OP_ROPE_TABLES:
-        return lower_rope_tables;
-    case XM_OP_ROPE:
-        return lower_rope;
-    case XM_OP_GLU:
-        return lower_glu;
-    case XM_OP_ATTENTION:
-        return lower_attention;
-    case XM_OP_MOE_ROUTER:
-        return lower_router;
-    case XM_OP_GATHER_MATMUL:
-        return lower_gather_matmul;
-    case XM_OP_MOE_3GEMM_FUSED_COMPRESSED:
-        return lower_moe;
-    default:
-        return NULL;
-    }
+    return v->node->op == XM_OP_WEIGHT ? &v->node->attr.weight : NULL;
 }
+
+/* The element type that a value has on a device, as far as primitives care: of floats each
+ * takes f16 and f32 alike. */
+static enum xm_element
+type_of(const struct xm_value *v)
+{
+    return xm_element_is_float(v->type.element) ? XM_F32 : v->type.element;
+}
+
+/* A dimension, where it is constant; else 0. */
+static uint32_t
+size_of(const struct xm_value *v, uint32_t i)
+{
+    const struct xm_shape *s = &v->type.shape;
+    return i < s->rank && xm_dim_is_const(s->dim[i]) && s->dim[i].n <= INT32_MAX
+               ? (uint32_t)s->dim[i].n
+               : 0;
+}
+
+static uint32_t
+last_size_of(const struct xm_value *v)
+{
+    return v->type.shape.rank ? size_of(v, v->type.shape.rank - 1) : 0;
+}
+
+static const char *
+why_not_rms_norm(const struct xm_lower_question *q)
+{
+    const struct xm_rms_norm_desc desc = {.src = type_of(q->in[0]), .dst = XM_F32};
+    return xm_rms_norm_supports(&desc);
+}
+
+static const char *
+why_not_row_chain(const struct xm_lower_question *q)
+{
+    struct xm_row_chain chain;
+    if (xm_row_chain_parse(q->attr->row_chain.steps, &chain, NULL) != XM_OK)
+        return "its steps are no chain";
+    return xm_row_chain_supports(&chain, last_size_of(q->in[0]));
+}
+
+static const char *
+why_not_rope(const struct xm_lower_question *q)
+{
+    const struct xm_rope_desc desc = {.element = type_of(q->in[0])};
+    return xm_rope_supports(&desc);
+}
+
+static const char *
+why_not_rope_tables(const struct xm_lower_question *q)
+{
+    const struct xm_rope_tables_desc desc = {.positions = type_of(q->in[0]),
+                                             .r = last_size_of(q->in[1])};
+    return xm_rope_tables_supports(&desc);
+}
+
+static const char *
+why_not_glu(const struct xm_lower_question *q)
+{
+    const struct xm_glu_desc desc = {.activation =
+                                         (enum xm_activation)q->attr->glu.activation,
+                                     .element = type_of(q->in[0])};
+    return xm_glu_supports(&desc);
+}
+
+/* The cache's form is chosen later, among those that every attention takes. */
+static const char *
+why_not_attention(const struct xm_lower_question *q)
+{
+    const struct xm_value *queries = q->in[XM_ATTENTION_Q];
+    const struct xm_value *k = q->in[XM_ATTENTION_K], *v = q->in[XM_ATTENTION_V];
+    const struct xm_attention_desc desc = {.heads_q = size_of(queries, 2),
+                                           .heads_kv =
+                                               size_of(xm_is_none(k) ? queries : k, 2),
+                                           .d = size_of(queries, 3),
+                                           .dv = size_of(xm_is_none(v) ? queries : v, 3),
+                                           .page_tokens = 1,
+                                           .element = type_of(queries),
+                                           .cache = XM_F16};
+    return xm_attention_supports(q->device, &desc);
+}
+
+static const char *
+why_not_linear(const struct xm_lower_question *q)
+{
+    const struct xm_weight *first = weight_of(q->in[XM_LINEAR_W]);
+    const char *why = NULL;
+    for (uint32_t i = XM_LINEAR_W; i < q->n_in && !why; i += XM_LINEAR_SEGMENT) {
+        const struct xm_weight *w = weight_of(q->in[i]);
+        if (!first || !w)
+            return "a matrix is not a stored weight";
+        why = xm_linear_supports(q->device, w, XM_F32, XM_F32);
+        if (!why)
+            why = xm_linear_cannot_join(first, w);
+    }
+    if (!why && q->attr && q->attr->linear.glu && q->n_in > XM_LINEAR_BIAS + 1)
+        why = xm_linear_cannot_gate(first,
+                                    weight_of(q->in[XM_LINEAR_W + XM_LINEAR_SEGMENT]));
+    return why;
+}
+
+/* Weights that are computed are multiplied on the host. */
+static const char *
+why_not_gather_matmul(const struct xm_lower_question *q)
+{
+    const struct xm_weight *w = weight_of(q->in[1]);
+    return w ? xm_gather_matmul_supports(q->device, w) : NULL;
+}
+
+static const char *
+why_not_router(const struct xm_lower_question *q)
+{
+    return xm_router_supports(&q->attr->router, last_size_of(q->in[0]));
+}
+
+static const char *
+why_not_moe(const struct xm_lower_question *q)
+{
+    const struct xm_moe_attr *a = &q->attr->moe;
+    struct xm_value *const *in = q->in;
+    const struct xm_moe_weights experts = {.gate = weight_of(in[XM_MOE_W_GATE]),
+                                           .up = weight_of(in[XM_MOE_W_UP]),
+                                           .down = weight_of(in[XM_MOE_W_DOWN])};
+    const struct xm_moe_weights shared = {.gate = weight_of(in[XM_MOE_SHARED_GATE]),
+                                          .up = weight_of(in[XM_MOE_SHARED_UP]),
+                                          .down = weight_of(in[XM_MOE_SHARED_DOWN])};
+    if (!experts.gate || !experts.down)
+        return "the expert weights are not constants";
+    return xm_moe_supports(a, &experts, &shared, weight_of(in[XM_MOE_SHARED_GATE_GATE]));
+}
+
+/* It is written out where the fused op does not take it; a shared expert must not be why. */
+static const char *
+why_not_moe_compressed(const struct xm_lower_question *q)
+{
+    return q->attr->moe.shared ? why_not_moe(q) : NULL;
+}
+
+/* clang-format off */
+const struct xm_lower_op xm_lower_heavy_ops[] = {
+    { XM_OP_MATMUL,                     lower_matmul,          NULL },
+    { XM_OP_LINEAR,                     lower_linear,          why_not_linear },
+    { XM_OP_GATHER,                     lower_gather,          NULL },
+    { XM_OP_RMS_NORM,                   lower_rms_norm,        why_not_rms_norm },
+    { XM_OP_ROW_CHAIN,                  lower_row_chain,       why_not_row_chain },
+    { XM_OP_ROPE_TABLES,                lower_rope_tables,     why_not_rope_tables },
+    { XM_OP_ROPE,                       lower_rope,            why_not_rope },
+    { XM_OP_GLU,                        lower_glu,             why_not_glu },
+    { XM_OP_ATTENTION,                  lower_attention,       why_not_attention },
+    { XM_OP_MOE_ROUTER,                 lower_router,          why_not_router },
+    { XM_OP_GATHER_MATMUL,              lower_gather_matmul,   why_not_gather_matmul },
+    { XM_OP_MOE_3GEMM_FUSED_COMPRESSED, lower_moe,             why_not_moe },
+    { XM_OP_MOE_COMPRESSED,             NULL,                  why_not_moe_compressed },
+    { XM_OP_NONE, NULL, NULL }
+};
+/* clang-format on */

@@ -58,8 +58,8 @@ function_of(const struct xm_node *n)
     return XM_FN_COUNT;
 }
 
-static enum xm_status
-lower_eltwise(struct xm_lower *l, struct xm_node *n)
+enum xm_status
+xm_lower_eltwise(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_eltwise_desc desc = {.fn = function_of(n), .p0 = 1.0f};
     uint32_t operands[XM_ELTWISE_N_OPERANDS] = {XM_NO_VALUE, XM_NO_VALUE, XM_NO_VALUE,
@@ -298,39 +298,25 @@ lower_topk(struct xm_lower *l, struct xm_node *n)
                          NULL);
 }
 
-xm_lower_fn
-xm_lower_light_fn(enum xm_op op)
-{
-    switch (op) {
-    case XM_OP_RESHAPE:
-    case XM_OP_SQUEEZE:
-    case XM_OP_UNSQUEEZE:
-        return lower_alias;
-    case XM_OP_TRANSPOSE:
-        return lower_transpose;
-    case XM_OP_SLICE:
-        return lower_slice;
-    case XM_OP_CONCAT:
-        return lower_concat;
-    case XM_OP_SPLIT:
-    case XM_OP_VARIADIC_SPLIT:
-        return lower_split;
-    case XM_OP_BROADCAST:
-    case XM_OP_TILE:
-        return lower_broadcast;
-    case XM_OP_REDUCE_SUM:
-    case XM_OP_REDUCE_MEAN:
-    case XM_OP_REDUCE_MAX:
-    case XM_OP_REDUCE_MIN:
-    case XM_OP_REDUCE_PROD:
-        return lower_reduce;
-    case XM_OP_SOFTMAX:
-        return lower_softmax;
-    case XM_OP_TOPK:
-        return lower_topk;
-    case XM_OP_GLU:
-        return NULL; /* heavy */
-    default:
-        return (xm_op_info(op)->flags & XM_OPF_ELTWISE) ? lower_eltwise : NULL;
-    }
-}
+/* clang-format off */
+const struct xm_lower_op xm_lower_light_ops[] = {
+    { XM_OP_RESHAPE,         lower_alias },
+    { XM_OP_SQUEEZE,         lower_alias },
+    { XM_OP_UNSQUEEZE,       lower_alias },
+    { XM_OP_TRANSPOSE,       lower_transpose },
+    { XM_OP_SLICE,           lower_slice },
+    { XM_OP_CONCAT,          lower_concat },
+    { XM_OP_SPLIT,           lower_split },
+    { XM_OP_VARIADIC_SPLIT,  lower_split },
+    { XM_OP_BROADCAST,       lower_broadcast },
+    { XM_OP_TILE,            lower_broadcast },
+    { XM_OP_REDUCE_SUM,      lower_reduce },
+    { XM_OP_REDUCE_MEAN,     lower_reduce },
+    { XM_OP_REDUCE_MAX,      lower_reduce },
+    { XM_OP_REDUCE_MIN,      lower_reduce },
+    { XM_OP_REDUCE_PROD,     lower_reduce },
+    { XM_OP_SOFTMAX,         lower_softmax },
+    { XM_OP_TOPK,            lower_topk },
+    { XM_OP_NONE, NULL }
+};
+/* clang-format on */

@@ -48,7 +48,8 @@ const char *xm_linear_supports(const struct xm_device_info *device,
                                const struct xm_weight *w, enum xm_element src,
                                enum xm_element dst);
 /* How a kernel for few tokens would read x to multiply it by w: what whoever makes x might write
- * beside it (primitives/form.h); plain rows where that is all it needs. Creates nothing; XM_FORCE counts. */
+ * beside it (primitives/form.h); plain rows where that is all it needs. Creates nothing; XM_FORCE
+ * counts. */
 struct xm_rows_form xm_linear_reads(struct xm_engine *engine, const struct xm_weight *w,
                                     enum xm_element src);
 /* NULL: two weights can be segments of one primitive; else a static sentence. Pure. */
