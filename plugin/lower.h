@@ -101,7 +101,8 @@ struct xm_lower_question {
 struct xm_lower_op {
     enum xm_op op;
     xm_lower_fn lower;
-    /* Of fused ops, which no pass makes without: why it cannot be run, a static sentence, or NULL. */
+    /* Of fused ops, which no pass makes without: why it cannot be run, a static sentence; or
+     * NULL. */
     const char *(*why_not)(const struct xm_lower_question *q);
 };
 /* Each ends with XM_OP_NONE. */
