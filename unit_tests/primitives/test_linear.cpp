@@ -38,8 +38,9 @@ const weight_format f32 = {XM_F32, 0, false};
 struct shape {
     uint64_t n, k;
 };
-const shape shapes[] = {{1, 128},   {17, 96}, {40, 320}, {9, 352},
-                        {33, 2176}, {5, 100}, {19, 512}, {34, 768}};
+const shape shapes[] = {
+    {1, 128}, {17, 96},  {40, 320}, {9, 352},  {33, 2176},
+    {5, 100}, {19, 512}, {34, 768}, {130, 128}}; /* more rows than any unit has */
 
 std::vector<float>
 in_bf16(std::vector<float> v)
