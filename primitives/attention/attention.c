@@ -240,9 +240,8 @@ heads_of_part(const struct xm_attention_desc *d)
     if (!xm_rows_are_prepared(&d->prepared))
         return 0;
     const uint64_t part = xm_prepared_part(&d->prepared, d->dv);
-    const uint64_t heads = part / d->dv, group = d->heads_q / d->heads_kv;
-    const bool whole = group % heads == 0;
-    return whole ? (uint32_t)heads : 0;
+    const uint64_t heads = part / d->dv;
+    return d->heads_q / d->heads_kv % heads == 0 ? (uint32_t)heads : 0;
 }
 
 bool
@@ -253,9 +252,10 @@ xm_attention_emits(const struct xm_primitive *attention)
            xm_stage_emits(&a->combine, NULL);
 }
 
-/* Nowhere where the heads are no parts. */
 _Static_assert((int)XM_PREPARED_ROWS <= (int)DECODE_TOKENS,
                "decode writes all rows that are read");
+
+/* Where decode prepares its rows: nowhere where the heads are no parts. */
 static const struct xm_buffer *
 prepared_of(const struct attention *a, const struct xm_operand *operands,
             const struct xm_attention_shape *s)
