@@ -7,7 +7,9 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "primitives/matrix_engine.h"
 #include "runtime/kernel_defines.h"
@@ -81,14 +83,43 @@ xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
     return XM_OK;
 }
 
+static enum xm_status
+build_picked(void *ctx, size_t i, struct xm_error *err)
+{
+    struct xm_stage *s = ctx;
+    const size_t row = s->pick.row;
+    (void)i;
+    return row_kernel(s, &s->pick.table->rows[row], &s->kernel[row], err);
+}
+
+enum xm_status
+xm_stage_build_for(struct xm_stage *s, struct xm_engine *engine,
+                   const struct xm_variant_table *table, const void *problem,
+                   const char *defines, struct xm_error *err)
+{
+    s->pick.table = table;
+    s->pick.problem = problem;
+    s->engine = engine;
+    xm_defines_print(s->defines, sizeof(s->defines), "%s", defines);
+    return xm_variant_build(&s->pick, 1, engine, build_picked, s, err);
+}
+
+static enum xm_status
+pick(const struct xm_stage *s, const void *problem, size_t *row, struct xm_error *err)
+{
+    *row = s->pick.row;
+    return s->pick.problem
+               ? XM_OK
+               : xm_variant_pick(&s->pick, xm_engine_info(s->engine), problem, row, err);
+}
+
 enum xm_status
 xm_stage_choose(const struct xm_stage *s, const void *problem, struct xm_choice *out,
                 struct xm_error *err)
 {
-    const struct xm_variant_table *table = s->pick.table;
     size_t i = 0;
-    XM_TRY(xm_variant_pick(&s->pick, xm_engine_info(s->engine), problem, &i, err));
-    out->row = &table->rows[i];
+    XM_TRY(pick(s, problem, &i, err));
+    out->row = &s->pick.table->rows[i];
     out->kernel = s->kernel[i];
     if (out->kernel)
         return XM_OK;
@@ -106,9 +137,7 @@ const char *
 xm_stage_describe(const struct xm_stage *s, const void *problem)
 {
     size_t i = 0;
-    enum xm_status status =
-        xm_variant_pick(&s->pick, xm_engine_info(s->engine), problem, &i, NULL);
-    return status == XM_OK ? s->pick.table->rows[i].name : "none";
+    return pick(s, problem, &i, NULL) == XM_OK ? s->pick.table->rows[i].name : "none";
 }
 
 enum xm_status
@@ -130,15 +159,28 @@ xm_stage_go(const struct xm_stage *s, const void *problem, uint64_t units,
 }
 
 enum xm_status
-xm_staged_build(struct xm_staged *s, const struct xm_variant_table *table,
-                const char *defines, struct xm_primitive **out, struct xm_error *err)
+xm_staged_create(const struct xm_staged_kind *kind, struct xm_engine *engine,
+                 const void *desc, struct xm_primitive **out, struct xm_error *err,
+                 const char *fmt, ...)
 {
+    char defines[XM_STAGE_DEFINES];
+    struct xm_staged *s =
+        xm_primitive_new(sizeof(*s) + kind->desc_bytes, &kind->ops, engine, err);
+    if (!s)
+        return XM_NO_MEMORY;
+    s->desc = memcpy(s + 1, desc, kind->desc_bytes);
+    va_list ap;
+    va_start(ap, fmt);
+    xm_defines_print_v(defines, sizeof(defines), fmt, ap);
+    va_end(ap);
     enum xm_status status =
-        xm_stage_build(&s->stage, s->base.engine, table, defines, err);
+        kind->is_problem
+            ? xm_stage_build_for(&s->stage, engine, kind->table, s->desc, defines, err)
+            : xm_stage_build(&s->stage, engine, kind->table, defines, err);
     if (status == XM_OK)
         *out = &s->base;
     else
-        xm_primitive_destroy(&s->base);
+        xm_primitive_free(&s->base);
     return status;
 }
 
@@ -195,4 +237,28 @@ xm_operand_check(const struct xm_operand *o, const char *name, enum xm_element e
                        " bytes",
                        name, n, xm_buffer_bytes(o->buffer));
     return XM_OK;
+}
+
+enum xm_status
+xm_operand_check_elements(const struct xm_operand *o, const char *name, uint64_t n,
+                          struct xm_error *err)
+{
+    if (xm_operand_elements(o) == n)
+        return XM_OK;
+    return xm_fail(err, XM_INVALID, "'%s' has %" PRIu64 " elements, expected %" PRIu64,
+                   name, xm_operand_elements(o), n);
+}
+
+enum xm_status
+xm_operand_check_rows(const struct xm_operand *o, const char *name,
+                      enum xm_element element, uint64_t rows, uint64_t cols,
+                      struct xm_error *err)
+{
+    XM_TRY(xm_operand_check(o, name, element, err));
+    if (o->rank > 0 && (uint64_t)o->dim[o->rank - 1] == cols &&
+        xm_operand_rows(o) == rows)
+        return XM_OK;
+    return xm_fail(err, XM_INVALID,
+                   "operand '%s' must be %" PRIu64 " rows of %" PRIu64 " elements", name,
+                   rows, cols);
 }

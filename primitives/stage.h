@@ -20,7 +20,8 @@ extern "C" {
 enum { XM_STAGE_ROWS = 5, XM_STAGE_DEFINES = 320 };
 
 struct xm_stage {
-    struct xm_pick pick;      /* its table, and what is known of its rows              */
+    struct xm_pick pick; /* its table, and what is known of its rows; its problem: NULL
+                          * where each run has another */
     struct xm_engine *engine; /* the primitive's                                        */
     struct xm_kernel *kernel[XM_STAGE_ROWS]; /* the engine's; NULL: not built           */
     char defines[XM_STAGE_DEFINES];
@@ -36,6 +37,12 @@ struct xm_choice {
 enum xm_status xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
                               const struct xm_variant_table *table, const char *defines,
                               struct xm_error *err);
+/* For one problem, which stays: builds only what will run it. The calls below need no problem
+ * then. */
+enum xm_status xm_stage_build_for(struct xm_stage *s, struct xm_engine *engine,
+                                  const struct xm_variant_table *table,
+                                  const void *problem, const char *defines,
+                                  struct xm_error *err);
 enum xm_status xm_stage_choose(const struct xm_stage *s, const void *problem,
                                struct xm_choice *out, struct xm_error *err);
 /* Whether that row writes prepared rows (primitives/form.h). */
@@ -52,16 +59,26 @@ enum xm_status xm_stage_go(const struct xm_stage *s, const void *problem, uint64
                            const struct xm_args *args, const struct xm_run *run,
                            struct xm_error *err);
 
-/* A primitive of one step: the first member of its own struct. */
+/* A primitive of one step. */
 struct xm_staged {
     struct xm_primitive base;
     struct xm_stage stage;
+    const void *desc; /* a copy of its descriptor */
 };
-/* Builds its stage and hands it out, or destroys it. */
-enum xm_status xm_staged_build(struct xm_staged *s, const struct xm_variant_table *table,
-                               const char *defines, struct xm_primitive **out,
-                               struct xm_error *err);
-/* For its ops, where the row does not depend on the problem. */
+/* What primitives have in common that do the same. */
+struct xm_staged_kind {
+    struct xm_primitive_ops ops;
+    const struct xm_variant_table *table;
+    size_t desc_bytes;
+    bool is_problem; /* the descriptor is all that the rows look at */
+};
+/* Makes one, with kernels built with these options (printf). What the descriptor refers to is the
+ * caller's to reference, afterwards. */
+enum xm_status xm_staged_create(const struct xm_staged_kind *kind,
+                                struct xm_engine *engine, const void *desc,
+                                struct xm_primitive **out, struct xm_error *err,
+                                const char *fmt, ...) XM_PRINTF(6, 7);
+/* For its ops, where the row does not depend on the run. */
 void xm_staged_describe(const struct xm_primitive *p, const struct xm_operand *operands,
                         char *out, size_t out_bytes);
 
@@ -75,6 +92,12 @@ void xm_primitive_free(struct xm_primitive *p);
  * trust what passes here. */
 enum xm_status xm_operand_check(const struct xm_operand *o, const char *name,
                                 enum xm_element element, struct xm_error *err);
+/* Whether it has so many elements; whether all that, and it is `rows` rows of `cols`. */
+enum xm_status xm_operand_check_elements(const struct xm_operand *o, const char *name,
+                                         uint64_t n, struct xm_error *err);
+enum xm_status xm_operand_check_rows(const struct xm_operand *o, const char *name,
+                                     enum xm_element element, uint64_t rows,
+                                     uint64_t cols, struct xm_error *err);
 
 #ifdef __cplusplus
 }

@@ -93,6 +93,9 @@ struct xm_variant_table {
     const struct xm_variant *rows;
     size_t n;
 };
+/* clang-format off */
+#define XM_TABLE(step, rows) {step, rows, XM_ARRAY_LEN(rows)}
+/* clang-format on */
 
 /* One table's part in xm_variant_build; the caller fills the first two members and zeroes the
  * rest. */

@@ -14,11 +14,6 @@
 
 enum { VEC_PIECE = 1024 }; /* elements of a unit of eltwise_flat_vec: its PIECE */
 
-struct eltwise {
-    struct xm_staged base;
-    struct xm_eltwise_desc desc;
-};
-
 struct problem {
     const struct xm_eltwise_desc *desc;
     const struct xm_space *space; /* padded; its rows are the last dimension */
@@ -90,10 +85,9 @@ static const struct xm_variant integer_variants[] = {
     {"eltwise_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ELEMENTS}}},
 };
 /* clang-format on */
-const struct xm_variant_table xm_eltwise_table = {"eltwise", eltwise_variants,
-                                                  XM_ARRAY_LEN(eltwise_variants)};
-static const struct xm_variant_table integer_table = {"eltwise", integer_variants,
-                                                      XM_ARRAY_LEN(integer_variants)};
+const struct xm_variant_table xm_eltwise_table = XM_TABLE("eltwise", eltwise_variants);
+static const struct xm_variant_table integer_table =
+    XM_TABLE("eltwise", integer_variants);
 
 const char *
 xm_eltwise_supports(const struct xm_eltwise_desc *desc)
@@ -135,17 +129,17 @@ broadcast(const struct xm_operand *o, const struct xm_operand *y, int64_t *strid
 static const char *const operand_names[] = {"a", "b", "c", "y"};
 
 static enum xm_status
-make_space(const struct eltwise *s, const struct xm_operand *operands,
+make_space(const struct xm_eltwise_desc *desc, const struct xm_operand *operands,
            struct xm_space *space, struct xm_error *err)
 {
     const struct xm_operand *y = &operands[XM_ELTWISE_Y];
-    XM_TRY(xm_operand_check(y, "y", s->desc.y, err));
+    XM_TRY(xm_operand_check(y, "y", desc->y, err));
     *space = (struct xm_space){.rank = y->rank, .n_operands = XM_SPACE_OPERANDS};
     for (uint32_t d = 0; d < y->rank; d++)
         space->extent[d] = y->dim[d];
-    for (uint32_t i = 0; i < n_inputs(&s->desc); i++) {
-        XM_TRY(xm_operand_check(&operands[i], operand_names[i],
-                                operand_element(&s->desc, i), err));
+    for (uint32_t i = 0; i < n_inputs(desc); i++) {
+        XM_TRY(xm_operand_check(&operands[i], operand_names[i], operand_element(desc, i),
+                                err));
         if (!broadcast(&operands[i], y, space->stride[i]))
             return xm_fail(err, XM_INVALID,
                            "the shape of operand '%s' does not broadcast to y's",
@@ -157,11 +151,12 @@ make_space(const struct eltwise *s, const struct xm_operand *operands,
 }
 
 static enum xm_status
-enqueue_piece(const struct eltwise *s, const struct xm_operand *operands,
+enqueue_piece(const struct xm_staged *s, const struct xm_operand *operands,
               const struct xm_space *piece, const struct xm_run *run,
               struct xm_error *err)
 {
-    const struct problem problem = {&s->desc, piece};
+    const struct xm_eltwise_desc *d = s->desc;
+    const struct problem problem = {d, piece};
     const uint64_t points = xm_space_points(piece);
     const uint64_t row = (uint64_t)piece->extent[XM_SPACE_KERNEL_RANK - 1];
     const uint64_t pieces = points / row * ((row + VEC_PIECE - 1) / VEC_PIECE);
@@ -169,27 +164,26 @@ enqueue_piece(const struct eltwise *s, const struct xm_operand *operands,
     struct xm_args args = {.n = 0};
     for (uint32_t i = 0; i <= XM_ELTWISE_Y; i++)
         xm_put_buffer(&args, operand_names[i],
-                      i < n_inputs(&s->desc) || i == XM_ELTWISE_Y ? operands[i].buffer
-                                                                  : NULL);
+                      i < n_inputs(d) || i == XM_ELTWISE_Y ? operands[i].buffer : NULL);
     xm_put_extents(&args, piece);
     for (uint32_t i = 0; i < XM_ELTWISE_Y; i++) {
         xm_put_offset(&args, operand_names[i], piece, i);
         xm_put_strides(&args, operand_names[i], piece, i);
     }
     xm_put_offset(&args, operand_names[XM_ELTWISE_Y], piece, XM_ELTWISE_Y);
-    xm_put_float(&args, "p0", s->desc.p0);
-    xm_put_float(&args, "p1", s->desc.p1);
-    return xm_stage_run(&s->base.stage, &problem, &counts, &args, run, err);
+    xm_put_float(&args, "p0", d->p0);
+    xm_put_float(&args, "p1", d->p1);
+    return xm_stage_run(&s->stage, &problem, &counts, &args, run, err);
 }
 
 static enum xm_status
 run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_run *run, struct xm_error *err)
 {
-    const struct eltwise *s = (const struct eltwise *)p;
+    const struct xm_staged *s = (const struct xm_staged *)p;
     struct xm_space space, piece;
     struct xm_space_walk walk;
-    XM_TRY(make_space(s, operands, &space, err));
+    XM_TRY(make_space(s->desc, operands, &space, err));
     xm_space_walk_begin(&walk, &space);
     while (xm_space_walk_next(&walk, &piece))
         XM_TRY(enqueue_piece(s, operands, &piece, run, err));
@@ -200,21 +194,27 @@ static void
 describe(const struct xm_primitive *p, const struct xm_operand *operands, char *out,
          size_t out_bytes)
 {
-    const struct eltwise *s = (const struct eltwise *)p;
+    const struct xm_staged *s = (const struct xm_staged *)p;
     struct xm_space space, piece;
     struct xm_space_walk walk;
     const char *name = "none";
-    if (make_space(s, operands, &space, NULL) == XM_OK) {
-        struct problem problem = {&s->desc, &piece};
+    if (make_space(s->desc, operands, &space, NULL) == XM_OK) {
+        struct problem problem = {s->desc, &piece};
         xm_space_walk_begin(&walk, &space);
         if (xm_space_walk_next(&walk, &piece))
-            name = xm_stage_describe(&s->base.stage, &problem);
+            name = xm_stage_describe(&s->stage, &problem);
     }
     snprintf(out, out_bytes, "%s", name);
 }
 
-static const struct xm_primitive_ops ops = {"eltwise", NULL, run, describe,
-                                            xm_primitive_free};
+static const struct xm_staged_kind of_floats = {
+    {"eltwise", NULL, run, describe, xm_primitive_free},
+    &xm_eltwise_table,
+    sizeof(struct xm_eltwise_desc)};
+static const struct xm_staged_kind of_integers = {
+    {"eltwise", NULL, run, describe, xm_primitive_free},
+    &integer_table,
+    sizeof(struct xm_eltwise_desc)};
 
 static void
 make_defines(const struct xm_eltwise_desc *d, char *out, size_t out_bytes)
@@ -246,12 +246,7 @@ xm_eltwise_create(struct xm_engine *engine, const struct xm_eltwise_desc *desc,
     const char *why = xm_eltwise_supports(desc);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "eltwise: %s", why);
-    struct eltwise *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
-    if (!s)
-        return XM_NO_MEMORY;
-    s->desc = *desc;
     make_defines(desc, defines, sizeof(defines));
-    return xm_staged_build(&s->base,
-                           all_floats(desc) ? &xm_eltwise_table : &integer_table, defines,
-                           out, err);
+    return xm_staged_create(all_floats(desc) ? &of_floats : &of_integers, engine, desc,
+                            out, err, "%s", defines);
 }

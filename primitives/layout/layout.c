@@ -8,7 +8,6 @@
 #include "primitives/stage.h"
 #include "primitives/strides.h"
 #include "primitives/tables.h"
-#include "runtime/kernel_defines.h"
 
 enum { SRC, DST };
 
@@ -23,18 +22,12 @@ no_runs(const void *problem)
 }
 
 /* clang-format off */
-static const struct xm_variant copy_variants[] = {
+static const struct xm_variant rows[] = {
     {"copy_vec", XM_FAMILY_VEC, 0, no_runs, {XM_SPAN}},
     {"copy_ref", XM_FAMILY_ANY, 0, NULL,    {XM_ITEM, 0, {XM_ELEMENTS}}},
 };
 /* clang-format on */
-const struct xm_variant_table xm_copy_table = {"copy", copy_variants,
-                                               XM_ARRAY_LEN(copy_variants)};
-
-struct copy {
-    struct xm_staged base;
-    struct xm_copy_desc desc;
-};
+const struct xm_variant_table xm_copy_table = XM_TABLE("copy", rows);
 
 static enum xm_status
 refuse_run(const struct xm_primitive *p, const struct xm_operand *operands,
@@ -44,28 +37,24 @@ refuse_run(const struct xm_primitive *p, const struct xm_operand *operands,
     return xm_fail(err, XM_INVALID, "a copy needs its space: use xm_copy_enqueue");
 }
 
-static const struct xm_primitive_ops ops = {"copy", NULL, refuse_run, NULL,
-                                            xm_primitive_free};
+static const struct xm_staged_kind kind = {
+    {"copy", NULL, refuse_run, NULL, xm_primitive_free},
+    &xm_copy_table,
+    sizeof(struct xm_copy_desc)};
 
 enum xm_status
 xm_copy_create(struct xm_engine *engine, const struct xm_copy_desc *desc,
                struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STAGE_DEFINES];
     uint32_t bits = xm_element_bits(desc->element);
     if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
         return xm_fail(err, XM_UNSUPPORTED, "copy moves 8 to 64 bit elements, not %s",
                        xm_element_text(desc->element));
-    struct copy *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
-    if (!s)
-        return XM_NO_MEMORY;
-    s->desc = *desc;
-    xm_defines_print(defines, sizeof(defines), "-DBITS=%u", bits);
-    return xm_staged_build(&s->base, &xm_copy_table, defines, out, err);
+    return xm_staged_create(&kind, engine, desc, out, err, "-DBITS=%u", bits);
 }
 
 static enum xm_status
-enqueue_piece(const struct copy *s, const struct xm_operand *operands,
+enqueue_piece(const struct xm_staged *s, const struct xm_operand *operands,
               const struct xm_space *piece, const struct xm_run *run,
               struct xm_error *err)
 {
@@ -82,7 +71,7 @@ enqueue_piece(const struct copy *s, const struct xm_operand *operands,
         xm_put_offset(&args, names[o], piece, o);
         xm_put_strides(&args, names[o], piece, o);
     }
-    return xm_stage_run(&s->base.stage, piece, &counts, &args, run, err);
+    return xm_stage_run(&s->stage, piece, &counts, &args, run, err);
 }
 
 enum xm_status
@@ -90,13 +79,14 @@ xm_copy_enqueue(const struct xm_primitive *p, const struct xm_operand *operands,
                 const struct xm_copy_space *space, const struct xm_run *run,
                 struct xm_error *err)
 {
-    const struct copy *s = (const struct copy *)p;
+    const struct xm_staged *s = (const struct xm_staged *)p;
+    const enum xm_element element = ((const struct xm_copy_desc *)s->desc)->element;
     const struct xm_operand *src = &operands[XM_COPY_SRC], *dst = &operands[XM_COPY_DST];
     struct xm_space whole = {.rank = space->rank,
                              .n_operands = 2,
                              .offset = {space->src_offset, space->dst_offset}};
-    XM_TRY(xm_operand_check(src, "src", s->desc.element, err));
-    XM_TRY(xm_operand_check(dst, "dst", s->desc.element, err));
+    XM_TRY(xm_operand_check(src, "src", element, err));
+    XM_TRY(xm_operand_check(dst, "dst", element, err));
     for (uint32_t d = 0; d < space->rank; d++) {
         whole.extent[d] = space->extent[d];
         whole.stride[SRC][d] = space->src_stride[d];
@@ -107,8 +97,7 @@ xm_copy_enqueue(const struct xm_primitive *p, const struct xm_operand *operands,
         return xm_fail(err, XM_INVALID,
                        "copy: the space goes past the end of an operand");
     xm_space_collapse(&whole);
-    uint64_t bytes = xm_element_bits(s->desc.element) / 8,
-             points = xm_space_points(&whole);
+    uint64_t bytes = xm_element_bits(element) / 8, points = xm_space_points(&whole);
     bool block = whole.rank == 0 || (whole.rank == 1 && whole.stride[SRC][0] == 1 &&
                                      whole.stride[DST][0] == 1);
     if (block && points > 0)

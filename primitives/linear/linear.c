@@ -230,11 +230,7 @@ check_other(const struct xm_linear *l, const struct xm_operand *operands,
     XM_TRY(xm_operand_check(o, name, d->dst, err));
     uint64_t want = xm_operand_elements(&operands[XM_LINEAR_Y]) *
                     (is_factor ? d->slices : (uint64_t)1);
-    if (xm_operand_elements(o) != want)
-        return xm_fail(err, XM_INVALID, "'%s' has %llu elements, expected %llu", name,
-                       (unsigned long long)xm_operand_elements(o),
-                       (unsigned long long)want);
-    return XM_OK;
+    return xm_operand_check_elements(o, name, want, err);
 }
 
 static enum xm_status

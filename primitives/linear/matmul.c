@@ -8,12 +8,6 @@
 #include "primitives/linear/linear.h"
 #include "primitives/stage.h"
 #include "primitives/tables.h"
-#include "runtime/kernel_defines.h"
-
-struct matmul {
-    struct xm_staged base;
-    struct xm_matmul_desc desc;
-};
 
 /* clang-format off */
 static const struct xm_variant rows[] = {
@@ -21,7 +15,7 @@ static const struct xm_variant rows[] = {
      {XM_ITEM, 0, {XM_COLS}, {XM_ROWS, 1}, {XM_UNITS, 1}}},
 };
 /* clang-format on */
-const struct xm_variant_table xm_matmul_table = {"matmul", rows, XM_ARRAY_LEN(rows)};
+const struct xm_variant_table xm_matmul_table = XM_TABLE("matmul", rows);
 
 /* Dimension d counted from the last; 1 beyond the rank. */
 static uint64_t
@@ -69,22 +63,23 @@ struct sizes {
 };
 
 static struct sizes
-sizes_of(const struct matmul *p, const struct xm_operand *o)
+sizes_of(const struct xm_matmul_desc *d, const struct xm_operand *o)
 {
     const struct xm_operand *a = &o[XM_MATMUL_A], *b = &o[XM_MATMUL_B];
-    struct sizes s = {dim_from_last(a, p->desc.transpose_a ? 0 : 1),
-                      dim_from_last(b, p->desc.transpose_b ? 1 : 0),
-                      dim_from_last(a, p->desc.transpose_a ? 1 : 0)};
+    struct sizes s = {dim_from_last(a, d->transpose_a ? 0 : 1),
+                      dim_from_last(b, d->transpose_b ? 1 : 0),
+                      dim_from_last(a, d->transpose_a ? 1 : 0)};
     return s;
 }
 
 /* One stretch of batches; offsets are added by the kernel as elements. */
 static enum xm_status
-run_batches(const struct matmul *p, const struct xm_operand *o, const struct sizes *s,
+run_batches(const struct xm_staged *p, const struct xm_operand *o, const struct sizes *s,
             const uint64_t *at, const uint64_t *step, uint64_t batches,
             const struct xm_run *run, struct xm_error *err)
 {
-    bool ta = p->desc.transpose_a, tb = p->desc.transpose_b;
+    const struct xm_matmul_desc *d = p->desc;
+    bool ta = d->transpose_a, tb = d->transpose_b;
     const struct xm_counts counts = {
         .n = {[XM_COLS] = s->n, [XM_ROWS] = s->m, [XM_UNITS] = batches}};
     struct xm_args args = {.n = 0};
@@ -101,16 +96,17 @@ run_batches(const struct matmul *p, const struct xm_operand *o, const struct siz
     xm_put_ulong(&args, "b_k", tb ? 1 : s->n);
     xm_put_ulong(&args, "b_n", tb ? s->k : 1);
     xm_put_ulong(&args, "k_count", s->k);
-    return xm_stage_run(&p->base.stage, NULL, &counts, &args, run, err);
+    return xm_stage_run(&p->stage, NULL, &counts, &args, run, err);
 }
 
 static enum xm_status
 matmul_run(const struct xm_primitive *base, const struct xm_operand *o,
            const struct xm_run *run, struct xm_error *err)
 {
-    const struct matmul *p = (const struct matmul *)base;
-    const struct sizes s = sizes_of(p, o);
-    if (s.k != dim_from_last(&o[XM_MATMUL_B], p->desc.transpose_b ? 0 : 1))
+    const struct xm_staged *p = (const struct xm_staged *)base;
+    const struct xm_matmul_desc *d = p->desc;
+    const struct sizes s = sizes_of(d, o);
+    if (s.k != dim_from_last(&o[XM_MATMUL_B], d->transpose_b ? 0 : 1))
         return xm_fail(err, XM_INVALID, "the operands disagree on K");
     if (s.m == 0 || s.n == 0)
         return XM_OK;
@@ -127,8 +123,10 @@ matmul_run(const struct xm_primitive *base, const struct xm_operand *o,
     return XM_OK;
 }
 
-static const struct xm_primitive_ops matmul_ops = {"matmul", NULL, matmul_run,
-                                                   xm_staged_describe, xm_primitive_free};
+static const struct xm_staged_kind kind = {
+    {"matmul", NULL, matmul_run, xm_staged_describe, xm_primitive_free},
+    &xm_matmul_table,
+    sizeof(struct xm_matmul_desc)};
 
 static bool
 is_activation(enum xm_element e)
@@ -140,15 +138,9 @@ enum xm_status
 xm_matmul_create(struct xm_engine *engine, const struct xm_matmul_desc *desc,
                  struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STAGE_DEFINES];
     if (!is_activation(desc->a) || !is_activation(desc->b) || !is_activation(desc->c))
         return xm_fail(err, XM_UNSUPPORTED, "matmul: an operand is neither f16 nor f32");
-    struct matmul *p = xm_primitive_new(sizeof(*p), &matmul_ops, engine, err);
-    if (!p)
-        return XM_NO_MEMORY;
-    p->desc = *desc;
-    xm_defines_print(defines, sizeof(defines), "-DA=%s -DB=%s -DC=%s",
-                     xm_element_text(desc->a), xm_element_text(desc->b),
-                     xm_element_text(desc->c));
-    return xm_staged_build(&p->base, &xm_matmul_table, defines, out, err);
+    return xm_staged_create(&kind, engine, desc, out, err, "-DA=%s -DB=%s -DC=%s",
+                            xm_element_text(desc->a), xm_element_text(desc->b),
+                            xm_element_text(desc->c));
 }

@@ -246,44 +246,20 @@ static const struct xm_variant fetch_rows[] = {
      {XM_ITEM, 0, {XM_UNITS}, {XM_EXPERTS, 1}}},
 };
 /* clang-format on */
-const struct xm_variant_table xm_moe_cache_lookup_table = {
-    "moe_cache_lookup", lookup_rows, XM_ARRAY_LEN(lookup_rows)};
-const struct xm_variant_table xm_moe_cache_fetch_table = {"moe_cache_fetch", fetch_rows,
-                                                          XM_ARRAY_LEN(fetch_rows)};
-
-static const struct xm_variant *
-row_of(const struct xm_pick *pick)
-{
-    return &pick->table->rows[pick->row];
-}
-
-static enum xm_status
-build_lookup(void *ctx, size_t i, struct xm_error *err)
-{
-    struct xm_expert_cache *c = ctx;
-    (void)i;
-    return xm_engine_kernel(c->engine, row_of(&c->lookup_pick)->name, "", &c->lookup,
-                            err);
-}
-
-static enum xm_status
-build_fetch(void *ctx, size_t i, struct xm_error *err)
-{
-    struct xm_expert_cache *c = ctx;
-    char defines[XM_KERNEL_DEFINES];
-    (void)i;
-    xm_defines_print(defines, sizeof(defines), "-DPIECE=%d", PIECE);
-    return xm_engine_kernel(c->engine, row_of(&c->fetch_pick)->name, defines, &c->fetch,
-                            err);
-}
+const struct xm_variant_table xm_moe_cache_lookup_table =
+    XM_TABLE("moe_cache_lookup", lookup_rows);
+const struct xm_variant_table xm_moe_cache_fetch_table =
+    XM_TABLE("moe_cache_fetch", fetch_rows);
 
 static enum xm_status
 build(struct xm_expert_cache *c, struct xm_error *err)
 {
-    c->lookup_pick = (struct xm_pick){.table = &xm_moe_cache_lookup_table, .problem = c};
-    c->fetch_pick = (struct xm_pick){.table = &xm_moe_cache_fetch_table, .problem = c};
-    XM_TRY(xm_variant_build(&c->lookup_pick, 1, c->engine, build_lookup, c, err));
-    return xm_variant_build(&c->fetch_pick, 1, c->engine, build_fetch, c, err);
+    char piece[32];
+    xm_defines_print(piece, sizeof(piece), "-DPIECE=%d", PIECE);
+    XM_TRY(xm_stage_build_for(&c->lookup, c->engine, &xm_moe_cache_lookup_table, c, "",
+                              err));
+    return xm_stage_build_for(&c->fetch, c->engine, &xm_moe_cache_fetch_table, c, piece,
+                              err);
 }
 
 /* ---- the cache --------------------------------------------------------------------- */
@@ -362,6 +338,7 @@ look_up(const struct xm_expert_cache *c, const struct xm_buffer *ids, uint64_t n
         [XM_EXPERT_SLOT_OF] = "slot_of",   [XM_EXPERT_IN] = "expert_in",
         [XM_EXPERT_LAST_USE] = "last_use", [XM_EXPERT_COUNTS] = "counts",
         [XM_EXPERT_SLOT_IDS] = "slot_ids", [XM_EXPERT_MOVES] = "moves"};
+    const struct xm_run run = {.queue = queue};
     const struct xm_counts one = {.n = {0}};
     struct xm_args a = {.n = 0};
     xm_put_buffer(&a, "ids", ids);
@@ -369,7 +346,7 @@ look_up(const struct xm_expert_cache *c, const struct xm_buffer *ids, uint64_t n
         xm_put_buffer(&a, names[t], c->table[t]);
     xm_put_uint(&a, "n", n_ids);
     xm_put_uint(&a, "slots", c->slots);
-    return xm_launch(&row_of(&c->lookup_pick)->launch, c->lookup, &one, &a, queue, err);
+    return xm_stage_run(&c->lookup, NULL, &one, &a, &run, err);
 }
 
 static enum xm_status
@@ -380,13 +357,14 @@ fetch(const struct xm_expert_cache *c, uint64_t n_ids, struct xm_queue *queue,
                                                       "6", "7", "8", "9", "10", "11"};
     const struct xm_counts counts = {
         .n = {[XM_UNITS] = pieces(c), [XM_EXPERTS] = smaller(n_ids, c->slots)}};
+    const struct xm_run run = {.queue = queue};
     struct xm_args a = {.n = 0};
     xm_put_buffer(&a, "moves", c->table[XM_EXPERT_MOVES]);
     xm_put_buffer(&a, "parts", c->table[XM_EXPERT_PART_SIZES]);
     for (uint32_t i = 0; i < XM_EXPERT_PARTS; i++)
         xm_put(&a, "from_", from[i], xm_arg_buffer(c->part[i].from));
     xm_put_buffer(&a, "slots", c->memory);
-    return xm_launch(&row_of(&c->fetch_pick)->launch, c->fetch, &counts, &a, queue, err);
+    return xm_stage_run(&c->fetch, NULL, &counts, &a, &run, err);
 }
 
 enum xm_status

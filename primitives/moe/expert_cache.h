@@ -18,9 +18,8 @@
 #ifndef XM_PRIMITIVES_MOE_EXPERT_CACHE_H
 #define XM_PRIMITIVES_MOE_EXPERT_CACHE_H
 
-#include "primitives/args.h"
 #include "primitives/moe/moe.h"
-#include "primitives/variant.h"
+#include "primitives/stage.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,8 +54,7 @@ struct xm_expert_cache {
     struct xm_device_weight gate, up, down; /* of rows: buffers, and the experts' steps */
     struct xm_buffer *memory;               /* of slots and tables, which are views */
     struct xm_buffer *table[XM_EXPERT_N_TABLES];
-    struct xm_pick lookup_pick, fetch_pick;
-    struct xm_kernel *lookup, *fetch;
+    struct xm_stage lookup, fetch;
 };
 
 struct xm_expert_counts {

@@ -36,8 +36,7 @@ static const struct xm_variant rows[] = {
      {XM_ITEM, 0, {XM_ROWS}, {XM_TOKENS, 1}, {XM_SLOTS, 1}}},
 };
 /* clang-format on */
-const struct xm_variant_table xm_gather_matmul_table = {"gather_matmul", rows,
-                                                        XM_ARRAY_LEN(rows)};
+const struct xm_variant_table xm_gather_matmul_table = XM_TABLE("gather_matmul", rows);
 
 const char *
 xm_gather_matmul_supports(const struct xm_device_info *device, const struct xm_weight *w)

@@ -12,7 +12,6 @@
 
 #include "primitives/args.h"
 #include "primitives/moe/experts.h"
-#include "primitives/moe/router.h"
 #include "primitives/stage.h"
 
 /* The steps that have one kernel. */
@@ -24,9 +23,9 @@ static const struct xm_variant take_row = {
 struct moe {
     struct xm_primitive base;
     bool by_ids;
-    struct xm_router_steps router; /* of logits */
-    struct xm_kernel *take;        /* of weights and ids; NULL: as they come */
-    struct xm_buffer *scale;       /* for take, referenced; NULL: none */
+    struct xm_primitive *router; /* of logits */
+    struct xm_kernel *take;      /* of weights and ids; NULL: as they come */
+    struct xm_buffer *scale;     /* for take, referenced; NULL: none */
     struct xm_moe_experts routed, shared;
     bool has_shared;
     struct xm_device_weight *shared_gate_gate; /* NULL: ungated */
@@ -98,7 +97,7 @@ static void
 moe_destroy(struct xm_primitive *p)
 {
     struct moe *m = (struct moe *)p;
-    xm_router_steps_fini(&m->router);
+    xm_primitive_destroy(m->router);
     xm_buffer_unref(m->scale);
     xm_moe_experts_fini(&m->routed);
     xm_moe_experts_fini(&m->shared);
@@ -140,7 +139,7 @@ init_routing(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
                                           d->expert_scale};
     m->by_ids = d->by_ids;
     if (!d->by_ids)
-        return xm_router_steps_init(&m->router, m->base.engine, &router, err);
+        return xm_router_create(m->base.engine, &router, &m->router, err);
     if (d->ids_valid && !d->expert_scale)
         return XM_OK;
     m->scale = d->expert_scale;
@@ -240,8 +239,11 @@ run_all(const struct moe *m, const struct xm_operand *o, uint64_t tokens,
     if (m->has_shared)
         XM_TRY(run_shared(m, &batch, weights, ids, s, run->queue, err));
     if (!m->by_ids) {
-        XM_TRY(xm_router_steps_run(&m->router, o[XM_MOE_ROUTING].buffer, weights, ids,
-                                   tokens, m->routed.experts, run->queue, err));
+        const struct xm_operand routing[XM_ROUTER_N_OPERANDS] = {
+            [XM_ROUTER_LOGITS] = o[XM_MOE_ROUTING],
+            [XM_ROUTER_WEIGHTS] = {.buffer = weights},
+            [XM_ROUTER_IDS] = {.buffer = ids}};
+        XM_TRY(xm_primitive_run(m->router, routing, run, err));
     } else if (m->take) {
         XM_TRY(run_take(m, o, slots, weights, ids, run->queue, err));
     } else {
@@ -276,10 +278,10 @@ moe_describe(const struct xm_primitive *p, const struct xm_operand *operands, ch
 {
     const struct moe *m = (const struct moe *)p;
     uint64_t tokens = xm_operand_rows(&operands[XM_MOE_HIDDEN]);
-    snprintf(out, out_bytes, "%s",
-             !m->by_ids ? xm_router_steps_name(&m->router)
-             : m->take  ? take_row.name
-                        : "");
+    if (m->by_ids)
+        snprintf(out, out_bytes, "%s", m->take ? take_row.name : "");
+    else
+        xm_primitive_describe(m->router, NULL, out, out_bytes);
     xm_moe_experts_describe(&m->routed, tokens, out, out_bytes);
     if (m->has_shared) {
         size_t used = strlen(out);

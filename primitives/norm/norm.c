@@ -6,61 +6,58 @@
 
 #include "primitives/stage.h"
 #include "primitives/tables.h"
-#include "runtime/kernel_defines.h"
 
 /* clang-format off */
-static const struct xm_variant rms_norm_variants[] = {
+static const struct xm_variant variants[] = {
     {"rms_norm_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN}, .emits = true},
     {"rms_norm_sg",  XM_FAMILY_SG,  0, NULL, {XM_GROUP, XM_SUB_GROUP_ITEMS}},
     {"rms_norm_gen", XM_FAMILY_GEN, 0, NULL, {XM_GROUP, XM_GROUP_ITEMS}},
     {"rms_norm_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
 };
 /* clang-format on */
-const struct xm_variant_table xm_rms_norm_table = {"rms_norm", rms_norm_variants,
-                                                   XM_ARRAY_LEN(rms_norm_variants)};
-
-struct rms_norm {
-    struct xm_staged base;
-    struct xm_rms_norm_desc desc;
-};
+const struct xm_variant_table xm_rms_norm_table = XM_TABLE("rms_norm", variants);
 
 static enum xm_status
 run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_run *run, struct xm_error *err)
 {
-    const struct rms_norm *s = (const struct rms_norm *)p;
+    const struct xm_staged *s = (const struct xm_staged *)p;
+    const struct xm_rms_norm_desc *d = s->desc;
     const struct xm_operand *x = &operands[XM_RMS_NORM_X], *y = &operands[XM_RMS_NORM_Y];
-    XM_TRY(xm_operand_check(x, "x", s->desc.src, err));
-    XM_TRY(xm_operand_check(y, "y", s->desc.dst, err));
+    XM_TRY(xm_operand_check(x, "x", d->src, err));
+    XM_TRY(xm_operand_check(y, "y", d->dst, err));
     uint64_t n = x->rank ? (uint64_t)x->dim[x->rank - 1] : 1;
     if (n > INT32_MAX || xm_operand_elements(x) != xm_operand_elements(y))
         return xm_fail(err, XM_INVALID, "x and y differ in size, or a row is too long");
-    if (s->desc.gamma && xm_buffer_bytes(s->desc.gamma) < n * sizeof(float))
+    if (d->gamma && xm_buffer_bytes(d->gamma) < n * sizeof(float))
         return xm_fail(err, XM_INVALID, "gamma has fewer elements than a row of x: %llu",
                        (unsigned long long)n);
     uint64_t rows = n ? xm_operand_elements(x) / n : 0;
     struct xm_args args = {.n = 0};
     xm_put_buffer(&args, "x", x->buffer);
-    xm_put_buffer(&args, "gamma", s->desc.gamma);
+    xm_put_buffer(&args, "gamma", d->gamma);
     xm_put_buffer(&args, "y", y->buffer);
     xm_put_ulong(&args, "rows", rows);
     xm_put_uint(&args, "n", n);
-    xm_put_float(&args, "epsilon", s->desc.epsilon);
+    xm_put_float(&args, "epsilon", d->epsilon);
     xm_put_buffer(
         &args, "prepared",
-        xm_prepared_target(&s->desc.prepared, &operands[XM_RMS_NORM_PREPARED], n, rows));
-    return xm_stage_go(&s->base.stage, NULL, rows, &args, run, err);
+        xm_prepared_target(&d->prepared, &operands[XM_RMS_NORM_PREPARED], n, rows));
+    return xm_stage_go(&s->stage, NULL, rows, &args, run, err);
 }
 
 static void
 destroy(struct xm_primitive *p)
 {
-    xm_buffer_unref(((struct rms_norm *)p)->desc.gamma);
+    const struct xm_rms_norm_desc *d = ((struct xm_staged *)p)->desc;
+    xm_buffer_unref(d->gamma);
     xm_primitive_free(p);
 }
 
-static const struct xm_primitive_ops ops = {"rms_norm", NULL, run, xm_staged_describe,
-                                            destroy};
+static const struct xm_staged_kind kind = {
+    {"rms_norm", NULL, run, xm_staged_describe, destroy},
+    &xm_rms_norm_table,
+    sizeof(struct xm_rms_norm_desc)};
 
 const char *
 xm_rms_norm_supports(const struct xm_rms_norm_desc *desc)
@@ -74,27 +71,24 @@ enum xm_status
 xm_rms_norm_create(struct xm_engine *engine, const struct xm_rms_norm_desc *desc,
                    struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STAGE_DEFINES];
+    char form[XM_STAGE_DEFINES];
     const char *why = xm_rms_norm_supports(desc);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "rms_norm: %s", why);
-    struct rms_norm *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
-    if (!s)
-        return XM_NO_MEMORY;
-    s->desc = *desc;
+    xm_form_defines(&desc->prepared, "FORM", form, sizeof(form));
+    XM_TRY(xm_staged_create(&kind, engine, desc, out, err,
+                            "-DSRC=%s -DDST=%s -DHAS_GAMMA=%d%s",
+                            xm_element_text(desc->src), xm_element_text(desc->dst),
+                            desc->gamma != NULL, form));
     if (desc->gamma)
         xm_buffer_ref(desc->gamma);
-    size_t used = xm_defines_print(
-        defines, sizeof(defines), "-DSRC=%s -DDST=%s -DHAS_GAMMA=%d",
-        xm_element_text(desc->src), xm_element_text(desc->dst), desc->gamma != NULL);
-    xm_form_defines(&desc->prepared, "FORM", defines + used, sizeof(defines) - used);
-    return xm_staged_build(&s->base, &xm_rms_norm_table, defines, out, err);
+    return XM_OK;
 }
 
 bool
 xm_rms_norm_emits(const struct xm_primitive *norm)
 {
-    const struct rms_norm *s = (const struct rms_norm *)norm;
-    return xm_rows_are_prepared(&s->desc.prepared) &&
-           xm_stage_emits(&s->base.stage, NULL);
+    const struct xm_staged *s = (const struct xm_staged *)norm;
+    const struct xm_rms_norm_desc *d = s->desc;
+    return xm_rows_are_prepared(&d->prepared) && xm_stage_emits(&s->stage, NULL);
 }

@@ -55,8 +55,7 @@ static const struct xm_variant variants[] = {
     { "row_chain_ref", XM_FAMILY_ANY, 0, NULL,        {XM_ITEM} },
 };
 /* clang-format on */
-const struct xm_variant_table xm_row_chain_table = {"row_chain", variants,
-                                                    XM_ARRAY_LEN(variants)};
+const struct xm_variant_table xm_row_chain_table = XM_TABLE("row_chain", variants);
 
 /* Work-items for a row of n: few elements each, so that a decoded token's only row has as many
  * loads in flight as there can be. */
@@ -199,19 +198,6 @@ build(void *ctx, size_t i, struct xm_error *err)
 /* ---- the primitive ----------------------------------------------------------------- */
 
 static enum xm_status
-check_rows(const struct row_chain *s, const struct xm_operand *o, const char *name,
-           enum xm_element element, uint64_t rows, struct xm_error *err)
-{
-    XM_TRY(xm_operand_check(o, name, element, err));
-    if (o->rank == 0 || o->dim[o->rank - 1] != (int64_t)s->desc.n ||
-        xm_operand_rows(o) != rows)
-        return xm_fail(err, XM_INVALID,
-                       "operand '%s' must be %" PRIu64 " rows of %u elements", name, rows,
-                       s->desc.n);
-    return XM_OK;
-}
-
-static enum xm_status
 run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_run *run, struct xm_error *err)
 {
@@ -228,9 +214,9 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     uint64_t rows = xm_operand_rows(x);
     struct xm_args a = {.n = 0};
     for (uint32_t i = 0; i < chain->n_x; i++)
-        XM_TRY(check_rows(s, &x[i], "x", s->desc.x[i], rows, err));
+        XM_TRY(xm_operand_check_rows(&x[i], "x", s->desc.x[i], rows, s->desc.n, err));
     for (uint32_t i = 0; i < chain->n_y; i++)
-        XM_TRY(check_rows(s, &y[i], "y", s->desc.y[i], rows, err));
+        XM_TRY(xm_operand_check_rows(&y[i], "y", s->desc.y[i], rows, s->desc.n, err));
     if (rows == 0)
         return XM_OK;
     for (uint32_t i = 0; i < XM_CHAIN_XS; i++)

@@ -8,7 +8,6 @@
 
 #include "primitives/stage.h"
 #include "primitives/tables.h"
-#include "runtime/kernel_defines.h"
 
 /* The three views of a shape around its axes. */
 struct around {
@@ -37,22 +36,9 @@ static const struct xm_variant topk_variants[] = {
     {"topk_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM}},
 };
 /* clang-format on */
-const struct xm_variant_table xm_reduce_table = {"reduce", reduce_variants,
-                                                 XM_ARRAY_LEN(reduce_variants)};
-const struct xm_variant_table xm_softmax_table = {"softmax", softmax_variants,
-                                                  XM_ARRAY_LEN(softmax_variants)};
-const struct xm_variant_table xm_topk_table = {"topk", topk_variants,
-                                               XM_ARRAY_LEN(topk_variants)};
-
-/* One struct serves all three: they differ in what their run checks. */
-struct reduction {
-    struct xm_staged base;
-    union {
-        struct xm_reduce_desc reduce;
-        struct xm_softmax_desc softmax;
-        struct xm_topk_desc topk;
-    } desc;
-};
+const struct xm_variant_table xm_reduce_table = XM_TABLE("reduce", reduce_variants);
+const struct xm_variant_table xm_softmax_table = XM_TABLE("softmax", softmax_variants);
+const struct xm_variant_table xm_topk_table = XM_TABLE("topk", topk_variants);
 
 static enum xm_status
 look_around(const struct xm_operand *x, uint32_t first, uint32_t n_axes,
@@ -72,27 +58,17 @@ look_around(const struct xm_operand *x, uint32_t first, uint32_t n_axes,
 }
 
 static enum xm_status
-check_elements(const struct xm_operand *y, const char *name, uint64_t n,
-               struct xm_error *err)
-{
-    if (xm_operand_elements(y) == n)
-        return XM_OK;
-    return xm_fail(err, XM_INVALID, "'%s' has %llu elements, expected %llu", name,
-                   (unsigned long long)xm_operand_elements(y), (unsigned long long)n);
-}
-
-static enum xm_status
 run_reduce(const struct xm_primitive *p, const struct xm_operand *operands,
            const struct xm_run *run, struct xm_error *err)
 {
-    const struct reduction *s = (const struct reduction *)p;
-    const struct xm_reduce_desc *d = &s->desc.reduce;
+    const struct xm_staged *s = (const struct xm_staged *)p;
+    const struct xm_reduce_desc *d = s->desc;
     const struct xm_operand *x = &operands[XM_REDUCE_X], *y = &operands[XM_REDUCE_Y];
     struct around a;
     XM_TRY(xm_operand_check(x, "x", d->src, err));
     XM_TRY(xm_operand_check(y, "y", d->dst, err));
     XM_TRY(look_around(x, d->first_axis, d->n_axes, &a, err));
-    XM_TRY(check_elements(y, "y", a.outer * a.inner, err));
+    XM_TRY(xm_operand_check_elements(y, "y", a.outer * a.inner, err));
     if (a.n == 0)
         return xm_fail(err, XM_INVALID, "there is nothing to reduce over");
     struct xm_args args = {.n = 0};
@@ -100,21 +76,21 @@ run_reduce(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_buffer(&args, "y", y->buffer);
     xm_put_ulong(&args, "n", a.n);
     xm_put_ulong(&args, "inner", a.inner);
-    return xm_stage_go(&s->base.stage, &a, a.outer * a.inner, &args, run, err);
+    return xm_stage_go(&s->stage, &a, a.outer * a.inner, &args, run, err);
 }
 
 static enum xm_status
 run_softmax(const struct xm_primitive *p, const struct xm_operand *operands,
             const struct xm_run *run, struct xm_error *err)
 {
-    const struct reduction *s = (const struct reduction *)p;
-    const struct xm_softmax_desc *d = &s->desc.softmax;
+    const struct xm_staged *s = (const struct xm_staged *)p;
+    const struct xm_softmax_desc *d = s->desc;
     const struct xm_operand *x = &operands[XM_SOFTMAX_X], *y = &operands[XM_SOFTMAX_Y];
     struct around a;
     XM_TRY(xm_operand_check(x, "x", d->src, err));
     XM_TRY(xm_operand_check(y, "y", d->dst, err));
     XM_TRY(look_around(x, d->axis, 1, &a, err));
-    XM_TRY(check_elements(y, "y", a.outer * a.n * a.inner, err));
+    XM_TRY(xm_operand_check_elements(y, "y", a.outer * a.n * a.inner, err));
     uint64_t columns = a.n ? a.outer * a.inner : 0;
     struct xm_args args = {.n = 0};
     xm_put_buffer(&args, "x", x->buffer);
@@ -122,15 +98,15 @@ run_softmax(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_ulong(&args, "columns", columns);
     xm_put_ulong(&args, "n", a.n);
     xm_put_ulong(&args, "inner", a.inner);
-    return xm_stage_go(&s->base.stage, &a, columns, &args, run, err);
+    return xm_stage_go(&s->stage, &a, columns, &args, run, err);
 }
 
 static enum xm_status
 run_topk(const struct xm_primitive *p, const struct xm_operand *operands,
          const struct xm_run *run, struct xm_error *err)
 {
-    const struct reduction *s = (const struct reduction *)p;
-    const struct xm_topk_desc *d = &s->desc.topk;
+    const struct xm_staged *s = (const struct xm_staged *)p;
+    const struct xm_topk_desc *d = s->desc;
     const struct xm_operand *x = &operands[XM_TOPK_X], *ids = &operands[XM_TOPK_IDS];
     const struct xm_operand *values = &operands[XM_TOPK_VALUES];
     XM_TRY(xm_operand_check(x, "x", d->src, err));
@@ -140,8 +116,8 @@ run_topk(const struct xm_primitive *p, const struct xm_operand *operands,
         return xm_fail(err, XM_INVALID, "top-k of a scalar");
     uint64_t rows = xm_operand_rows(x), n = (uint64_t)x->dim[x->rank - 1];
     uint64_t k = (uint64_t)values->dim[values->rank - 1];
-    XM_TRY(check_elements(values, "values", rows * k, err));
-    XM_TRY(check_elements(ids, "ids", rows * k, err));
+    XM_TRY(xm_operand_check_elements(values, "values", rows * k, err));
+    XM_TRY(xm_operand_check_elements(ids, "ids", rows * k, err));
     if (k > n)
         return xm_fail(err, XM_INVALID, "top %llu of %llu elements",
                        (unsigned long long)k, (unsigned long long)n);
@@ -151,26 +127,32 @@ run_topk(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_buffer(&args, "ids", ids->buffer);
     xm_put_ulong(&args, "n", n);
     xm_put_ulong(&args, "k", k);
-    return xm_stage_go(&s->base.stage, NULL, k ? rows : 0, &args, run, err);
+    return xm_stage_go(&s->stage, NULL, k ? rows : 0, &args, run, err);
 }
 
 static void
 describe_softmax(const struct xm_primitive *p, const struct xm_operand *operands,
                  char *out, size_t out_bytes)
 {
-    const struct reduction *s = (const struct reduction *)p;
+    const struct xm_staged *s = (const struct xm_staged *)p;
+    const struct xm_softmax_desc *d = s->desc;
     struct around a;
-    bool fits =
-        look_around(&operands[XM_SOFTMAX_X], s->desc.softmax.axis, 1, &a, NULL) == XM_OK;
-    snprintf(out, out_bytes, "%s", fits ? xm_stage_describe(&s->base.stage, &a) : "none");
+    bool fits = look_around(&operands[XM_SOFTMAX_X], d->axis, 1, &a, NULL) == XM_OK;
+    snprintf(out, out_bytes, "%s", fits ? xm_stage_describe(&s->stage, &a) : "none");
 }
 
-static const struct xm_primitive_ops reduce_ops = {"reduce", NULL, run_reduce,
-                                                   xm_staged_describe, xm_primitive_free};
-static const struct xm_primitive_ops softmax_ops = {"softmax", NULL, run_softmax,
-                                                    describe_softmax, xm_primitive_free};
-static const struct xm_primitive_ops topk_ops = {"topk", NULL, run_topk,
-                                                 xm_staged_describe, xm_primitive_free};
+static const struct xm_staged_kind reduce = {{"reduce", NULL, run_reduce,
+                                              xm_staged_describe, xm_primitive_free},
+                                             &xm_reduce_table,
+                                             sizeof(struct xm_reduce_desc)},
+                                   softmax = {{"softmax", NULL, run_softmax,
+                                               describe_softmax, xm_primitive_free},
+                                              &xm_softmax_table,
+                                              sizeof(struct xm_softmax_desc)},
+                                   topk = {{"topk", NULL, run_topk, xm_staged_describe,
+                                            xm_primitive_free},
+                                           &xm_topk_table,
+                                           sizeof(struct xm_topk_desc)};
 
 static bool
 is_known(enum xm_element e)
@@ -183,52 +165,34 @@ enum xm_status
 xm_reduce_create(struct xm_engine *engine, const struct xm_reduce_desc *desc,
                  struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STAGE_DEFINES];
     if (!is_known(desc->src) || !is_known(desc->dst))
         return xm_fail(err, XM_UNSUPPORTED, "reduce: no kernel takes %s to %s",
                        xm_element_text(desc->src), xm_element_text(desc->dst));
-    struct reduction *s = xm_primitive_new(sizeof(*s), &reduce_ops, engine, err);
-    if (!s)
-        return XM_NO_MEMORY;
-    s->desc.reduce = *desc;
-    xm_defines_print(defines, sizeof(defines),
-                     "-DREDUCE=%d -DSRC=%s -DDST=%s -DINTEGER=%d -DDST_IS_INTEGER=%d",
-                     (int)desc->fn, xm_element_text(desc->src),
-                     xm_element_text(desc->dst), xm_element_is_int(desc->src),
-                     xm_element_is_int(desc->dst));
-    return xm_staged_build(&s->base, &xm_reduce_table, defines, out, err);
+    return xm_staged_create(
+        &reduce, engine, desc, out, err,
+        "-DREDUCE=%d -DSRC=%s -DDST=%s -DINTEGER=%d -DDST_IS_INTEGER=%d", (int)desc->fn,
+        xm_element_text(desc->src), xm_element_text(desc->dst),
+        xm_element_is_int(desc->src), xm_element_is_int(desc->dst));
 }
 
 enum xm_status
 xm_softmax_create(struct xm_engine *engine, const struct xm_softmax_desc *desc,
                   struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STAGE_DEFINES];
-    struct reduction *s = xm_primitive_new(sizeof(*s), &softmax_ops, engine, err);
-    if (!s)
-        return XM_NO_MEMORY;
-    s->desc.softmax = *desc;
-    xm_defines_print(defines, sizeof(defines), "-DSRC=%s -DDST=%s",
-                     xm_element_text(desc->src), xm_element_text(desc->dst));
-    return xm_staged_build(&s->base, &xm_softmax_table, defines, out, err);
+    return xm_staged_create(&softmax, engine, desc, out, err, "-DSRC=%s -DDST=%s",
+                            xm_element_text(desc->src), xm_element_text(desc->dst));
 }
 
 enum xm_status
 xm_topk_create(struct xm_engine *engine, const struct xm_topk_desc *desc,
                struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STAGE_DEFINES];
     if (!is_known(desc->src) || !is_known(desc->values))
         return xm_fail(err, XM_UNSUPPORTED, "topk: no kernel takes %s to %s",
                        xm_element_text(desc->src), xm_element_text(desc->values));
-    struct reduction *s = xm_primitive_new(sizeof(*s), &topk_ops, engine, err);
-    if (!s)
-        return XM_NO_MEMORY;
-    s->desc.topk = *desc;
-    xm_defines_print(defines, sizeof(defines),
-                     "-DSRC=%s -DVALUES=%s -DIDS=%s -DLARGEST=%d -DINTEGER=%d",
-                     xm_element_text(desc->src), xm_element_text(desc->values),
-                     xm_element_text(desc->ids), desc->largest,
-                     xm_element_is_int(desc->src));
-    return xm_staged_build(&s->base, &xm_topk_table, defines, out, err);
+    return xm_staged_create(&topk, engine, desc, out, err,
+                            "-DSRC=%s -DVALUES=%s -DIDS=%s -DLARGEST=%d -DINTEGER=%d",
+                            xm_element_text(desc->src), xm_element_text(desc->values),
+                            xm_element_text(desc->ids), desc->largest,
+                            xm_element_is_int(desc->src));
 }

@@ -6,22 +6,15 @@
 
 #include "primitives/stage.h"
 #include "primitives/tables.h"
-#include "runtime/kernel_defines.h"
 
 /* clang-format off */
-static const struct xm_variant rope_variants[] = {
+static const struct xm_variant rows[] = {
     {"rope_vec", XM_FAMILY_VEC, 0, NULL, {XM_SPAN, 0, {XM_TOKENS}}},
     {"rope_sg", XM_FAMILY_SG, 0, NULL, {XM_GROUP, XM_SUB_GROUP_ITEMS, {XM_TOKENS}}},
     {"rope_ref", XM_FAMILY_ANY, 0, NULL, {XM_ITEM, 0, {XM_ELEMENTS}}},
 };
 /* clang-format on */
-const struct xm_variant_table xm_rope_table = {"rope", rope_variants,
-                                               XM_ARRAY_LEN(rope_variants)};
-
-struct rope {
-    struct xm_staged base;
-    struct xm_rope_desc desc;
-};
+const struct xm_variant_table xm_rope_table = XM_TABLE("rope", rows);
 
 static bool
 same_shape(const struct xm_operand *a, const struct xm_operand *b)
@@ -34,13 +27,14 @@ same_shape(const struct xm_operand *a, const struct xm_operand *b)
 
 /* x[B,T,heads,D] against tables [B|1,T,R]. */
 static enum xm_status
-check(const struct rope *s, const struct xm_operand *operands, struct xm_error *err)
+check(const struct xm_rope_desc *d, const struct xm_operand *operands,
+      struct xm_error *err)
 {
     const struct xm_operand *x = &operands[XM_ROPE_X], *cos = &operands[XM_ROPE_COS];
-    XM_TRY(xm_operand_check(x, "x", s->desc.element, err));
+    XM_TRY(xm_operand_check(x, "x", d->element, err));
     XM_TRY(xm_operand_check(cos, "cos", XM_F32, err));
     XM_TRY(xm_operand_check(&operands[XM_ROPE_SIN], "sin", XM_F32, err));
-    XM_TRY(xm_operand_check(&operands[XM_ROPE_Y], "y", s->desc.element, err));
+    XM_TRY(xm_operand_check(&operands[XM_ROPE_Y], "y", d->element, err));
     if (x->rank != 4 || cos->rank != 3 || !same_shape(cos, &operands[XM_ROPE_SIN]) ||
         !same_shape(x, &operands[XM_ROPE_Y]))
         return xm_fail(err, XM_INVALID,
@@ -62,9 +56,9 @@ static enum xm_status
 run(const struct xm_primitive *p, const struct xm_operand *operands,
     const struct xm_run *run, struct xm_error *err)
 {
-    const struct rope *s = (const struct rope *)p;
+    const struct xm_staged *s = (const struct xm_staged *)p;
     const struct xm_operand *x = &operands[XM_ROPE_X], *cos = &operands[XM_ROPE_COS];
-    XM_TRY(check(s, operands, err));
+    XM_TRY(check(s->desc, operands, err));
     uint64_t tokens = (uint64_t)(x->dim[0] * x->dim[1]), heads = (uint64_t)x->dim[2];
     const struct xm_counts counts = {
         .n = {[XM_TOKENS] = heads ? tokens : 0, [XM_ELEMENTS] = tokens * heads}};
@@ -78,11 +72,13 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     xm_put_uint(&args, "heads", heads);
     xm_put_uint(&args, "d", (uint64_t)x->dim[3]);
     xm_put_uint(&args, "rotated", (uint64_t)cos->dim[2]);
-    return xm_stage_run(&s->base.stage, NULL, &counts, &args, run, err);
+    return xm_stage_run(&s->stage, NULL, &counts, &args, run, err);
 }
 
-static const struct xm_primitive_ops ops = {"rope", NULL, run, xm_staged_describe,
-                                            xm_primitive_free};
+static const struct xm_staged_kind kind = {
+    {"rope", NULL, run, xm_staged_describe, xm_primitive_free},
+    &xm_rope_table,
+    sizeof(struct xm_rope_desc)};
 
 const char *
 xm_rope_supports(const struct xm_rope_desc *desc)
@@ -96,15 +92,9 @@ enum xm_status
 xm_rope_create(struct xm_engine *engine, const struct xm_rope_desc *desc,
                struct xm_primitive **out, struct xm_error *err)
 {
-    char defines[XM_STAGE_DEFINES];
     const char *why = xm_rope_supports(desc);
     if (why)
         return xm_fail(err, XM_UNSUPPORTED, "rope: %s", why);
-    struct rope *s = xm_primitive_new(sizeof(*s), &ops, engine, err);
-    if (!s)
-        return XM_NO_MEMORY;
-    s->desc = *desc;
-    xm_defines_print(defines, sizeof(defines), "-DSRC=%s",
-                     xm_element_text(desc->element));
-    return xm_staged_build(&s->base, &xm_rope_table, defines, out, err);
+    return xm_staged_create(&kind, engine, desc, out, err, "-DSRC=%s",
+                            xm_element_text(desc->element));
 }
