@@ -63,7 +63,7 @@ onednn_gpu_refuses(const void *problem)
     const struct problem *p = problem;
     const char *why = p->without_onednn ? "GPU_USE_ONEDNN=NO" : NULL;
     for (uint32_t i = 0; i < p->desc->n && !why; i++) {
-        const struct xm_onednn_gate gate = xm_linear_onednn_gate(p->desc);
+        const struct xm_library_gate gate = xm_linear_gate(p->desc);
         why = xm_onednn_gpu_linear_refuses(p->engine, &p->desc->segment[i].weight->host,
                                            p->desc->src, p->desc->dst,
                                            p->desc->is_glu && i == 0 ? &gate : NULL);
@@ -191,11 +191,11 @@ linear_destroy(struct xm_primitive *p)
 {
     struct xm_linear *l = (struct xm_linear *)p;
     for (uint32_t i = 0; i < l->desc.n; i++) {
-        xm_onednn_linear_destroy(l->onednn[i]);
-        xm_onednn_gpu_linear_destroy(l->onednn_gpu[i]);
         xm_device_weight_unref(l->desc.segment[i].weight);
         xm_buffer_unref(l->desc.segment[i].bias);
     }
+    for (size_t c = 0; c < XM_LINEAR_N_TABLES; c++)
+        xm_linear_library_release(&l->way[c]);
     xm_linear_after_destroy(&l->after);
     xm_primitive_free(p);
 }

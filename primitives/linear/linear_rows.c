@@ -47,10 +47,12 @@ build_product(const struct xm_linear *l, const struct xm_variant *row, uint32_t 
 enum xm_status
 xm_linear_build(struct xm_linear *l, struct xm_linear_way *way, struct xm_error *err)
 {
-    const struct xm_linear_library *library = xm_linear_library(way->row);
-    way->prepare = NULL; /* of another row, which has not been built */
-    if (library)
-        return library->build(l, err);
+    /* What was made for another row, which has not been built. */
+    way->prepare = NULL;
+    xm_linear_library_release(way);
+    way->library = xm_linear_library(way->row);
+    if (way->library)
+        return xm_linear_library_build(l, way, err);
     const struct xm_rows_form form = form_of(l, way->row);
     XM_TRY(xm_form_kernel(l->base.engine, &form, l->desc.src, xm_linear_weight(l, 0),
                           &way->prepare, err));
@@ -65,12 +67,11 @@ uint64_t
 xm_linear_scratch(const struct xm_linear *l, const struct xm_linear_way *way,
                   uint64_t tokens)
 {
-    const struct xm_linear_library *library = xm_linear_library(way->row);
     const struct xm_rows_form form = form_of(l, way->row);
-    return library ? library->scratch_bytes(l, tokens)
-                   : xm_scratch_bytes(
-                         &l->base,
-                         xm_form_bytes(&form, xm_linear_weight(l, 0)->cols, tokens));
+    if (way->library)
+        return xm_linear_library_scratch(l, way, tokens);
+    return xm_scratch_bytes(&l->base,
+                            xm_form_bytes(&form, xm_linear_weight(l, 0)->cols, tokens));
 }
 
 /* ---- runs ------------------------------------------------------------------------- */
@@ -154,10 +155,9 @@ take_x(const struct xm_linear_call *c, struct xm_buffer **x, struct xm_error *er
 enum xm_status
 xm_linear_multiply(const struct xm_linear_call *c, struct xm_error *err)
 {
-    const struct xm_linear_library *library = xm_linear_library(c->way->row);
     struct xm_buffer *x;
-    if (library)
-        return library->run(c, err);
+    if (c->way->library)
+        return xm_linear_library_run(c, err);
     XM_TRY(take_x(c, &x, err));
     if (c->way->row->joins)
         return multiply_joined(c, x, err);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Inside linear: what a row of its variant tables becomes. Rows of ours differ in what their rows
- * say and are all built and run in one way; those of a library have functions of their own.
+ * say and are all built and run in one way; those of a library are linear_library.c's.
  */
 #ifndef XM_PRIMITIVES_LINEAR_LINEAR_ROWS_H
 #define XM_PRIMITIVES_LINEAR_LINEAR_ROWS_H
 
 #include "primitives/form.h"
 #include "primitives/linear/linear.h"
-#include "primitives/linear/onednn_gpu_linear.h"
-#include "primitives/linear/onednn_linear.h"
+#include "primitives/linear/linear_library.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +22,8 @@ struct xm_linear_way {
     struct xm_kernel *prepare; /* the engine's; NULL where there is none */
     /* One for all segments in [0], of a row that joins; else one for each. */
     struct xm_kernel *product[XM_LINEAR_SEGMENTS];
+    const struct xm_linear_library *library; /* NULL: the row is ours */
+    void *made[XM_LINEAR_SEGMENTS];          /* by it, of each weight */
 };
 
 /* What is left to do behind products that only multiply (linear_after.c); NULL: nothing. */
@@ -36,8 +37,6 @@ struct xm_linear {
     struct xm_primitive base;
     struct xm_linear_desc desc; /* its weights and biases are referenced */
     struct xm_linear_way way[XM_LINEAR_CLASSES];
-    struct xm_onednn_linear *onednn[XM_LINEAR_SEGMENTS];
-    struct xm_onednn_gpu_linear *onednn_gpu[XM_LINEAR_SEGMENTS];
     struct xm_linear_after after;
 };
 
@@ -51,14 +50,16 @@ struct xm_linear_call {
     struct xm_scratch *scratch;
 };
 
-/* How the rows of a library are built, what scratch they want, how they run. */
-struct xm_linear_library {
-    enum xm_status (*build)(struct xm_linear *l, struct xm_error *err);
-    uint64_t (*scratch_bytes)(const struct xm_linear *l, uint64_t tokens);
-    enum xm_status (*run)(const struct xm_linear_call *c, struct xm_error *err);
-};
-/* linear_library.c; NULL: the row is ours. */
+/* linear_library.c: which a row is of, NULL where it is ours; how its rows are built, what
+ * scratch they want, how they run. */
 const struct xm_linear_library *xm_linear_library(const struct xm_variant *row);
+enum xm_status xm_linear_library_build(const struct xm_linear *l,
+                                       struct xm_linear_way *way, struct xm_error *err);
+void xm_linear_library_release(struct xm_linear_way *way);
+uint64_t xm_linear_library_scratch(const struct xm_linear *l,
+                                   const struct xm_linear_way *way, uint64_t tokens);
+enum xm_status xm_linear_library_run(const struct xm_linear_call *c,
+                                     struct xm_error *err);
 
 /* linear_rows.c: any row; build may be called again. */
 enum xm_status xm_linear_build(struct xm_linear *l, struct xm_linear_way *way,
@@ -100,13 +101,13 @@ xm_linear_product(const struct xm_linear_desc *d)
     return d->has_addend ? d->src : d->dst;
 }
 
-/* Segment 0 of a GLU as oneDNN's GPU engine multiplies it. */
-static inline struct xm_onednn_gate
-xm_linear_onednn_gate(const struct xm_linear_desc *d)
+/* Segment 0 of a GLU as a library multiplies it. */
+static inline struct xm_library_gate
+xm_linear_gate(const struct xm_linear_desc *d)
 {
     uint64_t rows = d->segment[0].weight->host.rows;
-    const struct xm_onednn_gate gate = {d->activation,
-                                        d->n == 2 ? rows : d->slices * rows};
+    const struct xm_library_gate gate = {d->activation,
+                                         d->n == 2 ? rows : d->slices * rows};
     return gate;
 }
 

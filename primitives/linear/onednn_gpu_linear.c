@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * linear through oneDNN's GPU engine; see onednn_gpu_linear.h.
+ * linear through oneDNN's GPU engine: variant linear_gemm_onednn_gpu. Quantised weights are
+ * multiplied as they are; activations are f16. The tokens are cut into pieces of few sizes
+ * (primitives/onednn/onednn.h), all built at creation.
  */
-#include "primitives/linear/onednn_gpu_linear.h"
-
+#include "primitives/linear/linear_library.h"
 #include "primitives/onednn/onednn_weight.h"
 #include "runtime/util/memory.h"
 
@@ -12,7 +13,7 @@
 enum { LEAST_POWER = 2 };
 enum { PROBE_POWER = 7 }; /* the piece that oneDNN is asked about */
 
-struct xm_onednn_gpu_linear {
+struct linear {
     struct xm_onednn *onednn; /* referenced, as is the rest */
     struct xm_device_weight *weight;
     struct xm_buffer *bias;
@@ -24,7 +25,7 @@ struct xm_onednn_gpu_linear {
 
 static struct xm_onednn_problem
 problem_of(const struct xm_weight *w, enum xm_element dst,
-           const struct xm_onednn_gate *gate, bool bias, uint32_t power)
+           const struct xm_library_gate *gate, bool bias, uint32_t power)
 {
     struct xm_onednn_problem p = xm_onednn_weight_problem(w);
     p.m = xm_onednn_piece_rows(power);
@@ -57,7 +58,7 @@ shape_refusal(const struct xm_device_info *device, const struct xm_weight *w,
 const char *
 xm_onednn_gpu_linear_refuses(struct xm_engine *engine, const struct xm_weight *w,
                              enum xm_element src, enum xm_element dst,
-                             const struct xm_onednn_gate *gate)
+                             const struct xm_library_gate *gate)
 {
     struct xm_onednn *o = xm_onednn_of(engine);
     if (!o) {
@@ -73,8 +74,8 @@ xm_onednn_gpu_linear_refuses(struct xm_engine *engine, const struct xm_weight *w
 }
 
 static enum xm_status
-build(struct xm_onednn_gpu_linear *l, struct xm_engine *engine,
-      const struct xm_onednn_gpu_linear_desc *d, struct xm_error *err)
+build(struct linear *l, struct xm_engine *engine, const struct xm_library_desc *d,
+      struct xm_error *err)
 {
     l->most = xm_onednn_largest_piece(xm_chunk_tokens(engine, d->chunk), LEAST_POWER);
     for (uint32_t i = LEAST_POWER; i <= l->most; i++) {
@@ -88,8 +89,8 @@ build(struct xm_onednn_gpu_linear *l, struct xm_engine *engine,
 }
 
 static enum xm_status
-init(struct xm_onednn_gpu_linear *l, struct xm_engine *engine,
-     const struct xm_onednn_gpu_linear_desc *d, struct xm_error *err)
+init(struct linear *l, struct xm_engine *engine, const struct xm_library_desc *d,
+     struct xm_error *err)
 {
     const struct xm_weight *w = &d->weight->host;
     const uint64_t y_bytes = xm_element_bits(d->dst) / 8;
@@ -108,26 +109,10 @@ init(struct xm_onednn_gpu_linear *l, struct xm_engine *engine,
     return build(l, engine, d, err);
 }
 
-enum xm_status
-xm_onednn_gpu_linear_create(struct xm_engine *engine,
-                            const struct xm_onednn_gpu_linear_desc *desc,
-                            struct xm_onednn_gpu_linear **out, struct xm_error *err)
+static void
+destroy(void *linear)
 {
-    struct xm_onednn_gpu_linear *l = xm_calloc(1, sizeof(*l));
-    if (!l)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
-    enum xm_status status = init(l, engine, desc, err);
-    if (status != XM_OK) {
-        xm_onednn_gpu_linear_destroy(l);
-        return status;
-    }
-    *out = l;
-    return XM_OK;
-}
-
-void
-xm_onednn_gpu_linear_destroy(struct xm_onednn_gpu_linear *l)
-{
+    struct linear *l = linear;
     if (!l)
         return;
     for (uint32_t i = 0; i < XM_ONEDNN_PIECES; i++)
@@ -138,18 +123,35 @@ xm_onednn_gpu_linear_destroy(struct xm_onednn_gpu_linear *l)
     xm_free(l);
 }
 
-uint64_t
-xm_onednn_gpu_linear_scratch(const struct xm_onednn_gpu_linear *l,
-                             const struct xm_primitive *p)
+static enum xm_status
+create(struct xm_engine *engine, const struct xm_library_desc *desc, void **out,
+       struct xm_error *err)
 {
+    struct linear *l = xm_calloc(1, sizeof(*l));
+    if (!l)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
+    enum xm_status status = init(l, engine, desc, err);
+    if (status != XM_OK) {
+        destroy(l);
+        return status;
+    }
+    *out = l;
+    return XM_OK;
+}
+
+static uint64_t
+scratch(const void *linear, const struct xm_primitive *p, uint64_t tokens)
+{
+    const struct linear *l = linear;
+    (void)tokens;
     return l->scratch_bytes ? xm_scratch_bytes(p, l->scratch_bytes) : 0;
 }
 
 /* The pieces follow each other in the queue: one scratchpad serves all. */
 static enum xm_status
-run_pieces(const struct xm_onednn_gpu_linear *l,
-           const struct xm_onednn_gpu_linear_call *c, struct xm_onednn_stream *stream,
-           struct xm_onednn_spans *spans, struct xm_error *err)
+run_pieces(const struct linear *l, const struct xm_library_call *c,
+           struct xm_onednn_stream *stream, struct xm_onednn_spans *spans,
+           struct xm_error *err)
 {
     for (uint64_t t = 0; t < c->tokens;) {
         const struct xm_onednn_piece piece =
@@ -164,12 +166,11 @@ run_pieces(const struct xm_onednn_gpu_linear *l,
     return XM_OK;
 }
 
-enum xm_status
-xm_onednn_gpu_linear_run(const struct xm_onednn_gpu_linear *l,
-                         const struct xm_onednn_gpu_linear_call *call,
-                         struct xm_scratch *s, struct xm_queue *queue,
-                         struct xm_error *err)
+static enum xm_status
+run(void *linear, const struct xm_library_call *call, struct xm_scratch *s,
+    struct xm_queue *queue, struct xm_error *err)
 {
+    const struct linear *l = linear;
     struct xm_onednn_spans spans = {.arg = {{NULL, 0}}};
     struct xm_onednn_stream *stream;
     if (l->scratch_bytes)
@@ -182,3 +183,5 @@ xm_onednn_gpu_linear_run(const struct xm_onednn_gpu_linear *l,
     xm_onednn_end(stream);
     return status;
 }
+
+const struct xm_linear_library xm_onednn_gpu_linear = {create, destroy, scratch, run};

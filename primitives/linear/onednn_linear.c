@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * linear through oneDNN's CPU engine; see onednn_linear.h.
+ * linear through oneDNN's CPU engine: the host function of variant linear_gemm_onednn.
+ *
+ * Dense weights are multiplied where they lie. Quantised ones are dequantised by a kernel
+ * into bounded scratch, a stretch of rows at a time, and multiplied from there: oneDNN's
+ * own decompression falls back to reference code for grouped zero points. f16 activations
+ * go through bf16 where the processor multiplies it in hardware and that pays: tiles (AMX) for
+ * quantised weights, vectors too for dense ones. f32 activations stay f32.
  *
  *   x, W     ->  bf16 or f32 where they are something else (linear_unpack_vec)
  *   matmul       a host function in queue order, per stretch of W's rows and piece of
@@ -10,11 +16,10 @@
  * done, so that any prompt needs these four shapes only and nothing is padded. oneDNN
  * shares primitives of equal shape between layers in a cache of its own.
  */
-#include "primitives/linear/onednn_linear.h"
-
 #include <pthread.h>
 
 #include "primitives/args.h"
+#include "primitives/linear/linear_library.h"
 #include "primitives/onednn/onednn_guard.h"
 #include "primitives/onednn/onednn_matmul.h"
 #include "runtime/util/log.h"
@@ -22,7 +27,7 @@
 
 enum { LEAST_PIECE = 64, N_PIECES = 4, STRETCH_BYTES = 16 << 20 };
 
-struct xm_onednn_linear {
+struct linear {
     struct xm_engine *engine;
     struct xm_device_weight *weight;
     struct xm_buffer *bias;
@@ -165,7 +170,7 @@ is_plain(const struct xm_weight *w, enum xm_element compute)
 }
 
 static enum xm_status
-build_kernels(struct xm_onednn_linear *l, struct xm_error *err)
+build_kernels(struct linear *l, struct xm_error *err)
 {
     const struct xm_weight *w = &l->weight->host;
     const struct xm_weight f16 = {.element = XM_F16}, f32 = {.element = XM_F32};
@@ -183,43 +188,10 @@ build_kernels(struct xm_onednn_linear *l, struct xm_error *err)
     return XM_OK;
 }
 
-enum xm_status
-xm_onednn_linear_create(struct xm_engine *engine, struct xm_device_weight *weight,
-                        struct xm_buffer *bias, enum xm_element src,
-                        enum xm_element product, enum xm_element dst,
-                        struct xm_onednn_linear **out, struct xm_error *err)
+static void
+destroy(void *linear)
 {
-    const struct xm_weight *w = &weight->host;
-    struct xm_onednn_linear *l = xm_calloc(1, sizeof(*l));
-    if (!l)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
-    pthread_mutex_init(&l->lock, NULL);
-    l->engine = engine;
-    xm_engine_ref(engine);
-    l->weight = weight;
-    xm_device_weight_ref(weight);
-    l->bias = bias;
-    if (bias)
-        xm_buffer_ref(bias);
-    l->src = src;
-    l->dst = dst;
-    l->compute = compute_element(xm_engine_info(engine), w, src, product);
-    l->stretch = w->rows;
-    uint64_t most = STRETCH_BYTES / (w->cols * bytes_of(l->compute) + 1) + 1;
-    if (!is_plain(w, l->compute) && most < l->stretch)
-        l->stretch = most;
-    enum xm_status status = build_kernels(l, err);
-    if (status != XM_OK) {
-        xm_onednn_linear_destroy(l);
-        return status;
-    }
-    *out = l;
-    return XM_OK;
-}
-
-void
-xm_onednn_linear_destroy(struct xm_onednn_linear *l)
-{
+    struct linear *l = linear;
     if (!l)
         return;
     for (int p = 0; p < N_PIECES; p++) {
@@ -231,6 +203,38 @@ xm_onednn_linear_destroy(struct xm_onednn_linear *l)
     xm_buffer_unref(l->bias);
     xm_engine_unref(l->engine);
     xm_free(l);
+}
+
+static enum xm_status
+create(struct xm_engine *engine, const struct xm_library_desc *d, void **out,
+       struct xm_error *err)
+{
+    const struct xm_weight *w = &d->weight->host;
+    struct linear *l = xm_calloc(1, sizeof(*l));
+    if (!l)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
+    pthread_mutex_init(&l->lock, NULL);
+    l->engine = engine;
+    xm_engine_ref(engine);
+    l->weight = d->weight;
+    xm_device_weight_ref(l->weight);
+    l->bias = d->bias;
+    if (l->bias)
+        xm_buffer_ref(l->bias);
+    l->src = d->src;
+    l->dst = d->dst;
+    l->compute = compute_element(xm_engine_info(engine), w, d->src, d->product);
+    l->stretch = w->rows;
+    uint64_t most = STRETCH_BYTES / (w->cols * bytes_of(l->compute) + 1) + 1;
+    if (!is_plain(w, l->compute) && most < l->stretch)
+        l->stretch = most;
+    enum xm_status status = build_kernels(l, err);
+    if (status != XM_OK) {
+        destroy(l);
+        return status;
+    }
+    *out = l;
+    return XM_OK;
 }
 
 /* ---- the host function ------------------------------------------------------------- */
@@ -301,7 +305,7 @@ piece_for(uint64_t left)
 }
 
 static enum xm_status
-product_for(struct xm_onednn_linear *l, int piece, const struct xm_onednn_problem *p,
+product_for(struct linear *l, int piece, const struct xm_onednn_problem *p,
             dnnl_primitive_t *out, struct xm_error *err)
 {
     pthread_mutex_lock(&l->lock);
@@ -356,8 +360,8 @@ struct operands {
 
 /* Rows first … first + rows of W with every token; o->w begins at row `first`. */
 static enum xm_status
-enqueue_stretch(struct xm_onednn_linear *l, const struct operands *o, uint64_t first,
-                uint64_t rows, struct xm_queue *queue, struct xm_error *err)
+enqueue_stretch(struct linear *l, const struct operands *o, uint64_t first, uint64_t rows,
+                struct xm_queue *queue, struct xm_error *err)
 {
     const struct xm_weight *w = &l->weight->host;
     const uint8_t *x = xm_buffer_host_ptr(o->x);
@@ -380,7 +384,7 @@ enqueue_stretch(struct xm_onednn_linear *l, const struct operands *o, uint64_t f
 }
 
 static enum xm_status
-enqueue_products(struct xm_onednn_linear *l, struct operands *o, struct xm_scratch *s,
+enqueue_products(struct linear *l, struct operands *o, struct xm_scratch *s,
                  struct xm_queue *queue, struct xm_error *err)
 {
     const struct xm_weight *w = &l->weight->host;
@@ -401,10 +405,10 @@ enqueue_products(struct xm_onednn_linear *l, struct operands *o, struct xm_scrat
     return XM_OK;
 }
 
-uint64_t
-xm_onednn_linear_scratch(const struct xm_onednn_linear *l, const struct xm_primitive *p,
-                         uint64_t tokens)
+static uint64_t
+scratch(const void *linear, const struct xm_primitive *p, uint64_t tokens)
 {
+    const struct linear *l = linear;
     const struct xm_weight *w = &l->weight->host;
     uint64_t size = bytes_of(l->compute), bytes = 0;
     if (l->unpack_x)
@@ -416,17 +420,18 @@ xm_onednn_linear_scratch(const struct xm_onednn_linear *l, const struct xm_primi
     return bytes;
 }
 
-enum xm_status
-xm_onednn_linear_run(struct xm_onednn_linear *l, struct xm_buffer *x, struct xm_buffer *y,
-                     uint64_t tokens, struct xm_scratch *s, struct xm_queue *queue,
-                     struct xm_error *err)
+static enum xm_status
+run(void *linear, const struct xm_library_call *c, struct xm_scratch *s,
+    struct xm_queue *queue, struct xm_error *err)
 {
+    struct linear *l = linear;
     const struct xm_weight *w = &l->weight->host;
-    struct xm_buffer *plain_x = x, *sum = y;
+    const uint64_t tokens = c->tokens;
+    struct xm_buffer *plain_x = c->x, *sum = c->y;
     if (l->unpack_x) {
         XM_TRY(
             xm_scratch_take(s, tokens * w->cols * bytes_of(l->compute), &plain_x, err));
-        XM_TRY(unpack_rows(queue, l->unpack_x, x, tokens, w->cols, plain_x, err));
+        XM_TRY(unpack_rows(queue, l->unpack_x, c->x, tokens, w->cols, plain_x, err));
     }
     if (l->pack_y)
         XM_TRY(xm_scratch_take(s, tokens * w->rows * sizeof(float), &sum, err));
@@ -434,5 +439,7 @@ xm_onednn_linear_run(struct xm_onednn_linear *l, struct xm_buffer *x, struct xm_
     XM_TRY(enqueue_products(l, &o, s, queue, err));
     if (!l->pack_y)
         return XM_OK;
-    return unpack_rows(queue, l->pack_y, sum, tokens, w->rows, y, err);
+    return unpack_rows(queue, l->pack_y, sum, tokens, w->rows, c->y, err);
 }
+
+const struct xm_linear_library xm_onednn_linear = {create, destroy, scratch, run};

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "primitives/device_weight.h"
-#include "primitives/linear/onednn_linear.h"
+#include "primitives/linear/linear_library.h"
 #include "primitives/matrix_engine.h"
 #include "primitives/onednn/onednn_weight.h"
 #include "primitives/tables.h"

@@ -5,7 +5,7 @@
  */
 #include <cstdlib>
 
-#include "primitives/linear/onednn_gpu_linear.h"
+#include "primitives/linear/linear_library.h"
 #include "primitives/onednn/onednn_weight.h"
 #include "runtime/dry_run.h"
 #include "unit_tests/primitives/weight_fixture.h"
@@ -174,13 +174,13 @@ TEST_F(OnednnGpu, RunsALinearOfAnyNumberOfTokens)
     EXPECT_STREQ(
         xm_onednn_gpu_linear_refuses(engine, &on_device, XM_F32, XM_F32, nullptr),
         "oneDNN's GPU engine is given f16 activations only");
-    xm_onednn_gpu_linear *linear = nullptr;
-    const xm_onednn_gpu_linear_desc desc = {w.device, nullptr, XM_F16, nullptr, 0};
-    ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, &desc, &linear, &err));
+    void *linear = nullptr;
+    const xm_library_desc desc = {w.device, nullptr, XM_F16, XM_F16, XM_F16, nullptr, 0};
+    ASSERT_XM_OK(xm_onednn_gpu_linear.create(engine, &desc, &linear, &err));
     for (uint64_t tokens : {5, 100, 530}) {
         tensor x(XM_F16, {(int64_t)tokens, 256}), y(XM_F16, {(int64_t)tokens, 256});
         xm_primitive p = {nullptr, engine};
-        uint64_t bytes = xm_onednn_gpu_linear_scratch(linear, &p);
+        uint64_t bytes = xm_onednn_gpu_linear.scratch(linear, &p, tokens);
         xm_run r = {};
         r.queue = queue;
         if (bytes) {
@@ -189,13 +189,13 @@ TEST_F(OnednnGpu, RunsALinearOfAnyNumberOfTokens)
         }
         xm_scratch s;
         xm_scratch_begin(&s, &p, &r);
-        const xm_onednn_gpu_linear_call call = {x.buffer(), y.buffer(), {}, tokens};
-        EXPECT_XM_OK(xm_onednn_gpu_linear_run(linear, &call, &s, queue, &err));
+        const xm_library_call call = {x.buffer(), y.buffer(), {}, tokens};
+        EXPECT_XM_OK(xm_onednn_gpu_linear.run(linear, &call, &s, queue, &err));
         EXPECT_XM_OK(xm_queue_finish(queue, &err));
         xm_scratch_end(&s);
         xm_buffer_unref(r.scratch);
     }
-    xm_onednn_gpu_linear_destroy(linear);
+    xm_onednn_gpu_linear.destroy(linear);
 }
 
 /* Only reference code takes groups in a dry run, and f16 alone. */

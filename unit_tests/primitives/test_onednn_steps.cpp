@@ -5,7 +5,7 @@
  * products are checked on any device whose memory the host sees; what oneDNN makes of one
  * problem is test_onednn.cpp's business.
  */
-#include "primitives/linear/onednn_gpu_linear.h"
+#include "primitives/linear/linear_library.h"
 #include "primitives/moe/onednn_experts.h"
 #include "primitives/onednn/onednn_weight.h"
 #include "primitives/tables.h"
@@ -212,9 +212,10 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
     test_weight w(1, n, k, u4, 3);
     ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
     tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
-    xm_onednn_gpu_linear *linear = nullptr;
-    const xm_onednn_gpu_linear_desc desc = {w.device, bias.buffer(), XM_F32, nullptr, 0};
-    ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, &desc, &linear, &err));
+    void *linear = nullptr;
+    const xm_library_desc desc = {w.device, bias.buffer(), XM_F16, XM_F32,
+                                  XM_F32,   nullptr,       0};
+    ASSERT_XM_OK(xm_onednn_gpu_linear.create(engine, &desc, &linear, &err));
     xm_buffer *scratch = nullptr;
     ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, 1 << 16, &scratch, &err));
     for (uint64_t tokens : {5, 8, 9, 23, 64, 100, 127, 530}) {
@@ -227,9 +228,10 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
         r.scratch = scratch;
         xm_scratch s;
         xm_scratch_begin(&s, &p, &r);
-        EXPECT_LE(xm_onednn_gpu_linear_scratch(linear, &p), xm_buffer_bytes(scratch));
-        const xm_onednn_gpu_linear_call call = {x.buffer(), y.buffer(), {}, tokens};
-        ASSERT_XM_OK(xm_onednn_gpu_linear_run(linear, &call, &s, queue, &err));
+        EXPECT_LE(xm_onednn_gpu_linear.scratch(linear, &p, tokens),
+                  xm_buffer_bytes(scratch));
+        const xm_library_call call = {x.buffer(), y.buffer(), {}, tokens};
+        ASSERT_XM_OK(xm_onednn_gpu_linear.run(linear, &call, &s, queue, &err));
         xm_scratch_end(&s);
         std::vector<float> want(y.size());
         ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
@@ -239,7 +241,7 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
     }
     EXPECT_LE(double_engine.sizes.size(), (size_t)XM_ONEDNN_PIECES - 2);
     xm_buffer_unref(scratch);
-    xm_onednn_gpu_linear_destroy(linear);
+    xm_onednn_gpu_linear.destroy(linear);
 }
 
 /* An engine serves programs of different chunks. */
@@ -251,14 +253,14 @@ TEST_F(OnednnSteps, PiecesAreThoseOfTheProgramsChunkAndNotOfTheEngines)
     ASSERT_GE(of_engine, 128u);
     for (uint64_t chunk : {(uint64_t)64, (uint64_t)128, (uint64_t)0}) {
         SCOPED_TRACE(chunk);
-        const xm_onednn_gpu_linear_desc desc = {w.device, nullptr, XM_F16, nullptr,
-                                                chunk};
-        xm_onednn_gpu_linear *linear = nullptr;
+        const xm_library_desc desc = {w.device, nullptr, XM_F16, XM_F16,
+                                      XM_F16,   nullptr, chunk};
+        void *linear = nullptr;
         double_engine.built.clear();
-        ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, &desc, &linear, &err));
+        ASSERT_XM_OK(xm_onednn_gpu_linear.create(engine, &desc, &linear, &err));
         EXPECT_EQ(*double_engine.built.rbegin(),
                   chunk ? chunk : std::min(of_engine, 512u));
-        xm_onednn_gpu_linear_destroy(linear);
+        xm_onednn_gpu_linear.destroy(linear);
     }
 }
 
@@ -268,10 +270,10 @@ TEST_F(OnednnSteps, GateOfAnyNumberOfTokensIsTheReference)
     const uint64_t n = 64, k = 64, slices = 3;
     test_weight w(1, n, k, u4, 3);
     ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
-    const xm_onednn_gate gate = {XM_ACT_GELU_TANH, slices * n};
-    xm_onednn_gpu_linear *linear = nullptr;
-    const xm_onednn_gpu_linear_desc desc = {w.device, nullptr, XM_F16, &gate, 0};
-    ASSERT_XM_OK(xm_onednn_gpu_linear_create(engine, &desc, &linear, &err));
+    const xm_library_gate gate = {XM_ACT_GELU_TANH, slices * n};
+    void *linear = nullptr;
+    const xm_library_desc desc = {w.device, nullptr, XM_F16, XM_F16, XM_F16, &gate, 0};
+    ASSERT_XM_OK(xm_onednn_gpu_linear.create(engine, &desc, &linear, &err));
     xm_buffer *scratch = nullptr;
     ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, 1 << 16, &scratch, &err));
     for (uint64_t tokens : {5, 23, 100}) {
@@ -286,9 +288,9 @@ TEST_F(OnednnSteps, GateOfAnyNumberOfTokensIsTheReference)
         r.scratch = scratch;
         xm_scratch s;
         xm_scratch_begin(&s, &p, &r);
-        const xm_onednn_gpu_linear_call call = {
+        const xm_library_call call = {
             x.buffer(), y.buffer(), {times.buffer(), n * 2}, tokens};
-        ASSERT_XM_OK(xm_onednn_gpu_linear_run(linear, &call, &s, queue, &err));
+        ASSERT_XM_OK(xm_onednn_gpu_linear.run(linear, &call, &s, queue, &err));
         xm_scratch_end(&s);
         std::vector<float> want(y.size()), factor = times.rounded();
         ASSERT_EQ(
@@ -300,7 +302,7 @@ TEST_F(OnednnSteps, GateOfAnyNumberOfTokensIsTheReference)
         EXPECT_TRUE(rows_close(y.read(), want, n, XM_F16));
     }
     xm_buffer_unref(scratch);
-    xm_onednn_gpu_linear_destroy(linear);
+    xm_onednn_gpu_linear.destroy(linear);
 }
 
 /* What moe_sort leaves: the slots of each expert in tiles of 16. */
