@@ -9,9 +9,6 @@
 #ifndef IDS
 #define IDS i64
 #endif
-#ifndef DST
-#define DST f32
-#endif
 #ifndef ITEMS
 #define ITEMS 64 /* the launch's local size */
 #endif

@@ -9,9 +9,6 @@
 #ifndef IDS
 #define IDS i64
 #endif
-#ifndef DST
-#define DST f32
-#endif
 
 __kernel void
 embedding_ref(__global const STORAGE(IDS) *ids, WEIGHT_PARAMETERS(w),

@@ -11,9 +11,6 @@
 #ifndef IDS
 #define IDS i64
 #endif
-#ifndef DST
-#define DST f32
-#endif
 
 static void
 copy_row(const struct weight *w, ulong row, __global STORAGE(DST) *y)

@@ -7,9 +7,6 @@
  */
 #include "row_dots.h"
 
-#ifndef DST
-#define DST f32 /* element of out */
-#endif
 #ifndef IDS
 #define IDS i32
 #endif

@@ -7,12 +7,6 @@
  */
 #include "weights.h"
 
-#ifndef SRC
-#define SRC f32 /* element of a */
-#endif
-#ifndef DST
-#define DST f32 /* element of out */
-#endif
 #ifndef IDS
 #define IDS i32 /* element of ids */
 #endif

@@ -7,9 +7,6 @@
  */
 #include "sub_group_gemv.h"
 
-#ifndef DST
-#define DST f32 /* element of out */
-#endif
 #ifndef IDS
 #define IDS i32 /* element of ids */
 #endif

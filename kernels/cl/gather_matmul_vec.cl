@@ -8,9 +8,6 @@
  */
 #include "gemv_rows.h"
 
-#ifndef DST
-#define DST f32 /* element of out */
-#endif
 #ifndef IDS
 #define IDS i32 /* element of ids */
 #endif

@@ -7,10 +7,6 @@
 #include "activation.h"
 #include "types.h"
 
-#ifndef SRC
-#define SRC f32 /* of all operands */
-#endif
-
 __kernel void
 glu_ref(__global const STORAGE(SRC) *gate, __global const STORAGE(SRC) *up,
         __global STORAGE(SRC) *y, ulong n)

@@ -9,10 +9,6 @@
 #include "span.h"
 #include "types.h"
 
-#ifndef SRC
-#define SRC f32 /* of all operands */
-#endif
-
 __kernel void
 glu_vec(__global const STORAGE(SRC) *gate, __global const STORAGE(SRC) *up,
         __global STORAGE(SRC) *y, ulong n)

@@ -11,13 +11,6 @@
 #define ROW_LANES 8
 #include "gemm_tile.h"
 
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
-#ifndef DST
-#define DST f32 /* element of y */
-#endif
-
 static void
 stage_tokens(__local float *to, __global const STORAGE(SRC) *x, ulong token,
              ulong tokens, uint first, uint k_count)

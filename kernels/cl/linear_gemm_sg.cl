@@ -7,10 +7,6 @@
  */
 #include "sub_group_gemm.h"
 
-#ifndef DST
-#define DST f32 /* element of y */
-#endif
-
 SUB_GROUP_SIZE __kernel void
 linear_gemm_sg(WEIGHT_PARAMETERS(w), __global const STORAGE(TILE) * x,
                __global const float *bias, __global STORAGE(DST) * y, uint n_count,

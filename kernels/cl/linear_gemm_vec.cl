@@ -6,9 +6,6 @@
  * 16 at a time: the tiles stay in cache while the rows pass. Global size {N / per_item, rounded
  * up}, local size 1. x was packed by linear_pack_vec.
  */
-#ifndef DST
-#define DST f32 /* element of y */
-#endif
 #include "gemm.h"
 
 __kernel void

@@ -6,9 +6,6 @@
  *
  * A work-item packs one block of one tile; global size {blocks, tiles}, local size 1.
  */
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
 #include "tile.h"
 
 __kernel void

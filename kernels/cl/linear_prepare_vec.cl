@@ -3,9 +3,6 @@
  * Plain rows of activations as the vector kernels read them (prepared.h). A work-item prepares one
  * row; global size {T}, local size 1.
  */
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
 #ifndef FORM
 #define FORM 8, 128, 0
 #endif

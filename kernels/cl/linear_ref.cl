@@ -7,10 +7,6 @@
  */
 #include "segments.h"
 
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
-
 static float
 product(const struct weight *w, uint n, __global const STORAGE(SRC) * x)
 {

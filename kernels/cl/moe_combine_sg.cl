@@ -9,9 +9,6 @@
  */
 #include "sub_group.h"
 
-#ifndef DST
-#define DST f32 /* element of out */
-#endif
 #ifndef ADD
 #define ADD f32 /* element of add */
 #endif

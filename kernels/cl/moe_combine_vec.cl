@@ -6,9 +6,6 @@
  */
 #include "types.h"
 
-#ifndef DST
-#define DST f32 /* element of out */
-#endif
 #ifndef ADD
 #define ADD f32 /* element of add */
 #endif

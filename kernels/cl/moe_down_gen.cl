@@ -11,9 +11,6 @@
 #define SRC f32 /* element of h */
 #include "row_dots.h"
 
-#ifndef DST
-#define DST f32 /* element of y */
-#endif
 #ifndef ADD
 #define ADD f32 /* element of add */
 #endif

@@ -8,9 +8,6 @@
  */
 #include "weights.h"
 
-#ifndef DST
-#define DST f32 /* element of y */
-#endif
 #ifndef ADD
 #define ADD f32 /* element of add */
 #endif

@@ -10,9 +10,6 @@
 #define SRC f32
 #include "sub_group_gemv.h"
 
-#ifndef DST
-#define DST f32 /* element of y */
-#endif
 #ifndef ADD
 #define ADD f32 /* element of add */
 #endif

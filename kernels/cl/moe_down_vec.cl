@@ -10,9 +10,6 @@
  */
 #include "gemv_rows.h"
 
-#ifndef DST
-#define DST f32 /* element of y */
-#endif
 #ifndef ADD
 #define ADD f32 /* element of add */
 #endif

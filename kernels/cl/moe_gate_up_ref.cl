@@ -9,10 +9,6 @@
 #include "gate_up.h"
 #include "weights.h"
 
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
-
 static float
 product(const struct weight *w, ulong row, __global const STORAGE(SRC) * x)
 {

@@ -9,10 +9,6 @@
  */
 #include "expert_tile.h"
 
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
-
 __kernel void
 moe_gather_gen(__global const STORAGE(SRC) *x, __global const int *tile_expert,
                __global const int *source, __global float *rows, uint k_count,

@@ -9,10 +9,6 @@
  */
 #include "planes.h"
 
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
-
 __kernel void
 moe_gather_ref(__global const STORAGE(SRC) * x, __global const int *tile_expert,
                __global const int *source, __global float *rows, uint k_count,

@@ -8,9 +8,6 @@
  * A work-item moves one block of a tile row by row: it reads streams and scatters within the block
  * (8 KiB at most), which stays in cache. Global size {blocks, tiles}, local size 1.
  */
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
 #include "tile.h"
 
 __kernel void

@@ -5,9 +5,6 @@
  *
  * A work-item moves one row. Global size {tiles * 16}, local size 1.
  */
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
 #ifndef FORM
 #define FORM 8, 0, 1
 #endif

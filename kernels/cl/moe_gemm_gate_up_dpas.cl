@@ -11,11 +11,6 @@
 #include "gate_up.h"
 #include "sub_group_matrix.h"
 
-#ifndef OUT_PLANES
-#define OUT_PLANES 8   /* planes of the down projection */
-#define OUT_GROUP  128 /* and its group */
-#endif
-
 /* Eight rows from `first`, a multiple of 8, on: whole pairs. */
 static inline void
 store_pairs(const float values[8], uint first, uint token, __global uint *tile)

@@ -12,9 +12,6 @@
 #include "expert_tile.h"
 
 #define HALF (TILE_N / 2)
-#ifndef OUT_PLANES
-#define OUT_PLANES 8 /* planes of the down projection */
-#endif
 
 __kernel void
 moe_gemm_gate_up_gen(GATE_UP_PARAMETERS, __global const float *x,

@@ -13,10 +13,6 @@
 #include "gate_up.h"
 #include "planes.h"
 
-#ifndef OUT_PLANES
-#define OUT_PLANES 8 /* planes of the down projection */
-#endif
-
 static float16
 product(const struct weight *w, ulong row, __global const float *x)
 {

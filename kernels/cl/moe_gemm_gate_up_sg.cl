@@ -12,10 +12,6 @@
 #include "gate_up.h"
 #include "sub_group_gemm.h"
 
-#ifndef OUT_PLANES
-#define OUT_PLANES 8 /* planes of the down projection */
-#endif
-
 SUB_GROUP_SIZE __kernel void
 moe_gemm_gate_up_sg(GATE_UP_PARAMETERS, __global const STORAGE(TILE) * x,
                     __global const uint *first_tile, __global const int *tile_expert,

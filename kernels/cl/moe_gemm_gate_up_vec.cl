@@ -13,9 +13,6 @@
 #include "gate_up.h"
 #include "gemm.h"
 
-#ifndef OUT_PLANES
-#define OUT_PLANES 8 /* planes of the down projection */
-#endif
 #define OUT_BLOCK (16 * OUT_PLANES)
 
 /* What does not change between the tiles of a work-item. */

@@ -15,9 +15,6 @@
 #include "expert_rows.h"
 #include "short_gemm.h"
 
-#ifndef OUT_PLANES
-#define OUT_PLANES 8 /* planes of the down projection */
-#endif
 #define OUT_BLOCK (16 * OUT_PLANES)
 
 #if GROUP

@@ -8,9 +8,6 @@
  */
 #include "weights.h"
 
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
 #ifndef GATED
 #define GATED 1
 #endif

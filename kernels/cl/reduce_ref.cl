@@ -7,12 +7,6 @@
  */
 #include "types.h"
 
-#ifndef SRC
-#define SRC f32
-#endif
-#ifndef DST
-#define DST f32
-#endif
 #ifndef REDUCE
 #define REDUCE 0 /* enum xm_reduce_fn */
 #endif

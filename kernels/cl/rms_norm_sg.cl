@@ -6,12 +6,6 @@
  */
 #include "sub_group_work_group.h"
 
-#ifndef SRC
-#define SRC f32 /* of x */
-#endif
-#ifndef DST
-#define DST f32 /* of y */
-#endif
 #ifndef HAS_GAMMA
 #define HAS_GAMMA 1
 #endif

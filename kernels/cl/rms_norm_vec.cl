@@ -9,12 +9,6 @@
 #include "prepared.h"
 #include "span.h"
 
-#ifndef SRC
-#define SRC f32 /* of x */
-#endif
-#ifndef DST
-#define DST f32 /* of y */
-#endif
 #ifndef HAS_GAMMA
 #define HAS_GAMMA 1
 #endif

@@ -11,10 +11,6 @@
  */
 #include "types.h"
 
-#ifndef SRC
-#define SRC f32 /* of x and y */
-#endif
-
 __kernel void
 rope_ref(__global const STORAGE(SRC) *x, __global const float *cos_table,
          __global const float *sin_table, __global STORAGE(SRC) *y, ulong tokens,

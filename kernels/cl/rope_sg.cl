@@ -5,10 +5,6 @@
  */
 #include "sub_group_work_group.h"
 
-#ifndef SRC
-#define SRC f32 /* of x and y */
-#endif
-
 SUB_GROUP_SIZE WORK_GROUP_SIZE __kernel void
 rope_sg(__global const STORAGE(SRC) * x, __global const float *cos_table,
         __global const float *sin_table, __global STORAGE(SRC) * y, ulong tokens,

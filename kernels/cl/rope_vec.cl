@@ -6,10 +6,6 @@
 #include "span.h"
 #include "types.h"
 
-#ifndef SRC
-#define SRC f32 /* of x and y */
-#endif
-
 /* One head at `at`; cos and sin point at the token's row of R. */
 static void
 rotate_head(__global const STORAGE(SRC) *x, __global const float *cosines,

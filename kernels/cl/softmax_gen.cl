@@ -7,13 +7,6 @@
 #include "group.h"
 #include "types.h"
 
-#ifndef SRC
-#define SRC f32
-#endif
-#ifndef DST
-#define DST f32
-#endif
-
 __kernel void
 softmax_gen(__global const STORAGE(SRC) *x, __global STORAGE(DST) *y, ulong columns,
             ulong n, ulong inner)

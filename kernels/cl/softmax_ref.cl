@@ -6,13 +6,6 @@
  */
 #include "types.h"
 
-#ifndef SRC
-#define SRC f32
-#endif
-#ifndef DST
-#define DST f32
-#endif
-
 __kernel void
 softmax_ref(__global const STORAGE(SRC) *x, __global STORAGE(DST) *y, ulong columns,
             ulong n, ulong inner)

@@ -7,13 +7,6 @@
  */
 #include "sub_group_work_group.h"
 
-#ifndef SRC
-#define SRC f32
-#endif
-#ifndef DST
-#define DST f32
-#endif
-
 SUB_GROUP_SIZE WORK_GROUP_SIZE __kernel void
 softmax_sg(__global const STORAGE(SRC) * x, __global STORAGE(DST) * y, ulong columns,
            ulong n, ulong inner)

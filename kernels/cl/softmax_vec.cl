@@ -9,13 +9,6 @@
 #include "types.h"
 #include "vector.h"
 
-#ifndef SRC
-#define SRC f32
-#endif
-#ifndef DST
-#define DST f32
-#endif
-
 static float
 row_max(__global const STORAGE(SRC) *x, ulong n)
 {

@@ -8,9 +8,6 @@
 #include "order.h"
 #include "types.h"
 
-#ifndef SRC
-#define SRC f32
-#endif
 #ifndef VALUES
 #define VALUES f32
 #endif

@@ -5,6 +5,7 @@
  *   CLAMPED  1: gate is at most limit, up within -limit and limit
  *   UP_ADD   bits of the float that is then added to up
  *   BIASED   1: a bias is added to each row of gate, of up, or of both: the other's is NULL
+ *   OUT_PLANES, OUT_GROUP  of the down projection, in whose order kernels for many tokens write h
  *
  * Gate and up are two weights, or views of one: its halves, or every other row (runtime/weight.h).
  * So are their biases: those of expert e and row i are at e * steps.x + i * steps.y, and steps.z
@@ -21,6 +22,10 @@
 #endif
 #ifndef BIASED
 #define BIASED 0
+#endif
+#ifndef OUT_PLANES
+#define OUT_PLANES 8
+#define OUT_GROUP  128
 #endif
 
 #define GATE_UP_PARAMETERS                                                               \

@@ -93,7 +93,6 @@ collect(float16 acc[ROWS][2], uint which, uint at, float (*strip)[STRIP])
             strip[lane][at + r] = lanes[r][lane];
 }
 
-#ifdef DST
 /* The first `n` rows of a strip for the first `lanes` tokens, whose rows of y are n_count apart. */
 static inline void
 write_strip(const float (*strip)[STRIP], uint n, uint lanes, __global const float *bias,
@@ -109,4 +108,3 @@ write_strip(const float (*strip)[STRIP], uint n, uint lanes, __global const floa
             STORE(DST, y, i, strip[lane][i] + (bias ? bias[i] : 0.0f));
     }
 }
-#endif

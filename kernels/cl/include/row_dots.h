@@ -13,9 +13,6 @@
 #include "group.h"
 #include "words.h"
 
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
 #ifndef ROWS
 #define ROWS 4 /* rows of weights of a work-group */
 #endif

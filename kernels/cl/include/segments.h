@@ -25,9 +25,6 @@
 #ifndef SEGMENTS
 #define SEGMENTS 1
 #endif
-#ifndef DST
-#define DST f32
-#endif
 #ifndef GLU
 #define GLU 0
 #endif

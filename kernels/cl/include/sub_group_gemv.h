@@ -13,9 +13,6 @@
 #include "planes.h"
 #include "sub_group.h"
 
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
 #ifndef ROWS
 #define ROWS 4 /* rows of a sub-group; at most SG */
 #endif

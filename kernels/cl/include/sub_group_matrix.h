@@ -247,7 +247,6 @@ multiply_tiles(const struct row_block rows[ROW_BLOCKS], __global const uint *x, 
 #endif
 }
 
-#ifdef DST
 /* A block of rows of one token, plus their biases (NULL: none), to `n` places from y on, at
  * most 8. */
 static inline void
@@ -268,4 +267,3 @@ store_rows(float8 sum, __global const float *bias, __global STORAGE(DST) * y, ui
     for (uint i = 0; i < n; i++)
         STORE(DST, y, i, rest[i] + (bias ? bias[i] : 0.0f));
 }
-#endif

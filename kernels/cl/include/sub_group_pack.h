@@ -7,9 +7,6 @@
 #include "planes.h"
 #include "sub_group.h"
 
-#ifndef SRC
-#define SRC f32 /* element of x */
-#endif
 #ifndef TILE
 #define TILE f32 /* element of the tiles */
 #endif

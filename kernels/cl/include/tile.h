@@ -16,7 +16,6 @@ write_block(const float *v, const uint planes, __global float *tile, uint b)
         vstore16(vload16(k, v), b * n + plane_position(k, planes), tile);
 }
 
-#ifdef SRC
 /* The n elements at x, then zeros, become lane `lane` of a block. */
 static inline void
 put_row(__global const STORAGE(SRC) * x, uint n, uint lane, float *v)
@@ -30,4 +29,3 @@ put_row(__global const STORAGE(SRC) * x, uint n, uint lane, float *v)
     for (k = 0; k < BLOCK; k++)
         v[k * 16 + lane] = row[k];
 }
-#endif

@@ -7,7 +7,17 @@
  * with -DSRC=f16. Values are float (or long for integer types) in registers; half is only a
  * storage format, so that no device needs half arithmetic. LOAD16 and STORE16 move 16
  * neighbours from element i on, at the alignment of one element.
+ *
+ *   SRC  of the activations that a kernel reads
+ *   DST  of what it makes of them
  */
+#ifndef SRC
+#define SRC f32
+#endif
+#ifndef DST
+#define DST f32
+#endif
+
 #define PASTE_(a, b) a##b
 #define PASTE(a, b)  PASTE_(a, b)
 
