@@ -51,8 +51,9 @@ xm_space_points(const struct xm_space *s)
     return n;
 }
 
-void
-xm_space_pad(struct xm_space *s)
+/* Makes the rank exactly XM_SPACE_KERNEL_RANK by extents of 1 in front, when it is less. */
+static void
+pad(struct xm_space *s)
 {
     if (s->rank >= XM_SPACE_KERNEL_RANK)
         return;
@@ -141,7 +142,7 @@ xm_space_walk_next(struct xm_space_walk *w, struct xm_space *piece)
         for (uint32_t d = 0; d < n_outer; d++)
             piece->offset[o] += w->at[d] * s->stride[o][d];
     }
-    xm_space_pad(piece);
+    pad(piece);
     w->done = !advance(w, n_outer);
     return true;
 }

@@ -28,10 +28,7 @@ struct xm_space {
 void xm_space_collapse(struct xm_space *s);
 /* Points of the space; 0 when an extent is. */
 uint64_t xm_space_points(const struct xm_space *s);
-/* Makes the rank exactly XM_SPACE_KERNEL_RANK by extents of 1 in front, when it is less.
- */
-void xm_space_pad(struct xm_space *s);
-/* Arguments for a kernel: n0 … n3 of a padded space; of operand o's <name>_at and … */
+/* Arguments for a kernel: n0 … n3 of a piece of a space; of operand o's <name>_at and … */
 void xm_put_extents(struct xm_args *a, const struct xm_space *s);
 void xm_put_offset(struct xm_args *a, const char *name, const struct xm_space *s,
                    uint32_t o);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Inside linear: the rows whose products a library multiplies, one weight at a time. What differs
- * between libraries is a table of functions; what is made of a weight is theirs.
+ * between libraries is a table of functions; what is made of a weight is theirs, and dies before
+ * the engine, the weight and the bias that it was made of.
  */
 #ifndef XM_PRIMITIVES_LINEAR_LINEAR_LIBRARY_H
 #define XM_PRIMITIVES_LINEAR_LINEAR_LIBRARY_H
@@ -19,9 +20,9 @@ struct xm_library_gate {
     uint64_t times_step; /* elements from row to row of what it is multiplied by */
 };
 struct xm_library_desc {
-    struct xm_device_weight *weight; /* referenced */
-    struct xm_buffer *bias;          /* f32 [N]; NULL: none; referenced */
-    enum xm_element src, dst;        /* f16 or f32 */
+    struct xm_device_weight *weight;
+    struct xm_buffer *bias;   /* f32 [N]; NULL: none */
+    enum xm_element src, dst; /* f16 or f32 */
     enum xm_element
         product; /* what the products may be rounded to, whatever they are added to */
     const struct xm_library_gate *gate; /* NULL: it is none */

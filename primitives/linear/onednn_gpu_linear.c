@@ -14,8 +14,8 @@ enum { LEAST_POWER = 2 };
 enum { PROBE_POWER = 7 }; /* the piece that oneDNN is asked about */
 
 struct linear {
-    struct xm_onednn *onednn; /* referenced, as is the rest */
-    struct xm_device_weight *weight;
+    struct xm_onednn *onednn; /* referenced */
+    const struct xm_device_weight *weight;
     struct xm_buffer *bias;
     uint64_t x_step, y_step, times_step; /* bytes from token to token */
     uint32_t most;                       /* power of the largest piece */
@@ -102,10 +102,7 @@ init(struct linear *l, struct xm_engine *engine, const struct xm_library_desc *d
     if (d->gate)
         l->times_step = d->gate->times_step * y_bytes;
     l->bias = d->bias;
-    if (l->bias)
-        xm_buffer_ref(l->bias);
     l->weight = d->weight;
-    xm_device_weight_ref(l->weight);
     return build(l, engine, d, err);
 }
 
@@ -117,8 +114,6 @@ destroy(void *linear)
         return;
     for (uint32_t i = 0; i < XM_ONEDNN_PIECES; i++)
         xm_onednn_matmul_put(l->piece[i]);
-    xm_device_weight_unref(l->weight);
-    xm_buffer_unref(l->bias);
     xm_onednn_unref(l->onednn);
     xm_free(l);
 }

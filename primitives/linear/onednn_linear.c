@@ -9,8 +9,8 @@
  * quantised weights, vectors too for dense ones. f32 activations stay f32.
  *
  *   x, W     ->  bf16 or f32 where they are something else (linear_unpack_vec)
- *   matmul       a host function in queue order, per stretch of W's rows and piece of
- * tokens y        ->  f16 where that is wanted
+ *   matmul       a host function in queue order, per stretch of W's rows and piece of tokens
+ *   y        ->  f16 where that is wanted
  *
  * Pieces are 64, 128, 256 or 512 tokens; the last one reaches back over tokens already
  * done, so that any prompt needs these four shapes only and nothing is padded. oneDNN
@@ -25,17 +25,17 @@
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
-enum { LEAST_PIECE = 64, N_PIECES = 4, STRETCH_BYTES = 16 << 20 };
+enum { LEAST_POWER = 6, STRETCH_BYTES = 16 << 20 }; /* 2^6 tokens, the least piece */
 
 struct linear {
     struct xm_engine *engine;
-    struct xm_device_weight *weight;
-    struct xm_buffer *bias;
+    const struct xm_device_weight *weight;
+    const struct xm_buffer *bias;
     enum xm_element src, dst, compute; /* compute: bf16 or f32                       */
     uint64_t stretch;                  /* rows of W at a time; N when used in place  */
     struct xm_kernel *unpack_x, *unpack_w, *pack_y; /* NULL where not needed         */
     pthread_mutex_t lock;                           /* of product                    */
-    dnnl_primitive_t product[N_PIECES][2];          /* [.][1]: the last, short stretch */
+    dnnl_primitive_t product[XM_ONEDNN_PIECES][2];  /* [.][1]: the last, short stretch */
 };
 
 /* ---- oneDNN's side ----------------------------------------------------------------- */
@@ -91,8 +91,8 @@ static bool
 multiplies(const struct xm_weight *w, enum xm_element compute)
 {
     uint64_t n = w->rows < 1024 ? w->rows : 1024;
-    const struct xm_onednn_problem p =
-        product_problem(LEAST_PIECE, n, w->cols, w->rows, compute, false);
+    const struct xm_onednn_problem p = product_problem(
+        xm_onednn_piece_rows(LEAST_POWER), n, w->cols, w->rows, compute, false);
     dnnl_primitive_desc_t pd = describe_product(&p);
     if (pd)
         dnnl_primitive_desc_destroy(pd);
@@ -194,14 +194,11 @@ destroy(void *linear)
     struct linear *l = linear;
     if (!l)
         return;
-    for (int p = 0; p < N_PIECES; p++) {
+    for (uint32_t p = LEAST_POWER; p < XM_ONEDNN_PIECES; p++) {
         dnnl_primitive_destroy(l->product[p][0]);
         dnnl_primitive_destroy(l->product[p][1]);
     }
     pthread_mutex_destroy(&l->lock);
-    xm_device_weight_unref(l->weight);
-    xm_buffer_unref(l->bias);
-    xm_engine_unref(l->engine);
     xm_free(l);
 }
 
@@ -215,12 +212,8 @@ create(struct xm_engine *engine, const struct xm_library_desc *d, void **out,
         return xm_fail(err, XM_NO_MEMORY, "no memory for a oneDNN linear");
     pthread_mutex_init(&l->lock, NULL);
     l->engine = engine;
-    xm_engine_ref(engine);
     l->weight = d->weight;
-    xm_device_weight_ref(l->weight);
     l->bias = d->bias;
-    if (l->bias)
-        xm_buffer_ref(l->bias);
     l->src = d->src;
     l->dst = d->dst;
     l->compute = compute_element(xm_engine_info(engine), w, d->src, d->product);
@@ -288,28 +281,12 @@ multiply(void *ctx)
 
 /* ---- enqueueing -------------------------------------------------------------------- */
 
-static uint64_t
-piece_tokens(int piece)
-{
-    return (uint64_t)LEAST_PIECE << piece;
-}
-
-/* The largest piece of at most `left` tokens; the least one for less. */
-static int
-piece_for(uint64_t left)
-{
-    int piece = N_PIECES - 1;
-    while (piece > 0 && piece_tokens(piece) > left)
-        piece--;
-    return piece;
-}
-
 static enum xm_status
-product_for(struct linear *l, int piece, const struct xm_onednn_problem *p,
+product_for(struct linear *l, uint32_t power, const struct xm_onednn_problem *p,
             dnnl_primitive_t *out, struct xm_error *err)
 {
     pthread_mutex_lock(&l->lock);
-    dnnl_primitive_t *slot = &l->product[piece][p->n != l->stretch];
+    dnnl_primitive_t *slot = &l->product[power][p->n != l->stretch];
     if (!*slot) {
         dnnl_primitive_desc_t pd = describe_product(p);
         if (pd && xm_onednn_try_create(slot, pd) != dnnl_success)
@@ -368,11 +345,12 @@ enqueue_stretch(struct linear *l, const struct operands *o, uint64_t first, uint
     float *y = xm_buffer_host_ptr(o->y);
     const float *bias = l->bias ? xm_buffer_host_ptr(l->bias) : NULL;
     for (uint64_t t = 0; t < o->tokens;) {
-        int piece = piece_for(o->tokens - t);
-        uint64_t m = piece_tokens(piece), at = t + m <= o->tokens ? t : o->tokens - m;
+        uint32_t power = xm_onednn_largest_piece(o->tokens - t, LEAST_POWER);
+        uint64_t m = xm_onednn_piece_rows(power),
+                 at = t + m <= o->tokens ? t : o->tokens - m;
         struct product p = {.problem = product_problem(m, rows, w->cols, w->rows,
                                                        l->compute, l->bias != NULL)};
-        XM_TRY(product_for(l, piece, &p.problem, &p.primitive, err));
+        XM_TRY(product_for(l, power, &p.problem, &p.primitive, err));
         p.x = x + at * w->cols * bytes_of(l->compute);
         p.w = xm_buffer_host_ptr(o->w);
         p.bias = bias ? bias + first : NULL;

@@ -127,22 +127,15 @@ aligned(const struct xm_expert_cache *c, uint64_t bytes)
 static uint64_t
 table_bytes(const struct xm_expert_cache *c, enum xm_expert_table table)
 {
-    switch (table) {
-    case XM_EXPERT_SLOT_OF:
-        return c->experts * sizeof(int32_t);
-    case XM_EXPERT_IN:
-        return c->slots * sizeof(int32_t);
-    case XM_EXPERT_LAST_USE:
-        return c->slots * sizeof(uint64_t);
-    case XM_EXPERT_COUNTS:
-        return N_COUNTS * sizeof(uint64_t);
-    case XM_EXPERT_SLOT_IDS:
-        return c->most_ids * sizeof(int32_t);
-    case XM_EXPERT_MOVES:
-        return c->slots * 2 * sizeof(int32_t);
-    default:
-        return XM_EXPERT_PARTS * 2 * sizeof(uint64_t);
-    }
+    const uint64_t bytes[XM_EXPERT_N_TABLES] = {
+        [XM_EXPERT_SLOT_OF] = c->experts * sizeof(int32_t),
+        [XM_EXPERT_IN] = c->slots * sizeof(int32_t),
+        [XM_EXPERT_LAST_USE] = c->slots * sizeof(uint64_t),
+        [XM_EXPERT_COUNTS] = N_COUNTS * sizeof(uint64_t),
+        [XM_EXPERT_SLOT_IDS] = c->most_ids * sizeof(int32_t),
+        [XM_EXPERT_MOVES] = c->slots * 2 * sizeof(int32_t),
+        [XM_EXPERT_PART_SIZES] = XM_EXPERT_PARTS * 2 * sizeof(uint64_t)};
+    return bytes[table];
 }
 
 /* Places tables and slots; the bytes they take together. */

@@ -336,7 +336,7 @@ build_step(void *ctx, size_t i, struct xm_error *err)
     char options[XM_WEIGHT_DEFINES], all[XM_KERNEL_DEFINES];
     if (forms_in_dispute(m))
         return XM_OK; /* to be chosen again */
-    if (xm_moe_library(row, step))
+    if (xm_moe_is_onednn(row, step))
         return m->onednn ? XM_OK
                          : xm_onednn_experts_create(m->engine, &m->desc, &m->onednn, err);
     XM_TRY(build_prepare(m, step, err));
@@ -401,13 +401,13 @@ xm_moe_experts_init(struct xm_moe_experts *m, struct xm_engine *engine,
 void
 xm_moe_experts_fini(struct xm_moe_experts *m)
 {
+    xm_onednn_experts_destroy(m->onednn);
     xm_device_weight_unref(m->desc.experts.gate);
     xm_device_weight_unref(m->desc.experts.up);
     xm_device_weight_unref(m->desc.experts.down);
     xm_buffer_unref(m->desc.experts.bias_gate);
     xm_buffer_unref(m->desc.experts.bias_up);
     xm_buffer_unref(m->desc.experts.bias_down);
-    xm_onednn_experts_destroy(m->onednn);
 }
 
 /* ---- sizes ------------------------------------------------------------------------- */

@@ -195,6 +195,41 @@ static void (*const put[XM_MOE_N_STEPS])(const struct xm_moe_call *c,
     [XM_MOE_COMBINE] = put_combine,
 };
 
+/* ---- what oneDNN multiplies --------------------------------------------------------- */
+
+static struct xm_onednn_batch
+onednn_batch(const struct xm_moe_call *c)
+{
+    bool wanted = xm_onednn_experts_scratchpad(c->m->onednn) > 0;
+    return (struct xm_onednn_batch){.first = c->first,
+                                    .tokens = c->batch->tokens,
+                                    .tiles = c->tiles,
+                                    .xy = c->part[XM_MANY_XY],
+                                    .gh = c->part[XM_MANY_H],
+                                    .scratchpad =
+                                        wanted ? c->part[XM_MANY_SCRATCHPAD] : NULL,
+                                    .queue = c->queue};
+}
+
+bool
+xm_moe_is_onednn(const struct xm_variant *row, enum xm_moe_step step)
+{
+    return row->family == XM_FAMILY_ONEDNN &&
+           (step == XM_MOE_GEMM_GATE_UP || step == XM_MOE_GEMM_DOWN);
+}
+
+static enum xm_status
+run_onednn(struct xm_moe_call *c, enum xm_moe_step step)
+{
+    const bool gate_up = step == XM_MOE_GEMM_GATE_UP;
+    if (gate_up)
+        XM_TRY(xm_onednn_experts_read(c->m->onednn, c->part[XM_MANY_FIRST], c->tiles,
+                                      c->queue, &c->first, c->err));
+    const struct xm_onednn_batch b = onednn_batch(c);
+    return gate_up ? xm_onednn_experts_gate_up(c->m->onednn, &b, c->err)
+                   : xm_onednn_experts_down(c->m->onednn, &b, c->err);
+}
+
 /* ---- launches ---------------------------------------------------------------------- */
 
 /* Gate and up for many tokens write h up to the end of its last block, as down reads it. */
@@ -231,11 +266,10 @@ enum xm_status
 xm_moe_step_run(struct xm_moe_call *c, enum xm_moe_step step)
 {
     const struct xm_variant *row = xm_moe_row(c->m, step);
-    const xm_moe_step_fn library = xm_moe_library(row, step);
     const struct xm_counts counts = counts_of(c, step);
     struct xm_args a = {.n = 0};
-    if (library)
-        return library(c);
+    if (xm_moe_is_onednn(row, step))
+        return run_onednn(c, step);
     XM_TRY(prepare(c, step));
     put[step](c, &a);
     return xm_launch(&row->launch, c->m->kernel[step], &counts, &a, c->queue, c->err);

@@ -74,9 +74,8 @@ xm_moe_form(const struct xm_moe_experts *m, enum xm_moe_step step)
 /* Columns of h that a work-item of gate and up prepares for down; 0: it writes plain rows only. */
 uint64_t xm_moe_h_part(const struct xm_moe_experts *m);
 
-typedef enum xm_status (*xm_moe_step_fn)(struct xm_moe_call *c);
-/* What runs a step of a library's row; NULL: the kernel is ours. */
-xm_moe_step_fn xm_moe_library(const struct xm_variant *row, enum xm_moe_step step);
+/* Whether oneDNN multiplies for that row; else the kernel is ours. */
+bool xm_moe_is_onednn(const struct xm_variant *row, enum xm_moe_step step);
 /* Enqueues a step. */
 enum xm_status xm_moe_step_run(struct xm_moe_call *c, enum xm_moe_step step);
 

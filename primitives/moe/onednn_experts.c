@@ -20,9 +20,9 @@ enum { PROBE_POWER = 6 };            /* the piece that oneDNN is asked about */
 enum product { GATE, UP, DOWN, N_PRODUCTS };
 
 struct xm_onednn_experts {
-    struct xm_engine *engine; /* borrowed from the primitive */
+    struct xm_engine *engine; /* borrowed from the primitive, as are the weights */
     struct xm_onednn *onednn; /* referenced */
-    struct xm_device_weight *weight[N_PRODUCTS];
+    const struct xm_device_weight *weight[N_PRODUCTS];
     uint64_t experts, hidden, inter; /* E, H, I */
     struct xm_onednn_matmul
         *whole[N_PRODUCTS]; /* all experts at once; or else NULL, and: */
@@ -34,13 +34,18 @@ struct xm_onednn_experts {
 
 /* ---- what can be taken -------------------------------------------------------------- */
 
+static const struct xm_device_weight *
+weight_of(const struct xm_moe_desc *d, enum product product)
+{
+    const struct xm_expert_rows *e = &d->experts;
+    return product == GATE ? e->gate : product == UP ? e->up : e->down;
+}
+
 /* One product of `rows` rows: of one expert, or of all of them. */
 static struct xm_onednn_problem
 problem_of(const struct xm_moe_desc *d, enum product product, uint64_t rows, bool whole)
 {
-    struct xm_device_weight *const weights[] = {d->experts.gate, d->experts.up,
-                                                d->experts.down};
-    struct xm_onednn_problem p = xm_onednn_weight_problem(&weights[product]->host);
+    struct xm_onednn_problem p = xm_onednn_weight_problem(&weight_of(d, product)->host);
     p.m = rows;
     p.groups = whole ? d->experts.down->host.experts : 0;
     p.x = XM_F16;
@@ -161,18 +166,14 @@ build_pieces(struct xm_onednn_experts *o, const struct xm_moe_desc *d,
 static enum xm_status
 init(struct xm_onednn_experts *o, const struct xm_moe_desc *d, struct xm_error *err)
 {
-    struct xm_device_weight *const weights[] = {d->experts.gate, d->experts.up,
-                                                d->experts.down};
     o->onednn = xm_onednn_of(o->engine);
     if (!o->onednn)
         return xm_fail(err, XM_UNSUPPORTED, "oneDNN's GPU engine is not open");
     o->experts = d->experts.down->host.experts;
     o->hidden = d->experts.down->host.rows;
     o->inter = d->experts.down->host.cols;
-    for (int p = 0; p < N_PRODUCTS; p++) {
-        o->weight[p] = weights[p];
-        xm_device_weight_ref(weights[p]);
-    }
+    for (int p = 0; p < N_PRODUCTS; p++)
+        o->weight[p] = weight_of(d, (enum product)p);
     const char *why = whole_refusal(o->onednn, o->engine, d);
     xm_debug(XM_DEBUG_DISPATCH, "oneDNN: %" PRIu64 " experts %s%s", o->experts,
              why ? "one by one: " : "in one call", why ? why : "");
@@ -205,7 +206,6 @@ xm_onednn_experts_destroy(struct xm_onednn_experts *o)
         xm_onednn_matmul_put(o->whole[p]);
         for (uint32_t i = 0; i < XM_ONEDNN_PIECES; i++)
             xm_onednn_matmul_put(o->piece[p][i]);
-        xm_device_weight_unref(o->weight[p]);
     }
     xm_onednn_unref(o->onednn);
     xm_free(o);

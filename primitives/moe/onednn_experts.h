@@ -38,7 +38,7 @@ struct xm_onednn_batch {
  * implementation; else a static sentence. */
 const char *xm_onednn_experts_refuse(struct xm_engine *engine,
                                      const struct xm_moe_desc *desc);
-/* References the weights. XM_NOT_BUILT: oneDNN built no matmul. */
+/* The weights must outlive it. XM_NOT_BUILT: oneDNN built no matmul. */
 enum xm_status xm_onednn_experts_create(struct xm_engine *engine,
                                         const struct xm_moe_desc *desc,
                                         struct xm_onednn_experts **out,

@@ -16,24 +16,12 @@ enum { ROWS_AND_COLUMNS = 3, COLUMNS = 2 }; /* masks over [k,n] */
 static dnnl_data_type_t
 type_of(enum xm_element e)
 {
-    switch (e) {
-    case XM_F32:
-        return dnnl_f32;
-    case XM_F16:
-        return dnnl_f16;
-    case XM_BF16:
-        return dnnl_bf16;
-    case XM_U4:
-        return dnnl_u4;
-    case XM_I4:
-        return dnnl_s4;
-    case XM_U8:
-        return dnnl_u8;
-    case XM_I8:
-        return dnnl_s8;
-    default:
-        return dnnl_data_type_undef;
-    }
+    /* dnnl_data_type_undef is 0. */
+    static const dnnl_data_type_t types[XM_ELEMENT_COUNT] = {
+        [XM_F32] = dnnl_f32, [XM_F16] = dnnl_f16, [XM_BF16] = dnnl_bf16,
+        [XM_U4] = dnnl_u4,   [XM_I4] = dnnl_s4,   [XM_U8] = dnnl_u8,
+        [XM_I8] = dnnl_s8};
+    return types[e];
 }
 
 /* ---- memory descriptors ------------------------------------------------------------- */
