@@ -141,6 +141,27 @@ TEST_F(Variant, AStageTakesTheNextRow)
                            "compiler refuses");
 }
 
+TEST_F(Variant, AStageOfOneProblemBuildsOnlyTheRowThatRunsIt)
+{
+    const int odd = 1, even = 2;
+    xm_stage first = {}, second = {}, forced = {};
+    const uint64_t calls = xm_fake_calls(engine, XM_FAKE_KERNEL);
+    ASSERT_XM_OK(xm_stage_build_for(&first, engine, &table, &odd, "-DN=1", &err));
+    EXPECT_STREQ(xm_stage_describe(&first, nullptr), "good");
+    EXPECT_EQ(xm_fake_calls(engine, XM_FAKE_KERNEL), calls + 1);
+    refuse({"best", "good"});
+    ASSERT_XM_OK(xm_stage_build_for(&second, engine, &table, &even, "-DN=2", &err));
+    xm_choice choice = {};
+    ASSERT_XM_OK(xm_stage_choose(&second, nullptr, &choice, &err));
+    EXPECT_STREQ(choice.row->name, "last");
+    EXPECT_NE(choice.kernel, nullptr);
+    EXPECT_EQ(warnings.size(), 2u);
+    setenv("XM_FORCE", "example=best", 1);
+    EXPECT_EQ(xm_stage_build_for(&forced, engine, &table, &odd, "", &err),
+              XM_UNSUPPORTED);
+    EXPECT_STREQ(err.text, "example: XM_FORCE asks for best, which refuses: it is odd");
+}
+
 TEST_F(Variant, AForcedRowThatDoesNotBuildIsAnError)
 {
     refuse({"good"});
