@@ -5,7 +5,7 @@
  * products are checked on any device whose memory the host sees; what oneDNN makes of one
  * problem is test_onednn.cpp's business.
  */
-#include "primitives/linear/linear_library.h"
+#include "primitives/linear/linear_rows.h"
 #include "primitives/moe/onednn_experts.h"
 #include "primitives/onednn/onednn_weight.h"
 #include "primitives/tables.h"
@@ -303,6 +303,55 @@ TEST_F(OnednnSteps, GateOfAnyNumberOfTokensIsTheReference)
     }
     xm_buffer_unref(scratch);
     xm_onednn_gpu_linear.destroy(linear);
+}
+
+/* As linear runs it: up goes to scratch, gate is multiplied by it; built twice, as after a row
+ * beside it was left out. */
+TEST_F(OnednnSteps, GatedUnitOfTwoWeightsIsTheReference)
+{
+    const uint64_t n = 64, k = 64, tokens = 23;
+    test_weight gate(1, n, k, u4, 3), up(1, n, k, u4, 4);
+    for (test_weight *w : {&gate, &up})
+        ASSERT_XM_OK(xm_onednn_weight_turn(engine, w->device, &err));
+    const xm_variant row = {"of_a_library", XM_FAMILY_ONEDNN};
+    xm_linear l = {};
+    l.base.engine = engine;
+    l.desc.src = l.desc.dst = XM_F16;
+    l.desc.is_glu = true;
+    l.desc.activation = XM_ACT_SWISH;
+    l.desc.n = 2;
+    l.desc.segment[0].weight = gate.device;
+    l.desc.segment[1].weight = up.device;
+    xm_linear_way *way = &l.way[0];
+    way->row = &row;
+    ASSERT_XM_OK(xm_linear_build(&l, way, &err));
+    ASSERT_XM_OK(xm_linear_build(&l, way, &err));
+    tensor x(XM_F16, {(int64_t)tokens, (int64_t)k}, random_floats(tokens * k, 1));
+    tensor y(XM_F16, {(int64_t)tokens, (int64_t)n});
+    xm_operand operands[XM_LINEAR_N_OPERANDS] = {};
+    operands[XM_LINEAR_X] = x.operand();
+    operands[XM_LINEAR_Y] = y.operand();
+    xm_run r = {};
+    r.queue = queue;
+    ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE,
+                                  xm_linear_scratch(&l, way, tokens), &r.scratch, &err));
+    xm_scratch s;
+    xm_scratch_begin(&s, &l.base, &r);
+    const xm_linear_call call = {&l, way, operands, tokens, &r, &s};
+    ASSERT_XM_OK(xm_linear_multiply(&call, &err));
+    xm_scratch_end(&s);
+    std::vector<float> want(y.size()), factor(y.size());
+    ASSERT_EQ(
+        xm_ref_linear(x.rounded().data(), tokens, &gate.host, 0, nullptr, want.data()),
+        XM_OK);
+    ASSERT_EQ(
+        xm_ref_linear(x.rounded().data(), tokens, &up.host, 0, nullptr, factor.data()),
+        XM_OK);
+    for (size_t i = 0; i < want.size(); i++)
+        want[i] = xm_ref_activation(XM_ACT_SWISH, 1.0f, want[i]) * factor[i];
+    EXPECT_TRUE(rows_close(y.read(), want, n, XM_F16));
+    xm_buffer_unref(r.scratch);
+    xm_linear_library_release(way);
 }
 
 /* What moe_sort leaves: the slots of each expert in tiles of 16. */
