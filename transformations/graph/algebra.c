@@ -7,7 +7,7 @@
 typedef void (*rule_fn)(struct xm_algebra *a);
 
 static const rule_fn rules[XM_OP_COUNT] = {
-#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
     [XM_OP_##id] = xm_algebra_##algebra,
 #include "transformations/graph/ops.def"
 };

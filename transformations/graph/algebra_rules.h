@@ -20,7 +20,7 @@ struct xm_algebra {
     struct xm_layout *in, *out; /* NULL: only linearity is asked */
 };
 
-#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
     void xm_algebra_##algebra(struct xm_algebra *a);
 #include "transformations/graph/ops.def"
 

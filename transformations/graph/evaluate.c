@@ -15,9 +15,12 @@
 #include "transformations/graph/evaluate_ops.h"
 #include "transformations/graph/infer.h"
 
-static const xm_eval_fn references[XM_OP_COUNT] = {
-#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
-    [XM_OP_##id] = xm_eval_##eval,
+static const struct {
+    xm_eval_fn run;
+    const char *classes; /* of its operands */
+} references[XM_OP_COUNT] = {
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
+    [XM_OP_##id] = {xm_eval_##eval, classes},
 #include "transformations/graph/ops.def"
 };
 
@@ -189,7 +192,9 @@ compute(struct xm_eval_call *c)
         status = xm_eval_no_memory(c->err);
     c->infer = &d.infer;
     if (status == XM_OK)
-        status = references[c->node->op](c);
+        status = xm_eval_operands(c, references[c->node->op].classes);
+    if (status == XM_OK)
+        status = references[c->node->op].run(c);
     xm_arena_free(&d.arena);
     xm_dim_pool_free(&d.dims);
     return status;

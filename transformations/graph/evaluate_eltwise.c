@@ -19,38 +19,48 @@ struct row {
     float *out;
 };
 
-#define ROW(name, expr)                                                                  \
-    static void row_##name(const struct row *r)                                          \
+/* On floats, and on integers, which wrap. */
+/* clang-format off */
+#define ARITHMETIC(OP)                                                                   \
+    OP(ADD,                a + b,                     ua + ub)                           \
+    OP(SUBTRACT,           a - b,                     ua - ub)                           \
+    OP(MULTIPLY,           a * b,                     ua * ub)                           \
+    OP(DIVIDE,             a / b,                     divide_ints(a, b, attr->divide.python)) \
+    OP(POWER,              powf(a, b),                int_of(pow((double)a, (double)b))) \
+    OP(MINIMUM,            a < b ? a : b,             a < b ? a : b)                     \
+    OP(MAXIMUM,            a > b ? a : b,             a > b ? a : b)                     \
+    OP(MOD,                fmodf(a, b),               mod_ints(a, b, false))             \
+    OP(FLOOR_MOD,          a - b * floorf(a / b),     mod_ints(a, b, true))              \
+    OP(SQUARED_DIFFERENCE, (a - b) * (a - b),         (ua - ub) * (ua - ub))
+/* On integers, which may be booleans, only. */
+#define LOGIC(OP)                                                                        \
+    OP(EQUAL,         a == b)                                                            \
+    OP(NOT_EQUAL,     a != b)                                                            \
+    OP(LESS,          a < b)                                                             \
+    OP(LESS_EQUAL,    a <= b)                                                            \
+    OP(GREATER,       a > b)                                                             \
+    OP(GREATER_EQUAL, a >= b)                                                            \
+    OP(LOGICAL_AND,   a && b)                                                            \
+    OP(LOGICAL_OR,    a || b)                                                            \
+    OP(LOGICAL_XOR,   !a != !b)                                                          \
+    OP(BITWISE_AND,   a & b)                                                             \
+    OP(BITWISE_OR,    a | b)                                                             \
+    OP(BITWISE_XOR,   a ^ b)
+/* clang-format on */
+
+#define ROW(op, floats, ints)                                                            \
+    static void row_##op(const struct row *r)                                            \
     {                                                                                    \
         for (int64_t i = 0; i < r->n; i++) {                                             \
             float a = r->a[i * r->step_a], b = r->b[i * r->step_b];                      \
-            r->out[i] = expr;                                                            \
+            r->out[i] = floats;                                                          \
         }                                                                                \
     }
-ROW(add, a + b)
-ROW(subtract, a - b)
-ROW(multiply, a *b)
-ROW(divide, a / b)
-ROW(power, powf(a, b))
-ROW(minimum, a < b ? a : b)
-ROW(maximum, a > b ? a : b)
-ROW(mod, fmodf(a, b))
-ROW(floor_mod, a - b * floorf(a / b))
-ROW(squared_difference, (a - b) * (a - b))
-#undef ROW
+ARITHMETIC(ROW)
 
 static void (*const rows[XM_OP_COUNT])(const struct row *r) = {
-    [XM_OP_ADD] = row_add,
-    [XM_OP_SUBTRACT] = row_subtract,
-    [XM_OP_MULTIPLY] = row_multiply,
-    [XM_OP_DIVIDE] = row_divide,
-    [XM_OP_POWER] = row_power,
-    [XM_OP_MINIMUM] = row_minimum,
-    [XM_OP_MAXIMUM] = row_maximum,
-    [XM_OP_MOD] = row_mod,
-    [XM_OP_FLOOR_MOD] = row_floor_mod,
-    [XM_OP_SQUARED_DIFFERENCE] = row_squared_difference,
-};
+#define OF_OP(op, floats, ints) [XM_OP_##op] = row_##op,
+    ARITHMETIC(OF_OP)};
 
 static enum xm_status
 binary_floats(struct xm_eval_call *c, struct xm_walk *w)
@@ -106,32 +116,14 @@ xm_int_binary(enum xm_op op, const union xm_attr *attr, int64_t a, int64_t b)
 {
     uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
     switch (op) {
-    case XM_OP_ADD:
-        return (int64_t)(ua + ub);
-    case XM_OP_SUBTRACT:
-        return (int64_t)(ua - ub);
-    case XM_OP_MULTIPLY:
-        return (int64_t)(ua * ub);
-    case XM_OP_DIVIDE:
-        return divide_ints(a, b, attr->divide.python);
-    case XM_OP_POWER:
-        return int_of(pow((double)a, (double)b));
-    case XM_OP_MINIMUM:
-        return a < b ? a : b;
-    case XM_OP_MAXIMUM:
-        return a > b ? a : b;
-    case XM_OP_MOD:
-        return mod_ints(a, b, false);
-    case XM_OP_FLOOR_MOD:
-        return mod_ints(a, b, true);
-    case XM_OP_SQUARED_DIFFERENCE:
-        return (int64_t)((ua - ub) * (ua - ub));
-    case XM_OP_BITWISE_AND:
-        return a & b;
-    case XM_OP_BITWISE_OR:
-        return a | b;
+#define ARITHMETIC_CASE(op, floats, ints)                                                \
+    case XM_OP_##op:                                                                     \
+        return (int64_t)(ints);
+#define LOGIC_CASE(op, ints) ARITHMETIC_CASE(op, , ints)
+        ARITHMETIC(ARITHMETIC_CASE)
+        LOGIC(LOGIC_CASE)
     default:
-        return a ^ b;
+        return 0;
     }
 }
 
@@ -153,86 +145,33 @@ binary_ints(struct xm_eval_call *c, struct xm_walk *w)
     return XM_OK;
 }
 
+/* How one float stands to another is how an integer does to 0; NaN differs from all. */
+static void
+compare_floats(struct xm_eval_call *c, struct xm_walk *w)
+{
+    const struct xm_node *n = c->node;
+    int64_t *out = c->out[0]->i;
+    while (xm_walk_row(w)) {
+        for (int64_t i = 0; i < w->inner; i++) {
+            float a = c->in[0]->f[xm_walk_at(w, 0, i)];
+            float b = c->in[1]->f[xm_walk_at(w, 1, i)];
+            *out++ = isnan(a) || isnan(b)
+                         ? n->op == XM_OP_NOT_EQUAL
+                         : xm_int_binary(n->op, &n->attr, (a > b) - (a < b), 0);
+        }
+    }
+}
+
 enum xm_status
 xm_eval_binary(struct xm_eval_call *c)
 {
     struct xm_walk w;
-    XM_TRY(xm_eval_operands(c, "ss"));
     xm_walk_operands(&w, c, 2);
-    return c->out[0]->f ? binary_floats(c, &w) : binary_ints(c, &w);
-}
-
-bool
-xm_int_compare(enum xm_op op, int order)
-{
-    switch (op) {
-    case XM_OP_EQUAL:
-        return order == 0;
-    case XM_OP_NOT_EQUAL:
-        return order != 0;
-    case XM_OP_LESS:
-        return order == -1;
-    case XM_OP_LESS_EQUAL:
-        return order == -1 || order == 0;
-    case XM_OP_GREATER:
-        return order == 1;
-    default:
-        return order == 1 || order == 0;
-    }
-}
-
-static int
-order_at(const struct xm_tensor *ta, int64_t at_a, const struct xm_tensor *tb,
-         int64_t at_b)
-{
-    if (ta->i)
-        return (ta->i[at_a] > tb->i[at_b]) - (ta->i[at_a] < tb->i[at_b]);
-    float a = ta->f[at_a], b = tb->f[at_b];
-    return isnan(a) || isnan(b) ? 2 : (a > b) - (a < b);
-}
-
-enum xm_status
-xm_eval_compare(struct xm_eval_call *c)
-{
-    struct xm_walk w;
-    XM_TRY(xm_eval_operands(c, "aa"));
-    xm_walk_operands(&w, c, 2);
-    int64_t *out = c->out[0]->i;
-    while (xm_walk_row(&w)) {
-        for (int64_t i = 0; i < w.inner; i++)
-            *out++ =
-                xm_int_compare(c->node->op, order_at(c->in[0], xm_walk_at(&w, 0, i),
-                                                     c->in[1], xm_walk_at(&w, 1, i)));
-    }
-    return XM_OK;
-}
-
-bool
-xm_int_is_logical(enum xm_op op)
-{
-    return op == XM_OP_LOGICAL_AND || op == XM_OP_LOGICAL_OR || op == XM_OP_LOGICAL_XOR;
-}
-
-bool
-xm_int_logical(enum xm_op op, bool a, bool b)
-{
-    return op == XM_OP_LOGICAL_AND ? a && b : op == XM_OP_LOGICAL_OR ? a || b : a != b;
-}
-
-enum xm_status
-xm_eval_logical(struct xm_eval_call *c)
-{
-    struct xm_walk w;
-    XM_TRY(xm_eval_operands(c, "ii"));
-    xm_walk_operands(&w, c, 2);
-    int64_t *out = c->out[0]->i;
-    while (xm_walk_row(&w)) {
-        for (int64_t i = 0; i < w.inner; i++) {
-            bool a = c->in[0]->i[xm_walk_at(&w, 0, i)] != 0;
-            bool b = c->in[1]->i[xm_walk_at(&w, 1, i)] != 0;
-            *out++ = xm_int_logical(c->node->op, a, b);
-        }
-    }
+    if (c->out[0]->f)
+        return binary_floats(c, &w);
+    if (c->in[0]->i)
+        return binary_ints(c, &w);
+    compare_floats(c, &w);
     return XM_OK;
 }
 
@@ -302,7 +241,6 @@ unary_int(const struct xm_eval_call *c, int64_t x, int64_t *out)
 enum xm_status
 xm_eval_unary(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "s"));
     struct xm_tensor *out = c->out[0];
     for (uint64_t i = 0; out->f && i < out->n; i++)
         out->f[i] = unaries[c->node->op](c->in[0]->f[i]);
@@ -315,7 +253,6 @@ xm_eval_unary(struct xm_eval_call *c)
 enum xm_status
 xm_eval_swish(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "fF"));
     float beta = 1.0f;
     if (c->node->n_in > 1 && c->in[1]) {
         if (c->in[1]->n != 1)
@@ -334,7 +271,6 @@ xm_eval_gelu(struct xm_eval_call *c)
     enum xm_activation form = c->node->attr.gelu.approximation == XM_GELU_TANH
                                   ? XM_ACT_GELU_TANH
                                   : XM_ACT_GELU_ERF;
-    XM_TRY(xm_eval_operands(c, "f"));
     for (uint64_t i = 0; i < c->out[0]->n; i++)
         c->out[0]->f[i] = xm_ref_activation(form, 1.0f, c->in[0]->f[i]);
     return XM_OK;
@@ -346,7 +282,6 @@ xm_eval_clamp(struct xm_eval_call *c)
 {
     float min = c->node->attr.clamp.min, max = c->node->attr.clamp.max;
     int64_t int_min = int_of(ceil((double)min)), int_max = int_of(floor((double)max));
-    XM_TRY(xm_eval_operands(c, "s"));
     struct xm_tensor *out = c->out[0];
     for (uint64_t i = 0; out->f && i < out->n; i++) {
         float x = c->in[0]->f[i];
@@ -362,7 +297,6 @@ xm_eval_clamp(struct xm_eval_call *c)
 enum xm_status
 xm_eval_logical_not(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "i"));
     bool logical = c->node->op == XM_OP_LOGICAL_NOT || c->in[0]->element == XM_BOOL;
     for (uint64_t i = 0; i < c->out[0]->n; i++)
         c->out[0]->i[i] = logical ? !c->in[0]->i[i] : ~c->in[0]->i[i];
@@ -374,7 +308,6 @@ xm_eval_logical_not(struct xm_eval_call *c)
 enum xm_status
 xm_eval_convert(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "aA"));
     const struct xm_tensor *x = c->in[0];
     struct xm_tensor *out = c->out[0];
     bool to_bool = out->element == XM_BOOL;
@@ -395,7 +328,6 @@ xm_eval_select(struct xm_eval_call *c)
 {
     struct xm_walk w;
     uint64_t done = 0;
-    XM_TRY(xm_eval_operands(c, "iss"));
     xm_walk_operands(&w, c, 3);
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++, done++) {

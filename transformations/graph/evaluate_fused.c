@@ -48,7 +48,6 @@ enum xm_status
 xm_eval_rms_norm(struct xm_eval_call *c)
 {
     const struct xm_tensor *x = c->in[0];
-    XM_TRY(xm_eval_operands(c, "fF"));
     uint64_t n = last_dim(x);
     bool one = c->in[1] && c->in[1]->n == 1;
     xm_ref_rms_norm(x->f, one ? NULL : floats_of(c, 1), n ? x->n / n : 0, n,
@@ -65,7 +64,6 @@ xm_eval_row_chain(struct xm_eval_call *c)
     const float *x[XM_CHAIN_XS], *constant[XM_CHAIN_CS];
     float *y[XM_CHAIN_YS];
     bool is_number[XM_CHAIN_CS];
-    XM_TRY(xm_eval_operands(c, "f"));
     XM_TRY(xm_row_chain_parse(c->node->attr.row_chain.steps, &chain, c->err));
     uint64_t n = last_dim(c->in[0]);
     for (uint32_t i = 0; i < chain.n_x; i++)
@@ -97,7 +95,6 @@ enum xm_status
 xm_eval_rope(struct xm_eval_call *c)
 {
     const struct xm_tensor *x = c->in[0], *cos = c->in[1], *sin = c->in[2];
-    XM_TRY(xm_eval_operands(c, "fff"));
     if (sin->n != cos->n)
         return xm_fail(c->err, XM_INVALID, "its operands do not agree");
     xm_eval_rotate(x, cos, sin, c->out[0]);
@@ -110,7 +107,6 @@ xm_eval_rope_tables(struct xm_eval_call *c)
 {
     const struct xm_tensor *positions = c->in[0], *frequencies = c->in[1];
     const union xm_attr *a = &c->node->attr;
-    XM_TRY(xm_eval_operands(c, "if"));
     xm_ref_rope_tables(positions->i, frequencies->f, positions->n, frequencies->n,
                        a->rope_tables.scale, a->rope_tables.twice, c->out[0]->f,
                        c->out[1]->f);
@@ -122,7 +118,6 @@ xm_eval_glu(struct xm_eval_call *c)
 {
     enum xm_activation form = (enum xm_activation)c->node->attr.glu.activation;
     struct xm_walk w;
-    XM_TRY(xm_eval_operands(c, "ff"));
     xm_walk_operands(&w, c, 2);
     float *out = c->out[0]->f;
     while (xm_walk_row(&w)) {
@@ -211,7 +206,6 @@ eval_glu(struct xm_eval_call *c)
 enum xm_status
 xm_eval_linear(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "fFwFwFwF"));
     if (c->node->attr.linear.glu)
         return eval_glu(c);
     for (uint32_t s = 0; s < c->node->n_out; s++)
@@ -230,7 +224,6 @@ xm_eval_gather_matmul(struct xm_eval_call *c)
     struct xm_weight w;
     int32_t *ids;
     const struct xm_tensor *a = c->in[GM_A], *chosen = c->in[GM_IDS];
-    XM_TRY(xm_eval_operands(c, "fwiF"));
     XM_TRY(get_weight(c, GM_WEIGHT, 0, 0, (uint64_t)a->dim[2], &w));
     uint64_t tokens = (uint64_t)chosen->dim[0], top_k = (uint64_t)chosen->dim[1];
     uint64_t slots = (uint64_t)a->dim[0];
@@ -252,7 +245,6 @@ xm_eval_moe_router(struct xm_eval_call *c)
 {
     const struct xm_moe_routing *r = &c->node->attr.router;
     const struct xm_tensor *logits = c->in[ROUTER_LOGITS];
-    XM_TRY(xm_eval_operands(c, "fFF"));
     uint64_t experts = last_dim(logits), tokens = experts ? logits->n / experts : 0;
     uint64_t n = tokens * (uint64_t)r->top_k;
     int32_t *ids = xm_malloc(n * sizeof(*ids));
@@ -394,7 +386,6 @@ enum xm_status
 xm_eval_moe(struct xm_eval_call *c)
 {
     struct experts x;
-    XM_TRY(xm_eval_operands(c, "ffIFFwWwFFWWWWFF"));
     XM_TRY(get_experts(c, &x));
     const uint64_t top_k = (uint64_t)c->node->attr.moe.routing.top_k;
     float *weights = xm_malloc(x.tokens * top_k * sizeof(*weights));

@@ -145,7 +145,6 @@ xm_eval_gather(struct xm_eval_call *c)
 {
     const struct xm_tensor *x = c->in[0], *indices = c->in[1];
     int64_t batch_dims = c->node->attr.gather.batch_dims;
-    XM_TRY(xm_eval_operands(c, x ? "sii" : "wii"));
     if (!x)
         return gather_weight(c, c->in[2]->i[0]);
     const uint32_t axis = xm_eval_axis(c->in[2]->i[0], x->rank);
@@ -259,7 +258,6 @@ matmul_weight(struct xm_eval_call *c, const struct xm_weight *w)
 enum xm_status
 xm_eval_matmul(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "fw"));
     if (!c->in[1])
         return matmul_weight(c, &xm_in(c->node, 1)->node->attr.weight);
     matmul_tensors(c);

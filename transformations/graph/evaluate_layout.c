@@ -40,7 +40,6 @@ copy_strided(struct xm_eval_call *c, int64_t offset, const int64_t *stride)
 enum xm_status
 xm_eval_copy(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "sA"));
     if (c->in[0]->n != c->out[0]->n)
         return xm_fail(c->err, XM_INVALID,
                        "its operand has %" PRIu64 " elements, its result %" PRIu64,
@@ -54,7 +53,6 @@ enum xm_status
 xm_eval_transpose(struct xm_eval_call *c)
 {
     int64_t own[XM_MAX_RANK], stride[XM_MAX_RANK];
-    XM_TRY(xm_eval_operands(c, "si"));
     const struct xm_tensor *x = c->in[0], *order = c->in[1];
     xm_tensor_strides(x, own);
     for (uint32_t i = 0; i < x->rank; i++)
@@ -84,7 +82,6 @@ copy_parts(const struct xm_tensor *whole, const struct xm_tensor *const *part, u
 enum xm_status
 xm_eval_concat(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "s"));
     copy_parts(c->out[0], c->in, c->node->n_in,
                xm_eval_axis(c->node->attr.axis.axis, c->out[0]->rank), true);
     return XM_OK;
@@ -93,7 +90,6 @@ xm_eval_concat(struct xm_eval_call *c)
 enum xm_status
 xm_eval_split(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "sii"));
     copy_parts(c->in[0], (const struct xm_tensor *const *)c->out, c->node->n_out,
                xm_eval_axis(c->in[1]->i[0], c->in[0]->rank), false);
     return XM_OK;
@@ -105,7 +101,6 @@ xm_eval_slice(struct xm_eval_call *c)
 {
     int64_t own[XM_MAX_RANK], stride[XM_MAX_RANK], offset = 0;
     struct xm_slice s;
-    XM_TRY(xm_eval_operands(c, "siiII"));
     const struct xm_tensor *x = c->in[0], *out = c->out[0];
     XM_TRY(xm_slice_plan(c->infer, &s));
     if (out->n == 0)
@@ -141,7 +136,6 @@ enum xm_status
 xm_eval_broadcast(struct xm_eval_call *c)
 {
     struct xm_walk w;
-    XM_TRY(xm_eval_operands(c, "siI"));
     if (c->node->attr.broadcast.mode == XM_BROADCAST_EXPLICIT)
         return broadcast_explicit(c);
     xm_walk_operands(&w, c, 1);
@@ -156,7 +150,6 @@ xm_eval_tile(struct xm_eval_call *c)
     const struct xm_tensor *x = c->in[0], *out = c->out[0];
     int64_t own[XM_MAX_RANK], dim[XM_WALK_RANK], stride[XM_WALK_RANK];
     struct xm_walk w;
-    XM_TRY(xm_eval_operands(c, "si"));
     if (out->n == 0)
         return XM_OK;
     uint32_t skip = out->rank - x->rank;
@@ -220,7 +213,6 @@ xm_eval_gather_elements(struct xm_eval_call *c)
     struct xm_walk w;
     int64_t axis_stride, index;
     uint64_t done = 0;
-    XM_TRY(xm_eval_operands(c, "si"));
     const uint32_t axis = xm_eval_axis(c->node->attr.axis.axis, x->rank);
     XM_TRY(walk_elements(c, x, indices, axis, &w, &axis_stride));
     while (xm_walk_row(&w)) {
@@ -324,7 +316,6 @@ enum xm_status
 xm_eval_scatter_elements(struct xm_eval_call *c)
 {
     const struct xm_tensor *x = c->in[0];
-    XM_TRY(xm_eval_operands(c, "sisi"));
     uint32_t *count = xm_calloc(x->n, sizeof(*count));
     if (!count)
         return xm_eval_no_memory(c->err);
@@ -358,7 +349,6 @@ scalar_of(const struct xm_tensor *t)
 enum xm_status
 xm_eval_range(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "aaa"));
     double start = scalar_of(c->in[0]), step = scalar_of(c->in[2]);
     double n = ceil((scalar_of(c->in[1]) - start) / step);
     if (!(fabs(n) < 1e12))

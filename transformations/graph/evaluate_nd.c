@@ -39,7 +39,6 @@ xm_eval_gather_nd(struct xm_eval_call *c)
 {
     const struct xm_tensor *x = c->in[0], *ids = c->in[1];
     const uint32_t batch = (uint32_t)c->node->attr.gather.batch_dims;
-    XM_TRY(xm_eval_operands(c, "si"));
     const uint32_t length = tuple_length(ids);
     uint64_t batches = xm_tensor_size(ids, 0, batch), tuples = ids->n / length;
     uint64_t slice = xm_tensor_size(x, batch + length, x->rank);
@@ -57,7 +56,6 @@ enum xm_status
 xm_eval_scatter_nd(struct xm_eval_call *c)
 {
     const struct xm_tensor *x = c->in[0], *ids = c->in[1], *updates = c->in[2];
-    XM_TRY(xm_eval_operands(c, "sis"));
     const uint32_t length = tuple_length(ids);
     uint64_t tuples = ids->n / length, slice = xm_tensor_size(x, length, x->rank);
     xm_tensor_move(c->out[0], 0, x, 0, x->n);
@@ -82,7 +80,6 @@ enum xm_status
 xm_eval_non_zero(struct xm_eval_call *c)
 {
     const struct xm_tensor *x = c->in[0];
-    XM_TRY(xm_eval_operands(c, "a"));
     int64_t dim[2] = {x->rank, 0};
     for (uint64_t i = 0; i < x->n; i++)
         dim[1] += !is_zero(x, i);

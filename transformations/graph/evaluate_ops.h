@@ -6,7 +6,7 @@
  * A reference xm_eval_<eval> (ops.def) finds its results created with the types that the
  * op's shape function gave for the concrete operands, zeroed. Where that could not tell a
  * size, out[i] is NULL and the reference creates it. What shape functions refuse (axes,
- * ranks, sizes that do not agree) is not checked again.
+ * ranks, sizes that do not agree) and the classes of operands are not checked again.
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_EVALUATE_OPS_H
 #define XM_TRANSFORMATIONS_GRAPH_EVALUATE_OPS_H
@@ -27,13 +27,11 @@ struct xm_eval_call {
 };
 
 typedef enum xm_status (*xm_eval_fn)(struct xm_eval_call *c);
-#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
     enum xm_status xm_eval_##eval(struct xm_eval_call *c);
 #include "transformations/graph/ops.def"
 
-/* Checks the operands' classes, one letter each: f float, i integer, a any, s the class
- * of result 0, w float or weight; upper-case: may be absent. The last letter holds for
- * all that follow. */
+/* Checks the operands' classes (ops.def). */
 enum xm_status xm_eval_operands(const struct xm_eval_call *c, const char *classes);
 
 /* The sentence for an allocation that failed. */

@@ -107,7 +107,6 @@ xm_eval_reduce(struct xm_eval_call *c)
 {
     struct xm_walk w;
     uint64_t left;
-    XM_TRY(xm_eval_operands(c, "si"));
     XM_TRY(walk_reduction(c, &w, &left));
     const struct reduction *r = &reductions[c->node->op];
     if (c->out[0]->f)
@@ -161,7 +160,6 @@ xm_eval_mvn(struct xm_eval_call *c)
 {
     struct xm_walk w;
     uint64_t left;
-    XM_TRY(xm_eval_operands(c, "fi"));
     XM_TRY(walk_reduction(c, &w, &left));
     double *mean = xm_calloc(left, 2 * sizeof(*mean)), *factor = mean + left;
     if (!mean)
@@ -183,7 +181,6 @@ xm_eval_mvn(struct xm_eval_call *c)
 enum xm_status
 xm_eval_softmax(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "f"));
     const struct fold f = fold_at(c->in[0], c->node->attr.axis.axis);
     if (c->out[0]->n == 0)
         return XM_OK;
@@ -196,7 +193,6 @@ xm_eval_cum_sum(struct xm_eval_call *c)
 {
     bool exclusive = c->node->attr.cum_sum.exclusive;
     struct xm_tensor *out = c->out[0];
-    XM_TRY(xm_eval_operands(c, "sI"));
     const bool has_axis = c->node->n_in > 1 && c->in[1];
     const struct fold f = fold_at(c->in[0], has_axis ? c->in[1]->i[0] : 0);
     for (uint64_t r = 0; out->n > 0 && r < f.outer * f.inner; r++) {
@@ -227,7 +223,6 @@ enum xm_status
 xm_eval_one_hot(struct xm_eval_call *c)
 {
     struct xm_tensor *out = c->out[0];
-    XM_TRY(xm_eval_operands(c, "iiss"));
     const struct fold f = fold_at(out, c->node->attr.axis.axis);
     if (c->in[2]->n != 1 || c->in[3]->n != 1)
         return xm_fail(c->err, XM_INVALID,
@@ -286,7 +281,6 @@ topk_row(struct xm_eval_call *c, const struct fold *f, uint64_t first, uint64_t 
 enum xm_status
 xm_eval_topk(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "si"));
     const int64_t k = c->in[1]->i[0];
     const struct fold f = fold_at(c->in[0], c->node->attr.topk.axis);
     if (f.n > INT32_MAX)

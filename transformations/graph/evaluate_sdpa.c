@@ -117,7 +117,6 @@ sdpa_heads(const struct sdpa *s, struct xm_ref_attention *a)
 enum xm_status
 xm_eval_sdpa(struct xm_eval_call *c)
 {
-    XM_TRY(xm_eval_operands(c, "fffAFF"));
     const struct xm_tensor *q = c->in[SDPA_Q], *v = c->in[SDPA_V];
     const struct xm_tensor *scale = optional(c, SDPA_SCALE);
     struct sdpa s = {.c = c};
@@ -333,7 +332,6 @@ xm_eval_attention(struct xm_eval_call *c)
     struct xm_tensor *own[PREPARED] = {NULL};
     struct xm_eval_call prepared = *c;
     enum xm_status status = XM_OK;
-    XM_TRY(xm_eval_operands(c, "fFFIIFFFFFFF"));
     memcpy(in, c->in, sizeof(in));
     prepared.in = in;
     for (uint32_t i = 0; i < PREPARED && status == XM_OK; i++) {

@@ -96,13 +96,14 @@ check_operand(const struct xm_eval_call *c, uint32_t i, char class)
 {
     const struct xm_tensor *t = c->in[i];
     char kind = (char)tolower((unsigned char)class);
-    if (!t && kind == 'w' && is_weight(c, i))
+    if (!t && (kind == 'w' || kind == 'g') && is_weight(c, i))
         return XM_OK;
     if (!t && isupper((unsigned char)class))
         return XM_OK;
     if (!t)
         return xm_fail(c->err, XM_INVALID, "operand %u is missing", i);
-    bool want_float = kind == 'f' || kind == 'w' || (kind == 's' && c->out[0]->f);
+    bool like_result = kind == 's' || kind == 'g';
+    bool want_float = kind == 'f' || kind == 'w' || (like_result && c->out[0]->f);
     if (kind != 'a' && want_float != (t->f != NULL))
         return xm_fail(c->err, XM_INVALID, "operand %u must be of %s type, found %s", i,
                        want_float ? "a float" : "an integer",

@@ -27,7 +27,8 @@ extern "C" {
 enum { XM_MAX_RANK = 8, XM_MAX_CONTENT = 64 };
 
 enum xm_op {
-#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval) XM_OP_##id,
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
+    XM_OP_##id,
 #include "transformations/graph/ops.def"
     XM_OP_COUNT
 };

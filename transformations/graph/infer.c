@@ -12,7 +12,7 @@
 typedef enum xm_status (*shape_fn)(struct xm_infer *i);
 
 static const shape_fn shape_fns[XM_OP_COUNT] = {
-#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
     [XM_OP_##id] = xm_shape_##shape,
 #include "transformations/graph/ops.def"
 };

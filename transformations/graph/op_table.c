@@ -19,7 +19,7 @@ enum {
 };
 
 static const struct xm_op_info ops[XM_OP_COUNT] = {
-#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
     [XM_OP_##id] = {text, ir, opsets, min, max, out, flags},
 #include "transformations/graph/ops.def"
 };

@@ -8,7 +8,7 @@
 #include "transformations/graph/infer.h"
 
 /* xm_shape_<shape> of every row. */
-#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval)             \
+#define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
     enum xm_status xm_shape_##shape(struct xm_infer *i);
 #include "transformations/graph/ops.def"
 
@@ -66,13 +66,10 @@ bool xm_shape_broadcast_pair(struct xm_dim_pool *p, const struct xm_shape *a,
  * symbol, which states something about the model, not an error. */
 bool xm_dim_merge(struct xm_dim a, struct xm_dim b, struct xm_dim *out);
 
-/* Integers of elementwise ops (evaluate_eltwise.c). Sums and products wrap; what xm_int_divides
- * wants a b that is not 0. `order` is -1, 0 or 1; 2: one of the floats is NaN. */
+/* Integers of elementwise ops with two operands (evaluate_eltwise.c). Sums and products wrap; what
+ * xm_int_divides wants a b that is not 0. */
 bool xm_int_divides(enum xm_op op);
 int64_t xm_int_binary(enum xm_op op, const union xm_attr *attr, int64_t a, int64_t b);
-bool xm_int_compare(enum xm_op op, int order);
-bool xm_int_is_logical(enum xm_op op);
-bool xm_int_logical(enum xm_op op, bool a, bool b);
 
 /* What a slice takes of operand 0. */
 struct xm_slice {

@@ -22,38 +22,48 @@ fold(const struct xm_infer *i, int64_t a, int64_t b, int64_t *out)
     return true;
 }
 
-static struct xm_dim
-arithmetic(const struct xm_infer *i, struct xm_dim a, struct xm_dim b)
+/* *out = a `op` b; false: not known. */
+typedef bool (*combine_fn)(const struct xm_infer *i, struct xm_dim a, struct xm_dim b,
+                           struct xm_dim *out);
+
+static bool
+arithmetic(const struct xm_infer *i, struct xm_dim a, struct xm_dim b, struct xm_dim *out)
 {
     struct xm_dim_pool *p = i->dims;
     int64_t n;
     bool exact;
+    if (i->op == XM_OP_POWER || i->op == XM_OP_GLU)
+        return false;
     if (i->op == XM_OP_ADD)
-        return xm_dim_add(p, a, b);
-    if (i->op == XM_OP_SUBTRACT)
-        return xm_dim_sub(p, a, b);
-    if (i->op == XM_OP_MULTIPLY)
-        return xm_dim_mul(p, a, b);
-    if (i->op == XM_OP_SQUARED_DIFFERENCE)
-        return xm_dim_mul(p, xm_dim_sub(p, a, b), xm_dim_sub(p, a, b));
-    if (xm_dim_is_const(a) && xm_dim_is_const(b) && fold(i, a.n, b.n, &n))
-        return xm_dim_const(n);
-    if (i->op == XM_OP_DIVIDE)
-        return xm_dim_div(p, a, b, &exact);
-    if ((i->op == XM_OP_MINIMUM || i->op == XM_OP_MAXIMUM) && xm_dim_eq(a, b))
-        return a;
-    return xm_dim_fresh(p);
+        *out = xm_dim_add(p, a, b);
+    else if (i->op == XM_OP_SUBTRACT)
+        *out = xm_dim_sub(p, a, b);
+    else if (i->op == XM_OP_MULTIPLY)
+        *out = xm_dim_mul(p, a, b);
+    else if (i->op == XM_OP_SQUARED_DIFFERENCE)
+        *out = xm_dim_mul(p, xm_dim_sub(p, a, b), xm_dim_sub(p, a, b));
+    else if (xm_dim_is_const(a) && xm_dim_is_const(b) && fold(i, a.n, b.n, &n))
+        *out = xm_dim_const(n);
+    else if (i->op == XM_OP_DIVIDE)
+        *out = xm_dim_div(p, a, b, &exact);
+    else if ((i->op == XM_OP_MINIMUM || i->op == XM_OP_MAXIMUM) && xm_dim_eq(a, b))
+        *out = a;
+    else
+        *out = xm_dim_fresh(p);
+    return true;
 }
 
-/* *out = whether a `op` b, of comparisons and logic; false: not known. */
+/* Comparisons and logic. */
 static bool
-compare(enum xm_op op, struct xm_dim a, struct xm_dim b, bool *out)
+compare(const struct xm_infer *i, struct xm_dim a, struct xm_dim b, struct xm_dim *out)
 {
+    bool logical = i->op == XM_OP_LOGICAL_AND || i->op == XM_OP_LOGICAL_OR ||
+                   i->op == XM_OP_LOGICAL_XOR;
     bool are_const = xm_dim_is_const(a) && xm_dim_is_const(b);
-    if (!are_const && (xm_int_is_logical(op) || !xm_dim_eq(a, b)))
+    if (!are_const && (logical || !xm_dim_eq(a, b)))
         return false;
-    *out = xm_int_is_logical(op) ? xm_int_logical(op, a.n != 0, b.n != 0)
-                                 : xm_int_compare(op, (a.n > b.n) - (a.n < b.n));
+    *out = xm_dim_const(
+        xm_int_binary(i->op, i->attr, a.n, b.n)); /* 0 and 0: equal symbols */
     return true;
 }
 
@@ -64,64 +74,39 @@ element_of(const struct xm_content *c, uint32_t j)
     return c->e[c->n == 1 ? 0 : j];
 }
 
-static bool
-content_pair(const struct xm_infer *i, const struct xm_content **a,
-             const struct xm_content **b, uint32_t *n)
-{
-    *a = xm_infer_content(i, 0);
-    *b = xm_infer_content(i, 1);
-    if (!*a || !*b)
-        return false;
-    *n = (*a)->n == 1 ? (*b)->n : (*a)->n;
-    return true;
-}
-
 /* ---- two operands ------------------------------------------------------------------ */
 
+/* The type that both give, and the content. */
 static enum xm_status
-broadcast_shapes(struct xm_infer *i)
+broadcast(struct xm_infer *i, combine_fn combine)
 {
+    const struct xm_content *a = xm_infer_content(i, 0), *b = xm_infer_content(i, 1);
+    struct xm_dim e[XM_MAX_CONTENT];
+    XM_TRY(xm_infer_same_element(i, 0, 1, &i->out[0].type.element));
     if (!xm_shape_broadcast_pair(i->dims, xm_infer_shape(i, 0), xm_infer_shape(i, 1),
                                  &i->out[0].type.shape))
         return xm_shape_fail(i, "operands 0 and 1 cannot be broadcast together");
-    return XM_OK;
+    if (!a || !b || !xm_element_is_int(i->out[0].type.element))
+        return XM_OK;
+    uint32_t n = a->n == 1 ? b->n : a->n;
+    for (uint32_t j = 0; j < n; j++)
+        if (!combine(i, element_of(a, j), element_of(b, j), &e[j]))
+            return XM_OK;
+    return xm_content_set(i, 0, e, n);
 }
 
 enum xm_status
 xm_shape_broadcast2(struct xm_infer *i)
 {
-    const struct xm_content *a, *b;
-    struct xm_dim e[XM_MAX_CONTENT];
-    uint32_t n;
-    XM_TRY(xm_infer_same_element(i, 0, 1, &i->out[0].type.element));
-    XM_TRY(broadcast_shapes(i));
-    if (!xm_element_is_int(i->out[0].type.element) || i->op == XM_OP_POWER ||
-        i->op == XM_OP_GLU || !content_pair(i, &a, &b, &n))
-        return XM_OK;
-    for (uint32_t j = 0; j < n; j++)
-        e[j] = arithmetic(i, element_of(a, j), element_of(b, j));
-    return xm_content_set(i, 0, e, n);
+    return broadcast(i, arithmetic);
 }
 
 enum xm_status
 xm_shape_compare(struct xm_infer *i)
 {
-    const struct xm_content *a, *b;
-    struct xm_dim e[XM_MAX_CONTENT];
-    enum xm_element element;
-    uint32_t n;
-    XM_TRY(xm_infer_same_element(i, 0, 1, &element));
-    XM_TRY(broadcast_shapes(i));
+    XM_TRY(broadcast(i, compare));
     i->out[0].type.element = XM_BOOL;
-    if (!content_pair(i, &a, &b, &n))
-        return XM_OK;
-    for (uint32_t j = 0; j < n; j++) {
-        bool yes;
-        if (!compare(i->op, element_of(a, j), element_of(b, j), &yes))
-            return XM_OK;
-        e[j] = xm_dim_const(yes);
-    }
-    return xm_content_set(i, 0, e, n);
+    return XM_OK;
 }
 
 /* ---- one operand ------------------------------------------------------------------- */
