@@ -34,13 +34,6 @@ xm_algebra_split(struct xm_layout *l, uint32_t dim, int64_t grain)
     *l = (struct xm_layout){XM_SPLIT, dim, grain};
 }
 
-void
-xm_algebra_partial(struct xm_algebra *a, uint32_t i)
-{
-    if (xm_algebra_has(a, i))
-        a->in[i].kind = XM_PARTIAL;
-}
-
 /* How dimension d of a result of `rank` meets operand i: the operand's dimension in *at; -1: it
  * is repeated along d. False: it cannot be told. */
 static bool
@@ -105,8 +98,8 @@ list_partial(struct xm_algebra *a, uint64_t operands)
     if (!operands || !xm_algebra_next(a))
         return;
     for (uint32_t i = 0; i < a->node->n_in; i++)
-        if (xm_has_operand(operands, i))
-            xm_algebra_partial(a, i);
+        if (xm_has_operand(operands, i) && xm_algebra_has(a, i))
+            a->in[i].kind = XM_PARTIAL;
     for (uint32_t i = 0; i < a->node->n_out; i++)
         a->out[i].kind = XM_PARTIAL;
 }

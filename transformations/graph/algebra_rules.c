@@ -20,23 +20,18 @@ is_float(const struct xm_value *v)
 
 /* ---- elementwise; their splits are listed for them --------------------------------------- */
 
-void
-xm_algebra_none(struct xm_algebra *a)
-{
-    (void)a;
-}
-
-void
-xm_algebra_sum(struct xm_algebra *a)
-{
-    a->linear.jointly = X | Y;
-}
-
-void
-xm_algebra_product(struct xm_algebra *a)
-{
-    a->linear.alone = X | Y;
-}
+/* Rules that claim the same whatever the attributes are. */
+#define CLAIM(name, how, operands)                                                       \
+    void xm_algebra_##name(struct xm_algebra *a)                                         \
+    {                                                                                    \
+        a->linear.how = operands;                                                        \
+    }
+CLAIM(none, alone, 0)
+CLAIM(first, alone, X)
+CLAIM(second, alone, Y)
+CLAIM(product, alone, X | Y)
+CLAIM(sum, jointly, X | Y)
+CLAIM(select, jointly, bit(1) | bit(2))
 
 /* Integers are rounded. */
 void
@@ -45,23 +40,44 @@ xm_algebra_divide(struct xm_algebra *a)
     a->linear.alone = is_float(&a->node->out[0]) ? X : 0;
 }
 
-void
-xm_algebra_first(struct xm_algebra *a)
+/* ---- assignments ------------------------------------------------------------------------- */
+
+enum { RESULTS = -1, NOTHING = 63, LAST = -1, SUMMANDS = -2 };
+
+/* What an assignment does to an operand, where it is there, or to all RESULTS: it splits it along
+ * `dim`, which may be the LAST, in multiples of `grain`, or has SUMMANDS of it. */
+struct part {
+    int of, dim;
+    int64_t grain;
+};
+
+static void
+lay_out(struct xm_layout *l, const struct xm_value *v, const struct part *p)
 {
-    a->linear.alone = X;
+    const uint32_t dim = p->dim == LAST ? v->type.shape.rank - 1 : (uint32_t)p->dim;
+    if (p->dim == SUMMANDS)
+        l->kind = XM_PARTIAL;
+    else
+        xm_algebra_split(l, dim, p->grain);
 }
 
-void
-xm_algebra_second(struct xm_algebra *a)
+/* Lists an assignment; true: it is the wanted one. */
+static bool
+list(struct xm_algebra *a, const struct part *parts, size_t n)
 {
-    a->linear.alone = Y;
+    const bool wanted = xm_algebra_next(a);
+    for (size_t i = 0; wanted && i < n; i++) {
+        const uint32_t of = (uint32_t)parts[i].of;
+        for (uint32_t k = 0; parts[i].of == RESULTS && k < a->node->n_out; k++)
+            lay_out(&a->out[k], &a->node->out[k], &parts[i]);
+        if (parts[i].of != RESULTS && xm_algebra_has(a, of))
+            lay_out(&a->in[of], xm_in(a->node, of), &parts[i]);
+    }
+    return wanted;
 }
-
-void
-xm_algebra_select(struct xm_algebra *a)
-{
-    a->linear.jointly = bit(1) | bit(2);
-}
+#define PARTS(...) ((const struct part[]){__VA_ARGS__})
+#define LIST(a, ...)                                                                     \
+    list(a, PARTS(__VA_ARGS__), sizeof(PARTS(__VA_ARGS__)) / sizeof(struct part))
 
 /* ---- shape and layout -------------------------------------------------------------------- */
 
@@ -89,11 +105,8 @@ static void
 list_reshaped(struct xm_algebra *a, uint32_t i, int64_t grain_in, uint32_t j,
               int64_t grain_out)
 {
-    if (!xm_algebra_next(a))
-        return;
-    xm_algebra_split(&a->in[0], i, grain_in);
-    xm_algebra_split(&a->out[0], j, grain_out);
-    if (a->node->op == XM_OP_RESHAPE)
+    if (LIST(a, {0, (int)i, grain_in}, {RESULTS, (int)j, grain_out}) &&
+        a->node->op == XM_OP_RESHAPE)
         a->in[1] = (struct xm_layout){XM_SIZES, j, 1};
 }
 
@@ -156,12 +169,8 @@ xm_algebra_transpose(struct xm_algebra *a)
     const int rank = (int)xm_algebra_shape(a, 0)->rank;
     const int n = xm_value_const_ints(xm_in(a->node, 1), order, XM_MAX_RANK);
     a->linear.alone = X;
-    for (int d = 0; d < rank && (n == rank || n == 0); d++) {
-        if (!xm_algebra_next(a))
-            continue;
-        xm_algebra_split(&a->out[0], (uint32_t)d, 1);
-        xm_algebra_split(&a->in[0], (uint32_t)(n ? order[d] : rank - 1 - d), 1);
-    }
+    for (int d = 0; d < rank && (n == rank || n == 0); d++)
+        LIST(a, {RESULTS, d, 1}, {0, n ? (int)order[d] : rank - 1 - d, 1});
 }
 
 /* Axes, negative ones from the end, as bits; all of them when they are not known. */
@@ -200,13 +209,6 @@ xm_algebra_concat(struct xm_algebra *a)
     xm_algebra_split_rows(a, n, axis_of(a, a->node->attr.axis.axis));
 }
 
-void
-xm_algebra_split_op(struct xm_algebra *a)
-{
-    a->linear.alone = X;
-    xm_algebra_split_rows(a, 1, axes_of(a, 1));
-}
-
 /* Without axes: the first ones, as many as there are starts. */
 void
 xm_algebra_slice(struct xm_algebra *a)
@@ -233,12 +235,8 @@ xm_algebra_gather(struct xm_algebra *a)
         return;
     for (uint32_t d = 0; d < rank; d++) {
         bool is_axis = axis >> d & 1;
-        for (uint32_t j = 0; j < (is_axis ? more : 1); j++, at++) {
-            if (!xm_algebra_next(a))
-                continue;
-            xm_algebra_split(&a->in[is_axis], is_axis ? j : d, 1);
-            xm_algebra_split(&a->out[0], at, 1);
-        }
+        for (uint32_t j = 0; j < (is_axis ? more : 1); j++, at++)
+            LIST(a, {is_axis, (int)(is_axis ? j : d), 1}, {RESULTS, (int)at, 1});
     }
 }
 
@@ -253,14 +251,7 @@ xm_algebra_scatter(struct xm_algebra *a)
 
 /* ---- along an axis ----------------------------------------------------------------------- */
 
-void
-xm_algebra_cum_sum(struct xm_algebra *a)
-{
-    a->linear.alone = X;
-    xm_algebra_split_rows(a, 1, a->node->n_in == 2 ? axes_of(a, 1) : axis_of(a, 0));
-}
-
-/* The axes of operand 0 along which elements are combined. */
+/* The axes of operand 0 along which elements are combined, or cut apart. */
 static uint32_t
 combined_axes(const struct xm_algebra *a)
 {
@@ -269,7 +260,11 @@ combined_axes(const struct xm_algebra *a)
         return axis_of(a, a->node->attr.axis.axis);
     case XM_OP_TOPK:
         return axis_of(a, a->node->attr.topk.axis);
+    case XM_OP_CUM_SUM:
+        return a->node->n_in == 2 ? axes_of(a, 1) : axis_of(a, 0);
     case XM_OP_MVN:
+    case XM_OP_SPLIT:
+    case XM_OP_VARIADIC_SPLIT:
         return axes_of(a, 1);
     case XM_OP_ROPE_TABLES: /* positions [B,T], frequencies */
         return 0;
@@ -284,6 +279,21 @@ xm_algebra_rows(struct xm_algebra *a)
     xm_algebra_split_rows(a, 1, combined_axes(a));
 }
 
+void
+xm_algebra_linear_rows(struct xm_algebra *a)
+{
+    a->linear.alone = X;
+    xm_algebra_rows(a);
+}
+
+/* x, gamma [..,N or 1]: rows stay whole. */
+void
+xm_algebra_rms_norm(struct xm_algebra *a)
+{
+    a->linear.alone = Y;
+    xm_algebra_rows(a);
+}
+
 /* What is split and summed up gives summands. */
 void
 xm_algebra_reduce(struct xm_algebra *a)
@@ -295,32 +305,21 @@ xm_algebra_reduce(struct xm_algebra *a)
         a->linear.alone = X;
     for (uint32_t d = 0; d < xm_algebra_shape(a, 0)->rank && axes != UINT32_MAX; d++) {
         bool reduced = axes >> d & 1;
-        if ((!reduced || sums) && xm_algebra_next(a)) {
-            xm_algebra_split(&a->in[0], d, 1);
-            xm_algebra_split(&a->out[0], at, 1);
-            a->out[0].kind = reduced ? XM_PARTIAL : XM_SPLIT;
-        }
+        if (!reduced || sums)
+            LIST(a, {0, (int)d, 1}, {RESULTS, reduced ? SUMMANDS : (int)at, 1});
         at += !reduced || a->node->attr.reduce.keep_dims;
     }
-}
-
-/* x, gamma [..,N or 1]: rows stay whole. */
-void
-xm_algebra_rms_norm(struct xm_algebra *a)
-{
-    a->linear.alone = Y;
-    xm_algebra_split_rows(a, 1, axis_of(a, -1));
 }
 
 /* ---- products ---------------------------------------------------------------------------- */
 
 /* Where the matrix dimension of operand i stands that is `inner` (summed over) or not. */
-static uint32_t
+static int
 matrix_dim(const struct xm_algebra *a, uint32_t i, bool inner)
 {
     const bool transposed =
         i ? a->node->attr.matmul.transpose_b : a->node->attr.matmul.transpose_a;
-    const uint32_t rank = xm_algebra_shape(a, i)->rank;
+    const int rank = (int)xm_algebra_shape(a, i)->rank;
     return rank - ((i == 0) == (inner != transposed) ? 1 : 2);
 }
 
@@ -339,65 +338,37 @@ column_grain(const struct xm_algebra *a, uint32_t i)
 void
 xm_algebra_matmul(struct xm_algebra *a)
 {
-    const uint32_t rank = a->node->out[0].type.shape.rank;
+    const int rank = (int)a->node->out[0].type.shape.rank;
+    const int64_t grain = column_grain(a, 1);
     a->linear.alone = X | Y;
     if (xm_algebra_shape(a, 0)->rank < 2 || xm_algebra_shape(a, 1)->rank < 2)
         return;
-    for (uint32_t i = 0; i < 2; i++) {
-        const bool columns = matrix_dim(a, i, false) + 1 == xm_algebra_shape(a, i)->rank;
-        if (!xm_algebra_next(a))
-            continue;
-        xm_algebra_split(&a->in[i], matrix_dim(a, i, false),
-                         columns ? column_grain(a, i) : 1);
-        xm_algebra_split(&a->out[0], rank - 2 + i, 1);
-        a->out[0].grain = a->in[i].grain;
+    for (int i = 0; i < 2; i++) {
+        const int dim = matrix_dim(a, (uint32_t)i, false);
+        const bool columns = dim + 1 == (int)xm_algebra_shape(a, (uint32_t)i)->rank;
+        const int64_t own = columns ? column_grain(a, (uint32_t)i) : 1;
+        LIST(a, {i, dim, own}, {RESULTS, rank - 2 + i, own});
     }
-    if (xm_algebra_next(a)) {
-        for (uint32_t i = 0; i < 2; i++)
-            xm_algebra_split(&a->in[i], matrix_dim(a, i, true), column_grain(a, 1));
-        a->out[0].kind = XM_PARTIAL;
-    }
+    LIST(a, {0, matrix_dim(a, 0, true), grain}, {1, matrix_dim(a, 1, true), grain},
+         {RESULTS, SUMMANDS, 1});
     xm_algebra_split_elements(a, 2, 2);
 }
 
-/* Rows of every segment's weight and bias, and of what is added or multiplied. */
-static void
-list_linear_rows(struct xm_algebra *a)
-{
-    const struct xm_node *n = a->node;
-    const uint32_t last = n->out[0].type.shape.rank - 1;
-    if (!xm_algebra_next(a))
-        return;
-    if (xm_algebra_has(a, XM_LINEAR_ADDEND))
-        xm_algebra_split(&a->in[XM_LINEAR_ADDEND],
-                         xm_algebra_shape(a, XM_LINEAR_ADDEND)->rank - 1, 1);
-    for (uint32_t i = XM_LINEAR_W; i < n->n_in; i++)
-        if (xm_algebra_has(a, i))
-            xm_algebra_split(&a->in[i], 0, 1);
-    for (uint32_t i = 0; i < n->n_out; i++)
-        xm_algebra_split(&a->out[i], last, 1);
-}
-
-static void
-list_linear_columns(struct xm_algebra *a)
-{
-    const struct xm_node *n = a->node;
-    const int64_t grain = column_grain(a, XM_LINEAR_W);
-    if (n->attr.linear.glu || !xm_algebra_next(a))
-        return;
-    xm_algebra_split(&a->in[XM_LINEAR_X], n->out[0].type.shape.rank - 1, grain);
-    xm_algebra_partial(a, XM_LINEAR_ADDEND);
-    for (uint32_t i = XM_LINEAR_W; i < n->n_in; i += XM_LINEAR_SEGMENT) {
-        xm_algebra_split(&a->in[i], 1, grain);
-        xm_algebra_partial(a, i + 1);
+/* What becomes of every segment's weight and of its bias. */
+#define SEGMENT(s, of_weight, of_bias, grain)                                            \
+    {XM_LINEAR_W + (s)*XM_LINEAR_SEGMENT, of_weight, grain},                             \
+    {                                                                                    \
+        XM_LINEAR_BIAS + (s)*XM_LINEAR_SEGMENT, of_bias, grain                           \
     }
-    for (uint32_t i = 0; i < n->n_out; i++)
-        a->out[i].kind = XM_PARTIAL;
-}
+#define SEGMENTS(of_weight, of_bias, grain)                                              \
+    SEGMENT(0, of_weight, of_bias, grain), SEGMENT(1, of_weight, of_bias, grain),        \
+        SEGMENT(2, of_weight, of_bias, grain)
+_Static_assert(XM_LINEAR_SEGMENTS == 3, "as many as SEGMENTS has");
 
 void
 xm_algebra_linear(struct xm_algebra *a)
 {
+    const int64_t grain = column_grain(a, XM_LINEAR_W);
     const bool glu = a->node->attr.linear.glu, more = xm_algebra_has(a, XM_LINEAR_ADDEND);
     const bool bias = xm_algebra_has(a, XM_LINEAR_W + a->result * XM_LINEAR_SEGMENT +
                                             XM_LINEAR_SEGMENT - 1);
@@ -409,17 +380,12 @@ xm_algebra_linear(struct xm_algebra *a)
         a->linear.alone = bit(XM_LINEAR_X);
     if (!glu && more)
         a->linear.carried = bit(XM_LINEAR_ADDEND);
-    list_linear_rows(a);
-    list_linear_columns(a);
-    for (uint32_t d = 0; d + 1 < a->node->out[0].type.shape.rank; d++) {
-        if (!xm_algebra_next(a))
-            continue;
-        xm_algebra_split(&a->in[XM_LINEAR_X], d, 1);
-        if (more)
-            xm_algebra_split(&a->in[XM_LINEAR_ADDEND], d, 1);
-        for (uint32_t i = 0; i < a->node->n_out; i++)
-            xm_algebra_split(&a->out[i], d, 1);
-    }
+    LIST(a, {XM_LINEAR_ADDEND, LAST, 1}, SEGMENTS(0, 0, 1), {RESULTS, LAST, 1});
+    if (!glu)
+        LIST(a, {XM_LINEAR_X, LAST, grain}, {XM_LINEAR_ADDEND, SUMMANDS, 1},
+             SEGMENTS(1, SUMMANDS, grain), {RESULTS, SUMMANDS, 1});
+    for (int d = 0; d + 1 < (int)a->node->out[0].type.shape.rank; d++)
+        LIST(a, {XM_LINEAR_X, d, 1}, {XM_LINEAR_ADDEND, d, 1}, {RESULTS, d, 1});
 }
 
 /* ---- attention --------------------------------------------------------------------------- */
@@ -438,14 +404,10 @@ void
 xm_algebra_rope(struct xm_algebra *a)
 {
     a->linear.alone = X;
-    for (uint32_t d = 0; d < 3; d++) {
+    for (int d = 0; d < 3; d++) {
         bool tables = d == 1 || (d == 0 && !xm_dim_is(xm_algebra_shape(a, 1)->dim[0], 1));
-        if (!xm_algebra_next(a))
-            continue;
-        xm_algebra_split(&a->in[0], d, 1);
-        xm_algebra_split(&a->out[0], d, 1);
-        for (uint32_t i = 1; i < 3 && tables; i++)
-            xm_algebra_split(&a->in[i], d, 1);
+        LIST(a, {0, d, 1}, {tables ? 1 : NOTHING, d, 1}, {tables ? 2 : NOTHING, d, 1},
+             {RESULTS, d, 1});
     }
 }
 
@@ -453,22 +415,18 @@ xm_algebra_rope(struct xm_algebra *a)
 void
 xm_algebra_attention(struct xm_algebra *a)
 {
-    static const uint32_t heads[] = {XM_ATTENTION_Q, XM_ATTENTION_K, XM_ATTENTION_V};
     if (!xm_algebra_has(a, XM_ATTENTION_K))
         return; /* how many heads share a key is said elsewhere */
     const struct xm_dim q = xm_algebra_shape(a, XM_ATTENTION_Q)->dim[2];
     const struct xm_dim kv = xm_algebra_shape(a, XM_ATTENTION_K)->dim[2];
     const bool mask = xm_algebra_has(a, XM_ATTENTION_MASK) &&
                       !xm_dim_is(xm_algebra_shape(a, XM_ATTENTION_MASK)->dim[1], 1);
-    if (!xm_dim_is_const(q) || !xm_dim_is_const(kv) || !xm_algebra_next(a))
+    if (!xm_dim_is_const(q) || !xm_dim_is_const(kv))
         return;
-    for (uint32_t i = 0; i < XM_ARRAY_LEN(heads); i++)
-        xm_algebra_split(&a->in[heads[i]], 2, i ? 1 : q.n / kv.n);
-    if (mask)
-        xm_algebra_split(&a->in[XM_ATTENTION_MASK], 1, q.n / kv.n);
-    if (xm_algebra_has(a, XM_ATTENTION_SINKS))
-        xm_algebra_split(&a->in[XM_ATTENTION_SINKS], 0, q.n / kv.n);
-    xm_algebra_split(&a->out[0], 2, q.n / kv.n);
+    const int64_t group = q.n / kv.n;
+    LIST(a, {XM_ATTENTION_Q, 2, group}, {XM_ATTENTION_K, 2, 1}, {XM_ATTENTION_V, 2, 1},
+         {mask ? XM_ATTENTION_MASK : NOTHING, 1, group}, {XM_ATTENTION_SINKS, 0, group},
+         {RESULTS, 2, group});
 }
 
 /* ---- experts ----------------------------------------------------------------------------- */
@@ -478,25 +436,12 @@ void
 xm_algebra_gather_matmul(struct xm_algebra *a)
 {
     enum { A, W, IDS, BIAS };
+    const int64_t grain = column_grain(a, W);
     if (!xm_algebra_has(a, BIAS))
         a->linear.alone = bit(A);
-    if (xm_algebra_next(a)) {
-        xm_algebra_split(&a->in[W], 1, 1);
-        if (xm_algebra_has(a, BIAS))
-            xm_algebra_split(&a->in[BIAS], xm_algebra_shape(a, BIAS)->rank - 1, 1);
-        xm_algebra_split(&a->out[0], 2, 1);
-    }
-    if (xm_algebra_next(a)) {
-        xm_algebra_split(&a->in[A], 2, column_grain(a, W));
-        xm_algebra_split(&a->in[W], 2, column_grain(a, W));
-        xm_algebra_partial(a, BIAS);
-        a->out[0].kind = XM_PARTIAL;
-    }
-    if (xm_algebra_next(a)) {
-        xm_algebra_split(&a->in[A], 1, 1);
-        xm_algebra_split(&a->in[IDS], 0, 1);
-        xm_algebra_split(&a->out[0], 1, 1);
-    }
+    LIST(a, {W, 1, 1}, {BIAS, LAST, 1}, {RESULTS, 2, 1});
+    LIST(a, {A, 2, grain}, {W, 2, grain}, {BIAS, SUMMANDS, 1}, {RESULTS, SUMMANDS, 1});
+    LIST(a, {A, 1, 1}, {IDS, 0, 1}, {RESULTS, 1, 1});
 }
 
 /* The inner dimension of every expert, and of the shared one: summands. Rows of gate and up that
@@ -504,36 +449,25 @@ xm_algebra_gather_matmul(struct xm_algebra *a)
 static void
 list_inner(struct xm_algebra *a)
 {
-    static const uint32_t bias[] = {XM_MOE_BIAS_GATE, XM_MOE_BIAS_UP};
     const int gate_up = a->node->attr.moe.gate_up;
     const int64_t rows = gate_up == XM_GATE_UP_APART ? 1 : 2;
     const bool stacked = gate_up == XM_GATE_UP_STACKED || gate_up == XM_UP_GATE_STACKED;
     const int64_t grain = column_grain(a, XM_MOE_W_DOWN);
     const int64_t shared =
         xm_algebra_has(a, XM_MOE_SHARED_DOWN) ? column_grain(a, XM_MOE_SHARED_DOWN) : 1;
-    if (stacked || !xm_algebra_next(a))
-        return;
-    xm_algebra_split(&a->in[XM_MOE_W_GATE], 1, rows * grain);
-    if (xm_algebra_has(a, XM_MOE_W_UP))
-        xm_algebra_split(&a->in[XM_MOE_W_UP], 1, grain);
-    for (uint32_t i = 0; i < XM_ARRAY_LEN(bias); i++)
-        if (xm_algebra_has(a, bias[i]))
-            xm_algebra_split(&a->in[bias[i]], xm_algebra_shape(a, bias[i])->rank - 1,
-                             i ? grain : rows * grain);
-    xm_algebra_split(&a->in[XM_MOE_W_DOWN], 2, grain);
-    xm_algebra_partial(a, XM_MOE_BIAS_DOWN);
-    xm_algebra_partial(a, XM_MOE_ADDEND);
-    for (uint32_t i = XM_MOE_SHARED_GATE; i <= XM_MOE_SHARED_DOWN; i++)
-        if (xm_algebra_has(a, i))
-            xm_algebra_split(&a->in[i], i == XM_MOE_SHARED_DOWN, shared);
-    a->out[0].kind = XM_PARTIAL;
+    if (!stacked)
+        LIST(a, {XM_MOE_W_GATE, 1, rows * grain}, {XM_MOE_BIAS_GATE, LAST, rows * grain},
+             {XM_MOE_W_UP, 1, grain}, {XM_MOE_BIAS_UP, LAST, grain},
+             {XM_MOE_W_DOWN, 2, grain}, {XM_MOE_BIAS_DOWN, SUMMANDS, 1},
+             {XM_MOE_SHARED_GATE, 0, shared}, {XM_MOE_SHARED_UP, 0, shared},
+             {XM_MOE_SHARED_DOWN, 1, shared}, {XM_MOE_ADDEND, SUMMANDS, 1},
+             {RESULTS, SUMMANDS, 1});
 }
 
 void
 xm_algebra_moe(struct xm_algebra *a)
 {
-    static const uint32_t rows[] = {XM_MOE_HIDDEN, XM_MOE_ROUTING, XM_MOE_IDS,
-                                    XM_MOE_ADDEND};
+    static const uint32_t rows[] = {XM_MOE_ROUTING, XM_MOE_IDS, XM_MOE_ADDEND};
     const uint32_t rank = xm_algebra_shape(a, XM_MOE_HIDDEN)->rank;
     bool same = true;
     if (xm_algebra_has(a, XM_MOE_IDS) && !xm_algebra_has(a, XM_MOE_SHARED_DOWN) &&
@@ -542,15 +476,12 @@ xm_algebra_moe(struct xm_algebra *a)
     if (xm_algebra_has(a, XM_MOE_ADDEND))
         a->linear.carried = bit(XM_MOE_ADDEND);
     list_inner(a);
-    for (uint32_t i = 1; i < XM_ARRAY_LEN(rows); i++)
+    for (uint32_t i = 0; i < XM_ARRAY_LEN(rows); i++)
         same &= !xm_algebra_has(a, rows[i]) ||
                 (xm_algebra_shape(a, rows[i])->rank == rank && rank == 2);
-    if (!same || !xm_algebra_next(a))
-        return;
-    for (uint32_t i = 0; i < XM_ARRAY_LEN(rows); i++)
-        if (xm_algebra_has(a, rows[i]))
-            xm_algebra_split(&a->in[rows[i]], 0, 1);
-    xm_algebra_split(&a->out[0], 0, 1);
+    if (same)
+        LIST(a, {XM_MOE_HIDDEN, 0, 1}, {XM_MOE_ROUTING, 0, 1}, {XM_MOE_IDS, 0, 1},
+             {XM_MOE_ADDEND, 0, 1}, {RESULTS, 0, 1});
 }
 
 /* ---- chains of row-wise steps ------------------------------------------------------------ */

@@ -39,8 +39,6 @@ xm_algebra_has(const struct xm_algebra *a, uint32_t i)
 /* Begins one more assignment; true: it is the wanted one, and all is mirrored so far. */
 bool xm_algebra_next(struct xm_algebra *a);
 void xm_algebra_split(struct xm_layout *l, uint32_t dim, int64_t grain);
-/* Operand i, where it is there, is a summand; like the last dimension's parts. */
-void xm_algebra_partial(struct xm_algebra *a, uint32_t i);
 /* Assignments that split one dimension of result 0 but its last `but`, and of operands 0 .. n-1
  * where they have it, aligned at the last dimension. */
 void xm_algebra_split_elements(struct xm_algebra *a, uint32_t n, uint32_t but);
