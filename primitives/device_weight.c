@@ -199,7 +199,9 @@ xm_weight_cannot_join(const struct xm_weight *a, const struct xm_weight *b)
     if (a->cols != b->cols)
         return "the weights have different columns";
     if (xm_weight_is_blocks(a) && xm_weight_is_blocks(b))
-        return NULL;
+        return xm_weight_info(a)->meets == xm_weight_info(b)->meets
+                   ? NULL
+                   : "the weights' formats meet different forms of activations";
     return xm_weight_same_format(a, b) ? NULL : "the weights have different formats";
 }
 
@@ -261,6 +263,10 @@ xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src)
     enum xm_element zero = w->zero_point.p ? w->zero_point_element : XM_U4;
     if (src != XM_F16)
         return "integers are coarser than f32 activations";
+    if (!(xm_weight_info(w)->meets & XM_MEETS_SHORTS))
+        return "no kernel reads the blocks of this format as integers";
+    if (xm_weight_is_blocks(w))
+        return NULL;
     if (!xm_weight_is_quantised(w))
         return "the weight is not integers with groups";
     if (w->group % block != 0 && block % w->group != 0)

@@ -8,6 +8,9 @@
 #include "runtime/kernel_defines.h"
 
 enum { VECTOR_WORDS = 16 };
+/* Integers that meet weights in blocks of any format: PLANES and SUM_K of
+ * kernels/cl/include/planes.h. */
+enum { BLOCK_PLANES = 4, BLOCK_SUM = 32 };
 
 /* clang-format off */
 static const struct {
@@ -29,6 +32,8 @@ struct xm_rows_form
 xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
 {
     const bool sums = makers[form].has_sums && xm_weight_is_quantised(w);
+    if (xm_weight_is_blocks(w) && (form == XM_FORM_SHORTS || form == XM_FORM_SHORT_PAIRS))
+        return (struct xm_rows_form){form, BLOCK_PLANES, BLOCK_SUM};
     const struct xm_rows_form f = {form, xm_weight_planes(w), sums ? w->group : 0};
     const bool lies_so = form == XM_FORM_PLANES && f.planes == 1 && !f.group &&
                          src == XM_F32 && w->cols % VECTOR_WORDS == 0;

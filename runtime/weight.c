@@ -11,14 +11,15 @@
 #include "runtime/weight_decode.h"
 
 enum { MOST_BLOCK_COLS = 256 };
-#define FORMAT(id, text, columns, bytes)                                                 \
+#define FORMAT(id, text, columns, bytes, meets)                                          \
     _Static_assert((columns) <= MOST_BLOCK_COLS, "a block of " #text " is too long");
 #include "runtime/weight_formats.def"
 
 #define xm_decode_elements NULL
+enum { FLOATS = XM_MEETS_FLOATS, SHORTS = XM_MEETS_SHORTS, PAIRS = XM_MEETS_PAIRS };
 /* clang-format off */
 const struct xm_weight_format_info xm_weight_formats[XM_WEIGHT_FORMATS] = {
-#define FORMAT(id, text, columns, bytes) {#text, columns, bytes, xm_decode_##text},
+#define FORMAT(id, text, columns, bytes, meets) {#text, columns, bytes, meets, xm_decode_##text},
 #include "runtime/weight_formats.def"
 };
 /* clang-format on */

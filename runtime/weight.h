@@ -37,14 +37,22 @@ struct xm_bytes {
 };
 
 enum xm_weight_format {
-#define FORMAT(id, text, columns, bytes) XM_WEIGHT_##id,
+#define FORMAT(id, text, columns, bytes, meets) XM_WEIGHT_##id,
 #include "runtime/weight_formats.def"
     XM_WEIGHT_FORMATS
+};
+
+/* Forms of activations. */
+enum xm_weight_meets {
+    XM_MEETS_FLOATS = 1u << 0,
+    XM_MEETS_SHORTS = 1u << 1, /* 16-bit integers */
+    XM_MEETS_PAIRS = 1u << 2   /* of halves       */
 };
 
 struct xm_weight_format_info {
     const char *text;
     uint32_t block_cols, block_bytes;
+    uint32_t meets; /* enum xm_weight_meets */
     /* The numbers of a block at any address; NULL: ELEMENTS. */
     void (*decode)(const uint8_t *block, float *out);
 };

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#define FORMAT(id, text, columns, bytes)                                                 \
+#define FORMAT(id, text, columns, bytes, meets)                                          \
     void xm_decode_##text(const uint8_t *block, float *out);
 #include "runtime/weight_formats.def"
 

@@ -12,6 +12,7 @@
 #define XM_TOOLS_BENCH_KERNELS_BENCH_H
 
 #include "primitives/primitive.h"
+#include "runtime/weight.h"
 
 enum kind { BENCH_LINEAR, BENCH_MOE };
 
@@ -21,8 +22,9 @@ struct problem {
     uint64_t tokens;
     uint64_t rows, cols;                    /* linear: N, K                      */
     uint64_t experts, top_k, hidden, inter; /* moe: E, K, H, I                   */
-    enum xm_element weight, activations;
-    uint64_t group; /* 0: not quantised */
+    enum xm_weight_format format;
+    enum xm_element weight, activations; /* of blocks: u8, their bytes */
+    uint64_t group;                      /* 0: not quantised */
 };
 enum xm_status xm_bench_problem_parse(const char *line, struct problem *p,
                                       struct xm_error *err);

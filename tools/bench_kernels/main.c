@@ -75,13 +75,20 @@ print_result(const struct options *o, const struct problem *p, const char *kerne
            kernels);
 }
 
+/* What vec prefers without VNNI. */
+#define FLOATS                                                                           \
+    "linear_few=linear_gemv_vec,linear_many=linear_gemm_vec,"                            \
+    "linear_long=linear_gemm_vec,moe_gate_up=moe_gate_up_vec,moe_down=moe_down_vec,"     \
+    "moe_gather=moe_gather_vec,moe_gemm_gate_up=moe_gemm_gate_up_vec,"                   \
+    "moe_gemm_down=moe_gemm_down_vec"
+
 /* One problem with every family; one that ends in the same kernels as an earlier one is not
  * run again. */
 static void
 run_problem(const struct options *o, struct xm_engine *engine, const struct problem *p,
             const struct limits *limits)
 {
-    static const char *const families[] = {"", "host", "vec", "gen", "sg", "ref"};
+    static const char *const families[] = {"", "host", "vec", FLOATS, "gen", "sg", "ref"};
     char seen[XM_ARRAY_LEN(families)][512] = {{0}};
     if (!o->json)
         printf("%s\n", p->text);

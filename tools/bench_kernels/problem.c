@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Problem lines: words NAME=number, an element of the weight, gGROUP, an element of the
- * activations.
+ * Problem lines: words NAME=number, an element of the weight, gGROUP, or a format of blocks, an
+ * element of the activations.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,10 +33,23 @@ set_number(struct problem *p, const char *word)
     return false;
 }
 
+static bool
+set_format(struct problem *p, const char *word)
+{
+    for (int f = XM_WEIGHT_ELEMENTS + 1; f < XM_WEIGHT_FORMATS; f++) {
+        if (strcmp(word, xm_weight_formats[f].text) != 0)
+            continue;
+        p->format = (enum xm_weight_format)f;
+        p->weight = XM_U8;
+        return true;
+    }
+    return false;
+}
+
 static enum xm_status
 set_word(struct problem *p, const char *word, struct xm_error *err)
 {
-    if (set_number(p, word))
+    if (set_number(p, word) || set_format(p, word))
         return XM_OK;
     enum xm_element e = xm_element_parse(word);
     if (e == XM_DYNAMIC)
@@ -61,7 +74,8 @@ check(const struct problem *p, struct xm_error *err)
     if (p->weight == XM_DYNAMIC || p->activations == XM_DYNAMIC)
         return xm_fail(err, XM_INVALID,
                        "expected element types of weight and activations");
-    if (p->group && (cols % p->group || (moe && p->inter % p->group)))
+    uint64_t unit = p->group ? p->group : xm_weight_formats[p->format].block_cols;
+    if (cols % unit || (moe && p->inter % unit))
         return xm_fail(err, XM_INVALID, "the group does not divide the columns");
     if (moe && p->top_k > p->experts)
         return xm_fail(err, XM_INVALID, "K is above E");
@@ -106,7 +120,10 @@ xm_bench_problem_flops(const struct problem *p)
 double
 xm_bench_problem_bytes(const struct problem *p)
 {
+    const struct xm_weight_format_info *f = &xm_weight_formats[p->format];
     double bits = xm_element_bits(p->weight), reads = 1;
+    if (p->format != XM_WEIGHT_ELEMENTS)
+        bits = 8.0 * f->block_bytes / f->block_cols;
     if (p->group) /* a scale of f16 and a zero point of the weight's type */
         bits += (16 + bits) / (double)p->group;
     if (p->kind == BENCH_MOE) {

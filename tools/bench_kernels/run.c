@@ -65,13 +65,18 @@ random_weight(struct bench *b, uint64_t experts, uint64_t rows, uint64_t cols,
               struct xm_device_weight **out, struct xm_error *err)
 {
     const struct problem *p = b->p;
-    struct xm_weight w = {.element = p->weight,
+    const struct xm_weight_format_info *f = &xm_weight_formats[p->format];
+    const uint64_t n = experts * rows * cols;
+    struct xm_weight w = {.format = p->format,
+                          .element = p->weight,
                           .rank = experts > 1 ? 3 : 2,
                           .experts = experts,
                           .rows = rows,
                           .cols = cols,
                           .group = p->group};
-    XM_TRY(random_bytes(b, p->weight, experts * rows * cols, &w.data, err));
+    XM_TRY(random_bytes(b, p->weight,
+                        f->block_bytes ? n / f->block_cols * f->block_bytes : n, &w.data,
+                        err));
     if (p->group) {
         uint64_t groups = experts * rows * (cols / p->group);
         w.scale_element = XM_F16;

@@ -291,6 +291,29 @@ TEST_F(Linear, EveryVariantMakesGatedUnitsOfLongPrompts)
     check_table(xm_linear_tables[2], {128, 133}, gated_units, 1);
 }
 
+/* As wholes and as views, alone and beside other formats, and with a last block that is half. */
+TEST_F(Linear, BlocksOfEveryFormatMeetIntegers)
+{
+    const struct {
+        const char *row;
+        const xm_variant_table *table;
+        uint64_t tokens;
+    } cases[] = {{"linear_gemv_vnni", &xm_linear_tables[0], 2},
+                 {"linear_gemm_vnni", &xm_linear_tables[1], 17}};
+    if (!xm_device_has(xm_engine_info(engine), XM_CAP_VNNI))
+        GTEST_SKIP() << "the processor has no VNNI";
+    for (const auto &c : cases) {
+        force_row(*c.table, c.row);
+        for (const weight_format &f : with_blocks({})) {
+            for (uint32_t segments : {1, 3}) {
+                const uint64_t k = unit_of(f, 0) == 32 && segments == 1 ? 352 : 768;
+                EXPECT_TRUE(check(f, {33, k}, c.tokens, XM_F16, XM_F16,
+                                  {segments, segments == 3, false}, c.row));
+            }
+        }
+    }
+}
+
 TEST_F(Linear, NoTokensIsNothingToDo)
 {
     test_weight w(1, 8, 64, formats[0], 1);

@@ -1,20 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights in blocks: what the kernels know of a format is one word of format_<name>.h,
+ * Weights in blocks: what the kernels know of a format are its sizes, COLUMNS_<name> and
+ * BYTES_<name>, and one or two words of format_<name>.h about the block at an address:
  *
- *     float16 <name>_values(block, i)     numbers 16 i … 16 i + 15 of the block at that address
+ *     float16 <name>_values(block, i)       numbers 16 i … 16 i + 15
+ *     char16 <name>_integers(block, i, &f)  the same as q f.x - f.y, for activations that are
+ *                                           integers, too (block_shorts.h)
  *
- * and its sizes, COLUMNS_<name> and BYTES_<name>. Weights of one kernel may differ in format: a
- * weight says which of FORMAT0, FORMAT1, FORMAT2 it has, mostly a constant after inlining. Where
- * all are of one, there is FORMAT0 only.
+ * VALUES_OF_INTEGERS makes the former of the latter. Factors are of 32 columns, with FACTORS_<name>
+ * of that many; minimums, which there are with MINIMUMS_<name>, are of 32.
+ *
+ * Weights of one kernel may differ in format: a weight says which of FORMAT0, FORMAT1, FORMAT2 it
+ * has, mostly a constant after inlining. Where all are of one, there is FORMAT0 only.
  */
 #ifdef FORMAT2
 #define FORMATS 3
 #elif defined(FORMAT1)
 #define FORMATS 2
+#define FORMAT2 FORMAT0
 #else
 #define FORMATS 1
+#define FORMAT1 FORMAT0
+#define FORMAT2 FORMAT0
 #endif
+
+/* what(name) of a weight's format. */
+#define BY_FORMAT(format, what)                                                          \
+    (FORMATS > 2 && (format) == 2   ? what(FORMAT2)                                      \
+     : FORMATS > 1 && (format) == 1 ? what(FORMAT1)                                      \
+                                    : what(FORMAT0))
+
+#define VALUES_OF_INTEGERS(name)                                                         \
+    static inline float16 name##_values(__global const uchar *block, uint i)             \
+    {                                                                                    \
+        float2 f;                                                                        \
+        const char16 q = name##_integers(block, i, &f);                                  \
+        return convert_float16(q) * f.x - f.y;                                           \
+    }
 
 /* 16 bytes at any address as numbers. */
 static inline uchar16
@@ -44,15 +66,8 @@ block_half(__global const uchar *p)
 static inline float16
 weights_of_format(const uint format, const struct weight *w, ulong row, uint k)
 {
-#if FORMATS == 3
-    if (format == 2)
-        return FORMAT_VALUES(FORMAT2, w, row, k);
-#endif
-#if FORMATS > 1
-    if (format == 1)
-        return FORMAT_VALUES(FORMAT1, w, row, k);
-#endif
-    return FORMAT_VALUES(FORMAT0, w, row, k);
+#define VALUES(format) FORMAT_VALUES(format, w, row, k)
+    return BY_FORMAT(format, VALUES);
 }
 
 static inline float16

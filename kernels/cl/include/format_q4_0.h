@@ -6,10 +6,11 @@
 #define COLUMNS_q4_0 32
 #define BYTES_q4_0   18
 
-static inline float16
-q4_0_values(__global const uchar *block, uint i)
+static inline char16
+q4_0_integers(__global const uchar *block, uint i, float2 *f)
 {
-    const uchar16 q = block_bytes16(block + 2) >> (uchar)(4 * i) & (uchar)15;
-    return (convert_float16(q) - 8.0f) * block_half(block);
+    *f = (float2)(block_half(block), 0.0f);
+    return as_char16(block_bytes16(block + 2) >> (uchar)(4 * i) & (uchar)15) - (char)8;
 }
+VALUES_OF_INTEGERS(q4_0)
 #endif

@@ -6,12 +6,14 @@
 #ifdef FORMAT_q4_k
 #define COLUMNS_q4_k 256
 #define BYTES_q4_k   144
+#define MINIMUMS_q4_k 1
 
-static inline float16
-q4_k_values(__global const uchar *block, uint i)
+static inline char16
+q4_k_integers(__global const uchar *block, uint i, float2 *f)
 {
-    const float2 f = k_factors(block, i / 2);
     const uchar16 q = block_bytes16(block + 16 + i / 4 * 32 + i % 2 * 16);
-    return convert_float16(q >> (uchar)(i % 4 / 2 * 4) & (uchar)15) * f.x - f.y;
+    *f = k_factors(block, i / 2);
+    return as_char16(q >> (uchar)(i % 4 / 2 * 4) & (uchar)15);
 }
+VALUES_OF_INTEGERS(q4_k)
 #endif

@@ -7,16 +7,18 @@
 #ifdef FORMAT_q6_k
 #define COLUMNS_q6_k 256
 #define BYTES_q6_k   210
+#define FACTORS_q6_k 16
 
-static inline float16
-q6_k_values(__global const uchar *block, uint i)
+static inline char16
+q6_k_integers(__global const uchar *block, uint i, float2 *f)
 {
     const uint half_block = i / 8, j = i % 8 / 2, l = i % 2 * 16;
     const uchar16 low = block_bytes16(block + 64 * half_block + j % 2 * 32 + l);
     const uchar16 high = block_bytes16(block + 128 + 32 * half_block + l);
     const uchar16 q = (low >> (uchar)(j / 2 * 4) & (uchar)15) |
                       (high >> (uchar)(2 * j) & (uchar)3) << (uchar)4;
-    const float d = block_half(block + 208) * as_char(block[192 + i]);
-    return (convert_float16(q) - 32.0f) * d;
+    *f = (float2)(block_half(block + 208) * as_char(block[192 + i]), 0.0f);
+    return as_char16(q) - (char)32;
 }
+VALUES_OF_INTEGERS(q6_k)
 #endif

@@ -6,10 +6,11 @@
 #define COLUMNS_q8_0 32
 #define BYTES_q8_0   34
 
-static inline float16
-q8_0_values(__global const uchar *block, uint i)
+static inline char16
+q8_0_integers(__global const uchar *block, uint i, float2 *f)
 {
-    const char16 q = as_char16(block_bytes16(block + 2 + 16 * i));
-    return convert_float16(q) * block_half(block);
+    *f = (float2)(block_half(block), 0.0f);
+    return as_char16(block_bytes16(block + 2 + 16 * i));
 }
+VALUES_OF_INTEGERS(q8_0)
 #endif

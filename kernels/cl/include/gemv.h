@@ -10,6 +10,18 @@
  */
 #include "planes.h"
 
+/* Far enough ahead for memory to answer. (prefetch() of OpenCL does nothing on PoCL.) */
+enum { PREFETCH_BYTES = 2048 };
+static inline void
+prefetch_ahead(__global const uchar *p)
+{
+#if defined(__has_builtin) && __has_builtin(__builtin_prefetch)
+    __builtin_prefetch((const void *)(p + PREFETCH_BYTES), 0, 3);
+#else
+    prefetch(p + PREFETCH_BYTES, 64);
+#endif
+}
+
 #if GROUP
 #define TERM(mask, j) convert_float16(as_int16(w &mask)) * vload16(j, x)
 
@@ -31,18 +43,6 @@ block_dot(uint16 w, __global const float *x)
     b += convert_float16(as_int16(w >> 24u)) * vload16(3, x);
 #endif
     return a + b;
-}
-
-/* Far enough ahead for memory to answer. (prefetch() of OpenCL does nothing on PoCL.) */
-enum { PREFETCH_BYTES = 2048 };
-static inline void
-prefetch_ahead(__global const uchar *p)
-{
-#if defined(__has_builtin) && __has_builtin(__builtin_prefetch)
-    __builtin_prefetch((const void *)(p + PREFETCH_BYTES), 0, 3);
-#else
-    prefetch(p + PREFETCH_BYTES, 64);
-#endif
 }
 
 static inline float

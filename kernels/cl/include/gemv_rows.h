@@ -4,9 +4,6 @@
  *
  *   SHORTS  0: planes (gemv.h); 1: 16-bit integers (short_gemv.h)
  */
-#ifndef SHORTS
-#define SHORTS 0
-#endif
 #include "gemv.h"
 #include "prepared.h"
 #include "short_gemv.h"
@@ -20,7 +17,7 @@ struct x_row {
 static inline struct x_row
 x_row_at(__global const int *x, ulong row, uint k_count)
 {
-    x += row * prepared_words(k_count, PLANES, GROUP, SHORTS);
+    x += row * prepared_words(k_count, PLANES, SUM_K, SHORTS);
     return (struct x_row){
         x, (__global const float *)x + prepared_values(k_count, PLANES, SHORTS)};
 }

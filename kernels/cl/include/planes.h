@@ -14,8 +14,11 @@
 #include "vector.h"
 #include "weights.h"
 
+#ifndef SHORTS
+#define SHORTS 0 /* 1: the activations are 16-bit integers (shorts.h) */
+#endif
 #if BLOCKS
-#define PLANES 1 /* plain rows */
+#define PLANES (SHORTS ? 4 : 1) /* 1: plain rows */
 #else
 #define PLANES_u4   8
 #define PLANES_i4   8
@@ -45,6 +48,8 @@
 #define SIZE(T)   PASTE(SIZE_, T) /* bytes of a float type */
 
 #define BLOCK (16 * PLANES) /* k of a block */
+/* k whose sum of x is behind a prepared row: those that share a zero point or a minimum. */
+#define SUM_K (BLOCKS && SHORTS ? 32 : GROUP)
 
 /* Bytes at any address as vectors. */
 typedef struct __attribute__((packed)) {

@@ -7,6 +7,7 @@
  * A mask leaves two weights of each word, which are multiplied and added at once. xs has the sums
  * of the groups, as gemv.h.
  */
+#include "block_shorts.h"
 #include "gemv.h"
 #include "shorts.h"
 
@@ -86,5 +87,52 @@ short_row_dot(const struct weight *w, ulong n, __global const int *x,
                zero_term(&f, count, xs + first);
     }
     return sum;
+}
+#elif SHORTS && BLOCKS
+/* Factors of a block's lanes. */
+static inline float16
+lane_factors(const float2 f[4])
+{
+#if FACTOR_K == 16
+    return (float16)((float4)f[0].x, (float4)f[1].x, (float4)f[2].x, (float4)f[3].x);
+#else
+    return (float16)((float8)f[0].x, (float8)f[2].x);
+#endif
+}
+
+/* The same of one format, whose blocks of 64 k are unrolled: what they share is read once. */
+__attribute__((always_inline)) static inline float16
+short_format_dot(const uint format, const struct weight *w, ulong n, __global const int *x,
+                 __global const float *xs)
+{
+    const uint blocks = (w->k_count + BLOCK - 1) / BLOCK;
+    const uint run = format_columns(format) < BLOCK ? BLOCK : format_columns(format);
+    __global const uchar *row = blocks_begin(format, w, n);
+    __global const float *factor = (__global const float *)x + blocks * (BLOCK / 2);
+    float16 sum = 0;
+    for (uint k = 0; k < w->k_count; k += run) {
+        prefetch_ahead(row);
+#pragma unroll
+        for (uint i = 0; i < run; i += BLOCK, x += BLOCK / 2, factor++, xs += 2) {
+            float2 f[4];
+            const int16 q = block_integers(format, row, i, w->k_count - k, f);
+            int16 dot = add_pairs((int16)0, byte_pairs(q, 0), vload16(0, x));
+            dot = add_pairs(dot, byte_pairs(q, 1), vload16(1, x));
+            sum += convert_float16(dot) * (lane_factors(f) * *factor);
+            if (MINIMUMS)
+                sum.s0 -= f[0].y * xs[0] + (k + i + 32 < w->k_count ? f[2].y * xs[1] : 0.0f);
+        }
+        row += run / format_columns(format) * format_bytes(format);
+    }
+    return sum;
+}
+
+__attribute__((always_inline)) static inline float16
+short_row_dot(const struct weight *w, ulong n, __global const int *x,
+              __global const float *xs)
+{
+    return FORMATS > 2 && w->format == 2   ? short_format_dot(2, w, n, x, xs)
+           : FORMATS > 1 && w->format == 1 ? short_format_dot(1, w, n, x, xs)
+                                           : short_format_dot(0, w, n, x, xs);
 }
 #endif
