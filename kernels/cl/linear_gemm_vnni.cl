@@ -12,12 +12,12 @@ linear_gemm_vnni(WEIGHT_PARAMETERS(w), __global const int *x,
                  __global const float *bias, __global STORAGE(DST) * y, uint n_count,
                  uint k_count, uint t_count)
 {
-#if GROUP
+#if GROUP || BLOCKS
     const struct weight w = WEIGHT(w, k_count, 0);
     const uint first = (uint)get_global_id(0) * 16 * VECTORS;
     const uint each = tokens_of_pass(t_count);
     const uint begin = (uint)get_global_id(1) * each;
-    const ulong row_words = prepared_words(k_count, PLANES, 0, true);
+    const ulong row_words = prepared_words(k_count, X_FORM);
     if (begin >= t_count)
         return;
     const uint tokens = min(each, t_count - begin);

@@ -17,11 +17,11 @@ moe_gemm_down_vnni(WEIGHT_PARAMETERS(w), __global const int *h,
                    __global const int *source, __global const float *bias,
                    __global float *y, uint n_count, uint k_count)
 {
-#if GROUP
+#if GROUP || BLOCKS
     const struct weight w = WEIGHT(w, k_count, 0);
     const uint first = (uint)get_global_id(0) * 16 * VECTORS;
     const ulong expert = get_global_id(1), row = expert * n_count + first;
-    const ulong row_words = prepared_words(k_count, PLANES, 0, true);
+    const ulong row_words = prepared_words(k_count, X_FORM);
     uint p = first_tile[expert] * 16;
     const uint end = expert_end(first_tile, source, expert);
     float16 f[MOST_TOKENS][VECTORS];

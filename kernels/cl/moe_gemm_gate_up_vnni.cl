@@ -17,7 +17,7 @@
 
 #define OUT_BLOCK (16 * OUT_PLANES)
 
-#if GROUP
+#if GROUP || BLOCKS
 /* Columns i ... i + 31 of h for `tokens` rows of x. */
 static inline void
 gate_up(const struct weight *gate, const struct weight *up, const struct gate_up *g,
@@ -52,13 +52,13 @@ moe_gemm_gate_up_vnni(GATE_UP_PARAMETERS, __global const int *x,
                       __global const int *source, __global int *h, uint i_count,
                       uint k_count)
 {
-#if GROUP
+#if GROUP || BLOCKS
     const struct weight gates = WEIGHT(gate, k_count, 0), ups = WEIGHT(up, k_count, 1);
     const struct gate_up g = GATE_UP;
     const uint b = (uint)get_global_id(0);
     const ulong expert = get_global_id(1);
     const uint out_blocks = (i_count + OUT_BLOCK - 1) / OUT_BLOCK;
-    const ulong row_words = prepared_words(k_count, PLANES, 0, true);
+    const ulong row_words = prepared_words(k_count, X_FORM);
     const ulong h_words = prepared_words(i_count, OUT_PLANES, 0, true);
     uint p = first_tile[expert] * 16;
     const uint end = expert_end(first_tile, source, expert);

@@ -3,6 +3,9 @@
  * Weights in blocks as integers, for products with VNNI: 64 columns are 16 words, each four
  * neighbours, as of weights of 8 bits. So they meet a block of 16-bit activations (shorts.h).
  */
+typedef short short32 __attribute__((ext_vector_type(32)));
+#define AS_SHORTS(v) __builtin_astype(v, short32)
+
 #if BLOCKS
 /* Columns that share a factor in every weight of the kernel; whether any has minimums. */
 #if PASTE(FACTORS_, FORMAT0) || PASTE(FACTORS_, FORMAT1) || PASTE(FACTORS_, FORMAT2)
@@ -15,8 +18,6 @@
 #else
 #define MINIMUMS 0
 #endif
-
-typedef short short32 __attribute__((ext_vector_type(32)));
 
 static inline uint
 format_columns(const uint format)
@@ -70,7 +71,7 @@ block_integers(const uint format, __global const uchar *row, uint k, uint k_coun
 static inline int16
 byte_pairs(int16 words, uint i)
 {
-    const short32 v = __builtin_astype(words, short32);
+    const short32 v = AS_SHORTS(words);
     return __builtin_astype((i ? v : v << (short)8) >> (short)8, int16);
 }
 #endif

@@ -10,21 +10,29 @@
  * stay in the L1 cache while the tokens pass, whose pairs are broadcast: one instruction makes
  * 32 products. Sums are integers over a stretch of equal scale, then floats.
  */
+#define SHORTS 1
 #include "planes.h"
 #include "prepared.h"
+
+#include "block_shorts.h"
+
+/* Rows of x; the sums of groups are for the minimums of blocks. */
+#define X_FORM PLANES, (BLOCKS ? SUM_K : 0), true
 
 #define VECTORS     4
 #define AT_ONCE     6  /* tokens whose sums are in registers: AT_ONCE * VECTORS of them */
 #define MOST_TOKENS 48 /* a multiple of AT_ONCE */
 #define PAIRS       (BLOCK / 2)
 
-#if GROUP
+#if GROUP || BLOCKS
 /* Words of a block whose scale is the same, and how many such stretches a block has. */
+#if BLOCKS
+#define STRETCH_WORDS (FACTOR_K / PLANES)
+#else
 #define STRETCH_WORDS (GROUP < BLOCK ? GROUP / PLANES : 16)
-#define STRETCHES     (16 / STRETCH_WORDS)
-
-typedef short short32 __attribute__((ext_vector_type(32)));
-#define AS_SHORTS(v) __builtin_astype(v, short32)
+#define MINIMUMS      0
+#endif
+#define STRETCHES (16 / STRETCH_WORDS)
 
 /* Which stored rows of which weight: from `first` on; those behind `last` are `last`. */
 struct short_rows {
@@ -36,7 +44,7 @@ struct short_rows {
 /* A block of 16 * VECTORS rows. */
 struct unpacked {
     int16 pairs[PAIRS][VECTORS];
-    float16 scales[STRETCHES][VECTORS];
+    float16 scales[STRETCHES][VECTORS], minimums[STRETCHES][VECTORS];
 };
 
 /* v[r].s[i] -> v[i].s[r]: interleaving vectors 8 apart moves one bit of the row's number behind
@@ -60,6 +68,48 @@ turn_over(uint16 v[16])
     }
 }
 
+#if BLOCKS
+/* Block b of 16 rows as vector `v` of an unpacked one. */
+__attribute__((always_inline)) static inline void
+unpack_format(const uint format, const struct short_rows *rows, uint b,
+              struct unpacked *out, uint v)
+{
+    const ulong ahead = rows->ahead * blocks_step(format, &rows->w);
+    float scales[STRETCHES][16], minimums[STRETCHES][16];
+    uint16 words[16];
+    for (uint r = 0; r < 16; r++) {
+        __global const uchar *row =
+            blocks_begin(format, &rows->w, min(rows->first + r, rows->last));
+        float2 f[4];
+        prefetch_line(row + b * BLOCK / format_columns(format) * format_bytes(format) +
+                      ahead);
+        words[r] =
+            as_uint16(block_integers(format, row, b * BLOCK, rows->w.k_count, f));
+        for (uint s = 0; s < STRETCHES; s++) {
+            scales[s][r] = f[s * 4 / STRETCHES].x;
+            minimums[s][r] = s % (STRETCHES / 2) ? 0.0f : f[s * 4 / STRETCHES].y;
+        }
+    }
+    turn_over(words);
+    for (uint s = 0; s < STRETCHES; s++) {
+        out->scales[s][v] = vload16(0, scales[s]);
+        out->minimums[s][v] = vload16(0, minimums[s]);
+    }
+#pragma unroll
+    for (uint i = 0; i < 16; i++)
+        for (uint j = 0; j < 2; j++)
+            out->pairs[j * 16 + i][v] = byte_pairs(as_int16(words[i]), j);
+}
+
+static inline void
+unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
+{
+    if (FORMATS > 1 && rows->w.format == 1)
+        unpack_format(1, rows, b, out, v);
+    else
+        unpack_format(0, rows, b, out, v);
+}
+#else
 /* Block b of the rows n; the one behind it is on its way meanwhile. */
 static inline void
 read_block(const struct short_rows *rows, const ulong n[16], uint b, uint16 words[16])
@@ -114,6 +164,7 @@ unpack_rows(const struct short_rows *rows, uint b, struct unpacked *out, uint v)
         }
     }
 }
+#endif
 
 /* Adds the products of pairs first ... end - 1 of `tokens` rows. Inlined by force so that the
  * sums are registers. */
@@ -133,13 +184,14 @@ multiply_pairs(const struct unpacked *w, __global const int *pairs, ulong row_wo
     }
 }
 
-/* Adds block b's products with `tokens` rows of x. */
+/* Adds block b's products with `tokens` rows of x, whose last group is `last`. */
 __attribute__((always_inline)) static inline void
 add_products(const struct unpacked *w, __global const int *x, ulong row_words, uint b,
-             uint blocks, const uint tokens, float16 (*f)[VECTORS])
+             uint blocks, uint last, const uint tokens, float16 (*f)[VECTORS])
 {
 #pragma unroll 1
     for (uint s = 0; s < STRETCHES; s++) {
+        const uint group = b * 2 + s * 2 / STRETCHES; /* of blocks: 32 k */
         int16 sum[AT_ONCE][VECTORS];
 #pragma unroll
         for (uint t = 0; t < tokens; t++)
@@ -153,10 +205,15 @@ add_products(const struct unpacked *w, __global const int *x, ulong row_words, u
         }
 #pragma unroll
         for (uint t = 0; t < tokens; t++) {
-            const float factor = as_float(x[t * row_words + blocks * PAIRS + b]);
+            __global const int *row = x + t * row_words + blocks * PAIRS;
+            const float factor = as_float(row[b]);
+            const float x_sum = MINIMUMS ? as_float(row[blocks + min(group, last)]) : 0;
 #pragma unroll
-            for (uint v = 0; v < VECTORS; v++)
+            for (uint v = 0; v < VECTORS; v++) {
                 f[t][v] += convert_float16(sum[t][v]) * (w->scales[s][v] * factor);
+                if (MINIMUMS)
+                    f[t][v] -= w->minimums[s][v] * x_sum;
+            }
         }
     }
 }
@@ -167,7 +224,8 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
            float16 (*f)[VECTORS])
 {
     const uint blocks = (rows[0].w.k_count + BLOCK - 1) / BLOCK;
-    const ulong row_words = prepared_words(rows[0].w.k_count, PLANES, 0, true);
+    const uint last = rows[0].w.k_count / 32 - 1;
+    const ulong row_words = prepared_words(rows[0].w.k_count, X_FORM);
     struct unpacked w;
     for (uint t = 0; t < (tokens + 1) / 2 * 2; t++)
         for (uint v = 0; v < VECTORS; v++)
@@ -180,13 +238,13 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
         uint t = 0;
 #pragma unroll 1
         for (; t + AT_ONCE <= tokens; t += AT_ONCE)
-            add_products(&w, x + t * row_words, row_words, b, blocks, AT_ONCE, f + t);
+            add_products(&w, x + t * row_words, row_words, b, blocks, last, AT_ONCE, f + t);
         if (t + 4 < tokens)
-            add_products(&w, x + t * row_words, row_words, b, blocks, 6, f + t);
+            add_products(&w, x + t * row_words, row_words, b, blocks, last, 6, f + t);
         else if (t + 2 < tokens)
-            add_products(&w, x + t * row_words, row_words, b, blocks, 4, f + t);
+            add_products(&w, x + t * row_words, row_words, b, blocks, last, 4, f + t);
         else if (t < tokens)
-            add_products(&w, x + t * row_words, row_words, b, blocks, 2, f + t);
+            add_products(&w, x + t * row_words, row_words, b, blocks, last, 2, f + t);
     }
 }
 #endif
