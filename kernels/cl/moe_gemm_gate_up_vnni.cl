@@ -15,6 +15,9 @@
 #include "expert_rows.h"
 #include "short_gemm.h"
 
+#ifndef OUT_SUMS
+#define OUT_SUMS 0 /* of how many h there are sums; 0: none */
+#endif
 #define OUT_BLOCK (16 * OUT_PLANES)
 
 #if GROUP || BLOCKS
@@ -44,6 +47,23 @@ gate_up(const struct weight *gate, const struct weight *up, const struct gate_up
         }
     }
 }
+
+/* Block b of a row of h. */
+static inline void
+write_block(const float *v, __global int *row, uint b, uint i_count)
+{
+    write_shorts(v, OUT_PLANES, row, b, prepared_blocks(i_count, OUT_PLANES));
+#if OUT_SUMS
+    const uint n = OUT_BLOCK / OUT_SUMS, left = i_count / OUT_SUMS - b * n;
+    row += prepared_values(i_count, OUT_PLANES, true) + b * n;
+    for (uint g = 0; g < min(n, left); g++) {
+        float16 lanes = 0;
+        for (uint i = 0; i < OUT_SUMS / 16; i++)
+            lanes += vload16(g * (OUT_SUMS / 16) + i, v);
+        row[g] = as_int(sum16(lanes));
+    }
+#endif
+}
 #endif
 
 __kernel void
@@ -57,9 +77,8 @@ moe_gemm_gate_up_vnni(GATE_UP_PARAMETERS, __global const int *x,
     const struct gate_up g = GATE_UP;
     const uint b = (uint)get_global_id(0);
     const ulong expert = get_global_id(1);
-    const uint out_blocks = (i_count + OUT_BLOCK - 1) / OUT_BLOCK;
     const ulong row_words = prepared_words(k_count, X_FORM);
-    const ulong h_words = prepared_words(i_count, OUT_PLANES, 0, true);
+    const ulong h_words = prepared_words(i_count, OUT_PLANES, OUT_SUMS, true);
     uint p = first_tile[expert] * 16;
     const uint end = expert_end(first_tile, source, expert);
     float v[MOST_TOKENS][OUT_BLOCK];
@@ -69,7 +88,7 @@ moe_gemm_gate_up_vnni(GATE_UP_PARAMETERS, __global const int *x,
             gate_up(&gates, &ups, &g, expert, b * OUT_BLOCK + i, x + p * row_words, tokens,
                     i_count, i, v);
         for (uint t = 0; t < tokens; t++, p++)
-            write_shorts(v[t], OUT_PLANES, h + p * h_words, b, out_blocks);
+            write_block(v[t], h + p * h_words, b, i_count);
     }
 #endif
 }

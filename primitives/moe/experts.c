@@ -267,7 +267,8 @@ static void
 options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, size_t n)
 {
     const struct xm_rows_form rows = xm_moe_form(m, XM_MOE_GATHER),
-                              h = xm_moe_form(m, XM_MOE_DOWN);
+                              h = xm_moe_form(m, XM_MOE_DOWN),
+                              gemm_h = xm_moe_form(m, XM_MOE_GEMM_DOWN);
     const char *src = xm_element_text(m->desc.src), *dst = xm_element_text(m->desc.dst);
     size_t used = 0;
     out[0] = '\0';
@@ -280,8 +281,9 @@ options_of(const struct xm_moe_experts *m, enum xm_moe_step step, char *out, siz
         return;
     case XM_MOE_GEMM_GATE_UP:
         used = expert_options(m, out, n);
-        xm_defines_print(out + used, n - used, " -DOUT_PLANES=%u -DOUT_GROUP=%llu",
-                         xm_weight_planes(xm_moe_down(m)),
+        xm_defines_print(out + used, n - used,
+                         " -DOUT_PLANES=%u -DOUT_SUMS=%llu -DOUT_GROUP=%llu",
+                         gemm_h.planes, (unsigned long long)gemm_h.group,
                          (unsigned long long)xm_moe_down(m)->group);
         return;
     case XM_MOE_GATHER:

@@ -232,6 +232,14 @@ run_onednn(struct xm_moe_call *c, enum xm_moe_step step)
 
 /* ---- launches ---------------------------------------------------------------------- */
 
+static uint64_t
+blocks_of_h(const struct xm_moe_experts *m)
+{
+    const struct xm_rows_form h = xm_moe_form(m, XM_MOE_GEMM_DOWN);
+    const uint64_t block = (uint64_t)XM_PLANE_BLOCK * h.planes;
+    return xm_align_up(m->inter, block) / block;
+}
+
 /* Gate and up for many tokens write h up to the end of its last block, as down reads it. */
 static struct xm_counts
 counts_of(const struct xm_moe_call *c, enum xm_moe_step step)
@@ -240,6 +248,8 @@ counts_of(const struct xm_moe_call *c, enum xm_moe_step step)
     const bool few = step < XM_MOE_SORT, writes_blocks = step == XM_MOE_GEMM_GATE_UP;
     struct xm_counts n =
         xm_counts_of(writes_blocks ? xm_moe_down(m) : xm_moe_gate(m), c->batch->tokens);
+    if (writes_blocks)
+        n.n[XM_BLOCKS] = blocks_of_h(m);
     n.n[XM_ROWS] = step == XM_MOE_GATE_UP || writes_blocks ? m->inter : m->hidden;
     if (step == XM_MOE_GATE_UP)
         n.block = xm_moe_h_part(m) ? xm_moe_h_part(m) : 1;
