@@ -395,8 +395,9 @@ TEST_F(Linear, RowsRefuseBlocksAndViewsWithASentence)
     EXPECT_STREQ(xm_matrix_refuses(&odd.host, XM_F16),
                  "the columns are not whole 32-bit words of weights");
     EXPECT_EQ(xm_matrix_refuses(&groups.host, XM_F16), nullptr);
-    EXPECT_STREQ(xm_weight_not_in_shorts(&blocks.host, XM_F16),
-                 "the weight is not integers with groups");
+    EXPECT_EQ(xm_weight_not_in_shorts(&blocks.host, XM_F16), nullptr);
+    EXPECT_STREQ(xm_weight_not_in_shorts(&blocks.host, XM_F32),
+                 "integers are coarser than f32 activations");
     EXPECT_STREQ(xm_weight_not_in_words(&odd.host, 1),
                  "the columns are not whole 32-bit words of weights");
     EXPECT_STREQ(xm_onednn_weight_refuses(info, &blocks.host),

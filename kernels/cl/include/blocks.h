@@ -7,8 +7,8 @@
  *     char16 <name>_integers(block, i, &f)  the same as q f.x - f.y, for activations that are
  *                                           integers, too (block_shorts.h)
  *
- * VALUES_OF_INTEGERS makes the former of the latter. Factors are of 32 columns, with FACTORS_<name>
- * of that many; minimums, which there are with MINIMUMS_<name>, are of 32.
+ * VALUES_OF_INTEGERS makes the former of the latter, where that is no slower. Factors are of 32
+ * columns, or of 16: FACTORS_<name>; minimums, if there are any (MINIMUMS_<name>), of 32.
  *
  * Weights of one kernel may differ in format: a weight says which of FORMAT0, FORMAT1, FORMAT2 it
  * has, mostly a constant after inlining. Where all are of one, there is FORMAT0 only.

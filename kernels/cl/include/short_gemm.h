@@ -83,8 +83,7 @@ unpack_format(const uint format, const struct short_rows *rows, uint b,
         float2 f[4];
         prefetch_line(row + b * BLOCK / format_columns(format) * format_bytes(format) +
                       ahead);
-        words[r] =
-            as_uint16(block_integers(format, row, b * BLOCK, rows->w.k_count, f));
+        words[r] = as_uint16(block_integers(format, row, b * BLOCK, rows->w.k_count, f));
         for (uint s = 0; s < STRETCHES; s++) {
             scales[s][r] = f[s * 4 / STRETCHES].x;
             minimums[s][r] = s % (STRETCHES / 2) ? 0.0f : f[s * 4 / STRETCHES].y;
@@ -238,7 +237,8 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
         uint t = 0;
 #pragma unroll 1
         for (; t + AT_ONCE <= tokens; t += AT_ONCE)
-            add_products(&w, x + t * row_words, row_words, b, blocks, last, AT_ONCE, f + t);
+            add_products(&w, x + t * row_words, row_words, b, blocks, last, AT_ONCE,
+                         f + t);
         if (t + 4 < tokens)
             add_products(&w, x + t * row_words, row_words, b, blocks, last, 6, f + t);
         else if (t + 2 < tokens)

@@ -102,8 +102,8 @@ lane_factors(const float2 f[4])
 
 /* The same of one format, whose blocks of 64 k are unrolled: what they share is read once. */
 __attribute__((always_inline)) static inline float16
-short_format_dot(const uint format, const struct weight *w, ulong n, __global const int *x,
-                 __global const float *xs)
+short_format_dot(const uint format, const struct weight *w, ulong n,
+                 __global const int *x, __global const float *xs)
 {
     const uint blocks = (w->k_count + BLOCK - 1) / BLOCK;
     const uint run = format_columns(format) < BLOCK ? BLOCK : format_columns(format);
@@ -120,7 +120,8 @@ short_format_dot(const uint format, const struct weight *w, ulong n, __global co
             dot = add_pairs(dot, byte_pairs(q, 1), vload16(1, x));
             sum += convert_float16(dot) * (lane_factors(f) * *factor);
             if (MINIMUMS)
-                sum.s0 -= f[0].y * xs[0] + (k + i + 32 < w->k_count ? f[2].y * xs[1] : 0.0f);
+                sum.s0 -=
+                    f[0].y * xs[0] + (k + i + 32 < w->k_count ? f[2].y * xs[1] : 0.0f);
         }
         row += run / format_columns(format) * format_bytes(format);
     }
