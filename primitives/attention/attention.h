@@ -6,9 +6,12 @@
  *   decode     T small: split over partitions of the keys, partial (m, l, o) combined
  *   prompt     online softmax over tiles of keys; no scratch that grows with context
  *
- * Cache: pages of `page_tokens` positions, K page [Hkv][page_tokens][D], V page likewise with Dv;
- * f16, f32, or i8 with one f32 scale per (page, head, position) in a buffer of its own. The
- * block table [B][max_pages] i32 says which page holds positions p*page_tokens… of a sequence.
+ * A run has sequences of any lengths (runtime/operations/attention.h): first those that decode,
+ * then prompts; in another order it is only slower.
+ *
+ * Cache: a layer has pages of `page_tokens` positions in up to XM_KV_SLABS slabs, so that it grows
+ * without a copy. A page is all that a layer has of its positions (struct xm_kv_page); f16, f32,
+ * or i8 with one f32 scale per (head, position). A page word says slab and page in it.
  * Formulas: xm_ref_attention,
  * xm_ref_rms_norm, xm_ref_rope.
  */
@@ -37,9 +40,20 @@ struct xm_attention_desc {
     float epsilon;                /* of those norms */
     struct xm_rows_form prepared; /* plain: none */
 };
-/* past is not an operand's dimension: it travels here. */
+enum { XM_KV_SLABS = 8, XM_KV_SLAB_SHIFT = 28 };
+/* A page: K [Hkv][page_tokens][D] at 0, V [Hkv][page_tokens][Dv], the scales [Hkv][page_tokens] of
+ * K's rows and of V's; each of them begins at a multiple of 64 bytes. */
+struct xm_kv_page {
+    uint64_t v, k_scale, v_scale, bytes;
+};
+/* Looks at heads_kv, d, dv, page_tokens and cache; false: above what 64 bits can say. */
+bool xm_attention_page(const struct xm_attention_desc *d, struct xm_kv_page *out);
+/* What is not an operand, or is read by the host as well: the contents of PAST_LENS [S] and
+ * SUBSEQUENCE_BEGINS [S+1], and the layer's slabs [XM_KV_SLABS], NULL where there is none. */
 struct xm_attention_run {
-    uint64_t past; /* positions in the cache before this chunk */
+    uint32_t n_sequences;
+    const int32_t *past_lens, *subsequence_begins;
+    struct xm_buffer *const *slabs;
 };
 const char *xm_attention_supports(const struct xm_device_info *device,
                                   const struct xm_attention_desc *desc);
@@ -48,7 +62,9 @@ enum xm_status xm_attention_create(struct xm_engine *engine,
                                    struct xm_primitive **out, struct xm_error *err);
 /* Whether its kernels write PREPARED: of up to XM_PREPARED_ROWS rows (b, t). */
 bool xm_attention_emits(const struct xm_primitive *attention);
-/* Attention's own plan and run (they need `past`); the generic ones refuse. */
+/* Attention's own plan and run; the generic ones refuse. What is planned for some `past_lens` is
+ * enough for all that are not above them: a plan may be made for the most that is to come. It does
+ * without slabs. */
 enum xm_status xm_attention_plan(const struct xm_primitive *p,
                                  const struct xm_operand *operands,
                                  const struct xm_attention_run *a,
@@ -57,9 +73,10 @@ enum xm_status xm_attention_enqueue(const struct xm_primitive *p,
                                     const struct xm_operand *operands,
                                     const struct xm_attention_run *a,
                                     const struct xm_run *run, struct xm_error *err);
-/* Copies page `from` to page `to` in a cache of this shape (beam search, shared prefixes). */
-enum xm_status xm_attention_copy_page(const struct xm_operand *cache, uint32_t from,
-                                      uint32_t to, struct xm_queue *queue,
+/* Copies the page that the word `from` says to that of `to` (beam search, shared prefixes). */
+enum xm_status xm_attention_copy_page(struct xm_buffer *const *slabs,
+                                      const struct xm_kv_page *page, int32_t from,
+                                      int32_t to, struct xm_queue *queue,
                                       struct xm_error *err);
 
 #ifdef __cplusplus

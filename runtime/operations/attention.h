@@ -20,11 +20,15 @@ enum xm_attention_operand {
     XM_ATTENTION_K_GAMMA,  /* [D]; absent */
     XM_ATTENTION_V_GAMMA,  /* [Dv]; absent */
     XM_ATTENTION_N_IN,
-    XM_ATTENTION_K_CACHE = XM_ATTENTION_N_IN, /* [pages,Hkv,page_tokens,D] */
-    XM_ATTENTION_V_CACHE,                     /* [pages,Hkv,page_tokens,Dv] */
-    XM_ATTENTION_K_SCALE, /* [pages,Hkv,page_tokens] f32; absent unless the cache is i8 */
-    XM_ATTENTION_V_SCALE,
-    XM_ATTENTION_TABLE, /* [B,max_pages] i32 */
+    /* S sequences, whose tokens are stretches of the flat rows (b, t) one after the other: S = B
+     * stretches of T, or any at all. */
+    XM_ATTENTION_PAST_LENS = XM_ATTENTION_N_IN, /* [S] i32: positions in the cache before */
+    XM_ATTENTION_SUBSEQUENCE_BEGINS, /* [S+1] i32: first row of each; the last is B T */
+    /* [n] i32: slab in bits 28-30, page of the slab in bits 0-27; < 0: no page */
+    XM_ATTENTION_BLOCK_INDICES,
+    /* [S+1] i32: where the page of each one's position 0 stands in BLOCK_INDICES; of a sequence
+     * whose first pages are given up, where it would stand: below 0 or among another's */
+    XM_ATTENTION_BLOCK_INDICES_BEGINS,
     /* of a step: OUT again, as rows in the form that their reader wants; absent: not wanted */
     XM_ATTENTION_PREPARED,
     XM_ATTENTION_OUT, /* [B,T,Hq,Dv] */
