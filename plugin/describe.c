@@ -27,7 +27,7 @@ add_kernels(const struct xm_request *r, const struct xm_step *s, struct xm_strbu
     for (uint32_t i = 0; i < s->n_operands && i < XM_STEP_OPERANDS; i++)
         xm_request_operand(r, list[i], &o[i]);
     if (s->kind == XM_STEP_ATTENTION)
-        xm_kv_cache_operands(&r->kv, s->layer, o);
+        xm_kv_cache_operands(&r->kv, o);
     xm_primitive_describe(s->primitive, o, text, sizeof(text));
     xm_strbuf_add(out, text);
 }

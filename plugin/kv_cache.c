@@ -9,26 +9,29 @@ enum xm_status
 xm_kv_cache_init(struct xm_kv_cache *c, const struct xm_program *p, struct xm_error *err)
 {
     *c = (struct xm_kv_cache){.program = p, .page_tokens = p->config.kv_block_tokens};
-    struct xm_buffer ***lists[] = {&c->key, &c->value, &c->key_scale, &c->value_scale};
-    for (size_t i = 0; i < XM_ARRAY_LEN(lists); i++) {
-        *lists[i] = xm_calloc(p->n_kv + 1, sizeof(struct xm_buffer *));
-        if (!*lists[i]) {
-            xm_kv_cache_free(c);
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for the KV cache's lists");
-        }
-    }
+    c->slabs = xm_calloc(p->n_kv + 1, XM_KV_SLABS * sizeof(struct xm_buffer *));
+    if (!c->slabs)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the KV cache's lists");
     return XM_OK;
+}
+
+static void
+free_lengths(struct xm_kv_lengths *l)
+{
+    for (int i = 0; i < XM_KV_LENGTHS; i++)
+        xm_buffer_unref(l->view[i]);
+    xm_buffer_unref(l->buffer);
+    xm_free(l->host);
+    *l = (struct xm_kv_lengths){0};
 }
 
 void
 xm_kv_cache_free(struct xm_kv_cache *c)
 {
-    struct xm_buffer **lists[] = {c->key, c->value, c->key_scale, c->value_scale};
-    for (size_t i = 0; i < XM_ARRAY_LEN(lists); i++) {
-        for (uint32_t layer = 0; lists[i] && layer < c->program->n_kv; layer++)
-            xm_buffer_unref(lists[i][layer]);
-        xm_free(lists[i]);
-    }
+    for (uint32_t i = 0; c->slabs && i < c->program->n_kv; i++)
+        xm_buffer_unref(c->slabs[i * XM_KV_SLABS]);
+    xm_free(c->slabs);
+    free_lengths(&c->lengths);
     xm_buffer_unref(c->device_table);
     xm_free(c->page_users);
     xm_free(c->table);
@@ -108,32 +111,26 @@ xm_kv_cache_truncate(struct xm_kv_cache *c, uint64_t past)
 
 /* ---- growing the buffers ---- */
 
-/* Bytes of one page of keys (values) of a layer, and of its scales; UINT64_MAX: too many. */
-static uint64_t
-page_bytes(const struct xm_kv_cache *c, const struct xm_kv_layer *l, uint32_t width)
+/* A page of a layer; bytes UINT64_MAX: too many. */
+static struct xm_kv_page
+page_of(const struct xm_kv_cache *c, uint32_t layer)
 {
-    uint64_t bytes = (uint64_t)l->heads * c->page_tokens;
-    return xm_mul_size(bytes, width, &bytes) &&
-                   xm_mul_size(bytes, xm_element_bits(l->element) / 8, &bytes)
-               ? bytes
-               : UINT64_MAX;
-}
-
-static uint64_t
-scale_page_bytes(const struct xm_kv_cache *c, const struct xm_kv_layer *l)
-{
-    uint64_t bytes = (uint64_t)l->heads * c->page_tokens;
-    if (l->element != XM_I8)
-        return 0;
-    return xm_mul_size(bytes, sizeof(float), &bytes) ? bytes : UINT64_MAX;
+    const struct xm_kv_layer *l = &c->program->kv[layer];
+    const struct xm_attention_desc d = {.heads_kv = l->heads,
+                                        .d = l->d,
+                                        .dv = l->dv,
+                                        .page_tokens = c->page_tokens,
+                                        .cache = l->element};
+    struct xm_kv_page page;
+    if (!xm_attention_page(&d, &page))
+        page.bytes = UINT64_MAX;
+    return page;
 }
 
 static enum xm_status
 grow_buffer(struct xm_kv_cache *c, struct xm_buffer **b, uint64_t bytes_of_page,
             uint32_t n_pages, struct xm_queue *q, struct xm_error *err)
 {
-    if (bytes_of_page == 0)
-        return XM_OK;
     struct xm_buffer *bigger = NULL;
     uint64_t bytes = 0;
     if (!xm_mul_size(bytes_of_page, n_pages, &bytes))
@@ -156,7 +153,7 @@ grow_buffer(struct xm_kv_cache *c, struct xm_buffer **b, uint64_t bytes_of_page,
 static enum xm_status
 grow(struct xm_kv_cache *c, uint32_t n_pages, struct xm_queue *q, struct xm_error *err)
 {
-    if (n_pages > INT32_MAX)
+    if (n_pages > 1u << XM_KV_SLAB_SHIFT)
         return xm_fail(err, XM_NO_MEMORY, "a KV cache of %u pages is not possible",
                        n_pages);
     uint32_t *users = xm_realloc(c->page_users, n_pages * sizeof(*users));
@@ -164,14 +161,9 @@ grow(struct xm_kv_cache *c, uint32_t n_pages, struct xm_queue *q, struct xm_erro
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the KV cache's page list");
     c->page_users = users;
     memset(users + c->n_pages, 0, (n_pages - c->n_pages) * sizeof(*users));
-    for (uint32_t i = 0; i < c->program->n_kv; i++) {
-        const struct xm_kv_layer *l = &c->program->kv[i];
-        uint64_t scales = scale_page_bytes(c, l);
-        XM_TRY(grow_buffer(c, &c->key[i], page_bytes(c, l, l->d), n_pages, q, err));
-        XM_TRY(grow_buffer(c, &c->value[i], page_bytes(c, l, l->dv), n_pages, q, err));
-        XM_TRY(grow_buffer(c, &c->key_scale[i], scales, n_pages, q, err));
-        XM_TRY(grow_buffer(c, &c->value_scale[i], scales, n_pages, q, err));
-    }
+    for (uint32_t i = 0; i < c->program->n_kv; i++)
+        XM_TRY(grow_buffer(c, &c->slabs[i * XM_KV_SLABS], page_of(c, i).bytes, n_pages, q,
+                           err));
     c->n_pages = n_pages;
     return XM_OK;
 }
@@ -272,15 +264,9 @@ unshare_last_page(struct xm_kv_cache *c, uint32_t b, struct xm_queue *q,
         return XM_OK;
     XM_TRY(take_page(c, q, &copy, err));
     for (uint32_t i = 0; i < c->program->n_kv; i++) {
-        struct xm_operand o[XM_ATTENTION_N_OPERANDS];
-        static const int caches[] = {XM_ATTENTION_K_CACHE, XM_ATTENTION_V_CACHE,
-                                     XM_ATTENTION_K_SCALE, XM_ATTENTION_V_SCALE};
-        xm_kv_cache_operands(c, i, o);
-        for (size_t k = 0; k < XM_ARRAY_LEN(caches); k++) {
-            if (o[caches[k]].buffer)
-                XM_TRY(xm_attention_copy_page(&o[caches[k]], (uint32_t)page,
-                                              (uint32_t)copy, q, err));
-        }
+        const struct xm_kv_page layout = page_of(c, i);
+        XM_TRY(xm_attention_copy_page(&c->slabs[i * XM_KV_SLABS], &layout, page, copy, q,
+                                      err));
     }
     c->page_users[page]--;
     c->table[at] = copy;
@@ -305,12 +291,57 @@ upload_table(struct xm_kv_cache *c, struct xm_queue *q, struct xm_error *err)
     return XM_OK;
 }
 
+/* Room for n numbers in each of the lengths. */
+static enum xm_status
+ensure_lengths(struct xm_kv_cache *c, uint32_t n, struct xm_error *err)
+{
+    struct xm_engine *engine = c->program->engine;
+    struct xm_kv_lengths new = {.n_sequences = 0};
+    if (n <= c->lengths.each)
+        return XM_OK;
+    const uint64_t bytes =
+        xm_align_up(n * sizeof(*new.host), xm_engine_info(engine)->base_align);
+    new.each = (uint32_t)(bytes / sizeof(*new.host));
+    new.host = xm_calloc(XM_KV_LENGTHS, bytes);
+    enum xm_status s =
+        new.host ? xm_buffer_create(engine, XM_USE_HOST, XM_KV_LENGTHS *bytes,
+                                    &new.buffer, err)
+                 : xm_fail(err, XM_NO_MEMORY, "out of memory for the sequences' lengths");
+    for (uint32_t i = 0; i < XM_KV_LENGTHS && s == XM_OK; i++)
+        s = xm_buffer_view(new.buffer, i * bytes, bytes, &new.view[i], err);
+    if (s != XM_OK) {
+        free_lengths(&new);
+        return s;
+    }
+    free_lengths(&c->lengths);
+    c->lengths = new;
+    return XM_OK;
+}
+
+static enum xm_status
+upload_lengths(struct xm_kv_cache *c, uint64_t tokens, struct xm_queue *q,
+               struct xm_error *err)
+{
+    struct xm_kv_lengths *l = &c->lengths;
+    const uint32_t n = c->n_sequences;
+    XM_TRY(ensure_lengths(c, n + 1, err));
+    int32_t *past = l->host, *rows = past + l->each, *pages = rows + l->each;
+    l->n_sequences = n;
+    for (uint32_t b = 0; b <= n; b++) {
+        past[b] = (int32_t)c->past;
+        rows[b] = (int32_t)(b * tokens);
+        pages[b] = (int32_t)(b * c->table_width);
+    }
+    return xm_queue_write(q, l->buffer, 0, l->host,
+                          XM_KV_LENGTHS * (uint64_t)l->each * sizeof(*l->host), err);
+}
+
 enum xm_status
 xm_kv_cache_extend(struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_idx,
                    uint64_t tokens, struct xm_queue *q, struct xm_error *err)
 {
     uint64_t end = c->past + tokens;
-    if (end / c->page_tokens > INT32_MAX / 2 || batch == 0)
+    if (batch == 0 || end > INT32_MAX / 2 / batch)
         return xm_fail(err, XM_INVALID, "%u sequences of %llu positions are not possible",
                        batch, (unsigned long long)end);
     XM_TRY(check_beams(c, batch, beam_idx, err));
@@ -328,49 +359,48 @@ xm_kv_cache_extend(struct xm_kv_cache *c, uint32_t batch, const int32_t *beam_id
             c->table_changed = true;
         }
     }
-    return upload_table(c, q, err);
+    XM_TRY(upload_table(c, q, err));
+    return upload_lengths(c, tokens, q, err);
 }
 
 /* ---- for the primitive ---- */
 
 static struct xm_operand
-cache_operand(const struct xm_kv_cache *c, struct xm_buffer *b,
-              const struct xm_kv_layer *l, enum xm_element e, uint32_t width)
+list_operand(struct xm_buffer *b, uint64_t n)
 {
-    struct xm_operand o = {.buffer = b,
-                           .element = e,
-                           .rank = width ? 4 : 3,
-                           .dim = {c->n_pages, l->heads, c->page_tokens, width}};
-    return o;
+    return (struct xm_operand){
+        .buffer = b, .element = XM_I32, .rank = 1, .dim = {(int64_t)n}};
 }
 
 void
-xm_kv_cache_operands(const struct xm_kv_cache *c, uint32_t layer,
+xm_kv_cache_operands(const struct xm_kv_cache *c,
                      struct xm_operand operands[XM_ATTENTION_N_OPERANDS])
 {
-    const struct xm_kv_layer *l = &c->program->kv[layer];
-    operands[XM_ATTENTION_K_CACHE] = cache_operand(c, c->key[layer], l, l->element, l->d);
-    operands[XM_ATTENTION_V_CACHE] =
-        cache_operand(c, c->value[layer], l, l->element, l->dv);
-    operands[XM_ATTENTION_K_SCALE] = cache_operand(c, c->key_scale[layer], l, XM_F32, 0);
-    operands[XM_ATTENTION_V_SCALE] =
-        cache_operand(c, c->value_scale[layer], l, XM_F32, 0);
-    operands[XM_ATTENTION_TABLE] = (struct xm_operand){
-        .buffer = c->device_table,
-        .element = XM_I32,
-        .rank = 2,
-        .dim = {c->n_sequences, c->table_width},
-    };
+    const struct xm_kv_lengths *l = &c->lengths;
+    operands[XM_ATTENTION_PAST_LENS] = list_operand(l->view[0], l->n_sequences);
+    operands[XM_ATTENTION_SUBSEQUENCE_BEGINS] =
+        list_operand(l->view[1], l->n_sequences + 1);
+    operands[XM_ATTENTION_BLOCK_INDICES] =
+        list_operand(c->device_table, (uint64_t)c->n_sequences * c->table_width);
+    operands[XM_ATTENTION_BLOCK_INDICES_BEGINS] =
+        list_operand(l->view[2], l->n_sequences + 1);
+}
+
+struct xm_attention_run
+xm_kv_cache_run(const struct xm_kv_cache *c, uint32_t layer)
+{
+    return (struct xm_attention_run){.n_sequences = c->lengths.n_sequences,
+                                     .past_lens = c->lengths.host,
+                                     .subsequence_begins =
+                                         c->lengths.host + c->lengths.each,
+                                     .slabs = c->slabs + layer * XM_KV_SLABS};
 }
 
 uint64_t
 xm_kv_cache_bytes(const struct xm_kv_cache *c)
 {
     uint64_t bytes = 0;
-    for (uint32_t i = 0; i < c->program->n_kv; i++) {
-        const struct xm_kv_layer *l = &c->program->kv[i];
-        bytes += c->n_pages * (page_bytes(c, l, l->d) + page_bytes(c, l, l->dv) +
-                               2 * scale_page_bytes(c, l));
-    }
+    for (uint32_t i = 0; i < c->program->n_kv; i++)
+        bytes += c->n_pages * page_of(c, i).bytes;
     return bytes;
 }

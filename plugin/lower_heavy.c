@@ -426,6 +426,10 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
     XM_TRY(attention_desc(l, n, &desc));
     XM_TRY(find_layer(l, &n->attr.attention, &desc, &layer));
     desc.heads_kv = l->p->kv[layer].heads; /* a layer without K and V reads another's */
+    if (l->p->kv[layer].d != desc.d || l->p->kv[layer].dv != desc.dv)
+        return xm_fail(l->err, XM_UNSUPPORTED,
+                       "it reads a cache of heads of %u and %u, its own have %u and %u",
+                       l->p->kv[layer].d, l->p->kv[layer].dv, desc.d, desc.dv);
     XM_TRY(host_input(l, xm_in(n, XM_ATTENTION_BEAM_IDX), "beam index", &l->p->beam_idx));
     XM_TRY(host_input(l, xm_in(n, XM_ATTENTION_KEY_MASK), "key mask", &l->p->key_mask));
     const char *why = xm_attention_supports(xm_engine_info(l->p->engine), &desc);

@@ -200,12 +200,11 @@ step_scratch(const struct xm_request *r, const struct xm_step *step, uint64_t *b
              struct xm_error *err)
 {
     struct xm_operand operands[XM_STEP_OPERANDS];
-    struct xm_attention_run a = {.past = r->kv.past};
     for (uint32_t o = 0; o < step->n_operands; o++)
         xm_request_operand(r, step->operand[o], &operands[o]);
     if (step->kind == XM_STEP_PRIMITIVE)
         return xm_primitive_plan(step->primitive, operands, bytes, err);
-    xm_kv_cache_operands(&r->kv, step->layer, operands);
+    const struct xm_attention_run a = xm_kv_cache_run(&r->kv, step->layer);
     return xm_attention_plan(step->primitive, operands, &a, bytes, err);
 }
 

@@ -178,17 +178,16 @@ run_copy(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 }
 
 static enum xm_status
-run_attention(struct xm_request *r, const struct xm_step *s, uint64_t past,
-              struct xm_error *err)
+run_attention(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
     struct xm_operand o[XM_ATTENTION_N_OPERANDS];
-    struct xm_attention_run a = {.past = past};
+    const struct xm_attention_run a = xm_kv_cache_run(&r->kv, s->layer);
     struct xm_run run = {.queue = r->queue, .scratch = r->scratch};
     for (uint32_t i = 0; i < s->n_operands; i++)
         xm_request_operand(r, s->operand[i], &o[i]);
     if (r->mask_is_full)
         o[XM_ATTENTION_KEY_MASK] = (struct xm_operand){0};
-    xm_kv_cache_operands(&r->kv, s->layer, o);
+    xm_kv_cache_operands(&r->kv, o);
     return xm_attention_enqueue(s->primitive, o, &a, &run, err);
 }
 
@@ -207,8 +206,7 @@ is_empty(const struct xm_request *r, const struct xm_step *s)
 }
 
 static enum xm_status
-run_step(struct xm_request *r, const struct xm_step *s, uint64_t past,
-         struct xm_error *err)
+run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
     struct xm_operand o[XM_STEP_OPERANDS];
     struct xm_run run = {.queue = r->queue,
@@ -218,7 +216,7 @@ run_step(struct xm_request *r, const struct xm_step *s, uint64_t past,
     case XM_STEP_COPY:
         return run_copy(r, s, err);
     case XM_STEP_ATTENTION:
-        return run_attention(r, s, past, err);
+        return run_attention(r, s, err);
     case XM_STEP_HOST:
         return xm_request_run_host(r, s, err);
     case XM_STEP_PRIMITIVE:
@@ -244,7 +242,7 @@ call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
     for (uint32_t i = 0; i < s->n_operands; i++)
         xm_request_operand(r, xm_step_operands(s)[i], &o[i]);
     if (s->kind == XM_STEP_ATTENTION)
-        xm_kv_cache_operands(&r->kv, s->layer, o);
+        xm_kv_cache_operands(&r->kv, o);
     enum xm_status status = xm_queue_finish(r->queue, err);
     if (status == XM_OK)
         status = r->hook(r, step, o, r->hook_ctx, err);
@@ -253,7 +251,7 @@ call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
 }
 
 static enum xm_status
-run_steps(struct xm_request *r, uint64_t past, struct xm_error *err)
+run_steps(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
     if (xm_engine_only_counts(p->engine))
@@ -265,7 +263,7 @@ run_steps(struct xm_request *r, uint64_t past, struct xm_error *err)
         if (is_empty(r, &p->steps[i]))
             continue;
         xm_debug(XM_DEBUG_STEPS, "%u %s '%s'", i, p->steps[i].op, p->steps[i].name);
-        enum xm_status s = run_step(r, &p->steps[i], past, err);
+        enum xm_status s = run_step(r, &p->steps[i], err);
         if (s == XM_OK && r->hook)
             s = call_hook(r, i, err);
         if (s != XM_OK) {
@@ -287,7 +285,7 @@ xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
     XM_TRY(xm_request_make_plan(r, err));
     XM_TRY(write_inputs(r, inputs, err));
     XM_TRY(write_shape_values(r, err));
-    XM_TRY(run_steps(r, past, err));
+    XM_TRY(run_steps(r, err));
     XM_TRY(xm_queue_flush(r->queue, err));
     if (xm_bindings_find(&r->bindings, "tokens", &tokens) && xm_request_has_states(r))
         r->kv.past = past + (uint64_t)tokens;

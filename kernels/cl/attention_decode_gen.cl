@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One partition of the keys for a tile of rows; whole rows where it is the only one
- * (DECODE_PARAMETERS). A work-group of ITEMS makes one (tile, p); one group a (b, head of K and
- * V, tile, p).
+ * (DECODE_PARAMETERS). A work-group of ITEMS makes one (tile, p); one group a (head of K and V,
+ * tile, p).
  */
 #include "attention_group.h"
 
@@ -26,11 +26,13 @@ attention_decode_gen(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
 {
     __local struct tile t;
     const struct attention a = ATTENTION_ARGUMENTS;
-    const struct rows r = rows_of(&a, get_group_id(0) / partitions);
-    const int p = get_group_id(0) % partitions;
-    const long first = first_key + p * partition_keys;
+    const uint unit = get_group_id(0), p = unit % (uint)partitions;
+    const struct rows r = rows_of(&a, unit / (uint)partitions);
     float o[ROWS][ITEM_DIMS];
-    attend_rows(&a, &r, &t, o, first, min(first + partition_keys, a.keys));
+    if (r.n == 0)
+        return;
+    const int first = first_seen(&a, &r.s, 0) + (int)p * partition_keys;
+    attend_rows(&a, &r, &t, o, first, min(first + partition_keys, r.s.keys));
     for (int i = 0; i < ROWS; i++) {
         if (i >= r.n)
             continue;
@@ -38,6 +40,6 @@ attention_decode_gen(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
             finish_row(&a, &r, &t, i, o[i], out);
         else
             write_partial(&t, i, o[i],
-                          partial + (row_index(&a, &r, i) * partitions + p) * (DV + 2));
+                          partial + (row_index(&r, i) * (uint)partitions + p) * (DV + 2));
     }
 }

@@ -9,18 +9,19 @@ __kernel void
 attention_decode_ref(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
 {
     const struct attention a = ATTENTION_ARGUMENTS;
-    const ulong id = get_global_id(0), row = id / partitions;
-    const int head = row % HEADS_Q, t = row / HEADS_Q % tokens, b = row / HEADS_Q / tokens;
-    const long first = first_key + id % partitions * partition_keys;
-    struct row_state s;
-    attend_row(&a, b, t, head, first, min(first + partition_keys, a.keys), &s);
+    const int p = get_global_id(0) % partitions;
+    ulong row;
+    const struct sequence s = sequence_of(&a, get_global_id(0) / partitions, &row);
+    const int t = row / HEADS_Q - s.begin, first = first_seen(&a, &s, 0) + p * partition_keys;
+    struct row_state state;
+    attend_row(&a, &s, t, row % HEADS_Q, first, min(first + partition_keys, s.keys), &state);
     if (partitions == 1) {
-        finish_row(&a, &s, row, out);
+        finish_row(&a, &state, row, out);
         return;
     }
-    __global float *to = partial + id * (DV + 2);
+    __global float *to = partial + (row * partitions + p) * (DV + 2);
     for (int i = 0; i < DV; i++)
-        to[i] = s.o[i];
-    to[DV] = s.m;
-    to[DV + 1] = s.l;
+        to[i] = state.o[i];
+    to[DV] = state.m;
+    to[DV + 1] = state.l;
 }

@@ -6,13 +6,12 @@
 #include "sub_group_attention.h"
 
 static inline void
-write_partials(const struct attention *a, const struct query_rows *r, int partitions,
-               __global float *partial)
+write_partials(const struct query_rows *r, int partitions, __global float *partial)
 {
     const uint lane = get_sub_group_local_id();
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++) {
-        __global float *to = partial + row_index(a, r, i) * partitions * (DV + 2);
+        __global float *to = partial + row_index(r, i) * partitions * (DV + 2);
         if (r->first + i >= r->n)
             continue;
 #pragma unroll
@@ -32,14 +31,14 @@ attention_decode_sg(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
 {
     const struct attention a = ATTENTION_ARGUMENTS;
     const uint unit = sub_group_index(), p = unit % (uint)partitions;
-    const long first = first_key + p * partition_keys;
     struct query_rows r;
     begin_rows(&a, &r, unit / (uint)partitions);
-    if (r.b >= batch)
+    if (r.n == 0)
         return;
-    attend(&a, &r, (int)first, (int)min(first + partition_keys, a.keys));
+    const int first = first_seen(&a, &r.s, 0) + (int)p * partition_keys;
+    attend(&a, &r, first, min(first + partition_keys, r.s.keys));
     if (partitions == 1)
         finish_rows(&a, &r, out);
     else
-        write_partials(&a, &r, partitions, partial + p * (DV + 2));
+        write_partials(&r, partitions, partial + p * (DV + 2));
 }

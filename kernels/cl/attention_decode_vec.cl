@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One partition of the keys for the few tokens of a chunk; whole rows where it is the only one
- * (DECODE_PARAMETERS). A unit is a partition for all heads of one group and all tokens (at most
- * TILE_TOKENS): the keys are read once. prepared: the rows (b, t) again, as prepared.h says, of
- * whose k a group makes whole parts.
+ * (DECODE_PARAMETERS). A unit is a partition for all heads of one group and all tokens of a
+ * sequence (at most TILE_TOKENS): the keys are read once. prepared: the rows again, as prepared.h
+ * says, of whose k a group makes whole parts.
  */
 #include "attention_tile.h"
 #include "prepared.h"
@@ -23,12 +23,12 @@ write_partial(const struct rows *r, int i, __global float *to)
 
 /* The part of the prepared rows that the group's heads make. */
 static void
-prepare_group(const struct attention *a, int b, int head_kv,
-              __global const STORAGE(SRC) * out, __global int *prepared)
+prepare_group(const struct rows *r, __global const STORAGE(SRC) * out,
+              __global int *prepared)
 {
-    const uint k_count = HEADS_Q * DV, first = head_kv * GROUP_HEADS * DV;
-    for (int t = 0; t < a->tokens; t++) {
-        const ulong row = (ulong)b * a->tokens + t;
+    const uint k_count = HEADS_Q * DV, first = r->head_kv * GROUP_HEADS * DV;
+    for (int t = 0; t < r->s.tokens; t++) {
+        const ulong row = (ulong)r->s.begin + t;
         PASTE(prepare_part_, SRC)(out + row * k_count, k_count, first,
                                   first + GROUP_HEADS * DV,
                                   prepared + row * prepared_words(k_count, FORM), FORM);
@@ -39,23 +39,24 @@ __kernel void
 attention_decode_vec(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
 {
     const struct attention a = ATTENTION_ARGUMENTS;
-    const ulong units = (ulong)batch * HEADS_KV * partitions;
+    const ulong units = (ulong)sequences * HEADS_KV * partitions;
     struct rows r;
     for (ulong u = span_begin(units); u < span_end(units); u++) {
         const int p = u % partitions, head_kv = u / partitions % HEADS_KV;
-        const long first = first_key + p * partition_keys;
-        begin_rows(&a, &r, u / partitions / HEADS_KV, head_kv, 0);
-        attend_rows(&a, &r, max(first, tile_first(&a, &r)),
-                    min(first + partition_keys, tile_end(&a, &r)));
+        r.s = sequence_at(&a.cache, first_sequence + (int)(u / partitions / HEADS_KV));
+        if (r.s.tokens == 0)
+            continue;
+        begin_rows(&a, &r, head_kv, 0, r.s.tokens);
+        const int seen = tile_first(&a, &r), first = seen + p * partition_keys;
+        attend_rows(&a, &r, first, min(first + partition_keys, tile_end(&r)));
         for (int i = 0; i < r.n; i++) {
             if (partitions == 1)
                 finish_row(&a, &r, i, out);
             else
                 write_partial(&r, i,
-                              partial +
-                                  (row_index(&a, &r, i) * partitions + p) * (DV + 2));
+                              partial + (row_index(&r, i) * partitions + p) * (DV + 2));
         }
         if (prepared && partitions == 1)
-            prepare_group(&a, u / partitions / HEADS_KV, head_kv, out, prepared);
+            prepare_group(&r, out, prepared);
     }
 }

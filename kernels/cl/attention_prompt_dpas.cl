@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- *     out[b,t,h,:] = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
+ *     out[r,h,:]    = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
  *
  * On matrix engines (matrix_mad.h). A sub-group makes SG rows (token, head) that share one head
  * of K and V, a row a lane, against KEYS keys at a time:
@@ -14,8 +14,8 @@
  * scores anew.
  *
  * The host sees to it that D is whole reads of 64, that DV and PAGE_TOKENS are multiples of 16, so
- * that the keys of a tile are neighbours in a page, and that SRC and CACHE are f16. Positions are
- * below 2^31. Not done: caches of i8, other D.
+ * that the keys of a tile are neighbours in a page, and that SRC and CACHE are f16. Not done:
+ * caches of i8, other D.
  */
 #include "attention.h"
 #include "matrix_mad.h"
@@ -43,33 +43,33 @@
 
 /* The rows of a sub-group. */
 struct query {
-    int b, head_kv, head, token, first_value;
-    ulong row; /* of this lane, among the rows (b, t, h) of q and the result           */
+    struct sequence s;
+    int head_kv, head, token, first_value;
+    ulong row; /* of this lane, among the rows (row, head) of q and the result       */
     int low, end;             /* positions that this lane sees                       */
     int whole_low, whole_end; /* that all of them see                                */
     int tile_low, tile_end;   /* that any of them sees                               */
 };
 
 static inline bool
-find_rows(const struct attention *a, uint unit, int batch, struct query *r)
+find_rows(const struct attention *a, uint unit, struct query *r)
 {
-    const int n = a->tokens * GROUP_HEADS, blocks = (n + SG - 1) / SG;
-    const int first = (int)(unit / VALUE_PARTS % (uint)blocks) * SG;
-    const int last = min(first + SG, n) - 1;
+    const uint slots = tile_slots(a, GROUP_HEADS, SG);
+    const struct place p = find_tile(a, unit / VALUE_PARTS % slots, GROUP_HEADS, SG);
+    const int first = p.first, last = first + p.n - 1;
     const int mine = min(first + (int)get_sub_group_local_id(), last);
-    unit /= VALUE_PARTS * (uint)blocks;
-    r->head_kv = (int)(unit % HEADS_KV);
-    r->b = (int)(unit / HEADS_KV);
+    r->s = p.s;
+    r->head_kv = (int)(unit / VALUE_PARTS / slots);
     r->token = mine / GROUP_HEADS;
     r->head = r->head_kv * GROUP_HEADS + mine % GROUP_HEADS;
-    r->row = ((ulong)r->b * a->tokens + r->token) * HEADS_Q + r->head;
-    r->low = (int)first_seen(a, r->token);
-    r->end = (int)end_seen(a, r->token);
-    r->tile_low = (int)first_seen(a, first / GROUP_HEADS);
-    r->whole_low = (int)first_seen(a, last / GROUP_HEADS);
-    r->whole_end = (int)end_seen(a, first / GROUP_HEADS);
-    r->tile_end = (int)end_seen(a, last / GROUP_HEADS);
-    return r->b < batch;
+    r->row = (ulong)(r->s.begin + r->token) * HEADS_Q + r->head;
+    r->low = first_seen(a, &r->s, r->token);
+    r->end = end_seen(&r->s, r->token);
+    r->tile_low = first_seen(a, &r->s, first / GROUP_HEADS);
+    r->whole_low = first_seen(a, &r->s, last / GROUP_HEADS);
+    r->whole_end = end_seen(&r->s, first / GROUP_HEADS);
+    r->tile_end = end_seen(&r->s, last / GROUP_HEADS);
+    return p.n > 0 && r->head_kv < HEADS_KV;
 }
 
 /* ---- scores -------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ finish_scores(const struct attention *a, const struct query *r, float8 s, int j)
         float added[8];
 #pragma unroll
         for (int i = 0; i < 8; i++)
-            added[i] = mask_at(a, r->b, r->head, r->token, min(j + i, (int)a->keys - 1));
+            added[i] = mask_at(a, &r->s, r->head, r->token, min(j + i, r->s.keys - 1));
         s += vload8(0, added);
     }
     if (j < r->whole_low || j + 8 > r->whole_end) {
@@ -153,7 +153,7 @@ hide_padding(const struct attention *a, const struct query *r, int j, float s[KE
     uint hidden = 0;
 #pragma unroll 1
     for (int i = 0; i < KEYS; i++)
-        hidden |= (uint)is_padding(a, r->b, min(j + i, (int)a->keys - 1)) << i;
+        hidden |= (uint)is_padding(a, &r->s, min(j + i, r->s.keys - 1)) << i;
 #pragma unroll
     for (int i = 0; i < KEYS; i++)
         s[i] = hidden >> i & 1 ? -INFINITY : s[i];
@@ -161,18 +161,17 @@ hide_padding(const struct attention *a, const struct query *r, int j, float s[KE
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* o += v p for the 16 values from `first` on: the even ones, the odd ones. */
+/* o += v p for 16 values of this lane's rows of V: the even ones, the odd ones. */
 static inline void
-add_values(const struct attention *a, ulong row, const int there[LANE_KEYS], uint first,
-           int8 p, float8 *o)
+add_values(__global const STORAGE(CACHE) * values, const int there[LANE_KEYS], int8 p,
+           float8 *o)
 {
     uint8 v[LANE_KEYS];
 #pragma unroll
     for (uint i = 0; i < LANE_KEYS; i++) {
         v[i] = 0;
         if (there[i])
-            v[i] =
-                vload8(0, (__global const uint *)(a->v_cache + (row + i) * DV + first));
+            v[i] = vload8(0, (__global const uint *)(values + i * DV));
     }
 #if SG == 8
     const uint8 even = (v[0] & 0xffff) | v[1] << 16,
@@ -223,19 +222,20 @@ weigh(struct sums *sums, float s[KEYS])
     return as_int8(vload8(0, p));
 }
 
-/* The lanes' rows against the keys from position j on, which are at `row` of the cache. */
+/* The lanes' rows against the keys from position j on, which a page has. */
 static inline void
-attend_tile(const struct attention *a, const struct query *r, int j, ulong row,
+attend_tile(const struct attention *a, const struct query *r, int j, __global uchar *page,
             struct sums *sums)
 {
+    const uint row = page_row(r->head_kv, j);
     const int mine = (int)get_sub_group_local_id() * LANE_KEYS;
     int there[LANE_KEYS];
     float8 products[KEYS / 8] = {0.0f, 0.0f};
     float s[KEYS];
 #pragma unroll
     for (int i = 0; i < LANE_KEYS; i++)
-        there[i] = j + mine + i < (int)a->keys && !is_padding(a, r->b, j + mine + i);
-    dots(a, r, a->k_cache + row * D, products);
+        there[i] = j + mine + i < r->s.keys && !is_padding(a, &r->s, j + mine + i);
+    dots(a, r, key_row(page, row), products);
     vstore8(finish_scores(a, r, products[0], j), 0, s);
     vstore8(finish_scores(a, r, products[1], j + 8), 1, s);
     if (a->key_mask_bytes)
@@ -243,8 +243,8 @@ attend_tile(const struct attention *a, const struct query *r, int j, ulong row,
     const int8 p = weigh(sums, s);
     UNROLL_PRODUCTS
     for (uint i = 0; i < VALUE_BLOCKS; i++)
-        add_values(a, row + mine, there, min(r->first_value + i * 16, DV - 16u), p,
-                   sums->o[i]);
+        add_values(value_row(page, row + mine) + min(r->first_value + i * 16, DV - 16u),
+                   there, p, sums->o[i]);
 }
 
 static inline void
@@ -252,23 +252,20 @@ attend(const struct attention *a, const struct query *r, struct sums *sums)
 {
 #pragma unroll 1
     for (int j = r->tile_low / KEYS * KEYS; j < r->tile_end; j += KEYS) {
-        const int page = a->table[(ulong)r->b * a->max_pages + (uint)j / PAGE_TOKENS];
-        if (page >= 0)
-            attend_tile(a, r, j,
-                        ((ulong)page * HEADS_KV + r->head_kv) * PAGE_TOKENS +
-                            (uint)j % PAGE_TOKENS,
-                        sums);
+        __global uchar *page = page_of(&a->cache, &r->s, j);
+        if (page)
+            attend_tile(a, r, j, page, sums);
     }
 }
 
 SUB_GROUP_SIZE __kernel void
-attention_prompt_dpas(ATTENTION_PARAMETERS, __global STORAGE(SRC) * out, int batch)
+attention_prompt_dpas(ATTENTION_PARAMETERS, __global STORAGE(SRC) * out)
 {
     const struct attention a = ATTENTION_ARGUMENTS;
     const uint unit = sub_group_index(), part = unit % VALUE_PARTS;
     struct query r;
     struct sums sums = {.m = -INFINITY, .l = 0.0f};
-    if (!find_rows(&a, unit, batch, &r))
+    if (!find_rows(&a, unit, &r))
         return;
     r.first_value = (int)part * VALUE_BLOCKS * 16;
 #pragma unroll

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- *     out[b,t,h,:] = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
+ *     out[r,h,:]    = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
  *
- * A work-group of ITEMS makes a tile of rows; one group a (b, head of K and V, tile). A row
+ * A work-group of ITEMS makes a tile of rows; one group a (head of K and V, tile). A row
  * that sees no key gives zeros.
  */
 #include "attention_group.h"
 
 __kernel void
-attention_prompt_gen(ATTENTION_PARAMETERS, __global STORAGE(SRC) *out, int batch)
+attention_prompt_gen(ATTENTION_PARAMETERS, __global STORAGE(SRC) *out)
 {
     __local struct tile t;
     const struct attention a = ATTENTION_ARGUMENTS;
     const struct rows r = rows_of(&a, get_group_id(0));
     float o[ROWS][ITEM_DIMS];
-    attend_rows(&a, &r, &t, o, 0, a.keys);
+    if (r.n == 0)
+        return;
+    attend_rows(&a, &r, &t, o, 0, r.s.keys);
     for (int i = 0; i < ROWS; i++)
         if (i < r.n)
             finish_row(&a, &r, &t, i, o[i], out);

@@ -71,10 +71,20 @@ struct verify {
 
 /* ---- one step ---------------------------------------------------------------------- */
 
+/* Whether a step reads a cache of this type, which is no operand. */
+static bool
+reads_cache_of(const struct xm_verify_step *v, enum xm_element e)
+{
+    return v->step->kind == XM_STEP_ATTENTION &&
+           xm_request_program(v->request)->kv[v->step->layer].element == e;
+}
+
 static double
 tolerance_of(const struct xm_verify_step *v)
 {
     for (size_t t = 0; t < XM_ARRAY_LEN(tolerances); t++) {
+        if (reads_cache_of(v, tolerances[t].element))
+            return tolerances[t].tolerance;
         for (uint32_t i = 0; i < v->step->n_operands; i++) {
             if (v->operands[i].buffer && v->operands[i].element == tolerances[t].element)
                 return tolerances[t].tolerance;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention: the chunk's K and V are written to their pages (attention_inputs.h), then every
- * query row reads the pages. At most DECODE_TOKENS tokens go the way of decode: where they are too
- * little work for the device, the keys are cut into partitions whose results are joined
- * (attention_partitions.h); more tokens are work enough without.
+ * attention: the run's K and V are written to their pages (attention_inputs.h), then every query
+ * row reads the pages. The first sequences that have at most DECODE_TOKENS tokens each go the way
+ * of decode: where they are too little work for the device, the keys are cut into partitions whose
+ * results are joined (attention_partitions.h). The rest goes the way of prompts, which are work
+ * enough without.
  */
 #include "primitives/attention/attention.h"
 
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "primitives/args.h"
+#include "primitives/attention/attention_cache.h"
 #include "primitives/attention/attention_inputs.h"
 #include "primitives/attention/attention_partitions.h"
 #include "primitives/matrix_engine.h"
@@ -118,30 +120,101 @@ sub_group_rows(const struct xm_attention_desc *d)
     return d->dv > 128 ? 1 : d->dv > 64 ? 2 : 4;
 }
 
-/* Of `n` that share a head of K and V, tiles of `each`, over all heads. */
+/* ---- sequences ---------------------------------------------------------------------- */
+
+/* The sequences of a launch: n from `first` on. */
+struct stretch {
+    const struct xm_attention_run *run;
+    uint32_t first, n;
+    uint64_t rows;
+};
+
 static uint64_t
-tiles_of(const struct xm_attention_desc *d, const struct xm_attention_shape *s,
-         uint64_t n, uint64_t each)
+tokens_of(const struct xm_attention_run *a, uint32_t sequence)
 {
-    return s->batch * d->heads_kv * ((n + each - 1) / each);
+    return (uint64_t)(a->subsequence_begins[sequence + 1] -
+                      a->subsequence_begins[sequence]);
 }
 
-/* What there is to do for a partition of the keys, in the units of each row. */
-static struct xm_counts
-counts_of(const struct attention *a, const struct xm_attention_shape *s,
-          struct tiles tiles)
+static struct stretch
+stretch_of(const struct xm_attention_run *a, uint32_t first, uint32_t end)
+{
+    return (struct stretch){
+        a, first, end - first,
+        (uint64_t)(a->subsequence_begins[end] - a->subsequence_begins[first])};
+}
+
+/* Those that decode, and those behind them. */
+static void
+part_sequences(const struct xm_attention_run *a, struct stretch *decodes,
+               struct stretch *prompts)
+{
+    uint32_t n = 0;
+    while (n < a->n_sequences && tokens_of(a, n) <= DECODE_TOKENS)
+        n++;
+    *decodes = stretch_of(a, 0, n);
+    *prompts = stretch_of(a, n, a->n_sequences);
+}
+
+/* The most keys that a sequence reads: its first token's window reaches no others. */
+static uint64_t
+most_keys_read(const struct xm_attention_desc *d, const struct stretch *s)
+{
+    uint64_t most = 0;
+    for (uint32_t i = s->first; i < s->first + s->n; i++) {
+        const uint64_t tokens = tokens_of(s->run, i),
+                       past = (uint64_t)s->run->past_lens[i];
+        const uint64_t before = d->window && past > d->window - 1 ? d->window - 1 : past;
+        if (tokens && before + tokens > most)
+            most = before + tokens;
+    }
+    return most;
+}
+
+/* ---- units of work ------------------------------------------------------------------ */
+
+/* What a unit of a row is: m of the rows of a head of K and V, of which a token has `per`; there
+ * are `times` heads. */
+struct tiling {
+    uint64_t per, m, times;
+};
+
+static struct tiling
+tiling_of(const struct attention *a, struct tiles tiles, enum xm_axis axis)
 {
     const struct xm_attention_desc *d = &a->desc;
-    const uint64_t rows = s->tokens * (d->heads_q / d->heads_kv);
+    const uint32_t group = d->heads_q / d->heads_kv;
     const uint64_t lanes = xm_matrix_lanes(xm_engine_info(a->base.engine));
     const uint64_t value_parts = (d->dv + MATRIX_VALUES - 1) / MATRIX_VALUES;
-    const struct xm_counts c = {
-        .n = {[XM_QUERIES] = s->batch * s->tokens * d->heads_q,
-              [XM_TOKEN_TILES] = tiles_of(d, s, s->tokens, tiles.tokens),
-              [XM_GROUP_TILES] = tiles_of(d, s, rows, tiles.rows),
-              [XM_LANE_TILES] = tiles_of(d, s, rows, sub_group_rows(d)),
-              [XM_MATRIX_TILES] = tiles_of(d, s, rows, lanes) * value_parts}};
-    return c;
+    switch (axis) {
+    case XM_TOKEN_TILES:
+        return (struct tiling){1, tiles.tokens, d->heads_kv};
+    case XM_GROUP_TILES:
+        return (struct tiling){group, tiles.rows, d->heads_kv};
+    case XM_LANE_TILES:
+        return (struct tiling){group, sub_group_rows(d), d->heads_kv};
+    case XM_MATRIX_TILES:
+        return (struct tiling){group, lanes, d->heads_kv * value_parts};
+    default: /* XM_QUERIES */
+        return (struct tiling){d->heads_q, 1, 1};
+    }
+}
+
+/* Units as the kernels number them (tile_slots of kernels/cl/include/attention.h). */
+static uint64_t
+slots(const struct tiling *t, const struct stretch *s)
+{
+    return t->times * ((s->rows * t->per + s->n * (t->m - 1)) / t->m);
+}
+
+/* Those of them that have rows. */
+static uint64_t
+filled_slots(const struct tiling *t, const struct stretch *s)
+{
+    uint64_t n = 0;
+    for (uint32_t i = s->first; i < s->first + s->n; i++)
+        n += (tokens_of(s->run, i) * t->per + t->m - 1) / t->m;
+    return t->times * n;
 }
 
 /* What decode runs with: a row, its units of work, the partitions. */
@@ -149,85 +222,90 @@ struct decoding {
     struct xm_choice choice;
     struct xm_counts counts;
     struct xm_attention_partitions partitions;
+    uint64_t most; /* partitions there are of as many keys or fewer */
 };
 
-/* Only keys that the first token's window reaches are cut up. */
 static enum xm_status
-choose_decoding(const struct attention *a, const struct xm_attention_shape *s,
-                struct decoding *out, struct xm_error *err)
+choose_decoding(const struct attention *a, const struct stretch *s, struct decoding *out,
+                struct xm_error *err)
 {
     const struct xm_attention_desc *d = &a->desc;
-    uint64_t first = 0;
-    if (d->window && s->past + 1 > d->window)
-        first = s->past + 1 - d->window;
+    const struct xm_device_info *device = xm_engine_info(a->base.engine);
+    const uint64_t keys = most_keys_read(d, s);
     XM_TRY(xm_stage_choose(&a->decode, d, &out->choice, err));
-    out->counts = counts_of(a, s, decode_tiles(d));
-    uint64_t *units = &out->counts.n[out->choice.row->launch.x.axis];
-    out->partitions = xm_attention_cut_keys(xm_engine_info(a->base.engine), *units, first,
-                                            s->past + s->tokens);
-    *units *= out->partitions.n;
+    const enum xm_axis axis = out->choice.row->launch.x.axis;
+    const struct tiling t = tiling_of(a, decode_tiles(d), axis);
+    const uint64_t filled = filled_slots(&t, s);
+    out->partitions = xm_attention_cut_keys(device, filled, keys);
+    out->most = xm_attention_most_partitions(device, filled, keys);
+    out->counts = (struct xm_counts){.n = {0}};
+    /* a tile of tokens holds all of a sequence: those are not numbered through rows */
+    out->counts.n[axis] =
+        out->partitions.n * (axis == XM_TOKEN_TILES ? filled : slots(&t, s));
     return XM_OK;
 }
 
 /* Bytes of decode's partial results; one partition has none. */
 static uint64_t
-partial_bytes(const struct xm_attention_desc *d, const struct xm_attention_shape *s,
-              const struct decoding *decoding)
+partial_bytes(const struct xm_attention_desc *d, const struct stretch *s,
+              uint64_t partitions)
 {
-    uint64_t rows = s->batch * s->tokens * d->heads_q, n = decoding->partitions.n;
-    return n > 1 ? rows * n * (d->dv + 2) * sizeof(float) : 0;
+    return partitions > 1
+               ? s->rows * d->heads_q * partitions * (d->dv + 2) * sizeof(float)
+               : 0;
+}
+
+/* ---- arguments ---------------------------------------------------------------------- */
+
+static uint64_t
+bits_of(const struct xm_operand *o)
+{
+    return o->buffer ? xm_element_bits(o->element) : 0;
 }
 
 /* ATTENTION_PARAMETERS of kernels/cl/include/attention.h. */
 static void
 add_parameters(const struct attention *a, const struct xm_operand *operands,
-               const struct xm_attention_shape *s, struct xm_args *args)
+               const struct stretch *s, struct xm_args *args)
 {
-    static const struct {
-        int operand;
-        const char *name;
-    } read[] = {
-        {XM_ATTENTION_Q, "q"},
-        {XM_ATTENTION_K_CACHE, "k_cache"},
-        {XM_ATTENTION_V_CACHE, "v_cache"},
-        {XM_ATTENTION_K_SCALE, "k_scale"},
-        {XM_ATTENTION_V_SCALE, "v_scale"},
-        {XM_ATTENTION_TABLE, "table"},
-        {XM_ATTENTION_KEY_MASK, "key_mask"},
-        {XM_ATTENTION_MASK, "mask"},
-    };
     const struct xm_operand *mask = &operands[XM_ATTENTION_MASK];
     const struct xm_operand *key_mask = &operands[XM_ATTENTION_KEY_MASK];
-    uint64_t head = s->tokens * (s->past + s->tokens); /* elements of one head's mask */
+    const uint64_t window = a->desc.window > INT32_MAX ? 0 : a->desc.window;
+    uint64_t head = mask->buffer ? (uint64_t)(mask->dim[2] * mask->dim[3]) : 0;
     bool heads = mask->buffer && mask->dim[1] != 1,
          batch = mask->buffer && mask->dim[0] != 1;
-    for (size_t i = 0; i < XM_ARRAY_LEN(read); i++)
-        xm_put_buffer(args, read[i].name, operands[read[i].operand].buffer);
+    xm_put_buffer(args, "q", operands[XM_ATTENTION_Q].buffer);
+    xm_attention_put_cache(args, operands, s->run);
+    xm_put_uint(args, "first_sequence", s->first);
+    xm_put_uint(args, "sequences", s->n);
+    xm_put_buffer(args, "key_mask", key_mask->buffer);
+    xm_put_buffer(args, "mask", mask->buffer);
     xm_put_buffer(args, "sinks", a->desc.sinks);
-    xm_put_uint(args, "tokens", s->tokens);
-    xm_put_ulong(args, "past", s->past);
-    xm_put_uint(args, "max_pages", s->max_pages);
-    xm_put_uint(args, "key_mask_bytes",
-                key_mask->buffer ? xm_element_bits(key_mask->element) / 8 : 0);
-    xm_put_uint(args, "mask_bits", mask->buffer ? xm_element_bits(mask->element) : 0);
+    xm_put_uint(args, "key_mask_bytes", bits_of(key_mask) / 8);
+    xm_put_ulong(args, "key_mask_stride",
+                 key_mask->buffer ? (uint64_t)key_mask->dim[1] : 0);
+    xm_put_uint(args, "mask_bits", bits_of(mask));
     xm_put_ulong(args, "mask_batch", batch ? head * (uint64_t)mask->dim[1] : 0);
     xm_put_ulong(args, "mask_head", heads ? head : 0);
     xm_put_float(args, "scale", a->desc.scale);
     xm_put_float(args, "soft_cap", a->desc.soft_cap);
-    xm_put_ulong(args, "window", a->desc.window);
+    xm_put_uint(args, "window", window);
 }
 
 static enum xm_status
 enqueue_prompt(const struct attention *a, const struct xm_operand *operands,
-               const struct xm_attention_shape *s, const struct xm_run *run,
-               struct xm_error *err)
+               const struct stretch *s, const struct xm_run *run, struct xm_error *err)
 {
-    const struct xm_counts counts = counts_of(a, s, prompt_tiles(&a->desc));
+    struct xm_choice choice;
     struct xm_args args = {.n = 0};
+    struct xm_counts counts = {.n = {0}};
+    XM_TRY(xm_stage_choose(&a->prompt, &a->desc, &choice, err));
+    const enum xm_axis axis = choice.row->launch.x.axis;
+    const struct tiling t = tiling_of(a, prompt_tiles(&a->desc), axis);
+    counts.n[axis] = slots(&t, s);
     add_parameters(a, operands, s, &args);
     xm_put_buffer(&args, "out", operands[XM_ATTENTION_OUT].buffer);
-    xm_put_uint(&args, "batch", s->batch);
-    return xm_stage_run(&a->prompt, &a->desc, &counts, &args, run, err);
+    return xm_launch(&choice.row->launch, choice.kernel, &counts, &args, run->queue, err);
 }
 
 /* ---- prepared rows ----------------------------------------------------------------- */
@@ -257,13 +335,13 @@ _Static_assert((int)XM_PREPARED_ROWS <= (int)DECODE_TOKENS,
 
 /* Where decode prepares its rows: nowhere where the heads are no parts. */
 static const struct xm_buffer *
-prepared_of(const struct attention *a, const struct xm_operand *operands,
-            const struct xm_attention_shape *s)
+prepared_of(const struct attention *a, const struct xm_operand *operands)
 {
+    const struct xm_operand *q = &operands[XM_ATTENTION_Q];
     const uint64_t cols = (uint64_t)a->desc.heads_q * a->desc.dv;
     return heads_of_part(&a->desc)
                ? xm_prepared_target(&a->desc.prepared, &operands[XM_ATTENTION_PREPARED],
-                                    cols, s->batch * s->tokens)
+                                    cols, (uint64_t)(q->dim[0] * q->dim[1]))
                : NULL;
 }
 
@@ -272,25 +350,25 @@ prepared_of(const struct attention *a, const struct xm_operand *operands,
 /* Joins the partitions of `partial`. */
 static enum xm_status
 enqueue_combine(const struct attention *a, const struct xm_operand *operands,
-                const struct xm_attention_shape *s, uint64_t partitions,
+                const struct stretch *s, uint64_t partitions,
                 const struct xm_buffer *partial, const struct xm_run *run,
                 struct xm_error *err)
 {
     struct xm_args args = {.n = 0};
-    uint64_t rows = s->batch * s->tokens * a->desc.heads_q;
+    const uint64_t rows = s->rows * a->desc.heads_q;
     xm_put_buffer(&args, "partial", partial);
     xm_put_buffer(&args, "sinks", a->desc.sinks);
     xm_put_buffer(&args, "out", operands[XM_ATTENTION_OUT].buffer);
     xm_put_ulong(&args, "rows", rows);
     xm_put_uint(&args, "partitions", partitions);
-    xm_put_buffer(&args, "prepared", prepared_of(a, operands, s));
+    xm_put_buffer(&args, "prepared", prepared_of(a, operands));
     return xm_stage_go(&a->combine, NULL, rows, &args, run, err);
 }
 
 /* `partial` NULL: one partition. */
 static enum xm_status
 enqueue_decode(const struct attention *a, const struct xm_operand *operands,
-               const struct xm_attention_shape *s, const struct decoding *decoding,
+               const struct stretch *s, const struct decoding *decoding,
                const struct xm_buffer *partial, const struct xm_run *run,
                struct xm_error *err)
 {
@@ -300,11 +378,9 @@ enqueue_decode(const struct attention *a, const struct xm_operand *operands,
     add_parameters(a, operands, s, &args);
     xm_put_buffer(&args, "out", operands[XM_ATTENTION_OUT].buffer);
     xm_put_buffer(&args, "partial", partial);
-    xm_put_uint(&args, "batch", s->batch);
-    xm_put_ulong(&args, "first_key", p->first_key);
-    xm_put_ulong(&args, "partition_keys", p->keys);
+    xm_put_uint(&args, "partition_keys", p->keys);
     xm_put_uint(&args, "partitions", p->n);
-    xm_put_buffer(&args, "prepared", prepared_of(a, operands, s));
+    xm_put_buffer(&args, "prepared", prepared_of(a, operands));
     XM_TRY(
         xm_launch(&c->row->launch, c->kernel, &decoding->counts, &args, run->queue, err));
     return partial ? enqueue_combine(a, operands, s, p->n, partial, run, err) : XM_OK;
@@ -333,20 +409,22 @@ enqueue(const struct attention *a, const struct xm_operand *operands,
 {
     struct xm_operand o[XM_ATTENTION_N_OPERANDS];
     struct decoding decoding;
+    struct stretch decodes, prompts;
     struct taken taken;
-    bool decodes = s->tokens <= DECODE_TOKENS;
     uint64_t partial = 0;
-    if (decodes) {
-        XM_TRY(choose_decoding(a, s, &decoding, err));
-        partial = partial_bytes(&a->desc, s, &decoding);
+    part_sequences(s->run, &decodes, &prompts);
+    if (decodes.rows) {
+        XM_TRY(choose_decoding(a, &decodes, &decoding, err));
+        partial = partial_bytes(&a->desc, &decodes, decoding.partitions.n);
     }
     XM_TRY(take_scratch(a, operands, s, partial, scratch, &taken, err));
     memcpy(o, operands, sizeof(o));
     XM_TRY(xm_attention_take_inputs(&a->inputs, &a->desc, o, s, taken.q, run, err));
     if (taken.q)
         o[XM_ATTENTION_Q].buffer = taken.q;
-    return decodes ? enqueue_decode(a, o, s, &decoding, taken.partial, run, err)
-                   : enqueue_prompt(a, o, s, run, err);
+    if (decodes.rows)
+        XM_TRY(enqueue_decode(a, o, &decodes, &decoding, taken.partial, run, err));
+    return prompts.rows ? enqueue_prompt(a, o, &prompts, run, err) : XM_OK;
 }
 
 enum xm_status
@@ -356,15 +434,19 @@ xm_attention_plan(const struct xm_primitive *p, const struct xm_operand *operand
 {
     const struct attention *s = (const struct attention *)p;
     struct xm_attention_shape shape;
-    XM_TRY(xm_attention_shape(&s->desc, operands, a->past, &shape, err));
+    struct stretch decodes, prompts;
+    struct decoding decoding;
+    XM_TRY(xm_attention_shape(&s->desc, operands, a, &shape, err));
     *scratch_bytes = 0;
+    if (shape.rows == 0)
+        return XM_OK;
+    part_sequences(a, &decodes, &prompts);
     if (xm_attention_changes_q(&s->desc, operands))
         *scratch_bytes = xm_scratch_bytes(p, xm_attention_q_bytes(&s->desc, &shape));
-    if (shape.batch == 0 || shape.tokens == 0 || shape.tokens > DECODE_TOKENS)
+    if (decodes.rows == 0)
         return XM_OK;
-    struct decoding decoding;
-    XM_TRY(choose_decoding(s, &shape, &decoding, err));
-    uint64_t partial = partial_bytes(&s->desc, &shape, &decoding);
+    XM_TRY(choose_decoding(s, &decodes, &decoding, err));
+    uint64_t partial = partial_bytes(&s->desc, &decodes, decoding.most);
     *scratch_bytes += partial ? xm_scratch_bytes(p, partial) : 0;
     return XM_OK;
 }
@@ -376,10 +458,10 @@ xm_attention_enqueue(const struct xm_primitive *p, const struct xm_operand *oper
 {
     const struct attention *s = (const struct attention *)p;
     struct xm_attention_shape shape;
-    XM_TRY(xm_attention_shape(&s->desc, operands, a->past, &shape, err));
-    XM_TRY(xm_attention_check(&s->desc, operands, &shape, err));
-    if (shape.batch == 0 || shape.tokens == 0)
+    XM_TRY(xm_attention_shape(&s->desc, operands, a, &shape, err));
+    if (shape.rows == 0)
         return XM_OK;
+    XM_TRY(xm_attention_check(&s->desc, operands, &shape, err));
     struct xm_scratch scratch;
     xm_scratch_begin(&scratch, p, run);
     enum xm_status status = enqueue(s, operands, &shape, &scratch, run, err);
@@ -392,7 +474,7 @@ refuse_plan(const struct xm_primitive *p, const struct xm_operand *operands,
             uint64_t *scratch_bytes, struct xm_error *err)
 {
     (void)p, (void)operands, (void)scratch_bytes;
-    return xm_fail(err, XM_INVALID, "attention needs past: use xm_attention_plan");
+    return xm_fail(err, XM_INVALID, "attention has sequences: use xm_attention_plan");
 }
 
 static enum xm_status
@@ -400,7 +482,7 @@ refuse_run(const struct xm_primitive *p, const struct xm_operand *operands,
            const struct xm_run *run, struct xm_error *err)
 {
     (void)p, (void)operands, (void)run;
-    return xm_fail(err, XM_INVALID, "attention needs past: use xm_attention_enqueue");
+    return xm_fail(err, XM_INVALID, "attention has sequences: use xm_attention_enqueue");
 }
 
 static void
@@ -408,10 +490,12 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
          size_t out_bytes)
 {
     const struct attention *a = (const struct attention *)p;
+    const struct xm_operand *q = &operands[XM_ATTENTION_Q],
+                            *past = &operands[XM_ATTENTION_PAST_LENS];
     const char *first = "";
     if (operands[XM_ATTENTION_K].rank || xm_attention_changes_q(&a->desc, operands))
         first = xm_stage_describe(&a->inputs, NULL);
-    if (operands[XM_ATTENTION_Q].dim[1] > DECODE_TOKENS)
+    if (q->dim[0] * q->dim[1] > DECODE_TOKENS * past->dim[0])
         snprintf(out, out_bytes, "%s%s%s", first, *first ? " " : "",
                  xm_stage_describe(&a->prompt, &a->desc));
     else

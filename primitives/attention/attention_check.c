@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of attention's descriptor and operands, and copying pages.
+ * Checks of attention's descriptor and operands.
  */
 #include "primitives/attention/attention_check.h"
 
 #include <inttypes.h>
 
+#include "primitives/attention/attention_cache.h"
 #include "primitives/stage.h"
+
+/* Kernels count in 31 bits: positions, and those behind the last tile of them; rows of all heads,
+ * and for each sequence those of a tile beside. */
+enum { MOST_POSITIONS = INT32_MAX - 4096, MOST_TILE_ROWS = 64 };
 
 const char *
 xm_attention_supports(const struct xm_device_info *device,
@@ -34,84 +39,144 @@ has_dims(const struct xm_operand *o, uint64_t a, uint64_t b, uint64_t c)
            (uint64_t)o->dim[3] == c;
 }
 
+/* The stretches of rows, and the positions that they end at. */
+static enum xm_status
+check_sequences(struct xm_attention_shape *s, struct xm_error *err)
+{
+    const struct xm_attention_run *a = s->run;
+    int64_t end = 0;
+    for (uint32_t i = 0; i < a->n_sequences; i++) {
+        const int64_t begin = a->subsequence_begins[i], past = a->past_lens[i];
+        const int64_t keys = past + a->subsequence_begins[i + 1] - begin;
+        if (begin != end)
+            return xm_fail(err, XM_INVALID,
+                           "the rows of sequence %" PRIu32 " begin at %" PRId64
+                           ", those before it end at %" PRId64,
+                           i, begin, end);
+        end = a->subsequence_begins[i + 1];
+        if (end < begin)
+            return xm_fail(err, XM_INVALID,
+                           "sequence %" PRIu32 " has %" PRId64 " tokens", i, end - begin);
+        if (past < 0 || keys > MOST_POSITIONS)
+            return xm_fail(err, XM_INVALID,
+                           "sequence %" PRIu32 " would be at position %" PRId64
+                           ", at most %d is possible",
+                           i, past < 0 ? past : keys, MOST_POSITIONS);
+        s->most_keys = (uint64_t)keys > s->most_keys ? (uint64_t)keys : s->most_keys;
+    }
+    if ((uint64_t)end != s->rows)
+        return xm_fail(err, XM_INVALID,
+                       "the sequences have %" PRId64 " rows, q has %" PRIu64, end,
+                       s->rows);
+    return XM_OK;
+}
+
 enum xm_status
 xm_attention_shape(const struct xm_attention_desc *d, const struct xm_operand *operands,
-                   uint64_t past, struct xm_attention_shape *out, struct xm_error *err)
+                   const struct xm_attention_run *a, struct xm_attention_shape *out,
+                   struct xm_error *err)
 {
     const struct xm_operand *q = &operands[XM_ATTENTION_Q];
-    const struct xm_operand *table = &operands[XM_ATTENTION_TABLE];
     if (q->rank != 4 || q->dim[0] < 0 || q->dim[1] < 0 ||
         (uint64_t)q->dim[2] != d->heads_q || (uint64_t)q->dim[3] != d->d)
         return xm_fail(err, XM_INVALID, "q is not [B, T, %u, %u]", d->heads_q, d->d);
-    if (table->rank != 2 || table->dim[0] != q->dim[0] || table->dim[1] < 0)
-        return xm_fail(err, XM_INVALID, "the block table is not [%" PRId64 ", pages]",
-                       q->dim[0]);
-    *out = (struct xm_attention_shape){(uint64_t)q->dim[0], (uint64_t)q->dim[1], past,
-                                       (uint64_t)table->dim[1]};
-    if (out->batch > INT32_MAX || out->tokens > INT32_MAX || out->max_pages > INT32_MAX ||
-        past > INT64_MAX / 2)
-        return xm_fail(err, XM_INVALID, "a dimension of attention is above 2^31 - 1");
-    if ((past + out->tokens + d->page_tokens - 1) / d->page_tokens > out->max_pages)
+    if (q->dim[0] > INT32_MAX || q->dim[1] > INT32_MAX ||
+        q->dim[0] * q->dim[1] > INT32_MAX ||
+        (uint64_t)(q->dim[0] * q->dim[1]) * d->heads_q +
+                (uint64_t)a->n_sequences * MOST_TILE_ROWS >
+            INT32_MAX)
         return xm_fail(err, XM_INVALID,
-                       "%" PRIu64 " positions do not fit a block table of %" PRIu64
-                       " pages of %u",
-                       past + out->tokens, out->max_pages, d->page_tokens);
-    return XM_OK;
+                       "a dimension of attention is above 2^31 - 1");
+    *out = (struct xm_attention_shape){
+        .batch = (uint64_t)q->dim[0],
+        .tokens = (uint64_t)q->dim[1],
+        .rows = (uint64_t)(q->dim[0] * q->dim[1]),
+        .sequences = a->n_sequences,
+        .run = a,
+    };
+    return check_sequences(out, err);
 }
 
 static enum xm_status
-check_cache(const struct xm_attention_desc *d, const struct xm_operand *operands,
-            bool is_v, struct xm_error *err)
+check_tables(const struct xm_operand *operands, const struct xm_attention_shape *s,
+             struct xm_error *err)
 {
-    const char *name = is_v ? "v_cache" : "k_cache";
-    const struct xm_operand *cache =
-        &operands[is_v ? XM_ATTENTION_V_CACHE : XM_ATTENTION_K_CACHE];
-    const struct xm_operand *scale =
-        &operands[is_v ? XM_ATTENTION_V_SCALE : XM_ATTENTION_K_SCALE];
-    XM_TRY(xm_operand_check(cache, name, d->cache, err));
-    if (!has_dims(cache, d->heads_kv, d->page_tokens, is_v ? d->dv : d->d))
-        return xm_fail(err, XM_INVALID, "%s is not [pages, %u, %u, %u]", name,
-                       d->heads_kv, d->page_tokens, is_v ? d->dv : d->d);
-    if (d->cache != XM_I8)
-        return XM_OK;
-    XM_TRY(xm_operand_check(scale, is_v ? "v_scale" : "k_scale", XM_F32, err));
-    uint64_t rows = xm_operand_rows(cache);
-    if (xm_operand_elements(scale) != rows)
-        return xm_fail(err, XM_INVALID, "%s has %" PRIu64 " scales for %" PRIu64 " rows",
-                       name, xm_operand_elements(scale), rows);
-    return XM_OK;
-}
-
-static enum xm_status
-check_masks(const struct xm_attention_desc *d, const struct xm_operand *operands,
-            const struct xm_attention_shape *s, struct xm_error *err)
-{
-    const struct xm_operand *key_mask = &operands[XM_ATTENTION_KEY_MASK];
-    const struct xm_operand *mask = &operands[XM_ATTENTION_MASK];
-    uint64_t keys = s->past + s->tokens;
-    if (key_mask->buffer) {
-        enum xm_element e = key_mask->element;
-        if (e != XM_I64 && e != XM_I32 && e != XM_U8 && e != XM_BOOL)
-            return xm_fail(err, XM_INVALID, "the key mask is %s, not i64, i32 or u8",
-                           xm_element_text(e));
-        XM_TRY(xm_operand_check(key_mask, "key_mask", e, err));
-        if (xm_operand_elements(key_mask) != s->batch * keys)
-            return xm_fail(err, XM_INVALID,
-                           "the key mask has %" PRIu64 " elements, expected %" PRIu64,
-                           xm_operand_elements(key_mask), s->batch * keys);
+    const struct {
+        enum xm_attention_operand operand;
+        const char *name;
+        uint64_t n; /* 0: any */
+    } tables[] = {
+        {XM_ATTENTION_PAST_LENS, "past_lens", s->sequences},
+        {XM_ATTENTION_SUBSEQUENCE_BEGINS, "subsequence_begins", s->sequences + 1},
+        {XM_ATTENTION_BLOCK_INDICES, "block_indices", 0},
+        {XM_ATTENTION_BLOCK_INDICES_BEGINS, "block_indices_begins", s->sequences + 1},
+    };
+    for (size_t i = 0; i < XM_ARRAY_LEN(tables); i++) {
+        const struct xm_operand *o = &operands[tables[i].operand];
+        XM_TRY(xm_operand_check(o, tables[i].name, XM_I32, err));
+        if (o->rank != 1 || (tables[i].n && (uint64_t)o->dim[0] != tables[i].n))
+            return xm_fail(err, XM_INVALID, "%s is not a list of %" PRIu64 " numbers",
+                           tables[i].name, tables[i].n);
     }
-    if (!mask->buffer)
-        return XM_OK;
-    if (mask->element != XM_F16 && mask->element != XM_F32)
-        return xm_fail(err, XM_INVALID, "the mask is %s, not f16 or f32",
-                       xm_element_text(mask->element));
-    XM_TRY(xm_operand_check(mask, "mask", mask->element, err));
-    bool heads = mask->dim[1] == 1 || (uint64_t)mask->dim[1] == d->heads_q;
-    bool batch = mask->dim[0] == 1 || (uint64_t)mask->dim[0] == s->batch;
-    if (!batch || !heads || !has_dims(mask, (uint64_t)mask->dim[1], s->tokens, keys))
+    return XM_OK;
+}
+
+/* Whether all sequences have `tokens` tokens. */
+static bool
+have_tokens(const struct xm_attention_run *a, uint64_t tokens)
+{
+    for (uint32_t i = 0; i < a->n_sequences; i++) {
+        if (a->subsequence_begins[i + 1] - a->subsequence_begins[i] != (int64_t)tokens)
+            return false;
+    }
+    return true;
+}
+
+static bool
+have_same_past(const struct xm_attention_run *a)
+{
+    for (uint32_t i = 1; i < a->n_sequences; i++) {
+        if (a->past_lens[i] != a->past_lens[0])
+            return false;
+    }
+    return true;
+}
+
+static enum xm_status
+check_key_mask(const struct xm_operand *o, const struct xm_attention_shape *s,
+               struct xm_error *err)
+{
+    const enum xm_element e = o->element;
+    if (e != XM_I64 && e != XM_I32 && e != XM_U8 && e != XM_BOOL)
+        return xm_fail(err, XM_INVALID, "the key mask is %s, not i64, i32 or u8",
+                       xm_element_text(e));
+    XM_TRY(xm_operand_check(o, "key_mask", e, err));
+    if (o->rank != 2 || (uint64_t)o->dim[0] != s->sequences ||
+        (uint64_t)o->dim[1] < s->most_keys)
         return xm_fail(err, XM_INVALID,
-                       "the mask is not [B|1, heads|1, %" PRIu64 ", %" PRIu64 "]",
-                       s->tokens, keys);
+                       "the key mask is not [%" PRIu64 ", %" PRIu64 " or more]",
+                       s->sequences, s->most_keys);
+    return XM_OK;
+}
+
+static enum xm_status
+check_mask(const struct xm_attention_desc *d, const struct xm_operand *o,
+           const struct xm_attention_shape *s, struct xm_error *err)
+{
+    const uint64_t tokens = s->rows / s->sequences;
+    if (o->element != XM_F16 && o->element != XM_F32)
+        return xm_fail(err, XM_INVALID, "the mask is %s, not f16 or f32",
+                       xm_element_text(o->element));
+    XM_TRY(xm_operand_check(o, "mask", o->element, err));
+    if (!have_tokens(s->run, tokens) || !have_same_past(s->run))
+        return xm_fail(err, XM_INVALID,
+                       "a mask is for sequences of one length, these have several");
+    bool heads = o->dim[1] == 1 || (uint64_t)o->dim[1] == d->heads_q;
+    bool batch = o->dim[0] == 1 || (uint64_t)o->dim[0] == s->sequences;
+    if (!batch || !heads || !has_dims(o, (uint64_t)o->dim[1], tokens, s->most_keys))
+        return xm_fail(err, XM_INVALID,
+                       "the mask is not [B|1, heads|1, %" PRIu64 ", %" PRIu64 "]", tokens,
+                       s->most_keys);
     return XM_OK;
 }
 
@@ -141,9 +206,30 @@ check_inputs(const struct xm_attention_desc *d, const struct xm_operand *operand
         (cos->dim[0] != 1 && (uint64_t)cos->dim[0] != s->batch))
         return xm_fail(err, XM_INVALID, "cos and sin are not [B|1, %" PRIu64 ", R]",
                        s->tokens);
+    if (cos->dim[0] != (int64_t)s->batch && !have_tokens(s->run, s->tokens))
+        return xm_fail(err, XM_INVALID,
+                       "cos and sin are shared by sequences of several lengths");
     if (cos->dim[2] % 2 != 0 || (uint64_t)cos->dim[2] > d->d)
         return xm_fail(err, XM_INVALID, "%" PRId64 " rotated dimensions of a head of %u",
                        cos->dim[2], d->d);
+    return XM_OK;
+}
+
+static enum xm_status
+check_keys(const struct xm_attention_desc *d, const struct xm_operand *operands,
+           const struct xm_attention_shape *s, struct xm_error *err)
+{
+    const struct xm_operand *k = &operands[XM_ATTENTION_K],
+                            *v = &operands[XM_ATTENTION_V];
+    if (!k->buffer)
+        return XM_OK;
+    XM_TRY(xm_operand_check(k, "k", d->element, err));
+    XM_TRY(xm_operand_check(v, "v", d->element, err));
+    if (!has_dims(k, s->tokens, d->heads_kv, d->d) ||
+        !has_dims(v, s->tokens, d->heads_kv, d->dv) ||
+        (uint64_t)k->dim[0] != s->batch || (uint64_t)v->dim[0] != s->batch)
+        return xm_fail(err, XM_INVALID, "k or v is not [B, T, %u, D] like q",
+                       d->heads_kv);
     return XM_OK;
 }
 
@@ -151,44 +237,21 @@ enum xm_status
 xm_attention_check(const struct xm_attention_desc *d, const struct xm_operand *operands,
                    const struct xm_attention_shape *s, struct xm_error *err)
 {
-    const struct xm_operand *k = &operands[XM_ATTENTION_K],
-                            *v = &operands[XM_ATTENTION_V];
-    const struct xm_operand *out = &operands[XM_ATTENTION_OUT];
+    const struct xm_operand *out = &operands[XM_ATTENTION_OUT],
+                            *mask = &operands[XM_ATTENTION_MASK],
+                            *key_mask = &operands[XM_ATTENTION_KEY_MASK];
     XM_TRY(xm_operand_check(&operands[XM_ATTENTION_Q], "q", d->element, err));
-    XM_TRY(xm_operand_check(&operands[XM_ATTENTION_TABLE], "table", XM_I32, err));
     XM_TRY(xm_operand_check(out, "out", d->element, err));
-    if (xm_operand_elements(out) != s->batch * s->tokens * d->heads_q * d->dv)
+    if (xm_operand_elements(out) != s->rows * d->heads_q * d->dv)
         return xm_fail(err, XM_INVALID, "out is not [%" PRIu64 ", %" PRIu64 ", %u, %u]",
                        s->batch, s->tokens, d->heads_q, d->dv);
-    if (k->buffer) {
-        XM_TRY(xm_operand_check(k, "k", d->element, err));
-        XM_TRY(xm_operand_check(v, "v", d->element, err));
-        if (!has_dims(k, s->tokens, d->heads_kv, d->d) ||
-            !has_dims(v, s->tokens, d->heads_kv, d->dv) ||
-            (uint64_t)k->dim[0] != s->batch || (uint64_t)v->dim[0] != s->batch)
-            return xm_fail(err, XM_INVALID, "k or v is not [B, T, %u, D] like q",
-                           d->heads_kv);
-    }
+    XM_TRY(check_tables(operands, s, err));
+    XM_TRY(check_keys(d, operands, s, err));
     XM_TRY(check_inputs(d, operands, s, err));
-    XM_TRY(check_cache(d, operands, false, err));
-    XM_TRY(check_cache(d, operands, true, err));
+    XM_TRY(xm_attention_check_slabs(d, s->run, err));
     if (d->sinks && xm_buffer_bytes(d->sinks) < d->heads_q * sizeof(float))
         return xm_fail(err, XM_INVALID, "there are fewer sinks than query heads");
-    return check_masks(d, operands, s, err);
-}
-
-enum xm_status
-xm_attention_copy_page(const struct xm_operand *cache, uint32_t from, uint32_t to,
-                       struct xm_queue *queue, struct xm_error *err)
-{
-    uint64_t pages = cache->rank ? (uint64_t)cache->dim[0] : 0, bytes = 0;
-    if (from >= pages || to >= pages)
-        return xm_fail(err, XM_INVALID, "page %u to %u in a cache of %" PRIu64 " pages",
-                       from, to, pages);
-    XM_TRY(xm_operand_check(cache, "cache", cache->element, err));
-    if (from == to)
-        return XM_OK;
-    xm_element_bytes(cache->element, xm_operand_elements(cache) / pages, &bytes);
-    return xm_queue_copy(queue, cache->buffer, from * bytes, cache->buffer, to * bytes,
-                         bytes, err);
+    if (key_mask->buffer)
+        XM_TRY(check_key_mask(key_mask, s, err));
+    return mask->buffer ? check_mask(d, mask, s, err) : XM_OK;
 }

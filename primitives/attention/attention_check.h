@@ -12,15 +12,19 @@ extern "C" {
 #endif
 
 struct xm_attention_shape {
-    uint64_t batch, tokens, past, max_pages;
+    uint64_t batch, tokens;             /* of q */
+    uint64_t rows, sequences;           /* rows: batch * tokens */
+    uint64_t most_keys;                 /* of a sequence: past and its tokens */
+    const struct xm_attention_run *run; /* the caller's */
 };
 
-/* From the dimensions alone; buffers may be absent. */
+/* From q's dimensions and what the run says of its sequences; buffers may be absent. */
 enum xm_status xm_attention_shape(const struct xm_attention_desc *d,
-                                  const struct xm_operand *operands, uint64_t past,
+                                  const struct xm_operand *operands,
+                                  const struct xm_attention_run *a,
                                   struct xm_attention_shape *out, struct xm_error *err);
-/* Types, sizes and presence of every operand. The block table's contents are the caller's
- * promise: entries are below the number of pages, or negative for "no page". */
+/* Types, sizes and presence of every operand. What the tables on the device hold is the caller's
+ * promise: what the run says, words of pages that are there, or negative for "no page". */
 enum xm_status xm_attention_check(const struct xm_attention_desc *d,
                                   const struct xm_operand *operands,
                                   const struct xm_attention_shape *s,

@@ -4,7 +4,7 @@
  */
 #include "primitives/attention/attention_inputs.h"
 
-#include "primitives/args.h"
+#include "primitives/attention/attention_cache.h"
 #include "primitives/tables.h"
 
 /* clang-format off */
@@ -29,7 +29,7 @@ uint64_t
 xm_attention_q_bytes(const struct xm_attention_desc *d,
                      const struct xm_attention_shape *s)
 {
-    return s->batch * s->tokens * d->heads_q * d->d * (xm_element_bits(d->element) / 8);
+    return s->rows * d->heads_q * d->d * (xm_element_bits(d->element) / 8);
 }
 
 /* INPUT_PARAMETERS of kernels/cl/include/attention_inputs.h. */
@@ -45,20 +45,14 @@ arguments(const struct xm_attention_desc *d, const struct xm_operand *operands,
     xm_put_buffer(&a, "k", operands[XM_ATTENTION_K].buffer);
     xm_put_buffer(&a, "v", operands[XM_ATTENTION_V].buffer);
     xm_put_buffer(&a, "q_out", q_out);
-    xm_put_buffer(&a, "k_cache", operands[XM_ATTENTION_K_CACHE].buffer);
-    xm_put_buffer(&a, "v_cache", operands[XM_ATTENTION_V_CACHE].buffer);
-    xm_put_buffer(&a, "k_scale", operands[XM_ATTENTION_K_SCALE].buffer);
-    xm_put_buffer(&a, "v_scale", operands[XM_ATTENTION_V_SCALE].buffer);
-    xm_put_buffer(&a, "table", operands[XM_ATTENTION_TABLE].buffer);
+    xm_attention_put_cache(&a, operands, s->run);
+    xm_put_uint(&a, "sequences", s->sequences);
     xm_put_buffer(&a, "cosines", cos->buffer);
     xm_put_buffer(&a, "sines", operands[XM_ATTENTION_SIN].buffer);
     xm_put_buffer(&a, "q_gamma", d->q_gamma);
     xm_put_buffer(&a, "k_gamma", d->k_gamma);
     xm_put_buffer(&a, "v_gamma", d->v_gamma);
     xm_put_ulong(&a, "rows", rows);
-    xm_put_uint(&a, "tokens", s->tokens);
-    xm_put_ulong(&a, "past", s->past);
-    xm_put_uint(&a, "max_pages", s->max_pages);
     xm_put_ulong(&a, "table_tokens", rotates ? (uint64_t)(cos->dim[0] * cos->dim[1]) : 1);
     xm_put_uint(&a, "rotated", rotates ? (uint64_t)cos->dim[2] : 0);
     xm_put_uint(&a, "q_heads", q_out ? d->heads_q : 0);
@@ -75,7 +69,7 @@ xm_attention_take_inputs(const struct xm_stage *stage, const struct xm_attention
 {
     uint64_t heads = (q_out ? d->heads_q : 0) +
                      (operands[XM_ATTENTION_K].buffer ? 2 * (uint64_t)d->heads_kv : 0);
-    uint64_t rows = s->batch * s->tokens * heads;
+    uint64_t rows = s->rows * heads;
     const struct xm_args a = arguments(d, operands, s, q_out, rows);
     return xm_stage_go(stage, NULL, rows, &a, run, err);
 }

@@ -19,22 +19,25 @@ static const struct {
     uint64_t units, least_keys; /* of a compute unit; of a partition */
 } on_cpu = {2, 128}, on_gpu = {4, 64};
 
-struct xm_attention_partitions
-xm_attention_cut_keys(const struct xm_device_info *device, uint64_t units, uint64_t first,
-                      uint64_t end)
+uint64_t
+xm_attention_most_partitions(const struct xm_device_info *device, uint64_t units,
+                             uint64_t keys)
 {
     bool cpu = device->kind == XM_DEVICE_CPU;
     uint64_t wanted = (cpu ? on_cpu.units : on_gpu.units) * device->compute_units;
-    uint64_t keys = end - first,
-             most = keys / (cpu ? on_cpu.least_keys : on_gpu.least_keys);
+    uint64_t most = keys / (cpu ? on_cpu.least_keys : on_gpu.least_keys);
     uint64_t n = (wanted + units - 1) / units;
     if (most > MAX_PARTITIONS)
         most = MAX_PARTITIONS;
     if (n > most)
         n = most;
-    if (n < 1)
-        n = 1;
+    return n < 1 ? 1 : n;
+}
+
+struct xm_attention_partitions
+xm_attention_cut_keys(const struct xm_device_info *device, uint64_t units, uint64_t keys)
+{
+    uint64_t n = xm_attention_most_partitions(device, units, keys);
     uint64_t of_each = xm_align_up((keys + n - 1) / n, KEY_TILE);
-    return (struct xm_attention_partitions){first, of_each,
-                                            (keys + of_each - 1) / of_each};
+    return (struct xm_attention_partitions){of_each, (keys + of_each - 1) / of_each};
 }

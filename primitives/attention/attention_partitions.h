@@ -14,16 +14,19 @@
 extern "C" {
 #endif
 
-/* Partition p has the keys from first_key + p * keys on, the last may have fewer. */
+/* Partition p has `keys` keys from p * keys on, counted from the first that a sequence sees: the
+ * last may have fewer, that of a shorter sequence none. */
 struct xm_attention_partitions {
-    uint64_t first_key, keys, n;
+    uint64_t keys, n;
 };
 
-/* Cuts the keys [first, end), at least one, where a partition is `units` units of work: work-items
- * or work-groups of a kernel, sub-groups of an sg kernel. Pure. */
+/* Cuts `keys` keys, at least one, where a partition is `units` units of work: work-items or
+ * work-groups of a kernel, sub-groups of an sg kernel. Pure. */
 struct xm_attention_partitions xm_attention_cut_keys(const struct xm_device_info *device,
-                                                     uint64_t units, uint64_t first,
-                                                     uint64_t end);
+                                                     uint64_t units, uint64_t keys);
+/* How many partitions there are at most of so many keys or fewer. */
+uint64_t xm_attention_most_partitions(const struct xm_device_info *device, uint64_t units,
+                                      uint64_t keys);
 
 #ifdef __cplusplus
 }

@@ -65,17 +65,37 @@ class KvCache : public ::testing::Test
 
     struct place {
         xm_buffer *buffer;
+        uint64_t at;    /* in a page */
         uint64_t bytes; /* of one position of one head */
+        uint64_t page_bytes;
     };
     std::vector<place> places()
     {
-        return {{c.key[0], D * 4}, {c.value[0], DV * 4}, {c.key[1], D},
-                {c.value[1], DV},  {c.key_scale[1], 4},  {c.value_scale[1], 4}};
+        std::vector<place> all;
+        for (uint32_t i = 0; i < LAYERS; i++) {
+            xm_attention_desc d = {};
+            d.heads_kv = HEADS;
+            d.d = D;
+            d.dv = DV;
+            d.page_tokens = PAGE;
+            d.cache = layers[i].element;
+            xm_kv_page page = {};
+            EXPECT_TRUE(xm_attention_page(&d, &page));
+            xm_buffer *slab = c.slabs[i * XM_KV_SLABS];
+            const uint64_t bytes = xm_element_bits(d.cache) / 8;
+            all.push_back({slab, 0, D * bytes, page.bytes});
+            all.push_back({slab, page.v, DV * bytes, page.bytes});
+            if (d.cache == XM_I8) {
+                all.push_back({slab, page.k_scale, 4, page.bytes});
+                all.push_back({slab, page.v_scale, 4, page.bytes});
+            }
+        }
+        return all;
     }
     uint64_t offset(const place &p, uint32_t b, uint64_t position, uint32_t head)
     {
         uint64_t page = (uint64_t)c.table[b * c.table_width + position / PAGE];
-        return ((page * HEADS + head) * PAGE + position % PAGE) * p.bytes;
+        return page * p.page_bytes + p.at + (head * PAGE + position % PAGE) * p.bytes;
     }
     void write(uint32_t b, uint64_t position, int token)
     {

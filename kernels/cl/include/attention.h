@@ -1,88 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the attention kernels share: operands, the paged cache, and which positions a query
- * sees. Token t of a sequence is at position past + t; S = past + T.
+ * What the attention kernels share: operands, which rows are whose, and which positions a query
+ * sees. A launch serves the sequences [first_sequence, first_sequence + sequences).
  *
  *   SRC      of q and the result: f16 or f32
- *   CACHE    f16, f32, or i8 with one scale per (page, head, position)
- *   D, DV    head dimensions of K and V
- *   HEADS_Q, HEADS_KV, PAGE_TOKENS, CAUSAL
+ *   HEADS_Q, CAUSAL
+ *   CACHE, D, DV, HEADS_KV, PAGE_TOKENS  as in attention_cache.h
  */
-#include "types.h"
+#include "attention_cache.h"
 
 #ifndef SRC
 #define SRC f32
 #endif
-#ifndef CACHE
-#define CACHE f16
-#endif
-#ifndef CACHE_SCALED
-#define CACHE_SCALED 0 /* 1: CACHE is i8 */
-#endif
-#ifndef D
-#define D 64
-#define DV 64
-#define HEADS_Q 4
-#define HEADS_KV 2
-#define PAGE_TOKENS 16
-#define CAUSAL 1
-#endif
 
 #define GROUP_HEADS (HEADS_Q / HEADS_KV) /* query heads that share one of K and V */
 
-/* Operands by name; each kernel has its own result behind them. The explicit mask is added:
- * mask_bits 0 none, 16, 32; its batch and head strides are 0 where it is shared. */
+/* Operands by name; each kernel has its own result behind them. A row of the key mask has
+ * key_mask_stride elements. The explicit mask is added: mask_bits 0 none, 16, 32; its strides from
+ * sequence to sequence and from head to head are 0 where it is shared. */
 #define ATTENTION_PARAMETERS                                                             \
-    __global const STORAGE(SRC) *q, __global const STORAGE(CACHE) *k_cache,              \
-        __global const STORAGE(CACHE) *v_cache, __global const float *k_scale,           \
-        __global const float *v_scale, __global const int *table,                        \
+    __global const STORAGE(SRC) *q, CACHE_PARAMETERS, int first_sequence, int sequences, \
         __global const uchar *key_mask, __global const uchar *mask,                      \
-        __global const float *sinks, int tokens, long past, int max_pages,               \
-        int key_mask_bytes, int mask_bits, long mask_batch, long mask_head, float scale, \
-        float soft_cap, long window
+        __global const float *sinks, int key_mask_bytes, long key_mask_stride,           \
+        int mask_bits, long mask_batch, long mask_head, float scale, float soft_cap,     \
+        int window
 
 /* What decode has behind them. One partition: rows go to `out`; else to `partial`, where
- * attention_combine finds them: { o[DV], m, l } of each row (b, t, h) and partition. Partition p
- * has the keys from first_key + p * partition_keys on. */
+ * attention_combine finds them: { o[DV], m, l } of each row (row, head) and partition. Partition p
+ * of a sequence has partition_keys keys, counted from the first that its first token sees; those
+ * that begin behind its last key are empty: m is -infinity, l is 0. */
 #define DECODE_PARAMETERS                                                                \
-    __global STORAGE(SRC) * out, __global float *partial, int batch, long first_key,     \
-        long partition_keys, int partitions, __global int *prepared
+    __global STORAGE(SRC) * out, __global float *partial, int partition_keys,            \
+        int partitions, __global int *prepared
 
 struct attention {
     __global const STORAGE(SRC) *q;
-    __global const STORAGE(CACHE) *k_cache, *v_cache;
-    __global const float *k_scale, *v_scale;
-    __global const int *table;
+    struct cache cache;
+    int first_sequence, sequences;
     __global const uchar *key_mask, *mask;
     __global const float *sinks;
-    int tokens;
-    long past, keys;
-    int max_pages, key_mask_bytes, mask_bits;
+    int key_mask_bytes;
+    long key_mask_stride;
+    int mask_bits;
     long mask_batch, mask_head;
     float scale, soft_cap;
-    long window;
+    int window;
 };
 
 #define ATTENTION_ARGUMENTS                                                              \
     {                                                                                    \
-        q, k_cache, v_cache, k_scale, v_scale, table, key_mask, mask, sinks, tokens,     \
-            past, past + tokens, max_pages, key_mask_bytes, mask_bits, mask_batch,       \
-            mask_head, scale, soft_cap, window                                           \
+        q, CACHE_ARGUMENTS, first_sequence, sequences, key_mask, mask, sinks,            \
+            key_mask_bytes, key_mask_stride, mask_bits, mask_batch, mask_head, scale,    \
+            soft_cap, window                                                             \
     }
 
-/* The row of the cache ([page][head][slot]) that holds position j; -1: no page does. */
-static inline long
-cache_row(const struct attention *a, int b, int head_kv, long j)
+/* ---- tiles -------------------------------------------------------------------------- */
+
+/* Tiles of M rows, of which a token has `per`. They are numbered through all sequences of the
+ * launch without a table: the tiles of a sequence begin at
+ *
+ *     floor((per * rows before it + (M - 1) * sequences before it) / M)
+ *
+ * so that each has as many as it needs or more. The last of them may be empty. */
+static inline uint
+tile_slots(const struct attention *a, uint per, uint m)
 {
-    const int page = a->table[(long)b * a->max_pages + j / PAGE_TOKENS];
-    return page < 0 ? -1
-                    : ((long)page * HEADS_KV + head_kv) * PAGE_TOKENS + j % PAGE_TOKENS;
+    const int rows = a->cache.subsequence_begins[a->first_sequence + a->sequences] -
+                     a->cache.subsequence_begins[a->first_sequence];
+    return ((uint)rows * per + (uint)a->sequences * (m - 1)) / m;
 }
 
-static inline bool
-is_padding(const struct attention *a, int b, long j)
+struct place {
+    struct sequence s;
+    int first, n; /* rows of the sequence, tokens * per in all; n: M, fewer, or none */
+};
+
+static inline struct place
+find_tile(const struct attention *a, uint slot, uint per, uint m)
 {
-    const long i = b * a->keys + j;
+    const struct cache *c = &a->cache;
+    const int first = a->first_sequence,
+              index = find_sequence(c, first, a->sequences, per, m - 1, slot * m + m - 1);
+    struct place p;
+    p.s = sequence_at(c, index);
+    const uint rows = (uint)(p.s.begin - c->subsequence_begins[first]);
+    const uint before = (rows * per + (uint)(index - first) * (m - 1)) / m;
+    p.first = (int)((slot - before) * m);
+    p.n = clamp(p.s.tokens * (int)per - p.first, 0, (int)m);
+    return p;
+}
+
+/* ---- what is seen ------------------------------------------------------------------- */
+
+static inline bool
+is_padding(const struct attention *a, const struct sequence *s, int j)
+{
+    const long i = s->index * a->key_mask_stride + j;
     switch (a->key_mask_bytes) {
     case 1:
         return a->key_mask[i] == 0;
@@ -97,9 +110,10 @@ is_padding(const struct attention *a, int b, long j)
 
 /* What the explicit mask adds to the score of (head, t, j). */
 static inline float
-mask_at(const struct attention *a, int b, int head, int t, long j)
+mask_at(const struct attention *a, const struct sequence *s, int head, int t, int j)
 {
-    const long i = b * a->mask_batch + head * a->mask_head + t * a->keys + j;
+    const long i =
+        s->index * a->mask_batch + head * a->mask_head + (long)t * s->keys + j;
     switch (a->mask_bits) {
     case 16:
         return vload_half(i, (__global const half *)a->mask);
@@ -125,14 +139,14 @@ row_norm(const struct attention *a, int head, float m, float l)
 }
 
 /* First position that token t sees, and the one behind the last; padding aside. */
-static inline long
-first_seen(const struct attention *a, int t)
+static inline int
+first_seen(const struct attention *a, const struct sequence *s, int t)
 {
-    return a->window ? max(a->past + t - a->window + 1, 0L) : 0;
+    return a->window ? max(s->past + t - a->window + 1, 0) : 0;
 }
 
-static inline long
-end_seen(const struct attention *a, int t)
+static inline int
+end_seen(const struct sequence *s, int t)
 {
-    return CAUSAL ? a->past + t + 1 : a->keys;
+    return CAUSAL ? s->past + t + 1 : s->keys;
 }

@@ -30,12 +30,15 @@ struct tile {
     float q[ROWS][TILE_DIMS], k[TILE_KEYS][TILE_DIMS + 1];
     float p[ROWS][TILE_KEYS]; /* scores, then e^(score - m)                    */
     float m[ROWS], l[ROWS], keep[ROWS]; /* maximum, denominator, e^(old m - m)          */
-    long key[TILE_KEYS]; /* rows of the cache; -1: nobody sees the key    */
+    /* a key's row and scale, those of its value; NULL: nobody sees the key */
+    __global const STORAGE(CACHE) *key[TILE_KEYS], *value[TILE_KEYS];
+    float key_scale[TILE_KEYS], value_scale[TILE_KEYS];
 };
 
 /* The rows of a work-group. */
 struct rows {
-    int b, head_kv, first, n; /* n: ROWS, or fewer at the end of the chunk */
+    struct sequence s;
+    int head_kv, first, n; /* n: ROWS, or fewer at the end of the sequence, or none */
 };
 
 static inline int
@@ -50,23 +53,20 @@ row_head(const struct rows *r, int i)
     return r->head_kv * GROUP_HEADS + (r->first + i) % GROUP_HEADS;
 }
 
-/* Where row i lies among the rows (b, t, h) of q and the result. */
+/* Where row i lies among the rows (row, head) of q and the result. */
 static inline ulong
-row_index(const struct attention *a, const struct rows *r, int i)
+row_index(const struct rows *r, int i)
 {
-    return ((ulong)r->b * a->tokens + row_token(r, i)) * HEADS_Q + row_head(r, i);
+    return (ulong)(r->s.begin + row_token(r, i)) * HEADS_Q + row_head(r, i);
 }
 
-/* Tile `id` of the rows, counted through (b, head of K and V, tile). */
+/* Tile `id` of the rows, counted through (head of K and V, tile). */
 static inline struct rows
-rows_of(const struct attention *a, ulong id)
+rows_of(const struct attention *a, uint id)
 {
-    const int all = a->tokens * GROUP_HEADS, tiles = (all + ROWS - 1) / ROWS;
-    struct rows r;
-    r.first = (int)(id % tiles) * ROWS;
-    r.head_kv = (int)(id / tiles % HEADS_KV);
-    r.b = (int)(id / tiles / HEADS_KV);
-    r.n = min(ROWS, all - r.first);
+    const uint slots = tile_slots(a, GROUP_HEADS, ROWS);
+    const struct place p = find_tile(a, id % slots, GROUP_HEADS, ROWS);
+    const struct rows r = {p.s, (int)(id / slots), p.first, p.n};
     return r;
 }
 
@@ -91,12 +91,12 @@ stage_dims(const struct attention *a, const struct rows *r, __local struct tile 
     for (int i = get_local_id(0); i < ROWS * TILE_DIMS; i += ITEMS) {
         const int row = i / TILE_DIMS, d = i % TILE_DIMS;
         const bool in = row < r->n && first + d < D;
-        t->q[row][d] = in ? LOAD(SRC, a->q, row_index(a, r, row) * D + first + d) : 0.0f;
+        t->q[row][d] = in ? LOAD(SRC, a->q, row_index(r, row) * D + first + d) : 0.0f;
     }
     for (int i = get_local_id(0); i < TILE_KEYS * TILE_DIMS; i += ITEMS) {
         const int key = i / TILE_DIMS, d = i % TILE_DIMS;
-        const bool in = t->key[key] >= 0 && first + d < D;
-        t->k[key][d] = in ? LOAD(CACHE, a->k_cache, t->key[key] * D + first + d) : 0.0f;
+        const bool in = t->key[key] && first + d < D;
+        t->k[key][d] = in ? LOAD(CACHE, t->key[key], first + d) : 0.0f;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -104,33 +104,47 @@ stage_dims(const struct attention *a, const struct rows *r, __local struct tile 
 /* The score of row i with key j of position `at`, from the dot product. */
 static float
 finish_score(const struct attention *a, const struct rows *r, __local struct tile *t,
-             int i, int j, long at, float dot)
+             int i, int j, int at, float dot)
 {
     const int token = row_token(r, i);
-    if (i >= r->n || t->key[j] < 0 || at < first_seen(a, token) ||
-        at >= end_seen(a, token))
+    if (i >= r->n || !t->key[j] || at < first_seen(a, &r->s, token) ||
+        at >= end_seen(&r->s, token))
         return -INFINITY;
     float s = dot * a->scale;
     if (CACHE_SCALED)
-        s *= a->k_scale[t->key[j]];
+        s *= t->key_scale[j];
     if (a->soft_cap != 0.0f)
         s = a->soft_cap * tanh(s / a->soft_cap);
-    return s + mask_at(a, r->b, row_head(r, i), token, at);
+    return s + mask_at(a, &r->s, row_head(r, i), token, at);
+}
+
+/* Where key j of the tile and its value are, at position `at`. */
+static void
+find_key(const struct attention *a, const struct rows *r, __local struct tile *t, int j,
+         int at, int end)
+{
+    const bool seen = at < end && !is_padding(a, &r->s, at);
+    __global uchar *page = seen ? page_of(&a->cache, &r->s, at) : 0;
+    const uint row = page_row(r->head_kv, at);
+    t->key[j] = page ? key_row(page, row) : 0;
+    t->value[j] = page ? value_row(page, row) : 0;
+    if (CACHE_SCALED && page) {
+        t->key_scale[j] = *key_scale(page, row);
+        t->value_scale[j] = *value_scale(page, row);
+    }
 }
 
 /* Scores of the keys [first, end) into t->p. */
 static void
 score_tile(const struct attention *a, const struct rows *r, __local struct tile *t,
-           long first, long end)
+           int first, int end)
 {
     const int me = get_local_id(0), key = me % TILE_KEYS, row = me / TILE_KEYS;
     float dot[ITEM_ROWS];
     for (int i = 0; i < ITEM_ROWS; i++)
         dot[i] = 0.0f;
-    if (me < TILE_KEYS) {
-        const bool seen = first + me < end && !is_padding(a, r->b, first + me);
-        t->key[me] = seen ? cache_row(a, r->b, r->head_kv, first + me) : -1;
-    }
+    if (me < TILE_KEYS)
+        find_key(a, r, t, me, first + me, end);
     for (int d = 0; d < D; d += TILE_DIMS) {
         stage_dims(a, r, t, d);
         for (int i = 0; i < TILE_DIMS; i++) {
@@ -175,21 +189,20 @@ weigh_tile(__local struct tile *t)
 }
 
 static void
-add_values(const struct attention *a, __local const struct tile *t,
-           float o[ROWS][ITEM_DIMS])
+add_values(__local const struct tile *t, float o[ROWS][ITEM_DIMS])
 {
     for (int i = 0; i < ROWS; i++)
         for (int d = 0; d < ITEM_DIMS; d++)
             o[i][d] *= t->keep[i];
     for (int j = 0; j < TILE_KEYS; j++) {
-        const long row = t->key[j];
-        if (row < 0)
+        __global const STORAGE(CACHE) *value = t->value[j];
+        if (!value)
             continue;
         for (int d = 0; d < ITEM_DIMS; d++) {
             const int at = (int)get_local_id(0) + d * ITEMS;
-            float v = at < DV ? LOAD(CACHE, a->v_cache, row * DV + at) : 0.0f;
+            float v = at < DV ? LOAD(CACHE, value, at) : 0.0f;
             if (CACHE_SCALED)
-                v *= a->v_scale[row];
+                v *= t->value_scale[j];
             for (int i = 0; i < ROWS; i++)
                 o[i][d] += t->p[i][j] * v;
         }
@@ -205,7 +218,7 @@ finish_row(const struct attention *a, const struct rows *r, __local const struct
     for (int d = 0; d < ITEM_DIMS; d++) {
         const int at = (int)get_local_id(0) + d * ITEMS;
         if (at < DV)
-            STORE(SRC, out, row_index(a, r, i) * DV + at, o[d] * norm);
+            STORE(SRC, out, row_index(r, i) * DV + at, o[d] * norm);
     }
 }
 
@@ -213,16 +226,16 @@ finish_row(const struct attention *a, const struct rows *r, __local const struct
  * barrier: t->m and t->l may be read. */
 static void
 attend_rows(const struct attention *a, const struct rows *r, __local struct tile *t,
-            float o[ROWS][ITEM_DIMS], long first, long end)
+            float o[ROWS][ITEM_DIMS], int first, int end)
 {
-    first = max(first, first_seen(a, row_token(r, 0)));
-    end = min(end, end_seen(a, row_token(r, r->n - 1)));
+    first = max(first, first_seen(a, &r->s, row_token(r, 0)));
+    end = min(end, end_seen(&r->s, row_token(r, r->n - 1)));
     begin_rows(t, o);
-    for (long j = first; j < end; j += TILE_KEYS) {
+    for (int j = first; j < end; j += TILE_KEYS) {
         barrier(CLK_LOCAL_MEM_FENCE);
         score_tile(a, r, t, j, end);
         weigh_tile(t);
-        add_values(a, t, o);
+        add_values(t, o);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }

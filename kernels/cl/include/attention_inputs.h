@@ -8,61 +8,44 @@
  *     y[i]       = u[i]                                               i >= R, and all of v
  *
  * q goes to q_out; k and v go to their pages, i8 caches as y / s with s = max|y| / 127 of the
- * row beside them. A position without a page (table entry < 0) is not kept.
+ * row beside them. A position without a page is not kept.
  *
- * Rows count through (b, t, head): q_heads of q (0: q is read as it is), then kv_heads of k and
- * as many of v (0: another layer has written them). R is `rotated`, 0 without tables;
+ * Rows count through (row of tokens, head): q_heads of q (0: q is read as it is), then kv_heads of
+ * k and as many of v (0: another layer has written them). R is `rotated`, 0 without tables;
  * table_tokens is B T, or T for tables that all sequences share.
  *
- *   SRC, CACHE, D, DV, PAGE_TOKENS  as in attention.h
+ *   SRC                                  of q, k, v
+ *   CACHE, D, DV, HEADS_KV, PAGE_TOKENS  as in attention_cache.h
  */
-#include "types.h"
+#include "attention_cache.h"
 
 #ifndef SRC
-#define SRC f32 /* of q, k, v */
-#endif
-#ifndef CACHE
-#define CACHE f16
-#endif
-#ifndef CACHE_SCALED
-#define CACHE_SCALED 0 /* 1: CACHE is i8 */
-#endif
-#ifndef D
-#define D           64
-#define DV          64
-#define PAGE_TOKENS 16
+#define SRC f32
 #endif
 
 /* Operands by name. */
 #define INPUT_PARAMETERS                                                                 \
     __global const STORAGE(SRC) * q, __global const STORAGE(SRC) * k,                    \
         __global const STORAGE(SRC) * v, __global STORAGE(SRC) * q_out,                  \
-        __global STORAGE(CACHE) * k_cache, __global STORAGE(CACHE) * v_cache,            \
-        __global float *k_scale, __global float *v_scale, __global const int *table,     \
-        __global const float *cosines, __global const float *sines,                      \
-        __global const float *q_gamma, __global const float *k_gamma,                    \
-        __global const float *v_gamma, ulong rows, int tokens, long past, int max_pages, \
+        CACHE_PARAMETERS, int sequences, __global const float *cosines,                  \
+        __global const float *sines, __global const float *q_gamma,                      \
+        __global const float *k_gamma, __global const float *v_gamma, ulong rows,        \
         ulong table_tokens, int rotated, int q_heads, int kv_heads, float epsilon
 
 struct inputs {
     __global const STORAGE(SRC) * q, *k, *v;
     __global STORAGE(SRC) * q_out;
-    __global STORAGE(CACHE) * k_cache, *v_cache;
-    __global float *k_scale, *v_scale;
-    __global const int *table;
+    struct cache cache;
+    int sequences;
     __global const float *cosines, *sines, *q_gamma, *k_gamma, *v_gamma;
-    int tokens;
-    long past;
-    int max_pages;
     ulong table_tokens;
     int rotated, q_heads, kv_heads;
 };
 
 #define INPUT_ARGUMENTS                                                                  \
     {                                                                                    \
-        q, k, v, q_out, k_cache, v_cache, k_scale, v_scale, table, cosines, sines,       \
-            q_gamma, k_gamma, v_gamma, tokens, past, max_pages, table_tokens, rotated,   \
-            q_heads, kv_heads                                                            \
+        q, k, v, q_out, CACHE_ARGUMENTS, sequences, cosines, sines, q_gamma, k_gamma,    \
+            v_gamma, table_tokens, rotated, q_heads, kv_heads                            \
     }
 
 /* One row: where it comes from, what is done to it, where it goes. */
@@ -91,11 +74,11 @@ static inline struct input_row
 cached_row(const struct inputs *in, ulong token, int head, bool is_v)
 {
     const int n = is_v ? DV : D;
-    const long position = in->past + (long)(token % in->tokens);
-    const int page =
-        in->table[(long)(token / in->tokens) * in->max_pages + position / PAGE_TOKENS];
-    const ulong slot =
-        ((ulong)page * in->kv_heads + head) * PAGE_TOKENS + position % PAGE_TOKENS;
+    const struct sequence s = sequence_at(
+        &in->cache, find_sequence(&in->cache, 0, in->sequences, 1, 0, token));
+    const int position = s.past + (int)token - s.begin;
+    __global uchar *page = page_of(&in->cache, &s, position);
+    const uint row = page_row(head, position);
     const ulong angles = token % in->table_tokens * in->rotated;
     const struct input_row r = {
         (is_v ? in->v : in->k) + (token * in->kv_heads + head) * n,
@@ -105,8 +88,8 @@ cached_row(const struct inputs *in, ulong token, int head, bool is_v)
         n,
         is_v ? 0 : in->rotated,
         0,
-        page < 0 ? 0 : (is_v ? in->v_cache : in->k_cache) + slot * n,
-        page < 0 ? 0 : (is_v ? in->v_scale : in->k_scale) + slot};
+        page ? is_v ? value_row(page, row) : key_row(page, row) : 0,
+        page ? is_v ? value_scale(page, row) : key_scale(page, row) : 0};
     return r;
 }
 

@@ -22,30 +22,32 @@ begin_row(struct row_state *s)
 }
 
 static float
-score(const struct attention *a, ulong q_row, long k_row)
+score(const struct attention *a, ulong q_row, __global uchar *page, uint row)
 {
+    __global const STORAGE(CACHE) *k = key_row(page, row);
     float s = 0.0f;
     for (int i = 0; i < D; i++)
-        s += LOAD(SRC, a->q, q_row * D + i) * LOAD(CACHE, a->k_cache, k_row * D + i);
+        s += LOAD(SRC, a->q, q_row * D + i) * LOAD(CACHE, k, i);
     if (CACHE_SCALED)
-        s *= a->k_scale[k_row];
+        s *= *key_scale(page, row);
     s *= a->scale;
     return a->soft_cap != 0.0f ? a->soft_cap * tanh(s / a->soft_cap) : s;
 }
 
 static void
-add_key(const struct attention *a, struct row_state *state, float s, long v_row)
+add_key(struct row_state *state, float s, __global uchar *page, uint row)
 {
+    __global const STORAGE(CACHE) *v = value_row(page, row);
     const float m = fmax(state->m, s);
     const float keep = exp(state->m - m), p = exp(s - m);
-    const float weight = CACHE_SCALED ? p * a->v_scale[v_row] : p;
+    const float weight = CACHE_SCALED ? p * *value_scale(page, row) : p;
     state->m = m;
     state->l = state->l * keep + p;
     for (int i = 0; i < DV; i++)
-        state->o[i] = state->o[i] * keep + weight * LOAD(CACHE, a->v_cache, v_row * DV + i);
+        state->o[i] = state->o[i] * keep + weight * LOAD(CACHE, v, i);
 }
 
-/* The softmax of row (b, t, h), complete. */
+/* The softmax of a row (row, head), complete. */
 static void
 finish_row(const struct attention *a, const struct row_state *s, ulong row,
            __global STORAGE(SRC) *out)
@@ -55,19 +57,32 @@ finish_row(const struct attention *a, const struct row_state *s, ulong row,
         STORE(SRC, out, row * DV + i, s->o[i] * norm);
 }
 
-/* Token t, query head `head` of sequence b over the keys [first, end). */
+/* Token t, query head `head` of a sequence over the keys [first, end). */
 static void
-attend_row(const struct attention *a, int b, int t, int head, long first, long end,
-           struct row_state *state)
+attend_row(const struct attention *a, const struct sequence *s, int t, int head, int first,
+           int end, struct row_state *state)
 {
-    const ulong q_row = ((ulong)b * a->tokens + t) * HEADS_Q + head;
+    const int head_kv = head / GROUP_HEADS;
+    const ulong q_row = (ulong)(s->begin + t) * HEADS_Q + head;
     begin_row(state);
-    for (long j = max(first, first_seen(a, t)); j < min(end, end_seen(a, t)); j++) {
-        const long row = cache_row(a, b, head / GROUP_HEADS, j);
-        if (row < 0 || is_padding(a, b, j))
+    for (int j = max(first, first_seen(a, s, t)); j < min(end, end_seen(s, t)); j++) {
+        __global uchar *page = page_of(&a->cache, s, j);
+        const uint row = page_row(head_kv, j);
+        if (!page || is_padding(a, s, j))
             continue;
-        const float s = score(a, q_row, row) + mask_at(a, b, head, t, j);
-        if (s != -INFINITY)
-            add_key(a, state, s, row);
+        const float score_j = score(a, q_row, page, row) + mask_at(a, s, head, t, j);
+        if (score_j != -INFINITY)
+            add_key(state, score_j, page, row);
     }
+}
+
+/* The sequence of row `id` of the launch's, and the row itself. */
+static struct sequence
+sequence_of(const struct attention *a, ulong id, ulong *row)
+{
+    const uint token = id / HEADS_Q;
+    const int index =
+        find_sequence(&a->cache, a->first_sequence, a->sequences, 1, 0, token);
+    *row = (ulong)a->cache.subsequence_begins[a->first_sequence] * HEADS_Q + id;
+    return sequence_at(&a->cache, index);
 }

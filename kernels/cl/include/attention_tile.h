@@ -23,7 +23,8 @@
 #define DV_PAD ((DV + 15) / 16 * 16)
 
 struct rows {
-    int b, head_kv, first_token, n; /* n: TILE_ROWS, or fewer at the end of the chunk */
+    struct sequence s;
+    int head_kv, first_token, n; /* n: TILE_ROWS, or fewer at the end of the sequence */
     float q[TILE_ROWS * D_PAD];     /* scaled                                         */
     float o[TILE_ROWS * DV_PAD];
     float m[TILE_ROWS], l[TILE_ROWS];
@@ -31,7 +32,7 @@ struct rows {
 };
 
 struct keys {
-    long first;
+    int first;
     float k[TILE_KEYS * D_PAD];
     float v[TILE_KEYS * DV_PAD];
     float bias[TILE_KEYS]; /* 0, or -infinity where nobody sees the key             */
@@ -49,22 +50,23 @@ row_head(const struct rows *r, int i)
     return r->head_kv * GROUP_HEADS + i % GROUP_HEADS;
 }
 
-/* Where row i lies among the rows (b, t, h) of q and the result. */
+/* Where row i lies among the rows (row, head) of q and the result. */
 static ulong
-row_index(const struct attention *a, const struct rows *r, int i)
+row_index(const struct rows *r, int i)
 {
-    return ((ulong)r->b * a->tokens + row_token(r, i)) * HEADS_Q + row_head(r, i);
+    return (ulong)(r->s.begin + row_token(r, i)) * HEADS_Q + row_head(r, i);
 }
 
+/* `tokens` of r->s, from first_token on. */
 static void
-begin_rows(const struct attention *a, struct rows *r, int b, int head_kv, int first_token)
+begin_rows(const struct attention *a, struct rows *r, int head_kv, int first_token,
+           int tokens)
 {
-    r->b = b;
     r->head_kv = head_kv;
     r->first_token = first_token;
-    r->n = min(TILE_TOKENS, a->tokens - first_token) * GROUP_HEADS;
+    r->n = tokens * GROUP_HEADS;
     for (int i = 0; i < r->n; i++) {
-        const ulong from = row_index(a, r, i) * D;
+        const ulong from = row_index(r, i) * D;
         r->m[i] = -INFINITY;
         r->l[i] = 0.0f;
         int d = 0;
@@ -102,24 +104,27 @@ clear(float *to, int n)
 
 /* The keys [first, end), at most TILE_KEYS; those nobody sees are zeros and biased away. */
 static void
-load_keys(const struct attention *a, const struct rows *r, struct keys *t, long first,
-          long end)
+load_keys(const struct attention *a, const struct rows *r, struct keys *t, int first,
+          int end)
 {
+    __global uchar *page = 0;
     t->first = first;
     for (int j = 0; j < TILE_KEYS; j++) {
-        const long at = first + j;
-        const bool seen = at < end && !is_padding(a, r->b, at);
-        const long row = seen ? cache_row(a, r->b, r->head_kv, at) : -1;
-        t->bias[j] = row < 0 ? -INFINITY : 0.0f;
-        if (row < 0) {
+        const int at = first + j;
+        const uint row = page_row(r->head_kv, at);
+        if (at < end && (j == 0 || at % PAGE_TOKENS == 0))
+            page = page_of(&a->cache, &r->s, at);
+        const bool seen = page && at < end && !is_padding(a, &r->s, at);
+        t->bias[j] = seen ? 0.0f : -INFINITY;
+        if (!seen) {
             clear(t->k + j * D_PAD, D_PAD);
             clear(t->v + j * DV_PAD, DV_PAD);
             continue;
         }
-        load_cached(a->k_cache + row * D, CACHE_SCALED ? a->k_scale[row] : 1.0f, D,
+        load_cached(key_row(page, row), CACHE_SCALED ? *key_scale(page, row) : 1.0f, D,
                     t->k + j * D_PAD);
-        load_cached(a->v_cache + row * DV, CACHE_SCALED ? a->v_scale[row] : 1.0f, DV,
-                    t->v + j * DV_PAD);
+        load_cached(value_row(page, row), CACHE_SCALED ? *value_scale(page, row) : 1.0f,
+                    DV, t->v + j * DV_PAD);
     }
 }
 
@@ -154,9 +159,9 @@ scores(const struct attention *a, const struct rows *r, const struct keys *t, in
 {
     const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const int token = row_token(r, i);
-    const long first = t->first + at;
-    const int low = clamp(first_seen(a, token) - first, 0L, 16L);
-    const int end = clamp(end_seen(a, token) - first, 0L, 16L);
+    const int first = t->first + at;
+    const int low = clamp(first_seen(a, &r->s, token) - first, 0, 16);
+    const int end = clamp(end_seen(&r->s, token) - first, 0, 16);
     float16 s = dots(r->q + i * D_PAD, t->k + at * D_PAD);
     if (a->soft_cap != 0.0f)
         s = a->soft_cap * tanh(s / a->soft_cap);
@@ -164,8 +169,8 @@ scores(const struct attention *a, const struct rows *r, const struct keys *t, in
     if (a->mask_bits) {
         float added[16];
         for (int j = 0; j < 16; j++)
-            added[j] = first + j < a->keys
-                           ? mask_at(a, r->b, row_head(r, i), token, first + j)
+            added[j] = first + j < r->s.keys
+                           ? mask_at(a, &r->s, row_head(r, i), token, first + j)
                            : 0.0f;
         s += vload16(0, added);
     }
@@ -236,10 +241,10 @@ add_values_row(float *o, const float *p, const float *v)
 
 /* All rows of the tile against the keys [first, end). */
 static void
-attend_rows(const struct attention *a, struct rows *r, long first, long end)
+attend_rows(const struct attention *a, struct rows *r, int first, int end)
 {
     struct keys t;
-    for (long j = first; j < end; j += TILE_KEYS) {
+    for (int j = first; j < end; j += TILE_KEYS) {
         int i = 0;
         load_keys(a, r, &t, j, end);
         for (; i < r->n; i++)
@@ -255,7 +260,7 @@ attend_rows(const struct attention *a, struct rows *r, long first, long end)
 static void
 finish_row(const struct attention *a, const struct rows *r, int i, __global STORAGE(SRC) *out)
 {
-    const ulong to = row_index(a, r, i) * DV;
+    const ulong to = row_index(r, i) * DV;
     const float norm = row_norm(a, row_head(r, i), r->m[i], r->l[i]);
     int d = 0;
     for (; d + 16 <= DV; d += 16)
@@ -265,14 +270,14 @@ finish_row(const struct attention *a, const struct rows *r, int i, __global STOR
 }
 
 /* The keys that any row of the tile sees. */
-static long
+static int
 tile_first(const struct attention *a, const struct rows *r)
 {
-    return first_seen(a, r->first_token);
+    return first_seen(a, &r->s, r->first_token);
 }
 
-static long
-tile_end(const struct attention *a, const struct rows *r)
+static int
+tile_end(const struct rows *r)
 {
-    return end_seen(a, row_token(r, r->n - 1));
+    return end_seen(&r->s, row_token(r, r->n - 1));
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * QUERY_ROWS query rows of one head of K and V against a range of keys, SG keys at a time, with
- * the online softmax.
+ * QUERY_ROWS query rows of one head of K and V against a range of keys, up to SG keys of a page at
+ * a time, with the online softmax.
  *
  *   rows    (token, head of the group) in this order: neighbours share keys
  *   scores  a key a lane: no sums across lanes; q comes from memory, the same for every lane
  *   values  DV across the lanes, the weight of each key broadcast
  *
- * Rows past the last repeat it and are not written. Positions are below 2^31.
+ * Rows past the last repeat it and are not written.
  */
 #include "attention.h"
 #include "sub_group.h"
@@ -18,7 +18,8 @@
 #define CHUNKS ((DV + SG - 1) / SG) /* elements of V of a lane */
 
 struct query_rows {
-    int b, head_kv, first, n; /* n: rows of (b, head_kv) */
+    struct sequence s;
+    int head_kv, first, n; /* n: rows of (sequence, head_kv); 0: nothing to do */
     float o[QUERY_ROWS][CHUNKS];
     float m[QUERY_ROWS], l[QUERY_ROWS];
 };
@@ -35,22 +36,23 @@ row_head(const struct query_rows *r, int i)
     return r->head_kv * GROUP_HEADS + min(r->first + i, r->n - 1) % GROUP_HEADS;
 }
 
-/* Where row i lies among the rows (b, t, h) of q and the result. */
+/* Where row i lies among the rows (row, head) of q and the result. */
 static inline ulong
-row_index(const struct attention *a, const struct query_rows *r, int i)
+row_index(const struct query_rows *r, int i)
 {
-    return ((ulong)r->b * a->tokens + row_token(r, i)) * HEADS_Q + row_head(r, i);
+    return (ulong)(r->s.begin + row_token(r, i)) * HEADS_Q + row_head(r, i);
 }
 
 /* Block `id` of the rows; blocks of a head are neighbours. */
 static inline void
 begin_rows(const struct attention *a, struct query_rows *r, uint id)
 {
-    r->n = a->tokens * GROUP_HEADS;
-    const uint blocks = (uint)(r->n + QUERY_ROWS - 1) / QUERY_ROWS;
-    r->first = (int)(id % blocks) * QUERY_ROWS;
-    r->head_kv = (int)(id / blocks % HEADS_KV);
-    r->b = (int)(id / blocks / HEADS_KV);
+    const uint slots = tile_slots(a, GROUP_HEADS, QUERY_ROWS);
+    const struct place p = find_tile(a, id % slots, GROUP_HEADS, QUERY_ROWS);
+    r->s = p.s;
+    r->first = p.first;
+    r->head_kv = (int)(id / slots);
+    r->n = p.n > 0 && r->head_kv < HEADS_KV ? p.s.tokens * GROUP_HEADS : 0;
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++) {
         r->m[i] = -INFINITY;
@@ -74,22 +76,21 @@ begin_rows(const struct attention *a, struct query_rows *r, uint id)
 
 /* q of each row times the key of this lane. */
 static inline void
-dots(const struct attention *a, const ulong q_row[QUERY_ROWS], long k_row,
-     float s[QUERY_ROWS])
+dots(const struct attention *a, const ulong q_row[QUERY_ROWS],
+     __global const STORAGE(CACHE) * k, float s[QUERY_ROWS])
 {
-    const ulong k = (ulong)max(k_row, 0L) * D;
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++)
         s[i] = 0.0f;
 #pragma unroll 1
     for (uint d = 0; d < D; d += AT_ONCE) {
 #if AT_ONCE == 4
-        const float4 key = LOAD4(CACHE, a->k_cache, k + d);
+        const float4 key = LOAD4(CACHE, k, d);
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
             s[i] += dot(LOAD4(SRC, a->q, q_row[i] * D + d), key);
 #else
-        const float key = LOAD(CACHE, a->k_cache, k + d);
+        const float key = LOAD(CACHE, k, d);
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
             s[i] += LOAD(SRC, a->q, q_row[i] * D + d) * key;
@@ -104,13 +105,11 @@ soft_capped(float s, float cap)
     return cap - 2.0f * cap / (exp(2.0f * s / cap) + 1.0f);
 }
 
-/* The scores s of the key at position j, in its lane; k_row < 0: no key. */
+/* The scores s of the key at position j, in its lane. */
 static inline void
 finish_scores(const struct attention *a, const struct query_rows *r, float s[QUERY_ROWS],
-              int j, long k_row)
+              int j, bool is_key, float scale)
 {
-    const float scale =
-        CACHE_SCALED && k_row >= 0 ? a->scale * a->k_scale[k_row] : a->scale;
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++)
         s[i] *= scale;
@@ -123,9 +122,9 @@ finish_scores(const struct attention *a, const struct query_rows *r, float s[QUE
     for (int i = 0; i < QUERY_ROWS; i++) {
         const int t = row_token(r, i);
         const bool seen =
-            k_row >= 0 && j >= (int)first_seen(a, t) && j < (int)end_seen(a, t);
+            is_key && j >= first_seen(a, &r->s, t) && j < end_seen(&r->s, t);
         if (a->mask_bits)
-            s[i] += seen ? mask_at(a, r->b, row_head(r, i), t, j) : 0.0f;
+            s[i] += seen ? mask_at(a, &r->s, row_head(r, i), t, j) : 0.0f;
         s[i] = seen ? s[i] : -INFINITY;
     }
 }
@@ -145,27 +144,26 @@ weigh(struct query_rows *r, int i, float s)
     return p;
 }
 
-/* o += p v over the keys of the lanes; row < 0: no key. */
+/* o += p v over the keys of the first n lanes, whose values are neighbours. A value that nothing
+ * weighs is not read: it may never have been written. */
 static inline void
-add_values(const struct attention *a, struct query_rows *r, const float p[QUERY_ROWS],
-           long row)
+add_values(struct query_rows *r, const float p[QUERY_ROWS], float scale, int n,
+           __global const STORAGE(CACHE) * values)
 {
-    const float scale = CACHE_SCALED && row >= 0 ? a->v_scale[row] : 1.0f;
 #pragma unroll 1
-    for (int j = 0; j < SG; j++) {
-        const uint low = intel_sub_group_shuffle((uint)row, j);
-        const int high = intel_sub_group_shuffle((int)(row >> 32), j);
-        const ulong v_row = high < 0 ? 0 : (ulong)high << 32 | low;
-        float weight[QUERY_ROWS];
+    for (int j = 0; j < n; j++) {
+        float weight[QUERY_ROWS], all = 0.0f;
 #pragma unroll
-        for (int i = 0; i < QUERY_ROWS; i++)
+        for (int i = 0; i < QUERY_ROWS; i++) {
             weight[i] = intel_sub_group_shuffle(p[i] * scale, j);
+            all += weight[i];
+        }
 #pragma unroll
         for (int c = 0; c < CHUNKS; c++) {
             const uint d = c * SG + get_sub_group_local_id();
-            const bool in = high >= 0 && d < DV;
+            const bool in = all != 0.0f && d < DV;
             const float v =
-                in ? LOAD(CACHE, a->v_cache, v_row * DV + min(d, DV - 1u)) : 0.0f;
+                in ? LOAD(CACHE, values, (uint)j * DV + min(d, DV - 1u)) : 0.0f;
 #pragma unroll
             for (int i = 0; i < QUERY_ROWS; i++)
                 r->o[i][c] += weight[i] * v;
@@ -180,7 +178,7 @@ finish_rows(const struct attention *a, const struct query_rows *r,
 {
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++) {
-        const ulong to = row_index(a, r, i) * DV;
+        const ulong to = row_index(r, i) * DV;
         const float norm = row_norm(a, row_head(r, i), r->m[i], r->l[i]);
         if (r->first + i >= r->n)
             continue;
@@ -193,14 +191,25 @@ finish_rows(const struct attention *a, const struct query_rows *r,
     }
 }
 
-/* cache_row() without division of 64 bits, which GPUs emulate; -1 for padding, too. */
-static inline long
-key_row(const struct attention *a, const struct query_rows *r, int j)
+/* The rows against n keys of a page, from position j and `row` of the page on; a page that is not
+ * there is any memory. */
+static inline void
+attend_page(const struct attention *a, struct query_rows *r, const ulong q_row[QUERY_ROWS],
+            int j, int n, bool is_there, __global uchar *page, uint row)
 {
-    const int page = a->table[(ulong)r->b * a->max_pages + (uint)j / PAGE_TOKENS];
-    if (page < 0 || is_padding(a, r->b, j))
-        return -1;
-    return ((long)page * HEADS_KV + r->head_kv) * PAGE_TOKENS + (uint)j % PAGE_TOKENS;
+    const int lane = (int)get_sub_group_local_id(), mine = min(lane, n - 1);
+    const bool is_key = is_there && lane < n && !is_padding(a, &r->s, j + mine);
+    float s[QUERY_ROWS], k_scale = a->scale, v_scale = 1.0f;
+    if (CACHE_SCALED) {
+        k_scale *= *key_scale(page, row + mine);
+        v_scale = is_key ? *value_scale(page, row + mine) : 0.0f;
+    }
+    dots(a, q_row, key_row(page, row + mine), s);
+    finish_scores(a, r, s, j + lane, is_key, k_scale);
+#pragma unroll
+    for (int i = 0; i < QUERY_ROWS; i++)
+        s[i] = weigh(r, i, s[i]);
+    add_values(r, s, v_scale, n, value_row(page, row));
 }
 
 /* The rows against the keys [first, end). */
@@ -210,19 +219,16 @@ attend(const struct attention *a, struct query_rows *r, int first, int end)
     ulong q_row[QUERY_ROWS];
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++)
-        q_row[i] = row_index(a, r, i);
-    first = max(first, (int)first_seen(a, row_token(r, 0)));
-    end = min(end, (int)end_seen(a, row_token(r, QUERY_ROWS - 1)));
+        q_row[i] = row_index(r, i);
+    first = max(first, first_seen(a, &r->s, row_token(r, 0)));
+    end = min(end, end_seen(&r->s, row_token(r, QUERY_ROWS - 1)));
 #pragma unroll 1
-    for (; first < end; first += SG) {
-        const int j = first + (int)get_sub_group_local_id();
-        const long row = j < end ? key_row(a, r, j) : -1;
-        float s[QUERY_ROWS];
-        dots(a, q_row, row, s);
-        finish_scores(a, r, s, j, row);
-#pragma unroll
-        for (int i = 0; i < QUERY_ROWS; i++)
-            s[i] = weigh(r, i, s[i]);
-        add_values(a, r, s, row);
+    while (first < end) {
+        const int rest = PAGE_TOKENS - (int)((uint)first % PAGE_TOKENS);
+        const int n = min(min(SG, rest), end - first);
+        __global uchar *page = page_of(&a->cache, &r->s, first);
+        attend_page(a, r, q_row, first, n, page != 0, page ? page : a->cache.slab0,
+                    page ? page_row(r->head_kv, first) : 0);
+        first += n;
     }
 }

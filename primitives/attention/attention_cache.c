@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pages of attention's cache: where their parts are, copying one, and what kernels are told.
+ */
+#include "primitives/attention/attention_cache.h"
+
+#include <inttypes.h>
+
+#include "runtime/util/memory.h"
+
+enum { PART_ALIGN = 64, SLAB_PAGES = 1 << XM_KV_SLAB_SHIFT };
+
+/* ---- layout ------------------------------------------------------------------------- */
+
+/* Puts a part of `rows` rows of `width` elements behind *end. */
+static bool
+add_part(uint64_t rows, uint64_t width, enum xm_element e, uint64_t *begin, uint64_t *end)
+{
+    uint64_t n = 0, bytes = 0;
+    *begin = *end;
+    if (!xm_mul_size(rows, width, &n) || !xm_element_bytes(e, n, &bytes) ||
+        !xm_add_size(bytes, PART_ALIGN - 1, &bytes))
+        return false;
+    return xm_add_size(*begin, bytes / PART_ALIGN * PART_ALIGN, end);
+}
+
+bool
+xm_attention_page(const struct xm_attention_desc *d, struct xm_kv_page *out)
+{
+    const uint64_t rows = (uint64_t)d->heads_kv * d->page_tokens;
+    const uint64_t scales = d->cache == XM_I8 ? 1 : 0;
+    uint64_t k = 0, end = 0;
+    *out = (struct xm_kv_page){0};
+    bool fits = add_part(rows, d->d, d->cache, &k, &end) &&
+                add_part(rows, d->dv, d->cache, &out->v, &end) &&
+                add_part(rows, scales, XM_F32, &out->k_scale, &end) &&
+                add_part(rows, scales, XM_F32, &out->v_scale, &end);
+    out->bytes = end;
+    return fits;
+}
+
+/* ---- pages -------------------------------------------------------------------------- */
+
+/* Where the page of a word is. */
+static enum xm_status
+find_page(struct xm_buffer *const *slabs, const struct xm_kv_page *page, int32_t word,
+          struct xm_buffer **slab, uint64_t *offset, struct xm_error *err)
+{
+    const uint32_t number = (uint32_t)word >> XM_KV_SLAB_SHIFT,
+                   index = (uint32_t)word % SLAB_PAGES;
+    *slab = word < 0 ? NULL : slabs[number];
+    if (!*slab || !xm_mul_size(index, page->bytes, offset) ||
+        xm_buffer_bytes(*slab) < page->bytes ||
+        *offset > xm_buffer_bytes(*slab) - page->bytes)
+        return xm_fail(err, XM_INVALID, "page word %" PRId32 " is no page of the cache",
+                       word);
+    return XM_OK;
+}
+
+enum xm_status
+xm_attention_copy_page(struct xm_buffer *const *slabs, const struct xm_kv_page *page,
+                       int32_t from, int32_t to, struct xm_queue *queue,
+                       struct xm_error *err)
+{
+    struct xm_buffer *src = NULL, *dst = NULL;
+    uint64_t src_at = 0, dst_at = 0;
+    XM_TRY(find_page(slabs, page, from, &src, &src_at, err));
+    XM_TRY(find_page(slabs, page, to, &dst, &dst_at, err));
+    return from == to ? XM_OK
+                      : xm_queue_copy(queue, src, src_at, dst, dst_at, page->bytes, err);
+}
+
+/* ---- for kernels -------------------------------------------------------------------- */
+
+static const struct xm_buffer *
+first_slab(const struct xm_attention_run *a)
+{
+    uint32_t i = 0;
+    while (i + 1 < XM_KV_SLABS && !a->slabs[i])
+        i++;
+    return a->slabs[i];
+}
+
+void
+xm_attention_put_cache(struct xm_args *args, const struct xm_operand *operands,
+                       const struct xm_attention_run *a)
+{
+    static const char *const slabs[XM_KV_SLABS] = {"slab0", "slab1", "slab2", "slab3",
+                                                   "slab4", "slab5", "slab6", "slab7"};
+    static const struct {
+        enum xm_attention_operand operand;
+        const char *name;
+    } tables[] = {
+        {XM_ATTENTION_PAST_LENS, "past_lens"},
+        {XM_ATTENTION_SUBSEQUENCE_BEGINS, "subsequence_begins"},
+        {XM_ATTENTION_BLOCK_INDICES, "block_indices"},
+        {XM_ATTENTION_BLOCK_INDICES_BEGINS, "block_indices_begins"},
+    };
+    const struct xm_buffer *first = first_slab(a);
+    for (uint32_t i = 0; i < XM_KV_SLABS; i++)
+        xm_put_buffer(args, slabs[i], a->slabs[i] ? a->slabs[i] : first);
+    for (size_t i = 0; i < XM_ARRAY_LEN(tables); i++)
+        xm_put_buffer(args, tables[i].name, operands[tables[i].operand].buffer);
+}
+
+enum xm_status
+xm_attention_check_slabs(const struct xm_attention_desc *d,
+                         const struct xm_attention_run *a, struct xm_error *err)
+{
+    struct xm_kv_page page;
+    if (!xm_attention_page(d, &page))
+        return xm_fail(err, XM_INVALID, "a page of the cache is too large");
+    if (!a->slabs || !first_slab(a))
+        return xm_fail(err, XM_INVALID, "the cache has no slab");
+    for (uint32_t i = 0; i < XM_KV_SLABS; i++) {
+        if (a->slabs[i] && xm_buffer_bytes(a->slabs[i]) < page.bytes)
+            return xm_fail(err, XM_INVALID,
+                           "slab %u has %" PRIu64 " bytes, a page has %" PRIu64, i,
+                           xm_buffer_bytes(a->slabs[i]), page.bytes);
+    }
+    return XM_OK;
+}

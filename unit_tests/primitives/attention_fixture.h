@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Problems of attention on a cache in slabs, and what must come of them.
+ */
+#ifndef XM_UNIT_TESTS_PRIMITIVES_ATTENTION_FIXTURE_H
+#define XM_UNIT_TESTS_PRIMITIVES_ATTENTION_FIXTURE_H
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "primitives/attention/attention.h"
+#include "primitives/attention/attention_partitions.h"
+#include "primitives/tables.h"
+#include "runtime/reference/reference.h"
+#include "unit_tests/primitives/weight_fixture.h"
+
+enum class key_mask { none, i64, i32, u8 };
+enum class add_mask { none, shared_f32, full_f16 };
+
+/* Of a sequence. */
+struct length {
+    int64_t past, tokens;
+};
+
+struct problem {
+    const char *name;
+    int64_t b = 1, t = 1, past = 0;
+    uint32_t heads_q = 8, heads_kv = 2, d = 64, dv = 64, page = 16;
+    xm_element element = XM_F32, cache = XM_F32;
+    bool causal = true;
+    uint64_t window = 0;
+    float soft_cap = 0;
+    bool sinks = false;
+    key_mask keys = key_mask::none;
+    add_mask mask = add_mask::none;
+    /* what is done to the inputs; the tables for each sequence, or one for all */
+    bool q_norm = false, k_norm = false, v_norm = false, shared_tables = false;
+    int64_t rotated = 0;
+    bool keeps_cache = false; /* K and V are written before, q comes alone */
+    bool pads_left = false;   /* the key mask hides the first three keys alone */
+    /* not b sequences of t tokens behind `past` but these; then b is 1, t all rows */
+    std::vector<length> ragged;
+    bool gives_up_pages = false; /* those that no window reaches */
+
+    int64_t total() const
+    {
+        return past + t;
+    }
+    std::vector<length> lengths() const
+    {
+        return ragged.empty() ? std::vector<length>((size_t)b, {past, t}) : ragged;
+    }
+    /* A run of them without a past. */
+    std::vector<length> before() const
+    {
+        std::vector<length> all = lengths();
+        for (length &l : all)
+            l = {0, l.past};
+        return all;
+    }
+    int64_t most_keys() const
+    {
+        int64_t most = 0;
+        for (const length &l : lengths())
+            most = std::max(most, l.past + l.tokens);
+        return most;
+    }
+};
+
+inline int64_t
+rows_of(const std::vector<length> &all)
+{
+    int64_t n = 0;
+    for (const length &l : all)
+        n += l.tokens;
+    return n;
+}
+
+/* The prompt path starts above this many tokens. */
+const int64_t decode_tokens = 4;
+
+inline problem
+make(const char *name, int64_t b, int64_t t, int64_t past)
+{
+    problem p;
+    p.name = name;
+    p.b = b;
+    p.t = t;
+    p.past = past;
+    return p;
+}
+
+inline problem
+make_ragged(const char *name, const std::vector<length> &lengths)
+{
+    problem p = make(name, 1, rows_of(lengths), 0);
+    p.ragged = lengths;
+    return p;
+}
+
+/* What the host says of some sequences. */
+struct sequences {
+    std::vector<int32_t> past, begins{0};
+    xm_attention_run run;
+
+    explicit sequences(const std::vector<length> &all, xm_buffer *const *slabs = nullptr)
+    {
+        for (const length &l : all) {
+            past.push_back((int32_t)l.past);
+            begins.push_back(begins.back() + (int32_t)l.tokens);
+        }
+        run = {(uint32_t)all.size(), past.data(), begins.data(), slabs};
+    }
+    sequences(const sequences &) = delete;
+};
+
+/* A cache on the device, its pages scattered over slabs, one of which is not there; and what it
+ * holds on the host. */
+struct state {
+    const problem &p;
+    xm_kv_page page = {};
+    std::vector<float> k, v;    /* of each sequence in turn [past + tokens, Hkv, D] */
+    std::vector<int64_t> first; /* of each sequence: where its positions begin there */
+    std::unique_ptr<tensor> slab[XM_KV_SLABS];
+    xm_buffer *slabs[XM_KV_SLABS] = {};
+    std::vector<std::vector<int64_t>> pages; /* words, by sequence */
+    int64_t nothing = 0;                     /* the word of a page of NaN */
+
+    explicit state(const problem &problem_) : p(problem_)
+    {
+        int64_t positions = 0, n_pages = 1, next = 0;
+        std::vector<int64_t> words;
+        for (const length &l : p.lengths()) {
+            first.push_back(positions);
+            positions += l.past + l.tokens;
+            n_pages += pages_for(l);
+        }
+        k = random_floats((size_t)(positions * p.heads_kv * p.d), 1);
+        v = random_floats((size_t)(positions * p.heads_kv * p.dv), 2);
+        vary(k, p.d, {1, 2, 0.25f, 4, 0.5f});
+        vary(v, p.dv, {0.25f, 8, 1, 0.0625f, 2, 16, 0.5f});
+        round(k);
+        round(v);
+        make_slabs(n_pages, words);
+        nothing = words[(size_t)next++];
+        for (const length &l : p.lengths()) {
+            const auto at = words.begin() + next;
+            pages.emplace_back(at, at + pages_for(l));
+            next += pages_for(l);
+            pages.back().push_back(-1); /* never used */
+        }
+    }
+    int64_t pages_for(const length &l) const
+    {
+        return (l.past + l.tokens + p.page - 1) / p.page;
+    }
+    void make_slabs(int64_t n_pages, std::vector<int64_t> &words)
+    {
+        xm_attention_desc d = {};
+        d.heads_kv = p.heads_kv;
+        d.d = p.d;
+        d.dv = p.dv;
+        d.page_tokens = p.page;
+        d.cache = p.cache;
+        EXPECT_TRUE(xm_attention_page(&d, &page));
+        const int64_t each = n_pages / (XM_KV_SLABS - 1) + 1, missing = n_pages % 8;
+        for (int64_t i = 0; i < XM_KV_SLABS; i++) {
+            if (i == missing)
+                continue;
+            const int64_t bytes = each * (int64_t)page.bytes;
+            slab[i] = std::make_unique<tensor>(XM_U8, std::vector<int64_t>{bytes});
+            slabs[i] = slab[i]->buffer();
+            for (int64_t j = 0; j < each; j++)
+                words.push_back(i << XM_KV_SLAB_SHIFT | j);
+        }
+        std::shuffle(words.begin(), words.end(), std::mt19937(3));
+    }
+    /* The pages that the first token of a sequence does not see. */
+    int64_t given_up(size_t i, const length &l) const
+    {
+        const int64_t unseen = l.past + 1 - (int64_t)p.window;
+        return p.gives_up_pages && p.window && unseen > 0
+                   ? std::min(unseen / p.page, (int64_t)pages[i].size())
+                   : 0;
+    }
+    /* Rows of other sizes than their neighbours': what is read from another one shows. */
+    static void vary(std::vector<float> &x, size_t row, const std::vector<float> &sizes)
+    {
+        for (size_t i = 0; i < x.size(); i++)
+            x[i] *= sizes[i / row % sizes.size()];
+    }
+    void round(std::vector<float> &x) const
+    {
+        for (float &f : x) {
+            if (p.element == XM_F16 || p.cache == XM_F16)
+                f = xm_half_to_float(xm_float_to_half(f));
+        }
+    }
+};
+
+/* Tokens [first, first + n) of every sequence of x[B, tokens, row]. */
+inline std::vector<float>
+part(const std::vector<float> &x, const problem &p, int64_t tokens, size_t row,
+     int64_t first, int64_t n)
+{
+    std::vector<float> out;
+    for (int64_t b = 0; b < p.b; b++) {
+        auto at = x.begin() + (long)((size_t)(b * tokens + first) * row);
+        out.insert(out.end(), at, at + (long)((size_t)n * row));
+    }
+    return out;
+}
+
+/* Some sequences of a state: number which[i] with a length of its own, and the tables of them. */
+struct batch {
+    const state &s;
+    const std::vector<length> lengths;
+    const std::vector<size_t> which;
+    sequences host;
+    std::vector<int64_t> words, word_begins;
+    std::unique_ptr<tensor> tables[4]; /* in the order of the operands */
+    xm_buffer *from_first = nullptr;   /* a view of the words behind what is poison */
+
+    batch(const state &state_, const std::vector<length> &lengths_,
+          const std::vector<size_t> &which_)
+        : s(state_), lengths(lengths_), which(which_), host(lengths, s.slabs)
+    {
+        const int64_t poison =
+            (int64_t)xm_engine_info(device::get().engine)->base_align;
+        words.assign((size_t)poison, s.nothing);
+        for (size_t i = 0; i < which.size(); i++) {
+            const std::vector<int64_t> &all = s.pages[which[i]];
+            const int64_t gone = s.given_up(which[i], lengths[i]);
+            word_begins.push_back((int64_t)words.size() - poison - gone);
+            words.insert(words.end(), all.begin() + gone, all.end());
+        }
+        word_begins.push_back((int64_t)words.size() - poison);
+        put_list(0, {host.past.begin(), host.past.end()});
+        put_list(1, {host.begins.begin(), host.begins.end()});
+        put_list(2, words);
+        put_list(3, word_begins);
+        xm_error err = {};
+        EXPECT_EQ(xm_buffer_view(tables[2]->buffer(), (uint64_t)poison * 4,
+                                 (words.size() - (size_t)poison) * 4, &from_first, &err),
+                  XM_OK)
+            << err.text;
+    }
+    ~batch()
+    {
+        xm_buffer_unref(from_first);
+    }
+    batch(const batch &) = delete;
+
+    void operands(xm_operand *o) const
+    {
+        for (int i = 0; i < 4; i++)
+            o[XM_ATTENTION_PAST_LENS + i] = tables[i]->operand();
+        o[XM_ATTENTION_BLOCK_INDICES].buffer = from_first;
+        o[XM_ATTENTION_BLOCK_INDICES].dim[0] = (int64_t)(xm_buffer_bytes(from_first) / 4);
+    }
+    /* The rows of all their tokens of x, which has them for every position of the state. */
+    std::vector<float> rows(const std::vector<float> &x, size_t row) const
+    {
+        std::vector<float> out;
+        for (size_t i = 0; i < which.size(); i++) {
+            const size_t from = (size_t)(s.first[which[i]] + lengths[i].past) * row;
+            const auto at = x.begin() + (long)from;
+            out.insert(out.end(), at, at + (long)((size_t)lengths[i].tokens * row));
+        }
+        return out;
+    }
+
+  private:
+    void put_list(int i, const std::vector<int64_t> &list)
+    {
+        tables[i] = std::make_unique<tensor>(
+            XM_I32, std::vector<int64_t>{(int64_t)list.size()}, list);
+    }
+};
+
+class Attention : public PrimitiveTest
+{
+  protected:
+    primitive_ptr attention;
+    std::vector<float> sinks_host;
+    std::unique_ptr<tensor> sinks;
+    const float epsilon = 1e-5f;
+    std::vector<float> gamma[3]; /* of q, k, v */
+    std::unique_ptr<tensor> gamma_tensor[3];
+
+    void create(const problem &p)
+    {
+        xm_attention_desc desc = {};
+        desc.heads_q = p.heads_q;
+        desc.heads_kv = p.heads_kv;
+        desc.d = p.d;
+        desc.dv = p.dv;
+        desc.scale = 1.0f / std::sqrt((float)p.d);
+        desc.soft_cap = p.soft_cap;
+        desc.causal = p.causal;
+        desc.window = p.window;
+        desc.page_tokens = p.page;
+        desc.element = p.element;
+        desc.cache = p.cache;
+        if (p.sinks) {
+            sinks_host = random_floats(p.heads_q, 9);
+            sinks = std::make_unique<tensor>(XM_F32, std::vector<int64_t>{p.heads_q},
+                                             sinks_host);
+            desc.sinks = sinks->buffer();
+        }
+        desc.epsilon = epsilon;
+        const bool normed[] = {p.q_norm, p.k_norm, p.v_norm};
+        xm_buffer **to[] = {&desc.q_gamma, &desc.k_gamma, &desc.v_gamma};
+        for (uint32_t i = 0; i < 3; i++) {
+            int64_t n = i == 2 ? p.dv : p.d;
+            gamma[i] = random_floats((size_t)n, 20 + i);
+            gamma_tensor[i] =
+                std::make_unique<tensor>(XM_F32, std::vector<int64_t>{n}, gamma[i]);
+            if (normed[i])
+                *to[i] = gamma_tensor[i]->buffer();
+        }
+        create_for_reader(desc);
+    }
+
+    /* For a projection whose weight's format lets the rows be written beside the result, where one
+     * does. */
+    void create_for_reader(xm_attention_desc desc)
+    {
+        const weight_format formats[] = {
+            {XM_U4, 32, true}, {XM_I8, 32, false}, {XM_F16, 0, false}};
+        const uint64_t cols = (uint64_t)desc.heads_q * desc.dv;
+        for (const weight_format &format : formats) {
+            reader.reset();
+            if (cols % unit_of(format, cols))
+                continue;
+            reader = std::make_unique<test_weight>(1, 8, cols, format, 1);
+            const xm_weight *w = &reader->device->host;
+            desc.prepared =
+                xm_form_of(xm_weight_not_in_shorts(w, desc.element) ? XM_FORM_PLANES
+                                                                    : XM_FORM_SHORTS,
+                           w, XM_F16);
+            form = desc.prepared;
+            xm_primitive_destroy(attention.p);
+            attention.p = nullptr;
+            ASSERT_XM_OK(xm_attention_create(engine, &desc, &attention.p, &err));
+            if (xm_attention_emits(attention.p))
+                return;
+        }
+        reader.reset();
+    }
+
+    /* What was written is what preparing the result gives. */
+    void expect_prepared(tensor &prepared, tensor &out, uint64_t rows)
+    {
+        xm_kernel *kernel = nullptr;
+        const xm_weight *w = &reader->device->host;
+        tensor want(XM_I32, {(int64_t)rows, (int64_t)xm_prepared_words(&form, w->cols)});
+        ASSERT_XM_OK(
+            xm_form_kernel(engine, &form, out.operand().element, w, &kernel, &err));
+        ASSERT_XM_OK(xm_form_make(form.form, kernel, w, out.buffer(), rows, want.buffer(),
+                                  queue, &err));
+        EXPECT_EQ(prepared.read_ints(), want.read_ints());
+        rows_prepared += rows;
+    }
+    std::unique_ptr<test_weight> reader; /* of the result; NULL: it takes it as it is */
+    xm_rows_form form = {};
+    uint64_t rows_prepared = 0;
+
+    /* A run of some sequences with these rows of q. */
+    std::vector<float> chunk(const batch &b, const std::vector<float> &q_rows,
+                             tensor *keys = nullptr, tensor *mask = nullptr)
+    {
+        const problem &p = b.s.p;
+        const int64_t n = rows_of(b.lengths), dense = p.ragged.empty() ? p.b : 1;
+        tensor q(p.element, {dense, n / dense, p.heads_q, p.d}, q_rows);
+        tensor k(p.element, {dense, n / dense, p.heads_kv, p.d},
+                 b.rows(b.s.k, p.heads_kv * p.d));
+        tensor v(p.element, {dense, n / dense, p.heads_kv, p.dv},
+                 b.rows(b.s.v, p.heads_kv * p.dv));
+        tensor out(p.element, {dense, n / dense, p.heads_q, p.dv});
+        xm_operand o[XM_ATTENTION_N_OPERANDS] = {};
+        o[XM_ATTENTION_Q] = q.operand();
+        o[XM_ATTENTION_K] = k.operand();
+        o[XM_ATTENTION_V] = v.operand();
+        b.operands(o);
+        if (keys)
+            o[XM_ATTENTION_KEY_MASK] = keys->operand();
+        if (mask)
+            o[XM_ATTENTION_MASK] = mask->operand();
+        o[XM_ATTENTION_OUT] = out.operand();
+        const uint64_t rows = (uint64_t)n;
+        if (!reader || rows > XM_PREPARED_ROWS) {
+            enqueue(o, b.host.run);
+            return out.read();
+        }
+        tensor prepared(XM_I32, {(int64_t)rows, (int64_t)xm_prepared_words(
+                                                    &form, reader->device->host.cols)});
+        o[XM_ATTENTION_PREPARED] = prepared.operand();
+        enqueue(o, b.host.run);
+        expect_prepared(prepared, out, rows);
+        return out.read();
+    }
+    /* Of all sequences. */
+    std::vector<float> chunk(const state &s, const std::vector<length> &lengths,
+                             const std::vector<float> &q_rows, tensor *keys = nullptr,
+                             tensor *mask = nullptr)
+    {
+        std::vector<size_t> all(lengths.size());
+        std::iota(all.begin(), all.end(), 0);
+        return chunk(batch(s, lengths, all), q_rows, keys, mask);
+    }
+
+    void enqueue(const xm_operand *o, const xm_attention_run &a)
+    {
+        uint64_t bytes = 0;
+        ASSERT_XM_OK(xm_attention_plan(attention.p, o, &a, &bytes, &err));
+        xm_buffer *scratch = nullptr;
+        if (bytes) {
+            ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, bytes, &scratch, &err));
+        }
+        run.scratch = scratch;
+        EXPECT_EQ(xm_attention_enqueue(attention.p, o, &a, &run, &err), XM_OK)
+            << err.text;
+        xm_buffer_unref(scratch);
+        run.scratch = nullptr;
+    }
+
+    std::vector<float> reference(const state &s, const std::vector<float> &q,
+                                 const std::vector<int64_t> &keys,
+                                 const std::vector<float> &mask)
+    {
+        const problem &p = s.p;
+        const std::vector<length> all = p.lengths();
+        const size_t row = p.heads_q * p.dv, stride = keys.size() / all.size();
+        std::vector<float> out((size_t)rows_of(all) * row);
+        size_t begin = 0;
+        for (size_t b = 0; b < all.size(); begin += (size_t)all[b++].tokens) {
+            struct xm_ref_attention a = {};
+            a.tokens = (uint64_t)all[b].tokens;
+            a.past = (uint64_t)all[b].past;
+            a.keys = a.past + a.tokens;
+            a.heads_q = p.heads_q;
+            a.heads_kv = p.heads_kv;
+            a.d = p.d;
+            a.dv = p.dv;
+            a.scale = 1.0f / std::sqrt((float)p.d);
+            a.soft_cap = p.soft_cap;
+            a.causal = p.causal;
+            a.window = p.window;
+            a.q = &q[begin * p.heads_q * p.d];
+            a.k = &s.k[(size_t)s.first[b] * p.heads_kv * p.d];
+            a.v = &s.v[(size_t)s.first[b] * p.heads_kv * p.dv];
+            a.key_mask = keys.empty() ? nullptr : &keys[b * stride];
+            size_t one = (size_t)(a.tokens * a.keys);
+            a.mask_heads = p.mask == add_mask::full_f16 ? p.heads_q : 1;
+            if (!mask.empty())
+                a.mask = p.mask == add_mask::full_f16 ? &mask[(size_t)b * p.heads_q * one]
+                                                      : mask.data();
+            a.sinks = p.sinks ? sinks_host.data() : nullptr;
+            a.out = &out[begin * row];
+            EXPECT_EQ(xm_ref_attention(&a), XM_OK);
+        }
+        return out;
+    }
+
+    /* What is asked of a problem beside its cache. */
+    struct question {
+        std::vector<float> q, mask;
+        std::vector<int64_t> keys;
+        std::unique_ptr<tensor> key_tensor, mask_tensor;
+
+        explicit question(const problem &p)
+            : q(random_floats((size_t)(rows_of(p.lengths()) * p.heads_q * p.d), 4))
+        {
+            const int64_t n = (int64_t)p.lengths().size();
+            if (p.element == XM_F16)
+                for (float &f : q)
+                    f = xm_half_to_float(xm_float_to_half(f));
+            if (p.keys != key_mask::none)
+                make_key_mask(p, n, p.most_keys() + (p.ragged.empty() ? 0 : 3));
+            if (p.mask != add_mask::none) {
+                const bool full = p.mask == add_mask::full_f16;
+                const length l = p.lengths()[0];
+                const int64_t mb = full ? n : 1, mh = full ? p.heads_q : 1,
+                              keys = l.past + l.tokens;
+                mask_tensor = std::make_unique<tensor>(
+                    full ? XM_F16 : XM_F32, std::vector<int64_t>{mb, mh, l.tokens, keys},
+                    random_floats((size_t)(mb * mh * l.tokens * keys), 5));
+                mask = mask_tensor->rounded();
+            }
+        }
+
+      private:
+        void make_key_mask(const problem &p, int64_t n, int64_t stride)
+        {
+            const xm_element types[] = {XM_DYNAMIC, XM_I64, XM_I32, XM_U8};
+            for (int64_t i = 0; i < n * stride; i++)
+                keys.push_back(i % stride >= 3 && (p.pads_left || i % 7 != 0));
+            key_tensor = std::make_unique<tensor>(types[(int)p.keys],
+                                                  std::vector<int64_t>{n, stride}, keys);
+        }
+    };
+
+    /* Fills the cache with what came before. */
+    void fill(const state &s)
+    {
+        const std::vector<length> before = s.p.before();
+        const int64_t rows = rows_of(before);
+        if (rows > 0)
+            chunk(s, before,
+                  random_floats((size_t)(rows * s.p.heads_q * s.p.d), 6));
+    }
+
+    /* Fills the cache, runs the sequences, compares each row. */
+    void check(const problem &p)
+    {
+        SCOPED_TRACE(std::string(p.name) + " B " + std::to_string(p.b) + " T " +
+                     std::to_string(p.t) + " past " + std::to_string(p.past) + " D " +
+                     std::to_string(p.d) + " DV " + std::to_string(p.dv));
+        create(p);
+        state s(p);
+        const question ask(p);
+        fill(s);
+        std::vector<float> got =
+            chunk(s, p.lengths(), ask.q, ask.key_tensor.get(), ask.mask_tensor.get());
+        EXPECT_TRUE(rows_of_norm(got, reference(s, ask.q, ask.keys, ask.mask), p.dv,
+                                 p.cache == XM_I8 ? XM_I8 : p.element));
+    }
+
+    /* x[B, T, heads, d] as the kernels must leave it; tables [B|1, T, rotated]. */
+    std::vector<float> prepared(const problem &p, const std::vector<float> &x,
+                                uint64_t heads, uint64_t d, const std::vector<float> *g,
+                                const std::vector<float> *cos,
+                                const std::vector<float> *sin)
+    {
+        std::vector<float> y = x, z = x;
+        uint64_t tokens = (uint64_t)p.t, n = tokens * heads * d;
+        if (g)
+            xm_ref_rms_norm(x.data(), g->data(), (uint64_t)p.b * tokens * heads, d,
+                            epsilon, y.data());
+        z = y;
+        for (uint64_t b = 0; cos && b < (uint64_t)p.b; b++) {
+            uint64_t at = p.shared_tables ? 0 : b * tokens * (uint64_t)p.rotated;
+            xm_ref_rope(&y[b * n], &(*cos)[at], &(*sin)[at], tokens, heads, d,
+                        (uint64_t)p.rotated, &z[b * n]);
+        }
+        return z;
+    }
+
+    /* A first chunk whose inputs are normed and rotated, row by row against the formulas. */
+    void check_inputs(const problem &p)
+    {
+        SCOPED_TRACE(std::string(p.name) + " T " + std::to_string(p.t));
+        create(p);
+        state s(p);
+        int64_t table_rows = (p.shared_tables ? 1 : p.b) * p.t;
+        std::vector<float> angles =
+            random_floats((size_t)(table_rows * std::max<int64_t>(p.rotated, 2)), 8);
+        tensor cos(XM_F32,
+                   {p.shared_tables ? 1 : p.b, p.t, std::max<int64_t>(p.rotated, 2)},
+                   angles);
+        std::reverse(angles.begin(), angles.end());
+        tensor sin(XM_F32,
+                   {p.shared_tables ? 1 : p.b, p.t, std::max<int64_t>(p.rotated, 2)},
+                   angles);
+        std::vector<float> c = cos.rounded(), n = sin.rounded();
+        const std::vector<float> *tables[] = {p.rotated ? &c : nullptr,
+                                              p.rotated ? &n : nullptr};
+        tensor q(p.element, {p.b, p.t, p.heads_q, p.d},
+                 random_floats((size_t)(p.b * p.t * p.heads_q * p.d), 4));
+        if (p.keeps_cache) {
+            problem plain = p;
+            plain.q_norm = false;
+            create(plain);
+            chunk(s, p.lengths(), q.rounded());
+            create(p);
+        }
+        tensor k(p.element, {p.b, p.t, p.heads_kv, p.d}, s.k),
+            v(p.element, {p.b, p.t, p.heads_kv, p.dv}, s.v);
+        tensor out(p.element, {p.b, p.t, p.heads_q, p.dv});
+        std::vector<size_t> all(p.lengths().size());
+        std::iota(all.begin(), all.end(), 0);
+        const batch sequences(s, p.lengths(), all);
+        xm_operand o[XM_ATTENTION_N_OPERANDS] = {};
+        o[XM_ATTENTION_Q] = q.operand();
+        if (!p.keeps_cache) {
+            o[XM_ATTENTION_K] = k.operand();
+            o[XM_ATTENTION_V] = v.operand();
+        }
+        sequences.operands(o);
+        if (p.rotated) {
+            o[XM_ATTENTION_COS] = cos.operand();
+            o[XM_ATTENTION_SIN] = sin.operand();
+        }
+        o[XM_ATTENTION_OUT] = out.operand();
+        enqueue(o, sequences.host.run);
+        std::vector<float> before = q.rounded();
+        EXPECT_EQ(q.read(), before) << "an operand was changed";
+        s.k = prepared(p, k.rounded(), p.heads_kv, p.d,
+                       p.k_norm && !p.keeps_cache ? &gamma[1] : nullptr,
+                       p.keeps_cache ? nullptr : tables[0], tables[1]);
+        s.v = prepared(p, v.rounded(), p.heads_kv, p.dv, p.v_norm ? &gamma[2] : nullptr,
+                       nullptr, nullptr);
+        std::vector<float> want =
+            reference(s,
+                      prepared(p, before, p.heads_q, p.d, p.q_norm ? &gamma[0] : nullptr,
+                               tables[0], tables[1]),
+                      {}, {});
+        /* normed values are larger than one: so is their rounding */
+        EXPECT_TRUE(
+            rows_close(out.read(), want, p.dv, p.cache == XM_I8 ? XM_I8 : p.element));
+    }
+};
+
+#endif
