@@ -304,7 +304,7 @@ ensure_lengths(struct xm_kv_cache *c, uint32_t n, struct xm_error *err)
     new.each = (uint32_t)(bytes / sizeof(*new.host));
     new.host = xm_calloc(XM_KV_LENGTHS, bytes);
     enum xm_status s =
-        new.host ? xm_buffer_create(engine, XM_USE_HOST, XM_KV_LENGTHS *bytes,
+        new.host ? xm_buffer_create(engine, XM_USE_HOST, XM_KV_LENGTHS * bytes,
                                     &new.buffer, err)
                  : xm_fail(err, XM_NO_MEMORY, "out of memory for the sequences' lengths");
     for (uint32_t i = 0; i < XM_KV_LENGTHS && s == XM_OK; i++)

@@ -50,8 +50,8 @@ struct xm_kv_cache {
                              XM_KV_KEPT for the rows before the run; 0 free    */
     uint32_t first_free;  /* no page before it is free                         */
     uint32_t n_sequences, table_width; /* rows of the table, entries of a row */
-    int32_t *table; /* [n_sequences][table_width]                         */
-    uint64_t past;  /* positions held                                     */
+    int32_t *table;           /* [n_sequences][table_width]                         */
+    uint64_t past;            /* positions held                                     */
     struct xm_buffer **slabs; /* [layer][XM_KV_SLABS], the first of them            */
     struct xm_buffer *device_table;
     bool table_changed; /* since it was last written to the device            */

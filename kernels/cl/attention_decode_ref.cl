@@ -12,9 +12,11 @@ attention_decode_ref(ATTENTION_PARAMETERS, DECODE_PARAMETERS)
     const int p = get_global_id(0) % partitions;
     ulong row;
     const struct sequence s = sequence_of(&a, get_global_id(0) / partitions, &row);
-    const int t = row / HEADS_Q - s.begin, first = first_seen(&a, &s, 0) + p * partition_keys;
+    const int t = row / HEADS_Q - s.begin,
+              first = first_seen(&a, &s, 0) + p * partition_keys;
     struct row_state state;
-    attend_row(&a, &s, t, row % HEADS_Q, first, min(first + partition_keys, s.keys), &state);
+    attend_row(&a, &s, t, row % HEADS_Q, first, min(first + partition_keys, s.keys),
+               &state);
     if (partitions == 1) {
         finish_row(&a, &state, row, out);
         return;

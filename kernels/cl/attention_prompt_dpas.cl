@@ -45,8 +45,8 @@
 struct query {
     struct sequence s;
     int head_kv, head, token, first_value;
-    ulong row; /* of this lane, among the rows (row, head) of q and the result       */
-    int low, end;             /* positions that this lane sees                       */
+    ulong row;    /* of this lane, among the rows (row, head) of q and the result       */
+    int low, end; /* positions that this lane sees                       */
     int whole_low, whole_end; /* that all of them see                                */
     int tile_low, tile_end;   /* that any of them sees                               */
 };

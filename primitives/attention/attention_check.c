@@ -55,8 +55,8 @@ check_sequences(struct xm_attention_shape *s, struct xm_error *err)
                            i, begin, end);
         end = a->subsequence_begins[i + 1];
         if (end < begin)
-            return xm_fail(err, XM_INVALID,
-                           "sequence %" PRIu32 " has %" PRId64 " tokens", i, end - begin);
+            return xm_fail(err, XM_INVALID, "sequence %" PRIu32 " has %" PRId64 " tokens",
+                           i, end - begin);
         if (past < 0 || keys > MOST_POSITIONS)
             return xm_fail(err, XM_INVALID,
                            "sequence %" PRIu32 " would be at position %" PRId64
@@ -85,8 +85,7 @@ xm_attention_shape(const struct xm_attention_desc *d, const struct xm_operand *o
         (uint64_t)(q->dim[0] * q->dim[1]) * d->heads_q +
                 (uint64_t)a->n_sequences * MOST_TILE_ROWS >
             INT32_MAX)
-        return xm_fail(err, XM_INVALID,
-                       "a dimension of attention is above 2^31 - 1");
+        return xm_fail(err, XM_INVALID, "a dimension of attention is above 2^31 - 1");
     *out = (struct xm_attention_shape){
         .batch = (uint64_t)q->dim[0],
         .tokens = (uint64_t)q->dim[1],
@@ -226,8 +225,8 @@ check_keys(const struct xm_attention_desc *d, const struct xm_operand *operands,
     XM_TRY(xm_operand_check(k, "k", d->element, err));
     XM_TRY(xm_operand_check(v, "v", d->element, err));
     if (!has_dims(k, s->tokens, d->heads_kv, d->d) ||
-        !has_dims(v, s->tokens, d->heads_kv, d->dv) ||
-        (uint64_t)k->dim[0] != s->batch || (uint64_t)v->dim[0] != s->batch)
+        !has_dims(v, s->tokens, d->heads_kv, d->dv) || (uint64_t)k->dim[0] != s->batch ||
+        (uint64_t)v->dim[0] != s->batch)
         return xm_fail(err, XM_INVALID, "k or v is not [B, T, %u, D] like q",
                        d->heads_kv);
     return XM_OK;

@@ -22,7 +22,8 @@ enum xm_attention_operand {
     XM_ATTENTION_N_IN,
     /* S sequences, whose tokens are stretches of the flat rows (b, t) one after the other: S = B
      * stretches of T, or any at all. */
-    XM_ATTENTION_PAST_LENS = XM_ATTENTION_N_IN, /* [S] i32: positions in the cache before */
+    XM_ATTENTION_PAST_LENS =
+        XM_ATTENTION_N_IN,           /* [S] i32: positions in the cache before */
     XM_ATTENTION_SUBSEQUENCE_BEGINS, /* [S+1] i32: first row of each; the last is B T */
     /* [n] i32: slab in bits 28-30, page of the slab in bits 0-27; < 0: no page */
     XM_ATTENTION_BLOCK_INDICES,

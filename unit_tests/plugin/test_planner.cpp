@@ -302,7 +302,7 @@ TEST(PlannerLarge, LayersTakeTurns)
     EXPECT_EQ(need[1].scratch, need[0].scratch);
     EXPECT_EQ(need[1].activations, need[0].activations);
     EXPECT_EQ(need[1].kv, 3 * need[0].kv);
-    EXPECT_EQ(buffers[1] - buffers[0], 4u * 2) << "keys and values of four layers";
+    EXPECT_EQ(buffers[1] - buffers[0], 4u) << "keys and values of four layers";
 }
 
 /* A sentence and no leak, wherever host memory ends. */

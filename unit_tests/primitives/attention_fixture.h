@@ -226,8 +226,7 @@ struct batch {
           const std::vector<size_t> &which_)
         : s(state_), lengths(lengths_), which(which_), host(lengths, s.slabs)
     {
-        const int64_t poison =
-            (int64_t)xm_engine_info(device::get().engine)->base_align;
+        const int64_t poison = (int64_t)xm_engine_info(device::get().engine)->base_align;
         words.assign((size_t)poison, s.nothing);
         for (size_t i = 0; i < which.size(); i++) {
             const std::vector<int64_t> &all = s.pages[which[i]];
@@ -508,8 +507,7 @@ class Attention : public PrimitiveTest
         const std::vector<length> before = s.p.before();
         const int64_t rows = rows_of(before);
         if (rows > 0)
-            chunk(s, before,
-                  random_floats((size_t)(rows * s.p.heads_q * s.p.d), 6));
+            chunk(s, before, random_floats((size_t)(rows * s.p.heads_q * s.p.d), 6));
     }
 
     /* Fills the cache, runs the sequences, compares each row. */

@@ -9,7 +9,7 @@ namespace
 
 /* Two of them may be cut; one has no past, one no tokens; prompts end beside tiles. */
 const std::vector<length> mixed = {{0, 7}, {3, 1}, {40, 2}, {700, 1}, {129, 33}, {5, 0}};
-const std::vector<length> decodes_first = {{3, 1},  {700, 1}, {40, 2}, {0, 4},
+const std::vector<length> decodes_first = {{3, 1},  {700, 1},  {40, 2}, {0, 4},
                                            {31, 0}, {129, 33}, {0, 7}};
 const std::vector<length> decodes_only = {{700, 1}, {3, 1}, {600, 4}, {129, 2}};
 
@@ -158,8 +158,8 @@ TEST_F(Attention, ASequenceGivesWhatItGivesAlone)
     for (size_t i = 0; i < p.ragged.size(); i++) {
         const size_t n = (size_t)p.ragged[i].tokens * p.heads_q * p.d;
         const auto at = ask.q.begin() + (long)begin;
-        const std::vector<float> one = chunk(
-            batch(s, {p.ragged[i]}, {i}), std::vector<float>(at, at + (long)n));
+        const std::vector<float> one =
+            chunk(batch(s, {p.ragged[i]}, {i}), std::vector<float>(at, at + (long)n));
         each.insert(each.end(), one.begin(), one.end());
         begin += n;
     }

@@ -19,8 +19,8 @@
  * key_mask_stride elements. The explicit mask is added: mask_bits 0 none, 16, 32; its strides from
  * sequence to sequence and from head to head are 0 where it is shared. */
 #define ATTENTION_PARAMETERS                                                             \
-    __global const STORAGE(SRC) *q, CACHE_PARAMETERS, int first_sequence, int sequences, \
-        __global const uchar *key_mask, __global const uchar *mask,                      \
+    __global const STORAGE(SRC) * q, CACHE_PARAMETERS, int first_sequence,               \
+        int sequences, __global const uchar *key_mask, __global const uchar *mask,       \
         __global const float *sinks, int key_mask_bytes, long key_mask_stride,           \
         int mask_bits, long mask_batch, long mask_head, float scale, float soft_cap,     \
         int window
@@ -112,8 +112,7 @@ is_padding(const struct attention *a, const struct sequence *s, int j)
 static inline float
 mask_at(const struct attention *a, const struct sequence *s, int head, int t, int j)
 {
-    const long i =
-        s->index * a->mask_batch + head * a->mask_head + (long)t * s->keys + j;
+    const long i = s->index * a->mask_batch + head * a->mask_head + (long)t * s->keys + j;
     switch (a->mask_bits) {
     case 16:
         return vload_half(i, (__global const half *)a->mask);

@@ -28,23 +28,23 @@
 #define CACHE_SCALED 0 /* 1: CACHE is i8 */
 #endif
 #ifndef D
-#define D 64
-#define DV 64
-#define HEADS_Q 4
-#define HEADS_KV 2
+#define D           64
+#define DV          64
+#define HEADS_Q     4
+#define HEADS_KV    2
 #define PAGE_TOKENS 16
-#define CAUSAL 1
+#define CAUSAL      1
 #endif
 
 #define CACHE_BYTES_f16 2
 #define CACHE_BYTES_f32 4
-#define CACHE_BYTES_i8 1
-#define ALIGNED_64(n) (((ulong)(n) + 63) / 64 * 64)
-#define PAGE_ROWS ((ulong)HEADS_KV * PAGE_TOKENS) /* of K; as many of V */
-#define VALUES_AT ALIGNED_64(PAGE_ROWS * D * PASTE(CACHE_BYTES_, CACHE))
-#define SCALES_BYTES ALIGNED_64(PAGE_ROWS * 4 * CACHE_SCALED)
-#define SCALES_AT (VALUES_AT + ALIGNED_64(PAGE_ROWS * DV * PASTE(CACHE_BYTES_, CACHE)))
-#define PAGE_BYTES (SCALES_AT + 2 * SCALES_BYTES)
+#define CACHE_BYTES_i8  1
+#define ALIGNED_64(n)   (((ulong)(n) + 63) / 64 * 64)
+#define PAGE_ROWS       ((ulong)HEADS_KV * PAGE_TOKENS) /* of K; as many of V */
+#define VALUES_AT       ALIGNED_64(PAGE_ROWS * D * PASTE(CACHE_BYTES_, CACHE))
+#define SCALES_BYTES    ALIGNED_64(PAGE_ROWS * 4 * CACHE_SCALED)
+#define SCALES_AT       (VALUES_AT + ALIGNED_64(PAGE_ROWS * DV * PASTE(CACHE_BYTES_, CACHE)))
+#define PAGE_BYTES      (SCALES_AT + 2 * SCALES_BYTES)
 
 #define SLAB_SHIFT 28
 #define SLAB_PAGES (1 << SLAB_SHIFT)

@@ -74,8 +74,8 @@ static inline struct input_row
 cached_row(const struct inputs *in, ulong token, int head, bool is_v)
 {
     const int n = is_v ? DV : D;
-    const struct sequence s = sequence_at(
-        &in->cache, find_sequence(&in->cache, 0, in->sequences, 1, 0, token));
+    const struct sequence s =
+        sequence_at(&in->cache, find_sequence(&in->cache, 0, in->sequences, 1, 0, token));
     const int position = s.past + (int)token - s.begin;
     __global uchar *page = page_of(&in->cache, &s, position);
     const uint row = page_row(head, position);

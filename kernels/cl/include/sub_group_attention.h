@@ -194,8 +194,9 @@ finish_rows(const struct attention *a, const struct query_rows *r,
 /* The rows against n keys of a page, from position j and `row` of the page on; a page that is not
  * there is any memory. */
 static inline void
-attend_page(const struct attention *a, struct query_rows *r, const ulong q_row[QUERY_ROWS],
-            int j, int n, bool is_there, __global uchar *page, uint row)
+attend_page(const struct attention *a, struct query_rows *r,
+            const ulong q_row[QUERY_ROWS], int j, int n, bool is_there,
+            __global uchar *page, uint row)
 {
     const int lane = (int)get_sub_group_local_id(), mine = min(lane, n - 1);
     const bool is_key = is_there && lane < n && !is_padding(a, &r->s, j + mine);
