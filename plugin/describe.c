@@ -17,6 +17,8 @@ add_kernels(const struct xm_request *r, const struct xm_step *s, struct xm_strbu
 {
     const uint32_t *list = xm_step_operands(s);
     struct xm_operand o[XM_STEP_OPERANDS];
+    struct xm_buffer *slabs[XM_KV_SLABS];
+    struct xm_attention_run a;
     char text[KERNELS_BYTES] = "";
     if (s->kind == XM_STEP_HOST) {
         xm_strbuf_add(out, "host reference");
@@ -27,7 +29,7 @@ add_kernels(const struct xm_request *r, const struct xm_step *s, struct xm_strbu
     for (uint32_t i = 0; i < s->n_operands && i < XM_STEP_OPERANDS; i++)
         xm_request_operand(r, list[i], &o[i]);
     if (s->kind == XM_STEP_ATTENTION)
-        xm_kv_cache_operands(&r->kv, o);
+        xm_request_cache(r, s, o, slabs, &a);
     xm_primitive_describe(s->primitive, o, text, sizeof(text));
     xm_strbuf_add(out, text);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/batcher.h"
 #include "plugin/expert_caches.h"
 #include "plugin/plugin.h"
 #include "runtime/util/log.h"
@@ -128,6 +129,23 @@ compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
     r->ops = &infer_ops;
     *out = r;
     return XM_OK;
+}
+
+static enum xm_status
+compiled_create_sequence(struct xm_compiled *c, struct xm_kv_sequence **out,
+                         struct xm_error *err)
+{
+    if (!c->program->kv_pool || c->program->host_states)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the model has no context that sequences could hold");
+    return xm_kv_sequence_create(c->program->kv_pool, out, err);
+}
+
+static enum xm_status
+compiled_create_batcher(struct xm_compiled *c, struct xm_batcher **out,
+                        struct xm_error *err)
+{
+    return xm_batcher_create(c->program, out, err);
 }
 
 static void
@@ -268,6 +286,8 @@ compiled_destroy(struct xm_compiled *base)
 
 static const struct xm_compiled_ops compiled_ops = {
     .create_request = compiled_create_request,
+    .create_sequence = compiled_create_sequence,
+    .create_batcher = compiled_create_batcher,
     .get_property = compiled_get_property,
     .print = compiled_print,
     .destroy = compiled_destroy,

@@ -13,6 +13,7 @@
 #include "plugin/expert_caches.h"
 #include "runtime/util/log.h"
 #include "transformations/graph/table_rows.h"
+#include "transformations/passes/slice_last_token.h"
 
 enum xm_status
 xm_lower_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
@@ -269,6 +270,14 @@ can_cut_port(struct xm_program *p, const struct xm_port *port, bool is_input)
     return token_axes(s) <= 1;
 }
 
+/* The gather of rows whose logits are wanted. */
+static bool
+chooses_rows(const struct xm_node *n)
+{
+    return n->op == XM_OP_GATHER && xm_in(n, 1)->node->op == XM_OP_PARAMETER &&
+           strcmp(xm_in(n, 1)->node->name, XM_SAMPLED_TOKENS) == 0;
+}
+
 /* A slice takes the last token; anything else that has no tokens any more (a mean) has
  * looked at all of them. */
 static bool
@@ -276,7 +285,7 @@ joins_tokens(const struct xm_node *n)
 {
     if (n->op == XM_OP_ATTENTION)
         return !n->attr.attention.causal || !xm_is_none(xm_in(n, XM_ATTENTION_MASK));
-    bool had = false, has = n->n_out == 0 || n->op == XM_OP_SLICE;
+    bool had = false, has = n->n_out == 0 || n->op == XM_OP_SLICE || chooses_rows(n);
     for (uint32_t i = 0; i < n->n_in; i++)
         had |= token_axes(&xm_in(n, i)->type.shape) > 0;
     for (uint32_t i = 0; i < n->n_out; i++)
@@ -284,10 +293,10 @@ joins_tokens(const struct xm_node *n)
     return had && !has;
 }
 
-/* A prompt may be cut when nothing but the causal cache connects its tokens, and results
- * either have a token dimension (rows are put together) or are of the last token only. */
+/* Whether nothing but the causal cache connects tokens, and results either have a token dimension
+ * (rows can be put together) or are of chosen tokens only. */
 static bool
-may_chunk(struct xm_program *p, const struct xm_graph *g)
+are_tokens_apart(struct xm_program *p, const struct xm_graph *g)
 {
     if (p->n_kv == 0 || p->n_host_steps > 0)
         return false;
@@ -307,6 +316,58 @@ may_chunk(struct xm_program *p, const struct xm_graph *g)
     return true;
 }
 
+/* Which rows are chosen is said for a run as a whole. */
+static bool
+chooses_tokens(const struct xm_program *p)
+{
+    bool chooses = false;
+    for (uint32_t i = 0; i < p->n_inputs; i++)
+        chooses |= strcmp(p->inputs[i].name, XM_SAMPLED_TOKENS) == 0;
+    return chooses;
+}
+
+static bool
+takes_last_token(const struct xm_node *n)
+{
+    return n->op == XM_OP_SLICE && token_axes(&xm_in(n, 0)->type.shape) > 0 &&
+           token_axes(&n->out[0].type.shape) == 0;
+}
+
+/* Whether a value, or the integers that it holds, follows from how many positions came before. */
+static bool
+depends_on_past(const struct xm_program_value *v)
+{
+    bool depends = false;
+    for (uint32_t i = 0; i < v->shape.rank; i++)
+        depends |= xm_dim_has_symbol(v->shape.dim[i], "past");
+    for (uint32_t i = 0; i < v->n_dims; i++)
+        depends |= xm_dim_has_symbol(v->dims[i], "past");
+    return depends && v->first != UINT32_MAX;
+}
+
+/* Sequences of different lengths may be mixed along `tokens` where each token is on its own but for
+ * attention, and only attention sees what came before. A key mask is for padding, of which such a
+ * run has none. */
+static bool
+may_mix(const struct xm_program *p, const struct xm_graph *g)
+{
+    uint32_t key_mask = XM_NO_VALUE;
+    for (uint32_t i = 0; i < p->n_inputs && p->key_mask; i++) {
+        if (strcmp(p->inputs[i].name, p->key_mask) == 0)
+            key_mask = p->inputs[i].value;
+    }
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        if (i != key_mask && depends_on_past(&p->values[i]))
+            return false;
+    }
+    xm_for_each_node(n, g)
+    {
+        if (takes_last_token(n))
+            return false;
+    }
+    return true;
+}
+
 enum xm_status
 xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
 {
@@ -318,11 +379,13 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     for (struct xm_node *n = g->first; n && s == XM_OK; n = n->next)
         s = lower_node(&l, n);
     if (s == XM_OK)
-        p->can_chunk = may_chunk(p, g);
+        p->is_ragged = are_tokens_apart(p, g);
     if (s == XM_OK && p->dims.failed)
         s = xm_fail(&cause, XM_NO_MEMORY, "out of memory for a program's dimensions");
     if (s == XM_OK) {
         find_lifetimes(p);
+        p->can_chunk = p->is_ragged && !chooses_tokens(p);
+        p->is_ragged = p->is_ragged && may_mix(p, g);
         if (p->n_host_steps && !xm_engine_only_counts(p->engine))
             xm_log(XM_LOG_INFO,
                    "%u operations have no kernel and run on the host (slow); "
@@ -331,6 +394,8 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     }
     if (s == XM_OK)
         s = xm_expert_caches_create(p, &cause);
+    if (s == XM_OK)
+        s = xm_program_create_kv_pool(p, &cause);
     xm_queue_destroy(l.queue);
     xm_free(l.first_result);
     xm_free(l.first_value);

@@ -341,6 +341,14 @@ lower_glu(struct xm_lower *l, struct xm_node *n)
 
 /* ---- attention --------------------------------------------------------------------- */
 
+/* Layers that read one cache may have different windows. */
+static void
+see_window(struct xm_kv_layer *layer, uint64_t window)
+{
+    if (window == 0 || (layer->window && window > layer->window))
+        layer->window = window;
+}
+
 static enum xm_status
 find_layer(struct xm_lower *l, const struct xm_attention_attr *a,
            const struct xm_attention_desc *d, uint32_t *out)
@@ -349,9 +357,13 @@ find_layer(struct xm_lower *l, const struct xm_attention_attr *a,
     for (uint32_t i = 0; i < p->n_kv; i++) {
         if (strcmp(p->kv[i].key_state, a->key_state) == 0) {
             *out = i;
+            see_window(&p->kv[i], d->window);
             return XM_OK;
         }
     }
+    struct xm_kv_page page;
+    if (!xm_attention_page(d, &page))
+        return xm_fail(l->err, XM_UNSUPPORTED, "a page of its cache has no size");
     struct xm_kv_layer *list = xm_realloc(p->kv, (p->n_kv + 1) * sizeof(*list));
     if (!list)
         return xm_fail(l->err, XM_NO_MEMORY,
@@ -364,7 +376,9 @@ find_layer(struct xm_lower *l, const struct xm_attention_attr *a,
                              .heads = d->heads_kv,
                              .d = d->d,
                              .dv = d->dv,
-                             .element = d->cache};
+                             .element = d->cache,
+                             .page_bytes = page.bytes,
+                             .window = d->window};
     return list[*out].key_state && list[*out].value_state
                ? XM_OK
                : xm_fail(l->err, XM_NO_MEMORY, "out of memory for a cached layer");

@@ -137,7 +137,7 @@ add_request(const struct xm_request *r, struct xm_memory_need *need)
 {
     struct xm_request_stats stats;
     xm_request_stats(r, &stats);
-    need->kv += stats.kv_bytes;
+    need->kv = stats.kv_bytes; /* of all */
     need->activations += stats.activation_bytes;
     need->scratch += stats.scratch_bytes;
     need->io += stats.io_bytes;
@@ -206,7 +206,11 @@ xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
         return xm_fail(err, XM_NO_MEMORY,
                        "out of memory for a plan of %" PRIu64 " requests",
                        wish->requests);
+    if (p->kv_pool)
+        xm_kv_pool_trim(p->kv_pool); /* of an earlier wish */
     count_weights(p, out);
+    if (p->kv_pool)
+        xm_kv_pool_expect(p->kv_pool, wish->requests, wish->context);
     enum xm_status s = XM_OK;
     for (uint64_t i = 0; i < wish->requests && s == XM_OK; i++) {
         s = xm_request_create(p, &list[i], err);

@@ -21,6 +21,8 @@ extern "C" {
 
 struct xm_plugin;
 struct xm_compiled;
+struct xm_batcher;
+struct xm_kv_sequence;
 struct xm_infer;
 
 /* A property of a request to compile: two strings. */
@@ -70,6 +72,11 @@ struct xm_plugin {
 
 struct xm_compiled_ops {
     enum xm_status (*create_request)(struct xm_compiled *c, struct xm_infer **out,
+                                     struct xm_error *err);
+    /* Contexts that run together; NULL: this plugin has none. XM_UNSUPPORTED: this model has none. */
+    enum xm_status (*create_sequence)(struct xm_compiled *c, struct xm_kv_sequence **out,
+                                      struct xm_error *err);
+    enum xm_status (*create_batcher)(struct xm_compiled *c, struct xm_batcher **out,
                                      struct xm_error *err);
     enum xm_status (*get_property)(struct xm_compiled *c, const char *key,
                                    struct xm_strbuf *out, struct xm_error *err);

@@ -13,6 +13,7 @@ static void
 free_parts(struct xm_program *p)
 {
     xm_expert_caches_destroy(p);
+    xm_kv_pool_destroy(p->kv_pool);
     for (uint32_t i = 0; i < p->n_steps; i++)
         xm_primitive_destroy(p->steps[i].primitive);
     for (uint32_t i = 0; i < p->n_values; i++)

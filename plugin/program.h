@@ -11,6 +11,7 @@
 #ifndef XM_PLUGIN_PROGRAM_H
 #define XM_PLUGIN_PROGRAM_H
 
+#include "plugin/kv/kv_pool.h"
 #include "primitives/attention/attention.h"
 #include "primitives/form.h"
 #include "primitives/layout/layout.h"
@@ -117,6 +118,8 @@ struct xm_kv_layer {
     const char *key_state, *value_state;
     uint32_t heads, d, dv;
     enum xm_element element;
+    uint64_t page_bytes;
+    uint64_t window; /* the largest of those that read it; 0: one reads all positions */
 };
 
 struct xm_port {
@@ -145,6 +148,7 @@ struct xm_program {
     uint32_t n_inputs, n_outputs;
     struct xm_kv_layer *kv;
     uint32_t n_kv;
+    struct xm_kv_pool *kv_pool; /* of all requests; NULL: there are no states */
     const char *beam_idx; /* the input that reorders states; NULL: none            */
     const char *key_mask; /* the input that says which positions are seen; NULL    */
     bool host_states;     /* some states are in the store of the host reference     */
@@ -155,6 +159,8 @@ struct xm_program {
     struct xm_expert_caches *expert_caches; /* whose turn it is; NULL: no caches */
     uint64_t expert_cache_bytes;            /* of all steps' caches              */
     bool can_chunk; /* prompts may be cut along `tokens`                     */
+    bool
+        is_ragged; /* sequences may be mixed along `tokens`: nothing but attention joins them */
     struct xm_pass_report *reports;
     size_t n_reports;
     uint32_t n_host_steps;
@@ -166,6 +172,8 @@ struct xm_program {
 struct xm_compile_options {
     bool keep_graph;  /* for verify  */
     bool last_logits; /* only the last position's row of results that are per token */
+    bool
+        sampled_logits; /* the rows that the input sampled_tokens_indices says, instead */
 };
 
 /* Rewrites `g` (which it owns from now on, also on failure) for the engine's device and
@@ -178,6 +186,9 @@ enum xm_status xm_program_create(struct xm_engine *engine, const struct xm_confi
 uint32_t xm_program_root(const struct xm_program *p, uint32_t value);
 void xm_program_ref(struct xm_program *p);
 void xm_program_unref(struct xm_program *p); /* NULL is allowed */
+
+/* kv_budget.c: the pool of a program with states, whose layers are known. */
+enum xm_status xm_program_create_kv_pool(struct xm_program *p, struct xm_error *err);
 
 /* lower.c: steps and values from a rewritten graph. */
 enum xm_status xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err);

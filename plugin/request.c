@@ -21,15 +21,16 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
     r->inputs = xm_calloc(p->n_inputs + 1, sizeof(*r->inputs));
     r->chunk = xm_calloc(p->n_inputs + 1, sizeof(*r->chunk));
     r->cut = xm_calloc(p->n_inputs + 1, sizeof(*r->cut));
-    r->outputs = xm_calloc(p->n_outputs + 1, sizeof(*r->outputs));
+    r->results = xm_calloc(p->n_outputs + 1, sizeof(*r->results));
     r->sizes = xm_calloc(p->n_values + 1, sizeof(*r->sizes));
     enum xm_status s = XM_OK;
-    if (!r->inputs || !r->chunk || !r->cut || !r->outputs || !r->sizes)
+    if (!r->inputs || !r->chunk || !r->cut || !r->results || !r->sizes)
         s = xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
     if (s == XM_OK)
         s = xm_pool_create(p->engine, 0, &r->pool, err);
-    if (s == XM_OK)
-        s = xm_kv_cache_init(&r->kv, p, err);
+    xm_kv_rows_init(&r->rows, p->kv_pool);
+    if (s == XM_OK && p->kv_pool)
+        s = xm_kv_tables_create(p->kv_pool, &r->tables, err);
     if (s == XM_OK)
         s = xm_queue_create(p->engine, &r->queue, err);
     if (s == XM_OK && p->n_host_steps) {
@@ -59,17 +60,18 @@ xm_request_destroy(struct xm_request *r)
     xm_free(r->blocks);
     xm_pool_release(r->pool, r->scratch);
     xm_pool_destroy(r->pool);
-    if (r->kv.program)
-        xm_kv_cache_free(&r->kv);
+    xm_kv_rows_free(&r->rows);
+    xm_kv_tables_destroy(r->tables);
+    xm_free(r->most_past);
     xm_state_store_destroy(r->states);
-    for (uint32_t i = 0; r->outputs && i < p->n_outputs; i++)
-        xm_free(r->outputs[i].data);
+    for (uint32_t i = 0; r->results && i < p->n_outputs; i++)
+        xm_free(r->results[i].tensor.data);
     for (uint32_t i = 0; r->cut && i < p->n_inputs; i++)
         xm_free(r->cut[i].data);
     xm_free(r->inputs);
     xm_free(r->chunk);
     xm_free(r->cut);
-    xm_free(r->outputs);
+    xm_free(r->results);
     xm_free(r->sizes);
     xm_free(r);
     xm_program_unref(p);
@@ -207,41 +209,83 @@ xm_request_read(struct xm_request *r, const struct xm_operand *o, void *out,
     return bytes ? xm_queue_read(r->queue, o->buffer, 0, out, bytes, err) : XM_OK;
 }
 
-/* Reads every output of the chunk into its place in the whole result. */
+/* The shape of output i of the last chunk; the bytes of earlier runs are kept for its own. */
+static struct xm_operand
+describe_result(struct xm_request *r, uint32_t i)
+{
+    struct xm_host_tensor *t = &r->results[i].tensor;
+    struct xm_operand o;
+    xm_request_operand(r, r->program->outputs[i].value, &o);
+    t->element = o.element;
+    t->rank = o.rank;
+    memcpy(t->dim, o.dim, sizeof(t->dim));
+    return o;
+}
+
 static enum xm_status
-collect(struct xm_request *r, int64_t at, int64_t tokens, struct xm_error *err)
+read_result(struct xm_request *r, uint32_t i, struct xm_error *err)
+{
+    struct xm_result *result = &r->results[i];
+    const struct xm_operand o = describe_result(r, i);
+    XM_TRY(resize(&result->tensor, err));
+    XM_TRY(xm_request_read(r, &o, result->tensor.data, err));
+    result->state = XM_RESULT_READ;
+    return XM_OK;
+}
+
+/* The rows of the chunk's tokens go to their place in the whole result. */
+static enum xm_status
+read_rows(struct xm_request *r, uint32_t i, int64_t at, int64_t tokens,
+          struct xm_error *err)
+{
+    struct xm_result *result = &r->results[i];
+    const uint32_t axis = token_axis(&r->program->outputs[i]);
+    const struct xm_operand o = describe_result(r, i);
+    struct xm_host_tensor part = result->tensor;
+    part.data = NULL;
+    part.bytes = 0;
+    result->tensor.dim[axis] = tokens;
+    XM_TRY(resize(&result->tensor, err));
+    XM_TRY(resize(&part, err));
+    enum xm_status s = xm_request_read(r, &o, part.data, err);
+    if (s == XM_OK)
+        copy_range(&part, &result->tensor, axis, 0, at, part.dim[axis]);
+    xm_free(part.data);
+    result->state = XM_RESULT_READ;
+    return s;
+}
+
+/* Results with a row for each token lie on the device until the next chunk only. */
+static enum xm_status
+collect_chunk(struct xm_request *r, int64_t at, int64_t tokens, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
-    if (xm_engine_only_counts(p->engine))
-        return XM_OK; /* there is nothing to read */
-    for (uint32_t i = 0; i < p->n_outputs; i++) {
-        struct xm_operand o;
-        xm_request_operand(r, p->outputs[i].value, &o);
-        struct xm_host_tensor part = {.element = o.element, .rank = o.rank};
-        memcpy(part.dim, o.dim, sizeof(part.dim));
-        uint32_t axis = token_axis(&p->outputs[i]);
-        struct xm_host_tensor *whole = &r->outputs[i];
-        void *data = whole->data;
-        uint64_t bytes = whole->bytes;
-        *whole = part;
-        whole->data = data;
-        whole->bytes = bytes;
-        bool in_parts = axis < part.rank && part.dim[axis] != tokens;
-        if (in_parts)
-            whole->dim[axis] = tokens;
-        XM_TRY(resize(whole, err));
-        if (!in_parts) {
-            XM_TRY(xm_request_read(r, &o, whole->data, err));
-            continue;
-        }
-        XM_TRY(resize(&part, err));
-        enum xm_status s = xm_request_read(r, &o, part.data, err);
-        if (s == XM_OK)
-            copy_range(&part, whole, axis, 0, at, part.dim[axis]);
-        xm_free(part.data);
-        XM_TRY(s);
+    for (uint32_t i = 0; i < p->n_outputs && !xm_engine_only_counts(p->engine); i++) {
+        if (token_axis(&p->outputs[i]) < p->outputs[i].type.shape.rank)
+            XM_TRY(read_rows(r, i, at, tokens, err));
     }
     return XM_OK;
+}
+
+/* The run has ended when this returns. What nobody has read of earlier runs stays on the device
+ * until somebody does. */
+static enum xm_status
+collect(struct xm_request *r, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    bool has_waited = false;
+    for (uint32_t i = 0; i < p->n_outputs && !xm_engine_only_counts(p->engine); i++) {
+        struct xm_result *result = &r->results[i];
+        has_waited |= result->state == XM_RESULT_READ; /* in chunks */
+        if (has_waited && result->state == XM_RESULT_READ)
+            continue;
+        result->state = XM_RESULT_ON_DEVICE;
+        if (!result->is_asked_for)
+            continue;
+        XM_TRY(read_result(r, i, err));
+        has_waited |= result->tensor.bytes > 0;
+    }
+    return has_waited ? XM_OK : xm_queue_finish(r->queue, err);
 }
 
 enum xm_status
@@ -250,10 +294,15 @@ xm_request_output(struct xm_request *r, uint32_t output, struct xm_host_tensor *
 {
     if (output >= r->program->n_outputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no output %u", output);
-    if (!r->outputs[output].data)
-        return xm_fail(err, XM_INVALID, "output '%s' has no value before the first run",
+    struct xm_result *result = &r->results[output];
+    result->is_asked_for = true;
+    if (result->state == XM_RESULT_NONE)
+        return xm_fail(err, XM_INVALID,
+                       "output '%s' has no value before a run that succeeds",
                        r->program->outputs[output].name);
-    *t = r->outputs[output];
+    if (result->state == XM_RESULT_ON_DEVICE)
+        XM_TRY(read_result(r, output, err));
+    *t = result->tensor;
     return XM_OK;
 }
 
@@ -264,7 +313,7 @@ bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error 
 {
     r->bindings.n = 0;
     if (xm_request_has_states(r))
-        XM_TRY(xm_bindings_set(&r->bindings, "past", (int64_t)r->kv.past, err));
+        XM_TRY(xm_bindings_set(&r->bindings, "past", (int64_t)xm_request_past(r), err));
     return xm_bindings_from_ports(&r->bindings, r->program->inputs, inputs,
                                   r->program->n_inputs, err);
 }
@@ -281,16 +330,27 @@ tokens_at_once(const struct xm_request *r)
 static enum xm_status
 infer_chunks(struct xm_request *r, int64_t tokens, struct xm_error *err)
 {
-    int64_t past = (int64_t)r->kv.past, most = tokens_at_once(r), n;
+    int64_t past = (int64_t)xm_request_past(r), most = tokens_at_once(r), n;
     for (int64_t at = 0; at < tokens; at += n) {
         n = tokens - at < most ? tokens - at : most;
         r->continues = at > 0;
         XM_TRY(cut_inputs(r, at, n, past, err));
         XM_TRY(bind(r, r->chunk, err));
         XM_TRY(xm_request_run_chunk(r, r->chunk, err));
-        XM_TRY(collect(r, at, tokens, err));
+        XM_TRY(collect_chunk(r, at, tokens, err));
+        if (at + n < tokens) {
+            XM_TRY(xm_queue_finish(r->queue, err));
+            xm_kv_rows_commit(&r->rows);
+        }
     }
-    return XM_OK;
+    return collect(r, err);
+}
+
+static void
+forget_results(struct xm_request *r)
+{
+    for (uint32_t i = 0; i < r->program->n_outputs; i++)
+        r->results[i].state = XM_RESULT_NONE;
 }
 
 /* A run has failed: nothing of it stays in the queue, no position in the states. States on
@@ -299,9 +359,20 @@ static void
 give_up(struct xm_request *r)
 {
     xm_queue_finish(r->queue, NULL);
-    xm_kv_cache_end(&r->kv, false);
+    xm_kv_rows_end(&r->rows, false);
+    forget_results(r);
     if (r->program->host_states)
         xm_request_reset(r);
+}
+
+/* All of a prompt's pages at once, not a slab for some and a larger one for the next. */
+static void
+expect(const struct xm_request *r, uint64_t tokens)
+{
+    int64_t batch = 1;
+    xm_bindings_find(&r->bindings, "batch", &batch);
+    if (r->program->kv_pool)
+        xm_kv_pool_expect(r->program->kv_pool, (uint64_t)batch, tokens);
 }
 
 static enum xm_status
@@ -311,33 +382,51 @@ run_all(struct xm_request *r, struct xm_error *err)
     int64_t tokens = 0;
     bool known = xm_bindings_find(&r->bindings, "tokens", &tokens);
     r->continues = false;
-    XM_TRY(xm_expert_caches_take(p, r->queue, &r->has_caches, err));
-    if (known && p->can_chunk && tokens > tokens_at_once(r))
+    const bool in_parts = known && p->can_chunk && tokens > tokens_at_once(r);
+    xm_kv_rows_begin(&r->rows, in_parts);
+    if (in_parts)
+        expect(r, (uint64_t)tokens);
+    if (in_parts)
         return infer_chunks(r, tokens, err);
     XM_TRY(xm_request_run_chunk(r, r->inputs, err));
-    return collect(r, 0, tokens, err);
+    return collect(r, err);
 }
 
-/* Nothing of the run is left in the queue afterwards: its results have been read, or it was given
- * up. */
+enum xm_status
+xm_request_begin_work(struct xm_request *r, struct xm_request_work *w,
+                      struct xm_error *err)
+{
+    xm_queue_counts(r->queue, &w->waits, &w->kernels);
+    return xm_expert_caches_take(r->program, r->queue, &r->has_caches, err);
+}
+
+void
+xm_request_end_work(struct xm_request *r, const struct xm_request_work *w,
+                    bool has_succeeded)
+{
+    xm_queue_counts(r->queue, &r->stats.waits, &r->stats.kernels);
+    r->stats.waits -= w->waits;
+    r->stats.kernels -= w->kernels;
+    if (r->has_caches)
+        xm_expert_caches_give_back(r->program, has_succeeded);
+    r->has_caches = false;
+}
+
+/* Nothing of the run is left in the queue afterwards: it has been waited for, or it was given up. */
 static enum xm_status
 run_once(struct xm_request *r, struct xm_error *err)
 {
-    uint64_t waits, kernels;
-    xm_queue_counts(r->queue, &waits, &kernels);
+    struct xm_request_work work;
     XM_TRY(bind(r, r->inputs, err));
-    xm_kv_cache_begin(&r->kv);
-    enum xm_status s = run_all(r, err);
-    xm_queue_counts(r->queue, &r->stats.waits, &r->stats.kernels);
-    r->stats.waits -= waits;
-    r->stats.kernels -= kernels;
+    forget_results(r);
+    enum xm_status s = xm_request_begin_work(r, &work, err);
     if (s == XM_OK)
-        xm_kv_cache_end(&r->kv, true);
+        s = run_all(r, err);
+    if (s == XM_OK)
+        xm_kv_rows_end(&r->rows, true);
     else
         give_up(r);
-    if (r->has_caches)
-        xm_expert_caches_give_back(r->program, s == XM_OK);
-    r->has_caches = false;
+    xm_request_end_work(r, &work, s == XM_OK);
     return s;
 }
 
@@ -347,7 +436,7 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
     struct xm_program *p = r->program;
     struct xm_error cause = {0};
     /* A run that fails leaves nothing of states on the host: it cannot be made again on them. */
-    bool again = !p->host_states || r->kv.past == 0;
+    bool again = !p->host_states || xm_request_past(r) == 0;
     for (uint32_t i = 0; i < p->n_inputs; i++) {
         if (!r->inputs[i].data)
             return xm_fail(err, XM_INVALID, "input '%s' has not been set",
@@ -365,7 +454,7 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
 void
 xm_request_reset(struct xm_request *r)
 {
-    xm_kv_cache_reset(&r->kv);
+    xm_kv_rows_reset(&r->rows);
     if (r->states)
         xm_state_store_reset(r->states);
 }
@@ -373,18 +462,18 @@ xm_request_reset(struct xm_request *r)
 void
 xm_request_truncate(struct xm_request *r, uint64_t past)
 {
-    if (past >= r->kv.past)
+    if (past >= xm_request_past(r))
         return;
     if (r->program->host_states)
         xm_request_reset(r);
     else
-        xm_kv_cache_truncate(&r->kv, past);
+        xm_kv_rows_truncate(&r->rows, past);
 }
 
 uint64_t
 xm_request_past(const struct xm_request *r)
 {
-    return r->kv.past;
+    return xm_kv_rows_past(&r->rows);
 }
 
 void
@@ -423,7 +512,7 @@ void
 xm_request_stats(const struct xm_request *r, struct xm_request_stats *out)
 {
     *out = r->stats;
-    out->kv_bytes = xm_kv_cache_bytes(&r->kv);
+    out->kv_bytes = r->program->kv_pool ? xm_kv_pool_bytes(r->program->kv_pool) : 0;
     out->activation_bytes = xm_request_activation_bytes(r);
     for (int i = 0; i < XM_KEPT_PLANS; i++)
         out->io_bytes += r->plans[i].io_bytes;

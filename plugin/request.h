@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A request: the mutable side of a program. Inputs, the KV cache, the activation block, a
- * queue. Used by one thread at a time; several requests of one program may run at once.
+ * A request: the mutable side of a program. Inputs, the sequences of its batch, whose pages are
+ * the program's (kv/kv_pool.h), the activation block, a queue. Used by one thread at a time; several requests of one program may run at once.
  *
  * One run: bind symbols from the inputs' shapes -> (cut the prompt into chunks of
  * `ubatch`) -> plan buffers for these sizes (kept from last time when nothing changed) ->
@@ -10,7 +10,6 @@
 #ifndef XM_PLUGIN_REQUEST_H
 #define XM_PLUGIN_REQUEST_H
 
-#include "plugin/kv_cache.h"
 #include "plugin/program.h"
 
 #ifdef __cplusplus
@@ -44,7 +43,9 @@ enum xm_status xm_request_set_input(struct xm_request *r, uint32_t input,
 /* Runs to the end. After a failure the states hold the positions that they held before
  * (states on the host: none) in the order in which they were. */
 enum xm_status xm_request_infer(struct xm_request *r, struct xm_error *err);
-/* The result of the last run: memory of the request, valid until the next run. */
+/* The result of the last run: memory of the request, valid until the next run. It is read when it
+ * is first asked for; from then on runs read it before they end, so that there is one wait. Results
+ * with a row for each token of a prompt that ran in chunks have been read in any case. */
 enum xm_status xm_request_output(struct xm_request *r, uint32_t output,
                                  struct xm_host_tensor *t, struct xm_error *err);
 void xm_request_reset(struct xm_request *r); /* all states empty */
@@ -66,7 +67,8 @@ struct xm_program *xm_request_program(struct xm_request *r);
 
 /* What the request holds, and what the last run cost. */
 struct xm_request_stats {
-    uint64_t activation_bytes, scratch_bytes, kv_bytes, io_bytes;
+    uint64_t activation_bytes, scratch_bytes, io_bytes;
+    uint64_t kv_bytes;       /* of the pool, which all requests of the program share */
     uint64_t kernels, waits; /* of the last run */
     /* Of all runs: bytes of weights as if each row read them anew, and multiply-adds with one. */
     uint64_t weight_bytes, multiply_adds;

@@ -34,14 +34,14 @@ xm_request_operand(const struct xm_request *r, uint32_t value, struct xm_operand
 }
 
 static enum xm_status
-value_bytes(const struct xm_request *r, uint32_t id, uint64_t *bytes,
-            struct xm_error *err)
+value_bytes(const struct xm_request *r, const struct xm_bindings *room, uint32_t id,
+            uint64_t *bytes, struct xm_error *err)
 {
     const struct xm_program_value *v = &r->program->values[id];
     uint64_t n = 1;
     for (uint32_t i = 0; i < v->shape.rank; i++) {
         int64_t d = 0;
-        XM_TRY(xm_dim_eval(v->shape.dim[i], r->bindings.list, r->bindings.n, &d, err));
+        XM_TRY(xm_dim_eval(v->shape.dim[i], room->list, room->n, &d, err));
         if (d < 0 || !xm_mul_size(n, (uint64_t)d, &n))
             return xm_fail(err, XM_INVALID, "dimension %u would be %lld", i,
                            (long long)d);
@@ -61,7 +61,7 @@ is_used(const struct xm_program *p, uint32_t id)
 }
 
 static enum xm_status
-compute_sizes(struct xm_request *r, struct xm_error *err)
+compute_sizes(struct xm_request *r, const struct xm_bindings *room, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
     for (uint32_t i = 0; i < p->n_values; i++) {
@@ -69,7 +69,7 @@ compute_sizes(struct xm_request *r, struct xm_error *err)
         if (p->values[i].place == XM_PLACE_ALIAS ||
             p->values[i].place == XM_PLACE_CONST || !is_used(p, i))
             continue;
-        enum xm_status s = value_bytes(r, i, &r->sizes[i], err);
+        enum xm_status s = value_bytes(r, room, i, &r->sizes[i], err);
         if (s != XM_OK) {
             const struct xm_value *source = p->values[i].source;
             xm_error_prefix(err, "the size of value %u%s%s", i, source ? " of " : "",
@@ -97,7 +97,6 @@ xm_request_free_plan(struct xm_request *r, struct xm_buffer_plan *plan)
             xm_buffer_unref(plan->views[i]);
     }
     xm_free(plan->views);
-    xm_free(plan->bytes);
     *plan = (struct xm_buffer_plan){0};
 }
 
@@ -195,16 +194,41 @@ create_io(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *er
 
 /* ---- scratch -------------------------------------------------------------------- */
 
+/* Scratch is made for all contexts up to a power of two: a few sizes while a sequence grows. */
+static enum xm_status
+expect_past(struct xm_request *r, struct xm_error *err)
+{
+    const uint32_t n = r->tables ? xm_kv_tables_sequences(r->tables) : 0;
+    if (n > r->most_room) {
+        int32_t *list = xm_realloc(r->most_past, n * sizeof(*list));
+        if (!list)
+            return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+        r->most_past = list;
+        r->most_room = n;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const int32_t past = xm_kv_tables_past_lens(r->tables)[i];
+        int32_t most = 256;
+        while (most < past && most < INT32_MAX / 2)
+            most *= 2;
+        r->most_past[i] = most < past ? past : most;
+    }
+    return XM_OK;
+}
+
 static enum xm_status
 step_scratch(const struct xm_request *r, const struct xm_step *step, uint64_t *bytes,
              struct xm_error *err)
 {
     struct xm_operand operands[XM_STEP_OPERANDS];
+    struct xm_buffer *slabs[XM_KV_SLABS];
+    struct xm_attention_run a;
     for (uint32_t o = 0; o < step->n_operands; o++)
         xm_request_operand(r, step->operand[o], &operands[o]);
     if (step->kind == XM_STEP_PRIMITIVE)
         return xm_primitive_plan(step->primitive, operands, bytes, err);
-    const struct xm_attention_run a = xm_kv_cache_run(&r->kv, step->layer);
+    xm_request_cache(r, step, operands, slabs, &a);
+    a.past_lens = r->most_past;
     return xm_attention_plan(step->primitive, operands, &a, bytes, err);
 }
 
@@ -216,6 +240,7 @@ ensure_scratch(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
     uint64_t most = 0;
+    XM_TRY(expect_past(r, err));
     for (uint32_t i = 0; i < p->n_steps; i++) {
         uint64_t bytes = 0;
         if (p->steps[i].kind == XM_STEP_PRIMITIVE ||
@@ -240,13 +265,10 @@ build_plan(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *e
     const struct xm_program *p = r->program;
     struct xm_plan_item *items = xm_calloc(p->n_values + 1, sizeof(*items));
     plan->views = xm_calloc(p->n_values + 1, sizeof(struct xm_buffer *));
-    plan->bytes = xm_malloc((p->n_values + 1) * sizeof(*plan->bytes));
     enum xm_status s = XM_OK;
-    if (!items || !plan->views || !plan->bytes)
+    if (!items || !plan->views)
         s = xm_fail(err, XM_NO_MEMORY, "out of memory for a plan of %u values",
                     p->n_values);
-    else
-        memcpy(plan->bytes, r->sizes, p->n_values * sizeof(*plan->bytes));
     r->plan = plan;
     if (s == XM_OK)
         s = place_activations(r, plan, items, err);
@@ -268,63 +290,80 @@ build_plan(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *e
     return XM_OK;
 }
 
-/* Inputs that grow with the context have a buffer each; the rest of a decode step's sizes
- * stays as it was. Such a buffer is replaced in place instead of making a new plan. */
-static bool
-fits(const struct xm_request *r, const struct xm_buffer_plan *plan)
+/* The next power of two, from `least` on. */
+static int64_t
+power_above(int64_t n, int64_t least)
 {
-    const struct xm_program *p = r->program;
-    if (!plan->bytes)
+    while (least < n && least <= INT64_MAX / 2)
+        least *= 2;
+    return least < n ? n : least;
+}
+
+/* A plan has room for some more than the run at hand: so a batch whose sequences come and go, or
+ * a context that grows, needs few plans. The rows of a run together are no more than a chunk's, or
+ * exactly those that there are. */
+static struct xm_bindings
+room_for(const struct xm_request *r)
+{
+    static const struct {
+        const char *symbol;
+        int64_t least;
+        bool is_row; /* rows are a product of those */
+    } classes[] = {{"tokens", 1, true},
+                   {"batch", 1, true},
+                   {"samples", 1, false},
+                   {"past", 256, false}};
+    const int64_t chunk = (int64_t)r->program->config.ubatch;
+    struct xm_bindings room = r->bindings, exact = r->bindings;
+    int64_t rows = 1;
+    for (size_t k = 0; k < XM_ARRAY_LEN(classes); k++) {
+        for (uint32_t i = 0; i < room.n; i++) {
+            struct xm_binding *b = &room.list[i];
+            if (strcmp(b->symbol, classes[k].symbol) != 0)
+                continue;
+            b->value = power_above(b->value, classes[k].least);
+            rows *= classes[k].is_row ? b->value : 1;
+            if (!classes[k].is_row)
+                exact.list[i] = *b;
+        }
+    }
+    return rows > chunk ? exact : room;
+}
+
+static bool
+is_same_room(const struct xm_bindings *a, const struct xm_bindings *b)
+{
+    if (a->n != b->n)
         return false;
-    for (uint32_t i = 0; i < p->n_values; i++) {
-        if (plan->bytes[i] != r->sizes[i] && p->values[i].place != XM_PLACE_INPUT)
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->list[i].value != b->list[i].value ||
+            strcmp(a->list[i].symbol, b->list[i].symbol) != 0)
             return false;
     }
     return true;
-}
-
-static enum xm_status
-replace_inputs(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *err)
-{
-    const struct xm_program *p = r->program;
-    uint64_t most = xm_engine_info(p->engine)->max_alloc_bytes;
-    for (uint32_t i = 0; i < p->n_values; i++) {
-        if (plan->bytes[i] == r->sizes[i])
-            continue;
-        if (!plan->views[i] || xm_buffer_bytes(plan->views[i]) < r->sizes[i]) {
-            struct xm_buffer *b = NULL;
-            uint64_t bytes = r->sizes[i] < most / 2 ? 2 * r->sizes[i] : r->sizes[i];
-            XM_TRY(xm_pool_acquire(r->pool, bytes, XM_POOL_PRIVATE, &b, err));
-            plan->io_bytes += xm_buffer_bytes(b);
-            plan->io_bytes -= plan->views[i] ? xm_buffer_bytes(plan->views[i]) : 0;
-            xm_pool_release(r->pool, plan->views[i]);
-            plan->views[i] = b;
-        }
-        plan->bytes[i] = r->sizes[i];
-    }
-    return XM_OK;
 }
 
 enum xm_status
 xm_request_make_plan(struct xm_request *r, struct xm_error *err)
 {
     struct xm_buffer_plan *oldest = &r->plans[0];
+    const struct xm_bindings room = room_for(r);
     r->n_runs++;
-    XM_TRY(compute_sizes(r, err));
     r->plan = NULL;
-    for (int i = 0; i < XM_KEPT_PLANS; i++) {
+    for (int i = 0; i < XM_KEPT_PLANS && !r->plan; i++) {
         struct xm_buffer_plan *plan = &r->plans[i];
         if (plan->used < oldest->used)
             oldest = plan;
-        if (!r->plan && fits(r, plan))
+        if (plan->views && is_same_room(&plan->room, &room))
             r->plan = plan;
     }
     if (r->plan) {
-        XM_TRY(replace_inputs(r, r->plan, err));
         XM_TRY(ensure_scratch(r, err));
     } else {
         xm_request_free_plan(r, oldest);
+        XM_TRY(compute_sizes(r, &room, err));
         XM_TRY(build_plan(r, oldest, err));
+        oldest->room = room;
     }
     r->plan->used = r->n_runs;
     return XM_OK;

@@ -61,9 +61,25 @@ write_shape_values(struct xm_request *r, struct xm_error *err)
             XM_TRY(xm_dim_eval(v->dims[d], r->bindings.list, r->bindings.n, &n, err));
             xm_store_int(v->element, bytes, d, n);
         }
-        XM_TRY(xm_queue_write(r->queue, r->plan->views[i], 0, bytes, r->sizes[i], err));
+        XM_TRY(xm_queue_write(r->queue, r->plan->views[i], 0, bytes,
+                              v->n_dims * (xm_element_bits(v->element) / 8), err));
     }
     return XM_OK;
+}
+
+/* Each row has as many tokens. */
+static enum xm_status
+write_tables(struct xm_request *r, uint32_t tokens, struct xm_error *err)
+{
+    uint32_t *list = xm_malloc(r->rows.n * sizeof(*list));
+    if (!list)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a run's tables");
+    for (uint32_t b = 0; b < r->rows.n; b++)
+        list[b] = tokens;
+    enum xm_status s =
+        xm_kv_tables_write(r->tables, r->rows.list, list, r->rows.n, r->queue, err);
+    xm_free(list);
+    return s;
 }
 
 /* beam_idx as int32, checked for length by the bindings. */
@@ -72,7 +88,7 @@ extend_cache(struct xm_request *r, const struct xm_host_tensor *inputs,
              struct xm_error *err)
 {
     int64_t batch = 1, tokens = 0;
-    if (r->program->n_kv == 0)
+    if (!r->tables)
         return XM_OK;
     xm_bindings_find(&r->bindings, "batch", &batch);
     xm_bindings_find(&r->bindings, "tokens", &tokens);
@@ -86,10 +102,11 @@ extend_cache(struct xm_request *r, const struct xm_host_tensor *inputs,
         for (int64_t b = 0; b < batch; b++)
             idx[b] = (int32_t)xm_load_int(beams->element, beams->data, (uint64_t)b);
     }
-    enum xm_status s =
-        xm_kv_cache_extend(&r->kv, (uint32_t)batch, idx, (uint64_t)tokens, r->queue, err);
+    enum xm_status s = xm_kv_rows_extend(&r->rows, (uint32_t)batch, idx, (uint64_t)tokens,
+                                         r->queue, err);
     xm_free(idx);
-    return s;
+    XM_TRY(s);
+    return r->program->n_kv ? write_tables(r, (uint32_t)tokens, err) : XM_OK;
 }
 
 /* ---- steps ---------------------------------------------------------------------- */
@@ -177,17 +194,32 @@ run_copy(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     return xm_copy_enqueue(s->primitive, o, &space, &run, err);
 }
 
+void
+xm_request_cache(const struct xm_request *r, const struct xm_step *s,
+                 struct xm_operand *operands, struct xm_buffer *slabs[XM_KV_SLABS],
+                 struct xm_attention_run *a)
+{
+    struct xm_kv_pool *pool = r->program->kv_pool;
+    xm_kv_tables_operands(r->tables, xm_kv_pool_group_of(pool, s->layer), operands);
+    xm_kv_pool_slabs(pool, s->layer, slabs);
+    *a = (struct xm_attention_run){.n_sequences = xm_kv_tables_sequences(r->tables),
+                                   .past_lens = xm_kv_tables_past_lens(r->tables),
+                                   .subsequence_begins = xm_kv_tables_begins(r->tables),
+                                   .slabs = slabs};
+}
+
 static enum xm_status
 run_attention(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
     struct xm_operand o[XM_ATTENTION_N_OPERANDS];
-    const struct xm_attention_run a = xm_kv_cache_run(&r->kv, s->layer);
+    struct xm_buffer *slabs[XM_KV_SLABS];
+    struct xm_attention_run a;
     struct xm_run run = {.queue = r->queue, .scratch = r->scratch};
     for (uint32_t i = 0; i < s->n_operands; i++)
         xm_request_operand(r, s->operand[i], &o[i]);
     if (r->mask_is_full)
         o[XM_ATTENTION_KEY_MASK] = (struct xm_operand){0};
-    xm_kv_cache_operands(&r->kv, o);
+    xm_request_cache(r, s, o, slabs, &a);
     return xm_attention_enqueue(s->primitive, o, &a, &run, err);
 }
 
@@ -237,12 +269,14 @@ call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
 {
     const struct xm_step *s = &r->program->steps[step];
     struct xm_operand *o = xm_calloc(s->n_operands, sizeof(*o));
+    struct xm_buffer *slabs[XM_KV_SLABS];
+    struct xm_attention_run a;
     if (!o)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's operands");
     for (uint32_t i = 0; i < s->n_operands; i++)
         xm_request_operand(r, xm_step_operands(s)[i], &o[i]);
     if (s->kind == XM_STEP_ATTENTION)
-        xm_kv_cache_operands(&r->kv, o);
+        xm_request_cache(r, s, o, slabs, &a);
     enum xm_status status = xm_queue_finish(r->queue, err);
     if (status == XM_OK)
         status = r->hook(r, step, o, r->hook_ctx, err);
@@ -274,20 +308,45 @@ run_steps(struct xm_request *r, struct xm_error *err)
     return XM_OK;
 }
 
-enum xm_status
-xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
-                     struct xm_error *err)
+static enum xm_status
+run_planned(struct xm_request *r, const struct xm_host_tensor *inputs,
+            struct xm_error *err)
 {
-    int64_t tokens = 0;
-    uint64_t past = r->kv.past;
-    r->mask_is_full = is_full(input_named(r, inputs, r->program->key_mask));
-    XM_TRY(extend_cache(r, inputs, err));
     XM_TRY(xm_request_make_plan(r, err));
     XM_TRY(write_inputs(r, inputs, err));
     XM_TRY(write_shape_values(r, err));
     XM_TRY(run_steps(r, err));
-    XM_TRY(xm_queue_flush(r->queue, err));
-    if (xm_bindings_find(&r->bindings, "tokens", &tokens) && xm_request_has_states(r))
-        r->kv.past = past + (uint64_t)tokens;
-    return XM_OK;
+    return xm_queue_flush(r->queue, err);
+}
+
+enum xm_status
+xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
+                     struct xm_error *err)
+{
+    r->mask_is_full = is_full(input_named(r, inputs, r->program->key_mask));
+    XM_TRY(extend_cache(r, inputs, err));
+    return run_planned(r, inputs, err);
+}
+
+/* Room for each sequence's tokens, or for none. */
+static enum xm_status
+reserve(struct xm_request *r, const struct xm_request_rows *rows, struct xm_error *err)
+{
+    enum xm_status s = XM_OK;
+    uint32_t i = 0;
+    for (; i < rows->n && s == XM_OK; i++)
+        s = xm_kv_sequence_reserve(rows->sequences[i], rows->tokens[i], r->queue, err);
+    if (s == XM_OK)
+        s = xm_kv_tables_write(r->tables, rows->sequences, rows->tokens, rows->n,
+                               r->queue, err);
+    return s;
+}
+
+enum xm_status
+xm_request_run_rows(struct xm_request *r, const struct xm_host_tensor *inputs,
+                    const struct xm_request_rows *rows, struct xm_error *err)
+{
+    r->mask_is_full = true;
+    XM_TRY(reserve(r, rows, err));
+    return run_planned(r, inputs, err);
 }

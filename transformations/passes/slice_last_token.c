@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  *     result(f(matmul(x, W)))  ->  result(f(matmul(x[:, -1:, :], W)))
+ *     result(f(matmul(x, W)))  ->  result(f(matmul(x[:, sampled_tokens_indices, :], W)))
  *
  * x is [B,T,H] and f elementwise with constants (soft-capping, say). The head of a
- * language model has the largest matrix of all and generation reads one row of its
+ * language model has the largest matrix of all and generation reads few rows of its
  * result.
  */
 #include "transformations/passes/slice_last_token.h"
+
+#include <string.h>
 
 #include "transformations/graph/builder.h"
 
@@ -36,8 +39,9 @@ find_head(struct xm_value *v)
     return per_token ? v->node : NULL;
 }
 
-static bool
-slice_operand(struct xm_graph *g, struct xm_node *head)
+/* x[:, -1:, :] */
+static struct xm_value *
+last_token(struct xm_graph *g, struct xm_node *head)
 {
     struct xm_builder b = xm_builder_before(g, head);
     const int64_t start = -1, stop = INT64_MAX, step = 1, axis = 1;
@@ -45,24 +49,72 @@ slice_operand(struct xm_graph *g, struct xm_node *head)
                               xm_const_ints(&b, XM_I64, &stop, 1),
                               xm_const_ints(&b, XM_I64, &step, 1),
                               xm_const_ints(&b, XM_I64, &axis, 1)};
-    struct xm_value *last = xm_op_build(&b, XM_OP_SLICE, NULL, in, 5);
-    if (!last)
-        return false;
-    xm_node_set_in(head, 0, last);
-    return true;
+    return xm_op_build(&b, XM_OP_SLICE, NULL, in, 5);
 }
 
-bool
-xm_pass_slice_last_token(struct xm_graph *g)
+/* x[:, indices, :], the indices a new input; made once for all heads. */
+static struct xm_value *
+sampled_tokens(struct xm_graph *g, struct xm_node *head)
+{
+    struct xm_builder first = xm_builder_before(g, g->first),
+                      b = xm_builder_before(g, head);
+    const int64_t axis = 1;
+    struct xm_type type = {.element = XM_I64, .shape = {.rank = 1}};
+    struct xm_value *indices = NULL;
+    xm_for_each_node(n, g)
+    {
+        if (n->op == XM_OP_PARAMETER && strcmp(n->name, XM_SAMPLED_TOKENS) == 0)
+            indices = &n->out[0];
+    }
+    type.shape.dim[0] = xm_dim_symbol(&g->dims, "samples");
+    first.name = XM_SAMPLED_TOKENS;
+    if (!indices)
+        indices = xm_parameter(&first, XM_SAMPLED_TOKENS, &type);
+    struct xm_value *in[3] = {xm_in(head, 0), indices,
+                              xm_const_ints(&b, XM_I64, &axis, -1)};
+    return xm_op_build(&b, XM_OP_GATHER, NULL, in, 3);
+}
+
+/* Its rows have not been chosen yet. */
+static bool
+has_all_tokens(const struct xm_value *x)
+{
+    const struct xm_dim rows = x->type.shape.dim[1];
+    return !xm_dim_is_const(rows) && !xm_dim_has_symbol(rows, "samples");
+}
+
+static bool
+replace_operand(struct xm_node *head, struct xm_value *rows)
+{
+    if (rows)
+        xm_node_set_in(head, 0, rows);
+    return rows != NULL;
+}
+
+static bool
+choose_rows(struct xm_graph *g,
+            struct xm_value *(*rows)(struct xm_graph *g, struct xm_node *head))
 {
     bool progress = false;
     xm_for_each_node(n, g)
     {
         struct xm_node *head = n->op == XM_OP_RESULT ? find_head(xm_in(n, 0)) : NULL;
-        if (head && xm_dim_is_const(xm_in(head, 0)->type.shape.dim[1]) == false)
-            progress |= slice_operand(g, head);
+        if (head && has_all_tokens(xm_in(head, 0)))
+            progress |= replace_operand(head, rows(g, head));
     }
     if (progress)
         xm_graph_infer(g);
     return progress;
+}
+
+bool
+xm_pass_slice_last_token(struct xm_graph *g)
+{
+    return choose_rows(g, last_token);
+}
+
+bool
+xm_pass_gather_sampled_tokens(struct xm_graph *g)
+{
+    return choose_rows(g, sampled_tokens);
 }

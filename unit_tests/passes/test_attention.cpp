@@ -462,6 +462,22 @@ result %5 name="logits"
     EXPECT_FALSE(xm_pass_slice_last_token(g.get()));
 }
 
+TEST(SliceLastToken, OrGathersThoseThatAnInputSays)
+{
+    Graph g = parse(R"(
+%0 = parameter f32[batch,tokens,8] name="x"
+%1 = weight f32[16,8] f32 @1
+%2 = matmul %0, %1 transpose_b=true
+result %2 name="logits"
+)");
+    EXPECT_TRUE(xm_pass_gather_sampled_tokens(g.get()));
+    expect_valid(g.get());
+    xm_dim rows = xm_in(g->last, 0)->type.shape.dim[1];
+    ASSERT_EQ(xm_dim_symbols(rows), 1u);
+    EXPECT_STREQ(xm_dim_symbol_name(rows, 0), "samples");
+    EXPECT_FALSE(xm_pass_gather_sampled_tokens(g.get()));
+}
+
 TEST(SliceLastToken, LeavesAHeadWithOtherUsersAlone)
 {
     Graph g = parse(R"(

@@ -49,7 +49,7 @@ TEST_F(MemoryTest, PromptsTakeTheSameScratchAtAnyPosition)
     struct xm_request_stats late = stats_after(r.get(), 1200 - 100, VOCABULARY);
     EXPECT_GT(early.scratch_bytes, 0u);
     EXPECT_EQ(late.scratch_bytes, early.scratch_bytes);
-    EXPECT_EQ(late.kv_bytes % early.kv_bytes, 0u); /* only that grows: whole pages */
+    EXPECT_GT(late.kv_bytes, early.kv_bytes); /* only that grows */
 }
 
 /* XM_UBATCH counts the tokens of all sequences. */

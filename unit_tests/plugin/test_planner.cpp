@@ -152,6 +152,7 @@ TEST_F(Planner, SaysWhatARunTakes)
         Engine real = open(w.properties);
         Program p = must_compile(real.get(), graph(), w.properties, &last);
         Request r = make_request(p.get());
+        xm_kv_pool_expect(p->kv_pool, 1, w.context);
         fill(r.get(), w.context, w.tiny ? VOCABULARY : SMALL_VOCABULARY);
         xm_memory_stats stats;
         struct xm_request_stats held;
@@ -302,7 +303,7 @@ TEST(PlannerLarge, LayersTakeTurns)
     EXPECT_EQ(need[1].scratch, need[0].scratch);
     EXPECT_EQ(need[1].activations, need[0].activations);
     EXPECT_EQ(need[1].kv, 3 * need[0].kv);
-    EXPECT_EQ(buffers[1] - buffers[0], 4u) << "keys and values of four layers";
+    EXPECT_EQ(buffers[1] - buffers[0], 4u) << "a slab of four layers";
 }
 
 /* A sentence and no leak, wherever host memory ends. */

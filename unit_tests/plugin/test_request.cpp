@@ -91,7 +91,7 @@ TEST_F(RequestTest, SaysWhatIsWrongWithItsInputs)
     xm_host_tensor out;
     err = {};
     EXPECT_EQ(xm_request_output(r.get(), 0, &out, &err), XM_INVALID);
-    EXPECT_STREQ(err.text, "output 'y' has no value before the first run");
+    EXPECT_STREQ(err.text, "output 'y' has no value before a run that succeeds");
     err = {};
     ASSERT_XM_OK(xm_request_set_input(r.get(), 0, &x, &err));
     ASSERT_XM_OK(xm_request_set_input(r.get(), 1, &m, &err));

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What xemoe offers beyond OpenVINO's C API.
+ *
+ * Sequences: contexts of a language model that live side by side and run together. Compile the
+ * model with the property XM_SEQUENCES=YES, make a sequence for each context and a batch to run
+ * them; a run takes tokens of any number of sequences, prompts and single ones, and gives the
+ * logits of those rows that are asked for. Keys and values are in pages that all sequences of a
+ * compiled model share (XM_KV_MEMORY says how much memory they may take): a fork copies none, and a
+ * prompt whose beginning another has computed can take that over.
+ *
+ * Threads: a sequence is used by one thread at a time, and so is a batch; different ones may be
+ * used at the same time. Handles keep what they need alive. All functions give a status, and
+ * ov_get_last_err_msg() the sentence.
  */
 #ifndef XEMOE_XEMOE_H
 #define XEMOE_XEMOE_H
 
+#include "openvino/c/ov_compiled_model.h"
 #include "openvino/c/ov_infer_request.h"
 
 /* "0.1.0"; static. */
@@ -13,5 +25,56 @@ OPENVINO_C_API(const char *) xm_version(void);
 /* Empties the states (KV cache): the next run starts a new sequence. REQUEST_BUSY while
  * an asynchronous run goes on. */
 OPENVINO_C_API(ov_status_e) xm_request_reset_states(ov_infer_request_t *infer_request);
+
+/* ---- sequences --------------------------------------------------------------------- */
+
+typedef struct xm_sequence xm_sequence_t;
+
+/* An empty one. NOT_IMPLEMENTED: the model has no context that sequences could hold. */
+OPENVINO_C_API(ov_status_e)
+xm_sequence_create(const ov_compiled_model_t *compiled_model, xm_sequence_t **sequence);
+/* Another one that goes on behind the same tokens. */
+OPENVINO_C_API(ov_status_e)
+xm_sequence_fork(const xm_sequence_t *sequence, xm_sequence_t **fork);
+/* Gives its pages back. NULL is allowed. */
+OPENVINO_C_API(void) xm_sequence_free(xm_sequence_t *sequence);
+/* Tokens that it holds. */
+OPENVINO_C_API(ov_status_e)
+xm_sequence_length(const xm_sequence_t *sequence, size_t *length);
+/* Forgets the tokens from `length` on. What layers with a window no longer have cannot be gone back
+ * to: *kept is then 0, else the smaller of `length` and the tokens there were. kept: may be NULL. */
+OPENVINO_C_API(ov_status_e)
+xm_sequence_truncate(xm_sequence_t *sequence, size_t length, size_t *kept);
+/* Takes over, for an empty sequence, the beginning of these tokens that the model still has of
+ * others: *found of them, whole pages, fewer than n. The rest is to be run. */
+OPENVINO_C_API(ov_status_e)
+xm_sequence_match(xm_sequence_t *sequence, const int32_t *tokens, size_t n,
+                  size_t *found);
+
+/* ---- runs -------------------------------------------------------------------------- */
+
+typedef struct xm_batch xm_batch_t;
+
+/* The next tokens of a sequence, and of how many of the last of them the logits are wanted. */
+typedef struct xm_batch_entry {
+    xm_sequence_t *sequence;
+    const int32_t *tokens;
+    size_t n_tokens, n_wanted;
+} xm_batch_entry_t;
+
+OPENVINO_C_API(ov_status_e)
+xm_batch_create(const ov_compiled_model_t *compiled_model, xm_batch_t **batch);
+OPENVINO_C_API(void) xm_batch_free(xm_batch_t *batch); /* NULL is allowed */
+/* Runs to the end. A sequence stands in it once; all are of the batch's model. After a failure
+ * every sequence holds what it held before. */
+OPENVINO_C_API(ov_status_e)
+xm_batch_run(xm_batch_t *batch, const xm_batch_entry_t *entries, size_t n_entries);
+/* The wanted rows of entry `i` of the last run, [rows][vocabulary], in the order of its tokens; the
+ * memory is the batch's, valid until its next run. NULL and no rows where none were wanted. */
+OPENVINO_C_API(ov_status_e)
+xm_batch_logits(const xm_batch_t *batch, size_t i, const float **logits, size_t *rows,
+                size_t *vocabulary);
+/* From any thread: ends the run that goes on with INFER_CANCELLED; without one, nothing. */
+OPENVINO_C_API(ov_status_e) xm_batch_cancel(xm_batch_t *batch);
 
 #endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sequences that run together: each row of logits is that of a run of its sequence alone.
+ */
+#include "plugin/batcher.h"
+
+#include <random>
+
+#include "runtime/util/memory.h"
+#include "unit_tests/plugin/language_model.h"
+
+namespace
+{
+
+enum { VOCABULARY = 64, WINDOW = 7 };
+
+/* Embedding, attention over all positions and over a window, logits. Where it does not mix, another
+ * result follows from the positions before. */
+std::string
+two_layers(bool mixes)
+{
+    return std::string(R"(
+    %0 = parameter i64[batch,tokens] name="input_ids"
+    %1 = parameter i64[batch,past+tokens] name="attention_mask"
+    %2 = parameter i32[batch] name="beam_idx"
+    %3 = weight f32[64,32] f32 @3
+    %4 = const i64[] {0}
+    %5 = gather %3, %0, %4
+    %6 = weight f32[32,32] f32 @6
+    %7 = weight f32[16,32] u8 group=32 scale=f16 zp=u8 @7
+    %8 = const i64[4] {0, 0, -1, 16}
+    %9 = matmul %5, %6 transpose_b=true
+    %10 = reshape %9, %8 special_zero=true
+    %11 = matmul %5, %7 transpose_b=true
+    %12 = reshape %11, %8 special_zero=true
+    %13 = attention %10, %12, %12, %2, %1, _, _ scale=0.25 causal=true key_state="k" value_state="v"
+    %14 = const i64[3] {0, 0, 32}
+    %15 = reshape %13, %14 special_zero=true
+    %17 = add %15, %5
+    %19 = matmul %17, %6 transpose_b=true
+    %20 = reshape %19, %8 special_zero=true
+    %21 = matmul %17, %7 transpose_b=true
+    %22 = reshape %21, %8 special_zero=true
+    %23 = attention %20, %22, %22, %2, %1, _, _ scale=0.25 causal=true window=7 key_state="k2" value_state="v2"
+    %24 = reshape %23, %14 special_zero=true
+    %25 = add %24, %17
+    %16 = weight f32[64,32] f32 @16
+    %18 = matmul %25, %16 transpose_b=true
+    result %18 name="logits"
+)") + (mixes ? "" : R"(
+    %30 = convert %1 to=f32
+    %31 = const i64[1] {1}
+    %32 = reduce_sum %30, %31
+    result %32 name="seen"
+)");
+}
+
+struct text {
+    xm_kv_sequence *s = nullptr;
+    std::vector<int32_t> ids;
+};
+
+class Batcher : public OpenClTest
+{
+  protected:
+    void SetUp() override
+    {
+        OpenClTest::SetUp();
+        if (!IsSkipped())
+            open(two_layers(true));
+    }
+    void TearDown() override
+    {
+        close();
+        OpenClTest::TearDown();
+    }
+    void open(const std::string &model)
+    {
+        const Properties f32 = {{"INFERENCE_PRECISION_HINT", "f32"},
+                                {"XM_UBATCH", "16"},
+                                {"XM_KV_BLOCK_TOKENS", "4"}};
+        xm_compile_options sampled = {};
+        sampled.sampled_logits = true;
+        program =
+            std::make_unique<Program>(must_compile(engine, parse(model), f32, &sampled));
+        whole = std::make_unique<Program>(must_compile(engine, parse(model), f32));
+        ASSERT_TRUE(*program && *whole);
+        alone = std::make_unique<Request>(make_request(whole->get()));
+        ASSERT_XM_OK(xm_batcher_create(program->get(), &batcher, &err));
+    }
+    void close()
+    {
+        for (auto &t : texts)
+            xm_kv_sequence_destroy(t.s);
+        texts.clear();
+        if (program) {
+            EXPECT_EQ(used(), 0u);
+        }
+        xm_batcher_destroy(batcher);
+        batcher = nullptr;
+        alone.reset();
+        program.reset();
+        whole.reset();
+    }
+    xm_kv_pool *pool()
+    {
+        return program->get()->kv_pool;
+    }
+    uint64_t used()
+    {
+        uint64_t n = 0;
+        for (uint32_t g = 0; g < xm_kv_pool_groups(pool()); g++) {
+            xm_kv_group_stats s;
+            xm_kv_pool_stats(pool(), g, &s);
+            n += s.used;
+        }
+        return n;
+    }
+    size_t add()
+    {
+        texts.push_back({});
+        EXPECT_XM_OK(xm_kv_sequence_create(pool(), &texts.back().s, &err));
+        return texts.size() - 1;
+    }
+
+    /* What the last `n` rows of a sequence are when it runs alone, in one piece. */
+    void check_rows(const text &t, const float *rows, uint64_t n, uint64_t vocabulary)
+    {
+        ASSERT_EQ(vocabulary, (uint64_t)VOCABULARY);
+        ASSERT_NE(rows, nullptr);
+        xm_request_reset(alone->get());
+        const Tensor want =
+            logits(alone->get(), {{std::vector<int64_t>(t.ids.begin(), t.ids.end())}});
+        ASSERT_TRUE(want);
+        const uint64_t first = t.ids.size() - n;
+        for (uint64_t r = 0; r < n; r++) {
+            const float *w = want->f + (first + r) * VOCABULARY,
+                        *g = rows + r * VOCABULARY;
+            float most = 0;
+            for (int i = 0; i < VOCABULARY; i++)
+                most = std::fmax(most, std::fabs(w[i]));
+            for (int i = 0; i < VOCABULARY; i++)
+                ASSERT_LE(distance(g[i], w[i]), 1e-5f * most)
+                    << "row " << first + r << " of " << t.ids.size() << ", logit " << i;
+        }
+    }
+    struct part {
+        size_t text;
+        std::vector<int32_t> ids;
+        uint64_t wanted;
+    };
+    xm_status run(const std::vector<part> &parts, xm_error *why)
+    {
+        std::vector<xm_batcher_entry> list;
+        for (const part &p : parts)
+            list.push_back({texts[p.text].s, p.ids.data(), p.ids.size(), p.wanted});
+        return xm_batcher_run(batcher, list.data(), (uint32_t)list.size(), why);
+    }
+    void must_run(const std::vector<part> &parts)
+    {
+        ASSERT_XM_OK(run(parts, &err));
+        for (size_t i = 0; i < parts.size(); i++) {
+            text &t = texts[parts[i].text];
+            t.ids.insert(t.ids.end(), parts[i].ids.begin(), parts[i].ids.end());
+            ASSERT_EQ(xm_kv_sequence_past(t.s), t.ids.size());
+            uint64_t rows, vocabulary;
+            const float *got =
+                xm_batcher_logits(batcher, (uint32_t)i, &rows, &vocabulary);
+            ASSERT_EQ(rows, parts[i].wanted);
+            if (rows)
+                check_rows(t, got, rows, vocabulary);
+        }
+    }
+    static std::vector<int32_t> ids(size_t n, unsigned seed)
+    {
+        std::mt19937 random(seed);
+        std::vector<int32_t> list(n);
+        for (auto &i : list)
+            i = (int32_t)(random() % VOCABULARY);
+        return list;
+    }
+
+    std::unique_ptr<Program> program, whole;
+    std::unique_ptr<Request> alone;
+    xm_batcher *batcher = nullptr;
+    std::vector<text> texts;
+};
+
+TEST_F(Batcher, MixesPromptsAndTokens)
+{
+    for (int i = 0; i < 4; i++)
+        add();
+    ASSERT_TRUE(program->get()->is_ragged);
+    must_run({{0, ids(5, 1), 1}});
+    must_run({{1, ids(9, 2), 9}, {0, ids(1, 3), 1}});
+    must_run(
+        {{0, ids(1, 4), 1}, {2, ids(3, 5), 0}, {1, ids(2, 6), 2}, {3, ids(11, 7), 1}});
+    must_run(
+        {{3, ids(1, 8), 1}, {2, ids(1, 9), 1}, {1, ids(1, 10), 1}, {0, ids(1, 11), 1}});
+}
+
+/* More rows than a chunk has go in several steps; the rows that are wanted may lie in any. */
+TEST_F(Batcher, CutsWhatIsTooLong)
+{
+    for (int i = 0; i < 3; i++)
+        add();
+    must_run({{0, ids(50, 1), 40}, {1, ids(20, 2), 1}, {2, ids(2, 3), 2}});
+    must_run({{0, ids(33, 4), 1}, {1, ids(1, 5), 1}, {2, ids(40, 6), 40}});
+}
+
+TEST_F(Batcher, RunsApartWhatCannotBeMixed)
+{
+    close();
+    open(two_layers(false));
+    ASSERT_FALSE(program->get()->is_ragged);
+    for (int i = 0; i < 3; i++)
+        add();
+    must_run({{0, ids(5, 1), 1}, {1, ids(20, 2), 3}, {2, ids(1, 3), 1}});
+    must_run({{2, ids(1, 4), 1}, {0, ids(1, 5), 1}, {1, ids(1, 6), 1}});
+}
+
+TEST_F(Batcher, TakesOverBeginnings)
+{
+    add();
+    std::vector<int32_t> prompt = ids(30, 1);
+    must_run({{0, prompt, 1}});
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_match(texts[1].s, prompt.data(), prompt.size(), &err));
+    const uint64_t found = xm_kv_sequence_past(texts[1].s);
+    EXPECT_EQ(found, 28u);
+    texts[1].ids.assign(prompt.begin(), prompt.begin() + (long)found);
+    must_run({{1, {prompt.begin() + (long)found, prompt.end()}, 1}, {0, ids(1, 2), 1}});
+}
+
+TEST_F(Batcher, RefusesWhatMakesNoSense)
+{
+    add();
+    EXPECT_EQ(run({}, &err), XM_INVALID);
+    xm_error why = {};
+    EXPECT_EQ(run({{0, {}, 0}}, &why), XM_INVALID);
+    EXPECT_STREQ(why.text, "there are no tokens to feed to sequence 0");
+    why = {};
+    EXPECT_EQ(run({{0, ids(2, 1), 3}}, &why), XM_INVALID);
+    EXPECT_STREQ(why.text, "sequence 0: logits of 3 tokens are wanted, 2 are fed");
+    why = {};
+    EXPECT_EQ(run({{0, ids(2, 1), 1}, {0, ids(2, 1), 1}}, &why), XM_INVALID);
+    EXPECT_STREQ(why.text, "sequences 0 and 1 are the same one");
+    why = {};
+    EXPECT_EQ(run({{0, {5, VOCABULARY}, 1}}, &why), XM_INVALID);
+    EXPECT_EQ(xm_kv_sequence_past(texts[0].s), 0u);
+    must_run({{0, ids(3, 1), 1}});
+}
+
+/* A plan has room for runs that are not larger: a batch that changes plans nothing anew. */
+TEST_F(Batcher, ChangingBatchesTakeNoMoreMemory)
+{
+    for (int i = 0; i < 8; i++)
+        add();
+    std::vector<part> parts;
+    for (size_t i = 0; i < 8; i++)
+        parts.push_back({i, ids(2, (unsigned)i), 1});
+    must_run(parts);
+    struct xm_request_stats before, after;
+    xm_request_stats(xm_batcher_request(batcher), &before);
+    for (int round = 0; round < 3; round++) {
+        for (size_t n : {8u, 5u, 7u, 6u, 8u}) {
+            parts.clear();
+            for (size_t i = 0; i < n; i++)
+                parts.push_back({i, ids(1, (unsigned)(100 + i)), 1});
+            must_run(parts);
+            xm_request_stats(xm_batcher_request(batcher), &after);
+            EXPECT_EQ(after.waits, 1u);
+        }
+    }
+    EXPECT_EQ(after.activation_bytes, before.activation_bytes);
+}
+
+/* Sequences come, fork, go and are cut, and run in any company. */
+TEST_F(Batcher, FollowsEachSequenceThroughRandomRuns)
+{
+    const char *set = getenv("XM_TEST_ALL");
+    const int runs = set ? 1000 : 150;
+    std::mt19937 random(17);
+    auto upto = [&](size_t n) { return (size_t)(random() % n); };
+    for (int i = 0; i < runs && !HasFatalFailure(); i++) {
+        while (texts.size() < 2 || (texts.size() < 16 && upto(3) == 0))
+            add();
+        if (upto(4) == 0 && texts.size() < 16) {
+            const size_t from = upto(texts.size());
+            xm_kv_sequence *f = nullptr;
+            ASSERT_XM_OK(xm_kv_sequence_fork(texts[from].s, &f, &err));
+            texts.push_back({f, texts[from].ids});
+        }
+        if (upto(5) == 0) {
+            text &t = texts[upto(texts.size())];
+            xm_kv_sequence_truncate(t.s, upto(t.ids.size() + 1));
+            t.ids.resize(xm_kv_sequence_past(t.s));
+        }
+        std::vector<part> parts;
+        for (size_t k = 0; k < texts.size(); k++) {
+            if (upto(2) == 0)
+                continue;
+            const size_t n = upto(6) ? 1 + upto(2) : 1 + upto(24);
+            parts.push_back({k, ids(n, (unsigned)random()), upto(n + 1)});
+        }
+        std::shuffle(parts.begin(), parts.end(), random);
+        if (!parts.empty())
+            must_run(parts);
+        for (size_t k = texts.size(); k-- > 0;) {
+            if (upto(12) == 0 || texts[k].ids.size() > 90) {
+                xm_kv_sequence_destroy(texts[k].s);
+                texts.erase(texts.begin() + (long)k);
+            }
+        }
+    }
+}
+
+/* Each allocation fails once: no sequence has changed, and the same run succeeds afterwards. */
+TEST_F(Batcher, EveryFailureLeavesTheSequencesAsTheyWere)
+{
+    add();
+    add();
+    must_run({{0, ids(30, 1), 1}, {1, ids(3, 2), 1}});
+    const std::vector<part> next = {{0, ids(20, 3), 1}, {1, ids(1, 4), 1}};
+    bool failed = true;
+    for (uint64_t n = 1; failed && !HasFatalFailure(); n++) {
+        xm_error why = {};
+        const uint64_t before = used();
+        xm_fail_allocation(n);
+        const xm_status s = run(next, &why);
+        failed = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        if (s == XM_OK) {
+            for (size_t i = 0; i < 2; i++)
+                xm_kv_sequence_truncate(texts[i].s, texts[i].ids.size());
+            if (xm_kv_sequence_past(texts[0].s) != texts[0].ids.size())
+                break; /* a window had dropped what came before */
+            continue;
+        }
+        EXPECT_STRNE(why.text, "");
+        EXPECT_EQ(used(), before) << n;
+        for (const text &t : texts)
+            ASSERT_EQ(xm_kv_sequence_past(t.s), t.ids.size()) << n;
+    }
+    if (xm_kv_sequence_past(texts[0].s) == texts[0].ids.size())
+        must_run(next);
+}
+
+} // namespace

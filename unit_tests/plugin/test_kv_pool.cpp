@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The pool of pages and its sequences on the fake engine: that contents follow their sequence
+ * through sharing, copies and windows, that pages are counted, and that nothing goes beyond the
+ * budget.
+ */
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "plugin/kv/kv_sequence.h"
+#include "plugin/kv/kv_tables.h"
+#include "primitives/attention/attention.h"
+#include "runtime/fake/fake.h"
+#include "runtime/util/memory.h"
+#include "unit_tests/plugin/plugin_test.h"
+
+namespace
+{
+
+enum { PAGE = 4, CHUNK = 8, WINDOW = 6 };
+
+/* Layers 0 and 2 keep all positions, 1 has a window. */
+const std::vector<xm_kv_need> three_layers = {
+    {PAGE * 4, 0}, {PAGE * 8, WINDOW}, {PAGE * 4, 0}};
+
+struct sequence {
+    xm_kv_sequence *s;
+    std::vector<int32_t> tokens;
+};
+
+class KvPool : public ::testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        open(three_layers, 1 << 20);
+    }
+    void TearDown() override
+    {
+        close();
+    }
+    void open(const std::vector<xm_kv_need> &needs, uint64_t budget)
+    {
+        layers = needs;
+        info.kind = XM_DEVICE_CPU;
+        info.max_alloc_bytes = 64 << 20;
+        info.base_align = 64;
+        info.max_work_group = 256;
+        info.caps = XM_CAP_HOST_VISIBLE;
+        ASSERT_XM_OK(xm_fake_engine_create(&info, nullptr, &engine, &err));
+        ASSERT_XM_OK(xm_queue_create(engine, &queue, &err));
+        const xm_kv_pool_desc desc = {
+            engine, PAGE, layers.data(), (uint32_t)layers.size(), CHUNK, budget};
+        ASSERT_XM_OK(xm_kv_pool_create(&desc, &pool, &err));
+    }
+    void close()
+    {
+        for (auto &one : all)
+            xm_kv_sequence_destroy(one.s);
+        all.clear();
+        for (uint32_t g = 0; pool && g < xm_kv_pool_groups(pool); g++)
+            EXPECT_EQ(stats(g).used, 0u) << "group " << g;
+        xm_kv_pool_destroy(pool);
+        pool = nullptr;
+        xm_queue_destroy(queue);
+        xm_engine_unref(engine);
+    }
+    void reopen(const std::vector<xm_kv_need> &needs, uint64_t budget)
+    {
+        close();
+        open(needs, budget);
+    }
+
+    xm_kv_group_stats stats(uint32_t group)
+    {
+        xm_kv_group_stats s;
+        xm_kv_pool_stats(pool, group, &s);
+        return s;
+    }
+    size_t add()
+    {
+        all.push_back({nullptr, {}});
+        EXPECT_XM_OK(xm_kv_sequence_create(pool, &all.back().s, &err));
+        return all.size() - 1;
+    }
+    size_t fork(size_t i)
+    {
+        xm_kv_sequence *f = nullptr;
+        EXPECT_XM_OK(xm_kv_sequence_fork(all[i].s, &f, &err));
+        all.push_back({f, all[i].tokens});
+        return all.size() - 1;
+    }
+    void drop(size_t i)
+    {
+        xm_kv_sequence_destroy(all[i].s);
+        all.erase(all.begin() + (long)i);
+    }
+
+    /* Where a layer has position `at` of a sequence; NULL: it is in no page. */
+    int32_t *place(const sequence &q, uint32_t layer, uint64_t at)
+    {
+        uint32_t first, n;
+        const int32_t *words =
+            xm_kv_sequence_pages(q.s, xm_kv_pool_group_of(pool, layer), &first, &n);
+        if (at / PAGE < first || at / PAGE >= first + n)
+            return nullptr;
+        const auto word = (uint32_t)words[at / PAGE - first];
+        xm_buffer *slabs[XM_KV_SLABS];
+        xm_kv_pool_slabs(pool, layer, slabs);
+        auto *bytes = (uint8_t *)xm_buffer_host_ptr(slabs[word >> XM_KV_SLAB_SHIFT]);
+        const uint64_t page = word & ((1u << XM_KV_SLAB_SHIFT) - 1);
+        return (int32_t *)(bytes + page * layers[layer].page_bytes + at % PAGE * 4);
+    }
+    /* What kernels do: `n` tokens of values from `value` on. */
+    void write(sequence &q, uint64_t n, int32_t value)
+    {
+        const uint64_t past = xm_kv_sequence_past(q.s);
+        for (uint64_t i = 0; i < n; i++, value++) {
+            for (uint32_t l = 0; l < layers.size(); l++) {
+                int32_t *at = place(q, l, past + i);
+                ASSERT_NE(at, nullptr) << "layer " << l << " position " << past + i;
+                *at = value * 4 + (int32_t)l;
+            }
+            q.tokens.push_back(value);
+        }
+    }
+    /* A run of `n` tokens. Values repeat, so that sequences have beginnings in common. */
+    void feed(size_t i, uint64_t n, int32_t value)
+    {
+        sequence &q = all[i];
+        ASSERT_XM_OK(xm_kv_sequence_reserve(q.s, n, queue, &err));
+        const size_t before = q.tokens.size();
+        write(q, n, value);
+        xm_kv_sequence_commit(q.s, q.tokens.data() + before);
+        check(q);
+    }
+    /* Every position that a next token sees holds its sequence's token. */
+    void check(const sequence &q)
+    {
+        const uint64_t past = xm_kv_sequence_past(q.s);
+        ASSERT_EQ(past, q.tokens.size());
+        for (uint32_t l = 0; l < layers.size(); l++) {
+            const uint64_t window = layers[l].window;
+            uint64_t at = window && past + 1 > window ? past + 1 - window : 0;
+            for (; at < past; at++) {
+                const int32_t *p = place(q, l, at);
+                ASSERT_NE(p, nullptr)
+                    << "layer " << l << " position " << at << " of " << past;
+                ASSERT_EQ(*p, q.tokens[at] * 4 + (int32_t)l)
+                    << "layer " << l << " position " << at << " of " << past;
+            }
+        }
+    }
+    /* Pages in use are those that sequences have, and no more bytes are taken than allowed. */
+    void check_pages(uint64_t budget)
+    {
+        for (uint32_t g = 0; g < xm_kv_pool_groups(pool); g++) {
+            std::map<int32_t, int> users;
+            for (auto &q : all) {
+                uint32_t first, n;
+                const int32_t *words = xm_kv_sequence_pages(q.s, g, &first, &n);
+                for (uint32_t i = 0; i < n; i++)
+                    users[words[i]]++;
+            }
+            EXPECT_EQ(stats(g).used, users.size()) << "group " << g;
+        }
+        EXPECT_LE(xm_kv_pool_bytes(pool), budget);
+    }
+
+    xm_device_info info = {};
+    xm_engine *engine = nullptr;
+    xm_queue *queue = nullptr;
+    xm_kv_pool *pool = nullptr;
+    xm_error err = {};
+    std::vector<xm_kv_need> layers;
+    std::vector<sequence> all;
+};
+
+TEST_F(KvPool, GroupsLayersByTheirWindows)
+{
+    EXPECT_EQ(xm_kv_pool_groups(pool), 2u);
+    EXPECT_EQ(xm_kv_pool_group_of(pool, 0), xm_kv_pool_group_of(pool, 2));
+    EXPECT_NE(xm_kv_pool_group_of(pool, 0), xm_kv_pool_group_of(pool, 1));
+    EXPECT_EQ(stats(0).page_bytes, (uint64_t)PAGE * 8);
+    EXPECT_EQ(stats(1).window, (uint64_t)WINDOW);
+}
+
+TEST_F(KvPool, TakesPagesAsPositionsCome)
+{
+    add();
+    feed(0, 3, 1);
+    EXPECT_EQ(stats(0).used, 1u);
+    feed(0, 1, 10);
+    EXPECT_EQ(stats(0).used, 1u);
+    feed(0, 8, 20);
+    EXPECT_EQ(stats(0).used, 3u);
+}
+
+TEST_F(KvPool, WindowsKeepWindowAndChunk)
+{
+    add();
+    const uint64_t most = xm_kv_pool_pages_for(pool, 1, 1000);
+    EXPECT_EQ(most, (WINDOW + CHUNK + PAGE - 2) / PAGE + 1u);
+    std::mt19937 random(5);
+    for (int i = 0; i < 300 && !HasFatalFailure(); i++) {
+        feed(0, 1 + random() % CHUNK, 7 * i);
+        EXPECT_LE(stats(1).used, most);
+    }
+    EXPECT_EQ(stats(0).used, (all[0].tokens.size() + PAGE - 1) / PAGE);
+    EXPECT_EQ(xm_kv_pool_pages_for(pool, 0, 1000), 250u);
+    EXPECT_EQ(xm_kv_pool_pages_for(pool, 1, 3), 1u);
+}
+
+/* A run longer than the chunk has all that its tokens see, and gives it back with the next. */
+TEST_F(KvPool, WindowsServeRunsOfAnyLength)
+{
+    add();
+    feed(0, 5 * CHUNK, 3);
+    feed(0, 1, 99);
+    EXPECT_LE(stats(1).used, xm_kv_pool_pages_for(pool, 1, 1000));
+}
+
+TEST_F(KvPool, ForksShareAndCopyTheLastPageOnly)
+{
+    add();
+    feed(0, 6, 1);
+    fork(0);
+    fork(0);
+    EXPECT_EQ(stats(0).used, 2u);
+    uint64_t copies = xm_fake_calls(engine, XM_FAKE_COPY);
+    feed(1, 1, 50);
+    EXPECT_EQ(stats(0).used, 3u);
+    EXPECT_EQ(xm_fake_calls(engine, XM_FAKE_COPY) - copies,
+              3u); /* a page of each layer */
+    feed(2, 1, 60);
+    feed(0, 1, 70); /* nobody else has its last page any more */
+    EXPECT_EQ(stats(0).used, 4u);
+    EXPECT_EQ(xm_fake_calls(engine, XM_FAKE_COPY) - copies, 6u);
+    for (auto &q : all)
+        check(q);
+}
+
+TEST_F(KvPool, CancelPutsAllBack)
+{
+    add();
+    feed(0, 6, 1);
+    fork(0);
+    for (int i = 0; i < 3; i++) {
+        ASSERT_XM_OK(xm_kv_sequence_reserve(all[1].s, 30, queue, &err));
+        write(all[1], 30, 500);
+        all[1].tokens.resize(6);
+        xm_kv_sequence_cancel(all[1].s);
+        EXPECT_EQ(stats(0).used, 2u);
+        check(all[0]);
+        check(all[1]);
+    }
+    feed(1, 3, 80);
+    check(all[0]);
+}
+
+TEST_F(KvPool, TruncatesAsFarAsWindowsReach)
+{
+    add();
+    feed(0, CHUNK, 1);
+    feed(0, CHUNK, 20);
+    feed(0, CHUNK, 40);
+    xm_kv_sequence_truncate(all[0].s, 2 * CHUNK + 1);
+    all[0].tokens.resize(2 * CHUNK + 1);
+    check(all[0]);
+    feed(0, 2, 70);
+    xm_kv_sequence_truncate(all[0].s, 3); /* the window's pages are gone */
+    EXPECT_EQ(xm_kv_sequence_past(all[0].s), 0u);
+    EXPECT_EQ(stats(0).used + stats(1).used, 0u);
+    all[0].tokens.clear();
+    feed(0, 9, 5);
+}
+
+TEST_F(KvPool, FindsBeginningsByTheirTokens)
+{
+    reopen({{PAGE * 4, 0}}, 1 << 16);
+    std::vector<int32_t> text;
+    for (int i = 0; i < 14; i++)
+        text.push_back(100 + i);
+    add();
+    feed(0, 14, 100);
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_match(all[1].s, text.data(), text.size(), &err));
+    EXPECT_EQ(xm_kv_sequence_past(all[1].s), 12u);
+    all[1].tokens.assign(text.begin(), text.begin() + 12);
+    check(all[1]);
+    EXPECT_EQ(stats(0).used, 4u);
+    feed(1, 3, 900);
+    check(all[0]);
+
+    add(); /* one token has to be left to run */
+    ASSERT_XM_OK(xm_kv_sequence_match(all[2].s, text.data(), 12, &err));
+    EXPECT_EQ(xm_kv_sequence_past(all[2].s), 8u);
+    all[2].tokens.assign(text.begin(), text.begin() + 8);
+    drop(2);
+    text[5] = 1; /* differs in the second page */
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_match(all[2].s, text.data(), text.size(), &err));
+    EXPECT_EQ(xm_kv_sequence_past(all[2].s), 4u);
+    all[2].tokens.assign(text.begin(), text.begin() + 4);
+}
+
+/* Free pages keep what they hold until they are needed. */
+TEST_F(KvPool, FindsWhatEndedSequencesHeld)
+{
+    reopen({{PAGE * 4, 0}}, PAGE * 4 * 16);
+    std::vector<int32_t> text;
+    for (int i = 0; i < 20; i++)
+        text.push_back(100 + i);
+    add();
+    feed(0, 20, 100);
+    drop(0);
+    EXPECT_EQ(stats(0).used, 0u);
+    EXPECT_EQ(stats(0).cached, 5u);
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_match(all[0].s, text.data(), text.size(), &err));
+    EXPECT_EQ(xm_kv_sequence_past(all[0].s), 16u);
+    all[0].tokens.assign(text.begin(), text.begin() + 16);
+    check(all[0]);
+    drop(0);
+    add(); /* all 16 pages, and nothing is found any more */
+    feed(0, 64, 1000);
+    EXPECT_EQ(stats(0).cached, 0u);
+    drop(0);
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_match(all[0].s, text.data(), text.size(), &err));
+    EXPECT_EQ(xm_kv_sequence_past(all[0].s), 0u);
+}
+
+/* A truncated sequence goes on in a page that others could have found: they cannot any more. */
+TEST_F(KvPool, WhatIsWrittenOverIsNotFound)
+{
+    reopen({{PAGE * 4, 0}}, 1 << 16);
+    std::vector<int32_t> text;
+    for (int i = 0; i < 9; i++)
+        text.push_back(100 + i);
+    add();
+    feed(0, 8, 100);
+    xm_kv_sequence_truncate(all[0].s, 6);
+    all[0].tokens.resize(6);
+    feed(0, 2, 700);
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_match(all[1].s, text.data(), text.size(), &err));
+    EXPECT_EQ(xm_kv_sequence_past(all[1].s), 4u);
+    all[1].tokens.assign(text.begin(), text.begin() + 4);
+    check(all[1]);
+    drop(1);
+    text[6] = 700;
+    text[7] = 701;
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_match(all[1].s, text.data(), text.size(), &err));
+    EXPECT_EQ(xm_kv_sequence_past(all[1].s), 8u);
+    all[1].tokens.assign(text.begin(), text.begin() + 8);
+    check(all[1]);
+}
+
+TEST_F(KvPool, TokensThatNobodyToldAreNotFound)
+{
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_reserve(all[0].s, 8, queue, &err));
+    write(all[0], 8, 100);
+    xm_kv_sequence_commit(all[0].s, nullptr);
+    feed(0, 4, 108);
+    std::vector<int32_t> text = all[0].tokens;
+    text.push_back(1);
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_match(all[1].s, text.data(), text.size(), &err));
+    EXPECT_EQ(xm_kv_sequence_past(all[1].s), 0u);
+}
+
+TEST_F(KvPool, FullSaysSoAndLosesNothing)
+{
+    reopen({{PAGE * 4, 0}}, PAGE * 4 * 5);
+    add();
+    add();
+    feed(0, 10, 1);
+    EXPECT_EQ(xm_kv_sequence_reserve(all[1].s, 3 * PAGE, queue, &err), XM_NO_MEMORY);
+    EXPECT_STREQ(
+        err.text,
+        "the KV cache is full: 0.0 of 0.0 MiB are taken, all 5 pages of 4 positions "
+        "are used; shorter or fewer sequences, or a larger KV_MEMORY");
+    EXPECT_EQ(stats(0).used, 3u);
+    check(all[0]);
+    feed(1, 2 * PAGE, 50);
+    drop(0);
+    feed(0, 2, 90);
+}
+
+TEST_F(KvPool, ExpectedPositionsTakeTheirBytesAndNoMore)
+{
+    xm_kv_pool_expect(pool, 3, 40);
+    for (size_t i = 0; i < 3; i++) {
+        add();
+        while (all[i].tokens.size() < 40)
+            feed(i, CHUNK, (int32_t)(1000 * i + all[i].tokens.size()));
+    }
+    EXPECT_EQ(stats(0).pages, 30u);
+    EXPECT_EQ(stats(1).pages, 3 * xm_kv_pool_pages_for(pool, 1, 40));
+    EXPECT_EQ(xm_kv_pool_bytes(pool),
+              30 * stats(0).page_bytes + stats(1).pages * stats(1).page_bytes);
+}
+
+TEST_F(KvPool, TrimGivesAllBackWhenNothingIsUsed)
+{
+    add();
+    feed(0, 9, 1);
+    const uint64_t bytes = xm_kv_pool_bytes(pool);
+    xm_kv_pool_trim(pool);
+    EXPECT_EQ(xm_kv_pool_bytes(pool), bytes);
+    check(all[0]);
+    drop(0);
+    xm_kv_pool_trim(pool);
+    EXPECT_EQ(xm_kv_pool_bytes(pool), 0u);
+    add();
+    feed(0, 9, 1);
+}
+
+/* Eight slabs reach any budget; all but the last two are as large as those before them together. */
+TEST_F(KvPool, SlabsReachTheBudget)
+{
+    for (uint64_t pages : {3u, 64u, 65u, 1000u, 100000u}) {
+        reopen({{PAGE * 4, 0}}, PAGE * 4 * pages);
+        add();
+        uint64_t last = 0, slabs = 0;
+        for (uint64_t i = 0; i < pages && !HasFatalFailure(); i++) {
+            ASSERT_XM_OK(xm_kv_sequence_reserve(all[0].s, PAGE, queue, &err)) << i;
+            xm_kv_sequence_commit(all[0].s, nullptr);
+            slabs += stats(0).pages != last;
+            if (last && slabs <= XM_KV_SLABS - 2) {
+                ASSERT_LE(stats(0).pages, 2 * last);
+            }
+            last = stats(0).pages;
+        }
+        EXPECT_EQ(stats(0).pages, pages);
+        EXPECT_LE(slabs, (uint64_t)XM_KV_SLABS);
+        EXPECT_EQ(xm_kv_sequence_reserve(all[0].s, 1, queue, nullptr), XM_NO_MEMORY);
+        all[0].tokens.clear();
+    }
+}
+
+TEST_F(KvPool, RefusesWhatNoPageNumberCanSay)
+{
+    add();
+    EXPECT_EQ(xm_kv_sequence_reserve(all[0].s, UINT64_MAX, queue, &err), XM_INVALID);
+    EXPECT_EQ(xm_kv_sequence_reserve(all[0].s, (uint64_t)INT32_MAX + 1, queue, nullptr),
+              XM_INVALID);
+    feed(0, 3, 1);
+    const xm_kv_need huge[] = {{UINT64_MAX, 0}, {1, 0}};
+    const xm_kv_pool_desc desc = {engine, PAGE, huge, 2, CHUNK, 1 << 20};
+    xm_kv_pool *other = nullptr;
+    EXPECT_EQ(xm_kv_pool_create(&desc, &other, nullptr), XM_NO_MEMORY);
+}
+
+/* What happens to sequences is what happens to lists of tokens. */
+TEST_F(KvPool, FollowsAModelThroughRandomSteps)
+{
+    const uint64_t budget = 40 * PAGE * 16;
+    reopen(three_layers, budget);
+    std::mt19937 random(11);
+    auto upto = [&](uint32_t n) { return (size_t)(random() % n); };
+    int full = 0, matched = 0;
+    for (int step = 0; step < 4000 && !HasFatalFailure(); step++) {
+        const size_t what = upto(10), i = all.empty() ? 0 : upto((uint32_t)all.size());
+        if (all.empty() || (what == 0 && all.size() < 12)) {
+            const size_t k = add();
+            std::vector<int32_t> text;
+            for (int32_t t = 0; t < 40; t++)
+                text.push_back(t);
+            ASSERT_XM_OK(xm_kv_sequence_match(all[k].s, text.data(), text.size(), &err));
+            matched += xm_kv_sequence_past(all[k].s) > 0;
+            all[k].tokens.assign(text.begin(),
+                                 text.begin() + (long)xm_kv_sequence_past(all[k].s));
+        } else if (what == 1 && all.size() < 12) {
+            fork(i);
+        } else if (what == 2) {
+            drop(i);
+        } else if (what == 3) {
+            xm_kv_sequence_truncate(all[i].s, upto((uint32_t)all[i].tokens.size() + 2));
+            all[i].tokens.resize(xm_kv_sequence_past(all[i].s));
+        } else {
+            const uint64_t n = upto(3) ? 1 : upto(2 * CHUNK);
+            xm_error why = {};
+            const xm_status s = xm_kv_sequence_reserve(all[i].s, n, queue, &why);
+            ASSERT_TRUE(s == XM_OK || s == XM_NO_MEMORY) << why.text;
+            if (s == XM_OK && upto(8) == 0) {
+                write(all[i], n, 5000);
+                all[i].tokens.resize(all[i].tokens.size() - n);
+                xm_kv_sequence_cancel(all[i].s);
+            } else if (s == XM_OK) {
+                /* mostly what others have at that position, too */
+                const auto at = (int32_t)all[i].tokens.size();
+                write(all[i], n, upto(4) ? at : at + 100 * (int32_t)upto(3));
+                xm_kv_sequence_commit(all[i].s, all[i].tokens.data() + at);
+            } else {
+                full++;
+            }
+        }
+        for (auto &q : all)
+            check(q);
+        check_pages(budget);
+    }
+    EXPECT_GT(full, 10);
+    EXPECT_GT(matched, 10);
+}
+
+/* Each allocation and each call of the engine fails once: nothing is lost or leaked, and the same
+ * step succeeds afterwards. */
+TEST_F(KvPool, EveryFailureLeavesItUsable)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        bool failed = true;
+        for (uint64_t n = 1; failed && !HasFatalFailure(); n++) {
+            reopen(three_layers, 1 << 20);
+            add();
+            feed(0, 6, 1);
+            fork(0);
+            xm_error why = {};
+            if (kind == 0)
+                xm_fail_allocation(n);
+            else
+                xm_fake_fail(engine, XM_FAKE_ANY, n);
+            const xm_status s = xm_kv_sequence_reserve(all[1].s, 2000, queue, &why);
+            failed = kind == 0 ? xm_fail_allocation_seen() : xm_fake_failed(engine);
+            xm_fail_allocation(0);
+            xm_fake_fail(engine, XM_FAKE_ANY, 0);
+            EXPECT_EQ(s != XM_OK, failed) << kind << " " << n;
+            if (s == XM_OK)
+                xm_kv_sequence_cancel(all[1].s);
+            else
+                EXPECT_STRNE(why.text, "");
+            check(all[0]);
+            check(all[1]);
+            EXPECT_EQ(stats(0).used, 2u);
+            feed(1, 2000, 50);
+            check(all[0]);
+        }
+    }
+}
+
+/* ---- what attention reads ------------------------------------------------------------------ */
+
+struct tables {
+    xm_kv_tables *t = nullptr;
+    ~tables()
+    {
+        xm_kv_tables_destroy(t);
+    }
+    std::vector<int32_t> read(uint32_t group, int operand) const
+    {
+        xm_operand o[XM_ATTENTION_N_OPERANDS] = {};
+        xm_kv_tables_operands(t, group, o);
+        const auto *p = (const int32_t *)xm_buffer_host_ptr(o[operand].buffer);
+        return std::vector<int32_t>(p, p + o[operand].dim[0]);
+    }
+};
+
+TEST_F(KvPool, TablesSayWhereEachPositionIs)
+{
+    tables t;
+    ASSERT_XM_OK(xm_kv_tables_create(pool, &t.t, &err));
+    std::mt19937 random(3);
+    for (size_t i = 0; i < 20; i++)
+        add();
+    for (int round = 0; round < 30 && !HasFatalFailure(); round++) {
+        std::vector<xm_kv_sequence *> list;
+        std::vector<uint32_t> tokens;
+        const size_t n = 1 + random() % all.size();
+        for (size_t i = 0; i < n; i++) {
+            list.push_back(all[i].s);
+            tokens.push_back((uint32_t)(1 + random() % CHUNK));
+            ASSERT_XM_OK(xm_kv_sequence_reserve(list[i], tokens[i], queue, &err));
+        }
+        ASSERT_XM_OK(xm_kv_tables_write(t.t, list.data(), tokens.data(), (uint32_t)n,
+                                        queue, &err));
+        const auto past = t.read(0, XM_ATTENTION_PAST_LENS);
+        const auto begins = t.read(0, XM_ATTENTION_SUBSEQUENCE_BEGINS);
+        ASSERT_EQ(past.size(), n);
+        ASSERT_EQ(begins.size(), n + 1);
+        int32_t row = 0;
+        for (size_t i = 0; i < n; i++) {
+            EXPECT_EQ(past[i], (int32_t)xm_kv_sequence_past(list[i]));
+            EXPECT_EQ(begins[i], row);
+            row += (int32_t)tokens[i];
+            for (uint32_t g = 0; g < 2; g++) {
+                const auto at = t.read(g, XM_ATTENTION_BLOCK_INDICES_BEGINS);
+                const auto pages = t.read(g, XM_ATTENTION_BLOCK_INDICES);
+                uint32_t first, held;
+                const int32_t *words = xm_kv_sequence_pages(list[i], g, &first, &held);
+                for (uint32_t p = 0; p < held; p++)
+                    ASSERT_EQ(pages.at((size_t)(at[i] + (int32_t)(first + p))), words[p]);
+            }
+        }
+        EXPECT_EQ(begins[n], row);
+        for (size_t i = 0; i < n; i++) {
+            write(all[i], tokens[i], 10 * round);
+            xm_kv_sequence_commit(list[i], nullptr);
+        }
+    }
+}
+
+} // namespace
