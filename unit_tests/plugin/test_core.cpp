@@ -24,6 +24,8 @@ struct FakeInfer {
 /* With this input a run goes on until it is cancelled. */
 const float endless = -1;
 std::atomic<bool> fake_is_running{false};
+/* Held: a request that has been started does not get to its run. */
+std::atomic<bool> fake_is_held{false}, fake_is_bound{false};
 
 struct FakePlugin {
     xm_plugin base;
@@ -35,6 +37,9 @@ fake_set_input(xm_infer *r, uint32_t input, const xm_host_tensor *t, xm_error *e
 {
     if (input != 0 || t->bytes != sizeof(float))
         return xm_fail(err, XM_INVALID, "FAKE takes one number");
+    fake_is_bound = true;
+    while (fake_is_held)
+        std::this_thread::yield();
     reinterpret_cast<FakeInfer *>(r)->input = *static_cast<const float *>(t->data);
     return XM_OK;
 }
@@ -412,6 +417,58 @@ TEST(ApiWithFake, ARunningRequestIsBusyUntilItIsCancelled)
     EXPECT_EQ(ov_infer_request_wait(r), INFER_CANCELLED);
     value = 1;
     EXPECT_EQ(ov_infer_request_infer(r), OK); /* and usable again */
+    ov_infer_request_free(r);
+}
+
+/* Between the start and the device's own begin; the next run is none of the cancel's business. */
+TEST(ApiWithFake, ACancelBeforeTheDeviceBeginsIsNotLost)
+{
+    for (bool in_thread : {false, true}) {
+        float value = 1;
+        ov_infer_request_t *r = request_for(&value);
+        ov_status_e s = OK;
+        fake_is_bound = false;
+        fake_is_held = true;
+        std::thread other([&] {
+            s = in_thread ? ov_infer_request_start_async(r) : ov_infer_request_infer(r);
+        });
+        while (!fake_is_bound)
+            std::this_thread::yield();
+        EXPECT_EQ(ov_infer_request_cancel(r), OK);
+        fake_is_held = false;
+        other.join();
+        EXPECT_EQ(in_thread ? ov_infer_request_wait(r) : s, INFER_CANCELLED);
+        EXPECT_EQ(ov_infer_request_infer(r), OK);
+        ov_infer_request_free(r);
+    }
+}
+
+/* However soon a cancel comes: a lost one would leave the run going on for ever. */
+TEST(ApiWithFake, ACancelRightBehindTheStartIsNotLost)
+{
+    enum { ROUNDS = 300 };
+    float value = endless;
+    ov_infer_request_t *r = request_for(&value);
+    for (int i = 0; i < ROUNDS; i++) {
+        ASSERT_EQ(ov_infer_request_start_async(r), OK);
+        EXPECT_EQ(ov_infer_request_cancel(r), OK);
+        EXPECT_EQ(ov_infer_request_wait(r), INFER_CANCELLED);
+    }
+    ov_infer_request_free(r);
+}
+
+/* An idle request has nothing to cancel: as OpenVINO's, it runs when it is asked next. */
+TEST(ApiWithFake, ACancelOfAnIdleRequestIsForgotten)
+{
+    float value = 1;
+    ov_infer_request_t *r = request_for(&value);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(ov_infer_request_cancel(r), OK);
+        EXPECT_EQ(ov_infer_request_infer(r), OK);
+        EXPECT_EQ(ov_infer_request_cancel(r), OK);
+        EXPECT_EQ(ov_infer_request_start_async(r), OK);
+        EXPECT_EQ(ov_infer_request_wait(r), OK);
+    }
     ov_infer_request_free(r);
 }
 

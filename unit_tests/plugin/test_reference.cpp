@@ -54,6 +54,38 @@ TEST(ReferencePlugin, ChecksInputsAndKeepsResults)
     xm_core_destroy(core);
 }
 
+/* As with requests of devices: it holds until runs resume. */
+TEST(ReferencePlugin, ACancelBeforeARunIsForThatRun)
+{
+    xm_core *core = nullptr;
+    xm_compiled *c = nullptr;
+    xm_infer *r = nullptr;
+    xm_error err = {};
+    ASSERT_XM_OK(xm_core_create(&core, &err));
+    ASSERT_XM_OK(xm_core_compile(core,
+                                 parse(R"(
+        %0 = parameter f32[N] name="x"
+        %1 = abs %0
+        result %1 name="y")")
+                                     .release(),
+                                 "REFERENCE", nullptr, 0, nullptr, &c, &err));
+    ASSERT_XM_OK(xm_compiled_create_request(c, &r, &err));
+    float data[2] = {-1, 2};
+    xm_host_tensor x = {XM_F32, 1, {2}, data, sizeof(data)};
+    ASSERT_XM_OK(r->ops->set_input(r, 0, &x, &err));
+    r->ops->cancel(r);
+    for (int i = 0; i < 2; i++) {
+        xm_error why = {};
+        EXPECT_EQ(r->ops->infer(r, &why), XM_CANCELLED);
+        EXPECT_STREQ(why.text, "cancelled between two operations");
+    }
+    r->ops->resume(r);
+    EXPECT_XM_OK(r->ops->infer(r, &err));
+    xm_infer_destroy(r);
+    xm_compiled_unref(c);
+    xm_core_destroy(core);
+}
+
 TEST(ReferencePlugin, MultipliesWithWeightsInBlocks)
 {
     for (int f = XM_WEIGHT_ELEMENTS + 1; f < XM_WEIGHT_FORMATS; f++) {

@@ -88,7 +88,9 @@ ov_infer_request_get_output_tensor(const ov_infer_request_t *infer_request,
 
 /* Runs and waits. */
 OPENVINO_C_API(ov_status_e) ov_infer_request_infer(ov_infer_request_t *infer_request);
-/* Asks a run to stop; nothing happens to an idle request. */
+/* Asks the run to stop that goes on, from the call on that starts it: infer and wait then answer
+ * INFER_CANCELLED, unless it has got to its end before. The next run is not concerned; an idle
+ * request has nothing to cancel. From any thread. */
 OPENVINO_C_API(ov_status_e) ov_infer_request_cancel(ov_infer_request_t *infer_request);
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_start_async(ov_infer_request_t *infer_request);
