@@ -169,6 +169,24 @@ check_logits(const struct xm_generator *g, const struct xm_host_tensor *t, uint6
     return XM_OK;
 }
 
+/* Penalties see the tokens that the states hold, no others: those that were taken back, by the
+ * caller or by a run that failed, have not been said. */
+static void
+follow_states(struct xm_generator *g)
+{
+    if (g->sampler)
+        xm_sampler_rewind(g->sampler, (size_t)g->infer->ops->past(g->infer));
+}
+
+static enum xm_status
+accept(struct xm_generator *g, const int32_t *ids, uint64_t n, size_t vocabulary,
+       struct xm_error *err)
+{
+    if (!g->sampler)
+        XM_TRY(xm_sampler_create(&g->sampling, vocabulary, &g->sampler, err));
+    return xm_sampler_accept(g->sampler, ids, (size_t)n, err);
+}
+
 enum xm_status
 xm_generator_feed(struct xm_generator *g, const int32_t *ids, uint64_t n,
                   struct xm_error *err)
@@ -180,7 +198,11 @@ xm_generator_feed(struct xm_generator *g, const int32_t *ids, uint64_t n,
         return xm_fail(err, XM_INVALID, "there are no tokens to feed");
     for (int i = 0; i < N_FEEDS; i++)
         XM_TRY(set_feed(g, i, ids, n, past, err));
-    XM_TRY(ops->infer(g->infer, err));
+    enum xm_status s = ops->infer(g->infer, err);
+    if (s != XM_OK) {
+        follow_states(g);
+        return s;
+    }
     struct xm_host_tensor t;
     XM_TRY(ops->output(g->infer, 0, &t, err));
     if (t.element != XM_F32 || t.rank != 3 || t.dim[0] != 1)
@@ -189,11 +211,10 @@ xm_generator_feed(struct xm_generator *g, const int32_t *ids, uint64_t n,
                        "[1,tokens,vocabulary]",
                        xm_element_text(t.element), t.rank);
     g->fed = (int64_t)n;
+    XM_TRY(accept(g, ids, n, (size_t)t.dim[2], err));
     XM_TRY(check_logits(g, &t, past, err));
     g->logits = t;
-    if (!g->sampler)
-        XM_TRY(xm_sampler_create(&g->sampling, (size_t)t.dim[2], &g->sampler, err));
-    return xm_sampler_accept(g->sampler, ids, (size_t)n, err);
+    return XM_OK;
 }
 
 const float *
@@ -222,8 +243,21 @@ xm_generator_reset(struct xm_generator *g)
 {
     g->infer->ops->reset(g->infer);
     g->logits.data = NULL;
-    if (g->sampler)
-        xm_sampler_forget(g->sampler);
+    follow_states(g);
+}
+
+void
+xm_generator_rewind(struct xm_generator *g, uint64_t past)
+{
+    const struct xm_infer_ops *ops = g->infer->ops;
+    if (past >= ops->past(g->infer))
+        return;
+    if (ops->truncate)
+        ops->truncate(g->infer, past);
+    else
+        ops->reset(g->infer);
+    g->logits.data = NULL;
+    follow_states(g);
 }
 
 struct xm_infer *

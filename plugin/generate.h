@@ -37,6 +37,9 @@ enum xm_status xm_generator_sample(struct xm_generator *g, int32_t *id,
 const float *xm_generator_logits(const struct xm_generator *g, uint64_t *rows,
                                  uint64_t *vocabulary);
 void xm_generator_reset(struct xm_generator *g);
+/* Takes back all positions from `past` on, or every one where the request cannot cut its states:
+ * the request's `past` says what is left. Penalties forget those tokens, too. */
+void xm_generator_rewind(struct xm_generator *g, uint64_t past);
 struct xm_infer *xm_generator_request(struct xm_generator *g);
 
 /* Times and counts of one generation. Seconds of the monotonic clock. */

@@ -52,6 +52,17 @@ TEST(Chat, HistoryIsTheSameWithAndWithoutPrefixReuse)
     EXPECT_EQ(reused.out, whole.out);
 }
 
+/* What was taken back has not been said: penalties do not see it. */
+TEST(Chat, APenaltyForgetsWhatIsTakenBack)
+{
+    const std::string question = "What is the capital of Italy?\n";
+    const Words penalty = {"--frequency-penalty", "3", "-n", "12"};
+    Outcome alone = talk(question, penalty);
+    Outcome again = talk(question + "/undo\n" + question + "/retry\n", penalty);
+    EXPECT_EQ(again.code, 0) << again.err;
+    EXPECT_EQ(again.out, alone.out + alone.out + alone.out);
+}
+
 TEST(Chat, JsonHasTheConversation)
 {
     Outcome o =

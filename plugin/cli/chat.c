@@ -126,16 +126,6 @@ reusable(const struct chat *c, const struct xm_token_list *ids)
     return n;
 }
 
-static void
-rewind_to(struct chat *c, size_t past)
-{
-    struct xm_infer *r = xm_generator_request(c->generator);
-    if (past < c->cached.n && r->ops->truncate)
-        r->ops->truncate(r, past);
-    else if (past < c->cached.n)
-        xm_generator_reset(c->generator);
-}
-
 /* The states hold the prompt and those new tokens that were fed. */
 static enum xm_status
 note_cached(struct chat *c, const struct xm_token_list *prompt,
@@ -157,7 +147,7 @@ answer_tokens(struct chat *c, const struct xm_token_list *prompt, uint64_t most,
 {
     struct xm_generation_times times;
     struct xm_infer *r = xm_generator_request(c->generator);
-    rewind_to(c, reusable(c, prompt));
+    xm_generator_rewind(c->generator, reusable(c, prompt));
     size_t past = (size_t)r->ops->past(r);
     struct xm_generation run = {.prompt = prompt->ids + past,
                                 .n_prompt = prompt->n - past,
