@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plugin GPU: programs on OpenCL devices. Engines are opened on first use and shared by
- * the programs that ask for the same of them.
+ * The plugin GPU: programs on OpenCL devices.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -9,22 +8,15 @@
 
 #include "plugin/batcher.h"
 #include "plugin/expert_caches.h"
+#include "plugin/open_engines.h"
 #include "plugin/plugin.h"
 #include "runtime/util/log.h"
 
-/* An open device, with the settings that it was opened with. */
-struct gpu_engine {
-    struct gpu_engine *next;
-    uint32_t index;
-    struct xm_config config;
-    struct xm_engine *engine;
-};
-
 struct gpu_plugin {
     struct xm_plugin base;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock;    /* config */
     struct xm_config config; /* what set_property stored */
-    struct gpu_engine *engines;
+    struct xm_open_engines engines;
     const struct xm_device_info *infos;
     uint32_t n;
 };
@@ -315,55 +307,6 @@ plugin_count(struct xm_plugin *p)
     return as_gpu(p)->n;
 }
 
-/* Whether an engine opened with `a` serves `b`: these options are the engine's own. */
-static bool
-same_engine(const struct xm_config *a, const struct xm_config *b)
-{
-    return a->profiling == b->profiling && a->queue_type == b->queue_type &&
-           a->use_onednn == b->use_onednn && a->copy_weights == b->copy_weights &&
-           strcmp(a->cache_dir, b->cache_dir) == 0;
-}
-
-/* Opens the device; the plugin's lock is held. */
-static enum xm_status
-add_engine(struct gpu_plugin *p, uint32_t index, const struct xm_config *config,
-           struct xm_engine **out, struct xm_error *err)
-{
-    struct gpu_engine *e = xm_calloc(1, sizeof(*e));
-    if (!e)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for an engine");
-    enum xm_status s = xm_engine_create(index, config, &e->engine, err);
-    if (s != XM_OK) {
-        xm_free(e);
-        return s;
-    }
-    e->index = index;
-    e->config = *config;
-    e->next = p->engines;
-    p->engines = e;
-    *out = e->engine;
-    return XM_OK;
-}
-
-/* The engine for a device and a config that is not final; it lives as long as the plugin. */
-static enum xm_status
-open_engine(struct gpu_plugin *p, uint32_t index, const struct xm_config *config,
-            struct xm_engine **out, struct xm_error *err)
-{
-    enum xm_status s = XM_OK;
-    pthread_mutex_lock(&p->lock);
-    struct gpu_engine *e = p->engines;
-    while (e && (e->index != index || !same_engine(&e->config, config) ||
-                 xm_engine_is_lost(e->engine)))
-        e = e->next;
-    if (e)
-        *out = e->engine;
-    else
-        s = add_engine(p, index, config, out, err);
-    pthread_mutex_unlock(&p->lock);
-    return s;
-}
-
 /* Properties of the device itself, not of the config: name and how to print it. */
 static void
 print_name(const struct xm_device_info *d, struct xm_strbuf *out)
@@ -485,16 +428,8 @@ static const struct {
 static void
 print_device_memory(struct gpu_plugin *p, uint32_t index, struct xm_strbuf *out)
 {
-    struct xm_memory_stats sum = {0}, m;
-    pthread_mutex_lock(&p->lock);
-    for (const struct gpu_engine *e = p->engines; e; e = e->next) {
-        if (e->index != index)
-            continue;
-        xm_engine_memory_stats(e->engine, &m);
-        for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++)
-            sum.now[k] += m.now[k];
-    }
-    pthread_mutex_unlock(&p->lock);
+    struct xm_memory_stats sum;
+    xm_open_engines_memory(&p->engines, index, &sum);
     print_memory_statistics(&sum, out);
 }
 
@@ -593,14 +528,16 @@ compile(struct gpu_plugin *p, struct gpu_compiled *c, const struct xm_config *co
     struct xm_program *program = NULL;
     enum xm_status s = choose_device(p, config, &c->index, err);
     if (s == XM_OK)
-        s = open_engine(p, c->index, config, &engine, err);
+        s = xm_open_engines_get(&p->engines, c->index, config, &engine, err);
     if (s != XM_OK) {
         xm_graph_destroy(g);
         return s;
     }
-    XM_TRY(xm_program_create(engine, config, g, options, &program, err));
-    wrap_program(c, program);
-    return XM_OK;
+    s = xm_program_create(engine, config, g, options, &program, err);
+    xm_engine_unref(engine); /* the program holds it */
+    if (s == XM_OK)
+        wrap_program(c, program);
+    return s;
 }
 
 static enum xm_status
@@ -652,23 +589,17 @@ plugin_create_context(struct xm_plugin *base, uint32_t index, struct xm_engine *
 {
     struct xm_config *config = NULL;
     XM_TRY(config_for(as_gpu(base), NULL, 0, &config, err));
-    enum xm_status s = open_engine(as_gpu(base), index, config, out, err);
+    enum xm_status s =
+        xm_open_engines_get(&as_gpu(base)->engines, index, config, out, err);
     xm_free(config);
-    XM_TRY(s);
-    xm_engine_ref(*out);
-    return XM_OK;
+    return s;
 }
 
 static void
 plugin_destroy(struct xm_plugin *base)
 {
     struct gpu_plugin *p = as_gpu(base);
-    while (p->engines) {
-        struct gpu_engine *e = p->engines;
-        p->engines = e->next;
-        xm_engine_unref(e->engine);
-        xm_free(e);
-    }
+    xm_open_engines_free(&p->engines);
     pthread_mutex_destroy(&p->lock);
     xm_free(p);
 }
@@ -700,6 +631,7 @@ xm_gpu_plugin_create(struct xm_plugin **out, struct xm_error *err)
     p->base.ops = &plugin_ops;
     p->n = (uint32_t)n;
     pthread_mutex_init(&p->lock, NULL);
+    xm_open_engines_init(&p->engines, xm_engine_create);
     xm_config_init(&p->config);
     *out = &p->base;
     return XM_OK;
