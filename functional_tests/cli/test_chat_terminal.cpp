@@ -26,7 +26,8 @@ class Chat
 
     explicit Chat(const Words &more = {}, const Words &settings = {},
                   const std::string &state_folder = "", const std::string &output = "")
-        : edits(XM_HAS_EDITOR && (settings.empty() || settings[0] != "TERM=dumb")),
+        : edits(XM_HAS_EDITOR &&
+                !std::count(settings.begin(), settings.end(), "TERM=dumb")),
           state(state_folder.empty() ? own_folder() : state_folder),
           t(words(more), with_state(settings), 80, output)
     {
@@ -277,6 +278,21 @@ TEST(ChatTerminal, NoCtrlCIsLost)
 {
     for (int moment = 0; moment < 40; moment += 2) {
         Chat c({"-n", "100000", "--temp", "9", "--seed", "1", "-c", "1000000"});
+        c.say("Tell me a story");
+        c.t.watch(moment);
+        c.t.type(ctrl_c);
+        c.wait_for_prompt();
+        c.t.type(ctrl_d);
+        EXPECT_EQ(c.t.finish(20), 0) << c.t.text();
+    }
+}
+
+/* Around the end of a short answer, when the request is let go: it stops that, or clears the line
+ * that is read next. */
+TEST(ChatTerminal, CtrlCMayComeAtTheEndOfAnAnswer)
+{
+    for (int moment = 10; moment < 90; moment += 4) {
+        Chat c({"-n", "2"});
         c.say("Tell me a story");
         c.t.watch(moment);
         c.t.type(ctrl_c);

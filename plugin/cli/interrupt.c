@@ -1,9 +1,16 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A signal for the process is handled in whichever thread does not block it, while the main
+ * thread goes on. So handlers share nothing but lock-free atomics with it, and are counted: who
+ * takes a thing away from them waits until none is left that may have found it before.
+ */
 #include "plugin/cli/interrupt.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <termios.h>
@@ -12,24 +19,28 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/progress.h"
 #include "plugin/cli/terminal.h"
+#include "runtime/util/compiler.h"
 
 enum mode { LEAVE, CANCEL, NOTE };
 
-/* All that the handlers read is written by the main thread before they may need it. */
-static volatile sig_atomic_t mode = LEAVE;
-static volatile sig_atomic_t interrupted;
-static volatile sig_atomic_t line_open;
-static struct xm_infer *volatile running;
-static const char *volatile farewell;
-static volatile sig_atomic_t farewell_fd;
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2,
+               "handlers may use atomics only where these need no lock");
+
+static atomic_int mode = LEAVE;
+static atomic_bool interrupted, line_open;
+static _Atomic(struct xm_infer *) running;
+static _Atomic(const char *) farewell;
+static atomic_int farewell_fd;
+static atomic_int handling; /* handlers that go on, in all threads */
+/* Written before there is a handler. */
 static struct termios at_start;
 static bool has_modes, errors_on_terminal, text_on_terminal;
 static int wake[2] = {-1, -1};
 
 enum { MOST_WAKERS = 4 };
 static struct {
-    volatile sig_atomic_t signal_number; /* 0: nobody's */
-    volatile sig_atomic_t *volatile came;
+    atomic_int signal_number; /* 0: nobody's */
+    _Atomic(bool *) came;
     struct sigaction before;
 } wakers[MOST_WAKERS];
 
@@ -62,9 +73,10 @@ end_open_lines(void)
 static void
 leave(int signal_number)
 {
-    if (farewell)
-        say((int)farewell_fd, farewell);
-    if (farewell && has_modes && tcgetpgrp(STDIN_FILENO) == getpgrp()) /* in front */
+    const char *codes = farewell;
+    if (codes)
+        say(farewell_fd, codes);
+    if (codes && has_modes && tcgetpgrp(STDIN_FILENO) == getpgrp()) /* in front */
         tcsetattr(STDIN_FILENO, TCSANOW, &at_start);
     end_open_lines();
     if (signal_number == SIGINT) {
@@ -87,29 +99,43 @@ wake_up(void)
 static void
 on_interrupt(int signal_number)
 {
-    if (mode == LEAVE || (mode == CANCEL && interrupted)) {
+    const int now = mode;
+    if (now == LEAVE || (now == CANCEL && interrupted)) {
         leave(signal_number);
         return;
     }
-    interrupted = 1;
+    handling++;
+    interrupted = true;
     struct xm_infer *r = running;
     if (r)
         r->ops->cancel(r);
     else
         wake_up();
+    handling--;
 }
 
 static void
 on_waker(int signal_number)
 {
+    handling++;
     for (int i = 0; i < MOST_WAKERS; i++) {
         if (wakers[i].signal_number == signal_number)
-            *wakers[i].came = 1;
+            xm_flag_set(wakers[i].came, true);
     }
     wake_up();
+    handling--;
 }
 
 /* ---- outside ----------------------------------------------------------------------- */
+
+/* Those that begin from here on do not find what was taken away before. One that had begun in this
+ * thread has ended. */
+static void
+wait_for_handlers(void)
+{
+    while (handling)
+        sched_yield();
+}
 
 /* A signal that the program was started to ignore ("xemoe … &" in a script) stays ignored. */
 static bool
@@ -163,6 +189,7 @@ xm_cli_release_interrupt(void)
 {
     mode = LEAVE;
     running = NULL;
+    wait_for_handlers();
 }
 
 void
@@ -170,18 +197,19 @@ xm_cli_note_interrupt(void)
 {
     running = NULL; /* first: a Ctrl-C in between is to wake, not to cancel */
     mode = NOTE;
+    wait_for_handlers();
 }
 
 bool
 xm_cli_interrupted(void)
 {
-    return interrupted != 0;
+    return interrupted;
 }
 
 void
 xm_cli_forget_interrupt(void)
 {
-    interrupted = 0;
+    interrupted = false;
 }
 
 void
@@ -205,7 +233,7 @@ xm_cli_wake_drain(void)
 }
 
 void
-xm_cli_wake_on(int signal_number, volatile sig_atomic_t *came)
+xm_cli_wake_on(int signal_number, bool *came)
 {
     for (int i = 0; i < MOST_WAKERS; i++) {
         if (wakers[i].signal_number)
@@ -227,6 +255,7 @@ xm_cli_wake_off(int signal_number)
         sigaction(signal_number, &wakers[i].before, NULL);
         wakers[i].signal_number = 0;
     }
+    wait_for_handlers();
 }
 
 void

@@ -14,18 +14,22 @@
 #ifndef XM_PLUGIN_CLI_INTERRUPT_H
 #define XM_PLUGIN_CLI_INTERRUPT_H
 
-#include <signal.h>
 #include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 struct xm_infer;
 
 /* xm_cli_begin calls it. */
 void xm_cli_watch_interrupt(void);
-/* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt. */
+/* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt or _note_. */
 void xm_cli_catch_interrupt(struct xm_infer *r);
-/* Ctrl-C ends the process again. */
+/* Ctrl-C ends the process again. Afterwards no handler uses the request, in no thread. */
 void xm_cli_release_interrupt(void);
-/* From now on, until a request is caught or released: only remember it. */
+/* From now on, until a request is caught or released: only remember it. The request that was
+ * caught is let go as by a release. */
 void xm_cli_note_interrupt(void);
 /* Whether Ctrl-C has come and has not been forgotten. */
 bool xm_cli_interrupted(void);
@@ -37,9 +41,9 @@ void xm_cli_say_interrupted(void);
  * while it is noted. -1: there is none. */
 int xm_cli_wake_fd(void);
 void xm_cli_wake_drain(void);
-/* This signal, too, makes it readable, and sets *came, which lives until xm_cli_wake_off. Nothing
- * is done where the program was started to ignore the signal. */
-void xm_cli_wake_on(int signal_number, volatile sig_atomic_t *came);
+/* This signal, too, makes it readable, and raises *came (xm_flag_get), which lives until
+ * xm_cli_wake_off. Nothing is done where the program was started to ignore the signal. */
+void xm_cli_wake_on(int signal_number, bool *came);
 /* And from here on does what it did before. */
 void xm_cli_wake_off(int signal_number);
 
@@ -50,4 +54,7 @@ void xm_cli_line_is_open(bool open);
  * were. */
 void xm_cli_farewell(int fd, const char *codes);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -16,6 +16,7 @@
 #include "plugin/cli/interrupt.h"
 #include "plugin/cli/terminal.h"
 #include "plugin/text/utf8.h"
+#include "runtime/util/compiler.h"
 #include "runtime/util/folder.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
@@ -25,8 +26,8 @@ struct xm_line_editor {
     HistoryW *history;
     struct xm_strbuf history_path; /* empty: not kept */
     const wchar_t *prompt;
-    bool interrupted;                               /* the line that is read */
-    volatile sig_atomic_t was_resized, was_stopped; /* by signals            */
+    bool interrupted;              /* the line that is read     */
+    bool was_resized, was_stopped; /* raised by signals' handlers */
 };
 
 enum { MOST_REMEMBERED = 1000 };
@@ -47,7 +48,7 @@ send(const char *codes)
 static void
 stop_here(struct xm_line_editor *e)
 {
-    e->was_stopped = 0;
+    xm_flag_set(&e->was_stopped, false);
     el_wset(e->el, EL_PREP_TERM, 0);
     send(PASTE_OFF "\n");
     raise(SIGSTOP); /* goes on here when the shell says so */
@@ -61,10 +62,10 @@ act_on_signals(struct xm_line_editor *e)
 {
     xm_cli_wake_drain();
     e->interrupted = xm_cli_interrupted();
-    if (e->was_stopped)
+    if (xm_flag_get(&e->was_stopped))
         stop_here(e);
-    if (e->was_resized) {
-        e->was_resized = 0;
+    if (xm_flag_get(&e->was_resized)) {
+        xm_flag_set(&e->was_resized, false);
         el_resize(e->el);
         el_wset(e->el, EL_REFRESH);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/progress.h"
 
-#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "plugin/cli/terminal.h"
 #include "runtime/util/log.h"
 
-static volatile sig_atomic_t stands;
+static atomic_bool stands; /* handlers of signals look at it, in any thread */
 
 /* Log lines may come while the line stands: it makes room for them. */
 static void
@@ -35,7 +35,7 @@ xm_progress_show(const char *fmt, ...)
         xm_terminal_fit(text, strlen(text), xm_terminal_columns(STDERR_FILENO) - 1);
     xm_progress_clear();
     xm_log_set_sink(print_log_line, NULL);
-    stands = 1;
+    stands = true;
     fprintf(stderr, "%.*s", (int)n, text);
     fflush(stderr);
 }
@@ -47,11 +47,11 @@ xm_progress_clear(void)
         return;
     fputs(XM_PROGRESS_WIPE, stderr);
     fflush(stderr);
-    stands = 0;
+    stands = false;
 }
 
 bool
 xm_progress_stands(void)
 {
-    return stands != 0;
+    return stands;
 }
