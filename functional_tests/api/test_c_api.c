@@ -161,6 +161,13 @@ make_request(const char *model_path)
     return request;
 }
 
+static void
+lose_file(const char *path, uint64_t mapped_bytes)
+{
+    (void)path;
+    (void)mapped_bytes;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -171,6 +178,8 @@ main(int argc, char **argv)
     }
     snprintf(path, sizeof(path), "%s/qwen3moe-tiny/ov/int4_asym_g64/openvino_model.xml",
              argv[1]);
+    CHECK(xm_watch_model_files(NULL) == INVALID_C_PARAM);
+    CHECK(xm_watch_model_files(lose_file) == OK);
     ov_infer_request_t *request = make_request(path);
     if (request)
         run_request(request);

@@ -3,6 +3,9 @@
  * What the machine can be without: a device, a driver, a kernel that builds, room for the
  * cache. Each has its sentence, or does no harm.
  */
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <filesystem>
 
 #include "functional_tests/common/files.h"
@@ -29,6 +32,75 @@ TEST(Failures, WithoutADriverThereIsTheReference)
         << o.err;
     o = run({"generate", "-m", model, "-p", prompt, "-n1", "--device=REFERENCE"}, none);
     EXPECT_EQ(o.code, 0) << o.err;
+}
+
+/* A copy of the model, which is shortened between two messages. */
+class LostFile : public testing::TestWithParam<const char *>
+{
+  protected:
+    void SetUp() override
+    {
+        if (std::string(GetParam()) == "GPU" && !has_device())
+            GTEST_SKIP() << "no OpenCL device";
+        std::filesystem::copy(model, folder / "model");
+        ASSERT_EQ(mkfifo(lines.c_str(), 0600), 0);
+    }
+
+    /* The first answer has been read, so the weights are mapped. */
+    Outcome lose_after_first_answer(Words more)
+    {
+        Words words = {"chat", "-m", folder / "model", "-d", GetParam(), "-n", "12"};
+        words.insert(words.end(), more.begin(), more.end());
+        int both_ends = open(lines.c_str(), O_RDWR | O_CLOEXEC); /* opening never waits */
+        Program p(words, {}, lines);
+        send(both_ends);
+        for (int i = 0; i < 60000 && !contains(p.output(), "Rome.\n"); i++)
+            usleep(1000);
+        std::filesystem::resize_file(bin, 4096);
+        send(both_ends);
+        Outcome o = p.finish();
+        close(both_ends);
+        return o;
+    }
+
+    const Folder folder{"lost_file"};
+    const std::string lines = folder / "lines", bin = folder / "model/openvino_model.bin";
+
+  private:
+    static void send(int fd)
+    {
+        const std::string line = "What is the capital of Italy?\n";
+        ASSERT_EQ(write(fd, line.data(), line.size()), ssize_t(line.size()));
+    }
+};
+
+TEST_P(LostFile, IsASentenceAndACode)
+{
+    const auto bytes = std::filesystem::file_size(bin);
+    Outcome o = lose_after_first_answer({});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_EQ(o.out, "The capital of Italy is Rome.\n");
+    EXPECT_EQ(o.err, "xemoe: file '" + bin +
+                         "' was truncated or cannot be read any more (" +
+                         std::to_string(bytes) + " bytes were mapped)\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(Failures, LostFile, testing::Values("GPU", "REFERENCE"));
+
+/* Somebody sends it: no file has to do with it. LLVM, in PoCL, takes a first one for itself. */
+TEST(Failures, AnotherBusErrorEndsByThatSignal)
+{
+    Program p({"generate", "-m", model, "-d", "REFERENCE", "-p", prompt, "-n", "-1",
+               "--ignore-eos", "-c", "1000000"});
+    for (int i = 0; i < 60000 && p.output().empty(); i++)
+        usleep(1000);
+    for (int i = 0; i < 2; i++) {
+        p.send(SIGBUS);
+        usleep(200000);
+    }
+    Outcome o = p.finish();
+    EXPECT_EQ(o.code, 128 + SIGBUS);
+    EXPECT_FALSE(contains(o.err, "truncated")) << o.err;
 }
 
 TEST(Failures, DevicesSaysWhyThereIsNoLevelZero)

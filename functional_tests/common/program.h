@@ -67,9 +67,14 @@ class Program
         return read(err_path);
     }
 
+    void send(int signal_number) const
+    {
+        kill(pid, signal_number);
+    }
+
     void interrupt() const
     {
-        kill(pid, SIGINT);
+        send(SIGINT);
     }
 
     Outcome finish()

@@ -78,6 +78,16 @@ xm_version(void)
     return XM_VERSION;
 }
 
+ov_status_e
+xm_watch_model_files(xm_lost_file_callback_t lost)
+{
+    struct xm_error err = {0};
+    if (!lost)
+        return INVALID_C_PARAM;
+    xm_mapped_file_watch(lost, &err);
+    return xm_api_error(&err);
+}
+
 static bool
 fill_version(ov_version_t *v, const char *description)
 {

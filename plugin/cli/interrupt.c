@@ -20,6 +20,7 @@
 #include "plugin/cli/progress.h"
 #include "plugin/cli/terminal.h"
 #include "runtime/util/compiler.h"
+#include "runtime/util/mapped_file.h"
 
 enum mode { LEAVE, CANCEL, NOTE };
 
@@ -71,7 +72,7 @@ end_open_lines(void)
 }
 
 static void
-leave(int signal_number)
+give_terminal_back(void)
 {
     const char *codes = farewell;
     if (codes)
@@ -79,6 +80,12 @@ leave(int signal_number)
     if (codes && has_modes && tcgetpgrp(STDIN_FILENO) == getpgrp()) /* in front */
         tcsetattr(STDIN_FILENO, TCSANOW, &at_start);
     end_open_lines();
+}
+
+static void
+leave(int signal_number)
+{
+    give_terminal_back();
     if (signal_number == SIGINT) {
         say(STDERR_FILENO, "xemoe: stopped by Ctrl-C\n");
         _exit(XM_EXIT_CANCELLED);
@@ -86,6 +93,34 @@ leave(int signal_number)
     say(STDERR_FILENO, "xemoe: stopped by a signal to terminate\n");
     signal(signal_number, SIG_DFL); /* who waits for this process sees the signal */
     raise(signal_number);
+}
+
+static void
+say_number(int fd, uint64_t n)
+{
+    char digits[21];
+    size_t at = sizeof(digits) - 1;
+    digits[at] = '\0';
+    do
+        digits[--at] = (char)('0' + n % 10);
+    while (n /= 10);
+    say(fd, digits + at);
+}
+
+/* Threads that compute with the same weights come here at about the same time: one speaks. */
+static void
+leave_without_file(const char *path, uint64_t n_bytes)
+{
+    static atomic_flag has_spoken = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&has_spoken))
+        pause();
+    give_terminal_back();
+    say(STDERR_FILENO, "xemoe: file '");
+    say(STDERR_FILENO, path);
+    say(STDERR_FILENO, "' was truncated or cannot be read any more (");
+    say_number(STDERR_FILENO, n_bytes);
+    say(STDERR_FILENO, " bytes were mapped)\n");
+    _exit(XM_EXIT_FILE);
 }
 
 static void
@@ -171,6 +206,7 @@ xm_cli_watch_interrupt(void)
     struct sigaction before;
     handle(SIGINT, on_interrupt, &before);
     handle(SIGTERM, leave, &before);
+    xm_mapped_file_watch(leave_without_file, NULL); /* else there is a bare SIGBUS */
 }
 
 /* A Ctrl-C that was noted before has nobody left to look at it but this request. */

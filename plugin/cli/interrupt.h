@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ctrl-C, and SIGTERM.
+ * Ctrl-C, SIGTERM, and files that are mapped and vanish.
  *
  *     at first           Ctrl-C ends the process, with a sentence and XM_EXIT_CANCELLED
  *     while r is caught  the first one cancels r, the next one ends the process
@@ -8,8 +8,9 @@
  *
  * A Ctrl-C is never lost: one that was noted cancels the request that is caught next, and one
  * that comes before a caught request runs cancels that run. SIGTERM ends the process at any
- * time, by that signal. When the process ends in a handler the terminal gets its modes back,
- * and a line of text that is not complete is ended.
+ * time, by that signal; a mapped file that cannot be read any more ends it with a sentence and
+ * XM_EXIT_FILE. When the process ends in a handler the terminal gets its modes back, and a line of
+ * text that is not complete is ended.
  */
 #ifndef XM_PLUGIN_CLI_INTERRUPT_H
 #define XM_PLUGIN_CLI_INTERRUPT_H
@@ -22,7 +23,7 @@ extern "C" {
 
 struct xm_infer;
 
-/* xm_cli_begin calls it. */
+/* For all of them; xm_cli_begin calls it. */
 void xm_cli_watch_interrupt(void);
 /* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt or _note_. */
 void xm_cli_catch_interrupt(struct xm_infer *r);

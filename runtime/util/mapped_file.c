@@ -3,12 +3,99 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static const uint8_t nothing[1]; /* mmap refuses empty files */
+
+/* ---- where files are mapped, for a handler ----------------------------------------- */
+
+enum { MOST_FILES = 64, PATH_BYTES = 256 };
+static const uintptr_t claimed = 1; /* by who is filling in the rest */
+
+/* A handler reads the row whose bytes its thread was looking at: nobody changes that one. */
+static struct {
+    _Atomic(uintptr_t) from; /* 0: free */
+    _Atomic(uint64_t) n_bytes;
+    char path[PATH_BYTES];
+} table[MOST_FILES];
+
+static void
+enter(const struct xm_mapped_file *f, const char *path)
+{
+    const size_t n = strlen(path), skip = n < PATH_BYTES ? 0 : n + 1 - PATH_BYTES;
+    for (int i = 0; i < MOST_FILES; i++) {
+        uintptr_t from = 0;
+        if (!atomic_compare_exchange_strong(&table[i].from, &from, claimed))
+            continue;
+        table[i].n_bytes = f->n_bytes;
+        memcpy(table[i].path, path + skip, n - skip + 1);
+        table[i].from = (uintptr_t)f->bytes;
+        return;
+    }
+}
+
+static void
+leave(const struct xm_mapped_file *f)
+{
+    for (int i = 0; i < MOST_FILES; i++) {
+        uintptr_t from = (uintptr_t)f->bytes;
+        atomic_compare_exchange_strong(&table[i].from, &from, 0);
+    }
+}
+
+bool
+xm_mapped_file_find(const void *address, const char **path, uint64_t *n_bytes)
+{
+    for (int i = 0; i < MOST_FILES; i++) {
+        const uintptr_t from = table[i].from, at = (uintptr_t)address;
+        if (from <= claimed || at < from || at - from >= table[i].n_bytes)
+            continue;
+        *path = table[i].path;
+        *n_bytes = table[i].n_bytes;
+        return true;
+    }
+    return false;
+}
+
+static _Atomic(xm_lost_file_fn) on_lost;
+static struct sigaction before;
+
+/* An access is made again once this returns, and then meets what `before` says; a signal that
+ * somebody has sent must be sent again. */
+static void
+on_bus_error(int signal_number, siginfo_t *info, void *ctx)
+{
+    const char *path;
+    uint64_t n_bytes;
+    const bool was_sent = info->si_code <= 0, is_unaligned = info->si_code == BUS_ADRALN;
+    (void)ctx;
+    if (!was_sent && !is_unaligned && xm_mapped_file_find(info->si_addr, &path, &n_bytes))
+        on_lost(path, n_bytes);
+    sigaction(signal_number, &before, NULL);
+    if (was_sent)
+        raise(signal_number);
+}
+
+enum xm_status
+xm_mapped_file_watch(xm_lost_file_fn lost, struct xm_error *err)
+{
+    struct sigaction action = {0};
+    if (atomic_exchange(&on_lost, lost))
+        return XM_OK;
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = (int)SA_SIGINFO;
+    if (sigaction(SIGBUS, &action, &before) == 0)
+        return XM_OK;
+    on_lost = NULL;
+    return xm_fail(err, XM_IO, "SIGBUS cannot be handled: %s", strerror(errno));
+}
+
+/* ---- files ------------------------------------------------------------------------- */
 
 static enum xm_status
 io_error(struct xm_error *err, const char *path, const char *verb)
@@ -51,14 +138,18 @@ xm_mapped_file_open(const char *path, struct xm_mapped_file *out, struct xm_erro
         return io_error(err, path, "open");
     enum xm_status status = map(fd, path, out, err);
     close(fd); /* the mapping stays */
+    if (out->n_bytes)
+        enter(out, path);
     return status;
 }
 
 void
 xm_mapped_file_close(struct xm_mapped_file *f)
 {
-    if (f->n_bytes)
+    if (f->n_bytes) {
+        leave(f); /* first: another file may come to lie there */
         munmap((void *)f->bytes, (size_t)f->n_bytes);
+    }
     *f = (struct xm_mapped_file){0};
 }
 

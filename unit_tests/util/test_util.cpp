@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -160,6 +162,145 @@ TEST(MappedFile, ForgetsOnlyItsOwnPages)
     EXPECT_EQ(other, std::vector<uint8_t>(size, 7));
     xm_mapped_file_close(&f);
     remove(path.c_str());
+}
+
+/* A file of the test's own, mapped. */
+class Mapped : public testing::Test
+{
+  protected:
+    static constexpr size_t size = 3 * 4096 + 100;
+
+    void SetUp() override
+    {
+        std::ofstream(path, std::ios::binary) << std::string(size, 'a');
+        xm_error err = {};
+        ASSERT_EQ(xm_mapped_file_open(path.c_str(), &file, &err), XM_OK) << err.text;
+    }
+
+    void TearDown() override
+    {
+        xm_mapped_file_close(&file);
+        remove(path.c_str());
+    }
+
+    const std::string path =
+        testing::TempDir() + "xemoe_mapped_" + std::to_string(getpid());
+    xm_mapped_file file = {};
+};
+
+TEST_F(Mapped, IsFoundByTheAddressesOfItsBytes)
+{
+    const char *found = nullptr;
+    uint64_t n = 0;
+    for (size_t at : {size_t{0}, size_t{5000}, size - 1}) {
+        ASSERT_TRUE(xm_mapped_file_find(file.bytes + at, &found, &n)) << at;
+        EXPECT_EQ(found, path);
+        EXPECT_EQ(n, size);
+    }
+    const uint8_t *bytes = file.bytes;
+    EXPECT_FALSE(xm_mapped_file_find(bytes - 1, &found, &n));
+    EXPECT_FALSE(xm_mapped_file_find(bytes + size, &found, &n));
+    EXPECT_FALSE(xm_mapped_file_find(nullptr, &found, &n));
+    xm_mapped_file_close(&file);
+    EXPECT_FALSE(xm_mapped_file_find(bytes, &found, &n));
+}
+
+/* Those that do not fit into the table work as always, and rows become free again. */
+TEST_F(Mapped, ManyFilesMayBeMapped)
+{
+    const char *found = nullptr;
+    uint64_t n = 0;
+    for (int round = 0; round < 2; round++) {
+        std::vector<xm_mapped_file> files(100);
+        int known = 0;
+        for (xm_mapped_file &f : files) {
+            ASSERT_EQ(xm_mapped_file_open(path.c_str(), &f, nullptr), XM_OK);
+            EXPECT_EQ(f.bytes[size - 1], 'a');
+            known += xm_mapped_file_find(f.bytes, &found, &n);
+        }
+        EXPECT_EQ(known, 63); /* and the test's own */
+        for (xm_mapped_file &f : files)
+            xm_mapped_file_close(&f);
+    }
+}
+
+TEST_F(Mapped, OfALongPathTheEndIsTold)
+{
+    std::string deep = testing::TempDir();
+    for (int i = 0; i < 40; i++)
+        deep += "/./././.";
+    deep += "/xemoe_mapped_" + std::to_string(getpid());
+    xm_mapped_file f = {};
+    const char *found = nullptr;
+    uint64_t n = 0;
+    ASSERT_EQ(xm_mapped_file_open(deep.c_str(), &f, nullptr), XM_OK);
+    ASSERT_TRUE(xm_mapped_file_find(f.bytes, &found, &n));
+    EXPECT_EQ(found, deep.substr(deep.size() - 255));
+    xm_mapped_file_close(&f);
+}
+
+void
+say_and_leave(const char *path, uint64_t n)
+{
+    const std::string text = "lost " + std::string(path) + " " + std::to_string(n) + "\n";
+    if (write(STDERR_FILENO, text.data(), text.size()) < 0)
+        _exit(1);
+    _exit(3);
+}
+
+/* From here on in a process of its own, whose SIGBUS no sanitizer handles. */
+void
+watch(xm_lost_file_fn lost)
+{
+    signal(SIGBUS, SIG_DFL);
+    if (xm_mapped_file_watch(lost, nullptr) != XM_OK)
+        _exit(9);
+}
+
+uint8_t
+look_at(const volatile uint8_t *bytes)
+{
+    return *bytes;
+}
+
+TEST_F(Mapped, ThatIsTruncatedIsSaid)
+{
+    EXPECT_EXIT(
+        {
+            watch(say_and_leave);
+            if (truncate(path.c_str(), 4096) != 0 || look_at(file.bytes) != 'a')
+                _exit(9);
+            look_at(file.bytes + 2 * 4096);
+        },
+        testing::ExitedWithCode(3),
+        "lost .*xemoe_mapped_" + std::to_string(getpid()) + " " + std::to_string(size));
+}
+
+/* What has nothing to do with it is what it was before; so is a handler that returns. */
+TEST_F(Mapped, OtherBusErrorsAreLeftAlone)
+{
+    const auto is_bus_error = testing::KilledBySignal(SIGBUS);
+    EXPECT_EXIT(
+        {
+            watch(say_and_leave);
+            raise(SIGBUS);
+        },
+        is_bus_error, "^$");
+    EXPECT_EXIT(
+        {
+            watch(say_and_leave);
+            FILE *empty = tmpfile();
+            void *p = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fileno(empty), 0);
+            look_at(static_cast<uint8_t *>(p));
+        },
+        is_bus_error, "^$");
+    EXPECT_EXIT(
+        {
+            watch([](const char *, uint64_t) {});
+            if (truncate(path.c_str(), 0) == 0)
+                look_at(file.bytes);
+        },
+        is_bus_error, "^$");
 }
 
 TEST(Strbuf, WritesMarkupAsEntities)

@@ -26,6 +26,19 @@ OPENVINO_C_API(const char *) xm_version(void);
  * an asynchronous run goes on. */
 OPENVINO_C_API(ov_status_e) xm_request_reset_states(ov_infer_request_t *infer_request);
 
+/* Weights are read where their file is mapped, by CPU devices at any time. When somebody shortens
+ * that file, or its disk fails, whoever reads next gets SIGBUS, which ends the process. The library
+ * leaves signals to the program, unless that calls this: from then on such a SIGBUS calls `lost`
+ * with the file's path (the end of a long one) and its bytes when it was mapped.
+ *
+ * `lost` runs in the signal's handler, in any thread, perhaps in several at once: it may do only
+ * what is allowed there (write, _exit), and should end the process. When it returns, and for any
+ * other SIGBUS, what the program did about the signal before this call happens. A further call
+ * only replaces `lost`. Files beyond the 64th that are mapped at once are not recognised. */
+typedef void(OPENVINO_C_API_CALLBACK *xm_lost_file_callback_t)(const char *path,
+                                                               uint64_t mapped_bytes);
+OPENVINO_C_API(ov_status_e) xm_watch_model_files(xm_lost_file_callback_t lost);
+
 /* ---- sequences --------------------------------------------------------------------- */
 
 typedef struct xm_sequence xm_sequence_t;
