@@ -199,6 +199,14 @@ parse_force(const struct xm_variant_table *own, struct force *out, struct xm_err
 }
 
 enum xm_status
+xm_variant_check_force(struct xm_error *err)
+{
+    static const struct xm_variant_table none = {.step = ""};
+    struct force force;
+    return parse_force(&none, &force, err);
+}
+
+enum xm_status
 xm_variant_forced(const struct xm_variant_table *table, size_t *row, struct xm_error *err)
 {
     struct force force;

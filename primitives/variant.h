@@ -125,6 +125,8 @@ enum xm_status xm_variant_build(struct xm_pick *picks, size_t n,
 enum xm_status xm_variant_pick(const struct xm_pick *pick,
                                const struct xm_device_info *device, const void *problem,
                                size_t *row, struct xm_error *err);
+/* Whether all that XM_FORCE says can be read: it names steps, rows and families that there are. */
+enum xm_status xm_variant_check_force(struct xm_error *err);
 /* The row that XM_FORCE names in this table; table->n: none. */
 enum xm_status xm_variant_forced(const struct xm_variant_table *table, size_t *row,
                                  struct xm_error *err);
