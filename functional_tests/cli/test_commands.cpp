@@ -272,7 +272,7 @@ static const Mistake mistakes[] = {
     {"NegativeTokens",
      {"generate", "-m", model, "-p", prompt, "-n", "-2"},
      2,
-     "whole number from 1, or -1"},
+     "whole number from 1 to 16777216, or -1"},
     {"Temperature", {"generate", "-m", model, "-p", prompt, "--temp", "hot"}, 2, "'hot'"},
     {"TopP", {"generate", "-m", model, "-p", prompt, "--top-p", "1.5"}, 2, "up to 1"},
     {"EmptyStop",

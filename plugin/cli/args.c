@@ -73,7 +73,8 @@ store_whole(enum xm_cli_kind kind, const char *text, char *member)
     const bool unlimited = kind == XM_CLI_LIMIT && strcmp(text, "-1") == 0;
     if (unlimited)
         n = UINT64_MAX;
-    else if (!xm_cli_whole(text, &n) || (n == 0 && kind != XM_CLI_WHOLE))
+    else if (!xm_cli_whole(text, &n) || (n == 0 && kind != XM_CLI_WHOLE) ||
+             (n > XM_CLI_MOST_TOKENS && kind == XM_CLI_LIMIT))
         return false;
     memcpy(member, &n, sizeof(n));
     return true;
@@ -116,7 +117,7 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
         [XM_CLI_TEXTS] = "at most 16 texts",
         [XM_CLI_COUNT] = "a whole number from 1",
         [XM_CLI_WHOLE] = "a whole number from 0",
-        [XM_CLI_LIMIT] = "a whole number from 1, or -1 for no limit",
+        [XM_CLI_LIMIT] = "a whole number from 1 to 16777216, or -1 for no limit",
         [XM_CLI_REAL] = "a number from 0",
     };
     if (store_value(o->kind, text, p->out + o->offset))

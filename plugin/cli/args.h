@@ -30,11 +30,11 @@ enum xm_cli_kind {
     XM_CLI_TEXTS, /* struct xm_cli_texts: may be repeated */
     XM_CLI_COUNT, /* uint64_t: a whole number from 1      */
     XM_CLI_WHOLE, /* uint64_t: a whole number from 0      */
-    XM_CLI_LIMIT, /* uint64_t: a whole number from 1; -1: none, UINT64_MAX */
+    XM_CLI_LIMIT, /* uint64_t: from 1 to XM_CLI_MOST_TOKENS; -1: none, UINT64_MAX */
     XM_CLI_REAL   /* float: a number from 0               */
 };
 
-enum { XM_CLI_MAX_TEXTS = 16 };
+enum { XM_CLI_MAX_TEXTS = 16, XM_CLI_MOST_TOKENS = 1 << 24 };
 struct xm_cli_texts {
     const char *list[XM_CLI_MAX_TEXTS];
     size_t n;

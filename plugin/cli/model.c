@@ -54,10 +54,10 @@ xm_cli_trained_context(const char *model)
 int
 xm_cli_check_context(uint64_t positions)
 {
-    enum { MOST = 1 << 24 };
-    return positions <= MOST
+    return positions <= XM_CLI_MOST_TOKENS
                ? XM_EXIT_OK
-               : xm_cli_usage("option --context takes at most %d positions", MOST);
+               : xm_cli_usage("option --context takes at most %d positions",
+                              XM_CLI_MOST_TOKENS);
 }
 
 bool

@@ -75,6 +75,8 @@ TEST(Args, ALimitMayBeNone)
 {
     EXPECT_EQ(parse(without_file, {"-l", "-1"}).args.limit, UINT64_MAX);
     EXPECT_EQ(parse(without_file, {"--limit=8"}).args.limit, 8u);
+    EXPECT_EQ(parse(without_file, {"--limit=16777216"}).args.limit, 16777216u);
+    EXPECT_EQ(parse(without_file, {"--limit=16777217"}).status, XM_INVALID);
     for (const char *word : {"-2", "0", "", "-1x"})
         EXPECT_EQ(parse(without_file, {"-l", word}).status, XM_INVALID) << word;
 }
