@@ -270,7 +270,7 @@ TEST(ChatTerminal, CtrlCStopsTheAnswerOnly)
     c.t.type(ctrl_c);
     c.say("/undo");
     EXPECT_EQ(c.end(), 0);
-    EXPECT_NE(c.t.text().find("^C\n> /undo\n>"), std::string::npos) << c.t.text();
+    EXPECT_NE(c.t.text().find("^C\n> /undo\nthe"), std::string::npos) << c.t.text();
 }
 
 /* From when the line is sent until well into the answer. */
@@ -342,8 +342,11 @@ TEST(ChatTerminal, CommandsAreListedAndCarriedOut)
     c.say("/retry");
     c.t.wait_for(rome);
     c.say("/undo");
+    c.t.wait_for("the last message is taken back");
     c.say("/undo");
     c.t.wait_for("there is nothing to take back");
+    c.say("/reset");
+    c.t.wait_for("the conversation begins anew");
     c.say("/exit");
     EXPECT_EQ(c.t.finish(), 0);
 }

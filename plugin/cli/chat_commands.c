@@ -14,14 +14,16 @@ static enum xm_chat_next
 run_reset(struct xm_conversation *c)
 {
     xm_conversation_clear(c);
+    fputs("the conversation begins anew\n", stderr);
     return XM_CHAT_READ;
 }
 
 static enum xm_chat_next
 run_undo(struct xm_conversation *c)
 {
-    if (!xm_conversation_undo(c))
-        fputs("there is nothing to take back\n", stderr);
+    fputs(xm_conversation_undo(c) ? "the last message is taken back\n"
+                                  : "there is nothing to take back\n",
+          stderr);
     return XM_CHAT_READ;
 }
 
