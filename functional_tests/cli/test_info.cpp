@@ -215,6 +215,18 @@ TEST_F(Picture, HasOneLayerOfEachKindAndItsKernels)
     }
 }
 
+/* One sentence of ours, and nothing that the program which draws would have said. */
+TEST_F(Picture, SaysWhereItCannotBeWritten)
+{
+    Outcome o =
+        run({"info", tiny, "--svg", "/no/such/folder/x.svg", "--device-as", "bmg"});
+    if (contains(o.err, "graphviz"))
+        GTEST_SKIP() << "no dot";
+    EXPECT_EQ(o.code, 3);
+    EXPECT_EQ(o.err, "xemoe: cannot write '/no/such/folder/x.svg': No such file or "
+                     "directory\n");
+}
+
 TEST_F(Picture, MayBeOfOneLayer)
 {
     std::string text = draw(tiny, {"--layer", "1"});

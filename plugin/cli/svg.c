@@ -2,6 +2,7 @@
 #include "plugin/cli/svg.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 
 extern char **environ;
 
-/* Starts `dot -Tsvg -o path` with its standard input on *write_end. */
+/* Starts `dot -Tsvg -o path` with its standard input on *write_end. What it complains of is not
+ * shown: why_not() has a sentence. */
 static enum xm_status
 start_dot(const char *path, int *write_end, pid_t *pid, struct xm_error *err)
 {
@@ -22,6 +24,7 @@ start_dot(const char *path, int *write_end, pid_t *pid, struct xm_error *err)
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, ends[0], STDIN_FILENO);
     posix_spawn_file_actions_addclose(&files, ends[1]);
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     int error = posix_spawnp(pid, "dot", &files, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&files);
     close(ends[0]);
@@ -51,6 +54,16 @@ feed(int fd, const struct xm_strbuf *text)
     return close(fd) == 0 && done == text->n;
 }
 
+static enum xm_status
+why_not(const char *path, struct xm_error *err)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return xm_fail(err, XM_IO, "cannot write '%s': %s", path, strerror(errno));
+    close(fd);
+    return xm_fail(err, XM_IO, "'dot' could not draw '%s'", path);
+}
+
 enum xm_status
 xm_cli_write_svg(const struct xm_strbuf *dot, const char *path, struct xm_error *err)
 {
@@ -59,5 +72,5 @@ xm_cli_write_svg(const struct xm_strbuf *dot, const char *path, struct xm_error 
     XM_TRY(start_dot(path, &fd, &pid, err));
     bool fed = feed(fd, dot);
     bool ended = waitpid(pid, &status, 0) == pid && status == 0;
-    return fed && ended ? XM_OK : xm_fail(err, XM_IO, "'dot' could not write '%s'", path);
+    return fed && ended ? XM_OK : why_not(path, err);
 }
