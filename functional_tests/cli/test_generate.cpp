@@ -95,6 +95,13 @@ TEST(Text, EndsAtEveryEndThatTheTokenizerKnows)
     EXPECT_EQ(o.out, " France.\n");
 }
 
+TEST(Text, IsOfOneTokenOrOfSeveralTokens)
+{
+    Outcome o = generate({"-p", prompt, "-n", "2", "-v"});
+    EXPECT_TRUE(contains(o.err, "prompt:  5 tokens, ")) << o.err;
+    EXPECT_TRUE(contains(o.err, "decode:  1 token, ")) << o.err;
+}
+
 TEST(Text, HasSpecialTokensOnlyWhenAskedFor)
 {
     Words words = {"-p", prompt, "-n", "5", "--ignore-eos"};

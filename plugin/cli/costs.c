@@ -131,14 +131,19 @@ print_passes(const struct xm_cli_model *m)
 }
 
 static void
+print_tokens(const char *what, uint64_t n, double seconds)
+{
+    fprintf(stderr, "%s:  %" PRIu64 " token%s, %.3f s, %.2f tokens/s", what, n,
+            n == 1 ? "" : "s", seconds, rate(n, seconds));
+}
+
+static void
 print_speed(const struct xm_costs *c)
 {
     const struct xm_generation_times *t = &c->times;
-    fprintf(stderr, "prompt:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s, %.1f GFLOP/s\n",
-            t->prompt_tokens, t->prompt_s, rate(t->prompt_tokens, t->prompt_s),
-            prompt_gflops(t));
-    fprintf(stderr, "decode:  %" PRIu64 " tokens, %.3f s, %.2f tokens/s",
-            t->decode_tokens, t->decode_s, rate(t->decode_tokens, t->decode_s));
+    print_tokens("prompt", t->prompt_tokens, t->prompt_s);
+    fprintf(stderr, ", %.1f GFLOP/s\n", prompt_gflops(t));
+    print_tokens("decode", t->decode_tokens, t->decode_s);
     fprintf(stderr, ", %.2f GB/s of weights", decode_gbps(t));
     if (c->read_rate > 0)
         fprintf(stderr, ", %.0f %% of the %.2f GB/s that streaming reaches",

@@ -160,7 +160,9 @@ xm_cli_make_model(int argc, char **argv)
         .about =
             "Writes a synthetic Mixture-of-Experts model as OpenVINO IR, with random "
             "weights\n"
-            "and a tokenizer of single bytes. Memory does not grow with the model.\n",
+            "and a tokenizer for which each byte of a text is a token. Memory does not "
+            "grow with\n"
+            "the model.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };
