@@ -3,6 +3,7 @@
  * The program's commands: what they print, exit codes, what they say about mistakes.
  */
 #include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
 #include "functional_tests/common/text.h"
 
@@ -203,9 +204,16 @@ TEST(Generate, WorksWithoutATokenizer)
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(o.out, "1024\n13\n");
     EXPECT_TRUE(contains(o.err, "no tokenizer.json")) << o.err;
-    o = run({"generate", "-m", folder, "-d", "REFERENCE", "-p", prompt});
-    EXPECT_EQ(o.code, 3);
-    EXPECT_TRUE(contains(o.err, "no tokenizer.json beside the model")) << o.err;
+    Folder graphs("graphs_of_passes");
+    for (const Words &words :
+         {Words{"generate", "-p", prompt}, {"verify", "-p", prompt}, {"chat"}}) {
+        Words all = words;
+        all.insert(all.end(), {"-m", folder});
+        o = run(all, {"XM_DUMP=" + graphs.path});
+        EXPECT_EQ(o.code, 3);
+        EXPECT_TRUE(contains(o.err, "no tokenizer.json beside the model")) << o.err;
+        EXPECT_TRUE(graphs.names().empty()) << "compiled before it was said";
+    }
     /* Another model's: all words of it are ids that this one has not. */
     std::ofstream(folder + "/tokenizer.json")
         << R"({"version":"1.0","added_tokens":[],"normalizer":null,"pre_tokenizer":null,)"

@@ -369,12 +369,6 @@ run_model(struct xm_cli_model *m, const struct args *a,
     struct xm_error err = {0};
     struct chat c = {.args = a, .model = m};
     struct xm_strbuf folder = {0};
-    if (!m->tokenizer) {
-        fputs("xemoe: there is no tokenizer.json beside the model: chat needs it, put "
-              "the file there\n",
-              stderr);
-        return XM_EXIT_FILE;
-    }
     c.interactive = xm_terminal_is(STDIN_FILENO) && xm_terminal_is(STDERR_FILENO);
     xm_cli_model_folder(a->generation.target.model, &folder);
     enum xm_status s = chat(&c, sampling, xm_strbuf_text(&folder), &err);
@@ -416,6 +410,7 @@ xm_cli_chat(int argc, char **argv)
     if (done)
         return code;
     code = xm_cli_sampling(&a.generation, &sampling);
+    a.generation.target.needs_tokenizer = "chat needs it, put the file there";
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a.generation.target, &compile);
     if (code != XM_EXIT_OK)

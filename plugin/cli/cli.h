@@ -47,7 +47,12 @@ struct xm_cli_target {
     const char *model, *device, *precision, *kv, *offload, *expert_cache, *cache_dir;
     uint64_t ubatch;
     bool json;
+    /* Not an option: the command's words on what to do where there is no tokenizer, which is then
+     * said before anything is compiled; NULL: it does without. */
+    const char *needs_tokenizer;
 };
+/* For prompts of text. */
+#define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"
 enum { XM_CLI_N_TARGET_OPTIONS = 9 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)

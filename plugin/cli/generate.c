@@ -216,6 +216,7 @@ run(struct args *a)
     struct xm_strbuf text = {0};
     struct xm_cli_model m;
     int code = a->generation.target.model ? read_prompt(a, &text) : XM_EXIT_OK;
+    a->generation.target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a->generation.target, &compile);
     if (code == XM_EXIT_OK) {

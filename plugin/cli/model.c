@@ -72,10 +72,11 @@ xm_cli_beyond_training(uint64_t positions, uint64_t trained, char warning[XM_CLI
 
 /* Without a tokenizer.json token ids still work; a damaged one is an error. */
 static enum xm_status
-load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)
+load_text_files(struct xm_cli_model *m, const struct xm_cli_target *t,
+                struct xm_error *err)
 {
     struct xm_strbuf folder = {0}, file = {0};
-    xm_cli_model_folder(path, &folder);
+    xm_cli_model_folder(t->model, &folder);
     xm_strbuf_printf(&file, "%s/tokenizer.json", xm_strbuf_text(&folder));
     enum xm_status s = XM_OK;
     if (!xm_strbuf_ok(&folder) || !xm_strbuf_ok(&file))
@@ -90,9 +91,12 @@ load_text_files(struct xm_cli_model *m, const char *path, struct xm_error *err)
     }
     if (s == XM_OK)
         s = xm_model_ids_load(xm_strbuf_text(&folder), &m->ids, err);
-    m->context = xm_cli_trained_context(path);
+    m->context = xm_cli_trained_context(t->model);
     if (s == XM_OK && m->tokenizer)
         xm_model_ids_add_ends(&m->ids, m->tokenizer);
+    else if (s == XM_OK && t->needs_tokenizer)
+        s = xm_fail(err, XM_NOT_FOUND, "there is no tokenizer.json beside the model: %s",
+                    t->needs_tokenizer);
     xm_strbuf_free(&folder);
     xm_strbuf_free(&file);
     return s;
@@ -150,10 +154,14 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
     }
     xm_progress_show("reading %s", t->model);
     XM_TRY(xm_core_read_model(m->core, t->model, NULL, &g, err));
+    enum xm_status s = load_text_files(m, t, err);
+    if (s != XM_OK) {
+        xm_graph_destroy(g);
+        return s;
+    }
     xm_progress_show("compiling %s", t->model);
     xm_cli_show_builds();
-    enum xm_status s =
-        xm_core_compile(m->core, g, t->device, properties, n, options, &m->compiled, err);
+    s = xm_core_compile(m->core, g, t->device, properties, n, options, &m->compiled, err);
     xm_cli_hide_builds();
     return s;
 }
@@ -194,8 +202,6 @@ xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
     if (s == XM_OK && code == XM_EXIT_OK)
         s = compile(m, t, xm_strbuf_text(&cache), options, &err);
     xm_strbuf_free(&cache);
-    if (s == XM_OK && code == XM_EXIT_OK)
-        s = load_text_files(m, t->model, &err);
     xm_progress_clear();
     if (s != XM_OK)
         code = xm_cli_failed(&err);
@@ -278,12 +284,6 @@ xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text, s
     struct xm_error err = {0};
     if (ids)
         return xm_cli_ids_read_row(ids, xm_cli_model_vocabulary(m), out);
-    if (!m->tokenizer) {
-        fputs("xemoe: there is no tokenizer.json beside the model: give token ids with "
-              "--ids, or put the file there\n",
-              stderr);
-        return XM_EXIT_FILE;
-    }
     if (xm_tokenizer_encode(m->tokenizer, text, n, true, out, &err) != XM_OK ||
         check_vocabulary(m, out, &err) != XM_OK)
         return xm_cli_failed(&err);

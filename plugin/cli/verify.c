@@ -404,6 +404,7 @@ xm_cli_verify(int argc, char **argv)
     if (a.prompt && a.ids)
         return xm_cli_usage("give one of -p TEXT and --ids IDS");
     code = a.ids ? xm_cli_ids_check(a.ids, true) : XM_EXIT_OK;
+    a.target.needs_tokenizer = a.prompt ? XM_CLI_IDS_INSTEAD : NULL;
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a.target, &compile);
     if (code != XM_EXIT_OK)
