@@ -57,8 +57,8 @@ xm_element_is_int(enum xm_element e)
     return (unsigned)e < XM_ELEMENT_COUNT && elements[e].cls == INT;
 }
 
-static bool
-same_ignoring_case(const char *a, const char *b)
+bool
+xm_same_but_case(const char *a, const char *b)
 {
     for (; *a && *b; a++, b++) {
         char x = *a >= 'A' && *a <= 'Z' ? (char)(*a + 32) : *a;
@@ -77,7 +77,7 @@ xm_element_parse(const char *text)
             return aliases[i].element;
     }
     for (int e = 0; e < XM_ELEMENT_COUNT; e++) {
-        if (same_ignoring_case(elements[e].text, text))
+        if (xm_same_but_case(elements[e].text, text))
             return (enum xm_element)e;
     }
     return XM_ELEMENT_COUNT;

@@ -61,18 +61,6 @@ xm_op_attrs(enum xm_op op, size_t *n)
     return attrs + first;
 }
 
-static bool
-same_ignoring_case(const char *a, const char *b)
-{
-    for (; *a && *b; a++, b++) {
-        char x = *a >= 'A' && *a <= 'Z' ? (char)(*a + 32) : *a;
-        char y = *b >= 'A' && *b <= 'Z' ? (char)(*b + 32) : *b;
-        if (x != y)
-            return false;
-    }
-    return *a == *b;
-}
-
 /* ---- setting ----------------------------------------------------------------------- */
 
 static enum xm_status
@@ -87,8 +75,8 @@ static enum xm_status
 set_bool(bool *to, const struct xm_attr_info *info, const char *value,
          struct xm_error *err)
 {
-    bool yes = same_ignoring_case(value, "true") || strcmp(value, "1") == 0;
-    bool no = same_ignoring_case(value, "false") || strcmp(value, "0") == 0;
+    bool yes = xm_same_but_case(value, "true") || strcmp(value, "1") == 0;
+    bool no = xm_same_but_case(value, "false") || strcmp(value, "0") == 0;
     if (!yes && !no)
         return fail_value(info, value, "true or false", err);
     *to = yes;
@@ -125,7 +113,7 @@ set_enum(int *to, const struct xm_attr_info *info, const char *value,
          struct xm_error *err)
 {
     for (int i = 0; info->names[i]; i++) {
-        if (same_ignoring_case(info->names[i], value)) {
+        if (xm_same_but_case(info->names[i], value)) {
             *to = i;
             return XM_OK;
         }

@@ -290,35 +290,28 @@ get_experts(const struct xm_eval_call *c, struct experts *x)
     return XM_OK;
 }
 
-/* out[t] += y[t], times sigmoid(x[t] . g) when there is a gate. */
+/* weights[t] = sigmoid(x[t] . g), or 1 where there is no gate. */
 static enum xm_status
-add_shared(const struct xm_eval_call *c, const struct experts *x, const float *y)
+weigh_shared(const struct xm_eval_call *c, const struct experts *x, float *weights)
 {
     struct xm_weight g;
-    float *factor = xm_malloc(x->tokens * sizeof(*factor));
-    enum xm_status status = factor ? XM_OK : xm_eval_no_memory(c->err);
     bool gated = xm_in(c->node, XM_MOE_SHARED_GATE_GATE)->node->op != XM_OP_NONE;
-    for (uint64_t t = 0; status == XM_OK && t < x->tokens; t++)
-        factor[t] = 1.0f;
-    if (status == XM_OK && gated)
-        status = get_weight(c, XM_MOE_SHARED_GATE_GATE, 1, 1, x->hidden, &g);
-    if (status == XM_OK && gated)
-        status = done(
-            c, xm_ref_linear(c->in[XM_MOE_HIDDEN]->f, x->tokens, &g, 0, NULL, factor));
-    for (uint64_t t = 0; status == XM_OK && t < x->tokens; t++) {
-        float f = gated ? xm_ref_sigmoid(factor[t]) : 1.0f;
-        for (uint64_t h = 0; h < x->hidden; h++)
-            c->out[0]->f[t * x->hidden + h] += f * y[t * x->hidden + h];
+    if (gated) {
+        XM_TRY(get_weight(c, XM_MOE_SHARED_GATE_GATE, 1, 1, x->hidden, &g));
+        XM_TRY(done(
+            c, xm_ref_linear(c->in[XM_MOE_HIDDEN]->f, x->tokens, &g, 0, NULL, weights)));
     }
-    xm_free(factor);
-    return status;
+    for (uint64_t t = 0; t < x->tokens; t++)
+        weights[t] = gated ? xm_ref_sigmoid(weights[t]) : 1.0f;
+    return XM_OK;
 }
 
-/* The shared expert is an expert that every token chooses with weight 1. */
+/* The shared expert is an expert that every token chooses. */
 static enum xm_status
 run_shared(const struct xm_eval_call *c, const struct experts *x)
 {
     struct xm_weight gate, up, down;
+    const uint64_t n = x->tokens * x->hidden;
     if (xm_in(c->node, XM_MOE_SHARED_DOWN)->node->op == XM_OP_NONE || x->tokens == 0)
         return XM_OK;
     XM_TRY(get_weight(c, XM_MOE_SHARED_GATE, 1, 0, x->hidden, &gate));
@@ -326,18 +319,18 @@ run_shared(const struct xm_eval_call *c, const struct experts *x)
     XM_TRY(get_weight(c, XM_MOE_SHARED_DOWN, 1, x->hidden, gate.rows, &down));
     const struct xm_moe_attr plain = {.activation = c->node->attr.moe.activation,
                                       .beta = c->node->attr.moe.beta};
-    const struct xm_moe_weights weights = {.gate = &gate, .up = &up, .down = &down};
+    const struct xm_moe_weights parts = {.gate = &gate, .up = &up, .down = &down};
     struct xm_arena scratch = {0};
-    float *ones = xm_arena_alloc(&scratch, x->tokens * sizeof(*ones));
-    float *y = xm_arena_alloc(&scratch, x->tokens * x->hidden * sizeof(*y));
+    float *weights = xm_arena_alloc(&scratch, x->tokens * sizeof(*weights));
+    float *y = xm_arena_alloc(&scratch, n * sizeof(*y));
     int32_t *ids = xm_arena_alloc(&scratch, x->tokens * sizeof(*ids));
-    enum xm_status status = ones && y && ids ? XM_OK : XM_NO_MEMORY;
-    for (uint64_t t = 0; ones && t < x->tokens; t++)
-        ones[t] = 1.0f;
+    enum xm_status status =
+        weights && y && ids ? weigh_shared(c, x, weights) : xm_eval_no_memory(c->err);
     if (status == XM_OK)
-        status = xm_ref_moe(&plain, &weights, c->in[XM_MOE_HIDDEN]->f, ones, ids,
-                            x->tokens, 1, y);
-    status = status == XM_OK ? add_shared(c, x, y) : done(c, status);
+        status = done(c, xm_ref_moe(&plain, &parts, c->in[XM_MOE_HIDDEN]->f, weights, ids,
+                                    x->tokens, 1, y));
+    for (uint64_t i = 0; i < n && status == XM_OK; i++)
+        c->out[0]->f[i] += y[i];
     xm_arena_free(&scratch);
     return status;
 }

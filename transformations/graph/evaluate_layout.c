@@ -169,18 +169,6 @@ xm_eval_tile(struct xm_eval_call *c)
 
 /* ---- by element indices ------------------------------------------------------------ */
 
-/* An index in -n … n-1, made positive. */
-static enum xm_status
-checked_index(const struct xm_eval_call *c, int64_t index, int64_t n, int64_t *out)
-{
-    *out = index < 0 ? index + n : index;
-    if (*out < 0 || *out >= n)
-        return xm_fail(c->err, XM_INVALID,
-                       "index %" PRId64 " is outside of a dimension of %" PRId64, index,
-                       n);
-    return XM_OK;
-}
-
 /* A walk over `indices` that keeps the offset into `x` of everything but `axis`. */
 static enum xm_status
 walk_elements(const struct xm_eval_call *c, const struct xm_tensor *x,
@@ -217,7 +205,7 @@ xm_eval_gather_elements(struct xm_eval_call *c)
     XM_TRY(walk_elements(c, x, indices, axis, &w, &axis_stride));
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++, done++) {
-            XM_TRY(checked_index(c, indices->i[done], x->dim[axis], &index));
+            XM_TRY(xm_eval_index(c, indices->i[done], x->dim[axis], &index));
             int64_t at = xm_walk_at(&w, 0, i) + index * axis_stride;
             xm_tensor_move(out, done, x, (uint64_t)at, 1);
         }
@@ -299,7 +287,7 @@ scatter(struct xm_eval_call *c, uint32_t axis, uint32_t *count)
     XM_TRY(walk_elements(c, c->in[0], indices, axis, &w, &axis_stride));
     while (xm_walk_row(&w)) {
         for (int64_t i = 0; i < w.inner; i++, done++) {
-            XM_TRY(checked_index(c, indices->i[done], c->in[0]->dim[axis], &index));
+            XM_TRY(xm_eval_index(c, indices->i[done], c->in[0]->dim[axis], &index));
             const int64_t at = xm_walk_at(&w, 0, i) + index * axis_stride;
             xm_eval_land(count[at] ? reduction : XM_REDUCTION_NONE, c->out[0],
                          (uint64_t)at, c->in[2], (uint64_t)done);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * References of gather and scatter by tuples of indices, and of non_zero.
+ * References of gather and scatter by indices and tuples of them, and of non_zero.
  *
+ *     gather:             out[b…, o…, i…, :] = x[b…, o…, ids[b…, i…], :]
  *     gather_nd:          out[b…, i…, :]  = x[b…, ids[b…, i…, 0], ids[b…, i…, 1], …, :]
  *     scatter_nd_update:  out[ids[i…], :] (+)= updates[i…, :]
  *     non_zero:           out[:, n]       = the place of the n-th element that is not zero
@@ -17,10 +18,8 @@ locate(const struct xm_eval_call *c, const struct xm_tensor *x, uint32_t first,
 {
     uint64_t at = 0;
     for (uint32_t d = 0; d < length; d++) {
-        int64_t n = x->dim[first + d], index = tuple[d] < 0 ? tuple[d] + n : tuple[d];
-        if (index < 0 || index >= n)
-            return xm_fail(c->err, XM_INVALID,
-                           "index %" PRId64 " for a dimension of %" PRId64, tuple[d], n);
+        int64_t n = x->dim[first + d], index;
+        XM_TRY(xm_eval_index(c, tuple[d], n, &index));
         at = at * (uint64_t)n + (uint64_t)index;
     }
     *out = at * xm_tensor_size(x, first + length, x->rank);
@@ -34,22 +33,66 @@ tuple_length(const struct xm_tensor *ids)
     return (uint32_t)ids->dim[ids->rank - 1];
 }
 
+/* Tuples of `length` indices choose from x's dimension `axis` on; `batch` dimensions are those of
+ * the indices, too. */
+static enum xm_status
+gather_tensor(struct xm_eval_call *c, uint32_t batch, uint32_t axis, uint32_t length)
+{
+    const struct xm_tensor *x = c->in[0], *ids = c->in[1];
+    const uint64_t blocks = xm_tensor_size(x, 0, axis);
+    const uint64_t outer = xm_tensor_size(x, batch, axis);
+    const uint64_t part = xm_tensor_size(x, axis, x->rank);
+    const uint64_t slice = xm_tensor_size(x, axis + length, x->rank);
+    const uint64_t tuples = xm_tensor_size(ids, batch, ids->rank) / length;
+    uint64_t at, done = 0;
+    for (uint64_t b = 0; b < blocks; b++) {
+        const int64_t *tuple = ids->i + b / outer * tuples * length;
+        for (uint64_t t = 0; t < tuples; t++, tuple += length, done += slice) {
+            XM_TRY(locate(c, x, axis, tuple, length, &at));
+            xm_tensor_move(c->out[0], done, x, b * part + at, slice);
+        }
+    }
+    return XM_OK;
+}
+
+/* Only along the first dimension: whole rows, or whole experts. */
+static enum xm_status
+gather_weight(struct xm_eval_call *c, int64_t axis)
+{
+    const struct xm_weight *w = &xm_in(c->node, 0)->node->attr.weight;
+    const bool experts = w->rank == 3;
+    if ((axis != 0 && axis != -(int64_t)w->rank) || w->rank < 2)
+        return xm_fail(c->err, XM_UNSUPPORTED,
+                       "a weight is gathered along its first dimension only, found axis "
+                       "%" PRId64,
+                       axis);
+    int64_t row, n = (int64_t)(experts ? w->experts : w->rows);
+    float *to = c->out[0]->f;
+    for (uint64_t i = 0; i < c->in[1]->n; i++) {
+        XM_TRY(xm_eval_index(c, c->in[1]->i[i], n, &row));
+        for (uint64_t r = 0; r < (experts ? w->rows : 1); r++, to += w->cols)
+            xm_weight_row(w, experts ? (uint64_t)row : 0, experts ? r : (uint64_t)row,
+                          to);
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_gather(struct xm_eval_call *c)
+{
+    const int64_t batch = c->node->attr.gather.batch_dims, axis = c->in[2]->i[0];
+    if (!c->in[0])
+        return gather_weight(c, axis);
+    return c->out[0]->n == 0 ? XM_OK
+                             : gather_tensor(c, xm_eval_axis(batch, c->in[1]->rank),
+                                             xm_eval_axis(axis, c->in[0]->rank), 1);
+}
+
 enum xm_status
 xm_eval_gather_nd(struct xm_eval_call *c)
 {
-    const struct xm_tensor *x = c->in[0], *ids = c->in[1];
     const uint32_t batch = (uint32_t)c->node->attr.gather.batch_dims;
-    const uint32_t length = tuple_length(ids);
-    uint64_t batches = xm_tensor_size(ids, 0, batch), tuples = ids->n / length;
-    uint64_t slice = xm_tensor_size(x, batch + length, x->rank);
-    uint64_t part = xm_tensor_size(x, batch, x->rank);
-    for (uint64_t t = 0; t < tuples; t++) { /* none, where there are no batches */
-        uint64_t at = 0;
-        XM_TRY(locate(c, x, batch, ids->i + t * length, length, &at));
-        xm_tensor_move(c->out[0], t * slice, x, t / (tuples / batches) * part + at,
-                       slice);
-    }
-    return XM_OK;
+    return gather_tensor(c, batch, batch, tuple_length(c->in[1]));
 }
 
 enum xm_status

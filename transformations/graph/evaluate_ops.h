@@ -121,6 +121,10 @@ xm_eval_axis(int64_t axis, uint32_t rank)
     return (uint32_t)(axis < 0 ? axis + (int64_t)rank : axis);
 }
 
+/* An index in -n … n-1, made positive. */
+enum xm_status xm_eval_index(const struct xm_eval_call *c, int64_t index, int64_t n,
+                             int64_t *out);
+
 /* x [B,T,H,D] rotated by tables [B or 1,T,R] (evaluate_fused.c). */
 void xm_eval_rotate(const struct xm_tensor *x, const struct xm_tensor *cos,
                     const struct xm_tensor *sin, struct xm_tensor *out);

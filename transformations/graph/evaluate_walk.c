@@ -123,3 +123,14 @@ xm_eval_operands(const struct xm_eval_call *c, const char *classes)
     }
     return XM_OK;
 }
+
+enum xm_status
+xm_eval_index(const struct xm_eval_call *c, int64_t index, int64_t n, int64_t *out)
+{
+    *out = index < 0 ? index + n : index;
+    if (*out < 0 || *out >= n)
+        return xm_fail(c->err, XM_INVALID,
+                       "index %" PRId64 " is outside of a dimension of %" PRId64, index,
+                       n);
+    return XM_OK;
+}

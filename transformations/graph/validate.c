@@ -185,65 +185,48 @@ check_node(struct check *c, const struct xm_node *n)
 
 /* ---- names ------------------------------------------------------------------------- */
 
-struct named {
-    const char *name;
-    const struct xm_node *node;
-};
+static bool
+is_named(const struct xm_node *n)
+{
+    return (n->op == XM_OP_PARAMETER || n->op == XM_OP_RESULT || n->op == XM_OP_ASSIGN ||
+            n->op == XM_OP_READ_VALUE) &&
+           n->attr.name.name;
+}
 
 static int
-by_name(const void *a, const void *b)
+by_op_and_name(const void *a, const void *b)
 {
-    return strcmp(((const struct named *)a)->name, ((const struct named *)b)->name);
-}
-
-/* Nodes of one kind with a name, sorted; in scratch memory. */
-static const struct named *
-collect(struct check *c, enum xm_op op, uint32_t *count)
-{
-    struct named *list;
-    *count = 0;
-    xm_for_each_node(n, c->g) *count += n->op == op && n->attr.name.name;
-    list = xm_arena_alloc(&c->scratch, (*count + 1) * sizeof(*list));
-    if (!list) {
-        c->no_memory = true;
-        *count = 0;
-        return NULL;
-    }
-    *count = 0;
-    xm_for_each_node(n, c->g)
-    {
-        if (n->op == op && n->attr.name.name)
-            list[(*count)++] = (struct named){n->attr.name.name, n};
-    }
-    qsort(list, *count, sizeof(*list), by_name);
-    return list;
-}
-
-static void
-check_unique(struct check *c, const struct named *list, uint32_t count, const char *what)
-{
-    for (uint32_t i = 1; i < count; i++)
-        if (*list[i].name && strcmp(list[i].name, list[i - 1].name) == 0)
-            complain(c, list[i].node, "two %s have the name '%s'", what, list[i].name);
+    const struct xm_node *x = *(const struct xm_node *const *)a;
+    const struct xm_node *y = *(const struct xm_node *const *)b;
+    return x->op != y->op ? (int)x->op - (int)y->op
+                          : strcmp(x->attr.name.name, y->attr.name.name);
 }
 
 static void
 check_names(struct check *c)
 {
-    uint32_t n_parameters, n_results, n_reads, n_assigns;
-    const struct named *parameters = collect(c, XM_OP_PARAMETER, &n_parameters);
-    const struct named *results = collect(c, XM_OP_RESULT, &n_results);
-    const struct named *reads = collect(c, XM_OP_READ_VALUE, &n_reads);
-    const struct named *assigns = collect(c, XM_OP_ASSIGN, &n_assigns);
-    if (c->no_memory)
-        return;
-    check_unique(c, parameters, n_parameters, "parameters");
-    check_unique(c, results, n_results, "results");
-    check_unique(c, assigns, n_assigns, "assigns");
-    for (uint32_t i = 0; i < n_assigns; i++)
-        if (!n_reads || !bsearch(&assigns[i], reads, n_reads, sizeof(*reads), by_name))
-            complain(c, assigns[i].node, "the state '%s' is assigned, but never read",
-                     assigns[i].name);
+    size_t count = 0, size = sizeof(const struct xm_node *);
+    const struct xm_node **list = xm_arena_alloc(&c->scratch, (c->g->n_nodes + 1) * size);
+    c->no_memory |= !list;
+    xm_for_each_node(n, c->g)
+    {
+        if (list && is_named(n))
+            list[count++] = n;
+    }
+    if (count)
+        qsort(list, count, size, by_op_and_name);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = list[i]->attr.name.name;
+        struct xm_node read = {.op = XM_OP_READ_VALUE, .attr = {.name = {name}}};
+        const struct xm_node *key = &read;
+        if (i > 0 && *name && list[i]->op != XM_OP_READ_VALUE &&
+            by_op_and_name(&list[i], &list[i - 1]) == 0)
+            complain(c, list[i], "two %ss have the name '%s'",
+                     xm_op_info(list[i]->op)->text, name);
+        if (list[i]->op == XM_OP_ASSIGN &&
+            !bsearch(&key, list, count, size, by_op_and_name))
+            complain(c, list[i], "the state '%s' is assigned, but never read", name);
+    }
 }
 
 /* ---- the whole graph --------------------------------------------------------------- */
