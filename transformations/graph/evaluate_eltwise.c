@@ -132,14 +132,11 @@ binary_ints(struct xm_eval_call *c, struct xm_walk *w)
 {
     const struct xm_node *n = c->node;
     int64_t *out = c->out[0]->i;
-    while (xm_walk_row(w)) {
-        for (int64_t i = 0; i < w->inner; i++) {
-            int64_t a = c->in[0]->i[xm_walk_at(w, 0, i)];
-            int64_t b = c->in[1]->i[xm_walk_at(w, 1, i)];
-            if (b == 0 && xm_int_divides(n->op))
-                return xm_fail(c->err, XM_INVALID, "an integer is divided by 0");
-            *out++ = xm_int_binary(n->op, &n->attr, a, b);
-        }
+    while (xm_walk_next(w)) {
+        int64_t a = c->in[0]->i[w->at[0]], b = c->in[1]->i[w->at[1]];
+        if (b == 0 && xm_int_divides(n->op))
+            return xm_fail(c->err, XM_INVALID, "an integer is divided by 0");
+        *out++ = xm_int_binary(n->op, &n->attr, a, b);
     }
     xm_tensor_wrap(c->out[0]);
     return XM_OK;
@@ -151,14 +148,11 @@ compare_floats(struct xm_eval_call *c, struct xm_walk *w)
 {
     const struct xm_node *n = c->node;
     int64_t *out = c->out[0]->i;
-    while (xm_walk_row(w)) {
-        for (int64_t i = 0; i < w->inner; i++) {
-            float a = c->in[0]->f[xm_walk_at(w, 0, i)];
-            float b = c->in[1]->f[xm_walk_at(w, 1, i)];
-            *out++ = isnan(a) || isnan(b)
-                         ? n->op == XM_OP_NOT_EQUAL
-                         : xm_int_binary(n->op, &n->attr, (a > b) - (a < b), 0);
-        }
+    while (xm_walk_next(w)) {
+        float a = c->in[0]->f[w->at[0]], b = c->in[1]->f[w->at[1]];
+        *out++ = isnan(a) || isnan(b)
+                     ? n->op == XM_OP_NOT_EQUAL
+                     : xm_int_binary(n->op, &n->attr, (a > b) - (a < b), 0);
     }
 }
 
@@ -329,12 +323,9 @@ xm_eval_select(struct xm_eval_call *c)
     struct xm_walk w;
     uint64_t done = 0;
     xm_walk_operands(&w, c, 3);
-    while (xm_walk_row(&w)) {
-        for (int64_t i = 0; i < w.inner; i++, done++) {
-            uint32_t from = c->in[0]->i[xm_walk_at(&w, 0, i)] ? 1 : 2;
-            xm_tensor_move(c->out[0], done, c->in[from],
-                           (uint64_t)xm_walk_at(&w, from, i), 1);
-        }
+    while (xm_walk_next(&w)) {
+        uint32_t from = c->in[0]->i[w.at[0]] ? 1 : 2;
+        xm_tensor_move(c->out[0], done++, c->in[from], (uint64_t)w.at[from], 1);
     }
     return XM_OK;
 }

@@ -120,11 +120,9 @@ xm_eval_glu(struct xm_eval_call *c)
     struct xm_walk w;
     xm_walk_operands(&w, c, 2);
     float *out = c->out[0]->f;
-    while (xm_walk_row(&w)) {
-        for (int64_t i = 0; i < w.inner; i++)
-            *out++ = xm_ref_activation(form, 1.0f, c->in[0]->f[xm_walk_at(&w, 0, i)]) *
-                     c->in[1]->f[xm_walk_at(&w, 1, i)];
-    }
+    while (xm_walk_next(&w))
+        *out++ =
+            xm_ref_activation(form, 1.0f, c->in[0]->f[w.at[0]]) * c->in[1]->f[w.at[1]];
     return XM_OK;
 }
 

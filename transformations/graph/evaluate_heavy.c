@@ -121,13 +121,10 @@ matmul_tensors(struct xm_eval_call *c)
     xm_walk_begin(&w, batch, c->out[0]->dim); /* one matrix each */
     (void)xm_walk_add_broadcast(&w, &a.batch);
     (void)xm_walk_add_broadcast(&w, &b.batch);
-    while (c->out[0]->n > 0 && xm_walk_row(&w)) {
-        for (int64_t i = 0; i < w.inner; i++, done++) {
-            uint64_t at_a = (uint64_t)(xm_walk_at(&w, 0, i)) * m * k;
-            uint64_t at_b = (uint64_t)(xm_walk_at(&w, 1, i)) * k * n;
-            xm_ref_matmul(c->in[0]->f + at_a, a.transpose, c->in[1]->f + at_b,
-                          b.transpose, m, n, k, c->out[0]->f + done * m * n);
-        }
+    while (c->out[0]->n > 0 && xm_walk_next(&w)) {
+        uint64_t at_a = (uint64_t)w.at[0] * m * k, at_b = (uint64_t)w.at[1] * k * n;
+        xm_ref_matmul(c->in[0]->f + at_a, a.transpose, c->in[1]->f + at_b, b.transpose, m,
+                      n, k, c->out[0]->f + done++ * m * n);
     }
 }
 

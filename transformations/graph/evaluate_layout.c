@@ -175,7 +175,7 @@ walk_elements(const struct xm_eval_call *c, const struct xm_tensor *x,
               const struct xm_tensor *indices, uint32_t axis, struct xm_walk *w,
               int64_t *axis_stride)
 {
-    int64_t stride[XM_MAX_RANK], own[XM_MAX_RANK];
+    int64_t stride[XM_MAX_RANK];
     for (uint32_t i = 0; i < x->rank; i++) {
         if (i != axis && indices->dim[i] > x->dim[i])
             return xm_fail(c->err, XM_INVALID,
@@ -184,12 +184,10 @@ walk_elements(const struct xm_eval_call *c, const struct xm_tensor *x,
                            i, indices->dim[i], x->dim[i]);
     }
     xm_tensor_strides(x, stride);
-    xm_tensor_strides(indices, own);
     *axis_stride = stride[axis];
     stride[axis] = 0;
     xm_walk_begin(w, indices->rank, indices->dim);
     xm_walk_add(w, 0, stride);
-    xm_walk_add(w, 0, own);
     return XM_OK;
 }
 
@@ -197,18 +195,15 @@ enum xm_status
 xm_eval_gather_elements(struct xm_eval_call *c)
 {
     const struct xm_tensor *x = c->in[0], *indices = c->in[1];
-    struct xm_tensor *out = c->out[0];
     struct xm_walk w;
     int64_t axis_stride, index;
     uint64_t done = 0;
     const uint32_t axis = xm_eval_axis(c->node->attr.axis.axis, x->rank);
     XM_TRY(walk_elements(c, x, indices, axis, &w, &axis_stride));
-    while (xm_walk_row(&w)) {
-        for (int64_t i = 0; i < w.inner; i++, done++) {
-            XM_TRY(xm_eval_index(c, indices->i[done], x->dim[axis], &index));
-            int64_t at = xm_walk_at(&w, 0, i) + index * axis_stride;
-            xm_tensor_move(out, done, x, (uint64_t)at, 1);
-        }
+    while (xm_walk_next(&w)) {
+        XM_TRY(xm_eval_index(c, indices->i[done], x->dim[axis], &index));
+        xm_tensor_move(c->out[0], done++, x, (uint64_t)(w.at[0] + index * axis_stride),
+                       1);
     }
     return XM_OK;
 }
@@ -282,17 +277,15 @@ scatter(struct xm_eval_call *c, uint32_t axis, uint32_t *count)
     const int reduction = c->node->attr.scatter.reduction;
     struct xm_walk w;
     int64_t axis_stride, index;
-    int64_t done = 0;
+    uint64_t done = 0;
     const struct xm_tensor *indices = c->in[1];
     XM_TRY(walk_elements(c, c->in[0], indices, axis, &w, &axis_stride));
-    while (xm_walk_row(&w)) {
-        for (int64_t i = 0; i < w.inner; i++, done++) {
-            XM_TRY(xm_eval_index(c, indices->i[done], c->in[0]->dim[axis], &index));
-            const int64_t at = xm_walk_at(&w, 0, i) + index * axis_stride;
-            xm_eval_land(count[at] ? reduction : XM_REDUCTION_NONE, c->out[0],
-                         (uint64_t)at, c->in[2], (uint64_t)done);
-            count[at]++;
-        }
+    while (xm_walk_next(&w)) {
+        XM_TRY(xm_eval_index(c, indices->i[done], c->in[0]->dim[axis], &index));
+        const uint64_t at = (uint64_t)(w.at[0] + index * axis_stride);
+        xm_eval_land(count[at] ? reduction : XM_REDUCTION_NONE, c->out[0], at, c->in[2],
+                     done++);
+        count[at]++;
     }
     if (reduction == XM_REDUCTION_MEAN)
         finish_means(c->out[0], count);

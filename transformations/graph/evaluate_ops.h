@@ -69,19 +69,19 @@ enum xm_status xm_state_commit(struct xm_state_store *to, struct xm_state_store 
 
 enum { XM_WALK_MAX = 5, XM_WALK_RANK = 2 * XM_MAX_RANK };
 
-/* Steps through an index space row by row, keeping an offset into up to five arrays:
+/* Steps through an index space, keeping where it is in up to five arrays, element by element, or
+ * row by row of `inner` elements, `step` apart:
  *
- *     while (xm_walk_row(&w))
- *         for (i = 0; i < w.inner; i++)
- *             … a[xm_walk_at(&w, 0, i)] …
+ *     while (xm_walk_next(&w))
+ *         … a[w.at[0]] … b[w.at[1]] …
  */
 struct xm_walk {
     uint32_t rank, n; /* dimensions, arrays */
     int64_t dim[XM_WALK_RANK], index[XM_WALK_RANK];
     int64_t stride[XM_WALK_MAX][XM_WALK_RANK];
-    int64_t at[XM_WALK_MAX];   /* start of the row                                     */
-    int64_t step[XM_WALK_MAX]; /* inside the row                                       */
-    int64_t inner;             /* elements of a row                                    */
+    int64_t at[XM_WALK_MAX];
+    int64_t step[XM_WALK_MAX];
+    int64_t inner;
     bool started;
 };
 
@@ -92,14 +92,8 @@ void xm_walk_add(struct xm_walk *w, int64_t offset, const int64_t *stride);
 /* Adds t broadcast to the walk's dimensions, aligned at the last one. False: it does not
  * fit. */
 bool xm_walk_add_broadcast(struct xm_walk *w, const struct xm_tensor *t);
+bool xm_walk_next(struct xm_walk *w);
 bool xm_walk_row(struct xm_walk *w);
-
-/* Where array k stands at element i of the row. */
-static inline int64_t
-xm_walk_at(const struct xm_walk *w, uint32_t k, int64_t i)
-{
-    return w->at[k] + i * w->step[k];
-}
 
 /* Walk over result 0 with operands 0 … n-1 broadcast to it. */
 void xm_walk_operands(struct xm_walk *w, const struct xm_eval_call *c, uint32_t n);

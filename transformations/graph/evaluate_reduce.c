@@ -72,12 +72,9 @@ reduce_floats(struct xm_eval_call *c, struct xm_walk *w, const struct reduction 
         return xm_eval_no_memory(c->err);
     for (uint64_t i = 0; i < out->n; i++)
         acc[i] = r->first;
-    while (xm_walk_row(w)) {
-        for (int64_t i = 0; i < w->inner; i++) {
-            double *to = &acc[xm_walk_at(w, 1, i)];
-            *to = xm_eval_combine_floats(r->how, *to,
-                                         (double)c->in[0]->f[xm_walk_at(w, 0, i)]);
-        }
+    while (xm_walk_next(w)) {
+        double *to = &acc[w->at[1]];
+        *to = xm_eval_combine_floats(r->how, *to, (double)c->in[0]->f[w->at[0]]);
     }
     for (uint64_t i = 0; i < out->n; i++)
         out->f[i] = (float)(r->how == XM_REDUCTION_MEAN ? acc[i] / count : acc[i]);
@@ -91,11 +88,9 @@ reduce_ints(struct xm_eval_call *c, struct xm_walk *w, const struct reduction *r
     struct xm_tensor *out = c->out[0];
     for (uint64_t i = 0; i < out->n; i++)
         out->i[i] = r->first_int;
-    while (xm_walk_row(w)) {
-        for (int64_t i = 0; i < w->inner; i++) {
-            int64_t *acc = &out->i[xm_walk_at(w, 1, i)];
-            *acc = xm_eval_combine_ints(r->how, *acc, c->in[0]->i[xm_walk_at(w, 0, i)]);
-        }
+    while (xm_walk_next(w)) {
+        int64_t *acc = &out->i[w->at[1]];
+        *acc = xm_eval_combine_ints(r->how, *acc, c->in[0]->i[w->at[0]]);
     }
     for (uint64_t i = 0; r->how == XM_REDUCTION_MEAN && c->in[0]->n && i < out->n; i++)
         out->i[i] /= (int64_t)(c->in[0]->n / out->n);
@@ -122,12 +117,10 @@ add_moments(struct xm_eval_call *c, const double *mean, double *sum)
     struct xm_walk w;
     uint64_t left;
     XM_TRY(walk_reduction(c, &w, &left));
-    while (xm_walk_row(&w)) {
-        for (int64_t i = 0; i < w.inner; i++) {
-            int64_t at = xm_walk_at(&w, 1, i);
-            double v = (double)c->in[0]->f[xm_walk_at(&w, 0, i)];
-            sum[at] += mean ? (v - mean[at]) * (v - mean[at]) : v;
-        }
+    while (xm_walk_next(&w)) {
+        int64_t at = w.at[1];
+        double v = (double)c->in[0]->f[w.at[0]];
+        sum[at] += mean ? (v - mean[at]) * (v - mean[at]) : v;
     }
     return XM_OK;
 }
@@ -165,12 +158,10 @@ xm_eval_mvn(struct xm_eval_call *c)
     if (!mean)
         return xm_eval_no_memory(c->err);
     enum xm_status status = mvn_moments(c, left, mean, factor);
-    while (status == XM_OK && xm_walk_row(&w)) {
-        for (int64_t i = 0; i < w.inner; i++) {
-            int64_t from = xm_walk_at(&w, 0, i), at = xm_walk_at(&w, 1, i);
-            double v = (double)c->in[0]->f[from];
-            c->out[0]->f[from] = (float)((v - mean[at]) * factor[at]);
-        }
+    while (status == XM_OK && xm_walk_next(&w)) {
+        int64_t from = w.at[0], at = w.at[1];
+        double v = (double)c->in[0]->f[from];
+        c->out[0]->f[from] = (float)((v - mean[at]) * factor[at]);
     }
     xm_free(mean);
     return status;

@@ -99,17 +99,15 @@ sdpa_heads(const struct sdpa *s, struct xm_ref_attention *a)
     struct xm_walk w;
     a->out = c->out[0]->f;
     walk_heads(s, &w);
-    while (xm_walk_row(&w)) {
-        for (int64_t i = 0; i < w.inner; i++, a->out += a->tokens * a->dv) {
-            a->q = c->in[SDPA_Q]->f + (uint64_t)xm_walk_at(&w, 0, i) * q;
-            a->k = c->in[SDPA_K]->f + (uint64_t)xm_walk_at(&w, 1, i) * k;
-            a->v = c->in[SDPA_V]->f + (uint64_t)xm_walk_at(&w, 2, i) * v;
-            if (s->mask)
-                fill_addend(s, xm_walk_at(&w, 3, i), a->tokens, a->keys);
-            if (s->sinks)
-                a->sinks = s->sinks->f + xm_walk_at(&w, 4, i);
-            XM_TRY(run(c, a));
-        }
+    for (; xm_walk_next(&w); a->out += a->tokens * a->dv) {
+        a->q = c->in[SDPA_Q]->f + (uint64_t)w.at[0] * q;
+        a->k = c->in[SDPA_K]->f + (uint64_t)w.at[1] * k;
+        a->v = c->in[SDPA_V]->f + (uint64_t)w.at[2] * v;
+        if (s->mask)
+            fill_addend(s, w.at[3], a->tokens, a->keys);
+        if (s->sinks)
+            a->sinks = s->sinks->f + w.at[4];
+        XM_TRY(run(c, a));
     }
     return XM_OK;
 }
@@ -223,8 +221,8 @@ check_attention(const struct xm_eval_call *c, const struct xm_tensor *k,
                            *key_mask = c->in[XM_ATTENTION_KEY_MASK];
     const struct xm_tensor *mask = c->in[XM_ATTENTION_MASK],
                            *sinks = c->in[XM_ATTENTION_SINKS];
-    if (q->rank != 4 || k->rank != 4 || v->rank != 4 || !k->f || !v->f)
-        return xm_fail(c->err, XM_INVALID, "its query and states are not of rank 4");
+    if (k->rank != 4 || v->rank != 4 || !k->f || !v->f)
+        return xm_fail(c->err, XM_INVALID, "its states are not of rank 4");
     int64_t batch = q->dim[0], tokens = q->dim[1], heads = q->dim[2], keys = k->dim[1];
     if (k->dim[0] != batch || v->dim[0] != batch || v->dim[1] != keys || keys < tokens ||
         v->dim[2] != k->dim[2] || k->dim[3] != q->dim[3] || k->dim[2] == 0 ||
@@ -232,15 +230,12 @@ check_attention(const struct xm_eval_call *c, const struct xm_tensor *k,
         return xm_fail(c->err, XM_INVALID, "its query and states do not agree");
     if (c->out[0]->n != (uint64_t)(batch * tokens * heads * v->dim[3]))
         return xm_fail(c->err, XM_INVALID, "its result is of a wrong type");
-    if (key_mask &&
-        (key_mask->rank != 2 || key_mask->dim[0] != batch || key_mask->dim[1] != keys))
+    if (key_mask && key_mask->dim[1] != keys)
         return xm_fail(c->err, XM_INVALID,
                        "its key mask is not of %" PRId64 " rows for %" PRId64
                        " positions",
                        batch, keys);
-    if (mask && (mask->rank != 4 || (mask->dim[0] != 1 && mask->dim[0] != batch) ||
-                 (mask->dim[1] != 1 && mask->dim[1] != heads) || mask->dim[2] != tokens ||
-                 mask->dim[3] != keys))
+    if (mask && mask->dim[3] != keys)
         return xm_fail(c->err, XM_INVALID, "its mask is not of the scores' shape");
     if (sinks && sinks->n != (uint64_t)heads)
         return xm_fail(c->err, XM_INVALID,

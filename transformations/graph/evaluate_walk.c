@@ -45,8 +45,9 @@ xm_walk_add_broadcast(struct xm_walk *w, const struct xm_tensor *t)
     return true;
 }
 
-bool
-xm_walk_row(struct xm_walk *w)
+/* On by one in the first `rank` dimensions, the last of them first. */
+static bool
+advance(struct xm_walk *w, uint32_t rank)
 {
     if (!w->started) {
         w->started = true;
@@ -56,7 +57,7 @@ xm_walk_row(struct xm_walk *w)
         }
         return true;
     }
-    for (uint32_t i = w->rank ? w->rank - 1 : 0; i-- > 0;) {
+    for (uint32_t i = rank; i-- > 0;) {
         for (uint32_t k = 0; k < w->n; k++)
             w->at[k] += w->stride[k][i];
         if (++w->index[i] < w->dim[i])
@@ -66,6 +67,18 @@ xm_walk_row(struct xm_walk *w)
         w->index[i] = 0;
     }
     return false;
+}
+
+bool
+xm_walk_next(struct xm_walk *w)
+{
+    return advance(w, w->rank);
+}
+
+bool
+xm_walk_row(struct xm_walk *w)
+{
+    return advance(w, w->rank ? w->rank - 1 : 0);
 }
 
 void
@@ -80,9 +93,8 @@ void
 xm_walk_copy(struct xm_walk *w, const struct xm_tensor *src, struct xm_tensor *out)
 {
     uint64_t done = 0;
-    while (xm_walk_row(w))
-        for (int64_t i = 0; i < w->inner; i++)
-            xm_tensor_move(out, done++, src, (uint64_t)xm_walk_at(w, 0, i), 1);
+    while (xm_walk_next(w))
+        xm_tensor_move(out, done++, src, (uint64_t)w->at[0], 1);
 }
 
 static bool

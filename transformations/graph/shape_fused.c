@@ -3,6 +3,10 @@
  * Shape functions of the ops that passes create. They check more than they compute: a
  * pass that put operands in the wrong places is caught here.
  */
+#include <ctype.h>
+#include <limits.h>
+#include <string.h>
+
 #include "transformations/graph/shape.h"
 
 /* Dimension j of operand k must be able to be d. */
@@ -22,6 +26,34 @@ expect_shape(struct xm_infer *i, uint32_t k, const struct xm_shape *s)
     XM_TRY(xm_infer_rank(i, k, s->rank));
     for (uint32_t j = 0; j < s->rank; j++)
         XM_TRY(expect_dim(i, k, j, s->dim[j]));
+    return XM_OK;
+}
+
+/* The shape of an operand, where it is there: a letter a dimension, which is of one size wherever
+ * the letter stands; one in lower case may be 1 instead. */
+struct form {
+    uint32_t operand;
+    const char *dims;
+};
+
+static enum xm_status
+expect_forms(struct xm_infer *i, const struct form *forms, size_t n)
+{
+    const struct xm_dim *size[UCHAR_MAX + 1] = {NULL}; /* of the letters met so far */
+    for (const struct form *f = forms; f < forms + n; f++) {
+        if (!xm_infer_has(i, f->operand))
+            continue;
+        XM_TRY(xm_infer_rank(i, f->operand, (uint32_t)strlen(f->dims)));
+        for (uint32_t j = 0; f->dims[j]; j++) {
+            const struct xm_dim *d = &xm_infer_shape(i, f->operand)->dim[j];
+            unsigned char letter = (unsigned char)f->dims[j];
+            const struct xm_dim **met = &size[toupper(letter)];
+            if (islower(letter) && xm_dim_is(*d, 1))
+                continue;
+            *met = *met ? *met : d;
+            XM_TRY(expect_dim(i, f->operand, j, **met));
+        }
+    }
     return XM_OK;
 }
 
@@ -147,24 +179,14 @@ check_rotated(struct xm_infer *i, struct xm_dim r, struct xm_dim d)
     return XM_OK;
 }
 
-/* x [B,T,H,D], cos and sin [B or 1,T,R] with an even R of at most D. */
+/* With an even R of at most D. */
 enum xm_status
 xm_shape_rope(struct xm_infer *i)
 {
-    const struct xm_shape *x = xm_infer_shape(i, 0);
-    struct xm_dim r;
+    static const struct form forms[] = {{0, "BTHD"}, {1, "bTR"}, {2, "bTR"}};
     i->out[0].type = *xm_infer_type(i, 0);
-    XM_TRY(xm_infer_rank(i, 0, 4));
-    XM_TRY(xm_infer_rank(i, 1, 3));
-    XM_TRY(xm_infer_rank(i, 2, 3));
-    for (uint32_t k = 1; k <= 2; k++) {
-        if (!xm_dim_is(xm_infer_shape(i, k)->dim[0], 1))
-            XM_TRY(expect_dim(i, k, 0, x->dim[0]));
-        XM_TRY(expect_dim(i, k, 1, x->dim[1]));
-    }
-    r = xm_infer_shape(i, 1)->dim[2];
-    XM_TRY(expect_dim(i, 2, 2, r));
-    return check_rotated(i, r, x->dim[3]);
+    XM_TRY(expect_forms(i, forms, XM_ARRAY_LEN(forms)));
+    return check_rotated(i, xm_infer_shape(i, 1)->dim[2], xm_infer_shape(i, 0)->dim[3]);
 }
 
 /* positions [B,T], frequencies [R]: cos and sin [B,T,R], or [B,T,2R]. */
@@ -199,62 +221,45 @@ check_heads(struct xm_infer *i)
     return XM_OK;
 }
 
-/* The tables of the rotation, and the factors of the norms. */
+/* What is there without what it goes with. */
 static enum xm_status
-check_preparation(struct xm_infer *i)
+check_presence(struct xm_infer *i)
 {
-    const struct xm_shape *q = xm_infer_shape(i, XM_ATTENTION_Q);
     static const uint32_t normed[] = {XM_ATTENTION_Q, XM_ATTENTION_K, XM_ATTENTION_V};
+    if (!xm_infer_has(i, XM_ATTENTION_Q) ||
+        xm_infer_has(i, XM_ATTENTION_K) != xm_infer_has(i, XM_ATTENTION_V))
+        return xm_shape_fail(i, "attention needs a query, and key and value together");
     if (xm_infer_has(i, XM_ATTENTION_COS) != xm_infer_has(i, XM_ATTENTION_SIN))
         return xm_shape_fail(i, "a rotation needs cos and sin");
-    for (uint32_t k = XM_ATTENTION_COS; k <= XM_ATTENTION_SIN && xm_infer_has(i, k);
-         k++) {
-        XM_TRY(xm_infer_rank(i, k, 3));
-        if (!xm_dim_is(xm_infer_shape(i, k)->dim[0], 1))
-            XM_TRY(expect_dim(i, k, 0, q->dim[0]));
-        XM_TRY(expect_dim(i, k, 1, q->dim[1]));
-        XM_TRY(check_rotated(i, xm_infer_shape(i, k)->dim[2], q->dim[3]));
-    }
-    for (uint32_t j = 0; j < XM_ARRAY_LEN(normed); j++) {
-        uint32_t k = XM_ATTENTION_Q_GAMMA + j;
-        if (!xm_infer_has(i, k))
-            continue;
-        if (!xm_infer_has(i, normed[j]))
-            return xm_shape_fail(i, "operand %u norms an absent operand", k);
-        XM_TRY(xm_infer_rank(i, k, 1));
-        XM_TRY(expect_dim(i, k, 0, xm_infer_shape(i, normed[j])->dim[3]));
-    }
+    for (uint32_t j = 0; j < XM_ARRAY_LEN(normed); j++)
+        if (xm_infer_has(i, XM_ATTENTION_Q_GAMMA + j) && !xm_infer_has(i, normed[j]))
+            return xm_shape_fail(i, "operand %u norms an absent operand",
+                                 XM_ATTENTION_Q_GAMMA + j);
     return XM_OK;
 }
 
+/* B sequences of T tokens, S with those before; H heads of D elements read G of D and of E. */
 enum xm_status
 xm_shape_attention(struct xm_infer *i)
 {
-    bool k = xm_infer_has(i, XM_ATTENTION_K), v = xm_infer_has(i, XM_ATTENTION_V);
-    const struct xm_shape *q = xm_infer_shape(i, XM_ATTENTION_Q);
-    if (!xm_infer_has(i, XM_ATTENTION_Q) || k != v)
-        return xm_shape_fail(i, "attention needs a query, and key and value together");
-    XM_TRY(xm_infer_rank(i, XM_ATTENTION_Q, 4));
+    static const struct form forms[] = {
+        {XM_ATTENTION_Q, "BTHD"},      {XM_ATTENTION_K, "BTGD"},
+        {XM_ATTENTION_V, "BTGE"},      {XM_ATTENTION_BEAM_IDX, "N"},
+        {XM_ATTENTION_KEY_MASK, "BS"}, {XM_ATTENTION_MASK, "bhTS"},
+        {XM_ATTENTION_COS, "bTR"},     {XM_ATTENTION_SIN, "bTR"},
+        {XM_ATTENTION_Q_GAMMA, "D"},   {XM_ATTENTION_K_GAMMA, "D"},
+        {XM_ATTENTION_V_GAMMA, "E"},
+    };
+    XM_TRY(check_presence(i));
+    XM_TRY(expect_forms(i, forms, XM_ARRAY_LEN(forms)));
     i->out[0].type = *xm_infer_type(i, XM_ATTENTION_Q);
-    if (k) {
-        XM_TRY(xm_infer_rank(i, XM_ATTENTION_K, 4));
-        XM_TRY(xm_infer_rank(i, XM_ATTENTION_V, 4));
-        XM_TRY(expect_dim(i, XM_ATTENTION_K, 1, q->dim[1]));
-        XM_TRY(expect_dim(i, XM_ATTENTION_V, 1, q->dim[1]));
-        XM_TRY(expect_dim(i, XM_ATTENTION_K, 3, q->dim[3]));
-        XM_TRY(
-            expect_dim(i, XM_ATTENTION_V, 2, xm_infer_shape(i, XM_ATTENTION_K)->dim[2]));
-        XM_TRY(check_heads(i));
-        i->out[0].type.shape.dim[3] = xm_infer_shape(i, XM_ATTENTION_V)->dim[3];
-    }
-    XM_TRY(check_preparation(i));
-    if (xm_infer_has(i, XM_ATTENTION_BEAM_IDX))
-        XM_TRY(xm_infer_rank(i, XM_ATTENTION_BEAM_IDX, 1));
-    if (xm_infer_has(i, XM_ATTENTION_KEY_MASK))
-        XM_TRY(xm_infer_rank(i, XM_ATTENTION_KEY_MASK, 2));
-    if (xm_infer_has(i, XM_ATTENTION_MASK))
-        XM_TRY(xm_infer_rank(i, XM_ATTENTION_MASK, 4));
-    return XM_OK;
+    if (xm_infer_has(i, XM_ATTENTION_COS))
+        XM_TRY(check_rotated(i, xm_infer_shape(i, XM_ATTENTION_COS)->dim[2],
+                             i->out[0].type.shape.dim[3]));
+    if (!xm_infer_has(i, XM_ATTENTION_K))
+        return XM_OK;
+    i->out[0].type.shape.dim[3] = xm_infer_shape(i, XM_ATTENTION_V)->dim[3];
+    return check_heads(i);
 }
 
 /* ---- mixture of experts ------------------------------------------------------------ */
@@ -272,19 +277,14 @@ expect_bias(struct xm_infer *i, uint32_t k, struct xm_dim experts, struct xm_dim
     return expect_dim(i, k, bias->rank - 1, rows);
 }
 
-/* A [1 or k,T,K], W [E,N,K], ids [T,k], bias [E,N], [E,1,N] or none -> [k,T,N]. */
+/* Tokens of S slots, experts and ids; bias [E,N], [E,1,N] or none -> [S,T,N]. */
 enum xm_status
 xm_shape_gather_matmul(struct xm_infer *i)
 {
     const struct xm_shape *a = xm_infer_shape(i, 0), *w = xm_infer_shape(i, 1),
                           *ids = xm_infer_shape(i, 2);
-    XM_TRY(xm_infer_rank(i, 0, 3));
-    XM_TRY(xm_infer_rank(i, 1, 3));
-    XM_TRY(xm_infer_rank(i, 2, 2));
-    XM_TRY(expect_dim(i, 1, 2, a->dim[2]));
-    XM_TRY(expect_dim(i, 2, 0, a->dim[1]));
-    if (!xm_dim_is(a->dim[0], 1))
-        XM_TRY(expect_dim(i, 0, 0, ids->dim[1]));
+    static const struct form forms[] = {{0, "sTK"}, {1, "ENK"}, {2, "TS"}};
+    XM_TRY(expect_forms(i, forms, XM_ARRAY_LEN(forms)));
     XM_TRY(expect_bias(i, 3, w->dim[0], w->dim[1]));
     i->out[0].type =
         (struct xm_type){xm_infer_type(i, 0)->element,

@@ -181,6 +181,45 @@ xm_shape_concat(struct xm_infer *i)
     return s.rank == 1 ? concat_content(i) : XM_OK;
 }
 
+/* Lengths of a variadic split with its -1 solved. */
+static enum xm_status
+split_lengths(struct xm_infer *i, struct xm_dim total, struct xm_dim *length)
+{
+    const struct xm_content *c = xm_infer_content(i, 2);
+    struct xm_dim sum = xm_dim_const(0);
+    uint32_t solved = i->n_out;
+    for (uint32_t k = 0; k < i->n_out; k++) {
+        length[k] = c && k < c->n ? c->e[k] : xm_dim_fresh(i->dims);
+        if (!xm_dim_is(length[k], -1))
+            sum = xm_dim_add(i->dims, sum, length[k]);
+        else if (solved != i->n_out)
+            return xm_shape_fail(i, "operand 2 holds -1 twice");
+        else
+            solved = k;
+    }
+    if (solved != i->n_out)
+        length[solved] = xm_dim_sub(i->dims, total, sum);
+    else if (xm_dim_is_const(total) && xm_dim_is_const(sum) && total.n != sum.n)
+        return xm_shape_fail(i, "the parts have %lld elements in all, not %lld",
+                             (long long)sum.n, (long long)total.n);
+    return XM_OK;
+}
+
+/* Those of a split in equal parts. */
+static enum xm_status
+equal_lengths(struct xm_infer *i, uint32_t axis, struct xm_dim total,
+              struct xm_dim *length)
+{
+    bool exact;
+    length[0] = xm_dim_div(i->dims, total, xm_dim_const(i->n_out), &exact);
+    if (!exact && xm_dim_is_const(total))
+        return xm_shape_fail(i, "dimension %u cannot be split into %u equal parts", axis,
+                             i->n_out);
+    for (uint32_t k = 1; k < i->n_out; k++)
+        length[k] = length[0];
+    return XM_OK;
+}
+
 /* Result k takes `length` elements from `begin` on. */
 static enum xm_status
 cut(struct xm_infer *i, uint32_t k, uint32_t axis, struct xm_dim begin,
@@ -199,61 +238,16 @@ enum xm_status
 xm_shape_split(struct xm_infer *i)
 {
     const struct xm_shape *in = xm_infer_shape(i, 0);
-    struct xm_dim begin = xm_dim_const(0), length;
+    struct xm_dim begin = xm_dim_const(0);
+    struct xm_dim *length = xm_arena_alloc(i->arena, i->n_out * sizeof(*length));
     int64_t axis_value;
     uint32_t axis;
-    bool exact;
-    XM_TRY(xm_infer_int(i, 1, &axis_value));
-    XM_TRY(xm_infer_axis(i, axis_value, in->rank, &axis));
-    length = xm_dim_div(i->dims, in->dim[axis], xm_dim_const(i->n_out), &exact);
-    if (!exact && xm_dim_is_const(in->dim[axis]))
-        return xm_shape_fail(i, "dimension %u cannot be split into %u equal parts", axis,
-                             i->n_out);
-    for (uint32_t k = 0; k < i->n_out; k++) {
-        XM_TRY(cut(i, k, axis, begin, length));
-        begin = xm_dim_add(i->dims, begin, length);
-    }
-    return XM_OK;
-}
-
-/* Lengths of a variadic split with its -1 solved; n_out of them in the arena. */
-static enum xm_status
-split_lengths(struct xm_infer *i, struct xm_dim total, struct xm_dim **out)
-{
-    const struct xm_content *c = xm_infer_content(i, 2);
-    struct xm_dim *length = xm_arena_alloc(i->arena, i->n_out * sizeof(*length));
-    struct xm_dim sum = xm_dim_const(0);
-    uint32_t solved = i->n_out;
     if (!length)
         return xm_fail(i->err, XM_NO_MEMORY, "out of memory for a split");
-    for (uint32_t k = 0; k < i->n_out; k++) {
-        length[k] = c && k < c->n ? c->e[k] : xm_dim_fresh(i->dims);
-        if (!xm_dim_is(length[k], -1))
-            sum = xm_dim_add(i->dims, sum, length[k]);
-        else if (solved != i->n_out)
-            return xm_shape_fail(i, "operand 2 holds -1 twice");
-        else
-            solved = k;
-    }
-    if (solved != i->n_out)
-        length[solved] = xm_dim_sub(i->dims, total, sum);
-    else if (xm_dim_is_const(total) && xm_dim_is_const(sum) && total.n != sum.n)
-        return xm_shape_fail(i, "the parts have %lld elements in all, not %lld",
-                             (long long)sum.n, (long long)total.n);
-    *out = length;
-    return XM_OK;
-}
-
-enum xm_status
-xm_shape_variadic_split(struct xm_infer *i)
-{
-    const struct xm_shape *in = xm_infer_shape(i, 0);
-    struct xm_dim begin = xm_dim_const(0), *length;
-    int64_t axis_value;
-    uint32_t axis;
     XM_TRY(xm_infer_int(i, 1, &axis_value));
     XM_TRY(xm_infer_axis(i, axis_value, in->rank, &axis));
-    XM_TRY(split_lengths(i, in->dim[axis], &length));
+    XM_TRY(i->op == XM_OP_SPLIT ? equal_lengths(i, axis, in->dim[axis], length)
+                                : split_lengths(i, in->dim[axis], length));
     for (uint32_t k = 0; k < i->n_out; k++) {
         XM_TRY(cut(i, k, axis, begin, length[k]));
         begin = xm_dim_add(i->dims, begin, length[k]);
