@@ -173,7 +173,6 @@ second_result(struct xm_graph *g, const struct xm_caps *caps, struct xm_value *n
     struct xm_value *in[XM_CHAIN_XS + XM_CHAIN_CS];
     struct xm_row_chain chain;
     struct xm_strbuf text = {0};
-    const char *why_not;
     uint32_t step;
     b.name = old->name;
     if (!chain_of(&b, norm, &chain, &step, in) || chain.n_y == XM_CHAIN_YS ||
@@ -183,12 +182,11 @@ second_result(struct xm_graph *g, const struct xm_caps *caps, struct xm_value *n
     chain.n_y++;
     xm_row_chain_print(&chain, &text);
     const union xm_attr attr = {.row_chain = {xm_strbuf_text(&text)}};
-    const uint32_t n_in = chain.n_x + chain.n_c;
     struct xm_node *n = NULL;
     if (!xm_strbuf_ok(&text))
         xm_fail(&g->err, XM_NO_MEMORY, "out of memory for a chain's steps");
-    else if (xm_can_run(caps, XM_OP_ROW_CHAIN, &attr, in, n_in, &why_not))
-        n = xm_node_build(&b, XM_OP_ROW_CHAIN, &attr, in, n_in);
+    else
+        n = xm_fused_build(&b, caps, XM_OP_ROW_CHAIN, &attr, in, chain.n_x + chain.n_c);
     xm_strbuf_free(&text);
     for (uint32_t i = 0; n && i < old->n_out; i++)
         xm_value_replace(g, &old->out[i], &n->out[i]);

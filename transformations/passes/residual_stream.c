@@ -18,16 +18,20 @@ enum {
     FORMS = 8 /* of r, before reshapes and scales, that count as r */
 };
 
+/* What is known of a node; and `r` of a value. */
+struct about {
+    const struct xm_node *node;
+    uint32_t place;   /* in the graph's order                                          */
+    uint32_t r;       /* of a sum: the operand that goes on, plus 1                    */
+    uint32_t goal;    /* the last search that looked for it                            */
+    uint32_t seen[2]; /* the last search that came here, before and behind a product   */
+};
+
 struct search {
     const struct xm_graph *g;
     bool *stream;
-    const struct xm_node *
-        *node;       /* by id                                                */
-    uint32_t *place; /* by id: in the graph's order                          */
-    uint32_t *r;     /* by number of a sum: the operand that goes on, plus 1 */
-    uint32_t *goal;  /* by id: the last search that looked for it            */
-    uint32_t *seen;  /* by step: the last search that came here              */
-    uint32_t *stack; /* steps: 2 * id + whether a product was passed         */
+    struct about *of; /* by id, or number of a value                    */
+    uint32_t *stack;  /* steps: 2 * id + whether a product was passed */
     uint32_t number, depth;
     uint64_t work;
 };
@@ -57,14 +61,14 @@ set_goals(struct search *s, const struct xm_value *r)
         const struct xm_node *n = r->node;
         const struct xm_linearity linear = xm_node_linearity(n, r->index);
         uint32_t i = 0;
-        s->goal[n->id] = s->number;
+        s->of[n->id].goal = s->number;
         while (i < n->n_in && !carries(&linear, n, i))
             i++;
         if (i == n->n_in)
-            return s->place[n->id];
+            return s->of[n->id].place;
         r = xm_in(n, i);
     }
-    return s->place[r->node->id];
+    return s->of[r->node->id].place;
 }
 
 static void
@@ -75,10 +79,10 @@ push_operands(struct search *s, const struct xm_node *n, uint32_t but, bool pass
     for (uint32_t i = 0; i < n->n_in; i++) {
         const struct xm_node *maker = xm_in(n, i)->node;
         const uint32_t step = 2 * maker->id + passed;
-        if (i == but || maker->op == XM_OP_NONE || s->place[maker->id] < oldest ||
-            s->seen[step] == s->number)
+        if (i == but || maker->op == XM_OP_NONE || s->of[maker->id].place < oldest ||
+            s->of[maker->id].seen[passed] == s->number)
             continue;
-        s->seen[step] = s->number;
+        s->of[maker->id].seen[passed] = s->number;
         s->stack[s->depth++] = step;
     }
 }
@@ -99,8 +103,8 @@ others_come_from(struct search *s, const struct xm_node *n, uint32_t i)
     push_operands(s, n, i, is_product(n), oldest);
     while (s->depth > 0 && s->work < MOST_WORK) {
         const uint32_t step = s->stack[--s->depth];
-        const struct xm_node *m = s->node[step / 2];
-        if (step % 2 && s->goal[m->id] == s->number)
+        const struct xm_node *m = s->of[step / 2].node;
+        if (step % 2 && s->of[m->id].goal == s->number)
             return true;
         push_operands(s, m, UINT32_MAX, step % 2 || is_product(m), oldest);
     }
@@ -116,7 +120,7 @@ find_sum(struct search *s, const struct xm_node *n, uint32_t result)
         if (!carries(&linear, n, i) || xm_has_operand(linear.alone, i) ||
             !others_come_from(s, n, i))
             continue;
-        s->r[n->id + result] = i + 1;
+        s->of[n->id + result].r = i + 1;
         s->stream[n->id + result] = true;
         return;
     }
@@ -128,7 +132,7 @@ static void
 mark_before(struct search *s, const struct xm_node *n, uint32_t result)
 {
     const struct xm_linearity linear = xm_node_linearity(n, result);
-    const uint32_t r = s->r[n->id + result];
+    const uint32_t r = s->of[n->id + result].r;
     for (uint32_t i = 0; i < n->n_in; i++) {
         if (carries(&linear, n, i) && (r == 0 || r == i + 1))
             s->stream[number_of(xm_in(n, i))] = true;
@@ -151,8 +155,8 @@ find_stream(struct search *s)
     uint32_t place = 0;
     xm_for_each_node(n, s->g)
     {
-        s->node[n->id] = n;
-        s->place[n->id] = ++place;
+        s->of[n->id].node = n;
+        s->of[n->id].place = ++place;
         for (uint32_t i = 0; i < n->n_out; i++)
             find_sum(s, n, i);
     }
@@ -174,13 +178,9 @@ xm_find_residual_stream(const struct xm_graph *g, bool *stream)
     const size_t n = (size_t)g->next_id + 1;
     struct search s = {.g = g, .stream = stream};
     struct xm_arena scratch = {0};
-    s.node = xm_arena_alloc(&scratch, n * sizeof(const struct xm_node *));
-    s.place = xm_arena_alloc(&scratch, n * sizeof(*s.place));
-    s.r = xm_arena_alloc(&scratch, n * sizeof(*s.r));
-    s.goal = xm_arena_alloc(&scratch, n * sizeof(*s.goal));
-    s.seen = xm_arena_alloc(&scratch, n * 2 * sizeof(*s.seen));
+    s.of = xm_arena_alloc(&scratch, n * sizeof(*s.of));
     s.stack = xm_arena_alloc(&scratch, n * 2 * sizeof(*s.stack));
-    const bool ok = s.node && s.place && s.r && s.goal && s.seen && s.stack;
+    const bool ok = s.of && s.stack;
     if (ok)
         find_stream(&s);
     xm_arena_free(&scratch);
