@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plugins by device name, models from files.
+ * Plugins by device name.
  */
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "plugin/plugin.h"
-#include "plugin/readers/openvino_ir.h"
 #include "runtime/util/log.h"
 
 enum { MAX_PLUGINS = 16 };
@@ -173,30 +170,6 @@ xm_core_devices(const struct xm_core *c, void (*each)(const char *name, void *ct
 }
 
 /* ---- models ---- */
-
-enum xm_status
-xm_core_read_model(const struct xm_core *c, const char *path, const char *weights_path,
-                   struct xm_graph **out, struct xm_error *err)
-{
-    (void)c;
-    struct stat st;
-    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
-        return xm_openvino_ir_read(path, weights_path, out, err);
-    struct xm_strbuf file = {0};
-    xm_strbuf_printf(&file, "%s/openvino_model.xml", path);
-    enum xm_status s = XM_OK;
-    if (!xm_strbuf_ok(&file))
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
-    else if (stat(xm_strbuf_text(&file), &st) != 0 && errno == ENOENT)
-        s = xm_fail(err, XM_NOT_FOUND,
-                    "the folder '%.300s' holds no openvino_model.xml: give the .xml "
-                    "itself, or export the model to OpenVINO IR",
-                    path);
-    else
-        s = xm_openvino_ir_read(xm_strbuf_text(&file), weights_path, out, err);
-    xm_strbuf_free(&file);
-    return s;
-}
 
 enum xm_status
 xm_core_compile(const struct xm_core *c, struct xm_graph *g, const char *device,

@@ -100,6 +100,50 @@ enum xm_status xm_planner_largest_context(struct xm_program *p,
                                           uint64_t requests, uint64_t most, uint64_t *out,
                                           struct xm_error *err);
 
+/* ---- a plan -------------------------------------------------------------------------- */
+
+enum { XM_PLAN_LARGEST_CONTEXT = 1 << 20 };
+
+/* What could be changed. */
+enum xm_plan_change {
+    XM_PLAN_CONTEXT, /* a smaller one                                      */
+    XM_PLAN_KV,      /* KV_CACHE_PRECISION                                 */
+    XM_PLAN_CHUNK,   /* XM_UBATCH                                          */
+    XM_PLAN_OFFLOAD, /* OFFLOAD_RATIO: where the device has its own memory */
+    XM_PLAN_N_CHANGES
+};
+
+/* A change that alone is enough; it has been counted. */
+struct xm_plan_advice {
+    enum xm_plan_change change;
+    char value[24];
+};
+
+struct xm_plan {
+    /* The caller's. */
+    struct xm_device_info info;
+    struct xm_config
+        config; /* as the user wants it; a cache of experts of an open size gets one */
+    struct xm_plan_wish wish;
+    struct xm_memory_room room;
+    /* Found. */
+    struct xm_config decided; /* as the rules made it */
+    struct xm_memory_need need;
+    uint64_t excess;          /* bytes; 0: it fits */
+    uint64_t largest_context; /* of as many requests, at most XM_PLAN_LARGEST_CONTEXT */
+    bool is_beyond_counting;  /* the wish: no device takes such buffers */
+    struct xm_plan_advice advice[XM_PLAN_N_CHANGES];
+    size_t n_advice;
+};
+
+/* Counts what `g`, which stays the caller's, takes, and looks for what would help where it does not
+ * fit. XM_NO_MEMORY with is_beyond_counting: the sentence says which context would fit. */
+enum xm_status xm_planner_plan(struct xm_plan *p, const struct xm_graph *g,
+                               struct xm_error *err);
+/* A context to plan for where nobody asks for one: no more than the model was trained for (0: not
+ * known). */
+uint64_t xm_planner_usual_context(uint64_t trained);
+
 /* Before lowering: whether the rewritten `g` fits on p's device. Experts that do not are left
  * on the host (p->config.offload_ratio) unless the user said how many, twice as many when the size
  * of their cache (p->config.expert_cache) is open, which then gets what is left; a chunk that wants

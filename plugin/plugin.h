@@ -146,10 +146,6 @@ enum xm_status xm_core_find(const struct xm_core *c, const char *device,
 void xm_core_devices(const struct xm_core *c, void (*each)(const char *name, void *ctx),
                      void *ctx);
 
-/* A model file: a folder with openvino_model.xml, or an .xml. */
-enum xm_status xm_core_read_model(const struct xm_core *c, const char *path,
-                                  const char *weights_path, struct xm_graph **out,
-                                  struct xm_error *err);
 /* Takes `g` over, also on failure. */
 enum xm_status xm_core_compile(const struct xm_core *c, struct xm_graph *g,
                                const char *device, const struct xm_property *properties,

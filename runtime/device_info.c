@@ -245,6 +245,26 @@ xm_device_pretend(struct xm_device_info *d, const char *name, struct xm_error *e
                    known);
 }
 
+enum xm_status
+xm_device_imagine(const char *name, struct xm_device_info *out, struct xm_error *err)
+{
+    *out = (struct xm_device_info){
+#define SG(a, b, c)                                                                      \
+    {                                                                                    \
+        a, b, c, 0                                                                       \
+    }
+#define USUAL(member, value) .member = value,
+#include "runtime/devices.def"
+#undef SG
+    };
+    snprintf(out->name, sizeof(out->name), "%s", name);
+    XM_TRY(xm_device_pretend(out, name, err));
+    out->pretended = 0;
+    if (out->integrated)
+        out->global_bytes = UINT64_MAX;
+    return XM_OK;
+}
+
 const struct xm_device_row *
 xm_device_rows(size_t *n)
 {

@@ -131,6 +131,11 @@ void xm_device_apply_tables(struct xm_device_info *d);
 enum xm_status xm_device_pretend(struct xm_device_info *d, const char *name,
                                  struct xm_error *err);
 
+/* The chip of this row with its usual driver, which need not be here: for plans. Its memory is not
+ * known; UINT64_MAX where it is the host's. */
+enum xm_status xm_device_imagine(const char *name, struct xm_device_info *out,
+                                 struct xm_error *err);
+
 /* Rows of devices.def, for tests and `devices --rules`. */
 struct xm_device_row {
     const char *name; /* "tgl", "mtl_u": what XM_DEVICE_AS takes                 */

@@ -82,6 +82,12 @@ class CheckStyle(unittest.TestCase):
                              ("runtime/a.c", "primitives/primitive.h"),
                              ("transformations/a.c", "primitives/primitive.h"),
                              ("primitives/a.c", "transformations/pipeline.h"),
+                             ("plugin/a.c", "plugin/pipeline/session.h"),
+                             ("plugin/text/a.c", "plugin/pipeline/package.h"),
+                             ("plugin/pipeline/a.c", "plugin/cli/cli.h"),
+                             ("plugin/pipeline/a.c", "primitives/primitive.h"),
+                             ("plugin/cli/a.c", "primitives/primitive.h"),
+                             ("plugin/api/a.c", "plugin/cli/cli.h"),
                              ("functional_tests/a.cpp", "runtime/engine.h")):
             self.expect(f"may not include {target}", name, SPDX + f'#include "{target}"\n')
         self.expect("by its path from the root", "plugin/a.c", SPDX + '#include "b.h"\n')

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plugin/api/api.h"
+#include "plugin/pipeline/package.h"
 #include "plugin/readers/openvino_ir.h"
 
 /* ---- reading ----------------------------------------------------------------------- */
@@ -20,7 +21,7 @@ ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bi
     struct xm_graph *g = NULL;
     if (!core || !model_path || !model)
         return INVALID_C_PARAM;
-    if (xm_core_read_model(core->core, model_path, bin_path, &g, &err) != XM_OK)
+    if (xm_package_graph_of(model_path, bin_path, &g, &err) != XM_OK)
         return xm_api_error(&err);
     return xm_api_model_create(g, model);
 }
@@ -81,7 +82,7 @@ xm_api_compile_file(const ov_core_t *core, const char *path, const char *device,
 {
     struct xm_error err = {0};
     struct xm_graph *g = NULL;
-    ov_status_e s = xm_core_read_model(core->core, path, NULL, &g, &err) == XM_OK
+    ov_status_e s = xm_package_graph_of(path, NULL, &g, &err) == XM_OK
                         ? compile_graph(core, g, device, properties, n, out)
                         : xm_api_error(&err);
     xm_free(properties);

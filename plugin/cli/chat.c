@@ -2,9 +2,8 @@
  *
  * xemoe chat: a conversation on the terminal.
  *
- * Each turn renders the conversation with the model's template: of answers only what was said,
- * not what was thought, as templates have it. The tokens that the cache holds already (the
- * longest common beginning) are kept, only the rest is fed.
+ * Each turn gives the conversation to the session: of answers only what was said, not what was
+ * thought, as templates have it. The session feeds what it does not hold already.
  */
 #include "plugin/cli/chat.h"
 
@@ -18,8 +17,7 @@
 #include "plugin/cli/progress.h"
 #include "plugin/cli/terminal.h"
 #include "plugin/cli/text_out.h"
-#include "plugin/text/answer.h"
-#include "plugin/text/chat_template.h"
+#include "plugin/pipeline/token_runner.h"
 #include "runtime/util/log.h"
 
 struct args {
@@ -42,14 +40,11 @@ static const struct xm_cli_option options[] = {
 struct chat {
     const struct args *args;
     struct xm_cli_model *model;
-    struct xm_chat_template *template;
-    struct xm_generator *generator;
-    struct xm_answer answer;
+    struct xm_session *session;
     struct xm_conversation conversation;
-    struct xm_token_list cached; /* what the states hold                      */
-    bool interactive;            /* a person types                            */
-    bool refused;                /* a message that does not fit               */
-    bool stopped;                /* by Ctrl-C, where nobody types             */
+    bool interactive; /* a person types                            */
+    bool refused;     /* a message that does not fit               */
+    bool stopped;     /* by Ctrl-C, where nobody types             */
 };
 
 /* ---- the prompt of a turn ---- */
@@ -57,7 +52,6 @@ struct chat {
 static enum xm_status
 render(struct chat *c, struct xm_token_list *ids, struct xm_error *err)
 {
-    struct xm_strbuf text = {0};
     struct xm_json_out j;
     xm_json_begin(&j);
     yyjson_mut_val *list = xm_conversation_add_json(&c->conversation, false, &j);
@@ -65,17 +59,11 @@ render(struct chat *c, struct xm_token_list *ids, struct xm_error *err)
     xm_json_end(&j);
     if (!messages)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the conversation");
-    enum xm_status s =
-        xm_chat_template_render(c->template, messages, true, NULL, &text, err);
+    const struct xm_prompt prompt = {.kind = XM_PROMPT_MESSAGES, .text = messages};
     xm_token_list_clear(ids);
-    if (s == XM_OK && text.n == 0)
-        s = xm_fail(err, XM_INVALID,
-                    "the model's chat template makes no text of the conversation");
-    if (s == XM_OK)
-        s = xm_tokenizer_encode(c->model->tokenizer, xm_strbuf_text(&text), text.n, false,
-                                ids, err);
+    enum xm_status s = xm_prompt_encode(
+        c->model->package, &prompt, xm_compiled_vocabulary(c->model->compiled), ids, err);
     xm_free(messages);
-    xm_strbuf_free(&text);
     return s;
 }
 
@@ -84,27 +72,23 @@ static uint64_t
 context_of(const struct chat *c)
 {
     const uint64_t given = c->args->generation.context;
-    return given ? given : c->model->context;
+    return given ? given : c->model->package->facts.context;
 }
 
 /* Renders as many of the last turns as leave room for an answer: a quarter of the context, or
- * what an answer may take at most. *most: how many tokens it may have; 0: the last turn alone
- * does not fit. */
+ * what an answer may take at most. *fits: the last turn alone does. */
 static enum xm_status
-fit(struct chat *c, struct xm_token_list *prompt, uint64_t *most, struct xm_error *err)
+fit(struct chat *c, struct xm_token_list *prompt, bool *fits, struct xm_error *err)
 {
     const uint64_t context = context_of(c), quarter = context / 4;
     const uint64_t reserve = c->args->tokens < quarter ? c->args->tokens : quarter;
     const size_t first = c->conversation.first;
     XM_TRY(render(c, prompt, err));
-    *most = c->args->tokens;
-    if (!context)
-        return XM_OK;
-    while (prompt->n + reserve > context && xm_conversation_leave_out(&c->conversation))
+    while (context && prompt->n + reserve > context &&
+           xm_conversation_leave_out(&c->conversation))
         XM_TRY(render(c, prompt, err));
-    uint64_t room = prompt->n < context ? context - prompt->n : 0;
-    *most = room < *most ? room : *most;
-    if (!room)
+    *fits = xm_generation_room(context, prompt->n) > 0;
+    if (!*fits)
         c->conversation.first = first; /* the message is refused, the others stay */
     else if (c->conversation.first != first)
         fprintf(stderr,
@@ -116,95 +100,56 @@ fit(struct chat *c, struct xm_token_list *prompt, uint64_t *most, struct xm_erro
 
 /* ---- a turn ---- */
 
-/* How many of the tokens the states hold already; one at least is left to feed. */
-static size_t
-reusable(const struct chat *c, const struct xm_token_list *ids)
-{
-    size_t n = 0;
-    while (n < c->cached.n && n + 1 < ids->n && c->cached.ids[n] == ids->ids[n])
-        n++;
-    return n;
-}
-
-/* The states hold the prompt and those new tokens that were fed. */
-static enum xm_status
-note_cached(struct chat *c, const struct xm_token_list *prompt,
-            const struct xm_token_list *new, struct xm_error *err)
-{
-    struct xm_infer *r = xm_generator_request(c->generator);
-    xm_token_list_clear(&c->cached);
-    if (!xm_token_list_add_n(&c->cached, prompt->ids, prompt->n) ||
-        !xm_token_list_add_n(&c->cached, new->ids, new->n))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
-    uint64_t past = r->ops->past(r);
-    c->cached.n = past < c->cached.n ? (size_t)past : c->cached.n;
-    return XM_OK;
-}
-
-static enum xm_status
-answer_tokens(struct chat *c, const struct xm_token_list *prompt, uint64_t most,
-              struct xm_text_out *o, struct xm_token_list *new, struct xm_error *err)
-{
-    struct xm_generation_times times;
-    struct xm_infer *r = xm_generator_request(c->generator);
-    xm_generator_rewind(c->generator, reusable(c, prompt));
-    size_t past = (size_t)r->ops->past(r);
-    struct xm_generation run = {.prompt = prompt->ids + past,
-                                .n_prompt = prompt->n - past,
-                                .max_tokens = most,
-                                .stop_ids = c->model->ids.eos,
-                                .n_stop = (uint32_t)c->model->ids.n_eos,
-                                .on_token = xm_cli_token_out,
-                                .ctx = o};
-    xm_cli_catch_interrupt(r);
-    xm_progress_show("reading %zu tokens", prompt->n - past);
-    xm_cli_show_builds();
-    enum xm_status s = xm_generator_run(c->generator, &run, new, &times, err);
-    xm_cli_hide_builds();
-    xm_progress_clear();
-    if (s == XM_CANCELLED && xm_cli_interrupted()) {
-        err->status = s = XM_OK; /* the answer ends here */
-        err->text[0] = '\0';
-    }
-    return s == XM_OK ? note_cached(c, prompt, new, err) : s;
-}
-
 /* Why an answer ends that the model has not ended. */
 static void
-tell_limit(const struct chat *c, uint64_t most, const struct xm_token_list *new,
-           const struct xm_text_out *o)
+tell_limit(const struct chat *c, enum xm_finish finish)
 {
-    if (new->n < most || o->stopped || xm_cli_interrupted())
-        return;
-    if (most < c->args->tokens)
+    if (finish == XM_FINISH_CONTEXT)
         fprintf(stderr, "xemoe: the context of %" PRIu64 " tokens is full\n",
                 context_of(c));
-    else
+    else if (finish == XM_FINISH_LENGTH)
         fprintf(stderr, "xemoe: the answer was cut after %" PRIu64 " tokens (-n)\n",
-                most);
+                c->args->tokens);
 }
 
 static enum xm_status
-write_answer(struct chat *c, const struct xm_token_list *prompt, uint64_t most,
-             struct xm_text_out *o, struct xm_error *err)
+write_answer(struct chat *c, const struct xm_token_list *prompt,
+             struct xm_generation_result *result, struct xm_error *err)
 {
-    struct xm_token_list new = {0};
-    enum xm_status s = xm_answer_begin(&c->answer, prompt->ids, prompt->n, err);
-    if (s == XM_OK)
-        s = answer_tokens(c, prompt, most, o, &new, err);
+    const struct xm_cli_stops stops = xm_cli_stops(&c->args->generation);
+    struct xm_text_out o;
+    const struct xm_generation run = {
+        .prompt = {.kind = XM_PROMPT_IDS, .ids = prompt->ids, .n = prompt->n},
+        .max_tokens = c->args->tokens,
+        .context = context_of(c),
+        .stops = stops.list,
+        .n_stops = stops.n,
+        .is_answer = true,
+        .on_piece = xm_cli_piece_out,
+        .ctx = &o};
+    xm_text_out_begin(&o, true, !c->args->generation.target.json);
+    o.show_thoughts = c->args->show_thinking;
+    xm_cli_catch_interrupt(xm_session_request(c->session));
+    xm_progress_show("reading %zu tokens",
+                     prompt->n - xm_session_reusable(c->session, prompt->ids, prompt->n));
+    xm_cli_show_builds();
+    enum xm_status s = xm_session_run(c->session, &run, result, err);
+    xm_cli_hide_builds();
     /* Always: the line is ended, and styles with it, before a sentence says what failed. */
-    if (xm_text_out_finish(o) != XM_OK && s == XM_OK)
-        s = xm_fail(err, o->err.status, "%s", o->err.text);
-    if (s == XM_OK)
-        tell_limit(c, most, &new, o);
-    /* Templates want turn by turn: a message without an answer would not be one. */
-    if (s == XM_OK && xm_cli_interrupted() && !o->text.n)
-        xm_conversation_pop(&c->conversation);
-    else if (s == XM_OK)
-        s = xm_conversation_add(&c->conversation, "assistant", xm_strbuf_text(&o->text),
-                                o->text.n, err);
-    xm_token_list_free(&new);
+    xm_text_out_finish(&o);
     return s;
+}
+
+/* Templates want turn by turn: a message without an answer would not be one. */
+static enum xm_status
+note_answer(struct chat *c, const struct xm_generation_result *r, struct xm_error *err)
+{
+    if (xm_cli_interrupted() && !r->text.n) {
+        xm_conversation_pop(&c->conversation);
+        return XM_OK;
+    }
+    return xm_conversation_add(&c->conversation, "assistant", xm_strbuf_text(&r->text),
+                               r->text.n, err);
 }
 
 static void
@@ -222,18 +167,19 @@ static enum xm_status
 answer(struct chat *c, struct xm_error *err)
 {
     struct xm_token_list prompt = {0};
-    struct xm_text_out o;
-    uint64_t most = 0;
-    XM_TRY(xm_text_out_begin(&o, c->model->tokenizer, &c->args->generation.stops,
-                             !c->args->generation.target.json, true, true, err));
-    o.answer = &c->answer;
-    o.show_thoughts = c->args->show_thinking;
-    enum xm_status s = fit(c, &prompt, &most, err);
-    if (s == XM_OK && most == 0)
+    struct xm_generation_result result = {0};
+    bool fits = false;
+    enum xm_status s = fit(c, &prompt, &fits, err);
+    if (s == XM_OK && !fits) {
         refuse(c, prompt.n);
-    else if (s == XM_OK)
-        s = write_answer(c, &prompt, most, &o, err);
-    xm_text_out_end(&o);
+    } else if (s == XM_OK) {
+        s = write_answer(c, &prompt, &result, err);
+        if (s == XM_OK)
+            tell_limit(c, result.finish);
+        if (s == XM_OK)
+            s = note_answer(c, &result, err);
+    }
+    xm_generation_result_free(&result);
     xm_token_list_free(&prompt);
     return s;
 }
@@ -329,17 +275,17 @@ print_json(const struct chat *c, const struct xm_sampling *sampling, struct xm_e
 }
 
 static enum xm_status
-chat(struct chat *c, const struct xm_sampling *sampling, const char *folder,
-     struct xm_error *err)
+chat(struct chat *c, const struct xm_sampling *sampling, struct xm_error *err)
 {
     struct xm_line_input *in = NULL;
     char warning[XM_CLI_WARNING];
     const char *system = c->args->system;
-    XM_TRY(xm_chat_template_load(folder, &c->template, err));
-    XM_TRY(xm_generator_create(c->model->compiled, sampling, &c->generator, err));
-    if (xm_cli_beyond_training(c->args->generation.context, c->model->context, warning))
+    XM_TRY(xm_package_read(c->model->package, XM_PACKAGE_CHAT_TEMPLATE, err));
+    XM_TRY(xm_session_create(c->model->compiled, c->model->package, &c->session, err));
+    xm_session_set_sampling(c->session, sampling);
+    if (xm_cli_beyond_training(c->args->generation.context,
+                               c->model->package->facts.context, warning))
         xm_log(XM_LOG_WARNING, "%s", warning);
-    xm_answer_init(&c->answer, c->model->tokenizer, c->template);
     if (system)
         XM_TRY(
             xm_conversation_add(&c->conversation, "system", system, strlen(system), err));
@@ -368,16 +314,10 @@ run_model(struct xm_cli_model *m, const struct args *a,
 {
     struct xm_error err = {0};
     struct chat c = {.args = a, .model = m};
-    struct xm_strbuf folder = {0};
     c.interactive = xm_terminal_is(STDIN_FILENO) && xm_terminal_is(STDERR_FILENO);
-    xm_cli_model_folder(a->generation.target.model, &folder);
-    enum xm_status s = chat(&c, sampling, xm_strbuf_text(&folder), &err);
-    xm_generator_destroy(c.generator);
-    xm_chat_template_free(c.template);
-    xm_answer_free(&c.answer);
+    enum xm_status s = chat(&c, sampling, &err);
+    xm_session_destroy(c.session);
     xm_conversation_free(&c.conversation);
-    xm_token_list_free(&c.cached);
-    xm_strbuf_free(&folder);
     return s == XM_OK ? exit_code(&c) : xm_cli_failed(&err);
 }
 

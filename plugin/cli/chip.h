@@ -7,11 +7,9 @@
 
 #include "runtime/engine.h"
 
-/* The device's facts: of the chip `device_as` where that is not NULL (an Intel GPU with its usual
- * driver), else of the OpenCL device called `device` (NULL: the default one). */
+/* The device's facts: of the chip `device_as` where that is not NULL (xm_device_imagine), else of
+ * the OpenCL device called `device` (NULL: the default one). */
 enum xm_status xm_cli_find_chip(const char *device, const char *device_as,
                                 struct xm_device_info *out, struct xm_error *err);
-/* Whether --device-as may have this value. */
-enum xm_status xm_cli_check_chip(const char *device_as, struct xm_error *err);
 
 #endif

@@ -12,10 +12,9 @@
 #include "plugin/cli/args.h"
 #include "plugin/cli/interrupt.h"
 #include "plugin/cli/json_out.h"
+#include "plugin/pipeline/package.h"
 #include "plugin/plugin.h"
-#include "plugin/text/model_config.h"
 #include "plugin/text/token_list.h"
-#include "plugin/text/tokenizer.h"
 
 enum xm_exit {
     XM_EXIT_OK = 0,
@@ -81,9 +80,8 @@ int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
 struct xm_cli_model {
     struct xm_core *core;
     struct xm_compiled *compiled;
-    struct xm_tokenizer *tokenizer; /* NULL: no tokenizer.json beside the model */
-    struct xm_model_ids ids;
-    uint64_t context; /* that it was trained for; 0: not known           */
+    struct xm_package
+        *package; /* its text side has been read, but for the chat template */
     double load_s;
     double load_peak_rss; /* MiB, once loaded */
 };
@@ -92,10 +90,6 @@ struct xm_cli_model {
 int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
                       const struct xm_compile_options *options);
 void xm_cli_model_close(struct xm_cli_model *m);
-/* The folder of a model's path: the path itself, or what is before its last slash. */
-void xm_cli_model_folder(const char *path, struct xm_strbuf *out);
-/* Positions that a model was trained for, as its config.json says; 0: not known. */
-uint64_t xm_cli_trained_context(const char *model);
 /* What --context asks for; XM_EXIT_USAGE: more positions than any model has. */
 int xm_cli_check_context(uint64_t positions);
 /* Whether these are more than the model was trained for, and what to say then. */
@@ -104,8 +98,6 @@ bool xm_cli_beyond_training(uint64_t positions, uint64_t trained,
                             char warning[XM_CLI_WARNING]);
 /* "GPU: <name of the chip>" */
 void xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out);
-/* Rows of the embedding table: ids must lie below. UINT64_MAX: not known. */
-uint64_t xm_cli_model_vocabulary(const struct xm_cli_model *m);
 
 /* {"cl_mem": {"now": …, "peak": …, "buffers": …}, …} into an object of the result. */
 void xm_cli_add_memory_kinds(struct xm_json_out *j, yyjson_mut_val *o,

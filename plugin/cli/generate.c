@@ -2,8 +2,6 @@
  *
  * xemoe generate: continues a prompt, token by token.
  */
-#include "plugin/generate.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,15 +46,14 @@ is_drawn(const struct args *a)
 
 static enum xm_status
 print_json(const struct xm_cli_model *m, const struct args *a, const struct xm_costs *c,
-           const struct xm_text_out *o, const struct xm_token_list *prompt,
-           const struct xm_token_list *ids, struct xm_error *err)
+           const struct xm_generation_result *r, struct xm_error *err)
 {
     struct xm_json_out j;
     xm_json_begin(&j);
-    xm_json_add_ids(&j, NULL, "prompt_ids", prompt->ids, prompt->n);
-    xm_json_add_ids(&j, NULL, "ids", ids->ids, ids->n);
-    if (o->has_text)
-        xm_json_add_text(&j, NULL, "text", xm_strbuf_text(&o->text), o->text.n);
+    xm_json_add_ids(&j, NULL, "prompt_ids", r->prompt.ids, r->prompt.n);
+    xm_json_add_ids(&j, NULL, "ids", r->ids.ids, r->ids.n);
+    if (m->package->tokenizer)
+        xm_json_add_text(&j, NULL, "text", xm_strbuf_text(&r->text), r->text.n);
     else
         xm_json_add_text(&j, NULL, "note", "no tokenizer.json beside the model: no text",
                          43);
@@ -71,66 +68,82 @@ print_json(const struct xm_cli_model *m, const struct args *a, const struct xm_c
 
 /* ---- the run ----------------------------------------------------------------------- */
 
-/* How many tokens may be made behind a prompt of `n`. */
-static int
-room(const struct xm_cli_model *m, const struct args *a, uint64_t n, uint64_t *most)
+/* The context that bounds the text; without a number of tokens the one of the training. */
+static uint64_t
+context_of(const struct xm_cli_model *m, const struct args *a)
 {
     const uint64_t given = a->generation.context;
-    const uint64_t context = given ? given : a->tokens == UINT64_MAX ? m->context : 0;
-    *most = a->tokens;
-    if (context && n >= context)
+    return given ? given : a->tokens == UINT64_MAX ? m->package->facts.context : 0;
+}
+
+/* Whether there is room behind a prompt of `n`, and whether the model knows what to do there. */
+static int
+check_room(const struct xm_cli_model *m, const struct args *a, uint64_t n)
+{
+    const uint64_t context = context_of(m, a), room = xm_generation_room(context, n);
+    if (!room)
         return xm_cli_usage(
             "the prompt has %" PRIu64 " tokens, which leaves no room in a "
             "context of %" PRIu64 "%s",
-            n, context, given ? " (-c)" : ": give a larger one with -c, or -n");
-    if (context && context - n < *most)
-        *most = context - n;
-    const uint64_t whole = *most < UINT64_MAX - n ? n + *most : UINT64_MAX;
+            n, context,
+            a->generation.context ? " (-c)" : ": give a larger one with -c, or -n");
+    const uint64_t most = room < a->tokens ? room : a->tokens;
+    const uint64_t whole = most < UINT64_MAX - n ? n + most : UINT64_MAX;
     char warning[XM_CLI_WARNING];
-    if (xm_cli_beyond_training(whole, m->context, warning))
+    if (xm_cli_beyond_training(whole, m->package->facts.context, warning))
         xm_log(XM_LOG_WARNING, "%s", warning);
     return XM_EXIT_OK;
 }
 
 static enum xm_status
 generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_list *prompt,
-         uint64_t most, struct xm_text_out *o, struct xm_token_list *ids,
-         struct xm_costs *costs, struct xm_error *err)
+         struct xm_generation_result *result, struct xm_costs *costs,
+         struct xm_error *err)
 {
-    struct xm_generation run = {.prompt = prompt->ids,
-                                .n_prompt = prompt->n,
-                                .max_tokens = most,
-                                .stop_ids = m->ids.eos,
-                                .n_stop = a->ignore_eos ? 0 : (uint32_t)m->ids.n_eos,
-                                .on_token = xm_cli_token_out,
-                                .ctx = o};
-    struct xm_generator *g = NULL;
-    XM_TRY(xm_generator_create(m->compiled, &a->sampling, &g, err));
-    xm_cli_catch_interrupt(xm_generator_request(g));
+    const struct xm_cli_stops stops = xm_cli_stops(&a->generation);
+    struct xm_text_out o;
+    const struct xm_generation run = {
+        .prompt = {.kind = XM_PROMPT_IDS, .ids = prompt->ids, .n = prompt->n},
+        .max_tokens = a->tokens,
+        .context = context_of(m, a),
+        .stops = stops.list,
+        .n_stops = stops.n,
+        .ignore_ends = a->ignore_eos,
+        .keep_special = a->special,
+        .on_piece = xm_cli_piece_out,
+        .ctx = &o};
+    struct xm_session *session = NULL;
+    xm_text_out_begin(&o, m->package->tokenizer != NULL, !a->generation.target.json);
+    if (!o.has_text && o.stream)
+        fputs("xemoe: no tokenizer.json beside the model: token ids instead of text\n",
+              stderr);
+    XM_TRY(xm_session_create(m->compiled, m->package, &session, err));
+    xm_session_set_sampling(session, &a->sampling);
+    xm_cli_catch_interrupt(xm_session_request(session));
     xm_progress_show("reading a prompt of %zu tokens", prompt->n);
     xm_cli_show_builds();
-    enum xm_status s = xm_generator_run(g, &run, ids, &costs->times, err);
+    enum xm_status s = xm_session_run(session, &run, result, err);
     xm_cli_hide_builds();
     xm_cli_release_interrupt();
-    xm_progress_clear();
-    if (s == XM_CANCELLED && xm_cli_interrupted())
-        s = XM_OK; /* what there is gets printed */
-    if (xm_text_out_finish(o) != XM_OK && s == XM_OK)
-        s = xm_fail(err, o->err.status, "%s", o->err.text);
-    xm_costs_find(m, xm_generator_request(g), costs);
+    xm_text_out_finish(&o);
+    costs->times = result->times;
+    xm_costs_find(m, xm_session_request(session), costs);
     if (a->verbose && s == XM_OK)
         xm_costs_measure_reading(m, costs);
-    xm_generator_destroy(g);
+    xm_session_destroy(session);
     return s;
 }
 
 static int
 report(const struct xm_cli_model *m, const struct args *a, const struct xm_costs *c,
-       const struct xm_text_out *o, const struct xm_token_list *prompt,
-       const struct xm_token_list *ids)
+       const struct xm_generation_result *r)
 {
     struct xm_error err = {0};
-    if (a->generation.target.json && print_json(m, a, c, o, prompt, ids, &err) != XM_OK)
+    if (r->finish == XM_FINISH_CONTEXT)
+        fprintf(stderr,
+                "xemoe: the context of %" PRIu64 " tokens is full: the text ends here\n",
+                context_of(m, a));
+    if (a->generation.target.json && print_json(m, a, c, r, &err) != XM_OK)
         return xm_cli_failed(&err);
     if (a->verbose) {
         xm_costs_print(m, c);
@@ -146,28 +159,14 @@ report(const struct xm_cli_model *m, const struct args *a, const struct xm_costs
 
 static int
 run_prompt(struct xm_cli_model *m, const struct args *a,
-           const struct xm_token_list *prompt, uint64_t most)
+           const struct xm_token_list *prompt)
 {
     struct xm_error err = {0};
-    struct xm_token_list ids = {0};
     struct xm_costs costs = {0};
-    struct xm_text_out o;
-    bool json = a->generation.target.json;
-    enum xm_status s = xm_text_out_begin(&o, m->tokenizer, &a->generation.stops, !json,
-                                         json, !a->special, &err);
-    if (s == XM_OK && !o.has_text && o.stream)
-        fputs("xemoe: no tokenizer.json beside the model: token ids instead of text\n",
-              stderr);
-    if (s == XM_OK)
-        s = generate(m, a, prompt, most, &o, &ids, &costs, &err);
-    if (s == XM_OK && ids.n == most && most < a->tokens)
-        fprintf(stderr,
-                "xemoe: the context of %" PRIu64 " tokens is full: the text ends "
-                "here\n",
-                prompt->n + most);
-    int code = s == XM_OK ? report(m, a, &costs, &o, prompt, &ids) : xm_cli_failed(&err);
-    xm_text_out_end(&o);
-    xm_token_list_free(&ids);
+    struct xm_generation_result result = {0};
+    enum xm_status s = generate(m, a, prompt, &result, &costs, &err);
+    int code = s == XM_OK ? report(m, a, &costs, &result) : xm_cli_failed(&err);
+    xm_generation_result_free(&result);
     return code;
 }
 
@@ -175,12 +174,11 @@ static int
 run_model(struct xm_cli_model *m, const struct args *a, const struct xm_strbuf *text)
 {
     struct xm_token_list prompt = {0};
-    uint64_t most = 0;
     int code = xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &prompt);
     if (code == XM_EXIT_OK)
-        code = room(m, a, prompt.n, &most);
+        code = check_room(m, a, prompt.n);
     if (code == XM_EXIT_OK)
-        code = run_prompt(m, a, &prompt, most);
+        code = run_prompt(m, a, &prompt);
     xm_token_list_free(&prompt);
     return code;
 }

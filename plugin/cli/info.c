@@ -89,13 +89,13 @@ draw(const struct args *a, const struct xm_device_info *info, const struct xm_gr
 
 /* Takes the graph over. */
 static enum xm_status
-show(const struct xm_core *core, struct xm_graph *g, const struct args *a,
-     struct xm_info *info, struct xm_error *err)
+show(const struct xm_core *core, struct xm_package *p, struct xm_graph *g,
+     const struct args *a, struct xm_info *info, struct xm_error *err)
 {
     struct xm_json_out j = {0};
     struct xm_compiled *compiled = NULL;
     enum xm_status s = XM_OK;
-    xm_info_find(a->model, g, info);
+    xm_info_find(p, g, info);
     if (a->json) {
         xm_json_begin(&j);
         xm_info_add(&j, info);
@@ -124,6 +124,7 @@ show(const struct xm_core *core, struct xm_graph *g, const struct args *a,
 static int
 check_options(const struct args *a)
 {
+    struct xm_device_info chip;
     struct xm_error err = {0};
     if (a->svg && strcmp(a->svg, "-") == 0)
         return xm_cli_usage("option --svg takes a file: standard output has the text");
@@ -131,7 +132,7 @@ check_options(const struct args *a)
         return xm_cli_usage("option --layer is of a picture: give --svg FILE");
     if (a->device_as && !a->svg)
         return xm_cli_usage("option --device-as is of a picture: give --svg FILE");
-    if (a->device_as && xm_cli_check_chip(a->device_as, &err) != XM_OK)
+    if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
         return xm_cli_usage("option --device-as: %s", err.text);
     return XM_EXIT_OK;
 }
@@ -144,6 +145,7 @@ run(const struct args *a, struct xm_info *info)
     struct xm_core *core = NULL;
     struct xm_plugin *plugin = NULL;
     struct xm_device_info chip;
+    struct xm_package *package = NULL;
     struct xm_graph *g = NULL;
     uint32_t index = 0;
     int code = XM_EXIT_OK;
@@ -158,13 +160,16 @@ run(const struct args *a, struct xm_info *info)
         xm_core_destroy(core);
         return XM_EXIT_DEVICE;
     }
-    s = xm_core_read_model(core, a->model, NULL, &g, &err);
+    s = xm_package_open(a->model, &package, &err);
+    if (s == XM_OK)
+        s = xm_package_read_graph(package, NULL, &g, &err);
     if (s == XM_OK && a->svg)
         s = draw(a, &chip, g, &code, &err);
     if (s == XM_OK)
-        s = show(core, g, a, info, &err);
+        s = show(core, package, g, a, info, &err);
     else
         xm_graph_destroy(g);
+    xm_package_close(package);
     xm_core_destroy(core);
     if (code != XM_EXIT_OK)
         return xm_cli_usage("%s", err.text);

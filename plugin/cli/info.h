@@ -7,7 +7,6 @@
 
 #include "plugin/cli/cli.h"
 #include "plugin/model_facts.h"
-#include "plugin/text/hyper_parameters.h"
 
 enum { XM_INFO_DISAGREEMENTS = 12 };
 
@@ -34,8 +33,8 @@ struct xm_info {
     size_t n_disagreements;
 };
 
-/* All of it for a graph read from `path`. Nothing that is missing beside it is an error. */
-void xm_info_find(const char *path, const struct xm_graph *g, struct xm_info *out);
+/* All of it for the package's graph. Nothing that is missing beside it is an error. */
+void xm_info_find(struct xm_package *p, const struct xm_graph *g, struct xm_info *out);
 
 /* The name a user knows a parameter, result or state by. */
 const char *xm_info_port_name(const struct xm_node *n);

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-#include <sys/stat.h>
-
 #include "plugin/cli/info.h"
 
 const char *
@@ -33,47 +30,18 @@ count_graph(const struct xm_graph *g, struct xm_info *out)
     }
 }
 
-/* ---- files --------------------------------------------------------------------------- */
-
-static uint64_t
-bytes_of(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-}
-
-/* The graph's file and, of the same name, the weights'. */
-static void
-measure_files(const char *path, struct xm_info *out)
-{
-    struct xm_strbuf xml = {0}, bin = {0};
-    struct stat st;
-    xm_strbuf_add(&xml, path);
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        xm_strbuf_add(&xml, "/openvino_model.xml");
-    const char *text = xm_strbuf_text(&xml), *ending = strrchr(text, '.');
-    if (ending)
-        xm_strbuf_add_n(&bin, text, (size_t)(ending - text));
-    xm_strbuf_add(&bin, ".bin");
-    out->file_bytes = bytes_of(text);
-    if (ending && strcmp(ending, ".bin") != 0)
-        out->file_bytes += bytes_of(xm_strbuf_text(&bin));
-    xm_strbuf_free(&xml);
-    xm_strbuf_free(&bin);
-}
+/* ---- beside the graph ---------------------------------------------------------------- */
 
 static void
-look_at_tokenizer(const char *folder, struct xm_info *out)
+look_at_package(struct xm_package *p, struct xm_info *out)
 {
-    struct xm_strbuf path = {0};
-    struct xm_tokenizer *t = NULL;
-    xm_strbuf_printf(&path, "%s/tokenizer.json", folder);
-    if (xm_tokenizer_load(xm_strbuf_text(&path), &t, &out->no_tokenizer) == XM_OK) {
-        out->tokenizer_kind = xm_tokenizer_kind(t);
-        out->tokenizer_size = xm_tokenizer_vocab_size(t);
-        xm_tokenizer_free(t);
-    }
-    xm_strbuf_free(&path);
+    out->file_bytes = xm_package_file_bytes(p);
+    xm_package_read(p, XM_PACKAGE_FACTS, &out->no_config);
+    out->config = p->facts;
+    if (xm_package_read(p, XM_PACKAGE_TOKENIZER, &out->no_tokenizer) != XM_OK)
+        return;
+    out->tokenizer_kind = xm_tokenizer_kind(p->tokenizer);
+    out->tokenizer_size = xm_tokenizer_vocab_size(p->tokenizer);
 }
 
 /* ---- graph and config.json ----------------------------------------------------------- */
@@ -138,16 +106,11 @@ compare_all(struct xm_info *out)
 }
 
 void
-xm_info_find(const char *path, const struct xm_graph *g, struct xm_info *out)
+xm_info_find(struct xm_package *p, const struct xm_graph *g, struct xm_info *out)
 {
-    struct xm_strbuf folder = {0};
     *out = (struct xm_info){.graph = g};
     count_graph(g, out);
-    measure_files(path, out);
-    xm_cli_model_folder(path, &folder);
-    xm_hyper_parameters_load(xm_strbuf_text(&folder), &out->config, &out->no_config);
-    look_at_tokenizer(xm_strbuf_text(&folder), out);
+    look_at_package(p, out);
     xm_model_facts(g, &out->facts, &out->no_facts);
     compare_all(out);
-    xm_strbuf_free(&folder);
 }

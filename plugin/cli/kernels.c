@@ -73,8 +73,8 @@ xm_cli_hide_builds(void)
 }
 
 bool
-xm_cli_token_out(int32_t id, void *ctx)
+xm_cli_piece_out(const struct xm_piece *piece, void *ctx)
 {
     xm_cli_hide_builds();
-    return xm_text_out_token(id, ctx);
+    return xm_text_out_piece(piece, ctx);
 }

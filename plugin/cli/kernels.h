@@ -7,7 +7,6 @@
 #define XM_PLUGIN_CLI_KERNELS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
@@ -23,8 +22,9 @@ enum xm_status xm_cli_cache_open(const char *option, struct xm_strbuf *out,
 void xm_cli_show_builds(void);
 void xm_cli_hide_builds(void);
 
-/* xm_text_out_token for runs during which builds are shown: from the first token on the terminal
+/* xm_text_out_piece for runs during which builds are shown: from the first token on the terminal
  * belongs to the text. */
-bool xm_cli_token_out(int32_t id, void *ctx);
+struct xm_piece;
+bool xm_cli_piece_out(const struct xm_piece *piece, void *ctx);
 
 #endif

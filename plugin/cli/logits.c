@@ -12,7 +12,7 @@
 #include "plugin/cli/npy.h"
 #include "plugin/cli/progress.h"
 #include "plugin/cli/terminal.h"
-#include "plugin/generate.h"
+#include "plugin/pipeline/token_runner.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
@@ -68,10 +68,10 @@ print_text(const float *logits, uint64_t rows, uint64_t cols)
 }
 
 static enum xm_status
-write_logits(const struct args *a, const struct xm_generator *g, struct xm_error *err)
+write_logits(const struct args *a, const struct xm_token_runner *r, struct xm_error *err)
 {
     uint64_t rows, cols;
-    const float *logits = xm_generator_logits(g, &rows, &cols);
+    const float *logits = xm_token_runner_logits(r, &rows, &cols);
     if (a->out)
         XM_TRY(xm_npy_write(a->out, logits, rows, cols, err));
     if (a->target.json)
@@ -86,22 +86,21 @@ run_model(const struct xm_cli_model *m, const struct args *a)
 {
     struct xm_error err = {0};
     struct xm_token_list ids = {0};
-    struct xm_generator *g = NULL;
-    struct xm_sampling greedy = {.top_p = 1.0f};
-    int code = xm_cli_ids_read_row(a->ids, xm_cli_model_vocabulary(m), &ids);
+    struct xm_token_runner *r = NULL;
+    int code = xm_cli_ids_read_row(a->ids, xm_compiled_vocabulary(m->compiled), &ids);
     if (code != XM_EXIT_OK)
         return code;
-    enum xm_status s = xm_generator_create(m->compiled, &greedy, &g, &err);
+    enum xm_status s = xm_token_runner_create(m->compiled, &r, &err);
     if (s == XM_OK) {
-        xm_cli_catch_interrupt(xm_generator_request(g));
+        xm_cli_catch_interrupt(xm_token_runner_request(r));
         xm_progress_show("reading %zu tokens", ids.n);
-        s = xm_generator_feed(g, ids.ids, ids.n, &err);
+        s = xm_token_runner_feed(r, ids.ids, ids.n, &err);
         xm_cli_release_interrupt();
         xm_progress_clear();
     }
     if (s == XM_OK)
-        s = write_logits(a, g, &err);
-    xm_generator_destroy(g);
+        s = write_logits(a, r, &err);
+    xm_token_runner_destroy(r);
     xm_token_list_free(&ids);
     return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
 }

@@ -5,13 +5,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/progress.h"
-#include "plugin/text/end_tokens.h"
-#include "plugin/text/hyper_parameters.h"
+#include "plugin/pipeline/prompt.h"
+#include "plugin/pipeline/token_runner.h"
 #include "runtime/util/clock.h"
 
 /* clang-format off */
@@ -21,35 +20,6 @@ const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS] = {
 };
 #undef AT
 /* clang-format on */
-
-/* ---- files beside the model -------------------------------------------------------- */
-
-void
-xm_cli_model_folder(const char *path, struct xm_strbuf *out)
-{
-    struct stat st;
-    const char *slash = strrchr(path, '/');
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        xm_strbuf_add(out, path);
-    else if (slash)
-        xm_strbuf_add_n(out, path, slash == path ? 1 : (size_t)(slash - path));
-    else
-        xm_strbuf_add(out, ".");
-}
-
-/* A damaged config.json is a matter of those who need more of it. */
-uint64_t
-xm_cli_trained_context(const char *model)
-{
-    struct xm_hyper_parameters h = {0};
-    struct xm_strbuf folder = {0};
-    struct xm_error why = {0};
-    xm_cli_model_folder(model, &folder);
-    if (xm_strbuf_ok(&folder))
-        xm_hyper_parameters_load(xm_strbuf_text(&folder), &h, &why);
-    xm_strbuf_free(&folder);
-    return h.context;
-}
 
 int
 xm_cli_check_context(uint64_t positions)
@@ -70,39 +40,23 @@ xm_cli_beyond_training(uint64_t positions, uint64_t trained, char warning[XM_CLI
     return trained && positions > trained;
 }
 
-/* Without a tokenizer.json token ids still work; a damaged one is an error. */
-static enum xm_status
-load_text_files(struct xm_cli_model *m, const struct xm_cli_target *t,
-                struct xm_error *err)
-{
-    struct xm_strbuf folder = {0}, file = {0};
-    xm_cli_model_folder(t->model, &folder);
-    xm_strbuf_printf(&file, "%s/tokenizer.json", xm_strbuf_text(&folder));
-    enum xm_status s = XM_OK;
-    if (!xm_strbuf_ok(&folder) || !xm_strbuf_ok(&file))
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
-    if (s == XM_OK) {
-        struct xm_error why = {0};
-        s = xm_tokenizer_load(xm_strbuf_text(&file), &m->tokenizer, &why);
-        if (s == XM_NOT_FOUND)
-            s = XM_OK;
-        else if (s != XM_OK)
-            xm_fail(err, s, "%s", why.text);
-    }
-    if (s == XM_OK)
-        s = xm_model_ids_load(xm_strbuf_text(&folder), &m->ids, err);
-    m->context = xm_cli_trained_context(t->model);
-    if (s == XM_OK && m->tokenizer)
-        xm_model_ids_add_ends(&m->ids, m->tokenizer);
-    else if (s == XM_OK && t->needs_tokenizer)
-        s = xm_fail(err, XM_NOT_FOUND, "there is no tokenizer.json beside the model: %s",
-                    t->needs_tokenizer);
-    xm_strbuf_free(&folder);
-    xm_strbuf_free(&file);
-    return s;
-}
-
 /* ---- opening ----------------------------------------------------------------------- */
+
+/* Without a tokenizer token ids still work; a damaged one is an error. What is wrong with the facts
+ * is a matter of those who need more of them than the context. */
+static enum xm_status
+read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    enum xm_status s = xm_package_read(p, XM_PACKAGE_TOKENIZER, &why);
+    if (s != XM_OK && s != XM_NOT_FOUND)
+        return xm_fail(err, s, "%s", why.text);
+    if (!p->tokenizer && t->needs_tokenizer)
+        return xm_fail(err, XM_NOT_FOUND, "there is no tokenizer.json beside the model: %s",
+                       t->needs_tokenizer);
+    xm_package_read(p, XM_PACKAGE_FACTS, NULL);
+    return xm_package_read(p, XM_PACKAGE_GENERATION, err);
+}
 
 int
 xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
@@ -153,8 +107,9 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
             properties[n++] = (struct xm_property){settings[i].key, settings[i].value};
     }
     xm_progress_show("reading %s", t->model);
-    XM_TRY(xm_core_read_model(m->core, t->model, NULL, &g, err));
-    enum xm_status s = load_text_files(m, t, err);
+    XM_TRY(xm_package_open(t->model, &m->package, err));
+    XM_TRY(xm_package_read_graph(m->package, NULL, &g, err));
+    enum xm_status s = read_text_side(m->package, t, err);
     if (s != XM_OK) {
         xm_graph_destroy(g);
         return s;
@@ -215,7 +170,7 @@ xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
 void
 xm_cli_model_close(struct xm_cli_model *m)
 {
-    xm_tokenizer_free(m->tokenizer);
+    xm_package_close(m->package);
     xm_compiled_unref(m->compiled);
     xm_core_destroy(m->core);
     *m = (struct xm_cli_model){0};
@@ -250,42 +205,16 @@ xm_cli_add_memory_kinds(struct xm_json_out *j, yyjson_mut_val *o,
     }
 }
 
-/* The last dimension of the logits is the vocabulary (padding rows included). */
-uint64_t
-xm_cli_model_vocabulary(const struct xm_cli_model *m)
-{
-    if (m->compiled->n_outputs == 0 || m->compiled->outputs[0].type.shape.rank == 0)
-        return UINT64_MAX;
-    const struct xm_shape *s = &m->compiled->outputs[0].type.shape;
-    struct xm_dim last = s->dim[s->rank - 1];
-    return xm_dim_is_const(last) && last.n > 0 ? (uint64_t)last.n : UINT64_MAX;
-}
-
-/* Another model's tokenizer shows in ids that this one does not have. */
-static enum xm_status
-check_vocabulary(const struct xm_cli_model *m, const struct xm_token_list *ids,
-                 struct xm_error *err)
-{
-    const uint64_t vocabulary = xm_cli_model_vocabulary(m);
-    for (size_t i = 0; i < ids->n; i++) {
-        if ((uint64_t)ids->ids[i] >= vocabulary)
-            return xm_fail(err, XM_INVALID,
-                           "tokenizer.json gives the token id %d, the model has %" PRIu64
-                           ": it is another model's",
-                           ids->ids[i], vocabulary);
-    }
-    return XM_OK;
-}
-
 int
 xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text, size_t n,
               struct xm_token_list *out)
 {
+    const struct xm_prompt prompt = {.kind = XM_PROMPT_TEXT, .text = text, .n = n};
+    const uint64_t vocabulary = xm_compiled_vocabulary(m->compiled);
     struct xm_error err = {0};
     if (ids)
-        return xm_cli_ids_read_row(ids, xm_cli_model_vocabulary(m), out);
-    if (xm_tokenizer_encode(m->tokenizer, text, n, true, out, &err) != XM_OK ||
-        check_vocabulary(m, out, &err) != XM_OK)
+        return xm_cli_ids_read_row(ids, vocabulary, out);
+    if (xm_prompt_encode(m->package, &prompt, vocabulary, out, &err) != XM_OK)
         return xm_cli_failed(&err);
     return out->n ? XM_EXIT_OK
                   : xm_cli_usage("the prompt is empty: there is nothing to continue");

@@ -10,7 +10,7 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/json_out.h"
 #include "plugin/cli/progress.h"
-#include "plugin/generate.h"
+#include "plugin/pipeline/token_runner.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
@@ -45,13 +45,13 @@ row_nll(const float *row, uint64_t n, int32_t id)
 }
 
 static enum xm_status
-add_row(struct xm_generator *g, const struct xm_token_list *ids, struct sum *sum,
+add_row(struct xm_token_runner *r, const struct xm_token_list *ids, struct sum *sum,
         struct xm_error *err)
 {
     uint64_t rows, vocabulary;
-    xm_generator_reset(g);
-    XM_TRY(xm_generator_feed(g, ids->ids, ids->n, err));
-    const float *logits = xm_generator_logits(g, &rows, &vocabulary);
+    xm_token_runner_truncate(r, 0);
+    XM_TRY(xm_token_runner_feed(r, ids->ids, ids->n, err));
+    const float *logits = xm_token_runner_logits(r, &rows, &vocabulary);
     for (uint64_t i = 1; i < ids->n && i <= rows; i++) {
         sum->nll += row_nll(logits + (i - 1) * vocabulary, vocabulary, ids->ids[i]);
         sum->tokens++;
@@ -81,19 +81,18 @@ static enum xm_status
 add_rows(const struct xm_cli_model *m, const struct xm_cli_ids *ids, uint64_t n,
          struct sum *sum, struct xm_error *err)
 {
-    struct xm_sampling greedy = {.top_p = 1.0f};
-    struct xm_generator *g = NULL;
-    XM_TRY(xm_generator_create(m->compiled, &greedy, &g, err));
-    xm_cli_catch_interrupt(xm_generator_request(g));
+    struct xm_token_runner *r = NULL;
+    XM_TRY(xm_token_runner_create(m->compiled, &r, err));
+    xm_cli_catch_interrupt(xm_token_runner_request(r));
     enum xm_status s = XM_OK;
     for (size_t i = 0; i < n && s == XM_OK; i++) {
         xm_progress_show("row %zu of %" PRIu64, i + 1, n);
         s = xm_cli_interrupted() ? xm_fail(err, XM_CANCELLED, "stopped before row %zu", i)
-                                 : add_row(g, &ids->rows[i], sum, err);
+                                 : add_row(r, &ids->rows[i], sum, err);
     }
     xm_cli_release_interrupt();
     xm_progress_clear();
-    xm_generator_destroy(g);
+    xm_token_runner_destroy(r);
     return s;
 }
 
@@ -103,7 +102,7 @@ run_model(const struct xm_cli_model *m, const struct args *a)
     struct xm_error err = {0};
     struct xm_cli_ids ids = {0};
     struct sum sum = {0};
-    int code = xm_cli_ids_read(a->ids, xm_cli_model_vocabulary(m), &ids);
+    int code = xm_cli_ids_read(a->ids, xm_compiled_vocabulary(m->compiled), &ids);
     if (code != XM_EXIT_OK)
         return code;
     uint64_t n = a->rows && a->rows < ids.n ? a->rows : ids.n;

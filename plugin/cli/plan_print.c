@@ -5,6 +5,14 @@
 
 #include "plugin/cli/plan.h"
 
+/* The options of changes, as generate and chat call them. */
+static const char *const options[XM_PLAN_N_CHANGES] = {
+    [XM_PLAN_CONTEXT] = "--context",
+    [XM_PLAN_KV] = "--kv",
+    [XM_PLAN_CHUNK] = "--ubatch",
+    [XM_PLAN_OFFLOAD] = "--offload",
+};
+
 static double
 mib(uint64_t bytes)
 {
@@ -20,7 +28,7 @@ rest(const struct xm_memory_need *n)
 }
 
 static void
-print_need(const struct xm_plan_result *p)
+print_need(const struct xm_plan *p)
 {
     const struct xm_memory_need *n = &p->need;
     const uint64_t device = xm_planner_of_device(n, &p->room);
@@ -51,9 +59,8 @@ print_need(const struct xm_plan_result *p)
 
 /* A larger context than the wished one that fits as well; at most the trained one. */
 static void
-print_larger_context(const struct xm_plan_result *p)
+print_larger_context(const struct xm_plan *p, uint64_t trained)
 {
-    const uint64_t trained = p->trained_context;
     if (p->largest_context <= p->wish.context || (trained && trained <= p->wish.context))
         return;
     if (trained && trained <= p->largest_context)
@@ -66,7 +73,7 @@ print_larger_context(const struct xm_plan_result *p)
 
 /* Why mapped weights that have no room are no small matter. */
 static void
-print_disk(const struct xm_plan_result *p)
+print_disk(const struct xm_plan *p)
 {
     const uint64_t disk = xm_planner_token_disk(&p->need, &p->room);
     if (disk)
@@ -77,8 +84,7 @@ print_disk(const struct xm_plan_result *p)
 
 /* More memory, of the kind that there is too little of. */
 static void
-print_more(const struct xm_plan_result *p, uint64_t needed, uint64_t there,
-           const char *whose)
+print_more(const struct xm_plan *p, uint64_t needed, uint64_t there, const char *whose)
 {
     if (needed > there)
         printf("  %s %.0f MiB of %smemory, or a model with smaller weights\n",
@@ -86,11 +92,11 @@ print_more(const struct xm_plan_result *p, uint64_t needed, uint64_t there,
 }
 
 static void
-print_advice(const struct xm_plan_result *p)
+print_advice(const struct xm_plan *p)
 {
     const bool shared = p->room.host_is_device;
     for (size_t i = 0; i < p->n_advice; i++)
-        printf("  %s %s %s\n", i ? "or" : "it would with", p->advice[i].option,
+        printf("  %s %s %s\n", i ? "or" : "it would with", options[p->advice[i].change],
                p->advice[i].value);
     if (p->n_advice == 0)
         printf("  no context, type of the cache, chunk or share of experts alone is "
@@ -105,7 +111,7 @@ print_advice(const struct xm_plan_result *p)
 }
 
 static void
-print_verdict(const struct xm_plan_result *p)
+print_verdict(const struct xm_plan *p, uint64_t trained)
 {
     if (!p->room.known) {
         printf("%-16s the device does not say; --memory tells\n", "there is");
@@ -120,13 +126,14 @@ print_verdict(const struct xm_plan_result *p)
         return;
     }
     printf("it fits");
-    print_larger_context(p);
+    print_larger_context(p, trained);
     printf("\n");
 }
 
 void
-xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *p)
+xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
 {
+    const struct xm_plan *p = &r->plan;
     char warning[XM_CLI_WARNING];
     printf("%s on %s: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
            " request%s\n\n",
@@ -134,8 +141,8 @@ xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *p)
            xm_element_text(p->decided.kv_cache_precision), p->wish.requests,
            p->wish.requests == 1 ? "" : "s");
     print_need(p);
-    print_verdict(p);
-    if (xm_cli_beyond_training(p->wish.context, p->trained_context, warning))
+    print_verdict(p, r->trained_context);
+    if (xm_cli_beyond_training(p->wish.context, r->trained_context, warning))
         printf("%s\n", warning);
 }
 
@@ -160,9 +167,10 @@ add_need(struct xm_json_out *j, const struct xm_memory_need *n)
 }
 
 enum xm_status
-xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *p,
+xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
                    struct xm_error *err)
 {
+    const struct xm_plan *p = &r->plan;
     struct xm_json_out j;
     char warning[XM_CLI_WARNING];
     const char *kv = xm_element_text(p->decided.kv_cache_precision);
@@ -186,16 +194,17 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *p,
                           xm_planner_token_disk(&p->need, &p->room));
         xm_json_add_whole(&j, NULL, "largest_context", p->largest_context);
     }
-    if (p->trained_context) {
-        xm_json_add_whole(&j, NULL, "trained_context", p->trained_context);
+    if (r->trained_context) {
+        xm_json_add_whole(&j, NULL, "trained_context", r->trained_context);
         xm_json_add_bool(
             &j, NULL, "beyond_training",
-            xm_cli_beyond_training(p->wish.context, p->trained_context, warning));
+            xm_cli_beyond_training(p->wish.context, r->trained_context, warning));
     }
     yyjson_mut_val *list = xm_json_add_array(&j, NULL, "advice");
     for (size_t i = 0; i < p->n_advice; i++) {
         yyjson_mut_val *o = xm_json_add_object(&j, list, NULL);
-        const char *option = p->advice[i].option, *value = p->advice[i].value;
+        const char *option = options[p->advice[i].change];
+        const char *value = p->advice[i].value;
         xm_json_add_text(&j, o, "option", option, strlen(option));
         xm_json_add_text(&j, o, "value", value, strlen(value));
     }

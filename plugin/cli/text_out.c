@@ -79,21 +79,21 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out)
     return XM_EXIT_OK;
 }
 
-enum xm_status
-xm_text_out_begin(struct xm_text_out *o, const struct xm_tokenizer *tokenizer,
-                  const struct xm_cli_texts *stops, bool stream, bool keep,
-                  bool skip_special, struct xm_error *err)
+struct xm_cli_stops
+xm_cli_stops(const struct xm_cli_generation *a)
 {
-    struct xm_slice slices[XM_CLI_MAX_TEXTS];
-    *o = (struct xm_text_out){
-        .has_text = tokenizer != NULL, .stream = stream, .keep = keep};
+    struct xm_cli_stops stops = {.n = a->stops.n};
+    for (size_t i = 0; i < stops.n; i++)
+        stops.list[i] = xm_slice_of(a->stops.list[i], strlen(a->stops.list[i]));
+    return stops;
+}
+
+void
+xm_text_out_begin(struct xm_text_out *o, bool has_text, bool stream)
+{
+    *o = (struct xm_text_out){.has_text = has_text, .stream = stream};
     o->on_terminal = xm_terminal_is(STDOUT_FILENO);
     o->styles = xm_terminal_has_styles(STDOUT_FILENO);
-    for (size_t i = 0; i < stops->n; i++)
-        slices[i] = (struct xm_slice){stops->list[i], strlen(stops->list[i])};
-    if (tokenizer)
-        xm_detokenizer_init(&o->detokenizer, tokenizer, skip_special);
-    return xm_stop_strings_create(slices, stops->n, &o->stops, err);
 }
 
 /* ---- writing ----------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ end_thought(struct xm_text_out *o, bool before_text)
 
 /* Dim where the terminal can, apart by an empty line; else only that there is one is told. */
 static void
-show_thought(struct xm_text_out *o, const struct xm_strbuf *text)
+show_thought(struct xm_text_out *o, const char *text, size_t n)
 {
     if (!o->show_thoughts) {
         xm_progress_show("thinking: %zu tokens", ++o->n_thought);
@@ -163,95 +163,35 @@ show_thought(struct xm_text_out *o, const struct xm_strbuf *text)
         xm_cli_farewell(STDOUT_FILENO, NORMAL);
     }
     o->in_thought = true;
-    write_text(o, xm_strbuf_text(text), text->n);
-}
-
-/* Leaves in o->raw what is text. */
-static enum xm_status
-take_out_thoughts(struct xm_text_out *o, bool last)
-{
-    struct xm_strbuf shown = {0};
-    enum xm_answer_part part =
-        xm_answer_text(o->answer, xm_strbuf_text(&o->raw), o->raw.n, &shown);
-    if (last && part == XM_ANSWER_NOTHING)
-        part = xm_answer_end(o->answer, &shown);
-    xm_strbuf_clear(&o->raw);
-    if (part == XM_ANSWER_THOUGHT && o->stream)
-        show_thought(o, &shown);
-    if (part == XM_ANSWER_TEXT)
-        xm_strbuf_add_n(&o->raw, xm_strbuf_text(&shown), shown.n);
-    bool good = xm_strbuf_ok(&shown) && xm_strbuf_ok(&o->raw);
-    xm_strbuf_free(&shown);
-    return good ? XM_OK : xm_fail(&o->err, XM_NO_MEMORY, "out of memory for the text");
-}
-
-/* Passes what has come to the stop strings, and what they let through to standard output. */
-static enum xm_status
-pass_on(struct xm_text_out *o, bool last)
-{
-    struct xm_strbuf out = {0};
-    if (o->answer && take_out_thoughts(o, last) != XM_OK)
-        return o->err.status;
-    enum xm_status s = xm_stop_strings_push(o->stops, xm_strbuf_text(&o->raw), o->raw.n,
-                                            &out, &o->stopped, &o->err);
-    if (s == XM_OK && last)
-        s = xm_stop_strings_flush(o->stops, &out, &o->err);
-    xm_strbuf_clear(&o->raw);
-    if (out.n)
-        end_thought(o, true);
-    if (o->stream)
-        write_text(o, xm_strbuf_text(&out), out.n);
-    if (o->keep)
-        xm_strbuf_add_n(&o->text, xm_strbuf_text(&out), out.n);
-    xm_strbuf_free(&out);
-    return s == XM_OK && !xm_strbuf_ok(&o->text)
-               ? xm_fail(&o->err, XM_NO_MEMORY, "out of memory for the text")
-               : s;
-}
-
-/* What the detokenizer holds back belongs to the part before the mark. */
-static enum xm_status
-take_mark(struct xm_text_out *o, int32_t id)
-{
-    XM_TRY(xm_detokenizer_flush(&o->detokenizer, &o->raw, &o->err));
-    XM_TRY(pass_on(o, false));
-    xm_answer_take(o->answer, id);
-    o->stopped |= o->answer->complete;
-    return XM_OK;
-}
-
-static enum xm_status
-take_token(struct xm_text_out *o, int32_t id)
-{
-    if (o->answer && xm_answer_is_mark(o->answer, id))
-        return take_mark(o, id);
-    XM_TRY(xm_detokenizer_push(&o->detokenizer, id, &o->raw, &o->err));
-    return pass_on(o, false);
+    write_text(o, text, n);
 }
 
 bool
-xm_text_out_token(int32_t id, void *ctx)
+xm_text_out_piece(const struct xm_piece *piece, void *ctx)
 {
     struct xm_text_out *o = ctx;
     xm_progress_clear();
-    if (!o->has_text && o->stream) {
-        printf("%" PRId32 "\n", id);
+    if (!o->stream)
+        return !xm_cli_interrupted();
+    if (!o->has_text) {
+        printf("%" PRId32 "\n", piece->id);
         fflush(stdout);
     }
-    if (o->has_text && take_token(o, id) != XM_OK)
-        return false;
-    return !o->stopped && !xm_cli_interrupted();
+    if (piece->part == XM_ANSWER_THOUGHT) {
+        show_thought(o, piece->text, piece->n);
+    } else if (piece->part == XM_ANSWER_TEXT) {
+        end_thought(o, true);
+        write_text(o, piece->text, piece->n);
+    }
+    return !xm_cli_interrupted();
 }
 
-enum xm_status
+void
 xm_text_out_finish(struct xm_text_out *o)
 {
     xm_progress_clear();
     if (!o->has_text)
-        return o->err.status;
-    if (!o->stopped)
-        xm_detokenizer_flush(&o->detokenizer, &o->raw, &o->err);
-    pass_on(o, true);
+        return;
     if (o->in_thought) {
         end_thought(o, false);
     } else if (o->stream && (o->wrote || !xm_cli_interrupted())) {
@@ -259,15 +199,4 @@ xm_text_out_finish(struct xm_text_out *o)
         fflush(stdout);
     }
     xm_cli_line_is_open(false);
-    return o->err.status;
-}
-
-void
-xm_text_out_end(struct xm_text_out *o)
-{
-    if (o->has_text)
-        xm_detokenizer_free(&o->detokenizer);
-    xm_stop_strings_free(o->stops);
-    xm_strbuf_free(&o->raw);
-    xm_strbuf_free(&o->text);
 }

@@ -8,7 +8,7 @@
  * the first wrong kernel is the first step over its tolerance. Not compared: steps that ran on
  * the host. A step with two equal router logits may choose another expert than the reference.
  */
-#include "plugin/cli/verify.h"
+#include "plugin/verify_operands.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +19,8 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/json_out.h"
 #include "plugin/cli/progress.h"
-#include "plugin/generate.h"
+#include "plugin/pipeline/session.h"
+#include "plugin/pipeline/token_runner.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
@@ -288,32 +289,26 @@ report(const struct xm_cli_model *m, const struct args *a, const struct verify *
 /* ---- the run ----------------------------------------------------------------------- */
 
 static enum xm_status
-run_tokens(struct xm_generator *g, const struct xm_token_list *ids, uint64_t decode,
-           struct xm_error *err)
-{
-    XM_TRY(xm_generator_feed(g, ids->ids, ids->n, err));
-    for (uint64_t i = 0; i < decode; i++) {
-        int32_t id = 0;
-        XM_TRY(xm_generator_sample(g, &id, err));
-        XM_TRY(xm_generator_feed(g, &id, 1, err));
-    }
-    return XM_OK;
-}
-
-static enum xm_status
 run_hooked(const struct xm_cli_model *m, struct verify *v,
            const struct xm_token_list *ids, uint64_t decode, struct xm_error *err)
 {
-    struct xm_sampling greedy = {.top_p = 1.0f};
-    struct xm_generator *g = NULL;
-    XM_TRY(xm_generator_create(m->compiled, &greedy, &g, err));
-    struct xm_infer *infer = xm_generator_request(g);
+    const struct xm_generation run = {
+        .prompt = {.kind = XM_PROMPT_IDS, .ids = ids->ids, .n = ids->n},
+        .max_tokens = decode + 1, /* the last one is not fed */
+        .ignore_ends = true};
+    struct xm_generation_result result = {0};
+    struct xm_session *session = NULL;
+    XM_TRY(xm_session_create(m->compiled, NULL, &session, err));
+    struct xm_infer *infer = xm_session_request(session);
     xm_cli_catch_interrupt(infer);
     xm_request_set_hook(infer->request, on_step, v);
-    enum xm_status s = run_tokens(g, ids, decode, err);
+    enum xm_status s = xm_session_run(session, &run, &result, err);
+    if (s == XM_OK && result.finish == XM_FINISH_CANCELLED)
+        s = xm_fail(err, XM_CANCELLED, "stopped before the last step was compared");
     xm_cli_release_interrupt();
     xm_progress_clear();
-    xm_generator_destroy(g);
+    xm_generation_result_free(&result);
+    xm_session_destroy(session);
     return s;
 }
 
@@ -372,7 +367,7 @@ run_model(const struct xm_cli_model *m, const struct args *a)
     if (a->ids || a->prompt)
         code =
             xm_cli_prompt(m, a->ids, a->prompt, a->prompt ? strlen(a->prompt) : 0, &ids);
-    else if (!default_ids(xm_cli_model_vocabulary(m), &ids))
+    else if (!default_ids(xm_compiled_vocabulary(m->compiled), &ids))
         code = xm_cli_failed(&no_memory);
     if (code == XM_EXIT_OK)
         code = run_ids(m, a, &ids);

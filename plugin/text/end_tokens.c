@@ -29,7 +29,7 @@ static const struct {
     { "<|end|>",                "<|return|>" },
 };
 /* clang-format on */
-_Static_assert(XM_ARRAY_LEN(ends) == XM_MAX_KNOWN_ENDS, "xm_model_ids has room for each");
+_Static_assert(XM_ARRAY_LEN(ends) == XM_MAX_KNOWN_ENDS, "there is room for each");
 
 static int32_t
 special_id(const struct xm_tokenizer *tokenizer, const char *spelling)
@@ -39,13 +39,14 @@ special_id(const struct xm_tokenizer *tokenizer, const char *spelling)
 }
 
 void
-xm_model_ids_add_ends(struct xm_model_ids *ids, const struct xm_tokenizer *tokenizer)
+xm_generation_config_add_ends(struct xm_generation_config *c,
+                              const struct xm_tokenizer *tokenizer)
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(ends); i++) {
         int32_t id = special_id(tokenizer, ends[i].spelling);
-        if (id < 0 || xm_model_ids_is_eos(ids, id) ||
+        if (id < 0 || xm_generation_config_is_eos(c, id) ||
             (ends[i].unless && special_id(tokenizer, ends[i].unless) >= 0))
             continue;
-        ids->eos[ids->n_eos++] = id;
+        c->eos[c->n_eos++] = id;
     }
 }

@@ -9,16 +9,16 @@
 #ifndef XM_PLUGIN_TEXT_END_TOKENS_H
 #define XM_PLUGIN_TEXT_END_TOKENS_H
 
-#include "plugin/text/model_config.h"
+#include "plugin/text/generation_config.h"
 #include "plugin/text/tokenizer.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Adds to ids->eos those of the table in end_tokens.c that the tokenizer has. */
-void xm_model_ids_add_ends(struct xm_model_ids *ids,
-                           const struct xm_tokenizer *tokenizer);
+/* Adds to c->eos those of the table in end_tokens.c that the tokenizer has. */
+void xm_generation_config_add_ends(struct xm_generation_config *c,
+                                   const struct xm_tokenizer *tokenizer);
 
 #ifdef __cplusplus
 }

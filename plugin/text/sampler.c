@@ -4,8 +4,7 @@
  * leave are taken from the top, nothing is sorted.
  *
  * Penalties keep a count of each token in the window of accepted ones, and work on a copy
- * of the logits. All accepted tokens are kept besides: a text that is taken back gives the
- * window those that had left it. Without penalties nothing of this exists.
+ * of the logits. Without penalties neither exists.
  */
 #include "plugin/text/sampler.h"
 
@@ -30,10 +29,11 @@ struct xm_sampler {
     struct candidate *candidates; /* owned; room for vocab_size */
 
     /* With penalties only: */
-    float *penalised;  /* owned; vocab_size logits                 */
-    uint32_t *counts;  /* owned; of each token in the window       */
-    int32_t *accepted; /* owned; all: the window is the end of it  */
+    float *penalised;  /* owned; vocab_size logits                                */
+    uint32_t *counts;  /* owned; of each token in the window                      */
+    int32_t *accepted; /* owned; the window, as a ring when it has last_n tokens  */
     size_t n_accepted, capacity;
+    size_t oldest; /* in the ring */
 };
 
 static const uint64_t pcg_multiplier = 6364136223846793005u;
@@ -140,68 +140,45 @@ xm_sampler_free(struct xm_sampler *sampler)
 
 /* --- penalties --- */
 
-/* Its count in the window; NULL: it is not of the vocabulary. */
-static uint32_t *
-count_of(struct xm_sampler *s, int32_t id)
+static enum xm_status
+accept(struct xm_sampler *s, int32_t id, struct xm_error *err)
 {
-    return id >= 0 && (size_t)id < s->vocab_size ? &s->counts[id] : NULL;
-}
-
-static void
-enter_window(struct xm_sampler *s, int32_t id)
-{
-    uint32_t *count = count_of(s, id);
-    if (count)
-        ++*count;
-}
-
-static void
-leave_window(struct xm_sampler *s, int32_t id)
-{
-    uint32_t *count = count_of(s, id);
-    if (count)
-        --*count;
-}
-
-/* The token that leaves the window when the last one enters it; NULL: none. */
-static const int32_t *
-find_leaving(const struct xm_sampler *s)
-{
-    const size_t window = s->sampling.last_n > 0 ? (size_t)s->sampling.last_n : SIZE_MAX;
-    return s->n_accepted > window ? &s->accepted[s->n_accepted - 1 - window] : NULL;
+    size_t window = s->sampling.last_n > 0 ? (size_t)s->sampling.last_n : SIZE_MAX;
+    if (s->n_accepted == window) {
+        s->counts[s->accepted[s->oldest]]--;
+        s->accepted[s->oldest] = id;
+        s->oldest = (s->oldest + 1) % window;
+    } else if (window == SIZE_MAX) {
+        s->n_accepted++; /* nothing ever leaves the window: counts say it all */
+    } else {
+        int32_t *grown =
+            xm_grow(s->accepted, &s->capacity, s->n_accepted + 1, sizeof(*grown));
+        if (!grown)
+            return xm_fail(err, XM_NO_MEMORY, "no memory for %zu accepted tokens",
+                           s->n_accepted + 1);
+        s->accepted = grown;
+        s->accepted[s->n_accepted++] = id;
+    }
+    s->counts[id]++;
+    return XM_OK;
 }
 
 enum xm_status
 xm_sampler_accept(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                   struct xm_error *err)
 {
-    if (!sampler->counts || n == 0)
-        return XM_OK;
-    int32_t *grown = xm_grow(sampler->accepted, &sampler->capacity,
-                             sampler->n_accepted + n, sizeof(*grown));
-    if (!grown)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu accepted tokens",
-                       sampler->n_accepted + n);
-    sampler->accepted = grown;
-    for (size_t i = 0; i < n; i++) {
-        sampler->accepted[sampler->n_accepted++] = ids[i];
-        enter_window(sampler, ids[i]);
-        const int32_t *leaving = find_leaving(sampler);
-        if (leaving)
-            leave_window(sampler, *leaving);
-    }
+    for (size_t i = 0; sampler->counts && i < n; i++)
+        if (ids[i] >= 0 && (size_t)ids[i] < sampler->vocab_size)
+            XM_TRY(accept(sampler, ids[i], err));
     return XM_OK;
 }
 
 void
-xm_sampler_rewind(struct xm_sampler *sampler, size_t n)
+xm_sampler_forget(struct xm_sampler *sampler)
 {
-    while (sampler->n_accepted > n) {
-        const int32_t *back = find_leaving(sampler);
-        if (back)
-            enter_window(sampler, *back);
-        leave_window(sampler, sampler->accepted[--sampler->n_accepted]);
-    }
+    sampler->n_accepted = sampler->oldest = 0;
+    if (sampler->counts)
+        memset(sampler->counts, 0, sampler->vocab_size * sizeof(*sampler->counts));
 }
 
 static float

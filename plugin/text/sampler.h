@@ -50,13 +50,12 @@ enum xm_status xm_sampler_create(const struct xm_sampling *sampling, size_t voca
 void xm_sampler_free(struct xm_sampler *sampler); /* NULL is allowed */
 
 /* Tells the penalties of tokens: those of the prompt, then each one that was generated.
- * Ids outside of the vocabulary only take a place in the window. Does nothing without a
- * penalty. */
+ * Ids outside of the vocabulary are ignored. Does nothing without a penalty. */
 enum xm_status xm_sampler_accept(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                                  struct xm_error *err);
 
-/* Forgets all accepted tokens but the first n: the text has been taken back to there. */
-void xm_sampler_rewind(struct xm_sampler *sampler, size_t n);
+/* Forgets all accepted tokens. */
+void xm_sampler_forget(struct xm_sampler *sampler);
 
 /* Chooses from `vocab_size` logits. Allocates nothing. XM_INVALID when no token can be
  * chosen: all logits are NaN or -infinity. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A whole language model: cut prompts, padding, beams, states on the host, generation.
+ * A whole language model: cut prompts, padding, beams, states on the host.
  */
-#include "plugin/generate.h"
 #include "plugin/readers/openvino_ir.h"
 #include "unit_tests/plugin/language_model.h"
 
@@ -118,131 +117,6 @@ TEST_F(ModelTest, LastLogitsAreTheLastRow)
     ASSERT_EQ(got->dim[1], 1);
     expect_row(got, 0, 0, want, 0, 6);
     expect_row(got, 1, 0, want, 1, 6);
-}
-
-/* ---- generation ---------------------------------------------------------------------- */
-
-xm_sampling
-sampling(float temperature, int top_k, float top_p, uint64_t seed)
-{
-    xm_sampling s = {};
-    s.temperature = temperature;
-    s.top_k = top_k;
-    s.top_p = top_p;
-    s.seed = seed;
-    return s;
-}
-
-class Generate : public OpenClTest
-{
-  protected:
-    void SetUp() override
-    {
-        OpenClTest::SetUp();
-        ASSERT_XM_OK(xm_core_create(&core, &err));
-    }
-    void TearDown() override
-    {
-        xm_generator_destroy(g);
-        xm_core_destroy(core);
-    }
-    void make(const xm_sampling &s)
-    {
-        xm_compiled *c = nullptr;
-        xm_generator_destroy(g);
-        g = nullptr;
-        xm_property f32 = {"INFERENCE_PRECISION_HINT", "f32"};
-        ASSERT_XM_OK(xm_core_compile(core, read_model().release(), "GPU", &f32, 1,
-                                     nullptr, &c, &err));
-        EXPECT_XM_OK(xm_generator_create(c, &s, &g, &err));
-        xm_compiled_unref(c);
-    }
-    std::vector<int32_t> run(uint64_t max, std::vector<int32_t> stop = {},
-                             bool (*on_token)(int32_t, void *) = nullptr,
-                             void *ctx = nullptr)
-    {
-        const int32_t prompt[] = {1343, 266, 267, 265, 278};
-        xm_generation generation = {prompt,   5,  max, stop.data(), (uint32_t)stop.size(),
-                                    on_token, ctx};
-        xm_token_list out = {};
-        xm_generator_reset(g);
-        EXPECT_XM_OK(xm_generator_run(g, &generation, &out, &times, &err));
-        std::vector<int32_t> ids(out.ids, out.ids + out.n);
-        xm_token_list_free(&out);
-        return ids;
-    }
-    xm_core *core = nullptr;
-    xm_generator *g = nullptr;
-    xm_generation_times times = {9, 9, 9, 9, 9, 9, 9};
-};
-
-TEST_F(Generate, GreedyStopsWhereItIsTold)
-{
-    make(sampling(0, 0, 1, 0));
-    auto all = run(8);
-    ASSERT_EQ(all.size(), 8u);
-    EXPECT_EQ(times.prompt_tokens, 5u);
-    EXPECT_EQ(times.decode_tokens, 7u);
-    EXPECT_EQ(run(8), all);
-    EXPECT_EQ(run(0).size(), 0u);
-    size_t at = 3;
-    while (std::find(all.begin(), all.begin() + (long)at, all[at]) !=
-           all.begin() + (long)at)
-        at = (size_t)(std::find(all.begin(), all.end(), all[at]) - all.begin());
-    EXPECT_EQ(run(8, {all[at]}),
-              std::vector<int32_t>(all.begin(), all.begin() + (long)at));
-    int left = 2;
-    EXPECT_EQ(
-        run(
-            8, {}, [](int32_t, void *n) { return --*static_cast<int *>(n) > 0; }, &left)
-            .size(),
-        2u);
-    uint64_t rows, vocabulary;
-    EXPECT_NE(xm_generator_logits(g, &rows, &vocabulary), nullptr);
-    EXPECT_EQ(vocabulary, (uint64_t)VOCABULARY);
-    EXPECT_EQ(xm_generator_feed(g, nullptr, 0, &err), XM_INVALID);
-    int32_t id;
-    EXPECT_EQ(xm_generator_sample(g, &id, nullptr), XM_INVALID);
-}
-
-TEST_F(Generate, ASeedGivesTheSameText)
-{
-    make(sampling(1.0f, 40, 0.9f, 7));
-    auto first = run(6);
-    make(sampling(1.0f, 40, 0.9f, 7));
-    EXPECT_EQ(run(6), first);
-}
-
-TEST_F(Generate, RefusesModelsOfAnotherKind)
-{
-    const char *models[] = {R"(
-        %0 = parameter f32[N,4] name="x"
-        %1 = abs %0
-        result %1 name="y")",
-                            R"(
-        %0 = parameter i64[N,4] name="attention_mask"
-        result %0 name="y")",
-                            R"(
-        %0 = parameter i64[batch,tokens] name="input_ids"
-        result %0 name="y")"};
-    const char *why[] = {"input 'x' is not one", "has an input 'input_ids'",
-                         "expected f32 logits"};
-    for (int i = 0; i < 3; i++) {
-        xm_compiled *c = nullptr;
-        err = {};
-        ASSERT_XM_OK(xm_core_compile(core, parse(models[i]).release(), "GPU", nullptr, 0,
-                                     nullptr, &c, &err));
-        xm_sampling greedy = sampling(0, 0, 1, 0);
-        enum xm_status s = xm_generator_create(c, &greedy, &g, &err);
-        int32_t id = 1;
-        if (s == XM_OK)
-            s = xm_generator_feed(g, &id, 1, &err);
-        EXPECT_EQ(s, XM_UNSUPPORTED);
-        EXPECT_NE(strstr(err.text, why[i]), nullptr) << err.text;
-        xm_generator_destroy(g);
-        g = nullptr;
-        xm_compiled_unref(c);
-    }
 }
 
 } // namespace

@@ -205,6 +205,29 @@ TEST(DeviceInfo, EveryRowCanBePretended)
     }
 }
 
+/* For plans: with what its driver usually reports, and capabilities that it has itself. */
+TEST(DeviceInfo, EveryRowCanBeImagined)
+{
+    size_t n;
+    const xm_device_row *rows = xm_device_rows(&n);
+    for (size_t i = 0; i < n; i++) {
+        SCOPED_TRACE(rows[i].name);
+        xm_device_info d;
+        xm_error err = {};
+        ASSERT_EQ(xm_device_imagine(rows[i].name, &d, &err), XM_OK) << err.text;
+        EXPECT_STREQ(d.name, rows[i].name);
+        EXPECT_EQ(d.arch, rows[i].arch);
+        EXPECT_TRUE(xm_device_really_has(&d, rows[i].set | XM_CAP_USM_DEVICE));
+        EXPECT_EQ(d.caps & rows[i].clear, 0u);
+        EXPECT_EQ(d.sub_group_sizes[0], rows[i].sub_group_sizes[0]);
+        EXPECT_EQ(d.global_bytes, rows[i].integrated ? UINT64_MAX : 0);
+        EXPECT_EQ(d.max_alloc_bytes, (uint64_t)4 << 30);
+    }
+    xm_device_info d;
+    xm_error err = {};
+    EXPECT_EQ(xm_device_imagine("tgllp", &d, &err), XM_NOT_FOUND);
+}
+
 TEST(DeviceInfo, AnUnknownChipCannotBePretended)
 {
     xm_device_info d = {};

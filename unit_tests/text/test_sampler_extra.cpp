@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <string>
 #include <vector>
 
 #include "plugin/text/sampler.h"
@@ -170,35 +168,10 @@ TEST(SamplerExtra, TheWindowForgetsTheOldest)
             EXPECT_EQ(s.next(logits), seen ? 5 : t) << i;
         }
     }
-    xm_sampler_rewind(s.s, 0);
+    xm_sampler_forget(s.s);
     EXPECT_EQ(s.next({0.5f, 0, 0, 0, 0, 0}), 0);
     s.accept({0});
     EXPECT_EQ(s.next({0.5f, 0, 0, 0, 0, 0}), 1);
-}
-
-/* What is left has the counts of a sampler that has never heard the rest. */
-TEST(SamplerExtra, ATextTakenBackIsNotPenalised)
-{
-    const ids text = {0, 1, 2, 1, 9, 3, 3, -1, 0, 4, 2, 0};
-    for (int last_n : {0, 1, 3, 5, 100}) {
-        struct xm_sampling sampling = off();
-        sampling.temperature = 1.0f;
-        sampling.frequency_penalty = 0.7f;
-        sampling.last_n = last_n;
-        for (size_t kept = 0; kept <= text.size(); kept++) {
-            SCOPED_TRACE(std::to_string(last_n) + ", " + std::to_string(kept) + " kept");
-            Sampler rewound(sampling, 5), fresh(sampling, 5);
-            fresh.accept(ids(text.begin(), text.begin() + (ptrdiff_t)kept));
-            rewound.accept(text);
-            xm_sampler_rewind(rewound.s, kept);
-            for (const ids &next : {ids{}, ids{4, 4}, ids{1, 0}}) {
-                fresh.accept(next);
-                rewound.accept(next);
-                const floats logits(5, 0.0f);
-                EXPECT_EQ(rewound.histogram(logits, 50), fresh.histogram(logits, 50));
-            }
-        }
-    }
 }
 
 TEST(SamplerExtra, ForeignIdsAreIgnoredAndLogitsStayUntouched)

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "plugin/text/end_tokens.h"
-#include "plugin/text/model_config.h"
+#include "plugin/text/generation_config.h"
 #include "unit_tests/text/text_test.h"
 
 namespace
@@ -214,18 +214,19 @@ TEST(Tokenizer, AFolderIsNoFile)
 
 TEST(ModelIds, OneEndOfTextOrSeveral)
 {
-    struct xm_model_ids m;
+    struct xm_generation_config m;
     struct xm_error err = {};
-    ASSERT_EQ(xm_model_ids_load(XM_MODELS_DIR "/qwen3moe-tiny", &m, &err), XM_OK);
+    ASSERT_EQ(xm_generation_config_load(XM_MODELS_DIR "/qwen3moe-tiny", &m, &err), XM_OK);
     EXPECT_EQ(ids(m.eos, m.eos + m.n_eos), ids({1502}));
     EXPECT_EQ(m.bos, -1);
     EXPECT_EQ(m.pad, 1500);
-    ASSERT_EQ(xm_model_ids_load(XM_MODELS_DIR "/gemma4-moe-tiny", &m, &err), XM_OK);
+    ASSERT_EQ(xm_generation_config_load(XM_MODELS_DIR "/gemma4-moe-tiny", &m, &err),
+              XM_OK);
     EXPECT_EQ(ids(m.eos, m.eos + m.n_eos), ids({1, 9}));
     EXPECT_EQ(m.bos, 2);
     EXPECT_EQ(m.pad, 0);
-    EXPECT_TRUE(xm_model_ids_is_eos(&m, 9));
-    EXPECT_FALSE(xm_model_ids_is_eos(&m, 2));
+    EXPECT_TRUE(xm_generation_config_is_eos(&m, 9));
+    EXPECT_FALSE(xm_generation_config_is_eos(&m, 2));
 }
 
 /* The ends that a configuration names come first; added tokens that end a text follow. */
@@ -240,14 +241,14 @@ TEST(ModelIds, EndsThatTheTokenizerKnows)
         {"/gpt-oss-tiny", {1451, 1452, 1458}}, /* not <|end|>, which ends a message */
     };
     for (const auto &c : cases) {
-        struct xm_model_ids m;
+        struct xm_generation_config m;
         struct xm_error err = {};
         Tokenizer t =
             Tokenizer::file(std::string(XM_MODELS_DIR) + c.model + "/tokenizer.json");
-        ASSERT_EQ(
-            xm_model_ids_load((std::string(XM_MODELS_DIR) + c.model).c_str(), &m, &err),
-            XM_OK);
-        xm_model_ids_add_ends(&m, t.t);
+        ASSERT_EQ(xm_generation_config_load(
+                      (std::string(XM_MODELS_DIR) + c.model).c_str(), &m, &err),
+                  XM_OK);
+        xm_generation_config_add_ends(&m, t.t);
         EXPECT_EQ(ids(m.eos, m.eos + m.n_eos), c.ends) << c.model;
     }
 }
@@ -255,10 +256,10 @@ TEST(ModelIds, EndsThatTheTokenizerKnows)
 static ids
 known_ends(const std::string &added_tokens)
 {
-    struct xm_model_ids m = {};
+    struct xm_generation_config m = {};
     Tokenizer t(tokenizer_json(small_model, "\"added_tokens\":[" + added_tokens + "]"));
     EXPECT_EQ(t.status, XM_OK) << t.err.text;
-    xm_model_ids_add_ends(&m, t.t);
+    xm_generation_config_add_ends(&m, t.t);
     return ids(m.eos, m.eos + m.n_eos);
 }
 
@@ -281,9 +282,9 @@ TEST(ModelIds, OnlySpecialTokensEndAText)
 
 TEST(ModelIds, NoFilesAreNoIds)
 {
-    struct xm_model_ids m;
+    struct xm_generation_config m;
     struct xm_error err = {};
-    ASSERT_EQ(xm_model_ids_load(XM_MODELS_DIR "/no_such_model", &m, &err), XM_OK);
+    ASSERT_EQ(xm_generation_config_load(XM_MODELS_DIR "/no_such_model", &m, &err), XM_OK);
     EXPECT_EQ(m.n_eos, 0u);
     EXPECT_EQ(m.bos, -1);
     EXPECT_EQ(m.pad, -1);

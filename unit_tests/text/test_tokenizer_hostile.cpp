@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "plugin/text/model_config.h"
+#include "plugin/text/generation_config.h"
 #include "runtime/util/memory.h"
 #include "unit_tests/text/text_test.h"
 
@@ -272,7 +272,7 @@ TEST(Memory, EveryAllocationMayFail)
 
 TEST(HostileConfig, IdsThatAreNone)
 {
-    struct xm_model_ids m;
+    struct xm_generation_config m;
     struct xm_error err = {};
     char folder_template[] = "/tmp/xm_text_XXXXXX";
     ASSERT_NE(mkdtemp(folder_template), nullptr);
@@ -286,7 +286,8 @@ TEST(HostileConfig, IdsThatAreNone)
         ASSERT_NE(file, nullptr);
         fputs(text, file);
         fclose(file);
-        EXPECT_EQ(xm_model_ids_load(folder.c_str(), &m, &err), XM_INVALID) << text;
+        EXPECT_EQ(xm_generation_config_load(folder.c_str(), &m, &err), XM_INVALID)
+            << text;
         EXPECT_NE(strstr(err.text, "generation_config.json"), nullptr) << err.text;
     }
     remove(path.c_str());

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside `xemoe verify`: the host reference of one step, on the operands that the device had.
+ * For `xemoe verify`: the host reference of one step, on the operands that the device had.
  */
-#ifndef XM_PLUGIN_CLI_VERIFY_H
-#define XM_PLUGIN_CLI_VERIFY_H
+#ifndef XM_PLUGIN_VERIFY_OPERANDS_H
+#define XM_PLUGIN_VERIFY_OPERANDS_H
 
 #include "plugin/request.h"
 #include "transformations/graph/evaluate.h"

@@ -6,7 +6,7 @@
  * the graph: constants and small weights are evaluated, large weights stay packed (the reference
  * reads them itself), shapes follow from the symbols' values.
  */
-#include "plugin/cli/verify.h"
+#include "plugin/verify_operands.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/pipeline/package.h"
+
+#include <string.h>
+
+#include "plugin/text/end_tokens.h"
+
+/* The first that recognises a path reads it: those that look into files stand before those that
+ * take any. */
+static const struct xm_package_reader *const readers[] = {
+    &xm_package_openvino,
+};
+
+static const struct xm_package_reader *
+reader_of(const char *path)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(readers); i++) {
+        if (readers[i]->recognises(path))
+            return readers[i];
+    }
+    return NULL;
+}
+
+enum xm_status
+xm_package_open(const char *path, struct xm_package **out, struct xm_error *err)
+{
+    const struct xm_package_reader *reader = reader_of(path);
+    *out = NULL;
+    if (!reader)
+        return xm_fail(err, XM_NOT_FOUND,
+                       "the folder '%.300s' holds no openvino_model.xml: give the .xml "
+                       "itself, or export the model to OpenVINO IR",
+                       path);
+    struct xm_package *p = xm_calloc(1, sizeof(*p));
+    const size_t n = strlen(path) + 1;
+    char *copy = xm_malloc(n);
+    if (!p || !copy) {
+        xm_free(p);
+        xm_free(copy);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a model package");
+    }
+    memcpy(copy, path, n);
+    p->reader = reader;
+    p->path = copy;
+    xm_generation_config_init(&p->generation);
+    *out = p;
+    return XM_OK;
+}
+
+void
+xm_package_close(struct xm_package *p)
+{
+    if (!p)
+        return;
+    xm_tokenizer_free(p->tokenizer);
+    xm_chat_template_free(p->chat_template);
+    xm_free(p->path);
+    xm_free(p);
+}
+
+enum xm_status
+xm_package_read_graph(const struct xm_package *p, const char *weights,
+                      struct xm_graph **out, struct xm_error *err)
+{
+    *out = NULL;
+    return p->reader->read_graph(p->path, weights, out, err);
+}
+
+enum xm_status
+xm_package_read(struct xm_package *p, enum xm_package_part part, struct xm_error *err)
+{
+    struct xm_package_outcome *o = &p->outcome[part];
+    if (!o->tried) {
+        o->tried = true;
+        p->reader->read_part[part](p, &o->why);
+        if (part == XM_PACKAGE_GENERATION &&
+            xm_package_read(p, XM_PACKAGE_TOKENIZER, NULL) == XM_OK)
+            xm_generation_config_add_ends(&p->generation, p->tokenizer);
+    }
+    return o->why.status == XM_OK ? XM_OK
+                                  : xm_fail(err, o->why.status, "%s", o->why.text);
+}
+
+uint64_t
+xm_package_file_bytes(const struct xm_package *p)
+{
+    return p->reader->file_bytes(p->path);
+}
+
+enum xm_status
+xm_package_graph_of(const char *path, const char *weights, struct xm_graph **out,
+                    struct xm_error *err)
+{
+    struct xm_package *p = NULL;
+    *out = NULL;
+    XM_TRY(xm_package_open(path, &p, err));
+    enum xm_status s = xm_package_read_graph(p, weights, out, err);
+    xm_package_close(p);
+    return s;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * OpenVINO IR as optimum-intel exports it: a folder with openvino_model.xml and .bin, and beside
+ * them the files that Hugging Face's libraries write. The path is the folder, or the .xml by
+ * whatever name.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plugin/pipeline/package.h"
+#include "plugin/readers/openvino_ir.h"
+
+static bool
+is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The graph's file; the caller frees it. */
+static enum xm_status
+graph_path(const char *path, struct xm_strbuf *out, struct xm_error *err)
+{
+    xm_strbuf_add(out, path);
+    if (is_folder(path))
+        xm_strbuf_add(out, "/openvino_model.xml");
+    if (xm_strbuf_ok(out))
+        return XM_OK;
+    xm_strbuf_free(out);
+    return xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+}
+
+/* Where the other files are: the path itself, or what is before its last slash. */
+static enum xm_status
+folder_of(const char *path, struct xm_strbuf *out, struct xm_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    if (is_folder(path))
+        xm_strbuf_add(out, path);
+    else if (slash)
+        xm_strbuf_add_n(out, path, slash == path ? 1 : (size_t)(slash - path));
+    else
+        xm_strbuf_add(out, ".");
+    if (xm_strbuf_ok(out))
+        return XM_OK;
+    xm_strbuf_free(out);
+    return xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+}
+
+/* Any file: what is none of ours is refused by the reader, which says where it goes wrong. */
+static bool
+recognises(const char *path)
+{
+    struct xm_strbuf file = {0};
+    struct stat st;
+    if (!is_folder(path))
+        return true;
+    xm_strbuf_printf(&file, "%s/openvino_model.xml", path);
+    bool is_there =
+        !xm_strbuf_ok(&file) || stat(xm_strbuf_text(&file), &st) == 0 || errno != ENOENT;
+    xm_strbuf_free(&file);
+    return is_there;
+}
+
+static enum xm_status
+read_graph(const char *path, const char *weights, struct xm_graph **out,
+           struct xm_error *err)
+{
+    struct xm_strbuf file = {0};
+    XM_TRY(graph_path(path, &file, err));
+    enum xm_status s = xm_openvino_ir_read(xm_strbuf_text(&file), weights, out, err);
+    xm_strbuf_free(&file);
+    return s;
+}
+
+/* ---- the text side ------------------------------------------------------------------- */
+
+static enum xm_status
+read_tokenizer(struct xm_package *p, struct xm_error *err)
+{
+    struct xm_strbuf file = {0};
+    XM_TRY(folder_of(p->path, &file, err));
+    xm_strbuf_add(&file, "/tokenizer.json");
+    enum xm_status s = xm_strbuf_ok(&file)
+                           ? xm_tokenizer_load(xm_strbuf_text(&file), &p->tokenizer, err)
+                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    xm_strbuf_free(&file);
+    return s;
+}
+
+static enum xm_status
+read_chat_template(struct xm_package *p, struct xm_error *err)
+{
+    struct xm_strbuf folder = {0};
+    XM_TRY(folder_of(p->path, &folder, err));
+    enum xm_status s =
+        xm_chat_template_load(xm_strbuf_text(&folder), &p->chat_template, err);
+    xm_strbuf_free(&folder);
+    return s;
+}
+
+static enum xm_status
+read_generation(struct xm_package *p, struct xm_error *err)
+{
+    struct xm_strbuf folder = {0};
+    XM_TRY(folder_of(p->path, &folder, err));
+    enum xm_status s =
+        xm_generation_config_load(xm_strbuf_text(&folder), &p->generation, err);
+    xm_strbuf_free(&folder);
+    return s;
+}
+
+static enum xm_status
+read_facts(struct xm_package *p, struct xm_error *err)
+{
+    struct xm_strbuf folder = {0};
+    XM_TRY(folder_of(p->path, &folder, err));
+    enum xm_status s = xm_hyper_parameters_load(xm_strbuf_text(&folder), &p->facts, err);
+    xm_strbuf_free(&folder);
+    return s;
+}
+
+/* ---- sizes --------------------------------------------------------------------------- */
+
+static uint64_t
+bytes_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+}
+
+/* The graph's file and, of the same name, the weights'. */
+static uint64_t
+file_bytes(const char *path)
+{
+    struct xm_strbuf xml = {0}, bin = {0};
+    if (graph_path(path, &xml, NULL) != XM_OK)
+        return 0;
+    const char *text = xm_strbuf_text(&xml), *ending = strrchr(text, '.');
+    uint64_t bytes = bytes_of(text);
+    if (ending)
+        xm_strbuf_add_n(&bin, text, (size_t)(ending - text));
+    xm_strbuf_add(&bin, ".bin");
+    if (ending && strcmp(ending, ".bin") != 0)
+        bytes += bytes_of(xm_strbuf_text(&bin));
+    xm_strbuf_free(&xml);
+    xm_strbuf_free(&bin);
+    return bytes;
+}
+
+const struct xm_package_reader xm_package_openvino = {
+    .name = "OpenVINO IR",
+    .tokenizer = "tokenizer.json",
+    .recognises = recognises,
+    .read_graph = read_graph,
+    .read_part = {[XM_PACKAGE_TOKENIZER] = read_tokenizer,
+                  [XM_PACKAGE_CHAT_TEMPLATE] = read_chat_template,
+                  [XM_PACKAGE_GENERATION] = read_generation,
+                  [XM_PACKAGE_FACTS] = read_facts},
+    .file_bytes = file_bytes,
+};

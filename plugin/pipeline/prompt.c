@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/pipeline/prompt.h"
+
+#include <inttypes.h>
+
+static enum xm_status
+encode_text(struct xm_package *p, const char *text, size_t n, bool add_special,
+            struct xm_token_list *out, struct xm_error *err)
+{
+    XM_TRY(xm_package_read(p, XM_PACKAGE_TOKENIZER, err));
+    return xm_tokenizer_encode(p->tokenizer, text, n, add_special, out, err);
+}
+
+/* The template writes the special tokens itself. */
+static enum xm_status
+encode_messages(struct xm_package *p, const struct xm_prompt *prompt,
+                struct xm_token_list *out, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    XM_TRY(xm_package_read(p, XM_PACKAGE_CHAT_TEMPLATE, err));
+    enum xm_status s = xm_chat_template_render(p->chat_template, prompt->text, true,
+                                               prompt->variables, &text, err);
+    if (s == XM_OK && text.n == 0)
+        s = xm_fail(err, XM_INVALID,
+                    "the model's chat template makes no text of the conversation");
+    if (s == XM_OK)
+        s = encode_text(p, xm_strbuf_text(&text), text.n, false, out, err);
+    xm_strbuf_free(&text);
+    return s;
+}
+
+static enum xm_status
+encode(struct xm_package *p, const struct xm_prompt *prompt, struct xm_token_list *out,
+       struct xm_error *err)
+{
+    if (prompt->kind == XM_PROMPT_IDS)
+        return xm_token_list_add_n(out, prompt->ids, prompt->n)
+                   ? XM_OK
+                   : xm_fail(err, XM_NO_MEMORY, "out of memory for token ids");
+    if (!p)
+        return xm_fail(err, XM_INVALID, "a text needs a model package with a tokenizer");
+    return prompt->kind == XM_PROMPT_TEXT
+               ? encode_text(p, prompt->text, prompt->n, true, out, err)
+               : encode_messages(p, prompt, out, err);
+}
+
+enum xm_status
+xm_prompt_encode(struct xm_package *p, const struct xm_prompt *prompt,
+                 uint64_t vocabulary, struct xm_token_list *out, struct xm_error *err)
+{
+    const size_t first = out->n;
+    XM_TRY(encode(p, prompt, out, err));
+    for (size_t i = first; i < out->n; i++) {
+        const int32_t id = out->ids[i];
+        if (id >= 0 && (uint64_t)id < vocabulary)
+            continue;
+        if (prompt->kind == XM_PROMPT_IDS)
+            return xm_fail(err, XM_INVALID,
+                           "token id %d is not in the vocabulary of %" PRIu64, id,
+                           vocabulary);
+        return xm_fail(err, XM_INVALID,
+                       "%s gives the token id %d, the model has %" PRIu64
+                       ": it is another model's",
+                       p->reader->tokenizer, id, vocabulary);
+    }
+    return XM_OK;
+}

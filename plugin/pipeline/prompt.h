@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a model is to go on from, and the token ids of that.
+ */
+#ifndef XM_PLUGIN_PIPELINE_PROMPT_H
+#define XM_PLUGIN_PIPELINE_PROMPT_H
+
+#include "plugin/pipeline/package.h"
+#include "plugin/text/token_list.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_prompt_kind {
+    XM_PROMPT_IDS,
+    XM_PROMPT_TEXT,    /* gets the special tokens that the tokenizer puts around texts */
+    XM_PROMPT_MESSAGES /* of a chat; the template makes a text of them                 */
+};
+
+/* All of it is the caller's. */
+struct xm_prompt {
+    enum xm_prompt_kind kind;
+    const int32_t *ids;
+    const char *text; /* MESSAGES: a JSON array */
+    size_t n;         /* ids, or bytes of text  */
+    /* MESSAGES: a JSON object with further variables for the template; NULL: none. */
+    const char *variables;
+};
+
+/* Appends the prompt's ids, all of which lie below `vocabulary` then. Reads of the package, which
+ * may be NULL for ids, what it takes. */
+enum xm_status xm_prompt_encode(struct xm_package *p, const struct xm_prompt *prompt,
+                                uint64_t vocabulary, struct xm_token_list *out,
+                                struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/pipeline/session.h"
+
+#include <inttypes.h>
+
+#include "plugin/pipeline/text_stream.h"
+#include "plugin/pipeline/token_runner.h"
+#include "runtime/dry_run.h"
+#include "runtime/util/clock.h"
+
+struct xm_session {
+    struct xm_compiled *compiled;
+    struct xm_package *package; /* borrowed; may be NULL */
+    struct xm_token_runner *runner;
+    struct xm_sampling sampling;
+    struct xm_sampler *sampler; /* NULL until there are logits                 */
+    struct xm_token_list held;  /* what the states hold, in order              */
+    struct xm_answer answer;    /* of chats; without a tokenizer: not begun yet */
+};
+
+/* A run that goes on. */
+struct run {
+    struct xm_session *session;
+    const struct xm_generation *asked;
+    struct xm_generation_result *out;
+    struct xm_text_stream text;
+    bool has_text;
+    bool go_on; /* as on_piece says */
+};
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+static enum xm_status
+read_package(struct xm_package *p, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    enum xm_status s = p ? xm_package_read(p, XM_PACKAGE_TOKENIZER, &why) : XM_OK;
+    if (s != XM_OK && s != XM_NOT_FOUND)
+        return xm_fail(err, s, "%s", why.text);
+    return p ? xm_package_read(p, XM_PACKAGE_GENERATION, err) : XM_OK;
+}
+
+enum xm_status
+xm_session_create(struct xm_compiled *compiled, struct xm_package *package,
+                  struct xm_session **out, struct xm_error *err)
+{
+    *out = NULL;
+    XM_TRY(read_package(package, err));
+    struct xm_session *s = xm_calloc(1, sizeof(*s));
+    if (!s)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a session");
+    s->compiled = compiled; /* which the runner holds */
+    s->package = package;
+    s->sampling = (struct xm_sampling){.top_p = 1.0f};
+    enum xm_status status = xm_token_runner_create(compiled, &s->runner, err);
+    if (status == XM_OK)
+        *out = s;
+    else
+        xm_session_destroy(s);
+    return status;
+}
+
+void
+xm_session_destroy(struct xm_session *s)
+{
+    if (!s)
+        return;
+    xm_token_runner_destroy(s->runner);
+    xm_sampler_free(s->sampler);
+    xm_token_list_free(&s->held);
+    xm_answer_free(&s->answer);
+    xm_free(s);
+}
+
+void
+xm_session_set_sampling(struct xm_session *s, const struct xm_sampling *sampling)
+{
+    s->sampling = *sampling;
+    xm_sampler_free(s->sampler);
+    s->sampler = NULL;
+}
+
+struct xm_infer *
+xm_session_request(const struct xm_session *s)
+{
+    return xm_token_runner_request(s->runner);
+}
+
+void
+xm_session_cancel(struct xm_session *s)
+{
+    struct xm_infer *r = xm_session_request(s);
+    r->ops->cancel(r);
+}
+
+void
+xm_session_resume(struct xm_session *s)
+{
+    struct xm_infer *r = xm_session_request(s);
+    r->ops->resume(r);
+}
+
+void
+xm_generation_result_free(struct xm_generation_result *r)
+{
+    xm_token_list_free(&r->prompt);
+    xm_token_list_free(&r->ids);
+    xm_strbuf_free(&r->text);
+    *r = (struct xm_generation_result){0};
+}
+
+uint64_t
+xm_generation_room(uint64_t context, uint64_t prompt)
+{
+    if (context == 0)
+        return UINT64_MAX;
+    return prompt < context ? context - prompt : 0;
+}
+
+/* ---- what the states hold -------------------------------------------------------------- */
+
+/* Those of a run that failed may be fewer than were fed. */
+static void
+clip_held(struct xm_session *s)
+{
+    const uint64_t past = xm_token_runner_past(s->runner);
+    if (past < s->held.n)
+        s->held.n = (size_t)past;
+}
+
+size_t
+xm_session_reusable(const struct xm_session *s, const int32_t *ids, size_t n)
+{
+    size_t same = 0;
+    while (same < s->held.n && same + 1 < n && s->held.ids[same] == ids[same])
+        same++;
+    return same;
+}
+
+static void
+rewind_to(struct xm_session *s, size_t past)
+{
+    if (past < s->held.n)
+        xm_token_runner_truncate(s->runner, past);
+    clip_held(s);
+}
+
+static enum xm_status
+feed(struct xm_session *s, const int32_t *ids, size_t n, struct xm_error *err)
+{
+    if (!xm_token_list_add_n(&s->held, ids, n))
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
+    enum xm_status status = xm_token_runner_feed(s->runner, ids, n, err);
+    clip_held(s);
+    return status;
+}
+
+/* ---- choosing tokens --------------------------------------------------------------------- */
+
+/* The sampler sees what the model sees, fed in this run or before. */
+static enum xm_status
+begin_sampling(struct xm_session *s, const struct xm_token_list *prompt,
+               struct xm_error *err)
+{
+    uint64_t rows, vocabulary;
+    xm_token_runner_logits(s->runner, &rows, &vocabulary);
+    if (!s->sampler)
+        XM_TRY(xm_sampler_create(&s->sampling, (size_t)vocabulary, &s->sampler, err));
+    xm_sampler_forget(s->sampler);
+    return xm_sampler_accept(s->sampler, prompt->ids, prompt->n, err);
+}
+
+/* In a dry run, which has nothing to choose from, always 0. */
+static enum xm_status
+choose(struct xm_session *s, int32_t *id, struct xm_error *err)
+{
+    uint64_t rows, vocabulary;
+    const float *logits = xm_token_runner_logits(s->runner, &rows, &vocabulary);
+    *id = 0;
+    if (xm_dry_run())
+        return XM_OK;
+    return xm_sampler_next(s->sampler, logits + (rows - 1) * vocabulary, id, err);
+}
+
+static bool
+ends(const struct run *r, int32_t id)
+{
+    const struct xm_package *p = r->session->package;
+    return p && !r->asked->ignore_ends && !xm_dry_run() &&
+           xm_generation_config_is_eos(&p->generation, id);
+}
+
+/* ---- text -------------------------------------------------------------------------------- */
+
+static enum xm_status
+begin_answer(struct xm_session *s, const struct xm_token_list *prompt,
+             struct xm_error *err)
+{
+    XM_TRY(xm_package_read(s->package, XM_PACKAGE_CHAT_TEMPLATE, err));
+    if (!s->answer.tokenizer)
+        xm_answer_init(&s->answer, s->package->tokenizer, s->package->chat_template);
+    return xm_answer_begin(&s->answer, prompt->ids, prompt->n, err);
+}
+
+static enum xm_status
+begin_text(struct run *r, struct xm_error *err)
+{
+    struct xm_session *s = r->session;
+    const struct xm_generation *asked = r->asked;
+    r->has_text = s->package && s->package->tokenizer;
+    if (!r->has_text)
+        return XM_OK;
+    XM_TRY(xm_text_stream_begin(&r->text, s->package->tokenizer, !asked->keep_special,
+                                asked->stops, asked->n_stops, err));
+    if (!asked->is_answer)
+        return XM_OK;
+    r->text.answer = &s->answer;
+    return begin_answer(s, &r->out->prompt, err);
+}
+
+static void
+tell(struct run *r, int32_t id, enum xm_answer_part part, const struct xm_strbuf *text)
+{
+    const struct xm_piece piece = {id, part, xm_strbuf_text(text), text->n};
+    if (r->asked->on_piece)
+        r->go_on &= r->asked->on_piece(&piece, r->asked->ctx);
+}
+
+/* One piece for a token; at the end one for each part that was held back. */
+static enum xm_status
+pass_on(struct run *r, int32_t id, struct xm_error *err)
+{
+    static const struct xm_strbuf nothing;
+    const struct xm_text_stream *t = &r->text;
+    xm_strbuf_add_n(&r->out->text, xm_strbuf_text(&t->text), t->text.n);
+    if (t->thought.n)
+        tell(r, id, XM_ANSWER_THOUGHT, &t->thought);
+    if (t->text.n)
+        tell(r, id, XM_ANSWER_TEXT, &t->text);
+    if (id >= 0 && !t->thought.n && !t->text.n)
+        tell(r, id, XM_ANSWER_NOTHING, &nothing);
+    return xm_strbuf_ok(&r->out->text)
+               ? XM_OK
+               : xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
+}
+
+static enum xm_status
+take_token(struct run *r, int32_t id, struct xm_error *err)
+{
+    if (!xm_token_list_add(&r->out->ids, id))
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
+    if (r->has_text)
+        XM_TRY(xm_text_stream_push(&r->text, id, err));
+    return pass_on(r, id, err);
+}
+
+/* What is held back comes also when the run has failed: whoever shows it has to end it. */
+static enum xm_status
+end_text(struct run *r, struct xm_error *err)
+{
+    enum xm_status s = XM_OK;
+    if (r->has_text)
+        s = xm_text_stream_finish(&r->text, err);
+    if (r->has_text && s == XM_OK)
+        s = pass_on(r, -1, err);
+    return s;
+}
+
+/* ---- times ------------------------------------------------------------------------------- */
+
+/* A clock that stands still while kernels are built, and the work done when it was started. */
+struct stopwatch {
+    const struct xm_engine *engine; /* NULL: the reference's, which builds none */
+    double start, built;
+    struct xm_request_stats stats;
+};
+
+static double
+built_s(const struct xm_engine *engine)
+{
+    struct xm_build_stats stats = {0};
+    if (engine)
+        xm_engine_build_stats(engine, &stats);
+    return stats.seconds;
+}
+
+/* Work done so far; none by a request of the reference. */
+static struct xm_request_stats
+stats_of(const struct xm_session *s)
+{
+    const struct xm_infer *r = xm_session_request(s);
+    struct xm_request_stats stats = {0};
+    if (r->request)
+        xm_request_stats(r->request, &stats);
+    return stats;
+}
+
+static void
+start_watch(struct stopwatch *w, const struct xm_session *s)
+{
+    const struct xm_program *p = s->compiled->program;
+    w->engine = p ? p->engine : NULL;
+    w->stats = stats_of(s);
+    w->built = built_s(w->engine);
+    w->start = xm_now();
+}
+
+/* Seconds since the start; *built has those that building took besides. */
+static double
+read_watch(const struct stopwatch *w, double *built)
+{
+    *built = built_s(w->engine) - w->built;
+    const double s = xm_now() - w->start - *built;
+    return s > 0.0 ? s : 0.0;
+}
+
+/* ---- a run ------------------------------------------------------------------------------- */
+
+static enum xm_status
+feed_prompt(struct run *r, struct xm_error *err)
+{
+    struct xm_session *s = r->session;
+    const struct xm_token_list *prompt = &r->out->prompt;
+    struct xm_generation_times *times = &r->out->times;
+    struct stopwatch watch;
+    rewind_to(s, xm_session_reusable(s, prompt->ids, prompt->n));
+    const size_t past = s->held.n;
+    start_watch(&watch, s);
+    XM_TRY(feed(s, prompt->ids + past, prompt->n - past, err));
+    times->prompt_s = read_watch(&watch, &times->build_s);
+    times->prompt_multiply_adds = stats_of(s).multiply_adds - watch.stats.multiply_adds;
+    times->prompt_tokens = prompt->n - past;
+    r->out->reused = past;
+    return begin_sampling(s, prompt, err);
+}
+
+static enum xm_status
+feed_token(struct run *r, int32_t id, const struct stopwatch *watch, double prompt_built,
+           struct xm_error *err)
+{
+    struct xm_session *s = r->session;
+    struct xm_generation_times *times = &r->out->times;
+    double built;
+    XM_TRY(feed(s, &id, 1, err));
+    times->decode_tokens++;
+    times->decode_s = read_watch(watch, &built);
+    times->build_s = prompt_built + built;
+    times->decode_weight_bytes = stats_of(s).weight_bytes - watch->stats.weight_bytes;
+    return xm_sampler_accept(s->sampler, &id, 1, err);
+}
+
+static enum xm_status
+generate(struct run *r, uint64_t most, struct xm_error *err)
+{
+    struct stopwatch watch;
+    int32_t id = 0;
+    XM_TRY(feed_prompt(r, err));
+    const double prompt_built = r->out->times.build_s;
+    start_watch(&watch, r->session);
+    for (uint64_t i = 0; i < most; i++) {
+        if (i > 0)
+            XM_TRY(feed_token(r, id, &watch, prompt_built, err));
+        XM_TRY(choose(r->session, &id, err));
+        const bool is_end = ends(r, id);
+        if (!is_end)
+            XM_TRY(take_token(r, id, err));
+        if (is_end || r->text.stopped) {
+            r->out->finish = XM_FINISH_STOP;
+            return XM_OK;
+        }
+        if (!r->go_on) {
+            r->out->finish = XM_FINISH_CANCELLED;
+            return XM_OK;
+        }
+    }
+    r->out->finish = most < r->asked->max_tokens ? XM_FINISH_CONTEXT : XM_FINISH_LENGTH;
+    return XM_OK;
+}
+
+static enum xm_status
+run_prompt(struct run *r, struct xm_error *err)
+{
+    const struct xm_generation *asked = r->asked;
+    const size_t n = r->out->prompt.n;
+    const uint64_t room = xm_generation_room(asked->context, n);
+    struct xm_error why = {0};
+    if (room == 0)
+        return xm_fail(err, XM_INVALID,
+                       "the prompt has %zu tokens, which leaves no room in a context of "
+                       "%" PRIu64,
+                       n, asked->context);
+    enum xm_status s =
+        generate(r, room < asked->max_tokens ? room : asked->max_tokens, &why);
+    if (s == XM_CANCELLED) {
+        r->out->finish = XM_FINISH_CANCELLED;
+        s = XM_OK;
+    }
+    return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
+}
+
+enum xm_status
+xm_session_run(struct xm_session *s, const struct xm_generation *run,
+               struct xm_generation_result *out, struct xm_error *err)
+{
+    struct run r = {.session = s, .asked = run, .out = out, .go_on = true};
+    xm_generation_result_free(out);
+    XM_TRY(xm_prompt_encode(s->package, &run->prompt, xm_compiled_vocabulary(s->compiled),
+                            &out->prompt, err));
+    enum xm_status status = begin_text(&r, err);
+    if (status == XM_OK) {
+        status = run_prompt(&r, err);
+        const enum xm_status ended = end_text(&r, err);
+        status = status == XM_OK ? ended : status;
+    }
+    xm_text_stream_free(&r.text);
+    return status;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/pipeline/text_stream.h"
+
+enum xm_status
+xm_text_stream_begin(struct xm_text_stream *s, const struct xm_tokenizer *tokenizer,
+                     bool skip_special, const struct xm_slice *stops, size_t n_stops,
+                     struct xm_error *err)
+{
+    *s = (struct xm_text_stream){0};
+    xm_detokenizer_init(&s->detokenizer, tokenizer, skip_special);
+    return xm_stop_strings_create(stops, n_stops, &s->stops, err);
+}
+
+void
+xm_text_stream_free(struct xm_text_stream *s)
+{
+    xm_detokenizer_free(&s->detokenizer);
+    xm_stop_strings_free(s->stops);
+    xm_strbuf_free(&s->raw);
+    xm_strbuf_free(&s->thought);
+    xm_strbuf_free(&s->text);
+    *s = (struct xm_text_stream){0};
+}
+
+/* Leaves in s->raw what is text. */
+static void
+take_out_thoughts(struct xm_text_stream *s, bool last)
+{
+    struct xm_strbuf shown = {0};
+    enum xm_answer_part part =
+        xm_answer_text(s->answer, xm_strbuf_text(&s->raw), s->raw.n, &shown);
+    if (last && part == XM_ANSWER_NOTHING)
+        part = xm_answer_end(s->answer, &shown);
+    xm_strbuf_clear(&s->raw);
+    if (part == XM_ANSWER_THOUGHT)
+        xm_strbuf_add_n(&s->thought, xm_strbuf_text(&shown), shown.n);
+    if (part == XM_ANSWER_TEXT)
+        xm_strbuf_add_n(&s->raw, xm_strbuf_text(&shown), shown.n);
+    s->raw.failed |= shown.failed;
+    xm_strbuf_free(&shown);
+}
+
+/* Passes what has come to the stop strings. */
+static enum xm_status
+pass_on(struct xm_text_stream *s, bool last, struct xm_error *err)
+{
+    bool found = false;
+    if (s->answer)
+        take_out_thoughts(s, last);
+    if (!xm_strbuf_ok(&s->raw) || !xm_strbuf_ok(&s->thought))
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
+    XM_TRY(xm_stop_strings_push(s->stops, xm_strbuf_text(&s->raw), s->raw.n, &s->text,
+                                &found, err));
+    s->stopped |= found;
+    xm_strbuf_clear(&s->raw);
+    return last ? xm_stop_strings_flush(s->stops, &s->text, err) : XM_OK;
+}
+
+/* What the detokenizer holds back belongs to the part before the mark. */
+static enum xm_status
+take_mark(struct xm_text_stream *s, int32_t id, struct xm_error *err)
+{
+    XM_TRY(xm_detokenizer_flush(&s->detokenizer, &s->raw, err));
+    XM_TRY(pass_on(s, false, err));
+    xm_answer_take(s->answer, id);
+    s->stopped |= s->answer->complete;
+    return XM_OK;
+}
+
+enum xm_status
+xm_text_stream_push(struct xm_text_stream *s, int32_t id, struct xm_error *err)
+{
+    xm_strbuf_clear(&s->thought);
+    xm_strbuf_clear(&s->text);
+    if (s->answer && xm_answer_is_mark(s->answer, id))
+        return take_mark(s, id, err);
+    XM_TRY(xm_detokenizer_push(&s->detokenizer, id, &s->raw, err));
+    return pass_on(s, false, err);
+}
+
+enum xm_status
+xm_text_stream_finish(struct xm_text_stream *s, struct xm_error *err)
+{
+    xm_strbuf_clear(&s->thought);
+    xm_strbuf_clear(&s->text);
+    if (!s->stopped)
+        XM_TRY(xm_detokenizer_flush(&s->detokenizer, &s->raw, err));
+    return pass_on(s, true, err);
+}

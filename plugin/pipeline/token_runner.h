@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Token ids through a language model: a request, one sequence.
+ *
+ * Feeds input_ids, attention_mask, position_ids and beam_idx as exported language models name
+ * them (inputs that a model does not have are left out). This is all that the pipeline knows of
+ * requests: ids in, logits out, and how many positions the states hold.
+ */
+#ifndef XM_PLUGIN_PIPELINE_TOKEN_RUNNER_H
+#define XM_PLUGIN_PIPELINE_TOKEN_RUNNER_H
+
+#include "plugin/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_token_runner; /* one thread at a time */
+
+enum xm_status xm_token_runner_create(struct xm_compiled *compiled,
+                                      struct xm_token_runner **out, struct xm_error *err);
+void xm_token_runner_destroy(struct xm_token_runner *r); /* NULL is allowed */
+
+/* Feeds tokens behind what the states hold. XM_NOT_FINITE: a row of the logits is not a
+ * distribution; the sentence names the position and what to do. */
+enum xm_status xm_token_runner_feed(struct xm_token_runner *r, const int32_t *ids,
+                                    uint64_t n, struct xm_error *err);
+/* The logits of the last feed: rows x vocabulary of f32; rows is the number of tokens fed, or 1
+ * when the program was compiled for the last row only; 0: the last feed failed, or there was
+ * none. Valid until the next feed. */
+const float *xm_token_runner_logits(const struct xm_token_runner *r, uint64_t *rows,
+                                    uint64_t *vocabulary);
+
+/* Positions that the states hold. */
+uint64_t xm_token_runner_past(const struct xm_token_runner *r);
+/* Forgets those from `past` on; where the device cannot, all. */
+void xm_token_runner_truncate(struct xm_token_runner *r, uint64_t past);
+
+/* For those who cancel it, hook into it, or ask what it cost. */
+struct xm_infer *xm_token_runner_request(const struct xm_token_runner *r);
+
+/* The last dimension of the logits, which ids lie below (padding rows included); UINT64_MAX: not
+ * known. */
+uint64_t xm_compiled_vocabulary(const struct xm_compiled *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/generation_config.h"
+
+#include "plugin/text/json.h"
+#include "runtime/util/strbuf.h"
+
+static enum xm_status
+load_eos(yyjson_val *root, struct xm_generation_config *out, struct xm_error *err)
+{
+    yyjson_val *value = yyjson_obj_get(root, "eos_token_id"), *item;
+    size_t i, n;
+    if (!value || yyjson_is_null(value) || out->n_eos > 0)
+        return XM_OK;
+    if (!yyjson_is_arr(value)) {
+        XM_TRY(xm_json_token_id(value, "eos_token_id", &out->eos[0], err));
+        out->n_eos = 1;
+        return XM_OK;
+    }
+    if (yyjson_arr_size(value) > XM_MAX_EOS)
+        return xm_fail(err, XM_UNSUPPORTED, "%zu values of 'eos_token_id', at most %d",
+                       yyjson_arr_size(value), XM_MAX_EOS);
+    yyjson_arr_foreach(value, i, n, item)
+    {
+        XM_TRY(xm_json_token_id(item, "eos_token_id", &out->eos[i], err));
+        out->n_eos = i + 1;
+    }
+    return XM_OK;
+}
+
+/* Some models write -1 for "none". */
+static enum xm_status
+load_one(yyjson_val *root, const char *key, int32_t *out, struct xm_error *err)
+{
+    yyjson_val *value = yyjson_obj_get(root, key);
+    if (!value || yyjson_is_null(value) || *out >= 0)
+        return XM_OK;
+    if (yyjson_is_sint(value) && yyjson_get_sint(value) == -1)
+        return XM_OK;
+    return xm_json_token_id(value, key, out, err);
+}
+
+static enum xm_status
+load_ids(yyjson_val *root, struct xm_generation_config *out, struct xm_error *err)
+{
+    if (!yyjson_is_obj(root))
+        return xm_fail(err, XM_INVALID, "not an object");
+    XM_TRY(load_eos(root, out, err));
+    XM_TRY(load_one(root, "bos_token_id", &out->bos, err));
+    return load_one(root, "pad_token_id", &out->pad, err);
+}
+
+/* ---- recommendations ----------------------------------------------------------------- */
+
+/* clang-format off */
+#define AT(member) offsetof(struct xm_sampling, member)
+static const struct {
+    const char *key;
+    size_t offset; /* of a float */
+    double least, most;
+} numbers[] = {
+    { "temperature",        AT(temperature),        0.0,  1e6 },
+    { "top_p",              AT(top_p),              0.0,  1.0 },
+    { "min_p",              AT(min_p),              0.0,  1.0 },
+    { "repetition_penalty", AT(repetition_penalty), 1e-6, 1e6 },
+    { "presence_penalty",   AT(presence_penalty),   -1e6, 1e6 },
+    { "frequency_penalty",  AT(frequency_penalty),  -1e6, 1e6 },
+};
+#undef AT
+/* clang-format on */
+
+static void
+load_count(yyjson_val *root, const char *key, uint64_t *out)
+{
+    yyjson_val *value = yyjson_obj_get(root, key);
+    if (yyjson_is_uint(value) && yyjson_get_uint(value) <= INT32_MAX)
+        *out = yyjson_get_uint(value);
+}
+
+static void
+load_sampling(yyjson_val *root, struct xm_generation_config *out)
+{
+    uint64_t top_k = 0;
+    out->sampling.temperature = 1.0f;
+    for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
+        yyjson_val *value = yyjson_obj_get(root, numbers[i].key);
+        const double x = yyjson_get_num(value);
+        if (yyjson_is_num(value) && x >= numbers[i].least && x <= numbers[i].most)
+            *(float *)(void *)((char *)&out->sampling + numbers[i].offset) = (float)x;
+    }
+    load_count(root, "top_k", &top_k);
+    out->sampling.top_k = (int)top_k;
+    if (!yyjson_is_true(yyjson_obj_get(root, "do_sample")))
+        out->sampling.temperature = 0.0f; /* penalties stay */
+    load_count(root, "max_new_tokens", &out->max_tokens);
+}
+
+/* ---- files --------------------------------------------------------------------------- */
+
+static enum xm_status
+load_file(const char *folder, const char *name, bool recommends,
+          struct xm_generation_config *out, struct xm_error *err)
+{
+    struct xm_strbuf path = {0};
+    struct xm_error why = {0};
+    yyjson_doc *doc = NULL;
+    xm_strbuf_printf(&path, "%s/%s", folder, name);
+    enum xm_status status = xm_strbuf_ok(&path) ? XM_OK : XM_NO_MEMORY;
+    if (status == XM_OK)
+        status = xm_json_read(xm_strbuf_text(&path), &doc, &why);
+    else
+        xm_fail(&why, status, "no memory for a path");
+    if (status == XM_OK) {
+        status = load_ids(yyjson_doc_get_root(doc), out, &why);
+        xm_error_prefix(&why, "'%s'", xm_strbuf_text(&path));
+    }
+    if (status == XM_OK && recommends)
+        load_sampling(yyjson_doc_get_root(doc), out);
+    yyjson_doc_free(doc);
+    xm_strbuf_free(&path);
+    if (status == XM_OK || status == XM_NOT_FOUND)
+        return XM_OK;
+    return xm_fail(err, status, "%s", why.text);
+}
+
+void
+xm_generation_config_init(struct xm_generation_config *out)
+{
+    *out =
+        (struct xm_generation_config){.bos = -1, .pad = -1, .sampling = {.top_p = 1.0f}};
+}
+
+enum xm_status
+xm_generation_config_load(const char *folder, struct xm_generation_config *out,
+                          struct xm_error *err)
+{
+    xm_generation_config_init(out);
+    XM_TRY(load_file(folder, "generation_config.json", true, out, err));
+    return load_file(folder, "config.json", false, out, err);
+}
+
+bool
+xm_generation_config_is_eos(const struct xm_generation_config *c, int32_t id)
+{
+    for (size_t i = 0; i < c->n_eos; i++)
+        if (c->eos[i] == id)
+            return true;
+    return false;
+}

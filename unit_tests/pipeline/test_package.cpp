@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Model packages: what is read when, and what is said of files that are missing or damaged.
+ */
+#include "plugin/pipeline/package.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "functional_tests/common/folder.h"
+
+namespace
+{
+
+const std::string trained = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+
+class Package : public ::testing::Test
+{
+  protected:
+    ~Package() override
+    {
+        xm_package_close(p);
+        xm_graph_destroy(g);
+    }
+    std::string write(const std::string &name, const std::string &text)
+    {
+        folder.write(name, text);
+        return folder / name;
+    }
+    void open(const std::string &path)
+    {
+        err = {};
+        ASSERT_EQ(xm_package_open(path.c_str(), &p, &err), XM_OK) << err.text;
+    }
+    /* A folder with something of the graph's name, which opening does not look into. */
+    void open_folder()
+    {
+        write("openvino_model.xml", "no graph");
+        open(folder.path);
+    }
+    xm_status read(enum xm_package_part part)
+    {
+        err = {};
+        return xm_package_read(p, part, &err);
+    }
+    bool says(const std::string &part) const
+    {
+        return std::string(err.text).find(part) != std::string::npos;
+    }
+
+    Folder folder{"package"};
+    xm_package *p = nullptr;
+    xm_graph *g = nullptr;
+    xm_error err = {};
+};
+
+TEST_F(Package, HasAllOfATrainedModel)
+{
+    open(trained);
+    EXPECT_STREQ(p->reader->name, "OpenVINO IR");
+    EXPECT_EQ(p->tokenizer, nullptr) << "nobody has asked yet";
+    for (int part = 0; part < XM_PACKAGE_N_PARTS; part++)
+        EXPECT_EQ(read((xm_package_part)part), XM_OK) << err.text;
+    EXPECT_EQ(xm_tokenizer_vocab_size(p->tokenizer), 1505u);
+    EXPECT_TRUE(xm_chat_template_mentions(p->chat_template, "<|im_start|>"));
+    EXPECT_EQ(p->facts.context, 2048u);
+    EXPECT_TRUE(xm_generation_config_is_eos(&p->generation, 1502)) << "as the file says";
+    EXPECT_TRUE(xm_generation_config_is_eos(&p->generation, 1500)) << "by its spelling";
+    ASSERT_EQ(xm_package_read_graph(p, nullptr, &g, &err), XM_OK) << err.text;
+    struct stat xml, bin;
+    ASSERT_EQ(stat((trained + "/openvino_model.xml").c_str(), &xml), 0);
+    ASSERT_EQ(stat((trained + "/openvino_model.bin").c_str(), &bin), 0);
+    EXPECT_EQ(xm_package_file_bytes(p), (uint64_t)(xml.st_size + bin.st_size));
+}
+
+TEST_F(Package, OfAnXmlHasWhatLiesBesideIt)
+{
+    open(trained + "/openvino_model.xml");
+    EXPECT_EQ(read(XM_PACKAGE_FACTS), XM_OK) << err.text;
+    EXPECT_EQ(p->facts.context, 2048u);
+    ASSERT_EQ(xm_package_read_graph(p, nullptr, &g, &err), XM_OK) << err.text;
+}
+
+TEST_F(Package, AFolderWithoutAModelIsRefused)
+{
+    EXPECT_EQ(xm_package_open(folder.path.c_str(), &p, &err), XM_NOT_FOUND);
+    EXPECT_EQ(p, nullptr);
+    EXPECT_TRUE(says(folder.path) && says("openvino_model.xml")) << err.text;
+}
+
+TEST_F(Package, AFileThatIsNotThereIsNamed)
+{
+    const std::string path = folder.path + "/none.xml";
+    EXPECT_EQ(xm_package_graph_of(path.c_str(), nullptr, &g, &err), XM_NOT_FOUND);
+    EXPECT_TRUE(says(path)) << err.text;
+    err = {};
+    open_folder();
+    EXPECT_NE(xm_package_read_graph(p, nullptr, &g, &err), XM_OK);
+    EXPECT_TRUE(says("openvino_model.xml")) << err.text;
+    EXPECT_EQ(g, nullptr);
+}
+
+TEST_F(Package, PartsThatAreMissingAreNotFound)
+{
+    open_folder();
+    EXPECT_EQ(read(XM_PACKAGE_TOKENIZER), XM_NOT_FOUND);
+    EXPECT_TRUE(says("tokenizer.json")) << err.text;
+    EXPECT_EQ(read(XM_PACKAGE_CHAT_TEMPLATE), XM_NOT_FOUND);
+    EXPECT_TRUE(says("chat_template.jinja")) << err.text;
+    EXPECT_EQ(read(XM_PACKAGE_FACTS), XM_NOT_FOUND);
+    EXPECT_TRUE(says("config.json")) << err.text;
+    EXPECT_EQ(read(XM_PACKAGE_GENERATION), XM_OK) << err.text;
+    EXPECT_EQ(p->generation.n_eos, 0u);
+    EXPECT_EQ(p->generation.bos, -1);
+}
+
+TEST_F(Package, DamagedPartsNameTheirFile)
+{
+    const struct {
+        xm_package_part part;
+        const char *file, *text;
+    } cases[] = {
+        {XM_PACKAGE_TOKENIZER, "tokenizer.json", "{\"model\": 5}"},
+        {XM_PACKAGE_TOKENIZER, "tokenizer.json", "\xff"},
+        {XM_PACKAGE_CHAT_TEMPLATE, "chat_template.jinja", "{% for %}"},
+        {XM_PACKAGE_CHAT_TEMPLATE, "tokenizer_config.json", "["},
+        {XM_PACKAGE_GENERATION, "generation_config.json", "{\"eos_token_id\": -5}"},
+        {XM_PACKAGE_GENERATION, "generation_config.json", "[]"},
+        {XM_PACKAGE_GENERATION, "config.json", "{\"eos_token_id\": \"x\"}"},
+        {XM_PACKAGE_FACTS, "config.json", "{"},
+    };
+    for (const auto &c : cases) {
+        open_folder();
+        const std::string path = write(c.file, c.text);
+        EXPECT_NE(read(c.part), XM_OK) << c.file << c.text;
+        EXPECT_NE(err.status, XM_NOT_FOUND) << c.file << c.text;
+        EXPECT_TRUE(says(path)) << err.text;
+        EXPECT_EQ(p->tokenizer, nullptr);
+        unlink(path.c_str());
+        xm_package_close(p);
+        p = nullptr;
+    }
+}
+
+/* The tokenizer's damage is told by who needs the tokenizer. */
+TEST_F(Package, GenerationDoesNotNeedATokenizer)
+{
+    open_folder();
+    write("tokenizer.json", "{");
+    write("generation_config.json", "{\"eos_token_id\": 7}");
+    EXPECT_EQ(read(XM_PACKAGE_GENERATION), XM_OK) << err.text;
+    EXPECT_EQ(p->generation.n_eos, 1u);
+    EXPECT_EQ(read(XM_PACKAGE_TOKENIZER), XM_INVALID);
+}
+
+TEST_F(Package, EachPartIsReadOnce)
+{
+    open_folder();
+    const std::string path = write("config.json", "{\"max_position_embeddings\": 64}");
+    EXPECT_EQ(read(XM_PACKAGE_TOKENIZER), XM_NOT_FOUND);
+    EXPECT_EQ(read(XM_PACKAGE_FACTS), XM_OK) << err.text;
+    unlink(path.c_str());
+    EXPECT_EQ(read(XM_PACKAGE_FACTS), XM_OK) << err.text;
+    EXPECT_EQ(p->facts.context, 64u);
+    write("tokenizer.json", "{}");
+    EXPECT_EQ(read(XM_PACKAGE_TOKENIZER), XM_NOT_FOUND);
+}
+
+class Defaults : public Package
+{
+  protected:
+    const xm_generation_config &of(const std::string &json)
+    {
+        xm_package_close(p);
+        open_folder();
+        write("generation_config.json", json);
+        EXPECT_EQ(read(XM_PACKAGE_GENERATION), XM_OK) << err.text;
+        return p->generation;
+    }
+};
+
+TEST_F(Defaults, AreWhatTheAuthorsRecommend)
+{
+    const xm_generation_config &c =
+        of(R"({"do_sample": true, "temperature": 0.7, "top_k": 20, "top_p": 0.8,
+               "min_p": 0.05, "repetition_penalty": 1.1, "max_new_tokens": 300})");
+    EXPECT_FLOAT_EQ(c.sampling.temperature, 0.7f);
+    EXPECT_EQ(c.sampling.top_k, 20);
+    EXPECT_FLOAT_EQ(c.sampling.top_p, 0.8f);
+    EXPECT_FLOAT_EQ(c.sampling.min_p, 0.05f);
+    EXPECT_FLOAT_EQ(c.sampling.repetition_penalty, 1.1f);
+    EXPECT_EQ(c.max_tokens, 300u);
+}
+
+TEST_F(Defaults, WithoutSamplingTheLikeliestTokenIsTaken)
+{
+    const xm_generation_config &c =
+        of(R"({"temperature": 0.7, "repetition_penalty": 1.1})");
+    EXPECT_EQ(c.sampling.temperature, 0.0f);
+    EXPECT_FLOAT_EQ(c.sampling.repetition_penalty, 1.1f) << "holds without sampling, too";
+    EXPECT_EQ(of(R"({"do_sample": true})").sampling.temperature, 1.0f);
+}
+
+TEST_F(Defaults, WhatIsOutOfRangeIsNotSaid)
+{
+    const xm_generation_config &c =
+        of(R"({"do_sample": true, "temperature": -1, "top_k": -5, "top_p": 1.5,
+               "min_p": "0.1", "repetition_penalty": 0, "max_new_tokens": 1e300})");
+    EXPECT_EQ(c.sampling.temperature, 1.0f);
+    EXPECT_EQ(c.sampling.top_k, 0);
+    EXPECT_EQ(c.sampling.top_p, 1.0f);
+    EXPECT_EQ(c.sampling.min_p, 0.0f);
+    EXPECT_EQ(c.sampling.repetition_penalty, 0.0f) << "off";
+    EXPECT_EQ(c.max_tokens, 0u);
+}
+
+} // namespace

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Sessions over a trained model on the device; models that are none for text.
+ */
+#include <algorithm>
+
+#include "plugin/pipeline/session.h"
+#include "plugin/pipeline/token_runner.h"
+#include "unit_tests/plugin/plugin_test.h"
+
+namespace
+{
+
+using Ids = std::vector<int32_t>;
+
+const Ids prompt = {1343, 266, 267, 265, 278};
+
+class SessionOnDevice : public OpenClTest
+{
+  protected:
+    void SetUp() override
+    {
+        OpenClTest::SetUp();
+        ASSERT_XM_OK(xm_core_create(&core, &err));
+    }
+    void TearDown() override
+    {
+        xm_session_destroy(s);
+        xm_package_close(package);
+        xm_core_destroy(core);
+    }
+    void make(const xm_sampling &sampling)
+    {
+        const char *path = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+        xm_compiled *c = nullptr;
+        xm_graph *g = nullptr;
+        xm_property f32 = {"INFERENCE_PRECISION_HINT", "f32"};
+        xm_session_destroy(s);
+        s = nullptr;
+        xm_package_close(package);
+        ASSERT_XM_OK(xm_package_open(path, &package, &err));
+        ASSERT_XM_OK(xm_package_read_graph(package, nullptr, &g, &err));
+        ASSERT_XM_OK(xm_core_compile(core, g, "GPU", &f32, 1, nullptr, &c, &err));
+        EXPECT_XM_OK(xm_session_create(c, package, &s, &err));
+        xm_session_set_sampling(s, &sampling);
+        xm_compiled_unref(c);
+    }
+    Ids run(const Ids &ids, uint64_t max)
+    {
+        xm_generation asked = {};
+        xm_generation_result got = {};
+        asked.prompt.kind = XM_PROMPT_IDS;
+        asked.prompt.ids = ids.data();
+        asked.prompt.n = ids.size();
+        asked.max_tokens = max;
+        EXPECT_XM_OK(xm_session_run(s, &asked, &got, &err));
+        Ids result(got.ids.ids, got.ids.ids + got.ids.n);
+        times = got.times;
+        finish = got.finish;
+        reused = got.reused;
+        xm_generation_result_free(&got);
+        return result;
+    }
+    xm_core *core = nullptr;
+    xm_package *package = nullptr;
+    xm_session *s = nullptr;
+    xm_generation_times times = {9, 9, 9, 9, 9, 9, 9};
+    xm_finish finish = XM_FINISH_STOP;
+    uint64_t reused = 0;
+};
+
+xm_sampling
+sampling(float temperature, int top_k, float top_p, uint64_t seed)
+{
+    xm_sampling s = {};
+    s.temperature = temperature;
+    s.top_k = top_k;
+    s.top_p = top_p;
+    s.seed = seed;
+    return s;
+}
+
+TEST_F(SessionOnDevice, GreedyStopsWhereItIsTold)
+{
+    make(sampling(0, 0, 1, 0));
+    package->generation.n_eos = 0;
+    const Ids all = run(prompt, 8);
+    ASSERT_EQ(all.size(), 8u);
+    EXPECT_EQ(times.prompt_tokens, 5u);
+    EXPECT_EQ(times.decode_tokens, 7u);
+    EXPECT_EQ(run(prompt, 8), all);
+    EXPECT_EQ(reused, 4u);
+    EXPECT_EQ(times.prompt_tokens, 1u);
+    EXPECT_EQ(run(prompt, 0).size(), 0u);
+    size_t at = 3;
+    while (std::find(all.begin(), all.begin() + (long)at, all[at]) !=
+           all.begin() + (long)at)
+        at = (size_t)(std::find(all.begin(), all.end(), all[at]) - all.begin());
+    package->generation.eos[package->generation.n_eos++] = all[at];
+    EXPECT_EQ(run(prompt, 8), Ids(all.begin(), all.begin() + (long)at));
+    EXPECT_EQ(finish, XM_FINISH_STOP);
+}
+
+TEST_F(SessionOnDevice, AnswersLongerPromptsAsANewOne)
+{
+    make(sampling(0, 0, 1, 0));
+    Ids longer = prompt;
+    for (int32_t id : run(prompt, 6))
+        longer.push_back(id);
+    longer.push_back(300);
+    const Ids again = run(longer, 6);
+    EXPECT_EQ(reused, prompt.size() + 5);
+    Ids parting = prompt;
+    parting[3] = 301;
+    const Ids other = run(parting, 6);
+    EXPECT_EQ(reused, 3u);
+    make(sampling(0, 0, 1, 0));
+    EXPECT_EQ(run(longer, 6), again);
+    make(sampling(0, 0, 1, 0));
+    EXPECT_EQ(run(parting, 6), other);
+}
+
+TEST_F(SessionOnDevice, ASeedGivesTheSameText)
+{
+    make(sampling(1.0f, 40, 0.9f, 7));
+    auto first = run(prompt, 6);
+    make(sampling(1.0f, 40, 0.9f, 7));
+    EXPECT_EQ(run(prompt, 6), first);
+}
+
+TEST_F(SessionOnDevice, RefusesModelsOfAnotherKind)
+{
+    const char *models[] = {R"(
+        %0 = parameter f32[N,4] name="x"
+        %1 = abs %0
+        result %1 name="y")",
+                            R"(
+        %0 = parameter i64[N,4] name="attention_mask"
+        result %0 name="y")",
+                            R"(
+        %0 = parameter i64[batch,tokens] name="input_ids"
+        result %0 name="y")"};
+    const char *why[] = {"input 'x' is not one", "has an input 'input_ids'",
+                         "expected f32 logits"};
+    for (int i = 0; i < 3; i++) {
+        xm_compiled *c = nullptr;
+        xm_token_runner *r = nullptr;
+        err = {};
+        ASSERT_XM_OK(xm_core_compile(core, parse(models[i]).release(), "GPU", nullptr, 0,
+                                     nullptr, &c, &err));
+        enum xm_status status = xm_token_runner_create(c, &r, &err);
+        int32_t id = 1;
+        if (status == XM_OK)
+            status = xm_token_runner_feed(r, &id, 1, &err);
+        EXPECT_EQ(status, XM_UNSUPPORTED);
+        EXPECT_NE(strstr(err.text, why[i]), nullptr) << err.text;
+        xm_token_runner_destroy(r);
+        xm_compiled_unref(c);
+    }
+}
+
+} // namespace
