@@ -215,6 +215,34 @@ TEST_F(Evaluate, ConvertTruncatesAndBooleansAreNotZero)
                 {7, -1.9f, 0, 7});
 }
 
+TEST_F(Evaluate, ComparesAndCombinesEveryPair)
+{
+    struct {
+        xm_op op;
+        Ints of_order, of_flags; // 1 and 2, 2 and 2, 3 and 2, NaN and 2; 00, 01, 10, 11
+    } cases[] = {
+        {XM_OP_EQUAL, {0, 1, 0, 0}, {1, 0, 0, 1}},
+        {XM_OP_NOT_EQUAL, {1, 0, 1, 1}, {0, 1, 1, 0}},
+        {XM_OP_LESS, {1, 0, 0, 0}, {0, 1, 0, 0}},
+        {XM_OP_LESS_EQUAL, {1, 1, 0, 0}, {1, 1, 0, 1}},
+        {XM_OP_GREATER, {0, 0, 1, 0}, {0, 0, 1, 0}},
+        {XM_OP_GREATER_EQUAL, {0, 1, 1, 0}, {1, 0, 1, 1}},
+        {XM_OP_LOGICAL_AND, {}, {0, 0, 0, 1}},
+        {XM_OP_LOGICAL_OR, {}, {0, 1, 1, 1}},
+        {XM_OP_LOGICAL_XOR, {}, {0, 1, 1, 0}},
+    };
+    xm_value *x = in({4}, {1, 2, 3, NAN}), *two = in({1}, {2});
+    xm_value *p = in(ints({4}, {0, 0, 1, 1}, XM_BOOL)),
+             *q = in(ints({4}, {0, 1, 0, 1}, XM_BOOL));
+    for (const auto &c : cases) {
+        EXPECT_EQ(ints_of(value(op(c.op, {p, q}))), c.of_flags) << xm_op_info(c.op)->text;
+        if (!c.of_order.empty()) {
+            EXPECT_EQ(ints_of(value(op(c.op, {x, two}))), c.of_order)
+                << xm_op_info(c.op)->text;
+        }
+    }
+}
+
 TEST_F(Evaluate, TransposeThereAndBackIsTheSame)
 {
     Floats v = pattern(24, 1);
@@ -272,6 +300,11 @@ TEST_F(Evaluate, GathersAndScatters)
     attr.gather.batch_dims = 1;
     expect_near(value(op(XM_OP_GATHER, {x, in(ints({2, 1}, {1, 2})), scalar(1)}, &attr)),
                 {1, 5});
+    // a dimension between those of the batch and the axis
+    xm_value *cube = in({2, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+    expect_near(
+        value(op(XM_OP_GATHER, {cube, in(ints({2, 1}, {1, 2})), scalar(2)}, &attr)),
+        {1, 4, 8, 11});
     attr.gather.batch_dims = 0;
     expect_near(value(op(XM_OP_GATHER,
                          {weight({2, 3}, {0, 1, 2, 3, 4, 5}), ids, scalar(0)}, &attr)),

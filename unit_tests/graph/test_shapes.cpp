@@ -203,6 +203,10 @@ const struct {
      "%3 = attention %0, %0, %0, _, _, _, _, %1, %1, %2, %2, %2 scale=1 epsilon=1 "
      "key_state=\"k\" value_state=\"v\"",
      "f32[b,t,8,64]", nullptr},
+    {"%0 = parameter f32[2,3,8,64]\n%1 = parameter f32[2,3,2,64]\n"
+     "%2 = parameter i64[2,s]\n%3 = parameter f32[1,8,3,s]\n"
+     "%4 = attention %0, %1, %1, _, %2, %3, _ scale=1 key_state=\"k\" value_state=\"v\"",
+     "f32[2,3,8,64]", nullptr},
     {X "%1 = weight f32[16,256] f16 @1\n%2 = parameter f32[batch,tokens,16]\n"
        "%3 = parameter f32[16]\n%4 = linear %0, %2, %1, %3",
      "f32[batch,tokens,16]", nullptr},
@@ -335,6 +339,12 @@ const struct {
      "%2 = attention %0, %0, %0, _, _, _, _, %1, %1 scale=1 key_state=\"k\" "
      "value_state=\"v\"",
      "33"},
+    {"%0 = parameter f32[2,3,8,64]\n%1 = parameter i64[3,s]\n"
+     "%2 = attention %0, _, _, _, %1, _, _ scale=1 key_state=\"k\" value_state=\"v\"",
+     "dimension 0 of operand 4 is 3, not 2"},
+    {"%0 = parameter f32[2,3,8,64]\n%1 = parameter f32[1,4,3,s]\n"
+     "%2 = attention %0, _, _, _, _, %1, _ scale=1 key_state=\"k\" value_state=\"v\"",
+     "dimension 1 of operand 5 is 4, not 8"},
     {"%0 = parameter f32[b,t,8,64]\n%1 = parameter f32[64]\n"
      "%2 = attention %0, _, _, _, _, _, _, _, _, _, %1 scale=1 key_state=\"k\" "
      "value_state=\"v\"",
@@ -355,6 +365,9 @@ const struct {
      "i32[t,2]\n"
      "%3 = gather_matmul %0, %1, %2, _",
      "is 32, not 31"},
+    {"%0 = parameter f32[1,3,32]\n%1 = weight f32[4,8,32] f16 @1\n"
+     "%2 = parameter i32[4,2]\n%3 = gather_matmul %0, %1, %2, _",
+     "dimension 0 of operand 2 is 4, not 3"},
     {"%0 = parameter f32[t,16]\n%1, %2 = moe_router %0, _, _ top_k=17", "17 experts"},
     {"%0 = parameter f32[t,32]\n%1 = parameter f32[t,2]\n%2 = parameter i32[t,2]\n"
      "%3 = weight f32[4,8,32] f16 @1\n%4 = weight f32[4,32,8] f16 @2\n"
