@@ -73,11 +73,6 @@ struct xm_plugin {
 struct xm_compiled_ops {
     enum xm_status (*create_request)(struct xm_compiled *c, struct xm_infer **out,
                                      struct xm_error *err);
-    /* Contexts that run together; NULL: this plugin has none. XM_UNSUPPORTED: this model has none. */
-    enum xm_status (*create_sequence)(struct xm_compiled *c, struct xm_kv_sequence **out,
-                                      struct xm_error *err);
-    enum xm_status (*create_batcher)(struct xm_compiled *c, struct xm_batcher **out,
-                                     struct xm_error *err);
     enum xm_status (*get_property)(struct xm_compiled *c, const char *key,
                                    struct xm_strbuf *out, struct xm_error *err);
     enum xm_status (*export_model)(struct xm_compiled *c, struct xm_strbuf *out,
@@ -85,6 +80,11 @@ struct xm_compiled_ops {
     /* The program as text, for `info -v` and the runtime model. */
     void (*print)(struct xm_compiled *c, struct xm_strbuf *out);
     void (*destroy)(struct xm_compiled *c);
+    /* Contexts that run together; NULL: this plugin has none. XM_UNSUPPORTED: this model has none. */
+    enum xm_status (*create_sequence)(struct xm_compiled *c, struct xm_kv_sequence **out,
+                                      struct xm_error *err);
+    enum xm_status (*create_batcher)(struct xm_compiled *c, struct xm_batcher **out,
+                                     struct xm_error *err);
 };
 
 struct xm_compiled {

@@ -67,7 +67,8 @@ xm_cpu_has_bf16(void)
 static inline bool
 xm_cpu_has_bf16_tiles(void)
 {
-#if defined(__x86_64__)
+/* clang before 16 does not know their names */
+#if defined(__x86_64__) && !(defined(__clang__) && __clang_major__ < 16)
     return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16");
 #else
     return false;
