@@ -417,6 +417,7 @@ class Attention : public PrimitiveTest
         xm_buffer *scratch = nullptr;
         if (bytes) {
             ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, bytes, &scratch, &err));
+            ASSERT_XM_OK(xm_queue_fill(queue, scratch, 0, 0xff, bytes, &err));
         }
         run.scratch = scratch;
         EXPECT_EQ(xm_attention_enqueue(attention.p, o, &a, &run, &err), XM_OK)
@@ -524,6 +525,23 @@ class Attention : public PrimitiveTest
             chunk(s, p.lengths(), ask.q, ask.key_tensor.get(), ask.mask_tensor.get());
         EXPECT_TRUE(rows_of_norm(got, reference(s, ask.q, ask.keys, ask.mask), p.dv,
                                  p.cache == XM_I8 ? XM_I8 : p.element));
+    }
+
+    /* The same with all keys of the last sequence hidden: its rows are zeros. */
+    void check_hidden(const problem &p)
+    {
+        create(p);
+        state s(p);
+        const question ask(p);
+        const int64_t n = (int64_t)p.ragged.size(), most = p.most_keys();
+        std::vector<int64_t> keys((size_t)(n * most), 1);
+        std::fill(keys.end() - (long)most, keys.end(), 0);
+        tensor key_tensor(XM_U8, {n, most}, keys);
+        fill(s);
+        std::vector<float> got = chunk(s, p.ragged, ask.q, &key_tensor),
+                           want = reference(s, ask.q, keys, {});
+        EXPECT_TRUE(rows_of_norm(got, want, p.dv, p.element));
+        EXPECT_EQ(want.back(), 0.0f);
     }
 
     /* x[B, T, heads, d] as the kernels must leave it; tables [B|1, T, rotated]. */

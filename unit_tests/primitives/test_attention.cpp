@@ -340,7 +340,7 @@ TEST_F(Attention, ScratchOfDecodeIsBoundedAndThatOfPromptIsNone)
     xm_operand o[XM_ATTENTION_N_OPERANDS] = {};
     o[XM_ATTENTION_Q] = {nullptr, XM_F32, 4, {1, 1, p.heads_q, p.d}};
     uint64_t bytes = 0, before = 0;
-    for (int64_t past : {100, 1000, 1030, 100000, 10000000}) { /* 1030 in fewer parts */
+    for (int64_t past : {100, 1000, 1030, 100000, 10000000}) {
         const sequences s({{past, 1}});
         ASSERT_XM_OK(xm_attention_plan(attention.p, o, &s.run, &bytes, &err));
         EXPECT_LE(bytes, 64u * p.heads_q * (p.dv + 2) * 4 + 4096);

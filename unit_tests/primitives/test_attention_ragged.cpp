@@ -13,6 +13,8 @@ const std::vector<length> decodes_first = {{3, 1},  {700, 1},  {40, 2}, {0, 4},
                                            {31, 0}, {129, 33}, {0, 7}};
 const std::vector<length> decodes_only = {{700, 1}, {3, 1}, {600, 4}, {129, 2}};
 
+const std::vector<length> cut = {{900, 1}, {2, 1}, {300, 1}};
+
 std::vector<problem>
 ragged_problems()
 {
@@ -32,6 +34,9 @@ ragged_problems()
     p.window = 300; /* decode cuts it */
     p.heads_q = p.heads_kv = 1;
     p.sinks = true;
+    all.push_back(p);
+    p = make_ragged("cut, of which some have little", cut);
+    p.heads_q = p.heads_kv = 1;
     all.push_back(p);
     p = make_ragged("key mask, sinks, soft cap", mixed);
     p.keys = key_mask::i32;
@@ -107,13 +112,38 @@ TEST_F(Attention, EveryCombineVariantTakesEmptyPartitions)
             continue;
         SCOPED_TRACE(row->name);
         force("attention_combine", row->name);
-        problem p = make_ragged("empty partitions", {{900, 1}, {2, 1}, {0, 3}, {300, 1}});
-        p.heads_q = p.heads_kv = 1;
+        problem p = make_ragged("empty partitions", cut);
+        p.heads_q = p.heads_kv = 1; /* so little work is cut on every device */
         check(p);
+        check_hidden(p);
         p.sinks = true;
         p.dv = 20;
         check(p);
     }
+}
+
+/* Pages that are not kept are not seen; slab 0 is not there either. */
+TEST_F(Attention, EveryVariantLeavesKeysWithoutAPageOut)
+{
+    auto check_gap = [&](const xm_variant &row, size_t) {
+        problem p = make_ragged("a page is missing", {{40, 2}, {50, 5}});
+        if (row.caps & XM_CAP_DPAS)
+            p = in_tiles(p);
+        create(p);
+        state s(p);
+        const question ask(p);
+        std::vector<int64_t> keys(2 * 55, 1);
+        fill(s);
+        EXPECT_EQ(s.slabs[0], nullptr);
+        s.pages[0][1] = s.pages[1][2] = -1;
+        std::fill_n(keys.begin() + 16, 16, 0);
+        std::fill_n(keys.begin() + 55 + 32, 16, 0);
+        EXPECT_TRUE(rows_of_norm(chunk(s, p.lengths(), ask.q),
+                                 reference(s, ask.q, keys, {}), p.dv, p.element));
+        return true;
+    };
+    for_rows(xm_attention_prompt_table, 1, 1, check_gap);
+    for_rows(xm_attention_decode_table, 1, 1, check_gap);
 }
 
 /* What a sequence gives does not depend on its neighbours: to the bit where the same kernel cuts
