@@ -297,6 +297,7 @@ TEST(ChatTerminal, CtrlCMayComeAtTheEndOfAnAnswer)
         c.t.watch(moment);
         c.t.type(ctrl_c);
         c.wait_for_prompt();
+        c.t.watch(100); /* the prompt before the Ctrl-C, or the one behind it */
         c.t.type(ctrl_d);
         EXPECT_EQ(c.t.finish(20), 0) << c.t.text();
     }

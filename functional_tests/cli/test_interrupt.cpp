@@ -62,7 +62,7 @@ TEST(Interrupt, CtrlCAsTheRunBeginsIsNotLost)
         t.type(ctrl_c);
         EXPECT_EQ(t.finish(20), 130) << t.text();
         EXPECT_TRUE(ends_with(t.text(), sentence)) << t.text();
-        EXPECT_LT(t.screen.rows().size(), 4u) << t.text();
+        EXPECT_LT(t.screen.rows().size(), 8u) << t.text(); /* a few tokens, not all */
     }
 }
 
