@@ -319,7 +319,8 @@ set_inputs(struct xm_batcher *b, const int64_t *counts)
 }
 
 static enum xm_status
-fill_inputs(struct xm_batcher *b, const struct xm_batcher_entry *list, struct xm_error *err)
+fill_inputs(struct xm_batcher *b, const struct xm_batcher_entry *list,
+            struct xm_error *err)
 {
     const struct step *s = &b->step;
     /* Positions before the run are no operand of a ragged program. */
@@ -367,8 +368,8 @@ place_logits(struct xm_batcher *b, const struct xm_batcher_entry *list, const fl
 
 /* All wanted rows of a run, from the size that the first step's turn out to have. */
 static enum xm_status
-make_logits(struct xm_batcher *b, const struct xm_batcher_entry *list, uint64_t vocabulary,
-            struct xm_error *err)
+make_logits(struct xm_batcher *b, const struct xm_batcher_entry *list,
+            uint64_t vocabulary, struct xm_error *err)
 {
     uint64_t rows = 0, n = 0;
     for (uint32_t i = 0; i < b->n; i++)
@@ -473,7 +474,7 @@ run_once(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32_t n,
 
 enum xm_status
 xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32_t n,
-             struct xm_error *err)
+               struct xm_error *err)
 {
     struct xm_error cause = {0};
     enum xm_status s = run_once(b, list, n, &cause);
@@ -486,7 +487,7 @@ xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32
 
 const float *
 xm_batcher_logits(const struct xm_batcher *b, uint32_t entry, uint64_t *rows,
-                uint64_t *vocabulary)
+                  uint64_t *vocabulary)
 {
     const bool is_there = entry < b->n && b->progress[entry].read > 0;
     *rows = is_there ? b->progress[entry].read : 0;

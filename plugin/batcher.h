@@ -32,14 +32,14 @@ struct xm_batcher_entry {
 /* XM_UNSUPPORTED: the program has other inputs than a language model's, or states elsewhere than in
  * the pool; the sentence says which. */
 enum xm_status xm_batcher_create(struct xm_program *p, struct xm_batcher **out,
-                               struct xm_error *err);
+                                 struct xm_error *err);
 void xm_batcher_destroy(struct xm_batcher *b); /* NULL is allowed */
 /* After a failure every sequence is as it was. */
 enum xm_status xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list,
-                            uint32_t n, struct xm_error *err);
+                              uint32_t n, struct xm_error *err);
 /* The wanted rows of an entry of the last run, rows x vocabulary; valid until the next run. */
 const float *xm_batcher_logits(const struct xm_batcher *b, uint32_t entry, uint64_t *rows,
-                             uint64_t *vocabulary);
+                               uint64_t *vocabulary);
 /* For cancelling, statistics and hooks; the batch's own. */
 struct xm_request *xm_batcher_request(struct xm_batcher *b);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plugin/plugin.h"
+#include "primitives/variant.h"
 #include "runtime/util/log.h"
 
 enum { MAX_PLUGINS = 16 };
@@ -234,4 +235,10 @@ xm_port_find(const struct xm_port *ports, uint32_t n, const char *name)
         }
     }
     return UINT32_MAX;
+}
+
+enum xm_status
+xm_core_check_force(struct xm_error *err)
+{
+    return xm_variant_check_force(err);
 }

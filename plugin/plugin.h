@@ -80,7 +80,8 @@ struct xm_compiled_ops {
     /* The program as text, for `info -v` and the runtime model. */
     void (*print)(struct xm_compiled *c, struct xm_strbuf *out);
     void (*destroy)(struct xm_compiled *c);
-    /* Contexts that run together; NULL: this plugin has none. XM_UNSUPPORTED: this model has none. */
+    /* Contexts that run together; NULL: this plugin has none. XM_UNSUPPORTED: nor has this
+     * model. */
     enum xm_status (*create_sequence)(struct xm_compiled *c, struct xm_kv_sequence **out,
                                       struct xm_error *err);
     enum xm_status (*create_batcher)(struct xm_compiled *c, struct xm_batcher **out,
@@ -157,6 +158,9 @@ enum xm_status xm_compiled_create_request(struct xm_compiled *c, struct xm_infer
 void xm_infer_destroy(struct xm_infer *r); /* NULL is allowed */
 /* Index of a port by any of its names; UINT32_MAX: none. */
 uint32_t xm_port_find(const struct xm_port *ports, uint32_t n, const char *name);
+
+/* Whether what XM_FORCE names is there. */
+enum xm_status xm_core_check_force(struct xm_error *err);
 
 /* The two built-in plugins. */
 enum xm_status xm_gpu_plugin_create(struct xm_plugin **out, struct xm_error *err);

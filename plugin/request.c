@@ -412,7 +412,7 @@ xm_request_end_work(struct xm_request *r, const struct xm_request_work *w,
     r->has_caches = false;
 }
 
-/* Nothing of the run is left in the queue afterwards: it has been waited for, or it was given up. */
+/* Nothing of the run is left in the queue afterwards: it has been waited for, or was given up. */
 static enum xm_status
 run_once(struct xm_request *r, struct xm_error *err)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A request: the mutable side of a program. Inputs, the sequences of its batch, whose pages are
- * the program's (kv/kv_pool.h), the activation block, a queue. Used by one thread at a time; several requests of one program may run at once.
+ * the program's (kv/kv_pool.h), the activation block, a queue. Used by one thread at a time;
+ * several requests of one program may run at once.
  *
  * One run: bind symbols from the inputs' shapes -> (cut the prompt into chunks of
  * `ubatch`) -> plan buffers for these sizes (kept from last time when nothing changed) ->

@@ -84,8 +84,8 @@ enum xm_status xm_request_run_chunk(struct xm_request *r,
                                     const struct xm_host_tensor *inputs,
                                     struct xm_error *err);
 
-/* The same for the rows of any sequences, which need not be the request's. The symbols are bound; the
- * caller commits the sequences, or cancels all of them, when the queue is empty. */
+/* The same for the rows of any sequences, which need not be the request's. The symbols are bound;
+ * the caller commits the sequences, or cancels all of them, when the queue is empty. */
 struct xm_request_rows {
     struct xm_kv_sequence *const *sequences;
     const uint32_t *tokens;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "plugin/cli/cli.h"
-#include "primitives/variant.h"
 #include "runtime/util/log.h"
 
 /* clang-format off */
@@ -63,7 +62,7 @@ main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : NULL;
     struct xm_error err = {0};
     fill_closed_streams();
-    if (xm_debug_check(&err) != XM_OK || xm_variant_check_force(&err) != XM_OK)
+    if (xm_debug_check(&err) != XM_OK || xm_core_check_force(&err) != XM_OK)
         return xm_cli_usage("%s", err.text);
     if (!name) {
         print_help(stderr);

@@ -52,7 +52,8 @@ read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_er
     if (s != XM_OK && s != XM_NOT_FOUND)
         return xm_fail(err, s, "%s", why.text);
     if (!p->tokenizer && t->needs_tokenizer)
-        return xm_fail(err, XM_NOT_FOUND, "there is no tokenizer.json beside the model: %s",
+        return xm_fail(err, XM_NOT_FOUND,
+                       "there is no tokenizer.json beside the model: %s",
                        t->needs_tokenizer);
     xm_package_read(p, XM_PACKAGE_FACTS, NULL);
     return xm_package_read(p, XM_PACKAGE_GENERATION, err);

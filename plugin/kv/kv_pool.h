@@ -48,7 +48,7 @@ void xm_kv_pool_destroy(struct xm_kv_pool *pool);
  * for them, if the budget has, and for no more. */
 void xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t positions);
 
-/* Gives all memory back, and forgets what was expected; does nothing while a sequence has a page. */
+/* Gives all memory back, and forgets what was expected; nothing happens while pages are used. */
 void xm_kv_pool_trim(struct xm_kv_pool *pool);
 
 uint32_t xm_kv_pool_groups(const struct xm_kv_pool *pool);

@@ -20,9 +20,9 @@ enum xm_status xm_kv_tables_create(struct xm_kv_pool *pool, struct xm_kv_tables 
                                    struct xm_error *err);
 void xm_kv_tables_destroy(struct xm_kv_tables *t); /* NULL is allowed */
 
-/* Sequences in the order of their tokens' rows, with the pages reserved. Enqueues one
- * write, without the pages where those are as they were. A buffer that becomes too small is replaced: nothing enqueued may
- * use the old one. */
+/* Sequences in the order of their tokens' rows, with the pages reserved. Enqueues one write,
+ * without the pages where those are as they were. A buffer that becomes too small is replaced:
+ * nothing enqueued may use the old one. */
 enum xm_status xm_kv_tables_write(struct xm_kv_tables *t,
                                   struct xm_kv_sequence *const *sequences,
                                   const uint32_t *tokens, uint32_t n, struct xm_queue *q,

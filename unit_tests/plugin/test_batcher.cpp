@@ -41,7 +41,8 @@ two_layers(bool mixes)
     %20 = reshape %19, %8 special_zero=true
     %21 = matmul %17, %7 transpose_b=true
     %22 = reshape %21, %8 special_zero=true
-    %23 = attention %20, %22, %22, %2, %1, _, _ scale=0.25 causal=true window=7 key_state="k2" value_state="v2"
+    %23 = attention %20, %22, %22, %2, %1, _, _ scale=0.25 causal=true window=7)"
+                       R"( key_state="k2" value_state="v2"
     %24 = reshape %23, %14 special_zero=true
     %25 = add %24, %17
     %16 = weight f32[64,32] f32 @16

@@ -54,8 +54,9 @@ OPENVINO_C_API(void) xm_sequence_free(xm_sequence_t *sequence);
 /* Tokens that it holds. */
 OPENVINO_C_API(ov_status_e)
 xm_sequence_length(const xm_sequence_t *sequence, size_t *length);
-/* Forgets the tokens from `length` on. What layers with a window no longer have cannot be gone back
- * to: *kept is then 0, else the smaller of `length` and the tokens there were. kept: may be NULL. */
+/* Forgets the tokens from `length` on. What layers with a window no longer have cannot be gone
+ * back to: *kept is then 0, else the smaller of `length` and the tokens there were. kept may be
+ * NULL. */
 OPENVINO_C_API(ov_status_e)
 xm_sequence_truncate(xm_sequence_t *sequence, size_t length, size_t *kept);
 /* Takes over, for an empty sequence, the beginning of these tokens that the model still has of
