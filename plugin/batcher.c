@@ -17,11 +17,14 @@ enum feed { IDS, MASK, POSITIONS, BEAMS, SAMPLES, N_FEEDS };
 static const struct {
     const char *name;
     uint32_t rank;
-    bool is_needed;
+    const char *missing; /* what is wrong with a model that lacks it; NULL: nothing */
 } feeds[N_FEEDS] = {
-    [IDS] = {"input_ids", 2, true},           [MASK] = {"attention_mask", 2, false},
-    [POSITIONS] = {"position_ids", 2, false}, [BEAMS] = {"beam_idx", 1, false},
-    [SAMPLES] = {XM_SAMPLED_TOKENS, 1, true},
+    [IDS] = {"input_ids", 2, "a model for text generation has an input 'input_ids'"},
+    [MASK] = {"attention_mask", 2, NULL},
+    [POSITIONS] = {"position_ids", 2, NULL},
+    [BEAMS] = {"beam_idx", 1, NULL},
+    [SAMPLES] = {XM_SAMPLED_TOKENS, 1,
+                 "the model has not been compiled for sequences (XM_SEQUENCES=YES)"},
 };
 
 struct tensor {
@@ -87,10 +90,8 @@ find_ports(struct xm_batcher *b, struct xm_error *err)
         b->port[f] = i;
     }
     for (int f = 0; f < N_FEEDS; f++) {
-        if (feeds[f].is_needed && b->port[f] == UINT32_MAX)
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "a model for text generation has an input '%s'",
-                           feeds[f].name);
+        if (feeds[f].missing && b->port[f] == UINT32_MAX)
+            return xm_fail(err, XM_UNSUPPORTED, "%s", feeds[f].missing);
     }
     return XM_OK;
 }
