@@ -19,6 +19,14 @@ struct xm_batch {
     atomic_bool is_running;
 };
 
+/* What has not been created: a model that can have none is no other failure. */
+static ov_status_e
+refuse(const struct xm_error *err)
+{
+    const ov_status_e s = xm_api_error(err);
+    return err->status == XM_UNSUPPORTED ? NOT_IMPLEMENTED : s;
+}
+
 /* ---- sequences --------------------------------------------------------------------- */
 
 static ov_status_e
@@ -47,7 +55,7 @@ xm_sequence_create(const ov_compiled_model_t *compiled_model, xm_sequence_t **se
     if (!c->ops->create_sequence)
         return xm_api_fail(NOT_IMPLEMENTED, "this device has no sequences");
     if (c->ops->create_sequence(c, &kv, &err) != XM_OK)
-        return xm_api_error(&err);
+        return refuse(&err);
     return wrap(c, kv, sequence);
 }
 
@@ -124,7 +132,7 @@ xm_batch_create(const ov_compiled_model_t *compiled_model, xm_batch_t **batch)
         return xm_api_fail(GENERAL_ERROR, "out of memory for a batch");
     if (c->ops->create_batcher(c, &b->batcher, &err) != XM_OK) {
         xm_free(b);
-        return xm_api_error(&err);
+        return refuse(&err);
     }
     b->compiled = c;
     xm_compiled_ref(c);

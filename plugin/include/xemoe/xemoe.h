@@ -76,6 +76,7 @@ typedef struct xm_batch_entry {
     size_t n_tokens, n_wanted;
 } xm_batch_entry_t;
 
+/* NOT_IMPLEMENTED: the model has no context, or was compiled without XM_SEQUENCES=YES. */
 OPENVINO_C_API(ov_status_e)
 xm_batch_create(const ov_compiled_model_t *compiled_model, xm_batch_t **batch);
 OPENVINO_C_API(void) xm_batch_free(xm_batch_t *batch); /* NULL is allowed */
