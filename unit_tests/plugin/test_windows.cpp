@@ -102,8 +102,8 @@ TEST_P(WindowTest, ChunksOfAnySizeGiveTheSame)
     }
 }
 
-/* A request that goes back as far as a chunk goes on from there; one that goes back further does so,
- * or begins anew. */
+/* A request that goes back as far as a chunk goes on from there; one that goes back further does
+ * so, or begins anew. */
 TEST_P(WindowTest, TruncatedRequestsGoOn)
 {
     Program whole = with(CHUNK), small = with(SMALL);
