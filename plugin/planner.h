@@ -119,6 +119,14 @@ struct xm_plan_advice {
     char value[24];
 };
 
+/* The KV cache of layers that see as far back, for one sequence of the wished context. */
+struct xm_plan_kv_group {
+    uint64_t window; /* positions that a token sees; 0: all             */
+    uint32_t layers;
+    uint64_t positions; /* that are kept, at most; whole pages             */
+    uint64_t bytes;
+};
+
 struct xm_plan {
     /* The caller's. */
     struct xm_device_info info;
@@ -134,12 +142,15 @@ struct xm_plan {
     bool is_beyond_counting;  /* the wish: no device takes such buffers */
     struct xm_plan_advice advice[XM_PLAN_N_CHANGES];
     size_t n_advice;
+    struct xm_plan_kv_group *kv_groups; /* owned: xm_planner_free_plan */
+    uint32_t n_kv_groups;
 };
 
 /* Counts what `g`, which stays the caller's, takes, and looks for what would help where it does not
  * fit. XM_NO_MEMORY with is_beyond_counting: the sentence says which context would fit. */
 enum xm_status xm_planner_plan(struct xm_plan *p, const struct xm_graph *g,
                                struct xm_error *err);
+void xm_planner_free_plan(struct xm_plan *p); /* what was found, not the struct */
 /* A context to plan for where nobody asks for one: no more than the model was trained for (0: not
  * known). */
 uint64_t xm_planner_usual_context(uint64_t trained);

@@ -173,6 +173,43 @@ add_expert_cache(struct xm_plan *p, const struct xm_graph *g, struct xm_program 
     return xm_planner_count(*program, &p->wish, &p->need, err);
 }
 
+static struct xm_plan_kv_group
+kv_group(struct xm_kv_pool *pool, uint32_t group, uint32_t page_tokens, uint64_t context)
+{
+    struct xm_kv_group_stats stats;
+    xm_kv_pool_stats(pool, group, &stats);
+    const uint64_t pages = xm_kv_pool_pages_for(pool, group, context);
+    return (struct xm_plan_kv_group){.window = stats.window,
+                                     .layers = stats.layers,
+                                     .positions = pages * page_tokens,
+                                     .bytes = pages * stats.page_bytes};
+}
+
+static enum xm_status
+find_kv_groups(struct xm_plan *p, const struct xm_program *program, struct xm_error *err)
+{
+    struct xm_kv_pool *pool = program->kv_pool;
+    const uint32_t n = pool ? xm_kv_pool_groups(pool) : 0;
+    if (n == 0)
+        return XM_OK;
+    p->kv_groups = xm_calloc(n, sizeof(*p->kv_groups));
+    if (!p->kv_groups)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+    for (uint32_t i = 0; i < n; i++)
+        p->kv_groups[i] =
+            kv_group(pool, i, program->config.kv_block_tokens, p->wish.context);
+    p->n_kv_groups = n;
+    return XM_OK;
+}
+
+void
+xm_planner_free_plan(struct xm_plan *p)
+{
+    xm_free(p->kv_groups);
+    p->kv_groups = NULL;
+    p->n_kv_groups = 0;
+}
+
 enum xm_status
 xm_planner_plan(struct xm_plan *p, const struct xm_graph *g, struct xm_error *err)
 {
@@ -187,6 +224,8 @@ xm_planner_plan(struct xm_plan *p, const struct xm_graph *g, struct xm_error *er
         s = say_what_would_fit(p, program, err);
     else if (s == XM_OK)
         s = find_largest_context(p, program, err);
+    if (s == XM_OK)
+        s = find_kv_groups(p, program, err);
     xm_program_unref(program);
     if (s == XM_OK && p->excess)
         s = find_advice(p, g, err);

@@ -164,6 +164,23 @@ TEST(Failures, AForcedKernelThatDoesNotBuildIsAnError)
     EXPECT_TRUE(contains(o.err, "XM_DEBUG=build")) << o.err; /* what to do next */
 }
 
+TEST(Failures, AFullCacheIsASentenceAndACode)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    std::string ids = "1";
+    for (int i = 2; i <= 1020; i++)
+        ids += "," + std::to_string(i);
+    Words words = {"generate", "-m",  model,          "--ids", ids,
+                   "--kv",     "f16", "--ignore-eos", "-n",    "20"};
+    EXPECT_EQ(run(words).code, 0);
+    words.insert(words.end(), {"--kv-memory", "1"}); /* 1024 positions */
+    Outcome o = run(words);
+    EXPECT_EQ(o.code, 4) << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: the KV cache is full: 1.0 of 1.0 MiB")) << o.err;
+    EXPECT_GT(o.out.size(), 1u) << "what came before it is shown";
+}
+
 TEST(Failures, AFolderOfKernelsMustBeThere)
 {
     if (!has_device())

@@ -2,7 +2,10 @@
 // Memory of a process that loads and runs a model of 0.5 GB: at most its weights, 10 % of
 // them and 64 MiB above the same program with a small model, which has the same kernels. And
 // what 'xemoe plan' says of a run beforehand.
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <tuple>
 
 #include "functional_tests/common/prediction.h"
 
@@ -90,6 +93,53 @@ TEST(Plan, SaysWhatGenerateTakes)
     expect_prediction(tiny, 100, {"--offload", "100", "--expert-cache", "2"}, copying);
     SyntheticModel synthetic(small);
     expect_prediction(synthetic.folder, 150, {});
+}
+
+/* layers x heads x (d + dv) x bytes, for each position kept, in whole pages of 32. */
+TEST(Plan, SaysWhatEachGroupOfLayersKeeps)
+{
+    const std::string model = XM_MODELS_DIR "/gpt-oss-tiny/ov/int4_sym_g64";
+    const double position = 2 * 2 * (64 + 64) * 2.0; /* bytes of two layers, in f16 */
+    const double window = 32, chunk = 512, page = 32;
+    const double kept = page * (std::floor((window + chunk + page - 2) / page) + 1);
+    for (double context : {200000.0, 100.0}) {
+        Words words = {"plan",        model,
+                       "--device-as", "bmg",
+                       "--kv",        "f16",
+                       "--memory",    "10000",
+                       "-c",          std::to_string(static_cast<int>(context))};
+        Outcome text = run(words);
+        words.push_back("--json");
+        Outcome o = run(words);
+        ASSERT_EQ(o.code, 0) << o.err;
+        Json plan(o.out);
+        const double all = page * std::ceil(context / page), some = std::min(all, kept);
+        ASSERT_EQ(yyjson_arr_size(plan.at("/kv_groups")), 2u) << o.out;
+        for (const auto &[group, sees, positions] :
+             {std::tuple{"/kv_groups/0", window, some}, {"/kv_groups/1", 0.0, all}}) {
+            const std::string g = group;
+            EXPECT_EQ(plan.number(g + "/window"), sees);
+            EXPECT_EQ(plan.number(g + "/layers"), 2.0);
+            EXPECT_EQ(plan.number(g + "/positions"), positions);
+            EXPECT_EQ(plan.number(g + "/sequence_bytes"), position * positions);
+            const std::string line = std::to_string(static_cast<int>(positions));
+            EXPECT_NE(text.out.find("2 layers, " + line + " positions kept"),
+                      std::string::npos)
+                << text.out;
+        }
+        EXPECT_EQ(plan.number("/memory/kv_cache"), position * (some + all));
+    }
+}
+
+TEST(Plan, TakesNoMoreForTheCacheThanItMay)
+{
+    Words words = {"plan", tiny,   "--device-as", "bmg", "--memory",    "10000",
+                   "-c",   "2000", "--kv",        "f16", "--kv-memory", "64"};
+    EXPECT_EQ(run(words).code, 0);
+    words.back() = "1";
+    Outcome o = run(words);
+    EXPECT_EQ(o.code, 4);
+    EXPECT_NE(o.err.find("the KV cache is full"), std::string::npos) << o.err;
 }
 
 /* On a chip that need not be here, and with advice that holds. */

@@ -44,6 +44,7 @@ int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *ou
 /* Options of all commands that run a model. First member of their structs. */
 struct xm_cli_target {
     const char *model, *device, *precision, *kv, *offload, *expert_cache, *cache_dir;
+    const char *kv_memory;
     uint64_t ubatch;
     bool json;
     /* Not an option: the command's words on what to do where there is no tokenizer, which is then
@@ -52,7 +53,7 @@ struct xm_cli_target {
 };
 /* For prompts of text. */
 #define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"
-enum { XM_CLI_N_TARGET_OPTIONS = 9 };
+enum { XM_CLI_N_TARGET_OPTIONS = 10 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
@@ -61,6 +62,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 9 };
     { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
     { 0,   "kv",        XM_CLI_TEXT,  XM_CLI_TARGET(kv),        "TYPE", "of the KV cache: i8, f16 or f32; default: what suits the device" }, \
+    { 0,   "kv-memory", XM_CLI_TEXT,  XM_CLI_TARGET(kv_memory), "MIB",  "that the KV cache takes at most; default: what is left" }, \
     { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: what does not fit" }, \
     { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "of the device, for recently used ones of them; default: what is left" }, \
     { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "for compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \

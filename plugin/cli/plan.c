@@ -27,6 +27,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "the same, as the other commands call it" },
     { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests at once (1)" },
     { 0,   "kv",        XM_CLI_TEXT,  AT(kv),        "TYPE", "of the KV cache: i8, f16 or f32; default: what suits the device" },
+    { 0,   "kv-memory", XM_CLI_TEXT,  AT(kv_memory), "MIB",  "that the KV cache takes at most; default: what is left" },
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" },
     { 0,   "offload",   XM_CLI_TEXT,  AT(offload),   "N",    "percent of the experts that stay in host memory (0)" },
     { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "of the device, for recently used ones of them; default: what is left" },
@@ -51,7 +52,7 @@ find_room(const struct xm_plan_args *a, struct xm_plan *p)
 }
 
 /* What the options set; the number's text goes to `chunk`. */
-enum { N_SETTINGS = 5 };
+enum { N_SETTINGS = 6 };
 static void
 find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
               struct xm_cli_setting out[N_SETTINGS])
@@ -62,6 +63,7 @@ find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
         {"--offload", "OFFLOAD_RATIO", a->offload},
         {"--expert-cache", "XM_EXPERT_CACHE", a->expert_cache},
         {"--kv", "KV_CACHE_PRECISION", a->kv},
+        {"--kv-memory", "XM_KV_MEMORY", a->kv_memory},
         {"--precision", "INFERENCE_PRECISION_HINT", a->precision},
     };
     memcpy(out, settings, sizeof(settings));
@@ -192,6 +194,7 @@ xm_cli_plan(int argc, char **argv)
         return xm_cli_failed(&err);
     code = verdict(&r->plan, s, &err);
     xm_package_close(package);
+    xm_planner_free_plan(&r->plan);
     xm_free(r);
     return code;
 }

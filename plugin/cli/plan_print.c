@@ -27,11 +27,26 @@ rest(const struct xm_memory_need *n)
            n->scratch - n->io;
 }
 
+/* What is in the cache of one sequence: windows keep less than there are positions. */
+static void
+print_kv_groups(const struct xm_plan *p)
+{
+    for (uint32_t i = 0; i < p->n_kv_groups; i++) {
+        const struct xm_plan_kv_group *g = &p->kv_groups[i];
+        char sees[32] = "all positions";
+        if (g->window)
+            snprintf(sees, sizeof(sees), "window %" PRIu64, g->window);
+        printf("  %-14s %12.1f MiB  a sequence: %u layer%s, %" PRIu64 " positions kept\n",
+               sees, mib(g->bytes), g->layers, g->layers == 1 ? "" : "s", g->positions);
+    }
+}
+
 static void
 print_need(const struct xm_plan *p)
 {
     const struct xm_memory_need *n = &p->need;
     const uint64_t device = xm_planner_of_device(n, &p->room);
+    enum { KV_CACHE = 4 };
     const struct {
         const char *what;
         uint64_t bytes;
@@ -41,7 +56,7 @@ print_need(const struct xm_plan *p)
         {"weights", n->host_weights, "in host memory, read from there"},
         {"weights", n->mapped_weights, "where the file is mapped"},
         {"expert cache", n->expert_cache, "for those that were used last"},
-        {"KV cache", n->kv, ""},
+        [KV_CACHE] = {"KV cache", n->kv, ""},
         {"activations", n->activations, ""},
         {"scratch", n->scratch, "one buffer a request"},
         {"inputs, results", n->io, ""},
@@ -51,6 +66,8 @@ print_need(const struct xm_plan *p)
         if (rows[i].bytes)
             printf("%-16s %12.1f MiB%s%s\n", rows[i].what, mib(rows[i].bytes),
                    rows[i].note[0] ? "  " : "", rows[i].note);
+        if (i == KV_CACHE)
+            print_kv_groups(p);
     }
     printf("%-16s %12.1f MiB  %slargest buffer %.1f MiB, the device takes %.1f\n",
            "at most", mib(device), p->room.host_is_device ? "" : "of the device; ",
@@ -166,6 +183,20 @@ add_need(struct xm_json_out *j, const struct xm_memory_need *n)
     xm_cli_add_memory_kinds(j, xm_json_add_object(j, o, "kinds"), &n->kinds);
 }
 
+static void
+add_kv_groups(struct xm_json_out *j, const struct xm_plan *p)
+{
+    yyjson_mut_val *list = xm_json_add_array(j, NULL, "kv_groups");
+    for (uint32_t i = 0; i < p->n_kv_groups; i++) {
+        const struct xm_plan_kv_group *g = &p->kv_groups[i];
+        yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+        xm_json_add_whole(j, o, "window", g->window);
+        xm_json_add_whole(j, o, "layers", g->layers);
+        xm_json_add_whole(j, o, "positions", g->positions);
+        xm_json_add_whole(j, o, "sequence_bytes", g->bytes);
+    }
+}
+
 enum xm_status
 xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
                    struct xm_error *err)
@@ -183,6 +214,7 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
     xm_json_add_whole(&j, NULL, "requests", p->wish.requests);
     xm_json_add_whole(&j, NULL, "offload", p->decided.offload_ratio);
     add_need(&j, &p->need);
+    add_kv_groups(&j, p);
     if (p->room.known) {
         xm_json_add_whole(&j, NULL, "room", p->room.device);
         xm_json_add_bool(&j, NULL, "fits", p->excess == 0);

@@ -30,11 +30,13 @@ class PlannerAdvice : public ::testing::Test
     ~PlannerAdvice() override
     {
         xm_graph_destroy(g);
+        xm_planner_free_plan(&p);
     }
     /* Nothing of the last plan is left. */
     void ask(const char *chip, uint64_t room, uint64_t context)
     {
         err = {};
+        xm_planner_free_plan(&p);
         p = {};
         EXPECT_EQ(xm_device_imagine(chip, &p.info, &err), XM_OK) << err.text;
         xm_config_init(&p.config);
