@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe generate: continues a prompt, token by token.
+ * xemoe generate: continues a prompt, token by token, or several in parallel.
  */
+#include "plugin/cli/generate.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,26 +12,19 @@
 #include "plugin/cli/costs.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/progress.h"
-#include "plugin/cli/prompt_file.h"
 #include "plugin/cli/terminal.h"
-#include "plugin/cli/text_out.h"
 #include "runtime/util/log.h"
 
-struct args {
-    struct xm_cli_generation generation; /* first: the common options */
-    const char *prompt, *file, *ids;
-    struct xm_sampling sampling; /* what the common options say of it */
-    uint64_t tokens;
-    bool ignore_eos, special, verbose;
-};
+enum { MOST_PARALLEL = 1 << 10 };
 
 /* clang-format off */
-#define AT(member) offsetof(struct args, member)
+#define AT(member) offsetof(struct xm_generate_args, member)
 static const struct xm_cli_option options[] = {
     { 'p', "prompt",      XM_CLI_TEXT,  AT(prompt),      "TEXT", "the text to continue" },
     { 'f', "file",        XM_CLI_TEXT,  AT(file),        "FILE", "the text to continue, from a file or a pipe; -: standard input" },
     { 0,   "ids",         XM_CLI_TEXT,  AT(ids),         "IDS",  "token ids to continue: 1,2,3 or @FILE (.npy or text)" },
     { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: to the end of the text or the context" },
+    { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "N texts at a time: of the prompts in FILE, a line each, or of one prompt" },
     { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "go on behind the end of the text" },
     { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "write special tokens too" },
     { 'v', "verbose",     XM_CLI_FLAG,  AT(verbose),     NULL,   "times, passes and memory on standard error" },
@@ -37,16 +32,16 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
-/* A greedy run uses no seed. */
-static bool
-is_drawn(const struct args *a)
+bool
+xm_generate_is_drawn(const struct xm_generate_args *a)
 {
     return a->sampling.temperature > 0.0f;
 }
 
 static enum xm_status
-print_json(const struct xm_cli_model *m, const struct args *a, const struct xm_costs *c,
-           const struct xm_generation_result *r, struct xm_error *err)
+print_json(const struct xm_cli_model *m, const struct xm_generate_args *a,
+           const struct xm_costs *c, const struct xm_generation_result *r,
+           struct xm_error *err)
 {
     struct xm_json_out j;
     xm_json_begin(&j);
@@ -58,7 +53,7 @@ print_json(const struct xm_cli_model *m, const struct args *a, const struct xm_c
         xm_json_add_text(&j, NULL, "note", "no tokenizer.json beside the model: no text",
                          43);
     xm_json_add_bool(&j, NULL, "cancelled", xm_cli_interrupted());
-    if (is_drawn(a))
+    if (xm_generate_is_drawn(a))
         xm_json_add_whole(&j, NULL, "seed", a->sampling.seed);
     xm_costs_add_json(&j, m, c);
     enum xm_status s = xm_json_print(&j, err);
@@ -70,23 +65,23 @@ print_json(const struct xm_cli_model *m, const struct args *a, const struct xm_c
 
 /* The context that bounds the text; without a number of tokens the one of the training. */
 static uint64_t
-context_of(const struct xm_cli_model *m, const struct args *a)
+context_of(const struct xm_cli_model *m, const struct xm_generate_args *a)
 {
     const uint64_t given = a->generation.context;
     return given ? given : a->tokens == UINT64_MAX ? m->package->facts.context : 0;
 }
 
-/* Whether there is room behind a prompt of `n`, and whether the model knows what to do there. */
-static int
-check_room(const struct xm_cli_model *m, const struct args *a, uint64_t n)
+int
+xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generate_args *a,
+                       const char *what, uint64_t n)
 {
     const uint64_t context = context_of(m, a), room = xm_generation_room(context, n);
     if (!room)
-        return xm_cli_usage(
-            "the prompt has %" PRIu64 " tokens, which leaves no room in a "
-            "context of %" PRIu64 "%s",
-            n, context,
-            a->generation.context ? " (-c)" : ": give a larger one with -c, or -n");
+        return xm_cli_usage("%s has %" PRIu64 " tokens, which leaves no room in a "
+                            "context of %" PRIu64 "%s",
+                            what, n, context,
+                            a->generation.context ? " (-c)"
+                                                  : ": give a larger one with -c, or -n");
     const uint64_t most = room < a->tokens ? room : a->tokens;
     const uint64_t whole = most < UINT64_MAX - n ? n + most : UINT64_MAX;
     char warning[XM_CLI_WARNING];
@@ -95,23 +90,43 @@ check_room(const struct xm_cli_model *m, const struct args *a, uint64_t n)
     return XM_EXIT_OK;
 }
 
+struct xm_generation
+xm_generate_wish(const struct xm_cli_model *m, const struct xm_generate_args *a,
+                 const struct xm_cli_stops *stops)
+{
+    return (struct xm_generation){.max_tokens = a->tokens,
+                                  .context = context_of(m, a),
+                                  .stops = stops->list,
+                                  .n_stops = stops->n,
+                                  .ignore_ends = a->ignore_eos,
+                                  .keep_special = a->special};
+}
+
+void
+xm_generate_say_full(uint64_t context, size_t texts)
+{
+    if (texts == 1)
+        fprintf(stderr,
+                "xemoe: the context of %" PRIu64 " tokens is full: the text ends here\n",
+                context);
+    else if (texts)
+        fprintf(stderr,
+                "xemoe: the context of %" PRIu64 " tokens was full for %zu texts\n",
+                context, texts);
+}
+
 static enum xm_status
-generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_list *prompt,
-         struct xm_generation_result *result, struct xm_costs *costs,
-         struct xm_error *err)
+generate(struct xm_cli_model *m, const struct xm_generate_args *a,
+         const struct xm_token_list *prompt, struct xm_generation_result *result,
+         struct xm_costs *costs, struct xm_error *err)
 {
     const struct xm_cli_stops stops = xm_cli_stops(&a->generation);
     struct xm_text_out o;
-    const struct xm_generation run = {
-        .prompt = {.kind = XM_PROMPT_IDS, .ids = prompt->ids, .n = prompt->n},
-        .max_tokens = a->tokens,
-        .context = context_of(m, a),
-        .stops = stops.list,
-        .n_stops = stops.n,
-        .ignore_ends = a->ignore_eos,
-        .keep_special = a->special,
-        .on_piece = xm_cli_piece_out,
-        .ctx = &o};
+    struct xm_generation run = xm_generate_wish(m, a, &stops);
+    run.prompt =
+        (struct xm_prompt){.kind = XM_PROMPT_IDS, .ids = prompt->ids, .n = prompt->n};
+    run.on_piece = xm_cli_piece_out;
+    run.ctx = &o;
     struct xm_session *session = NULL;
     xm_text_out_begin(&o, m->package->tokenizer != NULL, !a->generation.target.json);
     if (!o.has_text && o.stream)
@@ -135,19 +150,16 @@ generate(struct xm_cli_model *m, const struct args *a, const struct xm_token_lis
 }
 
 static int
-report(const struct xm_cli_model *m, const struct args *a, const struct xm_costs *c,
-       const struct xm_generation_result *r)
+report(const struct xm_cli_model *m, const struct xm_generate_args *a,
+       const struct xm_costs *c, const struct xm_generation_result *r)
 {
     struct xm_error err = {0};
-    if (r->finish == XM_FINISH_CONTEXT)
-        fprintf(stderr,
-                "xemoe: the context of %" PRIu64 " tokens is full: the text ends here\n",
-                context_of(m, a));
+    xm_generate_say_full(context_of(m, a), r->finish == XM_FINISH_CONTEXT);
     if (a->generation.target.json && print_json(m, a, c, r, &err) != XM_OK)
         return xm_cli_failed(&err);
     if (a->verbose) {
         xm_costs_print(m, c);
-        if (is_drawn(a))
+        if (xm_generate_is_drawn(a))
             fprintf(stderr, "seed:    %" PRIu64 "\n", a->sampling.seed);
     }
     int code = xm_cli_flush();
@@ -158,7 +170,7 @@ report(const struct xm_cli_model *m, const struct args *a, const struct xm_costs
 }
 
 static int
-run_prompt(struct xm_cli_model *m, const struct args *a,
+run_prompt(struct xm_cli_model *m, const struct xm_generate_args *a,
            const struct xm_token_list *prompt)
 {
     struct xm_error err = {0};
@@ -171,12 +183,13 @@ run_prompt(struct xm_cli_model *m, const struct args *a,
 }
 
 static int
-run_model(struct xm_cli_model *m, const struct args *a, const struct xm_strbuf *text)
+run_model(struct xm_cli_model *m, const struct xm_generate_args *a,
+          const struct xm_strbuf *text)
 {
     struct xm_token_list prompt = {0};
     int code = xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &prompt);
     if (code == XM_EXIT_OK)
-        code = check_room(m, a, prompt.n);
+        code = xm_generate_check_room(m, a, "the prompt", prompt.n);
     if (code == XM_EXIT_OK)
         code = run_prompt(m, a, &prompt);
     xm_token_list_free(&prompt);
@@ -185,7 +198,7 @@ run_model(struct xm_cli_model *m, const struct args *a, const struct xm_strbuf *
 
 /* -p, -f, or what comes through a pipe; nothing where there are --ids. */
 static int
-read_prompt(const struct args *a, struct xm_strbuf *text)
+read_prompt(const struct xm_generate_args *a, struct xm_strbuf *text)
 {
     struct xm_error err = {0};
     int given = (a->prompt != NULL) + (a->file != NULL) + (a->ids != NULL);
@@ -194,7 +207,7 @@ read_prompt(const struct args *a, struct xm_strbuf *text)
     if (given == 0 && xm_terminal_is(STDIN_FILENO))
         return xm_cli_usage("give a prompt: one of -p TEXT, -f FILE and --ids IDS");
     if (a->ids)
-        return xm_cli_ids_check(a->ids, true);
+        return xm_cli_ids_check(a->ids, a->parallel == 0);
     if (a->prompt)
         xm_strbuf_add(text, a->prompt);
     else if (xm_prompt_file_read(a->file ? a->file : "-", text, &err) != XM_OK)
@@ -207,20 +220,49 @@ read_prompt(const struct args *a, struct xm_strbuf *text)
                               "of -p TEXT, -f FILE and --ids IDS");
 }
 
+/* The prompts of --parallel: a file's lines; -p is one, whatever is in it. */
 static int
-run(struct args *a)
+split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
+              struct xm_prompt_lines *out)
 {
-    struct xm_compile_options compile = {.last_logits = true};
-    struct xm_strbuf text = {0};
+    struct xm_error err = {0};
+    const char *name = a->file && strcmp(a->file, "-") != 0 ? a->file : "standard input";
+    if (!a->parallel || a->ids)
+        return XM_EXIT_OK;
+    enum xm_status s = a->prompt ? xm_prompt_lines_add(out, text->text, text->n, &err)
+                                 : xm_prompt_lines_split(text, name, out, &err);
+    if (s != XM_OK)
+        return xm_cli_failed(&err);
+    return out->n ? XM_EXIT_OK : xm_cli_usage("%s: there is no prompt in any line", name);
+}
+
+static int
+run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
+            const struct xm_prompt_lines *lines)
+{
+    const struct xm_compile_options compile = {.last_logits = !a->parallel,
+                                               .sampled_logits = a->parallel > 0};
     struct xm_cli_model m;
-    int code = a->generation.target.model ? read_prompt(a, &text) : XM_EXIT_OK;
     a->generation.target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
+    int code = xm_cli_model_open(&m, &a->generation.target, &compile);
+    if (code != XM_EXIT_OK)
+        return code;
+    code = a->parallel ? xm_generate_parallel(&m, a, lines) : run_model(&m, a, text);
+    xm_cli_model_close(&m);
+    return code;
+}
+
+static int
+run(struct xm_generate_args *a)
+{
+    struct xm_strbuf text = {0};
+    struct xm_prompt_lines lines = {0};
+    int code = a->generation.target.model ? read_prompt(a, &text) : XM_EXIT_OK;
+    if (code == XM_EXIT_OK && a->generation.target.model)
+        code = split_prompts(a, &text, &lines);
     if (code == XM_EXIT_OK)
-        code = xm_cli_model_open(&m, &a->generation.target, &compile);
-    if (code == XM_EXIT_OK) {
-        code = run_model(&m, a, &text);
-        xm_cli_model_close(&m);
-    }
+        code = run_prompts(a, &text, &lines);
+    xm_prompt_lines_free(&lines);
     xm_strbuf_free(&text);
     return code;
 }
@@ -231,17 +273,26 @@ xm_cli_generate(int argc, char **argv)
     static const struct xm_cli_spec spec = {
         .usage =
             "xemoe generate -m PATH (-p TEXT | -f FILE | --ids IDS) [-n N] [options]",
-        .about = "Continues a prompt and writes the text as it comes, until it ends. "
-                 "Without -p,\n"
-                 "-f and --ids the prompt comes through a pipe. Ctrl-C stops between "
-                 "tokens.\n",
+        .about =
+            "Continues a prompt and writes the text as it comes, until it ends. "
+            "Without -p,\n"
+            "-f and --ids the prompt comes through a pipe. Ctrl-C stops between "
+            "tokens.\n"
+            "\n"
+            "--parallel N continues the prompts of FILE, a line each, N at a time; a "
+            "line that\n"
+            "begins with a quote is a JSON string. Of one prompt it writes N texts. "
+            "Each text\n"
+            "comes whole, in the order of the prompts, with a NUL behind it unless "
+            "on a\n"
+            "terminal.\n",
         .common = xm_cli_generation_options,
         .n_common = XM_CLI_N_GENERATION_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };
-    struct args a = {.generation = {.top_p = 1.0f, .seed = XM_CLI_RANDOM_SEED},
-                     .tokens = 128};
+    struct xm_generate_args a = {
+        .generation = {.top_p = 1.0f, .seed = XM_CLI_RANDOM_SEED}, .tokens = 128};
     bool done;
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
@@ -249,6 +300,8 @@ xm_cli_generate(int argc, char **argv)
     code = xm_cli_sampling(&a.generation, &a.sampling);
     if (code != XM_EXIT_OK)
         return code;
+    if (a.parallel > MOST_PARALLEL)
+        return xm_cli_usage("option --parallel takes at most %d texts", MOST_PARALLEL);
     if (a.verbose)
         xm_log_set_level(XM_LOG_INFO);
     return run(&a);

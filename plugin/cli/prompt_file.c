@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/text/json.h"
+
 enum xm_status
 xm_file_read_all(int fd, const char *name, const char *what, uint32_t most_mib,
                  struct xm_strbuf *out, struct xm_error *err)
@@ -54,4 +56,68 @@ xm_prompt_file_read(const char *path, struct xm_strbuf *out, struct xm_error *er
     if (s == XM_OK)
         drop_newline(out);
     return s;
+}
+
+/* ---- prompts in lines -------------------------------------------------------------- */
+
+enum xm_status
+xm_prompt_lines_add(struct xm_prompt_lines *lines, const char *text, size_t n,
+                    struct xm_error *err)
+{
+    struct xm_strbuf prompt = {0};
+    struct xm_strbuf *list =
+        xm_grow(lines->list, &lines->capacity, lines->n + 1, sizeof(*list));
+    if (list)
+        lines->list = list;
+    xm_strbuf_add_n(&prompt, text, n);
+    if (!list || !xm_strbuf_ok(&prompt)) {
+        xm_strbuf_free(&prompt);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for prompts");
+    }
+    list[lines->n++] = prompt;
+    return XM_OK;
+}
+
+static enum xm_status
+add_json(struct xm_prompt_lines *lines, const char *text, size_t n, struct xm_error *err)
+{
+    yyjson_doc *doc = NULL;
+    XM_TRY(xm_json_parse(text, n, &doc, err));
+    /* What begins with a quote and is JSON is a string. */
+    yyjson_val *string = yyjson_doc_get_root(doc);
+    enum xm_status s =
+        xm_prompt_lines_add(lines, yyjson_get_str(string), yyjson_get_len(string), err);
+    yyjson_doc_free(doc);
+    return s;
+}
+
+enum xm_status
+xm_prompt_lines_split(const struct xm_strbuf *text, const char *name,
+                      struct xm_prompt_lines *lines, struct xm_error *err)
+{
+    const char *at = xm_strbuf_text(text), *const end = at + text->n;
+    for (size_t number = 1; at < end; number++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *next = newline ? newline + 1 : end;
+        size_t n = (size_t)((newline ? newline : end) - at);
+        n -= n > 0 && at[n - 1] == '\r';
+        enum xm_status s = n == 0       ? XM_OK
+                           : *at == '"' ? add_json(lines, at, n, err)
+                                        : xm_prompt_lines_add(lines, at, n, err);
+        if (s != XM_OK) {
+            xm_error_prefix(err, "%s, line %zu", name, number);
+            return s;
+        }
+        at = next;
+    }
+    return XM_OK;
+}
+
+void
+xm_prompt_lines_free(struct xm_prompt_lines *lines)
+{
+    for (size_t i = 0; i < lines->n; i++)
+        xm_strbuf_free(&lines->list[i]);
+    xm_free(lines->list);
+    *lines = (struct xm_prompt_lines){0};
 }

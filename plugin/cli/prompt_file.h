@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A prompt from a file, a pipe or standard input.
+ * A prompt from a file, a pipe or standard input; or one of each line.
  */
 #ifndef XM_PLUGIN_CLI_PROMPT_FILE_H
 #define XM_PLUGIN_CLI_PROMPT_FILE_H
@@ -27,6 +27,20 @@ enum xm_status xm_file_read_all(int fd, const char *name, const char *what,
  * there. "-" is standard input. */
 enum xm_status xm_prompt_file_read(const char *path, struct xm_strbuf *out,
                                    struct xm_error *err);
+
+/* Several prompts. Zero-initialise. */
+struct xm_prompt_lines {
+    struct xm_strbuf *list; /* owned */
+    size_t n, capacity;
+};
+enum xm_status xm_prompt_lines_add(struct xm_prompt_lines *lines, const char *text,
+                                   size_t n, struct xm_error *err);
+/* Adds one of each line; those without a character are left out. A line that begins with a quote is
+ * a JSON string, and so may have line breaks in it. XM_INVALID: the sentence has `name`, which is
+ * the file's, and the line. */
+enum xm_status xm_prompt_lines_split(const struct xm_strbuf *text, const char *name,
+                                     struct xm_prompt_lines *lines, struct xm_error *err);
+void xm_prompt_lines_free(struct xm_prompt_lines *lines);
 
 #ifdef __cplusplus
 }

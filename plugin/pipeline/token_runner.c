@@ -144,23 +144,30 @@ is_sound(const float *row, int64_t n)
     return isfinite(largest);
 }
 
+enum xm_status
+xm_logits_check(const struct xm_compiled *c, const float *row, uint64_t vocabulary,
+                uint64_t position, struct xm_error *err)
+{
+    const struct xm_program *p = c->program;
+    const bool is_f16 = p && p->config.inference_precision == XM_F16;
+    if (is_sound(row, (int64_t)vocabulary))
+        return XM_OK;
+    return xm_fail(err, XM_NOT_FINITE,
+                   "the logits of position %" PRIu64 " are not finite: %s", position,
+                   is_f16 ? "f16 activations have overflowed; "
+                            "INFERENCE_PRECISION_HINT=f32 has room for them"
+                          : "the model's numbers overflow f32");
+}
+
 /* A dry run computes nothing that could be looked at. */
 static enum xm_status
 check_logits(const struct xm_token_runner *r, const struct xm_host_tensor *t,
              uint64_t past, struct xm_error *err)
 {
-    const struct xm_program *p = r->compiled->program;
-    const bool is_f16 = p && p->config.inference_precision == XM_F16;
     const uint64_t first = past + (uint64_t)(r->fed - t->dim[1]);
-    for (int64_t row = 0; row < t->dim[1] && !xm_dry_run(); row++) {
-        if (!is_sound((const float *)t->data + row * t->dim[2], t->dim[2]))
-            return xm_fail(err, XM_NOT_FINITE,
-                           "the logits of position %" PRIu64 " are not finite: %s",
-                           first + (uint64_t)row,
-                           is_f16 ? "f16 activations have overflowed; "
-                                    "INFERENCE_PRECISION_HINT=f32 has room for them"
-                                  : "the model's numbers overflow f32");
-    }
+    for (int64_t row = 0; row < t->dim[1] && !xm_dry_run(); row++)
+        XM_TRY(xm_logits_check(r->compiled, (const float *)t->data + row * t->dim[2],
+                               (uint64_t)t->dim[2], first + (uint64_t)row, err));
     return XM_OK;
 }
 

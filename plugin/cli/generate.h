@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside xemoe generate: what one text and several in parallel share.
+ */
+#ifndef XM_PLUGIN_CLI_GENERATE_H
+#define XM_PLUGIN_CLI_GENERATE_H
+
+#include "plugin/cli/prompt_file.h"
+#include "plugin/cli/text_out.h"
+
+struct xm_generate_args {
+    struct xm_cli_generation generation; /* first: the common options */
+    const char *prompt, *file, *ids;
+    struct xm_sampling sampling; /* what the common options say of it */
+    uint64_t tokens, parallel;   /* parallel: 0: not given */
+    bool ignore_eos, special, verbose;
+};
+
+/* A greedy run uses no seed. */
+bool xm_generate_is_drawn(const struct xm_generate_args *a);
+
+/* What the options say of a text; the caller adds prompt and callback. `stops` outlives it. */
+struct xm_generation xm_generate_wish(const struct xm_cli_model *m,
+                                      const struct xm_generate_args *a,
+                                      const struct xm_cli_stops *stops);
+
+/* Whether there is room behind a prompt of `n` tokens, which the sentence calls `what`, and whether
+ * the model knows what to do there. */
+int xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generate_args *a,
+                           const char *what, uint64_t n);
+
+/* "xemoe: the context of … is full", of a text or of so many. */
+void xm_generate_say_full(uint64_t context, size_t texts);
+
+/* The texts of --parallel; of --ids where there are no lines. */
+int xm_generate_parallel(struct xm_cli_model *m, const struct xm_generate_args *a,
+                         const struct xm_prompt_lines *lines);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe generate --parallel: texts whole, in the order of their prompts.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/cli/costs.h"
+#include "plugin/cli/generate.h"
+#include "plugin/cli/kernels.h"
+#include "plugin/cli/progress.h"
+#include "plugin/cli/terminal.h"
+#include "plugin/pipeline/parallel.h"
+#include "plugin/pipeline/token_runner.h"
+
+struct texts {
+    const struct xm_cli_model *m;
+    const struct xm_generate_args *a;
+    struct xm_cli_ids prompts;
+    struct xm_generation_result *results; /* owned, [n] */
+    bool *is_complete;                    /* owned, [n] */
+    size_t n, n_complete, next;           /* next: to be written */
+    struct xm_costs costs;
+};
+
+/* ---- prompts ----------------------------------------------------------------------- */
+
+static enum xm_status
+encode(const struct xm_cli_model *m, const struct xm_prompt_lines *lines,
+       struct xm_cli_ids *out, struct xm_error *err)
+{
+    const uint64_t vocabulary = xm_compiled_vocabulary(m->compiled);
+    out->rows = xm_calloc(lines->n, sizeof(*out->rows));
+    if (!out->rows)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for prompts");
+    for (size_t i = 0; i < lines->n; i++) {
+        const struct xm_strbuf *line = &lines->list[i];
+        const struct xm_prompt prompt = {
+            .kind = XM_PROMPT_TEXT, .text = xm_strbuf_text(line), .n = line->n};
+        struct xm_token_list *row = &out->rows[out->n++];
+        XM_TRY(xm_prompt_encode(m->package, &prompt, vocabulary, row, err));
+        if (row->n == 0)
+            return xm_fail(err, XM_INVALID, "prompt %zu is empty", i + 1);
+    }
+    return XM_OK;
+}
+
+static int
+find_prompts(const struct xm_prompt_lines *lines, struct texts *t)
+{
+    struct xm_error err = {0};
+    if (t->a->ids)
+        return xm_cli_ids_read(t->a->ids, xm_compiled_vocabulary(t->m->compiled),
+                               &t->prompts);
+    return encode(t->m, lines, &t->prompts, &err) == XM_OK ? XM_EXIT_OK
+                                                           : xm_cli_failed(&err);
+}
+
+/* The longest leaves the least. */
+static int
+check_room(const struct texts *t)
+{
+    size_t longest = 0;
+    char what[32];
+    for (size_t i = 1; i < t->prompts.n; i++)
+        longest = t->prompts.rows[i].n > t->prompts.rows[longest].n ? i : longest;
+    snprintf(what, sizeof(what), "prompt %zu", longest + 1);
+    return xm_generate_check_room(t->m, t->a, what, t->prompts.rows[longest].n);
+}
+
+/* ---- texts ------------------------------------------------------------------------- */
+
+/* As generate writes it alone; behind it a NUL, or on a terminal before it a line. */
+static void
+write_result(const struct texts *t, size_t i)
+{
+    const struct xm_generation_result *r = &t->results[i];
+    const bool has_text = t->m->package->tokenizer != NULL;
+    struct xm_text_out o;
+    xm_text_out_begin(&o, has_text, true);
+    xm_progress_clear();
+    if (o.on_terminal)
+        printf("--- %zu of %zu ---\n", i + 1, t->n);
+    if (has_text)
+        xm_cli_piece_out(
+            &(struct xm_piece){-1, XM_ANSWER_TEXT, xm_strbuf_text(&r->text), r->text.n},
+            &o);
+    for (size_t k = 0; !has_text && k < r->ids.n; k++)
+        xm_cli_piece_out(&(struct xm_piece){r->ids.ids[k], XM_ANSWER_NOTHING, "", 0}, &o);
+    xm_text_out_finish(&o);
+    if (!o.on_terminal)
+        putchar('\0');
+}
+
+/* A text waits for those of the prompts before its own. */
+static void
+on_text(size_t text, void *ctx)
+{
+    struct texts *t = ctx;
+    t->is_complete[text] = true;
+    t->n_complete++;
+    for (; t->next < t->n && t->is_complete[t->next]; t->next++) {
+        if (!t->a->generation.target.json)
+            write_result(t, t->next);
+    }
+    xm_progress_show("%zu of %zu texts", t->n_complete, t->n);
+}
+
+static enum xm_status
+generate(struct texts *t, struct xm_error *err)
+{
+    const struct xm_generate_args *a = t->a;
+    const struct xm_cli_stops stops = xm_cli_stops(&a->generation);
+    const struct xm_parallel_run run = {.prompts = t->prompts.rows,
+                                        .n_prompts = t->prompts.n,
+                                        .n_texts = t->n,
+                                        .places = a->parallel < t->n ? a->parallel : t->n,
+                                        .each = xm_generate_wish(t->m, a, &stops),
+                                        .sampling = a->sampling,
+                                        .on_text = on_text,
+                                        .ctx = t};
+    struct xm_parallel *p = NULL;
+    XM_TRY(xm_parallel_create(t->m->compiled, t->m->package, &p, err));
+    xm_cli_catch_interrupt(xm_parallel_request(p));
+    xm_progress_show("reading prompts");
+    xm_cli_show_builds();
+    enum xm_status s = xm_parallel_generate(p, &run, t->results, &t->costs.times, err);
+    xm_cli_hide_builds();
+    xm_cli_release_interrupt();
+    xm_progress_clear();
+    xm_costs_find(t->m, xm_parallel_request(p), &t->costs);
+    if (a->verbose && s == XM_OK)
+        xm_costs_measure_reading(t->m, &t->costs);
+    xm_parallel_destroy(p);
+    return s;
+}
+
+/* ---- what it was --------------------------------------------------------------------- */
+
+static double
+seconds_of(const struct texts *t)
+{
+    return t->costs.times.prompt_s + t->costs.times.decode_s;
+}
+
+static uint64_t
+new_tokens(const struct texts *t)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += t->results[i].ids.n;
+    return n;
+}
+
+static double
+tokens_per_s(const struct texts *t)
+{
+    const double seconds = seconds_of(t);
+    return seconds > 0.0 ? (double)new_tokens(t) / seconds : 0.0;
+}
+
+static void
+add_text(const struct texts *t, size_t i, struct xm_json_out *j, yyjson_mut_val *list)
+{
+    static const char *const finishes[] = {[XM_FINISH_STOP] = "stop",
+                                           [XM_FINISH_LENGTH] = "length",
+                                           [XM_FINISH_CONTEXT] = "context",
+                                           [XM_FINISH_CANCELLED] = "cancelled"};
+    const struct xm_generation_result *r = &t->results[i];
+    const struct xm_token_list *prompt = &t->prompts.rows[t->prompts.n == 1 ? 0 : i];
+    const char *finish = finishes[r->finish];
+    yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+    xm_json_add_ids(j, o, "prompt_ids", prompt->ids, prompt->n);
+    xm_json_add_whole(j, o, "reused", r->reused);
+    xm_json_add_ids(j, o, "ids", r->ids.ids, r->ids.n);
+    if (t->m->package->tokenizer)
+        xm_json_add_text(j, o, "text", xm_strbuf_text(&r->text), r->text.n);
+    xm_json_add_text(j, o, "finish", finish, strlen(finish));
+    if (xm_generate_is_drawn(t->a))
+        xm_json_add_whole(j, o, "seed", t->a->sampling.seed + i);
+}
+
+static enum xm_status
+print_json(const struct texts *t, struct xm_error *err)
+{
+    struct xm_json_out j;
+    xm_json_begin(&j);
+    yyjson_mut_val *list = xm_json_add_array(&j, NULL, "texts");
+    for (size_t i = 0; i < t->n; i++)
+        add_text(t, i, &j, list);
+    xm_json_add_bool(&j, NULL, "cancelled", xm_cli_interrupted());
+    xm_json_add_whole(&j, NULL, "parallel", t->a->parallel);
+    xm_json_add_whole(&j, NULL, "tokens", new_tokens(t));
+    xm_json_add_real(&j, NULL, "seconds", seconds_of(t));
+    xm_json_add_real(&j, NULL, "tokens_per_s", tokens_per_s(t));
+    xm_costs_add_json(&j, t->m, &t->costs);
+    enum xm_status s = xm_json_print(&j, err);
+    xm_json_end(&j);
+    return s;
+}
+
+static void
+print_costs(const struct texts *t)
+{
+    if (t->a->verbose)
+        xm_costs_print(t->m, &t->costs);
+    if (t->a->verbose && xm_generate_is_drawn(t->a))
+        fprintf(stderr, "seed:    %" PRIu64 ", one more for each text\n",
+                t->a->sampling.seed);
+    if (t->a->verbose || xm_terminal_is(STDERR_FILENO))
+        fprintf(stderr,
+                "texts:   %zu, %" PRIu64 " at a time: %" PRIu64
+                " tokens, %.3f s with the prompts, %.2f tokens/s\n",
+                t->n, t->a->parallel, new_tokens(t), seconds_of(t), tokens_per_s(t));
+}
+
+static int
+report(const struct texts *t)
+{
+    struct xm_error err = {0};
+    size_t n_full = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n_full += t->results[i].finish == XM_FINISH_CONTEXT;
+    xm_generate_say_full(xm_generate_wish(t->m, t->a, &(struct xm_cli_stops){0}).context,
+                         n_full);
+    if (t->a->generation.target.json && print_json(t, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    print_costs(t);
+    int code = xm_cli_flush();
+    if (code != XM_EXIT_OK || !xm_cli_interrupted())
+        return code;
+    xm_cli_say_interrupted();
+    return XM_EXIT_CANCELLED;
+}
+
+/* ---- the command --------------------------------------------------------------------- */
+
+static int
+run_texts(struct texts *t)
+{
+    struct xm_error err = {0};
+    t->n = t->prompts.n == 1 ? t->a->parallel : t->prompts.n;
+    t->results = xm_calloc(t->n, sizeof(*t->results));
+    t->is_complete = xm_calloc(t->n, sizeof(*t->is_complete));
+    enum xm_status s =
+        t->results && t->is_complete
+            ? XM_OK
+            : xm_fail(&err, XM_NO_MEMORY, "out of memory for %zu texts", t->n);
+    if (s == XM_OK)
+        s = generate(t, &err);
+    int code = s == XM_OK ? report(t) : xm_cli_failed(&err);
+    for (size_t i = 0; t->results && i < t->n; i++)
+        xm_generation_result_free(&t->results[i]);
+    xm_free(t->results);
+    xm_free(t->is_complete);
+    return code;
+}
+
+int
+xm_generate_parallel(struct xm_cli_model *m, const struct xm_generate_args *a,
+                     const struct xm_prompt_lines *lines)
+{
+    struct texts t = {.m = m, .a = a};
+    if (!m->compiled->ops->create_batcher)
+        return xm_cli_usage("option --parallel: this device runs one text at a time");
+    int code = find_prompts(lines, &t);
+    if (code == XM_EXIT_OK)
+        code = check_room(&t);
+    if (code == XM_EXIT_OK)
+        code = run_texts(&t);
+    xm_cli_ids_free(&t.prompts);
+    return code;
+}

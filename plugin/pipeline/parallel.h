@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Texts of several prompts, run together: so many at a time, the next as soon as a place is free.
+ *
+ *     prompts ──► places ──► one run of all of them ──► a row of logits each ──► samplers ──► texts
+ *                   ▲                                                               │
+ *                   └───────────────────────────────────────────────────────────────┘
+ *
+ * Each text is what a session would make of its prompt alone. What the cache still has of a
+ * prompt's beginning is taken over; of one prompt that is continued several times the others are
+ * forks. Nothing is printed. No chats: thoughts are text as the rest.
+ *
+ * Used by one thread at a time; its request is cancelled from any, and from a signal's handler.
+ */
+#ifndef XM_PLUGIN_PIPELINE_PARALLEL_H
+#define XM_PLUGIN_PIPELINE_PARALLEL_H
+
+#include "plugin/pipeline/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_parallel;
+
+/* `compiled` with sampled_logits; the package, which outlives it, may be NULL, or have no
+ * tokenizer: then there are ids only. What is used of it, tokenizer and generation, has been read.
+ * XM_UNSUPPORTED: the device, or this model, has no sequences. */
+enum xm_status xm_parallel_create(struct xm_compiled *compiled,
+                                  struct xm_package *package, struct xm_parallel **out,
+                                  struct xm_error *err);
+void xm_parallel_destroy(struct xm_parallel *p); /* NULL is allowed */
+
+/* To cancel it, and to ask what it cost; it has no other functions. */
+struct xm_infer *xm_parallel_request(struct xm_parallel *p);
+
+struct xm_parallel_run {
+    const struct xm_token_list *prompts; /* the caller's; ids below the vocabulary      */
+    size_t n_prompts;
+    size_t n_texts; /* of one prompt as many as wanted, else n_prompts     */
+    size_t places;  /* texts at a time; > 0                                */
+    struct xm_generation
+        each; /* of all texts; its prompt and its callback are not used */
+    struct xm_sampling sampling; /* text i has seed + i                                */
+    /* Called once for each text, when it is complete; NULL: nobody looks. */
+    void (*on_text)(size_t text, void *ctx);
+    void *ctx;
+};
+
+/* out: n_texts of them, zeroed, without prompts and times; xm_generation_result_free each
+ * afterwards, also after a failure, before which those that are complete have been told. Texts of a
+ * cancelled run end where they were, those that had not begun are empty; it has not failed.
+ * *times: of runs that have tokens of prompts in them, and of the others. */
+enum xm_status xm_parallel_generate(struct xm_parallel *p,
+                                    const struct xm_parallel_run *run,
+                                    struct xm_generation_result *out,
+                                    struct xm_generation_times *times,
+                                    struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
