@@ -231,7 +231,7 @@ refuse(const struct xm_kv_pool *pool, const struct xm_kv_group *g, struct xm_err
     return xm_fail(err, XM_NO_MEMORY,
                    "the KV cache is full: %.1f of %.1f MiB are taken, all %" PRIu64
                    " pages of %u positions are used; shorter or fewer sequences, or a "
-                   "larger KV_MEMORY",
+                   "larger XM_KV_MEMORY",
                    (double)pool->bytes / mib, (double)pool->budget / mib, g->n_pages,
                    pool->page_tokens);
 }

@@ -383,7 +383,7 @@ TEST_F(KvPool, FullSaysSoAndLosesNothing)
     EXPECT_STREQ(
         err.text,
         "the KV cache is full: 0.0 of 0.0 MiB are taken, all 5 pages of 4 positions "
-        "are used; shorter or fewer sequences, or a larger KV_MEMORY");
+        "are used; shorter or fewer sequences, or a larger XM_KV_MEMORY");
     EXPECT_EQ(stats(0).used, 3u);
     check(all[0]);
     feed(1, 2 * PAGE, 50);
