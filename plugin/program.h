@@ -55,7 +55,7 @@ struct xm_program_value {
 
 enum xm_step_kind {
     XM_STEP_PRIMITIVE, /* plan and run of the primitive */
-    XM_STEP_ATTENTION, /* with the request's cache and block table */
+    XM_STEP_ATTENTION, /* with the pages of the sequences of the run */
     XM_STEP_COPY, /* strided copies computed from the shapes                           */
     XM_STEP_HOST  /* no kernel for it: the host reference runs it in queue order        */
 };
