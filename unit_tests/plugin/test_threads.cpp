@@ -4,32 +4,16 @@
  * log. tools/test --threads runs this under ThreadSanitizer.
  */
 #include <atomic>
-#include <functional>
 #include <thread>
 
 #include "plugin/plugin.h"
 #include "runtime/counting/counting.h"
 #include "runtime/util/log.h"
 #include "unit_tests/plugin/language_model.h"
+#include "unit_tests/plugin/threads.h"
 
 namespace
 {
-
-/* Runs `work` in two threads that begin together. */
-void
-in_two_threads(const std::function<void(int)> &work)
-{
-    std::atomic<int> ready{0};
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 2; t++)
-        threads.emplace_back([&, t] {
-            for (ready++; ready < 2;)
-                std::this_thread::yield();
-            work(t);
-        });
-    for (auto &t : threads)
-        t.join();
-}
 
 class Threads : public OpenClTest
 {
@@ -70,7 +54,7 @@ TEST_F(Threads, OneProgramServesTwoThreads)
     Request alone = make_request(p.get());
     step prompt = {{some_ids(10, 1, 64)}}, next = {{{5}}};
     Tensor first = logits(alone.get(), prompt), second = logits(alone.get(), next);
-    in_two_threads([&](int) {
+    in_threads(2, [&](int) {
         Request r = make_request(p.get());
         for (int i = 0; i < 3; i++) {
             expect_logits(logits(r.get(), prompt), first);
@@ -89,7 +73,7 @@ TEST_F(Threads, OneCoreServesTwoThreads)
                        void *ctx) { ++*static_cast<std::atomic<int> *>(ctx); },
                     &lines);
     ASSERT_XM_OK(xm_core_create(&core, &err));
-    in_two_threads([&](int t) {
+    in_threads(2, [&](int t) {
         xm_error e = {};
         xm_compiled *compiled = nullptr;
         xm_infer *infer = nullptr;
@@ -121,7 +105,7 @@ TEST(ThreadsWithoutADriver, ShareAnEngine)
     xm_error err = {};
     ASSERT_XM_OK(xm_counting_engine_create(&info, nullptr, &engine, &err));
     xm_kernel *kernels[2][8] = {};
-    in_two_threads([&](int t) {
+    in_threads(2, [&](int t) {
         xm_error e = {};
         xm_queue *queue = nullptr;
         EXPECT_EQ(xm_queue_create(engine, &queue, &e), XM_OK);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Threads that begin together.
+ */
+#ifndef XM_UNIT_TESTS_PLUGIN_THREADS_H
+#define XM_UNIT_TESTS_PLUGIN_THREADS_H
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+/* Runs `work` in n threads, with their numbers. */
+inline void
+in_threads(int n, const std::function<void(int)> &work)
+{
+    std::atomic<int> ready{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < n; t++)
+        threads.emplace_back([&, t] {
+            for (ready++; ready < n;)
+                std::this_thread::yield();
+            work(t);
+        });
+    for (auto &t : threads)
+        t.join();
+}
+
+#endif
