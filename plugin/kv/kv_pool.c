@@ -8,6 +8,7 @@
 
 enum {
     FIRST_POSITIONS = 256, /* of the first slab, where nobody has said what will come */
+    EXACT_SLABS = 4,       /* the first ones are as large as expected, and no larger */
     LAST_SLABS = 2
 };
 
@@ -175,8 +176,9 @@ link_page(struct xm_kv_group *g, int32_t word)
 
 /* ---- slabs --------------------------------------------------------------------------- */
 
-/* Pages of the next slab: as many as are expected, else as many again as there are. The last slabs
- * have to reach the budget, by growing evenly. */
+/* Pages of the next slab: as many as are expected, else as many again as there are. Of the slabs
+ * that are left the later ones are at least as large as without an expectation, or many small ones
+ * would use them up; the last have to reach the budget, by growing evenly. */
 static uint64_t
 next_slab(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
 {
@@ -184,16 +186,19 @@ next_slab(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
     const uint64_t first = (FIRST_POSITIONS + pool->page_tokens - 1) / pool->page_tokens;
     const uint32_t slabs_left = XM_KV_SLABS - g->n_slabs;
     const uint64_t now = g->n_pages;
-    uint64_t pages = first > g->wanted ? first : g->wanted;
-    if (g->expected > now) {
-        pages = g->expected - now;
-    } else if (now) {
+    const uint64_t expected = g->expected > now ? g->expected - now : 0;
+    const bool is_exact = expected && g->n_slabs < EXACT_SLABS;
+    uint64_t pages = expected > g->wanted ? expected : g->wanted;
+    if (!is_exact && now) {
         const double all = (double)now + (double)left;
         const double growth = pow(all / (double)now, 1.0 / slabs_left) - 1.0;
-        pages = slabs_left > LAST_SLABS ? now : (uint64_t)((double)now * growth) + 1;
-        pages = pages > g->wanted ? pages : g->wanted;
+        const uint64_t even =
+            slabs_left > LAST_SLABS ? now : (uint64_t)((double)now * growth) + 1;
+        pages = pages > even ? pages : even;
+    } else if (!is_exact) {
+        pages = pages > first ? pages : first;
     }
-    if (slabs_left == 1 && !(g->expected > now))
+    if (slabs_left == 1)
         pages = left;
     const uint64_t most = (uint64_t)1 << XM_KV_SLAB_SHIFT;
     pages = pages < left ? pages : left;

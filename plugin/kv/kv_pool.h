@@ -45,7 +45,7 @@ enum xm_status xm_kv_pool_create(const struct xm_kv_pool_desc *desc,
 void xm_kv_pool_destroy(struct xm_kv_pool *pool);
 
 /* So many sequences of so many positions will come beside those there are: the next slab has room
- * for them, if the budget has, and for no more. */
+ * for them, if the budget has. The first few slabs have room for no more. */
 void xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t positions);
 
 /* Gives all memory back, and forgets what was expected; nothing happens while pages are used. */

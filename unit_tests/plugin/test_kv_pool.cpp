@@ -443,6 +443,24 @@ TEST_F(KvPool, SlabsReachTheBudget)
     }
 }
 
+/* However many sequences come one after the other, each of them announced. */
+TEST_F(KvPool, AnnouncedSequencesReachTheBudget)
+{
+    const uint64_t budget = 1 << 16;
+    reopen({{PAGE * 4, 0}}, budget);
+    xm_error why = {};
+    bool has_room = true;
+    while (has_room) {
+        xm_kv_sequence *s = all[add()].s;
+        xm_kv_pool_expect(pool, 1, 3 * CHUNK);
+        for (int i = 0; i < 3 && has_room; i++) {
+            has_room = xm_kv_sequence_reserve(s, CHUNK, queue, &why) == XM_OK;
+            xm_kv_sequence_commit(s, nullptr);
+        }
+    }
+    EXPECT_GT(xm_kv_pool_bytes(pool), budget - budget / 16) << why.text;
+}
+
 TEST_F(KvPool, RefusesWhatNoPageNumberCanSay)
 {
     add();
