@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * generate --parallel: each text is what its prompt gives alone, and comes in its place.
+ */
+#include <filesystem>
+
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/terminal.h"
+#include "functional_tests/common/text.h"
+
+namespace
+{
+
+const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+const std::string story = "Once upon a time there was a little girl who ";
+
+std::string
+repeat(const std::string &text, int n)
+{
+    std::string all;
+    for (int i = 0; i < n; i++)
+        all += text;
+    return all;
+}
+
+Words
+operator+(Words a, const Words &b)
+{
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+/* What stands between NULs. */
+Words
+records(const std::string &out)
+{
+    Words list;
+    size_t at = 0;
+    for (size_t end; (end = out.find('\0', at)) != std::string::npos; at = end + 1)
+        list.push_back(out.substr(at, end - at));
+    EXPECT_EQ(at, out.size()) << "a NUL is the last character";
+    return list;
+}
+
+class Parallel : public testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+    }
+
+    void write(const std::string &content)
+    {
+        folder.write("prompts.txt", content);
+    }
+
+    Outcome generate(const std::string &n, const Words &options)
+    {
+        return run(Words{"generate", "-m", model, "--parallel", n} + options);
+    }
+
+    Outcome alone(const std::string &prompt, const Words &options)
+    {
+        return run(Words{"generate", "-m", model, "-p", prompt} + options);
+    }
+
+    /* With 1, 2 and 4 at a time. */
+    void expect_single_runs(const Words &prompts, const Words &options)
+    {
+        Words wanted;
+        for (const std::string &prompt : prompts)
+            wanted.push_back(alone(prompt, options).out);
+        for (const char *n : {"1", "2", "4"}) {
+            Outcome o = generate(n, Words{"-f", file} + options);
+            EXPECT_EQ(o.code, 0) << o.err;
+            EXPECT_EQ(records(o.out), wanted) << n << " at a time";
+        }
+    }
+
+    Folder folder{"parallel"};
+    const std::string file = folder / "prompts.txt";
+};
+
+/* The fifth is longer than a chunk; the second and the third have line breaks and quotes. */
+TEST_F(Parallel, TextsAreThoseOfSingleRuns)
+{
+    const Words prompts = {"Paris is the capital of", "One day\na \"girl\"", "\"The",
+                           "Berlin is the capital of Germany and",
+                           repeat(story, 6) + "said"};
+    write(prompts[0] + "\n\n\"One day\\na \\\"girl\\\"\"\r\n\"\\\"The\"\n" + prompts[3] +
+          "\n" + prompts[4] + "\n");
+    expect_single_runs(prompts, {"-n", "24"});
+    expect_single_runs(prompts, {"-n", "24", "--ubatch", "16"});
+}
+
+TEST_F(Parallel, TextsEndAsSingleRunsDo)
+{
+    const Words prompts = {"Paris is the capital of", "The capital", "One day"};
+    write("Paris is the capital of\nThe capital\nOne day\n");
+    expect_single_runs(prompts, {"-n", "30", "--stop", "the", "--stop", "."});
+    expect_single_runs(prompts, {"-n", "1"});
+    expect_single_runs(prompts, {"-n", "9", "--ignore-eos", "--special"});
+    expect_single_runs(prompts, {"-n", "9", "--repeat-penalty", "1.5"});
+}
+
+/* Text i is drawn with seed + i. */
+TEST_F(Parallel, EachTextHasASeedOfItsOwn)
+{
+    const Words options = {"-n", "12", "--temp", "1.5", "--ignore-eos"};
+    write("The\nOne day\n");
+    Words wanted;
+    wanted.push_back(alone("The", options + Words{"--seed", "7"}).out);
+    wanted.push_back(alone("One day", options + Words{"--seed", "8"}).out);
+    Outcome o = generate("2", Words{"-f", file, "--seed", "7", "-v"} + options);
+    EXPECT_EQ(records(o.out), wanted);
+    EXPECT_TRUE(contains(o.err, "seed:    7, one more for each text")) << o.err;
+}
+
+TEST_F(Parallel, OnePromptHasSeveralTexts)
+{
+    const Words options = {"-n", "12", "--temp", "1.5", "--ignore-eos"};
+    Words wanted;
+    for (const char *seed : {"7", "8", "9"})
+        wanted.push_back(alone(story, options + Words{"--seed", seed}).out);
+    Outcome o = generate("3", Words{"-p", story, "--seed", "7"} + options);
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(records(o.out), wanted);
+    EXPECT_NE(wanted[0], wanted[1]);
+    o = generate("2", {"-p", "a\n\nb", "-n", "4"});
+    EXPECT_EQ(records(o.out), Words(2, alone("a\n\nb", {"-n", "4"}).out))
+        << "-p is one prompt, whatever is in it";
+}
+
+/* All but the first take over what it has computed. */
+TEST_F(Parallel, JsonHasTextsAndWhatTheyTook)
+{
+    Outcome o =
+        generate("3", {"-p", story, "-n", "5", "--json", "--ignore-eos", "--temp", "1"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    Json j(o.out);
+    ASSERT_EQ(yyjson_arr_size(j.at("/texts")), 3u) << o.out;
+    const size_t prompt = j.ids("/texts/2/prompt_ids").size();
+    EXPECT_EQ(j.number("/texts/0/reused"), 0.0);
+    EXPECT_EQ(j.number("/texts/2/reused"), static_cast<double>(prompt));
+    EXPECT_EQ(j.ids("/texts/2/ids").size(), 5u);
+    EXPECT_EQ(j.text("/texts/1/finish"), "length");
+    EXPECT_EQ(j.number("/texts/1/seed"), j.number("/texts/0/seed") + 1);
+    EXPECT_EQ(j.number("/parallel"), 3.0);
+    EXPECT_EQ(j.number("/tokens"), 15.0);
+    EXPECT_GT(j.number("/tokens_per_s"), 0.0);
+    EXPECT_EQ(j.number("/timings/prompt_tokens"), static_cast<double>(prompt));
+    EXPECT_EQ(j.number("/timings/decode_tokens"), 12.0) << "after the first of each";
+}
+
+/* A page of 32 tokens is found; the second prompt comes when the first has ended. */
+TEST_F(Parallel, APromptTakesOverTheBeginningOfAnEarlierOne)
+{
+    const std::string beginning = repeat(story, 6);
+    write(beginning + "said\n" + beginning + "went\n");
+    Json j(generate("1", {"-f", file, "-n", "3", "--json"}).out);
+    EXPECT_EQ(j.number("/texts/0/reused"), 0.0);
+    EXPECT_GE(j.number("/texts/1/reused"), 32.0);
+}
+
+TEST_F(Parallel, TextsEndWhereTheContextIsFull)
+{
+    write("Paris is the capital of\nThe\n");
+    Outcome o = generate("2", {"-f", file, "-c", "6", "--ignore-eos", "--json"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(Json(o.out).text("/texts/0/finish"), "context");
+    EXPECT_TRUE(contains(o.err, "the context of 6 tokens was full for 2 texts")) << o.err;
+    o = generate("2", {"-f", file, "-c", "4"});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, "prompt 1 has 5 tokens, which leaves no room")) << o.err;
+}
+
+TEST_F(Parallel, AFullCacheIsASentenceAndACode)
+{
+    std::string lines;
+    for (int i = 0; i < 4; i++)
+        lines += std::to_string(i) + repeat(story, 20) + "\n";
+    write(lines);
+    Outcome o = generate("4", {"-f", file, "--kv", "f16", "--kv-memory", "1"});
+    EXPECT_EQ(o.code, 4) << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: the KV cache is full: 1.0 of 1.0 MiB")) << o.err;
+    o = generate("1", {"-f", file, "--kv", "f16", "--kv-memory", "1"});
+    EXPECT_EQ(o.code, 0) << "one after the other they have room: " << o.err;
+}
+
+TEST_F(Parallel, MistakesAreSentences)
+{
+    write("");
+    Outcome o = generate("2", {"-f", file});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, "the prompt is empty")) << o.err;
+    write("\n\r\n\n");
+    o = generate("2", {"-f", file});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, file + ": there is no prompt in any line")) << o.err;
+    for (const char *damaged : {"\"a\" b", "\"a", "\"a\\", "\"\\q\""}) {
+        write(std::string("The\n\n") + damaged + "\nOne day\n");
+        o = generate("2", {"-f", file});
+        EXPECT_EQ(o.code, 3) << damaged;
+        EXPECT_TRUE(contains(o.err, "xemoe: " + file + ", line 3: ")) << o.err;
+    }
+    write("The\n\"\"\n");
+    o = generate("2", {"-f", file});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "prompt 2 is empty")) << o.err;
+    EXPECT_EQ(generate("0", {"-p", "The"}).code, 2);
+    o = generate("1025", {"-p", "The"});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_TRUE(contains(o.err, "--parallel takes at most 1024 texts")) << o.err;
+}
+
+TEST_F(Parallel, ADeviceWithoutSequencesIsASentence)
+{
+    Outcome o = generate("2", {"-p", "The", "-d", "REFERENCE"});
+    EXPECT_EQ(o.code, 2);
+    EXPECT_EQ(o.err, "xemoe: option --parallel: this device runs one text at a time\n");
+}
+
+/* Texts without end, so that there is something to stop. */
+TEST_F(Parallel, CtrlCEndsAllTexts)
+{
+    write("The\nOne day\nParis is the capital of\n");
+    Terminal t({"generate", "-m", model, "--parallel", "2", "-f", file, "-n", "1000000",
+                "--ignore-eos"});
+    t.wait_for("reading prompts");
+    t.watch(300);
+    t.type("\x03");
+    EXPECT_EQ(t.finish(30), 130) << t.text();
+    EXPECT_TRUE(contains(t.text(), "--- 3 of 3 ---")) << t.text();
+    EXPECT_TRUE(contains(t.text(), "xemoe: stopped by Ctrl-C")) << t.text();
+}
+
+TEST_F(Parallel, ATerminalHasLinesBetweenTexts)
+{
+    write("Paris is the capital of\nThe\n");
+    Terminal t({"generate", "-m", model, "--parallel", "2", "-f", file, "-n", "8"});
+    EXPECT_EQ(t.finish(60), 0);
+    const size_t first = t.text().find("--- 1 of 2 ---"),
+                 second = t.text().find("--- 2 of 2 ---");
+    EXPECT_LT(first, t.text().find("France"));
+    EXPECT_LT(t.text().find("France"), second);
+    EXPECT_TRUE(contains(t.text(), "texts:   2, 2 at a time: ")) << t.text();
+}
+
+/* Without a tokenizer there are ids, a prompt a row of an .npy file. */
+TEST_F(Parallel, RowsOfIdsArePrompts)
+{
+    const std::string bare = folder / "bare";
+    std::filesystem::create_directory(bare);
+    for (const char *name : {"openvino_model.xml", "openvino_model.bin"})
+        std::filesystem::create_symlink(model + "/" + name, bare + "/" + name);
+    std::string header = "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }";
+    header.resize(117, ' ');
+    header += '\n';
+    std::string npy = std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header;
+    const int32_t ids[] = {5, 6, 7, 8, 9, 10};
+    npy.append(reinterpret_cast<const char *>(ids), sizeof(ids));
+    write(npy);
+    Outcome o = run({"generate", "-m", bare, "--parallel", "2", "--ids", "@" + file, "-n",
+                     "4", "--ignore-eos"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    Words wanted;
+    for (const char *row : {"5,6,7", "8,9,10"})
+        wanted.push_back(
+            run({"generate", "-m", bare, "--ids", row, "-n", "4", "--ignore-eos"}).out);
+    EXPECT_EQ(records(o.out), wanted);
+    EXPECT_EQ(count(wanted[0], "\n"), 4u);
+}
+
+} // namespace
