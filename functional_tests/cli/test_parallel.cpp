@@ -99,12 +99,13 @@ TEST_F(Parallel, TextsAreThoseOfSingleRuns)
 
 TEST_F(Parallel, TextsEndAsSingleRunsDo)
 {
-    const Words prompts = {"Paris is the capital of", "The capital", "One day"};
-    write("Paris is the capital of\nThe capital\nOne day\n");
+    const Words prompts = {"Paris is the capital of", "The capital",
+                           "One day, the day and"};
+    write("Paris is the capital of\nThe capital\nOne day, the day and\n");
     expect_single_runs(prompts, {"-n", "30", "--stop", "the", "--stop", "."});
     expect_single_runs(prompts, {"-n", "1"});
     expect_single_runs(prompts, {"-n", "9", "--ignore-eos", "--special"});
-    expect_single_runs(prompts, {"-n", "9", "--repeat-penalty", "1.5"});
+    expect_single_runs(prompts, {"-n", "40", "--ignore-eos", "--presence-penalty", "30"});
 }
 
 /* Text i is drawn with seed + i. */
