@@ -186,19 +186,21 @@ next_slab(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
     const uint64_t first = (FIRST_POSITIONS + pool->page_tokens - 1) / pool->page_tokens;
     const uint32_t slabs_left = XM_KV_SLABS - g->n_slabs;
     const uint64_t now = g->n_pages;
+    const bool is_bounded = pool->budget < UINT64_MAX;
     const uint64_t expected = g->expected > now ? g->expected - now : 0;
     const bool is_exact = expected && g->n_slabs < EXACT_SLABS;
     uint64_t pages = expected > g->wanted ? expected : g->wanted;
     if (!is_exact && now) {
         const double all = (double)now + (double)left;
         const double growth = pow(all / (double)now, 1.0 / slabs_left) - 1.0;
-        const uint64_t even =
-            slabs_left > LAST_SLABS ? now : (uint64_t)((double)now * growth) + 1;
+        const uint64_t even = slabs_left > LAST_SLABS || !is_bounded
+                                  ? now
+                                  : (uint64_t)((double)now * growth) + 1;
         pages = pages > even ? pages : even;
     } else if (!is_exact) {
         pages = pages > first ? pages : first;
     }
-    if (slabs_left == 1)
+    if (slabs_left == 1 && is_bounded)
         pages = left;
     const uint64_t most = (uint64_t)1 << XM_KV_SLAB_SHIFT;
     pages = pages < left ? pages : left;

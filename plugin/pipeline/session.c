@@ -8,6 +8,8 @@
 #include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
 
+enum { MOST_ANNOUNCED = 4096 }; /* new tokens that memory is taken for at once */
+
 struct xm_session {
     struct xm_compiled *compiled;
     struct xm_package *package; /* borrowed; may be NULL */
@@ -349,11 +351,20 @@ feed_token(struct run *r, int32_t id, const struct stopwatch *watch, double prom
     return xm_sampler_accept(s->sampler, &id, 1, err);
 }
 
+/* A text without a near end gets its memory as it grows. */
+static void
+announce(const struct run *r, uint64_t most)
+{
+    if (r->session->held.n == 0 && most <= MOST_ANNOUNCED)
+        xm_token_runner_expect(r->session->runner, r->out->prompt.n + most);
+}
+
 static enum xm_status
 generate(struct run *r, uint64_t most, struct xm_error *err)
 {
     struct stopwatch watch;
     int32_t id = 0;
+    announce(r, most);
     XM_TRY(feed_prompt(r, err));
     const double prompt_built = r->out->times.build_s;
     start_watch(&watch, r->session);

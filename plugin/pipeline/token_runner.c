@@ -224,6 +224,14 @@ xm_token_runner_truncate(struct xm_token_runner *r, uint64_t past)
         ops->reset(r->infer);
 }
 
+void
+xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions)
+{
+    const struct xm_program *p = r->compiled->program;
+    if (p && p->kv_pool)
+        xm_kv_pool_expect(p->kv_pool, 1, positions);
+}
+
 struct xm_infer *
 xm_token_runner_request(const struct xm_token_runner *r)
 {

@@ -36,6 +36,9 @@ uint64_t xm_token_runner_past(const struct xm_token_runner *r);
 /* Forgets those from `past` on; where the device cannot, all. */
 void xm_token_runner_truncate(struct xm_token_runner *r, uint64_t past);
 
+/* So many positions will come: the cache takes memory for them, and no more. */
+void xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions);
+
 /* For those who cancel it, hook into it, or ask what it cost. */
 struct xm_infer *xm_token_runner_request(const struct xm_token_runner *r);
 
