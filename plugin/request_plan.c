@@ -209,7 +209,7 @@ expect_past(struct xm_request *r, struct xm_error *err)
     for (uint32_t i = 0; i < n; i++) {
         const int32_t past = xm_kv_tables_past_lens(r->tables)[i];
         int32_t most = 256;
-        while (most < past && most < INT32_MAX / 2)
+        while (most <= past && most < INT32_MAX / 2)
             most *= 2;
         r->most_past[i] = most < past ? past : most;
     }
@@ -308,11 +308,12 @@ room_for(const struct xm_request *r)
     static const struct {
         const char *symbol;
         int64_t least;
-        bool is_row; /* rows are a product of those */
-    } classes[] = {{"tokens", 1, true},
-                   {"batch", 1, true},
-                   {"samples", 1, false},
-                   {"past", 256, false}};
+        bool is_row;  /* rows are a product of those */
+        int64_t more; /* that the next run will have */
+    } classes[] = {{"tokens", 1, true, 0},
+                   {"batch", 1, true, 0},
+                   {"samples", 1, false, 0},
+                   {"past", 256, false, 1}};
     const int64_t chunk = (int64_t)r->program->config.ubatch;
     struct xm_bindings room = r->bindings, exact = r->bindings;
     int64_t rows = 1;
@@ -321,7 +322,7 @@ room_for(const struct xm_request *r)
             struct xm_binding *b = &room.list[i];
             if (strcmp(b->symbol, classes[k].symbol) != 0)
                 continue;
-            b->value = power_above(b->value, classes[k].least);
+            b->value = power_above(b->value + classes[k].more, classes[k].least);
             rows *= classes[k].is_row ? b->value : 1;
             if (!classes[k].is_row)
                 exact.list[i] = *b;
