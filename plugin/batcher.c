@@ -5,27 +5,12 @@
 #include <string.h>
 
 #include "plugin/expert_caches.h"
+#include "plugin/feeds.h"
 #include "plugin/request_run.h"
-#include "transformations/passes/slice_last_token.h"
 
 enum {
     FEW_TOKENS = 4
 }; /* a sequence of no more comes before prompts: attention's order */
-
-enum feed { IDS, MASK, POSITIONS, BEAMS, SAMPLES, N_FEEDS };
-
-static const struct {
-    const char *name;
-    uint32_t rank;
-    const char *missing; /* what is wrong with a model that lacks it; NULL: nothing */
-} feeds[N_FEEDS] = {
-    [IDS] = {"input_ids", 2, "a model for text generation has an input 'input_ids'"},
-    [MASK] = {"attention_mask", 2, NULL},
-    [POSITIONS] = {"position_ids", 2, NULL},
-    [BEAMS] = {"beam_idx", 1, NULL},
-    [SAMPLES] = {XM_SAMPLED_TOKENS, 1,
-                 "the model has not been compiled for sequences (XM_SEQUENCES=YES)"},
-};
 
 struct tensor {
     int64_t *values;
@@ -53,47 +38,43 @@ struct step {
 struct xm_batcher {
     struct xm_program *program;
     struct xm_request *request;
-    uint32_t port[N_FEEDS]; /* UINT32_MAX: the model has no such input */
-    struct tensor feed[N_FEEDS];
+    uint32_t port[XM_N_FEEDS]; /* UINT32_MAX: the model has no such input */
+    struct tensor feed[XM_N_FEEDS];
     struct progress *progress;
     struct step step;
     uint32_t room; /* entries */
     uint32_t n;    /* of the last run */
     float *logits;
-    uint64_t logits_room, vocabulary;
+    uint64_t logits_room, vocabulary, wanted; /* rows, of the run */
 };
 
 /* ---- making and freeing -------------------------------------------------------------- */
+
+static uint32_t
+rank_of(int feed)
+{
+    return feed == XM_FEED_BEAMS || feed == XM_FEED_SAMPLES ? 1 : 2;
+}
 
 static enum xm_status
 find_ports(struct xm_batcher *b, struct xm_error *err)
 {
     const struct xm_program *p = b->program;
-    for (int f = 0; f < N_FEEDS; f++)
-        b->port[f] = UINT32_MAX;
-    for (uint32_t i = 0; i < p->n_inputs; i++) {
-        const struct xm_port *port = &p->inputs[i];
-        int f = 0;
-        while (f < N_FEEDS && strcmp(port->name, feeds[f].name) != 0)
-            f++;
-        if (f == N_FEEDS)
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "input '%s' is not one that text generation feeds (input_ids, "
-                           "attention_mask, position_ids, beam_idx)",
-                           port->name);
-        if (port->type.shape.rank != feeds[f].rank ||
-            !xm_element_is_int(port->type.element))
+    XM_TRY(xm_feeds_find(p->inputs, p->n_inputs, b->port, err));
+    for (int f = 0; f < XM_N_FEEDS; f++) {
+        const struct xm_type *t =
+            b->port[f] == UINT32_MAX ? NULL : &p->inputs[b->port[f]].type;
+        if (t && (t->shape.rank != rank_of(f) || !xm_element_is_int(t->element)))
             return xm_fail(err, XM_UNSUPPORTED,
                            "input '%s' is %s of rank %u, expected integers of rank %u",
-                           port->name, xm_element_text(port->type.element),
-                           port->type.shape.rank, feeds[f].rank);
-        b->port[f] = i;
+                           xm_feed_names[f], xm_element_text(t->element), t->shape.rank,
+                           rank_of(f));
     }
-    for (int f = 0; f < N_FEEDS; f++) {
-        if (feeds[f].missing && b->port[f] == UINT32_MAX)
-            return xm_fail(err, XM_UNSUPPORTED, "%s", feeds[f].missing);
-    }
-    return XM_OK;
+    return b->port[XM_FEED_SAMPLES] != UINT32_MAX
+               ? XM_OK
+               : xm_fail(err, XM_UNSUPPORTED,
+                         "the model has not been compiled for sequences "
+                         "(XM_SEQUENCES=YES)");
 }
 
 static enum xm_status
@@ -136,7 +117,7 @@ xm_batcher_destroy(struct xm_batcher *b)
     if (!b)
         return;
     xm_request_destroy(b->request);
-    for (int f = 0; f < N_FEEDS; f++) {
+    for (int f = 0; f < XM_N_FEEDS; f++) {
         xm_free(b->feed[f].values);
         xm_free(b->feed[f].bytes);
     }
@@ -218,6 +199,7 @@ begin(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32_t n,
         rows += list[i].wanted;
     }
     b->n = n;
+    b->wanted = rows;
     for (uint32_t i = 0; i < n; i++) {
         if (list[i].n <= chunk)
             continue;
@@ -275,7 +257,8 @@ shape_feed(struct xm_batcher *b, int f, int64_t n, struct xm_error *err)
     const uint64_t room = 2 * (uint64_t)n;
     if (!grow_list(&t->values, room, sizeof(*t->values)) ||
         !grow_list(&t->bytes, room, sizeof(int64_t)))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for input '%s'", feeds[f].name);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for input '%s'",
+                       xm_feed_names[f]);
     t->room = room;
     return XM_OK;
 }
@@ -291,10 +274,10 @@ fill_rows(struct xm_batcher *b, const struct xm_batcher_entry *list)
         const uint64_t done = b->progress[s->entry[k]].done;
         const uint64_t past = xm_kv_sequence_past(e->sequence);
         for (uint64_t t = 0; t < s->tokens[k]; t++, row++) {
-            b->feed[IDS].values[row] = e->ids[done + t];
-            b->feed[POSITIONS].values[row] = (int64_t)(past + t);
+            b->feed[XM_FEED_IDS].values[row] = e->ids[done + t];
+            b->feed[XM_FEED_POSITIONS].values[row] = (int64_t)(past + t);
             if (done + t >= e->n - e->wanted)
-                b->feed[SAMPLES].values[sample++] = (int64_t)row;
+                b->feed[XM_FEED_SAMPLES].values[sample++] = (int64_t)row;
         }
     }
 }
@@ -303,12 +286,12 @@ fill_rows(struct xm_batcher *b, const struct xm_batcher_entry *list)
 static void
 set_inputs(struct xm_batcher *b, const int64_t *counts)
 {
-    for (int f = 0; f < N_FEEDS; f++) {
+    for (int f = 0; f < XM_N_FEEDS; f++) {
         if (b->port[f] == UINT32_MAX)
             continue;
         const enum xm_element e = b->program->inputs[b->port[f]].type.element;
         struct xm_host_tensor *t = &b->request->chunk[b->port[f]];
-        const uint32_t rank = feeds[f].rank;
+        const uint32_t rank = rank_of(f);
         *t =
             (struct xm_host_tensor){.element = e, .rank = rank, .data = b->feed[f].bytes};
         t->dim[0] = rank == 2 ? 1 : counts[f];
@@ -328,16 +311,16 @@ fill_inputs(struct xm_batcher *b, const struct xm_batcher_entry *list,
     const uint64_t past =
         b->program->is_ragged ? 0 : xm_kv_sequence_past(s->sequences[0]);
     const int64_t rows = (int64_t)s->rows;
-    const int64_t counts[N_FEEDS] = {[IDS] = rows,
-                                     [MASK] = (int64_t)past + rows,
-                                     [POSITIONS] = rows,
-                                     [BEAMS] = 1,
-                                     [SAMPLES] = (int64_t)s->samples};
-    for (int f = 0; f < N_FEEDS; f++)
+    const int64_t counts[XM_N_FEEDS] = {[XM_FEED_IDS] = rows,
+                                        [XM_FEED_MASK] = (int64_t)past + rows,
+                                        [XM_FEED_POSITIONS] = rows,
+                                        [XM_FEED_BEAMS] = 1,
+                                        [XM_FEED_SAMPLES] = (int64_t)s->samples};
+    for (int f = 0; f < XM_N_FEEDS; f++)
         XM_TRY(shape_feed(b, f, counts[f] ? counts[f] : 1, err));
-    for (int64_t i = 0; i < counts[MASK]; i++)
-        b->feed[MASK].values[i] = 1;
-    b->feed[BEAMS].values[0] = 0;
+    for (int64_t i = 0; i < counts[XM_FEED_MASK]; i++)
+        b->feed[XM_FEED_MASK].values[i] = 1;
+    b->feed[XM_FEED_BEAMS].values[0] = 0;
     fill_rows(b, list);
     set_inputs(b, counts);
     for (uint32_t i = 0; i < b->program->n_inputs; i++)
@@ -367,17 +350,27 @@ place_logits(struct xm_batcher *b, const struct xm_batcher_entry *list, const fl
     }
 }
 
+/* The only step with wanted rows says where they are. */
+static void
+order_rows(struct xm_batcher *b, const struct xm_batcher_entry *list)
+{
+    uint64_t row = 0;
+    for (uint32_t k = 0; k < b->step.n; k++) {
+        struct progress *p = &b->progress[b->step.entry[k]];
+        p->first = row;
+        p->read = list[b->step.entry[k]].wanted;
+        row += p->read;
+    }
+}
+
 /* All wanted rows of a run, from the size that the first step's turn out to have. */
 static enum xm_status
-make_logits(struct xm_batcher *b, const struct xm_batcher_entry *list,
-            uint64_t vocabulary, struct xm_error *err)
+make_logits(struct xm_batcher *b, uint64_t vocabulary, struct xm_error *err)
 {
-    uint64_t rows = 0, n = 0;
-    for (uint32_t i = 0; i < b->n; i++)
-        rows += list[i].wanted;
+    uint64_t n = 0;
     b->vocabulary = vocabulary;
-    if (!xm_mul_size(rows, vocabulary, &n) || n > SIZE_MAX / sizeof(float))
-        return xm_fail(err, XM_NO_MEMORY, "%" PRIu64 " rows of logits", rows);
+    if (!xm_mul_size(b->wanted, vocabulary, &n) || n > SIZE_MAX / sizeof(float))
+        return xm_fail(err, XM_NO_MEMORY, "%" PRIu64 " rows of logits", b->wanted);
     if (n > b->logits_room) {
         if (!grow_list(&b->logits, n, sizeof(*b->logits)))
             return xm_fail(err, XM_NO_MEMORY, "out of memory for %" PRIu64 " logits", n);
@@ -386,7 +379,8 @@ make_logits(struct xm_batcher *b, const struct xm_batcher_entry *list,
     return XM_OK;
 }
 
-/* Waits for the step, and takes its logits. One step with all of them needs no other copy. */
+/* Waits for the step, and takes its logits. The rows of a step that has all of them stay where they
+ * come, in its entries' order. */
 static enum xm_status
 read_step(struct xm_batcher *b, const struct xm_batcher_entry *list, struct xm_error *err)
 {
@@ -396,7 +390,11 @@ read_step(struct xm_batcher *b, const struct xm_batcher_entry *list, struct xm_e
         return xm_queue_finish(r->queue, err);
     xm_request_operand(r, b->program->outputs[0].value, &o);
     if (b->vocabulary == 0)
-        XM_TRY(make_logits(b, list, (uint64_t)o.dim[2], err));
+        XM_TRY(make_logits(b, (uint64_t)o.dim[2], err));
+    if (b->step.samples == b->wanted) {
+        order_rows(b, list);
+        return xm_request_read(r, &o, b->logits, err);
+    }
     float *rows = xm_malloc(b->step.samples * b->vocabulary * sizeof(*rows));
     if (!rows)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's logits");

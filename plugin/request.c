@@ -276,9 +276,10 @@ collect(struct xm_request *r, struct xm_error *err)
     bool has_waited = false;
     for (uint32_t i = 0; i < p->n_outputs && !xm_engine_only_counts(p->engine); i++) {
         struct xm_result *result = &r->results[i];
-        has_waited |= result->state == XM_RESULT_READ; /* in chunks */
-        if (has_waited && result->state == XM_RESULT_READ)
+        if (result->state == XM_RESULT_READ) { /* in chunks */
+            has_waited = true;
             continue;
+        }
         result->state = XM_RESULT_ON_DEVICE;
         if (!result->is_asked_for)
             continue;

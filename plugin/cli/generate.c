@@ -149,6 +149,16 @@ generate(struct xm_cli_model *m, const struct xm_generate_args *a,
     return s;
 }
 
+int
+xm_generate_end(void)
+{
+    int code = xm_cli_flush();
+    if (code != XM_EXIT_OK || !xm_cli_interrupted())
+        return code;
+    xm_cli_say_interrupted();
+    return XM_EXIT_CANCELLED;
+}
+
 static int
 report(const struct xm_cli_model *m, const struct xm_generate_args *a,
        const struct xm_costs *c, const struct xm_generation_result *r)
@@ -162,11 +172,7 @@ report(const struct xm_cli_model *m, const struct xm_generate_args *a,
         if (xm_generate_is_drawn(a))
             fprintf(stderr, "seed:    %" PRIu64 "\n", a->sampling.seed);
     }
-    int code = xm_cli_flush();
-    if (code != XM_EXIT_OK || !xm_cli_interrupted())
-        return code;
-    xm_cli_say_interrupted();
-    return XM_EXIT_CANCELLED;
+    return xm_generate_end();
 }
 
 static int

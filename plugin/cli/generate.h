@@ -32,6 +32,9 @@ int xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generat
 /* "xemoe: the context of … is full", of a text or of so many. */
 void xm_generate_say_full(uint64_t context, size_t texts);
 
+/* What has been written is out: the exit code, and the sentence of a run that Ctrl-C has ended. */
+int xm_generate_end(void);
+
 /* The texts of --parallel; of --ids where there are no lines. */
 int xm_generate_parallel(struct xm_cli_model *m, const struct xm_generate_args *a,
                          const struct xm_prompt_lines *lines);

@@ -228,11 +228,7 @@ report(const struct texts *t)
     if (t->a->generation.target.json && print_json(t, &err) != XM_OK)
         return xm_cli_failed(&err);
     print_costs(t);
-    int code = xm_cli_flush();
-    if (code != XM_EXIT_OK || !xm_cli_interrupted())
-        return code;
-    xm_cli_say_interrupted();
-    return XM_EXIT_CANCELLED;
+    return xm_generate_end();
 }
 
 /* ---- the command --------------------------------------------------------------------- */

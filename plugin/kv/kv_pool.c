@@ -176,6 +176,20 @@ link_page(struct xm_kv_group *g, int32_t word)
 
 /* ---- slabs --------------------------------------------------------------------------- */
 
+/* Pages that a group may grow by when the budget is shared as the pages in use are: windows need
+ * fewer than layers that keep all, but how many fewer only the sequences say. */
+static uint64_t
+share_of(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
+{
+    double used = 0.0;
+    for (uint32_t i = 0; i < pool->n_groups; i++)
+        used += (double)(pool->groups[i].n_pages - pool->groups[i].n_free) *
+                (double)pool->groups[i].page_bytes;
+    const double part = used > 0.0 ? (double)(g->n_pages - g->n_free) / used : 0.0;
+    const double pages = (double)pool->budget * part;
+    return pages > (double)g->n_pages ? (uint64_t)pages - g->n_pages : 0;
+}
+
 /* Pages of the next slab: as many as are expected, else as many again as there are. Of the slabs
  * that are left the later ones are at least as large as without an expectation, or many small ones
  * would use them up; the last have to reach the budget, by growing evenly. */
@@ -187,11 +201,12 @@ next_slab(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
     const uint32_t slabs_left = XM_KV_SLABS - g->n_slabs;
     const uint64_t now = g->n_pages;
     const bool is_bounded = pool->budget < UINT64_MAX;
+    const uint64_t share = is_bounded ? share_of(pool, g) : 0;
     const uint64_t expected = g->expected > now ? g->expected - now : 0;
     const bool is_exact = expected && g->n_slabs < EXACT_SLABS;
     uint64_t pages = expected > g->wanted ? expected : g->wanted;
     if (!is_exact && now) {
-        const double all = (double)now + (double)left;
+        const double all = (double)now + (double)share;
         const double growth = pow(all / (double)now, 1.0 / slabs_left) - 1.0;
         const uint64_t even = slabs_left > LAST_SLABS || !is_bounded
                                   ? now
@@ -201,7 +216,7 @@ next_slab(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
         pages = pages > first ? pages : first;
     }
     if (slabs_left == 1 && is_bounded)
-        pages = left;
+        pages = pages > share ? pages : share;
     const uint64_t most = (uint64_t)1 << XM_KV_SLAB_SHIFT;
     pages = pages < left ? pages : left;
     return pages < most ? pages : most;

@@ -5,18 +5,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "plugin/feeds.h"
 #include "runtime/dry_run.h"
-
-enum { IDS, MASK, POSITIONS, BEAMS, N_FEEDS };
-static const char *const feed_names[N_FEEDS] = {"input_ids", "attention_mask",
-                                                "position_ids", "beam_idx"};
 
 struct xm_token_runner {
     struct xm_compiled *compiled;
     struct xm_infer *infer;
-    uint32_t input[N_FEEDS]; /* UINT32_MAX: the model has no such input            */
-    struct xm_host_tensor feed[N_FEEDS]; /* bytes owned */
-    uint64_t room[N_FEEDS];       /* bytes allocated                                   */
+    uint32_t input[XM_N_FEEDS]; /* UINT32_MAX: the model has no such input            */
+    struct xm_host_tensor feed[XM_N_FEEDS]; /* bytes owned */
+    uint64_t room[XM_N_FEEDS];    /* bytes allocated                                   */
     struct xm_host_tensor logits; /* of the last feed; bytes of the request             */
     int64_t fed; /* tokens of the last feed                             */
 };
@@ -25,23 +22,13 @@ static enum xm_status
 find_inputs(struct xm_token_runner *r, struct xm_error *err)
 {
     const struct xm_compiled *c = r->compiled;
-    for (int i = 0; i < N_FEEDS; i++)
-        r->input[i] = xm_port_find(c->inputs, c->n_inputs, feed_names[i]);
-    for (uint32_t i = 0; i < c->n_inputs; i++) {
-        bool known = false;
-        for (int f = 0; f < N_FEEDS; f++)
-            known |= r->input[f] == i;
-        if (!known)
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "input '%s' is not one that text generation feeds (input_ids, "
-                           "attention_mask, position_ids, beam_idx)",
-                           c->inputs[i].name);
-    }
-    if (r->input[IDS] == UINT32_MAX || c->n_outputs == 0)
-        return xm_fail(
-            err, XM_UNSUPPORTED,
-            "a model for text generation has an input 'input_ids' and a result");
-    return XM_OK;
+    XM_TRY(xm_feeds_find(c->inputs, c->n_inputs, r->input, err));
+    if (r->input[XM_FEED_SAMPLES] != UINT32_MAX)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the model has been compiled for sequences (XM_SEQUENCES=YES)");
+    return c->n_outputs
+               ? XM_OK
+               : xm_fail(err, XM_UNSUPPORTED, "a model for text generation has a result");
 }
 
 enum xm_status
@@ -70,7 +57,7 @@ xm_token_runner_destroy(struct xm_token_runner *r)
     if (!r)
         return;
     xm_infer_destroy(r->infer);
-    for (int i = 0; i < N_FEEDS; i++)
+    for (int i = 0; i < XM_N_FEEDS; i++)
         xm_free(r->feed[i].data);
     xm_compiled_unref(r->compiled);
     xm_free(r);
@@ -90,12 +77,12 @@ shape_feed(struct xm_token_runner *r, int i, uint32_t rank, int64_t n,
     if (!xm_element_is_int(t->element) ||
         !xm_element_bytes(t->element, (uint64_t)n, &t->bytes))
         return xm_fail(err, XM_UNSUPPORTED, "input '%s' is %s, expected integers",
-                       feed_names[i], xm_element_text(t->element));
+                       xm_feed_names[i], xm_element_text(t->element));
     if (t->bytes > r->room[i]) {
         void *data = xm_realloc(t->data, 2 * t->bytes);
         if (!data)
             return xm_fail(err, XM_NO_MEMORY, "out of memory for input '%s'",
-                           feed_names[i]);
+                           xm_feed_names[i]);
         t->data = data;
         r->room[i] = 2 * t->bytes;
     }
@@ -107,11 +94,11 @@ static int64_t
 feed_value(int i, const int32_t *ids, uint64_t past, uint64_t k)
 {
     switch (i) {
-    case IDS:
+    case XM_FEED_IDS:
         return ids[k];
-    case MASK:
+    case XM_FEED_MASK:
         return 1;
-    case POSITIONS:
+    case XM_FEED_POSITIONS:
         return (int64_t)(past + k);
     default:
         return 0;
@@ -122,10 +109,10 @@ static enum xm_status
 set_feed(struct xm_token_runner *r, int i, const int32_t *ids, uint64_t n, uint64_t past,
          struct xm_error *err)
 {
-    uint64_t count = i == MASK ? past + n : i == BEAMS ? 1 : n;
+    uint64_t count = i == XM_FEED_MASK ? past + n : i == XM_FEED_BEAMS ? 1 : n;
     if (r->input[i] == UINT32_MAX)
         return XM_OK;
-    XM_TRY(shape_feed(r, i, i == BEAMS ? 1 : 2, (int64_t)count, err));
+    XM_TRY(shape_feed(r, i, i == XM_FEED_BEAMS ? 1 : 2, (int64_t)count, err));
     for (uint64_t k = 0; k < count; k++)
         xm_store_int(r->feed[i].element, r->feed[i].data, k, feed_value(i, ids, past, k));
     return r->infer->ops->set_input(r->infer, r->input[i], &r->feed[i], err);
@@ -180,7 +167,7 @@ xm_token_runner_feed(struct xm_token_runner *r, const int32_t *ids, uint64_t n,
     r->logits.data = NULL; /* the request's memory, which this run changes */
     if (n == 0)
         return xm_fail(err, XM_INVALID, "there are no tokens to feed");
-    for (int i = 0; i < N_FEEDS; i++)
+    for (int i = 0; i < XM_N_FEEDS; i++)
         XM_TRY(set_feed(r, i, ids, n, past, err));
     XM_TRY(ops->infer(r->infer, err));
     struct xm_host_tensor t;

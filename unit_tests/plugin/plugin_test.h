@@ -58,6 +58,19 @@ opencl_engine()
     return engine.get();
 }
 
+/* What a fake engine is to be that tests look into the memory of. */
+inline xm_device_info
+fake_cpu()
+{
+    xm_device_info info = {};
+    info.kind = XM_DEVICE_CPU;
+    info.max_alloc_bytes = 64 << 20;
+    info.base_align = 64;
+    info.max_work_group = 256;
+    info.caps = XM_CAP_HOST_VISIBLE;
+    return info;
+}
+
 class OpenClTest : public ::testing::Test
 {
   protected:

@@ -43,11 +43,7 @@ class KvPool : public ::testing::Test
     void open(const std::vector<xm_kv_need> &needs, uint64_t budget)
     {
         layers = needs;
-        info.kind = XM_DEVICE_CPU;
-        info.max_alloc_bytes = 64 << 20;
-        info.base_align = 64;
-        info.max_work_group = 256;
-        info.caps = XM_CAP_HOST_VISIBLE;
+        const xm_device_info info = fake_cpu();
         ASSERT_XM_OK(xm_fake_engine_create(&info, nullptr, &engine, &err));
         ASSERT_XM_OK(xm_queue_create(engine, &queue, &err));
         const xm_kv_pool_desc desc = {
@@ -168,7 +164,6 @@ class KvPool : public ::testing::Test
         EXPECT_LE(xm_kv_pool_bytes(pool), budget);
     }
 
-    xm_device_info info = {};
     xm_engine *engine = nullptr;
     xm_queue *queue = nullptr;
     xm_kv_pool *pool = nullptr;
@@ -459,6 +454,28 @@ TEST_F(KvPool, AnnouncedSequencesReachTheBudget)
         }
     }
     EXPECT_GT(xm_kv_pool_bytes(pool), budget - budget / 16) << why.text;
+}
+
+/* Layers with a window and layers without: neither takes what the other needs. */
+TEST_F(KvPool, GroupsShareTheBudgetAsTheyUseIt)
+{
+    const uint64_t budget = 1 << 20;
+    for (uint64_t length : {12u, 400u, 4000u}) {
+        reopen({{PAGE * 4, 0}, {PAGE * 4, WINDOW}}, budget);
+        xm_status s = XM_OK;
+        while (s == XM_OK) {
+            const size_t i = add();
+            for (uint64_t n = 0; n < length && s == XM_OK; n += CHUNK) {
+                s = xm_kv_sequence_reserve(all[i].s, CHUNK, queue, nullptr);
+                if (s == XM_OK) {
+                    xm_kv_sequence_commit(all[i].s, nullptr);
+                }
+            }
+        }
+        const uint64_t used =
+            stats(0).used * stats(0).page_bytes + stats(1).used * stats(1).page_bytes;
+        EXPECT_GT(used, budget * 4 / 5) << length;
+    }
 }
 
 TEST_F(KvPool, RefusesWhatNoPageNumberCanSay)

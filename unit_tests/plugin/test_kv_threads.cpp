@@ -32,12 +32,7 @@ class KvThreads : public ::testing::Test
   protected:
     void SetUp() override
     {
-        xm_device_info info = {};
-        info.kind = XM_DEVICE_CPU;
-        info.max_alloc_bytes = 64 << 20;
-        info.base_align = 64;
-        info.max_work_group = 256;
-        info.caps = XM_CAP_HOST_VISIBLE;
+        const xm_device_info info = fake_cpu();
         ASSERT_XM_OK(xm_fake_engine_create(&info, nullptr, &engine, &err));
         const xm_kv_pool_desc desc = {
             engine, PAGE, two_layers.data(), (uint32_t)two_layers.size(), CHUNK, BUDGET};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inputs of a language model that tokens are fed to, as exported ones name them.
+ */
+#ifndef XM_PLUGIN_FEEDS_H
+#define XM_PLUGIN_FEEDS_H
+
+#include "plugin/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_feed {
+    XM_FEED_IDS,       /* [batch,tokens] */
+    XM_FEED_MASK,      /* [batch,past+tokens], ones */
+    XM_FEED_POSITIONS, /* [batch,tokens] */
+    XM_FEED_BEAMS,     /* [batch] */
+    XM_FEED_SAMPLES,   /* [samples], of programs for sequences */
+    XM_N_FEEDS
+};
+extern const char *const xm_feed_names[XM_N_FEEDS];
+
+/* Which port is which feed; UINT32_MAX: the model has no such input. XM_UNSUPPORTED: it has others,
+ * or none for ids. */
+enum xm_status xm_feeds_find(const struct xm_port *ports, uint32_t n,
+                             uint32_t port[XM_N_FEEDS], struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
