@@ -12,7 +12,7 @@
 #ifndef XM_PLUGIN_PLUGIN_H
 #define XM_PLUGIN_PLUGIN_H
 
-#include "plugin/request.h"
+#include "plugin/gpu/request.h"
 #include "transformations/graph/graph.h"
 
 #ifdef __cplusplus

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "plugin/bind.h"
+#include "plugin/gpu/bind.h"
 #include "plugin/plugin.h"
 #include "transformations/graph/evaluate.h"
 #include "transformations/graph/table_rows.h"

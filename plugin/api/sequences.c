@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "plugin/api/api.h"
-#include "plugin/batcher.h"
+#include "plugin/gpu/batcher.h"
 #include "xemoe/xemoe.h"
 
 struct xm_sequence {

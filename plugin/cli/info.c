@@ -10,7 +10,7 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/picture.h"
 #include "plugin/cli/svg.h"
-#include "plugin/planner.h"
+#include "plugin/gpu/planner.h"
 
 struct args {
     const char *model, *device, *device_as, *svg;

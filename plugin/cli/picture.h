@@ -6,8 +6,8 @@
 #ifndef XM_PLUGIN_CLI_PICTURE_H
 #define XM_PLUGIN_CLI_PICTURE_H
 
-#include "plugin/describe.h"
-#include "plugin/program_layers.h"
+#include "plugin/gpu/describe.h"
+#include "plugin/gpu/program_layers.h"
 
 /* All layers, one of each kind. */
 #define XM_PICTURE_OF_ALL UINT64_MAX

@@ -8,7 +8,7 @@
  * the first wrong kernel is the first step over its tolerance. Not compared: steps that ran on
  * the host. A step with two equal router logits may choose another expert than the reference.
  */
-#include "plugin/verify_operands.h"
+#include "plugin/gpu/verify_operands.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "plugin/batcher.h"
+#include "plugin/gpu/batcher.h"
 #include "plugin/pipeline/text_stream.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/dry_run.h"

@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "plugin/program.h"
+#include "plugin/gpu/program.h"
 #include "runtime/fake/fake.h"
 #include "runtime/util/clock.h"
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/request.h"
+#include "plugin/gpu/request.h"
 #include "transformations/graph/evaluate.h"
 #include "transformations/graph/text.h"
 #include "unit_tests/compare.h"

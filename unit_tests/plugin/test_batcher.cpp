@@ -2,7 +2,7 @@
  *
  * Sequences that run together: each row of logits is that of a run of its sequence alone.
  */
-#include "plugin/batcher.h"
+#include "plugin/gpu/batcher.h"
 
 #include <random>
 

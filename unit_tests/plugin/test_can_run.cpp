@@ -4,7 +4,7 @@
  */
 #include <functional>
 
-#include "plugin/program.h"
+#include "plugin/gpu/program.h"
 #include "unit_tests/passes/pass_test.h"
 
 namespace

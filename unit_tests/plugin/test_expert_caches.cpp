@@ -3,7 +3,7 @@
  * Experts in host memory with caches of several sizes: the same bits whatever is offloaded and
  * cached, statistics, requests that take turns, failures, and a device that runs out of memory.
  */
-#include "plugin/expert_caches.h"
+#include "plugin/gpu/expert_caches.h"
 
 #include <thread>
 

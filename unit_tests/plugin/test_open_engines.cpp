@@ -2,7 +2,7 @@
  *
  * Which engines a plugin shares, opens anew, and lets go.
  */
-#include "plugin/open_engines.h"
+#include "plugin/gpu/open_engines.h"
 
 #include "runtime/fake/fake.h"
 #include "unit_tests/plugin/plugin_test.h"

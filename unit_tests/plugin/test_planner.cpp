@@ -6,7 +6,7 @@
 #include <cinttypes>
 #include <fstream>
 
-#include "plugin/planner.h"
+#include "plugin/gpu/planner.h"
 #include "plugin/readers/openvino_ir.h"
 #include "plugin/writers/synthetic.h"
 #include "runtime/fake/fake.h"

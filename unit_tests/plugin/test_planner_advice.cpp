@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-#include "plugin/planner.h"
+#include "plugin/gpu/planner.h"
 #include "plugin/readers/openvino_ir.h"
 
 namespace

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <set>
 
-#include "plugin/describe.h"
-#include "plugin/planner.h"
-#include "plugin/program_layers.h"
+#include "plugin/gpu/describe.h"
+#include "plugin/gpu/planner.h"
+#include "plugin/gpu/program_layers.h"
 #include "plugin/readers/openvino_ir.h"
 #include "runtime/util/memory.h"
 #include "unit_tests/plugin/plugin_test.h"

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Compile: passes, then the config rules, then lowering. With lower*.c the only place
+ * that knows both operations and primitives; it answers the passes' questions (xm_caps)
+ * through the primitives' pure `supports` functions.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "plugin/gpu/lower.h"
+#include "plugin/gpu/planner.h"
+#include "primitives/onednn/onednn_weight.h"
+#include "runtime/util/log.h"
+#include "transformations/passes/slice_last_token.h"
+
+/* ---- what can be run --------------------------------------------------------------- */
+
+static bool
+can_run(const void *ctx, enum xm_op op, const union xm_attr *attr,
+        struct xm_value *const *in, uint32_t n_in, const char **why_not)
+{
+    const struct xm_lower_question q = {ctx, attr, in, n_in};
+    const struct xm_lower_op *row = xm_lower_op(op);
+    *why_not =
+        row && row->why_not ? row->why_not(&q) : "nobody says whether it can be run";
+    return *why_not == NULL;
+}
+
+struct xm_caps
+xm_program_caps(const struct xm_device_info *device, const struct xm_config *config)
+{
+    struct xm_config c = *config; /* the rules of precision ask the program nothing */
+    xm_config_finalise(&c, device, NULL, NULL, NULL);
+    return (struct xm_caps){.device = device,
+                            .can_run = can_run,
+                            .ctx = device,
+                            .precision = c.inference_precision};
+}
+
+static struct xm_program_facts
+facts_of(const struct xm_graph *g)
+{
+    struct xm_program_facts f = {false, false, false};
+    xm_for_each_node(n, g)
+    {
+        f.has_moe_3gemm_fused_compressed |= n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
+        f.has_moe |=
+            n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED || n->op == XM_OP_GATHER_MATMUL;
+        f.has_paged_attention |= n->op == XM_OP_ATTENTION;
+    }
+    return f;
+}
+
+static enum xm_status
+run_passes(struct xm_program *p, struct xm_graph *g,
+           const struct xm_compile_options *options, struct xm_error *err)
+{
+    struct xm_caps caps = xm_program_caps(xm_engine_info(p->engine), &p->config);
+    if (options && options->last_logits)
+        xm_pass_slice_last_token(g);
+    if (p->config.sequences || (options && options->sampled_logits))
+        xm_pass_gather_sampled_tokens(g);
+    if (g->err.status != XM_OK)
+        return xm_fail(err, g->err.status, "%s", g->err.text);
+    xm_passes(&p->n_reports);
+    p->reports = xm_calloc(p->n_reports, sizeof(*p->reports));
+    if (!p->reports)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the passes' reports");
+    return xm_pipeline_run(g, &caps, NULL, p->reports, &p->n_reports, err);
+}
+
+static enum xm_status
+keep_notes(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    for (const struct xm_note *n = g->notes; n; n = n->next)
+        xm_strbuf_printf(&text, "%s\n", n->text);
+    p->notes_text = xm_strbuf_take(&text);
+    return p->notes_text ? XM_OK
+                         : xm_fail(err, XM_NO_MEMORY, "out of memory for the notes");
+}
+
+/* What -v says where oneDNN is on and leaves the quantised weights alone; NULL: nothing. */
+static const char *
+onednn_note(const struct xm_program *p)
+{
+    const struct xm_device_info *device = xm_engine_info(p->engine);
+    return p->config.use_onednn == XM_YES && device->arch != XM_ARCH_UNKNOWN
+               ? xm_onednn_refuses_quantised(device)
+               : NULL;
+}
+
+static enum xm_status
+finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_program_facts facts = facts_of(g);
+    struct xm_strbuf why = {0};
+    enum xm_status s =
+        xm_config_finalise(&p->config, xm_engine_info(p->engine), &facts, &why, err);
+    if (s == XM_OK && onednn_note(p))
+        xm_strbuf_printf(&why, "%s: our own kernels multiply quantised weights\n",
+                         onednn_note(p));
+    p->rules_text = xm_strbuf_take(&why);
+    XM_TRY(s);
+    return p->rules_text
+               ? XM_OK
+               : xm_fail(err, XM_NO_MEMORY, "out of memory for the rules' text");
+}
+
+/* With use_onednn always, and before any primitive asks for it. Where it cannot be had the
+ * rows of other families serve, and the property reads NO; who insisted on it is warned once,
+ * or told why the driver failed. A plan keeps the word: it counts for the device it is like. */
+static enum xm_status
+open_onednn(struct xm_program *p, struct xm_error *err)
+{
+    static atomic_bool warned;
+    struct xm_error why = {.status = XM_OK};
+    if (p->config.use_onednn != XM_YES)
+        return XM_OK;
+    if (xm_onednn_open(p->engine, &p->onednn, &why) == XM_OK) {
+        if (onednn_note(p))
+            xm_log(XM_LOG_INFO, "%s: our own kernels multiply quantised weights",
+                   onednn_note(p));
+        return XM_OK;
+    }
+    bool plans = xm_engine_only_counts(p->engine);
+    bool insists = xm_config_user_set(&p->config, XM_OPTION_use_onednn);
+    bool warns = insists && !plans && !atomic_exchange(&warned, true);
+    xm_log(warns ? XM_LOG_WARNING : XM_LOG_INFO,
+           "oneDNN's GPU engine is not used on %s: %s%s", xm_engine_info(p->engine)->name,
+           why.text, warns ? ", so GPU_USE_ONEDNN=YES has no effect" : "");
+    if (insists && why.status != XM_UNSUPPORTED)
+        return xm_fail(err, why.status,
+                       "%s: drop GPU_USE_ONEDNN=YES to run without oneDNN", why.text);
+    if (!plans)
+        p->config.use_onednn = XM_NO;
+    return XM_OK;
+}
+
+static enum xm_status
+keep_mappings(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
+{
+    p->mappings = xm_calloc(g->n_mappings + 1, sizeof(struct xm_mapping *));
+    if (!p->mappings)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the list of mappings");
+    for (uint32_t i = 0; i < g->n_mappings; i++) {
+        p->mappings[p->n_mappings++] = g->mappings[i];
+        xm_mapping_ref(g->mappings[i]);
+    }
+    return XM_OK;
+}
+
+static bool
+is_borrowed(const struct xm_buffer *b)
+{
+    return b && xm_buffer_kind(b) == XM_MEMORY_MAPPED;
+}
+
+/* Weights used in place may be the graph's own bytes (a pass has made them, the text has
+ * them), not a file's. */
+static bool
+borrows_weights(const struct xm_program *p)
+{
+    for (uint32_t i = 0; i < p->n_weights; i++) {
+        const struct xm_device_weight *w = p->weights[i];
+        if (is_borrowed(w->data) || is_borrowed(w->scale) || is_borrowed(w->zero_point))
+            return true;
+    }
+    return false;
+}
+
+static void
+drop_graph(struct xm_program *p, struct xm_graph *g)
+{
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        p->steps[i].node = NULL;
+    for (uint32_t i = 0; i < p->n_values; i++)
+        p->values[i].source = NULL;
+    xm_graph_destroy(g);
+}
+
+enum xm_status
+xm_program_create(struct xm_engine *engine, const struct xm_config *config,
+                  struct xm_graph *g, const struct xm_compile_options *options,
+                  struct xm_program **out, struct xm_error *err)
+{
+    struct xm_program *p = xm_calloc(1, sizeof(*p));
+    if (!p) {
+        xm_graph_destroy(g);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a program");
+    }
+    p->refs = 1;
+    p->engine = engine;
+    p->config = *config;
+    xm_engine_ref(engine);
+    enum xm_status s = run_passes(p, g, options, err);
+    if (s == XM_OK)
+        s = keep_notes(p, g, err);
+    if (s == XM_OK)
+        s = finalise_config(p, g, err);
+    if (s == XM_OK)
+        s = open_onednn(p, err);
+    if (s == XM_OK)
+        s = keep_mappings(p, g, err);
+    if (s == XM_OK)
+        s = xm_planner_fit(p, g, err);
+    if (s == XM_OK && xm_build_is_watched())
+        xm_engine_expect_kernels(engine, xm_planner_kernels(p, g));
+    if (s == XM_OK)
+        s = xm_lower(p, g, err);
+    if (s == XM_OK &&
+        (p->n_host_steps || borrows_weights(p) || (options && options->keep_graph)))
+        p->graph = g;
+    else
+        drop_graph(p, g);
+    if (s != XM_OK) {
+        xm_program_unref(p);
+        return s;
+    }
+    *out = p;
+    return XM_OK;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/gpu/describe.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/gpu/planner.h"
+#include "plugin/gpu/request_run.h"
+
+enum { KERNELS_BYTES = 512, PROMPT_TOKENS = 512 };
+
+/* ---- kernels ------------------------------------------------------------------------- */
+
+static void
+add_kernels(const struct xm_request *r, const struct xm_step *s, struct xm_strbuf *out)
+{
+    const uint32_t *list = xm_step_operands(s);
+    struct xm_operand o[XM_STEP_OPERANDS];
+    struct xm_buffer *slabs[XM_KV_SLABS];
+    struct xm_attention_run a;
+    char text[KERNELS_BYTES] = "";
+    if (s->kind == XM_STEP_HOST) {
+        xm_strbuf_add(out, "host reference");
+        return;
+    }
+    for (uint32_t i = 0; i < XM_STEP_OPERANDS; i++)
+        o[i] = (struct xm_operand){0};
+    for (uint32_t i = 0; i < s->n_operands && i < XM_STEP_OPERANDS; i++)
+        xm_request_operand(r, list[i], &o[i]);
+    if (s->kind == XM_STEP_ATTENTION)
+        xm_request_cache(r, s, o, slabs, &a);
+    xm_primitive_describe(s->primitive, o, text, sizeof(text));
+    xm_strbuf_add(out, text);
+}
+
+static enum xm_status
+find_kernels(struct xm_program *p, struct xm_program_texts *out, struct xm_error *err)
+{
+    struct xm_request *r = NULL;
+    const uint32_t many =
+        p->config.ubatch < PROMPT_TOKENS ? p->config.ubatch : PROMPT_TOKENS;
+    XM_TRY(xm_request_create(p, &r, err));
+    out->prompt_tokens = many;
+    enum xm_status s = xm_planner_feed(r, many, err);
+    for (uint32_t i = 0; i < p->n_steps && s == XM_OK; i++)
+        add_kernels(r, &p->steps[i], &out->steps[i].prompt);
+    if (s == XM_OK)
+        s = xm_planner_feed(r, 1, err);
+    for (uint32_t i = 0; i < p->n_steps && s == XM_OK; i++)
+        add_kernels(r, &p->steps[i], &out->steps[i].token);
+    xm_request_destroy(r);
+    return s;
+}
+
+/* ---- weights and attributes ---------------------------------------------------------- */
+
+static void
+add_weight(const struct xm_weight *w, struct xm_strbuf *out)
+{
+    xm_strbuf_add(out, "[");
+    if (w->experts > 1)
+        xm_strbuf_printf(out, "%" PRIu64 ", ", w->experts);
+    xm_strbuf_printf(out, "%" PRIu64 ", %" PRIu64 "] %s", w->rows, w->cols,
+                     xm_weight_format_text(w));
+    if (w->group == w->cols)
+        xm_strbuf_add(out, ", a scale a row");
+    else if (w->group)
+        xm_strbuf_printf(out, ", groups of %" PRIu64, w->group);
+    xm_strbuf_add(out, "\n");
+}
+
+static void
+find_weights(const struct xm_node *n, struct xm_step_text *t)
+{
+    for (uint32_t i = 0; n && i < n->n_in; i++) {
+        const struct xm_node *w = xm_in(n, i)->node;
+        if (w->op != XM_OP_WEIGHT)
+            continue;
+        add_weight(&w->attr.weight, &t->weights);
+        t->weight_bytes += xm_weight_bytes(&w->attr.weight);
+    }
+}
+
+static void
+describe_attention(const struct xm_program *p, const struct xm_step *s,
+                   struct xm_strbuf *out)
+{
+    const struct xm_attention_attr *a = &s->node->attr.attention;
+    const struct xm_kv_layer *kv = &p->kv[s->layer];
+    const struct xm_shape *q = &p->values[s->operand[XM_ATTENTION_Q]].shape;
+    xm_strbuf_printf(out, "%" PRId64 " heads of %" PRId64 ", %u KV head%s\n", q->dim[2].n,
+                     q->dim[3].n, kv->heads, kv->heads == 1 ? "" : "s");
+    if (a->window)
+        xm_strbuf_printf(out, "sliding window of %" PRId64 "\n", a->window);
+    xm_strbuf_printf(out, "%s cache%s\n", xm_element_text(kv->element),
+                     s->operand[XM_ATTENTION_K] == XM_NO_VALUE ? " of a layer before"
+                                                               : "");
+}
+
+static void
+describe_experts(const struct xm_moe_attr *a, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out,
+                     "%" PRId64 " experts, %" PRId64 " for a token, width %" PRId64 "\n",
+                     a->experts, a->routing.top_k, a->inter);
+}
+
+/* The operations alone: what they work on is for graph text. */
+static void
+describe_chain(const char *steps, struct xm_strbuf *out)
+{
+    const char *at = steps;
+    while (*at) {
+        at += strncmp(at, "out ", 4) == 0 ? 4 : 0;
+        xm_strbuf_printf(out, "%s%.*s", at == steps || out->n == 0 ? "" : ", ",
+                         (int)strcspn(at, " ;"), at);
+        at += strcspn(at, ";");
+        at += strspn(at, "; ");
+    }
+    xm_strbuf_add(out, "\n");
+}
+
+static void
+find_detail(const struct xm_program *p, const struct xm_step *s, struct xm_step_text *t)
+{
+    if (!s->node)
+        return;
+    if (s->kind == XM_STEP_ATTENTION)
+        describe_attention(p, s, &t->detail);
+    else if (s->node->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
+        describe_experts(&s->node->attr.moe, &t->detail);
+    else if (s->node->op == XM_OP_ROW_CHAIN)
+        describe_chain(s->node->attr.row_chain.steps, &t->detail);
+}
+
+/* ---- what makes a step another one --------------------------------------------------- */
+
+static int
+by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Types of the operands in no order: files list a layer's projections as they like. */
+static enum xm_status
+add_types(const struct xm_program *p, const struct xm_step *s, struct xm_strbuf *out,
+          struct xm_error *err)
+{
+    const uint32_t *list = xm_step_operands(s);
+    char **texts = xm_calloc(s->n_operands + 1, sizeof(char *));
+    bool good = texts != NULL;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_operands && good; i++) {
+        struct xm_strbuf text = {0};
+        if (list[i] == XM_NO_VALUE)
+            continue;
+        const struct xm_type type = {p->values[list[i]].element,
+                                     p->values[list[i]].shape};
+        xm_type_print(&type, &text);
+        texts[n] = xm_strbuf_take(&text);
+        good = texts[n++] != NULL;
+    }
+    if (good)
+        qsort(texts, n, sizeof(*texts), by_text);
+    for (uint32_t i = 0; i < n; i++) {
+        xm_strbuf_printf(out, "%s\n", good ? texts[i] : "");
+        xm_free(texts[i]);
+    }
+    xm_free(texts);
+    return good ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a step's types");
+}
+
+/* Lines in no order either. */
+static enum xm_status
+add_sorted_lines(const struct xm_strbuf *lines, struct xm_strbuf *out,
+                 struct xm_error *err)
+{
+    char *texts[XM_LINEAR_N_IN + XM_MOE_N_IN], *next = NULL;
+    struct xm_strbuf copy = {0};
+    size_t n = 0;
+    xm_strbuf_add(&copy, xm_strbuf_text(lines));
+    char *text = xm_strbuf_take(&copy);
+    for (char *line = text; line && *line && n < XM_ARRAY_LEN(texts); line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        texts[n++] = line;
+    }
+    qsort(texts, n, sizeof(*texts), by_text);
+    for (size_t i = 0; i < n; i++)
+        xm_strbuf_printf(out, "%s\n", texts[i]);
+    xm_free(text);
+    return text ? XM_OK
+                : xm_fail(err, XM_NO_MEMORY, "out of memory for a step's weights");
+}
+
+/* Names of states are each layer's own; the steps of a chain are none. */
+static void
+add_attributes(const struct xm_node *node, struct xm_strbuf *out)
+{
+    size_t n = 0;
+    const struct xm_attr_info *rows = node ? xm_op_attrs(node->op, &n) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].kind == XM_ATTR_STRING && node->op != XM_OP_ROW_CHAIN)
+            continue;
+        xm_attr_print(&node->attr, &rows[i], out);
+        xm_strbuf_add(out, " ");
+    }
+}
+
+static enum xm_status
+find_signature(const struct xm_program *p, const struct xm_step *s,
+               struct xm_step_text *t, struct xm_error *err)
+{
+    xm_strbuf_printf(&t->signature, "%s\n%s\n%s\n%s", s->op, xm_strbuf_text(&t->token),
+                     xm_strbuf_text(&t->prompt), xm_strbuf_text(&t->detail));
+    XM_TRY(add_sorted_lines(&t->weights, &t->signature, err));
+    XM_TRY(add_types(p, s, &t->signature, err));
+    add_attributes(s->node, &t->signature);
+    return XM_OK;
+}
+
+/* ---- all of it ----------------------------------------------------------------------- */
+
+static bool
+is_complete(const struct xm_step_text *t)
+{
+    return xm_strbuf_ok(&t->token) && xm_strbuf_ok(&t->prompt) &&
+           xm_strbuf_ok(&t->weights) && xm_strbuf_ok(&t->detail) &&
+           xm_strbuf_ok(&t->signature);
+}
+
+enum xm_status
+xm_program_describe(struct xm_program *p, struct xm_program_texts *out,
+                    struct xm_error *err)
+{
+    *out = (struct xm_program_texts){.steps =
+                                         xm_calloc(p->n_steps + 1, sizeof(*out->steps))};
+    if (!out->steps)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the texts of a program");
+    out->n = p->n_steps;
+    XM_TRY(find_kernels(p, out, err));
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        struct xm_step_text *t = &out->steps[i];
+        find_weights(p->steps[i].node, t);
+        find_detail(p, &p->steps[i], t);
+        XM_TRY(find_signature(p, &p->steps[i], t, err));
+        if (!is_complete(t))
+            return xm_fail(err, XM_NO_MEMORY, "out of memory for the texts of a program");
+    }
+    return XM_OK;
+}
+
+void
+xm_program_texts_free(struct xm_program_texts *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        xm_strbuf_free(&t->steps[i].token);
+        xm_strbuf_free(&t->steps[i].prompt);
+        xm_strbuf_free(&t->steps[i].weights);
+        xm_strbuf_free(&t->steps[i].detail);
+        xm_strbuf_free(&t->steps[i].signature);
+    }
+    xm_free(t->steps);
+    *t = (struct xm_program_texts){0};
+}

@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The plugin GPU: programs on OpenCL devices.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/gpu/batcher.h"
+#include "plugin/gpu/expert_caches.h"
+#include "plugin/gpu/open_engines.h"
+#include "plugin/plugin.h"
+#include "runtime/util/log.h"
+
+struct gpu_plugin {
+    struct xm_plugin base;
+    pthread_mutex_t lock;    /* config */
+    struct xm_config config; /* what set_property stored */
+    struct xm_open_engines engines;
+    const struct xm_device_info *infos;
+    uint32_t n;
+};
+
+struct gpu_compiled {
+    struct xm_compiled base;
+    uint32_t index;   /* of the device */
+    char *model_name; /* owned */
+};
+
+static struct gpu_plugin *
+as_gpu(struct xm_plugin *p)
+{
+    return (struct gpu_plugin *)p;
+}
+
+/* ---- requests ---- */
+
+static enum xm_status
+infer_set_input(struct xm_infer *r, uint32_t input, const struct xm_host_tensor *t,
+                struct xm_error *err)
+{
+    return xm_request_set_input(r->request, input, t, err);
+}
+
+static enum xm_status
+infer_run(struct xm_infer *r, struct xm_error *err)
+{
+    return xm_request_infer(r->request, err);
+}
+
+static enum xm_status
+infer_output(struct xm_infer *r, uint32_t output, struct xm_host_tensor *t,
+             struct xm_error *err)
+{
+    return xm_request_output(r->request, output, t, err);
+}
+
+static void
+infer_reset(struct xm_infer *r)
+{
+    xm_request_reset(r->request);
+}
+
+static void
+infer_truncate(struct xm_infer *r, uint64_t past)
+{
+    xm_request_truncate(r->request, past);
+}
+
+static uint64_t
+infer_past(const struct xm_infer *r)
+{
+    return xm_request_past(r->request);
+}
+
+static void
+infer_cancel(struct xm_infer *r)
+{
+    xm_request_cancel(r->request);
+}
+
+static void
+infer_resume(struct xm_infer *r)
+{
+    xm_request_resume(r->request);
+}
+
+static void
+infer_destroy(struct xm_infer *r)
+{
+    xm_request_destroy(r->request);
+    xm_free(r);
+}
+
+static const struct xm_infer_ops infer_ops = {
+    .set_input = infer_set_input,
+    .infer = infer_run,
+    .output = infer_output,
+    .reset = infer_reset,
+    .truncate = infer_truncate,
+    .past = infer_past,
+    .cancel = infer_cancel,
+    .resume = infer_resume,
+    .destroy = infer_destroy,
+};
+
+/* ---- compiled models ---- */
+
+static enum xm_status
+compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
+                        struct xm_error *err)
+{
+    struct xm_infer *r = xm_calloc(1, sizeof(*r));
+    if (!r)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+    enum xm_status s = xm_request_create(c->program, &r->request, err);
+    if (s != XM_OK) {
+        xm_free(r);
+        return s;
+    }
+    r->ops = &infer_ops;
+    *out = r;
+    return XM_OK;
+}
+
+static enum xm_status
+compiled_create_sequence(struct xm_compiled *c, struct xm_kv_sequence **out,
+                         struct xm_error *err)
+{
+    if (!c->program->kv_pool || c->program->host_states)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the model has no context that sequences could hold");
+    return xm_kv_sequence_create(c->program->kv_pool, out, err);
+}
+
+static enum xm_status
+compiled_create_batcher(struct xm_compiled *c, struct xm_batcher **out,
+                        struct xm_error *err)
+{
+    return xm_batcher_create(c->program, out, err);
+}
+
+static void
+print_options(struct xm_strbuf *out)
+{
+    size_t n = 0;
+    const struct xm_option_row *rows = xm_option_rows(&n);
+    for (size_t i = 0; i < n; i++)
+        xm_strbuf_printf(out, " %s", rows[i].name);
+}
+
+/* The kinds that OpenVINO knows, in its order. */
+static void
+print_memory_statistics(const struct xm_memory_stats *m, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(
+        out,
+        "{cl_mem_current:%llu,usm_device_current:%llu,usm_host_current:%llu,"
+        "usm_shared_current:%llu}",
+        (unsigned long long)(m->now[XM_MEMORY_CL] + m->now[XM_MEMORY_CL_HOST]),
+        (unsigned long long)m->now[XM_MEMORY_USM_DEVICE],
+        (unsigned long long)m->now[XM_MEMORY_USM_HOST],
+        (unsigned long long)m->now[XM_MEMORY_USM_SHARED]);
+}
+
+static void
+print_compiled_memory(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    struct xm_memory_stats m;
+    xm_engine_memory_stats(c->base.program->engine, &m);
+    print_memory_statistics(&m, out);
+}
+
+static void
+print_execution_devices(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "GPU.%u", c->index);
+}
+
+static void
+print_full_name(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    xm_strbuf_add(out, xm_engine_info(c->base.program->engine)->name);
+}
+
+static void
+print_model_name(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    xm_strbuf_add(out, c->model_name);
+}
+
+static void
+print_no(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    (void)c;
+    xm_strbuf_add(out, "NO"); /* the cache holds kernels, not models */
+}
+
+static void
+print_one(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    (void)c;
+    xm_strbuf_add(out, "1");
+}
+
+static void print_compiled_supported(const struct gpu_compiled *c, struct xm_strbuf *out);
+
+/* The one property that is read from the device, which may fail. */
+static const char expert_cache_statistics[] = "XM_EXPERT_CACHE_STATISTICS";
+
+static enum xm_status
+print_expert_cache(const struct xm_program *p, struct xm_strbuf *out,
+                   struct xm_error *err)
+{
+    struct xm_expert_cache_stats s;
+    XM_TRY(xm_expert_caches_stats(p, &s, err));
+    xm_strbuf_printf(out,
+                     "{bytes:%llu,slots:%llu,hits:%llu,misses:%llu,fetched_bytes:%llu}",
+                     (unsigned long long)s.bytes, (unsigned long long)s.slots,
+                     (unsigned long long)s.hits, (unsigned long long)s.misses,
+                     (unsigned long long)s.fetched_bytes);
+    return XM_OK;
+}
+
+/* Properties of the compiled model itself; the options of its config come after them. */
+static const struct {
+    const char *key;
+    void (*print)(const struct gpu_compiled *c, struct xm_strbuf *out);
+} compiled_properties[] = {
+    {"SUPPORTED_PROPERTIES", print_compiled_supported},
+    {"NETWORK_NAME", print_model_name},
+    {"EXECUTION_DEVICES", print_execution_devices},
+    {"FULL_DEVICE_NAME", print_full_name},
+    {"LOADED_FROM_CACHE", print_no},
+    {"GPU_MEMORY_STATISTICS", print_compiled_memory},
+    {"OPTIMAL_NUMBER_OF_INFER_REQUESTS", print_one},
+};
+
+static void
+print_compiled_supported(const struct gpu_compiled *c, struct xm_strbuf *out)
+{
+    (void)c;
+    for (size_t i = 0; i < XM_ARRAY_LEN(compiled_properties); i++)
+        xm_strbuf_printf(out, "%s%s", i ? " " : "", compiled_properties[i].key);
+    xm_strbuf_printf(out, " %s", expert_cache_statistics);
+    print_options(out);
+}
+
+static enum xm_status
+compiled_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
+                      struct xm_error *err)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(compiled_properties); i++) {
+        if (strcmp(key, compiled_properties[i].key) == 0) {
+            compiled_properties[i].print((const struct gpu_compiled *)c, out);
+            return XM_OK;
+        }
+    }
+    if (strcmp(key, expert_cache_statistics) == 0)
+        return print_expert_cache(c->program, out, err);
+    return xm_config_get(&c->program->config, key, out, err);
+}
+
+static void
+compiled_print(struct xm_compiled *c, struct xm_strbuf *out)
+{
+    xm_program_print(c->program, out);
+}
+
+static void
+compiled_destroy(struct xm_compiled *base)
+{
+    struct gpu_compiled *c = (struct gpu_compiled *)base;
+    xm_program_unref(base->program);
+    xm_free(c->model_name);
+    xm_free(c);
+}
+
+static const struct xm_compiled_ops compiled_ops = {
+    .create_request = compiled_create_request,
+    .create_sequence = compiled_create_sequence,
+    .create_batcher = compiled_create_batcher,
+    .get_property = compiled_get_property,
+    .print = compiled_print,
+    .destroy = compiled_destroy,
+};
+
+static void
+wrap_program(struct gpu_compiled *c, struct xm_program *p)
+{
+    c->base = (struct xm_compiled){.ops = &compiled_ops,
+                                   .refs = 1,
+                                   .inputs = p->inputs,
+                                   .outputs = p->outputs,
+                                   .n_inputs = p->n_inputs,
+                                   .n_outputs = p->n_outputs,
+                                   .reports = p->reports,
+                                   .n_reports = p->n_reports,
+                                   .program = p};
+}
+
+/* ---- the plugin ---- */
+
+static uint32_t
+plugin_count(struct xm_plugin *p)
+{
+    return as_gpu(p)->n;
+}
+
+/* Properties of the device itself, not of the config: name and how to print it. */
+static void
+print_name(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_add(out, d->name);
+    if (d->kind == XM_DEVICE_GPU)
+        xm_strbuf_add(out, d->integrated ? " (iGPU)" : " (dGPU)");
+}
+
+static void
+print_type(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_add(out,
+                  d->integrated || d->kind == XM_DEVICE_CPU ? "integrated" : "discrete");
+}
+
+static void
+print_architecture(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "GPU: vendor=0x%x arch=v%u.%u.%u", d->vendor_id, d->ip_major,
+                     d->ip_minor, d->ip_revision);
+}
+
+static void
+print_memory(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "%llu", (unsigned long long)d->global_bytes);
+}
+
+static void
+print_units(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "%u", d->compute_units);
+}
+
+static void
+print_largest(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "%llu", (unsigned long long)d->max_alloc_bytes);
+}
+
+static void
+print_cacheline(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "%u", d->cacheline_bytes);
+}
+
+static void
+print_version(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    if (d->ip_major)
+        xm_strbuf_printf(out, "%u.%u.%u", d->ip_major, d->ip_minor, d->ip_revision);
+    else
+        xm_strbuf_add(out, "unknown");
+}
+
+static void
+print_id(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "0x%04x", d->device_id);
+}
+
+static void
+print_pci(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "{domain: %u bus: %u device: 0x%x function: %u}", d->pci.domain,
+                     d->pci.bus, d->pci.device, d->pci.function);
+}
+
+/* Zeros where the driver tells none. */
+static void
+print_uuid(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    for (size_t i = 0; i < sizeof(d->uuid); i++)
+        xm_strbuf_printf(out, "%02x", d->uuid[i]);
+}
+
+static void
+print_luid(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    for (size_t i = 0; i < sizeof(d->luid); i++)
+        xm_strbuf_printf(out, "%02x", d->luid[i]);
+}
+
+static void
+print_capabilities(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    xm_strbuf_add(out, "FP32 BIN");
+    if (xm_device_has(d, XM_CAP_FP16))
+        xm_strbuf_add(out, " FP16");
+    if (d->caps & (XM_CAP_DP4A | XM_CAP_DPAS))
+        xm_strbuf_add(out, " INT8");
+    if (xm_device_has(d, XM_CAP_DPAS))
+        xm_strbuf_add(out, " GPU_HW_MATMUL");
+    if (xm_device_has(d, XM_CAP_USM_DEVICE))
+        xm_strbuf_add(out, " GPU_USM_MEMORY");
+}
+
+static const struct {
+    const char *key;
+    void (*print)(const struct xm_device_info *d, struct xm_strbuf *out);
+} device_properties[] = {
+    {"FULL_DEVICE_NAME", print_name},
+    {"DEVICE_TYPE", print_type},
+    {"DEVICE_ARCHITECTURE", print_architecture},
+    {"GPU_DEVICE_TOTAL_MEM_SIZE", print_memory},
+    {"GPU_DEVICE_MAX_ALLOC_MEM_SIZE", print_largest},
+    {"GPU_CACHELINE_SIZE", print_cacheline},
+    {"GPU_EXECUTION_UNITS_COUNT", print_units},
+    {"GPU_UARCH_VERSION", print_version},
+    {"GPU_DEVICE_ID", print_id},
+    {"DEVICE_PCI_INFO", print_pci},
+    {"DEVICE_UUID", print_uuid},
+    {"DEVICE_LUID", print_luid},
+    {"OPTIMIZATION_CAPABILITIES", print_capabilities},
+};
+
+/* Of all engines that the plugin has on a device. */
+static void
+print_device_memory(struct gpu_plugin *p, uint32_t index, struct xm_strbuf *out)
+{
+    struct xm_memory_stats sum;
+    xm_open_engines_memory(&p->engines, index, &sum);
+    print_memory_statistics(&sum, out);
+}
+
+static void
+print_supported(struct xm_strbuf *out)
+{
+    xm_strbuf_add(out, "SUPPORTED_PROPERTIES AVAILABLE_DEVICES GPU_MEMORY_STATISTICS");
+    for (size_t i = 0; i < XM_ARRAY_LEN(device_properties); i++)
+        xm_strbuf_printf(out, " %s", device_properties[i].key);
+    print_options(out);
+}
+
+static enum xm_status
+plugin_get_property(struct xm_plugin *base, uint32_t index, const char *key,
+                    struct xm_strbuf *out, struct xm_error *err)
+{
+    struct gpu_plugin *p = as_gpu(base);
+    if (strcmp(key, "SUPPORTED_PROPERTIES") == 0) {
+        print_supported(out);
+        return XM_OK;
+    }
+    if (strcmp(key, "AVAILABLE_DEVICES") == 0) {
+        for (uint32_t i = 0; i < p->n; i++)
+            xm_strbuf_printf(out, "%s%u", i ? " " : "", i);
+        return XM_OK;
+    }
+    if (strcmp(key, "GPU_MEMORY_STATISTICS") == 0) {
+        print_device_memory(p, index, out);
+        return XM_OK;
+    }
+    for (size_t i = 0; i < XM_ARRAY_LEN(device_properties) && index < p->n; i++) {
+        if (strcmp(key, device_properties[i].key) == 0) {
+            device_properties[i].print(&p->infos[index], out);
+            return XM_OK;
+        }
+    }
+    pthread_mutex_lock(&p->lock);
+    enum xm_status s = xm_config_get(&p->config, key, out, err);
+    pthread_mutex_unlock(&p->lock);
+    return s;
+}
+
+static enum xm_status
+plugin_set_property(struct xm_plugin *base, const char *key, const char *value,
+                    struct xm_error *err)
+{
+    struct gpu_plugin *p = as_gpu(base);
+    pthread_mutex_lock(&p->lock);
+    enum xm_status s = xm_config_set(&p->config, key, value, err);
+    pthread_mutex_unlock(&p->lock);
+    return s;
+}
+
+/* A copy of the plugin's config with `properties` put over it, for xm_free. */
+static enum xm_status
+config_for(struct gpu_plugin *p, const struct xm_property *properties,
+           uint32_t n_properties, struct xm_config **out, struct xm_error *err)
+{
+    struct xm_config *config = xm_malloc(sizeof(*config));
+    if (!config)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a config");
+    pthread_mutex_lock(&p->lock);
+    *config = p->config;
+    pthread_mutex_unlock(&p->lock);
+    for (uint32_t i = 0; i < n_properties; i++) {
+        enum xm_status s =
+            xm_config_set(config, properties[i].key, properties[i].value, err);
+        if (s != XM_OK) {
+            xm_free(config);
+            return s;
+        }
+    }
+    *out = config;
+    return XM_OK;
+}
+
+/* DEVICE_ID says which device plain "GPU" means. */
+static enum xm_status
+choose_device(const struct gpu_plugin *p, const struct xm_config *config, uint32_t *index,
+              struct xm_error *err)
+{
+    if (*index == 0)
+        *index = config->device_id;
+    return *index < p->n ? XM_OK
+                         : xm_fail(err, XM_NOT_FOUND,
+                                   "DEVICE_ID is %u: there are %u devices", *index, p->n);
+}
+
+/* Takes `g` over, also on failure. */
+static enum xm_status
+compile(struct gpu_plugin *p, struct gpu_compiled *c, const struct xm_config *config,
+        struct xm_graph *g, const struct xm_compile_options *options,
+        struct xm_error *err)
+{
+    struct xm_engine *engine = NULL;
+    struct xm_program *program = NULL;
+    enum xm_status s = choose_device(p, config, &c->index, err);
+    if (s == XM_OK)
+        s = xm_open_engines_get(&p->engines, c->index, config, &engine, err);
+    if (s != XM_OK) {
+        xm_graph_destroy(g);
+        return s;
+    }
+    s = xm_program_create(engine, config, g, options, &program, err);
+    xm_engine_unref(engine); /* the program holds it */
+    if (s == XM_OK)
+        wrap_program(c, program);
+    return s;
+}
+
+static enum xm_status
+plugin_compile(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
+               const struct xm_property *properties, uint32_t n_properties,
+               const struct xm_compile_options *options, struct xm_compiled **out,
+               struct xm_error *err)
+{
+    struct gpu_plugin *p = as_gpu(base);
+    struct xm_config *config = NULL;
+    enum xm_status s = config_for(p, properties, n_properties, &config, err);
+    struct gpu_compiled *c = xm_calloc(1, sizeof(*c));
+    char *model_name = xm_strdup(g->name ? g->name : "");
+    if (s == XM_OK && !(c && model_name))
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    if (s == XM_OK) {
+        c->index = index;
+        s = compile(p, c, config, g, options, err);
+    } else {
+        xm_graph_destroy(g);
+    }
+    xm_free(config);
+    if (s != XM_OK) {
+        xm_free(model_name);
+        xm_free(c);
+        return s;
+    }
+    c->model_name = model_name;
+    *out = &c->base;
+    return XM_OK;
+}
+
+static enum xm_status
+plugin_query_model(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
+                   void (*supported)(const char *node, void *ctx), void *ctx,
+                   struct xm_error *err)
+{
+    (void)base;
+    (void)index;
+    (void)err;
+    xm_for_each_node(n, g)
+        supported(n->name, ctx); /* what has no kernel runs on the host */
+    return XM_OK;
+}
+
+static enum xm_status
+plugin_create_context(struct xm_plugin *base, uint32_t index, struct xm_engine **out,
+                      struct xm_error *err)
+{
+    struct xm_config *config = NULL;
+    XM_TRY(config_for(as_gpu(base), NULL, 0, &config, err));
+    enum xm_status s =
+        xm_open_engines_get(&as_gpu(base)->engines, index, config, out, err);
+    xm_free(config);
+    return s;
+}
+
+static void
+plugin_destroy(struct xm_plugin *base)
+{
+    struct gpu_plugin *p = as_gpu(base);
+    xm_open_engines_free(&p->engines);
+    pthread_mutex_destroy(&p->lock);
+    xm_free(p);
+}
+
+static const struct xm_plugin_ops plugin_ops = {
+    .name = "GPU",
+    .description = "xemoe OpenCL device plugin",
+    .count = plugin_count,
+    .get_property = plugin_get_property,
+    .set_property = plugin_set_property,
+    .compile = plugin_compile,
+    .query_model = plugin_query_model,
+    .create_context = plugin_create_context,
+    .destroy = plugin_destroy,
+};
+
+enum xm_status
+xm_gpu_plugin_create(struct xm_plugin **out, struct xm_error *err)
+{
+    size_t n = 0;
+    struct gpu_plugin *p = xm_calloc(1, sizeof(*p));
+    if (!p)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the GPU plugin");
+    enum xm_status s = xm_engine_list(&p->infos, &n, err);
+    if (s != XM_OK) {
+        xm_free(p);
+        return s;
+    }
+    p->base.ops = &plugin_ops;
+    p->n = (uint32_t)n;
+    pthread_mutex_init(&p->lock, NULL);
+    xm_open_engines_init(&p->engines, xm_engine_create);
+    xm_config_init(&p->config);
+    *out = &p->base;
+    return XM_OK;
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "plugin/gpu/kv/kv_pages.h"
+#include "runtime/util/memory.h"
+
+enum {
+    FIRST_POSITIONS = 256, /* of the first slab, where nobody has said what will come */
+    EXACT_SLABS = 4,       /* the first ones are as large as expected, and no larger */
+    LAST_SLABS = 2
+};
+
+/* ---- making and freeing ------------------------------------------------------------- */
+
+/* Groups in the order in which their first layers come. */
+static enum xm_status
+group_layers(struct xm_kv_pool *pool, const struct xm_kv_need *layers,
+             struct xm_error *err)
+{
+    for (uint32_t i = 0; i < pool->n_layers; i++) {
+        uint32_t g = 0;
+        while (g < pool->n_groups && pool->groups[g].window != layers[i].window)
+            g++;
+        if (g == pool->n_groups)
+            pool->groups[pool->n_groups++] =
+                (struct xm_kv_group){.window = layers[i].window,
+                                     .first = XM_KV_NO_PAGE,
+                                     .newest = XM_KV_NO_PAGE};
+        struct xm_kv_group *group = &pool->groups[g];
+        group->n_layers++;
+        pool->group_of[i] = g;
+        pool->layer_page[i] = layers[i].page_bytes;
+        if (!xm_add_size(group->page_bytes, layers[i].page_bytes, &group->page_bytes))
+            return xm_fail(err, XM_NO_MEMORY,
+                           "a page of the KV cache has more bytes than 64 bits can say");
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_kv_pool_create(const struct xm_kv_pool_desc *desc, struct xm_kv_pool **out,
+                  struct xm_error *err)
+{
+    const size_t n = desc->n_layers + 1;
+    struct xm_kv_pool *pool = xm_calloc(1, sizeof(*pool));
+    if (!pool || pthread_mutex_init(&pool->lock, NULL)) {
+        xm_free(pool);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a KV pool");
+    }
+    pool->engine = desc->engine;
+    xm_engine_ref(pool->engine);
+    pool->page_tokens = desc->page_tokens;
+    pool->chunk = desc->chunk;
+    pool->budget = desc->budget;
+    pool->n_layers = desc->n_layers;
+    pool->group_of = xm_calloc(n, sizeof(*pool->group_of));
+    pool->layer_page = xm_calloc(n, sizeof(*pool->layer_page));
+    pool->groups = xm_calloc(n, sizeof(*pool->groups));
+    pool->slabs = xm_calloc(n * XM_KV_SLABS, sizeof(struct xm_buffer *));
+    enum xm_status s = XM_OK;
+    if (!pool->group_of || !pool->layer_page || !pool->groups || !pool->slabs)
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a KV pool's lists");
+    if (s == XM_OK)
+        s = group_layers(pool, desc->layers, err);
+    if (s != XM_OK) {
+        xm_kv_pool_destroy(pool);
+        return s;
+    }
+    pool->prefixes.page_tokens = pool->page_tokens;
+    pool->prefixes.n_groups = pool->n_groups;
+    *out = pool;
+    return XM_OK;
+}
+
+/* All slabs, and what is known of their pages. */
+static void
+free_slabs(struct xm_kv_pool *pool)
+{
+    for (uint32_t i = 0; pool->slabs && i < pool->n_layers * XM_KV_SLABS; i++) {
+        xm_buffer_unref(pool->slabs[i]);
+        pool->slabs[i] = NULL;
+    }
+    for (uint32_t i = 0; i < pool->n_groups; i++) {
+        struct xm_kv_group *g = &pool->groups[i];
+        for (uint32_t k = 0; k < g->n_slabs; k++)
+            xm_free(g->slab[k].pages);
+        *g = (struct xm_kv_group){.window = g->window,
+                                  .page_bytes = g->page_bytes,
+                                  .n_layers = g->n_layers,
+                                  .first = XM_KV_NO_PAGE,
+                                  .newest = XM_KV_NO_PAGE};
+    }
+    xm_kv_prefix_free(&pool->prefixes);
+    pool->bytes = 0;
+}
+
+void
+xm_kv_pool_trim(struct xm_kv_pool *pool)
+{
+    bool is_used = false;
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t g = 0; g < pool->n_groups; g++)
+        is_used |= pool->groups[g].n_free < pool->groups[g].n_pages;
+    if (!is_used)
+        free_slabs(pool);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void
+xm_kv_pool_destroy(struct xm_kv_pool *pool)
+{
+    if (!pool)
+        return;
+    free_slabs(pool);
+    xm_free(pool->slabs);
+    xm_free(pool->groups);
+    xm_free(pool->layer_page);
+    xm_free(pool->group_of);
+    pthread_mutex_destroy(&pool->lock);
+    xm_engine_unref(pool->engine);
+    xm_free(pool);
+}
+
+/* ---- the list of free pages ----------------------------------------------------------- */
+
+struct xm_kv_page_state *
+xm_kv_page_of(struct xm_kv_group *g, int32_t word)
+{
+    const uint32_t mask = (1u << XM_KV_SLAB_SHIFT) - 1;
+    return &g->slab[(uint32_t)word >> XM_KV_SLAB_SHIFT].pages[(uint32_t)word & mask];
+}
+
+/* Where the list points to `page` from its neighbours' side. */
+static void
+link_neighbours(struct xm_kv_group *g, int32_t before, int32_t behind)
+{
+    if (before == XM_KV_NO_PAGE)
+        g->first = behind;
+    else
+        xm_kv_page_of(g, before)->behind = behind;
+    if (behind == XM_KV_NO_PAGE)
+        g->newest = before;
+    else
+        xm_kv_page_of(g, behind)->before = before;
+}
+
+static void
+unlink_page(struct xm_kv_group *g, int32_t word)
+{
+    const struct xm_kv_page_state *page = xm_kv_page_of(g, word);
+    link_neighbours(g, page->before, page->behind);
+    g->n_free--;
+    g->n_cached -= page->node != 0;
+}
+
+/* Pages that somebody may find go to the end: they are taken last. */
+static void
+link_page(struct xm_kv_group *g, int32_t word)
+{
+    struct xm_kv_page_state *page = xm_kv_page_of(g, word);
+    page->before = page->node ? g->newest : XM_KV_NO_PAGE;
+    page->behind = page->node ? XM_KV_NO_PAGE : g->first;
+    if (page->before == XM_KV_NO_PAGE)
+        g->first = word;
+    else
+        xm_kv_page_of(g, page->before)->behind = word;
+    if (page->behind == XM_KV_NO_PAGE)
+        g->newest = word;
+    else
+        xm_kv_page_of(g, page->behind)->before = word;
+    g->n_free++;
+    g->n_cached += page->node != 0;
+}
+
+/* ---- slabs --------------------------------------------------------------------------- */
+
+/* Pages that a group may grow by when the budget is shared as the pages in use are: windows need
+ * fewer than layers that keep all, but how many fewer only the sequences say. */
+static uint64_t
+share_of(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
+{
+    double used = 0.0;
+    for (uint32_t i = 0; i < pool->n_groups; i++)
+        used += (double)(pool->groups[i].n_pages - pool->groups[i].n_free) *
+                (double)pool->groups[i].page_bytes;
+    const double part = used > 0.0 ? (double)(g->n_pages - g->n_free) / used : 0.0;
+    const double pages = (double)pool->budget * part;
+    return pages > (double)g->n_pages ? (uint64_t)pages - g->n_pages : 0;
+}
+
+/* Pages of the next slab: as many as are expected, else as many again as there are. Of the slabs
+ * that are left the later ones are at least as large as without an expectation, or many small ones
+ * would use them up; the last have to reach the budget, by growing evenly. */
+static uint64_t
+next_slab(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
+{
+    const uint64_t left = (pool->budget - pool->bytes) / g->page_bytes;
+    const uint64_t first = (FIRST_POSITIONS + pool->page_tokens - 1) / pool->page_tokens;
+    const uint32_t slabs_left = XM_KV_SLABS - g->n_slabs;
+    const uint64_t now = g->n_pages;
+    const bool is_bounded = pool->budget < UINT64_MAX;
+    const uint64_t share = is_bounded ? share_of(pool, g) : 0;
+    const uint64_t expected = g->expected > now ? g->expected - now : 0;
+    const bool is_exact = expected && g->n_slabs < EXACT_SLABS;
+    uint64_t pages = expected > g->wanted ? expected : g->wanted;
+    if (!is_exact && now) {
+        const double all = (double)now + (double)share;
+        const double growth = pow(all / (double)now, 1.0 / slabs_left) - 1.0;
+        const uint64_t even = slabs_left > LAST_SLABS || !is_bounded
+                                  ? now
+                                  : (uint64_t)((double)now * growth) + 1;
+        pages = pages > even ? pages : even;
+    } else if (!is_exact) {
+        pages = pages > first ? pages : first;
+    }
+    if (slabs_left == 1 && is_bounded)
+        pages = pages > share ? pages : share;
+    const uint64_t most = (uint64_t)1 << XM_KV_SLAB_SHIFT;
+    pages = pages < left ? pages : left;
+    return pages < most ? pages : most;
+}
+
+/* The buffers of one slab, none or all. */
+static enum xm_status
+create_buffers(struct xm_kv_pool *pool, uint32_t group, uint64_t pages,
+               struct xm_error *err)
+{
+    const uint32_t slab = pool->groups[group].n_slabs;
+    enum xm_status s = XM_OK;
+    uint32_t i = 0;
+    for (; i < pool->n_layers && s == XM_OK; i++) {
+        if (pool->group_of[i] == group)
+            s = xm_buffer_create(pool->engine, XM_USE_DEVICE, pages * pool->layer_page[i],
+                                 &pool->slabs[i * XM_KV_SLABS + slab], err);
+    }
+    for (uint32_t k = 0; s != XM_OK && k < i; k++) {
+        if (pool->group_of[k] != group)
+            continue;
+        xm_buffer_unref(pool->slabs[k * XM_KV_SLABS + slab]);
+        pool->slabs[k * XM_KV_SLABS + slab] = NULL;
+    }
+    if (s != XM_OK)
+        xm_error_prefix(err, "%" PRIu64 " more pages of the KV cache", pages);
+    return s;
+}
+
+static enum xm_status
+refuse(const struct xm_kv_pool *pool, const struct xm_kv_group *g, struct xm_error *err)
+{
+    const double mib = 1048576.0;
+    return xm_fail(err, XM_NO_MEMORY,
+                   "the KV cache is full: %.1f of %.1f MiB are taken, all %" PRIu64
+                   " pages of %u positions are used; shorter or fewer sequences, or a "
+                   "larger XM_KV_MEMORY",
+                   (double)pool->bytes / mib, (double)pool->budget / mib, g->n_pages,
+                   pool->page_tokens);
+}
+
+/* A slab may not be larger than the device's largest allocation: rather a smaller one. */
+static uint64_t
+allocatable(const struct xm_kv_pool *pool, uint32_t group, uint64_t pages)
+{
+    const uint64_t most = xm_engine_info(pool->engine)->max_alloc_bytes;
+    for (uint32_t i = 0; i < pool->n_layers; i++) {
+        if (pool->group_of[i] == group && most / pool->layer_page[i] < pages)
+            pages = most / pool->layer_page[i];
+    }
+    return pages;
+}
+
+static enum xm_status
+grow(struct xm_kv_pool *pool, uint32_t group, struct xm_error *err)
+{
+    struct xm_kv_group *g = &pool->groups[group];
+    const uint64_t pages =
+        g->n_slabs < XM_KV_SLABS ? allocatable(pool, group, next_slab(pool, g)) : 0;
+    if (pages == 0)
+        return refuse(pool, g, err);
+    struct xm_kv_page_state *list = xm_calloc(pages, sizeof(*list));
+    if (!list)
+        return xm_fail(err, XM_NO_MEMORY,
+                       "out of memory for a list of %" PRIu64 " pages of the KV cache",
+                       pages);
+    enum xm_status s = create_buffers(pool, group, pages, err);
+    if (s != XM_OK) {
+        xm_free(list);
+        return s;
+    }
+    const uint32_t slab = g->n_slabs++;
+    g->slab[slab] = (struct xm_kv_slab){(uint32_t)pages, list};
+    g->n_pages += pages;
+    pool->bytes += pages * g->page_bytes;
+    for (uint64_t i = pages; i-- > 0;) /* the slab's first is taken first */
+        link_page(g, (int32_t)(slab << XM_KV_SLAB_SHIFT | (uint32_t)i));
+    return XM_OK;
+}
+
+/* ---- pages --------------------------------------------------------------------------- */
+
+void
+xm_kv_forget(struct xm_kv_pool *pool, uint32_t group, int32_t word)
+{
+    struct xm_kv_page_state *page = xm_kv_page_of(&pool->groups[group], word);
+    if (page->node)
+        xm_kv_prefix_forget(&pool->prefixes, page->node, group);
+    page->node = 0;
+}
+
+enum xm_status
+xm_kv_take(struct xm_kv_pool *pool, uint32_t group, int32_t *word, struct xm_error *err)
+{
+    struct xm_kv_group *g = &pool->groups[group];
+    if (g->first == XM_KV_NO_PAGE)
+        XM_TRY(grow(pool, group, err));
+    *word = g->first;
+    unlink_page(g, *word);
+    xm_kv_forget(pool, group, *word);
+    xm_kv_page_of(g, *word)->users = 1;
+    return XM_OK;
+}
+
+void
+xm_kv_expect_pages(struct xm_kv_pool *pool, uint32_t group, uint64_t n)
+{
+    struct xm_kv_group *g = &pool->groups[group];
+    g->wanted = n > g->n_free ? n - g->n_free : 0;
+}
+
+void
+xm_kv_share(struct xm_kv_pool *pool, uint32_t group, int32_t word)
+{
+    if (word == XM_KV_NO_PAGE)
+        return;
+    struct xm_kv_page_state *page = xm_kv_page_of(&pool->groups[group], word);
+    if (page->users++ == 0)
+        unlink_page(&pool->groups[group], word);
+}
+
+void
+xm_kv_release(struct xm_kv_pool *pool, uint32_t group, int32_t word)
+{
+    if (word == XM_KV_NO_PAGE)
+        return;
+    struct xm_kv_page_state *page = xm_kv_page_of(&pool->groups[group], word);
+    if (--page->users == 0)
+        link_page(&pool->groups[group], word);
+}
+
+/* ---- questions ----------------------------------------------------------------------- */
+
+uint32_t
+xm_kv_pool_groups(const struct xm_kv_pool *pool)
+{
+    return pool->n_groups;
+}
+
+uint32_t
+xm_kv_pool_group_of(const struct xm_kv_pool *pool, uint32_t layer)
+{
+    return pool->group_of[layer];
+}
+
+void
+xm_kv_pool_slabs(struct xm_kv_pool *pool, uint32_t layer, struct xm_buffer **out)
+{
+    pthread_mutex_lock(&pool->lock);
+    memcpy(out, pool->slabs + (size_t)layer * XM_KV_SLABS, XM_KV_SLABS * sizeof(*out));
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint64_t
+xm_kv_pool_pages_for(const struct xm_kv_pool *pool, uint32_t group, uint64_t positions)
+{
+    const uint64_t window = pool->groups[group].window;
+    const uint64_t all = (positions + pool->page_tokens - 1) / pool->page_tokens;
+    /* a window and a chunk that begin in the middle of a page */
+    const uint64_t kept =
+        (window + pool->chunk + pool->page_tokens - 2) / pool->page_tokens + 1;
+    return window && kept < all ? kept : all;
+}
+
+void
+xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t positions)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->n_groups; i++) {
+        struct xm_kv_group *g = &pool->groups[i];
+        uint64_t pages = 0;
+        if (xm_mul_size(sequences, xm_kv_pool_pages_for(pool, i, positions), &pages) &&
+            xm_add_size(pages, g->n_pages - g->n_free, &pages) && pages > g->expected)
+            g->expected = pages;
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void
+xm_kv_pool_stats(struct xm_kv_pool *pool, uint32_t group, struct xm_kv_group_stats *out)
+{
+    pthread_mutex_lock(&pool->lock);
+    const struct xm_kv_group *g = &pool->groups[group];
+    *out = (struct xm_kv_group_stats){.window = g->window,
+                                      .layers = g->n_layers,
+                                      .page_bytes = g->page_bytes,
+                                      .pages = g->n_pages,
+                                      .used = g->n_pages - g->n_free,
+                                      .cached = g->n_cached};
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint64_t
+xm_kv_pool_bytes(struct xm_kv_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    const uint64_t bytes = pool->bytes;
+    pthread_mutex_unlock(&pool->lock);
+    return bytes;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/gpu/kv/kv_rows.h"
+
+#include "runtime/util/memory.h"
+
+void
+xm_kv_rows_init(struct xm_kv_rows *r, struct xm_kv_pool *pool)
+{
+    *r = (struct xm_kv_rows){.pool = pool};
+}
+
+static bool
+is_in(const struct xm_kv_sequence *s, struct xm_kv_sequence *const *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (list[i] == s)
+            return true;
+    }
+    return false;
+}
+
+/* Ends a list's sequences but those that are in `others`, too. */
+static void
+free_list(struct xm_kv_sequence **list, uint32_t n, struct xm_kv_sequence *const *others,
+          uint32_t n_others)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_in(list[i], others, n_others))
+            xm_kv_sequence_destroy(list[i]);
+    }
+    xm_free(list);
+}
+
+void
+xm_kv_rows_free(struct xm_kv_rows *r)
+{
+    xm_kv_rows_end(r, true);
+    free_list(r->list, r->n, NULL, 0);
+    *r = (struct xm_kv_rows){.pool = r->pool};
+}
+
+uint64_t
+xm_kv_rows_past(const struct xm_kv_rows *r)
+{
+    return r->n ? xm_kv_sequence_past(r->list[0]) : 0;
+}
+
+void
+xm_kv_rows_reset(struct xm_kv_rows *r)
+{
+    xm_kv_rows_free(r);
+}
+
+void
+xm_kv_rows_truncate(struct xm_kv_rows *r, uint64_t past)
+{
+    for (uint32_t i = 0; i < r->n; i++)
+        xm_kv_sequence_truncate(r->list[i], past);
+}
+
+/* ---- a run --------------------------------------------------------------------------- */
+
+void
+xm_kv_rows_begin(struct xm_kv_rows *r, bool in_parts)
+{
+    r->in_parts = in_parts;
+    r->has_begun = false;
+}
+
+static enum xm_status
+check_beams(const struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
+            struct xm_error *err)
+{
+    for (uint32_t b = 0; b < batch; b++) {
+        const int64_t from = beam_idx ? beam_idx[b] : (int64_t)b;
+        if (from < 0 || from >= (int64_t)r->n)
+            return xm_fail(
+                err, XM_INVALID,
+                "sequence %u continues state row %lld, but the state holds %u rows", b,
+                (long long)from, r->n);
+    }
+    return XM_OK;
+}
+
+static bool
+is_identity(const struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx)
+{
+    bool same = batch == r->n;
+    for (uint32_t b = 0; beam_idx && b < batch; b++)
+        same &= beam_idx[b] == (int32_t)b;
+    return same;
+}
+
+/* Row b of the new list: a sequence that no other row continues goes on itself, if what a failed
+ * run did to it can be undone; else a fork of it does. */
+static enum xm_status
+continue_row(const struct xm_kv_rows *r, uint32_t from, struct xm_kv_sequence **list,
+             uint32_t b, struct xm_error *err)
+{
+    struct xm_kv_sequence *s = r->list[from];
+    if (!r->in_parts && !is_in(s, list, b)) {
+        list[b] = s;
+        return XM_OK;
+    }
+    return xm_kv_sequence_fork(s, &list[b], err);
+}
+
+/* Other rows, made from those there are; these are kept for the end of the run. */
+static enum xm_status
+replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
+             struct xm_error *err)
+{
+    const bool is_empty = xm_kv_rows_past(r) == 0;
+    struct xm_kv_sequence **list =
+        xm_calloc((size_t)batch, sizeof(struct xm_kv_sequence *));
+    if (!list)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for %u sequences", batch);
+    enum xm_status s = XM_OK;
+    uint32_t b = 0;
+    for (; b < batch && s == XM_OK; b++) {
+        if (is_empty)
+            s = xm_kv_sequence_create(r->pool, &list[b], err);
+        else
+            s = continue_row(r, beam_idx ? (uint32_t)beam_idx[b] : b, list, b, err);
+    }
+    if (s != XM_OK) {
+        free_list(list, b - 1, r->list, r->n);
+        return s;
+    }
+    r->before = r->list;
+    r->n_before = r->n;
+    r->list = list;
+    r->n = batch;
+    return XM_OK;
+}
+
+/* The rows of a run: the same ones, where nothing that may have to be undone happens to them. */
+static enum xm_status
+choose_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
+            struct xm_error *err)
+{
+    const bool is_empty = xm_kv_rows_past(r) == 0;
+    if (!is_empty)
+        XM_TRY(check_beams(r, batch, beam_idx, err));
+    const bool same = is_empty ? batch == r->n : is_identity(r, batch, beam_idx);
+    if (!same || r->in_parts)
+        XM_TRY(replace_rows(r, batch, beam_idx, err));
+    r->has_begun = true;
+    return XM_OK;
+}
+
+enum xm_status
+xm_kv_rows_extend(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
+                  uint64_t tokens, struct xm_queue *q, struct xm_error *err)
+{
+    if (batch == 0)
+        return xm_fail(err, XM_INVALID, "a run of no sequences");
+    if (!r->has_begun)
+        XM_TRY(choose_rows(r, batch, beam_idx, err));
+    for (uint32_t b = 0; b < r->n; b++)
+        XM_TRY(xm_kv_sequence_reserve(r->list[b], tokens, q, err));
+    return XM_OK;
+}
+
+void
+xm_kv_rows_commit(struct xm_kv_rows *r)
+{
+    for (uint32_t b = 0; b < r->n; b++)
+        xm_kv_sequence_commit(r->list[b], NULL);
+}
+
+void
+xm_kv_rows_end(struct xm_kv_rows *r, bool keep)
+{
+    for (uint32_t b = 0; b < r->n && !keep; b++)
+        xm_kv_sequence_cancel(r->list[b]);
+    if (keep)
+        xm_kv_rows_commit(r);
+    r->has_begun = false;
+    if (!r->before)
+        return;
+    if (keep) {
+        free_list(r->before, r->n_before, r->list, r->n);
+    } else {
+        free_list(r->list, r->n, r->before, r->n_before);
+        r->list = r->before;
+        r->n = r->n_before;
+    }
+    r->before = NULL;
+    r->n_before = 0;
+}

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/gpu/kv/kv_sequence.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "plugin/gpu/kv/kv_pages.h"
+#include "runtime/util/memory.h"
+
+/* Pages first … first + n - 1 of a sequence in one group. */
+struct blocks {
+    int32_t *words;
+    uint32_t first, n, capacity;
+    int32_t replaced; /* by a copy, in this run: page past / page_tokens */
+};
+
+struct xm_kv_sequence {
+    struct xm_kv_pool *pool;
+    uint64_t past, pending; /* positions held; reserved for a run */
+    struct blocks *blocks;  /* by group */
+    /* What the positions hold, as long as that is known of all of them … */
+    bool is_known;
+    int32_t *ids;      /* [past] */
+    uint64_t *serials; /* … and the nodes of its whole pages: [n_serials] */
+    uint64_t id_capacity, n_serials;
+};
+
+static void
+lock(const struct xm_kv_sequence *s)
+{
+    pthread_mutex_lock(&s->pool->lock);
+}
+
+static void
+unlock(const struct xm_kv_sequence *s)
+{
+    pthread_mutex_unlock(&s->pool->lock);
+}
+
+static uint64_t
+pages_of(const struct xm_kv_pool *pool, uint64_t positions)
+{
+    return (positions + pool->page_tokens - 1) / pool->page_tokens;
+}
+
+/* ---- making and freeing -------------------------------------------------------------- */
+
+enum xm_status
+xm_kv_sequence_create(struct xm_kv_pool *pool, struct xm_kv_sequence **out,
+                      struct xm_error *err)
+{
+    struct xm_kv_sequence *s = xm_calloc(1, sizeof(*s));
+    if (s)
+        s->blocks = xm_calloc(pool->n_groups + 1, sizeof(*s->blocks));
+    if (!s || !s->blocks) {
+        xm_free(s);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a sequence");
+    }
+    s->pool = pool;
+    s->is_known = true;
+    for (uint32_t g = 0; g < pool->n_groups; g++)
+        s->blocks[g].replaced = XM_KV_NO_PAGE;
+    *out = s;
+    return XM_OK;
+}
+
+/* Gives back the pages of a group behind the first `keep`; the last come first, so that of a
+ * beginning that others may look for the end is taken anew before the rest. */
+static void
+shorten(struct xm_kv_sequence *s, uint32_t group, uint64_t keep)
+{
+    struct blocks *b = &s->blocks[group];
+    while (b->n && (uint64_t)b->first + b->n > keep)
+        xm_kv_release(s->pool, group, b->words[--b->n]);
+    if (b->n == 0)
+        b->first = 0;
+}
+
+static void
+forget_all(struct xm_kv_sequence *s)
+{
+    for (uint32_t g = 0; g < s->pool->n_groups; g++)
+        shorten(s, g, 0);
+    s->past = 0;
+    s->n_serials = 0;
+    s->is_known = true;
+}
+
+void
+xm_kv_sequence_destroy(struct xm_kv_sequence *s)
+{
+    if (!s)
+        return;
+    xm_kv_sequence_cancel(s);
+    lock(s);
+    forget_all(s);
+    unlock(s);
+    for (uint32_t g = 0; g < s->pool->n_groups; g++)
+        xm_free(s->blocks[g].words);
+    xm_free(s->blocks);
+    xm_free(s->ids);
+    xm_free(s->serials);
+    xm_free(s);
+}
+
+static bool
+room_for_pages(struct blocks *b, uint64_t n)
+{
+    if (n <= b->capacity)
+        return true;
+    uint64_t capacity = b->capacity ? b->capacity : 8;
+    while (capacity < n)
+        capacity *= 2;
+    int32_t *words =
+        capacity <= INT32_MAX ? xm_realloc(b->words, capacity * sizeof(*words)) : NULL;
+    if (!words)
+        return false;
+    b->words = words;
+    b->capacity = (uint32_t)capacity;
+    return true;
+}
+
+/* Room for the ids of `n` positions, and the nodes of their pages. */
+static bool
+room_for_ids(struct xm_kv_sequence *s, uint64_t n)
+{
+    if (n <= s->id_capacity)
+        return true;
+    uint64_t capacity = s->id_capacity ? s->id_capacity : 256;
+    while (capacity < n)
+        capacity *= 2;
+    int32_t *ids = xm_realloc(s->ids, capacity * sizeof(*ids));
+    s->ids = ids ? ids : s->ids;
+    uint64_t *serials =
+        ids ? xm_realloc(s->serials, pages_of(s->pool, capacity) * sizeof(*serials))
+            : NULL;
+    s->serials = serials ? serials : s->serials;
+    if (!serials)
+        return false;
+    s->id_capacity = capacity;
+    return true;
+}
+
+enum xm_status
+xm_kv_sequence_fork(struct xm_kv_sequence *s, struct xm_kv_sequence **out,
+                    struct xm_error *err)
+{
+    struct xm_kv_sequence *f = NULL;
+    XM_TRY(xm_kv_sequence_create(s->pool, &f, err));
+    bool fits = !s->is_known || room_for_ids(f, s->past);
+    for (uint32_t g = 0; g < s->pool->n_groups; g++)
+        fits &= room_for_pages(&f->blocks[g], s->blocks[g].n);
+    if (!fits) {
+        xm_kv_sequence_destroy(f);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a sequence's pages");
+    }
+    f->past = s->past;
+    f->is_known = s->is_known;
+    if (s->is_known && s->past) {
+        f->n_serials = s->n_serials;
+        memcpy(f->ids, s->ids, s->past * sizeof(*s->ids));
+        memcpy(f->serials, s->serials, s->n_serials * sizeof(*s->serials));
+    }
+    lock(s);
+    for (uint32_t g = 0; g < s->pool->n_groups; g++) {
+        struct blocks *to = &f->blocks[g];
+        const struct blocks *from = &s->blocks[g];
+        const uint64_t held = pages_of(s->pool, s->past);
+        to->first = from->first;
+        for (; to->first + to->n < held; to->n++) {
+            to->words[to->n] = from->words[to->n];
+            xm_kv_share(s->pool, g, to->words[to->n]);
+        }
+    }
+    unlock(s);
+    *out = f;
+    return XM_OK;
+}
+
+void
+xm_kv_sequence_swap(struct xm_kv_sequence *a, struct xm_kv_sequence *b)
+{
+    const struct xm_kv_sequence was = *a;
+    *a = *b;
+    *b = was;
+}
+
+uint64_t
+xm_kv_sequence_past(const struct xm_kv_sequence *s)
+{
+    return s->past;
+}
+
+const int32_t *
+xm_kv_sequence_pages(const struct xm_kv_sequence *s, uint32_t group, uint32_t *first,
+                     uint32_t *n)
+{
+    const struct blocks *b = &s->blocks[group];
+    *first = b->first;
+    *n = b->n;
+    return b->words;
+}
+
+/* The first position that a group's next token sees. */
+static uint64_t
+first_seen(const struct xm_kv_group *g, uint64_t past)
+{
+    return g->window && past + 1 > g->window ? past + 1 - g->window : 0;
+}
+
+void
+xm_kv_sequence_truncate(struct xm_kv_sequence *s, uint64_t past)
+{
+    struct xm_kv_pool *pool = s->pool;
+    bool is_whole = true;
+    if (past >= s->past)
+        return;
+    lock(s);
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        const struct blocks *b = &s->blocks[g];
+        is_whole &=
+            (uint64_t)b->first * pool->page_tokens <= first_seen(&pool->groups[g], past);
+    }
+    if (is_whole) {
+        for (uint32_t g = 0; g < pool->n_groups; g++)
+            shorten(s, g, pages_of(pool, past));
+        s->past = past;
+        if (s->n_serials > past / pool->page_tokens)
+            s->n_serials = past / pool->page_tokens;
+    } else {
+        forget_all(s);
+    }
+    unlock(s);
+}
+
+/* ---- a run --------------------------------------------------------------------------- */
+
+/* Pages that nobody sees any more are given back, but for as many as a chunk has positions: a
+ * truncated sequence may want them. */
+static void
+drop_unseen(struct xm_kv_sequence *s, uint32_t group, uint64_t tokens)
+{
+    const struct xm_kv_group *g = &s->pool->groups[group];
+    struct blocks *b = &s->blocks[group];
+    const uint64_t end = s->past + tokens, most = g->window + s->pool->chunk;
+    uint64_t keep = first_seen(g, s->past), n = 0;
+    if (keep > (end > most ? end - most : 0))
+        keep = end > most ? end - most : 0;
+    while (g->window && n < b->n &&
+           ((uint64_t)b->first + n + 1) * s->pool->page_tokens <= keep)
+        xm_kv_release(s->pool, group, b->words[n++]);
+    if (n == 0)
+        return;
+    memmove(b->words, b->words + n, (b->n - n) * sizeof(*b->words));
+    b->first += (uint32_t)n;
+    b->n -= (uint32_t)n;
+}
+
+static enum xm_status
+copy_page(struct xm_kv_pool *pool, uint32_t group, int32_t from, int32_t to,
+          struct xm_queue *q, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < pool->n_layers; i++) {
+        const struct xm_kv_page page = {.bytes = pool->layer_page[i]};
+        if (pool->group_of[i] == group)
+            XM_TRY(xm_attention_copy_page(pool->slabs + (size_t)i * XM_KV_SLABS, &page,
+                                          from, to, q, err));
+    }
+    return XM_OK;
+}
+
+/* The page that is written next is partly filled: it has to be the sequence's own. */
+static enum xm_status
+own_last_page(struct xm_kv_sequence *s, uint32_t group, struct xm_queue *q,
+              struct xm_error *err)
+{
+    struct xm_kv_pool *pool = s->pool;
+    struct blocks *b = &s->blocks[group];
+    if (s->past % pool->page_tokens == 0)
+        return XM_OK;
+    int32_t *word = &b->words[s->past / pool->page_tokens - b->first], copy;
+    if (xm_kv_page_of(&pool->groups[group], *word)->users == 1) {
+        xm_kv_forget(pool, group, *word);
+        return XM_OK;
+    }
+    XM_TRY(xm_kv_take(pool, group, &copy, err));
+    enum xm_status status = copy_page(pool, group, *word, copy, q, err);
+    if (status != XM_OK) {
+        xm_kv_release(pool, group, copy);
+        return status;
+    }
+    b->replaced = *word;
+    *word = copy;
+    return XM_OK;
+}
+
+static enum xm_status
+extend(struct xm_kv_sequence *s, uint32_t group, uint64_t tokens, struct xm_queue *q,
+       struct xm_error *err)
+{
+    struct blocks *b = &s->blocks[group];
+    const uint64_t need = pages_of(s->pool, s->past + tokens);
+    drop_unseen(s, group, tokens);
+    if (b->n == 0) /* a window that ends before this run */
+        b->first = (uint32_t)(s->past / s->pool->page_tokens);
+    if (!room_for_pages(b, need - b->first))
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for %" PRIu64 " page numbers",
+                       need - b->first);
+    xm_kv_expect_pages(s->pool, group, need - b->first - b->n);
+    XM_TRY(own_last_page(s, group, q, err));
+    while (b->first + (uint64_t)b->n < need) {
+        XM_TRY(xm_kv_take(s->pool, group, &b->words[b->n], err));
+        b->n++;
+    }
+    return XM_OK;
+}
+
+static void
+cancel(struct xm_kv_sequence *s)
+{
+    const uint64_t held = pages_of(s->pool, s->past);
+    for (uint32_t g = 0; g < s->pool->n_groups; g++) {
+        struct blocks *b = &s->blocks[g];
+        shorten(s, g, held);
+        if (b->replaced == XM_KV_NO_PAGE)
+            continue;
+        int32_t *word = &b->words[s->past / s->pool->page_tokens - b->first];
+        xm_kv_release(s->pool, g, *word);
+        *word = b->replaced;
+        b->replaced = XM_KV_NO_PAGE;
+    }
+    s->pending = 0;
+}
+
+enum xm_status
+xm_kv_sequence_reserve(struct xm_kv_sequence *s, uint64_t tokens, struct xm_queue *q,
+                       struct xm_error *err)
+{
+    if (tokens > INT32_MAX || s->past > INT32_MAX - tokens)
+        return xm_fail(err, XM_INVALID,
+                       "a sequence of %" PRIu64 " positions and %" PRIu64
+                       " more; 2^31 - 1 are possible",
+                       s->past, tokens);
+    enum xm_status status = XM_OK;
+    lock(s);
+    s->pending = tokens;
+    for (uint32_t g = 0; g < s->pool->n_groups && status == XM_OK; g++)
+        status = extend(s, g, tokens, q, err);
+    if (status != XM_OK)
+        cancel(s);
+    unlock(s);
+    return status;
+}
+
+void
+xm_kv_sequence_cancel(struct xm_kv_sequence *s)
+{
+    lock(s);
+    cancel(s);
+    unlock(s);
+}
+
+/* ---- what the pages hold --------------------------------------------------------------- */
+
+static void
+remember(struct xm_kv_sequence *s, const int32_t *ids, uint64_t n)
+{
+    if (n == 0)
+        return;
+    s->is_known = s->is_known && ids && room_for_ids(s, s->past + n);
+    if (s->is_known)
+        memcpy(s->ids + s->past, ids, n * sizeof(*ids));
+}
+
+/* The node of whole page i, with those of its pages that no other has. */
+static uint64_t
+publish(struct xm_kv_sequence *s, uint64_t i)
+{
+    struct xm_kv_pool *pool = s->pool;
+    const uint64_t parent = i ? s->serials[i - 1] : 0;
+    const int32_t *ids = s->ids + i * pool->page_tokens;
+    uint32_t node = xm_kv_prefix_find(&pool->prefixes, parent, ids);
+    if (!node)
+        node = xm_kv_prefix_add(&pool->prefixes, parent, ids);
+    for (uint32_t g = 0; node && g < pool->n_groups; g++) {
+        const struct blocks *b = &s->blocks[g];
+        int32_t *word = &xm_kv_prefix_words(&pool->prefixes, node)[g];
+        if (i < b->first || *word >= 0)
+            continue;
+        struct xm_kv_page_state *page =
+            xm_kv_page_of(&pool->groups[g], b->words[i - b->first]);
+        if (page->node)
+            continue;
+        *word = b->words[i - b->first];
+        page->node = node;
+    }
+    return node ? pool->prefixes.nodes[node].serial : 0;
+}
+
+void
+xm_kv_sequence_commit(struct xm_kv_sequence *s, const int32_t *ids)
+{
+    lock(s);
+    for (uint32_t g = 0; g < s->pool->n_groups; g++) {
+        xm_kv_release(s->pool, g, s->blocks[g].replaced);
+        s->blocks[g].replaced = XM_KV_NO_PAGE;
+    }
+    remember(s, ids, s->pending);
+    s->past += s->pending;
+    s->pending = 0;
+    while (s->is_known && s->n_serials < s->past / s->pool->page_tokens) {
+        const uint64_t serial = publish(s, s->n_serials);
+        s->is_known = serial != 0;
+        s->serials[s->n_serials++] = serial;
+    }
+    unlock(s);
+}
+
+/* ---- a beginning that others have computed ----------------------------------------------- */
+
+/* Whether a group has all pages that a token behind the first `pages` sees. */
+static bool
+has_window(const struct xm_kv_pool *pool, uint32_t group, const uint32_t *nodes,
+           uint64_t pages)
+{
+    const struct xm_kv_group *g = &pool->groups[group];
+    for (uint64_t i = first_seen(g, pages * pool->page_tokens) / pool->page_tokens;
+         i < pages; i++) {
+        if (xm_kv_prefix_words(&pool->prefixes, nodes[i])[group] < 0)
+            return false;
+    }
+    return true;
+}
+
+static bool
+has_all(const struct xm_kv_pool *pool, const uint32_t *nodes, uint64_t pages)
+{
+    bool has = true;
+    for (uint32_t g = 0; g < pool->n_groups && has; g++)
+        has = has_window(pool, g, nodes, pages);
+    return has;
+}
+
+static void
+take_over(struct xm_kv_sequence *s, const int32_t *tokens, const uint32_t *nodes,
+          uint64_t pages)
+{
+    struct xm_kv_pool *pool = s->pool;
+    for (uint32_t g = 0; g < pool->n_groups; g++) {
+        struct blocks *b = &s->blocks[g];
+        uint64_t i =
+            first_seen(&pool->groups[g], pages * pool->page_tokens) / pool->page_tokens;
+        b->first = (uint32_t)i;
+        for (; i < pages; i++) {
+            const int32_t word = xm_kv_prefix_words(&pool->prefixes, nodes[i])[g];
+            xm_kv_share(pool, g, word);
+            b->words[b->n++] = word;
+        }
+    }
+    for (uint64_t i = 0; i < pages; i++)
+        s->serials[i] = pool->prefixes.nodes[nodes[i]].serial;
+    s->n_serials = pages;
+    s->past = pages * pool->page_tokens;
+    memcpy(s->ids, tokens, s->past * sizeof(*tokens));
+}
+
+/* Nodes of the longest beginning of whole pages. */
+static uint64_t
+walk(const struct xm_kv_pool *pool, const int32_t *tokens, uint64_t pages,
+     uint32_t *nodes)
+{
+    uint64_t parent = 0, n = 0;
+    for (; n < pages; n++) {
+        nodes[n] =
+            xm_kv_prefix_find(&pool->prefixes, parent, tokens + n * pool->page_tokens);
+        if (!nodes[n])
+            break;
+        parent = pool->prefixes.nodes[nodes[n]].serial;
+    }
+    return n;
+}
+
+enum xm_status
+xm_kv_sequence_match(struct xm_kv_sequence *s, const int32_t *tokens, uint64_t n,
+                     struct xm_error *err)
+{
+    struct xm_kv_pool *pool = s->pool;
+    uint64_t pages = n ? (n - 1) / pool->page_tokens : 0;
+    if (s->past || pages == 0)
+        return XM_OK;
+    uint32_t *nodes = xm_malloc(pages * sizeof(*nodes));
+    bool fits = nodes && room_for_ids(s, pages * pool->page_tokens);
+    for (uint32_t g = 0; g < pool->n_groups; g++)
+        fits = fits && room_for_pages(&s->blocks[g], pages);
+    if (!fits) {
+        xm_free(nodes);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a sequence's pages");
+    }
+    lock(s);
+    pages = walk(pool, tokens, pages, nodes);
+    while (pages && !has_all(pool, nodes, pages))
+        pages--;
+    if (pages)
+        take_over(s, tokens, nodes, pages);
+    unlock(s);
+    xm_free(nodes);
+    return XM_OK;
+}

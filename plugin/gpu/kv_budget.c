@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the KV pool of a program has to hold, and how much memory it may take.
+ */
+#include "plugin/gpu/kv/kv_pool.h"
+#include "plugin/gpu/planner.h"
+#include "runtime/util/memory.h"
+
+enum { LEFT_FREE = 8 }; /* the eighth part of what is left, for activations and others */
+
+/* A plan counts what is wished for, whether there is room for it or not. */
+static uint64_t
+budget_of(const struct xm_program *p)
+{
+    struct xm_memory_stats in_use;
+    struct xm_memory_room room;
+    if (p->config.kv_memory)
+        return (uint64_t)p->config.kv_memory << 20;
+    if (xm_engine_only_counts(p->engine))
+        return UINT64_MAX;
+    xm_engine_memory_stats(p->engine, &in_use);
+    xm_planner_room(xm_engine_info(p->engine), &in_use, &room);
+    return room.known ? room.device - room.device / LEFT_FREE : UINT64_MAX;
+}
+
+enum xm_status
+xm_program_create_kv_pool(struct xm_program *p, struct xm_error *err)
+{
+    if (p->n_kv == 0 && !p->host_states)
+        return XM_OK;
+    struct xm_kv_need *needs = xm_calloc(p->n_kv + 1, sizeof(*needs));
+    if (!needs)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the list of cached layers");
+    for (uint32_t i = 0; i < p->n_kv; i++)
+        needs[i] = (struct xm_kv_need){p->kv[i].page_bytes, p->kv[i].window};
+    const struct xm_kv_pool_desc desc = {.engine = p->engine,
+                                         .page_tokens = p->config.kv_block_tokens,
+                                         .layers = needs,
+                                         .n_layers = p->n_kv,
+                                         .chunk = p->config.ubatch,
+                                         .budget = budget_of(p)};
+    const enum xm_status s = xm_kv_pool_create(&desc, &p->kv_pool, err);
+    xm_free(needs);
+    return s;
+}

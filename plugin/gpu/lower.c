@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lowering: the rewritten graph becomes steps and values, in order.
+ *
+ * Element types on the device stand in the graph (assign_precision): this reads them, and converts
+ * where an operation needs another type than its operand has. An operation without a kernel for its
+ * form becomes a host step: slow, said once in the log, never refused.
+ */
+#include "plugin/gpu/lower.h"
+
+#include <string.h>
+
+#include "plugin/gpu/expert_caches.h"
+#include "runtime/util/log.h"
+#include "transformations/graph/table_rows.h"
+#include "transformations/passes/slice_last_token.h"
+
+enum xm_status
+xm_lower_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
+              struct xm_primitive *primitive, const uint32_t *operands,
+              uint32_t n_operands, struct xm_step **out)
+{
+    struct xm_program *p = l->p;
+    uint32_t *list = NULL;
+    if (p->n_steps == l->steps_capacity) {
+        uint32_t capacity = l->steps_capacity ? 2 * l->steps_capacity : 128;
+        struct xm_step *steps = xm_realloc(p->steps, capacity * sizeof(*steps));
+        if (!steps) {
+            xm_primitive_destroy(primitive);
+            return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's steps");
+        }
+        p->steps = steps;
+        l->steps_capacity = capacity;
+    }
+    if (n_operands > XM_STEP_OPERANDS)
+        list = xm_arena_alloc(&p->arena, n_operands * sizeof(*list));
+    const char *name = xm_arena_strdup(&p->arena, n ? n->name : "");
+    if (!name || (n_operands > XM_STEP_OPERANDS && !list)) {
+        xm_primitive_destroy(primitive);
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a step");
+    }
+    struct xm_step *s = &p->steps[p->n_steps++];
+    *s = (struct xm_step){.kind = kind,
+                          .name = name,
+                          .op = n ? xm_op_info(n->op)->text : "convert",
+                          .primitive = primitive,
+                          .n_operands = n_operands,
+                          .more_operands = list,
+                          .node = n};
+    memcpy(list ? list : s->operand, operands, n_operands * sizeof(*operands));
+    if (out)
+        *out = s;
+    return XM_OK;
+}
+
+static enum xm_status
+number_results(struct xm_lower *l)
+{
+    uint32_t results = 0;
+    l->first_result = xm_calloc(l->g->next_id + 1, sizeof(*l->first_result));
+    if (!l->first_result)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
+    xm_for_each_node(n, l->g)
+    {
+        l->first_result[n->id] = results;
+        results += n->n_out;
+    }
+    l->first_value = xm_malloc(results * sizeof(*l->first_value));
+    if (!l->first_value)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
+    for (uint32_t i = 0; i < results; i++)
+        l->first_value[i] = XM_NO_VALUE;
+    return XM_OK;
+}
+
+/* ---- ports ---------------------------------------------------------------------- */
+
+const char *
+xm_lower_port_name(const struct xm_node *n, const struct xm_value *v)
+{
+    const char *name = n->attr.name.name;
+    return v->n_names ? v->names[0] : name && name[0] ? name : n->name;
+}
+
+static enum xm_status
+add_port(struct xm_lower *l, struct xm_port **ports, uint32_t *n,
+         const struct xm_node *node, const struct xm_value *v, uint32_t value)
+{
+    struct xm_port *list = xm_realloc(*ports, (*n + 1) * sizeof(*list));
+    if (!list)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's ports");
+    *ports = list;
+    struct xm_arena *arena = &l->p->arena;
+    const char **names = xm_arena_alloc(arena, (v->n_names + 1) * sizeof(*names));
+    if (!names)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a port's names");
+    for (uint32_t i = 0; i < v->n_names; i++) {
+        names[i] = xm_arena_strdup(arena, v->names[i]);
+        if (!names[i])
+            return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a port's names");
+    }
+    struct xm_port *port = &list[(*n)++];
+    *port = (struct xm_port){.name = xm_arena_strdup(arena, xm_lower_port_name(node, v)),
+                             .names = names,
+                             .n_names = v->n_names,
+                             .type.element = v->type.element,
+                             .value = value,
+                             .rows = node->op == XM_OP_PARAMETER ? xm_value_table_rows(v)
+                                                                 : 0};
+    port->type.shape.rank = v->type.shape.rank;
+    for (uint32_t i = 0; i < v->type.shape.rank; i++)
+        port->type.shape.dim[i] = xm_dim_import(&l->p->dims, v->type.shape.dim[i]);
+    return port->name ? XM_OK : xm_fail(l->err, XM_NO_MEMORY, "out of memory for a port");
+}
+
+static enum xm_status
+lower_parameter(struct xm_lower *l, struct xm_node *n)
+{
+    uint32_t id = XM_NO_VALUE;
+    struct xm_value *v = &n->out[0];
+    XM_TRY(
+        xm_lower_new_value(l, v, v->type.element, &v->type.shape, XM_PLACE_INPUT, &id));
+    l->first_value[l->first_result[n->id]] = id;
+    return add_port(l, &l->p->inputs, &l->p->n_inputs, n, v, id);
+}
+
+static enum xm_status
+lower_result(struct xm_lower *l, struct xm_node *n)
+{
+    uint32_t id = XM_NO_VALUE;
+    struct xm_value *v = xm_in(n, 0);
+    enum xm_element e = v->type.element;
+    if (e == XM_F64 || e == XM_BF16)
+        e = XM_F32;
+    enum xm_status s = xm_lower_value_as(l, v, e, &id);
+    if (s == XM_UNSUPPORTED)
+        return xm_fail(l->err, s, "a result of %s cannot be read from the device",
+                       xm_element_text(v->type.element));
+    XM_TRY(s);
+    struct xm_program_value *root = &l->p->values[xm_program_root(l->p, id)];
+    if (root->place == XM_PLACE_ACTIVATION)
+        root->place = XM_PLACE_OUTPUT;
+    XM_TRY(add_port(l, &l->p->outputs, &l->p->n_outputs, n, v, id));
+    l->p->outputs[l->p->n_outputs - 1].type.element = e;
+    return XM_OK;
+}
+
+static enum xm_status
+lower_shape_value(struct xm_lower *l, struct xm_node *n)
+{
+    uint32_t id = XM_NO_VALUE;
+    struct xm_value *v = &n->out[0];
+    XM_TRY(
+        xm_lower_new_value(l, v, v->type.element, &v->type.shape, XM_PLACE_SHAPE, &id));
+    const struct xm_content *c = &n->attr.shape_value;
+    struct xm_dim *dims = xm_arena_alloc(&l->p->arena, c->n * sizeof(*dims));
+    if (!dims)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
+    for (uint32_t i = 0; i < c->n; i++)
+        dims[i] = xm_dim_import(&l->p->dims, c->e[i]);
+    l->p->values[id].dims = dims;
+    l->p->values[id].n_dims = c->n;
+    l->first_value[l->first_result[n->id]] = id;
+    return XM_OK;
+}
+
+static const struct xm_lower_op *
+row_in(const struct xm_lower_op *rows, enum xm_op op)
+{
+    while (rows->op != XM_OP_NONE && rows->op != op)
+        rows++;
+    return rows->op == op ? rows : NULL;
+}
+
+const struct xm_lower_op *
+xm_lower_op(enum xm_op op)
+{
+    const struct xm_lower_op *row = row_in(xm_lower_heavy_ops, op);
+    return row ? row : row_in(xm_lower_light_ops, op);
+}
+
+static enum xm_status
+lower_node(struct xm_lower *l, struct xm_node *n)
+{
+    switch (n->op) {
+    case XM_OP_NONE:
+    case XM_OP_CONST:
+    case XM_OP_WEIGHT:
+        return XM_OK; /* on first use */
+    case XM_OP_PARAMETER:
+        return lower_parameter(l, n);
+    case XM_OP_RESULT:
+        return lower_result(l, n);
+    case XM_OP_SHAPE_VALUE:
+        return lower_shape_value(l, n);
+    case XM_OP_MOE:
+    case XM_OP_MOE_COMPRESSED:
+        return xm_fail(l->err, XM_UNSUPPORTED,
+                       "%s '%s' reached lowering: neither FuseMOE3GemmCompressed nor "
+                       "LowerUnfusedMoE has taken it",
+                       xm_op_info(n->op)->text, n->name);
+    default:
+        break;
+    }
+    const struct xm_lower_op *row = xm_lower_op(n->op);
+    const bool is_eltwise = xm_op_info(n->op)->flags & XM_OPF_ELTWISE;
+    xm_lower_fn fn = row ? row->lower : is_eltwise ? xm_lower_eltwise : NULL;
+    if (xm_lower_is_in_region(l, n))
+        fn = xm_lower_region;
+    enum xm_status s = fn ? fn(l, n) : XM_UNSUPPORTED;
+    if (s == XM_UNSUPPORTED && l->err->status == XM_OK)
+        s = xm_lower_to_host(l, n);
+    if (s != XM_OK)
+        xm_error_prefix(l->err, "%s '%s'", xm_op_info(n->op)->text, n->name);
+    return s;
+}
+
+/* ---- lifetimes ------------------------------------------------------------------ */
+
+static void
+touch(struct xm_program *p, uint32_t id, uint32_t step)
+{
+    struct xm_program_value *v = &p->values[xm_program_root(p, id)];
+    if (v->first == UINT32_MAX)
+        v->first = step;
+    v->last = step;
+}
+
+static void
+find_lifetimes(struct xm_program *p)
+{
+    for (uint32_t s = 0; s < p->n_steps; s++) {
+        const struct xm_step *step = &p->steps[s];
+        const uint32_t *operands = xm_step_operands(step);
+        for (uint32_t i = 0; i < step->n_operands; i++) {
+            if (operands[i] != XM_NO_VALUE)
+                touch(p, operands[i], s);
+        }
+    }
+    for (uint32_t i = 0; i < p->n_outputs; i++)
+        touch(p, p->outputs[i].value, p->n_steps); /* by the host, behind the last */
+}
+
+/* ---- cutting prompts ------------------------------------------------------------ */
+
+static uint32_t
+token_axes(const struct xm_shape *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->rank; i++)
+        n += xm_dim_has_symbol(s->dim[i], "tokens");
+    return n;
+}
+
+/* Whether a port has one axis of `tokens` (an input: or of past + tokens), or none. Rows of
+ * less than a byte cannot be cut. */
+static bool
+can_cut_port(struct xm_program *p, const struct xm_port *port, bool is_input)
+{
+    const struct xm_shape *s = &port->type.shape;
+    struct xm_dim tokens = xm_dim_symbol(&p->dims, "tokens");
+    struct xm_dim context = xm_dim_add(&p->dims, xm_dim_symbol(&p->dims, "past"), tokens);
+    if (xm_element_bits(port->type.element) < 8)
+        return false;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        if (xm_dim_has_symbol(s->dim[i], "tokens") && !xm_dim_eq(s->dim[i], tokens) &&
+            !(is_input && xm_dim_eq(s->dim[i], context)))
+            return false;
+    }
+    return token_axes(s) <= 1;
+}
+
+/* The gather of rows whose logits are wanted. */
+static bool
+chooses_rows(const struct xm_node *n)
+{
+    return n->op == XM_OP_GATHER && xm_in(n, 1)->node->op == XM_OP_PARAMETER &&
+           strcmp(xm_in(n, 1)->node->name, XM_SAMPLED_TOKENS) == 0;
+}
+
+/* A slice takes the last token; anything else that has no tokens any more (a mean) has
+ * looked at all of them. */
+static bool
+joins_tokens(const struct xm_node *n)
+{
+    if (n->op == XM_OP_ATTENTION)
+        return !n->attr.attention.causal || !xm_is_none(xm_in(n, XM_ATTENTION_MASK));
+    bool had = false, has = n->n_out == 0 || n->op == XM_OP_SLICE || chooses_rows(n);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        had |= token_axes(&xm_in(n, i)->type.shape) > 0;
+    for (uint32_t i = 0; i < n->n_out; i++)
+        has |= token_axes(&n->out[i].type.shape) > 0;
+    return had && !has;
+}
+
+/* Whether nothing but the causal cache connects tokens, and results either have a token dimension
+ * (rows can be put together) or are of chosen tokens only. */
+static bool
+are_tokens_apart(struct xm_program *p, const struct xm_graph *g)
+{
+    if (p->n_kv == 0 || p->n_host_steps > 0)
+        return false;
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        if (!can_cut_port(p, &p->inputs[i], true))
+            return false;
+    }
+    for (uint32_t i = 0; i < p->n_outputs; i++) {
+        if (!can_cut_port(p, &p->outputs[i], false))
+            return false;
+    }
+    xm_for_each_node(n, g)
+    {
+        if (joins_tokens(n))
+            return false;
+    }
+    return true;
+}
+
+/* Which rows are chosen is said for a run as a whole. */
+static bool
+chooses_tokens(const struct xm_program *p)
+{
+    bool chooses = false;
+    for (uint32_t i = 0; i < p->n_inputs; i++)
+        chooses |= strcmp(p->inputs[i].name, XM_SAMPLED_TOKENS) == 0;
+    return chooses;
+}
+
+static bool
+takes_last_token(const struct xm_node *n)
+{
+    return n->op == XM_OP_SLICE && token_axes(&xm_in(n, 0)->type.shape) > 0 &&
+           token_axes(&n->out[0].type.shape) == 0;
+}
+
+/* Whether a value, or the integers that it holds, follows from how many positions came before. */
+static bool
+depends_on_past(const struct xm_program_value *v)
+{
+    bool depends = false;
+    for (uint32_t i = 0; i < v->shape.rank; i++)
+        depends |= xm_dim_has_symbol(v->shape.dim[i], "past");
+    for (uint32_t i = 0; i < v->n_dims; i++)
+        depends |= xm_dim_has_symbol(v->dims[i], "past");
+    return depends && v->first != UINT32_MAX;
+}
+
+/* Sequences of different lengths may be mixed along `tokens` where each token is on its own but for
+ * attention, and only attention sees what came before. A key mask is for padding, of which such a
+ * run has none. */
+static bool
+may_mix(const struct xm_program *p, const struct xm_graph *g)
+{
+    uint32_t key_mask = XM_NO_VALUE;
+    for (uint32_t i = 0; i < p->n_inputs && p->key_mask; i++) {
+        if (strcmp(p->inputs[i].name, p->key_mask) == 0)
+            key_mask = p->inputs[i].value;
+    }
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        if (i != key_mask && depends_on_past(&p->values[i]))
+            return false;
+    }
+    xm_for_each_node(n, g)
+    {
+        if (takes_last_token(n))
+            return false;
+    }
+    return true;
+}
+
+enum xm_status
+xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_error cause = {0}; /* lower_node asks it whether there was a sentence */
+    struct xm_lower l = {.p = p, .g = g, .err = &cause};
+    enum xm_status s = number_results(&l);
+    if (s == XM_OK)
+        s = xm_lower_find_regions(&l);
+    for (struct xm_node *n = g->first; n && s == XM_OK; n = n->next)
+        s = lower_node(&l, n);
+    if (s == XM_OK)
+        p->is_ragged = are_tokens_apart(p, g);
+    if (s == XM_OK && p->dims.failed)
+        s = xm_fail(&cause, XM_NO_MEMORY, "out of memory for a program's dimensions");
+    if (s == XM_OK) {
+        find_lifetimes(p);
+        p->can_chunk = p->is_ragged && !chooses_tokens(p);
+        p->is_ragged = p->is_ragged && may_mix(p, g);
+        if (p->n_host_steps && !xm_engine_only_counts(p->engine))
+            xm_log(XM_LOG_INFO,
+                   "%u operations have no kernel and run on the host (slow); "
+                   "XM_DEBUG=dispatch names them",
+                   p->n_host_steps);
+    }
+    if (s == XM_OK)
+        s = xm_expert_caches_create(p, &cause);
+    if (s == XM_OK)
+        s = xm_program_create_kv_pool(p, &cause);
+    xm_queue_destroy(l.queue);
+    xm_free(l.first_result);
+    xm_free(l.first_value);
+    xm_lower_free_regions(&l);
+    return s == XM_OK ? s : xm_fail(err, s, "%s", cause.text);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside lowering: what lower.c and the per-family files share.
+ */
+#ifndef XM_PLUGIN_GPU_LOWER_H
+#define XM_PLUGIN_GPU_LOWER_H
+
+#include "plugin/gpu/program.h"
+
+struct xm_lower {
+    struct xm_program *p;
+    struct xm_graph *g;
+    struct xm_error *err;
+    uint32_t *first_result; /* by node id: its first result, as a number */
+    uint32_t *first_value;  /* by result: its program value, or XM_NO_VALUE */
+    /* by node id: union-find over nodes whose sizes depend on data; XM_NO_VALUE outside */
+    uint32_t *region;
+    /* the nodes of a region as a list: first and last by the root's id, next by id */
+    uint32_t *region_first, *region_next, *region_last;
+    uint32_t values_capacity, steps_capacity, weights_capacity;
+    struct xm_queue *queue; /* writes the constants; NULL: none yet                     */
+    uint64_t expert_bytes, host_expert_bytes; /* so far: all experts, those on the host */
+};
+
+/* Lowers one node to steps. XM_UNSUPPORTED without a message in l->err means "no kernel
+ * for this form": the caller falls back to a host step. */
+typedef enum xm_status (*xm_lower_fn)(struct xm_lower *l, struct xm_node *n);
+
+/* lower_values.c */
+enum xm_status xm_lower_new_value(struct xm_lower *l, const struct xm_value *source,
+                                  enum xm_element element, const struct xm_shape *shape,
+                                  enum xm_place place, uint32_t *out);
+/* The program value of a graph value (constants are uploaded on first use). */
+enum xm_status xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *out);
+/* The same converted to an element type, by a step if need be. */
+enum xm_status xm_lower_value_as(struct xm_lower *l, struct xm_value *v,
+                                 enum xm_element e, uint32_t *out);
+/* Operand i of n in the element type of n's result 0. */
+enum xm_status xm_lower_like_result(struct xm_lower *l, const struct xm_node *n,
+                                    uint32_t i, uint32_t *out);
+/* A new activation for result i of n; e == DYNAMIC: of the type that the graph says. */
+enum xm_status xm_lower_result(struct xm_lower *l, struct xm_node *n, uint32_t i,
+                               enum xm_element e, uint32_t *out);
+/* Result i of n is the bytes of program value `of`. */
+enum xm_status xm_lower_alias(struct xm_lower *l, struct xm_node *n, uint32_t i,
+                              uint32_t of);
+/* A constant as an f32 device buffer (kept by the program); NULL for xm_none. */
+enum xm_status xm_lower_f32_buffer(struct xm_lower *l, const struct xm_value *v,
+                                   struct xm_buffer **out);
+/* The device side of a WEIGHT node's value; NULL for xm_none. */
+enum xm_status xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
+                               struct xm_device_weight **out);
+/* The same for the weights of one layer's experts, which are on the device or stay on the host
+ * together; *host_bytes: what stays there. */
+enum xm_status xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v,
+                                uint32_t n, struct xm_device_weight **out,
+                                uint64_t *host_bytes);
+/* The type on the device that the graph says; kernels know f16 and f32 of the floats. */
+enum xm_element xm_lower_element(const struct xm_value *v);
+
+/* lower_forms.c */
+/* The form, other than plain, in which v's rows of `cols` columns meet the largest weight. */
+struct xm_rows_form xm_lower_form_wanted(struct xm_lower *l, const struct xm_value *v,
+                                         uint64_t cols);
+/* A new value for the first rows of value `of` in that form, which its maker writes. */
+enum xm_status xm_lower_prepared(struct xm_lower *l, uint32_t of,
+                                 const struct xm_rows_form *form, uint64_t cols,
+                                 uint32_t *out);
+/* That value, and its form; XM_NO_VALUE: value `id` has none. */
+uint32_t xm_lower_prepared_of(const struct xm_lower *l, uint32_t id, uint64_t cols,
+                              struct xm_rows_form *form);
+
+/* lower.c */
+enum xm_status xm_lower_step(struct xm_lower *l, struct xm_node *n,
+                             enum xm_step_kind kind, struct xm_primitive *primitive,
+                             const uint32_t *operands, uint32_t n_operands,
+                             struct xm_step **out);
+/* How the port of a parameter or result is called: v's first tensor name, or its own. */
+const char *xm_lower_port_name(const struct xm_node *n, const struct xm_value *v);
+
+/* lower_host.c */
+enum xm_status xm_lower_find_regions(struct xm_lower *l);
+void xm_lower_free_regions(struct xm_lower *l);
+/* Whether n belongs to a region; its last node lowers it, unless a result is needed before:
+ * then the second function does, from any of its nodes. */
+bool xm_lower_is_in_region(const struct xm_lower *l, const struct xm_node *n);
+enum xm_status xm_lower_region(struct xm_lower *l, struct xm_node *n);
+enum xm_status xm_lower_region_before(struct xm_lower *l, struct xm_node *n);
+/* A host step for one node. */
+enum xm_status xm_lower_to_host(struct xm_lower *l, struct xm_node *n);
+
+/* What a pass asks: whether a node like this would have an implementation. */
+struct xm_lower_question {
+    const struct xm_device_info *device;
+    const union xm_attr *attr; /* NULL: defaults */
+    struct xm_value *const *in;
+    uint32_t n_in;
+};
+
+/* An op with kernels. */
+struct xm_lower_op {
+    enum xm_op op;
+    xm_lower_fn lower;
+    /* Of fused ops, which no pass makes without: why it cannot be run, a static sentence; or
+     * NULL. */
+    const char *(*why_not)(const struct xm_lower_question *q);
+};
+/* Each ends with XM_OP_NONE. */
+extern const struct xm_lower_op xm_lower_heavy_ops[], xm_lower_light_ops[];
+/* The row of an op; NULL: it has none. */
+const struct xm_lower_op *xm_lower_op(enum xm_op op);
+/* lower_light.c: of elementwise ops, which need no row. */
+enum xm_status xm_lower_eltwise(struct xm_lower *l, struct xm_node *n);
+
+#endif

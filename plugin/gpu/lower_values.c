@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values, constants and weights of a program being lowered.
+ */
+#include <string.h>
+
+#include "plugin/gpu/lower.h"
+#include "primitives/eltwise/eltwise.h"
+#include "primitives/onednn/onednn_weight.h"
+
+enum { LARGEST_PLAIN_CONSTANT = 64 * 1024 * 1024 }; /* bytes; weights are WEIGHT nodes */
+
+static struct xm_shape
+import_shape(struct xm_lower *l, const struct xm_shape *shape)
+{
+    struct xm_shape s = {.rank = shape->rank};
+    for (uint32_t i = 0; i < s.rank; i++)
+        s.dim[i] = xm_dim_import(&l->p->dims, shape->dim[i]);
+    return s;
+}
+
+enum xm_status
+xm_lower_new_value(struct xm_lower *l, const struct xm_value *source,
+                   enum xm_element element, const struct xm_shape *shape,
+                   enum xm_place place, uint32_t *out)
+{
+    struct xm_program *p = l->p;
+    if (p->n_values == l->values_capacity) {
+        uint32_t capacity = l->values_capacity ? 2 * l->values_capacity : 256;
+        struct xm_program_value *v = xm_realloc(p->values, capacity * sizeof(*v));
+        if (!v)
+            return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's values");
+        p->values = v;
+        l->values_capacity = capacity;
+    }
+    *out = p->n_values++;
+    p->values[*out] = (struct xm_program_value){
+        .place = place,
+        .element = element,
+        .shape = import_shape(l, shape),
+        .alias = XM_NO_VALUE,
+        .first = UINT32_MAX,
+        .source = source,
+    };
+    return XM_OK;
+}
+
+enum xm_element
+xm_lower_element(const struct xm_value *v)
+{
+    const enum xm_element e = xm_value_stored(v);
+    return xm_element_is_float(e) && e != XM_F16 ? XM_F32 : e;
+}
+
+static void
+set_value(struct xm_lower *l, const struct xm_node *n, uint32_t i, uint32_t id)
+{
+    l->first_value[l->first_result[n->id] + i] = id;
+}
+
+enum xm_status
+xm_lower_result(struct xm_lower *l, struct xm_node *n, uint32_t i, enum xm_element e,
+                uint32_t *out)
+{
+    struct xm_value *v = &n->out[i];
+    if (e == XM_DYNAMIC)
+        e = xm_lower_element(v);
+    XM_TRY(xm_lower_new_value(l, v, e, &v->type.shape, XM_PLACE_ACTIVATION, out));
+    set_value(l, n, i, *out);
+    return XM_OK;
+}
+
+enum xm_status
+xm_lower_alias(struct xm_lower *l, struct xm_node *n, uint32_t i, uint32_t of)
+{
+    uint32_t id = XM_NO_VALUE;
+    struct xm_value *v = &n->out[i];
+    XM_TRY(xm_lower_new_value(l, v, l->p->values[of].element, &v->type.shape,
+                              XM_PLACE_ALIAS, &id));
+    l->p->values[id].alias = of;
+    set_value(l, n, i, id);
+    return XM_OK;
+}
+
+/* Bytes of n elements of `from`, as `to`, in new host memory. */
+static enum xm_status
+convert_constant(const struct xm_data *data, enum xm_element from, enum xm_element to,
+                 uint64_t n, void **out, uint64_t *n_bytes, struct xm_error *err)
+{
+    if (!xm_element_bytes(to, n, n_bytes) || *n_bytes > LARGEST_PLAIN_CONSTANT)
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "a constant of %llu elements is not a weight and too large to expand",
+            (unsigned long long)n);
+    *out = xm_malloc((size_t)*n_bytes);
+    if (!*out)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a constant");
+    if (from == to && data->n_bytes >= *n_bytes) {
+        memcpy(*out, data->bytes, (size_t)*n_bytes);
+        return XM_OK;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        if (xm_element_is_float(to))
+            xm_store_float(to, *out, i, xm_load_float(from, data->bytes, i));
+        else
+            xm_store_int(to, *out, i, xm_load_int(from, data->bytes, i));
+    }
+    return XM_OK;
+}
+
+/* A dequantised WEIGHT of modest size, for ops that do not read weights themselves. */
+static enum xm_status
+expand_weight(const struct xm_weight *w, void **out, uint64_t *n_bytes,
+              struct xm_error *err)
+{
+    uint64_t rows = w->experts * w->rows;
+    *n_bytes = rows * w->cols * sizeof(float);
+    if (*n_bytes > LARGEST_PLAIN_CONSTANT)
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "a weight of %llu bytes feeds an operation that cannot read weights",
+            (unsigned long long)xm_weight_bytes(w));
+    float *f = *out = xm_malloc((size_t)*n_bytes);
+    if (!f)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a constant");
+    for (uint64_t r = 0; r < rows; r++)
+        xm_weight_row(w, r / w->rows, r % w->rows, f + r * w->cols);
+    return XM_OK;
+}
+
+/* All constants go through one queue. */
+static enum xm_status
+write_constant(struct xm_lower *l, struct xm_buffer *b, const void *bytes,
+               uint64_t n_bytes)
+{
+    if (!l->queue)
+        XM_TRY(xm_queue_create(l->p->engine, &l->queue, l->err));
+    return xm_queue_write(l->queue, b, 0, bytes, n_bytes, l->err);
+}
+
+/* Uploads a constant; floats become f32 so that every kernel reads them alike. */
+static enum xm_status
+upload(struct xm_lower *l, const struct xm_value *v, enum xm_element e,
+       struct xm_buffer **out)
+{
+    const struct xm_node *n = v->node;
+    struct xm_dim elements = xm_shape_elements(&l->g->dims, &v->type.shape);
+    void *bytes = NULL;
+    uint64_t n_bytes = 0;
+    enum xm_status s;
+    if (n->op == XM_OP_WEIGHT)
+        s = expand_weight(&n->attr.weight, &bytes, &n_bytes, l->err);
+    else
+        s = convert_constant(&n->attr.data, v->type.element, e, (uint64_t)elements.n,
+                             &bytes, &n_bytes, l->err);
+    if (s == XM_OK)
+        s = xm_buffer_create(l->p->engine, XM_USE_WEIGHT, n_bytes ? n_bytes : 1, out,
+                             l->err);
+    if (s == XM_OK && n_bytes)
+        s = write_constant(l, *out, bytes, n_bytes);
+    xm_free(bytes);
+    return s;
+}
+
+static enum xm_element
+constant_element(const struct xm_value *v)
+{
+    enum xm_element e = v->type.element;
+    return xm_element_is_float(e) ? XM_F32 : xm_element_bits(e) < 8 ? XM_I32 : e;
+}
+
+enum xm_status
+xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *out)
+{
+    uint32_t *known = &l->first_value[l->first_result[v->node->id] + v->index];
+    *out = *known;
+    if (*out == XM_NO_VALUE) {
+        XM_TRY(xm_lower_region_before(l, v->node));
+        *out = *known;
+    }
+    if (*out != XM_NO_VALUE)
+        return XM_OK;
+    if (!xm_value_is_const(v))
+        return xm_fail(l->err, XM_INVALID, "%%%u %s '%s' is used before it is computed",
+                       v->node->id, xm_op_info(v->node->op)->text, v->node->name);
+    enum xm_element e = constant_element(v);
+    XM_TRY(xm_lower_new_value(l, v, e, &v->type.shape, XM_PLACE_CONST, out));
+    *known = *out;
+    return upload(l, v, e, &l->p->values[*out].buffer); /* freed with the program */
+}
+
+enum xm_status
+xm_lower_value_as(struct xm_lower *l, struct xm_value *v, enum xm_element e,
+                  uint32_t *out)
+{
+    uint32_t from = XM_NO_VALUE;
+    XM_TRY(xm_lower_value(l, v, &from));
+    *out = from;
+    if (l->p->values[from].element == e)
+        return XM_OK;
+    struct xm_eltwise_desc desc = {
+        .fn = XM_FN_CONVERT, .a = l->p->values[from].element, .y = e};
+    struct xm_primitive *primitive = NULL;
+    if (xm_eltwise_supports(&desc))
+        return XM_UNSUPPORTED;
+    XM_TRY(xm_eltwise_create(l->p->engine, &desc, &primitive, l->err));
+    enum xm_status s =
+        xm_lower_new_value(l, NULL, e, &v->type.shape, XM_PLACE_ACTIVATION, out);
+    if (s != XM_OK) {
+        xm_primitive_destroy(primitive);
+        return s;
+    }
+    uint32_t operands[XM_ELTWISE_N_OPERANDS] = {from, XM_NO_VALUE, XM_NO_VALUE, *out};
+    return xm_lower_step(l, NULL, XM_STEP_PRIMITIVE, primitive, operands,
+                         XM_ELTWISE_N_OPERANDS, NULL);
+}
+
+enum xm_status
+xm_lower_like_result(struct xm_lower *l, const struct xm_node *n, uint32_t i,
+                     uint32_t *out)
+{
+    const enum xm_element e = xm_lower_element(&n->out[0]);
+    return xm_element_is_float(e) ? xm_lower_value_as(l, xm_in(n, i), e, out)
+                                  : xm_lower_value(l, xm_in(n, i), out);
+}
+
+enum xm_status
+xm_lower_f32_buffer(struct xm_lower *l, const struct xm_value *v, struct xm_buffer **out)
+{
+    *out = NULL;
+    if (xm_is_none(v))
+        return XM_OK;
+    if (!xm_value_is_const(v))
+        return XM_UNSUPPORTED;
+    uint32_t id = XM_NO_VALUE;
+    XM_TRY(xm_lower_value(l, &v->node->out[v->index], &id));
+    if (l->p->values[id].element != XM_F32)
+        return XM_UNSUPPORTED;
+    *out = l->p->values[id].buffer;
+    return XM_OK;
+}
+
+/* Whether `have` is this weight in this place: the same bytes, read in the same way. */
+static bool
+is_same_weight(const struct xm_device_weight *have, const struct xm_weight *w,
+               bool on_host)
+{
+    return have->on_host == on_host && xm_weight_same(&have->file, w);
+}
+
+/* Whether oneDNN may read the weights; a plan makes the buffers that a run will make. */
+static bool
+suits_onednn(const struct xm_program *p)
+{
+    return p->onednn ||
+           (p->config.use_onednn == XM_YES && xm_engine_only_counts(p->engine) &&
+            xm_onednn_could_open(xm_engine_info(p->engine)));
+}
+
+/* Whether this weight may have to share its kernels with one in host memory: with both in one
+ * format. */
+static bool
+offloads(const struct xm_lower *l, const struct xm_weight *w)
+{
+    return w->experts > 1 && l->p->config.offload_ratio > 0;
+}
+
+/* Whether a layer's experts, of so many bytes, are of the OFFLOAD_RATIO percent that stay in
+ * host memory. They are spread over the layers; of what cannot be divided rather more stay than
+ * fewer. */
+static bool
+stay_on_host(struct xm_lower *l, uint64_t bytes)
+{
+    l->expert_bytes += bytes;
+    if (100 * l->host_expert_bytes >= l->p->config.offload_ratio * l->expert_bytes)
+        return false;
+    l->host_expert_bytes += bytes;
+    return true;
+}
+
+/* The pages of the file that have been copied need not stay in memory beside the copy. */
+static void
+forget_copied(const struct xm_program *p, const struct xm_device_weight *w)
+{
+    const struct {
+        const struct xm_bytes *bytes;
+        const struct xm_buffer *copy;
+    } parts[] = {{&w->host.data, w->data},
+                 {&w->host.scale, w->scale},
+                 {&w->host.zero_point, w->zero_point}};
+    for (size_t i = 0; i < XM_ARRAY_LEN(parts); i++) {
+        if (!parts[i].copy || xm_buffer_kind(parts[i].copy) == XM_MEMORY_MAPPED)
+            continue;
+        for (uint32_t m = 0; m < p->n_mappings; m++) {
+            if (p->mappings[m]->forget)
+                p->mappings[m]->forget(p->mappings[m], parts[i].bytes->p,
+                                       parts[i].bytes->n);
+        }
+    }
+}
+
+/* Room for one more in the list of weights. */
+static enum xm_status
+reserve_weight(struct xm_lower *l)
+{
+    struct xm_program *p = l->p;
+    if (p->n_weights < l->weights_capacity)
+        return XM_OK;
+    uint32_t capacity = l->weights_capacity ? 2 * l->weights_capacity : 64;
+    struct xm_device_weight **list =
+        xm_realloc(p->weights, capacity * sizeof(struct xm_device_weight *));
+    if (!list)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for the list of weights");
+    p->weights = list;
+    l->weights_capacity = capacity;
+    return XM_OK;
+}
+
+static enum xm_status
+lower_weight(struct xm_lower *l, const struct xm_weight *w, bool on_host, bool turns,
+             struct xm_device_weight **out)
+{
+    struct xm_program *p = l->p;
+    for (uint32_t i = 0; i < p->n_weights; i++) {
+        if (is_same_weight(p->weights[i], w, on_host)) {
+            *out = p->weights[i];
+            return XM_OK;
+        }
+    }
+    XM_TRY(reserve_weight(l));
+    XM_TRY(on_host ? xm_host_weight_create(p->engine, w, out, l->err)
+                   : xm_device_weight_create(p->engine, w, out, l->err));
+    p->weights[p->n_weights++] = *out;
+    if (turns && suits_onednn(p) && !offloads(l, w) &&
+        xm_onednn_weight_can_turn(xm_engine_info(p->engine), w))
+        XM_TRY(xm_onednn_weight_turn(p->engine, *out, l->err));
+    p->weight_bytes += xm_weight_bytes(w);
+    p->host_weight_bytes += on_host ? xm_weight_bytes(w) : 0;
+    forget_copied(p, *out);
+    return XM_OK;
+}
+
+enum xm_status
+xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v, uint32_t n,
+                 struct xm_device_weight **out, uint64_t *host_bytes)
+{
+    uint64_t experts = 0;
+    bool turns = true; /* oneDNN takes no experts with gate and up in one weight */
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = NULL;
+        turns = turns && (n == 1 || !xm_is_none(v[i]));
+        if (xm_is_none(v[i]))
+            continue;
+        if (v[i]->node->op != XM_OP_WEIGHT)
+            return XM_UNSUPPORTED;
+        const struct xm_weight *w = &v[i]->node->attr.weight;
+        experts += w->experts > 1 ? xm_weight_bytes(w) : 0;
+    }
+    bool on_host = experts && stay_on_host(l, experts);
+    *host_bytes = on_host ? experts : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!xm_is_none(v[i]))
+            XM_TRY(lower_weight(l, &v[i]->node->attr.weight, on_host, turns, &out[i]));
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_lower_weight(struct xm_lower *l, const struct xm_value *v,
+                struct xm_device_weight **out)
+{
+    uint64_t host_bytes;
+    return xm_lower_experts(l, &v, 1, out, &host_bytes);
+}

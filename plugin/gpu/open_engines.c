@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/gpu/open_engines.h"
+
+#include <string.h>
+
+#include "runtime/util/memory.h"
+
+/* An open device, with the settings that it was opened with. */
+struct xm_open_engine {
+    struct xm_open_engine *next;
+    uint32_t index;
+    struct xm_config config;
+    struct xm_engine *engine; /* referenced */
+};
+
+void
+xm_open_engines_init(struct xm_open_engines *l, xm_engine_open_fn open)
+{
+    pthread_mutex_init(&l->lock, NULL);
+    l->open = open;
+    l->first = NULL;
+}
+
+/* Takes the entry that *link points to out of the list. */
+static void
+drop(struct xm_open_engine **link)
+{
+    struct xm_open_engine *e = *link;
+    *link = e->next;
+    xm_engine_unref(e->engine);
+    xm_free(e);
+}
+
+/* The lock is held. */
+static void
+drop_lost(struct xm_open_engines *l)
+{
+    struct xm_open_engine **link = &l->first;
+    while (*link) {
+        if (xm_engine_is_lost((*link)->engine))
+            drop(link);
+        else
+            link = &(*link)->next;
+    }
+}
+
+/* Whether an engine opened with `a` serves `b`: these options are the engine's own. */
+static bool
+same_engine(const struct xm_config *a, const struct xm_config *b)
+{
+    return a->profiling == b->profiling && a->queue_type == b->queue_type &&
+           a->use_onednn == b->use_onednn && a->copy_weights == b->copy_weights &&
+           strcmp(a->cache_dir, b->cache_dir) == 0;
+}
+
+/* Opens the device; the lock is held. */
+static enum xm_status
+add(struct xm_open_engines *l, uint32_t index, const struct xm_config *config,
+    struct xm_open_engine **out, struct xm_error *err)
+{
+    struct xm_open_engine *e = xm_calloc(1, sizeof(*e));
+    if (!e)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for an engine");
+    enum xm_status s = l->open(index, config, &e->engine, err);
+    if (s != XM_OK) {
+        xm_free(e);
+        return s;
+    }
+    e->index = index;
+    e->config = *config;
+    e->next = l->first;
+    l->first = *out = e;
+    return XM_OK;
+}
+
+enum xm_status
+xm_open_engines_get(struct xm_open_engines *l, uint32_t index,
+                    const struct xm_config *config, struct xm_engine **out,
+                    struct xm_error *err)
+{
+    enum xm_status s = XM_OK;
+    pthread_mutex_lock(&l->lock);
+    drop_lost(l);
+    struct xm_open_engine *e = l->first;
+    while (e && (e->index != index || !same_engine(&e->config, config)))
+        e = e->next;
+    if (!e)
+        s = add(l, index, config, &e, err);
+    if (s == XM_OK) {
+        xm_engine_ref(e->engine);
+        *out = e->engine;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return s;
+}
+
+void
+xm_open_engines_memory(struct xm_open_engines *l, uint32_t index,
+                       struct xm_memory_stats *sum)
+{
+    struct xm_memory_stats m;
+    *sum = (struct xm_memory_stats){0};
+    pthread_mutex_lock(&l->lock);
+    drop_lost(l);
+    for (const struct xm_open_engine *e = l->first; e; e = e->next) {
+        if (e->index != index)
+            continue;
+        xm_engine_memory_stats(e->engine, &m);
+        for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++)
+            sum->now[k] += m.now[k];
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+void
+xm_open_engines_free(struct xm_open_engines *l)
+{
+    while (l->first)
+        drop(&l->first);
+    pthread_mutex_destroy(&l->lock);
+}

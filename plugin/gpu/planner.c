@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/gpu/planner.h"
+
+#include <inttypes.h>
+
+#include "plugin/gpu/request.h"
+#include "runtime/counting/counting.h"
+#include "runtime/host_memory.h"
+#include "runtime/levelzero/levelzero.h"
+#include "runtime/util/log.h"
+
+enum {
+    FIRST_CONTEXT = 256,  /* of the search for the largest one; also its grain       */
+    USUAL_CHUNK = 512,    /* of which no device has said that it is too much           */
+    USUAL_CONTEXT = 4096, /* for which experts are moved out of the way              */
+    MANY_TIMES = 4,       /* a device with this many times the weights is not counted */
+    LEFT_FREE = 8         /* an expert cache leaves the eighth part                    */
+};
+
+/* ---- compiling to count ------------------------------------------------------------- */
+
+static enum xm_status
+compile(const struct xm_device_info *info, const struct xm_config *config,
+        struct xm_graph *g, bool keep_graph, struct xm_program **out,
+        struct xm_error *err)
+{
+    const struct xm_compile_options options = {.last_logits = true,
+                                               .keep_graph = keep_graph};
+    struct xm_engine *engine = NULL;
+    enum xm_status s = xm_counting_engine_create(info, config, &engine, err);
+    if (s != XM_OK) {
+        xm_graph_destroy(g);
+        return s;
+    }
+    s = xm_program_create(engine, config, g, &options, out, err);
+    xm_engine_unref(engine); /* the program holds it */
+    return s;
+}
+
+enum xm_status
+xm_planner_compile(const struct xm_device_info *info, const struct xm_config *config,
+                   struct xm_graph *g, struct xm_program **out, struct xm_error *err)
+{
+    return compile(info, config, g, false, out, err);
+}
+
+enum xm_status
+xm_planner_compile_open(const struct xm_device_info *info, const struct xm_config *config,
+                        struct xm_graph *g, struct xm_program **out, struct xm_error *err)
+{
+    return compile(info, config, g, true, out, err);
+}
+
+/* `p` once more on a counting engine: its graph has been rewritten and stays p's. */
+static enum xm_status
+lower_to_count(const struct xm_program *p, struct xm_graph *g, struct xm_program **out,
+               struct xm_error *err)
+{
+    struct xm_program *c = xm_calloc(1, sizeof(*c));
+    if (!c)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a program");
+    c->refs = 1;
+    c->config = p->config;
+    enum xm_status s = xm_counting_engine_create(
+        xm_engine_info(p->engine), xm_engine_config(p->engine), &c->engine, err);
+    if (s == XM_OK)
+        s = xm_lower(c, g, err);
+    if (s != XM_OK) {
+        xm_program_unref(c);
+        return s;
+    }
+    *out = c;
+    return XM_OK;
+}
+
+/* ---- counting ------------------------------------------------------------------------ */
+
+/* Zeroed bytes of the port's shape for one sequence of `tokens` more tokens. */
+static enum xm_status
+make_input(const struct xm_port *port, int64_t tokens, uint64_t past,
+           struct xm_host_tensor *t, struct xm_error *err)
+{
+    const struct xm_binding bindings[] = {
+        {"batch", 1}, {"tokens", tokens}, {"past", (int64_t)past}};
+    const struct xm_shape *shape = &port->type.shape;
+    uint64_t n = 1;
+    *t = (struct xm_host_tensor){.element = port->type.element, .rank = shape->rank};
+    for (uint32_t i = 0; i < shape->rank; i++) {
+        enum xm_status s =
+            xm_dim_eval(shape->dim[i], bindings, XM_ARRAY_LEN(bindings), &t->dim[i], err);
+        if (s != XM_OK) {
+            xm_error_prefix(err, "a plan for input '%s'", port->name);
+            return s;
+        }
+        n *= (uint64_t)t->dim[i];
+    }
+    if (!xm_element_bytes(t->element, n, &t->bytes))
+        return xm_fail(err, XM_UNSUPPORTED, "a plan for input '%s': %s has no size",
+                       port->name, xm_element_text(t->element));
+    t->data = xm_calloc(t->bytes + 1, 1);
+    return t->data ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+}
+
+enum xm_status
+xm_planner_feed(struct xm_request *r, int64_t tokens, struct xm_error *err)
+{
+    const struct xm_program *p = xm_request_program(r);
+    struct xm_host_tensor *in = xm_calloc(p->n_inputs + 1, sizeof(*in));
+    if (!in)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+    enum xm_status s = XM_OK;
+    for (uint32_t i = 0; i < p->n_inputs && s == XM_OK; i++) {
+        s = make_input(&p->inputs[i], tokens, xm_request_past(r), &in[i], err);
+        if (s == XM_OK)
+            s = xm_request_set_input(r, i, &in[i], err);
+    }
+    if (s == XM_OK)
+        s = xm_request_infer(r, err);
+    for (uint32_t i = 0; i < p->n_inputs; i++)
+        xm_free(in[i].data);
+    xm_free(in);
+    return s;
+}
+
+static enum xm_status
+fill_context(struct xm_request *r, uint64_t context, struct xm_error *err)
+{
+    if (context > INT64_MAX / 2)
+        return xm_fail(err, XM_INVALID, "a context of %" PRIu64 " positions", context);
+    if (context > 1)
+        XM_TRY(xm_planner_feed(r, (int64_t)context - 1, err));
+    return xm_planner_feed(r, 1, err);
+}
+
+static void
+add_request(const struct xm_request *r, struct xm_memory_need *need)
+{
+    struct xm_request_stats stats;
+    xm_request_stats(r, &stats);
+    need->kv = stats.kv_bytes; /* of all */
+    need->activations += stats.activation_bytes;
+    need->scratch += stats.scratch_bytes;
+    need->io += stats.io_bytes;
+}
+
+static uint64_t
+on_host(const uint64_t bytes[XM_MEMORY_KIND_COUNT])
+{
+    return bytes[XM_MEMORY_USM_HOST] + bytes[XM_MEMORY_CL_HOST];
+}
+
+static uint64_t
+on_device(const uint64_t bytes[XM_MEMORY_KIND_COUNT])
+{
+    return bytes[XM_MEMORY_CL] + bytes[XM_MEMORY_USM_DEVICE] +
+           bytes[XM_MEMORY_USM_SHARED];
+}
+
+/* Rows of a step's result that one token has: of unfused experts, one each. */
+static uint64_t
+rows_of_token(const struct xm_program *p, const struct xm_step *s)
+{
+    const struct xm_shape *shape = &p->values[xm_step_operands(s)[s->cost.result]].shape;
+    uint64_t rows = 1;
+    for (uint32_t i = 0; i + 1 < shape->rank; i++)
+        rows *= xm_dim_is_const(shape->dim[i]) ? (uint64_t)shape->dim[i].n : 1;
+    return rows;
+}
+
+static void
+count_token(const struct xm_program *p, struct xm_memory_need *need)
+{
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const struct xm_step *s = &p->steps[i];
+        if (s->cost.bytes == 0)
+            continue;
+        uint64_t rows = rows_of_token(p, s);
+        need->token_weights += rows * s->cost.bytes;
+        need->token_experts += rows * s->cost.expert_bytes;
+    }
+}
+
+static void
+count_weights(const struct xm_program *p, struct xm_memory_need *need)
+{
+    xm_counting_forget_peaks(p->engine);
+    xm_engine_memory_stats(p->engine, &need->kinds);
+    need->expert_cache = p->expert_cache_bytes;
+    need->weights = need->kinds.total_now - need->expert_cache;
+    need->host_weights = on_host(need->kinds.now);
+    need->mapped_weights = need->kinds.now[XM_MEMORY_MAPPED];
+    for (uint32_t i = 0; i < p->n_weights; i++) {
+        if (p->weights[i]->host.experts > 1)
+            need->experts += xm_weight_bytes(&p->weights[i]->host);
+    }
+    count_token(p, need);
+}
+
+enum xm_status
+xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
+                 struct xm_memory_need *out, struct xm_error *err)
+{
+    *out = (struct xm_memory_need){0};
+    struct xm_request **list = xm_calloc(wish->requests + 1, sizeof(struct xm_request *));
+    if (!list)
+        return xm_fail(err, XM_NO_MEMORY,
+                       "out of memory for a plan of %" PRIu64 " requests",
+                       wish->requests);
+    if (p->kv_pool)
+        xm_kv_pool_trim(p->kv_pool); /* of an earlier wish */
+    count_weights(p, out);
+    if (p->kv_pool)
+        xm_kv_pool_expect(p->kv_pool, wish->requests, wish->context);
+    enum xm_status s = XM_OK;
+    for (uint64_t i = 0; i < wish->requests && s == XM_OK; i++) {
+        s = xm_request_create(p, &list[i], err);
+        if (s == XM_OK)
+            s = fill_context(list[i], wish->context, err);
+        if (s == XM_OK)
+            add_request(list[i], out);
+    }
+    if (s == XM_OK)
+        xm_engine_memory_stats(p->engine, &out->kinds);
+    for (uint64_t i = 0; i < wish->requests; i++)
+        xm_request_destroy(list[i]);
+    xm_free(list);
+    return s;
+}
+
+/* ---- what there is ------------------------------------------------------------------- */
+
+static uint64_t
+less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+void
+xm_planner_room(const struct xm_device_info *info, const struct xm_memory_stats *in_use,
+                struct xm_memory_room *out)
+{
+    uint64_t host = xm_host_memory_free(), free_bytes;
+    bool is_cpu = xm_device_has(info, XM_CAP_HOST_VISIBLE);
+    *out = (struct xm_memory_room){.host = host ? host : UINT64_MAX,
+                                   .host_is_device =
+                                       is_cpu || xm_device_has(info, XM_CAP_UNIFIED)};
+    out->device = less(info->global_bytes, in_use ? on_device(in_use->now) : 0);
+    /* Other processes have some of it, too. */
+    if (!out->host_is_device && xm_ze_memory_free(info, &free_bytes) &&
+        free_bytes < out->device)
+        out->device = free_bytes;
+    /* A CPU device's driver may count one node of the machine's memory only. */
+    if (is_cpu || (out->host_is_device && out->host < out->device))
+        out->device = out->host;
+    out->known = is_cpu ? host > 0 : info->global_bytes > 0;
+}
+
+/* What has to stay of the mapped weights. */
+static uint64_t
+mapped(const struct xm_memory_need *need, const struct xm_memory_room *room)
+{
+    return room->is_for_mapped ? need->mapped_weights : 0;
+}
+
+uint64_t
+xm_planner_of_device(const struct xm_memory_need *need, const struct xm_memory_room *room)
+{
+    return room->host_is_device ? need->kinds.total_peak + mapped(need, room)
+                                : on_device(need->kinds.peak);
+}
+
+uint64_t
+xm_planner_of_host(const struct xm_memory_need *need, const struct xm_memory_room *room)
+{
+    return room->host_is_device ? 0 : on_host(need->kinds.peak) + mapped(need, room);
+}
+
+uint64_t
+xm_planner_excess(const struct xm_memory_need *need, const struct xm_memory_room *room)
+{
+    uint64_t device = less(xm_planner_of_device(need, room), room->device);
+    uint64_t host = less(xm_planner_of_host(need, room), room->host);
+    return room->known ? device + host : 0;
+}
+
+uint64_t
+xm_planner_token_disk(const struct xm_memory_need *need,
+                      const struct xm_memory_room *room)
+{
+    const uint64_t others =
+        room->host_is_device ? need->kinds.total_peak : on_host(need->kinds.peak);
+    const uint64_t held = less(room->host, others);
+    const uint64_t dense = less(need->token_weights, need->token_experts);
+    if (!room->known || need->mapped_weights <= held)
+        return 0;
+    if (need->mapped_weights < need->experts) /* only experts are read in place */
+        return (uint64_t)((double)need->token_experts *
+                          (double)(need->mapped_weights - held) / (double)need->experts);
+    if (held <= dense || need->experts == 0)
+        return need->token_weights;
+    double missing = 1.0 - (double)(held - dense) / (double)need->experts;
+    return missing > 0.0 ? (uint64_t)(missing * (double)need->token_experts) : 0;
+}
+
+uint32_t
+xm_planner_expert_cache(const struct xm_memory_need *need,
+                        const struct xm_memory_room *room)
+{
+    /* Tables and biases come on top; part of the room is left for longer contexts, and for what the
+     * driver takes. */
+    const uint64_t all = need->host_weights + need->host_weights / 64 + (1 << 20);
+    uint64_t left = less(room->device, on_device(need->kinds.peak));
+    if (!room->known || room->host_is_device || !need->host_weights)
+        return 0;
+    left -= left / LEFT_FREE;
+    left = (left < all ? left : all) >> 20;
+    return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
+}
+
+/* A buffer that the device could not even allocate is too much, and no failure. */
+static enum xm_status
+wish_fits(struct xm_program *p, const struct xm_plan_wish *wish,
+          const struct xm_memory_room *room, bool *fits, struct xm_error *err)
+{
+    struct xm_memory_need need;
+    struct xm_error why = {0};
+    enum xm_status s = xm_planner_count(p, wish, &need, &why);
+    *fits = s == XM_OK && xm_planner_excess(&need, room) == 0;
+    if (s == XM_OK || s == XM_NO_MEMORY)
+        return XM_OK;
+    return xm_fail(err, s, "%s", why.text);
+}
+
+enum xm_status
+xm_planner_largest_context(struct xm_program *p, const struct xm_memory_room *room,
+                           uint64_t requests, uint64_t most, uint64_t *out,
+                           struct xm_error *err)
+{
+    struct xm_plan_wish wish = {FIRST_CONTEXT, requests};
+    uint64_t fits = 0, too_much = most + 1;
+    bool good;
+    *out = 0;
+    while (too_much - fits > (fits ? FIRST_CONTEXT : 1)) {
+        if (wish.context > most)
+            wish.context = most;
+        XM_TRY(wish_fits(p, &wish, room, &good, err));
+        if (good)
+            fits = wish.context;
+        else
+            too_much = wish.context;
+        if (too_much > most && fits < most)
+            wish.context = 2 * fits; /* nothing was too much yet */
+        else
+            wish.context = fits + (too_much - fits) / 2;
+    }
+    *out = fits;
+    return XM_OK;
+}
+
+/* ---- fitting a program ---------------------------------------------------------------- */
+
+static uint64_t
+weight_bytes(const struct xm_graph *g)
+{
+    uint64_t bytes = 0;
+    xm_for_each_node(n, g)
+    {
+        if (n->op == XM_OP_WEIGHT)
+            bytes += xm_weight_bytes(&n->attr.weight);
+    }
+    return bytes;
+}
+
+static enum xm_status
+excess_of(const struct xm_program *p, struct xm_graph *g, uint64_t context,
+          const struct xm_memory_room *room, struct xm_memory_need *need,
+          uint64_t *excess, struct xm_error *err)
+{
+    const struct xm_plan_wish wish = {context, 1};
+    struct xm_program *c = NULL;
+    XM_TRY(lower_to_count(p, g, &c, err));
+    enum xm_status s = xm_planner_count(c, &wish, need, err);
+    if (s == XM_OK)
+        *excess = xm_planner_excess(need, room);
+    xm_program_unref(c);
+    return s;
+}
+
+uint64_t
+xm_planner_kernels(const struct xm_program *p, struct xm_graph *g)
+{
+    struct xm_program *c = NULL;
+    if (lower_to_count(p, g, &c, NULL) != XM_OK)
+        return 0;
+    const uint64_t n = xm_engine_kernels_built(c->engine);
+    xm_program_unref(c);
+    return n;
+}
+
+/* The percentage of the experts that has to go for `excess` bytes to be free. */
+static uint32_t
+ratio_for(uint64_t excess, uint64_t experts)
+{
+    double percent = experts ? 100.0 * (double)excess / (double)experts : 100.0;
+    return percent >= 99.0 ? 100 : (uint32_t)percent + 1;
+}
+
+static enum xm_status
+refuse(const struct xm_program *p, const struct xm_memory_need *need,
+       const struct xm_memory_room *room, uint64_t excess, struct xm_error *err)
+{
+    const double mib = 1048576.0;
+    const char *help =
+        p->config.offload_ratio < 100 && need->experts && !room->host_is_device
+            ? "a larger OFFLOAD_RATIO leaves more experts in host memory"
+            : "a model with smaller weights would";
+    return xm_fail(
+        err, XM_NO_MEMORY,
+        "the model does not fit on %s: weights of %.0f MiB and %.0f MiB for one "
+        "token are %.0f MiB more than there is; %s",
+        xm_engine_info(p->engine)->name, (double)need->weights / mib,
+        (double)(need->kinds.total_peak - need->weights) / mib, (double)excess / mib + 1,
+        help);
+}
+
+/* A chunk with a value or a scratch that the device does not allocate in one piece is halved. */
+static enum xm_status
+fit_chunk(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
+{
+    const struct xm_memory_room any = {0};
+    const uint32_t asked = p->config.ubatch;
+    enum xm_status s = XM_NO_MEMORY;
+    while (p->config.ubatch > USUAL_CHUNK && s == XM_NO_MEMORY) {
+        struct xm_memory_need need;
+        struct xm_error why = {0};
+        uint64_t excess;
+        s = excess_of(p, g, (uint64_t)p->config.ubatch + 1, &any, &need, &excess, &why);
+        if (s == XM_NO_MEMORY)
+            p->config.ubatch /= 2;
+        else if (s != XM_OK)
+            return xm_fail(err, s, "%s", why.text);
+    }
+    if (p->config.ubatch != asked && !xm_engine_only_counts(p->engine))
+        xm_log(
+            XM_LOG_WARNING,
+            "prompts go through the model %u tokens at a time, not %u: %s allocates at "
+            "most %.0f MiB at once",
+            p->config.ubatch, asked, xm_engine_info(p->engine)->name,
+            (double)xm_engine_info(p->engine)->max_alloc_bytes / 1048576.0);
+    return XM_OK;
+}
+
+/* Moves experts to the host and chooses the size of their cache, where the user has not said so. A
+ * token is better served by a cache for half of many experts than by having fewer on the host and
+ * no cache. */
+static enum xm_status
+share_memory(struct xm_program *p, struct xm_graph *g, const struct xm_memory_room *room,
+             uint32_t *chosen, struct xm_error *err)
+{
+    struct xm_config *c = &p->config;
+    struct xm_memory_need need;
+    uint64_t excess = 0;
+    bool open_cache = !xm_config_user_set(c, XM_OPTION_expert_cache);
+    if (!xm_config_user_set(c, XM_OPTION_offload_ratio)) {
+        XM_TRY(excess_of(p, g, USUAL_CONTEXT, room, &need, &excess, err));
+        if (excess)
+            excess += open_cache ? excess : (uint64_t)c->expert_cache << 20;
+        *chosen = excess ? ratio_for(excess, need.experts) : 0;
+        c->offload_ratio = *chosen;
+    }
+    if (open_cache && c->offload_ratio) {
+        XM_TRY(excess_of(p, g, USUAL_CONTEXT, room, &need, &excess, err));
+        c->expert_cache = xm_planner_expert_cache(&need, room);
+    }
+    return XM_OK;
+}
+
+/* Checks what the device is left to hold. */
+static enum xm_status
+fit_weights(struct xm_program *p, struct xm_graph *g, const struct xm_memory_room *room,
+            struct xm_error *err)
+{
+    struct xm_memory_need need;
+    uint64_t excess = 0;
+    uint32_t chosen = 0;
+    if (!room->host_is_device)
+        XM_TRY(share_memory(p, g, room, &chosen, err));
+    XM_TRY(excess_of(p, g, 1, room, &need, &excess, err));
+    if (excess)
+        return refuse(p, &need, room, excess, err);
+    if (chosen)
+        xm_log(XM_LOG_WARNING,
+               "%u %% of the experts stay in host memory and are read from there: all of "
+               "the model does not fit on %s",
+               chosen, xm_engine_info(p->engine)->name);
+    return XM_OK;
+}
+
+enum xm_status
+xm_planner_fit(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_memory_stats in_use;
+    struct xm_memory_room room;
+    if (p->config.ubatch > USUAL_CHUNK)
+        XM_TRY(fit_chunk(p, g, err));
+    if (xm_engine_only_counts(p->engine))
+        return XM_OK; /* a plan says what is missing */
+    xm_engine_memory_stats(p->engine, &in_use);
+    xm_planner_room(xm_engine_info(p->engine), &in_use, &room);
+    bool offloads = p->config.offload_ratio && !room.host_is_device;
+    if (!room.known || (!offloads && weight_bytes(g) < room.device / MANY_TIMES))
+        return XM_OK;
+    return fit_weights(p, g, &room, err);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The program's life, and its print.
+ */
+#include "plugin/gpu/program.h"
+
+#include <string.h>
+
+#include "plugin/gpu/expert_caches.h"
+#include "primitives/onednn/onednn.h"
+
+static void
+free_parts(struct xm_program *p)
+{
+    xm_expert_caches_destroy(p);
+    xm_kv_pool_destroy(p->kv_pool);
+    for (uint32_t i = 0; i < p->n_steps; i++)
+        xm_primitive_destroy(p->steps[i].primitive);
+    for (uint32_t i = 0; i < p->n_values; i++)
+        xm_buffer_unref(p->values[i].buffer);
+    for (uint32_t i = 0; i < p->n_weights; i++)
+        xm_device_weight_unref(p->weights[i]);
+    for (uint32_t i = 0; i < p->n_mappings; i++)
+        xm_mapping_unref(p->mappings[i]);
+    xm_onednn_unref(p->onednn);
+    xm_free(p->steps);
+    xm_free(p->values);
+    xm_free(p->weights);
+    xm_free(p->mappings);
+    xm_free(p->inputs);
+    xm_free(p->outputs);
+    xm_free(p->kv);
+    xm_free(p->reports);
+    xm_free(p->rules_text);
+    xm_free(p->notes_text);
+    xm_graph_destroy(p->graph);
+    xm_dim_pool_free(&p->dims);
+    xm_arena_free(&p->arena);
+}
+
+uint32_t
+xm_program_root(const struct xm_program *p, uint32_t value)
+{
+    while (p->values[value].place == XM_PLACE_ALIAS)
+        value = p->values[value].alias;
+    return value;
+}
+
+void
+xm_program_ref(struct xm_program *p)
+{
+    xm_refs_add(&p->refs);
+}
+
+void
+xm_program_unref(struct xm_program *p)
+{
+    if (!p || xm_refs_drop(&p->refs) > 0)
+        return;
+    struct xm_engine *engine = p->engine;
+    free_parts(p);
+    xm_free(p);
+    xm_engine_unref(engine);
+}
+
+static void
+print_value(const struct xm_program *p, uint32_t id, struct xm_strbuf *out)
+{
+    if (id == XM_NO_VALUE) {
+        xm_strbuf_add(out, " _");
+        return;
+    }
+    struct xm_type type = {p->values[id].element, p->values[id].shape};
+    xm_strbuf_printf(out, " v%u:", id);
+    xm_type_print(&type, out);
+}
+
+void
+xm_program_print(const struct xm_program *p, struct xm_strbuf *out)
+{
+    static const char *const kinds[] = {"", " (cache)", " (copy)", " (host)"};
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const struct xm_step *s = &p->steps[i];
+        const uint32_t *operands = xm_step_operands(s);
+        xm_strbuf_printf(out, "%4u %s%s", i, s->op, kinds[s->kind]);
+        for (uint32_t o = 0; o < s->n_operands; o++)
+            print_value(p, operands[o], out);
+        xm_strbuf_printf(out, "  # \"%s\"\n", s->name);
+    }
+}

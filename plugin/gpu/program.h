@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program: what compile makes of a graph for one device. Steps in order with chosen
+ * primitives, values with symbolic sizes, weights on the device. Immutable after
+ * xm_program_create; shared by its requests from any thread; refcounted.
+ *
+ * A step's operands are indices of values. Values that only re-label another one
+ * (reshape) share its storage. Sizes become numbers in a request, when inputs give the
+ * symbols values.
+ */
+#ifndef XM_PLUGIN_GPU_PROGRAM_H
+#define XM_PLUGIN_GPU_PROGRAM_H
+
+#include "plugin/gpu/kv/kv_pool.h"
+#include "primitives/attention/attention.h"
+#include "primitives/form.h"
+#include "primitives/layout/layout.h"
+#include "primitives/primitive.h"
+#include "transformations/graph/graph.h"
+#include "transformations/pipeline.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_STEP_OPERANDS = 24, XM_NO_VALUE = UINT32_MAX };
+
+/* Where a value's bytes are. */
+enum xm_place {
+    XM_PLACE_ACTIVATION, /* in the request's activation block, at a planned offset */
+    XM_PLACE_INPUT,  /* a buffer of the request that the host writes                    */
+    XM_PLACE_OUTPUT, /* a buffer of the request that the host reads                     */
+    XM_PLACE_CONST,  /* `buffer`, written at compile time                               */
+    XM_PLACE_SHAPE, /* integers the request computes from the symbols and writes        */
+    XM_PLACE_ALIAS  /* the bytes of value `alias`                                       */
+};
+
+struct xm_program_value {
+    enum xm_place place;
+    enum xm_element element; /* on the device */
+    struct xm_shape shape;   /* dims in the program's pool   */
+    uint32_t alias; /* ALIAS                                                     */
+    struct xm_buffer *buffer;  /* CONST  */
+    const struct xm_dim *dims; /* SHAPE: the integers */
+    uint32_t n_dims;
+    /* steps that write first and read last, of the whole alias set */
+    uint32_t first, last;
+    /* value `prepared` has its first rows, of so many columns, in `form`; plain: there is none */
+    struct xm_rows_form form;
+    uint64_t prepared_cols;
+    uint32_t prepared;
+    bool is_form;                  /* it is such a value: what another is, once more */
+    const struct xm_value *source; /* the graph's; NULL when that is not kept */
+};
+
+enum xm_step_kind {
+    XM_STEP_PRIMITIVE, /* plan and run of the primitive */
+    XM_STEP_ATTENTION, /* with the pages of the sequences of the run */
+    XM_STEP_COPY, /* strided copies computed from the shapes                           */
+    XM_STEP_HOST  /* no kernel for it: the host reference runs it in queue order        */
+};
+
+/* How the spaces of a copy step follow from its operands' shapes. */
+enum xm_copy_kind {
+    XM_COPY_TRANSPOSE, /* ints: the order */
+    XM_COPY_SLICE,  /* ints: start, step for each axis; negative starts count from the end
+                     */
+    XM_COPY_CONCAT, /* operands: the parts, then dst; ints: axis */
+    XM_COPY_SPLIT, /* operands: src, then the parts; ints: axis                         */
+    XM_COPY_BROADCAST,
+    XM_COPY_TILE
+};
+
+/* What a host step evaluates: nodes in order, and the graph's values of its operands: first those
+ * it reads, then those it makes for others. Sizes inside may depend on data. */
+struct xm_region {
+    const struct xm_node **nodes;
+    uint32_t n_nodes;
+    const struct xm_value **values;
+    uint32_t n_in;
+};
+
+/* What a step's weights cost for each row of its result. */
+struct xm_step_cost {
+    uint64_t bytes;         /* read; of experts, those of one token */
+    uint64_t expert_bytes;  /* of them: of routed experts           */
+    uint64_t multiply_adds; /* with a weight                        */
+    uint32_t result;        /* which operand                        */
+};
+
+struct xm_step {
+    enum xm_step_kind kind;
+    const char *name; /* friendly name of the node                              */
+    const char *op;   /* its op's text                                         */
+    struct xm_primitive *primitive;
+    uint32_t n_operands;
+    uint32_t operand[XM_STEP_OPERANDS];
+    uint32_t *more_operands; /* copies with many parts use this instead (arena)        */
+    enum xm_copy_kind copy;
+    int64_t ints[2 * XM_MAX_RANK];
+    uint32_t layer;        /* ATTENTION: index into kv                              */
+    uint64_t host_experts; /* bytes of its routed experts that stay in host memory … */
+    struct xm_expert_cache *experts; /* … and a cache of them; owned; NULL: none     */
+    const struct xm_node *node; /* while the graph is kept; NULL: a region of several */
+    const struct xm_region *region; /* HOST, which always keeps the graph */
+    struct xm_step_cost cost;       /* zero: reads no weight, or a table               */
+};
+
+/* Values, by index: n_operands of them. */
+static inline const uint32_t *
+xm_step_operands(const struct xm_step *s)
+{
+    return s->more_operands ? s->more_operands : s->operand;
+}
+
+/* One cached layer; layers that share a cache share an entry. */
+struct xm_kv_layer {
+    const char *key_state, *value_state;
+    uint32_t heads, d, dv;
+    enum xm_element element;
+    uint64_t page_bytes;
+    uint64_t window; /* the largest of those that read it; 0: one reads all positions */
+};
+
+struct xm_port {
+    const char *name; /* first tensor name, or the friendly name              */
+    const char *const *names;
+    uint32_t n_names;
+    struct xm_type type; /* as in the file, symbolic, program's pool              */
+    uint32_t value;
+    uint64_t rows; /* of the table whose rows an input's integers choose; 0: none */
+};
+
+struct xm_program {
+    int refs;
+    struct xm_engine *engine;
+    struct xm_config config;
+    struct xm_arena arena;
+    struct xm_dim_pool dims;
+    struct xm_graph *graph; /* kept for host steps, verify, weights in place; or NULL */
+    struct xm_mapping **mappings; /* weights used in place */
+    uint32_t n_mappings;
+    struct xm_program_value *values;
+    uint32_t n_values;
+    struct xm_step *steps;
+    uint32_t n_steps;
+    struct xm_port *inputs, *outputs;
+    uint32_t n_inputs, n_outputs;
+    struct xm_kv_layer *kv;
+    uint32_t n_kv;
+    struct xm_kv_pool *kv_pool; /* of all requests; NULL: there are no states */
+    const char *beam_idx; /* the input that reorders states; NULL: none            */
+    const char *key_mask; /* the input that says which positions are seen; NULL    */
+    bool host_states;     /* some states are in the store of the host reference     */
+    struct xm_device_weight **weights;
+    uint32_t n_weights;
+    uint64_t weight_bytes;
+    uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
+    struct xm_expert_caches *expert_caches; /* whose turn it is; NULL: no caches */
+    uint64_t expert_cache_bytes;            /* of all steps' caches              */
+    bool can_chunk; /* prompts may be cut along `tokens`                     */
+    bool
+        is_ragged; /* sequences may be mixed along `tokens`: nothing but attention joins them */
+    struct xm_pass_report *reports;
+    size_t n_reports;
+    uint32_t n_host_steps;
+    struct xm_onednn *onednn; /* open while the program lives; NULL: not used */
+    char *rules_text;         /* which config rules fired                              */
+    char *notes_text;         /* what the passes say of the graph, a sentence a line   */
+};
+
+struct xm_compile_options {
+    bool keep_graph;  /* for verify  */
+    bool last_logits; /* only the last position's row of results that are per token */
+    bool
+        sampled_logits; /* the rows that the input sampled_tokens_indices says, instead */
+};
+
+/* Rewrites `g` (which it owns from now on, also on failure) for the engine's device and
+ * lowers it. */
+enum xm_status xm_program_create(struct xm_engine *engine, const struct xm_config *config,
+                                 struct xm_graph *g,
+                                 const struct xm_compile_options *options,
+                                 struct xm_program **out, struct xm_error *err);
+/* The value whose bytes `value` shares: itself when it is no alias. */
+uint32_t xm_program_root(const struct xm_program *p, uint32_t value);
+void xm_program_ref(struct xm_program *p);
+void xm_program_unref(struct xm_program *p); /* NULL is allowed */
+
+/* kv_budget.c: the pool of a program with states, whose layers are known. */
+enum xm_status xm_program_create_kv_pool(struct xm_program *p, struct xm_error *err);
+
+/* lower.c: steps and values from a rewritten graph. */
+enum xm_status xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err);
+
+/* compile.c: the questions passes may ask, answered by the primitives. */
+struct xm_caps xm_program_caps(const struct xm_device_info *device,
+                               const struct xm_config *config);
+
+/* Steps as text, one a line: number, op, values with their types, name of the node. */
+void xm_program_print(const struct xm_program *p, struct xm_strbuf *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A request: the mutable side of a program. Inputs, the sequences of its batch, whose pages are
+ * the program's (kv/kv_pool.h), the activation block, a queue. Used by one thread at a time;
+ * several requests of one program may run at once.
+ *
+ * One run: bind symbols from the inputs' shapes -> (cut the prompt into chunks of
+ * `ubatch`) -> plan buffers for these sizes (kept from last time when nothing changed) ->
+ * extend the cache -> enqueue every step -> read the outputs: the only wait.
+ */
+#ifndef XM_PLUGIN_GPU_REQUEST_H
+#define XM_PLUGIN_GPU_REQUEST_H
+
+#include "plugin/gpu/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Host bytes with type and concrete shape. Borrowed unless said otherwise. */
+struct xm_host_tensor {
+    enum xm_element element;
+    uint32_t rank;
+    int64_t dim[XM_MAX_RANK];
+    void *data;
+    uint64_t bytes;
+};
+
+struct xm_request;
+
+/* Called after each step of a run, with the queue drained; for verify and tensor dumps.
+ */
+typedef enum xm_status (*xm_step_hook)(struct xm_request *r, uint32_t step,
+                                       const struct xm_operand *operands, void *ctx,
+                                       struct xm_error *err);
+
+enum xm_status xm_request_create(struct xm_program *p, struct xm_request **out,
+                                 struct xm_error *err);
+void xm_request_destroy(struct xm_request *r); /* NULL is allowed */
+
+/* The bytes stay the caller's and must live until the run has ended. */
+enum xm_status xm_request_set_input(struct xm_request *r, uint32_t input,
+                                    const struct xm_host_tensor *t, struct xm_error *err);
+/* Runs to the end. After a failure the states hold the positions that they held before
+ * (states on the host: none) in the order in which they were. */
+enum xm_status xm_request_infer(struct xm_request *r, struct xm_error *err);
+/* The result of the last run: memory of the request, valid until the next run. It is read when it
+ * is first asked for; from then on runs read it before they end, so that there is one wait. Results
+ * with a row for each token of a prompt that ran in chunks have been read in any case. */
+enum xm_status xm_request_output(struct xm_request *r, uint32_t output,
+                                 struct xm_host_tensor *t, struct xm_error *err);
+void xm_request_reset(struct xm_request *r); /* all states empty */
+/* Forgets all positions from `past` on: prefix reuse. A program with states on the host
+ * forgets all: see xm_request_past. */
+void xm_request_truncate(struct xm_request *r, uint64_t past);
+uint64_t xm_request_past(const struct xm_request *r);
+/* Stops a run between chunks and steps; from any thread, and from a signal's handler. The run
+ * returns XM_CANCELLED, and so does each later one until xm_request_resume: a cancel that
+ * comes just before a run begins is not lost. */
+void xm_request_cancel(struct xm_request *r);
+void xm_request_resume(struct xm_request *r);
+void xm_request_set_hook(struct xm_request *r, xm_step_hook hook, void *ctx);
+/* Reads a device operand into packed bytes of its element type (waits). */
+enum xm_status xm_request_read(struct xm_request *r, const struct xm_operand *o,
+                               void *out, struct xm_error *err);
+
+struct xm_program *xm_request_program(struct xm_request *r);
+
+/* What the request holds, and what the last run cost. */
+struct xm_request_stats {
+    uint64_t activation_bytes, scratch_bytes, io_bytes;
+    uint64_t kv_bytes;       /* of the pool, which all requests of the program share */
+    uint64_t kernels, waits; /* of the last run */
+    /* Of all runs: bytes of weights as if each row read them anew, and multiply-adds with one. */
+    uint64_t weight_bytes, multiply_adds;
+};
+void xm_request_stats(const struct xm_request *r, struct xm_request_stats *out);
+
+/* The values of the symbols during a hook. */
+const struct xm_binding *xm_request_bindings(const struct xm_request *r, uint32_t *n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

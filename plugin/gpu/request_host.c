@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host steps: operands are read from the device, the reference evaluates the step's nodes
+ * one after the other, results are written back. Tensors in between have the sizes they turn
+ * out to have.
+ */
+#include <string.h>
+
+#include "plugin/gpu/request_run.h"
+
+/* Tensors by the graph's value they belong to. */
+struct known {
+    const struct xm_value *value;
+    struct xm_tensor *tensor; /* owned */
+};
+
+struct host_run {
+    struct xm_request *r;
+    const struct xm_step *step;
+    struct known *known;
+    uint32_t n, capacity;
+    struct xm_error *err;
+};
+
+static struct xm_tensor *
+look_up(const struct host_run *h, const struct xm_value *v)
+{
+    for (uint32_t i = h->n; i-- > 0;) {
+        if (h->known[i].value == v)
+            return h->known[i].tensor;
+    }
+    return NULL;
+}
+
+/* Takes the tensor over, also on failure. */
+static enum xm_status
+remember(struct host_run *h, const struct xm_value *v, struct xm_tensor *t)
+{
+    if (h->n == h->capacity) {
+        uint32_t capacity = h->capacity ? 2 * h->capacity : 32;
+        struct known *list = xm_realloc(h->known, capacity * sizeof(*list));
+        if (!list) {
+            xm_tensor_destroy(t);
+            return xm_fail(h->err, XM_NO_MEMORY,
+                           "out of memory for a host step's tensors");
+        }
+        h->known = list;
+        h->capacity = capacity;
+    }
+    h->known[h->n++] = (struct known){v, t};
+    return XM_OK;
+}
+
+/* ---- the device's side ---- */
+
+/* A value as a tensor of the graph's type, whatever float the device keeps it in. */
+static enum xm_status
+read_tensor(struct xm_request *r, uint32_t value, enum xm_element element,
+            struct xm_tensor **out, struct xm_error *err)
+{
+    struct xm_operand o;
+    xm_request_operand(r, value, &o);
+    uint64_t bytes = 0;
+    if (!xm_element_bytes(o.element, xm_operand_elements(&o), &bytes))
+        return xm_fail(err, XM_INVALID, "an operand without a size");
+    void *packed = xm_malloc((size_t)bytes);
+    if (!packed)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for an operand on the host");
+    enum xm_status s = xm_request_read(r, &o, packed, err);
+    if (s == XM_OK)
+        s = xm_tensor_from_bytes(out, o.element, o.rank, o.dim, packed, err);
+    if (s == XM_OK && (*out)->f) /* the graph's type: the reference checks them */
+        (*out)->element = element;
+    xm_free(packed);
+    return s;
+}
+
+static enum xm_status
+write_tensor(struct xm_request *r, uint32_t value, const struct xm_tensor *t,
+             struct xm_error *err)
+{
+    struct xm_operand o;
+    xm_request_operand(r, value, &o);
+    uint64_t n = xm_operand_elements(&o), bytes = 0;
+    if (n != t->n || !xm_element_bytes(o.element, n, &bytes))
+        return xm_fail(err, XM_INVALID,
+                       "the host computed %llu elements, planned were %llu",
+                       (unsigned long long)t->n, (unsigned long long)n);
+    void *packed = xm_malloc((size_t)bytes);
+    if (!packed)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a result on the host");
+    for (uint64_t i = 0; i < n; i++) {
+        if (t->f)
+            xm_store_float(o.element, packed, i, t->f[i]);
+        else
+            xm_store_int(o.element, packed, i, t->i[i]);
+    }
+    enum xm_status s =
+        bytes ? xm_queue_write(r->queue, o.buffer, 0, packed, bytes, err) : XM_OK;
+    xm_free(packed);
+    return s;
+}
+
+/* ---- the reference's side ---- */
+
+static enum xm_status
+evaluate(struct host_run *h, const struct xm_node *n, struct xm_tensor *const *in)
+{
+    struct xm_request *r = h->r;
+    struct xm_tensor **out = xm_calloc(n->n_out + 1, sizeof(struct xm_tensor *));
+    if (!out)
+        return xm_fail(h->err, XM_NO_MEMORY, "out of memory for a host step's results");
+    enum xm_status s =
+        xm_evaluate_node(n, (const struct xm_tensor *const *)in, out, r->states,
+                         r->bindings.list, r->bindings.n, h->err);
+    for (uint32_t i = 0; i < n->n_out && s == XM_OK; i++) {
+        s = remember(h, &n->out[i], out[i]);
+        out[i] = NULL;
+    }
+    for (uint32_t i = 0; i < n->n_out; i++)
+        xm_tensor_destroy(out[i]);
+    xm_free(out);
+    return s;
+}
+
+/* The tensor of operand i of n; NULL when it is absent or a weight that n reads by itself.
+ * Constants are evaluated when they are met first. */
+static enum xm_status
+operand(struct host_run *h, const struct xm_node *n, uint32_t i, struct xm_tensor **out)
+{
+    const struct xm_value *v = xm_in(n, i);
+    *out = look_up(h, v);
+    if (*out || xm_is_none(v) ||
+        (v->node->op == XM_OP_WEIGHT && xm_eval_takes_weight(n->op, i)))
+        return XM_OK;
+    XM_TRY(evaluate(h, v->node, NULL));
+    *out = look_up(h, v);
+    return XM_OK;
+}
+
+static enum xm_status
+run_node(struct host_run *h, const struct xm_node *n)
+{
+    struct xm_tensor **in = xm_calloc(n->n_in + 1, sizeof(struct xm_tensor *));
+    enum xm_status s =
+        in ? XM_OK : xm_fail(h->err, XM_NO_MEMORY, "out of memory for a host step");
+    for (uint32_t i = 0; i < n->n_in && s == XM_OK; i++)
+        s = operand(h, n, i, &in[i]);
+    if (s == XM_OK)
+        s = evaluate(h, n, in);
+    xm_free(in);
+    return s;
+}
+
+static enum xm_status
+run_region(struct host_run *h, const uint32_t *operands)
+{
+    const struct xm_region *region = h->step->region;
+    for (uint32_t i = 0; i < region->n_in; i++) {
+        struct xm_tensor *t = NULL;
+        XM_TRY(
+            read_tensor(h->r, operands[i], region->values[i]->type.element, &t, h->err));
+        XM_TRY(remember(h, region->values[i], t));
+    }
+    for (uint32_t i = 0; i < region->n_nodes; i++)
+        XM_TRY(run_node(h, region->nodes[i]));
+    for (uint32_t i = region->n_in; i < h->step->n_operands; i++)
+        XM_TRY(write_tensor(h->r, operands[i], look_up(h, region->values[i]), h->err));
+    return XM_OK;
+}
+
+enum xm_status
+xm_request_run_host(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    struct host_run h = {.r = r, .step = s, .err = err};
+    enum xm_status status = run_region(&h, xm_step_operands(s));
+    for (uint32_t i = 0; i < h.n; i++)
+        xm_tensor_destroy(h.known[i].tensor);
+    xm_free(h.known);
+    return status;
+}

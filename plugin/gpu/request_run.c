@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One chunk: write the inputs, extend the cache, enqueue every step in order.
+ */
+#include "plugin/gpu/request_run.h"
+
+#include <string.h>
+
+#include "runtime/util/log.h"
+
+/* ---- before the steps ----------------------------------------------------------- */
+
+static const struct xm_host_tensor *
+input_named(const struct xm_request *r, const struct xm_host_tensor *inputs,
+            const char *name)
+{
+    for (uint32_t i = 0; name && i < r->program->n_inputs; i++) {
+        if (strcmp(r->program->inputs[i].name, name) == 0)
+            return &inputs[i];
+    }
+    return NULL;
+}
+
+/* A mask of ones hides nothing: attention then need not read it. */
+static bool
+is_full(const struct xm_host_tensor *mask)
+{
+    uint64_t n = mask ? mask->bytes * 8 / xm_element_bits(mask->element) : 0;
+    for (uint64_t i = 0; i < n; i++) {
+        if (xm_load_int(mask->element, mask->data, i) == 0)
+            return false;
+    }
+    return true;
+}
+
+static enum xm_status
+write_inputs(struct xm_request *r, const struct xm_host_tensor *inputs,
+             struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->n_inputs; i++) {
+        uint32_t v = p->inputs[i].value;
+        if (inputs[i].bytes && p->values[v].first != UINT32_MAX)
+            XM_TRY(xm_queue_write(r->queue, r->plan->views[v], 0, inputs[i].data,
+                                  inputs[i].bytes, err));
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+write_shape_values(struct xm_request *r, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->n_values; i++) {
+        const struct xm_program_value *v = &p->values[i];
+        int64_t bytes[XM_MAX_CONTENT];
+        if (v->place != XM_PLACE_SHAPE || v->first == UINT32_MAX)
+            continue;
+        for (uint32_t d = 0; d < v->n_dims; d++) {
+            int64_t n = 0;
+            XM_TRY(xm_dim_eval(v->dims[d], r->bindings.list, r->bindings.n, &n, err));
+            xm_store_int(v->element, bytes, d, n);
+        }
+        XM_TRY(xm_queue_write(r->queue, r->plan->views[i], 0, bytes,
+                              v->n_dims * (xm_element_bits(v->element) / 8), err));
+    }
+    return XM_OK;
+}
+
+/* Each row has as many tokens. */
+static enum xm_status
+write_tables(struct xm_request *r, uint32_t tokens, struct xm_error *err)
+{
+    uint32_t *list = xm_malloc(r->rows.n * sizeof(*list));
+    if (!list)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a run's tables");
+    for (uint32_t b = 0; b < r->rows.n; b++)
+        list[b] = tokens;
+    enum xm_status s =
+        xm_kv_tables_write(r->tables, r->rows.list, list, r->rows.n, r->queue, err);
+    xm_free(list);
+    return s;
+}
+
+/* beam_idx as int32, checked for length by the bindings. */
+static enum xm_status
+extend_cache(struct xm_request *r, const struct xm_host_tensor *inputs,
+             struct xm_error *err)
+{
+    int64_t batch = 1, tokens = 0;
+    if (!r->tables)
+        return XM_OK;
+    xm_bindings_find(&r->bindings, "batch", &batch);
+    xm_bindings_find(&r->bindings, "tokens", &tokens);
+    const struct xm_host_tensor *beams =
+        r->continues ? NULL : input_named(r, inputs, r->program->beam_idx);
+    int32_t *idx = NULL;
+    if (beams) {
+        idx = xm_malloc((size_t)(batch + 1) * sizeof(*idx));
+        if (!idx)
+            return xm_fail(err, XM_NO_MEMORY, "out of memory for the beam index");
+        for (int64_t b = 0; b < batch; b++)
+            idx[b] = (int32_t)xm_load_int(beams->element, beams->data, (uint64_t)b);
+    }
+    enum xm_status s = xm_kv_rows_extend(&r->rows, (uint32_t)batch, idx, (uint64_t)tokens,
+                                         r->queue, err);
+    xm_free(idx);
+    XM_TRY(s);
+    return r->program->n_kv ? write_tables(r, (uint32_t)tokens, err) : XM_OK;
+}
+
+/* ---- steps ---------------------------------------------------------------------- */
+
+static enum xm_status
+copy_parts(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    const uint32_t *list = xm_step_operands(s);
+    bool is_concat = s->copy == XM_COPY_CONCAT;
+    uint32_t whole = is_concat ? list[s->n_operands - 1] : list[0],
+             axis = (uint32_t)s->ints[0];
+    int64_t at = 0;
+    struct xm_operand o[XM_COPY_N_OPERANDS];
+    struct xm_run run = {.queue = r->queue};
+    for (uint32_t i = 0; i + 1 < s->n_operands; i++) {
+        uint32_t part = is_concat ? list[i] : list[i + 1];
+        struct xm_copy_space space;
+        xm_request_operand(r, is_concat ? part : whole, &o[XM_COPY_SRC]);
+        xm_request_operand(r, is_concat ? whole : part, &o[XM_COPY_DST]);
+        const struct xm_operand *p = is_concat ? &o[XM_COPY_SRC] : &o[XM_COPY_DST];
+        if (xm_operand_elements(p) == 0)
+            continue;
+        if (is_concat)
+            xm_copy_concat_part(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST], axis, at);
+        else
+            xm_copy_split_part(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST], axis, at);
+        at += p->dim[axis];
+        XM_TRY(xm_copy_enqueue(s->primitive, o, &space, &run, err));
+    }
+    return XM_OK;
+}
+
+/* dst repeats src: each axis is walked as (element, repetition), innermost first; the
+ * order does not matter. */
+static void
+tile_space(struct xm_copy_space *s, const struct xm_operand *src,
+           const struct xm_operand *dst)
+{
+    int64_t src_stride = 1, dst_stride = 1;
+    uint32_t lead = dst->rank - src->rank;
+    *s = (struct xm_copy_space){0};
+    for (uint32_t i = dst->rank; i-- > 0; dst_stride *= dst->dim[i]) {
+        int64_t n = i >= lead ? src->dim[i - lead] : 1;
+        s->extent[s->rank] = n;
+        s->src_stride[s->rank] = src_stride;
+        s->dst_stride[s->rank++] = dst_stride;
+        s->extent[s->rank] = n ? dst->dim[i] / n : 0;
+        s->src_stride[s->rank] = 0;
+        s->dst_stride[s->rank++] = dst_stride * n;
+        src_stride *= n;
+    }
+}
+
+static enum xm_status
+run_copy(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    struct xm_operand o[XM_COPY_N_OPERANDS];
+    struct xm_copy_space space;
+    struct xm_run run = {.queue = r->queue};
+    if (s->copy == XM_COPY_CONCAT || s->copy == XM_COPY_SPLIT)
+        return copy_parts(r, s, err);
+    xm_request_operand(r, xm_step_operands(s)[0], &o[XM_COPY_SRC]);
+    xm_request_operand(r, xm_step_operands(s)[1], &o[XM_COPY_DST]);
+    int64_t start[XM_MAX_RANK];
+    uint32_t rank = o[XM_COPY_SRC].rank;
+    switch (s->copy) {
+    case XM_COPY_TRANSPOSE:
+        xm_copy_transpose(&space, &o[XM_COPY_SRC], s->ints);
+        break;
+    case XM_COPY_SLICE:
+        for (uint32_t i = 0; i < rank; i++) {
+            int64_t n = o[XM_COPY_SRC].dim[i], last = s->ints[rank + i] < 0 ? n - 1 : n;
+            start[i] = s->ints[i] < 0 ? s->ints[i] + n : s->ints[i];
+            start[i] = start[i] < 0 ? 0 : start[i] > last ? last : start[i];
+        }
+        xm_copy_slice(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST], start, s->ints + rank);
+        break;
+    case XM_COPY_TILE:
+        tile_space(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST]);
+        break;
+    default:
+        xm_copy_broadcast(&space, &o[XM_COPY_SRC], &o[XM_COPY_DST]);
+        break;
+    }
+    return xm_copy_enqueue(s->primitive, o, &space, &run, err);
+}
+
+void
+xm_request_cache(const struct xm_request *r, const struct xm_step *s,
+                 struct xm_operand *operands, struct xm_buffer *slabs[XM_KV_SLABS],
+                 struct xm_attention_run *a)
+{
+    struct xm_kv_pool *pool = r->program->kv_pool;
+    xm_kv_tables_operands(r->tables, xm_kv_pool_group_of(pool, s->layer), operands);
+    xm_kv_pool_slabs(pool, s->layer, slabs);
+    *a = (struct xm_attention_run){.n_sequences = xm_kv_tables_sequences(r->tables),
+                                   .past_lens = xm_kv_tables_past_lens(r->tables),
+                                   .subsequence_begins = xm_kv_tables_begins(r->tables),
+                                   .slabs = slabs};
+}
+
+static enum xm_status
+run_attention(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    struct xm_operand o[XM_ATTENTION_N_OPERANDS];
+    struct xm_buffer *slabs[XM_KV_SLABS];
+    struct xm_attention_run a;
+    struct xm_run run = {.queue = r->queue, .scratch = r->scratch};
+    for (uint32_t i = 0; i < s->n_operands; i++)
+        xm_request_operand(r, s->operand[i], &o[i]);
+    if (r->mask_is_full)
+        o[XM_ATTENTION_KEY_MASK] = (struct xm_operand){0};
+    xm_request_cache(r, s, o, slabs, &a);
+    return xm_attention_enqueue(s->primitive, o, &a, &run, err);
+}
+
+/* ---- the loop ------------------------------------------------------------------- */
+
+/* A step all of whose results are empty has nothing to do (no tokens, no past). */
+static bool
+is_empty(const struct xm_request *r, const struct xm_step *s)
+{
+    struct xm_operand o;
+    uint32_t result = s->kind == XM_STEP_COPY && s->copy == XM_COPY_SPLIT
+                          ? xm_step_operands(s)[0]
+                          : xm_step_operands(s)[s->n_operands - 1];
+    xm_request_operand(r, result, &o);
+    return s->kind != XM_STEP_HOST && xm_operand_elements(&o) == 0;
+}
+
+static enum xm_status
+run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    struct xm_operand o[XM_STEP_OPERANDS];
+    struct xm_run run = {.queue = r->queue,
+                         .scratch = r->scratch,
+                         .experts = r->has_caches ? s->experts : NULL};
+    switch (s->kind) {
+    case XM_STEP_COPY:
+        return run_copy(r, s, err);
+    case XM_STEP_ATTENTION:
+        return run_attention(r, s, err);
+    case XM_STEP_HOST:
+        return xm_request_run_host(r, s, err);
+    case XM_STEP_PRIMITIVE:
+        break;
+    }
+    for (uint32_t i = 0; i < s->n_operands; i++)
+        xm_request_operand(r, s->operand[i], &o[i]);
+    if (s->cost.bytes) {
+        uint64_t rows = xm_operand_rows(&o[s->cost.result]);
+        r->stats.weight_bytes += rows * s->cost.bytes;
+        r->stats.multiply_adds += rows * s->cost.multiply_adds;
+    }
+    return xm_primitive_run(s->primitive, o, &run, err);
+}
+
+static enum xm_status
+call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
+{
+    const struct xm_step *s = &r->program->steps[step];
+    struct xm_operand *o = xm_calloc(s->n_operands, sizeof(*o));
+    struct xm_buffer *slabs[XM_KV_SLABS];
+    struct xm_attention_run a;
+    if (!o)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's operands");
+    for (uint32_t i = 0; i < s->n_operands; i++)
+        xm_request_operand(r, xm_step_operands(s)[i], &o[i]);
+    if (s->kind == XM_STEP_ATTENTION)
+        xm_request_cache(r, s, o, slabs, &a);
+    enum xm_status status = xm_queue_finish(r->queue, err);
+    if (status == XM_OK)
+        status = r->hook(r, step, o, r->hook_ctx, err);
+    xm_free(o);
+    return status;
+}
+
+static enum xm_status
+run_steps(struct xm_request *r, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    if (xm_engine_only_counts(p->engine))
+        return XM_OK; /* all memory is taken; nothing to compute */
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        if (xm_flag_get(&r->cancelled))
+            return xm_fail(err, XM_CANCELLED, "cancelled before step %u of %u", i,
+                           p->n_steps);
+        if (is_empty(r, &p->steps[i]))
+            continue;
+        xm_debug(XM_DEBUG_STEPS, "%u %s '%s'", i, p->steps[i].op, p->steps[i].name);
+        enum xm_status s = run_step(r, &p->steps[i], err);
+        if (s == XM_OK && r->hook)
+            s = call_hook(r, i, err);
+        if (s != XM_OK) {
+            xm_error_prefix(err, "step %u %s '%s'", i, p->steps[i].op, p->steps[i].name);
+            return s;
+        }
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+run_planned(struct xm_request *r, const struct xm_host_tensor *inputs,
+            struct xm_error *err)
+{
+    XM_TRY(xm_request_make_plan(r, err));
+    XM_TRY(write_inputs(r, inputs, err));
+    XM_TRY(write_shape_values(r, err));
+    XM_TRY(run_steps(r, err));
+    return xm_queue_flush(r->queue, err);
+}
+
+enum xm_status
+xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
+                     struct xm_error *err)
+{
+    r->mask_is_full = is_full(input_named(r, inputs, r->program->key_mask));
+    XM_TRY(extend_cache(r, inputs, err));
+    return run_planned(r, inputs, err);
+}
+
+/* Room for each sequence's tokens, or for none. */
+static enum xm_status
+reserve(struct xm_request *r, const struct xm_request_rows *rows, struct xm_error *err)
+{
+    enum xm_status s = XM_OK;
+    uint32_t i = 0;
+    for (; i < rows->n && s == XM_OK; i++)
+        s = xm_kv_sequence_reserve(rows->sequences[i], rows->tokens[i], r->queue, err);
+    if (s == XM_OK)
+        s = xm_kv_tables_write(r->tables, rows->sequences, rows->tokens, rows->n,
+                               r->queue, err);
+    return s;
+}
+
+enum xm_status
+xm_request_run_rows(struct xm_request *r, const struct xm_host_tensor *inputs,
+                    const struct xm_request_rows *rows, struct xm_error *err)
+{
+    r->mask_is_full = true;
+    XM_TRY(reserve(r, rows, err));
+    return run_planned(r, inputs, err);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside a request: its struct, shared by request.c, request_plan.c and request_run.c.
+ */
+#ifndef XM_PLUGIN_GPU_REQUEST_RUN_H
+#define XM_PLUGIN_GPU_REQUEST_RUN_H
+
+#include "plugin/gpu/bind.h"
+#include "plugin/gpu/kv/kv_rows.h"
+#include "plugin/gpu/request.h"
+#include "runtime/pool.h"
+#include "transformations/graph/evaluate.h"
+
+/* Plans kept: as many as powers of two up to a chunk's tokens, and some. */
+enum { XM_KEPT_PLANS = 12 };
+
+/* Buffers for all runs whose symbols are not above a plan's. */
+struct xm_buffer_plan {
+    struct xm_bindings room;
+    struct xm_buffer **views; /* by value: its bytes (roots only); NULL: empty slot */
+    uint64_t io_bytes;        /* of inputs, outputs and shape values                */
+    uint64_t used;            /* number of the run that used it last                */
+};
+
+/* What a run left of an output. */
+struct xm_result {
+    struct xm_host_tensor tensor; /* bytes owned */
+    enum { XM_RESULT_NONE, XM_RESULT_ON_DEVICE, XM_RESULT_READ } state;
+    bool is_asked_for; /* somebody has read it: the next run reads it before it ends */
+};
+
+struct xm_request {
+    struct xm_program *program;
+    struct xm_queue *queue;
+    struct xm_host_tensor *inputs; /* as set; bytes borrowed  */
+    struct xm_host_tensor *chunk;  /* of one chunk: parts of inputs, or of cut */
+    struct xm_host_tensor *cut; /* parts that are no stretch of an input; bytes owned */
+    struct xm_result *results;  /* by output */
+    struct xm_bindings bindings;
+    uint64_t *sizes;           /* by value, of the plan that is being made */
+    struct xm_pool *pool;      /* of all buffers below */
+    struct xm_buffer *scratch; /* shared by all steps; NULL: none is needed */
+    struct xm_buffer **blocks; /* activations; shared by all plans: they take turns */
+    uint32_t n_blocks;
+    struct xm_buffer_plan plans[XM_KEPT_PLANS];
+    struct xm_buffer_plan *plan; /* the current one */
+    struct xm_kv_rows rows;
+    struct xm_kv_tables *tables; /* NULL: no states */
+    int32_t *most_past; /* by sequence: what attention's scratch is planned for */
+    uint32_t most_room;
+    struct xm_state_store *states; /* host steps only */
+    bool mask_is_full; /* no position is padding in this run                    */
+    bool continues;    /* this chunk is not a run's first: rows are in order already */
+    bool cancelled;    /* atomic                                               */
+    bool has_caches;   /* of the program's experts, for this run               */
+    uint64_t n_runs;
+    xm_step_hook hook;
+    void *hook_ctx;
+    struct xm_request_stats stats;
+};
+
+/* request_plan.c: r->plan for the current bindings. */
+enum xm_status xm_request_make_plan(struct xm_request *r, struct xm_error *err);
+void xm_request_free_plan(struct xm_request *r, struct xm_buffer_plan *plan);
+uint64_t xm_request_activation_bytes(const struct xm_request *r);
+/* The operand of a value under the current plan and bindings. */
+void xm_request_operand(const struct xm_request *r, uint32_t value,
+                        struct xm_operand *out);
+
+static inline bool
+xm_request_has_states(const struct xm_request *r)
+{
+    return r->program->n_kv > 0 || r->program->host_states;
+}
+
+/* What the cache has for a step of attention: its operands, and what is not an operand. The slabs
+ * go to `slabs`. */
+void xm_request_cache(const struct xm_request *r, const struct xm_step *s,
+                      struct xm_operand *operands, struct xm_buffer *slabs[XM_KV_SLABS],
+                      struct xm_attention_run *a);
+
+/* request_run.c: everything between bound inputs and enqueued outputs. */
+enum xm_status xm_request_run_chunk(struct xm_request *r,
+                                    const struct xm_host_tensor *inputs,
+                                    struct xm_error *err);
+
+/* The same for the rows of any sequences, which need not be the request's. The symbols are bound;
+ * the caller commits the sequences, or cancels all of them, when the queue is empty. */
+struct xm_request_rows {
+    struct xm_kv_sequence *const *sequences;
+    const uint32_t *tokens;
+    uint32_t n;
+};
+enum xm_status xm_request_run_rows(struct xm_request *r,
+                                   const struct xm_host_tensor *inputs,
+                                   const struct xm_request_rows *rows,
+                                   struct xm_error *err);
+
+/* request.c: what stands around a run: counts, and the program's expert caches. `end` comes when
+ * nothing of the run is in the queue any more. */
+struct xm_request_work {
+    uint64_t waits, kernels;
+};
+enum xm_status xm_request_begin_work(struct xm_request *r, struct xm_request_work *w,
+                                     struct xm_error *err);
+void xm_request_end_work(struct xm_request *r, const struct xm_request_work *w,
+                         bool has_succeeded);
+
+/* request_host.c: the nodes of a host step, by the reference. */
+enum xm_status xm_request_run_host(struct xm_request *r, const struct xm_step *s,
+                                   struct xm_error *err);
+
+#endif

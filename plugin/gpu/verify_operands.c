@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a step's operands to its node's and back.
+ *
+ * Where an operand of the node is on the device is said by one table. What is not there comes from
+ * the graph: constants and small weights are evaluated, large weights stay packed (the reference
+ * reads them itself), shapes follow from the symbols' values.
+ */
+#include "plugin/gpu/verify_operands.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "primitives/eltwise/eltwise.h"
+#include "primitives/gather/gather.h"
+#include "primitives/linear/linear.h"
+#include "primitives/moe/moe.h"
+#include "primitives/norm/norm.h"
+#include "primitives/norm/row_chain.h"
+#include "primitives/reduce/reduce.h"
+#include "primitives/rope/rope.h"
+
+/* ---- where operands are ------------------------------------------------------------ */
+
+enum { MAX_IN = XM_MOE_N_IN, MAX_OUT = XM_CHAIN_YS, ELSEWHERE = 0 };
+#define AT(operand) ((operand) + 1) /* so that 0 means "not on the device" */
+
+struct row {
+    enum xm_op op;
+    uint32_t n_operands; /* tells two primitives of one op apart */
+    uint8_t in[MAX_IN], out[MAX_OUT];
+};
+
+/* clang-format off */
+static const struct row rows[] = {
+    { XM_OP_MATMUL,  XM_LINEAR_N_OPERANDS,    { AT(XM_LINEAR_X) },                       { AT(XM_LINEAR_Y) } },
+    { XM_OP_MATMUL,  XM_MATMUL_N_OPERANDS,    { AT(XM_MATMUL_A), AT(XM_MATMUL_B) },      { AT(XM_MATMUL_C) } },
+    { XM_OP_LINEAR,  XM_LINEAR_N_OPERANDS,    { AT(XM_LINEAR_X), AT(XM_LINEAR_ADDEND) },
+      { AT(XM_LINEAR_Y), AT(XM_LINEAR_Y + 1), AT(XM_LINEAR_Y + 2) } },
+    { XM_OP_GATHER,  XM_EMBEDDING_N_OPERANDS, { ELSEWHERE, AT(XM_EMBEDDING_IDS) },       { AT(XM_EMBEDDING_Y) } },
+    { XM_OP_GATHER,  XM_GATHER_N_OPERANDS,    { AT(XM_GATHER_X), AT(XM_GATHER_IDS) },    { AT(XM_GATHER_Y) } },
+    { XM_OP_RMS_NORM, XM_RMS_NORM_N_OPERANDS, { AT(XM_RMS_NORM_X) },                     { AT(XM_RMS_NORM_Y) } },
+    { XM_OP_ROW_CHAIN, XM_ROW_CHAIN_N_OPERANDS,
+      { AT(XM_ROW_CHAIN_X), AT(XM_ROW_CHAIN_X + 1), AT(XM_ROW_CHAIN_X + 2), AT(XM_ROW_CHAIN_X + 3) },
+      { AT(XM_ROW_CHAIN_Y), AT(XM_ROW_CHAIN_Y + 1), AT(XM_ROW_CHAIN_Y + 2), AT(XM_ROW_CHAIN_Y + 3) } },
+    { XM_OP_ROPE,    XM_ROPE_N_OPERANDS,      { AT(XM_ROPE_X), AT(XM_ROPE_COS), AT(XM_ROPE_SIN) }, { AT(XM_ROPE_Y) } },
+    { XM_OP_ROPE_TABLES, XM_ROPE_TABLES_N_OPERANDS, { AT(XM_ROPE_TABLES_POSITIONS) },
+      { AT(XM_ROPE_TABLES_COS), AT(XM_ROPE_TABLES_SIN) } },
+    { XM_OP_GLU,     XM_GLU_N_OPERANDS,       { AT(XM_GLU_GATE), AT(XM_GLU_UP) },        { AT(XM_GLU_Y) } },
+    { XM_OP_MOE_ROUTER, XM_ROUTER_N_OPERANDS, { AT(XM_ROUTER_LOGITS) },                  { AT(XM_ROUTER_WEIGHTS), AT(XM_ROUTER_IDS) } },
+    { XM_OP_GATHER_MATMUL, XM_GATHER_MATMUL_N_OPERANDS,
+      { AT(XM_GATHER_MATMUL_A), ELSEWHERE, AT(XM_GATHER_MATMUL_IDS) },                   { AT(XM_GATHER_MATMUL_OUT) } },
+    { XM_OP_SOFTMAX, XM_SOFTMAX_N_OPERANDS,   { AT(XM_SOFTMAX_X) },                      { AT(XM_SOFTMAX_Y) } },
+    { XM_OP_TOPK,    XM_TOPK_N_OPERANDS,      { AT(XM_TOPK_X) },                         { AT(XM_TOPK_VALUES), AT(XM_TOPK_IDS) } },
+    { XM_OP_REDUCE_SUM,  XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
+    { XM_OP_REDUCE_MEAN, XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
+    { XM_OP_REDUCE_MAX,  XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
+    { XM_OP_REDUCE_MIN,  XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
+    { XM_OP_REDUCE_PROD, XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
+};
+/* clang-format on */
+
+static const struct row *
+row_of(const struct xm_step *s)
+{
+    for (size_t i = 0; s->node && i < XM_ARRAY_LEN(rows); i++) {
+        if (rows[i].op == s->node->op && rows[i].n_operands == s->n_operands)
+            return &rows[i];
+    }
+    return NULL;
+}
+
+/* Other steps have their operands in the node's order, and their result last. */
+static uint8_t
+place_of_input(const struct xm_step *s, uint32_t i)
+{
+    const struct row *row = row_of(s);
+    if (row)
+        return i < MAX_IN ? row->in[i] : ELSEWHERE;
+    if (s->kind == XM_STEP_COPY && s->copy != XM_COPY_CONCAT)
+        return i == 0 ? AT(0) : ELSEWHERE;
+    return i + 1 < s->n_operands && i < UINT8_MAX - 1 ? (uint8_t)AT(i) : ELSEWHERE;
+}
+
+uint32_t
+xm_verify_n_results(const struct xm_verify_step *v)
+{
+    return v->step->node ? v->step->node->n_out : 1;
+}
+
+const struct xm_operand *
+xm_verify_result(const struct xm_verify_step *v, uint32_t i)
+{
+    const struct xm_step *s = v->step;
+    const struct row *row = row_of(s);
+    if (row)
+        return &v->operands[row->out[i] - 1];
+    if (s->kind == XM_STEP_COPY && s->copy == XM_COPY_SPLIT)
+        return &v->operands[1 + i];
+    return &v->operands[s->n_operands - 1];
+}
+
+/* ---- operands as tensors ----------------------------------------------------------- */
+
+/* All floats are held as f32, so that the reference sees one float type. */
+static enum xm_status
+read_as(const struct xm_verify_step *v, const struct xm_operand *o,
+        enum xm_element integer, struct xm_tensor **out, struct xm_error *err)
+{
+    uint64_t n = xm_operand_elements(o), bytes = 0;
+    bool is_float = xm_element_is_float(o->element);
+    if (!xm_element_bytes(o->element, n, &bytes))
+        return xm_fail(err, XM_INVALID, "an operand of %s has no size",
+                       xm_element_text(o->element));
+    void *packed = xm_malloc((size_t)bytes + 1);
+    if (!packed)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for an operand on the host");
+    enum xm_status s = xm_request_read(v->request, o, packed, err);
+    if (s == XM_OK)
+        s = xm_tensor_create(out, is_float ? XM_F32 : integer, o->rank, o->dim, err);
+    for (uint64_t i = 0; i < n && s == XM_OK; i++) {
+        if (is_float)
+            (*out)->f[i] = xm_load_float(o->element, packed, i);
+        else
+            (*out)->i[i] = xm_load_int(o->element, packed, i);
+    }
+    xm_free(packed);
+    return s;
+}
+
+enum xm_status
+xm_verify_read(const struct xm_verify_step *v, const struct xm_operand *o,
+               struct xm_tensor **out, struct xm_error *err)
+{
+    return read_as(v, o, o->element, out, err);
+}
+
+/* Known integers: shapes, axes. */
+static enum xm_status
+content_tensor(const struct xm_verify_step *v, const struct xm_value *value,
+               struct xm_tensor **out, struct xm_error *err)
+{
+    uint32_t n_bindings;
+    const struct xm_binding *bindings = xm_request_bindings(v->request, &n_bindings);
+    int64_t dim[1] = {value->content.n};
+    XM_TRY(xm_tensor_create(out, value->type.element, value->type.shape.rank ? 1 : 0, dim,
+                            err));
+    for (uint32_t i = 0; i < value->content.n; i++)
+        XM_TRY(
+            xm_dim_eval(value->content.e[i], bindings, n_bindings, &(*out)->i[i], err));
+    return XM_OK;
+}
+
+/* An operand that never was on the device. Weights of two and more dimensions stay NULL. */
+static enum xm_status
+graph_tensor(const struct xm_verify_step *v, const struct xm_value *value,
+             struct xm_tensor **out, struct xm_error *err)
+{
+    const struct xm_node *n = value->node;
+    if (xm_is_none(value) || (n->op == XM_OP_WEIGHT && n->attr.weight.rank > 1))
+        return XM_OK;
+    if (n->op != XM_OP_CONST && n->op != XM_OP_WEIGHT)
+        return xm_content_known(&value->content) ? content_tensor(v, value, out, err)
+                                                 : XM_NOT_FOUND;
+    XM_TRY(xm_evaluate_node(n, NULL, out, NULL, NULL, 0, err));
+    if ((*out)->f)
+        (*out)->element = XM_F32;
+    return XM_OK;
+}
+
+static enum xm_status
+input_tensor(const struct xm_verify_step *v, uint32_t i, struct xm_tensor **out,
+             struct xm_error *err)
+{
+    const struct xm_node *n = v->step->node;
+    const struct xm_value *value = xm_in(n, i);
+    uint8_t place = place_of_input(v->step, i);
+    if (xm_is_none(value))
+        return XM_OK;
+    if (place != ELSEWHERE && v->operands[place - 1].buffer)
+        return read_as(v, &v->operands[place - 1], value->type.element, out, err);
+    if (n->op == XM_OP_ATTENTION &&
+        (i == XM_ATTENTION_BEAM_IDX || i == XM_ATTENTION_KEY_MASK))
+        return XM_OK; /* one sequence, no padding */
+    return graph_tensor(v, value, out, err);
+}
+
+/* ---- the reference ----------------------------------------------------------------- */
+
+/* Half a unit in the last place of f16 and f32, beside the number. */
+static float
+half_unit(enum xm_element e)
+{
+    return e == XM_F16 ? 0x1p-11f : 0x1p-24f;
+}
+
+/* Each element up or down by half a unit, at random; of i8 units are a row's largest element by
+ * 127. NULL: out of memory. */
+static struct xm_tensor *
+off_by_rounding(const struct xm_tensor *t, enum xm_element stored, uint32_t seed)
+{
+    const uint64_t n = t->rank ? (uint64_t)t->dim[t->rank - 1] : 1;
+    struct xm_tensor *r = NULL;
+    if (xm_tensor_create(&r, t->element, t->rank, t->dim, NULL) != XM_OK)
+        return NULL;
+    for (uint64_t i = 0; i < t->n; i++) {
+        float most = 0.0f;
+        for (uint64_t k = i - i % n; stored == XM_I8 && k < i - i % n + n; k++)
+            most = fmaxf(most, fabsf(t->f[k]));
+        seed = seed * 1664525u + 1013904223u;
+        const float by = stored == XM_I8 ? most / 254.0f : t->f[i] * half_unit(stored);
+        r->f[i] = t->f[i] + (seed >> 31 ? by : -by);
+    }
+    return r;
+}
+
+static enum xm_status
+no_memory(struct xm_error *err)
+{
+    return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's operands");
+}
+
+/* The states so far, as the cache has rounded them. */
+static enum xm_status
+rounded_states(const struct xm_verify_step *v, enum xm_element cache, uint32_t seed,
+               struct xm_state_store *out, struct xm_error *err)
+{
+    const struct xm_attention_attr *a = &v->step->node->attr.attention;
+    const char *const names[] = {a->key_state, a->value_state};
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
+        const struct xm_tensor *t = xm_state_get(v->states, names[i]);
+        struct xm_tensor *r = t ? off_by_rounding(t, cache, seed) : NULL;
+        if (t && !r)
+            return no_memory(err);
+        enum xm_status s = r ? xm_state_set(out, names[i], r, err) : XM_OK;
+        xm_tensor_destroy(r);
+        XM_TRY(s);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+run_reference(const struct xm_verify_step *v, struct xm_tensor *const *in,
+              struct xm_state_store *states, struct xm_tensor **out, struct xm_error *err)
+{
+    uint32_t n_bindings;
+    const struct xm_binding *bindings = xm_request_bindings(v->request, &n_bindings);
+    return xm_evaluate_node(v->step->node, (const struct xm_tensor *const *)in, out,
+                            states, bindings, n_bindings, err);
+}
+
+/* Attention norms and rotates its inputs, then stores them; softmax raises what that changes. */
+static enum xm_status
+evaluate_rounded(const struct xm_verify_step *v, struct xm_tensor *const *in,
+                 uint32_t seed, struct xm_tensor **out, struct xm_error *err)
+{
+    const enum xm_element cache =
+        xm_request_program(v->request)->kv[v->step->layer].element;
+    struct xm_state_store *states = xm_state_store_create();
+    struct xm_tensor *all[XM_ATTENTION_N_IN], *own[XM_ATTENTION_V + 1] = {NULL};
+    enum xm_status s =
+        states ? rounded_states(v, cache, seed, states, err) : no_memory(err);
+    for (uint32_t i = 0; i < XM_ATTENTION_N_IN; i++)
+        all[i] = in[i];
+    for (uint32_t i = XM_ATTENTION_Q; i <= XM_ATTENTION_V && s == XM_OK; i++) {
+        if (!in[i])
+            continue;
+        const enum xm_element e = i == XM_ATTENTION_Q ? v->operands[i].element : cache;
+        all[i] = own[i] = off_by_rounding(in[i], e, seed + i);
+        if (!own[i])
+            s = no_memory(err);
+    }
+    if (s == XM_OK)
+        s = run_reference(v, all, states, out, err);
+    for (size_t i = 0; i < XM_ARRAY_LEN(own); i++)
+        xm_tensor_destroy(own[i]);
+    xm_state_store_destroy(states);
+    return s;
+}
+
+static enum xm_status
+evaluate(const struct xm_verify_step *v, struct xm_tensor **in, struct xm_tensor **out,
+         struct xm_tensor **rounded, struct xm_error *err)
+{
+    const struct xm_node *n = v->step->node;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        XM_TRY(input_tensor(v, i, &in[i], err));
+    for (uint32_t i = 0; i < XM_VERIFY_ROUNDED && v->step->kind == XM_STEP_ATTENTION; i++)
+        XM_TRY(evaluate_rounded(v, in, 1000 * i, &rounded[i], err));
+    return run_reference(v, in, v->states, out, err);
+}
+
+enum xm_status
+xm_verify_reference(const struct xm_verify_step *v, struct xm_tensor **out,
+                    struct xm_tensor *rounded[XM_VERIFY_ROUNDED], struct xm_error *err)
+{
+    const struct xm_node *n = v->step->node;
+    if (v->step->kind == XM_STEP_HOST)
+        return XM_NOT_FOUND;
+    if (!n) /* a conversion between element types: the same numbers */
+        return xm_verify_read(v, &v->operands[XM_ELTWISE_A], out, err);
+    struct xm_tensor **in = xm_calloc(n->n_in + 1, sizeof(struct xm_tensor *));
+    if (!in)
+        return no_memory(err);
+    enum xm_status s = evaluate(v, in, out, rounded, err);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        xm_tensor_destroy(in[i]);
+    xm_free(in);
+    return s;
+}
