@@ -223,20 +223,6 @@ xm_infer_destroy(struct xm_infer *r)
     xm_compiled_unref(c);
 }
 
-uint32_t
-xm_port_find(const struct xm_port *ports, uint32_t n, const char *name)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (strcmp(ports[i].name, name) == 0)
-            return i;
-        for (uint32_t k = 0; k < ports[i].n_names; k++) {
-            if (strcmp(ports[i].names[k], name) == 0)
-                return i;
-        }
-    }
-    return UINT32_MAX;
-}
-
 enum xm_status
 xm_core_check_force(struct xm_error *err)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/feeds.h"
 
-#include "plugin/plugin.h"
 #include "transformations/passes/slice_last_token.h"
 
 const char *const xm_feed_names[XM_N_FEEDS] = {

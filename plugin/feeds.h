@@ -5,7 +5,7 @@
 #ifndef XM_PLUGIN_FEEDS_H
 #define XM_PLUGIN_FEEDS_H
 
-#include "plugin/gpu/program.h"
+#include "plugin/port.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -91,8 +91,7 @@ struct xm_compiled_ops {
 struct xm_compiled {
     const struct xm_compiled_ops *ops;
     int refs;
-    const struct xm_port *inputs, *outputs; /* of the ops' owner */
-    uint32_t n_inputs, n_outputs;
+    struct xm_ports ports;                /* lists of the ops' owner */
     const struct xm_pass_report *reports; /* which passes fired; may be NULL */
     size_t n_reports;
     struct xm_program *program; /* borrowed; NULL for plugins without programs    */
@@ -156,8 +155,6 @@ enum xm_status xm_core_compile(const struct xm_core *c, struct xm_graph *g,
 enum xm_status xm_compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
                                           struct xm_error *err);
 void xm_infer_destroy(struct xm_infer *r); /* NULL is allowed */
-/* Index of a port by any of its names; UINT32_MAX: none. */
-uint32_t xm_port_find(const struct xm_port *ports, uint32_t n, const char *name);
 
 /* Whether what XM_FORCE names is there. */
 enum xm_status xm_core_check_force(struct xm_error *err);

@@ -7,16 +7,14 @@
  */
 #include <string.h>
 
-#include "plugin/gpu/bind.h"
+#include "plugin/bind.h"
 #include "plugin/plugin.h"
 #include "transformations/graph/evaluate.h"
-#include "transformations/graph/table_rows.h"
 #include "transformations/passes/slice_last_token.h"
 
 struct reference_compiled {
     struct xm_compiled base;
     struct xm_graph *graph;
-    struct xm_port *ports; /* inputs, then outputs */
     struct xm_pass_report *reports;
 };
 
@@ -38,10 +36,10 @@ infer_set_input(struct xm_infer *base, uint32_t input, const struct xm_host_tens
 {
     struct reference_infer *r = (struct reference_infer *)base;
     struct xm_tensor *copy = NULL;
-    if (input >= r->owner->base.n_inputs)
+    if (input >= r->owner->base.ports.n_inputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no input %u", input);
-    XM_TRY(xm_port_check(&r->owner->base.inputs[input], t, err));
-    XM_TRY(xm_port_check_rows(&r->owner->base.inputs[input], t, err));
+    XM_TRY(xm_port_check(&r->owner->base.ports.inputs[input], t, err));
+    XM_TRY(xm_port_check_rows(&r->owner->base.ports.inputs[input], t, err));
     XM_TRY(xm_tensor_from_bytes(&copy, t->element, t->rank, t->dim, t->data, err));
     xm_tensor_destroy(r->inputs[input]);
     r->inputs[input] = copy;
@@ -80,8 +78,8 @@ static int64_t
 tokens_of(const struct reference_infer *r)
 {
     const struct xm_compiled *c = &r->owner->base;
-    for (uint32_t i = 0; i < c->n_inputs; i++) {
-        const struct xm_shape *s = &c->inputs[i].type.shape;
+    for (uint32_t i = 0; i < c->ports.n_inputs; i++) {
+        const struct xm_shape *s = &c->ports.inputs[i].type.shape;
         for (uint32_t d = 0; d < s->rank; d++) {
             if (xm_dim_symbols(s->dim[d]) == 1 &&
                 strcmp(xm_dim_symbol_name(s->dim[d], 0), "tokens") == 0)
@@ -97,31 +95,31 @@ evaluate(struct reference_infer *r, const char **names, struct xm_tensor **resul
 {
     const struct xm_compiled *c = &r->owner->base;
     struct xm_binding past = {"past", (int64_t)r->past};
-    for (uint32_t i = 0; i < c->n_inputs; i++) {
+    for (uint32_t i = 0; i < c->ports.n_inputs; i++) {
         if (!r->inputs[i])
             return xm_fail(err, XM_INVALID, "input '%s' has not been set",
-                           c->inputs[i].name);
-        names[i] = c->inputs[i].name;
+                           c->ports.inputs[i].name);
+        names[i] = c->ports.inputs[i].name;
     }
     struct xm_eval e = {.graph = r->owner->graph,
                         .input_names = names,
                         .inputs = (const struct xm_tensor *const *)r->inputs,
-                        .n_inputs = c->n_inputs,
+                        .n_inputs = c->ports.n_inputs,
                         .states = r->states,
                         .bindings = &past,
                         .n_bindings = 1,
                         .hook = stop_when_cancelled,
                         .hook_ctx = r};
-    return xm_evaluate(&e, results, c->n_outputs, err);
+    return xm_evaluate(&e, results, c->ports.n_outputs, err);
 }
 
 static enum xm_status
 infer_run(struct xm_infer *base, struct xm_error *err)
 {
     struct reference_infer *r = (struct reference_infer *)base;
-    uint32_t n = r->owner->base.n_outputs;
+    uint32_t n = r->owner->base.ports.n_outputs;
     struct xm_tensor **results = xm_calloc(n + 1, sizeof(struct xm_tensor *));
-    const char **names = xm_calloc(r->owner->base.n_inputs + 1, sizeof(*names));
+    const char **names = xm_calloc(r->owner->base.ports.n_inputs + 1, sizeof(*names));
     enum xm_status s = results && names
                            ? evaluate(r, names, results, err)
                            : xm_fail(err, XM_NO_MEMORY, "out of memory for the results");
@@ -143,11 +141,11 @@ infer_output(struct xm_infer *base, uint32_t output, struct xm_host_tensor *t,
              struct xm_error *err)
 {
     struct reference_infer *r = (struct reference_infer *)base;
-    if (output >= r->owner->base.n_outputs)
+    if (output >= r->owner->base.ports.n_outputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no output %u", output);
     if (!r->outputs[output].data)
         return xm_fail(err, XM_INVALID, "output '%s' has no value before the first run",
-                       r->owner->base.outputs[output].name);
+                       r->owner->base.ports.outputs[output].name);
     *t = r->outputs[output];
     return XM_OK;
 }
@@ -182,9 +180,9 @@ static void
 infer_destroy(struct xm_infer *base)
 {
     struct reference_infer *r = (struct reference_infer *)base;
-    for (uint32_t i = 0; r->inputs && i < r->owner->base.n_inputs; i++)
+    for (uint32_t i = 0; r->inputs && i < r->owner->base.ports.n_inputs; i++)
         xm_tensor_destroy(r->inputs[i]);
-    for (uint32_t i = 0; r->outputs && i < r->owner->base.n_outputs; i++)
+    for (uint32_t i = 0; r->outputs && i < r->owner->base.ports.n_outputs; i++)
         xm_free(r->outputs[i].data);
     xm_state_store_destroy(r->states);
     xm_free(r->inputs);
@@ -214,8 +212,8 @@ compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
     r->base.ops = &infer_ops;
     r->owner = (struct reference_compiled *)c;
-    r->inputs = xm_calloc(c->n_inputs + 1, sizeof(struct xm_tensor *));
-    r->outputs = xm_calloc(c->n_outputs + 1, sizeof(*r->outputs));
+    r->inputs = xm_calloc(c->ports.n_inputs + 1, sizeof(struct xm_tensor *));
+    r->outputs = xm_calloc(c->ports.n_outputs + 1, sizeof(*r->outputs));
     r->states = xm_state_store_create();
     if (!r->inputs || !r->outputs || !r->states) {
         infer_destroy(&r->base);
@@ -273,7 +271,6 @@ compiled_destroy(struct xm_compiled *base)
 {
     struct reference_compiled *c = (struct reference_compiled *)base;
     xm_graph_destroy(c->graph);
-    xm_free(c->ports);
     xm_free(c->reports);
     xm_free(c);
 }
@@ -284,47 +281,6 @@ static const struct xm_compiled_ops compiled_ops = {
     .print = compiled_print,
     .destroy = compiled_destroy,
 };
-
-static void
-fill_port(struct xm_port *port, const struct xm_node *n, const struct xm_value *v)
-{
-    const char *name =
-        n->attr.name.name && n->attr.name.name[0] ? n->attr.name.name : n->name;
-    *port =
-        (struct xm_port){.name = v->n_names ? v->names[0] : name,
-                         .names = v->names,
-                         .n_names = v->n_names,
-                         .type = v->type,
-                         .value = XM_NO_VALUE,
-                         .rows = n->op == XM_OP_PARAMETER ? xm_value_table_rows(v) : 0};
-}
-
-static enum xm_status
-collect_ports(struct reference_compiled *c, struct xm_error *err)
-{
-    uint32_t n_in = 0, n_out = 0;
-    xm_for_each_node(n, c->graph)
-    {
-        n_in += n->op == XM_OP_PARAMETER;
-        n_out += n->op == XM_OP_RESULT;
-    }
-    c->ports = xm_calloc(n_in + n_out + 1, sizeof(*c->ports));
-    if (!c->ports)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the ports");
-    uint32_t in = 0, out = n_in;
-    xm_for_each_node(n, c->graph)
-    {
-        if (n->op == XM_OP_PARAMETER)
-            fill_port(&c->ports[in++], n, &n->out[0]);
-        else if (n->op == XM_OP_RESULT)
-            fill_port(&c->ports[out++], n, xm_in(n, 0));
-    }
-    c->base.inputs = c->ports;
-    c->base.outputs = c->ports + n_in;
-    c->base.n_inputs = n_in;
-    c->base.n_outputs = n_out;
-    return XM_OK;
-}
 
 /* ---- the plugin ---- */
 
@@ -383,7 +339,8 @@ prepare(struct reference_compiled *c, const struct xm_property *properties,
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the passes' reports");
     c->base.reports = c->reports;
     XM_TRY(xm_pipeline_run(c->graph, NULL, NULL, c->reports, &c->base.n_reports, err));
-    return collect_ports(c, err);
+    return xm_ports_from_graph(c->graph, &c->graph->arena, &c->graph->dims,
+                               &c->base.ports, err);
 }
 
 static enum xm_status

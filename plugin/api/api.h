@@ -100,8 +100,7 @@ ov_status_e xm_api_give_const_port(struct xm_api_found found,
 struct ov_model {
     struct xm_mapping base; /* reference count: the handle, and graphs cloned from it */
     struct xm_graph *graph; /* read-only */
-    struct xm_port *inputs, *outputs;
-    uint32_t n_inputs, n_outputs;
+    struct xm_ports ports;
 };
 
 /* Takes the graph over, also on failure. */

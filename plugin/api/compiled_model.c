@@ -37,13 +37,15 @@ ov_compiled_model_free(ov_compiled_model_t *compiled_model)
 static struct xm_api_ports
 inputs_of(const ov_compiled_model_t *m)
 {
-    return (struct xm_api_ports){m->compiled->inputs, m->compiled->n_inputs, false};
+    return (struct xm_api_ports){m->compiled->ports.inputs, m->compiled->ports.n_inputs,
+                                 false};
 }
 
 static struct xm_api_ports
 outputs_of(const ov_compiled_model_t *m)
 {
-    return (struct xm_api_ports){m->compiled->outputs, m->compiled->n_outputs, true};
+    return (struct xm_api_ports){m->compiled->ports.outputs, m->compiled->ports.n_outputs,
+                                 true};
 }
 
 ov_status_e
@@ -51,7 +53,7 @@ ov_compiled_model_inputs_size(const ov_compiled_model_t *compiled_model, size_t 
 {
     if (!compiled_model || !size)
         return INVALID_C_PARAM;
-    *size = compiled_model->compiled->n_inputs;
+    *size = compiled_model->compiled->ports.n_inputs;
     return OK;
 }
 
@@ -91,7 +93,7 @@ ov_compiled_model_outputs_size(const ov_compiled_model_t *compiled_model, size_t
 {
     if (!compiled_model || !size)
         return INVALID_C_PARAM;
-    *size = compiled_model->compiled->n_outputs;
+    *size = compiled_model->compiled->ports.n_outputs;
     return OK;
 }
 

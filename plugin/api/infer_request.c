@@ -8,9 +8,9 @@
 static enum xm_status
 create_parts(ov_infer_request_t *r, struct xm_compiled *c, struct xm_error *err)
 {
-    r->inputs = xm_calloc(c->n_inputs, sizeof(ov_tensor_t *));
-    r->outputs = xm_calloc(c->n_outputs, sizeof(ov_tensor_t *));
-    r->is_stale = xm_calloc(c->n_outputs, sizeof(bool));
+    r->inputs = xm_calloc(c->ports.n_inputs, sizeof(ov_tensor_t *));
+    r->outputs = xm_calloc(c->ports.n_outputs, sizeof(ov_tensor_t *));
+    r->is_stale = xm_calloc(c->ports.n_outputs, sizeof(bool));
     if (!r->inputs || !r->outputs || !r->is_stale)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the tensors of a request");
     XM_TRY(xm_api_runner_create(&r->runner, err));
@@ -42,9 +42,9 @@ ov_infer_request_free(ov_infer_request_t *infer_request)
     if (!r)
         return;
     xm_api_runner_destroy(r->runner);
-    for (uint32_t i = 0; r->infer && i < r->infer->compiled->n_inputs; i++)
+    for (uint32_t i = 0; r->infer && i < r->infer->compiled->ports.n_inputs; i++)
         ov_tensor_free(r->inputs[i]);
-    for (uint32_t i = 0; r->infer && i < r->infer->compiled->n_outputs; i++)
+    for (uint32_t i = 0; r->infer && i < r->infer->compiled->ports.n_outputs; i++)
         ov_tensor_free(r->outputs[i]);
     xm_infer_destroy(r->infer);
     xm_free(r->inputs);

@@ -16,8 +16,9 @@ static struct xm_api_slot
 slot_of(const ov_infer_request_t *r, bool is_output, uint32_t i)
 {
     const struct xm_compiled *c = r->infer->compiled;
-    return is_output ? (struct xm_api_slot){OK, &r->outputs[i], &c->outputs[i], i, true}
-                     : (struct xm_api_slot){OK, &r->inputs[i], &c->inputs[i], i, false};
+    return is_output
+               ? (struct xm_api_slot){OK, &r->outputs[i], &c->ports.outputs[i], i, true}
+               : (struct xm_api_slot){OK, &r->inputs[i], &c->ports.inputs[i], i, false};
 }
 
 static struct xm_api_slot
@@ -30,10 +31,10 @@ struct xm_api_slot
 xm_api_slot_by_name(const ov_infer_request_t *r, const char *name)
 {
     const struct xm_compiled *c = r->infer->compiled;
-    uint32_t i = xm_port_find(c->inputs, c->n_inputs, name);
+    uint32_t i = xm_port_find(c->ports.inputs, c->ports.n_inputs, name);
     if (i != UINT32_MAX)
         return slot_of(r, false, i);
-    i = xm_port_find(c->outputs, c->n_outputs, name);
+    i = xm_port_find(c->ports.outputs, c->ports.n_outputs, name);
     if (i != UINT32_MAX)
         return slot_of(r, true, i);
     return no_slot(
@@ -44,8 +45,9 @@ struct xm_api_slot
 xm_api_slot_by_port(const ov_infer_request_t *r, const struct xm_api_port *p)
 {
     const struct xm_compiled *c = r->infer->compiled;
-    uint32_t i = p->is_output ? xm_port_find(c->outputs, c->n_outputs, p->name)
-                              : xm_port_find(c->inputs, c->n_inputs, p->name);
+    uint32_t i = p->is_output
+                     ? xm_port_find(c->ports.outputs, c->ports.n_outputs, p->name)
+                     : xm_port_find(c->ports.inputs, c->ports.n_inputs, p->name);
     if (i != UINT32_MAX)
         return slot_of(r, p->is_output, i);
     return no_slot(
@@ -56,7 +58,7 @@ struct xm_api_slot
 xm_api_slot_by_index(const ov_infer_request_t *r, bool is_output, size_t i)
 {
     const struct xm_compiled *c = r->infer->compiled;
-    uint32_t n = is_output ? c->n_outputs : c->n_inputs;
+    uint32_t n = is_output ? c->ports.n_outputs : c->ports.n_inputs;
     if (i < n)
         return slot_of(r, is_output, (uint32_t)i);
     return no_slot(xm_api_fail(GENERAL_ERROR, "there is no %s %zu: the model has %u",
@@ -67,7 +69,7 @@ struct xm_api_slot
 xm_api_slot_only(const ov_infer_request_t *r, bool is_output)
 {
     const struct xm_compiled *c = r->infer->compiled;
-    uint32_t n = is_output ? c->n_outputs : c->n_inputs;
+    uint32_t n = is_output ? c->ports.n_outputs : c->ports.n_inputs;
     if (n == 1)
         return slot_of(r, is_output, 0);
     return no_slot(xm_api_fail(GENERAL_ERROR, "the model has %u %ss: name one", n,
@@ -158,7 +160,7 @@ refresh_output(const ov_infer_request_t *r, uint32_t i, struct xm_error *err)
     XM_TRY(r->infer->ops->output(r->infer, i, &result, err));
     if (result.element != (enum xm_element)t->type)
         return xm_fail(err, XM_INVALID, "output '%s': expected %s, the device gave %s",
-                       r->infer->compiled->outputs[i].name,
+                       r->infer->compiled->ports.outputs[i].name,
                        xm_element_text((enum xm_element)t->type),
                        xm_element_text(result.element));
     XM_TRY(xm_api_tensor_reshape(t, result.rank, result.dim, err));
@@ -192,7 +194,7 @@ xm_api_slot_get(const ov_infer_request_t *r, struct xm_api_slot s, ov_tensor_t *
 enum xm_status
 xm_api_slots_bind(ov_infer_request_t *r, struct xm_error *err)
 {
-    for (uint32_t i = 0; i < r->infer->compiled->n_inputs; i++) {
+    for (uint32_t i = 0; i < r->infer->compiled->ports.n_inputs; i++) {
         struct xm_api_slot s = slot_of(r, false, i);
         if (!*s.tensor && !xm_shape_is_static(&s.port->type.shape))
             return xm_fail(err, XM_INVALID, "input '%s' has not been set", s.port->name);
@@ -211,9 +213,9 @@ xm_api_slots_bind(ov_infer_request_t *r, struct xm_error *err)
 enum xm_status
 xm_api_slots_collect(ov_infer_request_t *r, struct xm_error *err)
 {
-    for (uint32_t i = 0; i < r->infer->compiled->n_outputs; i++)
+    for (uint32_t i = 0; i < r->infer->compiled->ports.n_outputs; i++)
         r->is_stale[i] = true;
-    for (uint32_t i = 0; i < r->infer->compiled->n_outputs; i++) {
+    for (uint32_t i = 0; i < r->infer->compiled->ports.n_outputs; i++) {
         if (r->outputs[i])
             XM_TRY(refresh_output(r, i, err));
     }

@@ -13,44 +13,7 @@ destroy_model(struct xm_mapping *m)
 {
     ov_model_t *model = (ov_model_t *)m;
     xm_graph_destroy(model->graph);
-    xm_free(model->inputs);
-    xm_free(model->outputs);
     xm_free(model);
-}
-
-static struct xm_port
-port_of(const struct xm_node *n, const struct xm_value *v)
-{
-    const char *name = n->attr.name.name;
-    if (v->n_names)
-        name = v->names[0];
-    else if (!name || !name[0])
-        name = n->name;
-    return (struct xm_port){
-        .name = name, .names = v->names, .n_names = v->n_names, .type = v->type};
-}
-
-static bool
-collect_ports(ov_model_t *m)
-{
-    uint32_t n_in = 0, n_out = 0;
-    xm_for_each_node(n, m->graph)
-    {
-        n_in += n->op == XM_OP_PARAMETER;
-        n_out += n->op == XM_OP_RESULT;
-    }
-    m->inputs = xm_calloc(n_in, sizeof(*m->inputs));
-    m->outputs = xm_calloc(n_out, sizeof(*m->outputs));
-    if (!m->inputs || !m->outputs)
-        return false;
-    xm_for_each_node(n, m->graph)
-    {
-        if (n->op == XM_OP_PARAMETER)
-            m->inputs[m->n_inputs++] = port_of(n, &n->out[0]);
-        else if (n->op == XM_OP_RESULT)
-            m->outputs[m->n_outputs++] = port_of(n, xm_in(n, 0));
-    }
-    return true;
 }
 
 ov_status_e
@@ -63,9 +26,10 @@ xm_api_model_create(struct xm_graph *g, ov_model_t **out)
     }
     m->base = (struct xm_mapping){.refs = 1, .free = destroy_model};
     m->graph = g;
-    if (!collect_ports(m)) {
+    struct xm_error err = {0};
+    if (xm_ports_from_graph(g, &g->arena, &g->dims, &m->ports, &err) != XM_OK) {
         ov_model_free(m);
-        return xm_api_fail(GENERAL_ERROR, "out of memory for the ports of a model");
+        return xm_api_error(&err);
     }
     *out = m;
     return OK;
@@ -111,7 +75,7 @@ ov_model_inputs_size(const ov_model_t *model, size_t *input_size)
 {
     if (!model || !input_size)
         return INVALID_C_PARAM;
-    *input_size = model->n_inputs;
+    *input_size = model->ports.n_inputs;
     return OK;
 }
 
@@ -120,7 +84,7 @@ ov_model_outputs_size(const ov_model_t *model, size_t *output_size)
 {
     if (!model || !output_size)
         return INVALID_C_PARAM;
-    *output_size = model->n_outputs;
+    *output_size = model->ports.n_outputs;
     return OK;
 }
 
@@ -129,14 +93,15 @@ ov_model_outputs_size(const ov_model_t *model, size_t *output_size)
 static struct xm_api_ports
 inputs_of(const ov_model_t *m)
 {
-    return (struct xm_api_ports){.list = m->inputs, .n = m->n_inputs, .is_output = false};
+    return (struct xm_api_ports){
+        .list = m->ports.inputs, .n = m->ports.n_inputs, .is_output = false};
 }
 
 static struct xm_api_ports
 outputs_of(const ov_model_t *m)
 {
     return (struct xm_api_ports){
-        .list = m->outputs, .n = m->n_outputs, .is_output = true};
+        .list = m->ports.outputs, .n = m->ports.n_outputs, .is_output = true};
 }
 
 ov_status_e

@@ -200,11 +200,11 @@ print_step(const struct xm_picture *p, uint32_t step, struct xm_strbuf *out)
 /* ---- what comes in and goes out ------------------------------------------------------ */
 
 static const char *
-port_of(const struct xm_port *ports, uint32_t n, const struct xm_program *p,
-        uint32_t root)
+port_of(const struct xm_port *ports, const uint32_t *values, uint32_t n,
+        const struct xm_program *p, uint32_t root)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (xm_program_root(p, ports[i].value) == root)
+        if (xm_program_root(p, values[i]) == root)
             return ports[i].name;
     }
     return NULL;
@@ -236,7 +236,8 @@ add_origin(struct xm_strbuf *out, const struct xm_picture *p, uint32_t root,
 {
     const struct xm_program *program = p->program;
     const uint32_t maker = xm_program_maker(program, root);
-    const char *input = port_of(program->inputs, program->n_inputs, program, root);
+    const char *input = port_of(program->ports.inputs, program->input_values,
+                                program->ports.n_inputs, program, root);
     if (maker != XM_NO_VALUE && p->layers->block[maker] + 1 == block && block > 1)
         xm_strbuf_add(out, "from the previous layer");
     else if (maker != XM_NO_VALUE)
@@ -322,8 +323,8 @@ find_leaving(const struct xm_picture *p, uint32_t block, bool *leaves)
                 leaves[xm_program_root(program, list[i])] = true;
         }
     }
-    for (uint32_t i = 0; i < program->n_outputs; i++) {
-        const uint32_t root = xm_program_root(program, program->outputs[i].value),
+    for (uint32_t i = 0; i < program->ports.n_outputs; i++) {
+        const uint32_t root = xm_program_root(program, program->output_values[i]),
                        maker = xm_program_maker(program, root);
         if (maker != XM_NO_VALUE && p->layers->block[maker] == block)
             leaves[root] = true;
@@ -338,7 +339,8 @@ print_leaving(const struct xm_picture *p, uint32_t block, const bool *leaves,
     for (uint32_t v = 0; v < program->n_values; v++) {
         if (!leaves[v])
             continue;
-        const char *name = port_of(program->outputs, program->n_outputs, program, v);
+        const char *name = port_of(program->ports.outputs, program->output_values,
+                                   program->ports.n_outputs, program, v);
         xm_strbuf_printf(out,
                          "    o%u_%u [shape=box style=\"rounded,filled\" "
                          "fillcolor=white color=\"#999999\" fontsize=10 label=<",

@@ -60,10 +60,10 @@ static enum xm_status
 find_ports(struct xm_batcher *b, struct xm_error *err)
 {
     const struct xm_program *p = b->program;
-    XM_TRY(xm_feeds_find(p->inputs, p->n_inputs, b->port, err));
+    XM_TRY(xm_feeds_find(p->ports.inputs, p->ports.n_inputs, b->port, err));
     for (int f = 0; f < XM_N_FEEDS; f++) {
         const struct xm_type *t =
-            b->port[f] == UINT32_MAX ? NULL : &p->inputs[b->port[f]].type;
+            b->port[f] == UINT32_MAX ? NULL : &p->ports.inputs[b->port[f]].type;
         if (t && (t->shape.rank != rank_of(f) || !xm_element_is_int(t->element)))
             return xm_fail(err, XM_UNSUPPORTED,
                            "input '%s' is %s of rank %u, expected integers of rank %u",
@@ -84,8 +84,8 @@ check_program(const struct xm_program *p, struct xm_error *err)
         return xm_fail(err, XM_UNSUPPORTED,
                        "the model has %s: its context cannot be kept by sequences",
                        p->kv_pool ? "states that no attention reads" : "no states");
-    if (p->n_outputs == 0 || p->outputs[0].type.element != XM_F32 ||
-        p->outputs[0].type.shape.rank != 3)
+    if (p->ports.n_outputs == 0 || p->ports.outputs[0].type.element != XM_F32 ||
+        p->ports.outputs[0].type.shape.rank != 3)
         return xm_fail(err, XM_UNSUPPORTED,
                        "the first result is not f32 logits [batch,tokens,vocabulary]");
     return XM_OK;
@@ -289,7 +289,7 @@ set_inputs(struct xm_batcher *b, const int64_t *counts)
     for (int f = 0; f < XM_N_FEEDS; f++) {
         if (b->port[f] == UINT32_MAX)
             continue;
-        const enum xm_element e = b->program->inputs[b->port[f]].type.element;
+        const enum xm_element e = b->program->ports.inputs[b->port[f]].type.element;
         struct xm_host_tensor *t = &b->request->chunk[b->port[f]];
         const uint32_t rank = rank_of(f);
         *t =
@@ -323,13 +323,14 @@ fill_inputs(struct xm_batcher *b, const struct xm_batcher_entry *list,
     b->feed[XM_FEED_BEAMS].values[0] = 0;
     fill_rows(b, list);
     set_inputs(b, counts);
-    for (uint32_t i = 0; i < b->program->n_inputs; i++)
-        XM_TRY(xm_port_check_rows(&b->program->inputs[i], &b->request->chunk[i], err));
+    for (uint32_t i = 0; i < b->program->ports.n_inputs; i++)
+        XM_TRY(
+            xm_port_check_rows(&b->program->ports.inputs[i], &b->request->chunk[i], err));
     struct xm_bindings *bindings = &b->request->bindings;
     bindings->n = 0;
     XM_TRY(xm_bindings_set(bindings, "past", (int64_t)past, err));
-    return xm_bindings_from_ports(bindings, b->program->inputs, b->request->chunk,
-                                  b->program->n_inputs, err);
+    return xm_bindings_from_ports(bindings, b->program->ports.inputs, b->request->chunk,
+                                  b->program->ports.n_inputs, err);
 }
 
 /* Where the rows of a step lie among all: its samples come in the order of its entries. */
@@ -388,7 +389,7 @@ read_step(struct xm_batcher *b, const struct xm_batcher_entry *list, struct xm_e
     struct xm_operand o;
     if (b->step.samples == 0 || xm_engine_only_counts(b->program->engine))
         return xm_queue_finish(r->queue, err);
-    xm_request_operand(r, b->program->outputs[0].value, &o);
+    xm_request_operand(r, b->program->output_values[0], &o);
     if (b->vocabulary == 0)
         XM_TRY(make_logits(b, (uint64_t)o.dim[2], err));
     if (b->step.samples == b->wanted) {

@@ -290,10 +290,7 @@ wrap_program(struct gpu_compiled *c, struct xm_program *p)
 {
     c->base = (struct xm_compiled){.ops = &compiled_ops,
                                    .refs = 1,
-                                   .inputs = p->inputs,
-                                   .outputs = p->outputs,
-                                   .n_inputs = p->n_inputs,
-                                   .n_outputs = p->n_outputs,
+                                   .ports = p->ports,
                                    .reports = p->reports,
                                    .n_reports = p->n_reports,
                                    .program = p};

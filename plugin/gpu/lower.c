@@ -12,7 +12,6 @@
 
 #include "plugin/gpu/expert_caches.h"
 #include "runtime/util/log.h"
-#include "transformations/graph/table_rows.h"
 #include "transformations/passes/slice_last_token.h"
 
 enum xm_status
@@ -75,42 +74,18 @@ number_results(struct xm_lower *l)
 
 /* ---- ports ---------------------------------------------------------------------- */
 
-const char *
-xm_lower_port_name(const struct xm_node *n, const struct xm_value *v)
-{
-    const char *name = n->attr.name.name;
-    return v->n_names ? v->names[0] : name && name[0] ? name : n->name;
-}
-
 static enum xm_status
-add_port(struct xm_lower *l, struct xm_port **ports, uint32_t *n,
-         const struct xm_node *node, const struct xm_value *v, uint32_t value)
+make_ports(struct xm_lower *l)
 {
-    struct xm_port *list = xm_realloc(*ports, (*n + 1) * sizeof(*list));
-    if (!list)
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's ports");
-    *ports = list;
-    struct xm_arena *arena = &l->p->arena;
-    const char **names = xm_arena_alloc(arena, (v->n_names + 1) * sizeof(*names));
-    if (!names)
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a port's names");
-    for (uint32_t i = 0; i < v->n_names; i++) {
-        names[i] = xm_arena_strdup(arena, v->names[i]);
-        if (!names[i])
-            return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a port's names");
-    }
-    struct xm_port *port = &list[(*n)++];
-    *port = (struct xm_port){.name = xm_arena_strdup(arena, xm_lower_port_name(node, v)),
-                             .names = names,
-                             .n_names = v->n_names,
-                             .type.element = v->type.element,
-                             .value = value,
-                             .rows = node->op == XM_OP_PARAMETER ? xm_value_table_rows(v)
-                                                                 : 0};
-    port->type.shape.rank = v->type.shape.rank;
-    for (uint32_t i = 0; i < v->type.shape.rank; i++)
-        port->type.shape.dim[i] = xm_dim_import(&l->p->dims, v->type.shape.dim[i]);
-    return port->name ? XM_OK : xm_fail(l->err, XM_NO_MEMORY, "out of memory for a port");
+    struct xm_program *p = l->p;
+    XM_TRY(xm_ports_from_graph(l->g, &p->arena, &p->dims, &p->ports, l->err));
+    p->input_values =
+        xm_arena_alloc(&p->arena, (p->ports.n_inputs + 1) * sizeof(uint32_t));
+    p->output_values =
+        xm_arena_alloc(&p->arena, (p->ports.n_outputs + 1) * sizeof(uint32_t));
+    return p->input_values && p->output_values
+               ? XM_OK
+               : xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's ports");
 }
 
 static enum xm_status
@@ -121,7 +96,8 @@ lower_parameter(struct xm_lower *l, struct xm_node *n)
     XM_TRY(
         xm_lower_new_value(l, v, v->type.element, &v->type.shape, XM_PLACE_INPUT, &id));
     l->first_value[l->first_result[n->id]] = id;
-    return add_port(l, &l->p->inputs, &l->p->n_inputs, n, v, id);
+    l->p->input_values[l->inputs++] = id;
+    return XM_OK;
 }
 
 static enum xm_status
@@ -140,8 +116,8 @@ lower_result(struct xm_lower *l, struct xm_node *n)
     struct xm_program_value *root = &l->p->values[xm_program_root(l->p, id)];
     if (root->place == XM_PLACE_ACTIVATION)
         root->place = XM_PLACE_OUTPUT;
-    XM_TRY(add_port(l, &l->p->outputs, &l->p->n_outputs, n, v, id));
-    l->p->outputs[l->p->n_outputs - 1].type.element = e;
+    l->p->ports.outputs[l->outputs].type.element = e;
+    l->p->output_values[l->outputs++] = id;
     return XM_OK;
 }
 
@@ -237,8 +213,8 @@ find_lifetimes(struct xm_program *p)
                 touch(p, operands[i], s);
         }
     }
-    for (uint32_t i = 0; i < p->n_outputs; i++)
-        touch(p, p->outputs[i].value, p->n_steps); /* by the host, behind the last */
+    for (uint32_t i = 0; i < p->ports.n_outputs; i++)
+        touch(p, p->output_values[i], p->n_steps); /* by the host, behind the last */
 }
 
 /* ---- cutting prompts ------------------------------------------------------------ */
@@ -300,12 +276,12 @@ are_tokens_apart(struct xm_program *p, const struct xm_graph *g)
 {
     if (p->n_kv == 0 || p->n_host_steps > 0)
         return false;
-    for (uint32_t i = 0; i < p->n_inputs; i++) {
-        if (!can_cut_port(p, &p->inputs[i], true))
+    for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
+        if (!can_cut_port(p, &p->ports.inputs[i], true))
             return false;
     }
-    for (uint32_t i = 0; i < p->n_outputs; i++) {
-        if (!can_cut_port(p, &p->outputs[i], false))
+    for (uint32_t i = 0; i < p->ports.n_outputs; i++) {
+        if (!can_cut_port(p, &p->ports.outputs[i], false))
             return false;
     }
     xm_for_each_node(n, g)
@@ -321,8 +297,8 @@ static bool
 chooses_tokens(const struct xm_program *p)
 {
     bool chooses = false;
-    for (uint32_t i = 0; i < p->n_inputs; i++)
-        chooses |= strcmp(p->inputs[i].name, XM_SAMPLED_TOKENS) == 0;
+    for (uint32_t i = 0; i < p->ports.n_inputs; i++)
+        chooses |= strcmp(p->ports.inputs[i].name, XM_SAMPLED_TOKENS) == 0;
     return chooses;
 }
 
@@ -352,9 +328,9 @@ static bool
 may_mix(const struct xm_program *p, const struct xm_graph *g)
 {
     uint32_t key_mask = XM_NO_VALUE;
-    for (uint32_t i = 0; i < p->n_inputs && p->key_mask; i++) {
-        if (strcmp(p->inputs[i].name, p->key_mask) == 0)
-            key_mask = p->inputs[i].value;
+    for (uint32_t i = 0; i < p->ports.n_inputs && p->key_mask; i++) {
+        if (strcmp(p->ports.inputs[i].name, p->key_mask) == 0)
+            key_mask = p->input_values[i];
     }
     for (uint32_t i = 0; i < p->n_values; i++) {
         if (i != key_mask && depends_on_past(&p->values[i]))
@@ -374,6 +350,8 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     struct xm_error cause = {0}; /* lower_node asks it whether there was a sentence */
     struct xm_lower l = {.p = p, .g = g, .err = &cause};
     enum xm_status s = number_results(&l);
+    if (s == XM_OK)
+        s = make_ports(&l);
     if (s == XM_OK)
         s = xm_lower_find_regions(&l);
     for (struct xm_node *n = g->first; n && s == XM_OK; n = n->next)

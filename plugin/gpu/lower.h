@@ -17,6 +17,7 @@ struct xm_lower {
     uint32_t *region;
     /* the nodes of a region as a list: first and last by the root's id, next by id */
     uint32_t *region_first, *region_next, *region_last;
+    uint32_t inputs, outputs; /* ports so far, in the order of the graph */
     uint32_t values_capacity, steps_capacity, weights_capacity;
     struct xm_queue *queue; /* writes the constants; NULL: none yet                     */
     uint64_t expert_bytes, host_expert_bytes; /* so far: all experts, those on the host */
@@ -75,8 +76,6 @@ enum xm_status xm_lower_step(struct xm_lower *l, struct xm_node *n,
                              enum xm_step_kind kind, struct xm_primitive *primitive,
                              const uint32_t *operands, uint32_t n_operands,
                              struct xm_step **out);
-/* How the port of a parameter or result is called: v's first tensor name, or its own. */
-const char *xm_lower_port_name(const struct xm_node *n, const struct xm_value *v);
 
 /* lower_host.c */
 enum xm_status xm_lower_find_regions(struct xm_lower *l);

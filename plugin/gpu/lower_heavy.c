@@ -395,7 +395,7 @@ host_input(struct xm_lower *l, const struct xm_value *v, const char *what,
         return xm_fail(l->err, XM_UNSUPPORTED,
                        "the %s of attention is computed by %s '%s', but must be an input",
                        what, xm_op_info(v->node->op)->text, v->node->name);
-    const char *text = xm_lower_port_name(v->node, v);
+    const char *text = xm_port_name(v->node, v);
     if (*name && strcmp(*name, text) != 0)
         return xm_fail(l->err, XM_UNSUPPORTED,
                        "attention layers use two %ss: '%s' and '%s'", what, *name, text);

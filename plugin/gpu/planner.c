@@ -105,18 +105,18 @@ enum xm_status
 xm_planner_feed(struct xm_request *r, int64_t tokens, struct xm_error *err)
 {
     const struct xm_program *p = xm_request_program(r);
-    struct xm_host_tensor *in = xm_calloc(p->n_inputs + 1, sizeof(*in));
+    struct xm_host_tensor *in = xm_calloc(p->ports.n_inputs + 1, sizeof(*in));
     if (!in)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
     enum xm_status s = XM_OK;
-    for (uint32_t i = 0; i < p->n_inputs && s == XM_OK; i++) {
-        s = make_input(&p->inputs[i], tokens, xm_request_past(r), &in[i], err);
+    for (uint32_t i = 0; i < p->ports.n_inputs && s == XM_OK; i++) {
+        s = make_input(&p->ports.inputs[i], tokens, xm_request_past(r), &in[i], err);
         if (s == XM_OK)
             s = xm_request_set_input(r, i, &in[i], err);
     }
     if (s == XM_OK)
         s = xm_request_infer(r, err);
-    for (uint32_t i = 0; i < p->n_inputs; i++)
+    for (uint32_t i = 0; i < p->ports.n_inputs; i++)
         xm_free(in[i].data);
     xm_free(in);
     return s;

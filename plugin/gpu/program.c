@@ -27,8 +27,6 @@ free_parts(struct xm_program *p)
     xm_free(p->values);
     xm_free(p->weights);
     xm_free(p->mappings);
-    xm_free(p->inputs);
-    xm_free(p->outputs);
     xm_free(p->kv);
     xm_free(p->reports);
     xm_free(p->rules_text);

@@ -12,6 +12,7 @@
 #define XM_PLUGIN_GPU_PROGRAM_H
 
 #include "plugin/gpu/kv/kv_pool.h"
+#include "plugin/port.h"
 #include "primitives/attention/attention.h"
 #include "primitives/form.h"
 #include "primitives/layout/layout.h"
@@ -122,15 +123,6 @@ struct xm_kv_layer {
     uint64_t window; /* the largest of those that read it; 0: one reads all positions */
 };
 
-struct xm_port {
-    const char *name; /* first tensor name, or the friendly name              */
-    const char *const *names;
-    uint32_t n_names;
-    struct xm_type type; /* as in the file, symbolic, program's pool              */
-    uint32_t value;
-    uint64_t rows; /* of the table whose rows an input's integers choose; 0: none */
-};
-
 struct xm_program {
     int refs;
     struct xm_engine *engine;
@@ -144,8 +136,8 @@ struct xm_program {
     uint32_t n_values;
     struct xm_step *steps;
     uint32_t n_steps;
-    struct xm_port *inputs, *outputs;
-    uint32_t n_inputs, n_outputs;
+    struct xm_ports ports;                  /* in the arena, with dimensions of `dims` */
+    uint32_t *input_values, *output_values; /* by port */
     struct xm_kv_layer *kv;
     uint32_t n_kv;
     struct xm_kv_pool *kv_pool; /* of all requests; NULL: there are no states */

@@ -18,10 +18,10 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
     r->program = p;
     xm_program_ref(p);
-    r->inputs = xm_calloc(p->n_inputs + 1, sizeof(*r->inputs));
-    r->chunk = xm_calloc(p->n_inputs + 1, sizeof(*r->chunk));
-    r->cut = xm_calloc(p->n_inputs + 1, sizeof(*r->cut));
-    r->results = xm_calloc(p->n_outputs + 1, sizeof(*r->results));
+    r->inputs = xm_calloc(p->ports.n_inputs + 1, sizeof(*r->inputs));
+    r->chunk = xm_calloc(p->ports.n_inputs + 1, sizeof(*r->chunk));
+    r->cut = xm_calloc(p->ports.n_inputs + 1, sizeof(*r->cut));
+    r->results = xm_calloc(p->ports.n_outputs + 1, sizeof(*r->results));
     r->sizes = xm_calloc(p->n_values + 1, sizeof(*r->sizes));
     enum xm_status s = XM_OK;
     if (!r->inputs || !r->chunk || !r->cut || !r->results || !r->sizes)
@@ -64,9 +64,9 @@ xm_request_destroy(struct xm_request *r)
     xm_kv_tables_destroy(r->tables);
     xm_free(r->most_past);
     xm_state_store_destroy(r->states);
-    for (uint32_t i = 0; r->results && i < p->n_outputs; i++)
+    for (uint32_t i = 0; r->results && i < p->ports.n_outputs; i++)
         xm_free(r->results[i].tensor.data);
-    for (uint32_t i = 0; r->cut && i < p->n_inputs; i++)
+    for (uint32_t i = 0; r->cut && i < p->ports.n_inputs; i++)
         xm_free(r->cut[i].data);
     xm_free(r->inputs);
     xm_free(r->chunk);
@@ -81,10 +81,10 @@ enum xm_status
 xm_request_set_input(struct xm_request *r, uint32_t input, const struct xm_host_tensor *t,
                      struct xm_error *err)
 {
-    if (input >= r->program->n_inputs)
+    if (input >= r->program->ports.n_inputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no input %u", input);
     static uint8_t nothing[1]; /* an empty tensor is set all the same */
-    XM_TRY(xm_port_check(&r->program->inputs[input], t, err));
+    XM_TRY(xm_port_check(&r->program->ports.inputs[input], t, err));
     r->inputs[input] = *t;
     r->inputs[input].data = t->data ? t->data : nothing;
     return XM_OK;
@@ -184,13 +184,13 @@ cut_inputs(struct xm_request *r, int64_t at, int64_t n, int64_t past,
            struct xm_error *err)
 {
     const struct xm_program *p = r->program;
-    for (uint32_t i = 0; i < p->n_inputs; i++) {
+    for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
         const struct xm_host_tensor *whole = &r->inputs[i];
-        uint32_t axis = token_axis(&p->inputs[i]);
+        uint32_t axis = token_axis(&p->ports.inputs[i]);
         r->chunk[i] = *whole;
         if (axis >= whole->rank)
             continue;
-        bool per_token = is_symbol(p->inputs[i].type.shape.dim[axis], "tokens");
+        bool per_token = is_symbol(p->ports.inputs[i].type.shape.dim[axis], "tokens");
         XM_TRY(cut_input(whole, axis, per_token ? at : 0, per_token ? n : past + at + n,
                          &r->cut[i], &r->chunk[i], err));
     }
@@ -215,7 +215,7 @@ describe_result(struct xm_request *r, uint32_t i)
 {
     struct xm_host_tensor *t = &r->results[i].tensor;
     struct xm_operand o;
-    xm_request_operand(r, r->program->outputs[i].value, &o);
+    xm_request_operand(r, r->program->output_values[i], &o);
     t->element = o.element;
     t->rank = o.rank;
     memcpy(t->dim, o.dim, sizeof(t->dim));
@@ -239,7 +239,7 @@ read_rows(struct xm_request *r, uint32_t i, int64_t at, int64_t tokens,
           struct xm_error *err)
 {
     struct xm_result *result = &r->results[i];
-    const uint32_t axis = token_axis(&r->program->outputs[i]);
+    const uint32_t axis = token_axis(&r->program->ports.outputs[i]);
     const struct xm_operand o = describe_result(r, i);
     struct xm_host_tensor part = result->tensor;
     part.data = NULL;
@@ -260,8 +260,9 @@ static enum xm_status
 collect_chunk(struct xm_request *r, int64_t at, int64_t tokens, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
-    for (uint32_t i = 0; i < p->n_outputs && !xm_engine_only_counts(p->engine); i++) {
-        if (token_axis(&p->outputs[i]) < p->outputs[i].type.shape.rank)
+    for (uint32_t i = 0; i < p->ports.n_outputs && !xm_engine_only_counts(p->engine);
+         i++) {
+        if (token_axis(&p->ports.outputs[i]) < p->ports.outputs[i].type.shape.rank)
             XM_TRY(read_rows(r, i, at, tokens, err));
     }
     return XM_OK;
@@ -274,7 +275,8 @@ collect(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
     bool has_waited = false;
-    for (uint32_t i = 0; i < p->n_outputs && !xm_engine_only_counts(p->engine); i++) {
+    for (uint32_t i = 0; i < p->ports.n_outputs && !xm_engine_only_counts(p->engine);
+         i++) {
         struct xm_result *result = &r->results[i];
         if (result->state == XM_RESULT_READ) { /* in chunks */
             has_waited = true;
@@ -293,14 +295,14 @@ enum xm_status
 xm_request_output(struct xm_request *r, uint32_t output, struct xm_host_tensor *t,
                   struct xm_error *err)
 {
-    if (output >= r->program->n_outputs)
+    if (output >= r->program->ports.n_outputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no output %u", output);
     struct xm_result *result = &r->results[output];
     result->is_asked_for = true;
     if (result->state == XM_RESULT_NONE)
         return xm_fail(err, XM_INVALID,
                        "output '%s' has no value before a run that succeeds",
-                       r->program->outputs[output].name);
+                       r->program->ports.outputs[output].name);
     if (result->state == XM_RESULT_ON_DEVICE)
         XM_TRY(read_result(r, output, err));
     *t = result->tensor;
@@ -315,8 +317,8 @@ bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error 
     r->bindings.n = 0;
     if (xm_request_has_states(r))
         XM_TRY(xm_bindings_set(&r->bindings, "past", (int64_t)xm_request_past(r), err));
-    return xm_bindings_from_ports(&r->bindings, r->program->inputs, inputs,
-                                  r->program->n_inputs, err);
+    return xm_bindings_from_ports(&r->bindings, r->program->ports.inputs, inputs,
+                                  r->program->ports.n_inputs, err);
 }
 
 /* Tokens of each sequence that are run at once, so that those of all are XM_UBATCH at most. */
@@ -350,7 +352,7 @@ infer_chunks(struct xm_request *r, int64_t tokens, struct xm_error *err)
 static void
 forget_results(struct xm_request *r)
 {
-    for (uint32_t i = 0; i < r->program->n_outputs; i++)
+    for (uint32_t i = 0; i < r->program->ports.n_outputs; i++)
         r->results[i].state = XM_RESULT_NONE;
 }
 
@@ -438,11 +440,11 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
     struct xm_error cause = {0};
     /* A run that fails leaves nothing of states on the host: it cannot be made again on them. */
     bool again = !p->host_states || xm_request_past(r) == 0;
-    for (uint32_t i = 0; i < p->n_inputs; i++) {
+    for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
         if (!r->inputs[i].data)
             return xm_fail(err, XM_INVALID, "input '%s' has not been set",
-                           p->inputs[i].name);
-        XM_TRY(xm_port_check_rows(&p->inputs[i], &r->inputs[i], err));
+                           p->ports.inputs[i].name);
+        XM_TRY(xm_port_check_rows(&p->ports.inputs[i], &r->inputs[i], err));
     }
     enum xm_status s = run_once(r, &cause);
     if (s == XM_NO_MEMORY && xm_expert_caches_drop(p) && again) {

@@ -17,15 +17,6 @@
 extern "C" {
 #endif
 
-/* Host bytes with type and concrete shape. Borrowed unless said otherwise. */
-struct xm_host_tensor {
-    enum xm_element element;
-    uint32_t rank;
-    int64_t dim[XM_MAX_RANK];
-    void *data;
-    uint64_t bytes;
-};
-
 struct xm_request;
 
 /* Called after each step of a run, with the queue drained; for verify and tensor dumps.

@@ -14,8 +14,8 @@ static const struct xm_host_tensor *
 input_named(const struct xm_request *r, const struct xm_host_tensor *inputs,
             const char *name)
 {
-    for (uint32_t i = 0; name && i < r->program->n_inputs; i++) {
-        if (strcmp(r->program->inputs[i].name, name) == 0)
+    for (uint32_t i = 0; name && i < r->program->ports.n_inputs; i++) {
+        if (strcmp(r->program->ports.inputs[i].name, name) == 0)
             return &inputs[i];
     }
     return NULL;
@@ -38,8 +38,8 @@ write_inputs(struct xm_request *r, const struct xm_host_tensor *inputs,
              struct xm_error *err)
 {
     const struct xm_program *p = r->program;
-    for (uint32_t i = 0; i < p->n_inputs; i++) {
-        uint32_t v = p->inputs[i].value;
+    for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
+        uint32_t v = p->input_values[i];
         if (inputs[i].bytes && p->values[v].first != UINT32_MAX)
             XM_TRY(xm_queue_write(r->queue, r->plan->views[v], 0, inputs[i].data,
                                   inputs[i].bytes, err));

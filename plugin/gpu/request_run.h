@@ -5,7 +5,7 @@
 #ifndef XM_PLUGIN_GPU_REQUEST_RUN_H
 #define XM_PLUGIN_GPU_REQUEST_RUN_H
 
-#include "plugin/gpu/bind.h"
+#include "plugin/bind.h"
 #include "plugin/gpu/kv/kv_rows.h"
 #include "plugin/gpu/request.h"
 #include "runtime/pool.h"

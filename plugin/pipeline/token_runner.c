@@ -22,11 +22,11 @@ static enum xm_status
 find_inputs(struct xm_token_runner *r, struct xm_error *err)
 {
     const struct xm_compiled *c = r->compiled;
-    XM_TRY(xm_feeds_find(c->inputs, c->n_inputs, r->input, err));
+    XM_TRY(xm_feeds_find(c->ports.inputs, c->ports.n_inputs, r->input, err));
     if (r->input[XM_FEED_SAMPLES] != UINT32_MAX)
         return xm_fail(err, XM_UNSUPPORTED,
                        "the model has been compiled for sequences (XM_SEQUENCES=YES)");
-    return c->n_outputs
+    return c->ports.n_outputs
                ? XM_OK
                : xm_fail(err, XM_UNSUPPORTED, "a model for text generation has a result");
 }
@@ -70,7 +70,7 @@ shape_feed(struct xm_token_runner *r, int i, uint32_t rank, int64_t n,
            struct xm_error *err)
 {
     struct xm_host_tensor *t = &r->feed[i];
-    t->element = r->compiled->inputs[r->input[i]].type.element;
+    t->element = r->compiled->ports.inputs[r->input[i]].type.element;
     t->rank = rank;
     t->dim[0] = rank == 2 ? 1 : n;
     t->dim[1] = n;
@@ -228,9 +228,9 @@ xm_token_runner_request(const struct xm_token_runner *r)
 uint64_t
 xm_compiled_vocabulary(const struct xm_compiled *c)
 {
-    if (c->n_outputs == 0 || c->outputs[0].type.shape.rank == 0)
+    if (c->ports.n_outputs == 0 || c->ports.outputs[0].type.shape.rank == 0)
         return UINT64_MAX;
-    const struct xm_shape *s = &c->outputs[0].type.shape;
+    const struct xm_shape *s = &c->ports.outputs[0].type.shape;
     const struct xm_dim last = s->dim[s->rank - 1];
     return xm_dim_is_const(last) && last.n > 0 ? (uint64_t)last.n : UINT64_MAX;
 }

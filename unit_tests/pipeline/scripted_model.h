@@ -48,10 +48,10 @@ struct ScriptedModel {
         result.type.shape.dim[0] = xm_dim_const(VOCABULARY);
         base.ops = &ops;
         base.refs = 1;
-        base.inputs = &input;
-        base.n_inputs = 1;
-        base.outputs = &result;
-        base.n_outputs = 1;
+        base.ports.inputs = &input;
+        base.ports.n_inputs = 1;
+        base.ports.outputs = &result;
+        base.ports.n_outputs = 1;
     }
     ScriptedModel(const ScriptedModel &) = delete;
 

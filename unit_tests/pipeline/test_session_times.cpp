@@ -122,10 +122,10 @@ generate(int n_builds)
     xm_compiled compiled = {};
     compiled.ops = &compiled_ops;
     compiled.refs = 1;
-    compiled.inputs = &input;
-    compiled.n_inputs = 1;
-    compiled.outputs = &result;
-    compiled.n_outputs = 1;
+    compiled.ports.inputs = &input;
+    compiled.ports.n_inputs = 1;
+    compiled.ports.outputs = &result;
+    compiled.ports.n_outputs = 1;
     compiled.program = &program;
     now_s = 1000.0;
     runs = 0;

@@ -62,9 +62,9 @@ inputs_of(const xm_program *p, const step &s)
             beams.push_back(b);
     }
     std::vector<Tensor> in;
-    for (uint32_t i = 0; i < p->n_inputs; i++) {
-        std::string name = p->inputs[i].name;
-        enum xm_element e = p->inputs[i].type.element;
+    for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
+        std::string name = p->ports.inputs[i].name;
+        enum xm_element e = p->ports.inputs[i].type.element;
         if (name == "input_ids")
             in.push_back(int_tensor(e, {batch, tokens}, ids));
         else if (name == "attention_mask")

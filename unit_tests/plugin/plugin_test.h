@@ -181,7 +181,7 @@ infer(xm_request *r, const std::vector<Tensor> &in, std::vector<Tensor> &out,
     }
     XM_TRY(xm_request_infer(r, err));
     out.clear();
-    for (uint32_t i = 0; i < xm_request_program(r)->n_outputs; i++) {
+    for (uint32_t i = 0; i < xm_request_program(r)->ports.n_outputs; i++) {
         xm_host_tensor t;
         xm_tensor *copy = nullptr;
         XM_TRY(xm_request_output(r, i, &t, err));

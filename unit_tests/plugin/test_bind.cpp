@@ -2,7 +2,7 @@
  *
  * Symbols from shapes: what is solved, what contradicts, what the sentences say.
  */
-#include "plugin/gpu/bind.h"
+#include "plugin/bind.h"
 #include "unit_tests/plugin/plugin_test.h"
 
 namespace

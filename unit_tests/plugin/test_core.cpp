@@ -141,8 +141,8 @@ make_compiled_ops()
 }
 const xm_compiled_ops compiled_ops = make_compiled_ops();
 
-const xm_port input = {"x", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, 0, 0};
-const xm_port output = {"y", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, 0, 0};
+xm_port input = {"x", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, 0};
+xm_port output = {"y", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, 0};
 
 xm_compiled *
 make_compiled()
@@ -150,9 +150,9 @@ make_compiled()
     auto *c = new xm_compiled{};
     c->ops = &compiled_ops;
     c->refs = 1;
-    c->inputs = &input;
-    c->outputs = &output;
-    c->n_inputs = c->n_outputs = 1;
+    c->ports.inputs = &input;
+    c->ports.outputs = &output;
+    c->ports.n_inputs = c->ports.n_outputs = 1;
     return c;
 }
 

@@ -105,8 +105,8 @@ whole_chain(xm_engine *engine)
         s = xm_program_create(engine, &config, g, nullptr, &p, &err);
     if (s == XM_OK)
         s = xm_request_create(p, &r, &err);
-    for (uint32_t i = 0; s == XM_OK && i < p->n_inputs; i++)
-        s = xm_request_set_input(r, i, &inputs.at(p->inputs[i].name), &err);
+    for (uint32_t i = 0; s == XM_OK && i < p->ports.n_inputs; i++)
+        s = xm_request_set_input(r, i, &inputs.at(p->ports.inputs[i].name), &err);
     if (s == XM_OK)
         s = xm_request_infer(r, &err);
     xm_request_destroy(r);

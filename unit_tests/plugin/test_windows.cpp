@@ -46,7 +46,7 @@ class WindowTest : public OpenClTest, public testing::WithParamInterface<const c
     }
     static int64_t vocabulary_of(const xm_program *p)
     {
-        return p->outputs[0].type.shape.dim[2].n;
+        return p->ports.outputs[0].type.shape.dim[2].n;
     }
 };
 

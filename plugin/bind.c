@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/gpu/bind.h"
+#include "plugin/bind.h"
 
 #include <ctype.h>
 #include <string.h>

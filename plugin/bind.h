@@ -6,10 +6,10 @@
  * everything else is checked. Contradictions are errors that name input, axis, expected
  * and found.
  */
-#ifndef XM_PLUGIN_GPU_BIND_H
-#define XM_PLUGIN_GPU_BIND_H
+#ifndef XM_PLUGIN_BIND_H
+#define XM_PLUGIN_BIND_H
 
-#include "plugin/gpu/request.h"
+#include "plugin/port.h"
 
 #ifdef __cplusplus
 extern "C" {
