@@ -223,6 +223,68 @@ xm_infer_destroy(struct xm_infer *r)
     xm_compiled_unref(c);
 }
 
+/* ---- sequences ---- */
+
+static enum xm_status
+no_sequences(struct xm_error *err)
+{
+    return xm_fail(err, XM_UNSUPPORTED, "this device has no sequences");
+}
+
+enum xm_status
+xm_compiled_create_sequence(struct xm_compiled *c, struct xm_sequence **out,
+                            struct xm_error *err)
+{
+    if (!c->ops->create_sequence)
+        return no_sequences(err);
+    XM_TRY(c->ops->create_sequence(c, out, err));
+    (*out)->compiled = c;
+    xm_compiled_ref(c);
+    return XM_OK;
+}
+
+enum xm_status
+xm_compiled_fork_sequence(struct xm_sequence *s, struct xm_sequence **out,
+                          struct xm_error *err)
+{
+    XM_TRY(s->ops->fork(s, out, err));
+    (*out)->compiled = s->compiled;
+    xm_compiled_ref(s->compiled);
+    return XM_OK;
+}
+
+void
+xm_compiled_destroy_sequence(struct xm_sequence *s)
+{
+    if (!s)
+        return;
+    struct xm_compiled *c = s->compiled;
+    s->ops->destroy(s);
+    xm_compiled_unref(c);
+}
+
+enum xm_status
+xm_compiled_create_batch(struct xm_compiled *c, struct xm_batch **out,
+                         struct xm_error *err)
+{
+    if (!c->ops->create_batch)
+        return no_sequences(err);
+    XM_TRY(c->ops->create_batch(c, out, err));
+    (*out)->compiled = (*out)->control->compiled = c;
+    xm_compiled_ref(c);
+    return XM_OK;
+}
+
+void
+xm_compiled_destroy_batch(struct xm_batch *b)
+{
+    if (!b)
+        return;
+    struct xm_compiled *c = b->compiled;
+    b->ops->destroy(b);
+    xm_compiled_unref(c);
+}
+
 enum xm_status
 xm_core_check_force(struct xm_error *err)
 {

@@ -12,8 +12,11 @@
 #ifndef XM_PLUGIN_PLUGIN_H
 #define XM_PLUGIN_PLUGIN_H
 
-#include "plugin/gpu/request.h"
-#include "transformations/graph/graph.h"
+#include "plugin/compile_options.h"
+#include "plugin/port.h"
+#include "plugin/stats.h"
+#include "plugin/step_check.h"
+#include "transformations/pipeline.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,9 +24,9 @@ extern "C" {
 
 struct xm_plugin;
 struct xm_compiled;
-struct xm_batcher;
-struct xm_kv_sequence;
 struct xm_infer;
+struct xm_sequence;
+struct xm_batch;
 
 /* A property of a request to compile: two strings. */
 struct xm_property {
@@ -70,6 +73,13 @@ struct xm_plugin {
 
 /* ---- compiled models ---- */
 
+/* A step of a compiled model. */
+struct xm_step_fact {
+    const char *op, *name; /* of the graph's node */
+    bool on_host;          /* no kernel does it   */
+};
+typedef void (*xm_step_fact_fn)(const struct xm_step_fact *step, void *ctx);
+
 struct xm_compiled_ops {
     enum xm_status (*create_request)(struct xm_compiled *c, struct xm_infer **out,
                                      struct xm_error *err);
@@ -82,10 +92,25 @@ struct xm_compiled_ops {
     void (*destroy)(struct xm_compiled *c);
     /* Contexts that run together; NULL: this plugin has none. XM_UNSUPPORTED: nor has this
      * model. */
-    enum xm_status (*create_sequence)(struct xm_compiled *c, struct xm_kv_sequence **out,
+    enum xm_status (*create_sequence)(struct xm_compiled *c, struct xm_sequence **out,
                                       struct xm_error *err);
-    enum xm_status (*create_batcher)(struct xm_compiled *c, struct xm_batcher **out,
-                                     struct xm_error *err);
+    enum xm_status (*create_batch)(struct xm_compiled *c, struct xm_batch **out,
+                                   struct xm_error *err);
+    /* So many sequences of so many positions will come: the cache takes memory for them, and no
+     * more. NULL: nothing has to be known before. */
+    void (*expect)(struct xm_compiled *c, uint32_t sequences, uint64_t positions);
+    /* NULL: there is nothing to count. */
+    void (*stats)(struct xm_compiled *c, struct xm_compiled_stats *out);
+    /* Reads counts from the device; waits for a run that has the caches. NULL: there are none. */
+    enum xm_status (*expert_cache)(struct xm_compiled *c,
+                                   struct xm_expert_cache_stats *out,
+                                   struct xm_error *err);
+    /* Bytes a second at which the device streams weights that every token reads, from where they
+     * lie; takes so many seconds. NULL: nobody knows. */
+    enum xm_status (*read_rate)(struct xm_compiled *c, double seconds, double *out,
+                                struct xm_error *err);
+    /* The steps, in order. NULL: there are none. */
+    void (*steps)(struct xm_compiled *c, xm_step_fact_fn fn, void *ctx);
 };
 
 struct xm_compiled {
@@ -94,7 +119,9 @@ struct xm_compiled {
     struct xm_ports ports;                /* lists of the ops' owner */
     const struct xm_pass_report *reports; /* which passes fired; may be NULL */
     size_t n_reports;
-    struct xm_program *program; /* borrowed; NULL for plugins without programs    */
+    /* A sentence a line: which rules of the configuration fired, and what the passes say of the
+     * graph; NULL for plugins without. */
+    const char *rules, *notes;
 };
 void xm_compiled_ref(struct xm_compiled *c);
 void xm_compiled_unref(struct xm_compiled *c); /* NULL is allowed */
@@ -116,13 +143,66 @@ struct xm_infer_ops {
      * begins before `resume`, with XM_CANCELLED. */
     void (*cancel)(struct xm_infer *r);
     void (*resume)(struct xm_infer *r);
+    void (*stats)(const struct xm_infer *r, struct xm_request_stats *out); /* or NULL */
+    /* From now on every step is compared with the host reference, slowly; the model has been
+     * compiled with keep_graph. NULL: the device is the reference. */
+    enum xm_status (*check)(struct xm_infer *r, xm_step_check_fn fn, void *ctx,
+                            struct xm_error *err);
     void (*destroy)(struct xm_infer *r);
 };
 
 struct xm_infer {
     const struct xm_infer_ops *ops;
     struct xm_compiled *compiled; /* referenced by the core */
-    struct xm_request *request;   /* borrowed; NULL for plugins without programs */
+};
+
+/* ---- sequences, and batches of them ---- */
+
+/* A context: positions 0 … past - 1 of a text. One thread at a time, different ones from any. */
+struct xm_sequence_ops {
+    enum xm_status (*fork)(struct xm_sequence *s, struct xm_sequence **out,
+                           struct xm_error *err);
+    uint64_t (*past)(const struct xm_sequence *s);
+    /* Forgets positions from `past` on. What layers with a window no longer have cannot be gone
+     * back to: then all are forgotten. */
+    void (*truncate)(struct xm_sequence *s, uint64_t past);
+    /* An empty one takes over what the device still has of the beginning of these tokens; one is
+     * left at least. Its past says how many. */
+    enum xm_status (*match)(struct xm_sequence *s, const int32_t *tokens, uint64_t n,
+                            struct xm_error *err);
+    void (*destroy)(struct xm_sequence *s);
+};
+
+struct xm_sequence {
+    const struct xm_sequence_ops *ops;
+    struct xm_compiled *compiled; /* referenced by the core */
+};
+
+/* The next tokens of a sequence, which stands in a run once. */
+struct xm_batch_row {
+    struct xm_sequence *sequence; /* of the batch's compiled model             */
+    const int32_t *ids;           /* tokens that continue it                   */
+    uint64_t n;                   /* > 0                                       */
+    uint64_t wanted;              /* of the last so many the logits are wanted; <= n */
+};
+
+/* One thread at a time. */
+struct xm_batch_ops {
+    /* After a failure every sequence is as it was. */
+    enum xm_status (*run)(struct xm_batch *b, const struct xm_batch_row *rows, uint32_t n,
+                          struct xm_error *err);
+    /* The wanted rows of row `i` of the last run, rows x vocabulary; valid until the next run. */
+    const float *(*logits)(const struct xm_batch *b, uint32_t i, uint64_t *rows,
+                           uint64_t *vocabulary);
+    void (*destroy)(struct xm_batch *b);
+};
+
+struct xm_batch {
+    const struct xm_batch_ops *ops;
+    struct xm_compiled *compiled; /* referenced by the core */
+    /* To cancel it, to ask what it cost, to check it: it has no other functions. */
+    struct xm_infer *control;
+    bool is_running; /* for those who cancel from other threads: xm_flag_get */
 };
 
 /* ---- the core: plugins by name ---- */
@@ -155,6 +235,16 @@ enum xm_status xm_core_compile(const struct xm_core *c, struct xm_graph *g,
 enum xm_status xm_compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
                                           struct xm_error *err);
 void xm_infer_destroy(struct xm_infer *r); /* NULL is allowed */
+/* XM_UNSUPPORTED: the device, or this model, has none. */
+enum xm_status xm_compiled_create_sequence(struct xm_compiled *c,
+                                           struct xm_sequence **out,
+                                           struct xm_error *err);
+enum xm_status xm_compiled_fork_sequence(struct xm_sequence *s, struct xm_sequence **out,
+                                         struct xm_error *err);
+void xm_compiled_destroy_sequence(struct xm_sequence *s); /* NULL is allowed */
+enum xm_status xm_compiled_create_batch(struct xm_compiled *c, struct xm_batch **out,
+                                        struct xm_error *err);
+void xm_compiled_destroy_batch(struct xm_batch *b); /* NULL is allowed */
 
 /* Whether what XM_FORCE names is there. */
 enum xm_status xm_core_check_force(struct xm_error *err);

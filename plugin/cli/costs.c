@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/read_rate.h"
 #include "runtime/util/log.h"
 
 enum { GIGA = 1000000000 };
@@ -40,27 +39,21 @@ decode_gbps(const struct xm_generation_times *t)
 void
 xm_costs_measure_reading(const struct xm_cli_model *m, struct xm_costs *c)
 {
-    enum { MOST = 64 };
     const double seconds = 0.25;
-    const struct xm_program *p = m->compiled->program;
-    struct xm_buffer *dense[MOST];
-    size_t n = 0;
+    struct xm_compiled *compiled = m->compiled;
     struct xm_error err = {0};
-    if (!p || !c->times.decode_tokens)
+    if (!compiled->ops->read_rate || !c->times.decode_tokens)
         return;
-    for (uint32_t i = 0; i < p->n_weights && n < MOST; i++) {
-        if (p->weights[i]->host.experts == 1)
-            dense[n++] = p->weights[i]->data;
-    }
-    if (xm_read_rate(p->engine, dense, n, seconds, &c->read_rate, &err) != XM_OK)
+    if (compiled->ops->read_rate(compiled, seconds, &c->read_rate, &err) != XM_OK)
         xm_log(XM_LOG_INFO, "the streaming rate is not known: %s", err.text);
 }
 
 static void
-measure_cache(const struct xm_program *p, struct xm_costs *c)
+measure_cache(struct xm_compiled *compiled, struct xm_costs *c)
 {
     struct xm_error err = {0};
-    if (xm_expert_caches_stats(p, &c->experts, &err) != XM_OK)
+    if (compiled->ops->expert_cache &&
+        compiled->ops->expert_cache(compiled, &c->experts, &err) != XM_OK)
         xm_log(XM_LOG_INFO, "the hits of the expert cache are not known: %s", err.text);
 }
 
@@ -70,15 +63,17 @@ xm_costs_find(const struct xm_cli_model *m, const struct xm_infer *r, struct xm_
     c->load_s = m->load_s;
     c->load_peak_rss = m->load_peak_rss;
     c->peak_rss = xm_cli_peak_rss();
-    if (!m->compiled->program || !r->request)
+    if (!m->compiled->ops->stats || !r->ops->stats)
         return;
     struct xm_request_stats stats;
-    xm_request_stats(r->request, &stats);
-    xm_engine_memory_stats(m->compiled->program->engine, &c->kinds);
-    xm_engine_build_stats(m->compiled->program->engine, &c->builds);
-    c->weights = m->compiled->program->weight_bytes;
-    c->host_weights = m->compiled->program->host_weight_bytes;
-    measure_cache(m->compiled->program, c);
+    struct xm_compiled_stats compiled;
+    r->ops->stats(r, &stats);
+    m->compiled->ops->stats(m->compiled, &compiled);
+    c->kinds = compiled.memory;
+    c->builds = compiled.builds;
+    c->weights = compiled.weight_bytes;
+    c->host_weights = compiled.host_weight_bytes;
+    measure_cache(m->compiled, c);
     c->activations = stats.activation_bytes;
     c->scratch = stats.scratch_bytes;
     c->kv = stats.kv_bytes;

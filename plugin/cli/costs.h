@@ -7,7 +7,6 @@
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/json_out.h"
-#include "plugin/gpu/expert_caches.h"
 #include "plugin/pipeline/session.h"
 
 struct xm_costs {

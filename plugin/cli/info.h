@@ -44,6 +44,6 @@ void xm_info_print(const struct xm_info *info, bool verbose);
 void xm_info_print_compiled(struct xm_compiled *c);
 
 void xm_info_add(struct xm_json_out *j, const struct xm_info *info);
-void xm_info_add_compiled(struct xm_json_out *j, const struct xm_compiled *c);
+void xm_info_add_compiled(struct xm_json_out *j, struct xm_compiled *c);
 
 #endif

@@ -166,8 +166,23 @@ xm_info_add(struct xm_json_out *j, const struct xm_info *info)
                          strlen(g->properties[i].value));
 }
 
+struct step_list {
+    struct xm_json_out *j;
+    yyjson_mut_val *list;
+};
+
+static void
+add_step(const struct xm_step_fact *step, void *ctx)
+{
+    const struct step_list *l = ctx;
+    yyjson_mut_val *o = xm_json_add_object(l->j, l->list, NULL);
+    xm_json_add_text(l->j, o, "op", step->op, strlen(step->op));
+    xm_json_add_text(l->j, o, "name", step->name, strlen(step->name));
+    xm_json_add_bool(l->j, o, "host", step->on_host);
+}
+
 void
-xm_info_add_compiled(struct xm_json_out *j, const struct xm_compiled *c)
+xm_info_add_compiled(struct xm_json_out *j, struct xm_compiled *c)
 {
     yyjson_mut_val *list = xm_json_add_array(j, NULL, "passes");
     for (size_t i = 0; i < c->n_reports; i++) {
@@ -179,16 +194,9 @@ xm_info_add_compiled(struct xm_json_out *j, const struct xm_compiled *c)
         xm_json_add_bool(j, o, "skipped", r->skipped);
         xm_json_add_whole(j, o, "nodes_after", r->nodes_after);
     }
-    if (!c->program)
+    if (!c->ops->steps)
         return;
-    xm_json_add_text(j, NULL, "notes", c->program->notes_text,
-                     strlen(c->program->notes_text));
-    yyjson_mut_val *steps = xm_json_add_array(j, NULL, "steps");
-    for (uint32_t i = 0; i < c->program->n_steps; i++) {
-        const struct xm_step *s = &c->program->steps[i];
-        yyjson_mut_val *o = xm_json_add_object(j, steps, NULL);
-        xm_json_add_text(j, o, "op", s->op, strlen(s->op));
-        xm_json_add_text(j, o, "name", s->name, strlen(s->name));
-        xm_json_add_bool(j, o, "host", s->kind == XM_STEP_HOST);
-    }
+    xm_json_add_text(j, NULL, "notes", c->notes, strlen(c->notes));
+    struct step_list steps = {j, xm_json_add_array(j, NULL, "steps")};
+    c->ops->steps(c, add_step, &steps);
 }

@@ -310,22 +310,34 @@ xm_info_print(const struct xm_info *info, bool verbose)
 
 /* ---- what it compiles to ----------------------------------------------------------- */
 
+enum { MOE_FORMS = 3 };
+static const char *const moe_forms[MOE_FORMS] = {"moe_3gemm_fused_compressed",
+                                                 "gather_matmul", "moe_router"};
+
+struct step_counts {
+    uint32_t of_form[MOE_FORMS], on_host;
+};
+
 static void
-print_moe_forms(const struct xm_program *p)
+count_step(const struct xm_step_fact *step, void *ctx)
 {
-    static const char *const forms[] = {"moe_3gemm_fused_compressed", "gather_matmul",
-                                        "moe_router"};
+    struct step_counts *n = ctx;
+    n->on_host += step->on_host;
+    for (size_t f = 0; f < MOE_FORMS; f++)
+        n->of_form[f] += strcmp(step->op, moe_forms[f]) == 0;
+}
+
+static void
+print_moe_forms(const struct step_counts *n, const char *notes)
+{
     bool any = false;
     printf("mixture of experts:");
-    for (size_t f = 0; f < XM_ARRAY_LEN(forms); f++) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < p->n_steps; i++)
-            n += strcmp(p->steps[i].op, forms[f]) == 0;
-        if (n)
-            printf(" %s %u", forms[f], n);
-        any |= n > 0;
+    for (size_t f = 0; f < MOE_FORMS; f++) {
+        if (n->of_form[f])
+            printf(" %s %u", moe_forms[f], n->of_form[f]);
+        any |= n->of_form[f] > 0;
     }
-    printf("%s\n%s", any ? "" : " no block of experts was recognised", p->notes_text);
+    printf("%s\n%s", any ? "" : " no block of experts was recognised", notes);
 }
 
 void
@@ -340,10 +352,12 @@ xm_info_print_compiled(struct xm_compiled *c)
                              : "no change",
                r->nodes_after);
     }
-    if (c->program) {
-        print_moe_forms(c->program);
-        printf("rules:\n%s", c->program->rules_text ? c->program->rules_text : "");
-        printf("steps (%u on the host):\n", c->program->n_host_steps);
+    if (c->ops->steps) {
+        struct step_counts n = {0};
+        c->ops->steps(c, count_step, &n);
+        print_moe_forms(&n, c->notes ? c->notes : "");
+        printf("rules:\n%s", c->rules ? c->rules : "");
+        printf("steps (%u on the host):\n", n.on_host);
     }
     struct xm_strbuf steps = {0};
     c->ops->print(c, &steps);

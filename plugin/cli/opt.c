@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/caps.h"
 #include "plugin/cli/cli.h"
 #include "plugin/cli/prompt_file.h"
 #include "transformations/graph/text.h"

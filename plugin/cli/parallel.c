@@ -259,7 +259,7 @@ xm_generate_parallel(struct xm_cli_model *m, const struct xm_generate_args *a,
                      const struct xm_prompt_lines *lines)
 {
     struct texts t = {.m = m, .a = a};
-    if (!m->compiled->ops->create_batcher)
+    if (!m->compiled->ops->create_batch)
         return xm_cli_usage("option --parallel: this device runs one text at a time");
     int code = find_prompts(lines, &t);
     if (code == XM_EXIT_OK)

@@ -6,7 +6,7 @@
 #define XM_PLUGIN_CLI_PLAN_H
 
 #include "plugin/cli/cli.h"
-#include "plugin/gpu/planner.h"
+#include "plugin/planner.h"
 
 struct xm_plan_args {
     const char *model, *device, *device_as, *kv, *kv_memory, *precision, *offload,

@@ -12,6 +12,7 @@
 #define XM_PLUGIN_GPU_EXPERT_CACHES_H
 
 #include "plugin/gpu/program.h"
+#include "plugin/stats.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,11 +32,6 @@ bool xm_expert_caches_drop(struct xm_program *p);
 /* The run has ended, and nothing of it is left in its queue. */
 void xm_expert_caches_give_back(struct xm_program *p, bool run_succeeded);
 
-struct xm_expert_cache_stats {
-    uint64_t bytes;         /* of device memory, slots and tables               */
-    uint64_t layers, slots; /* with a cache; in all of them together     */
-    uint64_t hits, misses, fetched_bytes; /* of all runs so far           */
-};
 /* Reads the counts from the device; waits for a run that has the caches. */
 enum xm_status xm_expert_caches_stats(const struct xm_program *p,
                                       struct xm_expert_cache_stats *out,

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/gpu/batcher.h"
 #include "plugin/gpu/expert_caches.h"
+#include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/open_engines.h"
-#include "plugin/plugin.h"
+#include "runtime/read_rate.h"
 #include "runtime/util/log.h"
 
 struct gpu_plugin {
@@ -21,124 +21,13 @@ struct gpu_plugin {
     uint32_t n;
 };
 
-struct gpu_compiled {
-    struct xm_compiled base;
-    uint32_t index;   /* of the device */
-    char *model_name; /* owned */
-};
-
 static struct gpu_plugin *
 as_gpu(struct xm_plugin *p)
 {
     return (struct gpu_plugin *)p;
 }
 
-/* ---- requests ---- */
-
-static enum xm_status
-infer_set_input(struct xm_infer *r, uint32_t input, const struct xm_host_tensor *t,
-                struct xm_error *err)
-{
-    return xm_request_set_input(r->request, input, t, err);
-}
-
-static enum xm_status
-infer_run(struct xm_infer *r, struct xm_error *err)
-{
-    return xm_request_infer(r->request, err);
-}
-
-static enum xm_status
-infer_output(struct xm_infer *r, uint32_t output, struct xm_host_tensor *t,
-             struct xm_error *err)
-{
-    return xm_request_output(r->request, output, t, err);
-}
-
-static void
-infer_reset(struct xm_infer *r)
-{
-    xm_request_reset(r->request);
-}
-
-static void
-infer_truncate(struct xm_infer *r, uint64_t past)
-{
-    xm_request_truncate(r->request, past);
-}
-
-static uint64_t
-infer_past(const struct xm_infer *r)
-{
-    return xm_request_past(r->request);
-}
-
-static void
-infer_cancel(struct xm_infer *r)
-{
-    xm_request_cancel(r->request);
-}
-
-static void
-infer_resume(struct xm_infer *r)
-{
-    xm_request_resume(r->request);
-}
-
-static void
-infer_destroy(struct xm_infer *r)
-{
-    xm_request_destroy(r->request);
-    xm_free(r);
-}
-
-static const struct xm_infer_ops infer_ops = {
-    .set_input = infer_set_input,
-    .infer = infer_run,
-    .output = infer_output,
-    .reset = infer_reset,
-    .truncate = infer_truncate,
-    .past = infer_past,
-    .cancel = infer_cancel,
-    .resume = infer_resume,
-    .destroy = infer_destroy,
-};
-
 /* ---- compiled models ---- */
-
-static enum xm_status
-compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
-                        struct xm_error *err)
-{
-    struct xm_infer *r = xm_calloc(1, sizeof(*r));
-    if (!r)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
-    enum xm_status s = xm_request_create(c->program, &r->request, err);
-    if (s != XM_OK) {
-        xm_free(r);
-        return s;
-    }
-    r->ops = &infer_ops;
-    *out = r;
-    return XM_OK;
-}
-
-static enum xm_status
-compiled_create_sequence(struct xm_compiled *c, struct xm_kv_sequence **out,
-                         struct xm_error *err)
-{
-    if (!c->program->kv_pool || c->program->host_states)
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "the model has no context that sequences could hold");
-    return xm_kv_sequence_create(c->program->kv_pool, out, err);
-}
-
-static enum xm_status
-compiled_create_batcher(struct xm_compiled *c, struct xm_batcher **out,
-                        struct xm_error *err)
-{
-    return xm_batcher_create(c->program, out, err);
-}
 
 static void
 print_options(struct xm_strbuf *out)
@@ -164,46 +53,47 @@ print_memory_statistics(const struct xm_memory_stats *m, struct xm_strbuf *out)
 }
 
 static void
-print_compiled_memory(const struct gpu_compiled *c, struct xm_strbuf *out)
+print_compiled_memory(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
 {
     struct xm_memory_stats m;
-    xm_engine_memory_stats(c->base.program->engine, &m);
+    xm_engine_memory_stats(c->program->engine, &m);
     print_memory_statistics(&m, out);
 }
 
 static void
-print_execution_devices(const struct gpu_compiled *c, struct xm_strbuf *out)
+print_execution_devices(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
 {
     xm_strbuf_printf(out, "GPU.%u", c->index);
 }
 
 static void
-print_full_name(const struct gpu_compiled *c, struct xm_strbuf *out)
+print_full_name(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
 {
-    xm_strbuf_add(out, xm_engine_info(c->base.program->engine)->name);
+    xm_strbuf_add(out, xm_engine_info(c->program->engine)->name);
 }
 
 static void
-print_model_name(const struct gpu_compiled *c, struct xm_strbuf *out)
+print_model_name(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
 {
     xm_strbuf_add(out, c->model_name);
 }
 
 static void
-print_no(const struct gpu_compiled *c, struct xm_strbuf *out)
+print_no(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
 {
     (void)c;
     xm_strbuf_add(out, "NO"); /* the cache holds kernels, not models */
 }
 
 static void
-print_one(const struct gpu_compiled *c, struct xm_strbuf *out)
+print_one(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
 {
     (void)c;
     xm_strbuf_add(out, "1");
 }
 
-static void print_compiled_supported(const struct gpu_compiled *c, struct xm_strbuf *out);
+static void print_compiled_supported(const struct xm_gpu_compiled *c,
+                                     struct xm_strbuf *out);
 
 /* The one property that is read from the device, which may fail. */
 static const char expert_cache_statistics[] = "XM_EXPERT_CACHE_STATISTICS";
@@ -225,7 +115,7 @@ print_expert_cache(const struct xm_program *p, struct xm_strbuf *out,
 /* Properties of the compiled model itself; the options of its config come after them. */
 static const struct {
     const char *key;
-    void (*print)(const struct gpu_compiled *c, struct xm_strbuf *out);
+    void (*print)(const struct xm_gpu_compiled *c, struct xm_strbuf *out);
 } compiled_properties[] = {
     {"SUPPORTED_PROPERTIES", print_compiled_supported},
     {"NETWORK_NAME", print_model_name},
@@ -237,7 +127,7 @@ static const struct {
 };
 
 static void
-print_compiled_supported(const struct gpu_compiled *c, struct xm_strbuf *out)
+print_compiled_supported(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
 {
     (void)c;
     for (size_t i = 0; i < XM_ARRAY_LEN(compiled_properties); i++)
@@ -252,48 +142,106 @@ compiled_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(compiled_properties); i++) {
         if (strcmp(key, compiled_properties[i].key) == 0) {
-            compiled_properties[i].print((const struct gpu_compiled *)c, out);
+            compiled_properties[i].print((const struct xm_gpu_compiled *)c, out);
             return XM_OK;
         }
     }
     if (strcmp(key, expert_cache_statistics) == 0)
-        return print_expert_cache(c->program, out, err);
-    return xm_config_get(&c->program->config, key, out, err);
+        return print_expert_cache(xm_gpu_compiled_of(c)->program, out, err);
+    return xm_config_get(&xm_gpu_compiled_of(c)->program->config, key, out, err);
 }
 
 static void
 compiled_print(struct xm_compiled *c, struct xm_strbuf *out)
 {
-    xm_program_print(c->program, out);
+    xm_program_print(xm_gpu_compiled_of(c)->program, out);
 }
 
 static void
 compiled_destroy(struct xm_compiled *base)
 {
-    struct gpu_compiled *c = (struct gpu_compiled *)base;
-    xm_program_unref(base->program);
+    struct xm_gpu_compiled *c = (struct xm_gpu_compiled *)base;
+    xm_program_unref(c->program);
     xm_free(c->model_name);
     xm_free(c);
 }
 
+static void
+compiled_expect(struct xm_compiled *c, uint32_t sequences, uint64_t positions)
+{
+    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
+    if (p->kv_pool)
+        xm_kv_pool_expect(p->kv_pool, sequences, positions);
+}
+
+static void
+compiled_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
+{
+    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
+    xm_engine_memory_stats(p->engine, &out->memory);
+    xm_engine_build_stats(p->engine, &out->builds);
+    out->weight_bytes = p->weight_bytes;
+    out->host_weight_bytes = p->host_weight_bytes;
+}
+
+static enum xm_status
+compiled_expert_cache(struct xm_compiled *c, struct xm_expert_cache_stats *out,
+                      struct xm_error *err)
+{
+    return xm_expert_caches_stats(xm_gpu_compiled_of(c)->program, out, err);
+}
+
+static enum xm_status
+compiled_read_rate(struct xm_compiled *c, double seconds, double *out,
+                   struct xm_error *err)
+{
+    enum { MOST = 64 };
+    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
+    struct xm_buffer *dense[MOST];
+    size_t n = 0;
+    for (uint32_t i = 0; i < p->n_weights && n < MOST; i++) {
+        if (p->weights[i]->host.experts == 1)
+            dense[n++] = p->weights[i]->data;
+    }
+    return xm_read_rate(p->engine, dense, n, seconds, out, err);
+}
+
+static void
+compiled_steps(struct xm_compiled *c, xm_step_fact_fn fn, void *ctx)
+{
+    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        const struct xm_step *s = &p->steps[i];
+        const struct xm_step_fact fact = {s->op, s->name, s->kind == XM_STEP_HOST};
+        fn(&fact, ctx);
+    }
+}
+
 static const struct xm_compiled_ops compiled_ops = {
-    .create_request = compiled_create_request,
-    .create_sequence = compiled_create_sequence,
-    .create_batcher = compiled_create_batcher,
+    .create_request = xm_gpu_create_request,
+    .create_sequence = xm_gpu_create_sequence,
+    .create_batch = xm_gpu_create_batch,
     .get_property = compiled_get_property,
     .print = compiled_print,
+    .expect = compiled_expect,
+    .stats = compiled_stats,
+    .expert_cache = compiled_expert_cache,
+    .read_rate = compiled_read_rate,
+    .steps = compiled_steps,
     .destroy = compiled_destroy,
 };
 
 static void
-wrap_program(struct gpu_compiled *c, struct xm_program *p)
+wrap_program(struct xm_gpu_compiled *c, struct xm_program *p)
 {
     c->base = (struct xm_compiled){.ops = &compiled_ops,
                                    .refs = 1,
                                    .ports = p->ports,
                                    .reports = p->reports,
                                    .n_reports = p->n_reports,
-                                   .program = p};
+                                   .rules = p->rules_text,
+                                   .notes = p->notes_text};
+    c->program = p;
 }
 
 /* ---- the plugin ---- */
@@ -517,7 +465,7 @@ choose_device(const struct gpu_plugin *p, const struct xm_config *config, uint32
 
 /* Takes `g` over, also on failure. */
 static enum xm_status
-compile(struct gpu_plugin *p, struct gpu_compiled *c, const struct xm_config *config,
+compile(struct gpu_plugin *p, struct xm_gpu_compiled *c, const struct xm_config *config,
         struct xm_graph *g, const struct xm_compile_options *options,
         struct xm_error *err)
 {
@@ -546,7 +494,7 @@ plugin_compile(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
     struct gpu_plugin *p = as_gpu(base);
     struct xm_config *config = NULL;
     enum xm_status s = config_for(p, properties, n_properties, &config, err);
-    struct gpu_compiled *c = xm_calloc(1, sizeof(*c));
+    struct xm_gpu_compiled *c = xm_calloc(1, sizeof(*c));
     char *model_name = xm_strdup(g->name ? g->name : "");
     if (s == XM_OK && !(c && model_name))
         s = xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");

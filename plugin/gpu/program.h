@@ -11,6 +11,8 @@
 #ifndef XM_PLUGIN_GPU_PROGRAM_H
 #define XM_PLUGIN_GPU_PROGRAM_H
 
+#include "plugin/caps.h"
+#include "plugin/compile_options.h"
 #include "plugin/gpu/kv/kv_pool.h"
 #include "plugin/port.h"
 #include "primitives/attention/attention.h"
@@ -161,13 +163,6 @@ struct xm_program {
     char *notes_text;         /* what the passes say of the graph, a sentence a line   */
 };
 
-struct xm_compile_options {
-    bool keep_graph;  /* for verify  */
-    bool last_logits; /* only the last position's row of results that are per token */
-    bool
-        sampled_logits; /* the rows that the input sampled_tokens_indices says, instead */
-};
-
 /* Rewrites `g` (which it owns from now on, also on failure) for the engine's device and
  * lowers it. */
 enum xm_status xm_program_create(struct xm_engine *engine, const struct xm_config *config,
@@ -184,10 +179,6 @@ enum xm_status xm_program_create_kv_pool(struct xm_program *p, struct xm_error *
 
 /* lower.c: steps and values from a rewritten graph. */
 enum xm_status xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err);
-
-/* compile.c: the questions passes may ask, answered by the primitives. */
-struct xm_caps xm_program_caps(const struct xm_device_info *device,
-                               const struct xm_config *config);
 
 /* Steps as text, one a line: number, op, values with their types, name of the node. */
 void xm_program_print(const struct xm_program *p, struct xm_strbuf *out);

@@ -12,6 +12,7 @@
 #define XM_PLUGIN_GPU_REQUEST_H
 
 #include "plugin/gpu/program.h"
+#include "plugin/stats.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -57,14 +58,6 @@ enum xm_status xm_request_read(struct xm_request *r, const struct xm_operand *o,
 
 struct xm_program *xm_request_program(struct xm_request *r);
 
-/* What the request holds, and what the last run cost. */
-struct xm_request_stats {
-    uint64_t activation_bytes, scratch_bytes, io_bytes;
-    uint64_t kv_bytes;       /* of the pool, which all requests of the program share */
-    uint64_t kernels, waits; /* of the last run */
-    /* Of all runs: bytes of weights as if each row read them anew, and multiply-adds with one. */
-    uint64_t weight_bytes, multiply_adds;
-};
 void xm_request_stats(const struct xm_request *r, struct xm_request_stats *out);
 
 /* The values of the symbols during a hook. */

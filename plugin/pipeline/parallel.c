@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "plugin/gpu/batcher.h"
 #include "plugin/pipeline/text_stream.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/dry_run.h"
@@ -12,13 +11,12 @@
 struct xm_parallel {
     struct xm_compiled *compiled;
     struct xm_package *package; /* borrowed; may be NULL */
-    struct xm_batcher *batcher;
-    struct xm_infer request; /* the batch's, for those who cancel */
+    struct xm_batch *batch;
 };
 
 /* A text that is being made. */
 struct place {
-    struct xm_kv_sequence *sequence; /* NULL: the place is free               */
+    struct xm_sequence *sequence; /* NULL: the place is free               */
     size_t text;
     uint64_t most; /* new tokens                            */
     struct xm_sampler *sampler;
@@ -26,7 +24,7 @@ struct place {
     const int32_t *ids;           /* to feed next: of the prompt, or `last` */
     uint64_t n;
     int32_t last;
-    uint32_t entry; /* of the run whose logits it continues  */
+    uint32_t row; /* of the run whose logits it continues  */
     bool is_prompt;
 };
 
@@ -37,38 +35,22 @@ struct run {
     struct xm_generation_result *out;
     struct xm_generation_times *times;
     struct place *places; /* [asked->places]; they do not move */
-    struct xm_batcher_entry *entries;
+    struct xm_batch_row *rows;
     size_t next; /* text that has not begun */
     bool has_text;
 };
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-static void
-cancel(struct xm_infer *r)
-{
-    xm_request_cancel(r->request);
-}
-
-static void
-resume(struct xm_infer *r)
-{
-    xm_request_resume(r->request);
-}
-
-static const struct xm_infer_ops request_ops = {.cancel = cancel, .resume = resume};
-
 enum xm_status
 xm_parallel_create(struct xm_compiled *compiled, struct xm_package *package,
                    struct xm_parallel **out, struct xm_error *err)
 {
     *out = NULL;
-    if (!compiled->ops->create_batcher)
-        return xm_fail(err, XM_UNSUPPORTED, "this device has no sequences");
     struct xm_parallel *p = xm_calloc(1, sizeof(*p));
     if (!p)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for texts in parallel");
-    enum xm_status s = compiled->ops->create_batcher(compiled, &p->batcher, err);
+    enum xm_status s = xm_compiled_create_batch(compiled, &p->batch, err);
     if (s != XM_OK) {
         xm_free(p);
         return s;
@@ -76,9 +58,6 @@ xm_parallel_create(struct xm_compiled *compiled, struct xm_package *package,
     p->compiled = compiled;
     xm_compiled_ref(compiled);
     p->package = package;
-    p->request = (struct xm_infer){.ops = &request_ops,
-                                   .compiled = compiled,
-                                   .request = xm_batcher_request(p->batcher)};
     *out = p;
     return XM_OK;
 }
@@ -88,7 +67,7 @@ xm_parallel_destroy(struct xm_parallel *p)
 {
     if (!p)
         return;
-    xm_batcher_destroy(p->batcher);
+    xm_compiled_destroy_batch(p->batch);
     xm_compiled_unref(p->compiled);
     xm_free(p);
 }
@@ -96,7 +75,7 @@ xm_parallel_destroy(struct xm_parallel *p)
 struct xm_infer *
 xm_parallel_request(struct xm_parallel *p)
 {
-    return &p->request;
+    return p->batch->control;
 }
 
 /* ---- texts that begin ------------------------------------------------------------------ */
@@ -131,20 +110,25 @@ begin_text(struct run *r, struct place *p, uint64_t past, struct xm_error *err)
                                 each->stops, each->n_stops, err);
 }
 
+static uint64_t
+past_of(const struct place *p)
+{
+    return p->sequence->ops->past(p->sequence);
+}
+
 static enum xm_status
 open_place(struct run *r, struct place *p, struct xm_error *err)
 {
-    struct xm_compiled *c = r->p->compiled;
     const struct xm_token_list *prompt = prompt_of(r, r->next);
-    XM_TRY(c->ops->create_sequence(c, &p->sequence, err));
-    XM_TRY(xm_kv_sequence_match(p->sequence, prompt->ids, prompt->n, err));
-    return begin_text(r, p, xm_kv_sequence_past(p->sequence), err);
+    XM_TRY(xm_compiled_create_sequence(r->p->compiled, &p->sequence, err));
+    XM_TRY(p->sequence->ops->match(p->sequence, prompt->ids, prompt->n, err));
+    return begin_text(r, p, past_of(p), err);
 }
 
 static void
 close_place(struct place *p)
 {
-    xm_kv_sequence_destroy(p->sequence);
+    xm_compiled_destroy_sequence(p->sequence);
     xm_sampler_free(p->sampler);
     xm_text_stream_free(&p->stream);
     *p = (struct place){0};
@@ -174,9 +158,9 @@ fork_texts(struct run *r, const struct place *first, struct xm_error *err)
         struct place *p = &r->places[i];
         if (p->sequence)
             continue;
-        XM_TRY(xm_kv_sequence_fork(first->sequence, &p->sequence, err));
+        XM_TRY(xm_compiled_fork_sequence(first->sequence, &p->sequence, err));
         XM_TRY(begin_text(r, p, prompt_of(r, r->next)->n, err));
-        p->entry = first->entry;
+        p->row = first->row;
     }
     return XM_OK;
 }
@@ -246,14 +230,14 @@ static enum xm_status
 choose(const struct run *r, struct place *p, int32_t *id, struct xm_error *err)
 {
     uint64_t rows, vocabulary;
-    const float *logits = xm_batcher_logits(r->p->batcher, p->entry, &rows, &vocabulary);
+    const struct xm_batch *batch = r->p->batch;
+    const float *logits = batch->ops->logits(batch, p->row, &rows, &vocabulary);
     *id = 0;
     if (xm_dry_run())
         return XM_OK;
     if (!p->sampler)
         XM_TRY(make_sampler(r, p, vocabulary, err));
-    XM_TRY(xm_logits_check(r->p->compiled, logits, vocabulary,
-                           xm_kv_sequence_past(p->sequence) - 1, err));
+    XM_TRY(xm_logits_check(r->p->compiled, logits, vocabulary, past_of(p) - 1, err));
     return xm_sampler_next(p->sampler, logits, id, err);
 }
 
@@ -308,11 +292,12 @@ struct done {
 static struct done
 done_by(const struct xm_parallel *p)
 {
-    struct xm_build_stats builds;
+    const struct xm_infer *control = p->batch->control;
+    struct xm_compiled_stats stats;
     struct done d = {.seconds = xm_now()};
-    xm_engine_build_stats(p->compiled->program->engine, &builds);
-    d.built = builds.seconds;
-    xm_request_stats(p->request.request, &d.stats);
+    p->compiled->ops->stats(p->compiled, &stats);
+    d.built = stats.builds.seconds;
+    control->ops->stats(control, &d.stats);
     return d;
 }
 
@@ -343,13 +328,13 @@ feed(struct run *r, struct xm_error *err)
         struct place *p = &r->places[i];
         if (!p->sequence)
             continue;
-        p->entry = n;
-        r->entries[n++] = (struct xm_batcher_entry){p->sequence, p->ids, p->n, 1};
+        p->row = n;
+        r->rows[n++] = (struct xm_batch_row){p->sequence, p->ids, p->n, 1};
         tokens += p->n;
         has_prompts |= p->is_prompt;
     }
     const struct done before = done_by(r->p);
-    XM_TRY(xm_batcher_run(r->p->batcher, r->entries, n, err));
+    XM_TRY(r->p->batch->ops->run(r->p->batch, r->rows, n, err));
     add_times(r, &before, tokens, has_prompts);
     return XM_OK;
 }
@@ -392,11 +377,11 @@ xm_parallel_generate(struct xm_parallel *p, const struct xm_parallel_run *asked,
                     .times = times,
                     .has_text = p->package && p->package->tokenizer,
                     .places = xm_calloc(asked->places, sizeof(*r.places)),
-                    .entries = xm_calloc(asked->places, sizeof(*r.entries))};
+                    .rows = xm_calloc(asked->places, sizeof(*r.rows))};
     struct xm_error why = {0};
     enum xm_status s = XM_NO_MEMORY;
     *times = (struct xm_generation_times){0};
-    if (r.places && r.entries)
+    if (r.places && r.rows)
         s = make_texts(&r, &why);
     else
         xm_fail(&why, s, "out of memory for %zu texts in parallel", asked->places);
@@ -407,6 +392,6 @@ xm_parallel_generate(struct xm_parallel *p, const struct xm_parallel_run *asked,
     for (size_t i = 0; r.places && i < asked->places; i++)
         close_place(&r.places[i]);
     xm_free(r.places);
-    xm_free(r.entries);
+    xm_free(r.rows);
     return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
 }

@@ -272,18 +272,18 @@ end_text(struct run *r, struct xm_error *err)
 
 /* A clock that stands still while kernels are built, and the work done when it was started. */
 struct stopwatch {
-    const struct xm_engine *engine; /* NULL: the reference's, which builds none */
+    struct xm_compiled *compiled;
     double start, built;
     struct xm_request_stats stats;
 };
 
 static double
-built_s(const struct xm_engine *engine)
+built_s(struct xm_compiled *c)
 {
-    struct xm_build_stats stats = {0};
-    if (engine)
-        xm_engine_build_stats(engine, &stats);
-    return stats.seconds;
+    struct xm_compiled_stats stats = {0};
+    if (c->ops->stats)
+        c->ops->stats(c, &stats);
+    return stats.builds.seconds;
 }
 
 /* Work done so far; none by a request of the reference. */
@@ -292,18 +292,17 @@ stats_of(const struct xm_session *s)
 {
     const struct xm_infer *r = xm_session_request(s);
     struct xm_request_stats stats = {0};
-    if (r->request)
-        xm_request_stats(r->request, &stats);
+    if (r->ops->stats)
+        r->ops->stats(r, &stats);
     return stats;
 }
 
 static void
 start_watch(struct stopwatch *w, const struct xm_session *s)
 {
-    const struct xm_program *p = s->compiled->program;
-    w->engine = p ? p->engine : NULL;
+    w->compiled = s->compiled;
     w->stats = stats_of(s);
-    w->built = built_s(w->engine);
+    w->built = built_s(w->compiled);
     w->start = xm_now();
 }
 
@@ -311,7 +310,7 @@ start_watch(struct stopwatch *w, const struct xm_session *s)
 static double
 read_watch(const struct stopwatch *w, double *built)
 {
-    *built = built_s(w->engine) - w->built;
+    *built = built_s(w->compiled) - w->built;
     const double s = xm_now() - w->start - *built;
     return s > 0.0 ? s : 0.0;
 }

@@ -131,19 +131,29 @@ is_sound(const float *row, int64_t n)
     return isfinite(largest);
 }
 
+static bool
+is_f16(struct xm_compiled *c)
+{
+    struct xm_strbuf precision = {0};
+    const bool is =
+        c->ops->get_property &&
+        c->ops->get_property(c, "INFERENCE_PRECISION_HINT", &precision, NULL) == XM_OK &&
+        strcmp(xm_strbuf_text(&precision), "f16") == 0;
+    xm_strbuf_free(&precision);
+    return is;
+}
+
 enum xm_status
-xm_logits_check(const struct xm_compiled *c, const float *row, uint64_t vocabulary,
+xm_logits_check(struct xm_compiled *c, const float *row, uint64_t vocabulary,
                 uint64_t position, struct xm_error *err)
 {
-    const struct xm_program *p = c->program;
-    const bool is_f16 = p && p->config.inference_precision == XM_F16;
     if (is_sound(row, (int64_t)vocabulary))
         return XM_OK;
     return xm_fail(err, XM_NOT_FINITE,
                    "the logits of position %" PRIu64 " are not finite: %s", position,
-                   is_f16 ? "f16 activations have overflowed; "
-                            "INFERENCE_PRECISION_HINT=f32 has room for them"
-                          : "the model's numbers overflow f32");
+                   is_f16(c) ? "f16 activations have overflowed; "
+                               "INFERENCE_PRECISION_HINT=f32 has room for them"
+                             : "the model's numbers overflow f32");
 }
 
 /* A dry run computes nothing that could be looked at. */
@@ -214,9 +224,8 @@ xm_token_runner_truncate(struct xm_token_runner *r, uint64_t past)
 void
 xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions)
 {
-    const struct xm_program *p = r->compiled->program;
-    if (p && p->kv_pool)
-        xm_kv_pool_expect(p->kv_pool, 1, positions);
+    if (r->compiled->ops->expect)
+        r->compiled->ops->expect(r->compiled, 1, positions);
 }
 
 struct xm_infer *

@@ -43,7 +43,7 @@ void xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions)
 struct xm_infer *xm_token_runner_request(const struct xm_token_runner *r);
 
 /* Whether a row of logits is a distribution; XM_NOT_FINITE names its position and what to do. */
-enum xm_status xm_logits_check(const struct xm_compiled *c, const float *row,
+enum xm_status xm_logits_check(struct xm_compiled *c, const float *row,
                                uint64_t vocabulary, uint64_t position,
                                struct xm_error *err);
 /* The last dimension of the logits, which ids lie below (padding rows included); UINT64_MAX: not

@@ -9,7 +9,6 @@
 
 #include <string>
 
-#include "plugin/gpu/program.h"
 #include "runtime/fake/fake.h"
 #include "runtime/util/clock.h"
 
@@ -100,8 +99,19 @@ destroy_compiled(xm_compiled *)
 {
 }
 
-const xm_compiled_ops compiled_ops = {create_request, nullptr, nullptr, nullptr,
-                                      destroy_compiled};
+void
+stats(xm_compiled *, xm_compiled_stats *out)
+{
+    xm_engine_build_stats(engine, &out->builds);
+}
+
+const xm_compiled_ops compiled_ops = [] {
+    xm_compiled_ops ops = {};
+    ops.create_request = create_request;
+    ops.stats = stats;
+    ops.destroy = destroy_compiled;
+    return ops;
+}();
 
 /* A prompt of three tokens and three tokens after the first. */
 xm_generation_times
@@ -110,8 +120,6 @@ generate(int n_builds)
     xm_error err = {};
     xm_device_info info = {};
     EXPECT_EQ(xm_fake_engine_create(&info, nullptr, &engine, &err), XM_OK) << err.text;
-    xm_program program = {};
-    program.engine = engine;
     char name[] = "input_ids";
     char *names[] = {name};
     xm_port input = {}, result = {};
@@ -126,7 +134,6 @@ generate(int n_builds)
     compiled.ports.n_inputs = 1;
     compiled.ports.outputs = &result;
     compiled.ports.n_outputs = 1;
-    compiled.program = &program;
     now_s = 1000.0;
     runs = 0;
     built_until = n_builds;

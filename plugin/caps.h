@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the kernels for a device can run.
+ */
+#ifndef XM_PLUGIN_CAPS_H
+#define XM_PLUGIN_CAPS_H
+
+#include "runtime/config.h"
+#include "runtime/device_info.h"
+#include "transformations/pipeline.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The questions passes may ask, answered by the primitives. Both are borrowed. */
+struct xm_caps xm_program_caps(const struct xm_device_info *device,
+                               const struct xm_config *config);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests, sequences and batches of programs, as the operations of plugin.h.
+ */
+#include <stdlib.h>
+
+#include "plugin/gpu/batcher.h"
+#include "plugin/gpu/gpu_plugin.h"
+#include "plugin/gpu/step_checker.h"
+
+/* ---- requests ---- */
+
+struct gpu_infer {
+    struct xm_infer base; /* first */
+    struct xm_request *request;
+    struct xm_step_checker *checker; /* NULL: nobody checks */
+};
+
+static struct xm_request *
+request_of(const struct xm_infer *r)
+{
+    return ((const struct gpu_infer *)r)->request;
+}
+
+static enum xm_status
+infer_set_input(struct xm_infer *r, uint32_t input, const struct xm_host_tensor *t,
+                struct xm_error *err)
+{
+    return xm_request_set_input(request_of(r), input, t, err);
+}
+
+static enum xm_status
+infer_run(struct xm_infer *r, struct xm_error *err)
+{
+    return xm_request_infer(request_of(r), err);
+}
+
+static enum xm_status
+infer_output(struct xm_infer *r, uint32_t output, struct xm_host_tensor *t,
+             struct xm_error *err)
+{
+    return xm_request_output(request_of(r), output, t, err);
+}
+
+static void
+infer_reset(struct xm_infer *r)
+{
+    xm_request_reset(request_of(r));
+}
+
+static void
+infer_truncate(struct xm_infer *r, uint64_t past)
+{
+    xm_request_truncate(request_of(r), past);
+}
+
+static uint64_t
+infer_past(const struct xm_infer *r)
+{
+    return xm_request_past(request_of(r));
+}
+
+static void
+infer_cancel(struct xm_infer *r)
+{
+    xm_request_cancel(request_of(r));
+}
+
+static void
+infer_resume(struct xm_infer *r)
+{
+    xm_request_resume(request_of(r));
+}
+
+static void
+infer_stats(const struct xm_infer *r, struct xm_request_stats *out)
+{
+    xm_request_stats(request_of(r), out);
+}
+
+static enum xm_status
+infer_check(struct xm_infer *base, xm_step_check_fn fn, void *ctx, struct xm_error *err)
+{
+    struct gpu_infer *r = (struct gpu_infer *)base;
+    xm_step_checker_destroy(r->checker);
+    r->checker = NULL;
+    return xm_step_checker_create(r->request, fn, ctx, &r->checker, err);
+}
+
+static void
+infer_destroy(struct xm_infer *base)
+{
+    struct gpu_infer *r = (struct gpu_infer *)base;
+    xm_step_checker_destroy(r->checker);
+    xm_request_destroy(r->request);
+    xm_free(r);
+}
+
+static const struct xm_infer_ops infer_ops = {
+    .set_input = infer_set_input,
+    .infer = infer_run,
+    .output = infer_output,
+    .reset = infer_reset,
+    .truncate = infer_truncate,
+    .past = infer_past,
+    .cancel = infer_cancel,
+    .resume = infer_resume,
+    .stats = infer_stats,
+    .check = infer_check,
+    .destroy = infer_destroy,
+};
+
+enum xm_status
+xm_gpu_create_request(struct xm_compiled *c, struct xm_infer **out, struct xm_error *err)
+{
+    struct gpu_infer *r = xm_calloc(1, sizeof(*r));
+    if (!r)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
+    enum xm_status s =
+        xm_request_create(xm_gpu_compiled_of(c)->program, &r->request, err);
+    if (s != XM_OK) {
+        xm_free(r);
+        return s;
+    }
+    r->base.ops = &infer_ops;
+    *out = &r->base;
+    return XM_OK;
+}
+
+/* ---- sequences ---- */
+
+struct gpu_sequence {
+    struct xm_sequence base; /* first */
+    struct xm_kv_sequence *kv;
+};
+
+static struct xm_kv_sequence *
+kv_of(const struct xm_sequence *s)
+{
+    return ((const struct gpu_sequence *)s)->kv;
+}
+
+static enum xm_status wrap_sequence(struct xm_kv_sequence *kv, struct xm_sequence **out,
+                                    struct xm_error *err);
+
+static enum xm_status
+sequence_fork(struct xm_sequence *s, struct xm_sequence **out, struct xm_error *err)
+{
+    struct xm_kv_sequence *kv = NULL;
+    XM_TRY(xm_kv_sequence_fork(kv_of(s), &kv, err));
+    return wrap_sequence(kv, out, err);
+}
+
+static uint64_t
+sequence_past(const struct xm_sequence *s)
+{
+    return xm_kv_sequence_past(kv_of(s));
+}
+
+static void
+sequence_truncate(struct xm_sequence *s, uint64_t past)
+{
+    xm_kv_sequence_truncate(kv_of(s), past);
+}
+
+static enum xm_status
+sequence_match(struct xm_sequence *s, const int32_t *tokens, uint64_t n,
+               struct xm_error *err)
+{
+    return xm_kv_sequence_match(kv_of(s), tokens, n, err);
+}
+
+static void
+sequence_destroy(struct xm_sequence *s)
+{
+    xm_kv_sequence_destroy(kv_of(s));
+    xm_free(s);
+}
+
+static const struct xm_sequence_ops sequence_ops = {
+    .fork = sequence_fork,
+    .past = sequence_past,
+    .truncate = sequence_truncate,
+    .match = sequence_match,
+    .destroy = sequence_destroy,
+};
+
+/* Takes kv over, also on failure. */
+static enum xm_status
+wrap_sequence(struct xm_kv_sequence *kv, struct xm_sequence **out, struct xm_error *err)
+{
+    struct gpu_sequence *s = xm_calloc(1, sizeof(*s));
+    if (!s) {
+        xm_kv_sequence_destroy(kv);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a sequence");
+    }
+    s->base.ops = &sequence_ops;
+    s->kv = kv;
+    *out = &s->base;
+    return XM_OK;
+}
+
+enum xm_status
+xm_gpu_create_sequence(struct xm_compiled *c, struct xm_sequence **out,
+                       struct xm_error *err)
+{
+    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
+    struct xm_kv_sequence *kv = NULL;
+    if (!p->kv_pool || p->host_states)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the model has no context that sequences could hold");
+    XM_TRY(xm_kv_sequence_create(p->kv_pool, &kv, err));
+    return wrap_sequence(kv, out, err);
+}
+
+/* ---- batches ---- */
+
+struct gpu_batch {
+    struct xm_batch base;     /* first */
+    struct gpu_infer control; /* the batcher's request */
+    struct xm_batcher *batcher;
+    struct xm_batcher_entry *entries; /* room for them */
+    uint32_t capacity;
+};
+
+static enum xm_status
+reserve_entries(struct gpu_batch *b, uint32_t n, struct xm_error *err)
+{
+    if (n <= b->capacity)
+        return XM_OK;
+    void *list = xm_realloc(b->entries, n * sizeof(*b->entries));
+    if (!list)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a batch");
+    b->entries = list;
+    b->capacity = n;
+    return XM_OK;
+}
+
+static enum xm_status
+batch_run(struct xm_batch *base, const struct xm_batch_row *rows, uint32_t n,
+          struct xm_error *err)
+{
+    struct gpu_batch *b = (struct gpu_batch *)base;
+    XM_TRY(reserve_entries(b, n, err));
+    for (uint32_t i = 0; i < n; i++) {
+        const struct xm_batch_row *row = &rows[i];
+        if (row->sequence->compiled != base->compiled)
+            return xm_fail(err, XM_INVALID,
+                           "row %u of the batch: the sequence is another model's", i);
+        b->entries[i] = (struct xm_batcher_entry){kv_of(row->sequence), row->ids, row->n,
+                                                  row->wanted};
+    }
+    return xm_batcher_run(b->batcher, b->entries, n, err);
+}
+
+static const float *
+batch_logits(const struct xm_batch *b, uint32_t i, uint64_t *rows, uint64_t *vocabulary)
+{
+    return xm_batcher_logits(((const struct gpu_batch *)b)->batcher, i, rows, vocabulary);
+}
+
+static void
+batch_destroy(struct xm_batch *base)
+{
+    struct gpu_batch *b = (struct gpu_batch *)base;
+    xm_step_checker_destroy(b->control.checker);
+    xm_batcher_destroy(b->batcher);
+    xm_free(b->entries);
+    xm_free(b);
+}
+
+static const struct xm_batch_ops batch_ops = {
+    .run = batch_run,
+    .logits = batch_logits,
+    .destroy = batch_destroy,
+};
+
+/* What one can do with a request that somebody else runs. */
+static const struct xm_infer_ops control_ops = {
+    .cancel = infer_cancel,
+    .resume = infer_resume,
+    .stats = infer_stats,
+    .check = infer_check,
+};
+
+enum xm_status
+xm_gpu_create_batch(struct xm_compiled *c, struct xm_batch **out, struct xm_error *err)
+{
+    struct gpu_batch *b = xm_calloc(1, sizeof(*b));
+    if (!b)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a batch");
+    enum xm_status s =
+        xm_batcher_create(xm_gpu_compiled_of(c)->program, &b->batcher, err);
+    if (s != XM_OK) {
+        xm_free(b);
+        return s;
+    }
+    b->control.base.ops = &control_ops;
+    b->control.request = xm_batcher_request(b->batcher);
+    b->base.ops = &batch_ops;
+    b->base.control = &b->control.base;
+    *out = &b->base;
+    return XM_OK;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/gpu/step_checker.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "plugin/gpu/verify_operands.h"
+
+/* clang-format off */
+/* Largest error of a row by the coarsest element type of floats among a step's operands; the first
+ * that is met. Measured on the test models with PoCL: 3e-4 with f16, which is one rounding, and
+ * 5e-7 with f32. The rest is for long sums in another order and for devices that keep
+ * intermediates in f16. */
+static const struct {
+    enum xm_element element;
+    double tolerance;
+} tolerances[] = {
+    { XM_F16, 2e-3 },
+    { XM_F32, 2e-5 },
+};
+/* clang-format on */
+
+enum {
+    ROUNDINGS = 4 /* times what one rounding at random has done: the worst of many rows */
+};
+
+/* Whether a step reads a cache of this type, which is no operand. */
+static bool
+reads_cache_of(const struct xm_verify_step *v, enum xm_element e)
+{
+    return v->step->kind == XM_STEP_ATTENTION &&
+           xm_request_program(v->request)->kv[v->step->layer].element == e;
+}
+
+static double
+tolerance_of(const struct xm_verify_step *v)
+{
+    for (size_t t = 0; t < XM_ARRAY_LEN(tolerances); t++) {
+        if (reads_cache_of(v, tolerances[t].element))
+            return tolerances[t].tolerance;
+        for (uint32_t i = 0; i < v->step->n_operands; i++) {
+            if (v->operands[i].buffer && v->operands[i].element == tolerances[t].element)
+                return tolerances[t].tolerance;
+        }
+    }
+    return 0.0;
+}
+
+static double
+element_at(const struct xm_tensor *t, uint64_t i, double limit)
+{
+    double x = t->f ? (double)t->f[i] : (double)t->i[i];
+    return isnan(x) ? x : fmax(-limit, fmin(limit, x));
+}
+
+/* Whether the device's type could not hold a number. Masks are of the largest f32 in place of
+ * infinity. */
+static bool
+has_overflowed(double device, double reference)
+{
+    return isinf(device) && fabs(reference) < 1e38;
+}
+
+/* Both sides are held inside what the device's type can say. Zero against almost zero is no
+ * error. */
+static double
+row_error(const struct xm_tensor *device, const struct xm_tensor *reference, uint64_t at,
+          uint64_t n, bool is_half)
+{
+    double limit = is_half ? 65504.0 : 3.402823466e38, tiny = is_half ? 6e-8 : 1e-30;
+    double difference = 0.0, size = 0.0;
+    for (uint64_t i = at; i < at + n; i++) {
+        double r = element_at(reference, i, limit);
+        double d = element_at(device, i, limit) - r;
+        if (device->f &&
+            has_overflowed(device->f[i], reference->f ? reference->f[i] : 0.0))
+            return INFINITY;
+        difference += d * d;
+        size += r * r;
+    }
+    double error = sqrt(difference) / fmax(sqrt(size), tiny * sqrt((double)n) * 1e3);
+    return isnan(error) ? INFINITY : error;
+}
+
+static const double MOST_ROUNDED =
+    0.5; /* what is further off is wrong, or nothing is right */
+
+double
+xm_step_check_severity(const struct xm_step_check *c)
+{
+    return c->tolerance > 0.0 ? c->error / c->tolerance : c->error > 0.0 ? INFINITY : 0.0;
+}
+
+/* Keeps the worst row. One that rounding alone changes, by steep logits, may be further off. */
+static enum xm_status
+compare(const struct xm_verify_step *v, const struct xm_operand *o,
+        const struct xm_tensor *device, const struct xm_tensor *reference,
+        struct xm_tensor *const *rounded, struct xm_step_check *out, struct xm_error *err)
+{
+    const bool is_half = o->element == XM_F16;
+    uint64_t cols = o->rank ? (uint64_t)o->dim[o->rank - 1] : 1;
+    if (device->n != reference->n)
+        return xm_fail(err, XM_INVALID,
+                       "the device has %" PRIu64 " elements, the reference %" PRIu64,
+                       device->n, reference->n);
+    for (uint64_t r = 0; cols && r < device->n / cols; r++) {
+        struct xm_step_check row = *out;
+        double by = 0.0;
+        row.row = r;
+        row.compared = true;
+        row.error = row_error(device, reference, r * cols, cols, is_half);
+        for (uint32_t i = 0; i < XM_VERIFY_ROUNDED && rounded[i]; i++)
+            by = fmax(by, row_error(rounded[i], reference, r * cols, cols, is_half));
+        row.tolerance = tolerance_of(v) + fmin(ROUNDINGS * by, MOST_ROUNDED);
+        if (!out->compared || xm_step_check_severity(&row) > xm_step_check_severity(out))
+            *out = row;
+    }
+    out->compared = true;
+    return XM_OK;
+}
+
+static enum xm_status
+check_step(const struct xm_verify_step *v, struct xm_step_check *out,
+           struct xm_error *err)
+{
+    uint32_t n = xm_verify_n_results(v);
+    struct xm_tensor **reference = xm_calloc(n + 1, sizeof(struct xm_tensor *));
+    struct xm_tensor *rounded[XM_VERIFY_ROUNDED] = {NULL};
+    if (!reference)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's results");
+    enum xm_status s = xm_verify_reference(v, reference, rounded, err);
+    for (uint32_t i = 0; i < n && s == XM_OK; i++) {
+        const struct xm_operand *o = xm_verify_result(v, i);
+        struct xm_tensor *device = NULL;
+        s = xm_verify_read(v, o, &device, err);
+        if (s == XM_OK)
+            s = compare(v, o, device, reference[i], rounded, out, err);
+        xm_tensor_destroy(device);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        xm_tensor_destroy(reference[i]);
+    for (uint32_t i = 0; i < XM_VERIFY_ROUNDED; i++)
+        xm_tensor_destroy(rounded[i]);
+    xm_free(reference);
+    return s == XM_NOT_FOUND && (!err || err->status == XM_OK) ? XM_OK : s;
+}
+
+struct xm_step_checker {
+    struct xm_request *request;
+    xm_step_check_fn fn;
+    void *ctx;
+    struct xm_state_store *states; /* of the reference */
+};
+
+static enum xm_status
+on_step(struct xm_request *r, uint32_t step, const struct xm_operand *operands, void *ctx,
+        struct xm_error *err)
+{
+    struct xm_step_checker *c = ctx;
+    const struct xm_program *p = xm_request_program(r);
+    const struct xm_verify_step one = {r, &p->steps[step], operands, c->states};
+    struct xm_step_check check = {.step = step,
+                                  .n_steps = p->n_steps,
+                                  .op = p->steps[step].op,
+                                  .name = p->steps[step].name};
+    XM_TRY(check_step(&one, &check, err));
+    c->fn(&check, c->ctx);
+    return XM_OK;
+}
+
+enum xm_status
+xm_step_checker_create(struct xm_request *r, xm_step_check_fn fn, void *ctx,
+                       struct xm_step_checker **out, struct xm_error *err)
+{
+    if (!xm_request_program(r)->graph)
+        return xm_fail(err, XM_INVALID, "the compiled model has not kept its graph");
+    struct xm_step_checker *c = xm_calloc(1, sizeof(*c));
+    if (c)
+        c->states = xm_state_store_create();
+    if (!c || !c->states) {
+        xm_free(c);
+        return xm_fail(err, XM_NO_MEMORY,
+                       "out of memory for the states of the reference");
+    }
+    c->request = r;
+    c->fn = fn;
+    c->ctx = ctx;
+    xm_request_set_hook(r, on_step, c);
+    *out = c;
+    return XM_OK;
+}
+
+void
+xm_step_checker_destroy(struct xm_step_checker *c)
+{
+    if (!c)
+        return;
+    xm_request_set_hook(c->request, NULL, NULL);
+    xm_state_store_destroy(c->states);
+    xm_free(c);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What compiled models and requests hold and have done, in numbers.
+ */
+#ifndef XM_PLUGIN_STATS_H
+#define XM_PLUGIN_STATS_H
+
+#include "runtime/engine.h"
+
+/* Of a compiled model; memory and builds are of its device's engine. */
+struct xm_compiled_stats {
+    struct xm_memory_stats memory;
+    struct xm_build_stats builds;
+    uint64_t weight_bytes;
+    uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
+};
+
+struct xm_expert_cache_stats {
+    uint64_t bytes;         /* of device memory, slots and tables               */
+    uint64_t layers, slots; /* with a cache; in all of them together     */
+    uint64_t hits, misses, fetched_bytes; /* of all runs so far           */
+};
+
+/* What a request holds, and what the last run cost. */
+struct xm_request_stats {
+    uint64_t activation_bytes, scratch_bytes, io_bytes;
+    uint64_t kv_bytes; /* of the pool, which all requests of the compiled model share */
+    uint64_t kernels, waits; /* of the last run */
+    /* Of all runs: bytes of weights as if each row read them anew, and multiply-adds with one. */
+    uint64_t weight_bytes, multiply_adds;
+};
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One step of a compiled model that has just run, compared with the host reference on the operands
+ * that the device had: the worst of its rows.
+ */
+#ifndef XM_PLUGIN_STEP_CHECK_H
+#define XM_PLUGIN_STEP_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct xm_step_check {
+    uint32_t step, n_steps;
+    const char *op, *name; /* live as long as the compiled model */
+    bool compared;         /* false: the reference has nothing to compare with          */
+    double error;          /* |device - reference| / |reference| of that row, 2-norms   */
+    double tolerance;      /* 0: integers, which must agree                             */
+    uint64_t row;
+};
+
+/* How far a step is from its tolerance: above 1 it is too far. Infinity: numbers that are none, or
+ * integers that differ. */
+double xm_step_check_severity(const struct xm_step_check *c);
+
+/* After each step of a run. */
+typedef void (*xm_step_check_fn)(const struct xm_step_check *check, void *ctx);
+
+#endif
