@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "plugin/plugin.h"
-#include "primitives/variant.h"
 #include "runtime/util/log.h"
 
 enum { MAX_PLUGINS = 16 };
@@ -283,10 +282,4 @@ xm_compiled_destroy_batch(struct xm_batch *b)
     struct xm_compiled *c = b->compiled;
     b->ops->destroy(b);
     xm_compiled_unref(c);
-}
-
-enum xm_status
-xm_core_check_force(struct xm_error *err)
-{
-    return xm_variant_check_force(err);
 }

@@ -10,7 +10,6 @@
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/picture.h"
 #include "plugin/cli/svg.h"
-#include "plugin/gpu/planner.h"
 
 struct args {
     const char *model, *device, *device_as, *svg;
@@ -35,36 +34,20 @@ static const struct xm_cli_option options[] = {
 /* ---- the picture --------------------------------------------------------------------- */
 
 static enum xm_status
-draw_program(const struct args *a, struct xm_program *p, int *code, struct xm_error *err)
+draw_view(const struct args *a, const struct xm_program_view *v, int *code,
+          struct xm_error *err)
 {
-    struct xm_program_texts texts = {0};
-    struct xm_program_layers layers = {0};
     struct xm_strbuf dot = {0};
-    const char **signatures = xm_calloc(p->n_steps + 1, sizeof(char *));
-    enum xm_status s = signatures
-                           ? xm_program_describe(p, &texts, err)
-                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a picture");
-    for (uint32_t i = 0; i < p->n_steps && s == XM_OK; i++)
-        signatures[i] = xm_strbuf_text(&texts.steps[i].signature);
-    if (s == XM_OK)
-        s = xm_program_find_layers(p, signatures, &layers, err);
-    if (s == XM_OK && a->layer != XM_PICTURE_OF_ALL && a->layer >= layers.n) {
+    if (a->layer != XM_PICTURE_OF_ALL && a->layer >= v->n_layers) {
         *code = XM_EXIT_USAGE;
-        s = xm_fail(err, XM_INVALID, "there is no layer %" PRIu64 ": the model has %u",
-                    a->layer, layers.n);
+        return xm_fail(err, XM_INVALID, "there is no layer %" PRIu64 ": the model has %u",
+                       a->layer, v->n_layers);
     }
-    if (s == XM_OK) {
-        const struct xm_picture picture = {p, &texts, &layers, a->model,
-                                           xm_engine_info(p->engine)->name};
-        xm_picture_print(&picture, a->layer, &dot);
-        s = xm_strbuf_ok(&dot)
-                ? xm_cli_write_svg(&dot, a->svg, err)
-                : xm_fail(err, XM_NO_MEMORY, "out of memory for a picture");
-    }
+    xm_picture_print(v, a->model, a->layer, &dot);
+    const enum xm_status s =
+        xm_strbuf_ok(&dot) ? xm_cli_write_svg(&dot, a->svg, err)
+                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a picture");
     xm_strbuf_free(&dot);
-    xm_program_layers_free(&layers);
-    xm_program_texts_free(&texts);
-    xm_free(signatures);
     return s;
 }
 
@@ -75,13 +58,12 @@ draw(const struct args *a, const struct xm_device_info *info, const struct xm_gr
      int *code, struct xm_error *err)
 {
     struct xm_config config;
-    struct xm_graph *copy = NULL;
-    struct xm_program *p = NULL;
+    struct xm_program_view view;
     xm_config_init(&config);
-    XM_TRY(xm_graph_clone(g, NULL, &copy, err));
-    XM_TRY(xm_planner_compile_open(info, &config, copy, &p, err));
-    enum xm_status s = draw_program(a, p, code, err);
-    xm_program_unref(p);
+    enum xm_status s = xm_program_view(info, &config, g, &view, err);
+    if (s == XM_OK)
+        s = draw_view(a, &view, code, err);
+    xm_program_view_free(&view);
     return s;
 }
 

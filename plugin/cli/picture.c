@@ -75,14 +75,9 @@ add_name(struct xm_strbuf *out, const char *name)
 }
 
 static void
-add_type(struct xm_strbuf *out, const struct xm_picture *p, uint32_t value)
+add_type(struct xm_strbuf *out, const struct xm_program_view *v, uint32_t value)
 {
-    const struct xm_program_value *v = &p->program->values[value];
-    const struct xm_type type = {v->element, v->shape};
-    struct xm_strbuf text = {0};
-    xm_type_print(&type, &text);
-    add_escaped(out, xm_strbuf_text(&text), text.n);
-    xm_strbuf_free(&text);
+    add_escaped(out, v->values[value].type, strlen(v->values[value].type));
 }
 
 /* ---- boxes --------------------------------------------------------------------------- */
@@ -99,9 +94,9 @@ static const struct {
 /* clang-format on */
 
 static const char *
-colour_of(const struct xm_step *s)
+colour_of(const struct xm_step_view *s)
 {
-    if (s->kind == XM_STEP_HOST)
+    if (s->on_host)
         return "#f4cccc";
     for (size_t i = 0; i < XM_ARRAY_LEN(colours); i++) {
         if (strncmp(s->op, colours[i].op, strlen(colours[i].op)) == 0)
@@ -135,29 +130,25 @@ add_lines(struct xm_strbuf *out, const char *colour, const char *lines)
 }
 
 static void
-add_kernels(struct xm_strbuf *out, const struct xm_picture *p, uint32_t step)
+add_kernels(struct xm_strbuf *out, const struct xm_program_view *v, uint32_t step)
 {
-    const struct xm_step_text *t = &p->texts->steps[step];
-    const char *one = xm_strbuf_text(&t->token), *many = xm_strbuf_text(&t->prompt);
+    const char *one = v->steps[step].token, *many = v->steps[step].prompt;
     char label[48];
     if (strcmp(one, many) == 0) {
         add_line(out, "#1155cc", NULL, one);
         return;
     }
     add_line(out, "#1155cc", "one token", one);
-    snprintf(label, sizeof(label), "%u tokens", p->texts->prompt_tokens);
+    snprintf(label, sizeof(label), "%u tokens", v->prompt_tokens);
     add_line(out, "#1155cc", label, many);
 }
 
 /* Points that the lines of a box take in a wide font of sans-serif: the picture is measured with
  * the fonts of one machine and looked at with those of another. */
 static size_t
-width_of(const struct xm_picture *p, uint32_t step)
+width_of(const struct xm_step_view *s)
 {
-    const struct xm_step *s = &p->program->steps[step];
-    const struct xm_step_text *t = &p->texts->steps[step];
-    const char *const texts[] = {xm_strbuf_text(&t->detail), xm_strbuf_text(&t->weights),
-                                 xm_strbuf_text(&t->token), xm_strbuf_text(&t->prompt)};
+    const char *const texts[] = {s->detail, s->weights, s->token, s->prompt};
     size_t most =
         NAME_COLUMNS < strcspn(s->name, "/") ? NAME_COLUMNS : strcspn(s->name, "/");
     for (size_t i = 0; i < XM_ARRAY_LEN(texts); i++) {
@@ -173,188 +164,162 @@ width_of(const struct xm_picture *p, uint32_t step)
 }
 
 static void
-print_step(const struct xm_picture *p, uint32_t step, struct xm_strbuf *out)
+print_step(const struct xm_program_view *v, uint32_t step, struct xm_strbuf *out)
 {
-    const struct xm_step *s = &p->program->steps[step];
-    const struct xm_step_text *t = &p->texts->steps[step];
+    const struct xm_step_view *s = &v->steps[step];
     xm_strbuf_printf(out,
                      "    s%u [label=<<TABLE BORDER=\"1\" CELLBORDER=\"0\" "
                      "CELLSPACING=\"0\" CELLPADDING=\"2\" BGCOLOR=\"%s\" "
                      "STYLE=\"ROUNDED\" WIDTH=\"%zu\"><TR><TD ALIGN=\"LEFT\"><B>",
-                     step, colour_of(s), width_of(p, step));
+                     step, colour_of(s), width_of(s));
     add_escaped(out, s->op, strlen(s->op));
     xm_strbuf_printf(out, "</B>  <FONT POINT-SIZE=\"9\" COLOR=\"#777777\">%u", step);
-    if (t->weight_bytes)
-        xm_strbuf_printf(out, "   %.3g MiB", (double)t->weight_bytes / 1048576.0);
-    xm_strbuf_add(out, s->kind == XM_STEP_HOST ? " on the host</FONT>" : "</FONT>");
+    if (s->weight_bytes)
+        xm_strbuf_printf(out, "   %.3g MiB", (double)s->weight_bytes / 1048576.0);
+    xm_strbuf_add(out, s->on_host ? " on the host</FONT>" : "</FONT>");
     xm_strbuf_add(out, "</TD></TR><TR><TD ALIGN=\"LEFT\"><FONT POINT-SIZE=\"10\" "
                        "COLOR=\"#777777\">");
     add_name(out, s->name);
     xm_strbuf_add(out, " </FONT></TD></TR>");
-    add_lines(out, "#222222", xm_strbuf_text(&t->detail));
-    add_lines(out, "#38761d", xm_strbuf_text(&t->weights));
-    add_kernels(out, p, step);
+    add_lines(out, "#222222", s->detail);
+    add_lines(out, "#38761d", s->weights);
+    add_kernels(out, v, step);
     xm_strbuf_add(out, "</TABLE>>];\n");
 }
 
 /* ---- what comes in and goes out ------------------------------------------------------ */
 
-static const char *
-port_of(const struct xm_port *ports, const uint32_t *values, uint32_t n,
-        const struct xm_program *p, uint32_t root)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        if (xm_program_root(p, values[i]) == root)
-            return ports[i].name;
-    }
-    return NULL;
-}
-
 /* What the first of several layers alike gets from before, and the others from each other. */
 static bool
-goes_from_layer_to_layer(const struct xm_picture *p, uint32_t root, uint32_t block)
+goes_from_layer_to_layer(const struct xm_program_view *v, uint32_t root, uint32_t block)
 {
-    const struct xm_program *program = p->program;
     bool has_kin = false;
-    for (uint32_t i = 1; i < p->layers->n; i++)
-        has_kin |= p->layers->kind[i] == 0;
-    for (uint32_t s = 0; s < program->n_steps; s++) {
-        const uint32_t *list = xm_step_operands(&program->steps[s]);
-        for (uint32_t i = 0;
-             p->layers->block[s] > block && i < program->steps[s].n_operands; i++) {
-            if (list[i] != XM_NO_VALUE && xm_program_root(program, list[i]) == root)
+    for (uint32_t i = 1; i < v->n_layers; i++)
+        has_kin |= v->layer_kind[i] == 0;
+    for (uint32_t s = 0; s < v->n_steps; s++) {
+        const struct xm_step_view *step = &v->steps[s];
+        for (uint32_t i = 0; step->block > block && i < step->n_in; i++) {
+            if (v->values[step->in[i]].root == root)
                 return false;
         }
     }
     return has_kin && block == 1;
 }
 
+/* The block of the step that makes a value; XM_VIEW_NONE: none does. */
+static uint32_t
+maker_block(const struct xm_program_view *v, uint32_t value)
+{
+    const uint32_t maker = v->values[value].maker;
+    return maker == XM_VIEW_NONE ? XM_VIEW_NONE : v->steps[maker].block;
+}
+
 /* Where a value of another block comes from. */
 static void
-add_origin(struct xm_strbuf *out, const struct xm_picture *p, uint32_t root,
+add_origin(struct xm_strbuf *out, const struct xm_program_view *v, uint32_t root,
            uint32_t block)
 {
-    const struct xm_program *program = p->program;
-    const uint32_t maker = xm_program_maker(program, root);
-    const char *input = port_of(program->ports.inputs, program->input_values,
-                                program->ports.n_inputs, program, root);
-    if (maker != XM_NO_VALUE && p->layers->block[maker] + 1 == block && block > 1)
+    const uint32_t maker = v->values[root].maker;
+    const char *input = v->values[root].input ? v->values[root].input : "input";
+    if (maker != XM_VIEW_NONE && maker_block(v, root) + 1 == block && block > 1)
         xm_strbuf_add(out, "from the previous layer");
-    else if (maker != XM_NO_VALUE)
+    else if (maker != XM_VIEW_NONE)
         xm_strbuf_printf(
-            out, "%s  %u%s", program->steps[maker].op, maker,
-            goes_from_layer_to_layer(p, root, block) ? ", then the previous layer" : "");
+            out, "%s  %u%s", v->steps[maker].op, maker,
+            goes_from_layer_to_layer(v, root, block) ? ", then the previous layer" : "");
     else
-        add_escaped(out, input ? input : "input", strlen(input ? input : "input"));
+        add_escaped(out, input, strlen(input));
 }
 
 static bool
-comes_from_outside(const struct xm_picture *p, uint32_t value, uint32_t block)
+comes_from_outside(const struct xm_program_view *v, uint32_t value, uint32_t block)
 {
-    const struct xm_program *program = p->program;
-    if (value == XM_NO_VALUE)
-        return false;
-    const uint32_t root = xm_program_root(program, value),
-                   maker = xm_program_maker(program, root);
-    return program->values[root].place == XM_PLACE_INPUT ||
-           (maker != XM_NO_VALUE && p->layers->block[maker] != block);
+    const uint32_t from = maker_block(v, value);
+    return v->values[value].is_input || (from != XM_VIEW_NONE && from != block);
 }
 
 /* One label for a value, however many steps of the block read it: `drawn` is by value. */
 static void
-print_incoming(const struct xm_picture *p, uint32_t step, uint32_t *drawn,
+print_incoming(const struct xm_program_view *v, uint32_t step, uint32_t *drawn,
                struct xm_strbuf *out)
 {
-    const struct xm_program *program = p->program;
-    const uint32_t *list = xm_step_operands(&program->steps[step]),
-                   block = p->layers->block[step];
-    for (uint32_t i = 0; i < program->steps[step].n_operands; i++) {
-        if (!comes_from_outside(p, list[i], block))
+    const struct xm_step_view *s = &v->steps[step];
+    for (uint32_t i = 0; i < s->n_in; i++) {
+        if (!comes_from_outside(v, s->in[i], s->block))
             continue;
-        const uint32_t root = xm_program_root(program, list[i]);
-        if (drawn[root] != 1 + block) {
-            drawn[root] = 1 + block;
+        const uint32_t root = v->values[s->in[i]].root;
+        if (drawn[root] != 1 + s->block) {
+            drawn[root] = 1 + s->block;
             xm_strbuf_printf(out,
                              "    i%u_%u [shape=box style=\"rounded,filled\" "
                              "fillcolor=white color=\"#999999\" fontsize=10 "
                              "label=<",
-                             block, root);
-            add_origin(out, p, root, block);
+                             s->block, root);
+            add_origin(out, v, root, s->block);
             xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"9\" COLOR=\"#777777\">");
-            add_type(out, p, root);
+            add_type(out, v, root);
             xm_strbuf_add(out, "</FONT>>];\n");
         }
-        xm_strbuf_printf(out, "    i%u_%u -> s%u [color=\"#999999\"];\n", block, root,
+        xm_strbuf_printf(out, "    i%u_%u -> s%u [color=\"#999999\"];\n", s->block, root,
                          step);
     }
 }
 
 /* Arrows from the steps of the same block. */
 static void
-print_arrows(const struct xm_picture *p, uint32_t step, struct xm_strbuf *out)
+print_arrows(const struct xm_program_view *v, uint32_t step, struct xm_strbuf *out)
 {
-    const struct xm_program *program = p->program;
-    const uint32_t *list = xm_step_operands(&program->steps[step]);
-    for (uint32_t i = 0; i < program->steps[step].n_operands; i++) {
-        const uint32_t maker = xm_program_maker(program, list[i]);
-        if (maker == XM_NO_VALUE || maker >= step ||
-            p->layers->block[maker] != p->layers->block[step])
+    const struct xm_step_view *s = &v->steps[step];
+    for (uint32_t i = 0; i < s->n_in; i++) {
+        const uint32_t maker = v->values[s->in[i]].maker;
+        if (maker == XM_VIEW_NONE || maker >= step || v->steps[maker].block != s->block)
             continue;
         xm_strbuf_printf(out,
                          "    s%u -> s%u [label=<<FONT POINT-SIZE=\"9\" "
                          "COLOR=\"#777777\"> ",
                          maker, step);
-        add_type(out, p, list[i]);
+        add_type(out, v, s->in[i]);
         xm_strbuf_add(out, "</FONT>>];\n");
     }
 }
 
 /* Whether a value leaves the block: another block reads it, or the host. */
 static void
-find_leaving(const struct xm_picture *p, uint32_t block, bool *leaves)
+find_leaving(const struct xm_program_view *v, uint32_t block, bool *leaves)
 {
-    const struct xm_program *program = p->program;
-    for (uint32_t s = 0; s < program->n_steps; s++) {
-        const uint32_t *list = xm_step_operands(&program->steps[s]);
-        for (uint32_t i = 0; i < program->steps[s].n_operands; i++) {
-            const uint32_t maker = xm_program_maker(program, list[i]);
-            if (maker != XM_NO_VALUE && p->layers->block[maker] == block &&
-                p->layers->block[s] != block)
-                leaves[xm_program_root(program, list[i])] = true;
+    for (uint32_t s = 0; s < v->n_steps; s++) {
+        const struct xm_step_view *step = &v->steps[s];
+        for (uint32_t i = 0; i < step->n_in; i++) {
+            if (step->block != block && maker_block(v, step->in[i]) == block)
+                leaves[v->values[step->in[i]].root] = true;
         }
     }
-    for (uint32_t i = 0; i < program->ports.n_outputs; i++) {
-        const uint32_t root = xm_program_root(program, program->output_values[i]),
-                       maker = xm_program_maker(program, root);
-        if (maker != XM_NO_VALUE && p->layers->block[maker] == block)
-            leaves[root] = true;
-    }
+    for (uint32_t i = 0; i < v->n_values; i++)
+        leaves[i] |= v->values[i].output && maker_block(v, i) == block;
 }
 
 static void
-print_leaving(const struct xm_picture *p, uint32_t block, const bool *leaves,
+print_leaving(const struct xm_program_view *v, uint32_t block, const bool *leaves,
               struct xm_strbuf *out)
 {
-    const struct xm_program *program = p->program;
-    for (uint32_t v = 0; v < program->n_values; v++) {
-        if (!leaves[v])
+    for (uint32_t i = 0; i < v->n_values; i++) {
+        if (!leaves[i])
             continue;
-        const char *name = port_of(program->ports.outputs, program->output_values,
-                                   program->ports.n_outputs, program, v);
+        const char *name = v->values[i].output;
         xm_strbuf_printf(out,
                          "    o%u_%u [shape=box style=\"rounded,filled\" "
                          "fillcolor=white color=\"#999999\" fontsize=10 label=<",
-                         block, v);
+                         block, i);
         if (name)
             add_escaped(out, name, strlen(name));
         else
-            xm_strbuf_add(out, block == 0              ? "to the layers"
-                               : block == p->layers->n ? "out of the layers"
-                                                       : "to the next layer");
+            xm_strbuf_add(out, block == 0             ? "to the layers"
+                               : block == v->n_layers ? "out of the layers"
+                                                      : "to the next layer");
         xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"9\" COLOR=\"#777777\">");
-        add_type(out, p, v);
+        add_type(out, v, i);
         xm_strbuf_printf(out, "</FONT>>];\n    s%u -> o%u_%u [color=\"#999999\"];\n",
-                         xm_program_maker(program, v), block, v);
+                         v->values[i].maker, block, i);
     }
 }
 
@@ -362,14 +327,14 @@ print_leaving(const struct xm_picture *p, uint32_t block, const bool *leaves,
 
 /* The layers of a kind: "0–4, 6". */
 static void
-add_layers(struct xm_strbuf *out, const struct xm_program_layers *l, uint32_t kind)
+add_layers(struct xm_strbuf *out, const struct xm_program_view *v, uint32_t kind)
 {
     const char *comma = "";
-    for (uint32_t i = 0; i < l->n; i++) {
+    for (uint32_t i = 0; i < v->n_layers; i++) {
         uint32_t end = i;
-        if (l->kind[i] != kind)
+        if (v->layer_kind[i] != kind)
             continue;
-        while (end + 1 < l->n && l->kind[end + 1] == kind)
+        while (end + 1 < v->n_layers && v->layer_kind[end + 1] == kind)
             end++;
         xm_strbuf_printf(out, "%s%u", comma, i);
         if (end > i)
@@ -380,19 +345,19 @@ add_layers(struct xm_strbuf *out, const struct xm_program_layers *l, uint32_t ki
 }
 
 static void
-add_title(struct xm_strbuf *out, const struct xm_picture *p, uint32_t block, bool alone)
+add_title(struct xm_strbuf *out, const struct xm_program_view *v, uint32_t block,
+          bool alone)
 {
-    const struct xm_program_layers *l = p->layers;
     uint32_t alike = 0;
-    if (l->n == 0) {
+    if (v->n_layers == 0) {
         xm_strbuf_add(out, "all steps");
     } else if (block == 0) {
         xm_strbuf_add(out, "before the layers");
-    } else if (block > l->n) {
+    } else if (block > v->n_layers) {
         xm_strbuf_add(out, "after the layers");
     } else {
-        for (uint32_t i = 0; i < l->n; i++)
-            alike += l->kind[i] == l->kind[block - 1];
+        for (uint32_t i = 0; i < v->n_layers; i++)
+            alike += v->layer_kind[i] == v->layer_kind[block - 1];
         xm_strbuf_printf(out,
                          alone        ? "layer %u"
                          : alike == 1 ? "layer "
@@ -401,33 +366,33 @@ add_title(struct xm_strbuf *out, const struct xm_picture *p, uint32_t block, boo
         if (alone && alike > 1)
             xm_strbuf_add(out, " — alike are ");
         if (!alone || alike > 1)
-            add_layers(out, l, l->kind[block - 1]);
+            add_layers(out, v, v->layer_kind[block - 1]);
         if (!alone && alike > 1)
             xm_strbuf_printf(out, " — %u alike", alike);
     }
 }
 
 static void
-print_block(const struct xm_picture *p, uint32_t block, bool alone, struct xm_strbuf *out)
+print_block(const struct xm_program_view *v, uint32_t block, bool alone,
+            struct xm_strbuf *out)
 {
-    const struct xm_program *program = p->program;
-    uint32_t *drawn = xm_calloc(program->n_values + 1, sizeof(*drawn));
-    bool *leaves = xm_calloc(program->n_values + 1, sizeof(*leaves));
+    uint32_t *drawn = xm_calloc(v->n_values + 1, sizeof(*drawn));
+    bool *leaves = xm_calloc(v->n_values + 1, sizeof(*leaves));
     out->failed |= !drawn || !leaves;
     if (!out->failed) {
         xm_strbuf_printf(out, "  subgraph cluster_%u {\n    label=<<B>", block);
-        add_title(out, p, block, alone);
+        add_title(out, v, block, alone);
         xm_strbuf_add(out, "</B>>;\n    style=\"rounded,filled\"; fillcolor=\"#fafafa\"; "
                            "color=\"#bbbbbb\"; fontsize=14; margin=12;\n");
-        for (uint32_t s = 0; s < program->n_steps; s++) {
-            if (p->layers->block[s] != block)
+        for (uint32_t s = 0; s < v->n_steps; s++) {
+            if (v->steps[s].block != block)
                 continue;
-            print_step(p, s, out);
-            print_incoming(p, s, drawn, out);
-            print_arrows(p, s, out);
+            print_step(v, s, out);
+            print_incoming(v, s, drawn, out);
+            print_arrows(v, s, out);
         }
-        find_leaving(p, block, leaves);
-        print_leaving(p, block, leaves, out);
+        find_leaving(v, block, leaves);
+        print_leaving(v, block, leaves, out);
         xm_strbuf_add(out, "  }\n");
     }
     xm_free(drawn);
@@ -436,37 +401,32 @@ print_block(const struct xm_picture *p, uint32_t block, bool alone, struct xm_st
 
 /* The value that a block works on: the first one that it takes from another block's step. */
 static uint32_t
-entry_of(const struct xm_picture *p, uint32_t block)
+entry_of(const struct xm_program_view *v, uint32_t block)
 {
-    const struct xm_program *program = p->program;
-    for (uint32_t s = 0; s < program->n_steps; s++) {
-        const uint32_t *list = xm_step_operands(&program->steps[s]);
-        for (uint32_t i = 0;
-             p->layers->block[s] == block && i < program->steps[s].n_operands; i++) {
-            if (comes_from_outside(p, list[i], block) &&
-                xm_program_maker(program, list[i]) != XM_NO_VALUE)
-                return xm_program_root(program, list[i]);
+    for (uint32_t s = 0; s < v->n_steps; s++) {
+        const struct xm_step_view *step = &v->steps[s];
+        for (uint32_t i = 0; step->block == block && i < step->n_in; i++) {
+            if (comes_from_outside(v, step->in[i], block) &&
+                v->values[step->in[i]].maker != XM_VIEW_NONE)
+                return v->values[step->in[i]].root;
         }
     }
-    return XM_NO_VALUE;
+    return XM_VIEW_NONE;
 }
 
 /* The last value that other blocks take from this one. */
 static uint32_t
-exit_of(const struct xm_picture *p, uint32_t block)
+exit_of(const struct xm_program_view *v, uint32_t block)
 {
-    const struct xm_program *program = p->program;
-    uint32_t found = XM_NO_VALUE;
-    for (uint32_t s = 0; s < program->n_steps; s++) {
-        const uint32_t *list = xm_step_operands(&program->steps[s]);
-        for (uint32_t i = 0; i < program->steps[s].n_operands; i++) {
-            const uint32_t maker = xm_program_maker(program, list[i]);
-            if (maker == XM_NO_VALUE || p->layers->block[maker] != block ||
-                p->layers->block[s] == block)
+    uint32_t found = XM_VIEW_NONE;
+    for (uint32_t s = 0; s < v->n_steps; s++) {
+        const struct xm_step_view *step = &v->steps[s];
+        for (uint32_t i = 0; step->block != block && i < step->n_in; i++) {
+            const struct xm_value_view *value = &v->values[step->in[i]];
+            if (maker_block(v, step->in[i]) != block)
                 continue;
-            const uint32_t root = xm_program_root(program, list[i]);
-            if (found == XM_NO_VALUE || maker > xm_program_maker(program, found))
-                found = root;
+            if (found == XM_VIEW_NONE || value->maker > v->values[found].maker)
+                found = value->root;
         }
     }
     return found;
@@ -474,13 +434,14 @@ exit_of(const struct xm_picture *p, uint32_t block)
 
 /* From block to block as a whole, below each other. */
 static void
-print_way(const struct xm_picture *p, uint32_t from, uint32_t to, struct xm_strbuf *out)
+print_way(const struct xm_program_view *v, uint32_t from, uint32_t to,
+          struct xm_strbuf *out)
 {
-    const uint32_t in = entry_of(p, to);
-    uint32_t leaving = exit_of(p, from);
-    if (in != XM_NO_VALUE && p->layers->block[xm_program_maker(p->program, in)] == from)
+    const uint32_t in = entry_of(v, to);
+    uint32_t leaving = exit_of(v, from);
+    if (in != XM_VIEW_NONE && maker_block(v, in) == from)
         leaving = in;
-    if (in != XM_NO_VALUE && leaving != XM_NO_VALUE)
+    if (in != XM_VIEW_NONE && leaving != XM_VIEW_NONE)
         xm_strbuf_printf(out,
                          "  o%u_%u -> i%u_%u [ltail=cluster_%u lhead=cluster_%u "
                          "penwidth=3 color=\"#999999\" minlen=2 weight=10];\n",
@@ -488,46 +449,46 @@ print_way(const struct xm_picture *p, uint32_t from, uint32_t to, struct xm_strb
 }
 
 static void
-print_all(const struct xm_picture *p, struct xm_strbuf *out)
+print_all(const struct xm_program_view *v, struct xm_strbuf *out)
 {
-    const struct xm_program_layers *l = p->layers;
     uint32_t before = 0;
-    print_block(p, 0, false, out);
-    for (uint32_t i = 0; i < l->n; i++) {
-        if (l->kind[i] != i)
+    print_block(v, 0, false, out);
+    for (uint32_t i = 0; i < v->n_layers; i++) {
+        if (v->layer_kind[i] != i)
             continue;
-        print_block(p, 1 + i, false, out);
-        print_way(p, before, 1 + i, out);
+        print_block(v, 1 + i, false, out);
+        print_way(v, before, 1 + i, out);
         before = 1 + i;
     }
-    if (l->n) {
-        print_block(p, 1 + l->n, false, out);
-        print_way(p, before, 1 + l->n, out);
+    if (v->n_layers) {
+        print_block(v, 1 + v->n_layers, false, out);
+        print_way(v, before, 1 + v->n_layers, out);
     }
 }
 
 void
-xm_picture_print(const struct xm_picture *p, uint64_t layer, struct xm_strbuf *out)
+xm_picture_print(const struct xm_program_view *v, const char *title, uint64_t layer,
+                 struct xm_strbuf *out)
 {
     uint32_t kinds = 0;
-    for (uint32_t i = 0; i < p->layers->n; i++)
-        kinds += p->layers->kind[i] == i;
+    for (uint32_t i = 0; i < v->n_layers; i++)
+        kinds += v->layer_kind[i] == i;
     xm_strbuf_add(out, "digraph xemoe {\n"
                        "  graph [compound=true labelloc=t fontname=\"Helvetica\" "
                        "fontsize=16 ranksep=0.35 nodesep=0.3 bgcolor=white];\n"
                        "  node [shape=plain fontname=\"Helvetica\" fontsize=12];\n"
                        "  edge [arrowsize=0.7 fontname=\"Helvetica\"];\n  label=<");
-    add_escaped(out, p->title, strlen(p->title));
+    add_escaped(out, title, strlen(title));
     xm_strbuf_add(out, "<BR/><FONT POINT-SIZE=\"5\"> </FONT><BR/>"
                        "<FONT POINT-SIZE=\"11\">on ");
-    add_escaped(out, p->device, strlen(p->device));
+    add_escaped(out, v->device, strlen(v->device));
     xm_strbuf_printf(out, "; %u steps, %u layers of %u kind%s%s</FONT><BR/> >;\n",
-                     p->program->n_steps, p->layers->n, kinds, kinds == 1 ? "" : "s",
-                     layer == XM_PICTURE_OF_ALL && p->layers->n ? "; one of each is drawn"
-                                                                : "");
+                     v->n_steps, v->n_layers, kinds, kinds == 1 ? "" : "s",
+                     layer == XM_PICTURE_OF_ALL && v->n_layers ? "; one of each is drawn"
+                                                               : "");
     if (layer == XM_PICTURE_OF_ALL)
-        print_all(p, out);
+        print_all(v, out);
     else
-        print_block(p, 1 + (uint32_t)layer, true, out);
+        print_block(v, 1 + (uint32_t)layer, true, out);
     xm_strbuf_add(out, "}\n");
 }

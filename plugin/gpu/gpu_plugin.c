@@ -9,6 +9,7 @@
 #include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/open_engines.h"
+#include "primitives/variant.h"
 #include "runtime/read_rate.h"
 #include "runtime/util/log.h"
 
@@ -580,4 +581,10 @@ xm_gpu_plugin_create(struct xm_plugin **out, struct xm_error *err)
     xm_config_init(&p->config);
     *out = &p->base;
     return XM_OK;
+}
+
+enum xm_status
+xm_core_check_force(struct xm_error *err)
+{
+    return xm_variant_check_force(err);
 }
