@@ -6,6 +6,7 @@
 
 #include "plugin/plugin.h"
 #include "runtime/util/log.h"
+#include "transformations/graph/graph.h"
 
 enum { MAX_PLUGINS = 16 };
 

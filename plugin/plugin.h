@@ -16,12 +16,13 @@
 #include "plugin/port.h"
 #include "plugin/stats.h"
 #include "plugin/step_check.h"
-#include "transformations/pipeline.h"
+#include "transformations/pass_report.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+struct xm_graph;
 struct xm_plugin;
 struct xm_compiled;
 struct xm_infer;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "transformations/graph/graph.h"
 #include "transformations/graph/table_rows.h"
 
 const char *

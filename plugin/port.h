@@ -5,11 +5,16 @@
 #ifndef XM_PLUGIN_PORT_H
 #define XM_PLUGIN_PORT_H
 
-#include "transformations/graph/graph.h"
+#include "transformations/graph/type.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct xm_arena;
+struct xm_graph;
+struct xm_node;
+struct xm_value;
 
 /* Host bytes with type and concrete shape. Borrowed unless said otherwise. */
 struct xm_host_tensor {

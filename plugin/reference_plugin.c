@@ -11,6 +11,7 @@
 #include "plugin/plugin.h"
 #include "transformations/graph/evaluate.h"
 #include "transformations/passes/slice_last_token.h"
+#include "transformations/pipeline.h"
 
 struct reference_compiled {
     struct xm_compiled base;

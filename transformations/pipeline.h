@@ -9,6 +9,7 @@
 #ifndef XM_TRANSFORMATIONS_PIPELINE_H
 #define XM_TRANSFORMATIONS_PIPELINE_H
 
+#include "transformations/pass_report.h"
 #include "transformations/rewrite/rewrite.h"
 
 #ifdef __cplusplus
@@ -27,12 +28,6 @@ struct xm_pass {
 };
 const struct xm_pass *xm_passes(size_t *n);
 const struct xm_pass *xm_pass_find(const char *name); /* either name; NULL: none */
-
-struct xm_pass_report {
-    const struct xm_pass *pass;
-    bool skipped, progress;
-    uint32_t nodes_after;
-};
 
 struct xm_pipeline_options {
     const char *skip, *stop, *dump; /* NULL: from the environment … */

@@ -11,6 +11,7 @@
 
 #include "openvino/c/openvino.h"
 #include "plugin/plugin.h"
+#include "transformations/graph/graph.h"
 
 #ifdef __cplusplus
 extern "C" {

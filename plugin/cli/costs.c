@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/util/log.h"
+#include "transformations/pipeline.h"
 
 enum { GIGA = 1000000000 };
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "plugin/cli/info.h"
+#include "transformations/pipeline.h"
 
 static void
 add_nodes(struct xm_json_out *j, const struct xm_graph *g, enum xm_op op, const char *key)

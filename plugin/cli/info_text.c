@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plugin/cli/info.h"
+#include "transformations/pipeline.h"
 
 /* ---- numbers and names --------------------------------------------------------------- */
 

@@ -14,17 +14,16 @@
 #include "runtime/operations/moe.h"
 #include "runtime/reference/reference.h"
 #include "runtime/reference/row_chain.h"
-#include "runtime/util/element.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/status.h"
 #include "runtime/weight.h"
-#include "transformations/graph/dim.h"
+#include "transformations/graph/type.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum { XM_MAX_RANK = 8, XM_MAX_CONTENT = 64 };
+enum { XM_MAX_CONTENT = 64 };
 
 enum xm_op {
 #define OP(id, text, ir, opsets, min, max, out, flags, algebra, shape, eval, classes)    \
@@ -57,16 +56,6 @@ const struct xm_op_info *xm_op_info(enum xm_op op);
 /* XM_OP_COUNT when there is none. */
 enum xm_op xm_op_by_text(const char *text);
 enum xm_op xm_op_by_ir_type(const char *type);
-
-struct xm_shape {
-    uint32_t rank;
-    struct xm_dim dim[XM_MAX_RANK];
-};
-
-struct xm_type {
-    enum xm_element element;
-    struct xm_shape shape;
-};
 
 /* The known elements of a small integer value (rank 0 or 1, at most XM_MAX_CONTENT), as symbolic
  * dimensions: what ShapeOf chains compute. n == 0 with e == NULL: not known. */
