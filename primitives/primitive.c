@@ -11,6 +11,11 @@
 
 #include "runtime/util/memory.h"
 
+const uint8_t xm_roles_1_1[] = {XM_ROLE_IN, XM_ROLE_OUT};
+const uint8_t xm_roles_2_1[] = {XM_ROLE_IN, XM_ROLE_IN, XM_ROLE_OUT};
+const uint8_t xm_roles_3_1[] = {XM_ROLE_IN, XM_ROLE_IN, XM_ROLE_IN, XM_ROLE_OUT};
+const uint8_t xm_roles_1_2[] = {XM_ROLE_IN, XM_ROLE_OUT, XM_ROLE_OUT};
+
 uint64_t
 xm_operand_elements(const struct xm_operand *o)
 {

@@ -63,6 +63,21 @@ xm_chunk_tokens(const struct xm_engine *engine, uint64_t chunk)
     return chunk ? chunk : xm_engine_config(engine)->ubatch;
 }
 
+/* What a primitive does with an operand. */
+enum xm_role {
+    XM_ROLE_NONE, /* it is never on the device: the descriptor has it */
+    XM_ROLE_IN = 1,
+    XM_ROLE_OUT = 2, /* written as a whole; shares no bytes with another operand */
+    XM_ROLE_IN_OUT = XM_ROLE_IN | XM_ROLE_OUT, /* changed in place */
+    /* and it is another operand once more, in the form that the descriptor says (form.h) */
+    XM_ROLE_FORM = 4
+};
+/* Of primitives that read so many operands, then write so many. */
+extern const uint8_t xm_roles_1_1[2], xm_roles_2_1[3], xm_roles_3_1[4], xm_roles_1_2[3];
+/* clang-format off */
+#define XM_ROLES(roles) roles, XM_ARRAY_LEN(roles)
+/* clang-format on */
+
 struct xm_expert_cache;
 
 /* What a run gets besides operands. */
@@ -85,6 +100,8 @@ struct xm_primitive_ops {
     void (*describe)(const struct xm_primitive *p, const struct xm_operand *operands,
                      char *out, size_t out_bytes);
     void (*destroy)(struct xm_primitive *p);
+    const uint8_t *roles; /* enum xm_role, by operand */
+    uint32_t n_operands;
 };
 
 /* First member of every primitive's own struct. */

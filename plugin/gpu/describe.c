@@ -15,7 +15,6 @@ enum { KERNELS_BYTES = 512, PROMPT_TOKENS = 512 };
 static void
 add_kernels(const struct xm_request *r, const struct xm_step *s, struct xm_strbuf *out)
 {
-    const uint32_t *list = xm_step_operands(s);
     struct xm_operand o[XM_STEP_OPERANDS];
     struct xm_buffer *slabs[XM_KV_SLABS];
     struct xm_attention_run a;
@@ -24,10 +23,8 @@ add_kernels(const struct xm_request *r, const struct xm_step *s, struct xm_strbu
         xm_strbuf_add(out, "host reference");
         return;
     }
-    for (uint32_t i = 0; i < XM_STEP_OPERANDS; i++)
-        o[i] = (struct xm_operand){0};
-    for (uint32_t i = 0; i < s->n_operands && i < XM_STEP_OPERANDS; i++)
-        xm_request_operand(r, list[i], &o[i]);
+    if (s->kind != XM_STEP_COPY)
+        xm_request_operands(r, s, o);
     if (s->kind == XM_STEP_ATTENTION)
         xm_request_cache(r, s, o, slabs, &a);
     xm_primitive_describe(s->primitive, o, text, sizeof(text));
@@ -88,14 +85,14 @@ describe_attention(const struct xm_program *p, const struct xm_step *s,
 {
     const struct xm_attention_attr *a = &s->node->attr.attention;
     const struct xm_kv_layer *kv = &p->kv[s->layer];
-    const struct xm_shape *q = &p->values[s->operand[XM_ATTENTION_Q]].shape;
+    const struct xm_shape *q = &p->values[s->operand[XM_ATTENTION_Q].value].shape;
     xm_strbuf_printf(out, "%" PRId64 " heads of %" PRId64 ", %u KV head%s\n", q->dim[2].n,
                      q->dim[3].n, kv->heads, kv->heads == 1 ? "" : "s");
     if (a->window)
         xm_strbuf_printf(out, "sliding window of %" PRId64 "\n", a->window);
-    xm_strbuf_printf(out, "%s cache%s\n", xm_element_text(kv->element),
-                     s->operand[XM_ATTENTION_K] == XM_NO_VALUE ? " of a layer before"
-                                                               : "");
+    xm_strbuf_printf(
+        out, "%s cache%s\n", xm_element_text(kv->element),
+        s->operand[XM_ATTENTION_K].value == XM_NO_VALUE ? " of a layer before" : "");
 }
 
 static void
@@ -147,23 +144,20 @@ static enum xm_status
 add_types(const struct xm_program *p, const struct xm_step *s, struct xm_strbuf *out,
           struct xm_error *err)
 {
-    const uint32_t *list = xm_step_operands(s);
-    char **texts = xm_calloc(s->n_operands + 1, sizeof(char *));
+    const uint32_t n = s->n_in + s->n_out;
+    char **texts = xm_calloc(n + 1, sizeof(char *));
     bool good = texts != NULL;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < s->n_operands && good; i++) {
+    for (uint32_t i = 0; i < n && good; i++) {
+        const uint32_t id = i < s->n_in ? s->in[i] : s->out[i - s->n_in];
+        const struct xm_type type = {p->values[id].element, p->values[id].shape};
         struct xm_strbuf text = {0};
-        if (list[i] == XM_NO_VALUE)
-            continue;
-        const struct xm_type type = {p->values[list[i]].element,
-                                     p->values[list[i]].shape};
         xm_type_print(&type, &text);
-        texts[n] = xm_strbuf_take(&text);
-        good = texts[n++] != NULL;
+        texts[i] = xm_strbuf_take(&text);
+        good = texts[i] != NULL;
     }
     if (good)
         qsort(texts, n, sizeof(*texts), by_text);
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; texts && i < n; i++) {
         xm_strbuf_printf(out, "%s\n", good ? texts[i] : "");
         xm_free(texts[i]);
     }

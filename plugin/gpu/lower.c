@@ -8,48 +8,107 @@
  */
 #include "plugin/gpu/lower.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "plugin/gpu/expert_caches.h"
 #include "runtime/util/log.h"
 #include "transformations/passes/slice_last_token.h"
 
-enum xm_status
-xm_lower_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
-              struct xm_primitive *primitive, const uint32_t *operands,
-              uint32_t n_operands, struct xm_step **out)
+static enum xm_status
+reserve_step(struct xm_lower *l)
 {
     struct xm_program *p = l->p;
-    uint32_t *list = NULL;
-    if (p->n_steps == l->steps_capacity) {
-        uint32_t capacity = l->steps_capacity ? 2 * l->steps_capacity : 128;
-        struct xm_step *steps = xm_realloc(p->steps, capacity * sizeof(*steps));
-        if (!steps) {
-            xm_primitive_destroy(primitive);
-            return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's steps");
-        }
-        p->steps = steps;
-        l->steps_capacity = capacity;
-    }
-    if (n_operands > XM_STEP_OPERANDS)
-        list = xm_arena_alloc(&p->arena, n_operands * sizeof(*list));
-    const char *name = xm_arena_strdup(&p->arena, n ? n->name : "");
-    if (!name || (n_operands > XM_STEP_OPERANDS && !list)) {
-        xm_primitive_destroy(primitive);
-        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a step");
-    }
-    struct xm_step *s = &p->steps[p->n_steps++];
-    *s = (struct xm_step){.kind = kind,
-                          .name = name,
-                          .op = n ? xm_op_info(n->op)->text : "convert",
-                          .primitive = primitive,
-                          .n_operands = n_operands,
-                          .more_operands = list,
-                          .node = n};
-    memcpy(list ? list : s->operand, operands, n_operands * sizeof(*operands));
-    if (out)
-        *out = s;
+    if (p->n_steps < l->steps_capacity)
+        return XM_OK;
+    uint32_t capacity = l->steps_capacity ? 2 * l->steps_capacity : 128;
+    struct xm_step *steps = xm_realloc(p->steps, capacity * sizeof(*steps));
+    if (!steps)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a program's steps");
+    p->steps = steps;
+    l->steps_capacity = capacity;
     return XM_OK;
+}
+
+/* A copy of the operands, and what is there of them as lists of values. */
+static enum xm_status
+set_operands(struct xm_lower *l, struct xm_step *s,
+             const struct xm_step_operand *operands, uint32_t n)
+{
+    struct xm_program *p = l->p;
+    struct xm_step_operand *list = xm_arena_alloc(&p->arena, n * sizeof(*list));
+    uint32_t *in = xm_arena_alloc(&p->arena, 2 * n * sizeof(*in)),
+             *out = in ? in + n : in;
+    if (!list || !in)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a step");
+    for (uint32_t i = 0; i < n; i++) {
+        const struct xm_step_operand *o = &operands[i];
+        list[i] = *o;
+        if (o->value == XM_NO_VALUE)
+            continue;
+        assert(o->role & XM_ROLE_IN_OUT);
+        if (o->role & XM_ROLE_IN)
+            in[s->n_in++] = o->value;
+        if (o->role & XM_ROLE_OUT)
+            out[s->n_out++] = o->value;
+        if (o->role == (XM_ROLE_OUT | XM_ROLE_FORM))
+            p->values[o->value].is_form = true;
+    }
+    s->operand = list;
+    s->n_operands = n;
+    s->in = in;
+    s->out = out;
+    return XM_OK;
+}
+
+/* The operands have their roles. */
+static enum xm_status
+add_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
+         struct xm_primitive *primitive, const struct xm_step_operand *operands,
+         uint32_t n_operands, struct xm_step **out)
+{
+    struct xm_program *p = l->p;
+    struct xm_step s = {.id = p->n_steps,
+                        .kind = kind,
+                        .name = xm_arena_strdup(&p->arena, n ? n->name : ""),
+                        .op = n ? xm_op_info(n->op)->text : "convert",
+                        .primitive = primitive,
+                        .node = n};
+    enum xm_status status =
+        s.name ? reserve_step(l)
+               : xm_fail(l->err, XM_NO_MEMORY, "out of memory for a step");
+    if (status == XM_OK)
+        status = set_operands(l, &s, operands, n_operands);
+    if (status != XM_OK) {
+        xm_primitive_destroy(primitive);
+        return status;
+    }
+    p->steps[p->n_steps++] = s;
+    if (out)
+        *out = &p->steps[s.id];
+    return XM_OK;
+}
+
+enum xm_status
+xm_lower_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
+              struct xm_primitive *primitive, struct xm_step_operand *operands,
+              struct xm_step **out)
+{
+    const struct xm_primitive_ops *ops = primitive->ops;
+    assert(ops->n_operands <= XM_STEP_OPERANDS);
+    for (uint32_t i = 0; i < ops->n_operands; i++)
+        operands[i].role = ops->roles[i];
+    return add_step(l, n, kind, primitive, operands, ops->n_operands, out);
+}
+
+enum xm_status
+xm_lower_list_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
+                   struct xm_primitive *primitive, struct xm_step_operand *operands,
+                   uint32_t n_in, uint32_t n_out, struct xm_step **out)
+{
+    for (uint32_t i = 0; i < n_in + n_out; i++)
+        operands[i].role = i < n_in ? XM_ROLE_IN : XM_ROLE_OUT;
+    return add_step(l, n, kind, primitive, operands, n_in + n_out, out);
 }
 
 static enum xm_status
@@ -193,28 +252,37 @@ lower_node(struct xm_lower *l, struct xm_node *n)
 
 /* ---- lifetimes ------------------------------------------------------------------ */
 
-static void
-touch(struct xm_program *p, uint32_t id, uint32_t step)
+static enum xm_status
+touch(struct xm_program *p, uint32_t id, uint32_t step, bool writes, struct xm_error *err)
 {
     struct xm_program_value *v = &p->values[xm_program_root(p, id)];
+    const bool is_made = v->place == XM_PLACE_ACTIVATION || v->place == XM_PLACE_OUTPUT;
+    if (writes && !is_made)
+        return xm_fail(err, XM_INVALID, "step %u would write value %u, which is given",
+                       step, id);
+    if (!writes && is_made && v->first == UINT32_MAX)
+        return xm_fail(err, XM_INVALID,
+                       "step %u would read value %u, which none before it writes", step,
+                       id);
     if (v->first == UINT32_MAX)
         v->first = step;
     v->last = step;
+    return XM_OK;
 }
 
-static void
-find_lifetimes(struct xm_program *p)
+static enum xm_status
+find_lifetimes(struct xm_program *p, struct xm_error *err)
 {
     for (uint32_t s = 0; s < p->n_steps; s++) {
         const struct xm_step *step = &p->steps[s];
-        const uint32_t *operands = xm_step_operands(step);
-        for (uint32_t i = 0; i < step->n_operands; i++) {
-            if (operands[i] != XM_NO_VALUE)
-                touch(p, operands[i], s);
-        }
+        for (uint32_t i = 0; i < step->n_in; i++)
+            XM_TRY(touch(p, step->in[i], s, false, err));
+        for (uint32_t i = 0; i < step->n_out; i++)
+            XM_TRY(touch(p, step->out[i], s, true, err));
     }
     for (uint32_t i = 0; i < p->ports.n_outputs; i++)
-        touch(p, p->output_values[i], p->n_steps); /* by the host, behind the last */
+        XM_TRY(touch(p, p->output_values[i], p->n_steps, false, err)); /* by the host */
+    return XM_OK;
 }
 
 /* ---- cutting prompts ------------------------------------------------------------ */
@@ -360,8 +428,9 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
         p->is_ragged = are_tokens_apart(p, g);
     if (s == XM_OK && p->dims.failed)
         s = xm_fail(&cause, XM_NO_MEMORY, "out of memory for a program's dimensions");
+    if (s == XM_OK)
+        s = find_lifetimes(p, &cause);
     if (s == XM_OK) {
-        find_lifetimes(p);
         p->can_chunk = p->is_ragged && !chooses_tokens(p);
         p->is_ragged = p->is_ragged && may_mix(p, g);
         if (p->n_host_steps && !xm_engine_only_counts(p->engine))

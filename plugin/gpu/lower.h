@@ -36,12 +36,21 @@ enum xm_status xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *
 /* The same converted to an element type, by a step if need be. */
 enum xm_status xm_lower_value_as(struct xm_lower *l, struct xm_value *v,
                                  enum xm_element e, uint32_t *out);
-/* Operand i of n in the element type of n's result 0. */
+/* Operands of a step: none is there until one of the next four makes it. */
+void xm_lower_absent(struct xm_step_operand *operands, uint32_t n);
+/* Input i of n, if it has one; in element type e; in that of n's result 0. */
+enum xm_status xm_lower_input(struct xm_lower *l, const struct xm_node *n, uint32_t i,
+                              struct xm_step_operand *out);
+enum xm_status xm_lower_input_as(struct xm_lower *l, const struct xm_node *n, uint32_t i,
+                                 enum xm_element e, struct xm_step_operand *out);
 enum xm_status xm_lower_like_result(struct xm_lower *l, const struct xm_node *n,
-                                    uint32_t i, uint32_t *out);
+                                    uint32_t i, struct xm_step_operand *out);
 /* A new activation for result i of n; e == DYNAMIC: of the type that the graph says. */
 enum xm_status xm_lower_result(struct xm_lower *l, struct xm_node *n, uint32_t i,
-                               enum xm_element e, uint32_t *out);
+                               enum xm_element e, struct xm_step_operand *out);
+/* DYNAMIC where it is absent. */
+enum xm_element xm_lower_element_of(const struct xm_lower *l,
+                                    const struct xm_step_operand *o);
 /* Result i of n is the bytes of program value `of`. */
 enum xm_status xm_lower_alias(struct xm_lower *l, struct xm_node *n, uint32_t i,
                               uint32_t of);
@@ -66,16 +75,20 @@ struct xm_rows_form xm_lower_form_wanted(struct xm_lower *l, const struct xm_val
 /* A new value for the first rows of value `of` in that form, which its maker writes. */
 enum xm_status xm_lower_prepared(struct xm_lower *l, uint32_t of,
                                  const struct xm_rows_form *form, uint64_t cols,
-                                 uint32_t *out);
+                                 struct xm_step_operand *out);
 /* That value, and its form; XM_NO_VALUE: value `id` has none. */
 uint32_t xm_lower_prepared_of(const struct xm_lower *l, uint32_t id, uint64_t cols,
                               struct xm_rows_form *form);
 
-/* lower.c */
+/* lower.c: a step whose operands are its primitive's, which it takes over, also on failure … */
 enum xm_status xm_lower_step(struct xm_lower *l, struct xm_node *n,
                              enum xm_step_kind kind, struct xm_primitive *primitive,
-                             const uint32_t *operands, uint32_t n_operands,
-                             struct xm_step **out);
+                             struct xm_step_operand *operands, struct xm_step **out);
+/* … and one that reads the first n_in of its operands and writes the n_out behind them. */
+enum xm_status xm_lower_list_step(struct xm_lower *l, struct xm_node *n,
+                                  enum xm_step_kind kind, struct xm_primitive *primitive,
+                                  struct xm_step_operand *operands, uint32_t n_in,
+                                  uint32_t n_out, struct xm_step **out);
 
 /* lower_host.c */
 enum xm_status xm_lower_find_regions(struct xm_lower *l);

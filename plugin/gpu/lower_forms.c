@@ -75,15 +75,14 @@ xm_lower_form_wanted(struct xm_lower *l, const struct xm_value *v, uint64_t cols
 
 enum xm_status
 xm_lower_prepared(struct xm_lower *l, uint32_t of, const struct xm_rows_form *form,
-                  uint64_t cols, uint32_t *out)
+                  uint64_t cols, struct xm_step_operand *out)
 {
     struct xm_shape shape = {.rank = 2};
     shape.dim[0] = xm_dim_const(XM_PREPARED_ROWS);
     shape.dim[1] = xm_dim_const((int64_t)xm_prepared_words(form, cols));
-    XM_TRY(xm_lower_new_value(l, NULL, XM_I32, &shape, XM_PLACE_ACTIVATION, out));
-    l->p->values[*out].is_form = true;
+    XM_TRY(xm_lower_new_value(l, NULL, XM_I32, &shape, XM_PLACE_ACTIVATION, &out->value));
     struct xm_program_value *v = &l->p->values[xm_program_root(l->p, of)];
-    v->prepared = *out;
+    v->prepared = out->value;
     v->prepared_cols = cols;
     v->form = *form;
     return XM_OK;

@@ -15,29 +15,15 @@
 #include "primitives/norm/row_chain.h"
 #include "primitives/rope/rope.h"
 
-static enum xm_element
-element_of(const struct xm_lower *l, uint32_t id)
-{
-    return l->p->values[id].element;
-}
-
 static enum xm_status
 finish(struct xm_lower *l, struct xm_node *n, struct xm_primitive *primitive,
-       const uint32_t *operands, uint32_t n_operands, const struct xm_step_cost *cost)
+       struct xm_step_operand *operands, const struct xm_step_cost *cost)
 {
     struct xm_step *step = NULL;
-    XM_TRY(
-        xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, n_operands, &step));
+    XM_TRY(xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, &step));
     if (cost)
         step->cost = *cost;
     return XM_OK;
-}
-
-static void
-no_values(uint32_t *operands, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        operands[i] = XM_NO_VALUE;
 }
 
 /* `times` experts of a weight. */
@@ -51,20 +37,20 @@ add_cost(struct xm_step_cost *cost, const struct xm_weight *w, uint64_t times)
 }
 
 static bool
-is_float_operand(const struct xm_lower *l, uint32_t id)
+is_float_operand(const struct xm_lower *l, const struct xm_step_operand *o)
 {
-    enum xm_element e = element_of(l, id);
+    enum xm_element e = xm_lower_element_of(l, o);
     return e == XM_F16 || e == XM_F32;
 }
 
 /* The segments and results of a matmul or linear; x is operand 0 of both. */
 static enum xm_status
 lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *desc,
-               uint32_t *operands)
+               struct xm_step_operand *operands)
 {
     struct xm_step_cost cost = {.result = XM_LINEAR_Y};
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_LINEAR_X]));
-    desc->src = element_of(l, operands[XM_LINEAR_X]);
+    XM_TRY(xm_lower_input(l, n, 0, &operands[XM_LINEAR_X]));
+    desc->src = xm_lower_element_of(l, &operands[XM_LINEAR_X]);
     desc->dst = xm_lower_element(&n->out[0]);
     for (uint32_t i = 0; i < desc->n; i++) {
         const struct xm_weight *w = &desc->segment[i].weight->host;
@@ -74,19 +60,20 @@ lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *des
     }
     for (uint32_t i = 0; i < n->n_out; i++)
         XM_TRY(xm_lower_result(l, n, i, desc->dst, &operands[XM_LINEAR_Y + i]));
-    operands[XM_LINEAR_PREPARED] = xm_lower_prepared_of(
-        l, operands[XM_LINEAR_X], desc->segment[0].weight->host.cols, &desc->prepared);
+    operands[XM_LINEAR_PREPARED].value =
+        xm_lower_prepared_of(l, operands[XM_LINEAR_X].value,
+                             desc->segment[0].weight->host.cols, &desc->prepared);
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_linear_create(l->p->engine, desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_LINEAR_N_OPERANDS, &cost);
+    return finish(l, n, primitive, operands, &cost);
 }
 
 static enum xm_status
 lower_weight_matmul(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_linear_desc desc = {.chunk = l->p->config.ubatch, .n = 1};
-    uint32_t operands[XM_LINEAR_N_OPERANDS];
-    no_values(operands, XM_LINEAR_N_OPERANDS);
+    struct xm_step_operand operands[XM_LINEAR_N_OPERANDS];
+    xm_lower_absent(operands, XM_LINEAR_N_OPERANDS);
     XM_TRY(xm_lower_weight(l, xm_in(n, 1), &desc.segment[0].weight));
     return lower_segments(l, n, &desc, operands);
 }
@@ -109,18 +96,16 @@ lower_linear(struct xm_lower *l, struct xm_node *n)
                                   .slice = (uint32_t)n->attr.linear.slice,
                                   .chunk = l->p->config.ubatch,
                                   .n = (n->n_in - XM_LINEAR_W) / XM_LINEAR_SEGMENT};
-    uint32_t operands[XM_LINEAR_N_OPERANDS];
-    no_values(operands, XM_LINEAR_N_OPERANDS);
-    struct xm_value *other = xm_in(n, XM_LINEAR_ADDEND); /* or factor */
+    struct xm_step_operand operands[XM_LINEAR_N_OPERANDS];
+    xm_lower_absent(operands, XM_LINEAR_N_OPERANDS);
     for (uint32_t i = 0; i < desc.n; i++) {
         uint32_t w = XM_LINEAR_W + i * XM_LINEAR_SEGMENT;
         XM_TRY(xm_lower_weight(l, xm_in(n, w), &desc.segment[i].weight));
         XM_TRY(xm_lower_f32_buffer(l, xm_in(n, w + 1), &desc.segment[i].bias));
     }
-    desc.has_addend = !desc.is_glu && !xm_is_none(other);
-    if (!xm_is_none(other))
-        XM_TRY(xm_lower_value_as(l, other, xm_lower_element(&n->out[0]),
-                                 &operands[XM_LINEAR_ADDEND]));
+    desc.has_addend = !desc.is_glu && !xm_is_none(xm_in(n, XM_LINEAR_ADDEND));
+    XM_TRY(xm_lower_input_as(l, n, XM_LINEAR_ADDEND, xm_lower_element(&n->out[0]),
+                             &operands[XM_LINEAR_ADDEND])); /* or factor */
     return lower_segments(l, n, &desc, operands);
 }
 
@@ -133,22 +118,23 @@ lower_matmul(struct xm_lower *l, struct xm_node *n)
                        w->node->attr.weight.rank == 2
                    ? lower_weight_matmul(l, n)
                    : XM_UNSUPPORTED;
-    uint32_t operands[XM_MATMUL_N_OPERANDS];
+    struct xm_step_operand operands[XM_MATMUL_N_OPERANDS];
     if (xm_in(n, 0)->type.shape.rank < 2 || w->type.shape.rank < 2)
         return XM_UNSUPPORTED;
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_MATMUL_A]));
-    XM_TRY(xm_lower_value(l, xm_in(n, 1), &operands[XM_MATMUL_B]));
-    if (!is_float_operand(l, operands[0]) || !is_float_operand(l, operands[1]))
+    XM_TRY(xm_lower_input(l, n, 0, &operands[XM_MATMUL_A]));
+    XM_TRY(xm_lower_input(l, n, 1, &operands[XM_MATMUL_B]));
+    if (!is_float_operand(l, &operands[XM_MATMUL_A]) ||
+        !is_float_operand(l, &operands[XM_MATMUL_B]))
         return XM_UNSUPPORTED;
     struct xm_matmul_desc desc = {.transpose_a = n->attr.matmul.transpose_a,
                                   .transpose_b = n->attr.matmul.transpose_b,
-                                  .a = element_of(l, operands[XM_MATMUL_A]),
-                                  .b = element_of(l, operands[XM_MATMUL_B]),
+                                  .a = xm_lower_element_of(l, &operands[XM_MATMUL_A]),
+                                  .b = xm_lower_element_of(l, &operands[XM_MATMUL_B]),
                                   .c = xm_lower_element(&n->out[0])};
     XM_TRY(xm_lower_result(l, n, 0, desc.c, &operands[XM_MATMUL_C]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_matmul_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_MATMUL_N_OPERANDS, NULL);
+    return finish(l, n, primitive, operands, NULL);
 }
 
 /* The axis operand of a gather, normalised; -1 when it is not a constant. */
@@ -162,40 +148,42 @@ gather_axis(const struct xm_node *n)
 }
 
 static enum xm_status
-lower_embedding(struct xm_lower *l, struct xm_node *n, uint32_t ids)
+lower_embedding(struct xm_lower *l, struct xm_node *n, const struct xm_step_operand *ids)
 {
-    struct xm_embedding_desc desc = {.ids = element_of(l, ids)};
+    struct xm_embedding_desc desc = {.ids = xm_lower_element_of(l, ids)};
     XM_TRY(xm_lower_weight(l, xm_in(n, 0), &desc.weight));
     if (desc.weight->host.rank != 2)
         return XM_UNSUPPORTED;
     desc.dst = xm_lower_element(&n->out[0]);
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_embedding_create(l->p->engine, &desc, &primitive, l->err));
-    uint32_t operands[XM_EMBEDDING_N_OPERANDS] = {[XM_EMBEDDING_IDS] = ids};
+    struct xm_step_operand operands[XM_EMBEDDING_N_OPERANDS] = {[XM_EMBEDDING_IDS] =
+                                                                    *ids};
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_EMBEDDING_Y]));
-    return finish(l, n, primitive, operands, XM_EMBEDDING_N_OPERANDS, NULL);
+    return finish(l, n, primitive, operands, NULL);
 }
 
 static enum xm_status
 lower_gather(struct xm_lower *l, struct xm_node *n)
 {
     int64_t axis = gather_axis(n);
-    uint32_t operands[XM_GATHER_N_OPERANDS];
-    XM_TRY(xm_lower_value(l, xm_in(n, 1), &operands[XM_GATHER_IDS]));
-    enum xm_element ids = element_of(l, operands[XM_GATHER_IDS]);
+    struct xm_step_operand operands[XM_GATHER_N_OPERANDS];
+    XM_TRY(xm_lower_input(l, n, 1, &operands[XM_GATHER_IDS]));
+    enum xm_element ids = xm_lower_element_of(l, &operands[XM_GATHER_IDS]);
     if (axis < 0 || n->attr.gather.batch_dims != 0 || (ids != XM_I32 && ids != XM_I64))
         return XM_UNSUPPORTED;
     if (xm_in(n, 0)->node->op == XM_OP_WEIGHT && axis == 0 &&
         xm_in(n, 0)->type.shape.rank == 2)
-        return lower_embedding(l, n, operands[XM_GATHER_IDS]);
+        return lower_embedding(l, n, &operands[XM_GATHER_IDS]);
     XM_TRY(xm_lower_like_result(l, n, 0, &operands[XM_GATHER_X]));
     struct xm_gather_desc desc = {.axis = (uint32_t)axis,
-                                  .element = element_of(l, operands[XM_GATHER_X]),
+                                  .element =
+                                      xm_lower_element_of(l, &operands[XM_GATHER_X]),
                                   .ids = ids};
     XM_TRY(xm_lower_result(l, n, 0, desc.element, &operands[XM_GATHER_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_gather_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_GATHER_N_OPERANDS, NULL);
+    return finish(l, n, primitive, operands, NULL);
 }
 
 /* Elements of a row of n's results; 0: that depends. */
@@ -210,10 +198,10 @@ row_length(const struct xm_node *n)
 
 /* The value for what `primitive`, which is destroyed on failure, writes beside value `of`. */
 static enum xm_status
-emit(struct xm_lower *l, struct xm_primitive *primitive, uint32_t of,
-     const struct xm_rows_form *form, uint64_t cols, uint32_t *out)
+emit(struct xm_lower *l, struct xm_primitive *primitive, const struct xm_step_operand *of,
+     const struct xm_rows_form *form, uint64_t cols, struct xm_step_operand *out)
 {
-    enum xm_status status = xm_lower_prepared(l, of, form, cols, out);
+    enum xm_status status = xm_lower_prepared(l, of->value, form, cols, out);
     if (status != XM_OK)
         xm_primitive_destroy(primitive);
     return status;
@@ -223,11 +211,11 @@ static enum xm_status
 lower_rms_norm(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_rms_norm_desc desc = {.epsilon = n->attr.rms_norm.epsilon};
-    uint32_t operands[XM_RMS_NORM_N_OPERANDS];
-    no_values(operands, XM_RMS_NORM_N_OPERANDS);
+    struct xm_step_operand operands[XM_RMS_NORM_N_OPERANDS];
+    xm_lower_absent(operands, XM_RMS_NORM_N_OPERANDS);
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 1), &desc.gamma));
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_RMS_NORM_X]));
-    desc.src = element_of(l, operands[XM_RMS_NORM_X]);
+    XM_TRY(xm_lower_input(l, n, 0, &operands[XM_RMS_NORM_X]));
+    desc.src = xm_lower_element_of(l, &operands[XM_RMS_NORM_X]);
     desc.dst = xm_lower_element(&n->out[0]);
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_RMS_NORM_Y]));
     const uint64_t cols = row_length(n);
@@ -235,22 +223,22 @@ lower_rms_norm(struct xm_lower *l, struct xm_node *n)
     desc.prepared = xm_lower_form_wanted(l, &n->out[0], cols);
     XM_TRY(xm_rms_norm_create(l->p->engine, &desc, &primitive, l->err));
     if (xm_rms_norm_emits(primitive))
-        XM_TRY(emit(l, primitive, operands[XM_RMS_NORM_Y], &desc.prepared, cols,
+        XM_TRY(emit(l, primitive, &operands[XM_RMS_NORM_Y], &desc.prepared, cols,
                     &operands[XM_RMS_NORM_PREPARED]));
-    return finish(l, n, primitive, operands, XM_RMS_NORM_N_OPERANDS, NULL);
+    return finish(l, n, primitive, operands, NULL);
 }
 
 /* What the steps read: rows on the device, constants in buffers of their own. */
 static enum xm_status
 row_chain_operands(struct xm_lower *l, struct xm_node *n, struct xm_row_chain_desc *desc,
-                   uint32_t *operands)
+                   struct xm_step_operand *operands)
 {
     const struct xm_row_chain *chain = &desc->chain;
     for (uint32_t i = 0; i < chain->n_x; i++) {
-        uint32_t *x = &operands[XM_ROW_CHAIN_X + i];
-        XM_TRY(xm_lower_value(l, xm_in(n, i), x));
-        desc->x[i] = element_of(l, *x);
-        if (!is_float_operand(l, *x))
+        struct xm_step_operand *x = &operands[XM_ROW_CHAIN_X + i];
+        XM_TRY(xm_lower_input(l, n, i, x));
+        desc->x[i] = xm_lower_element_of(l, x);
+        if (!is_float_operand(l, x))
             return XM_UNSUPPORTED;
     }
     for (uint32_t i = 0; i < chain->n_c; i++) {
@@ -267,12 +255,12 @@ lower_row_chain(struct xm_lower *l, struct xm_node *n)
     const struct xm_shape *shape = &n->out[0].type.shape;
     struct xm_dim width = shape->dim[shape->rank - 1];
     struct xm_row_chain_desc desc = {.n = 0};
-    uint32_t operands[XM_ROW_CHAIN_N_OPERANDS];
+    struct xm_step_operand operands[XM_ROW_CHAIN_N_OPERANDS];
     XM_TRY(xm_row_chain_parse(n->attr.row_chain.steps, &desc.chain, l->err));
     if (!xm_dim_is_const(width) || xm_row_chain_supports(&desc.chain, width.n))
         return XM_UNSUPPORTED;
     desc.n = (uint32_t)width.n;
-    no_values(operands, XM_ROW_CHAIN_N_OPERANDS);
+    xm_lower_absent(operands, XM_ROW_CHAIN_N_OPERANDS);
     XM_TRY(row_chain_operands(l, n, &desc, operands));
     for (uint32_t i = 0; i < desc.chain.n_y; i++) {
         desc.y[i] = xm_lower_element(&n->out[i]);
@@ -283,43 +271,43 @@ lower_row_chain(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_row_chain_create(l->p->engine, &desc, &primitive, l->err));
     for (uint32_t i = 0; i < desc.chain.n_y; i++) {
         if (xm_row_chain_emits(primitive, i))
-            XM_TRY(emit(l, primitive, operands[XM_ROW_CHAIN_Y + i], &desc.prepared[i],
+            XM_TRY(emit(l, primitive, &operands[XM_ROW_CHAIN_Y + i], &desc.prepared[i],
                         desc.n, &operands[XM_ROW_CHAIN_PREPARED + i]));
     }
-    return finish(l, n, primitive, operands, XM_ROW_CHAIN_N_OPERANDS, NULL);
+    return finish(l, n, primitive, operands, NULL);
 }
 
 static enum xm_status
 lower_rope(struct xm_lower *l, struct xm_node *n)
 {
-    uint32_t operands[XM_ROPE_N_OPERANDS];
+    struct xm_step_operand operands[XM_ROPE_N_OPERANDS];
     XM_TRY(xm_lower_like_result(l, n, 0, &operands[XM_ROPE_X]));
-    XM_TRY(xm_lower_value_as(l, xm_in(n, 1), XM_F32, &operands[XM_ROPE_COS]));
-    XM_TRY(xm_lower_value_as(l, xm_in(n, 2), XM_F32, &operands[XM_ROPE_SIN]));
-    struct xm_rope_desc desc = {.element = element_of(l, operands[XM_ROPE_X])};
+    XM_TRY(xm_lower_input_as(l, n, 1, XM_F32, &operands[XM_ROPE_COS]));
+    XM_TRY(xm_lower_input_as(l, n, 2, XM_F32, &operands[XM_ROPE_SIN]));
+    struct xm_rope_desc desc = {.element = xm_lower_element_of(l, &operands[XM_ROPE_X])};
     XM_TRY(xm_lower_result(l, n, 0, desc.element, &operands[XM_ROPE_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_rope_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_ROPE_N_OPERANDS, NULL);
+    return finish(l, n, primitive, operands, NULL);
 }
 
 static enum xm_status
 lower_rope_tables(struct xm_lower *l, struct xm_node *n)
 {
-    uint32_t operands[XM_ROPE_TABLES_N_OPERANDS];
+    struct xm_step_operand operands[XM_ROPE_TABLES_N_OPERANDS];
     struct xm_rope_tables_desc desc = {.r = (uint32_t)xm_in(n, 1)->type.shape.dim[0].n,
                                        .scale = n->attr.rope_tables.scale,
                                        .twice = n->attr.rope_tables.twice};
     struct xm_primitive *primitive = NULL;
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_ROPE_TABLES_POSITIONS]));
-    desc.positions = element_of(l, operands[XM_ROPE_TABLES_POSITIONS]);
+    XM_TRY(xm_lower_input(l, n, 0, &operands[XM_ROPE_TABLES_POSITIONS]));
+    desc.positions = xm_lower_element_of(l, &operands[XM_ROPE_TABLES_POSITIONS]);
     if (xm_rope_tables_supports(&desc))
         return XM_UNSUPPORTED;
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 1), &desc.frequencies));
     XM_TRY(xm_lower_result(l, n, 0, XM_F32, &operands[XM_ROPE_TABLES_COS]));
     XM_TRY(xm_lower_result(l, n, 1, XM_F32, &operands[XM_ROPE_TABLES_SIN]));
     XM_TRY(xm_rope_tables_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_ROPE_TABLES_N_OPERANDS, NULL);
+    return finish(l, n, primitive, operands, NULL);
 }
 
 static enum xm_status
@@ -330,13 +318,13 @@ lower_glu(struct xm_lower *l, struct xm_node *n)
     enum xm_element e = xm_lower_element(&n->out[0]);
     struct xm_glu_desc desc = {.activation = (enum xm_activation)n->attr.glu.activation,
                                .element = e};
-    uint32_t operands[XM_GLU_N_OPERANDS];
-    XM_TRY(xm_lower_value_as(l, xm_in(n, 0), e, &operands[XM_GLU_GATE]));
-    XM_TRY(xm_lower_value_as(l, xm_in(n, 1), e, &operands[XM_GLU_UP]));
+    struct xm_step_operand operands[XM_GLU_N_OPERANDS];
+    XM_TRY(xm_lower_input_as(l, n, 0, e, &operands[XM_GLU_GATE]));
+    XM_TRY(xm_lower_input_as(l, n, 1, e, &operands[XM_GLU_UP]));
     XM_TRY(xm_lower_result(l, n, 0, e, &operands[XM_GLU_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_glu_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_GLU_N_OPERANDS, NULL);
+    return finish(l, n, primitive, operands, NULL);
 }
 
 /* ---- attention --------------------------------------------------------------------- */
@@ -436,7 +424,8 @@ static enum xm_status
 lower_attention(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_attention_desc desc;
-    uint32_t operands[XM_ATTENTION_N_OPERANDS], layer = 0;
+    struct xm_step_operand operands[XM_ATTENTION_N_OPERANDS];
+    uint32_t layer = 0;
     XM_TRY(attention_desc(l, n, &desc));
     XM_TRY(find_layer(l, &n->attr.attention, &desc, &layer));
     desc.heads_kv = l->p->kv[layer].heads; /* a layer without K and V reads another's */
@@ -455,27 +444,23 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
     } tensors[] = {{XM_ATTENTION_Q, false},  {XM_ATTENTION_K, false},
                    {XM_ATTENTION_V, false},  {XM_ATTENTION_MASK, false},
                    {XM_ATTENTION_COS, true}, {XM_ATTENTION_SIN, true}};
-    no_values(operands, XM_ATTENTION_N_OPERANDS); /* some are the request's */
-    for (size_t i = 0; i < XM_ARRAY_LEN(tensors); i++) {
-        struct xm_value *v = xm_in(n, (uint32_t)tensors[i].operand);
-        if (!xm_is_none(v))
-            XM_TRY(xm_lower_value_as(l, v, tensors[i].is_f32 ? XM_F32 : desc.element,
-                                     &operands[tensors[i].operand]));
-    }
-    if (!xm_is_none(xm_in(n, XM_ATTENTION_KEY_MASK)))
-        XM_TRY(xm_lower_value(l, xm_in(n, XM_ATTENTION_KEY_MASK),
-                              &operands[XM_ATTENTION_KEY_MASK]));
+    xm_lower_absent(operands, XM_ATTENTION_N_OPERANDS); /* some are the request's */
+    operands[XM_ATTENTION_BEAM_IDX].input = XM_ATTENTION_BEAM_IDX; /* the host's */
+    for (size_t i = 0; i < XM_ARRAY_LEN(tensors); i++)
+        XM_TRY(xm_lower_input_as(l, n, (uint32_t)tensors[i].operand,
+                                 tensors[i].is_f32 ? XM_F32 : desc.element,
+                                 &operands[tensors[i].operand]));
+    XM_TRY(xm_lower_input(l, n, XM_ATTENTION_KEY_MASK, &operands[XM_ATTENTION_KEY_MASK]));
     XM_TRY(xm_lower_result(l, n, 0, desc.element, &operands[XM_ATTENTION_OUT]));
     const uint64_t cols = (uint64_t)desc.heads_q * desc.dv;
     struct xm_primitive *primitive = NULL;
     desc.prepared = xm_lower_form_wanted(l, &n->out[0], cols);
     XM_TRY(xm_attention_create(l->p->engine, &desc, &primitive, l->err));
     if (xm_attention_emits(primitive))
-        XM_TRY(emit(l, primitive, operands[XM_ATTENTION_OUT], &desc.prepared, cols,
+        XM_TRY(emit(l, primitive, &operands[XM_ATTENTION_OUT], &desc.prepared, cols,
                     &operands[XM_ATTENTION_PREPARED]));
     struct xm_step *step = NULL;
-    XM_TRY(xm_lower_step(l, n, XM_STEP_ATTENTION, primitive, operands,
-                         XM_ATTENTION_N_OPERANDS, &step));
+    XM_TRY(xm_lower_step(l, n, XM_STEP_ATTENTION, primitive, operands, &step));
     step->layer = layer;
     return XM_OK;
 }
@@ -486,37 +471,37 @@ static enum xm_status
 lower_router(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_router_desc desc = {.routing = n->attr.router};
-    uint32_t operands[XM_ROUTER_N_OPERANDS];
+    struct xm_step_operand operands[XM_ROUTER_N_OPERANDS];
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 1), &desc.bias));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 2), &desc.expert_scale));
-    XM_TRY(xm_lower_value_as(l, xm_in(n, 0), XM_F32, &operands[XM_ROUTER_LOGITS]));
+    XM_TRY(xm_lower_input_as(l, n, 0, XM_F32, &operands[XM_ROUTER_LOGITS]));
     XM_TRY(xm_lower_result(l, n, 0, XM_F32, &operands[XM_ROUTER_WEIGHTS]));
     XM_TRY(xm_lower_result(l, n, 1, XM_I32, &operands[XM_ROUTER_IDS]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_router_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, XM_ROUTER_N_OPERANDS, NULL);
+    return finish(l, n, primitive, operands, NULL);
 }
 
 static enum xm_status
 lower_gather_matmul(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_gather_matmul_desc desc = {0};
-    uint32_t operands[XM_GATHER_MATMUL_N_OPERANDS];
+    struct xm_step_operand operands[XM_GATHER_MATMUL_N_OPERANDS];
     XM_TRY(xm_lower_weight(l, xm_in(n, 1), &desc.weight));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, 3), &desc.bias));
     if (xm_gather_matmul_supports(xm_engine_info(l->p->engine), &desc.weight->host))
         return XM_UNSUPPORTED;
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_GATHER_MATMUL_A]));
-    XM_TRY(xm_lower_value(l, xm_in(n, 2), &operands[XM_GATHER_MATMUL_IDS]));
-    desc.src = element_of(l, operands[XM_GATHER_MATMUL_A]);
-    desc.ids = element_of(l, operands[XM_GATHER_MATMUL_IDS]);
+    XM_TRY(xm_lower_input(l, n, 0, &operands[XM_GATHER_MATMUL_A]));
+    XM_TRY(xm_lower_input(l, n, 2, &operands[XM_GATHER_MATMUL_IDS]));
+    desc.src = xm_lower_element_of(l, &operands[XM_GATHER_MATMUL_A]);
+    desc.ids = xm_lower_element_of(l, &operands[XM_GATHER_MATMUL_IDS]);
     desc.dst = xm_lower_element(&n->out[0]);
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_GATHER_MATMUL_OUT]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_gather_matmul_create(l->p->engine, &desc, &primitive, l->err));
     struct xm_step_cost cost = {.result = XM_GATHER_MATMUL_OUT};
     add_cost(&cost, &desc.weight->host, 1);
-    return finish(l, n, primitive, operands, XM_GATHER_MATMUL_N_OPERANDS, &cost);
+    return finish(l, n, primitive, operands, &cost);
 }
 
 static enum xm_status
@@ -580,29 +565,25 @@ static enum xm_status
 lower_moe(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_moe_desc desc = {.attr = n->attr.moe, .chunk = l->p->config.ubatch};
-    uint32_t operands[XM_MOE_N_OPERANDS];
-    no_values(operands, XM_MOE_N_OPERANDS);
+    struct xm_step_operand operands[XM_MOE_N_OPERANDS];
+    xm_lower_absent(operands, XM_MOE_N_OPERANDS);
     uint64_t host_experts = 0;
     XM_TRY(moe_weights(l, n, &desc, &host_experts));
-    XM_TRY(xm_lower_value(l, xm_in(n, XM_MOE_HIDDEN), &operands[XM_MOE_HIDDEN]));
-    XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ROUTING), XM_F32,
-                             &operands[XM_MOE_ROUTING]));
+    XM_TRY(xm_lower_input(l, n, XM_MOE_HIDDEN, &operands[XM_MOE_HIDDEN]));
+    XM_TRY(xm_lower_input_as(l, n, XM_MOE_ROUTING, XM_F32, &operands[XM_MOE_ROUTING]));
     desc.by_ids = !xm_is_none(xm_in(n, XM_MOE_IDS));
     desc.ids_valid = are_experts(xm_in(n, XM_MOE_IDS), n->attr.moe.experts);
-    if (desc.by_ids)
-        XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_IDS), XM_I32, &operands[XM_MOE_IDS]));
-    desc.src = element_of(l, operands[XM_MOE_HIDDEN]);
+    XM_TRY(xm_lower_input_as(l, n, XM_MOE_IDS, XM_I32, &operands[XM_MOE_IDS]));
+    desc.src = xm_lower_element_of(l, &operands[XM_MOE_HIDDEN]);
     desc.dst = desc.add = xm_lower_element(&n->out[0]);
-    if (!xm_is_none(xm_in(n, XM_MOE_ADDEND)))
-        XM_TRY(xm_lower_value_as(l, xm_in(n, XM_MOE_ADDEND), desc.dst,
-                                 &operands[XM_MOE_ADDEND]));
+    XM_TRY(xm_lower_input_as(l, n, XM_MOE_ADDEND, desc.dst, &operands[XM_MOE_ADDEND]));
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_MOE_OUT]));
-    operands[XM_MOE_PREPARED] = xm_lower_prepared_of(
-        l, operands[XM_MOE_HIDDEN], desc.experts.gate->host.cols, &desc.prepared);
+    operands[XM_MOE_PREPARED].value = xm_lower_prepared_of(
+        l, operands[XM_MOE_HIDDEN].value, desc.experts.gate->host.cols, &desc.prepared);
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_moe_create(l->p->engine, &desc, &primitive, l->err));
     const struct xm_step_cost cost = moe_cost(&desc);
-    XM_TRY(finish(l, n, primitive, operands, XM_MOE_N_OPERANDS, &cost));
+    XM_TRY(finish(l, n, primitive, operands, &cost));
     l->p->steps[l->p->n_steps - 1].host_experts = host_experts;
     return XM_OK;
 }

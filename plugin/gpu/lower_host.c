@@ -109,8 +109,8 @@ xm_lower_is_in_region(const struct xm_lower *l, const struct xm_node *n)
 struct building {
     struct xm_lower *l;
     struct xm_region region;
-    uint32_t *operands;
-    uint32_t n_operands;
+    struct xm_step_operand *operands;
+    uint32_t n_operands, n_in;
 };
 
 /* Constants are evaluated on the way: the reference reads them from the graph. */
@@ -154,11 +154,12 @@ add_inputs(struct building *b)
             struct xm_value *v = xm_in(n, i);
             if (is_made_inside(b, v))
                 continue;
-            XM_TRY(xm_lower_value(b->l, v, &b->operands[b->n_operands]));
+            xm_lower_absent(&b->operands[b->n_operands], 1);
+            XM_TRY(xm_lower_value(b->l, v, &b->operands[b->n_operands].value));
             b->region.values[b->n_operands++] = v;
         }
     }
-    b->region.n_in = b->n_operands;
+    b->n_in = b->n_operands;
     return XM_OK;
 }
 
@@ -201,7 +202,8 @@ add_host_step(struct xm_lower *l, const struct xm_node **list, uint32_t n_nodes,
     XM_TRY(add_results(&b));
     *region = b.region;
     struct xm_step *step = NULL;
-    XM_TRY(xm_lower_step(l, place, XM_STEP_HOST, NULL, b.operands, b.n_operands, &step));
+    XM_TRY(xm_lower_list_step(l, place, XM_STEP_HOST, NULL, b.operands, b.n_in,
+                              b.n_operands - b.n_in, &step));
     step->region = region;
     step->node = n_nodes == 1 ? place : NULL;
     for (uint32_t i = 0; i < n_nodes; i++)

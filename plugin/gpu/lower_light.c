@@ -9,12 +9,6 @@
 #include "primitives/eltwise/eltwise.h"
 #include "primitives/reduce/reduce.h"
 
-static enum xm_element
-element_of(const struct xm_lower *l, uint32_t id)
-{
-    return id == XM_NO_VALUE ? XM_DYNAMIC : l->p->values[id].element;
-}
-
 /* ---- elementwise ------------------------------------------------------------------- */
 
 /* clang-format off */
@@ -62,9 +56,9 @@ enum xm_status
 xm_lower_eltwise(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_eltwise_desc desc = {.fn = function_of(n), .p0 = 1.0f};
-    uint32_t operands[XM_ELTWISE_N_OPERANDS] = {XM_NO_VALUE, XM_NO_VALUE, XM_NO_VALUE,
-                                                XM_NO_VALUE};
+    struct xm_step_operand operands[XM_ELTWISE_N_OPERANDS];
     uint32_t n_in = n->n_in;
+    xm_lower_absent(operands, XM_ELTWISE_N_OPERANDS);
     if (n->op == XM_OP_CLAMP) {
         desc.p0 = n->attr.clamp.min;
         desc.p1 = n->attr.clamp.max;
@@ -75,18 +69,17 @@ xm_lower_eltwise(struct xm_lower *l, struct xm_node *n)
         n_in = 1;
     }
     for (uint32_t i = 0; i < n_in; i++)
-        XM_TRY(xm_lower_value(l, xm_in(n, i), &operands[i]));
-    desc.a = element_of(l, operands[0]);
-    desc.b = element_of(l, operands[1]);
-    desc.c = element_of(l, operands[2]);
+        XM_TRY(xm_lower_input(l, n, i, &operands[i]));
+    desc.a = xm_lower_element_of(l, &operands[0]);
+    desc.b = xm_lower_element_of(l, &operands[1]);
+    desc.c = xm_lower_element_of(l, &operands[2]);
     desc.y = xm_lower_element(&n->out[0]);
     if (xm_eltwise_supports(&desc))
         return XM_UNSUPPORTED;
     XM_TRY(xm_lower_result(l, n, 0, desc.y, &operands[XM_ELTWISE_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_eltwise_create(l->p->engine, &desc, &primitive, l->err));
-    return xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands,
-                         XM_ELTWISE_N_OPERANDS, NULL);
+    return xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, NULL);
 }
 
 /* ---- layout ------------------------------------------------------------------------ */
@@ -94,21 +87,22 @@ xm_lower_eltwise(struct xm_lower *l, struct xm_node *n)
 static enum xm_status
 lower_alias(struct xm_lower *l, struct xm_node *n)
 {
-    uint32_t of = XM_NO_VALUE;
+    struct xm_step_operand of;
     XM_TRY(xm_lower_like_result(l, n, 0, &of));
-    return xm_lower_alias(l, n, 0, of);
+    return xm_lower_alias(l, n, 0, of.value);
 }
 
 static enum xm_status
 add_copy(struct xm_lower *l, struct xm_node *n, enum xm_copy_kind kind,
-         const uint32_t *operands, uint32_t n_operands, const int64_t *ints,
-         uint32_t n_ints)
+         struct xm_step_operand *operands, uint32_t n_in, uint32_t n_out,
+         const int64_t *ints, uint32_t n_ints)
 {
-    struct xm_copy_desc desc = {.element = element_of(l, operands[0])};
+    struct xm_copy_desc desc = {.element = xm_lower_element_of(l, &operands[0])};
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_copy_create(l->p->engine, &desc, &primitive, l->err));
     struct xm_step *step = NULL;
-    XM_TRY(xm_lower_step(l, n, XM_STEP_COPY, primitive, operands, n_operands, &step));
+    XM_TRY(
+        xm_lower_list_step(l, n, XM_STEP_COPY, primitive, operands, n_in, n_out, &step));
     step->copy = kind;
     for (uint32_t i = 0; i < n_ints; i++)
         step->ints[i] = ints[i];
@@ -119,10 +113,10 @@ static enum xm_status
 unary_copy(struct xm_lower *l, struct xm_node *n, enum xm_copy_kind kind,
            const int64_t *ints, uint32_t n_ints)
 {
-    uint32_t operands[2];
+    struct xm_step_operand operands[2];
     XM_TRY(xm_lower_like_result(l, n, 0, &operands[0]));
-    XM_TRY(xm_lower_result(l, n, 0, element_of(l, operands[0]), &operands[1]));
-    return add_copy(l, n, kind, operands, 2, ints, n_ints);
+    XM_TRY(xm_lower_result(l, n, 0, xm_lower_element_of(l, &operands[0]), &operands[1]));
+    return add_copy(l, n, kind, operands, 1, 1, ints, n_ints);
 }
 
 static enum xm_status
@@ -170,17 +164,17 @@ lower_concat(struct xm_lower *l, struct xm_node *n)
 {
     int64_t axis = n->attr.axis.axis;
     axis += axis < 0 ? (int64_t)n->out[0].type.shape.rank : 0;
-    uint32_t *operands = xm_calloc(n->n_in + 1, sizeof(*operands));
+    struct xm_step_operand *operands = xm_calloc(n->n_in + 1, sizeof(*operands));
     if (!operands)
         return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
     enum xm_element e = xm_lower_element(&n->out[0]);
     enum xm_status s = XM_OK;
     for (uint32_t i = 0; i < n->n_in && s == XM_OK; i++)
-        s = xm_lower_value_as(l, xm_in(n, i), e, &operands[i]);
+        s = xm_lower_input_as(l, n, i, e, &operands[i]);
     if (s == XM_OK)
         s = xm_lower_result(l, n, 0, e, &operands[n->n_in]);
     if (s == XM_OK)
-        s = add_copy(l, n, XM_COPY_CONCAT, operands, n->n_in + 1, &axis, 1);
+        s = add_copy(l, n, XM_COPY_CONCAT, operands, n->n_in, 1, &axis, 1);
     xm_free(operands);
     return s;
 }
@@ -192,14 +186,15 @@ lower_split(struct xm_lower *l, struct xm_node *n)
     if (xm_value_const_ints(xm_in(n, 1), &axis, 1) != 1)
         return XM_UNSUPPORTED;
     axis += axis < 0 ? (int64_t)xm_in(n, 0)->type.shape.rank : 0;
-    uint32_t *operands = xm_calloc(n->n_out + 1, sizeof(*operands));
+    struct xm_step_operand *operands = xm_calloc(n->n_out + 1, sizeof(*operands));
     if (!operands)
         return xm_fail(l->err, XM_NO_MEMORY, "out of memory while lowering");
     enum xm_status s = xm_lower_like_result(l, n, 0, &operands[0]);
     for (uint32_t i = 0; i < n->n_out && s == XM_OK; i++)
-        s = xm_lower_result(l, n, i, element_of(l, operands[0]), &operands[1 + i]);
+        s = xm_lower_result(l, n, i, xm_lower_element_of(l, &operands[0]),
+                            &operands[1 + i]);
     if (s == XM_OK)
-        s = add_copy(l, n, XM_COPY_SPLIT, operands, n->n_out + 1, &axis, 1);
+        s = add_copy(l, n, XM_COPY_SPLIT, operands, 1, n->n_out, &axis, 1);
     xm_free(operands);
     return s;
 }
@@ -237,8 +232,8 @@ lower_reduce(struct xm_lower *l, struct xm_node *n)
         n_axes++;
     if (count <= 0 || (int)n_axes != count)
         return XM_UNSUPPORTED; /* axes apart from each other */
-    uint32_t operands[XM_REDUCE_N_OPERANDS];
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_REDUCE_X]));
+    struct xm_step_operand operands[XM_REDUCE_N_OPERANDS];
+    XM_TRY(xm_lower_input(l, n, 0, &operands[XM_REDUCE_X]));
     enum xm_element e = xm_lower_element(&n->out[0]);
     struct xm_reduce_desc desc = {
         .fn = (enum xm_reduce_fn)(n->op == XM_OP_REDUCE_SUM    ? XM_REDUCE_FN_SUM
@@ -248,13 +243,12 @@ lower_reduce(struct xm_lower *l, struct xm_node *n)
                                                                : XM_REDUCE_FN_PROD),
         .first_axis = first,
         .n_axes = n_axes,
-        .src = element_of(l, operands[XM_REDUCE_X]),
+        .src = xm_lower_element_of(l, &operands[XM_REDUCE_X]),
         .dst = e};
     XM_TRY(xm_lower_result(l, n, 0, e, &operands[XM_REDUCE_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_reduce_create(l->p->engine, &desc, &primitive, l->err));
-    return xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands,
-                         XM_REDUCE_N_OPERANDS, NULL);
+    return xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, NULL);
 }
 
 static enum xm_status
@@ -262,16 +256,16 @@ lower_softmax(struct xm_lower *l, struct xm_node *n)
 {
     int64_t axis = n->attr.axis.axis;
     axis += axis < 0 ? (int64_t)n->out[0].type.shape.rank : 0;
-    uint32_t operands[XM_SOFTMAX_N_OPERANDS];
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_SOFTMAX_X]));
+    struct xm_step_operand operands[XM_SOFTMAX_N_OPERANDS];
+    XM_TRY(xm_lower_input(l, n, 0, &operands[XM_SOFTMAX_X]));
     enum xm_element e = xm_lower_element(&n->out[0]);
-    struct xm_softmax_desc desc = {
-        .axis = (uint32_t)axis, .src = element_of(l, operands[XM_SOFTMAX_X]), .dst = e};
+    struct xm_softmax_desc desc = {.axis = (uint32_t)axis,
+                                   .src = xm_lower_element_of(l, &operands[XM_SOFTMAX_X]),
+                                   .dst = e};
     XM_TRY(xm_lower_result(l, n, 0, e, &operands[XM_SOFTMAX_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_softmax_create(l->p->engine, &desc, &primitive, l->err));
-    return xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands,
-                         XM_SOFTMAX_N_OPERANDS, NULL);
+    return xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, NULL);
 }
 
 static enum xm_status
@@ -281,9 +275,9 @@ lower_topk(struct xm_lower *l, struct xm_node *n)
     int64_t rank = n->out[0].type.shape.rank;
     if ((axis < 0 ? axis + rank : axis) != rank - 1 || n->attr.topk.sort == XM_SORT_INDEX)
         return XM_UNSUPPORTED;
-    uint32_t operands[XM_TOPK_N_OPERANDS];
-    XM_TRY(xm_lower_value(l, xm_in(n, 0), &operands[XM_TOPK_X]));
-    enum xm_element e = element_of(l, operands[XM_TOPK_X]);
+    struct xm_step_operand operands[XM_TOPK_N_OPERANDS];
+    XM_TRY(xm_lower_input(l, n, 0, &operands[XM_TOPK_X]));
+    enum xm_element e = xm_lower_element_of(l, &operands[XM_TOPK_X]);
     struct xm_topk_desc desc = {.largest = !n->attr.topk.smallest,
                                 .src = e,
                                 .values = xm_lower_element(&n->out[0]),
@@ -294,8 +288,7 @@ lower_topk(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 1, desc.ids, &operands[XM_TOPK_IDS]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_topk_create(l->p->engine, &desc, &primitive, l->err));
-    return xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, XM_TOPK_N_OPERANDS,
-                         NULL);
+    return xm_lower_step(l, n, XM_STEP_PRIMITIVE, primitive, operands, NULL);
 }
 
 /* clang-format off */

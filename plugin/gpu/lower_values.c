@@ -60,13 +60,15 @@ set_value(struct xm_lower *l, const struct xm_node *n, uint32_t i, uint32_t id)
 
 enum xm_status
 xm_lower_result(struct xm_lower *l, struct xm_node *n, uint32_t i, enum xm_element e,
-                uint32_t *out)
+                struct xm_step_operand *out)
 {
     struct xm_value *v = &n->out[i];
+    xm_lower_absent(out, 1);
     if (e == XM_DYNAMIC)
         e = xm_lower_element(v);
-    XM_TRY(xm_lower_new_value(l, v, e, &v->type.shape, XM_PLACE_ACTIVATION, out));
-    set_value(l, n, i, *out);
+    XM_TRY(xm_lower_new_value(l, v, e, &v->type.shape, XM_PLACE_ACTIVATION, &out->value));
+    set_value(l, n, i, out->value);
+    out->result = i;
     return XM_OK;
 }
 
@@ -210,18 +212,55 @@ xm_lower_value_as(struct xm_lower *l, struct xm_value *v, enum xm_element e,
         xm_primitive_destroy(primitive);
         return s;
     }
-    uint32_t operands[XM_ELTWISE_N_OPERANDS] = {from, XM_NO_VALUE, XM_NO_VALUE, *out};
-    return xm_lower_step(l, NULL, XM_STEP_PRIMITIVE, primitive, operands,
-                         XM_ELTWISE_N_OPERANDS, NULL);
+    struct xm_step_operand operands[XM_ELTWISE_N_OPERANDS];
+    xm_lower_absent(operands, XM_ELTWISE_N_OPERANDS);
+    operands[XM_ELTWISE_A].value = from;
+    operands[XM_ELTWISE_A].input = 0;
+    operands[XM_ELTWISE_Y].value = *out;
+    operands[XM_ELTWISE_Y].result = 0;
+    return xm_lower_step(l, NULL, XM_STEP_PRIMITIVE, primitive, operands, NULL);
+}
+
+void
+xm_lower_absent(struct xm_step_operand *operands, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        operands[i] =
+            (struct xm_step_operand){XM_NO_VALUE, XM_NO_VALUE, XM_NO_VALUE, XM_ROLE_NONE};
+}
+
+enum xm_element
+xm_lower_element_of(const struct xm_lower *l, const struct xm_step_operand *o)
+{
+    return o->value == XM_NO_VALUE ? XM_DYNAMIC : l->p->values[o->value].element;
+}
+
+enum xm_status
+xm_lower_input(struct xm_lower *l, const struct xm_node *n, uint32_t i,
+               struct xm_step_operand *out)
+{
+    xm_lower_absent(out, 1);
+    out->input = i;
+    return xm_is_none(xm_in(n, i)) ? XM_OK : xm_lower_value(l, xm_in(n, i), &out->value);
+}
+
+enum xm_status
+xm_lower_input_as(struct xm_lower *l, const struct xm_node *n, uint32_t i,
+                  enum xm_element e, struct xm_step_operand *out)
+{
+    xm_lower_absent(out, 1);
+    out->input = i;
+    return xm_is_none(xm_in(n, i)) ? XM_OK
+                                   : xm_lower_value_as(l, xm_in(n, i), e, &out->value);
 }
 
 enum xm_status
 xm_lower_like_result(struct xm_lower *l, const struct xm_node *n, uint32_t i,
-                     uint32_t *out)
+                     struct xm_step_operand *out)
 {
     const enum xm_element e = xm_lower_element(&n->out[0]);
-    return xm_element_is_float(e) ? xm_lower_value_as(l, xm_in(n, i), e, out)
-                                  : xm_lower_value(l, xm_in(n, i), out);
+    return xm_element_is_float(e) ? xm_lower_input_as(l, n, i, e, out)
+                                  : xm_lower_input(l, n, i, out);
 }
 
 enum xm_status

@@ -160,7 +160,7 @@ on_device(const uint64_t bytes[XM_MEMORY_KIND_COUNT])
 static uint64_t
 rows_of_token(const struct xm_program *p, const struct xm_step *s)
 {
-    const struct xm_shape *shape = &p->values[xm_step_operands(s)[s->cost.result]].shape;
+    const struct xm_shape *shape = &p->values[s->operand[s->cost.result].value].shape;
     uint64_t rows = 1;
     for (uint32_t i = 0; i + 1 < shape->rank; i++)
         rows *= xm_dim_is_const(shape->dim[i]) ? (uint64_t)shape->dim[i].n : 1;

@@ -62,15 +62,14 @@ xm_program_unref(struct xm_program *p)
 }
 
 static void
-print_value(const struct xm_program *p, uint32_t id, struct xm_strbuf *out)
+print_values(const struct xm_program *p, const uint32_t *ids, uint32_t n,
+             struct xm_strbuf *out)
 {
-    if (id == XM_NO_VALUE) {
-        xm_strbuf_add(out, " _");
-        return;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct xm_type type = {p->values[ids[i]].element, p->values[ids[i]].shape};
+        xm_strbuf_printf(out, " v%u:", ids[i]);
+        xm_type_print(&type, out);
     }
-    struct xm_type type = {p->values[id].element, p->values[id].shape};
-    xm_strbuf_printf(out, " v%u:", id);
-    xm_type_print(&type, out);
 }
 
 void
@@ -79,10 +78,10 @@ xm_program_print(const struct xm_program *p, struct xm_strbuf *out)
     static const char *const kinds[] = {"", " (cache)", " (copy)", " (host)"};
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const struct xm_step *s = &p->steps[i];
-        const uint32_t *operands = xm_step_operands(s);
-        xm_strbuf_printf(out, "%4u %s%s", i, s->op, kinds[s->kind]);
-        for (uint32_t o = 0; o < s->n_operands; o++)
-            print_value(p, operands[o], out);
+        xm_strbuf_printf(out, "%4u", s->id);
+        print_values(p, s->out, s->n_out, out);
+        xm_strbuf_printf(out, " = %s%s", s->op, kinds[s->kind]);
+        print_values(p, s->in, s->n_in, out);
         xm_strbuf_printf(out, "  # \"%s\"\n", s->name);
     }
 }

@@ -4,8 +4,8 @@
  * primitives, values with symbolic sizes, weights on the device. Immutable after
  * xm_program_create; shared by its requests from any thread; refcounted.
  *
- * A step's operands are indices of values. Values that only re-label another one
- * (reshape) share its storage. Sizes become numbers in a request, when inputs give the
+ * A step says which values it reads and which it writes. Values that only re-label another
+ * one (reshape) share its storage. Sizes become numbers in a request, when inputs give the
  * symbols values.
  */
 #ifndef XM_PLUGIN_GPU_PROGRAM_H
@@ -46,7 +46,9 @@ struct xm_program_value {
     struct xm_buffer *buffer;  /* CONST  */
     const struct xm_dim *dims; /* SHAPE: the integers */
     uint32_t n_dims;
-    /* steps that write first and read last, of the whole alias set */
+    /* The step that writes it first and the one that reads it last, of the whole alias set; the
+     * host reads results behind the last. Of what no step writes: that reads it first. UINT32_MAX:
+     * none. */
     uint32_t first, last;
     /* value `prepared` has its first rows, of so many columns, in `form`; plain: there is none */
     struct xm_rows_form form;
@@ -68,19 +70,18 @@ enum xm_copy_kind {
     XM_COPY_TRANSPOSE, /* ints: the order */
     XM_COPY_SLICE,  /* ints: start, step for each axis; negative starts count from the end
                      */
-    XM_COPY_CONCAT, /* operands: the parts, then dst; ints: axis */
-    XM_COPY_SPLIT, /* operands: src, then the parts; ints: axis                         */
+    XM_COPY_CONCAT, /* in: the parts; ints: axis */
+    XM_COPY_SPLIT,  /* out: the parts; ints: axis */
     XM_COPY_BROADCAST,
     XM_COPY_TILE
 };
 
-/* What a host step evaluates: nodes in order, and the graph's values of its operands: first those
- * it reads, then those it makes for others. Sizes inside may depend on data. */
+/* What a host step evaluates: nodes in order, and the graph's values of its operands. Sizes inside
+ * may depend on data. */
 struct xm_region {
     const struct xm_node **nodes;
     uint32_t n_nodes;
     const struct xm_value **values;
-    uint32_t n_in;
 };
 
 /* What a step's weights cost for each row of its result. */
@@ -91,14 +92,27 @@ struct xm_step_cost {
     uint32_t result;        /* which operand                        */
 };
 
+struct xm_step_operand {
+    uint32_t value; /* XM_NO_VALUE: absent, or the request has it (attention's tables) */
+    /* which of the node's it is, or XM_NO_VALUE; an input that is absent: the host has read it */
+    uint32_t input, result;
+    uint8_t role; /* enum xm_role */
+};
+
 struct xm_step {
+    uint32_t id;     /* its index in the program     */
+    uint32_t device; /* which one runs it: 0, the only one */
     enum xm_step_kind kind;
     const char *name; /* friendly name of the node                              */
     const char *op;   /* its op's text                                         */
     struct xm_primitive *primitive;
+    /* In the primitive's order, at most XM_STEP_OPERANDS; of copies and host steps what they read,
+     * then what they write, any number. */
+    const struct xm_step_operand *operand;
     uint32_t n_operands;
-    uint32_t operand[XM_STEP_OPERANDS];
-    uint32_t *more_operands; /* copies with many parts use this instead (arena)        */
+    /* The values of those that are there, in that order, by role: some may be in both. */
+    const uint32_t *in, *out;
+    uint32_t n_in, n_out;
     enum xm_copy_kind copy;
     int64_t ints[2 * XM_MAX_RANK];
     uint32_t layer;        /* ATTENTION: index into kv                              */
@@ -108,13 +122,6 @@ struct xm_step {
     const struct xm_region *region; /* HOST, which always keeps the graph */
     struct xm_step_cost cost;       /* zero: reads no weight, or a table               */
 };
-
-/* Values, by index: n_operands of them. */
-static inline const uint32_t *
-xm_step_operands(const struct xm_step *s)
-{
-    return s->more_operands ? s->more_operands : s->operand;
-}
 
 /* One cached layer; layers that share a cache share an entry. */
 struct xm_kv_layer {
@@ -180,7 +187,7 @@ enum xm_status xm_program_create_kv_pool(struct xm_program *p, struct xm_error *
 /* lower.c: steps and values from a rewritten graph. */
 enum xm_status xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err);
 
-/* Steps as text, one a line: number, op, values with their types, name of the node. */
+/* Steps as text, one a line: number, what it writes = op what it reads, name of the node. */
 void xm_program_print(const struct xm_program *p, struct xm_strbuf *out);
 
 #ifdef __cplusplus

@@ -15,11 +15,9 @@ struct search {
 uint32_t
 xm_program_maker(const struct xm_program *p, uint32_t value)
 {
-    if (value == XM_NO_VALUE)
-        return XM_NO_VALUE;
     const struct xm_program_value *v = &p->values[xm_program_root(p, value)];
     bool is_made = v->place == XM_PLACE_ACTIVATION || v->place == XM_PLACE_OUTPUT;
-    return is_made && !v->is_form && v->first != UINT32_MAX ? v->first : XM_NO_VALUE;
+    return is_made && !v->is_form ? v->first : XM_NO_VALUE;
 }
 
 /* Rotary tables and masks: several layers' attentions lie between maker and last reader. They go
@@ -119,10 +117,10 @@ products_before_attention(const struct search *s)
 static bool
 needs(const struct xm_program *p, uint32_t step, const bool *marked)
 {
-    const uint32_t *list = xm_step_operands(&p->steps[step]);
-    for (uint32_t i = 0; i < p->steps[step].n_operands; i++) {
-        uint32_t maker = xm_program_maker(p, list[i]);
-        if (maker != XM_NO_VALUE && maker < step && marked[maker])
+    const struct xm_step *s = &p->steps[step];
+    for (uint32_t i = 0; i < s->n_in; i++) {
+        uint32_t maker = xm_program_maker(p, s->in[i]);
+        if (maker != XM_NO_VALUE && marked[maker])
             return true;
     }
     return false;
@@ -133,9 +131,8 @@ static void
 mark_shared(const struct search *s, uint32_t step, bool *shared)
 {
     const struct xm_program *p = s->p;
-    const uint32_t *list = xm_step_operands(&p->steps[step]);
-    for (uint32_t i = 0; i < p->steps[step].n_operands; i++) {
-        uint32_t maker = xm_program_maker(p, list[i]);
+    for (uint32_t i = 0; i < p->steps[step].n_in; i++) {
+        uint32_t maker = xm_program_maker(p, p->steps[step].in[i]);
         if (maker != XM_NO_VALUE && s->out->block[maker] != s->out->block[step])
             shared[maker] = true;
     }

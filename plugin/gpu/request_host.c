@@ -153,19 +153,21 @@ run_node(struct host_run *h, const struct xm_node *n)
 }
 
 static enum xm_status
-run_region(struct host_run *h, const uint32_t *operands)
+run_region(struct host_run *h)
 {
-    const struct xm_region *region = h->step->region;
-    for (uint32_t i = 0; i < region->n_in; i++) {
+    const struct xm_step *s = h->step;
+    const struct xm_region *region = s->region;
+    for (uint32_t i = 0; i < s->n_in; i++) {
+        const struct xm_value *v = region->values[i];
         struct xm_tensor *t = NULL;
-        XM_TRY(
-            read_tensor(h->r, operands[i], region->values[i]->type.element, &t, h->err));
-        XM_TRY(remember(h, region->values[i], t));
+        XM_TRY(read_tensor(h->r, s->in[i], v->type.element, &t, h->err));
+        XM_TRY(remember(h, v, t));
     }
     for (uint32_t i = 0; i < region->n_nodes; i++)
         XM_TRY(run_node(h, region->nodes[i]));
-    for (uint32_t i = region->n_in; i < h->step->n_operands; i++)
-        XM_TRY(write_tensor(h->r, operands[i], look_up(h, region->values[i]), h->err));
+    for (uint32_t i = 0; i < s->n_out; i++)
+        XM_TRY(write_tensor(h->r, s->out[i], look_up(h, region->values[s->n_in + i]),
+                            h->err));
     return XM_OK;
 }
 
@@ -173,7 +175,7 @@ enum xm_status
 xm_request_run_host(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
     struct host_run h = {.r = r, .step = s, .err = err};
-    enum xm_status status = run_region(&h, xm_step_operands(s));
+    enum xm_status status = run_region(&h);
     for (uint32_t i = 0; i < h.n; i++)
         xm_tensor_destroy(h.known[i].tensor);
     xm_free(h.known);

@@ -33,6 +33,14 @@ xm_request_operand(const struct xm_request *r, uint32_t value, struct xm_operand
                                                           : NULL;
 }
 
+void
+xm_request_operands(const struct xm_request *r, const struct xm_step *s,
+                    struct xm_operand *out)
+{
+    for (uint32_t i = 0; i < s->n_operands; i++)
+        xm_request_operand(r, s->operand[i].value, &out[i]);
+}
+
 static enum xm_status
 value_bytes(const struct xm_request *r, const struct xm_bindings *room, uint32_t id,
             uint64_t *bytes, struct xm_error *err)
@@ -148,6 +156,38 @@ ensure_blocks(struct xm_request *r, const struct xm_buffer_plan *plan,
     return XM_OK;
 }
 
+/* Whether to write one of two values is to change the other. */
+static bool
+share_bytes(const struct xm_program *p, const struct xm_plan_item *items, uint32_t a,
+            uint32_t b)
+{
+    a = xm_program_root(p, a);
+    b = xm_program_root(p, b);
+    const struct xm_plan_item *x = &items[a], *y = &items[b];
+    return a == b ||
+           (x->bytes && y->bytes && x->block == y->block &&
+            x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes);
+}
+
+/* What a step writes lies apart from all else that it works on. */
+static enum xm_status
+check_apart(const struct xm_program *p, const struct xm_step *s,
+            const struct xm_plan_item *items, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < s->n_operands; i++) {
+        const struct xm_step_operand *o = &s->operand[i];
+        for (uint32_t k = 0; o->role & XM_ROLE_OUT && k < s->n_operands; k++) {
+            const uint32_t other = s->operand[k].value;
+            if (i != k && o->value != XM_NO_VALUE && other != XM_NO_VALUE &&
+                share_bytes(p, items, o->value, other))
+                return xm_fail(err, XM_INVALID,
+                               "step %u %s '%s' would write value %u over value %u",
+                               s->id, s->op, s->name, o->value, other);
+        }
+    }
+    return XM_OK;
+}
+
 static enum xm_status
 place_activations(struct xm_request *r, struct xm_buffer_plan *plan,
                   struct xm_plan_item *items, struct xm_error *err)
@@ -167,6 +207,8 @@ place_activations(struct xm_request *r, struct xm_buffer_plan *plan,
     struct xm_plan offsets = {0};
     enum xm_status s = xm_plan_make(items, p->n_values, d->max_alloc_bytes, d->base_align,
                                     &offsets, err);
+    for (uint32_t i = 0; i < p->n_steps && s == XM_OK; i++)
+        s = check_apart(p, &p->steps[i], items, err);
     if (s == XM_OK)
         s = ensure_blocks(r, plan, &offsets, err);
     for (uint32_t i = 0; i < p->n_values && s == XM_OK; i++) {
@@ -223,8 +265,7 @@ step_scratch(const struct xm_request *r, const struct xm_step *step, uint64_t *b
     struct xm_operand operands[XM_STEP_OPERANDS];
     struct xm_buffer *slabs[XM_KV_SLABS];
     struct xm_attention_run a;
-    for (uint32_t o = 0; o < step->n_operands; o++)
-        xm_request_operand(r, step->operand[o], &operands[o]);
+    xm_request_operands(r, step, operands);
     if (step->kind == XM_STEP_PRIMITIVE)
         return xm_primitive_plan(step->primitive, operands, bytes, err);
     xm_request_cache(r, step, operands, slabs, &a);

@@ -114,18 +114,15 @@ extend_cache(struct xm_request *r, const struct xm_host_tensor *inputs,
 static enum xm_status
 copy_parts(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
-    const uint32_t *list = xm_step_operands(s);
     bool is_concat = s->copy == XM_COPY_CONCAT;
-    uint32_t whole = is_concat ? list[s->n_operands - 1] : list[0],
-             axis = (uint32_t)s->ints[0];
+    const uint32_t axis = (uint32_t)s->ints[0], n = is_concat ? s->n_in : s->n_out;
     int64_t at = 0;
     struct xm_operand o[XM_COPY_N_OPERANDS];
     struct xm_run run = {.queue = r->queue};
-    for (uint32_t i = 0; i + 1 < s->n_operands; i++) {
-        uint32_t part = is_concat ? list[i] : list[i + 1];
+    for (uint32_t i = 0; i < n; i++) {
         struct xm_copy_space space;
-        xm_request_operand(r, is_concat ? part : whole, &o[XM_COPY_SRC]);
-        xm_request_operand(r, is_concat ? whole : part, &o[XM_COPY_DST]);
+        xm_request_operand(r, s->in[is_concat ? i : 0], &o[XM_COPY_SRC]);
+        xm_request_operand(r, s->out[is_concat ? 0 : i], &o[XM_COPY_DST]);
         const struct xm_operand *p = is_concat ? &o[XM_COPY_SRC] : &o[XM_COPY_DST];
         if (xm_operand_elements(p) == 0)
             continue;
@@ -168,8 +165,7 @@ run_copy(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     struct xm_run run = {.queue = r->queue};
     if (s->copy == XM_COPY_CONCAT || s->copy == XM_COPY_SPLIT)
         return copy_parts(r, s, err);
-    xm_request_operand(r, xm_step_operands(s)[0], &o[XM_COPY_SRC]);
-    xm_request_operand(r, xm_step_operands(s)[1], &o[XM_COPY_DST]);
+    xm_request_operands(r, s, o);
     int64_t start[XM_MAX_RANK];
     uint32_t rank = o[XM_COPY_SRC].rank;
     switch (s->copy) {
@@ -215,8 +211,7 @@ run_attention(struct xm_request *r, const struct xm_step *s, struct xm_error *er
     struct xm_buffer *slabs[XM_KV_SLABS];
     struct xm_attention_run a;
     struct xm_run run = {.queue = r->queue, .scratch = r->scratch};
-    for (uint32_t i = 0; i < s->n_operands; i++)
-        xm_request_operand(r, s->operand[i], &o[i]);
+    xm_request_operands(r, s, o);
     if (r->mask_is_full)
         o[XM_ATTENTION_KEY_MASK] = (struct xm_operand){0};
     xm_request_cache(r, s, o, slabs, &a);
@@ -229,12 +224,15 @@ run_attention(struct xm_request *r, const struct xm_step *s, struct xm_error *er
 static bool
 is_empty(const struct xm_request *r, const struct xm_step *s)
 {
-    struct xm_operand o;
-    uint32_t result = s->kind == XM_STEP_COPY && s->copy == XM_COPY_SPLIT
-                          ? xm_step_operands(s)[0]
-                          : xm_step_operands(s)[s->n_operands - 1];
-    xm_request_operand(r, result, &o);
-    return s->kind != XM_STEP_HOST && xm_operand_elements(&o) == 0;
+    bool is_empty = s->kind != XM_STEP_HOST;
+    for (uint32_t i = 0; i < s->n_operands && is_empty; i++) {
+        struct xm_operand o;
+        if (s->operand[i].result == XM_NO_VALUE)
+            continue;
+        xm_request_operand(r, s->operand[i].value, &o);
+        is_empty = xm_operand_elements(&o) == 0;
+    }
+    return is_empty;
 }
 
 static enum xm_status
@@ -254,8 +252,7 @@ run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     case XM_STEP_PRIMITIVE:
         break;
     }
-    for (uint32_t i = 0; i < s->n_operands; i++)
-        xm_request_operand(r, s->operand[i], &o[i]);
+    xm_request_operands(r, s, o);
     if (s->cost.bytes) {
         uint64_t rows = xm_operand_rows(&o[s->cost.result]);
         r->stats.weight_bytes += rows * s->cost.bytes;
@@ -273,8 +270,7 @@ call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
     struct xm_attention_run a;
     if (!o)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a step's operands");
-    for (uint32_t i = 0; i < s->n_operands; i++)
-        xm_request_operand(r, xm_step_operands(s)[i], &o[i]);
+    xm_request_operands(r, s, o);
     if (s->kind == XM_STEP_ATTENTION)
         xm_request_cache(r, s, o, slabs, &a);
     enum xm_status status = xm_queue_finish(r->queue, err);

@@ -63,9 +63,11 @@ struct xm_request {
 enum xm_status xm_request_make_plan(struct xm_request *r, struct xm_error *err);
 void xm_request_free_plan(struct xm_request *r, struct xm_buffer_plan *plan);
 uint64_t xm_request_activation_bytes(const struct xm_request *r);
-/* The operand of a value under the current plan and bindings. */
+/* The operand of a value under the current plan and bindings; all of a step, in its order. */
 void xm_request_operand(const struct xm_request *r, uint32_t value,
                         struct xm_operand *out);
+void xm_request_operands(const struct xm_request *r, const struct xm_step *s,
+                         struct xm_operand *out);
 
 static inline bool
 xm_request_has_states(const struct xm_request *r)

@@ -2,8 +2,8 @@
  *
  * From a step's operands to its node's and back.
  *
- * Where an operand of the node is on the device is said by one table. What is not there comes from
- * the graph: constants and small weights are evaluated, large weights stay packed (the reference
+ * Which of the node's inputs and results its operands are is said by the step. What is not among
+ * them comes from the graph: constants and small weights are evaluated, large weights stay packed (the reference
  * reads them itself), shapes follow from the symbols' values.
  */
 #include "plugin/gpu/verify_operands.h"
@@ -11,93 +11,35 @@
 #include <math.h>
 #include <string.h>
 
-#include "primitives/eltwise/eltwise.h"
-#include "primitives/gather/gather.h"
-#include "primitives/linear/linear.h"
-#include "primitives/moe/moe.h"
-#include "primitives/norm/norm.h"
-#include "primitives/norm/row_chain.h"
-#include "primitives/reduce/reduce.h"
-#include "primitives/rope/rope.h"
-
 /* ---- where operands are ------------------------------------------------------------ */
-
-enum { MAX_IN = XM_MOE_N_IN, MAX_OUT = XM_CHAIN_YS, ELSEWHERE = 0 };
-#define AT(operand) ((operand) + 1) /* so that 0 means "not on the device" */
-
-struct row {
-    enum xm_op op;
-    uint32_t n_operands; /* tells two primitives of one op apart */
-    uint8_t in[MAX_IN], out[MAX_OUT];
-};
-
-/* clang-format off */
-static const struct row rows[] = {
-    { XM_OP_MATMUL,  XM_LINEAR_N_OPERANDS,    { AT(XM_LINEAR_X) },                       { AT(XM_LINEAR_Y) } },
-    { XM_OP_MATMUL,  XM_MATMUL_N_OPERANDS,    { AT(XM_MATMUL_A), AT(XM_MATMUL_B) },      { AT(XM_MATMUL_C) } },
-    { XM_OP_LINEAR,  XM_LINEAR_N_OPERANDS,    { AT(XM_LINEAR_X), AT(XM_LINEAR_ADDEND) },
-      { AT(XM_LINEAR_Y), AT(XM_LINEAR_Y + 1), AT(XM_LINEAR_Y + 2) } },
-    { XM_OP_GATHER,  XM_EMBEDDING_N_OPERANDS, { ELSEWHERE, AT(XM_EMBEDDING_IDS) },       { AT(XM_EMBEDDING_Y) } },
-    { XM_OP_GATHER,  XM_GATHER_N_OPERANDS,    { AT(XM_GATHER_X), AT(XM_GATHER_IDS) },    { AT(XM_GATHER_Y) } },
-    { XM_OP_RMS_NORM, XM_RMS_NORM_N_OPERANDS, { AT(XM_RMS_NORM_X) },                     { AT(XM_RMS_NORM_Y) } },
-    { XM_OP_ROW_CHAIN, XM_ROW_CHAIN_N_OPERANDS,
-      { AT(XM_ROW_CHAIN_X), AT(XM_ROW_CHAIN_X + 1), AT(XM_ROW_CHAIN_X + 2), AT(XM_ROW_CHAIN_X + 3) },
-      { AT(XM_ROW_CHAIN_Y), AT(XM_ROW_CHAIN_Y + 1), AT(XM_ROW_CHAIN_Y + 2), AT(XM_ROW_CHAIN_Y + 3) } },
-    { XM_OP_ROPE,    XM_ROPE_N_OPERANDS,      { AT(XM_ROPE_X), AT(XM_ROPE_COS), AT(XM_ROPE_SIN) }, { AT(XM_ROPE_Y) } },
-    { XM_OP_ROPE_TABLES, XM_ROPE_TABLES_N_OPERANDS, { AT(XM_ROPE_TABLES_POSITIONS) },
-      { AT(XM_ROPE_TABLES_COS), AT(XM_ROPE_TABLES_SIN) } },
-    { XM_OP_GLU,     XM_GLU_N_OPERANDS,       { AT(XM_GLU_GATE), AT(XM_GLU_UP) },        { AT(XM_GLU_Y) } },
-    { XM_OP_MOE_ROUTER, XM_ROUTER_N_OPERANDS, { AT(XM_ROUTER_LOGITS) },                  { AT(XM_ROUTER_WEIGHTS), AT(XM_ROUTER_IDS) } },
-    { XM_OP_GATHER_MATMUL, XM_GATHER_MATMUL_N_OPERANDS,
-      { AT(XM_GATHER_MATMUL_A), ELSEWHERE, AT(XM_GATHER_MATMUL_IDS) },                   { AT(XM_GATHER_MATMUL_OUT) } },
-    { XM_OP_SOFTMAX, XM_SOFTMAX_N_OPERANDS,   { AT(XM_SOFTMAX_X) },                      { AT(XM_SOFTMAX_Y) } },
-    { XM_OP_TOPK,    XM_TOPK_N_OPERANDS,      { AT(XM_TOPK_X) },                         { AT(XM_TOPK_VALUES), AT(XM_TOPK_IDS) } },
-    { XM_OP_REDUCE_SUM,  XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
-    { XM_OP_REDUCE_MEAN, XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
-    { XM_OP_REDUCE_MAX,  XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
-    { XM_OP_REDUCE_MIN,  XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
-    { XM_OP_REDUCE_PROD, XM_REDUCE_N_OPERANDS, { AT(XM_REDUCE_X) },                      { AT(XM_REDUCE_Y) } },
-};
-/* clang-format on */
-
-static const struct row *
-row_of(const struct xm_step *s)
-{
-    for (size_t i = 0; s->node && i < XM_ARRAY_LEN(rows); i++) {
-        if (rows[i].op == s->node->op && rows[i].n_operands == s->n_operands)
-            return &rows[i];
-    }
-    return NULL;
-}
-
-/* Other steps have their operands in the node's order, and their result last. */
-static uint8_t
-place_of_input(const struct xm_step *s, uint32_t i)
-{
-    const struct row *row = row_of(s);
-    if (row)
-        return i < MAX_IN ? row->in[i] : ELSEWHERE;
-    if (s->kind == XM_STEP_COPY && s->copy != XM_COPY_CONCAT)
-        return i == 0 ? AT(0) : ELSEWHERE;
-    return i + 1 < s->n_operands && i < UINT8_MAX - 1 ? (uint8_t)AT(i) : ELSEWHERE;
-}
 
 uint32_t
 xm_verify_n_results(const struct xm_verify_step *v)
 {
-    return v->step->node ? v->step->node->n_out : 1;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->step->n_operands; i++)
+        n += v->step->operand[i].result != XM_NO_VALUE;
+    return n;
 }
 
 const struct xm_operand *
 xm_verify_result(const struct xm_verify_step *v, uint32_t i)
 {
-    const struct xm_step *s = v->step;
-    const struct row *row = row_of(s);
-    if (row)
-        return &v->operands[row->out[i] - 1];
-    if (s->kind == XM_STEP_COPY && s->copy == XM_COPY_SPLIT)
-        return &v->operands[1 + i];
-    return &v->operands[s->n_operands - 1];
+    uint32_t at = 0;
+    while (v->step->operand[at].result != i)
+        at++;
+    return &v->operands[at];
+}
+
+/* NULL: input i of the node is no operand. */
+static const struct xm_operand *
+input_of(const struct xm_verify_step *v, uint32_t i)
+{
+    for (uint32_t at = 0; at < v->step->n_operands; at++) {
+        if (v->step->operand[at].input == i)
+            return &v->operands[at];
+    }
+    return NULL;
 }
 
 /* ---- operands as tensors ----------------------------------------------------------- */
@@ -174,15 +116,11 @@ input_tensor(const struct xm_verify_step *v, uint32_t i, struct xm_tensor **out,
 {
     const struct xm_node *n = v->step->node;
     const struct xm_value *value = xm_in(n, i);
-    uint8_t place = place_of_input(v->step, i);
-    if (xm_is_none(value))
-        return XM_OK;
-    if (place != ELSEWHERE && v->operands[place - 1].buffer)
-        return read_as(v, &v->operands[place - 1], value->type.element, out, err);
-    if (n->op == XM_OP_ATTENTION &&
-        (i == XM_ATTENTION_BEAM_IDX || i == XM_ATTENTION_KEY_MASK))
-        return XM_OK; /* one sequence, no padding */
-    return graph_tensor(v, value, out, err);
+    const struct xm_operand *o = input_of(v, i);
+    if (xm_is_none(value) || (o && !o->buffer))
+        return XM_OK; /* the host has read it: which sequence it is, and there is one */
+    return o ? read_as(v, o, value->type.element, out, err)
+             : graph_tensor(v, value, out, err);
 }
 
 /* ---- the reference ----------------------------------------------------------------- */
@@ -298,7 +236,7 @@ xm_verify_reference(const struct xm_verify_step *v, struct xm_tensor **out,
     if (v->step->kind == XM_STEP_HOST)
         return XM_NOT_FOUND;
     if (!n) /* a conversion between element types: the same numbers */
-        return xm_verify_read(v, &v->operands[XM_ELTWISE_A], out, err);
+        return xm_verify_read(v, input_of(v, 0), out, err);
     struct xm_tensor **in = xm_calloc(n->n_in + 1, sizeof(struct xm_tensor *));
     if (!in)
         return no_memory(err);

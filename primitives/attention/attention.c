@@ -515,8 +515,21 @@ destroy(struct xm_primitive *p)
     xm_primitive_free(p);
 }
 
+static const uint8_t roles[] = {[XM_ATTENTION_Q] = XM_ROLE_IN,
+                                [XM_ATTENTION_K] = XM_ROLE_IN,
+                                [XM_ATTENTION_V] = XM_ROLE_IN,
+                                [XM_ATTENTION_KEY_MASK] = XM_ROLE_IN,
+                                [XM_ATTENTION_MASK] = XM_ROLE_IN,
+                                [XM_ATTENTION_COS] = XM_ROLE_IN,
+                                [XM_ATTENTION_SIN] = XM_ROLE_IN,
+                                [XM_ATTENTION_PAST_LENS] = XM_ROLE_IN,
+                                [XM_ATTENTION_SUBSEQUENCE_BEGINS] = XM_ROLE_IN,
+                                [XM_ATTENTION_BLOCK_INDICES] = XM_ROLE_IN,
+                                [XM_ATTENTION_BLOCK_INDICES_BEGINS] = XM_ROLE_IN,
+                                [XM_ATTENTION_PREPARED] = XM_ROLE_OUT | XM_ROLE_FORM,
+                                [XM_ATTENTION_OUT] = XM_ROLE_OUT};
 static const struct xm_primitive_ops ops = {"attention", refuse_plan, refuse_run,
-                                            describe, destroy};
+                                            describe,    destroy,     XM_ROLES(roles)};
 
 /* Builds decode's or prompt's kernels. */
 static enum xm_status

@@ -208,11 +208,11 @@ describe(const struct xm_primitive *p, const struct xm_operand *operands, char *
 }
 
 static const struct xm_staged_kind of_floats = {
-    {"eltwise", NULL, run, describe, xm_primitive_free},
+    {"eltwise", NULL, run, describe, xm_primitive_free, XM_ROLES(xm_roles_3_1)},
     &xm_eltwise_table,
     sizeof(struct xm_eltwise_desc)};
 static const struct xm_staged_kind of_integers = {
-    {"eltwise", NULL, run, describe, xm_primitive_free},
+    {"eltwise", NULL, run, describe, xm_primitive_free, XM_ROLES(xm_roles_3_1)},
     &integer_table,
     sizeof(struct xm_eltwise_desc)};
 

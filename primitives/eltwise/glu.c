@@ -33,7 +33,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
 }
 
 static const struct xm_staged_kind kind = {
-    {"glu", NULL, run, xm_staged_describe, xm_primitive_free},
+    {"glu", NULL, run, xm_staged_describe, xm_primitive_free, XM_ROLES(xm_roles_2_1)},
     &xm_glu_table,
     sizeof(struct xm_glu_desc)};
 

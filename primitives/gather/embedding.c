@@ -49,7 +49,7 @@ destroy(struct xm_primitive *p)
 }
 
 static const struct xm_staged_kind kind = {
-    {"embedding", NULL, run, xm_staged_describe, destroy},
+    {"embedding", NULL, run, xm_staged_describe, destroy, XM_ROLES(xm_roles_1_1)},
     &xm_embedding_table,
     sizeof(struct xm_embedding_desc)};
 

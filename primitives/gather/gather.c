@@ -49,7 +49,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
 }
 
 static const struct xm_staged_kind kind = {
-    {"gather", NULL, run, xm_staged_describe, xm_primitive_free},
+    {"gather", NULL, run, xm_staged_describe, xm_primitive_free, XM_ROLES(xm_roles_2_1)},
     &xm_gather_table,
     sizeof(struct xm_gather_desc)};
 

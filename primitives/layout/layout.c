@@ -38,7 +38,7 @@ refuse_run(const struct xm_primitive *p, const struct xm_operand *operands,
 }
 
 static const struct xm_staged_kind kind = {
-    {"copy", NULL, refuse_run, NULL, xm_primitive_free},
+    {"copy", NULL, refuse_run, NULL, xm_primitive_free, XM_ROLES(xm_roles_1_1)},
     &xm_copy_table,
     sizeof(struct xm_copy_desc)};
 

@@ -263,8 +263,16 @@ linear_describe(const struct xm_primitive *p, const struct xm_operand *operands,
     snprintf(out, out_bytes, "%s", way_for(l, tokens)->row->name);
 }
 
-static const struct xm_primitive_ops linear_ops = {"linear", linear_plan, linear_run,
-                                                   linear_describe, linear_destroy};
+static const uint8_t linear_roles[XM_LINEAR_N_OPERANDS] = {
+    [XM_LINEAR_X] = XM_ROLE_IN,
+    [XM_LINEAR_ADDEND] = XM_ROLE_IN,
+    [XM_LINEAR_PREPARED] = XM_ROLE_IN | XM_ROLE_FORM,
+    [XM_LINEAR_Y] = XM_ROLE_OUT,
+    XM_ROLE_OUT,
+    XM_ROLE_OUT};
+static const struct xm_primitive_ops linear_ops = {
+    "linear",        linear_plan,    linear_run,
+    linear_describe, linear_destroy, XM_ROLES(linear_roles)};
 
 static const char *
 why_not_glu(const struct xm_linear_desc *d)

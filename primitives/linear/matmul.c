@@ -123,10 +123,11 @@ matmul_run(const struct xm_primitive *base, const struct xm_operand *o,
     return XM_OK;
 }
 
-static const struct xm_staged_kind kind = {
-    {"matmul", NULL, matmul_run, xm_staged_describe, xm_primitive_free},
-    &xm_matmul_table,
-    sizeof(struct xm_matmul_desc)};
+static const struct xm_staged_kind kind = {{"matmul", NULL, matmul_run,
+                                            xm_staged_describe, xm_primitive_free,
+                                            XM_ROLES(xm_roles_2_1)},
+                                           &xm_matmul_table,
+                                           sizeof(struct xm_matmul_desc)};
 
 static bool
 is_activation(enum xm_element e)

@@ -158,8 +158,8 @@ gather_matmul_destroy(struct xm_primitive *p)
 }
 
 static const struct xm_primitive_ops gather_matmul_ops = {
-    "gather_matmul", gather_matmul_plan, gather_matmul_run, gather_matmul_describe,
-    gather_matmul_destroy};
+    "gather_matmul",        gather_matmul_plan,    gather_matmul_run,
+    gather_matmul_describe, gather_matmul_destroy, XM_ROLES(xm_roles_2_1)};
 
 static enum xm_status
 build(void *ctx, size_t i, struct xm_error *err)

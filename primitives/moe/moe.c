@@ -290,8 +290,14 @@ moe_describe(const struct xm_primitive *p, const struct xm_operand *operands, ch
     }
 }
 
-static const struct xm_primitive_ops moe_ops = {"moe", moe_plan, moe_run, moe_describe,
-                                                moe_destroy};
+static const uint8_t moe_roles[] = {[XM_MOE_HIDDEN] = XM_ROLE_IN,
+                                    [XM_MOE_ROUTING] = XM_ROLE_IN,
+                                    [XM_MOE_IDS] = XM_ROLE_IN,
+                                    [XM_MOE_ADDEND] = XM_ROLE_IN,
+                                    [XM_MOE_PREPARED] = XM_ROLE_IN | XM_ROLE_FORM,
+                                    [XM_MOE_OUT] = XM_ROLE_OUT};
+static const struct xm_primitive_ops moe_ops = {
+    "moe", moe_plan, moe_run, moe_describe, moe_destroy, XM_ROLES(moe_roles)};
 
 enum xm_status
 xm_moe_create(struct xm_engine *engine, const struct xm_moe_desc *desc,

@@ -72,7 +72,7 @@ destroy(struct xm_primitive *p)
 }
 
 static const struct xm_staged_kind kind = {
-    {"moe_router", NULL, run, xm_staged_describe, destroy},
+    {"moe_router", NULL, run, xm_staged_describe, destroy, XM_ROLES(xm_roles_1_2)},
     &xm_moe_route_table,
     sizeof(struct xm_router_desc),
     .is_problem = true};

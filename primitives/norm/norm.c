@@ -54,8 +54,11 @@ destroy(struct xm_primitive *p)
     xm_primitive_free(p);
 }
 
+static const uint8_t roles[] = {[XM_RMS_NORM_X] = XM_ROLE_IN,
+                                [XM_RMS_NORM_PREPARED] = XM_ROLE_OUT | XM_ROLE_FORM,
+                                [XM_RMS_NORM_Y] = XM_ROLE_OUT};
 static const struct xm_staged_kind kind = {
-    {"rms_norm", NULL, run, xm_staged_describe, destroy},
+    {"rms_norm", NULL, run, xm_staged_describe, destroy, XM_ROLES(roles)},
     &xm_rms_norm_table,
     sizeof(struct xm_rms_norm_desc)};
 

@@ -251,7 +251,17 @@ destroy(struct xm_primitive *p)
     xm_primitive_free(p);
 }
 
-static const struct xm_primitive_ops ops = {"row_chain", NULL, run, describe, destroy};
+/* clang-format off */
+#define EACH(role) role, role, role, role
+static const uint8_t roles[] = {
+    [XM_ROW_CHAIN_X]        = EACH(XM_ROLE_IN),
+    [XM_ROW_CHAIN_PREPARED] = EACH(XM_ROLE_OUT | XM_ROLE_FORM),
+    [XM_ROW_CHAIN_Y]        = EACH(XM_ROLE_OUT),
+};
+#undef EACH
+/* clang-format on */
+static const struct xm_primitive_ops ops = {"row_chain", NULL,    run,
+                                            describe,    destroy, XM_ROLES(roles)};
 
 const char *
 xm_row_chain_supports(const struct xm_row_chain *chain, int64_t n)

@@ -142,15 +142,17 @@ describe_softmax(const struct xm_primitive *p, const struct xm_operand *operands
 }
 
 static const struct xm_staged_kind reduce = {{"reduce", NULL, run_reduce,
-                                              xm_staged_describe, xm_primitive_free},
+                                              xm_staged_describe, xm_primitive_free,
+                                              XM_ROLES(xm_roles_1_1)},
                                              &xm_reduce_table,
                                              sizeof(struct xm_reduce_desc)},
                                    softmax = {{"softmax", NULL, run_softmax,
-                                               describe_softmax, xm_primitive_free},
+                                               describe_softmax, xm_primitive_free,
+                                               XM_ROLES(xm_roles_1_1)},
                                               &xm_softmax_table,
                                               sizeof(struct xm_softmax_desc)},
                                    topk = {{"topk", NULL, run_topk, xm_staged_describe,
-                                            xm_primitive_free},
+                                            xm_primitive_free, XM_ROLES(xm_roles_1_2)},
                                            &xm_topk_table,
                                            sizeof(struct xm_topk_desc)};
 

@@ -76,7 +76,7 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
 }
 
 static const struct xm_staged_kind kind = {
-    {"rope", NULL, run, xm_staged_describe, xm_primitive_free},
+    {"rope", NULL, run, xm_staged_describe, xm_primitive_free, XM_ROLES(xm_roles_3_1)},
     &xm_rope_table,
     sizeof(struct xm_rope_desc)};
 

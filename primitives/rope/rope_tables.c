@@ -47,7 +47,7 @@ destroy(struct xm_primitive *p)
 }
 
 static const struct xm_staged_kind kind = {
-    {"rope_tables", NULL, run, xm_staged_describe, destroy},
+    {"rope_tables", NULL, run, xm_staged_describe, destroy, XM_ROLES(xm_roles_1_2)},
     &xm_rope_tables_table,
     sizeof(struct xm_rope_tables_desc)};
 
