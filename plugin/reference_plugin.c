@@ -10,6 +10,7 @@
 #include "plugin/bind.h"
 #include "plugin/plugin.h"
 #include "transformations/graph/evaluate.h"
+#include "transformations/graph/symbols.h"
 #include "transformations/passes/slice_last_token.h"
 #include "transformations/pipeline.h"
 
@@ -83,7 +84,7 @@ tokens_of(const struct reference_infer *r)
         const struct xm_shape *s = &c->ports.inputs[i].type.shape;
         for (uint32_t d = 0; d < s->rank; d++) {
             if (xm_dim_symbols(s->dim[d]) == 1 &&
-                strcmp(xm_dim_symbol_name(s->dim[d], 0), "tokens") == 0)
+                strcmp(xm_dim_symbol_name(s->dim[d], 0), XM_SYMBOL_TOKENS) == 0)
                 return r->inputs[i]->dim[d];
         }
     }
@@ -95,7 +96,7 @@ evaluate(struct reference_infer *r, const char **names, struct xm_tensor **resul
          struct xm_error *err)
 {
     const struct xm_compiled *c = &r->owner->base;
-    struct xm_binding past = {"past", (int64_t)r->past};
+    struct xm_binding past = {XM_SYMBOL_PAST, (int64_t)r->past};
     for (uint32_t i = 0; i < c->ports.n_inputs; i++) {
         if (!r->inputs[i])
             return xm_fail(err, XM_INVALID, "input '%s' has not been set",

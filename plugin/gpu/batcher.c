@@ -7,6 +7,7 @@
 #include "plugin/feeds.h"
 #include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/request_run.h"
+#include "transformations/graph/symbols.h"
 
 enum {
     FEW_TOKENS = 4
@@ -328,7 +329,7 @@ fill_inputs(struct xm_batcher *b, const struct xm_batcher_entry *list,
             xm_port_check_rows(&b->program->ports.inputs[i], &b->request->chunk[i], err));
     struct xm_bindings *bindings = &b->request->bindings;
     bindings->n = 0;
-    XM_TRY(xm_bindings_set(bindings, "past", (int64_t)past, err));
+    XM_TRY(xm_bindings_set(bindings, XM_SYMBOL_PAST, (int64_t)past, err));
     return xm_bindings_from_ports(bindings, b->program->ports.inputs, b->request->chunk,
                                   b->program->ports.n_inputs, err);
 }

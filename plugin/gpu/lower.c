@@ -13,6 +13,7 @@
 
 #include "plugin/gpu/expert_caches.h"
 #include "runtime/util/log.h"
+#include "transformations/graph/symbols.h"
 #include "transformations/passes/slice_last_token.h"
 
 static enum xm_status
@@ -292,7 +293,7 @@ token_axes(const struct xm_shape *s)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->rank; i++)
-        n += xm_dim_has_symbol(s->dim[i], "tokens");
+        n += xm_dim_has_symbol(s->dim[i], XM_SYMBOL_TOKENS);
     return n;
 }
 
@@ -302,13 +303,14 @@ static bool
 can_cut_port(struct xm_program *p, const struct xm_port *port, bool is_input)
 {
     const struct xm_shape *s = &port->type.shape;
-    struct xm_dim tokens = xm_dim_symbol(&p->dims, "tokens");
-    struct xm_dim context = xm_dim_add(&p->dims, xm_dim_symbol(&p->dims, "past"), tokens);
+    struct xm_dim tokens = xm_dim_symbol(&p->dims, XM_SYMBOL_TOKENS);
+    struct xm_dim context =
+        xm_dim_add(&p->dims, xm_dim_symbol(&p->dims, XM_SYMBOL_PAST), tokens);
     if (xm_element_bits(port->type.element) < 8)
         return false;
     for (uint32_t i = 0; i < s->rank; i++) {
-        if (xm_dim_has_symbol(s->dim[i], "tokens") && !xm_dim_eq(s->dim[i], tokens) &&
-            !(is_input && xm_dim_eq(s->dim[i], context)))
+        if (xm_dim_has_symbol(s->dim[i], XM_SYMBOL_TOKENS) &&
+            !xm_dim_eq(s->dim[i], tokens) && !(is_input && xm_dim_eq(s->dim[i], context)))
             return false;
     }
     return token_axes(s) <= 1;
@@ -383,9 +385,9 @@ depends_on_past(const struct xm_program_value *v)
 {
     bool depends = false;
     for (uint32_t i = 0; i < v->shape.rank; i++)
-        depends |= xm_dim_has_symbol(v->shape.dim[i], "past");
+        depends |= xm_dim_has_symbol(v->shape.dim[i], XM_SYMBOL_PAST);
     for (uint32_t i = 0; i < v->n_dims; i++)
-        depends |= xm_dim_has_symbol(v->dims[i], "past");
+        depends |= xm_dim_has_symbol(v->dims[i], XM_SYMBOL_PAST);
     return depends && v->first != UINT32_MAX;
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/host_memory.h"
 #include "runtime/levelzero/levelzero.h"
 #include "runtime/util/log.h"
+#include "transformations/graph/symbols.h"
 
 enum {
     FIRST_CONTEXT = 256,  /* of the search for the largest one; also its grain       */
@@ -80,8 +81,9 @@ static enum xm_status
 make_input(const struct xm_port *port, int64_t tokens, uint64_t past,
            struct xm_host_tensor *t, struct xm_error *err)
 {
-    const struct xm_binding bindings[] = {
-        {"batch", 1}, {"tokens", tokens}, {"past", (int64_t)past}};
+    const struct xm_binding bindings[] = {{XM_SYMBOL_BATCH, 1},
+                                          {XM_SYMBOL_TOKENS, tokens},
+                                          {XM_SYMBOL_PAST, (int64_t)past}};
     const struct xm_shape *shape = &port->type.shape;
     uint64_t n = 1;
     *t = (struct xm_host_tensor){.element = port->type.element, .rank = shape->rank};

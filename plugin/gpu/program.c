@@ -67,7 +67,10 @@ print_values(const struct xm_program *p, const uint32_t *ids, uint32_t n,
 {
     for (uint32_t i = 0; i < n; i++) {
         const struct xm_type type = {p->values[ids[i]].element, p->values[ids[i]].shape};
-        xm_strbuf_printf(out, " v%u:", ids[i]);
+        xm_strbuf_printf(out, " v%u", ids[i]);
+        if (p->values[ids[i]].place == XM_PLACE_ALIAS)
+            xm_strbuf_printf(out, "=v%u", xm_program_root(p, ids[i]));
+        xm_strbuf_add(out, ":");
         xm_type_print(&type, out);
     }
 }

@@ -9,6 +9,7 @@
 
 #include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/request_run.h"
+#include "transformations/graph/symbols.h"
 
 enum xm_status
 xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error *err)
@@ -124,7 +125,7 @@ token_axis(const struct xm_port *port)
 {
     uint32_t i = 0;
     while (i < port->type.shape.rank &&
-           !xm_dim_has_symbol(port->type.shape.dim[i], "tokens"))
+           !xm_dim_has_symbol(port->type.shape.dim[i], XM_SYMBOL_TOKENS))
         i++;
     return i;
 }
@@ -190,7 +191,8 @@ cut_inputs(struct xm_request *r, int64_t at, int64_t n, int64_t past,
         r->chunk[i] = *whole;
         if (axis >= whole->rank)
             continue;
-        bool per_token = is_symbol(p->ports.inputs[i].type.shape.dim[axis], "tokens");
+        bool per_token =
+            is_symbol(p->ports.inputs[i].type.shape.dim[axis], XM_SYMBOL_TOKENS);
         XM_TRY(cut_input(whole, axis, per_token ? at : 0, per_token ? n : past + at + n,
                          &r->cut[i], &r->chunk[i], err));
     }
@@ -316,7 +318,8 @@ bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error 
 {
     r->bindings.n = 0;
     if (xm_request_has_states(r))
-        XM_TRY(xm_bindings_set(&r->bindings, "past", (int64_t)xm_request_past(r), err));
+        XM_TRY(xm_bindings_set(&r->bindings, XM_SYMBOL_PAST, (int64_t)xm_request_past(r),
+                               err));
     return xm_bindings_from_ports(&r->bindings, r->program->ports.inputs, inputs,
                                   r->program->ports.n_inputs, err);
 }
@@ -326,7 +329,7 @@ static int64_t
 tokens_at_once(const struct xm_request *r)
 {
     int64_t ubatch = (int64_t)r->program->config.ubatch, batch = 1;
-    xm_bindings_find(&r->bindings, "batch", &batch);
+    xm_bindings_find(&r->bindings, XM_SYMBOL_BATCH, &batch);
     return batch < 1 ? ubatch : ubatch > batch ? ubatch / batch : 1;
 }
 
@@ -373,7 +376,7 @@ static void
 expect(const struct xm_request *r, uint64_t tokens)
 {
     int64_t batch = 1;
-    xm_bindings_find(&r->bindings, "batch", &batch);
+    xm_bindings_find(&r->bindings, XM_SYMBOL_BATCH, &batch);
     if (r->program->kv_pool)
         xm_kv_pool_expect(r->program->kv_pool, (uint64_t)batch, tokens);
 }
@@ -383,7 +386,7 @@ run_all(struct xm_request *r, struct xm_error *err)
 {
     struct xm_program *p = r->program;
     int64_t tokens = 0;
-    bool known = xm_bindings_find(&r->bindings, "tokens", &tokens);
+    bool known = xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens);
     r->continues = false;
     const bool in_parts = known && p->can_chunk && tokens > tokens_at_once(r);
     xm_kv_rows_begin(&r->rows, in_parts);

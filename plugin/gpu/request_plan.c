@@ -14,6 +14,7 @@
 #include "plugin/gpu/request_run.h"
 #include "runtime/plan.h"
 #include "runtime/util/log.h"
+#include "transformations/graph/symbols.h"
 
 void
 xm_request_operand(const struct xm_request *r, uint32_t value, struct xm_operand *out)
@@ -351,10 +352,10 @@ room_for(const struct xm_request *r)
         int64_t least;
         bool is_row;  /* rows are a product of those */
         int64_t more; /* that the next run will have */
-    } classes[] = {{"tokens", 1, true, 0},
-                   {"batch", 1, true, 0},
-                   {"samples", 1, false, 0},
-                   {"past", 256, false, 1}};
+    } classes[] = {{XM_SYMBOL_TOKENS, 1, true, 0},
+                   {XM_SYMBOL_BATCH, 1, true, 0},
+                   {XM_SYMBOL_SAMPLES, 1, false, 0},
+                   {XM_SYMBOL_PAST, 256, false, 1}};
     const int64_t chunk = (int64_t)r->program->config.ubatch;
     struct xm_bindings room = r->bindings, exact = r->bindings;
     int64_t rows = 1;

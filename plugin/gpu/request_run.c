@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/util/log.h"
+#include "transformations/graph/symbols.h"
 
 /* ---- before the steps ----------------------------------------------------------- */
 
@@ -90,8 +91,8 @@ extend_cache(struct xm_request *r, const struct xm_host_tensor *inputs,
     int64_t batch = 1, tokens = 0;
     if (!r->tables)
         return XM_OK;
-    xm_bindings_find(&r->bindings, "batch", &batch);
-    xm_bindings_find(&r->bindings, "tokens", &tokens);
+    xm_bindings_find(&r->bindings, XM_SYMBOL_BATCH, &batch);
+    xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens);
     const struct xm_host_tensor *beams =
         r->continues ? NULL : input_named(r, inputs, r->program->beam_idx);
     int32_t *idx = NULL;

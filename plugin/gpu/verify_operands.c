@@ -3,8 +3,8 @@
  * From a step's operands to its node's and back.
  *
  * Which of the node's inputs and results its operands are is said by the step. What is not among
- * them comes from the graph: constants and small weights are evaluated, large weights stay packed (the reference
- * reads them itself), shapes follow from the symbols' values.
+ * them comes from the graph: constants and small weights are evaluated, large weights stay packed
+ * (the reference reads them itself), shapes follow from the symbols' values.
  */
 #include "plugin/gpu/verify_operands.h"
 

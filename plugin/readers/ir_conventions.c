@@ -11,6 +11,7 @@
 #include "plugin/readers/ir_records.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/strbuf.h"
+#include "transformations/graph/symbols.h"
 
 enum meaning { OWN, BATCH, TOKENS, PAST, PAST_AND_TOKENS };
 
@@ -64,13 +65,14 @@ symbol(struct xm_graph *g, enum meaning meaning, const char *owner, uint32_t i)
     struct xm_dim_pool *p = &g->dims;
     switch (meaning) {
     case BATCH:
-        return xm_dim_symbol(p, "batch");
+        return xm_dim_symbol(p, XM_SYMBOL_BATCH);
     case TOKENS:
-        return xm_dim_symbol(p, "tokens");
+        return xm_dim_symbol(p, XM_SYMBOL_TOKENS);
     case PAST:
-        return xm_dim_symbol(p, "past");
+        return xm_dim_symbol(p, XM_SYMBOL_PAST);
     case PAST_AND_TOKENS:
-        return xm_dim_add(p, xm_dim_symbol(p, "past"), xm_dim_symbol(p, "tokens"));
+        return xm_dim_add(p, xm_dim_symbol(p, XM_SYMBOL_PAST),
+                          xm_dim_symbol(p, XM_SYMBOL_TOKENS));
     default:
         return own_symbol(g, owner, i);
     }

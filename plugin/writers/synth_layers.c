@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "plugin/writers/synth.h"
+#include "transformations/graph/symbols.h"
 
 struct xm_value *
 xm_synth_op(struct xm_synth *s, enum xm_op op, const union xm_attr *attr,
@@ -128,12 +129,12 @@ read_state(struct xm_synth *s, const struct xm_synth_inputs *in, const char *var
     struct xm_value *zero = xm_const_float(&s->b, XM_F32, 0.0f);
     struct xm_value *init =
         broadcast(s, zero, xm_synth_concat(s, 0, dims, 4), XM_BROADCAST_NUMPY);
-    struct xm_type type = {
-        .element = XM_F32,
-        .shape = {.rank = 4,
-                  .dim = {xm_dim_symbol(&s->g->dims, "batch"), xm_dim_const(m->kv_heads),
-                          xm_dim_symbol(&s->g->dims, "past"),
-                          xm_dim_const(m->head_dim)}}};
+    struct xm_type type = {.element = XM_F32,
+                           .shape = {.rank = 4,
+                                     .dim = {xm_dim_symbol(&s->g->dims, XM_SYMBOL_BATCH),
+                                             xm_dim_const(m->kv_heads),
+                                             xm_dim_symbol(&s->g->dims, XM_SYMBOL_PAST),
+                                             xm_dim_const(m->head_dim)}}};
     struct xm_value *state = init ? xm_read_value(&s->b, variable, &type, init) : NULL;
     return op3(s, XM_OP_GATHER, state, in->beams, int_scalar(s, 0));
 }

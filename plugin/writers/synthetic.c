@@ -9,6 +9,7 @@
 
 #include "plugin/writers/openvino_ir_write.h"
 #include "plugin/writers/synth.h"
+#include "transformations/graph/symbols.h"
 
 void
 xm_synthetic_init(struct xm_synthetic *m)
@@ -90,12 +91,12 @@ input(struct xm_synth *s, const char *name, enum xm_element e, const char *secon
 {
     struct xm_type type = {.element = e, .shape.rank = second ? 2 : 1};
     struct xm_dim_pool *dims = &s->g->dims;
-    type.shape.dim[0] = xm_dim_symbol(dims, "batch");
+    type.shape.dim[0] = xm_dim_symbol(dims, XM_SYMBOL_BATCH);
     if (second)
-        type.shape.dim[1] = xm_dim_symbol(dims, "tokens");
+        type.shape.dim[1] = xm_dim_symbol(dims, XM_SYMBOL_TOKENS);
     if (second && strcmp(second, "all") == 0)
         type.shape.dim[1] =
-            xm_dim_add(dims, xm_dim_symbol(dims, "past"), type.shape.dim[1]);
+            xm_dim_add(dims, xm_dim_symbol(dims, XM_SYMBOL_PAST), type.shape.dim[1]);
     struct xm_value *v = xm_parameter(&s->b, name, &type);
     const char **names = v ? xm_arena_alloc(&s->g->arena, sizeof(*names)) : NULL;
     if (!names)
@@ -165,9 +166,10 @@ decoder_layer(struct xm_synth *s, struct xm_synth_inputs *in, uint32_t layer,
 static bool
 build(struct xm_synth *s)
 {
-    struct xm_synth_inputs in = {.ids = input(s, "input_ids", XM_I64, "tokens"),
+    struct xm_synth_inputs in = {.ids = input(s, "input_ids", XM_I64, XM_SYMBOL_TOKENS),
                                  .mask = input(s, "attention_mask", XM_I64, "all"),
-                                 .positions = input(s, "position_ids", XM_I64, "tokens"),
+                                 .positions =
+                                     input(s, "position_ids", XM_I64, XM_SYMBOL_TOKENS),
                                  .beams = input(s, "beam_idx", XM_I32, NULL)};
     if (!in.ids || !in.mask || !in.positions || !in.beams || !make_rotary(s, &in))
         return false;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "transformations/graph/evaluate.h"
+#include "transformations/graph/symbols.h"
 
 enum {
     MAX_CONE = 512,           /* nodes a mask may be computed from    */
@@ -126,8 +127,9 @@ static enum xm_status
 run_probe(const struct xm_graph *g, struct xm_value *mask, const struct cone *c,
           const struct probe *p, struct xm_tensor **out, struct xm_error *err)
 {
-    const struct xm_binding bindings[] = {
-        {"batch", p->batch}, {"tokens", p->tokens}, {"past", p->past}};
+    const struct xm_binding bindings[] = {{XM_SYMBOL_BATCH, p->batch},
+                                          {XM_SYMBOL_TOKENS, p->tokens},
+                                          {XM_SYMBOL_PAST, p->past}};
     struct xm_tensor *key_mask = NULL;
     struct xm_eval e = {.graph = g, .bindings = bindings, .n_bindings = 3};
     const char *name = c->key_mask ? c->key_mask->node->attr.name.name : NULL;

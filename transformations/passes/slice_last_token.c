@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "transformations/graph/builder.h"
+#include "transformations/graph/symbols.h"
 
 /* The matmul with a constant right side that the value is computed from by elementwise
  * steps. */
@@ -66,7 +67,7 @@ sampled_tokens(struct xm_graph *g, struct xm_node *head)
         if (n->op == XM_OP_PARAMETER && strcmp(n->name, XM_SAMPLED_TOKENS) == 0)
             indices = &n->out[0];
     }
-    type.shape.dim[0] = xm_dim_symbol(&g->dims, "samples");
+    type.shape.dim[0] = xm_dim_symbol(&g->dims, XM_SYMBOL_SAMPLES);
     first.name = XM_SAMPLED_TOKENS;
     if (!indices)
         indices = xm_parameter(&first, XM_SAMPLED_TOKENS, &type);
@@ -80,7 +81,7 @@ static bool
 has_all_tokens(const struct xm_value *x)
 {
     const struct xm_dim rows = x->type.shape.dim[1];
-    return !xm_dim_is_const(rows) && !xm_dim_has_symbol(rows, "samples");
+    return !xm_dim_is_const(rows) && !xm_dim_has_symbol(rows, XM_SYMBOL_SAMPLES);
 }
 
 static bool
