@@ -67,7 +67,7 @@ xm_chunk_tokens(const struct xm_engine *engine, uint64_t chunk)
 enum xm_role {
     XM_ROLE_NONE, /* it is never on the device: the descriptor has it */
     XM_ROLE_IN = 1,
-    XM_ROLE_OUT = 2, /* written as a whole; shares no bytes with another operand */
+    XM_ROLE_OUT = 2,                           /* shares no bytes with another operand */
     XM_ROLE_IN_OUT = XM_ROLE_IN | XM_ROLE_OUT, /* changed in place */
     /* and it is another operand once more, in the form that the descriptor says (form.h) */
     XM_ROLE_FORM = 4

@@ -67,14 +67,12 @@ view_step(struct xm_program_view *v, const struct xm_program *p,
           const struct xm_step_text *text, uint32_t i)
 {
     const struct xm_step *s = &p->steps[i];
-    const uint32_t *list = xm_step_operands(s);
     struct xm_step_view *step = &v->steps[i];
-    uint32_t *in = xm_arena_alloc(&v->arena, (s->n_operands + 1) * sizeof(*in));
-    for (uint32_t k = 0; in && k < s->n_operands; k++) {
-        if (list[k] != XM_NO_VALUE && xm_program_maker(p, list[k]) != i)
-            in[step->n_in++] = list[k];
-    }
+    uint32_t *in = xm_arena_alloc(&v->arena, (s->n_in + 1) * sizeof(*in));
+    for (uint32_t k = 0; in && k < s->n_in; k++)
+        in[k] = s->in[k];
     step->in = in;
+    step->n_in = s->n_in;
     step->on_host = s->kind == XM_STEP_HOST;
     step->weight_bytes = text->weight_bytes;
     return in && copy_text(v, s->op, &step->op) && copy_text(v, s->name, &step->name) &&

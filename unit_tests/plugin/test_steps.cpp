@@ -50,11 +50,12 @@ const char *const operations = R"(
 %4 = parameter f32[tokens,4] name="logits"
 %5 = parameter f32[1,tokens,8] name="slots"
 %6 = parameter f32[8,tokens] name="b"
+%7 = parameter f32[1,tokens,8] name="table2"
 %10 = weight f32[4,4,8] f32 @1
 %11 = const i64[1] {1}
 %12 = const i64[] {2}
 %13 = const i64[] {1}
-%20 = rope %2, %3, %3
+%20 = rope %2, %3, %7
 %21 = glu %0, %0
 %22 = gather_matmul %5, %10, %1, _
 %23, %24 = moe_router %4, _, _ top_k=2
