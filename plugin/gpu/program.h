@@ -94,7 +94,8 @@ struct xm_step_cost {
 
 struct xm_step_operand {
     uint32_t value; /* XM_NO_VALUE: absent, or the request has it (attention's tables) */
-    /* which of the node's it is, or XM_NO_VALUE; an input that is absent: the host has read it */
+    /* Which of the node's it is, or XM_NO_VALUE. An input that the node has and the step has not is
+     * the host's. */
     uint32_t input, result;
     uint8_t role; /* enum xm_role */
 };
