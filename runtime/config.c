@@ -39,24 +39,22 @@ _Static_assert(XM_OPTION_COUNT <= 64, "user_set has a bit for each option");
 struct option {
     const char *name;
     enum kind kind;
-    size_t offset;
+    size_t offset, bytes;
 };
 
+/* clang-format off */
 static const struct option options[XM_OPTION_COUNT] = {
-#define OPTION(member, kind, ctype, name, value, access, help)                           \
-    [XM_OPTION_##member] = {name, kind, offsetof(struct xm_config, member)},
-#include "runtime/options.def"
+#define OPTION(member, kind, ctype, name, value, help)                                   \
+    [XM_OPTION_##member] = {name, kind, offsetof(struct xm_config, member), sizeof(ctype)},
+#include "runtime/options/all.def"
 };
 
 static const struct xm_option_row option_rows[XM_OPTION_COUNT] = {
-#define RW true
-#define RO false
-#define OPTION(member, kind, ctype, name, value, access, help)                           \
-    [XM_OPTION_##member] = {name, help, access},
-#include "runtime/options.def"
-#undef RW
-#undef RO
+#define OPTION(member, kind, ctype, name, value, help)                                   \
+    [XM_OPTION_##member] = {name, help, LIST},
+#include "runtime/options/all.def"
 };
+/* clang-format on */
 
 const struct xm_option_row *
 xm_option_rows(size_t *n)
@@ -69,8 +67,8 @@ void
 xm_config_init(struct xm_config *c)
 {
     static const struct xm_config defaults = {
-#define OPTION(member, kind, ctype, name, value, access, help) .member = value,
-#include "runtime/options.def"
+#define OPTION(member, kind, ctype, name, value, help) .member = value,
+#include "runtime/options/all.def"
     };
     *c = defaults;
 }
@@ -271,8 +269,6 @@ xm_config_set(struct xm_config *c, const char *name, const char *value,
     if (i < 0)
         return xm_fail(err, XM_NOT_FOUND, "there is no property '%s'", name);
     enum xm_option o = (enum xm_option)i;
-    if (!option_rows[o].writable)
-        return xm_fail(err, XM_INVALID, "the property %s cannot be set", name);
     switch (options[o].kind) {
     case U32:
     case U64:
@@ -332,6 +328,25 @@ bool
 xm_config_user_set(const struct xm_config *c, enum xm_option option)
 {
     return c->user_set >> option & 1;
+}
+
+/* Texts beyond their end are whatever was there before. */
+static bool
+same_value(const struct xm_config *a, const struct xm_config *b, enum xm_option o)
+{
+    return options[o].kind == TEXT
+               ? strcmp(member(a, o), member(b, o)) == 0
+               : memcmp(member(a, o), member(b, o), options[o].bytes) == 0;
+}
+
+bool
+xm_config_same_engine(const struct xm_config *a, const struct xm_config *b)
+{
+    bool same = true;
+    for (int i = 0; i < XM_OPTION_COUNT && same; i++)
+        same = option_rows[i].list != XM_OPTIONS_ENGINE ||
+               same_value(a, b, (enum xm_option)i);
+    return same;
 }
 
 void

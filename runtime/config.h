@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Properties: one row each in options.def gives member, default, parser, name, help.
+ * Properties: one row each in options/engine.def, program.def or accepted.def gives member,
+ * default, parser, name, help.
  *
  * A config starts with the defaults, takes the user's strings (properties of the API,
  * flags of the program), and is finalised once for a device and a program by the table of
@@ -29,15 +30,15 @@ enum { XM_OPTION_TEXT = 1024 };
 typedef char xm_option_text[XM_OPTION_TEXT];
 
 struct xm_config {
-#define OPTION(member, kind, ctype, name, value, access, help) ctype member;
-#include "runtime/options.def"
-    uint64_t user_set; /* bit i: the user set row i of options.def */
+#define OPTION(member, kind, ctype, name, value, help) ctype member;
+#include "runtime/options/all.def"
+    uint64_t user_set; /* bit i: the user set option i */
     bool finalised;
 };
 
 enum xm_option {
-#define OPTION(member, kind, ctype, name, value, access, help) XM_OPTION_##member,
-#include "runtime/options.def"
+#define OPTION(member, kind, ctype, name, value, help) XM_OPTION_##member,
+#include "runtime/options/all.def"
     XM_OPTION_COUNT
 };
 
@@ -56,6 +57,8 @@ enum xm_status xm_config_set(struct xm_config *c, const char *name, const char *
 /* The value as OpenVINO text. XM_NOT_FOUND: no such property. */
 enum xm_status xm_config_get(const struct xm_config *c, const char *name,
                              struct xm_strbuf *out, struct xm_error *err);
+/* Whether an engine opened with one serves the other: they agree in all options of engines. */
+bool xm_config_same_engine(const struct xm_config *a, const struct xm_config *b);
 bool xm_config_user_set(const struct xm_config *c, enum xm_option option);
 
 /* XM_INVALID: a value, or two that exclude each other, with which no program could run on any
@@ -71,10 +74,18 @@ enum xm_status xm_config_finalise(struct xm_config *c,
                                   const struct xm_program_facts *program,
                                   struct xm_strbuf *why, struct xm_error *err);
 
-/* Rows, for SUPPORTED_PROPERTIES, --help and the documentation. */
+/* Whose an option is. */
+enum xm_option_list {
+    XM_OPTIONS_ENGINE,   /* the open device's                                       */
+    XM_OPTIONS_PROGRAM,  /* the compiled model's                                    */
+    XM_OPTIONS_ACCEPTED, /* nobody's: it is checked, given back, and has no effect  */
+};
+
+/* Rows, for SUPPORTED_PROPERTIES and `xemoe devices --properties`. */
 struct xm_option_row {
-    const char *name, *help;
-    bool writable;
+    const char *name;
+    const char *help; /* of accepted ones: why they have no effect, or "" */
+    enum xm_option_list list;
 };
 const struct xm_option_row *xm_option_rows(size_t *n);
 /* Lines "NAME = value" of every option that differs from its default. */

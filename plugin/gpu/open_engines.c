@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/gpu/open_engines.h"
 
-#include <string.h>
-
 #include "runtime/util/memory.h"
 
 /* An open device, with the settings that it was opened with. */
@@ -44,15 +42,6 @@ drop_lost(struct xm_open_engines *l)
     }
 }
 
-/* Whether an engine opened with `a` serves `b`: these options are the engine's own. */
-static bool
-same_engine(const struct xm_config *a, const struct xm_config *b)
-{
-    return a->profiling == b->profiling && a->queue_type == b->queue_type &&
-           a->use_onednn == b->use_onednn && a->copy_weights == b->copy_weights &&
-           strcmp(a->cache_dir, b->cache_dir) == 0;
-}
-
 /* Opens the device; the lock is held. */
 static enum xm_status
 add(struct xm_open_engines *l, uint32_t index, const struct xm_config *config,
@@ -82,7 +71,7 @@ xm_open_engines_get(struct xm_open_engines *l, uint32_t index,
     pthread_mutex_lock(&l->lock);
     drop_lost(l);
     struct xm_open_engine *e = l->first;
-    while (e && (e->index != index || !same_engine(&e->config, config)))
+    while (e && (e->index != index || !xm_config_same_engine(&e->config, config)))
         e = e->next;
     if (!e)
         s = add(l, index, config, &e, err);

@@ -433,6 +433,46 @@ TEST(ConfigText, RefusesWhatItDoesNotKnow)
     EXPECT_EQ(c.cache_dir[0], 0);
 }
 
+/* Sets the option to anything but its default. */
+xm_config
+with_another(const char *name)
+{
+    const std::string before = text_of(defaults(), name);
+    for (const char *value :
+         {"NO", "YES", "f32", "ACCURACY", "out_of_order", "folder", "7", "THROUGHPUT",
+          "HIGH", "optimize_size", "PCORE_ONLY", "LOG_TRACE"}) {
+        xm_config c = defaults();
+        xm_error err = {};
+        if (xm_config_set(&c, name, value, &err) == XM_OK && text_of(c, name) != before)
+            return c;
+    }
+    ADD_FAILURE() << name << " takes no other value";
+    return defaults();
+}
+
+TEST(ConfigLists, AnEngineIsSharedUnlessAnOptionOfEnginesDiffers)
+{
+    size_t n = 0;
+    const xm_option_row *rows = xm_option_rows(&n);
+    unsigned of_engines = 0;
+    for (size_t i = 0; i < n; i++) {
+        const xm_config a = defaults(), b = with_another(rows[i].name);
+        const bool is_engines = rows[i].list == XM_OPTIONS_ENGINE;
+        EXPECT_EQ(xm_config_same_engine(&a, &b), !is_engines) << rows[i].name;
+        EXPECT_TRUE(xm_config_same_engine(&b, &b)) << rows[i].name;
+        of_engines += is_engines;
+    }
+    EXPECT_EQ(of_engines, 5u);
+}
+
+TEST(ConfigLists, OfATextOnlyWhatCountsIsCompared)
+{
+    xm_config a = with("CACHE_DIR", "a/long/folder"), b = with("CACHE_DIR", "short");
+    xm_error err = {};
+    ASSERT_EQ(xm_config_set(&a, "CACHE_DIR", "short", &err), XM_OK);
+    EXPECT_TRUE(xm_config_same_engine(&a, &b));
+}
+
 TEST(ConfigText, PrintsOnlyWhatDiffersFromTheDefaults)
 {
     xm_config c = with("XM_UBATCH", "64");
