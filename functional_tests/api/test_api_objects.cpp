@@ -325,6 +325,33 @@ TEST(Properties, OfCompiledModels)
         "GPU.0");
 }
 
+/* Programs may ask for a property before they set it. */
+TEST(Properties, WithoutEffectAreListedApart)
+{
+    Core core = make_core();
+    Model model = read_text(core.get(), add_model(true));
+    Compiled compiled = compile(core.get(), model.get(), "GPU");
+    for (bool of_compiled : {false, true}) {
+        auto get = [&](const char *key) {
+            return of_compiled ? property(compiled.get(), key)
+                               : property(core.get(), "GPU", key);
+        };
+        const std::string works = " " + get("SUPPORTED_PROPERTIES") + " ",
+                          accepted = " " + get("XM_ACCEPTED_PROPERTIES") + " ";
+        for (const char *key : {" CACHE_DIR ", " XM_UBATCH ", " FULL_DEVICE_NAME "}) {
+            EXPECT_NE(works.find(key), std::string::npos) << works;
+            EXPECT_EQ(accepted.find(key), std::string::npos) << accepted;
+        }
+        std::istringstream all(accepted);
+        int n = 0;
+        for (std::string key; all >> key; n++) {
+            EXPECT_EQ(works.find(" " + key + " "), std::string::npos) << key;
+            EXPECT_FALSE(get(key.c_str()).empty()) << key;
+        }
+        EXPECT_GE(n, 10);
+    }
+}
+
 TEST(Properties, CountMemoryByKind)
 {
     Core core = make_core();

@@ -50,6 +50,18 @@ TEST(Devices, EndWithTheReference)
     EXPECT_EQ(json.text("/devices/" + std::to_string(n - 1) + "/device"), "REFERENCE");
 }
 
+TEST(Devices, TellTheirProperties)
+{
+    Outcome o = run({"devices", "--properties"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    for (const char *line :
+         {"\n  D  DEVICE_TYPE: ", "\n   M EXECUTION_DEVICES: ",
+          "\n  XM_UBATCH = 512: prompt",
+          "\n  ENABLE_MMAP = YES: accepted; has no effect here: weights are",
+          "\n  MODEL_PRIORITY = MEDIUM: accepted; has no effect here\n"})
+        EXPECT_TRUE(contains(o.out, line)) << line << " in\n" << o.out;
+}
+
 TEST(Program, ListsItsDebugFlagsAndRefusesOthers)
 {
     Outcome help = run({"devices"}, {"XM_DEBUG=help"});

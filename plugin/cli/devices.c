@@ -9,13 +9,14 @@
 #include "plugin/cli/devices.h"
 
 struct args {
-    bool json, rules;
+    bool json, rules, properties;
 };
 
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     { 0, "rules", XM_CLI_FLAG, AT(rules), NULL, "also which options the config rules set for a MoE model, and why" },
+    { 0, "properties", XM_CLI_FLAG, AT(properties), NULL, "the properties that programs read and set, instead" },
     { 0, "json",  XM_CLI_FLAG, AT(json),  NULL, "the result as one JSON object" },
 };
 #undef AT
@@ -147,7 +148,7 @@ int
 xm_cli_devices(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe devices [--rules] [--json]",
+        .usage = "xemoe devices [--rules] [--json] [--properties]",
         .about = "Lists the OpenCL devices, best first, and the host reference, with "
                  "what Level Zero adds:\n"
                  "memory in use, power, frequencies.\n",
@@ -160,5 +161,7 @@ xm_cli_devices(int argc, char **argv)
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;
-    return print_devices(&a, &err) == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+    enum xm_status s =
+        a.properties ? xm_cli_print_properties(&err) : print_devices(&a, &err);
+    return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
 }

@@ -8,7 +8,7 @@
 
 #include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/gpu_plugin.h"
-#include "plugin/gpu/open_engines.h"
+#include "plugin/gpu/gpu_properties.h"
 #include "primitives/variant.h"
 #include "runtime/read_rate.h"
 #include "runtime/util/log.h"
@@ -30,126 +30,19 @@ as_gpu(struct xm_plugin *p)
 
 /* ---- compiled models ---- */
 
-static void
-print_options(struct xm_strbuf *out)
-{
-    size_t n = 0;
-    const struct xm_option_row *rows = xm_option_rows(&n);
-    for (size_t i = 0; i < n; i++)
-        xm_strbuf_printf(out, " %s", rows[i].name);
-}
-
-/* The kinds that OpenVINO knows, in its order. */
-static void
-print_memory_statistics(const struct xm_memory_stats *m, struct xm_strbuf *out)
-{
-    xm_strbuf_printf(
-        out,
-        "{cl_mem_current:%llu,usm_device_current:%llu,usm_host_current:%llu,"
-        "usm_shared_current:%llu}",
-        (unsigned long long)(m->now[XM_MEMORY_CL] + m->now[XM_MEMORY_CL_HOST]),
-        (unsigned long long)m->now[XM_MEMORY_USM_DEVICE],
-        (unsigned long long)m->now[XM_MEMORY_USM_HOST],
-        (unsigned long long)m->now[XM_MEMORY_USM_SHARED]);
-}
-
-static void
-print_compiled_memory(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
-{
-    struct xm_memory_stats m;
-    xm_engine_memory_stats(c->program->engine, &m);
-    print_memory_statistics(&m, out);
-}
-
-static void
-print_execution_devices(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
-{
-    xm_strbuf_printf(out, "GPU.%u", c->index);
-}
-
-static void
-print_full_name(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
-{
-    xm_strbuf_add(out, xm_engine_info(c->program->engine)->name);
-}
-
-static void
-print_model_name(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
-{
-    xm_strbuf_add(out, c->model_name);
-}
-
-static void
-print_no(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
-{
-    (void)c;
-    xm_strbuf_add(out, "NO"); /* the cache holds kernels, not models */
-}
-
-static void
-print_one(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
-{
-    (void)c;
-    xm_strbuf_add(out, "1");
-}
-
-static void print_compiled_supported(const struct xm_gpu_compiled *c,
-                                     struct xm_strbuf *out);
-
-/* The one property that is read from the device, which may fail. */
-static const char expert_cache_statistics[] = "XM_EXPERT_CACHE_STATISTICS";
-
 static enum xm_status
-print_expert_cache(const struct xm_program *p, struct xm_strbuf *out,
-                   struct xm_error *err)
-{
-    struct xm_expert_cache_stats s;
-    XM_TRY(xm_expert_caches_stats(p, &s, err));
-    xm_strbuf_printf(out,
-                     "{bytes:%llu,slots:%llu,hits:%llu,misses:%llu,fetched_bytes:%llu}",
-                     (unsigned long long)s.bytes, (unsigned long long)s.slots,
-                     (unsigned long long)s.hits, (unsigned long long)s.misses,
-                     (unsigned long long)s.fetched_bytes);
-    return XM_OK;
-}
-
-/* Properties of the compiled model itself; the options of its config come after them. */
-static const struct {
-    const char *key;
-    void (*print)(const struct xm_gpu_compiled *c, struct xm_strbuf *out);
-} compiled_properties[] = {
-    {"SUPPORTED_PROPERTIES", print_compiled_supported},
-    {"NETWORK_NAME", print_model_name},
-    {"EXECUTION_DEVICES", print_execution_devices},
-    {"FULL_DEVICE_NAME", print_full_name},
-    {"LOADED_FROM_CACHE", print_no},
-    {"GPU_MEMORY_STATISTICS", print_compiled_memory},
-    {"OPTIMAL_NUMBER_OF_INFER_REQUESTS", print_one},
-};
-
-static void
-print_compiled_supported(const struct xm_gpu_compiled *c, struct xm_strbuf *out)
-{
-    (void)c;
-    for (size_t i = 0; i < XM_ARRAY_LEN(compiled_properties); i++)
-        xm_strbuf_printf(out, "%s%s", i ? " " : "", compiled_properties[i].key);
-    xm_strbuf_printf(out, " %s", expert_cache_statistics);
-    print_options(out);
-}
-
-static enum xm_status
-compiled_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
+compiled_get_property(struct xm_compiled *base, const char *key, struct xm_strbuf *out,
                       struct xm_error *err)
 {
-    for (size_t i = 0; i < XM_ARRAY_LEN(compiled_properties); i++) {
-        if (strcmp(key, compiled_properties[i].key) == 0) {
-            compiled_properties[i].print((const struct xm_gpu_compiled *)c, out);
-            return XM_OK;
-        }
-    }
-    if (strcmp(key, expert_cache_statistics) == 0)
-        return print_expert_cache(xm_gpu_compiled_of(c)->program, out, err);
-    return xm_config_get(&xm_gpu_compiled_of(c)->program->config, key, out, err);
+    const struct xm_gpu_compiled *c = (const struct xm_gpu_compiled *)base;
+    const struct xm_program *p = c->program;
+    const struct xm_gpu_subject subject = {.device = xm_engine_info(p->engine),
+                                           .config = &p->config,
+                                           .program = p,
+                                           .model_name = c->model_name,
+                                           .plugin = "GPU",
+                                           .index = c->index};
+    return xm_gpu_property(subject, key, out, err);
 }
 
 static void
@@ -253,167 +146,22 @@ plugin_count(struct xm_plugin *p)
     return as_gpu(p)->n;
 }
 
-/* Properties of the device itself, not of the config: name and how to print it. */
-static void
-print_name(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    xm_strbuf_add(out, d->name);
-    if (d->kind == XM_DEVICE_GPU)
-        xm_strbuf_add(out, d->integrated ? " (iGPU)" : " (dGPU)");
-}
-
-static void
-print_type(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    xm_strbuf_add(out,
-                  d->integrated || d->kind == XM_DEVICE_CPU ? "integrated" : "discrete");
-}
-
-static void
-print_architecture(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    xm_strbuf_printf(out, "GPU: vendor=0x%x arch=v%u.%u.%u", d->vendor_id, d->ip_major,
-                     d->ip_minor, d->ip_revision);
-}
-
-static void
-print_memory(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    xm_strbuf_printf(out, "%llu", (unsigned long long)d->global_bytes);
-}
-
-static void
-print_units(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    xm_strbuf_printf(out, "%u", d->compute_units);
-}
-
-static void
-print_largest(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    xm_strbuf_printf(out, "%llu", (unsigned long long)d->max_alloc_bytes);
-}
-
-static void
-print_cacheline(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    xm_strbuf_printf(out, "%u", d->cacheline_bytes);
-}
-
-static void
-print_version(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    if (d->ip_major)
-        xm_strbuf_printf(out, "%u.%u.%u", d->ip_major, d->ip_minor, d->ip_revision);
-    else
-        xm_strbuf_add(out, "unknown");
-}
-
-static void
-print_id(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    xm_strbuf_printf(out, "0x%04x", d->device_id);
-}
-
-static void
-print_pci(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    xm_strbuf_printf(out, "{domain: %u bus: %u device: 0x%x function: %u}", d->pci.domain,
-                     d->pci.bus, d->pci.device, d->pci.function);
-}
-
-/* Zeros where the driver tells none. */
-static void
-print_uuid(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    for (size_t i = 0; i < sizeof(d->uuid); i++)
-        xm_strbuf_printf(out, "%02x", d->uuid[i]);
-}
-
-static void
-print_luid(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    for (size_t i = 0; i < sizeof(d->luid); i++)
-        xm_strbuf_printf(out, "%02x", d->luid[i]);
-}
-
-static void
-print_capabilities(const struct xm_device_info *d, struct xm_strbuf *out)
-{
-    xm_strbuf_add(out, "FP32 BIN");
-    if (xm_device_has(d, XM_CAP_FP16))
-        xm_strbuf_add(out, " FP16");
-    if (d->caps & (XM_CAP_DP4A | XM_CAP_DPAS))
-        xm_strbuf_add(out, " INT8");
-    if (xm_device_has(d, XM_CAP_DPAS))
-        xm_strbuf_add(out, " GPU_HW_MATMUL");
-    if (xm_device_has(d, XM_CAP_USM_DEVICE))
-        xm_strbuf_add(out, " GPU_USM_MEMORY");
-}
-
-static const struct {
-    const char *key;
-    void (*print)(const struct xm_device_info *d, struct xm_strbuf *out);
-} device_properties[] = {
-    {"FULL_DEVICE_NAME", print_name},
-    {"DEVICE_TYPE", print_type},
-    {"DEVICE_ARCHITECTURE", print_architecture},
-    {"GPU_DEVICE_TOTAL_MEM_SIZE", print_memory},
-    {"GPU_DEVICE_MAX_ALLOC_MEM_SIZE", print_largest},
-    {"GPU_CACHELINE_SIZE", print_cacheline},
-    {"GPU_EXECUTION_UNITS_COUNT", print_units},
-    {"GPU_UARCH_VERSION", print_version},
-    {"GPU_DEVICE_ID", print_id},
-    {"DEVICE_PCI_INFO", print_pci},
-    {"DEVICE_UUID", print_uuid},
-    {"DEVICE_LUID", print_luid},
-    {"OPTIMIZATION_CAPABILITIES", print_capabilities},
-};
-
-/* Of all engines that the plugin has on a device. */
-static void
-print_device_memory(struct gpu_plugin *p, uint32_t index, struct xm_strbuf *out)
-{
-    struct xm_memory_stats sum;
-    xm_open_engines_memory(&p->engines, index, &sum);
-    print_memory_statistics(&sum, out);
-}
-
-static void
-print_supported(struct xm_strbuf *out)
-{
-    xm_strbuf_add(out, "SUPPORTED_PROPERTIES AVAILABLE_DEVICES GPU_MEMORY_STATISTICS");
-    for (size_t i = 0; i < XM_ARRAY_LEN(device_properties); i++)
-        xm_strbuf_printf(out, " %s", device_properties[i].key);
-    print_options(out);
-}
-
 static enum xm_status
 plugin_get_property(struct xm_plugin *base, uint32_t index, const char *key,
                     struct xm_strbuf *out, struct xm_error *err)
 {
     struct gpu_plugin *p = as_gpu(base);
-    if (strcmp(key, "SUPPORTED_PROPERTIES") == 0) {
-        print_supported(out);
-        return XM_OK;
-    }
-    if (strcmp(key, "AVAILABLE_DEVICES") == 0) {
-        for (uint32_t i = 0; i < p->n; i++)
-            xm_strbuf_printf(out, "%s%u", i ? " " : "", i);
-        return XM_OK;
-    }
-    if (strcmp(key, "GPU_MEMORY_STATISTICS") == 0) {
-        print_device_memory(p, index, out);
-        return XM_OK;
-    }
-    for (size_t i = 0; i < XM_ARRAY_LEN(device_properties) && index < p->n; i++) {
-        if (strcmp(key, device_properties[i].key) == 0) {
-            device_properties[i].print(&p->infos[index], out);
-            return XM_OK;
-        }
-    }
+    if (index >= p->n)
+        return xm_fail(err, XM_NOT_FOUND, "there is no device GPU.%u", index);
+    const struct xm_gpu_subject subject = {.device = &p->infos[index],
+                                           .config = &p->config,
+                                           .engines = &p->engines,
+                                           .engine = index,
+                                           .plugin = "GPU",
+                                           .index = index,
+                                           .n_devices = p->n};
     pthread_mutex_lock(&p->lock);
-    enum xm_status s = xm_config_get(&p->config, key, out, err);
+    enum xm_status s = xm_gpu_property(subject, key, out, err);
     pthread_mutex_unlock(&p->lock);
     return s;
 }

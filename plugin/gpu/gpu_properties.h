@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Properties of OpenCL devices and of what is compiled for them, as OpenVINO's text: a row each in
+ * gpu_properties.def. Options of the config come beside them (runtime/config.h).
+ */
+#ifndef XM_PLUGIN_GPU_GPU_PROPERTIES_H
+#define XM_PLUGIN_GPU_GPU_PROPERTIES_H
+
+#include "plugin/gpu/open_engines.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_program;
+
+/* Whose properties are asked for. All borrowed. */
+struct xm_gpu_subject {
+    const struct xm_device_info *device;
+    const struct xm_config *config;   /* whose options are given back            */
+    struct xm_open_engines *engines;  /* of the plugin; NULL: a compiled model's */
+    uint32_t engine;                  /* number of the device among all          */
+    const struct xm_program *program; /* NULL: a device's                        */
+    const char *model_name;           /* of the compiled model                   */
+    const char *plugin;               /* "GPU"                                   */
+    uint32_t index, n_devices;        /* of the device; of all of the plugin     */
+    struct xm_error
+        *err; /* set by xm_gpu_property: where a printer says why it could not */
+};
+
+/* A row, or an option of the config. XM_NOT_FOUND: neither. */
+enum xm_status xm_gpu_property(struct xm_gpu_subject subject, const char *key,
+                               struct xm_strbuf *out, struct xm_error *err);
+
+typedef void xm_gpu_print_fn(const struct xm_gpu_subject *s, struct xm_strbuf *out);
+
+/* The rows, for lists. */
+struct xm_gpu_property_row {
+    const char *key, *help;
+    xm_gpu_print_fn *of_device, *of_compiled; /* NULL: it is not a property of those */
+};
+const struct xm_gpu_property_row *xm_gpu_property_rows(size_t *n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
