@@ -36,7 +36,7 @@ enum xm_status
 xm_core_create(struct xm_core **out, struct xm_error *err)
 {
     static enum xm_status (*const built_in[])(struct xm_plugin **, struct xm_error *) = {
-        xm_gpu_plugin_create, xm_reference_plugin_create};
+        xm_gpu_plugin_create, xm_cpu_plugin_create, xm_reference_plugin_create};
     XM_TRY(xm_debug_check(err));
     struct xm_core *c = xm_calloc(1, sizeof(*c));
     if (!c)
@@ -85,15 +85,26 @@ is_virtual(const char *device)
     return false;
 }
 
+/* "AUTO:CPU", "BATCH:CPU(4)": nothing but CPU is allowed. */
+static bool
+spreads_over_cpu(const char *device)
+{
+    const char *list = device + strcspn(device, ":");
+    return strncmp(list, ":CPU", 4) == 0 && (list[4] == '\0' || list[4] == '(');
+}
+
 /* Names that mean another device; users' programs have them in their source. */
 static const char *
 resolve_alias(const char *device)
 {
-    if (device && strcmp(device, "CPU") != 0 && !is_virtual(device))
+    if (!device)
+        return "GPU";
+    if (!is_virtual(device))
         return device;
-    if (device)
-        xm_log(XM_LOG_INFO, "device %s is taken as GPU: the best OpenCL device", device);
-    return "GPU";
+    const char *name = spreads_over_cpu(device) ? "CPU" : "GPU";
+    xm_log(XM_LOG_INFO, "device %s is taken as %s: the best OpenCL device%s", device,
+           name, name[0] == 'C' ? " that is a processor" : "");
+    return name;
 }
 
 static void
@@ -103,18 +114,33 @@ add_name(const char *name, void *ctx)
     xm_strbuf_printf(list, "%s%s", list->n ? ", " : "", name);
 }
 
+/* What is missing where a name that plugins have stands for no device. */
+static const char *
+hint_for(const char *device, const char *names)
+{
+    static const struct {
+        const char *name, *hint;
+    } hints[] = {
+        {"GPU", "; no OpenCL driver is installed, or none has a device"},
+        {"CPU", "; no OpenCL driver here runs on the processor: install PoCL "
+                "(tools/setup does) or Intel's CPU runtime"},
+    };
+    for (size_t i = 0; i < XM_ARRAY_LEN(hints); i++) {
+        if (strncmp(device, hints[i].name, 3) == 0 && !strstr(names, hints[i].name))
+            return hints[i].hint;
+    }
+    return "";
+}
+
 static enum xm_status
 fail_unknown(const struct xm_core *c, const char *device, struct xm_error *err)
 {
     struct xm_strbuf names = {0};
     xm_core_devices(c, add_name, &names);
-    const char *hint =
-        strncmp(device, "GPU", 3) == 0 && !strstr(xm_strbuf_text(&names), "GPU")
-            ? "; no OpenCL driver is installed, or none has a device"
-            : "";
     xm_fail(err, XM_NOT_FOUND,
             "Device with \"%s\" name is not registered; available: %s%s", device,
-            names.n ? xm_strbuf_text(&names) : "none", hint);
+            names.n ? xm_strbuf_text(&names) : "none",
+            hint_for(device, xm_strbuf_text(&names)));
     xm_strbuf_free(&names);
     return XM_NOT_FOUND;
 }

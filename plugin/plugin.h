@@ -41,6 +41,8 @@ struct xm_plugin_ops {
     const char *description; /* of the plugin, for versions */
     /* Devices there are now; 0 when none. "GPU.1" is index 1. */
     uint32_t (*count)(struct xm_plugin *p);
+    /* The facts of an OpenCL device, static. NULL: this plugin's devices are none. */
+    const struct xm_device_info *(*info)(struct xm_plugin *p, uint32_t index);
     /* A property of one device as OpenVINO text; XM_NOT_FOUND: not a property of this
      * plugin. */
     enum xm_status (*get_property)(struct xm_plugin *p, uint32_t index, const char *key,
@@ -209,7 +211,8 @@ struct xm_batch {
 /* ---- the core: plugins by name ---- */
 
 struct xm_core;
-/* With the built-in plugins GPU (OpenCL devices) and REFERENCE (the host reference). */
+/* With the built-in plugins GPU (OpenCL devices, best first), CPU (those of them that are
+ * processors) and REFERENCE (the host reference). */
 enum xm_status xm_core_create(struct xm_core **out, struct xm_error *err);
 void xm_core_destroy(struct xm_core *c); /* NULL is allowed; compiled models stay valid */
 /* Takes the plugin over; XM_INVALID when the name is taken. */
@@ -217,9 +220,9 @@ enum xm_status xm_core_register(struct xm_core *c, struct xm_plugin *p,
                                 struct xm_error *err);
 uint32_t xm_core_plugins(const struct xm_core *c, struct xm_plugin *const **list);
 
-/* "GPU", "GPU.1", "REFERENCE"; "CPU", NULL and what OpenVINO spreads over devices (AUTO,
- * HETERO, MULTI, BATCH, with or without ":GPU,CPU") mean GPU. XM_NOT_FOUND lists what there
- * is. */
+/* "GPU", "GPU.1", "CPU", "CPU.0", "REFERENCE"; NULL and what OpenVINO spreads over devices (AUTO,
+ * HETERO, MULTI, BATCH, with or without ":GPU,CPU") mean GPU, and with nothing but ":CPU" CPU.
+ * XM_NOT_FOUND lists what there is. */
 enum xm_status xm_core_find(const struct xm_core *c, const char *device,
                             struct xm_plugin **plugin, uint32_t *index,
                             struct xm_error *err);
@@ -250,8 +253,9 @@ void xm_compiled_destroy_batch(struct xm_batch *b); /* NULL is allowed */
 /* Whether what XM_FORCE names is there. */
 enum xm_status xm_core_check_force(struct xm_error *err);
 
-/* The two built-in plugins. */
+/* The built-in plugins. */
 enum xm_status xm_gpu_plugin_create(struct xm_plugin **out, struct xm_error *err);
+enum xm_status xm_cpu_plugin_create(struct xm_plugin **out, struct xm_error *err);
 enum xm_status xm_reference_plugin_create(struct xm_plugin **out, struct xm_error *err);
 
 #ifdef __cplusplus

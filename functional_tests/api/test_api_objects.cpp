@@ -325,6 +325,24 @@ TEST(Properties, OfCompiledModels)
         "GPU.0");
 }
 
+/* By a name of its own, with properties of its own; the same device may be GPU too. */
+TEST(Properties, OfTheProcessor)
+{
+    Core core = make_core();
+    if (property(core.get(), "CPU", "FULL_DEVICE_NAME").empty())
+        GTEST_SKIP() << "no OpenCL device that is a processor";
+    EXPECT_EQ(property(core.get(), "CPU", "DEVICE_TYPE"), "integrated");
+    EXPECT_EQ(property(core.get(), "CPU", "AVAILABLE_DEVICES").substr(0, 1), "0");
+    EXPECT_EQ(ov_core_set_property(core.get(), "CPU", "XM_UBATCH", "64"), OK);
+    EXPECT_EQ(property(core.get(), "CPU.0", "XM_UBATCH"), "64");
+    EXPECT_EQ(property(core.get(), "GPU", "XM_UBATCH"), "512");
+    Model model = read_text(core.get(), add_model(true));
+    Compiled compiled = compile(core.get(), model.get(), "CPU");
+    ASSERT_TRUE(compiled);
+    EXPECT_EQ(property(compiled.get(), "EXECUTION_DEVICES"), "CPU.0");
+    EXPECT_EQ(property(compiled.get(), "XM_UBATCH"), "64");
+}
+
 /* Programs may ask for a property before they set it. */
 TEST(Properties, WithoutEffectAreListedApart)
 {

@@ -30,6 +30,9 @@ TEST(Failures, WithoutADriverThereIsTheReference)
     EXPECT_NE(o.code, 0);
     EXPECT_TRUE(contains(o.err, "available: REFERENCE; no OpenCL driver is installed"))
         << o.err;
+    o = run({"generate", "-m", model, "-p", prompt, "-n1", "--device=CPU"}, none);
+    EXPECT_EQ(o.code, 4);
+    EXPECT_TRUE(contains(o.err, "no OpenCL driver here runs on the processor")) << o.err;
     o = run({"generate", "-m", model, "-p", prompt, "-n1", "--device=REFERENCE"}, none);
     EXPECT_EQ(o.code, 0) << o.err;
 }

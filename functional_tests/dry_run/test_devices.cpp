@@ -51,6 +51,17 @@ TEST_F(Devices, TellsEachChipsFacts)
     }
 }
 
+TEST_F(Devices, AGpuIsNoCpu)
+{
+    Outcome o =
+        run({"plan", XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64", "--device=CPU"},
+            dry(chip("tgllp")));
+    EXPECT_NE(o.code, 0);
+    EXPECT_NE(o.err.find("available: GPU, REFERENCE; no OpenCL driver here runs on the"),
+              std::string::npos)
+        << o.err;
+}
+
 #ifdef XM_FAKE_ZE
 TEST_F(Devices, AddsLevelZerosTelemetry)
 {

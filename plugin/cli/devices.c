@@ -76,16 +76,28 @@ ask_level_zero(struct xm_cli_device *d, const struct xm_ze *ze, const char *why_
     xm_ze_measure(ze, i, &d->telemetry);
 }
 
-static enum xm_status
-describe(struct xm_cli_device *d, const struct xm_device_info *info, size_t i, size_t n,
-         bool rules, struct xm_error *err)
+/* As the core calls its devices. */
+static void
+name_device(const char *plugin, size_t i, size_t n, char name[32])
 {
-    d->info = info;
     if (n > 1)
-        snprintf(d->name, sizeof(d->name), "GPU.%zu", i);
+        snprintf(name, 32, "%s.%zu", plugin, i);
     else
-        snprintf(d->name, sizeof(d->name), "GPU");
-    return rules ? find_rules(d, err) : XM_OK;
+        snprintf(name, 32, "%s", plugin);
+}
+
+/* Of n devices, best first. */
+static void
+name_devices(struct xm_cli_device *d, size_t n)
+{
+    size_t cpu = 0, cpus = 0;
+    for (size_t i = 0; i < n; i++)
+        cpus += d[i].info->kind == XM_DEVICE_CPU;
+    for (size_t i = 0; i < n; i++) {
+        name_device("GPU", i, n, d[i].name);
+        if (d[i].info->kind == XM_DEVICE_CPU)
+            name_device("CPU", cpu++, cpus, d[i].alias);
+    }
 }
 
 static void
@@ -130,9 +142,11 @@ print_devices(const struct args *a, struct xm_error *err)
     xm_ze_open(&ze, &why_not);
     enum xm_status s = XM_OK;
     for (size_t i = 0; i < n && s == XM_OK; i++) {
-        s = describe(&d[i], &infos[i], i, n, a->rules, err);
+        d[i].info = &infos[i];
+        s = a->rules ? find_rules(&d[i], err) : XM_OK;
         ask_level_zero(&d[i], ze, ze ? NULL : why_not.text);
     }
+    name_devices(d, s == XM_OK ? n : 0);
     if (s == XM_OK && a->json)
         s = print_json(d, n, err);
     else if (s == XM_OK)

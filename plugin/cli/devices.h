@@ -9,7 +9,8 @@
 #include "runtime/levelzero/levelzero.h"
 
 struct xm_cli_device {
-    char name[32]; /* "GPU.1" */
+    char name[32];  /* "GPU.1"                                 */
+    char alias[32]; /* "CPU.1" where it is one; ""              */
     const struct xm_device_info *info;
     const struct xm_ze_facts *zero; /* Level Zero's; NULL: none, see why_not_zero */
     struct xm_ze_telemetry telemetry;

@@ -124,6 +124,8 @@ xm_cli_device_json(const struct xm_cli_device *device, struct xm_json_out *j,
     char text[512];
     yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
     add_text(j, o, "device", device->name);
+    if (device->alias[0])
+        add_text(j, o, "alias", device->alias);
     add_text(j, o, "name", d->name);
     add_text(j, o, "vendor", d->vendor);
     add_text(j, o, "driver", d->driver);

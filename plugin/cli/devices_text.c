@@ -119,6 +119,8 @@ xm_cli_device_text(const struct xm_cli_device *device)
     char caps[512];
     xm_caps_text(d->caps, caps, sizeof(caps));
     printf("%s: %s\n", device->name, d->name);
+    if (device->alias[0])
+        printf("  by the name %s as well\n", device->alias);
     printf("  %s, %s; driver %s; %s\n", xm_cli_device_kind(d), d->vendor, d->driver,
            d->version);
     print_units(d);

@@ -19,7 +19,7 @@ enum { MOST_REQUESTS = 1 << 10, MOST_MIB = 1 << 30 };
 /* clang-format off */
 #define AT(member) offsetof(struct xm_plan_args, member)
 static const struct xm_cli_option options[] = {
-    { 'd', "device",    XM_CLI_TEXT,  AT(device),    "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them" },
+    { 'd', "device",    XM_CLI_TEXT,  AT(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them" },
     { 0,   "device-as", XM_CLI_TEXT,  AT(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
     { 0,   "memory",    XM_CLI_COUNT, AT(memory),    "MIB",  "memory there is, instead of the device's" },
     { 'c', "context",   XM_CLI_COUNT, AT(context),   "N",    "positions that the state is to hold (4096, or all that the model was trained for)" },

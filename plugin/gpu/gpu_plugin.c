@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plugin GPU: programs on OpenCL devices.
+ * The plugins GPU and CPU: programs on OpenCL devices. GPU stands for all of them, best first; CPU
+ * for those that are processors.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -15,10 +16,12 @@
 
 struct gpu_plugin {
     struct xm_plugin base;
-    pthread_mutex_t lock;    /* config */
-    struct xm_config config; /* what set_property stored */
+    struct xm_plugin_ops ops; /* with the plugin's name */
+    pthread_mutex_t lock;     /* config */
+    struct xm_config config;  /* what set_property stored */
     struct xm_open_engines engines;
-    const struct xm_device_info *infos;
+    const struct xm_device_info *infos; /* of all OpenCL devices              */
+    uint32_t *devices;                  /* owned; numbers of the plugin's own */
     uint32_t n;
 };
 
@@ -40,7 +43,7 @@ compiled_get_property(struct xm_compiled *base, const char *key, struct xm_strbu
                                            .config = &p->config,
                                            .program = p,
                                            .model_name = c->model_name,
-                                           .plugin = "GPU",
+                                           .plugin = c->plugin,
                                            .index = c->index};
     return xm_gpu_property(subject, key, out, err);
 }
@@ -146,18 +149,24 @@ plugin_count(struct xm_plugin *p)
     return as_gpu(p)->n;
 }
 
+static const struct xm_device_info *
+plugin_info(struct xm_plugin *p, uint32_t index)
+{
+    return &as_gpu(p)->infos[as_gpu(p)->devices[index]];
+}
+
 static enum xm_status
 plugin_get_property(struct xm_plugin *base, uint32_t index, const char *key,
                     struct xm_strbuf *out, struct xm_error *err)
 {
     struct gpu_plugin *p = as_gpu(base);
     if (index >= p->n)
-        return xm_fail(err, XM_NOT_FOUND, "there is no device GPU.%u", index);
-    const struct xm_gpu_subject subject = {.device = &p->infos[index],
+        return xm_fail(err, XM_NOT_FOUND, "there is no device %s.%u", p->ops.name, index);
+    const struct xm_gpu_subject subject = {.device = plugin_info(base, index),
                                            .config = &p->config,
                                            .engines = &p->engines,
-                                           .engine = index,
-                                           .plugin = "GPU",
+                                           .engine = p->devices[index],
+                                           .plugin = p->ops.name,
                                            .index = index,
                                            .n_devices = p->n};
     pthread_mutex_lock(&p->lock);
@@ -200,7 +209,7 @@ config_for(struct gpu_plugin *p, const struct xm_property *properties,
     return XM_OK;
 }
 
-/* DEVICE_ID says which device plain "GPU" means. */
+/* DEVICE_ID says which device the plain name means. */
 static enum xm_status
 choose_device(const struct gpu_plugin *p, const struct xm_config *config, uint32_t *index,
               struct xm_error *err)
@@ -222,7 +231,7 @@ compile(struct gpu_plugin *p, struct xm_gpu_compiled *c, const struct xm_config 
     struct xm_program *program = NULL;
     enum xm_status s = choose_device(p, config, &c->index, err);
     if (s == XM_OK)
-        s = xm_open_engines_get(&p->engines, c->index, config, &engine, err);
+        s = xm_open_engines_get(&p->engines, p->devices[c->index], config, &engine, err);
     if (s != XM_OK) {
         xm_graph_destroy(g);
         return s;
@@ -248,6 +257,7 @@ plugin_compile(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
     if (s == XM_OK && !(c && model_name))
         s = xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
     if (s == XM_OK) {
+        c->plugin = p->ops.name;
         c->index = index;
         s = compile(p, c, config, g, options, err);
     } else {
@@ -281,10 +291,11 @@ static enum xm_status
 plugin_create_context(struct xm_plugin *base, uint32_t index, struct xm_engine **out,
                       struct xm_error *err)
 {
+    struct gpu_plugin *p = as_gpu(base);
     struct xm_config *config = NULL;
-    XM_TRY(config_for(as_gpu(base), NULL, 0, &config, err));
+    XM_TRY(config_for(p, NULL, 0, &config, err));
     enum xm_status s =
-        xm_open_engines_get(&as_gpu(base)->engines, index, config, out, err);
+        xm_open_engines_get(&p->engines, p->devices[index], config, out, err);
     xm_free(config);
     return s;
 }
@@ -295,13 +306,14 @@ plugin_destroy(struct xm_plugin *base)
     struct gpu_plugin *p = as_gpu(base);
     xm_open_engines_free(&p->engines);
     pthread_mutex_destroy(&p->lock);
+    xm_free(p->devices);
     xm_free(p);
 }
 
 static const struct xm_plugin_ops plugin_ops = {
-    .name = "GPU",
     .description = "xemoe OpenCL device plugin",
     .count = plugin_count,
+    .info = plugin_info,
     .get_property = plugin_get_property,
     .set_property = plugin_set_property,
     .compile = plugin_compile,
@@ -310,25 +322,53 @@ static const struct xm_plugin_ops plugin_ops = {
     .destroy = plugin_destroy,
 };
 
-enum xm_status
-xm_gpu_plugin_create(struct xm_plugin **out, struct xm_error *err)
+/* The devices that a name stands for: all, or processors only. */
+static enum xm_status
+list_devices(struct gpu_plugin *p, bool only_cpus, struct xm_error *err)
 {
     size_t n = 0;
+    XM_TRY(xm_engine_list(&p->infos, &n, err));
+    p->devices = xm_calloc(n + 1, sizeof(*p->devices));
+    if (!p->devices)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a list of devices");
+    for (uint32_t i = 0; i < n; i++) {
+        if (!only_cpus || p->infos[i].kind == XM_DEVICE_CPU)
+            p->devices[p->n++] = i;
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+create(const char *name, bool only_cpus, struct xm_plugin **out, struct xm_error *err)
+{
     struct gpu_plugin *p = xm_calloc(1, sizeof(*p));
     if (!p)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the GPU plugin");
-    enum xm_status s = xm_engine_list(&p->infos, &n, err);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the %s plugin", name);
+    enum xm_status s = list_devices(p, only_cpus, err);
     if (s != XM_OK) {
         xm_free(p);
         return s;
     }
-    p->base.ops = &plugin_ops;
-    p->n = (uint32_t)n;
+    p->ops = plugin_ops;
+    p->ops.name = name;
+    p->base.ops = &p->ops;
     pthread_mutex_init(&p->lock, NULL);
     xm_open_engines_init(&p->engines, xm_engine_create);
     xm_config_init(&p->config);
     *out = &p->base;
     return XM_OK;
+}
+
+enum xm_status
+xm_gpu_plugin_create(struct xm_plugin **out, struct xm_error *err)
+{
+    return create("GPU", false, out, err);
+}
+
+enum xm_status
+xm_cpu_plugin_create(struct xm_plugin **out, struct xm_error *err)
+{
+    return create("CPU", true, out, err);
 }
 
 enum xm_status

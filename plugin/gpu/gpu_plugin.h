@@ -11,8 +11,9 @@
 struct xm_gpu_compiled {
     struct xm_compiled base; /* first */
     struct xm_program *program;
-    uint32_t index;   /* of the device */
-    char *model_name; /* owned */
+    const char *plugin; /* "GPU"                             */
+    uint32_t index;     /* of the device, among the plugin's */
+    char *model_name;   /* owned */
 };
 
 static inline struct xm_gpu_compiled *

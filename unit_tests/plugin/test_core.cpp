@@ -288,6 +288,28 @@ TEST_F(CoreWithFake, FindsDevicesByNameAndIndex)
     }
 }
 
+TEST_F(CoreWithFake, CpuIsAProcessorAndTheBestDeviceHasManyNames)
+{
+    uint32_t index = 9;
+    xm_plugin *gpu = nullptr, *cpu = nullptr;
+    if (xm_core_find(core, "GPU", &gpu, &index, nullptr) != XM_OK)
+        GTEST_SKIP() << "no OpenCL device";
+    for (const char *best :
+         {"AUTO", "AUTO:GPU,CPU", "HETERO:CPU,GPU", "MULTI:GPU", "BATCH:GPU(4)"}) {
+        EXPECT_EQ(find(best, &index), gpu) << best;
+        EXPECT_EQ(index, 0u);
+    }
+    EXPECT_EQ(find(nullptr, &index), gpu);
+    if (xm_core_find(core, "CPU", &cpu, &index, &err) != XM_OK) {
+        EXPECT_NE(std::string(err.text).find("install PoCL"), std::string::npos);
+        GTEST_SKIP() << "no OpenCL device that is a processor";
+    }
+    for (const char *processor : {"CPU.0", "AUTO:CPU", "HETERO:CPU", "BATCH:CPU(4)"})
+        EXPECT_EQ(find(processor, &index), cpu) << processor;
+    for (uint32_t i = 0; i < cpu->ops->count(cpu); i++)
+        EXPECT_EQ(cpu->ops->info(cpu, i)->kind, XM_DEVICE_CPU);
+}
+
 TEST_F(CoreWithFake, RefusesANameTwice)
 {
     FakePlugin second = {{&plugin_ops}, &events};

@@ -2,9 +2,9 @@
  *
  * The core: devices, reading models, compiling them.
  *
- * Devices: "GPU" (the best OpenCL device), "GPU.n", "REFERENCE" (plain host code). "CPU",
- * names such as AUTO or HETERO:GPU,CPU, and NULL for compiling are taken as GPU. Not there:
- * extensions and remote contexts.
+ * Devices: "GPU" (the best OpenCL device), "GPU.n", "CPU" (an OpenCL driver that runs on the
+ * processor), "CPU.n", "REFERENCE" (plain host code). Names such as AUTO or HETERO:GPU,CPU, and
+ * NULL for compiling are taken as GPU, AUTO:CPU as CPU. Not there: extensions and remote contexts.
  */
 #ifndef OPENVINO_C_OV_CORE_H
 #define OPENVINO_C_OV_CORE_H
