@@ -5,17 +5,17 @@
 #include <stdio.h>
 
 #include "plugin/cli/devices.h"
-#include "plugin/gpu/gpu_properties.h"
+#include "plugin/property_rows.h"
+#include "runtime/config.h"
 
 static void
 print_rows(void)
 {
-    size_t n;
-    const struct xm_gpu_property_row *rows = xm_gpu_property_rows(&n);
+    struct xm_property_row row;
     printf("read, of a device (D), of a compiled model (M):\n");
-    for (size_t i = 0; i < n; i++)
-        printf("  %c%c %s: %s\n", rows[i].of_device ? 'D' : ' ',
-               rows[i].of_compiled ? 'M' : ' ', rows[i].key, rows[i].help);
+    for (size_t i = 0; xm_gpu_property_row(i, &row); i++)
+        printf("  %c%c %s: %s\n", row.of_device ? 'D' : ' ', row.of_compiled ? 'M' : ' ',
+               row.key, row.help);
 }
 
 /* With the defaults. */

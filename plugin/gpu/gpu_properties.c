@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "plugin/gpu/expert_caches.h"
+#include "plugin/property_rows.h"
 
 /* ---- of the device ---- */
 
@@ -199,7 +200,10 @@ print_expert_cache(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 static void print_supported(const struct xm_gpu_subject *s, struct xm_strbuf *out);
 static void print_accepted(const struct xm_gpu_subject *s, struct xm_strbuf *out);
 
-static const struct xm_gpu_property_row rows[] = {
+static const struct {
+    const char *key, *help;
+    xm_gpu_print_fn *of_device, *of_compiled; /* NULL: it is not a property of those */
+} rows[] = {
 #define PROPERTY(key, of_device, of_compiled, help) {key, help, of_device, of_compiled},
 #include "plugin/gpu/gpu_properties.def"
 };
@@ -254,9 +258,14 @@ xm_gpu_property(struct xm_gpu_subject s, const char *key, struct xm_strbuf *out,
     return xm_config_get(s.config, key, out, err);
 }
 
-const struct xm_gpu_property_row *
-xm_gpu_property_rows(size_t *n)
+bool
+xm_gpu_property_row(size_t i, struct xm_property_row *out)
 {
-    *n = XM_ARRAY_LEN(rows);
-    return rows;
+    if (i >= XM_ARRAY_LEN(rows))
+        return false;
+    *out = (struct xm_property_row){.key = rows[i].key,
+                                    .help = rows[i].help,
+                                    .of_device = rows[i].of_device != NULL,
+                                    .of_compiled = rows[i].of_compiled != NULL};
+    return true;
 }

@@ -34,13 +34,6 @@ enum xm_status xm_gpu_property(struct xm_gpu_subject subject, const char *key,
 
 typedef void xm_gpu_print_fn(const struct xm_gpu_subject *s, struct xm_strbuf *out);
 
-/* The rows, for lists. */
-struct xm_gpu_property_row {
-    const char *key, *help;
-    xm_gpu_print_fn *of_device, *of_compiled; /* NULL: it is not a property of those */
-};
-const struct xm_gpu_property_row *xm_gpu_property_rows(size_t *n);
-
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The properties that one can read of OpenCL devices and of what is compiled for them, for lists.
+ */
+#ifndef XM_PLUGIN_PROPERTY_ROWS_H
+#define XM_PLUGIN_PROPERTY_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct xm_property_row {
+    const char *key, *help;
+    bool of_device, of_compiled;
+};
+/* The i-th; false: there are not so many. */
+bool xm_gpu_property_row(size_t i, struct xm_property_row *out);
+
+#endif
