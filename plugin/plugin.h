@@ -14,6 +14,7 @@
 
 #include "plugin/compile_options.h"
 #include "plugin/port.h"
+#include "plugin/profile.h"
 #include "plugin/stats.h"
 #include "plugin/step_check.h"
 #include "transformations/pass_report.h"
@@ -152,6 +153,7 @@ struct xm_infer_ops {
     enum xm_status (*check)(struct xm_infer *r, xm_step_check_fn fn, void *ctx,
                             struct xm_error *err);
     void (*destroy)(struct xm_infer *r);
+    const struct xm_profile_ops *profile; /* NULL: this plugin measures nothing */
 };
 
 struct xm_infer {

@@ -551,6 +551,7 @@ xm_queue_create(struct xm_engine *engine, struct xm_queue **out, struct xm_error
     XM_TRY(check_alive(engine, err));
     XM_TRY(settle(engine, engine->ops->queue_create(engine, out, err), err));
     (*out)->engine = engine;
+    (*out)->label = XM_NO_LABEL;
     xm_engine_ref(engine);
     return XM_OK;
 }
@@ -646,11 +647,12 @@ xm_queue_run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args,
 }
 
 enum xm_status
-xm_queue_run_host(struct xm_queue *q, xm_host_fn fn, const void *ctx, size_t ctx_bytes,
-                  struct xm_error *err)
+xm_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn, const void *ctx,
+                  size_t ctx_bytes, struct xm_error *err)
 {
     XM_TRY(check_alive(q->engine, err));
-    return settle(q->engine, q->engine->ops->run_host(q, fn, ctx, ctx_bytes, err), err);
+    return settle(q->engine, q->engine->ops->run_host(q, name, fn, ctx, ctx_bytes, err),
+                  err);
 }
 
 static enum xm_status
@@ -735,15 +737,6 @@ xm_queue_counts(const struct xm_queue *q, uint64_t *waits, uint64_t *kernels)
 {
     *waits = q->waits;
     *kernels = q->kernels;
-}
-
-enum xm_status
-xm_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx, struct xm_error *err)
-{
-    if (!q->engine->ops->profile || !q->engine->config.profiling)
-        return XM_OK;
-    XM_TRY(xm_queue_finish(q, err));
-    return q->engine->ops->profile(q, fn, ctx, err);
 }
 
 void *

@@ -249,10 +249,11 @@ enum xm_status xm_queue_run(struct xm_queue *q, struct xm_kernel *k,
                             const struct xm_arg *args, uint32_t n_args,
                             const struct xm_launch *launch, struct xm_error *err);
 /* Enqueues a host function in queue order (a native kernel where the device has them; else
- * the queue is drained and it is called at once). `ctx_bytes` of ctx are copied. */
+ * the queue is drained and it is called at once). `ctx_bytes` of ctx are copied. `name`, for
+ * measurements, outlives the queue. */
 typedef void (*xm_host_fn)(void *ctx);
-enum xm_status xm_queue_run_host(struct xm_queue *q, xm_host_fn fn, const void *ctx,
-                                 size_t ctx_bytes, struct xm_error *err);
+enum xm_status xm_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn,
+                                 const void *ctx, size_t ctx_bytes, struct xm_error *err);
 /* Copies; host memory may be reused when the call returns (write) and is filled when it
  * returns (read: this waits for everything before it). */
 enum xm_status xm_queue_write(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
@@ -271,15 +272,56 @@ enum xm_status xm_queue_finish(struct xm_queue *q, struct xm_error *err);
  * and statistics. */
 void xm_queue_counts(const struct xm_queue *q, uint64_t *waits, uint64_t *kernels);
 
-/* With PERF_COUNT: waits, then calls `fn` once for each kernel that was run since the last call:
- * how often, and its device time in all. Fails, after that, when the driver refuses to say the
- * times of some. Without PERF_COUNT: does nothing. */
-typedef void (*xm_profile_fn)(void *ctx, const char *kernel, uint64_t runs, uint64_t ns);
-enum xm_status xm_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
-                                struct xm_error *err);
 /* The cl_command_queue of an OpenCL engine for interop; NULL on others. Ask anew before each
  * use: the queue then knows that there are commands which it did not enqueue itself. */
 void *xm_queue_native(struct xm_queue *q);
+
+/* ---- measurements ---------------------------------------------------------------- */
+
+/* What is enqueued from now on has this label in measurements: a step's index. */
+enum { XM_NO_LABEL = UINT32_MAX };
+void xm_queue_label(struct xm_queue *q, uint32_t label);
+/* Whether launches are measured at all: PERF_COUNT, XM_DEBUG=times. */
+bool xm_queue_measures(const struct xm_queue *q);
+
+/* Of the launches of one kernel under one label; copies and fills on the device are launches of
+ * "copy" and "fill". */
+struct xm_launch_times {
+    uint32_t label;
+    const char *kernel; /* lives as long as the engine                        */
+    uint64_t runs, ns;
+    uint64_t
+        unmeasured; /* of the runs: too many between two waits, or refused by the driver */
+};
+typedef void (*xm_profile_fn)(void *ctx, const struct xm_launch_times *t);
+/* With PERF_COUNT: waits, then calls `fn` for each label and kernel with runs since the last
+ * reset. Fails, after that, when the driver refuses to say the times of some. Without PERF_COUNT:
+ * does nothing. */
+enum xm_status xm_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
+                                struct xm_error *err);
+void xm_queue_reset_profile(struct xm_queue *q); /* what has been waited for */
+
+/* A launch; nanoseconds of the device's clock. */
+struct xm_launch_span {
+    uint32_t label;
+    const char *kernel;
+    uint64_t queued, start, end;
+};
+enum { XM_TRACE_LAUNCHES = 1 << 17 };
+typedef void (*xm_trace_fn)(void *ctx, const struct xm_launch_span *span);
+/* From now on the last XM_TRACE_LAUNCHES launches are kept, one by one. XM_INVALID: the queue does
+ * not measure. */
+enum xm_status xm_queue_begin_trace(struct xm_queue *q, struct xm_error *err);
+/* Waits, then calls `fn` for each that was kept, the oldest first; *dropped: how many were not. */
+enum xm_status xm_queue_trace(struct xm_queue *q, xm_trace_fn fn, void *ctx,
+                              uint64_t *dropped, struct xm_error *err);
+
+/* For those who do a launch's work themselves while the queue is empty: from when to when of
+ * xm_now(). `name` outlives the queue. */
+void xm_queue_add_host(struct xm_queue *q, const char *name, double start, double end);
+/* What the caller enqueues by xm_queue_native between these two is measured as one launch. */
+void xm_queue_begin_native(struct xm_queue *q);
+void xm_queue_end_native(struct xm_queue *q, const char *name);
 
 #ifdef __cplusplus
 }

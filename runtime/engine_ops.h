@@ -58,8 +58,8 @@ struct xm_engine_ops {
     enum xm_status (*run)(struct xm_queue *q, struct xm_kernel *k,
                           const struct xm_arg *args, uint32_t n_args,
                           const struct xm_launch *launch, struct xm_error *err);
-    enum xm_status (*run_host)(struct xm_queue *q, xm_host_fn fn, const void *ctx,
-                               size_t ctx_bytes, struct xm_error *err);
+    enum xm_status (*run_host)(struct xm_queue *q, const char *name, xm_host_fn fn,
+                               const void *ctx, size_t ctx_bytes, struct xm_error *err);
     enum xm_status (*write)(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
                             const void *src, uint64_t bytes, struct xm_error *err);
     enum xm_status (*read)(struct xm_queue *q, const struct xm_buffer *src,
@@ -72,11 +72,21 @@ struct xm_engine_ops {
                            uint8_t value, uint64_t bytes, struct xm_error *err);
     enum xm_status (*flush)(struct xm_queue *q, struct xm_error *err);
     enum xm_status (*finish)(struct xm_queue *q, struct xm_error *err);
-    /* NULL: the engine measures nothing. The queue is finished. */
-    enum xm_status (*profile)(struct xm_queue *q, xm_profile_fn fn, void *ctx,
-                              struct xm_error *err);
     /* The native queue for interop; NULL: none. */
     void *(*queue_native)(struct xm_queue *q);
+    const struct xm_measuring_ops *measuring; /* NULL: the engine measures nothing */
+};
+
+/* Called for queues that measure only; those that hand out times, with the queue finished. */
+struct xm_measuring_ops {
+    enum xm_status (*profile)(struct xm_queue *q, xm_profile_fn fn, void *ctx,
+                              struct xm_error *err);
+    void (*reset_profile)(struct xm_queue *q);
+    enum xm_status (*begin_trace)(struct xm_queue *q, struct xm_error *err);
+    void (*trace)(struct xm_queue *q, xm_trace_fn fn, void *ctx, uint64_t *dropped);
+    void (*add_host)(struct xm_queue *q, const char *name, double start, double end);
+    void (*begin_native)(struct xm_queue *q);
+    void (*end_native)(struct xm_queue *q, const char *name);
 };
 
 enum { XM_KERNEL_BUCKETS = 128 };
@@ -125,6 +135,8 @@ struct xm_refused_kernel {
 struct xm_queue {
     struct xm_engine *engine; /* referenced */
     uint64_t waits, kernels;
+    uint32_t label; /* of what is enqueued */
+    bool measures;  /* set by queue_create  */
 };
 
 /* Initialises the head of a new engine with one reference; config NULL: the defaults. The

@@ -6,6 +6,7 @@
 
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/gpu_plugin.h"
+#include "plugin/gpu/profile.h"
 #include "plugin/gpu/step_checker.h"
 
 /* ---- requests ---- */
@@ -108,6 +109,7 @@ static const struct xm_infer_ops infer_ops = {
     .stats = infer_stats,
     .check = infer_check,
     .destroy = infer_destroy,
+    .profile = &xm_request_profile_ops,
 };
 
 enum xm_status
@@ -281,6 +283,7 @@ static const struct xm_infer_ops control_ops = {
     .resume = infer_resume,
     .stats = infer_stats,
     .check = infer_check,
+    .profile = &xm_request_profile_ops,
 };
 
 enum xm_status

@@ -33,6 +33,7 @@ add_cost(struct xm_step_cost *cost, const struct xm_weight *w, uint64_t times)
     const uint64_t bytes = xm_weight_bytes(w) / w->experts * times;
     cost->bytes += bytes;
     cost->expert_bytes += w->experts > 1 ? bytes : 0;
+    cost->all_expert_bytes += w->experts > 1 ? xm_weight_bytes(w) : 0;
     cost->multiply_adds += w->rows * w->cols * times;
 }
 
@@ -48,7 +49,7 @@ static enum xm_status
 lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *desc,
                struct xm_step_operand *operands)
 {
-    struct xm_step_cost cost = {.result = XM_LINEAR_Y};
+    struct xm_step_cost cost = {.result = XM_LINEAR_Y, .picked = 1 + XM_LINEAR_ADDEND};
     XM_TRY(xm_lower_input(l, n, 0, &operands[XM_LINEAR_X]));
     desc->src = xm_lower_element_of(l, &operands[XM_LINEAR_X]);
     desc->dst = xm_lower_element(&n->out[0]);
@@ -134,7 +135,9 @@ lower_matmul(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 0, desc.c, &operands[XM_MATMUL_C]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_matmul_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, NULL);
+    const struct xm_step_cost cost = {.result = XM_MATMUL_C,
+                                      .inner = desc.transpose_a ? 2 : 1};
+    return finish(l, n, primitive, operands, &cost);
 }
 
 /* The axis operand of a gather, normalised; -1 when it is not a constant. */
@@ -160,7 +163,10 @@ lower_embedding(struct xm_lower *l, struct xm_node *n, const struct xm_step_oper
     struct xm_step_operand operands[XM_EMBEDDING_N_OPERANDS] = {[XM_EMBEDDING_IDS] =
                                                                     *ids};
     XM_TRY(xm_lower_result(l, n, 0, desc.dst, &operands[XM_EMBEDDING_Y]));
-    return finish(l, n, primitive, operands, NULL);
+    const struct xm_weight *table = &desc.weight->host;
+    const struct xm_step_cost cost = {.result = XM_EMBEDDING_Y,
+                                      .row_bytes = xm_weight_bytes(table) / table->rows};
+    return finish(l, n, primitive, operands, &cost);
 }
 
 static enum xm_status
@@ -183,7 +189,8 @@ lower_gather(struct xm_lower *l, struct xm_node *n)
     XM_TRY(xm_lower_result(l, n, 0, desc.element, &operands[XM_GATHER_Y]));
     struct xm_primitive *primitive = NULL;
     XM_TRY(xm_gather_create(l->p->engine, &desc, &primitive, l->err));
-    return finish(l, n, primitive, operands, NULL);
+    const struct xm_step_cost cost = {.result = XM_GATHER_Y, .picked = 1 + XM_GATHER_X};
+    return finish(l, n, primitive, operands, &cost);
 }
 
 /* Elements of a row of n's results; 0: that depends. */
@@ -420,6 +427,19 @@ attention_desc(struct xm_lower *l, const struct xm_node *n, struct xm_attention_
     return xm_lower_f32_buffer(l, xm_in(n, XM_ATTENTION_SINKS), &d->sinks);
 }
 
+static struct xm_step_cost
+attention_cost(const struct xm_attention_desc *d)
+{
+    const uint64_t width = (uint64_t)d->d + d->dv, scales = 2 * sizeof(float);
+    const uint64_t head =
+        width * xm_element_bits(d->cache) / 8 + (d->cache == XM_I8 ? scales : 0);
+    return (struct xm_step_cost){.result = XM_ATTENTION_OUT,
+                                 .key_bytes = d->heads_kv * head,
+                                 .key_multiply_adds = d->heads_q * width,
+                                 .window = d->window,
+                                 .causal = d->causal};
+}
+
 static enum xm_status
 lower_attention(struct xm_lower *l, struct xm_node *n)
 {
@@ -462,6 +482,7 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
     struct xm_step *step = NULL;
     XM_TRY(xm_lower_step(l, n, XM_STEP_ATTENTION, primitive, operands, &step));
     step->layer = layer;
+    step->cost = attention_cost(&desc);
     return XM_OK;
 }
 

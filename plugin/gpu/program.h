@@ -84,12 +84,25 @@ struct xm_region {
     const struct xm_value **values;
 };
 
-/* What a step's weights cost for each row of its result. */
+/* What a step's weights cost for each row of its result, and what else its operands' shapes do not
+ * say of its work (step_work.h). */
 struct xm_step_cost {
-    uint64_t bytes;         /* read; of experts, those of one token */
-    uint64_t expert_bytes;  /* of them: of routed experts           */
-    uint64_t multiply_adds; /* with a weight                        */
-    uint32_t result;        /* which operand                        */
+    uint64_t bytes;            /* read; of experts, those of one token           */
+    uint64_t expert_bytes;     /* of them: of routed experts                     */
+    uint64_t all_expert_bytes; /* of all routed experts: no run reads more       */
+    uint64_t row_bytes;        /* of a table, for each row of the result         */
+    uint64_t multiply_adds;    /* with a weight                                  */
+    uint32_t result;           /* which operand                                  */
+    uint32_t
+        picked; /* 1 + the operand of which as much is read as is written; 0: none      */
+    uint32_t
+        inner; /* activations multiplied: the axis of operand 0 that is summed over, 1
+                        being its last; 0: they are not */
+    /* of attention, for each position of the cache: */
+    uint64_t key_bytes;         /* of K, V and their scales    */
+    uint64_t key_multiply_adds; /* by a token that sees it     */
+    uint64_t window;            /* positions seen; 0: all      */
+    bool causal;
 };
 
 struct xm_step_operand {
@@ -121,7 +134,7 @@ struct xm_step {
     struct xm_expert_cache *experts; /* … and a cache of them; owned; NULL: none     */
     const struct xm_node *node; /* while the graph is kept; NULL: a region of several */
     const struct xm_region *region; /* HOST, which always keeps the graph */
-    struct xm_step_cost cost;       /* zero: reads no weight, or a table               */
+    struct xm_step_cost cost;       /* bytes zero: reads no weight, or a table         */
 };
 
 /* One cached layer; layers that share a cache share an entry. */

@@ -24,8 +24,11 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
     r->cut = xm_calloc(p->ports.n_inputs + 1, sizeof(*r->cut));
     r->results = xm_calloc(p->ports.n_outputs + 1, sizeof(*r->results));
     r->sizes = xm_calloc(p->n_values + 1, sizeof(*r->sizes));
+    if (p->config.profiling)
+        r->sums = xm_calloc(p->n_steps + 1, sizeof(*r->sums));
     enum xm_status s = XM_OK;
-    if (!r->inputs || !r->chunk || !r->cut || !r->results || !r->sizes)
+    if (!r->inputs || !r->chunk || !r->cut || !r->results || !r->sizes ||
+        (p->config.profiling && !r->sums))
         s = xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
     if (s == XM_OK)
         s = xm_pool_create(p->engine, 0, &r->pool, err);
@@ -74,6 +77,7 @@ xm_request_destroy(struct xm_request *r)
     xm_free(r->cut);
     xm_free(r->results);
     xm_free(r->sizes);
+    xm_free(r->sums);
     xm_free(r);
     xm_program_unref(p);
 }

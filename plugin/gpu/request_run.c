@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "transformations/graph/symbols.h"
 
@@ -236,6 +237,19 @@ is_empty(const struct xm_request *r, const struct xm_step *s)
     return is_empty;
 }
 
+/* Its time begins when what it waits for is done. */
+static enum xm_status
+run_host(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    if (!xm_queue_measures(r->queue))
+        return xm_request_run_host(r, s, err);
+    XM_TRY(xm_queue_finish(r->queue, err));
+    const double start = xm_now();
+    XM_TRY(xm_request_run_host(r, s, err));
+    xm_queue_add_host(r->queue, "host reference", start, xm_now());
+    return XM_OK;
+}
+
 static enum xm_status
 run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
@@ -249,7 +263,7 @@ run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     case XM_STEP_ATTENTION:
         return run_attention(r, s, err);
     case XM_STEP_HOST:
-        return xm_request_run_host(r, s, err);
+        return run_host(r, s, err);
     case XM_STEP_PRIMITIVE:
         break;
     }
@@ -294,6 +308,9 @@ run_steps(struct xm_request *r, struct xm_error *err)
         if (is_empty(r, &p->steps[i]))
             continue;
         xm_debug(XM_DEBUG_STEPS, "%u %s '%s'", i, p->steps[i].op, p->steps[i].name);
+        xm_queue_label(r->queue, i);
+        if (r->sums)
+            xm_request_count_step(r, i);
         enum xm_status s = run_step(r, &p->steps[i], err);
         if (s == XM_OK && r->hook)
             s = call_hook(r, i, err);
@@ -312,8 +329,9 @@ run_planned(struct xm_request *r, const struct xm_host_tensor *inputs,
     XM_TRY(xm_request_make_plan(r, err));
     XM_TRY(write_inputs(r, inputs, err));
     XM_TRY(write_shape_values(r, err));
-    XM_TRY(run_steps(r, err));
-    return xm_queue_flush(r->queue, err);
+    const enum xm_status s = run_steps(r, err);
+    xm_queue_label(r->queue, XM_NO_LABEL);
+    return s == XM_OK ? xm_queue_flush(r->queue, err) : s;
 }
 
 enum xm_status

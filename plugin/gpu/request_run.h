@@ -7,6 +7,7 @@
 
 #include "plugin/bind.h"
 #include "plugin/gpu/kv/kv_rows.h"
+#include "plugin/gpu/profile.h"
 #include "plugin/gpu/request.h"
 #include "runtime/pool.h"
 #include "transformations/graph/evaluate.h"
@@ -57,6 +58,7 @@ struct xm_request {
     xm_step_hook hook;
     void *hook_ctx;
     struct xm_request_stats stats;
+    struct xm_step_sum *sums; /* by step; NULL: without PERF_COUNT */
 };
 
 /* request_plan.c: r->plan for the current bindings. */

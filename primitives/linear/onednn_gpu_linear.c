@@ -166,7 +166,7 @@ run(void *linear, const struct xm_library_call *call, struct xm_scratch *s,
     struct xm_queue *queue, struct xm_error *err)
 {
     const struct linear *l = linear;
-    struct xm_onednn_spans spans = {.arg = {{NULL, 0}}};
+    struct xm_onednn_spans spans = {.name = "linear_gemm_onednn_gpu"};
     struct xm_onednn_stream *stream;
     if (l->scratch_bytes)
         XM_TRY(xm_scratch_take(s, l->scratch_bytes,

@@ -355,7 +355,8 @@ enqueue_stretch(struct linear *l, const struct operands *o, uint64_t first, uint
         p.w = xm_buffer_host_ptr(o->w);
         p.bias = bias ? bias + first : NULL;
         p.y = y + at * w->rows + first;
-        XM_TRY(xm_queue_run_host(queue, multiply, &p, sizeof(p), err));
+        XM_TRY(
+            xm_queue_run_host(queue, "linear_gemm_onednn", multiply, &p, sizeof(p), err));
         t = at + m;
     }
     return XM_OK;

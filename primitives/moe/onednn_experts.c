@@ -286,7 +286,8 @@ spans_of(const struct call *c, enum product product, uint64_t expert, uint64_t r
     const struct xm_onednn_span x = {c->b->xy, row * o->hidden * 2},
                                 y = {c->b->xy, row * o->hidden * sizeof(float)},
                                 g = {c->b->gh, g_at}, h = {c->b->gh, h_at};
-    struct xm_onednn_spans spans = {.arg = {{NULL, 0}}};
+    struct xm_onednn_spans spans = {.name = product == DOWN ? "moe_gemm_down_onednn"
+                                                            : "moe_gemm_gate_up_onednn"};
     xm_onednn_weight_spans(o->weight[product], expert, &spans);
     spans.arg[XM_ONEDNN_X] = product == DOWN ? h : x;
     spans.arg[XM_ONEDNN_Y] = product == GATE ? g : product == UP ? h : y;

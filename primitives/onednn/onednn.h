@@ -8,8 +8,8 @@
  *   xm_onednn_stream   a queue of ours as oneDNN sees it, for the length of one run
  *
  * Only Intel GPUs have one, and only in builds with a oneDNN that was built for OpenCL;
- * everywhere else there is a sentence that says so. Kernels that oneDNN enqueues are not
- * measured by PERF_COUNT.
+ * everywhere else there is a sentence that says so. PERF_COUNT measures a matmul as one launch, whatever
+ * oneDNN enqueues for it.
  */
 #ifndef XM_PRIMITIVES_ONEDNN_ONEDNN_H
 #define XM_PRIMITIVES_ONEDNN_ONEDNN_H
@@ -64,6 +64,7 @@ struct xm_onednn_span {
 struct xm_onednn_spans {
     struct xm_onednn_span arg[XM_ONEDNN_ARG_COUNT];
     uint64_t most_rows; /* no group has more; at most m; 0: not known */
+    const char *name;   /* in measurements, static; NULL: it is in none */
 };
 
 struct xm_onednn;

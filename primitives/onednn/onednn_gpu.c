@@ -48,6 +48,7 @@ struct xm_onednn_matmul {
 
 struct xm_onednn_stream {
     struct xm_onednn *onednn; /* borrowed for the run */
+    struct xm_queue *queue;   /* of the run           */
     dnnl_stream_t dnnl;
 };
 
@@ -370,6 +371,7 @@ xm_onednn_begin(struct xm_onednn *o, struct xm_queue *queue,
     if (!s)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a stream of oneDNN");
     s->onednn = o;
+    s->queue = queue;
     dnnl_status_t status =
         dnnl_ocl_interop_stream_create(&s->dnnl, o->dnnl, xm_queue_native(queue));
     if (status != dnnl_success) {
@@ -434,9 +436,13 @@ xm_onednn_matmul_run(struct xm_onednn_matmul *m, struct xm_onednn_stream *stream
     for (int a = 0; a < XM_ONEDNN_ARG_COUNT && status == XM_OK; a++)
         status = resolve(&spans->arg[a], &handles.arg[a], &views[a], err);
     if (status == XM_OK) {
+        if (spans->name)
+            xm_queue_begin_native(stream->queue);
         dnnl_status_t code =
             xm_onednn_execute(m->primitive, m->onednn->dnnl, stream->dnnl, &m->problem,
                               &handles, make_memory);
+        if (spans->name)
+            xm_queue_end_native(stream->queue, spans->name);
         char what[96];
         print_problem(&m->problem, what, sizeof(what));
         if (code != dnnl_success)

@@ -186,6 +186,7 @@ run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args, uint32_t
     l->defines = k->defines;
     l->n_args = n_args;
     l->launch = *launch;
+    l->label = q->label;
     if (n_args)
         memcpy(l->args, args, n_args * sizeof(*args));
     e->n_launches++;
@@ -196,9 +197,10 @@ run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args, uint32_t
 }
 
 static enum xm_status
-run_host(struct xm_queue *q, xm_host_fn fn, const void *ctx, size_t ctx_bytes,
-         struct xm_error *err)
+run_host(struct xm_queue *q, const char *name, xm_host_fn fn, const void *ctx,
+         size_t ctx_bytes, struct xm_error *err)
 {
+    (void)name;
     XM_TRY(enter(q->engine, XM_FAKE_RUN_HOST, err));
     void *copy = xm_malloc(ctx_bytes);
     if (!copy)

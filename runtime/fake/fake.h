@@ -38,6 +38,7 @@ struct xm_fake_launch {
     uint32_t n_args;
     struct xm_arg args[XM_FAKE_MAX_ARGS];
     struct xm_launch launch; /* with its zeros filled in */
+    uint32_t label;          /* the queue's             */
 };
 
 typedef void (*xm_fake_fn)(const struct xm_fake_launch *launch, void *ctx);

@@ -85,14 +85,27 @@ struct ocl_kernel {
     pthread_mutex_t lock;
 };
 
-/* Device times of a queue's kernels. Zero-initialise. */
+/* Whose time it is. The texts outlive the queue. */
+struct ocl_launch_id {
+    uint32_t label;
+    const char *name, *defines;
+};
+
+/* Device times of what a queue has run. Zero-initialise. */
 struct ocl_times {
     struct ocl_event *events; /* since the last wait */
     size_t n_events, events_capacity;
-    struct ocl_total *totals; /* before that, by kernel */
+    struct ocl_total *totals; /* before that, by label and kernel */
     size_t n_totals, totals_capacity;
-    uint64_t n_refused; /* runs of which the driver does not say the time */
-    cl_int refusal;     /* its code for the last of them */
+    size_t
+        found; /* the total that was looked up last: the next is most often behind it */
+    uint64_t n_refused;           /* runs of which the driver does not say the time */
+    cl_int refusal;               /* its code for the last of them */
+    uint64_t n_lost;              /* runs for whose total there was no memory */
+    struct xm_launch_span *trace; /* [XM_TRACE_LAUNCHES], a ring; NULL: none is kept */
+    uint64_t n_traced;            /* so far, also those that are dropped */
+    uint64_t n_missing;           /* in the trace: what went unmeasured           */
+    double host_ns;               /* xm_now() is so far ahead of the device's clock */
 };
 
 /* A device of the list. */
@@ -174,19 +187,27 @@ enum xm_status xm_ocl_kernel_create(struct xm_engine *e, const char *name,
                                     struct xm_build_report *report, struct xm_error *err);
 void xm_ocl_kernel_destroy(struct xm_kernel *k);
 
-/* Whether the queues of an engine measure. */
-bool xm_ocl_measures(const struct xm_engine *e);
-/* Room for an event; false: the launch goes unmeasured. */
-bool xm_ocl_times_reserve(struct ocl_times *t);
-/* Takes over an event for which room was reserved. */
-void xm_ocl_times_add(struct ocl_times *t, cl_event event,
-                      const struct xm_kernel *kernel);
+/* Room for an event; false: the launch goes unmeasured, which is counted. */
+bool xm_ocl_times_reserve(struct ocl_times *t, const struct ocl_launch_id *id);
+/* Takes over events for which room was reserved. `since` NULL: the launch is the event's command;
+ * else it is all between the two. */
+void xm_ocl_times_add(struct ocl_times *t, cl_event since, cl_event event,
+                      const struct ocl_launch_id *id);
+/* The same for what the host has done; nanoseconds of xm_now(). */
+void xm_ocl_times_add_host(struct ocl_times *t, double start_ns, double end_ns,
+                           const struct ocl_launch_id *id);
 /* Sums the events, which have all ended. */
 void xm_ocl_times_sum(struct ocl_times *t);
-/* Hands out the sums and begins anew; fails, after that, when times are missing that the driver
- * has refused. */
-enum xm_status xm_ocl_times_take(struct ocl_times *t, xm_profile_fn fn, void *ctx,
+/* Hands out the sums since the last reset; fails, after that, when times are missing that the
+ * driver has refused. */
+enum xm_status xm_ocl_times_give(const struct ocl_times *t, xm_profile_fn fn, void *ctx,
                                  struct xm_error *err);
+void xm_ocl_times_reset(struct ocl_times *t);
+/* From now on launches are kept one by one; `marker` has ended at `host_ns` of xm_now(). */
+enum xm_status xm_ocl_times_begin_trace(struct ocl_times *t, cl_event marker,
+                                        double host_ns, struct xm_error *err);
+void xm_ocl_times_trace(const struct ocl_times *t, xm_trace_fn fn, void *ctx,
+                        uint64_t *dropped);
 /* Prints the sums with XM_DEBUG=times; frees. */
 void xm_ocl_times_end(struct ocl_times *t);
 
@@ -196,8 +217,9 @@ void xm_ocl_queue_destroy(struct xm_queue *q);
 enum xm_status xm_ocl_queue_run(struct xm_queue *q, struct xm_kernel *k,
                                 const struct xm_arg *args, uint32_t n_args,
                                 const struct xm_launch *launch, struct xm_error *err);
-enum xm_status xm_ocl_queue_run_host(struct xm_queue *q, xm_host_fn fn, const void *ctx,
-                                     size_t ctx_bytes, struct xm_error *err);
+enum xm_status xm_ocl_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn,
+                                     const void *ctx, size_t ctx_bytes,
+                                     struct xm_error *err);
 enum xm_status xm_ocl_queue_write(struct xm_queue *q, struct xm_buffer *dst,
                                   uint64_t offset, const void *src, uint64_t bytes,
                                   struct xm_error *err);
@@ -213,8 +235,7 @@ enum xm_status xm_ocl_queue_fill(struct xm_queue *q, struct xm_buffer *dst,
                                  struct xm_error *err);
 enum xm_status xm_ocl_queue_flush(struct xm_queue *q, struct xm_error *err);
 enum xm_status xm_ocl_queue_finish(struct xm_queue *q, struct xm_error *err);
-enum xm_status xm_ocl_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
-                                    struct xm_error *err);
 void *xm_ocl_queue_native(struct xm_queue *q);
+extern const struct xm_measuring_ops xm_ocl_measuring;
 
 #endif

@@ -55,8 +55,8 @@ static const struct xm_engine_ops ocl_ops = {
     .fill = xm_ocl_queue_fill,
     .flush = xm_ocl_queue_flush,
     .finish = xm_ocl_queue_finish,
-    .profile = xm_ocl_queue_profile,
     .queue_native = xm_ocl_queue_native,
+    .measuring = &xm_ocl_measuring,
 };
 
 enum xm_status

@@ -16,6 +16,7 @@
 
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
 struct ocl_queue {
@@ -24,6 +25,8 @@ struct ocl_queue {
     cl_command_queue first; /* for launches of a new kind; NULL: none yet */
     bool out_of_order;
     bool busy; /* something was enqueued since the last wait */
+    cl_event
+        native; /* a marker before what others enqueue; NULL: they do not, or are not measured */
     struct ocl_times times;
 };
 
@@ -31,6 +34,30 @@ static struct ocl_queue *
 ocl_queue(const struct xm_queue *q)
 {
     return (struct ocl_queue *)q;
+}
+
+/* What is enqueued now. */
+static struct ocl_launch_id
+id_of(const struct ocl_queue *q, const char *name, const char *defines)
+{
+    return (struct ocl_launch_id){q->base.label, name, defines};
+}
+
+/* Enqueued copies, fills and host functions have an event when this gives a place for it. */
+static cl_event *
+event_for(struct ocl_queue *q, const char *name, cl_event *event)
+{
+    const struct ocl_launch_id id = id_of(q, name, "");
+    *event = NULL;
+    return q->base.measures && xm_ocl_times_reserve(&q->times, &id) ? event : NULL;
+}
+
+static void
+add_event(struct ocl_queue *q, const char *name, cl_event event)
+{
+    const struct ocl_launch_id id = id_of(q, name, "");
+    if (event)
+        xm_ocl_times_add(&q->times, NULL, event, &id);
 }
 
 static const struct ocl_usm *
@@ -48,7 +75,8 @@ xm_ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_err
     q->out_of_order = base->config.queue_type == XM_QUEUE_OUT_OF_ORDER;
     struct ocl_signals signals;
     xm_ocl_block_interrupt(&signals);
-    enum xm_status status = xm_ocl_create_queue(ocl_engine(base), xm_ocl_measures(base),
+    q->base.measures = base->config.profiling || xm_debug_on(XM_DEBUG_TIMES);
+    enum xm_status status = xm_ocl_create_queue(ocl_engine(base), q->base.measures,
                                                 q->out_of_order, &q->queue, err);
     xm_ocl_unblock_interrupt(&signals);
     if (status != XM_OK) {
@@ -181,11 +209,12 @@ static enum xm_status
 enqueue(struct ocl_queue *q, const struct ocl_kernel *k, const struct xm_launch *l,
         struct xm_error *err)
 {
-    bool measure = xm_ocl_measures(q->base.engine) && xm_ocl_times_reserve(&q->times);
+    const struct ocl_launch_id id = id_of(q, k->base.name, k->base.defines);
+    const bool measure = q->base.measures && xm_ocl_times_reserve(&q->times, &id);
     cl_event event = NULL;
     cl_int code = launch_on(q->queue, k, l, measure ? &event : NULL);
     if (event)
-        xm_ocl_times_add(&q->times, event, &k->base);
+        xm_ocl_times_add(&q->times, NULL, event, &id);
     return check_launched(keep_order(q, code), k, l, err);
 }
 
@@ -264,8 +293,9 @@ run_first(struct ocl_queue *q, struct ocl_kernel *k, const struct xm_launch *l,
     XM_TRY(check_launched(launch_on(q->first, k, l, &event), k, l, err));
     code = clFinish(q->first);
     const uint64_t waited = waited_ns(event);
-    if (xm_ocl_measures(&e->base) && xm_ocl_times_reserve(&q->times))
-        xm_ocl_times_add(&q->times, event, &k->base);
+    const struct ocl_launch_id id = id_of(q, k->base.name, k->base.defines);
+    if (q->base.measures && xm_ocl_times_reserve(&q->times, &id))
+        xm_ocl_times_add(&q->times, NULL, event, &id);
     else
         clReleaseEvent(event);
     if (code != CL_SUCCESS)
@@ -293,26 +323,38 @@ xm_ocl_queue_run(struct xm_queue *base, struct xm_kernel *kernel,
     return status;
 }
 
+/* Where the device has no native kernels. */
+static enum xm_status
+call_host(struct xm_queue *base, const char *name, xm_host_fn fn, const void *ctx,
+          size_t ctx_bytes, struct xm_error *err)
+{
+    XM_TRY(xm_queue_finish(base, err));
+    void *copy = ctx_bytes ? xm_malloc(ctx_bytes) : NULL;
+    if (ctx_bytes && !copy)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a host step");
+    if (copy)
+        memcpy(copy, ctx, ctx_bytes);
+    const double start = base->measures ? xm_now() : 0.0;
+    fn(copy);
+    if (base->measures)
+        xm_queue_add_host(base, name, start, xm_now());
+    xm_free(copy);
+    return XM_OK;
+}
+
 enum xm_status
-xm_ocl_queue_run_host(struct xm_queue *base, xm_host_fn fn, const void *ctx,
-                      size_t ctx_bytes, struct xm_error *err)
+xm_ocl_queue_run_host(struct xm_queue *base, const char *name, xm_host_fn fn,
+                      const void *ctx, size_t ctx_bytes, struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
-    if (!xm_device_really_has(&base->engine->info, XM_CAP_NATIVE_KERNEL)) {
-        XM_TRY(xm_queue_finish(base, err));
-        void *copy = ctx_bytes ? xm_malloc(ctx_bytes) : NULL;
-        if (ctx_bytes && !copy)
-            return xm_fail(err, XM_NO_MEMORY, "no memory for a host step");
-        if (copy)
-            memcpy(copy, ctx, ctx_bytes);
-        fn(copy);
-        xm_free(copy);
-        return XM_OK;
-    }
+    cl_event event;
+    if (!xm_device_really_has(&base->engine->info, XM_CAP_NATIVE_KERNEL))
+        return call_host(base, name, fn, ctx, ctx_bytes, err);
     /* The driver copies the arguments; the cast drops a const that it does not. */
-    cl_int code =
-        clEnqueueNativeKernel(q->queue, fn, ctx_bytes ? (void *)(uintptr_t)ctx : NULL,
-                              ctx_bytes, 0, NULL, NULL, 0, NULL, NULL);
+    cl_int code = clEnqueueNativeKernel(
+        q->queue, fn, ctx_bytes ? (void *)(uintptr_t)ctx : NULL, ctx_bytes, 0, NULL, NULL,
+        0, NULL, event_for(q, name, &event));
+    add_event(q, name, event);
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
@@ -364,8 +406,10 @@ xm_ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t o
                                     (const char *)src->native + offset, bytes, 0, NULL,
                                     NULL);
     code = keep_order(q, code);
-    if (code == CL_SUCCESS)
+    if (code == CL_SUCCESS) {
+        xm_ocl_times_sum(&q->times); /* all of them lie before the read */
         return XM_OK;
+    }
     return xm_ocl_fail_wait(err, code, "a read from the device",
                             "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
 }
@@ -380,13 +424,15 @@ xm_ocl_queue_copy(struct xm_queue *base, const struct xm_buffer *src, uint64_t s
         return xm_fail(err, XM_UNSUPPORTED, "a copy between %s and %s memory",
                        xm_memory_kind_text(src->kind), xm_memory_kind_text(dst->kind));
     cl_int code;
+    cl_event event, *at = event_for(q, "copy", &event);
     if (is_cl_mem(src))
         code = clEnqueueCopyBuffer(q->queue, src->native, dst->native, src_offset,
-                                   dst_offset, bytes, 0, NULL, NULL);
+                                   dst_offset, bytes, 0, NULL, at);
     else
         code = usm_of(base)->memcpy(q->queue, CL_FALSE, (char *)dst->native + dst_offset,
                                     (const char *)src->native + src_offset, bytes, 0,
-                                    NULL, NULL);
+                                    NULL, at);
+    add_event(q, "copy", event);
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
@@ -401,12 +447,14 @@ xm_ocl_queue_fill(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
 {
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
+    cl_event event, *at = event_for(q, "fill", &event);
     if (is_cl_mem(dst))
         code = clEnqueueFillBuffer(q->queue, dst->native, &value, 1, offset, bytes, 0,
-                                   NULL, NULL);
+                                   NULL, at);
     else
         code = usm_of(base)->fill(q->queue, (char *)dst->native + offset, &value, 1,
-                                  bytes, 0, NULL, NULL);
+                                  bytes, 0, NULL, at);
+    add_event(q, "fill", event);
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
         return XM_OK;
@@ -434,16 +482,87 @@ xm_ocl_queue_finish(struct xm_queue *base, struct xm_error *err)
     return XM_OK;
 }
 
-enum xm_status
-xm_ocl_queue_profile(struct xm_queue *base, xm_profile_fn fn, void *ctx,
-                     struct xm_error *err)
-{
-    return xm_ocl_times_take(&ocl_queue(base)->times, fn, ctx, err);
-}
-
 void *
 xm_ocl_queue_native(struct xm_queue *q)
 {
     ocl_queue(q)->busy = true; /* with what the caller is about to enqueue */
     return ocl_queue(q)->queue;
 }
+
+/* ---- measurements -------------------------------------------------------------------- */
+
+static enum xm_status
+give_times(struct xm_queue *base, xm_profile_fn fn, void *ctx, struct xm_error *err)
+{
+    return xm_ocl_times_give(&ocl_queue(base)->times, fn, ctx, err);
+}
+
+static void
+reset_times(struct xm_queue *base)
+{
+    xm_ocl_times_reset(&ocl_queue(base)->times);
+}
+
+/* A marker that ends now says how far the device's clock is from the host's. */
+static enum xm_status
+begin_trace(struct xm_queue *base, struct xm_error *err)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    cl_event marker = NULL;
+    cl_int code = clEnqueueMarkerWithWaitList(q->queue, 0, NULL, &marker);
+    if (code == CL_SUCCESS)
+        code = clFinish(q->queue);
+    const double now = xm_now();
+    enum xm_status s =
+        code == CL_SUCCESS
+            ? xm_ocl_times_begin_trace(&q->times, marker, 1e9 * now, err)
+            : xm_ocl_fail_wait(err, code, "clEnqueueMarkerWithWaitList", "a trace");
+    if (marker)
+        clReleaseEvent(marker);
+    return s;
+}
+
+static void
+give_trace(struct xm_queue *base, xm_trace_fn fn, void *ctx, uint64_t *dropped)
+{
+    xm_ocl_times_trace(&ocl_queue(base)->times, fn, ctx, dropped);
+}
+
+static void
+add_host(struct xm_queue *base, const char *name, double start, double end)
+{
+    const struct ocl_launch_id id = id_of(ocl_queue(base), name, "");
+    xm_ocl_times_add_host(&ocl_queue(base)->times, 1e9 * start, 1e9 * end, &id);
+}
+
+static void
+begin_native(struct xm_queue *base)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    if (clEnqueueMarkerWithWaitList(q->queue, 0, NULL, &q->native) != CL_SUCCESS)
+        q->native = NULL;
+}
+
+static void
+end_native(struct xm_queue *base, const char *name)
+{
+    struct ocl_queue *q = ocl_queue(base);
+    const struct ocl_launch_id id = id_of(q, name, "");
+    cl_event after = NULL;
+    if (q->native && xm_ocl_times_reserve(&q->times, &id) &&
+        clEnqueueMarkerWithWaitList(q->queue, 0, NULL, &after) == CL_SUCCESS)
+        xm_ocl_times_add(&q->times, q->native, after, &id);
+    else if (q->native)
+        clReleaseEvent(q->native);
+    q->native = NULL;
+}
+
+const struct xm_measuring_ops xm_ocl_measuring = {
+    .profile = give_times,
+    .reset_profile = reset_times,
+    .begin_trace = begin_trace,
+    .trace = give_trace,
+    .add_host = add_host,
+    .begin_native = begin_native,
+    .end_native = end_native,
+};

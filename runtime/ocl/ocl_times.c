@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device times of kernels (PERF_COUNT, XM_DEBUG=times): events since the last wait, and their sums
- * by kernel before that, so that a long run takes no more memory than a short one.
+ * Device times (PERF_COUNT, XM_DEBUG=times): events since the last wait, and their sums by label
+ * and kernel before that, so that a long run takes no more memory than a short one. A trace keeps
+ * launches one by one, so many of them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/log.h"
@@ -13,20 +15,19 @@
 enum { MAX_EVENTS = 1 << 16 }; /* between two waits; what is more goes unmeasured */
 
 struct ocl_event {
+    cl_event since; /* NULL: `event` is the launch itself */
     cl_event event;
-    const struct xm_kernel *kernel;
+    struct ocl_launch_id id;
+};
+
+struct ocl_sum {
+    uint64_t runs, ns, unmeasured;
 };
 
 struct ocl_total {
-    const struct xm_kernel *kernel;
-    uint64_t runs, ns;
+    struct ocl_launch_id id;
+    struct ocl_sum now, before; /* the last reset */
 };
-
-bool
-xm_ocl_measures(const struct xm_engine *e)
-{
-    return e->config.profiling || xm_debug_on(XM_DEBUG_TIMES);
-}
 
 /* Room for one more of `bytes` behind n; false: no memory. */
 static bool
@@ -43,110 +44,269 @@ grow(void **list, size_t n, size_t *capacity, size_t bytes)
     return true;
 }
 
+/* ---- sums ---------------------------------------------------------------------------- */
+
+/* Names and defines are one text for each kernel. */
+static bool
+is_same(const struct ocl_launch_id *a, const struct ocl_launch_id *b)
+{
+    return a->label == b->label && a->name == b->name && a->defines == b->defines;
+}
+
+/* NULL: no memory, the launch is not counted. Runs are alike: the search begins behind the last
+ * one that was found. */
+static struct ocl_total *
+total_of(struct ocl_times *t, const struct ocl_launch_id *id)
+{
+    for (size_t i = 0; i < t->n_totals; i++) {
+        const size_t at = (t->found + 1 + i) % t->n_totals;
+        if (!is_same(&t->totals[at].id, id))
+            continue;
+        t->found = at;
+        return &t->totals[at];
+    }
+    void *list = t->totals;
+    const bool ok = grow(&list, t->n_totals, &t->totals_capacity, sizeof(*t->totals));
+    t->totals = list;
+    if (!ok) {
+        t->n_lost++;
+        return NULL;
+    }
+    t->found = t->n_totals++;
+    t->totals[t->found] = (struct ocl_total){.id = *id};
+    return &t->totals[t->found];
+}
+
+static void
+count_unmeasured(struct ocl_times *t, const struct ocl_launch_id *id)
+{
+    struct ocl_total *total = total_of(t, id);
+    t->n_missing++;
+    if (!total)
+        return;
+    total->now.runs++;
+    total->now.unmeasured++;
+}
+
+static void
+count(struct ocl_times *t, const struct xm_launch_span *span,
+      const struct ocl_launch_id *id)
+{
+    struct ocl_total *total = total_of(t, id);
+    if (t->trace)
+        t->trace[t->n_traced++ % XM_TRACE_LAUNCHES] = *span;
+    if (!total)
+        return;
+    total->now.runs++;
+    total->now.ns += span->end - span->start;
+}
+
+/* ---- events -------------------------------------------------------------------------- */
+
 bool
-xm_ocl_times_reserve(struct ocl_times *t)
+xm_ocl_times_reserve(struct ocl_times *t, const struct ocl_launch_id *id)
 {
     void *list = t->events;
     const bool ok = t->n_events < MAX_EVENTS &&
                     grow(&list, t->n_events, &t->events_capacity, sizeof(*t->events));
     t->events = list;
+    if (!ok)
+        count_unmeasured(t, id);
     return ok;
 }
 
 void
-xm_ocl_times_add(struct ocl_times *t, cl_event event, const struct xm_kernel *kernel)
+xm_ocl_times_add(struct ocl_times *t, cl_event since, cl_event event,
+                 const struct ocl_launch_id *id)
 {
-    t->events[t->n_events++] = (struct ocl_event){event, kernel};
+    t->events[t->n_events++] = (struct ocl_event){since, event, *id};
 }
 
-/* NULL: no memory, the launch is not counted. */
-static struct ocl_total *
-total_of(struct ocl_times *t, const struct xm_kernel *kernel)
+void
+xm_ocl_times_add_host(struct ocl_times *t, double start_ns, double end_ns,
+                      const struct ocl_launch_id *id)
 {
-    for (size_t i = 0; i < t->n_totals; i++)
-        if (t->totals[i].kernel == kernel)
-            return &t->totals[i];
-    void *list = t->totals;
-    const bool ok = grow(&list, t->n_totals, &t->totals_capacity, sizeof(*t->totals));
-    t->totals = list;
-    if (!ok)
-        return NULL;
-    t->totals[t->n_totals] = (struct ocl_total){.kernel = kernel};
-    return &t->totals[t->n_totals++];
+    const uint64_t start = (uint64_t)(start_ns - t->host_ns),
+                   ns = (uint64_t)(end_ns - start_ns);
+    const struct xm_launch_span span = {id->label, id->name, start, start, start + ns};
+    count(t, &span, id);
 }
 
-static void
-add_event(struct ocl_times *t, const struct ocl_event *e)
+static cl_int
+time_of(cl_event event, cl_profiling_info what, uint64_t *out)
 {
-    cl_ulong start = 0, end = 0;
-    cl_int code = clGetEventProfilingInfo(e->event, CL_PROFILING_COMMAND_START,
-                                          sizeof(start), &start, NULL);
+    cl_ulong ns = 0;
+    const cl_int code = clGetEventProfilingInfo(event, what, sizeof(ns), &ns, NULL);
+    *out = ns;
+    return code;
+}
+
+/* Before `event` there may be markers only: those begin when what is between them has ended. */
+static cl_int
+span_of(const struct ocl_event *e, struct xm_launch_span *out)
+{
+    const cl_event first = e->since ? e->since : e->event;
+    *out = (struct xm_launch_span){.label = e->id.label, .kernel = e->id.name};
+    cl_int code = time_of(first, CL_PROFILING_COMMAND_QUEUED, &out->queued);
     if (code == CL_SUCCESS)
-        code = clGetEventProfilingInfo(e->event, CL_PROFILING_COMMAND_END, sizeof(end),
-                                       &end, NULL);
-    if (code != CL_SUCCESS) {
-        t->n_refused++;
-        t->refusal = code;
-        return;
-    }
-    struct ocl_total *total = total_of(t, e->kernel);
-    if (!total)
-        return;
-    total->runs++;
-    total->ns += end > start ? end - start : 0;
+        code = time_of(first,
+                       e->since ? CL_PROFILING_COMMAND_END : CL_PROFILING_COMMAND_START,
+                       &out->start);
+    if (code == CL_SUCCESS)
+        code = time_of(e->event, CL_PROFILING_COMMAND_END, &out->end);
+    if (out->end < out->start)
+        out->end = out->start;
+    return code;
 }
 
 void
 xm_ocl_times_sum(struct ocl_times *t)
 {
     for (size_t i = 0; i < t->n_events; i++) {
-        add_event(t, &t->events[i]);
-        clReleaseEvent(t->events[i].event);
+        const struct ocl_event *e = &t->events[i];
+        struct xm_launch_span span;
+        const cl_int code = span_of(e, &span);
+        if (code == CL_SUCCESS) {
+            count(t, &span, &e->id);
+        } else {
+            count_unmeasured(t, &e->id);
+            t->n_refused++;
+            t->refusal = code;
+        }
+        if (e->since)
+            clReleaseEvent(e->since);
+        clReleaseEvent(e->event);
     }
     t->n_events = 0;
 }
 
+/* ---- handing out ----------------------------------------------------------------------- */
+
 enum xm_status
-xm_ocl_times_take(struct ocl_times *t, xm_profile_fn fn, void *ctx, struct xm_error *err)
+xm_ocl_times_give(const struct ocl_times *t, xm_profile_fn fn, void *ctx,
+                  struct xm_error *err)
 {
-    const uint64_t refused = t->n_refused;
-    for (size_t i = 0; i < t->n_totals; i++)
-        fn(ctx, t->totals[i].kernel->name, t->totals[i].runs, t->totals[i].ns);
-    t->n_totals = 0;
-    t->n_refused = 0;
-    if (!refused)
+    for (size_t i = 0; i < t->n_totals; i++) {
+        const struct ocl_total *total = &t->totals[i];
+        const struct xm_launch_times times = {total->id.label, total->id.name,
+                                              total->now.runs, total->now.ns,
+                                              total->now.unmeasured};
+        if (times.runs)
+            fn(ctx, &times);
+    }
+    if (t->n_lost)
+        return xm_fail(err, XM_NO_MEMORY,
+                       "out of memory for the times of %" PRIu64 " runs", t->n_lost);
+    if (!t->n_refused)
         return XM_OK;
     return xm_ocl_fail(err, t->refusal, "clGetEventProfilingInfo",
-                       "runs of kernels without a time: %" PRIu64, refused);
+                       "runs of kernels without a time: %" PRIu64, t->n_refused);
+}
+
+static void
+add(struct ocl_sum *a, const struct ocl_sum *b)
+{
+    a->runs += b->runs;
+    a->ns += b->ns;
+    a->unmeasured += b->unmeasured;
+}
+
+void
+xm_ocl_times_reset(struct ocl_times *t)
+{
+    for (size_t i = 0; i < t->n_totals; i++) {
+        add(&t->totals[i].before, &t->totals[i].now);
+        t->totals[i].now = (struct ocl_sum){0};
+    }
+    t->n_refused = t->n_lost = 0;
+}
+
+enum xm_status
+xm_ocl_times_begin_trace(struct ocl_times *t, cl_event marker, double host_ns,
+                         struct xm_error *err)
+{
+    uint64_t device_ns = 0;
+    const cl_int code = time_of(marker, CL_PROFILING_COMMAND_END, &device_ns);
+    if (code != CL_SUCCESS)
+        return xm_ocl_fail(err, code, "clGetEventProfilingInfo", "a marker");
+    if (!t->trace)
+        t->trace = xm_malloc(XM_TRACE_LAUNCHES * sizeof(*t->trace));
+    if (!t->trace)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a trace of %d launches",
+                       XM_TRACE_LAUNCHES);
+    t->n_traced = t->n_missing = 0;
+    t->host_ns = host_ns - (double)device_ns;
+    return XM_OK;
+}
+
+void
+xm_ocl_times_trace(const struct ocl_times *t, xm_trace_fn fn, void *ctx,
+                   uint64_t *dropped)
+{
+    const uint64_t kept =
+        t->n_traced < XM_TRACE_LAUNCHES ? t->n_traced : XM_TRACE_LAUNCHES;
+    const uint64_t overwritten = t->n_traced - kept;
+    *dropped = overwritten + t->n_missing;
+    for (uint64_t i = overwritten; t->trace && i < t->n_traced; i++)
+        fn(ctx, &t->trace[i % XM_TRACE_LAUNCHES]);
+}
+
+/* ---- XM_DEBUG=times -------------------------------------------------------------------- */
+
+static int
+by_kernel(const void *a, const void *b)
+{
+    const struct ocl_total *x = a, *y = b;
+    const int order = strcmp(x->id.name, y->id.name);
+    return order ? order : strcmp(x->id.defines, y->id.defines);
 }
 
 static int
 by_time(const void *a, const void *b)
 {
     const struct ocl_total *x = a, *y = b;
-    return (x->ns < y->ns) - (x->ns > y->ns);
+    return (x->before.ns < y->before.ns) - (x->before.ns > y->before.ns);
+}
+
+/* All since the queue was made, whatever the label: the totals are not needed any more. */
+static void
+merge(struct ocl_times *t)
+{
+    size_t n = 0;
+    xm_ocl_times_reset(t);
+    qsort(t->totals, t->n_totals, sizeof(*t->totals), by_kernel);
+    for (size_t i = 0; i < t->n_totals; i++) {
+        if (n && by_kernel(&t->totals[n - 1], &t->totals[i]) == 0)
+            add(&t->totals[n - 1].before, &t->totals[i].before);
+        else
+            t->totals[n++] = t->totals[i];
+    }
+    t->n_totals = n;
+    qsort(t->totals, n, sizeof(*t->totals), by_time);
 }
 
 static void
 print(struct ocl_times *t)
 {
+    const uint64_t refused = t->n_refused;
     uint64_t all = 0;
-    for (size_t i = 0; i < t->n_totals; i++)
-        all += t->totals[i].ns;
     if (t->n_totals)
-        qsort(t->totals, t->n_totals, sizeof(*t->totals), by_time);
+        merge(t);
+    for (size_t i = 0; i < t->n_totals; i++)
+        all += t->totals[i].before.ns;
     for (size_t i = 0; i < t->n_totals; i++) {
-        const struct ocl_total *k = &t->totals[i];
+        const struct ocl_sum *k = &t->totals[i].before;
+        const uint64_t measured = k->runs - k->unmeasured;
         xm_debug(XM_DEBUG_TIMES,
                  "%.3f ms (%.1f %%), %" PRIu64 " runs of %.1f us: %s (%s)",
                  1e-6 * (double)k->ns, all ? 100.0 * (double)k->ns / (double)all : 0.0,
-                 k->runs, 1e-3 * (double)k->ns / (double)k->runs, k->kernel->name,
-                 k->kernel->defines);
+                 k->runs, measured ? 1e-3 * (double)k->ns / (double)measured : 0.0,
+                 t->totals[i].id.name, t->totals[i].id.defines);
     }
-    if (t->n_refused)
+    if (refused)
         xm_debug(XM_DEBUG_TIMES,
                  "%s: the driver does not say the times of %" PRIu64 " runs",
-                 xm_ocl_error_text(t->refusal), t->n_refused);
+                 xm_ocl_error_text(t->refusal), refused);
 }
 
 void
@@ -157,4 +317,5 @@ xm_ocl_times_end(struct ocl_times *t)
         print(t);
     xm_free(t->events);
     xm_free(t->totals);
+    xm_free(t->trace);
 }

@@ -75,6 +75,11 @@ TEST_F(FakeEngine, RecordsAndExecutesLaunches)
     EXPECT_EQ(l->launch.global[1], 1u);
     EXPECT_EQ(l->launch.local[2], 1u);
     EXPECT_EQ(l->args[0].buffer, b);
+    EXPECT_EQ(l->label, XM_NO_LABEL);
+    xm_queue_label(queue, 5);
+    ASSERT_EQ(xm_queue_run(queue, k, args, 2, &launch, &err), XM_OK) << err.text;
+    l = xm_fake_launches(engine, &n);
+    EXPECT_EQ(l[1].label, 5u);
     xm_fake_clear_launches(engine);
     xm_fake_launches(engine, &n);
     EXPECT_EQ(n, 0u);
@@ -109,7 +114,7 @@ use_everything(xm_engine *engine, xm_error *err)
         s = xm_queue_run(q, k, nullptr, 0, &launch, err);
     if (s == XM_OK)
         s = xm_queue_run_host(
-            q, [](void *) {}, nullptr, 0, err);
+            q, "nothing", [](void *) {}, nullptr, 0, err);
     if (s == XM_OK)
         s = xm_queue_read(q, b, 0, bytes, 64, err);
     if (s == XM_OK)

@@ -4,7 +4,6 @@
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cinttypes>
@@ -25,20 +24,6 @@ const char *xm_ocl_error_text(int code);
 xm_status xm_ocl_fail(xm_error *err, int code, const char *call, const char *fmt, ...);
 xm_status xm_ocl_fail_wait(xm_error *err, int code, const char *call, const char *fmt,
                            ...);
-}
-
-/* Stands before the loader's function: a driver that has measured, and does not say what. */
-static bool refuses_times;
-
-extern "C" cl_int
-clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t size, void *value,
-                        size_t *size_out)
-{
-    static const auto real = reinterpret_cast<decltype(&clGetEventProfilingInfo)>(
-        dlsym(RTLD_NEXT, "clGetEventProfilingInfo"));
-    if (refuses_times)
-        return CL_PROFILING_INFO_NOT_AVAILABLE;
-    return real(event, what, size, value, size_out);
 }
 
 namespace
@@ -371,7 +356,8 @@ TEST_F(OclEngine, RunsHostFunctionsInQueueOrder)
     for (int i = 0; i < 20; i++) {
         increment ctx = {host, 256};
         ASSERT_EQ(xm_queue_fill(queue, a, 0, uint8_t(i), 256, &err), XM_OK);
-        ASSERT_EQ(xm_queue_run_host(queue, add_one, &ctx, sizeof(ctx), &err), XM_OK)
+        ASSERT_EQ(xm_queue_run_host(queue, "add_one", add_one, &ctx, sizeof(ctx), &err),
+                  XM_OK)
             << err.text;
         ctx = {nullptr, 0}; /* the call has copied it */
         ASSERT_EQ(copy_bytes(a, 0, b, 0, 256), XM_OK) << err.text;
@@ -556,64 +542,6 @@ TEST_F(KernelCache, WhatTheDriverDoesNotTakeIsBuiltAndStoredAgain)
     ASSERT_TRUE(xm_kernel_cache_store(dir.c_str(), &key, foreign, sizeof(foreign)));
     EXPECT_EQ(build_and_run(dir).built, 1u);
     expect_loaded();
-}
-
-void
-count_kernel(void *ctx, const char *kernel, uint64_t runs, uint64_t)
-{
-    EXPECT_STREQ(kernel, "copy_bytes");
-    *static_cast<uint64_t *>(ctx) += runs;
-}
-
-TEST_F(OclEngine, KeepsOrderAndMeasuresOnAnOutOfOrderQueue)
-{
-    xm_config config;
-    xm_config_init(&config);
-    ASSERT_EQ(xm_config_set(&config, "PERF_COUNT", "YES", &err), XM_OK);
-    ASSERT_EQ(xm_config_set(&config, "GPU_QUEUE_TYPE", "out_of_order", &err), XM_OK);
-    TearDown();
-    ASSERT_EQ(xm_engine_create(0, &config, &engine, &err), XM_OK) << err.text;
-    ASSERT_EQ(xm_queue_create(engine, &queue, &err), XM_OK) << err.text;
-    xm_buffer *a = make(1 << 16), *b = make(1 << 16);
-    for (int i = 1; i <= 10; i++) {
-        ASSERT_EQ(xm_queue_fill(queue, a, 0, uint8_t(i), 1 << 16, &err), XM_OK);
-        ASSERT_EQ(copy_bytes(a, 0, b, 0, 1 << 16), XM_OK);
-    }
-    EXPECT_EQ(read(b), std::vector<uint8_t>(1 << 16, 10));
-    uint64_t n = 0;
-    ASSERT_EQ(xm_queue_profile(queue, count_kernel, &n, &err), XM_OK) << err.text;
-    EXPECT_EQ(n, 10u);
-    ASSERT_EQ(xm_queue_profile(queue, count_kernel, &n, &err), XM_OK);
-    EXPECT_EQ(n, 10u);
-    xm_buffer_unref(a);
-    xm_buffer_unref(b);
-}
-
-TEST_F(OclEngine, SaysWhenTheDriverRefusesTimes)
-{
-    xm_config config;
-    xm_config_init(&config);
-    ASSERT_EQ(xm_config_set(&config, "PERF_COUNT", "YES", &err), XM_OK);
-    TearDown();
-    ASSERT_EQ(xm_engine_create(0, &config, &engine, &err), XM_OK) << err.text;
-    ASSERT_EQ(xm_queue_create(engine, &queue, &err), XM_OK) << err.text;
-    xm_buffer *a = make(64), *b = make(64);
-    uint64_t n = 0;
-    ASSERT_EQ(copy_bytes(a, 0, b, 0, 64), XM_OK);
-    ASSERT_EQ(xm_queue_finish(queue, &err), XM_OK) << err.text;
-    ASSERT_EQ(copy_bytes(a, 0, b, 0, 64), XM_OK);
-    refuses_times = true;
-    EXPECT_NE(xm_queue_profile(queue, count_kernel, &n, &err), XM_OK);
-    refuses_times = false;
-    EXPECT_EQ(n, 1u) << "what was measured is handed out";
-    EXPECT_STREQ(err.text, "clGetEventProfilingInfo gave CL_PROFILING_INFO_NOT_AVAILABLE "
-                           "(-7): runs of kernels without a time: 1");
-    err = {};
-    ASSERT_EQ(copy_bytes(a, 0, b, 0, 64), XM_OK);
-    EXPECT_EQ(xm_queue_profile(queue, count_kernel, &n, &err), XM_OK) << err.text;
-    EXPECT_EQ(n, 2u);
-    xm_buffer_unref(a);
-    xm_buffer_unref(b);
 }
 
 TEST_F(OclEngine, RefusesADeviceThatIsNotThere)

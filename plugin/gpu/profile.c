@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/gpu/profile.h"
+
+#include <stdlib.h>
+
+#include "plugin/gpu/request_run.h"
+#include "plugin/gpu/step_work.h"
+#include "plugin/plugin.h"
+
+void
+xm_request_count_step(struct xm_request *r, uint32_t i)
+{
+    const struct xm_step *s = &r->program->steps[i];
+    struct xm_attention_run a = {0};
+    struct xm_step_work work;
+    if (s->kind == XM_STEP_ATTENTION)
+        a = (struct xm_attention_run){.n_sequences = xm_kv_tables_sequences(r->tables),
+                                      .past_lens = xm_kv_tables_past_lens(r->tables),
+                                      .subsequence_begins =
+                                          xm_kv_tables_begins(r->tables)};
+    xm_step_work(r->program, s, &r->bindings, s->kind == XM_STEP_ATTENTION ? &a : NULL,
+                 &work);
+    r->sums[i].runs++;
+    r->sums[i].bytes += xm_step_work_bytes(&work);
+    r->sums[i].multiply_adds += work.multiply_adds;
+}
+
+/* ---- rows ---------------------------------------------------------------------------- */
+
+/* The queue's times, to be put into the order of steps. */
+struct times {
+    struct xm_launch_times *list;
+    size_t n, capacity;
+    bool failed;
+};
+
+static void
+add_times(void *ctx, const struct xm_launch_times *one)
+{
+    struct times *t = ctx;
+    if (t->n == t->capacity) {
+        const size_t capacity = t->capacity ? 2 * t->capacity : 256;
+        struct xm_launch_times *list = xm_realloc(t->list, capacity * sizeof(*list));
+        t->failed |= !list;
+        if (!list)
+            return;
+        t->list = list;
+        t->capacity = capacity;
+    }
+    t->list[t->n++] = *one;
+}
+
+/* The longest kernel of a step first. */
+static int
+by_step(const void *a, const void *b)
+{
+    const struct xm_launch_times *x = a, *y = b;
+    if (x->label != y->label)
+        return x->label < y->label ? -1 : 1;
+    return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+static struct xm_profile_row
+row_of_step(const struct xm_request *r, uint32_t i)
+{
+    static const char *const kinds[] = {[XM_STEP_PRIMITIVE] = "primitive",
+                                        [XM_STEP_ATTENTION] = "attention",
+                                        [XM_STEP_COPY] = "copy",
+                                        [XM_STEP_HOST] = "host"};
+    if (i >= r->program->n_steps)
+        return (struct xm_profile_row){.step = XM_PROFILE_NO_STEP,
+                                       .kind = "none",
+                                       .op = "between steps",
+                                       .name = "",
+                                       .kernel = ""};
+    const struct xm_step *s = &r->program->steps[i];
+    return (struct xm_profile_row){.step = i,
+                                   .kind = kinds[s->kind],
+                                   .op = s->op,
+                                   .name = s->name,
+                                   .kernel = "",
+                                   .on_host = s->kind == XM_STEP_HOST,
+                                   .step_runs = r->sums[i].runs,
+                                   .bytes = r->sums[i].bytes,
+                                   .multiply_adds = r->sums[i].multiply_adds};
+}
+
+/* The rows of what has label `label`, from list[at] on; where the next begins. */
+static size_t
+give_rows(const struct xm_request *r, uint32_t label, const struct times *t, size_t at,
+          xm_profile_row_fn fn, void *ctx)
+{
+    struct xm_profile_row row = row_of_step(r, label);
+    const size_t first = at;
+    for (; at < t->n && t->list[at].label == label; at++) {
+        const struct xm_launch_times *one = &t->list[at];
+        row.kernel = one->kernel;
+        row.runs = one->runs;
+        row.ns = one->ns;
+        row.unmeasured = one->unmeasured;
+        fn(ctx, &row);
+        row.bytes = row.multiply_adds = 0;
+    }
+    if (at == first && label != XM_NO_LABEL)
+        fn(ctx, &row);
+    return at;
+}
+
+static enum xm_status
+check_is_measured(const struct xm_request *r, struct xm_error *err)
+{
+    return r->sums ? XM_OK
+                   : xm_fail(err, XM_INVALID,
+                             "profiling data was not collected: compile the model with "
+                             "PERF_COUNT=YES (ov::enable_profiling)");
+}
+
+enum xm_status
+xm_request_profile(struct xm_request *r, xm_profile_row_fn fn, void *ctx,
+                   struct xm_error *err)
+{
+    struct times t = {0};
+    size_t at = 0;
+    XM_TRY(check_is_measured(r, err));
+    enum xm_status s = xm_queue_profile(r->queue, add_times, &t, err);
+    if (t.failed)
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a profile");
+    if (t.n)
+        qsort(t.list, t.n, sizeof(*t.list), by_step);
+    for (uint32_t i = 0; i < r->program->n_steps && !t.failed; i++)
+        at = give_rows(r, i, &t, at, fn, ctx);
+    if (!t.failed)
+        give_rows(r, XM_NO_LABEL, &t, at, fn, ctx);
+    xm_free(t.list);
+    return s;
+}
+
+void
+xm_request_reset_profile(struct xm_request *r)
+{
+    xm_queue_reset_profile(r->queue);
+    for (uint32_t i = 0; r->sums && i < r->program->n_steps; i++)
+        r->sums[i] = (struct xm_step_sum){0};
+}
+
+/* ---- trace --------------------------------------------------------------------------- */
+
+struct trace {
+    const struct xm_request *request;
+    xm_trace_row_fn fn;
+    void *ctx;
+};
+
+static void
+give_span(void *ctx, const struct xm_launch_span *span)
+{
+    const struct trace *t = ctx;
+    const struct xm_profile_row step = row_of_step(t->request, span->label);
+    const struct xm_trace_row row = {step.step,    step.op,     step.name, span->kernel,
+                                     span->queued, span->start, span->end};
+    t->fn(t->ctx, &row);
+}
+
+enum xm_status
+xm_request_begin_trace(struct xm_request *r, struct xm_error *err)
+{
+    XM_TRY(check_is_measured(r, err));
+    return xm_queue_begin_trace(r->queue, err);
+}
+
+enum xm_status
+xm_request_trace(struct xm_request *r, xm_trace_row_fn fn, void *ctx, uint64_t *dropped,
+                 struct xm_error *err)
+{
+    struct trace t = {r, fn, ctx};
+    XM_TRY(check_is_measured(r, err));
+    return xm_queue_trace(r->queue, give_span, &t, dropped, err);
+}
+
+/* ---- by the plugin's operations ------------------------------------------------------- */
+
+static enum xm_status
+infer_rows(struct xm_infer *r, xm_profile_row_fn fn, void *ctx, struct xm_error *err)
+{
+    return xm_request_profile(r->request, fn, ctx, err);
+}
+
+static void
+infer_reset(struct xm_infer *r)
+{
+    xm_request_reset_profile(r->request);
+}
+
+static enum xm_status
+infer_begin_trace(struct xm_infer *r, struct xm_error *err)
+{
+    return xm_request_begin_trace(r->request, err);
+}
+
+static enum xm_status
+infer_trace(struct xm_infer *r, xm_trace_row_fn fn, void *ctx, uint64_t *dropped,
+            struct xm_error *err)
+{
+    return xm_request_trace(r->request, fn, ctx, dropped, err);
+}
+
+const struct xm_profile_ops xm_request_profile_ops = {
+    .rows = infer_rows,
+    .reset = infer_reset,
+    .begin_trace = infer_begin_trace,
+    .trace = infer_trace,
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a step has to move and to multiply in a run, from its cost (program.h) and the run's sizes.
+ *
+ * Each byte counts once, however often a kernel reads it: what a device with an unbounded cache
+ * would move. Which experts are chosen is not known here: each token counts its own, until all have
+ * been. Multiply-adds are those of weights, of attention and of products of activations; what is
+ * done element by element has none. Host steps have bytes only.
+ */
+#ifndef XM_PLUGIN_GPU_STEP_WORK_H
+#define XM_PLUGIN_GPU_STEP_WORK_H
+
+#include "plugin/bind.h"
+#include "plugin/gpu/program.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_step_work {
+    uint64_t weight_bytes;
+    uint64_t activation_bytes; /* read and written */
+    uint64_t cache_bytes;      /* K and V of attention, read and written */
+    uint64_t multiply_adds;
+};
+
+/* `a`: the sequences of attention, of which slabs are not looked at; NULL for other steps. */
+void xm_step_work(const struct xm_program *p, const struct xm_step *s,
+                  const struct xm_bindings *bindings, const struct xm_attention_run *a,
+                  struct xm_step_work *out);
+
+static inline uint64_t
+xm_step_work_bytes(const struct xm_step_work *w)
+{
+    return w->weight_bytes + w->activation_bytes + w->cache_bytes;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

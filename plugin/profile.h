@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the steps of a compiled model took, as plugins tell it (struct xm_infer_ops).
+ *
+ * With PERF_COUNT a device measures every launch. A step may launch several kernels, and some of
+ * them several times: there is a row for each kernel of a step.
+ */
+#ifndef XM_PLUGIN_PROFILE_H
+#define XM_PLUGIN_PROFILE_H
+
+#include "runtime/util/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_infer;
+
+/* The step of launches between steps: the cache's copies of pages, for one. */
+enum { XM_PROFILE_NO_STEP = UINT32_MAX };
+
+/* A kernel of a step, since the last reset. Texts live as long as the compiled model. */
+struct xm_profile_row {
+    uint32_t step; /* its index; rows come in this order, NO_STEP last                 */
+    const char
+        *kind; /* "primitive", "attention", "copy", "host", "none"                 */
+    const char *op,
+        *name;           /* "linear", the node's friendly name                          */
+    const char *kernel;  /* "": the step has launched nothing                           */
+    bool on_host;        /* ns are the host's                                           */
+    uint64_t step_runs;  /* how often the step ran                                      */
+    uint64_t runs, ns;   /* of the kernel                                               */
+    uint64_t unmeasured; /* of its runs: ns does not have them                          */
+    /* The step's in all runs, on the first of its rows; 0 on others: sums over rows are right. */
+    uint64_t bytes, multiply_adds;
+};
+typedef void (*xm_profile_row_fn)(void *ctx, const struct xm_profile_row *row);
+
+/* A launch. Nanoseconds of a clock of the device, whose zero is somewhere. */
+struct xm_trace_row {
+    uint32_t step;
+    const char *op, *name, *kernel;
+    uint64_t queued, start, end;
+};
+typedef void (*xm_trace_row_fn)(void *ctx, const struct xm_trace_row *row);
+
+struct xm_profile_ops {
+    /* Waits; all steps have a row. XM_INVALID: compiled without PERF_COUNT. Other failures, after
+     * the rows, say what could not be measured. */
+    enum xm_status (*rows)(struct xm_infer *r, xm_profile_row_fn fn, void *ctx,
+                           struct xm_error *err);
+    void (*reset)(struct xm_infer *r);
+    /* From now on the last launches, a fixed number, are kept one by one. */
+    enum xm_status (*begin_trace)(struct xm_infer *r, struct xm_error *err);
+    /* Waits; in the order of time. *dropped: launches that were not kept. */
+    enum xm_status (*trace)(struct xm_infer *r, xm_trace_row_fn fn, void *ctx,
+                            uint64_t *dropped, struct xm_error *err);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif
