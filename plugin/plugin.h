@@ -113,6 +113,10 @@ struct xm_compiled_ops {
      * lie; takes so many seconds. NULL: nobody knows. */
     enum xm_status (*read_rate)(struct xm_compiled *c, double seconds, double *out,
                                 struct xm_error *err);
+    /* Multiply-adds a second that the device's kernels reach at most, at the precision of the
+     * activations; takes so many seconds. NULL: nobody knows. */
+    enum xm_status (*multiply_rate)(struct xm_compiled *c, double seconds, double *out,
+                                    struct xm_error *err);
     /* The steps, in order. NULL: there are none. */
     void (*steps)(struct xm_compiled *c, xm_step_fact_fn fn, void *ctx);
 };

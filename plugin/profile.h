@@ -40,6 +40,7 @@ typedef void (*xm_profile_row_fn)(void *ctx, const struct xm_profile_row *row);
 struct xm_trace_row {
     uint32_t step;
     const char *op, *name, *kernel;
+    bool on_host;
     uint64_t queued, start, end;
 };
 typedef void (*xm_trace_row_fn)(void *ctx, const struct xm_trace_row *row);

@@ -65,6 +65,84 @@ xm_request_reset_states(ov_infer_request_t *infer_request)
     return OK;
 }
 
+/* ---- measurements ------------------------------------------------------------------ */
+
+/* The list that is being made: an entry a step, whose kernels come row by row. */
+struct infos {
+    ov_profiling_info_list_t list;
+    size_t capacity;
+    uint32_t step; /* of the last entry                       */
+    uint64_t ns;   /* of it                                   */
+    bool failed;   /* out of memory: what is there is to go   */
+};
+
+static bool
+add_info(struct infos *l, const struct xm_profile_row *row)
+{
+    if (l->list.size == l->capacity) {
+        const size_t capacity = l->capacity ? 2 * l->capacity : 128;
+        ov_profiling_info_t *list =
+            xm_realloc(l->list.profiling_infos, capacity * sizeof(*list));
+        if (!list)
+            return false;
+        l->list.profiling_infos = list;
+        l->capacity = capacity;
+    }
+    const bool has_run = row->step_runs > 0;
+    ov_profiling_info_t *info = &l->list.profiling_infos[l->list.size++];
+    *info = (ov_profiling_info_t){.status = row->runs ? EXECUTED
+                                            : has_run ? OPTIMIZED_OUT
+                                                      : NOT_RUN,
+                                  .node_name = xm_strdup(row->name),
+                                  .exec_type = xm_strdup(row->kernel),
+                                  .node_type = xm_strdup(row->op)};
+    l->step = row->step;
+    l->ns = 0;
+    return info->node_name && info->exec_type && info->node_type;
+}
+
+/* Another kernel of the step: "moe_route_ref moe_gate_up_vec". */
+static bool
+add_kernel(ov_profiling_info_t *info, const char *kernel)
+{
+    struct xm_strbuf text = {0};
+    xm_strbuf_printf(&text, "%s %s", info->exec_type, kernel);
+    char *joined = xm_strbuf_take(&text);
+    if (!joined)
+        return false;
+    ov_free(info->exec_type);
+    info->exec_type = joined;
+    return true;
+}
+
+static void
+on_row(void *ctx, const struct xm_profile_row *row)
+{
+    struct infos *l = ctx;
+    enum { NS = 1000 };
+    if (l->failed || row->step == XM_PROFILE_NO_STEP)
+        return;
+    if (l->list.size == 0 || row->step != l->step)
+        l->failed = !add_info(l, row);
+    else
+        l->failed = !add_kernel(&l->list.profiling_infos[l->list.size - 1], row->kernel);
+    if (l->failed)
+        return;
+    ov_profiling_info_t *info = &l->list.profiling_infos[l->list.size - 1];
+    l->ns += row->ns;
+    info->real_time = (int64_t)((l->ns + NS / 2) / NS);
+    info->cpu_time = row->on_host ? info->real_time : 0;
+}
+
+static void
+read_infos(struct xm_infer *r, struct infos *out, struct xm_error *err)
+{
+    if (r->ops->profile)
+        r->ops->profile->rows(r, on_row, out, err);
+    else
+        xm_fail(err, XM_UNSUPPORTED, "this device does not measure its steps");
+}
+
 ov_status_e
 ov_infer_request_get_profiling_info(const ov_infer_request_t *infer_request,
                                     ov_profiling_info_list_t *profiling_infos)
@@ -73,10 +151,16 @@ ov_infer_request_get_profiling_info(const ov_infer_request_t *infer_request,
         return INVALID_C_PARAM;
     if (!xm_api_request_lock(infer_request))
         return REQUEST_BUSY;
+    struct infos infos = {0};
+    struct xm_error err = {0};
+    read_infos(infer_request->infer, &infos, &err);
     xm_api_request_unlock(infer_request);
-    *profiling_infos =
-        (ov_profiling_info_list_t){NULL, 0}; /* devices do not report times */
-    return OK;
+    if (infos.failed)
+        xm_fail(&err, XM_NO_MEMORY, "out of memory for a profile");
+    if (err.status != XM_OK)
+        ov_profiling_info_list_free(&infos.list);
+    *profiling_infos = infos.list;
+    return xm_api_error(&err);
 }
 
 void

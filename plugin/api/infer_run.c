@@ -115,6 +115,9 @@ become_busy(ov_infer_request_t *r)
 static enum xm_status
 run(ov_infer_request_t *r, struct xm_error *err)
 {
+    const struct xm_profile_ops *profile = r->infer->ops->profile;
+    if (profile)
+        profile->reset(r->infer); /* profiling data are of the last run */
     XM_TRY(xm_api_slots_bind(r, err));
     XM_TRY(r->infer->ops->infer(r->infer, err));
     return xm_api_slots_collect(r, err);

@@ -47,6 +47,7 @@ struct xm_cli_target {
     const char *kv_memory;
     uint64_t ubatch;
     bool json;
+    bool measures; /* not an option: steps are measured (PERF_COUNT) */
     /* Not an option: the command's words on what to do where there is no tokenizer, which is then
      * said before anything is compiled; NULL: it does without. */
     const char *needs_tokenizer;

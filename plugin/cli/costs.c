@@ -49,6 +49,17 @@ xm_costs_measure_reading(const struct xm_cli_model *m, struct xm_costs *c)
         xm_log(XM_LOG_INFO, "the streaming rate is not known: %s", err.text);
 }
 
+void
+xm_costs_measure_multiplying(const struct xm_cli_model *m, struct xm_costs *c)
+{
+    const double seconds = 0.25;
+    struct xm_compiled *compiled = m->compiled;
+    struct xm_error err = {0};
+    if (compiled->ops->multiply_rate &&
+        compiled->ops->multiply_rate(compiled, seconds, &c->multiply_rate, &err) != XM_OK)
+        xm_log(XM_LOG_INFO, "the rate of multiply-adds is not known: %s", err.text);
+}
+
 static void
 measure_cache(struct xm_compiled *compiled, struct xm_costs *c)
 {

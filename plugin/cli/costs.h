@@ -17,7 +17,8 @@ struct xm_costs {
     struct xm_build_stats builds;
     struct xm_expert_cache_stats experts; /* of their cache */
     double load_peak_rss, peak_rss;       /* MiB */
-    double read_rate; /* bytes a second that streaming reaches; 0: not known */
+    double read_rate;     /* bytes a second that streaming reaches; 0: not known */
+    double multiply_rate; /* multiply-adds a second in registers; 0: not known */
 };
 
 /* Of a request that has run; `times` is the caller's. */
@@ -25,6 +26,8 @@ void xm_costs_find(const struct xm_cli_model *m, const struct xm_infer *r,
                    struct xm_costs *c);
 /* How fast streaming reads what every token reads: takes a quarter of a second. */
 void xm_costs_measure_reading(const struct xm_cli_model *m, struct xm_costs *c);
+/* How fast the device multiplies in the precision of inference: as long again. */
+void xm_costs_measure_multiplying(const struct xm_cli_model *m, struct xm_costs *c);
 void xm_costs_print(const struct xm_cli_model *m, const struct xm_costs *c);
 void xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,
                        const struct xm_costs *c);

@@ -28,6 +28,8 @@ static const struct xm_cli_option options[] = {
     { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "go on behind the end of the text" },
     { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "write special tokens too" },
     { 'v', "verbose",     XM_CLI_FLAG,  AT(verbose),     NULL,   "times, passes and memory on standard error" },
+    { 0,   "profile",     XM_CLI_FLAG,  AT(profile),     NULL,   "which steps and kernels took the time, on standard error" },
+    { 0,   "profile-out", XM_CLI_TEXT,  AT(profile_out), "FILE", "each launch of a kernel, for chrome://tracing or ui.perfetto.dev" },
 };
 #undef AT
 /* clang-format on */
@@ -40,8 +42,8 @@ xm_generate_is_drawn(const struct xm_generate_args *a)
 
 static enum xm_status
 print_json(const struct xm_cli_model *m, const struct xm_generate_args *a,
-           const struct xm_costs *c, const struct xm_generation_result *r,
-           struct xm_error *err)
+           const struct xm_costs *c, struct xm_profile *p,
+           const struct xm_generation_result *r, struct xm_error *err)
 {
     struct xm_json_out j;
     xm_json_begin(&j);
@@ -56,6 +58,8 @@ print_json(const struct xm_cli_model *m, const struct xm_generate_args *a,
     if (xm_generate_is_drawn(a))
         xm_json_add_whole(&j, NULL, "seed", a->sampling.seed);
     xm_costs_add_json(&j, m, c);
+    if (a->profile)
+        xm_profile_add_json(p, c, &j);
     enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);
     return s;
@@ -115,36 +119,90 @@ xm_generate_say_full(uint64_t context, size_t texts)
                 context, texts);
 }
 
+enum xm_status
+xm_generate_begin_profile(const struct xm_generate_args *a, struct xm_infer *r,
+                          struct xm_profile *p, struct xm_error *err)
+{
+    return a->generation.target.measures
+               ? xm_profile_begin(p, r, a->profile_out != NULL, err)
+               : XM_OK;
+}
+
+enum xm_status
+xm_generate_end_profile(const struct xm_cli_model *m, const struct xm_generate_args *a,
+                        struct xm_profile *p, struct xm_costs *c, struct xm_error *err)
+{
+    struct xm_strbuf device = {0};
+    if (a->verbose || a->profile)
+        xm_costs_measure_reading(m, c);
+    if (a->profile)
+        xm_costs_measure_multiplying(m, c);
+    if (!a->profile_out)
+        return XM_OK;
+    xm_cli_model_device(m, &device);
+    const enum xm_status s =
+        xm_trace_write(p, xm_strbuf_text(&device), a->profile_out, err);
+    xm_strbuf_free(&device);
+    return s;
+}
+
+/* Where pieces go. */
+struct output {
+    struct xm_text_out text;
+    struct xm_profile *profile;
+};
+
+/* Before the first piece only the prompt has run. */
+static bool
+on_piece(const struct xm_piece *piece, void *ctx)
+{
+    struct output *o = ctx;
+    if (!o->profile->has_prompt)
+        xm_profile_take(o->profile, XM_PROFILE_PROMPT);
+    return xm_cli_piece_out(piece, &o->text);
+}
+
+static enum xm_status
+run_session(struct xm_cli_model *m, const struct xm_generate_args *a,
+            struct xm_session *session, const struct xm_generation *run,
+            struct xm_generation_result *result, struct xm_costs *costs,
+            struct xm_profile *profile, struct xm_error *err)
+{
+    struct xm_infer *request = xm_session_request(session);
+    XM_TRY(xm_generate_begin_profile(a, request, profile, err));
+    xm_session_set_sampling(session, &a->sampling);
+    xm_cli_catch_interrupt(request);
+    xm_progress_show("reading a prompt of %zu tokens", run->prompt.n);
+    xm_cli_show_builds();
+    enum xm_status s = xm_session_run(session, run, result, err);
+    xm_cli_hide_builds();
+    xm_cli_release_interrupt();
+    xm_profile_take(profile, profile->has_prompt ? XM_PROFILE_DECODE : XM_PROFILE_PROMPT);
+    costs->times = result->times;
+    xm_costs_find(m, request, costs);
+    return s == XM_OK ? xm_generate_end_profile(m, a, profile, costs, err) : s;
+}
+
 static enum xm_status
 generate(struct xm_cli_model *m, const struct xm_generate_args *a,
          const struct xm_token_list *prompt, struct xm_generation_result *result,
-         struct xm_costs *costs, struct xm_error *err)
+         struct xm_costs *costs, struct xm_profile *profile, struct xm_error *err)
 {
     const struct xm_cli_stops stops = xm_cli_stops(&a->generation);
-    struct xm_text_out o;
+    struct output o = {.profile = profile};
     struct xm_generation run = xm_generate_wish(m, a, &stops);
     run.prompt =
         (struct xm_prompt){.kind = XM_PROMPT_IDS, .ids = prompt->ids, .n = prompt->n};
-    run.on_piece = xm_cli_piece_out;
+    run.on_piece = on_piece;
     run.ctx = &o;
     struct xm_session *session = NULL;
-    xm_text_out_begin(&o, m->package->tokenizer != NULL, !a->generation.target.json);
-    if (!o.has_text && o.stream)
+    xm_text_out_begin(&o.text, m->package->tokenizer != NULL, !a->generation.target.json);
+    if (!o.text.has_text && o.text.stream)
         fputs("xemoe: no tokenizer.json beside the model: token ids instead of text\n",
               stderr);
     XM_TRY(xm_session_create(m->compiled, m->package, &session, err));
-    xm_session_set_sampling(session, &a->sampling);
-    xm_cli_catch_interrupt(xm_session_request(session));
-    xm_progress_show("reading a prompt of %zu tokens", prompt->n);
-    xm_cli_show_builds();
-    enum xm_status s = xm_session_run(session, &run, result, err);
-    xm_cli_hide_builds();
-    xm_cli_release_interrupt();
-    xm_text_out_finish(&o);
-    costs->times = result->times;
-    xm_costs_find(m, xm_session_request(session), costs);
-    if (a->verbose && s == XM_OK)
-        xm_costs_measure_reading(m, costs);
+    enum xm_status s = run_session(m, a, session, &run, result, costs, profile, err);
+    xm_text_out_finish(&o.text);
     xm_session_destroy(session);
     return s;
 }
@@ -161,17 +219,20 @@ xm_generate_end(void)
 
 static int
 report(const struct xm_cli_model *m, const struct xm_generate_args *a,
-       const struct xm_costs *c, const struct xm_generation_result *r)
+       const struct xm_costs *c, struct xm_profile *p,
+       const struct xm_generation_result *r)
 {
     struct xm_error err = {0};
     xm_generate_say_full(context_of(m, a), r->finish == XM_FINISH_CONTEXT);
-    if (a->generation.target.json && print_json(m, a, c, r, &err) != XM_OK)
+    if (a->generation.target.json && print_json(m, a, c, p, r, &err) != XM_OK)
         return xm_cli_failed(&err);
     if (a->verbose) {
         xm_costs_print(m, c);
         if (xm_generate_is_drawn(a))
             fprintf(stderr, "seed:    %" PRIu64 "\n", a->sampling.seed);
     }
+    if (a->profile)
+        xm_profile_print(p, c);
     return xm_generate_end();
 }
 
@@ -182,8 +243,10 @@ run_prompt(struct xm_cli_model *m, const struct xm_generate_args *a,
     struct xm_error err = {0};
     struct xm_costs costs = {0};
     struct xm_generation_result result = {0};
-    enum xm_status s = generate(m, a, prompt, &result, &costs, &err);
-    int code = s == XM_OK ? report(m, a, &costs, &result) : xm_cli_failed(&err);
+    struct xm_profile profile = {0};
+    enum xm_status s = generate(m, a, prompt, &result, &costs, &profile, &err);
+    int code = s == XM_OK ? report(m, a, &costs, &profile, &result) : xm_cli_failed(&err);
+    xm_profile_free(&profile);
     xm_generation_result_free(&result);
     return code;
 }
@@ -308,6 +371,10 @@ xm_cli_generate(int argc, char **argv)
         return code;
     if (a.parallel > MOST_PARALLEL)
         return xm_cli_usage("option --parallel takes at most %d texts", MOST_PARALLEL);
+    if (a.profile_out && strcmp(a.profile_out, "-") == 0)
+        return xm_cli_usage("option --profile-out takes a file: standard output has the "
+                            "text");
+    a.generation.target.measures = a.profile || a.profile_out;
     if (a.verbose)
         xm_log_set_level(XM_LOG_INFO);
     return run(&a);

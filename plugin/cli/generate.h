@@ -5,6 +5,7 @@
 #ifndef XM_PLUGIN_CLI_GENERATE_H
 #define XM_PLUGIN_CLI_GENERATE_H
 
+#include "plugin/cli/profile.h"
 #include "plugin/cli/prompt_file.h"
 #include "plugin/cli/text_out.h"
 
@@ -13,7 +14,8 @@ struct xm_generate_args {
     const char *prompt, *file, *ids;
     struct xm_sampling sampling; /* what the common options say of it */
     uint64_t tokens, parallel;   /* parallel: 0: not given */
-    bool ignore_eos, special, verbose;
+    bool ignore_eos, special, verbose, profile;
+    const char *profile_out; /* a file for the trace */
 };
 
 /* A greedy run uses no seed. */
@@ -31,6 +33,16 @@ int xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generat
 
 /* "xemoe: the context of … is full", of a text or of so many. */
 void xm_generate_say_full(uint64_t context, size_t texts);
+
+/* What --profile and --profile-out measure of a request that is about to run … */
+enum xm_status xm_generate_begin_profile(const struct xm_generate_args *a,
+                                         struct xm_infer *r, struct xm_profile *p,
+                                         struct xm_error *err);
+/* … and when it has run: the limits that the table needs, and the trace's file. */
+enum xm_status xm_generate_end_profile(const struct xm_cli_model *m,
+                                       const struct xm_generate_args *a,
+                                       struct xm_profile *p, struct xm_costs *c,
+                                       struct xm_error *err);
 
 /* What has been written is out: the exit code, and the sentence of a run that Ctrl-C has ended. */
 int xm_generate_end(void);

@@ -23,6 +23,7 @@ struct texts {
     bool *is_complete;                    /* owned, [n] */
     size_t n, n_complete, next;           /* next: to be written */
     struct xm_costs costs;
+    struct xm_profile profile;
 };
 
 /* ---- prompts ----------------------------------------------------------------------- */
@@ -108,6 +109,31 @@ on_text(size_t text, void *ctx)
     xm_progress_show("%zu of %zu texts", t->n_complete, t->n);
 }
 
+static void
+on_run(bool has_prompts, void *ctx)
+{
+    struct texts *t = ctx;
+    xm_profile_take(&t->profile, has_prompts ? XM_PROFILE_PROMPT : XM_PROFILE_DECODE);
+}
+
+static enum xm_status
+run_parallel(struct texts *t, struct xm_parallel *p, const struct xm_parallel_run *run,
+             struct xm_error *err)
+{
+    struct xm_infer *request = xm_parallel_request(p);
+    XM_TRY(xm_generate_begin_profile(t->a, request, &t->profile, err));
+    xm_cli_catch_interrupt(request);
+    xm_progress_show("reading prompts");
+    xm_cli_show_builds();
+    enum xm_status s = xm_parallel_generate(p, run, t->results, &t->costs.times, err);
+    xm_cli_hide_builds();
+    xm_cli_release_interrupt();
+    xm_progress_clear();
+    xm_costs_find(t->m, request, &t->costs);
+    return s == XM_OK ? xm_generate_end_profile(t->m, t->a, &t->profile, &t->costs, err)
+                      : s;
+}
+
 static enum xm_status
 generate(struct texts *t, struct xm_error *err)
 {
@@ -120,19 +146,11 @@ generate(struct texts *t, struct xm_error *err)
                                         .each = xm_generate_wish(t->m, a, &stops),
                                         .sampling = a->sampling,
                                         .on_text = on_text,
+                                        .on_run = on_run,
                                         .ctx = t};
     struct xm_parallel *p = NULL;
     XM_TRY(xm_parallel_create(t->m->compiled, t->m->package, &p, err));
-    xm_cli_catch_interrupt(xm_parallel_request(p));
-    xm_progress_show("reading prompts");
-    xm_cli_show_builds();
-    enum xm_status s = xm_parallel_generate(p, &run, t->results, &t->costs.times, err);
-    xm_cli_hide_builds();
-    xm_cli_release_interrupt();
-    xm_progress_clear();
-    xm_costs_find(t->m, xm_parallel_request(p), &t->costs);
-    if (a->verbose && s == XM_OK)
-        xm_costs_measure_reading(t->m, &t->costs);
+    const enum xm_status s = run_parallel(t, p, &run, err);
     xm_parallel_destroy(p);
     return s;
 }
@@ -183,7 +201,7 @@ add_text(const struct texts *t, size_t i, struct xm_json_out *j, yyjson_mut_val 
 }
 
 static enum xm_status
-print_json(const struct texts *t, struct xm_error *err)
+print_json(struct texts *t, struct xm_error *err)
 {
     struct xm_json_out j;
     xm_json_begin(&j);
@@ -196,6 +214,8 @@ print_json(const struct texts *t, struct xm_error *err)
     xm_json_add_real(&j, NULL, "seconds", seconds_of(t));
     xm_json_add_real(&j, NULL, "tokens_per_s", tokens_per_s(t));
     xm_costs_add_json(&j, t->m, &t->costs);
+    if (t->a->profile)
+        xm_profile_add_json(&t->profile, &t->costs, &j);
     enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);
     return s;
@@ -217,7 +237,7 @@ print_costs(const struct texts *t)
 }
 
 static int
-report(const struct texts *t)
+report(struct texts *t)
 {
     struct xm_error err = {0};
     size_t n_full = 0;
@@ -228,6 +248,8 @@ report(const struct texts *t)
     if (t->a->generation.target.json && print_json(t, &err) != XM_OK)
         return xm_cli_failed(&err);
     print_costs(t);
+    if (t->a->profile)
+        xm_profile_print(&t->profile, &t->costs);
     return xm_generate_end();
 }
 
@@ -249,6 +271,7 @@ run_texts(struct texts *t)
     int code = s == XM_OK ? report(t) : xm_cli_failed(&err);
     for (size_t i = 0; t->results && i < t->n; i++)
         xm_generation_result_free(&t->results[i]);
+    xm_profile_free(&t->profile);
     xm_free(t->results);
     xm_free(t->is_complete);
     return code;

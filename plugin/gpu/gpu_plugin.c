@@ -11,6 +11,7 @@
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/gpu_properties.h"
 #include "primitives/variant.h"
+#include "runtime/multiply_rate.h"
 #include "runtime/read_rate.h"
 #include "runtime/util/log.h"
 
@@ -103,6 +104,14 @@ compiled_read_rate(struct xm_compiled *c, double seconds, double *out,
     return xm_read_rate(p->engine, dense, n, seconds, out, err);
 }
 
+static enum xm_status
+compiled_multiply_rate(struct xm_compiled *c, double seconds, double *out,
+                       struct xm_error *err)
+{
+    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
+    return xm_multiply_rate(p->engine, p->config.inference_precision, seconds, out, err);
+}
+
 static void
 compiled_steps(struct xm_compiled *c, xm_step_fact_fn fn, void *ctx)
 {
@@ -124,6 +133,7 @@ static const struct xm_compiled_ops compiled_ops = {
     .stats = compiled_stats,
     .expert_cache = compiled_expert_cache,
     .read_rate = compiled_read_rate,
+    .multiply_rate = compiled_multiply_rate,
     .steps = compiled_steps,
     .destroy = compiled_destroy,
 };

@@ -156,8 +156,14 @@ give_span(void *ctx, const struct xm_launch_span *span)
 {
     const struct trace *t = ctx;
     const struct xm_profile_row step = row_of_step(t->request, span->label);
-    const struct xm_trace_row row = {step.step,    step.op,     step.name, span->kernel,
-                                     span->queued, span->start, span->end};
+    const struct xm_trace_row row = {.step = step.step,
+                                     .op = step.op,
+                                     .name = step.name,
+                                     .kernel = span->kernel,
+                                     .on_host = step.on_host,
+                                     .queued = span->queued,
+                                     .start = span->start,
+                                     .end = span->end};
     t->fn(t->ctx, &row);
 }
 

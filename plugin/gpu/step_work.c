@@ -33,7 +33,7 @@ bytes_of(const struct xm_program *p, uint32_t value, const struct xm_bindings *b
 static const struct xm_shape *
 result_of(const struct xm_program *p, const struct xm_step *s)
 {
-    return &p->values[xm_step_operands(s)[s->cost.result]].shape;
+    return &p->values[s->operand[s->cost.result].value].shape;
 }
 
 static uint64_t
@@ -50,7 +50,7 @@ rows_of(const struct xm_program *p, const struct xm_step *s, const struct xm_bin
 static bool
 is_counted(const struct xm_program *p, const struct xm_step *s, uint32_t operand)
 {
-    const uint32_t value = xm_step_operands(s)[operand];
+    const uint32_t value = s->operand[operand].value;
     return value != XM_NO_VALUE && !p->values[value].is_form &&
            !(s->kind == XM_STEP_ATTENTION && operand == XM_ATTENTION_KEY_MASK);
 }
@@ -69,15 +69,14 @@ static uint64_t
 activation_bytes(const struct xm_program *p, const struct xm_step *s,
                  const struct xm_bindings *b)
 {
-    const uint32_t *list = xm_step_operands(s);
     uint64_t sum = 0;
     uint32_t picked, result;
     const bool picks = find_picked(s, &picked, &result);
     for (uint32_t i = 0; i < s->n_operands; i++) {
         if (!is_counted(p, s, i))
             continue;
-        const uint64_t bytes = bytes_of(p, list[i], b);
-        const uint64_t most = picks && i == picked ? bytes_of(p, list[result], b) : bytes;
+        const uint64_t bytes = bytes_of(p, s->operand[i].value, b);
+        const uint64_t most = picks && i == picked ? bytes_of(p, s->operand[result].value, b) : bytes;
         sum += bytes < most ? bytes : most;
     }
     return sum;
@@ -105,7 +104,7 @@ static void
 add_attention(const struct xm_step *s, const struct xm_attention_run *a,
               struct xm_step_work *out)
 {
-    const bool writes = s->operand[XM_ATTENTION_K] != XM_NO_VALUE;
+    const bool writes = s->operand[XM_ATTENTION_K].value != XM_NO_VALUE;
     for (uint32_t i = 0; i < a->n_sequences; i++) {
         const uint64_t past = (uint64_t)a->past_lens[i];
         const uint64_t tokens =
@@ -133,7 +132,7 @@ static uint64_t
 inner_multiply_adds(const struct xm_program *p, const struct xm_step *s,
                     const struct xm_bindings *b)
 {
-    const struct xm_shape *a = &p->values[s->operand[0]].shape;
+    const struct xm_shape *a = &p->values[s->operand[0].value].shape;
     return elements_of(result_of(p, s), b) * dim_of(a, a->rank - s->cost.inner, b);
 }
 

@@ -336,6 +336,8 @@ feed(struct run *r, struct xm_error *err)
     const struct done before = done_by(r->p);
     XM_TRY(r->p->batch->ops->run(r->p->batch, r->rows, n, err));
     add_times(r, &before, tokens, has_prompts);
+    if (r->asked->on_run)
+        r->asked->on_run(has_prompts, r->asked->ctx);
     return XM_OK;
 }
 

@@ -44,7 +44,10 @@ struct xm_parallel_run {
     struct xm_sampling sampling; /* text i has seed + i                                */
     /* Called once for each text, when it is complete; NULL: nobody looks. */
     void (*on_text)(size_t text, void *ctx);
-    void *ctx;
+    /* Called behind each run on the device, whether or not it had tokens of prompts; NULL: nobody
+     * looks. */
+    void (*on_run)(bool has_prompts, void *ctx);
+    void *ctx; /* of both */
 };
 
 /* out: n_texts of them, zeroed, without prompts and times; xm_generation_result_free each

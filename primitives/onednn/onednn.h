@@ -8,8 +8,8 @@
  *   xm_onednn_stream   a queue of ours as oneDNN sees it, for the length of one run
  *
  * Only Intel GPUs have one, and only in builds with a oneDNN that was built for OpenCL;
- * everywhere else there is a sentence that says so. PERF_COUNT measures a matmul as one launch, whatever
- * oneDNN enqueues for it.
+ * everywhere else there is a sentence that says so. PERF_COUNT measures a matmul as one launch,
+ * whatever oneDNN enqueues for it.
  */
 #ifndef XM_PRIMITIVES_ONEDNN_ONEDNN_H
 #define XM_PRIMITIVES_ONEDNN_ONEDNN_H

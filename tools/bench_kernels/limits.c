@@ -8,19 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "primitives/args.h"
+#include "runtime/multiply_rate.h"
 #include "runtime/read_rate.h"
-#include "runtime/util/memory.h"
 #include "tools/bench_kernels/bench.h"
 
-enum {
-    READ_BYTES = 512 << 20,
-    ITEMS_PER_UNIT = 4,
-    STEPS = 1 << 18,
-    LANES = 16,
-    SUMS = 16
-};
-enum { MAX_THREADS = 64 };
+enum { READ_BYTES = 512 << 20, MAX_THREADS = 64 };
 
 double
 xm_bench_seconds(void)
@@ -28,28 +20,6 @@ xm_bench_seconds(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* The best time of a kernel, run again and again for `seconds`; the first run compiles. */
-static enum xm_status
-best_time(struct xm_queue *queue, struct xm_kernel *kernel, const struct xm_args *args,
-          uint64_t items, double seconds, double *best, struct xm_error *err)
-{
-    static const struct xm_launch_shape shape = {.unit = XM_ALONE};
-    const struct xm_counts counts = {.n = {[XM_UNITS] = items}};
-    XM_TRY(xm_launch(&shape, kernel, &counts, args, queue, err));
-    XM_TRY(xm_queue_finish(queue, err));
-    double start = xm_bench_seconds();
-    *best = 1e30;
-    do {
-        double t = xm_bench_seconds();
-        XM_TRY(xm_launch(&shape, kernel, &counts, args, queue, err));
-        XM_TRY(xm_queue_finish(queue, err));
-        t = xm_bench_seconds() - t;
-        if (t < *best)
-            *best = t;
-    } while (xm_bench_seconds() - start < seconds);
-    return XM_OK;
 }
 
 struct read_job {
@@ -115,20 +85,13 @@ host_read(const struct xm_buffer *buffer, double seconds)
 
 static enum xm_status
 measure(struct xm_engine *engine, struct xm_queue *queue, struct xm_buffer *memory,
-        struct xm_buffer *sums, double seconds, struct limits *out, struct xm_error *err)
+        double seconds, struct limits *out, struct xm_error *err)
 {
-    uint64_t units = xm_engine_info(engine)->compute_units;
-    uint64_t items = ITEMS_PER_UNIT * (units ? units : 1);
-    struct xm_kernel *multiply;
-    struct xm_args a = {.n = 0};
-    double best;
-    XM_TRY(xm_engine_kernel(engine, "limit_multiply_vec", "", &multiply, err));
     XM_TRY(xm_queue_fill(queue, memory, 0, 1, READ_BYTES, err));
     XM_TRY(xm_read_rate(engine, NULL, 0, seconds, &out->device_read, err));
-    xm_put_buffer(&a, "out", sums);
-    xm_put_uint(&a, "steps", STEPS);
-    XM_TRY(best_time(queue, multiply, &a, items, seconds, &best, err));
-    out->multiply = 2.0 * LANES * SUMS * STEPS * (double)items / best;
+    XM_TRY(xm_multiply_rate(engine, XM_F32, seconds, &out->multiply, err));
+    out->multiply *= 2.0;
+    XM_TRY(xm_queue_finish(queue, err));
     out->host_read = host_read(memory, seconds);
     return XM_OK;
 }
@@ -138,16 +101,13 @@ xm_bench_limits(struct xm_engine *engine, double seconds, struct limits *out,
                 struct xm_error *err)
 {
     struct xm_queue *queue = NULL;
-    struct xm_buffer *memory = NULL, *sums = NULL;
+    struct xm_buffer *memory = NULL;
     enum xm_status s = xm_queue_create(engine, &queue, err);
     if (s == XM_OK)
         s = xm_buffer_create(engine, XM_USE_DEVICE, READ_BYTES, &memory, err);
     if (s == XM_OK)
-        s = xm_buffer_create(engine, XM_USE_DEVICE, 1 << 20, &sums, err);
-    if (s == XM_OK)
-        s = measure(engine, queue, memory, sums, seconds, out, err);
+        s = measure(engine, queue, memory, seconds, out, err);
     xm_queue_destroy(queue);
     xm_buffer_unref(memory);
-    xm_buffer_unref(sums);
     return s;
 }

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/profile.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/util/log.h"
+#include "runtime/util/memory.h"
+
+/* ---- groups -------------------------------------------------------------------------- */
+
+static int
+by_name(const void *a, const void *b)
+{
+    const struct xm_profile_kernel *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static int
+kernel_by_time(const void *a, const void *b)
+{
+    const struct xm_profile_kernel *x = a, *y = b;
+    return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+static int
+group_by_time(const void *a, const void *b)
+{
+    const struct xm_profile_group *x = a, *y = b;
+    return (x->ns < y->ns) - (x->ns > y->ns);
+}
+
+/* While rows come, kernels stand in the order of their names. */
+static bool
+is_same(const struct xm_profile_group *a, const struct xm_profile_group *b)
+{
+    bool same = strcmp(a->op, b->op) == 0 && a->n_kernels == b->n_kernels;
+    for (size_t i = 0; same && i < a->n_kernels; i++)
+        same = strcmp(a->kernels[i].name, b->kernels[i].name) == 0;
+    return same;
+}
+
+static struct xm_profile_group *
+group_of(struct xm_profile *p, const struct xm_profile_group *step)
+{
+    struct xm_profile_group *list = p->phases[p->phase].groups;
+    const size_t n = p->phases[p->phase].n, capacity = p->phases[p->phase].capacity;
+    for (size_t i = 0; i < n; i++) {
+        if (is_same(&list[i], step))
+            return &list[i];
+    }
+    if (n == capacity) {
+        const size_t more = capacity ? 2 * capacity : 16;
+        list = xm_realloc(list, more * sizeof(*list));
+        if (!list) {
+            xm_fail(&p->err, XM_NO_MEMORY, "out of memory for a profile");
+            return NULL;
+        }
+        p->phases[p->phase].groups = list;
+        p->phases[p->phase].capacity = more;
+    }
+    struct xm_profile_group *g = &list[p->phases[p->phase].n++];
+    *g = *step;
+    g->steps = g->runs = g->ns = g->steps_so_far = g->bytes = g->multiply_adds = 0;
+    for (size_t k = 0; k < g->n_kernels; k++)
+        g->kernels[k] = (struct xm_profile_kernel){.name = step->kernels[k].name};
+    return g;
+}
+
+/* The step whose rows have all come goes to its group. */
+static void
+end_step(struct xm_profile *p)
+{
+    struct xm_profile_group *step = &p->step;
+    qsort(step->kernels, step->n_kernels, sizeof(*step->kernels), by_name);
+    struct xm_profile_group *g = step->n_kernels ? group_of(p, step) : NULL;
+    if (!g)
+        return;
+    g->steps_so_far++;
+    g->steps = g->steps > g->steps_so_far ? g->steps : g->steps_so_far;
+    g->runs += step->runs;
+    g->ns += step->ns;
+    g->bytes += step->bytes;
+    g->multiply_adds += step->multiply_adds;
+    for (size_t k = 0; k < g->n_kernels; k++) {
+        g->kernels[k].runs += step->kernels[k].runs;
+        g->kernels[k].ns += step->kernels[k].ns;
+        g->kernels[k].unmeasured += step->kernels[k].unmeasured;
+    }
+}
+
+static struct xm_profile_kernel *
+kernel_of(struct xm_profile_group *step, const char *name)
+{
+    for (size_t i = 0; i < step->n_kernels; i++) {
+        if (strcmp(step->kernels[i].name, name) == 0)
+            return &step->kernels[i];
+    }
+    if (step->n_kernels == XM_PROFILE_KERNELS)
+        return &step->kernels[XM_PROFILE_KERNELS - 1];
+    step->kernels[step->n_kernels] = (struct xm_profile_kernel){.name = name};
+    return &step->kernels[step->n_kernels++];
+}
+
+static void
+add_row(void *ctx, const struct xm_profile_row *row)
+{
+    struct xm_profile *p = ctx;
+    struct xm_profile_group *step = &p->step;
+    if (!step->op || row->step != p->step_index) {
+        if (step->op)
+            end_step(p);
+        *step = (struct xm_profile_group){
+            .op = row->op, .runs = row->step_runs, .on_host = row->on_host};
+        p->step_index = row->step;
+    }
+    step->bytes += row->bytes;
+    step->multiply_adds += row->multiply_adds;
+    if (row->runs == 0)
+        return;
+    struct xm_profile_kernel *k = kernel_of(step, row->kernel);
+    k->runs += row->runs;
+    k->ns += row->ns;
+    k->unmeasured += row->unmeasured;
+    step->ns += row->ns;
+}
+
+/* ---- taking -------------------------------------------------------------------------- */
+
+enum xm_status
+xm_profile_begin(struct xm_profile *p, struct xm_infer *r, bool traces,
+                 struct xm_error *err)
+{
+    const struct xm_profile_ops *ops = r->ops->profile;
+    if (!ops)
+        return xm_fail(err, XM_UNSUPPORTED, "this device does not measure its steps");
+    ops->reset(r);
+    if (traces)
+        XM_TRY(ops->begin_trace(r, err));
+    p->request = r;
+    return XM_OK;
+}
+
+void
+xm_profile_take(struct xm_profile *p, enum xm_profile_phase phase)
+{
+    if (!p->request)
+        return;
+    const struct xm_profile_ops *ops = p->request->ops->profile;
+    p->phase = phase;
+    p->has_prompt |= phase == XM_PROFILE_PROMPT;
+    for (size_t i = 0; i < p->phases[phase].n; i++)
+        p->phases[phase].groups[i].steps_so_far = 0;
+    ops->rows(p->request, add_row, p, &p->err);
+    if (p->step.op)
+        end_step(p);
+    p->step = (struct xm_profile_group){0};
+    ops->reset(p->request);
+}
+
+void
+xm_profile_free(struct xm_profile *p)
+{
+    for (int i = 0; i < XM_PROFILE_PHASES; i++)
+        xm_free(p->phases[i].groups);
+    *p = (struct xm_profile){0};
+}
+
+/* ---- figures ------------------------------------------------------------------------- */
+
+static const char *const phase_names[] = {"prompt", "decode"};
+
+/* A phase as a whole. */
+struct total {
+    double wall_s;
+    uint64_t tokens, ns, host_ns, unmeasured; /* ns: of all rows; host_ns: of them */
+    uint64_t bytes, multiply_adds;
+};
+
+/* Sorts, too. */
+static struct total
+total_of(struct xm_profile *p, int phase, const struct xm_generation_times *times)
+{
+    const bool is_prompt = phase == XM_PROFILE_PROMPT;
+    struct total t = {.wall_s = is_prompt ? times->prompt_s : times->decode_s,
+                      .tokens = is_prompt ? times->prompt_tokens : times->decode_tokens};
+    struct xm_profile_group *groups = p->phases[phase].groups;
+    const size_t n = p->phases[phase].n;
+    if (n)
+        qsort(groups, n, sizeof(*groups), group_by_time);
+    for (size_t i = 0; i < n; i++) {
+        struct xm_profile_group *g = &groups[i];
+        qsort(g->kernels, g->n_kernels, sizeof(*g->kernels), kernel_by_time);
+        t.ns += g->ns;
+        t.host_ns += g->on_host ? g->ns : 0;
+        t.bytes += g->bytes;
+        t.multiply_adds += g->multiply_adds;
+        for (size_t k = 0; k < g->n_kernels; k++)
+            t.unmeasured += g->kernels[k].unmeasured;
+    }
+    return t;
+}
+
+static double
+ms(uint64_t ns)
+{
+    return 1e-6 * (double)ns;
+}
+
+/* A nanosecond: 1e9 a second. */
+static double
+per_ns(double n, uint64_t ns)
+{
+    return ns ? n / (double)ns : 0.0;
+}
+
+static double
+gbps(uint64_t bytes, uint64_t ns)
+{
+    return per_ns((double)bytes, ns);
+}
+
+static double
+gflops(uint64_t multiply_adds, uint64_t ns)
+{
+    return per_ns(2.0 * (double)multiply_adds, ns);
+}
+
+static double
+percent_of(double part, double whole)
+{
+    return whole > 0.0 ? 100.0 * part / whole : 0.0;
+}
+
+/* ---- the table ------------------------------------------------------------------------ */
+
+/* "  12.3  45 %"; without the share where the limit is not known, blank where there is nothing. */
+static void
+print_rate(double rate, double limit)
+{
+    if (rate <= 0.0)
+        fprintf(stderr, "                 ");
+    else if (limit > 0.0)
+        fprintf(stderr, "  %9.2f %3.0f %%", rate, percent_of(rate, limit));
+    else
+        fprintf(stderr, "  %9.2f      ", rate);
+}
+
+static void
+print_work(uint64_t bytes, uint64_t multiply_adds, uint64_t ns, const struct xm_costs *c)
+{
+    print_rate(gbps(bytes, ns), c->read_rate / 1e9);
+    print_rate(gflops(multiply_adds, ns), 2.0 * c->multiply_rate / 1e9);
+}
+
+static void
+print_group(const struct xm_profile_group *g, const struct total *t,
+            const struct xm_costs *c)
+{
+    fprintf(stderr, "%6" PRIu64 " %8" PRIu64 " %12.3f %5.1f %%", g->steps, g->runs,
+            ms(g->ns), percent_of(ms(g->ns), ms(t->ns)));
+    print_work(g->bytes, g->multiply_adds, g->ns, c);
+    fprintf(stderr, "  %s%s%s\n", g->op, g->n_kernels == 1 ? ": " : "",
+            g->n_kernels == 1 ? g->kernels[0].name : "");
+    for (size_t k = 0; g->n_kernels > 1 && k < g->n_kernels; k++)
+        fprintf(stderr, "       %8" PRIu64 " %12.3f %5.1f %% %36s%s\n",
+                g->kernels[k].runs, ms(g->kernels[k].ns),
+                percent_of(ms(g->kernels[k].ns), ms(t->ns)), "", g->kernels[k].name);
+}
+
+static void
+print_phase(struct xm_profile *p, int phase, const struct xm_costs *c)
+{
+    const struct total t = total_of(p, phase, &c->times);
+    const double device_ms = ms(t.ns - t.host_ns);
+    fprintf(stderr,
+            "profile of %s: %" PRIu64 " token%s, %.3f ms: %.3f ms on the device, ",
+            phase_names[phase], t.tokens, t.tokens == 1 ? "" : "s", 1e3 * t.wall_s,
+            device_ms);
+    if (t.host_ns)
+        fprintf(stderr, "%.3f ms in host steps, ", ms(t.host_ns));
+    fprintf(stderr, "%.3f ms elsewhere\n", 1e3 * t.wall_s - ms(t.ns));
+    fprintf(stderr, " steps     runs           ms   share       GB/s             GFLOP/s"
+                    "        op: kernel\n");
+    for (size_t i = 0; i < p->phases[phase].n; i++)
+        print_group(&p->phases[phase].groups[i], &t, c);
+    fprintf(stderr, "%28.3f %5.1f %%", ms(t.ns), t.ns ? 100.0 : 0.0);
+    print_work(t.bytes, t.multiply_adds, t.ns, c);
+    fprintf(stderr, "  all\n");
+    if (t.unmeasured)
+        fprintf(stderr, "not measured: %" PRIu64 " launches\n", t.unmeasured);
+}
+
+static void
+print_limits(const struct xm_costs *c)
+{
+    if (c->read_rate > 0.0)
+        fprintf(stderr, "shares of GB/s are of the %.2f that streaming reaches\n",
+                c->read_rate / 1e9);
+    if (c->multiply_rate > 0.0)
+        fprintf(
+            stderr,
+            "shares of GFLOP/s are of the %.2f that multiply-adds in registers reach\n",
+            2.0 * c->multiply_rate / 1e9);
+}
+
+void
+xm_profile_print(struct xm_profile *p, const struct xm_costs *c)
+{
+    for (int i = 0; i < XM_PROFILE_PHASES; i++) {
+        if (p->phases[i].n)
+            print_phase(p, i, c);
+    }
+    print_limits(c);
+    if (p->err.status != XM_OK)
+        xm_log(XM_LOG_WARNING, "the profile is not complete: %s", p->err.text);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------- */
+
+static void
+add_share(struct xm_json_out *j, yyjson_mut_val *o, const char *key, double part,
+          double whole)
+{
+    if (whole > 0.0)
+        xm_json_add_real(j, o, key, part / whole);
+}
+
+static void
+add_group(const struct xm_profile_group *g, const char *phase, const struct total *t,
+          const struct xm_costs *c, struct xm_json_out *j, yyjson_mut_val *list)
+{
+    yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
+    uint64_t unmeasured = 0;
+    xm_json_add_text(j, o, "phase", phase, strlen(phase));
+    xm_json_add_text(j, o, "op", g->op, strlen(g->op));
+    yyjson_mut_val *kernels = xm_json_add_array(j, o, "kernels");
+    for (size_t k = 0; k < g->n_kernels; k++) {
+        const struct xm_profile_kernel *kernel = &g->kernels[k];
+        yyjson_mut_val *one = xm_json_add_object(j, kernels, NULL);
+        xm_json_add_text(j, one, "kernel", kernel->name, strlen(kernel->name));
+        xm_json_add_whole(j, one, "runs", kernel->runs);
+        xm_json_add_real(j, one, "ms", ms(kernel->ns));
+        unmeasured += kernel->unmeasured;
+    }
+    xm_json_add_whole(j, o, "steps", g->steps);
+    xm_json_add_whole(j, o, "runs", g->runs);
+    xm_json_add_real(j, o, "ms", ms(g->ns));
+    add_share(j, o, "share", ms(g->ns), ms(t->ns));
+    xm_json_add_bool(j, o, "on_host", g->on_host);
+    xm_json_add_whole(j, o, "unmeasured", unmeasured);
+    xm_json_add_whole(j, o, "bytes", g->bytes);
+    xm_json_add_whole(j, o, "multiply_adds", g->multiply_adds);
+    xm_json_add_real(j, o, "gbps", gbps(g->bytes, g->ns));
+    add_share(j, o, "share_of_streaming", gbps(g->bytes, g->ns), c->read_rate / 1e9);
+    xm_json_add_real(j, o, "gflops", gflops(g->multiply_adds, g->ns));
+    add_share(j, o, "share_of_multiplying", gflops(g->multiply_adds, g->ns),
+              2.0 * c->multiply_rate / 1e9);
+}
+
+void
+xm_profile_add_json(struct xm_profile *p, const struct xm_costs *c, struct xm_json_out *j)
+{
+    if (!p->request)
+        return;
+    yyjson_mut_val *list = xm_json_add_array(j, NULL, "profile");
+    for (int i = 0; i < XM_PROFILE_PHASES; i++) {
+        const struct total t = total_of(p, i, &c->times);
+        for (size_t g = 0; g < p->phases[i].n; g++)
+            add_group(&p->phases[i].groups[g], phase_names[i], &t, c, j, list);
+    }
+}
