@@ -45,7 +45,7 @@ struct xm_profile {
     struct xm_error err; /* the first failure; the rest is there */
 };
 
-/* Whether it can be: XM_UNSUPPORTED. `r` outlives what is taken. */
+/* XM_DEVICE: this one cannot. `r` outlives what is taken. */
 enum xm_status xm_profile_begin(struct xm_profile *p, struct xm_infer *r, bool traces,
                                 struct xm_error *err);
 /* What has run since the last call belongs to this phase. */

@@ -18,8 +18,8 @@ xm_request_count_step(struct xm_request *r, uint32_t i)
                                       .past_lens = xm_kv_tables_past_lens(r->tables),
                                       .subsequence_begins =
                                           xm_kv_tables_begins(r->tables)};
-    xm_step_work(r->program, s, &r->bindings, s->kind == XM_STEP_ATTENTION ? &a : NULL,
-                 &work);
+    xm_step_find_work(r->program, s, &r->bindings,
+                      s->kind == XM_STEP_ATTENTION ? &a : NULL, &work);
     r->sums[i].runs++;
     r->sums[i].bytes += xm_step_work_bytes(&work);
     r->sums[i].multiply_adds += work.multiply_adds;

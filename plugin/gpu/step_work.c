@@ -137,9 +137,9 @@ inner_multiply_adds(const struct xm_program *p, const struct xm_step *s,
 }
 
 void
-xm_step_work(const struct xm_program *p, const struct xm_step *s,
-             const struct xm_bindings *bindings, const struct xm_attention_run *a,
-             struct xm_step_work *out)
+xm_step_find_work(const struct xm_program *p, const struct xm_step *s,
+                  const struct xm_bindings *bindings, const struct xm_attention_run *a,
+                  struct xm_step_work *out)
 {
     const struct xm_step_cost *c = &s->cost;
     const uint64_t rows = c->bytes || c->row_bytes ? rows_of(p, s, bindings) : 0;

@@ -25,9 +25,9 @@ struct xm_step_work {
 };
 
 /* `a`: the sequences of attention, of which slabs are not looked at; NULL for other steps. */
-void xm_step_work(const struct xm_program *p, const struct xm_step *s,
-                  const struct xm_bindings *bindings, const struct xm_attention_run *a,
-                  struct xm_step_work *out);
+void xm_step_find_work(const struct xm_program *p, const struct xm_step *s,
+                       const struct xm_bindings *bindings,
+                       const struct xm_attention_run *a, struct xm_step_work *out);
 
 static inline uint64_t
 xm_step_work_bytes(const struct xm_step_work *w)
