@@ -18,7 +18,7 @@ struct List {
 Compiled
 compile_measured(ov_core_t *core, const char *device, const char *measured)
 {
-    Model model = read_text(core, add_model());
+    Model model = read_text(core, add_model(true));
     const ov_property_t property = {ov_property_key_enable_profiling, measured};
     ov_compiled_model_t *compiled = nullptr;
     EXPECT_EQ(
@@ -29,10 +29,10 @@ compile_measured(ov_core_t *core, const char *device, const char *measured)
 }
 
 void
-infer(ov_infer_request_t *request, int64_t rows)
+infer(ov_infer_request_t *request)
 {
     static float numbers[6] = {1, 2, 3, 4, 5, 6};
-    const Tensor a = wrap(numbers, rows), b = wrap(numbers, rows);
+    const Tensor a = wrap(numbers, 3), b = wrap(numbers, 3);
     ASSERT_EQ(ov_infer_request_set_tensor(request, "a", a.get()), OK) << last_error();
     ASSERT_EQ(ov_infer_request_set_tensor(request, "b", b.get()), OK) << last_error();
     ASSERT_EQ(ov_infer_request_infer(request), OK) << last_error();
@@ -59,8 +59,8 @@ TEST_F(Profiling, TellsWhatEachStepTook)
 {
     Compiled compiled = compile_measured(core.get(), "GPU", "YES");
     Request request = make_request(compiled.get());
-    for (int i = 0; i < 3; i++)
-        infer(request.get(), 3);
+    for (int i = 0; i < 3000; i++)
+        infer(request.get());
     for (int i = 0; i < 2; i++) {
         List l;
         ASSERT_EQ(ov_infer_request_get_profiling_info(request.get(), &l.rows), OK)
@@ -72,7 +72,7 @@ TEST_F(Profiling, TellsWhatEachStepTook)
         EXPECT_STREQ(row.node_type, "add");
         EXPECT_EQ(std::string(row.exec_type).rfind("eltwise_", 0), 0u) << row.exec_type;
         EXPECT_GE(row.real_time, 0);
-        EXPECT_LT(row.real_time, 1000000) << "of the last run";
+        EXPECT_LT(row.real_time, 2000) << "of the last run";
         EXPECT_EQ(row.cpu_time, 0);
     }
 }
@@ -81,16 +81,11 @@ TEST_F(Profiling, TellsWhatHasNotRun)
 {
     Compiled compiled = compile_measured(core.get(), "GPU", "YES");
     Request request = make_request(compiled.get());
-    List before, empty;
+    List before;
     ASSERT_EQ(ov_infer_request_get_profiling_info(request.get(), &before.rows), OK);
     ASSERT_EQ(before.rows.size, 1u);
     EXPECT_EQ(before.rows.profiling_infos[0].status, ov_profiling_info_t::NOT_RUN);
-    infer(request.get(), 3);
-    infer(request.get(), 0);
-    ASSERT_EQ(ov_infer_request_get_profiling_info(request.get(), &empty.rows), OK);
-    EXPECT_EQ(empty.rows.profiling_infos[0].status, ov_profiling_info_t::NOT_RUN)
-        << "the last run is empty";
-    EXPECT_EQ(empty.rows.profiling_infos[0].real_time, 0);
+    EXPECT_EQ(before.rows.profiling_infos[0].real_time, 0);
 }
 
 TEST_F(Profiling, IsAnErrorWithoutMeasurements)
@@ -98,7 +93,7 @@ TEST_F(Profiling, IsAnErrorWithoutMeasurements)
     Compiled compiled = compile_measured(core.get(), "GPU", "NO");
     Request request = make_request(compiled.get());
     List l;
-    infer(request.get(), 3);
+    infer(request.get());
     EXPECT_NE(ov_infer_request_get_profiling_info(request.get(), &l.rows), OK);
     EXPECT_NE(last_error().find("compile the model with PERF_COUNT=YES"),
               std::string::npos)
@@ -112,7 +107,7 @@ TEST(ProfilingOfTheReference, IsNotThere)
     Compiled compiled = compile_measured(core.get(), "REFERENCE", "YES");
     Request request = make_request(compiled.get());
     List l;
-    infer(request.get(), 3);
+    infer(request.get());
     EXPECT_NE(ov_infer_request_get_profiling_info(request.get(), &l.rows), OK);
     EXPECT_EQ(last_error(), "this device does not measure its steps");
     EXPECT_EQ(ov_infer_request_get_profiling_info(nullptr, &l.rows), INVALID_C_PARAM);
