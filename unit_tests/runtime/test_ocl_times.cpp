@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/engine.h"
+#include "runtime/multiply_rate.h"
 #include "runtime/util/clock.h"
 
 /* Stands before the loader's function: a driver that has measured, and does not say what. */
@@ -294,6 +295,41 @@ TEST_F(OclTimes, AreNotTakenUnlessAskedFor)
     EXPECT_EQ(xm_queue_begin_trace(queue, &err), XM_INVALID);
     EXPECT_STREQ(err.text, "a queue that does not measure (PERF_COUNT) has no trace");
     EXPECT_EQ(trace(&dropped).size(), 0u);
+}
+
+/* ---- limits ---- */
+
+TEST_F(OclTimes, MultiplyAddsHaveALimit)
+{
+    double rate = 0;
+    ASSERT_EQ(xm_multiply_rate(engine, XM_F16, 0.05, &rate, &err), XM_OK) << err.text;
+    EXPECT_GT(rate, 1e8);
+    EXPECT_LT(rate, 1e16);
+}
+
+/* The kernel for GPUs, which CPU devices do not measure with. */
+TEST_F(OclTimes, TheLimitsKernelMultipliesAndAdds)
+{
+    const uint32_t steps = 3, items = 8;
+    xm_kernel *k = nullptr;
+    float got[items];
+    ASSERT_EQ(xm_engine_kernel(engine, "limit_multiply_gen", "-DUSE_HALF=0", &k, &err),
+              XM_OK)
+        << err.text;
+    const xm_arg args[] = {xm_arg_buffer(a), xm_arg_uint(steps)};
+    const xm_launch launch = {{items, 1, 1}, {items, 1, 1}};
+    ASSERT_EQ(xm_queue_run(queue, k, args, 2, &launch, &err), XM_OK) << err.text;
+    ASSERT_EQ(xm_queue_read(queue, a, 0, got, sizeof(got), &err), XM_OK) << err.text;
+    for (uint32_t item = 0; item < items; item++) {
+        double want = 0;
+        for (int i = 0; i < 16; i++) {
+            double sum = i + (int)item;
+            for (uint32_t n = 0; n < steps; n++)
+                sum = sum * 0.999 + 0.001;
+            want += sum;
+        }
+        EXPECT_NEAR(got[item], want, 1e-4 * want) << item;
+    }
 }
 
 } // namespace
