@@ -88,6 +88,38 @@ infer_check(struct xm_infer *base, xm_step_check_fn fn, void *ctx, struct xm_err
     return xm_step_checker_create(r->request, fn, ctx, &r->checker, err);
 }
 
+static enum xm_status
+profile_rows(struct xm_infer *r, xm_profile_row_fn fn, void *ctx, struct xm_error *err)
+{
+    return xm_request_profile(request_of(r), fn, ctx, err);
+}
+
+static void
+profile_reset(struct xm_infer *r)
+{
+    xm_request_reset_profile(request_of(r));
+}
+
+static enum xm_status
+profile_begin_trace(struct xm_infer *r, struct xm_error *err)
+{
+    return xm_request_begin_trace(request_of(r), err);
+}
+
+static enum xm_status
+profile_trace(struct xm_infer *r, xm_trace_row_fn fn, void *ctx, uint64_t *dropped,
+              struct xm_error *err)
+{
+    return xm_request_trace(request_of(r), fn, ctx, dropped, err);
+}
+
+static const struct xm_profile_ops profile_ops = {
+    .rows = profile_rows,
+    .reset = profile_reset,
+    .begin_trace = profile_begin_trace,
+    .trace = profile_trace,
+};
+
 static void
 infer_destroy(struct xm_infer *base)
 {
@@ -109,7 +141,7 @@ static const struct xm_infer_ops infer_ops = {
     .stats = infer_stats,
     .check = infer_check,
     .destroy = infer_destroy,
-    .profile = &xm_request_profile_ops,
+    .profile = &profile_ops,
 };
 
 enum xm_status
@@ -283,7 +315,7 @@ static const struct xm_infer_ops control_ops = {
     .resume = infer_resume,
     .stats = infer_stats,
     .check = infer_check,
-    .profile = &xm_request_profile_ops,
+    .profile = &profile_ops,
 };
 
 enum xm_status

@@ -5,7 +5,6 @@
 
 #include "plugin/gpu/request_run.h"
 #include "plugin/gpu/step_work.h"
-#include "plugin/plugin.h"
 
 void
 xm_request_count_step(struct xm_request *r, uint32_t i)
@@ -182,37 +181,3 @@ xm_request_trace(struct xm_request *r, xm_trace_row_fn fn, void *ctx, uint64_t *
     XM_TRY(check_is_measured(r, err));
     return xm_queue_trace(r->queue, give_span, &t, dropped, err);
 }
-
-/* ---- by the plugin's operations ------------------------------------------------------- */
-
-static enum xm_status
-infer_rows(struct xm_infer *r, xm_profile_row_fn fn, void *ctx, struct xm_error *err)
-{
-    return xm_request_profile(r->request, fn, ctx, err);
-}
-
-static void
-infer_reset(struct xm_infer *r)
-{
-    xm_request_reset_profile(r->request);
-}
-
-static enum xm_status
-infer_begin_trace(struct xm_infer *r, struct xm_error *err)
-{
-    return xm_request_begin_trace(r->request, err);
-}
-
-static enum xm_status
-infer_trace(struct xm_infer *r, xm_trace_row_fn fn, void *ctx, uint64_t *dropped,
-            struct xm_error *err)
-{
-    return xm_request_trace(r->request, fn, ctx, dropped, err);
-}
-
-const struct xm_profile_ops xm_request_profile_ops = {
-    .rows = infer_rows,
-    .reset = infer_reset,
-    .begin_trace = infer_begin_trace,
-    .trace = infer_trace,
-};

@@ -21,9 +21,6 @@ enum xm_status xm_request_begin_trace(struct xm_request *r, struct xm_error *err
 enum xm_status xm_request_trace(struct xm_request *r, xm_trace_row_fn fn, void *ctx,
                                 uint64_t *dropped, struct xm_error *err);
 
-/* Of requests whose xm_infer has the request (plugin.h). */
-extern const struct xm_profile_ops xm_request_profile_ops;
-
 /* What a step has done in all runs since the last reset. */
 struct xm_step_sum {
     uint64_t runs, bytes, multiply_adds;

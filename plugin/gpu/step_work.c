@@ -76,7 +76,8 @@ activation_bytes(const struct xm_program *p, const struct xm_step *s,
         if (!is_counted(p, s, i))
             continue;
         const uint64_t bytes = bytes_of(p, s->operand[i].value, b);
-        const uint64_t most = picks && i == picked ? bytes_of(p, s->operand[result].value, b) : bytes;
+        const uint64_t most =
+            picks && i == picked ? bytes_of(p, s->operand[result].value, b) : bytes;
         sum += bytes < most ? bytes : most;
     }
     return sum;

@@ -303,7 +303,9 @@ TEST_F(StepWork, AttentionSeesItsWindow)
     s.cost.window = 0;
     s.cost.causal = false;
     EXPECT_EQ(work(s, 3, 5).multiply_adds, (8 + 8 + 8) * per_key);
-    s.operand[XM_ATTENTION_K] = XM_NO_VALUE;
+    std::vector<xm_step_operand> shared(s.operand, s.operand + s.n_operands);
+    shared[XM_ATTENTION_K].value = XM_NO_VALUE;
+    s.operand = shared.data();
     EXPECT_EQ(work(s, 3, 5).cache_bytes, 8 * 128u) << "another layer has written them";
 }
 
