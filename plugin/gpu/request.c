@@ -33,6 +33,7 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
     if (s == XM_OK)
         s = xm_pool_create(p->engine, 0, &r->pool, err);
     xm_kv_rows_init(&r->rows, p->kv_pool);
+    r->can_pack = xm_request_can_pack(p);
     if (s == XM_OK && p->kv_pool)
         s = xm_kv_tables_create(p->kv_pool, &r->tables, err);
     if (s == XM_OK)
@@ -67,6 +68,8 @@ xm_request_destroy(struct xm_request *r)
     xm_kv_rows_free(&r->rows);
     xm_kv_tables_destroy(r->tables);
     xm_free(r->most_past);
+    xm_free(r->fresh);
+    xm_free(r->mask.data);
     xm_state_store_destroy(r->states);
     for (uint32_t i = 0; r->results && i < p->ports.n_outputs; i++)
         xm_free(r->results[i].tensor.data);
@@ -117,12 +120,6 @@ copy_range(const struct xm_host_tensor *src, struct xm_host_tensor *dst, uint32_
     }
 }
 
-static bool
-is_symbol(struct xm_dim d, const char *name)
-{
-    return xm_dim_symbols(d) == 1 && strcmp(xm_dim_symbol_name(d, 0), name) == 0;
-}
-
 /* The first axis that depends on `tokens`; rank when none does. */
 static uint32_t
 token_axis(const struct xm_port *port)
@@ -134,8 +131,8 @@ token_axis(const struct xm_port *port)
     return i;
 }
 
-static enum xm_status
-resize(struct xm_host_tensor *t, struct xm_error *err)
+enum xm_status
+xm_request_resize(struct xm_host_tensor *t, struct xm_error *err)
 {
     uint64_t n = 1, bytes = 0;
     for (uint32_t i = 0; i < t->rank; i++)
@@ -175,7 +172,7 @@ cut_input(const struct xm_host_tensor *whole, uint32_t axis, int64_t from, int64
     }
     part->data = cut->data;
     part->bytes = cut->bytes;
-    enum xm_status s = resize(part, err);
+    enum xm_status s = xm_request_resize(part, err);
     cut->data = part->data;
     cut->bytes = part->bytes;
     if (s == XM_OK)
@@ -196,7 +193,7 @@ cut_inputs(struct xm_request *r, int64_t at, int64_t n, int64_t past,
         if (axis >= whole->rank)
             continue;
         bool per_token =
-            is_symbol(p->ports.inputs[i].type.shape.dim[axis], XM_SYMBOL_TOKENS);
+            xm_dim_is_symbol(p->ports.inputs[i].type.shape.dim[axis], XM_SYMBOL_TOKENS);
         XM_TRY(cut_input(whole, axis, per_token ? at : 0, per_token ? n : past + at + n,
                          &r->cut[i], &r->chunk[i], err));
     }
@@ -215,9 +212,8 @@ xm_request_read(struct xm_request *r, const struct xm_operand *o, void *out,
     return bytes ? xm_queue_read(r->queue, o->buffer, 0, out, bytes, err) : XM_OK;
 }
 
-/* The shape of output i of the last chunk; the bytes of earlier runs are kept for its own. */
-static struct xm_operand
-describe_result(struct xm_request *r, uint32_t i)
+struct xm_operand
+xm_request_describe_result(struct xm_request *r, uint32_t i)
 {
     struct xm_host_tensor *t = &r->results[i].tensor;
     struct xm_operand o;
@@ -232,8 +228,8 @@ static enum xm_status
 read_result(struct xm_request *r, uint32_t i, struct xm_error *err)
 {
     struct xm_result *result = &r->results[i];
-    const struct xm_operand o = describe_result(r, i);
-    XM_TRY(resize(&result->tensor, err));
+    const struct xm_operand o = xm_request_describe_result(r, i);
+    XM_TRY(xm_request_resize(&result->tensor, err));
     XM_TRY(xm_request_read(r, &o, result->tensor.data, err));
     result->state = XM_RESULT_READ;
     return XM_OK;
@@ -246,13 +242,13 @@ read_rows(struct xm_request *r, uint32_t i, int64_t at, int64_t tokens,
 {
     struct xm_result *result = &r->results[i];
     const uint32_t axis = token_axis(&r->program->ports.outputs[i]);
-    const struct xm_operand o = describe_result(r, i);
+    const struct xm_operand o = xm_request_describe_result(r, i);
     struct xm_host_tensor part = result->tensor;
     part.data = NULL;
     part.bytes = 0;
     result->tensor.dim[axis] = tokens;
-    XM_TRY(resize(&result->tensor, err));
-    XM_TRY(resize(&part, err));
+    XM_TRY(xm_request_resize(&result->tensor, err));
+    XM_TRY(xm_request_resize(&part, err));
     enum xm_status s = xm_request_read(r, &o, part.data, err);
     if (s == XM_OK)
         copy_range(&part, &result->tensor, axis, 0, at, part.dim[axis]);
@@ -343,7 +339,6 @@ infer_chunks(struct xm_request *r, int64_t tokens, struct xm_error *err)
     int64_t past = (int64_t)xm_request_past(r), most = tokens_at_once(r), n;
     for (int64_t at = 0; at < tokens; at += n) {
         n = tokens - at < most ? tokens - at : most;
-        r->continues = at > 0;
         XM_TRY(cut_inputs(r, at, n, past, err));
         XM_TRY(bind(r, r->chunk, err));
         XM_TRY(xm_request_run_chunk(r, r->chunk, err));
@@ -385,15 +380,40 @@ expect(const struct xm_request *r, uint64_t tokens)
         xm_kv_pool_expect(r->program->kv_pool, (uint64_t)batch, tokens);
 }
 
+/* beam_idx as int32, checked for length by the bindings. */
+static enum xm_status
+begin_rows(struct xm_request *r, bool in_parts, struct xm_error *err)
+{
+    const struct xm_host_tensor *beams =
+        xm_request_input_named(r, r->inputs, r->program->beam_idx);
+    int64_t batch = 1;
+    int32_t *idx = NULL;
+    xm_bindings_find(&r->bindings, XM_SYMBOL_BATCH, &batch);
+    if (beams) {
+        idx = xm_malloc((size_t)(batch + 1) * sizeof(*idx));
+        if (!idx)
+            return xm_fail(err, XM_NO_MEMORY, "out of memory for the beam index");
+        for (int64_t b = 0; b < batch; b++)
+            idx[b] = (int32_t)xm_load_int(beams->element, beams->data, (uint64_t)b);
+    }
+    const enum xm_status s =
+        xm_kv_rows_begin(&r->rows, (uint32_t)batch, idx, in_parts, err);
+    xm_free(idx);
+    return s;
+}
+
 static enum xm_status
 run_all(struct xm_request *r, struct xm_error *err)
 {
     struct xm_program *p = r->program;
     int64_t tokens = 0;
     bool known = xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens);
-    r->continues = false;
     const bool in_parts = known && p->can_chunk && tokens > tokens_at_once(r);
-    xm_kv_rows_begin(&r->rows, in_parts);
+    XM_TRY(xm_request_read_mask(r, err));
+    if (r->tables)
+        XM_TRY(begin_rows(r, in_parts || r->is_packed, err));
+    if (r->is_packed)
+        return xm_request_run_packed(r, err);
     if (in_parts)
         expect(r, (uint64_t)tokens);
     if (in_parts)

@@ -33,7 +33,9 @@ void xm_request_destroy(struct xm_request *r); /* NULL is allowed */
 /* The bytes stay the caller's and must live until the run has ended. */
 enum xm_status xm_request_set_input(struct xm_request *r, uint32_t input,
                                     const struct xm_host_tensor *t, struct xm_error *err);
-/* Runs to the end. After a failure the states hold the positions that they held before
+/* Runs to the end. Rows that the key mask says to begin with padding run without it, where the
+ * program allows that; its results are zeros. XM_INVALID: the mask shows what was padding in an
+ * earlier run. After a failure the states hold the positions that they held before
  * (states on the host: none) in the order in which they were. */
 enum xm_status xm_request_infer(struct xm_request *r, struct xm_error *err);
 /* The result of the last run: memory of the request, valid until the next run. It is read when it

@@ -12,9 +12,9 @@
 
 /* ---- before the steps ----------------------------------------------------------- */
 
-static const struct xm_host_tensor *
-input_named(const struct xm_request *r, const struct xm_host_tensor *inputs,
-            const char *name)
+const struct xm_host_tensor *
+xm_request_input_named(const struct xm_request *r, const struct xm_host_tensor *inputs,
+                       const char *name)
 {
     for (uint32_t i = 0; name && i < r->program->ports.n_inputs; i++) {
         if (strcmp(r->program->ports.inputs[i].name, name) == 0)
@@ -23,28 +23,20 @@ input_named(const struct xm_request *r, const struct xm_host_tensor *inputs,
     return NULL;
 }
 
-/* A mask of ones hides nothing: attention then need not read it. */
-static bool
-is_full(const struct xm_host_tensor *mask)
-{
-    uint64_t n = mask ? mask->bytes * 8 / xm_element_bits(mask->element) : 0;
-    for (uint64_t i = 0; i < n; i++) {
-        if (xm_load_int(mask->element, mask->data, i) == 0)
-            return false;
-    }
-    return true;
-}
-
 static enum xm_status
 write_inputs(struct xm_request *r, const struct xm_host_tensor *inputs,
              struct xm_error *err)
 {
     const struct xm_program *p = r->program;
+    const struct xm_host_tensor *mask = xm_request_input_named(r, inputs, p->key_mask);
     for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
         uint32_t v = p->input_values[i];
-        if (inputs[i].bytes && p->values[v].first != UINT32_MAX)
-            XM_TRY(xm_queue_write(r->queue, r->plan->views[v], 0, inputs[i].data,
-                                  inputs[i].bytes, err));
+        const struct xm_host_tensor *t = &inputs[i];
+        if (t->bytes == 0 || p->values[v].first == UINT32_MAX)
+            continue;
+        if (t == mask && !r->mask_is_full)
+            XM_TRY(xm_request_shift_mask(r, mask, &t, err));
+        XM_TRY(xm_queue_write(r->queue, r->plan->views[v], 0, t->data, t->bytes, err));
     }
     return XM_OK;
 }
@@ -84,30 +76,14 @@ write_tables(struct xm_request *r, uint32_t tokens, struct xm_error *err)
     return s;
 }
 
-/* beam_idx as int32, checked for length by the bindings. */
 static enum xm_status
-extend_cache(struct xm_request *r, const struct xm_host_tensor *inputs,
-             struct xm_error *err)
+extend_cache(struct xm_request *r, struct xm_error *err)
 {
-    int64_t batch = 1, tokens = 0;
+    int64_t tokens = 0;
     if (!r->tables)
         return XM_OK;
-    xm_bindings_find(&r->bindings, XM_SYMBOL_BATCH, &batch);
     xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens);
-    const struct xm_host_tensor *beams =
-        r->continues ? NULL : input_named(r, inputs, r->program->beam_idx);
-    int32_t *idx = NULL;
-    if (beams) {
-        idx = xm_malloc((size_t)(batch + 1) * sizeof(*idx));
-        if (!idx)
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for the beam index");
-        for (int64_t b = 0; b < batch; b++)
-            idx[b] = (int32_t)xm_load_int(beams->element, beams->data, (uint64_t)b);
-    }
-    enum xm_status s = xm_kv_rows_extend(&r->rows, (uint32_t)batch, idx, (uint64_t)tokens,
-                                         r->queue, err);
-    xm_free(idx);
-    XM_TRY(s);
+    XM_TRY(xm_kv_rows_extend(&r->rows, (uint64_t)tokens, r->queue, err));
     return r->program->n_kv ? write_tables(r, (uint32_t)tokens, err) : XM_OK;
 }
 
@@ -338,8 +314,7 @@ enum xm_status
 xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
                      struct xm_error *err)
 {
-    r->mask_is_full = is_full(input_named(r, inputs, r->program->key_mask));
-    XM_TRY(extend_cache(r, inputs, err));
+    XM_TRY(extend_cache(r, err));
     return run_planned(r, inputs, err);
 }
 

@@ -49,9 +49,13 @@ struct xm_request {
     struct xm_kv_tables *tables; /* NULL: no states */
     int32_t *most_past; /* by sequence: what attention's scratch is planned for */
     uint32_t most_room;
+    bool can_pack;                 /* padding can be left out: request_padding.c */
+    bool is_packed;                /* some rows of this run begin with it        */
+    uint64_t *fresh;               /* by row: tokens of the run behind it        */
+    uint64_t fresh_room;           /* rows                                       */
+    struct xm_host_tensor mask;    /* of the positions that are held; bytes owned */
     struct xm_state_store *states; /* host steps only */
-    bool mask_is_full; /* no position is padding in this run                    */
-    bool continues;    /* this chunk is not a run's first: rows are in order already */
+    bool mask_is_full; /* every position that is held is seen in this run       */
     bool cancelled;    /* atomic                                               */
     bool has_caches;   /* of the program's experts, for this run               */
     uint64_t n_runs;
@@ -83,7 +87,7 @@ void xm_request_cache(const struct xm_request *r, const struct xm_step *s,
                       struct xm_operand *operands, struct xm_buffer *slabs[XM_KV_SLABS],
                       struct xm_attention_run *a);
 
-/* request_run.c: everything between bound inputs and enqueued outputs. */
+/* request_run.c: everything between bound inputs and enqueued outputs. The rows have begun. */
 enum xm_status xm_request_run_chunk(struct xm_request *r,
                                     const struct xm_host_tensor *inputs,
                                     struct xm_error *err);
@@ -109,6 +113,30 @@ enum xm_status xm_request_begin_work(struct xm_request *r, struct xm_request_wor
                                      struct xm_error *err);
 void xm_request_end_work(struct xm_request *r, const struct xm_request_work *w,
                          bool has_succeeded);
+
+/* request_padding.c: rows of a batch that begin with padding, zeros of the key mask. */
+bool xm_request_can_pack(const struct xm_program *p);
+/* What the mask of the run that begins hides: mask_is_full, is_packed, fresh. XM_INVALID: it shows
+ * padding of an earlier run. */
+enum xm_status xm_request_read_mask(struct xm_request *r, struct xm_error *err);
+/* A run without its padding, in chunks; the rows have begun. Results of padding are zeros. */
+enum xm_status xm_request_run_packed(struct xm_request *r, struct xm_error *err);
+/* The key mask of the positions that the rows hold; *out is `mask`, or the request's own. */
+enum xm_status xm_request_shift_mask(struct xm_request *r,
+                                     const struct xm_host_tensor *mask,
+                                     const struct xm_host_tensor **out,
+                                     struct xm_error *err);
+
+/* request.c: a tensor's bytes for its shape; what there is may be reused. */
+enum xm_status xm_request_resize(struct xm_host_tensor *t, struct xm_error *err);
+/* The shape of output i under the current bindings; the bytes of earlier runs are kept for its
+ * own. */
+struct xm_operand xm_request_describe_result(struct xm_request *r, uint32_t i);
+
+/* request_run.c: the tensor of the input of that name among a run's; NULL: there is none. */
+const struct xm_host_tensor *xm_request_input_named(const struct xm_request *r,
+                                                    const struct xm_host_tensor *inputs,
+                                                    const char *name);
 
 /* request_host.c: the nodes of a host step, by the reference. */
 enum xm_status xm_request_run_host(struct xm_request *r, const struct xm_step *s,

@@ -447,6 +447,14 @@ xm_dim_has_symbol(struct xm_dim d, const char *name)
     return false;
 }
 
+bool
+xm_dim_is_symbol(struct xm_dim d, const char *name)
+{
+    return d.poly && d.poly->n == 1 && d.poly->term[0].degree == 1 &&
+           d.poly->term[0].coefficient == 1 &&
+           strcmp(d.poly->term[0].factor[0], name) == 0;
+}
+
 struct xm_dim
 xm_dim_import(struct xm_dim_pool *p, struct xm_dim d)
 {

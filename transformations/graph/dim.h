@@ -86,6 +86,7 @@ bool xm_dim_is_unknown(struct xm_dim d);
 uint32_t xm_dim_symbols(struct xm_dim d);
 const char *xm_dim_symbol_name(struct xm_dim d, uint32_t i);
 bool xm_dim_has_symbol(struct xm_dim d, const char *name);
+bool xm_dim_is_symbol(struct xm_dim d, const char *name); /* and nothing else */
 
 /* "8*batch*tokens", "past + tokens", "42". */
 void xm_dim_print(struct xm_dim d, struct xm_strbuf *out);

@@ -381,16 +381,38 @@ xm_kv_pool_pages_for(const struct xm_kv_pool *pool, uint32_t group, uint64_t pos
     return window && kept < all ? kept : all;
 }
 
+/* So many pages more than are used; of no size that 64 bits can say, none. */
+static void
+expect_pages(struct xm_kv_group *g, uint64_t pages)
+{
+    if (xm_add_size(pages, g->n_pages - g->n_free, &pages) && pages > g->expected)
+        g->expected = pages;
+}
+
 void
 xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t positions)
 {
     pthread_mutex_lock(&pool->lock);
     for (uint32_t i = 0; i < pool->n_groups; i++) {
-        struct xm_kv_group *g = &pool->groups[i];
         uint64_t pages = 0;
-        if (xm_mul_size(sequences, xm_kv_pool_pages_for(pool, i, positions), &pages) &&
-            xm_add_size(pages, g->n_pages - g->n_free, &pages) && pages > g->expected)
-            g->expected = pages;
+        if (xm_mul_size(sequences, xm_kv_pool_pages_for(pool, i, positions), &pages))
+            expect_pages(&pool->groups[i], pages);
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void
+xm_kv_pool_expect_each(struct xm_kv_pool *pool, const uint64_t *positions, size_t n)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->n_groups; i++) {
+        uint64_t pages = 0;
+        bool fits = true;
+        for (size_t k = 0; k < n && fits; k++)
+            fits =
+                xm_add_size(pages, xm_kv_pool_pages_for(pool, i, positions[k]), &pages);
+        if (fits)
+            expect_pages(&pool->groups[i], pages);
     }
     pthread_mutex_unlock(&pool->lock);
 }

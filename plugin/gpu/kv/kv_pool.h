@@ -47,6 +47,8 @@ void xm_kv_pool_destroy(struct xm_kv_pool *pool);
 /* So many sequences of so many positions will come beside those there are: the next slab has room
  * for them, if the budget has. The first few slabs have room for no more. */
 void xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t positions);
+/* The same for sequences of their own lengths. */
+void xm_kv_pool_expect_each(struct xm_kv_pool *pool, const uint64_t *positions, size_t n);
 
 /* Gives all memory back, and forgets what was expected; nothing happens while pages are used. */
 void xm_kv_pool_trim(struct xm_kv_pool *pool);

@@ -42,7 +42,8 @@ xm_kv_rows_free(struct xm_kv_rows *r)
 uint64_t
 xm_kv_rows_past(const struct xm_kv_rows *r)
 {
-    return r->n ? xm_kv_sequence_past(r->list[0]) : 0;
+    return r->n ? xm_kv_sequence_padding(r->list[0]) + xm_kv_sequence_past(r->list[0])
+                : 0;
 }
 
 void
@@ -51,21 +52,28 @@ xm_kv_rows_reset(struct xm_kv_rows *r)
     xm_kv_rows_free(r);
 }
 
+/* Whether the row has `past` positions afterwards. */
+static bool
+truncate_row(struct xm_kv_sequence *s, uint64_t past)
+{
+    const uint64_t padding = xm_kv_sequence_padding(s);
+    if (past < padding)
+        xm_kv_sequence_set_padding(s, past);
+    xm_kv_sequence_truncate(s, past > padding ? past - padding : 0);
+    return xm_kv_sequence_padding(s) + xm_kv_sequence_past(s) == past;
+}
+
 void
 xm_kv_rows_truncate(struct xm_kv_rows *r, uint64_t past)
 {
+    bool is_whole = true;
     for (uint32_t i = 0; i < r->n; i++)
-        xm_kv_sequence_truncate(r->list[i], past);
+        is_whole &= truncate_row(r->list[i], past);
+    if (!is_whole)
+        xm_kv_rows_reset(r);
 }
 
 /* ---- a run --------------------------------------------------------------------------- */
-
-void
-xm_kv_rows_begin(struct xm_kv_rows *r, bool in_parts)
-{
-    r->in_parts = in_parts;
-    r->has_begun = false;
-}
 
 static enum xm_status
 check_beams(const struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
@@ -94,11 +102,10 @@ is_identity(const struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx)
 /* Row b of the new list: a sequence that no other row continues goes on itself, if what a failed
  * run did to it can be undone; else a fork of it does. */
 static enum xm_status
-continue_row(const struct xm_kv_rows *r, uint32_t from, struct xm_kv_sequence **list,
+continue_row(struct xm_kv_sequence *s, bool in_parts, struct xm_kv_sequence **list,
              uint32_t b, struct xm_error *err)
 {
-    struct xm_kv_sequence *s = r->list[from];
-    if (!r->in_parts && !is_in(s, list, b)) {
+    if (!in_parts && !is_in(s, list, b)) {
         list[b] = s;
         return XM_OK;
     }
@@ -107,7 +114,7 @@ continue_row(const struct xm_kv_rows *r, uint32_t from, struct xm_kv_sequence **
 
 /* Other rows, made from those there are; these are kept for the end of the run. */
 static enum xm_status
-replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
+replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx, bool in_parts,
              struct xm_error *err)
 {
     const bool is_empty = xm_kv_rows_past(r) == 0;
@@ -121,7 +128,8 @@ replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
         if (is_empty)
             s = xm_kv_sequence_create(r->pool, &list[b], err);
         else
-            s = continue_row(r, beam_idx ? (uint32_t)beam_idx[b] : b, list, b, err);
+            s = continue_row(r->list[beam_idx ? (uint32_t)beam_idx[b] : b], in_parts,
+                             list, b, err);
     }
     if (s != XM_OK) {
         free_list(list, b - 1, r->list, r->n);
@@ -134,29 +142,24 @@ replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
     return XM_OK;
 }
 
-/* The rows of a run: the same ones, where nothing that may have to be undone happens to them. */
-static enum xm_status
-choose_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
-            struct xm_error *err)
+/* The rows stay the same ones where nothing that may have to be undone happens to them. */
+enum xm_status
+xm_kv_rows_begin(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
+                 bool in_parts, struct xm_error *err)
 {
+    if (batch == 0)
+        return xm_fail(err, XM_INVALID, "a run of no sequences");
     const bool is_empty = xm_kv_rows_past(r) == 0;
     if (!is_empty)
         XM_TRY(check_beams(r, batch, beam_idx, err));
     const bool same = is_empty ? batch == r->n : is_identity(r, batch, beam_idx);
-    if (!same || r->in_parts)
-        XM_TRY(replace_rows(r, batch, beam_idx, err));
-    r->has_begun = true;
-    return XM_OK;
+    return same && !in_parts ? XM_OK : replace_rows(r, batch, beam_idx, in_parts, err);
 }
 
 enum xm_status
-xm_kv_rows_extend(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
-                  uint64_t tokens, struct xm_queue *q, struct xm_error *err)
+xm_kv_rows_extend(struct xm_kv_rows *r, uint64_t tokens, struct xm_queue *q,
+                  struct xm_error *err)
 {
-    if (batch == 0)
-        return xm_fail(err, XM_INVALID, "a run of no sequences");
-    if (!r->has_begun)
-        XM_TRY(choose_rows(r, batch, beam_idx, err));
     for (uint32_t b = 0; b < r->n; b++)
         XM_TRY(xm_kv_sequence_reserve(r->list[b], tokens, q, err));
     return XM_OK;
@@ -176,7 +179,6 @@ xm_kv_rows_end(struct xm_kv_rows *r, bool keep)
         xm_kv_sequence_cancel(r->list[b]);
     if (keep)
         xm_kv_rows_commit(r);
-    r->has_begun = false;
     if (!r->before)
         return;
     if (keep) {

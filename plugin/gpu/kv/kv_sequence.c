@@ -17,6 +17,7 @@ struct blocks {
 struct xm_kv_sequence {
     struct xm_kv_pool *pool;
     uint64_t past, pending; /* positions held; reserved for a run */
+    uint64_t padding;       /* of a row, before them              */
     struct blocks *blocks;  /* by group */
     /* What the positions hold, as long as that is known of all of them … */
     bool is_known;
@@ -155,6 +156,7 @@ xm_kv_sequence_fork(struct xm_kv_sequence *s, struct xm_kv_sequence **out,
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a sequence's pages");
     }
     f->past = s->past;
+    f->padding = s->padding;
     f->is_known = s->is_known;
     if (s->is_known && s->past) {
         f->n_serials = s->n_serials;
@@ -189,6 +191,18 @@ uint64_t
 xm_kv_sequence_past(const struct xm_kv_sequence *s)
 {
     return s->past;
+}
+
+uint64_t
+xm_kv_sequence_padding(const struct xm_kv_sequence *s)
+{
+    return s->padding;
+}
+
+void
+xm_kv_sequence_set_padding(struct xm_kv_sequence *s, uint64_t padding)
+{
+    s->padding = padding;
 }
 
 const int32_t *

@@ -25,6 +25,10 @@ enum xm_status xm_kv_sequence_fork(struct xm_kv_sequence *s, struct xm_kv_sequen
 void xm_kv_sequence_destroy(struct xm_kv_sequence *s); /* NULL is allowed */
 
 uint64_t xm_kv_sequence_past(const struct xm_kv_sequence *s);
+/* Positions of a model's row that come before those of the sequence: padding, which is only counted
+ * (kv_rows.h). Forks and swaps take it with them. */
+uint64_t xm_kv_sequence_padding(const struct xm_kv_sequence *s);
+void xm_kv_sequence_set_padding(struct xm_kv_sequence *s, uint64_t padding);
 /* Forgets positions from `past` on. A window may have dropped what the rest would need: then all
  * are forgotten. */
 void xm_kv_sequence_truncate(struct xm_kv_sequence *s, uint64_t past);
