@@ -100,9 +100,9 @@ struct xm_compiled_ops {
                                       struct xm_error *err);
     enum xm_status (*create_batch)(struct xm_compiled *c, struct xm_batch **out,
                                    struct xm_error *err);
-    /* So many sequences of so many positions will come: the cache takes memory for them, and no
+    /* `n` sequences will come, each of so many positions: the cache takes memory for them, and no
      * more. NULL: nothing has to be known before. */
-    void (*expect)(struct xm_compiled *c, uint32_t sequences, uint64_t positions);
+    void (*expect)(struct xm_compiled *c, const uint64_t *positions, size_t n);
     /* NULL: there is nothing to count. */
     void (*stats)(struct xm_compiled *c, struct xm_compiled_stats *out);
     /* Reads counts from the device; waits for a run that has the caches. NULL: there are none. */

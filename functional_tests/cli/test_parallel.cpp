@@ -179,17 +179,74 @@ TEST_F(Parallel, TextsEndWhereTheContextIsFull)
     EXPECT_TRUE(contains(o.err, "prompt 1 has 5 tokens, which leaves no room")) << o.err;
 }
 
-TEST_F(Parallel, AFullCacheIsASentenceAndACode)
+/* Not all have room at a time: some wait, and are what they are alone. */
+TEST_F(Parallel, AFullCacheMakesTextsWait)
 {
     std::string lines;
     for (int i = 0; i < 4; i++)
         lines += std::to_string(i) + repeat(story, 20) + "\n";
     write(lines);
-    Outcome o = generate("4", {"-f", file, "--kv", "f16", "--kv-memory", "1"});
+    const Words options = {"-f", file, "--kv", "f16", "--kv-memory", "1", "-n", "16"};
+    Outcome all = generate("4", options), one = generate("1", options);
+    EXPECT_EQ(all.code, 0) << all.err;
+    EXPECT_EQ(records(all.out).size(), 4u);
+    EXPECT_EQ(all.out, one.out);
+}
+
+/* The others are complete; what it has comes in its place. */
+TEST_F(Parallel, ATextWithoutRoomIsASentenceAndACode)
+{
+    write("The\n" + repeat(story, 90) + "\nOne day\n");
+    const Words options = {"-f", file, "--kv", "f16", "--kv-memory", "1", "-n", "4"};
+    Outcome o = generate("3", options);
     EXPECT_EQ(o.code, 4) << o.err;
-    EXPECT_TRUE(contains(o.err, "xemoe: the KV cache is full: 1.0 of 1.0 MiB")) << o.err;
-    o = generate("1", {"-f", file, "--kv", "f16", "--kv-memory", "1"});
-    EXPECT_EQ(o.code, 0) << "one after the other they have room: " << o.err;
+    EXPECT_TRUE(
+        contains(o.err, "xemoe: text 2 of 3: the KV cache is full: 1.0 of 1.0 MiB"))
+        << o.err;
+    EXPECT_EQ(records(o.out), (Words{alone("The", {"-n", "4"}).out, "\n",
+                                     alone("One day", {"-n", "4"}).out}));
+    o = generate("3", options + Words{"--json"});
+    EXPECT_EQ(o.code, 4) << o.err;
+    Json j(o.out);
+    EXPECT_EQ(j.text("/texts/0/finish"), "length");
+    EXPECT_EQ(j.text("/texts/1/finish"), "failed");
+    EXPECT_TRUE(contains(j.text("/texts/1/error"), "the KV cache is full")) << o.out;
+    EXPECT_EQ(j.ids("/texts/1/ids").size(), 0u);
+    EXPECT_EQ(j.at("/texts/2/error"), nullptr);
+}
+
+/* What the places take is announced: the cache is as large as the plan says. */
+TEST_F(Parallel, APlanSaysWhatTheCacheTakes)
+{
+    const Words options = {"-n", "20", "--ignore-eos", "--json"};
+    auto planned = [](size_t positions, const char *texts) {
+        return Json(run({"plan", model, "-c", std::to_string(positions), "--parallel",
+                         texts, "--json"})
+                        .out)
+            .number("/memory/kv_cache");
+    };
+    std::string equal, growing;
+    for (int i = 1; i < 4; i++) {
+        equal += std::to_string(i) + repeat(story, 10) + "\n";
+        growing += std::to_string(i) + repeat(story, 10 * i) + "\n";
+    }
+    write(equal);
+    Json j(generate("3", Words{"-f", file} + options).out);
+    const size_t n = j.ids("/texts/0/prompt_ids").size();
+    ASSERT_EQ(n, j.ids("/texts/2/prompt_ids").size());
+    EXPECT_EQ(j.number("/memory/kv_cache"), planned(n + 20, "3"));
+    EXPECT_EQ(
+        Json(generate("2", Words{"-f", file} + options).out).number("/memory/kv_cache"),
+        planned(n + 20, "2"))
+        << "the third takes the place of one that has ended";
+    write(growing);
+    Json longest(generate("2", Words{"-f", file} + options).out);
+    double two = 0;
+    for (const char *text : {"/texts/1", "/texts/2"})
+        two += planned(longest.ids(std::string(text) + "/prompt_ids").size() + 20, "1");
+    EXPECT_EQ(longest.number("/memory/kv_cache"), two);
+    Json forks(generate("3", Words{"-p", repeat(story, 10)} + options).out);
+    EXPECT_LT(forks.number("/memory/kv_cache"), planned(n + 20, "3"));
 }
 
 TEST_F(Parallel, MistakesAreSentences)

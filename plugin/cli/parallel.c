@@ -185,7 +185,8 @@ add_text(const struct texts *t, size_t i, struct xm_json_out *j, yyjson_mut_val 
     static const char *const finishes[] = {[XM_FINISH_STOP] = "stop",
                                            [XM_FINISH_LENGTH] = "length",
                                            [XM_FINISH_CONTEXT] = "context",
-                                           [XM_FINISH_CANCELLED] = "cancelled"};
+                                           [XM_FINISH_CANCELLED] = "cancelled",
+                                           [XM_FINISH_FAILED] = "failed"};
     const struct xm_generation_result *r = &t->results[i];
     const struct xm_token_list *prompt = &t->prompts.rows[t->prompts.n == 1 ? 0 : i];
     const char *finish = finishes[r->finish];
@@ -196,6 +197,8 @@ add_text(const struct texts *t, size_t i, struct xm_json_out *j, yyjson_mut_val 
     if (t->m->package->tokenizer)
         xm_json_add_text(j, o, "text", xm_strbuf_text(&r->text), r->text.n);
     xm_json_add_text(j, o, "finish", finish, strlen(finish));
+    if (r->finish == XM_FINISH_FAILED)
+        xm_json_add_text(j, o, "error", r->error.text, strlen(r->error.text));
     if (xm_generate_is_drawn(t->a))
         xm_json_add_whole(j, o, "seed", t->a->sampling.seed + i);
 }
@@ -236,6 +239,21 @@ print_costs(const struct texts *t)
                 t->n, t->a->parallel, new_tokens(t), seconds_of(t), tokens_per_s(t));
 }
 
+/* A sentence for each text that had no room; the code of the last. */
+static int
+say_failures(const struct texts *t)
+{
+    int code = XM_EXIT_OK;
+    for (size_t i = 0; i < t->n; i++) {
+        struct xm_error why = t->results[i].error;
+        if (t->results[i].finish != XM_FINISH_FAILED)
+            continue;
+        xm_error_prefix(&why, "text %zu of %zu", i + 1, t->n);
+        code = xm_cli_failed(&why);
+    }
+    return code;
+}
+
 static int
 report(struct texts *t)
 {
@@ -250,7 +268,8 @@ report(struct texts *t)
     print_costs(t);
     if (t->a->profile)
         xm_profile_print(&t->profile, &t->costs);
-    return xm_generate_end();
+    const int code = xm_generate_end();
+    return code == XM_EXIT_OK ? say_failures(t) : code;
 }
 
 /* ---- the command --------------------------------------------------------------------- */

@@ -65,11 +65,11 @@ compiled_destroy(struct xm_compiled *base)
 }
 
 static void
-compiled_expect(struct xm_compiled *c, uint32_t sequences, uint64_t positions)
+compiled_expect(struct xm_compiled *c, const uint64_t *positions, size_t n)
 {
     const struct xm_program *p = xm_gpu_compiled_of(c)->program;
     if (p->kv_pool)
-        xm_kv_pool_expect(p->kv_pool, sequences, positions);
+        xm_kv_pool_expect_each(p->kv_pool, positions, n);
 }
 
 static void

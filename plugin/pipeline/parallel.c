@@ -2,6 +2,7 @@
 #include "plugin/pipeline/parallel.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "plugin/pipeline/text_stream.h"
 #include "plugin/pipeline/token_runner.h"
@@ -12,20 +13,26 @@ struct xm_parallel {
     struct xm_compiled *compiled;
     struct xm_package *package; /* borrowed; may be NULL */
     struct xm_batch *batch;
+    uint64_t chunk, page; /* rows of a run that go at once; positions of a page */
 };
+
+enum { PROMPT_PARTS = 4 }; /* of a chunk: one is for prompts, however many texts decode */
 
 /* A text that is being made. */
 struct place {
-    struct xm_sequence *sequence; /* NULL: the place is free               */
+    bool is_taken;                /* by a text                                */
+    struct xm_sequence *sequence; /* NULL: it waits for room in the cache     */
     size_t text;
-    uint64_t most; /* new tokens                            */
+    uint64_t most; /* new tokens                               */
     struct xm_sampler *sampler;
-    struct xm_text_stream stream; /* where there is a tokenizer            */
-    const int32_t *ids;           /* to feed next: of the prompt, or `last` */
+    struct xm_text_stream stream; /* where there is a tokenizer               */
+    struct xm_token_list again;   /* of one that has waited: all that it had  */
+    const int32_t *ids;           /* to feed next: of the prompt, or `last` … */
     uint64_t n;
+    uint64_t piece; /* … of them, in this run                   */
     int32_t last;
-    uint32_t row; /* of the run whose logits it continues  */
-    bool is_prompt;
+    uint32_t row; /* of the run whose logits it continues     */
+    bool is_prompt, has_logits;
 };
 
 /* A run that goes on. */
@@ -38,9 +45,21 @@ struct run {
     struct xm_batch_row *rows;
     size_t next; /* text that has not begun */
     bool has_text;
+    bool has_ended; /* a text, since one that waited went on */
 };
 
 /* ---- life ---------------------------------------------------------------------------- */
+
+/* A whole number that the model was compiled with. */
+static enum xm_status
+read_setting(struct xm_compiled *c, const char *key, uint64_t *out, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    enum xm_status s = c->ops->get_property(c, key, &text, err);
+    *out = strtoull(xm_strbuf_text(&text), NULL, 10);
+    xm_strbuf_free(&text);
+    return s;
+}
 
 enum xm_status
 xm_parallel_create(struct xm_compiled *compiled, struct xm_package *package,
@@ -50,16 +69,19 @@ xm_parallel_create(struct xm_compiled *compiled, struct xm_package *package,
     struct xm_parallel *p = xm_calloc(1, sizeof(*p));
     if (!p)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for texts in parallel");
-    enum xm_status s = xm_compiled_create_batch(compiled, &p->batch, err);
-    if (s != XM_OK) {
-        xm_free(p);
-        return s;
-    }
     p->compiled = compiled;
     xm_compiled_ref(compiled);
     p->package = package;
-    *out = p;
-    return XM_OK;
+    enum xm_status s = xm_compiled_create_batch(compiled, &p->batch, err);
+    if (s == XM_OK)
+        s = read_setting(compiled, "XM_UBATCH", &p->chunk, err);
+    if (s == XM_OK)
+        s = read_setting(compiled, "XM_KV_BLOCK_TOKENS", &p->page, err);
+    if (s == XM_OK)
+        *out = p;
+    else
+        xm_parallel_destroy(p);
+    return s;
 }
 
 void
@@ -78,36 +100,64 @@ xm_parallel_request(struct xm_parallel *p)
     return p->batch->control;
 }
 
-/* ---- texts that begin ------------------------------------------------------------------ */
+/* ---- places ---------------------------------------------------------------------------- */
 
-static const struct xm_token_list *
-prompt_of(const struct run *r, size_t text)
+static bool
+runs(const struct place *p)
 {
-    return &r->asked->prompts[r->asked->n_prompts == 1 ? 0 : text];
+    return p->sequence != NULL;
 }
 
-/* The next text, in a place that has a sequence which holds `past` tokens of the prompt. */
-static enum xm_status
-begin_text(struct run *r, struct place *p, uint64_t past, struct xm_error *err)
+static bool
+waits(const struct place *p)
 {
-    const struct xm_generation *each = &r->asked->each;
-    p->text = r->next++;
-    const struct xm_token_list *prompt = prompt_of(r, p->text);
-    const uint64_t room = xm_generation_room(each->context, prompt->n);
-    if (prompt->n == 0 || room == 0)
-        return xm_fail(err, XM_INVALID,
-                       "prompt %zu has %zu tokens, which leaves nothing to continue in a "
-                       "context of %" PRIu64,
-                       p->text + 1, prompt->n, each->context);
-    p->most = room < each->max_tokens ? room : each->max_tokens;
-    p->ids = prompt->ids + past;
-    p->n = prompt->n - past;
-    p->is_prompt = true;
-    r->out[p->text].reused = past;
-    if (!r->has_text)
-        return XM_OK;
-    return xm_text_stream_begin(&p->stream, r->p->package->tokenizer, !each->keep_special,
-                                each->stops, each->n_stops, err);
+    return p->is_taken && !p->sequence;
+}
+
+static bool
+has_unread_prompt(const struct place *p)
+{
+    return p->sequence && p->is_prompt;
+}
+
+static bool
+is_to_read(const struct place *p)
+{
+    return has_unread_prompt(p) && p->piece == 0;
+}
+
+static size_t
+count(const struct run *r, bool (*is_meant)(const struct place *))
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->asked->places; i++)
+        n += is_meant(&r->places[i]);
+    return n;
+}
+
+/* Of those meant the one whose text comes first; NULL: none is. */
+static struct place *
+oldest(const struct run *r, bool (*is_meant)(const struct place *))
+{
+    struct place *found = NULL;
+    for (size_t i = 0; i < r->asked->places; i++) {
+        struct place *p = &r->places[i];
+        if (is_meant(p) && (!found || p->text < found->text))
+            found = p;
+    }
+    return found;
+}
+
+static struct place *
+newest_that_runs(const struct run *r)
+{
+    struct place *found = NULL;
+    for (size_t i = 0; i < r->asked->places; i++) {
+        struct place *p = &r->places[i];
+        if (runs(p) && (!found || p->text > found->text))
+            found = p;
+    }
+    return found;
 }
 
 static uint64_t
@@ -116,35 +166,72 @@ past_of(const struct place *p)
     return p->sequence->ops->past(p->sequence);
 }
 
-static enum xm_status
-open_place(struct run *r, struct place *p, struct xm_error *err)
-{
-    const struct xm_token_list *prompt = prompt_of(r, r->next);
-    XM_TRY(xm_compiled_create_sequence(r->p->compiled, &p->sequence, err));
-    XM_TRY(p->sequence->ops->match(p->sequence, prompt->ids, prompt->n, err));
-    return begin_text(r, p, past_of(p), err);
-}
-
 static void
 close_place(struct place *p)
 {
     xm_compiled_destroy_sequence(p->sequence);
     xm_sampler_free(p->sampler);
     xm_text_stream_free(&p->stream);
+    xm_token_list_free(&p->again);
     *p = (struct place){0};
 }
 
-/* Of one prompt one text only: the others are its forks. */
+/* ---- texts that begin ------------------------------------------------------------------ */
+
+static const struct xm_token_list *
+prompt_of(const struct run *r, size_t text)
+{
+    return &r->asked->prompts[r->asked->n_prompts == 1 ? 0 : text];
+}
+
+/* New tokens of a text, at most. */
+static uint64_t
+most_of(const struct run *r, size_t text)
+{
+    const struct xm_generation *each = &r->asked->each;
+    const uint64_t room = xm_generation_room(each->context, prompt_of(r, text)->n);
+    return room < each->max_tokens ? room : each->max_tokens;
+}
+
+/* The next text, in a place that has a sequence. */
+static enum xm_status
+begin_text(struct run *r, struct place *p, struct xm_error *err)
+{
+    const struct xm_generation *each = &r->asked->each;
+    p->text = r->next++;
+    p->is_taken = true;
+    const struct xm_token_list *prompt = prompt_of(r, p->text);
+    if (prompt->n == 0 || xm_generation_room(each->context, prompt->n) == 0)
+        return xm_fail(err, XM_INVALID,
+                       "prompt %zu has %zu tokens, which leaves nothing to continue in a "
+                       "context of %" PRIu64,
+                       p->text + 1, prompt->n, each->context);
+    p->most = most_of(r, p->text);
+    p->ids = prompt->ids;
+    p->n = prompt->n;
+    p->is_prompt = true;
+    if (!r->has_text)
+        return XM_OK;
+    return xm_text_stream_begin(&p->stream, r->p->package->tokenizer, !each->keep_special,
+                                each->stops, each->n_stops, err);
+}
+
+/* Of one prompt one text only: the others are its forks. None begins while others wait. */
 static enum xm_status
 fill_places(struct run *r, struct xm_error *err)
 {
-    size_t most = r->asked->n_prompts == 1 ? 1 : r->asked->places;
+    const bool is_one = r->asked->n_prompts == 1;
+    if (count(r, waits) || (is_one && count(r, has_unread_prompt)))
+        return XM_OK;
+    size_t most = is_one ? 1 : r->asked->places;
     for (size_t i = 0; i < r->asked->places && r->next < r->asked->n_texts; i++) {
-        if (r->places[i].sequence)
+        struct place *p = &r->places[i];
+        if (p->is_taken)
             continue;
         if (most-- == 0)
             break;
-        XM_TRY(open_place(r, &r->places[i], err));
+        XM_TRY(xm_compiled_create_sequence(r->p->compiled, &p->sequence, err));
+        XM_TRY(begin_text(r, p, err));
     }
     return XM_OK;
 }
@@ -156,12 +243,55 @@ fork_texts(struct run *r, const struct place *first, struct xm_error *err)
 {
     for (size_t i = 0; i < r->asked->places && r->next < r->asked->n_texts; i++) {
         struct place *p = &r->places[i];
-        if (p->sequence)
+        if (p->is_taken)
             continue;
         XM_TRY(xm_compiled_fork_sequence(first->sequence, &p->sequence, err));
-        XM_TRY(begin_text(r, p, prompt_of(r, r->next)->n, err));
+        XM_TRY(begin_text(r, p, err));
+        r->out[p->text].reused = p->n;
+        p->n = 0;
         p->row = first->row;
+        p->has_logits = true;
     }
+    return XM_OK;
+}
+
+static int
+is_shorter(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* What a text holds at most. Forks share the whole pages of their prompt, and the next one until
+ * each has its own. */
+static uint64_t
+positions_of(const struct run *r, size_t text)
+{
+    const uint64_t page = r->p->page;
+    const uint64_t prompt = prompt_of(r, text)->n, most = most_of(r, text);
+    if (r->asked->n_prompts > 1 || r->asked->n_texts == 1)
+        return prompt + most;
+    return most + (text ? prompt % page : prompt + page);
+}
+
+/* What the places hold at most, the longest texts, where all texts have a near end. */
+static enum xm_status
+announce(const struct run *r, struct xm_error *err)
+{
+    const size_t n = r->asked->n_texts;
+    struct xm_compiled *c = r->p->compiled;
+    uint64_t *positions = xm_calloc(n, sizeof(*positions));
+    bool is_near = true;
+    if (!positions)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for %zu texts", n);
+    for (size_t i = 0; i < n; i++) {
+        is_near &= most_of(r, i) <= XM_MOST_ANNOUNCED;
+        positions[i] = is_near ? positions_of(r, i) : 0;
+    }
+    qsort(positions, n, sizeof(*positions), is_shorter);
+    if (is_near && c->ops->expect)
+        c->ops->expect(c, positions, r->asked->places < n ? r->asked->places : n);
+    xm_free(positions);
     return XM_OK;
 }
 
@@ -192,17 +322,18 @@ end_text(struct run *r, struct place *p, enum xm_finish finish, struct xm_error 
         XM_TRY(pass_on(r, p, err));
     }
     r->out[text].finish = finish;
+    r->has_ended = true;
     close_place(p);
     tell(r, text);
     return XM_OK;
 }
 
-/* Those that run, and those that have not begun. */
+/* Those that have begun, and those that have not. */
 static enum xm_status
 cancel_texts(struct run *r, struct xm_error *err)
 {
     for (size_t i = 0; i < r->asked->places; i++) {
-        if (r->places[i].sequence)
+        if (r->places[i].is_taken)
             XM_TRY(end_text(r, &r->places[i], XM_FINISH_CANCELLED, err));
     }
     for (; r->next < r->asked->n_texts; r->next++) {
@@ -264,6 +395,7 @@ add_token(struct run *r, struct place *p, int32_t id, struct xm_error *err)
 static enum xm_status
 go_on(struct run *r, struct place *p, struct xm_error *err)
 {
+    p->has_logits = false;
     XM_TRY(choose(r, p, &p->last, err));
     if (ends(r, p->last))
         return end_text(r, p, XM_FINISH_STOP, err);
@@ -317,51 +449,164 @@ add_times(struct run *r, const struct done *before, uint64_t tokens, bool has_pr
         t->decode_weight_bytes += now.stats.weight_bytes - before->stats.weight_bytes;
 }
 
-/* All that is there to feed, at once. */
+/* What a run is made of. */
+struct feed {
+    uint32_t n;
+    uint64_t tokens;
+    bool has_prompts;
+};
+
+static void
+add_row(struct run *r, struct place *p, uint64_t n, struct feed *f)
+{
+    p->piece = n;
+    p->row = f->n;
+    r->rows[f->n++] = (struct xm_batch_row){p->sequence, p->ids, n, n == p->n ? 1 : 0};
+    f->tokens += n;
+    f->has_prompts |= p->is_prompt;
+}
+
+/* What the cache has of a prompt that nothing has been fed of. */
+static enum xm_status
+take_over(struct run *r, struct place *p, struct xm_error *err)
+{
+    if (past_of(p))
+        return XM_OK;
+    XM_TRY(p->sequence->ops->match(p->sequence, p->ids, p->n, err));
+    const uint64_t past = past_of(p);
+    p->ids += past;
+    p->n -= past;
+    if (p->again.n == 0)
+        r->out[p->text].reused = past;
+    return XM_OK;
+}
+
+/* Texts that decode go along in each run; prompts, in the order of their texts, share what is left
+ * of a chunk, so that none waits for a long one to be read. */
+static enum xm_status
+choose_pieces(struct run *r, struct feed *f, struct xm_error *err)
+{
+    const uint64_t chunk = r->p->chunk;
+    const uint64_t least = (chunk + PROMPT_PARTS - 1) / PROMPT_PARTS;
+    struct place *p;
+    *f = (struct feed){0};
+    for (size_t i = 0; i < r->asked->places; i++) {
+        p = &r->places[i];
+        p->piece = 0;
+        if (runs(p) && !p->is_prompt)
+            add_row(r, p, p->n, f);
+    }
+    uint64_t room = f->tokens + least < chunk ? chunk - f->tokens : least;
+    while (room && (p = oldest(r, is_to_read))) {
+        XM_TRY(take_over(r, p, err));
+        add_row(r, p, p->n < room ? p->n : room, f);
+        room -= p->piece;
+    }
+    return XM_OK;
+}
+
+static void
+advance(struct run *r)
+{
+    for (size_t i = 0; i < r->asked->places; i++) {
+        struct place *p = &r->places[i];
+        p->ids += p->piece;
+        p->n -= p->piece;
+        p->has_logits = p->piece > 0 && p->n == 0;
+    }
+}
+
+/* ---- a cache that is full ------------------------------------------------------------------ */
+
+/* The text keeps what it has; its sequence begins anew with that. */
+static enum xm_status
+suspend(struct run *r, struct place *p, struct xm_error *err)
+{
+    const struct xm_token_list *prompt = prompt_of(r, p->text);
+    const struct xm_token_list *made = &r->out[p->text].ids;
+    xm_compiled_destroy_sequence(p->sequence);
+    p->sequence = NULL;
+    xm_token_list_clear(&p->again);
+    if (!xm_token_list_add_n(&p->again, prompt->ids, prompt->n) ||
+        !xm_token_list_add_n(&p->again, made->ids, made->n))
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
+    p->ids = p->again.ids;
+    p->n = p->again.n;
+    p->is_prompt = true;
+    return XM_OK;
+}
+
+/* The newest text waits for others to end; one that has no room alone has failed. */
+static enum xm_status
+make_room(struct run *r, const struct xm_error *why, struct xm_error *err)
+{
+    struct place *p = newest_that_runs(r);
+    if (count(r, runs) > 1)
+        return suspend(r, p, err);
+    r->out[p->text].error = *why;
+    return end_text(r, p, XM_FINISH_FAILED, err);
+}
+
+/* Texts that wait go on one by one, as others end. */
+static enum xm_status
+resume_text(struct run *r, struct xm_error *err)
+{
+    struct place *p = oldest(r, waits);
+    if (!p || (!r->has_ended && count(r, runs)))
+        return XM_OK;
+    r->has_ended = false;
+    return xm_compiled_create_sequence(r->p->compiled, &p->sequence, err);
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
 static enum xm_status
 feed(struct run *r, struct xm_error *err)
 {
-    uint32_t n = 0;
-    uint64_t tokens = 0;
-    bool has_prompts = false;
-    for (size_t i = 0; i < r->asked->places; i++) {
-        struct place *p = &r->places[i];
-        if (!p->sequence)
-            continue;
-        p->row = n;
-        r->rows[n++] = (struct xm_batch_row){p->sequence, p->ids, p->n, 1};
-        tokens += p->n;
-        has_prompts |= p->is_prompt;
-    }
+    struct xm_error why = {0};
+    struct feed f;
+    XM_TRY(choose_pieces(r, &f, err));
     const struct done before = done_by(r->p);
-    XM_TRY(r->p->batch->ops->run(r->p->batch, r->rows, n, err));
-    add_times(r, &before, tokens, has_prompts);
+    const enum xm_status s = r->p->batch->ops->run(r->p->batch, r->rows, f.n, &why);
+    if (s == XM_NO_MEMORY)
+        return make_room(r, &why, err);
+    if (s != XM_OK)
+        return xm_fail(err, s, "%s", why.text);
+    add_times(r, &before, f.tokens, f.has_prompts);
+    advance(r);
     if (r->asked->on_run)
-        r->asked->on_run(has_prompts, r->asked->ctx);
+        r->asked->on_run(f.has_prompts, r->asked->ctx);
     return XM_OK;
 }
 
 static bool
 is_over(const struct run *r)
 {
-    size_t running = 0;
-    for (size_t i = 0; i < r->asked->places; i++)
-        running += r->places[i].sequence != NULL;
-    return running == 0 && r->next == r->asked->n_texts;
+    return count(r, runs) + count(r, waits) == 0 && r->next == r->asked->n_texts;
+}
+
+/* Whether other texts begin as forks of this one: it has read the prompt of all, and made
+ * nothing. */
+static bool
+is_to_be_forked(const struct run *r, const struct place *p)
+{
+    return r->asked->n_prompts == 1 && p->has_logits && r->out[p->text].ids.n == 0;
 }
 
 static enum xm_status
 make_texts(struct run *r, struct xm_error *err)
 {
+    XM_TRY(announce(r, err));
     while (!is_over(r)) {
+        XM_TRY(resume_text(r, err));
         XM_TRY(fill_places(r, err));
         XM_TRY(feed(r, err));
-        for (size_t i = 0; i < r->asked->places && r->asked->n_prompts == 1; i++) {
-            if (r->places[i].sequence && r->places[i].is_prompt)
+        for (size_t i = 0; i < r->asked->places; i++) {
+            if (is_to_be_forked(r, &r->places[i]))
                 XM_TRY(fork_texts(r, &r->places[i], err));
         }
         for (size_t i = 0; i < r->asked->places; i++) {
-            if (r->places[i].sequence)
+            if (r->places[i].has_logits)
                 XM_TRY(go_on(r, &r->places[i], err));
         }
     }

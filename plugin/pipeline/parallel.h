@@ -8,7 +8,10 @@
  *
  * Each text is what a session would make of its prompt alone. What the cache still has of a
  * prompt's beginning is taken over; of one prompt that is continued several times the others are
- * forks. Nothing is printed. No chats: thoughts are text as the rest.
+ * forks. Prompts are read in pieces, at most XM_UBATCH rows in a run; texts that have been read go
+ * on by a token in each. Where the cache is full the newest text waits for another to end: its
+ * pages are given up, and computed anew later, as far as the cache has lost them. One that has no
+ * room alone ends as failed. Nothing is printed. No chats: thoughts are text as the rest.
  *
  * Used by one thread at a time; its request is cancelled from any, and from a signal's handler.
  */
@@ -52,7 +55,8 @@ struct xm_parallel_run {
 
 /* out: n_texts of them, zeroed, without prompts and times; xm_generation_result_free each
  * afterwards, also after a failure, before which those that are complete have been told. Texts of a
- * cancelled run end where they were, those that had not begun are empty; it has not failed.
+ * cancelled run end where they were, those that had not begun are empty; it has not failed. Neither
+ * has one with a text that ends with XM_FINISH_FAILED.
  * *times: of runs that have tokens of prompts in them, and of the others. */
 enum xm_status xm_parallel_generate(struct xm_parallel *p,
                                     const struct xm_parallel_run *run,

@@ -8,8 +8,6 @@
 #include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
 
-enum { MOST_ANNOUNCED = 4096 }; /* new tokens that memory is taken for at once */
-
 struct xm_session {
     struct xm_compiled *compiled;
     struct xm_package *package; /* borrowed; may be NULL */
@@ -354,7 +352,7 @@ feed_token(struct run *r, int32_t id, const struct stopwatch *watch, double prom
 static void
 announce(const struct run *r, uint64_t most)
 {
-    if (r->session->held.n == 0 && most <= MOST_ANNOUNCED)
+    if (r->session->held.n == 0 && most <= XM_MOST_ANNOUNCED)
         xm_token_runner_expect(r->session->runner, r->out->prompt.n + most);
 }
 

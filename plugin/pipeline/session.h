@@ -69,10 +69,11 @@ struct xm_generation {
 };
 
 enum xm_finish {
-    XM_FINISH_STOP,     /* an id that ends a text, a stop string, the end of an answer */
-    XM_FINISH_LENGTH,   /* max_tokens                                                  */
-    XM_FINISH_CONTEXT,  /* the context is full                                         */
-    XM_FINISH_CANCELLED /* by xm_session_cancel, or by on_piece                        */
+    XM_FINISH_STOP,      /* an id that ends a text, a stop string, the end of an answer */
+    XM_FINISH_LENGTH,    /* max_tokens                                                  */
+    XM_FINISH_CONTEXT,   /* the context is full                                         */
+    XM_FINISH_CANCELLED, /* by xm_session_cancel, or by on_piece                       */
+    XM_FINISH_FAILED     /* one of texts in parallel: `error` says why                 */
 };
 
 /* Seconds of the monotonic clock. */
@@ -90,7 +91,8 @@ struct xm_generation_result {
     struct xm_token_list ids;    /* new ones, without the one that ends the text */
     struct xm_strbuf text;       /* of them, thoughts left out                  */
     enum xm_finish finish;
-    uint64_t reused; /* ids of the prompt that the states held already */
+    uint64_t reused;       /* ids of the prompt that the states held already */
+    struct xm_error error; /* of XM_FINISH_FAILED                      */
     struct xm_generation_times times;
 };
 void xm_generation_result_free(struct xm_generation_result *r);
@@ -107,6 +109,9 @@ size_t xm_session_reusable(const struct xm_session *s, const int32_t *ids, size_
 /* How many tokens a context (0: without bound) has room for behind a prompt of so many. A prompt
  * that leaves none is an error of the run. */
 uint64_t xm_generation_room(uint64_t context, uint64_t prompt);
+
+/* New tokens that memory is taken for at once; longer texts get it as they grow. */
+enum { XM_MOST_ANNOUNCED = 4096 };
 
 #ifdef __cplusplus
 }

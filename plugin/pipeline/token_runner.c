@@ -225,7 +225,7 @@ void
 xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions)
 {
     if (r->compiled->ops->expect)
-        r->compiled->ops->expect(r->compiled, 1, positions);
+        r->compiled->ops->expect(r->compiled, &positions, 1);
 }
 
 struct xm_infer *

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Texts in parallel on the device: who waits for whom, and what a full cache does.
+ */
+#include <algorithm>
+
+#include "plugin/gpu/gpu_plugin.h"
+#include "plugin/pipeline/parallel.h"
+#include "unit_tests/plugin/plugin_test.h"
+
+namespace
+{
+
+using Ids = std::vector<int32_t>;
+
+enum { UBATCH = 32, VOCABULARY = 1500 };
+
+Ids
+some(size_t n, uint32_t seed)
+{
+    Ids ids;
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        ids.push_back((int32_t)((seed >> 8) % VOCABULARY));
+    }
+    return ids;
+}
+
+struct Text {
+    Ids ids;
+    xm_finish finish;
+    uint64_t reused;
+    std::string error;
+};
+
+/* Rows of each run, and how many runs there had been when texts ended. */
+struct Watch {
+    std::vector<int64_t> rows;
+    std::map<size_t, size_t> runs_at_end;
+    std::vector<size_t> order;
+} watch;
+
+const xm_compiled_ops *gpu_ops;
+const xm_batch_ops *gpu_batch_ops;
+
+xm_status
+watched_run(xm_batch *b, const xm_batch_row *rows, uint32_t n, xm_error *err)
+{
+    int64_t all = 0;
+    for (uint32_t i = 0; i < n; i++)
+        all += (int64_t)rows[i].n;
+    watch.rows.push_back(all);
+    return gpu_batch_ops->run(b, rows, n, err);
+}
+
+xm_status
+watched_batch(xm_compiled *c, xm_batch **out, xm_error *err)
+{
+    static xm_batch_ops ops;
+    XM_TRY(gpu_ops->create_batch(c, out, err));
+    gpu_batch_ops = (*out)->ops;
+    ops = *gpu_batch_ops;
+    ops.run = watched_run;
+    (*out)->ops = &ops;
+    return XM_OK;
+}
+
+void
+watch_batches(xm_compiled *c)
+{
+    static xm_compiled_ops ops;
+    gpu_ops = c->ops;
+    ops = *gpu_ops;
+    ops.create_batch = watched_batch;
+    c->ops = &ops;
+}
+
+class ParallelTexts : public OpenClTest
+{
+  protected:
+    void SetUp() override
+    {
+        OpenClTest::SetUp();
+        if (IsSkipped())
+            return;
+        ASSERT_XM_OK(xm_core_create(&core, &err));
+        make("0");
+    }
+    void TearDown() override
+    {
+        drop();
+        xm_core_destroy(core);
+        OpenClTest::TearDown();
+    }
+    void drop()
+    {
+        xm_parallel_destroy(p);
+        p = nullptr;
+        xm_compiled_unref(compiled);
+        compiled = nullptr;
+        xm_package_close(package);
+        package = nullptr;
+    }
+    /* mib: of the cache; 0: what the device has. */
+    void make(const char *mib)
+    {
+        const char *path = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+        const xm_property properties[] = {{"INFERENCE_PRECISION_HINT", "f32"},
+                                          {"KV_CACHE_PRECISION", "f32"},
+                                          {"XM_KV_BLOCK_TOKENS", "16"},
+                                          {"XM_UBATCH", "32"},
+                                          {"XM_KV_MEMORY", mib}};
+        xm_compile_options sampled = {};
+        sampled.sampled_logits = true;
+        xm_graph *g = nullptr;
+        drop();
+        ASSERT_XM_OK(xm_package_open(path, &package, &err));
+        ASSERT_XM_OK(xm_package_read_graph(package, nullptr, &g, &err));
+        ASSERT_XM_OK(
+            xm_core_compile(core, g, "GPU", properties, 5, &sampled, &compiled, &err));
+        watch_batches(compiled);
+        ASSERT_XM_OK(xm_parallel_create(compiled, nullptr, &p, &err));
+    }
+    xm_kv_group_stats stats()
+    {
+        xm_kv_group_stats s;
+        xm_kv_pool_stats(xm_gpu_compiled_of(compiled)->program->kv_pool, 0, &s);
+        return s;
+    }
+    std::vector<Text> generate(const std::vector<Ids> &prompts, size_t places,
+                               uint64_t tokens, size_t n_texts = 0)
+    {
+        std::vector<xm_token_list> lists;
+        for (const Ids &ids : prompts)
+            lists.push_back({const_cast<int32_t *>(ids.data()), ids.size(), ids.size()});
+        xm_parallel_run asked = {};
+        asked.prompts = lists.data();
+        asked.n_prompts = lists.size();
+        asked.n_texts = n_texts ? n_texts : lists.size();
+        asked.places = places;
+        asked.each.max_tokens = tokens;
+        asked.sampling.top_p = 1.0f;
+        asked.sampling.temperature = n_texts ? 1.0f : 0.0f;
+        asked.on_text = [](size_t text, void *) {
+            watch.runs_at_end[text] = watch.rows.size();
+            watch.order.push_back(text);
+        };
+        watch = {};
+        std::vector<xm_generation_result> out(asked.n_texts);
+        EXPECT_XM_OK(xm_parallel_generate(p, &asked, out.data(), &times, &err));
+        std::vector<Text> texts;
+        for (auto &r : out) {
+            texts.push_back(
+                {Ids(r.ids.ids, r.ids.ids + r.ids.n), r.finish, r.reused, r.error.text});
+            xm_generation_result_free(&r);
+        }
+        EXPECT_EQ(stats().used, 0u);
+        return texts;
+    }
+    std::vector<Text> one_by_one(const std::vector<Ids> &prompts, uint64_t tokens)
+    {
+        std::vector<Text> texts;
+        for (const Ids &prompt : prompts)
+            texts.push_back(generate({prompt}, 1, tokens)[0]);
+        return texts;
+    }
+    static void expect_same(const std::vector<Text> &got, const std::vector<Text> &want)
+    {
+        ASSERT_EQ(got.size(), want.size());
+        for (size_t i = 0; i < got.size(); i++) {
+            EXPECT_EQ(got[i].ids, want[i].ids) << "text " << i;
+            EXPECT_EQ(got[i].finish, want[i].finish) << "text " << i;
+        }
+    }
+
+    xm_core *core = nullptr;
+    xm_package *package = nullptr;
+    xm_compiled *compiled = nullptr;
+    xm_parallel *p = nullptr;
+    xm_generation_times times = {};
+};
+
+/* A text that decodes gets a token in each run, however long a prompt beside it is. */
+TEST_F(ParallelTexts, DecodingGoesAlongWithALongPrompt)
+{
+    const std::vector<Ids> prompts = {some(4, 1), some(20 * UBATCH, 2), some(5, 3)};
+    const auto want = one_by_one(prompts, 6);
+    make("0");
+    const auto got = generate(prompts, 3, 6);
+    expect_same(got, want);
+    EXPECT_EQ(watch.runs_at_end[0], 6u) << "a token a run";
+    EXPECT_EQ(watch.order, (std::vector<size_t>{0, 1, 2}));
+    for (int64_t rows : watch.rows)
+        EXPECT_LE(rows, (int64_t)UBATCH);
+    EXPECT_EQ(times.prompt_tokens, 4u + 20 * UBATCH + 5 + 5)
+        << "five tokens of the first go along with the second's prompt";
+}
+
+TEST_F(ParallelTexts, LaterPromptsTakeOverWhatEarlierOnesHaveRead)
+{
+    Ids first = some(3 * UBATCH, 1), second = first;
+    second.push_back(7);
+    const auto want = one_by_one({first, second}, 4);
+    make("0");
+    const auto got = generate({first, second}, 2, 4);
+    expect_same(got, want);
+    EXPECT_EQ(got[0].reused, 0u);
+    EXPECT_GE(got[1].reused, 2u * UBATCH) << "although both began together";
+}
+
+/* Two texts have room at a time, or three before they grow. */
+TEST_F(ParallelTexts, TextsThatHaveNoRoomWait)
+{
+    std::vector<Ids> prompts;
+    for (uint32_t i = 0; i < 9; i++)
+        prompts.push_back(some(130, i));
+    const auto want = one_by_one(prompts, 60);
+    make("1");
+    const auto got = generate(prompts, 6, 60);
+    expect_same(got, want);
+    EXPECT_TRUE(std::is_sorted(watch.order.begin(), watch.order.end()))
+        << "none begins before those that wait";
+    EXPECT_LT(stats().pages * 16, 6u * 190) << "the cache is too small for all";
+}
+
+TEST_F(ParallelTexts, ATextThatHasNoRoomAloneFailsAlone)
+{
+    const std::vector<Ids> small = {some(60, 1), some(50, 2), some(70, 3)};
+    const auto want = one_by_one(small, 10);
+    make("1");
+    for (size_t at = 0; at <= small.size(); at++) {
+        SCOPED_TRACE(at);
+        std::vector<Ids> prompts = small;
+        prompts.insert(prompts.begin() + (long)at, some(900, 9));
+        auto got = generate(prompts, 4, 10);
+        EXPECT_EQ(got[at].finish, XM_FINISH_FAILED);
+        EXPECT_TRUE(got[at].ids.empty());
+        EXPECT_NE(got[at].error.find("the KV cache is full: 1.0 of 1.0 MiB"),
+                  std::string::npos)
+            << got[at].error;
+        got.erase(got.begin() + (long)at);
+        expect_same(got, want);
+    }
+}
+
+/* Forks of one prompt share its pages; where their own have no room, the newest wait. */
+TEST_F(ParallelTexts, ForksWaitToo)
+{
+    const std::vector<Ids> prompt = {some(200, 1)};
+    const auto want = generate(prompt, 4, 120, 6);
+    make("1");
+    const auto got = generate(prompt, 4, 120, 6);
+    expect_same(got, want);
+    EXPECT_NE(want[0].ids, want[1].ids);
+    EXPECT_LT(stats().pages * 16, 200u + 4 * 120);
+}
+
+/* The places' longest texts are announced, so that no slab is too large. */
+TEST_F(ParallelTexts, TheCacheTakesWhatTheLongestTextsTake)
+{
+    const std::vector<Ids> prompts = {some(40, 1), some(90, 2), some(16, 3), some(70, 4)};
+    generate(prompts, 2, 10);
+    EXPECT_EQ(stats().pages, (90u + 10 + 15) / 16 + (70 + 10 + 15) / 16);
+    make("0");
+    generate({some(40, 1)}, 3, 8, 3);
+    EXPECT_EQ(stats().pages, 3u + 2 + 1)
+        << "two whole pages are everybody's; a page is there until all have left it";
+}
+
+/* Those that wait are told, too. */
+TEST_F(ParallelTexts, CancelledTextsHaveWhatTheyHad)
+{
+    std::vector<Ids> prompts;
+    for (uint32_t i = 0; i < 6; i++)
+        prompts.push_back(some(130, i));
+    const auto want = one_by_one(prompts, 60);
+    make("1");
+    struct Stop {
+        xm_infer *request;
+        std::vector<size_t> texts;
+    } stop = {xm_parallel_request(p), {}};
+    std::vector<xm_token_list> lists;
+    for (const Ids &ids : prompts)
+        lists.push_back({const_cast<int32_t *>(ids.data()), ids.size(), ids.size()});
+    xm_parallel_run asked = {};
+    asked.prompts = lists.data();
+    asked.n_prompts = asked.n_texts = asked.places = lists.size();
+    asked.each.max_tokens = 60;
+    asked.sampling.top_p = 1.0f;
+    asked.ctx = &stop;
+    asked.on_text = [](size_t text, void *ctx) {
+        Stop *s = static_cast<Stop *>(ctx);
+        s->texts.push_back(text);
+        s->request->ops->cancel(s->request);
+    };
+    std::vector<xm_generation_result> out(asked.n_texts);
+    EXPECT_XM_OK(xm_parallel_generate(p, &asked, out.data(), &times, &err));
+    EXPECT_EQ(stop.texts.size(), 6u);
+    for (size_t i = 0; i < out.size(); i++) {
+        ASSERT_LE(out[i].ids.n, want[i].ids.size());
+        EXPECT_EQ(out[i].finish, i ? XM_FINISH_CANCELLED : XM_FINISH_LENGTH);
+        for (size_t k = 0; k < out[i].ids.n; k++)
+            EXPECT_EQ(out[i].ids.ids[k], want[i].ids[k]) << "text " << i;
+        xm_generation_result_free(&out[i]);
+    }
+    EXPECT_EQ(stats().used, 0u);
+}
+
+} // namespace
