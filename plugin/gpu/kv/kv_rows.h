@@ -7,6 +7,11 @@
  * A run stands between begin and end, with an extend for each of its chunks and a commit between
  * them; a caller may also reserve and commit what each row gets. After a run that is not kept the
  * rows are those before it, in their order, with what they held.
+ *
+ * For that a run in chunks behind positions that there are keeps their pages until it ends, those
+ * too that windows have left: twice a window and a chunk at most, whatever the prompt's length. To
+ * give them back between chunks would save that, and leave a failed run with rows that are neither
+ * what they were nor what was asked for; who wants less has shorter runs.
  */
 #ifndef XM_PLUGIN_GPU_KV_KV_ROWS_H
 #define XM_PLUGIN_GPU_KV_KV_ROWS_H
