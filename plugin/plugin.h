@@ -211,6 +211,10 @@ struct xm_batch {
     struct xm_compiled *compiled; /* referenced by the core */
     /* To cancel it, to ask what it cost, to check it: it has no other functions. */
     struct xm_infer *control;
+    /* Rows that a run takes in one step; UINT64_MAX: all that continues a sequence has to come in
+     * one run, since its tokens see each other. */
+    uint64_t chunk;
+    uint64_t page;   /* positions that forks share as a whole, or not */
     bool is_running; /* for those who cancel from other threads: xm_flag_get */
 };
 

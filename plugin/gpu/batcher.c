@@ -137,6 +137,12 @@ xm_batcher_request(struct xm_batcher *b)
     return b->request;
 }
 
+uint64_t
+xm_batcher_chunk(const struct xm_program *p)
+{
+    return p->can_chunk ? p->config.ubatch : UINT64_MAX;
+}
+
 /* ---- what a run is asked for ------------------------------------------------------------ */
 
 static enum xm_status
@@ -148,6 +154,10 @@ check_entries(const struct xm_batcher_entry *list, uint32_t n, struct xm_error *
         if (list[i].n == 0)
             return xm_fail(err, XM_INVALID, "there are no tokens to feed to sequence %u",
                            i);
+        if (list[i].n > INT32_MAX)
+            return xm_fail(err, XM_INVALID,
+                           "sequence %u: %" PRIu64 " tokens; 2^31 - 1 are possible", i,
+                           list[i].n);
         if (list[i].wanted > list[i].n)
             return xm_fail(err, XM_INVALID,
                            "sequence %u: logits of %" PRIu64
@@ -189,7 +199,7 @@ static enum xm_status
 begin(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32_t n,
       struct xm_error *err)
 {
-    const uint64_t chunk = b->program->config.ubatch;
+    const uint64_t chunk = xm_batcher_chunk(b->program);
     uint64_t rows = 0;
     b->n = 0; /* none has anything to undo */
     XM_TRY(check_entries(list, n, err));
@@ -231,7 +241,7 @@ add_to_step(struct step *s, uint32_t i, const struct xm_batcher_entry *e, uint64
 static bool
 choose_step(struct xm_batcher *b, const struct xm_batcher_entry *list)
 {
-    const uint64_t most = b->program->config.ubatch;
+    const uint64_t most = xm_batcher_chunk(b->program);
     const bool is_ragged = b->program->is_ragged;
     struct step *s = &b->step;
     s->n = 0;

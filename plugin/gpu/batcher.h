@@ -5,7 +5,8 @@
  * The program is compiled with sampled_logits, so that only rows that somebody wants go through the
  * vocabulary's matrix. Rows of all sequences stand side by side along `tokens`; a run of more rows
  * than XM_UBATCH goes in several steps. A program whose tokens cannot be mixed (xm_program,
- * is_ragged) takes its sequences one after the other; results are the same.
+ * is_ragged) takes its sequences one after the other; results are the same. One whose prompts
+ * cannot be cut (can_chunk) takes each entry whole.
  *
  * A batch is used by one thread at a time, and no sequence by two batches at once.
  */
@@ -34,6 +35,8 @@ struct xm_batcher_entry {
 enum xm_status xm_batcher_create(struct xm_program *p, struct xm_batcher **out,
                                  struct xm_error *err);
 void xm_batcher_destroy(struct xm_batcher *b); /* NULL is allowed */
+/* Rows of a step; UINT64_MAX: any, since tokens of a sequence may see those behind them. */
+uint64_t xm_batcher_chunk(const struct xm_program *p);
 /* After a failure every sequence is as it was. */
 enum xm_status xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list,
                               uint32_t n, struct xm_error *err);

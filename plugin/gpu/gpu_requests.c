@@ -324,8 +324,8 @@ xm_gpu_create_batch(struct xm_compiled *c, struct xm_batch **out, struct xm_erro
     struct gpu_batch *b = xm_calloc(1, sizeof(*b));
     if (!b)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a batch");
-    enum xm_status s =
-        xm_batcher_create(xm_gpu_compiled_of(c)->program, &b->batcher, err);
+    struct xm_program *program = xm_gpu_compiled_of(c)->program;
+    enum xm_status s = xm_batcher_create(program, &b->batcher, err);
     if (s != XM_OK) {
         xm_free(b);
         return s;
@@ -334,6 +334,8 @@ xm_gpu_create_batch(struct xm_compiled *c, struct xm_batch **out, struct xm_erro
     b->control.request = xm_batcher_request(b->batcher);
     b->base.ops = &batch_ops;
     b->base.control = &b->control.base;
+    b->base.chunk = xm_batcher_chunk(program);
+    b->base.page = program->config.kv_block_tokens;
     *out = &b->base;
     return XM_OK;
 }

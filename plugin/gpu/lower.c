@@ -362,7 +362,6 @@ are_tokens_apart(struct xm_program *p, const struct xm_graph *g)
     return true;
 }
 
-/* Which rows are chosen is said for a run as a whole. */
 static bool
 chooses_tokens(const struct xm_program *p)
 {
@@ -433,7 +432,8 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     if (s == XM_OK)
         s = find_lifetimes(p, &cause);
     if (s == XM_OK) {
-        p->can_chunk = p->is_ragged && !chooses_tokens(p);
+        p->can_chunk = p->is_ragged;
+        p->chooses_rows = chooses_tokens(p);
         p->is_ragged = p->is_ragged && may_mix(p, g);
         if (p->n_host_steps && !xm_engine_only_counts(p->engine))
             xm_log(XM_LOG_INFO,

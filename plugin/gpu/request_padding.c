@@ -72,7 +72,7 @@ counts_rows(const struct xm_program_value *v)
 bool
 xm_request_can_pack(const struct xm_program *p)
 {
-    bool can = p->is_ragged && p->can_chunk && p->key_mask;
+    bool can = p->is_ragged && !p->chooses_rows && p->key_mask;
     for (uint32_t i = 0; i < p->ports.n_inputs; i++)
         can = can && can_gather(p, &p->ports.inputs[i]);
     for (uint32_t i = 0; i < p->ports.n_outputs; i++)

@@ -13,7 +13,6 @@ struct xm_parallel {
     struct xm_compiled *compiled;
     struct xm_package *package; /* borrowed; may be NULL */
     struct xm_batch *batch;
-    uint64_t chunk, page; /* rows of a run that go at once; positions of a page */
 };
 
 enum { PROMPT_PARTS = 4 }; /* of a chunk: one is for prompts, however many texts decode */
@@ -50,17 +49,6 @@ struct run {
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-/* A whole number that the model was compiled with. */
-static enum xm_status
-read_setting(struct xm_compiled *c, const char *key, uint64_t *out, struct xm_error *err)
-{
-    struct xm_strbuf text = {0};
-    enum xm_status s = c->ops->get_property(c, key, &text, err);
-    *out = strtoull(xm_strbuf_text(&text), NULL, 10);
-    xm_strbuf_free(&text);
-    return s;
-}
-
 enum xm_status
 xm_parallel_create(struct xm_compiled *compiled, struct xm_package *package,
                    struct xm_parallel **out, struct xm_error *err)
@@ -73,10 +61,6 @@ xm_parallel_create(struct xm_compiled *compiled, struct xm_package *package,
     xm_compiled_ref(compiled);
     p->package = package;
     enum xm_status s = xm_compiled_create_batch(compiled, &p->batch, err);
-    if (s == XM_OK)
-        s = read_setting(compiled, "XM_UBATCH", &p->chunk, err);
-    if (s == XM_OK)
-        s = read_setting(compiled, "XM_KV_BLOCK_TOKENS", &p->page, err);
     if (s == XM_OK)
         *out = p;
     else
@@ -267,7 +251,7 @@ is_shorter(const void *a, const void *b)
 static uint64_t
 positions_of(const struct run *r, size_t text)
 {
-    const uint64_t page = r->p->page;
+    const uint64_t page = r->p->batch->page;
     const uint64_t prompt = prompt_of(r, text)->n, most = most_of(r, text);
     if (r->asked->n_prompts > 1 || r->asked->n_texts == 1)
         return prompt + most;
@@ -486,8 +470,8 @@ take_over(struct run *r, struct place *p, struct xm_error *err)
 static enum xm_status
 choose_pieces(struct run *r, struct feed *f, struct xm_error *err)
 {
-    const uint64_t chunk = r->p->chunk;
-    const uint64_t least = (chunk + PROMPT_PARTS - 1) / PROMPT_PARTS;
+    const uint64_t chunk = r->p->batch->chunk;
+    const uint64_t least = chunk / PROMPT_PARTS + 1;
     struct place *p;
     *f = (struct feed){0};
     for (size_t i = 0; i < r->asked->places; i++) {

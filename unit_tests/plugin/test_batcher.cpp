@@ -56,6 +56,19 @@ two_layers(bool mixes)
 )");
 }
 
+/* Each token sees the mean of all that come with it. */
+std::string
+joined()
+{
+    std::string text = two_layers(true);
+    const std::string head = "%18 = matmul %25, %16";
+    text.replace(text.find(head), head.size(), R"(%40 = const i64[1] {1}
+    %41 = reduce_mean %25, %40 keep_dims=true
+    %42 = add %25, %41
+    %18 = matmul %42, %16)");
+    return text;
+}
+
 struct text {
     xm_kv_sequence *s = nullptr;
     std::vector<int32_t> ids;
@@ -218,6 +231,18 @@ TEST_F(Batcher, RunsApartWhatCannotBeMixed)
         add();
     must_run({{0, ids(5, 1), 1}, {1, ids(20, 2), 3}, {2, ids(1, 3), 1}});
     must_run({{2, ids(1, 4), 1}, {0, ids(1, 5), 1}, {1, ids(1, 6), 1}});
+}
+
+/* More than a chunk has, in one step. */
+TEST_F(Batcher, TakesWholeWhatCannotBeCut)
+{
+    close();
+    open(joined());
+    ASSERT_FALSE(program->get()->can_chunk);
+    EXPECT_EQ(xm_batcher_chunk(program->get()), UINT64_MAX);
+    add();
+    add();
+    must_run({{0, ids(40, 1), 3}, {1, ids(3, 2), 1}});
 }
 
 TEST_F(Batcher, TakesOverBeginnings)
