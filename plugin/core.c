@@ -214,6 +214,20 @@ xm_core_compile(const struct xm_core *c, struct xm_graph *g, const char *device,
     return p->ops->compile(p, index, g, properties, n_properties, options, out, err);
 }
 
+enum xm_status
+xm_core_import(const struct xm_core *c, const struct xm_import *from, const char *device,
+               const struct xm_property *properties, uint32_t n_properties,
+               struct xm_compiled **out, struct xm_error *err)
+{
+    struct xm_plugin *p = NULL;
+    uint32_t index = 0;
+    XM_TRY(xm_core_find(c, device, &p, &index, err));
+    if (!p->ops->import_model)
+        return xm_fail(err, XM_UNSUPPORTED, "device %s does not import compiled models",
+                       p->ops->name);
+    return p->ops->import_model(p, index, from, properties, n_properties, out, err);
+}
+
 /* ---- compiled models and requests ---- */
 
 void

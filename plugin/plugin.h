@@ -35,6 +35,26 @@ struct xm_property {
     const char *key, *value;
 };
 
+/* Where an exported model goes, piece by piece, in order. */
+struct xm_export {
+    enum xm_status (*write)(void *ctx, const void *bytes, uint64_t n,
+                            struct xm_error *err);
+    void *ctx;
+    const char *folder; /* that it will lie in, absolute; NULL: not known */
+};
+
+/* An exported model. */
+struct xm_import {
+    struct xm_mapping *owner; /* of the bytes; referenced by what uses them in place */
+    const uint8_t *bytes;
+    uint64_t n_bytes;
+    char *folder; /* that it lies in, absolute; NULL: not known */
+};
+/* A file, mapped; for xm_import_close, which what was made of it need not wait for. */
+enum xm_status xm_import_open(const char *path, struct xm_import *out,
+                              struct xm_error *err);
+void xm_import_close(struct xm_import *i);
+
 /* ---- the ops a device implements ---- */
 
 struct xm_plugin_ops {
@@ -57,8 +77,9 @@ struct xm_plugin_ops {
                               const struct xm_compile_options *options,
                               struct xm_compiled **out, struct xm_error *err);
     /* From what export_model wrote. NULL: this device cannot import. */
-    enum xm_status (*import_model)(struct xm_plugin *p, uint32_t index, const void *bytes,
-                                   uint64_t n, const struct xm_property *properties,
+    enum xm_status (*import_model)(struct xm_plugin *p, uint32_t index,
+                                   const struct xm_import *from,
+                                   const struct xm_property *properties,
                                    uint32_t n_properties, struct xm_compiled **out,
                                    struct xm_error *err);
     /* Calls `supported` with the friendly name of each node that the device can run. */
@@ -89,7 +110,7 @@ struct xm_compiled_ops {
                                      struct xm_error *err);
     enum xm_status (*get_property)(struct xm_compiled *c, const char *key,
                                    struct xm_strbuf *out, struct xm_error *err);
-    enum xm_status (*export_model)(struct xm_compiled *c, struct xm_strbuf *out,
+    enum xm_status (*export_model)(struct xm_compiled *c, const struct xm_export *to,
                                    struct xm_error *err); /* NULL: cannot */
     /* The program as text, for `info -v` and the runtime model. */
     void (*print)(struct xm_compiled *c, struct xm_strbuf *out);
@@ -246,6 +267,19 @@ enum xm_status xm_core_compile(const struct xm_core *c, struct xm_graph *g,
                                uint32_t n_properties,
                                const struct xm_compile_options *options,
                                struct xm_compiled **out, struct xm_error *err);
+/* From an exported model. XM_UNSUPPORTED: the device does not import, or it is another's. */
+enum xm_status xm_core_import(const struct xm_core *c, const struct xm_import *from,
+                              const char *device, const struct xm_property *properties,
+                              uint32_t n_properties, struct xm_compiled **out,
+                              struct xm_error *err);
+/* The same of a file, and to one, which appears as a whole or not at all. */
+enum xm_status xm_core_import_file(const struct xm_core *c, const char *path,
+                                   const char *device,
+                                   const struct xm_property *properties,
+                                   uint32_t n_properties, struct xm_compiled **out,
+                                   struct xm_error *err);
+enum xm_status xm_compiled_export_file(struct xm_compiled *c, const char *path,
+                                       struct xm_error *err);
 enum xm_status xm_compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
                                           struct xm_error *err);
 void xm_infer_destroy(struct xm_infer *r); /* NULL is allowed */

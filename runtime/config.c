@@ -330,6 +330,14 @@ xm_config_user_set(const struct xm_config *c, enum xm_option option)
     return c->user_set >> option & 1;
 }
 
+void
+xm_config_copy(struct xm_config *c, const struct xm_config *from, enum xm_option o)
+{
+    const uint64_t bit = UINT64_C(1) << o;
+    memcpy(member(c, o), member(from, o), options[o].bytes);
+    c->user_set = (c->user_set & ~bit) | (from->user_set & bit);
+}
+
 /* Texts beyond their end are whatever was there before. */
 static bool
 same_value(const struct xm_config *a, const struct xm_config *b, enum xm_option o)

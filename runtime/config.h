@@ -57,6 +57,8 @@ enum xm_status xm_config_set(struct xm_config *c, const char *name, const char *
 /* The value as OpenVINO text. XM_NOT_FOUND: no such property. */
 enum xm_status xm_config_get(const struct xm_config *c, const char *name,
                              struct xm_strbuf *out, struct xm_error *err);
+/* An option of `from`, set or not, in place of c's. */
+void xm_config_copy(struct xm_config *c, const struct xm_config *from, enum xm_option o);
 /* Whether an engine opened with one serves the other: they agree in all options of engines. */
 bool xm_config_same_engine(const struct xm_config *a, const struct xm_config *b);
 bool xm_config_user_set(const struct xm_config *c, enum xm_option option);

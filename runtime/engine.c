@@ -542,6 +542,35 @@ xm_engine_kernel(struct xm_engine *engine, const char *name, const char *defines
     return status;
 }
 
+/* Whether `e` has built a kernel like `k`. */
+static bool
+has_kernel(struct xm_engine *e, const struct xm_kernel *k)
+{
+    pthread_mutex_lock(&e->kernel_lock);
+    bool has = find_kernel(e->kernels[bucket_of(k->name, k->defines)], k->name,
+                           k->defines) != NULL;
+    pthread_mutex_unlock(&e->kernel_lock);
+    return has;
+}
+
+enum xm_status
+xm_engine_kernel_bytes(struct xm_engine *engine, struct xm_engine *like,
+                       xm_kernel_bytes_fn fn, void *ctx, struct xm_error *err)
+{
+    enum xm_status s = XM_OK;
+    if (!engine->ops->kernel_bytes)
+        return XM_OK;
+    pthread_mutex_lock(&engine->kernel_lock);
+    for (size_t i = 0; i < XM_KERNEL_BUCKETS; i++) {
+        for (struct xm_kernel *k = engine->kernels[i]; k && s == XM_OK; k = k->next) {
+            if (!like || has_kernel(like, k))
+                s = engine->ops->kernel_bytes(engine, k, fn, ctx, err);
+        }
+    }
+    pthread_mutex_unlock(&engine->kernel_lock);
+    return s;
+}
+
 /* ---- queues --------------------------------------------------------------------- */
 
 enum xm_status

@@ -215,6 +215,26 @@ void *xm_buffer_native(const struct xm_buffer *b);
 enum xm_status xm_engine_kernel(struct xm_engine *engine, const char *name,
                                 const char *defines, struct xm_kernel **out,
                                 struct xm_error *err);
+/* What the driver has made of the kernels, as the cache on disk keeps it: calls `fn` for each that
+ * `like`, an engine for which the same program was made, has too (NULL: for all). Nothing where the
+ * driver gives nothing; of drivers that keep files (PoCL) only with CACHE_DIR. */
+struct xm_kernel_key;
+typedef enum xm_status (*xm_kernel_bytes_fn)(void *ctx, const struct xm_kernel_key *key,
+                                             const void *bytes, size_t n,
+                                             struct xm_error *err);
+enum xm_status xm_engine_kernel_bytes(struct xm_engine *engine, struct xm_engine *like,
+                                      xm_kernel_bytes_fn fn, void *ctx,
+                                      struct xm_error *err);
+/* Such bytes, for kernels that are built while the offer stands and are not on disk. The struct is
+ * the caller's until he withdraws it. */
+struct xm_kernel_offer {
+    /* NULL: he has none of this key. */
+    const void *(*find)(void *ctx, const struct xm_kernel_key *key, size_t *n);
+    void *ctx;
+    struct xm_kernel_offer *next; /* the engine's */
+};
+void xm_engine_offer_kernels(struct xm_engine *engine, struct xm_kernel_offer *offer);
+void xm_engine_withdraw_kernels(struct xm_engine *engine, struct xm_kernel_offer *offer);
 /* Kernels built so far by the compiler (not from a cache); for "nothing is compiled
  * after the first token" tests. */
 uint64_t xm_engine_kernels_built(const struct xm_engine *engine);

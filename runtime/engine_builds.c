@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many kernels an engine has built and loaded, how many it is expected to, and who is told.
+ * How many kernels an engine has built and loaded, how many it is expected to, and who is told; and
+ * what is offered instead of building them.
  */
 #include "runtime/engine_ops.h"
 
@@ -20,6 +21,36 @@ xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats *out
         .cache_bytes = atomic_load(&engine->cache_bytes),
         .seconds = 1e-9 * (double)atomic_load(&engine->build_ns),
     };
+}
+
+void
+xm_engine_offer_kernels(struct xm_engine *engine, struct xm_kernel_offer *offer)
+{
+    pthread_mutex_lock(&engine->kernel_lock);
+    offer->next = engine->offers;
+    engine->offers = offer;
+    pthread_mutex_unlock(&engine->kernel_lock);
+}
+
+void
+xm_engine_withdraw_kernels(struct xm_engine *engine, struct xm_kernel_offer *offer)
+{
+    pthread_mutex_lock(&engine->kernel_lock);
+    struct xm_kernel_offer **link = &engine->offers;
+    while (*link && *link != offer)
+        link = &(*link)->next;
+    if (*link)
+        *link = offer->next;
+    pthread_mutex_unlock(&engine->kernel_lock);
+}
+
+const void *
+xm_engine_offered(const struct xm_engine *e, const struct xm_kernel_key *key, size_t *n)
+{
+    const void *bytes = NULL;
+    for (const struct xm_kernel_offer *o = e->offers; o && !bytes; o = o->next)
+        bytes = o->find(o->ctx, key, n);
+    return bytes;
 }
 
 static xm_build_fn watcher;

@@ -50,6 +50,11 @@ struct xm_engine_ops {
                                     const char *defines, struct xm_kernel **out,
                                     struct xm_build_report *report, struct xm_error *err);
     void (*kernel_destroy)(struct xm_kernel *k); /* frees the struct, too */
+    /* Calls `fn` with what the cache on disk would keep of the kernel, if there is anything. NULL:
+     * there never is. The kernel lock is held. */
+    enum xm_status (*kernel_bytes)(struct xm_engine *e, struct xm_kernel *k,
+                                   xm_kernel_bytes_fn fn, void *ctx,
+                                   struct xm_error *err);
 
     enum xm_status (*queue_create)(struct xm_engine *e, struct xm_queue **out,
                                    struct xm_error *err);
@@ -98,9 +103,10 @@ struct xm_engine {
     struct xm_config config;
     pthread_mutex_t stats_lock;
     struct xm_memory_stats stats;
-    pthread_mutex_t kernel_lock; /* kernels[], refused, building */
+    pthread_mutex_t kernel_lock; /* kernels[], refused, offers, building */
     struct xm_kernel *kernels[XM_KERNEL_BUCKETS];
     struct xm_refused_kernel *refused;
+    struct xm_kernel_offer *offers;
     atomic_bool is_lost; /* `lost` is written before it is set, under stats_lock */
     struct xm_error lost;
     atomic_uint_fast64_t kernels_built, kernels_loaded, launches_built, cache_bytes;
@@ -145,6 +151,9 @@ struct xm_queue {
 enum xm_status xm_engine_init(struct xm_engine *e, const struct xm_engine_ops *ops,
                               const struct xm_device_info *info,
                               const struct xm_config *config, struct xm_error *err);
+/* What somebody offers for a key, or NULL; the kernel lock is held. */
+const void *xm_engine_offered(const struct xm_engine *e, const struct xm_kernel_key *key,
+                              size_t *n);
 /* Says to xm_build_watch's function that a kernel is being built; counts. */
 void xm_engine_say_building(struct xm_engine *e, const char *kernel);
 /* The reverse; called by ops->destroy. */

@@ -3,6 +3,7 @@
  * Shapes, tensors, models, properties and requests, seen through the public headers.
  */
 #include "functional_tests/api/api_test.h"
+#include "xemoe/xemoe.h"
 
 #include <sys/stat.h>
 
@@ -368,6 +369,59 @@ TEST(Properties, WithoutEffectAreListedApart)
         }
         EXPECT_GE(n, 10);
     }
+}
+
+/* What the adder answers to 1 + 3, 2 + 4. */
+void
+expect_sums(ov_compiled_model_t *compiled)
+{
+    Request request = make_request(compiled);
+    float a[6] = {1, 2}, b[6] = {3, 4}, y[6] = {};
+    for (auto &[name, data] : {std::pair{"a", a}, {"b", b}, {"y", y}}) {
+        Tensor t = wrap(data, 3);
+        EXPECT_EQ(ov_infer_request_set_tensor(request.get(), name, t.get()), OK);
+    }
+    ASSERT_EQ(ov_infer_request_infer(request.get()), OK) << last_error();
+    EXPECT_EQ(y[0], 4);
+    EXPECT_EQ(y[1], 6);
+}
+
+TEST(Export, GivesTheModelBackFromBytesAndFromAFile)
+{
+    Core core = make_core();
+    Model model = read_text(core.get(), add_model(true));
+    if (property(core.get(), "GPU", "FULL_DEVICE_NAME").empty())
+        GTEST_SKIP() << "no OpenCL device";
+    EXPECT_NE(
+        property(core.get(), "GPU", "OPTIMIZATION_CAPABILITIES").find("EXPORT_IMPORT"),
+        std::string::npos);
+    Compiled compiled = compile(core.get(), model.get(), "GPU");
+    const std::string path = testing::TempDir() + "xm_export_" + std::to_string(getpid());
+    ASSERT_EQ(ov_compiled_model_export_model(compiled.get(), path.c_str()), OK)
+        << last_error();
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    ov_compiled_model_t *imported = nullptr;
+    ASSERT_EQ(
+        ov_core_import_model(core.get(), bytes.data(), bytes.size(), "GPU", &imported),
+        OK)
+        << last_error();
+    Compiled from_bytes(imported);
+    std::fill(bytes.begin(), bytes.end(), '\0'); /* they were the caller's */
+    expect_sums(from_bytes.get());
+    EXPECT_EQ(property(from_bytes.get(), "NETWORK_NAME"), "adder");
+    EXPECT_EQ(property(from_bytes.get(), "LOADED_FROM_CACHE"), "YES");
+    ASSERT_EQ(xm_import_model_from_file(core.get(), path.c_str(), "GPU", &imported), OK);
+    Compiled from_file(imported);
+    std::filesystem::remove(path);
+    expect_sums(from_file.get());
+    EXPECT_EQ(ov_core_import_model(core.get(), "bytes", 5, "GPU", &imported),
+              GENERAL_ERROR);
+    EXPECT_NE(last_error().find("no compiled model of xemoe's"), std::string::npos);
+    EXPECT_EQ(xm_import_model_from_file(core.get(), path.c_str(), "GPU", &imported),
+              GENERAL_ERROR);
+    EXPECT_EQ(xm_import_model_from_file(nullptr, path.c_str(), "GPU", &imported),
+              INVALID_C_PARAM);
 }
 
 TEST(Properties, CountMemoryByKind)

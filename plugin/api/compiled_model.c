@@ -2,10 +2,6 @@
  *
  * Compiled models: a counted program of some device, shared with its requests.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "plugin/api/api.h"
 
 /* ---- life -------------------------------------------------------------------------- */
@@ -180,18 +176,6 @@ ov_compiled_model_get_property(const ov_compiled_model_t *compiled_model,
 
 /* ---- export ------------------------------------------------------------------------ */
 
-static enum xm_status
-write_file(const char *path, const struct xm_strbuf *bytes, struct xm_error *err)
-{
-    FILE *f = fopen(path, "wb");
-    if (!f)
-        return xm_fail(err, XM_IO, "Could not open the file: \"%s\": %s", path,
-                       strerror(errno));
-    bool whole = fwrite(xm_strbuf_text(bytes), 1, bytes->n, f) == bytes->n;
-    whole &= fclose(f) == 0;
-    return whole ? XM_OK : xm_fail(err, XM_IO, "%s: could not be written", path);
-}
-
 ov_status_e
 ov_compiled_model_export_model(const ov_compiled_model_t *compiled_model,
                                const char *export_model_path)
@@ -203,9 +187,6 @@ ov_compiled_model_export_model(const ov_compiled_model_t *compiled_model,
         return xm_api_fail(NOT_IMPLEMENTED,
                            "this device does not export compiled models");
     struct xm_error err = {0};
-    struct xm_strbuf bytes = {0};
-    if (c->ops->export_model(c, &bytes, &err) == XM_OK)
-        write_file(export_model_path, &bytes, &err);
-    xm_strbuf_free(&bytes);
+    xm_compiled_export_file(c, export_model_path, &err);
     return xm_api_error(&err);
 }

@@ -10,6 +10,7 @@
 #include "plugin/api/api.h"
 #include "plugin/pipeline/package.h"
 #include "plugin/readers/openvino_ir.h"
+#include "xemoe/xemoe.h"
 
 /* ---- reading ----------------------------------------------------------------------- */
 
@@ -155,24 +156,83 @@ ov_core_compile_model_from_file_props(const ov_core_t *core, const char *model_p
 
 /* ---- importing --------------------------------------------------------------------- */
 
+/* Whether the device imports at all; else the sentence is kept. */
+static ov_status_e
+check_importer(const ov_core_t *core, const char *device)
+{
+    struct xm_error err = {0};
+    struct xm_plugin *plugin = NULL;
+    uint32_t index = 0;
+    if (xm_core_find(core->core, device, &plugin, &index, &err) != XM_OK)
+        return xm_api_error(&err);
+    return plugin->ops->import_model
+               ? OK
+               : xm_api_fail(NOT_IMPLEMENTED, "device %s does not import compiled models",
+                             device);
+}
+
+/* A copy of the caller's bytes, who may free them. */
+struct copied_bytes {
+    struct xm_mapping base;
+    uint8_t *bytes;
+};
+
+static void
+free_copy(struct xm_mapping *m)
+{
+    struct copied_bytes *c = (struct copied_bytes *)m;
+    xm_free(c->bytes);
+    xm_free(c);
+}
+
+static struct xm_mapping *
+copy_bytes(const char *content, size_t n)
+{
+    struct copied_bytes *c = xm_calloc(1, sizeof(*c));
+    uint8_t *bytes = xm_malloc(n);
+    if (!c || !bytes) {
+        xm_free(c);
+        xm_free(bytes);
+        return NULL;
+    }
+    memcpy(bytes, content, n);
+    *c = (struct copied_bytes){.base = {.refs = 1, .free = free_copy}, .bytes = bytes};
+    return &c->base;
+}
+
 ov_status_e
 ov_core_import_model(const ov_core_t *core, const char *content,
                      const size_t content_size, const char *device_name,
                      ov_compiled_model_t **compiled_model)
 {
     struct xm_error err = {0};
-    struct xm_plugin *plugin = NULL;
     struct xm_compiled *c = NULL;
-    uint32_t index = 0;
     if (!core || !content || content_size == 0 || !device_name || !compiled_model)
         return INVALID_C_PARAM;
-    if (xm_core_find(core->core, device_name, &plugin, &index, &err) != XM_OK)
-        return xm_api_error(&err);
-    if (!plugin->ops->import_model)
-        return xm_api_fail(NOT_IMPLEMENTED, "device %s does not import compiled models",
-                           device_name);
-    if (plugin->ops->import_model(plugin, index, content, content_size, NULL, 0, &c,
-                                  &err) != XM_OK)
-        return xm_api_error(&err);
-    return xm_api_compiled_create(c, compiled_model);
+    ov_status_e s = check_importer(core, device_name);
+    if (s != OK)
+        return s;
+    struct xm_mapping *copy = copy_bytes(content, content_size);
+    if (!copy)
+        return xm_api_fail(GENERAL_ERROR, "out of memory for a compiled model");
+    const struct xm_import from = {copy, ((struct copied_bytes *)copy)->bytes,
+                                   content_size, NULL};
+    xm_core_import(core->core, &from, device_name, NULL, 0, &c, &err);
+    xm_mapping_unref(copy); /* what was made of it has references */
+    return c ? xm_api_compiled_create(c, compiled_model) : xm_api_error(&err);
+}
+
+ov_status_e
+xm_import_model_from_file(const ov_core_t *core, const char *path,
+                          const char *device_name, ov_compiled_model_t **compiled_model)
+{
+    struct xm_error err = {0};
+    struct xm_compiled *c = NULL;
+    if (!core || !path || !device_name || !compiled_model)
+        return INVALID_C_PARAM;
+    ov_status_e s = check_importer(core, device_name);
+    if (s != OK)
+        return s;
+    xm_core_import_file(core->core, path, device_name, NULL, 0, &c, &err);
+    return c ? xm_api_compiled_create(c, compiled_model) : xm_api_error(&err);
 }

@@ -150,25 +150,6 @@ keep_mappings(struct xm_program *p, const struct xm_graph *g, struct xm_error *e
     return XM_OK;
 }
 
-static bool
-is_borrowed(const struct xm_buffer *b)
-{
-    return b && xm_buffer_kind(b) == XM_MEMORY_MAPPED;
-}
-
-/* Weights used in place may be the graph's own bytes (a pass has made them, the text has
- * them), not a file's. */
-static bool
-borrows_weights(const struct xm_program *p)
-{
-    for (uint32_t i = 0; i < p->n_weights; i++) {
-        const struct xm_device_weight *w = p->weights[i];
-        if (is_borrowed(w->data) || is_borrowed(w->scale) || is_borrowed(w->zero_point))
-            return true;
-    }
-    return false;
-}
-
 static void
 drop_graph(struct xm_program *p, struct xm_graph *g)
 {
@@ -179,23 +160,11 @@ drop_graph(struct xm_program *p, struct xm_graph *g)
     xm_graph_destroy(g);
 }
 
-enum xm_status
-xm_program_create(struct xm_engine *engine, const struct xm_config *config,
-                  struct xm_graph *g, const struct xm_compile_options *options,
-                  struct xm_program **out, struct xm_error *err)
+/* Takes the rewritten graph over; p is destroyed on failure. */
+static enum xm_status
+finish(struct xm_program *p, struct xm_graph *g, bool keep_graph, enum xm_status s,
+       struct xm_program **out, struct xm_error *err)
 {
-    struct xm_program *p = xm_calloc(1, sizeof(*p));
-    if (!p) {
-        xm_graph_destroy(g);
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for a program");
-    }
-    p->refs = 1;
-    p->engine = engine;
-    p->config = *config;
-    xm_engine_ref(engine);
-    enum xm_status s = run_passes(p, g, options, err);
-    if (s == XM_OK)
-        s = keep_notes(p, g, err);
     if (s == XM_OK)
         s = finalise_config(p, g, err);
     if (s == XM_OK)
@@ -205,11 +174,11 @@ xm_program_create(struct xm_engine *engine, const struct xm_config *config,
     if (s == XM_OK)
         s = xm_planner_fit(p, g, err);
     if (s == XM_OK && xm_build_is_watched())
-        xm_engine_expect_kernels(engine, xm_planner_kernels(p, g));
+        xm_engine_expect_kernels(p->engine, xm_planner_kernels(p, g));
     if (s == XM_OK)
         s = xm_lower(p, g, err);
     if (s == XM_OK &&
-        (p->n_host_steps || borrows_weights(p) || (options && options->keep_graph)))
+        (keep_graph || p->n_host_steps || !xm_engine_only_counts(p->engine)))
         p->graph = g;
     else
         drop_graph(p, g);
@@ -219,4 +188,61 @@ xm_program_create(struct xm_engine *engine, const struct xm_config *config,
     }
     *out = p;
     return XM_OK;
+}
+
+static struct xm_program *
+new_program(struct xm_engine *engine, const struct xm_config *config)
+{
+    struct xm_program *p = xm_calloc(1, sizeof(*p));
+    if (!p)
+        return NULL;
+    p->refs = 1;
+    p->engine = engine;
+    p->config = *config;
+    xm_engine_ref(engine);
+    return p;
+}
+
+enum xm_status
+xm_program_create(struct xm_engine *engine, const struct xm_config *config,
+                  struct xm_graph *g, const struct xm_compile_options *options,
+                  struct xm_program **out, struct xm_error *err)
+{
+    struct xm_program *p = new_program(engine, config);
+    if (!p) {
+        xm_graph_destroy(g);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a program");
+    }
+    enum xm_status s = run_passes(p, g, options, err);
+    if (s == XM_OK)
+        s = keep_notes(p, g, err);
+    return finish(p, g, options && options->keep_graph, s, out, err);
+}
+
+/* As if the passes had run here. */
+static enum xm_status
+take_reports(struct xm_program *p, const struct xm_rewritten *r, struct xm_error *err)
+{
+    p->is_imported = true;
+    p->reports = xm_calloc(r->n_reports + 1, sizeof(*p->reports));
+    p->notes_text = xm_strdup(r->notes);
+    if (!p->reports || !p->notes_text)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the passes' reports");
+    p->n_reports = r->n_reports;
+    for (size_t i = 0; i < r->n_reports; i++)
+        p->reports[i] = r->reports[i];
+    return XM_OK;
+}
+
+enum xm_status
+xm_program_import(struct xm_engine *engine, const struct xm_config *config,
+                  const struct xm_rewritten *rewritten, struct xm_program **out,
+                  struct xm_error *err)
+{
+    struct xm_program *p = new_program(engine, config);
+    if (!p) {
+        xm_graph_destroy(rewritten->graph);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a program");
+    }
+    return finish(p, rewritten->graph, true, take_reports(p, rewritten, err), out, err);
 }

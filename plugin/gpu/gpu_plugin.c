@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/gpu/blob.h"
 #include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/gpu_properties.h"
@@ -123,11 +124,18 @@ compiled_steps(struct xm_compiled *c, xm_step_fact_fn fn, void *ctx)
     }
 }
 
+static enum xm_status
+compiled_export(struct xm_compiled *c, const struct xm_export *to, struct xm_error *err)
+{
+    return xm_blob_write(xm_gpu_compiled_of(c)->program, to, err);
+}
+
 static const struct xm_compiled_ops compiled_ops = {
     .create_request = xm_gpu_create_request,
     .create_sequence = xm_gpu_create_sequence,
     .create_batch = xm_gpu_create_batch,
     .get_property = compiled_get_property,
+    .export_model = compiled_export,
     .print = compiled_print,
     .expect = compiled_expect,
     .stats = compiled_stats,
@@ -284,6 +292,71 @@ plugin_compile(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
     return XM_OK;
 }
 
+/* Kernels are taken from the blob while the program is made. */
+static enum xm_status
+import_program(struct xm_engine *engine, const struct xm_config *config,
+               struct xm_blob *blob, struct xm_program **out, struct xm_error *err)
+{
+    const struct xm_rewritten rewritten = {blob->graph, blob->reports, blob->n_reports,
+                                           blob->notes};
+    struct xm_kernel_offer offer = {.find = xm_blob_kernel, .ctx = blob};
+    blob->graph = NULL; /* the program's */
+    xm_engine_offer_kernels(engine, &offer);
+    enum xm_status s = xm_program_import(engine, config, &rewritten, out, err);
+    xm_engine_withdraw_kernels(engine, &offer);
+    return s;
+}
+
+static enum xm_status
+import_blob(struct gpu_plugin *p, struct gpu_compiled *c, struct xm_blob *blob,
+            struct xm_config *config, struct xm_error *err)
+{
+    struct xm_engine *engine = NULL;
+    struct xm_program *program = NULL;
+    c->model_name = xm_strdup(blob->graph->name);
+    if (!c->model_name)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    XM_TRY(xm_blob_config(blob, config, err));
+    XM_TRY(xm_open_engines_get(&p->engines, p->devices[c->index], config, &engine, err));
+    enum xm_status s = import_program(engine, config, blob, &program, err);
+    xm_engine_unref(engine); /* the program holds it */
+    if (s == XM_OK)
+        wrap_program(c, program);
+    return s;
+}
+
+static enum xm_status
+plugin_import(struct xm_plugin *base, uint32_t index, const struct xm_import *from,
+              const struct xm_property *properties, uint32_t n_properties,
+              struct xm_compiled **out, struct xm_error *err)
+{
+    struct gpu_plugin *p = as_gpu(base);
+    struct xm_config *config = NULL;
+    struct xm_blob blob = {0};
+    XM_TRY(config_for(p, properties, n_properties, &config, err));
+    struct gpu_compiled *c = xm_calloc(1, sizeof(*c));
+    enum xm_status s =
+        c ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    if (s == XM_OK) {
+        c->plugin = p->ops.name;
+        c->index = index;
+        s = choose_device(p, config, &c->index, err);
+    }
+    if (s == XM_OK)
+        s = xm_blob_read(from, plugin_info(base, c->index), &blob, err);
+    if (s == XM_OK)
+        s = import_blob(p, c, &blob, config, err);
+    xm_blob_free(&blob);
+    xm_free(config);
+    if (s != XM_OK) {
+        xm_free(c ? c->model_name : NULL);
+        xm_free(c);
+        return s;
+    }
+    *out = &c->base;
+    return XM_OK;
+}
+
 static enum xm_status
 plugin_query_model(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
                    void (*supported)(const char *node, void *ctx), void *ctx,
@@ -327,6 +400,7 @@ static const struct xm_plugin_ops plugin_ops = {
     .get_property = plugin_get_property,
     .set_property = plugin_set_property,
     .compile = plugin_compile,
+    .import_model = plugin_import,
     .query_model = plugin_query_model,
     .create_context = plugin_create_context,
     .destroy = plugin_destroy,

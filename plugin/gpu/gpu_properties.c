@@ -112,7 +112,7 @@ static void
 print_capabilities(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
     const struct xm_device_info *d = s->device;
-    xm_strbuf_add(out, "FP32 BIN");
+    xm_strbuf_add(out, "FP32 BIN EXPORT_IMPORT");
     if (xm_device_has(d, XM_CAP_FP16))
         xm_strbuf_add(out, " FP16");
     if (d->caps & (XM_CAP_DP4A | XM_CAP_DPAS))
@@ -171,8 +171,7 @@ print_execution(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 static void
 print_loaded(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
-    (void)s;
-    xm_strbuf_add(out, "NO"); /* the cache holds kernels, not models */
+    xm_strbuf_add(out, s->program->is_imported ? "YES" : "NO");
 }
 
 static void

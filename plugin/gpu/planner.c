@@ -52,10 +52,9 @@ xm_planner_compile_open(const struct xm_device_info *info, const struct xm_confi
     return compile(info, config, g, true, out, err);
 }
 
-/* `p` once more on a counting engine: its graph has been rewritten and stays p's. */
-static enum xm_status
-lower_to_count(const struct xm_program *p, struct xm_graph *g, struct xm_program **out,
-               struct xm_error *err)
+enum xm_status
+xm_planner_lower(const struct xm_program *p, struct xm_graph *g, struct xm_program **out,
+                 struct xm_error *err)
 {
     struct xm_program *c = xm_calloc(1, sizeof(*c));
     if (!c)
@@ -380,7 +379,7 @@ excess_of(const struct xm_program *p, struct xm_graph *g, uint64_t context,
 {
     const struct xm_plan_wish wish = {context, 1};
     struct xm_program *c = NULL;
-    XM_TRY(lower_to_count(p, g, &c, err));
+    XM_TRY(xm_planner_lower(p, g, &c, err));
     enum xm_status s = xm_planner_count(c, &wish, need, err);
     if (s == XM_OK)
         *excess = xm_planner_excess(need, room);
@@ -392,7 +391,7 @@ uint64_t
 xm_planner_kernels(const struct xm_program *p, struct xm_graph *g)
 {
     struct xm_program *c = NULL;
-    if (lower_to_count(p, g, &c, NULL) != XM_OK)
+    if (xm_planner_lower(p, g, &c, NULL) != XM_OK)
         return 0;
     const uint64_t n = xm_engine_kernels_built(c->engine);
     xm_program_unref(c);

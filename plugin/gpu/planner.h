@@ -33,6 +33,9 @@ enum xm_status xm_planner_count(struct xm_program *p, const struct xm_plan_wish 
 enum xm_status xm_planner_feed(struct xm_request *r, int64_t tokens,
                                struct xm_error *err);
 
+/* A program of `p`'s rewritten graph, which stays p's, on an engine that only counts. */
+enum xm_status xm_planner_lower(const struct xm_program *p, struct xm_graph *g,
+                                struct xm_program **out, struct xm_error *err);
 /* How many kernels the program that is made of `p` and its rewritten graph takes; 0: not known. */
 uint64_t xm_planner_kernels(const struct xm_program *p, struct xm_graph *g);
 

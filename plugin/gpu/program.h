@@ -152,7 +152,9 @@ struct xm_program {
     struct xm_config config;
     struct xm_arena arena;
     struct xm_dim_pool dims;
-    struct xm_graph *graph; /* kept for host steps, verify, weights in place; or NULL */
+    struct xm_graph
+        *graph; /* rewritten: for host steps, verify, weights in place, export; NULL
+                               where a device is only counted for */
     struct xm_mapping **mappings; /* weights used in place */
     uint32_t n_mappings;
     struct xm_program_value *values;
@@ -183,6 +185,7 @@ struct xm_program {
     struct xm_onednn *onednn; /* open while the program lives; NULL: not used */
     char *rules_text;         /* which config rules fired                              */
     char *notes_text;         /* what the passes say of the graph, a sentence a line   */
+    bool is_imported;         /* from a blob: no pass has run here                     */
 };
 
 /* Rewrites `g` (which it owns from now on, also on failure) for the engine's device and
@@ -190,6 +193,17 @@ struct xm_program {
 enum xm_status xm_program_create(struct xm_engine *engine, const struct xm_config *config,
                                  struct xm_graph *g,
                                  const struct xm_compile_options *options,
+                                 struct xm_program **out, struct xm_error *err);
+/* The same from a graph that another process has rewritten for such a device, with what its passes
+ * reported and noted, which is copied. */
+struct xm_rewritten {
+    struct xm_graph *graph; /* taken over, also on failure */
+    const struct xm_pass_report *reports;
+    size_t n_reports;
+    const char *notes;
+};
+enum xm_status xm_program_import(struct xm_engine *engine, const struct xm_config *config,
+                                 const struct xm_rewritten *rewritten,
                                  struct xm_program **out, struct xm_error *err);
 /* The value whose bytes `value` shares: itself when it is no alias. */
 uint32_t xm_program_root(const struct xm_program *p, uint32_t value);

@@ -6,26 +6,6 @@
 #include "plugin/readers/ir_records.h"
 #include "runtime/util/mapped_file.h"
 
-/* A mapped weights file that dies with its last graph. */
-struct file_mapping {
-    struct xm_mapping base;
-    struct xm_mapped_file file;
-};
-
-static void
-free_file_mapping(struct xm_mapping *m)
-{
-    struct file_mapping *f = (struct file_mapping *)m;
-    xm_mapped_file_close(&f->file);
-    xm_free(f);
-}
-
-static void
-forget_pages(struct xm_mapping *m, const void *bytes, uint64_t n)
-{
-    xm_mapped_file_forget(&((struct file_mapping *)m)->file, bytes, n);
-}
-
 static enum xm_status
 read_net(struct xm_ir_net *net, const char *xml, size_t n,
          const struct xm_ir_weights *weights, struct xm_mapping *owner,
@@ -75,23 +55,12 @@ default_bin_path(const char *xml_path)
 
 /* *out is NULL when the file is missing and nobody asked for it by name. */
 static enum xm_status
-open_weights(const char *path, bool asked_for, struct file_mapping **out,
+open_weights(const char *path, bool asked_for, struct xm_mapping **out,
              struct xm_error *err)
 {
     struct xm_error local = {0};
-    struct file_mapping *m = xm_calloc(1, sizeof(*m));
-    if (!m)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory");
-    m->base.refs = 1;
-    m->base.free = free_file_mapping;
-    m->base.forget = forget_pages;
-    enum xm_status status = xm_mapped_file_open(path, &m->file, &local);
-    if (status == XM_OK) {
-        *out = m;
-        return XM_OK;
-    }
-    xm_free(m);
-    if (status == XM_NOT_FOUND && !asked_for)
+    enum xm_status status = xm_file_mapping_open(path, out, &local);
+    if (status == XM_OK || (status == XM_NOT_FOUND && !asked_for))
         return XM_OK;
     return xm_fail(err, status, "%s", local.text);
 }
@@ -100,16 +69,16 @@ static enum xm_status
 read_files(const struct xm_mapped_file *xml, const char *bin_path, bool asked_for,
            struct xm_graph **out, struct xm_error *err)
 {
-    struct file_mapping *m = NULL;
+    struct xm_mapping *m = NULL;
     XM_TRY(open_weights(bin_path, asked_for, &m, err));
     struct xm_ir_weights weights = {.name = bin_path};
     if (m) {
-        weights.bytes = m->file.bytes;
-        weights.n_bytes = m->file.n_bytes;
+        weights.bytes = m->file->file.bytes;
+        weights.n_bytes = m->file->file.n_bytes;
     }
-    enum xm_status status = read_text((const char *)xml->bytes, (size_t)xml->n_bytes,
-                                      &weights, m ? &m->base : NULL, out, err);
-    xm_mapping_unref(m ? &m->base : NULL); /* the graph holds its own reference */
+    enum xm_status status =
+        read_text((const char *)xml->bytes, (size_t)xml->n_bytes, &weights, m, out, err);
+    xm_mapping_unref(m); /* the graph holds its own reference */
     return status;
 }
 
@@ -123,6 +92,7 @@ static const struct {
     {"PK\3\4", 4, "a zip archive, as PyTorch writes"},
     {"\x93NUMPY", 6, "a NumPy array"},
     {"{", 1, "JSON"},
+    {"xmblob\r\n", 8, "a compiled model of xemoe's"},
 };
 
 /* What a file that cannot be XML seems to be; NULL: it may be XML, in UTF-8 or UTF-16. */

@@ -21,6 +21,7 @@
 
 #include "runtime/engine_ops.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/util/strbuf.h"
 
 /* USM entry points; all NULL where the device has none or gains nothing from it. */
 struct ocl_usm {
@@ -64,6 +65,7 @@ enum { OCL_MAX_LAUNCHES = 64 };
 struct ocl_program {
     cl_program program;
     struct xm_kernel_key key;
+    bool has_key; /* the driver gives its bytes, in one way or the other */
     bool on_disk; /* the cache has it, or is to */
     bool is_new;  /* built by the compiler, not loaded */
     /* With XM_CAP_DRIVER_FILES: the name of its folder among the driver's; "": not known. */
@@ -179,6 +181,9 @@ enum xm_status xm_ocl_program_create(struct ocl_engine *e, const char *name,
                                      struct xm_build_report *report,
                                      struct xm_error *err);
 void xm_ocl_program_release(struct ocl_program *p);
+/* What the cache keeps of it, appended; false: there is nothing. */
+bool xm_ocl_program_bytes(const struct ocl_engine *e, const struct ocl_program *p,
+                          struct xm_strbuf *out);
 /* Whether the driver has compiled more of it since the last call; stores that. */
 bool xm_ocl_program_update(struct ocl_engine *e, struct ocl_program *p);
 
@@ -186,6 +191,9 @@ enum xm_status xm_ocl_kernel_create(struct xm_engine *e, const char *name,
                                     const char *defines, struct xm_kernel **out,
                                     struct xm_build_report *report, struct xm_error *err);
 void xm_ocl_kernel_destroy(struct xm_kernel *k);
+enum xm_status xm_ocl_kernel_bytes(struct xm_engine *e, struct xm_kernel *k,
+                                   xm_kernel_bytes_fn fn, void *ctx,
+                                   struct xm_error *err);
 
 /* Room for an event; false: the launch goes unmeasured, which is counted. */
 bool xm_ocl_times_reserve(struct ocl_times *t, const struct ocl_launch_id *id);

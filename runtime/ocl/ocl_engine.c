@@ -45,6 +45,7 @@ static const struct xm_engine_ops ocl_ops = {
     .buffer_release = xm_ocl_buffer_release,
     .kernel_create = xm_ocl_kernel_create,
     .kernel_destroy = xm_ocl_kernel_destroy,
+    .kernel_bytes = xm_ocl_kernel_bytes,
     .queue_create = xm_ocl_queue_create,
     .queue_destroy = xm_ocl_queue_destroy,
     .run = xm_ocl_queue_run,

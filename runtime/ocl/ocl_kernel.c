@@ -82,6 +82,19 @@ xm_ocl_kernel_create(struct xm_engine *e, const char *name, const char *defines,
     return XM_OK;
 }
 
+enum xm_status
+xm_ocl_kernel_bytes(struct xm_engine *e, struct xm_kernel *base, xm_kernel_bytes_fn fn,
+                    void *ctx, struct xm_error *err)
+{
+    const struct ocl_kernel *k = (const struct ocl_kernel *)base;
+    struct xm_strbuf bytes = {0};
+    enum xm_status s = XM_OK;
+    if (xm_ocl_program_bytes(ocl_engine(e), &k->program, &bytes))
+        s = fn(ctx, &k->program.key, xm_strbuf_text(&bytes), bytes.n, err);
+    xm_strbuf_free(&bytes);
+    return s;
+}
+
 void
 xm_ocl_kernel_destroy(struct xm_kernel *base)
 {

@@ -136,49 +136,63 @@ load_files(struct build *b, const void *bytes, size_t n)
 }
 
 static bool
+load_bytes(struct build *b, const void *bytes, size_t n)
+{
+    return xm_device_has(&b->engine->base.info, XM_CAP_BINARIES)
+               ? load_binary(b, bytes, n)
+               : load_files(b, bytes, n);
+}
+
+static bool
 load_program(struct build *b)
 {
     size_t n = 0;
     void *bytes = b->out->on_disk
                       ? xm_kernel_cache_load(cache_dir(b->engine), &b->out->key, &n)
                       : NULL;
-    bool loaded = false;
-    if (bytes)
-        loaded = xm_device_has(&b->engine->base.info, XM_CAP_BINARIES)
-                     ? load_binary(b, bytes, n)
-                     : load_files(b, bytes, n);
+    bool loaded = bytes && load_bytes(b, bytes, n);
     xm_free(bytes);
-    return loaded;
+    if (loaded || !b->out->has_key)
+        return loaded;
+    const void *offered = xm_engine_offered(&b->engine->base, &b->out->key, &n);
+    return offered && load_bytes(b, offered, n);
 }
 
-static void
-store(struct ocl_engine *e, const struct xm_kernel_key *key, const void *bytes, size_t n)
-{
-    if (xm_kernel_cache_store(cache_dir(e), key, bytes, n))
-        atomic_fetch_add(&e->base.cache_bytes, n);
-}
-
-static void
-store_binary(struct ocl_engine *e, const struct ocl_program *p)
+static bool
+read_binary(const struct ocl_program *p, struct xm_strbuf *out)
 {
     size_t n = 0;
     if (clGetProgramInfo(p->program, CL_PROGRAM_BINARY_SIZES, sizeof(n), &n, NULL) !=
         CL_SUCCESS)
-        return;
+        return false;
     unsigned char *bytes = n ? xm_malloc(n) : NULL;
-    if (bytes && clGetProgramInfo(p->program, CL_PROGRAM_BINARIES, sizeof(bytes), &bytes,
-                                  NULL) == CL_SUCCESS)
-        store(e, &p->key, bytes, n);
+    bool ok = bytes && clGetProgramInfo(p->program, CL_PROGRAM_BINARIES, sizeof(bytes),
+                                        &bytes, NULL) == CL_SUCCESS;
+    if (ok)
+        xm_strbuf_add_n(out, (const char *)bytes, n);
     xm_free(bytes);
+    return ok && xm_strbuf_ok(out);
+}
+
+bool
+xm_ocl_program_bytes(const struct ocl_engine *e, const struct ocl_program *p,
+                     struct xm_strbuf *out)
+{
+    if (!p->has_key)
+        return false;
+    return xm_device_has(&e->base.info, XM_CAP_BINARIES)
+               ? read_binary(p, out)
+               : p->files[0] && xm_driver_files_pack(p->files, out);
 }
 
 static void
-store_files(struct ocl_engine *e, const struct ocl_program *p)
+store(struct ocl_engine *e, const struct ocl_program *p)
 {
-    struct xm_strbuf packed = {0};
-    if (xm_driver_files_pack(p->files, &packed))
-        store(e, &p->key, xm_strbuf_text(&packed), packed.n);
-    xm_strbuf_free(&packed);
+    struct xm_strbuf bytes = {0};
+    if (xm_ocl_program_bytes(e, p, &bytes) &&
+        xm_kernel_cache_store(cache_dir(e), &p->key, xm_strbuf_text(&bytes), bytes.n))
+        atomic_fetch_add(&e->base.cache_bytes, bytes.n);
+    xm_strbuf_free(&bytes);
 }
 
 bool
@@ -191,7 +205,7 @@ xm_ocl_program_update(struct ocl_engine *e, struct ocl_program *p)
     if (p->n_files == before)
         return false;
     if (p->on_disk)
-        store_files(e, p);
+        store(e, p);
     return true;
 }
 
@@ -214,7 +228,7 @@ compile_program(struct build *b, struct xm_build_report *report)
         xm_driver_files_find(start, b->out->files, sizeof(b->out->files)))
         xm_ocl_program_update(b->engine, b->out);
     else if (b->out->on_disk && !has_files)
-        store_binary(b->engine, b->out);
+        store(b->engine, b->out);
     return XM_OK;
 }
 
@@ -254,9 +268,9 @@ prepare_build(struct build *b, const char *defines, bool declares_builtins)
                      declares_builtins ? "-D_OPENCL_H_ " : "", defines);
     if (!xm_strbuf_ok(&b->options) || !xm_strbuf_ok(&b->source))
         return xm_fail(b->err, XM_NO_MEMORY, "no memory for kernel '%s'", b->name);
-    b->out->on_disk =
-        cache_dir(b->engine)[0] && (info->caps & (XM_CAP_BINARIES | XM_CAP_DRIVER_FILES));
-    return b->out->on_disk ? find_key(b) : XM_OK;
+    b->out->has_key = info->caps & (XM_CAP_BINARIES | XM_CAP_DRIVER_FILES);
+    b->out->on_disk = b->out->has_key && cache_dir(b->engine)[0];
+    return b->out->has_key ? find_key(b) : XM_OK;
 }
 
 static enum xm_status

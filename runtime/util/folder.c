@@ -2,9 +2,13 @@
 #include "runtime/util/folder.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "runtime/util/memory.h"
 
 int
 xm_folder_make(const char *path)
@@ -27,4 +31,16 @@ xm_folder_make(const char *path)
     if (!S_ISDIR(st.st_mode))
         return ENOTDIR;
     return access(path, R_OK | W_OK | X_OK) == 0 ? 0 : errno;
+}
+
+enum xm_status
+xm_path_absolute(const char *path, char **out, struct xm_error *err)
+{
+    char absolute[PATH_MAX];
+    *out = NULL;
+    if (!realpath(path, absolute))
+        return xm_fail(err, XM_IO, "'%.300s' has no path of its own: %s", path,
+                       strerror(errno));
+    *out = xm_strdup(absolute);
+    return *out ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
 }

@@ -117,6 +117,7 @@ map(int fd, const char *path, struct xm_mapped_file *out, struct xm_error *err)
         return xm_fail(err, XM_NO_MEMORY, "'%.300s' is larger than the address space",
                        path);
     out->n_bytes = (uint64_t)st.st_size;
+    out->mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     out->bytes = nothing;
     if (out->n_bytes == 0)
         return XM_OK;

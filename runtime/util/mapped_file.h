@@ -20,6 +20,7 @@ extern "C" {
 struct xm_mapped_file {
     const uint8_t *bytes; /* never NULL while open, not even for an empty file */
     uint64_t n_bytes;
+    int64_t mtime_ns; /* when it was mapped: nanoseconds of the clock of files */
 };
 
 /* XM_NOT_FOUND when there is no such file. */

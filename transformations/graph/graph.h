@@ -14,6 +14,7 @@
 #include "runtime/operations/moe.h"
 #include "runtime/reference/reference.h"
 #include "runtime/reference/row_chain.h"
+#include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/status.h"
 #include "runtime/weight.h"
@@ -168,9 +169,20 @@ struct xm_mapping {
     /* The bytes have been copied: where they are the mapping's, their memory may go; whoever
      * reads them again gets them from the file. NULL: they stay. */
     void (*forget)(struct xm_mapping *m, const void *bytes, uint64_t n);
+    const struct xm_file_mapping *file; /* itself, where it is one; else NULL */
 };
 void xm_mapping_ref(struct xm_mapping *m);
 void xm_mapping_unref(struct xm_mapping *m); /* NULL is allowed */
+
+/* A mapped file. */
+struct xm_file_mapping {
+    struct xm_mapping base;
+    struct xm_mapped_file file;
+    char *path; /* owned; absolute */
+};
+/* With one reference. XM_NOT_FOUND: there is no such file. */
+enum xm_status xm_file_mapping_open(const char *path, struct xm_mapping **out,
+                                    struct xm_error *err);
 
 /* Text properties of the file: rt_info, flattened with '/' between keys. */
 struct xm_property_text {

@@ -33,6 +33,7 @@ struct parser {
     uint64_t n_values;
     struct xm_value **operands; /* of the line; MAX_OPERANDS */
     uint64_t data_left;
+    const struct xm_text_blobs *blobs; /* NULL: patterns */
 };
 
 /* What one line says about a node. */
@@ -165,6 +166,38 @@ parse_blob(struct parser *p, enum xm_element e, uint64_t n, uint64_t number,
     return XM_OK;
 }
 
+/* The bytes that somebody has. */
+static enum xm_status
+find_constant(struct parser *p, enum xm_element e, uint64_t n, uint64_t number,
+              struct xm_bytes *out)
+{
+    struct xm_data data = {0};
+    struct xm_error why = {0};
+    uint64_t n_bytes;
+    if (!xm_element_bytes(e, n, &n_bytes))
+        return xm_lex_fail(&p->lex, "a constant of so many elements has no size");
+    if (p->blobs->constant(p->blobs->ctx, (uint32_t)number, n_bytes, &data, &why) !=
+        XM_OK)
+        return xm_lex_pass_on(&p->lex, &why);
+    if (data.n_bytes < n_bytes)
+        return xm_lex_fail(&p->lex, "constant @%u has %llu bytes, not %llu",
+                           (unsigned)number, (unsigned long long)data.n_bytes,
+                           (unsigned long long)n_bytes);
+    *out = (struct xm_bytes){data.bytes, data.n_bytes};
+    return XM_OK;
+}
+
+static enum xm_status
+find_weight(struct parser *p, struct xm_weight *w, uint64_t number)
+{
+    struct xm_error why = {0};
+    if (p->blobs->weight(p->blobs->ctx, (uint32_t)number, w, &why) != XM_OK)
+        return xm_lex_pass_on(&p->lex, &why);
+    const char *wrong = xm_weight_check(w);
+    return wrong ? xm_lex_fail(&p->lex, "weight @%u: %s", (unsigned)number, wrong)
+                 : XM_OK;
+}
+
 static enum xm_status
 parse_element(struct parser *p, enum xm_element e, uint8_t *bytes, uint64_t i)
 {
@@ -221,7 +254,8 @@ parse_const(struct parser *p, struct line *line)
         XM_TRY(xm_lex_expect(&p->lex, '@'));
         XM_TRY(xm_lex_number(&p->lex, UINT32_MAX, &number));
         if (e != XM_STRING)
-            XM_TRY(parse_blob(p, e, n, number, &b));
+            XM_TRY(p->blobs ? find_constant(p, e, n, number, &b)
+                            : parse_blob(p, e, n, number, &b));
     }
     line->attr.data = (struct xm_data){b.p, b.n};
     return XM_OK;
@@ -324,7 +358,7 @@ parse_weight(struct parser *p, struct line *line)
     while (!xm_lex_take(&p->lex, '@'))
         XM_TRY(parse_weight_attr(p, &w));
     XM_TRY(xm_lex_number(&p->lex, UINT32_MAX - 1, &number));
-    XM_TRY(fill_weight(p, &w, n, number));
+    XM_TRY(p->blobs ? find_weight(p, &w, number) : fill_weight(p, &w, n, number));
     line->attr.weight = w;
     return XM_OK;
 }
@@ -653,7 +687,15 @@ parse_text(struct parser *p)
 enum xm_status
 xm_graph_parse(const char *text, struct xm_graph **out, struct xm_error *err)
 {
-    struct parser p = {.lex = {text, text, 1, err}, .data_left = MAX_DATA};
+    return xm_graph_parse_with(text, NULL, out, err);
+}
+
+enum xm_status
+xm_graph_parse_with(const char *text, const struct xm_text_blobs *blobs,
+                    struct xm_graph **out, struct xm_error *err)
+{
+    struct parser p = {
+        .lex = {text, text, 1, err}, .data_left = MAX_DATA, .blobs = blobs};
     enum xm_status status;
     *out = NULL;
     p.g = xm_graph_create("");

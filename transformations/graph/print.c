@@ -67,6 +67,13 @@ is_blob(const struct xm_node *n, uint64_t *count)
            !xm_element_bytes(t->element, *count, &bytes) || bytes != n->attr.data.n_bytes;
 }
 
+bool
+xm_node_is_blob(const struct xm_node *n)
+{
+    uint64_t count;
+    return is_blob(n, &count);
+}
+
 static void
 print_element(enum xm_element e, const uint8_t *bytes, uint64_t i, struct xm_strbuf *out)
 {
@@ -197,7 +204,6 @@ xm_node_print(const struct xm_node *n, struct xm_strbuf *out)
 {
     bool declared = xm_text_has_declared_type(n->op);
     bool has_result = n->op != XM_OP_RESULT;
-    uint64_t count;
     for (uint32_t i = 0; has_result && i < n->n_out; i++)
         xm_strbuf_printf(out, "%s%%%u", i ? ", " : "", n->id + i);
     xm_strbuf_printf(out, "%s%s", has_result ? " = " : "", xm_op_info(n->op)->text);
@@ -207,7 +213,7 @@ xm_node_print(const struct xm_node *n, struct xm_strbuf *out)
     }
     print_operands(n, out);
     print_data(n, out);
-    if (is_blob(n, &count))
+    if (xm_node_is_blob(n))
         xm_strbuf_printf(out, " @%u", n->id);
     if (has_result && !declared)
         print_types(n, out);

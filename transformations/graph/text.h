@@ -14,7 +14,7 @@
  * An absent operand is `_`. Types behind ':' are printed always, and checked when parsed (text
  * written by hand may leave them out). Constants of at most 16 elements are printed in braces;
  * larger ones are blobs, which parsing fills with a pattern from their number, so that a dump is
- * replayable without its weights.
+ * replayable without its weights, unless somebody has their bytes (xm_graph_parse_with).
  */
 #ifndef XM_TRANSFORMATIONS_GRAPH_TEXT_H
 #define XM_TRANSFORMATIONS_GRAPH_TEXT_H
@@ -31,6 +31,23 @@ void xm_node_print(const struct xm_node *n,
 /* Errors carry line and column. */
 enum xm_status xm_graph_parse(const char *text, struct xm_graph **out,
                               struct xm_error *err);
+
+/* Whether a node's bytes are a blob of the text: the node's id is its number. */
+bool xm_node_is_blob(const struct xm_node *n);
+/* Who has the bytes of blobs. They stay his: the graph refers to them. A failure is said at the
+ * line that asks. */
+struct xm_text_blobs {
+    /* At least n_bytes. */
+    enum xm_status (*constant)(void *ctx, uint32_t number, uint64_t n_bytes,
+                               struct xm_data *out, struct xm_error *err);
+    /* Fills in the view and the bytes of a weight whose sizes and types are there; what does not
+     * agree with them is refused. */
+    enum xm_status (*weight)(void *ctx, uint32_t number, struct xm_weight *w,
+                             struct xm_error *err);
+    void *ctx;
+};
+enum xm_status xm_graph_parse_with(const char *text, const struct xm_text_blobs *blobs,
+                                   struct xm_graph **out, struct xm_error *err);
 /* `s` in double quotes; quotes, backslashes and control characters are escaped. */
 void xm_text_add_quoted(struct xm_strbuf *out, const char *s);
 /* Graphviz. */

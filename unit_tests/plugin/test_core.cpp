@@ -3,7 +3,10 @@
  * The core with a plugin of the test's own: that it knows devices through their ops only.
  * And the C API under failing allocations.
  */
+#include <unistd.h>
+
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -117,10 +120,10 @@ fake_compiled_property(xm_compiled *, const char *key, xm_strbuf *out, xm_error 
 }
 
 xm_status
-fake_export(xm_compiled *, xm_strbuf *out, xm_error *)
+fake_export(xm_compiled *, const xm_export *to, xm_error *err)
 {
-    xm_strbuf_add(out, "fake blob");
-    return XM_OK;
+    XM_TRY(to->write(to->ctx, "fake ", 5, err));
+    return to->write(to->ctx, "blob", 4, err);
 }
 
 void
@@ -194,10 +197,11 @@ fake_compile(xm_plugin *p, uint32_t index, xm_graph *g, const xm_property *prope
 }
 
 xm_status
-fake_import(xm_plugin *, uint32_t, const void *bytes, uint64_t n, const xm_property *,
+fake_import(xm_plugin *, uint32_t, const struct xm_import *from, const xm_property *,
             uint32_t, xm_compiled **out, xm_error *err)
 {
-    if (std::string(static_cast<const char *>(bytes), n) != "fake blob")
+    if (std::string(reinterpret_cast<const char *>(from->bytes), from->n_bytes) !=
+        "fake blob")
         return xm_fail(err, XM_INVALID, "these bytes are not FAKE's");
     *out = make_compiled();
     return XM_OK;
@@ -365,13 +369,25 @@ TEST_F(CoreWithFake, PropertiesQueriesAndImportsReachTheDevice)
     EXPECT_EQ(p->ops->query_model(p, index, g.get(), add, &nodes, &err), XM_OK);
     EXPECT_EQ(nodes, "parameterresult");
     xm_compiled *c = nullptr;
-    ASSERT_EQ(p->ops->import_model(p, index, "fake blob", 9, nullptr, 0, &c, &err),
-              XM_OK);
-    EXPECT_EQ(c->ops->export_model(c, &text, &err), XM_OK);
-    EXPECT_EQ(take(&text), "fake blob");
+    const auto import = [&](const char *bytes) {
+        const struct xm_import from = {nullptr, reinterpret_cast<const uint8_t *>(bytes),
+                                       strlen(bytes), nullptr};
+        return xm_core_import(core, &from, "FAKE.1", nullptr, 0, &c, &err);
+    };
+    ASSERT_EQ(import("fake blob"), XM_OK);
+    const std::string path =
+        testing::TempDir() + "xemoe_fake_" + std::to_string(getpid());
+    EXPECT_EQ(xm_compiled_export_file(c, path.c_str(), &err), XM_OK) << err.text;
     xm_compiled_unref(c);
-    EXPECT_EQ(p->ops->import_model(p, index, "other", 5, nullptr, 0, &c, &err),
-              XM_INVALID);
+    ASSERT_EQ(xm_core_import_file(core, path.c_str(), "FAKE", nullptr, 0, &c, &err),
+              XM_OK);
+    EXPECT_EQ(xm_compiled_export_file(c, "/dev/full", &err), XM_IO);
+    EXPECT_STREQ(err.text, "'/dev/full' cannot be written: No space left on device");
+    EXPECT_EQ(access("/dev/full", W_OK), 0);
+    xm_compiled_unref(c);
+    unlink(path.c_str());
+    err = {};
+    EXPECT_EQ(import("other"), XM_INVALID);
 }
 
 /* ---- the API over the fake --------------------------------------------------------- */

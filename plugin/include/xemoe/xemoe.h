@@ -17,10 +17,19 @@
 #define XEMOE_XEMOE_H
 
 #include "openvino/c/ov_compiled_model.h"
+#include "openvino/c/ov_core.h"
 #include "openvino/c/ov_infer_request.h"
 
 /* "0.1.0"; static. */
 OPENVINO_C_API(const char *) xm_version(void);
+
+/* What ov_compiled_model_export_model wrote, used where the file is mapped: as ov_core_import_model
+ * without a copy. The model's own files, which weights are read from, are found beside it, or where
+ * they were. GENERAL_ERROR: made for another device, driver or xemoe, or a file has changed since;
+ * the sentence says which. The file holds code for the device: import only what you trust. */
+OPENVINO_C_API(ov_status_e)
+xm_import_model_from_file(const ov_core_t *core, const char *path,
+                          const char *device_name, ov_compiled_model_t **compiled_model);
 
 /* Empties the states (KV cache): the next run starts a new sequence. REQUEST_BUSY while
  * an asynchronous run goes on. */

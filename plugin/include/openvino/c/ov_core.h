@@ -85,8 +85,9 @@ ov_core_compile_model_from_file_props(const ov_core_t *core, const char *model_p
                                       const char *device_name, size_t num_properties,
                                       const ov_property_t *properties,
                                       ov_compiled_model_t **compiled_model);
-/* From what ov_compiled_model_export_model wrote; NOT_IMPLEMENTED where the device
- * cannot. */
+/* From what ov_compiled_model_export_model wrote, which is copied; NOT_IMPLEMENTED where the device
+ * cannot. The model's own files must be where they were; xm_import_model_from_file (xemoe/xemoe.h)
+ * needs no copy, and finds them beside the file too. */
 OPENVINO_C_API(ov_status_e)
 ov_core_import_model(const ov_core_t *core, const char *content,
                      const size_t content_size, const char *device_name,
