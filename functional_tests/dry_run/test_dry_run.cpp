@@ -105,4 +105,28 @@ TEST(DryRules, SayWhyOnednnLeavesQuantisedWeightsAlone)
     EXPECT_EQ(o.out.find(left_alone), std::string::npos);
 }
 
+/* Another process builds no kernel; on another chip it says whose the file is. */
+TEST(DryCompile, KeepsTheDriversBinariesForOneChip)
+{
+    if (!has_intel_driver())
+        GTEST_SKIP() << no_driver;
+    const std::string blob =
+        testing::TempDir() + "xemoe_dry_" + std::to_string(getpid()) + ".xmblob";
+    const Words settings = dry(chip("tgllp"));
+    Outcome o = run({"compile", std::string(XM_MODELS_DIR "/") + kinds[0].name, "-o",
+                     blob, "--cache-dir", "none"},
+                    settings);
+    ASSERT_EQ(o.code, 0) << o.err;
+    const Words words = {"generate", "-m",           blob, "--ids",       "1,2,3", "-n",
+                         "2",        "--ignore-eos", "-v", "--cache-dir", "none"};
+    o = run(words, settings);
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.err.find("kernels: 0 built, "), std::string::npos) << o.err;
+    o = run(words, dry(chip("dg1")));
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_NE(o.err.find("the model was compiled for device "), std::string::npos)
+        << o.err;
+    std::filesystem::remove(blob);
+}
+
 } // namespace

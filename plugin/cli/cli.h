@@ -58,7 +58,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 10 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
-    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a folder with openvino_model.xml, or an .xml file" }, \
+    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a folder with openvino_model.xml, an .xml file, or what 'xemoe compile' wrote" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them" }, \
     { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
@@ -137,6 +137,7 @@ int xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *tex
 int xm_cli_devices(int argc, char **argv);
 int xm_cli_info(int argc, char **argv);
 int xm_cli_plan(int argc, char **argv);
+int xm_cli_compile(int argc, char **argv);
 int xm_cli_generate(int argc, char **argv);
 int xm_cli_logits(int argc, char **argv);
 int xm_cli_perplexity(int argc, char **argv);

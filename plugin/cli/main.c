@@ -19,6 +19,7 @@ static const struct {
     { "devices",    xm_cli_devices,    "the devices there are, and what is known of them" },
     { "info",       xm_cli_info,       "what a model file holds, and what it compiles to" },
     { "plan",       xm_cli_plan,       "what a model will take, and whether that fits" },
+    { "compile",    xm_cli_compile,    "write a compiled model, which loads sooner" },
     { "generate",   xm_cli_generate,   "continue a text" },
     { "chat",       xm_cli_chat,       "a conversation on the terminal" },
     { "logits",     xm_cli_logits,     "logits of every position, as an .npy file" },

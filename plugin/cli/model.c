@@ -9,9 +9,11 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/progress.h"
+#include "plugin/gpu/blob.h"
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/util/clock.h"
+#include "transformations/passes/slice_last_token.h"
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_target, member)
@@ -95,6 +97,60 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
     memcpy(out, settings, sizeof(settings));
 }
 
+/* The text side is beside the weights that it refers to. */
+static enum xm_status
+import(struct xm_cli_model *m, const struct xm_cli_target *t,
+       const struct xm_import *from, const struct xm_property *properties, uint32_t n,
+       struct xm_error *err)
+{
+    struct xm_strbuf weights = {0};
+    enum xm_status s = xm_blob_model_file(from, &weights, err);
+    if (s == XM_OK)
+        s = xm_package_open(xm_strbuf_text(&weights), &m->package, err);
+    xm_strbuf_free(&weights);
+    XM_TRY(s);
+    XM_TRY(read_text_side(m->package, t, err));
+    return xm_core_import(m->core, from, t->device, properties, n, &m->compiled, err);
+}
+
+/* It was compiled for one use. */
+static enum xm_status
+check_use(const struct xm_cli_model *m, const struct xm_compile_options *options,
+          struct xm_error *err)
+{
+    const struct xm_ports *ports = &m->compiled->ports;
+    const bool is_parallel =
+        xm_port_find(ports->inputs, ports->n_inputs, XM_SAMPLED_TOKENS) != UINT32_MAX;
+    if (!options || !(options->last_logits || options->sampled_logits))
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "a compiled model is for generate and chat: give the model itself");
+    return is_parallel == options->sampled_logits
+               ? XM_OK
+               : xm_fail(err, XM_UNSUPPORTED,
+                         "it was compiled with%s --parallel, which must be the same here",
+                         is_parallel ? "" : "out");
+}
+
+/* *is_one: the path is an exported model; then m is what was made of it. */
+static enum xm_status
+try_import(struct xm_cli_model *m, const struct xm_cli_target *t,
+           const struct xm_compile_options *options, const struct xm_property *properties,
+           uint32_t n, bool *is_one, struct xm_error *err)
+{
+    struct xm_import from;
+    *is_one = xm_import_open(t->model, &from, NULL) == XM_OK && xm_blob_recognises(&from);
+    enum xm_status s = XM_OK;
+    if (*is_one)
+        s = import(m, t, &from, properties, n, err);
+    if (*is_one && s == XM_OK)
+        s = check_use(m, options, err);
+    xm_import_close(&from);
+    if (s != XM_OK)
+        xm_error_prefix(err, "%.150s", t->model);
+    return s;
+}
+
 static enum xm_status
 compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache_dir,
         const struct xm_compile_options *options, struct xm_error *err)
@@ -110,6 +166,10 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
             properties[n++] = (struct xm_property){settings[i].key, settings[i].value};
     }
     xm_progress_show("reading %s", t->model);
+    bool is_exported;
+    XM_TRY(try_import(m, t, options, properties, n, &is_exported, err));
+    if (is_exported)
+        return XM_OK;
     XM_TRY(xm_package_open(t->model, &m->package, err));
     XM_TRY(xm_package_read_graph(m->package, NULL, &g, err));
     enum xm_status s = read_text_side(m->package, t, err);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe compile: the file in another process gives the same text, or says why it does not.
+ */
+#include "functional_tests/common/comma_locale.h"
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/kernels.h"
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/text.h"
+
+#include <sys/stat.h>
+
+#include <fstream>
+
+namespace
+{
+
+const std::string models = XM_MODELS_DIR;
+const std::string tiny = models + "/qwen3moe-tiny/ov/int4_asym_g64";
+const char *const ids = "5,70,12,9,33,101,8";
+
+class Compile : public testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+    }
+    Outcome compile(const std::string &model, const Words &options = {},
+                    const Words &settings = {})
+    {
+        Words words = {"compile", model, "-o", blob};
+        words.insert(words.end(), options.begin(), options.end());
+        return run(words, settings);
+    }
+    Outcome generate(const std::string &model, const Words &options = {},
+                     const Words &settings = {})
+    {
+        Words words = {"generate", "-m", model,          "--ids", ids,
+                       "-n",       "12", "--ignore-eos", "--json"};
+        words.insert(words.end(), options.begin(), options.end());
+        return run(words, settings);
+    }
+    void expect_refused(const Outcome &o, const char *words)
+    {
+        EXPECT_EQ(o.code, 3) << o.out;
+        EXPECT_TRUE(contains(o.err, words)) << o.err;
+        EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << o.err;
+    }
+    Folder folder{"compile"};
+    const std::string blob = folder / "model.xmblob";
+};
+
+/* Every model here that has a tokenizer or not, in each precision. */
+TEST_F(Compile, GivesTheSameIdsInAnotherProcess)
+{
+    for (const auto &file : std::filesystem::recursive_directory_iterator(models)) {
+        if (file.path().filename() != "openvino_model.xml")
+            continue;
+        const std::string model = file.path().parent_path();
+        for (const char *precision : {"f16", "f32"}) {
+            SCOPED_TRACE(model + " " + precision);
+            Outcome o = compile(model, {"--precision", precision});
+            ASSERT_EQ(o.code, 0) << o.err;
+            EXPECT_TRUE(contains(o.out, "model.xmblob: ")) << o.out;
+            Outcome want = generate(model, {"--precision", precision}),
+                    got = generate(blob, {"--precision", precision});
+            ASSERT_EQ(want.code, 0) << want.err;
+            ASSERT_EQ(got.code, 0) << got.err;
+            EXPECT_EQ(Json(got.out).ids("/ids"), Json(want.out).ids("/ids"));
+        }
+    }
+}
+
+TEST_F(Compile, KeepsTheKernels)
+{
+    ASSERT_EQ(compile(tiny, {"--cache-dir", folder / "cache"}).code, 0);
+    Outcome o = generate(blob, {"--cache-dir", "none", "-v"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.err, "kernels: 0 built, ")) << o.err;
+    EXPECT_TRUE(contains(o.err, "FuseMOE3GemmCompressed")) << o.err;
+}
+
+TEST_F(Compile, ServesTextChatAndParallelTexts)
+{
+    ASSERT_EQ(compile(tiny).code, 0);
+    Outcome want = run({"generate", "-m", tiny, "-p", "Paris is", "-n", "4"});
+    EXPECT_EQ(run({"generate", "-m", blob, "-p", "Paris is", "-n", "4"}).out, want.out);
+    folder.write("line", "Paris is\n");
+    const Words chat = {"chat", "-n", "4", "--temp", "0", "-m"};
+    Words there = chat, here = chat;
+    there.push_back(tiny);
+    here.push_back(blob);
+    Program a(there, {}, folder / "line"), b(here, {}, folder / "line");
+    EXPECT_EQ(a.finish().out, b.finish().out);
+    expect_refused(run({"logits", "-m", blob, "--ids", ids}),
+                   "a compiled model is for generate and chat: give the model itself");
+    expect_refused(generate(blob, {"--parallel", "2"}),
+                   "it was compiled without --parallel, which must be the same here");
+    ASSERT_EQ(compile(tiny, {"--parallel"}).code, 0);
+    want = run({"generate", "-m", tiny, "-p", "Paris is", "-n", "4", "--parallel", "2"});
+    EXPECT_EQ(
+        run({"generate", "-m", blob, "-p", "Paris is", "-n", "4", "--parallel", "2"}).out,
+        want.out);
+}
+
+TEST_F(Compile, WorksUnderALocaleWithCommasAndInAReadOnlyFolder)
+{
+    CommaLocale comma;
+    REQUIRE_COMMA_LOCALE(comma);
+    const Words settings = {"LC_ALL=" + std::string(CommaLocale::name),
+                            "LOCPATH=" + comma.path()};
+    ASSERT_EQ(compile(tiny, {}, settings).code, 0);
+    const Outcome want = generate(tiny);
+    chmod(folder.path.c_str(), 0500);
+    Outcome got = generate(blob, {}, settings);
+    chmod(folder.path.c_str(), 0700);
+    ASSERT_EQ(got.code, 0) << got.err;
+    EXPECT_EQ(Json(got.out).ids("/ids"), Json(want.out).ids("/ids"));
+}
+
+TEST_F(Compile, SaysWhatItCannotWriteOrRead)
+{
+    expect_refused(run({"compile", tiny, "-o", "/dev/full"}),
+                   "'/dev/full' cannot be written: No space left on device");
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+    expect_refused(run({"compile", tiny, "-o", folder / "no/such/file"}),
+                   "No such file or directory");
+    EXPECT_EQ(run({"compile", tiny}).code, 2);
+    ASSERT_EQ(compile(tiny).code, 0);
+    EXPECT_EQ(folder.names(), std::set<std::string>{"model.xmblob"});
+    expect_refused(generate(blob, {"--precision", "f32"}),
+                   "compiled with INFERENCE_PRECISION_HINT=f16");
+    expect_refused(generate(blob, {"--device", "REFERENCE"}),
+                   "device REFERENCE does not import compiled models");
+    expect_refused(run({"info", blob}), "a compiled model of xemoe's; expected");
+    std::filesystem::resize_file(blob, 70000);
+    expect_refused(generate(blob), "model.xmblob: the compiled model is damaged");
+}
+
+TEST_F(Compile, NeedsTheModelAsItWas)
+{
+    const std::string moved = folder / "model";
+    std::filesystem::copy(tiny, moved, std::filesystem::copy_options::recursive);
+    ASSERT_EQ(compile(moved).code, 0);
+    const std::string bin = moved + "/openvino_model.bin";
+    std::filesystem::last_write_time(bin, std::filesystem::last_write_time(bin) +
+                                              std::chrono::seconds(2));
+    expect_refused(generate(blob), "has changed since the model was compiled");
+    std::filesystem::remove(bin);
+    expect_refused(generate(blob), "No such file or directory");
+}
+
+} // namespace

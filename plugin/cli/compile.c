@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe compile: a compiled model as a file, for `xemoe generate -m FILE` and `xemoe chat -m FILE`.
+ */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "plugin/cli/cli.h"
+#include "plugin/cli/progress.h"
+#include "plugin/pipeline/token_runner.h"
+
+struct args {
+    struct xm_cli_target target; /* first: the common options */
+    const char *file;
+    bool parallel;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct args, member)
+static const struct xm_cli_option options[] = {
+    { 'o', "output",   XM_CLI_TEXT, AT(file),     "FILE", "the file to write; needed" },
+    { 0,   "parallel", XM_CLI_FLAG, AT(parallel), NULL,   "for 'xemoe generate --parallel'" },
+};
+#undef AT
+/* clang-format on */
+
+/* A short prompt and a token: drivers compile more at first launches, which then is in the file as
+ * well. What comes out of them counts for nothing. */
+static void
+warm_up(struct xm_compiled *c)
+{
+    static const int32_t ids[32];
+    struct xm_token_runner *r = NULL;
+    if (xm_token_runner_create(c, &r, NULL) == XM_OK &&
+        xm_token_runner_feed(r, ids, XM_ARRAY_LEN(ids), NULL) == XM_OK)
+        xm_token_runner_feed(r, ids, 1, NULL);
+    xm_token_runner_destroy(r);
+}
+
+static int
+export_model(const struct xm_cli_model *m, const struct args *a)
+{
+    struct xm_error err = {0};
+    struct stat st;
+    xm_progress_show("writing %s", a->file);
+    if (!a->parallel)
+        warm_up(m->compiled);
+    enum xm_status s = xm_compiled_export_file(m->compiled, a->file, &err);
+    xm_progress_clear();
+    if (s != XM_OK)
+        return xm_cli_failed(&err);
+    if (stat(a->file, &st) == 0)
+        printf("%s: %.1f MiB, compiled in %.1f s\n", a->file,
+               (double)st.st_size / 1048576.0, m->load_s);
+    return xm_cli_flush();
+}
+
+int
+xm_cli_compile(int argc, char **argv)
+{
+    static const struct xm_cli_spec spec = {
+        .usage = "xemoe compile MODEL -o FILE [options]",
+        .about =
+            "Writes a compiled model to a file, which 'xemoe generate -m FILE' and "
+            "'xemoe chat\n"
+            "-m FILE' begin with sooner. It refers to the model's weights, which must "
+            "stay as\n"
+            "they are, and is for this device, its driver and this xemoe only.\n",
+        .common = xm_cli_target_options,
+        .n_common = XM_CLI_N_TARGET_OPTIONS,
+        .own = options,
+        .n_own = XM_ARRAY_LEN(options),
+        .operand = "MODEL",
+        .operand_offset = offsetof(struct args, target.model),
+    };
+    struct args a = {0};
+    struct xm_cli_model m;
+    bool done;
+    int code = xm_cli_begin(&spec, argc, argv, &a, &done);
+    if (done)
+        return code;
+    if (!a.file)
+        return xm_cli_usage("which file? Give -o FILE");
+    const struct xm_compile_options compile = {.last_logits = !a.parallel,
+                                               .sampled_logits = a.parallel};
+    code = xm_cli_model_open(&m, &a.target, &compile);
+    if (code != XM_EXIT_OK)
+        return code;
+    code = export_model(&m, &a);
+    xm_cli_model_close(&m);
+    return code;
+}
