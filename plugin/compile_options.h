@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 struct xm_compile_options {
-    bool keep_graph; /* also where a device is only counted for */
+    bool keep_graph;  /* also where a device is only counted for */
     bool last_logits; /* only the last position's row of results that are per token */
     bool
         sampled_logits; /* the rows that the input sampled_tokens_indices says, instead */

@@ -10,6 +10,7 @@
 
 #include "plugin/plugin.h"
 #include "runtime/util/folder.h"
+#include "transformations/graph/graph.h"
 
 struct file {
     FILE *f;

@@ -302,6 +302,13 @@ enum xm_status xm_gpu_plugin_create(struct xm_plugin **out, struct xm_error *err
 enum xm_status xm_cpu_plugin_create(struct xm_plugin **out, struct xm_error *err);
 enum xm_status xm_reference_plugin_create(struct xm_plugin **out, struct xm_error *err);
 
+/* ---- what the plugins on OpenCL devices export ---- */
+
+/* Whether these bytes begin as a blob. */
+bool xm_blob_recognises(const struct xm_import *from);
+/* Where the first of the files is that it refers to: the model's. XM_NOT_FOUND: there is none. */
+enum xm_status xm_blob_model_file(const struct xm_import *from, struct xm_strbuf *out,
+                                  struct xm_error *err);
 #ifdef __cplusplus
 }
 #endif

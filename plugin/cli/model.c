@@ -9,7 +9,6 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/progress.h"
-#include "plugin/gpu/blob.h"
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/util/clock.h"

@@ -49,11 +49,6 @@ enum xm_status xm_blob_read(const struct xm_import *from,
                             struct xm_error *err);
 void xm_blob_free(struct xm_blob *b);
 
-/* Whether these bytes begin as a blob. */
-bool xm_blob_recognises(const struct xm_import *from);
-/* Where the first of the files is that it refers to: the model's. XM_NOT_FOUND: there is none. */
-enum xm_status xm_blob_model_file(const struct xm_import *from, struct xm_strbuf *out,
-                                  struct xm_error *err);
 /* The blob's options into those of the importing process, which has the last word on those it has
  * set. XM_INVALID: it wants others that the passes had looked at. */
 enum xm_status xm_blob_config(const struct xm_blob *b, struct xm_config *c,

@@ -308,7 +308,7 @@ import_program(struct xm_engine *engine, const struct xm_config *config,
 }
 
 static enum xm_status
-import_blob(struct gpu_plugin *p, struct gpu_compiled *c, struct xm_blob *blob,
+import_blob(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_blob *blob,
             struct xm_config *config, struct xm_error *err)
 {
     struct xm_engine *engine = NULL;
@@ -334,7 +334,7 @@ plugin_import(struct xm_plugin *base, uint32_t index, const struct xm_import *fr
     struct xm_config *config = NULL;
     struct xm_blob blob = {0};
     XM_TRY(config_for(p, properties, n_properties, &config, err));
-    struct gpu_compiled *c = xm_calloc(1, sizeof(*c));
+    struct xm_gpu_compiled *c = xm_calloc(1, sizeof(*c));
     enum xm_status s =
         c ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
     if (s == XM_OK) {
