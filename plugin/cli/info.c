@@ -15,7 +15,7 @@ struct args {
     const char *model, *device, *device_as, *svg;
     uint64_t layer;        /* XM_PICTURE_OF_ALL: not given */
     const char *cache_dir; /* of compiled kernels; "": none */
-    bool json, verbose;
+    bool json, verbose, metadata;
 };
 
 /* clang-format off */
@@ -26,6 +26,7 @@ static const struct xm_cli_option options[] = {
     { 'v', "verbose", XM_CLI_FLAG, AT(verbose), NULL,   "all properties; compile, and print passes and steps" },
     { 0,   "svg",     XM_CLI_TEXT, AT(svg),     "FILE", "draw what it compiles to: one layer of each kind (needs graphviz's dot)" },
     { 0,   "layer",   XM_CLI_WHOLE, AT(layer),  "N",    "--svg draws layer N alone, from 0" },
+    { 0,   "metadata", XM_CLI_FLAG, AT(metadata), NULL, "the keys and the tensors of a GGUF file, and nothing else" },
     { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "the result as one JSON object" },
 };
 #undef AT
@@ -114,6 +115,8 @@ check_options(const struct args *a)
         return xm_cli_usage("option --layer is of a picture: give --svg FILE");
     if (a->device_as && !a->svg)
         return xm_cli_usage("option --device-as is of a picture: give --svg FILE");
+    if (a->metadata && (a->svg || a->verbose))
+        return xm_cli_usage("option --metadata goes with --json alone");
     if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
         return xm_cli_usage("option --device-as: %s", err.text);
     return XM_EXIT_OK;
@@ -162,7 +165,8 @@ int
 xm_cli_info(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe info PATH [-v] [--json] [--svg FILE [--layer N]] [options]",
+        .usage = "xemoe info PATH [-v] [--json] [--svg FILE [--layer N]] [--metadata] "
+                 "[options]",
         .about =
             "What a model is: family, parameters, layers, experts, heads, context, "
             "formats\n"
@@ -186,6 +190,8 @@ xm_cli_info(int argc, char **argv)
         code = check_options(&a);
     if (done || code != XM_EXIT_OK)
         return code;
+    if (a.metadata)
+        return xm_info_metadata(a.model, a.json);
     struct xm_strbuf cache = {0};
     struct xm_info *info = xm_calloc(1, sizeof(*info));
     if (!info)

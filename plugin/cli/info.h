@@ -43,6 +43,9 @@ const struct xm_value *xm_info_port_value(const struct xm_node *n);
 void xm_info_print(const struct xm_info *info, bool verbose);
 void xm_info_print_compiled(struct xm_compiled *c);
 
+/* The keys and the tensors of a GGUF file (gguf_text.c); an exit code. */
+int xm_info_metadata(const char *path, bool json);
+
 void xm_info_add(struct xm_json_out *j, const struct xm_info *info);
 void xm_info_add_compiled(struct xm_json_out *j, struct xm_compiled *c);
 
