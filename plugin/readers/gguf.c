@@ -94,19 +94,19 @@ join_tensors(struct xm_gguf *g, struct xm_error *err)
     uint64_t at = 0;
     for (uint64_t i = 0; i < g->n_parts; i++)
         g->n_tensors += g->parts[i].n_tensors;
-    const size_t bytes = (size_t)g->n_tensors * sizeof(*g->tensors);
-    g->tensors = xm_arena_alloc(&g->arena, bytes);
-    g->tensors_by_name = xm_arena_alloc(&g->arena, bytes);
+    const size_t n = (size_t)g->n_tensors;
+    g->tensors = xm_arena_alloc(&g->arena, n * sizeof(*g->tensors));
+    g->tensors_by_name = xm_arena_alloc(&g->arena, n * sizeof(*g->tensors_by_name));
     if (!g->tensors || !g->tensors_by_name)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for %" PRIu64 " tensors",
                        g->n_tensors);
     for (uint64_t i = 0; i < g->n_parts; i++) {
-        for (uint64_t k = 0; k < g->parts[i].n_tensors; k++)
-            g->tensors[at++] = &g->parts[i].tensors[k];
+        for (uint64_t k = 0; k < g->parts[i].n_tensors; k++) {
+            g->tensors[at] = &g->parts[i].tensors[k];
+            g->tensors_by_name[at++] = &g->parts[i].tensors[k];
+        }
     }
-    if (bytes)
-        memcpy(g->tensors_by_name, g->tensors, bytes);
-    xm_gguf_sort_names((const void **)g->tensors_by_name, g->n_tensors, &twice);
+    xm_gguf_sort_names(g->tensors_by_name, g->n_tensors, &twice);
     if (twice.n)
         return xm_fail(err, XM_INVALID, "tensor '%.*s' is there twice",
                        XM_GGUF_SHOW(twice));

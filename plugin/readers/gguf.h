@@ -69,7 +69,7 @@ struct xm_gguf_part {
     const struct xm_gguf_key *keys; /* in the file's order, as the tensors */
     const struct xm_gguf_tensor *tensors;
     uint64_t n_keys, n_tensors;
-    const struct xm_gguf_key **keys_by_name;
+    const void **keys_by_name; /* the same keys */
 };
 
 struct xm_gguf {
@@ -78,7 +78,7 @@ struct xm_gguf {
     uint64_t n_parts;
     const struct xm_gguf_tensor **tensors; /* of all parts, in their order */
     uint64_t n_tensors;
-    const struct xm_gguf_tensor **tensors_by_name;
+    const void **tensors_by_name; /* the same */
 };
 
 /* *out is NULL on failure; XM_NOT_FOUND: the file, or one that it says there is, is not there. */

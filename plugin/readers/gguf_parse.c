@@ -202,7 +202,7 @@ take_keys(struct cursor *c, struct xm_gguf_part *p, struct xm_arena *arena)
         XM_TRY(take_key(c, i, p->n_keys, &keys[i]));
         p->keys_by_name[i] = &keys[i];
     }
-    xm_gguf_sort_names((const void **)p->keys_by_name, p->n_keys, &twice);
+    xm_gguf_sort_names(p->keys_by_name, p->n_keys, &twice);
     if (twice.n)
         return xm_fail(c->err, XM_INVALID, "key '%.*s' is there twice",
                        XM_GGUF_SHOW(twice));
@@ -213,8 +213,7 @@ static enum xm_status
 find_alignment(struct xm_gguf_part *p, struct xm_error *err)
 {
     static const char name[] = "general.alignment";
-    const struct xm_gguf_key *k =
-        xm_gguf_find_name((const void *const *)p->keys_by_name, p->n_keys, name);
+    const struct xm_gguf_key *k = xm_gguf_find_name(p->keys_by_name, p->n_keys, name);
     uint64_t x = DEFAULT_ALIGNMENT;
     if (k)
         XM_TRY(xm_gguf_whole(k, UINT32_MAX, &x, err));

@@ -13,8 +13,7 @@ static enum xm_status
 read_key(const struct xm_gguf_part *p, const char *name, uint64_t most, uint64_t *out,
          struct xm_error *err)
 {
-    const struct xm_gguf_key *k =
-        xm_gguf_find_name((const void *const *)p->keys_by_name, p->n_keys, name);
+    const struct xm_gguf_key *k = xm_gguf_find_name(p->keys_by_name, p->n_keys, name);
     return k ? xm_gguf_whole(k, most, out, err) : XM_OK;
 }
 

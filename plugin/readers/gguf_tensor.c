@@ -24,7 +24,7 @@ xm_gguf_find_type(uint32_t number)
 const struct xm_gguf_tensor *
 xm_gguf_find_tensor(const struct xm_gguf *g, const char *name)
 {
-    return xm_gguf_find_name((const void *const *)g->tensors_by_name, g->n_tensors, name);
+    return xm_gguf_find_name(g->tensors_by_name, g->n_tensors, name);
 }
 
 void

@@ -240,7 +240,7 @@ const struct xm_gguf_key *
 xm_gguf_find_key(const struct xm_gguf *g, const char *name)
 {
     const struct xm_gguf_part *p = &g->parts[0];
-    return xm_gguf_find_name((const void *const *)p->keys_by_name, p->n_keys, name);
+    return xm_gguf_find_name(p->keys_by_name, p->n_keys, name);
 }
 
 static enum xm_status
