@@ -28,10 +28,10 @@ enum { XM_GGUF_MAX_RANK = 4 };
 
 /* Values of a key, one or a list of them; they stay in the file. */
 struct xm_gguf_values {
-    struct xm_slice key;     /* whose they are                            */
-    enum xm_element element; /* XM_STRING: texts; XM_DYNAMIC: lists       */
+    struct xm_slice key;     /* whose they are                      */
+    enum xm_element element; /* XM_STRING: texts; XM_DYNAMIC: lists */
     uint64_t n;
-    struct xm_bytes bytes; /* as the file has them                      */
+    struct xm_bytes bytes; /* as the file has them */
 };
 
 struct xm_gguf_key {
@@ -50,14 +50,12 @@ struct xm_gguf_tensor {
     struct xm_slice name;
     const struct xm_gguf_type *type;
     uint32_t rank;
-    uint64_t ne
-        [XM_GGUF_MAX_RANK]; /* as ggml has them: ne[0] is the innermost, of which a row is
-                                      so many; 1 from the rank on                         */
-    uint64_t offset;        /* of the bytes in their file      */
+    /* As ggml has them: ne[0] is the innermost, the columns of a row; 1 from the rank on. */
+    uint64_t ne[XM_GGUF_MAX_RANK];
+    uint64_t offset; /* of the bytes in their file */
     struct xm_bytes data;
-    struct xm_mapping
-        *mapping; /* that holds the bytes: who keeps them refers to it; NULL: they are
-                                   the caller's */
+    /* That holds the bytes: who keeps them refers to it. NULL: they are the caller's. */
+    struct xm_mapping *mapping;
 };
 
 /* A file. */
@@ -128,10 +126,10 @@ enum xm_status xm_gguf_f32_at(const struct xm_gguf_values *l, uint64_t i, float 
 /* As it is, infinite and NaN too. */
 enum xm_status xm_gguf_f64_at(const struct xm_gguf_values *l, uint64_t i, double *out,
                               struct xm_error *err);
-/* The first of what is left of texts, which it takes off; XM_NOT_FOUND: nothing is. */
+/* Takes the first text off those that are left; XM_NOT_FOUND: none is. */
 enum xm_status xm_gguf_next_text(struct xm_gguf_values *l, struct xm_slice *out,
                                  struct xm_error *err);
-/* The same of lists. */
+/* The same of lists in a list. */
 enum xm_status xm_gguf_next_list(struct xm_gguf_values *l, struct xm_gguf_values *out,
                                  struct xm_error *err);
 
