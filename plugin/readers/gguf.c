@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 
-#include "plugin/readers/file_mapping.h"
 #include "plugin/readers/gguf_records.h"
 
 /* ---- one part ------------------------------------------------------------------------ */
@@ -13,14 +12,13 @@ static enum xm_status
 open_part(const char *path, struct xm_gguf_part *p, struct xm_arena *arena,
           struct xm_error *err)
 {
-    struct xm_file_mapping *m = NULL;
-    XM_TRY(xm_file_mapping_open(path, &m, err));
-    p->mapping = &m->base;
-    p->n_bytes = m->file.n_bytes;
+    XM_TRY(xm_file_mapping_open(path, &p->mapping, err));
+    const struct xm_mapped_file *file = &p->mapping->file->file;
+    p->n_bytes = file->n_bytes;
     p->path = xm_arena_strdup(arena, path);
     if (!p->path)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
-    const enum xm_status s = xm_gguf_parse(p, m->file.bytes, arena, err);
+    const enum xm_status s = xm_gguf_parse(p, file->bytes, arena, err);
     if (s != XM_OK)
         xm_error_prefix(err, "%.150s", path);
     return s;
