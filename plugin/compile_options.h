@@ -8,10 +8,10 @@
 #include <stdbool.h>
 
 struct xm_compile_options {
-    bool keep_graph;  /* also where a device is only counted for */
-    bool last_logits; /* only the last position's row of results that are per token */
-    bool
-        sampled_logits; /* the rows that the input sampled_tokens_indices says, instead */
+    bool keep_graph; /* also where a device is only counted for */
+    /* Of results that are per token only the rows that the input sampled_tokens_indices says, as
+     * batches of sequences set it; of a device without sequences only the last position's. */
+    bool sampled_logits;
 };
 
 #endif

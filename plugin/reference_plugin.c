@@ -331,7 +331,7 @@ prepare(struct reference_compiled *c, const struct xm_property *properties,
 {
     for (uint32_t i = 0; i < n_properties; i++)
         XM_TRY(plugin_set_property(NULL, properties[i].key, properties[i].value, err));
-    if (options && options->last_logits)
+    if (options && options->sampled_logits)
         xm_pass_slice_last_token(c->graph);
     if (c->graph->err.status != XM_OK)
         return xm_fail(err, c->graph->err.status, "%s", c->graph->err.text);

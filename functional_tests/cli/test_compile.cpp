@@ -97,9 +97,6 @@ TEST_F(Compile, ServesTextChatAndParallelTexts)
     EXPECT_EQ(a.finish().out, b.finish().out);
     expect_refused(run({"logits", "-m", blob, "--ids", ids}),
                    "a compiled model is for generate and chat: give the model itself");
-    expect_refused(generate(blob, {"--parallel", "2"}),
-                   "it was compiled without --parallel, which must be the same here");
-    ASSERT_EQ(compile(tiny, {"--parallel"}).code, 0);
     want = run({"generate", "-m", tiny, "-p", "Paris is", "-n", "4", "--parallel", "2"});
     EXPECT_EQ(
         run({"generate", "-m", blob, "-p", "Paris is", "-n", "4", "--parallel", "2"}).out,

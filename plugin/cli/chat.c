@@ -342,7 +342,7 @@ xm_cli_chat(int argc, char **argv)
     };
     struct args a = {.generation = {.top_p = 1.0f, .seed = XM_CLI_RANDOM_SEED},
                      .tokens = 512};
-    struct xm_compile_options compile = {.last_logits = true};
+    struct xm_compile_options compile = {.sampled_logits = true};
     struct xm_sampling sampling;
     struct xm_cli_model m;
     bool done;

@@ -12,14 +12,12 @@
 struct args {
     struct xm_cli_target target; /* first: the common options */
     const char *file;
-    bool parallel;
 };
 
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
-    { 'o', "output",   XM_CLI_TEXT, AT(file),     "FILE", "the file to write; needed" },
-    { 0,   "parallel", XM_CLI_FLAG, AT(parallel), NULL,   "for 'xemoe generate --parallel'" },
+    { 'o', "output", XM_CLI_TEXT, AT(file), "FILE", "the file to write; needed" },
 };
 #undef AT
 /* clang-format on */
@@ -32,8 +30,8 @@ warm_up(struct xm_compiled *c)
     static const int32_t ids[32];
     struct xm_token_runner *r = NULL;
     if (xm_token_runner_create(c, &r, NULL) == XM_OK &&
-        xm_token_runner_feed(r, ids, XM_ARRAY_LEN(ids), NULL) == XM_OK)
-        xm_token_runner_feed(r, ids, 1, NULL);
+        xm_token_runner_feed(r, ids, XM_ARRAY_LEN(ids), 1, NULL) == XM_OK)
+        xm_token_runner_feed(r, ids, 1, 1, NULL);
     xm_token_runner_destroy(r);
 }
 
@@ -43,8 +41,7 @@ export_model(const struct xm_cli_model *m, const struct args *a)
     struct xm_error err = {0};
     struct stat st;
     xm_progress_show("writing %s", a->file);
-    if (!a->parallel)
-        warm_up(m->compiled);
+    warm_up(m->compiled);
     enum xm_status s = xm_compiled_export_file(m->compiled, a->file, &err);
     xm_progress_clear();
     if (s != XM_OK)
@@ -81,8 +78,7 @@ xm_cli_compile(int argc, char **argv)
         return code;
     if (!a.file)
         return xm_cli_usage("which file? Give -o FILE");
-    const struct xm_compile_options compile = {.last_logits = !a.parallel,
-                                               .sampled_logits = a.parallel};
+    const struct xm_compile_options compile = {.sampled_logits = true};
     code = xm_cli_model_open(&m, &a.target, &compile);
     if (code != XM_EXIT_OK)
         return code;

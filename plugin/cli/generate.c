@@ -309,8 +309,7 @@ static int
 run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
             const struct xm_prompt_lines *lines)
 {
-    const struct xm_compile_options compile = {.last_logits = !a->parallel,
-                                               .sampled_logits = a->parallel > 0};
+    const struct xm_compile_options compile = {.sampled_logits = true};
     struct xm_cli_model m;
     a->generation.target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
     int code = xm_cli_model_open(&m, &a->generation.target, &compile);

@@ -94,7 +94,7 @@ run_model(const struct xm_cli_model *m, const struct args *a)
     if (s == XM_OK) {
         xm_cli_catch_interrupt(xm_token_runner_request(r));
         xm_progress_show("reading %zu tokens", ids.n);
-        s = xm_token_runner_feed(r, ids.ids, ids.n, &err);
+        s = xm_token_runner_feed(r, ids.ids, ids.n, ids.n, &err);
         xm_cli_release_interrupt();
         xm_progress_clear();
     }

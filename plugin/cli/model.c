@@ -12,7 +12,6 @@
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/util/clock.h"
-#include "transformations/passes/slice_last_token.h"
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_target, member)
@@ -112,25 +111,6 @@ import(struct xm_cli_model *m, const struct xm_cli_target *t,
     return xm_core_import(m->core, from, t->device, properties, n, &m->compiled, err);
 }
 
-/* It was compiled for one use. */
-static enum xm_status
-check_use(const struct xm_cli_model *m, const struct xm_compile_options *options,
-          struct xm_error *err)
-{
-    const struct xm_ports *ports = &m->compiled->ports;
-    const bool is_parallel =
-        xm_port_find(ports->inputs, ports->n_inputs, XM_SAMPLED_TOKENS) != UINT32_MAX;
-    if (!options || !(options->last_logits || options->sampled_logits))
-        return xm_fail(
-            err, XM_UNSUPPORTED,
-            "a compiled model is for generate and chat: give the model itself");
-    return is_parallel == options->sampled_logits
-               ? XM_OK
-               : xm_fail(err, XM_UNSUPPORTED,
-                         "it was compiled with%s --parallel, which must be the same here",
-                         is_parallel ? "" : "out");
-}
-
 /* *is_one: the path is an exported model; then m is what was made of it. */
 static enum xm_status
 try_import(struct xm_cli_model *m, const struct xm_cli_target *t,
@@ -142,8 +122,9 @@ try_import(struct xm_cli_model *m, const struct xm_cli_target *t,
     enum xm_status s = XM_OK;
     if (*is_one)
         s = import(m, t, &from, properties, n, err);
-    if (*is_one && s == XM_OK)
-        s = check_use(m, options, err);
+    if (*is_one && s == XM_OK && !(options && options->sampled_logits))
+        s = xm_fail(err, XM_UNSUPPORTED,
+                    "a compiled model is for generate and chat: give the model itself");
     xm_import_close(&from);
     if (s != XM_OK)
         xm_error_prefix(err, "%.150s", t->model);

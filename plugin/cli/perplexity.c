@@ -50,7 +50,7 @@ add_row(struct xm_token_runner *r, const struct xm_token_list *ids, struct sum *
 {
     uint64_t rows, vocabulary;
     xm_token_runner_truncate(r, 0);
-    XM_TRY(xm_token_runner_feed(r, ids->ids, ids->n, err));
+    XM_TRY(xm_token_runner_feed(r, ids->ids, ids->n, ids->n, err));
     const float *logits = xm_token_runner_logits(r, &rows, &vocabulary);
     for (uint64_t i = 1; i < ids->n && i <= rows; i++) {
         sum->nll += row_nll(logits + (i - 1) * vocabulary, vocabulary, ids->ids[i]);

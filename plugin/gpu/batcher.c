@@ -417,12 +417,21 @@ read_step(struct xm_batcher *b, const struct xm_batcher_entry *list, struct xm_e
     return s;
 }
 
+/* The first row that is wanted in a step, where the others follow it; UINT64_MAX: they do not. */
+static uint64_t
+first_sample(const struct xm_batcher *b)
+{
+    const int64_t *rows = b->feed[XM_FEED_SAMPLES].values;
+    const uint64_t n = b->step.samples;
+    return n && rows[n - 1] - rows[0] == (int64_t)n - 1 ? (uint64_t)rows[0] : UINT64_MAX;
+}
+
 static enum xm_status
 run_step(struct xm_batcher *b, const struct xm_batcher_entry *list, struct xm_error *err)
 {
     const struct step *s = &b->step;
-    const struct xm_request_rows rows = {s->sequences, s->tokens, s->n};
     XM_TRY(fill_inputs(b, list, err));
+    const struct xm_request_rows rows = {s->sequences, s->tokens, s->n, first_sample(b)};
     XM_TRY(xm_request_run_rows(b->request, b->request->chunk, &rows, err));
     XM_TRY(read_step(b, list, err));
     for (uint32_t k = 0; k < s->n; k++) {

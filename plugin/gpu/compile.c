@@ -56,8 +56,6 @@ run_passes(struct xm_program *p, struct xm_graph *g,
            const struct xm_compile_options *options, struct xm_error *err)
 {
     struct xm_caps caps = xm_program_caps(xm_engine_info(p->engine), &p->config);
-    if (options && options->last_logits)
-        xm_pass_slice_last_token(g);
     if (p->config.sequences || (options && options->sampled_logits))
         xm_pass_gather_sampled_tokens(g);
     if (g->err.status != XM_OK)

@@ -362,13 +362,12 @@ are_tokens_apart(struct xm_program *p, const struct xm_graph *g)
     return true;
 }
 
-static bool
-chooses_tokens(const struct xm_program *p)
+static uint32_t
+find_chosen_rows(const struct xm_program *p)
 {
-    bool chooses = false;
-    for (uint32_t i = 0; i < p->ports.n_inputs; i++)
-        chooses |= strcmp(p->ports.inputs[i].name, XM_SAMPLED_TOKENS) == 0;
-    return chooses;
+    const uint32_t port =
+        xm_port_find(p->ports.inputs, p->ports.n_inputs, XM_SAMPLED_TOKENS);
+    return port == UINT32_MAX ? XM_NO_VALUE : p->input_values[port];
 }
 
 static bool
@@ -433,7 +432,7 @@ xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
         s = find_lifetimes(p, &cause);
     if (s == XM_OK) {
         p->can_chunk = p->is_ragged;
-        p->chooses_rows = chooses_tokens(p);
+        p->chosen_rows = find_chosen_rows(p);
         p->is_ragged = p->is_ragged && may_mix(p, g);
         if (p->n_host_steps && !xm_engine_only_counts(p->engine))
             xm_log(XM_LOG_INFO,

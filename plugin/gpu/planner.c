@@ -2,7 +2,9 @@
 #include "plugin/gpu/planner.h"
 
 #include <inttypes.h>
+#include <string.h>
 
+#include "plugin/gpu/batcher.h"
 #include "plugin/gpu/request.h"
 #include "runtime/counting/counting.h"
 #include "runtime/host_memory.h"
@@ -25,7 +27,7 @@ compile(const struct xm_device_info *info, const struct xm_config *config,
         struct xm_graph *g, bool keep_graph, struct xm_program **out,
         struct xm_error *err)
 {
-    const struct xm_compile_options options = {.last_logits = true,
+    const struct xm_compile_options options = {.sampled_logits = true,
                                                .keep_graph = keep_graph};
     struct xm_engine *engine = NULL;
     enum xm_status s = xm_counting_engine_create(info, config, &engine, err);
@@ -75,14 +77,15 @@ xm_planner_lower(const struct xm_program *p, struct xm_graph *g, struct xm_progr
 
 /* ---- counting ------------------------------------------------------------------------ */
 
-/* Zeroed bytes of the port's shape for one sequence of `tokens` more tokens. */
+/* Of the port's shape for one sequence of `tokens` more tokens: zeros; a mask that hides none. */
 static enum xm_status
-make_input(const struct xm_port *port, int64_t tokens, uint64_t past,
-           struct xm_host_tensor *t, struct xm_error *err)
+make_input(const struct xm_program *p, const struct xm_port *port, int64_t tokens,
+           uint64_t past, struct xm_host_tensor *t, struct xm_error *err)
 {
     const struct xm_binding bindings[] = {{XM_SYMBOL_BATCH, 1},
                                           {XM_SYMBOL_TOKENS, tokens},
-                                          {XM_SYMBOL_PAST, (int64_t)past}};
+                                          {XM_SYMBOL_PAST, (int64_t)past},
+                                          {XM_SYMBOL_SAMPLES, 1}};
     const struct xm_shape *shape = &port->type.shape;
     uint64_t n = 1;
     *t = (struct xm_host_tensor){.element = port->type.element, .rank = shape->rank};
@@ -99,7 +102,12 @@ make_input(const struct xm_port *port, int64_t tokens, uint64_t past,
         return xm_fail(err, XM_UNSUPPORTED, "a plan for input '%s': %s has no size",
                        port->name, xm_element_text(t->element));
     t->data = xm_calloc(t->bytes + 1, 1);
-    return t->data ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+    if (!t->data)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+    for (uint64_t i = 0; i < n && p->key_mask && strcmp(port->name, p->key_mask) == 0;
+         i++)
+        xm_store_int(t->element, t->data, i, 1);
+    return XM_OK;
 }
 
 enum xm_status
@@ -111,7 +119,7 @@ xm_planner_feed(struct xm_request *r, int64_t tokens, struct xm_error *err)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
     enum xm_status s = XM_OK;
     for (uint32_t i = 0; i < p->ports.n_inputs && s == XM_OK; i++) {
-        s = make_input(&p->ports.inputs[i], tokens, xm_request_past(r), &in[i], err);
+        s = make_input(p, &p->ports.inputs[i], tokens, xm_request_past(r), &in[i], err);
         if (s == XM_OK)
             s = xm_request_set_input(r, i, &in[i], err);
     }
@@ -123,14 +131,71 @@ xm_planner_feed(struct xm_request *r, int64_t tokens, struct xm_error *err)
     return s;
 }
 
+/* A context, as text generation has it: a sequence and a batch of its own, or where the program has
+ * none, a request. */
+struct context {
+    struct xm_batcher *batcher; /* NULL: a request's states */
+    struct xm_kv_sequence *sequence;
+    struct xm_request *request; /* the batch's, or its own */
+};
+
 static enum xm_status
-fill_context(struct xm_request *r, uint64_t context, struct xm_error *err)
+open_context(struct xm_program *p, struct context *c, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    enum xm_status s = xm_batcher_create(p, &c->batcher, &why);
+    if (s == XM_UNSUPPORTED)
+        return xm_request_create(p, &c->request, err);
+    if (s != XM_OK)
+        return xm_fail(err, s, "%s", why.text);
+    c->request = xm_batcher_request(c->batcher);
+    return xm_kv_sequence_create(p->kv_pool, &c->sequence, err);
+}
+
+static void
+close_context(struct context *c)
+{
+    xm_kv_sequence_destroy(c->sequence);
+    if (c->batcher)
+        xm_batcher_destroy(c->batcher);
+    else
+        xm_request_destroy(c->request);
+}
+
+/* In the steps in which a batch goes anyway: there need be no more ids than those of one. */
+static enum xm_status
+feed_sequence(struct context *c, uint64_t tokens, struct xm_error *err)
+{
+    const uint64_t chunk = xm_batcher_chunk(xm_request_program(c->request));
+    int32_t *ids = xm_calloc(tokens < chunk ? tokens : chunk, sizeof(*ids));
+    enum xm_status s =
+        ids ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
+    while (tokens && s == XM_OK) {
+        const uint64_t n = tokens < chunk ? tokens : chunk;
+        tokens -= n;
+        s = xm_batcher_run(
+            c->batcher, &(struct xm_batcher_entry){c->sequence, ids, n, tokens ? 0 : 1},
+            1, err);
+    }
+    xm_free(ids);
+    return s;
+}
+
+static enum xm_status
+feed(struct context *c, uint64_t tokens, struct xm_error *err)
+{
+    return c->batcher ? feed_sequence(c, tokens, err)
+                      : xm_planner_feed(c->request, (int64_t)tokens, err);
+}
+
+static enum xm_status
+fill_context(struct context *c, uint64_t context, struct xm_error *err)
 {
     if (context > INT64_MAX / 2)
         return xm_fail(err, XM_INVALID, "a context of %" PRIu64 " positions", context);
     if (context > 1)
-        XM_TRY(xm_planner_feed(r, (int64_t)context - 1, err));
-    return xm_planner_feed(r, 1, err);
+        XM_TRY(feed(c, context - 1, err));
+    return feed(c, 1, err);
 }
 
 static void
@@ -202,7 +267,7 @@ xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
                  struct xm_memory_need *out, struct xm_error *err)
 {
     *out = (struct xm_memory_need){0};
-    struct xm_request **list = xm_calloc(wish->requests + 1, sizeof(struct xm_request *));
+    struct context *list = xm_calloc(wish->requests + 1, sizeof(*list));
     if (!list)
         return xm_fail(err, XM_NO_MEMORY,
                        "out of memory for a plan of %" PRIu64 " requests",
@@ -214,16 +279,16 @@ xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
         xm_kv_pool_expect(p->kv_pool, wish->requests, wish->context);
     enum xm_status s = XM_OK;
     for (uint64_t i = 0; i < wish->requests && s == XM_OK; i++) {
-        s = xm_request_create(p, &list[i], err);
+        s = open_context(p, &list[i], err);
         if (s == XM_OK)
-            s = fill_context(list[i], wish->context, err);
+            s = fill_context(&list[i], wish->context, err);
         if (s == XM_OK)
-            add_request(list[i], out);
+            add_request(list[i].request, out);
     }
     if (s == XM_OK)
         xm_engine_memory_stats(p->engine, &out->kinds);
     for (uint64_t i = 0; i < wish->requests; i++)
-        xm_request_destroy(list[i]);
+        close_context(&list[i]);
     xm_free(list);
     return s;
 }

@@ -175,8 +175,9 @@ struct xm_program {
     uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
     struct xm_expert_caches *expert_caches; /* whose turn it is; NULL: no caches */
     uint64_t expert_cache_bytes;            /* of all steps' caches              */
-    bool can_chunk;    /* prompts may be cut along `tokens`                     */
-    bool chooses_rows; /* an input says of which rows results are: of a run as a whole */
+    bool can_chunk; /* prompts may be cut along `tokens`                     */
+    /* The input that says of which rows results are, of a run as a whole; XM_NO_VALUE: of all. */
+    uint32_t chosen_rows;
     bool
         is_ragged; /* sequences may be mixed along `tokens`: nothing but attention joins them */
     struct xm_pass_report *reports;

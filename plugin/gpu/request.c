@@ -408,8 +408,8 @@ run_all(struct xm_request *r, struct xm_error *err)
     struct xm_program *p = r->program;
     int64_t tokens = 0;
     bool known = xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens);
-    const bool in_parts =
-        known && p->can_chunk && !p->chooses_rows && tokens > tokens_at_once(r);
+    const bool in_parts = known && p->can_chunk && p->chosen_rows == XM_NO_VALUE &&
+                          tokens > tokens_at_once(r);
     XM_TRY(xm_request_read_mask(r, err));
     if (r->tables)
         XM_TRY(begin_rows(r, in_parts || r->is_packed, err));

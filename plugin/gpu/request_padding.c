@@ -72,7 +72,7 @@ counts_rows(const struct xm_program_value *v)
 bool
 xm_request_can_pack(const struct xm_program *p)
 {
-    bool can = p->is_ragged && !p->chooses_rows && p->key_mask;
+    bool can = p->is_ragged && p->chosen_rows == XM_NO_VALUE && p->key_mask;
     for (uint32_t i = 0; i < p->ports.n_inputs; i++)
         can = can && can_gather(p, &p->ports.inputs[i]);
     for (uint32_t i = 0; i < p->ports.n_outputs; i++)
@@ -331,7 +331,7 @@ scatter_result(struct xm_request *r, const struct pack *k, uint32_t i,
 static enum xm_status
 run_step(struct xm_request *r, const struct pack *k, struct xm_error *err)
 {
-    const struct xm_request_rows rows = {k->sequences, k->counts, k->n};
+    const struct xm_request_rows rows = {k->sequences, k->counts, k->n, UINT64_MAX};
     const bool is_read = !xm_engine_only_counts(r->program->engine);
     XM_TRY(gather_inputs(r, k, err));
     XM_TRY(xm_request_run_rows(r, r->chunk, &rows, err));

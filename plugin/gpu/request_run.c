@@ -226,9 +226,36 @@ run_host(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     return XM_OK;
 }
 
+/* Whether the step takes rows out of those of one sequence (batch), and they are one stretch. */
+static bool
+takes_stretch(const struct xm_request *r, const struct xm_step *s)
+{
+    return r->first_chosen != UINT64_MAX && s->n_in == 2 &&
+           s->in[1] == r->program->chosen_rows;
+}
+
+/* A copy where a kernel would gather: a token that decodes alone needs no launch more. */
+static enum xm_status
+copy_stretch(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    struct xm_operand x, y;
+    uint64_t row = 0, bytes = 0;
+    xm_request_operand(r, s->in[0], &x);
+    xm_request_operand(r, s->out[0], &y);
+    const uint64_t rows = xm_operand_rows(&y);
+    if (!xm_element_bytes(y.element, xm_operand_elements(&y), &bytes) ||
+        r->first_chosen + rows > xm_operand_rows(&x))
+        return xm_fail(err, XM_INVALID, "there are no such rows");
+    row = bytes / rows;
+    return xm_queue_copy(r->queue, x.buffer, r->first_chosen * row, y.buffer, 0, bytes,
+                         err);
+}
+
 static enum xm_status
 run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
+    if (takes_stretch(r, s))
+        return copy_stretch(r, s, err);
     struct xm_operand o[XM_STEP_OPERANDS];
     struct xm_run run = {.queue = r->queue,
                          .scratch = r->scratch,
@@ -314,6 +341,7 @@ enum xm_status
 xm_request_run_chunk(struct xm_request *r, const struct xm_host_tensor *inputs,
                      struct xm_error *err)
 {
+    r->first_chosen = UINT64_MAX;
     XM_TRY(extend_cache(r, err));
     return run_planned(r, inputs, err);
 }
@@ -337,6 +365,7 @@ xm_request_run_rows(struct xm_request *r, const struct xm_host_tensor *inputs,
                     const struct xm_request_rows *rows, struct xm_error *err)
 {
     r->mask_is_full = true;
+    r->first_chosen = rows->first_chosen;
     XM_TRY(reserve(r, rows, err));
     return run_planned(r, inputs, err);
 }

@@ -55,9 +55,10 @@ struct xm_request {
     uint64_t fresh_room;           /* rows                                       */
     struct xm_host_tensor mask;    /* of the positions that are held; bytes owned */
     struct xm_state_store *states; /* host steps only */
-    bool mask_is_full; /* every position that is held is seen in this run       */
-    bool cancelled;    /* atomic                                               */
-    bool has_caches;   /* of the program's experts, for this run               */
+    bool mask_is_full;     /* every position that is held is seen in this run       */
+    uint64_t first_chosen; /* as xm_request_rows says, in this run             */
+    bool cancelled;        /* atomic                                               */
+    bool has_caches;       /* of the program's experts, for this run               */
     uint64_t n_runs;
     xm_step_hook hook;
     void *hook_ctx;
@@ -98,6 +99,9 @@ struct xm_request_rows {
     struct xm_kv_sequence *const *sequences;
     const uint32_t *tokens;
     uint32_t n;
+    /* Of the rows that results are of, the first, where the others follow it (xm_program,
+     * chosen_rows); UINT64_MAX: they do not. */
+    uint64_t first_chosen;
 };
 enum xm_status xm_request_run_rows(struct xm_request *r,
                                    const struct xm_host_tensor *inputs,

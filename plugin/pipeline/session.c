@@ -145,12 +145,25 @@ rewind_to(struct xm_session *s, size_t past)
     clip_held(s);
 }
 
+/* What other sessions of the model have computed, where nothing is held. */
+static enum xm_status
+take_over(struct xm_session *s, const struct xm_token_list *prompt, struct xm_error *err)
+{
+    XM_TRY(xm_token_runner_match(s->runner, prompt->ids, prompt->n, err));
+    const uint64_t past = xm_token_runner_past(s->runner);
+    if (past > s->held.n && !xm_token_list_add_n(&s->held, prompt->ids, (size_t)past)) {
+        xm_token_runner_truncate(s->runner, 0);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
+    }
+    return XM_OK;
+}
+
 static enum xm_status
 feed(struct xm_session *s, const int32_t *ids, size_t n, struct xm_error *err)
 {
     if (!xm_token_list_add_n(&s->held, ids, n))
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
-    enum xm_status status = xm_token_runner_feed(s->runner, ids, n, err);
+    enum xm_status status = xm_token_runner_feed(s->runner, ids, n, 1, err);
     clip_held(s);
     return status;
 }
@@ -323,6 +336,7 @@ feed_prompt(struct run *r, struct xm_error *err)
     struct xm_generation_times *times = &r->out->times;
     struct stopwatch watch;
     rewind_to(s, xm_session_reusable(s, prompt->ids, prompt->n));
+    XM_TRY(take_over(s, prompt, err));
     const size_t past = s->held.n;
     start_watch(&watch, s);
     XM_TRY(feed(s, prompt->ids + past, prompt->n - past, err));

@@ -8,7 +8,8 @@
  *
  * Each thing has one owner here: the ids that the states hold, the sampler, the text that is not
  * complete yet. A prompt that begins as the one before it went on (a chat) has only the rest of it
- * fed, and gives what a new session would. Nothing is printed.
+ * fed, and gives what a new session would; so does one whose beginning another session of the model
+ * has computed, where it has been compiled for sequences. Nothing is printed.
  *
  * Used by one thread at a time; xm_session_cancel from any, and from a signal's handler.
  */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token ids through a language model: a request, one sequence.
+ * Token ids through a language model: ids in, logits out, and how many positions are held.
  *
- * Feeds input_ids, attention_mask, position_ids and beam_idx as exported language models name
- * them (inputs that a model does not have are left out). This is all that the pipeline knows of
- * requests: ids in, logits out, and how many positions the states hold.
+ * One text: a sequence of the compiled model, where it has been compiled for those, which shares
+ * beginnings with others; else the states of a request, which is fed input_ids, attention_mask,
+ * position_ids and beam_idx as exported language models name them (inputs that a model does not
+ * have are left out). This is all that a session knows of either.
  */
 #ifndef XM_PLUGIN_PIPELINE_TOKEN_RUNNER_H
 #define XM_PLUGIN_PIPELINE_TOKEN_RUNNER_H
@@ -21,25 +22,31 @@ enum xm_status xm_token_runner_create(struct xm_compiled *compiled,
                                       struct xm_token_runner **out, struct xm_error *err);
 void xm_token_runner_destroy(struct xm_token_runner *r); /* NULL is allowed */
 
-/* Feeds tokens behind what the states hold. XM_NOT_FINITE: a row of the logits is not a
- * distribution; the sentence names the position and what to do. */
+/* Feeds tokens behind those that are held; of the last `wanted` (<= n) logits are wanted.
+ * XM_NOT_FINITE: a row of the logits is not a distribution; the sentence names the position and
+ * what to do. */
 enum xm_status xm_token_runner_feed(struct xm_token_runner *r, const int32_t *ids,
-                                    uint64_t n, struct xm_error *err);
-/* The logits of the last feed: rows x vocabulary of f32; rows is the number of tokens fed, or 1
- * when the program was compiled for the last row only; 0: the last feed failed, or there was
+                                    uint64_t n, uint64_t wanted, struct xm_error *err);
+/* The logits of the last feed: rows x vocabulary of f32, the last row that of the last token. There
+ * are as many as were wanted, or as many as the model gives; 0: the last feed failed, or there was
  * none. Valid until the next feed. */
 const float *xm_token_runner_logits(const struct xm_token_runner *r, uint64_t *rows,
                                     uint64_t *vocabulary);
 
-/* Positions that the states hold. */
+/* Positions that are held. */
 uint64_t xm_token_runner_past(const struct xm_token_runner *r);
 /* Forgets those from `past` on; where the device cannot, all. */
 void xm_token_runner_truncate(struct xm_token_runner *r, uint64_t past);
 
+/* Where none are held: takes over those of the beginning of these ids that others have computed,
+ * and one is left at least. */
+enum xm_status xm_token_runner_match(struct xm_token_runner *r, const int32_t *ids,
+                                     uint64_t n, struct xm_error *err);
+
 /* So many positions will come: the cache takes memory for them, and no more. */
 void xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions);
 
-/* For those who cancel it, hook into it, or ask what it cost. */
+/* For those who cancel it, check it, or ask what it cost; who else uses it disturbs the text. */
 struct xm_infer *xm_token_runner_request(const struct xm_token_runner *r);
 
 /* Whether a row of logits is a distribution; XM_NOT_FINITE names its position and what to do. */

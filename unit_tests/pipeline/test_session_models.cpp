@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sessions over a trained model on the device; models that are none for text.
+ * Sessions over a trained model on the device: on a sequence, and on a request's states; models
+ * that are none for text.
  */
 #include <algorithm>
 
@@ -15,7 +16,8 @@ using Ids = std::vector<int32_t>;
 
 const Ids prompt = {1343, 266, 267, 265, 278};
 
-class SessionOnDevice : public OpenClTest
+/* With: compiled for sequences. */
+class SessionOnDevice : public OpenClTest, public testing::WithParamInterface<bool>
 {
   protected:
     void SetUp() override
@@ -25,27 +27,43 @@ class SessionOnDevice : public OpenClTest
     }
     void TearDown() override
     {
-        xm_session_destroy(s);
-        xm_package_close(package);
+        drop();
         xm_core_destroy(core);
+    }
+    void drop()
+    {
+        xm_session_destroy(s);
+        xm_session_destroy(other);
+        s = other = nullptr;
+        xm_compiled_unref(compiled);
+        compiled = nullptr;
+        xm_package_close(package);
+        package = nullptr;
     }
     void make(const xm_sampling &sampling)
     {
         const char *path = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
-        xm_compiled *c = nullptr;
         xm_graph *g = nullptr;
-        xm_property f32 = {"INFERENCE_PRECISION_HINT", "f32"};
-        xm_session_destroy(s);
-        s = nullptr;
-        xm_package_close(package);
+        const xm_property properties[] = {{"INFERENCE_PRECISION_HINT", "f32"},
+                                          {"XM_KV_BLOCK_TOKENS", "16"},
+                                          {"XM_UBATCH", "32"}};
+        xm_compile_options options = {};
+        options.sampled_logits = GetParam();
+        drop();
         ASSERT_XM_OK(xm_package_open(path, &package, &err));
         ASSERT_XM_OK(xm_package_read_graph(package, nullptr, &g, &err));
-        ASSERT_XM_OK(xm_core_compile(core, g, "GPU", &f32, 1, nullptr, &c, &err));
-        EXPECT_XM_OK(xm_session_create(c, package, &s, &err));
+        ASSERT_XM_OK(
+            xm_core_compile(core, g, "GPU", properties, 3, &options, &compiled, &err));
+        EXPECT_XM_OK(xm_session_create(compiled, package, &s, &err));
+        EXPECT_XM_OK(xm_session_create(compiled, package, &other, &err));
         xm_session_set_sampling(s, &sampling);
-        xm_compiled_unref(c);
+        xm_session_set_sampling(other, &sampling);
     }
     Ids run(const Ids &ids, uint64_t max)
+    {
+        return run_in(s, ids, max);
+    }
+    Ids run_in(xm_session *session, const Ids &ids, uint64_t max)
     {
         xm_generation asked = {};
         xm_generation_result got = {};
@@ -53,7 +71,7 @@ class SessionOnDevice : public OpenClTest
         asked.prompt.ids = ids.data();
         asked.prompt.n = ids.size();
         asked.max_tokens = max;
-        EXPECT_XM_OK(xm_session_run(s, &asked, &got, &err));
+        EXPECT_XM_OK(xm_session_run(session, &asked, &got, &err));
         Ids result(got.ids.ids, got.ids.ids + got.ids.n);
         times = got.times;
         finish = got.finish;
@@ -63,7 +81,8 @@ class SessionOnDevice : public OpenClTest
     }
     xm_core *core = nullptr;
     xm_package *package = nullptr;
-    xm_session *s = nullptr;
+    xm_compiled *compiled = nullptr;
+    xm_session *s = nullptr, *other = nullptr; /* of one compiled model */
     xm_generation_times times = {9, 9, 9, 9, 9, 9, 9};
     xm_finish finish = XM_FINISH_STOP;
     uint64_t reused = 0;
@@ -80,7 +99,7 @@ sampling(float temperature, int top_k, float top_p, uint64_t seed)
     return s;
 }
 
-TEST_F(SessionOnDevice, GreedyStopsWhereItIsTold)
+TEST_P(SessionOnDevice, GreedyStopsWhereItIsTold)
 {
     make(sampling(0, 0, 1, 0));
     package->generation.n_eos = 0;
@@ -101,7 +120,7 @@ TEST_F(SessionOnDevice, GreedyStopsWhereItIsTold)
     EXPECT_EQ(finish, XM_FINISH_STOP);
 }
 
-TEST_F(SessionOnDevice, AnswersLongerPromptsAsANewOne)
+TEST_P(SessionOnDevice, AnswersLongerPromptsAsANewOne)
 {
     make(sampling(0, 0, 1, 0));
     Ids longer = prompt;
@@ -120,7 +139,7 @@ TEST_F(SessionOnDevice, AnswersLongerPromptsAsANewOne)
     EXPECT_EQ(run(parting, 6), other);
 }
 
-TEST_F(SessionOnDevice, ASeedGivesTheSameText)
+TEST_P(SessionOnDevice, ASeedGivesTheSameText)
 {
     make(sampling(1.0f, 40, 0.9f, 7));
     auto first = run(prompt, 6);
@@ -128,7 +147,58 @@ TEST_F(SessionOnDevice, ASeedGivesTheSameText)
     EXPECT_EQ(run(prompt, 6), first);
 }
 
-TEST_F(SessionOnDevice, RefusesModelsOfAnotherKind)
+Ids
+some(size_t n, uint32_t seed)
+{
+    Ids ids;
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        ids.push_back((int32_t)((seed >> 8) % 1500));
+    }
+    return ids;
+}
+
+/* Whole pages of what another session has read are taken over, and change nothing. */
+TEST_P(SessionOnDevice, SharesBeginningsWithOthers)
+{
+    const Ids system = some(70, 1);
+    Ids first = system, second = system;
+    first.push_back(7);
+    second.push_back(8);
+    make(sampling(0, 0, 1, 0));
+    const Ids want_second = run(second, 6);
+    make(sampling(0, 0, 1, 0));
+    const Ids want_first = run(first, 6);
+    EXPECT_EQ(reused, 0u);
+    EXPECT_EQ(run_in(other, second, 6), want_second);
+    EXPECT_EQ(reused, GetParam() ? 64u : 0u);
+    EXPECT_EQ(times.prompt_tokens, 71u - reused);
+    EXPECT_EQ(run(first, 6), want_first) << "its own positions are still there";
+    EXPECT_EQ(reused, 70u);
+    const Ids anew = run(some(40, 9), 6);
+    EXPECT_EQ(run_in(other, some(40, 9), 6), anew);
+    EXPECT_EQ(reused, GetParam() ? 32u : 0u) << "a session that begins anew, too";
+}
+
+/* A prompt of several chunks is cut off in the midst: the session has what it had. */
+TEST_P(SessionOnDevice, ACancelledPromptLeavesWhatWasHeld)
+{
+    Ids longer = prompt;
+    for (int32_t id : some(100, 3))
+        longer.push_back(id);
+    make(sampling(0, 0, 1, 0));
+    const Ids want = run(longer, 4);
+    make(sampling(0, 0, 1, 0));
+    run(prompt, 1);
+    xm_session_cancel(s);
+    EXPECT_TRUE(run(longer, 4).empty());
+    EXPECT_EQ(finish, XM_FINISH_CANCELLED);
+    xm_session_resume(s);
+    EXPECT_EQ(run(longer, 4), want);
+    EXPECT_EQ(reused, prompt.size());
+}
+
+TEST_P(SessionOnDevice, RefusesModelsOfAnotherKind)
 {
     const char *models[] = {R"(
         %0 = parameter f32[N,4] name="x"
@@ -146,17 +216,23 @@ TEST_F(SessionOnDevice, RefusesModelsOfAnotherKind)
         xm_compiled *c = nullptr;
         xm_token_runner *r = nullptr;
         err = {};
+        xm_compile_options options = {};
+        options.sampled_logits = GetParam();
         ASSERT_XM_OK(xm_core_compile(core, parse(models[i]).release(), "GPU", nullptr, 0,
-                                     nullptr, &c, &err));
+                                     &options, &c, &err));
         enum xm_status status = xm_token_runner_create(c, &r, &err);
         int32_t id = 1;
         if (status == XM_OK)
-            status = xm_token_runner_feed(r, &id, 1, &err);
+            status = xm_token_runner_feed(r, &id, 1, 1, &err);
         EXPECT_EQ(status, XM_UNSUPPORTED);
         EXPECT_NE(strstr(err.text, why[i]), nullptr) << err.text;
         xm_token_runner_destroy(r);
         xm_compiled_unref(c);
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Feeds, SessionOnDevice, testing::Bool(), [](const auto &info) {
+    return info.param ? "Sequence" : "Request";
+});
 
 } // namespace

@@ -5,6 +5,7 @@
 #ifndef XM_UNIT_TESTS_PLUGIN_LANGUAGE_MODEL_H
 #define XM_UNIT_TESTS_PLUGIN_LANGUAGE_MODEL_H
 
+#include "plugin/gpu/batcher.h"
 #include "unit_tests/plugin/plugin_test.h"
 
 /* Embedding, one attention layer on a paged cache, logits [..,64].
@@ -85,6 +86,51 @@ logits(xm_request *r, step s)
     auto out = must_infer(r, inputs_of(xm_request_program(r), s));
     return out.empty() ? nullptr : out[0];
 }
+
+/* One text of a program for sequences, in a batch of its own. */
+class OneText
+{
+  public:
+    explicit OneText(xm_program *p)
+    {
+        EXPECT_EQ(xm_batcher_create(p, &batcher, &err), XM_OK) << err.text;
+        EXPECT_EQ(xm_kv_sequence_create(p->kv_pool, &sequence, &err), XM_OK) << err.text;
+    }
+    ~OneText()
+    {
+        xm_kv_sequence_destroy(sequence);
+        xm_batcher_destroy(batcher);
+    }
+    OneText(const OneText &) = delete;
+    /* The logits of the last token [1,1,V]. */
+    Tensor feed(const std::vector<int64_t> &ids)
+    {
+        const std::vector<int32_t> list(ids.begin(), ids.end());
+        const xm_batcher_entry e = {sequence, list.data(), list.size(), 1};
+        uint64_t rows = 0, vocabulary = 0;
+        EXPECT_EQ(xm_batcher_run(batcher, &e, 1, &err), XM_OK) << err.text;
+        const float *logits = xm_batcher_logits(batcher, 0, &rows, &vocabulary);
+        EXPECT_EQ(rows, 1u);
+        Tensor t = make_tensor(XM_F32, {1, 1, (int64_t)vocabulary});
+        std::copy_n(logits, vocabulary, t->f);
+        return t;
+    }
+    void forget()
+    {
+        xm_kv_sequence_truncate(sequence, 0);
+    }
+    struct xm_request_stats stats() const
+    {
+        struct xm_request_stats s;
+        xm_request_stats(xm_batcher_request(batcher), &s);
+        return s;
+    }
+
+  private:
+    xm_batcher *batcher = nullptr;
+    xm_kv_sequence *sequence = nullptr;
+    xm_error err = {};
+};
 
 /* Row `row` of sequence b of logits [B,T,V], relative to the largest value. */
 inline void

@@ -39,14 +39,16 @@ class MemoryTest : public OpenClTest
 
 TEST_F(MemoryTest, PromptsTakeTheSameScratchAtAnyPosition)
 {
-    xm_compile_options last = {};
-    last.last_logits = true;
-    Program p = must_compile(engine, read(), {{"XM_UBATCH", "64"}}, &last);
+    xm_compile_options sampled = {};
+    sampled.sampled_logits = true;
+    Program p = must_compile(engine, read(), {{"XM_UBATCH", "64"}}, &sampled);
     ASSERT_TRUE(p);
-    Request r = make_request(p.get());
-    struct xm_request_stats early = stats_after(r.get(), 64, VOCABULARY);
-    stats_after(r.get(), 36, VOCABULARY);
-    struct xm_request_stats late = stats_after(r.get(), 1200 - 100, VOCABULARY);
+    OneText text(p.get());
+    text.feed(some_ids(64, 3, VOCABULARY));
+    struct xm_request_stats early = text.stats();
+    text.feed(some_ids(36, 3, VOCABULARY));
+    text.feed(some_ids(1200 - 100, 3, VOCABULARY));
+    struct xm_request_stats late = text.stats();
     EXPECT_GT(early.scratch_bytes, 0u);
     EXPECT_EQ(late.scratch_bytes, early.scratch_bytes);
     EXPECT_GT(late.kv_bytes, early.kv_bytes); /* only that grows */

@@ -2,6 +2,8 @@
  *
  * A whole language model: cut prompts, padding, beams, states on the host.
  */
+#include <algorithm>
+
 #include "plugin/readers/openvino_ir.h"
 #include "unit_tests/plugin/language_model.h"
 
@@ -105,18 +107,31 @@ TEST_F(ModelTest, StatesOnTheHostGiveTheSame)
     expect_logits(logits(host.get(), {{{3, 4}}}), logits(device.get(), {{{3, 4}}}));
 }
 
-TEST_F(ModelTest, LastLogitsAreTheLastRow)
+TEST_F(ModelTest, SampledLogitsAreThoseRows)
 {
     xm_compile_options options = {};
-    options.last_logits = true;
+    options.sampled_logits = true;
     Program p = must_compile(engine, read_model(), in_f32("3"), &options);
     EXPECT_TRUE(p->can_chunk);
-    step s = {{some_ids(7, 1, VOCABULARY), some_ids(7, 2, VOCABULARY)}};
-    Tensor got = logits(make_request(p.get()).get(), s);
-    Tensor want = logits(make_request(whole()).get(), s);
-    ASSERT_EQ(got->dim[1], 1);
-    expect_row(got, 0, 0, want, 0, 6);
-    expect_row(got, 1, 0, want, 1, 6);
+    const auto ids = some_ids(7, 1, VOCABULARY);
+    Request all = make_request(whole());
+    OneText text(p.get());
+    expect_row(text.feed(ids), 0, 0, logits(all.get(), {{ids}}), 0, 6);
+    expect_row(text.feed({5}), 0, 0, logits(all.get(), {{{5}}}), 0, 0);
+    /* a request runs such a program whole, and is told the rows */
+    Request r = make_request(p.get());
+    auto in = inputs_of(whole(), {{ids}});
+    in.push_back(int_tensor(XM_I64, {2}, {6, 2}));
+    xm_request_reset(all.get());
+    const Tensor want = logits(all.get(), {{ids}});
+    const uint32_t port =
+        xm_port_find(p->ports.inputs, p->ports.n_inputs, "sampled_tokens_indices");
+    ASSERT_LT(port, p->ports.n_inputs);
+    std::rotate(in.begin() + port, in.end() - 1, in.end());
+    const auto got = must_infer(r.get(), in);
+    ASSERT_EQ(got.size(), 1u);
+    expect_row(got[0], 0, 0, want, 0, 6);
+    expect_row(got[0], 0, 1, want, 0, 2);
 }
 
 } // namespace

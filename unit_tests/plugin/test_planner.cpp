@@ -125,10 +125,10 @@ class Planner : public OpenClTest
         return Engine(e, xm_engine_unref);
     }
     /* Feeds a prompt and a token, as the planner does. */
-    Tensor fill(xm_request *r, uint64_t context, int64_t vocabulary = VOCABULARY)
+    Tensor fill(OneText &text, uint64_t context, int64_t vocabulary = VOCABULARY)
     {
-        logits(r, {{some_ids((int64_t)context - 1, 3, vocabulary)}});
-        return logits(r, {{some_ids(1, 5, vocabulary)}});
+        text.feed(some_ids((int64_t)context - 1, 3, vocabulary));
+        return text.feed(some_ids(1, 5, vocabulary));
     }
 };
 
@@ -142,22 +142,21 @@ TEST_F(Planner, SaysWhatARunTakes)
         {false, {{"XM_UBATCH", "64"}, {"KV_CACHE_PRECISION", "i8"}}, 700},
         {false, {{"INFERENCE_PRECISION_HINT", "f32"}, {"XM_COPY_WEIGHTS", "YES"}}, 40},
     };
-    xm_compile_options last = {};
-    last.last_logits = true;
+    xm_compile_options sampled = {};
+    sampled.sampled_logits = true;
     for (const Wish &w : wishes) {
         auto graph = [&] { return w.tiny ? read(tiny_model()) : parse(small_model()); };
         Program planned =
             compile_to_count(*xm_engine_info(engine), graph(), w.properties);
         xm_memory_need need = count(planned.get(), w.context);
         Engine real = open(w.properties);
-        Program p = must_compile(real.get(), graph(), w.properties, &last);
-        Request r = make_request(p.get());
+        Program p = must_compile(real.get(), graph(), w.properties, &sampled);
+        OneText text(p.get());
         xm_kv_pool_expect(p->kv_pool, 1, w.context);
-        fill(r.get(), w.context, w.tiny ? VOCABULARY : SMALL_VOCABULARY);
+        fill(text, w.context, w.tiny ? VOCABULARY : SMALL_VOCABULARY);
         xm_memory_stats stats;
-        struct xm_request_stats held;
+        const struct xm_request_stats held = text.stats();
         xm_engine_memory_stats(real.get(), &stats);
-        xm_request_stats(r.get(), &held);
         for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
             const char *kind = xm_memory_kind_text((xm_memory_kind)k);
             EXPECT_EQ(need.kinds.now[k], stats.now[k]) << kind;
@@ -177,15 +176,16 @@ TEST_F(Planner, SaysWhatARunTakes)
 TEST_F(Planner, ARunOfAKnownSizeAllocatesNothing)
 {
     Engine e = open({});
-    xm_compile_options last = {};
-    last.last_logits = true;
-    Program p = must_compile(e.get(), read(tiny_model()), {{"XM_UBATCH", "64"}}, &last);
-    Request r = make_request(p.get());
+    xm_compile_options sampled = {};
+    sampled.sampled_logits = true;
+    Program p =
+        must_compile(e.get(), read(tiny_model()), {{"XM_UBATCH", "64"}}, &sampled);
+    OneText text(p.get());
     xm_memory_stats first, second;
-    fill(r.get(), 200);
+    fill(text, 200);
     xm_engine_memory_stats(e.get(), &first);
-    xm_request_reset(r.get());
-    fill(r.get(), 200);
+    text.forget();
+    fill(text, 200);
     xm_engine_memory_stats(e.get(), &second);
     EXPECT_EQ(first.allocations, second.allocations);
     EXPECT_EQ(first.total_now, second.total_now);
@@ -196,12 +196,15 @@ TEST_F(Planner, ExpertsOnTheHostChangeNoBit)
 {
     Engine e = open({{"XM_COPY_WEIGHTS", "YES"}});
     Tensor want;
+    xm_compile_options sampled = {};
+    sampled.sampled_logits = true;
     for (uint32_t ratio : {0u, 30u, 50u, 100u}) {
-        std::string text = std::to_string(ratio);
-        Program p = must_compile(e.get(), read(tiny_model()),
-                                 {{"OFFLOAD_RATIO", text.c_str()}, {"XM_UBATCH", "64"}});
-        Request r = make_request(p.get());
-        Tensor got = fill(r.get(), 80);
+        std::string percent = std::to_string(ratio);
+        Program p = must_compile(
+            e.get(), read(tiny_model()),
+            {{"OFFLOAD_RATIO", percent.c_str()}, {"XM_UBATCH", "64"}}, &sampled);
+        OneText text(p.get());
+        Tensor got = fill(text, 80);
         uint64_t experts = 0, on_host = 0, layer = 0;
         for (uint32_t i = 0; i < p->n_weights; i++) {
             const xm_device_weight *w = p->weights[i];
@@ -313,7 +316,8 @@ TEST(PlannerLarge, EveryAllocationMayFail)
     const xm_plan_wish wish = {40, 2};
     bool seen = true;
     uint64_t n = 1;
-    for (; seen; n += 1 + n / 20) {
+    int kept = 0;
+    for (; seen; n++) {
         xm_program *p = nullptr;
         xm_memory_need need;
         xm_error err = {};
@@ -325,11 +329,13 @@ TEST(PlannerLarge, EveryAllocationMayFail)
             s = xm_planner_count(p, &wish, &need, &err);
         seen = xm_fail_allocation_seen();
         xm_fail_allocation(0);
-        EXPECT_EQ(s != XM_OK, seen) << n << ": " << err.text;
+        EXPECT_TRUE(s == XM_OK || seen) << n << ": " << err.text;
+        kept += s == XM_OK && seen;
         EXPECT_EQ(err.text[0] != 0, s != XM_OK) << n;
         xm_program_unref(p);
     }
     EXPECT_GT(n, 100u);
+    EXPECT_LE(kept, 10) << "a sequence does without what others would find it by";
 }
 
 /* ---- what there is ----------------------------------------------------------------- */
