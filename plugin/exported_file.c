@@ -3,6 +3,7 @@
  * Exported models as files: written piece by piece, read in place.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -82,6 +83,7 @@ export_beside(struct xm_compiled *c, const char *path, const char *temporary,
 enum xm_status
 xm_compiled_export_file(struct xm_compiled *c, const char *path, struct xm_error *err)
 {
+    static atomic_uint serial; /* threads of one process must not share a name */
     struct stat st;
     if (!c->ops->export_model)
         return xm_fail(err, XM_UNSUPPORTED,
@@ -91,7 +93,8 @@ xm_compiled_export_file(struct xm_compiled *c, const char *path, struct xm_error
         return f ? export_to(c, f, path, err) : fail_write(path, err);
     }
     struct xm_strbuf temporary = {0};
-    xm_strbuf_printf(&temporary, "%s.%ld", path, (long)getpid());
+    xm_strbuf_printf(&temporary, "%s.%ld.%u", path, (long)getpid(),
+                     atomic_fetch_add(&serial, 1));
     enum xm_status s =
         xm_strbuf_ok(&temporary)
             ? export_beside(c, path, xm_strbuf_text(&temporary), err)

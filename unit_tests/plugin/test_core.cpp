@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -391,6 +393,39 @@ TEST_F(CoreWithFake, PropertiesQueriesAndImportsReachTheDevice)
 }
 
 /* ---- the API over the fake --------------------------------------------------------- */
+
+/* A model whose export is interrupted by another one to the same file. */
+struct Interrupted {
+    xm_compiled base = {};
+    xm_compiled *other;
+    std::string path;
+};
+
+TEST_F(CoreWithFake, ExportsToOneFileDoNotMix)
+{
+    xm_compiled *c = nullptr;
+    ASSERT_EQ(xm_core_compile(core, parse(identity).release(), "FAKE.1", nullptr, 0,
+                              nullptr, &c, &err),
+              XM_OK);
+    xm_compiled_ops ops = {};
+    ops.export_model = [](xm_compiled *base, const xm_export *to, xm_error *e) {
+        auto *self = reinterpret_cast<Interrupted *>(base);
+        xm_status s = to->write(to->ctx, "whole ", 6, e);
+        if (s == XM_OK)
+            s = xm_compiled_export_file(self->other, self->path.c_str(), e);
+        return s == XM_OK ? to->write(to->ctx, "again", 5, e) : s;
+    };
+    Interrupted one;
+    one.base.ops = &ops;
+    one.other = c;
+    one.path = testing::TempDir() + "xemoe_mixed_" + std::to_string(getpid());
+    EXPECT_EQ(xm_compiled_export_file(&one.base, one.path.c_str(), &err), XM_OK)
+        << err.text;
+    std::ifstream file(one.path);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "whole again");
+    unlink(one.path.c_str());
+    xm_compiled_unref(c);
+}
 
 TEST(ApiWithFake, ImportsExportsAndCompiles)
 {
