@@ -152,10 +152,13 @@ struct xm_program {
     struct xm_config config;
     struct xm_arena arena;
     struct xm_dim_pool dims;
-    struct xm_graph
-        *graph; /* rewritten: for host steps, verify, weights in place, export; NULL
-                               where a device is only counted for */
-    struct xm_mapping **mappings; /* weights used in place */
+    /* Rewritten: for host steps, verify and export; NULL where a device is only counted for, unless
+     * a step runs on the host or keep_graph asks. Weights stay in their files. Its own are bytes
+     * that passes have made: folded constants (64 KiB each at most), gammas, and the scales of
+     * weights with one scale for several rows, 4 bytes a row. Measured with 15 GiB of weights in 48
+     * layers: 0.8 MiB of them, and 14 MiB of nodes. */
+    struct xm_graph *graph;
+    struct xm_mapping **mappings; /* of the graph: what weights lie in */
     uint32_t n_mappings;
     struct xm_program_value *values;
     uint32_t n_values;
