@@ -56,7 +56,7 @@ struct xm_blob_file {
     uint64_t absolute, relative;
 };
 
-enum xm_blob_part { XM_BLOB_DATA, XM_BLOB_SCALE, XM_BLOB_ZERO_POINT, XM_BLOB_PARTS };
+enum xm_blob_part { XM_BLOB_DATA, XM_BLOB_SCALE, XM_BLOB_ZERO_POINT };
 
 /* Bytes of a node: in file `file` - 1, or of section BYTES. */
 struct xm_blob_view {

@@ -317,7 +317,7 @@ static enum xm_status
 bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error *err)
 {
     r->bindings.n = 0;
-    if (xm_request_has_states(r))
+    if (r->program->n_kv || r->program->host_states)
         XM_TRY(xm_bindings_set(&r->bindings, XM_SYMBOL_PAST, (int64_t)xm_request_past(r),
                                err));
     return xm_bindings_from_ports(&r->bindings, r->program->ports.inputs, inputs,

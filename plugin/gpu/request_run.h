@@ -76,12 +76,6 @@ void xm_request_operand(const struct xm_request *r, uint32_t value,
 void xm_request_operands(const struct xm_request *r, const struct xm_step *s,
                          struct xm_operand *out);
 
-static inline bool
-xm_request_has_states(const struct xm_request *r)
-{
-    return r->program->n_kv > 0 || r->program->host_states;
-}
-
 /* What the cache has for a step of attention: its operands, and what is not an operand. The slabs
  * go to `slabs`. */
 void xm_request_cache(const struct xm_request *r, const struct xm_step *s,

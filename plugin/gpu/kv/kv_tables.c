@@ -259,9 +259,3 @@ xm_kv_tables_sequences(const struct xm_kv_tables *t)
 {
     return t->n_sequences;
 }
-
-uint64_t
-xm_kv_tables_bytes(const struct xm_kv_tables *t)
-{
-    return t->buffer ? xm_buffer_bytes(t->buffer) : 0;
-}

@@ -34,7 +34,6 @@ void xm_kv_tables_operands(const struct xm_kv_tables *t, uint32_t group,
 const int32_t *xm_kv_tables_past_lens(const struct xm_kv_tables *t);
 const int32_t *xm_kv_tables_begins(const struct xm_kv_tables *t);
 uint32_t xm_kv_tables_sequences(const struct xm_kv_tables *t);
-uint64_t xm_kv_tables_bytes(const struct xm_kv_tables *t);
 
 #ifdef __cplusplus
 }
