@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/util/checksum.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/folder.h"
 #include "runtime/util/log.h"
@@ -28,7 +29,7 @@ struct header {
     uint64_t checksum;
 };
 
-static const char magic[8] = {'x', 'm', 'k', 'e', 'r', 'n', '0', '2'};
+static const char magic[8] = {'x', 'm', 'k', 'e', 'r', 'n', '0', '3'};
 
 /* h = (h ^ byte) * (2^88 + 0x13b), modulo 2^128, in two words. */
 static void
@@ -43,14 +44,6 @@ fnv128(uint64_t h[2], const void *bytes, size_t n)
         h[0] = sum;
         h[1] = high * 0x13b + carry + (low << 24);
     }
-}
-
-static uint64_t
-checksum(const void *bytes, size_t n)
-{
-    uint64_t h[2] = {0x62b821756295c58du, 0x6c62272e07bb0142u};
-    fnv128(h, bytes, n);
-    return h[0] ^ h[1];
 }
 
 struct xm_kernel_key
@@ -126,7 +119,7 @@ xm_kernel_cache_load(const char *dir, const struct xm_kernel_key *key, size_t *n
         fstat(fileno(f), &st) == 0 && (uint64_t)st.st_size == sizeof(h) + h.n_bytes)
         bytes = xm_malloc(h.n_bytes);
     if (bytes && (fread(bytes, h.n_bytes, 1, f) != 1 ||
-                  checksum(bytes, h.n_bytes) != h.checksum)) {
+                  xm_checksum(bytes, h.n_bytes) != h.checksum)) {
         xm_free(bytes);
         bytes = NULL;
     }
@@ -181,7 +174,7 @@ xm_kernel_cache_store(const char *dir, const struct xm_kernel_key *key, const vo
              atomic_fetch_add(&serial, 1));
     struct header h = {.key = {key->hash[0], key->hash[1]},
                        .n_bytes = n_bytes,
-                       .checksum = checksum(bytes, n_bytes)};
+                       .checksum = xm_checksum(bytes, n_bytes)};
     memcpy(h.magic, magic, sizeof(magic));
     const int why = xm_folder_make(dir);
     if (why != 0) {
