@@ -106,9 +106,13 @@ xm_trace_write(const struct xm_profile *p, const char *device, const char *path,
     if (!file)
         return xm_fail(err, XM_IO, "%s: %s", path, strerror(errno));
     const enum xm_status s = write_all(p, device, file, &dropped, err);
-    const bool is_written = fflush(file) == 0 && !ferror(file);
-    const int error = errno;
-    if (fclose(file) != 0 || !is_written)
+    bool is_written = fflush(file) == 0 && !ferror(file);
+    int error = errno;
+    if (fclose(file) != 0 && is_written) {
+        is_written = false;
+        error = errno;
+    }
+    if (!is_written)
         return xm_fail(err, XM_IO, "%s could not be written: %s", path, strerror(error));
     if (dropped)
         fprintf(stderr,
