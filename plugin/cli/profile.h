@@ -45,7 +45,8 @@ struct xm_profile {
     struct xm_error err; /* the first failure; the rest is there */
 };
 
-/* XM_DEVICE: this one cannot. `r` outlives what is taken. */
+/* XM_DEVICE: this one cannot. `r` lives until the last is taken of it and the trace is written, the
+ * model until the profile is printed. */
 enum xm_status xm_profile_begin(struct xm_profile *p, struct xm_infer *r, bool traces,
                                 struct xm_error *err);
 /* What has run since the last call belongs to this phase. */

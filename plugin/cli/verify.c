@@ -145,8 +145,8 @@ report(const struct xm_cli_model *m, const struct args *a, const struct verify *
 /* ---- the run ----------------------------------------------------------------------- */
 
 static enum xm_status
-run_hooked(const struct xm_cli_model *m, struct verify *v,
-           const struct xm_token_list *ids, uint64_t decode, struct xm_error *err)
+run_checked(const struct xm_cli_model *m, struct verify *v,
+            const struct xm_token_list *ids, uint64_t decode, struct xm_error *err)
 {
     const struct xm_generation run = {
         .prompt = {.kind = XM_PROMPT_IDS, .ids = ids->ids, .n = ids->n},
@@ -188,7 +188,7 @@ run_ids(const struct xm_cli_model *m, const struct args *a,
 {
     struct xm_error err = {0};
     struct verify v = {0};
-    const enum xm_status s = run_hooked(m, &v, ids, a->decode, &err);
+    const enum xm_status s = run_checked(m, &v, ids, a->decode, &err);
     int code = s == XM_OK || made_nan(&v) ? report(m, a, &v) : xm_cli_failed(&err);
     xm_free(v.worst);
     return code;
