@@ -8,6 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct xm_property_row {
     const char *key, *help;
     bool of_device, of_compiled;
@@ -15,4 +19,7 @@ struct xm_property_row {
 /* The i-th; false: there are not so many. */
 bool xm_gpu_property_row(size_t i, struct xm_property_row *out);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

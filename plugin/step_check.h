@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct xm_step_check {
     uint32_t step, n_steps;
     const char *op, *name; /* live as long as the compiled model */
@@ -25,4 +29,7 @@ double xm_step_check_severity(const struct xm_step_check *c);
 /* After each step of a run. */
 typedef void (*xm_step_check_fn)(const struct xm_step_check *check, void *ctx);
 
+#ifdef __cplusplus
+}
+#endif
 #endif
