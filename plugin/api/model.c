@@ -2,8 +2,6 @@
  *
  * Models: a graph that is only read, and its ports. Compiling works on a clone.
  */
-#include <string.h>
-
 #include "plugin/api/api.h"
 
 /* ---- life -------------------------------------------------------------------------- */

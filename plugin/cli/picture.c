@@ -6,7 +6,6 @@
  */
 #include "plugin/cli/picture.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

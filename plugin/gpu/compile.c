@@ -5,7 +5,6 @@
  * through the primitives' pure `supports` functions.
  */
 #include <stdatomic.h>
-#include <string.h>
 
 #include "plugin/gpu/lower.h"
 #include "plugin/gpu/planner.h"

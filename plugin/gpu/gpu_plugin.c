@@ -4,8 +4,6 @@
  * for those that are processors.
  */
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "plugin/gpu/blob.h"
 #include "plugin/gpu/expert_caches.h"
@@ -14,7 +12,6 @@
 #include "primitives/variant.h"
 #include "runtime/multiply_rate.h"
 #include "runtime/read_rate.h"
-#include "runtime/util/log.h"
 
 struct gpu_plugin {
     struct xm_plugin base;

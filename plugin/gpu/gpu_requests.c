@@ -2,8 +2,6 @@
  *
  * Requests, sequences and batches of programs, as the operations of plugin.h.
  */
-#include <stdlib.h>
-
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/profile.h"

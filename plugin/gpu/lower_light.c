@@ -3,8 +3,6 @@
  * Lowering of light operations: elementwise, layout, reductions. Forms without a kernel
  * return XM_UNSUPPORTED and run on the host.
  */
-#include <string.h>
-
 #include "plugin/gpu/lower.h"
 #include "primitives/eltwise/eltwise.h"
 #include "primitives/reduce/reduce.h"

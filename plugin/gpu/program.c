@@ -4,8 +4,6 @@
  */
 #include "plugin/gpu/program.h"
 
-#include <string.h>
-
 #include "plugin/gpu/expert_caches.h"
 #include "primitives/onednn/onednn.h"
 

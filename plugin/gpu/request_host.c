@@ -4,8 +4,6 @@
  * one after the other, results are written back. Tensors in between have the sizes they turn
  * out to have.
  */
-#include <string.h>
-
 #include "plugin/gpu/request_run.h"
 
 /* Tensors by the graph's value they belong to. */

@@ -9,7 +9,6 @@
 #include "plugin/gpu/verify_operands.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- where operands are ------------------------------------------------------------ */
 

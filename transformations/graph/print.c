@@ -2,7 +2,6 @@
  *
  * Graph text: one line a node. The grammar is in docs/graph_text.md; parse.c reads it.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "transformations/graph/text.h"

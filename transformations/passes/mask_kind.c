@@ -2,7 +2,6 @@
 #include "transformations/passes/mask_kind.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "transformations/graph/evaluate.h"
 #include "transformations/graph/symbols.h"
