@@ -143,6 +143,12 @@ TEST_F(Compile, NeedsTheModelAsItWas)
     std::filesystem::copy(tiny, moved, std::filesystem::copy_options::recursive);
     ASSERT_EQ(compile(moved).code, 0);
     const std::string bin = moved + "/openvino_model.bin";
+    const auto bytes = std::filesystem::file_size(bin);
+    const Outcome slip = run({"compile", moved, "-o", bin});
+    EXPECT_EQ(slip.code, 2);
+    EXPECT_TRUE(contains(slip.err, "is no compiled model: it is not replaced"))
+        << slip.err;
+    EXPECT_EQ(std::filesystem::file_size(bin), bytes);
     std::filesystem::last_write_time(bin, std::filesystem::last_write_time(bin) +
                                               std::chrono::seconds(2));
     expect_refused(generate(blob), "has changed since the model was compiled");

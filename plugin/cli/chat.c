@@ -146,6 +146,9 @@ note_answer(struct chat *c, const struct xm_generation_result *r, struct xm_erro
 {
     if (xm_cli_interrupted() && !r->text.n) {
         xm_conversation_pop(&c->conversation);
+        if (c->interactive)
+            fputs("(stopped before the answer began: the message is taken back)\n",
+                  stderr);
         return XM_OK;
     }
     return xm_conversation_add(&c->conversation, "assistant", xm_strbuf_text(&r->text),

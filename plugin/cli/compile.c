@@ -35,6 +35,24 @@ warm_up(struct xm_compiled *c)
     xm_token_runner_destroy(r);
 }
 
+/* What is there is replaced only where it is another compiled model: a slip of the keyboard would
+ * else cost the model itself. */
+static int
+check_output(const char *path)
+{
+    struct stat st;
+    struct xm_import old;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+        return XM_EXIT_OK;
+    const bool is_one =
+        xm_import_open(path, &old, NULL) == XM_OK && xm_blob_recognises(&old);
+    xm_import_close(&old);
+    return is_one ? XM_EXIT_OK
+                  : xm_cli_usage("%s exists and is no compiled model: it is not "
+                                 "replaced",
+                                 path);
+}
+
 static int
 export_model(const struct xm_cli_model *m, const struct args *a)
 {
@@ -78,6 +96,9 @@ xm_cli_compile(int argc, char **argv)
         return code;
     if (!a.file)
         return xm_cli_usage("which file? Give -o FILE");
+    code = check_output(a.file);
+    if (code != XM_EXIT_OK)
+        return code;
     const struct xm_compile_options compile = {.sampled_logits = true};
     code = xm_cli_model_open(&m, &a.target, &compile);
     if (code != XM_EXIT_OK)

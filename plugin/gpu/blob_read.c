@@ -170,9 +170,11 @@ check_file(struct reader *r, const struct xm_blob_file *said,
     if (f->file.n_bytes == said->n_bytes && f->file.mtime_ns == said->mtime_ns &&
         xm_blob_samples(f->file.bytes, f->file.n_bytes) == said->samples)
         return XM_OK;
-    return xm_fail(r->err, XM_UNSUPPORTED,
-                   "'%.300s' has changed since the model was compiled: compile it again",
-                   f->path);
+    return xm_fail(
+        r->err, XM_UNSUPPORTED,
+        "'%.300s' has changed since the model was compiled, or is a copy with a "
+        "time of change of its own (cp -p keeps it): compile it again",
+        f->path);
 }
 
 static enum xm_status
