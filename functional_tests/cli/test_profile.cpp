@@ -190,6 +190,7 @@ TEST_F(Profile, AFileThatCannotBeWrittenIsASentence)
     Outcome o = generate({"-p", "a", "--profile-out", folder / "none/trace.json"});
     EXPECT_EQ(o.code, 3);
     EXPECT_TRUE(contains(o.err, "none/trace.json: No such file or directory")) << o.err;
+    EXPECT_EQ(o.out, "") << "nothing is generated before";
     o = generate({"-p", "a", "--profile-out", "/dev/full"});
     EXPECT_EQ(o.code, 3);
     EXPECT_TRUE(contains(o.err, "/dev/full could not be written: No space left"))

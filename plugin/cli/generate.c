@@ -54,6 +54,8 @@ print_json(const struct xm_cli_model *m, const struct xm_generate_args *a,
     else
         xm_json_add_text(&j, NULL, "note", "no tokenizer.json beside the model: no text",
                          43);
+    const char *finish = xm_generate_finish_text(r->finish);
+    xm_json_add_text(&j, NULL, "finish", finish, strlen(finish));
     xm_json_add_bool(&j, NULL, "cancelled", xm_cli_interrupted());
     if (xm_generate_is_drawn(a))
         xm_json_add_whole(&j, NULL, "seed", a->sampling.seed);
@@ -106,6 +108,17 @@ xm_generate_wish(const struct xm_cli_model *m, const struct xm_generate_args *a,
                                   .keep_special = a->special};
 }
 
+const char *
+xm_generate_finish_text(enum xm_finish finish)
+{
+    static const char *const texts[] = {[XM_FINISH_STOP] = "stop",
+                                        [XM_FINISH_LENGTH] = "length",
+                                        [XM_FINISH_CONTEXT] = "context",
+                                        [XM_FINISH_CANCELLED] = "cancelled",
+                                        [XM_FINISH_FAILED] = "failed"};
+    return texts[finish];
+}
+
 void
 xm_generate_say_full(uint64_t context, size_t texts)
 {
@@ -123,6 +136,8 @@ enum xm_status
 xm_generate_begin_profile(const struct xm_generate_args *a, struct xm_infer *r,
                           struct xm_profile *p, struct xm_error *err)
 {
+    if (a->profile_out)
+        XM_TRY(xm_trace_check(a->profile_out, err));
     return a->generation.target.measures
                ? xm_profile_begin(p, r, a->profile_out != NULL, err)
                : XM_OK;
@@ -165,9 +180,10 @@ on_piece(const struct xm_piece *piece, void *ctx)
 static enum xm_status
 run_session(struct xm_cli_model *m, const struct xm_generate_args *a,
             struct xm_session *session, const struct xm_generation *run,
-            struct xm_generation_result *result, struct xm_costs *costs,
-            struct xm_profile *profile, struct xm_error *err)
+            struct xm_generation_result *result, struct xm_costs *costs, struct output *o,
+            struct xm_error *err)
 {
+    struct xm_profile *profile = o->profile;
     struct xm_infer *request = xm_session_request(session);
     XM_TRY(xm_generate_begin_profile(a, request, profile, err));
     xm_session_set_sampling(session, &a->sampling);
@@ -177,6 +193,7 @@ run_session(struct xm_cli_model *m, const struct xm_generate_args *a,
     enum xm_status s = xm_session_run(session, run, result, err);
     xm_cli_hide_builds();
     xm_cli_release_interrupt();
+    xm_text_out_finish(&o->text); /* what is said from here on begins a line */
     xm_profile_take(profile, profile->has_prompt ? XM_PROFILE_DECODE : XM_PROFILE_PROMPT);
     costs->times = result->times;
     xm_costs_find(m, request, costs);
@@ -201,8 +218,7 @@ generate(struct xm_cli_model *m, const struct xm_generate_args *a,
         fputs("xemoe: no tokenizer.json beside the model: token ids instead of text\n",
               stderr);
     XM_TRY(xm_session_create(m->compiled, m->package, &session, err));
-    enum xm_status s = run_session(m, a, session, &run, result, costs, profile, err);
-    xm_text_out_finish(&o.text);
+    enum xm_status s = run_session(m, a, session, &run, result, costs, &o, err);
     xm_session_destroy(session);
     return s;
 }

@@ -31,6 +31,9 @@ struct xm_generation xm_generate_wish(const struct xm_cli_model *m,
 int xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generate_args *a,
                            const char *what, uint64_t n);
 
+/* As --json has it: "stop", "length" … */
+const char *xm_generate_finish_text(enum xm_finish finish);
+
 /* "xemoe: the context of … is full", of a text or of so many. */
 void xm_generate_say_full(uint64_t context, size_t texts);
 

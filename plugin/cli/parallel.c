@@ -182,14 +182,9 @@ tokens_per_s(const struct texts *t)
 static void
 add_text(const struct texts *t, size_t i, struct xm_json_out *j, yyjson_mut_val *list)
 {
-    static const char *const finishes[] = {[XM_FINISH_STOP] = "stop",
-                                           [XM_FINISH_LENGTH] = "length",
-                                           [XM_FINISH_CONTEXT] = "context",
-                                           [XM_FINISH_CANCELLED] = "cancelled",
-                                           [XM_FINISH_FAILED] = "failed"};
     const struct xm_generation_result *r = &t->results[i];
     const struct xm_token_list *prompt = &t->prompts.rows[t->prompts.n == 1 ? 0 : i];
-    const char *finish = finishes[r->finish];
+    const char *finish = xm_generate_finish_text(r->finish);
     yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
     xm_json_add_ids(j, o, "prompt_ids", prompt->ids, prompt->n);
     xm_json_add_whole(j, o, "reused", r->reused);

@@ -58,7 +58,10 @@ void xm_profile_print(struct xm_profile *p, const struct xm_costs *c);
 void xm_profile_add_json(struct xm_profile *p, const struct xm_costs *c,
                          struct xm_json_out *j);
 
-/* trace.c: all launches since xm_profile_begin, as Chrome's trace format has them. `device` names
+/* trace.c: whether a trace could be written there, before what is traced runs; makes an empty
+ * file. */
+enum xm_status xm_trace_check(const char *path, struct xm_error *err);
+/* All launches since xm_profile_begin, as Chrome's trace format has them. `device` names
  * them there. */
 enum xm_status xm_trace_write(const struct xm_profile *p, const char *device,
                               const char *path, struct xm_error *err);

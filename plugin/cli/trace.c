@@ -98,6 +98,16 @@ write_all(const struct xm_profile *p, const char *device, FILE *file, uint64_t *
 }
 
 enum xm_status
+xm_trace_check(const char *path, struct xm_error *err)
+{
+    FILE *file = fopen(path, "a");
+    if (!file)
+        return xm_fail(err, XM_IO, "%s: %s", path, strerror(errno));
+    fclose(file);
+    return XM_OK;
+}
+
+enum xm_status
 xm_trace_write(const struct xm_profile *p, const char *device, const char *path,
                struct xm_error *err)
 {
