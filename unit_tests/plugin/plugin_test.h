@@ -71,6 +71,22 @@ fake_cpu()
     return info;
 }
 
+/* With f16 and room for anything, for engines that only count. */
+inline xm_device_info
+counted_device(enum xm_device_kind kind)
+{
+    xm_device_info d = {};
+    strcpy(d.name, "a device");
+    d.kind = kind;
+    d.caps = XM_CAP_FP16;
+    d.max_alloc_bytes = (uint64_t)4 << 30;
+    d.base_align = 128;
+    d.max_work_group = 512;
+    d.local_bytes = 64 << 10;
+    d.compute_units = 64;
+    return d;
+}
+
 class OpenClTest : public ::testing::Test
 {
   protected:

@@ -16,21 +16,6 @@
 namespace
 {
 
-xm_device_info
-gpu()
-{
-    xm_device_info d = {};
-    strcpy(d.name, "a GPU");
-    d.kind = XM_DEVICE_GPU;
-    d.caps = XM_CAP_FP16;
-    d.max_alloc_bytes = (uint64_t)4 << 30;
-    d.base_align = 128;
-    d.max_work_group = 512;
-    d.local_bytes = 64 << 10;
-    d.compute_units = 64;
-    return d;
-}
-
 /* A program with its texts and layers. */
 class Compiled
 {
@@ -38,7 +23,7 @@ class Compiled
     explicit Compiled(const std::string &model)
     {
         const std::string xml = XM_MODELS_DIR "/" + model + "/openvino_model.xml";
-        const xm_device_info info = gpu();
+        const xm_device_info info = counted_device(XM_DEVICE_GPU);
         xm_graph *g = nullptr;
         xm_program *p = nullptr;
         xm_config config;
@@ -143,7 +128,7 @@ TEST(ProgramLayers, WhatLayersShareStandsBefore)
 
 TEST(ProgramLayers, ThereAreNoneWithoutAttention)
 {
-    const xm_device_info info = gpu();
+    const xm_device_info info = counted_device(XM_DEVICE_GPU);
     xm_program *p = nullptr;
     xm_error err = {};
     xm_config config;
