@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Decoders of language models as data, and the graph of one.
+ *
+ *     GGUF metadata ──► struct xm_decoder ◄── options of synthetic models
+ *                            │
+ *     weights (of a file, ───┼──► xm_decoder_build ──► a plain graph, which the passes rewrite
+ *     or random)             │
+ *                            └──► xm_decoder_dims: which tensors there are, and of which sizes
+ *
+ * An architecture is a row of architectures.def, its tensors rows of tensors.def. The graph is
+ * spelled as exporters spell it, with no fused operation, so that what comes from GGUF files and
+ * what comes from OpenVINO IR meet the same passes.
+ */
+#ifndef XM_PLUGIN_MODELS_DECODER_H
+#define XM_PLUGIN_MODELS_DECODER_H
+
+#include "transformations/graph/builder.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_tensor {
+#define TENSOR(id, scope, name, kind, rank, n0, n1, n2) XM_TENSOR_##id,
+#include "plugin/models/tensors.def"
+    XM_TENSORS
+};
+_Static_assert(XM_TENSORS <= 64, "sets of tensors are 64 bits");
+
+enum xm_tensor_kind { XM_TENSOR_VECTOR, XM_TENSOR_MATRIX, XM_TENSOR_TABLE };
+
+struct xm_tensor_info {
+    const char *name; /* without the layer's prefix */
+    bool is_of_layer;
+    enum xm_tensor_kind kind;
+    uint32_t rank;
+    int size[3]; /* of sizes.def, outermost first */
+};
+extern const struct xm_tensor_info xm_tensor_infos[XM_TENSORS];
+
+/* What sizes and tensors do not tell. */
+enum xm_trait {
+    /* Pairs of rotary positions are neighbours (2i, 2i+1): rows of the projections are put in
+     * the order of halves when they are read. */
+    XM_TRAIT_ROPE_NEIGHBOURS = 1 << 0,
+    XM_TRAIT_NORMALISED = 1 << 1, /* weights of the chosen experts sum to one        */
+    XM_TRAIT_WIDE_NORMS = 1 << 2, /* queries and keys are normed over all heads      */
+    XM_TRAIT_SHARED_EXPERT =
+        1 << 3, /* beside the experts, where the model has its size */
+    XM_TRAIT_ALTERNATE_WINDOWS =
+        1 << 4, /* every second layer, the first one too           */
+    XM_TRAIT_CLAMPED_SWIGLU = 1
+                              << 5, /* gpt-oss: min(g, 7) sigmoid(1.702 g) (u + 1)     */
+    XM_TRAIT_FFN_NORM_IS_POST_ATTN =
+        1 << 6, /* its tensor is "post_attention_norm"         */
+    XM_TRAIT_YARN_UNTRUNCATED =
+        1 << 7,             /* the ramp's ends are not rounded to whole pairs  */
+    XM_TRAIT_GELU = 1 << 8, /* in place of SiLU; its tanh form                 */
+    XM_TRAIT_SCALED_EMBEDDING =
+        1 << 9, /* by sqrt(hidden)                                 */
+    XM_TRAIT_UNSCALED_SCORES =
+        1 << 10, /* of attention: factor 1, not 1 / sqrt(head size) */
+    XM_TRAIT_NORMED_VALUES =
+        1 << 11, /* a norm of each head without weights             */
+    XM_TRAIT_KEYS_ARE_VALUES =
+        1 << 12, /* where a layer has no projection of values       */
+    /* Experts and a dense feed-forward side by side, each with its norms; the router reads the
+     * residual stream through a norm of its own. */
+    XM_TRAIT_DENSE_BESIDE_EXPERTS = 1 << 13,
+    XM_TRAIT_FACTORS_OF_FULL_LAYERS =
+        1 << 14 /* rope_freqs is for layers without window    */
+};
+
+/* How experts are scored and chosen; in the order of GGUF's numbers, from 1. */
+enum xm_decoder_gate {
+    XM_GATE_SOFTMAX = 1, /* of all */
+    XM_GATE_SIGMOID,
+    XM_GATE_SOFTMAX_OF_CHOSEN, /* choice by logits */
+    XM_GATE_SQRT_SOFTPLUS,
+    XM_GATES
+};
+
+struct xm_architecture {
+    const char *name, *config;
+    enum xm_decoder_gate gate;
+    uint32_t traits;   /* enum xm_trait */
+    uint64_t has, may; /* sets of tensors of a layer */
+};
+/* NULL: not known. */
+const struct xm_architecture *xm_architecture_find(const char *name, size_t n);
+/* "llama, qwen2, …": all that are known; static. */
+const char *xm_architecture_names(void);
+/* Row i, NULL behind the last. */
+const struct xm_architecture *xm_architecture_at(size_t i);
+
+/* Layers see all positions before them, or those of a window, themselves among them. */
+enum xm_attention_kind { XM_ATTENTION_FULL, XM_ATTENTION_SLIDING, XM_ATTENTION_KINDS };
+
+enum xm_rope_scaling { XM_ROPE_UNSCALED, XM_ROPE_LINEAR, XM_ROPE_YARN };
+
+/* What all layers of a kind share. */
+struct xm_decoder_attention {
+    uint32_t head_dim, value_dim; /* of a head */
+    uint32_t rope_dim;            /* of head_dim, the first that are rotated; even */
+    float rope_base;
+    uint32_t window; /* positions, 0: all */
+};
+
+struct xm_decoder_layer {
+    enum xm_attention_kind kind;
+    uint32_t heads, kv_heads;
+    uint32_t ffn; /* width of the dense feed-forward, 0: none */
+    bool has_experts;
+    uint32_t kv_layer; /* whose keys and values it reads: its own number, or one before */
+    bool keys_are_values;
+    uint64_t tensors; /* the set it has */
+};
+
+struct xm_decoder {
+    const struct xm_architecture *arch;
+    uint32_t traits; /* of the architecture, and as the file says otherwise */
+    uint32_t n_layers, hidden, vocabulary, context;
+    float epsilon;
+    float logit_cap; /* cap * tanh(x / cap), 0: none */
+    struct xm_decoder_attention attention[XM_ATTENTION_KINDS];
+    struct {
+        enum xm_rope_scaling kind;
+        uint32_t original_context;
+        float factor, beta_fast, beta_slow;
+        float attention_factor; /* 0: as the formula has it */
+    } rope_scaling;
+    /* experts */
+    uint32_t experts, experts_used, expert_ffn, shared_ffn;
+    enum xm_decoder_gate gate;
+    float weights_scale;
+    uint32_t groups, groups_used; /* 0: no groups */
+    uint32_t ple;                 /* a layer's embedding, 0: none */
+    uint64_t tensors;             /* those of the model that it has */
+    struct xm_decoder_layer *layer;
+};
+
+/* The sets that follow from the description: every tensor a layer must have (layer < n_layers), or
+ * the model (layer == n_layers; of the head only what is always there). */
+uint64_t xm_decoder_needs(const struct xm_decoder *d, uint32_t layer);
+/* And what it may have besides. */
+uint64_t xm_decoder_may_have(const struct xm_decoder *d, uint32_t layer);
+
+/* The tensor's sizes, outermost first; ones behind its rank. */
+void xm_decoder_dims(const struct xm_decoder *d, enum xm_tensor t, uint32_t layer,
+                     uint64_t dim[3]);
+/* "blk.3.attn_q.weight" */
+void xm_decoder_tensor_name(enum xm_tensor t, uint32_t layer, char name[64]);
+
+/* XM_INVALID: sizes that no decoder has; the sentence says which. */
+enum xm_status xm_decoder_check(const struct xm_decoder *d, struct xm_error *err);
+
+static inline bool
+xm_decoder_has(const struct xm_decoder *d, enum xm_tensor t, uint32_t layer)
+{
+    const uint64_t set =
+        xm_tensor_infos[t].is_of_layer ? d->layer[layer].tensors : d->tensors;
+    return set >> t & 1;
+}
+
+/* Where weights come from. */
+struct xm_decoder_weights {
+    void *ctx;
+    /* A tensor as f32 of its sizes: a weight, or what ends in one. NULL on failure, with
+     * graph->err set, as builders do. It is asked for each time it is used. */
+    struct xm_value *(*get)(void *ctx, struct xm_builder *b, enum xm_tensor t,
+                            uint32_t layer);
+};
+
+/* How the expert block is spelled: as exporters do, or as older ones did (R1). */
+enum xm_experts_form { XM_EXPERTS_EXPORTER, XM_EXPERTS_R1 };
+
+/* Adds inputs, layers and results to an empty graph: input_ids, attention_mask, position_ids,
+ * beam_idx -> logits, and a state for keys and values of each layer that has its own. The
+ * decoder is checked and its sets of tensors are filled in. */
+enum xm_status xm_decoder_build(const struct xm_decoder *d,
+                                const struct xm_decoder_weights *weights,
+                                enum xm_experts_form form, struct xm_graph *g,
+                                struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

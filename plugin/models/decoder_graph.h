@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Inside xm_decoder_build: what its parts share. As with all builders, a NULL operand gives NULL
+ * and the first cause is in graph->err.
+ */
+#ifndef XM_PLUGIN_MODELS_DECODER_GRAPH_H
+#define XM_PLUGIN_MODELS_DECODER_GRAPH_H
+
+#include "plugin/models/decoder.h"
+
+struct xm_decoder_graph {
+    const struct xm_decoder *d;
+    const struct xm_decoder_weights *weights;
+    enum xm_experts_form form;
+    struct xm_graph *g;
+    struct xm_builder b;
+    struct xm_value *ids, *mask, *positions,
+        *beams;             /* the inputs                       */
+    struct xm_value *batch; /* i64 [1]                          */
+    struct xm_value *table; /* of the tokens' embeddings        */
+    struct xm_value *ple;   /* [B,T,L,P]                        */
+    /* Of each kind of attention, made when a layer first asks: */
+    struct xm_value *cos[XM_ATTENTION_KINDS],
+        *sin[XM_ATTENTION_KINDS]; /* [B,1,T,R]     */
+    struct xm_value
+        *seen[XM_ATTENTION_KINDS]; /* f32 [B,1,T,S], added to the scores     */
+    /* Of each layer, [B,Hkv,S,D]: all keys and values; NULL: not its own. */
+    struct xm_value **keys, **values;
+};
+
+/* ---- decoder_ops.c: a tensor, and operations in the spelling of exporters ------------- */
+
+struct xm_value *xm_dg_tensor(struct xm_decoder_graph *s, enum xm_tensor t,
+                              uint32_t layer);
+struct xm_value *xm_dg_op3(struct xm_decoder_graph *s, enum xm_op op, struct xm_value *x,
+                           struct xm_value *y, struct xm_value *z);
+struct xm_value *xm_dg_int(struct xm_decoder_graph *s, int64_t v); /* i64 []  */
+struct xm_value *xm_dg_one(struct xm_decoder_graph *s, int64_t v); /* i64 [1] */
+struct xm_value *xm_dg_concat(struct xm_decoder_graph *s, int64_t axis,
+                              struct xm_value *const *in, uint32_t n);
+struct xm_value *xm_dg_shape_of(struct xm_decoder_graph *s, struct xm_value *x,
+                                enum xm_element e);
+/* Dimension `axis` of x as an i64 scalar. */
+struct xm_value *xm_dg_dim_of(struct xm_decoder_graph *s, struct xm_value *x,
+                              int64_t axis);
+struct xm_value *xm_dg_as_vector(struct xm_decoder_graph *s, struct xm_value *scalar);
+struct xm_value *xm_dg_reshape(struct xm_decoder_graph *s, struct xm_value *x,
+                               bool special_zero, int n, const int64_t *target);
+struct xm_value *xm_dg_unsqueeze(struct xm_decoder_graph *s, struct xm_value *x,
+                                 int64_t axis);
+struct xm_value *xm_dg_broadcast(struct xm_decoder_graph *s, struct xm_value *x,
+                                 struct xm_value *target, int mode);
+struct xm_value *xm_dg_reduce_sum(struct xm_decoder_graph *s, struct xm_value *x,
+                                  int64_t axis, bool keep);
+/* x[from : to] on `axis`. */
+struct xm_value *xm_dg_slice(struct xm_decoder_graph *s, struct xm_value *x, int64_t axis,
+                             int64_t from, int64_t to);
+/* [B,T,heads,D] and [B,heads,T,D] into each other. */
+struct xm_value *xm_dg_swap_heads(struct xm_decoder_graph *s, struct xm_value *x);
+/* x times a number. */
+struct xm_value *xm_dg_scale(struct xm_decoder_graph *s, struct xm_value *x,
+                             float factor);
+/* x w^T of a matrix; of one with a bias, x w^T + bias where the layer has that. */
+struct xm_value *xm_dg_product(struct xm_decoder_graph *s, enum xm_tensor w,
+                               uint32_t layer, struct xm_value *x);
+struct xm_value *xm_dg_biased(struct xm_decoder_graph *s, enum xm_tensor w,
+                              enum xm_tensor bias, uint32_t layer, struct xm_value *x);
+/* x / sqrt(mean(x²) + epsilon) on the last axis, times a vector. */
+struct xm_value *xm_dg_unit(struct xm_decoder_graph *s, struct xm_value *x);
+struct xm_value *xm_dg_norm(struct xm_decoder_graph *s, enum xm_tensor gamma,
+                            uint32_t layer, struct xm_value *x);
+/* The activation of feed-forwards. */
+struct xm_value *xm_dg_activation(struct xm_decoder_graph *s, struct xm_value *x);
+
+/* ---- decoder_masks.c, decoder_rope.c: once for each kind of attention ----------------- */
+
+/* 0 where a query sees a key, else the least half; past_keys [B,Hkv,past,D] of any layer. */
+struct xm_value *xm_dg_mask(struct xm_decoder_graph *s, enum xm_attention_kind kind,
+                            struct xm_value *past_keys);
+/* x [B,heads,T,D] rotated by its positions. */
+struct xm_value *xm_dg_rotate(struct xm_decoder_graph *s, enum xm_attention_kind kind,
+                              struct xm_value *x);
+
+/* ---- decoder_attention.c, decoder_experts.c: [B,T,H] to [B,T,H] ----------------------- */
+
+struct xm_value *xm_dg_attention(struct xm_decoder_graph *s, uint32_t layer,
+                                 struct xm_value *x);
+/* `scored` is what the router reads, x or another view of the stream. */
+struct xm_value *xm_dg_experts(struct xm_decoder_graph *s, uint32_t layer,
+                               struct xm_value *x, struct xm_value *scored);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rotary positions: the frequencies of the pairs (i, i + R/2), and the rotation of a head's first
+ * R columns.
+ *
+ *     f_i = base^(-2i/R) / factor_i                  factor_i: rope_freqs, where the model has it
+ *     linear: f_i / s;    YaRN (Peng et al., arXiv:2309.00071): f_i where a pair turns often within
+ *     the original context, f_i / s where it turns rarely, a ramp between; all times 0.1 ln(s) + 1
+ */
+#include <math.h>
+
+#include "plugin/models/decoder_graph.h"
+
+/* The pair, not a whole number, that turns `turns` times within the original context. */
+static float
+pair_of_turns(const struct xm_decoder *d, const struct xm_decoder_attention *a,
+              float turns)
+{
+    const float pi = 3.14159265358979323846f;
+    return (float)a->rope_dim *
+           logf((float)d->rope_scaling.original_context / (turns * 2.0f * pi)) /
+           (2.0f * logf(a->rope_base));
+}
+
+/* 1 where the frequency stays, 0 where it is divided. */
+static float
+yarn_share(const struct xm_decoder *d, const struct xm_decoder_attention *a, uint32_t i)
+{
+    float low = pair_of_turns(d, a, d->rope_scaling.beta_fast);
+    float high = pair_of_turns(d, a, d->rope_scaling.beta_slow);
+    if (!(d->traits & XM_TRAIT_YARN_UNTRUNCATED)) {
+        low = floorf(low);
+        high = ceilf(high);
+    }
+    low = fmaxf(low, 0.0f);
+    high = fminf(high, (float)a->rope_dim - 1.0f);
+    const float ramp = ((float)i - low) / fmaxf(0.001f, high - low);
+    return 1.0f - fminf(1.0f, fmaxf(0.0f, ramp));
+}
+
+static float
+frequency(const struct xm_decoder *d, const struct xm_decoder_attention *a, uint32_t i)
+{
+    const float f = powf(a->rope_base, -2.0f * (float)i / (float)a->rope_dim);
+    float share = 0.0f;
+    if (d->rope_scaling.kind == XM_ROPE_UNSCALED)
+        return f;
+    if (d->rope_scaling.kind == XM_ROPE_YARN)
+        share = yarn_share(d, a, i);
+    return f * share + f / d->rope_scaling.factor * (1.0f - share);
+}
+
+/* What YaRN multiplies cosines and sines by. */
+static float
+attention_factor(const struct xm_decoder *d)
+{
+    if (d->rope_scaling.attention_factor != 0.0f)
+        return d->rope_scaling.attention_factor;
+    return d->rope_scaling.kind == XM_ROPE_YARN && d->rope_scaling.factor > 1.0f
+               ? 0.1f * logf(d->rope_scaling.factor) + 1.0f
+               : 1.0f;
+}
+
+/* f32 [1,R/2,1] */
+static struct xm_value *
+frequencies(struct xm_decoder_graph *s, enum xm_attention_kind kind)
+{
+    const struct xm_decoder_attention *a = &s->d->attention[kind];
+    const uint32_t pairs = a->rope_dim / 2;
+    const bool has_factors =
+        xm_decoder_has(s->d, XM_TENSOR_ROPE_FREQS, 0) &&
+        (kind == XM_ATTENTION_FULL || !(s->d->traits & XM_TRAIT_FACTORS_OF_FULL_LAYERS));
+    const uint64_t bytes = (uint64_t)pairs * sizeof(float);
+    float *f = xm_arena_alloc(&s->g->arena, (size_t)bytes);
+    struct xm_value *factors =
+        has_factors ? xm_dg_tensor(s, XM_TENSOR_ROPE_FREQS, 0) : NULL;
+    if (!f || (has_factors && !factors))
+        return NULL;
+    for (uint32_t i = 0; i < pairs; i++) {
+        f[i] = frequency(s->d, a, i);
+        if (has_factors)
+            f[i] /= xm_load_float(XM_F32, factors->node->attr.data.bytes, i);
+    }
+    const struct xm_type column = {
+        XM_F32, {3, {xm_dim_const(1), xm_dim_const(pairs), xm_dim_const(1)}}};
+    return xm_const(&s->b, &column, (struct xm_data){(const uint8_t *)f, bytes});
+}
+
+/* cos and sin of position times frequency, [B,1,T,R]. */
+static bool
+make_tables(struct xm_decoder_graph *s, enum xm_attention_kind kind)
+{
+    static const int64_t order[3] = {0, 2, 1};
+    struct xm_builder *b = &s->b;
+    const float factor = attention_factor(s->d);
+    struct xm_value *positions =
+        xm_convert(b, xm_dg_unsqueeze(s, s->positions, 1), XM_F32);
+    struct xm_value *angle = xm_op2(
+        b, XM_OP_TRANSPOSE, xm_matmul(b, frequencies(s, kind), positions, false, false),
+        xm_const_ints(b, XM_I32, order, 3));
+    struct xm_value *twice[2] = {angle, angle};
+    struct xm_value *angles = xm_dg_concat(s, -1, twice, 2);
+    struct xm_value *cos = xm_op1(b, XM_OP_COS, angles);
+    struct xm_value *sin = xm_op1(b, XM_OP_SIN, angles);
+    if (factor != 1.0f) {
+        cos = xm_dg_scale(s, cos, factor);
+        sin = xm_dg_scale(s, sin, factor);
+    }
+    s->cos[kind] = xm_dg_unsqueeze(s, cos, 1);
+    s->sin[kind] = xm_dg_unsqueeze(s, sin, 1);
+    return s->cos[kind] && s->sin[kind];
+}
+
+/* All columns of x. */
+static struct xm_value *
+rotate_whole(struct xm_decoder_graph *s, enum xm_attention_kind kind, struct xm_value *x)
+{
+    struct xm_builder *b = &s->b;
+    const int64_t half = s->d->attention[kind].rope_dim / 2;
+    struct xm_value *minus = xm_const_float(b, XM_F32, -1.0f);
+    struct xm_value *halves[2] = {
+        xm_op2(b, XM_OP_MULTIPLY, xm_dg_slice(s, x, 3, half, INT64_MAX), minus),
+        xm_dg_slice(s, x, 3, 0, half)};
+    struct xm_value *turned =
+        xm_op2(b, XM_OP_MULTIPLY, xm_dg_concat(s, -1, halves, 2), s->sin[kind]);
+    return xm_op2(b, XM_OP_ADD, xm_op2(b, XM_OP_MULTIPLY, x, s->cos[kind]), turned);
+}
+
+struct xm_value *
+xm_dg_rotate(struct xm_decoder_graph *s, enum xm_attention_kind kind, struct xm_value *x)
+{
+    const struct xm_decoder_attention *a = &s->d->attention[kind];
+    if (!s->cos[kind] && !make_tables(s, kind))
+        return NULL;
+    if (a->rope_dim == a->head_dim)
+        return rotate_whole(s, kind, x);
+    struct xm_value *parts[2] = {
+        rotate_whole(s, kind, xm_dg_slice(s, x, 3, 0, a->rope_dim)),
+        xm_dg_slice(s, x, 3, a->rope_dim, INT64_MAX)};
+    return xm_dg_concat(s, -1, parts, 2);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weights where they are in the file: blocks are never expanded, and no byte moves, but that the
+ * rows of projections whose rotary pairs are neighbours get the order of halves.
+ */
+#include "plugin/models/gguf_graph.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "plugin/models/metadata.h"
+
+struct source {
+    const struct xm_gguf *g;
+    const struct xm_decoder *d;
+};
+
+/* ---- tensors ------------------------------------------------------------------------- */
+
+static void
+print_dims(const uint64_t *dim, uint32_t n, struct xm_strbuf *out)
+{
+    for (uint32_t i = 0; i < n; i++)
+        xm_strbuf_printf(out, "%s%" PRIu64, i ? "," : "[", dim[i]);
+    xm_strbuf_add(out, "]");
+}
+
+/* Whether the file's dimensions are those the decoder has for it; ones in front do not count. */
+static enum xm_status
+check_dims(const struct xm_gguf_tensor *found, const uint64_t *expected, uint32_t rank,
+           struct xm_error *err)
+{
+    uint64_t dim[XM_GGUF_MAX_RANK];
+    uint32_t skip = 0;
+    xm_gguf_tensor_dims(found, dim);
+    while (found->rank - skip > rank && dim[skip] == 1)
+        skip++;
+    bool is_same = found->rank - skip == rank;
+    for (uint32_t i = 0; i < rank && is_same; i++)
+        is_same = dim[skip + i] == expected[i];
+    if (is_same)
+        return XM_OK;
+    struct xm_strbuf a = {0}, b = {0};
+    print_dims(expected, rank, &a);
+    print_dims(dim, found->rank, &b);
+    xm_fail(err, XM_INVALID, "tensor '%.*s': expected %s, found %s",
+            (int)(found->name.n < 64 ? found->name.n : 64), found->name.text,
+            xm_strbuf_text(&a), xm_strbuf_text(&b));
+    xm_strbuf_free(&a);
+    xm_strbuf_free(&b);
+    return XM_INVALID;
+}
+
+/* The tensor of the decoder's sizes, as a weight. */
+static enum xm_status
+find_weight(const struct source *s, enum xm_tensor t, uint32_t layer,
+            struct xm_weight *out, struct xm_error *err)
+{
+    uint64_t dim[3];
+    char name[64];
+    xm_decoder_tensor_name(t, layer, name);
+    xm_decoder_dims(s->d, t, layer, dim);
+    const struct xm_gguf_tensor *found = xm_gguf_find_tensor(s->g, name);
+    if (!found)
+        return xm_fail(err, XM_INVALID, "there is no tensor '%s'", name);
+    XM_TRY(check_dims(found, dim, xm_tensor_infos[t].rank, err));
+    XM_TRY(xm_gguf_weight(found, out, err));
+    out->rank = xm_tensor_infos[t].rank;
+    return XM_OK;
+}
+
+/* ---- neighbours become halves --------------------------------------------------------- */
+
+/* Row i of a head in the order of halves is this row of the file's head. */
+static uint64_t
+row_of_file(uint64_t i, uint64_t rope_dim)
+{
+    const uint64_t half = rope_dim / 2;
+    if (i >= rope_dim)
+        return i;
+    return i < half ? 2 * i : 2 * (i - half) + 1;
+}
+
+/* The weight's rows, head by head, in another order: a copy in the arena. */
+static enum xm_status
+reorder_rows(const struct source *s, struct xm_graph *g, uint32_t layer,
+             struct xm_weight *w, struct xm_error *err)
+{
+    const struct xm_decoder_attention *a = &s->d->attention[s->d->layer[layer].kind];
+    const uint64_t n = w->rank == 1 ? w->cols : w->rows, row_bytes = w->data.n / n;
+    uint8_t *copy = xm_arena_alloc(&g->arena, (size_t)w->data.n);
+    if (!copy)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a projection's rows");
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t head = i / a->head_dim * a->head_dim;
+        const uint64_t from = head + row_of_file(i - head, a->rope_dim);
+        memcpy(copy + i * row_bytes, w->data.p + from * row_bytes, (size_t)row_bytes);
+    }
+    w->data.p = copy;
+    return XM_OK;
+}
+
+static bool
+has_pairs_of_neighbours(const struct xm_decoder *d, enum xm_tensor t)
+{
+    return (d->traits & XM_TRAIT_ROPE_NEIGHBOURS) &&
+           (t == XM_TENSOR_ATTN_Q || t == XM_TENSOR_ATTN_K ||
+            t == XM_TENSOR_ATTN_Q_BIAS || t == XM_TENSOR_ATTN_K_BIAS);
+}
+
+/* ---- as values ------------------------------------------------------------------------ */
+
+/* Numbers of a norm, a bias, a scale as f32: [n], or [n0,1,n1]. */
+static struct xm_value *
+vector(struct xm_builder *b, const struct xm_weight *w)
+{
+    struct xm_type type = {.element = XM_F32,
+                           .shape = {1, {xm_dim_const((int64_t)w->cols)}}};
+    uint64_t n = 0, bytes = 0;
+    if (!xm_mul_size(w->rows, w->cols, &n) || !xm_mul_size(n, sizeof(float), &bytes))
+        return NULL;
+    if (w->rank == 2)
+        type.shape = (struct xm_shape){3,
+                                       {xm_dim_const((int64_t)w->rows), xm_dim_const(1),
+                                        xm_dim_const((int64_t)w->cols)}};
+    if (w->element == XM_F32 && !xm_weight_is_blocks(w))
+        return xm_const(b, &type, (struct xm_data){w->data.p, bytes});
+    float *out = xm_arena_alloc(&b->graph->arena, (size_t)bytes);
+    if (!out)
+        return NULL;
+    for (uint64_t i = 0; i < w->rows; i++)
+        xm_weight_row(w, 0, i, out + i * w->cols);
+    return xm_const(b, &type, (struct xm_data){(const uint8_t *)out, bytes});
+}
+
+/* Gate or up of experts that have both in one tensor. */
+static enum xm_status
+find_half(const struct source *s, enum xm_tensor t, uint32_t layer, struct xm_weight *out,
+          struct xm_error *err)
+{
+    const uint64_t width = s->d->expert_ffn;
+    XM_TRY(find_weight(s, XM_TENSOR_GATE_UP_EXPS, layer, out, err));
+    const char *wrong =
+        xm_weight_slice_rows(out, t == XM_TENSOR_UP_EXPS ? width : 0, width);
+    return wrong ? xm_fail(err, XM_INVALID, "gate and up of layer %" PRIu32 ": %s", layer,
+                           wrong)
+                 : XM_OK;
+}
+
+static bool
+is_half_of_one(const struct source *s, enum xm_tensor t, uint32_t layer)
+{
+    char name[64];
+    xm_decoder_tensor_name(t, layer, name);
+    return (t == XM_TENSOR_GATE_EXPS || t == XM_TENSOR_UP_EXPS) &&
+           !xm_gguf_find_tensor(s->g, name);
+}
+
+static struct xm_value *
+get(void *ctx, struct xm_builder *b, enum xm_tensor t, uint32_t layer)
+{
+    const struct source *s = ctx;
+    struct xm_error *err = &b->graph->err;
+    struct xm_weight w;
+    enum xm_status status = is_half_of_one(s, t, layer)
+                                ? find_half(s, t, layer, &w, err)
+                                : find_weight(s, t, layer, &w, err);
+    if (status == XM_OK && has_pairs_of_neighbours(s->d, t))
+        status = reorder_rows(s, b->graph, layer, &w, err);
+    if (status != XM_OK)
+        return NULL;
+    return xm_tensor_infos[t].kind == XM_TENSOR_VECTOR ? vector(b, &w)
+                                                       : xm_weight(b, &w, XM_F32);
+}
+
+/* ---- the graph ------------------------------------------------------------------------ */
+
+static enum xm_status
+fill(const struct xm_gguf *g, struct xm_graph *graph, struct xm_error *err)
+{
+    struct xm_decoder d;
+    for (uint64_t i = 0; i < g->n_parts; i++) {
+        if (g->parts[i].mapping)
+            XM_TRY(xm_graph_add_mapping(graph, g->parts[i].mapping));
+    }
+    XM_TRY(xm_metadata_read(g, &graph->arena, &d, err));
+    struct source s = {g, &d};
+    const struct xm_decoder_weights weights = {&s, get};
+    return xm_decoder_build(&d, &weights, XM_EXPERTS_EXPORTER, graph, err);
+}
+
+enum xm_status
+xm_gguf_graph(const struct xm_gguf *g, const char *path, struct xm_graph **out,
+              struct xm_error *err)
+{
+    struct xm_error why = {0};
+    struct xm_graph *graph = xm_graph_create("gguf");
+    *out = NULL;
+    if (!graph)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a graph");
+    enum xm_status status = fill(g, graph, &why);
+    if (status == XM_OK) {
+        *out = graph;
+        return XM_OK;
+    }
+    xm_graph_destroy(graph);
+    return xm_fail(err, status, "%s: %s", path, why.text);
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/models/metadata.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const struct xm_metadata_key xm_metadata_keys[] = {
+#define U32                    false, false
+#define F32                    true, false
+#define NEEDED_U32             false, true
+#define NEEDED_F32             true, true
+#define KEY(key, type, member) {key, type, offsetof(struct xm_decoder, member)},
+#include "plugin/models/metadata.def"
+    {NULL, false, false, 0}};
+
+enum { KEY_BYTES = 128 };
+
+/* ---- numbers ------------------------------------------------------------------------- */
+
+/* "<architecture>.<key>" */
+static void
+full_key(const struct xm_decoder *d, const char *key, char out[KEY_BYTES])
+{
+    snprintf(out, KEY_BYTES, "%s.%s", d->arch->name, key);
+}
+
+static enum xm_status
+read_number(const struct xm_gguf *g, const struct xm_metadata_key *k,
+            struct xm_decoder *d, struct xm_error *err)
+{
+    char key[KEY_BYTES];
+    void *place = (char *)d + k->offset;
+    full_key(d, k->key, key);
+    if (!k->is_needed && !xm_gguf_find_key(g, key))
+        return XM_OK;
+    return k->is_float ? xm_gguf_f32(g, key, place, err)
+                       : xm_gguf_u32(g, key, place, err);
+}
+
+static enum xm_status
+read_bool(const struct xm_gguf *g, const struct xm_decoder *d, const char *name,
+          bool *out, struct xm_error *err)
+{
+    char key[KEY_BYTES];
+    full_key(d, name, key);
+    return xm_gguf_find_key(g, key) ? xm_gguf_bool(g, key, out, err) : XM_OK;
+}
+
+static enum xm_status
+read_u32(const struct xm_gguf *g, const struct xm_decoder *d, const char *name,
+         uint32_t *out, struct xm_error *err)
+{
+    char key[KEY_BYTES];
+    full_key(d, name, key);
+    return xm_gguf_find_key(g, key) ? xm_gguf_u32(g, key, out, err) : XM_OK;
+}
+
+/* One number for all layers, or a list with one for each, into the member at `offset`. */
+static enum xm_status
+read_of_layers(const struct xm_gguf *g, struct xm_decoder *d, const char *name,
+               size_t offset, struct xm_error *err)
+{
+    char key[KEY_BYTES];
+    struct xm_gguf_values list;
+    uint32_t same = 0;
+    full_key(d, name, key);
+    const struct xm_gguf_key *k = xm_gguf_find_key(g, key);
+    if (!k)
+        return XM_OK;
+    if (!k->is_list)
+        XM_TRY(xm_gguf_u32(g, key, &same, err));
+    else
+        XM_TRY(xm_gguf_list(g, key, &list, err));
+    if (k->is_list && list.n < d->n_layers)
+        return xm_fail(err, XM_INVALID,
+                       "key '%s': expected a number for each of %" PRIu32
+                       " layers, found %" PRIu64,
+                       key, d->n_layers, list.n);
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        uint32_t *place = (uint32_t *)((char *)&d->layer[i] + offset);
+        *place = same;
+        if (k->is_list)
+            XM_TRY(xm_gguf_u32_at(&list, i, place, err));
+    }
+    return XM_OK;
+}
+
+/* ---- kinds of attention -------------------------------------------------------------- */
+
+/* A list of booleans, true where a layer has a window, or how many layers a full one ends. */
+static enum xm_status
+read_pattern(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
+{
+    static const char name[] = "attention.sliding_window_pattern";
+    char key[KEY_BYTES];
+    struct xm_gguf_values list;
+    uint32_t period = d->traits & XM_TRAIT_ALTERNATE_WINDOWS ? 2 : 0;
+    full_key(d, name, key);
+    const struct xm_gguf_key *k = xm_gguf_find_key(g, key);
+    if (k && !k->is_list)
+        XM_TRY(xm_gguf_u32(g, key, &period, err));
+    if (k && k->is_list) {
+        XM_TRY(xm_gguf_list(g, key, &list, err));
+        if (list.n < d->n_layers)
+            return xm_fail(err, XM_INVALID,
+                           "key '%s': expected one for each of %" PRIu32
+                           " layers, found %" PRIu64,
+                           key, d->n_layers, list.n);
+    }
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        bool slides = period && (i + 1) % period != 0;
+        if (k && k->is_list)
+            XM_TRY(xm_gguf_bool_at(&list, i, &slides, err));
+        slides = slides && d->attention[XM_ATTENTION_SLIDING].window;
+        d->layer[i].kind = slides ? XM_ATTENTION_SLIDING : XM_ATTENTION_FULL;
+    }
+    return XM_OK;
+}
+
+/* What the file leaves out: of full layers by the hidden size, of sliding ones as full ones. */
+static void
+complete_attention(struct xm_decoder *d)
+{
+    struct xm_decoder_attention *full = &d->attention[XM_ATTENTION_FULL];
+    if (!full->head_dim && d->layer[0].heads)
+        full->head_dim = d->hidden / d->layer[0].heads;
+    for (int i = 0; i < XM_ATTENTION_KINDS; i++) {
+        struct xm_decoder_attention *a = &d->attention[i];
+        if (!a->head_dim)
+            a->head_dim = full->head_dim;
+        if (!a->value_dim)
+            a->value_dim = a->head_dim == full->head_dim ? full->value_dim : a->head_dim;
+        if (!a->value_dim)
+            a->value_dim = a->head_dim;
+        if (!a->rope_dim)
+            a->rope_dim = a->head_dim == full->head_dim && full->rope_dim ? full->rope_dim
+                                                                          : a->head_dim;
+        if (a->rope_base == 0.0f)
+            a->rope_base = full->rope_base != 0.0f ? full->rope_base : 10000.0f;
+    }
+}
+
+/* The last layers of E2B and E4B read what the last layer of their kind before them has kept. */
+static enum xm_status
+share_keys(struct xm_decoder *d, uint32_t n_shared, struct xm_error *err)
+{
+    uint32_t last[XM_ATTENTION_KINDS] = {UINT32_MAX, UINT32_MAX};
+    if (n_shared >= d->n_layers)
+        return xm_fail(err, XM_INVALID,
+                       "%" PRIu32 " of %" PRIu32
+                       " layers share keys, expected fewer than all",
+                       n_shared, d->n_layers);
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        struct xm_decoder_layer *l = &d->layer[i];
+        if (i < d->n_layers - n_shared)
+            last[l->kind] = i;
+        if (last[l->kind] == UINT32_MAX)
+            return xm_fail(err, XM_INVALID,
+                           "layer %" PRIu32
+                           " shares the keys of a layer of its kind, and there is none",
+                           i);
+        l->kv_layer = last[l->kind];
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+read_rope_scaling(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
+{
+    static const char *const names[] = {"none", "linear", "yarn"};
+    char key[KEY_BYTES];
+    struct xm_slice type;
+    full_key(d, "rope.scaling.type", key);
+    if (!xm_gguf_find_key(g, key))
+        return XM_OK;
+    XM_TRY(xm_gguf_text(g, key, &type, err));
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
+        if (strlen(names[i]) == type.n && memcmp(names[i], type.text, type.n) == 0) {
+            d->rope_scaling.kind = (enum xm_rope_scaling)i;
+            break;
+        }
+        if (i + 1 == XM_ARRAY_LEN(names))
+            return xm_fail(err, XM_UNSUPPORTED,
+                           "key '%s': rotary positions scaled by '%.*s' are not known, "
+                           "expected none, linear or yarn",
+                           key, (int)(type.n < 64 ? type.n : 64), type.text);
+    }
+    if (d->rope_scaling.kind == XM_ROPE_UNSCALED)
+        return XM_OK;
+    if (d->rope_scaling.kind == XM_ROPE_YARN && !d->rope_scaling.original_context)
+        d->rope_scaling.original_context = d->context;
+    if (!(d->rope_scaling.factor > 0) ||
+        (d->rope_scaling.kind == XM_ROPE_YARN && !d->rope_scaling.original_context))
+        return xm_fail(err, XM_INVALID,
+                       "rotary positions are scaled by %g from a context of %" PRIu32
+                       ", expected more than 0",
+                       (double)d->rope_scaling.factor, d->rope_scaling.original_context);
+    return XM_OK;
+}
+
+static enum xm_status
+read_attention(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
+{
+    uint32_t n_shared = 0;
+    XM_TRY(read_of_layers(g, d, "attention.head_count",
+                          offsetof(struct xm_decoder_layer, heads), err));
+    for (uint32_t i = 0; i < d->n_layers; i++)
+        d->layer[i].kv_heads = d->layer[i].heads;
+    XM_TRY(read_of_layers(g, d, "attention.head_count_kv",
+                          offsetof(struct xm_decoder_layer, kv_heads), err));
+    XM_TRY(read_pattern(g, d, err));
+    XM_TRY(read_u32(g, d, "attention.shared_kv_layers", &n_shared, err));
+    complete_attention(d);
+    XM_TRY(read_rope_scaling(g, d, err));
+    return share_keys(d, n_shared, err);
+}
+
+/* ---- feed-forwards ------------------------------------------------------------------- */
+
+static enum xm_status
+read_experts(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
+{
+    uint32_t gate = d->arch->gate, dense = 0, n_shared = 0;
+    bool is_normalised = d->traits & XM_TRAIT_NORMALISED;
+    const bool beside = d->traits & XM_TRAIT_DENSE_BESIDE_EXPERTS;
+    XM_TRY(read_of_layers(g, d, "feed_forward_length",
+                          offsetof(struct xm_decoder_layer, ffn), err));
+    XM_TRY(read_u32(g, d, "leading_dense_block_count", &dense, err));
+    XM_TRY(read_u32(g, d, "expert_gating_func", &gate, err));
+    XM_TRY(read_u32(g, d, "expert_shared_count", &n_shared, err));
+    XM_TRY(read_bool(g, d, "expert_weights_norm", &is_normalised, err));
+    if (gate != 0 && gate >= XM_GATES)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "experts are scored by function %" PRIu32 ", expected 1 to %d",
+                       gate, XM_GATES - 1);
+    d->gate = gate ? (enum xm_decoder_gate)gate : d->arch->gate;
+    d->traits = is_normalised ? d->traits | XM_TRAIT_NORMALISED
+                              : d->traits & ~(uint32_t)XM_TRAIT_NORMALISED;
+    if (d->experts && !d->expert_ffn)
+        d->expert_ffn = d->layer[d->n_layers - 1].ffn;
+    if (!(d->traits & XM_TRAIT_SHARED_EXPERT) || !d->experts)
+        d->shared_ffn = 0;
+    else if (!d->shared_ffn) {
+        uint64_t width = 0;
+        if (!xm_mul_size(n_shared ? n_shared : 1, d->expert_ffn, &width) ||
+            width > UINT32_MAX)
+            return xm_fail(err, XM_INVALID, "the shared experts are too wide");
+        d->shared_ffn = (uint32_t)width;
+    }
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        d->layer[i].has_experts = d->experts && i >= dense;
+        if (d->layer[i].has_experts && !beside)
+            d->layer[i].ffn = 0;
+    }
+    return XM_OK;
+}
+
+/* ---- tensors ------------------------------------------------------------------------- */
+
+static bool
+is_in_file(const struct xm_gguf *g, enum xm_tensor t, uint32_t layer)
+{
+    char name[64];
+    xm_decoder_tensor_name(t, layer, name);
+    return xm_gguf_find_tensor(g, name) != NULL;
+}
+
+/* Gate and up of the experts may be one tensor. */
+static bool
+is_there(const struct xm_gguf *g, enum xm_tensor t, uint32_t layer)
+{
+    return is_in_file(g, t, layer) ||
+           ((t == XM_TENSOR_GATE_EXPS || t == XM_TENSOR_UP_EXPS) &&
+            is_in_file(g, XM_TENSOR_GATE_UP_EXPS, layer));
+}
+
+static enum xm_status
+find_tensors(const struct xm_gguf *g, const struct xm_decoder *d, uint32_t layer,
+             uint64_t *set, struct xm_error *err)
+{
+    const uint64_t needs = xm_decoder_needs(d, layer),
+                   may = xm_decoder_may_have(d, layer);
+    *set = 0;
+    for (int t = 0; t < XM_TENSORS; t++) {
+        const uint64_t bit = UINT64_C(1) << t;
+        if (!((needs | may) & bit))
+            continue;
+        if (is_there(g, (enum xm_tensor)t, layer)) {
+            *set |= bit;
+        } else if (needs & bit) {
+            char name[64];
+            xm_decoder_tensor_name((enum xm_tensor)t, layer, name);
+            return xm_fail(err, XM_INVALID, "there is no tensor '%s', which %s needs",
+                           name, d->arch->name);
+        }
+    }
+    return XM_OK;
+}
+
+/* The row of tensors.def and the layer that a file's tensor is; false: none. */
+static bool
+parse_name(struct xm_slice name, int *t, uint32_t *layer)
+{
+    static const char prefix[] = "blk.";
+    const size_t n_prefix = sizeof(prefix) - 1;
+    const char *p = name.text;
+    size_t n = name.n;
+    uint64_t number = 0;
+    const bool is_of_layer = n > n_prefix && memcmp(p, prefix, n_prefix) == 0;
+    *layer = 0;
+    if (is_of_layer) {
+        for (p += n_prefix, n -= n_prefix; n && *p >= '0' && *p <= '9'; p++, n--) {
+            number = 10 * number + (uint64_t)(*p - '0');
+            if (number > UINT32_MAX)
+                return false;
+        }
+        if (!n || *p != '.')
+            return false;
+        p++;
+        n--;
+        *layer = (uint32_t)number;
+    }
+    for (*t = 0; *t < XM_TENSORS; (*t)++) {
+        const struct xm_tensor_info *info = &xm_tensor_infos[*t];
+        if (info->is_of_layer == is_of_layer && strlen(info->name) == n &&
+            memcmp(info->name, p, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Keys and values of a layer that reads another's: some files have them, nobody uses them. */
+static bool
+is_unread(const struct xm_decoder *d, int t, uint32_t layer)
+{
+    return layer < d->n_layers && d->layer[layer].kv_layer != layer &&
+           (t == XM_TENSOR_ATTN_K || t == XM_TENSOR_ATTN_V || t == XM_TENSOR_ATTN_K_NORM);
+}
+
+/* A tensor that nothing here reads would be a part of the model that is silently missing. */
+static enum xm_status
+check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error *err)
+{
+    for (uint64_t i = 0; i < g->n_tensors; i++) {
+        const struct xm_slice name = g->tensors[i]->name;
+        uint32_t layer;
+        int t;
+        bool is_known = parse_name(name, &t, &layer);
+        if (is_known && is_unread(d, t, layer))
+            continue;
+        if (is_known && t == XM_TENSOR_GATE_UP_EXPS)
+            t = XM_TENSOR_GATE_EXPS;
+        is_known = is_known && layer < d->n_layers &&
+                   xm_decoder_has(d, (enum xm_tensor)t, layer);
+        if (!is_known)
+            return xm_fail(err, XM_UNSUPPORTED,
+                           "tensor '%.*s' is not one that %s is known to have here",
+                           (int)(name.n < 64 ? name.n : 64), name.text, d->arch->name);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+read_tensors(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
+{
+    const struct xm_gguf_tensor *table = xm_gguf_find_tensor(g, "token_embd.weight");
+    if (table && !d->vocabulary && table->ne[1] <= UINT32_MAX)
+        d->vocabulary = (uint32_t)table->ne[1];
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        struct xm_decoder_layer *l = &d->layer[i];
+        l->keys_are_values = (d->traits & XM_TRAIT_KEYS_ARE_VALUES) && l->kv_layer == i &&
+                             !is_in_file(g, XM_TENSOR_ATTN_V, i);
+        XM_TRY(find_tensors(g, d, i, &l->tensors, err));
+    }
+    XM_TRY(find_tensors(g, d, d->n_layers, &d->tensors, err));
+    return check_known(g, d, err);
+}
+
+/* ---- the whole ----------------------------------------------------------------------- */
+
+static enum xm_status
+find_architecture(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
+{
+    struct xm_slice name;
+    XM_TRY(xm_gguf_text(g, "general.architecture", &name, err));
+    d->arch = xm_architecture_find(name.text, name.n);
+    if (!d->arch)
+        return xm_fail(
+            err, XM_UNSUPPORTED, "the architecture '%.*s' is not known; known are %s",
+            (int)(name.n < 64 ? name.n : 64), name.text, xm_architecture_names());
+    return XM_OK;
+}
+
+enum xm_status
+xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena, struct xm_decoder *out,
+                 struct xm_error *err)
+{
+    struct xm_decoder d = {
+        .weights_scale = 1.0f,
+        .rope_scaling = {.factor = 1.0f, .beta_fast = 32.0f, .beta_slow = 1.0f}};
+    XM_TRY(find_architecture(g, &d, err));
+    d.traits = d.arch->traits;
+    for (const struct xm_metadata_key *k = xm_metadata_keys; k->key; k++)
+        XM_TRY(read_number(g, k, &d, err));
+    /* each layer has tensors: a number beyond theirs is none that needs memory */
+    if (!d.n_layers || d.n_layers > g->n_tensors)
+        return xm_fail(err, XM_INVALID,
+                       "%" PRIu32
+                       " layers, expected 1 to the number of tensors, %" PRIu64,
+                       d.n_layers, g->n_tensors);
+    d.layer = xm_arena_alloc(arena, d.n_layers * sizeof(*d.layer));
+    if (!d.layer)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a model's layers");
+    if (d.weights_scale == 0.0f)
+        d.weights_scale = 1.0f;
+    XM_TRY(read_attention(g, &d, err));
+    XM_TRY(read_experts(g, &d, err));
+    XM_TRY(read_tensors(g, &d, err));
+    XM_TRY(xm_decoder_check(&d, err));
+    *out = d;
+    return XM_OK;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Decoders in the metadata of GGUF files.
+ */
+#ifndef XM_PLUGIN_MODELS_METADATA_H
+#define XM_PLUGIN_MODELS_METADATA_H
+
+#include <stddef.h>
+
+#include "plugin/models/decoder.h"
+#include "plugin/readers/gguf.h"
+
+struct xm_metadata_key {
+    const char *key; /* without the architecture's name */
+    bool is_float, is_needed;
+    size_t offset; /* in struct xm_decoder */
+};
+/* Those of metadata.def; a NULL key ends them. */
+extern const struct xm_metadata_key xm_metadata_keys[];
+
+/* The decoder that a file describes, with the tensors that it has; its layers are in `arena`. It
+ * is whole: each tensor it needs is in the file, and the file has none that it does not know.
+ * XM_UNSUPPORTED: an architecture, or something of one, that is not known here. */
+enum xm_status xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena,
+                                struct xm_decoder *out, struct xm_error *err);
+
+#endif
