@@ -10,7 +10,7 @@
 enum { VECTOR_WORDS = 16 };
 /* Integers that meet weights in blocks of any format: PLANES and SUM_K of
  * kernels/cl/include/planes.h. */
-enum { BLOCK_PLANES = 4, BLOCK_SUM = 32 };
+enum { BLOCK_PLANES = 4, BLOCK_SUM = 16 };
 
 /* clang-format off */
 static const struct {

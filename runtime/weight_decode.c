@@ -26,6 +26,43 @@ xm_decode_q4_0(const uint8_t *block, float *out)
     }
 }
 
+/* { f16 d, m; u8 qs[16] }:  d q + m */
+void
+xm_decode_q4_1(const uint8_t *block, float *out)
+{
+    const float d = half_at(block), m = half_at(block + 2);
+    for (int j = 0; j < 16; j++) {
+        out[j] = d * (float)(block[4 + j] & 15) + m;
+        out[j + 16] = d * (float)(block[4 + j] >> 4) + m;
+    }
+}
+
+/* Number j of 32 with 5 bits: { u8 high[4], low[16] }, bit j of `high` on top of its nibble. */
+static int
+five_bits(const uint8_t *q, int j)
+{
+    const int low = j < 16 ? q[4 + j] & 15 : q[4 + j - 16] >> 4;
+    return low | (q[j / 8] >> j % 8 & 1) << 4;
+}
+
+/* { f16 d; u8 qh[4]; u8 qs[16] }:  d (q - 16) */
+void
+xm_decode_q5_0(const uint8_t *block, float *out)
+{
+    const float d = half_at(block);
+    for (int j = 0; j < 32; j++)
+        out[j] = (float)(five_bits(block + 2, j) - 16) * d;
+}
+
+/* { f16 d, m; u8 qh[4]; u8 qs[16] }:  d q + m */
+void
+xm_decode_q5_1(const uint8_t *block, float *out)
+{
+    const float d = half_at(block), m = half_at(block + 2);
+    for (int j = 0; j < 32; j++)
+        out[j] = d * (float)five_bits(block + 4, j) + m;
+}
+
 /* { f16 d; i8 qs[32] }:  d q */
 void
 xm_decode_q8_0(const uint8_t *block, float *out)
@@ -33,6 +70,61 @@ xm_decode_q8_0(const uint8_t *block, float *out)
     const float d = half_at(block);
     for (int j = 0; j < 32; j++)
         out[j] = (float)(int8_t)block[2 + j] * d;
+}
+
+/* The numbers of IQ4_NL and IQ4_XS, closer together around zero. */
+static const float nonlinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                    1,    13,   25,  38,  53,  69,  89,  113};
+
+/* 16 bytes of nibbles, each number times `factor`. */
+static void
+decode_nonlinear(const uint8_t *q, float factor, float *out)
+{
+    for (int j = 0; j < 16; j++) {
+        out[j] = factor * nonlinear[q[j] & 15];
+        out[j + 16] = factor * nonlinear[q[j] >> 4];
+    }
+}
+
+/* { f16 d; u8 qs[16] }:  d times a number of the table */
+void
+xm_decode_iq4_nl(const uint8_t *block, float *out)
+{
+    decode_nonlinear(block + 2, half_at(block), out);
+}
+
+/* { u8 scales[16]; u8 qs[64]; f16 d, dmin }:  d scale q - dmin minimum, sub-blocks of 16; 2 bits
+ * of 32 bytes are two sub-blocks */
+void
+xm_decode_q2_k(const uint8_t *block, float *out)
+{
+    const float d = half_at(block + 80), dmin = half_at(block + 82);
+    for (int k = 0; k < 256; k++) {
+        const uint8_t scale = block[k / 16];
+        const int q = block[16 + k / 128 * 32 + k % 32] >> k % 128 / 32 * 2 & 3;
+        out[k] = d * (float)(scale & 15) * (float)q - dmin * (float)(scale >> 4);
+    }
+}
+
+/* Scale j of 16 of Q3_K: 4 low bits in 8 bytes, 2 high ones in the 4 behind them. */
+static int
+q3_k_scale(const uint8_t *b, int j)
+{
+    const int low = j < 8 ? b[j] & 15 : b[j - 8] >> 4;
+    return (low | (b[8 + j % 4] >> j / 4 * 2 & 3) << 4) - 32;
+}
+
+/* { u8 hmask[32]; u8 qs[64]; u8 scales[12]; f16 d }:  d scale (q - 4), sub-blocks of 16; the third
+ * bit of columns 32 j + l is bit j of hmask[l] */
+void
+xm_decode_q3_k(const uint8_t *block, float *out)
+{
+    const float d = half_at(block + 108);
+    for (int k = 0; k < 256; k++) {
+        const int low = block[32 + k / 128 * 32 + k % 32] >> k % 128 / 32 * 2 & 3;
+        const int q = low | (block[k % 32] >> k / 32 & 1) << 2;
+        out[k] = d * (float)q3_k_scale(block + 96, k / 16) * (float)(q - 4);
+    }
 }
 
 /* Scale and minimum of sub-block j of 8: 6 bits each, packed in 12 bytes. */
@@ -91,6 +183,20 @@ xm_decode_q6_k(const uint8_t *block, float *out)
         const uint8_t high = block[128 + 32 * half + l] >> 2 * quarter & 3;
         const int q = (quarter < 2 ? low & 15 : low >> 4) | high << 4;
         out[k] = d * (float)(int8_t)block[192 + k / 16] * (float)(q - 32);
+    }
+}
+
+/* { f16 d; u16 scales_h; u8 scales_l[4]; u8 qs[128] }:  d (scale - 32) times a number of the
+ * table, sub-blocks of 32; 4 low bits and 2 high ones of each scale */
+void
+xm_decode_iq4_xs(const uint8_t *block, float *out)
+{
+    const float d = half_at(block);
+    for (int j = 0; j < 8; j++) {
+        const int low = block[4 + j / 2] >> j % 2 * 4 & 15;
+        const int high = block[2 + j / 4] >> j % 4 * 2 & 3;
+        decode_nonlinear(block + 8 + 16 * j, d * (float)((low | high << 4) - 32),
+                         out + 32 * j);
     }
 }
 

@@ -55,6 +55,14 @@ with_blocks(std::vector<weight_format> formats)
     return formats;
 }
 
+/* Some of these block formats; all with XM_TEST_ALL=1. */
+inline std::vector<weight_format>
+some_blocks()
+{
+    enum { SOME = 6 };
+    return sample::of(with_blocks({}), SOME);
+}
+
 /* Columns are cut between units of so many. */
 inline uint64_t
 unit_of(const weight_format &f, uint64_t k)

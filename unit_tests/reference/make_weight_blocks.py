@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random blocks of weights, and the floats that the PyPI package gguf makes of them: the rows of
-weight_blocks.txt, which test_weight.cpp reads.
+"""Blocks of weights, random ones and such as no quantiser makes, and the floats that the PyPI
+package gguf makes of them: the rows of weight_blocks.txt, which test_weight.cpp reads.
 
     make_weight_blocks.py q4_0 q8_0 q4_k q5_k q6_k mxfp4 > weight_blocks.txt
 
@@ -16,27 +16,43 @@ from gguf.quants import dequantize
 # Fields of a block: "d" an f16, "e" a power of two, a number so many bytes.
 FIELDS = {
     "q4_0": ["d", 16],
+    "q4_1": ["d", "d", 16],
+    "q5_0": ["d", 4, 16],
+    "q5_1": ["d", "d", 4, 16],
     "q8_0": ["d", 32],
+    "iq4_nl": ["d", 16],
+    "q2_k": [16, 64, "d", "d"],
+    "q3_k": [32, 64, 12, "d"],
     "q4_k": ["d", "d", 12, 128],
     "q5_k": ["d", "d", 12, 32, 128],
     "q6_k": [128, 64, 16, "d"],
+    "iq4_xs": ["d", 2, 4, 128],
     "mxfp4": ["e", 16],
 }
 EXPONENTS = [0, 1, 2, 120, 126, 127, 128, 131, 254]
+# Halves of three further blocks: the smallest, one without a leading bit, the largest, infinity.
+EXTREMES = [b"\x01\x00\xff\x83", b"\xff\x7b\xff\xfb", b"\x00\xfc\xff\x7b"]
 
 
-def field(kind, random):
+def field(kind, random, halves):
     if kind == "d":
-        return struct.pack("<e", random.choice([-1, 1]) * 2.0 ** random.uniform(-16, 2))
+        any_half = struct.pack("<e", random.choice([-1, 1]) * 2.0 ** random.uniform(-16, 2))
+        return halves.pop(0) if halves else any_half
     if kind == "e":
         return bytes([int(random.choice(EXPONENTS))])
     return random.integers(0, 256, kind, dtype=numpy.uint8).tobytes()
 
 
+def print_block(name, random, halves):
+    block = b"".join(field(kind, random, halves) for kind in FIELDS[name])
+    rows = numpy.frombuffer(block, dtype=numpy.uint8).reshape(1, -1)
+    floats = dequantize(rows, GGMLQuantizationType[name.upper()]).astype(numpy.float32)
+    print(name, block.hex(), floats.tobytes().hex())
+
+
 for name in sys.argv[1:]:
     random = numpy.random.default_rng(list(name.encode()))
     for _ in range(3 if name.endswith("k") else 6):
-        block = b"".join(field(kind, random) for kind in FIELDS[name])
-        rows = numpy.frombuffer(block, dtype=numpy.uint8).reshape(1, -1)
-        floats = dequantize(rows, GGMLQuantizationType[name.upper()]).astype(numpy.float32)
-        print(name, block.hex(), floats.tobytes().hex())
+        print_block(name, random, [])
+    for pair in EXTREMES if "d" in FIELDS[name] else []:
+        print_block(name, random, [pair[:2], pair[2:]])

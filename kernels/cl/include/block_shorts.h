@@ -7,7 +7,8 @@ typedef short short32 __attribute__((ext_vector_type(32)));
 #define AS_SHORTS(v) __builtin_astype(v, short32)
 
 #if BLOCKS && SHORTS
-/* Columns that share a factor in every weight of the kernel; whether any has minimums. */
+/* Columns that share a factor and a minimum in every weight of the kernel; whether any has
+ * minimums. */
 #if PASTE(FACTORS_, FORMAT0) || PASTE(FACTORS_, FORMAT1) || PASTE(FACTORS_, FORMAT2)
 #define FACTOR_K 16
 #else

@@ -7,8 +7,8 @@
  *     char16 <name>_integers(block, i, &f)  the same as q f.x - f.y, for activations that are
  *                                           integers, too (block_shorts.h)
  *
- * VALUES_OF_INTEGERS makes the former of the latter, where that is no slower. Factors are of 32
- * columns, or of 16: FACTORS_<name>; minimums, if there are any (MINIMUMS_<name>), of 32.
+ * VALUES_OF_INTEGERS makes the former of the latter, where that is no slower. Factors and
+ * minimums, if there are any (MINIMUMS_<name>), are of 32 columns, or of 16: FACTORS_<name>.
  *
  * Weights of one kernel may differ in format: a weight says which of FORMAT0, FORMAT1, FORMAT2 it
  * has, mostly a constant after inlining. Where all are of one, there is FORMAT0 only.
@@ -51,6 +51,16 @@ block_half(__global const uchar *p)
     return half_bits(as_ushort(vload2(0, p)));
 }
 
+/* 16 bits at any address, the lowest first: 255 where one is set, else 0. */
+static inline uchar16
+block_bits(__global const uchar *p)
+{
+    const uchar16 bytes = (uchar16)((uchar8)p[0], (uchar8)p[1]);
+    const uchar8 bit = (uchar8)(1, 2, 4, 8, 16, 32, 64, 128);
+    return as_uchar16((bytes & (uchar16)(bit, bit)) != (uchar16)0);
+}
+
+#include "iq4_numbers.h"
 #include "k_scales.h"
 
 #include "format_*.h"

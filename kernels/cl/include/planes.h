@@ -49,7 +49,7 @@
 
 #define BLOCK (16 * PLANES) /* k of a block */
 /* k whose sum of x is behind a prepared row: those that share a zero point or a minimum. */
-#define SUM_K (BLOCKS && SHORTS ? 32 : GROUP)
+#define SUM_K (BLOCKS && SHORTS ? 16 : GROUP)
 
 /* Bytes at any address as vectors. */
 typedef struct __attribute__((packed)) {

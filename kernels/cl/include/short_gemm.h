@@ -86,7 +86,7 @@ unpack_format(const uint format, const struct short_rows *rows, uint b,
         words[r] = as_uint16(block_integers(format, row, b * BLOCK, rows->w.k_count, f));
         for (uint s = 0; s < STRETCHES; s++) {
             scales[s][r] = f[s * 4 / STRETCHES].x;
-            minimums[s][r] = s % (STRETCHES / 2) ? 0.0f : f[s * 4 / STRETCHES].y;
+            minimums[s][r] = f[s * 4 / STRETCHES].y;
         }
     }
     turn_over(words);
@@ -183,14 +183,23 @@ multiply_pairs(const struct unpacked *w, __global const int *pairs, ulong row_wo
     }
 }
 
-/* Adds block b's products with `tokens` rows of x, whose last group is `last`. */
+/* The sum of x over stretch s of block b: one or two of the sums of a row, of which `last` is the
+ * last. Behind that, minimums are 0. */
+static inline float
+stretch_sum(__global const float *sums, uint b, uint s, uint last)
+{
+    const uint n = 4 / STRETCHES, first = b * 4 + s * n;
+    const float sum = sums[min(first, last)];
+    return n == 1 ? sum : sum + sums[min(first + 1, last)];
+}
+
+/* Adds block b's products with `tokens` rows of x, whose last sum is `last`. */
 __attribute__((always_inline)) static inline void
 add_products(const struct unpacked *w, __global const int *x, ulong row_words, uint b,
              uint blocks, uint last, const uint tokens, float16 (*f)[VECTORS])
 {
 #pragma unroll 1
     for (uint s = 0; s < STRETCHES; s++) {
-        const uint group = b * 2 + s * 2 / STRETCHES; /* of blocks: 32 k */
         int16 sum[AT_ONCE][VECTORS];
 #pragma unroll
         for (uint t = 0; t < tokens; t++)
@@ -204,9 +213,10 @@ add_products(const struct unpacked *w, __global const int *x, ulong row_words, u
         }
 #pragma unroll
         for (uint t = 0; t < tokens; t++) {
-            __global const int *row = x + t * row_words + blocks * PAIRS;
-            const float factor = as_float(row[b]);
-            const float x_sum = MINIMUMS ? as_float(row[blocks + min(group, last)]) : 0;
+            __global const float *row =
+                (__global const float *)(x + t * row_words + blocks * PAIRS);
+            const float factor = row[b];
+            const float x_sum = MINIMUMS ? stretch_sum(row + blocks, b, s, last) : 0.0f;
 #pragma unroll
             for (uint v = 0; v < VECTORS; v++) {
                 f[t][v] += convert_float16(sum[t][v]) * (w->scales[s][v] * factor);
@@ -223,7 +233,7 @@ short_gemm(const struct short_rows rows[VECTORS], __global const int *x, uint to
            float16 (*f)[VECTORS])
 {
     const uint blocks = (rows[0].w.k_count + BLOCK - 1) / BLOCK;
-    const uint last = rows[0].w.k_count / 32 - 1;
+    const uint last = rows[0].w.k_count / SUM_K - 1;
     const ulong row_words = prepared_words(rows[0].w.k_count, X_FORM);
     struct unpacked w;
     for (uint t = 0; t < (tokens + 1) / 2 * 2; t++)

@@ -100,6 +100,13 @@ lane_factors(const float2 f[4])
 #endif
 }
 
+/* Sums of the x of a block; of half a block nothing is behind them. */
+static inline float4
+block_sums(__global const float *xs, bool whole)
+{
+    return whole ? vload4(0, xs) : (float4)(vload2(0, xs), 0.0f, 0.0f);
+}
+
 /* The same of one format, whose blocks of 64 k are unrolled: what they share is read once. */
 __attribute__((always_inline)) static inline float16
 short_format_dot(const uint format, const struct weight *w, ulong n,
@@ -110,21 +117,23 @@ short_format_dot(const uint format, const struct weight *w, ulong n,
     __global const uchar *row = blocks_begin(format, w, n);
     __global const float *factor = (__global const float *)x + blocks * (BLOCK / 2);
     float16 sum = 0;
+    float4 minimums = 0;
     for (uint k = 0; k < w->k_count; k += run) {
         prefetch_ahead(row);
 #pragma unroll
-        for (uint i = 0; i < run; i += BLOCK, x += BLOCK / 2, factor++, xs += 2) {
+        for (uint i = 0; i < run; i += BLOCK, x += BLOCK / 2, factor++, xs += 4) {
             float2 f[4];
             const int16 q = block_integers(format, row, i, w->k_count - k, f);
             int16 dot = add_pairs((int16)0, byte_pairs(q, 0), vload16(0, x));
             dot = add_pairs(dot, byte_pairs(q, 1), vload16(1, x));
             sum += convert_float16(dot) * (lane_factors(f) * *factor);
             if (MINIMUMS)
-                sum.s0 -=
-                    f[0].y * xs[0] + (k + i + 32 < w->k_count ? f[2].y * xs[1] : 0.0f);
+                minimums += (float4)(f[0].y, f[1].y, f[2].y, f[3].y) *
+                            block_sums(xs, k + i + 32 < w->k_count);
         }
         row += run / format_columns(format) * format_bytes(format);
     }
+    sum.s0123 -= minimums;
     return sum;
 }
 

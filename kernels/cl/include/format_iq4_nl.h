@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IQ4_NL: { f16 d; u8 qs[16] }, d times one of 16 numbers; the low nibbles are columns 0 … 15.
+ */
+#ifdef FORMAT_iq4_nl
+#define COLUMNS_iq4_nl 32
+#define BYTES_iq4_nl   18
+
+static inline char16
+iq4_nl_integers(__global const uchar *block, uint i, float2 *f)
+{
+    *f = (float2)(block_half(block), 0.0f);
+    return iq4_numbers(block_bytes16(block + 2) >> (uchar)(4 * i) & (uchar)15);
+}
+VALUES_OF_INTEGERS(iq4_nl)
+#endif

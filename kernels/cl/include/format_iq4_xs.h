@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IQ4_XS: { f16 d; u8 scales_h[2]; u8 scales_l[4]; u8 qs[128] }, d (scale - 32) times one of 16
+ * numbers in sub-blocks of 32, each as a block of IQ4_NL; a scale has 4 low bits and 2 high ones.
+ */
+#ifdef FORMAT_iq4_xs
+#define COLUMNS_iq4_xs 256
+#define BYTES_iq4_xs   136
+
+static inline char16
+iq4_xs_integers(__global const uchar *block, uint i, float2 *f)
+{
+    const uint j = i / 2;
+    const int low = block[4 + j / 2] >> j % 2 * 4 & 15;
+    const int high = block[2 + j / 4] >> j % 4 * 2 & 3;
+    const uchar16 q = block_bytes16(block + 8 + 16 * j);
+    *f = (float2)(block_half(block) * ((low | high << 4) - 32), 0.0f);
+    return iq4_numbers(q >> (uchar)(i % 2 * 4) & (uchar)15);
+}
+VALUES_OF_INTEGERS(iq4_xs)
+#endif
