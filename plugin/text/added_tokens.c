@@ -97,6 +97,20 @@ sort(struct xm_added_set *set)
 }
 
 enum xm_status
+xm_added_tokens_add(struct xm_added_tokens *tokens, const struct xm_added_token *token,
+                    struct xm_error *err)
+{
+    return add_to_set(&tokens->raw, token, err);
+}
+
+void
+xm_added_tokens_sort(struct xm_added_tokens *tokens)
+{
+    sort(&tokens->raw);
+    sort(&tokens->normalized);
+}
+
+enum xm_status
 xm_added_tokens_load(yyjson_val *array, struct xm_vocab *vocab,
                      const struct xm_normalizer *normalizer, struct xm_added_tokens *out,
                      struct xm_error *err)
@@ -115,8 +129,7 @@ xm_added_tokens_load(yyjson_val *array, struct xm_vocab *vocab,
             return status;
         }
     }
-    sort(&out->raw);
-    sort(&out->normalized);
+    xm_added_tokens_sort(out);
     return XM_OK;
 }
 

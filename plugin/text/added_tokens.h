@@ -48,6 +48,12 @@ struct xm_section {
 enum xm_status xm_added_tokens_load(yyjson_val *array, struct xm_vocab *vocab,
                                     const struct xm_normalizer *normalizer,
                                     struct xm_added_tokens *out, struct xm_error *err);
+/* One that is matched against the raw text; it is in a vocabulary already, whose text it has. When
+ * all are there they are put in order. */
+enum xm_status xm_added_tokens_add(struct xm_added_tokens *tokens,
+                                   const struct xm_added_token *token,
+                                   struct xm_error *err);
+void xm_added_tokens_sort(struct xm_added_tokens *tokens);
 void xm_added_tokens_free(struct xm_added_tokens *tokens);
 
 /* The section of `text` that begins at `from` < text.n. */

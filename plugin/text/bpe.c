@@ -5,6 +5,9 @@
  * out, because the two neighbours no longer merge to the same token.
  *
  * Pairs of equal rank merge from left to right.
+ *
+ * Where tokens have ranks, a character that is none is a symbol without an id: its text may still
+ * be part of a token. What is left of them becomes bytes or unknown tokens at the end.
  */
 #include "plugin/text/bpe.h"
 
@@ -13,8 +16,9 @@
 enum { DEAD = -2, END = -1 };
 
 struct xm_bpe_symbol {
-    int32_t id;             /* DEAD: swallowed by its left neighbour */
-    int32_t previous, next; /* indices, END at the ends              */
+    int32_t id;             /* DEAD: swallowed by its left neighbour; XM_NO_TOKEN: none */
+    int32_t previous, next; /* indices, END at the ends                                 */
+    uint32_t start, bytes;  /* in the word; where tokens have ranks                     */
 };
 
 struct xm_bpe_candidate {
@@ -67,26 +71,40 @@ pop(struct xm_bpe_work *work)
 
 /* The pair whose left symbol is `at`, if it merges. */
 static bool
-push_pair(const struct xm_bpe *bpe, struct xm_bpe_work *work, int32_t at)
+find_pair(const struct xm_bpe *bpe, const struct xm_bpe_work *work, int32_t at,
+          struct xm_bpe_candidate *out)
 {
     const struct xm_bpe_symbol *s = &work->symbols[at];
-    if (s->next == END)
-        return true;
-    const struct xm_merge *m = xm_bpe_find_merge(bpe, s->id, work->symbols[s->next].id);
-    if (!m)
-        return true;
-    return push(work, (struct xm_bpe_candidate){m->rank, at, m->merged});
+    if (s->id == DEAD || s->next == END)
+        return false;
+    const struct xm_bpe_symbol *next = &work->symbols[s->next];
+    if (bpe->ranks) {
+        int32_t id = xm_vocab_find_in_model(
+            bpe->vocab,
+            xm_slice_of(work->word.text + s->start, (size_t)s->bytes + next->bytes));
+        if (id != XM_NO_TOKEN)
+            *out = (struct xm_bpe_candidate){bpe->ranks[id], at, id};
+        return id != XM_NO_TOKEN;
+    }
+    const struct xm_merge *m = xm_bpe_find_merge(bpe, s->id, next->id);
+    if (m)
+        *out = (struct xm_bpe_candidate){m->rank, at, m->merged};
+    return m != NULL;
+}
+
+static bool
+push_pair(const struct xm_bpe *bpe, struct xm_bpe_work *work, int32_t at)
+{
+    struct xm_bpe_candidate c;
+    return !find_pair(bpe, work, at, &c) || push(work, c);
 }
 
 static bool
 is_stale(const struct xm_bpe *bpe, const struct xm_bpe_work *work,
          const struct xm_bpe_candidate *c)
 {
-    const struct xm_bpe_symbol *s = &work->symbols[c->at];
-    if (s->id == DEAD || s->next == END)
-        return true;
-    const struct xm_merge *m = xm_bpe_find_merge(bpe, s->id, work->symbols[s->next].id);
-    return !m || m->merged != c->merged;
+    struct xm_bpe_candidate now;
+    return !find_pair(bpe, work, c->at, &now) || now.merged != c->merged;
 }
 
 static bool
@@ -103,6 +121,7 @@ merge_all(const struct xm_bpe *bpe, struct xm_bpe_work *work)
             continue;
         struct xm_bpe_symbol *left = &symbols[c.at], *right = &symbols[left->next];
         left->id = c.merged;
+        left->bytes += right->bytes;
         left->next = right->next;
         right->id = DEAD;
         if (left->next != END)
@@ -116,7 +135,7 @@ merge_all(const struct xm_bpe *bpe, struct xm_bpe_work *work)
 }
 
 static bool
-add_symbol(struct xm_bpe_work *work, int32_t id)
+add_symbol_of(struct xm_bpe_work *work, int32_t id, size_t start, size_t bytes)
 {
     struct xm_bpe_symbol *grown = xm_grow(work->symbols, &work->symbol_capacity,
                                           work->n_symbols + 1, sizeof(*grown));
@@ -124,10 +143,16 @@ add_symbol(struct xm_bpe_work *work, int32_t id)
         return false;
     work->symbols = grown;
     int32_t i = (int32_t)work->n_symbols++;
-    grown[i] = (struct xm_bpe_symbol){id, i - 1, END};
+    grown[i] = (struct xm_bpe_symbol){id, i - 1, END, (uint32_t)start, (uint32_t)bytes};
     if (i > 0)
         grown[i - 1].next = i;
     return true;
+}
+
+static bool
+add_symbol(struct xm_bpe_work *work, int32_t id)
+{
+    return add_symbol_of(work, id, 0, 0);
 }
 
 /* The token of one character, which may carry a prefix (not the first of the word) or a
@@ -192,6 +217,63 @@ cut_into_symbols(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_w
     return ok && xm_strbuf_ok(&work->name);
 }
 
+/* Where tokens have ranks: every character is a symbol. */
+static bool
+cut_into_texts(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_work *work)
+{
+    int32_t code;
+    bool ok = true;
+    work->n_symbols = 0;
+    for (size_t i = 0, n; ok && i < word.n; i += n) {
+        n = xm_utf8_next(xm_slice_of(word.text + i, word.n - i), &code);
+        int32_t id = xm_vocab_find_in_model(bpe->vocab, xm_slice_of(word.text + i, n));
+        ok = add_symbol_of(work, id, i, n);
+    }
+    return ok;
+}
+
+/* A symbol that is no token; its left neighbour may have been the same. */
+static bool
+add_unknown(const struct xm_bpe *bpe, struct xm_slice text, bool follows_unknown,
+            struct xm_token_list *out)
+{
+    bool ok = true;
+    if (has_byte_tokens(bpe, text)) {
+        for (size_t b = 0; ok && b < text.n; b++)
+            ok = xm_token_list_add(out, bpe->byte_ids[(uint8_t)text.text[b]]);
+        return ok;
+    }
+    if (bpe->unk == XM_NO_TOKEN || (follows_unknown && bpe->fuse_unk))
+        return true;
+    return xm_token_list_add(out, bpe->unk);
+}
+
+/* The first symbol is never swallowed, so the list begins there. */
+static bool
+add_symbols(const struct xm_bpe *bpe, const struct xm_bpe_work *work,
+            struct xm_token_list *out)
+{
+    bool ok = true, follows_unknown = false;
+    for (int32_t i = work->n_symbols > 0 ? 0 : END; ok && i != END;) {
+        const struct xm_bpe_symbol *s = &work->symbols[i];
+        const struct xm_slice text = xm_slice_of(work->word.text + s->start, s->bytes);
+        ok = s->id != XM_NO_TOKEN ? xm_token_list_add(out, s->id)
+                                  : add_unknown(bpe, text, follows_unknown, out);
+        follows_unknown = s->id == XM_NO_TOKEN;
+        i = s->next;
+    }
+    return ok;
+}
+
+static bool
+is_taken_whole(const struct xm_bpe *bpe, struct xm_slice word)
+{
+    size_t newlines = 0;
+    while (bpe->whole_newlines && newlines < word.n && word.text[newlines] == '\n')
+        newlines++;
+    return bpe->ignore_merges || (newlines > 0 && newlines == word.n);
+}
+
 enum xm_status
 xm_bpe_encode(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_work *work,
               struct xm_token_list *out, struct xm_error *err)
@@ -199,17 +281,15 @@ xm_bpe_encode(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_work
     int32_t whole = XM_NO_TOKEN;
     if (word.n > INT32_MAX / 2)
         return xm_fail(err, XM_UNSUPPORTED, "a word of %zu bytes", word.n);
-    if (bpe->ignore_merges)
+    if (is_taken_whole(bpe, word))
         whole = xm_vocab_find_in_model(bpe->vocab, word);
-    bool ok = true;
+    bool ok;
+    work->word = word;
     if (whole != XM_NO_TOKEN)
         ok = xm_token_list_add(out, whole);
     else
-        ok = cut_into_symbols(bpe, word, work) && merge_all(bpe, work);
-    /* The first symbol is never swallowed, so the list begins there. */
-    int32_t i = whole == XM_NO_TOKEN && work->n_symbols > 0 ? 0 : END;
-    for (; ok && i != END; i = work->symbols[i].next)
-        ok = xm_token_list_add(out, work->symbols[i].id);
+        ok = (bpe->ranks ? cut_into_texts : cut_into_symbols)(bpe, word, work) &&
+             merge_all(bpe, work) && add_symbols(bpe, work, out);
     if (!ok)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a word of %zu bytes", word.n);
     return XM_OK;

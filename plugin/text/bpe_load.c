@@ -3,7 +3,8 @@
  * The "model" of a tokenizer file: vocabulary, merges, flags.
  *
  * Merges are written "a b" in older files and ["a", "b"] in newer ones. Each makes a
- * longer token of two, so they cannot form a cycle.
+ * longer token of two, so they cannot form a cycle. Other files' vocabulary, merges and ranks
+ * are filled in by who reads those (plugin/text/gguf).
  */
 #include "plugin/text/bpe.h"
 #include "plugin/text/json.h"
@@ -85,13 +86,11 @@ find_part(const struct xm_bpe *bpe, struct xm_slice text, int32_t *id,
     return XM_OK;
 }
 
-static enum xm_status
-add_merge(struct xm_bpe *bpe, yyjson_val *value, uint32_t rank, struct xm_strbuf *joined,
-          struct xm_error *err)
+enum xm_status
+xm_bpe_add_merge(struct xm_bpe *bpe, struct xm_slice left, struct xm_slice right,
+                 uint32_t rank, struct xm_strbuf *joined, struct xm_error *err)
 {
-    struct xm_slice left = {0}, right = {0};
     int32_t left_id, right_id, merged_id;
-    XM_TRY(cut_merge(value, &left, &right, err));
     XM_TRY(find_part(bpe, left, &left_id, err));
     XM_TRY(find_part(bpe, right, &right_id, err));
     if (right.n < bpe->prefix_bytes)
@@ -108,8 +107,8 @@ add_merge(struct xm_bpe *bpe, yyjson_val *value, uint32_t rank, struct xm_strbuf
     return XM_OK;
 }
 
-static enum xm_status
-reserve_merges(struct xm_bpe *bpe, size_t n_merges, struct xm_error *err)
+enum xm_status
+xm_bpe_reserve_merges(struct xm_bpe *bpe, size_t n_merges, struct xm_error *err)
 {
     size_t n_slots = 16;
     if (n_merges > UINT32_MAX)
@@ -133,10 +132,13 @@ load_merges(yyjson_val *model, struct xm_bpe *bpe, struct xm_error *err)
     enum xm_status status = XM_OK;
     size_t i, n;
     XM_TRY(xm_json_array(model, "merges", &list, err));
-    XM_TRY(reserve_merges(bpe, yyjson_arr_size(list), err));
+    XM_TRY(xm_bpe_reserve_merges(bpe, yyjson_arr_size(list), err));
     yyjson_arr_foreach(list, i, n, value)
     {
-        status = add_merge(bpe, value, (uint32_t)i, &joined, err);
+        struct xm_slice left = {0}, right = {0};
+        status = cut_merge(value, &left, &right, err);
+        if (status == XM_OK)
+            status = xm_bpe_add_merge(bpe, left, right, (uint32_t)i, &joined, err);
         if (status != XM_OK) {
             xm_error_prefix(err, "merge %zu", i);
             break;
@@ -210,6 +212,7 @@ void
 xm_bpe_free(struct xm_bpe *bpe)
 {
     xm_free(bpe->merges);
+    xm_free(bpe->ranks);
     xm_free(bpe->prefix);
     xm_free(bpe->suffix);
     *bpe = (struct xm_bpe){0};

@@ -8,7 +8,7 @@
 struct xm_chat_template {
     struct xm_jinja_template *jinja; /* owned */
     struct xm_strbuf text;           /* that was parsed */
-    yyjson_doc *config;              /* owned; tokenizer_config.json, or NULL */
+    yyjson_doc *config;              /* owned; with special tokens, or NULL */
 };
 
 /* --- loading --- */
@@ -104,7 +104,7 @@ load_from(const char *template_path, const char *config_path,
     else if (status != XM_OK)
         xm_fail(err, status, "%s", why.text);
     if (status == XM_OK)
-        (*out)->config = config;
+        xm_chat_template_set_tokens(*out, config);
     else
         yyjson_doc_free(config);
     return status;
@@ -136,6 +136,13 @@ xm_chat_template_free(struct xm_chat_template *tmpl)
     xm_strbuf_free(&tmpl->text);
     yyjson_doc_free(tmpl->config);
     xm_free(tmpl);
+}
+
+void
+xm_chat_template_set_tokens(struct xm_chat_template *tmpl, yyjson_doc *tokens)
+{
+    yyjson_doc_free(tmpl->config);
+    tmpl->config = tokens;
 }
 
 bool

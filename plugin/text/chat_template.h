@@ -14,6 +14,8 @@
 
 #include <stdbool.h>
 
+#include <yyjson.h>
+
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 
@@ -31,6 +33,8 @@ enum xm_status xm_chat_template_load(const char *model_folder,
 enum xm_status xm_chat_template_parse(const char *text, size_t n,
                                       struct xm_chat_template **out,
                                       struct xm_error *err);
+/* With special tokens, an object as tokenizer_config.json has them: it becomes the template's. */
+void xm_chat_template_set_tokens(struct xm_chat_template *tmpl, yyjson_doc *tokens);
 /* Whether its text has these characters somewhere. */
 bool xm_chat_template_mentions(const struct xm_chat_template *tmpl, const char *text);
 void xm_chat_template_free(struct xm_chat_template *tmpl); /* NULL is allowed */

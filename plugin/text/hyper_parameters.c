@@ -52,19 +52,23 @@ load_numbers(yyjson_val *object, struct xm_hyper_parameters *out)
     }
 }
 
-/* Cut where it is longer than the member. */
-static void
-load_text(yyjson_val *value, char *out, size_t out_bytes)
+void
+xm_hyper_parameters_set_text(char *out, size_t out_bytes, struct xm_slice text)
 {
     struct xm_strbuf clean = {0};
-    if (!yyjson_is_str(value) || out[0])
-        return;
-    xm_utf8_repair((struct xm_slice){yyjson_get_str(value), yyjson_get_len(value)},
-                   &clean);
+    xm_utf8_repair(text, &clean);
     snprintf(out, out_bytes, "%s", xm_strbuf_text(&clean));
     for (char *c = out; *c; c++)
         *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c; /* it goes to terminals */
     xm_strbuf_free(&clean);
+}
+
+static void
+load_text(yyjson_val *value, char *out, size_t out_bytes)
+{
+    if (yyjson_is_str(value) && !out[0])
+        xm_hyper_parameters_set_text(
+            out, out_bytes, xm_slice_of(yyjson_get_str(value), yyjson_get_len(value)));
 }
 
 static void

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a model's config.json says of its dimensions.
+ * What a model's config.json says of its dimensions, or the keys of a GGUF file
+ * (plugin/text/gguf/gguf_text.h).
  *
- * The file is the training library's and comes along with an exported model; what runs a model
+ * config.json is the training library's and comes along with an exported model; what runs a model
  * takes no more of it than the context, to warn of what lies beyond. The same thing has several
  * names there, and models of text and images keep those of the text in an object of its own
  * ("text_config"), which is looked at first. What is no positive whole number counts as not said.
@@ -12,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "plugin/text/slice.h"
 #include "runtime/util/status.h"
 
 #ifdef __cplusplus
@@ -31,6 +33,9 @@ struct xm_hyper_parameters {
 enum xm_status xm_hyper_parameters_load(const char *folder,
                                         struct xm_hyper_parameters *out,
                                         struct xm_error *err);
+
+/* One of its texts: cut where it is longer, and fit for a terminal. */
+void xm_hyper_parameters_set_text(char *out, size_t out_bytes, struct xm_slice text);
 
 #ifdef __cplusplus
 }

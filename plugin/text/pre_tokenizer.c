@@ -10,7 +10,7 @@
 #include "plugin/text/utf8.h"
 
 /* What ByteLevel cuts with: contractions, letters, digits, other, white space. */
-static const char byte_level_pattern[] =
+const char xm_byte_level_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 /* What Whitespace keeps: words and runs of other signs. The reference uses another regex
@@ -38,6 +38,20 @@ add_cut(struct xm_pre_tokenizer *out, const char *pattern,
     step->behavior = behavior;
     step->invert = invert;
     return xm_regex_create(xm_slice_of(pattern, strlen(pattern)), &step->regex, err);
+}
+
+enum xm_status
+xm_pre_tokenizer_add_cut(struct xm_pre_tokenizer *pre, const char *pattern,
+                         struct xm_error *err)
+{
+    return add_cut(pre, pattern, XM_SPLIT_ISOLATED, false, err);
+}
+
+enum xm_status
+xm_pre_tokenizer_add_bytes(struct xm_pre_tokenizer *pre, struct xm_error *err)
+{
+    struct xm_pre_step *step = NULL;
+    return add_step(pre, XM_PRE_BYTES, &step, err);
 }
 
 static enum xm_status
@@ -91,14 +105,13 @@ static enum xm_status
 load_byte_level(yyjson_val *value, struct xm_pre_tokenizer *out, struct xm_error *err)
 {
     bool add_prefix_space = true, use_regex = true;
-    struct xm_pre_step *step = NULL;
     XM_TRY(xm_json_bool(value, "add_prefix_space", &add_prefix_space, err));
     XM_TRY(xm_json_bool(value, "use_regex", &use_regex, err));
     if (add_prefix_space)
         XM_TRY(add_prefix(out, xm_slice_of(" ", 1), false, err));
     if (use_regex)
-        XM_TRY(add_cut(out, byte_level_pattern, XM_SPLIT_ISOLATED, false, err));
-    return add_step(out, XM_PRE_BYTES, &step, err);
+        XM_TRY(xm_pre_tokenizer_add_cut(out, xm_byte_level_pattern, err));
+    return xm_pre_tokenizer_add_bytes(out, err);
 }
 
 /* Older files say add_prefix_space where newer ones have prepend_scheme. */

@@ -48,6 +48,13 @@ struct xm_pre_tokenizer {
 /* `value` may be NULL or null. On failure `out` still has to be freed. */
 enum xm_status xm_pre_tokenizer_load(yyjson_val *value, struct xm_pre_tokenizer *out,
                                      struct xm_error *err);
+/* One step more: a cut at a pattern's matches, which are pieces as what is between them is; bytes
+ * written as characters. */
+enum xm_status xm_pre_tokenizer_add_cut(struct xm_pre_tokenizer *pre, const char *pattern,
+                                        struct xm_error *err);
+extern const char xm_byte_level_pattern[]; /* what ByteLevel cuts with */
+enum xm_status xm_pre_tokenizer_add_bytes(struct xm_pre_tokenizer *pre,
+                                          struct xm_error *err);
 void xm_pre_tokenizer_free(struct xm_pre_tokenizer *pre);
 
 /* Cuts the pieces of `pieces` further; `scratch` is overwritten. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text to token ids and back, from a Hugging Face tokenizer.json.
+ * Text to token ids and back, from a Hugging Face tokenizer.json; from the keys of a GGUF file:
+ * plugin/text/gguf/gguf_text.h.
  *
  *     text -> added tokens cut out -> normalizer -> pre-tokenizer -> model
  *          -> post-processor -> ids            ids -> token texts -> decoder -> text

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside of a tokenizer: for tokenizer*.c and detokenizer.c only.
+ * Inside of a tokenizer: for tokenizer*.c, detokenizer.c and gguf/gguf_tokenizer.c only.
  */
 #ifndef XM_PLUGIN_TEXT_TOKENIZER_PARTS_H
 #define XM_PLUGIN_TEXT_TOKENIZER_PARTS_H

@@ -1,54 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Published-style tokenizer files against what the reference implementation made of 260
 // strings: ids, ids with special tokens, decoded text; and the streaming decoder.
-#include <yyjson.h>
-
 #include <cstring>
 
 #include "plugin/text/end_tokens.h"
 #include "plugin/text/generation_config.h"
+#include "unit_tests/text/golden.h"
 #include "unit_tests/text/text_test.h"
 
 namespace
 {
-
-struct golden {
-    std::string text, decoded, decoded_skip_special;
-    ids plain, with_special;
-};
-
-std::string
-text_of(yyjson_val *item, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(item, key);
-    return std::string(yyjson_get_str(value), yyjson_get_len(value));
-}
-
-ids
-ids_of(yyjson_val *item, const char *key)
-{
-    ids result;
-    size_t i, n;
-    yyjson_val *value;
-    yyjson_arr_foreach(yyjson_obj_get(item, key), i, n, value)
-        result.push_back((int32_t)yyjson_get_int(value));
-    return result;
-}
-
-std::vector<golden>
-read_golden(const std::string &path)
-{
-    std::vector<golden> result;
-    yyjson_doc *doc = yyjson_read_file(path.c_str(), 0, nullptr, nullptr);
-    size_t i, n;
-    yyjson_val *item;
-    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "items"), i, n, item)
-        result.push_back({text_of(item, "text"), text_of(item, "decoded"),
-                          text_of(item, "decoded_skip_special"), ids_of(item, "ids"),
-                          ids_of(item, "ids_with_special")});
-    yyjson_doc_free(doc);
-    return result;
-}
 
 bool
 is_whole_utf8(const std::string &s)

@@ -30,6 +30,11 @@ class Tokenizer
         result.status = xm_tokenizer_load(path.c_str(), &result.t, &result.err);
         return result;
     }
+    /* One that has been read already, or not: the test's from here on. */
+    Tokenizer(xm_tokenizer *read, const xm_error &why)
+        : t(read), err(why), status(why.status)
+    {
+    }
     Tokenizer(Tokenizer &&other) : t(other.t), err(other.err), status(other.status)
     {
         other.t = nullptr;

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the names of tokenizer.ggml.pre stand for: the patterns of the tokenizers that the files
+ * were made of, as those spell them. A pattern cuts each piece that those before it have left, at
+ * its matches and between them.
+ */
+#include "plugin/text/gguf/gguf_parts.h"
+
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define CUTS(...)  ((const char *const[]){__VA_ARGS__, NULL})
+
+#define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define WORD        "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
+#define SIGNS       " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
+#define PATH_SIGNS  " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*"
+#define BLANK       "\\s+(?!\\S)|\\s+"
+#define BLANKS      "\\s*[\\r\\n]+|" BLANK
+
+/* Words that begin anew where a capital letter follows a small one. */
+#define LARGE "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define SMALL "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CASED(ending)                                                                    \
+    "[^\\r\\n\\p{L}\\p{N}]?" LARGE "*" SMALL "+" ending "|"                              \
+    "[^\\r\\n\\p{L}\\p{N}]?" LARGE "+" SMALL "*" ending
+
+#define MIXED(digits)  CONTRACTION "|" WORD "|" digits "|" SIGNS "|" BLANKS
+#define GPT_4O(digits) CASED(CONTRACTION "?") "|" digits "|" PATH_SIGNS "|" BLANKS
+
+/* Letters with the sign before them, signs, white space: what a cut of digits has left. */
+#define ASCII_SIGN "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~]"
+#define DEEPSEEK_V3                                                                      \
+    ASCII_SIGN "[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"                  \
+               " ?[\\p{P}\\p{S}]+[\\r\\n]*|" BLANKS
+#define CJK        "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
+#define CJK_HANGUL "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
+
+/* Letters of alphabets that have capitals. */
+#define ALPHABETS                                                                        \
+    "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293"      \
+    "\u0295-\u02af\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a"       \
+    "\u038c\u038e-\u03a1\u03a3-\u03f5\u03f7-\u0481\u048a-\u052f\u0531-\u0556"            \
+    "\u10a0-\u10c5\u13a0-\u13f5\u13f8-\u13fd\u1c90-\u1cba\u1cbd-\u1cbf\u1d00-\u1d2b"     \
+    "\u1d6b-\u1d77\u1d79-\u1d9a\u1e00-\u1f15\u1f18-\u1f1d\u1f20-\u1f45\u1f48-\u1f4d"     \
+    "\u1f50-\u1f57\u1f59\u1f5b\u1f5d\u1f5f-\u1f7d\u1f80-\u1fb4\u1fb6-\u1fbc\u1fbe"       \
+    "\u1fc2-\u1fc4\u1fc6-\u1fcc\u1fd0-\u1fd3\u1fd6-\u1fdb\u1fe0-\u1fec\u1ff2-\u1ff4"     \
+    "\u1ff6-\u1ffc\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d\u2124\u2126\u2128"        \
+    "\u212a-\u212d\u212f-\u2134\u2139\u213c-\u213f\u2145-\u2149\u214e\u2183\u2184"       \
+    "\u2c00-\u2c7b\u2c7e-\u2ce4\u2ceb-\u2cee\u2cf2\u2cf3\ua640-\ua66d\ua680-\ua69b"      \
+    "\ua722-\ua76f\ua771-\ua787\ua78b-\ua78e\uab70-\uabbf\ufb00-\ufb06\ufb13-\ufb17"     \
+    "\uff21-\uff3a\uff41-\uff5a\U00010400-\U0001044f\U000104b0-\U000104d3"               \
+    "\U000104d8-\U000104fb\U00010c80-\U00010cb2\U00010cc0-\U00010cf2"                    \
+    "\U000118a0-\U000118df\U0001e900-\U0001e943"
+#define WIDE_SIGNS "!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002"
+
+/* Letters of other scripts than Han. */
+#define NO_HAN     "(?!\\p{Han})"
+#define LARGE_KIMI "(?:" NO_HAN LARGE ")"
+#define SMALL_KIMI "(?:" NO_HAN SMALL ")"
+#define WORD_KIMI  "[^\\r\\n\\p{L}\\p{N}]?"
+#define KIMI                                                                             \
+    "\\p{Han}+|" WORD_KIMI LARGE_KIMI "*" SMALL_KIMI "+" CONTRACTION                     \
+    "?|" WORD_KIMI LARGE_KIMI "+" SMALL_KIMI "*" CONTRACTION "?|"                        \
+    "\\p{N}{1,3}|" SIGNS "|" BLANKS
+
+#define LINES "[^\\n]+|[\\n]+"
+
+/* clang-format off */
+static const struct xm_gguf_pre_tokenizer rows[] = {
+    { NAMES("gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "exaone4",
+            "gigachat", "a.x-4.0", "mellum"),
+      CUTS(xm_byte_level_pattern), 0 },
+    { NAMES("default"),
+      CUTS("[\\p{P}\\$\\+<=>\\^~\\|]+", xm_byte_level_pattern, "\\p{N}+", "[0-9][0-9][0-9]"), 0 },
+    { NAMES("falcon"),
+      CUTS("[\\p{P}\\$\\+<=>\\^~\\|`]+", xm_byte_level_pattern, "[0-9][0-9][0-9]"), 0 },
+    { NAMES("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b",
+            "mellum2"),
+      CUTS("\\p{N}", xm_byte_level_pattern), 0 },
+    { NAMES("qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan", "megrez", "kormo", "f2llmv2",
+            "solar-open", "grok-2"),
+      CUTS(MIXED("\\p{N}")), 0 },
+    { NAMES("qwen35"),
+      CUTS(CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}|"
+           " ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" BLANKS), 0 },
+    { NAMES("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0",
+            "lfm2"),
+      CUTS(MIXED("\\p{N}{1,3}")), XM_GGUF_WHOLE_WORDS | XM_GGUF_BEGINS },
+    { NAMES("dbrx", "smaug-bpe", "glm4", "chatglm-bpe"),
+      CUTS(MIXED("\\p{N}{1,3}")), 0 },
+    { NAMES("minicpm5"),
+      CUTS("\\p{N}{1,3}", MIXED("\\p{N}+")), XM_GGUF_WHOLE_WORDS },
+    { NAMES("laguna"),
+      CUTS(LINES, MIXED("\\p{N}")), 0 },
+    { NAMES("gpt-4o", "llama4", "minimax-m2", "kanana2", "talkie"),
+      CUTS(GPT_4O("\\p{N}{1,3}")), 0 },
+    { NAMES("tiny_aya", "cohere2moe"),
+      CUTS("\\d{1,3}(?=(?:\\d{3})*\\b)", GPT_4O("\\p{N}{1,3}")), 0 },
+    { NAMES("youtu"),
+      CUTS("[\uac00-\ud7a3\u3131-\u318e]+|[\uff01\u2026\u201c\u201d\u2018\u2019\u2014\uff1a\uff1b\uff0c"
+           "\u3001-\u303f\ufe30-\ufe4f]+|[\u3105-\u312f]+|" CJK,
+           GPT_4O("\\p{N}")), XM_GGUF_WHOLE_WORDS },
+    { NAMES("tekken"),
+      CUTS(CASED("") "|\\p{N}|" PATH_SIGNS "|" BLANKS), XM_GGUF_WHOLE_WORDS | XM_GGUF_BEGINS },
+    { NAMES("kimi-k2"),
+      CUTS(KIMI), 0 },
+    { NAMES("deepseek-llm"),
+      CUTS("[\\r\\n]", "\\s?[" ALPHABETS "]+", "\\s?[" WIDE_SIGNS "]+", "\\s+$", CJK_HANGUL,
+           "\\p{N}+"), 0 },
+    { NAMES("deepseek-coder"),
+      CUTS("[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK_HANGUL, "\\p{N}"), 0 },
+    { NAMES("deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"),
+      CUTS("\\p{N}{1,3}", CJK, DEEPSEEK_V3), 0 },
+    { NAMES("bailingmoe", "bailingmoe2", "llada-moe"),
+      CUTS("'(?i:[sdmt]|ll|ve|re)|" WORD "|\\p{N}|" SIGNS "|\\s*[\\r\\n]|" BLANK), 0 },
+    { NAMES("seed-coder"),
+      CUTS(CONTRACTION "|" WORD "|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" BLANKS), 0 },
+    { NAMES("exaone-moe"),
+      CUTS(CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}|"
+           " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|" BLANK), 0 },
+    { NAMES("gemma4", "sarvam-moe"),
+      CUTS(LINES), XM_GGUF_MARKS_SPACES },
+};
+/* clang-format on */
+
+static enum xm_status
+refuse(struct xm_slice name, struct xm_error *err)
+{
+    struct xm_strbuf known = {0};
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++)
+        xm_strbuf_printf(&known, "%s%s", i ? ", " : "", rows[i].names[0]);
+    xm_fail(err, XM_UNSUPPORTED,
+            "key 'tokenizer.ggml.pre': no way to cut texts is known by the name '%.*s'; "
+            "known "
+            "are %s, and their other names",
+            (int)(name.n < 60 ? name.n : 60), name.text, xm_strbuf_text(&known));
+    xm_strbuf_free(&known);
+    return XM_UNSUPPORTED;
+}
+
+enum xm_status
+xm_gguf_find_pre_tokenizer(struct xm_slice name, const struct xm_gguf_pre_tokenizer **out,
+                           struct xm_error *err)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
+        for (const char *const *n = rows[i].names; *n; n++) {
+            if (xm_slice_equal(name, xm_slice_of(*n, strlen(*n)))) {
+                *out = &rows[i];
+                return XM_OK;
+            }
+        }
+    }
+    return refuse(name, err);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The keys of a GGUF file -> struct xm_tokenizer: the same parts that a tokenizer.json has, some
+ * of them written here as they would be there.
+ */
+#include "plugin/text/gguf/gguf_parts.h"
+#include "plugin/text/json.h"
+
+#define MARK "{\"String\":\"\u2581\"}"
+#define TO_MARKS                                                                         \
+    "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\u2581\"}"
+#define TO_ONE_SPACE                                                                     \
+    "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}"
+#define FIRST_SPACE        "{\"type\":\"Prepend\",\"prepend\":\" \"}"
+#define STRIP              "{\"type\":\"Strip\"}"
+#define FROM_MARKS         "{\"type\":\"Replace\",\"pattern\":" MARK ",\"content\":\" \"}"
+#define BYTES              "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}"
+#define NO_FIRST_SPACE     "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}"
+#define STEPS(list, steps) "{\"type\":\"Sequence\",\"" list "\":[" steps "]}"
+
+struct loading {
+    const struct xm_gguf *g;
+    struct xm_tokenizer *t;
+    struct xm_gguf_special special;
+    bool begins, ends; /* with bos, eos, unless a key says otherwise */
+    struct xm_error *err;
+};
+
+/* ---- parts --------------------------------------------------------------------------- */
+
+static enum xm_status
+load_texts(struct loading *l, const char *normalizer, const char *decoder)
+{
+    yyjson_doc *n = NULL, *d = NULL;
+    enum xm_status s = XM_OK;
+    if (normalizer)
+        s = xm_json_parse(normalizer, strlen(normalizer), &n, l->err);
+    if (s == XM_OK)
+        s = xm_json_parse(decoder, strlen(decoder), &d, l->err);
+    if (s == XM_OK)
+        s = xm_normalizer_load(yyjson_doc_get_root(n), &l->t->normalizer, l->err);
+    if (s == XM_OK)
+        s = xm_decoder_load(yyjson_doc_get_root(d), &l->t->decoder, l->err);
+    yyjson_doc_free(n);
+    yyjson_doc_free(d);
+    return s;
+}
+
+/* Where spaces are marks, a character that is no token becomes the tokens of its bytes. */
+static void
+set_unknown(struct loading *l)
+{
+    struct xm_bpe *bpe = &l->t->bpe;
+    bpe->unk = l->special.unk;
+    bpe->fuse_unk = bpe->byte_fallback = true;
+    xm_vocab_find_bytes(&l->t->vocab, bpe->byte_ids);
+}
+
+static enum xm_status
+load_cuts(struct loading *l, const struct xm_gguf_pre_tokenizer *pre)
+{
+    for (const char *const *pattern = pre->patterns; *pattern; pattern++)
+        XM_TRY(xm_pre_tokenizer_add_cut(&l->t->pre, *pattern, l->err));
+    return pre->flags & XM_GGUF_MARKS_SPACES
+               ? XM_OK
+               : xm_pre_tokenizer_add_bytes(&l->t->pre, l->err);
+}
+
+/* ---- kinds --------------------------------------------------------------------------- */
+
+static enum xm_status
+load_cut_texts(struct loading *l, struct xm_slice name)
+{
+    const struct xm_gguf_pre_tokenizer *pre = NULL;
+    XM_TRY(xm_gguf_find_pre_tokenizer(name, &pre, l->err));
+    XM_TRY(load_cuts(l, pre));
+    l->begins = pre->flags & XM_GGUF_BEGINS;
+    l->t->bpe.ignore_merges = pre->flags & XM_GGUF_WHOLE_WORDS;
+    XM_TRY(xm_gguf_load_merges(l->g, &l->t->bpe, l->err));
+    if (!(pre->flags & XM_GGUF_MARKS_SPACES))
+        return load_texts(l, NULL, "{\"type\":\"ByteLevel\"}");
+    set_unknown(l);
+    return load_texts(l, TO_MARKS, STEPS("decoders", FROM_MARKS "," BYTES));
+}
+
+/* How texts are cut decides about all ids: it is not guessed. */
+static enum xm_status
+load_gpt2(struct loading *l)
+{
+    static const char key[] = "tokenizer.ggml.pre";
+    struct xm_slice name = {0};
+    if (!xm_gguf_has(l->g, key))
+        return xm_fail(l->err, XM_UNSUPPORTED,
+                       "key '%s' is missing, by which texts are cut: convert the model "
+                       "again",
+                       key);
+    XM_TRY(xm_gguf_text(l->g, key, &name, l->err));
+    return load_cut_texts(l, name);
+}
+
+/* Files may say that no bos is added, the model is made for it all the same. */
+static enum xm_status
+load_gemma4(struct loading *l)
+{
+    XM_TRY(load_cut_texts(l, xm_slice_of("gemma4", 6)));
+    l->t->bpe.whole_newlines = true;
+    return XM_OK;
+}
+
+/* What normalizes, by what the keys say: [spaces in a row][the first one]. */
+static const char *const llama_normalizers[2][2] = {
+    {TO_MARKS, STEPS("normalizers", FIRST_SPACE "," TO_MARKS)},
+    {STEPS("normalizers", STRIP "," TO_ONE_SPACE "," TO_MARKS),
+     STEPS("normalizers", STRIP "," TO_ONE_SPACE "," FIRST_SPACE "," TO_MARKS)},
+};
+
+static enum xm_status
+load_llama(struct loading *l)
+{
+    bool first = true, single = false;
+    XM_TRY(xm_gguf_bool_or(l->g, "tokenizer.ggml.add_space_prefix", &first, l->err));
+    XM_TRY(xm_gguf_bool_or(l->g, "tokenizer.ggml.remove_extra_whitespaces", &single,
+                           l->err));
+    XM_TRY(xm_gguf_load_scores(l->g, &l->t->bpe, l->err));
+    set_unknown(l);
+    l->begins = true;
+    return load_texts(l, llama_normalizers[single][first],
+                      first ? STEPS("decoders", FROM_MARKS "," BYTES "," NO_FIRST_SPACE)
+                            : STEPS("decoders", FROM_MARKS "," BYTES));
+}
+
+static const struct kind {
+    const char *name;
+    enum xm_status (*load)(struct loading *l);
+    bool always_begins; /* with bos, whatever the key says */
+    /* What converts these models calls the marks of thoughts and of calls "user defined", for
+     * programs that look for them in texts; the models' authors do not. */
+    bool own_are_special;
+} kinds[] = {
+    /* clang-format off */
+    { "gpt2",   load_gpt2,   false, false },
+    { "llama",  load_llama,  false, false },
+    { "gemma4", load_gemma4, true,  true  },
+    /* clang-format on */
+};
+
+static enum xm_status
+find_kind(const struct xm_gguf *g, const struct kind **out, struct xm_error *err)
+{
+    static const char key[] = "tokenizer.ggml.model";
+    struct xm_slice name = {0};
+    if (!xm_gguf_has(g, key))
+        return xm_fail(err, XM_NOT_FOUND, "it has no tokenizer: key '%s' is not there",
+                       key);
+    XM_TRY(xm_gguf_text(g, key, &name, err));
+    for (size_t i = 0; i < XM_ARRAY_LEN(kinds); i++) {
+        *out = &kinds[i];
+        if (xm_slice_equal(name, xm_slice_of(kinds[i].name, strlen(kinds[i].name))))
+            return XM_OK;
+    }
+    return xm_fail(err, XM_UNSUPPORTED,
+                   "key '%s': '%.*s' is not supported, only gpt2, llama and gemma4 are",
+                   key, (int)(name.n < 60 ? name.n : 60), name.text);
+}
+
+/* ---- around a text ------------------------------------------------------------------- */
+
+static enum xm_status
+add_around(struct loading *l, const char *key, bool adds, const char *id_key, int32_t id,
+           struct xm_token_list *list)
+{
+    if (!adds)
+        return XM_OK;
+    if (id < 0)
+        return xm_fail(l->err, XM_INVALID, "key '%s' is missing, and '%s' needs it",
+                       id_key, key);
+    if (!xm_vocab_get(&l->t->vocab, id))
+        return xm_fail(l->err, XM_INVALID, "key '%s': token %d is an unused one", id_key,
+                       id);
+    return xm_token_list_add(list, id)
+               ? XM_OK
+               : xm_fail(l->err, XM_NO_MEMORY, "no memory for special tokens");
+}
+
+static enum xm_status
+load_around(struct loading *l, bool always_begins)
+{
+    static const char begins[] = "tokenizer.ggml.add_bos_token";
+    static const char ends[] = "tokenizer.ggml.add_eos_token";
+    XM_TRY(xm_gguf_bool_or(l->g, begins, &l->begins, l->err));
+    XM_TRY(xm_gguf_bool_or(l->g, ends, &l->ends, l->err));
+    XM_TRY(add_around(l, begins, l->begins || always_begins,
+                      "tokenizer.ggml.bos_token_id", l->special.bos, &l->t->post.before));
+    return add_around(l, ends, l->ends, "tokenizer.ggml.eos_token_id", l->special.eos,
+                      &l->t->post.after);
+}
+
+static enum xm_status
+load(struct loading *l)
+{
+    const struct kind *kind = NULL;
+    l->t->bpe.vocab = &l->t->vocab;
+    l->t->bpe.unk = XM_NO_TOKEN;
+    XM_TRY(find_kind(l->g, &kind, l->err));
+    XM_TRY(xm_gguf_find_special(l->g, &l->special, l->err));
+    XM_TRY(xm_gguf_load_vocab(l->g, kind->own_are_special, l->t, l->err));
+    XM_TRY(kind->load(l));
+    return load_around(l, kind->always_begins);
+}
+
+enum xm_status
+xm_gguf_tokenizer(const struct xm_gguf *g, struct xm_tokenizer **out,
+                  struct xm_error *err)
+{
+    *out = NULL;
+    struct loading l = {.g = g, .t = xm_calloc(1, sizeof(*l.t)), .err = err};
+    if (!l.t)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a tokenizer");
+    const enum xm_status s = load(&l);
+    if (s == XM_OK)
+        *out = l.t;
+    else
+        xm_tokenizer_free(l.t);
+    return s;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tokens, their types, merges and scores. All of them lie in the mapped file; what is kept is
+ * what the tokenizer of any file has.
+ *
+ * An unused token is a row that pads the model's matrix: as in files that do not name those, no
+ * token has its id.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "plugin/text/gguf/gguf_parts.h"
+
+/* Of tokenizer.ggml.token_type. */
+enum { UNDEFINED, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE, N_TYPES };
+
+/* A list beside the one of tokens, with as many values; false: the file has none. */
+static enum xm_status
+find_beside(const struct xm_gguf *g, const char *key, uint64_t n_tokens,
+            struct xm_gguf_values *out, bool *is_there, struct xm_error *err)
+{
+    *is_there = xm_gguf_has(g, key);
+    if (!*is_there)
+        return XM_OK;
+    XM_TRY(xm_gguf_list(g, key, out, err));
+    if (out->n != n_tokens)
+        return xm_fail(err, XM_INVALID,
+                       "key '%s': expected a value for each of %" PRIu64
+                       " tokens, found %" PRIu64,
+                       key, n_tokens, out->n);
+    return XM_OK;
+}
+
+/* ---- tokens -------------------------------------------------------------------------- */
+
+/* Tokens that are found in texts before anything is merged. */
+static enum xm_status
+add_found_first(struct xm_tokenizer *t, int32_t id, bool special, struct xm_error *err)
+{
+    struct xm_vocab_entry *entry = &t->vocab.entries[id];
+    entry->special = special;
+    const struct xm_added_token token = {.text = entry->text, .id = id};
+    return xm_added_tokens_add(&t->added, &token, err);
+}
+
+static enum xm_status
+add_token(struct xm_tokenizer *t, struct xm_slice text, int32_t id, uint32_t type,
+          bool own_are_special, struct xm_error *err)
+{
+    if (type >= N_TYPES)
+        return xm_fail(err, XM_INVALID, "expected a type from 0 to %d, found %" PRIu32,
+                       N_TYPES - 1, type);
+    if (type == UNUSED || type == UNDEFINED || text.n == 0)
+        return XM_OK;
+    XM_TRY(xm_vocab_add(&t->vocab, text, id, true, err));
+    if (type == UNKNOWN || type == CONTROL || type == USER_DEFINED)
+        return add_found_first(t, id, type != USER_DEFINED || own_are_special, err);
+    return XM_OK;
+}
+
+enum xm_status
+xm_gguf_load_vocab(const struct xm_gguf *g, bool own_are_special, struct xm_tokenizer *t,
+                   struct xm_error *err)
+{
+    struct xm_gguf_values tokens, types;
+    bool has_types;
+    XM_TRY(xm_gguf_tokens(g, &tokens, err));
+    const uint64_t n = tokens.n;
+    XM_TRY(find_beside(g, "tokenizer.ggml.token_type", n, &types, &has_types, err));
+    XM_TRY(xm_vocab_reserve(&t->vocab, (size_t)n, err));
+    for (uint64_t i = 0; i < n; i++) {
+        struct xm_slice text = {0};
+        uint32_t type = NORMAL;
+        XM_TRY(xm_gguf_next_text(&tokens, &text, err));
+        if (has_types)
+            XM_TRY(xm_gguf_u32_at(&types, i, &type, err));
+        const enum xm_status s =
+            add_token(t, text, (int32_t)i, type, own_are_special, err);
+        if (s != XM_OK) {
+            xm_error_prefix(err, "token %" PRIu64, i);
+            return s;
+        }
+    }
+    xm_added_tokens_sort(&t->added);
+    return XM_OK;
+}
+
+/* ---- merges -------------------------------------------------------------------------- */
+
+/* "a b"; a part may begin with a space, but nothing else of it is one. */
+static enum xm_status
+cut_merge(struct xm_slice merge, struct xm_slice *left, struct xm_slice *right,
+          struct xm_error *err)
+{
+    const char *space = merge.n > 1 ? memchr(merge.text + 1, ' ', merge.n - 1) : NULL;
+    if (!space)
+        return xm_fail(err, XM_INVALID, "expected two parts with a space between");
+    const size_t n = (size_t)(space - merge.text);
+    *left = xm_slice_of(merge.text, n);
+    *right = xm_slice_of(space + 1, merge.n - n - 1);
+    return XM_OK;
+}
+
+enum xm_status
+xm_gguf_load_merges(const struct xm_gguf *g, struct xm_bpe *bpe, struct xm_error *err)
+{
+    static const char key[] = "tokenizer.ggml.merges";
+    struct xm_gguf_values merges;
+    struct xm_strbuf joined = {0};
+    enum xm_status s = XM_OK;
+    XM_TRY(xm_gguf_need(g, key, err));
+    XM_TRY(xm_gguf_list(g, key, &merges, err));
+    if (merges.element != XM_STRING)
+        return xm_fail(err, XM_INVALID, "key '%s': expected texts, found values %s", key,
+                       xm_gguf_element_text(merges.element));
+    const uint64_t n = merges.n;
+    XM_TRY(xm_bpe_reserve_merges(bpe, (size_t)n, err));
+    for (uint64_t i = 0; s == XM_OK && i < n; i++) {
+        struct xm_slice text = {0}, left = {0}, right = {0};
+        s = xm_gguf_next_text(&merges, &text, err);
+        if (s == XM_OK)
+            s = cut_merge(text, &left, &right, err);
+        if (s == XM_OK)
+            s = xm_bpe_add_merge(bpe, left, right, (uint32_t)i, &joined, err);
+        if (s != XM_OK)
+            xm_error_prefix(err, "key '%s': merge %" PRIu64, key, i);
+    }
+    xm_strbuf_free(&joined);
+    return s;
+}
+
+/* ---- scores -------------------------------------------------------------------------- */
+
+struct scored {
+    float score;
+    uint32_t id;
+};
+
+static int
+compare_scores(const void *a, const void *b)
+{
+    const struct scored *x = a, *y = b;
+    return (x->score < y->score) - (x->score > y->score);
+}
+
+/* The best score has rank 0, equal ones have the same. */
+static void
+rank(struct scored *all, uint64_t n, uint32_t *ranks)
+{
+    uint32_t at = 0;
+    qsort(all, (size_t)n, sizeof(*all), compare_scores);
+    for (uint64_t i = 0; i < n; i++) {
+        if (i > 0 && all[i].score < all[i - 1].score)
+            at++;
+        ranks[all[i].id] = at;
+    }
+}
+
+static enum xm_status
+read_scores(const struct xm_gguf_values *scores, struct scored *all, struct xm_error *err)
+{
+    for (uint64_t i = 0; i < scores->n; i++) {
+        all[i].id = (uint32_t)i;
+        XM_TRY(xm_gguf_f32_at(scores, i, &all[i].score, err));
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_gguf_load_scores(const struct xm_gguf *g, struct xm_bpe *bpe, struct xm_error *err)
+{
+    static const char key[] = "tokenizer.ggml.scores";
+    struct xm_gguf_values tokens, scores;
+    bool is_there;
+    XM_TRY(xm_gguf_tokens(g, &tokens, err));
+    XM_TRY(xm_gguf_need(g, key, err));
+    XM_TRY(find_beside(g, key, tokens.n, &scores, &is_there, err));
+    const size_t n = (size_t)tokens.n;
+    struct scored *all = xm_malloc(n * sizeof(*all));
+    bpe->ranks = xm_malloc(n * sizeof(*bpe->ranks));
+    enum xm_status s = all && bpe->ranks
+                           ? read_scores(&scores, all, err)
+                           : xm_fail(err, XM_NO_MEMORY, "no memory for %zu scores", n);
+    if (s == XM_OK)
+        rank(all, n, bpe->ranks);
+    xm_free(all);
+    return s;
+}

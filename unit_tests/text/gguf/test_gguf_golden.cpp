@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text side of real models' files against what reference implementations make of the same
+// models: ids and texts of 260 strings, five conversations, ids that end a text, dimensions.
+#include "plugin/text/end_tokens.h"
+#include "plugin/text/json.h"
+#include "unit_tests/text/gguf/gguf_text_test.h"
+#include "unit_tests/text/golden.h"
+
+namespace
+{
+
+/* Lists of models with the same tokenizer are the same. */
+std::string
+golden_of(const gguf::model &m, const char *file)
+{
+    const std::string name = m.name;
+    return std::string(XM_MODELS_DIR "/") +
+           (name == "gemma4-e-tiny" ? "gemma4-moe-tiny" : name) + "/golden/" + file;
+}
+
+class GgufGolden : public testing::TestWithParam<gguf::model>
+{
+  protected:
+    gguf::reading file{gguf::model_file(GetParam())};
+    Tokenizer tokenizer = gguf::tokenizer_of(file);
+    std::vector<golden> items = read_golden(golden_of(GetParam(), "tokenizer.json"));
+
+    void SetUp() override
+    {
+        ASSERT_EQ(tokenizer.status, XM_OK) << tokenizer.err.text;
+        ASSERT_EQ(items.size(), 260u);
+    }
+    /* What stands around a text is the same whether it is normalized or not. */
+    ids with_special(const golden &g) const
+    {
+        ids all = g.with_special;
+        const size_t before = all.size() - g.plain.size();
+        all.resize(before);
+        all.insert(all.end(), g.unnormalized.begin(), g.unnormalized.end());
+        return all;
+    }
+};
+
+} // namespace
+
+TEST_P(GgufGolden, EncodesAsTheReference)
+{
+    for (const golden &g : items) {
+        EXPECT_EQ(tokenizer.encode(g.text), g.unnormalized) << g.text;
+        EXPECT_EQ(tokenizer.encode(g.text, true), with_special(g)) << g.text;
+    }
+}
+
+TEST_P(GgufGolden, DecodesAsTheReference)
+{
+    for (const golden &g : items) {
+        EXPECT_EQ(tokenizer.decode(g.plain), g.decoded);
+        EXPECT_EQ(tokenizer.decode(g.with_special, true), g.decoded_skip_special);
+    }
+}
+
+TEST_P(GgufGolden, AMegabyteInOneWordTakesNoMinute)
+{
+    EXPECT_GT(tokenizer.encode(std::string(1 << 20, 'x')).size(), 0u);
+    EXPECT_GT(tokenizer.encode(std::string(1 << 20, ' ')).size(), 0u);
+    EXPECT_GT(tokenizer.encode(std::string(1 << 20, '\n')).size(), 0u);
+    EXPECT_EQ(tokenizer.status, XM_OK);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GgufGolden, testing::ValuesIn(gguf::models),
+                         [](const testing::TestParamInfo<gguf::model> &row) {
+                             std::string name = row.param.name;
+                             for (char &c : name)
+                                 c = c == '-' ? '_' : c;
+                             return name;
+                         });
