@@ -69,7 +69,6 @@ TEST(InsteadOfAModel, TheSentenceSaysWhatTheFileIs)
 {
     const Folder folder("instead");
     const std::pair<const char *, std::string> files[] = {
-        {"a GGUF file", std::string("GGUF\3\0\0\0", 8)},
         {"text", "# A title\n\nand text\n"},
         {"JSON", "{\"model_type\": \"x\"}"},
         {"a zip archive", std::string("PK\3\4", 4)},
@@ -86,6 +85,10 @@ TEST(InsteadOfAModel, TheSentenceSaysWhatTheFileIs)
         EXPECT_EQ(o.err.find("well-formed"), std::string::npos) << o.err;
         EXPECT_EQ(count(o.err, folder / "model"), 1u) << o.err;
     }
+    folder.write("model", std::string("GGUF\3\0\0\0", 8));
+    EXPECT_NE(run({"info", folder / "model"}).err.find("tensors: expected 8 bytes"),
+              std::string::npos)
+        << "what begins as GGUF is read as GGUF";
     folder.write("model", "\xef\xbb\xbf \n<?xml version=\"1.0\"?><net");
     EXPECT_NE(run({"info", folder / "model"}).err.find("not XML: "), std::string::npos)
         << "what begins as XML is read as XML";
@@ -96,7 +99,9 @@ TEST(InsteadOfAModel, AFolderWithoutOneAndAPathWithoutAFileAreNamedOnce)
     const Folder folder("none");
     Outcome o = run({"info", folder.path});
     EXPECT_EQ(o.code, 3);
-    EXPECT_NE(o.err.find("holds no openvino_model.xml"), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("holds neither openvino_model.xml nor a .gguf file"),
+              std::string::npos)
+        << o.err;
     EXPECT_EQ(count(o.err, folder.path), 1u) << o.err;
     o = run({"info", folder / "missing.xml"});
     EXPECT_EQ(o.code, 3);

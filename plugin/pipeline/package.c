@@ -8,6 +8,7 @@
 /* The first that recognises a path reads it: those that look into files stand before those that
  * take any. */
 static const struct xm_package_reader *const readers[] = {
+    &xm_package_gguf,
     &xm_package_openvino,
 };
 
@@ -28,8 +29,8 @@ xm_package_open(const char *path, struct xm_package **out, struct xm_error *err)
     *out = NULL;
     if (!reader)
         return xm_fail(err, XM_NOT_FOUND,
-                       "the folder '%.300s' holds no openvino_model.xml: give the .xml "
-                       "itself, or export the model to OpenVINO IR",
+                       "the folder '%.250s' holds neither openvino_model.xml nor a .gguf "
+                       "file: give the file itself, or export the model to OpenVINO IR",
                        path);
     struct xm_package *p = xm_calloc(1, sizeof(*p));
     const size_t n = strlen(path) + 1;

@@ -86,6 +86,7 @@ enum xm_status xm_package_graph_of(const char *path, const char *weights,
                                    struct xm_graph **out, struct xm_error *err);
 
 /* The rows. */
+extern const struct xm_package_reader xm_package_gguf;
 extern const struct xm_package_reader xm_package_openvino;
 
 #ifdef __cplusplus

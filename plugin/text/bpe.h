@@ -61,7 +61,8 @@ enum xm_status xm_bpe_encode(const struct xm_bpe *bpe, struct xm_slice word,
                              struct xm_error *err);
 void xm_bpe_work_free(struct xm_bpe_work *work);
 
-/* Room for so many merges, once, and one of them; `bpe->vocab` has all tokens. `joined` is scratch. */
+/* Room for so many merges, once, and one of them; `bpe->vocab` has all tokens, `joined` is
+ * scratch. */
 enum xm_status xm_bpe_reserve_merges(struct xm_bpe *bpe, size_t n_merges,
                                      struct xm_error *err);
 enum xm_status xm_bpe_add_merge(struct xm_bpe *bpe, struct xm_slice left,

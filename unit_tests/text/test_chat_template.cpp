@@ -5,73 +5,12 @@
 #include <unistd.h>
 
 #include "functional_tests/common/folder.h"
-#include "plugin/text/chat_template.h"
-#include "plugin/text/json.h"
-#include "unit_tests/text/text_test.h"
+#include "unit_tests/text/chat_test.h"
 
 namespace
 {
 
-class Template
-{
-  public:
-    Template() = default;
-    Template(const Template &) = delete;
-    ~Template()
-    {
-        xm_chat_template_free(t);
-    }
-    std::string render(const std::string &messages, bool prompt, const char *extra = NULL)
-    {
-        struct xm_strbuf out = {};
-        err = {};
-        status = xm_chat_template_render(t, messages.c_str(), prompt, extra, &out, &err);
-        std::string text(xm_strbuf_text(&out), out.n);
-        xm_strbuf_free(&out);
-        return text;
-    }
-
-    struct xm_chat_template *t = nullptr;
-    struct xm_error err = {};
-    enum xm_status status = XM_OK;
-};
-
-std::string
-text_of(yyjson_val *value)
-{
-    return std::string(yyjson_get_str(value), yyjson_get_len(value));
-}
-
-ids
-ids_of(yyjson_val *array)
-{
-    ids result;
-    size_t i, n;
-    yyjson_val *item;
-    yyjson_arr_foreach(array, i, n, item)
-    {
-        result.push_back((int32_t)yyjson_get_int(item));
-    }
-    return result;
-}
-
-void
-check_conversation(Template &tmpl, Tokenizer &tokenizer, yyjson_val *conversation,
-                   const char *extra)
-{
-    char *messages = yyjson_val_write(yyjson_obj_get(conversation, "messages"), 0, NULL);
-    for (bool prompt : {false, true}) {
-        std::string text = tmpl.render(messages, prompt, extra);
-        EXPECT_EQ(tmpl.status, XM_OK) << tmpl.err.text;
-        const char *rendered = prompt ? "rendered_gen" : "rendered";
-        EXPECT_EQ(text, text_of(yyjson_obj_get(conversation, rendered)));
-        const char *tokens = prompt ? "ids_gen" : "ids";
-        EXPECT_EQ(tokenizer.encode(text), ids_of(yyjson_obj_get(conversation, tokens)));
-    }
-    free(messages);
-}
-
-/* The golden file also says which template and special tokens it was made with. */
+/* The golden file also says which special tokens it was made with. */
 void
 check_model(const std::string &name)
 {
@@ -80,21 +19,7 @@ check_model(const std::string &name)
     Tokenizer tokenizer = Tokenizer::file(folder + "/tokenizer.json");
     ASSERT_EQ(xm_chat_template_load(folder.c_str(), &tmpl.t, &tmpl.err), XM_OK)
         << tmpl.err.text;
-    yyjson_doc *doc = nullptr;
-    ASSERT_EQ(xm_json_read((folder + "/golden/chat.json").c_str(), &doc, &tmpl.err),
-              XM_OK);
-    yyjson_val *root = yyjson_doc_get_root(doc), *conversation;
-    yyjson_val *bos = yyjson_obj_get(root, "bos_token");
-    std::string extra =
-        yyjson_is_str(bos) ? "{\"bos_token\": \"" + text_of(bos) + "\"}" : "{}";
-    yyjson_val *all = yyjson_obj_get(root, "conversations");
-    EXPECT_EQ(yyjson_arr_size(all), 5u);
-    size_t i, n;
-    yyjson_arr_foreach(all, i, n, conversation)
-    {
-        check_conversation(tmpl, tokenizer, conversation, extra.c_str());
-    }
-    yyjson_doc_free(doc);
+    check_conversations(tmpl, tokenizer, folder + "/golden/chat.json", true);
 }
 
 const char *const hello = R"([{"role":"user","content":"hi"}])";

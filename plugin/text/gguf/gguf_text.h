@@ -3,9 +3,10 @@
  * The text side of a GGUF file: what its keys "tokenizer.…", "general.…" and those of its
  * architecture say of texts, as the same objects that other formats have files for.
  *
- *     tokenizer.ggml.model    gpt2    bytes as characters, cut by patterns (tokenizer.ggml.pre), merges
- *                             llama   U+0020 as U+2581, whole texts, pieces merge by their scores
- *                             gemma4  U+0020 as U+2581, cut at newlines, merges
+ *     tokenizer.ggml.model
+ *         gpt2    bytes as characters, cut by patterns (tokenizer.ggml.pre), merges
+ *         llama   U+0020 as U+2581, whole texts, pieces merge by their scores
+ *         gemma4  U+0020 as U+2581, cut at newlines, merges
  *
  * No text is normalized: the keys do not say how, and what made the files does not. Nothing is
  * kept of the file but copies. Sentences begin with a key: the caller puts the file before.

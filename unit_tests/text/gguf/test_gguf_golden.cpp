@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text side of real models' files against what reference implementations make of the same
 // models: ids and texts of 260 strings, five conversations, ids that end a text, dimensions.
+#include <map>
+
 #include "plugin/text/end_tokens.h"
-#include "plugin/text/json.h"
+#include "unit_tests/text/chat_test.h"
 #include "unit_tests/text/gguf/gguf_text_test.h"
 #include "unit_tests/text/golden.h"
 
@@ -65,6 +67,40 @@ TEST_P(GgufGolden, AMegabyteInOneWordTakesNoMinute)
     EXPECT_GT(tokenizer.encode(std::string(1 << 20, ' ')).size(), 0u);
     EXPECT_GT(tokenizer.encode(std::string(1 << 20, '\n')).size(), 0u);
     EXPECT_EQ(tokenizer.status, XM_OK);
+}
+
+TEST_P(GgufGolden, TheChatTemplateMakesWhatTheReferenceMakes)
+{
+    Template tmpl;
+    ASSERT_EQ(xm_gguf_chat_template(file.g, &tmpl.t, &tmpl.err), XM_OK) << tmpl.err.text;
+    check_conversations(tmpl, tokenizer, golden_of(GetParam(), "chat.json"), false);
+}
+
+TEST_P(GgufGolden, TextsEndWhereTheModelsConfigurationSays)
+{
+    const std::map<std::string, ids> ends = {
+        {"qwen3moe-tiny", {1502, 1500}},
+        {"gpt-oss-tiny", {1452, 1451, 1458}}, /* not <|end|>, which ends a message */
+        {"gemma4-moe-tiny", {1, 9}},
+        {"gemma4-e-tiny", {1, 9}},
+    };
+    xm_generation_config c;
+    xm_error err = {};
+    ASSERT_EQ(xm_gguf_generation(file.g, &c, &err), XM_OK) << err.text;
+    EXPECT_EQ(c.sampling.temperature, 0.0f) << "nothing is recommended";
+    EXPECT_EQ(c.n_eos, 1u);
+    xm_generation_config_add_ends(&c, tokenizer.t);
+    EXPECT_EQ(ids(c.eos, c.eos + c.n_eos), ends.at(GetParam().name));
+}
+
+TEST_P(GgufGolden, ThereIsARowForEachTokenThatIsUsed)
+{
+    const std::map<std::string, size_t> tokens = {{"qwen3moe-tiny", 1505},
+                                                  {"gpt-oss-tiny", 1459},
+                                                  {"gemma4-moe-tiny", 1803},
+                                                  {"gemma4-e-tiny", 1803}};
+    EXPECT_EQ(xm_tokenizer_vocab_size(tokenizer.t), tokens.at(GetParam().name));
+    EXPECT_STREQ(xm_tokenizer_kind(tokenizer.t), "BPE");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GgufGolden, testing::ValuesIn(gguf::models),

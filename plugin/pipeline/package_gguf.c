@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A GGUF file, which has all of a model in it: any part where it is split, or a folder with one
+ * model of this kind. What is opened is closed again behind each part that is read: a file's keys
+ * are views of its mapping, and reading them costs milliseconds.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plugin/pipeline/package.h"
+#include "plugin/text/gguf/gguf_text.h"
+
+enum { NAME_BYTES = 256 }; /* of a file in a folder, with its NUL */
+
+static const char ending[] = ".gguf";
+
+/* ---- which file ---------------------------------------------------------------------- */
+
+/* Of the models in a folder the two whose names come first, and of each its first file. */
+struct candidates {
+    char names[2][NAME_BYTES];
+    size_t n;
+};
+
+/* What stays of a name without ".gguf" and, of a part, "-00001-of-00003": parts of a model agree
+ * in it. */
+static size_t
+model_bytes(const char *name)
+{
+    static const char pattern[] = "-ddddd-of-ddddd";
+    const size_t n = strlen(name) - (sizeof(ending) - 1), part = sizeof(pattern) - 1;
+    if (n < part)
+        return n;
+    const char *at = name + n - part;
+    for (size_t i = 0; i < part; i++)
+        if (pattern[i] == 'd' ? at[i] < '0' || at[i] > '9' : at[i] != pattern[i])
+            return n;
+    return n - part;
+}
+
+/* Projectors of pictures lie beside models, and are none. */
+static bool
+is_model_name(const char *name)
+{
+    const size_t n = strlen(name), e = sizeof(ending) - 1;
+    return n > e && n < NAME_BYTES && strcmp(name + n - e, ending) == 0 &&
+           !strstr(name, "mmproj");
+}
+
+static bool
+is_same_model(const char *a, const char *b)
+{
+    const size_t n = model_bytes(a);
+    return n == model_bytes(b) && memcmp(a, b, n) == 0;
+}
+
+static void
+add_candidate(struct candidates *c, const char *name)
+{
+    size_t at = 0;
+    while (at < c->n && !is_same_model(c->names[at], name) &&
+           strcmp(c->names[at], name) < 0)
+        at++;
+    if (at == XM_ARRAY_LEN(c->names))
+        return;
+    if (at < c->n && is_same_model(c->names[at], name)) {
+        if (strcmp(name, c->names[at]) < 0)
+            memcpy(c->names[at], name, strlen(name) + 1);
+        return;
+    }
+    for (size_t i = XM_ARRAY_LEN(c->names) - 1; i > at; i--)
+        memcpy(c->names[i], c->names[i - 1], NAME_BYTES);
+    memcpy(c->names[at], name, strlen(name) + 1);
+    c->n += c->n < XM_ARRAY_LEN(c->names);
+}
+
+static void
+find_candidates(const char *folder, struct candidates *out)
+{
+    DIR *d = opendir(folder);
+    *out = (struct candidates){0};
+    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d))
+        if (is_model_name(e->d_name))
+            add_candidate(out, e->d_name);
+    if (d)
+        closedir(d);
+}
+
+static bool
+is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The file that the path means; the caller frees it. */
+static enum xm_status
+find_file(const char *path, struct xm_strbuf *out, struct xm_error *err)
+{
+    struct candidates c;
+    xm_strbuf_add(out, path);
+    if (is_folder(path)) {
+        find_candidates(path, &c);
+        if (c.n > 1)
+            return xm_fail(err, XM_INVALID,
+                           "the folder '%.150s' holds more than one model, '%.80s' and "
+                           "'%.80s': give the file",
+                           path, c.names[0], c.names[1]);
+        if (c.n == 0)
+            return xm_fail(err, XM_NOT_FOUND, "the folder '%.300s' holds no .gguf file",
+                           path);
+        xm_strbuf_printf(out, "/%s", c.names[0]);
+    }
+    return xm_strbuf_ok(out) ? XM_OK
+                             : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+}
+
+static bool
+begins_as_gguf(const char *path)
+{
+    char magic[4];
+    struct stat st;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    FILE *f = fopen(path, "rb");
+    const bool is_one = f && fread(magic, 1, sizeof(magic), f) == sizeof(magic) &&
+                        memcmp(magic, "GGUF", sizeof(magic)) == 0;
+    if (f)
+        fclose(f);
+    return is_one;
+}
+
+static bool
+recognises(const char *path)
+{
+    struct candidates c;
+    if (!is_folder(path))
+        return begins_as_gguf(path);
+    find_candidates(path, &c);
+    return c.n > 0 &&
+           !xm_package_openvino.recognises(path); /* which says what it means */
+}
+
+/* ---- what it holds ------------------------------------------------------------------- */
+
+/* Gives the open file to `read`, and says which one it is where that fails. */
+static enum xm_status
+with_file(struct xm_package *p,
+          enum xm_status (*read)(const struct xm_gguf *g, struct xm_package *p,
+                                 struct xm_error *err),
+          struct xm_error *err)
+{
+    struct xm_strbuf file = {0};
+    struct xm_gguf *g = NULL;
+    struct xm_error why = {0};
+    enum xm_status s = find_file(p->path, &file, err);
+    if (s == XM_OK)
+        s = xm_gguf_open(xm_strbuf_text(&file), &g, err);
+    if (s == XM_OK) {
+        s = read(g, p, &why);
+        if (s != XM_OK)
+            xm_fail(err, s, "'%.200s': %s", xm_strbuf_text(&file), why.text);
+    }
+    xm_gguf_close(g);
+    xm_strbuf_free(&file);
+    return s;
+}
+
+static enum xm_status
+load_tokenizer(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err)
+{
+    return xm_gguf_tokenizer(g, &p->tokenizer, err);
+}
+
+static enum xm_status
+load_chat_template(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err)
+{
+    return xm_gguf_chat_template(g, &p->chat_template, err);
+}
+
+static enum xm_status
+load_generation(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err)
+{
+    return xm_gguf_generation(g, &p->generation, err);
+}
+
+static enum xm_status
+load_facts(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err)
+{
+    (void)err;
+    xm_gguf_facts(g, &p->facts);
+    return XM_OK;
+}
+
+static enum xm_status
+read_tokenizer(struct xm_package *p, struct xm_error *err)
+{
+    return with_file(p, load_tokenizer, err);
+}
+
+static enum xm_status
+read_chat_template(struct xm_package *p, struct xm_error *err)
+{
+    return with_file(p, load_chat_template, err);
+}
+
+static enum xm_status
+read_generation(struct xm_package *p, struct xm_error *err)
+{
+    return with_file(p, load_generation, err);
+}
+
+static enum xm_status
+read_facts(struct xm_package *p, struct xm_error *err)
+{
+    return with_file(p, load_facts, err);
+}
+
+static enum xm_status
+read_graph(const char *path, const char *weights, struct xm_graph **out,
+           struct xm_error *err)
+{
+    struct xm_strbuf file = {0};
+    struct xm_gguf *g = NULL;
+    *out = NULL;
+    enum xm_status s = find_file(path, &file, err);
+    if (s == XM_OK && weights && weights[0])
+        s = xm_fail(err, XM_INVALID,
+                    "'%.200s' has its weights in it: the file '%.200s' is not for it",
+                    xm_strbuf_text(&file), weights);
+    if (s == XM_OK)
+        s = xm_gguf_open(xm_strbuf_text(&file), &g, err);
+    if (s == XM_OK)
+        s = xm_fail(err, XM_UNSUPPORTED,
+                    "%.300s: a model in a GGUF file is read for its texts only",
+                    xm_strbuf_text(&file));
+    xm_gguf_close(g);
+    xm_strbuf_free(&file);
+    return s;
+}
+
+/* Of all parts. */
+static uint64_t
+file_bytes(const char *path)
+{
+    struct xm_strbuf file = {0};
+    struct xm_gguf *g = NULL;
+    uint64_t bytes = 0;
+    if (find_file(path, &file, NULL) == XM_OK &&
+        xm_gguf_open(xm_strbuf_text(&file), &g, NULL) == XM_OK)
+        for (uint64_t i = 0; i < g->n_parts; i++)
+            bytes += g->parts[i].n_bytes;
+    xm_gguf_close(g);
+    xm_strbuf_free(&file);
+    return bytes;
+}
+
+const struct xm_package_reader xm_package_gguf = {
+    .name = "GGUF",
+    .tokenizer = "the tokenizer in the GGUF file",
+    .recognises = recognises,
+    .read_graph = read_graph,
+    .read_part = {[XM_PACKAGE_TOKENIZER] = read_tokenizer,
+                  [XM_PACKAGE_CHAT_TEMPLATE] = read_chat_template,
+                  [XM_PACKAGE_GENERATION] = read_generation,
+                  [XM_PACKAGE_FACTS] = read_facts},
+    .file_bytes = file_bytes,
+};
