@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "plugin/models/gguf_graph.h"
 #include "plugin/pipeline/package.h"
 #include "plugin/text/gguf/gguf_text.h"
 
@@ -233,9 +234,7 @@ read_graph(const char *path, const char *weights, struct xm_graph **out,
     if (s == XM_OK)
         s = xm_gguf_open(xm_strbuf_text(&file), &g, err);
     if (s == XM_OK)
-        s = xm_fail(err, XM_UNSUPPORTED,
-                    "%.300s: a model in a GGUF file is read for its texts only",
-                    xm_strbuf_text(&file));
+        s = xm_gguf_graph(g, xm_strbuf_text(&file), out, err);
     xm_gguf_close(g);
     xm_strbuf_free(&file);
     return s;
