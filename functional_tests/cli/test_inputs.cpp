@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
@@ -162,27 +163,72 @@ TEST(Experts, SaySoWhereThePassesThatTakeThemWereLeftOut)
     EXPECT_NE(o.err.find("were left out (XM_SKIP"), std::string::npos) << o.err;
 }
 
-TEST(MakeModel, TellsItsDefaultsAndKeepsThem)
+/* The row of --list, and the model that is made of it. */
+TEST(MakeModel, TellsItsSizesAndKeepsThem)
 {
     const Folder folder("defaults");
-    const std::string help = run({"make-model", "--help"}).out;
+    std::istringstream list(run({"make-model", "--list"}).out);
+    std::string line, name, graph;
+    double layers, hidden, experts, top_k, width, vocabulary;
     ASSERT_EQ(run({"make-model", "-o", folder / "m"}).code, 0);
     const Json config(read_file(folder / "m/config.json"));
-    const std::pair<const char *, const char *> options[] = {
-        {"hidden size (", "/hidden_size"},
-        {"decoder layers (", "/num_hidden_layers"},
-        {"experts of a layer (", "/num_experts"},
-        {"experts of a token (", "/num_experts_per_tok"},
-        {"width of an expert (", "/moe_intermediate_size"},
-        {"query heads (", "/num_attention_heads"},
-        {"key and value heads (", "/num_key_value_heads"},
-        {"size of a head (", "/head_dim"},
-        {"at least 258 (", "/vocab_size"},
-    };
-    for (const auto &[text, key] : options) {
-        const std::string said = text + std::to_string((int)config.number(key)) + ")";
-        EXPECT_NE(help.find(said), std::string::npos) << said;
+    std::getline(list, line);
+    list >> name >> graph >> layers >> hidden >> experts >> top_k >> width >> vocabulary;
+    EXPECT_EQ(name, "qwen3moe");
+    EXPECT_EQ(layers, config.number("/num_hidden_layers"));
+    EXPECT_EQ(hidden, config.number("/hidden_size"));
+    EXPECT_EQ(experts, config.number("/num_experts"));
+    EXPECT_EQ(top_k, config.number("/num_experts_per_tok"));
+    EXPECT_EQ(width, config.number("/moe_intermediate_size"));
+    EXPECT_EQ(vocabulary, config.number("/vocab_size"));
+}
+
+/* Every small model of the list in both formats: it compiles to fused experts wherever it has
+ * experts, and writes something. */
+TEST(MakeModel, MakesEachArchitectureAsIrAndGguf)
+{
+    const Folder folder("architectures");
+    std::istringstream list(run({"make-model", "--list"}).out);
+    std::string line;
+    std::getline(list, line);
+    int n_made = 0;
+    while (std::getline(list, line)) {
+        std::istringstream row(line);
+        std::string name, graph;
+        int layers, hidden, experts;
+        row >> name >> graph >> layers >> hidden >> experts;
+        if (hidden > 256)
+            continue;
+        n_made++;
+        for (const char *ending : {"", ".gguf"}) {
+            const std::string path = folder / (name + ending);
+            SCOPED_TRACE(path);
+            Outcome o = run({"make-model", "--arch", name, "-o", path});
+            ASSERT_EQ(o.code, 0) << o.err;
+            o = run({"info", "-v", path});
+            EXPECT_EQ(o.code, 0) << o.err;
+            EXPECT_EQ(contains(o.out, "moe_3gemm_fused_compressed"), experts > 0);
+            o = run({"generate", "-m", path, "-d", "REFERENCE", "-p", "ab", "-n", "2",
+                     "--ignore-eos"});
+            EXPECT_EQ(o.code, 0) << o.err;
+        }
     }
+    EXPECT_GE(n_made, 10);
+}
+
+/* The same seed makes the same file, another seed another. */
+TEST(MakeModel, IsTheSameForTheSameSeed)
+{
+    const Folder folder("seeds");
+    for (const char *ending : {"a", "b", "c"})
+        ASSERT_EQ(run({"make-model", "--arch", "gpt-oss", "--weights", "mxfp4", "--seed",
+                       *ending == 'c' ? "2" : "1", "-o",
+                       folder / (std::string(ending) + ".gguf")})
+                      .code,
+                  0);
+    EXPECT_EQ(read_file(folder / "a.gguf"), read_file(folder / "b.gguf"));
+    EXPECT_NE(read_file(folder / "a.gguf"), read_file(folder / "c.gguf"));
+    EXPECT_EQ(run({"make-model", "-o", folder / "a.gguf"}).code, 2) << "it is there";
 }
 
 /* The XML cannot be written where a folder stands; by then the weights are. */

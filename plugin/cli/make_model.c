@@ -6,38 +6,46 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/progress.h"
 #include "plugin/writers/synthetic.h"
 
 struct args {
-    const char *arch, *weights, *form, *folder;
-    uint64_t hidden, layers, experts, top_k, moe_intermediate;
-    uint64_t heads, kv_heads, head_dim, vocabulary, group, seed;
-    bool blank, force;
+    const char *arch, *format, *weights, *form, *path;
+    uint64_t hidden, layers, intermediate, experts, top_k, moe_intermediate;
+    uint64_t heads, kv_heads, head_dim, vocabulary, window, group, seed;
+    bool blank, force, list;
 };
+
+/* What was not given: the preset's own. */
+static const uint64_t not_given = UINT64_MAX;
 
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
-    { 'o', "output",           XM_CLI_TEXT,  AT(folder),           "DIR",  "folder to write; needed" },
-    { 0,   "arch",             XM_CLI_TEXT,  AT(arch),             "NAME", "layer pattern: qwen3moe (default, the only one)" },
-    { 0,   "hidden",           XM_CLI_COUNT, AT(hidden),           "H",    "hidden size (256)" },
-    { 0,   "layers",           XM_CLI_COUNT, AT(layers),           "L",    "decoder layers (2)" },
-    { 0,   "experts",          XM_CLI_COUNT, AT(experts),          "E",    "experts of a layer (16)" },
-    { 0,   "top-k",            XM_CLI_COUNT, AT(top_k),            "K",    "experts of a token (4)" },
-    { 0,   "moe-intermediate", XM_CLI_COUNT, AT(moe_intermediate), "I",    "width of an expert (256)" },
-    { 0,   "heads",            XM_CLI_COUNT, AT(heads),            "N",    "query heads (8)" },
-    { 0,   "kv-heads",         XM_CLI_COUNT, AT(kv_heads),         "N",    "key and value heads (2)" },
-    { 0,   "head-dim",         XM_CLI_COUNT, AT(head_dim),         "D",    "size of a head (64)" },
-    { 0,   "vocab",            XM_CLI_COUNT, AT(vocabulary),       "V",    "vocabulary, at least 258 (1024)" },
-    { 0,   "weights",          XM_CLI_TEXT,  AT(weights),          "TYPE", "u4 (default), i4, u8, i8 or f16" },
-    { 0,   "group",            XM_CLI_WHOLE, AT(group),            "G",    "columns a scale; 0: one scale a row (64)" },
-    { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "expert block: exporter (default), or r1 (4-D, older exporters)" },
+    { 'o', "output",           XM_CLI_TEXT,  AT(path),             "PATH", "folder to write, or a file that ends in .gguf; needed" },
+    { 0,   "arch",             XM_CLI_TEXT,  AT(arch),             "NAME", "a small model of an architecture, or one with a model's sizes; see --list (qwen3moe)" },
+    { 'l', "list",             XM_CLI_FLAG,  AT(list),             NULL,   "the names that --arch knows, with their sizes" },
+    { 0,   "format",           XM_CLI_TEXT,  AT(format),           "NAME", "ir (default) or gguf" },
+    { 0,   "weights",          XM_CLI_TEXT,  AT(weights),          "TYPE", "ir: u4 (default), i4, u8, i8, f16, bf16, f32; gguf: q4_k (default), another block format, f16, bf16, f32" },
+    { 0,   "hidden",           XM_CLI_COUNT, AT(hidden),           "H",    "hidden size; this and all below: as the preset" },
+    { 0,   "layers",           XM_CLI_COUNT, AT(layers),           "L",    "decoder layers" },
+    { 0,   "intermediate",     XM_CLI_COUNT, AT(intermediate),     "I",    "width of a dense feed-forward" },
+    { 0,   "experts",          XM_CLI_COUNT, AT(experts),          "E",    "experts of a layer" },
+    { 0,   "top-k",            XM_CLI_COUNT, AT(top_k),            "K",    "experts of a token" },
+    { 0,   "moe-intermediate", XM_CLI_COUNT, AT(moe_intermediate), "I",    "width of an expert" },
+    { 0,   "heads",            XM_CLI_COUNT, AT(heads),            "N",    "query heads" },
+    { 0,   "kv-heads",         XM_CLI_COUNT, AT(kv_heads),         "N",    "key and value heads" },
+    { 0,   "head-dim",         XM_CLI_COUNT, AT(head_dim),         "D",    "size of a head" },
+    { 0,   "window",           XM_CLI_COUNT, AT(window),           "N",    "positions that windowed layers see" },
+    { 0,   "vocab",            XM_CLI_COUNT, AT(vocabulary),       "V",    "vocabulary, at least 258" },
+    { 0,   "group",            XM_CLI_WHOLE, AT(group),            "G",    "ir: columns a scale; 0: one scale a row (up to 64, as rows allow)" },
+    { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "ir: expert block: exporter (default), or r1 (4-D, older exporters)" },
     { 0,   "seed",             XM_CLI_WHOLE, AT(seed),             "S",    "of the random weights (1)" },
     { 0,   "blank",            XM_CLI_FLAG,  AT(blank),            NULL,   "no weights: a file with holes, enough for 'xemoe plan'" },
-    { 0,   "force",            XM_CLI_FLAG,  AT(force),            NULL,   "also into a folder that is not empty" },
+    { 0,   "force",            XM_CLI_FLAG,  AT(force),            NULL,   "also where there is something already" },
 };
 #undef AT
 /* clang-format on */
@@ -45,62 +53,99 @@ static const struct xm_cli_option options[] = {
 static void
 set_defaults(struct args *a)
 {
-    struct xm_synthetic m;
-    xm_synthetic_init(&m);
-    *a = (struct args){.arch = "qwen3moe",
-                       .weights = "u4",
-                       .form = "exporter",
-                       .hidden = m.hidden,
-                       .layers = m.layers,
-                       .experts = m.experts,
-                       .top_k = m.top_k,
-                       .moe_intermediate = m.moe_intermediate,
-                       .heads = m.heads,
-                       .kv_heads = m.kv_heads,
-                       .head_dim = m.head_dim,
-                       .vocabulary = m.vocabulary,
-                       .group = m.group,
-                       .seed = m.seed};
+    *a = (struct args){.arch = "qwen3moe", .form = "exporter", .seed = 1};
+    a->hidden = a->layers = a->intermediate = a->experts = a->top_k = not_given;
+    a->moe_intermediate = a->heads = a->kv_heads = a->head_dim = not_given;
+    a->vocabulary = a->window = a->group = not_given;
 }
 
-/* Into the writer's struct; numbers that its members cannot hold are refused. */
+static void
+list_presets(void)
+{
+    const struct xm_preset *p;
+    printf("%-16s %-9s %6s %6s %7s %5s %6s %10s\n", "name", "graph", "layers", "hidden",
+           "experts", "top-k", "width", "vocabulary");
+    for (size_t i = 0; (p = xm_preset_at(i)) != NULL; i++)
+        printf("%-16s %-9s %6" PRIu32 " %6" PRIu32 " %7" PRIu32 " %5" PRIu32 " %6" PRIu32
+               " %10" PRIu32 "\n",
+               p->name, p->arch, p->layers, p->hidden, p->experts, p->top_k,
+               p->experts ? p->expert_ffn : p->ffn, p->vocabulary);
+}
+
+/* The preset with the sizes that were given; what its members cannot hold is refused. */
 static int
-fill(const struct args *a, struct xm_synthetic *m)
+fill_sizes(const struct args *a, struct xm_preset *p)
 {
     const struct {
         const char *name;
         uint64_t value;
         uint32_t *out;
     } numbers[] = {
-        {"--hidden", a->hidden, &m->hidden},
-        {"--layers", a->layers, &m->layers},
-        {"--experts", a->experts, &m->experts},
-        {"--top-k", a->top_k, &m->top_k},
-        {"--moe-intermediate", a->moe_intermediate, &m->moe_intermediate},
-        {"--heads", a->heads, &m->heads},
-        {"--kv-heads", a->kv_heads, &m->kv_heads},
-        {"--head-dim", a->head_dim, &m->head_dim},
-        {"--vocab", a->vocabulary, &m->vocabulary},
-        {"--group", a->group, &m->group},
+        {"--hidden", a->hidden, &p->hidden},
+        {"--layers", a->layers, &p->layers},
+        {"--intermediate", a->intermediate, &p->ffn},
+        {"--experts", a->experts, &p->experts},
+        {"--top-k", a->top_k, &p->top_k},
+        {"--moe-intermediate", a->moe_intermediate, &p->expert_ffn},
+        {"--heads", a->heads, &p->heads},
+        {"--kv-heads", a->kv_heads, &p->kv_heads},
+        {"--head-dim", a->head_dim, &p->head_dim},
+        {"--window", a->window, &p->window},
+        {"--vocab", a->vocabulary, &p->vocabulary},
     };
-    struct xm_error err = {0};
+    const struct xm_preset *preset = xm_preset_find(a->arch);
+    if (!preset)
+        return xm_cli_usage("--arch is '%s', which is none of those that 'xemoe "
+                            "make-model --list' prints",
+                            a->arch);
+    *p = *preset;
     for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
+        if (numbers[i].value == not_given)
+            continue;
         if (numbers[i].value > 1u << 20)
             return xm_cli_usage("%s is %" PRIu64 ", at most %u", numbers[i].name,
                                 numbers[i].value, 1u << 20);
         *numbers[i].out = (uint32_t)numbers[i].value;
     }
-    if (strcmp(a->arch, "qwen3moe") != 0)
-        return xm_cli_usage("--arch is '%s', expected qwen3moe", a->arch);
+    return XM_EXIT_OK;
+}
+
+static bool
+ends_in_gguf(const char *path)
+{
+    const size_t n = strlen(path), e = sizeof(XM_SYNTHETIC_GGUF_ENDING) - 1;
+    return n > e && strcmp(path + n - e, XM_SYNTHETIC_GGUF_ENDING) == 0;
+}
+
+static int
+fill(const struct args *a, struct xm_synthetic *m)
+{
+    struct xm_error err = {0};
+    const bool is_file = a->path && ends_in_gguf(a->path);
+    const char *format = a->format ? a->format : is_file ? "gguf" : "ir";
+    xm_synthetic_init(m);
+    int code = fill_sizes(a, &m->sizes);
+    if (code != XM_EXIT_OK)
+        return code;
+    if (strcmp(format, "ir") != 0 && strcmp(format, "gguf") != 0)
+        return xm_cli_usage("--format is '%s', expected ir or gguf", format);
+    m->format = strcmp(format, "ir") == 0 ? XM_SYNTHETIC_IR : XM_SYNTHETIC_GGUF;
+    if (is_file && m->format == XM_SYNTHETIC_IR)
+        return xm_cli_usage("an IR is a folder, and '%s' ends as a GGUF file", a->path);
     if (strcmp(a->form, "exporter") != 0 && strcmp(a->form, "r1") != 0)
         return xm_cli_usage("--form is '%s', expected exporter or r1", a->form);
     m->r1 = strcmp(a->form, "r1") == 0;
-    m->weights = xm_element_parse(a->weights);
     m->seed = a->seed;
     m->blank = a->blank;
-    if (m->weights == XM_ELEMENT_COUNT)
-        return xm_cli_usage("--weights is '%s', expected u4, i4, u8, i8 or f16",
-                            a->weights);
+    const char *weights = a->weights                     ? a->weights
+                          : m->format == XM_SYNTHETIC_IR ? "u4"
+                                                         : "q4_k";
+    if (xm_synthetic_set_weights(m, weights, &err) != XM_OK)
+        return xm_cli_usage("--weights: %s", err.text);
+    if (a->group != not_given && a->group > UINT32_MAX)
+        return xm_cli_usage("--group is %" PRIu64 ", at most %" PRIu32, a->group,
+                            UINT32_MAX);
+    m->group = a->group == not_given ? xm_synthetic_common_group(m) : (uint32_t)a->group;
     return xm_synthetic_check(m, &err) == XM_OK ? XM_EXIT_OK
                                                 : xm_cli_usage("%s", err.text);
 }
@@ -117,11 +162,16 @@ is_leftover(const char *name)
 
 /* A model of hundreds of gigabytes may lie where somebody mistypes a folder. */
 static int
-check_folder(const struct args *a)
+check_path(const struct args *a)
 {
-    if (!a->folder)
-        return xm_cli_usage("where to? Give -o DIR");
-    DIR *folder = a->force ? NULL : opendir(a->folder);
+    if (!a->path)
+        return xm_cli_usage("where to? Give -o PATH");
+    if (ends_in_gguf(a->path) && !a->force && access(a->path, F_OK) == 0)
+        return xm_cli_usage(
+            "%s is there already: choose another name, or give --force to "
+            "replace it",
+            a->path);
+    DIR *folder = a->force ? NULL : opendir(a->path);
     const struct dirent *entry = folder ? readdir(folder) : NULL;
     while (entry && is_leftover(entry->d_name))
         entry = readdir(folder);
@@ -129,7 +179,7 @@ check_folder(const struct args *a)
     if (entry)
         code = xm_cli_usage("the folder %s is not empty: choose another, or give --force "
                             "to replace a model in it",
-                            a->folder);
+                            a->path);
     if (folder)
         closedir(folder);
     return code;
@@ -156,12 +206,11 @@ int
 xm_cli_make_model(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe make-model -o DIR [options]",
+        .usage = "xemoe make-model -o PATH [options]",
         .about =
-            "Writes a synthetic Mixture-of-Experts model as OpenVINO IR, with random "
-            "weights\n"
-            "and a tokenizer for which each byte of a text is a token. Memory does not "
-            "grow with\n"
+            "Writes a synthetic model as OpenVINO IR or GGUF, with random weights and a\n"
+            "tokenizer for which each byte of a text is a token. Memory does not grow "
+            "with\n"
             "the model.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
@@ -174,17 +223,21 @@ xm_cli_make_model(int argc, char **argv)
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;
+    if (a.list) {
+        list_presets();
+        return xm_cli_flush();
+    }
     code = fill(&a, &m);
     if (code == XM_EXIT_OK)
-        code = check_folder(&a);
+        code = check_path(&a);
     if (code != XM_EXIT_OK)
         return code;
-    struct progress progress = {.folder = a.folder, .blank = a.blank};
-    enum xm_status s = xm_synthetic_write(&m, a.folder, show_progress, &progress, &err);
+    struct progress progress = {.folder = a.path, .blank = a.blank};
+    enum xm_status s = xm_synthetic_write(&m, a.path, show_progress, &progress, &err);
     xm_progress_clear();
     if (s != XM_OK)
         return xm_cli_failed(&err);
-    printf("%s: about %" PRIu64 " MiB of weights\n", a.folder,
+    printf("%s: about %" PRIu64 " MiB of weights\n", a.path,
            xm_synthetic_bytes(&m) >> 20);
     return xm_cli_flush();
 }

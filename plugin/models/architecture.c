@@ -8,6 +8,8 @@
 
 #include "plugin/models/decoder.h"
 
+_Static_assert(XM_TENSORS <= 64, "sets of tensors are 64 bits");
+
 enum size {
 #define SIZE(id, text, value) SIZE_##id,
 #include "plugin/models/sizes.def"
@@ -157,7 +159,7 @@ size_of(const struct xm_decoder *d, const struct xm_decoder_layer *l, int size)
 }
 
 void
-xm_decoder_dims(const struct xm_decoder *d, enum xm_tensor t, uint32_t layer,
+xm_decoder_dims(const struct xm_decoder *d, enum xm_decoder_tensor t, uint32_t layer,
                 uint64_t dim[3])
 {
     const struct xm_decoder_layer *l = &d->layer[layer < d->n_layers ? layer : 0];
@@ -166,12 +168,37 @@ xm_decoder_dims(const struct xm_decoder *d, enum xm_tensor t, uint32_t layer,
 }
 
 void
-xm_decoder_tensor_name(enum xm_tensor t, uint32_t layer, char name[64])
+xm_decoder_tensor_name(enum xm_decoder_tensor t, uint32_t layer, char name[64])
 {
     if (xm_tensor_infos[t].is_of_layer)
         snprintf(name, 64, "blk.%" PRIu32 ".%s", layer, xm_tensor_infos[t].name);
     else
         snprintf(name, 64, "%s", xm_tensor_infos[t].name);
+}
+
+/* ---- layers that read another's keys --------------------------------------------------- */
+
+enum xm_status
+xm_decoder_share_keys(struct xm_decoder *d, uint32_t n_shared, struct xm_error *err)
+{
+    uint32_t last[XM_ATTENTION_KINDS] = {UINT32_MAX, UINT32_MAX};
+    if (n_shared >= d->n_layers)
+        return xm_fail(err, XM_INVALID,
+                       "%" PRIu32 " of %" PRIu32
+                       " layers share keys, expected fewer than all",
+                       n_shared, d->n_layers);
+    for (uint32_t i = 0; i < d->n_layers; i++) {
+        struct xm_decoder_layer *l = &d->layer[i];
+        if (i < d->n_layers - n_shared)
+            last[l->kind] = i;
+        if (last[l->kind] == UINT32_MAX)
+            return xm_fail(err, XM_INVALID,
+                           "layer %" PRIu32
+                           " shares the keys of a layer of its kind, and there is none",
+                           i);
+        l->kv_layer = last[l->kind];
+    }
+    return XM_OK;
 }
 
 /* ---- what no decoder has ------------------------------------------------------------- */

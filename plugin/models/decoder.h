@@ -21,12 +21,11 @@
 extern "C" {
 #endif
 
-enum xm_tensor {
+enum xm_decoder_tensor {
 #define TENSOR(id, scope, name, kind, rank, n0, n1, n2) XM_TENSOR_##id,
 #include "plugin/models/tensors.def"
     XM_TENSORS
 };
-_Static_assert(XM_TENSORS <= 64, "sets of tensors are 64 bits");
 
 enum xm_tensor_kind { XM_TENSOR_VECTOR, XM_TENSOR_MATRIX, XM_TENSOR_TABLE };
 
@@ -140,6 +139,11 @@ struct xm_decoder {
     struct xm_decoder_layer *layer;
 };
 
+/* The last n_shared layers read keys and values of the last layer of their kind before them, all
+ * others their own. Kinds are known. */
+enum xm_status xm_decoder_share_keys(struct xm_decoder *d, uint32_t n_shared,
+                                     struct xm_error *err);
+
 /* The sets that follow from the description: every tensor a layer must have (layer < n_layers), or
  * the model (layer == n_layers; of the head only what is always there). */
 uint64_t xm_decoder_needs(const struct xm_decoder *d, uint32_t layer);
@@ -147,16 +151,16 @@ uint64_t xm_decoder_needs(const struct xm_decoder *d, uint32_t layer);
 uint64_t xm_decoder_may_have(const struct xm_decoder *d, uint32_t layer);
 
 /* The tensor's sizes, outermost first; ones behind its rank. */
-void xm_decoder_dims(const struct xm_decoder *d, enum xm_tensor t, uint32_t layer,
+void xm_decoder_dims(const struct xm_decoder *d, enum xm_decoder_tensor t, uint32_t layer,
                      uint64_t dim[3]);
 /* "blk.3.attn_q.weight" */
-void xm_decoder_tensor_name(enum xm_tensor t, uint32_t layer, char name[64]);
+void xm_decoder_tensor_name(enum xm_decoder_tensor t, uint32_t layer, char name[64]);
 
 /* XM_INVALID: sizes that no decoder has; the sentence says which. */
 enum xm_status xm_decoder_check(const struct xm_decoder *d, struct xm_error *err);
 
 static inline bool
-xm_decoder_has(const struct xm_decoder *d, enum xm_tensor t, uint32_t layer)
+xm_decoder_has(const struct xm_decoder *d, enum xm_decoder_tensor t, uint32_t layer)
 {
     const uint64_t set =
         xm_tensor_infos[t].is_of_layer ? d->layer[layer].tensors : d->tensors;
@@ -168,7 +172,7 @@ struct xm_decoder_weights {
     void *ctx;
     /* A tensor as f32 of its sizes: a weight, or what ends in one. NULL on failure, with
      * graph->err set, as builders do. It is asked for each time it is used. */
-    struct xm_value *(*get)(void *ctx, struct xm_builder *b, enum xm_tensor t,
+    struct xm_value *(*get)(void *ctx, struct xm_builder *b, enum xm_decoder_tensor t,
                             uint32_t layer);
 };
 

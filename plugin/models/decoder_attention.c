@@ -51,7 +51,7 @@ split_heads(struct xm_decoder_graph *s, struct xm_value *x, uint32_t heads, uint
 
 /* Normed over each head, or over all of them, where the layer has weights for that. */
 static struct xm_value *
-normed_heads(struct xm_decoder_graph *s, enum xm_tensor gamma, uint32_t layer,
+normed_heads(struct xm_decoder_graph *s, enum xm_decoder_tensor gamma, uint32_t layer,
              struct xm_value *x, uint32_t heads, uint32_t size)
 {
     const bool has_norm = xm_decoder_has(s->d, gamma, layer);

@@ -93,7 +93,7 @@ embed_for_layers(struct xm_decoder_graph *s, struct xm_value *x)
 
 /* x behind a norm, where the layer has that one. */
 static struct xm_value *
-maybe_normed(struct xm_decoder_graph *s, enum xm_tensor gamma, uint32_t layer,
+maybe_normed(struct xm_decoder_graph *s, enum xm_decoder_tensor gamma, uint32_t layer,
              struct xm_value *x)
 {
     return xm_decoder_has(s->d, gamma, layer) ? xm_dg_norm(s, gamma, layer, x) : x;
@@ -129,9 +129,9 @@ static struct xm_value *
 feed_forward(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *h)
 {
     const struct xm_decoder_layer *l = &s->d->layer[layer];
-    const enum xm_tensor norm = s->d->traits & XM_TRAIT_FFN_NORM_IS_POST_ATTN
-                                    ? XM_TENSOR_POST_ATTN_NORM
-                                    : XM_TENSOR_FFN_NORM;
+    const enum xm_decoder_tensor norm = s->d->traits & XM_TRAIT_FFN_NORM_IS_POST_ATTN
+                                            ? XM_TENSOR_POST_ATTN_NORM
+                                            : XM_TENSOR_FFN_NORM;
     if (l->has_experts && l->ffn)
         return dense_beside_experts(s, layer, h);
     struct xm_value *x = xm_dg_norm(s, norm, layer, h);

@@ -30,7 +30,7 @@ struct xm_decoder_graph {
 
 /* ---- decoder_ops.c: a tensor, and operations in the spelling of exporters ------------- */
 
-struct xm_value *xm_dg_tensor(struct xm_decoder_graph *s, enum xm_tensor t,
+struct xm_value *xm_dg_tensor(struct xm_decoder_graph *s, enum xm_decoder_tensor t,
                               uint32_t layer);
 struct xm_value *xm_dg_op3(struct xm_decoder_graph *s, enum xm_op op, struct xm_value *x,
                            struct xm_value *y, struct xm_value *z);
@@ -61,13 +61,14 @@ struct xm_value *xm_dg_swap_heads(struct xm_decoder_graph *s, struct xm_value *x
 struct xm_value *xm_dg_scale(struct xm_decoder_graph *s, struct xm_value *x,
                              float factor);
 /* x w^T of a matrix; of one with a bias, x w^T + bias where the layer has that. */
-struct xm_value *xm_dg_product(struct xm_decoder_graph *s, enum xm_tensor w,
+struct xm_value *xm_dg_product(struct xm_decoder_graph *s, enum xm_decoder_tensor w,
                                uint32_t layer, struct xm_value *x);
-struct xm_value *xm_dg_biased(struct xm_decoder_graph *s, enum xm_tensor w,
-                              enum xm_tensor bias, uint32_t layer, struct xm_value *x);
+struct xm_value *xm_dg_biased(struct xm_decoder_graph *s, enum xm_decoder_tensor w,
+                              enum xm_decoder_tensor bias, uint32_t layer,
+                              struct xm_value *x);
 /* x / sqrt(mean(x²) + epsilon) on the last axis, times a vector. */
 struct xm_value *xm_dg_unit(struct xm_decoder_graph *s, struct xm_value *x);
-struct xm_value *xm_dg_norm(struct xm_decoder_graph *s, enum xm_tensor gamma,
+struct xm_value *xm_dg_norm(struct xm_decoder_graph *s, enum xm_decoder_tensor gamma,
                             uint32_t layer, struct xm_value *x);
 /* The activation of feed-forwards. */
 struct xm_value *xm_dg_activation(struct xm_decoder_graph *s, struct xm_value *x);

@@ -2,7 +2,7 @@
 #include "plugin/models/decoder_graph.h"
 
 struct xm_value *
-xm_dg_tensor(struct xm_decoder_graph *s, enum xm_tensor t, uint32_t layer)
+xm_dg_tensor(struct xm_decoder_graph *s, enum xm_decoder_tensor t, uint32_t layer)
 {
     char name[64];
     xm_decoder_tensor_name(t, layer, name);
@@ -119,15 +119,15 @@ xm_dg_scale(struct xm_decoder_graph *s, struct xm_value *x, float factor)
 }
 
 struct xm_value *
-xm_dg_product(struct xm_decoder_graph *s, enum xm_tensor w, uint32_t layer,
+xm_dg_product(struct xm_decoder_graph *s, enum xm_decoder_tensor w, uint32_t layer,
               struct xm_value *x)
 {
     return xm_matmul(&s->b, x, xm_dg_tensor(s, w, layer), false, true);
 }
 
 struct xm_value *
-xm_dg_biased(struct xm_decoder_graph *s, enum xm_tensor w, enum xm_tensor bias,
-             uint32_t layer, struct xm_value *x)
+xm_dg_biased(struct xm_decoder_graph *s, enum xm_decoder_tensor w,
+             enum xm_decoder_tensor bias, uint32_t layer, struct xm_value *x)
 {
     x = xm_dg_product(s, w, layer, x);
     if (!xm_decoder_has(s->d, bias, layer))
@@ -151,7 +151,7 @@ xm_dg_unit(struct xm_decoder_graph *s, struct xm_value *x)
 }
 
 struct xm_value *
-xm_dg_norm(struct xm_decoder_graph *s, enum xm_tensor gamma, uint32_t layer,
+xm_dg_norm(struct xm_decoder_graph *s, enum xm_decoder_tensor gamma, uint32_t layer,
            struct xm_value *x)
 {
     return xm_op2(&s->b, XM_OP_MULTIPLY, xm_dg_unit(s, x), xm_dg_tensor(s, gamma, layer));

@@ -53,7 +53,7 @@ check_dims(const struct xm_gguf_tensor *found, const uint64_t *expected, uint32_
 
 /* The tensor of the decoder's sizes, as a weight. */
 static enum xm_status
-find_weight(const struct source *s, enum xm_tensor t, uint32_t layer,
+find_weight(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
             struct xm_weight *out, struct xm_error *err)
 {
     uint64_t dim[3];
@@ -101,7 +101,7 @@ reorder_rows(const struct source *s, struct xm_graph *g, uint32_t layer,
 }
 
 static bool
-has_pairs_of_neighbours(const struct xm_decoder *d, enum xm_tensor t)
+has_pairs_of_neighbours(const struct xm_decoder *d, enum xm_decoder_tensor t)
 {
     return (d->traits & XM_TRAIT_ROPE_NEIGHBOURS) &&
            (t == XM_TENSOR_ATTN_Q || t == XM_TENSOR_ATTN_K ||
@@ -135,8 +135,8 @@ vector(struct xm_builder *b, const struct xm_weight *w)
 
 /* Gate or up of experts that have both in one tensor. */
 static enum xm_status
-find_half(const struct source *s, enum xm_tensor t, uint32_t layer, struct xm_weight *out,
-          struct xm_error *err)
+find_half(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
+          struct xm_weight *out, struct xm_error *err)
 {
     const uint64_t width = s->d->expert_ffn;
     XM_TRY(find_weight(s, XM_TENSOR_GATE_UP_EXPS, layer, out, err));
@@ -148,7 +148,7 @@ find_half(const struct source *s, enum xm_tensor t, uint32_t layer, struct xm_we
 }
 
 static bool
-is_half_of_one(const struct source *s, enum xm_tensor t, uint32_t layer)
+is_half_of_one(const struct source *s, enum xm_decoder_tensor t, uint32_t layer)
 {
     char name[64];
     xm_decoder_tensor_name(t, layer, name);
@@ -157,7 +157,7 @@ is_half_of_one(const struct source *s, enum xm_tensor t, uint32_t layer)
 }
 
 static struct xm_value *
-get(void *ctx, struct xm_builder *b, enum xm_tensor t, uint32_t layer)
+get(void *ctx, struct xm_builder *b, enum xm_decoder_tensor t, uint32_t layer)
 {
     const struct source *s = ctx;
     struct xm_error *err = &b->graph->err;

@@ -141,30 +141,6 @@ complete_attention(struct xm_decoder *d)
     }
 }
 
-/* The last layers of E2B and E4B read what the last layer of their kind before them has kept. */
-static enum xm_status
-share_keys(struct xm_decoder *d, uint32_t n_shared, struct xm_error *err)
-{
-    uint32_t last[XM_ATTENTION_KINDS] = {UINT32_MAX, UINT32_MAX};
-    if (n_shared >= d->n_layers)
-        return xm_fail(err, XM_INVALID,
-                       "%" PRIu32 " of %" PRIu32
-                       " layers share keys, expected fewer than all",
-                       n_shared, d->n_layers);
-    for (uint32_t i = 0; i < d->n_layers; i++) {
-        struct xm_decoder_layer *l = &d->layer[i];
-        if (i < d->n_layers - n_shared)
-            last[l->kind] = i;
-        if (last[l->kind] == UINT32_MAX)
-            return xm_fail(err, XM_INVALID,
-                           "layer %" PRIu32
-                           " shares the keys of a layer of its kind, and there is none",
-                           i);
-        l->kv_layer = last[l->kind];
-    }
-    return XM_OK;
-}
-
 static enum xm_status
 read_rope_scaling(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
 {
@@ -213,7 +189,7 @@ read_attention(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *e
     XM_TRY(read_u32(g, d, "attention.shared_kv_layers", &n_shared, err));
     complete_attention(d);
     XM_TRY(read_rope_scaling(g, d, err));
-    return share_keys(d, n_shared, err);
+    return xm_decoder_share_keys(d, n_shared, err);
 }
 
 /* ---- feed-forwards ------------------------------------------------------------------- */
@@ -259,7 +235,7 @@ read_experts(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
 /* ---- tensors ------------------------------------------------------------------------- */
 
 static bool
-is_in_file(const struct xm_gguf *g, enum xm_tensor t, uint32_t layer)
+is_in_file(const struct xm_gguf *g, enum xm_decoder_tensor t, uint32_t layer)
 {
     char name[64];
     xm_decoder_tensor_name(t, layer, name);
@@ -268,7 +244,7 @@ is_in_file(const struct xm_gguf *g, enum xm_tensor t, uint32_t layer)
 
 /* Gate and up of the experts may be one tensor. */
 static bool
-is_there(const struct xm_gguf *g, enum xm_tensor t, uint32_t layer)
+is_there(const struct xm_gguf *g, enum xm_decoder_tensor t, uint32_t layer)
 {
     return is_in_file(g, t, layer) ||
            ((t == XM_TENSOR_GATE_EXPS || t == XM_TENSOR_UP_EXPS) &&
@@ -286,11 +262,11 @@ find_tensors(const struct xm_gguf *g, const struct xm_decoder *d, uint32_t layer
         const uint64_t bit = UINT64_C(1) << t;
         if (!((needs | may) & bit))
             continue;
-        if (is_there(g, (enum xm_tensor)t, layer)) {
+        if (is_there(g, (enum xm_decoder_tensor)t, layer)) {
             *set |= bit;
         } else if (needs & bit) {
             char name[64];
-            xm_decoder_tensor_name((enum xm_tensor)t, layer, name);
+            xm_decoder_tensor_name((enum xm_decoder_tensor)t, layer, name);
             return xm_fail(err, XM_INVALID, "there is no tensor '%s', which %s needs",
                            name, d->arch->name);
         }
@@ -352,7 +328,7 @@ check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error
         if (is_known && t == XM_TENSOR_GATE_UP_EXPS)
             t = XM_TENSOR_GATE_EXPS;
         is_known = is_known && layer < d->n_layers &&
-                   xm_decoder_has(d, (enum xm_tensor)t, layer);
+                   xm_decoder_has(d, (enum xm_decoder_tensor)t, layer);
         if (!is_known)
             return xm_fail(err, XM_UNSUPPORTED,
                            "tensor '%.*s' is not one that %s is known to have here",

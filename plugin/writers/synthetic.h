@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Synthetic language models of any dimensions, in the form that exporters write.
+ * Synthetic language models of any dimensions, as OpenVINO IR or GGUF.
  *
- * The graph of a decoder with mixture-of-experts layers is built operation by operation as an
- * exporter would, weights are random and born quantised, straight in the file: memory does not
- * depend on the model's size. What comes out is an ordinary model folder: IR, configs, tokenizer.
+ * A preset (plugin/models/presets.def), with other sizes where they are given, becomes the decoder
+ * that readers make of files, and is written: as the graph that exporters write, with its side
+ * files in a folder, or as the tensors and keys of a GGUF file. Weights are random and born
+ * quantised, straight in the file: memory does not depend on the model's size.
  */
 #ifndef XM_PLUGIN_WRITERS_SYNTHETIC_H
 #define XM_PLUGIN_WRITERS_SYNTHETIC_H
@@ -12,37 +13,49 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/util/element.h"
-#include "runtime/util/status.h"
+#include "plugin/models/presets.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+enum xm_synthetic_format { XM_SYNTHETIC_IR, XM_SYNTHETIC_GGUF };
+
+/* A folder or, of GGUF, the file itself where the path ends in this. */
+#define XM_SYNTHETIC_GGUF_ENDING ".gguf"
+
 struct xm_synthetic {
-    uint32_t hidden, layers, experts, top_k, moe_intermediate;
-    uint32_t heads, kv_heads, head_dim, vocabulary;
-    enum xm_element
-        weights;    /* u4 i4 u8 i8 f16                                           */
-    uint32_t group; /* columns a scale; 0: one scale a row                       */
-    bool r1;        /* the 4-D expert block of older exporters                    */
-    bool blank;     /* no weights: a file with holes of their size, for plans    */
+    struct xm_preset sizes;
+    enum xm_synthetic_format format;
+    /* Of matrices: ELEMENTS of a type, or blocks. Rows that blocks do not divide get a smaller
+     * block, as other quantisers do; tables and, with MXFP4, all but experts get 8 bits. */
+    enum xm_weight_format blocks;
+    enum xm_element element;
+    uint32_t group; /* IR: columns a scale; 0: one scale a row */
+    bool r1;        /* IR: the 4-D expert block of older exporters */
+    bool blank;     /* no weights: a file with holes of their size, for plans */
     uint64_t seed;
 };
 
-/* Sensible small values. */
+/* The small model of Qwen3-MoE, as IR with u4 weights. */
 void xm_synthetic_init(struct xm_synthetic *m);
-/* Bytes of the weights file, nearly. */
-uint64_t xm_synthetic_bytes(const struct xm_synthetic *m);
+/* "u4", "f16", "q4_k", …, which the format must have. XM_INVALID: it is none; the sentence lists
+ * them. */
+enum xm_status xm_synthetic_set_weights(struct xm_synthetic *m, const char *text,
+                                        struct xm_error *err);
+/* The largest group up to 64 that divides all rows. */
+uint32_t xm_synthetic_common_group(const struct xm_synthetic *m);
 /* XM_INVALID: dimensions of which no model can be made. */
 enum xm_status xm_synthetic_check(const struct xm_synthetic *m, struct xm_error *err);
+/* Bytes of its weights, nearly, of a model that check accepts. */
+uint64_t xm_synthetic_bytes(const struct xm_synthetic *m);
 /* What is being written ends in this; it gets its name when all of it is there. */
 #define XM_SYNTHETIC_PART ".part"
-/* Creates `folder` (it may exist) and writes openvino_model.{xml,bin}, config.json,
- * generation_config.json and tokenizer.json. A model that is there stays as it is until the new
- * weights and graph are whole; they then replace its own one after the other. A failure leaves
- * nothing half behind. `progress` (may be NULL) gets done and all bytes. */
-enum xm_status xm_synthetic_write(const struct xm_synthetic *m, const char *folder,
+/* Creates the folder (it may exist) and writes openvino_model.{xml,bin}, config.json,
+ * generation_config.json and tokenizer.json, or model.gguf. A model that is there stays as it is
+ * until the new one is whole, and then is replaced. A failure leaves nothing half behind.
+ * `progress` (may be NULL) gets done and all bytes. */
+enum xm_status xm_synthetic_write(const struct xm_synthetic *m, const char *path,
                                   void (*progress)(uint64_t done, uint64_t all,
                                                    void *ctx),
                                   void *ctx, struct xm_error *err);

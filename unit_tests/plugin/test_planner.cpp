@@ -41,7 +41,7 @@ std::string
 write_blank(const xm_synthetic &m)
 {
     std::string folder = testing::TempDir() + "xemoe_planner_" +
-                         std::to_string(getpid()) + "_" + std::to_string(m.layers);
+                         std::to_string(getpid()) + "_" + std::to_string(m.sizes.layers);
     xm_error err = {};
     EXPECT_XM_OK(xm_synthetic_write(&m, folder.c_str(), nullptr, nullptr, &err));
     return folder + "/openvino_model.xml";
@@ -248,14 +248,13 @@ TEST(PlannerLarge, ScratchOfALongPromptIsSharedByAllLayers)
 {
     xm_synthetic m;
     xm_synthetic_init(&m);
-    m.hidden = 2048, m.layers = 48, m.experts = 128, m.top_k = 8;
-    m.moe_intermediate = 768, m.heads = 32, m.kv_heads = 4, m.head_dim = 128;
-    m.vocabulary = 151936, m.group = 128, m.blank = true;
+    m.sizes = *xm_preset_find("qwen3-30b-a3b");
+    m.group = 128, m.blank = true;
     const uint64_t chunk = 4096, keys = 256;
     auto one_layer = [&](uint64_t context) {
-        return chunk * m.heads * m.head_dim * (context / keys) * 4;
+        return chunk * m.sizes.heads * m.sizes.head_dim * (context / keys) * 4;
     };
-    EXPECT_EQ(m.layers * one_layer(8192), 96 * GIB);
+    EXPECT_EQ(m.sizes.layers * one_layer(8192), 96 * GIB);
     EXPECT_GT(one_layer(32768), 4 * GIB); /* no such buffer can be had at all */
 
     std::string xml = write_blank(m);
@@ -290,7 +289,7 @@ TEST(PlannerLarge, LayersTakeTurns)
     for (int i = 0; i < 2; i++) {
         xm_synthetic m;
         xm_synthetic_init(&m);
-        m.layers = i ? 6 : 2;
+        m.sizes.layers = i ? 6 : 2;
         m.blank = true;
         std::string xml = write_blank(m);
         Program p = compile_to_count(gpu(0), read(xml), {});

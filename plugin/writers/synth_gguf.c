@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The decoder as a GGUF file: its keys by the table that the reader has, a byte-level tokenizer,
+ * its tensors.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/models/metadata.h"
+#include "plugin/writers/synth.h"
+#include "runtime/util/strbuf.h"
+
+enum { VERSION = 3, ALIGNMENT = 32, NORMAL = 1, CONTROL = 3 };
+/* Types of values, as files number them. */
+enum { U32 = 4, I32 = 5, F32 = 6, BOOL = 7, STRING = 8, ARRAY = 9 };
+
+/* ---- how tensors are stored ------------------------------------------------------------ */
+
+struct stored {
+    enum xm_weight_format blocks; /* ELEMENTS: of `element` */
+    enum xm_element element;
+};
+
+/* What stands in for a format whose blocks do not divide a row. */
+static enum xm_weight_format
+smaller(enum xm_weight_format f)
+{
+    switch (f) {
+    case XM_WEIGHT_Q2_K:
+    case XM_WEIGHT_Q3_K:
+    case XM_WEIGHT_IQ4_XS:
+        return XM_WEIGHT_IQ4_NL;
+    case XM_WEIGHT_Q4_K:
+        return XM_WEIGHT_Q5_0;
+    case XM_WEIGHT_Q5_K:
+        return XM_WEIGHT_Q5_1;
+    case XM_WEIGHT_Q6_K:
+        return XM_WEIGHT_Q8_0;
+    default:
+        return XM_WEIGHT_ELEMENTS;
+    }
+}
+
+static bool
+is_experts(enum xm_decoder_tensor t)
+{
+    return xm_tensor_infos[t].rank == 3;
+}
+
+static struct stored
+stored_as(const struct xm_synth *s, enum xm_decoder_tensor t, const uint64_t dim[3])
+{
+    const struct xm_tensor_info *info = &xm_tensor_infos[t];
+    const bool is_table = info->kind == XM_TENSOR_TABLE || t == XM_TENSOR_OUTPUT;
+    const uint64_t cols = dim[info->rank - 1];
+    struct stored as = {s->m->blocks, s->m->element};
+    if (info->kind == XM_TENSOR_VECTOR || t == XM_TENSOR_ROUTER)
+        return (struct stored){XM_WEIGHT_ELEMENTS, XM_F32};
+    if (as.blocks == XM_WEIGHT_ELEMENTS)
+        return as;
+    if (is_table || (as.blocks == XM_WEIGHT_MXFP4 && !is_experts(t)))
+        as.blocks = XM_WEIGHT_Q8_0;
+    while (as.blocks != XM_WEIGHT_ELEMENTS &&
+           cols % xm_weight_formats[as.blocks].block_cols)
+        as.blocks = smaller(as.blocks);
+    as.element = XM_F16;
+    return as;
+}
+
+static uint64_t
+bytes_of(struct stored as, uint64_t n)
+{
+    const struct xm_weight_format_info *f = &xm_weight_formats[as.blocks];
+    return as.blocks == XM_WEIGHT_ELEMENTS ? n * xm_element_bits(as.element) / 8
+                                           : n / f->block_cols * f->block_bytes;
+}
+
+uint64_t
+xm_synth_gguf_bytes(const struct xm_synth *s, enum xm_decoder_tensor t, uint32_t layer)
+{
+    uint64_t dim[3];
+    xm_decoder_dims(&s->d, t, layer, dim);
+    return xm_align_up(bytes_of(stored_as(s, t, dim), dim[0] * dim[1] * dim[2]),
+                       ALIGNMENT);
+}
+
+static uint32_t
+type_number(struct stored as)
+{
+    enum { LAST = 64 };
+    const char *text = as.blocks == XM_WEIGHT_ELEMENTS
+                           ? xm_element_text(as.element)
+                           : xm_weight_formats[as.blocks].text;
+    for (uint32_t i = 0; i < LAST; i++) {
+        const struct xm_gguf_type *type = xm_gguf_find_type(i);
+        if (type && strcmp(type->text, text) == 0)
+            return i;
+    }
+    return LAST;
+}
+
+/* ---- header --------------------------------------------------------------------------- */
+
+struct header {
+    struct xm_strbuf text;
+    const struct xm_decoder *d;
+    uint64_t n_keys;
+};
+
+static void
+put(struct header *h, const void *p, size_t n)
+{
+    xm_strbuf_add_n(&h->text, p, n);
+}
+
+static void
+put_u32(struct header *h, uint32_t v)
+{
+    put(h, &v, sizeof(v));
+}
+
+static void
+put_u64(struct header *h, uint64_t v)
+{
+    put(h, &v, sizeof(v));
+}
+
+static void
+put_text(struct header *h, const char *text)
+{
+    put_u64(h, strlen(text));
+    put(h, text, strlen(text));
+}
+
+static void
+put_key(struct header *h, const char *key, uint32_t type)
+{
+    h->n_keys++;
+    put_text(h, key);
+    put_u32(h, type);
+}
+
+/* "<architecture>.<name>" */
+static void
+put_own_key(struct header *h, const char *name, uint32_t type)
+{
+    char key[128];
+    snprintf(key, sizeof(key), "%s.%s", h->d->arch->name, name);
+    put_key(h, key, type);
+}
+
+static void
+put_key_u32(struct header *h, const char *key, uint32_t v)
+{
+    put_key(h, key, U32);
+    put_u32(h, v);
+}
+
+static void
+put_key_text(struct header *h, const char *key, const char *text)
+{
+    put_key(h, key, STRING);
+    put_text(h, text);
+}
+
+static void
+put_bool(struct header *h, bool v)
+{
+    const uint8_t byte = v;
+    put(h, &byte, 1);
+}
+
+static void
+put_list(struct header *h, uint32_t type, uint64_t n)
+{
+    put_u32(h, type);
+    put_u64(h, n);
+}
+
+/* A member of the layers: one number, or a list where they differ. */
+static void
+put_of_layers(struct header *h, const char *name, size_t offset)
+{
+    const struct xm_decoder *d = h->d;
+    const uint32_t first = *(const uint32_t *)((const char *)&d->layer[0] + offset);
+    bool is_list = false;
+    for (uint32_t i = 0; i < d->n_layers; i++)
+        is_list |= *(const uint32_t *)((const char *)&d->layer[i] + offset) != first;
+    put_own_key(h, name, is_list ? ARRAY : U32);
+    if (is_list)
+        put_list(h, U32, d->n_layers);
+    for (uint32_t i = 0; i < (is_list ? d->n_layers : 1); i++)
+        put(h, (const char *)&d->layer[i] + offset, sizeof(uint32_t));
+}
+
+static void
+put_numbers(struct header *h)
+{
+    for (const struct xm_metadata_key *k = xm_metadata_keys; k->key; k++) {
+        const void *value = (const char *)h->d + k->offset;
+        static const uint32_t zero = 0;
+        if (memcmp(value, &zero, sizeof(zero)) == 0)
+            continue;
+        put_own_key(h, k->key, k->is_float ? F32 : U32);
+        put(h, value, sizeof(uint32_t));
+    }
+}
+
+static void
+put_experts(struct header *h, const struct xm_synthetic *m)
+{
+    const struct xm_decoder *d = h->d;
+    if (!d->experts)
+        return;
+    put_own_key(h, "expert_gating_func", U32);
+    put_u32(h, d->gate);
+    put_own_key(h, "expert_weights_norm", BOOL);
+    put_bool(h, d->traits & XM_TRAIT_NORMALISED);
+    put_own_key(h, "leading_dense_block_count", U32);
+    put_u32(h, m->sizes.dense_layers);
+}
+
+static void
+put_attention(struct header *h, const struct xm_synthetic *m)
+{
+    static const char *const scalings[] = {"none", "linear", "yarn"};
+    const struct xm_decoder *d = h->d;
+    put_of_layers(h, "attention.head_count", offsetof(struct xm_decoder_layer, heads));
+    put_of_layers(h, "attention.head_count_kv",
+                  offsetof(struct xm_decoder_layer, kv_heads));
+    put_of_layers(h, "feed_forward_length", offsetof(struct xm_decoder_layer, ffn));
+    put_own_key(h, "rope.scaling.type", STRING);
+    put_text(h, scalings[d->rope_scaling.kind]);
+    put_own_key(h, "attention.shared_kv_layers", U32);
+    put_u32(h, m->sizes.sharing);
+    put_own_key(h, "attention.sliding_window_pattern", ARRAY);
+    put_list(h, BOOL, d->n_layers);
+    for (uint32_t i = 0; i < d->n_layers; i++)
+        put_bool(h, d->layer[i].kind == XM_ATTENTION_SLIDING);
+}
+
+static void
+put_character(uint32_t c, char text[8])
+{
+    const bool is_short = c < 0x80;
+    text[0] = (char)(is_short ? c : 0xc0 | c >> 6);
+    text[1] = (char)(is_short ? 0 : 0x80 | (c & 0x3f));
+    text[2] = 0;
+}
+
+static void
+put_tokenizer(struct header *h)
+{
+    const uint32_t n = h->d->vocabulary;
+    char text[24];
+    put_key_text(h, "tokenizer.ggml.model", "gpt2");
+    put_key_text(h, "tokenizer.ggml.pre", "gpt-2");
+    put_key(h, "tokenizer.ggml.tokens", ARRAY);
+    put_list(h, STRING, n);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i < XM_SYNTH_END)
+            put_character(xm_synth_byte_character(i), text);
+        else
+            snprintf(text, sizeof(text),
+                     i == XM_SYNTH_END ? "<|endoftext|>" : "word%" PRIu32, i);
+        put_text(h, text);
+    }
+    put_key(h, "tokenizer.ggml.token_type", ARRAY);
+    put_list(h, I32, n);
+    for (uint32_t i = 0; i < n; i++)
+        put_u32(h, i == XM_SYNTH_END ? CONTROL : NORMAL);
+    put_key(h, "tokenizer.ggml.merges", ARRAY);
+    put_list(h, STRING, 0);
+    put_key_u32(h, "tokenizer.ggml.bos_token_id", XM_SYNTH_END);
+    put_key_u32(h, "tokenizer.ggml.eos_token_id", XM_SYNTH_END);
+    put_key(h, "tokenizer.ggml.add_bos_token", BOOL);
+    put_bool(h, false);
+}
+
+/* ---- tensors -------------------------------------------------------------------------- */
+
+/* Calls `one` for each tensor that the decoder has, in the order of the file. */
+static enum xm_status
+each_tensor(struct xm_synth *s, void *ctx,
+            enum xm_status (*one)(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t,
+                                  uint32_t layer))
+{
+    for (uint32_t layer = 0; layer <= s->d.n_layers; layer++) {
+        const bool of_model = layer == s->d.n_layers;
+        for (int t = 0; t < XM_TENSORS; t++) {
+            const uint64_t set = of_model ? s->d.tensors : s->d.layer[layer].tensors;
+            if (xm_tensor_infos[t].is_of_layer == !of_model && set >> t & 1)
+                XM_TRY(one(s, ctx, (enum xm_decoder_tensor)t, of_model ? 0 : layer));
+        }
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+count(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t, uint32_t layer)
+{
+    (void)s;
+    (void)t;
+    (void)layer;
+    ++*(uint64_t *)ctx;
+    return XM_OK;
+}
+
+struct infos {
+    struct header *h;
+    uint64_t offset;
+};
+
+static enum xm_status
+put_info(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t, uint32_t layer)
+{
+    struct infos *i = ctx;
+    const uint32_t rank = xm_tensor_infos[t].rank;
+    uint64_t dim[3];
+    char name[64];
+    xm_decoder_tensor_name(t, layer, name);
+    xm_decoder_dims(&s->d, t, layer, dim);
+    put_text(i->h, name);
+    put_u32(i->h, rank);
+    for (uint32_t j = 0; j < rank; j++)
+        put_u64(i->h, dim[rank - 1 - j]);
+    put_u32(i->h, type_number(stored_as(s, t, dim)));
+    put_u64(i->h, i->offset);
+    i->offset += xm_synth_gguf_bytes(s, t, layer);
+    return XM_OK;
+}
+
+static enum xm_status
+write_data(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t, uint32_t layer)
+{
+    const struct xm_tensor_info *info = &xm_tensor_infos[t];
+    uint64_t dim[3];
+    (void)ctx;
+    xm_decoder_dims(&s->d, t, layer, dim);
+    const struct stored as = stored_as(s, t, dim);
+    const uint64_t n = dim[0] * dim[1] * dim[2], cols = dim[info->rank - 1];
+    uint8_t *p =
+        xm_bin_file_take(&s->bin, xm_synth_gguf_bytes(s, t, layer), ALIGNMENT, s->err);
+    if (!p)
+        return s->err->status;
+    if (info->kind == XM_TENSOR_VECTOR)
+        xm_synth_vector(s, t, n, (float *)(void *)p);
+    else if (as.blocks == XM_WEIGHT_ELEMENTS)
+        xm_synth_fill_floats(s, as.element, p, n, sqrtf(3.0f / (float)cols));
+    else
+        xm_synth_fill_blocks(s, as.blocks, p, n / cols, cols);
+    return XM_OK;
+}
+
+/* ---- the file ------------------------------------------------------------------------- */
+
+static void
+put_header(struct xm_synth *s, struct header *keys, struct header *h)
+{
+    struct infos infos = {h, 0};
+    uint64_t n_tensors = 0;
+    put_key_text(keys, "general.architecture", s->d.arch->name);
+    put_key_text(keys, "general.name", "synthetic");
+    put_key_u32(keys, "general.quantization_version", 2);
+    put_numbers(keys);
+    put_attention(keys, s->m);
+    put_experts(keys, s->m);
+    put_tokenizer(keys);
+    each_tensor(s, &n_tensors, count);
+    put(h, "GGUF", 4);
+    put_u32(h, VERSION);
+    put_u64(h, n_tensors);
+    put_u64(h, keys->n_keys);
+    put(h, xm_strbuf_text(&keys->text), keys->text.n);
+    each_tensor(s, &infos, put_info);
+}
+
+static enum xm_status
+write_file(struct xm_synth *s, const char *path)
+{
+    struct header keys = {.d = &s->d}, h = {.d = &s->d};
+    enum xm_status status = XM_OK;
+    put_header(s, &keys, &h);
+    if (!xm_strbuf_ok(&keys.text) || !xm_strbuf_ok(&h.text))
+        status = xm_fail(s->err, XM_NO_MEMORY, "out of memory for a file's keys");
+    if (status == XM_OK)
+        status = xm_bin_file_create(&s->bin, path, s->all_bytes + h.text.n + ALIGNMENT,
+                                    s->err);
+    if (status == XM_OK) {
+        s->bin.sparse = s->m->blank;
+        uint8_t *p = xm_bin_file_take(&s->bin, h.text.n, 1, s->err);
+        if (p)
+            memcpy(p, xm_strbuf_text(&h.text), h.text.n);
+        status = p ? each_tensor(s, NULL, write_data) : s->err->status;
+        enum xm_status closed = xm_bin_file_close(&s->bin, s->err);
+        status = status == XM_OK ? closed : status;
+    }
+    xm_strbuf_free(&keys.text);
+    xm_strbuf_free(&h.text);
+    return status;
+}
+
+enum xm_status
+xm_synth_write_gguf(struct xm_synth *s, const char *path)
+{
+    char part[600];
+    int n = snprintf(part, sizeof(part), "%s" XM_SYNTHETIC_PART, path);
+    if (n < 0 || n >= (int)sizeof(part))
+        return xm_fail(s->err, XM_INVALID, "the file's path is too long");
+    enum xm_status status = write_file(s, part);
+    if (status == XM_OK && rename(part, path) != 0)
+        status = xm_fail(s->err, XM_IO, "cannot rename '%s': %s", part, strerror(errno));
+    if (status != XM_OK)
+        remove(part);
+    return status;
+}
