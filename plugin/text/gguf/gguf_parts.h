@@ -13,6 +13,10 @@
 #include "plugin/text/gguf/gguf_text.h"
 #include "plugin/text/tokenizer_parts.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- keys ---------------------------------------------------------------------------- */
 
 bool xm_gguf_has(const struct xm_gguf *g, const char *key);
@@ -70,4 +74,7 @@ enum xm_status xm_gguf_load_merges(const struct xm_gguf *g, struct xm_bpe *bpe,
 enum xm_status xm_gguf_load_scores(const struct xm_gguf *g, struct xm_bpe *bpe,
                                    struct xm_error *err);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

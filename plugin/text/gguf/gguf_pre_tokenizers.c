@@ -105,7 +105,7 @@ static const struct xm_gguf_pre_tokenizer rows[] = {
       CUTS(KIMI), 0 },
     { NAMES("deepseek-llm"),
       CUTS("[\\r\\n]", "\\s?[" ALPHABETS "]+", "\\s?[" WIDE_SIGNS "]+", "\\s+$", CJK_HANGUL,
-           "\\p{N}+"), 0 },
+           "\\p{N}"), 0 },
     { NAMES("deepseek-coder"),
       CUTS("[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK_HANGUL, "\\p{N}"), 0 },
     { NAMES("deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"),

@@ -6,17 +6,18 @@
 #include "plugin/text/gguf/gguf_parts.h"
 #include "plugin/text/json.h"
 
-#define MARK "{\"String\":\"\u2581\"}"
-#define TO_MARKS                                                                         \
-    "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\u2581\"}"
-#define TO_ONE_SPACE                                                                     \
-    "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}"
-#define FIRST_SPACE        "{\"type\":\"Prepend\",\"prepend\":\" \"}"
-#define STRIP              "{\"type\":\"Strip\"}"
-#define FROM_MARKS         "{\"type\":\"Replace\",\"pattern\":" MARK ",\"content\":\" \"}"
-#define BYTES              "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}"
-#define NO_FIRST_SPACE     "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}"
-#define STEPS(list, steps) "{\"type\":\"Sequence\",\"" list "\":[" steps "]}"
+/* clang-format off */
+#define REPLACE(kind, pattern, content)                                                          \
+    "{\"type\":\"Replace\",\"pattern\":{\"" kind "\":\"" pattern "\"},\"content\":\"" content "\"}"
+#define SEQUENCE(of, steps) "{\"type\":\"Sequence\",\"" of "\":[" steps "]}"
+/* clang-format on */
+#define TO_MARKS   REPLACE("String", " ", "\u2581")
+#define FROM_MARKS REPLACE("String", "\u2581", " ")
+/* Spaces at the ends, and all but the first of some in a row. */
+#define NO_EXTRA_SPACES REPLACE("Regex", "\\\\A +| +\\\\z|(?<= ) +", "")
+#define FIRST_SPACE     "{\"type\":\"Prepend\",\"prepend\":\" \"}"
+#define NO_FIRST_SPACE  "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}"
+#define BYTES           "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}"
 
 struct loading {
     const struct xm_gguf *g;
@@ -80,7 +81,7 @@ load_cut_texts(struct loading *l, struct xm_slice name)
     if (!(pre->flags & XM_GGUF_MARKS_SPACES))
         return load_texts(l, NULL, "{\"type\":\"ByteLevel\"}");
     set_unknown(l);
-    return load_texts(l, TO_MARKS, STEPS("decoders", FROM_MARKS "," BYTES));
+    return load_texts(l, TO_MARKS, SEQUENCE("decoders", FROM_MARKS "," BYTES));
 }
 
 /* How texts are cut decides about all ids: it is not guessed. */
@@ -109,9 +110,9 @@ load_gemma4(struct loading *l)
 
 /* What normalizes, by what the keys say: [spaces in a row][the first one]. */
 static const char *const llama_normalizers[2][2] = {
-    {TO_MARKS, STEPS("normalizers", FIRST_SPACE "," TO_MARKS)},
-    {STEPS("normalizers", STRIP "," TO_ONE_SPACE "," TO_MARKS),
-     STEPS("normalizers", STRIP "," TO_ONE_SPACE "," FIRST_SPACE "," TO_MARKS)},
+    {TO_MARKS, SEQUENCE("normalizers", FIRST_SPACE "," TO_MARKS)},
+    {SEQUENCE("normalizers", NO_EXTRA_SPACES "," TO_MARKS),
+     SEQUENCE("normalizers", NO_EXTRA_SPACES "," FIRST_SPACE "," TO_MARKS)},
 };
 
 static enum xm_status
@@ -125,8 +126,9 @@ load_llama(struct loading *l)
     set_unknown(l);
     l->begins = true;
     return load_texts(l, llama_normalizers[single][first],
-                      first ? STEPS("decoders", FROM_MARKS "," BYTES "," NO_FIRST_SPACE)
-                            : STEPS("decoders", FROM_MARKS "," BYTES));
+                      first
+                          ? SEQUENCE("decoders", FROM_MARKS "," BYTES "," NO_FIRST_SPACE)
+                          : SEQUENCE("decoders", FROM_MARKS "," BYTES));
 }
 
 static const struct kind {

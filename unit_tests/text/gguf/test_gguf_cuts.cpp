@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// How texts are cut, by the names that files have for it: what the PyPI package tokenizers makes of
+// the patterns of published tokenizer.json files (make_gguf_text.py), and what comes with a name.
+#include <map>
+#include <set>
+
+#include "plugin/text/gguf/gguf_parts.h"
+#include "plugin/text/json.h"
+#include "unit_tests/text/gguf/gguf_text_test.h"
+
+namespace
+{
+
+using cuts = std::vector<size_t>; /* bytes of each piece */
+
+class GgufCuts : public testing::Test
+{
+  protected:
+    yyjson_doc *doc = nullptr;
+
+    void SetUp() override
+    {
+        ASSERT_EQ(xm_json_read(XM_GGUF_TEXT_DIR "/cuts.json", &doc, nullptr), XM_OK);
+    }
+    void TearDown() override
+    {
+        yyjson_doc_free(doc);
+    }
+    yyjson_val *member(const char *name) const
+    {
+        return yyjson_obj_get(yyjson_doc_get_root(doc), name);
+    }
+};
+
+cuts
+cuts_of(const xm_pre_tokenizer &pre, xm_slice text)
+{
+    xm_pieces pieces = {}, scratch = {};
+    xm_error err = {};
+    cuts result;
+    xm_pieces_add(&pieces, text);
+    EXPECT_EQ(xm_pre_tokenizer_run(&pre, &pieces, &scratch, &err), XM_OK) << err.text;
+    for (size_t i = 0; i < pieces.n; i++)
+        result.push_back(xm_pieces_get(&pieces, i).n);
+    xm_pieces_free(&pieces);
+    xm_pieces_free(&scratch);
+    return result;
+}
+
+cuts
+sizes_of(yyjson_val *list)
+{
+    cuts result;
+    size_t i, n;
+    yyjson_val *item;
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        result.push_back(yyjson_get_uint(item));
+    }
+    return result;
+}
+
+void
+check_cuts(const char *name, yyjson_val *texts, yyjson_val *expected)
+{
+    const xm_gguf_pre_tokenizer *row = nullptr;
+    xm_pre_tokenizer pre = {};
+    xm_error err = {};
+    ASSERT_EQ(xm_gguf_find_pre_tokenizer(xm_slice_of(name, strlen(name)), &row, &err),
+              XM_OK);
+    for (const char *const *p = row->patterns; *p; p++)
+        ASSERT_EQ(xm_pre_tokenizer_add_cut(&pre, *p, &err), XM_OK) << name << err.text;
+    ASSERT_EQ(yyjson_arr_size(texts), yyjson_arr_size(expected));
+    for (size_t i = 0; i < yyjson_arr_size(texts); i++) {
+        yyjson_val *text = yyjson_arr_get(texts, i);
+        const xm_slice s = {yyjson_get_str(text), yyjson_get_len(text)};
+        EXPECT_EQ(cuts_of(pre, s), sizes_of(yyjson_arr_get(expected, i)))
+            << name << ": " << yyjson_get_str(text);
+    }
+    xm_pre_tokenizer_free(&pre);
+}
+
+/* Words of the letters a and b, with the token "ab" and no merge that makes it. */
+gguf::keys
+words(const std::string &pre)
+{
+    gguf::keys k;
+    k.set("tokenizer.ggml.model", "gpt2").set("tokenizer.ggml.pre", pre);
+    k.set("tokenizer.ggml.tokens", gguf::LIST,
+          gguf::texts({"a", "b", "ab", "\u0120", "<s>", "\u2581", "\n", "\n\n"}));
+    k.set("tokenizer.ggml.merges", gguf::LIST, gguf::texts({}));
+    k.set("tokenizer.ggml.bos_token_id", 4u);
+    return k;
+}
+
+} // namespace
+
+TEST_F(GgufCuts, AreThoseOfTheReference)
+{
+    size_t i, n;
+    yyjson_val *name, *expected;
+    EXPECT_GT(yyjson_arr_size(member("texts")), 40u);
+    yyjson_obj_foreach(member("cuts"), i, n, name, expected)
+    {
+        check_cuts(yyjson_get_str(name), member("texts"), expected);
+    }
+    EXPECT_EQ(n, 22u);
+}
+
+/* A row more has to be in make_gguf_text.py as well. */
+TEST_F(GgufCuts, TheReferenceHasARowForEachOfOurs)
+{
+    xm_error err = {};
+    const xm_gguf_pre_tokenizer *row = nullptr;
+    EXPECT_EQ(xm_gguf_find_pre_tokenizer(xm_slice_of("new", 3), &row, &err),
+              XM_UNSUPPORTED);
+    const std::string sentence = err.text;
+    size_t i, n, length = 0;
+    yyjson_val *name, *value;
+    yyjson_obj_foreach(member("cuts"), i, n, name, value)
+    {
+        const std::string known = yyjson_get_str(name);
+        EXPECT_NE(sentence.find(known), std::string::npos)
+            << known << " in: " << sentence;
+        length += known.size() + (i ? 2 : 0);
+    }
+    const size_t start = sentence.find("known are ") + strlen("known are ");
+    EXPECT_EQ(sentence.find(", and their other names") - start, length) << sentence;
+}
+
+TEST(GgufNames, SayWhetherAWordThatIsATokenIsOne)
+{
+    EXPECT_EQ(gguf::tokenizer_of(words("qwen2")).encode("ab"), ids({0, 1}));
+    EXPECT_EQ(gguf::tokenizer_of(words("llama-bpe")).encode("ab"), ids({2}));
+    EXPECT_EQ(gguf::tokenizer_of(words("tekken")).encode("ab"), ids({2}));
+}
+
+TEST(GgufNames, SayWhetherBosStandsBeforeATextUnlessAKeyDoes)
+{
+    EXPECT_EQ(gguf::tokenizer_of(words("qwen2")).encode("a", true), ids({0}));
+    EXPECT_EQ(gguf::tokenizer_of(words("llama3")).encode("a", true), ids({4, 0}));
+    gguf::keys k = words("llama3").set_flag("tokenizer.ggml.add_bos_token", false);
+    EXPECT_EQ(gguf::tokenizer_of(k).encode("a", true), ids({0}));
+    k = words("qwen2").set_flag("tokenizer.ggml.add_bos_token", true);
+    EXPECT_EQ(gguf::tokenizer_of(k).encode("a", true), ids({4, 0}));
+}
+
+TEST(GgufNames, SayHowSpacesAreWritten)
+{
+    EXPECT_EQ(gguf::tokenizer_of(words("gpt-2")).encode("a b"), ids({0, 3, 1}));
+    EXPECT_EQ(gguf::tokenizer_of(words("sarvam-moe")).encode("a b"), ids({0, 5, 1}));
+}
+
+/* Of this kind bos is not a matter of the key, and lines that are empty are one word. */
+TEST(GgufNames, OfGemma4IsTheKindItself)
+{
+    gguf::keys k = words("qwen2").set("tokenizer.ggml.model", "gemma4");
+    k.set_flag("tokenizer.ggml.add_bos_token", false);
+    Tokenizer t = gguf::tokenizer_of(k);
+    EXPECT_EQ(t.encode("a b", true), ids({4, 0, 5, 1}));
+    EXPECT_EQ(t.encode("ab\n\na\n\n\n"), ids({0, 1, 7, 0, 6, 6, 6}));
+}
