@@ -125,7 +125,7 @@ read_xml(const char *xml_path, const char *bin_path, bool asked_for,
         other
             ? xm_fail(err, XM_UNSUPPORTED,
                       "it is %s; expected an OpenVINO IR: a file openvino_model.xml, or "
-                      "a folder with one",
+                      "a folder with one; or a GGUF file",
                       other)
             : read_files(&xml, bin_path, asked_for, out, err);
     xm_mapped_file_close(&xml);

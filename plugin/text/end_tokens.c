@@ -20,6 +20,8 @@ static const struct {
     { "<|eom_id|>",             NULL },         /* Llama 3: of a call of a tool            */
     { "<end_of_turn>",          NULL },         /* Gemma 2 and 3                           */
     { "<turn|>",                NULL },         /* Gemma 4                                 */
+    { "<|tool_response>",       NULL },         /* Gemma 4: behind a call of a tool        */
+    { "[e~[",                   NULL },         /* MiniMax                                 */
     { "[EOT]",                  NULL },         /* Kimi                                    */
     { "<end_of_utterance>",     NULL },         /* SmolVLM                                 */
     { "<|return|>",             NULL },         /* gpt-oss: of an answer                   */

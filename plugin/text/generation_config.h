@@ -23,7 +23,7 @@ extern "C" {
 
 enum {
     XM_MAX_EOS = 16,       /* in a configuration                     */
-    XM_MAX_KNOWN_ENDS = 17 /* that end_tokens.h knows by their texts */
+    XM_MAX_KNOWN_ENDS = 19 /* that end_tokens.h knows by their texts */
 };
 
 struct xm_generation_config {

@@ -235,6 +235,8 @@ TEST(ModelIds, OnlySpecialTokensEndAText)
 {
     EXPECT_EQ(known_ends(added(50, "<|im_end|>", true)), ids({50}));
     EXPECT_EQ(known_ends(added(50, "<|im_end|>", false)), ids());
+    EXPECT_EQ(known_ends(added(50, "<|tool_response>", true)), ids({50}));
+    EXPECT_EQ(known_ends(added(50, "[e~[", true)), ids({50}));
     EXPECT_EQ(known_ends(added(50, "<|end|>", true)), ids({50}));
     EXPECT_EQ(
         known_ends(added(50, "<|end|>", true) + "," + added(51, "<|return|>", true)),

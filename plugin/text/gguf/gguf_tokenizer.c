@@ -52,7 +52,8 @@ static void
 set_unknown(struct loading *l)
 {
     struct xm_bpe *bpe = &l->t->bpe;
-    bpe->unk = l->special.unk;
+    if (xm_vocab_get(&l->t->vocab, l->special.unk)) /* and no unused row */
+        bpe->unk = l->special.unk;
     bpe->fuse_unk = bpe->byte_fallback = true;
     xm_vocab_find_bytes(&l->t->vocab, bpe->byte_ids);
 }

@@ -269,6 +269,15 @@ TEST(HostileGguf, TokensWithoutATextAndUnusedOnesAreHoles)
     EXPECT_EQ(xm_tokenizer_id_of(t.t, "[PAD3]"), -1);
 }
 
+TEST(HostileGguf, AnUnusedTokenIsNotTheUnknownOne)
+{
+    keys k = llama().set("tokenizer.ggml.unknown_token_id", 8u);
+    EXPECT_EQ(gguf::tokenizer_of(k).encode("x").back(), 8);
+    k.set(types_key, gguf::LIST,
+          gguf::numbers<int32_t>(gguf::I32, {1, 1, 1, 2, 6, 6, 1, 3, 5}));
+    EXPECT_EQ(gguf::tokenizer_of(k).encode("xa"), ids({6, 0}));
+}
+
 /* Files have it wrong, and nothing depends on it. */
 TEST(HostileGguf, APaddingTokenBeyondTheListIsNone)
 {
