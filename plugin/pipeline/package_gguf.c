@@ -19,7 +19,8 @@ static const char ending[] = ".gguf";
 
 /* ---- which file ---------------------------------------------------------------------- */
 
-/* Of the models in a folder the two whose names come first, and of each its first file. */
+/* Of the models in a folder the two whose names come first, and of each one file: any part opens
+ * all. */
 struct candidates {
     char names[2][NAME_BYTES];
     size_t n;
@@ -64,13 +65,8 @@ add_candidate(struct candidates *c, const char *name)
     while (at < c->n && !is_same_model(c->names[at], name) &&
            strcmp(c->names[at], name) < 0)
         at++;
-    if (at == XM_ARRAY_LEN(c->names))
+    if (at == XM_ARRAY_LEN(c->names) || (at < c->n && is_same_model(c->names[at], name)))
         return;
-    if (at < c->n && is_same_model(c->names[at], name)) {
-        if (strcmp(name, c->names[at]) < 0)
-            memcpy(c->names[at], name, strlen(name) + 1);
-        return;
-    }
     for (size_t i = XM_ARRAY_LEN(c->names) - 1; i > at; i--)
         memcpy(c->names[i], c->names[i - 1], NAME_BYTES);
     memcpy(c->names[at], name, strlen(name) + 1);

@@ -268,10 +268,8 @@ add_symbols(const struct xm_bpe *bpe, const struct xm_bpe_work *work,
 static bool
 is_taken_whole(const struct xm_bpe *bpe, struct xm_slice word)
 {
-    size_t newlines = 0;
-    while (bpe->whole_newlines && newlines < word.n && word.text[newlines] == '\n')
-        newlines++;
-    return bpe->ignore_merges || (newlines > 0 && newlines == word.n);
+    return bpe->ignore_merges ||
+           (bpe->whole_newlines && word.n > 0 && word.text[0] == '\n');
 }
 
 enum xm_status

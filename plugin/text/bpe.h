@@ -33,7 +33,7 @@ struct xm_bpe {
     bool fuse_unk;   /* unknown characters in a row are one token    */
     bool byte_fallback;    /* unknown characters become <0xHH> tokens      */
     bool ignore_merges;    /* a word that is a token is not merged at all  */
-    bool whole_newlines;   /* the same of words of nothing but U+000A      */
+    bool whole_newlines;   /* the same of words that begin with U+000A      */
     int32_t byte_ids[256]; /* of <0xHH>, or XM_NO_TOKEN                    */
     char *prefix, *suffix; /* owned; of inner characters, of the last one  */
     size_t prefix_bytes, suffix_bytes;

@@ -49,6 +49,7 @@ TRICKY = [
     "_under_score_ __init__ x_1 a-b—c–d…e", "Привет, мир! Ωmega ſhort Kelvin'ſ",
     "1st 2nd3rd v1.2.3-rc4 0xFF 1e-9 2024-01-31T12:00:00Z", "……！！？？“引用”‘单’——：；，〈〉",
     "ㄅㄆㄇ ︰﹏ ﬁne ﬀ ﬓ 𐐀𐐨 𝔘𝔫𝔦 ａｂｃ ＡＢＣ！", "a  b   c    d\n e\n\n  f",
+    "done;\n/* a */\r\n// b\n\n/c !?\n\n//",
 ]
 
 GPT_2 = ByteLevel(add_prefix_space=False, use_regex=True)
@@ -217,8 +218,9 @@ def write_all_spm():
     write_spm("spm-bytes", train(lines, vocab_size=800, byte_fallback=True,
                                  character_coverage=0.99, **most), True, False, texts[::2])
     most.update(add_dummy_prefix=False, remove_extra_whitespaces=True)
+    # sentencepiece takes the mark for a space at the ends, and not elsewhere.
     write_spm("spm-unknown", train(lines, vocab_size=500, character_coverage=0.99, **most),
-              False, True, texts[1::2])
+              False, True, [t for t in texts if "\u2581" not in t][1::2])
 
 
 os.makedirs(DATA, exist_ok=True)

@@ -108,10 +108,12 @@ TEST(GgufGeneration, EndsAreThoseOfThreeKeysEachOnce)
     gguf::keys k = three_tokens();
     k.set("tokenizer.ggml.eos_token_id", 1u).set("tokenizer.ggml.eot_token_id", 2u);
     k.set("tokenizer.ggml.eom_token_id", 1u).set("tokenizer.ggml.bos_token_id", 0u);
-    const xm_generation_config c = generation_of(k);
+    xm_generation_config c = generation_of(k);
     EXPECT_EQ(ids(c.eos, c.eos + c.n_eos), ids({1, 2}));
     EXPECT_EQ(c.bos, 0);
     EXPECT_EQ(c.pad, -1);
+    c = generation_of(k.set("tokenizer.ggml.eom_token_id", 0u));
+    EXPECT_EQ(ids(c.eos, c.eos + c.n_eos), ids({1, 2, 0}));
 }
 
 TEST(GgufGeneration, SamplingIsWhatTheAuthorsRecommend)

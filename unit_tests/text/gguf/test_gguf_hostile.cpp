@@ -269,6 +269,15 @@ TEST(HostileGguf, TokensWithoutATextAndUnusedOnesAreHoles)
     EXPECT_EQ(xm_tokenizer_id_of(t.t, "[PAD3]"), -1);
 }
 
+TEST(HostileGguf, TheFirstPartOfAMergeMayBeginWithASpace)
+{
+    keys k = gpt2().set(
+        tokens_key, gguf::LIST,
+        gguf::texts({"a", " ", " a", "?", "<0xC3>", "<0xA9>", "x", "<s>", "N"}));
+    Tokenizer t = gguf::tokenizer_of(k.set(merges_key, gguf::LIST, gguf::texts({"  a"})));
+    EXPECT_EQ(t.status, XM_OK) << t.err.text;
+}
+
 TEST(HostileGguf, AnUnusedTokenIsNotTheUnknownOne)
 {
     keys k = llama().set("tokenizer.ggml.unknown_token_id", 8u);
