@@ -10,7 +10,7 @@
 #include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
 
-enum { MAX_INCLUDES = 48, MAX_NAME = 128, MAX_DEPTH = 12 };
+enum { MAX_INCLUDES = 96, MAX_NAME = 128, MAX_DEPTH = 12 };
 
 struct source {
     const struct xm_kernel_file *files;

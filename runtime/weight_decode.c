@@ -200,14 +200,88 @@ xm_decode_iq4_xs(const uint8_t *block, float *out)
     }
 }
 
-/* { u8 e; u8 qs[16] }:  2^(e - 127) times a 4-bit float (1 sign, 2 exponent, 1 mantissa) */
+/* A 4-bit float: 1 sign, 2 exponent, 1 mantissa bits. */
+static const float four_bits[16] = {0, .5f,  1,  1.5f,  2,  3,  4,  6,
+                                    0, -.5f, -1, -1.5f, -2, -3, -4, -6};
+
+/* { u8 e; u8 qs[16] }:  2^(e - 127) times a 4-bit float */
 void
 xm_decode_mxfp4(const uint8_t *block, float *out)
 {
-    static const float number[16] = {0, .5f,  1,  1.5f,  2,  3,  4,  6,
-                                     0, -.5f, -1, -1.5f, -2, -3, -4, -6};
     for (int j = 0; j < 16; j++) {
-        out[j] = ldexpf(number[block[1 + j] & 15], block[0] - 127);
-        out[j + 16] = ldexpf(number[block[1 + j] >> 4], block[0] - 127);
+        out[j] = ldexpf(four_bits[block[1 + j] & 15], block[0] - 127);
+        out[j + 16] = ldexpf(four_bits[block[1 + j] >> 4], block[0] - 127);
+    }
+}
+
+/* An 8-bit float without sign: 4 exponent bits, 3 mantissa bits; 0x7f is 0. */
+static float
+eight_bits(uint8_t x)
+{
+    const int exponent = x >> 3 & 15, mantissa = x & 7;
+    if (x == 0x7f)
+        return 0.0f;
+    return exponent ? ldexpf((float)(8 + mantissa), exponent - 10)
+                    : ldexpf((float)mantissa, -9);
+}
+
+/* { u8 d[4]; u8 qs[32] }:  an 8-bit float times a 4-bit float, sub-blocks of 16 */
+void
+xm_decode_nvfp4(const uint8_t *block, float *out)
+{
+    for (int k = 0; k < 64; k++) {
+        const uint8_t q = block[4 + k / 16 * 8 + k % 8];
+        out[k] = eight_bits(block[k / 16]) * four_bits[k % 16 < 8 ? q & 15 : q >> 4];
+    }
+}
+
+/* { f16 d; u8 qs[16] }:  d or -d, a bit each */
+void
+xm_decode_q1_0(const uint8_t *block, float *out)
+{
+    const float d = half_at(block);
+    for (int k = 0; k < 128; k++)
+        out[k] = block[2 + k / 8] >> k % 8 & 1 ? d : -d;
+}
+
+/* { f16 d; u8 qs[16] }:  d (q - 1), 2 bits each */
+void
+xm_decode_q2_0(const uint8_t *block, float *out)
+{
+    const float d = half_at(block);
+    for (int k = 0; k < 64; k++)
+        out[k] = (float)((block[2 + k / 4] >> k % 4 * 2 & 3) - 1) * d;
+}
+
+/* Digit n of 5 in base 3, the first the highest, of a byte which is 256 / 243 of their number. */
+static int
+ternary_digit(uint8_t byte, int n)
+{
+    static const uint8_t power[5] = {1, 3, 9, 27, 81};
+    return (uint8_t)(byte * power[n]) * 3 >> 8;
+}
+
+/* { u8 qs[48], qh[4]; f16 d }:  d (q - 1), q of base 3; a digit of 32 bytes, of 16, or of 4 is
+ * as many columns */
+void
+xm_decode_tq1_0(const uint8_t *block, float *out)
+{
+    const float d = half_at(block + 52);
+    for (int k = 0; k < 256; k++) {
+        const int q = k < 160   ? ternary_digit(block[k % 32], k / 32)
+                      : k < 240 ? ternary_digit(block[32 + k % 16], (k - 160) / 16)
+                                : ternary_digit(block[48 + k % 4], (k - 240) / 4);
+        out[k] = d * (float)(q - 1);
+    }
+}
+
+/* { u8 qs[64]; f16 d }:  d (q - 1); 2 bits of 32 bytes are 32 columns */
+void
+xm_decode_tq2_0(const uint8_t *block, float *out)
+{
+    const float d = half_at(block + 64);
+    for (int k = 0; k < 256; k++) {
+        const int q = block[k / 128 * 32 + k % 32] >> k % 128 / 32 * 2 & 3;
+        out[k] = d * (float)(q - 1);
     }
 }

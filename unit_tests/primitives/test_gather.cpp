@@ -30,7 +30,7 @@ all_problems()
         {view_of({XM_U8, 32, true, XM_F16, true}), 64, XM_I64, XM_F16},
         {view_of(f16), 21, XM_I64, XM_F32},
     };
-    for (const weight_format &f : with_blocks({}))
+    for (const weight_format &f : some_blocks())
         problems.push_back({f, 512, XM_I64, f.is_view ? XM_F16 : XM_F32});
     return problems;
 }

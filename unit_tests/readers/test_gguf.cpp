@@ -233,13 +233,13 @@ TEST(Gguf, MakesWeightsOfBlocksAndOfElements)
 TEST(Gguf, RefusesAWeightByTypeAndNameWhenItIsAskedFor)
 {
     gguf::file f;
-    f.tensor("odd", {256}, 16, 0).with_data(66); // iq2_xxs
+    f.tensor("odd", {32}, 9, 0).with_data(36); // q8_1: activations
     Read r(f.bytes());
     ASSERT_EQ(r.status, XM_OK) << r.err.text;
     xm_weight w;
     xm_error err = {};
     EXPECT_EQ(xm_gguf_weight(r.g->tensors[0], &w, &err), XM_UNSUPPORTED);
-    EXPECT_STREQ(err.text, "tensor 'odd': weights of type iq2_xxs are not read");
+    EXPECT_STREQ(err.text, "tensor 'odd': weights of type q8_1 are not read");
 }
 
 TEST(Gguf, TakesFourDimensionsForAWeightWhereTheFourthIsOne)

@@ -28,6 +28,18 @@ FIELDS = {
     "q6_k": [128, 64, 16, "d"],
     "iq4_xs": ["d", 2, 4, 128],
     "mxfp4": ["e", 16],
+    "nvfp4": [4, 32],
+    "q1_0": ["d", 16],
+    "q2_0": ["d", 16],
+    "tq1_0": [48, 4, "d"],
+    "tq2_0": [64, "d"],
+    "iq2_xxs": ["d", 64],
+    "iq2_xs": ["d", 64, 8],
+    "iq2_s": ["d", 32, 32, 8, 8],
+    "iq3_xxs": ["d", 64, 32],
+    "iq3_s": ["d", 64, 8, 32, 4],
+    "iq1_s": ["d", 32, 16],
+    "iq1_m": [32, 16, 8],
 }
 EXPONENTS = [0, 1, 2, 120, 126, 127, 128, 131, 254]
 # Halves of three further blocks: the smallest, one without a leading bit, the largest, infinity.
@@ -43,16 +55,34 @@ def field(kind, random, halves):
     return random.integers(0, 256, kind, dtype=numpy.uint8).tobytes()
 
 
+def bits_times_half(bits_each, smallest, step):
+    """Formats that the package has no numbers of: a half, then 16 bytes of numbers of few bits."""
+    def floats(rows):
+        d = rows[0, :2].view(numpy.float16).astype(numpy.float32)
+        bits = numpy.unpackbits(rows[0, 2:], bitorder="little").reshape(-1, bits_each)
+        return d * (smallest + step * (bits @ (1 << numpy.arange(bits_each))))
+    return floats
+
+
+BY_FORMULA = {"q1_0": bits_times_half(1, -1, 2), "q2_0": bits_times_half(2, -1, 1)}
+
+
+def floats_of(name, rows):
+    if name in BY_FORMULA:
+        return BY_FORMULA[name](rows)
+    return dequantize(rows, GGMLQuantizationType[name.upper()])
+
+
 def print_block(name, random, halves):
     block = b"".join(field(kind, random, halves) for kind in FIELDS[name])
     rows = numpy.frombuffer(block, dtype=numpy.uint8).reshape(1, -1)
-    floats = dequantize(rows, GGMLQuantizationType[name.upper()]).astype(numpy.float32)
+    floats = floats_of(name, rows).astype(numpy.float32)
     print(name, block.hex(), floats.tobytes().hex())
 
 
 for name in sys.argv[1:]:
     random = numpy.random.default_rng(list(name.encode()))
-    for _ in range(3 if name.endswith("k") else 6):
+    for _ in range(3 if name[-1] == "k" or name[0] in "it" else 6):
         print_block(name, random, [])
     for pair in EXTREMES if "d" in FIELDS[name] else []:
         print_block(name, random, [pair[:2], pair[2:]])

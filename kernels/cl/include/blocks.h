@@ -45,22 +45,47 @@ block_bytes16(__global const uchar *p)
     return vload16(0, p);
 }
 
+/* 16 and 32 bits. */
+static inline uint
+block_ushort(__global const uchar *p)
+{
+    return as_ushort(vload2(0, p));
+}
+
+static inline uint
+block_uint(__global const uchar *p)
+{
+    return as_uint(vload4(0, p));
+}
+
 static inline float
 block_half(__global const uchar *p)
 {
-    return half_bits(as_ushort(vload2(0, p)));
+    return half_bits((ushort)block_ushort(p));
 }
 
-/* 16 bits at any address, the lowest first: 255 where one is set, else 0. */
+/* 16 bits, the lowest first: 255 where one is set, else 0. */
 static inline uchar16
-block_bits(__global const uchar *p)
+spread_bits(uint bits)
 {
-    const uchar16 bytes = (uchar16)((uchar8)p[0], (uchar8)p[1]);
+    const uchar16 bytes = (uchar16)((uchar8)(uchar)bits, (uchar8)(uchar)(bits >> 8));
     const uchar8 bit = (uchar8)(1, 2, 4, 8, 16, 32, 64, 128);
     return as_uchar16((bytes & (uchar16)(bit, bit)) != (uchar16)0);
 }
 
+/* 16 numbers of 2 bits, the lowest first. */
+static inline uchar16
+spread_pairs(uint pairs)
+{
+    const uchar4 b = as_uchar4(pairs), shift = (uchar4)(0, 2, 4, 6);
+    const uchar16 bytes = (uchar16)((uchar4)b.x, (uchar4)b.y, (uchar4)b.z, (uchar4)b.w);
+    return bytes >> (uchar16)(shift, shift, shift, shift) & (uchar)3;
+}
+
+#include "fp4_numbers.h"
 #include "iq4_numbers.h"
+#include "iq_grids.h"
+#include "iq_numbers.h"
 #include "k_scales.h"
 
 #include "format_*.h"

@@ -70,6 +70,8 @@ WIDTHS(ONE, float)
 ONE(int) ONE(uint) ONE(long) ONE(ulong) ONE(int8) ONE(int16) ONE(uint16)
 #undef ONE
 
+VALUE uint popcount(uint);
+
 #define ONE(T) VALUE T native_exp(T);
 WIDTHS(ONE, float)
 #undef ONE

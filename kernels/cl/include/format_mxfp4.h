@@ -2,8 +2,7 @@
  *
  * MXFP4: { u8 e; u8 qs[16] }, 2^(e - 127) times a float of 1 sign, 2 exponent and 1 mantissa bits;
  * the low nibbles are columns 0 … 15. As bits of a half without sign, such a float is its value
- * times 2^-14: halves with the same exponent bias 1 and one bit of their mantissa. Twice such
- * floats are the integers 0 1 2 3 4 6 8 12.
+ * times 2^-14: halves with the same exponent bias 1 and one bit of their mantissa.
  */
 #ifdef FORMAT_mxfp4
 #define COLUMNS_mxfp4 32
@@ -20,11 +19,8 @@ mxfp4_values(__global const uchar *block, uint i)
 static inline char16
 mxfp4_integers(__global const uchar *block, uint i, float2 *f)
 {
-    const char16 q = as_char16(block_bytes16(block + 1) >> (uchar)(4 * i));
-    const char16 m = q & (char)7;
-    const char16 size = m > (char)6 ? (char16)12 : m > (char)4 ? m + m - (char)4 : m;
     const uint e = block[0];
     *f = (float2)(as_float(e < 2 ? 0x200000u << e : (e - 1) << 23), 0.0f);
-    return (q & (char)8) > (char)0 ? -size : size;
+    return fp4_doubles(block_bytes16(block + 1) >> (uchar)(4 * i));
 }
 #endif

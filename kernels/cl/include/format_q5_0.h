@@ -12,7 +12,8 @@ q5_0_integers(__global const uchar *block, uint i, float2 *f)
 {
     const uchar16 low = block_bytes16(block + 6) >> (uchar)(4 * i) & (uchar)15;
     *f = (float2)(block_half(block), 0.0f);
-    return as_char16(low | (block_bits(block + 2 + 2 * i) & (uchar)16)) - (char)16;
+    return as_char16(low | (spread_bits(block_ushort(block + 2 + 2 * i)) & (uchar)16)) -
+           (char)16;
 }
 VALUES_OF_INTEGERS(q5_0)
 #endif

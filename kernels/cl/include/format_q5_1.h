@@ -12,7 +12,7 @@ q5_1_integers(__global const uchar *block, uint i, float2 *f)
 {
     const uchar16 low = block_bytes16(block + 8) >> (uchar)(4 * i) & (uchar)15;
     *f = (float2)(block_half(block), -block_half(block + 2));
-    return as_char16(low | (block_bits(block + 4 + 2 * i) & (uchar)16));
+    return as_char16(low | (spread_bits(block_ushort(block + 4 + 2 * i)) & (uchar)16));
 }
 VALUES_OF_INTEGERS(q5_1)
 #endif

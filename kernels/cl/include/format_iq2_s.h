@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * IQ2_S: { f16 d; u8 qs[32], signs[32], qh[8], scales[8] }, d (scale + 1/2) / 4 times signed sizes
+ * of a grid in sub-blocks of 16; an entry of 8 columns has 8 low bits in qs, 2 high ones in qh.
+ */
+#ifdef FORMAT_iq2_s
+#define COLUMNS_iq2_s 256
+#define BYTES_iq2_s   82
+#define FACTORS_iq2_s 16
+
+__constant ushort iq2_s_grid[] = {IQ2_S_GRID};
+
+static inline char16
+iq2_s_integers(__global const uchar *block, uint i, float2 *f)
+{
+    const uint high = block[66 + i / 2] >> i % 2 * 4,
+               scale = block[74 + i / 2] >> i % 2 * 4;
+    const uint a = block[2 + 2 * i] | (high & 3) << 8;
+    const uint b = block[3 + 2 * i] | (high >> 2 & 3) << 8;
+    *f = (float2)(block_half(block) * (0.5f + (scale & 15)) * 0.25f, 0.0f);
+    return with_signs(iq2_sizes(iq2_s_grid[a], iq2_s_grid[b]),
+                      block_ushort(block + 34 + 2 * i));
+}
+VALUES_OF_INTEGERS(iq2_s)
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * TQ1_0: { u8 qs[48], qh[4]; f16 d }, d (q - 1). A byte is 256 / 243 of a number of 5 digits of
+ * base 3: digit n, the first the highest, is 3 / 256 of the low 8 bits of 3^n times the byte.
+ * Columns 32 n + l are digit n of qs[l], 160 + 16 n + l of qs[32 + l], 240 + 4 n + l of qh[l].
+ */
+#ifdef FORMAT_tq1_0
+#define COLUMNS_tq1_0 256
+#define BYTES_tq1_0   54
+
+static inline char16
+tq1_0_integers(__global const uchar *block, uint i, float2 *f)
+{
+    const uint n = i < 10 ? i / 2 : i - 10, at = i < 10 ? i % 2 * 16 : 32;
+    const uchar power = (n & 1 ? 3 : 1) * (n & 2 ? 9 : 1) * (n & 4 ? 81 : 1);
+    const uchar4 h = vload4(0, block + 48);
+    const uchar16 q = i < 15 ? block_bytes16(block + at) * power
+                             : (uchar16)(h, h * (uchar)3, h * (uchar)9, h * (uchar)27);
+    *f = (float2)(block_half(block + 52), 0.0f);
+    return (char)-1 - (q > (uchar)85) - (q > (uchar)170);
+}
+VALUES_OF_INTEGERS(tq1_0)
+#endif
