@@ -226,10 +226,21 @@ is_whole_runs(const struct xm_weight *w, uint64_t cols)
            w->view.first_col % cols == 0;
 }
 
+bool
+xm_weight_is_plain_integers(const struct xm_weight *w)
+{
+    return !xm_weight_is_blocks(w) && !xm_weight_is_quantised(w) &&
+           !xm_element_is_float(w->element);
+}
+
+static const char integers_one_by_one[] = "integers without scales are read one by one";
+
 const char *
 xm_weight_not_in_planes(const struct xm_weight *w)
 {
     uint32_t planes = xm_weight_planes(w);
+    if (xm_weight_is_plain_integers(w))
+        return integers_one_by_one;
     if (!is_whole_runs(w, planes))
         return "the columns are not whole 32-bit words of weights";
     if (!xm_weight_is_quantised(w))
@@ -246,6 +257,8 @@ xm_weight_not_in_words(const struct xm_weight *w, uint32_t words)
 {
     if (xm_weight_is_blocks(w))
         return NULL; /* which are whole steps of 16 columns */
+    if (xm_weight_is_plain_integers(w))
+        return integers_one_by_one;
     uint32_t word = 32 / xm_element_bits(w->element);
     if (!is_whole_runs(w, word))
         return "the columns are not whole 32-bit words of weights";

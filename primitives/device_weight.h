@@ -43,6 +43,8 @@ const char *xm_weight_cannot_join(const struct xm_weight *a, const struct xm_wei
  * planes: the floats of one activation row as the vector kernels read it. */
 uint32_t xm_weight_planes(const struct xm_weight *w);
 uint64_t xm_weight_padded_cols(const struct xm_weight *w);
+/* Whether its elements are integers without scales, which kernels read one by one. */
+bool xm_weight_is_plain_integers(const struct xm_weight *w);
 /* NULL: the vector kernels can read this weight; else a static sentence. */
 const char *xm_weight_not_in_planes(const struct xm_weight *w);
 /* NULL: the sub-group kernels can read this weight, `words` 32-bit words of a row at a time;

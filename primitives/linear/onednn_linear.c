@@ -142,6 +142,8 @@ xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_we
 {
     if (!cpu_engine())
         return "this oneDNN has no CPU engine";
+    if (xm_weight_is_plain_integers(w))
+        return "oneDNN multiplies integers with scales only";
     const enum xm_element compute = compute_element(device, w, src, product);
     if (compute == XM_DYNAMIC)
         return "oneDNN has only reference code for these sizes";

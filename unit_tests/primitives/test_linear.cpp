@@ -400,6 +400,11 @@ TEST_F(Linear, RowsRefuseBlocksAndViewsWithASentence)
                  "integers are coarser than f32 activations");
     EXPECT_STREQ(xm_weight_not_in_words(&odd.host, 1),
                  "the columns are not whole 32-bit words of weights");
+    test_weight plain(1, 8, 512, {XM_I8, 0, false}, 1);
+    EXPECT_STREQ(xm_weight_not_in_words(&plain.host, 1),
+                 "integers without scales are read one by one");
+    EXPECT_STREQ(xm_weight_not_in_planes(&plain.host),
+                 xm_weight_not_in_words(&plain.host, 1));
     EXPECT_STREQ(xm_onednn_weight_refuses(info, &blocks.host),
                  "oneDNN takes no weights in blocks");
     for (const test_weight *w : {&odd, &groups})

@@ -19,14 +19,14 @@ namespace
 const double OF_ROWS = 1e-7, OF_PRODUCTS = 5e-4;
 
 const weight_format f32 = {XM_F32, 0, false}, f16 = {XM_F16, 0, false},
-                    bf16 = {XM_BF16, 0, false};
+                    bf16 = {XM_BF16, 0, false}, i8 = {XM_I8, 0, false};
 const weight_format q4_0 = blocks_of(XM_WEIGHT_Q4_0), q4_k = blocks_of(XM_WEIGHT_Q4_K),
                     mxfp4 = blocks_of(XM_WEIGHT_MXFP4);
 
 std::vector<weight_format>
 all_types()
 {
-    std::vector<weight_format> types = {f32, f16, bf16};
+    std::vector<weight_format> types = {f32, f16, bf16, i8};
     for (size_t i = 0; i < BLOCK_FORMATS; i++)
         types.push_back(blocks_number(i));
     return types;

@@ -46,6 +46,11 @@
 #define SIZE_bf16 2
 #define SIZE_f32  4
 #define SIZE(T)   PASTE(SIZE_, T) /* bytes of a float type */
+/* Integers without scales are read one by one. */
+#define SIZE_u4 0
+#define SIZE_i4 0
+#define SIZE_u8 0
+#define SIZE_i8 0
 
 #define BLOCK (16 * PLANES) /* k of a block */
 /* k whose sum of x is behind a prepared row: those that share a zero point or a minimum. */
