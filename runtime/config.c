@@ -108,10 +108,12 @@ static const struct spelling core_texts[] = {
 static const struct spelling log_texts[] = {
     {"LOG_NONE", 0},  {"LOG_ERROR", 1}, {"LOG_WARNING", 2}, {"LOG_INFO", 3},
     {"LOG_DEBUG", 4}, {"LOG_TRACE", 5}, {NULL, 0}};
-/* u8 is how a KV cache of 8 bits is asked for on OpenVINO's CPU device. */
+/* Of caches also 8 and 4 bits; u8 is how OpenVINO's CPU device spells the former, the last ones are
+ * llama.cpp's. */
 static const struct spelling element_texts[] = {
-    {"dynamic", XM_DYNAMIC}, {"f16", XM_F16},  {"f32", XM_F32}, {"i8", XM_I8},
-    {"u8", XM_I8},           {"", XM_DYNAMIC}, {NULL, 0}};
+    {"dynamic", XM_DYNAMIC}, {"f16", XM_F16}, {"f32", XM_F32},  {"i8", XM_I8},
+    {"u4", XM_U4},           {"u8", XM_I8},   {"q8_0", XM_I8},  {"q4_0", XM_U4},
+    {"", XM_DYNAMIC},        {NULL, 0}};
 
 /* NULL: not a kind of words. */
 static const struct spelling *const spellings[] = {
@@ -176,14 +178,25 @@ set_value(struct xm_config *c, enum xm_option o, int64_t value)
     }
 }
 
+static bool
+is_for_caches(int element)
+{
+    return element == XM_I8 || element == XM_U4;
+}
+
+static bool
+is_of_caches(enum xm_option o)
+{
+    return o == XM_OPTION_kv_cache_precision || o == XM_OPTION_key_cache_precision ||
+           o == XM_OPTION_value_cache_precision;
+}
+
 static enum xm_status
 parse_word(struct xm_config *c, enum xm_option o, const char *value, struct xm_error *err)
 {
     char accepted[160] = {0};
     for (const struct spelling *s = spellings[options[o].kind]; s->text; s++) {
-        bool element_fits = s->value != XM_I8 || o == XM_OPTION_kv_cache_precision ||
-                            options[o].kind != ELEMENT;
-        if (!element_fits)
+        if (options[o].kind == ELEMENT && is_for_caches(s->value) && !is_of_caches(o))
             continue;
         if (strcmp(s->text, value) == 0) {
             set_value(c, o, s->value);
@@ -507,6 +520,27 @@ apply_rules(struct xm_config *c, const struct facts *facts, struct xm_strbuf *wh
     }
 }
 
+/* Options that are what another one is, where nobody has said anything. */
+static void
+follow(struct xm_config *c, struct xm_strbuf *why)
+{
+    static const enum xm_option followers[][2] = {
+        {XM_OPTION_key_cache_precision, XM_OPTION_kv_cache_precision},
+        {XM_OPTION_value_cache_precision, XM_OPTION_kv_cache_precision},
+    };
+    for (size_t i = 0; i < XM_ARRAY_LEN(followers); i++) {
+        const enum xm_option o = followers[i][0], leader = followers[i][1];
+        if (get_value(c, o) != XM_DYNAMIC)
+            continue;
+        set_value(c, o, get_value(c, leader));
+        if (!why)
+            continue;
+        xm_strbuf_printf(why, "%s = ", options[o].name);
+        print_value(c, o, why);
+        xm_strbuf_printf(why, ": as %s\n", options[leader].name);
+    }
+}
+
 enum { MOST_TOKENS = 1 << 16 }; /* at once: more is no faster, and takes memory */
 
 enum xm_status
@@ -543,6 +577,7 @@ xm_config_finalise(struct xm_config *c, const struct xm_device_info *device,
         return XM_OK;
     const struct facts facts = {device, program ? program : &no_program, c};
     apply_rules(c, &facts, why);
+    follow(c, why);
     XM_TRY(xm_config_check(c, err));
     c->finalised = true;
     return XM_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * q, k and v on their way into attention (attention_inputs.h). A work-group of ITEMS makes one
- * row, a work-item every ITEMS-th element.
+ * row, a work-item every ITEMS-th element, or block where the cache has blocks.
  */
 #include "attention_inputs.h"
 #include "group.h"
@@ -19,12 +19,16 @@ attention_inputs_gen(INPUT_PARAMETERS)
         squares += x * x;
     }
     const float factor = norm_factor(&r, group_sum(parts, squares), epsilon);
-#if CACHE_SCALED
+    if (is_in_blocks(&r)) {
+        store_blocks(&r, factor, me, ITEMS);
+        return;
+    }
+#if ANY_IS(IS_i8)
     for (int i = me; i < r.n; i += ITEMS)
         most = fmax(most, fabs(finished(&r, i, factor)));
     most = group_max(parts, most);
-    if (me == 0 && r.scale)
-        r.scale[0] = most / 127.0f;
+    if (me == 0)
+        store_row_scale(&r, most);
 #endif
     for (int i = me; i < r.n; i += ITEMS)
         store_finished(&r, i, finished(&r, i, factor), inverse_scale(most));

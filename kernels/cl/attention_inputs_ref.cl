@@ -15,12 +15,14 @@ attention_inputs_ref(INPUT_PARAMETERS)
         squares += x * x;
     }
     const float factor = norm_factor(&r, squares, epsilon);
-#if CACHE_SCALED
-    if (r.scale) {
-        for (int i = 0; i < r.n; i++)
-            most = fmax(most, fabs(finished(&r, i, factor)));
-        r.scale[0] = most / 127.0f;
+    if (is_in_blocks(&r)) {
+        store_blocks(&r, factor, 0, 1);
+        return;
     }
+#if ANY_IS(IS_i8)
+    for (int i = 0; i < r.n && !r.q_out; i++)
+        most = fmax(most, fabs(finished(&r, i, factor)));
+    store_row_scale(&r, most);
 #endif
     for (int i = 0; i < r.n; i++)
         store_finished(&r, i, finished(&r, i, factor), inverse_scale(most));

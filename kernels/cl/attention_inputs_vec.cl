@@ -58,31 +58,48 @@ rotate_row(const struct input_row *r, float *y)
     }
 }
 
+/* A row to where 16 elements are stored at once. */
+static void
+store_vectors(const struct input_row *r, const float *y)
+{
+    int i = 0;
+    for (; i + 16 <= r->n; i += 16) {
+        const float16 x = vload16(0, y + i);
+        if (r->q_out)
+            STORE16(SRC, r->q_out, i, x);
+        else if (r->type == IS_f16)
+            STORE16_f16((__global half *)r->to.values, i, x);
+        else
+            STORE16_f32((__global float *)r->to.values, i, x);
+    }
+    for (; i < r->n; i++)
+        store_finished(r, i, y[i], 0.0f);
+}
+
+/* A row in 8 bits. */
+static void
+store_scaled(const struct input_row *r, const float *y)
+{
+    float most = 0.0f;
+    for (int i = 0; i < r->n; i++)
+        most = fmax(most, fabs(y[i]));
+    store_row_scale(r, most);
+    for (int i = 0; i < r->n; i++)
+        store_finished(r, i, y[i], inverse_scale(most));
+}
+
 static void
 store_row(const struct input_row *r, const float *y)
 {
-    float most = 0.0f;
-    int i = 0;
-#if CACHE_SCALED
-    if (r->cache) {
-        for (; i < r->n; i++)
-            most = fmax(most, fabs(y[i]));
-        r->scale[0] = most / 127.0f;
-    }
-    const int vectors = r->q_out ? r->n : 0;
-#else
-    const int vectors = r->q_out || r->cache ? r->n : 0;
-#endif
-    for (i = 0; i + 16 <= vectors; i += 16) {
-        if (r->q_out)
-            STORE16(SRC, r->q_out, i, vload16(0, y + i));
-#if !CACHE_SCALED
-        else
-            STORE16(CACHE, r->cache, i, vload16(0, y + i));
-#endif
-    }
-    for (; i < r->n; i++)
-        store_finished(r, i, y[i], inverse_scale(most));
+    if (!r->q_out && !r->to.values)
+        return;
+    if (is_in_blocks(r))
+        for (int b = 0; b < r->n / CACHE_BLOCK; b++)
+            store_block(r, b, y + b * CACHE_BLOCK);
+    else if (!r->q_out && r->type == IS_i8)
+        store_scaled(r, y);
+    else
+        store_vectors(r, y);
 }
 
 __kernel void

@@ -14,8 +14,8 @@
  * scores anew.
  *
  * The host sees to it that D is whole reads of 64, that DV and PAGE_TOKENS are multiples of 16, so
- * that the keys of a tile are neighbours in a page, and that SRC and CACHE are f16. Not done:
- * caches of i8, other D.
+ * that the keys of a tile are neighbours in a page, that SRC is f16 and no cache f32: the engines
+ * take halves, and what is cached in fewer bits becomes halves as it is read. Not done: other D.
  */
 #include "attention.h"
 #include "matrix_mad.h"
@@ -74,18 +74,38 @@ find_rows(const struct attention *a, uint unit, struct query *r)
 
 /* ---- scores -------------------------------------------------------------------------- */
 
-/* This lane's slots of READ steps of a row of K. */
-static inline void
-load_key(__global const STORAGE(CACHE) * k, slots to[READ])
+/* Slot i of a row of K that is not cached as halves. */
+static inline slots
+make_slot(struct cached k, float scale, uint i)
 {
-#if MATRIX_ENGINE && SG == 8
-    vstore4(intel_sub_group_block_read4((__global const uint *)k), 0, to);
+#if SG == 8
+    return two_halves(CACHED(K_CACHE, k, 2 * i) * scale,
+                      CACHED(K_CACHE, k, 2 * i + 1) * scale);
+#else
+    return (slots)two_halves(CACHED(K_CACHE, k, i) * scale, 0.0f);
+#endif
+}
+
+/* This lane's slots of READ steps of a row of K, from `step` on. */
+static inline void
+load_key(struct cached k, uint step, slots to[READ])
+{
+#if !IS_HALF(K_CACHE)
+#pragma unroll
+    for (uint i = 0; i < READ; i++)
+        to[i] = make_slot(k, ROW_SCALE(K_CACHE, k),
+                          (step + i) * SG + get_sub_group_local_id());
+#elif MATRIX_ENGINE && SG == 8
+    vstore4(intel_sub_group_block_read4((__global const uint *)k.values + step * SG), 0,
+            to);
 #elif MATRIX_ENGINE
-    vstore4(intel_sub_group_block_read_us4((__global const ushort *)k), 0, to);
+    vstore4(intel_sub_group_block_read_us4((__global const ushort *)k.values + step * SG),
+            0, to);
 #else
 #pragma unroll
     for (uint i = 0; i < READ; i++)
-        to[i] = ((__global const slots *)k)[i * SG + get_sub_group_local_id()];
+        to[i] =
+            ((__global const slots *)k.values)[(step + i) * SG + get_sub_group_local_id()];
 #endif
 }
 
@@ -98,7 +118,7 @@ load_query(const struct attention *a, const struct query *r, uint step)
 
 /* The products of the lanes' rows with KEYS neighbouring rows of K. */
 static inline void
-dots(const struct attention *a, const struct query *r, __global const STORAGE(CACHE) * k,
+dots(const struct attention *a, const struct query *r, __global uchar *page, uint row,
      float8 s[KEYS / 8])
 {
     UNROLL_PRODUCTS
@@ -112,7 +132,7 @@ dots(const struct attention *a, const struct query *r, __global const STORAGE(CA
             slots key[8][READ], column[8];
 #pragma unroll
             for (uint n = 0; n < 8; n++)
-                load_key(k + (i + n) * D + step * 16, key[n]);
+                load_key(key_row(page, row + i + n), step, key[n]);
             UNROLL_PRODUCTS
             for (uint j = 0; j < READ; j++) {
 #pragma unroll
@@ -161,9 +181,27 @@ hide_padding(const struct attention *a, const struct query *r, int j, float s[KE
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* o += v p for 16 values of this lane's rows of V: the even ones, the odd ones. */
+/* 16 values of a row of V from `first` on, as halves. */
+static inline uint8
+load_values(struct cached v, uint first)
+{
+#if IS_HALF(V_CACHE)
+    return vload8(0, (__global const uint *)((__global const half *)v.values + first));
+#else
+    float x[16];
+    uint words[8];
+    vstore16(CACHED16(V_CACHE, v, first) * ROW_SCALE(V_CACHE, v), 0, x);
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        words[i] = two_halves(x[2 * i], x[2 * i + 1]);
+    return vload8(0, words);
+#endif
+}
+
+/* o += v p for the values from `first` on, 16 of them, of this lane's rows of V: the even ones,
+ * the odd ones. */
 static inline void
-add_values(__global const STORAGE(CACHE) * values, const int there[LANE_KEYS], int8 p,
+add_values(__global uchar *page, uint row, uint first, const int there[LANE_KEYS], int8 p,
            float8 *o)
 {
     uint8 v[LANE_KEYS];
@@ -171,7 +209,7 @@ add_values(__global const STORAGE(CACHE) * values, const int there[LANE_KEYS], i
     for (uint i = 0; i < LANE_KEYS; i++) {
         v[i] = 0;
         if (there[i])
-            v[i] = vload8(0, (__global const uint *)(values + i * DV));
+            v[i] = load_values(value_row(page, row + i), first);
     }
 #if SG == 8
     const uint8 even = (v[0] & 0xffff) | v[1] << 16,
@@ -235,7 +273,7 @@ attend_tile(const struct attention *a, const struct query *r, int j, __global uc
 #pragma unroll
     for (int i = 0; i < LANE_KEYS; i++)
         there[i] = j + mine + i < r->s.keys && !is_padding(a, &r->s, j + mine + i);
-    dots(a, r, key_row(page, row), products);
+    dots(a, r, page, row, products);
     vstore8(finish_scores(a, r, products[0], j), 0, s);
     vstore8(finish_scores(a, r, products[1], j + 8), 1, s);
     if (a->key_mask_bytes)
@@ -243,8 +281,8 @@ attend_tile(const struct attention *a, const struct query *r, int j, __global uc
     const int8 p = weigh(sums, s);
     UNROLL_PRODUCTS
     for (uint i = 0; i < VALUE_BLOCKS; i++)
-        add_values(value_row(page, row + mine) + min(r->first_value + i * 16, DV - 16u),
-                   there, p, sums->o[i]);
+        add_values(page, row + mine, min(r->first_value + i * 16, DV - 16u), there, p,
+                   sums->o[i]);
 }
 
 static inline void

@@ -158,7 +158,10 @@ take_long(struct parse *p, const char *word)
 static enum xm_status
 take_short(struct parse *p, const char *word)
 {
-    const struct xm_cli_option *o = find(p->spec, word[1], NULL, 0);
+    const struct xm_cli_option *o = find(p->spec, 0, word + 1, strlen(word + 1));
+    if (o && o->letter == 0)
+        return take_value(p, o, NULL);
+    o = find(p->spec, word[1], NULL, 0);
     if (!o)
         return xm_fail(p->err, XM_INVALID, "there is no option -%c", word[1]);
     return take_value(p, o, word[2] ? word + 2 : NULL);
@@ -209,6 +212,8 @@ static void
 help_row(const struct xm_cli_option *o, struct xm_strbuf *out)
 {
     struct xm_strbuf left = {0};
+    if (!o->help)
+        return;
     if (o->letter)
         xm_strbuf_printf(&left, "  -%c, --%s", o->letter, o->name);
     else

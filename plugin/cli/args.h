@@ -7,7 +7,8 @@
  *     };
  *
  * Accepted: -n 5, -n5, --tokens 5, --tokens=5, flags without a value, "--" before operands that
- * begin with '-'. The help text is printed from the same rows.
+ * begin with '-'. A name without a letter may stand behind one dash: -ctk f16. The help text is
+ * printed from the same rows.
  */
 #ifndef XM_PLUGIN_CLI_ARGS_H
 #define XM_PLUGIN_CLI_ARGS_H
@@ -46,7 +47,7 @@ struct xm_cli_option {
     enum xm_cli_kind kind;
     size_t offset;     /* of the member                        */
     const char *value; /* name of the value in the help; NULL for flags */
-    const char *help;
+    const char *help;  /* NULL: in no help, another row says it       */
 };
 
 struct xm_cli_spec {

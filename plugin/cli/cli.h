@@ -44,7 +44,7 @@ int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *ou
 /* Options of all commands that run a model. First member of their structs. */
 struct xm_cli_target {
     const char *model, *device, *precision, *kv, *offload, *expert_cache, *cache_dir;
-    const char *kv_memory;
+    const char *kv_memory, *key_cache, *value_cache;
     uint64_t ubatch;
     bool json;
     bool measures; /* not an option: steps are measured (PERF_COUNT) */
@@ -54,7 +54,7 @@ struct xm_cli_target {
 };
 /* For prompts of text. */
 #define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"
-enum { XM_CLI_N_TARGET_OPTIONS = 10 };
+enum { XM_CLI_N_TARGET_OPTIONS = 14 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
@@ -62,7 +62,11 @@ enum { XM_CLI_N_TARGET_OPTIONS = 10 };
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them" }, \
     { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
-    { 0,   "kv",        XM_CLI_TEXT,  XM_CLI_TARGET(kv),        "TYPE", "of the KV cache: i8, f16 or f32; default: what suits the device" }, \
+    { 0,   "kv",        XM_CLI_TEXT,  XM_CLI_TARGET(kv),        "TYPE", "of the KV cache: u4, i8, f16 or f32; default: what suits the device" }, \
+    { 0,   "cache-type-k", XM_CLI_TEXT, XM_CLI_TARGET(key_cache), "TYPE", "of its keys alone; also -ctk, f16, q8_0 and q4_0 as llama.cpp has them" }, \
+    { 0,   "ctk",       XM_CLI_TEXT,  XM_CLI_TARGET(key_cache), "TYPE", NULL }, \
+    { 0,   "cache-type-v", XM_CLI_TEXT, XM_CLI_TARGET(value_cache), "TYPE", "of its values; also -ctv" }, \
+    { 0,   "ctv",       XM_CLI_TEXT,  XM_CLI_TARGET(value_cache), "TYPE", NULL }, \
     { 0,   "kv-memory", XM_CLI_TEXT,  XM_CLI_TARGET(kv_memory), "MIB",  "that the KV cache takes at most; default: what is left" }, \
     { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: what does not fit" }, \
     { 0,   "expert-cache", XM_CLI_TEXT, XM_CLI_TARGET(expert_cache), "MIB", "of the device, for recently used ones of them; default: what is left" }, \

@@ -76,7 +76,7 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 
 /* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
  * xm_cli_cache_open made of the option. */
-enum { N_SETTINGS = 8 };
+enum { N_SETTINGS = 10 };
 static void
 find_settings(const struct xm_cli_target *t, const char *cache_dir,
               char ubatch[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
@@ -85,6 +85,8 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
     const struct xm_cli_setting settings[N_SETTINGS] = {
         {"--precision", "INFERENCE_PRECISION_HINT", t->precision},
         {"--kv", "KV_CACHE_PRECISION", t->kv},
+        {"--cache-type-k", "KEY_CACHE_PRECISION", t->key_cache},
+        {"--cache-type-v", "VALUE_CACHE_PRECISION", t->value_cache},
         {"--kv-memory", "XM_KV_MEMORY", t->kv_memory},
         {"--offload", "OFFLOAD_RATIO", t->offload},
         {"--expert-cache", "XM_EXPERT_CACHE", t->expert_cache},

@@ -26,7 +26,11 @@ static const struct xm_cli_option options[] = {
     { 0,   "chunk",     XM_CLI_COUNT, AT(chunk),     "N",    "prompt tokens at once (512)" },
     { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "the same, as the other commands call it" },
     { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests at once (1)" },
-    { 0,   "kv",        XM_CLI_TEXT,  AT(kv),        "TYPE", "of the KV cache: i8, f16 or f32; default: what suits the device" },
+    { 0,   "kv",        XM_CLI_TEXT,  AT(kv),        "TYPE", "of the KV cache: u4, i8, f16 or f32; default: what suits the device" },
+    { 0,   "cache-type-k", XM_CLI_TEXT, AT(key_cache), "TYPE", "of its keys alone; also -ctk, f16, q8_0 and q4_0 as llama.cpp has them" },
+    { 0,   "ctk",       XM_CLI_TEXT,  AT(key_cache), "TYPE", NULL },
+    { 0,   "cache-type-v", XM_CLI_TEXT, AT(value_cache), "TYPE", "of its values; also -ctv" },
+    { 0,   "ctv",       XM_CLI_TEXT,  AT(value_cache), "TYPE", NULL },
     { 0,   "kv-memory", XM_CLI_TEXT,  AT(kv_memory), "MIB",  "that the KV cache takes at most; default: what is left" },
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" },
     { 0,   "offload",   XM_CLI_TEXT,  AT(offload),   "N",    "percent of the experts that stay in host memory (0)" },
@@ -52,7 +56,7 @@ find_room(const struct xm_plan_args *a, struct xm_plan *p)
 }
 
 /* What the options set; the number's text goes to `chunk`. */
-enum { N_SETTINGS = 6 };
+enum { N_SETTINGS = 8 };
 static void
 find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
               struct xm_cli_setting out[N_SETTINGS])
@@ -63,6 +67,8 @@ find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
         {"--offload", "OFFLOAD_RATIO", a->offload},
         {"--expert-cache", "XM_EXPERT_CACHE", a->expert_cache},
         {"--kv", "KV_CACHE_PRECISION", a->kv},
+        {"--cache-type-k", "KEY_CACHE_PRECISION", a->key_cache},
+        {"--cache-type-v", "VALUE_CACHE_PRECISION", a->value_cache},
         {"--kv-memory", "XM_KV_MEMORY", a->kv_memory},
         {"--precision", "INFERENCE_PRECISION_HINT", a->precision},
     };

@@ -9,8 +9,8 @@
 #include "plugin/planner.h"
 
 struct xm_plan_args {
-    const char *model, *device, *device_as, *kv, *kv_memory, *precision, *offload,
-        *expert_cache;
+    const char *model, *device, *device_as, *kv, *key_cache, *value_cache, *kv_memory,
+        *precision, *offload, *expert_cache;
     uint64_t parallel;
     uint64_t context, chunk, memory; /* 0: not given */
     bool json;

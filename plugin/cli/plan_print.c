@@ -147,15 +147,25 @@ print_verdict(const struct xm_plan *p, uint64_t trained)
     printf("\n");
 }
 
+/* Of keys and values; into `out`. */
+static const char *
+cache_types(const struct xm_config *c, char out[32])
+{
+    const char *k = xm_element_text(c->key_cache_precision),
+               *v = xm_element_text(c->value_cache_precision);
+    snprintf(out, 32, "%s%s%s", k, k == v ? "" : " and ", k == v ? "" : v);
+    return out;
+}
+
 void
 xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
 {
     const struct xm_plan *p = &r->plan;
-    char warning[XM_CLI_WARNING];
+    char warning[XM_CLI_WARNING], types[32];
     printf("%s on %s: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
            " request%s\n\n",
            a->model, p->info.name, p->wish.context, p->decided.ubatch,
-           xm_element_text(p->decided.kv_cache_precision), p->wish.requests,
+           cache_types(&p->decided, types), p->wish.requests,
            p->wish.requests == 1 ? "" : "s");
     print_need(p);
     print_verdict(p, r->trained_context);
@@ -203,8 +213,8 @@ xm_plan_print_json(const struct xm_plan_args *a, const struct xm_plan_result *r,
 {
     const struct xm_plan *p = &r->plan;
     struct xm_json_out j;
-    char warning[XM_CLI_WARNING];
-    const char *kv = xm_element_text(p->decided.kv_cache_precision);
+    char warning[XM_CLI_WARNING], types[32];
+    const char *kv = cache_types(&p->decided, types);
     xm_json_begin(&j);
     xm_json_add_text(&j, NULL, "model", a->model, strlen(a->model));
     xm_json_add_text(&j, NULL, "device", p->info.name, strlen(p->info.name));

@@ -90,8 +90,11 @@ describe_attention(const struct xm_program *p, const struct xm_step *s,
                      q->dim[3].n, kv->heads, kv->heads == 1 ? "" : "s");
     if (a->window)
         xm_strbuf_printf(out, "sliding window of %" PRId64 "\n", a->window);
+    xm_strbuf_printf(out, "%s", xm_element_text(kv->k_element));
+    if (kv->v_element != kv->k_element)
+        xm_strbuf_printf(out, " and %s", xm_element_text(kv->v_element));
     xm_strbuf_printf(
-        out, "%s cache%s\n", xm_element_text(kv->element),
+        out, " cache%s\n",
         s->operand[XM_ATTENTION_K].value == XM_NO_VALUE ? " of a layer before" : "");
 }
 

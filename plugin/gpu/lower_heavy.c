@@ -371,7 +371,8 @@ find_layer(struct xm_lower *l, const struct xm_attention_attr *a,
                              .heads = d->heads_kv,
                              .d = d->d,
                              .dv = d->dv,
-                             .element = d->cache,
+                             .k_element = d->k_cache,
+                             .v_element = d->v_cache,
                              .page_bytes = page.bytes,
                              .window = d->window};
     return list[*out].key_state && list[*out].value_state
@@ -419,7 +420,8 @@ attention_desc(struct xm_lower *l, const struct xm_node *n, struct xm_attention_
                                     .window = (uint64_t)a->window,
                                     .page_tokens = l->p->config.kv_block_tokens,
                                     .element = xm_lower_element(&n->out[0]),
-                                    .cache = l->p->config.kv_cache_precision,
+                                    .k_cache = l->p->config.key_cache_precision,
+                                    .v_cache = l->p->config.value_cache_precision,
                                     .epsilon = a->epsilon};
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTENTION_Q_GAMMA), &d->q_gamma));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_ATTENTION_K_GAMMA), &d->k_gamma));
@@ -430,9 +432,9 @@ attention_desc(struct xm_lower *l, const struct xm_node *n, struct xm_attention_
 static struct xm_step_cost
 attention_cost(const struct xm_attention_desc *d)
 {
-    const uint64_t width = (uint64_t)d->d + d->dv, scales = 2 * sizeof(float);
-    const uint64_t head =
-        width * xm_element_bits(d->cache) / 8 + (d->cache == XM_I8 ? scales : 0);
+    const uint64_t width = (uint64_t)d->d + d->dv;
+    const uint64_t head = xm_attention_row_bytes(d->k_cache, d->d) +
+                          xm_attention_row_bytes(d->v_cache, d->dv);
     return (struct xm_step_cost){.result = XM_ATTENTION_OUT,
                                  .key_bytes = d->heads_kv * head,
                                  .key_multiply_adds = d->heads_q * width,
@@ -694,7 +696,8 @@ why_not_attention(const struct xm_lower_question *q)
                                            .dv = size_of(xm_is_none(v) ? queries : v, 3),
                                            .page_tokens = 1,
                                            .element = type_of(queries),
-                                           .cache = XM_F16};
+                                           .k_cache = XM_F16,
+                                           .v_cache = XM_F16};
     return xm_attention_supports(q->device, &desc);
 }
 

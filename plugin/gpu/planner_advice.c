@@ -74,14 +74,24 @@ try_context(struct xm_plan *p, const struct xm_graph *g, struct xm_error *err)
 static enum xm_status
 try_kv(struct xm_plan *p, const struct xm_graph *g, struct xm_error *err)
 {
-    struct xm_config c = p->config;
+    static const char *const smaller[] = {"i8", "u4"}; /* the better one first */
     bool fits = false;
-    if (p->decided.kv_cache_precision == XM_I8)
-        return XM_OK;
-    XM_TRY(xm_config_set(&c, "KV_CACHE_PRECISION", "i8", err));
-    XM_TRY(try_config(p, g, &c, &fits, err));
-    if (fits)
-        advise(p, XM_PLAN_KV, "i8");
+    if (xm_config_user_set(&p->config, XM_OPTION_key_cache_precision) ||
+        xm_config_user_set(&p->config, XM_OPTION_value_cache_precision))
+        return XM_OK; /* KV_CACHE_PRECISION is not all that there is to it */
+    for (size_t i = 0; i < XM_ARRAY_LEN(smaller) && !fits; i++) {
+        struct xm_config c = p->config;
+        struct xm_error why = {0};
+        if (xm_element_bits(xm_element_parse(smaller[i])) >=
+            xm_element_bits(p->decided.kv_cache_precision))
+            continue;
+        XM_TRY(xm_config_set(&c, "KV_CACHE_PRECISION", smaller[i], err));
+        const enum xm_status s = try_config(p, g, &c, &fits, &why);
+        if (s != XM_OK && s != XM_UNSUPPORTED) /* heads that are not whole blocks */
+            return xm_fail(err, s, "%s", why.text);
+        if (fits)
+            advise(p, XM_PLAN_KV, smaller[i]);
+    }
     return XM_OK;
 }
 

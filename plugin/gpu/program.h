@@ -141,7 +141,7 @@ struct xm_step {
 struct xm_kv_layer {
     const char *key_state, *value_state;
     uint32_t heads, d, dv;
-    enum xm_element element;
+    enum xm_element k_element, v_element;
     uint64_t page_bytes;
     uint64_t window; /* the largest of those that read it; 0: one reads all positions */
 };

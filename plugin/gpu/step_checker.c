@@ -28,8 +28,10 @@ enum {
 static bool
 reads_cache_of(const struct xm_verify_step *v, enum xm_element e)
 {
-    return v->step->kind == XM_STEP_ATTENTION &&
-           xm_request_program(v->request)->kv[v->step->layer].element == e;
+    if (v->step->kind != XM_STEP_ATTENTION)
+        return false;
+    const struct xm_kv_layer *kv = &xm_request_program(v->request)->kv[v->step->layer];
+    return kv->k_element == e || kv->v_element == e;
 }
 
 static double

@@ -10,6 +10,8 @@
 
 #include <math.h>
 
+#include "primitives/attention/attention.h"
+
 /* ---- where operands are ------------------------------------------------------------ */
 
 uint32_t
@@ -124,15 +126,34 @@ input_tensor(const struct xm_verify_step *v, uint32_t i, struct xm_tensor **out,
 
 /* ---- the reference ----------------------------------------------------------------- */
 
-/* Half a unit in the last place of f16 and f32, beside the number. */
+/* The largest magnitude among the n elements that begin at a multiple of n and have element i. */
 static float
-half_unit(enum xm_element e)
+most_around(const struct xm_tensor *t, uint64_t i, uint64_t n)
 {
-    return e == XM_F16 ? 0x1p-11f : 0x1p-24f;
+    float most = 0.0f;
+    for (uint64_t k = i - i % n; k < i - i % n + n; k++)
+        most = fmaxf(most, fabsf(t->f[k]));
+    return most;
 }
 
-/* Each element up or down by half a unit, at random; of i8 units are a row's largest element by
- * 127. NULL: out of memory. */
+/* Half a unit of element i of rows of n: of f16 and f32 in the last place, of i8 a row's largest
+ * element by 254, of u4 that of a block by 16. */
+static float
+half_unit(const struct xm_tensor *t, enum xm_element stored, uint64_t i, uint64_t n)
+{
+    switch (stored) {
+    case XM_I8:
+        return most_around(t, i, n) / 254.0f;
+    case XM_U4:
+        return most_around(t, i, n % XM_KV_BLOCK ? n : XM_KV_BLOCK) / 16.0f;
+    case XM_F16:
+        return t->f[i] * 0x1p-11f;
+    default:
+        return t->f[i] * 0x1p-24f;
+    }
+}
+
+/* Each element up or down by half a unit, at random. NULL: out of memory. */
 static struct xm_tensor *
 off_by_rounding(const struct xm_tensor *t, enum xm_element stored, uint32_t seed)
 {
@@ -141,11 +162,8 @@ off_by_rounding(const struct xm_tensor *t, enum xm_element stored, uint32_t seed
     if (xm_tensor_create(&r, t->element, t->rank, t->dim, NULL) != XM_OK)
         return NULL;
     for (uint64_t i = 0; i < t->n; i++) {
-        float most = 0.0f;
-        for (uint64_t k = i - i % n; stored == XM_I8 && k < i - i % n + n; k++)
-            most = fmaxf(most, fabsf(t->f[k]));
         seed = seed * 1664525u + 1013904223u;
-        const float by = stored == XM_I8 ? most / 254.0f : t->f[i] * half_unit(stored);
+        const float by = half_unit(t, stored, i, n);
         r->f[i] = t->f[i] + (seed >> 31 ? by : -by);
     }
     return r;
@@ -159,14 +177,15 @@ no_memory(struct xm_error *err)
 
 /* The states so far, as the cache has rounded them. */
 static enum xm_status
-rounded_states(const struct xm_verify_step *v, enum xm_element cache, uint32_t seed,
-               struct xm_state_store *out, struct xm_error *err)
+rounded_states(const struct xm_verify_step *v, const struct xm_kv_layer *kv,
+               uint32_t seed, struct xm_state_store *out, struct xm_error *err)
 {
     const struct xm_attention_attr *a = &v->step->node->attr.attention;
     const char *const names[] = {a->key_state, a->value_state};
+    const enum xm_element stored[] = {kv->k_element, kv->v_element};
     for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
         const struct xm_tensor *t = xm_state_get(v->states, names[i]);
-        struct xm_tensor *r = t ? off_by_rounding(t, cache, seed) : NULL;
+        struct xm_tensor *r = t ? off_by_rounding(t, stored[i], seed) : NULL;
         if (t && !r)
             return no_memory(err);
         enum xm_status s = r ? xm_state_set(out, names[i], r, err) : XM_OK;
@@ -191,19 +210,21 @@ static enum xm_status
 evaluate_rounded(const struct xm_verify_step *v, struct xm_tensor *const *in,
                  uint32_t seed, struct xm_tensor **out, struct xm_error *err)
 {
-    const enum xm_element cache =
-        xm_request_program(v->request)->kv[v->step->layer].element;
+    const struct xm_kv_layer *kv = &xm_request_program(v->request)->kv[v->step->layer];
+    const enum xm_element stored[] = {[XM_ATTENTION_Q] =
+                                          v->operands[XM_ATTENTION_Q].element,
+                                      [XM_ATTENTION_K] = kv->k_element,
+                                      [XM_ATTENTION_V] = kv->v_element};
     struct xm_state_store *states = xm_state_store_create();
     struct xm_tensor *all[XM_ATTENTION_N_IN], *own[XM_ATTENTION_V + 1] = {NULL};
     enum xm_status s =
-        states ? rounded_states(v, cache, seed, states, err) : no_memory(err);
+        states ? rounded_states(v, kv, seed, states, err) : no_memory(err);
     for (uint32_t i = 0; i < XM_ATTENTION_N_IN; i++)
         all[i] = in[i];
     for (uint32_t i = XM_ATTENTION_Q; i <= XM_ATTENTION_V && s == XM_OK; i++) {
         if (!in[i])
             continue;
-        const enum xm_element e = i == XM_ATTENTION_Q ? v->operands[i].element : cache;
-        all[i] = own[i] = off_by_rounding(in[i], e, seed + i);
+        all[i] = own[i] = off_by_rounding(in[i], stored[i], seed + i);
         if (!own[i])
             s = no_memory(err);
     }

@@ -46,8 +46,8 @@ not_in_tiles(const void *problem)
     const struct xm_attention_desc *d = problem;
     if (!d)
         return NULL;
-    if (d->element != XM_F16 || d->cache != XM_F16)
-        return "matrix engines take queries and caches of f16";
+    if (d->element != XM_F16 || d->k_cache == XM_F32 || d->v_cache == XM_F32)
+        return "matrix engines take queries of f16 and caches of no more bits";
     if (d->d % MATRIX_READ || d->dv % MATRIX_TILE || d->page_tokens % MATRIX_TILE)
         return "the heads or the pages are not whole tiles of matrix engines";
     return wide_values(d);
@@ -552,10 +552,10 @@ build(struct attention *a, struct xm_error *err)
     const uint32_t heads = heads_of_part(d);
     char shape[XM_STAGE_DEFINES], form[64] = "", formed[XM_STAGE_DEFINES];
     xm_defines_print(shape, sizeof(shape),
-                     "-DSRC=%s -DCACHE=%s -DCACHE_SCALED=%d -DD=%u -DDV=%u -DHEADS_Q=%u "
+                     "-DSRC=%s -DK_CACHE=%s -DV_CACHE=%s -DD=%u -DDV=%u -DHEADS_Q=%u "
                      "-DHEADS_KV=%u -DPAGE_TOKENS=%u -DCAUSAL=%d",
-                     xm_element_text(d->element), xm_element_text(d->cache),
-                     d->cache == XM_I8, d->d, d->dv, d->heads_q, d->heads_kv,
+                     xm_element_text(d->element), xm_element_text(d->k_cache),
+                     xm_element_text(d->v_cache), d->d, d->dv, d->heads_q, d->heads_kv,
                      d->page_tokens, d->causal);
     XM_TRY(xm_stage_build(&a->inputs, engine, &xm_attention_inputs_table, shape, err));
     if (heads)

@@ -10,8 +10,9 @@
  * then prompts; in another order it is only slower.
  *
  * Cache: a layer has pages of `page_tokens` positions in up to XM_KV_SLABS slabs, so that it grows
- * without a copy. A page is all that a layer has of its positions (struct xm_kv_page); f16, f32,
- * or i8 with one f32 scale per (head, position). A page word says slab and page in it.
+ * without a copy. A page is all that a layer has of its positions (struct xm_kv_page). K and V are
+ * f16, f32, i8 with one f32 scale per (head, position), or u4: blocks of 32 elements of a head
+ * with an f16 scale each, ggml's Q4_0. A page word says slab and page in it.
  * Formulas: xm_ref_attention,
  * xm_ref_rms_norm, xm_ref_rope.
  */
@@ -32,7 +33,7 @@ struct xm_attention_desc {
     uint64_t window;
     uint32_t page_tokens;
     enum xm_element element; /* of q, k, v, out: f16 or f32 */
-    enum xm_element cache;   /* f16, f32, i8 */
+    enum xm_element k_cache, v_cache; /* f16, f32, i8, u4 */
     struct xm_buffer *sinks; /* f32 [Hq]; NULL: none; referenced */
     /* f32 [D], [D], [Dv]: rms_norm of the heads of q, k, v, before they are rotated; NULL: none;
      * referenced */
@@ -40,14 +41,16 @@ struct xm_attention_desc {
     float epsilon;                /* of those norms */
     struct xm_rows_form prepared; /* plain: none */
 };
-enum { XM_KV_SLABS = 8, XM_KV_SLAB_SHIFT = 28 };
-/* A page: K [Hkv][page_tokens][D] at 0, V [Hkv][page_tokens][Dv], the scales [Hkv][page_tokens] of
- * K's rows and of V's; each of them begins at a multiple of 64 bytes. */
+enum { XM_KV_SLABS = 8, XM_KV_SLAB_SHIFT = 28, XM_KV_BLOCK = 32 /* of u4 */ };
+/* A page: K [Hkv][page_tokens][D] at 0, V [Hkv][page_tokens][Dv], the scales of K's rows and of
+ * V's [Hkv][page_tokens][1 or D / 32]; each of them begins at a multiple of 64 bytes. */
 struct xm_kv_page {
     uint64_t v, k_scale, v_scale, bytes;
 };
-/* Looks at heads_kv, d, dv, page_tokens and cache; false: above what 64 bits can say. */
+/* Looks at heads_kv, d, dv, page_tokens and the caches; false: above what 64 bits can say. */
 bool xm_attention_page(const struct xm_attention_desc *d, struct xm_kv_page *out);
+/* Bytes of a row of n elements in a cache of this type, its scales included. */
+uint64_t xm_attention_row_bytes(enum xm_element cache, uint32_t n);
 /* What is not an operand, or is read by the host as well: the contents of PAST_LENS [S] and
  * SUBSEQUENCE_BEGINS [S+1], and the layer's slabs [XM_KV_SLABS], NULL where there is none. */
 struct xm_attention_run {

@@ -13,6 +13,16 @@
  * and for each sequence those of a tile beside. */
 enum { MOST_POSITIONS = INT32_MAX - 4096, MOST_TILE_ROWS = 64 };
 
+static const char *
+why_not_cached(enum xm_element cache, uint32_t n)
+{
+    if (cache == XM_U4 && n % XM_KV_BLOCK != 0)
+        return "a cache of 4 bits takes heads of whole blocks of 32 elements";
+    if (cache != XM_F16 && cache != XM_F32 && cache != XM_I8 && cache != XM_U4)
+        return "the cache is not f16, f32, i8 or u4";
+    return NULL;
+}
+
 const char *
 xm_attention_supports(const struct xm_device_info *device,
                       const struct xm_attention_desc *desc)
@@ -26,9 +36,8 @@ xm_attention_supports(const struct xm_device_info *device,
         return "pages hold no tokens";
     if (desc->element != XM_F16 && desc->element != XM_F32)
         return "queries are not f16 or f32";
-    if (desc->cache != XM_F16 && desc->cache != XM_F32 && desc->cache != XM_I8)
-        return "the cache is not f16, f32 or i8";
-    return NULL;
+    const char *why = why_not_cached(desc->k_cache, desc->d);
+    return why ? why : why_not_cached(desc->v_cache, desc->dv);
 }
 
 /* Whether `o` is [n, a, b, c] for some n. */

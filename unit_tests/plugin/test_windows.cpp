@@ -134,16 +134,19 @@ TEST_P(WindowTest, TruncatedRequestsGoOn)
     EXPECT_EQ(xm_request_past(all.get()), 2u) << "in one chunk nothing is dropped";
 }
 
-/* Bytes of a layer's page: keys, values, and for bytes a scale of each row of both; each of them
- * begins at a whole line of 64 bytes. */
+/* Bytes of a layer's page: keys, values, and for bytes a scale of each row of both, for 4 bits of
+ * each block of 32; each of them begins at a whole line of 64 bytes. */
 uint64_t
 page_bytes(const xm_kv_layer &l)
 {
     const uint64_t rows = (uint64_t)l.heads * PAGE_TOKENS;
-    const uint64_t row_bytes = xm_element_bits(l.element) / 8;
-    const uint64_t scale_bytes = l.element == XM_I8 ? sizeof(float) : 0;
+    auto row_bytes = [](xm_element e, uint64_t n) { return n * xm_element_bits(e) / 8; };
+    auto scale_bytes = [](xm_element e, uint64_t n) {
+        return e == XM_I8 ? 4 : e == XM_U4 ? n / 32 * 2 : 0;
+    };
     uint64_t bytes = 0;
-    for (uint64_t part : {l.d * row_bytes, l.dv * row_bytes, scale_bytes, scale_bytes})
+    for (uint64_t part : {row_bytes(l.k_element, l.d), row_bytes(l.v_element, l.dv),
+                          scale_bytes(l.k_element, l.d), scale_bytes(l.v_element, l.dv)})
         bytes += (rows * part + LINE - 1) / LINE * LINE;
     return bytes;
 }

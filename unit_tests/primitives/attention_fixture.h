@@ -28,6 +28,7 @@ struct problem {
     int64_t b = 1, t = 1, past = 0;
     uint32_t heads_q = 8, heads_kv = 2, d = 64, dv = 64, page = 16;
     xm_element element = XM_F32, cache = XM_F32;
+    xm_element v_cache = XM_DYNAMIC; /* as `cache` */
     bool causal = true;
     uint64_t window = 0;
     float soft_cap = 0;
@@ -43,6 +44,10 @@ struct problem {
     std::vector<length> ragged;
     bool gives_up_pages = false; /* those that no window reaches */
 
+    xm_element value_cache() const
+    {
+        return v_cache == XM_DYNAMIC ? cache : v_cache;
+    }
     int64_t total() const
     {
         return past + t;
@@ -115,6 +120,42 @@ struct sequences {
     sequences(const sequences &) = delete;
 };
 
+/* Blocks of 32 as ggml's quantize_row_q4_0_ref makes them. */
+struct block_q4_0 {
+    uint16_t d;
+    uint8_t qs[16];
+};
+
+inline block_q4_0
+quantise_q4_0(const float *x)
+{
+    block_q4_0 b = {};
+    float most = 0.0f;
+    for (int i = 0; i < 32; i++)
+        most = std::fabs(x[i]) > std::fabs(most) ? x[i] : most;
+    const float d = most / -8.0f, inverse = d != 0.0f ? 1.0f / d : 0.0f;
+    b.d = xm_float_to_half(d);
+    for (int i = 0; i < 16; i++) {
+        const float low = x[i] * inverse, high = x[i + 16] * inverse;
+        b.qs[i] = (uint8_t)(std::min(15, (int)(low + 8.5f)) |
+                            std::min(15, (int)(high + 8.5f)) << 4);
+    }
+    return b;
+}
+
+/* Rows as a cache of this type gives them back; of i8 and f32 as they are. */
+inline std::vector<float>
+cached(std::vector<float> x, xm_element cache)
+{
+    for (size_t i = 0; cache == XM_U4 && i < x.size(); i += 32) {
+        const block_q4_0 b = quantise_q4_0(&x[i]);
+        const float d = xm_half_to_float(b.d);
+        for (size_t j = 0; j < 32; j++)
+            x[i + j] = (float)((b.qs[j % 16] >> j / 16 * 4 & 15) - 8) * d;
+    }
+    return x;
+}
+
 /* A cache on the device, its pages scattered over slabs, one of which is not there; and what it
  * holds on the host. */
 struct state {
@@ -140,8 +181,8 @@ struct state {
         v = random_floats((size_t)(positions * p.heads_kv * p.dv), 2);
         vary(k, p.d, {1, 2, 0.25f, 4, 0.5f});
         vary(v, p.dv, {0.25f, 8, 1, 0.0625f, 2, 16, 0.5f});
-        round(k);
-        round(v);
+        round(k, p.cache);
+        round(v, p.value_cache());
         make_slabs(n_pages, words);
         nothing = words[(size_t)next++];
         for (const length &l : p.lengths()) {
@@ -162,7 +203,8 @@ struct state {
         d.d = p.d;
         d.dv = p.dv;
         d.page_tokens = p.page;
-        d.cache = p.cache;
+        d.k_cache = p.cache;
+        d.v_cache = p.value_cache();
         EXPECT_TRUE(xm_attention_page(&d, &page));
         const int64_t each = n_pages / (XM_KV_SLABS - 1) + 1, missing = n_pages % 8;
         for (int64_t i = 0; i < XM_KV_SLABS; i++) {
@@ -190,10 +232,10 @@ struct state {
         for (size_t i = 0; i < x.size(); i++)
             x[i] *= sizes[i / row % sizes.size()];
     }
-    void round(std::vector<float> &x) const
+    void round(std::vector<float> &x, xm_element cache) const
     {
         for (float &f : x) {
-            if (p.element == XM_F16 || p.cache == XM_F16)
+            if (p.element == XM_F16 || cache == XM_F16)
                 f = xm_half_to_float(xm_float_to_half(f));
         }
     }
@@ -301,7 +343,8 @@ class Attention : public PrimitiveTest
         desc.window = p.window;
         desc.page_tokens = p.page;
         desc.element = p.element;
-        desc.cache = p.cache;
+        desc.k_cache = p.cache;
+        desc.v_cache = p.value_cache();
         if (p.sinks) {
             sinks_host = random_floats(p.heads_q, 9);
             sinks = std::make_unique<tensor>(XM_F32, std::vector<int64_t>{p.heads_q},
@@ -433,6 +476,7 @@ class Attention : public PrimitiveTest
         const problem &p = s.p;
         const std::vector<length> all = p.lengths();
         const size_t row = p.heads_q * p.dv, stride = keys.size() / all.size();
+        const std::vector<float> k = cached(s.k, p.cache), v = cached(s.v, p.value_cache());
         std::vector<float> out((size_t)rows_of(all) * row);
         size_t begin = 0;
         for (size_t b = 0; b < all.size(); begin += (size_t)all[b++].tokens) {
@@ -449,8 +493,8 @@ class Attention : public PrimitiveTest
             a.causal = p.causal;
             a.window = p.window;
             a.q = &q[begin * p.heads_q * p.d];
-            a.k = &s.k[(size_t)s.first[b] * p.heads_kv * p.d];
-            a.v = &s.v[(size_t)s.first[b] * p.heads_kv * p.dv];
+            a.k = &k[(size_t)s.first[b] * p.heads_kv * p.d];
+            a.v = &v[(size_t)s.first[b] * p.heads_kv * p.dv];
             a.key_mask = keys.empty() ? nullptr : &keys[b * stride];
             size_t one = (size_t)(a.tokens * a.keys);
             a.mask_heads = p.mask == add_mask::full_f16 ? p.heads_q : 1;
@@ -511,6 +555,12 @@ class Attention : public PrimitiveTest
             chunk(s, before, random_floats((size_t)(rows * s.p.heads_q * s.p.d), 6));
     }
 
+    /* The type whose tolerance holds: rows of i8 are compared with what was stored. */
+    static xm_element within(const problem &p)
+    {
+        return p.cache == XM_I8 || p.value_cache() == XM_I8 ? XM_I8 : p.element;
+    }
+
     /* Fills the cache, runs the sequences, compares each row. */
     void check(const problem &p)
     {
@@ -524,7 +574,7 @@ class Attention : public PrimitiveTest
         std::vector<float> got =
             chunk(s, p.lengths(), ask.q, ask.key_tensor.get(), ask.mask_tensor.get());
         EXPECT_TRUE(rows_of_norm(got, reference(s, ask.q, ask.keys, ask.mask), p.dv,
-                                 p.cache == XM_I8 ? XM_I8 : p.element));
+                                 within(p)));
     }
 
     /* The same with all keys of the last sequence hidden: its rows are zeros. */
@@ -623,9 +673,10 @@ class Attention : public PrimitiveTest
                       prepared(p, before, p.heads_q, p.d, p.q_norm ? &gamma[0] : nullptr,
                                tables[0], tables[1]),
                       {}, {});
-        /* normed values are larger than one: so is their rounding */
+        /* normed values are larger than one: so is their rounding; the one that the device
+         * has normed may be on the other side of a half */
         EXPECT_TRUE(
-            rows_close(out.read(), want, p.dv, p.cache == XM_I8 ? XM_I8 : p.element));
+            rows_close(out.read(), want, p.dv, p.cache == XM_U4 ? XM_I8 : within(p)));
     }
 };
 

@@ -121,11 +121,12 @@ TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
     xm_attention_desc good = {};
     good.d = good.dv = 128;
     good.page_tokens = 32;
-    good.element = good.cache = XM_F16;
+    good.element = good.k_cache = good.v_cache = XM_F16;
     EXPECT_EQ(row->refuses(&good), nullptr);
     const std::pair<const char *, void (*)(xm_attention_desc &)> wrong[] = {
         {"of f16", [](xm_attention_desc &d) { d.element = XM_F32; }},
-        {"of f16", [](xm_attention_desc &d) { d.cache = XM_I8; }},
+        {"of no more bits", [](xm_attention_desc &d) { d.k_cache = XM_F32; }},
+        {"of no more bits", [](xm_attention_desc &d) { d.v_cache = XM_F32; }},
         {"whole tiles", [](xm_attention_desc &d) { d.d = 80; }},
         {"whole tiles", [](xm_attention_desc &d) { d.dv = 20; }},
         {"whole tiles", [](xm_attention_desc &d) { d.page_tokens = 8; }},

@@ -243,7 +243,7 @@ TEST(AttentionPage, HasItsPartsAt64Bytes)
         d.d = c.d;
         d.dv = c.dv;
         d.page_tokens = c.tokens;
-        d.cache = c.cache;
+        d.k_cache = d.v_cache = c.cache;
         xm_kv_page page = {};
         EXPECT_TRUE(xm_attention_page(&d, &page));
         EXPECT_EQ(page.v, c.page.v);

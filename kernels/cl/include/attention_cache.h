@@ -10,22 +10,26 @@
  * Page j / PAGE_TOKENS of a sequence, counted from block_indices_begins[s], is a word: a slab above
  * SLAB_SHIFT and a page of it, or below 0 where there is none. A page is
  *
- *     K [HEADS_KV][PAGE_TOKENS][D]    V [HEADS_KV][PAGE_TOKENS][DV]    and for i8 the scales of
- *     the rows of K, of V, f32 [HEADS_KV][PAGE_TOKENS]                 each 64-byte aligned
+ *     K [HEADS_KV][PAGE_TOKENS][D]    V [HEADS_KV][PAGE_TOKENS][DV]    the scales of the rows
+ *     of K, of V, [HEADS_KV][PAGE_TOKENS][...]                         each 64-byte aligned
  *
  * Slabs that are not there have the address of one that is: any of them may be read.
  *
- *   CACHE         f16, f32, or i8 with scales
- *   D, DV         head dimensions of K and V
+ *   K_CACHE, V_CACHE  of what the elements of K and of V are:
+ *                       f16, f32  without scales
+ *                       i8        an f32 scale a row
+ *                       u4        blocks of 32 elements, an f16 scale each: ggml's Q4_0, but for
+ *                                 the scales, which stand apart
+ *   D, DV             head dimensions of K and V
  *   HEADS_KV, PAGE_TOKENS
  */
 #include "types.h"
 
-#ifndef CACHE
-#define CACHE f16
+#ifndef K_CACHE
+#define K_CACHE f16
 #endif
-#ifndef CACHE_SCALED
-#define CACHE_SCALED 0 /* 1: CACHE is i8 */
+#ifndef V_CACHE
+#define V_CACHE f16
 #endif
 #ifndef D
 #define D           64
@@ -36,15 +40,27 @@
 #define CAUSAL      1
 #endif
 
-#define CACHE_BYTES_f16 2
-#define CACHE_BYTES_f32 4
-#define CACHE_BYTES_i8  1
-#define ALIGNED_64(n)   (((ulong)(n) + 63) / 64 * 64)
-#define PAGE_ROWS       ((ulong)HEADS_KV * PAGE_TOKENS) /* of K; as many of V */
-#define VALUES_AT       ALIGNED_64(PAGE_ROWS * D * PASTE(CACHE_BYTES_, CACHE))
-#define SCALES_BYTES    ALIGNED_64(PAGE_ROWS * 4 * CACHE_SCALED)
-#define SCALES_AT       (VALUES_AT + ALIGNED_64(PAGE_ROWS * DV * PASTE(CACHE_BYTES_, CACHE)))
-#define PAGE_BYTES      (SCALES_AT + 2 * SCALES_BYTES)
+/* Bytes of a row of n elements, and of its scales. */
+#define ROW_BYTES_f16(n)   ((n) * 2)
+#define ROW_BYTES_f32(n)   ((n) * 4)
+#define ROW_BYTES_i8(n)    (n)
+#define ROW_BYTES_u4(n)    ((n) / 2)
+#define ROW_BYTES(T, n)    PASTE(ROW_BYTES_, T)(n)
+#define SCALE_BYTES_f16(n) 0
+#define SCALE_BYTES_f32(n) 0
+#define SCALE_BYTES_i8(n)  4
+#define SCALE_BYTES_u4(n)  ((n) / CACHE_BLOCK * 2)
+#define SCALE_BYTES(T, n)  PASTE(SCALE_BYTES_, T)(n)
+
+#define CACHE_BLOCK    32 /* elements of u4 that share a scale */
+#define ALIGNED_64(n)  (((ulong)(n) + 63) / 64 * 64)
+#define PAGE_ROWS      ((ulong)HEADS_KV * PAGE_TOKENS) /* of K; as many of V */
+#define VALUES_AT      ALIGNED_64(PAGE_ROWS * ROW_BYTES(K_CACHE, D))
+#define KEY_SCALES_AT  (VALUES_AT + ALIGNED_64(PAGE_ROWS * ROW_BYTES(V_CACHE, DV)))
+#define VALUE_SCALES_AT                                                                  \
+    (KEY_SCALES_AT + ALIGNED_64(PAGE_ROWS * SCALE_BYTES(K_CACHE, D)))
+#define PAGE_BYTES                                                                       \
+    (VALUE_SCALES_AT + ALIGNED_64(PAGE_ROWS * SCALE_BYTES(V_CACHE, DV)))
 
 #define SLAB_SHIFT 28
 #define SLAB_PAGES (1 << SLAB_SHIFT)
@@ -133,27 +149,84 @@ page_row(int head_kv, int position)
     return (uint)head_kv * PAGE_TOKENS + (uint)position % PAGE_TOKENS;
 }
 
-static inline __global STORAGE(CACHE) *
+/* A row of K or of V; values NULL: there is none. */
+struct cached {
+    __global uchar *values, *scales;
+};
+
+static inline struct cached
 key_row(__global uchar *page, uint row)
 {
-    return (__global STORAGE(CACHE) *)page + (ulong)row * D;
+    const struct cached r = {page + (ulong)row * ROW_BYTES(K_CACHE, D),
+                             page + KEY_SCALES_AT + row * SCALE_BYTES(K_CACHE, D)};
+    return r;
 }
 
-static inline __global STORAGE(CACHE) *
+static inline struct cached
 value_row(__global uchar *page, uint row)
 {
-    return (__global STORAGE(CACHE) *)(page + VALUES_AT) + (ulong)row * DV;
+    const struct cached r = {page + VALUES_AT + (ulong)row * ROW_BYTES(V_CACHE, DV),
+                             page + VALUE_SCALES_AT + row * SCALE_BYTES(V_CACHE, DV)};
+    return r;
 }
 
-/* Of i8 caches. */
-static inline __global float *
-key_scale(__global uchar *page, uint row)
+/* ---- elements ----------------------------------------------------------------------- */
+
+/* The scale of the block of u4 that element i is in. */
+static inline float
+block_scale(struct cached r, uint i)
 {
-    return (__global float *)(page + SCALES_AT) + row;
+    return vload_half(i / CACHE_BLOCK, (__global const half *)r.scales);
 }
 
-static inline __global float *
-value_scale(__global uchar *page, uint row)
+/* The byte of element i; elements 16 … 31 of a block are the high halves of its bytes. */
+static inline __global uchar *
+block_byte(struct cached r, uint i)
 {
-    return (__global float *)(page + SCALES_AT + SCALES_BYTES) + row;
+    return r.values + i / CACHE_BLOCK * 16 + i % 16;
 }
+
+static inline uchar
+block_shift(uint i)
+{
+    return i / 16 % 2 * 4;
+}
+
+static inline float
+block_element(struct cached r, uint i)
+{
+    return (float)((int)(*block_byte(r, i) >> block_shift(i) & 15) - 8) *
+           block_scale(r, i);
+}
+
+/* Elements i … i + 15, i a multiple of 16. */
+static inline float16
+block_elements16(struct cached r, uint i)
+{
+    const uchar16 q = vload16(0, block_byte(r, i)) >> block_shift(i) & (uchar)15;
+    return (convert_float16(q) - 8.0f) * block_scale(r, i);
+}
+
+/* Element i of a row, and 16 from i on, a multiple of 16; times ROW_SCALE where a row has one. */
+#define CACHED_f16(r, i)   LOAD_f16((__global const half *)(r).values, i)
+#define CACHED_f32(r, i)   LOAD_f32((__global const float *)(r).values, i)
+#define CACHED_i8(r, i)    LOAD_i8((__global const char *)(r).values, i)
+#define CACHED_u4(r, i)    block_element(r, i)
+#define CACHED(T, r, i)    PASTE(CACHED_, T)(r, i)
+#define CACHED16_f16(r, i) LOAD16_f16((__global const half *)(r).values, i)
+#define CACHED16_f32(r, i) LOAD16_f32((__global const float *)(r).values, i)
+#define CACHED16_i8(r, i)  LOAD16_i8((__global const char *)(r).values, i)
+#define CACHED16_u4(r, i)  block_elements16(r, i)
+#define CACHED16(T, r, i)  PASTE(CACHED16_, T)(r, i)
+
+#define HAS_ROW_SCALE_f16 0
+#define HAS_ROW_SCALE_f32 0
+#define HAS_ROW_SCALE_i8  1
+#define HAS_ROW_SCALE_u4  0
+#define HAS_ROW_SCALE(T)  PASTE(HAS_ROW_SCALE_, T)
+#define ROW_SCALE(T, r)   (HAS_ROW_SCALE(T) ? *(__global const float *)(r).scales : 1.0f)
+#define IS_BLOCKS_f16     0
+#define IS_BLOCKS_f32     0
+#define IS_BLOCKS_i8      0
+#define IS_BLOCKS_u4      1
+#define IS_BLOCKS(T)      PASTE(IS_BLOCKS_, T)

@@ -30,9 +30,8 @@ struct tile {
     float q[ROWS][TILE_DIMS], k[TILE_KEYS][TILE_DIMS + 1];
     float p[ROWS][TILE_KEYS]; /* scores, then e^(score - m)                    */
     float m[ROWS], l[ROWS], keep[ROWS]; /* maximum, denominator, e^(old m - m)          */
-    /* a key's row and scale, those of its value; NULL: nobody sees the key */
-    __global const STORAGE(CACHE) *key[TILE_KEYS], *value[TILE_KEYS];
-    float key_scale[TILE_KEYS], value_scale[TILE_KEYS];
+    struct cached key[TILE_KEYS], value[TILE_KEYS]; /* without: nobody sees the key */
+    float key_scale[TILE_KEYS], value_scale[TILE_KEYS]; /* of rows that have one    */
 };
 
 /* The rows of a work-group. */
@@ -95,8 +94,9 @@ stage_dims(const struct attention *a, const struct rows *r, __local struct tile 
     }
     for (int i = get_local_id(0); i < TILE_KEYS * TILE_DIMS; i += ITEMS) {
         const int key = i / TILE_DIMS, d = i % TILE_DIMS;
-        const bool in = t->key[key] && first + d < D;
-        t->k[key][d] = in ? LOAD(CACHE, t->key[key], first + d) : 0.0f;
+        const struct cached k = t->key[key];
+        const bool in = k.values && first + d < D;
+        t->k[key][d] = in ? CACHED(K_CACHE, k, (uint)(first + d)) : 0.0f;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -107,11 +107,11 @@ finish_score(const struct attention *a, const struct rows *r, __local struct til
              int i, int j, int at, float dot)
 {
     const int token = row_token(r, i);
-    if (i >= r->n || !t->key[j] || at < first_seen(a, &r->s, token) ||
+    if (i >= r->n || !t->key[j].values || at < first_seen(a, &r->s, token) ||
         at >= end_seen(&r->s, token))
         return -INFINITY;
     float s = dot * a->scale;
-    if (CACHE_SCALED)
+    if (HAS_ROW_SCALE(K_CACHE))
         s *= t->key_scale[j];
     if (a->soft_cap != 0.0f)
         s = a->soft_cap * tanh(s / a->soft_cap);
@@ -126,12 +126,14 @@ find_key(const struct attention *a, const struct rows *r, __local struct tile *t
     const bool seen = at < end && !is_padding(a, &r->s, at);
     __global uchar *page = seen ? page_of(&a->cache, &r->s, at) : 0;
     const uint row = page_row(r->head_kv, at);
-    t->key[j] = page ? key_row(page, row) : 0;
-    t->value[j] = page ? value_row(page, row) : 0;
-    if (CACHE_SCALED && page) {
-        t->key_scale[j] = *key_scale(page, row);
-        t->value_scale[j] = *value_scale(page, row);
-    }
+    const struct cached none = {0, 0}, key = page ? key_row(page, row) : none,
+                        value = page ? value_row(page, row) : none;
+    t->key[j] = key;
+    t->value[j] = value;
+    if (HAS_ROW_SCALE(K_CACHE) && page)
+        t->key_scale[j] = ROW_SCALE(K_CACHE, key);
+    if (HAS_ROW_SCALE(V_CACHE) && page)
+        t->value_scale[j] = ROW_SCALE(V_CACHE, value);
 }
 
 /* Scores of the keys [first, end) into t->p. */
@@ -195,13 +197,13 @@ add_values(__local const struct tile *t, float o[ROWS][ITEM_DIMS])
         for (int d = 0; d < ITEM_DIMS; d++)
             o[i][d] *= t->keep[i];
     for (int j = 0; j < TILE_KEYS; j++) {
-        __global const STORAGE(CACHE) *value = t->value[j];
-        if (!value)
+        const struct cached value = t->value[j];
+        if (!value.values)
             continue;
         for (int d = 0; d < ITEM_DIMS; d++) {
             const int at = (int)get_local_id(0) + d * ITEMS;
-            float v = at < DV ? LOAD(CACHE, value, at) : 0.0f;
-            if (CACHE_SCALED)
+            float v = at < DV ? CACHED(V_CACHE, value, (uint)at) : 0.0f;
+            if (HAS_ROW_SCALE(V_CACHE))
                 v *= t->value_scale[j];
             for (int i = 0; i < ROWS; i++)
                 o[i][d] += t->p[i][j] * v;

@@ -24,27 +24,25 @@ begin_row(struct row_state *s)
 static float
 score(const struct attention *a, ulong q_row, __global uchar *page, uint row)
 {
-    __global const STORAGE(CACHE) *k = key_row(page, row);
+    const struct cached k = key_row(page, row);
     float s = 0.0f;
     for (int i = 0; i < D; i++)
-        s += LOAD(SRC, a->q, q_row * D + i) * LOAD(CACHE, k, i);
-    if (CACHE_SCALED)
-        s *= *key_scale(page, row);
-    s *= a->scale;
+        s += LOAD(SRC, a->q, q_row * D + i) * CACHED(K_CACHE, k, i);
+    s *= ROW_SCALE(K_CACHE, k) * a->scale;
     return a->soft_cap != 0.0f ? a->soft_cap * tanh(s / a->soft_cap) : s;
 }
 
 static void
 add_key(struct row_state *state, float s, __global uchar *page, uint row)
 {
-    __global const STORAGE(CACHE) *v = value_row(page, row);
+    const struct cached v = value_row(page, row);
     const float m = fmax(state->m, s);
     const float keep = exp(state->m - m), p = exp(s - m);
-    const float weight = CACHE_SCALED ? p * *value_scale(page, row) : p;
+    const float weight = p * ROW_SCALE(V_CACHE, v);
     state->m = m;
     state->l = state->l * keep + p;
     for (int i = 0; i < DV; i++)
-        state->o[i] = state->o[i] * keep + weight * LOAD(CACHE, v, i);
+        state->o[i] = state->o[i] * keep + weight * CACHED(V_CACHE, v, i);
 }
 
 /* The softmax of a row (row, head), complete. */

@@ -79,21 +79,24 @@ begin_rows(const struct attention *a, struct rows *r, int head_kv, int first_tok
     }
 }
 
-/* n elements of the cache times `scale` into `to`, zeros up to whole vectors. */
-static void
-load_cached(__global const STORAGE(CACHE) *from, float scale, int n, float *to)
-{
-    int i = 0;
-    for (; i + 16 <= n; i += 16) {
-        const float16 x = LOAD16(CACHE, from, i);
-        vstore16(CACHE_SCALED ? x * scale : x, 0, to + i);
+/* A function that loads the n elements of a row of a cache of type T, zeros up to whole vectors. */
+#define LOADER(name, T)                                                                  \
+    static void name(struct cached from, int n, float *to)                               \
+    {                                                                                    \
+        const float scale = ROW_SCALE(T, from);                                          \
+        int i = 0;                                                                       \
+        for (; i + 16 <= n; i += 16) {                                                   \
+            const float16 x = CACHED16(T, from, i);                                      \
+            vstore16(HAS_ROW_SCALE(T) ? x * scale : x, 0, to + i);                       \
+        }                                                                                \
+        if (i == n)                                                                      \
+            return;                                                                      \
+        vstore16((float16)0.0f, 0, to + i);                                              \
+        for (; i < n; i++)                                                               \
+            to[i] = CACHED(T, from, i) * scale;                                          \
     }
-    if (i == n)
-        return;
-    vstore16((float16)0.0f, 0, to + i);
-    for (; i < n; i++)
-        to[i] = LOAD(CACHE, from, i) * scale;
-}
+LOADER(load_key, K_CACHE)
+LOADER(load_value, V_CACHE)
 
 static void
 clear(float *to, int n)
@@ -121,10 +124,8 @@ load_keys(const struct attention *a, const struct rows *r, struct keys *t, int f
             clear(t->v + j * DV_PAD, DV_PAD);
             continue;
         }
-        load_cached(key_row(page, row), CACHE_SCALED ? *key_scale(page, row) : 1.0f, D,
-                    t->k + j * D_PAD);
-        load_cached(value_row(page, row), CACHE_SCALED ? *value_scale(page, row) : 1.0f,
-                    DV, t->v + j * DV_PAD);
+        load_key(key_row(page, row), D, t->k + j * D_PAD);
+        load_value(value_row(page, row), DV, t->v + j * DV_PAD);
     }
 }
 

@@ -68,6 +68,7 @@ two_halves(float low, float high)
 #define IS_HALF_f16 1
 #define IS_HALF_f32 0
 #define IS_HALF_i8  0
+#define IS_HALF_u4  0
 #define IS_HALF(T)  PASTE(IS_HALF_, T)
 
 /* Element i of an array of floats of type T that is aligned. */

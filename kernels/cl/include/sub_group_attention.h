@@ -63,39 +63,72 @@ begin_rows(const struct attention *a, struct query_rows *r, uint id)
     }
 }
 
+/* AT_ONCE neighbours of q, and of the key of a lane, without its scales. */
 #if D % 4 == 0
-#define LOAD4_f16(p, i)  (float4)(halves(LOAD_WORDS(p, i).x), halves(LOAD_WORDS(p, i).y))
-#define LOAD_WORDS(p, i) vload2(0, (__global const uint *)((p) + (i)))
-#define LOAD4_f32(p, i)  vload4(0, (p) + (i))
-#define LOAD4_i8(p, i)   convert_float4(vload4(0, (p) + (i)))
-#define LOAD4(T, p, i)   PASTE(LOAD4_, T)(p, i)
-#define AT_ONCE          4
+#define LOAD4_f16(p, i)   (float4)(halves(LOAD_WORDS(p, i).x), halves(LOAD_WORDS(p, i).y))
+#define LOAD_WORDS(p, i)  vload2(0, (__global const uint *)((p) + (i)))
+#define LOAD4_f32(p, i)   vload4(0, (p) + (i))
+#define LOAD4(T, p, i)    PASTE(LOAD4_, T)(p, i)
+#define CACHED4_f16(r, i) LOAD4_f16((__global const half *)(r).values, i)
+#define CACHED4_f32(r, i) LOAD4_f32((__global const float *)(r).values, i)
+#define CACHED4_i8(r, i)                                                                 \
+    convert_float4(vload4(0, (__global const char *)(r).values + (i)))
+#define CACHED4_u4(r, i)                                                                 \
+    (convert_float4(as_uchar4(*(__global const uint *)block_byte(r, i) >>                \
+                                  block_shift(i) &                                       \
+                              0x0f0f0f0f)) -                                             \
+     8.0f)
+#define CACHED4(T, r, i)  PASTE(CACHED4_, T)(r, i)
+#define AT_ONCE           4
 #else
 #define AT_ONCE 1
 #endif
 
-/* q of each row times the key of this lane. */
+/* s += q of each row times the elements [first, end) of the key of this lane, without scales. */
 static inline void
-dots(const struct attention *a, const ulong q_row[QUERY_ROWS],
-     __global const STORAGE(CACHE) * k, float s[QUERY_ROWS])
+add_dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k,
+         uint first, uint end, float s[QUERY_ROWS])
 {
-#pragma unroll
-    for (int i = 0; i < QUERY_ROWS; i++)
-        s[i] = 0.0f;
 #pragma unroll 1
-    for (uint d = 0; d < D; d += AT_ONCE) {
+    for (uint d = first; d < end; d += AT_ONCE) {
 #if AT_ONCE == 4
-        const float4 key = LOAD4(CACHE, k, d);
+        const float4 key = CACHED4(K_CACHE, k, d);
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
             s[i] += dot(LOAD4(SRC, a->q, q_row[i] * D + d), key);
 #else
-        const float key = LOAD(CACHE, k, d);
+        const float key = CACHED(K_CACHE, k, d);
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++)
             s[i] += LOAD(SRC, a->q, q_row[i] * D + d) * key;
 #endif
     }
+}
+
+/* q of each row times the key of this lane, but for the scale of a row. */
+static inline void
+dots(const struct attention *a, const ulong q_row[QUERY_ROWS], struct cached k,
+     float s[QUERY_ROWS])
+{
+#pragma unroll
+    for (int i = 0; i < QUERY_ROWS; i++)
+        s[i] = 0.0f;
+#if IS_BLOCKS(K_CACHE)
+#pragma unroll 1
+    for (uint first = 0; first < D; first += CACHE_BLOCK) {
+        const float scale = block_scale(k, first);
+        float part[QUERY_ROWS];
+#pragma unroll
+        for (int i = 0; i < QUERY_ROWS; i++)
+            part[i] = 0.0f;
+        add_dots(a, q_row, k, first, first + CACHE_BLOCK, part);
+#pragma unroll
+        for (int i = 0; i < QUERY_ROWS; i++)
+            s[i] += part[i] * scale;
+    }
+#else
+    add_dots(a, q_row, k, 0, D, s);
+#endif
 }
 
 /* cap tanh(s / cap), of few instructions. */
@@ -144,14 +177,15 @@ weigh(struct query_rows *r, int i, float s)
     return p;
 }
 
-/* o += p v over the keys of the first n lanes, whose values are neighbours. A value that nothing
+/* o += p v over the keys of the first n lanes, whose values are rows from `row` on. A value that nothing
  * weighs is not read: it may never have been written. */
 static inline void
 add_values(struct query_rows *r, const float p[QUERY_ROWS], float scale, int n,
-           __global const STORAGE(CACHE) * values)
+           __global uchar *page, uint row)
 {
 #pragma unroll 1
     for (int j = 0; j < n; j++) {
+        const struct cached value = value_row(page, row + (uint)j);
         float weight[QUERY_ROWS], all = 0.0f;
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++) {
@@ -162,8 +196,7 @@ add_values(struct query_rows *r, const float p[QUERY_ROWS], float scale, int n,
         for (int c = 0; c < CHUNKS; c++) {
             const uint d = c * SG + get_sub_group_local_id();
             const bool in = all != 0.0f && d < DV;
-            const float v =
-                in ? LOAD(CACHE, values, (uint)j * DV + min(d, DV - 1u)) : 0.0f;
+            const float v = in ? CACHED(V_CACHE, value, min(d, DV - 1u)) : 0.0f;
 #pragma unroll
             for (int i = 0; i < QUERY_ROWS; i++)
                 r->o[i][c] += weight[i] * v;
@@ -200,17 +233,18 @@ attend_page(const struct attention *a, struct query_rows *r,
 {
     const int lane = (int)get_sub_group_local_id(), mine = min(lane, n - 1);
     const bool is_key = is_there && lane < n && !is_padding(a, &r->s, j + mine);
+    const struct cached k = key_row(page, row + mine), v = value_row(page, row + mine);
     float s[QUERY_ROWS], k_scale = a->scale, v_scale = 1.0f;
-    if (CACHE_SCALED) {
-        k_scale *= *key_scale(page, row + mine);
-        v_scale = is_key ? *value_scale(page, row + mine) : 0.0f;
-    }
-    dots(a, q_row, key_row(page, row + mine), s);
+    if (HAS_ROW_SCALE(K_CACHE))
+        k_scale *= ROW_SCALE(K_CACHE, k);
+    if (HAS_ROW_SCALE(V_CACHE))
+        v_scale = is_key ? ROW_SCALE(V_CACHE, v) : 0.0f;
+    dots(a, q_row, k, s);
     finish_scores(a, r, s, j + lane, is_key, k_scale);
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++)
         s[i] = weigh(r, i, s[i]);
-    add_values(r, s, v_scale, n, value_row(page, row));
+    add_values(r, s, v_scale, n, page, row);
 }
 
 /* The rows against the keys [first, end). */
