@@ -146,7 +146,7 @@ TEST_P(GoldenFile, EveryStepAgreesWithTheHostReference)
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
     const std::pair<const char *, const char *> types[] = {
-        {"f16", "f16"}, {"f16", "i8"}, {"f32", "f32"}};
+        {"f16", "f16"}, {"f16", "i8"}, {"f16", "u4"}, {"f32", "f32"}, {"f32", "u4"}};
     for (const auto &[precision, kv] : types) {
         Outcome o = run({"verify", "-m", model(variant), "--precision", precision, "--kv",
                          kv, "--json", "-p", Prompt("nonascii").text, "--ubatch", "40"});

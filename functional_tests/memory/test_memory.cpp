@@ -89,6 +89,7 @@ TEST(Plan, SaysWhatGenerateTakes)
     }
     expect_prediction(tiny, 300, {"--ubatch", "64"});
     expect_prediction(tiny, 100, {"--kv", "i8"});
+    expect_prediction(tiny, 100, {"-ctk", "f16", "-ctv", "q4_0"});
     expect_prediction(tiny, 100, {"--offload", "50"}, copying);
     expect_prediction(tiny, 100, {"--offload", "100", "--expert-cache", "2"}, copying);
     SyntheticModel synthetic(small);
@@ -96,16 +97,27 @@ TEST(Plan, SaysWhatGenerateTakes)
 }
 
 /* layers x heads x (d + dv) x bytes, for each position kept, in whole pages of 32. */
-TEST(Plan, SaysWhatEachGroupOfLayersKeeps)
+class PlannedCache : public testing::TestWithParam<const char *>
+{
+};
+
+/* Bytes of an element, scales included: one of 4 bytes for 64, one of 2 for 32. */
+double
+bytes_of(const std::string &cache)
+{
+    return cache == "f16" ? 2.0 : cache == "i8" ? 1.0 + 4.0 / 64.0 : 18.0 / 32.0;
+}
+
+TEST_P(PlannedCache, SaysWhatEachGroupOfLayersKeeps)
 {
     const std::string model = XM_MODELS_DIR "/gpt-oss-tiny/ov/int4_sym_g64";
-    const double position = 2 * 2 * (64 + 64) * 2.0; /* bytes of two layers, in f16 */
+    const double position = 2 * 2 * (64 + 64) * bytes_of(GetParam()); /* of two layers */
     const double window = 32, chunk = 512, page = 32;
     const double kept = page * (std::floor((window + chunk + page - 2) / page) + 1);
     for (double context : {200000.0, 100.0}) {
         Words words = {"plan",        model,
                        "--device-as", "bmg",
-                       "--kv",        "f16",
+                       "--kv",        GetParam(),
                        "--memory",    "10000",
                        "-c",          std::to_string(static_cast<int>(context))};
         Outcome text = run(words);
@@ -128,7 +140,28 @@ TEST(Plan, SaysWhatEachGroupOfLayersKeeps)
                 << text.out;
         }
         EXPECT_EQ(plan.number("/memory/kv_cache"), position * (some + all));
+        EXPECT_EQ(plan.text("/kv_cache"), GetParam());
     }
+}
+INSTANTIATE_TEST_SUITE_P(Types, PlannedCache, testing::Values("f16", "i8", "u4"));
+
+TEST(Plan, NamesTheTypesOfKeysAndValues)
+{
+    const Words words = {"plan", tiny, "--device-as", "bmg", "-c", "100"};
+    for (const auto &[options, types] : std::vector<std::pair<Words, std::string>>{
+             {{"--cache-type-k", "q8_0"}, "i8 and f16"},
+             {{"-ctk", "f16", "-ctv", "q4_0"}, "f16 and u4"},
+             {{"--kv", "q4_0", "-ctv", "f32"}, "u4 and f32"},
+             {{"-ctk", "q4_0", "-ctv", "u4"}, "u4"}}) {
+        Words all = words;
+        all.insert(all.end(), options.begin(), options.end());
+        Outcome o = run(all);
+        ASSERT_EQ(o.code, 0) << o.err;
+        EXPECT_NE(o.out.find("KV cache " + types + ","), std::string::npos) << o.out;
+    }
+    Outcome wrong = run({"plan", tiny, "-ctv", "q4_1"});
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_NE(wrong.err.find("option --cache-type-v"), std::string::npos) << wrong.err;
 }
 
 TEST(Plan, TakesNoMoreForTheCacheThanItMay)
@@ -165,7 +198,7 @@ TEST(Plan, SaysWhatToChange)
     Outcome endless = run({"plan", tiny, "--device-as", "bmg", "-c", "100000000"});
     EXPECT_EQ(endless.code, 2);
     EXPECT_NE(endless.err.find("option --context"), std::string::npos) << endless.err;
-    EXPECT_EQ(run({"plan", tiny, "--kv", "u4"}).code, 2);
+    EXPECT_EQ(run({"plan", tiny, "--kv", "i4"}).code, 2);
 }
 
 /* "at most" is of the memory that it is compared with. */

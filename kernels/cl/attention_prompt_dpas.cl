@@ -86,26 +86,28 @@ make_slot(struct cached k, float scale, uint i)
 #endif
 }
 
-/* This lane's slots of READ steps of a row of K, from `step` on. */
+/* This lane's slots of READ steps of the n-th row behind one of K, from `step` on. */
 static inline void
-load_key(struct cached k, uint step, slots to[READ])
+load_key(struct cached k, uint n, uint step, slots to[READ])
 {
+#if IS_HALF(K_CACHE)
+    __global const uchar *at = k.values + (n * ROW_BYTES(K_CACHE, D) + step * 32);
+#else
+    k = key_behind(k, n);
+#endif
 #if !IS_HALF(K_CACHE)
 #pragma unroll
     for (uint i = 0; i < READ; i++)
         to[i] = make_slot(k, ROW_SCALE(K_CACHE, k),
                           (step + i) * SG + get_sub_group_local_id());
 #elif MATRIX_ENGINE && SG == 8
-    vstore4(intel_sub_group_block_read4((__global const uint *)k.values + step * SG), 0,
-            to);
+    vstore4(intel_sub_group_block_read4((__global const uint *)at), 0, to);
 #elif MATRIX_ENGINE
-    vstore4(intel_sub_group_block_read_us4((__global const ushort *)k.values + step * SG),
-            0, to);
+    vstore4(intel_sub_group_block_read_us4((__global const ushort *)at), 0, to);
 #else
 #pragma unroll
     for (uint i = 0; i < READ; i++)
-        to[i] =
-            ((__global const slots *)k.values)[(step + i) * SG + get_sub_group_local_id()];
+        to[i] = ((__global const slots *)at)[i * SG + get_sub_group_local_id()];
 #endif
 }
 
@@ -118,7 +120,7 @@ load_query(const struct attention *a, const struct query *r, uint step)
 
 /* The products of the lanes' rows with KEYS neighbouring rows of K. */
 static inline void
-dots(const struct attention *a, const struct query *r, __global uchar *page, uint row,
+dots(const struct attention *a, const struct query *r, struct cached k,
      float8 s[KEYS / 8])
 {
     UNROLL_PRODUCTS
@@ -132,7 +134,7 @@ dots(const struct attention *a, const struct query *r, __global uchar *page, uin
             slots key[8][READ], column[8];
 #pragma unroll
             for (uint n = 0; n < 8; n++)
-                load_key(key_row(page, row + i + n), step, key[n]);
+                load_key(k, i + n, step, key[n]);
             UNROLL_PRODUCTS
             for (uint j = 0; j < READ; j++) {
 #pragma unroll
@@ -181,13 +183,14 @@ hide_padding(const struct attention *a, const struct query *r, int j, float s[KE
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* 16 values of a row of V from `first` on, as halves. */
+/* 16 values of the n-th row behind one of V, from `first` on, as halves. */
 static inline uint8
-load_values(struct cached v, uint first)
+load_values(struct cached v, uint n, uint first)
 {
 #if IS_HALF(V_CACHE)
-    return vload8(0, (__global const uint *)((__global const half *)v.values + first));
+    return vload8(0, (__global const uint *)(v.values + first * 2 + n * DV * 2));
 #else
+    v = value_behind(v, n);
     float x[16];
     uint words[8];
     vstore16(CACHED16(V_CACHE, v, first) * ROW_SCALE(V_CACHE, v), 0, x);
@@ -201,15 +204,14 @@ load_values(struct cached v, uint first)
 /* o += v p for the values from `first` on, 16 of them, of this lane's rows of V: the even ones,
  * the odd ones. */
 static inline void
-add_values(__global uchar *page, uint row, uint first, const int there[LANE_KEYS], int8 p,
-           float8 *o)
+add_values(struct cached value, uint first, const int there[LANE_KEYS], int8 p, float8 *o)
 {
     uint8 v[LANE_KEYS];
 #pragma unroll
     for (uint i = 0; i < LANE_KEYS; i++) {
         v[i] = 0;
         if (there[i])
-            v[i] = load_values(value_row(page, row + i), first);
+            v[i] = load_values(value, i, first);
     }
 #if SG == 8
     const uint8 even = (v[0] & 0xffff) | v[1] << 16,
@@ -273,7 +275,7 @@ attend_tile(const struct attention *a, const struct query *r, int j, __global uc
 #pragma unroll
     for (int i = 0; i < LANE_KEYS; i++)
         there[i] = j + mine + i < r->s.keys && !is_padding(a, &r->s, j + mine + i);
-    dots(a, r, page, row, products);
+    dots(a, r, key_row(page, row), products);
     vstore8(finish_scores(a, r, products[0], j), 0, s);
     vstore8(finish_scores(a, r, products[1], j + 8), 1, s);
     if (a->key_mask_bytes)
@@ -281,8 +283,8 @@ attend_tile(const struct attention *a, const struct query *r, int j, __global uc
     const int8 p = weigh(sums, s);
     UNROLL_PRODUCTS
     for (uint i = 0; i < VALUE_BLOCKS; i++)
-        add_values(page, row + mine, min(r->first_value + i * 16, DV - 16u), there, p,
-                   sums->o[i]);
+        add_values(value_row(page, row + mine), min(r->first_value + i * 16, DV - 16u),
+                   there, p, sums->o[i]);
 }
 
 static inline void

@@ -25,10 +25,11 @@ const xm_cli_option own[] = {
     {0, "seed", XM_CLI_WHOLE, offsetof(Args, seed), "S", "of random numbers"},
     {'l', "limit", XM_CLI_LIMIT, offsetof(Args, limit), "N", "how many, or -1"},
     {0, "temp", XM_CLI_REAL, offsetof(Args, temperature), "T", "temperature"},
+    {0, "nts", XM_CLI_COUNT, offsetof(Args, tokens), "N", nullptr},
 };
 const xm_cli_spec with_file = {"tool FILE", "About.\n", common, own,
-                               2,           4,          "FILE", offsetof(Args, file)};
-const xm_cli_spec without_file = {"tool", "About.\n", common, own, 2, 4, nullptr, 0};
+                               2,           5,          "FILE", offsetof(Args, file)};
+const xm_cli_spec without_file = {"tool", "About.\n", common, own, 2, 5, nullptr, 0};
 
 struct Parsed {
     Args args;
@@ -69,6 +70,18 @@ TEST(Args, TakeEverySpelling)
         EXPECT_EQ(p.status, XM_OK) << p.text;
         EXPECT_EQ(p.args.tokens, 5u) << words[0];
     }
+}
+
+/* Where a letter is what a word begins with, and no value of it follows. */
+TEST(Args, NamesWithoutALetterMayStandBehindOneDash)
+{
+    EXPECT_EQ(parse(without_file, {"-nts", "6"}).args.tokens, 6u);
+    EXPECT_EQ(parse(without_file, {"--nts=6"}).args.tokens, 6u);
+    EXPECT_TRUE(parse(without_file, {"-json"}).args.json);
+    EXPECT_STREQ(parse(without_file, {"-device"}).args.device, "evice");
+    EXPECT_NE(parse(without_file, {"-nts"}).text.find("needs a value"),
+              std::string::npos);
+    EXPECT_EQ(parse(without_file, {"-ntt", "6"}).status, XM_INVALID);
 }
 
 TEST(Args, ALimitMayBeNone)

@@ -106,7 +106,39 @@ TEST_F(PlannerAdvice, IsOfTheCacheWhereHalfOfItIsEnough)
     set("KV_CACHE_PRECISION", "i8");
     ASSERT_EQ(plan(), XM_OK) << err.text;
     for (size_t i = 0; i < p.n_advice; i++)
-        EXPECT_NE(p.advice[i].change, XM_PLAN_KV) << "it is i8 already";
+        EXPECT_TRUE(p.advice[i].change != XM_PLAN_KV ||
+                    strcmp(p.advice[i].value, "u4") == 0)
+            << "it is i8 already";
+    set("KV_CACHE_PRECISION", "u4");
+    ASSERT_EQ(plan(), XM_OK) << err.text;
+    for (size_t i = 0; i < p.n_advice; i++)
+        EXPECT_NE(p.advice[i].change, XM_PLAN_KV) << "there is none below u4";
+}
+
+/* Eight bits of a value, and their scales, are more than half of 16; four are below a third. */
+TEST_F(PlannerAdvice, IsOfFourBitsWhereEightAreTooMany)
+{
+    ASSERT_EQ(plan(), XM_OK) << err.text;
+    const uint64_t third = p.need.kv / 3;
+    const uint64_t room = 24 * MIB + p.excess - 2 * third;
+    auto advised = [this] {
+        std::string value;
+        for (size_t i = 0; i < p.n_advice; i++)
+            if (p.advice[i].change == XM_PLAN_KV)
+                value = p.advice[i].value;
+        return value;
+    };
+    ask("bmg", room, 20000);
+    ASSERT_EQ(plan(), XM_OK) << err.text;
+    EXPECT_EQ(advised(), "u4");
+    ask("bmg", room, 20000);
+    set("KV_CACHE_PRECISION", "u4");
+    ASSERT_EQ(plan(), XM_OK) << err.text;
+    EXPECT_EQ(p.excess, 0u);
+    ask("bmg", room, 20000);
+    set("KEY_CACHE_PRECISION", "f16");
+    ASSERT_EQ(plan(), XM_OK) << err.text;
+    EXPECT_EQ(advised(), "") << "--kv alone would not change the keys";
 }
 
 /* Experts in host memory help only where that is another one. */

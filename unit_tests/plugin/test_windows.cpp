@@ -162,7 +162,7 @@ pages(const xm_kv_layer &l, uint64_t positions, uint64_t chunk)
 
 TEST_P(WindowTest, TheCacheTakesWhatItsPagesTake)
 {
-    for (const char *cache : {"f32", "f16", "i8"}) {
+    for (const char *cache : {"f32", "f16", "i8", "u4"}) {
         SCOPED_TRACE(cache);
         Program p = with(SMALL, cache);
         ASSERT_TRUE(p);

@@ -236,6 +236,7 @@ TEST(AttentionPage, HasItsPartsAt64Bytes)
         {2, 64, 64, 16, XM_F16, {4096, 8192, 8192, 8192}},
         {1, 3, 5, 3, XM_F32, {64, 128, 128, 128}},
         {3, 7, 10, 4, XM_I8, {128, 256, 320, 384}},
+        {3, 64, 32, 4, XM_U4, {384, 576, 640, 704}},
     };
     for (const auto &c : pages) {
         xm_attention_desc d = {};

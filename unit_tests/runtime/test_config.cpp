@@ -333,13 +333,41 @@ TEST(ConfigRules, SayWhyAndAreAppliedOnce)
     EXPECT_NE(text.find("GPU_USE_ONEDNN = YES: program has moe_3gemm_fused_compressed"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("KV_CACHE_PRECISION = i8: Intel GPU without DPAS\n"),
+    EXPECT_NE(text.find("\nKV_CACHE_PRECISION = i8: Intel GPU without DPAS\n"),
+              std::string::npos);
+    EXPECT_NE(text.find("\nKEY_CACHE_PRECISION = i8: as KV_CACHE_PRECISION\n"),
               std::string::npos);
     xm_strbuf_clear(&why);
     ASSERT_EQ(xm_config_finalise(&c, &d, nullptr, &why, &err), XM_OK);
     EXPECT_STREQ(xm_strbuf_text(&why), "");
     EXPECT_EQ(c.use_onednn, XM_YES);
     xm_strbuf_free(&why);
+}
+
+/* Keys and values are of the cache's type where nobody says another. */
+TEST(ConfigRules, KeysAndValuesMayBeOfTwoTypes)
+{
+    const struct {
+        std::vector<std::pair<const char *, const char *>> said;
+        xm_element k, v;
+    } cases[] = {
+        {{}, XM_F16, XM_F16},
+        {{{"KV_CACHE_PRECISION", "u4"}}, XM_U4, XM_U4},
+        {{{"VALUE_CACHE_PRECISION", "u4"}}, XM_F16, XM_U4},
+        {{{"KV_CACHE_PRECISION", "u4"}, {"KEY_CACHE_PRECISION", "i8"}}, XM_I8, XM_U4},
+        {{{"EXECUTION_MODE_HINT", "ACCURACY"}, {"KEY_CACHE_PRECISION", "f16"}},
+         XM_F16,
+         XM_F32},
+    };
+    for (const auto &k : cases) {
+        xm_config c = defaults();
+        xm_error err = {};
+        for (const auto &[name, value] : k.said)
+            ASSERT_EQ(xm_config_set(&c, name, value, &err), XM_OK) << err.text;
+        c = finalised(c, cpu());
+        EXPECT_EQ(c.key_cache_precision, k.k);
+        EXPECT_EQ(c.value_cache_precision, k.v);
+    }
 }
 
 TEST(ConfigRules, RefuseValuesThatCannotWork)
@@ -366,6 +394,9 @@ TEST(ConfigText, EveryOptionGivesBackWhatItTakes)
         {"INFERENCE_PRECISION_HINT", "f32", "f32"},
         {"INFERENCE_PRECISION_HINT", "", "dynamic"},
         {"KV_CACHE_PRECISION", "u8", "i8"},
+        {"KV_CACHE_PRECISION", "u4", "u4"},
+        {"KEY_CACHE_PRECISION", "q8_0", "i8"},
+        {"VALUE_CACHE_PRECISION", "q4_0", "u4"},
         {"EXECUTION_MODE_HINT", "ACCURACY", "ACCURACY"},
         {"GPU_USE_ONEDNN", "TRUE", "YES"},
         {"GPU_USE_ONEDNN", "0", "NO"},
@@ -402,7 +433,10 @@ TEST(ConfigText, RefusesWhatItDoesNotKnow)
         const char *name, *value;
     } bad[] = {{"INFERENCE_PRECISION_HINT", "F32"},
                {"INFERENCE_PRECISION_HINT", "i8"},
-               {"KV_CACHE_PRECISION", "u4"},
+               {"INFERENCE_PRECISION_HINT", "u4"},
+               {"KV_CACHE_PRECISION", "i4"},
+               {"KEY_CACHE_PRECISION", "q4_1"},
+               {"VALUE_CACHE_PRECISION", "bf16"},
                {"EXECUTION_MODE_HINT", "accuracy"},
                {"GPU_USE_ONEDNN", "maybe"},
                {"XM_UBATCH", "-1"},

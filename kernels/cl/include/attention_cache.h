@@ -170,6 +170,23 @@ value_row(__global uchar *page, uint row)
     return r;
 }
 
+/* The n-th row behind one of K, of V, in a page. */
+static inline struct cached
+key_behind(struct cached k, uint n)
+{
+    const struct cached r = {k.values + n * ROW_BYTES(K_CACHE, D),
+                             k.scales + n * SCALE_BYTES(K_CACHE, D)};
+    return r;
+}
+
+static inline struct cached
+value_behind(struct cached v, uint n)
+{
+    const struct cached r = {v.values + n * ROW_BYTES(V_CACHE, DV),
+                             v.scales + n * SCALE_BYTES(V_CACHE, DV)};
+    return r;
+}
+
 /* ---- elements ----------------------------------------------------------------------- */
 
 /* The scale of the block of u4 that element i is in. */

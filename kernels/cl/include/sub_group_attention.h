@@ -177,15 +177,32 @@ weigh(struct query_rows *r, int i, float s)
     return p;
 }
 
-/* o += p v over the keys of the first n lanes, whose values are rows from `row` on. A value that nothing
+/* Element c * SG + lane of a value. The byte's place and the scale follow from c alone, so that
+ * neighbours share an address. */
+static inline float
+value_element(struct cached v, uint c)
+{
+    const uint lane = get_sub_group_local_id();
+#if !IS_BLOCKS(V_CACHE)
+    return CACHED(V_CACHE, v, min(c * SG + lane, DV - 1u));
+#elif SG == 32
+    const uchar q = v.values[c * 16 + lane % 16] >> lane / 16 * 4 & 15;
+    return (float)((int)q - 8) * block_scale(v, c * SG);
+#else
+    const uchar q = v.values[c * SG / CACHE_BLOCK * 16 + c * SG % 16 + lane];
+    return (float)((int)(q >> block_shift(c * SG) & 15) - 8) * block_scale(v, c * SG);
+#endif
+}
+
+/* o += p v over the keys of the first n lanes, whose values are rows from `first` on. A value that nothing
  * weighs is not read: it may never have been written. */
 static inline void
 add_values(struct query_rows *r, const float p[QUERY_ROWS], float scale, int n,
-           __global uchar *page, uint row)
+           struct cached first)
 {
 #pragma unroll 1
     for (int j = 0; j < n; j++) {
-        const struct cached value = value_row(page, row + (uint)j);
+        const struct cached value = value_behind(first, (uint)j);
         float weight[QUERY_ROWS], all = 0.0f;
 #pragma unroll
         for (int i = 0; i < QUERY_ROWS; i++) {
@@ -196,7 +213,7 @@ add_values(struct query_rows *r, const float p[QUERY_ROWS], float scale, int n,
         for (int c = 0; c < CHUNKS; c++) {
             const uint d = c * SG + get_sub_group_local_id();
             const bool in = all != 0.0f && d < DV;
-            const float v = in ? CACHED(V_CACHE, value, min(d, DV - 1u)) : 0.0f;
+            const float v = in ? value_element(value, c) : 0.0f;
 #pragma unroll
             for (int i = 0; i < QUERY_ROWS; i++)
                 r->o[i][c] += weight[i] * v;
@@ -244,7 +261,7 @@ attend_page(const struct attention *a, struct query_rows *r,
 #pragma unroll
     for (int i = 0; i < QUERY_ROWS; i++)
         s[i] = weigh(r, i, s[i]);
-    add_values(r, s, v_scale, n, page, row);
+    add_values(r, s, v_scale, n, value_row(page, row));
 }
 
 /* The rows against the keys [first, end). */

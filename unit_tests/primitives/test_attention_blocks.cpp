@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention on caches of 4 bits, and on those whose keys and values are of two types.
+ */
+#include "unit_tests/primitives/attention_fixture.h"
+
+namespace
+{
+
+/* Keys, values. */
+const std::pair<xm_element, xm_element> types[] = {
+    {XM_U4, XM_U4},  {XM_F16, XM_U4}, {XM_U4, XM_F16}, {XM_I8, XM_U4},
+    {XM_U4, XM_F32}, {XM_F32, XM_I8}, {XM_U4, XM_I8},
+};
+
+std::string
+name_of(const std::pair<xm_element, xm_element> &t)
+{
+    return std::string(xm_element_text(t.first)) + " " + xm_element_text(t.second);
+}
+
+problem
+of_types(problem p, size_t i)
+{
+    p.cache = types[i % std::size(types)].first;
+    p.v_cache = types[i % std::size(types)].second;
+    return p;
+}
+
+/* As the row takes it: for matrix engines in their tiles, in halves. */
+problem
+for_row(const xm_variant &row, problem p)
+{
+    if (!(row.caps & XM_CAP_DPAS))
+        return p;
+    p.d = (p.d + 63) / 64 * 64;
+    p.element = XM_F16;
+    for (xm_element *e : {&p.cache, &p.v_cache})
+        *e = *e == XM_F32 ? XM_F16 : *e;
+    return p;
+}
+
+/* ---- what is stored ------------------------------------------------------------------ */
+
+/* The bytes of all slabs. */
+struct stored {
+    std::vector<uint8_t> slab[XM_KV_SLABS];
+
+    explicit stored(const state &s)
+    {
+        for (size_t i = 0; i < XM_KV_SLABS; i++)
+            if (s.slab[i])
+                for (int64_t byte : s.slab[i]->read_ints())
+                    slab[i].push_back((uint8_t)byte);
+    }
+};
+
+/* Where what a head has at a position of a sequence is. */
+struct spot {
+    size_t slab;
+    uint64_t page, row;
+};
+
+spot
+find(const state &s, size_t sequence, int64_t position, uint32_t head)
+{
+    const int64_t word = s.pages[sequence][(size_t)(position / s.p.page)];
+    return {(size_t)(word >> XM_KV_SLAB_SHIFT),
+            (uint64_t)(word & ((1 << XM_KV_SLAB_SHIFT) - 1)) * s.page.bytes,
+            head * s.p.page + (uint64_t)position % s.p.page};
+}
+
+/* Takes the blocks of x, the rows of a part of the cache, out of what is stored: they are what
+ * ggml makes of them, bit by bit, and become what memory held before. */
+void
+take_blocks(stored &bytes, const state &s, const std::vector<float> &x, uint32_t n,
+            uint64_t values_at, uint64_t scales_at)
+{
+    const uint64_t blocks = n / 32;
+    const float *row = x.data();
+    for (size_t i = 0; i < s.first.size(); i++) {
+        const length l = s.p.lengths()[i];
+        for (int64_t j = 0; j < l.past + l.tokens; j++) {
+            for (uint32_t head = 0; head < s.p.heads_kv; head++, row += n) {
+                const spot at = find(s, i, j, head);
+                uint8_t *slab = bytes.slab[at.slab].data() + at.page;
+                for (uint64_t b = 0; b < blocks; b++) {
+                    uint8_t *qs = slab + values_at + (at.row * blocks + b) * 16,
+                            *d = slab + scales_at + (at.row * blocks + b) * 2;
+                    const block_q4_0 want = quantise_q4_0(row + b * 32);
+                    ASSERT_EQ(0, memcmp(&want.d, d, 2)) << "position " << j;
+                    ASSERT_EQ(0, memcmp(want.qs, qs, 16)) << "position " << j;
+                    memset(qs, 0xff, 16);
+                    memset(d, 0xff, 2);
+                }
+            }
+        }
+    }
+}
+
+/* Blocks with two largest elements, of either sign; of zeros; with one element; so small that the
+ * scale is no normal half, and that it is zero. */
+void
+add_odd_blocks(std::vector<float> &x)
+{
+    for (size_t i = 0; i < x.size(); i++) {
+        const size_t block = i / 32 % 12, at = i % 32;
+        if (block == 1 && (at == 7 || at == 24))
+            x[i] = at == 7 ? 2.0f : -2.0f;
+        if (block == 3 && (at == 3 || at == 19))
+            x[i] = at == 3 ? -2.0f : 2.0f;
+        if (block == 5)
+            x[i] = at % 2 ? 0.0f : -0.0f;
+        if (block == 7 && at != 17)
+            x[i] = 0.0f;
+        if (block == 9)
+            x[i] *= 1e-5f;
+        if (block == 11)
+            x[i] *= 1e-9f;
+    }
+}
+
+TEST_F(Attention, EveryCacheWriterStoresTheBlocksOfGgml)
+{
+    const xm_element elements[] = {XM_F32, XM_F16};
+    for_rows(xm_attention_inputs_table, std::size(elements), 2,
+             [&](const xm_variant &, size_t i) {
+                 problem p = make_ragged("blocks", {{17, 5}, {0, 3}, {40, 1}});
+                 p.element = elements[i];
+                 p.cache = XM_U4;
+                 p.d = 96;
+                 p.dv = 128;
+                 create(p);
+                 state s(p);
+                 add_odd_blocks(s.k);
+                 add_odd_blocks(s.v);
+                 s.round(s.k, p.cache);
+                 s.round(s.v, p.cache);
+                 fill(s);
+                 chunk(s, p.lengths(), question(p).q);
+                 stored bytes(s);
+                 take_blocks(bytes, s, s.k, p.d, 0, s.page.k_scale);
+                 take_blocks(bytes, s, s.v, p.dv, s.page.v, s.page.v_scale);
+                 for (const auto &slab : bytes.slab)
+                     EXPECT_EQ(slab, std::vector<uint8_t>(slab.size(), 0xff))
+                         << "what is nobody's was written";
+                 return true;
+             });
+}
+
+TEST_F(Attention, EveryCacheWriterKeepsRowsOfTwoTypes)
+{
+    for_rows(xm_attention_inputs_table, std::size(types), 2,
+             [&](const xm_variant &, size_t i) {
+                 problem p = of_types(make("types", 2, 5, 17), i);
+                 SCOPED_TRACE(name_of(types[i]));
+                 p.d = 96;
+                 p.dv = 32;
+                 check(p);
+                 return true;
+             });
+}
+
+TEST_F(Attention, EveryVariantNormsAndRotatesWhatBecomesBlocks)
+{
+    for_rows(xm_attention_inputs_table, 2, 1, [&](const xm_variant &, size_t i) {
+        problem p = make("blocks", 2, 3, 0);
+        p.cache = XM_U4;
+        p.element = i ? XM_F16 : XM_F32;
+        p.d = 128;
+        p.q_norm = p.k_norm = p.v_norm = true;
+        p.rotated = 64;
+        check_inputs(p);
+        return true;
+    });
+}
+
+/* ---- what is read -------------------------------------------------------------------- */
+
+std::vector<problem>
+problems()
+{
+    std::vector<problem> all;
+    for (int64_t t : {1, 2, 5, 33})
+        for (int64_t past : {0, 33, 600}) /* of these decode cuts some */
+            all.push_back(make("plain", past == 33 ? 3 : 1, t, past));
+    problem p = make("window", 1, 17, 100);
+    p.window = 20;
+    all.push_back(p);
+    p.t = 1;
+    p.sinks = true;
+    all.push_back(p);
+    for (int64_t t : {1, 9}) {
+        p = make("wide heads, soft cap", 1, t, 40);
+        p.d = p.dv = 256;
+        p.heads_q = 3;
+        p.heads_kv = 1;
+        p.soft_cap = 2.0f;
+        p.element = XM_F16;
+        all.push_back(p);
+        p = make("widest heads, soft cap", 1, t, 40);
+        p.d = p.dv = 512;
+        p.sinks = true;
+        all.push_back(p);
+        p = make("masks", 3, t, 33);
+        p.d = 96;
+        p.dv = 32;
+        p.keys = key_mask::i64;
+        p.mask = add_mask::full_f16;
+        all.push_back(p);
+        p = make("no causality", 1, t, 31);
+        p.d = 160;
+        p.dv = 96;
+        p.causal = false;
+        p.page = 48;
+        all.push_back(p);
+    }
+    for (const auto &lengths :
+         {std::vector<length>{{0, 7}, {3, 1}, {40, 2}, {700, 1}, {129, 33}, {5, 0}},
+          std::vector<length>{{700, 1}, {3, 1}, {600, 4}, {129, 2}}}) {
+        all.push_back(make_ragged("ragged", lengths));
+        p = make_ragged("ragged, one head, padding", lengths);
+        p.heads_q = p.heads_kv = 1;
+        p.keys = key_mask::u8;
+        all.push_back(p);
+        p = make_ragged("ragged, window", lengths);
+        p.window = 20;
+        p.gives_up_pages = true;
+        all.push_back(p);
+    }
+    return all;
+}
+
+TEST_F(Attention, EveryVariantReadsBlocksAndTwoTypes)
+{
+    const std::vector<problem> all = problems();
+    const size_t n = all.size() * std::size(types);
+    auto check_case = [&](const xm_variant &row, size_t i) {
+        const problem p = of_types(all[i / std::size(types)], i);
+        SCOPED_TRACE(name_of(types[i % std::size(types)]));
+        const bool is_prompt =
+            std::any_of(p.ragged.begin(), p.ragged.end(),
+                        [](const length &l) { return l.tokens > decode_tokens; }) ||
+            (p.ragged.empty() && p.t > decode_tokens);
+        if (!sample::is_whole() && is_prompt != (strstr(row.name, "prompt") != nullptr))
+            return false;
+        if (row.refuses && (row.caps & XM_CAP_DPAS) && p.dv > 256)
+            return false;
+        check(for_row(row, p));
+        return true;
+    };
+    for (const xm_variant_table *t :
+         {&xm_attention_prompt_table, &xm_attention_decode_table})
+        for (size_t v = 0; v < t->n; v++) {
+            xm_variant any_shape = t->rows[v];
+            any_shape.refuses = nullptr;
+            if (xm_variant_refusal(&any_shape, xm_engine_info(engine), nullptr))
+                continue;
+            SCOPED_TRACE(t->rows[v].name);
+            force(t->step, t->rows[v].name);
+            sample::deck(n).deal(
+                2, [&](size_t i) { return check_case(t->rows[v], i); });
+        }
+}
+
+/* Rows that no query sees hold NaN patterns: of positions that are padding, and, as in all tests
+ * here, of those that nobody has written. */
+TEST_F(Attention, WhatNobodySeesMayBeAnything)
+{
+    const xm_element caches[] = {XM_U4, XM_I8, XM_F16};
+    auto check_hidden_rows = [&](const xm_variant &row, size_t i) {
+        problem p = make("hidden", 2, strstr(row.name, "prompt") ? 9 : 2, 50);
+        p.cache = caches[i];
+        p.keys = key_mask::i32;
+        p = for_row(row, p);
+        create(p);
+        state s(p);
+        const question ask(p);
+        fill(s);
+        const size_t stride = ask.keys.size() / 2;
+        const struct {
+            uint64_t at, bytes;
+        } parts[] = {{0, p.d * xm_element_bits(p.cache) / 8},
+                     {s.page.v, p.dv * xm_element_bits(p.cache) / 8},
+                     {s.page.k_scale, p.cache == XM_I8 ? 4u : p.d / 16},
+                     {s.page.v_scale, p.cache == XM_I8 ? 4u : p.dv / 16}};
+        for (size_t b = 0; b < 2; b++)
+            for (int64_t j = 0; j < p.past; j++)
+                for (uint32_t h = 0; h < p.heads_kv && !ask.keys[b * stride + (size_t)j];
+                     h++) {
+                    const spot at = find(s, b, j, h);
+                    for (size_t k = 0; k < (p.cache == XM_F16 ? 2 : 4); k++)
+                        EXPECT_EQ(xm_queue_fill(
+                                      queue, s.slabs[at.slab],
+                                      at.page + parts[k].at + at.row * parts[k].bytes,
+                                      0xff, parts[k].bytes, &err),
+                                  XM_OK)
+                            << err.text;
+                }
+        EXPECT_TRUE(rows_of_norm(chunk(s, p.lengths(), ask.q, ask.key_tensor.get()),
+                                 reference(s, ask.q, ask.keys, {}), p.dv, within(p)));
+        return true;
+    };
+    for_rows(xm_attention_prompt_table, std::size(caches), 1, check_hidden_rows);
+    for_rows(xm_attention_decode_table, std::size(caches), 1, check_hidden_rows);
+}
+
+TEST(AttentionCache, TakesHeadsOfWholeBlocks)
+{
+    static const struct {
+        uint32_t d, dv;
+        xm_element k, v;
+        const char *why;
+    } cases[] = {
+        {64, 96, XM_U4, XM_U4, nullptr},
+        {80, 96, XM_F16, XM_U4, nullptr},
+        {80, 64, XM_U4, XM_U4, "whole blocks of 32"},
+        {64, 80, XM_F16, XM_U4, "whole blocks of 32"},
+        {80, 80, XM_I8, XM_I8, nullptr},
+        {64, 64, XM_I4, XM_F16, "not f16, f32, i8 or u4"},
+        {64, 64, XM_F16, XM_BF16, "not f16, f32, i8 or u4"},
+    };
+    for (const auto &c : cases) {
+        xm_attention_desc d = {};
+        d.heads_q = d.heads_kv = d.page_tokens = 1;
+        d.d = c.d;
+        d.dv = c.dv;
+        d.element = XM_F16;
+        d.k_cache = c.k;
+        d.v_cache = c.v;
+        const char *why = xm_attention_supports(nullptr, &d);
+        ASSERT_EQ(why == nullptr, c.why == nullptr) << c.d << " " << c.dv;
+        if (why) {
+            EXPECT_NE(std::string(why).find(c.why), std::string::npos) << why;
+        }
+    }
+}
+
+} // namespace
