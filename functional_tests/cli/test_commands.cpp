@@ -30,7 +30,7 @@ TEST(Program, ListsItsCommands)
     Outcome o = run({"--help"});
     EXPECT_EQ(o.code, 0);
     for (const char *name : {"devices", "info", "plan", "compile", "generate", "chat",
-                             "logits", "perplexity", "verify", "opt"}) {
+                             "logits", "bench", "perplexity", "verify", "opt"}) {
         EXPECT_TRUE(contains(o.out, name)) << name;
         Outcome help = run({name, "--help"});
         EXPECT_EQ(help.code, 0) << name;

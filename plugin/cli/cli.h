@@ -149,5 +149,6 @@ int xm_cli_verify(int argc, char **argv);
 int xm_cli_opt(int argc, char **argv);
 int xm_cli_make_model(int argc, char **argv);
 int xm_cli_chat(int argc, char **argv);
+int xm_cli_bench(int argc, char **argv);
 
 #endif

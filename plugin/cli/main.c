@@ -23,6 +23,7 @@ static const struct {
     { "generate",   xm_cli_generate,   "continue a text" },
     { "chat",       xm_cli_chat,       "a conversation on the terminal" },
     { "logits",     xm_cli_logits,     "logits of every position, as an .npy file" },
+    { "bench",      xm_cli_bench,      "tokens a second, as llama-bench measures them" },
     { "perplexity", xm_cli_perplexity, "perplexity of rows of token ids" },
     { "verify",     xm_cli_verify,     "compare each step on the device with the host reference" },
     { "opt",        xm_cli_opt,        "run single passes on a graph in text form" },

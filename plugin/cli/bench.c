@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe bench: tokens a second, of all combinations of what is asked for.
+ */
+#include "plugin/cli/bench.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the devices ------------------------------------------------------------------- */
+
+static int
+find_device(const struct xm_core *core, const char *name, struct xm_bench_device *out)
+{
+    struct xm_plugin *plugin = NULL;
+    struct xm_error err = {0};
+    uint32_t index = 0;
+    *out = (struct xm_bench_device){.name = name};
+    if (xm_core_find(core, name, &plugin, &index, &err) != XM_OK) {
+        xm_cli_failed(&err);
+        return XM_EXIT_DEVICE;
+    }
+    out->is_reference = plugin->ops->info == NULL;
+    if (!out->is_reference)
+        out->info = *plugin->ops->info(plugin, index);
+    return XM_EXIT_OK;
+}
+
+/* Before anything is run: what is wrong with a name, or with threads for it, comes first. */
+static int
+find_devices(const struct xm_bench_args *a, struct xm_bench_device *out, size_t n)
+{
+    struct xm_core *core = NULL;
+    struct xm_error err = {0};
+    if (xm_core_create(&core, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    int code = XM_EXIT_OK;
+    for (size_t i = 0; i < n && code == XM_EXIT_OK; i++) {
+        code = find_device(core, a->devices.n ? a->devices.list[i] : NULL, &out[i]);
+        if (code == XM_EXIT_OK && !out[i].is_reference)
+            code = xm_bench_rules_check_threads(a, &out[i].info);
+    }
+    xm_core_destroy(core);
+    return code;
+}
+
+/* ---- all combinations -------------------------------------------------------------- */
+
+struct bench {
+    const struct xm_bench_args *args;
+    struct xm_bench_device *devices; /* owned */
+    size_t n_devices;
+    struct xm_bench_bed bed;
+    struct xm_bench_out out, err;
+    uint64_t *samples_ns; /* owned */
+};
+
+/* Test `i` of a model: those of prompts, then of tokens one by one, then of both. False: there are
+ * no more. */
+static bool
+find_lengths(const struct xm_bench_args *a, size_t i, struct xm_bench_test *t)
+{
+    t->n_prompt = t->n_gen = 0;
+    if (i < a->prompts.n) {
+        t->n_prompt = a->prompts.list[i];
+        return true;
+    }
+    i -= a->prompts.n;
+    if (i < a->gens.n) {
+        t->n_gen = a->gens.list[i];
+        return true;
+    }
+    i -= a->gens.n;
+    if (2 * i >= a->pairs.n)
+        return false;
+    t->n_prompt = a->pairs.list[2 * i];
+    t->n_gen = a->pairs.list[2 * i + 1];
+    return true;
+}
+
+/* A digit of `i`, of which the rest is left. */
+static size_t
+take_digit(size_t *i, size_t base)
+{
+    const size_t digit = *i % base;
+    *i /= base;
+    return digit;
+}
+
+/* Combination `i`, in llama-bench's order; false: there are no more. */
+static bool
+find_setting(const struct bench *b, size_t i, struct xm_bench_test *t)
+{
+    const struct xm_bench_args *a = b->args;
+    t->depth = a->depths.list[take_digit(&i, a->depths.n)];
+    t->type = a->types[take_digit(&i, a->n_types)];
+    t->ubatch = a->ubatches.list[take_digit(&i, a->ubatches.n)];
+    t->batch = a->batches.list[take_digit(&i, a->batches.n)];
+    t->device = &b->devices[take_digit(&i, b->n_devices)];
+    if (i >= a->models.n)
+        return false;
+    t->model = a->models.list[i];
+    return true;
+}
+
+/* ---- a test ------------------------------------------------------------------------ */
+
+/* As ggml names it; as it is where ggml has no such type. */
+static void
+find_cache_type(const struct xm_cli_model *m, struct xm_strbuf *out)
+{
+    if (m->compiled->ops->get_property(m->compiled, "KV_CACHE_PRECISION", out, NULL) !=
+        XM_OK)
+        xm_strbuf_add(out, "f32"); /* the reference has no other */
+    for (size_t i = 0; i < xm_bench_n_types; i++) {
+        if (strcmp(xm_strbuf_text(out), xm_bench_types[i].ours) == 0) {
+            xm_strbuf_clear(out);
+            xm_strbuf_add(out, xm_bench_types[i].ggml);
+            return;
+        }
+    }
+}
+
+static const char *
+name_if(bool is_so, const struct xm_bench_device *d)
+{
+    return is_so ? d->info.name : "";
+}
+
+static enum xm_status
+print_test(struct bench *b, const struct xm_bench_test *t, const char *time,
+           struct xm_error *err)
+{
+    const struct xm_bench_device *d = t->device;
+    const bool is_cpu = d->is_reference || d->info.kind == XM_DEVICE_CPU;
+    struct xm_strbuf type = {0};
+    find_cache_type(&b->bed.model, &type);
+    struct xm_bench_result r = {
+        .build = b->out.build,
+        .cpu = name_if(is_cpu, d),
+        .gpu = name_if(!is_cpu, d),
+        .backend = d->is_reference ? "REFERENCE" : "OpenCL",
+        .model = t->model,
+        .model_type = b->bed.id.text,
+        .type_k = xm_strbuf_text(&type),
+        .type_v = xm_strbuf_text(&type),
+        .devices = d->name ? d->name : "auto",
+        .device_name = d->info.name,
+        .driver = d->info.driver,
+        .platform = d->info.platform,
+        .time = time,
+        .model_bytes = b->bed.id.bytes,
+        .parameters = b->bed.id.parameters,
+        .n_batch = t->batch,
+        .n_ubatch = t->ubatch,
+        .n_threads = d->is_reference ? 1
+                     : is_cpu        ? d->info.compute_units
+                                     : 0,
+        .n_prompt = t->n_prompt,
+        .n_gen = t->n_gen,
+        .n_depth = t->depth,
+        .samples_ns = b->samples_ns,
+        .n_samples = (size_t)b->args->reps,
+    };
+    xm_bench_sum_up(&r);
+    enum xm_status s = xm_bench_out_test(&b->out, &r, err);
+    if (s == XM_OK)
+        s = xm_bench_out_test(&b->err, &r, err);
+    xm_strbuf_free(&type);
+    return s;
+}
+
+static int
+run_test(struct bench *b, const struct xm_bench_test *t)
+{
+    struct xm_error err = {0};
+    char begun[32];
+    const time_t now = time(NULL);
+    struct tm utc;
+    if (b->args->delay)
+        sleep((unsigned)b->args->delay);
+    strftime(begun, sizeof(begun), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    const int code = xm_bench_run(&b->bed, b->args, t, b->samples_ns);
+    if (code != XM_EXIT_OK)
+        return code;
+    return print_test(b, t, begun, &err) == XM_OK ? XM_EXIT_OK : xm_cli_failed(&err);
+}
+
+/* What fails is said, and the others are run all the same; Ctrl-C ends them all. The code is the
+ * first failure's. */
+static int
+run_setting(struct bench *b, struct xm_bench_test *t, size_t *number)
+{
+    int first = xm_bench_load(&b->bed, b->args, t);
+    if (first != XM_EXIT_OK)
+        return first;
+    for (size_t i = 0; find_lengths(b->args, i, t) && first != XM_EXIT_CANCELLED; i++) {
+        if (t->n_prompt == 0 && t->n_gen == 0)
+            continue;
+        t->number = ++*number;
+        const int code = run_test(b, t);
+        if (first == XM_EXIT_OK || code == XM_EXIT_CANCELLED)
+            first = code;
+    }
+    return first;
+}
+
+static size_t
+count_tests(const struct bench *b)
+{
+    struct xm_bench_test t;
+    size_t lengths = 0, settings = 0;
+    for (size_t i = 0; find_lengths(b->args, i, &t); i++)
+        lengths += t.n_prompt || t.n_gen;
+    while (find_setting(b, settings, &t))
+        settings++;
+    return lengths * settings;
+}
+
+static int
+run_all(struct bench *b)
+{
+    struct xm_bench_test t = {.of = count_tests(b)};
+    size_t number = 0;
+    int first = XM_EXIT_OK;
+    for (size_t i = 0; find_setting(b, i, &t) && first != XM_EXIT_CANCELLED; i++) {
+        const int code = run_setting(b, &t, &number);
+        if (first == XM_EXIT_OK || code == XM_EXIT_CANCELLED)
+            first = code;
+    }
+    xm_bench_unload(&b->bed);
+    return first;
+}
+
+/* ---- the command ------------------------------------------------------------------- */
+
+static bool
+is_default(const struct xm_bench_values *v, uint64_t usual)
+{
+    return v->n == 1 && v->list[0] == usual;
+}
+
+static unsigned
+columns_of(const struct bench *b)
+{
+    const struct xm_bench_args *a = b->args;
+    unsigned columns = 0;
+    for (size_t i = 0; i < b->n_devices; i++)
+        columns |= b->devices[i].is_reference || b->devices[i].info.kind == XM_DEVICE_CPU
+                       ? XM_BENCH_THREADS
+                       : XM_BENCH_NGL;
+    columns |= is_default(&a->batches, XM_BENCH_N_BATCH) ? 0u : XM_BENCH_BATCH;
+    columns |= is_default(&a->ubatches, XM_BENCH_N_UBATCH) ? 0u : XM_BENCH_UBATCH;
+    columns |= a->type_k_texts.n ? XM_BENCH_TYPES : 0u;
+    columns |= a->device_texts.n ? XM_BENCH_DEVICE : 0u;
+    return columns;
+}
+
+static int
+print_all(struct bench *b)
+{
+    struct xm_error err = {0};
+    int code = XM_EXIT_OK;
+    if (xm_bench_out_begin(&b->out, &err) != XM_OK ||
+        xm_bench_out_begin(&b->err, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    code = run_all(b);
+    if (xm_bench_out_end(&b->out, &err) != XM_OK ||
+        xm_bench_out_end(&b->err, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    const int flushed = xm_cli_flush();
+    return code == XM_EXIT_OK ? flushed : code;
+}
+
+static int
+bench(const struct xm_bench_args *a)
+{
+    static const struct xm_error no_memory = {XM_NO_MEMORY, "out of memory for tests"};
+    static const char build[] = "xemoe " XM_VERSION;
+    struct bench b = {.args = a, .n_devices = a->devices.n ? a->devices.n : 1};
+    b.devices = xm_calloc(b.n_devices, sizeof(*b.devices));
+    b.samples_ns = xm_calloc((size_t)a->reps, sizeof(*b.samples_ns));
+    int code = b.devices && b.samples_ns ? find_devices(a, b.devices, b.n_devices)
+                                         : xm_cli_failed(&no_memory);
+    if (code == XM_EXIT_OK) {
+        const unsigned columns = columns_of(&b);
+        b.out = (struct xm_bench_out){a->format, columns, stdout, build, 0};
+        b.err = (struct xm_bench_out){a->format_err, columns, stderr, build, 0};
+        code = print_all(&b);
+    }
+    xm_free(b.devices);
+    xm_free(b.samples_ns);
+    return code;
+}
+
+int
+xm_cli_bench(int argc, char **argv)
+{
+    struct xm_bench_args *a =
+        xm_calloc(1, sizeof(*a)); /* lists: too large for the stack */
+    static const struct xm_error no_memory = {XM_NO_MEMORY,
+                                              "out of memory for the command line"};
+    bool done;
+    if (!a)
+        return xm_cli_failed(&no_memory);
+    int code = xm_bench_args_read(argc, argv, a, &done);
+    if (!done)
+        code = bench(a);
+    xm_bench_args_free(a);
+    xm_free(a);
+    return code;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The command line of xemoe bench.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/cli/bench.h"
+
+/* clang-format off */
+const struct xm_bench_type xm_bench_types[] = {
+    { "f32",  "f32" },
+    { "f16",  "f16" },
+    { "q8_0", "i8"  },
+};
+const size_t xm_bench_n_types = XM_ARRAY_LEN(xm_bench_types);
+
+#define AT(member) offsetof(struct xm_bench_args, member)
+static const struct xm_cli_option options[] = {
+    { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", "folders with openvino_model.xml, .xml files, or what\n'xemoe compile' wrote" },
+    { 'p', "n-prompt",     XM_CLI_TEXTS, AT(prompt_texts),    "LIST",  "tests of prompts of so many tokens (512); 0: none" },
+    { 'n', "n-gen",        XM_CLI_TEXTS, AT(gen_texts),       "LIST",  "tests of so many tokens one by one (128); 0: none" },
+    { 0,   "prompt-gen",   XM_CLI_TEXTS, AT(pair_texts),      "P,N",   "a test of both, one behind the other (-pg)" },
+    { 'd', "n-depth",      XM_CLI_TEXTS, AT(depth_texts),     "LIST",  "behind so many tokens, which are not timed (0)" },
+    { 'b', "batch-size",   XM_CLI_TEXTS, AT(batch_texts),     "LIST",  "prompt tokens that are given at once (2048)" },
+    { 0,   "ubatch-size",  XM_CLI_TEXTS, AT(ubatch_texts),    "LIST",  "prompt tokens that go through the model at once\n(512; -ub)" },
+    { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "of the KV cache: f32, f16, q8_0 (i8); default: what\nsuits the device (-ctk)" },
+    { 0,   "cache-type-v", XM_CLI_TEXTS, AT(type_v_texts),    "LIST",  "the same list: keys and values have one type (-ctv)" },
+    { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev)" },
+    { 'r', "repetitions",  XM_CLI_COUNT, AT(reps),            "N",     "runs of each test (5)" },
+    { 'o', "output",       XM_CLI_TEXT,  AT(format_name),     "FORM",  "on standard output: md (default), csv, json, jsonl, sql,\nnone" },
+    { 0,   "output-err",   XM_CLI_TEXT,  AT(format_err_name), "FORM",  "the same on standard error (none; -oe)" },
+    { 0,   "no-warmup",    XM_CLI_FLAG,  AT(no_warmup),       NULL,    "no run before those that are timed" },
+    { 0,   "delay",        XM_CLI_WHOLE, AT(delay),           "S",     "seconds before each test, to cool off (0)" },
+    { 0,   "progress",     XM_CLI_FLAG,  AT(progress),        NULL,    "each run on standard error, a line each" },
+};
+#undef AT
+/* clang-format on */
+
+enum { N_PROMPT = 512, N_GEN = 128, REPETITIONS = 5 }; /* where nothing is said */
+
+/* Of the options that all commands have those that do not stand above under llama-bench's names. */
+static size_t
+common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
+{
+    static const char *const kept[] = {"precision", "kv-memory", "offload",
+                                       "expert-cache", "cache-dir"};
+    size_t n = 0;
+    for (size_t i = 0; i < XM_CLI_N_TARGET_OPTIONS; i++) {
+        for (size_t k = 0; k < XM_ARRAY_LEN(kept); k++) {
+            if (strcmp(xm_cli_target_options[i].name, kept[k]) == 0)
+                out[n++] = xm_cli_target_options[i];
+        }
+    }
+    return n;
+}
+
+/* ---- texts to values --------------------------------------------------------------- */
+
+static bool
+is_path(const char *text)
+{
+    return access(text, F_OK) == 0;
+}
+
+/* `fallback` where there are none. */
+static enum xm_status
+read_numbers(const char *option, const struct xm_cli_texts *texts, uint64_t least,
+             uint64_t fallback, struct xm_bench_values *out, struct xm_error *err)
+{
+    XM_TRY(xm_bench_values_read(option, texts, least, out, err));
+    if (texts->n == 0)
+        out->list[out->n++] = fallback;
+    return XM_OK;
+}
+
+static enum xm_status
+read_pairs(struct xm_bench_args *a, struct xm_error *err)
+{
+    for (size_t i = 0; i < a->pair_texts.n; i++) {
+        const struct xm_cli_texts one = {.list = {a->pair_texts.list[i]}, .n = 1};
+        const size_t before = a->pairs.n;
+        XM_TRY(xm_bench_values_read("-pg", &one, 0, &a->pairs, err));
+        if (a->pairs.n != before + 2)
+            return xm_fail(err, XM_INVALID,
+                           "option -pg takes two numbers, tokens of the prompt and then "
+                           "one by one (512,128), found '%.40s'",
+                           one.list[0]);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+read_type(const char *name, const struct xm_bench_type **out, struct xm_error *err)
+{
+    for (size_t i = 0; i < xm_bench_n_types; i++) {
+        if (strcmp(name, xm_bench_types[i].ggml) == 0) {
+            *out = &xm_bench_types[i];
+            return XM_OK;
+        }
+    }
+    struct xm_strbuf known = {0};
+    for (size_t i = 0; i < xm_bench_n_types; i++)
+        xm_strbuf_printf(&known, "%s%s", i ? ", " : "", xm_bench_types[i].ggml);
+    xm_fail(err, XM_INVALID, "the KV cache has one of the types %s, found '%.40s'",
+            xm_strbuf_text(&known), name);
+    xm_strbuf_free(&known);
+    return XM_INVALID;
+}
+
+/* llama-bench would also run each type of one with each of the other. */
+static enum xm_status
+read_types(struct xm_bench_args *a, struct xm_error *err)
+{
+    struct xm_bench_texts k = {0}, v = {0};
+    enum xm_status s = xm_bench_texts_read("-ctk", &a->type_k_texts, NULL, &k, err);
+    if (s == XM_OK)
+        s = xm_bench_texts_read("-ctv", &a->type_v_texts, NULL, &v, err);
+    bool same = k.n == v.n;
+    for (size_t i = 0; i < k.n && same; i++)
+        same = strcmp(k.list[i], v.list[i]) == 0;
+    if (s == XM_OK && !same)
+        s = xm_fail(err, XM_INVALID,
+                    "keys and values are kept in one type: give -ctk and -ctv the same");
+    for (size_t i = 0; i < k.n && s == XM_OK; i++)
+        s = read_type(k.list[i], &a->types[a->n_types++], err);
+    if (k.n == 0)
+        a->types[a->n_types++] = NULL;
+    xm_bench_texts_free(&k);
+    xm_bench_texts_free(&v);
+    return s;
+}
+
+static enum xm_status
+read_format(const char *option, const char *name, enum xm_bench_format *out,
+            struct xm_error *err)
+{
+    if (!name || xm_bench_format_find(name, out))
+        return XM_OK;
+    return xm_fail(err, XM_INVALID,
+                   "option %s takes md, csv, json, jsonl, sql or none, found '%.40s'",
+                   option, name);
+}
+
+static bool
+has_test(const struct xm_bench_args *a)
+{
+    const struct xm_bench_values *const lists[] = {&a->prompts, &a->gens, &a->pairs};
+    for (size_t k = 0; k < XM_ARRAY_LEN(lists); k++) {
+        for (size_t i = 0; i < lists[k]->n; i++) {
+            if (lists[k]->list[i])
+                return true;
+        }
+    }
+    return false;
+}
+
+static enum xm_status
+read_values(struct xm_bench_args *a, struct xm_error *err)
+{
+    XM_TRY(xm_bench_texts_read("-m", &a->model_texts, is_path, &a->models, err));
+    XM_TRY(xm_bench_texts_read("-dev", &a->device_texts, NULL, &a->devices, err));
+    XM_TRY(read_numbers("-p", &a->prompt_texts, 0, N_PROMPT, &a->prompts, err));
+    XM_TRY(read_numbers("-n", &a->gen_texts, 0, N_GEN, &a->gens, err));
+    XM_TRY(read_numbers("-d", &a->depth_texts, 0, 0, &a->depths, err));
+    XM_TRY(read_numbers("-b", &a->batch_texts, 1, XM_BENCH_N_BATCH, &a->batches, err));
+    XM_TRY(
+        read_numbers("-ub", &a->ubatch_texts, 1, XM_BENCH_N_UBATCH, &a->ubatches, err));
+    XM_TRY(read_pairs(a, err));
+    XM_TRY(read_types(a, err));
+    XM_TRY(read_format("-o", a->format_name, &a->format, err));
+    XM_TRY(read_format("-oe", a->format_err_name, &a->format_err, err));
+    if (a->models.n == 0)
+        return xm_fail(err, XM_INVALID, "which model? Give -m FOLDER");
+    if (!has_test(a))
+        return xm_fail(err, XM_INVALID,
+                       "there is nothing to run: -p and -n are 0, and there is no -pg");
+    return XM_OK;
+}
+
+static int
+check(struct xm_bench_args *a)
+{
+    struct xm_error err = {0};
+    const int code = xm_bench_rules_check(a);
+    if (code != XM_EXIT_OK)
+        return code;
+    const enum xm_status s = read_values(a, &err);
+    if (s == XM_OK)
+        return XM_EXIT_OK;
+    return s == XM_INVALID ? xm_cli_usage("%s", err.text) : xm_cli_failed(&err);
+}
+
+static int
+parse(int argc, char **argv, struct xm_bench_args *a, bool *done)
+{
+    struct xm_cli_option own[XM_ARRAY_LEN(options) + XM_BENCH_MOST_RULES];
+    struct xm_cli_option common[XM_CLI_N_TARGET_OPTIONS];
+    memcpy(own, options, sizeof(options));
+    const struct xm_cli_spec spec = {
+        .usage = "xemoe bench -m PATHS [-p LIST] [-n LIST] [-d LIST] [options]",
+        .about =
+            "Tokens a second, as llama-bench measures them: ppN is a prompt of N random\n"
+            "tokens, tgN are N tokens one by one, @ dD behind D others. Neither a "
+            "tokenizer\n"
+            "nor sampling is in it. A LIST is 512, 1,2,4 or a range 1-8, 1-8+2, 1-8*2;\n"
+            "options may be repeated; every combination is run. One run of each test, "
+            "at\n"
+            "its depth, comes before those that are timed.\n",
+        .common = common,
+        .n_common = common_options(common),
+        .own = own,
+        .n_own =
+            XM_ARRAY_LEN(options) + xm_bench_rules_options(own + XM_ARRAY_LEN(options)),
+    };
+    return xm_cli_begin(&spec, argc, argv, a, done);
+}
+
+int
+xm_bench_args_read(int argc, char **argv, struct xm_bench_args *a, bool *done)
+{
+    static const struct xm_error no_memory = {XM_NO_MEMORY,
+                                              "out of memory for the command line"};
+    *a = (struct xm_bench_args){.reps = REPETITIONS, .format = XM_BENCH_MD};
+    *done = true;
+    char **words = xm_bench_rules_long_names(argc, argv);
+    if (!words)
+        return xm_cli_failed(&no_memory);
+    int code = parse(argc, words, a, done);
+    xm_free(words); /* values are words of argv */
+    if (*done)
+        return code;
+    code = check(a);
+    *done = code != XM_EXIT_OK;
+    return code;
+}
+
+void
+xm_bench_args_free(struct xm_bench_args *a)
+{
+    xm_bench_texts_free(&a->models);
+    xm_bench_texts_free(&a->devices);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Options of llama-bench that there is one way of here: the value that says so is taken, another
+ * is refused. Those about a processor's threads are the driver's matter; to other devices they
+ * mean nothing. And llama-bench's spellings: one dash and several letters.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/cli/bench.h"
+
+#define THREADS "threads are the driver's: one a compute unit"
+#define IGNORED "ignored on a GPU, refused on a processor, whose driver\nhas its own"
+
+/* clang-format off */
+static const struct rule {
+    char letter;
+    const char *word, *name;  /* word: llama-bench's, without its dash; NULL: none */
+    const char *value, *help;
+    const char *taken;        /* values apart by space; NULL: it is about threads  */
+} rules[] = {
+    { 't', NULL,   "threads",         "N",    "ignored on a GPU; a processor has one a compute unit,\nand N says the same", NULL },
+    { 'C', NULL,   "cpu-mask",        "MASK", IGNORED, NULL },
+    { 0,   NULL,   "cpu-strict",      "0|1",  IGNORED, NULL },
+    { 0,   NULL,   "poll",            "N",    IGNORED, NULL },
+    { 0,   NULL,   "prio",            "N",    IGNORED, NULL },
+    { 0,   NULL,   "numa",            "MODE", IGNORED, NULL },
+    { 0,   "fa",   "flash-attn",      "MODE", "auto, on or 1 (-fa): attention never writes all its scores", "auto on 1 -1" },
+    { 0,   "ngl",  "n-gpu-layers",    "N",    "-1, 99, 999, all or auto (-ngl): the device has all layers", "-1 99 999 all auto" },
+    { 0,   "ncmoe", "n-cpu-moe",      "N",    "0 (-ncmoe): --offload says which experts stay in host memory", "0" },
+    { 0,   "sm",   "split-mode",      "MODE", "none or layer (-sm): a model has one device",      "none layer" },
+    { 0,   "mg",   "main-gpu",        "I",    "0 (-mg): --device chooses one",                    "0" },
+    { 0,   "ts",   "tensor-split",    "LIST", "0 (-ts): a model has one device",                  "0 1" },
+    { 0,   "ot",   "override-tensor", "LIST", "nothing (-ot): --offload says which experts stay in host memory", "" },
+    { 0,   "nkvo", "no-kv-offload",   "0|1",  "0 (-nkvo): the device has the KV cache",           "0" },
+    { 0,   "lm",   "load-mode",       "MODE", "mmap (-lm): files are mapped",                     "mmap" },
+    { 0,   "mmp",  "mmap",            "0|1",  "1 (-mmp): files are mapped",                       "1" },
+    { 0,   "dio",  "direct-io",       "0|1",  "0 (-dio): files are mapped",                       "0" },
+    { 0,   "embd", "embeddings",      "0|1",  "0 (-embd): logits are computed",                   "0" },
+    { 0,   "nopo", "no-op-offload",   "0|1",  "0 (-nopo): the device runs all operations",        "0" },
+    { 0,   NULL,   "no-host",         "0|1",  "0: host memory is used where it helps",            "0" },
+};
+
+/* Of the options that do something. */
+static const struct {
+    const char *word, *name;
+} spellings[] = {
+    { "pg",  "prompt-gen" },     { "ub",  "ubatch-size" },  { "ctk", "cache-type-k" },
+    { "ctv", "cache-type-v" },   { "oe",  "output-err" },   { "dev", "device" },
+};
+/* clang-format on */
+_Static_assert(XM_ARRAY_LEN(rules) <= XM_BENCH_MOST_RULES, "a member for each");
+
+size_t
+xm_bench_rules_options(struct xm_cli_option out[XM_BENCH_MOST_RULES])
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++)
+        out[i] = (struct xm_cli_option){rules[i].letter,
+                                        rules[i].name,
+                                        XM_CLI_TEXTS,
+                                        offsetof(struct xm_bench_args, ruled[0]) +
+                                            i * sizeof(struct xm_cli_texts),
+                                        rules[i].value,
+                                        rules[i].help};
+    return XM_ARRAY_LEN(rules);
+}
+
+/* ---- values ------------------------------------------------------------------------ */
+
+/* Whether `word` of n characters is among the words of `list`. */
+static bool
+is_among(const char *list, const char *word, size_t n)
+{
+    for (size_t length; *list; list += length + (list[length] == ' ')) {
+        length = strcspn(list, " ");
+        if (length == n && memcmp(list, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Each of its values, with commas between them, is among `taken`. */
+static bool
+all_taken(const struct xm_cli_texts *given, const char *taken)
+{
+    for (size_t i = 0; i < given->n; i++) {
+        const char *at = given->list[i];
+        for (size_t n;; at += n + 1) {
+            n = strcspn(at, ",");
+            if (!is_among(taken, at, n))
+                return false;
+            if (at[n] == '\0')
+                break;
+        }
+    }
+    return true;
+}
+
+int
+xm_bench_rules_check(const struct xm_bench_args *a)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
+        if (rules[i].taken && !all_taken(&a->ruled[i], rules[i].taken))
+            return xm_cli_usage("option --%s takes %s; found '%s'", rules[i].name,
+                                rules[i].help, a->ruled[i].list[0]);
+    }
+    return XM_EXIT_OK;
+}
+
+static void
+say_ignored(const struct rule *r)
+{
+    fprintf(stderr, "xemoe: option --%s means nothing to this device and is ignored\n",
+            r->name);
+}
+
+int
+xm_bench_rules_check_threads(const struct xm_bench_args *a,
+                             const struct xm_device_info *d)
+{
+    char units[XM_CLI_NUMBER];
+    snprintf(units, sizeof(units), "%" PRIu32, d->compute_units);
+    for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
+        const struct xm_cli_texts *given = &a->ruled[i];
+        if (rules[i].taken || given->n == 0)
+            continue;
+        if (d->kind == XM_DEVICE_GPU)
+            say_ignored(&rules[i]);
+        else if (rules[i].letter != 't' || !all_taken(given, units))
+            return xm_cli_usage("option --%s: %s, %s here (PoCL takes "
+                                "POCL_MAX_PTHREAD_COUNT); found '%s'",
+                                rules[i].name, THREADS, units, given->list[0]);
+    }
+    return XM_EXIT_OK;
+}
+
+/* ---- spellings --------------------------------------------------------------------- */
+
+/* NULL: the word is none of them. */
+static const char *
+long_name(const char *word)
+{
+    if (word[0] != '-' || word[1] == '-')
+        return NULL;
+    for (size_t i = 0; i < XM_ARRAY_LEN(spellings); i++) {
+        if (strcmp(word + 1, spellings[i].word) == 0)
+            return spellings[i].name;
+    }
+    for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
+        if (rules[i].word && strcmp(word + 1, rules[i].word) == 0)
+            return rules[i].name;
+    }
+    return NULL;
+}
+
+char **
+xm_bench_rules_long_names(int argc, char **argv)
+{
+    enum { WORD = 32 }; /* characters of the longest, with dashes and NUL */
+    const size_t n = (size_t)argc, pointers = (n + 1) * sizeof(char *);
+    char **words = xm_calloc(1, pointers + n * WORD);
+    if (!words)
+        return NULL;
+    for (size_t i = 0; i < n; i++) {
+        const char *name = long_name(argv[i]);
+        char *room = (char *)words + pointers + i * WORD;
+        words[i] = name ? room : argv[i];
+        if (name)
+            snprintf(room, WORD, "--%s", name);
+    }
+    return words;
+}

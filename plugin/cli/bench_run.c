@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One test of xemoe bench: random tokens behind a cache that is filled, timed several times.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/cli/bench.h"
+#include "plugin/cli/kernels.h"
+#include "plugin/cli/progress.h"
+#include "plugin/pipeline/token_runner.h"
+#include "runtime/util/clock.h"
+
+/* ---- the model --------------------------------------------------------------------- */
+
+/* Whether the model that was loaded for one serves the other. */
+static bool
+same_model(const struct xm_bench_test *a, const struct xm_bench_test *b)
+{
+    return a->model && strcmp(a->model, b->model) == 0 && a->device == b->device &&
+           a->ubatch == b->ubatch && a->type == b->type;
+}
+
+void
+xm_bench_unload(struct xm_bench_bed *bed)
+{
+    if (bed->loaded.model && bed->code == XM_EXIT_OK)
+        xm_cli_model_close(&bed->model);
+    bed->loaded.model = NULL;
+}
+
+int
+xm_bench_load(struct xm_bench_bed *bed, const struct xm_bench_args *a,
+              const struct xm_bench_test *t)
+{
+    const struct xm_compile_options options = {.sampled_logits = true};
+    struct xm_cli_target target = a->target;
+    if (same_model(&bed->loaded, t))
+        return bed->code;
+    xm_bench_unload(bed);
+    bed->loaded = *t;
+    target.model = t->model;
+    target.device = t->device->name;
+    target.ubatch = t->ubatch;
+    target.kv = t->type ? t->type->ours : NULL;
+    bed->code = xm_cli_model_open(&bed->model, &target, &options);
+    if (bed->code != XM_EXIT_OK)
+        return bed->code;
+    xm_progress_show("looking at %s", t->model);
+    xm_model_id_find(&bed->model, &bed->id);
+    xm_progress_clear();
+    return XM_EXIT_OK;
+}
+
+/* ---- tokens ------------------------------------------------------------------------ */
+
+struct tokens {
+    uint64_t state;      /* of the random numbers, the same in each test */
+    uint64_t vocabulary; /* ids below it                                 */
+    bool has_first;      /* what texts begin with                        */
+    int32_t first;
+    int32_t *ids; /* room for the longest feed */
+};
+
+/* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators" (2016). */
+static int32_t
+random_id(struct tokens *t)
+{
+    t->state ^= t->state >> 12;
+    t->state ^= t->state << 25;
+    t->state ^= t->state >> 27;
+    return (int32_t)(((t->state * UINT64_C(2685821657736338717)) >> 33) % t->vocabulary);
+}
+
+static enum xm_status
+find_tokens(const struct xm_cli_model *m, uint64_t batch, struct tokens *out,
+            struct xm_error *err)
+{
+    const struct xm_tokenizer *tokenizer = m->package->tokenizer;
+    *out = (struct tokens){.state = 1, .vocabulary = xm_compiled_vocabulary(m->compiled)};
+    if (tokenizer && xm_tokenizer_vocab_size(tokenizer) < out->vocabulary)
+        out->vocabulary = xm_tokenizer_vocab_size(tokenizer);
+    if (out->vocabulary == 0 || out->vocabulary > INT32_MAX)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the model does not say how many tokens there are to choose from");
+    out->has_first = xm_model_first_token(m, &out->first);
+    out->ids = xm_calloc((size_t)batch, sizeof(*out->ids));
+    return out->ids ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for tokens");
+}
+
+/* ---- a run ------------------------------------------------------------------------- */
+
+struct run {
+    const struct xm_bench_args *args;
+    const struct xm_bench_test *test;
+    struct xm_token_runner *runner;
+    struct tokens tokens;
+    char name[XM_BENCH_TEST_CHARS];
+};
+
+static enum xm_status
+feed(struct run *r, uint64_t n, struct xm_error *err)
+{
+    struct tokens *t = &r->tokens;
+    for (uint64_t i = 0; i < n; i++)
+        t->ids[i] = random_id(t);
+    if (t->has_first && xm_token_runner_past(r->runner) == 0)
+        t->ids[0] = t->first;
+    return xm_token_runner_feed(r->runner, t->ids, n, 1, err);
+}
+
+static enum xm_status
+feed_prompt(struct run *r, uint64_t n, struct xm_error *err)
+{
+    const uint64_t batch = r->test->batch;
+    for (uint64_t done = 0; done < n; done += batch)
+        XM_TRY(feed(r, n - done < batch ? n - done : batch, err));
+    return XM_OK;
+}
+
+static enum xm_status
+feed_one_by_one(struct run *r, uint64_t n, struct xm_error *err)
+{
+    for (uint64_t i = 0; i < n; i++)
+        XM_TRY(feed(r, 1, err));
+    return XM_OK;
+}
+
+/* What goes on now; `run`: from 1, 0: none of those that are timed. */
+static void
+say(const struct run *r, const char *what, uint64_t run)
+{
+    char which[48] = "";
+    if (run)
+        snprintf(which, sizeof(which), " %" PRIu64 " of %" PRIu64, run, r->args->reps);
+    if (r->args->progress)
+        fprintf(stderr, "xemoe: test %zu of %zu: %s: %s%s\n", r->test->number,
+                r->test->of, r->name, what, which);
+    else
+        xm_progress_show("test %zu of %zu: %s: %s%s", r->test->number, r->test->of,
+                         r->name, what, which);
+}
+
+/* The cache holds the tokens of the depth, and no others. Layers with a window may have lost
+ * them: then they are fed again. */
+static enum xm_status
+return_to_depth(struct run *r, struct xm_error *err)
+{
+    const uint64_t depth = r->test->depth;
+    xm_token_runner_truncate(r->runner, depth);
+    const uint64_t past = xm_token_runner_past(r->runner);
+    if (past == depth)
+        return XM_OK;
+    say(r, "filling the cache", 0);
+    return feed_prompt(r, depth - past, err);
+}
+
+/* What a test builds or allocates at its first launches is not timed. */
+static enum xm_status
+warm_up(struct run *r, struct xm_error *err)
+{
+    XM_TRY(return_to_depth(r, err));
+    if (r->args->no_warmup)
+        return XM_OK;
+    say(r, "warming up", 0);
+    XM_TRY(feed_prompt(r, r->test->n_prompt, err));
+    return feed_one_by_one(r, r->test->n_gen ? 1 : 0, err);
+}
+
+static enum xm_status
+time_run(struct run *r, uint64_t *ns, struct xm_error *err)
+{
+    XM_TRY(return_to_depth(r, err));
+    const double start = xm_now();
+    XM_TRY(feed_prompt(r, r->test->n_prompt, err));
+    XM_TRY(feed_one_by_one(r, r->test->n_gen, err));
+    *ns = (uint64_t)(1e9 * (xm_now() - start));
+    return XM_OK;
+}
+
+static enum xm_status
+time_runs(struct run *r, uint64_t *samples_ns, struct xm_error *err)
+{
+    const struct xm_bench_test *t = r->test;
+    xm_token_runner_expect(r->runner, t->depth + t->n_prompt + t->n_gen);
+    xm_cli_show_builds();
+    enum xm_status s = warm_up(r, err);
+    xm_cli_hide_builds();
+    for (uint64_t i = 0; i < r->args->reps && s == XM_OK; i++) {
+        say(r, "run", i + 1);
+        s = time_run(r, &samples_ns[i], err);
+    }
+    return s;
+}
+
+int
+xm_bench_run(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
+             const struct xm_bench_test *t, uint64_t *samples_ns)
+{
+    const struct xm_bench_result shape = {
+        .n_prompt = t->n_prompt, .n_gen = t->n_gen, .n_depth = t->depth};
+    struct xm_error err = {0};
+    struct run r = {.args = a, .test = t};
+    xm_bench_test_text(&shape, r.name);
+    enum xm_status s = find_tokens(&bed->model, t->batch, &r.tokens, &err);
+    if (s == XM_OK)
+        s = xm_token_runner_create(bed->model.compiled, &r.runner, &err);
+    if (s == XM_OK) {
+        xm_cli_catch_interrupt(xm_token_runner_request(r.runner));
+        s = time_runs(&r, samples_ns, &err);
+        xm_cli_release_interrupt();
+    }
+    xm_progress_clear();
+    xm_token_runner_destroy(r.runner);
+    xm_free(r.tokens.ids);
+    return s == XM_OK ? XM_EXIT_OK : xm_cli_failed(&err);
+}

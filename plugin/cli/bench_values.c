@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/bench_values.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/util/memory.h"
+
+enum { NUMBER_CHARS = 12, MAX_SHOWN = 40 };
+
+/* "first", "first-last", "first-last+step", "first-last*factor" */
+struct range {
+    uint64_t first, last, step;
+    bool multiplies;
+};
+
+/* A number that ends at one of `ends`; *text is moved behind it, onto the end. */
+static bool
+read_number(const char **text, const char *ends, uint64_t *out)
+{
+    char digits[NUMBER_CHARS];
+    const size_t n = strcspn(*text, ends);
+    if (n >= sizeof(digits))
+        return false;
+    memcpy(digits, *text, n);
+    digits[n] = '\0';
+    *text += n;
+    return xm_cli_whole(digits, out) && *out <= XM_CLI_MOST_TOKENS;
+}
+
+static bool
+read_range(const char **text, struct range *r)
+{
+    *r = (struct range){.step = 1};
+    if (!read_number(text, ",-", &r->first))
+        return false;
+    r->last = r->first;
+    if (**text != '-')
+        return true;
+    ++*text;
+    if (!read_number(text, ",+*", &r->last))
+        return false;
+    r->multiplies = **text == '*';
+    if (**text != '+' && **text != '*')
+        return true;
+    ++*text;
+    return read_number(text, ",", &r->step);
+}
+
+/* A range that never ends, or is empty, is a mistake. */
+static bool
+is_sound(const struct range *r, uint64_t least)
+{
+    if (r->first < least || r->last < r->first)
+        return false;
+    return r->multiplies ? r->step > 1 && r->first > 0 : r->step > 0;
+}
+
+static bool
+add_range(const struct range *r, struct xm_bench_values *out)
+{
+    for (uint64_t v = r->first; v <= r->last;
+         v = r->multiplies ? v * r->step : v + r->step) {
+        if (out->n == XM_BENCH_MOST_VALUES)
+            return false;
+        out->list[out->n++] = v;
+    }
+    return true;
+}
+
+static enum xm_status
+read_text(const char *option, const char *text, uint64_t least,
+          struct xm_bench_values *out, struct xm_error *err)
+{
+    struct range r;
+    for (const char *at = text;; at++) {
+        if (!read_range(&at, &r) || !is_sound(&r, least))
+            return xm_fail(err, XM_INVALID,
+                           "option %s takes whole numbers from %" PRIu64
+                           " to %d, lists of them (1,2) and ranges (1-8, 1-8+2, 1-8*2), "
+                           "found '%.*s'",
+                           option, least, XM_CLI_MOST_TOKENS, MAX_SHOWN, text);
+        if (!add_range(&r, out))
+            return xm_fail(err, XM_INVALID, "option %s has more than %d values", option,
+                           XM_BENCH_MOST_VALUES);
+        if (*at == '\0')
+            return XM_OK;
+    }
+}
+
+enum xm_status
+xm_bench_values_read(const char *option, const struct xm_cli_texts *texts, uint64_t least,
+                     struct xm_bench_values *out, struct xm_error *err)
+{
+    for (size_t i = 0; i < texts->n; i++)
+        XM_TRY(read_text(option, texts->list[i], least, out, err));
+    return XM_OK;
+}
+
+/* ---- texts ------------------------------------------------------------------------- */
+
+static enum xm_status
+add_text(const char *option, const char *text, size_t n, struct xm_bench_texts *out,
+         struct xm_error *err)
+{
+    if (n == 0)
+        return xm_fail(err, XM_INVALID, "option %s has an empty value", option);
+    if (out->n == XM_BENCH_MOST_VALUES)
+        return xm_fail(err, XM_INVALID, "option %s has more than %d values", option,
+                       XM_BENCH_MOST_VALUES);
+    char *copy = xm_calloc(n + 1, 1);
+    if (!copy)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the values of %s", option);
+    memcpy(copy, text, n);
+    out->list[out->n++] = copy;
+    return XM_OK;
+}
+
+enum xm_status
+xm_bench_texts_read(const char *option, const struct xm_cli_texts *texts,
+                    bool (*is_whole)(const char *text), struct xm_bench_texts *out,
+                    struct xm_error *err)
+{
+    for (size_t i = 0; i < texts->n; i++) {
+        const char *at = texts->list[i];
+        const bool whole = is_whole && is_whole(at);
+        for (size_t n;; at += n + 1) {
+            n = whole ? strlen(at) : strcspn(at, ",");
+            XM_TRY(add_text(option, at, n, out, err));
+            if (at[n] == '\0')
+                break;
+        }
+    }
+    return XM_OK;
+}
+
+void
+xm_bench_texts_free(struct xm_bench_texts *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        xm_free(t->list[i]);
+    *t = (struct xm_bench_texts){0};
+}
