@@ -111,7 +111,7 @@ TEST_F(Bench, TheDepthIsReadByTheTokensBehindIt)
                 std::min(fastest[i], json.number("/" + std::to_string(i) +
                                                  "/samples_ns/" + std::to_string(k)));
     }
-    EXPECT_GT(fastest[1], 1.3 * fastest[0]);
+    EXPECT_GT(fastest[1], 2.5 * fastest[0]);
 }
 
 /* The cache has room for one of them, and a few tokens. */

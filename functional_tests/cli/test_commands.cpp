@@ -425,7 +425,7 @@ static const Mistake mistakes[] = {
      3,
      "/nowhere/a.npy"},
     {"OneToken",
-     {"perplexity", "-m", model, "-d", "REFERENCE", "--ids", "1"},
+     {"perplexity", "-m", model, "-d", "REFERENCE", "--by-row", "--ids", "1"},
      2,
      "two tokens"},
     {"VerifyReference",

@@ -129,7 +129,7 @@ TEST_P(GoldenFile, PerplexityIsTheReferences)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    Outcome o = run({"perplexity", "-m", model(variant), "--json", "--ids",
+    Outcome o = run({"perplexity", "-m", model(variant), "--json", "--by-row", "--ids",
                      "@" + tiny + "/golden/ppl_tokens.npy"});
     ASSERT_EQ(o.code, 0) << o.err;
     Json summary(read_file(tiny + "/golden/summary.json"));

@@ -113,8 +113,8 @@ TEST_F(Overflow, OfAProductIsAnErrorThatNamesF32)
                     model.folder + "/f16.npy", "--precision", "f16"});
     EXPECT_FALSE(fs::exists(model.folder + "/f16.npy"))
         << "nothing is written of what is wrong";
-    expect_refusal(
-        {"perplexity", "-m", model.folder, "--ids", "5,6,7", "--precision", "f16"});
+    expect_refusal({"perplexity", "-m", model.folder, "--by-row", "--ids", "5,6,7",
+                    "--precision", "f16"});
     expect_refusal({"generate", "-m", model.folder, "-p", "Paris is", "-n", "4",
                     "--precision", "f16"});
     Outcome verify = run({"verify", "-m", model.folder, "--ids", "5,6,7", "--decode", "0",

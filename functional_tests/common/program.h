@@ -67,8 +67,10 @@ class Program
         return read(err_path);
     }
 
+    /* Without a process there would be -1, which means all there are. */
     void send(int signal_number) const
     {
+        ASSERT_GT(pid, 0) << "the program was not started, or has ended";
         kill(pid, signal_number);
     }
 

@@ -291,8 +291,8 @@ TEST(Cache, OfBytesHardlyChangesThePerplexity)
         GTEST_SKIP() << "no OpenCL device";
     auto perplexity = [](const char *kv) {
         const std::string rows = XM_MODELS_DIR "/qwen3moe-tiny/golden/ppl_tokens.npy";
-        Outcome o = run({"perplexity", "-m", tiny, "--ids", "@" + rows, "--rows", "10",
-                         "--kv", kv, "--json"});
+        Outcome o = run({"perplexity", "-m", tiny, "--by-row", "--ids", "@" + rows,
+                         "--rows", "10", "--kv", kv, "--json"});
         EXPECT_EQ(o.code, 0) << o.err;
         return Json(o.out).number("/ppl");
     };

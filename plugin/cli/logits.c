@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "plugin/cli/cli.h"
+#include "plugin/cli/distribution.h"
 #include "plugin/cli/json_out.h"
 #include "plugin/cli/npy.h"
 #include "plugin/cli/progress.h"
@@ -28,17 +29,6 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
-static uint64_t
-likeliest(const float *row, uint64_t n)
-{
-    uint64_t best = 0;
-    for (uint64_t i = 1; i < n; i++) {
-        if (row[i] > row[best])
-            best = i;
-    }
-    return best;
-}
-
 static enum xm_status
 print_json(const float *logits, uint64_t rows, uint64_t cols, struct xm_error *err)
 {
@@ -48,7 +38,7 @@ print_json(const float *logits, uint64_t rows, uint64_t cols, struct xm_error *e
     xm_json_add_whole(&j, NULL, "vocabulary", cols);
     yyjson_mut_val *list = xm_json_add_array(&j, NULL, "likeliest");
     for (uint64_t r = 0; r < rows; r++) {
-        uint64_t id = likeliest(logits + r * cols, cols);
+        uint64_t id = xm_likeliest(logits + r * cols, cols);
         yyjson_mut_val *o = xm_json_add_object(&j, list, NULL);
         xm_json_add_whole(&j, o, "id", id);
         xm_json_add_real(&j, o, "logit", (double)logits[r * cols + id]);
@@ -62,7 +52,7 @@ static void
 print_text(const float *logits, uint64_t rows, uint64_t cols)
 {
     for (uint64_t r = 0; r < rows; r++) {
-        uint64_t id = likeliest(logits + r * cols, cols);
+        uint64_t id = xm_likeliest(logits + r * cols, cols);
         printf("%" PRIu64 " %" PRIu64 " %.6g\n", r, id, (double)logits[r * cols + id]);
     }
 }

@@ -1,48 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe perplexity: exp of the mean of -log p(token i | tokens before it), i = 1 … n-1, over rows
- * of token ids, each from an empty cache.
+ * xemoe perplexity: exp of the mean of -log p(token | tokens before it), as llama-perplexity takes
+ * it: over the second half of each chunk of a text; or of rows of token ids, over all but the
+ * first of each. The distributions of a chunk's second half can be kept in a file, and others
+ * compared with them.
  */
+#include "plugin/cli/perplexity.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "plugin/cli/cli.h"
-#include "plugin/cli/json_out.h"
+#include "plugin/cli/kld.h"
+#include "plugin/cli/model_id.h"
 #include "plugin/cli/progress.h"
+#include "plugin/cli/prompt_file.h"
 #include "plugin/pipeline/token_runner.h"
+#include "runtime/util/log.h"
+#include "runtime/util/mapped_file.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
-    const char *ids;
-    uint64_t rows;
+    const char *prompt, *file, *ids, *base;
+    uint64_t context, chunks, rows; /* 0: not given */
+    bool by_row, divergence;
 };
+
+enum { CONTEXT = 512 }; /* where nothing is said */
 
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
-    { 0,   "ids",  XM_CLI_TEXT,  AT(ids),  "IDS", "@FILE.npy with rows of token ids; @FILE.npy:ROW; 1,2,3" },
-    { 0,   "rows", XM_CLI_COUNT, AT(rows), "N",   "only the first N rows" },
+    { 'f', "file",               XM_CLI_TEXT,  AT(file),       "FILE", "the text; -: standard input" },
+    { 'p', "prompt",             XM_CLI_TEXT,  AT(prompt),     "TEXT", "the text" },
+    { 0,   "ids",                XM_CLI_TEXT,  AT(ids),        "IDS",  "the text as token ids: 1,2,3 or @FILE (.npy or text)" },
+    { 'c', "context",            XM_CLI_COUNT, AT(context),    "N",    "tokens of a chunk (512)" },
+    { 0,   "chunks",             XM_CLI_COUNT, AT(chunks),     "N",    "only the first N chunks" },
+    { 0,   "kl-divergence-base", XM_CLI_TEXT,  AT(base),       "FILE", "keep the distributions there" },
+    { 0,   "kl-divergence",      XM_CLI_FLAG,  AT(divergence), NULL,   "compare with those in that file, which has the text" },
+    { 0,   "by-row",             XM_CLI_FLAG,  AT(by_row),     NULL,   "each row of --ids from an empty cache, all but its first\ntoken scored" },
+    { 0,   "rows",               XM_CLI_COUNT, AT(rows),       "N",    "with --by-row: only the first N rows" },
 };
 #undef AT
 /* clang-format on */
 
+/* ---- the sum ----------------------------------------------------------------------- */
+
 struct sum {
-    double nll;
+    double nll, nll2; /* of -log p, and of its square */
     uint64_t tokens;
 };
 
-/* -log softmax(row)[id], the sum of exponentials in f64. */
-static double
-row_nll(const float *row, uint64_t n, int32_t id)
+static void
+add_token(struct sum *sum, const float *logits, uint64_t vocabulary, int32_t id)
 {
-    double largest = -INFINITY, sum = 0.0;
-    for (uint64_t i = 0; i < n; i++)
-        largest = fmax(largest, (double)row[i]);
-    for (uint64_t i = 0; i < n; i++)
-        sum += exp((double)row[i] - largest);
-    return log(sum) + largest - (double)row[id];
+    const double nll = xm_log_sum_exp(logits, vocabulary) - (double)logits[id];
+    sum->nll += nll;
+    sum->nll2 += nll * nll;
+    sum->tokens++;
 }
+
+static struct xm_estimate
+perplexity_of(const struct sum *sum)
+{
+    return xm_estimate_exp(xm_estimate_of(sum->nll, sum->nll2, sum->tokens, 2));
+}
+
+/* ---- by row ------------------------------------------------------------------------ */
 
 static enum xm_status
 add_row(struct xm_token_runner *r, const struct xm_token_list *ids, struct sum *sum,
@@ -52,29 +77,9 @@ add_row(struct xm_token_runner *r, const struct xm_token_list *ids, struct sum *
     xm_token_runner_truncate(r, 0);
     XM_TRY(xm_token_runner_feed(r, ids->ids, ids->n, ids->n, err));
     const float *logits = xm_token_runner_logits(r, &rows, &vocabulary);
-    for (uint64_t i = 1; i < ids->n && i <= rows; i++) {
-        sum->nll += row_nll(logits + (i - 1) * vocabulary, vocabulary, ids->ids[i]);
-        sum->tokens++;
-    }
+    for (uint64_t i = 1; i < ids->n && i <= rows; i++)
+        add_token(sum, logits + (i - 1) * vocabulary, vocabulary, ids->ids[i]);
     return XM_OK;
-}
-
-static enum xm_status
-print_result(const struct args *a, const struct sum *sum, struct xm_error *err)
-{
-    double nll = sum->nll / (double)sum->tokens;
-    if (!a->target.json) {
-        printf("perplexity %.6f over %" PRIu64 " tokens\n", exp(nll), sum->tokens);
-        return XM_OK;
-    }
-    struct xm_json_out j;
-    xm_json_begin(&j);
-    xm_json_add_real(&j, NULL, "ppl", exp(nll));
-    xm_json_add_real(&j, NULL, "nll", nll);
-    xm_json_add_whole(&j, NULL, "tokens", sum->tokens);
-    enum xm_status s = xm_json_print(&j, err);
-    xm_json_end(&j);
-    return s;
 }
 
 static enum xm_status
@@ -96,8 +101,27 @@ add_rows(const struct xm_cli_model *m, const struct xm_cli_ids *ids, uint64_t n,
     return s;
 }
 
+static enum xm_status
+print_rows(const struct args *a, const struct sum *sum, struct xm_error *err)
+{
+    const struct xm_estimate ppl = perplexity_of(sum);
+    if (!a->target.json) {
+        printf("perplexity %.6f over %" PRIu64 " tokens\n", ppl.value, sum->tokens);
+        return XM_OK;
+    }
+    struct xm_json_out j;
+    xm_json_begin(&j);
+    xm_json_add_real(&j, NULL, "ppl", ppl.value);
+    xm_json_add_real(&j, NULL, "ppl_error", ppl.error);
+    xm_json_add_real(&j, NULL, "nll", log(ppl.value));
+    xm_json_add_whole(&j, NULL, "tokens", sum->tokens);
+    enum xm_status s = xm_json_print(&j, err);
+    xm_json_end(&j);
+    return s;
+}
+
 static int
-run_model(const struct xm_cli_model *m, const struct args *a)
+run_rows(const struct xm_cli_model *m, const struct args *a)
 {
     struct xm_error err = {0};
     struct xm_cli_ids ids = {0};
@@ -111,37 +135,359 @@ run_model(const struct xm_cli_model *m, const struct args *a)
     if (s == XM_OK && sum.tokens == 0)
         return xm_cli_usage("perplexity needs a row of two tokens at least");
     if (s == XM_OK)
-        s = print_result(a, &sum, &err);
+        s = print_rows(a, &sum, &err);
     return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+}
+
+/* ---- a text in chunks -------------------------------------------------------------- */
+
+struct scoring {
+    const struct args *args;
+    struct sum sum;
+    struct xm_kld_writer *writer; /* NULL: nothing is kept */
+};
+
+static enum xm_status
+score(void *ctx, uint32_t chunk, uint32_t i, const float *logits, uint64_t vocabulary,
+      int32_t next, struct xm_error *err)
+{
+    struct scoring *s = ctx;
+    (void)chunk;
+    (void)i;
+    add_token(&s->sum, logits, vocabulary, next);
+    return s->writer ? xm_kld_writer_add(s->writer, logits, err) : XM_OK;
+}
+
+static void
+print_running(void *ctx, uint32_t n)
+{
+    const struct scoring *s = ctx;
+    printf("[%" PRIu32 "]%.4f,", n, perplexity_of(&s->sum).value);
+}
+
+static enum xm_status
+print_estimate(const struct scoring *s, const struct xm_chunks *c, struct xm_error *err)
+{
+    const struct xm_estimate ppl = perplexity_of(&s->sum);
+    if (!s->args->target.json) {
+        printf("Final estimate: PPL = %.4f +/- %.5f\n", ppl.value, ppl.error);
+        return XM_OK;
+    }
+    struct xm_json_out j;
+    xm_json_begin(&j);
+    xm_json_add_real(&j, NULL, "ppl", ppl.value);
+    xm_json_add_real(&j, NULL, "ppl_error", ppl.error);
+    xm_json_add_real(&j, NULL, "nll", log(ppl.value));
+    xm_json_add_whole(&j, NULL, "tokens", s->sum.tokens);
+    xm_json_add_whole(&j, NULL, "chunks", c->n);
+    xm_json_add_whole(&j, NULL, "context", c->context);
+    enum xm_status status = xm_json_print(&j, err);
+    xm_json_end(&j);
+    return status;
+}
+
+static enum xm_status
+begin_file(const struct xm_cli_model *m, const struct args *a, const struct xm_chunks *c,
+           struct xm_kld_writer *w, struct xm_error *err)
+{
+    const uint64_t vocabulary = xm_compiled_vocabulary(m->compiled);
+    const struct xm_kld_base sizes = {
+        .context = c->context, .vocabulary = (uint32_t)vocabulary, .chunks = c->n};
+    if (vocabulary > INT32_MAX)
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the model does not say how many tokens it knows");
+    return xm_kld_writer_begin(w, a->base, &sizes, c->tokens, err);
+}
+
+static enum xm_status
+score_chunks(const struct xm_cli_model *m, const struct args *a,
+             const struct xm_chunks *c, struct xm_error *err)
+{
+    struct xm_kld_writer w = {0};
+    struct scoring s = {.args = a, .writer = a->base ? &w : NULL};
+    const struct xm_scorer scorer = {.position = score,
+                                     .chunk = a->target.json ? NULL : print_running,
+                                     .leaves_line_open = true,
+                                     .ctx = &s};
+    enum xm_status status = a->base ? begin_file(m, a, c, &w, err) : XM_OK;
+    if (status == XM_OK)
+        status = xm_chunks_run(m, c, &scorer, err);
+    if (status == XM_OK && a->base)
+        status = xm_kld_writer_end(&w, err);
+    xm_kld_writer_free(&w);
+    return status == XM_OK ? print_estimate(&s, c, err) : status;
+}
+
+/* All rows of --ids behind one another, or the text's tokens. */
+static int
+read_tokens(const struct xm_cli_model *m, const struct args *a,
+            const struct xm_strbuf *text, struct xm_token_list *out)
+{
+    struct xm_error err = {XM_NO_MEMORY, "out of memory for token ids"};
+    struct xm_cli_ids ids = {0};
+    if (!a->ids)
+        return xm_cli_prompt(m, NULL, xm_strbuf_text(text), text->n, out);
+    int code = xm_cli_ids_read(a->ids, xm_compiled_vocabulary(m->compiled), &ids);
+    for (size_t i = 0; i < ids.n && code == XM_EXIT_OK; i++) {
+        if (!xm_token_list_add_n(out, ids.rows[i].ids, ids.rows[i].n))
+            code = xm_cli_failed(&err);
+    }
+    xm_cli_ids_free(&ids);
+    return code;
+}
+
+static void
+warn_of_context(const struct xm_cli_model *m, uint64_t context)
+{
+    char warning[XM_CLI_WARNING];
+    if (xm_cli_beyond_training(context, m->package->facts.context, warning))
+        xm_log(XM_LOG_WARNING, "%s", warning);
+}
+
+static int
+run_text(const struct xm_cli_model *m, const struct args *a,
+         const struct xm_token_list *tokens)
+{
+    const uint64_t context = a->context ? a->context : CONTEXT;
+    struct xm_error err = {0};
+    if (tokens->n < 2 * context)
+        return xm_cli_usage("the text has %zu tokens; two chunks of %" PRIu64
+                            " are the least: give a longer text, or fewer with -c",
+                            tokens->n, context);
+    const uint64_t most = tokens->n / context;
+    struct xm_chunks c = {
+        .tokens = tokens->ids,
+        .context = (uint32_t)context,
+        .n = (uint32_t)(a->chunks && a->chunks < most ? a->chunks : most)};
+    c.has_first = xm_model_first_token(m, &c.first);
+    warn_of_context(m, context);
+    return score_chunks(m, a, &c, &err) == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+}
+
+/* ---- against another's distributions ----------------------------------------------- */
+
+struct comparing {
+    const struct xm_kld_base *base;
+    struct xm_kld kld;
+};
+
+static enum xm_status
+compare(void *ctx, uint32_t chunk, uint32_t i, const float *logits, uint64_t vocabulary,
+        int32_t next, struct xm_error *err)
+{
+    struct comparing *c = ctx;
+    struct xm_kld_row row;
+    XM_TRY(xm_kld_base_row(c->base, chunk, i, &row, err));
+    return xm_kld_add(&c->kld, logits, (uint32_t)vocabulary, &row, next, err);
+}
+
+static void
+put(struct xm_strbuf *text)
+{
+    fputs(xm_strbuf_text(text), stdout);
+    xm_strbuf_free(text);
+}
+
+static void
+print_compared(void *ctx, uint32_t n)
+{
+    const struct comparing *c = ctx;
+    struct xm_strbuf text = {0};
+    if (n == 1)
+        xm_kld_print_chunk(&c->kld, 0, &text);
+    xm_kld_print_chunk(&c->kld, n, &text);
+    put(&text);
+}
+
+static enum xm_status
+print_divergence(const struct args *a, struct comparing *c, uint32_t chunks,
+                 struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    if (!a->target.json) {
+        xm_kld_print(&c->kld, &text);
+        put(&text);
+        return XM_OK;
+    }
+    struct xm_json_out j;
+    xm_json_begin(&j);
+    xm_kld_add_json(&c->kld, &j);
+    xm_json_add_whole(&j, NULL, "tokens", c->kld.n);
+    xm_json_add_whole(&j, NULL, "chunks", chunks);
+    xm_json_add_whole(&j, NULL, "context", c->base->context);
+    enum xm_status s = xm_json_print(&j, err);
+    xm_json_end(&j);
+    return s;
+}
+
+/* The file's tokens, which it has at any address. */
+static int32_t *
+copy_tokens(const struct xm_kld_base *b, uint32_t chunks)
+{
+    int32_t *tokens = xm_calloc((size_t)chunks * b->context, sizeof(*tokens));
+    for (uint32_t c = 0; c < chunks && tokens; c++) {
+        for (uint32_t i = 0; i < b->context; i++)
+            tokens[(size_t)c * b->context + i] = xm_kld_base_token(b, c, i);
+    }
+    return tokens;
+}
+
+static enum xm_status
+compare_chunks(const struct xm_cli_model *m, const struct args *a,
+               const struct xm_kld_base *base, struct xm_error *err)
+{
+    struct comparing comparing = {.base = base};
+    const struct xm_scorer scorer = {.position = compare,
+                                     .chunk = a->target.json ? NULL : print_compared,
+                                     .ctx = &comparing};
+    struct xm_chunks c = {.context = base->context,
+                          .n = a->chunks && a->chunks < base->chunks ? (uint32_t)a->chunks
+                                                                     : base->chunks};
+    c.has_first = xm_model_first_token(m, &c.first);
+    int32_t *tokens = copy_tokens(base, c.n);
+    c.tokens = tokens;
+    warn_of_context(m, c.context);
+    enum xm_status s = tokens ? xm_chunks_run(m, &c, &scorer, err)
+                              : xm_fail(err, XM_NO_MEMORY, "out of memory for tokens");
+    if (s == XM_OK)
+        s = print_divergence(a, &comparing, c.n, err);
+    xm_kld_free(&comparing.kld);
+    xm_free(tokens);
+    return s;
+}
+
+static enum xm_status
+check_base(const struct xm_cli_model *m, const struct xm_kld_base *base,
+           struct xm_error *err)
+{
+    const uint64_t vocabulary = xm_compiled_vocabulary(m->compiled);
+    return vocabulary == base->vocabulary ? XM_OK
+                                          : xm_fail(err, XM_INVALID,
+                                                    "log-probabilities of %" PRIu32
+                                                    " tokens, and the model has %" PRIu64
+                                                    ": they are another model's",
+                                                    base->vocabulary, vocabulary);
+}
+
+static int
+run_compared(struct args *a, const struct xm_mapped_file *f)
+{
+    struct xm_kld_base base;
+    struct xm_cli_model m;
+    struct xm_error err = {0};
+    enum xm_status s = xm_kld_base_read(f->bytes, f->n_bytes, &base, &err);
+    if (s == XM_OK && a->context && a->context != base.context)
+        return xm_cli_usage("%s has chunks of %" PRIu32 " tokens: leave -c out", a->base,
+                            base.context);
+    int code = s == XM_OK ? xm_cli_model_open(&m, &a->target, NULL) : XM_EXIT_OK;
+    if (code != XM_EXIT_OK)
+        return code;
+    if (s == XM_OK) {
+        s = check_base(&m, &base, &err);
+        if (s == XM_OK)
+            s = compare_chunks(&m, a, &base, &err);
+        xm_cli_model_close(&m);
+    }
+    if (s == XM_INVALID)
+        xm_error_prefix(&err, "%.150s", a->base);
+    return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
+}
+
+/* ---- the command ------------------------------------------------------------------- */
+
+static int
+check(const struct args *a)
+{
+    const int texts = (a->prompt != NULL) + (a->file != NULL) + (a->ids != NULL);
+    if (a->divergence && !a->base)
+        return xm_cli_usage("compare with what? Give --kl-divergence-base FILE");
+    if (a->divergence && (texts || a->by_row))
+        return xm_cli_usage("--kl-divergence takes the text of its file: leave -f, -p, "
+                            "--ids and --by-row out");
+    if (a->by_row && (!a->ids || a->base || a->context || a->chunks))
+        return xm_cli_usage("--by-row takes rows of --ids, and neither -c, --chunks nor "
+                            "--kl-divergence-base");
+    if (a->rows && !a->by_row)
+        return xm_cli_usage("--rows counts the rows of --by-row");
+    if (!a->divergence && texts != 1)
+        return xm_cli_usage("which text? Give one of -f FILE, -p TEXT and --ids IDS");
+    if (a->context && a->context < XM_KLD_LEAST_CONTEXT)
+        return xm_cli_usage("option --context takes %d tokens at least",
+                            XM_KLD_LEAST_CONTEXT);
+    return xm_cli_check_context(a->context);
+}
+
+static int
+read_text(const struct args *a, struct xm_strbuf *text)
+{
+    struct xm_error err = {0};
+    if (a->ids)
+        return xm_cli_ids_check(a->ids, false);
+    if (a->prompt)
+        xm_strbuf_add(text, a->prompt);
+    else if (xm_prompt_file_read(a->file, text, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    return text->n ? XM_EXIT_OK : xm_cli_usage("the text is empty");
+}
+
+static int
+run_given(struct args *a)
+{
+    struct xm_cli_model m;
+    struct xm_strbuf text = {0};
+    struct xm_token_list tokens = {0};
+    a->target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
+    int code = read_text(a, &text);
+    if (code == XM_EXIT_OK)
+        code = xm_cli_model_open(&m, &a->target, NULL);
+    if (code == XM_EXIT_OK) {
+        if (!a->by_row)
+            code = read_tokens(&m, a, &text, &tokens);
+        if (code == XM_EXIT_OK)
+            code = a->by_row ? run_rows(&m, a) : run_text(&m, a, &tokens);
+        xm_cli_model_close(&m);
+    }
+    xm_token_list_free(&tokens);
+    xm_strbuf_free(&text);
+    return code;
+}
+
+static int
+run_divergence(struct args *a)
+{
+    struct xm_mapped_file f = {0};
+    struct xm_error err = {0};
+    if (xm_mapped_file_open(a->base, &f, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    const int code = run_compared(a, &f);
+    xm_mapped_file_close(&f);
+    return code;
 }
 
 int
 xm_cli_perplexity(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe perplexity -m PATH --ids @FILE.npy [options]",
+        .usage = "xemoe perplexity -m PATH (-f FILE | -p TEXT | --ids IDS) [options]",
         .about =
-            "Perplexity of rows of token ids. Each row starts from an empty cache; its\n"
-            "first token is only read, the others are predicted.\n",
+            "Perplexity of a text, as llama-perplexity takes it: in chunks of -c "
+            "tokens,\n"
+            "each from an empty cache and with the token first that the model's texts\n"
+            "begin with; the second half of each is scored. --kl-divergence-base keeps\n"
+            "what the model says of these tokens in llama-perplexity's file, and with\n"
+            "--kl-divergence another model, or other kernels, are compared with that.\n",
         .common = xm_cli_target_options,
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };
     struct args a = {0};
-    struct xm_cli_model m;
     bool done;
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;
-    if (!a.ids)
-        return xm_cli_usage("which tokens? Give --ids @FILE.npy");
-    code = xm_cli_ids_check(a.ids, false);
-    if (code == XM_EXIT_OK)
-        code = xm_cli_model_open(&m, &a.target, NULL);
+    code = check(&a);
     if (code != XM_EXIT_OK)
         return code;
-    code = run_model(&m, &a);
-    xm_cli_model_close(&m);
-    return code;
+    return a.divergence ? run_divergence(&a) : run_given(&a);
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/distribution.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+uint64_t
+xm_likeliest(const float *row, uint64_t n)
+{
+    uint64_t best = 0;
+    for (uint64_t i = 1; i < n; i++) {
+        if (row[i] > row[best])
+            best = i;
+    }
+    return best;
+}
+
+double
+xm_log_sum_exp(const float *row, uint64_t n)
+{
+    const double largest = (double)row[xm_likeliest(row, n)];
+    double sum = 0.0;
+    for (uint64_t i = 0; i < n; i++)
+        sum += exp((double)row[i] - largest);
+    return log(sum) + largest;
+}
+
+struct xm_estimate
+xm_estimate_of(double sum, double squares, uint64_t n, uint64_t least)
+{
+    const double count = (double)n, mean = n ? sum / count : 0.0;
+    const double variance = n ? squares / count - mean * mean : 0.0;
+    const bool is_known = n >= least && n > 1 && variance > 0.0;
+    return (struct xm_estimate){mean, is_known ? sqrt(variance / (count - 1.0)) : 0.0};
+}
+
+struct xm_estimate
+xm_estimate_exp(struct xm_estimate e)
+{
+    const double value = exp(e.value);
+    return (struct xm_estimate){value, value * e.error};
+}
