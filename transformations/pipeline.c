@@ -37,11 +37,30 @@ xm_passes(size_t *n)
     return passes;
 }
 
+/* What OpenVINO calls passes that are one, or have another name, here. */
+static const struct {
+    const char *name, *pass;
+} aliases[] = {
+    {"ConvertTiledMoeBlockToGatherMatmuls", "lower_unfused_moe"},
+    {"ConvertTiledMoeBlockTo2GatherMatmuls", "lower_unfused_moe"},
+    {"ConvertTiledMoeBlockTo3GatherMatmuls", "lower_unfused_moe"},
+    {"ConvertGatherMatmulToGatherMatmulCompressed", "lower_unfused_moe"},
+};
+
+static bool
+is_name(const char *a, const char *name, size_t n)
+{
+    return strlen(a) == n && strncmp(a, name, n) == 0;
+}
+
 static bool
 is_called(const struct xm_pass *p, const char *name, size_t n)
 {
-    return (strlen(p->name) == n && strncmp(p->name, name, n) == 0) ||
-           (strlen(p->public_name) == n && strncmp(p->public_name, name, n) == 0);
+    for (size_t i = 0; i < XM_ARRAY_LEN(aliases); i++) {
+        if (is_name(aliases[i].name, name, n) && strcmp(aliases[i].pass, p->name) == 0)
+            return true;
+    }
+    return is_name(p->name, name, n) || is_name(p->public_name, name, n);
 }
 
 static const struct xm_pass *

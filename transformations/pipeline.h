@@ -27,7 +27,9 @@ struct xm_pass {
     const char *why_here; /* the reason for its place */
 };
 const struct xm_pass *xm_passes(size_t *n);
-const struct xm_pass *xm_pass_find(const char *name); /* either name; NULL: none */
+/* By either name, or by what OpenVINO calls it (ConvertTiledMoeBlockToGatherMatmuls, …); NULL:
+ * none. */
+const struct xm_pass *xm_pass_find(const char *name);
 
 struct xm_pipeline_options {
     const char *skip, *stop, *dump; /* NULL: from the environment … */

@@ -30,6 +30,24 @@ TEST(Pipeline, EveryRowHasNamesAndAReason)
     EXPECT_FALSE(xm_pass_find("fuse"));
 }
 
+TEST(Pipeline, KnowsWhatOpenVINOCallsItsPasses)
+{
+    const xm_pass *lower = xm_pass_find("lower_unfused_moe");
+    EXPECT_EQ(xm_pass_find("ConvertTiledMoeBlockToGatherMatmuls"), lower);
+    EXPECT_EQ(xm_pass_find("ConvertGatherMatmulToGatherMatmulCompressed"), lower);
+    EXPECT_FALSE(xm_pass_find("ConvertTiledMoeBlock"));
+    Graph g = parse(three_gemm_block());
+    ASSERT_TRUE(g);
+    xm_pass_report reports[32];
+    size_t n = 32;
+    const xm_pipeline_options o = {"ConvertTiledMoeBlockToGatherMatmuls", nullptr,
+                                   nullptr, false};
+    xm_error err = {};
+    xm_pipeline_run(g.get(), nullptr, &o, reports, &n, &err);
+    for (size_t i = 0; i < n; i++)
+        EXPECT_EQ(reports[i].skipped, reports[i].pass == lower);
+}
+
 TEST(Pipeline, RefusesUnknownNamesWithAList)
 {
     Graph g = parse(three_gemm_block());
