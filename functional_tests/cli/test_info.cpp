@@ -134,7 +134,8 @@ TEST_F(InfoFolder, NeedsNoFilesBesideTheModel)
     ASSERT_EQ(o.code, 0) << o.err;
     EXPECT_TRUE(has_row(o.out, "family", "not known: config.json is not there"));
     EXPECT_TRUE(has_row(o.out, "context", "not known"));
-    EXPECT_TRUE(has_row(o.out, "tokenizer", "none: tokenizer.json is not there"));
+    EXPECT_TRUE(
+        has_row(o.out, "tokenizer", "none: there is no tokenizer.json beside the model"));
     EXPECT_TRUE(has_row(o.out, "experts", "16, 4 of them for a token, width 256"));
     Json json(run({"info", folder, "--json"}).out);
     EXPECT_EQ(json.at("/family"), nullptr);

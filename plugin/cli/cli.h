@@ -58,7 +58,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 14 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
-    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a folder with openvino_model.xml, an .xml file, or what 'xemoe compile' wrote" }, \
+    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, a folder with one of them, or what 'xemoe compile' wrote" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them" }, \
     { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \

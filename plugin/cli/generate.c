@@ -34,6 +34,8 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
+static const char no_text[] = "there is no tokenizer with the model: no text";
+
 bool
 xm_generate_is_drawn(const struct xm_generate_args *a)
 {
@@ -52,8 +54,7 @@ print_json(const struct xm_cli_model *m, const struct xm_generate_args *a,
     if (m->package->tokenizer)
         xm_json_add_text(&j, NULL, "text", xm_strbuf_text(&r->text), r->text.n);
     else
-        xm_json_add_text(&j, NULL, "note", "no tokenizer.json beside the model: no text",
-                         43);
+        xm_json_add_text(&j, NULL, "note", no_text, sizeof(no_text) - 1);
     const char *finish = xm_generate_finish_text(r->finish);
     xm_json_add_text(&j, NULL, "finish", finish, strlen(finish));
     xm_json_add_bool(&j, NULL, "cancelled", xm_cli_interrupted());
@@ -215,8 +216,8 @@ generate(struct xm_cli_model *m, const struct xm_generate_args *a,
     struct xm_session *session = NULL;
     xm_text_out_begin(&o.text, m->package->tokenizer != NULL, !a->generation.target.json);
     if (!o.text.has_text && o.text.stream)
-        fputs("xemoe: no tokenizer.json beside the model: token ids instead of text\n",
-              stderr);
+        fprintf(stderr, "xemoe: there is no %s: token ids instead of text\n",
+                m->package->reader->tokenizer);
     XM_TRY(xm_session_create(m->compiled, m->package, &session, err));
     enum xm_status s = run_session(m, a, session, &run, result, costs, &o, err);
     xm_session_destroy(session);

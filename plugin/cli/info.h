@@ -27,6 +27,7 @@ struct xm_info {
     struct xm_error no_config; /* why there are none; status XM_NOT_FOUND: no such file */
     const char *tokenizer_kind; /* static; NULL: none */
     uint64_t tokenizer_size;
+    const char *tokenizer_name; /* what there is none of, then; static */
     struct xm_error no_tokenizer;
     uint64_t file_bytes; /* of graph and weights */
     struct xm_info_disagreement disagreements[XM_INFO_DISAGREEMENTS];

@@ -38,6 +38,7 @@ look_at_package(struct xm_package *p, struct xm_info *out)
     out->file_bytes = xm_package_file_bytes(p);
     xm_package_read(p, XM_PACKAGE_FACTS, &out->no_config);
     out->config = p->facts;
+    out->tokenizer_name = p->reader->tokenizer;
     if (xm_package_read(p, XM_PACKAGE_TOKENIZER, &out->no_tokenizer) != XM_OK)
         return;
     out->tokenizer_kind = xm_tokenizer_kind(p->tokenizer);

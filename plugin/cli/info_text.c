@@ -188,7 +188,7 @@ print_tokenizer(const struct xm_info *info)
         printf("%-14s%s, %" PRIu64 " tokens\n", "tokenizer", info->tokenizer_kind,
                info->tokenizer_size);
     else if (info->no_tokenizer.status == XM_NOT_FOUND)
-        printf("%-14snone: tokenizer.json is not there\n", "tokenizer");
+        printf("%-14snone: there is no %s\n", "tokenizer", info->tokenizer_name);
     else
         printf("%-14snone: %s\n", "tokenizer", info->no_tokenizer.text);
 }

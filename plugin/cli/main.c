@@ -34,10 +34,11 @@ static const struct {
 static void
 print_help(FILE *to)
 {
-    fputs("usage: xemoe COMMAND [options]\n\n"
-          "Runs Mixture-of-Experts language models from OpenVINO IR files through "
-          "OpenCL.\n\n",
-          to);
+    fputs(
+        "usage: xemoe COMMAND [options]\n\n"
+        "Runs Mixture-of-Experts language models from OpenVINO IR and GGUF files through "
+        "OpenCL.\n\n",
+        to);
     for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++)
         fprintf(to, "  %-12s%s\n", commands[i].name, commands[i].summary);
     fprintf(to,

@@ -49,11 +49,13 @@ read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_er
 {
     struct xm_error why = {0};
     enum xm_status s = xm_package_read(p, XM_PACKAGE_TOKENIZER, &why);
-    if (s != XM_OK && s != XM_NOT_FOUND)
+    const bool is_missing = s == XM_NOT_FOUND;
+    if (s == XM_UNSUPPORTED && !t->needs_tokenizer)
+        fprintf(stderr, "xemoe: warning: no text, token ids only: %s\n", why.text);
+    else if (s != XM_OK && !is_missing)
         return xm_fail(err, s, "%s", why.text);
-    if (!p->tokenizer && t->needs_tokenizer)
-        return xm_fail(err, XM_NOT_FOUND,
-                       "there is no tokenizer.json beside the model: %s",
+    if (is_missing && t->needs_tokenizer)
+        return xm_fail(err, XM_NOT_FOUND, "there is no %s: %s", p->reader->tokenizer,
                        t->needs_tokenizer);
     xm_package_read(p, XM_PACKAGE_FACTS, NULL);
     return xm_package_read(p, XM_PACKAGE_GENERATION, err);

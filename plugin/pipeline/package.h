@@ -54,7 +54,7 @@ struct xm_package {
 /* A format: a file or a folder. Sentences name the file. */
 struct xm_package_reader {
     const char *name;
-    const char *tokenizer; /* what sentences call it: "tokenizer.json" */
+    const char *tokenizer; /* what there is none of: "tokenizer.json beside the model" */
     /* Looks at names and first bytes only. */
     bool (*recognises)(const char *path);
     /* `weights`: their file, where the format has one and it is not where it usually is; else

@@ -254,7 +254,7 @@ file_bytes(const char *path)
 
 const struct xm_package_reader xm_package_gguf = {
     .name = "GGUF",
-    .tokenizer = "the tokenizer in the GGUF file",
+    .tokenizer = "tokenizer in the GGUF file",
     .recognises = recognises,
     .read_graph = read_graph,
     .read_part = {[XM_PACKAGE_TOKENIZER] = read_tokenizer,

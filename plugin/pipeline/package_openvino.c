@@ -151,7 +151,7 @@ file_bytes(const char *path)
 
 const struct xm_package_reader xm_package_openvino = {
     .name = "OpenVINO IR",
-    .tokenizer = "tokenizer.json",
+    .tokenizer = "tokenizer.json beside the model",
     .recognises = recognises,
     .read_graph = read_graph,
     .read_part = {[XM_PACKAGE_TOKENIZER] = read_tokenizer,

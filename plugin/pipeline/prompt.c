@@ -59,7 +59,7 @@ xm_prompt_encode(struct xm_package *p, const struct xm_prompt *prompt,
                            "token id %d is not in the vocabulary of %" PRIu64, id,
                            vocabulary);
         return xm_fail(err, XM_INVALID,
-                       "%s gives the token id %d, the model has %" PRIu64
+                       "the %s gives the token id %d, the model has %" PRIu64
                        ": it is another model's",
                        p->reader->tokenizer, id, vocabulary);
     }

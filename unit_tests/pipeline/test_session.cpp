@@ -225,9 +225,9 @@ TEST_F(Said, NothingToIdsThatTheModelHasNot)
     }
     model.result.type.shape.dim[0] = xm_dim_const(7);
     EXPECT_EQ(s.generate(XM_PROMPT_TEXT, "ax"), XM_INVALID);
-    EXPECT_STREQ(s.err.text,
-                 "tokenizer.json gives the token id 7, the model has 7: it is "
-                 "another model's");
+    EXPECT_STREQ(s.err.text, "the tokenizer.json beside the model gives the token id 7, "
+                             "the model has 7: it is "
+                             "another model's");
     EXPECT_EQ(model.runs, 0);
 }
 

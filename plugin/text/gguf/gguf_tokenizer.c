@@ -5,6 +5,7 @@
  */
 #include "plugin/text/gguf/gguf_parts.h"
 #include "plugin/text/json.h"
+#include "runtime/util/log.h"
 
 /* clang-format off */
 #define REPLACE(kind, pattern, content)                                                          \
@@ -85,18 +86,20 @@ load_cut_texts(struct loading *l, struct xm_slice name)
     return load_texts(l, TO_MARKS, SEQUENCE("decoders", FROM_MARKS "," BYTES));
 }
 
-/* How texts are cut decides about all ids: it is not guessed. */
+/* How texts are cut decides about all ids. Files older than the key have none; what they had is
+ * most likely the way that was the only one then. */
 static enum xm_status
 load_gpt2(struct loading *l)
 {
     static const char key[] = "tokenizer.ggml.pre";
-    struct xm_slice name = {0};
-    if (!xm_gguf_has(l->g, key))
-        return xm_fail(l->err, XM_UNSUPPORTED,
-                       "key '%s' is missing, by which texts are cut: convert the model "
-                       "again",
-                       key);
-    XM_TRY(xm_gguf_text(l->g, key, &name, l->err));
+    struct xm_slice name = xm_slice_of("default", 7);
+    if (xm_gguf_has(l->g, key))
+        XM_TRY(xm_gguf_text(l->g, key, &name, l->err));
+    else
+        xm_log(XM_LOG_WARNING,
+               "key '%s' is missing, by which texts are cut: they are cut as 'default', "
+               "and ids may be others than the model's; a newer file has the key",
+               key);
     return load_cut_texts(l, name);
 }
 

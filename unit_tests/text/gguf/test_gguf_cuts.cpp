@@ -145,6 +145,15 @@ TEST(GgufNames, SayWhetherBosStandsBeforeATextUnlessAKeyDoes)
     EXPECT_EQ(gguf::tokenizer_of(k).encode("a", true), ids({4, 0}));
 }
 
+/* Of a file older than the key. */
+TEST(GgufNames, AreDefaultWhereThereIsNone)
+{
+    const std::string text = "a b1234 ab";
+    const auto cut = gguf::tokenizer_of(words("default")).encode(text);
+    gguf::keys k = words("qwen2").drop("tokenizer.ggml.pre");
+    EXPECT_EQ(gguf::tokenizer_of(k).encode(text), cut);
+}
+
 TEST(GgufNames, SayHowSpacesAreWritten)
 {
     EXPECT_EQ(gguf::tokenizer_of(words("gpt-2")).encode("a b"), ids({0, 3, 1}));

@@ -112,7 +112,6 @@ const std::vector<bad_keys> bad = {
                 gguf::numbers<int32_t>(gguf::I32, {1, -1, 1, 1, 1, 1, 1, 1, 1})),
      XM_INVALID,
      {types_key}},
-    {"NoPre", gpt2().drop("tokenizer.ggml.pre"), XM_UNSUPPORTED, {"tokenizer.ggml.pre"}},
     {"OtherPre",
      gpt2().set("tokenizer.ggml.pre", "gpt-9"),
      XM_UNSUPPORTED,

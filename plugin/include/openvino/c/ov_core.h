@@ -52,7 +52,7 @@ ov_core_create_with_config(const char *xml_config_file, ov_core_t **core);
 /* What was made with the core stays valid. Clears the last error's text. */
 OPENVINO_C_API(void) ov_core_free(ov_core_t *core);
 
-/* model_path: an .xml, or a folder with openvino_model.xml. bin_path NULL or "": the same
+/* model_path: an .xml, a folder with openvino_model.xml, or a .gguf. bin_path NULL or "": the same
  * name with .bin, which may be missing when no constant needs it. */
 OPENVINO_C_API(ov_status_e)
 ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bin_path,
