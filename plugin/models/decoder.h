@@ -127,7 +127,7 @@ struct xm_decoder {
         enum xm_rope_scaling kind;
         uint32_t original_context;
         float factor, beta_fast, beta_slow;
-        float attention_factor; /* 0: as the formula has it */
+        float attention_factor; /* times what the formula has; 0: nothing besides */
     } rope_scaling;
     /* experts */
     uint32_t experts, experts_used, expert_ffn, shared_ffn;

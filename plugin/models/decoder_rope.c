@@ -5,7 +5,8 @@
  *
  *     f_i = base^(-2i/R) / factor_i                  factor_i: rope_freqs, where the model has it
  *     linear: f_i / s;    YaRN (Peng et al., arXiv:2309.00071): f_i where a pair turns often within
- *     the original context, f_i / s where it turns rarely, a ramp between; all times 0.1 ln(s) + 1
+ *     the original context, f_i / s where it turns rarely, a ramp between; cosines and sines are
+ *     multiplied by 0.1 ln(s) + 1, and by the number that the file has besides
  */
 #include <math.h>
 
@@ -50,15 +51,15 @@ frequency(const struct xm_decoder *d, const struct xm_decoder_attention *a, uint
     return f * share + f / d->rope_scaling.factor * (1.0f - share);
 }
 
-/* What YaRN multiplies cosines and sines by. */
+/* What cosines and sines are multiplied by: YaRN's number times the file's. */
 static float
 attention_factor(const struct xm_decoder *d)
 {
-    if (d->rope_scaling.attention_factor != 0.0f)
-        return d->rope_scaling.attention_factor;
-    return d->rope_scaling.kind == XM_ROPE_YARN && d->rope_scaling.factor > 1.0f
-               ? 0.1f * logf(d->rope_scaling.factor) + 1.0f
-               : 1.0f;
+    const bool has_own =
+        d->rope_scaling.kind == XM_ROPE_YARN && d->rope_scaling.factor > 1.0f;
+    const float own = has_own ? 0.1f * logf(d->rope_scaling.factor) + 1.0f : 1.0f;
+    const float besides = d->rope_scaling.attention_factor;
+    return besides != 0.0f ? own * besides : own;
 }
 
 /* f32 [1,R/2,1] */
