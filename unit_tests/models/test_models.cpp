@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Each architecture against decoders that were written apart from ours (make_models.py): what a
+ * file says, what becomes of it behind the passes, and that it is the same however a text is cut.
+ */
+#include <gtest/gtest.h>
+
+#include "unit_tests/models/model_files.h"
+
+namespace
+{
+
+struct Model {
+    const char *name;
+    uint32_t fused_experts; /* layers whose routing and experts are one operation */
+    uint32_t host_steps;    /* which groups of experts are chosen is written there */
+};
+
+void
+PrintTo(const Model &m, std::ostream *out)
+{
+    *out << m.name;
+}
+
+const Model models[] = {
+    {"llama", 0, 0},           {"llama-lengths", 0, 0},   {"mixtral", 2, 0},
+    {"qwen2", 0, 0},           {"qwen2moe", 2, 0},        {"qwen3", 0, 0},
+    {"qwen3moe", 2, 0},        {"qwen3moe-sums", 1, 0},   {"qwen3moe-gate-2", 1, 0},
+    {"qwen3moe-gate-3", 1, 0}, {"qwen3moe-gate-4", 1, 0}, {"olmoe", 2, 0},
+    {"dots1", 1, 2},           {"dots1-groups", 1, 2},    {"glm4moe", 1, 0},
+    {"gpt-oss", 3, 0},         {"gemma4-moe", 2, 0},      {"gemma4-e", 0, 0},
+    {"gemma4-dense", 0, 0},
+};
+
+/* Of f32 against f64: gemma4's scores, which nothing scales, come nearest. */
+constexpr double MOST_NMSE = 1e-9;
+
+/* The worst row. */
+double
+worst_nmse(const Tensor &got, const Golden &want)
+{
+    double worst = 0.0;
+    for (size_t row = 0; row < want.ids.size(); row++) {
+        double difference = 0.0, size = 0.0;
+        for (size_t i = 0; i < want.vocabulary; i++) {
+            const double w = (double)want.logits[row * want.vocabulary + i];
+            const double d = (double)got->f[row * want.vocabulary + i] - w;
+            difference += d * d;
+            size += w * w;
+        }
+        worst = std::isfinite(difference) ? std::max(worst, difference / size) : INFINITY;
+    }
+    return worst;
+}
+
+Properties
+in_f32(const char *ubatch)
+{
+    return {{"INFERENCE_PRECISION_HINT", "f32"},
+            {"KV_CACHE_PRECISION", "f32"},
+            {"XM_UBATCH", ubatch}};
+}
+
+uint32_t
+count(const xm_graph *g, enum xm_op op)
+{
+    uint32_t n = 0;
+    xm_for_each_node(node, g)
+    {
+        n += node->op == op;
+    }
+    return n;
+}
+
+/* The steps that run on the host, by their names. */
+std::string
+host_steps(const xm_program *p)
+{
+    std::string names;
+    for (uint32_t i = 0; i < p->n_steps; i++) {
+        if (p->steps[i].kind == XM_STEP_HOST)
+            names += std::string(" ") + p->steps[i].name;
+    }
+    return names;
+}
+
+/* The inputs of a plain graph, which has the ports of every exported model. */
+std::vector<Tensor>
+inputs_of_graph(const std::vector<int64_t> &ids)
+{
+    const int64_t n = (int64_t)ids.size();
+    std::vector<int64_t> positions;
+    for (int64_t i = 0; i < n; i++)
+        positions.push_back(i);
+    std::vector<Tensor> in;
+    in.push_back(int_tensor(XM_I64, {1, n}, ids));
+    in.push_back(int_tensor(XM_I64, {1, n}, std::vector<int64_t>(ids.size(), 1)));
+    in.push_back(int_tensor(XM_I64, {1, n}, positions));
+    in.push_back(int_tensor(XM_I32, {1}, {0}));
+    return in;
+}
+
+class GgufModel : public testing::TestWithParam<Model>
+{
+};
+
+} // namespace
+
+TEST_P(GgufModel, SaysWhatItsFormulasSay)
+{
+    const Golden want = golden_of(GetParam().name);
+    const Graph g = read_gguf(GetParam().name);
+    ASSERT_TRUE(g);
+    const auto out = reference(g.get(), inputs_of_graph(want.ids));
+    ASSERT_EQ(out.size(), 1u);
+    ASSERT_EQ(out[0]->n, want.logits.size());
+    EXPECT_LE(worst_nmse(out[0], want), MOST_NMSE);
+}
+
+TEST_P(GgufModel, IsTheSameOnADevice)
+{
+    xm_engine *engine = opencl_engine();
+    if (!engine)
+        GTEST_SKIP() << "no OpenCL device";
+    const Golden want = golden_of(GetParam().name);
+    xm_compile_options options = {};
+    options.keep_graph = true;
+    Program p = must_compile(engine, read_gguf(GetParam().name), in_f32("512"), &options);
+    ASSERT_TRUE(p);
+    Request r = make_request(p.get());
+    const Tensor got = logits(r.get(), {{want.ids}});
+    ASSERT_TRUE(got);
+    ASSERT_EQ(got->n, want.logits.size());
+    EXPECT_LE(worst_nmse(got, want), MOST_NMSE);
+    EXPECT_EQ(p->n_host_steps, GetParam().host_steps) << host_steps(p.get());
+    EXPECT_EQ(count(p->graph, XM_OP_MOE_3GEMM_FUSED_COMPRESSED),
+              GetParam().fused_experts);
+}
+
+/* A text's rows do not depend on how much of it came in one run, on the runs before it, or on where
+ * a run is cut; one program takes every length. */
+TEST_P(GgufModel, IsTheSameHoweverTextsAreCut)
+{
+    xm_engine *engine = opencl_engine();
+    if (!engine)
+        GTEST_SKIP() << "no OpenCL device";
+    enum { LONGEST = 131, DECODED = 2 };
+    const auto ids = some_ids(LONGEST, 3, golden_of(GetParam().name).vocabulary);
+    Program whole = must_compile(engine, read_gguf(GetParam().name), in_f32("512")),
+            cut = must_compile(engine, read_gguf(GetParam().name), in_f32("16"));
+    ASSERT_TRUE(whole && cut);
+    Request r = make_request(whole.get());
+    const Tensor want = logits(r.get(), {{ids}});
+    for (xm_program *p : {whole.get(), cut.get()}) {
+        Request one = make_request(p);
+        for (int64_t n : {33, 1, 129, 2, 7}) {
+            SCOPED_TRACE(n);
+            xm_request_reset(one.get());
+            const Tensor prompt = logits(one.get(), {{{ids.begin(), ids.begin() + n}}});
+            for (int64_t t = 0; t < n; t++)
+                expect_row(prompt, 0, t, want, 0, t, 1e-5f);
+            for (int64_t t = n; t < n + DECODED; t++)
+                expect_row(logits(one.get(), {{{ids[(size_t)t]}}}), 0, 0, want, 0, t,
+                           1e-5f);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, GgufModel, testing::ValuesIn(models),
+                         [](const testing::TestParamInfo<Model> &info) {
+                             std::string name = info.param.name;
+                             for (char &c : name)
+                                 c = isalnum((unsigned char)c) ? c : '_';
+                             return name;
+                         });
