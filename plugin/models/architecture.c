@@ -215,12 +215,11 @@ check_attention(const struct xm_decoder *d, uint32_t layer, struct xm_error *err
                        layer, l->heads, l->kv_heads);
     if (!a->head_dim || !a->value_dim)
         return xm_fail(err, XM_INVALID, "layer %" PRIu32 ": heads of size 0", layer);
-    if (!a->rope_dim || a->rope_dim % 2 || a->rope_dim > a->head_dim)
+    if (l->keys_are_values && a->value_dim != a->head_dim)
         return xm_fail(err, XM_INVALID,
-                       "layer %" PRIu32 ": %" PRIu32
-                       " rotated columns, expected an even number up to the head's "
-                       "%" PRIu32,
-                       layer, a->rope_dim, a->head_dim);
+                       "layer %" PRIu32 ": values of size %" PRIu32 ", expected %" PRIu32
+                       ", the size of the keys that they are",
+                       layer, a->value_dim, a->head_dim);
     if (l->kv_layer > layer || d->layer[l->kv_layer].kind != l->kind ||
         d->layer[l->kv_layer].kv_layer != l->kv_layer ||
         d->layer[l->kv_layer].kv_heads != l->kv_heads)
@@ -228,6 +227,43 @@ check_attention(const struct xm_decoder *d, uint32_t layer, struct xm_error *err
                        "layer %" PRIu32 " reads the keys of layer %" PRIu32
                        ", which has none for it",
                        layer, l->kv_layer);
+    return XM_OK;
+}
+
+static enum xm_status
+check_rope(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
+{
+    const struct xm_decoder_attention *a = &d->attention[d->layer[layer].kind];
+    if (!a->rope_dim || a->rope_dim % 2 || a->rope_dim > a->head_dim)
+        return xm_fail(err, XM_INVALID,
+                       "layer %" PRIu32 ": %" PRIu32
+                       " rotated columns, expected an even number up to the head's "
+                       "%" PRIu32,
+                       layer, a->rope_dim, a->head_dim);
+    if (!(a->rope_base >= 1.0f))
+        return xm_fail(err, XM_INVALID,
+                       "layer %" PRIu32
+                       ": rotary positions of base %g, expected 1 or more",
+                       layer, (double)a->rope_base);
+    /* one list of factors, of as many pairs as full layers rotate */
+    if (d->tensors & T(ROPE_FREQS) && !(d->traits & XM_TRAIT_FACTORS_OF_FULL_LAYERS) &&
+        a->rope_dim != d->attention[XM_ATTENTION_FULL].rope_dim)
+        return xm_fail(err, XM_INVALID,
+                       "layer %" PRIu32 ": %" PRIu32 " rotated columns, expected %" PRIu32
+                       ", which the factors of frequencies are for",
+                       layer, a->rope_dim, d->attention[XM_ATTENTION_FULL].rope_dim);
+    return XM_OK;
+}
+
+/* YaRN's ramp: from pairs that turn often to those that turn rarely. */
+static enum xm_status
+check_scaling(const struct xm_decoder *d, struct xm_error *err)
+{
+    const float fast = d->rope_scaling.beta_fast, slow = d->rope_scaling.beta_slow;
+    if (d->rope_scaling.kind == XM_ROPE_YARN && !(fast > 0 && slow > 0))
+        return xm_fail(err, XM_INVALID,
+                       "YaRN's ramp is from %g to %g turns, expected more than 0",
+                       (double)fast, (double)slow);
     return XM_OK;
 }
 
@@ -262,8 +298,13 @@ xm_decoder_check(const struct xm_decoder *d, struct xm_error *err)
     if (!(d->epsilon > 0))
         return xm_fail(err, XM_INVALID, "the norms' epsilon is %g, expected more than 0",
                        (double)d->epsilon);
+    if (!(d->logit_cap >= 0))
+        return xm_fail(err, XM_INVALID, "logits are capped at %g, expected 0 or more",
+                       (double)d->logit_cap);
+    XM_TRY(check_scaling(d, err));
     for (uint32_t i = 0; i < d->n_layers; i++) {
         XM_TRY(check_attention(d, i, err));
+        XM_TRY(check_rope(d, i, err));
         if (!d->layer[i].ffn && !d->layer[i].has_experts)
             return xm_fail(err, XM_INVALID,
                            "layer %" PRIu32 " has neither a feed-forward nor experts", i);

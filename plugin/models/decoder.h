@@ -63,7 +63,7 @@ enum xm_trait {
     XM_TRAIT_NORMED_VALUES =
         1 << 11, /* a norm of each head without weights             */
     XM_TRAIT_KEYS_ARE_VALUES =
-        1 << 12, /* where a layer has no projection of values       */
+        1 << 12, /* where a full layer has no projection of values  */
     /* Experts and a dense feed-forward side by side, each with its norms; the router reads the
      * residual stream through a norm of its own. */
     XM_TRAIT_DENSE_BESIDE_EXPERTS = 1 << 13,

@@ -8,6 +8,7 @@
  *     the original context, f_i / s where it turns rarely, a ramp between; cosines and sines are
  *     multiplied by 0.1 ln(s) + 1, and by the number that the file has besides
  */
+#include <inttypes.h>
 #include <math.h>
 
 #include "plugin/models/decoder_graph.h"
@@ -81,6 +82,12 @@ frequencies(struct xm_decoder_graph *s, enum xm_attention_kind kind)
         f[i] = frequency(s->d, a, i);
         if (has_factors)
             f[i] /= xm_load_float(XM_F32, factors->node->attr.data.bytes, i);
+        if (!isfinite(f[i])) {
+            xm_fail(&s->g->err, XM_INVALID,
+                    "rotary positions: the frequency of pair %" PRIu32 " is %g", i,
+                    (double)f[i]);
+            return NULL;
+        }
     }
     const struct xm_type column = {
         XM_F32, {3, {xm_dim_const(1), xm_dim_const(pairs), xm_dim_const(1)}}};

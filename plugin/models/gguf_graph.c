@@ -88,6 +88,10 @@ reorder_rows(const struct source *s, struct xm_graph *g, uint32_t layer,
 {
     const struct xm_decoder_attention *a = &s->d->attention[s->d->layer[layer].kind];
     const uint64_t n = w->rank == 1 ? w->cols : w->rows, row_bytes = w->data.n / n;
+    if (w->rank == 1 && xm_weight_is_blocks(w))
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "layer %" PRIu32 ": a bias of rotated columns is in blocks",
+                       layer);
     uint8_t *copy = xm_arena_alloc(&g->arena, (size_t)w->data.n);
     if (!copy)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a projection's rows");
@@ -156,15 +160,21 @@ is_half_of_one(const struct source *s, enum xm_decoder_tensor t, uint32_t layer)
            !xm_gguf_find_tensor(s->g, name);
 }
 
+static enum xm_status
+find(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
+     struct xm_weight *out, struct xm_error *err)
+{
+    return is_half_of_one(s, t, layer) ? find_half(s, t, layer, out, err)
+                                       : find_weight(s, t, layer, out, err);
+}
+
 static struct xm_value *
 get(void *ctx, struct xm_builder *b, enum xm_decoder_tensor t, uint32_t layer)
 {
     const struct source *s = ctx;
     struct xm_error *err = &b->graph->err;
     struct xm_weight w;
-    enum xm_status status = is_half_of_one(s, t, layer)
-                                ? find_half(s, t, layer, &w, err)
-                                : find_weight(s, t, layer, &w, err);
+    enum xm_status status = find(s, t, layer, &w, err);
     if (status == XM_OK && has_pairs_of_neighbours(s->d, t))
         status = reorder_rows(s, b->graph, layer, &w, err);
     if (status != XM_OK)
@@ -174,6 +184,22 @@ get(void *ctx, struct xm_builder *b, enum xm_decoder_tensor t, uint32_t layer)
 }
 
 /* ---- the graph ------------------------------------------------------------------------ */
+
+/* Every tensor of the sizes that the keys say, before anything is made of those. */
+static enum xm_status
+check_tensors(const struct source *s, struct xm_error *err)
+{
+    const struct xm_decoder *d = s->d;
+    struct xm_weight w;
+    for (uint32_t layer = 0; layer <= d->n_layers; layer++) {
+        const uint64_t set = layer < d->n_layers ? d->layer[layer].tensors : d->tensors;
+        for (int t = 0; t < XM_TENSORS; t++) {
+            if (set >> t & 1)
+                XM_TRY(find(s, (enum xm_decoder_tensor)t, layer, &w, err));
+        }
+    }
+    return XM_OK;
+}
 
 static enum xm_status
 fill(const struct xm_gguf *g, struct xm_graph *graph, struct xm_error *err)
@@ -185,6 +211,7 @@ fill(const struct xm_gguf *g, struct xm_graph *graph, struct xm_error *err)
     }
     XM_TRY(xm_metadata_read(g, &graph->arena, &d, err));
     struct source s = {g, &d};
+    XM_TRY(check_tensors(&s, err));
     const struct xm_decoder_weights weights = {&s, get};
     return xm_decoder_build(&d, &weights, XM_EXPERTS_EXPORTER, graph, err);
 }

@@ -59,20 +59,20 @@ read_u32(const struct xm_gguf *g, const struct xm_decoder *d, const char *name,
 /* One number for all layers, or a list with one for each, into the member at `offset`. */
 static enum xm_status
 read_of_layers(const struct xm_gguf *g, struct xm_decoder *d, const char *name,
-               size_t offset, struct xm_error *err)
+               bool is_needed, size_t offset, struct xm_error *err)
 {
     char key[KEY_BYTES];
     struct xm_gguf_values list;
     uint32_t same = 0;
     full_key(d, name, key);
     const struct xm_gguf_key *k = xm_gguf_find_key(g, key);
-    if (!k)
+    if (!k && !is_needed)
         return XM_OK;
-    if (!k->is_list)
+    if (!k || !k->is_list)
         XM_TRY(xm_gguf_u32(g, key, &same, err));
     else
         XM_TRY(xm_gguf_list(g, key, &list, err));
-    if (k->is_list && list.n < d->n_layers)
+    if (k && k->is_list && list.n < d->n_layers)
         return xm_fail(err, XM_INVALID,
                        "key '%s': expected a number for each of %" PRIu32
                        " layers, found %" PRIu64,
@@ -80,7 +80,7 @@ read_of_layers(const struct xm_gguf *g, struct xm_decoder *d, const char *name,
     for (uint32_t i = 0; i < d->n_layers; i++) {
         uint32_t *place = (uint32_t *)((char *)&d->layer[i] + offset);
         *place = same;
-        if (k->is_list)
+        if (k && k->is_list)
             XM_TRY(xm_gguf_u32_at(&list, i, place, err));
     }
     return XM_OK;
@@ -112,7 +112,11 @@ read_pattern(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
         bool slides = period && (i + 1) % period != 0;
         if (k && k->is_list)
             XM_TRY(xm_gguf_bool_at(&list, i, &slides, err));
-        slides = slides && d->attention[XM_ATTENTION_SLIDING].window;
+        if (slides && !d->attention[XM_ATTENTION_SLIDING].window)
+            return xm_fail(err, XM_INVALID,
+                           "key '%s.attention.sliding_window': layer %" PRIu32
+                           " has a window, expected 1 or more, found none or 0",
+                           d->arch->name, i);
         d->layer[i].kind = slides ? XM_ATTENTION_SLIDING : XM_ATTENTION_FULL;
     }
     return XM_OK;
@@ -179,14 +183,19 @@ static enum xm_status
 read_attention(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
 {
     uint32_t n_shared = 0;
-    XM_TRY(read_of_layers(g, d, "attention.head_count",
+    XM_TRY(read_of_layers(g, d, "attention.head_count", true,
                           offsetof(struct xm_decoder_layer, heads), err));
     for (uint32_t i = 0; i < d->n_layers; i++)
         d->layer[i].kv_heads = d->layer[i].heads;
-    XM_TRY(read_of_layers(g, d, "attention.head_count_kv",
+    XM_TRY(read_of_layers(g, d, "attention.head_count_kv", false,
                           offsetof(struct xm_decoder_layer, kv_heads), err));
     XM_TRY(read_pattern(g, d, err));
     XM_TRY(read_u32(g, d, "attention.shared_kv_layers", &n_shared, err));
+    if (n_shared >= d->n_layers)
+        return xm_fail(err, XM_INVALID,
+                       "key '%s.attention.shared_kv_layers': expected fewer than the "
+                       "%" PRIu32 " layers, found %" PRIu32,
+                       d->arch->name, d->n_layers, n_shared);
     complete_attention(d);
     XM_TRY(read_rope_scaling(g, d, err));
     return xm_decoder_share_keys(d, n_shared, err);
@@ -200,7 +209,7 @@ read_experts(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
     uint32_t gate = d->arch->gate, dense = 0, n_shared = 0;
     bool is_normalised = d->traits & XM_TRAIT_NORMALISED;
     const bool beside = d->traits & XM_TRAIT_DENSE_BESIDE_EXPERTS;
-    XM_TRY(read_of_layers(g, d, "feed_forward_length",
+    XM_TRY(read_of_layers(g, d, "feed_forward_length", false,
                           offsetof(struct xm_decoder_layer, ffn), err));
     XM_TRY(read_u32(g, d, "leading_dense_block_count", &dense, err));
     XM_TRY(read_u32(g, d, "expert_gating_func", &gate, err));
@@ -226,6 +235,11 @@ read_experts(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
     }
     for (uint32_t i = 0; i < d->n_layers; i++) {
         d->layer[i].has_experts = d->experts && i >= dense;
+        if ((!d->layer[i].has_experts || beside) && !d->layer[i].ffn)
+            return xm_fail(err, XM_INVALID,
+                           "key '%s.feed_forward_length': layer %" PRIu32
+                           " is dense, expected 1 or more, found none or 0",
+                           d->arch->name, i);
         if (d->layer[i].has_experts && !beside)
             d->layer[i].ffn = 0;
     }
@@ -274,33 +288,28 @@ find_tensors(const struct xm_gguf *g, const struct xm_decoder *d, uint32_t layer
     return XM_OK;
 }
 
-/* The row of tensors.def and the layer that a file's tensor is; false: none. */
+/* The number behind "blk." of a tensor's name; 0: there is none, or it is too large. */
+static uint32_t
+layer_of(struct xm_slice name)
+{
+    uint64_t number = 0;
+    for (size_t i = strlen("blk."); i < name.n && number <= UINT32_MAX; i++) {
+        if (name.text[i] < '0' || name.text[i] > '9')
+            return (uint32_t)number;
+        number = 10 * number + (uint64_t)(name.text[i] - '0');
+    }
+    return 0;
+}
+
+/* The row of tensors.def and the layer that a file's tensor is, if there is one spelled so. */
 static bool
 parse_name(struct xm_slice name, int *t, uint32_t *layer)
 {
-    static const char prefix[] = "blk.";
-    const size_t n_prefix = sizeof(prefix) - 1;
-    const char *p = name.text;
-    size_t n = name.n;
-    uint64_t number = 0;
-    const bool is_of_layer = n > n_prefix && memcmp(p, prefix, n_prefix) == 0;
-    *layer = 0;
-    if (is_of_layer) {
-        for (p += n_prefix, n -= n_prefix; n && *p >= '0' && *p <= '9'; p++, n--) {
-            number = 10 * number + (uint64_t)(*p - '0');
-            if (number > UINT32_MAX)
-                return false;
-        }
-        if (!n || *p != '.')
-            return false;
-        p++;
-        n--;
-        *layer = (uint32_t)number;
-    }
+    char spelled[64];
+    *layer = layer_of(name);
     for (*t = 0; *t < XM_TENSORS; (*t)++) {
-        const struct xm_tensor_info *info = &xm_tensor_infos[*t];
-        if (info->is_of_layer == is_of_layer && strlen(info->name) == n &&
-            memcmp(info->name, p, n) == 0)
+        xm_decoder_tensor_name((enum xm_decoder_tensor) * t, *layer, spelled);
+        if (strlen(spelled) == name.n && memcmp(spelled, name.text, name.n) == 0)
             return true;
     }
     return false;
@@ -346,6 +355,7 @@ read_tensors(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
     for (uint32_t i = 0; i < d->n_layers; i++) {
         struct xm_decoder_layer *l = &d->layer[i];
         l->keys_are_values = (d->traits & XM_TRAIT_KEYS_ARE_VALUES) && l->kv_layer == i &&
+                             l->kind == XM_ATTENTION_FULL &&
                              !is_in_file(g, XM_TENSOR_ATTN_V, i);
         XM_TRY(find_tensors(g, d, i, &l->tensors, err));
     }
