@@ -303,12 +303,13 @@ layer_of(struct xm_slice name)
 
 /* The row of tensors.def and the layer that a file's tensor is, if there is one spelled so. */
 static bool
-parse_name(struct xm_slice name, int *t, uint32_t *layer)
+parse_name(struct xm_slice name, enum xm_decoder_tensor *out, uint32_t *layer)
 {
     char spelled[64];
     *layer = layer_of(name);
-    for (*t = 0; *t < XM_TENSORS; (*t)++) {
-        xm_decoder_tensor_name((enum xm_decoder_tensor) * t, *layer, spelled);
+    for (int t = 0; t < XM_TENSORS; t++) {
+        *out = (enum xm_decoder_tensor)t;
+        xm_decoder_tensor_name(*out, *layer, spelled);
         if (strlen(spelled) == name.n && memcmp(spelled, name.text, name.n) == 0)
             return true;
     }
@@ -317,7 +318,7 @@ parse_name(struct xm_slice name, int *t, uint32_t *layer)
 
 /* Keys and values of a layer that reads another's: some files have them, nobody uses them. */
 static bool
-is_unread(const struct xm_decoder *d, int t, uint32_t layer)
+is_unread(const struct xm_decoder *d, enum xm_decoder_tensor t, uint32_t layer)
 {
     return layer < d->n_layers && d->layer[layer].kv_layer != layer &&
            (t == XM_TENSOR_ATTN_K || t == XM_TENSOR_ATTN_V || t == XM_TENSOR_ATTN_K_NORM);
@@ -330,14 +331,13 @@ check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         const struct xm_slice name = g->tensors[i]->name;
         uint32_t layer;
-        int t;
+        enum xm_decoder_tensor t;
         bool is_known = parse_name(name, &t, &layer);
         if (is_known && is_unread(d, t, layer))
             continue;
         if (is_known && t == XM_TENSOR_GATE_UP_EXPS)
             t = XM_TENSOR_GATE_EXPS;
-        is_known = is_known && layer < d->n_layers &&
-                   xm_decoder_has(d, (enum xm_decoder_tensor)t, layer);
+        is_known = is_known && layer < d->n_layers && xm_decoder_has(d, t, layer);
         if (!is_known)
             return xm_fail(err, XM_UNSUPPORTED,
                            "tensor '%.*s' is not one that %s is known to have here",

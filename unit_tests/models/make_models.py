@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Small random models in GGUF, and what each says: the files of this folder.
+"""Small random models in GGUF, and what each says: the folder data; and still smaller ones that the
+fuzz target gguf_model begins with.
 
-    python3 -m venv v; v/bin/pip install numpy gguf; v/bin/python make_models.py [NAME...]
+    python3 -m venv v; v/bin/pip install numpy gguf; v/bin/python make_models.py
 
 Run by hand; what it writes is committed. The decoders here are written from the formats' formulas
 in float64, apart from the C sources, so that a mistake would have to be made twice. Weights are
@@ -11,7 +12,7 @@ first with which no choice of experts is close.
 """
 import pathlib
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import gguf
 import numpy as np
@@ -19,7 +20,6 @@ from gguf import GGMLQuantizationType as Q
 
 HERE = pathlib.Path(__file__).parent
 TOKENS = 20  # of a model's golden text
-VOCABULARY = 64
 LEAST_GAP = 2e-3  # between the last expert that is chosen and the first that is not
 
 
@@ -38,6 +38,7 @@ class Config:
     arch: str
     layers: int = 2
     hidden: int = 64
+    vocabulary: int = 64
     heads: int = 4
     kv_heads: object = 2  # of every layer, or a list
     ffn: object = 64  # the same
@@ -214,10 +215,10 @@ def make_layer(w, c, i):
 
 def make_weights(c, seed):
     w = Weights(c, seed)
-    w.matrix("token_embd", VOCABULARY, c.hidden, gain=2.0 if c.tied else np.sqrt(c.hidden))
+    w.matrix("token_embd", c.vocabulary, c.hidden, gain=2.0 if c.tied else np.sqrt(c.hidden))
     w.norm("output_norm", c.hidden)
     if not c.tied:
-        w.matrix("output", VOCABULARY, c.hidden)
+        w.matrix("output", c.vocabulary, c.hidden)
     if c.rope_factors:
         pairs = (c.full.rope_dim or c.full.dim) // 2
         factors = np.ones(pairs)
@@ -225,7 +226,7 @@ def make_weights(c, seed):
         w.put("rope_freqs.weight", factors, Q.F32)
     if c.ple:
         w.put("per_layer_token_embd.weight",
-              w.random.standard_normal((VOCABULARY, c.ple * c.layers)),
+              w.random.standard_normal((c.vocabulary, c.ple * c.layers)),
               type_of(c, "per_layer_token_embd"))
         w.matrix("per_layer_model_proj", c.ple * c.layers, c.hidden)
         w.norm("per_layer_proj_norm", c.ple)
@@ -612,12 +613,39 @@ MODELS = {
 }
 
 
+SMALL = {"types": {}, "vocabulary": 4, "hidden": 4, "heads": 2, "kv_heads": 1, "layers": 1,
+         "ffn": 4, "leading_dense": 0}
+SMALL_EXPERTS = {**SMALL, "experts": 4, "used": 1, "expert_ffn": 2}
+TWO = {"full": Kind(dim=4), "sliding": Kind(dim=2, window=2)}
+SEEDS = {
+    "llama": SMALL,
+    "llama-lengths": {**SMALL, "full": Kind(dim=4, value_dim=2, rope_dim=2)},
+    "mixtral": {**SMALL_EXPERTS, "ffn": 2},
+    "qwen2": SMALL,
+    "qwen2moe": {**SMALL_EXPERTS, "shared_ffn": 2},
+    "olmoe": SMALL_EXPERTS,
+    "dots1": {**SMALL_EXPERTS, "groups": 2, "groups_used": 1, "shared_ffn": 4},
+    "glm4moe": {**SMALL_EXPERTS, "full": Kind(dim=4, rope_dim=2), "shared_ffn": 2},
+    "gpt-oss": {**SMALL_EXPERTS, **TWO, "slides": [True]},
+    "gemma4-moe": {**SMALL_EXPERTS, **TWO, "slides": [False]},
+    "gemma4-e": {**SMALL, **TWO, "layers": 3, "slides": [True, False, False], "shared_kv": 1,
+                 "ffn": [2, 2, 4], "ple": 2},
+}
+
+
+def make_seeds(folder):
+    folder.mkdir(exist_ok=True)
+    for name, changes in SEEDS.items():
+        c = replace(MODELS[name], **changes)
+        write(folder / name, c, make_weights(c, 1))
+
+
 def make(name, c):
     """The weights of the first seed without a close choice, the ids and the logits."""
     first = 1000 * (1 + list(MODELS).index(name))
     for seed in range(first, first + 1000):
         w = make_weights(c, seed)
-        ids = np.random.default_rng(seed).integers(0, VOCABULARY, TOKENS)
+        ids = np.random.default_rng(seed).integers(0, c.vocabulary, TOKENS)
         d = Decoder(c, w)
         logits = d.logits(ids)
         if d.gap >= LEAST_GAP:
@@ -632,6 +660,7 @@ def make(name, c):
 
 
 def main():
+    make_seeds(HERE.parent / "fuzz" / "corpus" / "gguf_model")
     (HERE / "data").mkdir(exist_ok=True)
     golden = gguf.GGUFWriter(HERE / "data" / "golden.gguf", "golden")
     for name, c in MODELS.items():
