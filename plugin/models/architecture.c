@@ -26,6 +26,7 @@ const struct xm_tensor_info xm_tensor_infos[XM_TENSORS] = {
 
 /* ---- architectures ------------------------------------------------------------------- */
 
+_Static_assert(XM_TENSORS <= 64, "sets of tensors are 64 bits");
 #define T(id) (UINT64_C(1) << XM_TENSOR_##id)
 /* Traits stand in the table without their prefix. */
 enum {
