@@ -31,11 +31,15 @@ static const struct {
 const char *
 xm_cli_exit_help(void)
 {
-    return "exit codes: 0 ok; 1 failure while running; 2 command line; 3 model or file "
-           "missing,\n"
-           "wrong, unsupported or not to be written; 4 device or memory, and a plan that "
-           "does\n"
-           "not fit; 5 verify found a step over tolerance; 130 stopped by Ctrl-C\n";
+    return "exit codes: 0 ok; 1 failure while running, and logits that verify --against "
+           "finds "
+           "too\n"
+           "far off; 2 command line; 3 model or file missing, wrong, unsupported or not "
+           "to "
+           "be\n"
+           "written; 4 device or memory, and a plan that does not fit; 5 verify found a "
+           "step\n"
+           "over tolerance; 130 stopped by Ctrl-C\n";
 }
 
 int

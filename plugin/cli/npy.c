@@ -21,9 +21,12 @@ xm_npy_is(const void *bytes, uint64_t n)
 
 /* ---- the header: a Python dictionary ----------------------------------------------- */
 
+enum { MOST_RANK = 3 };
+
 struct header {
     enum xm_element element;
-    uint64_t rows, cols, data; /* data: its offset in the file */
+    uint64_t dim[MOST_RANK], data; /* data: its offset in the file */
+    int rank;
 };
 
 /* What follows 'key': in the text; NULL when the key is not there. */
@@ -48,33 +51,59 @@ shown(const char *value)
     return n < MAX_SHOWN ? (int)n : MAX_SHOWN;
 }
 
-/* "(3,)" or "(3, 5)". */
+/* "(3,)", "(3, 5)" or "(1, 3, 5)". */
 static bool
 read_shape(const char *p, struct header *h)
 {
-    uint64_t dim[2] = {1, 1};
-    int rank = 0;
     if (*p++ != '(')
         return false;
     while (*p != ')') {
         uint64_t n = 0;
-        if (rank == 2 || !isdigit((unsigned char)*p))
+        if (h->rank == MOST_RANK || !isdigit((unsigned char)*p))
             return false;
         for (; isdigit((unsigned char)*p); p++) {
             if (!xm_mul_size(n, 10, &n) || !xm_add_size(n, (uint64_t)(*p - '0'), &n))
                 return false;
         }
-        dim[rank++] = n;
+        h->dim[h->rank++] = n;
         while (*p == ',' || *p == ' ')
             p++;
     }
-    h->rows = rank == 2 ? dim[0] : 1;
-    h->cols = rank == 2 ? dim[1] : dim[0];
-    return rank > 0;
+    return h->rank > 0;
+}
+
+/* What a reader takes. */
+struct wish {
+    const char *types, *shapes; /* for sentences */
+    int rank;                   /* at most       */
+    bool floats;
+};
+
+static bool
+is_wished(const struct header *h, const struct wish *w)
+{
+    return h->rank <= w->rank && (h->rank < MOST_RANK || h->dim[0] == 1);
+}
+
+static bool
+read_type(const char *descr, enum xm_element *out)
+{
+    static const struct {
+        const char *text;
+        enum xm_element element;
+    } types[] = {{"'<i4'", XM_I32}, {"'<i8'", XM_I64}, {"'<f4'", XM_F32}};
+    for (size_t i = 0; i < XM_ARRAY_LEN(types); i++) {
+        if (strncmp(descr, types[i].text, strlen(types[i].text)) == 0) {
+            *out = types[i].element;
+            return true;
+        }
+    }
+    return false;
 }
 
 static enum xm_status
-read_dictionary(const char *text, struct header *h, struct xm_error *err)
+read_dictionary(const char *text, const struct wish *w, struct header *h,
+                struct xm_error *err)
 {
     const char *descr = value_of(text, "'descr'"), *shape = value_of(text, "'shape'");
     const char *order = value_of(text, "'fortran_order'");
@@ -82,26 +111,20 @@ read_dictionary(const char *text, struct header *h, struct xm_error *err)
         return xm_fail(err, XM_INVALID,
                        "an .npy file whose header has no 'descr', 'fortran_order' or "
                        "'shape'");
-    if (strncmp(descr, "'<i4'", 5) == 0)
-        h->element = XM_I32;
-    else if (strncmp(descr, "'<i8'", 5) == 0)
-        h->element = XM_I64;
-    else
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "an .npy file of type %.*s, expected int32 ('<i4') or int64 "
-                       "('<i8')",
-                       shown(descr), descr);
+    if (!read_type(descr, &h->element) || (h->element == XM_F32) != w->floats)
+        return xm_fail(err, XM_UNSUPPORTED, "an .npy file of type %.*s, expected %s",
+                       shown(descr), descr, w->types);
     if (strncmp(order, "False", 5) != 0)
         return xm_fail(err, XM_UNSUPPORTED, "an .npy file in Fortran order");
-    if (!read_shape(shape, h))
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "an .npy file of shape %.*s, expected one or two dimensions",
-                       shown(shape), shape);
+    if (!read_shape(shape, h) || !is_wished(h, w))
+        return xm_fail(err, XM_UNSUPPORTED, "an .npy file of shape %.*s, expected %s",
+                       shown(shape), shape, w->shapes);
     return XM_OK;
 }
 
 static enum xm_status
-read_header(const uint8_t *bytes, uint64_t n, struct header *h, struct xm_error *err)
+read_header(const uint8_t *bytes, uint64_t n, const struct wish *w, struct header *h,
+            struct xm_error *err)
 {
     char text[MAX_HEADER + 1];
     if (!xm_npy_is(bytes, n) || n < MAGIC + 4)
@@ -120,31 +143,72 @@ read_header(const uint8_t *bytes, uint64_t n, struct header *h, struct xm_error 
     memcpy(text, bytes + begin, (size_t)length);
     text[length] = '\0';
     h->data = begin + length;
-    return read_dictionary(text, h, err);
+    return read_dictionary(text, w, h, err);
+}
+
+/* The matrix that a file holds: its sizes, and where its elements are, of which there are as many. */
+static enum xm_status
+find_matrix(const uint8_t *bytes, uint64_t n, const struct wish *w, struct header *h,
+            uint64_t *rows, uint64_t *cols, struct xm_error *err)
+{
+    uint64_t count, size;
+    XM_TRY(read_header(bytes, n, w, h, err));
+    *cols = h->dim[h->rank - 1];
+    *rows = h->rank > 1 ? h->dim[h->rank - 2] : 1;
+    if (!xm_mul_size(*rows, *cols, &count) ||
+        !xm_element_bytes(h->element, count, &size) || size > n - h->data)
+        return xm_fail(err, XM_INVALID,
+                       "an .npy file of %" PRIu64 " x %" PRIu64
+                       " elements with only %" PRIu64 " bytes of data: it is cut off",
+                       *rows, *cols, n - h->data);
+    return XM_OK;
 }
 
 enum xm_status
 xm_npy_read(const void *content, uint64_t n, struct xm_npy *out, struct xm_error *err)
 {
+    static const struct wish wish = {.types = "int32 ('<i4') or int64 ('<i8')",
+                                     .shapes = "one or two dimensions",
+                                     .rank = 2};
     const uint8_t *bytes = content;
     struct header h = {0};
-    uint64_t count, size;
     *out = (struct xm_npy){0};
-    XM_TRY(read_header(bytes, n, &h, err));
-    if (!xm_mul_size(h.rows, h.cols, &count) ||
-        !xm_element_bytes(h.element, count, &size) || size > n - h.data)
-        return xm_fail(err, XM_INVALID,
-                       "an .npy file of %" PRIu64 " x %" PRIu64
-                       " elements with only %" PRIu64 " bytes of data: it is cut off",
-                       h.rows, h.cols, n - h.data);
+    XM_TRY(find_matrix(bytes, n, &wish, &h, &out->rows, &out->cols, err));
+    const uint64_t count = out->rows * out->cols;
     out->data = xm_calloc((size_t)count + 1, sizeof(*out->data));
     if (!out->data)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for an array");
     for (uint64_t i = 0; i < count; i++)
         out->data[i] = xm_load_int(h.element, bytes + h.data, i);
-    out->rows = h.rows;
-    out->cols = h.cols;
     return XM_OK;
+}
+
+enum xm_status
+xm_npy_read_floats(const void *content, uint64_t n, struct xm_npy_floats *out,
+                   struct xm_error *err)
+{
+    static const struct wish wish = {
+        .types = "float32 ('<f4')",
+        .shapes = "one or two dimensions, or three of which the first is 1",
+        .rank = 3,
+        .floats = true};
+    const uint8_t *bytes = content;
+    struct header h = {0};
+    *out = (struct xm_npy_floats){0};
+    XM_TRY(find_matrix(bytes, n, &wish, &h, &out->rows, &out->cols, err));
+    const uint64_t count = out->rows * out->cols;
+    out->data = xm_calloc((size_t)count + 1, sizeof(*out->data));
+    if (!out->data)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for an array");
+    memcpy(out->data, bytes + h.data, (size_t)count * sizeof(*out->data));
+    return XM_OK;
+}
+
+void
+xm_npy_floats_free(struct xm_npy_floats *a)
+{
+    xm_free(a->data);
+    *a = (struct xm_npy_floats){0};
 }
 
 void

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NumPy's .npy files: little-endian int32 and int64 read, float32 written; C order.
+ * NumPy's .npy files: little-endian int32, int64 and float32 read, float32 written; C order.
  *
  *     "\x93NUMPY" | version 1.0 | u16 length | {'descr': '<f4', 'fortran_order': False,
  *     'shape': (3, 5), } padded with spaces to a multiple of 64, newline | data
  *
- * Not read: other element types, Fortran order, rank above 2.
+ * Not read: other element types, Fortran order, rank above 3.
  */
 #ifndef XM_PLUGIN_CLI_NPY_H
 #define XM_PLUGIN_CLI_NPY_H
@@ -30,6 +30,15 @@ bool xm_npy_is(const void *bytes, uint64_t n); /* begins as such a file does */
 enum xm_status xm_npy_read(const void *bytes, uint64_t n, struct xm_npy *out,
                            struct xm_error *err);
 void xm_npy_free(struct xm_npy *a);
+
+/* Floats of a file of rank 1 (one row), 2, or 3 whose first dimension is 1. */
+struct xm_npy_floats {
+    uint64_t rows, cols;
+    float *data; /* rows x cols, owned */
+};
+enum xm_status xm_npy_read_floats(const void *bytes, uint64_t n,
+                                  struct xm_npy_floats *out, struct xm_error *err);
+void xm_npy_floats_free(struct xm_npy_floats *a);
 
 /* Writes rows x cols floats; "-" is standard output. */
 enum xm_status xm_npy_write(const char *path, const float *data, uint64_t rows,

@@ -1,37 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * xemoe verify: every step on the device against the host reference on the same operands
- * (plugin/step_check.h).
+ * (plugin/step_check.h); or the logits against those of another program.
  */
+#include "plugin/cli/verify.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/cli/cli.h"
 #include "plugin/cli/json_out.h"
 #include "plugin/cli/progress.h"
+#include "plugin/cli/prompt_file.h"
 #include "plugin/pipeline/session.h"
 #include "plugin/pipeline/token_runner.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
-    const char *prompt, *ids;
-    uint64_t decode;
+    const char *prompt, *file, *ids, *against;
+    uint64_t decode; /* UINT64_MAX: not given */
 };
 
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     { 'p', "prompt", XM_CLI_TEXT,  AT(prompt), "TEXT", "the tokens to run; default: the first of the vocabulary" },
+    { 'f', "file",   XM_CLI_TEXT,  AT(file),   "FILE", "the same from a file; -: standard input" },
     { 0,   "ids",    XM_CLI_TEXT,  AT(ids),    "IDS",  "the same as token ids: 1,2,3 or @FILE" },
     { 0,   "decode", XM_CLI_WHOLE, AT(decode), "N",    "then N more tokens, one by one (2)" },
+    { 0,   "against", XM_CLI_TEXT, AT(against), "FILE", "compare the logits with these instead: .npy, float32 of every\nposition or the last; or float32 alone (.bin)" },
 };
 #undef AT
 /* clang-format on */
 
-enum { WORST_SHOWN = 8, DEFAULT_IDS = 12 };
+enum { WORST_SHOWN = 8, DEFAULT_IDS = 12, DEFAULT_DECODE = 2 };
 
 struct verify {
     struct xm_step_check *worst; /* that was seen of each step */
@@ -205,23 +209,74 @@ default_ids(uint64_t vocabulary, struct xm_token_list *out)
 }
 
 static int
-run_model(const struct xm_cli_model *m, const struct args *a)
+run_model(const struct xm_cli_model *m, const struct args *a,
+          const struct xm_strbuf *text, struct xm_other_logits *other)
 {
     static const struct xm_error no_memory = {XM_NO_MEMORY,
                                               "out of memory for token ids"};
     struct xm_token_list ids = {0};
     int code = XM_EXIT_OK;
-    if (!m->compiled->ops->steps)
+    if (!a->against && !m->compiled->ops->steps)
         return xm_cli_usage("device %s is the reference that verify compares with",
                             a->target.device);
-    if (a->ids || a->prompt)
-        code =
-            xm_cli_prompt(m, a->ids, a->prompt, a->prompt ? strlen(a->prompt) : 0, &ids);
+    if (a->ids || text->n)
+        code = xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &ids);
     else if (!default_ids(xm_compiled_vocabulary(m->compiled), &ids))
         code = xm_cli_failed(&no_memory);
     if (code == XM_EXIT_OK)
-        code = run_ids(m, a, &ids);
+        code = a->against ? xm_verify_against(m, other, &ids, a->target.json)
+                          : run_ids(m, a, &ids);
     xm_token_list_free(&ids);
+    return code;
+}
+
+static int
+check(const struct args *a)
+{
+    const int given = (a->prompt != NULL) + (a->file != NULL) + (a->ids != NULL);
+    if (given > 1)
+        return xm_cli_usage("give one of -p TEXT, -f FILE and --ids IDS");
+    if (a->against && given == 0)
+        return xm_cli_usage("which tokens are the logits of? Give -p TEXT, -f FILE or "
+                            "--ids IDS");
+    if (a->against && a->decode != UINT64_MAX)
+        return xm_cli_usage(
+            "--against runs the tokens that are given: leave --decode out");
+    return a->ids ? xm_cli_ids_check(a->ids, true) : XM_EXIT_OK;
+}
+
+static int
+read_text(const struct args *a, struct xm_strbuf *text)
+{
+    struct xm_error err = {0};
+    if (a->prompt)
+        xm_strbuf_add(text, a->prompt);
+    else if (a->file && xm_prompt_file_read(a->file, text, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    return (a->prompt || a->file) && text->n == 0
+               ? xm_cli_usage("the prompt is empty: there is nothing to run")
+               : XM_EXIT_OK;
+}
+
+static int
+run(struct args *a)
+{
+    const struct xm_compile_options compile = {.keep_graph = !a->against};
+    struct xm_strbuf text = {0};
+    struct xm_other_logits other = {0};
+    struct xm_cli_model m;
+    a->target.needs_tokenizer = a->prompt || a->file ? XM_CLI_IDS_INSTEAD : NULL;
+    int code = read_text(a, &text);
+    if (code == XM_EXIT_OK && a->against)
+        code = xm_other_logits_read(a->against, &other);
+    if (code == XM_EXIT_OK)
+        code = xm_cli_model_open(&m, &a->target, &compile);
+    if (code == XM_EXIT_OK) {
+        code = run_model(&m, a, &text, &other);
+        xm_cli_model_close(&m);
+    }
+    xm_other_logits_free(&other);
+    xm_strbuf_free(&text);
     return code;
 }
 
@@ -229,32 +284,35 @@ int
 xm_cli_verify(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe verify -m PATH [-p TEXT | --ids IDS] [--decode N] [options]",
+        .usage =
+            "xemoe verify -m PATH [-p TEXT | -f FILE | --ids IDS] [--decode N] "
+            "[options]\n"
+            "       xemoe verify -m PATH (-p TEXT | -f FILE | --ids IDS) --against FILE",
         .about =
             "Runs tokens on the device and compares the result of every step with the\n"
             "host reference on the same operands, row by row. Slow: the reference is\n"
-            "plain code.\n",
+            "plain code.\n"
+            "\n"
+            "With --against the logits are compared with those that another program has\n"
+            "computed of the same tokens: the error of each position, the likeliest "
+            "tokens of\n"
+            "the worst. The exit code is 1 where the mean-removed error of all is 1e-2 "
+            "or\n"
+            "more.\n",
         .common = xm_cli_target_options,
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };
-    struct args a = {.decode = 2};
-    struct xm_compile_options compile = {.keep_graph = true};
-    struct xm_cli_model m;
+    struct args a = {.decode = UINT64_MAX};
     bool done;
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;
-    if (a.prompt && a.ids)
-        return xm_cli_usage("give one of -p TEXT and --ids IDS");
-    code = a.ids ? xm_cli_ids_check(a.ids, true) : XM_EXIT_OK;
-    a.target.needs_tokenizer = a.prompt ? XM_CLI_IDS_INSTEAD : NULL;
-    if (code == XM_EXIT_OK)
-        code = xm_cli_model_open(&m, &a.target, &compile);
+    code = check(&a);
     if (code != XM_EXIT_OK)
         return code;
-    code = run_model(&m, &a);
-    xm_cli_model_close(&m);
-    return code;
+    if (!a.against && a.decode == UINT64_MAX)
+        a.decode = DEFAULT_DECODE;
+    return run(&a);
 }

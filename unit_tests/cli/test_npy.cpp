@@ -105,6 +105,66 @@ TEST(Npy, RefusesWhatItCannotRead)
     }
 }
 
+struct ReadFloats {
+    xm_status status;
+    std::string text;
+    uint64_t rows, cols;
+    std::vector<float> data;
+};
+
+ReadFloats
+read_floats(const std::string &bytes)
+{
+    xm_npy_floats a = {};
+    xm_error err = {};
+    ReadFloats r;
+    r.status = xm_npy_read_floats(bytes.data(), bytes.size(), &a, &err);
+    r.text = err.text;
+    r.rows = a.rows;
+    r.cols = a.cols;
+    if (r.status == XM_OK)
+        r.data.assign(a.data, a.data + a.rows * a.cols);
+    xm_npy_floats_free(&a);
+    return r;
+}
+
+TEST(Npy, ReadsFloatsOfUpToThreeDimensions)
+{
+    const std::vector<float> values = {1.5f, -2.0f, 3.0f, 4.0f, 5.0f, 6.0f};
+    const struct {
+        const char *shape;
+        uint64_t rows, cols;
+    } cases[] = {{"(6,)", 1, 6}, {"(2, 3)", 2, 3}, {"(1, 3, 2)", 3, 2}};
+    for (const auto &c : cases) {
+        const ReadFloats r = read_floats(file(header("<f4", c.shape), bytes_of(values)));
+        ASSERT_EQ(r.status, XM_OK) << r.text;
+        EXPECT_EQ(r.rows, c.rows);
+        EXPECT_EQ(r.cols, c.cols);
+        EXPECT_EQ(r.data, values);
+    }
+}
+
+TEST(Npy, RefusesFloatsThatItCannotRead)
+{
+    const struct {
+        std::string bytes;
+        const char *says;
+    } cases[] = {
+        {"", "not an .npy file"},
+        {file(header("<i4", "(1,)"), "1234"), "expected float32"},
+        {file(header("<f8", "(1,)"), "12345678"), "expected float32"},
+        {file(header("<f4", "(1,)", "True"), "1234"), "Fortran"},
+        {file(header("<f4", "(2, 1, 1)"), "12345678"), "three of which the first is 1"},
+        {file(header("<f4", "(1, 1, 1, 1)"), "1234"), "three of which the first is 1"},
+        {file(header("<f4", "(3,)"), "12345678"), "8 bytes of data"},
+    };
+    for (const auto &c : cases) {
+        const ReadFloats r = read_floats(c.bytes);
+        EXPECT_NE(r.status, XM_OK) << c.says;
+        EXPECT_NE(r.text.find(c.says), std::string::npos) << r.text;
+    }
+}
+
 TEST(Npy, SurvivesEveryTruncation)
 {
     std::string whole = file(header("<i4", "(2, 2)"), bytes_of<int32_t>({1, 2, 3, 4}));

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe verify --against: logits of another program, here of OpenVINO's, in the forms of files
+ * that they come in.
+ */
+#include "functional_tests/common/comma_locale.h"
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/terminal.h"
+#include "functional_tests/common/text.h"
+
+static const std::string tiny = XM_MODELS_DIR "/qwen3moe-tiny";
+static const std::string model = tiny + "/ov/int4_asym_g64";
+enum { VOCABULARY = 1536 };
+
+static std::string
+bytes_of(const Floats &values)
+{
+    return std::string(reinterpret_cast<const char *>(values.data()),
+                       values.size() * sizeof(float));
+}
+
+static std::string
+npy(const std::string &shape, const Floats &values)
+{
+    const std::string header =
+        "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }\n";
+    return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) +
+           std::string(1, '\0') + header + bytes_of(values);
+}
+
+class Against : public testing::Test
+{
+  protected:
+    Folder folder{"against"};
+    std::string ids, text;
+    size_t n = 0;
+    Floats last; /* OpenVINO's */
+
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+        const Json list(read_file(tiny + "/golden/prompts.json"));
+        text = list.text("/0/text");
+        for (int32_t id : list.ids("/0/ids"))
+            ids += (n++ ? "," : "") + std::to_string(id);
+        last = Safetensors(tiny + "/golden/openvino_int4_asym_g64.safetensors")
+                   .get<float>(list.text("/0/name") + ".last_logits");
+        ASSERT_EQ(last.size(), (size_t)VOCABULARY);
+    }
+    Outcome verify(const std::string &file, const Words &more = {},
+                   const Words &settings = {}) const
+    {
+        Words words = {"verify", "-m", model, "--ids", ids, "--against", folder / file};
+        words.insert(words.end(), more.begin(), more.end());
+        return run(words, settings);
+    }
+    /* Of all positions, as this program computes them. */
+    Matrix own_logits() const
+    {
+        return parse_npy(
+            run({"logits", "-m", model, "--ids", ids, "-o", "-", "--precision", "f32"})
+                .out);
+    }
+    std::string all_shape() const
+    {
+        return "(" + std::to_string(n) + ", 1536)";
+    }
+};
+
+TEST_F(Against, TheLastPositionComesInThreeForms)
+{
+    folder.write("last.npy", npy("(1536,)", last));
+    folder.write("row.npy", npy("(1, 1, 1536)", last));
+    folder.write("last.bin", bytes_of(last));
+    for (const char *file : {"last.npy", "row.npy", "last.bin"}) {
+        const Outcome o = verify(file, {"--json"});
+        ASSERT_EQ(o.code, 0) << file << o.err;
+        EXPECT_EQ(o.err, "");
+        const Json json(o.out);
+        EXPECT_EQ(json.number("/positions"), 1);
+        EXPECT_EQ(json.number("/per_position/0/position"), n - 1);
+        EXPECT_LT(json.number("/nmse"), 1e-3);
+        EXPECT_EQ(json.number("/same_top"), 1);
+        EXPECT_TRUE(yyjson_is_true(json.at("/pass")));
+        EXPECT_EQ(yyjson_arr_size(json.at("/worst_top")), 10u);
+    }
+}
+
+TEST_F(Against, AllPositionsAreCompared)
+{
+    Matrix m = own_logits();
+    ASSERT_EQ(m.rows, n);
+    for (size_t i = 0; i < VOCABULARY; i++) /* one is off */
+        m.data[2 * VOCABULARY + i] += i % 2 ? 0.3f : -0.3f;
+    folder.write("all.npy", npy(all_shape(), m.data));
+    folder.write("batch.npy", npy("(1, " + std::to_string(n) + ", 1536)", m.data));
+    folder.write("all.bin", bytes_of(m.data));
+    for (const char *file : {"all.npy", "batch.npy", "all.bin"}) {
+        const Json json(verify(file, {"--json", "--precision", "f32"}).out);
+        EXPECT_EQ(json.number("/positions"), n);
+        EXPECT_EQ(json.number("/worst"), 2) << file;
+        EXPECT_NEAR(json.number("/max_difference"), 0.3, 1e-2);
+        double mean = 0.0, variation = 0.0, square = 0.0;
+        const Floats row = m.row(2);
+        for (float x : row)
+            mean += (double)x / VOCABULARY;
+        for (float x : row) {
+            variation += ((double)x - mean) * ((double)x - mean);
+            square += (double)x * (double)x;
+        }
+        const double error = 0.09 * VOCABULARY;
+        EXPECT_NEAR(json.number("/per_position/2/nmse"), error / variation,
+                    0.02 * error / variation);
+        EXPECT_NEAR(json.number("/per_position/2/nmse_sum"), error / square,
+                    0.02 * error / square);
+        EXPECT_LT(json.number("/per_position/1/nmse"), 1e-5);
+        EXPECT_LT(json.number("/nmse"), json.number("/per_position/2/nmse"));
+    }
+}
+
+TEST_F(Against, TextIsATableAndAVerdict)
+{
+    folder.write("last.npy", npy("(1536,)", last));
+    Outcome o = verify("last.npy");
+    EXPECT_EQ(o.code, 0) << o.err;
+    for (const char *part :
+         {"position  NMSE mean-removed  sum/sum ", "the likeliest of position ",
+          "\n  10  ", "likeliest token the same at 1 of 1 positions; KLD ", "\nNMSE ",
+          "\nPASS\n"})
+        EXPECT_TRUE(contains(o.out, part)) << part << " in\n" << o.out;
+    Floats other = last;
+    for (size_t i = 0; i < other.size(); i++)
+        other[i] += i % 2 ? 2.0f : -2.0f;
+    folder.write("off.npy", npy("(1536,)", other));
+    o = verify("off.npy");
+    EXPECT_EQ(o.code, 1) << "not a step over tolerance, not a failure with a sentence";
+    EXPECT_EQ(o.err, "");
+    EXPECT_TRUE(contains(o.out, "\nneeds review: 1e-2 or more\n")) << o.out;
+}
+
+TEST_F(Against, TokensMayComeAsText)
+{
+    folder.write("last.npy", npy("(1536,)", last));
+    folder.write("text", text + "\n");
+    const std::string verdict = verify("last.npy").out;
+    EXPECT_EQ(
+        run({"verify", "-m", model, "-p", text, "--against", folder / "last.npy"}).out,
+        verdict);
+    EXPECT_EQ(run({"verify", "-m", model, "-f", folder / "text", "--against",
+                   folder / "last.npy"})
+                  .out,
+              verdict);
+    EXPECT_EQ(verify("last.npy", {"-d", "REFERENCE"}).code, 0);
+}
+
+TEST_F(Against, NumbersHaveAPointInACommaLocale)
+{
+    const CommaLocale locale;
+    REQUIRE_COMMA_LOCALE(locale);
+    folder.write("last.npy", npy("(1536,)", last));
+    const Outcome o =
+        verify("last.npy", {},
+               {"LOCPATH=" + locale.path(), std::string("LC_ALL=") + CommaLocale::name});
+    EXPECT_TRUE(std::regex_search(
+        o.out,
+        std::regex("\nNMSE [0-9]\\.[0-9]{2}e-[0-9]+ \\(sum/sum [0-9]\\.[0-9]{2}e")))
+        << o.out;
+}
+
+TEST_F(Against, ATerminalIsLeftWithTheTable)
+{
+    folder.write("last.npy", npy("(1536,)", last));
+    Terminal t({"verify", "-m", model, "--ids", ids, "--against", folder / "last.npy"},
+               {}, 120);
+    EXPECT_EQ(t.finish(), 0) << t.text();
+    EXPECT_TRUE(contains(t.raw(), "reading ")) << t.raw();
+    EXPECT_EQ(t.text(), verify("last.npy").out);
+}
+
+TEST_F(Against, FilesThatDoNotFitGetASentence)
+{
+    Floats nan = last;
+    nan[7] = NAN;
+    folder.write("empty", "");
+    folder.write("odd.bin", "12345");
+    folder.write("short.bin", bytes_of(Floats(100)));
+    folder.write("ints.npy", "\x93NUMPY");
+    folder.write("nan.npy", npy("(1536,)", nan));
+    folder.write("two.npy", npy("(2, 768)", last));
+    folder.write("rows.npy", npy("(2, 1536)", Floats(2 * VOCABULARY, 1.0f)));
+    const struct {
+        const char *file, *says;
+    } cases[] = {
+        {"none.npy", "none.npy"},
+        {"empty", "0 bytes are neither an .npy file nor float32 logits"},
+        {"odd.bin", "5 bytes are neither"},
+        {"short.bin", "logits of 100 tokens, and the model has 1536"},
+        {"ints.npy", "not an .npy file"},
+        {"nan.npy", "element 7 of row 0 is NaN"},
+        {"two.npy", "logits of 768 tokens, and the model has 1536"},
+        {"rows.npy", "logits of 2 positions, and there are"},
+    };
+    for (const auto &c : cases) {
+        const Outcome o = verify(c.file);
+        EXPECT_EQ(o.code, 3) << c.file << o.err;
+        EXPECT_TRUE(contains(o.err, c.says)) << o.err;
+        EXPECT_EQ(count(o.err, "\n"), 1u) << o.err;
+        EXPECT_EQ(o.out, "") << c.file;
+    }
+}
+
+TEST(VerifyOptions, ThatContradictEachOtherGetASentence)
+{
+    const struct {
+        Words words;
+        const char *says;
+    } cases[] = {
+        {{"--against", "x"}, "which tokens are the logits of?"},
+        {{"--against", "x", "--ids", "1", "--decode", "2"}, "leave --decode out"},
+        {{"-p", "a", "-f", "b"}, "give one of -p TEXT, -f FILE and --ids IDS"},
+        {{"-p", ""}, "the prompt is empty"},
+    };
+    for (const auto &c : cases) {
+        Words words = {"verify", "-m", model};
+        words.insert(words.end(), c.words.begin(), c.words.end());
+        const Outcome o = run(words);
+        EXPECT_EQ(o.code, 2) << o.err;
+        EXPECT_TRUE(contains(o.err, c.says)) << o.err;
+    }
+}
