@@ -235,6 +235,22 @@ TEST_F(Bench, WhatIsSoAnywayMayBeAskedFor)
     EXPECT_EQ(o.err, "");
 }
 
+/* A GPU's facts over the processor's. */
+TEST_F(Bench, ThreadsAreIgnoredOnAGpuWithASentence)
+{
+    const Outcome o = run({"bench", "-m", model, "-p", "2", "-n", "0", "-r", "1", "-t",
+                           "8", "--poll", "50", "-dev", "GPU,GPU", "-o", "json"},
+                          {"XM_DEVICE_AS=tgl"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(contains(o.err,
+                         "xemoe: option --threads means nothing to a GPU and is "
+                         "ignored\n"
+                         "xemoe: option --poll means nothing to a GPU and is ignored\n"))
+        << o.err;
+    EXPECT_EQ(count(o.err, "is ignored"), 2u) << "once, not for each device: " << o.err;
+    EXPECT_EQ(Json(o.out).number("/1/n_threads"), 0);
+}
+
 struct Mistake {
     const char *name;
     Words words;

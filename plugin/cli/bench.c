@@ -27,6 +27,13 @@ find_device(const struct xm_core *core, const char *name, struct xm_bench_device
     return XM_EXIT_OK;
 }
 
+/* The reference is plain code on one. */
+static bool
+is_processor(const struct xm_bench_device *d)
+{
+    return d->is_reference || d->info.kind == XM_DEVICE_CPU;
+}
+
 /* Before anything is run: what is wrong with a name, or with threads for it, comes first. */
 static int
 find_devices(const struct xm_bench_args *a, struct xm_bench_device *out, size_t n)
@@ -36,11 +43,15 @@ find_devices(const struct xm_bench_args *a, struct xm_bench_device *out, size_t 
     if (xm_core_create(&core, &err) != XM_OK)
         return xm_cli_failed(&err);
     int code = XM_EXIT_OK;
+    bool has_gpu = false;
     for (size_t i = 0; i < n && code == XM_EXIT_OK; i++) {
         code = find_device(core, a->devices.n ? a->devices.list[i] : NULL, &out[i]);
         if (code == XM_EXIT_OK && !out[i].is_reference)
             code = xm_bench_rules_check_threads(a, &out[i].info);
+        has_gpu |= !is_processor(&out[i]);
     }
+    if (has_gpu && code == XM_EXIT_OK)
+        xm_bench_rules_say_ignored(a);
     xm_core_destroy(core);
     return code;
 }
@@ -133,7 +144,7 @@ print_test(struct bench *b, const struct xm_bench_test *t, const char *time,
            struct xm_error *err)
 {
     const struct xm_bench_device *d = t->device;
-    const bool is_cpu = d->is_reference || d->info.kind == XM_DEVICE_CPU;
+    const bool is_cpu = is_processor(d);
     struct xm_strbuf type = {0};
     find_cache_type(&b->bed.model, &type);
     struct xm_bench_result r = {
@@ -247,9 +258,7 @@ columns_of(const struct bench *b)
     const struct xm_bench_args *a = b->args;
     unsigned columns = 0;
     for (size_t i = 0; i < b->n_devices; i++)
-        columns |= b->devices[i].is_reference || b->devices[i].info.kind == XM_DEVICE_CPU
-                       ? XM_BENCH_THREADS
-                       : XM_BENCH_NGL;
+        columns |= is_processor(&b->devices[i]) ? XM_BENCH_THREADS : XM_BENCH_NGL;
     columns |= is_default(&a->batches, XM_BENCH_N_BATCH) ? 0u : XM_BENCH_BATCH;
     columns |= is_default(&a->ubatches, XM_BENCH_N_UBATCH) ? 0u : XM_BENCH_UBATCH;
     columns |= a->type_k_texts.n ? XM_BENCH_TYPES : 0u;

@@ -51,10 +51,12 @@ void xm_bench_args_free(struct xm_bench_args *a);
 size_t xm_bench_rules_options(struct xm_cli_option out[XM_BENCH_MOST_RULES]);
 /* Whether what was given is what is done anyway. */
 int xm_bench_rules_check(const struct xm_bench_args *a);
-/* The same of those that are about a processor's threads, for a device; those that mean nothing
- * to it are named on standard error. */
+/* The same of those that are about a processor's threads, for a device. */
 int xm_bench_rules_check_threads(const struct xm_bench_args *a,
                                  const struct xm_device_info *d);
+/* Names those of them that were given, and mean nothing to a device that is no processor, on
+ * standard error. */
+void xm_bench_rules_say_ignored(const struct xm_bench_args *a);
 /* A copy of argv whose words of one dash and several letters are the options' long names; for
  * xm_free. NULL: out of memory. */
 char **xm_bench_rules_long_names(int argc, char **argv);

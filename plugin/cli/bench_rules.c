@@ -108,11 +108,14 @@ xm_bench_rules_check(const struct xm_bench_args *a)
     return XM_EXIT_OK;
 }
 
-static void
-say_ignored(const struct rule *r)
+void
+xm_bench_rules_say_ignored(const struct xm_bench_args *a)
 {
-    fprintf(stderr, "xemoe: option --%s means nothing to this device and is ignored\n",
-            r->name);
+    for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
+        if (!rules[i].taken && a->ruled[i].n)
+            fprintf(stderr, "xemoe: option --%s means nothing to a GPU and is ignored\n",
+                    rules[i].name);
+    }
 }
 
 int
@@ -121,13 +124,11 @@ xm_bench_rules_check_threads(const struct xm_bench_args *a,
 {
     char units[XM_CLI_NUMBER];
     snprintf(units, sizeof(units), "%" PRIu32, d->compute_units);
-    for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
+    for (size_t i = 0; i < XM_ARRAY_LEN(rules) && d->kind == XM_DEVICE_CPU; i++) {
         const struct xm_cli_texts *given = &a->ruled[i];
         if (rules[i].taken || given->n == 0)
             continue;
-        if (d->kind == XM_DEVICE_GPU)
-            say_ignored(&rules[i]);
-        else if (rules[i].letter != 't' || !all_taken(given, units))
+        if (rules[i].letter != 't' || !all_taken(given, units))
             return xm_cli_usage("option --%s: %s, %s here (PoCL takes "
                                 "POCL_MAX_PTHREAD_COUNT); found '%s'",
                                 rules[i].name, THREADS, units, given->list[0]);

@@ -146,7 +146,7 @@ read_header(const uint8_t *bytes, uint64_t n, const struct wish *w, struct heade
     return read_dictionary(text, w, h, err);
 }
 
-/* The matrix that a file holds: its sizes, and where its elements are, of which there are as many. */
+/* The matrix that a file holds: its sizes, and where its elements are, which are all there. */
 static enum xm_status
 find_matrix(const uint8_t *bytes, uint64_t n, const struct wish *w, struct header *h,
             uint64_t *rows, uint64_t *cols, struct xm_error *err)
