@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "plugin/cli/distribution.h"
@@ -204,6 +205,20 @@ fail_write(const struct xm_kld_writer *w, struct xm_error *err)
     return xm_fail(err, XM_IO, "%s could not be written: %s", w->path, strerror(errno));
 }
 
+/* A pipe or a device is written as it is: there is nothing to put in its place. */
+static enum xm_status
+open_file(struct xm_kld_writer *w, struct xm_error *err)
+{
+    struct stat st;
+    const bool is_special = stat(w->path, &st) == 0 && !S_ISREG(st.st_mode);
+    if (!is_special)
+        xm_strbuf_printf(&w->temporary, "%s.%ld", w->path, (long)getpid());
+    if (!xm_strbuf_ok(&w->temporary))
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the name of a file");
+    w->f = fopen(is_special ? w->path : xm_strbuf_text(&w->temporary), "wb");
+    return w->f ? XM_OK : fail_write(w, err);
+}
+
 enum xm_status
 xm_kld_writer_begin(struct xm_kld_writer *w, const char *path,
                     const struct xm_kld_base *sizes, const int32_t *tokens,
@@ -213,12 +228,9 @@ xm_kld_writer_begin(struct xm_kld_writer *w, const char *path,
     w->path = path;
     w->vocabulary = sizes->vocabulary;
     w->row = xm_calloc(1, (size_t)xm_kld_row_bytes(sizes->vocabulary));
-    xm_strbuf_printf(&w->temporary, "%s.%ld", path, (long)getpid());
-    if (!w->row || !xm_strbuf_ok(&w->temporary))
+    if (!w->row)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for log-probabilities");
-    w->f = fopen(xm_strbuf_text(&w->temporary), "wb");
-    if (!w->f)
-        return fail_write(w, err);
+    XM_TRY(open_file(w, err));
     memcpy(header, magic, MAGIC);
     store_u32(header + MAGIC, sizes->context);
     store_u32(header + MAGIC + 4, sizes->vocabulary);
@@ -244,7 +256,8 @@ xm_kld_writer_end(struct xm_kld_writer *w, struct xm_error *err)
 {
     const bool is_out = fclose(w->f) == 0;
     w->f = NULL;
-    if (!is_out || rename(xm_strbuf_text(&w->temporary), w->path) != 0)
+    if (!is_out ||
+        (w->temporary.n && rename(xm_strbuf_text(&w->temporary), w->path) != 0))
         return fail_write(w, err);
     xm_strbuf_clear(&w->temporary); /* nothing to remove */
     return XM_OK;

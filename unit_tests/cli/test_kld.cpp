@@ -156,6 +156,11 @@ TEST(KldBase, LeavesNothingThatIsNotComplete)
     xm_kld_writer_free(&w);
     EXPECT_NE(access(temporary.c_str(), F_OK), 0);
     EXPECT_NE(access(path.c_str(), F_OK), 0);
+    err = {};
+    EXPECT_EQ(xm_kld_writer_begin(&w, "/dev/null", &sizes, tokens, &err), XM_OK);
+    EXPECT_EQ(xm_kld_writer_end(&w, &err), XM_OK) << err.text;
+    EXPECT_EQ(w.temporary.n, 0u) << "a device is not replaced";
+    xm_kld_writer_free(&w);
     EXPECT_EQ(xm_kld_writer_begin(&w, "/nowhere/base", &sizes, tokens, &err), XM_IO);
     EXPECT_NE(std::string(err.text).find("/nowhere/base could not be written"),
               std::string::npos);
