@@ -6,6 +6,7 @@
  *   problem.c   one line of problems.txt -> struct problem
  *   limits.c    streaming reads (host, device) and multiply-adds (device)
  *   run.c       a problem's primitive with random weights, timed
+ *   attention.c attention, its operands and its cache
  *   main.c      options, the loop over problems and variants, the table
  */
 #ifndef XM_TOOLS_BENCH_KERNELS_BENCH_H
@@ -14,7 +15,7 @@
 #include "primitives/primitive.h"
 #include "runtime/weight.h"
 
-enum kind { BENCH_LINEAR, BENCH_MOE };
+enum kind { BENCH_LINEAR, BENCH_MOE, BENCH_ATTENTION };
 
 struct problem {
     char text[128]; /* the line, for the table */
@@ -22,13 +23,15 @@ struct problem {
     uint64_t tokens;
     uint64_t rows, cols;                    /* linear: N, K                      */
     uint64_t experts, top_k, hidden, inter; /* moe: E, K, H, I                   */
+    uint64_t heads_q, heads_kv, head, past; /* attention: Q, KV, D, P            */
     enum xm_weight_format format;
-    enum xm_element weight, activations; /* of blocks: u8, their bytes */
+    /* of blocks: u8, their bytes; of attention: its cache */
+    enum xm_element weight, activations;
     uint64_t group;                      /* 0: not quantised */
 };
 enum xm_status xm_bench_problem_parse(const char *line, struct problem *p,
                                       struct xm_error *err);
-/* What one run reads of weights, and twice its multiply-adds. */
+/* What one run reads of weights, or of the cache, and twice its multiply-adds. */
 double xm_bench_problem_bytes(const struct problem *p);
 double xm_bench_problem_flops(const struct problem *p);
 
@@ -38,6 +41,18 @@ struct limits {
 };
 enum xm_status xm_bench_limits(struct xm_engine *engine, double seconds,
                                struct limits *out, struct xm_error *err);
+
+struct bench_attention;
+/* *out is to be destroyed, also on failure. */
+enum xm_status xm_bench_attention_create(struct xm_engine *engine, struct xm_queue *queue,
+                                         const struct problem *p,
+                                         struct bench_attention **out,
+                                         struct xm_error *err);
+enum xm_status xm_bench_attention_run(const struct bench_attention *a,
+                                      struct xm_error *err);
+void xm_bench_attention_describe(const struct bench_attention *a, char *out,
+                                 size_t bytes);
+void xm_bench_attention_destroy(struct bench_attention *a);
 
 /* A monotonic clock. */
 double xm_bench_seconds(void);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "primitives/attention/attention.h"
 #include "tools/bench_kernels/bench.h"
 
 static bool
@@ -20,6 +21,8 @@ set_number(struct problem *p, const char *word)
         {"N=", &p->rows},   {"K=", moe ? &p->top_k : &p->cols},
         {"T=", &p->tokens}, {"E=", &p->experts},
         {"H=", &p->hidden}, {"I=", &p->inter},
+        {"Q=", &p->heads_q}, {"KV=", &p->heads_kv},
+        {"D=", &p->head},   {"P=", &p->past},
         {"g", &p->group},
     };
     for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
@@ -66,8 +69,9 @@ static enum xm_status
 check(const struct problem *p, struct xm_error *err)
 {
     bool moe = p->kind == BENCH_MOE;
-    bool sizes =
-        moe ? p->experts && p->top_k && p->hidden && p->inter : p->rows && p->cols;
+    bool sizes = moe ? p->experts && p->top_k && p->hidden && p->inter
+                 : p->kind == BENCH_LINEAR ? p->rows && p->cols
+                                           : p->heads_q && p->heads_kv && p->head;
     uint64_t cols = moe ? p->hidden : p->cols;
     if (!sizes || !p->tokens)
         return xm_fail(err, XM_INVALID, "a size is missing");
@@ -90,9 +94,15 @@ xm_bench_problem_parse(const char *line, struct problem *p, struct xm_error *err
     snprintf(p->text, sizeof(p->text), "%s", line);
     memcpy(words, p->text, sizeof(words));
     char *rest = NULL, *word = strtok_r(words, " \t", &rest);
-    if (!word || (strcmp(word, "linear") != 0 && strcmp(word, "moe") != 0))
-        return xm_fail(err, XM_INVALID, "'%s': expected linear or moe", line);
-    p->kind = strcmp(word, "moe") == 0 ? BENCH_MOE : BENCH_LINEAR;
+    static const char *const kinds[] = {[BENCH_LINEAR] = "linear",
+                                        [BENCH_MOE] = "moe",
+                                        [BENCH_ATTENTION] = "attention"};
+    size_t kind = 0;
+    while (word && kind < XM_ARRAY_LEN(kinds) && strcmp(word, kinds[kind]) != 0)
+        kind++;
+    if (!word || kind == XM_ARRAY_LEN(kinds))
+        return xm_fail(err, XM_INVALID, "'%s': expected linear, moe or attention", line);
+    p->kind = (enum kind)kind;
     enum xm_status s = XM_OK;
     while (s == XM_OK && (word = strtok_r(NULL, " \t", &rest)))
         s = set_word(p, word, err);
@@ -111,9 +121,18 @@ weights_per_token(const struct problem *p)
                                 : (double)(p->rows * p->cols);
 }
 
+/* Keys that the tokens of attention see, all together. */
+static double
+keys_seen(const struct problem *p)
+{
+    return (double)p->tokens * ((double)p->past + ((double)p->tokens + 1) / 2);
+}
+
 double
 xm_bench_problem_flops(const struct problem *p)
 {
+    if (p->kind == BENCH_ATTENTION)
+        return 4.0 * keys_seen(p) * (double)(p->heads_q * p->head);
     return 2.0 * weights_per_token(p) * (double)p->tokens;
 }
 
@@ -122,6 +141,9 @@ xm_bench_problem_bytes(const struct problem *p)
 {
     const struct xm_weight_format_info *f = &xm_weight_formats[p->format];
     double bits = xm_element_bits(p->weight), reads = 1;
+    if (p->kind == BENCH_ATTENTION)
+        return 2.0 * (double)((p->past + p->tokens) * p->heads_kv *
+                              xm_attention_row_bytes(p->weight, (uint32_t)p->head));
     if (p->format != XM_WEIGHT_ELEMENTS)
         bits = 8.0 * f->block_bytes / f->block_cols;
     if (p->group) /* a scale of f16 and a zero point of the weight's type */

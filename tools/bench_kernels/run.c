@@ -23,6 +23,7 @@ struct bench {
     struct xm_device_weight *weight[3];
     struct xm_primitive *primitive[MAX_COPIES];
     uint32_t n_copies;
+    struct bench_attention *attention; /* NULL: of another kind */
     struct xm_buffer *x, *y, *logits[N_LOGITS], *scratch;
     struct xm_queue *queue;
 };
@@ -194,6 +195,8 @@ create(struct bench *b, struct xm_error *err)
     uint64_t bytes = 0, width = xm_element_bits(p->activations) / 8;
     struct xm_operand o[XM_MOE_N_OPERANDS];
     XM_TRY(xm_queue_create(b->engine, &b->queue, err));
+    if (p->kind == BENCH_ATTENTION)
+        return xm_bench_attention_create(b->engine, b->queue, p, &b->attention, err);
     XM_TRY(random_buffer(b, p->activations, p->tokens * (moe ? p->hidden : p->cols), 99,
                          &b->x, err));
     XM_TRY(xm_buffer_create(b->engine, XM_USE_DEVICE,
@@ -208,6 +211,7 @@ create(struct bench *b, struct xm_error *err)
 static void
 destroy(struct bench *b)
 {
+    xm_bench_attention_destroy(b->attention);
     xm_queue_destroy(b->queue);
     for (uint32_t i = 0; i < MAX_COPIES; i++)
         xm_primitive_destroy(b->primitive[i]);
@@ -224,18 +228,25 @@ destroy(struct bench *b)
 
 /* ---- time -------------------------------------------------------------------------- */
 
+static enum xm_status
+run_once(struct bench *b, uint64_t number, struct xm_error *err)
+{
+    const struct xm_run run = {.queue = b->queue, .scratch = b->scratch};
+    struct xm_operand o[XM_MOE_N_OPERANDS];
+    if (b->attention)
+        return xm_bench_attention_run(b->attention, err);
+    operands_of(b, number, o);
+    return xm_primitive_run(b->primitive[number % b->n_copies], o, &run, err);
+}
+
 /* `runs` runs, then a wait; seconds of one. */
 static enum xm_status
 time_runs(struct bench *b, uint64_t runs, uint64_t *done, double *seconds,
           struct xm_error *err)
 {
-    const struct xm_run run = {.queue = b->queue, .scratch = b->scratch};
     double start = xm_bench_seconds();
-    for (uint64_t i = 0; i < runs; i++, ++*done) {
-        struct xm_operand o[XM_MOE_N_OPERANDS];
-        operands_of(b, *done, o);
-        XM_TRY(xm_primitive_run(b->primitive[*done % b->n_copies], o, &run, err));
-    }
+    for (uint64_t i = 0; i < runs; i++, ++*done)
+        XM_TRY(run_once(b, *done, err));
     XM_TRY(xm_queue_finish(b->queue, err));
     *seconds = (xm_bench_seconds() - start) / (double)runs;
     return XM_OK;
@@ -265,11 +276,14 @@ xm_bench_problem_time(struct xm_engine *engine, const struct problem *p, double 
     struct bench b = {.engine = engine, .p = p};
     struct xm_operand o[XM_MOE_N_OPERANDS];
     enum xm_status s = create(&b, err);
-    if (s == XM_OK) {
+    if (s == XM_OK && b.attention)
+        xm_bench_attention_describe(b.attention, kernels, kernels_bytes);
+    else if (s == XM_OK) {
         operands_of(&b, 0, o);
         xm_primitive_describe(b.primitive[0], o, kernels, kernels_bytes);
-        s = time_all(&b, seconds, best, err);
     }
+    if (s == XM_OK)
+        s = time_all(&b, seconds, best, err);
     destroy(&b);
     return s;
 }

@@ -79,12 +79,24 @@ begin_rows(const struct attention *a, struct rows *r, int head_kv, int first_tok
     }
 }
 
+/* Block b of a row of u4. */
+static inline void
+load_block(struct cached from, int b, float *to)
+{
+    const int16 q = convert_int16(vload16(b, from.values));
+    const float scale = block_scale(from, b * CACHE_BLOCK);
+    vstore16(convert_float16((q & 15) - 8) * scale, 0, to);
+    vstore16(convert_float16((q >> 4) - 8) * scale, 1, to);
+}
+
 /* A function that loads the n elements of a row of a cache of type T, zeros up to whole vectors. */
 #define LOADER(name, T)                                                                  \
     static void name(struct cached from, int n, float *to)                               \
     {                                                                                    \
         const float scale = ROW_SCALE(T, from);                                          \
         int i = 0;                                                                       \
+        for (; IS_BLOCKS(T) && i < n; i += CACHE_BLOCK)                                  \
+            load_block(from, i / CACHE_BLOCK, to + i);                                   \
         for (; i + 16 <= n; i += 16) {                                                   \
             const float16 x = CACHED16(T, from, i);                                      \
             vstore16(HAS_ROW_SCALE(T) ? x * scale : x, 0, to + i);                       \
