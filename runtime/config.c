@@ -111,8 +111,8 @@ static const struct spelling log_texts[] = {
 /* Of caches also 8 and 4 bits; u8 is how OpenVINO's CPU device spells the former, the last ones are
  * llama.cpp's. */
 static const struct spelling element_texts[] = {
-    {"dynamic", XM_DYNAMIC}, {"f16", XM_F16}, {"f32", XM_F32},  {"i8", XM_I8},
-    {"u4", XM_U4},           {"u8", XM_I8},   {"q8_0", XM_I8},  {"q4_0", XM_U4},
+    {"dynamic", XM_DYNAMIC}, {"f16", XM_F16}, {"f32", XM_F32}, {"i8", XM_I8},
+    {"u4", XM_U4},           {"u8", XM_I8},   {"q8_0", XM_I8}, {"q4_0", XM_U4},
     {"", XM_DYNAMIC},        {NULL, 0}};
 
 /* NULL: not a kind of words. */

@@ -64,6 +64,39 @@ TEST(DryRunExperts, ACacheOfThemKeepsTokensLean)
     EXPECT_EQ(s.counted.number("/memory/total"), 0) << "not freed";
 }
 
+/* Caches of fewer bits, by the kernels for sub-groups: they build, and cost no launch more. */
+class DryCaches : public testing::TestWithParam<const char *>
+{
+};
+
+TEST_P(DryCaches, OfFourBitsKeepTokensLean)
+{
+    if (!has_intel_driver())
+        GTEST_SKIP() << no_driver;
+    const Chip &c = chip(GetParam());
+    const Kind &kind = kinds[5];
+    const std::string model = std::string(XM_MODELS_DIR "/") + kind.name;
+    expect_chip(c);
+    double f16 = 0;
+    for (const auto &[k, v, share] : {std::tuple{"f16", "f16", 1.0},
+                                      {"q4_0", "q4_0", 18.0 / 64.0},
+                                      {"f16", "q4_0", 0.5 + 9.0 / 64.0}}) {
+        SCOPED_TRACE(std::string(k) + " " + v);
+        Seen s = generate(c, model, "long", {"-ctk", k, "-ctv", v});
+        expect_clean_calls(s);
+        expect_lean_tokens(s, kind);
+        EXPECT_EQ(s.outcome.err.find("does not build"), std::string::npos)
+            << s.outcome.err;
+        for (const char *name :
+             {"attention_inputs_sg", "attention_decode_sg", "attention_prompt_sg"})
+            EXPECT_GT(s.counted.number(std::string("/names/") + name), 0) << name;
+        const double bytes = s.said.number("/memory/kv_cache");
+        f16 = share == 1.0 ? bytes : f16;
+        EXPECT_EQ(bytes, share * f16);
+    }
+}
+INSTANTIATE_TEST_SUITE_P(Chips, DryCaches, testing::Values("tgllp", "dg2", "pvc"));
+
 std::string
 case_name(const testing::TestParamInfo<Case> &info)
 {

@@ -217,8 +217,7 @@ evaluate_rounded(const struct xm_verify_step *v, struct xm_tensor *const *in,
                                       [XM_ATTENTION_V] = kv->v_element};
     struct xm_state_store *states = xm_state_store_create();
     struct xm_tensor *all[XM_ATTENTION_N_IN], *own[XM_ATTENTION_V + 1] = {NULL};
-    enum xm_status s =
-        states ? rounded_states(v, kv, seed, states, err) : no_memory(err);
+    enum xm_status s = states ? rounded_states(v, kv, seed, states, err) : no_memory(err);
     for (uint32_t i = 0; i < XM_ATTENTION_N_IN; i++)
         all[i] = in[i];
     for (uint32_t i = XM_ATTENTION_Q; i <= XM_ATTENTION_V && s == XM_OK; i++) {

@@ -32,9 +32,9 @@ struct xm_attention_desc {
     bool causal;
     uint64_t window;
     uint32_t page_tokens;
-    enum xm_element element; /* of q, k, v, out: f16 or f32 */
+    enum xm_element element;          /* of q, k, v, out: f16 or f32 */
     enum xm_element k_cache, v_cache; /* f16, f32, i8, u4 */
-    struct xm_buffer *sinks; /* f32 [Hq]; NULL: none; referenced */
+    struct xm_buffer *sinks;          /* f32 [Hq]; NULL: none; referenced */
     /* f32 [D], [D], [Dv]: rms_norm of the heads of q, k, v, before they are rotated; NULL: none;
      * referenced */
     struct xm_buffer *q_gamma, *k_gamma, *v_gamma;

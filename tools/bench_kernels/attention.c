@@ -70,8 +70,8 @@ add_tables(struct bench_attention *a, uint64_t pages, struct xm_error *err)
     const int32_t block_begins[] = {0, (int32_t)pages};
     int32_t *words = xm_calloc(pages, sizeof(*words));
     if (!words)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for the numbers of %" PRIu64 " pages",
-                       pages);
+        return xm_fail(err, XM_NO_MEMORY,
+                       "no memory for the numbers of %" PRIu64 " pages", pages);
     for (uint64_t i = 0; i < pages; i++)
         words[i] = (int32_t)i;
     enum xm_status s = add_list(a, XM_ATTENTION_BLOCK_INDICES, words, pages, err);

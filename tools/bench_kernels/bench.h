@@ -27,7 +27,7 @@ struct problem {
     enum xm_weight_format format;
     /* of blocks: u8, their bytes; of attention: its cache */
     enum xm_element weight, activations;
-    uint64_t group;                      /* 0: not quantised */
+    uint64_t group; /* 0: not quantised */
 };
 enum xm_status xm_bench_problem_parse(const char *line, struct problem *p,
                                       struct xm_error *err);

@@ -18,11 +18,11 @@ set_number(struct problem *p, const char *word)
         const char *name;
         uint64_t *to;
     } numbers[] = {
-        {"N=", &p->rows},   {"K=", moe ? &p->top_k : &p->cols},
-        {"T=", &p->tokens}, {"E=", &p->experts},
-        {"H=", &p->hidden}, {"I=", &p->inter},
+        {"N=", &p->rows},    {"K=", moe ? &p->top_k : &p->cols},
+        {"T=", &p->tokens},  {"E=", &p->experts},
+        {"H=", &p->hidden},  {"I=", &p->inter},
         {"Q=", &p->heads_q}, {"KV=", &p->heads_kv},
-        {"D=", &p->head},   {"P=", &p->past},
+        {"D=", &p->head},    {"P=", &p->past},
         {"g", &p->group},
     };
     for (size_t i = 0; i < XM_ARRAY_LEN(numbers); i++) {
@@ -94,9 +94,8 @@ xm_bench_problem_parse(const char *line, struct problem *p, struct xm_error *err
     snprintf(p->text, sizeof(p->text), "%s", line);
     memcpy(words, p->text, sizeof(words));
     char *rest = NULL, *word = strtok_r(words, " \t", &rest);
-    static const char *const kinds[] = {[BENCH_LINEAR] = "linear",
-                                        [BENCH_MOE] = "moe",
-                                        [BENCH_ATTENTION] = "attention"};
+    static const char *const kinds[] = {
+        [BENCH_LINEAR] = "linear", [BENCH_MOE] = "moe", [BENCH_ATTENTION] = "attention"};
     size_t kind = 0;
     while (word && kind < XM_ARRAY_LEN(kinds) && strcmp(word, kinds[kind]) != 0)
         kind++;

@@ -476,7 +476,8 @@ class Attention : public PrimitiveTest
         const problem &p = s.p;
         const std::vector<length> all = p.lengths();
         const size_t row = p.heads_q * p.dv, stride = keys.size() / all.size();
-        const std::vector<float> k = cached(s.k, p.cache), v = cached(s.v, p.value_cache());
+        const std::vector<float> k = cached(s.k, p.cache),
+                                 v = cached(s.v, p.value_cache());
         std::vector<float> out((size_t)rows_of(all) * row);
         size_t begin = 0;
         for (size_t b = 0; b < all.size(); begin += (size_t)all[b++].tokens) {
@@ -573,8 +574,8 @@ class Attention : public PrimitiveTest
         fill(s);
         std::vector<float> got =
             chunk(s, p.lengths(), ask.q, ask.key_tensor.get(), ask.mask_tensor.get());
-        EXPECT_TRUE(rows_of_norm(got, reference(s, ask.q, ask.keys, ask.mask), p.dv,
-                                 within(p)));
+        EXPECT_TRUE(
+            rows_of_norm(got, reference(s, ask.q, ask.keys, ask.mask), p.dv, within(p)));
     }
 
     /* The same with all keys of the last sequence hidden: its rows are zeros. */

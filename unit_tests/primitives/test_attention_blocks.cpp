@@ -258,8 +258,7 @@ TEST_F(Attention, EveryVariantReadsBlocksAndTwoTypes)
                 continue;
             SCOPED_TRACE(t->rows[v].name);
             force(t->step, t->rows[v].name);
-            sample::deck(n).deal(
-                2, [&](size_t i) { return check_case(t->rows[v], i); });
+            sample::deck(n).deal(2, [&](size_t i) { return check_case(t->rows[v], i); });
         }
 }
 
@@ -290,11 +289,11 @@ TEST_F(Attention, WhatNobodySeesMayBeAnything)
                      h++) {
                     const spot at = find(s, b, j, h);
                     for (size_t k = 0; k < (p.cache == XM_F16 ? 2 : 4); k++)
-                        EXPECT_EQ(xm_queue_fill(
-                                      queue, s.slabs[at.slab],
-                                      at.page + parts[k].at + at.row * parts[k].bytes,
-                                      0xff, parts[k].bytes, &err),
-                                  XM_OK)
+                        EXPECT_EQ(
+                            xm_queue_fill(queue, s.slabs[at.slab],
+                                          at.page + parts[k].at + at.row * parts[k].bytes,
+                                          0xff, parts[k].bytes, &err),
+                            XM_OK)
                             << err.text;
                 }
         EXPECT_TRUE(rows_of_norm(chunk(s, p.lengths(), ask.q, ask.key_tensor.get()),

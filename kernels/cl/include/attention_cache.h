@@ -52,15 +52,13 @@
 #define SCALE_BYTES_u4(n)  ((n) / CACHE_BLOCK * 2)
 #define SCALE_BYTES(T, n)  PASTE(SCALE_BYTES_, T)(n)
 
-#define CACHE_BLOCK    32 /* elements of u4 that share a scale */
-#define ALIGNED_64(n)  (((ulong)(n) + 63) / 64 * 64)
-#define PAGE_ROWS      ((ulong)HEADS_KV * PAGE_TOKENS) /* of K; as many of V */
-#define VALUES_AT      ALIGNED_64(PAGE_ROWS * ROW_BYTES(K_CACHE, D))
-#define KEY_SCALES_AT  (VALUES_AT + ALIGNED_64(PAGE_ROWS * ROW_BYTES(V_CACHE, DV)))
-#define VALUE_SCALES_AT                                                                  \
-    (KEY_SCALES_AT + ALIGNED_64(PAGE_ROWS * SCALE_BYTES(K_CACHE, D)))
-#define PAGE_BYTES                                                                       \
-    (VALUE_SCALES_AT + ALIGNED_64(PAGE_ROWS * SCALE_BYTES(V_CACHE, DV)))
+#define CACHE_BLOCK     32 /* elements of u4 that share a scale */
+#define ALIGNED_64(n)   (((ulong)(n) + 63) / 64 * 64)
+#define PAGE_ROWS       ((ulong)HEADS_KV * PAGE_TOKENS) /* of K; as many of V */
+#define VALUES_AT       ALIGNED_64(PAGE_ROWS * ROW_BYTES(K_CACHE, D))
+#define KEY_SCALES_AT   (VALUES_AT + ALIGNED_64(PAGE_ROWS * ROW_BYTES(V_CACHE, DV)))
+#define VALUE_SCALES_AT (KEY_SCALES_AT + ALIGNED_64(PAGE_ROWS * SCALE_BYTES(K_CACHE, D)))
+#define PAGE_BYTES      (VALUE_SCALES_AT + ALIGNED_64(PAGE_ROWS * SCALE_BYTES(V_CACHE, DV)))
 
 #define SLAB_SHIFT 28
 #define SLAB_PAGES (1 << SLAB_SHIFT)

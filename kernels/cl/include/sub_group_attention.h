@@ -194,8 +194,8 @@ value_element(struct cached v, uint c)
 #endif
 }
 
-/* o += p v over the keys of the first n lanes, whose values are rows from `first` on. A value that nothing
- * weighs is not read: it may never have been written. */
+/* o += p v over the keys of the first n lanes, whose values are rows from `first` on. A value that
+ * nothing weighs is not read: it may never have been written. */
 static inline void
 add_values(struct query_rows *r, const float p[QUERY_ROWS], float scale, int n,
            struct cached first)
