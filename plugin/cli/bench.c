@@ -105,7 +105,8 @@ find_setting(const struct bench *b, size_t i, struct xm_bench_test *t)
 {
     const struct xm_bench_args *a = b->args;
     t->depth = a->depths.list[take_digit(&i, a->depths.n)];
-    t->type = a->types[take_digit(&i, a->n_types)];
+    t->type_v = a->types_v.list[take_digit(&i, a->types_v.n)];
+    t->type_k = a->types_k.list[take_digit(&i, a->types_k.n)];
     t->ubatch = a->ubatches.list[take_digit(&i, a->ubatches.n)];
     t->batch = a->batches.list[take_digit(&i, a->batches.n)];
     t->device = &b->devices[take_digit(&i, b->n_devices)];
@@ -119,15 +120,14 @@ find_setting(const struct bench *b, size_t i, struct xm_bench_test *t)
 
 /* As ggml names it; as it is where ggml has no such type. */
 static void
-find_cache_type(const struct xm_cli_model *m, struct xm_strbuf *out)
+find_cache_type(const struct xm_cli_model *m, const char *property, struct xm_strbuf *out)
 {
-    if (m->compiled->ops->get_property(m->compiled, "KV_CACHE_PRECISION", out, NULL) !=
-        XM_OK)
+    if (m->compiled->ops->get_property(m->compiled, property, out, NULL) != XM_OK)
         xm_strbuf_add(out, "f32"); /* the reference has no other */
-    for (size_t i = 0; i < xm_bench_n_types; i++) {
-        if (strcmp(xm_strbuf_text(out), xm_bench_types[i].ours) == 0) {
+    for (size_t i = 0; i < xm_bench_n_known_types; i++) {
+        if (strcmp(xm_strbuf_text(out), xm_bench_known_types[i].ours) == 0) {
             xm_strbuf_clear(out);
-            xm_strbuf_add(out, xm_bench_types[i].ggml);
+            xm_strbuf_add(out, xm_bench_known_types[i].ggml);
             return;
         }
     }
@@ -145,8 +145,9 @@ print_test(struct bench *b, const struct xm_bench_test *t, const char *time,
 {
     const struct xm_bench_device *d = t->device;
     const bool is_cpu = is_processor(d);
-    struct xm_strbuf type = {0};
-    find_cache_type(&b->bed.model, &type);
+    struct xm_strbuf type_k = {0}, type_v = {0};
+    find_cache_type(&b->bed.model, "KEY_CACHE_PRECISION", &type_k);
+    find_cache_type(&b->bed.model, "VALUE_CACHE_PRECISION", &type_v);
     struct xm_bench_result r = {
         .build = b->out.build,
         .cpu = name_if(is_cpu, d),
@@ -154,8 +155,8 @@ print_test(struct bench *b, const struct xm_bench_test *t, const char *time,
         .backend = d->is_reference ? "REFERENCE" : "OpenCL",
         .model = t->model,
         .model_type = b->bed.id.text,
-        .type_k = xm_strbuf_text(&type),
-        .type_v = xm_strbuf_text(&type),
+        .type_k = xm_strbuf_text(&type_k),
+        .type_v = xm_strbuf_text(&type_v),
         .devices = d->name ? d->name : "auto",
         .device_name = d->info.name,
         .driver = d->info.driver,
@@ -178,7 +179,8 @@ print_test(struct bench *b, const struct xm_bench_test *t, const char *time,
     enum xm_status s = xm_bench_out_test(&b->out, &r, err);
     if (s == XM_OK)
         s = xm_bench_out_test(&b->err, &r, err);
-    xm_strbuf_free(&type);
+    xm_strbuf_free(&type_k);
+    xm_strbuf_free(&type_v);
     return s;
 }
 
@@ -261,7 +263,7 @@ columns_of(const struct bench *b)
         columns |= is_processor(&b->devices[i]) ? XM_BENCH_THREADS : XM_BENCH_NGL;
     columns |= is_default(&a->batches, XM_BENCH_N_BATCH) ? 0u : XM_BENCH_BATCH;
     columns |= is_default(&a->ubatches, XM_BENCH_N_UBATCH) ? 0u : XM_BENCH_UBATCH;
-    columns |= a->type_k_texts.n ? XM_BENCH_TYPES : 0u;
+    columns |= a->type_k_texts.n || a->type_v_texts.n ? XM_BENCH_TYPES : 0u;
     columns |= a->device_texts.n ? XM_BENCH_DEVICE : 0u;
     return columns;
 }

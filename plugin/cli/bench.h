@@ -14,10 +14,10 @@
 /* A type of the KV cache. */
 struct xm_bench_type {
     const char *ggml; /* as llama-bench names it                  */
-    const char *ours; /* as KV_CACHE_PRECISION does               */
+    const char *ours; /* as KEY_CACHE_PRECISION does              */
 };
-extern const struct xm_bench_type xm_bench_types[];
-extern const size_t xm_bench_n_types;
+extern const struct xm_bench_type xm_bench_known_types[];
+extern const size_t xm_bench_n_known_types;
 
 enum { XM_BENCH_MOST_RULES = 24 };
 enum { XM_BENCH_N_BATCH = 2048, XM_BENCH_N_UBATCH = 512 }; /* where nothing is said */
@@ -35,9 +35,11 @@ struct xm_bench_args {
     /* What the texts come down to. */
     struct xm_bench_texts models, devices;
     struct xm_bench_values prompts, gens, pairs, depths, batches, ubatches;
-    const struct xm_bench_type
-        *types[XM_BENCH_MOST_VALUES]; /* NULL: what suits the device */
-    size_t n_types;
+    struct xm_bench_types {
+        const struct xm_bench_type
+            *list[XM_BENCH_MOST_VALUES]; /* NULL: what suits the device */
+        size_t n;
+    } types_k, types_v;
     enum xm_bench_format format, format_err;
 };
 
@@ -73,7 +75,7 @@ struct xm_bench_device {
 struct xm_bench_test {
     const char *model;
     const struct xm_bench_device *device;
-    const struct xm_bench_type *type; /* NULL: what suits the device */
+    const struct xm_bench_type *type_k, *type_v; /* NULL: what suits the device */
     uint64_t batch, ubatch, depth, n_prompt, n_gen;
     size_t number, of; /* from 1 */
 };

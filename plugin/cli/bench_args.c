@@ -8,24 +8,25 @@
 #include "plugin/cli/bench.h"
 
 /* clang-format off */
-const struct xm_bench_type xm_bench_types[] = {
+const struct xm_bench_type xm_bench_known_types[] = {
     { "f32",  "f32" },
     { "f16",  "f16" },
     { "q8_0", "i8"  },
+    { "q4_0", "u4"  },
 };
-const size_t xm_bench_n_types = XM_ARRAY_LEN(xm_bench_types);
+const size_t xm_bench_n_known_types = XM_ARRAY_LEN(xm_bench_known_types);
 
 #define AT(member) offsetof(struct xm_bench_args, member)
 static const struct xm_cli_option options[] = {
-    { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", "folders with openvino_model.xml, .xml files, or what\n'xemoe compile' wrote" },
+    { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", ".gguf files, .xml files, folders with one of them, or\nwhat 'xemoe compile' wrote" },
     { 'p', "n-prompt",     XM_CLI_TEXTS, AT(prompt_texts),    "LIST",  "tests of prompts of so many tokens (512); 0: none" },
     { 'n', "n-gen",        XM_CLI_TEXTS, AT(gen_texts),       "LIST",  "tests of so many tokens one by one (128); 0: none" },
     { 0,   "prompt-gen",   XM_CLI_TEXTS, AT(pair_texts),      "P,N",   "a test of both, one behind the other (-pg)" },
     { 'd', "n-depth",      XM_CLI_TEXTS, AT(depth_texts),     "LIST",  "behind so many tokens, which are not timed (0)" },
     { 'b', "batch-size",   XM_CLI_TEXTS, AT(batch_texts),     "LIST",  "prompt tokens that are given at once (2048)" },
     { 0,   "ubatch-size",  XM_CLI_TEXTS, AT(ubatch_texts),    "LIST",  "prompt tokens that go through the model at once\n(512; -ub)" },
-    { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "of the KV cache: f32, f16, q8_0 (i8); default: what\nsuits the device (-ctk)" },
-    { 0,   "cache-type-v", XM_CLI_TEXTS, AT(type_v_texts),    "LIST",  "the same list: keys and values have one type (-ctv)" },
+    { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "of the cached keys: f32, f16, q8_0 (i8), q4_0 (u4);\ndefault: what suits the device (-ctk)" },
+    { 0,   "cache-type-v", XM_CLI_TEXTS, AT(type_v_texts),    "LIST",  "of the cached values (-ctv)" },
     { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev)" },
     { 'r', "repetitions",  XM_CLI_COUNT, AT(reps),            "N",     "runs of each test (5)" },
     { 'o', "output",       XM_CLI_TEXT,  AT(format_name),     "FORM",  "on standard output: md (default), csv, json, jsonl, sql,\nnone" },
@@ -93,41 +94,32 @@ read_pairs(struct xm_bench_args *a, struct xm_error *err)
 static enum xm_status
 read_type(const char *name, const struct xm_bench_type **out, struct xm_error *err)
 {
-    for (size_t i = 0; i < xm_bench_n_types; i++) {
-        if (strcmp(name, xm_bench_types[i].ggml) == 0) {
-            *out = &xm_bench_types[i];
+    for (size_t i = 0; i < xm_bench_n_known_types; i++) {
+        if (strcmp(name, xm_bench_known_types[i].ggml) == 0) {
+            *out = &xm_bench_known_types[i];
             return XM_OK;
         }
     }
     struct xm_strbuf known = {0};
-    for (size_t i = 0; i < xm_bench_n_types; i++)
-        xm_strbuf_printf(&known, "%s%s", i ? ", " : "", xm_bench_types[i].ggml);
+    for (size_t i = 0; i < xm_bench_n_known_types; i++)
+        xm_strbuf_printf(&known, "%s%s", i ? ", " : "", xm_bench_known_types[i].ggml);
     xm_fail(err, XM_INVALID, "the KV cache has one of the types %s, found '%.40s'",
             xm_strbuf_text(&known), name);
     xm_strbuf_free(&known);
     return XM_INVALID;
 }
 
-/* llama-bench would also run each type of one with each of the other. */
 static enum xm_status
-read_types(struct xm_bench_args *a, struct xm_error *err)
+read_types(const char *option, const struct xm_cli_texts *texts,
+           struct xm_bench_types *out, struct xm_error *err)
 {
-    struct xm_bench_texts k = {0}, v = {0};
-    enum xm_status s = xm_bench_texts_read("-ctk", &a->type_k_texts, NULL, &k, err);
-    if (s == XM_OK)
-        s = xm_bench_texts_read("-ctv", &a->type_v_texts, NULL, &v, err);
-    bool same = k.n == v.n;
-    for (size_t i = 0; i < k.n && same; i++)
-        same = strcmp(k.list[i], v.list[i]) == 0;
-    if (s == XM_OK && !same)
-        s = xm_fail(err, XM_INVALID,
-                    "keys and values are kept in one type: give -ctk and -ctv the same");
-    for (size_t i = 0; i < k.n && s == XM_OK; i++)
-        s = read_type(k.list[i], &a->types[a->n_types++], err);
-    if (k.n == 0)
-        a->types[a->n_types++] = NULL;
-    xm_bench_texts_free(&k);
-    xm_bench_texts_free(&v);
+    struct xm_bench_texts names = {0};
+    enum xm_status s = xm_bench_texts_read(option, texts, NULL, &names, err);
+    for (size_t i = 0; i < names.n && s == XM_OK; i++)
+        s = read_type(names.list[i], &out->list[out->n++], err);
+    if (names.n == 0)
+        out->list[out->n++] = NULL;
+    xm_bench_texts_free(&names);
     return s;
 }
 
@@ -167,7 +159,8 @@ read_values(struct xm_bench_args *a, struct xm_error *err)
     XM_TRY(
         read_numbers("-ub", &a->ubatch_texts, 1, XM_BENCH_N_UBATCH, &a->ubatches, err));
     XM_TRY(read_pairs(a, err));
-    XM_TRY(read_types(a, err));
+    XM_TRY(read_types("-ctk", &a->type_k_texts, &a->types_k, err));
+    XM_TRY(read_types("-ctv", &a->type_v_texts, &a->types_v, err));
     XM_TRY(read_format("-o", a->format_name, &a->format, err));
     XM_TRY(read_format("-oe", a->format_err_name, &a->format_err, err));
     if (a->models.n == 0)

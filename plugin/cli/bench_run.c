@@ -19,7 +19,7 @@ static bool
 same_model(const struct xm_bench_test *a, const struct xm_bench_test *b)
 {
     return a->model && strcmp(a->model, b->model) == 0 && a->device == b->device &&
-           a->ubatch == b->ubatch && a->type == b->type;
+           a->ubatch == b->ubatch && a->type_k == b->type_k && a->type_v == b->type_v;
 }
 
 void
@@ -43,7 +43,8 @@ xm_bench_load(struct xm_bench_bed *bed, const struct xm_bench_args *a,
     target.model = t->model;
     target.device = t->device->name;
     target.ubatch = t->ubatch;
-    target.kv = t->type ? t->type->ours : NULL;
+    target.key_cache = t->type_k ? t->type_k->ours : NULL;
+    target.value_cache = t->type_v ? t->type_v->ours : NULL;
     bed->code = xm_cli_model_open(&bed->model, &target, &options);
     if (bed->code != XM_EXIT_OK)
         return bed->code;
