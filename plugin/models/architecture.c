@@ -44,7 +44,8 @@ enum {
     NORMED_VALUES = XM_TRAIT_NORMED_VALUES,
     KEYS_ARE_VALUES = XM_TRAIT_KEYS_ARE_VALUES,
     DENSE_BESIDE_EXPERTS = XM_TRAIT_DENSE_BESIDE_EXPERTS,
-    FACTORS_OF_FULL_LAYERS = XM_TRAIT_FACTORS_OF_FULL_LAYERS
+    FACTORS_OF_FULL_LAYERS = XM_TRAIT_FACTORS_OF_FULL_LAYERS,
+    LATENT = XM_TRAIT_LATENT
 };
 
 static const struct xm_architecture architectures[] = {
@@ -83,8 +84,10 @@ xm_architecture_at(size_t i)
 /* ---- which tensors there are --------------------------------------------------------- */
 
 /* The parts of a layer. */
-static const uint64_t attention = T(ATTN_NORM) | T(ATTN_Q) | T(ATTN_OUT);
+static const uint64_t attention = T(ATTN_NORM) | T(ATTN_OUT);
 static const uint64_t own_keys = T(ATTN_K) | T(ATTN_V);
+static const uint64_t latent_keys = T(ATTN_KV_A) | T(ATTN_KV_A_NORM);
+static const uint64_t latent_queries = T(ATTN_Q_A) | T(ATTN_Q_A_NORM) | T(ATTN_Q_B);
 static const uint64_t own_keys_extras = T(ATTN_K_BIAS) | T(ATTN_V_BIAS) | T(ATTN_K_NORM);
 static const uint64_t dense = T(FFN_GATE) | T(FFN_UP) | T(FFN_DOWN);
 static const uint64_t experts = T(ROUTER) | T(GATE_EXPS) | T(UP_EXPS) | T(DOWN_EXPS);
@@ -122,8 +125,9 @@ xm_decoder_needs(const struct xm_decoder *d, uint32_t layer)
     const struct xm_decoder_layer *l = &d->layer[layer];
     uint64_t set = attention | of_parts(d, l, d->arch->has);
     set |= d->traits & XM_TRAIT_FFN_NORM_IS_POST_ATTN ? T(POST_ATTN_NORM) : T(FFN_NORM);
+    set |= d->q_rank ? latent_queries : T(ATTN_Q);
     if (l->kv_layer == layer)
-        set |= own_keys;
+        set |= d->traits & XM_TRAIT_LATENT ? latent_keys : own_keys;
     if (l->keys_are_values)
         set &= ~T(ATTN_V);
     if (l->ffn)
@@ -232,6 +236,22 @@ check_attention(const struct xm_decoder *d, uint32_t layer, struct xm_error *err
 }
 
 static enum xm_status
+check_latent(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
+{
+    const struct xm_decoder_layer *l = &d->layer[layer];
+    const struct xm_decoder_attention *a = &d->attention[l->kind];
+    if (!(d->traits & XM_TRAIT_LATENT))
+        return XM_OK;
+    if (!d->kv_rank || a->rope_dim >= a->head_dim || l->kv_layer != layer)
+        return xm_fail(err, XM_INVALID,
+                       "layer %" PRIu32 ": keys of size %" PRIu32 " with %" PRIu32
+                       " rotated columns, from a latent of %" PRIu32
+                       ", expected one of the layer's own, and more than what is rotated",
+                       layer, a->head_dim, a->rope_dim, d->kv_rank);
+    return XM_OK;
+}
+
+static enum xm_status
 check_rope(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
 {
     const struct xm_decoder_attention *a = &d->attention[d->layer[layer].kind];
@@ -306,6 +326,7 @@ xm_decoder_check(const struct xm_decoder *d, struct xm_error *err)
     for (uint32_t i = 0; i < d->n_layers; i++) {
         XM_TRY(check_attention(d, i, err));
         XM_TRY(check_rope(d, i, err));
+        XM_TRY(check_latent(d, i, err));
         if (!d->layer[i].ffn && !d->layer[i].has_experts)
             return xm_fail(err, XM_INVALID,
                            "layer %" PRIu32 " has neither a feed-forward nor experts", i);

@@ -68,7 +68,10 @@ enum xm_trait {
      * residual stream through a norm of its own. */
     XM_TRAIT_DENSE_BESIDE_EXPERTS = 1 << 13,
     XM_TRAIT_FACTORS_OF_FULL_LAYERS =
-        1 << 14 /* rope_freqs is for layers without window    */
+        1 << 14, /* rope_freqs is for layers without window    */
+    /* Keys and values of all heads come of one short row a token; of a head's columns the last are
+     * rotated, and keys share those. */
+    XM_TRAIT_LATENT = 1 << 15
 };
 
 /* How experts are scored and chosen; in the order of GGUF's numbers, from 1. */
@@ -101,7 +104,7 @@ enum xm_rope_scaling { XM_ROPE_UNSCALED, XM_ROPE_LINEAR, XM_ROPE_YARN };
 /* What all layers of a kind share. */
 struct xm_decoder_attention {
     uint32_t head_dim, value_dim; /* of a head */
-    uint32_t rope_dim;            /* of head_dim, the first that are rotated; even */
+    uint32_t rope_dim; /* of head_dim, those that are rotated: the first; even */
     float rope_base;
     uint32_t window; /* positions, 0: all */
 };
@@ -123,11 +126,13 @@ struct xm_decoder {
     float epsilon;
     float logit_cap; /* cap * tanh(x / cap), 0: none */
     struct xm_decoder_attention attention[XM_ATTENTION_KINDS];
+    uint32_t q_rank, kv_rank; /* of a latent; q_rank 0: queries have none */
     struct {
         enum xm_rope_scaling kind;
         uint32_t original_context;
         float factor, beta_fast, beta_slow;
         float attention_factor; /* times what the formula has; 0: nothing besides */
+        float log_multiplier;   /* of a latent's scores: (m ln(factor) + 1)²      */
     } rope_scaling;
     /* experts */
     uint32_t experts, experts_used, expert_ffn, shared_ffn;

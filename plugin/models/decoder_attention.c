@@ -82,9 +82,40 @@ repeat_heads(struct xm_decoder_graph *s, const struct xm_decoder_layer *l,
     return xm_dg_reshape(s, five, true, 4, target);
 }
 
+static struct xm_value *
+make_queries(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x)
+{
+    const struct xm_decoder_layer *l = &s->d->layer[layer];
+    const uint32_t size = s->d->attention[l->kind].head_dim;
+    struct xm_value *q =
+        xm_dg_biased(s, XM_TENSOR_ATTN_Q, XM_TENSOR_ATTN_Q_BIAS, layer, x);
+    q = normed_heads(s, XM_TENSOR_ATTN_Q_NORM, layer, q, l->heads, size);
+    return xm_dg_rotate(s, l->kind, xm_dg_swap_heads(s, q), size);
+}
+
+static struct xm_dg_keys
+make_keys(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x)
+{
+    const struct xm_decoder_layer *l = &s->d->layer[layer];
+    const struct xm_decoder_attention *a = &s->d->attention[l->kind];
+    struct xm_value *projected =
+        xm_dg_biased(s, XM_TENSOR_ATTN_K, XM_TENSOR_ATTN_K_BIAS, layer, x);
+    struct xm_value *k = normed_heads(s, XM_TENSOR_ATTN_K_NORM, layer, projected,
+                                      l->kv_heads, a->head_dim);
+    struct xm_value *v =
+        l->keys_are_values
+            ? projected
+            : xm_dg_biased(s, XM_TENSOR_ATTN_V, XM_TENSOR_ATTN_V_BIAS, layer, x);
+    v = split_heads(s, v, l->kv_heads, a->value_dim);
+    if (s->d->traits & XM_TRAIT_NORMED_VALUES)
+        v = xm_dg_unit(s, v);
+    k = xm_dg_rotate(s, l->kind, xm_dg_swap_heads(s, k), a->head_dim);
+    return (struct xm_dg_keys){k, xm_dg_swap_heads(s, v)};
+}
+
 /* The layer's own keys and values: all of them, into s->keys and s->values. */
 static bool
-make_keys_and_values(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x)
+keep_keys_and_values(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x)
 {
     const struct xm_decoder_layer *l = &s->d->layer[layer];
     const struct xm_decoder_attention *a = &s->d->attention[l->kind];
@@ -93,24 +124,15 @@ make_keys_and_values(struct xm_decoder_graph *s, uint32_t layer, struct xm_value
              layer, layer);
     snprintf(value, sizeof(value),
              "past_key_values.%" PRIu32 ".valuepresent.%" PRIu32 ".value", layer, layer);
-    struct xm_value *projected =
-        xm_dg_biased(s, XM_TENSOR_ATTN_K, XM_TENSOR_ATTN_K_BIAS, layer, x);
-    struct xm_value *k = normed_heads(s, XM_TENSOR_ATTN_K_NORM, layer, projected,
-                                      l->kv_heads, a->head_dim);
-    k = xm_dg_rotate(s, l->kind, xm_dg_swap_heads(s, k));
-    struct xm_value *v =
-        l->keys_are_values
-            ? projected
-            : xm_dg_biased(s, XM_TENSOR_ATTN_V, XM_TENSOR_ATTN_V_BIAS, layer, x);
-    v = split_heads(s, v, l->kv_heads, a->value_dim);
-    if (s->d->traits & XM_TRAIT_NORMED_VALUES)
-        v = xm_dg_unit(s, v);
+    const struct xm_dg_keys own = s->d->traits & XM_TRAIT_LATENT
+                                      ? xm_dg_latent_keys(s, layer, x)
+                                      : make_keys(s, layer, x);
     struct xm_value *past = read_state(s, key, l->kv_heads, a->head_dim);
     if (!past || !xm_dg_mask(s, l->kind, past))
         return false;
-    s->keys[layer] = append(s, key, past, k);
-    s->values[layer] = append(s, value, read_state(s, value, l->kv_heads, a->value_dim),
-                              xm_dg_swap_heads(s, v));
+    s->keys[layer] = append(s, key, past, own.keys);
+    s->values[layer] =
+        append(s, value, read_state(s, value, l->kv_heads, a->value_dim), own.values);
     return s->keys[layer] && s->values[layer];
 }
 
@@ -122,15 +144,16 @@ xm_dg_attention(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *x)
     const struct xm_shape heads = {
         4, {xm_dim_const(1), xm_dim_const(l->heads), xm_dim_const(1), xm_dim_const(1)}};
     const int64_t merged[3] = {0, 0, (int64_t)l->heads * a->value_dim};
-    struct xm_value *q =
-        xm_dg_biased(s, XM_TENSOR_ATTN_Q, XM_TENSOR_ATTN_Q_BIAS, layer, x);
-    q = normed_heads(s, XM_TENSOR_ATTN_Q_NORM, layer, q, l->heads, a->head_dim);
-    q = xm_dg_rotate(s, l->kind, xm_dg_swap_heads(s, q));
-    if (l->kv_layer == layer && !make_keys_and_values(s, layer, x))
+    struct xm_value *q = s->d->traits & XM_TRAIT_LATENT
+                             ? xm_dg_latent_queries(s, layer, x)
+                             : make_queries(s, layer, x);
+    if (l->kv_layer == layer && !keep_keys_and_values(s, layer, x))
         return NULL;
     const bool has_sinks = xm_decoder_has(s->d, XM_TENSOR_ATTN_SINKS, layer);
-    const float scale =
-        s->d->traits & XM_TRAIT_UNSCALED_SCORES ? 1.0f : 1.0f / sqrtf((float)a->head_dim);
+    const float scale = s->d->traits & XM_TRAIT_UNSCALED_SCORES ? 1.0f
+                        : s->d->traits & XM_TRAIT_LATENT
+                            ? xm_dg_latent_scale(s, layer)
+                            : 1.0f / sqrtf((float)a->head_dim);
     struct xm_value *sinks =
         has_sinks ? xm_dg_tensor(s, XM_TENSOR_ATTN_SINKS, layer) : NULL;
     if (has_sinks && !sinks)

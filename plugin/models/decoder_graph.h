@@ -78,9 +78,22 @@ struct xm_value *xm_dg_activation(struct xm_decoder_graph *s, struct xm_value *x
 /* 0 where a query sees a key, else the least half; past_keys [B,Hkv,past,D] of any layer. */
 struct xm_value *xm_dg_mask(struct xm_decoder_graph *s, enum xm_attention_kind kind,
                             struct xm_value *past_keys);
-/* x [B,heads,T,D] rotated by its positions. */
+/* x [B,heads,T,columns], of which the first are rotated by their positions. */
 struct xm_value *xm_dg_rotate(struct xm_decoder_graph *s, enum xm_attention_kind kind,
-                              struct xm_value *x);
+                              struct xm_value *x, uint32_t columns);
+
+/* ---- decoder_mla.c: attention's queries, keys and values of x [B,T,H] --------------- */
+
+/* [B,Hq,T,D], rotated. */
+struct xm_value *xm_dg_latent_queries(struct xm_decoder_graph *s, uint32_t layer,
+                                      struct xm_value *x);
+struct xm_dg_keys {
+    struct xm_value *keys, *values; /* [B,Hkv,T,D], rotated; [B,Hkv,T,Dv] */
+};
+struct xm_dg_keys xm_dg_latent_keys(struct xm_decoder_graph *s, uint32_t layer,
+                                    struct xm_value *x);
+/* What scores are multiplied by. */
+float xm_dg_latent_scale(const struct xm_decoder_graph *s, uint32_t layer);
 
 /* ---- decoder_attention.c, decoder_experts.c: [B,T,H] to [B,T,H] ----------------------- */
 

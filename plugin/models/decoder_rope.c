@@ -56,6 +56,8 @@ frequency(const struct xm_decoder *d, const struct xm_decoder_attention *a, uint
 static float
 attention_factor(const struct xm_decoder *d)
 {
+    if (d->traits & XM_TRAIT_LATENT) /* the scores' scale has it */
+        return 1.0f;
     const bool has_own =
         d->rope_scaling.kind == XM_ROPE_YARN && d->rope_scaling.factor > 1.0f;
     const float own = has_own ? 0.1f * logf(d->rope_scaling.factor) + 1.0f : 1.0f;
@@ -135,12 +137,13 @@ rotate_whole(struct xm_decoder_graph *s, enum xm_attention_kind kind, struct xm_
 }
 
 struct xm_value *
-xm_dg_rotate(struct xm_decoder_graph *s, enum xm_attention_kind kind, struct xm_value *x)
+xm_dg_rotate(struct xm_decoder_graph *s, enum xm_attention_kind kind, struct xm_value *x,
+             uint32_t columns)
 {
     const struct xm_decoder_attention *a = &s->d->attention[kind];
     if (!s->cos[kind] && !make_tables(s, kind))
         return NULL;
-    if (a->rope_dim == a->head_dim)
+    if (a->rope_dim == columns)
         return rotate_whole(s, kind, x);
     struct xm_value *parts[2] = {
         rotate_whole(s, kind, xm_dg_slice(s, x, 3, 0, a->rope_dim)),

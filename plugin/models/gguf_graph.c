@@ -71,22 +71,41 @@ find_weight(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
 
 /* ---- neighbours become halves --------------------------------------------------------- */
 
-/* Row i of a head in the order of halves is this row of the file's head. */
-static uint64_t
-row_of_file(uint64_t i, uint64_t rope_dim)
+/* How a projection's rows lie: heads of so many rows, of which some are rotated. */
+struct rotated_rows {
+    uint64_t head, first, n;
+};
+
+static struct rotated_rows
+rotated_rows(const struct xm_decoder *d, enum xm_decoder_tensor t, uint32_t layer)
 {
-    const uint64_t half = rope_dim / 2;
-    if (i >= rope_dim)
+    const struct xm_decoder_attention *a = &d->attention[d->layer[layer].kind];
+    if (t == XM_TENSOR_ATTN_KV_A)
+        return (struct rotated_rows){(uint64_t)d->kv_rank + a->rope_dim, d->kv_rank,
+                                     a->rope_dim};
+    return (struct rotated_rows){
+        a->head_dim, d->traits & XM_TRAIT_LATENT ? a->head_dim - a->rope_dim : 0,
+        a->rope_dim};
+}
+
+/* Row i of all in the order of halves is this row of the file. */
+static uint64_t
+row_of_file(uint64_t i, const struct rotated_rows *r)
+{
+    const uint64_t head = i / r->head * r->head, first = head + r->first;
+    const uint64_t half = r->n / 2;
+    if (i < first || i >= first + r->n)
         return i;
-    return i < half ? 2 * i : 2 * (i - half) + 1;
+    i -= first;
+    return first + (i < half ? 2 * i : 2 * (i - half) + 1);
 }
 
 /* The weight's rows, head by head, in another order: a copy in the arena. */
 static enum xm_status
-reorder_rows(const struct source *s, struct xm_graph *g, uint32_t layer,
-             struct xm_weight *w, struct xm_error *err)
+reorder_rows(const struct source *s, struct xm_graph *g, enum xm_decoder_tensor t,
+             uint32_t layer, struct xm_weight *w, struct xm_error *err)
 {
-    const struct xm_decoder_attention *a = &s->d->attention[s->d->layer[layer].kind];
+    const struct rotated_rows rows = rotated_rows(s->d, t, layer);
     const uint64_t n = w->rank == 1 ? w->cols : w->rows, row_bytes = w->data.n / n;
     if (w->rank == 1 && xm_weight_is_blocks(w))
         return xm_fail(err, XM_UNSUPPORTED,
@@ -96,8 +115,7 @@ reorder_rows(const struct source *s, struct xm_graph *g, uint32_t layer,
     if (!copy)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a projection's rows");
     for (uint64_t i = 0; i < n; i++) {
-        const uint64_t head = i / a->head_dim * a->head_dim;
-        const uint64_t from = head + row_of_file(i - head, a->rope_dim);
+        const uint64_t from = row_of_file(i, &rows);
         memcpy(copy + i * row_bytes, w->data.p + from * row_bytes, (size_t)row_bytes);
     }
     w->data.p = copy;
@@ -108,8 +126,47 @@ static bool
 has_pairs_of_neighbours(const struct xm_decoder *d, enum xm_decoder_tensor t)
 {
     return (d->traits & XM_TRAIT_ROPE_NEIGHBOURS) &&
-           (t == XM_TENSOR_ATTN_Q || t == XM_TENSOR_ATTN_K ||
-            t == XM_TENSOR_ATTN_Q_BIAS || t == XM_TENSOR_ATTN_K_BIAS);
+           (t == XM_TENSOR_ATTN_Q || t == XM_TENSOR_ATTN_K || t == XM_TENSOR_ATTN_Q_B ||
+            t == XM_TENSOR_ATTN_KV_A || t == XM_TENSOR_ATTN_Q_BIAS ||
+            t == XM_TENSOR_ATTN_K_BIAS);
+}
+
+/* ---- matrices of heads become one ------------------------------------------------------ */
+
+static void
+stack_heads(struct xm_weight *w)
+{
+    w->rows *= w->experts;
+    w->experts = 1;
+    w->rank = 2;
+}
+
+/* Each head's columns become rows: numbers of blocks lie along columns, so that these are floats
+ * then, in the arena. */
+static enum xm_status
+transpose_heads(struct xm_graph *g, struct xm_weight *w, struct xm_error *err)
+{
+    uint64_t n = 0, bytes = 0;
+    const bool is_size = xm_mul_size(w->experts * w->rows, w->cols, &n) &&
+                         xm_mul_size(n + w->cols, sizeof(float), &bytes);
+    float *out = is_size ? xm_arena_alloc(&g->arena, (size_t)bytes) : NULL;
+    if (!out)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the keys of a latent");
+    float *row = out + n;
+    for (uint64_t i = 0; i < w->experts * w->rows; i++) {
+        const uint64_t head = i / w->rows, at = i % w->rows;
+        xm_weight_row(w, head, at, row);
+        for (uint64_t k = 0; k < w->cols; k++)
+            out[(head * w->cols + k) * w->rows + at] = row[k];
+    }
+    *w = (struct xm_weight){.format = XM_WEIGHT_ELEMENTS,
+                            .element = XM_F32,
+                            .rank = 2,
+                            .experts = 1,
+                            .rows = w->experts * w->cols,
+                            .cols = w->rows,
+                            .data = {(const uint8_t *)out, n * sizeof(float)}};
+    return XM_OK;
 }
 
 /* ---- as values ------------------------------------------------------------------------ */
@@ -176,7 +233,11 @@ get(void *ctx, struct xm_builder *b, enum xm_decoder_tensor t, uint32_t layer)
     struct xm_weight w;
     enum xm_status status = find(s, t, layer, &w, err);
     if (status == XM_OK && has_pairs_of_neighbours(s->d, t))
-        status = reorder_rows(s, b->graph, layer, &w, err);
+        status = reorder_rows(s, b->graph, t, layer, &w, err);
+    if (status == XM_OK && t == XM_TENSOR_ATTN_K_B)
+        status = transpose_heads(b->graph, &w, err);
+    if (status == XM_OK && t == XM_TENSOR_ATTN_V_B)
+        stack_heads(&w);
     if (status != XM_OK)
         return NULL;
     return xm_tensor_infos[t].kind == XM_TENSOR_VECTOR ? vector(b, &w)

@@ -189,6 +189,9 @@ read_attention(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *e
         d->layer[i].kv_heads = d->layer[i].heads;
     XM_TRY(read_of_layers(g, d, "attention.head_count_kv", false,
                           offsetof(struct xm_decoder_layer, kv_heads), err));
+    /* the latent is one head as it is kept, but not as it is multiplied here */
+    for (uint32_t i = 0; i < d->n_layers && (d->traits & XM_TRAIT_LATENT); i++)
+        d->layer[i].kv_heads = d->layer[i].heads;
     XM_TRY(read_pattern(g, d, err));
     XM_TRY(read_u32(g, d, "attention.shared_kv_layers", &n_shared, err));
     if (n_shared >= d->n_layers)
@@ -301,6 +304,22 @@ layer_of(struct xm_slice name)
     return 0;
 }
 
+/* A latent's keys and values are in one tensor, or in one each. */
+static enum xm_status
+check_latent(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
+{
+    char name[64];
+    if (!(d->traits & XM_TRAIT_LATENT) || xm_decoder_has(d, XM_TENSOR_ATTN_KV_B, layer) ||
+        (xm_decoder_has(d, XM_TENSOR_ATTN_K_B, layer) &&
+         xm_decoder_has(d, XM_TENSOR_ATTN_V_B, layer)))
+        return XM_OK;
+    xm_decoder_tensor_name(XM_TENSOR_ATTN_KV_B, layer, name);
+    return xm_fail(err, XM_INVALID,
+                   "there is no tensor '%s', nor attn_k_b.weight and attn_v_b.weight, "
+                   "which %s needs",
+                   name, d->arch->name);
+}
+
 /* The row of tensors.def and the layer that a file's tensor is, if there is one spelled so. */
 static bool
 parse_name(struct xm_slice name, enum xm_decoder_tensor *out, uint32_t *layer)
@@ -358,6 +377,7 @@ read_tensors(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
                              l->kind == XM_ATTENTION_FULL &&
                              !is_in_file(g, XM_TENSOR_ATTN_V, i);
         XM_TRY(find_tensors(g, d, i, &l->tensors, err));
+        XM_TRY(check_latent(d, i, err));
     }
     XM_TRY(find_tensors(g, d, d->n_layers, &d->tensors, err));
     return check_known(g, d, err);

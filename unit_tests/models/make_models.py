@@ -53,6 +53,7 @@ class Config:
     out_bias: bool = False
     qk_norm: str = ""  # "head", "wide"
     sinks: bool = False
+    latent: dict = None  # kv: its rank, q: the queries', 0: none; split: keys and values apart
     tied: bool = False
     # experts
     experts: int = 0
@@ -138,6 +139,24 @@ class Weights:
         self.put(name, size * self.random.standard_normal(shape), Q.F32)
 
 
+def make_latent(w, c, i):
+    k, b, kv = c.full, f"blk.{i}.", c.latent["kv"]
+    q, heads, unrotated = c.latent["q"], c.heads, c.full.dim - c.full.rope_dim
+    w.norm(b + "attn_norm", c.hidden)
+    if q:
+        w.matrix(b + "attn_q_a", q, c.hidden)
+        w.norm(b + "attn_q_a_norm", q)
+    w.matrix(b + ("attn_q_b" if q else "attn_q"), heads * k.dim, q or c.hidden)
+    w.matrix(b + "attn_kv_a_mqa", kv + k.rope_dim, c.hidden)
+    w.norm(b + "attn_kv_a_norm", kv)
+    if c.latent["split"]:
+        w.matrix(b + "attn_k_b", heads, kv, unrotated)
+        w.matrix(b + "attn_v_b", heads, k.value_dim, kv)
+    else:
+        w.matrix(b + "attn_kv_b", heads * (unrotated + k.value_dim), kv)
+    w.matrix(b + "attn_output", c.hidden, heads * k.value_dim)
+
+
 def make_attention(w, c, i):
     k, b, kv = c.kind(i), f"blk.{i}.", c.of("kv_heads", i)
     value_dim = k.value_dim or k.dim
@@ -193,7 +212,7 @@ def make_experts(w, c, i):
 
 def make_layer(w, c, i):
     b, h, f = f"blk.{i}.", c.hidden, c.of("ffn", i)
-    make_attention(w, c, i)
+    (make_latent if c.latent else make_attention)(w, c, i)
     if c.gemma or c.post_ffn_name:
         w.norm(b + "post_attention_norm", h)
     if not c.post_ffn_name:
@@ -222,7 +241,8 @@ def make_weights(c, seed):
     if c.rope_factors:
         pairs = (c.full.rope_dim or c.full.dim) // 2
         factors = np.ones(pairs)
-        factors[pairs // 4 or 1:] = 1e30 if c.gemma else np.linspace(1.5, 8, pairs - (pairs // 4 or 1))
+        kept = pairs // 4 or 1
+        factors[kept:] = 1e30 if c.gemma else np.linspace(1.5, 8, pairs - kept)
         w.put("rope_freqs.weight", factors, Q.F32)
     if c.ple:
         w.put("per_layer_token_embd.weight",
@@ -299,7 +319,7 @@ class Decoder:
             low, high = max(low, 0), min(high, r - 1)
             ramp = np.clip((np.arange(r // 2) - low) / max(high - low, 0.001), 0, 1)
             inverse = inverse / s["factor"] * ramp + inverse * (1 - ramp)
-            factor = 0.1 * np.log(s["factor"]) + 1
+            factor = 1.0 if c.latent else 0.1 * np.log(s["factor"]) + 1
         if s:
             factor *= s.get("attn_factor", 1.0)
         if c.rope_factors and (not c.gemma or k is c.full):
@@ -360,6 +380,37 @@ class Decoder:
             else:
                 p = softmax(scores)
             out.append(p @ values[:, h // group])
+        return self.project("attn_output", i, np.concatenate(out, -1))
+
+    def latent_attention(self, i, x):
+        """As files with keys and values apart mean it: queries meet the latent."""
+        c, k, kv = self.c, self.c.full, self.c.latent["kv"]
+        unrotated = k.dim - k.rope_dim
+        if c.latent["q"]:
+            q = self.project("attn_q_b", i, self.norm("attn_q_a_norm",
+                                                      self.project("attn_q_a", i, x), i))
+        else:
+            q = self.project("attn_q", i, x)
+        q = q.reshape(len(x), c.heads, k.dim)
+        q_rotated = self.rotate(k, q[..., unrotated:])
+        a = self.project("attn_kv_a_mqa", i, x)
+        latent = self.norm("attn_kv_a_norm", a[:, :kv], i)
+        shared = self.rotate(k, a[:, None, kv:])[:, 0]
+        if c.latent["split"]:
+            to_latent, values = self.t("attn_k_b.weight", i), self.t("attn_v_b.weight", i)
+        else:
+            both = self.t("attn_kv_b.weight", i).reshape(c.heads, -1, kv)
+            to_latent = both[:, :unrotated].transpose(0, 2, 1)
+            values = both[:, unrotated:]
+        scale = 1 / np.sqrt(k.dim)
+        if c.scaling:
+            scale *= (1 + c.scaling["log"] * np.log(c.scaling["factor"])) ** 2
+        seen = np.tril(np.ones((len(x), len(x)), bool))
+        out = []
+        for h in range(c.heads):
+            scores = (q[:, h, :unrotated] @ to_latent[h].T) @ latent.T + q_rotated[:, h] @ shared.T
+            p = softmax(np.where(seen, scores * scale, -np.inf))
+            out.append(p @ latent @ values[h].T)
         return self.project("attn_output", i, np.concatenate(out, -1))
 
     # -- feed-forwards
@@ -449,7 +500,8 @@ class Decoder:
 
     def layer(self, i, h):
         c = self.c
-        a = self.attention(i, self.norm("attn_norm", h, i))
+        attention = self.latent_attention if c.latent else self.attention
+        a = attention(i, self.norm("attn_norm", h, i))
         h = h + (self.norm("post_attention_norm", a, i) if c.gemma else a)
         f = self.feed_forward(i, h)
         h = h + (self.norm("post_ffw_norm", f, i) if c.gemma else f)
@@ -486,6 +538,15 @@ def keys_of(c):
     if c.full.dim * c.heads != c.hidden or c.full.value_dim:
         k["attention.key_length"] = c.full.dim
         k["attention.value_length"] = c.full.value_dim or c.full.dim
+    if c.latent:
+        k["attention.kv_lora_rank"] = c.latent["kv"]
+        if c.latent["q"]:
+            k["attention.q_lora_rank"] = c.latent["q"]
+    if c.latent and c.latent["split"]:
+        k.update({"attention.head_count_kv": 1, "attention.key_length_mla": c.full.dim,
+                  "attention.value_length_mla": c.full.value_dim,
+                  "attention.key_length": c.latent["kv"] + c.full.rope_dim,
+                  "attention.value_length": c.latent["kv"]})
     if c.slides:
         k["attention.sliding_window"] = c.sliding.window
     if c.gemma:
@@ -501,7 +562,8 @@ def keys_of(c):
         s = c.scaling
         k.update({"rope.scaling.type": s["type"], "rope.scaling.factor": float(s["factor"])})
         for key, name in (("context", "original_context_length"), ("fast", "yarn_beta_fast"),
-                          ("slow", "yarn_beta_slow"), ("attn_factor", "attn_factor")):
+                          ("slow", "yarn_beta_slow"), ("attn_factor", "attn_factor"),
+                          ("log", "yarn_log_multiplier")):
             if key in s:
                 k["rope.scaling." + name] = s[key]
     if c.experts:
@@ -556,8 +618,9 @@ FP4 = {"_exps": Q.MXFP4, **MIXED}
 
 
 def qwen3moe(**more):
-    return Config("qwen3moe", **{"qk_norm": "head", "full": Kind(dim=32, base=1e6), "experts": 5,
-                                 "used": 2, "norm": True, "types": MIXED, **more})
+    return Config("qwen3moe", **{"heads": 2, "kv_heads": 1, "qk_norm": "head",
+                                 "full": Kind(dim=32, base=1e6), "experts": 4, "used": 2,
+                                 "norm": True, "types": MIXED, **more})
 
 
 MODELS = {
@@ -575,24 +638,37 @@ MODELS = {
                     tied=True, scaling={"type": "yarn", "factor": 8.0, "context": 4096,
                                         "attn_factor": 0.8, "fast": 16.0, "slow": 2.0}),
     "qwen3moe": qwen3moe(),
-    "qwen3moe-sums": qwen3moe(layers=1, heads=2, kv_heads=1, norm=False, keys={"expert_weights_norm": False}),
-    "qwen3moe-gate-2": qwen3moe(layers=1, heads=2, kv_heads=1, gate="sigmoid", keys={"expert_gating_func": 2}),
-    "qwen3moe-gate-3": qwen3moe(layers=1, heads=2, kv_heads=1, gate="chosen", keys={"expert_gating_func": 3}),
-    "qwen3moe-gate-4": qwen3moe(layers=1, heads=2, kv_heads=1, gate="softplus", keys={"expert_gating_func": 4}),
-    "olmoe": Config("olmoe", kv_heads=4, qk_norm="wide", experts=5, used=2, types=MIXED),
+    "qwen3moe-sums": qwen3moe(layers=1, norm=False, keys={"expert_weights_norm": False}),
+    "qwen3moe-gate-2": qwen3moe(layers=1, gate="sigmoid", keys={"expert_gating_func": 2}),
+    "qwen3moe-gate-3": qwen3moe(layers=1, gate="chosen", keys={"expert_gating_func": 3}),
+    "qwen3moe-gate-4": qwen3moe(layers=1, gate="softplus", keys={"expert_gating_func": 4}),
+    "olmoe": Config("olmoe", heads=2, kv_heads=2, qk_norm="wide", experts=5, used=2, types=MIXED),
     "dots1": Config("dots1", qk_norm="head", experts=12, used=4, gate="sigmoid",
                     norm=True, scale=2.5, choice_bias=True, groups=4, groups_used=2,
                     leading_dense=1, shared_ffn=64, shared_count=2, types=MIXED,
                     keys={"expert_gating_func": 2, "expert_weights_norm": True}),
-    "dots1-groups": Config("dots1", qk_norm="head", experts=8, used=2, gate="softmax",
-                           groups=4, groups_used=2, leading_dense=1, shared_ffn=32,
+    "dots1-groups": Config("dots1", heads=2, kv_heads=1, qk_norm="head", experts=8, used=2,
+                           gate="softmax", groups=4, groups_used=2, leading_dense=1, shared_ffn=32,
                            types=MIXED, keys={"expert_gating_func": 1,
                                               "expert_weights_norm": False}),
-    "glm4moe": Config("glm4moe", attn_bias=True, qk_norm="head",
+    "glm4moe": Config("glm4moe", heads=2, kv_heads=1, attn_bias=True, qk_norm="head",
                       full=Kind(dim=32, rope_dim=16, base=1e6), experts=5, used=2,
                       gate="sigmoid", norm=True, scale=1.5, choice_bias=True, leading_dense=1,
                       shared_ffn=32, shared_count=1, post_ffn_name=True, types=MIXED),
-    "gpt-oss": Config("gpt-oss", layers=3, attn_bias=True, out_bias=True, sinks=True,
+    "deepseek2": Config("deepseek2", heads=2, neighbours=True, experts=8, used=3,
+                        full=Kind(dim=48, value_dim=16, rope_dim=16),
+                        latent={"q": 32, "kv": 32, "split": False}, gate="sigmoid", norm=True,
+                        scale=2.5, choice_bias=True, groups=4, groups_used=2, leading_dense=1,
+                        shared_ffn=32, shared_count=1, types=MIXED,
+                        keys={"expert_gating_func": 2, "expert_weights_norm": True},
+                        scaling={"type": "yarn", "factor": 40.0, "context": 4096, "log": 0.1}),
+    "deepseek2-lite": Config("deepseek2", heads=2, neighbours=True, experts=5, used=2,
+                             full=Kind(dim=48, value_dim=16, rope_dim=16),
+                             latent={"q": 0, "kv": 32, "split": True}, leading_dense=1,
+                             shared_ffn=64, shared_count=2, types=MIXED,
+                             keys={"expert_weights_norm": False, "expert_weights_scale": 1.0}),
+    "gpt-oss": Config("gpt-oss", layers=3, heads=2, kv_heads=1, attn_bias=True, out_bias=True,
+                      sinks=True,
                       full=Kind(base=150000.0), sliding=Kind(base=150000.0, window=7),
                       slides=[True, False, True], experts=4, used=2, gate="chosen",
                       expert_bias=True, act="clamped", post_ffn_name=True, types=FP4,
@@ -602,13 +678,13 @@ MODELS = {
                          sliding=Kind(dim=32, window=6), slides=[True, False],
                          rope_factors=True, cap=30.0, eps=1e-6, experts=5, used=2, norm=True,
                          merged=True, types={"gate_up_exps": Q.Q4_0, **MIXED}),
-    "gemma4-e": Config("gemma4", layers=5, heads=2, gemma=True, act="gelu", qk_norm="head", tied=True,
-                       kv_heads=1, ffn=[64, 64, 64, 128, 128], full=Kind(dim=64, base=1e6),
-                       sliding=Kind(dim=32, window=6), slides=[True, True, False, True, False],
+    "gemma4-e": Config("gemma4", layers=5, heads=2, gemma=True, act="gelu", qk_norm="head",
+                       tied=True, kv_heads=1, ffn=[32, 32, 32, 64, 64], full=Kind(dim=32, base=1e6),
+                       sliding=Kind(window=6), slides=[True, True, False, True, False],
                        rope_factors=True, cap=30.0, eps=1e-6, ple=32, shared_kv=2, types=MIXED),
     "gemma4-dense": Config("gemma4", layers=4, heads=2, gemma=True, act="gelu", qk_norm="head",
-                           tied=True, kv_heads=[2, 2, 2, 1], full=Kind(dim=64, base=1e6),
-                           sliding=Kind(dim=32, window=6), slides=[True, True, True, False],
+                           tied=True, kv_heads=[2, 2, 2, 1], full=Kind(dim=32, base=1e6),
+                           sliding=Kind(window=6), slides=[True, True, True, False],
                            rope_factors=True, cap=30.0, eps=1e-6, types=MIXED),
 }
 
@@ -626,6 +702,12 @@ SEEDS = {
     "olmoe": SMALL_EXPERTS,
     "dots1": {**SMALL_EXPERTS, "groups": 2, "groups_used": 1, "shared_ffn": 4},
     "glm4moe": {**SMALL_EXPERTS, "full": Kind(dim=4, rope_dim=2), "shared_ffn": 2},
+    "deepseek2": {**SMALL_EXPERTS, "groups": 2, "groups_used": 1, "shared_ffn": 2,
+                  "full": Kind(dim=4, value_dim=2, rope_dim=2),
+                  "latent": {"q": 2, "kv": 2, "split": False}},
+    "deepseek2-lite": {**SMALL_EXPERTS, "shared_ffn": 4,
+                       "full": Kind(dim=4, value_dim=2, rope_dim=2),
+                       "latent": {"q": 0, "kv": 2, "split": True}},
     "gpt-oss": {**SMALL_EXPERTS, **TWO, "slides": [True]},
     "gemma4-moe": {**SMALL_EXPERTS, **TWO, "slides": [False]},
     "gemma4-e": {**SMALL, **TWO, "layers": 3, "slides": [True, False, False], "shared_kv": 1,
@@ -642,7 +724,7 @@ def make_seeds(folder):
 
 def make(name, c):
     """The weights of the first seed without a close choice, the ids and the logits."""
-    first = 1000 * (1 + list(MODELS).index(name))
+    first = sum(name.encode())
     for seed in range(first, first + 1000):
         w = make_weights(c, seed)
         ids = np.random.default_rng(seed).integers(0, c.vocabulary, TOKENS)

@@ -28,8 +28,8 @@ const Model models[] = {
     {"qwen3moe", 2, 0},        {"qwen3moe-sums", 1, 0},   {"qwen3moe-gate-2", 1, 0},
     {"qwen3moe-gate-3", 1, 0}, {"qwen3moe-gate-4", 1, 0}, {"olmoe", 2, 0},
     {"dots1", 1, 2},           {"dots1-groups", 1, 2},    {"glm4moe", 1, 0},
-    {"gpt-oss", 3, 0},         {"gemma4-moe", 2, 0},      {"gemma4-e", 0, 0},
-    {"gemma4-dense", 0, 0},
+    {"deepseek2", 1, 2},       {"deepseek2-lite", 1, 0},  {"gpt-oss", 3, 0},
+    {"gemma4-moe", 2, 0},      {"gemma4-e", 0, 0},        {"gemma4-dense", 0, 0},
 };
 
 /* Of f32 against f64: gemma4's scores, which nothing scales, come nearest. */
