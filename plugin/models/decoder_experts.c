@@ -86,6 +86,30 @@ scores_of(struct xm_decoder_graph *s, struct xm_value *logits)
     return logits;
 }
 
+/* 1 in row k where ids [T,K] names the column, f32 [T,K,n]. What is found so is found by operations
+ * that devices have; a scatter or a gather of elements would run on the host. */
+static struct xm_value *
+columns_of(struct xm_decoder_graph *s, struct xm_value *ids, uint32_t n)
+{
+    int64_t *columns = xm_arena_alloc(&s->g->arena, n * sizeof(*columns));
+    if (!columns)
+        return NULL;
+    for (uint32_t i = 0; i < n; i++)
+        columns[i] = i;
+    struct xm_value *is_one = op2(s, XM_OP_EQUAL, xm_dg_unsqueeze(s, ids, -1),
+                                  xm_const_ints(&s->b, XM_I64, columns, (int)n));
+    return xm_convert(&s->b, is_one, XM_F32);
+}
+
+/* scores [T,E] at ids [T,K]. */
+static struct xm_value *
+scores_at(struct xm_decoder_graph *s, struct xm_value *scores, struct xm_value *ids)
+{
+    struct xm_value *found = op2(s, XM_OP_MULTIPLY, columns_of(s, ids, s->d->experts),
+                                 xm_dg_unsqueeze(s, scores, 1));
+    return xm_dg_reduce_sum(s, found, -1, false);
+}
+
 /* Scores [T,E] with those outside of the best groups lowered below all others. A group is as good
  * as its two best experts together where there is a bias of the choice, else as its best. */
 static struct xm_value *
@@ -102,11 +126,8 @@ in_best_groups(struct xm_decoder_graph *s, struct xm_value *scores, bool has_bia
     struct xm_node *groups = top_k(s, worth, d->groups_used);
     if (!groups)
         return NULL;
-    struct xm_value *ones =
-        xm_dg_broadcast(s, xm_const_float(&s->b, XM_F32, 1.0f),
-                        xm_dg_shape_of(s, &groups->out[1], XM_I64), XM_BROADCAST_NUMPY);
     struct xm_value *is_best =
-        scatter(s, zeros(s, xm_dg_shape_of(s, worth, XM_I64)), &groups->out[1], ones);
+        xm_dg_reduce_sum(s, columns_of(s, &groups->out[1], d->groups), 1, false);
     struct xm_value *wide = xm_dg_broadcast(
         s, xm_dg_unsqueeze(s, is_best, -1),
         xm_dg_shape_of(s, xm_dg_reshape(s, scores, true, 3, apart), XM_I64),
@@ -135,7 +156,10 @@ choose_apart(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *scores
     const union xm_attr last = {.axis = {1}};
     struct xm_value *in[2] = {scores, &n->out[1]};
     r->ids = &n->out[1];
-    r->weights = xm_op_build(&s->b, XM_OP_GATHER_ELEMENTS, &last, in, 2);
+    /* without groups the elements that are gathered become part of the router */
+    r->weights = s->d->groups > 1
+                     ? scores_at(s, scores, r->ids)
+                     : xm_op_build(&s->b, XM_OP_GATHER_ELEMENTS, &last, in, 2);
     return r->weights != NULL;
 }
 
