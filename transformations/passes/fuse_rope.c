@@ -4,13 +4,14 @@
  *
  *     x cos + rotate_half(x) sin                              ->  rope(x, cos, sin)
  *     concat(x1 cos - x2 sin, x2 cos + x1 sin)                ->  rope(x, cos|cos, sin|sin)
+ *     concat(rope(x[:R], cos, sin), x[R:])                    ->  rope(x, cos, sin)
  *
  *     rotate_half(x) = concat(-x2, x1);  x1 = x[:D/2], x2 = x[D/2:] on the last axis
  *
  * x is [B,H,T,D] with tables [B|1,1,T,R], or [B,T,H,D] with tables [B|1,T,1,R]; R is D, in the
  * second spelling D/2. rope works on [B,T,H,D] with tables [B|1,T,D]: transposes around it meet
  * those of the projections and of attention, and cancel (remove_no_ops). Not done: interleaved
- * pairs, tables for only a part of D.
+ * pairs, the last columns rotated instead of the first.
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
@@ -32,7 +33,9 @@ enum {
     X1,
     X2,
     AXIS,
-    LENGTHS
+    LENGTHS,
+    ORDER,
+    ORDER_BACK
 };
 
 static bool
@@ -108,6 +111,35 @@ is_split_rotation(struct xm_match *m)
     return m->why == NULL && are_tables(m, x, d / 2);
 }
 
+static bool
+swaps_heads(const struct xm_value *order)
+{
+    static const int64_t swap[4] = {0, 2, 1, 3};
+    return xm_ints_equal(order, swap, 4);
+}
+
+/* The first columns are rotated and the others follow as they are. */
+static bool
+is_part(struct xm_match *m)
+{
+    const struct xm_shape *x = &m->slot[X]->type.shape;
+    if (!has_halves(m, x))
+        return false;
+    const int64_t d = x->dim[3].n, r = xm_last_dim(m->slot[COS]);
+    const int64_t concat_axis = m->root->attr.axis.axis;
+    const struct xm_content *to = &m->slot[U_TO]->content;
+    const bool is_first = is_int(m, L_FROM, 0) && is_int(m, L_TO, r) &&
+                          is_int(m, L_STEP, 1) && xm_is_axis(m->slot[L_AXIS], 4, 3);
+    const bool is_rest = is_int(m, U_FROM, r) && to->n == 1 &&
+                         xm_dim_is_const(to->e[0]) && to->e[0].n >= d &&
+                         is_int(m, U_STEP, 1) && xm_is_axis(m->slot[U_AXIS], 4, 3);
+    if (!is_first || !is_rest || (concat_axis != 3 && concat_axis != -1))
+        return refuse(m, "the slices are not what is rotated and the columns behind it");
+    return !m->slot[ORDER] ||
+           (swaps_heads(m->slot[ORDER]) && swaps_heads(m->slot[ORDER_BACK])) ||
+           refuse(m, "the transposes do more than swap heads and tokens");
+}
+
 /* A table without its axis of one. */
 static struct xm_value *
 drop_axis(struct xm_builder *b, struct xm_value *table, uint32_t tokens)
@@ -159,6 +191,16 @@ make_split_rope(struct xm_builder *b, struct xm_match *m)
     return build_rope(b, m->slot[X], twice(b, m->slot[COS]), twice(b, m->slot[SIN]));
 }
 
+static struct xm_value *
+make_part(struct xm_builder *b, struct xm_match *m)
+{
+    struct xm_value *in[3] = {m->slot[X], m->slot[COS], m->slot[SIN]};
+    if (!m->slot[ORDER])
+        return xm_op_build(b, XM_OP_ROPE, NULL, in, 3);
+    in[0] = xm_swap_heads(b, in[0]);
+    return xm_swap_heads(b, xm_op_build(b, XM_OP_ROPE, NULL, in, 3));
+}
+
 /* clang-format off */
 #define UPPER_HALF P(SLICE, VAR(X), INTS(U_FROM), INTS(U_TO), INTS(U_STEP), INTS(U_AXIS))
 #define LOWER_HALF P(SLICE, VAR(X), INTS(L_FROM), INTS(L_TO), INTS(L_STEP), INTS(L_AXIS))
@@ -175,6 +217,11 @@ const struct xm_rule xm_rules_fuse_rope[] = {
     { "negative",        ROTATED(P(NEGATIVE, UPPER_HALF)),             .apply = make_rope, .condition = is_rotation },
     { "pairs of a split",          PAIRS(SPLIT, VAR(X), VAR(AXIS)),                    .apply = make_split_rope, .condition = is_split_rotation },
     { "pairs of a variadic split", PAIRS(VARIADIC_SPLIT, VAR(X), VAR(AXIS), VAR(LENGTHS)), .apply = make_split_rope, .condition = is_split_rotation },
+    { "first columns", P(CONCAT, P(ROPE, LOWER_HALF, VAR(COS), VAR(SIN)), UPPER_HALF),
+      .apply = make_part, .condition = is_part },
+    { "first columns of heads before tokens",
+      P(CONCAT, P(TRANSPOSE, P(ROPE, P(TRANSPOSE, LOWER_HALF, INTS(ORDER)), VAR(COS), VAR(SIN)), INTS(ORDER_BACK)), UPPER_HALF),
+      .apply = make_part, .condition = is_part },
     { .name = NULL },
 };
 /* clang-format on */

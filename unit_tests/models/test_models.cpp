@@ -13,6 +13,7 @@ namespace
 struct Model {
     const char *name;
     uint32_t fused_experts; /* layers whose routing and experts are one operation */
+    uint32_t rotations;     /* that are not part of attention: of a head's last columns */
 };
 
 void
@@ -22,13 +23,13 @@ PrintTo(const Model &m, std::ostream *out)
 }
 
 const Model models[] = {
-    {"llama", 0},           {"llama-lengths", 0},   {"mixtral", 2},
-    {"qwen2", 0},           {"qwen2moe", 2},        {"qwen3", 0},
-    {"qwen3moe", 2},        {"qwen3moe-sums", 1},   {"qwen3moe-gate-2", 1},
-    {"qwen3moe-gate-3", 1}, {"qwen3moe-gate-4", 1}, {"olmoe", 2},
-    {"dots1", 1},           {"dots1-groups", 1},    {"glm4moe", 1},
-    {"deepseek2", 1},       {"deepseek2-lite", 1},  {"gpt-oss", 3},
-    {"gemma4-moe", 2},      {"gemma4-e", 0},        {"gemma4-dense", 0},
+    {"llama", 0, 0},           {"llama-lengths", 0, 0},   {"mixtral", 2, 0},
+    {"qwen2", 0, 0},           {"qwen2moe", 2, 0},        {"qwen3", 0, 0},
+    {"qwen3moe", 2, 0},        {"qwen3moe-sums", 1, 0},   {"qwen3moe-gate-2", 1, 0},
+    {"qwen3moe-gate-3", 1, 0}, {"qwen3moe-gate-4", 1, 0}, {"olmoe", 2, 0},
+    {"dots1", 1, 0},           {"dots1-groups", 1, 0},    {"glm4moe", 1, 0},
+    {"deepseek2", 1, 4},       {"deepseek2-lite", 1, 4},  {"gpt-oss", 3, 0},
+    {"gemma4-moe", 2, 0},      {"gemma4-e", 0, 0},        {"gemma4-dense", 0, 0},
 };
 
 /* Of f32 against f64: gemma4's scores, which nothing scales, come nearest. */
@@ -134,6 +135,7 @@ TEST_P(GgufModel, IsTheSameOnADevice)
     EXPECT_EQ(p->n_host_steps, 0u) << host_steps(p.get());
     EXPECT_EQ(count(p->graph, XM_OP_MOE_3GEMM_FUSED_COMPRESSED),
               GetParam().fused_experts);
+    EXPECT_EQ(count(p->graph, XM_OP_ROPE), GetParam().rotations);
 }
 
 /* A text's rows do not depend on how much of it came in one run, on the runs before it, or on where

@@ -260,6 +260,68 @@ TEST(FuseRope, LeavesOtherHalvesAlone)
                                                "%12 = negative %10"));
 }
 
+/* The first six of ten columns; `rest` defines %30, what comes behind them. */
+std::string
+part_text(const std::string &rest)
+{
+    return R"(
+%0 = parameter f32[batch,2,tokens,10] name="x"
+%1 = parameter f32[batch,1,tokens,6] name="cos"
+%2 = parameter f32[batch,1,tokens,6] name="sin"
+%3 = const i64[1] {3}
+%4 = const i64[1] {9223372036854775807}
+%5 = const i64[1] {1}
+%6 = const i64[1] {0}
+%7 = const i64[1] {6}
+%8 = const i64[1] {7}
+%9 = slice %0, %6, %7, %5, %3
+%10 = slice %9, %3, %4, %5, %3
+%11 = slice %9, %6, %3, %5, %3
+%12 = negative %10
+%13 = concat %12, %11 axis=3
+%14 = multiply %9, %1
+%15 = multiply %13, %2
+%16 = add %15, %14
+)" + rest + R"(
+result %30 name="y"
+)";
+}
+
+TEST(FuseRope, TakesTheFirstColumns)
+{
+    const std::string text = part_text("%20 = slice %0, %7, %4, %5, %3\n"
+                                       "%30 = concat %16, %20 axis=-1\n");
+    std::string before = replaced(text, "[batch,2,tokens,10]", "[batch,tokens,2,10]");
+    for (int table = 0; table < 2; table++)
+        before = replaced(before, "[batch,1,tokens,6]", "[batch,tokens,1,6]");
+    for (const std::string &layout : {text, before}) {
+        Graph g = parse(layout);
+        ASSERT_TRUE(g);
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope)); /* means the same, too */
+        EXPECT_EQ(count(g.get(), XM_OP_ROPE), 1);
+        EXPECT_EQ(count(g.get(), XM_OP_SLICE), 0) << print(g.get());
+        EXPECT_EQ(count(g.get(), XM_OP_CONCAT), 0) << print(g.get());
+    }
+}
+
+TEST(FuseRope, LeavesOtherPartsAlone)
+{
+    for (const char *rest : {/* the rest before them */
+                             "%20 = slice %0, %7, %4, %5, %3\n"
+                             "%30 = concat %20, %16 axis=-1\n",
+                             /* a column is missing */
+                             "%20 = slice %0, %8, %4, %5, %3\n"
+                             "%30 = concat %16, %20 axis=-1\n",
+                             /* of something else */
+                             "%19 = exp %0\n%20 = slice %19, %7, %4, %5, %3\n"
+                             "%30 = concat %16, %20 axis=-1\n"}) {
+        Graph g = parse(part_text(rest));
+        ASSERT_TRUE(g);
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope)); /* of the six columns */
+        EXPECT_EQ(count(g.get(), XM_OP_CONCAT), 1) << print(g.get());
+    }
+}
+
 /* ---- attention ---- */
 
 /* One layer with grouped heads and states; `mask` defines %80. */
