@@ -151,6 +151,7 @@ struct xm_compiled {
     /* A sentence a line: which rules of the configuration fired, and what the passes say of the
      * graph; NULL for plugins without. */
     const char *rules, *notes;
+    uint32_t n_rounded; /* places that are rounded as in training (XM_NUMERICS) */
 };
 void xm_compiled_ref(struct xm_compiled *c);
 void xm_compiled_unref(struct xm_compiled *c); /* NULL is allowed */

@@ -5,6 +5,7 @@
  * Slow and exact (f32): what everything else is compared with. Runs the passes like any
  * device, so XM_SKIP and XM_STOP apply; keeps the graph and evaluates it.
  */
+#include <pthread.h>
 #include <string.h>
 
 #include "plugin/bind.h"
@@ -13,6 +14,12 @@
 #include "transformations/graph/symbols.h"
 #include "transformations/passes/slice_last_token.h"
 #include "transformations/pipeline.h"
+
+struct reference_plugin {
+    struct xm_plugin base;
+    pthread_mutex_t lock;    /* config */
+    struct xm_config config; /* what set_property stored */
+};
 
 struct reference_compiled {
     struct xm_compiled base;
@@ -309,28 +316,42 @@ plugin_get_property(struct xm_plugin *p, uint32_t index, const char *key,
     return find_property(properties, XM_ARRAY_LEN(properties), key, out, err);
 }
 
-/* Everything is f32 and whole: a property is checked, and changes nothing. */
+/* Everything is f32 and whole: of all properties only the passes' changes anything. */
 static enum xm_status
-plugin_set_property(struct xm_plugin *p, const char *key, const char *value,
+plugin_set_property(struct xm_plugin *base, const char *key, const char *value,
                     struct xm_error *err)
 {
-    (void)p;
-    struct xm_config *scratch = xm_malloc(sizeof(*scratch));
-    if (!scratch)
+    struct reference_plugin *p = (struct reference_plugin *)base;
+    pthread_mutex_lock(&p->lock);
+    enum xm_status s = xm_config_set(&p->config, key, value, err);
+    pthread_mutex_unlock(&p->lock);
+    return s;
+}
+
+/* What passes are told: of the plugin's config with `properties` put over it. */
+static enum xm_status
+find_caps(struct reference_plugin *p, const struct xm_property *properties,
+          uint32_t n_properties, struct xm_caps *out, struct xm_error *err)
+{
+    enum xm_status s = XM_OK;
+    struct xm_config *config = xm_malloc(sizeof(*config));
+    if (!config)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a config");
-    xm_config_init(scratch);
-    enum xm_status s = xm_config_set(scratch, key, value, err);
-    xm_free(scratch);
+    pthread_mutex_lock(&p->lock);
+    *config = p->config;
+    pthread_mutex_unlock(&p->lock);
+    for (uint32_t i = 0; i < n_properties && s == XM_OK; i++)
+        s = xm_config_set(config, properties[i].key, properties[i].value, err);
+    *out = (struct xm_caps){.precision = XM_DYNAMIC,
+                            .rounds_as_trained = config->rounds_as_trained};
+    xm_free(config);
     return s;
 }
 
 static enum xm_status
-prepare(struct reference_compiled *c, const struct xm_property *properties,
-        uint32_t n_properties, const struct xm_compile_options *options,
-        struct xm_error *err)
+prepare(struct reference_compiled *c, const struct xm_caps *caps,
+        const struct xm_compile_options *options, struct xm_error *err)
 {
-    for (uint32_t i = 0; i < n_properties; i++)
-        XM_TRY(plugin_set_property(NULL, properties[i].key, properties[i].value, err));
     if (options && options->sampled_logits)
         xm_pass_slice_last_token(c->graph);
     if (c->graph->err.status != XM_OK)
@@ -340,7 +361,8 @@ prepare(struct reference_compiled *c, const struct xm_property *properties,
     if (!c->reports)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the passes' reports");
     c->base.reports = c->reports;
-    XM_TRY(xm_pipeline_run(c->graph, NULL, NULL, c->reports, &c->base.n_reports, err));
+    XM_TRY(xm_pipeline_run(c->graph, caps, NULL, c->reports, &c->base.n_reports, err));
+    c->base.n_rounded = c->graph->n_rounded;
     return xm_ports_from_graph(c->graph, &c->graph->arena, &c->graph->dims,
                                &c->base.ports, err);
 }
@@ -351,8 +373,8 @@ plugin_compile(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
                const struct xm_compile_options *options, struct xm_compiled **out,
                struct xm_error *err)
 {
-    (void)p;
     (void)index;
+    struct xm_caps caps;
     struct reference_compiled *c = xm_calloc(1, sizeof(*c));
     if (!c) {
         xm_graph_destroy(g);
@@ -361,7 +383,10 @@ plugin_compile(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
     c->graph = g;
     c->base.ops = &compiled_ops;
     c->base.refs = 1;
-    enum xm_status s = prepare(c, properties, n_properties, options, err);
+    enum xm_status s =
+        find_caps((struct reference_plugin *)p, properties, n_properties, &caps, err);
+    if (s == XM_OK)
+        s = prepare(c, &caps, options, err);
     if (s != XM_OK) {
         compiled_destroy(&c->base);
         return s;
@@ -385,6 +410,7 @@ plugin_query_model(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
 static void
 plugin_destroy(struct xm_plugin *p)
 {
+    pthread_mutex_destroy(&((struct reference_plugin *)p)->lock);
     xm_free(p);
 }
 
@@ -402,10 +428,12 @@ static const struct xm_plugin_ops plugin_ops = {
 enum xm_status
 xm_reference_plugin_create(struct xm_plugin **out, struct xm_error *err)
 {
-    struct xm_plugin *p = xm_calloc(1, sizeof(*p));
+    struct reference_plugin *p = xm_calloc(1, sizeof(*p));
     if (!p)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the REFERENCE plugin");
-    p->ops = &plugin_ops;
-    *out = p;
+    p->base.ops = &plugin_ops;
+    pthread_mutex_init(&p->lock, NULL);
+    xm_config_init(&p->config);
+    *out = &p->base;
     return XM_OK;
 }

@@ -25,6 +25,7 @@ enum kind {
     /* one of a few words; the members of the last row are int */
     BOOL,
     MODE,
+    NUMERICS,
     TRISTATE,
     QUEUE,
     ELEMENT,
@@ -94,6 +95,8 @@ static const struct spelling queue_texts[] = {{"auto", XM_QUEUE_AUTO},
                                               {NULL, 0}};
 static const struct spelling mode_texts[] = {
     {"PERFORMANCE", false}, {"ACCURACY", true}, {NULL, 0}};
+static const struct spelling numerics_texts[] = {
+    {"f32", false}, {"bf16", true}, {NULL, 0}};
 static const struct spelling hint_texts[] = {
     {"LATENCY", 0}, {"THROUGHPUT", 1}, {"CUMULATIVE_THROUGHPUT", 2}, {NULL, 0}};
 static const struct spelling priority_texts[] = {
@@ -120,7 +123,7 @@ static const struct spelling *const spellings[] = {
     [BOOL] = bool_texts,   [MODE] = mode_texts,         [TRISTATE] = tristate_texts,
     [QUEUE] = queue_texts, [ELEMENT] = element_texts,   [HINT] = hint_texts,
     [CACHE] = cache_texts, [PRIORITY] = priority_texts, [CORES] = core_texts,
-    [LOG] = log_texts,
+    [LOG] = log_texts,     [NUMERICS] = numerics_texts,
 };
 
 static void *
@@ -139,6 +142,7 @@ get_value(const struct xm_config *c, enum xm_option o)
         return (int64_t)(*(const uint64_t *)p);
     case BOOL:
     case MODE:
+    case NUMERICS:
         return *(const bool *)p;
     case TRISTATE:
         return *(const enum xm_tristate *)p;
@@ -161,6 +165,7 @@ set_value(struct xm_config *c, enum xm_option o, int64_t value)
         break;
     case BOOL:
     case MODE:
+    case NUMERICS:
         *(bool *)p = value != 0;
         break;
     case TRISTATE:

@@ -27,6 +27,7 @@
     FOR_EACH s##to[j] = value;
 #define ADD(to, a, b)     STEP(to, (a) + (b))
 #define MUL(to, a, b)     STEP(to, (a) * (b))
+#define RND(to, a)        STEP(to, ROUND_BF16(float, a))
 #define NORM(to, a, b, k) STEP(to, (a)*scale[k] * (b))
 #define SCALE(k, a)                                                                      \
     {                                                                                    \

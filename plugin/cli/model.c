@@ -78,7 +78,7 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 
 /* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
  * xm_cli_cache_open made of the option. */
-enum { N_SETTINGS = 10 };
+enum { N_SETTINGS = 11 };
 static void
 find_settings(const struct xm_cli_target *t, const char *cache_dir,
               char ubatch[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
@@ -94,6 +94,7 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
         {"--expert-cache", "XM_EXPERT_CACHE", t->expert_cache},
         {"--ubatch", "XM_UBATCH", t->ubatch ? ubatch : NULL},
         {"--cache-dir", "CACHE_DIR", cache_dir},
+        {"--numerics", "XM_NUMERICS", t->numerics},
         {"--profile", "PERF_COUNT", t->measures ? "YES" : NULL},
     };
     memcpy(out, settings, sizeof(settings));

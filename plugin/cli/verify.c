@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * xemoe verify: every step on the device against the host reference on the same operands
- * (plugin/step_check.h); or the logits against those of another program.
+ * (plugin/step_check.h); or the logits against those of another program, or of other numerics.
  */
 #include "plugin/cli/verify.h"
 
@@ -21,6 +21,7 @@ struct args {
     struct xm_cli_target target; /* first: the common options */
     const char *prompt, *file, *ids, *against;
     uint64_t decode; /* UINT64_MAX: not given */
+    bool numerics;
 };
 
 /* clang-format off */
@@ -31,6 +32,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "ids",    XM_CLI_TEXT,  AT(ids),    "IDS",  "the same as token ids: 1,2,3 or @FILE" },
     { 0,   "decode", XM_CLI_WHOLE, AT(decode), "N",    "then N more tokens, one by one (2)" },
     { 0,   "against", XM_CLI_TEXT, AT(against), "FILE", "compare the logits with these instead: .npy, float32 of every\nposition or the last; or float32 alone (.bin)" },
+    { 0,   "numerics", XM_CLI_FLAG, AT(numerics), NULL,  "what roundings as in training (XM_NUMERICS=bf16) change instead" },
 };
 #undef AT
 /* clang-format on */
@@ -198,6 +200,13 @@ run_ids(const struct xm_cli_model *m, const struct args *a,
     return code;
 }
 
+/* Whether neither --against nor --numerics is given, which compare logits. */
+static bool
+checks_steps(const struct args *a)
+{
+    return !a->against && !a->numerics;
+}
+
 static bool
 default_ids(uint64_t vocabulary, struct xm_token_list *out)
 {
@@ -209,14 +218,14 @@ default_ids(uint64_t vocabulary, struct xm_token_list *out)
 }
 
 static int
-run_model(const struct xm_cli_model *m, const struct args *a,
-          const struct xm_strbuf *text, struct xm_other_logits *other)
+run_model(struct xm_cli_model *m, const struct args *a, const struct xm_strbuf *text,
+          struct xm_other_logits *other)
 {
     static const struct xm_error no_memory = {XM_NO_MEMORY,
                                               "out of memory for token ids"};
     struct xm_token_list ids = {0};
     int code = XM_EXIT_OK;
-    if (!a->against && !m->compiled->ops->steps)
+    if (checks_steps(a) && !m->compiled->ops->steps)
         return xm_cli_usage("device %s is the reference that verify compares with",
                             a->target.device);
     if (a->ids || text->n)
@@ -224,8 +233,9 @@ run_model(const struct xm_cli_model *m, const struct args *a,
     else if (!default_ids(xm_compiled_vocabulary(m->compiled), &ids))
         code = xm_cli_failed(&no_memory);
     if (code == XM_EXIT_OK)
-        code = a->against ? xm_verify_against(m, other, &ids, a->target.json)
-                          : run_ids(m, a, &ids);
+        code = a->against    ? xm_verify_against(m, other, &ids, a->target.json)
+               : a->numerics ? xm_verify_numerics(m, &a->target, &ids)
+                             : run_ids(m, a, &ids);
     xm_token_list_free(&ids);
     return code;
 }
@@ -239,9 +249,11 @@ check(const struct args *a)
     if (a->against && given == 0)
         return xm_cli_usage("which tokens are the logits of? Give -p TEXT, -f FILE or "
                             "--ids IDS");
-    if (a->against && a->decode != UINT64_MAX)
-        return xm_cli_usage(
-            "--against runs the tokens that are given: leave --decode out");
+    if (a->against && a->numerics)
+        return xm_cli_usage("give one of --against and --numerics");
+    if (!checks_steps(a) && a->decode != UINT64_MAX)
+        return xm_cli_usage("--%s runs the tokens that are given: leave --decode out",
+                            a->against ? "against" : "numerics");
     return a->ids ? xm_cli_ids_check(a->ids, true) : XM_EXIT_OK;
 }
 
@@ -261,7 +273,7 @@ read_text(const struct args *a, struct xm_strbuf *text)
 static int
 run(struct args *a)
 {
-    const struct xm_compile_options compile = {.keep_graph = !a->against};
+    const struct xm_compile_options compile = {.keep_graph = checks_steps(a)};
     struct xm_strbuf text = {0};
     struct xm_other_logits other = {0};
     struct xm_cli_model m;
@@ -287,7 +299,8 @@ xm_cli_verify(int argc, char **argv)
         .usage =
             "xemoe verify -m PATH [-p TEXT | -f FILE | --ids IDS] [--decode N] "
             "[options]\n"
-            "       xemoe verify -m PATH (-p TEXT | -f FILE | --ids IDS) --against FILE",
+            "       xemoe verify -m PATH (-p TEXT | -f FILE | --ids IDS) --against FILE\n"
+            "       xemoe verify -m PATH [-p TEXT | -f FILE | --ids IDS] --numerics",
         .about =
             "Runs tokens on the device and compares the result of every step with the\n"
             "host reference on the same operands, row by row. Slow: the reference is\n"
@@ -298,7 +311,11 @@ xm_cli_verify(int argc, char **argv)
             "tokens of\n"
             "the worst. The exit code is 1 where the mean-removed error of all is 1e-2 "
             "or\n"
-            "more.\n",
+            "more.\n"
+            "\n"
+            "With --numerics they are those of the same model twice: without and with\n"
+            "embeddings, routers' inputs and per-layer embeddings rounded to bf16, as\n"
+            "training does.\n",
         .common = xm_cli_target_options,
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,
@@ -312,7 +329,7 @@ xm_cli_verify(int argc, char **argv)
     code = check(&a);
     if (code != XM_EXIT_OK)
         return code;
-    if (!a.against && a.decode == UINT64_MAX)
+    if (a.decode == UINT64_MAX)
         a.decode = DEFAULT_DECODE;
     return run(&a);
 }

@@ -25,7 +25,7 @@ bool
 xm_blob_decides_graph(enum xm_option o)
 {
     return o == XM_OPTION_inference_precision || o == XM_OPTION_accuracy_mode ||
-           o == XM_OPTION_sequences;
+           o == XM_OPTION_sequences || o == XM_OPTION_rounds_as_trained;
 }
 
 void

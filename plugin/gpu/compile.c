@@ -33,7 +33,8 @@ xm_program_caps(const struct xm_device_info *device, const struct xm_config *con
     return (struct xm_caps){.device = device,
                             .can_run = can_run,
                             .ctx = device,
-                            .precision = c.inference_precision};
+                            .precision = c.inference_precision,
+                            .rounds_as_trained = c.rounds_as_trained};
 }
 
 static struct xm_program_facts
@@ -73,6 +74,7 @@ keep_notes(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
     for (const struct xm_note *n = g->notes; n; n = n->next)
         xm_strbuf_printf(&text, "%s\n", n->text);
     p->notes_text = xm_strbuf_take(&text);
+    p->n_rounded = g->n_rounded;
     return p->notes_text ? XM_OK
                          : xm_fail(err, XM_NO_MEMORY, "out of memory for the notes");
 }

@@ -152,7 +152,8 @@ wrap_program(struct xm_gpu_compiled *c, struct xm_program *p)
                                    .reports = p->reports,
                                    .n_reports = p->n_reports,
                                    .rules = p->rules_text,
-                                   .notes = p->notes_text};
+                                   .notes = p->notes_text,
+                                   .n_rounded = p->n_rounded};
     c->program = p;
 }
 

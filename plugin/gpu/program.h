@@ -189,6 +189,7 @@ struct xm_program {
     struct xm_onednn *onednn; /* open while the program lives; NULL: not used */
     char *rules_text;         /* which config rules fired                              */
     char *notes_text;         /* what the passes say of the graph, a sentence a line   */
+    uint32_t n_rounded;       /* places that are rounded as in training                */
     bool is_imported;         /* from a blob: no pass has run here                     */
 };
 

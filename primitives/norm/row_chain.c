@@ -115,12 +115,15 @@ add_step(struct xm_strbuf *out, const struct xm_row_chain_desc *d, uint32_t i,
 {
     static const char *const names[] = {[XM_CHAIN_RMS_NORM] = "NORM",
                                         [XM_CHAIN_ADD] = "ADD",
-                                        [XM_CHAIN_MULTIPLY] = "MUL"};
+                                        [XM_CHAIN_MULTIPLY] = "MUL",
+                                        [XM_CHAIN_ROUND_BF16] = "RND"};
     const struct xm_chain_step *s = &d->chain.step[i];
     xm_strbuf_printf(out, "%s(%u,", names[s->op], i);
     add_operand(out, d, &s->a);
-    xm_strbuf_add(out, ",");
-    add_operand(out, d, &s->b);
+    if (s->op != XM_CHAIN_ROUND_BF16) {
+        xm_strbuf_add(out, ",");
+        add_operand(out, d, &s->b);
+    }
     if (s->op == XM_CHAIN_RMS_NORM)
         xm_strbuf_printf(out, ",%u", scale);
     xm_strbuf_add(out, ")");

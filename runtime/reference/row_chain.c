@@ -10,10 +10,12 @@
 
 #include "runtime/reference/reference.h"
 #include "runtime/util/compiler.h"
+#include "runtime/util/element.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/number.h"
 
-static const char *const op_names[XM_CHAIN_N_OPS] = {"rms_norm", "add", "multiply"};
+static const char *const op_names[XM_CHAIN_N_OPS] = {"rms_norm", "add", "multiply",
+                                                     "round_bf16"};
 static const char kind_letters[] = {
     [XM_CHAIN_NONE] = '_', [XM_CHAIN_X] = 'x', [XM_CHAIN_C] = 'c', [XM_CHAIN_S] = 's'};
 
@@ -112,6 +114,8 @@ step_fault(const struct xm_row_chain *c, uint32_t i)
         return "its first operand is no row";
     if (is_norm && s->b.kind != XM_CHAIN_C && s->b.kind != XM_CHAIN_NONE)
         return "the factors of a norm are constants";
+    if (s->op == XM_CHAIN_ROUND_BF16)
+        return s->b.kind != XM_CHAIN_NONE ? "a rounding has one operand" : NULL;
     return !is_norm && s->b.kind == XM_CHAIN_NONE ? "it needs two operands" : NULL;
 }
 
@@ -214,6 +218,8 @@ run_step(const struct xm_chain_step *s, const struct rows *r, float *out)
         xm_ref_rms_norm(a, NULL, 1, r->n, s->epsilon, out);
         a = out;
     }
+    for (uint64_t i = 0; s->op == XM_CHAIN_ROUND_BF16 && i < r->n; i++)
+        out[i] = xm_bf16_to_float(xm_float_to_bf16(a[i]));
     for (uint64_t i = 0; b && i < r->n; i++)
         out[i] = s->op == XM_CHAIN_ADD ? a[i] + b[i * stride] : a[i] * b[i * stride];
 }

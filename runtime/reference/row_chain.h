@@ -9,6 +9,8 @@
  *     s1 = x0 + s0       (y0)     c  constants: a row, or one number for all elements
  *     s2 = rms_norm(s1) c1 (y1)   s  the steps before
  *
+ *     round_bf16 s2 _         to the nearest number of bf16, ties to even
+ *
  * A norm's factors may be absent (_). Constants come second. Every x and c is read.
  */
 #ifndef XM_RUNTIME_REFERENCE_ROW_CHAIN_H
@@ -31,6 +33,7 @@ enum xm_chain_op {
     XM_CHAIN_RMS_NORM, /* a / sqrt(mean(a^2) + epsilon) b */
     XM_CHAIN_ADD,
     XM_CHAIN_MULTIPLY,
+    XM_CHAIN_ROUND_BF16, /* of a; there is no b */
     XM_CHAIN_N_OPS
 };
 
@@ -42,7 +45,7 @@ struct xm_chain_operand {
 
 struct xm_chain_step {
     enum xm_chain_op op;
-    struct xm_chain_operand a, b; /* a is a row; b NONE: a norm without factors */
+    struct xm_chain_operand a, b; /* a is a row; b NONE: a norm without factors, a rounding */
     float epsilon;                /* of a norm */
     bool is_result;
 };

@@ -492,7 +492,7 @@ enum degree { CONSTANT, LINEAR, AFFINE, NONLINEAR };
 static enum degree
 degree_of_step(const struct xm_chain_step *s, enum degree a, enum degree b)
 {
-    if (s->op == XM_CHAIN_RMS_NORM && a != CONSTANT)
+    if ((s->op == XM_CHAIN_RMS_NORM || s->op == XM_CHAIN_ROUND_BF16) && a != CONSTANT)
         return NONLINEAR;
     if (a == NONLINEAR || b == NONLINEAR)
         return NONLINEAR;

@@ -190,6 +190,12 @@ softplus(float x)
     return relu(x) + log1pf(expf(-fabsf(x)));
 }
 
+static float
+round_bf16(float x)
+{
+    return xm_bf16_to_float(xm_float_to_bf16(x));
+}
+
 static float (*const unaries[XM_OP_COUNT])(float) = {
     [XM_OP_SQRT] = sqrtf,
     [XM_OP_EXP] = expf,
@@ -205,6 +211,7 @@ static float (*const unaries[XM_OP_COUNT])(float) = {
     [XM_OP_FLOOR] = floorf,
     [XM_OP_CEILING] = ceilf,
     [XM_OP_SOFTPLUS] = softplus,
+    [XM_OP_ROUND_BF16] = round_bf16,
 };
 
 static enum xm_status

@@ -207,6 +207,7 @@ struct xm_graph {
     struct xm_property_text *properties;
     uint32_t n_properties;
     struct xm_note *notes; /* newest first */
+    uint32_t n_rounded;    /* places that round_as_trained has rounded */
     struct xm_error err;   /* the first failure of a builder call */
 };
 

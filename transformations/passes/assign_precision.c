@@ -13,9 +13,8 @@
  */
 #include "transformations/passes/pass_util.h"
 #include "transformations/passes/residual_stream.h"
+#include "transformations/passes/router_product.h"
 #include "transformations/pipeline.h"
-
-enum { FAR = 32 }; /* operations between a product and who chooses by it, at most */
 
 struct types {
     struct xm_graph *g;
@@ -30,13 +29,6 @@ number_of(const struct xm_value *v)
     return v->node->id + v->index;
 }
 
-/* matmul and gather convert what they read of a weight. */
-static bool
-reads_weight(const struct xm_node *n)
-{
-    return xm_in(n, n->op == XM_OP_GATHER ? 0 : 1)->node->op == XM_OP_WEIGHT;
-}
-
 /* What an op asks of its operands; one that CONVERTS (ops.def) asks nothing. Of all others a result
  * that must be f32 is computed from operands of f32. */
 #define IN(i) (1u << (i))
@@ -49,8 +41,8 @@ static const struct needs {
     bool (*applies)(const struct xm_node *n);
 } needs[] = {
     { XM_OP_RESULT,        IN(0), 0, NULL },
-    { XM_OP_MATMUL,        0, 0, reads_weight },
-    { XM_OP_GATHER,        0, 0, reads_weight },
+    { XM_OP_MATMUL,        0, 0, xm_reads_weight },
+    { XM_OP_GATHER,        0, 0, xm_reads_weight },
     { XM_OP_LINEAR,        0, IN(XM_LINEAR_ADDEND), NULL },
     { XM_OP_ROPE,          IN(1) | IN(2), 0, NULL },
     { XM_OP_ATTENTION,     IN(XM_ATTENTION_COS) | IN(XM_ATTENTION_SIN),
@@ -77,51 +69,13 @@ needs_of(const struct xm_node *n)
 
 /* ---- a router's norm --------------------------------------------------------------------- */
 
-static bool
-is_norm(const struct xm_node *n)
-{
-    return n->op == XM_OP_RMS_NORM || n->op == XM_OP_ROW_CHAIN;
-}
-
-/* The first operand that is computed from others; NULL: none. */
-static const struct xm_value *
-computed_operand(const struct xm_node *n)
-{
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        if (!(xm_op_info(xm_in(n, i)->node->op)->flags & XM_OPF_SOURCE))
-            return xm_in(n, i);
-    }
-    return NULL;
-}
-
-/* The product that chooses experts: of a router's logits, or of what ids come from, however that
- * is spelled; NULL: none. */
-static struct xm_node *
-router_product(const struct xm_node *n)
-{
-    const struct xm_value *v = NULL;
-    if (n->op == XM_OP_MOE_ROUTER)
-        v = xm_in(n, 0);
-    else if (n->op == XM_OP_GATHER_MATMUL)
-        v = xm_in(n, 2);
-    else if (n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
-        v = xm_in(n, xm_is_none(xm_in(n, XM_MOE_IDS)) ? XM_MOE_ROUTING : XM_MOE_IDS);
-    for (uint32_t k = 0; v && k < FAR && !is_norm(v->node); k++) {
-        if (v->node->op == XM_OP_LINEAR ||
-            (v->node->op == XM_OP_MATMUL && reads_weight(v->node)))
-            return v->node;
-        v = computed_operand(v->node);
-    }
-    return NULL;
-}
-
 /* The norm that x is, perhaps reshaped; NULL: it is none. */
 static struct xm_value *
 norm_of(struct xm_value *x)
 {
     while (xm_keeps_rows(x->node))
         x = xm_in(x->node, 0);
-    return is_norm(x->node) ? x : NULL;
+    return xm_is_norm(x->node) ? x : NULL;
 }
 
 /* Whether the norm of x has no other reader than x's. */
@@ -199,7 +153,7 @@ second_result(struct xm_graph *g, const struct xm_caps *caps, struct xm_value *n
 static bool
 split_norm(struct xm_graph *g, const struct xm_caps *caps, const struct xm_node *router)
 {
-    struct xm_node *product = router_product(router);
+    struct xm_node *product = xm_router_product(router);
     struct xm_value *x = product ? xm_in(product, 0) : NULL;
     struct xm_value *norm = x ? norm_of(x) : NULL;
     if (!norm || is_read_once(x, norm))
@@ -244,7 +198,7 @@ static void
 find_wanted(struct types *t)
 {
     for (const struct xm_node *n = t->g->last; n; n = n->before) {
-        const struct xm_node *product = router_product(n);
+        const struct xm_node *product = xm_router_product(n);
         /* what comes from integers (positions) does not fit f16 */
         if (n->op == XM_OP_CONVERT && !xm_element_is_float(xm_in(n, 0)->type.element))
             want(t, &n->out[0]);

@@ -6,7 +6,7 @@
  *  -> s, m, e = row_chain(r, a, g, h, k)
  *
  * A step is a norm, or a sum or product of two values of one shape, or of one and a constant
- * row or number. Steps that read each other, perhaps through reshapes that keep the rows,
+ * row or number, or a rounding. Steps that read each other, perhaps through reshapes that keep the rows,
  * grow into convex sets (rewrite/convex.h) as far as they can be run.
  *
  * So the end of a layer and the norm that begins the next are one group, and the residual
@@ -68,15 +68,23 @@ is_pair_step(const struct xm_node *n, int64_t width)
     return rows > 0;
 }
 
+static bool
+is_unary_step(const struct xm_node *n, int64_t width)
+{
+    (void)width;
+    return !xm_value_is_const(xm_in(n, 0));
+}
+
 static const struct step_kind {
     enum xm_op op;
     enum xm_chain_op step;
     bool (*is_step)(const struct xm_node *n, int64_t width);
 } step_kinds[] = {
     /* clang-format off */
-    { XM_OP_RMS_NORM, XM_CHAIN_RMS_NORM, is_norm_step },
-    { XM_OP_ADD,      XM_CHAIN_ADD,      is_pair_step },
-    { XM_OP_MULTIPLY, XM_CHAIN_MULTIPLY, is_pair_step },
+    { XM_OP_RMS_NORM,   XM_CHAIN_RMS_NORM,   is_norm_step },
+    { XM_OP_ADD,        XM_CHAIN_ADD,        is_pair_step },
+    { XM_OP_MULTIPLY,   XM_CHAIN_MULTIPLY,   is_pair_step },
+    { XM_OP_ROUND_BF16, XM_CHAIN_ROUND_BF16, is_unary_step },
     /* clang-format on */
 };
 
@@ -121,14 +129,16 @@ list_value(struct xm_value **list, uint32_t *n, uint32_t most, struct xm_value *
     return true;
 }
 
-/* Operand i of a step. Factors of a norm that are all 1 are left out. */
+/* Operand i of a step. Factors of a norm that are all 1 are left out; a rounding has no second. */
 static bool
 plan_operand(const struct xm_convex *groups, struct plan *p, const struct xm_node *n,
              uint32_t i, struct xm_chain_operand *out)
 {
-    struct xm_value *v = xm_in(n, i);
     struct xm_row_chain *chain = &p->chain;
     *out = (struct xm_chain_operand){XM_CHAIN_NONE, 0};
+    if (i >= n->n_in)
+        return true;
+    struct xm_value *v = xm_in(n, i);
     if (n->op == XM_OP_RMS_NORM && i == 1 && xm_is_filled(v, 1.0f))
         return true;
     if (xm_value_is_const(v)) {

@@ -108,6 +108,7 @@ struct xm_caps {
                     struct xm_value *const *in, uint32_t n_in, const char **why_not);
     const void *ctx;
     enum xm_element precision; /* of inference: f16, f32; DYNAMIC: not decided here */
+    bool rounds_as_trained;    /* round_as_trained is asked for */
 };
 
 bool xm_can_run(const struct xm_caps *caps, enum xm_op op, const union xm_attr *attr,

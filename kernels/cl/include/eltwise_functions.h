@@ -5,6 +5,8 @@
  * VALUE is the type of a, b, c and the result: float or float16, or long with INTEGER. p0 and
  * p1 (float) are in scope. Integer division by zero gives zero: kernels cannot fail.
  */
+#include "round_bf16.h"
+
 #ifndef FN
 #define FN 0
 #endif
@@ -151,6 +153,8 @@ int_power(long a, long b)
     (0.5f * (a) * (1.0f + tanh(0.7978845608028654f * ((a) + 0.044715f * (a) * (a) * (a)))))
 #elif FN == 43 /* GELU_ERF */
 #define APPLY(a, b, c) (0.5f * (a) * (1.0f + erf((a) * 0.7071067811865476f)))
+#elif FN == 44 /* ROUND_BF16 */
+#define APPLY(a, b, c) (ROUND_BF16(VALUE, a))
 #else
 #error "FN is not a row of eltwise.def, or has no form for these types"
 #endif

@@ -7,7 +7,7 @@
  *              IN(k)              operand k is read
  *              SCALE(k, a)        scale k is 1 / sqrt(mean(a^2) + epsilon k)
  *              NORM(s, a, b, k)   step s = a * scale k * b
- *              ADD(s, a, b)   MUL(s, a, b)
+ *              ADD(s, a, b)   MUL(s, a, b)   RND(s, a)
  *              OUT(k, s)          step s is result k
  *            where a and b are X(k) an operand, S(k) a step, C(k) a constant row, ONE(k) a
  *            constant number, 1.0f
@@ -15,6 +15,7 @@
  *   N_EPSILONS, EPSILONS   their epsilons; 1 where there is no scale
  *   X0 ... Y0 ...      element types of operands and results
  */
+#include "round_bf16.h"
 #include "types.h"
 
 #ifndef ROW

@@ -15,6 +15,7 @@
 #define ONE(k)            c##k[0]
 #define ADD(to, a, b)     const REAL s##to = (a) + (b);
 #define MUL(to, a, b)     const REAL s##to = (a) * (b);
+#define RND(to, a)        const REAL s##to = ROUND_BF16(REAL, a);
 #define NORM(to, a, b, k) const REAL s##to = (a)*scale[k] * (b);
 #define SCALE(k, a)                                                                      \
     if (turn == k)                                                                       \

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The product that chooses experts.
+ */
+#ifndef XM_TRANSFORMATIONS_PASSES_ROUTER_PRODUCT_H
+#define XM_TRANSFORMATIONS_PASSES_ROUTER_PRODUCT_H
+
+#include "transformations/graph/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of the logits of n, a router or a block of experts, or of what its ids come from, however that
+ * is spelled; NULL: none. */
+struct xm_node *xm_router_product(const struct xm_node *n);
+/* Whether n is a norm, or a chain that may have one. */
+bool xm_is_norm(const struct xm_node *n);
+/* matmul and gather convert what they read of a weight. */
+bool xm_reads_weight(const struct xm_node *n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
