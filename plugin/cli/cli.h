@@ -47,8 +47,8 @@ struct xm_cli_target {
     const char *kv_memory, *key_cache, *value_cache;
     uint64_t ubatch;
     bool json;
-    const char *numerics; /* not an option: XM_NUMERICS; NULL: as it is */
-    bool measures; /* not an option: steps are measured (PERF_COUNT) */
+    bool measures;        /* not an option: steps are measured (PERF_COUNT) */
+    const char *numerics; /* not an option: XM_NUMERICS; NULL: not set      */
     /* Not an option: the command's words on what to do where there is no tokenizer, which is then
      * said before anything is compiled; NULL: it does without. */
     const char *needs_tokenizer;

@@ -45,8 +45,9 @@ struct xm_chain_operand {
 
 struct xm_chain_step {
     enum xm_chain_op op;
-    struct xm_chain_operand a, b; /* a is a row; b NONE: a norm without factors, a rounding */
-    float epsilon;                /* of a norm */
+    /* a is a row; b NONE: a norm without factors, a rounding */
+    struct xm_chain_operand a, b;
+    float epsilon; /* of a norm */
     bool is_result;
 };
 

@@ -5,9 +5,9 @@
  *     s = r + rms_norm(a) g,  m = rms_norm(s) h,  e = rms_norm(s) k
  *  -> s, m, e = row_chain(r, a, g, h, k)
  *
- * A step is a norm, or a sum or product of two values of one shape, or of one and a constant
- * row or number, or a rounding. Steps that read each other, perhaps through reshapes that keep the rows,
- * grow into convex sets (rewrite/convex.h) as far as they can be run.
+ * A step is a norm, a rounding, or a sum or product of two values of one shape, or of one and a
+ * constant row or number. Steps that read each other, perhaps through reshapes that keep the
+ * rows, grow into convex sets (rewrite/convex.h) as far as they can be run.
  *
  * So the end of a layer and the norm that begins the next are one group, and the residual
  * sum that is read again behind the experts is a result of one and an operand of another.

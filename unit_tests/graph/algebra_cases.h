@@ -210,7 +210,7 @@ inline const std::vector<AlgebraCase> algebra_cases = {
     {{"logical_and", "logical_or", "logical_xor"}, binary_flags},
     {{"bitwise_and", "bitwise_or", "bitwise_xor"}, binary_ints},
     {{"exp", "abs", "negative", "tanh", "sigmoid", "sin", "cos", "relu", "erf", "floor", "ceiling", "softplus",
-      "gelu"}, unary},
+      "gelu", "round_bf16"}, unary},
     {{"glu"}, [](Text &t, const std::string &op) { t.op(op, {t.in("3,4"), t.in("3,4")}); }},
     {{"result", "assign", "read_value"}, [](Text &t, const std::string &op) {
         std::string x = t.in("3,4");
@@ -299,8 +299,9 @@ inline const std::vector<AlgebraCase> algebra_cases = {
             {"rms_norm x1 c0 0.001; out add x0 s0; out multiply s1 c1; out rms_norm s1 c1 0.001", 3},
             {"add x0 x1; out multiply s0 c0; out multiply s0 c1", 2},
             {"multiply x0 c0; out add s0 x0; out multiply x1 c1", 2},
-            {"out multiply x0 x1; out multiply x0 c0; out add x1 c1", 3}};
-        const auto &chain = chains[(size_t)t.below(4)];
+            {"out multiply x0 x1; out multiply x0 c0; out add x1 c1", 3},
+            {"out multiply x0 c0; round_bf16 s0 _; out add s1 x1; out multiply x1 c1", 3}};
+        const auto &chain = chains[(size_t)t.below(5)];
         t.not_asked = ~0x3ull; // constants
         t.op(op, {t.in("2,3,4"), t.in("2,3,4"), t.in("4"), t.in(t.any({"4", "1"}))}, "steps=\"" + chain.first + "\"",
              chain.second);

@@ -137,6 +137,44 @@ TEST_F(Eltwise, EveryFunctionAgreesWithItsFormulaInIntegers)
     check(XM_FN_SQRT, XM_I32, XM_F32, values);
 }
 
+uint32_t
+bits_of(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof(bits));
+    return bits;
+}
+
+/* Every number of bf16 and what lies between it and the next: ties and their neighbours, zeros,
+ * subnormals, infinities, NaN. */
+TEST_F(Eltwise, RoundsToBf16BitByBit)
+{
+    std::vector<float> values;
+    for (uint32_t high = 0; high < 0x10000; high++) {
+        for (uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) {
+            const uint32_t bits = high << 16 | low;
+            float f;
+            memcpy(&f, &bits, sizeof(f));
+            values.push_back(f);
+        }
+    }
+    const int64_t n = (int64_t)values.size();
+    const xm_eltwise_desc desc = {XM_FN_ROUND_BF16, 0,          0,     XM_F32,
+                                  XM_DYNAMIC,       XM_DYNAMIC, XM_F32};
+    for (const char *row : {"eltwise_flat_vec", "eltwise_ref"}) {
+        force("eltwise", row);
+        tensor a(XM_F32, {n}, values), y(XM_F32, {n});
+        primitive_ptr eltwise;
+        ASSERT_XM_OK(xm_eltwise_create(engine, &desc, &eltwise.p, &err));
+        const xm_operand operands[] = {a.operand(), {}, {}, y.operand()};
+        ASSERT_XM_OK(xm_primitive_run(eltwise.p, operands, &run, &err));
+        const std::vector<float> got = y.read();
+        for (size_t i = 0; i < got.size(); i++)
+            ASSERT_EQ(bits_of(got[i]), (uint32_t)xm_float_to_bf16(values[i]) << 16)
+                << row << " of " << std::hex << bits_of(values[i]);
+    }
+}
+
 TEST_F(Eltwise, IntegerDivisionByZeroGivesZero)
 {
     tensor a(XM_I64, {2}, std::vector<int64_t>{7, INT64_MIN});

@@ -30,6 +30,9 @@ const problem problems[] = {
     {BEHIND,                                 "hfhhf",  33, 256},
     {BEHIND,                                 "fffff",  1, 8192},
     {BEHIND,                                 "hhhhh",  2, 20000},
+    {"multiply x0 c0; out round_bf16 s0 _; add s1 x1; round_bf16 s2 _; out rms_norm s3 c1 1e-06",
+                                             "hfff",   5, 2816},
+    {"multiply x0 c0; round_bf16 s0 _; out multiply s1 c1; out round_bf16 s2 _", "fhf",  9, 35},
     {"add x3 x2; add x1 x0; multiply s1 s0; out add s2 c7; multiply s3 c6; add s4 c5; "
      "rms_norm s5 c4 1e-06; add s6 c3; multiply s7 c2; add s8 c1; out multiply s9 c0; out rms_norm s10 _ 1e-05",
                                              "hfhfhfh", 7, 64},

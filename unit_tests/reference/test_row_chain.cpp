@@ -26,11 +26,11 @@ TEST(RowChainText, ComesBackAsItWas)
 {
     const std::string text =
         "rms_norm x1 c0 9.99999997e-07; out add x0 s0; out rms_norm s1 _ 0; multiply s1 "
-        "c1; out multiply s3 s3";
+        "c1; round_bf16 s3 _; out multiply s3 s4";
     xm_row_chain c;
     xm_error err = {};
     ASSERT_EQ(xm_row_chain_parse(text.c_str(), &c, &err), XM_OK) << err.text;
-    EXPECT_EQ(c.n_steps, 5u);
+    EXPECT_EQ(c.n_steps, 6u);
     EXPECT_EQ(c.n_x, 2u);
     EXPECT_EQ(c.n_c, 2u);
     EXPECT_EQ(c.n_y, 3u);
@@ -61,6 +61,9 @@ TEST(RowChainText, WhatIsNoChainIsRefused)
         {"out addx0 x1", "is no step"},
         {"out add x0", "is no step"},
         {"out add x0 _", "two operands"},
+        {"out round_bf16 x0", "is no step"},
+        {"out round_bf16 x0 x1", "one operand"},
+        {"out round_bf16 x0 c0", "one operand"},
         {"out add x0 y1", "is no step"},
         {"out add x0 x", "is no step"},
         {"out add x0 x-1", "is no step"},
@@ -96,6 +99,20 @@ TEST(RowChainText, WhatIsNoChainIsRefused)
     }
     EXPECT_EQ(xm_row_chain_parse(nullptr, &c, nullptr), XM_INVALID);
     EXPECT_EQ(xm_row_chain_parse(steps(12).c_str(), &c, nullptr), XM_OK);
+}
+
+/* To eight significant bits, ties to even. */
+TEST(RowChainReference, Rounds)
+{
+    const Floats x0 = {1.00390625f, 1.01171875f, -3.1415927f, 70000.0f};
+    const Floats want = {1.0f, 1.015625f, -3.140625f, 70144.0f};
+    const float *x[] = {x0.data()};
+    Floats got(4);
+    float *y[] = {got.data()};
+    xm_row_chain c;
+    ASSERT_EQ(xm_row_chain_parse("out round_bf16 x0 _", &c, nullptr), XM_OK);
+    ASSERT_EQ(xm_ref_row_chain(&c, x, nullptr, nullptr, 1, 4, y), XM_OK);
+    EXPECT_EQ(got, want);
 }
 
 TEST(RowChainReference, StepByStep)

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe verify --numerics: what roundings as in training change.
+ */
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/text.h"
+
+static const std::string models = XM_MODELS_DIR;
+
+class Numerics : public testing::Test
+{
+  protected:
+    Folder folder{"numerics"};
+
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+    }
+    static Outcome verify(const std::string &model, const Words &more)
+    {
+        Words words = {"verify", "--numerics", "-m", model};
+        words.insert(words.end(), more.begin(), more.end());
+        return run(words);
+    }
+};
+
+TEST_F(Numerics, OfBothFormats)
+{
+    const std::string gguf = folder / "model.gguf";
+    ASSERT_EQ(
+        run({"make-model", "--arch", "gemma4-e", "--format", "gguf", "-o", gguf}).code,
+        0);
+    for (const std::string &model : {gguf, models + "/gemma4-e-tiny/ov/int4_asym_g64"}) {
+        const Outcome o = verify(model, {"--ids", "5,7,9", "--json"});
+        ASSERT_EQ(o.code, 0) << o.err;
+        const Json report(o.out);
+        EXPECT_EQ(report.number("/rounded_places"), 2) << model;
+        EXPECT_EQ(report.number("/positions"), 3);
+        EXPECT_GT(report.number("/nmse"), 0);
+        EXPECT_LT(report.number("/nmse"), 1e-2);
+        EXPECT_GT(report.number("/kld_mean"), 0);
+        EXPECT_GT(report.number("/max_difference"), 0);
+        EXPECT_EQ(report.number("/same_top"), 3);
+    }
+}
+
+TEST_F(Numerics, AModelWithoutThePlacesSaysSo)
+{
+    const Outcome o =
+        verify(models + "/qwen3moe-tiny/ov/int4_asym_g64", {"--ids", "5,7"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find("the model has none of the places that XM_NUMERICS=bf16 rounds"),
+              std::string::npos)
+        << o.out;
+    EXPECT_NE(o.out.find("NMSE 0.00e+00"), std::string::npos) << o.out;
+}
+
+TEST_F(Numerics, TheReferenceHasThemToo)
+{
+    const Outcome o = verify(models + "/gemma4-moe-tiny/ov/int4_asym_g32",
+                             {"--ids", "5,7", "-d", "REFERENCE"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find("7 places are rounded to bf16"), std::string::npos) << o.out;
+}
+
+TEST_F(Numerics, StandsAlone)
+{
+    const std::string model = models + "/qwen3moe-tiny/ov/int4_asym_g64";
+    const Outcome decode = verify(model, {"--decode", "3"});
+    EXPECT_EQ(decode.code, 2);
+    EXPECT_NE(decode.err.find("--numerics runs the tokens that are given"),
+              std::string::npos);
+    const Outcome against = verify(model, {"--ids", "1", "--against", "x.npy"});
+    EXPECT_EQ(against.code, 2);
+    EXPECT_NE(against.err.find("give one of --against and --numerics"),
+              std::string::npos);
+}

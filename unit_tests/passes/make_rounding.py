@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints the numbers of test_round_as_trained.cpp: a router's input as a bf16 checkpoint has it.
+
+    r(r(r(x / sqrt(mean(x^2) + 1e-6)) s) 3^-1/2)
+
+with rounding to bf16 done by numpy's integers, and everything between in f32, as torch does it on
+tensors of bf16.
+"""
+import numpy as np
+
+
+def r(x):
+    bits = np.asarray(x, np.float32).view(np.uint32).astype(np.uint64)
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return bits.astype(np.uint32).view(np.float32)
+
+
+x = np.float32([[0.9, -0.31, 0.6], [-1.7, 0.02, 2.3]])
+s = np.float32([1.0234375, 0.4140625, 2.109375])
+norm = x / np.sqrt(np.mean(x * x, -1, keepdims=True, dtype=np.float32) + np.float32(1e-6))
+y = r(r(r(norm) * s) * np.float32(3**-0.5))
+plain = norm * s * np.float32(3**-0.5)
+assert np.array_equal(r(s), s)
+print("scale times 3^-1/2:", ", ".join(f"{v:.9g}f" for v in s * np.float32(3**-0.5)))
+print("rounded:", ", ".join(f"{v:.9g}f" for v in y.ravel()))
+print("not rounded:", ", ".join(f"{v:.9g}f" for v in plain.ravel()))
