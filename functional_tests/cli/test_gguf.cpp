@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GGUF files through the program: their own tokenizers, perplexity, text by each family of
+ * kernels, and a whole model as one program.
+ */
+#include <algorithm>
+#include <filesystem>
+
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/gguf.h"
+#include "functional_tests/common/kernels.h"
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/text.h"
+
+namespace
+{
+
+class Gguf : public testing::TestWithParam<GgufFile>
+{
+  protected:
+    const GgufFile file = GetParam();
+
+    void SetUp() override
+    {
+        if (!has_device())
+            GTEST_SKIP() << "no OpenCL device";
+    }
+};
+
+/* "chat" is not among them: its text has the begin token in it already. */
+TEST_P(Gguf, TextsBecomeTheReferencesIds)
+{
+    const char *const texts[] = {"short", "reverse", "long", "nonascii", "arith"};
+    const Folder folder("texts");
+    std::string lines;
+    for (const char *name : texts) {
+        const std::string text = GgufPrompt(file, name).text;
+        EXPECT_FALSE(contains(text, "\"") || contains(text, "\n")) << "to be escaped";
+        lines += "\"" + text + "\"\n";
+    }
+    folder.write("texts", lines);
+    Outcome o = run({"generate", "-m", file.path(), "-f", folder / "texts", "--parallel",
+                     "5", "-n", "1", "--json"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    const Json json(o.out);
+    for (size_t i = 0; i < std::size(texts); i++)
+        EXPECT_EQ(json.ids("/texts/" + std::to_string(i) + "/prompt_ids"),
+                  GgufPrompt(file, texts[i]).ids)
+            << texts[i];
+}
+
+TEST_P(Gguf, PerplexityIsTheReferences)
+{
+    Outcome o = run({"perplexity", "-m", file.path(), "--json", "--by-row", "--ids",
+                     "@" + file.folder() + "/golden/ppl_tokens.npy"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    const double want = file.perplexity();
+    EXPECT_GT(want, 1.0);
+    EXPECT_NEAR(Json(o.out).number("/ppl"), want, 0.005 * want);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Gguf, testing::ValuesIn(gguf_files), gguf_name);
+
+/* ---- a model is one program ------------------------------------------------------------ */
+
+using OneProgram = Gguf;
+
+/* Routing and experts between a sliding layer and a global one included. */
+TEST_P(OneProgram, RunsEveryStepOnTheDevice)
+{
+    Outcome o = run({"info", "-v", file.path()});
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(count(o.out, "steps ("), 1u) << o.out;
+    EXPECT_TRUE(contains(o.out, "steps (0 on the host):")) << o.out;
+    EXPECT_EQ(count(o.out, " = attention (cache) "), 6u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Gemma, OneProgram, testing::Values(gguf_files[1], gguf_files[2]),
+                         gguf_name);
+
+/* ---- each family of kernels ------------------------------------------------------------ */
+
+/* The IR with the tokenizer that all of the kind share, in a folder of its own. */
+std::string
+ir_with_tokenizer(const GgufFile &file, const Folder &folder)
+{
+    const std::filesystem::path tokenizer =
+        XM_MODELS_DIR "/gemma4-moe-tiny/tokenizer.json";
+    for (const char *name : {"openvino_model.xml", "openvino_model.bin"})
+        std::filesystem::create_symlink(file.ir_path() + "/" + name, folder / name);
+    std::filesystem::create_symlink(tokenizer, folder / "tokenizer.json");
+    return folder.path;
+}
+
+using Case = std::tuple<GgufFile, const char *>; /* file, family */
+const std::string paris =
+    " France.<eos><bos><|turn>user\nWhat is the capital of\n"; /* of either model */
+
+class Paris : public testing::TestWithParam<Case>
+{
+};
+
+TEST_P(Paris, IsTheCapitalOfFrance)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const auto &[file, family] = GetParam();
+    const Folder folder("ir");
+    const bool experts = file.model == std::string("gemma4-moe-tiny");
+    /* Products of many tokens may take another family's: some widths suit no tile of theirs. */
+    Words steps = {"attention_inputs", "attention_prompt", "attention_decode",
+                   "row_chain",
+                   family == std::string("ref") ? "linear_ref" : "linear_gemv"};
+    if (experts)
+        steps.insert(steps.end(), {"moe_gate_up", "moe_down"});
+    for (const std::string &model : {file.path(), ir_with_tokenizer(file, folder)}) {
+        SCOPED_TRACE(model);
+        Outcome o = run({"generate", "-m", model, "-p", "Paris is the capital of", "-n",
+                         "12", "--ignore-eos", "--precision", "f32", "--special"},
+                        {std::string("XM_FORCE=") + family, list_kernels});
+        ASSERT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(o.out, paris);
+        expect_family(o, family, steps);
+    }
+}
+
+std::string
+case_name(const testing::TestParamInfo<Case> &info)
+{
+    std::string name = std::get<0>(info.param).model;
+    name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
+    return name + "_" + std::get<1>(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Paris,
+                         testing::Combine(testing::Values(gguf_files[1], gguf_files[2]),
+                                          testing::Values("vec", "gen", "ref", "sg")),
+                         case_name);
+
+} // namespace
