@@ -19,10 +19,6 @@ attention_inputs_gen(INPUT_PARAMETERS)
         squares += x * x;
     }
     const float factor = norm_factor(&r, group_sum(parts, squares), epsilon);
-    if (is_in_blocks(&r)) {
-        store_blocks(&r, factor, me, ITEMS);
-        return;
-    }
 #if ANY_IS(IS_i8)
     for (int i = me; i < r.n; i += ITEMS)
         most = fmax(most, fabs(finished(&r, i, factor)));
@@ -30,6 +26,10 @@ attention_inputs_gen(INPUT_PARAMETERS)
     if (me == 0)
         store_row_scale(&r, most);
 #endif
-    for (int i = me; i < r.n; i += ITEMS)
-        store_finished(&r, i, finished(&r, i, factor), inverse_scale(most));
+    /* behind all barriers: PoCL 6 does not keep to a return before one */
+    if (is_in_blocks(&r))
+        store_blocks(&r, factor, me, ITEMS);
+    else
+        for (int i = me; i < r.n; i += ITEMS)
+            store_finished(&r, i, finished(&r, i, factor), inverse_scale(most));
 }
