@@ -476,8 +476,8 @@ with_another(const char *name)
 {
     const std::string before = text_of(defaults(), name);
     for (const char *value :
-         {"NO", "YES", "f32", "ACCURACY", "out_of_order", "folder", "7", "THROUGHPUT",
-          "HIGH", "optimize_size", "PCORE_ONLY", "LOG_TRACE"}) {
+         {"NO", "YES", "f32", "bf16", "ACCURACY", "out_of_order", "folder", "7",
+          "THROUGHPUT", "HIGH", "optimize_size", "PCORE_ONLY", "LOG_TRACE"}) {
         xm_config c = defaults();
         xm_error err = {};
         if (xm_config_set(&c, name, value, &err) == XM_OK && text_of(c, name) != before)
