@@ -16,10 +16,13 @@ def r(x):
     return bits.astype(np.uint32).view(np.float32)
 
 
-x = np.float32([[0.9, -0.31, 0.6], [-1.7, 0.02, 2.3]])
+x = np.float32([[2.31, 1.12, 0.21], [-1.12, -1.7, 2.35]])
 s = np.float32([1.0234375, 0.4140625, 2.109375])
 norm = x / np.sqrt(np.mean(x * x, -1, keepdims=True, dtype=np.float32) + np.float32(1e-6))
 y = r(r(r(norm) * s) * np.float32(3**-0.5))
+for fewer in (r(r(norm * s) * np.float32(3**-0.5)), r(r(norm) * s * np.float32(3**-0.5)),
+              r(r(r(norm) * s) * r(np.float32(3**-0.5)))):
+    assert not np.array_equal(fewer, y)  # each rounding counts, and the number has none
 plain = norm * s * np.float32(3**-0.5)
 assert np.array_equal(r(s), s)
 print("scale times 3^-1/2:", ", ".join(f"{v:.9g}f" for v in s * np.float32(3**-0.5)))

@@ -172,7 +172,7 @@ TEST(RoundAsTrained, ASumThatIsReadElsewhereIsNotPerLayer)
 /* ---- a router's input -------------------------------------------------------------- */
 
 const std::string x = R"(
-%0 = const f32[2,3] {0.9, -0.31, 0.6, -1.7, 0.02, 2.3}
+%0 = const f32[2,3] {2.31, 1.12, 0.21, -1.12, -1.7, 2.35}
 %1 = const f32[3] {1, 1, 1}
 %2 = const f32[3] {1.0234375, 0.4140625, 2.109375}
 %3 = const f32[] {0.577350259}
@@ -185,8 +185,8 @@ const std::string router = R"(
 result %42 name="w"
 result %43 name="i"
 )";
-const Floats rounded = {0.81640625f, -0.113769531f,  1.125f,
-                        -0.609375f,  0.00288391113f, 1.6953125f};
+const Floats rounded = {0.921875f,     0.180664062f,  0.172851562f,
+                        -0.369140625f, -0.225585938f, 1.59375f};
 
 /* What the router's product reads. */
 Floats
@@ -292,7 +292,7 @@ TEST(RoundAsTrained, NormsThatAreNotTheRoutersStay)
 
 TEST(RoundAsTrained, ChainsTakeTheRoundingsAlong)
 {
-    Graph g = parse(replaced(x, "const f32[2,3] {0.9, -0.31, 0.6, -1.7, 0.02, 2.3}",
+    Graph g = parse(replaced(x, "const f32[2,3] {2.31, 1.12, 0.21, -1.12, -1.7, 2.35}",
                              "parameter f32[T,3] name=\"x\"") +
                     R"(
 %10 = rms_norm %0, %2 epsilon=1e-06
