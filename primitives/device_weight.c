@@ -21,16 +21,27 @@ upload(struct xm_engine *engine, const struct xm_bytes *bytes, bool on_host,
     return xm_buffer_from_host(engine, bytes->p, bytes->n, out, err);
 }
 
+static struct xm_device_weight *
+begin(const struct xm_weight *w, bool on_host, struct xm_error *err)
+{
+    struct xm_device_weight *d = xm_calloc(1, sizeof(*d));
+    if (!d) {
+        xm_fail(err, XM_NO_MEMORY, "no memory for a weight's handle");
+        return NULL;
+    }
+    d->host = d->file = *w;
+    d->on_host = on_host;
+    d->refs = 1;
+    return d;
+}
+
 static enum xm_status
 create(struct xm_engine *engine, const struct xm_weight *w, bool on_host,
        struct xm_device_weight **out, struct xm_error *err)
 {
-    struct xm_device_weight *d = xm_calloc(1, sizeof(*d));
+    struct xm_device_weight *d = begin(w, on_host, err);
     if (!d)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for a weight's handle");
-    d->host = d->file = *w;
-    d->on_host = on_host;
-    d->refs = 1;
+        return XM_NO_MEMORY;
     enum xm_status status = upload(engine, &w->data, on_host, &d->data, err);
     if (status == XM_OK)
         status = upload(engine, &w->scale, on_host, &d->scale, err);
@@ -56,6 +67,28 @@ xm_host_weight_create(struct xm_engine *engine, const struct xm_weight *w,
                       struct xm_device_weight **out, struct xm_error *err)
 {
     return create(engine, w, true, out, err);
+}
+
+static struct xm_buffer *
+shared(struct xm_buffer *b)
+{
+    if (b)
+        xm_buffer_ref(b);
+    return b;
+}
+
+enum xm_status
+xm_device_weight_view(const struct xm_device_weight *of, const struct xm_weight *w,
+                      struct xm_device_weight **out, struct xm_error *err)
+{
+    struct xm_device_weight *d = begin(w, of->on_host, err);
+    if (!d)
+        return XM_NO_MEMORY;
+    d->data = shared(of->data);
+    d->scale = shared(of->scale);
+    d->zero_point = shared(of->zero_point);
+    *out = d;
+    return XM_OK;
 }
 
 void

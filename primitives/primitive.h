@@ -52,6 +52,10 @@ enum xm_status xm_device_weight_create(struct xm_engine *engine,
 /* The same for a weight that the kernels are to read from host memory (xm_buffer_on_host). */
 enum xm_status xm_host_weight_create(struct xm_engine *engine, const struct xm_weight *w,
                                      struct xm_device_weight **out, struct xm_error *err);
+/* Another view `w` of the bytes that `of` holds in the file's form: no copy of its own. */
+enum xm_status xm_device_weight_view(const struct xm_device_weight *of,
+                                     const struct xm_weight *w,
+                                     struct xm_device_weight **out, struct xm_error *err);
 void xm_device_weight_ref(struct xm_device_weight *w);
 void xm_device_weight_unref(struct xm_device_weight *w); /* NULL is allowed */
 

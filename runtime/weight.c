@@ -195,11 +195,16 @@ same_bytes(const struct xm_bytes *a, const struct xm_bytes *b)
 }
 
 bool
-xm_weight_same(const struct xm_weight *a, const struct xm_weight *b)
+xm_weight_same_stored(const struct xm_weight *a, const struct xm_weight *b)
 {
     return xm_weight_same_format(a, b) && same_bytes(&a->data, &b->data) &&
-           same_bytes(&a->scale, &b->scale) &&
-           same_bytes(&a->zero_point, &b->zero_point) && a->experts == b->experts &&
+           same_bytes(&a->scale, &b->scale) && same_bytes(&a->zero_point, &b->zero_point);
+}
+
+bool
+xm_weight_same(const struct xm_weight *a, const struct xm_weight *b)
+{
+    return xm_weight_same_stored(a, b) && a->experts == b->experts &&
            a->rows == b->rows && a->cols == b->cols &&
            xm_weight_row_cols(a) == xm_weight_row_cols(b) &&
            xm_weight_expert_rows(a) == xm_weight_expert_rows(b) &&

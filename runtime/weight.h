@@ -146,6 +146,8 @@ bool xm_weight_same_format(const struct xm_weight *a, const struct xm_weight *b)
 
 /* The same numbers: of the same format at the same place of the same bytes. */
 bool xm_weight_same(const struct xm_weight *a, const struct xm_weight *b);
+/* Of the same format in the same bytes, wherever in them. */
+bool xm_weight_same_stored(const struct xm_weight *a, const struct xm_weight *b);
 
 /* Views of a view: NULL, or a static sentence. Columns are cut between groups and blocks. A
  * range of rows is of every expert. */

@@ -59,6 +59,17 @@ TEST_P(Gguf, PerplexityIsTheReferences)
     EXPECT_NEAR(Json(o.out).number("/ppl"), want, 0.005 * want);
 }
 
+/* Where the device has memory of its own: experts whose gate and up are one tensor, too. */
+TEST_P(Gguf, WeightsAreCopiedOnce)
+{
+    Outcome o = run({"plan", file.path(), "-c", "128", "--device-as", "dg2", "--memory",
+                     "1000", "--json"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    const double size = (double)std::filesystem::file_size(file.path());
+    EXPECT_LE(Json(o.out).number("/memory/weights"), 1.05 * size);
+    EXPECT_GE(Json(o.out).number("/memory/weights"), 0.90 * size);
+}
+
 INSTANTIATE_TEST_SUITE_P(Files, Gguf, testing::ValuesIn(gguf_files), gguf_name);
 
 /* ---- a model is one program ------------------------------------------------------------ */

@@ -355,6 +355,31 @@ reserve_weight(struct xm_lower *l)
     return XM_OK;
 }
 
+/* A weight on the device, or for it in host memory, in whose bytes this one is another view: gate
+ * and up that the file has in one. NULL: none, or it took another form than the file's. */
+static const struct xm_device_weight *
+with_its_bytes(const struct xm_program *p, const struct xm_weight *w, bool on_host)
+{
+    for (uint32_t i = 0; i < p->n_weights; i++) {
+        const struct xm_device_weight *have = p->weights[i];
+        if (have->on_host == on_host && xm_weight_same_stored(&have->file, w) &&
+            xm_weight_same(&have->file, &have->host))
+            return have;
+    }
+    return NULL;
+}
+
+static enum xm_status
+create_weight(const struct xm_lower *l, const struct xm_weight *w, bool on_host,
+              struct xm_device_weight **out)
+{
+    const struct xm_device_weight *of = with_its_bytes(l->p, w, on_host);
+    if (of)
+        return xm_device_weight_view(of, w, out, l->err);
+    return on_host ? xm_host_weight_create(l->p->engine, w, out, l->err)
+                   : xm_device_weight_create(l->p->engine, w, out, l->err);
+}
+
 static enum xm_status
 lower_weight(struct xm_lower *l, const struct xm_weight *w, bool on_host, bool turns,
              struct xm_device_weight **out)
@@ -367,8 +392,7 @@ lower_weight(struct xm_lower *l, const struct xm_weight *w, bool on_host, bool t
         }
     }
     XM_TRY(reserve_weight(l));
-    XM_TRY(on_host ? xm_host_weight_create(p->engine, w, out, l->err)
-                   : xm_device_weight_create(p->engine, w, out, l->err));
+    XM_TRY(create_weight(l, w, on_host, out));
     p->weights[p->n_weights++] = *out;
     if (turns && suits_onednn(p) && !offloads(l, w) &&
         xm_onednn_weight_can_turn(xm_engine_info(p->engine), w))
