@@ -130,8 +130,8 @@ by_reference(const std::string &model, int sentences)
     return a;
 }
 
-/* The models answer from what they were trained on, gemma4-moe-tiny most of these facts, gpt-oss-tiny
- * few: whether what stands between spoils an answer is what is compared. */
+/* The models answer from what they were trained on, gemma4-moe-tiny most of these facts,
+ * gpt-oss-tiny few: whether what stands between spoils an answer is what is compared. */
 TEST_P(Context, FactsAreAnsweredAsByTheReference)
 {
     for (const auto &[windows, sentences] : {std::pair{1, 3}, {4, 12}, {8, 24}}) {
