@@ -244,7 +244,7 @@ TEST_F(Attention, EveryVariantReadsBlocksAndTwoTypes)
             (p.ragged.empty() && p.t > decode_tokens);
         if (!sample::is_whole() && is_prompt != (strstr(row.name, "prompt") != nullptr))
             return false;
-        if (row.refuses && (row.caps & XM_CAP_DPAS) && p.dv > 256)
+        if (row.refuses && p.dv > 256) /* of sub-groups, which sum in registers */
             return false;
         check(for_row(row, p));
         return true;
