@@ -69,13 +69,14 @@ struct Seen {
 
 inline Seen
 generate(const Chip &c, const std::string &model, const std::string &prompt,
-         const Words &options = {})
+         const Words &options = {}, const Words &more = {})
 {
     std::string file =
         testing::TempDir() + "xemoe_counted_" + std::to_string(getpid()) + ".json";
     Words settings = dry(c);
     settings.push_back("OPENCL_LAYERS=" XM_COUNTING_LAYER);
     settings.push_back("XM_OPENCL_COUNT=" + file);
+    settings.insert(settings.end(), more.begin(), more.end());
     Words words = {"generate",     "--cache-dir=none", /* builds are to be counted */
                    "-m",           model,
                    "--ids",        prompt_ids(prompt),

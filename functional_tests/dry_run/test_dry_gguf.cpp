@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GGUF files on Intel's GPU driver, run dry: a token launches as many kernels as with the same
+ * checkpoint's IR, and the device holds the file's weights once, in the blocks that they are in.
+ * XM_TEST_ALL=1 runs every file on every chip.
+ */
+#include "functional_tests/common/gguf.h"
+#include "functional_tests/dry_run/lean.h"
+
+namespace
+{
+
+/* as: the rules of another chip, which the driver does not run dry. */
+struct Target {
+    const char *name, *driver, *as;
+};
+/* clang-format off */
+const Target targets[] = {
+    {"tgllp", "tgllp", ""},
+    {"dg2",   "dg2",   ""},
+    {"mtl",   "dg2",   "mtl_u"},
+    {"pvc",   "pvc",   ""},
+};
+/* clang-format on */
+
+void
+PrintTo(const Target &t, std::ostream *out)
+{
+    *out << t.name;
+}
+
+Seen
+generate_as(const Target &t, const std::string &model, const std::string &prompt)
+{
+    const Words as = {std::string("XM_DEVICE_AS=") + t.as};
+    Seen s = generate(chip(t.driver), model, prompt, {}, *t.as ? as : Words());
+    EXPECT_NE(s.outcome.err.find("dry run"), std::string::npos) << s.outcome.err;
+    EXPECT_EQ(s.runs(), static_cast<size_t>(TOKENS));
+    return s;
+}
+
+/* Kernels that the file has more than the IR: gpt-oss's rope tables are made for each kind of
+ * layer, and of a prompt's products some have their activations packed that the IR's take plain. */
+void
+expect_same_launches(const Seen &s, const Seen &ir, const GgufFile &file)
+{
+    ASSERT_EQ(s.runs(), ir.runs());
+    const double tables = file.model == std::string("gpt-oss-tiny") ? 1 : 0;
+    const double packed = file.model == std::string("gemma4-moe-tiny") ? 6 : 0;
+    EXPECT_LE(s.run(0, "kernels"), ir.run(0, "kernels") + tables + packed);
+    for (size_t i = 1; i < s.runs(); i++) {
+        EXPECT_EQ(s.run(i, "kernels"), ir.run(i, "kernels") + tables) << "run " << i;
+        EXPECT_EQ(s.run(i, "waits"), ir.run(i, "waits")) << "run " << i;
+    }
+}
+
+/* What is on the device but for what runs need. */
+void
+expect_weights_once(const Seen &s, const GgufFile &file)
+{
+    const double size = static_cast<double>(std::filesystem::file_size(file.path()));
+    double weights = s.counted.number("/memory/total_peak");
+    for (const char *other : {"kv_cache", "activations", "scratch", "inputs_and_results"})
+        weights -= s.said.number(std::string("/memory/") + other);
+    EXPECT_LE(weights, 1.10 * size);
+    EXPECT_GE(weights, 0.90 * size);
+    EXPECT_EQ(s.counted.number("/memory/total"), 0) << "not freed";
+}
+
+using Case = std::tuple<Target, GgufFile>;
+
+class DryGguf : public testing::TestWithParam<Case>
+{
+};
+
+TEST_P(DryGguf, RunsAsTheIrDoes)
+{
+    if (!has_intel_driver())
+        GTEST_SKIP() << no_driver;
+    const auto &[target, file] = GetParam();
+    expect_chip(chip(target.driver));
+    for (const char *prompt : prompts) {
+        SCOPED_TRACE(prompt);
+        const Seen s = generate_as(target, file.path(), prompt);
+        const Seen ir = generate_as(target, file.ir_path(), prompt);
+        if (s.outcome.code != 0 || ir.outcome.code != 0)
+            return;
+        print(chip(target.driver), file.path().substr(strlen(XM_MODELS_DIR) + 1), prompt,
+              s);
+        expect_calls_succeed(s);
+        expect_same_launches(s, ir, file);
+        expect_weights_once(s, file);
+    }
+}
+
+std::string
+case_name(const testing::TestParamInfo<Case> &info)
+{
+    const GgufFile &file = std::get<1>(info.param);
+    std::string name =
+        std::string(std::get<0>(info.param).name) + "_" + file.model + "_" + file.type;
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+/* Every file on one chip, the one with the most kinds of blocks on the others. */
+std::vector<Case>
+cases()
+{
+    std::vector<Case> list;
+    for (const Target &target : targets) {
+        for (const GgufFile &file : gguf_files) {
+            if (test_all() || &target == targets || &file == &gguf_files[1])
+                list.emplace_back(target, file);
+        }
+    }
+    return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(Chips, DryGguf, testing::ValuesIn(cases()), case_name);
+
+} // namespace
