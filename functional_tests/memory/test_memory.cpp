@@ -96,6 +96,30 @@ TEST(Plan, SaysWhatGenerateTakes)
     expect_prediction(synthetic.folder, 150, {});
 }
 
+/* XM_TEST_ALL=1: the sizes of a model of 30B, one layer of it, 32K positions in chunks of 4096. */
+TEST(Plan, SaysWhatALongPromptTakes)
+{
+    const char *all = getenv("XM_TEST_ALL");
+    if (!has_device() || !all || std::string(all) != "1")
+        GTEST_SKIP() << "no OpenCL device, or XM_TEST_ALL is not 1";
+    const std::string file =
+        testing::TempDir() + "xemoe_long_" + std::to_string(getpid()) + ".gguf";
+    const Outcome made = run({"make-model", "-o", file, "--arch", "qwen3-30b-a3b",
+                              "--layers", "1", "--format", "gguf"});
+    ASSERT_EQ(made.code, 0) << made.err;
+    const Words options = {"--ubatch", "4096"};
+    Words words = {"plan", file, "-c", "32768", "--json"};
+    words.insert(words.end(), options.begin(), options.end());
+    const Json plan(run(words).out), real = generate_json(file, 32767, 2, options);
+    std::filesystem::remove(file);
+    const double said = plan.number("/memory/allocated_peak"),
+                 is = real.number("/memory/allocated_peak");
+    printf("32768 positions: %.1f MiB planned, %.1f MiB taken, %.0f MiB resident\n",
+           said / 1048576.0, is / 1048576.0, real.number("/memory/peak_rss_mb"));
+    EXPECT_GT(is, 0.0);
+    EXPECT_NEAR(said, is, 0.10 * is);
+}
+
 /* layers x heads x (d + dv) x bytes, for each position kept, in whole pages of 32. */
 class PlannedCache : public testing::TestWithParam<const char *>
 {
