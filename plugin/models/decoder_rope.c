@@ -65,24 +65,29 @@ attention_factor(const struct xm_decoder *d)
     return besides != 0.0f ? own * besides : own;
 }
 
+static bool
+has_factors(const struct xm_decoder *d, enum xm_attention_kind kind)
+{
+    return xm_decoder_has(d, XM_TENSOR_ROPE_FREQS, 0) &&
+           (kind == XM_ATTENTION_FULL || !(d->traits & XM_TRAIT_FACTORS_OF_FULL_LAYERS));
+}
+
 /* f32 [1,R/2,1] */
 static struct xm_value *
 frequencies(struct xm_decoder_graph *s, enum xm_attention_kind kind)
 {
     const struct xm_decoder_attention *a = &s->d->attention[kind];
     const uint32_t pairs = a->rope_dim / 2;
-    const bool has_factors =
-        xm_decoder_has(s->d, XM_TENSOR_ROPE_FREQS, 0) &&
-        (kind == XM_ATTENTION_FULL || !(s->d->traits & XM_TRAIT_FACTORS_OF_FULL_LAYERS));
+    const bool is_divided = has_factors(s->d, kind);
     const uint64_t bytes = (uint64_t)pairs * sizeof(float);
     float *f = xm_arena_alloc(&s->g->arena, (size_t)bytes);
     struct xm_value *factors =
-        has_factors ? xm_dg_tensor(s, XM_TENSOR_ROPE_FREQS, 0) : NULL;
-    if (!f || (has_factors && !factors))
+        is_divided ? xm_dg_tensor(s, XM_TENSOR_ROPE_FREQS, 0) : NULL;
+    if (!f || (is_divided && !factors))
         return NULL;
     for (uint32_t i = 0; i < pairs; i++) {
         f[i] = frequency(s->d, a, i);
-        if (has_factors)
+        if (is_divided)
             f[i] /= xm_load_float(XM_F32, factors->node->attr.data.bytes, i);
         if (!isfinite(f[i])) {
             xm_fail(&s->g->err, XM_INVALID,
@@ -121,6 +126,24 @@ make_tables(struct xm_decoder_graph *s, enum xm_attention_kind kind)
     return s->cos[kind] && s->sin[kind];
 }
 
+/* Takes those of another kind that turns alike. */
+static bool
+share_tables(struct xm_decoder_graph *s, enum xm_attention_kind kind)
+{
+    const struct xm_decoder_attention *a = &s->d->attention[kind];
+    for (int other = 0; other < XM_ATTENTION_KINDS; other++) {
+        const struct xm_decoder_attention *b = &s->d->attention[other];
+        if (!s->cos[other] || a->rope_dim != b->rope_dim ||
+            a->rope_base != b->rope_base ||
+            has_factors(s->d, kind) != has_factors(s->d, (enum xm_attention_kind)other))
+            continue;
+        s->cos[kind] = s->cos[other];
+        s->sin[kind] = s->sin[other];
+        return true;
+    }
+    return false;
+}
+
 /* All columns of x. */
 static struct xm_value *
 rotate_whole(struct xm_decoder_graph *s, enum xm_attention_kind kind, struct xm_value *x)
@@ -141,7 +164,7 @@ xm_dg_rotate(struct xm_decoder_graph *s, enum xm_attention_kind kind, struct xm_
              uint32_t columns)
 {
     const struct xm_decoder_attention *a = &s->d->attention[kind];
-    if (!s->cos[kind] && !make_tables(s, kind))
+    if (!s->cos[kind] && !share_tables(s, kind) && !make_tables(s, kind))
         return NULL;
     if (a->rope_dim == columns)
         return rotate_whole(s, kind, x);
