@@ -109,6 +109,7 @@ TEST_F(PlannerAdvice, IsOfTheCacheWhereHalfOfItIsEnough)
         EXPECT_TRUE(p.advice[i].change != XM_PLAN_KV ||
                     strcmp(p.advice[i].value, "u4") == 0)
             << "it is i8 already";
+    ask("bmg", 24 * MIB, 20000);
     set("KV_CACHE_PRECISION", "u4");
     ASSERT_EQ(plan(), XM_OK) << err.text;
     for (size_t i = 0; i < p.n_advice; i++)
