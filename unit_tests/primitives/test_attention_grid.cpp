@@ -97,7 +97,7 @@ class AttentionGrid : public Attention
      * grid is whole, all shapes. */
     void check_grid(const xm_variant_table &table, bool prompt)
     {
-        enum { FEW = 5 };
+        enum { FEW = 3 };
         std::vector<size_t> all(n_shapes);
         std::iota(all.begin(), all.end(), 0);
         const std::vector<size_t> shapes = sample::of(all, FEW);
