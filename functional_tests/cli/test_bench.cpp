@@ -6,7 +6,7 @@
 
 #include "functional_tests/common/comma_locale.h"
 #include "functional_tests/common/files.h"
-#include "functional_tests/common/program.h"
+#include "functional_tests/common/mistakes.h"
 #include "functional_tests/common/terminal.h"
 #include "functional_tests/common/text.h"
 
@@ -238,33 +238,13 @@ TEST_F(Bench, ThreadsAreIgnoredOnAGpuWithASentence)
     EXPECT_EQ(Json(o.out).number("/1/n_threads"), 0);
 }
 
-struct Mistake {
-    const char *name;
-    Words words;
-    int code;
-    const char *says;
-};
-
-void
-PrintTo(const Mistake &m, std::ostream *out)
-{
-    *out << m.name;
-}
-
 class BenchMistakes : public testing::TestWithParam<Mistake>
 {
 };
 
 TEST_P(BenchMistakes, GetOneSentence)
 {
-    Words words = {"bench"};
-    words.insert(words.end(), GetParam().words.begin(), GetParam().words.end());
-    const Outcome o = run(words);
-    EXPECT_EQ(o.code, GetParam().code) << o.err;
-    EXPECT_EQ(o.err.rfind("xemoe: ", 0), 0u) << o.err;
-    EXPECT_EQ(count(o.err, "\n"), 1u) << o.err;
-    EXPECT_TRUE(contains(o.err, GetParam().says)) << o.err;
-    EXPECT_EQ(o.out, "");
+    expect_mistake(GetParam(), {"bench"});
 }
 
 static const Mistake mistakes[] = {
@@ -287,6 +267,4 @@ static const Mistake mistakes[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(CommandLine, BenchMistakes, testing::ValuesIn(mistakes),
-                         [](const testing::TestParamInfo<Mistake> &info) {
-                             return std::string(info.param.name);
-                         });
+                         mistake_name);

@@ -4,7 +4,7 @@
  */
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
-#include "functional_tests/common/program.h"
+#include "functional_tests/common/mistakes.h"
 #include "functional_tests/common/text.h"
 
 #include <sys/stat.h>
@@ -257,24 +257,13 @@ TEST(Logits, TakeIdsFromFiles)
 
 /* ---- mistakes: exit code and a sentence -------------------------------------------- */
 
-struct Mistake {
-    const char *name;
-    Words words;
-    int code;
-    const char *says;
-};
-
 class Mistakes : public testing::TestWithParam<Mistake>
 {
 };
 
 TEST_P(Mistakes, AreOneSentenceAndACode)
 {
-    Outcome o = run(GetParam().words);
-    EXPECT_EQ(o.code, GetParam().code) << o.err;
-    EXPECT_EQ(o.err.rfind("xemoe: ", 0), 0u) << o.err;
-    EXPECT_TRUE(contains(o.err, GetParam().says)) << o.err;
-    EXPECT_TRUE(o.out.empty()) << o.out;
+    expect_mistake(GetParam());
 }
 
 static const std::string rows = "@" XM_MODELS_DIR "/qwen3moe-tiny/golden/ppl_tokens.npy";
@@ -457,6 +446,4 @@ static const Mistake mistakes[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(CommandLine, Mistakes, testing::ValuesIn(mistakes),
-                         [](const testing::TestParamInfo<Mistake> &info) {
-                             return std::string(info.param.name);
-                         });
+                         mistake_name);

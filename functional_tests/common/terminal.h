@@ -249,6 +249,7 @@ class Terminal
         : screen(columns)
     {
         struct winsize size = {24, columns, 0, 0};
+        fflush(nullptr); /* or the child says what the test has not said yet */
         pid = forkpty(&fd, nullptr, nullptr, &size);
         if (pid != 0)
             return;

@@ -11,6 +11,7 @@
 #include "plugin/cli/progress.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/random.h"
 
 /* ---- the model --------------------------------------------------------------------- */
 
@@ -64,14 +65,10 @@ struct tokens {
     int32_t *ids; /* room for the longest feed */
 };
 
-/* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators" (2016). */
 static int32_t
 random_id(struct tokens *t)
 {
-    t->state ^= t->state >> 12;
-    t->state ^= t->state << 25;
-    t->state ^= t->state >> 27;
-    return (int32_t)(((t->state * UINT64_C(2685821657736338717)) >> 33) % t->vocabulary);
+    return (int32_t)((xm_random_next(&t->state) >> 33) % t->vocabulary);
 }
 
 static enum xm_status

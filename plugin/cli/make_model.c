@@ -110,18 +110,11 @@ fill_sizes(const struct args *a, struct xm_preset *p)
     return XM_EXIT_OK;
 }
 
-static bool
-ends_in_gguf(const char *path)
-{
-    const size_t n = strlen(path), e = sizeof(XM_SYNTHETIC_GGUF_ENDING) - 1;
-    return n > e && strcmp(path + n - e, XM_SYNTHETIC_GGUF_ENDING) == 0;
-}
-
 static int
 fill(const struct args *a, struct xm_synthetic *m)
 {
     struct xm_error err = {0};
-    const bool is_file = a->path && ends_in_gguf(a->path);
+    const bool is_file = a->path && xm_synthetic_is_file(a->path);
     const char *format = a->format ? a->format : is_file ? "gguf" : "ir";
     xm_synthetic_init(m);
     int code = fill_sizes(a, &m->sizes);
@@ -166,7 +159,7 @@ check_path(const struct args *a)
 {
     if (!a->path)
         return xm_cli_usage("where to? Give -o PATH");
-    if (ends_in_gguf(a->path) && !a->force && access(a->path, F_OK) == 0)
+    if (xm_synthetic_is_file(a->path) && !a->force && access(a->path, F_OK) == 0)
         return xm_cli_usage(
             "%s is there already: choose another name, or give --force to "
             "replace it",

@@ -75,12 +75,6 @@ xm_architecture_names(void)
     return names + 2;
 }
 
-const struct xm_architecture *
-xm_architecture_at(size_t i)
-{
-    return i < XM_ARRAY_LEN(architectures) ? &architectures[i] : NULL;
-}
-
 /* ---- which tensors there are --------------------------------------------------------- */
 
 /* The parts of a layer. */

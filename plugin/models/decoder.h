@@ -93,8 +93,6 @@ struct xm_architecture {
 const struct xm_architecture *xm_architecture_find(const char *name, size_t n);
 /* "llama, qwen2, …": all that are known; static. */
 const char *xm_architecture_names(void);
-/* Row i, NULL behind the last. */
-const struct xm_architecture *xm_architecture_at(size_t i);
 
 /* Layers see all positions before them, or those of a window, themselves among them. */
 enum xm_attention_kind { XM_ATTENTION_FULL, XM_ATTENTION_SLIDING, XM_ATTENTION_KINDS };

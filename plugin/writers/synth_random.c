@@ -6,17 +6,14 @@
 #include <string.h>
 
 #include "plugin/writers/synth.h"
+#include "runtime/util/random.h"
 
 enum { PROGRESS_BYTES = 1 << 20 };
 
-/* xorshift64* (S. Vigna, "An experimental exploration of Marsaglia's xorshift generators") */
 uint64_t
 xm_synth_next(struct xm_synth *s)
 {
-    s->random ^= s->random >> 12;
-    s->random ^= s->random << 25;
-    s->random ^= s->random >> 27;
-    return s->random * 0x2545f4914f6cdd1dull;
+    return xm_random_next(&s->random);
 }
 
 float

@@ -186,11 +186,11 @@ xm_synthetic_bytes(const struct xm_synthetic *m)
 
 /* ---- the model ------------------------------------------------------------------------ */
 
-static bool
-ends_in(const char *path, const char *ending)
+bool
+xm_synthetic_is_file(const char *path)
 {
-    const size_t n = strlen(path), e = strlen(ending);
-    return n > e && strcmp(path + n - e, ending) == 0;
+    const size_t n = strlen(path), e = sizeof(XM_SYNTHETIC_GGUF_ENDING) - 1;
+    return n > e && strcmp(path + n - e, XM_SYNTHETIC_GGUF_ENDING) == 0;
 }
 
 static enum xm_status
@@ -198,7 +198,7 @@ write_model(struct xm_synth *s, const char *path)
 {
     char file[600];
     const bool is_gguf = s->m->format == XM_SYNTHETIC_GGUF;
-    if (is_gguf && ends_in(path, XM_SYNTHETIC_GGUF_ENDING))
+    if (is_gguf && xm_synthetic_is_file(path))
         return xm_synth_write_gguf(s, path);
     if (mkdir(path, 0777) != 0 && errno != EEXIST)
         return xm_fail(s->err, XM_IO, "cannot create folder '%s': %s", path,

@@ -23,6 +23,7 @@ enum xm_synthetic_format { XM_SYNTHETIC_IR, XM_SYNTHETIC_GGUF };
 
 /* A folder or, of GGUF, the file itself where the path ends in this. */
 #define XM_SYNTHETIC_GGUF_ENDING ".gguf"
+bool xm_synthetic_is_file(const char *path);
 
 struct xm_synthetic {
     struct xm_preset sizes;

@@ -8,12 +8,8 @@
 #include "plugin/gpu/batcher.h"
 #include "unit_tests/plugin/plugin_test.h"
 
-/* Embedding, one attention layer on a paged cache, logits [..,64].
- * `more`: further lines that may use %17, the hidden states [batch,tokens,32]. */
-inline std::string
-small_model(const std::string &more = "")
-{
-    return R"(
+/* Inputs, embedding %5, attention over all positions %15. */
+static const std::string first_layer = R"(
     %0 = parameter i64[batch,tokens] name="input_ids"
     %1 = parameter i64[batch,past+tokens] name="attention_mask"
     %2 = parameter i32[batch] name="beam_idx"
@@ -30,6 +26,14 @@ small_model(const std::string &more = "")
     %13 = attention %10, %12, %12, %2, %1, _, _ scale=0.25 causal=true key_state="k" value_state="v"
     %14 = const i64[3] {0, 0, 32}
     %15 = reshape %13, %14 special_zero=true
+)";
+
+/* Embedding, one attention layer on a paged cache, logits [..,64].
+ * `more`: further lines that may use %17, the hidden states [batch,tokens,32]. */
+inline std::string
+small_model(const std::string &more = "")
+{
+    return first_layer + R"(
     %16 = weight f32[64,32] f32 @16
     %17 = add %15, %5
     %18 = matmul %17, %16 transpose_b=true
@@ -42,23 +46,7 @@ small_model(const std::string &more = "")
 inline std::string
 two_layers(const std::string &mask = "%1", const std::string &more = "")
 {
-    return R"(
-    %0 = parameter i64[batch,tokens] name="input_ids"
-    %1 = parameter i64[batch,past+tokens] name="attention_mask"
-    %2 = parameter i32[batch] name="beam_idx"
-    %3 = weight f32[64,32] f32 @3
-    %4 = const i64[] {0}
-    %5 = gather %3, %0, %4
-    %6 = weight f32[32,32] f32 @6
-    %7 = weight f32[16,32] u8 group=32 scale=f16 zp=u8 @7
-    %8 = const i64[4] {0, 0, -1, 16}
-    %9 = matmul %5, %6 transpose_b=true
-    %10 = reshape %9, %8 special_zero=true
-    %11 = matmul %5, %7 transpose_b=true
-    %12 = reshape %11, %8 special_zero=true
-    %13 = attention %10, %12, %12, %2, %1, _, _ scale=0.25 causal=true key_state="k" value_state="v"
-    %14 = const i64[3] {0, 0, 32}
-    %15 = reshape %13, %14 special_zero=true
+    return first_layer + R"(
     %17 = add %15, %5
     %19 = matmul %17, %6 transpose_b=true
     %20 = reshape %19, %8 special_zero=true
