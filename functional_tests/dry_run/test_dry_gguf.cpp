@@ -39,7 +39,9 @@ generate_as(const Target &t, const std::string &model, const std::string &prompt
     return s;
 }
 
-/* Of a prompt's products some have their activations packed that the IR's take plain. */
+/* gemma4-moe-tiny's `down` of each dense MLP has 352 columns: as nibbles no whole steps of
+ * linear_gemm_sg, so the IR's prompts take linear_gemm_gen; the file's blocks of bytes are, and
+ * a kernel packs their activations first. */
 void
 expect_same_launches(const Seen &s, const Seen &ir, const GgufFile &file)
 {
