@@ -138,8 +138,9 @@ fail_unknown(const struct xm_core *c, const char *device, struct xm_error *err)
     struct xm_strbuf names = {0};
     xm_core_devices(c, add_name, &names);
     xm_fail(err, XM_NOT_FOUND,
-            "Device with \"%s\" name is not registered; available: %s%s", device,
-            names.n ? xm_strbuf_text(&names) : "none",
+            "Device with \"%s\" name is not registered in the OpenVINO Runtime; "
+            "available: %s%s",
+            device, names.n ? xm_strbuf_text(&names) : "none",
             hint_for(device, xm_strbuf_text(&names)));
     xm_strbuf_free(&names);
     return XM_NOT_FOUND;

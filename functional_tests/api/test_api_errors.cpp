@@ -41,6 +41,8 @@ TEST(LastError, IsKeptUntilTheNextFailureAndClearedWithACore)
     EXPECT_EQ(ov_core_read_model(core.get(), "no_such_file.xml", nullptr, &model),
               GENERAL_ERROR);
     EXPECT_NE(last_error().find("no_such_file.xml"), std::string::npos);
+    EXPECT_EQ(last_error(),
+              "Could not open the file: \"no_such_file.xml\": No such file or directory");
     EXPECT_EQ(ov_core_read_model(core.get(), nullptr, nullptr, &model), INVALID_C_PARAM);
     EXPECT_NE(last_error().find("no_such_file.xml"), std::string::npos);
     EXPECT_EQ(model, nullptr);
@@ -109,7 +111,8 @@ TEST(Core, NamesWhatItDoesNotKnow)
     char *text = nullptr;
     EXPECT_EQ(ov_core_compile_model(core.get(), model.get(), "NOPE", 0, &compiled),
               GENERAL_ERROR);
-    EXPECT_NE(last_error().find("Device with \"NOPE\" name is not registered"),
+    EXPECT_NE(last_error().find(
+                  "Device with \"NOPE\" name is not registered in the OpenVINO Runtime"),
               std::string::npos);
     EXPECT_EQ(ov_core_get_versions_by_device_name(core.get(), "NOPE", &versions),
               NOT_FOUND);

@@ -10,7 +10,7 @@
 #include "xemoe/xemoe.h"
 
 /* The release of the API that is offered; programs compare the number in front. */
-#define BUILD_NUMBER "2026.4.1-xemoe-" XM_VERSION
+#define BUILD_NUMBER "2026.4.1-0-xemoe-" XM_VERSION
 
 /* ---- life -------------------------------------------------------------------------- */
 

@@ -5,7 +5,9 @@
  * The functions that take properties come in pairs, with variadic arguments and with an
  * array; both end in the same static function.
  */
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plugin/api/api.h"
 #include "plugin/pipeline/package.h"
@@ -13,6 +15,16 @@
 #include "xemoe/xemoe.h"
 
 /* ---- reading ----------------------------------------------------------------------- */
+
+/* What programs look for in the text where there is no such file. */
+static ov_status_e
+read_failed(const char *path, const struct xm_error *err)
+{
+    if (access(path, R_OK) == 0)
+        return xm_api_error(err);
+    return xm_api_fail(GENERAL_ERROR, "Could not open the file: \"%s\": %s", path,
+                       strerror(errno));
+}
 
 ov_status_e
 ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bin_path,
@@ -23,7 +35,7 @@ ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bi
     if (!core || !model_path || !model)
         return INVALID_C_PARAM;
     if (xm_package_graph_of(model_path, bin_path, &g, &err) != XM_OK)
-        return xm_api_error(&err);
+        return read_failed(model_path, &err);
     return xm_api_model_create(g, model);
 }
 

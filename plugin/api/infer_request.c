@@ -157,9 +157,10 @@ ov_infer_request_get_profiling_info(const ov_infer_request_t *infer_request,
     xm_api_request_unlock(infer_request);
     if (infos.failed)
         xm_fail(&err, XM_NO_MEMORY, "out of memory for a profile");
-    if (err.status != XM_OK)
+    if (err.status == XM_OK)
+        *profiling_infos = infos.list;
+    else
         ov_profiling_info_list_free(&infos.list);
-    *profiling_infos = infos.list;
     return xm_api_error(&err);
 }
 

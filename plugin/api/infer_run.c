@@ -132,6 +132,7 @@ ov_infer_request_infer(ov_infer_request_t *infer_request)
     if (!xm_api_request_lock(infer_request))
         return REQUEST_BUSY;
     struct xm_api_runner *runner = infer_request->runner;
+    runner->err = (struct xm_error){0}; /* waits speak of the last run */
     become_busy(infer_request);
     xm_api_request_unlock(infer_request);
     run(infer_request, &err);

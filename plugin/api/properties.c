@@ -6,6 +6,9 @@
 
 #include "plugin/api/api.h"
 
+/* More than anyone gives: a count that is none would walk over the caller's stack. */
+enum { MAX_ARGS = 256 };
+
 /* The only key whose value is not text. */
 static ov_status_e
 check_key(const char *key)
@@ -40,7 +43,7 @@ xm_api_properties_from_array(size_t n, const ov_property_t *properties,
 ov_status_e
 xm_api_properties_from_args(size_t n, va_list args, struct xm_property **out)
 {
-    if (n % 2 != 0)
+    if (n % 2 != 0 || n > MAX_ARGS)
         return INVALID_C_PARAM;
     ov_property_t *given = xm_calloc(n / 2, sizeof(*given));
     if (!given)

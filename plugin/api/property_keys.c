@@ -2,6 +2,7 @@
  *
  * The variables behind the property keys.
  */
+#include "openvino/c/auto/properties.h"
 #include "openvino/c/gpu/gpu_plugin_properties.h"
 #include "openvino/c/ov_property.h"
 
@@ -46,4 +47,7 @@ const char *ov_property_key_intel_gpu_shared_mem_type            = "SHARED_MEM_T
 const char *ov_property_key_intel_gpu_mem_handle                 = "MEM_HANDLE";
 const char *ov_property_key_intel_gpu_dev_object_handle          = "DEV_OBJECT_HANDLE";
 const char *ov_property_key_intel_gpu_va_plane                   = "VA_PLANE";
+const char *ov_property_key_intel_auto_device_bind_buffer        = "DEVICE_BIND_BUFFER";
+const char *ov_property_key_intel_auto_enable_startup_fallback   = "ENABLE_STARTUP_FALLBACK";
+const char *ov_property_key_intel_auto_enable_runtime_fallback   = "ENABLE_RUNTIME_FALLBACK";
 /* clang-format on */

@@ -2,8 +2,6 @@
  *
  * Shapes, dimensions and ranks: structs that callers pass by value.
  */
-#include <string.h>
-
 #include "plugin/api/api.h"
 
 /* ---- static shapes ----------------------------------------------------------------- */
@@ -13,16 +11,18 @@ ov_shape_create(const int64_t rank, const int64_t *dims, ov_shape_t *shape)
 {
     if (!shape || rank <= 0)
         return INVALID_C_PARAM;
-    for (int64_t i = 0; dims && i < rank; i++) {
-        if (dims[i] < 0)
-            return INVALID_C_PARAM;
-    }
+    /* first: a rank that there is no memory for has no numbers to look at either */
     int64_t *copy = xm_calloc((size_t)rank, sizeof(*copy));
     if (!copy)
         return xm_api_fail(GENERAL_ERROR, "out of memory for a shape of rank %lld",
                            (long long)rank);
-    if (dims)
-        memcpy(copy, dims, (size_t)rank * sizeof(*copy));
+    for (int64_t i = 0; dims && i < rank; i++) {
+        if (dims[i] < 0) {
+            xm_free(copy);
+            return INVALID_C_PARAM;
+        }
+        copy[i] = dims[i];
+    }
     *shape = (ov_shape_t){.rank = rank, .dims = copy};
     return OK;
 }
@@ -60,20 +60,31 @@ is_valid_dimension(ov_dimension_t d)
     return (d.min == -1 && d.max == -1) || (d.min >= 0 && d.min <= d.max);
 }
 
+/* Of a rank that is known, dimensions yet to be written. */
 static ov_status_e
-create_partial(ov_rank_t rank, const ov_dimension_t *dims, ov_partial_shape_t *out)
+create_partial(int64_t rank, ov_partial_shape_t *out)
 {
-    ov_partial_shape_t shape = {.rank = rank, .dims = NULL};
-    int64_t n = rank.max;
-    if (n > 0) {
-        shape.dims = xm_calloc((size_t)n, sizeof(*shape.dims));
-        if (!shape.dims)
-            return xm_api_fail(GENERAL_ERROR, "out of memory for a shape of rank %lld",
-                               (long long)n);
-        memcpy(shape.dims, dims, (size_t)n * sizeof(*dims));
-    }
-    *out = shape;
+    *out = (ov_partial_shape_t){.rank = {rank, rank}, .dims = NULL};
+    if (rank == 0)
+        return OK;
+    out->dims = xm_calloc((size_t)rank, sizeof(*out->dims));
+    if (!out->dims)
+        return xm_api_fail(GENERAL_ERROR, "out of memory for a shape of rank %lld",
+                           (long long)rank);
     return OK;
+}
+
+static bool
+is_scalar(ov_partial_shape_t s)
+{
+    return s.rank.min == 0 && s.rank.max == 0;
+}
+
+/* Callers fill the struct in themselves: of a known rank, but without dimensions? */
+static bool
+lacks_dimensions(ov_partial_shape_t s)
+{
+    return !is_scalar(s) && !ov_rank_is_dynamic(s.rank) && (s.rank.max < 0 || !s.dims);
 }
 
 ov_status_e
@@ -82,11 +93,18 @@ ov_partial_shape_create(const int64_t rank, const ov_dimension_t *dims,
 {
     if (!partial_shape_obj || rank < 0 || (rank > 0 && !dims))
         return INVALID_C_PARAM;
-    for (int64_t i = 0; i < rank; i++) {
-        if (!is_valid_dimension(dims[i]))
+    ov_partial_shape_t result;
+    ov_status_e status = create_partial(rank, &result);
+    for (int64_t i = 0; status == OK && i < rank; i++) {
+        if (!is_valid_dimension(dims[i])) {
+            ov_partial_shape_free(&result);
             return INVALID_C_PARAM;
+        }
+        result.dims[i] = dims[i];
     }
-    return create_partial((ov_rank_t){rank, rank}, dims, partial_shape_obj);
+    if (status == OK)
+        *partial_shape_obj = result;
+    return status;
 }
 
 ov_status_e
@@ -125,8 +143,9 @@ ov_partial_shape_free(ov_partial_shape_t *partial_shape)
 bool
 ov_partial_shape_is_dynamic(const ov_partial_shape_t partial_shape)
 {
-    bool is_scalar = partial_shape.rank.min == 0 && partial_shape.rank.max == 0;
-    if (!is_scalar && ov_rank_is_dynamic(partial_shape.rank))
+    if (is_scalar(partial_shape))
+        return false;
+    if (ov_rank_is_dynamic(partial_shape.rank) || lacks_dimensions(partial_shape))
         return true;
     for (int64_t i = 0; i < partial_shape.rank.max; i++) {
         if (ov_dimension_is_dynamic(partial_shape.dims[i]))
@@ -138,7 +157,7 @@ ov_partial_shape_is_dynamic(const ov_partial_shape_t partial_shape)
 ov_status_e
 ov_partial_shape_to_shape(const ov_partial_shape_t partial_shape, ov_shape_t *shape)
 {
-    if (!shape)
+    if (!shape || lacks_dimensions(partial_shape))
         return INVALID_C_PARAM;
     if (ov_partial_shape_is_dynamic(partial_shape))
         return PARAMETER_MISMATCH;
@@ -157,21 +176,18 @@ ov_shape_to_partial_shape(const ov_shape_t shape, ov_partial_shape_t *partial_sh
 {
     if (!partial_shape || shape.rank < 0 || (shape.rank > 0 && !shape.dims))
         return INVALID_C_PARAM;
-    for (int64_t i = 0; i < shape.rank; i++) {
-        if (shape.dims[i] < 0)
+    ov_partial_shape_t result;
+    ov_status_e status = create_partial(shape.rank, &result);
+    for (int64_t i = 0; status == OK && i < shape.rank; i++) {
+        if (shape.dims[i] < 0) {
+            ov_partial_shape_free(&result);
             return INVALID_C_PARAM;
-    }
-    ov_partial_shape_t result = {.rank = {shape.rank, shape.rank}, .dims = NULL};
-    if (shape.rank > 0) {
-        result.dims = xm_calloc((size_t)shape.rank, sizeof(*result.dims));
-        if (!result.dims)
-            return xm_api_fail(GENERAL_ERROR, "out of memory for a shape of rank %lld",
-                               (long long)shape.rank);
-    }
-    for (int64_t i = 0; i < shape.rank; i++)
+        }
         result.dims[i] = (ov_dimension_t){shape.dims[i], shape.dims[i]};
-    *partial_shape = result;
-    return OK;
+    }
+    if (status == OK)
+        *partial_shape = result;
+    return status;
 }
 
 static void
@@ -190,8 +206,9 @@ ov_partial_shape_to_string(const ov_partial_shape_t partial_shape)
 {
     struct xm_strbuf b = {0};
     char *text = NULL;
-    bool is_scalar = partial_shape.rank.min == 0 && partial_shape.rank.max == 0;
-    if (!is_scalar && ov_rank_is_dynamic(partial_shape.rank)) {
+    if (lacks_dimensions(partial_shape))
+        return NULL;
+    if (!is_scalar(partial_shape) && ov_rank_is_dynamic(partial_shape.rank)) {
         xm_strbuf_add(&b, "?");
     } else {
         xm_strbuf_add(&b, "{");

@@ -204,6 +204,7 @@ has_missing_string(const char **strings, size_t n)
     return false;
 }
 
+/* The first `n` ones. */
 static ov_status_e
 copy_strings(ov_tensor_t *t, const char **strings, size_t n)
 {
@@ -235,11 +236,12 @@ ov_tensor_create_from_string_array(const char **string_array, const size_t array
                                    const ov_shape_t shape, ov_tensor_t **tensor)
 {
     ov_tensor_t *t = NULL;
-    if (!string_array || array_size == 0 || !tensor || is_wrong_shape(shape))
+    if (!string_array || array_size == 0 || !tensor || is_wrong_shape(shape) ||
+        has_missing_string(string_array, array_size))
         return INVALID_C_PARAM;
     ov_status_e s = create_from_shape(STRING, shape, NULL, &t);
     if (s == OK)
-        s = ov_tensor_set_string_data(t, string_array, array_size);
+        s = copy_strings(t, string_array, array_size < t->n ? array_size : t->n);
     if (s == OK)
         *tensor = t;
     else

@@ -3,24 +3,28 @@
  * The log's sink. The function stays in a variable of its own, since a function pointer
  * does not fit the sink's void pointer portably.
  */
+#include <stdatomic.h>
+
 #include "openvino/c/ov_util.h"
 #include "runtime/util/log.h"
 
-static ov_util_log_callback_func user_function; /* NULL: lines are dropped */
+/* NULL: lines are dropped. Any thread writes lines, also while another sets this. */
+static _Atomic(ov_util_log_callback_func) user_function;
 
 static void
 forward_line(enum xm_log_level level, const char *line, void *ctx)
 {
     (void)level;
     (void)ctx;
-    if (user_function)
-        user_function(line);
+    ov_util_log_callback_func function = atomic_load(&user_function);
+    if (function)
+        function(line);
 }
 
 void
 ov_util_set_log_callback(ov_util_log_callback_func func)
 {
-    user_function = func;
+    atomic_store(&user_function, func);
     xm_log_set_sink(forward_line, NULL);
 }
 

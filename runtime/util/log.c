@@ -14,7 +14,8 @@ static const char *const flag_names[XM_DEBUG_COUNT] = {
 #include "runtime/util/debug_flags.def"
 };
 
-static xm_log_sink log_sink;
+static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
+static xm_log_sink log_sink; /* with its context under the lock */
 static void *log_sink_ctx;
 static enum xm_log_level log_level = XM_LOG_WARNING;
 static bool debug_flags[XM_DEBUG_COUNT];
@@ -24,8 +25,10 @@ static pthread_once_t debug_once = PTHREAD_ONCE_INIT;
 void
 xm_log_set_sink(xm_log_sink sink, void *ctx)
 {
+    pthread_mutex_lock(&sink_lock);
     log_sink = sink;
     log_sink_ctx = ctx;
+    pthread_mutex_unlock(&sink_lock);
 }
 
 void
@@ -44,8 +47,12 @@ xm_log_prefix(enum xm_log_level level)
 static void
 emit(enum xm_log_level level, const char *line)
 {
-    if (log_sink)
-        log_sink(level, line, log_sink_ctx);
+    pthread_mutex_lock(&sink_lock);
+    const xm_log_sink sink = log_sink;
+    void *ctx = log_sink_ctx;
+    pthread_mutex_unlock(&sink_lock);
+    if (sink)
+        sink(level, line, ctx);
     else
         fprintf(stderr, "xemoe: %s%s\n", xm_log_prefix(level), line);
 }

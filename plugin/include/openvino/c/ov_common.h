@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h> /* this and wchar.h: programs lean on their being here */
+#include <wchar.h>
 
 #ifdef __cplusplus
 #define OPENVINO_C_API_EXTERN extern "C"
@@ -32,11 +34,11 @@
 #endif
 
 #define OPENVINO_C_API_CALLBACK
-#define OPENVINO_C_API(ret) OPENVINO_C_API_EXTERN OPENVINO_C_API_VISIBLE ret
+#define OPENVINO_C_API(...) OPENVINO_C_API_EXTERN OPENVINO_C_API_VISIBLE __VA_ARGS__
 #ifdef __cplusplus
-#define OPENVINO_C_VAR(type) extern "C" OPENVINO_C_API_VISIBLE type
+#define OPENVINO_C_VAR(...) extern "C" OPENVINO_C_API_VISIBLE __VA_ARGS__
 #else
-#define OPENVINO_C_VAR(type) extern OPENVINO_C_API_VISIBLE type
+#define OPENVINO_C_VAR(...) extern OPENVINO_C_API_VISIBLE __VA_ARGS__
 #endif
 
 typedef enum {
@@ -88,6 +90,10 @@ typedef enum {
     F4E2M1,
     F8E8M0
 } ov_element_type_e;
+
+#ifndef BOOLEAN /* the other name that programs know OV_BOOLEAN by */
+#define BOOLEAN OV_BOOLEAN
+#endif
 
 /* Encrypts or decrypts model caches. Called twice: for the size, then for the bytes. */
 typedef struct {

@@ -11,6 +11,7 @@
 #include "openvino/c/ov_model.h"
 #include "openvino/c/ov_node.h"
 #include "openvino/c/ov_property.h"
+#include "openvino/c/ov_remote_context.h"
 
 typedef struct ov_compiled_model ov_compiled_model_t;
 

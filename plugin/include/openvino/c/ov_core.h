@@ -9,13 +9,13 @@
 #ifndef OPENVINO_C_OV_CORE_H
 #define OPENVINO_C_OV_CORE_H
 
-#include <wchar.h>
-
+#include "openvino/c/deprecated.h"
 #include "openvino/c/ov_common.h"
 #include "openvino/c/ov_compiled_model.h"
 #include "openvino/c/ov_model.h"
 #include "openvino/c/ov_node.h"
 #include "openvino/c/ov_property.h"
+#include "openvino/c/ov_remote_context.h"
 #include "openvino/c/ov_tensor.h"
 
 typedef struct ov_core ov_core_t;

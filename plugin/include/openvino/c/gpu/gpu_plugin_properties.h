@@ -5,7 +5,7 @@
 #ifndef OPENVINO_C_GPU_GPU_PLUGIN_PROPERTIES_H
 #define OPENVINO_C_GPU_GPU_PLUGIN_PROPERTIES_H
 
-#include "openvino/c/ov_property.h"
+#include "openvino/c/ov_common.h"
 
 OPENVINO_C_VAR(const char *) ov_property_key_intel_gpu_context_type;
 OPENVINO_C_VAR(const char *) ov_property_key_intel_gpu_ocl_context;
@@ -17,5 +17,6 @@ OPENVINO_C_VAR(const char *) ov_property_key_intel_gpu_shared_mem_type;
 OPENVINO_C_VAR(const char *) ov_property_key_intel_gpu_mem_handle;
 OPENVINO_C_VAR(const char *) ov_property_key_intel_gpu_dev_object_handle;
 OPENVINO_C_VAR(const char *) ov_property_key_intel_gpu_va_plane;
+OPENVINO_C_VAR(const char *) ov_property_key_intel_gpu_config_file;
 
 #endif

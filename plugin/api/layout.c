@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Layouts: read into their text in brackets, which is all that there is to ask.
+ */
+#include <string.h>
+
+#include "plugin/api/api.h"
+
+enum { MAX_NAMES = 64 };
+
+struct ov_layout {
+    char *text; /* "[N,C,H,W]" */
+};
+
+/* ---- from a text to names ---------------------------------------------------------- */
+
+struct name {
+    const char *text;
+    size_t n;
+};
+
+struct names {
+    struct name list[MAX_NAMES];
+    size_t n;
+};
+
+static bool
+is(struct name s, const char *text)
+{
+    return s.n == strlen(text) && memcmp(s.text, text, s.n) == 0;
+}
+
+/* Names are the same whatever their case is: in capitals, of ASCII alone in every locale. */
+static void
+capitalise(char *text)
+{
+    for (; *text; text++) {
+        if (*text >= 'a' && *text <= 'z')
+            *text = (char)(*text - 'a' + 'A');
+    }
+}
+
+static bool
+is_legal(struct name s)
+{
+    if (is(s, "?") || is(s, "..."))
+        return true;
+    for (size_t i = 0; i < s.n; i++) {
+        const char c = s.text[i];
+        if (!(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_')
+            return false;
+    }
+    return s.n > 0;
+}
+
+static enum xm_status
+add_name(struct names *l, struct name s, struct xm_error *err)
+{
+    const int n = s.n < 50 ? (int)s.n : 50; /* of it in a sentence */
+    if (!is_legal(s))
+        return xm_fail(err, XM_INVALID, "a layout: '%.*s' is no name of a dimension", n,
+                       s.text);
+    for (size_t i = 0; i < l->n && !is(s, "?"); i++) {
+        if (l->list[i].n == s.n && memcmp(l->list[i].text, s.text, s.n) == 0)
+            return xm_fail(err, XM_INVALID, "a layout: '%.*s' stands in it twice", n,
+                           s.text);
+    }
+    if (l->n == MAX_NAMES)
+        return xm_fail(err, XM_INVALID, "a layout: more than %d dimensions",
+                       (int)MAX_NAMES);
+    l->list[l->n++] = s;
+    return XM_OK;
+}
+
+/* "NCHW", "N...": a letter a name. */
+static enum xm_status
+read_letters(struct names *l, const char *text, struct xm_error *err)
+{
+    for (size_t n; *text; text += n) {
+        n = strncmp(text, "...", 3) == 0 ? 3 : 1;
+        XM_TRY(add_name(l, (struct name){text, n}, err));
+    }
+    return XM_OK;
+}
+
+/* "N, height, ?": what stands in brackets, names between commas. */
+static enum xm_status
+read_list(struct names *l, const char *text, size_t n, struct xm_error *err)
+{
+    const char *const end = text + n;
+    for (bool more = true; more;) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        const char *stop = comma ? comma : end;
+        struct name s = {text, (size_t)(stop - text)};
+        for (; s.n > 0 && s.text[0] == ' '; s.n--)
+            s.text++;
+        while (s.n > 0 && s.text[s.n - 1] == ' ')
+            s.n--;
+        XM_TRY(add_name(l, s, err));
+        more = comma != NULL;
+        text = stop + more;
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+read_layout(struct names *l, const char *text, struct xm_error *err)
+{
+    const size_t n = strlen(text);
+    if (n == 0) /* nothing is known */
+        return add_name(l, (struct name){"...", 3}, err);
+    if (text[0] == '[' && text[n - 1] == ']')
+        return read_list(l, text + 1, n - 2, err);
+    return read_letters(l, text, err);
+}
+
+static char *
+print_names(const struct names *l)
+{
+    struct xm_strbuf b = {0};
+    for (size_t i = 0; i < l->n; i++) {
+        xm_strbuf_add(&b, i ? "," : "[");
+        xm_strbuf_add_n(&b, l->list[i].text, l->list[i].n);
+    }
+    xm_strbuf_add(&b, "]");
+    return xm_strbuf_take(&b);
+}
+
+/* ---- the functions ----------------------------------------------------------------- */
+
+ov_status_e
+ov_layout_create(const char *layout_desc, ov_layout_t **layout)
+{
+    struct xm_error err = {0};
+    struct names names = {.n = 0};
+    if (!layout_desc || !layout)
+        return INVALID_C_PARAM;
+    char *desc = xm_strdup(layout_desc);
+    ov_layout_t *l = xm_calloc(1, sizeof(*l));
+    if (desc && l) {
+        capitalise(desc);
+        if (read_layout(&names, desc, &err) == XM_OK)
+            l->text = print_names(&names);
+    }
+    xm_free(desc);
+    if (l && l->text) {
+        *layout = l;
+        return OK;
+    }
+    ov_layout_free(l);
+    return err.status != XM_OK ? xm_api_error(&err)
+                               : xm_api_fail(GENERAL_ERROR, "out of memory for a layout");
+}
+
+void
+ov_layout_free(ov_layout_t *layout)
+{
+    if (layout)
+        xm_free(layout->text);
+    xm_free(layout);
+}
+
+const char *
+ov_layout_to_string(const ov_layout_t *layout)
+{
+    return layout ? xm_strdup(layout->text) : NULL;
+}
