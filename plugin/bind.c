@@ -100,6 +100,19 @@ same_element(enum xm_element port, enum xm_element given)
     return port == given || (port == XM_BOOL && given == XM_U8);
 }
 
+static enum xm_status
+check_bound(const struct xm_port *port, uint32_t axis, int64_t n, struct xm_error *err)
+{
+    if (xm_bound_has(port->bound[axis], n))
+        return XM_OK;
+    struct xm_strbuf text = {0};
+    xm_bound_print(port->bound[axis], &text);
+    xm_fail(err, XM_INVALID, "input '%s': dimension %u is %lld, expected %s", port->name,
+            axis, (long long)n, xm_strbuf_text(&text));
+    xm_strbuf_free(&text);
+    return XM_INVALID;
+}
+
 enum xm_status
 xm_port_check(const struct xm_port *port, const struct xm_host_tensor *t,
               struct xm_error *err)
@@ -115,6 +128,7 @@ xm_port_check(const struct xm_port *port, const struct xm_host_tensor *t,
         if (t->dim[i] < 0 || !xm_mul_size(n, (uint64_t)t->dim[i], &n))
             return xm_fail(err, XM_INVALID, "input '%s': dimension %u is %lld",
                            port->name, i, (long long)t->dim[i]);
+        XM_TRY(check_bound(port, i, t->dim[i], err));
     }
     if (!xm_element_bytes(t->element, n, &bytes) || bytes != t->bytes)
         return xm_fail(err, XM_INVALID,

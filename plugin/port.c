@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "transformations/graph/graph.h"
+#include "transformations/graph/reshape.h"
 #include "transformations/graph/table_rows.h"
 
 const char *
@@ -19,9 +19,62 @@ no_memory(struct xm_error *err)
     return xm_fail(err, XM_NO_MEMORY, "out of memory for the ports of a model");
 }
 
+/* The numbers of a result's dimensions where the inputs' bounds make them known. */
+static void
+result_bounds(struct xm_port *port, const struct xm_binding *fixed, uint32_t n_fixed)
+{
+    for (uint32_t i = 0; i < port->type.shape.rank; i++) {
+        int64_t n;
+        struct xm_error none = {0};
+        const bool is_known =
+            xm_dim_eval(port->type.shape.dim[i], fixed, n_fixed, &n, &none) == XM_OK;
+        port->bound[i] = is_known ? (struct xm_bound){n, n} : (struct xm_bound){0, -1};
+    }
+}
+
+static void
+retype(struct xm_port *port, const struct xm_value *v, struct xm_dim_pool *dims)
+{
+    port->type =
+        (struct xm_type){.element = v->type.element, .shape.rank = v->type.shape.rank};
+    for (uint32_t i = 0; i < v->type.shape.rank; i++)
+        port->type.shape.dim[i] = xm_dim_import(dims, v->type.shape.dim[i]);
+}
+
+enum xm_status
+xm_ports_retype(const struct xm_graph *g, struct xm_dim_pool *dims,
+                struct xm_ports *ports, struct xm_error *err)
+{
+    enum { MOST = 64 };
+    struct xm_binding fixed[MOST];
+    const uint32_t n_fixed = xm_graph_fixed_symbols(g, fixed, MOST);
+    uint32_t in = 0, out = 0;
+    xm_for_each_node(n, g)
+    {
+        if (n->op == XM_OP_PARAMETER) {
+            retype(&ports->inputs[in], &n->out[0], dims);
+            xm_parameter_bounds(n, ports->inputs[in++].bound);
+        } else if (n->op == XM_OP_RESULT) {
+            retype(&ports->outputs[out], xm_in(n, 0), dims);
+            result_bounds(&ports->outputs[out++], fixed, n_fixed);
+        }
+    }
+    return dims->failed ? no_memory(err) : XM_OK;
+}
+
+bool
+xm_port_is_static(const struct xm_port *port)
+{
+    for (uint32_t i = 0; i < port->type.shape.rank; i++) {
+        if (!xm_bound_is_fixed(port->bound[i]))
+            return false;
+    }
+    return true;
+}
+
 static enum xm_status
 fill(struct xm_port *port, const struct xm_node *n, const struct xm_value *v,
-     struct xm_arena *arena, struct xm_dim_pool *dims, struct xm_error *err)
+     struct xm_arena *arena, struct xm_error *err)
 {
     const char **names = xm_arena_alloc(arena, (v->n_names + 1) * sizeof(*names));
     if (!names)
@@ -35,12 +88,8 @@ fill(struct xm_port *port, const struct xm_node *n, const struct xm_value *v,
         (struct xm_port){.name = xm_arena_strdup(arena, xm_port_name(n, v)),
                          .names = names,
                          .n_names = v->n_names,
-                         .type.element = v->type.element,
-                         .type.shape.rank = v->type.shape.rank,
                          .rows = n->op == XM_OP_PARAMETER ? xm_value_table_rows(v) : 0};
-    for (uint32_t i = 0; i < v->type.shape.rank; i++)
-        port->type.shape.dim[i] = xm_dim_import(dims, v->type.shape.dim[i]);
-    return port->name && !dims->failed ? XM_OK : no_memory(err);
+    return port->name ? XM_OK : no_memory(err);
 }
 
 enum xm_status
@@ -61,12 +110,11 @@ xm_ports_from_graph(const struct xm_graph *g, struct xm_arena *arena,
     xm_for_each_node(n, g)
     {
         if (n->op == XM_OP_PARAMETER)
-            XM_TRY(fill(&out->inputs[out->n_inputs++], n, &n->out[0], arena, dims, err));
+            XM_TRY(fill(&out->inputs[out->n_inputs++], n, &n->out[0], arena, err));
         else if (n->op == XM_OP_RESULT)
-            XM_TRY(
-                fill(&out->outputs[out->n_outputs++], n, xm_in(n, 0), arena, dims, err));
+            XM_TRY(fill(&out->outputs[out->n_outputs++], n, xm_in(n, 0), arena, err));
     }
-    return XM_OK;
+    return xm_ports_retype(g, dims, out, err);
 }
 
 uint32_t

@@ -5,6 +5,7 @@
 #ifndef XM_PLUGIN_PORT_H
 #define XM_PLUGIN_PORT_H
 
+#include "transformations/graph/bounds.h"
 #include "transformations/graph/type.h"
 
 #ifdef __cplusplus
@@ -29,8 +30,9 @@ struct xm_port {
     const char *name; /* first tensor name, or the friendly name              */
     const char *const *names;
     uint32_t n_names;
-    struct xm_type type; /* as in the file, symbolic */
-    uint64_t rows;       /* of the table whose rows an input's integers choose; 0: none */
+    struct xm_type type;                /* as in the file, symbolic */
+    struct xm_bound bound[XM_MAX_RANK]; /* of its dimensions */
+    uint64_t rows; /* of the table whose rows an input's integers choose; 0: none */
 };
 
 struct xm_ports {
@@ -45,6 +47,11 @@ const char *xm_port_name(const struct xm_node *n, const struct xm_value *v);
 enum xm_status xm_ports_from_graph(const struct xm_graph *g, struct xm_arena *arena,
                                    struct xm_dim_pool *dims, struct xm_ports *out,
                                    struct xm_error *err);
+/* After xm_graph_reshape: types and bounds anew, names and order stay. */
+enum xm_status xm_ports_retype(const struct xm_graph *g, struct xm_dim_pool *dims,
+                               struct xm_ports *ports, struct xm_error *err);
+/* Whether each dimension has one number. */
+bool xm_port_is_static(const struct xm_port *port);
 /* Index of a port by any of its names; UINT32_MAX: none. */
 uint32_t xm_port_find(const struct xm_port *ports, uint32_t n, const char *name);
 

@@ -56,7 +56,7 @@ struct xm_api_port {
     bool is_output, is_named;
     enum xm_element element;
     uint32_t rank;
-    int64_t dim[XM_MAX_RANK]; /* -1: dynamic */
+    struct xm_bound dim[XM_MAX_RANK];
     const char *name; /* first tensor name, or friendly name; stands behind the struct */
 };
 

@@ -87,17 +87,28 @@ print_tensor(const ov_tensor_t *t, struct xm_strbuf *out)
     xm_strbuf_add(out, "]");
 }
 
+static void
+print_port(const struct xm_port *p, struct xm_strbuf *out)
+{
+    xm_strbuf_printf(out, "%s[", xm_element_text(p->type.element));
+    for (uint32_t i = 0; i < p->type.shape.rank; i++) {
+        xm_strbuf_add(out, i ? "," : "");
+        xm_bound_print(p->bound[i], out);
+    }
+    xm_strbuf_add(out, "]");
+}
+
 static bool
 fits_port(const struct xm_api_slot *s, const ov_tensor_t *t)
 {
     const struct xm_type *type = &s->port->type;
     if ((enum xm_element)t->type != type->element)
         return false;
-    if (s->is_output && !xm_shape_is_static(&type->shape))
+    if (s->is_output && !xm_port_is_static(s->port))
         return true; /* it gets its shape from the run */
     bool fits = t->rank == type->shape.rank;
     for (uint32_t i = 0; fits && i < t->rank; i++)
-        fits = !xm_dim_is_const(type->shape.dim[i]) || type->shape.dim[i].n == t->dim[i];
+        fits = xm_bound_has(s->port->bound[i], t->dim[i]);
     return fits;
 }
 
@@ -105,7 +116,7 @@ static ov_status_e
 fail_unfit(const struct xm_api_slot *s, const ov_tensor_t *t)
 {
     struct xm_strbuf expected = {0}, found = {0};
-    xm_type_print(&s->port->type, &expected);
+    print_port(s->port, &expected);
     print_tensor(t, &found);
     xm_api_fail(GENERAL_ERROR, "%s '%s': expected %s, found %s",
                 s->is_output ? "output" : "input", s->port->name,
@@ -146,7 +157,7 @@ fill_slot(const struct xm_api_slot *s, struct xm_error *err)
     if (*s->tensor)
         return XM_OK;
     for (uint32_t i = 0; i < shape->rank; i++)
-        dim[i] = xm_dim_is_const(shape->dim[i]) ? shape->dim[i].n : 0;
+        dim[i] = xm_bound_is_fixed(s->port->bound[i]) ? s->port->bound[i].min : 0;
     return xm_api_tensor_create((ov_element_type_e)s->port->type.element, shape->rank,
                                 dim, s->tensor, err);
 }
@@ -196,7 +207,7 @@ xm_api_slots_bind(ov_infer_request_t *r, struct xm_error *err)
 {
     for (uint32_t i = 0; i < r->infer->compiled->ports.n_inputs; i++) {
         struct xm_api_slot s = slot_of(r, false, i);
-        if (!*s.tensor && !xm_shape_is_static(&s.port->type.shape))
+        if (!*s.tensor && !xm_port_is_static(s.port))
             return xm_fail(err, XM_INVALID, "input '%s' has not been set", s.port->name);
         XM_TRY(fill_slot(&s, err));
         const ov_tensor_t *t = *s.tensor;

@@ -20,10 +20,7 @@ create_port(const struct xm_port *from, bool is_output)
     p->is_named = from->n_names != 0;
     p->element = from->type.element;
     p->rank = from->type.shape.rank;
-    for (uint32_t i = 0; i < p->rank; i++) {
-        struct xm_dim d = from->type.shape.dim[i];
-        p->dim[i] = xm_dim_is_const(d) ? d.n : -1;
-    }
+    memcpy(p->dim, from->bound, sizeof(p->dim));
     p->name = memcpy(p + 1, from->name, n);
     return (struct xm_api_found){OK, p};
 }
@@ -99,12 +96,14 @@ ov_output_const_port_free(ov_output_const_port_t *port)
 static ov_status_e
 get_shape(const struct xm_api_port *p, ov_shape_t *shape)
 {
+    int64_t dim[XM_MAX_RANK];
     for (uint32_t i = 0; i < p->rank; i++) {
-        if (p->dim[i] < 0)
+        if (!xm_bound_is_fixed(p->dim[i]))
             return xm_api_fail(GENERAL_ERROR, "the shape of port %s is dynamic", p->name);
+        dim[i] = p->dim[i].min;
     }
     if (p->rank > 0)
-        return ov_shape_create(p->rank, p->dim, shape);
+        return ov_shape_create(p->rank, dim, shape);
     *shape = (ov_shape_t){0, NULL};
     return OK;
 }
@@ -152,7 +151,7 @@ ov_port_get_partial_shape(const ov_output_const_port_t *port,
             return xm_api_fail(GENERAL_ERROR, "out of memory for the shape of a port");
     }
     for (uint32_t i = 0; i < p->rank; i++)
-        shape.dims[i] = (ov_dimension_t){p->dim[i] < 0 ? 0 : p->dim[i], p->dim[i]};
+        shape.dims[i] = (ov_dimension_t){p->dim[i].min, p->dim[i].max};
     *partial_shape = shape;
     return OK;
 }

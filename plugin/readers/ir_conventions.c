@@ -10,7 +10,6 @@
 
 #include "plugin/readers/ir_records.h"
 #include "runtime/util/compiler.h"
-#include "runtime/util/strbuf.h"
 #include "transformations/graph/symbols.h"
 
 enum meaning { OWN, BATCH, TOKENS, PAST, PAST_AND_TOKENS };
@@ -31,34 +30,6 @@ static const struct convention {
 };
 /* clang-format on */
 
-static bool
-fits_symbol(char c, bool first)
-{
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    return letter || (!first && ((c >= '0' && c <= '9') || c == '.'));
-}
-
-/* "<owner>.<i>"; what graph text could not read back is written as its code, "_x2f_". */
-static struct xm_dim
-own_symbol(struct xm_graph *g, const char *owner, uint32_t i)
-{
-    struct xm_strbuf name = {0};
-    for (const char *c = owner; *c; c++) {
-        if (fits_symbol(*c, c == owner))
-            xm_strbuf_add_n(&name, c, 1);
-        else
-            xm_strbuf_printf(&name, "_x%02x_", (unsigned char)*c);
-    }
-    xm_strbuf_printf(&name, ".%u", i);
-    struct xm_dim d = xm_dim_const(0);
-    if (xm_strbuf_ok(&name))
-        d = xm_dim_symbol(&g->dims, xm_strbuf_text(&name));
-    else
-        g->dims.failed = true;
-    xm_strbuf_free(&name);
-    return d;
-}
-
 static struct xm_dim
 symbol(struct xm_graph *g, enum meaning meaning, const char *owner, uint32_t i)
 {
@@ -74,7 +45,7 @@ symbol(struct xm_graph *g, enum meaning meaning, const char *owner, uint32_t i)
         return xm_dim_add(p, xm_dim_symbol(p, XM_SYMBOL_PAST),
                           xm_dim_symbol(p, XM_SYMBOL_TOKENS));
     default:
-        return own_symbol(g, owner, i);
+        return xm_dim_own(p, owner, i);
     }
 }
 

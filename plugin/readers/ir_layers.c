@@ -160,7 +160,15 @@ build_parameter(struct build *s, const struct xm_ir_layer *l, struct xm_node **o
     XM_TRY(need_element(s, l, "element_type", &type.element));
     XM_TRY(need_shape(s, l, "shape", dim, &rank));
     xm_ir_input_shape(s->graph, l->name, dim, rank, &type.shape);
-    return made(s, xm_parameter(&s->builder, s->builder.name, &type), out);
+    XM_TRY(made(s, xm_parameter(&s->builder, s->builder.name, &type), out));
+    if (!strstr(xm_ir_attr(l, "shape"), ".."))
+        return XM_OK;
+    (*out)->attr.parameter.bounds =
+        xm_arena_strdup(&s->graph->arena, xm_ir_attr(l, "shape"));
+    return (*out)->attr.parameter.bounds
+               ? XM_OK
+               : xm_fail(s->err, XM_NO_MEMORY,
+                         "out of memory for the bounds of an input");
 }
 
 /* Bytes that a constant of this type has. */

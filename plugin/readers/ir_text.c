@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plugin/readers/ir_records.h"
+#include "transformations/graph/bounds.h"
 
 static bool
 parse_digits(const char *text, size_t n, uint64_t *out)
@@ -27,72 +28,24 @@ xm_ir_parse_u64(const char *text, uint64_t *out)
     return parse_digits(text, strlen(text), out);
 }
 
-static void
-trim(const char **text, size_t *n)
-{
-    while (*n && (*text)[0] == ' ') {
-        (*text)++;
-        (*n)--;
-    }
-    while (*n && (*text)[*n - 1] == ' ')
-        (*n)--;
-}
-
-/* "1..10", "2..", "..7": a range is dynamic unless both ends are the same. */
-static bool
-parse_range(const char *text, size_t n, int64_t *out)
-{
-    size_t dots = 0;
-    while (dots + 1 < n && memcmp(text + dots, "..", 2) != 0)
-        dots++;
-    if (dots + 1 >= n || n == 2)
-        return false;
-    const char *high_text = text + dots + 2;
-    size_t n_high = n - dots - 2;
-    uint64_t low = 0, high = INT64_MAX;
-    if ((dots && !parse_digits(text, dots, &low)) ||
-        (n_high && !parse_digits(high_text, n_high, &high)) || low > high ||
-        high > INT64_MAX)
-        return false;
-    *out = low == high ? (int64_t)low : -1;
-    return true;
-}
-
 bool
 xm_ir_parse_dim(const char *text, size_t n, int64_t *out)
 {
-    uint64_t v;
-    trim(&text, &n);
-    if ((n == 1 && text[0] == '?') || (n == 2 && memcmp(text, "-1", 2) == 0)) {
-        *out = -1;
-        return true;
-    }
-    if (!parse_digits(text, n, &v))
-        return parse_range(text, n, out);
-    if (v > INT64_MAX)
+    struct xm_bound b;
+    if (!xm_bound_parse(text, n, &b))
         return false;
-    *out = (int64_t)v;
+    *out = xm_bound_is_fixed(b) ? b.min : -1;
     return true;
 }
 
 const char *
 xm_ir_parse_shape(const char *text, int64_t *dim, uint32_t *rank)
 {
-    *rank = 0;
-    if (text[0] == '\0')
-        return NULL;
-    if (strcmp(text, "...") == 0)
-        return "has no fixed rank";
-    for (;;) {
-        size_t n = strcspn(text, ",");
-        if (*rank == XM_MAX_RANK)
-            return "has more than 8 dimensions";
-        if (!xm_ir_parse_dim(text, n, &dim[(*rank)++]))
-            return "is not a list of dimensions";
-        if (text[n] == '\0')
-            return NULL;
-        text += n + 1;
-    }
+    struct xm_bound bounds[XM_MAX_RANK];
+    const char *why = xm_bounds_parse(text, bounds, rank);
+    for (uint32_t i = 0; !why && i < *rank; i++)
+        dim[i] = xm_bound_is_fixed(bounds[i]) ? bounds[i].min : -1;
+    return why;
 }
 
 /* Copies one name without its escapes; returns the place behind it. */

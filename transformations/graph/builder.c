@@ -236,7 +236,7 @@ xm_op2(struct xm_builder *b, enum xm_op op, struct xm_value *x, struct xm_value 
 struct xm_value *
 xm_parameter(struct xm_builder *b, const char *name, const struct xm_type *type)
 {
-    union xm_attr a = {.name = {name}};
+    union xm_attr a = {.parameter = {name, ""}};
     return first_result(xm_node_build_declared(b, XM_OP_PARAMETER, &a, NULL, 0, type));
 }
 

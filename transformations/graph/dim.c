@@ -455,8 +455,9 @@ xm_dim_is_symbol(struct xm_dim d, const char *name)
            strcmp(d.poly->term[0].factor[0], name) == 0;
 }
 
-struct xm_dim
-xm_dim_import(struct xm_dim_pool *p, struct xm_dim d)
+/* The sum of d's terms, `value` in place of a symbol; symbol NULL: of none. */
+static struct xm_dim
+rebuild(struct xm_dim_pool *p, struct xm_dim d, const char *symbol, struct xm_dim value)
 {
     struct xm_dim sum = xm_dim_const(0);
     if (!d.poly)
@@ -464,9 +465,52 @@ xm_dim_import(struct xm_dim_pool *p, struct xm_dim d)
     for (uint32_t i = 0; i < d.poly->n; i++) {
         const struct xm_term *t = &d.poly->term[i];
         struct xm_dim product = xm_dim_const(t->coefficient);
-        for (uint32_t j = 0; j < t->degree; j++)
-            product = xm_dim_mul(p, product, xm_dim_symbol(p, t->factor[j]));
+        for (uint32_t j = 0; j < t->degree; j++) {
+            const bool is_it = symbol && strcmp(t->factor[j], symbol) == 0;
+            product =
+                xm_dim_mul(p, product, is_it ? value : xm_dim_symbol(p, t->factor[j]));
+        }
         sum = xm_dim_add(p, sum, product);
     }
     return sum;
+}
+
+struct xm_dim
+xm_dim_import(struct xm_dim_pool *p, struct xm_dim d)
+{
+    return rebuild(p, d, NULL, d);
+}
+
+struct xm_dim
+xm_dim_replace(struct xm_dim_pool *p, struct xm_dim d, const char *symbol,
+               struct xm_dim value)
+{
+    return rebuild(p, d, symbol, value);
+}
+
+static bool
+fits_symbol(char c, bool first)
+{
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    return letter || (!first && ((c >= '0' && c <= '9') || c == '.'));
+}
+
+struct xm_dim
+xm_dim_own(struct xm_dim_pool *p, const char *owner, uint32_t axis)
+{
+    struct xm_strbuf name = {0};
+    for (const char *c = owner; *c; c++) {
+        if (fits_symbol(*c, c == owner))
+            xm_strbuf_add_n(&name, c, 1);
+        else
+            xm_strbuf_printf(&name, "_x%02x_", (unsigned char)*c);
+    }
+    xm_strbuf_printf(&name, ".%u", axis);
+    struct xm_dim d = xm_dim_const(0);
+    if (xm_strbuf_ok(&name))
+        d = xm_dim_symbol(p, xm_strbuf_text(&name));
+    else
+        p->failed = true;
+    xm_strbuf_free(&name);
+    return d;
 }

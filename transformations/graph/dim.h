@@ -104,6 +104,13 @@ struct xm_binding {
 enum xm_status xm_dim_eval(struct xm_dim d, const struct xm_binding *bindings,
                            size_t n_bindings, int64_t *out, struct xm_error *err);
 
+/* With `value` for the symbol. */
+struct xm_dim xm_dim_replace(struct xm_dim_pool *p, struct xm_dim d, const char *symbol,
+                             struct xm_dim value);
+/* The symbol that an axis of an input or state has for itself, "<owner>.<axis>"; what graph text
+ * could not read back of the owner's name is written as its code, "_x2f_". */
+struct xm_dim xm_dim_own(struct xm_dim_pool *p, const char *owner, uint32_t axis);
+
 /* A copy of `d` in another pool (a program outlives its graph). */
 struct xm_dim xm_dim_import(struct xm_dim_pool *p, struct xm_dim d);
 

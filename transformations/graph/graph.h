@@ -99,6 +99,7 @@ struct xm_attention_attr {
 /* clang-format off */
 union xm_attr {
     struct { const char *name; } name; /* parameter, result; variable id of states */
+    struct { const char *name, *bounds; } parameter; /* bounds.h; "": as its type says */
     struct xm_data data;               /* const */
     struct xm_weight weight;           /* weight */
     struct xm_content shape_value;     /* shape_value: rank from the declared type */

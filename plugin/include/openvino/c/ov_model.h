@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Models as read from files. Ports are freed with ov_output_port_free() and
- * ov_output_const_port_free(). Not there: the ov_model_reshape functions; dimensions stay
- * symbolic, and one compiled model serves every size.
+ * ov_output_const_port_free(). Without a reshape dimensions stay symbolic, and one compiled model
+ * serves every size.
  */
 #ifndef OPENVINO_C_OV_MODEL_H
 #define OPENVINO_C_OV_MODEL_H
@@ -54,6 +54,27 @@ OPENVINO_C_API(ov_status_e)
 ov_model_inputs_size(const ov_model_t *model, size_t *input_size);
 OPENVINO_C_API(ov_status_e)
 ov_model_outputs_size(const ov_model_t *model, size_t *output_size);
+
+/* Other shapes for inputs; all types are inferred anew. Contradictions are GENERAL_ERROR with the
+ * input or the node in the text, and the model is as it was. What was compiled before keeps its
+ * shapes. Of language models' batch, tokens and past the numbers are checked at each run; the
+ * graph serves all of them. */
+OPENVINO_C_API(ov_status_e)
+ov_model_reshape(const ov_model_t *model, const char **tensor_names,
+                 const ov_partial_shape_t *partial_shapes, size_t size);
+OPENVINO_C_API(ov_status_e)
+ov_model_reshape_input_by_name(const ov_model_t *model, const char *tensor_name,
+                               const ov_partial_shape_t partial_shape);
+/* The only input; of several the first. */
+OPENVINO_C_API(ov_status_e)
+ov_model_reshape_single_input(const ov_model_t *model,
+                              const ov_partial_shape_t partial_shape);
+OPENVINO_C_API(ov_status_e)
+ov_model_reshape_by_port_indexes(const ov_model_t *model, const size_t *port_indexes,
+                                 const ov_partial_shape_t *partial_shape, size_t size);
+OPENVINO_C_API(ov_status_e)
+ov_model_reshape_by_ports(const ov_model_t *model, const ov_output_port_t **output_ports,
+                          const ov_partial_shape_t *partial_shapes, size_t size);
 
 /* Whether any value has a dynamic shape. */
 OPENVINO_C_API(bool) ov_model_is_dynamic(const ov_model_t *model);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Other shapes for a model's inputs: by name, by index, by port, or for the only one.
+ */
+#include "plugin/api/api.h"
+#include "transformations/graph/reshape.h"
+
+/* Why a shape cannot be an input's; NULL: `out` has it, but for which input it is. */
+static const char *
+read_shape(const ov_partial_shape_t *from, struct xm_input_shape *out)
+{
+    const int64_t rank = from->rank.max;
+    if (from->rank.min != rank || rank < 0)
+        return "the rank of an input cannot be dynamic";
+    if (rank > XM_MAX_RANK)
+        return "has more than 8 dimensions";
+    out->rank = (uint32_t)rank;
+    for (int64_t i = 0; i < rank; i++) {
+        const ov_dimension_t d = from->dims[i];
+        const bool is_any = d.min == -1 && d.max == -1;
+        out->dim[i] = (struct xm_bound){is_any ? 0 : d.min, d.max};
+        if (d.max < -1 || (!is_any && d.min < 0) || (d.max >= 0 && d.min > d.max))
+            return "has a dimension that is no range of numbers";
+    }
+    return NULL;
+}
+
+static bool
+lacks_dimensions(const ov_partial_shape_t *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (s[i].rank.max > 0 && !s[i].dims)
+            return true;
+    }
+    return false;
+}
+
+/* The index of the i-th input that is meant; UINT32_MAX, and the sentence is kept. */
+typedef uint32_t (*which_input)(const ov_model_t *m, const void *list, size_t i);
+
+static ov_status_e
+reshape(const ov_model_t *model, which_input which, const void *list,
+        const ov_partial_shape_t *shapes, size_t n)
+{
+    ov_model_t *m = (ov_model_t *)model; /* as upstream's signature has it */
+    struct xm_error err = {0};
+    if (n > m->ports.n_inputs) /* before any of them is read */
+        return xm_api_fail(GENERAL_ERROR, "%zu shapes, but the model has %u inputs", n,
+                           m->ports.n_inputs);
+    if (lacks_dimensions(shapes, n))
+        return INVALID_C_PARAM;
+    struct xm_input_shape *wanted = xm_calloc(n, sizeof(*wanted));
+    if (!wanted)
+        return xm_api_fail(GENERAL_ERROR, "out of memory for %zu shapes", n);
+    ov_status_e status = OK;
+    for (size_t i = 0; status == OK && i < n; i++) {
+        wanted[i].input = which(m, list, i);
+        const char *why = read_shape(&shapes[i], &wanted[i]);
+        if (wanted[i].input == UINT32_MAX)
+            status = GENERAL_ERROR;
+        else if (why)
+            status = xm_api_fail(GENERAL_ERROR, "the shape for input '%s' %s",
+                                 m->ports.inputs[wanted[i].input].name, why);
+    }
+    if (status == OK && xm_graph_reshape(m->graph, wanted, (uint32_t)n, &err) == XM_OK)
+        xm_ports_retype(m->graph, &m->graph->dims, &m->ports, &err);
+    xm_free(wanted);
+    return status == OK ? xm_api_error(&err) : status;
+}
+
+/* ---- which inputs ------------------------------------------------------------------ */
+
+static uint32_t
+by_name(const ov_model_t *m, const void *list, size_t i)
+{
+    const char *name = ((const char *const *)list)[i];
+    const uint32_t index = xm_port_find(m->ports.inputs, m->ports.n_inputs, name);
+    if (index == UINT32_MAX)
+        xm_api_fail(GENERAL_ERROR, "Port for tensor name %s was not found", name);
+    return index;
+}
+
+static uint32_t
+by_index(const ov_model_t *m, const void *list, size_t i)
+{
+    const size_t index = ((const size_t *)list)[i];
+    if (index < m->ports.n_inputs)
+        return (uint32_t)index;
+    xm_api_fail(GENERAL_ERROR, "there is no input %zu: the model has %u", index,
+                m->ports.n_inputs);
+    return UINT32_MAX;
+}
+
+static uint32_t
+by_port(const ov_model_t *m, const void *list, size_t i)
+{
+    const struct xm_api_port *p = xm_api_port(((const ov_output_port_t *const *)list)[i]);
+    if (!p->is_output)
+        return by_name(m, &p->name, 0);
+    xm_api_fail(GENERAL_ERROR, "port '%s' is no input", p->name);
+    return UINT32_MAX;
+}
+
+static bool
+has_null(const void *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!list[i])
+            return true;
+    }
+    return false;
+}
+
+/* ---- the functions ----------------------------------------------------------------- */
+
+ov_status_e
+ov_model_reshape(const ov_model_t *model, const char **tensor_names,
+                 const ov_partial_shape_t *partial_shapes, size_t size)
+{
+    if (!model || !tensor_names || !partial_shapes || size == 0 ||
+        has_null((const void *const *)tensor_names, size))
+        return INVALID_C_PARAM;
+    return reshape(model, by_name, tensor_names, partial_shapes, size);
+}
+
+ov_status_e
+ov_model_reshape_input_by_name(const ov_model_t *model, const char *tensor_name,
+                               const ov_partial_shape_t partial_shape)
+{
+    if (!model || !tensor_name)
+        return INVALID_C_PARAM;
+    return reshape(model, by_name, &tensor_name, &partial_shape, 1);
+}
+
+ov_status_e
+ov_model_reshape_single_input(const ov_model_t *model,
+                              const ov_partial_shape_t partial_shape)
+{
+    const size_t first = 0;
+    return model ? reshape(model, by_index, &first, &partial_shape, 1) : INVALID_C_PARAM;
+}
+
+ov_status_e
+ov_model_reshape_by_port_indexes(const ov_model_t *model, const size_t *port_indexes,
+                                 const ov_partial_shape_t *partial_shape, size_t size)
+{
+    if (!model || !port_indexes || !partial_shape || size == 0)
+        return INVALID_C_PARAM;
+    return reshape(model, by_index, port_indexes, partial_shape, size);
+}
+
+ov_status_e
+ov_model_reshape_by_ports(const ov_model_t *model, const ov_output_port_t **output_ports,
+                          const ov_partial_shape_t *partial_shapes, size_t size)
+{
+    if (!model || !output_ports || !partial_shapes || size == 0 ||
+        has_null((const void *const *)output_ports, size))
+        return INVALID_C_PARAM;
+    return reshape(model, by_port, output_ports, partial_shapes, size);
+}
