@@ -146,8 +146,8 @@ make_compiled_ops()
 }
 const xm_compiled_ops compiled_ops = make_compiled_ops();
 
-xm_port input = {"x", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, 0};
-xm_port output = {"y", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, 0};
+xm_port input = {"x", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, {{1, 1}}, 0};
+xm_port output = {"y", nullptr, 0, {XM_F32, {1, {{1, nullptr}}}}, {{1, 1}}, 0};
 
 xm_compiled *
 make_compiled()
