@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/text/utf8.h"
+
 const struct xm_metadata_key xm_metadata_keys[] = {
 #define U32                    false, false
 #define F32                    true, false
@@ -162,9 +164,9 @@ read_rope_scaling(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error
         }
         if (i + 1 == XM_ARRAY_LEN(names))
             return xm_fail(err, XM_UNSUPPORTED,
-                           "key '%s': rotary positions scaled by '%.*s' are not known, "
+                           "key '%s': rotary positions scaled by '%s' are not known, "
                            "expected none, linear or yarn",
-                           key, (int)(type.n < 64 ? type.n : 64), type.text);
+                           key, xm_utf8_shown(type).text);
     }
     if (d->rope_scaling.kind == XM_ROPE_UNSCALED)
         return XM_OK;
@@ -392,9 +394,9 @@ find_architecture(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error
     XM_TRY(xm_gguf_text(g, "general.architecture", &name, err));
     d->arch = xm_architecture_find(name.text, name.n);
     if (!d->arch)
-        return xm_fail(
-            err, XM_UNSUPPORTED, "the architecture '%.*s' is not known; known are %s",
-            (int)(name.n < 64 ? name.n : 64), name.text, xm_architecture_names());
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the architecture '%s' is not known; known are %s",
+                       xm_utf8_shown(name).text, xm_architecture_names());
     return XM_OK;
 }
 

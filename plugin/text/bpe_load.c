@@ -8,6 +8,7 @@
  */
 #include "plugin/text/bpe.h"
 #include "plugin/text/json.h"
+#include "plugin/text/utf8.h"
 
 static size_t
 hash_pair(int32_t left, int32_t right)
@@ -81,8 +82,8 @@ find_part(const struct xm_bpe *bpe, struct xm_slice text, int32_t *id,
 {
     *id = xm_vocab_find_in_model(bpe->vocab, text);
     if (*id == XM_NO_TOKEN)
-        return xm_fail(err, XM_INVALID, "'%.*s' is not in the vocabulary",
-                       (int)(text.n < 60 ? text.n : 60), text.text);
+        return xm_fail(err, XM_INVALID, "'%s' is not in the vocabulary",
+                       xm_utf8_shown(text).text);
     return XM_OK;
 }
 

@@ -331,7 +331,8 @@ load_any(yyjson_val *value, int depth, struct xm_decoder *out, struct xm_error *
         return status;
     }
     if (strcmp(name, "Sequence") != 0)
-        return xm_fail(err, XM_UNSUPPORTED, "decoder '%s' is not supported", name);
+        return xm_fail(err, XM_UNSUPPORTED, "decoder '%s' is not supported",
+                       xm_utf8_shown(xm_slice_of(name, strlen(name))).text);
     XM_TRY(xm_json_array(value, "decoders", &list, err));
     if (depth == XM_MAX_NESTING)
         return xm_fail(err, XM_UNSUPPORTED, "sequences in sequences, %d deep", depth);

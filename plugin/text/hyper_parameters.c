@@ -2,7 +2,6 @@
 #include "plugin/text/hyper_parameters.h"
 
 #include <stddef.h>
-#include <stdio.h>
 
 #include "plugin/text/json.h"
 #include "plugin/text/utf8.h"
@@ -52,23 +51,12 @@ load_numbers(yyjson_val *object, struct xm_hyper_parameters *out)
     }
 }
 
-void
-xm_hyper_parameters_set_text(char *out, size_t out_bytes, struct xm_slice text)
-{
-    struct xm_strbuf clean = {0};
-    xm_utf8_repair(text, &clean);
-    snprintf(out, out_bytes, "%s", xm_strbuf_text(&clean));
-    for (char *c = out; *c; c++)
-        *c = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c; /* it goes to terminals */
-    xm_strbuf_free(&clean);
-}
-
 static void
 load_text(yyjson_val *value, char *out, size_t out_bytes)
 {
     if (yyjson_is_str(value) && !out[0])
-        xm_hyper_parameters_set_text(
-            out, out_bytes, xm_slice_of(yyjson_get_str(value), yyjson_get_len(value)));
+        xm_utf8_show(xm_slice_of(yyjson_get_str(value), yyjson_get_len(value)), out,
+                     out_bytes);
 }
 
 static void

@@ -13,7 +13,6 @@
 
 #include <stdint.h>
 
-#include "plugin/text/slice.h"
 #include "runtime/util/status.h"
 
 #ifdef __cplusplus
@@ -33,9 +32,6 @@ struct xm_hyper_parameters {
 enum xm_status xm_hyper_parameters_load(const char *folder,
                                         struct xm_hyper_parameters *out,
                                         struct xm_error *err);
-
-/* One of its texts: cut where it is longer, and fit for a terminal. */
-void xm_hyper_parameters_set_text(char *out, size_t out_bytes, struct xm_slice text);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "plugin/text/utf8.h"
 #include "runtime/util/mapped_file.h"
 
 /* The largest published tokenizer.json has 33 MiB. */
@@ -65,10 +66,17 @@ xm_json_read(const char *path, yyjson_doc **out, struct xm_error *err)
     return status;
 }
 
+/* Of a vocabulary's tokens, which are keys, any text. */
+static struct xm_shown
+show(const char *key)
+{
+    return xm_utf8_shown(xm_slice_of(key, strlen(key)));
+}
+
 static enum xm_status
 wrong_type(yyjson_val *value, const char *key, const char *expected, struct xm_error *err)
 {
-    return xm_fail(err, XM_INVALID, "'%s' is %s, expected %s", key,
+    return xm_fail(err, XM_INVALID, "'%s' is %s, expected %s", show(key).text,
                    value ? yyjson_get_type_desc(value) : "missing", expected);
 }
 
@@ -139,8 +147,9 @@ xm_json_token_id(yyjson_val *value, const char *what, int32_t *out, struct xm_er
         return wrong_type(value, what, "a token id", err);
     /* A negative integer read as unsigned is above every limit. */
     if (yyjson_get_uint(value) >= XM_MAX_TOKENS)
-        return xm_fail(err, XM_INVALID, "'%s': token id %lld is not in 0..%d", what,
-                       (long long)yyjson_get_sint(value), XM_MAX_TOKENS - 1);
+        return xm_fail(err, XM_INVALID, "'%s': token id %lld is not in 0..%d",
+                       show(what).text, (long long)yyjson_get_sint(value),
+                       XM_MAX_TOKENS - 1);
     *out = (int32_t)yyjson_get_uint(value);
     return XM_OK;
 }

@@ -224,7 +224,8 @@ load_any(yyjson_val *value, int depth, struct xm_normalizer *out, struct xm_erro
         return load_sequence(value, depth, out, err);
     const struct xm_normalizer_type *type = find_type(name);
     if (!type)
-        return xm_fail(err, XM_UNSUPPORTED, "normalizer '%s' is not supported", name);
+        return xm_fail(err, XM_UNSUPPORTED, "normalizer '%s' is not supported",
+                       xm_utf8_shown(xm_slice_of(name, strlen(name))).text);
     if (out->n == XM_MAX_STEPS)
         return xm_fail(err, XM_UNSUPPORTED, "more than %d normalizers", XM_MAX_STEPS);
     struct xm_normalizer_step *step = &out->steps[out->n++];

@@ -8,6 +8,7 @@
 
 #include "plugin/text/json.h"
 #include "plugin/text/normalizer.h"
+#include "plugin/text/utf8.h"
 
 static enum xm_status
 add_id(struct xm_token_list *list, yyjson_val *value, struct xm_error *err)
@@ -30,8 +31,8 @@ add_special(yyjson_val *token, yyjson_val *names, struct xm_token_list *list,
     XM_TRY(xm_json_text(token, "id", &name, err));
     yyjson_val *entry = name.text ? yyjson_obj_getn(names, name.text, name.n) : NULL;
     if (!entry)
-        return xm_fail(err, XM_INVALID, "special token '%.*s' has no ids", (int)name.n,
-                       name.text ? name.text : "");
+        return xm_fail(err, XM_INVALID, "special token '%s' has no ids",
+                       xm_utf8_shown(name).text);
     XM_TRY(xm_json_array(entry, "ids", &ids, err));
     yyjson_arr_foreach(ids, i, n, id)
     {
@@ -131,7 +132,8 @@ load_one(yyjson_val *value, const char *name, struct xm_post_processor *out,
             xm_error_prefix(err, "post-processor '%s'", name);
         return status;
     }
-    return xm_fail(err, XM_UNSUPPORTED, "post-processor '%s' is not supported", name);
+    return xm_fail(err, XM_UNSUPPORTED, "post-processor '%s' is not supported",
+                   xm_utf8_shown(xm_slice_of(name, strlen(name))).text);
 }
 
 static enum xm_status

@@ -248,7 +248,8 @@ load_any(yyjson_val *value, int depth, struct xm_pre_tokenizer *out, struct xm_e
             xm_error_prefix(err, "pre-tokenizer '%s'", name);
         return status;
     }
-    return xm_fail(err, XM_UNSUPPORTED, "pre-tokenizer '%s' is not supported", name);
+    return xm_fail(err, XM_UNSUPPORTED, "pre-tokenizer '%s' is not supported",
+                   xm_utf8_shown(xm_slice_of(name, strlen(name))).text);
 }
 
 enum xm_status

@@ -3,15 +3,14 @@
 #include "plugin/text/regex.h"
 
 #include <pcre2.h>
-#include <string.h>
 
+#include "plugin/text/utf8.h"
 #include "runtime/util/log.h"
 
 enum {
     MAX_PATTERN_BYTES = 64 * 1024,
     MAX_STEPS = 50 * 1000 * 1000, /* of one match; a second or so */
     MAX_MATCH_KIB = 256 * 1024,   /* backtracking frames of one match */
-    MAX_SHOWN = 80,               /* bytes of a pattern in a sentence */
     MAX_REASON = 120
 };
 
@@ -19,7 +18,7 @@ struct xm_regex {
     pcre2_general_context *general;
     pcre2_match_context *limits;
     pcre2_code *code;
-    char shown[MAX_SHOWN + 1]; /* the pattern's beginning, for messages */
+    struct xm_shown shown; /* the pattern's beginning, for messages */
 };
 
 static void *
@@ -37,14 +36,13 @@ regex_free(void *p, void *ctx)
 }
 
 static enum xm_status
-fail_pattern(struct xm_error *err, struct xm_slice pattern, int code, size_t at)
+fail_pattern(const struct xm_regex *regex, int code, size_t at, struct xm_error *err)
 {
     PCRE2_UCHAR reason[MAX_REASON];
     pcre2_get_error_message(code, reason, sizeof(reason));
     bool no_memory = code == PCRE2_ERROR_HEAP_FAILED || code == PCRE2_ERROR_NOMEMORY;
     return xm_fail(err, no_memory ? XM_NO_MEMORY : XM_INVALID,
-                   "regular expression '%.*s': %s at byte %zu",
-                   (int)(pattern.n < MAX_SHOWN ? pattern.n : MAX_SHOWN), pattern.text,
+                   "regular expression '%s': %s at byte %zu", regex->shown.text,
                    (const char *)reason, at);
 }
 
@@ -69,7 +67,7 @@ compile(struct xm_regex *regex, struct xm_slice pattern, uint32_t options,
         pcre2_compile((PCRE2_SPTR)pattern.text, pattern.n, options, &code, &at, rules);
     pcre2_compile_context_free(rules);
     if (!regex->code)
-        return fail_pattern(err, pattern, code, at);
+        return fail_pattern(regex, code, at, err);
     /* Where there is no just-in-time compiler the interpreter does the same, slower. */
     if (!xm_debug_on(XM_DEBUG_NO_JIT))
         pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE);
@@ -84,8 +82,7 @@ create(struct xm_slice pattern, uint32_t options, struct xm_regex **out,
     struct xm_regex *regex = xm_calloc(1, sizeof(*regex));
     if (!regex)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a regular expression");
-    size_t shown = pattern.n < MAX_SHOWN ? pattern.n : MAX_SHOWN;
-    memcpy(regex->shown, pattern.text, shown);
+    regex->shown = xm_utf8_shown(pattern);
     enum xm_status status = compile(regex, pattern, options, err);
     if (status != XM_OK) {
         xm_regex_free(regex);
@@ -175,8 +172,7 @@ find_spans(const struct xm_regex *regex, struct xm_slice text, pcre2_match_data 
         if (rc == PCRE2_ERROR_NOMATCH)
             break;
         if (rc < 0)
-            return fail_pattern(err, xm_slice_of(regex->shown, strlen(regex->shown)), rc,
-                                from);
+            return fail_pattern(regex, rc, from, err);
         const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(data);
         size_t start = ends[0], end = ends[1];
         if (start > end || start < done) /* \K inside a lookaround */

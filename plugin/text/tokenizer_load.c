@@ -5,6 +5,7 @@
 #include "plugin/text/json.h"
 #include "plugin/text/tokenizer.h"
 #include "plugin/text/tokenizer_parts.h"
+#include "plugin/text/utf8.h"
 
 static enum xm_status
 check_ids(const struct xm_tokenizer *t, const struct xm_token_list *list,
@@ -28,8 +29,8 @@ load_model(yyjson_val *model, struct xm_tokenizer *t, struct xm_error *err)
     if (xm_slice_equal(type, xm_slice_of("Unigram", 7)))
         return xm_unigram_load(model, &t->vocab, &t->unigram, err);
     return xm_fail(err, XM_UNSUPPORTED,
-                   "model '%.*s' is not supported, only BPE and Unigram are",
-                   (int)(type.n < 60 ? type.n : 60), type.text);
+                   "model '%s' is not supported, only BPE and Unigram are",
+                   xm_utf8_shown(type).text);
 }
 
 static enum xm_status

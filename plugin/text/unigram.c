@@ -192,8 +192,8 @@ add_unknown(const struct xm_unigram *u, struct xm_slice run, struct xm_token_lis
         whole = u->unk;
     if (!bytes && whole == XM_NO_TOKEN)
         return xm_fail(err, XM_INVALID,
-                       "'%.*s' is not in the vocabulary, which has no unknown token",
-                       (int)(run.n < 60 ? run.n : 60), run.text);
+                       "'%s' is not in the vocabulary, which has no unknown token",
+                       xm_utf8_shown(run).text);
     if (!bytes)
         ok = xm_token_list_add(out, whole);
     return ok ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for %zu bytes", run.n);

@@ -87,6 +87,41 @@ xm_utf8_repair(struct xm_slice s, struct xm_strbuf *out)
         xm_strbuf_add_n(out, s.text + copied, s.n - copied);
 }
 
+/* Of ASCII and of ISO 6429: what terminals obey. */
+static bool
+is_control(int32_t code)
+{
+    return (code >= 0 && code < 0x20) || (code >= 0x7f && code < 0xa0);
+}
+
+void
+xm_utf8_show(struct xm_slice s, char *out, size_t out_bytes)
+{
+    size_t n = 0, length;
+    for (size_t i = 0; i < s.n; i += length) {
+        int32_t code;
+        struct xm_slice c = {s.text + i, 0};
+        c.n = length = xm_utf8_next(xm_slice_of(s.text + i, s.n - i), &code);
+        if (code < 0)
+            c = xm_slice_of("\xef\xbf\xbd", 3); /* XM_UTF8_REPLACEMENT */
+        else if (is_control(code))
+            c = xm_slice_of("?", 1);
+        if (c.n >= out_bytes - n)
+            break;
+        memcpy(out + n, c.text, c.n);
+        n += c.n;
+    }
+    out[n] = '\0';
+}
+
+struct xm_shown
+xm_utf8_shown(struct xm_slice s)
+{
+    struct xm_shown shown;
+    xm_utf8_show(s, shown.text, sizeof(shown.text));
+    return shown;
+}
+
 bool
 xm_utf8_is_space(int32_t code)
 {

@@ -17,6 +17,7 @@ extern "C" {
 #endif
 
 enum {
+    XM_UTF8_SHOWN = 64,   /* bytes of what stands in a sentence, with its NUL */
     XM_UTF8_BAD = -1,     /* these bytes can never be a character          */
     XM_UTF8_PARTIAL = -2, /* the text ends before its last character does  */
     XM_UTF8_REPLACEMENT = 0xfffd
@@ -31,6 +32,14 @@ bool xm_utf8_is_valid(struct xm_slice s);
 
 /* Appends `s` with every ill-formed part replaced by U+FFFD. */
 void xm_utf8_repair(struct xm_slice s, struct xm_strbuf *out);
+
+/* `s` as it can stand in a sentence and go to a terminal: U+FFFD for ill-formed parts, '?' for
+ * control characters; cut behind a whole character where it does not fit in out_bytes > 0. */
+void xm_utf8_show(struct xm_slice s, char *out, size_t out_bytes);
+struct xm_shown {
+    char text[XM_UTF8_SHOWN];
+};
+struct xm_shown xm_utf8_shown(struct xm_slice s);
 
 bool xm_utf8_is_space(int32_t code); /* Unicode White_Space                         */
 bool xm_utf8_is_word(int32_t code);  /* letters, marks, digits, connectors: \w      */

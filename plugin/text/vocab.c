@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { MAX_SHOWN = 60 }; /* bytes of a token in a sentence */
+#include "plugin/text/utf8.h"
 
 /* FNV-1a, folded: the table is indexed by low bits. */
 static uint64_t
@@ -66,18 +66,16 @@ enum xm_status
 xm_vocab_add(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool in_model,
              struct xm_error *err)
 {
-    int shown = (int)(text.n < MAX_SHOWN ? text.n : MAX_SHOWN);
     XM_TRY(xm_vocab_reserve(vocab, 1, err));
     size_t slot = find_slot(vocab, text);
     if (vocab->slots[slot] != XM_NO_TOKEN)
-        return xm_fail(err, XM_INVALID, "token '%.*s' has ids %d and %d", shown,
-                       text.text, vocab->slots[slot], id);
+        return xm_fail(err, XM_INVALID, "token '%s' has ids %d and %d",
+                       xm_utf8_shown(text).text, vocab->slots[slot], id);
     XM_TRY(make_entry(vocab, id, err));
     struct xm_vocab_entry *entry = &vocab->entries[id];
     if (entry->text.text)
-        return xm_fail(err, XM_INVALID, "token id %d is both '%.*s' and '%.*s'", id,
-                       (int)(entry->text.n < MAX_SHOWN ? entry->text.n : MAX_SHOWN),
-                       entry->text.text, shown, text.text);
+        return xm_fail(err, XM_INVALID, "token id %d is both '%s' and '%s'", id,
+                       xm_utf8_shown(entry->text).text, xm_utf8_shown(text).text);
     char *copy = xm_arena_strndup(&vocab->arena, text.text, text.n);
     if (!copy)
         return xm_fail(err, XM_NO_MEMORY, "no memory for the text of token %d", id);

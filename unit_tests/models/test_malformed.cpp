@@ -341,6 +341,18 @@ TEST(GgufFile, SaysWhichFloatIsWrong)
     }
 }
 
+/* Values go to terminals as names do, within a sentence. */
+TEST(GgufFile, SaysTextsThatAreNoCommands)
+{
+    model m("qwen2");
+    m.set("rope.scaling.type", gguf::TEXT, gguf::text("a\x1b[2J\nb\xc2\x9bm\xff"));
+    expect_refused(m, {"'a?[2J?b?m\xef\xbf\xbd'"});
+    m.set("general.architecture", gguf::TEXT, gguf::text("t\to\ry"));
+    expect_refused(m, {"'t?o?y'"});
+    m.set("general.architecture", gguf::TEXT, gguf::text(std::string(500, 'x')));
+    expect_refused(m, {"xxx' is not known"});
+}
+
 TEST(GgufFile, OfAnotherArchitectureNamesThoseThatAreKnown)
 {
     model m("llama");

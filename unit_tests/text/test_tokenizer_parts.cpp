@@ -328,6 +328,23 @@ TEST(Utf8, EveryIllFormedPartBecomesOneReplacement)
     EXPECT_EQ(repair("é中😀"), "é中😀");
 }
 
+TEST(Utf8, WhatIsShownHasNoControlCharactersAndIsCutBehindACharacter)
+{
+    const auto shown = [](const std::string &s, size_t bytes) {
+        std::string out(bytes, 'x');
+        xm_utf8_show(xm_slice_of(s.data(), s.size()), &out[0], bytes);
+        return std::string(out.c_str());
+    };
+    EXPECT_EQ(shown("a\x1b\n\x7f\u0085\u00a0b", 64), "a????\u00a0b");
+    EXPECT_EQ(shown(std::string("a\0b", 3), 64), "a?b");
+    EXPECT_EQ(shown("a\xff\xe2\x82", 64), "a\ufffd\ufffd");
+    EXPECT_EQ(shown("\u20ac\u20ac", 6), "\u20ac");
+    EXPECT_EQ(shown("\u20ac\u20ac", 7), "\u20ac\u20ac");
+    EXPECT_EQ(shown("\u20ac", 1), "");
+    EXPECT_EQ(shown("", 1), "");
+    EXPECT_EQ(strlen(xm_utf8_shown(xm_slice_of(nullptr, 0)).text), 0u);
+}
+
 TEST(Utf8, BadInputIsEncodedAsReplacements)
 {
     Tokenizer t = Tokenizer::file(XM_MODELS_DIR "/qwen3moe-tiny/tokenizer.json");

@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "plugin/text/gguf/gguf_parts.h"
+#include "plugin/text/utf8.h"
 
 enum { MAX_NAMES = 2 };
 
@@ -56,7 +57,7 @@ xm_gguf_facts(const struct xm_gguf *g, struct xm_hyper_parameters *out)
     *out = (struct xm_hyper_parameters){0};
     if (xm_gguf_text(g, "general.architecture", &architecture, NULL) != XM_OK)
         return;
-    xm_hyper_parameters_set_text(out->model_type, sizeof(out->model_type), architecture);
+    xm_utf8_show(architecture, out->model_type, sizeof(out->model_type));
     for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
         uint32_t *number = (uint32_t *)(void *)((char *)out + rows[i].offset);
         for (size_t k = 0; k < MAX_NAMES && rows[i].names[k] && *number == 0; k++)

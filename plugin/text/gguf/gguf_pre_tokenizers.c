@@ -5,6 +5,7 @@
  * its matches and between them.
  */
 #include "plugin/text/gguf/gguf_parts.h"
+#include "plugin/text/utf8.h"
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define CUTS(...)  ((const char *const[]){__VA_ARGS__, NULL})
@@ -128,11 +129,11 @@ refuse(struct xm_slice name, struct xm_error *err)
     struct xm_strbuf known = {0};
     for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++)
         xm_strbuf_printf(&known, "%s%s", i ? ", " : "", rows[i].names[0]);
-    xm_fail(err, XM_UNSUPPORTED,
-            "key 'tokenizer.ggml.pre': no way to cut texts is known by the name '%.*s'; "
-            "known "
-            "are %s, and their other names",
-            (int)(name.n < 60 ? name.n : 60), name.text, xm_strbuf_text(&known));
+    xm_fail(
+        err, XM_UNSUPPORTED,
+        "key 'tokenizer.ggml.pre': no way to cut texts is known by the name '%s'; known "
+        "are %s, and their other names",
+        xm_utf8_shown(name).text, xm_strbuf_text(&known));
     xm_strbuf_free(&known);
     return XM_UNSUPPORTED;
 }

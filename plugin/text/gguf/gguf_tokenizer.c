@@ -5,6 +5,7 @@
  */
 #include "plugin/text/gguf/gguf_parts.h"
 #include "plugin/text/json.h"
+#include "plugin/text/utf8.h"
 #include "runtime/util/log.h"
 
 /* clang-format off */
@@ -165,8 +166,8 @@ find_kind(const struct xm_gguf *g, const struct kind **out, struct xm_error *err
             return XM_OK;
     }
     return xm_fail(err, XM_UNSUPPORTED,
-                   "key '%s': '%.*s' is not supported, only gpt2, llama and gemma4 are",
-                   key, (int)(name.n < 60 ? name.n : 60), name.text);
+                   "key '%s': '%s' is not supported, only gpt2, llama and gemma4 are",
+                   key, xm_utf8_shown(name).text);
 }
 
 /* ---- around a text ------------------------------------------------------------------- */

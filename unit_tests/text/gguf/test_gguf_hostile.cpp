@@ -245,6 +245,21 @@ INSTANTIATE_TEST_SUITE_P(Table, BadGgufKeys, testing::ValuesIn(bad),
                              return row.param.name;
                          });
 
+/* What a file says goes to terminals. */
+TEST(HostileGguf, SentencesHaveNoControlCharacters)
+{
+    const std::string bad_text = "\x1b[2J\n\xc2\x9b\xff", shown = "'?[2J??\xef\xbf\xbd'";
+    for (const keys &k :
+         {gpt2().set(model_key, bad_text), gpt2().set("tokenizer.ggml.pre", bad_text),
+          gpt2().set(merges_key, gguf::LIST, gguf::texts({"a " + bad_text})),
+          gpt2().set(tokens_key, gguf::LIST,
+                     gguf::texts({bad_text, bad_text, "", "", "", "", "", "", ""}))}) {
+        Tokenizer t = gguf::tokenizer_of(k);
+        EXPECT_NE(t.status, XM_OK);
+        EXPECT_NE(strstr(t.err.text, shown.c_str()), nullptr) << t.err.text;
+    }
+}
+
 TEST(HostileGguf, TheFilesOfTheTableAreRightWithoutTheirMistake)
 {
     for (const char *model : {"gpt2", "llama", "gemma4"}) {
