@@ -147,27 +147,46 @@ complete_attention(struct xm_decoder *d)
     }
 }
 
+/* Files older than the type mean linear, by a factor that had another name at first. */
 static enum xm_status
-read_rope_scaling(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
+read_old_scaling(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
+{
+    static const struct xm_metadata_key old = {
+        "rope.scale_linear", true, false,
+        offsetof(struct xm_decoder, rope_scaling.factor)};
+    if (d->rope_scaling.factor == 1.0f)
+        XM_TRY(read_number(g, &old, d, err));
+    if (d->rope_scaling.factor != 1.0f)
+        d->rope_scaling.kind = XM_ROPE_LINEAR;
+    return XM_OK;
+}
+
+static enum xm_status
+read_scaling_type(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
 {
     static const char *const names[] = {"none", "linear", "yarn"};
     char key[KEY_BYTES];
     struct xm_slice type;
     full_key(d, "rope.scaling.type", key);
     if (!xm_gguf_find_key(g, key))
-        return XM_OK;
+        return read_old_scaling(g, d, err);
     XM_TRY(xm_gguf_text(g, key, &type, err));
     for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
-        if (strlen(names[i]) == type.n && memcmp(names[i], type.text, type.n) == 0) {
+        if (xm_slice_equal(type, xm_slice_of(names[i], strlen(names[i])))) {
             d->rope_scaling.kind = (enum xm_rope_scaling)i;
-            break;
+            return XM_OK;
         }
-        if (i + 1 == XM_ARRAY_LEN(names))
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "key '%s': rotary positions scaled by '%s' are not known, "
-                           "expected none, linear or yarn",
-                           key, xm_utf8_shown(type).text);
     }
+    return xm_fail(err, XM_UNSUPPORTED,
+                   "key '%s': rotary positions scaled by '%s' are not known, expected "
+                   "none, linear or yarn",
+                   key, xm_utf8_shown(type).text);
+}
+
+static enum xm_status
+read_rope_scaling(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
+{
+    XM_TRY(read_scaling_type(g, d, err));
     if (d->rope_scaling.kind == XM_ROPE_UNSCALED)
         return XM_OK;
     if (d->rope_scaling.kind == XM_ROPE_YARN && !d->rope_scaling.original_context)

@@ -5,7 +5,7 @@
  */
 #include <gtest/gtest.h>
 
-#include "unit_tests/models/model_files.h"
+#include "unit_tests/models/edited_model.h"
 
 namespace
 {
@@ -164,6 +164,23 @@ TEST_P(GgufModel, IsTheSameHoweverTextsAreCut)
                 expect_row(logits(one.get(), {{{ids[(size_t)t]}}}), 0, 0, want, 0, t,
                            1e-5f);
         }
+    }
+}
+
+/* Files older than rope.scaling.type are scaled linearly, by a factor that had two names. */
+TEST(GgufModels, ScaleLinearlyWhereNoTypeIsSaid)
+{
+    const Golden want = golden_of("llama-lengths");
+    gguf::model m("llama-lengths"), older("llama-lengths");
+    m.drop("rope.scaling.type");
+    older.drop("rope.scaling.type").drop("rope.scaling.factor");
+    older.set_float("rope.scale_linear", 4.0f);
+    for (const gguf::model &file : {m, older}) {
+        const gguf::graph_of g(file);
+        ASSERT_EQ(g.status, XM_OK) << g.err.text;
+        const auto out = reference(g.graph.get(), inputs_of_graph(want.ids));
+        ASSERT_EQ(out.size(), 1u);
+        EXPECT_LE(worst_nmse(out[0], want), MOST_NMSE);
     }
 }
 
