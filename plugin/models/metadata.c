@@ -88,6 +88,46 @@ read_of_layers(const struct xm_gguf *g, struct xm_decoder *d, const char *name,
     return XM_OK;
 }
 
+/* Keys that change what a model is, and that nothing here reads: with any other value than the one
+ * that says nothing they would be silently missing. */
+static const struct {
+    const char *key;
+    bool is_bool;
+    float says_nothing;
+} unread[] = {
+    /* clang-format off */
+    { "attention.causal",              true,  1.0f },
+    { "attention.temperature_scale",   false, 0.0f },
+    { "attn_logit_softcapping",        false, 0.0f },
+    { "rope.scaling.yarn_ext_factor",  false, 1.0f },
+    { "rope.scaling.yarn_attn_factor", false, 1.0f },
+    /* clang-format on */
+};
+
+static enum xm_status
+check_unread(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error *err)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(unread); i++) {
+        char key[KEY_BYTES];
+        float x = unread[i].says_nothing;
+        bool is_true = x != 0.0f;
+        full_key(d, unread[i].key, key);
+        if (!xm_gguf_find_key(g, key))
+            continue;
+        if (unread[i].is_bool) {
+            XM_TRY(xm_gguf_bool(g, key, &is_true, err));
+            x = is_true;
+        } else {
+            XM_TRY(xm_gguf_f32(g, key, &x, err));
+        }
+        if (x != unread[i].says_nothing)
+            return xm_fail(err, XM_UNSUPPORTED,
+                           "key '%s': only models with %g are known here, found %g", key,
+                           (double)unread[i].says_nothing, (double)x);
+    }
+    return XM_OK;
+}
+
 /* ---- kinds of attention -------------------------------------------------------------- */
 
 /* A list of booleans, true where a layer has a window, or how many layers a full one ends. */
@@ -197,6 +237,11 @@ read_rope_scaling(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error
                        "rotary positions are scaled by %g from a context of %" PRIu32
                        ", expected more than 0",
                        (double)d->rope_scaling.factor, d->rope_scaling.original_context);
+    if (d->rope_scaling.log_multiplier != 0.0f && !(d->traits & XM_TRAIT_LATENT))
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "key '%s.rope.scaling.yarn_log_multiplier': only that of scores "
+                       "through a latent is known here",
+                       d->arch->name);
     return XM_OK;
 }
 
@@ -430,6 +475,7 @@ xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena, struct xm_deco
     d.traits = d.arch->traits;
     for (const struct xm_metadata_key *k = xm_metadata_keys; k->key; k++)
         XM_TRY(read_number(g, k, &d, err));
+    XM_TRY(check_unread(g, &d, err));
     /* each layer has tensors: a number beyond theirs is none that needs memory */
     if (!d.n_layers || d.n_layers > g->n_tensors)
         return xm_fail(err, XM_INVALID,

@@ -341,6 +341,33 @@ TEST(GgufFile, SaysWhichFloatIsWrong)
     }
 }
 
+/* Nothing reads them, and a model is another one with them. */
+TEST(GgufFile, WithAKeyThatChangesAModelUnread)
+{
+    const struct {
+        const char *key;
+        float says_nothing, other;
+    } floats[] = {
+        {"attention.temperature_scale", 0.0f, 0.1f},
+        {"attn_logit_softcapping", 0.0f, 50.0f},
+        {"rope.scaling.yarn_ext_factor", 1.0f, 0.5f},
+        {"rope.scaling.yarn_attn_factor", 1.0f, 1.2f},
+        {"rope.scaling.yarn_log_multiplier", 0.0f, 0.1f},
+    };
+    for (const auto &f : floats) {
+        SCOPED_TRACE(f.key);
+        EXPECT_TRUE(is_taken(model("gpt-oss").set_float(f.key, f.says_nothing)));
+        expect_refused(model("gpt-oss").set_float(f.key, f.other), {f.key, "known here"});
+        expect_refused(model("gpt-oss").set_float(f.key, NAN), {f.key, "NaN"});
+    }
+    const auto causal = [](const char *value) {
+        return model("qwen3").set("attention.causal", gguf::BOOL, std::string(value, 1));
+    };
+    EXPECT_TRUE(is_taken(causal("\1")));
+    expect_refused(causal("\0"), {"attention.causal", "known here"});
+    expect_refused(causal("\2"), {"attention.causal"});
+}
+
 /* Values go to terminals as names do, within a sentence. */
 TEST(GgufFile, SaysTextsThatAreNoCommands)
 {
