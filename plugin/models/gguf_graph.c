@@ -292,5 +292,5 @@ xm_gguf_graph(const struct xm_gguf *g, const char *path, struct xm_graph **out,
         return XM_OK;
     }
     xm_graph_destroy(graph);
-    return xm_fail(err, status, "%s: %s", path, why.text);
+    return xm_fail(err, status, "%.150s: %s", path, why.text);
 }

@@ -380,6 +380,16 @@ TEST(GgufFile, SaysTextsThatAreNoCommands)
     expect_refused(m, {"xxx' is not known"});
 }
 
+TEST(GgufFile, OfALongPathStillSaysWhatIsWrong)
+{
+    const gguf::reading file(model("llama").drop("block_count").bytes());
+    xm_graph *g = nullptr;
+    xm_error err = {};
+    EXPECT_EQ(xm_gguf_graph(file.g, std::string(4000, 'p').c_str(), &g, &err),
+              XM_NOT_FOUND);
+    EXPECT_NE(strstr(err.text, "llama.block_count"), nullptr) << err.text;
+}
+
 TEST(GgufFile, OfAnotherArchitectureNamesThoseThatAreKnown)
 {
     model m("llama");
