@@ -43,9 +43,8 @@ check_dims(const struct xm_gguf_tensor *found, const uint64_t *expected, uint32_
     struct xm_strbuf a = {0}, b = {0};
     print_dims(expected, rank, &a);
     print_dims(dim, found->rank, &b);
-    xm_fail(err, XM_INVALID, "tensor '%.*s': expected %s, found %s",
-            (int)(found->name.n < 64 ? found->name.n : 64), found->name.text,
-            xm_strbuf_text(&a), xm_strbuf_text(&b));
+    xm_fail(err, XM_INVALID, "tensor '%.*s': expected %s, found %s", (int)found->name.n,
+            found->name.text, xm_strbuf_text(&a), xm_strbuf_text(&b));
     xm_strbuf_free(&a);
     xm_strbuf_free(&b);
     return XM_INVALID;
@@ -169,6 +168,35 @@ transpose_heads(struct xm_graph *g, struct xm_weight *w, struct xm_error *err)
     return XM_OK;
 }
 
+/* The file's bytes have been copied: their pages need no memory beside the copy. */
+static void
+forget(const struct source *s, const struct xm_bytes *copied)
+{
+    for (uint64_t i = 0; i < s->g->n_parts; i++) {
+        struct xm_mapping *m = s->g->parts[i].mapping;
+        if (m && m->forget)
+            m->forget(m, copied->p, copied->n);
+    }
+}
+
+/* Puts what the file has into the form that the graph has: rows in the order of halves, a latent's
+ * heads as one matrix. */
+static enum xm_status
+arrange(const struct source *s, struct xm_graph *g, enum xm_decoder_tensor t,
+        uint32_t layer, struct xm_weight *w, struct xm_error *err)
+{
+    const struct xm_bytes of_file = w->data;
+    if (has_pairs_of_neighbours(s->d, t))
+        XM_TRY(reorder_rows(s, g, t, layer, w, err));
+    if (t == XM_TENSOR_ATTN_K_B)
+        XM_TRY(transpose_heads(g, w, err));
+    if (t == XM_TENSOR_ATTN_V_B)
+        stack_heads(w);
+    if (w->data.p != of_file.p)
+        forget(s, &of_file);
+    return XM_OK;
+}
+
 /* ---- as values ------------------------------------------------------------------------ */
 
 /* Numbers of a norm, a bias, a scale as f32: [n], or [n0,1,n1]. */
@@ -232,12 +260,8 @@ get(void *ctx, struct xm_builder *b, enum xm_decoder_tensor t, uint32_t layer)
     struct xm_error *err = &b->graph->err;
     struct xm_weight w;
     enum xm_status status = find(s, t, layer, &w, err);
-    if (status == XM_OK && has_pairs_of_neighbours(s->d, t))
-        status = reorder_rows(s, b->graph, t, layer, &w, err);
-    if (status == XM_OK && t == XM_TENSOR_ATTN_K_B)
-        status = transpose_heads(b->graph, &w, err);
-    if (status == XM_OK && t == XM_TENSOR_ATTN_V_B)
-        stack_heads(&w);
+    if (status == XM_OK)
+        status = arrange(s, b->graph, t, layer, &w, err);
     if (status != XM_OK)
         return NULL;
     return xm_tensor_infos[t].kind == XM_TENSOR_VECTOR ? vector(b, &w)

@@ -184,6 +184,55 @@ TEST(GgufModels, ScaleLinearlyWhereNoTypeIsSaid)
     }
 }
 
+/* A mapping that says whose bytes were given back. */
+struct Mapping {
+    xm_mapping base;
+    std::vector<const void *> forgotten;
+};
+
+void
+note_forgotten(xm_mapping *m, const void *bytes, uint64_t)
+{
+    reinterpret_cast<Mapping *>(m)->forgotten.push_back(bytes);
+}
+
+/* The tensors of a model whose bytes are forgotten while its graph is made. */
+std::vector<std::string>
+forgotten_tensors(const char *name)
+{
+    const std::string bytes = gguf::model(name).bytes();
+    Mapping m = {{1, [](xm_mapping *) {}, note_forgotten, nullptr}, {}};
+    std::vector<std::string> names;
+    xm_gguf *file = nullptr;
+    xm_graph *g = nullptr;
+    xm_error err = {};
+    EXPECT_XM_OK(xm_gguf_read_memory(bytes.data(), bytes.size(), &m.base, &file, &err));
+    const Gguf closed_later(file, xm_gguf_close);
+    EXPECT_XM_OK(xm_gguf_graph(file, name, &g, &err));
+    xm_graph_destroy(g);
+    for (uint64_t i = 0; i < file->n_tensors; i++) {
+        const xm_gguf_tensor *t = file->tensors[i];
+        if (std::count(m.forgotten.begin(), m.forgotten.end(), t->data.p))
+            names.emplace_back(t->name.text, t->name.n);
+    }
+    EXPECT_EQ(names.size(), m.forgotten.size());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+/* What is copied is not in memory twice, and nothing else is read again. */
+TEST(GgufModels, GiveBackThePagesOfWhatIsCopied)
+{
+    const std::vector<std::string> none,
+        llama = {"blk.0.attn_k.weight", "blk.0.attn_q.weight", "blk.1.attn_k.weight",
+                 "blk.1.attn_q.weight"};
+    EXPECT_EQ(forgotten_tensors("llama"), llama);
+    EXPECT_EQ(forgotten_tensors("qwen3"), none);
+    const auto latent = forgotten_tensors("deepseek2");
+    EXPECT_TRUE(std::count(latent.begin(), latent.end(), "blk.0.attn_q_b.weight"));
+    EXPECT_TRUE(std::count(latent.begin(), latent.end(), "blk.0.attn_kv_a_mqa.weight"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Architectures, GgufModel, testing::ValuesIn(models),
                          [](const testing::TestParamInfo<Model> &info) {
                              std::string name = info.param.name;
