@@ -163,15 +163,15 @@ choose_apart(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *scores
     return r->weights != NULL;
 }
 
-/* The chosen weights, made to sum to one. */
+/* The chosen weights, made to sum to one. `are_largest`: they are the largest scores. */
 static struct xm_value *
-normalised(struct xm_decoder_graph *s, struct xm_value *weights)
+normalised(struct xm_decoder_graph *s, struct xm_value *weights, bool are_largest)
 {
     const bool r1 = s->form == XM_EXPERTS_R1;
     const union xm_attr least = {.clamp = {LEAST_SUM, INFINITY}};
     struct xm_value *sum = xm_dg_reduce_sum(s, weights, r1 ? 1 : -1, true);
-    /* a softmax over the experts cannot come near */
-    if (s->d->gate != XM_GATE_SOFTMAX)
+    /* the largest of a softmax over the experts cannot come near */
+    if (s->d->gate != XM_GATE_SOFTMAX || !are_largest)
         sum = xm_op_build(&s->b, XM_OP_CLAMP, &least, &sum, 1);
     return op2(s, XM_OP_DIVIDE, weights, sum);
 }
@@ -184,7 +184,8 @@ route(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *tokens,
     struct xm_value *logits =
         xm_dg_biased(s, XM_TENSOR_ROUTER, XM_TENSOR_ROUTER_BIAS, layer, tokens);
     struct xm_value *scores = scores_of(s, logits);
-    if (d->groups > 1 || xm_decoder_has(d, XM_TENSOR_CHOICE_BIAS, layer)) {
+    const bool has_bias = xm_decoder_has(d, XM_TENSOR_CHOICE_BIAS, layer);
+    if (d->groups > 1 || has_bias) {
         if (!choose_apart(s, layer, scores, r))
             return false;
     } else {
@@ -197,7 +198,7 @@ route(struct xm_decoder_graph *s, uint32_t layer, struct xm_value *tokens,
     if (d->gate == XM_GATE_SOFTMAX_OF_CHOSEN)
         r->weights = softmax(s, r->weights, -1);
     if ((d->traits & XM_TRAIT_NORMALISED) && d->gate != XM_GATE_SOFTMAX_OF_CHOSEN)
-        r->weights = normalised(s, r->weights);
+        r->weights = normalised(s, r->weights, !has_bias);
     if (d->weights_scale != 1.0f)
         r->weights = xm_dg_scale(s, r->weights, d->weights_scale);
     if (xm_decoder_has(d, XM_TENSOR_EXPERT_SCALE, layer))

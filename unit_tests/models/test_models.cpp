@@ -167,6 +167,20 @@ TEST_P(GgufModel, IsTheSameHoweverTextsAreCut)
     }
 }
 
+/* Those that a bias has chosen may have no weight worth the name: what they sum to is clamped, as
+ * it is where scores are no softmax. */
+TEST(GgufModels, ClampTheSumOfWeightsThatABiasHasChosen)
+{
+    const auto clamps = [](const gguf::model &m) {
+        const gguf::graph_of g(m);
+        EXPECT_EQ(g.status, XM_OK) << g.err.text;
+        return g.graph ? count(g.graph.get(), XM_OP_CLAMP) : 0;
+    };
+    EXPECT_EQ(clamps(gguf::model("dots1").set("expert_gating_func", 2)), 1u);
+    EXPECT_EQ(clamps(gguf::model("dots1").set("expert_gating_func", 1)), 1u);
+    EXPECT_EQ(clamps(gguf::model("qwen3moe")), 0u);
+}
+
 /* Files older than rope.scaling.type are scaled linearly, by a factor that had two names. */
 TEST(GgufModels, ScaleLinearlyWhereNoTypeIsSaid)
 {
