@@ -26,20 +26,19 @@ struct candidates {
     size_t n;
 };
 
-/* What stays of a name without ".gguf" and, of a part, "-00001-of-00003": parts of a model agree
- * in it. */
-static size_t
-model_bytes(const char *name)
+/* The end of a part's name, "-00001-of-00003.gguf"; NULL: it is none. */
+static const char *
+part_of(const char *name)
 {
     static const char pattern[] = "-ddddd-of-ddddd";
-    const size_t n = strlen(name) - (sizeof(ending) - 1), part = sizeof(pattern) - 1;
-    if (n < part)
-        return n;
-    const char *at = name + n - part;
-    for (size_t i = 0; i < part; i++)
-        if (pattern[i] == 'd' ? at[i] < '0' || at[i] > '9' : at[i] != pattern[i])
-            return n;
-    return n - part;
+    const size_t n = strlen(name), n_end = sizeof(pattern) - 1 + sizeof(ending) - 1;
+    if (n < n_end)
+        return NULL;
+    const char *end = name + n - n_end;
+    for (size_t i = 0; pattern[i]; i++)
+        if (pattern[i] == 'd' ? end[i] < '0' || end[i] > '9' : end[i] != pattern[i])
+            return NULL;
+    return end;
 }
 
 /* Projectors of pictures lie beside models, and are none. */
@@ -51,11 +50,15 @@ is_model_name(const char *name)
            !strstr(name, "mmproj");
 }
 
+/* Parts of one model differ in their number only. */
 static bool
 is_same_model(const char *a, const char *b)
 {
-    const size_t n = model_bytes(a);
-    return n == model_bytes(b) && memcmp(a, b, n) == 0;
+    enum { NUMBER = 6 }; /* bytes of "-00001" */
+    const char *of_a = part_of(a), *of_b = part_of(b);
+    return of_a && of_b && of_a - a == of_b - b &&
+           memcmp(a, b, (size_t)(of_a - a)) == 0 &&
+           strcmp(of_a + NUMBER, of_b + NUMBER) == 0;
 }
 
 static void

@@ -134,6 +134,24 @@ TEST_F(GgufPackage, OfSeveralInAFolderNamesTwo)
     EXPECT_EQ(xm_package_file_bytes(p), 0u);
 }
 
+/* Not those of another split, and no whole one: which was opened would be chance. */
+TEST_F(GgufPackage, OnlyPartsOfOneSplitAreOneModel)
+{
+    const std::string part = "m-00001-of-00002.gguf";
+    for (const char *other : {"m.gguf", "m-00001-of-00003.gguf", "m-1-of-2.gguf"}) {
+        SCOPED_TRACE(other);
+        write(part, small);
+        write(other, small);
+        open(folder.path);
+        EXPECT_EQ(read(XM_PACKAGE_FACTS), XM_INVALID);
+        EXPECT_TRUE(says(std::string("'") + other + "'") && says("'" + part + "'"))
+            << err.text;
+        fs::remove(folder / other);
+        open(folder.path);
+        EXPECT_EQ(read(XM_PACKAGE_FACTS), XM_OK) << err.text;
+    }
+}
+
 /* With an IR in it, it is the IR's folder. */
 TEST_F(GgufPackage, LeavesAFolderWithAnIrAlone)
 {
