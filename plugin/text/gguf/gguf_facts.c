@@ -4,7 +4,7 @@
 #include "plugin/text/gguf/gguf_parts.h"
 #include "plugin/text/utf8.h"
 
-enum { MAX_NAMES = 2 };
+enum { MAX_NAMES = 3 };
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_hyper_parameters, member)
@@ -17,7 +17,7 @@ static const struct {
     { AT(hidden),       { "embedding_length" } },
     { AT(heads),        { "attention.head_count" } },
     { AT(kv_heads),     { "attention.head_count_kv" } },
-    { AT(head_size),    { "attention.key_length_swa", "attention.key_length" } },
+    { AT(head_size),    { "attention.key_length_mla", "attention.key_length_swa", "attention.key_length" } },
     { AT(vocabulary),   { "vocab_size" } },
     { AT(experts),      { "expert_count" } },
     { AT(top_k),        { "expert_used_count" } },
@@ -63,6 +63,9 @@ xm_gguf_facts(const struct xm_gguf *g, struct xm_hyper_parameters *out)
         for (size_t k = 0; k < MAX_NAMES && rows[i].names[k] && *number == 0; k++)
             *number = number_of(g, architecture, rows[i].names[k]);
     }
+    /* the heads of a latent's keys are those that are multiplied; the file may say one, kept */
+    if (number_of(g, architecture, "attention.kv_lora_rank"))
+        out->kv_heads = out->heads;
     if (out->vocabulary == 0 && xm_gguf_tokens(g, &tokens, NULL) == XM_OK)
         out->vocabulary = (uint32_t)tokens.n;
 }

@@ -103,6 +103,20 @@ TEST(GgufFacts, WhatIsNoPositiveWholeNumberIsNotSaid)
     EXPECT_EQ(facts_of(k).kv_heads, 4u) << "of a list the largest";
 }
 
+/* A file may keep them as one long head, as which nobody multiplies them. */
+TEST(GgufFacts, HeadsOfALatentAreThoseThatAreMultiplied)
+{
+    gguf::keys k;
+    k.set("general.architecture", "toy").set("toy.attention.head_count", 16u);
+    k.set("toy.attention.head_count_kv", 1u).set("toy.attention.key_length", 576u);
+    EXPECT_EQ(facts_of(k).kv_heads, 1u);
+    EXPECT_EQ(facts_of(k).head_size, 576u);
+    k.set("toy.attention.kv_lora_rank", 512u);
+    k.set("toy.attention.key_length_mla", 192u);
+    EXPECT_EQ(facts_of(k).kv_heads, 16u);
+    EXPECT_EQ(facts_of(k).head_size, 192u);
+}
+
 TEST(GgufGeneration, EndsAreThoseOfThreeKeysEachOnce)
 {
     gguf::keys k = three_tokens();
