@@ -26,26 +26,11 @@ const struct xm_tensor_info xm_tensor_infos[XM_TENSORS] = {
 
 /* ---- architectures ------------------------------------------------------------------- */
 
-_Static_assert(XM_TENSORS <= 64, "sets of tensors are 64 bits");
 #define T(id) (UINT64_C(1) << XM_TENSOR_##id)
 /* Traits stand in the table without their prefix. */
 enum {
-    ROPE_NEIGHBOURS = XM_TRAIT_ROPE_NEIGHBOURS,
-    NORMALISED = XM_TRAIT_NORMALISED,
-    WIDE_NORMS = XM_TRAIT_WIDE_NORMS,
-    SHARED_EXPERT = XM_TRAIT_SHARED_EXPERT,
-    ALTERNATE_WINDOWS = XM_TRAIT_ALTERNATE_WINDOWS,
-    CLAMPED_SWIGLU = XM_TRAIT_CLAMPED_SWIGLU,
-    FFN_NORM_IS_POST_ATTN = XM_TRAIT_FFN_NORM_IS_POST_ATTN,
-    YARN_UNTRUNCATED = XM_TRAIT_YARN_UNTRUNCATED,
-    GELU = XM_TRAIT_GELU,
-    SCALED_EMBEDDING = XM_TRAIT_SCALED_EMBEDDING,
-    UNSCALED_SCORES = XM_TRAIT_UNSCALED_SCORES,
-    NORMED_VALUES = XM_TRAIT_NORMED_VALUES,
-    KEYS_ARE_VALUES = XM_TRAIT_KEYS_ARE_VALUES,
-    DENSE_BESIDE_EXPERTS = XM_TRAIT_DENSE_BESIDE_EXPERTS,
-    FACTORS_OF_FULL_LAYERS = XM_TRAIT_FACTORS_OF_FULL_LAYERS,
-    LATENT = XM_TRAIT_LATENT
+#define TRAIT(id) id = XM_TRAIT_##id,
+#include "plugin/models/traits.def"
 };
 
 static const struct xm_architecture architectures[] = {
@@ -183,9 +168,9 @@ xm_decoder_share_keys(struct xm_decoder *d, uint32_t n_shared, struct xm_error *
     uint32_t last[XM_ATTENTION_KINDS] = {UINT32_MAX, UINT32_MAX};
     if (n_shared >= d->n_layers)
         return xm_fail(err, XM_INVALID,
-                       "%" PRIu32 " of %" PRIu32
-                       " layers share keys, expected fewer than all",
-                       n_shared, d->n_layers);
+                       "layers that share keys: expected fewer than the %" PRIu32
+                       " layers, found %" PRIu32,
+                       d->n_layers, n_shared);
     for (uint32_t i = 0; i < d->n_layers; i++) {
         struct xm_decoder_layer *l = &d->layer[i];
         if (i < d->n_layers - n_shared)

@@ -38,40 +38,15 @@ struct xm_tensor_info {
 };
 extern const struct xm_tensor_info xm_tensor_infos[XM_TENSORS];
 
-/* What sizes and tensors do not tell. */
+/* What sizes and tensors do not tell: a bit for each row of traits.def. */
+enum xm_trait_number {
+#define TRAIT(id) XM_TRAIT_NUMBER_##id,
+#include "plugin/models/traits.def"
+    XM_TRAITS
+};
 enum xm_trait {
-    /* Pairs of rotary positions are neighbours (2i, 2i+1): rows of the projections are put in
-     * the order of halves when they are read. */
-    XM_TRAIT_ROPE_NEIGHBOURS = 1 << 0,
-    XM_TRAIT_NORMALISED = 1 << 1, /* weights of the chosen experts sum to one        */
-    XM_TRAIT_WIDE_NORMS = 1 << 2, /* queries and keys are normed over all heads      */
-    XM_TRAIT_SHARED_EXPERT =
-        1 << 3, /* beside the experts, where the model has its size */
-    XM_TRAIT_ALTERNATE_WINDOWS =
-        1 << 4, /* every second layer, the first one too           */
-    XM_TRAIT_CLAMPED_SWIGLU = 1
-                              << 5, /* gpt-oss: min(g, 7) sigmoid(1.702 g) (u + 1)     */
-    XM_TRAIT_FFN_NORM_IS_POST_ATTN =
-        1 << 6, /* its tensor is "post_attention_norm"         */
-    XM_TRAIT_YARN_UNTRUNCATED =
-        1 << 7,             /* the ramp's ends are not rounded to whole pairs  */
-    XM_TRAIT_GELU = 1 << 8, /* in place of SiLU; its tanh form                 */
-    XM_TRAIT_SCALED_EMBEDDING =
-        1 << 9, /* by sqrt(hidden)                                 */
-    XM_TRAIT_UNSCALED_SCORES =
-        1 << 10, /* of attention: factor 1, not 1 / sqrt(head size) */
-    XM_TRAIT_NORMED_VALUES =
-        1 << 11, /* a norm of each head without weights             */
-    XM_TRAIT_KEYS_ARE_VALUES =
-        1 << 12, /* where a full layer has no projection of values  */
-    /* Experts and a dense feed-forward side by side, each with its norms; the router reads the
-     * residual stream through a norm of its own. */
-    XM_TRAIT_DENSE_BESIDE_EXPERTS = 1 << 13,
-    XM_TRAIT_FACTORS_OF_FULL_LAYERS =
-        1 << 14, /* rope_freqs is for layers without window    */
-    /* Keys and values of all heads come of one short row a token; of a head's columns the last are
-     * rotated, and keys share those. */
-    XM_TRAIT_LATENT = 1 << 15
+#define TRAIT(id) XM_TRAIT_##id = 1 << XM_TRAIT_NUMBER_##id,
+#include "plugin/models/traits.def"
 };
 
 /* How experts are scored and chosen; in the order of GGUF's numbers, from 1. */

@@ -14,16 +14,15 @@ struct xm_decoder_graph {
     enum xm_experts_form form;
     struct xm_graph *g;
     struct xm_builder b;
-    struct xm_value *ids, *mask, *positions,
-        *beams;             /* the inputs                       */
-    struct xm_value *batch; /* i64 [1]                          */
-    struct xm_value *table; /* of the tokens' embeddings        */
-    struct xm_value *ple;   /* [B,T,L,P]                        */
-    /* Of each kind of attention, made when a layer first asks: */
-    struct xm_value *cos[XM_ATTENTION_KINDS],
-        *sin[XM_ATTENTION_KINDS]; /* [B,1,T,R]     */
-    struct xm_value
-        *seen[XM_ATTENTION_KINDS]; /* f32 [B,1,T,S], added to the scores     */
+    /* the inputs */
+    struct xm_value *ids, *mask, *positions, *beams;
+    struct xm_value *batch; /* i64 [1]                   */
+    struct xm_value *table; /* of the tokens' embeddings */
+    struct xm_value *ple;   /* [B,T,L,P]                 */
+    /* Of each kind of attention, made when a layer first asks: [B,1,T,R]; and f32 [B,1,T,S],
+     * added to the scores. */
+    struct xm_value *cos[XM_ATTENTION_KINDS], *sin[XM_ATTENTION_KINDS];
+    struct xm_value *seen[XM_ATTENTION_KINDS];
     /* Of each layer, [B,Hkv,S,D]: all keys and values; NULL: not its own. */
     struct xm_value **keys, **values;
 };

@@ -58,32 +58,49 @@ read_u32(const struct xm_gguf *g, const struct xm_decoder *d, const char *name,
     return xm_gguf_find_key(g, key) ? xm_gguf_u32(g, key, out, err) : XM_OK;
 }
 
-/* One number for all layers, or a list with one for each, into the member at `offset`. */
+/* What a key says of the layers: one value for all, or a list with one for each. */
+struct of_layers {
+    char key[KEY_BYTES];
+    bool is_there, is_list;
+    struct xm_gguf_values list; /* where it is one */
+};
+
+static enum xm_status
+find_of_layers(const struct xm_gguf *g, const struct xm_decoder *d, const char *name,
+               struct of_layers *out, struct xm_error *err)
+{
+    full_key(d, name, out->key);
+    const struct xm_gguf_key *k = xm_gguf_find_key(g, out->key);
+    out->is_there = k != NULL;
+    out->is_list = k && k->is_list;
+    if (!out->is_list)
+        return XM_OK;
+    XM_TRY(xm_gguf_list(g, out->key, &out->list, err));
+    if (out->list.n < d->n_layers)
+        return xm_fail(err, XM_INVALID,
+                       "key '%s': expected one for each of %" PRIu32
+                       " layers, found %" PRIu64,
+                       out->key, d->n_layers, out->list.n);
+    return XM_OK;
+}
+
+/* Into the member at `offset`. */
 static enum xm_status
 read_of_layers(const struct xm_gguf *g, struct xm_decoder *d, const char *name,
                bool is_needed, size_t offset, struct xm_error *err)
 {
-    char key[KEY_BYTES];
-    struct xm_gguf_values list;
+    struct of_layers k;
     uint32_t same = 0;
-    full_key(d, name, key);
-    const struct xm_gguf_key *k = xm_gguf_find_key(g, key);
-    if (!k && !is_needed)
+    XM_TRY(find_of_layers(g, d, name, &k, err));
+    if (!k.is_there && !is_needed)
         return XM_OK;
-    if (!k || !k->is_list)
-        XM_TRY(xm_gguf_u32(g, key, &same, err));
-    else
-        XM_TRY(xm_gguf_list(g, key, &list, err));
-    if (k && k->is_list && list.n < d->n_layers)
-        return xm_fail(err, XM_INVALID,
-                       "key '%s': expected a number for each of %" PRIu32
-                       " layers, found %" PRIu64,
-                       key, d->n_layers, list.n);
+    if (!k.is_list)
+        XM_TRY(xm_gguf_u32(g, k.key, &same, err));
     for (uint32_t i = 0; i < d->n_layers; i++) {
         uint32_t *place = (uint32_t *)((char *)&d->layer[i] + offset);
         *place = same;
-        if (k && k->is_list)
-            XM_TRY(xm_gguf_u32_at(&list, i, place, err));
+        if (k.is_list)
+            XM_TRY(xm_gguf_u32_at(&k.list, i, place, err));
     }
     return XM_OK;
 }
@@ -134,26 +151,15 @@ check_unread(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_erro
 static enum xm_status
 read_pattern(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
 {
-    static const char name[] = "attention.sliding_window_pattern";
-    char key[KEY_BYTES];
-    struct xm_gguf_values list;
+    struct of_layers k;
     uint32_t period = d->traits & XM_TRAIT_ALTERNATE_WINDOWS ? 2 : 0;
-    full_key(d, name, key);
-    const struct xm_gguf_key *k = xm_gguf_find_key(g, key);
-    if (k && !k->is_list)
-        XM_TRY(xm_gguf_u32(g, key, &period, err));
-    if (k && k->is_list) {
-        XM_TRY(xm_gguf_list(g, key, &list, err));
-        if (list.n < d->n_layers)
-            return xm_fail(err, XM_INVALID,
-                           "key '%s': expected one for each of %" PRIu32
-                           " layers, found %" PRIu64,
-                           key, d->n_layers, list.n);
-    }
+    XM_TRY(find_of_layers(g, d, "attention.sliding_window_pattern", &k, err));
+    if (k.is_there && !k.is_list)
+        XM_TRY(xm_gguf_u32(g, k.key, &period, err));
     for (uint32_t i = 0; i < d->n_layers; i++) {
         bool slides = period && (i + 1) % period != 0;
-        if (k && k->is_list)
-            XM_TRY(xm_gguf_bool_at(&list, i, &slides, err));
+        if (k.is_list)
+            XM_TRY(xm_gguf_bool_at(&k.list, i, &slides, err));
         if (slides && !d->attention[XM_ATTENTION_SLIDING].window)
             return xm_fail(err, XM_INVALID,
                            "key '%s.attention.sliding_window': layer %" PRIu32
@@ -260,14 +266,12 @@ read_attention(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *e
         d->layer[i].kv_heads = d->layer[i].heads;
     XM_TRY(read_pattern(g, d, err));
     XM_TRY(read_u32(g, d, "attention.shared_kv_layers", &n_shared, err));
-    if (n_shared >= d->n_layers)
-        return xm_fail(err, XM_INVALID,
-                       "key '%s.attention.shared_kv_layers': expected fewer than the "
-                       "%" PRIu32 " layers, found %" PRIu32,
-                       d->arch->name, d->n_layers, n_shared);
     complete_attention(d);
     XM_TRY(read_rope_scaling(g, d, err));
-    return xm_decoder_share_keys(d, n_shared, err);
+    const enum xm_status s = xm_decoder_share_keys(d, n_shared, err);
+    if (s != XM_OK)
+        xm_error_prefix(err, "key '%s.attention.shared_kv_layers'", d->arch->name);
+    return s;
 }
 
 /* ---- feed-forwards ------------------------------------------------------------------- */
@@ -315,140 +319,6 @@ read_experts(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
     return XM_OK;
 }
 
-/* ---- tensors ------------------------------------------------------------------------- */
-
-static bool
-is_in_file(const struct xm_gguf *g, enum xm_decoder_tensor t, uint32_t layer)
-{
-    char name[64];
-    xm_decoder_tensor_name(t, layer, name);
-    return xm_gguf_find_tensor(g, name) != NULL;
-}
-
-/* Gate and up of the experts may be one tensor. */
-static bool
-is_there(const struct xm_gguf *g, enum xm_decoder_tensor t, uint32_t layer)
-{
-    return is_in_file(g, t, layer) ||
-           ((t == XM_TENSOR_GATE_EXPS || t == XM_TENSOR_UP_EXPS) &&
-            is_in_file(g, XM_TENSOR_GATE_UP_EXPS, layer));
-}
-
-static enum xm_status
-find_tensors(const struct xm_gguf *g, const struct xm_decoder *d, uint32_t layer,
-             uint64_t *set, struct xm_error *err)
-{
-    const uint64_t needs = xm_decoder_needs(d, layer),
-                   may = xm_decoder_may_have(d, layer);
-    *set = 0;
-    for (int t = 0; t < XM_TENSORS; t++) {
-        const uint64_t bit = UINT64_C(1) << t;
-        if (!((needs | may) & bit))
-            continue;
-        if (is_there(g, (enum xm_decoder_tensor)t, layer)) {
-            *set |= bit;
-        } else if (needs & bit) {
-            char name[64];
-            xm_decoder_tensor_name((enum xm_decoder_tensor)t, layer, name);
-            return xm_fail(err, XM_INVALID, "there is no tensor '%s', which %s needs",
-                           name, d->arch->name);
-        }
-    }
-    return XM_OK;
-}
-
-/* The number behind "blk." of a tensor's name; 0: there is none, or it is too large. */
-static uint32_t
-layer_of(struct xm_slice name)
-{
-    uint64_t number = 0;
-    for (size_t i = strlen("blk."); i < name.n && number <= UINT32_MAX; i++) {
-        if (name.text[i] < '0' || name.text[i] > '9')
-            return (uint32_t)number;
-        number = 10 * number + (uint64_t)(name.text[i] - '0');
-    }
-    return 0;
-}
-
-/* A latent's keys and values are in one tensor, or in one each. */
-static enum xm_status
-check_latent(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
-{
-    char name[64];
-    if (!(d->traits & XM_TRAIT_LATENT) || xm_decoder_has(d, XM_TENSOR_ATTN_KV_B, layer) ||
-        (xm_decoder_has(d, XM_TENSOR_ATTN_K_B, layer) &&
-         xm_decoder_has(d, XM_TENSOR_ATTN_V_B, layer)))
-        return XM_OK;
-    xm_decoder_tensor_name(XM_TENSOR_ATTN_KV_B, layer, name);
-    return xm_fail(err, XM_INVALID,
-                   "there is no tensor '%s', nor attn_k_b.weight and attn_v_b.weight, "
-                   "which %s needs",
-                   name, d->arch->name);
-}
-
-/* The row of tensors.def and the layer that a file's tensor is, if there is one spelled so. */
-static bool
-parse_name(struct xm_slice name, enum xm_decoder_tensor *out, uint32_t *layer)
-{
-    char spelled[64];
-    *layer = layer_of(name);
-    for (int t = 0; t < XM_TENSORS; t++) {
-        *out = (enum xm_decoder_tensor)t;
-        xm_decoder_tensor_name(*out, *layer, spelled);
-        if (strlen(spelled) == name.n && memcmp(spelled, name.text, name.n) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Keys and values of a layer that reads another's: some files have them, nobody uses them. */
-static bool
-is_unread(const struct xm_decoder *d, enum xm_decoder_tensor t, uint32_t layer)
-{
-    return layer < d->n_layers && d->layer[layer].kv_layer != layer &&
-           (t == XM_TENSOR_ATTN_K || t == XM_TENSOR_ATTN_V || t == XM_TENSOR_ATTN_K_NORM);
-}
-
-/* A tensor that nothing here reads would be a part of the model that is silently missing. */
-static enum xm_status
-check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error *err)
-{
-    for (uint64_t i = 0; i < g->n_tensors; i++) {
-        const struct xm_slice name = g->tensors[i]->name;
-        uint32_t layer;
-        enum xm_decoder_tensor t;
-        bool is_known = parse_name(name, &t, &layer);
-        if (is_known && is_unread(d, t, layer))
-            continue;
-        if (is_known && t == XM_TENSOR_GATE_UP_EXPS)
-            t = XM_TENSOR_GATE_EXPS;
-        is_known = is_known && layer < d->n_layers && xm_decoder_has(d, t, layer);
-        if (!is_known)
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "tensor '%.*s' is not one that %s is known to have here",
-                           (int)(name.n < 64 ? name.n : 64), name.text, d->arch->name);
-    }
-    return XM_OK;
-}
-
-static enum xm_status
-read_tensors(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
-{
-    const struct xm_gguf_tensor *table = xm_gguf_find_tensor(g, "token_embd.weight");
-    if (table && !d->vocabulary && table->ne[1] <= UINT32_MAX)
-        d->vocabulary = (uint32_t)table->ne[1];
-    for (uint32_t i = 0; i < d->n_layers; i++) {
-        struct xm_decoder_layer *l = &d->layer[i];
-        l->keys_are_values = (d->traits & XM_TRAIT_KEYS_ARE_VALUES) && l->kv_layer == i &&
-                             l->kind == XM_ATTENTION_FULL &&
-                             !is_in_file(g, XM_TENSOR_ATTN_V, i);
-        XM_TRY(find_tensors(g, d, i, &l->tensors, err));
-        XM_TRY(check_latent(d, i, err));
-    }
-    XM_TRY(find_tensors(g, d, d->n_layers, &d->tensors, err));
-    return check_known(g, d, err);
-}
-
 /* ---- the whole ----------------------------------------------------------------------- */
 
 static enum xm_status
@@ -489,7 +359,7 @@ xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena, struct xm_deco
         d.weights_scale = 1.0f;
     XM_TRY(read_attention(g, &d, err));
     XM_TRY(read_experts(g, &d, err));
-    XM_TRY(read_tensors(g, &d, err));
+    XM_TRY(xm_metadata_read_tensors(g, &d, err));
     XM_TRY(xm_decoder_check(&d, err));
     *out = d;
     return XM_OK;

@@ -24,4 +24,9 @@ extern const struct xm_metadata_key xm_metadata_keys[];
 enum xm_status xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena,
                                 struct xm_decoder *out, struct xm_error *err);
 
+/* Inside (metadata_tensors.c): the decoder's sets of tensors, those that the file has, and what
+ * follows from them: the vocabulary, layers whose keys are their values. */
+enum xm_status xm_metadata_read_tensors(const struct xm_gguf *g, struct xm_decoder *d,
+                                        struct xm_error *err);
+
 #endif

@@ -16,8 +16,8 @@ struct xm_preset {
     const char *name, *arch;
     uint32_t layers, hidden, vocabulary, context;
     uint32_t heads, kv_heads, head_dim;
-    uint32_t kv_heads_full,
-        head_dim_full;            /* of layers without window, 0: as the others */
+    /* of layers without window, 0: as the others */
+    uint32_t kv_heads_full, head_dim_full;
     uint32_t window, period;      /* every period-th layer has none             */
     uint32_t ffn, ffn_of_sharing; /* of layers that read another's keys         */
     uint32_t experts, top_k, expert_ffn, shared_ffn;

@@ -28,14 +28,14 @@ struct xm_bpe {
     const struct xm_vocab *vocab; /* not owned */
     struct xm_merge *merges;      /* owned; open-addressed hash table by (left, right) */
     size_t n_slots;               /* a power of two, or 0 */
-    uint32_t *ranks; /* owned; of each id, lower merges first; NULL: by the table     */
-    int32_t unk;     /* XM_NO_TOKEN: an unknown character vanishes   */
-    bool fuse_unk;   /* unknown characters in a row are one token    */
-    bool byte_fallback;    /* unknown characters become <0xHH> tokens      */
-    bool ignore_merges;    /* a word that is a token is not merged at all  */
-    bool whole_newlines;   /* the same of words that begin with U+000A      */
-    int32_t byte_ids[256]; /* of <0xHH>, or XM_NO_TOKEN                    */
-    char *prefix, *suffix; /* owned; of inner characters, of the last one  */
+    uint32_t *ranks;              /* owned; of each id, lower first; NULL: by the table */
+    int32_t unk;                  /* XM_NO_TOKEN: an unknown character vanishes         */
+    bool fuse_unk;                /* unknown characters in a row are one token          */
+    bool byte_fallback;           /* unknown characters become <0xHH> tokens            */
+    bool ignore_merges;           /* a word that is a token is not merged at all        */
+    bool whole_newlines;          /* the same of words that begin with U+000A           */
+    int32_t byte_ids[256];        /* of <0xHH>, or XM_NO_TOKEN                          */
+    char *prefix, *suffix;        /* owned; of inner characters, of the last one        */
     size_t prefix_bytes, suffix_bytes;
 };
 

@@ -44,17 +44,17 @@ enum xm_status xm_gguf_tokens(const struct xm_gguf *g, struct xm_gguf_values *ou
 /* ---- ways to cut texts into words ---------------------------------------------------- */
 
 enum {
-    XM_GGUF_WHOLE_WORDS =
-        1 << 0,              /* a word that is a token is one, whatever the merges    */
-    XM_GGUF_BEGINS = 1 << 1, /* bos stands before each text, unless a key says no     */
-    XM_GGUF_MARKS_SPACES =
-        1 << 2 /* U+0020 is U+2581; else bytes are written as characters */
+    /* a word that is a token is one, whatever the merges */
+    XM_GGUF_WHOLE_WORDS = 1 << 0,
+    /* bos stands before each text, unless a key says no */
+    XM_GGUF_BEGINS = 1 << 1,
+    /* U+0020 is U+2581; else bytes are written as characters */
+    XM_GGUF_MARKS_SPACES = 1 << 2
 };
 
 struct xm_gguf_pre_tokenizer {
-    const char *const *names; /* up to a NULL                                           */
-    const char *const
-        *patterns; /* up to a NULL: each cuts what those before have left     */
+    const char *const *names;    /* up to a NULL */
+    const char *const *patterns; /* up to a NULL: each cuts what those before have left */
     unsigned flags;
 };
 
