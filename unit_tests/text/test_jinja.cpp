@@ -429,6 +429,7 @@ TEST(Jinja, ErrorsSayWhereAndWhat)
     const golden errors[] = {
         // clang-format off
         {"{{ raise_exception('Roles must alternate!') }}", "line 1, column 19: Roles must alternate!"},
+        {"{{ raise_exception('a\\nb\x1b[2J\xc2\x9b') }}", "line 1, column 19: a?b?[2J?"},
         {"a\n {{ nope.x }}", "line 2, column 5: 'nope' is undefined"},
         {"{{ nope + 1 }}", "line 1, column 9: 'nope' is undefined"},
         {"{{ 1 + 'a' }}", "line 1, column 6: '+' between an integer and a string"},

@@ -4,12 +4,25 @@
  */
 #include "plugin/text/jinja/run.h"
 
+#include <string.h>
+
+#include "plugin/text/utf8.h"
+
 const struct xm_jinja_limits xm_jinja_default_limits = {
     .steps = (uint64_t)16 << 20,
     .memory_bytes = (size_t)256 << 20,
     .output_bytes = (size_t)16 << 20,
     .depth = 500,
 };
+
+/* Names and texts in it are the template's and the conversation's. */
+static void
+make_fit_to_show(char text[XM_ERROR_TEXT])
+{
+    char shown[XM_ERROR_TEXT];
+    xm_utf8_show(xm_slice_of(text, strlen(text)), shown, sizeof(shown));
+    memcpy(text, shown, strlen(shown) + 1);
+}
 
 enum xm_status
 xm_jinja_fail(struct xm_jinja_run *r, const char *fmt, ...)
@@ -19,6 +32,7 @@ xm_jinja_fail(struct xm_jinja_run *r, const char *fmt, ...)
         va_start(ap, fmt);
         xm_fail_v(r->err, XM_INVALID, fmt, ap);
         va_end(ap);
+        make_fit_to_show(r->err->text);
         if (r->at)
             xm_error_prefix(r->err, "line %u, column %u", r->at->line, r->at->column);
     }
