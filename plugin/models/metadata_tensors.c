@@ -109,8 +109,12 @@ check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error
         bool is_known = parse_name(name, &t, &layer);
         if (is_known && is_unread(d, t, layer))
             continue;
-        if (is_known && t == XM_TENSOR_GATE_UP_EXPS)
+        if (is_known && t == XM_TENSOR_GATE_UP_EXPS) {
+            /* in place of the two: beside them it would be left out */
+            is_known = !is_in_file(g, XM_TENSOR_GATE_EXPS, layer) &&
+                       !is_in_file(g, XM_TENSOR_UP_EXPS, layer);
             t = XM_TENSOR_GATE_EXPS;
+        }
         is_known = is_known && layer < d->n_layers && xm_decoder_has(d, t, layer);
         if (!is_known)
             return xm_fail(err, XM_UNSUPPORTED,

@@ -290,6 +290,23 @@ TEST_P(GgufFile, SaysThatATensorIsNotKnown)
     }
 }
 
+/* One of them would be left out. */
+TEST_P(GgufFile, SaysThatGateAndUpAreThereTwice)
+{
+    for (const auto &t : whole.tensors) {
+        const size_t at = t.name.find("ffn_gate_exps.weight");
+        if (at == t.name.npos)
+            continue;
+        model m = whole;
+        auto both = t;
+        both.name = t.name.substr(0, at) + "ffn_gate_up_exps.weight";
+        both.ne[1] *= 2;
+        both.data += t.data;
+        m.tensors.push_back(both);
+        expect_refused(m, {both.name.c_str(), "is not one that"});
+    }
+}
+
 TEST_P(GgufFile, WithoutMemoryFailsAndLeaksNothing)
 {
     const std::string bytes = whole.bytes();
