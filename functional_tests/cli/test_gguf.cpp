@@ -10,6 +10,7 @@
 #include "functional_tests/common/gguf.h"
 #include "functional_tests/common/kernels.h"
 #include "functional_tests/common/program.h"
+#include "functional_tests/common/terminal.h"
 #include "functional_tests/common/text.h"
 
 namespace
@@ -71,6 +72,29 @@ TEST_P(Gguf, WeightsAreCopiedOnce)
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Gguf, testing::ValuesIn(gguf_files), gguf_name);
+
+/* A way of cutting texts that nobody knows: ids still work. */
+TEST(GgufText, ThatCannotBeCutIsAWarningOfItsOwnLine)
+{
+    const Folder folder("cuts");
+    const std::string model = folder / "model.gguf", known = "gpt-2", other = "gpt-x";
+    ASSERT_EQ(run({"make-model", "-o", model}).code, 0);
+    std::string bytes = read_file(model);
+    const size_t at = bytes.find(known);
+    ASSERT_NE(at, std::string::npos);
+    folder.write("model.gguf", bytes.replace(at, known.size(), other));
+    Terminal t({"generate", "-m", model, "-d", "REFERENCE", "--ids", "5", "-n", "1"}, {},
+               200);
+    EXPECT_EQ(t.finish(), 0) << t.text();
+    const std::vector<std::string> rows = t.screen.rows();
+    ASSERT_GE(rows.size(), 1u);
+    EXPECT_EQ(rows[0].rfind("xemoe: warning: no text, token ids only: ", 0), 0u)
+        << t.text();
+    EXPECT_TRUE(contains(t.text(), other)) << t.text();
+    EXPECT_FALSE(contains(t.text(), "there is no tokenizer")) << t.text();
+    EXPECT_EQ(rows.back().find_first_not_of("0123456789"), std::string::npos)
+        << "an id: " << t.text();
+}
 
 /* ---- a model is one program ------------------------------------------------------------ */
 

@@ -215,7 +215,9 @@ generate(struct xm_cli_model *m, const struct xm_generate_args *a,
     run.ctx = &o;
     struct xm_session *session = NULL;
     xm_text_out_begin(&o.text, m->package->tokenizer != NULL, !a->generation.target.json);
-    if (!o.text.has_text && o.text.stream)
+    const bool is_missing =
+        xm_package_read(m->package, XM_PACKAGE_TOKENIZER, NULL) == XM_NOT_FOUND;
+    if (is_missing && o.text.stream)
         fprintf(stderr, "xemoe: there is no %s: token ids instead of text\n",
                 m->package->reader->tokenizer);
     XM_TRY(xm_session_create(m->compiled, m->package, &session, err));

@@ -12,6 +12,7 @@
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/log.h"
 
 /* clang-format off */
 #define AT(member) offsetof(struct xm_cli_target, member)
@@ -51,7 +52,7 @@ read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_er
     enum xm_status s = xm_package_read(p, XM_PACKAGE_TOKENIZER, &why);
     const bool is_missing = s == XM_NOT_FOUND;
     if (s == XM_UNSUPPORTED && !t->needs_tokenizer)
-        fprintf(stderr, "xemoe: warning: no text, token ids only: %s\n", why.text);
+        xm_log(XM_LOG_WARNING, "no text, token ids only: %s", why.text);
     else if (s != XM_OK && !is_missing)
         return xm_fail(err, s, "%s", why.text);
     if (is_missing && t->needs_tokenizer)

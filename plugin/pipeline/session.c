@@ -30,12 +30,13 @@ struct run {
 
 /* ---- life ---------------------------------------------------------------------------- */
 
+/* Without a tokenizer, or with one of a kind that is not known, there are ids. */
 static enum xm_status
 read_package(struct xm_package *p, struct xm_error *err)
 {
     struct xm_error why = {0};
     enum xm_status s = p ? xm_package_read(p, XM_PACKAGE_TOKENIZER, &why) : XM_OK;
-    if (s != XM_OK && s != XM_NOT_FOUND)
+    if (s != XM_OK && s != XM_NOT_FOUND && s != XM_UNSUPPORTED)
         return xm_fail(err, s, "%s", why.text);
     return p ? xm_package_read(p, XM_PACKAGE_GENERATION, err) : XM_OK;
 }

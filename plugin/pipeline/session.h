@@ -28,8 +28,9 @@ extern "C" {
 
 struct xm_session;
 
-/* The package, which outlives the session, may be NULL, or have no tokenizer: then there are ids
- * only. Tokenizer and generation are read of it; a damaged one is an error. */
+/* The package, which outlives the session, may be NULL, or have no tokenizer, or none that is
+ * known: then there are ids only. Tokenizer and generation are read of it; a damaged one is an
+ * error. */
 enum xm_status xm_session_create(struct xm_compiled *compiled, struct xm_package *package,
                                  struct xm_session **out, struct xm_error *err);
 void xm_session_destroy(struct xm_session *s); /* NULL is allowed */
