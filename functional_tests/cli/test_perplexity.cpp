@@ -213,6 +213,69 @@ TEST_F(Perplexity, CtrlCEndsTheLineAndLeavesNoFile)
     EXPECT_TRUE(folder.names().empty());
 }
 
+/* ---- a model that gives one row ------------------------------------------------------ */
+
+/* The model with a layer behind its logits that keeps those of the last position. */
+static void
+write_last_position_model(const Folder &folder)
+{
+    const auto replace = [](std::string &text, const std::string &old,
+                            const std::string &with) {
+        const size_t at = text.rfind(old);
+        ASSERT_NE(at, std::string::npos) << old;
+        text.replace(at, old.size(), with);
+    };
+    std::string xml = read_file(model + "/openvino_model.xml"),
+                bin = read_file(model + "/openvino_model.bin");
+    const int64_t constants[] = {-1, 1}; /* which row, of which dimension */
+    const std::string n = std::to_string(bin.size()), m = std::to_string(bin.size() + 8);
+    const auto constant = [](const char *id, const std::string &offset,
+                             const char *dims) {
+        return std::string("<layer id=\"") + id + "\" name=\"c" + id +
+               "\" type=\"Const\" version=\"opset1\"><data element_type=\"i64\" "
+               "shape=\"" +
+               (*dims ? "1" : "") + "\" offset=\"" + offset +
+               "\" size=\"8\" /><output><port id=\"0\" precision=\"I64\">" + dims +
+               "</port></output></layer>";
+    };
+    const std::string rows = "<dim>-1</dim><dim>-1</dim><dim>1536</dim>",
+                      row = "<dim>-1</dim><dim>1</dim><dim>1536</dim>";
+    const std::string last =
+        constant("901", n, "<dim>1</dim>") + constant("902", m, "") +
+        "<layer id=\"903\" name=\"last\" type=\"Gather\" version=\"opset8\"><data "
+        "batch_dims=\"0\" /><input><port id=\"0\" precision=\"FP32\">" +
+        rows +
+        "</port><port id=\"1\" precision=\"I64\"><dim>1</dim></port><port id=\"2\" "
+        "precision=\"I64\" /></input><output><port id=\"3\" precision=\"FP32\">" +
+        row + "</port></output></layer>";
+    replace(xml, "</layers>", last + "</layers>");
+    replace(xml, "<edge from-layer=\"648\" from-port=\"2\" to-layer=\"653\"",
+            "<edge from-layer=\"648\" from-port=\"2\" to-layer=\"903\" to-port=\"0\" />"
+            "<edge from-layer=\"901\" from-port=\"0\" to-layer=\"903\" to-port=\"1\" />"
+            "<edge from-layer=\"902\" from-port=\"0\" to-layer=\"903\" to-port=\"2\" />"
+            "<edge from-layer=\"903\" from-port=\"3\" to-layer=\"653\"");
+    bin.append(reinterpret_cast<const char *>(constants), sizeof(constants));
+    folder.write("openvino_model.xml", xml);
+    folder.write("openvino_model.bin", bin);
+}
+
+/* Its one row is that of the last position, not of the first. */
+TEST_F(Perplexity, AModelThatGivesItsLastPositionOnlyIsRefused)
+{
+    const Folder folder("perplexity_last");
+    ASSERT_NO_FATAL_FAILURE(write_last_position_model(folder));
+    const Outcome one = run({"logits", "-m", folder.path, "--ids", "1,2,3", "-o", "-"});
+    ASSERT_EQ(one.code, 0) << one.err;
+    ASSERT_EQ(parse_npy(one.out).rows, 1u);
+    for (const Words &more : {Words{"--by-row"}, Words{"-c", "4"}}) {
+        Words words = {"perplexity", "-m", folder.path, "--ids", "1,2,3,4,5,6,7,8"};
+        words.insert(words.end(), more.begin(), more.end());
+        const Outcome o = run(words);
+        EXPECT_EQ(o.code, 3) << o.out;
+        EXPECT_TRUE(contains(o.err, "the logits of its last position only")) << o.err;
+    }
+}
+
 /* ---- against a file ---------------------------------------------------------------- */
 
 class Divergence : public Perplexity

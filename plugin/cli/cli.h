@@ -104,6 +104,11 @@ int xm_cli_check_context(uint64_t positions);
 enum { XM_CLI_WARNING = 192 };
 bool xm_cli_beyond_training(uint64_t positions, uint64_t trained,
                             char warning[XM_CLI_WARNING]);
+struct xm_token_runner;
+/* The logits of the last `wanted` tokens that were fed. NULL: the model gives fewer; the sentence
+ * says so. */
+const float *xm_cli_logits_of(const struct xm_token_runner *r, uint64_t wanted,
+                              uint64_t *vocabulary, struct xm_error *err);
 /* "GPU: <name of the chip>" */
 void xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out);
 

@@ -225,6 +225,18 @@ xm_cli_model_close(struct xm_cli_model *m)
     *m = (struct xm_cli_model){0};
 }
 
+const float *
+xm_cli_logits_of(const struct xm_token_runner *r, uint64_t wanted, uint64_t *vocabulary,
+                 struct xm_error *err)
+{
+    uint64_t rows;
+    const float *logits = xm_token_runner_logits(r, &rows, vocabulary);
+    if (rows >= wanted)
+        return logits + (rows - wanted) * *vocabulary;
+    xm_fail(err, XM_UNSUPPORTED, "the model gives the logits of its last position only");
+    return NULL;
+}
+
 static void
 add_property(const struct xm_cli_model *m, const char *key, struct xm_strbuf *out)
 {

@@ -67,17 +67,29 @@ perplexity_of(const struct sum *sum)
     return xm_estimate_exp(xm_estimate_of(sum->nll, sum->nll2, sum->tokens, 2));
 }
 
+static void
+add_json(const struct sum *sum, struct xm_json_out *j)
+{
+    const struct xm_estimate ppl = perplexity_of(sum);
+    xm_json_add_real(j, NULL, "ppl", ppl.value);
+    xm_json_add_real(j, NULL, "ppl_error", ppl.error);
+    xm_json_add_real(j, NULL, "nll", log(ppl.value));
+    xm_json_add_whole(j, NULL, "tokens", sum->tokens);
+}
+
 /* ---- by row ------------------------------------------------------------------------ */
 
 static enum xm_status
 add_row(struct xm_token_runner *r, const struct xm_token_list *ids, struct sum *sum,
         struct xm_error *err)
 {
-    uint64_t rows, vocabulary;
+    uint64_t vocabulary;
     xm_token_runner_truncate(r, 0);
     XM_TRY(xm_token_runner_feed(r, ids->ids, ids->n, ids->n, err));
-    const float *logits = xm_token_runner_logits(r, &rows, &vocabulary);
-    for (uint64_t i = 1; i < ids->n && i <= rows; i++)
+    const float *logits = xm_cli_logits_of(r, ids->n, &vocabulary, err);
+    if (!logits)
+        return err->status;
+    for (size_t i = 1; i < ids->n; i++)
         add_token(sum, logits + (i - 1) * vocabulary, vocabulary, ids->ids[i]);
     return XM_OK;
 }
@@ -104,17 +116,14 @@ add_rows(const struct xm_cli_model *m, const struct xm_cli_ids *ids, uint64_t n,
 static enum xm_status
 print_rows(const struct args *a, const struct sum *sum, struct xm_error *err)
 {
-    const struct xm_estimate ppl = perplexity_of(sum);
+    struct xm_json_out j;
     if (!a->target.json) {
-        printf("perplexity %.6f over %" PRIu64 " tokens\n", ppl.value, sum->tokens);
+        printf("perplexity %.6f over %" PRIu64 " tokens\n", perplexity_of(sum).value,
+               sum->tokens);
         return XM_OK;
     }
-    struct xm_json_out j;
     xm_json_begin(&j);
-    xm_json_add_real(&j, NULL, "ppl", ppl.value);
-    xm_json_add_real(&j, NULL, "ppl_error", ppl.error);
-    xm_json_add_real(&j, NULL, "nll", log(ppl.value));
-    xm_json_add_whole(&j, NULL, "tokens", sum->tokens);
+    add_json(sum, &j);
     enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);
     return s;
@@ -169,16 +178,13 @@ static enum xm_status
 print_estimate(const struct scoring *s, const struct xm_chunks *c, struct xm_error *err)
 {
     const struct xm_estimate ppl = perplexity_of(&s->sum);
+    struct xm_json_out j;
     if (!s->args->target.json) {
         printf("Final estimate: PPL = %.4f +/- %.5f\n", ppl.value, ppl.error);
         return XM_OK;
     }
-    struct xm_json_out j;
     xm_json_begin(&j);
-    xm_json_add_real(&j, NULL, "ppl", ppl.value);
-    xm_json_add_real(&j, NULL, "ppl_error", ppl.error);
-    xm_json_add_real(&j, NULL, "nll", log(ppl.value));
-    xm_json_add_whole(&j, NULL, "tokens", s->sum.tokens);
+    add_json(&s->sum, &j);
     xm_json_add_whole(&j, NULL, "chunks", c->n);
     xm_json_add_whole(&j, NULL, "context", c->context);
     enum xm_status status = xm_json_print(&j, err);

@@ -81,24 +81,22 @@ tell_chunk(struct run *r, uint32_t done)
 
 /* ---- a chunk ----------------------------------------------------------------------- */
 
-/* Of tokens [begin, end), of whose logits the last `wanted` rows are there. */
+/* Tokens [begin, end) have been fed. */
 static enum xm_status
 score_piece(const struct run *r, uint32_t chunk, uint32_t begin, uint32_t end,
             struct xm_error *err)
 {
     const uint32_t context = r->chunks->context, first = context / 2;
-    uint64_t rows, vocabulary;
-    const float *logits = xm_token_runner_logits(r->runner, &rows, &vocabulary);
     const uint32_t from = begin > first ? begin : first;
-    for (uint32_t at = from; at < end && at + 1 < context; at++) {
-        const uint64_t behind = end - at; /* rows from this one on */
-        if (behind > rows)
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "the model gives the logits of its last position only");
-        XM_TRY(r->scorer->position(r->scorer->ctx, chunk, at - first,
-                                   logits + (rows - behind) * vocabulary, vocabulary,
+    uint64_t vocabulary;
+    if (from >= end)
+        return XM_OK;
+    const float *logits = xm_cli_logits_of(r->runner, end - from, &vocabulary, err);
+    if (!logits)
+        return err->status;
+    for (uint32_t at = from; at < end && at + 1 < context; at++, logits += vocabulary)
+        XM_TRY(r->scorer->position(r->scorer->ctx, chunk, at - first, logits, vocabulary,
                                    r->ids[at + 1], err));
-    }
     return XM_OK;
 }
 

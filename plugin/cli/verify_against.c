@@ -312,13 +312,11 @@ static enum xm_status
 find_logits(const struct xm_token_runner *r, uint64_t n, struct against *out,
             struct xm_error *err)
 {
-    uint64_t rows, vocabulary;
+    uint64_t vocabulary;
     const uint64_t wanted = out->other->rows.rows;
-    const float *logits = xm_token_runner_logits(r, &rows, &vocabulary);
-    if (rows < wanted)
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "the model gives the logits of its last position only");
-    out->logits = logits + (rows - wanted) * vocabulary;
+    out->logits = xm_cli_logits_of(r, wanted, &vocabulary, err);
+    if (!out->logits)
+        return err->status;
     out->first = n - wanted;
     out->list = xm_calloc((size_t)wanted, sizeof(*out->list));
     return out->list ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for results");
