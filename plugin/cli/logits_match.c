@@ -37,14 +37,17 @@ xm_logits_compare(const float *a, const float *b, uint64_t n, struct xm_logits_m
             continue;
         out->square += y * y;
         out->variation += (y - mean) * (y - mean);
-        out->kld += exp(y - sum_b) * ((y - sum_b) - (x - sum_a));
+        const double p = exp(y - sum_b);
+        if (p > 0.0)
+            out->kld += p * ((y - sum_b) - (x - sum_a));
     }
 }
 
+/* NaN is no match. */
 static double
 ratio(double error, double size)
 {
-    return error > 0.0 ? error / size : 0.0;
+    return error == 0.0 ? 0.0 : error / size;
 }
 
 double

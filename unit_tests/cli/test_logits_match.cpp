@@ -64,6 +64,20 @@ TEST(LogitsMatch, WhatOneExcludesAndTheOtherDoesNotIsNoMatch)
     }
 }
 
+TEST(LogitsMatch, NanIsNoMatch)
+{
+    const xm_logits_match m = match({1, NAN, 3}, {1, 2, 3});
+    EXPECT_FALSE(xm_nmse_passes(xm_nmse(&m)));
+    EXPECT_FALSE(xm_nmse_sum(&m) == 0.0);
+}
+
+/* Some programs write a large negative number where others have -inf. */
+TEST(LogitsMatch, WhatTheOtherNeverSaysCountsNothingInTheDivergence)
+{
+    EXPECT_EQ(match({1, 2, -INFINITY}, {1, 2, -1e9f}).kld, 0.0);
+    EXPECT_TRUE(std::isinf(match({1, 2, -INFINITY}, {1, 2, -20.0f}).kld));
+}
+
 TEST(NmseLabel, IsCausalVerifyLogitss)
 {
     const struct {
