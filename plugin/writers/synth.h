@@ -20,6 +20,14 @@ struct xm_synth {
     struct xm_error *err;
 };
 
+/* ---- synthetic.c --------------------------------------------------------------------- */
+
+/* Calls `one` for each tensor that the decoder has: those of the layers, then the model's. */
+enum xm_status xm_synth_each_tensor(struct xm_synth *s, void *ctx,
+                                    enum xm_status (*one)(struct xm_synth *s, void *ctx,
+                                                          enum xm_decoder_tensor t,
+                                                          uint32_t layer));
+
 /* ---- synth_random.c ------------------------------------------------------------------ */
 
 uint64_t xm_synth_next(struct xm_synth *s);

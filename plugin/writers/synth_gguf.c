@@ -282,23 +282,6 @@ put_tokenizer(struct header *h)
 
 /* ---- tensors -------------------------------------------------------------------------- */
 
-/* Calls `one` for each tensor that the decoder has, in the order of the file. */
-static enum xm_status
-each_tensor(struct xm_synth *s, void *ctx,
-            enum xm_status (*one)(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t,
-                                  uint32_t layer))
-{
-    for (uint32_t layer = 0; layer <= s->d.n_layers; layer++) {
-        const bool of_model = layer == s->d.n_layers;
-        for (int t = 0; t < XM_TENSORS; t++) {
-            const uint64_t set = of_model ? s->d.tensors : s->d.layer[layer].tensors;
-            if (xm_tensor_infos[t].is_of_layer == !of_model && set >> t & 1)
-                XM_TRY(one(s, ctx, (enum xm_decoder_tensor)t, of_model ? 0 : layer));
-        }
-    }
-    return XM_OK;
-}
-
 static enum xm_status
 count(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t, uint32_t layer)
 {
@@ -369,13 +352,13 @@ put_header(struct xm_synth *s, struct header *keys, struct header *h)
     put_attention(keys, s->m);
     put_experts(keys, s->m);
     put_tokenizer(keys);
-    each_tensor(s, &n_tensors, count);
+    xm_synth_each_tensor(s, &n_tensors, count);
     put(h, "GGUF", 4);
     put_u32(h, VERSION);
     put_u64(h, n_tensors);
     put_u64(h, keys->n_keys);
     put(h, xm_strbuf_text(&keys->text), keys->text.n);
-    each_tensor(s, &infos, put_info);
+    xm_synth_each_tensor(s, &infos, put_info);
 }
 
 static enum xm_status
@@ -394,7 +377,7 @@ write_file(struct xm_synth *s, const char *path)
         uint8_t *p = xm_bin_file_take(&s->bin, h.text.n, 1, s->err);
         if (p)
             memcpy(p, xm_strbuf_text(&h.text), h.text.n);
-        status = p ? each_tensor(s, NULL, write_data) : s->err->status;
+        status = p ? xm_synth_each_tensor(s, NULL, write_data) : s->err->status;
         enum xm_status closed = xm_bin_file_close(&s->bin, s->err);
         status = status == XM_OK ? closed : status;
     }

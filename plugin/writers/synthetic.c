@@ -8,9 +8,11 @@
 #include <sys/stat.h>
 
 #include "plugin/writers/synth.h"
+#include "runtime/util/memory.h"
 #include "runtime/util/strbuf.h"
 
 enum { DEFAULT_GROUP = 64, LEAST_VOCABULARY = XM_SYNTH_END + 2 };
+#define MOST_PARAMETERS (UINT64_C(1) << 56) /* their bits can be counted */
 
 void
 xm_synthetic_init(struct xm_synthetic *m)
@@ -67,41 +69,68 @@ xm_synthetic_set_weights(struct xm_synthetic *m, const char *text, struct xm_err
 
 /* ---- sizes ---------------------------------------------------------------------------- */
 
-/* Calls `one` with the columns of each matrix's rows. */
-static void
-each_row(const struct xm_decoder *d, void *ctx, void (*one)(void *ctx, uint64_t cols))
+enum xm_status
+xm_synth_each_tensor(struct xm_synth *s, void *ctx,
+                     enum xm_status (*one)(struct xm_synth *s, void *ctx,
+                                           enum xm_decoder_tensor t, uint32_t layer))
 {
-    for (uint32_t layer = 0; layer < d->n_layers; layer++) {
+    for (uint32_t layer = 0; layer <= s->d.n_layers; layer++) {
+        const bool of_model = layer == s->d.n_layers;
         for (int t = 0; t < XM_TENSORS; t++) {
-            uint64_t dim[3];
-            if (xm_tensor_infos[t].kind != XM_TENSOR_MATRIX ||
-                !xm_tensor_infos[t].is_of_layer ||
-                !xm_decoder_has(d, (enum xm_decoder_tensor)t, layer))
-                continue;
-            xm_decoder_dims(d, (enum xm_decoder_tensor)t, layer, dim);
-            one(ctx, dim[xm_tensor_infos[t].rank - 1]);
+            const uint64_t set = of_model ? s->d.tensors : s->d.layer[layer].tensors;
+            if (xm_tensor_infos[t].is_of_layer == !of_model && set >> t & 1)
+                XM_TRY(one(s, ctx, (enum xm_decoder_tensor)t, of_model ? 0 : layer));
         }
     }
+    return XM_OK;
 }
 
-struct groups {
-    uint64_t group, undivided;
-};
-
-static void
-find_undivided(void *ctx, uint64_t cols)
+/* Columns of the rows of a layer's matrix, which groups have to divide; 0: it is none. */
+static uint64_t
+cols_of(const struct xm_synth *s, enum xm_decoder_tensor t, uint32_t layer)
 {
-    struct groups *g = ctx;
-    if (cols % g->group && !g->undivided)
-        g->undivided = cols;
+    const struct xm_tensor_info *info = &xm_tensor_infos[t];
+    uint64_t dim[3];
+    if (info->kind != XM_TENSOR_MATRIX || !info->is_of_layer)
+        return 0;
+    xm_decoder_dims(&s->d, t, layer, dim);
+    return dim[info->rank - 1];
 }
 
-static void
-shrink_to_fit(void *ctx, uint64_t cols)
+static enum xm_status
+check_group(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t, uint32_t layer)
 {
-    struct groups *g = ctx;
-    while (g->group > 1 && cols % g->group)
-        g->group /= 2;
+    const uint64_t cols = cols_of(s, t, layer);
+    (void)ctx;
+    if (cols % s->m->group == 0)
+        return XM_OK;
+    return xm_fail(s->err, XM_INVALID,
+                   "groups of %" PRIu32 " do not divide rows of %" PRIu64
+                   " columns (hidden, expert width and heads * head size must be "
+                   "multiples)",
+                   s->m->group, cols);
+}
+
+static enum xm_status
+shrink_to_fit(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t, uint32_t layer)
+{
+    uint32_t *group = ctx;
+    while (*group > 1 && cols_of(s, t, layer) % *group)
+        *group /= 2;
+    return XM_OK;
+}
+
+/* Sizes of tensors, and of the file, are products and sums of what is given. */
+static enum xm_status
+add_parameters(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t, uint32_t layer)
+{
+    uint64_t *sum = ctx, dim[3], n;
+    xm_decoder_dims(&s->d, t, layer, dim);
+    if (!xm_mul_size(dim[0], dim[1], &n) || !xm_mul_size(n, dim[2], &n) ||
+        !xm_add_size(*sum, n, sum) || *sum > MOST_PARAMETERS)
+        return xm_fail(s->err, XM_INVALID, "a model of more than %" PRIu64 " parameters",
+                       MOST_PARAMETERS);
+    return XM_OK;
 }
 
 static enum xm_status
@@ -114,18 +143,18 @@ begin(struct xm_synth *s, const struct xm_synthetic *m, struct xm_error *err)
 uint32_t
 xm_synthetic_common_group(const struct xm_synthetic *m)
 {
-    struct groups g = {.group = DEFAULT_GROUP};
+    uint32_t group = DEFAULT_GROUP;
     struct xm_synth s;
     if (begin(&s, m, NULL) == XM_OK)
-        each_row(&s.d, &g, shrink_to_fit);
+        xm_synth_each_tensor(&s, &group, shrink_to_fit);
     xm_arena_free(&s.arena);
-    return (uint32_t)g.group;
+    return group;
 }
 
 static enum xm_status
 check(struct xm_synth *s, const struct xm_synthetic *m)
 {
-    struct groups g = {.group = m->group};
+    uint64_t parameters = 0;
     if (m->sizes.vocabulary < LEAST_VOCABULARY)
         return xm_fail(s->err, XM_INVALID,
                        "the vocabulary must be at least %d: bytes, an end and a word",
@@ -133,15 +162,10 @@ check(struct xm_synth *s, const struct xm_synthetic *m)
     if (m->r1 && (m->format != XM_SYNTHETIC_IR || !m->sizes.experts))
         return xm_fail(s->err, XM_INVALID,
                        "the form r1 is one of experts in IR, not of this model");
-    if (m->format == XM_SYNTHETIC_IR && g.group)
-        each_row(&s->d, &g, find_undivided);
-    if (g.undivided)
-        return xm_fail(s->err, XM_INVALID,
-                       "groups of %" PRIu32 " do not divide rows of %" PRIu64
-                       " columns (hidden, expert width and heads * head size must be "
-                       "multiples)",
-                       m->group, g.undivided);
-    return XM_OK;
+    XM_TRY(xm_synth_each_tensor(s, &parameters, add_parameters));
+    return m->format == XM_SYNTHETIC_IR && m->group
+               ? xm_synth_each_tensor(s, NULL, check_group)
+               : XM_OK;
 }
 
 enum xm_status
@@ -155,23 +179,20 @@ xm_synthetic_check(const struct xm_synthetic *m, struct xm_error *err)
     return status;
 }
 
+static enum xm_status
+add_bytes(struct xm_synth *s, void *ctx, enum xm_decoder_tensor t, uint32_t layer)
+{
+    uint64_t *bytes = ctx;
+    *bytes += s->m->format == XM_SYNTHETIC_IR ? xm_synth_ir_bytes(s, t, layer)
+                                              : xm_synth_gguf_bytes(s, t, layer);
+    return XM_OK;
+}
+
 static uint64_t
-all_bytes(const struct xm_synth *s)
+all_bytes(struct xm_synth *s)
 {
     uint64_t bytes = 0;
-    for (uint32_t layer = 0; layer <= s->d.n_layers; layer++) {
-        const bool of_model = layer == s->d.n_layers;
-        for (int t = 0; t < XM_TENSORS; t++) {
-            const uint64_t set = of_model ? s->d.tensors : s->d.layer[layer].tensors;
-            if (xm_tensor_infos[t].is_of_layer == of_model || !(set >> t & 1))
-                continue;
-            bytes += s->m->format == XM_SYNTHETIC_IR
-                         ? xm_synth_ir_bytes(s, (enum xm_decoder_tensor)t,
-                                             of_model ? 0 : layer)
-                         : xm_synth_gguf_bytes(s, (enum xm_decoder_tensor)t,
-                                               of_model ? 0 : layer);
-        }
-    }
+    xm_synth_each_tensor(s, &bytes, add_bytes);
     return bytes;
 }
 
