@@ -210,14 +210,29 @@ TEST_F(Bench, CtrlCEndsTheTestsAndTheList)
     EXPECT_EQ(yyjson_arr_size(Json(o.out).at("")), 1u) << o.out;
 }
 
+TEST_F(Bench, CtrlCWhileItCoolsOffEndsTheListAsWell)
+{
+    Program p({"bench", "-m", model, "-p", "2,4", "-n", "0", "-r", "1", "--delay", "2",
+               "-o", "json"});
+    for (int i = 0; i < 20000 && !contains(p.output(), "\"n_prompt\":2,"); i++)
+        usleep(1000);
+    usleep(100000);
+    p.interrupt();
+    const Outcome o = p.finish();
+    EXPECT_EQ(o.code, 130);
+    EXPECT_EQ(o.err, "xemoe: stopped by Ctrl-C\n");
+    EXPECT_EQ(yyjson_arr_size(Json(o.out).at("")), 1u) << o.out;
+}
+
 /* ---- options ----------------------------------------------------------------------- */
 
 TEST_F(Bench, WhatIsSoAnywayMayBeAskedFor)
 {
-    const Outcome o = run(bench(
-        {"-p",   "2", "-n",    "0", "-ngl",  "99", "-fa",       "1", "-sm", "none,layer",
-         "-mg",  "0", "-nkvo", "0", "-mmp",  "1",  "-ncmoe",    "0", "-ts", "0",
-         "-dio", "0", "-embd", "0", "-nopo", "0",  "--no-host", "0", "-lm", "mmap"}));
+    const Outcome o = run(
+        bench({"-p",     "2",          "-n",        "0", "-ngl",  "99",   "-fa",   "1",
+               "-sm",    "none,layer", "-mg",       "0", "-nkvo", "0",    "-mmp",  "1",
+               "-ncmoe", "0",          "-ts",       "0", "-dio",  "0",    "-embd", "0",
+               "-nopo",  "0",          "--no-host", "0", "-lm",   "mmap", "-ot",   ""}));
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(o.err, "");
 }
@@ -263,6 +278,7 @@ static const Mistake mistakes[] = {
     {"Override", {"-m", model, "-ot", "exps=CPU"}, 2, "--override-tensor takes nothing"},
     {"Threads", {"-m", model, "-dev", "CPU", "-t", "1000"}, 2, "compute unit"},
     {"Poll", {"-m", model, "-dev", "CPU", "--poll", "50"}, 2, "--poll"},
+    {"ThreadsOfTheReference", {"-m", model, "-dev", "REFERENCE", "-t", "8"}, 2, "1 here"},
     {"Device", {"-m", model, "-dev", "CPU,TPU"}, 4, "TPU"},
 };
 

@@ -4,9 +4,10 @@
  */
 #include "plugin/cli/bench.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* ---- the devices ------------------------------------------------------------------- */
 
@@ -22,16 +23,17 @@ find_device(const struct xm_core *core, const char *name, struct xm_bench_device
         return XM_EXIT_DEVICE;
     }
     out->is_reference = plugin->ops->info == NULL;
-    if (!out->is_reference)
+    if (out->is_reference) /* plain code, in one thread */
+        out->info = (struct xm_device_info){.kind = XM_DEVICE_CPU, .compute_units = 1};
+    else
         out->info = *plugin->ops->info(plugin, index);
     return XM_EXIT_OK;
 }
 
-/* The reference is plain code on one. */
 static bool
 is_processor(const struct xm_bench_device *d)
 {
-    return d->is_reference || d->info.kind == XM_DEVICE_CPU;
+    return d->info.kind == XM_DEVICE_CPU;
 }
 
 /* Before anything is run: what is wrong with a name, or with threads for it, comes first. */
@@ -46,7 +48,7 @@ find_devices(const struct xm_bench_args *a, struct xm_bench_device *out, size_t 
     bool has_gpu = false;
     for (size_t i = 0; i < n && code == XM_EXIT_OK; i++) {
         code = find_device(core, a->devices.n ? a->devices.list[i] : NULL, &out[i]);
-        if (code == XM_EXIT_OK && !out[i].is_reference)
+        if (code == XM_EXIT_OK)
             code = xm_bench_rules_check_threads(a, &out[i].info);
         has_gpu |= !is_processor(&out[i]);
     }
@@ -166,9 +168,7 @@ print_test(struct bench *b, const struct xm_bench_test *t, const char *time,
         .parameters = b->bed.id.parameters,
         .n_batch = t->batch,
         .n_ubatch = t->ubatch,
-        .n_threads = d->is_reference ? 1
-                     : is_cpu        ? d->info.compute_units
-                                     : 0,
+        .n_threads = is_cpu ? d->info.compute_units : 0,
         .n_prompt = t->n_prompt,
         .n_gen = t->n_gen,
         .n_depth = t->depth,
@@ -184,15 +184,27 @@ print_test(struct bench *b, const struct xm_bench_test *t, const char *time,
     return s;
 }
 
+/* Ctrl-C ends it, and cancels the run that comes next. */
+static void
+cool_off(uint64_t seconds)
+{
+    enum { MOST = INT_MAX / 1000 };
+    struct pollfd wake = {.fd = xm_cli_wake_fd(), .events = POLLIN};
+    xm_cli_note_interrupt();
+    poll(&wake, 1, seconds < MOST ? (int)seconds * 1000 : MOST * 1000);
+    xm_cli_wake_drain();
+    xm_cli_release_interrupt();
+}
+
 static int
 run_test(struct bench *b, const struct xm_bench_test *t)
 {
     struct xm_error err = {0};
     char begun[32];
-    const time_t now = time(NULL);
     struct tm utc;
     if (b->args->delay)
-        sleep((unsigned)b->args->delay);
+        cool_off(b->args->delay);
+    const time_t now = time(NULL);
     strftime(begun, sizeof(begun), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     const int code = xm_bench_run(&b->bed, b->args, t, b->samples_ns);
     if (code != XM_EXIT_OK)

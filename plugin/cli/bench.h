@@ -68,7 +68,7 @@ char **xm_bench_rules_long_names(int argc, char **argv);
 struct xm_bench_device {
     const char *name; /* as given; NULL: the default */
     struct xm_device_info info;
-    bool is_reference; /* info is all zeros */
+    bool is_reference; /* of info there is only what it has in common with processors */
 };
 
 /* One of all combinations. */

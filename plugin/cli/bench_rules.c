@@ -18,7 +18,7 @@ static const struct rule {
     char letter;
     const char *word, *name;  /* word: llama-bench's, without its dash; NULL: none */
     const char *value, *help;
-    const char *taken;        /* values apart by space; NULL: it is about threads  */
+    const char *taken;        /* values apart by space, "": the empty one; NULL: it is about threads */
 } rules[] = {
     { 't', NULL,   "threads",         "N",    "ignored on a GPU; a processor has one a compute unit,\nand N says the same", NULL },
     { 'C', NULL,   "cpu-mask",        "MASK", IGNORED, NULL },
@@ -72,12 +72,13 @@ xm_bench_rules_options(struct xm_cli_option out[XM_BENCH_MOST_RULES])
 static bool
 is_among(const char *list, const char *word, size_t n)
 {
-    for (size_t length; *list; list += length + (list[length] == ' ')) {
+    for (size_t length;; list += length + 1) {
         length = strcspn(list, " ");
         if (length == n && memcmp(list, word, n) == 0)
             return true;
+        if (list[length] == '\0')
+            return false;
     }
-    return false;
 }
 
 /* Each of its values, with commas between them, is among `taken`. */
