@@ -24,8 +24,8 @@ static const struct {
     { "chat",       xm_cli_chat,       "a conversation on the terminal" },
     { "logits",     xm_cli_logits,     "logits of every position, as an .npy file" },
     { "bench",      xm_cli_bench,      "tokens a second, as llama-bench measures them" },
-    { "perplexity", xm_cli_perplexity, "perplexity of rows of token ids" },
-    { "verify",     xm_cli_verify,     "compare each step on the device with the host reference" },
+    { "perplexity", xm_cli_perplexity, "perplexity of a text, and how far two models are apart" },
+    { "verify",     xm_cli_verify,     "compare each step with the host reference, or logits with another program's" },
     { "opt",        xm_cli_opt,        "run single passes on a graph in text form" },
     { "make-model", xm_cli_make_model, "write a synthetic model of any dimensions" },
 };

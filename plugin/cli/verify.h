@@ -20,8 +20,8 @@ struct xm_other_logits {
 int xm_other_logits_read(const char *path, struct xm_other_logits *out);
 void xm_other_logits_free(struct xm_other_logits *o);
 
-/* Runs the tokens and says how close the logits are. XM_EXIT_FAILED: not close enough. */
-/* What is_f32 is compared with has no bounds: it fails only where it cannot be run. */
+/* Runs the tokens and says how close the logits are. XM_EXIT_FAILED: not close enough, which those
+ * that are compared with is_f32 always are. */
 int xm_verify_against(const struct xm_cli_model *m, struct xm_other_logits *other,
                       const struct xm_token_list *ids, bool json);
 
