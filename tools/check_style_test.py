@@ -129,6 +129,14 @@ class CheckStyle(unittest.TestCase):
         self.expect("in no CMakeLists.txt", name, SPDX, listed=False,
                     formats="/* " + row + "*/" + row.replace("q4_0", "q4_1"))
 
+    def test_refuses_readers_that_end_before_their_writers(self):
+        script = "#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\n{}\n{}\n"
+        for reader in ("head -n 1", "grep -q x", "grep -i -m 1 x", "grep -xq y", "sed 3q", "sed '1q'"):
+            self.expect("read all of it", "tools/a", script.format("set -euo pipefail", f"b | {reader}"))
+            self.assertEqual(self.found("tools/a", script.format("set -eu", f"b | {reader}")), [])
+        for reader in ("sed -n 1,12p", "grep x >/dev/null", "sort | uniq", "awk '!n++'"):
+            self.assertEqual(self.found("tools/a", script.format("set -o pipefail", f"b | {reader}")), [])
+
 
 if __name__ == "__main__":
     unittest.main()
