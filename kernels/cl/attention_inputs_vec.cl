@@ -58,14 +58,12 @@ rotate_row(const struct input_row *r, float *y)
     }
 }
 
-/* A row to where 16 elements are stored at once: rows whose halves begin at multiples of 16 bytes.
- * PoCL 6 takes every vstore_half16 to be so aligned. */
+/* A row as it is, 16 elements at a time. */
 static void
 store_vectors(const struct input_row *r, const float *y)
 {
-    const int vectors = r->n % 8 == 0 ? r->n : 0;
     int i = 0;
-    for (; i + 16 <= vectors; i += 16) {
+    for (; i + 16 <= r->n; i += 16) {
         const float16 x = vload16(0, y + i);
         if (r->q_out)
             STORE16(SRC, r->q_out, i, x);

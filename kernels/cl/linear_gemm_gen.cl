@@ -34,14 +34,16 @@ linear_gemm_gen(WEIGHT_PARAMETERS(w), __global const STORAGE(SRC) *x,
     const ulong token = get_group_id(1) * TILE_T;
     float sum[REG_N][REG_T];
     clear_block(sum);
-    for (uint k = 0; k < k_count; k += TILE_K) {
+    uint k = 0;
+    do { /* at least once (group.h) */
         barrier(CLK_LOCAL_MEM_FENCE);
         stage_weights(ws, TILE_N, &w, stored_row(&w, 0, row),
                       stored_row(&w, 0, n_count), k);
         stage_tokens(xs, x, token, t_count, k, k_count);
         barrier(CLK_LOCAL_MEM_FENCE);
         multiply_tile(ws, xs, sum);
-    }
+        k += TILE_K;
+    } while (k < k_count);
     for (uint i = 0; i < REG_N; i++) {
         const uint n = row + block_row(i);
         for (uint j = 0; j < REG_T; j++) {

@@ -25,14 +25,16 @@ moe_gemm_down_gen(WEIGHT_PARAMETERS(w), __global const float *h,
     float sum[REG_N][REG_T];
     clear_block(sum);
     h += tile * padded_columns(k_count, PLANES) * 16;
-    for (uint k = 0; k < k_count; k += TILE_K) {
+    uint k = 0;
+    do { /* at least once (group.h) */
         barrier(CLK_LOCAL_MEM_FENCE);
         stage_weights(w, TILE_N, &weight, stored_row(&weight, expert, first),
                       stored_row(&weight, expert, n_count), k);
         stage_lanes(xs, h, k, k_count);
         barrier(CLK_LOCAL_MEM_FENCE);
         multiply_tile(w, xs, sum);
-    }
+        k += TILE_K;
+    } while (k < k_count);
     for (uint i = 0; i < REG_N; i++) {
         const uint n = first + block_row(i);
         for (uint j = 0; j < REG_T && n < n_count; j++)

@@ -33,14 +33,16 @@ moe_gemm_gate_up_gen(GATE_UP_PARAMETERS, __global const float *x,
     float sum[REG_N][REG_T];
     clear_block(sum);
     x += tile * padded_columns(k_count, PLANES) * 16;
-    for (uint k = 0; k < k_count; k += TILE_K) {
+    uint k = 0;
+    do { /* at least once (group.h) */
         barrier(CLK_LOCAL_MEM_FENCE);
         stage_weights(w, HALF, &gates, stored_row(&gates, expert, first), gate_end, k);
         stage_weights(w + HALF, HALF, &ups, stored_row(&ups, expert, first), up_end, k);
         stage_lanes(xs, x, k, k_count);
         barrier(CLK_LOCAL_MEM_FENCE);
         multiply_tile(w, xs, sum);
-    }
+        k += TILE_K;
+    } while (k < k_count);
     for (uint r = 0; r < REG_N / 2; r++) {
         const uint i = first + block_row(r);
         for (uint j = 0; j < REG_T && i < padded; j++) {

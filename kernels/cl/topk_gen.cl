@@ -36,7 +36,8 @@ topk_gen(__global const STORAGE(SRC) *x, __global STORAGE(VALUES) *values,
     x += row * n;
     VALUE last = 0;
     ulong last_at = n;
-    for (ulong s = 0; s < k; s++) {
+    ulong s = 0;
+    do { /* k is at least 1 (group.h) */
         VALUE mine = 0;
         ulong mine_at = n;
         for (ulong i = me; i < n; i += ITEMS) {
@@ -65,5 +66,5 @@ topk_gen(__global const STORAGE(SRC) *x, __global STORAGE(VALUES) *values,
             STORE(VALUES, values, row * k + s, last);
             STORE(IDS, ids, row * k + s, last_at);
         }
-    }
+    } while (++s < k);
 }

@@ -233,11 +233,13 @@ attend_rows(const struct attention *a, const struct rows *r, __local struct tile
     first = max(first, first_seen(a, &r->s, row_token(r, 0)));
     end = min(end, end_seen(&r->s, row_token(r, r->n - 1)));
     begin_rows(t, o);
-    for (int j = first; j < end; j += TILE_KEYS) {
+    int j = first;
+    do { /* no keys change nothing; at least once (group.h) */
         barrier(CLK_LOCAL_MEM_FENCE);
         score_tile(a, r, t, j, end);
         weigh_tile(t);
         add_values(t, o);
-    }
+        j += TILE_KEYS;
+    } while (j < end);
     barrier(CLK_LOCAL_MEM_FENCE);
 }

@@ -3,6 +3,10 @@
  * Reductions over a work-group of ITEMS work-items in a row, by halving in local memory.
  * All work-items call them together and all get the results. `parts` may be used again at
  * once: every function begins with a barrier.
+ *
+ * A loop with barriers whose count of turns is known at launch only is to run at least once: one
+ * that may be passed by makes its barriers conditional, and PoCL 6 has compiled two of the like
+ * now and then, from the same text, into kernels that leave elements unwritten.
  */
 #ifndef ITEMS
 #define ITEMS 64 /* a power of two; the launch's local size */

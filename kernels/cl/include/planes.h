@@ -60,9 +60,6 @@
 typedef struct __attribute__((packed)) {
     uint16 v;
 } loose_uint16;
-typedef struct __attribute__((packed)) {
-    ushort16 v;
-} loose_ushort16;
 
 static inline uint
 plane_position(uint k, uint planes)
@@ -74,8 +71,7 @@ plane_position(uint k, uint planes)
 static inline float16
 floats_f16(__global const uchar *p)
 {
-    const ushort16 bits = ((__global const loose_ushort16 *)p)->v;
-    return vload_half16(0, (const half *)&bits);
+    return load_halves(p);
 }
 
 static inline float16

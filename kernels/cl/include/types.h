@@ -48,11 +48,32 @@
 #define STORE_boolean(p, i, v) ((p)[i] = (v) != 0)
 #define STORE(T, p, i, v)  PASTE(STORE_, T)(p, i, v)
 
-#define LOAD16_f16(p, i)      vload_half16(0, (p) + (i))
+/* PoCL's vload_half16 and vstore_half16 want addresses of whole vectors: their halves lie in a
+ * variable, and move as bits. */
+typedef struct __attribute__((packed)) {
+    ushort16 v;
+} loose_ushort16;
+
+static inline float16
+load_halves(__global const void *p)
+{
+    const ushort16 bits = ((__global const loose_ushort16 *)p)->v;
+    return vload_half16(0, (const half *)&bits);
+}
+
+static inline void
+store_halves(__global void *p, float16 v)
+{
+    ushort16 bits;
+    vstore_half16(v, 0, (half *)&bits);
+    ((__global loose_ushort16 *)p)->v = bits;
+}
+
+#define LOAD16_f16(p, i)      load_halves((p) + (i))
 #define LOAD16_f32(p, i)      vload16(0, (p) + (i))
 #define LOAD16_i8(p, i)       convert_float16(vload16(0, (p) + (i)))
 #define LOAD16(T, p, i)       PASTE(LOAD16_, T)(p, i)
-#define STORE16_f16(p, i, v)  vstore_half16(v, 0, (p) + (i))
+#define STORE16_f16(p, i, v)  store_halves((p) + (i), v)
 #define STORE16_f32(p, i, v)  vstore16(v, 0, (p) + (i))
 #define STORE16(T, p, i, v)   PASTE(STORE16_, T)(p, i, v)
 
