@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/util/compiler.h"
 #include "runtime/util/number.h"
@@ -21,7 +22,9 @@ enum kind {
     U64,
     FLOAT,
     STREAMS,
+    THREADS, /* 0 reads as the number of processors */
     TEXT,
+    NO_FILE, /* a path, which must be empty         */
     /* one of a few words; the members of the last row are int */
     BOOL,
     MODE,
@@ -33,6 +36,7 @@ enum kind {
     PRIORITY,
     CACHE,
     CORES,
+    AFFINITY,
     LOG,
 };
 _Static_assert(XM_OPTION_COUNT <= 64, "user_set has a bit for each option");
@@ -82,13 +86,15 @@ struct spelling {
     int value;
 };
 
-static const struct spelling bool_texts[] = {{"YES", 1},   {"NO", 0},   {"TRUE", 1},
-                                             {"FALSE", 0}, {"true", 1}, {"false", 0},
-                                             {"1", 1},     {"0", 0},    {NULL, 0}};
-static const struct spelling tristate_texts[] = {
-    {"YES", XM_YES},  {"NO", XM_NO},    {"AUTO", XM_AUTO}, {"TRUE", XM_YES},
-    {"FALSE", XM_NO}, {"true", XM_YES}, {"false", XM_NO},  {"1", XM_YES},
-    {"0", XM_NO},     {NULL, 0}};
+#define BOOLEANS                                                                         \
+    {"YES", 1}, {"NO", 0}, {"TRUE", 1}, {"FALSE", 0}, {"true", 1}, {"false", 0},         \
+        {"True", 1}, {"False", 0}, {"yes", 1}, {"no", 0}, {"1", 1},                      \
+    {                                                                                    \
+        "0", 0                                                                           \
+    }
+static const struct spelling bool_texts[] = {BOOLEANS, {NULL, 0}};
+static const struct spelling tristate_texts[] = {BOOLEANS, {"AUTO", XM_AUTO}, {NULL, 0}};
+_Static_assert(XM_YES == 1 && XM_NO == 0, "a tristate is a boolean, or AUTO");
 static const struct spelling queue_texts[] = {{"auto", XM_QUEUE_AUTO},
                                               {"in_order", XM_QUEUE_IN_ORDER},
                                               {"out_of_order", XM_QUEUE_OUT_OF_ORDER},
@@ -108,6 +114,8 @@ static const struct spelling cache_texts[] = {{"optimize_speed", 0},
                                               {NULL, 0}};
 static const struct spelling core_texts[] = {
     {"ANY_CORE", 0}, {"PCORE_ONLY", 1}, {"ECORE_ONLY", 2}, {NULL, 0}};
+static const struct spelling affinity_texts[] = {
+    {"NONE", 0}, {"CORE", 1}, {"NUMA", 2}, {"HYBRID_AWARE", 3}, {NULL, 0}};
 static const struct spelling log_texts[] = {
     {"LOG_NONE", 0},  {"LOG_ERROR", 1}, {"LOG_WARNING", 2}, {"LOG_INFO", 3},
     {"LOG_DEBUG", 4}, {"LOG_TRACE", 5}, {NULL, 0}};
@@ -123,7 +131,7 @@ static const struct spelling *const spellings[] = {
     [BOOL] = bool_texts,   [MODE] = mode_texts,         [TRISTATE] = tristate_texts,
     [QUEUE] = queue_texts, [ELEMENT] = element_texts,   [HINT] = hint_texts,
     [CACHE] = cache_texts, [PRIORITY] = priority_texts, [CORES] = core_texts,
-    [LOG] = log_texts,     [NUMERICS] = numerics_texts,
+    [LOG] = log_texts,     [NUMERICS] = numerics_texts, [AFFINITY] = affinity_texts,
 };
 
 static void *
@@ -270,6 +278,16 @@ parse_text(struct xm_config *c, enum xm_option o, const char *value, struct xm_e
     return XM_OK;
 }
 
+static enum xm_status
+parse_no_file(enum xm_option o, const char *value, struct xm_error *err)
+{
+    if (!value[0])
+        return XM_OK;
+    return xm_fail(err, XM_INVALID,
+                   "%s is '%s': expected an empty path, since there are no custom layers",
+                   options[o].name, value);
+}
+
 static int
 find_option(const char *name)
 {
@@ -290,6 +308,7 @@ xm_config_set(struct xm_config *c, const char *name, const char *value,
     switch (options[o].kind) {
     case U32:
     case U64:
+    case THREADS:
         XM_TRY(parse_number(c, o, value, err));
         break;
     case STREAMS:
@@ -300,6 +319,9 @@ xm_config_set(struct xm_config *c, const char *name, const char *value,
         break;
     case TEXT:
         XM_TRY(parse_text(c, o, value, err));
+        break;
+    case NO_FILE:
+        XM_TRY(parse_no_file(o, value, err));
         break;
     default:
         XM_TRY(parse_word(c, o, value, err));
@@ -315,11 +337,14 @@ print_value(const struct xm_config *c, enum xm_option o, struct xm_strbuf *out)
     const void *p = member(c, o);
     if (options[o].kind == U32 || options[o].kind == STREAMS) {
         xm_strbuf_printf(out, "%" PRIu32, *(const uint32_t *)p);
+    } else if (options[o].kind == THREADS) {
+        const uint32_t n = *(const uint32_t *)p;
+        xm_strbuf_printf(out, "%ld", n ? (long)n : sysconf(_SC_NPROCESSORS_ONLN));
     } else if (options[o].kind == FLOAT) {
         xm_strbuf_printf(out, "%g", (double)*(const float *)p);
     } else if (options[o].kind == U64) {
         xm_strbuf_printf(out, "%" PRIu64, *(const uint64_t *)p);
-    } else if (options[o].kind == TEXT) {
+    } else if (options[o].kind == TEXT || options[o].kind == NO_FILE) {
         xm_strbuf_add(out, p);
     } else {
         const struct spelling *s = spellings[options[o].kind];
@@ -413,6 +438,13 @@ wants_accuracy(const struct facts *f)
     return f->config->accuracy_mode;
 }
 
+/* What others than language models compute is compared with f32, to its digits. */
+static bool
+is_stateless(const struct facts *f)
+{
+    return f->program->is_stateless;
+}
+
 static bool
 infers_in_f32(const struct facts *f)
 {
@@ -480,6 +512,8 @@ struct rule {
 /* clang-format off */
 static const struct rule rules[] = {
     {XM_OPTION_inference_precision, XM_DYNAMIC, wants_accuracy, XM_F32, "accuracy mode"},
+    {XM_OPTION_inference_precision, XM_DYNAMIC, is_stateless, XM_F32,
+     "no states: not a language model"},
     {XM_OPTION_inference_precision, XM_DYNAMIC, always, XM_F16, "half the memory traffic"},
 
     {XM_OPTION_kv_cache_precision, XM_DYNAMIC, infers_in_f32, XM_F32, "inference in f32"},

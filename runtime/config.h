@@ -22,6 +22,7 @@ extern "C" {
 #endif
 
 enum xm_tristate { XM_AUTO = -1, XM_NO = 0, XM_YES = 1 };
+enum xm_cache_mode { XM_CACHE_SPEED, XM_CACHE_SIZE };
 enum xm_queue_type { XM_QUEUE_AUTO, XM_QUEUE_IN_ORDER, XM_QUEUE_OUT_OF_ORDER };
 
 enum { XM_OPTION_TEXT = 1024 };
@@ -47,6 +48,7 @@ struct xm_program_facts {
     bool has_moe_3gemm_fused_compressed;
     bool has_moe;
     bool has_paged_attention;
+    bool is_stateless; /* keeps nothing from run to run: no language model */
 };
 
 void xm_config_init(struct xm_config *c); /* the defaults */
@@ -70,7 +72,7 @@ enum xm_status xm_config_check(const struct xm_config *c, struct xm_error *err);
 /* Applies the rules for a device and a program. A user's setting wins over a rule; where
  * that makes the program impossible, the error says which setting to drop. `why` (may be NULL)
  * gets a line per rule that decided a value: "GPU_USE_ONEDNN = YES: device has DPAS". A NULL
- * program is one without MoE; a config that is final stays as it is. */
+ * program is a language model without MoE; a config that is final stays as it is. */
 enum xm_status xm_config_finalise(struct xm_config *c,
                                   const struct xm_device_info *device,
                                   const struct xm_program_facts *program,

@@ -54,6 +54,27 @@ enum xm_status
 xm_engine_create(size_t index, const struct xm_config *config, struct xm_engine **out,
                  struct xm_error *err)
 {
+    return xm_engine_create_in(index, config, NULL, out, err);
+}
+
+enum xm_status
+xm_engine_find_shared(struct xm_shared_cl *share, uint32_t n, size_t *index,
+                      struct xm_error *err)
+{
+    return xm_ocl_find_shared(share, n, index, err);
+}
+
+bool
+xm_shared_queue_is_out_of_order(const struct xm_shared_cl *share)
+{
+    return share->queue && xm_ocl_queue_is_out_of_order(share->queue);
+}
+
+enum xm_status
+xm_engine_create_in(size_t index, const struct xm_config *config,
+                    const struct xm_shared_cl *share, struct xm_engine **out,
+                    struct xm_error *err)
+{
     *out = NULL;
     const struct xm_device_info *infos;
     size_t n;
@@ -67,7 +88,7 @@ xm_engine_create(size_t index, const struct xm_config *config, struct xm_engine 
                        "there is no device %zu: %zu OpenCL device%s present", index, n,
                        n == 1 ? " is" : "s are");
     warn_of_guess(&infos[index]);
-    return xm_ocl_engine_create(index, config, out, err);
+    return xm_ocl_engine_create(index, config, share, out, err);
 }
 
 enum xm_status
@@ -183,6 +204,12 @@ xm_engine_cl_device(const struct xm_engine *engine)
     return engine->ops->cl_device ? engine->ops->cl_device(engine) : NULL;
 }
 
+bool
+xm_engine_has_usm(const struct xm_engine *engine)
+{
+    return engine->ops->has_usm && engine->ops->has_usm(engine);
+}
+
 /* ---- a lost device --------------------------------------------------------------- */
 
 bool
@@ -282,7 +309,8 @@ keep_buffer(struct xm_buffer *b, enum xm_status status, struct xm_buffer **out)
         return status;
     }
     xm_engine_ref(b->engine);
-    count_memory(b, true);
+    if (!b->is_foreign)
+        count_memory(b, true);
     *out = b;
     return XM_OK;
 }
@@ -327,6 +355,50 @@ xm_buffer_on_host(struct xm_engine *engine, const void *bytes, uint64_t n_bytes,
     return wrap_weight(engine, XM_USE_HOST_WEIGHT, bytes, n_bytes, out, err);
 }
 
+static enum xm_status
+fail_unshared(const struct xm_engine *engine, enum xm_memory_kind kind,
+              struct xm_error *err)
+{
+    return xm_fail(err, XM_UNSUPPORTED, "%s has no %s memory that others could share",
+                   engine->info.name, xm_memory_kind_text(kind));
+}
+
+enum xm_status
+xm_buffer_create_shared(struct xm_engine *engine, enum xm_memory_kind kind,
+                        uint64_t bytes, struct xm_buffer **out, struct xm_error *err)
+{
+    *out = NULL;
+    struct xm_buffer *b;
+    XM_TRY(check_alive(engine, err));
+    XM_TRY(check_size(engine, bytes, err));
+    if (!engine->ops->buffer_create_shared ||
+        (kind != XM_MEMORY_CL && !xm_engine_has_usm(engine)))
+        return fail_unshared(engine, kind, err);
+    XM_TRY(new_buffer(engine, bytes, &b, err));
+    b->kind = kind;
+    b->is_shared = true;
+    enum xm_status status = engine->ops->buffer_create_shared(b, err);
+    return keep_buffer(b, settle(engine, status, err), out);
+}
+
+enum xm_status
+xm_buffer_wrap(struct xm_engine *engine, enum xm_memory_kind kind, void *native,
+               uint64_t bytes, struct xm_buffer **out, struct xm_error *err)
+{
+    *out = NULL;
+    struct xm_buffer *b;
+    XM_TRY(check_alive(engine, err));
+    XM_TRY(check_size(engine, bytes, err));
+    if (!engine->ops->buffer_wrap || (kind != XM_MEMORY_CL && !xm_engine_has_usm(engine)))
+        return fail_unshared(engine, kind, err);
+    XM_TRY(new_buffer(engine, bytes, &b, err));
+    b->kind = kind;
+    b->native = native;
+    b->is_shared = b->is_foreign = true;
+    enum xm_status status = engine->ops->buffer_wrap(b, err);
+    return keep_buffer(b, settle(engine, status, err), out);
+}
+
 enum xm_status
 xm_buffer_view(struct xm_buffer *parent, uint64_t offset, uint64_t bytes,
                struct xm_buffer **out, struct xm_error *err)
@@ -350,6 +422,7 @@ xm_buffer_view(struct xm_buffer *parent, uint64_t offset, uint64_t bytes,
     b->offset = parent->offset + offset;
     b->kind = parent->kind;
     b->host = parent->host ? (char *)parent->host + offset : NULL;
+    b->is_shared = parent->is_shared;
     enum xm_status status =
         settle(b->engine, parent->engine->ops->buffer_view(b, err), err);
     if (status != XM_OK) {
@@ -376,7 +449,8 @@ xm_buffer_unref(struct xm_buffer *b)
     if (b->root) {
         xm_buffer_unref(b->root);
     } else {
-        count_memory(b, false);
+        if (!b->is_foreign)
+            count_memory(b, false);
         xm_engine_unref(b->engine);
     }
     xm_free(b);
@@ -386,6 +460,12 @@ uint64_t
 xm_buffer_bytes(const struct xm_buffer *b)
 {
     return b->bytes;
+}
+
+struct xm_engine *
+xm_buffer_engine(const struct xm_buffer *b)
+{
+    return b->engine;
 }
 
 enum xm_memory_kind

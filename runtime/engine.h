@@ -155,6 +155,24 @@ enum xm_status xm_engine_list(const struct xm_device_info **infos, size_t *n,
  * without a program when it is not yet; NULL means the defaults. */
 enum xm_status xm_engine_create(size_t index, const struct xm_config *config,
                                 struct xm_engine **out, struct xm_error *err);
+/* An OpenCL context of somebody else's, so that his memory serves here and the engine's there. */
+struct xm_shared_cl {
+    void *context; /* cl_context */
+    void *
+        queue; /* cl_command_queue: what the engine's queues are; NULL: queues of their own */
+};
+/* The same in that context, which is retained, as the queue is. XM_INVALID: the device is not in
+ * the context, the queue is another device's or another context's, or PERF_COUNT is wanted and the
+ * queue does not measure. `share` NULL: a context of its own. */
+enum xm_status xm_engine_create_in(size_t index, const struct xm_config *config,
+                                   const struct xm_shared_cl *share,
+                                   struct xm_engine **out, struct xm_error *err);
+/* Which device of the list the queue has, or where there is no queue the context as its n-th. Fills
+ * in the context where only a queue is given. */
+enum xm_status xm_engine_find_shared(struct xm_shared_cl *share, uint32_t n,
+                                     size_t *index, struct xm_error *err);
+/* Whether commands of that queue may overtake each other. The engine's take effect in order. */
+bool xm_shared_queue_is_out_of_order(const struct xm_shared_cl *share);
 void xm_engine_ref(struct xm_engine *engine);
 void xm_engine_unref(struct xm_engine *engine); /* NULL is allowed */
 
@@ -172,6 +190,8 @@ bool xm_engine_is_lost(const struct xm_engine *engine);
 /* The cl_context, cl_device_id of an OpenCL engine for interop; NULL on others. */
 void *xm_engine_cl_context(const struct xm_engine *engine);
 void *xm_engine_cl_device(const struct xm_engine *engine);
+/* Whether others can be given USM of the engine's, and theirs be taken. */
+bool xm_engine_has_usm(const struct xm_engine *engine);
 
 /* ---- buffers -------------------------------------------------------------------- */
 
@@ -191,6 +211,17 @@ enum xm_status xm_buffer_from_host(struct xm_engine *engine, const void *bytes,
 enum xm_status xm_buffer_on_host(struct xm_engine *engine, const void *bytes,
                                  uint64_t n_bytes, struct xm_buffer **out,
                                  struct xm_error *err);
+/* Memory of a kind that the caller names, for others to use in the engine's OpenCL context:
+ * XM_MEMORY_CL, XM_MEMORY_USM_HOST or XM_MEMORY_USM_DEVICE. XM_UNSUPPORTED: the device has none. */
+enum xm_status xm_buffer_create_shared(struct xm_engine *engine, enum xm_memory_kind kind,
+                                       uint64_t bytes, struct xm_buffer **out,
+                                       struct xm_error *err);
+/* Memory of others in that context, of `bytes` at least: a cl_mem (XM_MEMORY_CL), which is
+ * retained, or a pointer to USM of any kind (XM_MEMORY_USM_SHARED), which is to outlive the buffer;
+ * its kind is then what the driver says. */
+enum xm_status xm_buffer_wrap(struct xm_engine *engine, enum xm_memory_kind kind,
+                              void *native, uint64_t bytes, struct xm_buffer **out,
+                              struct xm_error *err);
 /* [offset, offset + bytes) of `parent`, which it keeps alive. The offset is a multiple of
  * xm_engine_info()->base_align. Views of views are allowed. */
 enum xm_status xm_buffer_view(struct xm_buffer *parent, uint64_t offset, uint64_t bytes,
@@ -198,6 +229,7 @@ enum xm_status xm_buffer_view(struct xm_buffer *parent, uint64_t offset, uint64_
 void xm_buffer_ref(struct xm_buffer *b);
 void xm_buffer_unref(struct xm_buffer *b); /* NULL is allowed */
 uint64_t xm_buffer_bytes(const struct xm_buffer *b);
+struct xm_engine *xm_buffer_engine(const struct xm_buffer *b);
 enum xm_memory_kind xm_buffer_kind(const struct xm_buffer *b);
 /* The host's pointer to the bytes where there is one (host USM, mapped, CPU devices'
  * memory), else NULL. Contents are valid only while nothing enqueued touches them. */

@@ -30,6 +30,7 @@ struct xm_engine_ops {
     /* For interop; NULL: the engine has none. */
     void *(*cl_context)(const struct xm_engine *e);
     void *(*cl_device)(const struct xm_engine *e);
+    bool (*has_usm)(const struct xm_engine *e); /* NULL: no */
 
     /* Allocates; b->engine and b->bytes are set. Fills kind, host, native. Any thread,
      * no lock held. */
@@ -39,6 +40,11 @@ struct xm_engine_ops {
      * XM_USE_WEIGHT or XM_USE_HOST_WEIGHT. */
     enum xm_status (*buffer_from_host)(struct xm_buffer *b, enum xm_buffer_use use,
                                        const void *bytes, struct xm_error *err);
+    /* As buffer_create, of the kind that is set. NULL: the engine's memory is nobody else's. */
+    enum xm_status (*buffer_create_shared)(struct xm_buffer *b, struct xm_error *err);
+    /* b->native is set, and b->kind: XM_MEMORY_CL or XM_MEMORY_USM_SHARED. Fills kind and host.
+     * NULL: as above. */
+    enum xm_status (*buffer_wrap)(struct xm_buffer *b, struct xm_error *err);
     /* b->root, b->offset and b->bytes are set and checked. Fills native. */
     enum xm_status (*buffer_view)(struct xm_buffer *b, struct xm_error *err);
     /* Gives back what the three calls above took; the struct itself is engine.c's. */
@@ -122,8 +128,11 @@ struct xm_buffer {
     uint64_t offset;        /* of a view: bytes from the start of the root         */
     uint64_t bytes;
     enum xm_memory_kind kind;
-    void *host;   /* the host's pointer to the first byte, or NULL                  */
-    void *native; /* cl_mem, or the USM pointer                                     */
+    void *host;      /* the host's pointer to the first byte, or NULL                  */
+    void *native;    /* cl_mem, or the USM pointer                                     */
+    bool is_shared;  /* others may have enqueued commands that touch it             */
+    bool is_foreign; /* … and have made it: it is neither counted nor freed         */
+    bool is_hidden;  /* … and have said that the host does not read or write it     */
 };
 
 struct xm_kernel {
@@ -169,6 +178,10 @@ bool xm_memory_is_shared(const struct xm_engine *e, enum xm_buffer_use use,
 enum xm_status xm_ocl_list(const struct xm_device_info **infos, size_t *n,
                            struct xm_error *err);
 enum xm_status xm_ocl_engine_create(size_t index, const struct xm_config *config,
+                                    const struct xm_shared_cl *share,
                                     struct xm_engine **out, struct xm_error *err);
+enum xm_status xm_ocl_find_shared(struct xm_shared_cl *share, uint32_t n, size_t *index,
+                                  struct xm_error *err);
+bool xm_ocl_queue_is_out_of_order(void *queue);
 
 #endif

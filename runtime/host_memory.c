@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/util/strbuf.h"
+
 enum { PATH_BYTES = 4096 };
 
 struct room {
@@ -117,20 +119,6 @@ narrow_to_groups(const char *root, const struct version *v, char *path, struct r
     }
 }
 
-/* Whether a list "cpu,memory" has the name. */
-static bool
-has_name(const char *list, const char *name)
-{
-    const size_t n = strlen(name);
-    while (strncmp(list, name, n) != 0 || (list[n] != ',' && list[n] != '\0')) {
-        list = strchr(list, ',');
-        if (!list)
-            return false;
-        list++;
-    }
-    return true;
-}
-
 /* Lines "number:controllers:path"; "0::path" is version 2. */
 static void
 narrow_to_own_groups(const char *root, struct room *room)
@@ -146,7 +134,7 @@ narrow_to_own_groups(const char *root, struct room *room)
         path[strcspn(path, "\n")] = '\0';
         if (strcmp(line, "0:") == 0)
             narrow_to_groups(root, &version_2, path, room);
-        else if (has_name(controllers + 1, "memory"))
+        else if (xm_list_has(controllers + 1, ',', "memory", 6))
             narrow_to_groups(root, &version_1, path, room);
     }
     if (f)
@@ -171,4 +159,17 @@ uint64_t
 xm_host_memory_free(void)
 {
     return xm_host_memory_free_below("");
+}
+
+uint64_t
+xm_host_memory_total_below(const char *root)
+{
+    uint64_t kib;
+    return read_row(root, "/proc", "meminfo", "MemTotal:", &kib) ? kib << 10 : 0;
+}
+
+uint64_t
+xm_host_memory_total(void)
+{
+    return xm_host_memory_total_below("");
 }

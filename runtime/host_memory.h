@@ -12,8 +12,11 @@ extern "C" {
  * and free swap space; at most what the control groups leave that the process is in, as in a
  * container. 0: it does not say. */
 uint64_t xm_host_memory_free(void);
+/* Bytes of memory that the system has; 0: it does not say. */
+uint64_t xm_host_memory_total(void);
 /* The same where /proc and /sys lie below the folder `root`. */
 uint64_t xm_host_memory_free_below(const char *root);
+uint64_t xm_host_memory_total_below(const char *root);
 
 #ifdef __cplusplus
 }

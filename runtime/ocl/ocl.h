@@ -9,6 +9,7 @@
  *   ocl_program.c  programs: sources, build logs, the cache on disk
  *   ocl_kernel.c   kernels and what is known of their arguments
  *   ocl_queue.c    launches, copies, host functions
+ *   ocl_share.c    contexts, queues and memory of others
  *   ocl_times.c    device times of kernels
  */
 #ifndef XM_RUNTIME_OCL_OCL_H
@@ -23,7 +24,7 @@
 #include "runtime/kernel_cache.h"
 #include "runtime/util/strbuf.h"
 
-/* USM entry points; all NULL where the device has none or gains nothing from it. */
+/* USM entry points; all NULL where the device has none. */
 struct ocl_usm {
     clHostMemAllocINTEL_fn host_alloc;
     clDeviceMemAllocINTEL_fn device_alloc;
@@ -31,6 +32,7 @@ struct ocl_usm {
     clSetKernelArgMemPointerINTEL_fn set_arg;
     clEnqueueMemcpyINTEL_fn memcpy;
     clEnqueueMemFillINTEL_fn fill;
+    clGetMemAllocInfoINTEL_fn info;
 };
 
 struct ocl_engine {
@@ -39,6 +41,9 @@ struct ocl_engine {
     cl_device_id device;
     cl_context context;
     struct ocl_usm usm;
+    cl_command_queue
+        shared; /* somebody else's, what all queues are; NULL: each is its own */
+    bool shared_measures, shared_is_out_of_order;
     cl_command_queue upload;     /* copies of weights                            */
     pthread_mutex_t upload_lock; /* one upload at a time                         */
 };
@@ -163,6 +168,23 @@ enum xm_status xm_ocl_fail_wait(struct xm_error *err, cl_int code, const char *c
 /* Handles of entry `index` of xm_ocl_list. */
 const struct ocl_device *xm_ocl_device_at(size_t index);
 
+/* ocl_share.c: e->context, and the queue where there is one; retained, for destroy_engine. */
+enum xm_status xm_ocl_share(struct ocl_engine *e, const struct xm_shared_cl *share,
+                            struct xm_error *err);
+enum xm_status xm_ocl_buffer_create_shared(struct xm_buffer *b, struct xm_error *err);
+enum xm_status xm_ocl_buffer_wrap(struct xm_buffer *b, struct xm_error *err);
+/* Bytes of a cl_mem to or from host memory, which USM may be; by way of another where the owner of
+ * this one keeps the host out. `event` NULL: none is wanted. */
+struct ocl_transfer {
+    cl_command_queue queue;
+    const struct xm_buffer *buffer; /* a cl_mem */
+    uint64_t offset, bytes;
+    bool is_blocking, has_barriers; /* barriers keep the order of the queue */
+    cl_event *event;
+};
+cl_int xm_ocl_read_mem(const struct ocl_transfer *t, void *to);
+cl_int xm_ocl_write_mem(const struct ocl_transfer *t, const void *from);
+
 /* A queue of the context with the properties of the config. */
 enum xm_status xm_ocl_create_queue(struct ocl_engine *e, bool profiling,
                                    bool out_of_order, cl_command_queue *out,
@@ -174,6 +196,10 @@ enum xm_status xm_ocl_buffer_from_host(struct xm_buffer *b, enum xm_buffer_use u
                                        const void *bytes, struct xm_error *err);
 enum xm_status xm_ocl_buffer_view(struct xm_buffer *b, struct xm_error *err);
 void xm_ocl_buffer_release(struct xm_buffer *b);
+/* USM of b->kind; and a failed allocation's sentence. */
+enum xm_status xm_ocl_create_usm(struct xm_buffer *b, struct xm_error *err);
+enum xm_status xm_ocl_fail_alloc(const struct xm_buffer *b, cl_int code, const char *call,
+                                 struct xm_error *err);
 
 /* Builds or loads; out is released by xm_ocl_program_release also on failure. */
 enum xm_status xm_ocl_program_create(struct ocl_engine *e, const char *name,

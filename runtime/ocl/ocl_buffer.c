@@ -17,8 +17,9 @@
 
 enum { HOST_ALIGN = 4096 }; /* of memory that we allocate for CPU devices */
 
-static enum xm_status
-fail_alloc(const struct xm_buffer *b, cl_int code, const char *call, struct xm_error *err)
+enum xm_status
+xm_ocl_fail_alloc(const struct xm_buffer *b, cl_int code, const char *call,
+                  struct xm_error *err)
 {
     return xm_ocl_fail(err, code, call,
                        "%" PRIu64 " bytes on %s (largest allocation %" PRIu64 " bytes)",
@@ -32,7 +33,7 @@ wrap_host(struct xm_buffer *b, void *host, cl_mem_flags flags, struct xm_error *
     b->native = clCreateBuffer(ocl_engine(b->engine)->context,
                                flags | CL_MEM_USE_HOST_PTR, b->bytes, host, &code);
     if (!b->native)
-        return fail_alloc(b, code, "clCreateBuffer", err);
+        return xm_ocl_fail_alloc(b, code, "clCreateBuffer", err);
     b->host = host;
     return XM_OK;
 }
@@ -63,14 +64,14 @@ create_host_visible(struct xm_buffer *b, struct xm_error *err)
         if (code == CL_SUCCESS)
             return XM_OK;
         clReleaseMemObject(b->native);
-        status = fail_alloc(b, code, "clSetMemObjectDestructorCallback", err);
+        status = xm_ocl_fail_alloc(b, code, "clSetMemObjectDestructorCallback", err);
     }
     xm_free(owned);
     return status;
 }
 
-static enum xm_status
-create_usm(struct xm_buffer *b, struct xm_error *err)
+enum xm_status
+xm_ocl_create_usm(struct xm_buffer *b, struct xm_error *err)
 {
     struct ocl_engine *e = ocl_engine(b->engine);
     bool on_host = b->kind == XM_MEMORY_USM_HOST;
@@ -81,8 +82,8 @@ create_usm(struct xm_buffer *b, struct xm_error *err)
         b->native = e->usm.device_alloc(e->context, e->device, NULL, b->bytes, 0, &code);
     b->host = on_host ? b->native : NULL;
     if (!b->native)
-        return fail_alloc(b, code,
-                          on_host ? "clHostMemAllocINTEL" : "clDeviceMemAllocINTEL", err);
+        return xm_ocl_fail_alloc(
+            b, code, on_host ? "clHostMemAllocINTEL" : "clDeviceMemAllocINTEL", err);
     return XM_OK;
 }
 
@@ -94,7 +95,7 @@ xm_ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use, struct xm_erro
         return create_host_visible(b, err);
     b->kind = xm_memory_kind_for(&b->engine->info, use);
     if (e->usm.device_alloc)
-        return create_usm(b, err);
+        return xm_ocl_create_usm(b, err);
     if (!is_cl_mem(b)) /* the driver has USM, but not every function that we need */
         b->kind = use == XM_USE_HOST_WEIGHT ? XM_MEMORY_CL_HOST : XM_MEMORY_CL;
     cl_int code;
@@ -102,7 +103,7 @@ xm_ocl_buffer_create(struct xm_buffer *b, enum xm_buffer_use use, struct xm_erro
     if (b->kind == XM_MEMORY_CL_HOST)
         flags |= CL_MEM_ALLOC_HOST_PTR;
     b->native = clCreateBuffer(e->context, flags, b->bytes, NULL, &code);
-    return b->native ? XM_OK : fail_alloc(b, code, "clCreateBuffer", err);
+    return b->native ? XM_OK : xm_ocl_fail_alloc(b, code, "clCreateBuffer", err);
 }
 
 static enum xm_status
@@ -170,6 +171,6 @@ xm_ocl_buffer_release(struct xm_buffer *b)
     struct ocl_engine *e = ocl_engine(b->engine);
     if (is_cl_mem(b))
         clReleaseMemObject(b->native);
-    else if (!b->root)
+    else if (!b->root && !b->is_foreign)
         e->usm.free(e->context, b->native); /* waits for what uses it */
 }

@@ -10,6 +10,7 @@
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/strbuf.h"
 
 enum { MAX_PLATFORMS = 16, MAX_DEVICES = 32, INTEL = 0x8086, EXTENSIONS = 16384 };
 
@@ -57,11 +58,7 @@ get_u64(cl_device_id d, cl_device_info what)
 static bool
 has_word(const char *words, const char *word)
 {
-    size_t n = strlen(word);
-    for (const char *at = words; (at = strstr(at, word)); at += n)
-        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0))
-            return true;
-    return false;
+    return xm_list_has(words, ' ', word, strlen(word));
 }
 
 /* clang-format off */

@@ -16,6 +16,8 @@ destroy_engine(struct xm_engine *base)
         xm_kernel_cache_trim(base->config.cache_dir, (uint64_t)XM_KERNEL_CACHE_MIB << 20);
     if (e->upload)
         clReleaseCommandQueue(e->upload);
+    if (e->shared)
+        clReleaseCommandQueue(e->shared);
     if (e->context)
         clReleaseContext(e->context);
     pthread_mutex_destroy(&e->upload_lock);
@@ -35,12 +37,21 @@ cl_device_of(const struct xm_engine *e)
     return ocl_engine(e)->device;
 }
 
+static bool
+has_usm(const struct xm_engine *e)
+{
+    return ocl_engine(e)->usm.host_alloc != NULL;
+}
+
 static const struct xm_engine_ops ocl_ops = {
     .destroy = destroy_engine,
     .cl_context = cl_context_of,
     .cl_device = cl_device_of,
+    .has_usm = has_usm,
     .buffer_create = xm_ocl_buffer_create,
     .buffer_from_host = xm_ocl_buffer_from_host,
+    .buffer_create_shared = xm_ocl_buffer_create_shared,
+    .buffer_wrap = xm_ocl_buffer_wrap,
     .buffer_view = xm_ocl_buffer_view,
     .buffer_release = xm_ocl_buffer_release,
     .kernel_create = xm_ocl_kernel_create,
@@ -93,26 +104,26 @@ load_function(cl_platform_id platform, const char *name, void *function)
 
 /* USM serves GPUs: device memory there is faster than cl_mem to bind and may be cut by
  * pointer arithmetic. On CPU devices plain host memory has the same and less can go
- * wrong. */
+ * wrong; there it is what others share. */
 static void
 load_usm(struct ocl_engine *e)
 {
     struct ocl_usm u;
     cl_platform_id p = e->platform;
-    if (xm_device_has(&e->base.info, XM_CAP_HOST_VISIBLE) ||
-        !xm_device_really_has(&e->base.info, XM_CAP_USM_HOST | XM_CAP_USM_DEVICE))
+    if (!xm_device_really_has(&e->base.info, XM_CAP_USM_HOST | XM_CAP_USM_DEVICE))
         return;
     if (load_function(p, "clHostMemAllocINTEL", &u.host_alloc) &&
         load_function(p, "clDeviceMemAllocINTEL", &u.device_alloc) &&
         load_function(p, "clMemBlockingFreeINTEL", &u.free) &&
         load_function(p, "clSetKernelArgMemPointerINTEL", &u.set_arg) &&
         load_function(p, "clEnqueueMemcpyINTEL", &u.memcpy) &&
-        load_function(p, "clEnqueueMemFillINTEL", &u.fill))
+        load_function(p, "clEnqueueMemFillINTEL", &u.fill) &&
+        load_function(p, "clGetMemAllocInfoINTEL", &u.info))
         e->usm = u;
 }
 
 static enum xm_status
-open_device(struct ocl_engine *e, struct xm_error *err)
+create_context(struct ocl_engine *e, struct xm_error *err)
 {
     cl_int code;
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
@@ -120,12 +131,20 @@ open_device(struct ocl_engine *e, struct xm_error *err)
     e->context = clCreateContext(properties, 1, &e->device, NULL, NULL, &code);
     if (!e->context)
         return xm_ocl_fail(err, code, "clCreateContext", "device %s", e->base.info.name);
+    return XM_OK;
+}
+
+static enum xm_status
+open_device(struct ocl_engine *e, const struct xm_shared_cl *share, struct xm_error *err)
+{
+    XM_TRY(share ? xm_ocl_share(e, share, err) : create_context(e, err));
     load_usm(e);
     return xm_ocl_create_queue(e, false, false, &e->upload, err);
 }
 
 enum xm_status
-xm_ocl_engine_create(size_t index, const struct xm_config *config, struct xm_engine **out,
+xm_ocl_engine_create(size_t index, const struct xm_config *config,
+                     const struct xm_shared_cl *share, struct xm_engine **out,
                      struct xm_error *err)
 {
     const struct xm_device_info *infos;
@@ -149,7 +168,7 @@ xm_ocl_engine_create(size_t index, const struct xm_config *config, struct xm_eng
     e->device = xm_ocl_device_at(index)->device;
     struct ocl_signals signals;
     xm_ocl_block_interrupt(&signals);
-    status = open_device(e, err);
+    status = open_device(e, share, err);
     xm_ocl_unblock_interrupt(&signals);
     if (status != XM_OK) {
         destroy_engine(&e->base);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A command queue. Commands take effect in the order of the calls; when the user asked
- * for an out-of-order queue, a barrier after each command keeps that true.
+ * for an out-of-order queue, a barrier after each command keeps that true. A queue may be somebody
+ * else's: he enqueues between our commands, and where his queue is out of order there is a barrier
+ * before each of them, too.
  *
  * Memory that the host sees is written and read by the host itself, so that a token costs
  * one wait: its inputs are written while the queue is empty, its results are read after it
@@ -23,7 +25,7 @@ struct ocl_queue {
     struct xm_queue base;
     cl_command_queue queue;
     cl_command_queue first; /* for launches of a new kind; NULL: none yet */
-    bool out_of_order;
+    bool out_of_order, is_shared;
     bool busy; /* something was enqueued since the last wait */
     cl_event
         native; /* a marker before what others enqueue; NULL: they do not, or are not measured */
@@ -66,9 +68,21 @@ usm_of(const struct xm_queue *q)
     return &ocl_engine(q->engine)->usm;
 }
 
+/* The one that all queues of the engine are. */
+static void
+take_shared(struct ocl_queue *q, const struct ocl_engine *e)
+{
+    q->queue = e->shared;
+    clRetainCommandQueue(q->queue);
+    q->is_shared = true;
+    q->out_of_order = e->shared_is_out_of_order;
+    q->base.measures &= e->shared_measures;
+}
+
 enum xm_status
 xm_ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_error *err)
 {
+    struct ocl_engine *e = ocl_engine(base);
     struct ocl_queue *q = xm_calloc(1, sizeof(*q));
     if (!q)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a queue of %s", base->info.name);
@@ -76,8 +90,12 @@ xm_ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_err
     struct ocl_signals signals;
     xm_ocl_block_interrupt(&signals);
     q->base.measures = base->config.profiling || xm_debug_on(XM_DEBUG_TIMES);
-    enum xm_status status = xm_ocl_create_queue(ocl_engine(base), q->base.measures,
-                                                q->out_of_order, &q->queue, err);
+    enum xm_status status = XM_OK;
+    if (e->shared)
+        take_shared(q, e);
+    else
+        status =
+            xm_ocl_create_queue(e, q->base.measures, q->out_of_order, &q->queue, err);
     xm_ocl_unblock_interrupt(&signals);
     if (status != XM_OK) {
         xm_free(q);
@@ -91,7 +109,8 @@ void
 xm_ocl_queue_destroy(struct xm_queue *base)
 {
     struct ocl_queue *q = ocl_queue(base);
-    clFinish(q->queue);
+    if (q->busy || !q->is_shared) /* what others wait for there may be long in coming */
+        clFinish(q->queue);
     xm_ocl_times_end(&q->times);
     clReleaseCommandQueue(q->queue);
     if (q->first)
@@ -107,6 +126,14 @@ keep_order(struct ocl_queue *q, cl_int code)
     if (code != CL_SUCCESS || !q->out_of_order)
         return code;
     return clEnqueueBarrierWithWaitList(q->queue, 0, NULL, NULL);
+}
+
+/* Before each: what others have enqueued there. */
+static void
+await_others(const struct ocl_queue *q)
+{
+    if (q->is_shared && q->out_of_order)
+        clEnqueueBarrierWithWaitList(q->queue, 0, NULL, NULL);
 }
 
 static cl_int
@@ -212,6 +239,7 @@ enqueue(struct ocl_queue *q, const struct ocl_kernel *k, const struct xm_launch 
     const struct ocl_launch_id id = id_of(q, k->base.name, k->base.defines);
     const bool measure = q->base.measures && xm_ocl_times_reserve(&q->times, &id);
     cl_event event = NULL;
+    await_others(q);
     cl_int code = launch_on(q->queue, k, l, measure ? &event : NULL);
     if (event)
         xm_ocl_times_add(&q->times, NULL, event, &id);
@@ -350,6 +378,7 @@ xm_ocl_queue_run_host(struct xm_queue *base, const char *name, xm_host_fn fn,
     cl_event event;
     if (!xm_device_really_has(&base->engine->info, XM_CAP_NATIVE_KERNEL))
         return call_host(base, name, fn, ctx, ctx_bytes, err);
+    await_others(q);
     /* The driver copies the arguments; the cast drops a const that it does not. */
     cl_int code = clEnqueueNativeKernel(
         q->queue, fn, ctx_bytes ? (void *)(uintptr_t)ctx : NULL, ctx_bytes, 0, NULL, NULL,
@@ -362,20 +391,29 @@ xm_ocl_queue_run_host(struct xm_queue *base, const char *name, xm_host_fn fn,
                        ctx_bytes);
 }
 
+/* All bytes of the range, waited for. */
+static struct ocl_transfer
+transfer(const struct ocl_queue *q, const struct xm_buffer *b, uint64_t offset,
+         uint64_t bytes)
+{
+    return (struct ocl_transfer){q->queue, b, offset, bytes, true, q->out_of_order, NULL};
+}
+
 enum xm_status
 xm_ocl_queue_write(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
                    const void *src, uint64_t bytes, struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
-    if (dst->host && !q->busy) {
+    if (dst->host && !q->busy && !dst->is_shared) {
         memcpy((char *)dst->host + offset, src, bytes);
         return XM_OK;
     }
     base->waits++;
+    await_others(q);
+    const struct ocl_transfer t = transfer(q, dst, offset, bytes);
     if (is_cl_mem(dst))
-        code = clEnqueueWriteBuffer(q->queue, dst->native, CL_TRUE, offset, bytes, src, 0,
-                                    NULL, NULL);
+        code = xm_ocl_write_mem(&t, src);
     else
         code = usm_of(base)->memcpy(q->queue, CL_TRUE, (char *)dst->native + offset, src,
                                     bytes, 0, NULL, NULL);
@@ -393,14 +431,15 @@ xm_ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t o
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
     if (src->host) {
-        if (q->busy)
+        if (q->busy || src->is_shared)
             XM_TRY(xm_ocl_queue_finish(base, err));
         memcpy(dst, (const char *)src->host + offset, bytes);
         return XM_OK;
     }
+    await_others(q);
+    const struct ocl_transfer t = transfer(q, src, offset, bytes);
     if (is_cl_mem(src))
-        code = clEnqueueReadBuffer(q->queue, src->native, CL_TRUE, offset, bytes, dst, 0,
-                                   NULL, NULL);
+        code = xm_ocl_read_mem(&t, dst);
     else
         code = usm_of(base)->memcpy(q->queue, CL_TRUE, dst,
                                     (const char *)src->native + offset, bytes, 0, NULL,
@@ -408,10 +447,55 @@ xm_ocl_queue_read(struct xm_queue *base, const struct xm_buffer *src, uint64_t o
     code = keep_order(q, code);
     if (code == CL_SUCCESS) {
         xm_ocl_times_sum(&q->times); /* all of them lie before the read */
+        q->busy = false;
         return XM_OK;
     }
     return xm_ocl_fail_wait(err, code, "a read from the device",
                             "%" PRIu64 " bytes at %" PRIu64, bytes, offset);
+}
+
+/* Bytes of a cl_mem and of USM have no copy of their own unless the host sees one of them. */
+static enum xm_status
+copy_by_host(struct xm_queue *q, const struct xm_buffer *src, uint64_t src_offset,
+             struct xm_buffer *dst, uint64_t dst_offset, uint64_t bytes,
+             struct xm_error *err)
+{
+    void *between = xm_malloc((size_t)bytes);
+    if (!between)
+        return xm_fail(err, XM_NO_MEMORY,
+                       "no host memory for a copy of %" PRIu64 " bytes", bytes);
+    enum xm_status s = xm_queue_read(q, src, src_offset, between, bytes, err);
+    if (s == XM_OK)
+        s = xm_queue_write(q, dst, dst_offset, between, bytes, err);
+    xm_free(between);
+    return s;
+}
+
+/* Where the bytes are for clEnqueueMemcpyINTEL: USM, or host memory; NULL: in a cl_mem alone. */
+static char *
+address_of(const struct xm_buffer *b)
+{
+    return is_cl_mem(b) ? b->host : b->native;
+}
+
+static cl_int
+enqueue_copy(const struct xm_queue *base, const struct xm_buffer *src,
+             uint64_t src_offset, const struct xm_buffer *dst, uint64_t dst_offset,
+             uint64_t bytes, cl_event *at)
+{
+    const struct ocl_queue *q = ocl_queue(base);
+    if (is_cl_mem(src) && is_cl_mem(dst))
+        return clEnqueueCopyBuffer(q->queue, src->native, dst->native, src_offset,
+                                   dst_offset, bytes, 0, NULL, at);
+    if (address_of(src) && address_of(dst))
+        return usm_of(base)->memcpy(q->queue, CL_FALSE, address_of(dst) + dst_offset,
+                                    address_of(src) + src_offset, bytes, 0, NULL, at);
+    struct ocl_transfer t = is_cl_mem(src) ? transfer(q, src, src_offset, bytes)
+                                           : transfer(q, dst, dst_offset, bytes);
+    t.is_blocking = false;
+    t.event = at;
+    return is_cl_mem(src) ? xm_ocl_read_mem(&t, (char *)dst->host + dst_offset)
+                          : xm_ocl_write_mem(&t, (const char *)src->host + src_offset);
 }
 
 enum xm_status
@@ -420,18 +504,11 @@ xm_ocl_queue_copy(struct xm_queue *base, const struct xm_buffer *src, uint64_t s
                   struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);
-    if (is_cl_mem(src) != is_cl_mem(dst))
-        return xm_fail(err, XM_UNSUPPORTED, "a copy between %s and %s memory",
-                       xm_memory_kind_text(src->kind), xm_memory_kind_text(dst->kind));
-    cl_int code;
+    if (is_cl_mem(src) != is_cl_mem(dst) && !src->host && !dst->host)
+        return copy_by_host(base, src, src_offset, dst, dst_offset, bytes, err);
     cl_event event, *at = event_for(q, "copy", &event);
-    if (is_cl_mem(src))
-        code = clEnqueueCopyBuffer(q->queue, src->native, dst->native, src_offset,
-                                   dst_offset, bytes, 0, NULL, at);
-    else
-        code = usm_of(base)->memcpy(q->queue, CL_FALSE, (char *)dst->native + dst_offset,
-                                    (const char *)src->native + src_offset, bytes, 0,
-                                    NULL, at);
+    await_others(q);
+    cl_int code = enqueue_copy(base, src, src_offset, dst, dst_offset, bytes, at);
     add_event(q, "copy", event);
     code = keep_order(q, code);
     if (code == CL_SUCCESS)
@@ -448,6 +525,7 @@ xm_ocl_queue_fill(struct xm_queue *base, struct xm_buffer *dst, uint64_t offset,
     struct ocl_queue *q = ocl_queue(base);
     cl_int code;
     cl_event event, *at = event_for(q, "fill", &event);
+    await_others(q);
     if (is_cl_mem(dst))
         code = clEnqueueFillBuffer(q->queue, dst->native, &value, 1, offset, bytes, 0,
                                    NULL, at);

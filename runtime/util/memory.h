@@ -34,6 +34,25 @@ bool xm_fail_allocation_seen(void);
 bool xm_mul_size(uint64_t a, uint64_t b, uint64_t *out);
 bool xm_add_size(uint64_t a, uint64_t b, uint64_t *out);
 
+/* Makes room for `need` items of `item_bytes` each. Returns the array, moved if it had to
+ * grow, and updates *capacity; NULL when memory is exhausted: `items` stays valid then.
+ */
+static inline void *
+xm_grow(void *items, size_t *capacity, size_t need, size_t item_bytes)
+{
+    if (items && need <= *capacity)
+        return items;
+    size_t n = *capacity ? *capacity : 16;
+    while (n < need && n <= SIZE_MAX / 2)
+        n *= 2;
+    if (n < need || n > SIZE_MAX / item_bytes)
+        return NULL;
+    void *grown = xm_realloc(items, n * item_bytes);
+    if (grown)
+        *capacity = n;
+    return grown;
+}
+
 static inline uint64_t
 xm_align_up(uint64_t n, uint64_t alignment)
 {

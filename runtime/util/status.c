@@ -60,6 +60,7 @@ xm_status_text(enum xm_status status)
         [XM_NOT_BUILT] = "kernel not built",
         [XM_LOST] = "device lost",
         [XM_NOT_FINITE] = "result not finite",
+        [XM_UNPLANNED] = "size not known",
     };
     return (unsigned)status < XM_ARRAY_LEN(text) ? text[status] : "unknown status";
 }

@@ -129,3 +129,16 @@ xm_strbuf_free(struct xm_strbuf *b)
     xm_free(b->text);
     *b = (struct xm_strbuf){0};
 }
+
+bool
+xm_list_has(const char *list, char separator, const char *word, size_t n)
+{
+    for (const char *at = list; at;) {
+        const char *end = strchr(at, separator);
+        const size_t length = end ? (size_t)(end - at) : strlen(at);
+        if (n && length == n && memcmp(at, word, n) == 0)
+            return true;
+        at = end ? end + 1 : NULL;
+    }
+    return false;
+}

@@ -53,6 +53,31 @@ xm_mapping_unref(struct xm_mapping *m)
         m->free(m);
 }
 
+struct heap_mapping {
+    struct xm_mapping base;
+    void *bytes;
+};
+
+static void
+free_heap(struct xm_mapping *m)
+{
+    struct heap_mapping *h = (struct heap_mapping *)m;
+    xm_free(h->bytes);
+    xm_free(h);
+}
+
+struct xm_mapping *
+xm_mapping_of_heap(void *bytes)
+{
+    struct heap_mapping *h = bytes ? xm_calloc(1, sizeof(*h)) : NULL;
+    if (!h) {
+        xm_free(bytes);
+        return NULL;
+    }
+    *h = (struct heap_mapping){{.refs = 1, .free = free_heap}, bytes};
+    return &h->base;
+}
+
 enum xm_status
 xm_graph_add_mapping(struct xm_graph *g, struct xm_mapping *m)
 {
@@ -148,8 +173,10 @@ xm_node_set_in(struct xm_node *n, uint32_t i, struct xm_value *v)
 {
     struct xm_use *u = &n->in[i];
     assert(i < n->n_in && v);
-    if (u->value)
+    if (u->value) {
+        u->value->node->heir = n;
         use_unlink(u);
+    }
     u->user = n;
     use_link(u, v);
 }
@@ -160,6 +187,8 @@ xm_value_replace(struct xm_graph *g, struct xm_value *from, struct xm_value *to)
     (void)g;
     if (from == to)
         return;
+    if (from->node != to->node)
+        from->node->heir = to->node;
     while (from->uses) {
         struct xm_use *u = from->uses;
         use_unlink(u);
@@ -217,10 +246,40 @@ is_unused(const struct xm_node *n)
     return true;
 }
 
+/* Past heirs that are gone themselves. */
+static struct xm_node *
+living_heir(const struct xm_graph *g, const struct xm_node *n)
+{
+    enum { MOST = 64 };
+    struct xm_node *heir = n->heir;
+    for (int i = 0; heir && heir != n && !is_listed(g, heir); i++)
+        heir = i < MOST ? heir->heir : NULL;
+    return heir == n ? NULL : heir;
+}
+
+static void
+leave_to_heir(struct xm_graph *g, struct xm_node *n)
+{
+    struct xm_node *heir = living_heir(g, n);
+    if (!heir)
+        return;
+    struct xm_origin *origin = xm_arena_alloc(&g->arena, sizeof(*origin));
+    if (!origin) {
+        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for where '%s' came from",
+                heir->name);
+        return;
+    }
+    *origin = (struct xm_origin){n, heir->origins};
+    heir->origins = origin;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        n->in[i].value->node->heir = heir; /* should this have been its last use */
+}
+
 void
 xm_node_remove(struct xm_graph *g, struct xm_node *n)
 {
     assert(is_unused(n) && is_listed(g, n));
+    leave_to_heir(g, n);
     unlink_node(g, n);
     for (uint32_t i = 0; i < n->n_in; i++)
         use_unlink(&n->in[i]);

@@ -151,6 +151,12 @@ struct xm_value {
     uint32_t n_uses;
 };
 
+/* A node that a rewrite has taken away, and that lives on in another. */
+struct xm_origin {
+    const struct xm_node *node; /* with origins of its own */
+    const struct xm_origin *next;
+};
+
 struct xm_node {
     enum xm_op op;
     uint32_t id;      /* unique, for messages: %12 */
@@ -160,6 +166,9 @@ struct xm_node {
     struct xm_use *in;             /* n_in operands */
     struct xm_value *out;          /* n_out results */
     struct xm_node *next, *before; /* topological order of the graph */
+    /* Kept while rewriting, for those who ask where a node came from. */
+    const struct xm_origin *origins; /* newest first */
+    struct xm_node *heir; /* in which it lives on once it is removed; NULL: in none */
 };
 
 /* What keeps the bytes of constants alive (a mapped file); freed with the graph's last user.
@@ -174,6 +183,9 @@ struct xm_mapping {
 };
 void xm_mapping_ref(struct xm_mapping *m);
 void xm_mapping_unref(struct xm_mapping *m); /* NULL is allowed */
+/* Of bytes of xm_malloc's, which are taken over, also on failure; with one reference. NULL: out of
+ * memory, or `bytes` was. */
+struct xm_mapping *xm_mapping_of_heap(void *bytes);
 
 /* A mapped file. */
 struct xm_file_mapping {

@@ -6,6 +6,8 @@
 #include "runtime/util/compiler.h"
 #include "transformations/graph/symbols.h"
 
+enum { MOST_FIXED = 64 }; /* symbols */
+
 /* What a reshape changes of a parameter or of a state, to put it back. */
 struct kept {
     struct xm_node *node;
@@ -188,9 +190,8 @@ check_input(const struct reshape *r, const struct xm_node *n,
 static enum xm_status
 check_inputs(const struct reshape *r)
 {
-    enum { MOST = 64 };
-    struct xm_binding fixed[MOST];
-    const uint32_t n_fixed = xm_graph_fixed_symbols(r->g, fixed, MOST);
+    struct xm_binding fixed[MOST_FIXED];
+    const uint32_t n_fixed = xm_graph_fixed_symbols(r->g, fixed, MOST_FIXED);
     xm_for_each_node(n, r->g)
     {
         if (n->op == XM_OP_PARAMETER)
@@ -199,8 +200,29 @@ check_inputs(const struct reshape *r)
     return XM_OK;
 }
 
+/* Symbols of runs keep to bounds only, and agree with everything: what does not go together is
+ * seen by the numbers. */
 static enum xm_status
-apply(struct reshape *r, const struct xm_input_shape *list, uint32_t n)
+check_numbers(const struct reshape *r, struct xm_arena *scratch)
+{
+    struct reshape trial = {.g = r->g, .err = r->err};
+    struct xm_binding fixed[MOST_FIXED];
+    const uint32_t n_fixed = xm_graph_fixed_symbols(r->g, fixed, MOST_FIXED);
+    enum xm_status s = XM_OK;
+    if (n_fixed == 0)
+        return XM_OK;
+    XM_TRY(keep_all(&trial, scratch));
+    for (uint32_t i = 0; i < n_fixed; i++)
+        replace_everywhere(&trial, fixed[i].symbol, fixed[i].value);
+    if (xm_graph_infer(r->g) != XM_OK)
+        s = xm_fail(r->err, r->g->err.status, "%s", r->g->err.text);
+    put_back(&trial);
+    return s;
+}
+
+static enum xm_status
+apply(struct reshape *r, const struct xm_input_shape *list, uint32_t n,
+      struct xm_arena *scratch)
 {
     for (uint32_t i = 0; i < n; i++)
         XM_TRY(set_input(r, &list[i]));
@@ -208,7 +230,7 @@ apply(struct reshape *r, const struct xm_input_shape *list, uint32_t n)
         return xm_fail(r->err, XM_NO_MEMORY, "out of memory to reshape a graph");
     XM_TRY(check_inputs(r));
     if (xm_graph_infer(r->g) == XM_OK)
-        return XM_OK;
+        return check_numbers(r, scratch);
     return xm_fail(r->err, r->g->err.status, "%s", r->g->err.text);
 }
 
@@ -220,7 +242,7 @@ xm_graph_reshape(struct xm_graph *g, const struct xm_input_shape *list, uint32_t
     struct reshape r = {.g = g, .err = err};
     enum xm_status status = keep_all(&r, &scratch);
     if (status == XM_OK) {
-        status = apply(&r, list, n);
+        status = apply(&r, list, n, &scratch);
         if (status != XM_OK)
             put_back(&r);
     }

@@ -8,12 +8,15 @@
  * [.., K]) and the converts; scale and zero point per group, per row or for everything. Flat
  * order never changes on the way, so only the last shape and the number of elements that
  * share a scale matter. Plain float constants that a matmul (transposed) or a gather reads
- * become weights without scale; matmul(x, transpose(w)) reads w the other way round.
+ * become weights without scale; matmul(x, transpose(w)) reads w the other way round, and a plain
+ * constant that is not transposed is: a copy of it, in the graph's memory.
  *
  * Only operands of matmul and gather, and whatever is large, become weights; small
  * vectors stay for fold_constants. Not done: scales that divide instead of multiply, and
  * zero points in other groups than the scales; validate refuses them when they are large.
  */
+#include <string.h>
+
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
@@ -282,6 +285,68 @@ turn_matmul(struct xm_node *n)
     return true;
 }
 
+/* to[cols][rows] from from[rows][cols], in squares that stay in the cache. */
+static void
+transpose_bytes(const uint8_t *from, uint64_t rows, uint64_t cols, uint32_t size,
+                uint8_t *to)
+{
+    enum { SIDE = 32 };
+    for (uint64_t r0 = 0; r0 < rows; r0 += SIDE) {
+        for (uint64_t c0 = 0; c0 < cols; c0 += SIDE) {
+            for (uint64_t r = r0; r < rows && r < r0 + SIDE; r++)
+                for (uint64_t c = c0; c < cols && c < c0 + SIDE; c++)
+                    memcpy(to + (c * rows + r) * size, from + (r * cols + c) * size,
+                           size);
+        }
+    }
+}
+
+static struct xm_value *
+transposed_constant(struct xm_graph *g, struct xm_builder *b, const struct xm_value *c)
+{
+    const struct xm_data *data = &c->node->attr.data;
+    struct xm_type type = c->type;
+    uint8_t *turned = xm_arena_alloc(&g->arena, data->n_bytes);
+    if (!turned) {
+        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for constant '%s', transposed",
+                c->node->name);
+        return NULL;
+    }
+    transpose_bytes(data->bytes, (uint64_t)c->type.shape.dim[0].n,
+                    (uint64_t)c->type.shape.dim[1].n, xm_element_bits(type.element) / 8,
+                    turned);
+    type.shape.dim[0] = c->type.shape.dim[1];
+    type.shape.dim[1] = c->type.shape.dim[0];
+    return xm_const(b, &type, (struct xm_data){turned, data->n_bytes});
+}
+
+/* matmul(x, c) -> matmul(x, transposed c) with transpose_b: weights are rows of what is multiplied.
+ * The other users of c keep it. */
+static bool
+turn_constant(struct xm_graph *g, struct xm_node *n)
+{
+    const struct xm_value *v = xm_in(n, 1);
+    const struct xm_value *c = v->node->op == XM_OP_CONVERT ? xm_in(v->node, 0) : v;
+    const uint32_t bits = xm_element_bits(c->type.element);
+    uint64_t elements;
+    if (n->attr.matmul.transpose_a || n->attr.matmul.transpose_b ||
+        xm_in(n, 0)->type.shape.rank < 2 || c->node->op != XM_OP_CONST ||
+        c->type.shape.rank != 2 || !xm_element_is_float(c->type.element) ||
+        !xm_element_is_float(v->type.element) || (bits != 16 && bits != 32) ||
+        !xm_static_elements(&c->type.shape, &elements) || elements == 0)
+        return false;
+    struct xm_builder b = xm_builder_before(g, n);
+    struct xm_value *turned = transposed_constant(g, &b, c);
+    if (turned && v != c)
+        turned = xm_convert(&b, turned, v->type.element);
+    if (!turned)
+        return false;
+    xm_node_set_in(n, 1, turned);
+    n->attr.matmul.transpose_b = true;
+    xm_node_remove_dead(g, v->node);
+    return true;
+}
+
 bool
 xm_pass_fold_dequantize(struct xm_graph *g, const struct xm_caps *caps)
 {
@@ -290,7 +355,7 @@ xm_pass_fold_dequantize(struct xm_graph *g, const struct xm_caps *caps)
     xm_for_each_node_safe(n, g)
     {
         if (n->op == XM_OP_MATMUL)
-            any |= turn_matmul(n);
+            any |= turn_matmul(n) || turn_constant(g, n);
     }
     xm_for_each_node_safe(n, g)
     {

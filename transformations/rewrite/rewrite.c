@@ -9,10 +9,23 @@
 /* A rule set that still changes things then undoes itself: our mistake. */
 enum { MAX_ROUNDS = 64 };
 
+/* Of the new nodes, the one that does what the old ones did: the last may only give it the old
+ * shape and type. */
+static struct xm_node *
+worker(const struct xm_value *v, uint32_t next_id)
+{
+    struct xm_node *n = v->node;
+    while ((n->op == XM_OP_RESHAPE || n->op == XM_OP_CONVERT) &&
+           xm_in(n, 0)->node->id >= next_id && !xm_is_none(xm_in(n, 0)))
+        n = xm_in(n, 0)->node;
+    return n;
+}
+
 static bool
 apply_rule(struct xm_match *m, const struct xm_rule *rule)
 {
     const char *why;
+    const uint32_t next_id = m->graph->next_id;
     struct xm_value *old = &m->root->out[rule->find->out];
     struct xm_value *new = xm_replacement_build(m, rule, &why);
     struct xm_builder b = xm_builder_before(m->graph, m->root);
@@ -21,6 +34,7 @@ apply_rule(struct xm_match *m, const struct xm_rule *rule)
     if (rule->then)
         rule->then(&b, m, new);
     xm_value_replace(m->graph, old, new);
+    m->root->heir = worker(new, next_id);
     xm_node_remove_dead(m->graph, m->root);
     return true;
 }

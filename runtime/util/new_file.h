@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files that are written beside their place and then put there: readers see the old one or all of
+ * the new one, a failure leaves the old one, and who has it mapped keeps it. Links are followed.
+ * A pipe or a device has no place to be put in, and is written as it is.
+ */
+#ifndef XM_RUNTIME_UTIL_NEW_FILE_H
+#define XM_RUNTIME_UTIL_NEW_FILE_H
+
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_new_file {
+    const char *path; /* as people know it; the caller's */
+    char *place;      /* what the file will be           */
+    char *beside;     /* NULL: nothing is to be put      */
+};
+
+enum xm_status xm_new_file_begin(struct xm_new_file *f, const char *path,
+                                 struct xm_error *err);
+/* The name to write to until the end. */
+const char *xm_new_file_name(const struct xm_new_file *f);
+/* "'path' cannot be written", with errno's reason. */
+enum xm_status xm_new_file_fail(const struct xm_new_file *f, struct xm_error *err);
+/* All that is in it. */
+enum xm_status xm_new_file_write(const struct xm_new_file *f,
+                                 const struct xm_strbuf *text, struct xm_error *err);
+/* Puts it in its place if `s` is XM_OK, else nothing is left of it. Returns what came of it all;
+ * a zeroed struct is allowed. */
+enum xm_status xm_new_file_end(struct xm_new_file *f, enum xm_status s,
+                               struct xm_error *err);
+
+/* The three at once. */
+enum xm_status xm_write_text_file(const char *path, const struct xm_strbuf *text,
+                                  struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
