@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the program, the library, its public headers and a pkg-config file; the target
-# `products` builds all of it. tools/check_install tries what lies here.
+# Installs the program, the library, its public headers, a CMake package, a pkg-config file and
+# the folder of names for programs written for OpenVINO; the target `products` builds all of it.
+# tools/check_install tries what lies here.
+
+# Not ${CMAKE_INSTALL_INCLUDEDIR} itself, where OpenVINO's own headers may be.
+set(XM_INCLUDE_DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/xemoe)
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY TRUE) # tests are not for installing
 
 # The API is what its headers mark; this keeps symbols of static libraries in as well.
 target_link_options(xemoe PRIVATE
@@ -17,12 +22,25 @@ install(CODE "
                     \"cmake --build ${CMAKE_BINARY_DIR} --target products\")
         endif()
     endforeach()")
-install(TARGETS xemoe LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS xemoe EXPORT xemoeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${XM_INCLUDE_DESTINATION})
 install(TARGETS xemoe_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY plugin/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+install(DIRECTORY plugin/include/ DESTINATION ${XM_INCLUDE_DESTINATION}
         FILES_MATCHING PATTERN "*.h")
 file(RELATIVE_PATH XM_PC_TO_PREFIX
     "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
 configure_file(cmake/xemoe.pc.in xemoe.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/xemoe.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(XM_CMAKE_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/xemoe)
+install(EXPORT xemoeTargets NAMESPACE xemoe:: DESTINATION ${XM_CMAKE_DESTINATION})
+include(CMakePackageConfigHelpers)
+configure_file(cmake/xemoeConfig.cmake.in xemoeConfig.cmake @ONLY)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/xemoeConfigVersion.cmake
+    COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/xemoeConfig.cmake ${CMAKE_BINARY_DIR}/xemoeConfigVersion.cmake
+        DESTINATION ${XM_CMAKE_DESTINATION})
+
+include(cmake/compat.cmake)
+include(cmake/package.cmake)

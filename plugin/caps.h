@@ -13,9 +13,11 @@
 extern "C" {
 #endif
 
-/* The questions passes may ask, answered by the primitives. Both are borrowed. */
+/* The questions passes may ask, answered by the primitives; the precision is what the rules give
+ * for `program`, NULL: a language model. All are borrowed. */
 struct xm_caps xm_program_caps(const struct xm_device_info *device,
-                               const struct xm_config *config);
+                               const struct xm_config *config,
+                               const struct xm_program_facts *program);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 
 struct xm_compile_options {
+    /* A model of the C API: it may be kept where CACHE_DIR says, and compiled for each shape. */
+    bool for_api;
     bool keep_graph; /* also where a device is only counted for */
     /* Of results that are per token only the rows that the input sampled_tokens_indices says, as
      * batches of sequences set it; of a device without sequences only the last position's. */

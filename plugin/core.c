@@ -1,327 +1,477 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plugins by device name.
+ * The registry: plugins by name, from lists and libraries. Which device a name means is
+ * core_devices.c's.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "plugin/core.h"
+#include "plugin/device_names.h"
+#include "plugin/external/external.h"
+#include "plugin/external/plugins_file.h"
 #include "plugin/plugin.h"
 #include "runtime/util/log.h"
-#include "transformations/graph/graph.h"
 
-enum { MAX_PLUGINS = 16 };
+/* A device's name, and what stands for it. Entries come and stay; only what is in them changes. */
+struct entry {
+    struct entry *next;
+    char *name;
+    char *path;                     /* of the library; NULL: the plugin was given     */
+    struct xm_property *properties; /* to set once it is loaded; their texts are owned */
+    uint32_t n_properties;
+    struct xm_plugin *plugin; /* NULL: not loaded                       */
+    struct xm_error failed;   /* why it could not be                    */
+    bool is_said;             /* in a warning                           */
+    bool is_loading;          /* by `loader`; the others wait for `loaded` */
+    pthread_t loader;
+    pthread_cond_t loaded;
+};
+
+/* A list that was given out; a longer one has its place, but others may still read it. */
+struct snapshot {
+    struct snapshot *before;
+    uint32_t n;
+    struct xm_plugin *list[];
+};
+
+/* Nobody holds the lock who calls plugins, or says something: they may ask the core in turn. */
+struct registry {
+    pthread_mutex_t lock; /* of all that follows */
+    struct entry *first, *last;
+    struct snapshot *snapshots; /* newest first */
+    atomic_uint asked;          /* bits of xm_core_is_first */
+};
 
 struct xm_core {
-    struct xm_plugin *plugins[MAX_PLUGINS];
-    uint32_t n;
+    struct registry *registry;
 };
+
+/* ---- entries ---- */
+
+static void
+free_entry(struct entry *e)
+{
+    if (!e)
+        return;
+    if (e->plugin)
+        e->plugin->ops->destroy(e->plugin);
+    for (uint32_t i = 0; i < e->n_properties; i++) {
+        xm_free((char *)e->properties[i].key);
+        xm_free((char *)e->properties[i].value);
+    }
+    pthread_cond_destroy(&e->loaded);
+    xm_free(e->properties);
+    xm_free(e->name);
+    xm_free(e->path);
+    xm_free(e);
+}
+
+static struct entry *
+find_entry(const struct registry *r, const char *name, size_t n)
+{
+    struct entry *e = r->first;
+    while (e && !(strlen(e->name) == n && memcmp(e->name, name, n) == 0))
+        e = e->next;
+    return e;
+}
+
+/* NULL: out of memory. `path` may be NULL. */
+static struct entry *
+make_entry(const char *name, const char *path)
+{
+    struct entry *e = xm_calloc(1, sizeof(*e));
+    if (!e)
+        return NULL;
+    pthread_cond_init(&e->loaded, NULL);
+    e->name = xm_strdup(name);
+    e->path = path ? xm_strdup(path) : NULL;
+    if (e->name && (!path || e->path))
+        return e;
+    free_entry(e);
+    return NULL;
+}
+
+static bool
+copy_properties(struct entry *e, const struct xm_plugin_record *from)
+{
+    e->properties = xm_calloc(from->n_properties + 1u, sizeof(*e->properties));
+    for (uint32_t i = 0; e->properties && i < from->n_properties; i++) {
+        struct xm_property *p = &e->properties[e->n_properties++];
+        p->key = xm_strdup(from->properties[i].key);
+        p->value = xm_strdup(from->properties[i].value);
+        if (!p->key || !p->value)
+            return false;
+    }
+    return e->properties != NULL;
+}
+
+static enum xm_status
+no_memory(struct xm_error *err)
+{
+    return xm_fail(err, XM_NO_MEMORY, "out of memory for a device plugin");
+}
+
+static enum xm_status
+fail_taken(const char *name, struct xm_error *err)
+{
+    return xm_fail(err, XM_INVALID, "a plugin for device '%s' is registered already",
+                   name);
+}
+
+static enum xm_status
+check_name(const char *name, struct xm_error *err)
+{
+    const char *why = xm_external_refuse_name(name);
+    return why ? xm_fail(err, XM_INVALID, "'%.80s' cannot be the name of a device: %s",
+                         name, why)
+               : XM_OK;
+}
+
+/* Takes `e` over; on failure its plugin, if it has one, is the caller's again. */
+static enum xm_status
+append(struct registry *r, struct entry *e, struct xm_error *err)
+{
+    pthread_mutex_lock(&r->lock);
+    const bool is_taken = find_entry(r, e->name, strlen(e->name)) != NULL;
+    if (!is_taken) {
+        *(r->last ? &r->last->next : &r->first) = e;
+        r->last = e;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (!is_taken)
+        return XM_OK;
+    enum xm_status s = fail_taken(e->name, err);
+    e->plugin = NULL;
+    free_entry(e);
+    return s;
+}
+
+/* The plugin of the entry's library, with its properties. */
+static enum xm_status
+make_plugin(const struct entry *e, struct xm_plugin **out, struct xm_error *err)
+{
+    struct xm_plugin *p = NULL;
+    enum xm_status s = xm_external_load(e->name, e->path, &p, err);
+    for (uint32_t i = 0; i < e->n_properties && s == XM_OK; i++)
+        s = p->ops->set_property(p, e->properties[i].key, e->properties[i].value, err);
+    if (s == XM_OK)
+        *out = p;
+    else if (p)
+        p->ops->destroy(p);
+    return s;
+}
+
+/* Once; what came of it is kept. The lock is held, but for the time that it takes: who asks for
+ * the same plugin waits. */
+static enum xm_status
+load(struct registry *r, struct entry *e, struct xm_error *err)
+{
+    if (e->is_loading && pthread_equal(e->loader, pthread_self()))
+        return xm_fail(err, XM_INVALID,
+                       "device %s is asked for by what is called while it is loaded",
+                       e->name);
+    while (e->is_loading)
+        pthread_cond_wait(&e->loaded, &r->lock);
+    if (!e->plugin && e->failed.status == XM_OK) {
+        struct xm_plugin *p = NULL;
+        struct xm_error why = {0};
+        e->is_loading = true;
+        e->loader = pthread_self();
+        pthread_mutex_unlock(&r->lock);
+        make_plugin(e, &p, &why);
+        pthread_mutex_lock(&r->lock);
+        e->plugin = p;
+        e->failed = why;
+        e->is_loading = false;
+        pthread_cond_broadcast(&e->loaded);
+    }
+    return e->plugin ? XM_OK : xm_fail(err, e->failed.status, "%s", e->failed.text);
+}
+
+/* As load; that a plugin cannot be loaded is said once, where something goes on without it. */
+static enum xm_status
+load_or_warn(struct registry *r, struct entry *e)
+{
+    enum xm_status s = load(r, e, NULL);
+    if (e->failed.status == XM_OK || e->is_said)
+        return s;
+    e->is_said = true;
+    pthread_mutex_unlock(&r->lock);
+    xm_log(XM_LOG_WARNING, "device %s is left out: %s", e->name, e->failed.text);
+    pthread_mutex_lock(&r->lock);
+    return s;
+}
 
 /* ---- life ---- */
 
 enum xm_status
 xm_core_register(struct xm_core *c, struct xm_plugin *p, struct xm_error *err)
 {
-    for (uint32_t i = 0; i < c->n; i++) {
-        if (strcmp(c->plugins[i]->ops->name, p->ops->name) == 0)
-            return xm_fail(err, XM_INVALID,
-                           "a plugin for device '%s' is registered already",
-                           p->ops->name);
+    struct entry *e = make_entry(p->ops->name, NULL);
+    if (!e)
+        return no_memory(err);
+    e->plugin = p;
+    return append(c->registry, e, err);
+}
+
+/* What the registry has by a name now; it stays. */
+static struct entry *
+look_up(struct registry *r, const char *name)
+{
+    pthread_mutex_lock(&r->lock);
+    struct entry *e = find_entry(r, name, strlen(name));
+    pthread_mutex_unlock(&r->lock);
+    return e;
+}
+
+enum xm_status
+xm_core_add_library(const struct xm_core *c, const char *name, const char *path,
+                    struct xm_error *err)
+{
+    struct xm_plugin *p = NULL;
+    XM_TRY(check_name(name, err));
+    if (look_up(c->registry, name))
+        return fail_taken(name, err);
+    struct entry *e = make_entry(name, path);
+    if (!e)
+        return no_memory(err);
+    enum xm_status s = make_plugin(e, &p, err);
+    if (s != XM_OK) {
+        free_entry(e);
+        return s;
     }
-    if (c->n == MAX_PLUGINS)
-        return xm_fail(err, XM_UNSUPPORTED, "more than %d device plugins", MAX_PLUGINS);
-    c->plugins[c->n++] = p;
+    e->plugin = p;
+    s = append(c->registry, e, err);
+    if (s != XM_OK)
+        p->ops->destroy(p);
+    return s;
+}
+
+/* OpenVINO's own plugins are in its own list, which programs pass on; they are none of ours. */
+static bool
+is_openvinos(const char *location)
+{
+    static const char prefix[] = "libopenvino_";
+    const char *slash = strrchr(location, '/');
+    return strncmp(slash ? slash + 1 : location, prefix, strlen(prefix)) == 0;
+}
+
+static enum xm_status
+add_record(struct registry *r, const struct xm_plugin_record *p, struct xm_error *err)
+{
+    const struct entry *old = look_up(r, p->name);
+    if (xm_device_list(p->name) || (old && !old->path)) {
+        xm_log(XM_LOG_INFO, "plugin %s of the list is not loaded: the device is built in",
+               p->name);
+        return XM_OK;
+    }
+    if (is_openvinos(p->location)) {
+        xm_log(XM_LOG_WARNING,
+               "plugin %s of the list is not loaded: '%s' is named as OpenVINO's own "
+               "plugins, which xemoe cannot load; one of xemoe needs another file name",
+               p->name, p->location);
+        return XM_OK;
+    }
+    if (old)
+        return strcmp(old->path, p->location) == 0 ? XM_OK : fail_taken(p->name, err);
+    XM_TRY(check_name(p->name, err));
+    struct entry *e = make_entry(p->name, p->location);
+    if (!e || !copy_properties(e, p)) {
+        free_entry(e);
+        return no_memory(err);
+    }
+    return append(r, e, err);
+}
+
+enum xm_status
+xm_core_load_list(const struct xm_core *c, const char *xml_path, struct xm_error *err)
+{
+    struct xm_plugins_file file;
+    enum xm_status s = xm_plugins_file_read(xml_path, &file, err);
+    for (const struct xm_plugin_record *p = file.first; p && s == XM_OK; p = p->next)
+        s = add_record(c->registry, p, err);
+    xm_plugins_file_free(&file);
+    return s;
+}
+
+/* XM_PLUGINS: paths of lists with colons between them. */
+static enum xm_status
+load_lists_of_user(struct xm_core *c, struct xm_error *err)
+{
+    const char *paths = xm_env("XM_PLUGINS");
+    char *copy = paths ? xm_strdup(paths) : NULL;
+    enum xm_status s = paths && !copy ? no_memory(err) : XM_OK;
+    for (char *next = copy; next && s == XM_OK;) {
+        char *path = next, *colon = strchr(path, ':');
+        next = colon ? colon + 1 : NULL;
+        if (colon)
+            *colon = '\0';
+        if (path[0])
+            s = xm_core_load_list(c, path, err);
+    }
+    if (s != XM_OK)
+        xm_error_prefix(err, "XM_PLUGINS");
+    xm_free(copy);
+    return s;
+}
+
+static enum xm_status
+register_built_in(struct xm_core *c, struct xm_error *err)
+{
+    static enum xm_status (*const built_in[])(struct xm_plugin **, struct xm_error *) = {
+        xm_gpu_plugin_create, xm_cpu_plugin_create, xm_reference_plugin_create};
+    for (size_t i = 0; i < XM_ARRAY_LEN(built_in); i++) {
+        struct xm_plugin *p = NULL;
+        XM_TRY(built_in[i](&p, err));
+        enum xm_status s = xm_core_register(c, p, err);
+        if (s != XM_OK) {
+            p->ops->destroy(p);
+            return s;
+        }
+    }
     return XM_OK;
 }
 
 enum xm_status
 xm_core_create(struct xm_core **out, struct xm_error *err)
 {
-    static enum xm_status (*const built_in[])(struct xm_plugin **, struct xm_error *) = {
-        xm_gpu_plugin_create, xm_cpu_plugin_create, xm_reference_plugin_create};
     XM_TRY(xm_debug_check(err));
     struct xm_core *c = xm_calloc(1, sizeof(*c));
-    if (!c)
+    struct registry *r = xm_calloc(1, sizeof(*r));
+    if (!c || !r) {
+        xm_free(c);
+        xm_free(r);
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the core");
-    for (size_t i = 0; i < XM_ARRAY_LEN(built_in); i++) {
-        struct xm_plugin *p = NULL;
-        enum xm_status s = built_in[i](&p, err);
-        if (s == XM_OK)
-            s = xm_core_register(c, p, err);
-        if (s != XM_OK) {
-            xm_core_destroy(c);
-            return s;
-        }
     }
-    *out = c;
-    return XM_OK;
+    c->registry = r;
+    pthread_mutex_init(&r->lock, NULL);
+    enum xm_status s = register_built_in(c, err);
+    if (s == XM_OK)
+        s = load_lists_of_user(c, err);
+    if (s == XM_OK)
+        *out = c;
+    else
+        xm_core_destroy(c);
+    return s;
 }
 
 void
 xm_core_destroy(struct xm_core *c)
 {
-    for (uint32_t i = 0; c && i < c->n; i++)
-        c->plugins[i]->ops->destroy(c->plugins[i]);
+    if (!c)
+        return;
+    struct registry *r = c->registry;
+    for (struct entry *e = r->first; e;) {
+        struct entry *next = e->next;
+        free_entry(e);
+        e = next;
+    }
+    while (r->snapshots) {
+        struct snapshot *before = r->snapshots->before;
+        xm_free(r->snapshots);
+        r->snapshots = before;
+    }
+    pthread_mutex_destroy(&r->lock);
+    xm_free(r);
     xm_free(c);
+}
+
+/* Those that are loaded, in a list that stays. The lock is held; NULL: out of memory. */
+static const struct snapshot *
+take_snapshot(struct registry *r)
+{
+    uint32_t n = 0;
+    for (const struct entry *e = r->first; e; e = e->next)
+        n += e->plugin != NULL;
+    if (r->snapshots && r->snapshots->n == n)
+        return r->snapshots;
+    struct snapshot *s = xm_calloc(1, sizeof(*s) + n * sizeof(s->list[0]));
+    if (!s)
+        return NULL;
+    for (const struct entry *e = r->first; e; e = e->next) {
+        if (e->plugin)
+            s->list[s->n++] = e->plugin;
+    }
+    s->before = r->snapshots;
+    return r->snapshots = s;
+}
+
+uint32_t
+xm_core_count(const struct xm_core *c)
+{
+    struct registry *r = c->registry;
+    uint32_t n = 0;
+    pthread_mutex_lock(&r->lock);
+    for (const struct entry *e = r->first; e; e = e->next)
+        n++;
+    pthread_mutex_unlock(&r->lock);
+    return n;
 }
 
 uint32_t
 xm_core_plugins(const struct xm_core *c, struct xm_plugin *const **list)
 {
-    *list = c->plugins;
-    return c->n;
-}
-
-/* ---- names ---- */
-
-/* What OpenVINO spreads over several devices runs on one here. */
-static bool
-is_virtual(const char *device)
-{
-    static const char *const names[] = {"AUTO", "HETERO", "MULTI", "BATCH"};
-    size_t n = strcspn(device, ":");
-    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
-        if (strlen(names[i]) == n && memcmp(names[i], device, n) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* "AUTO:CPU", "BATCH:CPU(4)": nothing but CPU is allowed. */
-static bool
-spreads_over_cpu(const char *device)
-{
-    const char *list = device + strcspn(device, ":");
-    return strncmp(list, ":CPU", 4) == 0 && (list[4] == '\0' || list[4] == '(');
-}
-
-/* Names that mean another device; users' programs have them in their source. */
-static const char *
-resolve_alias(const char *device)
-{
-    if (!device)
-        return "GPU";
-    if (!is_virtual(device))
-        return device;
-    const char *name = spreads_over_cpu(device) ? "CPU" : "GPU";
-    xm_log(XM_LOG_INFO, "device %s is taken as %s: the best OpenCL device%s", device,
-           name, name[0] == 'C' ? " that is a processor" : "");
-    return name;
-}
-
-static void
-add_name(const char *name, void *ctx)
-{
-    struct xm_strbuf *list = ctx;
-    xm_strbuf_printf(list, "%s%s", list->n ? ", " : "", name);
-}
-
-/* What is missing where a name that plugins have stands for no device. */
-static const char *
-hint_for(const char *device, const char *names)
-{
-    static const struct {
-        const char *name, *hint;
-    } hints[] = {
-        {"GPU", "; no OpenCL driver is installed, or none has a device"},
-        {"CPU", "; no OpenCL driver here runs on the processor: install PoCL "
-                "(tools/setup does) or Intel's CPU runtime"},
-    };
-    for (size_t i = 0; i < XM_ARRAY_LEN(hints); i++) {
-        if (strncmp(device, hints[i].name, 3) == 0 && !strstr(names, hints[i].name))
-            return hints[i].hint;
-    }
-    return "";
-}
-
-static enum xm_status
-fail_unknown(const struct xm_core *c, const char *device, struct xm_error *err)
-{
-    struct xm_strbuf names = {0};
-    xm_core_devices(c, add_name, &names);
-    xm_fail(err, XM_NOT_FOUND,
-            "Device with \"%s\" name is not registered in the OpenVINO Runtime; "
-            "available: %s%s",
-            device, names.n ? xm_strbuf_text(&names) : "none",
-            hint_for(device, xm_strbuf_text(&names)));
-    xm_strbuf_free(&names);
-    return XM_NOT_FOUND;
-}
-
-/* "GPU.1" -> length of "GPU" and 1; false when the part behind the dot is no number. */
-static bool
-split_name(const char *device, size_t *n, uint32_t *index)
-{
-    *n = strcspn(device, ".");
-    *index = 0;
-    if (device[*n] == '\0')
-        return true;
-    const char *p = device + *n + 1;
-    for (; *p >= '0' && *p <= '9' && *index < 10000; p++)
-        *index = 10 * *index + (uint32_t)(*p - '0');
-    return *p == '\0' && p > device + *n + 1;
-}
-
-enum xm_status
-xm_core_find(const struct xm_core *c, const char *device, struct xm_plugin **plugin,
-             uint32_t *index, struct xm_error *err)
-{
-    const char *name = resolve_alias(device);
-    size_t n;
-    if (split_name(name, &n, index)) {
-        for (uint32_t i = 0; i < c->n; i++) {
-            struct xm_plugin *p = c->plugins[i];
-            if (strlen(p->ops->name) == n && memcmp(p->ops->name, name, n) == 0 &&
-                *index < p->ops->count(p)) {
-                *plugin = p;
-                return XM_OK;
-            }
-        }
-    }
-    return fail_unknown(c, name, err);
-}
-
-void
-xm_core_devices(const struct xm_core *c, void (*each)(const char *name, void *ctx),
-                void *ctx)
-{
-    for (uint32_t i = 0; i < c->n; i++) {
-        struct xm_plugin *p = c->plugins[i];
-        uint32_t count = p->ops->count(p);
-        for (uint32_t d = 0; d < count; d++) {
-            struct xm_strbuf name = {0};
-            xm_strbuf_add(&name, p->ops->name);
-            if (count > 1)
-                xm_strbuf_printf(&name, ".%u", d);
-            each(xm_strbuf_text(&name), ctx);
-            xm_strbuf_free(&name);
-        }
-    }
-}
-
-/* ---- models ---- */
-
-enum xm_status
-xm_core_compile(const struct xm_core *c, struct xm_graph *g, const char *device,
-                const struct xm_property *properties, uint32_t n_properties,
-                const struct xm_compile_options *options, struct xm_compiled **out,
-                struct xm_error *err)
-{
-    struct xm_plugin *p = NULL;
-    uint32_t index = 0;
-    enum xm_status s = xm_core_find(c, device, &p, &index, err);
-    if (s != XM_OK) {
-        xm_graph_destroy(g);
-        return s;
-    }
-    return p->ops->compile(p, index, g, properties, n_properties, options, out, err);
-}
-
-enum xm_status
-xm_core_import(const struct xm_core *c, const struct xm_import *from, const char *device,
-               const struct xm_property *properties, uint32_t n_properties,
-               struct xm_compiled **out, struct xm_error *err)
-{
-    struct xm_plugin *p = NULL;
-    uint32_t index = 0;
-    XM_TRY(xm_core_find(c, device, &p, &index, err));
-    if (!p->ops->import_model)
-        return xm_fail(err, XM_UNSUPPORTED, "device %s does not import compiled models",
-                       p->ops->name);
-    return p->ops->import_model(p, index, from, properties, n_properties, out, err);
-}
-
-/* ---- compiled models and requests ---- */
-
-void
-xm_compiled_ref(struct xm_compiled *c)
-{
-    xm_refs_add(&c->refs);
-}
-
-void
-xm_compiled_unref(struct xm_compiled *c)
-{
-    if (c && xm_refs_drop(&c->refs) == 0)
-        c->ops->destroy(c);
-}
-
-enum xm_status
-xm_compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
-                           struct xm_error *err)
-{
-    XM_TRY(c->ops->create_request(c, out, err));
-    (*out)->compiled = c;
-    xm_compiled_ref(c);
-    return XM_OK;
-}
-
-void
-xm_infer_destroy(struct xm_infer *r)
-{
-    if (!r)
-        return;
-    struct xm_compiled *c = r->compiled;
-    r->ops->destroy(r);
-    xm_compiled_unref(c);
-}
-
-/* ---- sequences ---- */
-
-static enum xm_status
-no_sequences(struct xm_error *err)
-{
-    return xm_fail(err, XM_UNSUPPORTED, "this device has no sequences");
-}
-
-enum xm_status
-xm_compiled_create_sequence(struct xm_compiled *c, struct xm_sequence **out,
-                            struct xm_error *err)
-{
-    if (!c->ops->create_sequence)
-        return no_sequences(err);
-    XM_TRY(c->ops->create_sequence(c, out, err));
-    (*out)->compiled = c;
-    xm_compiled_ref(c);
-    return XM_OK;
-}
-
-enum xm_status
-xm_compiled_fork_sequence(struct xm_sequence *s, struct xm_sequence **out,
-                          struct xm_error *err)
-{
-    XM_TRY(s->ops->fork(s, out, err));
-    (*out)->compiled = s->compiled;
-    xm_compiled_ref(s->compiled);
-    return XM_OK;
-}
-
-void
-xm_compiled_destroy_sequence(struct xm_sequence *s)
-{
+    struct registry *r = c->registry;
+    pthread_mutex_lock(&r->lock);
+    for (struct entry *e = r->first; e; e = e->next)
+        load_or_warn(r, e);
+    const struct snapshot *s = take_snapshot(r);
     if (!s)
-        return;
-    struct xm_compiled *c = s->compiled;
-    s->ops->destroy(s);
-    xm_compiled_unref(c);
+        s = r->snapshots; /* an older one has all but the newest */
+    pthread_mutex_unlock(&r->lock);
+    *list = s ? s->list : NULL;
+    return s ? s->n : 0;
 }
 
-enum xm_status
-xm_compiled_create_batch(struct xm_compiled *c, struct xm_batch **out,
-                         struct xm_error *err)
+const char *
+xm_core_library_of(const struct xm_core *c, const struct xm_plugin *p)
 {
-    if (!c->ops->create_batch)
-        return no_sequences(err);
-    XM_TRY(c->ops->create_batch(c, out, err));
-    (*out)->compiled = (*out)->control->compiled = c;
-    xm_compiled_ref(c);
-    return XM_OK;
+    struct registry *r = c->registry;
+    pthread_mutex_lock(&r->lock);
+    const struct entry *e = r->first;
+    while (e && e->plugin != p)
+        e = e->next;
+    pthread_mutex_unlock(&r->lock);
+    return e ? e->path : NULL;
 }
 
 void
-xm_compiled_destroy_batch(struct xm_batch *b)
+xm_core_unload_libraries(void)
 {
-    if (!b)
-        return;
-    struct xm_compiled *c = b->compiled;
-    b->ops->destroy(b);
-    xm_compiled_unref(c);
+    xm_library_unload_idle();
+}
+
+/* ---- for core_devices.c ---- */
+
+enum xm_status
+xm_core_plugin(const struct xm_core *c, const char *name, size_t n,
+               struct xm_plugin **out, struct xm_error *err)
+{
+    struct registry *r = c->registry;
+    pthread_mutex_lock(&r->lock);
+    struct entry *e = find_entry(r, name, n);
+    enum xm_status s = e ? load(r, e, err) : XM_NOT_FOUND;
+    if (s == XM_OK)
+        *out = e->plugin;
+    pthread_mutex_unlock(&r->lock);
+    return s;
+}
+
+void
+xm_core_warn_of_broken(const struct xm_core *c, const char *name, size_t n)
+{
+    struct registry *r = c->registry;
+    pthread_mutex_lock(&r->lock);
+    struct entry *e = find_entry(r, name, n);
+    if (e)
+        load_or_warn(r, e);
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool
+xm_core_is_first(const struct xm_core *c, uint32_t bit)
+{
+    return !(atomic_fetch_or(&c->registry->asked, bit) & bit);
 }

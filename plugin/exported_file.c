@@ -2,27 +2,18 @@
  *
  * Exported models as files: written piece by piece, read in place.
  */
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "plugin/plugin.h"
 #include "runtime/util/folder.h"
+#include "runtime/util/new_file.h"
 #include "transformations/graph/graph.h"
 
 struct file {
     FILE *f;
-    const char *path; /* as people know it */
+    const struct xm_new_file *at;
 };
-
-static enum xm_status
-fail_write(const char *path, struct xm_error *err)
-{
-    return xm_fail(err, XM_IO, "'%.300s' cannot be written: %s", path, strerror(errno));
-}
 
 static enum xm_status
 write_piece(void *ctx, const void *bytes, uint64_t n, struct xm_error *err)
@@ -30,7 +21,7 @@ write_piece(void *ctx, const void *bytes, uint64_t n, struct xm_error *err)
     const struct file *file = ctx;
     return n == 0 || fwrite(bytes, 1, (size_t)n, file->f) == n
                ? XM_OK
-               : fail_write(file->path, err);
+               : xm_new_file_fail(file->at, err);
 }
 
 /* The folder of a file, absolute, for xm_free(); NULL: it is not known. */
@@ -50,57 +41,42 @@ folder_of(const char *path)
     return folder;
 }
 
-/* To an open file, which is closed. */
 static enum xm_status
-export_to(struct xm_compiled *c, FILE *f, const char *path, struct xm_error *err)
+export_to(xm_exporter make, void *ctx, const struct xm_new_file *at, struct xm_error *err)
 {
-    struct file file = {f, path};
-    char *folder = folder_of(path);
-    const struct xm_export to = {write_piece, &file, folder};
-    enum xm_status s = c->ops->export_model(c, &to, err);
+    struct file file = {fopen(xm_new_file_name(at), "wb"), at};
+    if (!file.f)
+        return xm_new_file_fail(at, err);
+    char *folder = folder_of(at->path);
+    const struct xm_export to = {.write = write_piece, .ctx = &file, .folder = folder};
+    enum xm_status s = make(ctx, &to, err);
     xm_free(folder);
-    if (fclose(f) != 0 && s == XM_OK)
-        s = fail_write(path, err);
+    if (fclose(file.f) != 0 && s == XM_OK)
+        s = xm_new_file_fail(at, err);
     return s;
 }
 
-/* Beside it and then in its place: who has the old file mapped keeps that. */
-static enum xm_status
-export_beside(struct xm_compiled *c, const char *path, const char *temporary,
-              struct xm_error *err)
+enum xm_status
+xm_export_file(xm_exporter make, void *ctx, const char *path, struct xm_error *err)
 {
-    FILE *f = fopen(temporary, "wb");
-    if (!f)
-        return fail_write(path, err);
-    enum xm_status s = export_to(c, f, path, err);
-    if (s == XM_OK && rename(temporary, path) != 0)
-        s = fail_write(path, err);
-    if (s != XM_OK)
-        unlink(temporary);
-    return s;
+    struct xm_new_file f;
+    XM_TRY(xm_new_file_begin(&f, path, err));
+    return xm_new_file_end(&f, export_to(make, ctx, &f, err), err);
+}
+
+static enum xm_status
+export_compiled(void *ctx, const struct xm_export *to, struct xm_error *err)
+{
+    struct xm_compiled *c = ctx;
+    return c->ops->export_model(c, to, err);
 }
 
 enum xm_status
 xm_compiled_export_file(struct xm_compiled *c, const char *path, struct xm_error *err)
 {
-    static atomic_uint serial; /* threads of one process must not share a name */
-    struct stat st;
-    if (!c->ops->export_model)
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "this device does not export compiled models");
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a pipe, a device */
-        FILE *f = fopen(path, "wb");
-        return f ? export_to(c, f, path, err) : fail_write(path, err);
-    }
-    struct xm_strbuf temporary = {0};
-    xm_strbuf_printf(&temporary, "%s.%ld.%u", path, (long)getpid(),
-                     atomic_fetch_add(&serial, 1));
-    enum xm_status s =
-        xm_strbuf_ok(&temporary)
-            ? export_beside(c, path, xm_strbuf_text(&temporary), err)
-            : xm_fail(err, XM_NO_MEMORY, "out of memory for the name of a file");
-    xm_strbuf_free(&temporary);
-    return s;
+    return c->ops->export_model ? xm_export_file(export_compiled, c, path, err)
+                                : xm_fail(err, XM_UNSUPPORTED,
+                                          "this device does not export compiled models");
 }
 
 enum xm_status

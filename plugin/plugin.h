@@ -13,6 +13,9 @@
 #define XM_PLUGIN_PLUGIN_H
 
 #include "plugin/compile_options.h"
+#include "plugin/context.h"
+#include "plugin/exec_graph.h"
+#include "plugin/exported.h"
 #include "plugin/port.h"
 #include "plugin/profile.h"
 #include "plugin/stats.h"
@@ -34,26 +37,6 @@ struct xm_batch;
 struct xm_property {
     const char *key, *value;
 };
-
-/* Where an exported model goes, piece by piece, in order. */
-struct xm_export {
-    enum xm_status (*write)(void *ctx, const void *bytes, uint64_t n,
-                            struct xm_error *err);
-    void *ctx;
-    const char *folder; /* that it will lie in, absolute; NULL: not known */
-};
-
-/* An exported model. */
-struct xm_import {
-    struct xm_mapping *owner; /* of the bytes; referenced by what uses them in place */
-    const uint8_t *bytes;
-    uint64_t n_bytes;
-    char *folder; /* that it lies in, absolute; NULL: not known */
-};
-/* A file, mapped; for xm_import_close, which what was made of it need not wait for. */
-enum xm_status xm_import_open(const char *path, struct xm_import *out,
-                              struct xm_error *err);
-void xm_import_close(struct xm_import *i);
 
 /* ---- the ops a device implements ---- */
 
@@ -86,9 +69,15 @@ struct xm_plugin_ops {
     enum xm_status (*query_model)(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
                                   void (*supported)(const char *node, void *ctx),
                                   void *ctx, struct xm_error *err);
-    /* The engine for remote contexts; referenced. NULL: this device has none. */
+    /* NULL: the devices have no contexts. */
     enum xm_status (*create_context)(struct xm_plugin *p, uint32_t index,
-                                     struct xm_engine **out, struct xm_error *err);
+                                     const struct xm_context_wish *wish,
+                                     struct xm_context **out, struct xm_error *err);
+    /* As compile, in a context of create_context, of this plugin or of one of the same name. */
+    enum xm_status (*compile_in)(struct xm_plugin *p, struct xm_context *c,
+                                 struct xm_graph *g, const struct xm_property *properties,
+                                 uint32_t n_properties, struct xm_compiled **out,
+                                 struct xm_error *err);
     void (*destroy)(struct xm_plugin *p);
 };
 
@@ -140,6 +129,12 @@ struct xm_compiled_ops {
                                     struct xm_error *err);
     /* The steps, in order. NULL: there are none. */
     void (*steps)(struct xm_compiled *c, xm_step_fact_fn fn, void *ctx);
+    /* What runs, as a graph, for xm_exec_graph_free, also on failure. NULL: nobody knows. */
+    enum xm_status (*exec_graph)(struct xm_compiled *c, struct xm_exec_graph *out,
+                                 struct xm_error *err);
+    /* What it runs in; referenced. NULL: it has none. */
+    enum xm_status (*get_context)(struct xm_compiled *c, struct xm_context **out,
+                                  struct xm_error *err);
 };
 
 struct xm_compiled {
@@ -166,6 +161,18 @@ struct xm_infer_ops {
     /* Valid until the next run. */
     enum xm_status (*output)(struct xm_infer *r, uint32_t output,
                              struct xm_host_tensor *t, struct xm_error *err);
+    /* Inputs and outputs in memory of the device, which the caller keeps until the next call for
+     * the same one, or the end. Of the tensor all but its data count; `m` NULL: the result is to go
+     * nowhere. What else is set or asked for of an input or output holds beside that. NULL: this
+     * device has no such memory. */
+    enum xm_status (*set_remote_input)(struct xm_infer *r, uint32_t input,
+                                       const struct xm_host_tensor *t,
+                                       struct xm_remote *m, struct xm_error *err);
+    enum xm_status (*set_remote_output)(struct xm_infer *r, uint32_t output,
+                                        struct xm_remote *m, struct xm_error *err);
+    /* As output, without its data, which nobody reads for that. */
+    enum xm_status (*describe_output)(struct xm_infer *r, uint32_t output,
+                                      struct xm_host_tensor *t, struct xm_error *err);
     void (*reset)(struct xm_infer *r); /* states empty                         */
     void (*truncate)(struct xm_infer *r, uint64_t past); /* NULL: only reset */
     uint64_t (*past)(const struct xm_infer *r); /* positions in the states              */
@@ -244,17 +251,30 @@ struct xm_batch {
 
 struct xm_core;
 /* With the built-in plugins GPU (OpenCL devices, best first), CPU (those of them that are
- * processors) and REFERENCE (the host reference). */
+ * processors) and REFERENCE (the host reference), and those of the lists that XM_PLUGINS names. */
 enum xm_status xm_core_create(struct xm_core **out, struct xm_error *err);
 void xm_core_destroy(struct xm_core *c); /* NULL is allowed; compiled models stay valid */
 /* Takes the plugin over; XM_INVALID when the name is taken. */
 enum xm_status xm_core_register(struct xm_core *c, struct xm_plugin *p,
                                 struct xm_error *err);
+/* The plugin of a library (xemoe/plugin.h) as the device `name`; it is loaded at once. */
+enum xm_status xm_core_add_library(const struct xm_core *c, const char *name,
+                                   const char *path, struct xm_error *err);
+/* Those of a list in OpenVINO's form; each is loaded when its device is first asked for. */
+enum xm_status xm_core_load_list(const struct xm_core *c, const char *xml_path,
+                                 struct xm_error *err);
+/* All of them; libraries that cannot be loaded are left out, with a warning. The list stays valid
+ * as long as the core. */
+uint32_t xm_core_count(const struct xm_core *c); /* of plugins, loaded or not */
 uint32_t xm_core_plugins(const struct xm_core *c, struct xm_plugin *const **list);
+/* The path of the library that it came from; NULL: it is not from one. */
+const char *xm_core_library_of(const struct xm_core *c, const struct xm_plugin *p);
+/* Libraries of plugins that nobody uses any more. */
+void xm_core_unload_libraries(void);
 
 /* "GPU", "GPU.1", "CPU", "CPU.0", "REFERENCE"; NULL and what OpenVINO spreads over devices (AUTO,
- * HETERO, MULTI, BATCH, with or without ":GPU,CPU") mean GPU, and with nothing but ":CPU" CPU.
- * XM_NOT_FOUND lists what there is. */
+ * HETERO, MULTI, BATCH) mean GPU, with a list (":GPU.1,CPU") the first of it that is there; CPU
+ * means GPU where no device is a processor. XM_NOT_FOUND lists what there is. */
 enum xm_status xm_core_find(const struct xm_core *c, const char *device,
                             struct xm_plugin **plugin, uint32_t *index,
                             struct xm_error *err);
@@ -303,13 +323,6 @@ enum xm_status xm_gpu_plugin_create(struct xm_plugin **out, struct xm_error *err
 enum xm_status xm_cpu_plugin_create(struct xm_plugin **out, struct xm_error *err);
 enum xm_status xm_reference_plugin_create(struct xm_plugin **out, struct xm_error *err);
 
-/* ---- what the plugins on OpenCL devices export ---- */
-
-/* Whether these bytes begin as a blob. */
-bool xm_blob_recognises(const struct xm_import *from);
-/* Where the first of the files is that it refers to: the model's. XM_NOT_FOUND: there is none. */
-enum xm_status xm_blob_model_file(const struct xm_import *from, struct xm_strbuf *out,
-                                  struct xm_error *err);
 #ifdef __cplusplus
 }
 #endif

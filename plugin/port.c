@@ -88,8 +88,9 @@ fill(struct xm_port *port, const struct xm_node *n, const struct xm_value *v,
         (struct xm_port){.name = xm_arena_strdup(arena, xm_port_name(n, v)),
                          .names = names,
                          .n_names = v->n_names,
+                         .node = xm_arena_strdup(arena, n->name),
                          .rows = n->op == XM_OP_PARAMETER ? xm_value_table_rows(v) : 0};
-    return port->name ? XM_OK : no_memory(err);
+    return port->name && port->node ? XM_OK : no_memory(err);
 }
 
 enum xm_status

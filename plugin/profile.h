@@ -25,7 +25,9 @@ struct xm_profile_row {
     const char
         *kind; /* "primitive", "attention", "copy", "host", "none"                 */
     const char *op,
-        *name;           /* "linear", the node's friendly name                          */
+        *name;        /* "linear", the node's friendly name                          */
+    const char *type; /* of the layer: xm_layer_type; "" between steps               */
+    const char *precision; /* that the step computes in: "f16"                          */
     const char *kernel;  /* "": the step has launched nothing                           */
     bool on_host;        /* ns are the host's                                           */
     uint64_t step_runs;  /* how often the step ran                                      */

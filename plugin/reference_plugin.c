@@ -25,6 +25,7 @@ struct reference_compiled {
     struct xm_compiled base;
     struct xm_graph *graph;
     struct xm_pass_report *reports;
+    struct xm_config *config; /* owned; what was asked for, to be given back */
 };
 
 struct reference_infer {
@@ -232,10 +233,27 @@ compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
     return XM_OK;
 }
 
-/* The value of `key` in rows of keys and values. */
 static enum xm_status
-find_property(const char *const (*rows)[2], size_t n, const char *key,
-              struct xm_strbuf *out, struct xm_error *err)
+unsupported(const char *key, struct xm_error *err)
+{
+    return xm_fail(err, XM_NOT_FOUND, "Unsupported property %s by REFERENCE plugin", key);
+}
+
+/* Properties are those of the config, whose other errors are told as they are. */
+static enum xm_status
+set_option(struct xm_config *c, const char *key, const char *value, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    const enum xm_status s = xm_config_set(c, key, value, &why);
+    if (s == XM_NOT_FOUND)
+        return unsupported(key, err);
+    return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
+}
+
+/* The value of `key` in rows of keys and values, or of an option, which has no effect here. */
+static enum xm_status
+find_property(const char *const (*rows)[2], size_t n, const struct xm_config *c,
+              const char *key, struct xm_strbuf *out, struct xm_error *err)
 {
     for (size_t i = 0; i < n; i++) {
         if (strcmp(rows[i][0], key) == 0) {
@@ -243,14 +261,18 @@ find_property(const char *const (*rows)[2], size_t n, const char *key,
             return XM_OK;
         }
     }
-    return xm_fail(err, XM_NOT_FOUND, "Unsupported property %s by REFERENCE plugin", key);
+    const enum xm_status s = xm_config_get(c, key, out, NULL);
+    return s == XM_NOT_FOUND ? unsupported(key, err)
+           : s == XM_OK      ? XM_OK
+                             : xm_fail(err, s, "no memory for the value of %s", key);
 }
 
 static enum xm_status
 compiled_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
                       struct xm_error *err)
 {
-    const char *name = ((struct reference_compiled *)c)->graph->name;
+    const struct reference_compiled *own = (const struct reference_compiled *)c;
+    const char *name = own->graph->name;
     const char *const properties[][2] = {
         {"EXECUTION_DEVICES", "REFERENCE"},
         {"NETWORK_NAME", name ? name : ""},
@@ -261,7 +283,8 @@ compiled_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *
          "SUPPORTED_PROPERTIES EXECUTION_DEVICES NETWORK_NAME LOADED_FROM_CACHE "
          "OPTIMAL_NUMBER_OF_INFER_REQUESTS INFERENCE_PRECISION_HINT"},
     };
-    return find_property(properties, XM_ARRAY_LEN(properties), key, out, err);
+    return find_property(properties, XM_ARRAY_LEN(properties), own->config, key, out,
+                         err);
 }
 
 static void
@@ -275,12 +298,21 @@ compiled_print(struct xm_compiled *base, struct xm_strbuf *out)
     }
 }
 
+static enum xm_status
+compiled_exec_graph(struct xm_compiled *c, struct xm_exec_graph *out,
+                    struct xm_error *err)
+{
+    return xm_exec_graph_from(((struct reference_compiled *)c)->graph, "host_reference",
+                              out, err);
+}
+
 static void
 compiled_destroy(struct xm_compiled *base)
 {
     struct reference_compiled *c = (struct reference_compiled *)base;
     xm_graph_destroy(c->graph);
     xm_free(c->reports);
+    xm_free(c->config);
     xm_free(c);
 }
 
@@ -288,6 +320,7 @@ static const struct xm_compiled_ops compiled_ops = {
     .create_request = compiled_create_request,
     .get_property = compiled_get_property,
     .print = compiled_print,
+    .exec_graph = compiled_exec_graph,
     .destroy = compiled_destroy,
 };
 
@@ -301,9 +334,10 @@ plugin_count(struct xm_plugin *p)
 }
 
 static enum xm_status
-plugin_get_property(struct xm_plugin *p, uint32_t index, const char *key,
+plugin_get_property(struct xm_plugin *base, uint32_t index, const char *key,
                     struct xm_strbuf *out, struct xm_error *err)
 {
+    struct reference_plugin *p = (struct reference_plugin *)base;
     const char *const properties[][2] = {
         {"FULL_DEVICE_NAME", "host reference"},
         {"DEVICE_TYPE", "integrated"},
@@ -311,9 +345,12 @@ plugin_get_property(struct xm_plugin *p, uint32_t index, const char *key,
         {"SUPPORTED_PROPERTIES",
          "SUPPORTED_PROPERTIES AVAILABLE_DEVICES FULL_DEVICE_NAME DEVICE_TYPE"},
     };
-    (void)p;
     (void)index;
-    return find_property(properties, XM_ARRAY_LEN(properties), key, out, err);
+    pthread_mutex_lock(&p->lock);
+    const enum xm_status s =
+        find_property(properties, XM_ARRAY_LEN(properties), &p->config, key, out, err);
+    pthread_mutex_unlock(&p->lock);
+    return s;
 }
 
 /* Everything is f32 and whole: of all properties only the passes' changes anything. */
@@ -323,35 +360,34 @@ plugin_set_property(struct xm_plugin *base, const char *key, const char *value,
 {
     struct reference_plugin *p = (struct reference_plugin *)base;
     pthread_mutex_lock(&p->lock);
-    enum xm_status s = xm_config_set(&p->config, key, value, err);
+    enum xm_status s = set_option(&p->config, key, value, err);
     pthread_mutex_unlock(&p->lock);
     return s;
 }
 
-/* What passes are told: of the plugin's config with `properties` put over it. */
+/* The plugin's config with `properties` put over it. */
 static enum xm_status
-find_caps(struct reference_plugin *p, const struct xm_property *properties,
-          uint32_t n_properties, struct xm_caps *out, struct xm_error *err)
+find_config(struct reference_plugin *p, const struct xm_property *properties,
+            uint32_t n_properties, struct xm_config **out, struct xm_error *err)
 {
     enum xm_status s = XM_OK;
-    struct xm_config *config = xm_malloc(sizeof(*config));
+    struct xm_config *config = *out = xm_malloc(sizeof(*config));
     if (!config)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a config");
     pthread_mutex_lock(&p->lock);
     *config = p->config;
     pthread_mutex_unlock(&p->lock);
     for (uint32_t i = 0; i < n_properties && s == XM_OK; i++)
-        s = xm_config_set(config, properties[i].key, properties[i].value, err);
-    *out = (struct xm_caps){.precision = XM_DYNAMIC,
-                            .rounds_as_trained = config->rounds_as_trained};
-    xm_free(config);
+        s = set_option(config, properties[i].key, properties[i].value, err);
     return s;
 }
 
 static enum xm_status
-prepare(struct reference_compiled *c, const struct xm_caps *caps,
-        const struct xm_compile_options *options, struct xm_error *err)
+prepare(struct reference_compiled *c, const struct xm_compile_options *options,
+        struct xm_error *err)
 {
+    const struct xm_caps caps = {.precision = XM_DYNAMIC,
+                                 .rounds_as_trained = c->config->rounds_as_trained};
     if (options && options->sampled_logits)
         xm_pass_slice_last_token(c->graph);
     if (c->graph->err.status != XM_OK)
@@ -361,7 +397,7 @@ prepare(struct reference_compiled *c, const struct xm_caps *caps,
     if (!c->reports)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the passes' reports");
     c->base.reports = c->reports;
-    XM_TRY(xm_pipeline_run(c->graph, caps, NULL, c->reports, &c->base.n_reports, err));
+    XM_TRY(xm_pipeline_run(c->graph, &caps, NULL, c->reports, &c->base.n_reports, err));
     c->base.n_rounded = c->graph->n_rounded;
     return xm_ports_from_graph(c->graph, &c->graph->arena, &c->graph->dims,
                                &c->base.ports, err);
@@ -374,7 +410,6 @@ plugin_compile(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
                struct xm_error *err)
 {
     (void)index;
-    struct xm_caps caps;
     struct reference_compiled *c = xm_calloc(1, sizeof(*c));
     if (!c) {
         xm_graph_destroy(g);
@@ -383,10 +418,10 @@ plugin_compile(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
     c->graph = g;
     c->base.ops = &compiled_ops;
     c->base.refs = 1;
-    enum xm_status s =
-        find_caps((struct reference_plugin *)p, properties, n_properties, &caps, err);
+    enum xm_status s = find_config((struct reference_plugin *)p, properties, n_properties,
+                                   &c->config, err);
     if (s == XM_OK)
-        s = prepare(c, &caps, options, err);
+        s = prepare(c, options, err);
     if (s != XM_OK) {
         compiled_destroy(&c->base);
         return s;

@@ -10,6 +10,7 @@
 #define XM_PLUGIN_API_API_H
 
 #include "openvino/c/openvino.h"
+#include "plugin/api/handles.h"
 #include "plugin/plugin.h"
 #include "transformations/graph/graph.h"
 
@@ -23,7 +24,11 @@ extern "C" {
 ov_status_e xm_api_error(const struct xm_error *err);
 /* The same from scratch; returns `code`. */
 ov_status_e xm_api_fail(ov_status_e code, const char *fmt, ...) XM_PRINTF(2, 3);
+/* INVALID_C_PARAM: the public function `name` cannot do with what it got. */
+ov_status_e xm_api_refuse(const char *name);
 void xm_api_clear_error(void);
+/* Makes a handle of what the caller gets; else the sentence is kept, and nobody has it. */
+ov_status_e xm_api_new_handle(const void *handle, enum xm_api_kind kind);
 
 /* The text of `b`, which is emptied, for ov_free(). */
 ov_status_e xm_api_give_text(struct xm_strbuf *b, char **out);
@@ -36,16 +41,34 @@ struct ov_tensor {
     ov_element_type_e type;
     uint32_t rank;
     int64_t dim[XM_MAX_RANK];
-    uint64_t n;        /* elements */
-    uint64_t bytes;    /* of the elements */
-    uint64_t capacity; /* bytes that `data` has room for */
-    void *data;        /* never NULL */
-    bool owned;        /* `data` is ours */
+    uint64_t n;               /* elements */
+    uint64_t bytes;           /* of the elements */
+    uint64_t capacity;        /* bytes that `data` has room for */
+    void *data;               /* NULL: the bytes are the device's alone */
+    bool owned;               /* `data` is ours */
+    struct xm_remote *remote; /* memory of a context, owned; NULL: it is none */
 };
+
+static inline bool
+xm_api_tensor_is_remote(const ov_tensor_t *t)
+{
+    return t->remote && !t->data;
+}
 
 enum xm_status xm_api_tensor_create(ov_element_type_e type, uint32_t rank,
                                     const int64_t *dim, ov_tensor_t **out,
                                     struct xm_error *err);
+/* What a tensor in memory of a context takes. */
+enum xm_status xm_api_tensor_bytes(ov_element_type_e type, ov_shape_t shape,
+                                   uint64_t *bytes, struct xm_error *err);
+/* One in such memory, which is taken over, also on failure; `is_remote` false: the host sees it,
+ * and it is a tensor as any other. */
+ov_status_e xm_api_tensor_of_remote(ov_element_type_e type, ov_shape_t shape,
+                                    struct xm_remote *memory, bool is_remote,
+                                    ov_tensor_t **out);
+bool xm_api_is_wrong_shape(ov_shape_t shape); /* it lacks its dimensions */
+/* A handle of it; takes over one reference, also on failure. */
+ov_status_e xm_api_tensor_give(ov_tensor_t *t, ov_tensor_t **out);
 /* Contents are lost when memory must grow. */
 enum xm_status xm_api_tensor_reshape(ov_tensor_t *t, uint32_t rank, const int64_t *dim,
                                      struct xm_error *err);
@@ -58,6 +81,7 @@ struct xm_api_port {
     uint32_t rank;
     struct xm_bound dim[XM_MAX_RANK];
     const char *name; /* first tensor name, or friendly name; stands behind the struct */
+    const char *node; /* friendly name; behind that                                    */
 };
 
 /* A handle is a port, whether const or not. */
@@ -100,26 +124,46 @@ ov_status_e xm_api_give_const_port(struct xm_api_found found,
 
 struct ov_model {
     struct xm_mapping base; /* reference count: the handle, and graphs cloned from it */
-    struct xm_graph *graph; /* read-only */
+    struct xm_graph *graph; /* read-only; of a runtime model empty, but for its name */
     struct xm_ports ports;
+    /* Of a runtime model (runtime_model.c): what it is of, whose ports it has, and what runs. Else
+     * NULL. */
+    struct xm_compiled *runtime_of;
+    struct xm_exec_graph exec;
 };
 
 /* Takes the graph over, also on failure. */
 ov_status_e xm_api_model_create(struct xm_graph *g, ov_model_t **out);
+/* OK: it was read, and has a graph. Else says why `what` ("compiled") cannot be done to it. */
+ov_status_e xm_api_model_check(const ov_model_t *m, const char *what);
 
 /* ---- the core and compiled models (core*.c, compiled_model.c) ---------------------- */
 
 struct xm_api_core_properties; /* core_properties.c */
+struct xm_api_settings;        /* core_settings.c */
 
 struct ov_core {
     struct xm_core *core;
     struct xm_api_core_properties *properties;
+    struct xm_api_settings *settings; /* of devices */
 };
 
 struct xm_api_core_properties *
 xm_api_core_properties_create(void); /* NULL: out of memory */
 void
 xm_api_core_properties_destroy(struct xm_api_core_properties *p); /* NULL is allowed */
+
+/* core_settings.c. A device that is not used yet only keeps what is set; NULL: all devices, of
+ * which some may not know a key that is the core's as well. */
+struct xm_api_settings *xm_api_settings_create(void);    /* NULL: out of memory */
+void xm_api_settings_destroy(struct xm_api_settings *s); /* NULL is allowed */
+enum xm_status xm_api_set_for_device(const ov_core_t *core, const char *device,
+                                     const struct xm_property *p, bool is_cores,
+                                     struct xm_error *err);
+/* Whatever needs a device finds it here: the first time it gets what was set. */
+enum xm_status xm_api_use_device(const ov_core_t *core, const char *device,
+                                 struct xm_plugin **plugin, uint32_t *index,
+                                 struct xm_error *err);
 
 struct ov_compiled_model {
     struct xm_compiled *compiled;
@@ -128,8 +172,28 @@ struct ov_compiled_model {
 /* Takes over one reference to `c`, also on failure. */
 ov_status_e xm_api_compiled_create(struct xm_compiled *c, ov_compiled_model_t **out);
 
+struct ov_remote_context {
+    struct xm_context *context; /* referenced */
+};
+
+/* Takes over one reference, also on failure. */
+ov_status_e xm_api_context_give(struct xm_context *context, ov_remote_context_t **out);
+
+/* remote_context.c: what keys of contexts and of shared memory come with; NULL: not given. */
+struct xm_api_handles {
+    size_t n; /* keys that are given */
+    const char *context_type, *device, *tile, *memory_type, *plane;
+    void *cl_context, *cl_queue, *va_device, *memory, *object;
+};
+ov_status_e xm_api_handles_from_args(size_t n, va_list args, struct xm_api_handles *out);
+ov_status_e xm_api_handles_from_array(size_t n, const ov_property_t *list,
+                                      struct xm_api_handles *out);
+
 /* properties.c: from variadic arguments (`n` of them), or from an array; checked: keys
  * and values are there, values are text. *out is for xm_free(). */
+/* More than anyone gives: a count that is none would walk over the caller's stack. */
+enum { XM_API_MOST_ARGS = 256 };
+ov_status_e xm_api_check_args(size_t n);
 ov_status_e xm_api_properties_from_args(size_t n, va_list args, struct xm_property **out);
 ov_status_e xm_api_properties_from_array(size_t n, const ov_property_t *properties,
                                          struct xm_property **out);
@@ -146,6 +210,7 @@ struct xm_api_runner;
 struct ov_infer_request {
     struct xm_infer *infer;
     ov_tensor_t **inputs, **outputs; /* one each port; NULL: none yet */
+    ov_tensor_t **bound;             /* inputs whose memory the device has been handed */
     bool *is_stale;               /* outputs that the last run's bytes are not in yet */
     struct xm_api_runner *runner; /* lock and thread */
 };

@@ -6,6 +6,13 @@
 
 /* ---- life -------------------------------------------------------------------------- */
 
+static void
+destroy_compiled(ov_compiled_model_t *m)
+{
+    xm_compiled_unref(m->compiled);
+    xm_free(m);
+}
+
 ov_status_e
 xm_api_compiled_create(struct xm_compiled *c, ov_compiled_model_t **out)
 {
@@ -15,17 +22,19 @@ xm_api_compiled_create(struct xm_compiled *c, ov_compiled_model_t **out)
         return xm_api_fail(GENERAL_ERROR, "out of memory for a compiled model");
     }
     m->compiled = c;
-    *out = m;
-    return OK;
+    ov_status_e s = xm_api_new_handle(m, XM_API_COMPILED);
+    if (s == OK)
+        *out = m;
+    else
+        destroy_compiled(m);
+    return s;
 }
 
 void
 ov_compiled_model_free(ov_compiled_model_t *compiled_model)
 {
-    if (!compiled_model)
-        return;
-    xm_compiled_unref(compiled_model->compiled);
-    xm_free(compiled_model);
+    if (xm_api_handle_drop(compiled_model, XM_API_COMPILED))
+        destroy_compiled(compiled_model);
 }
 
 /* ---- ports ------------------------------------------------------------------------- */
@@ -47,8 +56,8 @@ outputs_of(const ov_compiled_model_t *m)
 ov_status_e
 ov_compiled_model_inputs_size(const ov_compiled_model_t *compiled_model, size_t *size)
 {
-    if (!compiled_model || !size)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !size)
+        return xm_api_refuse(__func__);
     *size = compiled_model->compiled->ports.n_inputs;
     return OK;
 }
@@ -57,8 +66,8 @@ ov_status_e
 ov_compiled_model_input(const ov_compiled_model_t *compiled_model,
                         ov_output_const_port_t **input_port)
 {
-    if (!compiled_model || !input_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !input_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(xm_api_port_only(inputs_of(compiled_model)),
                                   input_port);
 }
@@ -67,8 +76,8 @@ ov_status_e
 ov_compiled_model_input_by_index(const ov_compiled_model_t *compiled_model,
                                  const size_t index, ov_output_const_port_t **input_port)
 {
-    if (!compiled_model || !input_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !input_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(
         xm_api_port_by_index(inputs_of(compiled_model), index, GENERAL_ERROR),
         input_port);
@@ -78,8 +87,8 @@ ov_status_e
 ov_compiled_model_input_by_name(const ov_compiled_model_t *compiled_model,
                                 const char *name, ov_output_const_port_t **input_port)
 {
-    if (!compiled_model || !name || !input_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !name || !input_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(xm_api_port_by_name(inputs_of(compiled_model), name),
                                   input_port);
 }
@@ -87,8 +96,8 @@ ov_compiled_model_input_by_name(const ov_compiled_model_t *compiled_model,
 ov_status_e
 ov_compiled_model_outputs_size(const ov_compiled_model_t *compiled_model, size_t *size)
 {
-    if (!compiled_model || !size)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !size)
+        return xm_api_refuse(__func__);
     *size = compiled_model->compiled->ports.n_outputs;
     return OK;
 }
@@ -97,8 +106,8 @@ ov_status_e
 ov_compiled_model_output(const ov_compiled_model_t *compiled_model,
                          ov_output_const_port_t **output_port)
 {
-    if (!compiled_model || !output_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !output_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(xm_api_port_only(outputs_of(compiled_model)),
                                   output_port);
 }
@@ -108,8 +117,8 @@ ov_compiled_model_output_by_index(const ov_compiled_model_t *compiled_model,
                                   const size_t index,
                                   ov_output_const_port_t **output_port)
 {
-    if (!compiled_model || !output_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !output_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(
         xm_api_port_by_index(outputs_of(compiled_model), index, GENERAL_ERROR),
         output_port);
@@ -119,8 +128,8 @@ ov_status_e
 ov_compiled_model_output_by_name(const ov_compiled_model_t *compiled_model,
                                  const char *name, ov_output_const_port_t **output_port)
 {
-    if (!compiled_model || !name || !output_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !name || !output_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(xm_api_port_by_name(outputs_of(compiled_model), name),
                                   output_port);
 }
@@ -138,13 +147,14 @@ refuse_setting(const char *key)
 ov_status_e
 ov_compiled_model_set_property(const ov_compiled_model_t *compiled_model, ...)
 {
-    if (!compiled_model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED))
+        return xm_api_refuse(__func__);
     va_list args;
     va_start(args, compiled_model);
     const char *key = va_arg(args, const char *);
+    const void *value = va_arg(args, const void *);
     va_end(args);
-    return key ? refuse_setting(key) : INVALID_C_PARAM;
+    return key && value ? refuse_setting(key) : xm_api_refuse(__func__);
 }
 
 ov_status_e
@@ -152,8 +162,8 @@ ov_compiled_model_set_properties(const ov_compiled_model_t *compiled_model,
                                  size_t num_properties, const ov_property_t *properties)
 {
     struct xm_property *checked = NULL;
-    if (!compiled_model || num_properties == 0)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || num_properties == 0)
+        return xm_api_refuse(__func__);
     ov_status_e s = xm_api_properties_from_array(num_properties, properties, &checked);
     xm_free(checked);
     return s == OK ? refuse_setting(properties[0].key) : s;
@@ -163,8 +173,8 @@ ov_status_e
 ov_compiled_model_get_property(const ov_compiled_model_t *compiled_model,
                                const char *property_key, char **property_value)
 {
-    if (!compiled_model || !property_key || !property_value)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !property_key || !property_value)
+        return xm_api_refuse(__func__);
     struct xm_error err = {0};
     struct xm_strbuf value = {0};
     struct xm_compiled *c = compiled_model->compiled;
@@ -180,8 +190,8 @@ ov_status_e
 ov_compiled_model_export_model(const ov_compiled_model_t *compiled_model,
                                const char *export_model_path)
 {
-    if (!compiled_model || !export_model_path)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !export_model_path)
+        return xm_api_refuse(__func__);
     struct xm_compiled *c = compiled_model->compiled;
     if (!c->ops->export_model)
         return xm_api_fail(NOT_IMPLEMENTED,

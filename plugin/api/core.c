@@ -2,10 +2,11 @@
  *
  * The core: life, versions, devices.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "plugin/api/api.h"
-#include "runtime/util/log.h"
+#include "plugin/device_names.h"
 #include "runtime/util/mapped_file.h"
 #include "xemoe/xemoe.h"
 
@@ -14,59 +15,89 @@
 
 /* ---- life -------------------------------------------------------------------------- */
 
+static void
+destroy_core(ov_core_t *c)
+{
+    xm_core_destroy(c->core);
+    xm_api_core_properties_destroy(c->properties);
+    xm_api_settings_destroy(c->settings);
+    xm_free(c);
+}
+
 ov_status_e
 ov_core_create(ov_core_t **core)
 {
     if (!core)
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     struct xm_error err = {0};
     ov_core_t *c = xm_calloc(1, sizeof(*c));
     if (!c)
         return xm_api_fail(GENERAL_ERROR, "out of memory for a core");
     c->properties = xm_api_core_properties_create();
-    if (!c->properties)
+    c->settings = xm_api_settings_create();
+    if (!c->properties || !c->settings)
         xm_fail(&err, XM_NO_MEMORY, "out of memory for the properties of a core");
     else
         xm_core_create(&c->core, &err);
-    if (err.status != XM_OK) {
-        xm_api_core_properties_destroy(c->properties);
-        xm_free(c);
-        return xm_api_error(&err);
-    }
-    *core = c;
-    return OK;
+    ov_status_e s =
+        err.status == XM_OK ? xm_api_new_handle(c, XM_API_CORE) : xm_api_error(&err);
+    if (s == OK)
+        *core = c;
+    else
+        destroy_core(c);
+    return s;
+}
+
+/* The plugins of a list beside its own. */
+static ov_status_e
+add_list(const ov_core_t *core, const char *path)
+{
+    struct xm_error err = {0};
+    const enum xm_status s = xm_core_load_list(core->core, path, &err);
+    return s == XM_NOT_FOUND || s == XM_IO
+               ? xm_api_fail(GENERAL_ERROR, "Could not open the file: \"%s\"", path)
+               : xm_api_error(&err);
 }
 
 ov_status_e
 ov_core_create_with_config(const char *xml_config_file, ov_core_t **core)
 {
+    ov_core_t *c = NULL;
     if (!xml_config_file || !core)
-        return INVALID_C_PARAM;
-    if (xml_config_file[0]) {
-        struct xm_mapped_file file;
-        if (xm_mapped_file_open(xml_config_file, &file, NULL) != XM_OK)
-            return xm_api_fail(GENERAL_ERROR, "Could not open the file: \"%s\"",
-                               xml_config_file);
-        xm_mapped_file_close(&file);
-        xm_log(XM_LOG_INFO, "%s is not read: all plugins are built in", xml_config_file);
-    }
-    return ov_core_create(core);
+        return xm_api_refuse(__func__);
+    ov_status_e s = ov_core_create(&c);
+    if (s == OK && xml_config_file[0])
+        s = add_list(c, xml_config_file);
+    if (s == OK)
+        *core = c;
+    else if (xm_api_handle_drop(c, XM_API_CORE)) /* the sentence stays */
+        destroy_core(c);
+    return s;
+}
+
+ov_status_e
+xm_register_plugin(const ov_core_t *core, const char *device_name, const char *library)
+{
+    struct xm_error err = {0};
+    if (!xm_api_is(core, XM_API_CORE) || !device_name || !library)
+        return xm_api_refuse(__func__);
+    xm_core_add_library(core->core, device_name, library, &err);
+    return xm_api_error(&err);
 }
 
 void
 ov_core_free(ov_core_t *core)
 {
-    if (!core)
+    if (!xm_api_handle_drop(core, XM_API_CORE))
         return;
-    xm_core_destroy(core->core);
-    xm_api_core_properties_destroy(core->properties);
-    xm_free(core);
+    destroy_core(core);
     xm_api_clear_error();
 }
 
 void
 ov_shutdown(void)
 {
+    xm_core_unload_libraries();
     xm_api_clear_error(); /* there are no other static objects */
 }
 
@@ -83,7 +114,7 @@ xm_watch_model_files(xm_lost_file_callback_t lost)
 {
     struct xm_error err = {0};
     if (!lost)
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     xm_mapped_file_watch(lost, &err);
     return xm_api_error(&err);
 }
@@ -101,7 +132,7 @@ ov_get_openvino_version(ov_version_t *version)
 {
     ov_version_t v;
     if (!version)
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     if (!fill_version(&v, "xemoe, OpenVINO's C API")) {
         ov_version_free(&v);
         return xm_api_fail(GENERAL_ERROR, "out of memory for a version");
@@ -133,42 +164,67 @@ ov_core_versions_free(ov_core_version_list_t *versions)
     *versions = (ov_core_version_list_t){NULL, 0};
 }
 
-static ov_status_e
-fill_versions(const ov_core_t *core, char *names, ov_core_version_list_t *list)
+static bool
+has_version(const ov_core_version_list_t *list, const char *name)
 {
-    for (char *next = names; next;) {
-        char *name = next, *comma = strchr(name, ',');
-        struct xm_plugin *plugin = NULL;
-        struct xm_error err = {0};
-        uint32_t index;
-        next = comma ? comma + 1 : NULL;
-        if (comma)
-            *comma = '\0';
-        if (xm_core_find(core->core, name, &plugin, &index, &err) != XM_OK)
-            return xm_api_fail(NOT_FOUND, "%s", err.text);
-        ov_core_version_t *v = &list->versions[list->size++];
-        v->device_name = xm_strdup(name);
-        if (!fill_version(&v->version, plugin->ops->description) || !v->device_name)
-            return xm_api_fail(GENERAL_ERROR, "out of memory for the versions");
+    for (size_t i = 0; i < list->size; i++) {
+        if (strcmp(list->versions[i].device_name, name) == 0)
+            return true;
     }
+    return false;
+}
+
+/* Of a device that is not in the list already. */
+static ov_status_e
+add_version(const ov_core_t *core, const char *device, ov_core_version_list_t *list)
+{
+    struct xm_plugin *plugin = NULL;
+    struct xm_error err = {0};
+    uint32_t index;
+    if (has_version(list, device))
+        return OK;
+    if (xm_core_find(core->core, device, &plugin, &index, &err) != XM_OK)
+        return xm_api_fail(NOT_FOUND, "%s", err.text);
+    ov_core_version_t *v = &list->versions[list->size++];
+    v->device_name = xm_strdup(device);
+    if (!fill_version(&v->version, plugin->ops->description) || !v->device_name)
+        return xm_api_fail(GENERAL_ERROR, "out of memory for the versions");
     return OK;
+}
+
+/* "HETERO:GPU,CPU": of GPU, of CPU, and of HETERO itself. */
+static ov_status_e
+fill_versions(const ov_core_t *core, const char *device, ov_core_version_list_t *list)
+{
+    char name[XM_DEVICE_NAME];
+    const char *several = xm_device_list(device), *rest = several ? several : device;
+    ov_status_e s = OK;
+    while (s == OK && xm_device_list_next(&rest, name)) {
+        if (name[0] != '-')
+            s = add_version(core, name, list);
+    }
+    if (s == OK && several) {
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ":"), device);
+        s = add_version(core, name, list);
+    }
+    if (s == OK && list->size == 0) /* "", which no device is called */
+        s = add_version(core, device, list);
+    return s;
 }
 
 ov_status_e
 ov_core_get_versions_by_device_name(const ov_core_t *core, const char *device_name,
                                     ov_core_version_list_t *versions)
 {
-    if (!core || !device_name || !versions)
-        return INVALID_C_PARAM;
-    size_t n = 1;
+    if (!xm_api_is(core, XM_API_CORE) || !device_name || !versions)
+        return xm_api_refuse(__func__);
+    size_t n = 2; /* the last one, and a name before the list */
     for (const char *p = device_name; *p; p++)
         n += *p == ',';
     ov_core_version_list_t list = {xm_calloc(n, sizeof(ov_core_version_t)), 0};
-    char *names = xm_strdup(device_name);
-    ov_status_e s = list.versions && names
-                        ? fill_versions(core, names, &list)
+    ov_status_e s = list.versions
+                        ? fill_versions(core, device_name, &list)
                         : xm_api_fail(GENERAL_ERROR, "out of memory for the versions");
-    xm_free(names);
     if (s == OK)
         *versions = list;
     else
@@ -188,6 +244,8 @@ add_device(const char *name, void *ctx)
 {
     struct device_list *list = ctx;
     size_t n = list->devices.size;
+    if (strcmp(name, "REFERENCE") == 0)
+        return; /* programs that take all devices there are do not mean it */
     char **grown = xm_realloc(list->devices.devices, (n + 1) * sizeof(*grown));
     char *copy = xm_strdup(name);
     if (grown)
@@ -205,8 +263,8 @@ ov_status_e
 ov_core_get_available_devices(const ov_core_t *core, ov_available_devices_t *devices)
 {
     struct device_list list = {{NULL, 0}, false};
-    if (!core || !devices)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !devices)
+        return xm_api_refuse(__func__);
     xm_core_devices(core->core, add_device, &list);
     if (list.failed) {
         ov_available_devices_free(&list.devices);

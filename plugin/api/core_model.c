@@ -6,10 +6,12 @@
  * array; both end in the same static function.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "plugin/api/api.h"
+#include "plugin/device_names.h"
 #include "plugin/pipeline/package.h"
 #include "plugin/readers/openvino_ir.h"
 #include "xemoe/xemoe.h"
@@ -32,8 +34,8 @@ ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bi
 {
     struct xm_error err = {0};
     struct xm_graph *g = NULL;
-    if (!core || !model_path || !model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !model_path || !model)
+        return xm_api_refuse(__func__);
     if (xm_package_graph_of(model_path, bin_path, &g, &err) != XM_OK)
         return read_failed(model_path, &err);
     return xm_api_model_create(g, model);
@@ -46,17 +48,58 @@ ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_s
 {
     struct xm_error err = {0};
     struct xm_graph *g = NULL;
-    if (!core || !model_str || str_len == 0 || !model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !model_str || str_len == 0 || !model)
+        return xm_api_refuse(__func__);
+    if (weights && !xm_api_is(weights, XM_API_TENSOR))
+        return xm_api_refuse(__func__);
     if (weights && weights->type != U8)
         return xm_api_fail(GENERAL_ERROR, "the weights must be a tensor of u8, not %s",
                            xm_element_text((enum xm_element)weights->type));
+    if (weights && xm_api_tensor_is_remote(weights))
+        return xm_api_fail(GENERAL_ERROR, "the weights are in memory of a device");
     struct xm_mapping *owner = weights ? (struct xm_mapping *)&weights->base : NULL;
     if (xm_openvino_ir_read_memory(model_str, str_len, weights ? weights->data : NULL,
                                    weights ? weights->bytes : 0, owner, &g,
                                    &err) != XM_OK)
         return xm_api_error(&err);
     return xm_api_model_create(g, model);
+}
+
+/* ---- extensions -------------------------------------------------------------------- */
+
+/* The sentence of a file that cannot be read, or is no library. */
+static ov_status_e
+check_library(const char *path)
+{
+    static const char elf[4] = {0x7f, 'E', 'L', 'F'};
+    char head[sizeof(elf)] = {0};
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return xm_api_fail(GENERAL_ERROR, "Could not open the file: \"%s\": %s", path,
+                           strerror(errno));
+    const size_t n = fread(head, 1, sizeof(head), f);
+    fclose(f);
+    if (n == sizeof(head) && memcmp(head, elf, sizeof(elf)) == 0)
+        return OK;
+    return xm_api_fail(GENERAL_ERROR, "extension %s is no shared library", path);
+}
+
+/* A library of OpenVINO's would bring OpenVINO with it. Tokenizers are the library's own: what
+ * programs load for them is there. */
+ov_status_e
+ov_core_add_extension(const ov_core_t *core, const char *path)
+{
+    if (!xm_api_is(core, XM_API_CORE) || !path)
+        return xm_api_refuse(__func__);
+    const char *slash = strrchr(path, '/');
+    ov_status_e s = check_library(path);
+    if (s != OK || strstr(slash ? slash + 1 : path, "openvino_tokenizers"))
+        return s;
+    return xm_api_fail(
+        GENERAL_ERROR,
+        "extension %s is not loaded: operations of other libraries cannot be "
+        "run, and those of openvino_tokenizers are there without it",
+        path);
 }
 
 /* ---- compiling --------------------------------------------------------------------- */
@@ -68,10 +111,18 @@ compile_graph(const ov_core_t *core, struct xm_graph *g, const char *device,
 {
     struct xm_error err = {0};
     struct xm_compiled *c = NULL;
-    if (xm_core_compile(core->core, g, device, properties, (uint32_t)n, NULL, &c, &err) !=
-        XM_OK)
-        return xm_api_error(&err);
-    return xm_api_compiled_create(c, out);
+    struct xm_plugin *plugin = NULL;
+    uint32_t index = 0;
+    struct xm_device_wish w;
+    static const struct xm_compile_options options = {.for_api = true};
+    if (xm_device_wish_make(device, properties, (uint32_t)n, &w, &err) == XM_OK &&
+        xm_api_use_device(core, w.device, &plugin, &index, &err) == XM_OK)
+        xm_core_compile(core->core, g, device, properties, (uint32_t)n, &options, &c,
+                        &err);
+    else
+        xm_graph_destroy(g);
+    xm_device_wish_free(&w);
+    return c ? xm_api_compiled_create(c, out) : xm_api_error(&err);
 }
 
 /* Takes the properties over. */
@@ -82,9 +133,11 @@ compile_model(const ov_core_t *core, const ov_model_t *model, const char *device
     struct xm_error err = {0};
     struct xm_graph *g = NULL;
     struct xm_mapping *owner = (struct xm_mapping *)&model->base;
-    ov_status_e s = xm_graph_clone(model->graph, owner, &g, &err) == XM_OK
-                        ? compile_graph(core, g, device, properties, n, out)
-                        : xm_api_error(&err);
+    ov_status_e s = xm_api_model_check(model, "compiled");
+    if (s == OK)
+        s = xm_graph_clone(model->graph, owner, &g, &err) == XM_OK
+                ? compile_graph(core, g, device, properties, n, out)
+                : xm_api_error(&err);
     xm_free(properties);
     return s;
 }
@@ -109,8 +162,9 @@ ov_core_compile_model(const ov_core_t *core, const ov_model_t *model,
 {
     struct xm_property *p = NULL;
     va_list args;
-    if (!core || !model || !compiled_model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !xm_api_is(model, XM_API_MODEL) ||
+        !compiled_model)
+        return xm_api_refuse(__func__);
     va_start(args, compiled_model);
     ov_status_e s = xm_api_properties_from_args(property_args_size, args, &p);
     va_end(args);
@@ -126,8 +180,9 @@ ov_core_compile_model_props(const ov_core_t *core, const ov_model_t *model,
                             ov_compiled_model_t **compiled_model)
 {
     struct xm_property *p = NULL;
-    if (!core || !model || !compiled_model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !xm_api_is(model, XM_API_MODEL) ||
+        !compiled_model)
+        return xm_api_refuse(__func__);
     ov_status_e s = xm_api_properties_from_array(num_properties, properties, &p);
     return s == OK ? compile_model(core, model, device_name, p, num_properties,
                                    compiled_model)
@@ -141,8 +196,8 @@ ov_core_compile_model_from_file(const ov_core_t *core, const char *model_path,
 {
     struct xm_property *p = NULL;
     va_list args;
-    if (!core || !model_path || !compiled_model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !model_path || !compiled_model)
+        return xm_api_refuse(__func__);
     va_start(args, compiled_model);
     ov_status_e s = xm_api_properties_from_args(property_args_size, args, &p);
     va_end(args);
@@ -158,8 +213,8 @@ ov_core_compile_model_from_file_props(const ov_core_t *core, const char *model_p
                                       ov_compiled_model_t **compiled_model)
 {
     struct xm_property *p = NULL;
-    if (!core || !model_path || !compiled_model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !model_path || !compiled_model)
+        return xm_api_refuse(__func__);
     ov_status_e s = xm_api_properties_from_array(num_properties, properties, &p);
     return s == OK ? xm_api_compile_file(core, model_path, device_name, p, num_properties,
                                          compiled_model)
@@ -175,41 +230,12 @@ check_importer(const ov_core_t *core, const char *device)
     struct xm_error err = {0};
     struct xm_plugin *plugin = NULL;
     uint32_t index = 0;
-    if (xm_core_find(core->core, device, &plugin, &index, &err) != XM_OK)
+    if (xm_api_use_device(core, device, &plugin, &index, &err) != XM_OK)
         return xm_api_error(&err);
     return plugin->ops->import_model
                ? OK
                : xm_api_fail(NOT_IMPLEMENTED, "device %s does not import compiled models",
                              device);
-}
-
-/* A copy of the caller's bytes, who may free them. */
-struct copied_bytes {
-    struct xm_mapping base;
-    uint8_t *bytes;
-};
-
-static void
-free_copy(struct xm_mapping *m)
-{
-    struct copied_bytes *c = (struct copied_bytes *)m;
-    xm_free(c->bytes);
-    xm_free(c);
-}
-
-static struct xm_mapping *
-copy_bytes(const char *content, size_t n)
-{
-    struct copied_bytes *c = xm_calloc(1, sizeof(*c));
-    uint8_t *bytes = xm_malloc(n);
-    if (!c || !bytes) {
-        xm_free(c);
-        xm_free(bytes);
-        return NULL;
-    }
-    memcpy(bytes, content, n);
-    *c = (struct copied_bytes){.base = {.refs = 1, .free = free_copy}, .bytes = bytes};
-    return &c->base;
 }
 
 ov_status_e
@@ -219,18 +245,20 @@ ov_core_import_model(const ov_core_t *core, const char *content,
 {
     struct xm_error err = {0};
     struct xm_compiled *c = NULL;
-    if (!core || !content || content_size == 0 || !device_name || !compiled_model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !content || content_size == 0 || !device_name ||
+        !compiled_model)
+        return xm_api_refuse(__func__);
     ov_status_e s = check_importer(core, device_name);
     if (s != OK)
         return s;
-    struct xm_mapping *copy = copy_bytes(content, content_size);
-    if (!copy)
+    uint8_t *copy = xm_malloc(content_size); /* the caller may free theirs */
+    if (copy)
+        memcpy(copy, content, content_size);
+    const struct xm_import from = {xm_mapping_of_heap(copy), copy, content_size, NULL};
+    if (!from.owner)
         return xm_api_fail(GENERAL_ERROR, "out of memory for a compiled model");
-    const struct xm_import from = {copy, ((struct copied_bytes *)copy)->bytes,
-                                   content_size, NULL};
     xm_core_import(core->core, &from, device_name, NULL, 0, &c, &err);
-    xm_mapping_unref(copy); /* what was made of it has references */
+    xm_mapping_unref(from.owner); /* what was made of it has references */
     return c ? xm_api_compiled_create(c, compiled_model) : xm_api_error(&err);
 }
 
@@ -240,8 +268,8 @@ xm_import_model_from_file(const ov_core_t *core, const char *path,
 {
     struct xm_error err = {0};
     struct xm_compiled *c = NULL;
-    if (!core || !path || !device_name || !compiled_model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !path || !device_name || !compiled_model)
+        return xm_api_refuse(__func__);
     ov_status_e s = check_importer(core, device_name);
     if (s != OK)
         return s;

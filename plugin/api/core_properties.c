@@ -21,49 +21,57 @@ static const struct {
     {"LOG_DEBUG", XM_LOG_DEBUG},     {"LOG_TRACE", XM_LOG_DEBUG},
 };
 
-static bool
-accept_any(const char *value)
+/* The value as it is given back; NULL: it is none. */
+static const char *
+take_any(const char *value)
 {
-    (void)value;
-    return true;
+    return value;
 }
 
-static bool
-accept_bool(const char *value)
+static const char *
+take_bool(const char *value)
 {
-    return strcmp(value, "YES") == 0 || strcmp(value, "NO") == 0;
+    static const char *const yes[] = {"YES", "TRUE", "true", "1"};
+    static const char *const no[] = {"NO", "FALSE", "false", "0"};
+    for (size_t i = 0; i < XM_ARRAY_LEN(yes); i++) {
+        if (strcmp(value, yes[i]) == 0)
+            return "YES";
+        if (strcmp(value, no[i]) == 0)
+            return "NO";
+    }
+    return NULL;
 }
 
-static bool
-accept_number(const char *value)
+static const char *
+take_number(const char *value)
 {
-    return value[0] && value[strspn(value, "0123456789")] == '\0';
+    return value[0] && value[strspn(value, "0123456789")] == '\0' ? value : NULL;
 }
 
-static bool
-accept_log_level(const char *value)
+static const char *
+take_log_level(const char *value)
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(log_levels); i++) {
         if (strcmp(value, log_levels[i].text) == 0) {
             xm_log_set_level(log_levels[i].level);
-            return true;
+            return value;
         }
     }
-    return false;
+    return NULL;
 }
 
 static const struct {
     const char *key, *value; /* and its default */
-    bool (*accept)(const char *value);
+    const char *(*take)(const char *value);
     const char *accepted;
     bool is_for_devices; /* devices have it too */
 } rows[] = {
-    {"CACHE_DIR", "", accept_any, "a folder", true},
-    {"LOG_LEVEL", "LOG_WARNING", accept_log_level,
+    {"CACHE_DIR", "", take_any, "a folder", true},
+    {"LOG_LEVEL", "LOG_WARNING", take_log_level,
      "LOG_NONE, LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG or LOG_TRACE", false},
-    {"ENABLE_MMAP", "YES", accept_bool, "YES or NO", false},
-    {"FORCE_TBB_TERMINATE", "NO", accept_bool, "YES or NO", false},
-    {"AUTO_BATCH_TIMEOUT", "1000", accept_number, "a number of milliseconds", false},
+    {"ENABLE_MMAP", "YES", take_bool, "YES or NO", false},
+    {"FORCE_TBB_TERMINATE", "NO", take_bool, "YES or NO", false},
+    {"AUTO_BATCH_TIMEOUT", "1000", take_number, "a number of milliseconds", false},
 };
 enum { N_ROWS = XM_ARRAY_LEN(rows) };
 
@@ -106,10 +114,11 @@ static enum xm_status
 set_own(struct xm_api_core_properties *p, int row, const char *value,
         struct xm_error *err)
 {
-    if (!rows[row].accept(value))
+    const char *taken = rows[row].take(value);
+    if (!taken)
         return xm_fail(err, XM_INVALID, "%s is '%s', it must be %s", rows[row].key, value,
                        rows[row].accepted);
-    char *copy = xm_strdup(value);
+    char *copy = xm_strdup(taken);
     if (!copy)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for %s", rows[row].key);
     pthread_mutex_lock(&p->lock);
@@ -134,41 +143,18 @@ get_own(struct xm_api_core_properties *p, const char *key, char **value)
 
 /* ---- setting ----------------------------------------------------------------------- */
 
-/* On every plugin that knows the key; some plugin must. */
-static enum xm_status
-set_everywhere(const ov_core_t *core, const char *key, const char *value,
-               struct xm_error *err)
-{
-    struct xm_plugin *const *plugins;
-    uint32_t n = xm_core_plugins(core->core, &plugins), known = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        struct xm_error local = {0};
-        enum xm_status s = plugins[i]->ops->set_property(plugins[i], key, value, &local);
-        if (s != XM_OK && s != XM_NOT_FOUND)
-            return xm_fail(err, s, "%s", local.text);
-        known += s == XM_OK;
-    }
-    return known ? XM_OK : xm_fail(err, XM_NOT_FOUND, "Unsupported property %s", key);
-}
-
 static enum xm_status
 set_one(const ov_core_t *core, const char *device, const struct xm_property *p,
         struct xm_error *err)
 {
-    if (device && device[0]) {
-        struct xm_plugin *plugin = NULL;
-        struct xm_error unknown = {0};
-        uint32_t index;
-        if (xm_core_find(core->core, device, &plugin, &index, &unknown) != XM_OK)
-            return XM_OK; /* it will be missed when something is compiled for it */
-        return plugin->ops->set_property(plugin, p->key, p->value, err);
-    }
-    int row = find_row(p->key);
+    if (device && device[0])
+        return xm_api_set_for_device(core, device, p, false, err);
+    const int row = find_row(p->key);
     if (row < N_ROWS)
         XM_TRY(set_own(core->properties, row, p->value, err));
     if (row < N_ROWS && !rows[row].is_for_devices)
         return XM_OK;
-    return set_everywhere(core, p->key, p->value, err);
+    return xm_api_set_for_device(core, NULL, p, row < N_ROWS, err);
 }
 
 ov_status_e
@@ -177,8 +163,8 @@ ov_core_set_properties(const ov_core_t *core, const char *device_name,
 {
     struct xm_error err = {0};
     struct xm_property *checked = NULL;
-    if (!core || num_properties == 0)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || num_properties == 0)
+        return xm_api_refuse(__func__);
     ov_status_e s = xm_api_properties_from_array(num_properties, properties, &checked);
     if (s != OK)
         return s;
@@ -193,8 +179,8 @@ ov_core_set_property(const ov_core_t *core, const char *device_name, ...)
 {
     ov_property_t property;
     va_list args;
-    if (!core)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE))
+        return xm_api_refuse(__func__);
     va_start(args, device_name);
     property.key = va_arg(args, const char *);
     property.value = va_arg(args, const void *);
@@ -212,13 +198,13 @@ ov_core_get_property(const ov_core_t *core, const char *device_name,
     struct xm_strbuf value = {0};
     struct xm_plugin *plugin = NULL;
     uint32_t index = 0;
-    if (!core || !property_key || !property_value)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !property_key || !property_value)
+        return xm_api_refuse(__func__);
     if (!device_name)
         return UNKNOW_EXCEPTION; /* as OpenVINO does; "" names the core */
     if (!device_name[0])
         return get_own(core->properties, property_key, property_value);
-    if (xm_core_find(core->core, device_name, &plugin, &index, &err) == XM_OK &&
+    if (xm_api_use_device(core, device_name, &plugin, &index, &err) == XM_OK &&
         plugin->ops->get_property(plugin, index, property_key, &value, &err) == XM_OK)
         return xm_api_give_text(&value, property_value);
     xm_strbuf_free(&value);

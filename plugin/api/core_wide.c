@@ -33,7 +33,7 @@ ov_core_create_with_config_unicode(const wchar_t *xml_config_file_ws, ov_core_t 
 {
     char *path = NULL;
     if (!xml_config_file_ws || !core)
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     ov_status_e s = narrow(xml_config_file_ws, &path);
     if (s == OK)
         s = ov_core_create_with_config(path, core);
@@ -46,8 +46,8 @@ ov_core_read_model_unicode(const ov_core_t *core, const wchar_t *model_path,
                            const wchar_t *bin_path, ov_model_t **model)
 {
     char *path = NULL, *bin = NULL;
-    if (!core || !model_path || !model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !model_path || !model)
+        return xm_api_refuse(__func__);
     ov_status_e s = narrow(model_path, &path);
     if (s == OK && bin_path)
         s = narrow(bin_path, &bin);
@@ -82,8 +82,8 @@ ov_core_compile_model_from_file_unicode_props(const ov_core_t *core,
                                               ov_compiled_model_t **compiled_model)
 {
     struct xm_property *p = NULL;
-    if (!core || !model_path || !compiled_model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !model_path || !compiled_model)
+        return xm_api_refuse(__func__);
     ov_status_e s = xm_api_properties_from_array(num_properties, properties, &p);
     return s == OK ? compile_wide(core, model_path, device_name, p, num_properties,
                                   compiled_model)
@@ -98,8 +98,8 @@ ov_core_compile_model_from_file_unicode(const ov_core_t *core, const wchar_t *mo
 {
     struct xm_property *p = NULL;
     va_list args;
-    if (!core || !model_path || !compiled_model)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(core, XM_API_CORE) || !model_path || !compiled_model)
+        return xm_api_refuse(__func__);
     va_start(args, compiled_model);
     ov_status_e s = xm_api_properties_from_args(property_args_size, args, &p);
     va_end(args);

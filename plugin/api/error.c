@@ -98,6 +98,23 @@ xm_api_fail(ov_status_e code, const char *fmt, ...)
 }
 
 ov_status_e
+xm_api_refuse(const char *name)
+{
+    return xm_api_fail(INVALID_C_PARAM,
+                       "%s: an argument is NULL, a number that it cannot be, or no live "
+                       "handle of its kind",
+                       name);
+}
+
+ov_status_e
+xm_api_new_handle(const void *handle, enum xm_api_kind kind)
+{
+    return xm_api_handle_add(handle, kind)
+               ? OK
+               : xm_api_fail(GENERAL_ERROR, "out of memory for a handle");
+}
+
+ov_status_e
 xm_api_give_text(struct xm_strbuf *b, char **out)
 {
     char *text = xm_strbuf_take(b);

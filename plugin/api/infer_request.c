@@ -10,11 +10,35 @@ create_parts(ov_infer_request_t *r, struct xm_compiled *c, struct xm_error *err)
 {
     r->inputs = xm_calloc(c->ports.n_inputs, sizeof(ov_tensor_t *));
     r->outputs = xm_calloc(c->ports.n_outputs, sizeof(ov_tensor_t *));
+    r->bound = xm_calloc(c->ports.n_inputs, sizeof(ov_tensor_t *));
     r->is_stale = xm_calloc(c->ports.n_outputs, sizeof(bool));
-    if (!r->inputs || !r->outputs || !r->is_stale)
+    if (!r->inputs || !r->outputs || !r->bound || !r->is_stale)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the tensors of a request");
     XM_TRY(xm_api_runner_create(&r->runner, err));
     return xm_compiled_create_request(c, &r->infer, err);
+}
+
+static void
+drop_tensors(ov_tensor_t **list, uint32_t n)
+{
+    for (uint32_t i = 0; list && i < n; i++)
+        xm_mapping_unref(list[i] ? &list[i]->base : NULL);
+    xm_free(list);
+}
+
+static void
+destroy_request(ov_infer_request_t *r)
+{
+    xm_api_runner_destroy(r->runner);
+    const struct xm_ports *ports = r->infer ? &r->infer->compiled->ports : NULL;
+    const uint32_t n_inputs = ports ? ports->n_inputs : 0;
+    const uint32_t n_outputs = ports ? ports->n_outputs : 0;
+    xm_infer_destroy(r->infer); /* before the memory that it may refer to */
+    drop_tensors(r->inputs, n_inputs);
+    drop_tensors(r->bound, n_inputs);
+    drop_tensors(r->outputs, n_outputs);
+    xm_free(r->is_stale);
+    xm_free(r);
 }
 
 ov_status_e
@@ -22,42 +46,33 @@ ov_compiled_model_create_infer_request(const ov_compiled_model_t *compiled_model
                                        ov_infer_request_t **infer_request)
 {
     struct xm_error err = {0};
-    if (!compiled_model || !infer_request)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !infer_request)
+        return xm_api_refuse(__func__);
     ov_infer_request_t *r = xm_calloc(1, sizeof(*r));
     if (!r)
         return xm_api_fail(GENERAL_ERROR, "out of memory for a request");
-    if (create_parts(r, compiled_model->compiled, &err) != XM_OK) {
-        ov_infer_request_free(r);
-        return xm_api_error(&err);
-    }
-    *infer_request = r;
-    return OK;
+    ov_status_e s = create_parts(r, compiled_model->compiled, &err) == XM_OK
+                        ? xm_api_new_handle(r, XM_API_REQUEST)
+                        : xm_api_error(&err);
+    if (s == OK)
+        *infer_request = r;
+    else
+        destroy_request(r);
+    return s;
 }
 
 void
 ov_infer_request_free(ov_infer_request_t *infer_request)
 {
-    ov_infer_request_t *r = infer_request;
-    if (!r)
-        return;
-    xm_api_runner_destroy(r->runner);
-    for (uint32_t i = 0; r->infer && i < r->infer->compiled->ports.n_inputs; i++)
-        ov_tensor_free(r->inputs[i]);
-    for (uint32_t i = 0; r->infer && i < r->infer->compiled->ports.n_outputs; i++)
-        ov_tensor_free(r->outputs[i]);
-    xm_infer_destroy(r->infer);
-    xm_free(r->inputs);
-    xm_free(r->outputs);
-    xm_free(r->is_stale);
-    xm_free(r);
+    if (xm_api_handle_drop(infer_request, XM_API_REQUEST))
+        destroy_request(infer_request);
 }
 
 ov_status_e
 xm_request_reset_states(ov_infer_request_t *infer_request)
 {
-    if (!infer_request)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(infer_request, XM_API_REQUEST))
+        return xm_api_refuse(__func__);
     if (!xm_api_request_lock(infer_request))
         return REQUEST_BUSY;
     infer_request->infer->ops->reset(infer_request->infer);
@@ -71,9 +86,10 @@ xm_request_reset_states(ov_infer_request_t *infer_request)
 struct infos {
     ov_profiling_info_list_t list;
     size_t capacity;
-    uint32_t step; /* of the last entry                       */
-    uint64_t ns;   /* of it                                   */
-    bool failed;   /* out of memory: what is there is to go   */
+    uint32_t step;         /* of the last entry                       */
+    uint64_t ns;           /* of it                                   */
+    const char *precision; /* of it; static                   */
+    bool failed;           /* out of memory: what is there is to go   */
 };
 
 static bool
@@ -95,24 +111,36 @@ add_info(struct infos *l, const struct xm_profile_row *row)
                                                       : NOT_RUN,
                                   .node_name = xm_strdup(row->name),
                                   .exec_type = xm_strdup(row->kernel),
-                                  .node_type = xm_strdup(row->op)};
+                                  .node_type = xm_strdup(row->type)};
     l->step = row->step;
+    l->precision = row->precision;
     l->ns = 0;
     return info->node_name && info->exec_type && info->node_type;
 }
 
-/* Another kernel of the step: "moe_route_ref moe_gate_up_vec". */
 static bool
-add_kernel(ov_profiling_info_t *info, const char *kernel)
+add_to_exec_type(ov_profiling_info_t *info, const char *between, const char *more)
 {
     struct xm_strbuf text = {0};
-    xm_strbuf_printf(&text, "%s %s", info->exec_type, kernel);
+    xm_strbuf_printf(&text, "%s%s%s", info->exec_type, between, more);
     char *joined = xm_strbuf_take(&text);
     if (!joined)
         return false;
     ov_free(info->exec_type);
     info->exec_type = joined;
     return true;
+}
+
+/* All kernels of the last step are there: "moe_route_ref moe_gate_up_vec_f16". What has launched
+ * nothing has no implementation. */
+static void
+end_info(struct infos *l)
+{
+    if (l->failed || l->list.size == 0)
+        return;
+    ov_profiling_info_t *info = &l->list.profiling_infos[l->list.size - 1];
+    l->failed = info->exec_type[0] ? !add_to_exec_type(info, "_", l->precision)
+                                   : !add_to_exec_type(info, "", "undef");
 }
 
 static void
@@ -122,10 +150,13 @@ on_row(void *ctx, const struct xm_profile_row *row)
     enum { NS = 1000 };
     if (l->failed || row->step == XM_PROFILE_NO_STEP)
         return;
-    if (l->list.size == 0 || row->step != l->step)
-        l->failed = !add_info(l, row);
-    else
-        l->failed = !add_kernel(&l->list.profiling_infos[l->list.size - 1], row->kernel);
+    if (l->list.size == 0 || row->step != l->step) {
+        end_info(l);
+        l->failed = l->failed || !add_info(l, row);
+    } else {
+        l->failed = !add_to_exec_type(&l->list.profiling_infos[l->list.size - 1], " ",
+                                      row->kernel);
+    }
     if (l->failed)
         return;
     ov_profiling_info_t *info = &l->list.profiling_infos[l->list.size - 1];
@@ -147,14 +178,15 @@ ov_status_e
 ov_infer_request_get_profiling_info(const ov_infer_request_t *infer_request,
                                     ov_profiling_info_list_t *profiling_infos)
 {
-    if (!infer_request || !profiling_infos)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(infer_request, XM_API_REQUEST) || !profiling_infos)
+        return xm_api_refuse(__func__);
     if (!xm_api_request_lock(infer_request))
         return REQUEST_BUSY;
     struct infos infos = {0};
     struct xm_error err = {0};
     read_infos(infer_request->infer, &infos, &err);
     xm_api_request_unlock(infer_request);
+    end_info(&infos);
     if (infos.failed)
         xm_fail(&err, XM_NO_MEMORY, "out of memory for a profile");
     if (err.status == XM_OK)

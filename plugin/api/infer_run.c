@@ -127,8 +127,8 @@ ov_status_e
 ov_infer_request_infer(ov_infer_request_t *infer_request)
 {
     struct xm_error err = {0};
-    if (!infer_request)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(infer_request, XM_API_REQUEST))
+        return xm_api_refuse(__func__);
     if (!xm_api_request_lock(infer_request))
         return REQUEST_BUSY;
     struct xm_api_runner *runner = infer_request->runner;
@@ -191,8 +191,8 @@ thread_main(void *arg)
 ov_status_e
 ov_infer_request_start_async(ov_infer_request_t *infer_request)
 {
-    if (!infer_request)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(infer_request, XM_API_REQUEST))
+        return xm_api_refuse(__func__);
     if (!xm_api_request_lock(infer_request))
         return REQUEST_BUSY;
     struct xm_api_runner *runner = infer_request->runner;
@@ -225,8 +225,8 @@ ov_status_e
 ov_infer_request_wait(ov_infer_request_t *infer_request)
 {
     struct xm_error err;
-    if (!infer_request)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(infer_request, XM_API_REQUEST))
+        return xm_api_refuse(__func__);
     struct xm_api_runner *runner = infer_request->runner;
     pthread_mutex_lock(&runner->lock);
     while (is_running(runner))
@@ -256,8 +256,8 @@ ov_status_e
 ov_infer_request_wait_for(ov_infer_request_t *infer_request, const int64_t timeout)
 {
     struct xm_error err;
-    if (!infer_request)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(infer_request, XM_API_REQUEST))
+        return xm_api_refuse(__func__);
     if (timeout < 0)
         return xm_api_fail(GENERAL_ERROR, "a time-out of %lld ms", (long long)timeout);
     struct xm_api_runner *runner = infer_request->runner;
@@ -275,8 +275,8 @@ ov_infer_request_wait_for(ov_infer_request_t *infer_request, const int64_t timeo
 ov_status_e
 ov_infer_request_cancel(ov_infer_request_t *infer_request)
 {
-    if (!infer_request)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(infer_request, XM_API_REQUEST))
+        return xm_api_refuse(__func__);
     struct xm_api_runner *runner = infer_request->runner;
     pthread_mutex_lock(&runner->lock);
     if (runner->busy)
@@ -289,8 +289,9 @@ ov_status_e
 ov_infer_request_set_callback(ov_infer_request_t *infer_request,
                               const ov_callback_t *callback)
 {
-    if (!infer_request || !callback || !callback->callback_func)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(infer_request, XM_API_REQUEST) || !callback ||
+        !callback->callback_func)
+        return xm_api_refuse(__func__);
     if (!xm_api_request_lock(infer_request))
         return REQUEST_BUSY;
     infer_request->runner->callback = callback;

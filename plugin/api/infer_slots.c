@@ -126,9 +126,54 @@ fail_unfit(const struct xm_api_slot *s, const ov_tensor_t *t)
     return GENERAL_ERROR;
 }
 
+static struct xm_host_tensor
+host_tensor(const ov_tensor_t *t)
+{
+    struct xm_host_tensor host = {.element = (enum xm_element)t->type,
+                                  .rank = t->rank,
+                                  .data = t->data,
+                                  .bytes = t->bytes};
+    memcpy(host.dim, t->dim, sizeof(host.dim));
+    return host;
+}
+
+static void
+hold(ov_tensor_t **place, ov_tensor_t *t)
+{
+    ov_tensor_t *old = *place;
+    xm_mapping_ref(&t->base);
+    *place = t;
+    xm_mapping_unref(old ? &old->base : NULL);
+}
+
+/* Hands memory of the device to the device, which may refuse it; other tensors are nothing to it,
+ * or for an output that a result is to go nowhere. */
+static enum xm_status
+bind_remote(const ov_infer_request_t *r, const struct xm_api_slot *s, ov_tensor_t *t,
+            struct xm_error *err)
+{
+    const struct xm_infer_ops *ops = r->infer->ops;
+    const bool is_remote = t && xm_api_tensor_is_remote(t);
+    if (!ops->set_remote_input)
+        return is_remote ? xm_fail(err, XM_INVALID,
+                                   "%s '%s': this device takes no remote tensors",
+                                   s->is_output ? "output" : "input", s->port->name)
+                         : XM_OK;
+    if (s->is_output)
+        return ops->set_remote_output(r->infer, s->index, is_remote ? t->remote : NULL,
+                                      err);
+    if (!is_remote)
+        return XM_OK;
+    const struct xm_host_tensor host = host_tensor(t);
+    XM_TRY(ops->set_remote_input(r->infer, s->index, &host, t->remote, err));
+    hold(&r->bound[s->index], t);
+    return XM_OK;
+}
+
 ov_status_e
 xm_api_slot_set(ov_infer_request_t *r, struct xm_api_slot s, const ov_tensor_t *tensor)
 {
+    struct xm_error err = {0};
     ov_tensor_t *t =
         (ov_tensor_t *)tensor; /* only its count changes, and an output's bytes */
     if (s.status != OK)
@@ -137,9 +182,11 @@ xm_api_slot_set(ov_infer_request_t *r, struct xm_api_slot s, const ov_tensor_t *
         return fail_unfit(&s, t);
     if (!xm_api_request_lock(r))
         return REQUEST_BUSY;
-    xm_mapping_ref(&t->base);
-    ov_tensor_free(*s.tensor);
-    *s.tensor = t;
+    if (bind_remote(r, &s, t, &err) != XM_OK) {
+        xm_api_request_unlock(r);
+        return xm_api_error(&err);
+    }
+    hold(s.tensor, t);
     if (s.is_output)
         r->is_stale[s.index] = false; /* the last run's result is not put into it */
     xm_api_request_unlock(r);
@@ -168,14 +215,16 @@ refresh_output(const ov_infer_request_t *r, uint32_t i, struct xm_error *err)
 {
     struct xm_host_tensor result;
     ov_tensor_t *t = r->outputs[i];
-    XM_TRY(r->infer->ops->output(r->infer, i, &result, err));
+    const bool is_remote = xm_api_tensor_is_remote(t); /* then the run has filled it */
+    XM_TRY(is_remote ? r->infer->ops->describe_output(r->infer, i, &result, err)
+                     : r->infer->ops->output(r->infer, i, &result, err));
     if (result.element != (enum xm_element)t->type)
         return xm_fail(err, XM_INVALID, "output '%s': expected %s, the device gave %s",
                        r->infer->compiled->ports.outputs[i].name,
                        xm_element_text((enum xm_element)t->type),
                        xm_element_text(result.element));
     XM_TRY(xm_api_tensor_reshape(t, result.rank, result.dim, err));
-    if (t->bytes)
+    if (t->bytes && !is_remote)
         memcpy(t->data, result.data, (size_t)t->bytes);
     r->is_stale[i] = false;
     return XM_OK;
@@ -189,15 +238,15 @@ xm_api_slot_get(const ov_infer_request_t *r, struct xm_api_slot s, ov_tensor_t *
         return s.status;
     if (!xm_api_request_lock(r))
         return REQUEST_BUSY;
-    enum xm_status status = fill_slot(&s, &err);
-    if (status == XM_OK && s.is_output && r->is_stale[s.index])
-        status = refresh_output(r, s.index, &err);
-    if (status == XM_OK) {
+    if (fill_slot(&s, &err) == XM_OK && s.is_output && r->is_stale[s.index])
+        refresh_output(r, s.index, &err);
+    ov_status_e code = xm_api_error(&err);
+    if (code == OK) {
         xm_mapping_ref(&(*s.tensor)->base);
-        *tensor = *s.tensor;
+        code = xm_api_tensor_give(*s.tensor, tensor);
     }
     xm_api_request_unlock(r);
-    return xm_api_error(&err);
+    return code;
 }
 
 /* ---- around a run ------------------------------------------------------------------ */
@@ -210,13 +259,14 @@ xm_api_slots_bind(ov_infer_request_t *r, struct xm_error *err)
         if (!*s.tensor && !xm_port_is_static(s.port))
             return xm_fail(err, XM_INVALID, "input '%s' has not been set", s.port->name);
         XM_TRY(fill_slot(&s, err));
-        const ov_tensor_t *t = *s.tensor;
-        struct xm_host_tensor host = {.element = (enum xm_element)t->type,
-                                      .rank = t->rank,
-                                      .data = t->data,
-                                      .bytes = t->bytes};
-        memcpy(host.dim, t->dim, sizeof(host.dim));
-        XM_TRY(r->infer->ops->set_input(r->infer, i, &host, err));
+        const struct xm_host_tensor host = host_tensor(*s.tensor);
+        XM_TRY(xm_api_tensor_is_remote(*s.tensor)
+                   ? bind_remote(r, &s, *s.tensor, err)
+                   : r->infer->ops->set_input(r->infer, i, &host, err));
+    }
+    for (uint32_t i = 0; i < r->infer->compiled->ports.n_outputs; i++) {
+        struct xm_api_slot s = slot_of(r, true, i);
+        XM_TRY(bind_remote(r, &s, *s.tensor, err));
     }
     return XM_OK;
 }

@@ -128,13 +128,21 @@ print_names(const struct names *l)
 
 /* ---- the functions ----------------------------------------------------------------- */
 
+static void
+destroy_layout(ov_layout_t *l)
+{
+    if (l)
+        xm_free(l->text);
+    xm_free(l);
+}
+
 ov_status_e
 ov_layout_create(const char *layout_desc, ov_layout_t **layout)
 {
     struct xm_error err = {0};
     struct names names = {.n = 0};
     if (!layout_desc || !layout)
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     char *desc = xm_strdup(layout_desc);
     ov_layout_t *l = xm_calloc(1, sizeof(*l));
     if (desc && l) {
@@ -143,25 +151,26 @@ ov_layout_create(const char *layout_desc, ov_layout_t **layout)
             l->text = print_names(&names);
     }
     xm_free(desc);
-    if (l && l->text) {
+    if ((!l || !l->text) && err.status == XM_OK)
+        xm_fail(&err, XM_NO_MEMORY, "out of memory for a layout");
+    ov_status_e s =
+        err.status == XM_OK ? xm_api_new_handle(l, XM_API_LAYOUT) : xm_api_error(&err);
+    if (s == OK)
         *layout = l;
-        return OK;
-    }
-    ov_layout_free(l);
-    return err.status != XM_OK ? xm_api_error(&err)
-                               : xm_api_fail(GENERAL_ERROR, "out of memory for a layout");
+    else
+        destroy_layout(l);
+    return s;
 }
 
 void
 ov_layout_free(ov_layout_t *layout)
 {
-    if (layout)
-        xm_free(layout->text);
-    xm_free(layout);
+    if (xm_api_handle_drop(layout, XM_API_LAYOUT))
+        destroy_layout(layout);
 }
 
 const char *
 ov_layout_to_string(const ov_layout_t *layout)
 {
-    return layout ? xm_strdup(layout->text) : NULL;
+    return xm_api_is(layout, XM_API_LAYOUT) ? xm_strdup(layout->text) : NULL;
 }

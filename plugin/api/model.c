@@ -10,6 +10,8 @@ static void
 destroy_model(struct xm_mapping *m)
 {
     ov_model_t *model = (ov_model_t *)m;
+    xm_exec_graph_free(&model->exec);
+    xm_compiled_unref(model->runtime_of);
     xm_graph_destroy(model->graph);
     xm_free(model);
 }
@@ -25,27 +27,47 @@ xm_api_model_create(struct xm_graph *g, ov_model_t **out)
     m->base = (struct xm_mapping){.refs = 1, .free = destroy_model};
     m->graph = g;
     struct xm_error err = {0};
-    if (xm_ports_from_graph(g, &g->arena, &g->dims, &m->ports, &err) != XM_OK) {
-        ov_model_free(m);
-        return xm_api_error(&err);
-    }
-    *out = m;
-    return OK;
+    xm_ports_from_graph(g, &g->arena, &g->dims, &m->ports, &err);
+    ov_status_e s =
+        err.status == XM_OK ? xm_api_new_handle(m, XM_API_MODEL) : xm_api_error(&err);
+    if (s == OK)
+        *out = m;
+    else
+        xm_mapping_unref(&m->base);
+    return s;
 }
 
 void
 ov_model_free(ov_model_t *model)
 {
-    xm_mapping_unref(model ? &model->base : NULL);
+    if (xm_api_handle_drop(model, XM_API_MODEL))
+        xm_mapping_unref(&model->base);
 }
 
 /* ---- facts ------------------------------------------------------------------------- */
 
+static bool
+has_dynamic_step(const struct xm_exec_graph *g)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        for (uint32_t k = 0; k < g->nodes[i].n_out; k++) {
+            const struct xm_exec_port *p = &g->nodes[i].out[k];
+            for (uint32_t d = 0; d < p->rank; d++) {
+                if (p->dim[d] < 0)
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool
 ov_model_is_dynamic(const ov_model_t *model)
 {
-    if (!model)
+    if (!xm_api_is(model, XM_API_MODEL))
         return false;
+    if (model->runtime_of)
+        return has_dynamic_step(&model->exec);
     xm_for_each_node(n, model->graph)
     {
         for (uint32_t i = 0; i < n->n_out; i++) {
@@ -59,8 +81,8 @@ ov_model_is_dynamic(const ov_model_t *model)
 ov_status_e
 ov_model_get_friendly_name(const ov_model_t *model, char **friendly_name)
 {
-    if (!model || !friendly_name)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !friendly_name)
+        return xm_api_refuse(__func__);
     char *copy = xm_strdup(model->graph->name);
     if (!copy)
         return xm_api_fail(GENERAL_ERROR, "out of memory for the name of a model");
@@ -71,8 +93,8 @@ ov_model_get_friendly_name(const ov_model_t *model, char **friendly_name)
 ov_status_e
 ov_model_inputs_size(const ov_model_t *model, size_t *input_size)
 {
-    if (!model || !input_size)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !input_size)
+        return xm_api_refuse(__func__);
     *input_size = model->ports.n_inputs;
     return OK;
 }
@@ -80,8 +102,8 @@ ov_model_inputs_size(const ov_model_t *model, size_t *input_size)
 ov_status_e
 ov_model_outputs_size(const ov_model_t *model, size_t *output_size)
 {
-    if (!model || !output_size)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !output_size)
+        return xm_api_refuse(__func__);
     *output_size = model->ports.n_outputs;
     return OK;
 }
@@ -105,8 +127,8 @@ outputs_of(const ov_model_t *m)
 ov_status_e
 ov_model_const_input(const ov_model_t *model, ov_output_const_port_t **input_port)
 {
-    if (!model || !input_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !input_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(xm_api_port_only(inputs_of(model)), input_port);
 }
 
@@ -114,8 +136,8 @@ ov_status_e
 ov_model_const_input_by_name(const ov_model_t *model, const char *tensor_name,
                              ov_output_const_port_t **input_port)
 {
-    if (!model || !tensor_name || !input_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !tensor_name || !input_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(xm_api_port_by_name(inputs_of(model), tensor_name),
                                   input_port);
 }
@@ -124,8 +146,8 @@ ov_status_e
 ov_model_const_input_by_index(const ov_model_t *model, const size_t index,
                               ov_output_const_port_t **input_port)
 {
-    if (!model || !input_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !input_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(
         xm_api_port_by_index(inputs_of(model), index, UNKNOW_EXCEPTION), input_port);
 }
@@ -133,8 +155,8 @@ ov_model_const_input_by_index(const ov_model_t *model, const size_t index,
 ov_status_e
 ov_model_input(const ov_model_t *model, ov_output_port_t **input_port)
 {
-    if (!model || !input_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !input_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_port(xm_api_port_only(inputs_of(model)), input_port);
 }
 
@@ -142,8 +164,8 @@ ov_status_e
 ov_model_input_by_name(const ov_model_t *model, const char *tensor_name,
                        ov_output_port_t **input_port)
 {
-    if (!model || !tensor_name || !input_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !tensor_name || !input_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_port(xm_api_port_by_name(inputs_of(model), tensor_name),
                             input_port);
 }
@@ -152,8 +174,8 @@ ov_status_e
 ov_model_input_by_index(const ov_model_t *model, const size_t index,
                         ov_output_port_t **input_port)
 {
-    if (!model || !input_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !input_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_port(
         xm_api_port_by_index(inputs_of(model), index, UNKNOW_EXCEPTION), input_port);
 }
@@ -161,8 +183,8 @@ ov_model_input_by_index(const ov_model_t *model, const size_t index,
 ov_status_e
 ov_model_const_output(const ov_model_t *model, ov_output_const_port_t **output_port)
 {
-    if (!model || !output_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !output_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(xm_api_port_only(outputs_of(model)), output_port);
 }
 
@@ -170,8 +192,8 @@ ov_status_e
 ov_model_const_output_by_name(const ov_model_t *model, const char *tensor_name,
                               ov_output_const_port_t **output_port)
 {
-    if (!model || !tensor_name || !output_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !tensor_name || !output_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(xm_api_port_by_name(outputs_of(model), tensor_name),
                                   output_port);
 }
@@ -180,8 +202,8 @@ ov_status_e
 ov_model_const_output_by_index(const ov_model_t *model, const size_t index,
                                ov_output_const_port_t **output_port)
 {
-    if (!model || !output_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !output_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_const_port(
         xm_api_port_by_index(outputs_of(model), index, UNKNOW_EXCEPTION), output_port);
 }
@@ -189,8 +211,8 @@ ov_model_const_output_by_index(const ov_model_t *model, const size_t index,
 ov_status_e
 ov_model_output(const ov_model_t *model, ov_output_port_t **output_port)
 {
-    if (!model || !output_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !output_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_port(xm_api_port_only(outputs_of(model)), output_port);
 }
 
@@ -198,8 +220,8 @@ ov_status_e
 ov_model_output_by_name(const ov_model_t *model, const char *tensor_name,
                         ov_output_port_t **output_port)
 {
-    if (!model || !tensor_name || !output_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !tensor_name || !output_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_port(xm_api_port_by_name(outputs_of(model), tensor_name),
                             output_port);
 }
@@ -208,8 +230,8 @@ ov_status_e
 ov_model_output_by_index(const ov_model_t *model, const size_t index,
                          ov_output_port_t **output_port)
 {
-    if (!model || !output_port)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !output_port)
+        return xm_api_refuse(__func__);
     return xm_api_give_port(
         xm_api_port_by_index(outputs_of(model), index, UNKNOW_EXCEPTION), output_port);
 }

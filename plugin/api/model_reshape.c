@@ -44,11 +44,14 @@ reshape(const ov_model_t *model, which_input which, const void *list,
 {
     ov_model_t *m = (ov_model_t *)model; /* as upstream's signature has it */
     struct xm_error err = {0};
+    const ov_status_e is_read = xm_api_model_check(model, "reshaped");
+    if (is_read != OK)
+        return is_read;
     if (n > m->ports.n_inputs) /* before any of them is read */
         return xm_api_fail(GENERAL_ERROR, "%zu shapes, but the model has %u inputs", n,
                            m->ports.n_inputs);
     if (lacks_dimensions(shapes, n))
-        return INVALID_C_PARAM;
+        return xm_api_fail(INVALID_C_PARAM, "the dimensions of a shape are NULL");
     struct xm_input_shape *wanted = xm_calloc(n, sizeof(*wanted));
     if (!wanted)
         return xm_api_fail(GENERAL_ERROR, "out of memory for %zu shapes", n);
@@ -92,6 +95,17 @@ by_index(const ov_model_t *m, const void *list, size_t i)
 }
 
 static uint32_t
+the_only(const ov_model_t *m, const void *list, size_t i)
+{
+    (void)list;
+    (void)i;
+    if (m->ports.n_inputs == 1)
+        return 0;
+    xm_api_fail(GENERAL_ERROR, "the model has %u inputs: name one", m->ports.n_inputs);
+    return UINT32_MAX;
+}
+
+static uint32_t
 by_port(const ov_model_t *m, const void *list, size_t i)
 {
     const struct xm_api_port *p = xm_api_port(((const ov_output_port_t *const *)list)[i]);
@@ -102,10 +116,20 @@ by_port(const ov_model_t *m, const void *list, size_t i)
 }
 
 static bool
-has_null(const void *const *list, size_t n)
+has_null(const char *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (!list[i])
+            return true;
+    }
+    return false;
+}
+
+static bool
+has_no_port(const ov_output_port_t *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!xm_api_is(list[i], XM_API_PORT))
             return true;
     }
     return false;
@@ -117,9 +141,9 @@ ov_status_e
 ov_model_reshape(const ov_model_t *model, const char **tensor_names,
                  const ov_partial_shape_t *partial_shapes, size_t size)
 {
-    if (!model || !tensor_names || !partial_shapes || size == 0 ||
-        has_null((const void *const *)tensor_names, size))
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !tensor_names || !partial_shapes ||
+        size == 0 || has_null(tensor_names, size))
+        return xm_api_refuse(__func__);
     return reshape(model, by_name, tensor_names, partial_shapes, size);
 }
 
@@ -127,8 +151,8 @@ ov_status_e
 ov_model_reshape_input_by_name(const ov_model_t *model, const char *tensor_name,
                                const ov_partial_shape_t partial_shape)
 {
-    if (!model || !tensor_name)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !tensor_name)
+        return xm_api_refuse(__func__);
     return reshape(model, by_name, &tensor_name, &partial_shape, 1);
 }
 
@@ -136,16 +160,17 @@ ov_status_e
 ov_model_reshape_single_input(const ov_model_t *model,
                               const ov_partial_shape_t partial_shape)
 {
-    const size_t first = 0;
-    return model ? reshape(model, by_index, &first, &partial_shape, 1) : INVALID_C_PARAM;
+    return xm_api_is(model, XM_API_MODEL)
+               ? reshape(model, the_only, NULL, &partial_shape, 1)
+               : xm_api_refuse(__func__);
 }
 
 ov_status_e
 ov_model_reshape_by_port_indexes(const ov_model_t *model, const size_t *port_indexes,
                                  const ov_partial_shape_t *partial_shape, size_t size)
 {
-    if (!model || !port_indexes || !partial_shape || size == 0)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !port_indexes || !partial_shape || size == 0)
+        return xm_api_refuse(__func__);
     return reshape(model, by_index, port_indexes, partial_shape, size);
 }
 
@@ -153,8 +178,8 @@ ov_status_e
 ov_model_reshape_by_ports(const ov_model_t *model, const ov_output_port_t **output_ports,
                           const ov_partial_shape_t *partial_shapes, size_t size)
 {
-    if (!model || !output_ports || !partial_shapes || size == 0 ||
-        has_null((const void *const *)output_ports, size))
-        return INVALID_C_PARAM;
+    if (!xm_api_is(model, XM_API_MODEL) || !output_ports || !partial_shapes ||
+        size == 0 || has_no_port(output_ports, size))
+        return xm_api_refuse(__func__);
     return reshape(model, by_port, output_ports, partial_shapes, size);
 }

@@ -5,14 +5,16 @@
 #include <string.h>
 
 #include "plugin/api/api.h"
+#include "xemoe/xemoe.h"
 
 /* ---- handles ----------------------------------------------------------------------- */
 
 static struct xm_api_found
 create_port(const struct xm_port *from, bool is_output)
 {
-    size_t n = strlen(from->name) + 1;
-    struct xm_api_port *p = xm_calloc(1, sizeof(*p) + n);
+    const char *node = from->node ? from->node : from->name;
+    const size_t n = strlen(from->name) + 1, n_node = strlen(node) + 1;
+    struct xm_api_port *p = xm_calloc(1, sizeof(*p) + n + n_node);
     if (!p)
         return (struct xm_api_found){
             xm_api_fail(GENERAL_ERROR, "out of memory for port %s", from->name), NULL};
@@ -22,7 +24,12 @@ create_port(const struct xm_port *from, bool is_output)
     p->rank = from->type.shape.rank;
     memcpy(p->dim, from->bound, sizeof(p->dim));
     p->name = memcpy(p + 1, from->name, n);
-    return (struct xm_api_found){OK, p};
+    p->node = memcpy((char *)(p + 1) + n, node, n_node);
+    ov_status_e s = xm_api_new_handle(p, XM_API_PORT);
+    if (s == OK)
+        return (struct xm_api_found){OK, p};
+    xm_free(p);
+    return (struct xm_api_found){s, NULL};
 }
 
 static const char *
@@ -82,13 +89,15 @@ xm_api_give_const_port(struct xm_api_found found, ov_output_const_port_t **out)
 void
 ov_output_port_free(ov_output_port_t *port)
 {
-    xm_free(port);
+    if (xm_api_handle_drop(port, XM_API_PORT))
+        xm_free(port);
 }
 
 void
 ov_output_const_port_free(ov_output_const_port_t *port)
 {
-    xm_free(port);
+    if (xm_api_handle_drop(port, XM_API_PORT))
+        xm_free(port);
 }
 
 /* ---- asking ------------------------------------------------------------------------ */
@@ -111,22 +120,36 @@ get_shape(const struct xm_api_port *p, ov_shape_t *shape)
 ov_status_e
 ov_const_port_get_shape(const ov_output_const_port_t *port, ov_shape_t *tensor_shape)
 {
-    return port && tensor_shape ? get_shape(xm_api_const_port(port), tensor_shape)
-                                : INVALID_C_PARAM;
+    return xm_api_is(port, XM_API_PORT) && tensor_shape
+               ? get_shape(xm_api_const_port(port), tensor_shape)
+               : xm_api_refuse(__func__);
 }
 
 ov_status_e
 ov_port_get_shape(const ov_output_port_t *port, ov_shape_t *tensor_shape)
 {
-    return port && tensor_shape ? get_shape(xm_api_port(port), tensor_shape)
-                                : INVALID_C_PARAM;
+    return xm_api_is(port, XM_API_PORT) && tensor_shape
+               ? get_shape(xm_api_port(port), tensor_shape)
+               : xm_api_refuse(__func__);
+}
+
+ov_status_e
+xm_port_node_name(const ov_output_const_port_t *port, char **node_name)
+{
+    if (!xm_api_is(port, XM_API_PORT) || !node_name)
+        return xm_api_refuse(__func__);
+    char *copy = xm_strdup(xm_api_const_port(port)->node);
+    if (!copy)
+        return xm_api_fail(GENERAL_ERROR, "out of memory for the name of a port's node");
+    *node_name = copy;
+    return OK;
 }
 
 ov_status_e
 ov_port_get_any_name(const ov_output_const_port_t *port, char **tensor_name)
 {
-    if (!port || !tensor_name)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(port, XM_API_PORT) || !tensor_name)
+        return xm_api_refuse(__func__);
     const struct xm_api_port *p = xm_api_const_port(port);
     if (!p->is_named)
         return xm_api_fail(GENERAL_ERROR, "port '%s' has no tensor name", p->name);
@@ -141,8 +164,8 @@ ov_status_e
 ov_port_get_partial_shape(const ov_output_const_port_t *port,
                           ov_partial_shape_t *partial_shape)
 {
-    if (!port || !partial_shape)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(port, XM_API_PORT) || !partial_shape)
+        return xm_api_refuse(__func__);
     const struct xm_api_port *p = xm_api_const_port(port);
     ov_partial_shape_t shape = {.rank = {p->rank, p->rank}, .dims = NULL};
     if (p->rank > 0) {
@@ -160,8 +183,8 @@ ov_status_e
 ov_port_get_element_type(const ov_output_const_port_t *port,
                          ov_element_type_e *tensor_type)
 {
-    if (!port || !tensor_type)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(port, XM_API_PORT) || !tensor_type)
+        return xm_api_refuse(__func__);
     *tensor_type = (ov_element_type_e)xm_api_const_port(port)->element;
     return OK;
 }

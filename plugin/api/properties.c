@@ -5,17 +5,20 @@
 #include <string.h>
 
 #include "plugin/api/api.h"
+#include "plugin/cache_cipher.h"
 
-/* More than anyone gives: a count that is none would walk over the caller's stack. */
-enum { MAX_ARGS = 256 };
-
-/* The only key whose value is not text. */
+/* The only key whose value is not text: a pair of functions, which becomes one. */
 static ov_status_e
-check_key(const char *key)
+take_cipher(const void *value, char text[XM_CIPHER_TEXT])
 {
-    if (strcmp(key, "CACHE_ENCRYPTION_CALLBACKS") != 0)
-        return OK;
-    return xm_api_fail(GENERAL_ERROR, "%s: kernels in the cache are not encrypted", key);
+    struct xm_error err = {0};
+    const ov_encryption_callbacks *given = value;
+    if (!given->encrypt_func || !given->decrypt_func)
+        return xm_api_fail(GENERAL_ERROR,
+                           XM_CACHE_CIPHER_KEY ": both functions are needed");
+    const struct xm_cache_cipher c = {given->encrypt_func, given->decrypt_func};
+    xm_cache_cipher_add(c, text, &err);
+    return xm_api_error(&err);
 }
 
 ov_status_e
@@ -23,28 +26,48 @@ xm_api_properties_from_array(size_t n, const ov_property_t *properties,
                              struct xm_property **out)
 {
     if (n > 0 && !properties)
-        return INVALID_C_PARAM;
+        return xm_api_fail(INVALID_C_PARAM, "the list of %zu properties is NULL", n);
     for (size_t i = 0; i < n; i++) {
         if (!properties[i].key || !properties[i].value)
-            return INVALID_C_PARAM;
-        ov_status_e s = check_key(properties[i].key);
-        if (s != OK)
-            return s;
+            return xm_api_fail(INVALID_C_PARAM, "property %zu of %zu: its %s is NULL", i,
+                               n, properties[i].key ? "value" : "key");
     }
-    struct xm_property *p = xm_calloc(n, sizeof(*p));
+    /* behind them the text of a cipher, if there is one */
+    struct xm_property *p = xm_calloc(1, n * sizeof(*p) + XM_CIPHER_TEXT);
     if (!p)
         return xm_api_fail(GENERAL_ERROR, "out of memory for %zu properties", n);
-    for (size_t i = 0; i < n; i++)
+    ov_status_e s = OK;
+    for (size_t i = 0; i < n && s == OK; i++) {
         p[i] = (struct xm_property){properties[i].key, properties[i].value};
-    *out = p;
-    return OK;
+        if (strcmp(p[i].key, XM_CACHE_CIPHER_KEY) == 0) {
+            p[i].value = (char *)(p + n);
+            s = take_cipher(properties[i].value, (char *)(p + n));
+        }
+    }
+    if (s == OK)
+        *out = p;
+    else
+        xm_free(p);
+    return s;
+}
+
+ov_status_e
+xm_api_check_args(size_t n)
+{
+    return n % 2 == 0 && n <= XM_API_MOST_ARGS
+               ? OK
+               : xm_api_fail(INVALID_C_PARAM,
+                             "%zu arguments are no pairs of a key and a value, or more "
+                             "than %d",
+                             n, XM_API_MOST_ARGS);
 }
 
 ov_status_e
 xm_api_properties_from_args(size_t n, va_list args, struct xm_property **out)
 {
-    if (n % 2 != 0 || n > MAX_ARGS)
-        return INVALID_C_PARAM;
+    ov_status_e s = xm_api_check_args(n);
+    if (s != OK)
+        return s;
     ov_property_t *given = xm_calloc(n / 2, sizeof(*given));
     if (!given)
         return xm_api_fail(GENERAL_ERROR, "out of memory for %zu properties", n / 2);
@@ -52,7 +75,7 @@ xm_api_properties_from_args(size_t n, va_list args, struct xm_property **out)
         given[i].key = va_arg(args, const char *);
         given[i].value = va_arg(args, const void *);
     }
-    ov_status_e s = xm_api_properties_from_array(n / 2, given, out);
+    s = xm_api_properties_from_array(n / 2, given, out);
     xm_free(given);
     return s;
 }

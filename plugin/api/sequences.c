@@ -15,39 +15,53 @@ refuse(const struct xm_error *err)
 
 /* ---- sequences --------------------------------------------------------------------- */
 
+static ov_status_e
+give_sequence(xm_sequence_t *created, xm_sequence_t **out)
+{
+    const ov_status_e s = xm_api_new_handle(created, XM_API_SEQUENCE);
+    if (s == OK)
+        *out = created;
+    else
+        xm_compiled_destroy_sequence(created);
+    return s;
+}
+
 ov_status_e
 xm_sequence_create(const ov_compiled_model_t *compiled_model, xm_sequence_t **sequence)
 {
-    if (!compiled_model || !sequence)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !sequence)
+        return xm_api_refuse(__func__);
     struct xm_error err = {0};
-    return xm_compiled_create_sequence(compiled_model->compiled, sequence, &err) == XM_OK
-               ? OK
+    xm_sequence_t *created = NULL;
+    return xm_compiled_create_sequence(compiled_model->compiled, &created, &err) == XM_OK
+               ? give_sequence(created, sequence)
                : refuse(&err);
 }
 
 ov_status_e
 xm_sequence_fork(const xm_sequence_t *sequence, xm_sequence_t **fork)
 {
-    if (!sequence || !fork)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(sequence, XM_API_SEQUENCE) || !fork)
+        return xm_api_refuse(__func__);
     struct xm_error err = {0};
-    return xm_compiled_fork_sequence((xm_sequence_t *)sequence, fork, &err) == XM_OK
-               ? OK
+    xm_sequence_t *created = NULL;
+    return xm_compiled_fork_sequence((xm_sequence_t *)sequence, &created, &err) == XM_OK
+               ? give_sequence(created, fork)
                : xm_api_error(&err);
 }
 
 void
 xm_sequence_free(xm_sequence_t *sequence)
 {
-    xm_compiled_destroy_sequence(sequence);
+    if (xm_api_handle_drop(sequence, XM_API_SEQUENCE))
+        xm_compiled_destroy_sequence(sequence);
 }
 
 ov_status_e
 xm_sequence_length(const xm_sequence_t *sequence, size_t *length)
 {
-    if (!sequence || !length)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(sequence, XM_API_SEQUENCE) || !length)
+        return xm_api_refuse(__func__);
     *length = sequence->ops->past(sequence);
     return OK;
 }
@@ -55,8 +69,8 @@ xm_sequence_length(const xm_sequence_t *sequence, size_t *length)
 ov_status_e
 xm_sequence_truncate(xm_sequence_t *sequence, size_t length, size_t *kept)
 {
-    if (!sequence)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(sequence, XM_API_SEQUENCE))
+        return xm_api_refuse(__func__);
     sequence->ops->truncate(sequence, length);
     if (kept)
         *kept = sequence->ops->past(sequence);
@@ -66,8 +80,8 @@ xm_sequence_truncate(xm_sequence_t *sequence, size_t length, size_t *kept)
 ov_status_e
 xm_sequence_match(xm_sequence_t *sequence, const int32_t *tokens, size_t n, size_t *found)
 {
-    if (!sequence || (!tokens && n) || !found)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(sequence, XM_API_SEQUENCE) || (!tokens && n) || !found)
+        return xm_api_refuse(__func__);
     struct xm_error err = {0};
     if (sequence->ops->past(sequence))
         return xm_api_fail(PARAMETER_MISMATCH,
@@ -83,18 +97,25 @@ xm_sequence_match(xm_sequence_t *sequence, const int32_t *tokens, size_t n, size
 ov_status_e
 xm_batch_create(const ov_compiled_model_t *compiled_model, xm_batch_t **batch)
 {
-    if (!compiled_model || !batch)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(compiled_model, XM_API_COMPILED) || !batch)
+        return xm_api_refuse(__func__);
     struct xm_error err = {0};
-    return xm_compiled_create_batch(compiled_model->compiled, batch, &err) == XM_OK
-               ? OK
-               : refuse(&err);
+    xm_batch_t *created = NULL;
+    if (xm_compiled_create_batch(compiled_model->compiled, &created, &err) != XM_OK)
+        return refuse(&err);
+    const ov_status_e s = xm_api_new_handle(created, XM_API_BATCH);
+    if (s == OK)
+        *batch = created;
+    else
+        xm_compiled_destroy_batch(created);
+    return s;
 }
 
 void
 xm_batch_free(xm_batch_t *batch)
 {
-    xm_compiled_destroy_batch(batch);
+    if (xm_api_handle_drop(batch, XM_API_BATCH))
+        xm_compiled_destroy_batch(batch);
 }
 
 /* The entries as the plugin has them; NULL: one is not right, and *status says so. */
@@ -108,8 +129,10 @@ take_entries(const xm_batch_t *batch, const xm_batch_entry_t *entries, size_t n,
         *status = xm_api_fail(GENERAL_ERROR, "out of memory for a batch");
     for (size_t i = 0; i < n && *status == OK; i++) {
         const xm_batch_entry_t *e = &entries[i];
-        if (!e->sequence || !e->tokens)
-            *status = INVALID_C_PARAM;
+        if (!xm_api_is(e->sequence, XM_API_SEQUENCE) || !e->tokens)
+            *status =
+                xm_api_fail(INVALID_C_PARAM, "entry %zu of %zu: its %s", i, n,
+                            e->tokens ? "sequence is no live one" : "tokens are NULL");
         else if (e->sequence->compiled != batch->compiled)
             *status = xm_api_fail(PARAMETER_MISMATCH,
                                   "entry %zu: the sequence is another model's", i);
@@ -126,8 +149,9 @@ take_entries(const xm_batch_t *batch, const xm_batch_entry_t *entries, size_t n,
 ov_status_e
 xm_batch_run(xm_batch_t *batch, const xm_batch_entry_t *entries, size_t n_entries)
 {
-    if (!batch || !entries || n_entries == 0 || n_entries > UINT32_MAX)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(batch, XM_API_BATCH) || !entries || n_entries == 0 ||
+        n_entries > UINT32_MAX)
+        return xm_api_refuse(__func__);
     ov_status_e status;
     struct xm_error err = {0};
     struct xm_batch_row *list = take_entries(batch, entries, n_entries, &status);
@@ -145,8 +169,9 @@ ov_status_e
 xm_batch_logits(const xm_batch_t *batch, size_t i, const float **logits, size_t *rows,
                 size_t *vocabulary)
 {
-    if (!batch || !logits || !rows || !vocabulary || i > UINT32_MAX)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(batch, XM_API_BATCH) || !logits || !rows || !vocabulary ||
+        i > UINT32_MAX)
+        return xm_api_refuse(__func__);
     uint64_t n, width;
     *logits = batch->ops->logits(batch, (uint32_t)i, &n, &width);
     *rows = n;
@@ -157,8 +182,8 @@ xm_batch_logits(const xm_batch_t *batch, size_t i, const float **logits, size_t 
 ov_status_e
 xm_batch_cancel(xm_batch_t *batch)
 {
-    if (!batch)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(batch, XM_API_BATCH))
+        return xm_api_refuse(__func__);
     if (xm_flag_get(&batch->is_running))
         batch->control->ops->cancel(batch->control);
     return OK;

@@ -10,7 +10,7 @@ ov_status_e
 ov_shape_create(const int64_t rank, const int64_t *dims, ov_shape_t *shape)
 {
     if (!shape || rank <= 0)
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     /* first: a rank that there is no memory for has no numbers to look at either */
     int64_t *copy = xm_calloc((size_t)rank, sizeof(*copy));
     if (!copy)
@@ -19,7 +19,7 @@ ov_shape_create(const int64_t rank, const int64_t *dims, ov_shape_t *shape)
     for (int64_t i = 0; dims && i < rank; i++) {
         if (dims[i] < 0) {
             xm_free(copy);
-            return INVALID_C_PARAM;
+            return xm_api_refuse(__func__);
         }
         copy[i] = dims[i];
     }
@@ -31,7 +31,7 @@ ov_status_e
 ov_shape_free(ov_shape_t *shape)
 {
     if (!shape)
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     xm_free(shape->dims);
     *shape = (ov_shape_t){0, NULL};
     return OK;
@@ -92,13 +92,13 @@ ov_partial_shape_create(const int64_t rank, const ov_dimension_t *dims,
                         ov_partial_shape_t *partial_shape_obj)
 {
     if (!partial_shape_obj || rank < 0 || (rank > 0 && !dims))
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     ov_partial_shape_t result;
     ov_status_e status = create_partial(rank, &result);
     for (int64_t i = 0; status == OK && i < rank; i++) {
         if (!is_valid_dimension(dims[i])) {
             ov_partial_shape_free(&result);
-            return INVALID_C_PARAM;
+            return xm_api_refuse(__func__);
         }
         result.dims[i] = dims[i];
     }
@@ -112,11 +112,11 @@ ov_partial_shape_create_dynamic(const ov_rank_t rank, const ov_dimension_t *dims
                                 ov_partial_shape_t *partial_shape_obj)
 {
     if (!partial_shape_obj)
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     if (!ov_rank_is_dynamic(rank))
         return ov_partial_shape_create(rank.max, dims, partial_shape_obj);
     if (dims || !is_valid_dimension(rank))
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     *partial_shape_obj = (ov_partial_shape_t){.rank = rank, .dims = NULL};
     return OK;
 }
@@ -126,7 +126,7 @@ ov_partial_shape_create_static(const int64_t rank, const int64_t *dims,
                                ov_partial_shape_t *partial_shape_obj)
 {
     if (!partial_shape_obj || !dims || rank < 0)
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     ov_shape_t shape = {.rank = rank, .dims = (int64_t *)dims};
     return ov_shape_to_partial_shape(shape, partial_shape_obj);
 }
@@ -158,7 +158,7 @@ ov_status_e
 ov_partial_shape_to_shape(const ov_partial_shape_t partial_shape, ov_shape_t *shape)
 {
     if (!shape || lacks_dimensions(partial_shape))
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     if (ov_partial_shape_is_dynamic(partial_shape))
         return PARAMETER_MISMATCH;
     int64_t rank = partial_shape.rank.max;
@@ -175,13 +175,13 @@ ov_status_e
 ov_shape_to_partial_shape(const ov_shape_t shape, ov_partial_shape_t *partial_shape)
 {
     if (!partial_shape || shape.rank < 0 || (shape.rank > 0 && !shape.dims))
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     ov_partial_shape_t result;
     ov_status_e status = create_partial(shape.rank, &result);
     for (int64_t i = 0; status == OK && i < shape.rank; i++) {
         if (shape.dims[i] < 0) {
             ov_partial_shape_free(&result);
-            return INVALID_C_PARAM;
+            return xm_api_refuse(__func__);
         }
         result.dims[i] = (ov_dimension_t){shape.dims[i], shape.dims[i]};
     }

@@ -37,6 +37,7 @@ destroy_tensor(struct xm_mapping *m)
     drop_texts(t);
     if (t->owned)
         xm_free(t->data);
+    xm_remote_destroy(t->remote);
     xm_free(t);
 }
 
@@ -102,27 +103,71 @@ xm_api_tensor_create(ov_element_type_e type, uint32_t rank, const int64_t *dim,
 }
 
 enum xm_status
+xm_api_tensor_bytes(ov_element_type_e type, ov_shape_t shape, uint64_t *bytes,
+                    struct xm_error *err)
+{
+    uint64_t n;
+    if (shape.rank > XM_MAX_RANK)
+        return xm_fail(err, XM_INVALID, "a tensor has rank %lld, at most %d is possible",
+                       (long long)shape.rank, XM_MAX_RANK);
+    if (type == STRING)
+        return xm_fail(err, XM_INVALID, "a tensor of strings cannot lie on a device");
+    return measure(type, (uint32_t)shape.rank, shape.dims, &n, bytes, err);
+}
+
+ov_status_e
+xm_api_tensor_of_remote(ov_element_type_e type, ov_shape_t shape,
+                        struct xm_remote *memory, bool is_remote, ov_tensor_t **out)
+{
+    struct xm_error err = {0};
+    ov_tensor_t *t = NULL;
+    /* There has to be something in its place. */
+    if (create(type, (uint32_t)shape.rank, shape.dims,
+               memory->host ? memory->host : memory, &t, &err) != XM_OK) {
+        xm_remote_destroy(memory);
+        return xm_api_error(&err);
+    }
+    t->remote = memory;
+    t->capacity = memory->bytes;
+    if (is_remote)
+        t->data = NULL;
+    return xm_api_tensor_give(t, out);
+}
+
+/* Memory for more bytes; contents are lost. */
+static enum xm_status
+grow(ov_tensor_t *t, uint64_t bytes, struct xm_error *err)
+{
+    if (t->remote) {
+        XM_TRY(t->remote->ops->grow(t->remote, bytes, err));
+        t->data = t->data ? t->remote->host : NULL;
+        t->capacity = bytes;
+        return XM_OK;
+    }
+    if (!t->owned)
+        return xm_fail(err, XM_INVALID,
+                       "the tensor's memory is the caller's: it has %llu bytes, the new "
+                       "shape needs %llu",
+                       (unsigned long long)t->capacity, (unsigned long long)bytes);
+    void *grown = xm_calloc(1, (size_t)bytes);
+    if (!grown)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a tensor of %llu bytes",
+                       (unsigned long long)bytes);
+    drop_texts(t);
+    xm_free(t->data);
+    t->data = grown;
+    t->capacity = bytes;
+    return XM_OK;
+}
+
+enum xm_status
 xm_api_tensor_reshape(ov_tensor_t *t, uint32_t rank, const int64_t *dim,
                       struct xm_error *err)
 {
     uint64_t n, bytes;
     XM_TRY(measure(t->type, rank, dim, &n, &bytes, err));
-    if (bytes > t->capacity || t->type == STRING) {
-        if (!t->owned)
-            return xm_fail(
-                err, XM_INVALID,
-                "the tensor's memory is the caller's: it has %llu bytes, the new "
-                "shape needs %llu",
-                (unsigned long long)t->capacity, (unsigned long long)bytes);
-        void *grown = xm_calloc(1, (size_t)bytes);
-        if (!grown)
-            return xm_fail(err, XM_NO_MEMORY, "out of memory for a tensor of %llu bytes",
-                           (unsigned long long)bytes);
-        drop_texts(t);
-        xm_free(t->data);
-        t->data = grown;
-        t->capacity = bytes;
-    }
+    if (bytes > t->capacity || t->type == STRING)
+        XM_TRY(grow(t, bytes, err));
     if (rank)
         memcpy(t->dim, dim, rank * sizeof(*dim));
     t->rank = rank;
@@ -131,16 +176,28 @@ xm_api_tensor_reshape(ov_tensor_t *t, uint32_t rank, const int64_t *dim,
     return XM_OK;
 }
 
+ov_status_e
+xm_api_tensor_give(ov_tensor_t *t, ov_tensor_t **out)
+{
+    ov_status_e s = xm_api_new_handle(t, XM_API_TENSOR);
+    if (s == OK)
+        *out = t;
+    else
+        xm_mapping_unref(&t->base);
+    return s;
+}
+
 void
 ov_tensor_free(ov_tensor_t *tensor)
 {
-    xm_mapping_unref(tensor ? &tensor->base : NULL);
+    if (xm_api_handle_drop(tensor, XM_API_TENSOR))
+        xm_mapping_unref(&tensor->base);
 }
 
 /* ---- creating and reshaping -------------------------------------------------------- */
 
-static bool
-is_wrong_shape(ov_shape_t shape)
+bool
+xm_api_is_wrong_shape(ov_shape_t shape)
 {
     return shape.rank < 0 || (shape.rank > 0 && !shape.dims);
 }
@@ -150,20 +207,21 @@ create_from_shape(ov_element_type_e type, ov_shape_t shape, void *borrowed,
                   ov_tensor_t **tensor)
 {
     struct xm_error err = {0};
+    ov_tensor_t *t = NULL;
     if (shape.rank > XM_MAX_RANK)
         return xm_api_fail(GENERAL_ERROR,
                            "a tensor has rank %lld, at most %d is possible",
                            (long long)shape.rank, XM_MAX_RANK);
-    create(type, (uint32_t)shape.rank, shape.dims, borrowed, tensor, &err);
-    return xm_api_error(&err);
+    create(type, (uint32_t)shape.rank, shape.dims, borrowed, &t, &err);
+    return t ? xm_api_tensor_give(t, tensor) : xm_api_error(&err);
 }
 
 ov_status_e
 ov_tensor_create(const ov_element_type_e type, const ov_shape_t shape,
                  ov_tensor_t **tensor)
 {
-    if (!tensor || is_wrong_shape(shape))
-        return INVALID_C_PARAM;
+    if (!tensor || xm_api_is_wrong_shape(shape))
+        return xm_api_refuse(__func__);
     return create_from_shape(type, shape, NULL, tensor);
 }
 
@@ -171,8 +229,8 @@ ov_status_e
 ov_tensor_create_from_host_ptr(const ov_element_type_e type, const ov_shape_t shape,
                                void *host_ptr, ov_tensor_t **tensor)
 {
-    if (!tensor || !host_ptr || is_wrong_shape(shape))
-        return INVALID_C_PARAM;
+    if (!tensor || !host_ptr || xm_api_is_wrong_shape(shape))
+        return xm_api_refuse(__func__);
     if (type == STRING)
         return xm_api_fail(GENERAL_ERROR, "a tensor of strings cannot borrow memory");
     return create_from_shape(type, shape, host_ptr, tensor);
@@ -182,8 +240,8 @@ ov_status_e
 ov_tensor_set_shape(ov_tensor_t *tensor, const ov_shape_t shape)
 {
     struct xm_error err = {0};
-    if (!tensor || is_wrong_shape(shape))
-        return INVALID_C_PARAM;
+    if (!xm_api_is(tensor, XM_API_TENSOR) || xm_api_is_wrong_shape(shape))
+        return xm_api_refuse(__func__);
     if (shape.rank > XM_MAX_RANK)
         return xm_api_fail(GENERAL_ERROR,
                            "a tensor has rank %lld, at most %d is possible",
@@ -225,9 +283,9 @@ ov_status_e
 ov_tensor_set_string_data(ov_tensor_t *tensor, const char **string_array,
                           const size_t array_size)
 {
-    if (!tensor || !string_array || tensor->type != STRING || array_size != tensor->n ||
-        has_missing_string(string_array, array_size))
-        return INVALID_C_PARAM;
+    if (!xm_api_is(tensor, XM_API_TENSOR) || !string_array || tensor->type != STRING ||
+        array_size != tensor->n || has_missing_string(string_array, array_size))
+        return xm_api_refuse(__func__);
     return copy_strings(tensor, string_array, array_size);
 }
 
@@ -236,9 +294,9 @@ ov_tensor_create_from_string_array(const char **string_array, const size_t array
                                    const ov_shape_t shape, ov_tensor_t **tensor)
 {
     ov_tensor_t *t = NULL;
-    if (!string_array || array_size == 0 || !tensor || is_wrong_shape(shape) ||
+    if (!string_array || array_size == 0 || !tensor || xm_api_is_wrong_shape(shape) ||
         has_missing_string(string_array, array_size))
-        return INVALID_C_PARAM;
+        return xm_api_refuse(__func__);
     ov_status_e s = create_from_shape(STRING, shape, NULL, &t);
     if (s == OK)
         s = copy_strings(t, string_array, array_size < t->n ? array_size : t->n);
@@ -254,8 +312,8 @@ ov_tensor_create_from_string_array(const char **string_array, const size_t array
 ov_status_e
 ov_tensor_get_shape(const ov_tensor_t *tensor, ov_shape_t *shape)
 {
-    if (!tensor || !shape)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(tensor, XM_API_TENSOR) || !shape)
+        return xm_api_refuse(__func__);
     if (tensor->rank == 0) {
         *shape = (ov_shape_t){0, NULL};
         return OK;
@@ -266,8 +324,8 @@ ov_tensor_get_shape(const ov_tensor_t *tensor, ov_shape_t *shape)
 ov_status_e
 ov_tensor_get_element_type(const ov_tensor_t *tensor, ov_element_type_e *type)
 {
-    if (!tensor || !type)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(tensor, XM_API_TENSOR) || !type)
+        return xm_api_refuse(__func__);
     *type = tensor->type;
     return OK;
 }
@@ -275,8 +333,8 @@ ov_tensor_get_element_type(const ov_tensor_t *tensor, ov_element_type_e *type)
 ov_status_e
 ov_tensor_get_size(const ov_tensor_t *tensor, size_t *elements_size)
 {
-    if (!tensor || !elements_size)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(tensor, XM_API_TENSOR) || !elements_size)
+        return xm_api_refuse(__func__);
     *elements_size = (size_t)tensor->n;
     return OK;
 }
@@ -284,8 +342,8 @@ ov_tensor_get_size(const ov_tensor_t *tensor, size_t *elements_size)
 ov_status_e
 ov_tensor_get_byte_size(const ov_tensor_t *tensor, size_t *byte_size)
 {
-    if (!tensor || !byte_size)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(tensor, XM_API_TENSOR) || !byte_size)
+        return xm_api_refuse(__func__);
     *byte_size = (size_t)tensor->bytes;
     return OK;
 }
@@ -293,8 +351,11 @@ ov_tensor_get_byte_size(const ov_tensor_t *tensor, size_t *byte_size)
 ov_status_e
 ov_tensor_data(const ov_tensor_t *tensor, void **data)
 {
-    if (!tensor || !data)
-        return INVALID_C_PARAM;
+    if (!xm_api_is(tensor, XM_API_TENSOR) || !data)
+        return xm_api_refuse(__func__);
+    if (xm_api_tensor_is_remote(tensor))
+        return xm_api_fail(GENERAL_ERROR, "the tensor's bytes are the device's: the host "
+                                          "has no pointer to them");
     *data = tensor->data;
     return OK;
 }

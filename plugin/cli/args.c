@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/util/compiler.h"
 #include "runtime/util/number.h"
 
 struct parse {
@@ -177,6 +178,42 @@ take_operand(struct parse *p, const char *word)
     return XM_OK;
 }
 
+/* What people know from llama.cpp's programs, where a command has no option of that name. */
+#define OFFLOAD                                                                          \
+    "all layers are on the device; --offload says how many percent of the experts are "  \
+    "not"
+static const struct {
+    const char *word, *here;
+} of_others[] = {
+    {"-ngl", OFFLOAD},
+    {"--n-gpu-layers", OFFLOAD},
+    {"-fa", "attention is always one kernel"},
+    {"--flash-attn", "attention is always one kernel"},
+    {"-cnv", "'xemoe chat' holds conversations"},
+    {"-sm", "a model runs on one device, -d"},
+    {"-t", "kernels take what the device has"},
+    {"--threads", "kernels take what the device has"},
+    {"-b", "it is --ubatch"},
+    {"-ub", "it is --ubatch"},
+    {"--batch-size", "it is --ubatch"},
+    {"--ubatch-size", "it is --ubatch"},
+    {"--ctx-size", "it is --context"},
+    {"--n-predict", "it is --tokens"},
+};
+
+static enum xm_status
+check_of_others(const struct parse *p, const char *word)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(of_others); i++) {
+        const char *name = word + strspn(word, "-");
+        if (strcmp(word, of_others[i].word) == 0 &&
+            !find(p->spec, name[1] ? '\0' : name[0], name, strlen(name)))
+            return xm_fail(p->err, XM_INVALID, "there is no option %s: %s", word,
+                           of_others[i].here);
+    }
+    return XM_OK;
+}
+
 enum xm_status
 xm_cli_parse(const struct xm_cli_spec *spec, int argc, char *const *argv, void *out,
              bool *help, struct xm_error *err)
@@ -190,6 +227,8 @@ xm_cli_parse(const struct xm_cli_spec *spec, int argc, char *const *argv, void *
             *help = true;
             return XM_OK;
         }
+        if (!only_operands)
+            XM_TRY(check_of_others(&p, word));
         if (!only_operands && strcmp(word, "--") == 0)
             only_operands = true;
         else if (!only_operands && strncmp(word, "--", 2) == 0)

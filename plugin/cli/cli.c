@@ -16,6 +16,7 @@ static const struct {
 } exits[] = {
     { XM_INVALID,     XM_EXIT_FILE,      NULL },
     { XM_UNSUPPORTED, XM_EXIT_FILE,      NULL },
+    { XM_UNPLANNED,   XM_EXIT_FILE,      NULL },
     { XM_NO_MEMORY,   XM_EXIT_DEVICE,    "'xemoe plan' says what fits; docs/memory.md what to change" },
     { XM_DEVICE,      XM_EXIT_DEVICE,    "'xemoe devices' shows the devices; XM_DEBUG=sync finds the step" },
     { XM_IO,          XM_EXIT_FILE,      NULL },
@@ -23,7 +24,7 @@ static const struct {
     { XM_CANCELLED,   XM_EXIT_CANCELLED, NULL },
     { XM_BUSY,        XM_EXIT_FAILED,    NULL },
     { XM_NOT_BUILT,   XM_EXIT_DEVICE,    "XM_DEBUG=build shows the compiler's whole log" },
-    { XM_NOT_FINITE,  XM_EXIT_FAILED,    "--precision f32 has room where f16 has not; 'xemoe verify' compares every step with the host reference" },
+    { XM_NOT_FINITE,  XM_EXIT_FAILED,    "where activations are f16, --precision f32 has room; 'xemoe verify' compares every step with the host reference" },
     { XM_LOST,        XM_EXIT_DEVICE,    "start again; the system's log (dmesg) may say why" },
 };
 /* clang-format on */

@@ -47,8 +47,10 @@ struct xm_cli_target {
     const char *kv_memory, *key_cache, *value_cache;
     uint64_t ubatch;
     bool json;
-    bool measures;        /* not an option: steps are measured (PERF_COUNT) */
-    const char *numerics; /* not an option: XM_NUMERICS; NULL: not set      */
+    bool measures; /* not an option: steps are measured (PERF_COUNT) */
+    bool
+        refers; /* nor this: what is exported refers to the weights' files (CACHE_MODE) */
+    const char *numerics; /* not an option: XM_NUMERICS; NULL: the environment's */
     /* Not an option: the command's words on what to do where there is no tokenizer, which is then
      * said before anything is compiled; NULL: it does without. */
     const char *needs_tokenizer;
@@ -59,7 +61,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 14 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
-    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, a folder with one of them, or what 'xemoe compile' wrote" }, \
+    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them; generate, chat and bench also take what 'xemoe compile' wrote" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them" }, \
     { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
@@ -156,5 +158,6 @@ int xm_cli_opt(int argc, char **argv);
 int xm_cli_make_model(int argc, char **argv);
 int xm_cli_chat(int argc, char **argv);
 int xm_cli_bench(int argc, char **argv);
+int xm_cli_benchmark_app(int argc, char **argv);
 
 #endif

@@ -99,6 +99,7 @@ xm_cli_compile(int argc, char **argv)
     code = check_output(a.file);
     if (code != XM_EXIT_OK)
         return code;
+    a.target.refers = true;
     const struct xm_compile_options compile = {.sampled_logits = true};
     code = xm_cli_model_open(&m, &a.target, &compile);
     if (code != XM_EXIT_OK)

@@ -7,6 +7,7 @@
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/devices.h"
+#include "plugin/plugin.h"
 
 struct args {
     bool json, rules, properties;
@@ -43,7 +44,9 @@ xm_cli_hex(const uint8_t *bytes, size_t n, char *out)
 static enum xm_status
 find_rules(struct xm_cli_device *d, struct xm_error *err)
 {
-    static const struct xm_program_facts moe = {true, true, true};
+    static const struct xm_program_facts moe = {.has_moe_3gemm_fused_compressed = true,
+                                                .has_moe = true,
+                                                .has_paged_attention = true};
     struct xm_strbuf why = {0};
     struct xm_config *config = xm_malloc(sizeof(*config));
     if (!config)
@@ -101,7 +104,7 @@ name_devices(struct xm_cli_device *d, size_t n)
 }
 
 static void
-print_text(const struct xm_cli_device *d, size_t n)
+print_text(const struct xm_core *core, const struct xm_cli_device *d, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         xm_cli_device_text(&d[i]);
@@ -109,10 +112,12 @@ print_text(const struct xm_cli_device *d, size_t n)
         printf("no OpenCL device: install a driver (tools/setup installs PoCL, which "
                "runs on the CPU)\n");
     printf("REFERENCE: the host reference\n  slow and exact, f32; for comparison\n");
+    xm_cli_devices_of_plugins(core, NULL, NULL);
 }
 
 static enum xm_status
-print_json(const struct xm_cli_device *d, size_t n, struct xm_error *err)
+print_json(const struct xm_core *core, const struct xm_cli_device *d, size_t n,
+           struct xm_error *err)
 {
     struct xm_json_out j;
     xm_json_begin(&j);
@@ -123,13 +128,30 @@ print_json(const struct xm_cli_device *d, size_t n, struct xm_error *err)
     xm_json_add_text(&j, reference, "device", "REFERENCE", strlen("REFERENCE"));
     xm_json_add_text(&j, reference, "name", "the host reference",
                      strlen("the host reference"));
+    xm_cli_devices_of_plugins(core, &j, list);
     enum xm_status s = xm_json_print(&j, err);
     xm_json_end(&j);
     return s;
 }
 
+/* The OpenCL devices, with room for them in `d`. */
 static enum xm_status
-print_devices(const struct args *a, struct xm_error *err)
+find_devices(const struct args *a, const struct xm_device_info *infos, size_t n,
+             const struct xm_ze *ze, const char *why_not_zero, struct xm_cli_device *d,
+             struct xm_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        d[i].info = &infos[i];
+        if (a->rules)
+            XM_TRY(find_rules(&d[i], err));
+        ask_level_zero(&d[i], ze, why_not_zero);
+    }
+    name_devices(d, n);
+    return XM_OK;
+}
+
+static enum xm_status
+print_all(const struct args *a, const struct xm_core *core, struct xm_error *err)
 {
     const struct xm_device_info *infos = NULL;
     struct xm_error why_not = {0};
@@ -140,21 +162,25 @@ print_devices(const struct args *a, struct xm_error *err)
     if (!d)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the devices");
     xm_ze_open(&ze, &why_not);
-    enum xm_status s = XM_OK;
-    for (size_t i = 0; i < n && s == XM_OK; i++) {
-        d[i].info = &infos[i];
-        s = a->rules ? find_rules(&d[i], err) : XM_OK;
-        ask_level_zero(&d[i], ze, ze ? NULL : why_not.text);
-    }
-    name_devices(d, s == XM_OK ? n : 0);
+    enum xm_status s = find_devices(a, infos, n, ze, ze ? NULL : why_not.text, d, err);
     if (s == XM_OK && a->json)
-        s = print_json(d, n, err);
+        s = print_json(core, d, n, err);
     else if (s == XM_OK)
-        print_text(d, n);
+        print_text(core, d, n);
     for (size_t i = 0; i < n; i++)
         xm_free(d[i].rules);
     xm_free(d);
     xm_ze_close(ze);
+    return s;
+}
+
+static enum xm_status
+print_devices(const struct args *a, struct xm_error *err)
+{
+    struct xm_core *core = NULL;
+    XM_TRY(xm_core_create(&core, err));
+    enum xm_status s = print_all(a, core, err);
+    xm_core_destroy(core);
     return s;
 }
 
@@ -163,9 +189,10 @@ xm_cli_devices(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe devices [--rules] [--json] [--properties]",
-        .about = "Lists the OpenCL devices, best first, and the host reference, with "
-                 "what Level Zero adds:\n"
-                 "memory in use, power, frequencies.\n",
+        .about = "Lists the OpenCL devices, best first, with what Level Zero adds: "
+                 "memory in use,\n"
+                 "power, frequencies; the host reference; and the devices of plugins "
+                 "(XM_PLUGINS).\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };

@@ -25,6 +25,10 @@ void xm_cli_hex(const uint8_t *bytes, size_t n, char *out);
 void xm_cli_device_text(const struct xm_cli_device *d);
 void xm_cli_device_json(const struct xm_cli_device *d, struct xm_json_out *j,
                         yyjson_mut_val *list);
+/* Those of plugins that are libraries of others, as text where `j` is NULL. */
+struct xm_core;
+void xm_cli_devices_of_plugins(const struct xm_core *core, struct xm_json_out *j,
+                               yyjson_mut_val *list);
 /* What can be read of devices and compiled models, and what can be set, with defaults. */
 enum xm_status xm_cli_print_properties(struct xm_error *err);
 

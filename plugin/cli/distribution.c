@@ -15,16 +15,6 @@ xm_likeliest(const float *row, uint64_t n)
     return best;
 }
 
-double
-xm_log_sum_exp(const float *row, uint64_t n)
-{
-    const double largest = (double)row[xm_likeliest(row, n)];
-    double sum = 0.0;
-    for (uint64_t i = 0; i < n; i++)
-        sum += exp((double)row[i] - largest);
-    return log(sum) + largest;
-}
-
 struct xm_estimate
 xm_estimate_of(double sum, double squares, uint64_t n, uint64_t least)
 {

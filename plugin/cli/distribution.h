@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row of logits as a distribution of tokens: p = exp(logit - log sum exp(logits)).
+ * A row of logits as a distribution of tokens: p = exp(logit - xm_log_sum_exp(logits)).
  */
 #ifndef XM_PLUGIN_CLI_DISTRIBUTION_H
 #define XM_PLUGIN_CLI_DISTRIBUTION_H
@@ -11,8 +11,6 @@
 extern "C" {
 #endif
 
-/* log sum exp(row), in f64; finite where the row is a distribution. */
-double xm_log_sum_exp(const float *row, uint64_t n);
 /* The first of the largest. */
 uint64_t xm_likeliest(const float *row, uint64_t n);
 

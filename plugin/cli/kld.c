@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/kld.h"
+#include "plugin/text/sampler.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "plugin/text/slice.h"
 #include "runtime/util/memory.h"
 
 static const double deepest = -16.0; /* log p_base of what takes part in a divergence */

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/kld_base.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "plugin/cli/distribution.h"
+#include "plugin/text/sampler.h"
 #include "runtime/util/memory.h"
 
 static const char magic[] = "_logits_";
@@ -199,38 +197,20 @@ xm_kld_row_encode(const float *logits, uint32_t vocabulary, uint8_t *out)
     }
 }
 
-static enum xm_status
-fail_write(const struct xm_kld_writer *w, struct xm_error *err)
-{
-    return xm_fail(err, XM_IO, "%s could not be written: %s", w->path, strerror(errno));
-}
-
-/* A pipe or a device is written as it is: there is nothing to put in its place. */
-static enum xm_status
-open_file(struct xm_kld_writer *w, struct xm_error *err)
-{
-    struct stat st;
-    const bool is_special = stat(w->path, &st) == 0 && !S_ISREG(st.st_mode);
-    if (!is_special)
-        xm_strbuf_printf(&w->temporary, "%s.%ld", w->path, (long)getpid());
-    if (!xm_strbuf_ok(&w->temporary))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the name of a file");
-    w->f = fopen(is_special ? w->path : xm_strbuf_text(&w->temporary), "wb");
-    return w->f ? XM_OK : fail_write(w, err);
-}
-
 enum xm_status
 xm_kld_writer_begin(struct xm_kld_writer *w, const char *path,
                     const struct xm_kld_base *sizes, const int32_t *tokens,
                     struct xm_error *err)
 {
     uint8_t header[HEADER], token[4];
-    w->path = path;
     w->vocabulary = sizes->vocabulary;
     w->row = xm_calloc(1, (size_t)xm_kld_row_bytes(sizes->vocabulary));
     if (!w->row)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for log-probabilities");
-    XM_TRY(open_file(w, err));
+    XM_TRY(xm_new_file_begin(&w->at, path, err));
+    w->f = fopen(xm_new_file_name(&w->at), "wb");
+    if (!w->f)
+        return xm_new_file_fail(&w->at, err);
     memcpy(header, magic, MAGIC);
     store_u32(header + MAGIC, sizes->context);
     store_u32(header + MAGIC + 4, sizes->vocabulary);
@@ -240,7 +220,7 @@ xm_kld_writer_begin(struct xm_kld_writer *w, const char *path,
         store_u32(token, (uint32_t)tokens[i]);
         fwrite(token, 1, sizeof(token), w->f);
     }
-    return ferror(w->f) ? fail_write(w, err) : XM_OK;
+    return ferror(w->f) ? xm_new_file_fail(&w->at, err) : XM_OK;
 }
 
 enum xm_status
@@ -248,19 +228,15 @@ xm_kld_writer_add(struct xm_kld_writer *w, const float *logits, struct xm_error 
 {
     const uint64_t n = xm_kld_row_bytes(w->vocabulary);
     xm_kld_row_encode(logits, w->vocabulary, w->row);
-    return fwrite(w->row, 1, n, w->f) == n ? XM_OK : fail_write(w, err);
+    return fwrite(w->row, 1, n, w->f) == n ? XM_OK : xm_new_file_fail(&w->at, err);
 }
 
 enum xm_status
 xm_kld_writer_end(struct xm_kld_writer *w, struct xm_error *err)
 {
-    const bool is_out = fclose(w->f) == 0;
+    enum xm_status s = fclose(w->f) == 0 ? XM_OK : xm_new_file_fail(&w->at, err);
     w->f = NULL;
-    if (!is_out ||
-        (w->temporary.n && rename(xm_strbuf_text(&w->temporary), w->path) != 0))
-        return fail_write(w, err);
-    xm_strbuf_clear(&w->temporary); /* nothing to remove */
-    return XM_OK;
+    return xm_new_file_end(&w->at, s, err);
 }
 
 void
@@ -268,9 +244,7 @@ xm_kld_writer_free(struct xm_kld_writer *w)
 {
     if (w->f)
         fclose(w->f);
-    if (w->temporary.n)
-        unlink(xm_strbuf_text(&w->temporary));
-    xm_strbuf_free(&w->temporary);
+    xm_new_file_end(&w->at, XM_CANCELLED, NULL); /* what has not come to its end */
     xm_free(w->row);
     *w = (struct xm_kld_writer){0};
 }

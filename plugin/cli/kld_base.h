@@ -17,8 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "runtime/util/status.h"
-#include "runtime/util/strbuf.h"
+#include "runtime/util/new_file.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,8 +64,7 @@ void xm_kld_row_encode(const float *logits, uint32_t vocabulary, uint8_t *out);
 /* Beside the file, and in its place once it is complete. Zero-initialise. */
 struct xm_kld_writer {
     FILE *f;
-    const char *path; /* the caller's */
-    struct xm_strbuf temporary;
+    struct xm_new_file at;
     uint32_t vocabulary;
     uint8_t *row;
 };

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "plugin/cli/distribution.h"
+#include "plugin/text/sampler.h"
 #include "runtime/util/compiler.h"
 
 static double

@@ -24,6 +24,7 @@ static const struct {
     { "chat",       xm_cli_chat,       "a conversation on the terminal" },
     { "logits",     xm_cli_logits,     "logits of every position, as an .npy file" },
     { "bench",      xm_cli_bench,      "tokens a second, as llama-bench measures them" },
+    { "benchmark_app", xm_cli_benchmark_app, "inferences a second, as OpenVINO's benchmark_app measures them" },
     { "perplexity", xm_cli_perplexity, "perplexity of a text, and how far two models are apart" },
     { "verify",     xm_cli_verify,     "compare each step with the host reference, or logits with another program's" },
     { "opt",        xm_cli_opt,        "run single passes on a graph in text form" },
@@ -40,7 +41,7 @@ print_help(FILE *to)
         "OpenCL.\n\n",
         to);
     for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++)
-        fprintf(to, "  %-12s%s\n", commands[i].name, commands[i].summary);
+        fprintf(to, "  %-15s%s\n", commands[i].name, commands[i].summary);
     fprintf(to,
             "\n'xemoe COMMAND --help' lists a command's options; 'xemoe --version'.\n"
             "XM_DEBUG=help lists the switches for debugging.\n\n%s",

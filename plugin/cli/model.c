@@ -56,8 +56,8 @@ read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_er
     else if (s != XM_OK && !is_missing)
         return xm_fail(err, s, "%s", why.text);
     if (is_missing && t->needs_tokenizer)
-        return xm_fail(err, XM_NOT_FOUND, "there is no %s: %s", p->reader->tokenizer,
-                       t->needs_tokenizer);
+        return xm_fail(err, XM_NOT_FOUND, "%.150s: there is no %s: %s", t->model,
+                       p->reader->tokenizer, t->needs_tokenizer);
     xm_package_read(p, XM_PACKAGE_FACTS, NULL);
     return xm_package_read(p, XM_PACKAGE_GENERATION, err);
 }
@@ -72,14 +72,15 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
         const struct xm_cli_setting *s = &settings[i];
         if (s->value && (xm_config_set(&config, s->key, s->value, &err) != XM_OK ||
                          xm_config_check(&config, &err) != XM_OK))
-            return xm_cli_usage("option %s: %s", s->option, err.text);
+            return xm_cli_usage("%s%s: %s", s->option[0] == '-' ? "option " : "",
+                                s->option, err.text);
     }
     return XM_EXIT_OK;
 }
 
 /* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
  * xm_cli_cache_open made of the option. */
-enum { N_SETTINGS = 11 };
+enum { N_SETTINGS = 12 };
 static void
 find_settings(const struct xm_cli_target *t, const char *cache_dir,
               char ubatch[XM_CLI_NUMBER], struct xm_cli_setting out[N_SETTINGS])
@@ -95,8 +96,9 @@ find_settings(const struct xm_cli_target *t, const char *cache_dir,
         {"--expert-cache", "XM_EXPERT_CACHE", t->expert_cache},
         {"--ubatch", "XM_UBATCH", t->ubatch ? ubatch : NULL},
         {"--cache-dir", "CACHE_DIR", cache_dir},
-        {"--numerics", "XM_NUMERICS", t->numerics},
+        {"XM_NUMERICS", "XM_NUMERICS", t->numerics ? t->numerics : xm_env("XM_NUMERICS")},
         {"--profile", "PERF_COUNT", t->measures ? "YES" : NULL},
+        {"compile", "CACHE_MODE", t->refers ? "OPTIMIZE_SIZE" : NULL},
     };
     memcpy(out, settings, sizeof(settings));
 }

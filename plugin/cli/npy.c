@@ -21,7 +21,7 @@ xm_npy_is(const void *bytes, uint64_t n)
 
 /* ---- the header: a Python dictionary ----------------------------------------------- */
 
-enum { MOST_RANK = 3 };
+enum { MOST_RANK = XM_NPY_MOST_RANK };
 
 struct header {
     enum xm_element element;
@@ -51,7 +51,7 @@ shown(const char *value)
     return n < MAX_SHOWN ? (int)n : MAX_SHOWN;
 }
 
-/* "(3,)", "(3, 5)" or "(1, 3, 5)". */
+/* "()", "(3,)", "(3, 5)" or "(1, 3, 5)". */
 static bool
 read_shape(const char *p, struct header *h)
 {
@@ -69,20 +69,41 @@ read_shape(const char *p, struct header *h)
         while (*p == ',' || *p == ' ')
             p++;
     }
-    return h->rank > 0;
+    return true;
 }
 
 /* What a reader takes. */
 struct wish {
     const char *types, *shapes; /* for sentences */
-    int rank;                   /* at most       */
-    bool floats;
+    int least, most;            /* dimensions; in front of a matrix they are 1 */
+    bool (*takes)(enum xm_element e);
 };
+
+static bool
+takes_ids(enum xm_element e)
+{
+    return e == XM_I32 || e == XM_I64;
+}
+
+static bool
+takes_floats(enum xm_element e)
+{
+    return e == XM_F32;
+}
+
+static bool
+takes_any(enum xm_element e)
+{
+    (void)e;
+    return true;
+}
 
 static bool
 is_wished(const struct header *h, const struct wish *w)
 {
-    return h->rank <= w->rank && (h->rank < MOST_RANK || h->dim[0] == 1);
+    const bool is_matrix = h->rank < 3 || h->dim[0] == 1;
+    return h->rank >= w->least && h->rank <= w->most &&
+           (is_matrix || w->most == MOST_RANK);
 }
 
 static bool
@@ -91,7 +112,10 @@ read_type(const char *descr, enum xm_element *out)
     static const struct {
         const char *text;
         enum xm_element element;
-    } types[] = {{"'<i4'", XM_I32}, {"'<i8'", XM_I64}, {"'<f4'", XM_F32}};
+    } types[] = {{"'<i4'", XM_I32}, {"'<i8'", XM_I64}, {"'<f4'", XM_F32},
+                 {"'<f2'", XM_F16}, {"'<f8'", XM_F64}, {"'|b1'", XM_BOOL},
+                 {"'|i1'", XM_I8},  {"'|u1'", XM_U8},  {"'<i2'", XM_I16},
+                 {"'<u2'", XM_U16}, {"'<u4'", XM_U32}, {"'<u8'", XM_U64}};
     for (size_t i = 0; i < XM_ARRAY_LEN(types); i++) {
         if (strncmp(descr, types[i].text, strlen(types[i].text)) == 0) {
             *out = types[i].element;
@@ -111,7 +135,7 @@ read_dictionary(const char *text, const struct wish *w, struct header *h,
         return xm_fail(err, XM_INVALID,
                        "an .npy file whose header has no 'descr', 'fortran_order' or "
                        "'shape'");
-    if (!read_type(descr, &h->element) || (h->element == XM_F32) != w->floats)
+    if (!read_type(descr, &h->element) || !w->takes(h->element))
         return xm_fail(err, XM_UNSUPPORTED, "an .npy file of type %.*s, expected %s",
                        shown(descr), descr, w->types);
     if (strncmp(order, "False", 5) != 0)
@@ -169,7 +193,9 @@ xm_npy_read(const void *content, uint64_t n, struct xm_npy *out, struct xm_error
 {
     static const struct wish wish = {.types = "int32 ('<i4') or int64 ('<i8')",
                                      .shapes = "one or two dimensions",
-                                     .rank = 2};
+                                     .least = 1,
+                                     .most = 2,
+                                     .takes = takes_ids};
     const uint8_t *bytes = content;
     struct header h = {0};
     *out = (struct xm_npy){0};
@@ -190,8 +216,9 @@ xm_npy_read_floats(const void *content, uint64_t n, struct xm_npy_floats *out,
     static const struct wish wish = {
         .types = "float32 ('<f4')",
         .shapes = "one or two dimensions, or three of which the first is 1",
-        .rank = 3,
-        .floats = true};
+        .least = 1,
+        .most = 3,
+        .takes = takes_floats};
     const uint8_t *bytes = content;
     struct header h = {0};
     *out = (struct xm_npy_floats){0};
@@ -201,6 +228,34 @@ xm_npy_read_floats(const void *content, uint64_t n, struct xm_npy_floats *out,
     if (!out->data)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for an array");
     memcpy(out->data, bytes + h.data, (size_t)count * sizeof(*out->data));
+    return XM_OK;
+}
+
+enum xm_status
+xm_npy_open(const void *content, uint64_t n, struct xm_npy_view *out,
+            struct xm_error *err)
+{
+    static const struct wish wish = {
+        .types = "a boolean, an integer or a float, little-endian",
+        .shapes = "at most 8 dimensions",
+        .most = MOST_RANK,
+        .takes = takes_any};
+    struct header h = {0};
+    uint64_t count = 1, size = 0;
+    *out = (struct xm_npy_view){0};
+    XM_TRY(read_header(content, n, &wish, &h, err));
+    bool fits = true;
+    for (int i = 0; i < h.rank; i++)
+        fits = fits && xm_mul_size(count, h.dim[i], &count);
+    if (!fits || !xm_element_bytes(h.element, count, &size) || size > n - h.data)
+        return xm_fail(err, XM_INVALID,
+                       "an .npy file with only %" PRIu64 " bytes of data: it is cut off",
+                       n - h.data);
+    *out = (struct xm_npy_view){.element = h.element,
+                                .rank = (uint32_t)h.rank,
+                                .n = count,
+                                .data = (const uint8_t *)content + h.data};
+    memcpy(out->dim, h.dim, sizeof(out->dim));
     return XM_OK;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NumPy's .npy files: little-endian int32, int64 and float32 read, float32 written; C order.
+ * NumPy's .npy files, little-endian and in C order: ids, rows of floats and tensors of any type
+ * read, float32 written.
  *
  *     "\x93NUMPY" | version 1.0 | u16 length | {'descr': '<f4', 'fortran_order': False,
  *     'shape': (3, 5), } padded with spaces to a multiple of 64, newline | data
  *
- * Not read: other element types, Fortran order, rank above 3.
+ * Not read: Fortran order, big-endian and complex numbers, rank above 8.
  */
 #ifndef XM_PLUGIN_CLI_NPY_H
 #define XM_PLUGIN_CLI_NPY_H
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/util/element.h"
 #include "runtime/util/status.h"
 
 #ifdef __cplusplus
@@ -39,6 +41,17 @@ struct xm_npy_floats {
 enum xm_status xm_npy_read_floats(const void *bytes, uint64_t n,
                                   struct xm_npy_floats *out, struct xm_error *err);
 void xm_npy_floats_free(struct xm_npy_floats *a);
+
+/* A tensor of any type, where it stands in the content. */
+enum { XM_NPY_MOST_RANK = 8 };
+struct xm_npy_view {
+    enum xm_element element;
+    uint32_t rank;
+    uint64_t dim[XM_NPY_MOST_RANK], n; /* n: elements */
+    const void *data;                  /* the content's, at any alignment */
+};
+enum xm_status xm_npy_open(const void *bytes, uint64_t n, struct xm_npy_view *out,
+                           struct xm_error *err);
 
 /* Writes rows x cols floats; "-" is standard output. */
 enum xm_status xm_npy_write(const char *path, const float *data, uint64_t rows,

@@ -47,7 +47,7 @@ run_pass(struct xm_graph *g, const struct xm_pass *pass, struct xm_error *err)
     struct xm_strbuf report = {0};
     struct xm_config config;
     xm_config_init(&config);
-    struct xm_caps caps = xm_program_caps(&device, &config);
+    struct xm_caps caps = xm_program_caps(&device, &config, NULL);
     caps.rounds_as_trained = true; /* who names that pass asks for it */
     bool progress = pass->run(g, &caps);
     fprintf(stderr, "%s: %s\n", pass->public_name, progress ? "changed" : "no change");

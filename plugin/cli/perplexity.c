@@ -17,6 +17,7 @@
 #include "plugin/cli/progress.h"
 #include "plugin/cli/prompt_file.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/text/sampler.h"
 #include "runtime/util/log.h"
 #include "runtime/util/mapped_file.h"
 

@@ -226,7 +226,7 @@ run_model(struct xm_cli_model *m, const struct args *a, const struct xm_strbuf *
     struct xm_token_list ids = {0};
     int code = XM_EXIT_OK;
     if (checks_steps(a) && !m->compiled->ops->steps)
-        return xm_cli_usage("device %s is the reference that verify compares with",
+        return xm_cli_usage("device %s has no steps to compare with the reference",
                             a->target.device);
     if (a->ids || text->n)
         code = xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &ids);
@@ -278,6 +278,8 @@ run(struct args *a)
     struct xm_other_logits other = {0};
     struct xm_cli_model m;
     a->target.needs_tokenizer = a->prompt || a->file ? XM_CLI_IDS_INSTEAD : NULL;
+    if (a->numerics) /* what is compared with, whatever the environment says */
+        a->target.numerics = "f32";
     int code = read_text(a, &text);
     if (code == XM_EXIT_OK && a->against)
         code = xm_other_logits_read(a->against, &other);

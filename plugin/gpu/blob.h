@@ -6,10 +6,10 @@
  *     device and config ─ the rewritten graph's text ─ where the bytes of its constants are ─
  *     what the driver has made of the kernels ─ bytes that are in no file
  *
- * Bytes that lie unchanged in a mapped file (a model's weights) are referred to: path, size, time
- * of the last change, and a checksum of samples. All others are in the blob, aligned, and are used
- * in place. Weights that a device holds in another form are referred to as all others, and turned
- * again: the program has no such bytes on the host.
+ * Bytes that lie unchanged in a mapped file (a model's weights) can be referred to: path, size,
+ * time of the last change, and a checksum of samples. All others are in the blob, aligned, and
+ * are used in place. Weights that a device holds in another form are referred to as all others,
+ * and turned again: the program has no such bytes on the host.
  *
  * A blob is for the very device, driver and xemoe that made it; anything else is refused with its
  * reason. Every size in it is checked before it is used, and nothing larger than itself is

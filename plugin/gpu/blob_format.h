@@ -7,6 +7,7 @@
 #ifndef XM_PLUGIN_GPU_BLOB_FORMAT_H
 #define XM_PLUGIN_GPU_BLOB_FORMAT_H
 
+#include "plugin/exported.h"
 #include "runtime/config.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/util/strbuf.h"
@@ -16,7 +17,6 @@
 extern "C" {
 #endif
 
-#define XM_BLOB_MAGIC "xmblob\r\n"
 enum { XM_BLOB_BYTE_ORDER = 0x01020304, XM_BLOB_VERSION = 1, XM_BLOB_ALIGN = 4096 };
 
 enum xm_blob_section {
@@ -75,7 +75,8 @@ struct xm_blob_kernel_head {
     uint64_t n_bytes;
 };
 
-/* Whether an option is the blob's: of programs, but for which device is meant. */
+/* Whether an option is the blob's: of programs, but for which device is meant, and for what a blob
+ * holds. */
 bool xm_blob_has_option(enum xm_option o);
 /* Whether passes look at it: then it cannot be another once they have run. */
 bool xm_blob_decides_graph(enum xm_option o);

@@ -144,7 +144,21 @@ path_at(const struct reader *r, uint64_t offset)
                : NULL;
 }
 
-/* Beside the blob, or where it was: the first that is there. */
+/* Where the importer says that weights are: that file, or the one of this name in that folder. */
+static enum xm_status
+open_named(const char *weights, const char *absolute, struct xm_mapping **out)
+{
+    const char *slash = strrchr(absolute, '/');
+    struct xm_strbuf path = {0};
+    xm_strbuf_printf(&path, "%s/%s", weights, slash ? slash + 1 : absolute);
+    enum xm_status s = xm_file_mapping_open(xm_strbuf_text(&path), out, NULL);
+    if (s != XM_OK)
+        s = xm_file_mapping_open(weights, out, NULL);
+    xm_strbuf_free(&path);
+    return s;
+}
+
+/* Where the importer says, beside the blob, or where it was: the first that is there. */
 static enum xm_status
 open_file(struct reader *r, const char *absolute, const char *relative,
           struct xm_mapping **out)
@@ -152,7 +166,9 @@ open_file(struct reader *r, const char *absolute, const char *relative,
     struct xm_strbuf path = {0};
     struct xm_error why = {0};
     enum xm_status s = XM_NOT_FOUND;
-    if (relative && r->from->folder) {
+    if (r->from->weights)
+        s = open_named(r->from->weights, absolute, out);
+    if (s != XM_OK && relative && r->from->folder) {
         xm_strbuf_printf(&path, "%s/%s", r->from->folder, relative);
         s = xm_file_mapping_open(xm_strbuf_text(&path), out, NULL);
     }

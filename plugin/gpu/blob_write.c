@@ -50,10 +50,12 @@ lies_in(const struct xm_bytes *b, const struct xm_mapped_file *f)
            b->n <= f->n_bytes - (at - from);
 }
 
-/* The file that the bytes lie in, counted from 1; 0: none. */
+/* The file that the bytes lie in and stay in, counted from 1; 0: none. */
 static uint32_t
 find_file(struct writer *w, const struct xm_bytes *b)
 {
+    if (w->to->is_whole)
+        return 0;
     for (uint32_t i = 0; i < w->n_files; i++) {
         if (lies_in(b, &w->files[i]->file))
             return i + 1;

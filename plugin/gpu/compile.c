@@ -5,6 +5,7 @@
  * through the primitives' pure `supports` functions.
  */
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "plugin/gpu/lower.h"
 #include "plugin/gpu/planner.h"
@@ -26,10 +27,11 @@ can_run(const void *ctx, enum xm_op op, const union xm_attr *attr,
 }
 
 struct xm_caps
-xm_program_caps(const struct xm_device_info *device, const struct xm_config *config)
+xm_program_caps(const struct xm_device_info *device, const struct xm_config *config,
+                const struct xm_program_facts *program)
 {
-    struct xm_config c = *config; /* the rules of precision ask the program nothing */
-    xm_config_finalise(&c, device, NULL, NULL, NULL);
+    struct xm_config c = *config;
+    xm_config_finalise(&c, device, program, NULL, NULL);
     return (struct xm_caps){.device = device,
                             .can_run = can_run,
                             .ctx = device,
@@ -40,22 +42,59 @@ xm_program_caps(const struct xm_device_info *device, const struct xm_config *con
 static struct xm_program_facts
 facts_of(const struct xm_graph *g)
 {
-    struct xm_program_facts f = {false, false, false};
+    struct xm_program_facts f = {.is_stateless = true};
     xm_for_each_node(n, g)
     {
         f.has_moe_3gemm_fused_compressed |= n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED;
         f.has_moe |=
             n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED || n->op == XM_OP_GATHER_MATMUL;
         f.has_paged_attention |= n->op == XM_OP_ATTENTION;
+        f.is_stateless &= n->op != XM_OP_ATTENTION && n->op != XM_OP_READ_VALUE;
     }
     return f;
+}
+
+/* Whether the user has said anything that decides the types of the cache. */
+static bool
+decides_caches(const struct xm_config *c)
+{
+    return xm_config_user_set(c, XM_OPTION_inference_precision) ||
+           xm_config_user_set(c, XM_OPTION_accuracy_mode) ||
+           xm_config_user_set(c, XM_OPTION_key_cache_precision) ||
+           xm_config_user_set(c, XM_OPTION_value_cache_precision);
+}
+
+/* What the model's file wants where the user has said nothing. Values that are not known here are
+ * left. */
+static void
+take_model_options(struct xm_config *c, const struct xm_graph *g)
+{
+    static const enum xm_option list[] = {XM_OPTION_kv_cache_precision,
+                                          XM_OPTION_activations_scale,
+                                          XM_OPTION_dynamic_quantization_group_size};
+    size_t n;
+    for (size_t i = 0; i < XM_ARRAY_LEN(list); i++) {
+        const char *name = xm_option_rows(&n)[list[i]].name;
+        char key[96];
+        struct xm_error why = {0};
+        snprintf(key, sizeof(key), "runtime_options/%s", name);
+        const char *value = xm_graph_property(g, key);
+        if (!value || xm_config_user_set(c, list[i]) ||
+            (list[i] == XM_OPTION_kv_cache_precision && decides_caches(c)))
+            continue;
+        if (xm_config_set(c, name, value, &why) != XM_OK)
+            xm_log(XM_LOG_INFO, "the model's own options: %s", why.text);
+    }
 }
 
 static enum xm_status
 run_passes(struct xm_program *p, struct xm_graph *g,
            const struct xm_compile_options *options, struct xm_error *err)
 {
-    struct xm_caps caps = xm_program_caps(xm_engine_info(p->engine), &p->config);
+    const struct xm_program_facts facts = facts_of(g);
+    struct xm_caps caps = xm_program_caps(xm_engine_info(p->engine), &p->config, &facts);
+    p->is_stateless = facts.is_stateless;
+    take_model_options(&p->config, g);
     if (p->config.sequences || (options && options->sampled_logits))
         xm_pass_gather_sampled_tokens(g);
     if (g->err.status != XM_OK)
@@ -94,6 +133,7 @@ finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error 
 {
     struct xm_program_facts facts = facts_of(g);
     struct xm_strbuf why = {0};
+    facts.is_stateless = p->is_stateless; /* passes have decided with that */
     enum xm_status s =
         xm_config_finalise(&p->config, xm_engine_info(p->engine), &facts, &why, err);
     if (s == XM_OK && onednn_note(p))

@@ -4,20 +4,22 @@
  * for those that are processors.
  */
 #include <pthread.h>
+#include <string.h>
 
+#include "plugin/by_shape.h"
 #include "plugin/gpu/blob.h"
-#include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/gpu_properties.h"
+#include "plugin/gpu/model_cache.h"
 #include "primitives/variant.h"
-#include "runtime/multiply_rate.h"
-#include "runtime/read_rate.h"
+#include "runtime/util/log.h"
 
 struct gpu_plugin {
     struct xm_plugin base;
-    struct xm_plugin_ops ops; /* with the plugin's name */
-    pthread_mutex_t lock;     /* config */
-    struct xm_config config;  /* what set_property stored */
+    struct xm_plugin_ops ops;      /* with the plugin's name, and its contexts */
+    pthread_mutex_t lock;          /* config */
+    struct xm_config config;       /* what set_property stored */
+    struct xm_cache_cipher cipher; /* that, too */
     struct xm_open_engines engines;
     const struct xm_device_info *infos; /* of all OpenCL devices              */
     uint32_t *devices;                  /* owned; numbers of the plugin's own */
@@ -28,133 +30,6 @@ static struct gpu_plugin *
 as_gpu(struct xm_plugin *p)
 {
     return (struct gpu_plugin *)p;
-}
-
-/* ---- compiled models ---- */
-
-static enum xm_status
-compiled_get_property(struct xm_compiled *base, const char *key, struct xm_strbuf *out,
-                      struct xm_error *err)
-{
-    const struct xm_gpu_compiled *c = (const struct xm_gpu_compiled *)base;
-    const struct xm_program *p = c->program;
-    const struct xm_gpu_subject subject = {.device = xm_engine_info(p->engine),
-                                           .config = &p->config,
-                                           .program = p,
-                                           .model_name = c->model_name,
-                                           .plugin = c->plugin,
-                                           .index = c->index};
-    return xm_gpu_property(subject, key, out, err);
-}
-
-static void
-compiled_print(struct xm_compiled *c, struct xm_strbuf *out)
-{
-    xm_program_print(xm_gpu_compiled_of(c)->program, out);
-}
-
-static void
-compiled_destroy(struct xm_compiled *base)
-{
-    struct xm_gpu_compiled *c = (struct xm_gpu_compiled *)base;
-    xm_program_unref(c->program);
-    xm_free(c->model_name);
-    xm_free(c);
-}
-
-static void
-compiled_expect(struct xm_compiled *c, const uint64_t *positions, size_t n)
-{
-    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
-    if (p->kv_pool)
-        xm_kv_pool_expect_each(p->kv_pool, positions, n);
-}
-
-static void
-compiled_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
-{
-    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
-    xm_engine_memory_stats(p->engine, &out->memory);
-    xm_engine_build_stats(p->engine, &out->builds);
-    out->weight_bytes = p->weight_bytes;
-    out->host_weight_bytes = p->host_weight_bytes;
-}
-
-static enum xm_status
-compiled_expert_cache(struct xm_compiled *c, struct xm_expert_cache_stats *out,
-                      struct xm_error *err)
-{
-    return xm_expert_caches_stats(xm_gpu_compiled_of(c)->program, out, err);
-}
-
-static enum xm_status
-compiled_read_rate(struct xm_compiled *c, double seconds, double *out,
-                   struct xm_error *err)
-{
-    enum { MOST = 64 };
-    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
-    struct xm_buffer *dense[MOST];
-    size_t n = 0;
-    for (uint32_t i = 0; i < p->n_weights && n < MOST; i++) {
-        if (p->weights[i]->host.experts == 1)
-            dense[n++] = p->weights[i]->data;
-    }
-    return xm_read_rate(p->engine, dense, n, seconds, out, err);
-}
-
-static enum xm_status
-compiled_multiply_rate(struct xm_compiled *c, double seconds, double *out,
-                       struct xm_error *err)
-{
-    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
-    return xm_multiply_rate(p->engine, p->config.inference_precision, seconds, out, err);
-}
-
-static void
-compiled_steps(struct xm_compiled *c, xm_step_fact_fn fn, void *ctx)
-{
-    const struct xm_program *p = xm_gpu_compiled_of(c)->program;
-    for (uint32_t i = 0; i < p->n_steps; i++) {
-        const struct xm_step *s = &p->steps[i];
-        const struct xm_step_fact fact = {s->op, s->name, s->kind == XM_STEP_HOST};
-        fn(&fact, ctx);
-    }
-}
-
-static enum xm_status
-compiled_export(struct xm_compiled *c, const struct xm_export *to, struct xm_error *err)
-{
-    return xm_blob_write(xm_gpu_compiled_of(c)->program, to, err);
-}
-
-static const struct xm_compiled_ops compiled_ops = {
-    .create_request = xm_gpu_create_request,
-    .create_sequence = xm_gpu_create_sequence,
-    .create_batch = xm_gpu_create_batch,
-    .get_property = compiled_get_property,
-    .export_model = compiled_export,
-    .print = compiled_print,
-    .expect = compiled_expect,
-    .stats = compiled_stats,
-    .expert_cache = compiled_expert_cache,
-    .read_rate = compiled_read_rate,
-    .multiply_rate = compiled_multiply_rate,
-    .steps = compiled_steps,
-    .destroy = compiled_destroy,
-};
-
-static void
-wrap_program(struct xm_gpu_compiled *c, struct xm_program *p)
-{
-    c->base = (struct xm_compiled){.ops = &compiled_ops,
-                                   .refs = 1,
-                                   .ports = p->ports,
-                                   .reports = p->reports,
-                                   .n_reports = p->n_reports,
-                                   .rules = p->rules_text,
-                                   .notes = p->notes_text,
-                                   .n_rounded = p->n_rounded};
-    c->program = p;
 }
 
 /* ---- the plugin ---- */
@@ -197,25 +72,32 @@ plugin_set_property(struct xm_plugin *base, const char *key, const char *value,
 {
     struct gpu_plugin *p = as_gpu(base);
     pthread_mutex_lock(&p->lock);
-    enum xm_status s = xm_config_set(&p->config, key, value, err);
+    enum xm_status s = strcmp(key, XM_CACHE_CIPHER_KEY) == 0
+                           ? xm_cache_cipher_find(value, &p->cipher, err)
+                           : xm_gpu_set_option(&p->config, p->ops.name, key, value, err);
     pthread_mutex_unlock(&p->lock);
     return s;
 }
 
-/* A copy of the plugin's config with `properties` put over it, for xm_free. */
+/* A copy of what the plugin has stored, with `properties` put over it; *config is for xm_free. */
 static enum xm_status
-config_for(struct gpu_plugin *p, const struct xm_property *properties,
-           uint32_t n_properties, struct xm_config **out, struct xm_error *err)
+settings_for(struct gpu_plugin *p, const struct xm_property *properties,
+             uint32_t n_properties, struct xm_config **out,
+             struct xm_cache_cipher *cipher, struct xm_error *err)
 {
     struct xm_config *config = xm_malloc(sizeof(*config));
     if (!config)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a config");
     pthread_mutex_lock(&p->lock);
     *config = p->config;
+    *cipher = p->cipher;
     pthread_mutex_unlock(&p->lock);
     for (uint32_t i = 0; i < n_properties; i++) {
+        const struct xm_property *at = &properties[i];
         enum xm_status s =
-            xm_config_set(config, properties[i].key, properties[i].value, err);
+            strcmp(at->key, XM_CACHE_CIPHER_KEY) == 0
+                ? xm_cache_cipher_find(at->value, cipher, err)
+                : xm_gpu_set_option(config, p->ops.name, at->key, at->value, err);
         if (s != XM_OK) {
             xm_free(config);
             return s;
@@ -237,58 +119,19 @@ choose_device(const struct gpu_plugin *p, const struct xm_config *config, uint32
                                    "DEVICE_ID is %u: there are %u devices", *index, p->n);
 }
 
-/* Takes `g` over, also on failure. */
+/* The engine that it is for. */
 static enum xm_status
-compile(struct gpu_plugin *p, struct xm_gpu_compiled *c, const struct xm_config *config,
-        struct xm_graph *g, const struct xm_compile_options *options,
-        struct xm_error *err)
+find_engine(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_config *config,
+            struct xm_engine **out, struct xm_error *err)
 {
-    struct xm_engine *engine = NULL;
-    struct xm_program *program = NULL;
-    enum xm_status s = choose_device(p, config, &c->index, err);
-    if (s == XM_OK)
-        s = xm_open_engines_get(&p->engines, p->devices[c->index], config, &engine, err);
-    if (s != XM_OK) {
-        xm_graph_destroy(g);
-        return s;
-    }
-    s = xm_program_create(engine, config, g, options, &program, err);
-    xm_engine_unref(engine); /* the program holds it */
-    if (s == XM_OK)
-        wrap_program(c, program);
-    return s;
+    if (!c->context)
+        XM_TRY(choose_device(p, config, &c->index, err));
+    c->device = p->devices[c->index];
+    return c->context ? xm_gpu_context_engine(c->context, &p->engines, config, out, err)
+                      : xm_open_engines_get(&p->engines, c->device, config, out, err);
 }
 
-static enum xm_status
-plugin_compile(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
-               const struct xm_property *properties, uint32_t n_properties,
-               const struct xm_compile_options *options, struct xm_compiled **out,
-               struct xm_error *err)
-{
-    struct gpu_plugin *p = as_gpu(base);
-    struct xm_config *config = NULL;
-    enum xm_status s = config_for(p, properties, n_properties, &config, err);
-    struct xm_gpu_compiled *c = xm_calloc(1, sizeof(*c));
-    char *model_name = xm_strdup(g->name ? g->name : "");
-    if (s == XM_OK && !(c && model_name))
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
-    if (s == XM_OK) {
-        c->plugin = p->ops.name;
-        c->index = index;
-        s = compile(p, c, config, g, options, err);
-    } else {
-        xm_graph_destroy(g);
-    }
-    xm_free(config);
-    if (s != XM_OK) {
-        xm_free(model_name);
-        xm_free(c);
-        return s;
-    }
-    c->model_name = model_name;
-    *out = &c->base;
-    return XM_OK;
-}
+/* ---- models that were compiled before ---- */
 
 /* Kernels are taken from the blob while the program is made. */
 static enum xm_status
@@ -311,15 +154,241 @@ import_blob(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_blob *blo
 {
     struct xm_engine *engine = NULL;
     struct xm_program *program = NULL;
+    c->device = p->devices[c->index];
     c->model_name = xm_strdup(blob->graph->name);
     if (!c->model_name)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
     XM_TRY(xm_blob_config(blob, config, err));
-    XM_TRY(xm_open_engines_get(&p->engines, p->devices[c->index], config, &engine, err));
+    XM_TRY(find_engine(p, c, config, &engine, err));
     enum xm_status s = import_program(engine, config, blob, &program, err);
     xm_engine_unref(engine); /* the program holds it */
     if (s == XM_OK)
-        wrap_program(c, program);
+        xm_gpu_compiled_wrap(c, program);
+    return s;
+}
+
+/* Whether the cache has the model; c is what was made of it. */
+static bool
+take_cached(struct gpu_plugin *p, struct xm_gpu_compiled *c, const char *path,
+            const struct xm_cache_cipher *cipher, const struct xm_config *config)
+{
+    struct xm_import from;
+    struct xm_error why = {0};
+    struct xm_blob blob = {0};
+    struct xm_config *own = xm_malloc(sizeof(*own)); /* the blob's options come into it */
+    if (!own)
+        return false;
+    *own = *config;
+    enum xm_status s = xm_model_cache_open(path, cipher, &from, &why);
+    if (s == XM_OK) {
+        s = xm_blob_read(&from, plugin_info(&p->base, c->index), &blob, &why);
+        if (s == XM_OK)
+            s = import_blob(p, c, &blob, own, &why);
+        xm_blob_free(&blob);
+        xm_import_close(&from);
+    }
+    xm_free(own);
+    if (s != XM_OK && s != XM_NOT_FOUND)
+        xm_log(XM_LOG_INFO, "%s is not used: %s", path, why.text);
+    return s == XM_OK;
+}
+
+/* ---- compiling ---- */
+
+/* Takes `g` over, also on failure. */
+static enum xm_status
+compile_graph(struct xm_gpu_compiled *c, struct xm_engine *engine,
+              const struct xm_config *config, struct xm_graph *g,
+              const struct xm_compile_options *options, struct xm_error *err)
+{
+    struct xm_program *program = NULL;
+    xm_free(c->model_name); /* of a cached one that was not whole */
+    c->model_name = xm_strdup(g->name ? g->name : "");
+    enum xm_status s = xm_program_create(engine, config, g, options, &program, err);
+    if (s == XM_OK)
+        xm_gpu_compiled_wrap(c, program);
+    if (s == XM_OK && !c->model_name)
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    return s;
+}
+
+/* ---- a program for each shape ---- */
+
+/* What such programs have in common; the plugin may be gone when they are compiled. */
+struct shape_target {
+    struct xm_engine *engine; /* referenced */
+    struct xm_config *config;
+    struct xm_gpu_compiled like; /* its device and context; the latter is referenced */
+};
+
+static enum xm_status
+compile_shape(void *ctx, struct xm_graph *g, struct xm_compiled **out,
+              struct xm_error *err)
+{
+    const struct shape_target *t = ctx;
+    struct xm_gpu_compiled *c = xm_malloc(sizeof(*c));
+    if (!c) {
+        xm_graph_destroy(g);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    }
+    *c = t->like;
+    if (c->context)
+        xm_context_ref(c->context);
+    enum xm_status s = compile_graph(c, t->engine, t->config, g, NULL, err);
+    if (s == XM_OK)
+        *out = &c->base;
+    else
+        xm_gpu_compiled_free(c);
+    return s;
+}
+
+static void
+free_shape_target(void *ctx)
+{
+    struct shape_target *t = ctx;
+    xm_engine_unref(t->engine);
+    xm_context_unref(t->like.context);
+    xm_free(t->config);
+    xm_free(t);
+}
+
+static enum xm_status
+compile_by_shape(const struct xm_gpu_compiled *like, struct xm_engine *engine,
+                 const struct xm_config *config, struct xm_kept_graph *kept,
+                 struct xm_compiled **out, struct xm_error *err)
+{
+    struct shape_target *t = xm_calloc(1, sizeof(*t));
+    struct xm_config *copy = xm_malloc(sizeof(*copy));
+    if (!t || !copy) {
+        xm_free(t);
+        xm_free(copy);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    }
+    *copy = *config;
+    *t = (struct shape_target){.engine = engine,
+                               .config = copy,
+                               .like = {.plugin = like->plugin,
+                                        .has_contexts = like->has_contexts,
+                                        .index = like->index,
+                                        .n_devices = like->n_devices,
+                                        .device = like->device,
+                                        .context = like->context}};
+    xm_engine_ref(engine);
+    if (like->context)
+        xm_context_ref(like->context);
+    const struct xm_shape_compiler compiler = {compile_shape, free_shape_target, t};
+    return xm_by_shape_create(kept, compiler, out, err);
+}
+
+/* Takes `g` over, also on failure. *out is c's, or for each shape. */
+static enum xm_status
+compile_uncached(struct xm_gpu_compiled *c, struct xm_engine *engine,
+                 const struct xm_config *config, struct xm_graph *g,
+                 const struct xm_compile_options *options, struct xm_compiled **out,
+                 struct xm_error *err)
+{
+    struct xm_kept_graph *kept = NULL;
+    struct xm_error why = {0};
+    if (options && options->for_api && xm_by_shape_is_for(g))
+        XM_TRY(xm_graph_keep(&g, &kept, err));
+    enum xm_status s = compile_graph(c, engine, config, g, options, &why);
+    if (s == XM_OK)
+        *out = &c->base;
+    else if (s == XM_UNPLANNED && kept)
+        s = compile_by_shape(c, engine, config, kept, out, err);
+    else
+        xm_fail(err, s, "%s", why.text);
+    xm_mapping_unref(kept ? &kept->base : NULL);
+    return s;
+}
+
+/* Takes `g` over, also on failure. What the program compiles is not kept: it has a command for
+ * that. */
+static enum xm_status
+compile(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_config *config,
+        const struct xm_cache_cipher *cipher, struct xm_graph *g,
+        const struct xm_compile_options *options, struct xm_compiled **out,
+        struct xm_error *err)
+{
+    struct xm_engine *engine = NULL;
+    enum xm_status s = find_engine(p, c, config, &engine, err);
+    char *path = s == XM_OK && options && options->for_api
+                     ? xm_model_cache_path(g, config, xm_engine_info(engine))
+                     : NULL;
+    if (s == XM_OK && path && take_cached(p, c, path, cipher, config)) {
+        *out = &c->base;
+        xm_graph_destroy(g);
+    } else if (s == XM_OK) {
+        s = compile_uncached(c, engine, config, g, options, out, err);
+        if (c->program && path)
+            xm_model_cache_store(path, cipher, c->program);
+    } else {
+        xm_graph_destroy(g);
+    }
+    xm_engine_unref(engine); /* the program holds it */
+    xm_free(path);
+    return s;
+}
+
+/* What a model is compiled for: a device, or a context. */
+struct target {
+    struct gpu_plugin *plugin;
+    uint32_t index;
+    struct xm_context *context; /* or NULL */
+};
+
+/* Takes `g` over, also on failure. */
+static enum xm_status
+compile_for(struct target t, struct xm_graph *g, const struct xm_property *properties,
+            uint32_t n_properties, const struct xm_compile_options *options,
+            struct xm_compiled **out, struct xm_error *err)
+{
+    struct gpu_plugin *p = t.plugin;
+    struct xm_config *config = NULL;
+    struct xm_cache_cipher cipher;
+    enum xm_status s = settings_for(p, properties, n_properties, &config, &cipher, err);
+    struct xm_gpu_compiled *c = xm_calloc(1, sizeof(*c));
+    if (s == XM_OK && !c)
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    if (s == XM_OK) {
+        c->plugin = p->ops.name;
+        c->has_contexts = p->ops.create_context != NULL;
+        c->index = t.index;
+        c->n_devices = p->n;
+        c->context = t.context;
+        if (t.context)
+            xm_context_ref(t.context);
+        s = compile(p, c, config, &cipher, g, options, out, err);
+    } else {
+        xm_graph_destroy(g);
+    }
+    xm_free(config);
+    if (s != XM_OK || *out != &c->base)
+        xm_gpu_compiled_free(c);
+    return s;
+}
+
+static enum xm_status
+plugin_compile(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
+               const struct xm_property *properties, uint32_t n_properties,
+               const struct xm_compile_options *options, struct xm_compiled **out,
+               struct xm_error *err)
+{
+    const struct target t = {as_gpu(base), index, NULL};
+    return compile_for(t, g, properties, n_properties, options, out, err);
+}
+
+static enum xm_status
+plugin_compile_in(struct xm_plugin *base, struct xm_context *context, struct xm_graph *g,
+                  const struct xm_property *properties, uint32_t n_properties,
+                  struct xm_compiled **out, struct xm_error *err)
+{
+    static const struct xm_compile_options options = {.for_api = true};
+    struct target t = {as_gpu(base), 0, context};
+    enum xm_status s = xm_gpu_context_device(context, base->ops->name, &t.index, err);
+    if (s == XM_OK)
+        return compile_for(t, g, properties, n_properties, &options, out, err);
+    xm_graph_destroy(g);
     return s;
 }
 
@@ -331,28 +400,32 @@ plugin_import(struct xm_plugin *base, uint32_t index, const struct xm_import *fr
     struct gpu_plugin *p = as_gpu(base);
     struct xm_config *config = NULL;
     struct xm_blob blob = {0};
-    XM_TRY(config_for(p, properties, n_properties, &config, err));
+    struct xm_import where = *from;
+    struct xm_cache_cipher unused;
+    XM_TRY(settings_for(p, properties, n_properties, &config, &unused, err));
+    if (config->weights_path[0])
+        where.weights = config->weights_path;
     struct xm_gpu_compiled *c = xm_calloc(1, sizeof(*c));
     enum xm_status s =
         c ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
     if (s == XM_OK) {
         c->plugin = p->ops.name;
+        c->has_contexts = p->ops.create_context != NULL;
         c->index = index;
+        c->n_devices = p->n;
         s = choose_device(p, config, &c->index, err);
     }
     if (s == XM_OK)
-        s = xm_blob_read(from, plugin_info(base, c->index), &blob, err);
+        s = xm_blob_read(&where, plugin_info(base, c->index), &blob, err);
     if (s == XM_OK)
         s = import_blob(p, c, &blob, config, err);
     xm_blob_free(&blob);
     xm_free(config);
-    if (s != XM_OK) {
-        xm_free(c ? c->model_name : NULL);
-        xm_free(c);
-        return s;
-    }
-    *out = &c->base;
-    return XM_OK;
+    if (s == XM_OK)
+        *out = &c->base;
+    else
+        xm_gpu_compiled_free(c);
+    return s;
 }
 
 static enum xm_status
@@ -368,15 +441,54 @@ plugin_query_model(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
     return XM_OK;
 }
 
+/* The device that the handles are of; out->index other than 0 says which it is to be. */
 static enum xm_status
-plugin_create_context(struct xm_plugin *base, uint32_t index, struct xm_engine **out,
+find_place(const struct gpu_plugin *p, struct xm_shared_cl *share, uint32_t n,
+           struct xm_gpu_place *out, struct xm_error *err)
+{
+    const uint32_t asked = out->index;
+    size_t device = 0;
+    uint32_t index = 0;
+    XM_TRY(xm_engine_find_shared(share, n, &device, err));
+    while (index < p->n && p->devices[index] != device)
+        index++;
+    if (index == p->n || (asked && asked != index))
+        return xm_fail(err, XM_INVALID, "the OpenCL context is of %s, not of %s.%u",
+                       p->infos[device].name, p->ops.name, asked);
+    *out = (struct xm_gpu_place){p->ops.name, index, (uint32_t)device};
+    return XM_OK;
+}
+
+static enum xm_status
+own_context(struct gpu_plugin *p, const struct xm_gpu_place *place,
+            const struct xm_config *config, struct xm_context **out, struct xm_error *err)
+{
+    struct xm_engine *engine = NULL;
+    struct xm_gpu_place chosen = *place;
+    XM_TRY(choose_device(p, config, &chosen.index, err));
+    chosen.device = p->devices[chosen.index];
+    XM_TRY(xm_open_engines_get(&p->engines, chosen.device, config, &engine, err));
+    enum xm_status s = xm_gpu_context_of(&chosen, engine, out, err);
+    xm_engine_unref(engine); /* the context holds it */
+    return s;
+}
+
+static enum xm_status
+plugin_create_context(struct xm_plugin *base, uint32_t index,
+                      const struct xm_context_wish *wish, struct xm_context **out,
                       struct xm_error *err)
 {
     struct gpu_plugin *p = as_gpu(base);
     struct xm_config *config = NULL;
-    XM_TRY(config_for(p, NULL, 0, &config, err));
-    enum xm_status s =
-        xm_open_engines_get(&p->engines, p->devices[index], config, out, err);
+    struct xm_cache_cipher unused;
+    struct xm_shared_cl share = {wish->cl_context, wish->cl_queue};
+    struct xm_gpu_place place = {p->ops.name, index, p->devices[index]};
+    if (share.context || share.queue)
+        XM_TRY(find_place(p, &share, wish->device, &place, err));
+    XM_TRY(settings_for(p, NULL, 0, &config, &unused, err));
+    enum xm_status s = share.context
+                           ? xm_gpu_context_share(&place, &share, config, out, err)
+                           : own_context(p, &place, config, out, err);
     xm_free(config);
     return s;
 }
@@ -401,6 +513,7 @@ static const struct xm_plugin_ops plugin_ops = {
     .import_model = plugin_import,
     .query_model = plugin_query_model,
     .create_context = plugin_create_context,
+    .compile_in = plugin_compile_in,
     .destroy = plugin_destroy,
 };
 
@@ -433,9 +546,13 @@ create(const char *name, bool only_cpus, struct xm_plugin **out, struct xm_error
     }
     p->ops = plugin_ops;
     p->ops.name = name;
+    if (only_cpus) { /* as OpenVINO's CPU, which has no contexts */
+        p->ops.create_context = NULL;
+        p->ops.compile_in = NULL;
+    }
     p->base.ops = &p->ops;
     pthread_mutex_init(&p->lock, NULL);
-    xm_open_engines_init(&p->engines, xm_engine_create);
+    xm_open_engines_init(&p->engines, xm_engine_create_in, NULL);
     xm_config_init(&p->config);
     *out = &p->base;
     return XM_OK;

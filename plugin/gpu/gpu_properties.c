@@ -6,8 +6,11 @@
 
 #include <string.h>
 
+#include "plugin/gpu/blob_format.h"
 #include "plugin/gpu/expert_caches.h"
+#include "plugin/planner.h"
 #include "plugin/property_rows.h"
+#include "runtime/host_memory.h"
 
 /* ---- of the device ---- */
 
@@ -74,10 +77,13 @@ print_id(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     xm_strbuf_printf(out, "0x%04x", s->device->device_id);
 }
 
+/* Where a GPU shares the host's memory it is that, of which the driver may count a part. */
 static void
 print_memory_bytes(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
-    xm_strbuf_printf(out, "%llu", (unsigned long long)s->device->global_bytes);
+    const uint64_t host = s->device->integrated ? xm_host_memory_total() : 0;
+    xm_strbuf_printf(out, "%llu",
+                     (unsigned long long)(host ? host : s->device->global_bytes));
 }
 
 static void
@@ -112,7 +118,7 @@ static void
 print_capabilities(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
     const struct xm_device_info *d = s->device;
-    xm_strbuf_add(out, "FP32 BIN EXPORT_IMPORT");
+    xm_strbuf_add(out, "FP32 BIN");
     if (xm_device_has(d, XM_CAP_FP16))
         xm_strbuf_add(out, " FP16");
     if (d->caps & (XM_CAP_DP4A | XM_CAP_DPAS))
@@ -121,6 +127,75 @@ print_capabilities(const struct xm_gpu_subject *s, struct xm_strbuf *out)
         xm_strbuf_add(out, " GPU_HW_MATMUL");
     if (xm_device_has(d, XM_CAP_USM_DEVICE))
         xm_strbuf_add(out, " GPU_USM_MEMORY");
+    xm_strbuf_add(out, " EXPORT_IMPORT");
+}
+
+static void
+print_driver(const struct xm_gpu_subject *s, struct xm_strbuf *out)
+{
+    xm_strbuf_add(out, s->device->driver);
+}
+
+/* A multiply and an add are two operations. Vector units have 8 lanes of f32 each, 16 from Xe2 on,
+ * on Xe-HPC and with AVX-512; products of bytes are four to a lane; matrix engines do 8 times the
+ * products of f16 that lanes do of f32 (16 times on Xe-HPC), and twice as many of bytes. */
+static void
+print_gops(const struct xm_gpu_subject *s, struct xm_strbuf *out)
+{
+    const struct xm_device_info *d = s->device;
+    const bool is_wide = d->arch == XM_ARCH_XE_HPC || d->arch >= XM_ARCH_XE2 ||
+                         xm_device_has(d, XM_CAP_VNNI);
+    const double lanes = is_wide ? 16 : 8, ghz = d->clock_mhz / 1000.0;
+    const double f32 = 2 * lanes * d->compute_units * ghz;
+    const bool has_bytes = (d->caps & (XM_CAP_DP4A | XM_CAP_VNNI)) != 0;
+    double f16 = d->kind == XM_DEVICE_GPU && xm_device_has(d, XM_CAP_FP16) ? 2 : 1;
+    double i8 = has_bytes ? 4 : 1;
+    if (xm_device_has(d, XM_CAP_DPAS)) {
+        f16 = d->arch == XM_ARCH_XE_HPC ? 16 : 8;
+        i8 = 2 * f16;
+    }
+    xm_strbuf_printf(out, "{f16:%g,f32:%g,i8:%g,u8:%g}", f16 * f32, f32, i8 * f32,
+                     i8 * f32);
+}
+
+static void
+print_request_range(const struct xm_gpu_subject *s, struct xm_strbuf *out)
+{
+    (void)s;
+    xm_strbuf_add(out, "1 2 1");
+}
+
+static void
+print_stream_range(const struct xm_gpu_subject *s, struct xm_strbuf *out)
+{
+    (void)s;
+    xm_strbuf_add(out, "1 2");
+}
+
+/* In one line, as programs keep it. */
+static void
+print_identity(const struct xm_device_info *d, struct xm_strbuf *out)
+{
+    struct xm_strbuf lines = {0};
+    xm_blob_identity(d, &lines);
+    for (const char *p = xm_strbuf_text(&lines); *p;) {
+        const size_t n = strcspn(p, "\n");
+        xm_strbuf_printf(out, "%s%.*s", out->n ? "; " : "", (int)n, p);
+        p += n + (p[n] == '\n');
+    }
+    xm_strbuf_free(&lines);
+}
+
+static void
+print_compatibility(const struct xm_gpu_subject *s, struct xm_strbuf *out)
+{
+    struct xm_strbuf own = {0};
+    print_identity(s->device, &own);
+    const bool same = strcmp(s->config->requirements, xm_strbuf_text(&own)) == 0;
+    xm_strbuf_add(out, !s->config->requirements[0] ? "NOT_APPLICABLE"
+                       : same                      ? "SUPPORTED"
+                                                   : "UNSUPPORTED");
+    xm_strbuf_free(&own);
 }
 
 /* The kinds that OpenVINO knows, in its order. */
@@ -146,7 +221,23 @@ print_device_memory(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     print_memory_statistics(&sum, out);
 }
 
+static void
+print_free(const struct xm_gpu_subject *s, struct xm_strbuf *out)
+{
+    struct xm_memory_stats in_use;
+    struct xm_memory_room room;
+    xm_open_engines_memory(s->engines, s->engine, &in_use);
+    xm_planner_room(s->device, &in_use, &room);
+    xm_strbuf_printf(out, "%llu", (unsigned long long)room.device);
+}
+
 /* ---- of the compiled model ---- */
+
+static void
+print_requirements(const struct xm_gpu_subject *s, struct xm_strbuf *out)
+{
+    print_identity(s->device, out);
+}
 
 static void
 print_engine_memory(const struct xm_gpu_subject *s, struct xm_strbuf *out)
@@ -162,10 +253,13 @@ print_model_name(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     xm_strbuf_add(out, s->model_name);
 }
 
+/* As OpenVINO's plugins: GPUs always have a number, the only processor has none. */
 static void
 print_execution(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
-    xm_strbuf_printf(out, "%s.%u", s->plugin, s->index);
+    xm_strbuf_add(out, s->plugin);
+    if (s->n_devices > 1 || strcmp(s->plugin, "CPU") != 0)
+        xm_strbuf_printf(out, ".%u", s->index);
 }
 
 static void
@@ -228,16 +322,38 @@ print_supported(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     }
 }
 
+/* NULL: it is none that can be only read. */
+static xm_gpu_print_fn *
+find_row(const struct xm_gpu_subject *s, const char *key)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
+        if (strcmp(key, rows[i].key) == 0)
+            return s->program ? rows[i].of_compiled : rows[i].of_device;
+    }
+    return NULL;
+}
+
 static void
 print_accepted(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
     size_t n;
     const struct xm_option_row *options = xm_option_rows(&n);
-    (void)s;
     for (size_t i = 0; i < n; i++) {
-        if (options[i].list == XM_OPTIONS_ACCEPTED)
+        if (options[i].list == XM_OPTIONS_ACCEPTED && !find_row(s, options[i].name))
             add_word(options[i].name, out);
     }
+}
+
+/* Of a device that nobody has told a precision: what language models get. */
+static enum xm_status
+get_option(const struct xm_gpu_subject *s, const char *key, struct xm_strbuf *out,
+           struct xm_error *err)
+{
+    if (s->program || strcmp(key, "INFERENCE_PRECISION_HINT") != 0)
+        return xm_config_get(s->config, key, out, err);
+    struct xm_config config = *s->config;
+    XM_TRY(xm_config_finalise(&config, s->device, NULL, NULL, err));
+    return xm_config_get(&config, key, out, err);
 }
 
 enum xm_status
@@ -245,16 +361,47 @@ xm_gpu_property(struct xm_gpu_subject s, const char *key, struct xm_strbuf *out,
                 struct xm_error *err)
 {
     struct xm_error failed = {0};
+    xm_gpu_print_fn *print = find_row(&s, key);
     s.err = &failed;
-    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
-        xm_gpu_print_fn *print = s.program ? rows[i].of_compiled : rows[i].of_device;
-        if (!print || strcmp(key, rows[i].key) != 0)
-            continue;
+    if (print)
         print(&s, out);
-        return failed.status == XM_OK ? XM_OK
-                                      : xm_fail(err, failed.status, "%s", failed.text);
+    else
+        get_option(&s, key, out, &failed);
+    if (failed.status == XM_NOT_FOUND)
+        return xm_gpu_unsupported(s.plugin, key, err);
+    return failed.status == XM_OK ? XM_OK
+                                  : xm_fail(err, failed.status, "%s", failed.text);
+}
+
+enum xm_status
+xm_gpu_unsupported(const char *plugin, const char *key, struct xm_error *err)
+{
+    return xm_fail(err, XM_NOT_FOUND, "Unsupported property %s by %s plugin", key,
+                   plugin);
+}
+
+static bool
+is_row(const char *key)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
+        if (strcmp(key, rows[i].key) == 0)
+            return true;
     }
-    return xm_config_get(s.config, key, out, err);
+    return false;
+}
+
+enum xm_status
+xm_gpu_set_option(struct xm_config *c, const char *plugin, const char *key,
+                  const char *value, struct xm_error *err)
+{
+    struct xm_error why = {0};
+    const enum xm_status s = xm_config_set(c, key, value, &why);
+    if (s == XM_NOT_FOUND && is_row(key))
+        return xm_fail(err, XM_INVALID, "property %s of the %s plugin can only be read",
+                       key, plugin);
+    if (s == XM_NOT_FOUND)
+        return xm_gpu_unsupported(plugin, key, err);
+    return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
 }
 
 bool

@@ -32,6 +32,13 @@ struct xm_gpu_subject {
 enum xm_status xm_gpu_property(struct xm_gpu_subject subject, const char *key,
                                struct xm_strbuf *out, struct xm_error *err);
 
+/* As xm_config_set, of the plugin `plugin`. */
+enum xm_status xm_gpu_set_option(struct xm_config *c, const char *plugin, const char *key,
+                                 const char *value, struct xm_error *err);
+/* XM_NOT_FOUND, in the words that programs look for. */
+enum xm_status xm_gpu_unsupported(const char *plugin, const char *key,
+                                  struct xm_error *err);
+
 typedef void xm_gpu_print_fn(const struct xm_gpu_subject *s, struct xm_strbuf *out);
 
 #ifdef __cplusplus

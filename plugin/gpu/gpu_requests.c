@@ -41,6 +41,32 @@ infer_output(struct xm_infer *r, uint32_t output, struct xm_host_tensor *t,
     return xm_request_output(request_of(r), output, t, err);
 }
 
+static enum xm_status
+infer_set_remote_input(struct xm_infer *r, uint32_t input, const struct xm_host_tensor *t,
+                       struct xm_remote *m, struct xm_error *err)
+{
+    struct xm_buffer *b = NULL;
+    XM_TRY(xm_gpu_buffer_of(m, &b, err));
+    return xm_request_set_remote_input(request_of(r), input, t, b, err);
+}
+
+static enum xm_status
+infer_set_remote_output(struct xm_infer *r, uint32_t output, struct xm_remote *m,
+                        struct xm_error *err)
+{
+    struct xm_buffer *b = NULL;
+    if (m)
+        XM_TRY(xm_gpu_buffer_of(m, &b, err));
+    return xm_request_set_remote_output(request_of(r), output, b, err);
+}
+
+static enum xm_status
+infer_describe_output(struct xm_infer *r, uint32_t output, struct xm_host_tensor *t,
+                      struct xm_error *err)
+{
+    return xm_request_describe_output(request_of(r), output, t, err);
+}
+
 static void
 infer_reset(struct xm_infer *r)
 {
@@ -131,6 +157,9 @@ static const struct xm_infer_ops infer_ops = {
     .set_input = infer_set_input,
     .infer = infer_run,
     .output = infer_output,
+    .set_remote_input = infer_set_remote_input,
+    .set_remote_output = infer_set_remote_output,
+    .describe_output = infer_describe_output,
     .reset = infer_reset,
     .truncate = infer_truncate,
     .past = infer_past,

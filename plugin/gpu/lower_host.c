@@ -173,7 +173,7 @@ add_results(struct building *b)
                 continue;
             if (has_unknown_size(&n->out[i]))
                 return xm_fail(
-                    b->l->err, XM_UNSUPPORTED,
+                    b->l->err, XM_UNPLANNED,
                     "the size of its result depends on data and is needed where sizes "
                     "must be planned");
             XM_TRY(xm_lower_result(b->l, n, i, XM_DYNAMIC, &b->operands[b->n_operands]));

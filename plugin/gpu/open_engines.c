@@ -12,10 +12,12 @@ struct xm_open_engine {
 };
 
 void
-xm_open_engines_init(struct xm_open_engines *l, xm_engine_open_fn open)
+xm_open_engines_init(struct xm_open_engines *l, xm_engine_open_fn open,
+                     const struct xm_shared_cl *share)
 {
     pthread_mutex_init(&l->lock, NULL);
     l->open = open;
+    l->share = share ? *share : (struct xm_shared_cl){0};
     l->first = NULL;
 }
 
@@ -42,6 +44,18 @@ drop_lost(struct xm_open_engines *l)
     }
 }
 
+/* Where a new engine of the device is to be: with those that are open. */
+static struct xm_shared_cl
+place_for(const struct xm_open_engines *l, uint32_t index)
+{
+    struct xm_shared_cl place = l->share;
+    for (const struct xm_open_engine *e = l->first; e && !place.context; e = e->next) {
+        if (e->index == index)
+            place.context = xm_engine_cl_context(e->engine);
+    }
+    return place;
+}
+
 /* Opens the device; the lock is held. */
 static enum xm_status
 add(struct xm_open_engines *l, uint32_t index, const struct xm_config *config,
@@ -50,7 +64,9 @@ add(struct xm_open_engines *l, uint32_t index, const struct xm_config *config,
     struct xm_open_engine *e = xm_calloc(1, sizeof(*e));
     if (!e)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for an engine");
-    enum xm_status s = l->open(index, config, &e->engine, err);
+    const struct xm_shared_cl place = place_for(l, index);
+    enum xm_status s =
+        l->open(index, config, place.context ? &place : NULL, &e->engine, err);
     if (s != XM_OK) {
         xm_free(e);
         return s;

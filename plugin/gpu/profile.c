@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "plugin/gpu/exec_graph.h"
 #include "plugin/gpu/request_run.h"
 #include "plugin/gpu/step_work.h"
 
@@ -71,12 +72,16 @@ row_of_step(const struct xm_request *r, uint32_t i)
                                        .kind = "none",
                                        .op = "between steps",
                                        .name = "",
+                                       .type = "",
+                                       .precision = "",
                                        .kernel = ""};
     const struct xm_step *s = &r->program->steps[i];
     return (struct xm_profile_row){.step = i,
                                    .kind = kinds[s->kind],
                                    .op = s->op,
                                    .name = s->name,
+                                   .type = xm_layer_type(s->op, s->node),
+                                   .precision = xm_step_precision(r->program, s),
                                    .kernel = "",
                                    .on_host = s->kind == XM_STEP_HOST,
                                    .step_runs = r->sums[i].runs,

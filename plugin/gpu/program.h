@@ -191,6 +191,7 @@ struct xm_program {
     char *notes_text;         /* what the passes say of the graph, a sentence a line   */
     uint32_t n_rounded;       /* places that are rounded as in training                */
     bool is_imported;         /* from a blob: no pass has run here                     */
+    bool is_stateless;        /* the graph as it was read: see struct xm_program_facts */
 };
 
 /* Rewrites `g` (which it owns from now on, also on failure) for the engine's device and

@@ -23,12 +23,14 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
     r->chunk = xm_calloc(p->ports.n_inputs + 1, sizeof(*r->chunk));
     r->cut = xm_calloc(p->ports.n_inputs + 1, sizeof(*r->cut));
     r->results = xm_calloc(p->ports.n_outputs + 1, sizeof(*r->results));
+    r->remote_inputs = xm_calloc(p->ports.n_inputs + 1, sizeof(*r->remote_inputs));
+    r->remote_outputs = xm_calloc(p->ports.n_outputs + 1, sizeof(*r->remote_outputs));
     r->sizes = xm_calloc(p->n_values + 1, sizeof(*r->sizes));
     if (p->config.profiling)
         r->sums = xm_calloc(p->n_steps + 1, sizeof(*r->sums));
     enum xm_status s = XM_OK;
     if (!r->inputs || !r->chunk || !r->cut || !r->results || !r->sizes ||
-        (p->config.profiling && !r->sums))
+        !r->remote_inputs || !r->remote_outputs || (p->config.profiling && !r->sums))
         s = xm_fail(err, XM_NO_MEMORY, "out of memory for a request");
     if (s == XM_OK)
         s = xm_pool_create(p->engine, 0, &r->pool, err);
@@ -75,6 +77,7 @@ xm_request_destroy(struct xm_request *r)
         xm_free(r->results[i].tensor.data);
     for (uint32_t i = 0; r->cut && i < p->ports.n_inputs; i++)
         xm_free(r->cut[i].data);
+    xm_request_free_remote(r);
     xm_free(r->inputs);
     xm_free(r->chunk);
     xm_free(r->cut);
@@ -95,6 +98,8 @@ xm_request_set_input(struct xm_request *r, uint32_t input, const struct xm_host_
     XM_TRY(xm_port_check(&r->program->ports.inputs[input], t, err));
     r->inputs[input] = *t;
     r->inputs[input].data = t->data ? t->data : nothing;
+    xm_buffer_unref(r->remote_inputs[input].buffer);
+    r->remote_inputs[input].buffer = NULL;
     return XM_OK;
 }
 
@@ -276,21 +281,33 @@ static enum xm_status
 collect(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
-    bool has_waited = false;
-    for (uint32_t i = 0; i < p->ports.n_outputs && !xm_engine_only_counts(p->engine);
-         i++) {
-        struct xm_result *result = &r->results[i];
-        if (result->state == XM_RESULT_READ) { /* in chunks */
+    bool has_waited = false; /* for all that was enqueued so far */
+    const uint32_t n = xm_engine_only_counts(p->engine) ? 0 : p->ports.n_outputs;
+    for (uint32_t i = 0; i < n; i++) {
+        if (r->results[i].state == XM_RESULT_NONE)
+            r->results[i].state = XM_RESULT_ON_DEVICE;
+        else /* in chunks */
             has_waited = true;
-            continue;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct xm_result *result = &r->results[i];
+        if (r->remote_outputs[i].buffer) {
+            XM_TRY(xm_request_deliver(r, i, err));
+            has_waited = false;
         }
-        result->state = XM_RESULT_ON_DEVICE;
-        if (!result->is_asked_for)
+        if (result->state == XM_RESULT_READ || !result->is_asked_for)
             continue;
         XM_TRY(read_result(r, i, err));
         has_waited |= result->tensor.bytes > 0;
     }
     return has_waited ? XM_OK : xm_queue_finish(r->queue, err);
+}
+
+static enum xm_status
+fail_unset(const struct xm_request *r, uint32_t output, struct xm_error *err)
+{
+    return xm_fail(err, XM_INVALID, "output '%s' has no value before a run that succeeds",
+                   r->program->ports.outputs[output].name);
 }
 
 enum xm_status
@@ -302,12 +319,26 @@ xm_request_output(struct xm_request *r, uint32_t output, struct xm_host_tensor *
     struct xm_result *result = &r->results[output];
     result->is_asked_for = true;
     if (result->state == XM_RESULT_NONE)
-        return xm_fail(err, XM_INVALID,
-                       "output '%s' has no value before a run that succeeds",
-                       r->program->ports.outputs[output].name);
+        return fail_unset(r, output, err);
     if (result->state == XM_RESULT_ON_DEVICE)
         XM_TRY(read_result(r, output, err));
     *t = result->tensor;
+    return XM_OK;
+}
+
+enum xm_status
+xm_request_describe_output(struct xm_request *r, uint32_t output,
+                           struct xm_host_tensor *t, struct xm_error *err)
+{
+    if (output >= r->program->ports.n_outputs)
+        return xm_fail(err, XM_NOT_FOUND, "there is no output %u", output);
+    struct xm_result *result = &r->results[output];
+    if (result->state == XM_RESULT_NONE)
+        return fail_unset(r, output, err);
+    if (result->state == XM_RESULT_ON_DEVICE)
+        xm_request_describe_result(r, output);
+    *t = result->tensor;
+    t->data = NULL;
     return XM_OK;
 }
 
@@ -411,10 +442,14 @@ run_all(struct xm_request *r, struct xm_error *err)
     const bool in_parts = known && p->can_chunk && p->chosen_rows == XM_NO_VALUE &&
                           tokens > tokens_at_once(r);
     XM_TRY(xm_request_read_mask(r, err));
+    if (in_parts || r->is_packed)
+        XM_TRY(xm_request_fetch_inputs(r, true, err));
     if (r->tables)
         XM_TRY(begin_rows(r, in_parts || r->is_packed, err));
-    if (r->is_packed)
-        return xm_request_run_packed(r, err);
+    if (r->is_packed) {
+        XM_TRY(xm_request_run_packed(r, err));
+        return collect(r, err);
+    }
     if (in_parts)
         expect(r, (uint64_t)tokens);
     if (in_parts)
@@ -468,8 +503,9 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
     struct xm_error cause = {0};
     /* A run that fails leaves nothing of states on the host: it cannot be made again on them. */
     bool again = !p->host_states || xm_request_past(r) == 0;
+    XM_TRY(xm_request_fetch_inputs(r, false, err));
     for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
-        if (!r->inputs[i].data)
+        if (!r->inputs[i].data && !r->remote_inputs[i].buffer)
             return xm_fail(err, XM_INVALID, "input '%s' has not been set",
                            p->ports.inputs[i].name);
         XM_TRY(xm_port_check_rows(&p->ports.inputs[i], &r->inputs[i], err));

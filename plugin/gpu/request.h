@@ -33,6 +33,15 @@ void xm_request_destroy(struct xm_request *r); /* NULL is allowed */
 /* The bytes stay the caller's and must live until the run has ended. */
 enum xm_status xm_request_set_input(struct xm_request *r, uint32_t input,
                                     const struct xm_host_tensor *t, struct xm_error *err);
+/* The same in memory of the program's OpenCL context, which is referenced until the next one is
+ * set: what the host has to look at is read when a run begins, the rest is copied on the device. */
+enum xm_status xm_request_set_remote_input(struct xm_request *r, uint32_t input,
+                                           const struct xm_host_tensor *t,
+                                           struct xm_buffer *b, struct xm_error *err);
+/* Where a run is to leave a result, too; NULL: nowhere. A result that is too large for it makes the
+ * run fail. */
+enum xm_status xm_request_set_remote_output(struct xm_request *r, uint32_t output,
+                                            struct xm_buffer *b, struct xm_error *err);
 /* Runs to the end. Rows that the key mask says to begin with padding run without it, where the
  * program allows that; its results are zeros. XM_INVALID: the mask shows what was padding in an
  * earlier run. After a failure the states hold the positions that they held before
@@ -43,6 +52,9 @@ enum xm_status xm_request_infer(struct xm_request *r, struct xm_error *err);
  * with a row for each token of a prompt that ran in chunks have been read in any case. */
 enum xm_status xm_request_output(struct xm_request *r, uint32_t output,
                                  struct xm_host_tensor *t, struct xm_error *err);
+/* The same without its data, which is not read for that. */
+enum xm_status xm_request_describe_output(struct xm_request *r, uint32_t output,
+                                          struct xm_host_tensor *t, struct xm_error *err);
 void xm_request_reset(struct xm_request *r); /* all states empty */
 /* Forgets all positions from `past` on: prefix reuse. A program with states on the host
  * forgets all: see xm_request_past. */

@@ -32,11 +32,25 @@ write_inputs(struct xm_request *r, const struct xm_host_tensor *inputs,
     for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
         uint32_t v = p->input_values[i];
         const struct xm_host_tensor *t = &inputs[i];
-        if (t->bytes == 0 || p->values[v].first == UINT32_MAX)
+        if (!t->data || t->bytes == 0 || p->values[v].first == UINT32_MAX)
             continue;
         if (t == mask && !r->mask_is_full)
             XM_TRY(xm_request_shift_mask(r, mask, &t, err));
         XM_TRY(xm_queue_write(r->queue, r->plan->views[v], 0, t->data, t->bytes, err));
+    }
+    return XM_OK;
+}
+
+/* Those that are on the device alone; behind all that the host writes while the queue is empty. */
+static enum xm_status
+copy_inputs(struct xm_request *r, const struct xm_host_tensor *inputs,
+            struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->ports.n_inputs; i++) {
+        const uint32_t v = p->input_values[i];
+        if (!inputs[i].data && inputs[i].bytes && p->values[v].first != UINT32_MAX)
+            XM_TRY(xm_request_copy_input(r, i, err));
     }
     return XM_OK;
 }
@@ -332,6 +346,7 @@ run_planned(struct xm_request *r, const struct xm_host_tensor *inputs,
     XM_TRY(xm_request_make_plan(r, err));
     XM_TRY(write_inputs(r, inputs, err));
     XM_TRY(write_shape_values(r, err));
+    XM_TRY(copy_inputs(r, inputs, err));
     const enum xm_status s = run_steps(r, err);
     xm_queue_label(r->queue, XM_NO_LABEL);
     return s == XM_OK ? xm_queue_flush(r->queue, err) : s;

@@ -30,13 +30,21 @@ struct xm_result {
     bool is_asked_for; /* somebody has read it: the next run reads it before it ends */
 };
 
+/* An input or output that is in memory of others. */
+struct xm_remote_io {
+    struct xm_buffer *buffer; /* referenced; NULL: it is not   */
+    void *copy;               /* an input's bytes for the host */
+    uint64_t room;            /* of the copy                   */
+};
+
 struct xm_request {
     struct xm_program *program;
     struct xm_queue *queue;
-    struct xm_host_tensor *inputs; /* as set; bytes borrowed  */
-    struct xm_host_tensor *chunk;  /* of one chunk: parts of inputs, or of cut */
-    struct xm_host_tensor *cut; /* parts that are no stretch of an input; bytes owned */
-    struct xm_result *results;  /* by output */
+    struct xm_host_tensor *inputs;                       /* as set; bytes borrowed  */
+    struct xm_remote_io *remote_inputs, *remote_outputs; /* by port */
+    struct xm_host_tensor *chunk; /* of one chunk: parts of inputs, or of cut */
+    struct xm_host_tensor *cut;   /* parts that are no stretch of an input; bytes owned */
+    struct xm_result *results;    /* by output */
     struct xm_bindings bindings;
     uint64_t *sizes;           /* by value, of the plan that is being made */
     struct xm_pool *pool;      /* of all buffers below */
@@ -124,6 +132,16 @@ enum xm_status xm_request_shift_mask(struct xm_request *r,
                                      const struct xm_host_tensor *mask,
                                      const struct xm_host_tensor **out,
                                      struct xm_error *err);
+
+/* request_remote.c: the host's copies of inputs, of those that it looks at in any run, or of all.
+ * Inputs whose bytes are on the device alone have no data. */
+enum xm_status xm_request_fetch_inputs(struct xm_request *r, bool all,
+                                       struct xm_error *err);
+enum xm_status xm_request_copy_input(struct xm_request *r, uint32_t i,
+                                     struct xm_error *err);
+/* The result of a run that is in the queue, or has been read; does not wait. */
+enum xm_status xm_request_deliver(struct xm_request *r, uint32_t i, struct xm_error *err);
+void xm_request_free_remote(struct xm_request *r);
 
 /* request.c: a tensor's bytes for its shape; what there is may be reused. */
 enum xm_status xm_request_resize(struct xm_host_tensor *t, struct xm_error *err);

@@ -76,7 +76,7 @@ find_of_layers(const struct xm_gguf *g, const struct xm_decoder *d, const char *
     if (!out->is_list)
         return XM_OK;
     XM_TRY(xm_gguf_list(g, out->key, &out->list, err));
-    if (out->list.n < d->n_layers)
+    if (out->list.n != d->n_layers)
         return xm_fail(err, XM_INVALID,
                        "key '%s': expected one for each of %" PRIu32
                        " layers, found %" PRIu64,

@@ -71,8 +71,8 @@ enum xm_status
 xm_package_read(struct xm_package *p, enum xm_package_part part, struct xm_error *err)
 {
     struct xm_package_outcome *o = &p->outcome[part];
-    if (!o->tried) {
-        o->tried = true;
+    if (!o->tried || o->why.status == XM_NO_MEMORY) {
+        *o = (struct xm_package_outcome){.tried = true};
         p->reader->read_part[part](p, &o->why);
         if (part == XM_PACKAGE_GENERATION &&
             xm_package_read(p, XM_PACKAGE_TOKENIZER, NULL) == XM_OK)

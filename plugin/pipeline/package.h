@@ -75,11 +75,14 @@ void xm_package_close(struct xm_package *p); /* NULL is allowed */
 
 enum xm_status xm_package_read_graph(const struct xm_package *p, const char *weights,
                                      struct xm_graph **out, struct xm_error *err);
-/* Reads a part unless that has been tried; the same answer each time. XM_NOT_FOUND: the package
- * has none; anything else: it is damaged. */
+/* Reads a part unless that has been tried; the same answer each time, but where memory ran out.
+ * XM_NOT_FOUND: the package has none; anything else: it is damaged. */
 enum xm_status xm_package_read(struct xm_package *p, enum xm_package_part part,
                                struct xm_error *err);
 uint64_t xm_package_file_bytes(const struct xm_package *p);
+/* Where the files beside the graph's are: the path itself, or what is before its last slash. */
+enum xm_status xm_package_folder(const char *path, struct xm_strbuf *out,
+                                 struct xm_error *err);
 
 /* The graph alone, for those who want nothing else of the path. */
 enum xm_status xm_package_graph_of(const char *path, const char *weights,

@@ -31,9 +31,8 @@ graph_path(const char *path, struct xm_strbuf *out, struct xm_error *err)
     return xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
 }
 
-/* Where the other files are: the path itself, or what is before its last slash. */
-static enum xm_status
-folder_of(const char *path, struct xm_strbuf *out, struct xm_error *err)
+enum xm_status
+xm_package_folder(const char *path, struct xm_strbuf *out, struct xm_error *err)
 {
     const char *slash = strrchr(path, '/');
     if (is_folder(path))
@@ -80,7 +79,7 @@ static enum xm_status
 read_tokenizer(struct xm_package *p, struct xm_error *err)
 {
     struct xm_strbuf file = {0};
-    XM_TRY(folder_of(p->path, &file, err));
+    XM_TRY(xm_package_folder(p->path, &file, err));
     xm_strbuf_add(&file, "/tokenizer.json");
     enum xm_status s = xm_strbuf_ok(&file)
                            ? xm_tokenizer_load(xm_strbuf_text(&file), &p->tokenizer, err)
@@ -93,7 +92,7 @@ static enum xm_status
 read_chat_template(struct xm_package *p, struct xm_error *err)
 {
     struct xm_strbuf folder = {0};
-    XM_TRY(folder_of(p->path, &folder, err));
+    XM_TRY(xm_package_folder(p->path, &folder, err));
     enum xm_status s =
         xm_chat_template_load(xm_strbuf_text(&folder), &p->chat_template, err);
     xm_strbuf_free(&folder);
@@ -104,7 +103,7 @@ static enum xm_status
 read_generation(struct xm_package *p, struct xm_error *err)
 {
     struct xm_strbuf folder = {0};
-    XM_TRY(folder_of(p->path, &folder, err));
+    XM_TRY(xm_package_folder(p->path, &folder, err));
     enum xm_status s =
         xm_generation_config_load(xm_strbuf_text(&folder), &p->generation, err);
     xm_strbuf_free(&folder);
@@ -115,7 +114,7 @@ static enum xm_status
 read_facts(struct xm_package *p, struct xm_error *err)
 {
     struct xm_strbuf folder = {0};
-    XM_TRY(folder_of(p->path, &folder, err));
+    XM_TRY(xm_package_folder(p->path, &folder, err));
     enum xm_status s = xm_hyper_parameters_load(xm_strbuf_text(&folder), &p->facts, err);
     xm_strbuf_free(&folder);
     return s;

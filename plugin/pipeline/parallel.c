@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "plugin/pipeline/next_token.h"
 #include "plugin/pipeline/text_stream.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/dry_run.h"
@@ -196,8 +197,8 @@ begin_text(struct run *r, struct place *p, struct xm_error *err)
     p->is_prompt = true;
     if (!r->has_text)
         return XM_OK;
-    return xm_text_stream_begin(&p->stream, r->p->package->tokenizer, !each->keep_special,
-                                each->stops, each->n_stops, err);
+    XM_TRY(xm_generation_echo(r->p->package, each, prompt, &r->out[p->text].text, err));
+    return xm_text_stream_begin(&p->stream, r->p->package->tokenizer, each, err);
 }
 
 /* Of one prompt one text only: the others are its forks. None begins while others wait. */
@@ -337,31 +338,36 @@ make_sampler(const struct run *r, struct place *p, uint64_t vocabulary,
     struct xm_sampling sampling = r->asked->sampling;
     sampling.seed += p->text;
     XM_TRY(xm_sampler_create(&sampling, (size_t)vocabulary, &p->sampler, err));
-    return xm_sampler_accept(p->sampler, prompt->ids, prompt->n, err);
+    return xm_sampler_begin(p->sampler, prompt->ids, prompt->n, err);
 }
 
-/* In a dry run, which has nothing to choose from, always 0. */
+static struct xm_next_token
+next_token(const struct run *r, const struct place *p)
+{
+    return (struct xm_next_token){r->p->package, &r->asked->each, p->sampler,
+                                  &r->out[p->text]};
+}
+
 static enum xm_status
 choose(const struct run *r, struct place *p, int32_t *id, struct xm_error *err)
 {
     uint64_t rows, vocabulary;
     const struct xm_batch *batch = r->p->batch;
     const float *logits = batch->ops->logits(batch, p->row, &rows, &vocabulary);
-    *id = 0;
-    if (xm_dry_run())
-        return XM_OK;
-    if (!p->sampler)
-        XM_TRY(make_sampler(r, p, vocabulary, err));
-    XM_TRY(xm_logits_check(r->p->compiled, logits, vocabulary, past_of(p) - 1, err));
-    return xm_sampler_next(p->sampler, logits, id, err);
+    if (!xm_dry_run()) {
+        if (!p->sampler)
+            XM_TRY(make_sampler(r, p, vocabulary, err));
+        XM_TRY(xm_logits_check(r->p->compiled, logits, vocabulary, past_of(p) - 1, err));
+    }
+    const struct xm_next_token t = next_token(r, p);
+    return xm_next_token_choose(&t, logits, vocabulary, id, err);
 }
 
 static bool
-ends(const struct run *r, int32_t id)
+ends(const struct run *r, const struct place *p, int32_t id)
 {
-    const struct xm_package *package = r->p->package;
-    return package && !r->asked->each.ignore_ends && !xm_dry_run() &&
-           xm_generation_config_is_eos(&package->generation, id);
+    const struct xm_next_token t = next_token(r, p);
+    return xm_next_token_ends(&t, id);
 }
 
 static enum xm_status
@@ -381,7 +387,7 @@ go_on(struct run *r, struct place *p, struct xm_error *err)
 {
     p->has_logits = false;
     XM_TRY(choose(r, p, &p->last, err));
-    if (ends(r, p->last))
+    if (ends(r, p, p->last))
         return end_text(r, p, XM_FINISH_STOP, err);
     XM_TRY(add_token(r, p, p->last, err));
     if (p->stream.stopped)
@@ -551,7 +557,9 @@ feed(struct run *r, struct xm_error *err)
     struct feed f;
     XM_TRY(choose_pieces(r, &f, err));
     const struct done before = done_by(r->p);
+    const double start = xm_clock_start(r->asked->each.clock);
     const enum xm_status s = r->p->batch->ops->run(r->p->batch, r->rows, f.n, &why);
+    xm_clock_add_run(r->asked->each.clock, start);
     if (s == XM_NO_MEMORY)
         return make_room(r, &why, err);
     if (s != XM_OK)

@@ -5,6 +5,7 @@
 #ifndef XM_PLUGIN_PIPELINE_PROMPT_H
 #define XM_PLUGIN_PIPELINE_PROMPT_H
 
+#include "plugin/pipeline/clock.h"
 #include "plugin/pipeline/package.h"
 #include "plugin/text/token_list.h"
 
@@ -26,6 +27,7 @@ struct xm_prompt {
     size_t n;         /* ids, or bytes of text  */
     /* MESSAGES: a JSON object with further variables for the template; NULL: none. */
     const char *variables;
+    struct xm_generation_clock *clock; /* NULL: nobody asks */
 };
 
 /* Appends the prompt's ids, all of which lie below `vocabulary` then. Reads of the package, which

@@ -3,9 +3,10 @@
 
 #include <inttypes.h>
 
+#include "plugin/pipeline/next_token.h"
+#include "plugin/pipeline/prompt_lookup.h"
 #include "plugin/pipeline/text_stream.h"
 #include "plugin/pipeline/token_runner.h"
-#include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
 
 struct xm_session {
@@ -26,6 +27,10 @@ struct run {
     struct xm_text_stream text;
     bool has_text;
     bool go_on; /* as on_piece says */
+    /* Guessed tokens that the states hold, and the logits behind each, but no one has chosen yet:
+     * the last of what is held. */
+    size_t n_guessed;
+    bool never_guess; /* the model gives logits of the last token only */
 };
 
 /* ---- life ---------------------------------------------------------------------------- */
@@ -106,8 +111,20 @@ xm_generation_result_free(struct xm_generation_result *r)
 {
     xm_token_list_free(&r->prompt);
     xm_token_list_free(&r->ids);
+    xm_free(r->log_probs.values);
     xm_strbuf_free(&r->text);
     *r = (struct xm_generation_result){0};
+}
+
+enum xm_status
+xm_generation_echo(const struct xm_package *p, const struct xm_generation *asked,
+                   const struct xm_token_list *prompt, struct xm_strbuf *out,
+                   struct xm_error *err)
+{
+    if (!asked->echo || !p || !p->tokenizer)
+        return XM_OK;
+    return xm_tokenizer_decode(p->tokenizer, prompt->ids, prompt->n, !asked->keep_special,
+                               out, err);
 }
 
 uint64_t
@@ -159,12 +176,16 @@ take_over(struct xm_session *s, const struct xm_token_list *prompt, struct xm_er
     return XM_OK;
 }
 
+/* Of the last `wanted` logits are wanted. */
 static enum xm_status
-feed(struct xm_session *s, const int32_t *ids, size_t n, struct xm_error *err)
+feed(struct run *r, const int32_t *ids, size_t n, size_t wanted, struct xm_error *err)
 {
+    struct xm_session *s = r->session;
     if (!xm_token_list_add_n(&s->held, ids, n))
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
-    enum xm_status status = xm_token_runner_feed(s->runner, ids, n, 1, err);
+    const double start = xm_clock_start(r->asked->clock);
+    enum xm_status status = xm_token_runner_feed(s->runner, ids, n, wanted, err);
+    xm_clock_add_run(r->asked->clock, start);
     clip_held(s);
     return status;
 }
@@ -180,28 +201,31 @@ begin_sampling(struct xm_session *s, const struct xm_token_list *prompt,
     xm_token_runner_logits(s->runner, &rows, &vocabulary);
     if (!s->sampler)
         XM_TRY(xm_sampler_create(&s->sampling, (size_t)vocabulary, &s->sampler, err));
-    xm_sampler_forget(s->sampler);
-    return xm_sampler_accept(s->sampler, prompt->ids, prompt->n, err);
+    return xm_sampler_begin(s->sampler, prompt->ids, prompt->n, err);
 }
 
-/* In a dry run, which has nothing to choose from, always 0. */
+static struct xm_next_token
+next_token(const struct run *r)
+{
+    return (struct xm_next_token){r->session->package, r->asked, r->session->sampler,
+                                  r->out};
+}
+
 static enum xm_status
-choose(struct xm_session *s, int32_t *id, struct xm_error *err)
+choose(const struct run *r, int32_t *id, struct xm_error *err)
 {
     uint64_t rows, vocabulary;
-    const float *logits = xm_token_runner_logits(s->runner, &rows, &vocabulary);
-    *id = 0;
-    if (xm_dry_run())
-        return XM_OK;
-    return xm_sampler_next(s->sampler, logits + (rows - 1) * vocabulary, id, err);
+    const struct xm_next_token t = next_token(r);
+    const float *logits = xm_token_runner_logits(r->session->runner, &rows, &vocabulary);
+    return xm_next_token_choose(&t, logits + (rows - 1 - r->n_guessed) * vocabulary,
+                                vocabulary, id, err);
 }
 
 static bool
 ends(const struct run *r, int32_t id)
 {
-    const struct xm_package *p = r->session->package;
-    return p && !r->asked->ignore_ends && !xm_dry_run() &&
-           xm_generation_config_is_eos(&p->generation, id);
+    const struct xm_next_token t = next_token(r);
+    return xm_next_token_ends(&t, id);
 }
 
 /* ---- text -------------------------------------------------------------------------------- */
@@ -224,8 +248,7 @@ begin_text(struct run *r, struct xm_error *err)
     r->has_text = s->package && s->package->tokenizer;
     if (!r->has_text)
         return XM_OK;
-    XM_TRY(xm_text_stream_begin(&r->text, s->package->tokenizer, !asked->keep_special,
-                                asked->stops, asked->n_stops, err));
+    XM_TRY(xm_text_stream_begin(&r->text, s->package->tokenizer, asked, err));
     if (!asked->is_answer)
         return XM_OK;
     r->text.answer = &s->answer;
@@ -256,6 +279,22 @@ pass_on(struct run *r, int32_t id, struct xm_error *err)
     return xm_strbuf_ok(&r->out->text)
                ? XM_OK
                : xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
+}
+
+/* As a piece of its own, before the first token is there. */
+static enum xm_status
+echo(struct run *r, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    enum xm_status s =
+        xm_generation_echo(r->session->package, r->asked, &r->out->prompt, &text, err);
+    xm_strbuf_add_n(&r->out->text, xm_strbuf_text(&text), text.n);
+    if (s == XM_OK && !(xm_strbuf_ok(&text) && xm_strbuf_ok(&r->out->text)))
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
+    if (s == XM_OK && text.n)
+        tell(r, -1, XM_ANSWER_TEXT, &text);
+    xm_strbuf_free(&text);
+    return s;
 }
 
 static enum xm_status
@@ -340,7 +379,7 @@ feed_prompt(struct run *r, struct xm_error *err)
     XM_TRY(take_over(s, prompt, err));
     const size_t past = s->held.n;
     start_watch(&watch, s);
-    XM_TRY(feed(s, prompt->ids + past, prompt->n - past, err));
+    XM_TRY(feed(r, prompt->ids + past, prompt->n - past, 1, err));
     times->prompt_s = read_watch(&watch, &times->build_s);
     times->prompt_multiply_adds = stats_of(s).multiply_adds - watch.stats.multiply_adds;
     times->prompt_tokens = prompt->n - past;
@@ -348,14 +387,75 @@ feed_prompt(struct run *r, struct xm_error *err)
     return begin_sampling(s, prompt, err);
 }
 
+static void
+drop_guesses(struct run *r)
+{
+    rewind_to(r->session, r->session->held.n - r->n_guessed);
+    r->n_guessed = 0;
+}
+
+/* Feeds what the states lack of prompt and answer, and guesses behind it. */
 static enum xm_status
-feed_token(struct run *r, int32_t id, const struct stopwatch *watch, double prompt_built,
-           struct xm_error *err)
+feed_text(struct run *r, const struct xm_token_list *text, size_t n, struct xm_error *err)
+{
+    const size_t past = r->session->held.n, n_guessed = text->n - n;
+    uint64_t rows, vocabulary;
+    XM_TRY(feed(r, text->ids + past, text->n - past, n_guessed + 1, err));
+    xm_token_runner_logits(r->session->runner, &rows, &vocabulary);
+    if (rows > n_guessed) {
+        r->n_guessed = n_guessed;
+        return XM_OK;
+    }
+    r->never_guess = true;
+    rewind_to(r->session, past);
+    return feed(r, text->ids + r->session->held.n, n - r->session->held.n, 1, err);
+}
+
+/* The last token of the answer, which the states do not hold yet, and at most `most` guesses. */
+static enum xm_status
+feed_guesses(struct run *r, size_t most, struct xm_error *err)
+{
+    const struct xm_generation_result *out = r->out;
+    const size_t n = out->prompt.n + out->ids.n;
+    struct xm_token_list text = {0};
+    enum xm_status s = XM_NO_MEMORY;
+    bool ok = xm_token_list_add_n(&text, out->prompt.ids, out->prompt.n) &&
+              xm_token_list_add_n(&text, out->ids.ids, out->ids.n);
+    const struct xm_guess guess =
+        ok ? xm_prompt_lookup(text.ids, n, r->asked->guess_by, most)
+           : (struct xm_guess){0};
+    const size_t at = guess.n ? (size_t)(guess.ids - text.ids) : 0;
+    for (size_t i = 0; ok && i < guess.n; i++)
+        ok = xm_token_list_add(&text, text.ids[at + i]); /* the list moves as it grows */
+    s = ok ? feed_text(r, &text, n, err)
+           : xm_fail(err, s, "out of memory for the tokens");
+    xm_token_list_free(&text);
+    return s;
+}
+
+/* The token may have been guessed: then it is there. `left`: so many are to be chosen behind it. */
+static enum xm_status
+feed_chosen(struct run *r, int32_t id, uint64_t left, struct xm_error *err)
+{
+    const struct xm_token_list *held = &r->session->held;
+    const size_t most = r->asked->guesses < left ? r->asked->guesses : (size_t)left - 1;
+    if (r->n_guessed && held->ids[held->n - r->n_guessed] == id) {
+        r->n_guessed--;
+        return XM_OK;
+    }
+    drop_guesses(r);
+    return r->asked->guesses && !r->never_guess ? feed_guesses(r, most, err)
+                                                : feed(r, &id, 1, 1, err);
+}
+
+static enum xm_status
+feed_token(struct run *r, int32_t id, uint64_t left, const struct stopwatch *watch,
+           double prompt_built, struct xm_error *err)
 {
     struct xm_session *s = r->session;
     struct xm_generation_times *times = &r->out->times;
     double built;
-    XM_TRY(feed(s, &id, 1, err));
+    XM_TRY(feed_chosen(r, id, left, err));
     times->decode_tokens++;
     times->decode_s = read_watch(watch, &built);
     times->build_s = prompt_built + built;
@@ -382,8 +482,8 @@ generate(struct run *r, uint64_t most, struct xm_error *err)
     start_watch(&watch, r->session);
     for (uint64_t i = 0; i < most; i++) {
         if (i > 0)
-            XM_TRY(feed_token(r, id, &watch, prompt_built, err));
-        XM_TRY(choose(r->session, &id, err));
+            XM_TRY(feed_token(r, id, most - i, &watch, prompt_built, err));
+        XM_TRY(choose(r, &id, err));
         const bool is_end = ends(r, id);
         if (!is_end)
             XM_TRY(take_token(r, id, err));
@@ -407,6 +507,10 @@ run_prompt(struct run *r, struct xm_error *err)
     const size_t n = r->out->prompt.n;
     const uint64_t room = xm_generation_room(asked->context, n);
     struct xm_error why = {0};
+    if (!r->go_on) {
+        r->out->finish = XM_FINISH_CANCELLED;
+        return XM_OK;
+    }
     if (room == 0)
         return xm_fail(err, XM_INVALID,
                        "the prompt has %zu tokens, which leaves no room in a context of "
@@ -414,6 +518,7 @@ run_prompt(struct run *r, struct xm_error *err)
                        n, asked->context);
     enum xm_status s =
         generate(r, room < asked->max_tokens ? room : asked->max_tokens, &why);
+    drop_guesses(r);
     if (s == XM_CANCELLED) {
         r->out->finish = XM_FINISH_CANCELLED;
         s = XM_OK;
@@ -431,7 +536,8 @@ xm_session_run(struct xm_session *s, const struct xm_generation *run,
                             &out->prompt, err));
     enum xm_status status = begin_text(&r, err);
     if (status == XM_OK) {
-        status = run_prompt(&r, err);
+        status = echo(&r, err);
+        status = status == XM_OK ? run_prompt(&r, err) : status;
         const enum xm_status ended = end_text(&r, err);
         status = status == XM_OK ? ended : status;
     }

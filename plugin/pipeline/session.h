@@ -47,9 +47,9 @@ struct xm_infer *xm_session_request(const struct xm_session *s);
 
 /* ---- a run --------------------------------------------------------------------------- */
 
-/* What comes of a token, or at the end of what was held back. */
+/* What comes of a token, or at the end of what was held back, or first of an echoed prompt. */
 struct xm_piece {
-    int32_t id;               /* -1: no token, the end                              */
+    int32_t id;               /* -1: no token, the end, or the prompt               */
     enum xm_answer_part part; /* NOTHING: no text is certain yet, or it is nobody's */
     const char *text;         /* whole characters; valid during the call            */
     size_t n;
@@ -64,6 +64,18 @@ struct xm_generation {
     bool ignore_ends;  /* go on behind ids that end a text          */
     bool keep_special; /* special tokens are text, too              */
     bool is_answer;    /* of a chat: thoughts and headers are not text (text/answer.h) */
+    /* Ids that end a text, where has_ends; else the package's. The caller's. */
+    const int32_t *ends;
+    size_t n_ends;
+    bool has_ends;
+    uint64_t min_tokens;  /* none of them is chosen before there are so many new ones */
+    bool keep_stop;       /* the stop string that ended the text is part of it        */
+    bool echo;            /* the text begins with the prompt                          */
+    bool wants_log_probs; /* of the tokens that are chosen                            */
+    /* Tokens that are guessed from what came behind the last ones before (prompt_lookup.h), so many
+     * at a time, by so many last ones; 0: none. Of a session's text, which is the same. */
+    size_t guesses, guess_by;
+    struct xm_generation_clock *clock; /* of all but the prompt; NULL: nobody asks    */
     /* Called for each new token, and at the end where something was held back. False: no more
      * tokens. NULL: nobody looks. */
     bool (*on_piece)(const struct xm_piece *piece, void *ctx);
@@ -87,11 +99,18 @@ struct xm_generation_times {
     uint64_t decode_weight_bytes;          /* read for all tokens; 0: not known  */
 };
 
+/* Natural logarithms, one for each of the ids, where they are wanted. */
+struct xm_log_probs {
+    float *values; /* owned */
+    size_t n, capacity;
+};
+
 /* Zero-initialise; xm_generation_result_free afterwards, also after a failure. */
 struct xm_generation_result {
     struct xm_token_list prompt; /* its ids                                     */
     struct xm_token_list ids;    /* new ones, without the one that ends the text */
-    struct xm_strbuf text;       /* of them, thoughts left out                  */
+    struct xm_log_probs log_probs;
+    struct xm_strbuf text; /* of them, thoughts left out                  */
     enum xm_finish finish;
     uint64_t reused;       /* ids of the prompt that the states held already */
     struct xm_error error; /* of XM_FINISH_FAILED                      */
@@ -107,6 +126,12 @@ enum xm_status xm_session_run(struct xm_session *s, const struct xm_generation *
 /* How many of a prompt's ids, from the first on, the states hold already; one at least is left to
  * feed. */
 size_t xm_session_reusable(const struct xm_session *s, const int32_t *ids, size_t n);
+
+/* Appends what an echoed prompt is in a text. */
+enum xm_status xm_generation_echo(const struct xm_package *p,
+                                  const struct xm_generation *asked,
+                                  const struct xm_token_list *prompt,
+                                  struct xm_strbuf *out, struct xm_error *err);
 
 /* How many tokens a context (0: without bound) has room for behind a prompt of so many. A prompt
  * that leaves none is an error of the run. */

@@ -3,12 +3,14 @@
 
 enum xm_status
 xm_text_stream_begin(struct xm_text_stream *s, const struct xm_tokenizer *tokenizer,
-                     bool skip_special, const struct xm_slice *stops, size_t n_stops,
-                     struct xm_error *err)
+                     const struct xm_generation *asked, struct xm_error *err)
 {
-    *s = (struct xm_text_stream){0};
-    xm_detokenizer_init(&s->detokenizer, tokenizer, skip_special);
-    return xm_stop_strings_create(stops, n_stops, &s->stops, err);
+    *s = (struct xm_text_stream){.clock = asked->clock};
+    xm_detokenizer_init(&s->detokenizer, tokenizer, !asked->keep_special);
+    XM_TRY(xm_stop_strings_create(asked->stops, asked->n_stops, &s->stops, err));
+    if (asked->keep_stop)
+        xm_stop_strings_keep_found(s->stops);
+    return XM_OK;
 }
 
 void
@@ -56,11 +58,24 @@ pass_on(struct xm_text_stream *s, bool last, struct xm_error *err)
     return last ? xm_stop_strings_flush(s->stops, &s->text, err) : XM_OK;
 }
 
+/* A token, or -1: what is held back. */
+static enum xm_status
+detokenize(struct xm_text_stream *s, int32_t id, struct xm_error *err)
+{
+    const double start = xm_clock_start(s->clock);
+    const enum xm_status status =
+        id < 0 ? xm_detokenizer_flush(&s->detokenizer, &s->raw, err)
+               : xm_detokenizer_push(&s->detokenizer, id, &s->raw, err);
+    if (s->clock)
+        xm_clock_add(s->clock, &s->clock->detokenise_s, start);
+    return status;
+}
+
 /* What the detokenizer holds back belongs to the part before the mark. */
 static enum xm_status
 take_mark(struct xm_text_stream *s, int32_t id, struct xm_error *err)
 {
-    XM_TRY(xm_detokenizer_flush(&s->detokenizer, &s->raw, err));
+    XM_TRY(detokenize(s, -1, err));
     XM_TRY(pass_on(s, false, err));
     xm_answer_take(s->answer, id);
     s->stopped |= s->answer->complete;
@@ -74,7 +89,7 @@ xm_text_stream_push(struct xm_text_stream *s, int32_t id, struct xm_error *err)
     xm_strbuf_clear(&s->text);
     if (s->answer && xm_answer_is_mark(s->answer, id))
         return take_mark(s, id, err);
-    XM_TRY(xm_detokenizer_push(&s->detokenizer, id, &s->raw, err));
+    XM_TRY(detokenize(s, id, err));
     return pass_on(s, false, err);
 }
 
@@ -84,6 +99,6 @@ xm_text_stream_finish(struct xm_text_stream *s, struct xm_error *err)
     xm_strbuf_clear(&s->thought);
     xm_strbuf_clear(&s->text);
     if (!s->stopped)
-        XM_TRY(xm_detokenizer_flush(&s->detokenizer, &s->raw, err));
+        XM_TRY(detokenize(s, -1, err));
     return pass_on(s, true, err);
 }

@@ -9,6 +9,7 @@
 #ifndef XM_PLUGIN_PIPELINE_TEXT_STREAM_H
 #define XM_PLUGIN_PIPELINE_TEXT_STREAM_H
 
+#include "plugin/pipeline/session.h"
 #include "plugin/text/answer.h"
 #include "plugin/text/detokenizer.h"
 #include "plugin/text/stop_strings.h"
@@ -21,16 +22,18 @@ struct xm_text_stream {
     struct xm_detokenizer detokenizer;
     struct xm_stop_strings *stops; /* owned */
     struct xm_answer *answer;      /* the caller's, begun; NULL: all is text           */
-    struct xm_strbuf raw;          /* detokenized, not looked at yet                   */
+    struct xm_generation_clock *clock; /* the caller's; NULL: nobody asks              */
+    struct xm_strbuf raw; /* detokenized, not looked at yet                   */
     /* What the last call made certain; a thought comes before a text. */
     struct xm_strbuf thought, text;
     bool stopped; /* by a stop string, or the answer is complete: the rest is nobody's */
 };
 
+/* Whose special tokens, stop strings and clock are meant. */
 enum xm_status xm_text_stream_begin(struct xm_text_stream *s,
                                     const struct xm_tokenizer *tokenizer,
-                                    bool skip_special, const struct xm_slice *stops,
-                                    size_t n_stops, struct xm_error *err);
+                                    const struct xm_generation *asked,
+                                    struct xm_error *err);
 enum xm_status xm_text_stream_push(struct xm_text_stream *s, int32_t id,
                                    struct xm_error *err);
 /* There are no more tokens: what is held back comes. */

@@ -86,11 +86,12 @@ xm_logits_check(struct xm_compiled *c, const float *row, uint64_t vocabulary,
 {
     if (is_sound(row, (int64_t)vocabulary))
         return XM_OK;
-    return xm_fail(err, XM_NOT_FINITE,
-                   "the logits of position %" PRIu64 " are not finite: %s", position,
-                   is_f16(c) ? "f16 activations have overflowed; "
-                               "INFERENCE_PRECISION_HINT=f32 has room for them"
-                             : "the model's numbers overflow f32");
+    return xm_fail(
+        err, XM_NOT_FINITE, "the logits of position %" PRIu64 " are not finite: %s",
+        position,
+        is_f16(c) ? "f16 activations have overflowed, for which "
+                    "INFERENCE_PRECISION_HINT=f32 has room, or weights are not finite"
+                  : "the model's numbers overflow f32, or its weights are not finite");
 }
 
 /* Rows of positions up to `end`. A dry run computes nothing that could be looked at. */

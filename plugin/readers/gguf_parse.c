@@ -36,7 +36,7 @@ take(struct cursor *c, uint64_t n, const char *what, const uint8_t **out)
     if (n > c->n_bytes - c->at)
         return xm_fail(c->err, XM_INVALID,
                        "%s: expected %" PRIu64 " bytes at byte %" PRIu64
-                       ", the file ends at byte %" PRIu64,
+                       ", the file ends at byte %" PRIu64 ": it may be incomplete",
                        what, n, c->at, c->n_bytes);
     *out = c->bytes + c->at;
     c->at += n;
@@ -82,7 +82,8 @@ take_count(struct cursor *c, const char *what, uint64_t least, uint64_t *out)
         return XM_OK;
     return xm_fail(c->err, XM_INVALID,
                    "%s: there are %" PRIu64 ", which take %" PRIu64
-                   " bytes each or more; behind byte %" PRIu64 " the file has %" PRIu64,
+                   " bytes each or more; behind byte %" PRIu64 " the file has %" PRIu64
+                   ": it may be incomplete",
                    what, *out, least, c->at, left);
 }
 
@@ -313,7 +314,7 @@ place_tensor(struct cursor *c, struct xm_mapping *mapping, uint64_t begin,
         !xm_add_size(t->offset, t->data.n, &end) || end > c->n_bytes)
         return xm_fail(c->err, XM_INVALID,
                        "tensor '%.*s': expected %" PRIu64 " bytes at byte %" PRIu64
-                       ", the file ends at byte %" PRIu64,
+                       ", the file ends at byte %" PRIu64 ": it may be incomplete",
                        XM_GGUF_SHOW(t->name), t->data.n, t->offset, c->n_bytes);
     t->data.p = c->bytes + t->offset;
     t->mapping = mapping;

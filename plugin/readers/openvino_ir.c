@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "plugin/exported.h"
 #include "plugin/readers/ir_records.h"
 #include "runtime/util/mapped_file.h"
 
@@ -89,11 +90,16 @@ static const struct {
     const char *what;
 } others[] = {
     {"GGUF", 4, "a GGUF file"},
+    {"tjgg", 4, "a model of llama.cpp's from before GGUF, to be converted anew"},
+    {"lmgg", 4, "a model of llama.cpp's from before GGUF, to be converted anew"},
+    {"fmgg", 4, "a model of llama.cpp's from before GGUF, to be converted anew"},
     {"PK\3\4", 4, "a zip archive, as PyTorch writes"},
     {"\x93NUMPY", 6, "a NumPy array"},
     {"{", 1, "JSON"},
-    {"xmblob\r\n", 8, "a compiled model of xemoe's"},
+    {XM_BLOB_MAGIC, sizeof(XM_BLOB_MAGIC) - 1, "a compiled model of xemoe's"},
 };
+
+enum { MOST_SEEN = 512 }; /* bytes that tell text from what is none */
 
 /* What a file that cannot be XML seems to be; NULL: it may be XML, in UTF-8 or UTF-16. */
 static const char *
@@ -111,7 +117,9 @@ what_else(const struct xm_mapped_file *f)
         at++;
     if (at == f->n_bytes || f->bytes[at] == '<' || f->bytes[0] >= 0xfe)
         return NULL;
-    return f->bytes[at] >= 0x20 && f->bytes[at] < 0x7f ? "text" : "binary data";
+    const size_t n_seen = f->n_bytes < MOST_SEEN ? (size_t)f->n_bytes : MOST_SEEN;
+    const bool is_text = f->bytes[at] >= 0x20 && f->bytes[at] < 0x7f;
+    return is_text && !memchr(f->bytes, 0, n_seen) ? "text" : "binary data";
 }
 
 static enum xm_status

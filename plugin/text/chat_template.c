@@ -3,7 +3,6 @@
 
 #include "plugin/text/jinja/jinja.h"
 #include "plugin/text/json.h"
-#include "runtime/util/mapped_file.h"
 
 struct xm_chat_template {
     struct xm_jinja_template *jinja; /* owned */
@@ -11,7 +10,7 @@ struct xm_chat_template {
     yyjson_doc *config;              /* owned; with special tokens, or NULL */
 };
 
-/* --- loading --- */
+/* --- life --- */
 
 enum xm_status
 xm_chat_template_parse(const char *text, size_t n, struct xm_chat_template **out,
@@ -29,101 +28,6 @@ xm_chat_template_parse(const char *text, size_t n, struct xm_chat_template **out
         *out = t;
     else
         xm_chat_template_free(t);
-    return status;
-}
-
-/* A string, or the entry "default" of a list; NULL: there is none. */
-static yyjson_val *
-find_template(yyjson_val *config)
-{
-    yyjson_val *value = yyjson_obj_get(config, "chat_template"), *item;
-    size_t i, n;
-    if (!yyjson_is_arr(value))
-        return yyjson_is_str(value) ? value : NULL;
-    yyjson_arr_foreach(value, i, n, item)
-    {
-        yyjson_val *text = yyjson_obj_get(item, "template");
-        if (yyjson_equals_str(yyjson_obj_get(item, "name"), "default") &&
-            yyjson_is_str(text))
-            return text;
-    }
-    return NULL;
-}
-
-static enum xm_status
-parse_file(const char *path, struct xm_chat_template **out, struct xm_error *err)
-{
-    struct xm_mapped_file file;
-    XM_TRY(xm_mapped_file_open(path, &file, err));
-    enum xm_status status =
-        xm_chat_template_parse((const char *)file.bytes, (size_t)file.n_bytes, out, err);
-    if (status != XM_OK)
-        xm_error_prefix(err, "'%s'", path);
-    xm_mapped_file_close(&file);
-    return status;
-}
-
-static enum xm_status
-parse_config(const char *path, yyjson_doc *config, struct xm_chat_template **out,
-             struct xm_error *err)
-{
-    yyjson_val *text = find_template(yyjson_doc_get_root(config));
-    if (!text)
-        return xm_fail(err, XM_NOT_FOUND,
-                       "no chat template: no file chat_template.jinja, and no text "
-                       "'chat_template' in '%s'",
-                       path);
-    enum xm_status status =
-        xm_chat_template_parse(yyjson_get_str(text), yyjson_get_len(text), out, err);
-    if (status != XM_OK)
-        xm_error_prefix(err, "'chat_template' of '%s'", path);
-    return status;
-}
-
-/* A missing file is not an error: *out is NULL then. */
-static enum xm_status
-read_config(const char *path, yyjson_doc **out, struct xm_error *err)
-{
-    struct xm_error why = {0};
-    enum xm_status status = xm_json_read(path, out, &why);
-    if (status == XM_OK || status == XM_NOT_FOUND)
-        return XM_OK;
-    return xm_fail(err, status, "%s", why.text);
-}
-
-static enum xm_status
-load_from(const char *template_path, const char *config_path,
-          struct xm_chat_template **out, struct xm_error *err)
-{
-    yyjson_doc *config = NULL;
-    struct xm_error why = {0};
-    XM_TRY(read_config(config_path, &config, err));
-    enum xm_status status = parse_file(template_path, out, &why);
-    if (status == XM_NOT_FOUND)
-        status = parse_config(config_path, config, out, err);
-    else if (status != XM_OK)
-        xm_fail(err, status, "%s", why.text);
-    if (status == XM_OK)
-        xm_chat_template_set_tokens(*out, config);
-    else
-        yyjson_doc_free(config);
-    return status;
-}
-
-enum xm_status
-xm_chat_template_load(const char *model_folder, struct xm_chat_template **out,
-                      struct xm_error *err)
-{
-    struct xm_strbuf tmpl = {0}, config = {0};
-    *out = NULL;
-    xm_strbuf_printf(&tmpl, "%s/chat_template.jinja", model_folder);
-    xm_strbuf_printf(&config, "%s/tokenizer_config.json", model_folder);
-    enum xm_status status =
-        xm_strbuf_ok(&tmpl) && xm_strbuf_ok(&config)
-            ? load_from(xm_strbuf_text(&tmpl), xm_strbuf_text(&config), out, err)
-            : xm_fail(err, XM_NO_MEMORY, "no memory for a path");
-    xm_strbuf_free(&tmpl);
-    xm_strbuf_free(&config);
     return status;
 }
 

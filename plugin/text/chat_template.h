@@ -2,10 +2,12 @@
  *
  * A conversation as the text that a model was trained on.
  *
- * The template is chat_template.jinja of the model folder, else "chat_template" of its
- * tokenizer_config.json: a string, or a list of named ones of which "default" is taken.
- * It sees what the reference's callers pass: messages, add_generation_prompt, tools and
- * documents (none when not given) and the special tokens of tokenizer_config.json.
+ * The template is the first there is of these in the model folder: "chat_template" in the rt_info
+ * of openvino_tokenizer.xml, where it can be parsed; chat_template.jinja; "chat_template" of
+ * chat_template.json, tokenizer_config.json or processor_config.json, a string, or a list of
+ * named ones of which "default" is taken. It sees what the reference's callers pass: messages,
+ * add_generation_prompt, tools and documents (none when not given) and the special tokens of
+ * tokenizer_config.json.
  *
  * The text has its special tokens in it: encode it without adding any.
  */

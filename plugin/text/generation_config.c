@@ -135,7 +135,9 @@ xm_generation_config_load(const char *folder, struct xm_generation_config *out,
 {
     xm_generation_config_init(out);
     XM_TRY(load_file(folder, "generation_config.json", true, out, err));
-    return load_file(folder, "config.json", false, out, err);
+    XM_TRY(load_file(folder, "config.json", false, out, err));
+    out->n_said = out->n_eos;
+    return XM_OK;
 }
 
 bool

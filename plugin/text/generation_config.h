@@ -29,6 +29,8 @@ enum {
 struct xm_generation_config {
     int32_t eos[XM_MAX_EOS + XM_MAX_KNOWN_ENDS]; /* any of them ends the text */
     size_t n_eos;
+    size_t
+        n_said; /* the first of them, which the folder's files say; 0: none, or no folder */
     int32_t bos, pad;            /* -1: none */
     struct xm_sampling sampling; /* its seed is the caller's matter */
     uint64_t max_tokens;         /* new ones; 0: not said */

@@ -4,7 +4,7 @@
  * leave are taken from the top, nothing is sorted.
  *
  * Penalties keep a count of each token in the window of accepted ones, and work on a copy
- * of the logits. Without penalties neither exists.
+ * of the logits, as does what bars tokens. Without either neither exists.
  */
 #include "plugin/text/sampler.h"
 
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "plugin/text/slice.h"
+#include "plugin/text/token_list.h"
 #include "runtime/util/memory.h"
 
 struct candidate {
@@ -28,12 +28,17 @@ struct xm_sampler {
     uint64_t state;               /* PCG32 */
     struct candidate *candidates; /* owned; room for vocab_size */
 
+    float *penalised; /* owned; vocab_size logits; NULL: nothing changes any     */
+
     /* With penalties only: */
-    float *penalised;  /* owned; vocab_size logits                                */
     uint32_t *counts;  /* owned; of each token in the window                      */
     int32_t *accepted; /* owned; the window, as a ring when it has last_n tokens  */
     size_t n_accepted, capacity;
-    size_t oldest; /* in the ring */
+    size_t oldest;    /* in the ring */
+    uint32_t *before; /* owned; with only_new: the prompt's part of `counts` */
+
+    struct xm_token_list text;   /* accepted, with no_repeat_ngram              */
+    struct xm_token_list barred; /* from the next choice                        */
 };
 
 static const uint64_t pcg_multiplier = 6364136223846793005u;
@@ -84,6 +89,11 @@ check_sampling(const struct xm_sampling *s, struct xm_error *err)
     XM_TRY(check_range("top_p", s->top_p, 0.0f, 1.0f, err));
     XM_TRY(check_range("min_p", s->min_p, 0.0f, 1.0f, err));
     XM_TRY(check_range("repetition_penalty", s->repetition_penalty, 0.0f, FLT_MAX, err));
+    if (s->only_new && s->last_n > 0)
+        return xm_fail(
+            err, XM_INVALID,
+            "penalties of new tokens see all of them: last_n is %d, expected 0",
+            s->last_n);
     XM_TRY(check_range("presence_penalty", s->presence_penalty, -1e6f, 1e6f, err));
     return check_range("frequency_penalty", s->frequency_penalty, -1e6f, 1e6f, err);
 }
@@ -94,6 +104,15 @@ seed(struct xm_sampler *s)
     random_bits(s); /* as in the paper's pcg32_srandom */
     s->state += s->sampling.seed;
     random_bits(s);
+}
+
+/* For logits that differ from the caller's. */
+static bool
+make_room(struct xm_sampler *s)
+{
+    if (!s->penalised)
+        s->penalised = xm_calloc(s->vocab_size, sizeof(*s->penalised));
+    return s->penalised != NULL;
 }
 
 enum xm_status
@@ -111,11 +130,12 @@ xm_sampler_create(const struct xm_sampling *sampling, size_t vocab_size,
         s->vocab_size = vocab_size;
         ok = (s->candidates = xm_calloc(vocab_size, sizeof(*s->candidates))) != NULL;
     }
-    if (ok && has_penalties(sampling)) {
-        s->penalised = xm_calloc(vocab_size, sizeof(*s->penalised));
-        s->counts = xm_calloc(vocab_size, sizeof(*s->counts));
-        ok = s->penalised && s->counts;
-    }
+    if (ok && (has_penalties(sampling) || sampling->no_repeat_ngram))
+        ok = make_room(s);
+    if (ok && has_penalties(sampling))
+        ok = (s->counts = xm_calloc(vocab_size, sizeof(*s->counts))) != NULL;
+    if (ok && s->counts && sampling->only_new)
+        ok = (s->before = xm_calloc(vocab_size, sizeof(*s->before))) != NULL;
     if (!ok) {
         xm_sampler_free(s);
         return xm_fail(err, XM_NO_MEMORY, "no memory to sample from %zu tokens",
@@ -135,6 +155,9 @@ xm_sampler_free(struct xm_sampler *sampler)
     xm_free(sampler->penalised);
     xm_free(sampler->counts);
     xm_free(sampler->accepted);
+    xm_free(sampler->before);
+    xm_token_list_free(&sampler->text);
+    xm_token_list_free(&sampler->barred);
     xm_free(sampler);
 }
 
@@ -167,9 +190,23 @@ enum xm_status
 xm_sampler_accept(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                   struct xm_error *err)
 {
+    if (sampler->sampling.no_repeat_ngram && !xm_token_list_add_n(&sampler->text, ids, n))
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %zu accepted tokens", n);
     for (size_t i = 0; sampler->counts && i < n; i++)
         if (ids[i] >= 0 && (size_t)ids[i] < sampler->vocab_size)
             XM_TRY(accept(sampler, ids[i], err));
+    return XM_OK;
+}
+
+enum xm_status
+xm_sampler_begin(struct xm_sampler *sampler, const int32_t *prompt, size_t n,
+                 struct xm_error *err)
+{
+    xm_sampler_forget(sampler);
+    XM_TRY(xm_sampler_accept(sampler, prompt, n, err));
+    if (sampler->before)
+        memcpy(sampler->before, sampler->counts,
+               sampler->vocab_size * sizeof(*sampler->before));
     return XM_OK;
 }
 
@@ -177,29 +214,82 @@ void
 xm_sampler_forget(struct xm_sampler *sampler)
 {
     sampler->n_accepted = sampler->oldest = 0;
+    xm_token_list_clear(&sampler->text);
     if (sampler->counts)
         memset(sampler->counts, 0, sampler->vocab_size * sizeof(*sampler->counts));
+    if (sampler->before)
+        memset(sampler->before, 0, sampler->vocab_size * sizeof(*sampler->before));
 }
 
+/* `count` times in the text, `fresh` of them behind the prompt or anywhere. */
 static float
-penalise(const struct xm_sampling *s, float logit, uint32_t count)
+penalise(const struct xm_sampling *s, float logit, uint32_t count, uint32_t fresh)
 {
     if (count == 0)
         return logit;
     if (s->repetition_penalty != 0.0f)
         logit =
             logit > 0.0f ? logit / s->repetition_penalty : logit * s->repetition_penalty;
-    return logit - (float)count * s->frequency_penalty - s->presence_penalty;
+    return fresh ? logit - (float)fresh * s->frequency_penalty - s->presence_penalty
+                 : logit;
 }
 
-/* The logits to choose from: the caller's own when there are no penalties. */
-static const float *
+/* The logits less the penalties, in s->penalised. */
+static void
 penalise_all(struct xm_sampler *s, const float *logits)
 {
-    if (!s->counts)
+    for (size_t i = 0; i < s->vocab_size; i++) {
+        const uint32_t count = s->counts[i];
+        s->penalised[i] = penalise(&s->sampling, logits[i], count,
+                                   s->before ? count - s->before[i] : count);
+    }
+}
+
+/* --- tokens that may not come --- */
+
+static void
+bar(float *logits, size_t vocab_size, const int32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] >= 0 && (size_t)ids[i] < vocab_size)
+            logits[ids[i]] = -INFINITY;
+}
+
+void
+xm_bar_ngrams(const int32_t *text, size_t length, uint32_t n, float *logits,
+              size_t vocab_size)
+{
+    if (n == 0 || length < n)
+        return;
+    const int32_t *last = text + length - (n - 1);
+    for (size_t i = 0; i + n <= length; i++)
+        if (memcmp(text + i, last, (n - 1) * sizeof(*last)) == 0)
+            bar(logits, vocab_size, text + i + n - 1, 1);
+}
+
+enum xm_status
+xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
+               struct xm_error *err)
+{
+    return make_room(sampler) && xm_token_list_add_n(&sampler->barred, ids, n)
+               ? XM_OK
+               : xm_fail(err, XM_NO_MEMORY, "no memory to bar %zu tokens", n);
+}
+
+/* The logits to choose from: the caller's own when nothing changes any. */
+static const float *
+change(struct xm_sampler *s, const float *logits)
+{
+    if (!s->counts && !s->sampling.no_repeat_ngram && s->barred.n == 0)
         return logits;
-    for (size_t i = 0; i < s->vocab_size; i++)
-        s->penalised[i] = penalise(&s->sampling, logits[i], s->counts[i]);
+    if (s->counts)
+        penalise_all(s, logits);
+    else
+        memcpy(s->penalised, logits, s->vocab_size * sizeof(*logits));
+    xm_bar_ngrams(s->text.ids, s->text.n, s->sampling.no_repeat_ngram, s->penalised,
+                  s->vocab_size);
+    bar(s->penalised, s->vocab_size, s->barred.ids, s->barred.n);
+    xm_token_list_clear(&s->barred);
     return s->penalised;
 }
 
@@ -324,7 +414,7 @@ enum xm_status
 xm_sampler_next(struct xm_sampler *sampler, const float *logits, int32_t *id,
                 struct xm_error *err)
 {
-    logits = penalise_all(sampler, logits);
+    logits = change(sampler, logits);
     int32_t best = find_largest(logits, sampler->vocab_size);
     if (best < 0)
         return xm_fail(err, XM_INVALID,
@@ -347,4 +437,15 @@ xm_sampler_next(struct xm_sampler *sampler, const float *logits, int32_t *id,
             break;
     }
     return XM_OK;
+}
+
+double
+xm_log_sum_exp(const float *row, uint64_t n)
+{
+    double largest = -INFINITY, sum = 0.0;
+    for (uint64_t i = 0; i < n; i++)
+        largest = (double)row[i] > largest ? (double)row[i] : largest;
+    for (uint64_t i = 0; i < n; i++)
+        sum += exp((double)row[i] - largest);
+    return largest + log(sum);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two small things that every file of this folder needs: a piece of text that may hold
- * NUL bytes and is owned by someone else, and the growth of an array.
+ * A piece of text that may hold NUL bytes and is owned by someone else.
  */
 #ifndef XM_PLUGIN_TEXT_SLICE_H
 #define XM_PLUGIN_TEXT_SLICE_H
@@ -37,25 +36,6 @@ static inline bool
 xm_slice_starts_with(struct xm_slice s, struct xm_slice prefix)
 {
     return s.n >= prefix.n && xm_slice_equal(xm_slice_of(s.text, prefix.n), prefix);
-}
-
-/* Makes room for `need` items of `item_bytes` each. Returns the array, moved if it had to
- * grow, and updates *capacity; NULL when memory is exhausted: `items` stays valid then.
- */
-static inline void *
-xm_grow(void *items, size_t *capacity, size_t need, size_t item_bytes)
-{
-    if (items && need <= *capacity)
-        return items;
-    size_t n = *capacity ? *capacity : 16;
-    while (n < need && n <= SIZE_MAX / 2)
-        n *= 2;
-    if (n < need || n > SIZE_MAX / item_bytes)
-        return NULL;
-    void *grown = xm_realloc(items, n * item_bytes);
-    if (grown)
-        *capacity = n;
-    return grown;
 }
 
 #endif

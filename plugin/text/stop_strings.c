@@ -16,6 +16,7 @@ struct xm_stop_strings {
     size_t n;
     struct xm_strbuf held;
     bool stopped;
+    bool keeps_found;
 };
 
 /* The state after one more byte. */
@@ -85,6 +86,12 @@ xm_stop_strings_free(struct xm_stop_strings *stops)
     xm_free(stops);
 }
 
+void
+xm_stop_strings_keep_found(struct xm_stop_strings *stops)
+{
+    stops->keeps_found = true;
+}
+
 static void
 reset(struct xm_stop_strings *s)
 {
@@ -121,6 +128,8 @@ xm_stop_strings_push(struct xm_stop_strings *stops, const char *text, size_t n,
     }
     if (!xm_strbuf_ok(&stops->held))
         return xm_fail(err, XM_NO_MEMORY, "no memory for the text before a stop string");
+    if (stops->stopped && stops->keeps_found)
+        keep = 0;
     size_t certain = stops->held.n - keep;
     xm_strbuf_add_n(out, xm_strbuf_text(&stops->held), certain);
     if (stops->stopped) {

@@ -26,6 +26,8 @@ struct xm_stop_strings;
 enum xm_status xm_stop_strings_create(const struct xm_slice *strings, size_t n,
                                       struct xm_stop_strings **out, struct xm_error *err);
 void xm_stop_strings_free(struct xm_stop_strings *stops); /* NULL is allowed */
+/* From now on the one that is found comes out, too. */
+void xm_stop_strings_keep_found(struct xm_stop_strings *stops);
 
 /* Appends the text that is certain now. *stopped: a stop string was found, now or before;
  * the rest of the text is ignored. */

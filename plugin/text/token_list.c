@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plugin/text/slice.h"
+#include "runtime/util/memory.h"
 
 bool
 xm_token_list_add_n(struct xm_token_list *list, const int32_t *ids, size_t n)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,17 +12,16 @@
 static enum xm_status
 fail(const struct xm_bin_file *f, const char *what, int error, struct xm_error *err)
 {
-    return xm_fail(err, XM_IO, "cannot %s '%s': %s", what, f->path, strerror(error));
+    return xm_fail(err, XM_IO, "cannot %s '%.300s': %s", what, f->at->path,
+                   strerror(error));
 }
 
 enum xm_status
-xm_bin_file_create(struct xm_bin_file *f, const char *path, uint64_t capacity,
+xm_bin_file_create(struct xm_bin_file *f, const struct xm_new_file *at, uint64_t capacity,
                    struct xm_error *err)
 {
-    *f = (struct xm_bin_file){.fd = -1, .capacity = capacity};
-    if ((size_t)snprintf(f->path, sizeof(f->path), "%s", path) >= sizeof(f->path))
-        return xm_fail(err, XM_INVALID, "the path of the weights file is too long");
-    f->fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0666);
+    *f = (struct xm_bin_file){.fd = -1, .capacity = capacity, .at = at};
+    f->fd = open(xm_new_file_name(at), O_RDWR | O_CREAT | O_TRUNC, 0666);
     if (f->fd < 0)
         return fail(f, "create", errno, err);
     void *base = MAP_FAILED;
@@ -45,7 +43,7 @@ xm_bin_file_take(struct xm_bin_file *f, uint64_t n, uint64_t alignment,
     uint64_t at = xm_align_up(f->used, alignment);
     if (n > f->capacity || at > f->capacity - n) {
         xm_fail(err, XM_INVALID,
-                "'%s' would be larger than the %llu bytes planned for it", f->path,
+                "'%s' would be larger than the %llu bytes planned for it", f->at->path,
                 (unsigned long long)f->capacity);
         return NULL;
     }

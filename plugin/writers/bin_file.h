@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/util/status.h"
+#include "runtime/util/new_file.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,10 +23,11 @@ struct xm_bin_file {
     uint8_t *base; /* the mapping, [0, used) is content */
     uint64_t used, capacity;
     bool sparse; /* disk space is not claimed: what is never written is a hole */
-    char path[512];
+    const struct xm_new_file *at;
 };
 
-enum xm_status xm_bin_file_create(struct xm_bin_file *f, const char *path,
+/* `at` must live until it is closed. */
+enum xm_status xm_bin_file_create(struct xm_bin_file *f, const struct xm_new_file *at,
                                   uint64_t capacity, struct xm_error *err);
 /* `n` bytes at a multiple of `alignment`; zeroed; NULL with err set. */
 uint8_t *xm_bin_file_take(struct xm_bin_file *f, uint64_t n, uint64_t alignment,

@@ -2,8 +2,6 @@
 #include "plugin/writers/openvino_ir_write.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 struct writer {
@@ -186,22 +184,8 @@ add_edges(struct writer *w, const struct xm_node *n)
     }
 }
 
-static enum xm_status
-save(const struct xm_strbuf *text, const char *path, struct xm_error *err)
-{
-    FILE *f = xm_strbuf_ok(text) ? fopen(path, "w") : NULL;
-    if (!f)
-        return xm_fail(err, xm_strbuf_ok(text) ? XM_IO : XM_NO_MEMORY,
-                       "cannot create '%s': %s", path,
-                       xm_strbuf_ok(text) ? strerror(errno) : "out of memory");
-    bool ok = fwrite(xm_strbuf_text(text), 1, text->n, f) == text->n;
-    ok = fclose(f) == 0 && ok;
-    return ok ? XM_OK
-              : xm_fail(err, XM_IO, "cannot write '%s': %s", path, strerror(errno));
-}
-
 enum xm_status
-xm_openvino_ir_write(const struct xm_graph *g, const char *xml_path,
+xm_openvino_ir_write(const struct xm_graph *g, const struct xm_new_file *xml,
                      struct xm_bin_file *bin, struct xm_error *err)
 {
     struct writer w = {.bin = bin, .err = err};
@@ -216,7 +200,7 @@ xm_openvino_ir_write(const struct xm_graph *g, const char *xml_path,
         add_edges(&w, n);
     xm_strbuf_add(&w.text, "\t</edges>\n</net>\n");
     if (s == XM_OK)
-        s = save(&w.text, xml_path, err);
+        s = xm_new_file_write(xml, &w.text, err);
     xm_strbuf_free(&w.text);
     return s;
 }

@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-enum xm_status xm_openvino_ir_write(const struct xm_graph *g, const char *xml_path,
+enum xm_status xm_openvino_ir_write(const struct xm_graph *g,
+                                    const struct xm_new_file *xml,
                                     struct xm_bin_file *bin, struct xm_error *err);
 
 #ifdef __cplusplus

@@ -364,14 +364,15 @@ put_header(struct xm_synth *s, struct header *keys, struct header *h)
 static enum xm_status
 write_file(struct xm_synth *s, const char *path)
 {
+    const struct xm_new_file at = {.path = path};
     struct header keys = {.d = &s->d}, h = {.d = &s->d};
     enum xm_status status = XM_OK;
     put_header(s, &keys, &h);
     if (!xm_strbuf_ok(&keys.text) || !xm_strbuf_ok(&h.text))
         status = xm_fail(s->err, XM_NO_MEMORY, "out of memory for a file's keys");
     if (status == XM_OK)
-        status = xm_bin_file_create(&s->bin, path, s->all_bytes + h.text.n + ALIGNMENT,
-                                    s->err);
+        status =
+            xm_bin_file_create(&s->bin, &at, s->all_bytes + h.text.n + ALIGNMENT, s->err);
     if (status == XM_OK) {
         s->bin.sparse = s->m->blank;
         uint8_t *p = xm_bin_file_take(&s->bin, h.text.n, 1, s->err);

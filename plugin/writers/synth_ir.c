@@ -189,12 +189,13 @@ write_parts(struct xm_synth *s, struct xm_graph *g, const struct paths *p)
 {
     const struct xm_decoder_weights weights = {s, get};
     const uint64_t slack = 64ull * 1024 * (s->d.n_layers + 16);
-    XM_TRY(xm_bin_file_create(&s->bin, p->part[BIN], 2 * s->all_bytes + slack, s->err));
+    const struct xm_new_file xml = {.path = p->part[XML]}, bin = {.path = p->part[BIN]};
+    XM_TRY(xm_bin_file_create(&s->bin, &bin, 2 * s->all_bytes + slack, s->err));
     s->bin.sparse = s->m->blank;
     enum xm_status status = xm_decoder_build(
         &s->d, &weights, s->m->r1 ? XM_EXPERTS_R1 : XM_EXPERTS_EXPORTER, g, s->err);
     if (status == XM_OK)
-        status = xm_openvino_ir_write(g, p->part[XML], &s->bin, s->err);
+        status = xm_openvino_ir_write(g, &xml, &s->bin, s->err);
     enum xm_status closed = xm_bin_file_close(&s->bin, s->err);
     return status == XM_OK ? closed : status;
 }

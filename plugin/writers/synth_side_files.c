@@ -2,13 +2,11 @@
  *
  * What lies beside an IR: the configuration, and byte-level BPE without merges.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "plugin/writers/synth.h"
-#include "runtime/util/strbuf.h"
+#include "runtime/util/new_file.h"
 
 static enum xm_status
 write_text(const char *folder, const char *name, const struct xm_strbuf *text,
@@ -16,13 +14,7 @@ write_text(const char *folder, const char *name, const struct xm_strbuf *text,
 {
     char path[600];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *f = fopen(path, "w");
-    bool ok =
-        f && xm_strbuf_ok(text) && fwrite(xm_strbuf_text(text), 1, text->n, f) == text->n;
-    if (f)
-        ok = fclose(f) == 0 && ok;
-    return ok ? XM_OK
-              : xm_fail(err, XM_IO, "cannot write '%s': %s", path, strerror(errno));
+    return xm_write_text_file(path, text, err);
 }
 
 uint32_t

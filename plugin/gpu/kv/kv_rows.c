@@ -139,6 +139,7 @@ replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx, bool
     r->n_before = r->n;
     r->list = list;
     r->n = batch;
+    r->has_others = true;
     return XM_OK;
 }
 
@@ -179,7 +180,7 @@ xm_kv_rows_end(struct xm_kv_rows *r, bool keep)
         xm_kv_sequence_cancel(r->list[b]);
     if (keep)
         xm_kv_rows_commit(r);
-    if (!r->before)
+    if (!r->has_others)
         return;
     if (keep) {
         free_list(r->before, r->n_before, r->list, r->n);
@@ -190,4 +191,5 @@ xm_kv_rows_end(struct xm_kv_rows *r, bool keep)
     }
     r->before = NULL;
     r->n_before = 0;
+    r->has_others = false;
 }

@@ -26,9 +26,10 @@ struct xm_kv_rows {
     struct xm_kv_pool *pool; /* borrowed */
     struct xm_kv_sequence **list;
     uint32_t n;
-    /* Before the run: NULL in between, and as long as the rows are the same ones. */
+    /* Those before the run, which may have been none; only while the run has others. */
     struct xm_kv_sequence **before;
     uint32_t n_before;
+    bool has_others;
 };
 
 void xm_kv_rows_init(struct xm_kv_rows *r, struct xm_kv_pool *pool);

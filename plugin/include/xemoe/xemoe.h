@@ -31,9 +31,29 @@ OPENVINO_C_API(ov_status_e)
 xm_import_model_from_file(const ov_core_t *core, const char *path,
                           const char *device_name, ov_compiled_model_t **compiled_model);
 
+/* A device of another maker: a library that keeps to xemoe/plugin.h, by its path (one without a
+ * slash is looked for as dlopen does). It is loaded at once; ov_shutdown() unloads it when nothing
+ * of it is used any more. GENERAL_ERROR: it cannot be loaded, is made for another version of the
+ * header, or the core has a device of that name. Libraries that should be there in every core are
+ * named in a list as OpenVINO's plugins.xml, whose path is in the environment (XM_PLUGINS) or given
+ * to ov_core_create_with_config(). */
+OPENVINO_C_API(ov_status_e)
+xm_register_plugin(const ov_core_t *core, const char *device_name, const char *library);
+
 /* Empties the states (KV cache): the next run starts a new sequence. REQUEST_BUSY while
  * an asynchronous run goes on. */
 OPENVINO_C_API(ov_status_e) xm_request_reset_states(ov_infer_request_t *infer_request);
+
+/* Writes a model to `xml_path`: one that was read as OpenVINO IR, with its weights in a file of
+ * that name with .bin in place of .xml; one of ov_compiled_model_get_runtime_model as an execution
+ * graph, each layer with execType, layerType, originalLayersNames and others in its <data>. A file
+ * that the model's own weights are in is not written over; a failure leaves what was there. */
+OPENVINO_C_API(ov_status_e) xm_model_save(const ov_model_t *model, const char *xml_path);
+
+/* The friendly name of the parameter or result behind a port, for ov_free(); tensor names are told
+ * by ov_port_get_any_name(). */
+OPENVINO_C_API(ov_status_e)
+xm_port_node_name(const ov_output_const_port_t *port, char **node_name);
 
 /* Weights are read where their file is mapped, by CPU devices at any time. When somebody shortens
  * that file, or its disk fails, whoever reads next gets SIGBUS, which ends the process. The library
@@ -47,6 +67,17 @@ OPENVINO_C_API(ov_status_e) xm_request_reset_states(ov_infer_request_t *infer_re
 typedef void(OPENVINO_C_API_CALLBACK *xm_lost_file_callback_t)(const char *path,
                                                                uint64_t mapped_bytes);
 OPENVINO_C_API(ov_status_e) xm_watch_model_files(xm_lost_file_callback_t lost);
+
+/* ---- texts ------------------------------------------------------------------------- */
+
+struct ov_genai_decoded_results_opaque; /* openvino/genai/c/llm_pipeline.h */
+
+/* Natural logarithms of the probabilities of text `sequence`'s tokens, where the generation config
+ * asked for them with logprobs; else none. The memory is the result's. OUT_OF_BOUNDS: there are
+ * fewer texts. */
+OPENVINO_C_API(ov_status_e)
+xm_genai_results_logprobs(const struct ov_genai_decoded_results_opaque *results,
+                          size_t sequence, const float **values, size_t *n);
 
 /* ---- sequences --------------------------------------------------------------------- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models compiled for a device; usable from any thread. Not there: the runtime model and
- * the remote context.
+ * Models compiled for a device; usable from any thread. Not there: the runtime model.
  */
 #ifndef OPENVINO_C_OV_COMPILED_MODEL_H
 #define OPENVINO_C_OV_COMPILED_MODEL_H
@@ -57,10 +56,21 @@ OPENVINO_C_API(ov_status_e)
 ov_compiled_model_get_property(const ov_compiled_model_t *compiled_model,
                                const char *property_key, char **property_value);
 
+/* That in which it runs: the one that it was compiled with, or the device's own. GENERAL_ERROR
+ * where the device has none. */
+OPENVINO_C_API(ov_status_e)
+ov_compiled_model_get_context(const ov_compiled_model_t *compiled_model,
+                              ov_remote_context_t **context);
+
 /* NOT_IMPLEMENTED where the device cannot. */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_export_model(const ov_compiled_model_t *compiled_model,
                                const char *export_model_path);
+/* What runs, as a model with the compiled one's inputs, outputs and name: it can be asked, and
+ * written by xm_model_save(), but neither compiled nor reshaped. */
+OPENVINO_C_API(ov_status_e)
+ov_compiled_model_get_runtime_model(const ov_compiled_model_t *compiled_model,
+                                    ov_model_t **model);
 OPENVINO_C_API(void) ov_compiled_model_free(ov_compiled_model_t *compiled_model);
 
 #endif

@@ -3,8 +3,9 @@
  * The core: devices, reading models, compiling them.
  *
  * Devices: "GPU" (the best OpenCL device), "GPU.n", "CPU" (an OpenCL driver that runs on the
- * processor), "CPU.n", "REFERENCE" (plain host code). Names such as AUTO or HETERO:GPU,CPU, and
- * NULL for compiling are taken as GPU, AUTO:CPU as CPU. Not there: extensions and remote contexts.
+ * processor), "CPU.n", "REFERENCE" (plain host code), and those of plugins. Names such as AUTO, and
+ * NULL for compiling, are taken as GPU; those with a list, as HETERO:GPU,CPU, as the first of it
+ * that is there.
  */
 #ifndef OPENVINO_C_OV_CORE_H
 #define OPENVINO_C_OV_CORE_H
@@ -45,8 +46,9 @@ OPENVINO_C_API(ov_status_e) ov_get_openvino_version(ov_version_t *version);
 OPENVINO_C_API(void) ov_version_free(ov_version_t *version);
 
 OPENVINO_C_API(ov_status_e) ov_core_create(ov_core_t **core);
-/* A list of plugins: the file must exist, but the plugins are always the built-in ones.
- * "" is the same as ov_core_create. */
+/* With the plugins of a list (plugins.xml) beside the built-in ones: libraries that keep to
+ * xemoe/plugin.h, each loaded when its device is first used. Those of OpenVINO are passed over. ""
+ * is the same as ov_core_create. */
 OPENVINO_C_API(ov_status_e)
 ov_core_create_with_config(const char *xml_config_file, ov_core_t **core);
 /* What was made with the core stays valid. Clears the last error's text. */
@@ -64,6 +66,11 @@ OPENVINO_C_API(ov_status_e)
 ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_str,
                                       const size_t str_len, const ov_tensor_t *weights,
                                       ov_model_t **model);
+
+/* A library of openvino_tokenizers is accepted, and not needed: its operations are there. Others
+ * are GENERAL_ERROR; none is loaded. */
+OPENVINO_C_API(ov_status_e)
+ov_core_add_extension(const ov_core_t *core, const char *path);
 
 /* property_args_size counts the arguments that follow: key, value, key, value. An odd
  * number is INVALID_C_PARAM. */
@@ -85,6 +92,33 @@ ov_core_compile_model_from_file_props(const ov_core_t *core, const char *model_p
                                       const char *device_name, size_t num_properties,
                                       const ov_property_t *properties,
                                       ov_compiled_model_t **compiled_model);
+/* A context of GPU for handles of others (ov_remote_context.h), or without any key the device's
+ * own. GENERAL_ERROR: a handle is missing or is of another device, or the device (CPU, REFERENCE)
+ * has no contexts. */
+OPENVINO_C_API(ov_status_e)
+ov_core_create_context(const ov_core_t *core, const char *device_name,
+                       const size_t context_args_size, ov_remote_context_t **context,
+                       ...);
+OPENVINO_C_API(ov_status_e)
+ov_core_create_context_props(const ov_core_t *core, const char *device_name,
+                             size_t num_properties, const ov_property_t *properties,
+                             ov_remote_context_t **context);
+/* That in which models run that are compiled for the device. */
+OPENVINO_C_API(ov_status_e)
+ov_core_get_default_context(const ov_core_t *core, const char *device_name,
+                            ov_remote_context_t **context);
+/* For the context's device; runs are enqueued in its queue where it has one. */
+OPENVINO_C_API(ov_status_e)
+ov_core_compile_model_with_context(const ov_core_t *core, const ov_model_t *model,
+                                   const ov_remote_context_t *context,
+                                   const size_t property_args_size,
+                                   ov_compiled_model_t **compiled_model, ...);
+OPENVINO_C_API(ov_status_e)
+ov_core_compile_model_with_context_props(const ov_core_t *core, const ov_model_t *model,
+                                         const ov_remote_context_t *context,
+                                         size_t num_properties,
+                                         const ov_property_t *properties,
+                                         ov_compiled_model_t **compiled_model);
 /* From what ov_compiled_model_export_model wrote, which is copied; NOT_IMPLEMENTED where the device
  * cannot. The model's own files must be where they were; xm_import_model_from_file (xemoe/xemoe.h)
  * needs no copy, and finds them beside the file too. */
@@ -114,7 +148,8 @@ ov_core_compile_model_from_file_unicode_props(const ov_core_t *core,
 #endif
 
 /* One key and one value. device_name NULL: for the core and for every device that knows
- * the key. A device that is not there is accepted. */
+ * the key. A name that no plugin has is GENERAL_ERROR; a device of one that is not there is
+ * accepted, and missed when it is used. */
 OPENVINO_C_API(ov_status_e)
 ov_core_set_property(const ov_core_t *core, const char *device_name, ...);
 OPENVINO_C_API(ov_status_e)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors: an element type, a shape and host memory.
+ * Tensors: an element type, a shape and host memory, or memory of a device (ov_remote_context.h).
  */
 #ifndef OPENVINO_C_OV_TENSOR_H
 #define OPENVINO_C_OV_TENSOR_H
@@ -39,6 +39,7 @@ ov_tensor_get_size(const ov_tensor_t *tensor, size_t *elements_size);
 /* Packed types round up to bytes; a STRING element counts 32. */
 OPENVINO_C_API(ov_status_e)
 ov_tensor_get_byte_size(const ov_tensor_t *tensor, size_t *byte_size);
+/* GENERAL_ERROR: the memory is a device's. */
 OPENVINO_C_API(ov_status_e) ov_tensor_data(const ov_tensor_t *tensor, void **data);
 OPENVINO_C_API(void) ov_tensor_free(ov_tensor_t *tensor);
 

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# The folder in which programs that were written for OpenVINO find this library under the names
+# that they look for, and nobody finds it by accident: build/compat, and lib/xemoe/compat when
+# installed. Everything in it is a link, but for the packages that find_package reads.
+#
+# Links instead of libraries that need ours: a linker does not look for symbols behind one.
+set(XM_OPENVINO_VERSION 2026.4.1) # whose API it is; the binaries' names end in 2641
+set(XM_GENAI_VERSION 2026.4.0)
+
+# Fills the folder `compat`; `library` and `include` are where the links point, seen from there.
+function(xm_fill_compat compat library include)
+    file(MAKE_DIRECTORY ${compat}/cmake ${compat}/runtime/lib)
+    set(names libxemoe.so libxemoe.so.0)
+    foreach(base openvino openvino_c openvino_genai openvino_genai_c)
+        list(APPEND names lib${base}.so lib${base}.so.2641)
+    endforeach()
+    foreach(name ${names} libopenvino_genai.so.2640 libopenvino_genai_c.so.2640
+                 libopenvino_genai.so.2630 libopenvino_genai_c.so.2630)
+        file(CREATE_LINK ${library} ${compat}/${name} SYMBOLIC)
+    endforeach()
+    file(CREATE_LINK ${include} ${compat}/include SYMBOLIC)
+    # as below $INTEL_OPENVINO_DIR
+    file(CREATE_LINK ../.. ${compat}/runtime/lib/intel64 SYMBOLIC)
+    file(CREATE_LINK ../include ${compat}/runtime/include SYMBOLIC)
+    file(CREATE_LINK ../cmake ${compat}/runtime/cmake SYMBOLIC)
+    foreach(package OpenVINO OpenVINOGenAI)
+        configure_file(cmake/compat/${package}Config.cmake.in
+                       ${compat}/cmake/${package}Config.cmake @ONLY)
+    endforeach()
+    include(CMakePackageConfigHelpers)
+    write_basic_package_version_file(${compat}/cmake/OpenVINOConfigVersion.cmake
+        VERSION ${XM_OPENVINO_VERSION} COMPATIBILITY SameMajorVersion)
+    write_basic_package_version_file(${compat}/cmake/OpenVINOGenAIConfigVersion.cmake
+        VERSION ${XM_GENAI_VERSION} COMPATIBILITY SameMajorVersion)
+endfunction()
+
+xm_fill_compat(${CMAKE_BINARY_DIR}/compat ../libxemoe.so.0 ${PROJECT_SOURCE_DIR}/plugin/include)
+
+set(installed ${CMAKE_INSTALL_LIBDIR}/xemoe/compat)
+file(RELATIVE_PATH to_library /${installed} /${CMAKE_INSTALL_LIBDIR}/libxemoe.so.0)
+file(RELATIVE_PATH to_include /${installed} /${XM_INCLUDE_DESTINATION})
+xm_fill_compat(${CMAKE_BINARY_DIR}/installed-compat ${to_library} ${to_include})
+install(DIRECTORY ${CMAKE_BINARY_DIR}/installed-compat/ DESTINATION ${installed})

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a program encrypts its cache of models with (CACHE_ENCRYPTION_CALLBACKS). Properties are
+ * texts all the way to a plugin, so a pair of functions travels as its number in a list of the
+ * process, which only grows: by one for each pair that is new.
+ */
+#ifndef XM_PLUGIN_CACHE_CIPHER_H
+#define XM_PLUGIN_CACHE_CIPHER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define XM_CACHE_CIPHER_KEY "CACHE_ENCRYPTION_CALLBACKS"
+
+/* Called twice: with `out` NULL it tells the size, then it writes. */
+typedef void (*xm_cipher_fn)(const char *in, const size_t n, char *out, size_t *n_out);
+
+struct xm_cache_cipher {
+    xm_cipher_fn encrypt, decrypt;
+};
+
+enum { XM_CIPHER_TEXT = 16 };
+/* The text of a pair. */
+enum xm_status xm_cache_cipher_add(struct xm_cache_cipher c, char text[XM_CIPHER_TEXT],
+                                   struct xm_error *err);
+/* The pair of a text, static; XM_INVALID: it is nobody's. */
+enum xm_status xm_cache_cipher_find(const char *text, struct xm_cache_cipher *out,
+                                    struct xm_error *err);
+/* XM_INVALID: the function gives nothing, or not what it has promised. */
+enum xm_status xm_cache_cipher_run(xm_cipher_fn fn, const void *bytes, size_t n,
+                                   struct xm_strbuf *out, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which device of the core a name means, and models for it.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin/core.h"
+#include "plugin/device_names.h"
+#include "runtime/util/log.h"
+#include "transformations/graph/graph.h"
+
+/* ---- names ---- */
+
+/* "GPU.1" -> length of "GPU" and 1; false when the part behind the dot is no number. */
+static bool
+split_name(const char *device, size_t *n, uint32_t *index)
+{
+    *n = strcspn(device, ".");
+    *index = 0;
+    if (device[*n] == '\0')
+        return true;
+    const char *p = device + *n + 1;
+    for (; *p >= '0' && *p <= '9' && *index < 10000; p++)
+        *index = 10 * *index + (uint32_t)(*p - '0');
+    return *p == '\0' && p > device + *n + 1;
+}
+
+/* XM_NOT_FOUND without a sentence: it is not there. */
+static enum xm_status
+find_one(const struct xm_core *c, const char *name, struct xm_plugin **plugin,
+         uint32_t *index, struct xm_error *err)
+{
+    struct xm_plugin *p = NULL;
+    size_t n;
+    if (!split_name(name, &n, index))
+        return XM_NOT_FOUND;
+    XM_TRY(xm_core_plugin(c, name, n, &p, err));
+    if (*index >= p->ops->count(p))
+        return XM_NOT_FOUND;
+    *plugin = p;
+    return XM_OK;
+}
+
+static uint32_t
+count_devices(const struct xm_core *c, const char *plugin)
+{
+    struct xm_plugin *p = NULL;
+    xm_core_plugin(c, plugin, strlen(plugin), &p, NULL);
+    return p ? p->ops->count(p) : 0;
+}
+
+/* Programs name CPU in their source; where no driver runs on the processor, another device
+ * serves them. */
+static const char *
+resolve_cpu(const struct xm_core *c, const char *device)
+{
+    static atomic_bool warned;
+    bool is_cpu = strcmp(device, "CPU") == 0 || strcmp(device, "CPU.0") == 0;
+    if (!is_cpu || count_devices(c, "CPU") || !count_devices(c, "GPU"))
+        return device;
+    if (!atomic_exchange(&warned, true))
+        xm_log(XM_LOG_WARNING,
+               "device CPU is taken as GPU: no OpenCL driver here runs on "
+               "the processor");
+    return "GPU";
+}
+
+/* Of a list: what is left out begins with a minus. */
+static bool
+is_left_out(const char *list, const char *device)
+{
+    char name[XM_DEVICE_NAME];
+    while (xm_device_list_next(&list, name)) {
+        if (name[0] == '-' && strcmp(name + 1, device) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A plugin that cannot be loaded is not there, which is said. */
+static bool
+is_there(const struct xm_core *c, const char *device)
+{
+    struct xm_plugin *p;
+    uint32_t index;
+    const char *name = resolve_cpu(c, device);
+    xm_core_warn_of_broken(c, name, strcspn(name, "."));
+    return find_one(c, name, &p, &index, NULL) == XM_OK;
+}
+
+/* What OpenVINO spreads over several devices runs on one here: the first of the list that is there,
+ * else, for the sentence, the first. */
+static void
+choose(const struct xm_core *c, const char *list, char chosen[XM_DEVICE_NAME])
+{
+    char name[XM_DEVICE_NAME];
+    const char *best = is_left_out(list, "GPU") ? "CPU" : "GPU";
+    bool found = false, named = false;
+    while (!found && xm_device_list_next(&list, name)) {
+        if (name[0] == '-')
+            continue;
+        found = is_there(c, name);
+        if (found || !named)
+            memcpy(chosen, name, XM_DEVICE_NAME);
+        named = true;
+    }
+    if (!named)
+        snprintf(chosen, XM_DEVICE_NAME, "%s", best);
+}
+
+static void
+warn_of_lack(const struct xm_core *c, const char *device, const char *chosen)
+{
+    uint32_t bit = 0;
+    const char *lack = xm_device_lack(device, &bit);
+    if (lack && xm_core_is_first(c, bit))
+        xm_log(XM_LOG_WARNING, "device %s runs on %s alone: %s", device, chosen, lack);
+}
+
+/* Names that mean another device; users' programs have them in their source. */
+static const char *
+resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE_NAME])
+{
+    const char *list = device ? xm_device_list(device) : "";
+    if (!list)
+        return resolve_cpu(c, device);
+    choose(c, list, chosen);
+    if (device) {
+        xm_log(XM_LOG_INFO, "device %s is taken as %s", device, chosen);
+        warn_of_lack(c, device, chosen);
+    }
+    return resolve_cpu(c, chosen);
+}
+
+static void
+add_name(const char *name, void *ctx)
+{
+    struct xm_strbuf *list = ctx;
+    xm_strbuf_printf(list, "%s%s", list->n ? ", " : "", name);
+}
+
+/* What is missing where a name that plugins have stands for no device. */
+static const char *
+hint_for(const char *device, const char *names)
+{
+    static const struct {
+        const char *name, *hint;
+    } hints[] = {
+        {"GPU", "; no OpenCL driver is installed, or none has a device"},
+        {"CPU", "; no OpenCL driver here runs on the processor: install PoCL "
+                "(tools/setup does) or Intel's CPU runtime"},
+    };
+    for (size_t i = 0; i < XM_ARRAY_LEN(hints); i++) {
+        if (strncmp(device, hints[i].name, 3) == 0 && !strstr(names, hints[i].name))
+            return hints[i].hint;
+    }
+    return "";
+}
+
+static enum xm_status
+fail_unknown(const struct xm_core *c, const char *device, struct xm_error *err)
+{
+    struct xm_strbuf names = {0};
+    xm_core_devices(c, add_name, &names);
+    xm_fail(err, XM_NOT_FOUND,
+            "Device with \"%s\" name is not registered in the OpenVINO Runtime; "
+            "available: %s%s",
+            device, names.n ? xm_strbuf_text(&names) : "none",
+            hint_for(device, xm_strbuf_text(&names)));
+    xm_strbuf_free(&names);
+    return XM_NOT_FOUND;
+}
+
+/* A device, and whether its name said which of several it is. */
+struct found {
+    struct xm_plugin *plugin;
+    uint32_t index;
+    bool is_numbered;
+};
+
+static enum xm_status
+find(const struct xm_core *c, const char *device, struct found *out, struct xm_error *err)
+{
+    char chosen[XM_DEVICE_NAME];
+    struct xm_error why = {0};
+    const char *name = resolve_alias(c, device, chosen);
+    const enum xm_status s = find_one(c, name, &out->plugin, &out->index, &why);
+    out->is_numbered = strchr(name, '.') != NULL;
+    if (why.status != XM_OK)
+        return xm_fail(err, s, "%s", why.text);
+    return s == XM_OK ? XM_OK : fail_unknown(c, name, err);
+}
+
+enum xm_status
+xm_core_find(const struct xm_core *c, const char *device, struct xm_plugin **plugin,
+             uint32_t *index, struct xm_error *err)
+{
+    struct found found = {0};
+    XM_TRY(find(c, device, &found, err));
+    *plugin = found.plugin;
+    *index = found.index;
+    return XM_OK;
+}
+
+void
+xm_core_devices(const struct xm_core *c, void (*each)(const char *name, void *ctx),
+                void *ctx)
+{
+    struct xm_plugin *const *plugins;
+    const uint32_t n = xm_core_plugins(c, &plugins);
+    for (uint32_t i = 0; i < n; i++) {
+        struct xm_plugin *p = plugins[i];
+        uint32_t count = p->ops->count(p);
+        for (uint32_t d = 0; d < count; d++) {
+            struct xm_strbuf name = {0};
+            xm_strbuf_add(&name, p->ops->name);
+            if (count > 1)
+                xm_strbuf_printf(&name, ".%u", d);
+            each(xm_strbuf_text(&name), ctx);
+            xm_strbuf_free(&name);
+        }
+    }
+}
+
+/* ---- models ---- */
+
+/* The device that is wished for, which hears what its name says. */
+static enum xm_status
+find_wished(const struct xm_core *c, struct xm_device_wish *w, struct found *out,
+            struct xm_error *err)
+{
+    XM_TRY(find(c, w->device, out, err));
+    xm_device_wish_tell(w, out->plugin, out->is_numbered ? &out->index : NULL);
+    return XM_OK;
+}
+
+enum xm_status
+xm_core_compile(const struct xm_core *c, struct xm_graph *g, const char *device,
+                const struct xm_property *properties, uint32_t n_properties,
+                const struct xm_compile_options *options, struct xm_compiled **out,
+                struct xm_error *err)
+{
+    struct found on = {0};
+    struct xm_device_wish w;
+    enum xm_status s = xm_device_wish_make(device, properties, n_properties, &w, err);
+    if (s == XM_OK)
+        s = find_wished(c, &w, &on, err);
+    if (s == XM_OK)
+        s = on.plugin->ops->compile(on.plugin, on.index, g, w.properties, w.n, options,
+                                    out, err);
+    else
+        xm_graph_destroy(g);
+    xm_device_wish_free(&w);
+    return s;
+}
+
+enum xm_status
+xm_core_import(const struct xm_core *c, const struct xm_import *from, const char *device,
+               const struct xm_property *properties, uint32_t n_properties,
+               struct xm_compiled **out, struct xm_error *err)
+{
+    struct found on = {0};
+    struct xm_device_wish w;
+    enum xm_status s = xm_device_wish_make(device, properties, n_properties, &w, err);
+    if (s == XM_OK)
+        s = find_wished(c, &w, &on, err);
+    if (s == XM_OK && !on.plugin->ops->import_model)
+        s = xm_fail(err, XM_UNSUPPORTED, "device %s does not import compiled models",
+                    on.plugin->ops->name);
+    if (s == XM_OK)
+        s = on.plugin->ops->import_model(on.plugin, on.index, from, w.properties, w.n,
+                                         out, err);
+    xm_device_wish_free(&w);
+    return s;
+}

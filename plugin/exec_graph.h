@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a compiled model runs, as a graph to look at: its inputs, its steps in order, its results.
+ */
+#ifndef XM_PLUGIN_EXEC_GRAPH_H
+#define XM_PLUGIN_EXEC_GRAPH_H
+
+#include "transformations/graph/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A result of a node. */
+struct xm_exec_port {
+    enum xm_element element; /* on the device   */
+    uint32_t rank;
+    int64_t dim[XM_MAX_RANK]; /* -1: not fixed  */
+};
+
+/* What a node reads: a result of one before it. */
+struct xm_exec_edge {
+    uint32_t node, result;
+};
+
+/* Texts are the graph's, or static. */
+struct xm_exec_node {
+    const char *name; /* of the model's layer, or of one of several that became one */
+    const char *type; /* xm_layer_type; "Input", "Output" */
+    /* Apart by spaces; "": of inputs and results. */
+    const char *kernels;
+    const char *precision; /* what it computes in: "f16" */
+    /* Names of the file's layers that it came from, apart by commas. */
+    const char *layers;
+    const struct xm_exec_edge *in; /* constants and weights are not among them */
+    const struct xm_exec_port *out;
+    uint32_t n_in, n_out;
+    bool on_host;
+};
+
+struct xm_exec_graph {
+    struct xm_arena arena; /* of all that is below */
+    struct xm_exec_node *nodes;
+    uint32_t n, n_steps; /* of all; of them neither inputs nor results */
+};
+void xm_exec_graph_free(struct xm_exec_graph *g);
+
+/* How programs that read counters and execution graphs know an operation: as in files
+ * ("MatMul"), or as OpenVINO calls what its passes make ("FullyConnected"). `op` is its text in
+ * graphs; `n` the node, for those with a name by what they do, or NULL. Static. */
+const char *xm_layer_type(const char *op, const struct xm_node *n);
+
+/* Adds the names of the file's layers that `n` came from to a list apart by commas: its own, of
+ * what it has replaced, and of what its constants were folded from. */
+void xm_layer_origins(const struct xm_node *n, struct xm_strbuf *list);
+
+/* Of a graph that is evaluated node by node: everything but constants is a step. *out is for
+ * xm_exec_graph_free, also on failure. */
+enum xm_status xm_exec_graph_from(const struct xm_graph *g, const char *kernel,
+                                  struct xm_exec_graph *out, struct xm_error *err);
+
+/* The port of a type in a graph that shows it as stored. */
+struct xm_exec_port xm_exec_port_of(enum xm_element element, const struct xm_shape *s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Compiled models as bytes: where they go, and where they come from.
+ */
+#ifndef XM_PLUGIN_EXPORTED_H
+#define XM_PLUGIN_EXPORTED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_mapping;
+
+/* Where an exported model goes, piece by piece, in order. */
+struct xm_export {
+    enum xm_status (*write)(void *ctx, const void *bytes, uint64_t n,
+                            struct xm_error *err);
+    void *ctx;
+    const char *folder; /* that it will lie in, absolute; NULL: not known */
+    bool is_whole;      /* with the weights that lie in files */
+};
+
+typedef enum xm_status (*xm_exporter)(void *ctx, const struct xm_export *to,
+                                      struct xm_error *err);
+/* Into a file beside `path`, then in its place: readers see the old one, or all of the new one. */
+enum xm_status xm_export_file(xm_exporter make, void *ctx, const char *path,
+                              struct xm_error *err);
+
+/* An exported model. */
+struct xm_import {
+    struct xm_mapping *owner; /* of the bytes; referenced by what uses them in place */
+    const uint8_t *bytes;
+    uint64_t n_bytes;
+    char *folder; /* that it lies in, absolute; NULL: not known */
+    /* Where files that it refers to are looked for first: the file itself, or their folder. */
+    const char *weights; /* NULL: nowhere */
+};
+/* A file, mapped; for xm_import_close, which what was made of it need not wait for. */
+enum xm_status xm_import_open(const char *path, struct xm_import *out,
+                              struct xm_error *err);
+void xm_import_close(struct xm_import *i);
+
+/* ---- what the plugins on OpenCL devices export ---- */
+
+/* How such a blob begins. */
+#define XM_BLOB_MAGIC "xmblob\r\n"
+/* Whether these bytes do. */
+bool xm_blob_recognises(const struct xm_import *from);
+/* Where the first of the files is that it refers to: the model's. XM_NOT_FOUND: there is none. */
+enum xm_status xm_blob_model_file(const struct xm_import *from, struct xm_strbuf *out,
+                                  struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

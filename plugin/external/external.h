@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device plugins outside of xemoe (xemoe/plugin.h) as plugins of the core (plugin/plugin.h).
+ *
+ *   external_library.c   the file: dlopen, who uses it, unloading
+ *   external_plugin.c    the table that the library gives: checked, and its device's properties
+ *   external_model.c     what the plugin sees of a graph; external_node.c runs a node for it
+ *   external_compiled.c  compiled models; external_request.c their requests
+ *   external_context.c   contexts, and memory in them
+ *   plugins_file.c       lists of such libraries
+ *
+ * What a plugin says is checked where a mistake of its author would be a crash of ours: the table,
+ * statuses, ports, results. What its code does in our process nobody can check.
+ */
+#ifndef XM_PLUGIN_EXTERNAL_EXTERNAL_H
+#define XM_PLUGIN_EXTERNAL_EXTERNAL_H
+
+#include "plugin/plugin.h"
+#include "transformations/graph/graph.h"
+#include "xemoe/plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- libraries (external_library.c) ------------------------------------------------ */
+
+/* An opened file. It is kept when nobody uses it any more, for whoever opens it next. */
+struct xm_library;
+
+/* Opens, or finds among those that are open. `path` without a slash is looked for as dlopen does.
+ * XM_INVALID: it is no library, or has no entry. */
+enum xm_status xm_library_open(const char *path, struct xm_library **out,
+                               struct xm_error *err);
+void xm_library_close(struct xm_library *l); /* NULL is allowed */
+xm_ext_entry_fn xm_library_entry(const struct xm_library *l);
+/* Those that nobody uses. From any thread. */
+void xm_library_unload_idle(void);
+
+/* ---- the plugin (external_plugin.c) ------------------------------------------------ */
+
+/* What the plugin and all it has compiled hold together: it dies with the last of them. */
+struct xm_external {
+    int refs;
+    struct xm_library *library; /* NULL: the table is this process's own    */
+    xm_ext_ops ops;             /* a copy; what the plugin leaves out is NULL */
+    void *plugin;               /* for the table's functions                */
+    char *name;                 /* of the device                            */
+};
+void xm_external_ref(struct xm_external *x);
+void xm_external_unref(struct xm_external *x); /* NULL is allowed */
+
+/* A plugin for the device `name`. Takes `library`, which may be NULL, over, also on failure. */
+enum xm_status xm_external_create(const char *name, xm_ext_entry_fn entry,
+                                  struct xm_library *library, struct xm_plugin **out,
+                                  struct xm_error *err);
+/* Of the library in a file. */
+enum xm_status xm_external_load(const char *name, const char *path,
+                                struct xm_plugin **out, struct xm_error *err);
+/* NULL, or why no device can have the name. */
+const char *xm_external_refuse_name(const char *name);
+
+/* "EXAMPLE", or "EXAMPLE.1" where there are several. */
+void xm_external_print_name(const struct xm_external *x, uint32_t index,
+                            struct xm_strbuf *out);
+
+/* One that adds to a text. */
+xm_ext_sink xm_external_sink(struct xm_strbuf *out);
+
+/* Whether it is a failure that xemoe/plugin.h has. */
+bool xm_external_is_status(int32_t status);
+/* Of a call that returned `status` and wrote `why`: our status, and the plugin's sentence behind
+ * its name. */
+enum xm_status xm_external_status(const struct xm_external *x, const char *function,
+                                  int32_t status, xm_ext_error *why,
+                                  struct xm_error *err);
+
+/* A property: what the plugin's function says; where it knows none, what `rows` say, whose row
+ * SUPPORTED_PROPERTIES lists them. */
+struct xm_external_row {
+    const char *key, *value;
+};
+/* The function of the plugin, with what it is of: a device or a compiled model. */
+struct xm_external_question {
+    int32_t (*ask)(const struct xm_external *x, const void *of, const char *key,
+                   const xm_ext_sink *out, xm_ext_error *err);
+    const void *of;
+};
+enum xm_status xm_external_property(const struct xm_external *x,
+                                    const struct xm_external_question *q,
+                                    const struct xm_external_row *rows, size_t n_rows,
+                                    const char *key, struct xm_strbuf *out,
+                                    struct xm_error *err);
+
+/* ---- models (external_model.c, external_node.c) ------------------------------------ */
+
+struct xm_ext_model {
+    int refs;
+    struct xm_graph *graph;       /* owned; all that follows is in its arena        */
+    struct xm_ports ports;        /*                                                */
+    const struct xm_node **nodes; /* n of them: those of the graph but the absent one */
+    xm_ext_node *views;           /* by node                                        */
+    xm_ext_property **attributes; /* by node                                        */
+    uint32_t n;
+    bool has_states;
+};
+
+/* Takes `g` over, also on failure. */
+enum xm_status xm_external_model_create(struct xm_graph *g, xm_ext_model **out,
+                                        struct xm_error *err);
+void xm_external_model_release(const xm_ext_model *m);
+/* As the host's table has it. */
+int32_t xm_external_run_node(const xm_ext_model *m, uint32_t node,
+                             const xm_ext_tensor *in, xm_ext_tensor *out,
+                             void *(*alloc)(void *ctx, uint64_t bytes), void *ctx,
+                             xm_ext_error *err);
+const xm_ext_host *xm_external_host(void);
+
+/* ---- compiled models and requests -------------------------------------------------- */
+
+struct xm_external_compiled {
+    struct xm_compiled base; /* ports are the model's, or in the arena         */
+    struct xm_external *shared;
+    void *compiled;             /* the plugin's                                   */
+    xm_ext_model *model;        /* NULL: imported                                 */
+    uint32_t index;             /* of the device                                  */
+    struct xm_context *context; /* referenced; NULL: compiled in none       */
+    /* Of imported ones: the bytes, and the ports that the plugin says. */
+    struct xm_mapping *blob;
+    struct xm_arena arena;
+    struct xm_dim_pool dims;
+};
+
+/* Take `shared` by a reference, and `model` over, also on failure. */
+struct xm_external_compile {
+    uint32_t index;             /* of the device */
+    struct xm_context *context; /* NULL: none; then it is referenced */
+    const struct xm_property *properties;
+    uint32_t n_properties;
+};
+enum xm_status xm_external_compile(struct xm_external *shared,
+                                   const struct xm_external_compile *how,
+                                   xm_ext_model *model, struct xm_compiled **out,
+                                   struct xm_error *err);
+enum xm_status xm_external_import(struct xm_external *shared, uint32_t index,
+                                  const struct xm_import *from,
+                                  const struct xm_property *properties, uint32_t n,
+                                  struct xm_compiled **out, struct xm_error *err);
+enum xm_status xm_external_create_request(struct xm_compiled *c, struct xm_infer **out,
+                                          struct xm_error *err);
+
+/* ---- contexts (external_context.c) ------------------------------------------------- */
+
+struct xm_external_context {
+    struct xm_context base;
+    struct xm_external *shared; /* referenced */
+    uint32_t index;             /* of the device */
+    void *context;              /* the plugin's */
+};
+
+/* Memory of the plugin's, which the tensor and the requests that were given it hold together. */
+struct xm_external_block {
+    int refs;
+    const struct xm_external *shared; /* the context's: who holds a block holds that */
+    void *memory;                     /* the plugin's */
+};
+void xm_external_block_ref(struct xm_external_block *b);   /* NULL is allowed */
+void xm_external_block_unref(struct xm_external_block *b); /* likewise        */
+
+struct xm_external_memory {
+    struct xm_remote base;
+    struct xm_external_block *block; /* another one when it has grown */
+    uint32_t kind;
+    bool is_foreign;
+};
+
+enum xm_status xm_external_create_context(struct xm_external *shared, uint32_t index,
+                                          const struct xm_context_wish *wish,
+                                          struct xm_context **out, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which values of a generation config go together: the first rule that is broken says so.
+ */
+#include <inttypes.h>
+#include <math.h>
+
+#include "plugin/genai/genai.h"
+
+enum { MOST_BEAMS = 1024 };
+
+/* ---- what rules speak of --------------------------------------------------------------- */
+
+enum kind { SIZE, REAL, FLAG, ID, CRITERION };
+
+enum name {
+    NONE,
+#define FIELD(kind, name, its_default) AT_##name,
+#include "plugin/genai/generation_fields.def"
+    AT_eos_token_id,
+    AT_stop_criteria
+};
+
+#define ROW(kind, name)                                                                  \
+    [AT_##name] = {kind, #name, offsetof(ov_genai_generation_config, name)},
+static const struct field {
+    enum kind kind;
+    const char *name;
+    size_t offset;
+} fields[] = {
+#define FIELD(kind, name, its_default) ROW(kind, name)
+#include "plugin/genai/generation_fields.def"
+    ROW(ID, eos_token_id) ROW(CRITERION, stop_criteria)};
+#undef ROW
+
+static void
+add_value(struct xm_strbuf *out, const ov_genai_generation_config *c, enum name name)
+{
+    const void *at = (const char *)c + fields[name].offset;
+    switch (fields[name].kind) {
+    case SIZE:
+        xm_strbuf_printf(out, "%zu", *(const size_t *)at);
+        break;
+    case REAL:
+        xm_strbuf_printf(out, "%g", (double)*(const float *)at);
+        break;
+    case FLAG:
+        xm_strbuf_add(out, *(const bool *)at ? "true" : "false");
+        break;
+    case ID:
+        xm_strbuf_printf(out, "%" PRId64, *(const int64_t *)at);
+        break;
+    case CRITERION:
+        xm_strbuf_printf(out, "%u", (unsigned)*(const StopCriteria *)at);
+    }
+}
+
+/* ---- rules ------------------------------------------------------------------------------- */
+
+static bool
+has_limit(const ov_genai_generation_config *c)
+{
+    return c->max_new_tokens != SIZE_MAX || c->max_length != SIZE_MAX;
+}
+
+static bool
+has_ends(const ov_genai_generation_config *c)
+{
+    return !c->ignore_eos && (c->eos_token_id >= 0 || c->n_stop_ids > 0);
+}
+
+static bool
+is_endless(const ov_genai_generation_config *c)
+{
+    return !has_limit(c) && !has_ends(c) && c->n_stops == 0;
+}
+
+static bool
+is_eos_no_stop(const ov_genai_generation_config *c)
+{
+    return c->eos_token_id >= 0 && !xm_genai_config_has_stop_id(c, c->eos_token_id);
+}
+
+static bool
+is_without_tokens(const ov_genai_generation_config *c)
+{
+    return c->max_new_tokens == 0 && !c->echo;
+}
+
+static bool
+is_min_above_max(const ov_genai_generation_config *c)
+{
+    return c->min_new_tokens > c->max_new_tokens;
+}
+
+static bool
+is_outside(float x, float low, float high)
+{
+    return x < low || x > high;
+}
+
+static bool
+is_repetition_wrong(const ov_genai_generation_config *c)
+{
+    return c->repetition_penalty <= 0.0f;
+}
+
+static bool
+is_presence_wrong(const ov_genai_generation_config *c)
+{
+    return is_outside(c->presence_penalty, -2.0f, 2.0f);
+}
+
+static bool
+is_frequency_wrong(const ov_genai_generation_config *c)
+{
+    return is_outside(c->frequency_penalty, -2.0f, 2.0f);
+}
+
+static bool
+is_temperature_wrong(const ov_genai_generation_config *c)
+{
+    return c->do_sample && c->temperature <= 0.0f;
+}
+
+static bool
+is_top_p_wrong(const ov_genai_generation_config *c)
+{
+    return c->do_sample && (is_outside(c->top_p, 0.0f, 1.0f) || c->top_p == 0.0f);
+}
+
+static bool
+is_min_p_wrong(const ov_genai_generation_config *c)
+{
+    return c->do_sample && is_outside(c->min_p, 0.0f, 1.0f);
+}
+
+static bool
+is_without_text(const ov_genai_generation_config *c)
+{
+    return c->num_return_sequences == 0;
+}
+
+static bool
+is_beams_wrong(const ov_genai_generation_config *c)
+{
+    return c->num_beams == 0 || c->num_beams > MOST_BEAMS;
+}
+
+static bool
+is_without_group(const ov_genai_generation_config *c)
+{
+    return c->num_beam_groups == 0;
+}
+
+static bool
+is_beam_drawn(const ov_genai_generation_config *c)
+{
+    return c->do_sample && c->num_beams > 1;
+}
+
+static bool
+is_beam_penalised(const ov_genai_generation_config *c)
+{
+    return c->num_beams > 1 && c->repetition_penalty != 1.0f;
+}
+
+static bool
+is_more_than_beams(const ov_genai_generation_config *c)
+{
+    return c->num_beams > 1 && c->num_return_sequences > c->num_beams;
+}
+
+static bool
+is_group_uneven(const ov_genai_generation_config *c)
+{
+    return c->num_beams % c->num_beam_groups != 0;
+}
+
+static bool
+is_group_alike(const ov_genai_generation_config *c)
+{
+    return c->num_beam_groups > 1 && c->diversity_penalty == 0.0f;
+}
+
+static bool
+is_criterion_unknown(const ov_genai_generation_config *c)
+{
+    return (unsigned)c->stop_criteria > NEVER;
+}
+
+static bool
+is_greedy_several(const ov_genai_generation_config *c)
+{
+    return !c->do_sample && c->num_beams == 1 && c->num_return_sequences > 1;
+}
+
+static bool
+is_assisted(const ov_genai_generation_config *c)
+{
+    return c->assistant_confidence_threshold != 0.0f;
+}
+
+static bool
+is_lookup_half(const ov_genai_generation_config *c)
+{
+    return (c->num_assistant_tokens > 0) != (c->max_ngram_size > 0);
+}
+
+static bool
+is_lookup_not_greedy(const ov_genai_generation_config *c)
+{
+    return c->num_assistant_tokens > 0 && (c->do_sample || c->num_beams > 1);
+}
+
+/* clang-format off */
+static const struct rule {
+    bool (*is_broken)(const ov_genai_generation_config *c);
+    enum name field;
+    const char *expected; /* without a field the sentence */
+    enum name other;      /* which ends `expected`; may be NONE */
+} rules[] = {
+    { is_endless,           NONE, "nothing ends the text: set eos_token_id, stop_token_ids, stop_strings, max_new_tokens or max_length", NONE },
+    { is_eos_no_stop,       AT_eos_token_id,         "one of stop_token_ids", NONE },
+    { is_without_tokens,    AT_max_new_tokens,       "1 at least, or echo", NONE },
+    { is_min_above_max,     AT_min_new_tokens,       "at most max_new_tokens", AT_max_new_tokens },
+    { is_repetition_wrong,  AT_repetition_penalty,   "above 0", NONE },
+    { is_presence_wrong,    AT_presence_penalty,     "within -2..2", NONE },
+    { is_frequency_wrong,   AT_frequency_penalty,    "within -2..2", NONE },
+    { is_temperature_wrong, AT_temperature,          "above 0 with do_sample", NONE },
+    { is_top_p_wrong,       AT_top_p,                "above 0 and at most 1 with do_sample", NONE },
+    { is_min_p_wrong,       AT_min_p,                "within 0..1 with do_sample", NONE },
+    { is_without_text,      AT_num_return_sequences, "1 at least", NONE },
+    { is_beams_wrong,       AT_num_beams,            "within 1..1024", NONE },
+    { is_without_group,     AT_num_beam_groups,      "1 at least", NONE },
+    { is_beam_drawn,        AT_num_beams,            "1 with do_sample", NONE },
+    { is_beam_penalised,    AT_repetition_penalty,   "1 with num_beams above 1", NONE },
+    { is_more_than_beams,   AT_num_return_sequences, "at most num_beams", AT_num_beams },
+    { is_group_uneven,      AT_num_beams,            "a multiple of num_beam_groups", AT_num_beam_groups },
+    { is_group_alike,       AT_diversity_penalty,    "other than 0 with num_beam_groups above 1", NONE },
+    { is_criterion_unknown, AT_stop_criteria,        "EARLY, HEURISTIC or NEVER", NONE },
+    { is_greedy_several,    AT_num_return_sequences, "1 without do_sample and num_beams", NONE },
+    { is_assisted,          AT_assistant_confidence_threshold, "0: assisted generation by another model is not offered", NONE },
+    { is_lookup_half,       AT_num_assistant_tokens, "both above 0 or both 0: it and max_ngram_size", AT_max_ngram_size },
+    { is_lookup_not_greedy, AT_num_assistant_tokens, "0 with do_sample or num_beams: prompt lookup is for the likeliest tokens", NONE },
+};
+/* clang-format on */
+
+static enum xm_status
+refuse(const ov_genai_generation_config *c, const struct rule *r, struct xm_error *err)
+{
+    struct xm_strbuf s = {0};
+    if (r->field != NONE) {
+        xm_strbuf_printf(&s, "%s is ", fields[r->field].name);
+        add_value(&s, c, r->field);
+        xm_strbuf_add(&s, ", expected ");
+    }
+    xm_strbuf_add(&s, r->expected);
+    if (r->other != NONE) {
+        xm_strbuf_add(&s, ", which is ");
+        add_value(&s, c, r->other);
+    }
+    const char *text = xm_strbuf_ok(&s) ? xm_strbuf_text(&s) : r->expected;
+    xm_fail(err, XM_INVALID, "generation config: %s", text);
+    xm_strbuf_free(&s);
+    return err->status;
+}
+
+/* Rules need not think of NaN. */
+static enum xm_status
+check_finite(const ov_genai_generation_config *c, struct xm_error *err)
+{
+    struct rule finite = {.expected = "a finite number"};
+    for (size_t i = 0; i < XM_ARRAY_LEN(fields); i++) {
+        finite.field = (enum name)i;
+        if (fields[i].name && fields[i].kind == REAL &&
+            !isfinite(*(const float *)((const char *)c + fields[i].offset)))
+            return refuse(c, &finite, err);
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_genai_config_check(const ov_genai_generation_config *c, struct xm_error *err)
+{
+    XM_TRY(check_finite(c, err));
+    for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
+        if (rules[i].is_broken(c))
+            return refuse(c, &rules[i], err);
+    }
+    return XM_OK;
+}

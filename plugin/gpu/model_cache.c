@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/gpu/model_cache.h"
+
+#include <inttypes.h>
+
+#include "plugin/gpu/blob.h"
+#include "plugin/gpu/blob_format.h"
+#include "runtime/util/checksum.h"
+#include "runtime/util/folder.h"
+#include "runtime/util/log.h"
+#include "transformations/graph/text.h"
+
+/* ---- what an entry depends on ------------------------------------------------------- */
+
+static const struct xm_file_mapping *
+file_of(const struct xm_graph *g, const struct xm_bytes *b)
+{
+    for (uint32_t i = 0; i < g->n_mappings; i++) {
+        const struct xm_file_mapping *f = g->mappings[i]->file;
+        if (f && b->p >= f->file.bytes && b->p < f->file.bytes + f->file.n_bytes)
+            return f;
+    }
+    return NULL;
+}
+
+/* Bytes of a file are known by their place, those of memory are all looked at. */
+static void
+add_bytes(const struct xm_graph *g, const struct xm_bytes *b, struct xm_strbuf *out)
+{
+    const struct xm_file_mapping *f = b->p && b->n ? file_of(g, b) : NULL;
+    if (f)
+        xm_strbuf_printf(out, "%s %" PRIu64 " %" PRId64 " at %" PRIu64 " %" PRIu64 "\n",
+                         f->path, f->file.n_bytes, f->file.mtime_ns,
+                         (uint64_t)(b->p - f->file.bytes), b->n);
+    else if (b->p)
+        xm_strbuf_printf(out, "%016" PRIx64 " %" PRIu64 "\n", xm_checksum(b->p, b->n),
+                         b->n);
+}
+
+static void
+add_constants(const struct xm_graph *g, struct xm_strbuf *out)
+{
+    xm_for_each_node(n, g)
+    {
+        const struct xm_weight *w = &n->attr.weight;
+        const struct xm_bytes data = {n->attr.data.bytes, n->attr.data.n_bytes};
+        if (!xm_node_is_blob(n))
+            continue;
+        xm_strbuf_printf(out, "%" PRIu32 " ", n->id);
+        add_bytes(g, n->op == XM_OP_CONST ? &data : &w->data, out);
+        if (n->op != XM_OP_CONST) {
+            add_bytes(g, &w->scale, out);
+            add_bytes(g, &w->zero_point, out);
+        }
+    }
+}
+
+static void
+add_options(const struct xm_config *config, struct xm_strbuf *out)
+{
+    size_t n;
+    const struct xm_option_row *rows = xm_option_rows(&n);
+    for (size_t i = 0; i < n; i++) {
+        if (!xm_blob_has_option((enum xm_option)i))
+            continue;
+        xm_strbuf_printf(out, "%s ", rows[i].name);
+        xm_config_get(config, rows[i].name, out, NULL);
+        xm_strbuf_add(out, "\n");
+    }
+}
+
+/* Variables that change what the passes leave, or that want to see them at work. */
+static bool
+is_debugged(void)
+{
+    static const char *const names[] = {"XM_SKIP", "XM_STOP", "XM_DUMP", "XM_FORCE"};
+    for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
+        if (xm_env(names[i]))
+            return true;
+    }
+    return false;
+}
+
+char *
+xm_model_cache_path(const struct xm_graph *g, const struct xm_config *config,
+                    const struct xm_device_info *device)
+{
+    struct xm_strbuf all = {0}, path = {0};
+    if (!config->cache_dir[0] || is_debugged())
+        return NULL;
+    xm_blob_identity(device, &all);
+    add_options(config, &all);
+    xm_graph_print(g, &all);
+    const uint64_t first = xm_checksum(xm_strbuf_text(&all), all.n);
+    add_constants(g, &all);
+    if (xm_strbuf_ok(&all))
+        xm_strbuf_printf(&path, "%s/%016" PRIx64 "%016" PRIx64 ".blob", config->cache_dir,
+                         first, xm_checksum(xm_strbuf_text(&all), all.n));
+    xm_strbuf_free(&all);
+    return path.n ? xm_strbuf_take(&path) : NULL;
+}
+
+/* ---- reading and writing ------------------------------------------------------------ */
+
+/* `from` becomes what its bytes are when they are decrypted; it stays as it is on failure. */
+static enum xm_status
+decrypt(struct xm_import *from, xm_cipher_fn fn, struct xm_error *err)
+{
+    struct xm_strbuf plain = {0};
+    enum xm_status s =
+        xm_cache_cipher_run(fn, from->bytes, (size_t)from->n_bytes, &plain, err);
+    if (s != XM_OK) {
+        xm_strbuf_free(&plain);
+        return s;
+    }
+    const size_t n = plain.n;
+    char *bytes = xm_strbuf_take(&plain);
+    struct xm_mapping *owner = xm_mapping_of_heap(bytes);
+    if (!owner)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+    xm_mapping_unref(from->owner);
+    from->owner = owner;
+    from->bytes = (const uint8_t *)bytes;
+    from->n_bytes = n;
+    return XM_OK;
+}
+
+enum xm_status
+xm_model_cache_open(const char *path, const struct xm_cache_cipher *cipher,
+                    struct xm_import *out, struct xm_error *err)
+{
+    XM_TRY(xm_import_open(path, out, err));
+    enum xm_status s = cipher->decrypt ? decrypt(out, cipher->decrypt, err) : XM_OK;
+    if (s == XM_OK && !xm_blob_recognises(out))
+        s = xm_fail(err, XM_INVALID, "it is no compiled model%s",
+                    cipher->decrypt ? ", or one of another key" : "");
+    if (s != XM_OK)
+        xm_import_close(out);
+    return s;
+}
+
+static enum xm_status
+append(void *ctx, const void *bytes, uint64_t n, struct xm_error *err)
+{
+    struct xm_strbuf *b = ctx;
+    xm_strbuf_add_n(b, bytes, (size_t)n);
+    return xm_strbuf_ok(b)
+               ? XM_OK
+               : xm_fail(err, XM_NO_MEMORY, "out of memory for a compiled model");
+}
+
+struct entry {
+    struct xm_program *program;
+    const struct xm_cache_cipher *cipher;
+};
+
+/* Encrypted it is made whole first. */
+static enum xm_status
+write_encrypted(struct entry *e, const struct xm_export *to, struct xm_error *err)
+{
+    struct xm_strbuf plain = {0}, secret = {0};
+    const struct xm_export to_memory = {
+        .write = append, .ctx = &plain, .folder = to->folder};
+    enum xm_status s = xm_blob_write(e->program, &to_memory, err);
+    if (s == XM_OK)
+        s = xm_cache_cipher_run(e->cipher->encrypt, plain.text, plain.n, &secret, err);
+    if (s == XM_OK)
+        s = to->write(to->ctx, secret.text, secret.n, err);
+    xm_strbuf_free(&plain);
+    xm_strbuf_free(&secret);
+    return s;
+}
+
+static enum xm_status
+write_entry(void *ctx, const struct xm_export *to, struct xm_error *err)
+{
+    struct entry *e = ctx;
+    return e->cipher->encrypt ? write_encrypted(e, to, err)
+                              : xm_blob_write(e->program, to, err);
+}
+
+void
+xm_model_cache_store(const char *path, const struct xm_cache_cipher *cipher,
+                     struct xm_program *p)
+{
+    struct xm_error err = {0};
+    struct entry e = {p, cipher};
+    if (xm_folder_make(p->config.cache_dir) != 0)
+        return; /* the cache of kernels has said so */
+    if (xm_export_file(write_entry, &e, path, &err) != XM_OK)
+        xm_log(XM_LOG_WARNING, "the compiled model is not kept: %s", err.text);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A JSON value as a handle: messages of a chat, definitions of tools. It never changes: any thread
+ * may read it, until one frees it.
+ */
+#ifndef OPENVINO_GENAI_C_JSON_CONTAINER_H
+#define OPENVINO_GENAI_C_JSON_CONTAINER_H
+
+#include "openvino/genai/c/visibility.h"
+
+typedef struct ov_genai_json_container_opaque ov_genai_json_container;
+
+typedef enum {
+    OV_GENAI_JSON_CONTAINER_OK = 0,
+    OV_GENAI_JSON_CONTAINER_INVALID_PARAM = -1,
+    OV_GENAI_JSON_CONTAINER_INVALID_JSON = -2,
+    OV_GENAI_JSON_CONTAINER_OUT_OF_BOUNDS = -3,
+    OV_GENAI_JSON_CONTAINER_ERROR = -4
+} ov_genai_json_container_status_e;
+
+/* An empty object. */
+OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
+ov_genai_json_container_create(ov_genai_json_container **container);
+/* Any JSON value; INVALID_JSON where the text is none, or has a number that no
+ * double can hold; the log says where. */
+OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
+ov_genai_json_container_create_from_json_string(ov_genai_json_container **container,
+                                                const char *json_str);
+OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
+ov_genai_json_container_create_object(ov_genai_json_container **container);
+OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
+ov_genai_json_container_create_array(ov_genai_json_container **container);
+OPENVINO_GENAI_C_EXPORTS void
+ov_genai_json_container_free(ov_genai_json_container *container);
+/* The value as compact text, members in their order. output NULL: only *output_size, with the NUL,
+ * is said; a buffer of fewer bytes is OUT_OF_BOUNDS. */
+OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
+ov_genai_json_container_to_json_string(const ov_genai_json_container *container,
+                                       char *output, size_t *output_size);
+OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e ov_genai_json_container_copy(
+    const ov_genai_json_container *source, ov_genai_json_container **target);
+
+#endif

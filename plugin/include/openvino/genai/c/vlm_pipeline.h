@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pipelines that see pictures: the types only, this library has none.
+ */
+#ifndef OPENVINO_GENAI_C_VLM_PIPELINE_H
+#define OPENVINO_GENAI_C_VLM_PIPELINE_H
+
+typedef struct ov_genai_vlm_decoded_results_opaque ov_genai_vlm_decoded_results;
+typedef struct ov_genai_vlm_pipeline_opaque ov_genai_vlm_pipeline;
+
+#endif

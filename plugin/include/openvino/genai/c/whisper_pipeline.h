@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pipelines that hear speech: the types only, this library has none.
+ */
+#ifndef OPENVINO_GENAI_C_WHISPER_PIPELINE_H
+#define OPENVINO_GENAI_C_WHISPER_PIPELINE_H
+
+typedef struct ov_genai_whisper_decoded_result_chunk_opaque
+    ov_genai_whisper_decoded_result_chunk;
+typedef struct ov_genai_whisper_decoded_results_opaque ov_genai_whisper_decoded_results;
+typedef struct ov_genai_whisper_pipeline_opaque ov_genai_whisper_pipeline;
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device plugins: what a library outside of xemoe implements to be a device of it.
+ *
+ * Such a library exports one function, xm_ext_entry. It gets a table of what the host (xemoe)
+ * offers and gives back a table of what the plugin does; all else goes through these two. Users
+ * name the library in a list as OpenVINO's plugins.xml (XM_PLUGINS=FILE, or
+ * ov_core_create_with_config) or in a call (xm_register_plugin); both say the device's name. It is
+ * loaded when the device is first asked for. docs/add_a_device.md has a whole plugin.
+ *
+ * Rules for all functions of both tables:
+ *
+ * Results   XM_EXT_OK or another xm_ext_status; any other number counts as XM_EXT_DEVICE, with a
+ *           sentence that says so. With a status goes a sentence in the xm_ext_error, where
+ *           there is one: what failed, where, what was expected, what was found; no newline.
+ *           Nothing else has been written, and there is nothing to free.
+ * Memory    Who allocates frees; no allocation changes hands. Texts and tensors that a function is
+ *           given are the caller's and hold until it returns, unless it says more.
+ * Texts     UTF-8, ended by a zero. Sizes are in bytes, of packed elements.
+ * Threads   Plugins, compiled models and contexts are used by any number of threads at a time: so
+ *           create_memory and destroy_memory may run in several. A request and a piece of memory
+ *           are used by one, but requests may have the same memory and run at once; different
+ *           requests of a compiled model run in several. `cancel` and `resume` come from any
+ *           thread while the request runs.
+ * Order     Requests are destroyed before their compiled model and before the memory that they
+ *           have; compiled models and memory before their context, contexts and models of none
+ *           before the plugin, and the library is unloaded after that. A plugin may outlive the
+ *           core it was made for.
+ * Versions  Within one version members are only added, at the end of xm_ext_host and xm_ext_ops;
+ *           their first two members stay what they are in all versions. A member of the host's that
+ *           lies behind host->bytes is not there. A plugin of another version is refused with a
+ *           sentence. All other structs and numbers keep what they are within a version.
+ */
+#ifndef XEMOE_PLUGIN_H
+#define XEMOE_PLUGIN_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef XM_EXT_VERSION
+#define XM_EXT_VERSION 1u
+#endif
+#define XM_EXT_ENTRY "xm_ext_entry"
+#define XM_EXT_RANK  8           /* dimensions of a tensor, at most */
+#define XM_EXT_NONE  0xffffffffu /* no node                         */
+
+/* ---- small types ------------------------------------------------------------------- */
+
+enum xm_ext_status {
+    XM_EXT_OK = 0,
+    XM_EXT_INVALID = 1,     /* a model, a tensor or an argument is wrong        */
+    XM_EXT_UNSUPPORTED = 2, /* it is right, but this device cannot do it        */
+    XM_EXT_NO_MEMORY = 3,   /* of the host or of the device                     */
+    XM_EXT_DEVICE = 4,      /* the device's driver failed                       */
+    XM_EXT_IO = 5,          /* the operating system refused a file              */
+    XM_EXT_NOT_FOUND = 6,   /* no such property, port, …                        */
+    XM_EXT_CANCELLED = 7,   /* `cancel` was called                              */
+    XM_EXT_LOST = 10        /* the device does not answer any more              */
+};
+
+/* As ov_element_type_e. Elements below 8 bits are packed, the first one in the lowest bits. */
+enum xm_ext_element {
+    XM_EXT_DYNAMIC = 0, /* not known */
+    XM_EXT_BOOLEAN = 1, /* a byte: 0 or 1 */
+    XM_EXT_BF16 = 2,
+    XM_EXT_F16 = 3,
+    XM_EXT_F32 = 4,
+    XM_EXT_F64 = 5,
+    XM_EXT_I4 = 6,
+    XM_EXT_I8 = 7,
+    XM_EXT_I16 = 8,
+    XM_EXT_I32 = 9,
+    XM_EXT_I64 = 10,
+    XM_EXT_U1 = 11,
+    XM_EXT_U2 = 12,
+    XM_EXT_U3 = 13,
+    XM_EXT_U4 = 14,
+    XM_EXT_U6 = 15,
+    XM_EXT_U8 = 16,
+    XM_EXT_U16 = 17,
+    XM_EXT_U32 = 18,
+    XM_EXT_U64 = 19,
+    XM_EXT_NF4 = 20,
+    XM_EXT_F8E4M3 = 21,
+    XM_EXT_F8E5M2 = 22,
+    XM_EXT_STRING = 23,
+    XM_EXT_F4E2M1 = 24,
+    XM_EXT_F8E8M0 = 25
+};
+
+typedef struct xm_ext_error {
+    char text[512]; /* empty when it is given */
+} xm_ext_error;
+
+typedef struct xm_ext_property {
+    const char *key, *value;
+} xm_ext_property;
+
+/* Takes bytes or a text without its zero, in pieces, in order. */
+typedef struct xm_ext_sink {
+    void (*add)(void *ctx, const void *bytes, uint64_t n);
+    void *ctx;
+} xm_ext_sink;
+
+/* Numbers and where they lie: rows in order, without gaps, at any alignment. */
+typedef struct xm_ext_tensor {
+    uint32_t element;         /* enum xm_ext_element             */
+    uint32_t rank;            /* 0: one number                   */
+    int64_t dim[XM_EXT_RANK]; /* of them `rank`                  */
+    void *data;               /* NULL where there are no bytes   */
+    uint64_t bytes;           /* that element and dim make       */
+} xm_ext_tensor;
+
+/* What a tensor may be: dimension i from min[i] to max[i]; max[i] -1: no most. */
+typedef struct xm_ext_type {
+    uint32_t element, rank;
+    int64_t min[XM_EXT_RANK], max[XM_EXT_RANK];
+} xm_ext_type;
+
+/* An input or a result of a model. */
+typedef struct xm_ext_port {
+    const char *name;         /* the first of its names, or its node's   */
+    const char *const *names; /* of its tensor; n_names may be 0         */
+    uint32_t n_names;
+    uint32_t node; /* the Parameter or Result; of imported models XM_EXT_NONE */
+    xm_ext_type type;
+} xm_ext_port;
+
+/* ---- models, as the host shows them ------------------------------------------------ */
+
+/* The host's. Valid until `compile` or `query_model` returns; that of `compile` longer, when it is
+ * retained. It never changes: any thread may read it. What it gives out is valid as long as it. */
+typedef struct xm_ext_model xm_ext_model;
+
+/* Result `output` of node `node`. */
+typedef struct xm_ext_value {
+    uint32_t node; /* XM_EXT_NONE: an operand that is left out */
+    uint32_t output;
+} xm_ext_value;
+
+typedef struct xm_ext_node {
+    /* The type of the layer in OpenVINO's files: "MatMul", "Parameter", "Const"; one that those do
+     * not have begins in lower case: "weight". */
+    const char *op;
+    const char *name; /* the friendly name; may be "" */
+    uint32_t n_in, n_out, n_attributes;
+    const xm_ext_value *in; /* n_in operands */
+} xm_ext_node;
+
+/* What the host offers, for as long as the library is loaded. */
+typedef struct xm_ext_host {
+    uint32_t version, bytes; /* XM_EXT_VERSION, sizeof(xm_ext_host) of the host's build */
+    const char *release;     /* "xemoe 0.1.0" */
+
+    /* A line for the log: 0 error, 1 warning, 2 information, 3 debugging. */
+    void (*log)(int32_t level, const char *line);
+
+    const char *(*model_name)(const xm_ext_model *m);
+    /* Nodes 0 … n - 1, operands before those who use them. */
+    uint32_t (*model_nodes)(const xm_ext_model *m);
+    void (*model_node)(const xm_ext_model *m, uint32_t node, xm_ext_node *out);
+    /* Attribute `i` as the file has it: "transpose_b" "true". Defaults are there as well. */
+    void (*model_attribute)(const xm_ext_model *m, uint32_t node, uint32_t i,
+                            const char **key, const char **value);
+    /* Of a dimension that changes from run to run only the bounds are known. */
+    void (*model_type)(const xm_ext_model *m, xm_ext_value value, xm_ext_type *out);
+    /* In the order in which requests number them. */
+    uint32_t (*model_ports)(const xm_ext_model *m, uint32_t is_output);
+    void (*model_port)(const xm_ext_model *m, uint32_t is_output, uint32_t i,
+                       xm_ext_port *out);
+    /* The numbers of a Const, in place: read only, often in a mapped file. INVALID: the node is no
+     * constant. UNSUPPORTED: a "weight", whose bytes are blocks that only run_node knows. */
+    int32_t (*model_constant)(const xm_ext_model *m, uint32_t node, xm_ext_tensor *out);
+    /* Gives `m` back. It and its constants stay until as many model_release have come. */
+    const xm_ext_model *(*model_retain)(const xm_ext_model *m);
+    void (*model_release)(const xm_ext_model *m);
+
+    /* Runs one node as the host's reference does: slow, exact (f32), and there is every operation.
+     * in[n_in]; where an operand is left out, or its data is NULL and it is a constant, the host
+     * knows what it needs. out[n_out] is filled, its data from `alloc`, which gives memory of at
+     * least so many bytes or NULL, and is what the plugin frees, after a failure as well. ReadValue
+     * gives its initial value and Assign its operand: states are the plugin's to keep. */
+    int32_t (*run_node)(const xm_ext_model *m, uint32_t node, const xm_ext_tensor *in,
+                        xm_ext_tensor *out, void *(*alloc)(void *ctx, uint64_t bytes),
+                        void *ctx, xm_ext_error *err);
+} xm_ext_host;
+
+/* ---- what a plugin does ------------------------------------------------------------ */
+
+/* What a step of a request has taken since the last profile_reset. The texts hold as long as the
+ * compiled model. */
+typedef struct xm_ext_step {
+    const char *name;      /* of the node that it comes from */
+    const char *type;      /* "MatMul"                       */
+    const char *precision; /* that it computes in: "f32"     */
+    const char *kernel;    /* what ran: "matmul_tiled"       */
+    uint64_t runs, ns;     /* of all runs together           */
+    uint32_t on_host;      /* 1: the host's processor did it */
+} xm_ext_step;
+
+/* What a program asks of a context, or of memory in it: handles of others, or NULL. */
+typedef struct xm_ext_context_wish {
+    void *context, *queue; /* OpenCL's; neither: the plugin's own */
+    uint32_t device;       /* of the context, where there is no queue */
+} xm_ext_context_wish;
+
+enum xm_ext_memory {
+    XM_EXT_BUFFER = 0,    /* cl_mem: OCL_BUFFER                    */
+    XM_EXT_USM_USER = 1,  /* somebody else's pointer, of any kind: USM_USER_BUFFER */
+    XM_EXT_USM_HOST = 2,  /* USM_HOST_BUFFER                       */
+    XM_EXT_USM_DEVICE = 3 /* USM_DEVICE_BUFFER                     */
+};
+typedef struct xm_ext_memory_wish {
+    uint32_t kind; /* enum xm_ext_memory                   */
+    void *handle;  /* somebody else's; NULL: it is to be made */
+    uint64_t bytes;
+} xm_ext_memory_wish;
+
+/* "needed": NULL is refused when the plugin is loaded. Others may be NULL: what that means is said
+ * with each. */
+typedef struct xm_ext_ops {
+    uint32_t version, bytes; /* XM_EXT_VERSION, sizeof(xm_ext_ops) of the plugin */
+    const char *description; /* "example plugin 1.0", for lists; NULL: none      */
+
+    /* -- the plugin -- */
+
+    /* Devices there are now; 0: none. They are 0 … n - 1, by name "EXAMPLE.1". NULL: 1. */
+    uint32_t (*count)(void *plugin);
+    /* A property of a device as OpenVINO writes it. NOT_FOUND: there is no such property; the host
+     * then answers FULL_DEVICE_NAME, AVAILABLE_DEVICES, DEVICE_TYPE and SUPPORTED_PROPERTIES by
+     * itself. NULL: none. */
+    int32_t (*get_property)(void *plugin, uint32_t device, const char *key,
+                            const xm_ext_sink *out, xm_ext_error *err);
+    /* For later compiles; what can be set can be read. NOT_FOUND: there is no such property. NULL:
+     * none. */
+    int32_t (*set_property)(void *plugin, const char *key, const char *value,
+                            xm_ext_error *err);
+    /* Calls `supported` for each node that the device runs. This version never asks, since
+     * OpenVINO's C API has no such call. NULL: UNSUPPORTED. */
+    int32_t (*query_model)(void *plugin, uint32_t device, const xm_ext_model *m,
+                           void (*supported)(void *ctx, uint32_t node), void *ctx,
+                           xm_ext_error *err);
+    /* Needed. The properties count before those that were set. Of keys in XM_ and CACHE_ there are
+     * those that SUPPORTED_PROPERTIES lists; of others all that the program gives. A key that the
+     * plugin does not know is NOT_FOUND. *compiled is not NULL. */
+    int32_t (*compile)(void *plugin, uint32_t device, const xm_ext_model *m,
+                       const xm_ext_property *properties, uint32_t n, void **compiled,
+                       xm_ext_error *err);
+    /* From what export_model wrote, in this or another process. The bytes stay until the compiled
+     * model is destroyed; they are not to be trusted. Needs compiled_port and reset: the host does
+     * not know whether what is imported has states. NULL: UNSUPPORTED. */
+    int32_t (*import_model)(void *plugin, uint32_t device, const void *bytes,
+                            uint64_t n_bytes, const xm_ext_property *properties,
+                            uint32_t n, void **compiled, xm_ext_error *err);
+    void (*destroy)(void *plugin); /* NULL: there is nothing to do */
+
+    /* -- compiled models -- */
+
+    /* NULL: UNSUPPORTED. */
+    int32_t (*export_model)(void *compiled, const xm_ext_sink *out, xm_ext_error *err);
+    /* Input or result `i`; NOT_FOUND: there are not so many. Valid as long as the compiled model.
+     * Asked of imported models only: of others the host knows them from the model. */
+    int32_t (*compiled_port)(void *compiled, uint32_t is_output, uint32_t i,
+                             xm_ext_port *out, xm_ext_error *err);
+    /* As get_property; the host answers EXECUTION_DEVICES, NETWORK_NAME, LOADED_FROM_CACHE,
+     * OPTIMAL_NUMBER_OF_INFER_REQUESTS and SUPPORTED_PROPERTIES by itself. NULL: none. */
+    int32_t (*compiled_property)(void *compiled, const char *key, const xm_ext_sink *out,
+                                 xm_ext_error *err);
+    /* Needed. A request has states of its own, which begin empty. *request is not NULL. */
+    int32_t (*create_request)(void *compiled, void **request, xm_ext_error *err);
+    void (*destroy_compiled)(void *compiled); /* needed */
+
+    /* -- requests -- */
+
+    /* Needed. The host has compared the tensor with the port. Its bytes stay where they are, and as
+     * they are, while a run goes on; before the next run the input may be set anew. */
+    int32_t (*set_input)(void *request, uint32_t i, const xm_ext_tensor *t,
+                         xm_ext_error *err);
+    /* Needed. Returns when the results are there. All inputs have been set. After a failure states
+     * are what they were. */
+    int32_t (*infer)(void *request, xm_ext_error *err);
+    /* Needed. Result `i` of the last run, valid until the next. The host compares it with the port:
+     * element, rank, fixed dimensions, bytes. */
+    int32_t (*output)(void *request, uint32_t i, xm_ext_tensor *out, xm_ext_error *err);
+    /* States empty. NULL: models with states are refused when a request is made. */
+    void (*reset)(void *request);
+    /* Ends the run that goes on, soon, and each that begins before `resume`, with CANCELLED. Called
+     * from signal handlers as well: raise a flag, no more. NULL: a run goes on to its end. */
+    void (*cancel)(void *request);
+    void (*resume)(void *request);
+    /* A row for each step, in order; needs profile_reset. INVALID: nothing was measured, since the
+     * model was compiled without PERF_COUNT=YES. NULL: the plugin measures nothing. */
+    int32_t (*profile)(void *request, void (*row)(void *ctx, const xm_ext_step *step),
+                       void *ctx, xm_ext_error *err);
+    void (*profile_reset)(void *request);
+    void (*destroy_request)(void *request); /* needed */
+
+    /* -- contexts: memory of the device that others share; all of these functions, or none -- */
+
+    /* They outlive neither the plugin nor its library; models compiled in a context, and memory of
+     * it, are destroyed before it. */
+    int32_t (*create_context)(void *plugin, uint32_t device,
+                              const xm_ext_context_wish *wish, void **context,
+                              xm_ext_error *err);
+    /* Keys and values as OpenVINO has them, apart by spaces, and how many pairs:
+     * "CONTEXT_TYPE OCL OCL_CONTEXT 0x5581…". */
+    void (*context_params)(void *context, const xm_ext_sink *out, uint32_t *pairs);
+    void (*destroy_context)(void *context);
+    /* As compile. */
+    int32_t (*compile_in)(void *plugin, void *context, const xm_ext_model *m,
+                          const xm_ext_property *properties, uint32_t n, void **compiled,
+                          xm_ext_error *err);
+    /* *host: where the host can read and write it, or NULL. A request that was given memory keeps
+     * it: it is not destroyed before the request has been given something else for that input or
+     * result, or has been destroyed. A tensor that grows gets other memory, which requests know
+     * when they are given it. */
+    int32_t (*create_memory)(void *context, const xm_ext_memory_wish *wish, void **memory,
+                             void **host, xm_ext_error *err);
+    void (*memory_params)(void *memory, const xm_ext_sink *out, uint32_t *pairs);
+    void (*destroy_memory)(void *memory);
+    /* As set_input, of a model compiled in the context; the tensor has no data. */
+    int32_t (*set_remote_input)(void *request, uint32_t i, const xm_ext_tensor *t,
+                                void *memory, xm_ext_error *err);
+    /* Results of later runs go there as well; NULL: no more. `output` may then give its tensor
+     * without data. */
+    int32_t (*set_remote_output)(void *request, uint32_t i, void *memory,
+                                 xm_ext_error *err);
+} xm_ext_ops;
+
+/* The function that a plugin exports, called once for each device that the library is to be, also
+ * while functions of the table run for another. `version` is the host's, `host` its table. *ops is
+ * the plugin's table, which stays as it is while the library is loaded; *plugin is handed to its
+ * functions. First *ops is set, for a host of another version to say which one the plugin has;
+ * where `version` is not XM_EXT_VERSION nothing more is done, and UNSUPPORTED returned. */
+typedef int32_t (*xm_ext_entry_fn)(uint32_t version, const xm_ext_host *host,
+                                   const xm_ext_ops **ops, void **plugin,
+                                   xm_ext_error *err);
+
+/* Plugins define XM_EXT_PLUGIN before they include this. */
+#ifdef XM_EXT_PLUGIN
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+int32_t
+xm_ext_entry(uint32_t version, const xm_ext_host *host, const xm_ext_ops **ops,
+             void **plugin, xm_ext_error *err);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/pipeline/next_token.h"
+
+#include <math.h>
+
+#include "runtime/dry_run.h"
+
+struct xm_end_ids
+xm_generation_ends(const struct xm_package *p, const struct xm_generation *asked)
+{
+    if (asked->ignore_ends || xm_dry_run())
+        return (struct xm_end_ids){NULL, 0};
+    if (asked->has_ends)
+        return (struct xm_end_ids){asked->ends, asked->n_ends};
+    if (!p)
+        return (struct xm_end_ids){NULL, 0};
+    return (struct xm_end_ids){p->generation.eos, p->generation.n_eos};
+}
+
+bool
+xm_next_token_ends(const struct xm_next_token *t, int32_t id)
+{
+    const struct xm_end_ids e = xm_generation_ends(t->package, t->asked);
+    for (size_t i = 0; i < e.n; i++) {
+        if (e.ids[i] == id)
+            return true;
+    }
+    return false;
+}
+
+double
+xm_logits_log_prob(const float *row, uint64_t n, int32_t id)
+{
+    return (double)row[id] - xm_log_sum_exp(row, n);
+}
+
+static enum xm_status
+keep_log_prob(struct xm_log_probs *list, double log_prob, struct xm_error *err)
+{
+    float *grown = xm_grow(list->values, &list->capacity, list->n + 1, sizeof(*grown));
+    if (!grown)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for probabilities");
+    list->values = grown;
+    list->values[list->n++] = (float)log_prob;
+    return XM_OK;
+}
+
+enum xm_status
+xm_next_token_choose(const struct xm_next_token *t, const float *row, uint64_t vocabulary,
+                     int32_t *id, struct xm_error *err)
+{
+    const struct xm_end_ids e = xm_generation_ends(t->package, t->asked);
+    *id = 0;
+    if (xm_dry_run())
+        return XM_OK;
+    if (t->out->ids.n < t->asked->min_tokens && e.n > 0)
+        XM_TRY(xm_sampler_bar(t->sampler, e.ids, e.n, err));
+    XM_TRY(xm_sampler_next(t->sampler, row, id, err));
+    xm_clock_add_token(t->asked->clock);
+    if (t->asked->wants_log_probs && !xm_next_token_ends(t, *id))
+        XM_TRY(keep_log_prob(&t->out->log_probs, xm_logits_log_prob(row, vocabulary, *id),
+                             err));
+    return XM_OK;
+}

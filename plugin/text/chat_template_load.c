@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a model folder may have its chat template: the first place that has one counts.
+ */
+#include "plugin/text/chat_template.h"
+
+#include <string.h>
+
+#include "plugin/text/ir_info.h"
+#include "plugin/text/json.h"
+#include "runtime/util/mapped_file.h"
+
+static const char key[] = "chat_template";
+
+/* A string, or the entry "default" of a list; NULL: there is none. */
+static yyjson_val *
+find_template(yyjson_val *config)
+{
+    yyjson_val *value = yyjson_obj_get(config, key), *item;
+    size_t i, n;
+    if (!yyjson_is_arr(value))
+        return yyjson_is_str(value) ? value : NULL;
+    yyjson_arr_foreach(value, i, n, item)
+    {
+        yyjson_val *text = yyjson_obj_get(item, "template");
+        if (yyjson_equals_str(yyjson_obj_get(item, "name"), "default") &&
+            yyjson_is_str(text))
+            return text;
+    }
+    return NULL;
+}
+
+/* ---- each kind of place; XM_NOT_FOUND: it has none -------------------------------------- */
+
+/* Exporters may write a text here that only their own reader understands: the next place has it
+ * then, or there is none. */
+static enum xm_status
+read_ir(const char *path, struct xm_chat_template **out, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    struct xm_error why = {0};
+    enum xm_status s = xm_ir_info_read(path, key, &text, &why);
+    if (s == XM_OK && text.n > 0)
+        s = xm_chat_template_parse(xm_strbuf_text(&text), text.n, out, &why);
+    else if (s == XM_OK)
+        s = XM_NOT_FOUND;
+    xm_strbuf_free(&text);
+    if (s == XM_OK || s == XM_NO_MEMORY)
+        return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
+    return xm_fail(err, XM_NOT_FOUND, "'%s': %s", path, why.text);
+}
+
+static enum xm_status
+read_text(const char *path, struct xm_chat_template **out, struct xm_error *err)
+{
+    struct xm_mapped_file file;
+    XM_TRY(xm_mapped_file_open(path, &file, err));
+    enum xm_status status =
+        xm_chat_template_parse((const char *)file.bytes, (size_t)file.n_bytes, out, err);
+    if (status != XM_OK)
+        xm_error_prefix(err, "'%s'", path);
+    xm_mapped_file_close(&file);
+    return status;
+}
+
+static enum xm_status
+read_json(const char *path, struct xm_chat_template **out, struct xm_error *err)
+{
+    yyjson_doc *doc = NULL;
+    XM_TRY(xm_json_read(path, &doc, err));
+    yyjson_val *text = find_template(yyjson_doc_get_root(doc));
+    enum xm_status status = text ? xm_chat_template_parse(yyjson_get_str(text),
+                                                          yyjson_get_len(text), out, err)
+                                 : xm_fail(err, XM_NOT_FOUND, "no text '%s'", key);
+    yyjson_doc_free(doc);
+    if (status != XM_OK)
+        xm_error_prefix(err, "'%s' of '%s'", key, path);
+    return status;
+}
+
+/* ---- the places ------------------------------------------------------------------------- */
+
+typedef enum xm_status (*read_place)(const char *path, struct xm_chat_template **out,
+                                     struct xm_error *err);
+
+/* clang-format off */
+static const struct {
+    const char *file;
+    read_place read;
+} places[] = {
+    { "openvino_tokenizer.xml", read_ir   },
+    { "chat_template.jinja",    read_text },
+    { "chat_template.json",     read_json },
+    { "tokenizer_config.json",  read_json },
+    { "processor_config.json",  read_json },
+};
+/* clang-format on */
+
+/* The path of a file of the folder; the caller frees it. */
+static enum xm_status
+path_of(const char *folder, const char *file, struct xm_strbuf *out, struct xm_error *err)
+{
+    xm_strbuf_printf(out, "%s/%s", folder, file);
+    if (xm_strbuf_ok(out))
+        return XM_OK;
+    xm_strbuf_free(out);
+    return xm_fail(err, XM_NO_MEMORY, "no memory for a path");
+}
+
+static enum xm_status
+find(const char *folder, struct xm_chat_template **out, struct xm_error *err)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(places); i++) {
+        struct xm_strbuf path = {0};
+        struct xm_error why = {0};
+        XM_TRY(path_of(folder, places[i].file, &path, err));
+        const enum xm_status s = places[i].read(xm_strbuf_text(&path), out, &why);
+        xm_strbuf_free(&path);
+        if (s != XM_NOT_FOUND)
+            return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
+    }
+    return xm_fail(
+        err, XM_NOT_FOUND,
+        "no chat template in '%.200s': no file chat_template.jinja, and no text "
+        "'%s' in openvino_tokenizer.xml, chat_template.json, "
+        "tokenizer_config.json or processor_config.json",
+        folder, key);
+}
+
+/* The special tokens, of the one file that has them. A missing file is not an error: *out is NULL
+ * then. */
+static enum xm_status
+read_tokens(const char *folder, yyjson_doc **out, struct xm_error *err)
+{
+    struct xm_strbuf path = {0};
+    struct xm_error why = {0};
+    XM_TRY(path_of(folder, "tokenizer_config.json", &path, err));
+    const enum xm_status s = xm_json_read(xm_strbuf_text(&path), out, &why);
+    xm_strbuf_free(&path);
+    return s == XM_OK || s == XM_NOT_FOUND ? XM_OK : xm_fail(err, s, "%s", why.text);
+}
+
+enum xm_status
+xm_chat_template_load(const char *model_folder, struct xm_chat_template **out,
+                      struct xm_error *err)
+{
+    yyjson_doc *tokens = NULL;
+    *out = NULL;
+    XM_TRY(read_tokens(model_folder, &tokens, err));
+    const enum xm_status s = find(model_folder, out, err);
+    if (s == XM_OK)
+        xm_chat_template_set_tokens(*out, tokens);
+    else
+        yyjson_doc_free(tokens);
+    return s;
+}
