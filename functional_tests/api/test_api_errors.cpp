@@ -5,6 +5,8 @@
 #include "functional_tests/api/api_test.h"
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 namespace
 {
@@ -44,7 +46,8 @@ TEST(LastError, IsKeptUntilTheNextFailureAndClearedWithACore)
     EXPECT_EQ(last_error(),
               "Could not open the file: \"no_such_file.xml\": No such file or directory");
     EXPECT_EQ(ov_core_read_model(core.get(), nullptr, nullptr, &model), INVALID_C_PARAM);
-    EXPECT_NE(last_error().find("no_such_file.xml"), std::string::npos);
+    EXPECT_EQ(last_error(), "ov_core_read_model: an argument is NULL, a number that it "
+                            "cannot be, or no live handle of its kind");
     EXPECT_EQ(model, nullptr);
     core.reset();
     EXPECT_EQ(last_error(), "");
@@ -83,6 +86,22 @@ TEST(Null, IsRefusedEverywhereBeforeAnythingElse)
     EXPECT_EQ(ov_shape_free(nullptr), INVALID_C_PARAM);
     EXPECT_EQ(ov_core_read_model_from_memory_buffer(core.get(), "x", 0, nullptr, nullptr),
               INVALID_C_PARAM);
+}
+
+/* Where it is known which one. */
+TEST(Null, InListsIsNamed)
+{
+    Core core = make_core();
+    Model model = read_text(core.get(), add_model());
+    ov_compiled_model_t *compiled = nullptr;
+    const ov_property_t list[] = {{"PERF_COUNT", "YES"}, {"PERF_COUNT", nullptr}};
+    EXPECT_EQ(ov_core_set_properties(core.get(), "GPU", 2, list), INVALID_C_PARAM);
+    EXPECT_EQ(last_error(), "property 1 of 2: its value is NULL");
+    EXPECT_EQ(ov_core_set_properties(core.get(), "GPU", 2, nullptr), INVALID_C_PARAM);
+    EXPECT_EQ(last_error(), "the list of 2 properties is NULL");
+    EXPECT_EQ(ov_core_compile_model(core.get(), model.get(), "GPU", 1, &compiled, "KEY"),
+              INVALID_C_PARAM);
+    EXPECT_EQ(last_error().find("1 arguments are no pairs of a key and a value"), 0u);
 }
 
 TEST(Null, IsAllowedForEveryFree)
@@ -208,6 +227,49 @@ TEST(Request, CannotPutAResultIntoMemoryThatIsTooSmall)
     EXPECT_EQ(ov_infer_request_set_output_tensor(request.get(), ty.get()), OK);
     EXPECT_EQ(ov_infer_request_infer(request.get()), GENERAL_ERROR);
     EXPECT_NE(last_error().find("8 bytes"), std::string::npos) << last_error();
+}
+
+/* Nothing of it is loaded, so any library will do. */
+TEST(Extension, OnlyTokenizersAreTaken)
+{
+    const Core core = make_core();
+    const std::filesystem::path folder =
+        std::filesystem::path(testing::TempDir()) / "xemoe_extensions";
+    std::filesystem::create_directories(folder);
+    const struct {
+        const char *name, *content, *sentence;
+    } files[] = {
+        {"libopenvino_tokenizers.so",
+         "\x7f"
+         "ELF",
+         nullptr},
+        {"libopenvino_tokenizers.so.2026",
+         "\x7f"
+         "ELF\x02",
+         nullptr},
+        {"libother.so",
+         "\x7f"
+         "ELF",
+         "is not loaded"},
+        {"openvino_tokenizers.txt", "text", "is no shared library"},
+        {"empty_openvino_tokenizers.so", "", "is no shared library"},
+    };
+    for (const auto &f : files) {
+        const std::string path = (folder / f.name).string();
+        std::ofstream(path, std::ios::binary) << f.content;
+        const ov_status_e code = ov_core_add_extension(core.get(), path.c_str());
+        EXPECT_EQ(code, f.sentence ? GENERAL_ERROR : OK) << f.name;
+        if (f.sentence) {
+            EXPECT_NE(last_error().find(f.sentence), std::string::npos) << last_error();
+        }
+    }
+    const std::string gone = (folder / "libopenvino_tokenizers_gone.so").string();
+    EXPECT_EQ(ov_core_add_extension(core.get(), gone.c_str()), GENERAL_ERROR);
+    EXPECT_NE(last_error().find("Could not open the file"), std::string::npos);
+    EXPECT_EQ(ov_core_add_extension(core.get(), folder.c_str()), GENERAL_ERROR);
+    EXPECT_EQ(ov_core_add_extension(nullptr, gone.c_str()), INVALID_C_PARAM);
+    EXPECT_EQ(ov_core_add_extension(core.get(), nullptr), INVALID_C_PARAM);
+    std::filesystem::remove_all(folder);
 }
 
 } // namespace

@@ -69,8 +69,10 @@ TEST_F(Profiling, TellsWhatEachStepTook)
         const ov_profiling_info_t &row = l.rows.profiling_infos[0];
         EXPECT_EQ(row.status, ov_profiling_info_t::EXECUTED);
         EXPECT_STREQ(row.node_name, "add");
-        EXPECT_STREQ(row.node_type, "add");
-        EXPECT_EQ(std::string(row.exec_type).rfind("eltwise_", 0), 0u) << row.exec_type;
+        EXPECT_STREQ(row.node_type, "Add");
+        const std::string exec_type = row.exec_type;
+        EXPECT_EQ(exec_type.rfind("eltwise_", 0), 0u) << exec_type;
+        EXPECT_EQ(exec_type.find("_f32"), exec_type.size() - 4) << exec_type;
         EXPECT_GE(row.real_time, 0);
         EXPECT_LT(row.real_time, 2000) << "of the last run";
         EXPECT_EQ(row.cpu_time, 0);
@@ -86,6 +88,7 @@ TEST_F(Profiling, TellsWhatHasNotRun)
     ASSERT_EQ(before.rows.size, 1u);
     EXPECT_EQ(before.rows.profiling_infos[0].status, ov_profiling_info_t::NOT_RUN);
     EXPECT_EQ(before.rows.profiling_infos[0].real_time, 0);
+    EXPECT_STREQ(before.rows.profiling_infos[0].exec_type, "undef");
 }
 
 TEST_F(Profiling, IsAnErrorWithoutMeasurements)
@@ -99,6 +102,11 @@ TEST_F(Profiling, IsAnErrorWithoutMeasurements)
               std::string::npos)
         << last_error();
     EXPECT_EQ(l.rows.size, 0u);
+    char untouched[] = "untouched";
+    l.rows.profiling_infos = reinterpret_cast<ov_profiling_info_t *>(untouched);
+    EXPECT_NE(ov_infer_request_get_profiling_info(request.get(), &l.rows), OK);
+    EXPECT_EQ(l.rows.profiling_infos, reinterpret_cast<ov_profiling_info_t *>(untouched));
+    l.rows.profiling_infos = nullptr;
 }
 
 TEST(ProfilingOfTheReference, IsNotThere)

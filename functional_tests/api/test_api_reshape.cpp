@@ -135,7 +135,7 @@ TEST_F(Reshape, ARangeIsKeptToByTensors)
     EXPECT_EQ(last_error(), "input 'a': expected f32[1..4,2], found f32[5,2]");
 }
 
-TEST_F(Reshape, OfOnePortOrTheFirstInput)
+TEST_F(Reshape, OfOnePortOrTheOnlyInput)
 {
     ov_output_port_t *p = nullptr;
     ASSERT_EQ(ov_model_input_by_name(model.get(), "b", &p), OK);
@@ -146,8 +146,9 @@ TEST_F(Reshape, OfOnePortOrTheFirstInput)
     ASSERT_EQ(ov_model_reshape_by_ports(model.get(), ports, &shape, 1), OK)
         << last_error();
     EXPECT_EQ(input(model.get(), 1), "{7,2}");
-    ASSERT_EQ(ov_model_reshape_single_input(model.get(), shape), OK) << last_error();
-    EXPECT_EQ(input(model.get(), 0), "{7,2}");
+    EXPECT_EQ(ov_model_reshape_single_input(model.get(), shape), GENERAL_ERROR);
+    EXPECT_EQ(last_error(), "the model has 2 inputs: name one");
+    EXPECT_EQ(input(model.get(), 0), "{?,2}");
     ASSERT_EQ(ov_model_output(model.get(), &p), OK);
     const Port result(p);
     ports[0] = p;
@@ -203,17 +204,26 @@ TEST_F(Reshape, RefusesWhatIsNoShape)
     EXPECT_EQ(input(model.get(), 0), "{?,2}");
 }
 
+Model
+read_language_model(const ov_core_t *core)
+{
+    ov_model_t *read = nullptr;
+    EXPECT_EQ(ov_core_read_model(core,
+                                 XM_MODELS_DIR
+                                 "/qwen3moe-tiny/ov/int4_asym_g64/openvino_model.xml",
+                                 nullptr, &read),
+              OK)
+        << last_error();
+    return Model(read);
+}
+
 /* One program serves every length, so the graph keeps its symbols; ports keep to the numbers. */
 TEST(ReshapeOfALanguageModel, BindsItsLengths)
 {
     const Core core = make_core();
-    ov_model_t *read = nullptr;
-    ASSERT_EQ(ov_core_read_model(core.get(),
-                                 XM_MODELS_DIR
-                                 "/qwen3moe-tiny/ov/int4_asym_g64/openvino_model.xml",
-                                 nullptr, &read),
-              OK);
-    const Model model(read);
+    const Model model = read_language_model(core.get());
+    ov_model_t *read = model.get();
+    ASSERT_NE(read, nullptr);
     for (const char *name : {"input_ids", "attention_mask", "position_ids"})
         ASSERT_EQ(reshape(read, name, {{1, 1}, {8, 8}}), OK) << last_error();
     EXPECT_EQ(output(read).substr(0, 5), "{1,8,");
@@ -241,6 +251,27 @@ TEST(ReshapeOfALanguageModel, BindsItsLengths)
     const Tensor beams(t);
     ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "beam_idx", t), OK) << last_error();
     ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+}
+
+/* Symbols would agree with any number. */
+TEST(ReshapeOfALanguageModel, RefusesARankThatItsOperationsDoNotTake)
+{
+    const Core core = make_core();
+    const Model model = read_language_model(core.get());
+    ov_model_t *read = model.get();
+    ASSERT_NE(read, nullptr);
+    const std::string before = output(read);
+    for (const Dims &dims :
+         {Dims{{1, 1}, {8, 8}, {2, 2}}, {{1, 1}, {8, 8}, {2, 2}, {3, 3}}}) {
+        EXPECT_EQ(reshape(read, "input_ids", dims), GENERAL_ERROR);
+        EXPECT_NE(last_error().find("layers.0.self_attn/aten::view/Reshape"),
+                  std::string::npos)
+            << last_error();
+        EXPECT_NE(last_error().find("f32[1,8,2,"), std::string::npos) << last_error();
+        EXPECT_EQ(input(read, 0), "{?,?}");
+        EXPECT_EQ(output(read), before);
+    }
+    ASSERT_EQ(reshape(read, "input_ids", {{1, 1}, {8, 8}}), OK) << last_error();
 }
 
 TEST(ReshapeOfALanguageModel, InfersEveryModelAnew)

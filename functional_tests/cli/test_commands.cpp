@@ -420,7 +420,7 @@ static const Mistake mistakes[] = {
     {"VerifyReference",
      {"verify", "-m", model, "-d", "REFERENCE"},
      2,
-     "is the reference"},
+     "has no steps to compare with the reference"},
     {"ModelWhere", {"make-model"}, 2, "where to?"},
     {"ModelTopK",
      {"make-model", "-o", "/nowhere/m", "--top-k", "1000"},

@@ -74,6 +74,8 @@ TEST(InsteadOfAModel, TheSentenceSaysWhatTheFileIs)
         {"JSON", "{\"model_type\": \"x\"}"},
         {"a zip archive", std::string("PK\3\4", 4)},
         {"binary data", std::string("\0\1\2\3", 4)},
+        {"binary data", std::string("abcd\0\1", 6)},
+        {"a model of llama.cpp's from before GGUF", std::string("tjgg\3\0\0\0", 8)},
         {"empty", ""},
     };
     for (const auto &[what, content] : files) {

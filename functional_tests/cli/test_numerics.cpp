@@ -58,6 +58,32 @@ TEST_F(Numerics, AModelWithoutThePlacesSaysSo)
     EXPECT_NE(o.out.find("NMSE 0.00e+00"), std::string::npos) << o.out;
 }
 
+/* The environment's word holds for every command; --numerics compares with none all the same. */
+TEST_F(Numerics, OfTheEnvironment)
+{
+    const std::string model = models + "/gemma4-e-tiny/ov/int4_asym_g64";
+    const auto logits = [&](const Words &environment) {
+        const std::string file = folder / "logits.npy";
+        const Outcome o = run(
+            {"logits", "-m", model, "--ids", "5,7,9", "--precision", "f32", "-o", file},
+            environment);
+        EXPECT_EQ(o.code, 0) << o.err;
+        return read_file(file);
+    };
+    const std::string plain = logits({});
+    EXPECT_EQ(logits({"XM_NUMERICS=f32"}), plain);
+    EXPECT_NE(logits({"XM_NUMERICS=bf16"}), plain);
+    const Outcome unknown =
+        run({"logits", "-m", model, "--ids", "5"}, {"XM_NUMERICS=foo"});
+    EXPECT_EQ(unknown.code, 2);
+    EXPECT_NE(unknown.err.find("xemoe: XM_NUMERICS"), std::string::npos) << unknown.err;
+    const Outcome o =
+        run({"verify", "--numerics", "-m", model, "--ids", "5,7,9", "--json"},
+            {"XM_NUMERICS=bf16"});
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_GT(Json(o.out).number("/nmse"), 0);
+}
+
 TEST_F(Numerics, TheReferenceHasThemToo)
 {
     const Outcome o = verify(models + "/gemma4-moe-tiny/ov/int4_asym_g32",

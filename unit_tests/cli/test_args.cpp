@@ -62,6 +62,31 @@ TEST(Args, KeepDefaultsWhenNothingIsSaid)
     EXPECT_EQ(p.args.device, nullptr);
 }
 
+/* -ngl is not -n with "gl", unless a command says so. */
+TEST(Args, OfOtherProgramsAreToldWhatIsHere)
+{
+    Parsed p = parse(without_file, {"-ngl", "99"});
+    EXPECT_EQ(p.status, XM_INVALID);
+    EXPECT_EQ(p.text,
+              "there is no option -ngl: all layers are on the device; --offload says how "
+              "many percent of the experts are not");
+    EXPECT_EQ(parse(without_file, {"--ctx-size", "99"}).text,
+              "there is no option --ctx-size: it is --context");
+    EXPECT_EQ(parse(without_file, {"-t", "2"}).text,
+              "there is no option -t: kernels take what the device has");
+    EXPECT_EQ(parse(with_file, {"--", "-ngl"}).status, XM_OK) << "a file of that name";
+    EXPECT_EQ(parse(without_file, {"-d", "-ngl"}).status, XM_OK) << "a value";
+    const xm_cli_option ours[] = {
+        {'t', "threads", XM_CLI_COUNT, offsetof(Args, tokens), "N", nullptr},
+        {0, "ngl", XM_CLI_COUNT, offsetof(Args, limit), "N", nullptr},
+    };
+    const xm_cli_spec has_them = {"tool", "About.\n", common, ours, 2, 2, nullptr, 0};
+    p = parse(has_them, {"-t", "5", "-ngl", "9"});
+    EXPECT_EQ(p.status, XM_OK) << p.text;
+    EXPECT_EQ(p.args.tokens, 5u);
+    EXPECT_EQ(p.args.limit, 9u);
+}
+
 TEST(Args, TakeEverySpelling)
 {
     for (const std::vector<std::string> &words : std::vector<std::vector<std::string>>{

@@ -4,6 +4,7 @@
  * has written and computed (make_kld_base.py).
  */
 #include "plugin/cli/kld.h"
+#include "plugin/text/sampler.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -151,18 +152,18 @@ TEST(KldBase, LeavesNothingThatIsNotComplete)
     xm_kld_writer w = {};
     xm_error err = {};
     ASSERT_EQ(xm_kld_writer_begin(&w, path.c_str(), &sizes, tokens, &err), XM_OK);
-    const std::string temporary = xm_strbuf_text(&w.temporary);
+    const std::string temporary = xm_new_file_name(&w.at);
     EXPECT_EQ(access(temporary.c_str(), F_OK), 0);
     xm_kld_writer_free(&w);
     EXPECT_NE(access(temporary.c_str(), F_OK), 0);
     EXPECT_NE(access(path.c_str(), F_OK), 0);
     err = {};
     EXPECT_EQ(xm_kld_writer_begin(&w, "/dev/null", &sizes, tokens, &err), XM_OK);
+    EXPECT_EQ(w.at.beside, nullptr) << "a device is not replaced";
     EXPECT_EQ(xm_kld_writer_end(&w, &err), XM_OK) << err.text;
-    EXPECT_EQ(w.temporary.n, 0u) << "a device is not replaced";
     xm_kld_writer_free(&w);
     EXPECT_EQ(xm_kld_writer_begin(&w, "/nowhere/base", &sizes, tokens, &err), XM_IO);
-    EXPECT_NE(std::string(err.text).find("/nowhere/base could not be written"),
+    EXPECT_NE(std::string(err.text).find("'/nowhere/base' cannot be written"),
               std::string::npos);
     xm_kld_writer_free(&w);
 }

@@ -165,6 +165,53 @@ TEST(Npy, RefusesFloatsThatItCannotRead)
     }
 }
 
+TEST(Npy, ShowsTensorsOfAnyTypeAndRank)
+{
+    const struct {
+        const char *type, *shape;
+        xm_element element;
+        std::vector<uint64_t> dims;
+        size_t bytes;
+    } cases[] = {
+        {"|b1", "(3,)", XM_BOOL, {3}, 3},
+        {"|i1", "(2, 2)", XM_I8, {2, 2}, 4},
+        {"|u1", "()", XM_U8, {}, 1},
+        {"<i2", "(2,)", XM_I16, {2}, 4},
+        {"<u2", "(2,)", XM_U16, {2}, 4},
+        {"<i4", "(2,)", XM_I32, {2}, 8},
+        {"<u4", "(2,)", XM_U32, {2}, 8},
+        {"<i8", "(2,)", XM_I64, {2}, 16},
+        {"<u8", "(2,)", XM_U64, {2}, 16},
+        {"<f2", "(1, 3, 2)", XM_F16, {1, 3, 2}, 12},
+        {"<f4", "(2, 3, 2)", XM_F32, {2, 3, 2}, 48},
+        {"<f8", "(1, 1, 1, 1, 1, 1, 1, 2)", XM_F64, {1, 1, 1, 1, 1, 1, 1, 2}, 16},
+    };
+    for (const auto &c : cases) {
+        const std::string data(c.bytes, 'x'), bytes = file(header(c.type, c.shape), data);
+        xm_npy_view v = {};
+        xm_error err = {};
+        ASSERT_EQ(xm_npy_open(bytes.data(), bytes.size(), &v, &err), XM_OK) << err.text;
+        EXPECT_EQ(v.element, c.element);
+        EXPECT_EQ(std::vector<uint64_t>(v.dim, v.dim + v.rank), c.dims);
+        EXPECT_EQ(v.data, bytes.data() + bytes.size() - c.bytes);
+        uint64_t n = 1;
+        for (uint64_t d : c.dims)
+            n *= d;
+        EXPECT_EQ(v.n, n);
+        const uint64_t cut = bytes.size() - 1;
+        EXPECT_EQ(xm_npy_open(bytes.data(), cut, &v, nullptr), XM_INVALID) << c.type;
+    }
+    const char *const refused[][2] = {{">f4", "(1,)"},
+                                      {"<c8", "(1,)"},
+                                      {"<f4", "(1, 1, 1, 1, 1, 1, 1, 1, 1)"},
+                                      {"<f4", "(4294967296, 4294967296)"}};
+    for (const auto &c : refused) {
+        const std::string bytes = file(header(c[0], c[1]), "12345678");
+        xm_npy_view v = {};
+        EXPECT_NE(xm_npy_open(bytes.data(), bytes.size(), &v, nullptr), XM_OK) << c[1];
+    }
+}
+
 TEST(Npy, SurvivesEveryTruncation)
 {
     std::string whole = file(header("<i4", "(2, 2)"), bytes_of<int32_t>({1, 2, 3, 4}));

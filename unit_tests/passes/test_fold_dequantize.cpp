@@ -249,12 +249,51 @@ TEST(FoldDequantize, WidensLargeBiasesButNoMatrix)
     EXPECT_TRUE(run_pass(g.get(), xm_pass_fold_dequantize));
     EXPECT_EQ(count(g.get(), XM_OP_CONVERT), 0);
     EXPECT_EQ(first(g.get(), XM_OP_CONST)->out[0].type.element, XM_F32);
-    expect_leaves(xm_pass_fold_dequantize, R"(
-        %0 = parameter f32[T,256] name="x"
-        %1 = const f16[256,128] @1
-        %2 = convert %1 to=f32
-        %3 = matmul %0, %2
+}
+
+/* Kernels read rows of weights: exporters that multiply by columns write [K,N]. */
+TEST(FoldDequantize, TurnsAPlainConstantThatIsNotTransposed)
+{
+    for (const char *constant : {"%2 = const f32[40,33] @1", "%2 = const f16[40,33] @1",
+                                 "%1 = const f16[40,33] @1\n%2 = convert %1 to=f32",
+                                 "%1 = const bf16[40,33] @1\n%2 = convert %1 to=f32"}) {
+        const std::string type =
+            std::string(constant).find("%2 = const f16") == 0 ? "f16" : "f32";
+        Graph g = parse("%0 = parameter " + type + "[T,40] name=\"x\"\n" + constant +
+                        "\n%3 = matmul %0, %2\nresult %3 name=\"r\"\n");
+        ASSERT_TRUE(g) << constant;
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_fold_dequantize)) << constant;
+        EXPECT_TRUE(first(g.get(), XM_OP_MATMUL)->attr.matmul.transpose_b);
+        ASSERT_EQ(count(g.get(), XM_OP_WEIGHT), 1) << constant;
+        const struct xm_weight &w = first(g.get(), XM_OP_WEIGHT)->attr.weight;
+        EXPECT_EQ(w.rows, 33u);
+        EXPECT_EQ(w.cols, 40u);
+        EXPECT_EQ(count(g.get(), XM_OP_CONST), 0) << constant;
+    }
+}
+
+TEST(FoldDequantize, LeavesAConstantToItsOtherUsersAndProductsOfAnotherKind)
+{
+    Graph g = parse(R"(
+        %0 = parameter f32[8,8] name="x"
+        %1 = const f32[8,8] @1
+        %2 = matmul %0, %1
+        %3 = add %2, %1
         result %3 name="r")");
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fold_dequantize));
+    EXPECT_EQ(count(g.get(), XM_OP_CONST), 1);
+    EXPECT_EQ(count(g.get(), XM_OP_WEIGHT), 1);
+    expect_leaves(xm_pass_fold_dequantize, R"(
+        %0 = parameter f32[8,T] name="x"
+        %1 = const f32[8,4] @1
+        %2 = matmul %0, %1 transpose_a=true
+        result %2 name="r")");
+    expect_leaves(xm_pass_fold_dequantize, R"(
+        %0 = parameter f32[2,T,8] name="x"
+        %1 = const f32[2,8,4] @1
+        %2 = matmul %0, %1
+        result %2 name="r")");
 }
 
 TEST(FoldDequantize, LeavesWhatAWeightCannotSay)

@@ -30,6 +30,7 @@ struct ScriptedModel {
     xm_port input = {}, result = {};
     Script script;
     bool can_truncate = true;
+    bool gives_all = false; /* logits of all tokens that are fed, not of the last alone */
     /* Of the one request that there is at a time. */
     Ids state, fed;
     std::vector<float> logits;
@@ -77,8 +78,14 @@ struct ScriptedModel {
             return xm_fail(err, XM_CANCELLED, "the run was cancelled");
         if (m->runs++ == m->fails_at)
             return xm_fail(err, XM_DEVICE, "the device is gone");
-        m->state.insert(m->state.end(), m->fed.begin(), m->fed.end());
-        m->logits = m->script(m->state);
+        m->logits.clear();
+        for (size_t i = 0; i < m->fed.size(); i++) {
+            m->state.push_back(m->fed[i]);
+            if (!m->gives_all && i + 1 < m->fed.size())
+                continue;
+            const std::vector<float> row = m->script(m->state);
+            m->logits.insert(m->logits.end(), row.begin(), row.end());
+        }
         return XM_OK;
     }
     static xm_status output(xm_infer *r, uint32_t, xm_host_tensor *t, xm_error *)
@@ -86,10 +93,11 @@ struct ScriptedModel {
         *t = {};
         t->element = XM_F32;
         t->rank = 3;
-        t->dim[0] = t->dim[1] = 1;
+        t->dim[0] = 1;
+        t->dim[1] = (int64_t)(of(r)->logits.size() / VOCABULARY);
         t->dim[2] = VOCABULARY;
         t->data = of(r)->logits.data();
-        t->bytes = VOCABULARY * sizeof(float);
+        t->bytes = of(r)->logits.size() * sizeof(float);
         return XM_OK;
     }
     static xm_status create_request(xm_compiled *c, xm_infer **out, xm_error *)

@@ -138,6 +138,7 @@ class ParallelTexts : public OpenClTest
         asked.n_prompts = lists.size();
         asked.n_texts = n_texts ? n_texts : lists.size();
         asked.places = places;
+        asked.each = each;
         asked.each.max_tokens = tokens;
         asked.sampling.top_p = 1.0f;
         asked.sampling.temperature = n_texts ? 1.0f : 0.0f;
@@ -152,6 +153,7 @@ class ParallelTexts : public OpenClTest
         for (auto &r : out) {
             texts.push_back(
                 {Ids(r.ids.ids, r.ids.ids + r.ids.n), r.finish, r.reused, r.error.text});
+            EXPECT_EQ(r.log_probs.n, each.wants_log_probs ? r.ids.n : 0);
             xm_generation_result_free(&r);
         }
         EXPECT_EQ(stats().used, 0u);
@@ -177,6 +179,7 @@ class ParallelTexts : public OpenClTest
     xm_package *package = nullptr;
     xm_compiled *compiled = nullptr;
     xm_parallel *p = nullptr;
+    xm_generation each = {};
     xm_generation_times times = {};
 };
 
@@ -268,6 +271,28 @@ TEST_F(ParallelTexts, TheCacheTakesWhatTheLongestTextsTake)
 }
 
 /* Those that wait are told, too. */
+/* Those of a session, which the same functions choose. */
+TEST_F(ParallelTexts, EndsAndTheLeastLengthAreTheCallers)
+{
+    const std::vector<Ids> prompts = {some(5, 1), some(7, 2)};
+    const std::vector<Text> free = generate(prompts, 2, 6);
+    const int32_t first = free[0].ids[0];
+    xm_generation_clock clock = {};
+    each.ends = &first;
+    each.n_ends = 1;
+    each.has_ends = each.wants_log_probs = true;
+    each.clock = &clock;
+    Text ended = generate(prompts, 2, 6)[0];
+    EXPECT_EQ(ended.ids, Ids());
+    EXPECT_EQ(ended.finish, XM_FINISH_STOP);
+    EXPECT_EQ(clock.runs.n, watch.rows.size());
+    each.min_tokens = 2;
+    ended = generate(prompts, 2, 6)[0];
+    EXPECT_GE(ended.ids.size(), 2u);
+    EXPECT_NE(ended.ids[0], first);
+    xm_generation_clock_free(&clock);
+}
+
 TEST_F(ParallelTexts, CancelledTextsHaveWhatTheyHad)
 {
     std::vector<Ids> prompts;

@@ -85,7 +85,7 @@ can_run(const xm_node *n, const char **why)
 {
     const xm_device_info device = {};
     const xm_config config = {};
-    const xm_caps caps = xm_program_caps(&device, &config);
+    const xm_caps caps = xm_program_caps(&device, &config, nullptr);
     std::vector<xm_value *> in;
     for (uint32_t i = 0; i < n->n_in; i++)
         in.push_back(xm_in(n, i));

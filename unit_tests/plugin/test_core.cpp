@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "plugin/api/api.h"
+#include "runtime/util/log.h"
 #include "unit_tests/graph/graph_text.h"
 
 namespace
@@ -286,7 +287,12 @@ TEST_F(CoreWithFake, FindsDevicesByNameAndIndex)
     EXPECT_EQ(index, 0u);
     find("FAKE.1", &index);
     EXPECT_EQ(index, 1u);
-    for (const char *wrong : {"FAKE.2", "FAKE.", "FAKE.x", "fake", "FAK", ""}) {
+    EXPECT_EQ(find("MULTI:FAKE.1,FAKE.0", &index)->ops, &plugin_ops);
+    EXPECT_EQ(index, 1u);
+    find("AUTO:FAKE.7,FAKE.1(2)", &index);
+    EXPECT_EQ(index, 1u);
+    for (const char *wrong :
+         {"HETERO:FAKE.2,ABSENT", "FAKE.2", "FAKE.", "FAKE.x", "fake", "FAK", ""}) {
         xm_plugin *p = nullptr;
         xm_error e = {};
         EXPECT_EQ(xm_core_find(core, wrong, &p, &index, &e), XM_NOT_FOUND) << wrong;
@@ -300,8 +306,8 @@ TEST_F(CoreWithFake, CpuIsAProcessorAndTheBestDeviceHasManyNames)
     xm_plugin *gpu = nullptr, *cpu = nullptr;
     if (xm_core_find(core, "GPU", &gpu, &index, nullptr) != XM_OK)
         GTEST_SKIP() << "no OpenCL device";
-    for (const char *best :
-         {"AUTO", "AUTO:GPU,CPU", "HETERO:CPU,GPU", "MULTI:GPU", "BATCH:GPU(4)"}) {
+    for (const char *best : {"AUTO", "AUTO:", "AUTO:GPU,CPU", "HETERO:GPU,FAKE",
+                             "MULTI:ABSENT,GPU(2)", "AUTO:-CPU", "BATCH:GPU(4)"}) {
         EXPECT_EQ(find(best, &index), gpu) << best;
         EXPECT_EQ(index, 0u);
     }
@@ -310,10 +316,111 @@ TEST_F(CoreWithFake, CpuIsAProcessorAndTheBestDeviceHasManyNames)
         EXPECT_NE(std::string(err.text).find("install PoCL"), std::string::npos);
         GTEST_SKIP() << "no OpenCL device that is a processor";
     }
-    for (const char *processor : {"CPU.0", "AUTO:CPU", "HETERO:CPU", "BATCH:CPU(4)"})
+    for (const char *processor :
+         {"CPU.0", "AUTO:CPU", "HETERO:CPU,GPU", "AUTO:-GPU", "BATCH:CPU(4)"})
         EXPECT_EQ(find(processor, &index), cpu) << processor;
     for (uint32_t i = 0; i < cpu->ops->count(cpu); i++)
         EXPECT_EQ(cpu->ops->info(cpu, i)->kind, XM_DEVICE_CPU);
+}
+
+/* The built-in plugins with as many devices as a test says. */
+template <uint32_t N>
+uint32_t
+fixed_count(xm_plugin *)
+{
+    return N;
+}
+
+TEST_F(CoreWithFake, CpuIsAnotherDeviceWhereThereIsNoProcessor)
+{
+    struct {
+        uint32_t (*gpus)(xm_plugin *);
+        const char *name;
+        const char *found; /* NULL: no device */
+    } const cases[] = {
+        {fixed_count<2>, "CPU", "GPU"},      {fixed_count<2>, "CPU.0", "GPU"},
+        {fixed_count<2>, "AUTO:CPU", "GPU"}, {fixed_count<2>, "CPU.1", nullptr},
+        {fixed_count<0>, "CPU", nullptr},
+    };
+    xm_plugin *const *list = nullptr;
+    const xm_plugin_ops *real[2] = {};
+    ASSERT_GE(xm_core_plugins(core, &list), 2u);
+    for (const auto &k : cases) {
+        xm_plugin_ops ops[2];
+        for (int i = 0; i < 2; i++) {
+            real[i] = list[i]->ops;
+            ops[i] = *real[i];
+            ops[i].count = strcmp(ops[i].name, "GPU") == 0 ? k.gpus : fixed_count<0>;
+            list[i]->ops = &ops[i];
+        }
+        xm_plugin *p = nullptr;
+        uint32_t index = 9;
+        xm_error e = {};
+        const xm_status s = xm_core_find(core, k.name, &p, &index, &e);
+        if (k.found) {
+            EXPECT_EQ(s, XM_OK) << k.name << ": " << e.text;
+            EXPECT_STREQ(p ? p->ops->name : "", k.found);
+            EXPECT_EQ(index, 0u);
+        } else {
+            EXPECT_EQ(s, XM_NOT_FOUND) << k.name;
+        }
+        for (int i = 0; i < 2; i++)
+            list[i]->ops = real[i];
+    }
+}
+
+TEST_F(CoreWithFake, SaysOnceWhatOfSeveralDevicesIsNotUsed)
+{
+    std::string log;
+    uint32_t index;
+    xm_log_set_sink([](xm_log_level, const char *line,
+                       void *to) { *static_cast<std::string *>(to) += line; },
+                    &log);
+    const auto said = [&](const char *device) {
+        log = "";
+        find(device, &index);
+        return log;
+    };
+    for (const char *silent : {"AUTO:FAKE.1,FAKE.0", "MULTI:FAKE.1", "HETERO:FAKE"})
+        EXPECT_EQ(said(silent), "") << silent;
+    EXPECT_EQ(said("MULTI:FAKE.1,FAKE.0"),
+              "device MULTI:FAKE.1,FAKE.0 runs on FAKE.1 alone: the other devices of the "
+              "list are not used");
+    EXPECT_EQ(said("MULTI:FAKE.1,FAKE.0"), "");
+    EXPECT_EQ(
+        said("HETERO:FAKE.1,FAKE.0"),
+        "device HETERO:FAKE.1,FAKE.0 runs on FAKE.1 alone: the other devices of the "
+        "list are not used");
+    EXPECT_EQ(said("BATCH:FAKE(4)"),
+              "device BATCH:FAKE(4) runs on FAKE alone: its requests run one by one, and "
+              "are not put together in batches");
+    EXPECT_EQ(said("BATCH:FAKE(4)"), "");
+    xm_log_set_sink(nullptr, nullptr);
+}
+
+TEST_F(CoreWithFake, AnIndexInTheNameIsTheDevice)
+{
+    uint32_t index;
+    xm_compiled *c = nullptr;
+    xm_plugin *gpu = nullptr;
+    if (xm_core_find(core, "GPU", &gpu, &index, nullptr) != XM_OK)
+        GTEST_SKIP() << "no OpenCL device";
+    ASSERT_EQ(gpu->ops->set_property(gpu, "DEVICE_ID", "9", &err), XM_OK);
+    const auto compile = [&](const char *device) {
+        err = {};
+        return xm_core_compile(core, parse(identity).release(), device, nullptr, 0,
+                               nullptr, &c, &err);
+    };
+    EXPECT_EQ(compile("GPU"), XM_NOT_FOUND);
+    EXPECT_NE(std::string(err.text).find("DEVICE_ID is 9"), std::string::npos);
+    EXPECT_EQ(compile("GPU.0"), XM_OK) << err.text;
+    xm_compiled_unref(c);
+    c = nullptr;
+    EXPECT_EQ(compile("AUTO:GPU.0"), XM_OK) << err.text;
+    xm_compiled_unref(c);
+    EXPECT_EQ(compile("FAKE.0"), XM_OK) << err.text;
+    xm_compiled_unref(c);
+    EXPECT_EQ(events, "");
 }
 
 TEST_F(CoreWithFake, RefusesANameTwice)
@@ -443,6 +550,33 @@ TEST(ApiWithFake, ImportsExportsAndCompiles)
     ov_compiled_model_free(compiled);
     EXPECT_EQ(ov_core_set_property(core, nullptr, "ONLY_FAKE_KNOWS", "1"), OK);
     EXPECT_EQ(events, "ONLY_FAKE_KNOWS=1;");
+    ov_core_free(core);
+}
+
+/* Of a device that is not used yet, which gets what was set last. */
+TEST(ApiWithFake, KeepsASettingWhenThereIsNoMemoryForTheNext)
+{
+    std::string events;
+    ov_core_t *core = nullptr;
+    xm_error err = {};
+    xm_plugin *found = nullptr;
+    uint32_t index;
+    ASSERT_EQ(ov_core_create(&core), OK);
+    auto *p = new FakePlugin{{&plugin_ops}, &events};
+    ASSERT_EQ(xm_core_register(core->core, &p->base, &err), XM_OK);
+    const xm_property old = {"KEY", "old"}, next = {"KEY", "next"};
+    ASSERT_EQ(xm_api_set_for_device(core, "FAKE", &old, false, &err), XM_OK);
+    for (uint64_t n = 1; n <= 3; n++) {
+        err = {};
+        xm_fail_allocation(n);
+        EXPECT_EQ(xm_api_set_for_device(core, "FAKE", &next, false, &err), XM_NO_MEMORY);
+        EXPECT_TRUE(xm_fail_allocation_seen());
+        xm_fail_allocation(0);
+        EXPECT_STREQ(err.text, "out of memory for KEY");
+    }
+    err = {};
+    EXPECT_EQ(xm_api_use_device(core, "FAKE", &found, &index, &err), XM_OK) << err.text;
+    EXPECT_EQ(events, "KEY=old;");
     ov_core_free(core);
 }
 

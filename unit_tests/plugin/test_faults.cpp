@@ -4,6 +4,7 @@
  * running: a sentence, no leak, and afterwards the same object works. On the fake engine,
  * which computes nothing; the reference device likewise.
  */
+#include "plugin/gpu/exec_graph.h"
 #include "plugin/plugin.h"
 #include "primitives/variant.h"
 #include "runtime/fake/fake.h"
@@ -117,6 +118,102 @@ TEST_F(Faults, RequestsWorkAfterAFailedRun)
             ASSERT_EQ(xm_request_past(r.get()), 5u);
         }
     }
+}
+
+/* Inputs and results that are in memory of others. */
+class RemoteFaults : public Faults
+{
+  protected:
+    using Buffer = std::unique_ptr<xm_buffer, void (*)(xm_buffer *)>;
+
+    Buffer make(uint64_t bytes)
+    {
+        xm_buffer *b = nullptr;
+        EXPECT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, bytes, &b, &err));
+        return Buffer(b, xm_buffer_unref);
+    }
+
+    /* Buffers with the inputs, in which they stay. */
+    void upload(const std::vector<Tensor> &in)
+    {
+        xm_queue *q = nullptr;
+        ASSERT_XM_OK(xm_queue_create(engine, &q, &err));
+        for (const Tensor &t : in) {
+            const std::vector<uint8_t> bytes = packed(t.get());
+            shapes.push_back({t->element, t->rank, {}, nullptr, bytes.size()});
+            std::copy_n(t->dim, t->rank, shapes.back().dim);
+            inputs.push_back(make(bytes.size()));
+            EXPECT_XM_OK(xm_queue_write(q, inputs.back().get(), 0, bytes.data(),
+                                        bytes.size(), &err));
+        }
+        xm_queue_destroy(q);
+    }
+
+    xm_status run(xm_request *r, xm_error *why)
+    {
+        for (uint32_t i = 0; i < inputs.size(); i++)
+            XM_TRY(xm_request_set_remote_input(r, i, &shapes[i], inputs[i].get(), why));
+        for (uint32_t i = 0; i < outputs.size(); i++)
+            XM_TRY(xm_request_set_remote_output(r, i, outputs[i].get(), why));
+        return xm_request_infer(r, why);
+    }
+
+    std::vector<Buffer> inputs, outputs;
+    std::vector<xm_host_tensor> shapes;
+};
+
+TEST_F(RemoteFaults, RequestsWorkAfterAFailedRun)
+{
+    Program p = must_compile(engine, parse(small_model(more)), {});
+    ASSERT_TRUE(p);
+    upload(inputs_of(p.get(), {{some_ids(5, 1, 64), some_ids(5, 2, 64)}}));
+    for (uint32_t i = 0; i < p->ports.n_outputs; i++)
+        outputs.push_back(make(1 << 16));
+    for (bool allocation : {true, false}) {
+        bool seen = true;
+        for (uint64_t n = 1; seen; n++) {
+            xm_error why = {};
+            xm_request *raw = nullptr;
+            arm(allocation, n);
+            enum xm_status s = xm_request_create(p.get(), &raw, &why);
+            Request r(raw, xm_request_destroy);
+            if (s == XM_OK)
+                s = run(r.get(), &why);
+            seen = disarm(allocation);
+            ASSERT_EQ(s != XM_OK, seen) << n << ": " << why.text;
+            if (s == XM_OK || !r)
+                continue;
+            ASSERT_STRNE(why.text, "") << n;
+            ASSERT_EQ(xm_request_past(r.get()), 0u) << n;
+            ASSERT_XM_OK(run(r.get(), &err));
+            ASSERT_EQ(xm_request_past(r.get()), 5u);
+        }
+    }
+}
+
+TEST_F(RemoteFaults, MemoryThatIsTooSmallOrElsewhereIsRefused)
+{
+    Program p = must_compile(engine, parse(small_model(more)), {});
+    upload(inputs_of(p.get(), {{some_ids(5, 1, 64), some_ids(5, 2, 64)}}));
+    xm_request *raw = nullptr;
+    ASSERT_XM_OK(xm_request_create(p.get(), &raw, &err));
+    Request r(raw, xm_request_destroy);
+    Buffer small = make(1);
+    EXPECT_EQ(xm_request_set_remote_input(raw, 0, &shapes[0], small.get(), &err),
+              XM_INVALID);
+    EXPECT_NE(std::string(err.text).find("its memory on the device 1"), std::string::npos)
+        << err.text;
+    err = {};
+    xm_engine *other = nullptr;
+    ASSERT_XM_OK(xm_fake_engine_create(&info, nullptr, &other, &err));
+    xm_buffer *b = nullptr;
+    ASSERT_XM_OK(xm_buffer_create(other, XM_USE_DEVICE, 4096, &b, &err));
+    EXPECT_EQ(xm_request_set_remote_input(raw, 0, &shapes[0], b, &err), XM_INVALID);
+    err = {};
+    EXPECT_EQ(xm_request_set_remote_output(raw, 0, b, &err), XM_INVALID);
+    EXPECT_NE(std::string(err.text).find("another OpenCL context"), std::string::npos);
+    xm_buffer_unref(b);
+    xm_engine_unref(other);
 }
 
 /* The first cause is kept, later calls fail at once with it, and everything can be freed. */
@@ -268,6 +365,28 @@ TEST_F(Faults, KernelsThatDoNotBuildGiveWay)
                      "the fake compiler refuses"),
               nullptr)
         << err.text;
+}
+
+/* Of a program, and of a graph that is evaluated. */
+TEST_F(Faults, ExecutionGraphsFailWithASentence)
+{
+    Program p = must_compile(engine, parse(small_model(more)), {});
+    ASSERT_TRUE(p);
+    for (bool of_program : {true, false}) {
+        bool seen = true;
+        for (uint64_t n = 1; seen; n++) {
+            xm_exec_graph exec = {};
+            xm_error why = {};
+            arm(true, n);
+            enum xm_status s = of_program
+                                   ? xm_program_exec_graph(p.get(), &exec, &why)
+                                   : xm_exec_graph_from(p->graph, "k", &exec, &why);
+            seen = disarm(true);
+            EXPECT_EQ(s != XM_OK, seen) << n << ": " << why.text;
+            EXPECT_EQ(why.text[0] != '\0', s != XM_OK) << n;
+            xm_exec_graph_free(&exec);
+        }
+    }
 }
 
 TEST_F(Faults, TheReferenceDeviceToo)

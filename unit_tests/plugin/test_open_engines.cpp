@@ -13,9 +13,11 @@ namespace
 int opened;
 
 xm_status
-open_fake(size_t index, const xm_config *config, xm_engine **out, xm_error *err)
+open_fake(size_t index, const xm_config *config, const xm_shared_cl *share,
+          xm_engine **out, xm_error *err)
 {
     xm_device_info info = {};
+    EXPECT_EQ(share, nullptr) << "the fake has no context that could be shared";
     info.base_align = 64;
     info.max_alloc_bytes = 1 << 20;
     if (index == 9)
@@ -33,7 +35,7 @@ class OpenEngines : public testing::Test
     {
         opened = 0;
         xm_config_init(&config);
-        xm_open_engines_init(&list, open_fake);
+        xm_open_engines_init(&list, open_fake, nullptr);
     }
 
     void TearDown() override

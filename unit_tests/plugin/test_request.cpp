@@ -327,6 +327,25 @@ TEST_F(RequestTest, CancelledRunsLeaveTheStatesAsTheyWere)
     expect_logits(logits(r.get(), {{second}}), logits(fresh.get(), {{second}}));
 }
 
+/* The chunks that had ended do not stay: there was nothing before. */
+TEST_F(RequestTest, CancelledFirstPromptsLeaveNothing)
+{
+    Program p = model("4");
+    Request r = make_request(p.get()), fresh = make_request(p.get());
+    const auto ids = some_ids(15, 2, 64);
+    auto in = inputs_of(p.get(), {{ids}});
+    for (int chunk : {1, 3}) {
+        std::vector<Tensor> out;
+        xm_request_set_hook(r.get(), stop_at_step_3, &chunk);
+        err = {};
+        EXPECT_EQ(infer(r.get(), in, out, &err), XM_CANCELLED);
+        EXPECT_EQ(xm_request_past(r.get()), 0u);
+        xm_request_set_hook(r.get(), nullptr, nullptr);
+        xm_request_resume(r.get());
+    }
+    expect_logits(logits(r.get(), {{ids}}), logits(fresh.get(), {{ids}}));
+}
+
 /* The rows of the states are where they were, although the failed run had reordered them. */
 TEST_F(RequestTest, FailedRunsLeaveTheRowsInTheirOrder)
 {

@@ -110,7 +110,7 @@ with(const char *name, const char *value)
 xm_config
 finalised(xm_config c, const xm_device_info &d, bool moe = false, bool fused = false)
 {
-    const xm_program_facts program = {fused, moe, false};
+    const xm_program_facts program = {fused, moe, false, false};
     xm_error err = {};
     EXPECT_EQ(xm_config_finalise(&c, &d, &program, nullptr, &err), XM_OK) << err.text;
     return c;
@@ -207,9 +207,9 @@ expect_setting(const Setting &s, const expectation &e, const xm_device_info &d)
     const char *const want = s.onednn[family_of(e)];
     const xm_config own = finalised(defaults(), d);
     std::string onednn;
-    for (const xm_program_facts &program : {xm_program_facts{false, false, false},
-                                            {true, true, false},
-                                            {false, true, false}}) {
+    for (const xm_program_facts &program : {xm_program_facts{false, false, false, false},
+                                            {true, true, false, false},
+                                            {false, true, false, false}}) {
         xm_config c = defaults();
         xm_error err = {};
         for (const auto &p : s.properties)
@@ -310,6 +310,30 @@ TEST(ConfigRules, InferenceInF32MakesTheCacheF32)
     EXPECT_EQ(c.kv_cache_precision, XM_F32);
 }
 
+TEST(ConfigRules, WhatKeepsNoStatesInfersInF32UnlessToldOtherwise)
+{
+    const struct {
+        const char *key, *value;
+        bool is_stateless;
+        xm_element want;
+    } cases[] = {
+        {"EXECUTION_MODE_HINT", "PERFORMANCE", true, XM_F32},
+        {"EXECUTION_MODE_HINT", "PERFORMANCE", false, XM_F16},
+        {"EXECUTION_MODE_HINT", "ACCURACY", false, XM_F32},
+        {"INFERENCE_PRECISION_HINT", "f16", true, XM_F16},
+        {"INFERENCE_PRECISION_HINT", "dynamic", true, XM_F32},
+        {"INFERENCE_PRECISION_HINT", "dynamic", false, XM_F16},
+    };
+    for (const auto &k : cases) {
+        xm_config c = with(k.key, k.value);
+        const xm_program_facts program = {false, false, false, k.is_stateless};
+        const xm_device_info d = cpu();
+        xm_error err = {};
+        ASSERT_EQ(xm_config_finalise(&c, &d, &program, nullptr, &err), XM_OK) << err.text;
+        EXPECT_EQ(c.inference_precision, k.want) << k.key << " " << k.value;
+    }
+}
+
 TEST(ConfigRules, OnednnWithAnOutOfOrderQueueIsAnErrorThatSaysWhatToDrop)
 {
     xm_config c = with("GPU_USE_ONEDNN", "YES");
@@ -327,7 +351,7 @@ TEST(ConfigRules, SayWhyAndAreAppliedOnce)
     xm_strbuf why = {};
     xm_error err = {};
     const xm_device_info d = chip_named("tgl");
-    const xm_program_facts program = {true, true, true};
+    const xm_program_facts program = {true, true, true, false};
     ASSERT_EQ(xm_config_finalise(&c, &d, &program, &why, &err), XM_OK);
     const std::string text = xm_strbuf_text(&why);
     EXPECT_NE(text.find("GPU_USE_ONEDNN = YES: program has moe_3gemm_fused_compressed"),
@@ -418,6 +442,11 @@ TEST(ConfigText, EveryOptionGivesBackWhatItTakes)
         {"ACTIVATIONS_SCALE_FACTOR", "-1", "-1"},
         {"ACTIVATIONS_SCALE_FACTOR", "8.5", "8.5"},
         {"LOG_LEVEL", "LOG_TRACE", "LOG_TRACE"},
+        {"COMPILATION_NUM_THREADS", "5", "5"},
+        {"GPU_ENABLE_LORA_OPERATION", "no", "NO"},
+        {"AFFINITY", "HYBRID_AWARE", "HYBRID_AWARE"},
+        {"CONFIG_FILE", "", ""},
+        {"MULTI_DEVICE_PRIORITIES", "GPU,CPU", "GPU,CPU"},
     };
     for (const auto &k : cases) {
         xm_config c = with(k.name, k.value);
@@ -433,7 +462,9 @@ TEST(ConfigText, RefusesWhatItDoesNotKnow)
 {
     const struct {
         const char *name, *value;
-    } bad[] = {{"INFERENCE_PRECISION_HINT", "F32"},
+    } bad[] = {{"CONFIG_FILE", "layers.xml"},
+               {"AFFINITY", "core"},
+               {"INFERENCE_PRECISION_HINT", "F32"},
                {"INFERENCE_PRECISION_HINT", "i8"},
                {"INFERENCE_PRECISION_HINT", "u4"},
                {"KV_CACHE_PRECISION", "i4"},
@@ -477,7 +508,7 @@ with_another(const char *name)
     const std::string before = text_of(defaults(), name);
     for (const char *value :
          {"NO", "YES", "f32", "bf16", "ACCURACY", "out_of_order", "folder", "7",
-          "THROUGHPUT", "HIGH", "optimize_size", "PCORE_ONLY", "LOG_TRACE"}) {
+          "THROUGHPUT", "HIGH", "optimize_size", "PCORE_ONLY", "LOG_TRACE", "NUMA"}) {
         xm_config c = defaults();
         xm_error err = {};
         if (xm_config_set(&c, name, value, &err) == XM_OK && text_of(c, name) != before)
@@ -493,6 +524,8 @@ TEST(ConfigLists, AnEngineIsSharedUnlessAnOptionOfEnginesDiffers)
     const xm_option_row *rows = xm_option_rows(&n);
     unsigned of_engines = 0;
     for (size_t i = 0; i < n; i++) {
+        if (strcmp(rows[i].name, "CONFIG_FILE") == 0)
+            continue; /* it has no other value */
         const xm_config a = defaults(), b = with_another(rows[i].name);
         const bool is_engines = rows[i].list == XM_OPTIONS_ENGINE;
         EXPECT_EQ(xm_config_same_engine(&a, &b), !is_engines) << rows[i].name;

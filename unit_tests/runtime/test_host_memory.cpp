@@ -47,10 +47,13 @@ TEST_F(HostMemory, IsWhatTheSystemCanGive)
 {
     EXPECT_EQ(free_bytes(), 18 * GIB);
     write("/proc/meminfo", "MemTotal: 1 kB\n");
+    EXPECT_EQ(xm_host_memory_total_below(root.c_str()), 1024u);
     EXPECT_EQ(free_bytes(), 0u) << "not known";
     std::filesystem::remove_all(root);
     EXPECT_EQ(free_bytes(), 0u);
+    EXPECT_EQ(xm_host_memory_total_below(root.c_str()), 0u);
     EXPECT_GT(xm_host_memory_free(), MIB);
+    EXPECT_GE(xm_host_memory_total(), MIB);
 }
 
 TEST_F(HostMemory, IsNarrowedByAGroupAndThoseAboveIt)

@@ -71,6 +71,58 @@ TEST(ChatTemplate, ConfigHoldsATextOrAList)
     }
 }
 
+/* What would be rendered with these files of a folder. */
+static std::string
+rendered(const std::vector<std::pair<const char *, const char *>> &files)
+{
+    const Folder folder("chat_template");
+    Template tmpl;
+    for (const auto &file : files)
+        folder.write(file.first, file.second);
+    EXPECT_EQ(xm_chat_template_load(folder.path.c_str(), &tmpl.t, &tmpl.err), XM_OK)
+        << tmpl.err.text;
+    return tmpl.t ? tmpl.render(hello, false) : "";
+}
+
+TEST(ChatTemplate, IsInTheFirstPlaceThatHasOne)
+{
+    std::vector<std::pair<const char *, const char *>> files = {
+        {"processor_config.json", R"({"chat_template":"processor"})"},
+        {"tokenizer_config.json", R"({"chat_template":"tokenizer"})"},
+        {"chat_template.json", R"({"chat_template":"json"})"},
+        {"chat_template.jinja", "jinja"},
+        {"openvino_tokenizer.xml",
+         R"(<?xml version="1.0"?><net name="t" version="11"><layers>
+            <layer id="0"><rt_info><chat_template value="no"/></rt_info></layer></layers>
+            <rt_info><other><chat_template value="no"/></other>
+            <chat_template value="ir &lt;{{ messages[0].content }}&gt;&#10;!"/></rt_info></net>)"}};
+    const char *const expected[] = {"ir <hi>\n!", "jinja", "json", "tokenizer",
+                                    "processor"};
+    for (const char *text : expected) {
+        EXPECT_EQ(rendered(files), text);
+        files.pop_back();
+    }
+}
+
+TEST(ChatTemplate, OfATokenizersIrThatCannotBeReadIsElsewhere)
+{
+    const char *const irs[] = {
+        "",
+        "<net>",
+        "no xml",
+        "<net><rt_info/></net>",
+        "<net><rt_info><chat_template value=\"{{ nope\"/></rt_info></net>",
+        "<net><rt_info><chat_template value=\"\"/></rt_info></net>",
+        "<rt_info><chat_template value=\"no\"/></rt_info>",
+        "<!DOCTYPE net [<!ENTITY a \"x\">]><net><rt_info><chat_template value=\"&a;\"/>"
+        "</rt_info></net>"};
+    for (const char *ir : irs)
+        EXPECT_EQ(
+            rendered({{"openvino_tokenizer.xml", ir}, {"chat_template.jinja", "jinja"}}),
+            "jinja")
+            << ir;
+}
+
 TEST(ChatTemplate, NoTemplateIsNotFound)
 {
     for (const char *config : {"{}", "[]", R"({"chat_template":[{"name":"x"}]})"}) {

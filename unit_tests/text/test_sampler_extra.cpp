@@ -252,3 +252,111 @@ TEST(SamplerExtra, EveryAllocationMayFail)
         EXPECT_EQ(status, XM_NO_MEMORY) << n;
     }
 }
+
+TEST(SamplerExtra, PenaltiesOfNewTokensLeaveThePromptAlone)
+{
+    struct xm_sampling sampling = off();
+    sampling.presence_penalty = 1.5f;
+    sampling.frequency_penalty = 0.5f;
+    sampling.only_new = true;
+    Sampler s(sampling, 3);
+    const ids prompt = {2, 2, 2};
+    ASSERT_EQ(xm_sampler_begin(s.s, prompt.data(), prompt.size(), nullptr), XM_OK);
+    EXPECT_EQ(s.next({0, 1, 2}), 2);
+    s.accept({2});
+    EXPECT_EQ(s.next({0, 1, 2}), 1) << "2 - 0.5 - 1.5";
+    ASSERT_EQ(xm_sampler_begin(s.s, prompt.data(), prompt.size(), nullptr), XM_OK);
+    EXPECT_EQ(s.next({0, 1, 2}), 2) << "a new text";
+    sampling.only_new = false;
+    Sampler all(sampling, 3);
+    ASSERT_EQ(xm_sampler_begin(all.s, prompt.data(), prompt.size(), nullptr), XM_OK);
+    EXPECT_EQ(all.next({0, 1, 2}), 1);
+}
+
+TEST(SamplerExtra, RepetitionStillSeesThePrompt)
+{
+    struct xm_sampling sampling = off();
+    sampling.repetition_penalty = 4.0f;
+    sampling.only_new = true;
+    Sampler s(sampling, 3);
+    const ids prompt = {2};
+    ASSERT_EQ(xm_sampler_begin(s.s, prompt.data(), prompt.size(), nullptr), XM_OK);
+    EXPECT_EQ(s.next({0, 1, 2}), 1);
+}
+
+TEST(SamplerExtra, PenaltiesOfNewTokensHaveNoWindow)
+{
+    struct xm_sampling sampling = off();
+    sampling.only_new = true;
+    sampling.last_n = 4;
+    Sampler s(sampling, 3);
+    EXPECT_EQ(s.status, XM_INVALID);
+    EXPECT_NE(std::string(s.err.text).find("last_n"), std::string::npos) << s.err.text;
+}
+
+TEST(SamplerExtra, BarredTokensDoNotComeOnce)
+{
+    Sampler s(off(), 3);
+    const ids barred = {2, -1, 99};
+    EXPECT_EQ(xm_sampler_bar(s.s, barred.data(), barred.size(), nullptr), XM_OK);
+    EXPECT_EQ(s.next({0, 1, 2}), 1);
+    EXPECT_EQ(s.next({0, 1, 2}), 2) << "only the next call";
+    const ids all = {0, 1, 2};
+    int32_t id;
+    EXPECT_EQ(xm_sampler_bar(s.s, all.data(), all.size(), nullptr), XM_OK);
+    EXPECT_EQ(xm_sampler_next(s.s, floats{1, 2, 3}.data(), &id, nullptr), XM_INVALID);
+}
+
+TEST(SamplerExtra, NGramsComeOnce)
+{
+    struct xm_sampling sampling = off();
+    for (uint32_t n = 1; n <= 3; n++) {
+        sampling.no_repeat_ngram = n;
+        Sampler s(sampling, 3);
+        ids text = {2, 2};
+        ASSERT_EQ(xm_sampler_begin(s.s, text.data(), text.size(), nullptr), XM_OK);
+        while (text.size() < (n == 1 ? 4u : 8u)) {
+            /* By definition: the likeliest that ends no run of n that is there. */
+            int32_t expected = 2;
+            const auto is_there = [&](int32_t last) {
+                ids run(text.end() - (n - 1), text.end());
+                run.push_back(last);
+                return std::search(text.begin(), text.end(), run.begin(), run.end()) !=
+                       text.end();
+            };
+            while (expected > 0 && is_there(expected))
+                expected--;
+            if (is_there(expected))
+                break;
+            EXPECT_EQ(s.next({0, 1, 2}), expected) << n << " at " << text.size();
+            text.push_back(expected);
+            s.accept({expected});
+        }
+        EXPECT_GT(text.size(), 2u);
+    }
+}
+
+TEST(SamplerExtra, EveryAllocationOfBarsMayFail)
+{
+    struct xm_sampling sampling = off();
+    sampling.frequency_penalty = 1.0f;
+    sampling.only_new = true;
+    sampling.no_repeat_ngram = 2;
+    const ids text(40, 1);
+    for (uint64_t n = 1;; n++) {
+        xm_fail_allocation(n);
+        Sampler s(sampling, 3);
+        enum xm_status status = s.status;
+        if (status == XM_OK)
+            status = xm_sampler_begin(s.s, text.data(), text.size(), nullptr);
+        if (status == XM_OK)
+            status = xm_sampler_bar(s.s, text.data(), 1, nullptr);
+        const bool seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        if (!seen) {
+            EXPECT_EQ(status, XM_OK);
+            break;
+        }
+        EXPECT_EQ(status, XM_NO_MEMORY) << n;
+    }
+}

@@ -139,6 +139,19 @@ TEST(StopStrings, HoldsBackOnlyWhatMayBecomeAStopString)
     EXPECT_TRUE(m.stopped);
 }
 
+TEST(StopStrings, WhatWasFoundComesWhereItIsKept)
+{
+    for (const strings &parts : {strings{"xa#", "##y"}, strings{"xa###y"}}) {
+        Matcher m({"##", "a###"});
+        std::string text;
+        xm_stop_strings_keep_found(m.m);
+        for (const std::string &part : parts)
+            text += m.push(part);
+        EXPECT_EQ(text, "xa##");
+        EXPECT_TRUE(m.stopped);
+    }
+}
+
 TEST(StopStrings, FlushBeginsAnew)
 {
     Matcher m({"ab"});

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -18,6 +21,7 @@
 #include "runtime/util/folder.h"
 #include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/new_file.h"
 #include "runtime/util/number.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
@@ -114,6 +118,25 @@ TEST(Memory, TheNthAllocationFails)
     EXPECT_NE(c, nullptr);
     xm_free(a);
     xm_free(c);
+}
+
+TEST(Memory, ArraysGrowAndSurviveThatTheyCannot)
+{
+    size_t room = 0;
+    int *items = static_cast<int *>(xm_grow(nullptr, &room, 1, sizeof(*items)));
+    ASSERT_NE(items, nullptr);
+    ASSERT_EQ(room, 16u);
+    items[15] = 7;
+    EXPECT_EQ(xm_grow(items, &room, 16, sizeof(*items)), items) << "there is room";
+    EXPECT_EQ(xm_grow(items, &room, SIZE_MAX / 2, sizeof(*items)), nullptr);
+    xm_fail_allocation(1);
+    EXPECT_EQ(xm_grow(items, &room, 17, sizeof(*items)), nullptr);
+    EXPECT_EQ(room, 16u);
+    items = static_cast<int *>(xm_grow(items, &room, 17, sizeof(*items)));
+    ASSERT_NE(items, nullptr);
+    EXPECT_EQ(room, 32u);
+    EXPECT_EQ(items[15], 7);
+    xm_free(items);
 }
 
 TEST(Memory, ArenaIsZeroedAndAligned)
@@ -312,6 +335,20 @@ TEST(Strbuf, WritesMarkupAsEntities)
     xm_strbuf_free(&b);
 }
 
+TEST(Lists, HaveWholeWordsOnly)
+{
+    const auto has = [](const char *list, const std::string &word) {
+        return xm_list_has(list, ' ', word.data(), word.size());
+    };
+    for (const char *word : {"ab", "abc", "d"})
+        EXPECT_TRUE(has("ab abc d", word)) << word;
+    for (const char *word : {"a", "bc", "c d", "e", ""})
+        EXPECT_FALSE(has("ab abc  d", word)) << word;
+    EXPECT_FALSE(has("", "a"));
+    EXPECT_TRUE(xm_list_has("cpu,memory", ',', "memory", 6));
+    EXPECT_TRUE(xm_list_has("ab abcd", ' ', "abx", 2));
+}
+
 /* A program around the library may have set the locale of its user. */
 TEST(Number, HasAPointInEveryLocale)
 {
@@ -344,4 +381,103 @@ TEST(Folder, IsMadeWithThoseAboveForItsOwnerAlone)
     EXPECT_EQ(xm_folder_make(""), ENOENT);
     EXPECT_EQ(xm_folder_make(std::string(5000, 'x').c_str()), ENAMETOOLONG);
     fs::remove_all(root);
+}
+
+/* A folder with a file in it. */
+struct NewFile : testing::Test {
+    const std::filesystem::path root = std::filesystem::path(testing::TempDir()) /
+                                       ("xemoe_new_file_" + std::to_string(getpid()));
+    const std::string path = root / "file";
+    xm_strbuf text = {};
+    xm_error err = {};
+
+    void SetUp() override
+    {
+        std::filesystem::create_directories(root);
+        std::ofstream(path) << "old";
+        xm_strbuf_add(&text, "new text");
+    }
+    void TearDown() override
+    {
+        xm_strbuf_free(&text);
+        std::filesystem::remove_all(root);
+    }
+    std::string content(const std::string &of)
+    {
+        std::ifstream file(of);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    size_t n_files()
+    {
+        const std::filesystem::directory_iterator all(root);
+        return (size_t)std::distance(begin(all), end(all));
+    }
+};
+
+TEST_F(NewFile, TakesThePlaceOfTheOldOneWhichWhoHasItMappedKeeps)
+{
+    xm_mapped_file old = {};
+    ASSERT_EQ(xm_mapped_file_open(path.c_str(), &old, &err), XM_OK);
+    EXPECT_EQ(xm_write_text_file(path.c_str(), &text, &err), XM_OK) << err.text;
+    EXPECT_EQ(memcmp(old.bytes, "old", 3), 0);
+    xm_mapped_file_close(&old);
+    EXPECT_EQ(content(path), "new text");
+    EXPECT_EQ(xm_write_text_file((root / "other").c_str(), &text, &err), XM_OK);
+    EXPECT_EQ(n_files(), 2u);
+}
+
+TEST_F(NewFile, FollowsLinks)
+{
+    const std::filesystem::path link = root / "link";
+    std::filesystem::create_symlink("file", link);
+    EXPECT_EQ(xm_write_text_file(link.c_str(), &text, &err), XM_OK) << err.text;
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_EQ(content(path), "new text");
+}
+
+TEST_F(NewFile, ThatFailsLeavesTheOldOneAndNothingElse)
+{
+    xm_new_file f;
+    ASSERT_EQ(xm_new_file_begin(&f, path.c_str(), &err), XM_OK) << err.text;
+    ASSERT_EQ(xm_new_file_write(&f, &text, &err), XM_OK) << err.text;
+    EXPECT_EQ(n_files(), 2u);
+    EXPECT_EQ(xm_new_file_end(&f, XM_DEVICE, &err), XM_DEVICE);
+    EXPECT_EQ(content(path), "old");
+    EXPECT_EQ(n_files(), 1u);
+    xm_strbuf failed = {};
+    failed.failed = true;
+    EXPECT_EQ(xm_write_text_file(path.c_str(), &failed, &err), XM_NO_MEMORY);
+    EXPECT_EQ(err.text, "out of memory for the text of '" + path + "'");
+    EXPECT_EQ(content(path), "old");
+}
+
+TEST_F(NewFile, SaysWhereItCannotBe)
+{
+    const std::string places[] = {root, root / "missing" / "file"};
+    const char *reasons[] = {"Is a directory", "No such file or directory"};
+    for (size_t i = 0; i < 2; i++) {
+        err = {};
+        EXPECT_EQ(xm_write_text_file(places[i].c_str(), &text, &err), XM_IO);
+        EXPECT_EQ(err.text, "'" + places[i] + "' cannot be written: " + reasons[i]);
+    }
+    EXPECT_EQ(n_files(), 1u);
+}
+
+/* Devices, and what is open: /dev/stdout may well lead to a file. */
+TEST_F(NewFile, IsWrittenAsItIsWhereItHasNoPlace)
+{
+    const int fd = open(path.c_str(), O_WRONLY);
+    const std::string opened = "/proc/self/fd/" + std::to_string(fd);
+    const std::filesystem::path pipe = root / "pipe";
+    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+    for (const std::string &name : {opened, pipe.string(), std::string("/dev/null")}) {
+        xm_new_file f;
+        ASSERT_EQ(xm_new_file_begin(&f, name.c_str(), &err), XM_OK) << err.text;
+        EXPECT_EQ(xm_new_file_name(&f), name);
+        EXPECT_EQ(xm_new_file_end(&f, XM_OK, &err), XM_OK);
+    }
+    close(fd);
+    EXPECT_EQ(xm_write_text_file("/dev/full", &text, &err), XM_IO);
+    EXPECT_STREQ(err.text, "'/dev/full' cannot be written: No space left on device");
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
 }

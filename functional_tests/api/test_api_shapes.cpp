@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models whose sizes only a run's shapes tell: two inputs of any length, added.
+#include "functional_tests/api/api_test.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+namespace
+{
+
+std::string
+property(ov_compiled_model_t *c, const char *key)
+{
+    char *text = nullptr;
+    EXPECT_EQ(ov_compiled_model_get_property(c, key, &text), OK) << last_error();
+    std::string s = text ? text : "";
+    ov_free(text);
+    return s;
+}
+
+// a [rows_a,2] + b [rows_b,2]: the values of a row are its number, and so on.
+struct Sum {
+    std::vector<float> y;
+    int64_t rows = 0;
+};
+
+Sum
+add(ov_infer_request_t *request, int64_t rows_a, int64_t rows_b)
+{
+    std::vector<float> a(2 * (size_t)rows_a + 1), b(2 * (size_t)rows_b + 1);
+    for (size_t i = 0; i < a.size(); i++)
+        a[i] = (float)i;
+    for (size_t i = 0; i < b.size(); i++)
+        b[i] = (float)(100 * i);
+    Tensor ta = wrap(a.data(), rows_a), tb = wrap(b.data(), rows_b);
+    EXPECT_EQ(ov_infer_request_set_tensor(request, "a", ta.get()), OK) << last_error();
+    EXPECT_EQ(ov_infer_request_set_tensor(request, "b", tb.get()), OK) << last_error();
+    Sum sum;
+    if (ov_infer_request_infer(request) != OK) {
+        sum.rows = -1;
+        return sum;
+    }
+    ov_tensor_t *y = nullptr;
+    EXPECT_EQ(ov_infer_request_get_tensor(request, "y", &y), OK) << last_error();
+    ov_shape_t shape = {};
+    void *data = nullptr;
+    EXPECT_EQ(ov_tensor_get_shape(y, &shape), OK);
+    EXPECT_EQ(ov_tensor_data(y, &data), OK);
+    sum.rows = shape.dims[0];
+    sum.y.assign((float *)data, (float *)data + 2 * sum.rows);
+    ov_shape_free(&shape);
+    ov_tensor_free(y);
+    return sum;
+}
+
+void
+expect_sum(ov_infer_request_t *request, int64_t rows_a, int64_t rows_b)
+{
+    const Sum sum = add(request, rows_a, rows_b);
+    ASSERT_EQ(sum.rows, std::max(rows_a, rows_b)) << last_error();
+    for (int64_t i = 0; i < 2 * sum.rows; i++) {
+        const int64_t of_a = rows_a == 1 ? i % 2 : i, of_b = rows_b == 1 ? i % 2 : i;
+        ASSERT_EQ(sum.y[(size_t)i], (float)(of_a + 100 * of_b))
+            << rows_a << " + " << rows_b << " at " << i;
+    }
+}
+
+class AnyShape : public testing::TestWithParam<const char *>
+{
+  protected:
+    void SetUp() override
+    {
+        model = read_text(core.get(), add_model(false));
+        char *text = nullptr;
+        if (ov_core_get_property(core.get(), GetParam(), "FULL_DEVICE_NAME", &text) != OK)
+            GTEST_SKIP() << "no OpenCL device";
+        ov_free(text);
+        compiled = compile(core.get(), model.get(), GetParam());
+    }
+    Core core = make_core();
+    Model model;
+    Compiled compiled;
+};
+
+// More shapes than there are programs kept, each of them twice, one of the lengths 1 or none.
+TEST_P(AnyShape, IsComputedWithEitherLengthBroadcast)
+{
+    Request request = make_request(compiled.get());
+    for (int turn = 0; turn < 2; turn++) {
+        for (int64_t n = 1; n < 12; n++)
+            expect_sum(request.get(), n, n);
+        expect_sum(request.get(), 1, 7);
+        expect_sum(request.get(), 7, 1);
+    }
+}
+
+TEST_P(AnyShape, ThatDoesNotFitIsRefusedAndForgotten)
+{
+    Request request = make_request(compiled.get());
+    expect_sum(request.get(), 3, 3);
+    EXPECT_EQ(add(request.get(), 3, 4).rows, -1);
+    EXPECT_NE(last_error().find("add"), std::string::npos) << last_error();
+    expect_sum(request.get(), 4, 4);
+}
+
+TEST_P(AnyShape, HasDynamicPortsAndTellsOfItself)
+{
+    ov_output_const_port_t *port = nullptr;
+    ov_partial_shape_t shape = {};
+    ASSERT_EQ(ov_compiled_model_output(compiled.get(), &port), OK);
+    ConstPort held(port);
+    ASSERT_EQ(ov_port_get_partial_shape(port, &shape), OK);
+    EXPECT_TRUE(ov_partial_shape_is_dynamic(shape));
+    EXPECT_EQ(shape.rank.max, 2);
+    EXPECT_EQ(shape.dims[1].max, 2);
+    ov_partial_shape_free(&shape);
+    EXPECT_EQ(property(compiled.get(), "NETWORK_NAME"), "adder");
+    EXPECT_FALSE(property(compiled.get(), "EXECUTION_DEVICES").empty());
+}
+
+TEST_P(AnyShape, RunsInThreadsAfterItsCoreAndHandleAreGone)
+{
+    std::vector<Request> requests;
+    for (int i = 0; i < 3; i++)
+        requests.push_back(make_request(compiled.get()));
+    compiled.reset();
+    model.reset();
+    core.reset();
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; t++) {
+        threads.emplace_back([&, t] {
+            for (int64_t n = 1; n < 14; n++)
+                expect_sum(requests[(size_t)t].get(), t == 1 ? 1 : n, n);
+        });
+    }
+    for (std::thread &t : threads)
+        t.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, AnyShape, testing::Values("GPU", "REFERENCE"));
+
+TEST(AnyShapeMeasured, TellsOfTheRunBefore)
+{
+    Core core = make_core();
+    Model model = read_text(core.get(), add_model(false));
+    ov_compiled_model_t *c = nullptr;
+    if (ov_core_compile_model(core.get(), model.get(), "GPU", 2, &c, "PERF_COUNT",
+                              "YES") != OK)
+        GTEST_SKIP() << "no OpenCL device";
+    Compiled held(c);
+    Request request = make_request(c);
+    ov_profiling_info_list_t infos = {};
+    EXPECT_EQ(ov_infer_request_get_profiling_info(request.get(), &infos), GENERAL_ERROR);
+    expect_sum(request.get(), 5, 5);
+    ASSERT_EQ(ov_infer_request_get_profiling_info(request.get(), &infos), OK)
+        << last_error();
+    EXPECT_GE(infos.size, 1u);
+    ov_profiling_info_list_free(&infos);
+}
+
+} // namespace

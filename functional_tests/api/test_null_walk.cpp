@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every function of the public headers, every pointer of it once NULL: the code for a missing
+ * argument, a sentence that is not the last failure's, and nothing written. A handle that was
+ * freed, or one of another kind, is no better than NULL. With a text of a megabyte in place of each
+ * text nothing worse than a failure comes.
+ */
+#include "functional_tests/api/null_walk_values.h"
+
+static std::string
+name_of(const null_walk_case &c)
+{
+    return std::string(c.function) + " (" + c.parameter + ")";
+}
+
+static bool
+begins_with(const std::string &text, const std::string &begin)
+{
+    return text.compare(0, begin.size(), begin) == 0;
+}
+
+/* Of a failure that has nothing to do with what comes next. */
+static std::string
+leave_sentence(const ov_core_t *core)
+{
+    ov_model_t *m = nullptr;
+    EXPECT_EQ(ov_core_read_model(core, "/nonexistent/model.xml", nullptr, &m),
+              GENERAL_ERROR);
+    return last_error();
+}
+
+class NullWalk : public testing::Test
+{
+  protected:
+    static void SetUpTestSuite()
+    {
+        values = new NullWalkValues;
+    }
+    static void TearDownTestSuite()
+    {
+        ov_util_reset_log_callback();
+        delete values;
+        values = nullptr;
+    }
+
+    /* The cases of a kind, but for those of objects that are not there. */
+    static std::vector<null_walk_case> cases(null_walk_kind kind)
+    {
+        std::vector<null_walk_case> list;
+        for (size_t i = 0; i < null_walk_n_cases; i++) {
+            const null_walk_case &c = null_walk_cases[i];
+            bool needs = strstr(c.function, "_with_context") != nullptr;
+            for (const char *begin : {"xm_sequence_", "xm_batch_", "ov_remote_context_"})
+                needs = needs || begins_with(c.function, begin);
+            if (c.kind == kind && (!needs || values->v.context))
+                list.push_back(c);
+        }
+        return list;
+    }
+
+    static inline NullWalkValues *values;
+};
+
+TEST_F(NullWalk, KnowsEveryFunction)
+{
+    EXPECT_GE(null_walk_n_functions, 250u);
+    EXPECT_GE(null_walk_n_cases, 550u);
+}
+
+static void
+expect_refusal(const null_walk_case &c, const null_walk_values &v)
+{
+    const std::string sentence = leave_sentence(v.core);
+    bool touched = false;
+    const long code = c.call(&v, &touched);
+    EXPECT_EQ(code, c.expected) << name_of(c) << ": " << last_error();
+    EXPECT_FALSE(touched) << name_of(c);
+    if (c.expected == INVALID_C_PARAM) {
+        const bool is_genai = strstr(c.function, "genai_"); /* theirs go to the log */
+        EXPECT_EQ(last_error() == sentence, is_genai) << name_of(c) << last_error();
+    }
+}
+
+TEST_F(NullWalk, WhatIsMissingIsRefused)
+{
+    for (const null_walk_case &c : cases(NULL_WALK_MISSING))
+        expect_refusal(c, values->v);
+}
+
+/* A second free is none, too. */
+TEST_F(NullWalk, StrangeHandlesAreRefused)
+{
+    null_walk_values dead = {};
+    {
+        const NullWalkValues others;
+        dead = others.v;
+    }
+    null_walk_values v = values->v;
+    v.freed = &dead;
+    const auto list = cases(NULL_WALK_STRANGE);
+    EXPECT_GT(list.size(), 200u);
+    for (const null_walk_case &c : list)
+        expect_refusal(c, v);
+}
+
+/* Functions without a code, and arguments without which the others do. */
+TEST_F(NullWalk, WhatMayBeMissingIsNotNeeded)
+{
+    for (const null_walk_case &c : cases(NULL_WALK_OPTIONAL)) {
+        bool touched = false;
+        const long code = c.call(&values->v, &touched);
+        EXPECT_NE(code, INVALID_C_PARAM) << name_of(c);
+        if (c.expected != NULL_WALK_ANY) {
+            EXPECT_EQ(code, c.expected) << name_of(c) << ": " << last_error();
+        }
+    }
+}
+
+TEST_F(NullWalk, PreProcessingIsNotThere)
+{
+    const auto list = cases(NULL_WALK_UNOFFERED);
+    EXPECT_GT(list.size(), 30u);
+    for (const null_walk_case &c : list) {
+        bool touched = false;
+        leave_sentence(values->v.core);
+        EXPECT_EQ(c.call(&values->v, &touched), c.expected) << name_of(c);
+        EXPECT_FALSE(touched) << name_of(c);
+        EXPECT_NE(last_error().find(c.function), std::string::npos) << name_of(c);
+    }
+}
+
+TEST_F(NullWalk, LongTextsAreTextsLikeOthers)
+{
+    for (const null_walk_case &c : cases(NULL_WALK_LONG)) {
+        bool touched = false;
+        const long code = c.call(&values->v, &touched);
+        EXPECT_LE(code, OK) << name_of(c);
+        EXPECT_FALSE(touched && code != OK) << name_of(c);
+        EXPECT_LT(last_error().size(), 4096u) << name_of(c);
+    }
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Beam search over a model whose logits follow from all ids before: against all texts there are,
+ * where the beams are enough for them, and else against a search that keeps whole texts.
+ */
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "plugin/pipeline/beam_search.h"
+#include "runtime/util/memory.h"
+#include "unit_tests/pipeline/scripted_model.h"
+
+namespace
+{
+
+constexpr int32_t A = 0, B = 1, C = 2, HASH = 3, X = 7;
+const Ids prompt = {X, A, X};
+
+struct Text {
+    Ids ids; /* with the end */
+    double score;
+};
+
+std::vector<double>
+log_probs(const std::vector<float> &row)
+{
+    std::vector<double> list;
+    double sum = 0.0;
+    for (float x : row)
+        sum += std::exp((double)x);
+    for (float x : row)
+        list.push_back((double)x - std::log(sum));
+    return list;
+}
+
+/* Logits of three letters and the end only, of some variety. */
+std::vector<float>
+few(const Ids &state)
+{
+    std::vector<float> row = rambling(state);
+    for (int32_t id = 0; id < VOCABULARY; id++)
+        row[(size_t)id] = id <= C || id == IM_END ? 6.0f * row[(size_t)id] : -INFINITY;
+    return row;
+}
+
+Ids
+operator+(Ids a, const Ids &b)
+{
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
+bool
+ends(const Ids &ids)
+{
+    return !ids.empty() && ids.back() == IM_END;
+}
+
+/* All texts of at most so many tokens, which the end or their length ends. */
+void
+add_all(const Script &script, size_t most, double length_penalty, const Text &text,
+        std::vector<Text> *out)
+{
+    if (ends(text.ids) || text.ids.size() == most) {
+        out->push_back(
+            {text.ids, text.score / std::pow((double)text.ids.size(), length_penalty)});
+        return;
+    }
+    const std::vector<double> row = log_probs(script(prompt + text.ids));
+    for (int32_t id = 0; id < VOCABULARY; id++)
+        if (std::isfinite(row[(size_t)id]))
+            add_all(script, most, length_penalty,
+                    {text.ids + Ids{id}, text.score + row[(size_t)id]}, out);
+}
+
+bool
+is_better(const Text &a, const Text &b)
+{
+    return a.score > b.score;
+}
+
+struct Wish : xm_beam_wish {
+    uint64_t most = 4;
+    Wish() : xm_beam_wish()
+    {
+        beams = groups = returned = 1;
+        length_penalty = 1.0f;
+        stop = XM_BEAM_NEVER;
+    }
+};
+
+struct NaiveGroup {
+    std::vector<Text> beams = {{{}, 0.0}}, done;
+    bool over = false;
+
+    void finish(const Text &t, size_t width, double penalty)
+    {
+        done.push_back({t.ids, t.score / std::pow((double)t.ids.size(), penalty)});
+        std::stable_sort(done.begin(), done.end(), is_better);
+        done.resize(std::min(done.size(), width));
+    }
+};
+
+/* What may follow a beam. */
+std::vector<double>
+naive_row(const Script &script, const Wish &w, const Text &beam, const Ids &taken)
+{
+    const Ids text = prompt + beam.ids;
+    std::vector<double> row = log_probs(script(text));
+    for (int32_t id : taken)
+        row[(size_t)id] -= (double)w.diversity;
+    const size_t n = w.no_repeat_ngram;
+    for (size_t i = 0; n && i + n <= text.size(); i++)
+        if (std::equal(text.end() - (long)(n - 1), text.end(), text.begin() + (long)i))
+            row[(size_t)text[i + n - 1]] = -INFINITY;
+    return row;
+}
+
+void
+naive_step(const Script &script, const Wish &w, size_t length, NaiveGroup *g, Ids *taken)
+{
+    const size_t width = w.beams / w.groups;
+    std::vector<Text> all, next;
+    for (const Text &beam : g->beams) {
+        const std::vector<double> row = naive_row(script, w, beam, *taken);
+        for (int32_t id = 0; id < VOCABULARY; id++)
+            if (std::isfinite(row[(size_t)id]))
+                all.push_back({beam.ids + Ids{id}, beam.score + row[(size_t)id]});
+    }
+    std::stable_sort(all.begin(), all.end(), is_better);
+    for (size_t i = 0; i < all.size() && i < 2 * width && next.size() < width; i++) {
+        if (!ends(all[i].ids))
+            next.push_back(all[i]);
+        else if (i < width)
+            g->finish(all[i], width, w.length_penalty);
+    }
+    for (const Text &t : next)
+        taken->push_back(t.ids.back());
+    g->beams = next;
+    const size_t longest =
+        w.stop == XM_BEAM_NEVER && w.length_penalty > 0.0f ? w.most : length;
+    g->over = next.empty() ||
+              (g->done.size() == width &&
+               (w.stop == XM_BEAM_EARLY ||
+                g->done.back().score >=
+                    next[0].score / std::pow((double)longest, w.length_penalty)));
+}
+
+std::vector<Text>
+naive_search(const Script &script, const Wish &w)
+{
+    std::vector<NaiveGroup> groups(w.groups);
+    std::vector<Text> all;
+    for (size_t length = 1; length <= w.most; length++) {
+        Ids taken;
+        for (NaiveGroup &g : groups)
+            if (!g.over)
+                naive_step(script, w, length, &g, &taken);
+    }
+    for (NaiveGroup &g : groups) {
+        for (const Text &t : g.over ? std::vector<Text>() : g.beams)
+            g.finish(t, w.beams / w.groups, w.length_penalty);
+        all.insert(all.end(), g.done.begin(), g.done.end());
+    }
+    std::stable_sort(all.begin(), all.end(), is_better);
+    all.resize(std::min(all.size(), w.returned));
+    return all;
+}
+
+class BeamSearch : public ::testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        EXPECT_EQ(xm_package_read(package.p, XM_PACKAGE_TOKENIZER, &err), XM_OK);
+        EXPECT_EQ(xm_package_read(package.p, XM_PACKAGE_GENERATION, &err), XM_OK);
+    }
+    ~BeamSearch() override
+    {
+        clear();
+    }
+    void clear()
+    {
+        for (xm_generation_result &r : got)
+            xm_generation_result_free(&r);
+        got.clear();
+    }
+    xm_status search(const Script &script, const Wish &w)
+    {
+        clear();
+        got.resize(w.returned);
+        model.script = script;
+        asked.prompt.kind = XM_PROMPT_IDS;
+        asked.prompt.ids = prompt.data();
+        asked.prompt.n = prompt.size();
+        asked.max_tokens = w.most;
+        err = {};
+        return xm_beam_search(&model.base, package.p, &asked, &w, got.data(), &n, &err);
+    }
+    Ids ids(size_t i) const
+    {
+        return Ids(got[i].ids.ids, got[i].ids.ids + got[i].ids.n);
+    }
+    std::string text(size_t i) const
+    {
+        return std::string(xm_strbuf_text(&got[i].text), got[i].text.n);
+    }
+    void expect(const std::vector<Text> &texts)
+    {
+        ASSERT_EQ(n, texts.size());
+        for (size_t i = 0; i < n; i++) {
+            const bool has_end = ends(texts[i].ids);
+            EXPECT_EQ(got[i].finish, has_end ? XM_FINISH_STOP : XM_FINISH_LENGTH);
+            EXPECT_EQ(has_end ? ids(i) + Ids{IM_END} : ids(i), texts[i].ids) << i;
+        }
+    }
+
+    ScriptedModel model{rambling};
+    SmallPackage package;
+    xm_generation asked = {};
+    std::vector<xm_generation_result> got;
+    size_t n = 0;
+    xm_error err = {};
+};
+
+TEST_F(BeamSearch, FindsTheBestOfAllTextsWhereItsBeamsAreEnough)
+{
+    for (const float penalty : {0.0f, 1.0f, 2.0f, -1.0f}) {
+        Wish w;
+        std::vector<Text> all;
+        w.length_penalty = penalty;
+        w.beams = 200;
+        w.returned = 12;
+        add_all(few, w.most, penalty, {{}, 0.0}, &all);
+        ASSERT_LT(all.size(), w.beams);
+        std::stable_sort(all.begin(), all.end(), is_better);
+        all.resize(w.returned);
+        ASSERT_EQ(search(few, w), XM_OK) << err.text;
+        expect(all);
+    }
+}
+
+TEST_F(BeamSearch, IsWhatItSaysItIs)
+{
+    for (const Script &script : {Script(few), Script(rambling)})
+        for (const xm_beam_stop stop : {XM_BEAM_EARLY, XM_BEAM_HEURISTIC, XM_BEAM_NEVER})
+            for (const size_t beams : {1, 2, 3, 4, 6})
+                for (const float penalty : {0.0f, 1.0f, 2.5f, -1.0f}) {
+                    Wish w;
+                    w.beams = w.returned = beams;
+                    w.length_penalty = penalty;
+                    w.stop = stop;
+                    w.most = 7;
+                    SCOPED_TRACE(std::to_string(beams) + " beams, penalty " +
+                                 std::to_string(penalty) + ", stop " +
+                                 std::to_string(stop));
+                    ASSERT_EQ(search(script, w), XM_OK) << err.text;
+                    expect(naive_search(script, w));
+                }
+}
+
+TEST_F(BeamSearch, HasGroupsThatKeepApart)
+{
+    for (const size_t groups : {2, 3, 6})
+        for (const float diversity : {0.1f, 1.0f, 50.0f}) {
+            Wish w;
+            w.beams = w.returned = 6;
+            w.groups = groups;
+            w.diversity = diversity;
+            w.most = 6;
+            ASSERT_EQ(search(few, w), XM_OK) << err.text;
+            expect(naive_search(few, w));
+        }
+}
+
+TEST_F(BeamSearch, RepeatsNoNgrams)
+{
+    const Script again = [](const Ids &) {
+        std::vector<float> row = only(A);
+        row[B] = 0.9f;
+        return row;
+    };
+    for (const uint32_t ngram : {1u, 2u, 3u}) {
+        Wish w;
+        w.beams = w.returned = 3;
+        w.no_repeat_ngram = ngram;
+        w.most = 6;
+        ASSERT_EQ(search(again, w), XM_OK) << err.text;
+        expect(naive_search(again, w));
+    }
+}
+
+TEST_F(BeamSearch, OfOneBeamIsGreedy)
+{
+    Session s(model, package.p);
+    Wish w;
+    w.stop = XM_BEAM_EARLY;
+    for (const Script &script : {Script(few), Script(saying({A, B, C}, prompt.size()))}) {
+        model.script = script;
+        s.run.max_tokens = w.most = 9;
+        ASSERT_EQ(s.generate(prompt), XM_OK) << s.err.text;
+        ASSERT_EQ(search(script, w), XM_OK) << err.text;
+        EXPECT_EQ(ids(0), s.ids());
+        EXPECT_EQ(text(0), s.text());
+        EXPECT_EQ(got[0].finish, s.got.finish);
+    }
+}
+
+TEST_F(BeamSearch, GivesProbabilitiesOfItsTokens)
+{
+    Wish w;
+    w.beams = w.returned = 2;
+    w.groups = 2;
+    w.diversity = 3.0f;
+    asked.wants_log_probs = true;
+    ASSERT_EQ(search(few, w), XM_OK) << err.text;
+    for (size_t i = 0; i < n; i++) {
+        ASSERT_EQ(got[i].log_probs.n, got[i].ids.n);
+        Ids state = prompt;
+        for (size_t k = 0; k < got[i].ids.n; k++) {
+            const int32_t id = got[i].ids.ids[k];
+            EXPECT_NEAR(got[i].log_probs.values[k], log_probs(few(state))[(size_t)id],
+                        1e-4)
+                << "nothing is taken from them";
+            state.push_back(id);
+        }
+    }
+}
+
+TEST_F(BeamSearch, StopsAtStrings)
+{
+    const xm_slice stop = xm_slice_of("b#", 2);
+    Wish w;
+    w.beams = w.returned = 2;
+    w.stop = XM_BEAM_EARLY;
+    w.most = 9;
+    asked.stops = &stop;
+    asked.n_stops = 1;
+    ASSERT_EQ(search(saying({A, B, HASH, C}, prompt.size()), w), XM_OK) << err.text;
+    EXPECT_EQ(text(0), "a");
+    EXPECT_EQ(got[0].finish, XM_FINISH_STOP);
+    EXPECT_EQ(ids(0), Ids({A, B, HASH}));
+    asked.keep_stop = asked.echo = true;
+    ASSERT_EQ(search(saying({A, B, HASH, C}, prompt.size()), w), XM_OK) << err.text;
+    EXPECT_EQ(text(0), "xaxab#");
+}
+
+TEST_F(BeamSearch, EndsNoTextBeforeTheLeastLength)
+{
+    Wish w;
+    w.beams = w.returned = 3;
+    w.most = 8;
+    asked.min_tokens = 5;
+    ASSERT_EQ(search(few, w), XM_OK) << err.text;
+    for (size_t i = 0; i < n; i++)
+        EXPECT_GE(got[i].ids.n, 5u);
+}
+
+/* A model that cannot go back computes each branch anew. */
+TEST_F(BeamSearch, NeedsNoWayBack)
+{
+    Wish w;
+    w.beams = w.returned = 4;
+    ASSERT_EQ(search(few, w), XM_OK) << err.text;
+    const Ids best = ids(0);
+    const int runs = model.runs;
+    model.can_truncate = false;
+    model.runs = 0;
+    ASSERT_EQ(search(few, w), XM_OK) << err.text;
+    EXPECT_EQ(ids(0), best);
+    EXPECT_EQ(model.runs, runs);
+}
+
+TEST_F(BeamSearch, SaysWhatItCannotDo)
+{
+    Wish w;
+    w.most = 0;
+    EXPECT_EQ(search(few, w), XM_INVALID);
+    EXPECT_NE(std::string(err.text).find("new tokens"), std::string::npos) << err.text;
+    w.most = 3;
+    asked.context = prompt.size();
+    EXPECT_EQ(search(few, w), XM_INVALID);
+    asked.context = prompt.size() + 2;
+    EXPECT_EQ(search(rambling, w), XM_OK) << err.text;
+    EXPECT_EQ(got[0].finish, XM_FINISH_CONTEXT);
+    model.runs = 0;
+    model.fails_at = 2;
+    asked.context = 0;
+    EXPECT_EQ(search(rambling, w), XM_DEVICE);
+    EXPECT_EQ(std::string(err.text), "the device is gone");
+    EXPECT_EQ(n, 0u);
+}
+
+TEST_F(BeamSearch, SaysWhereLogitsAreNoNumbers)
+{
+    Wish w;
+    const auto broken = [](const Ids &state) {
+        return std::vector<float>(VOCABULARY, state.size() > 4 ? NAN : 0.0f);
+    };
+    EXPECT_EQ(search(broken, w), XM_NOT_FINITE);
+    EXPECT_NE(std::string(err.text).find("position 4 are not finite"), std::string::npos)
+        << err.text;
+}
+
+/* As what was never computed may be. The process is another one: whether a run is dry is asked
+ * once. */
+TEST_F(BeamSearch, TakesNothingFromLogitsOfADryRun)
+{
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    Wish w;
+    w.beams = w.returned = 4;
+    w.groups = 2;
+    asked.wants_log_probs = true;
+    const auto nothing = [](const Ids &) { return std::vector<float>(VOCABULARY, NAN); };
+    EXPECT_EXIT(
+        {
+            setenv("XM_DRY_RUN", "1", 1);
+            const bool ok = search(nothing, w) == XM_OK && n == 4 && ids(0).size() == 4 &&
+                            got[3].log_probs.values[3] == 0.0f;
+            fprintf(stderr, "%s\n", err.text);
+            exit(!ok);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+TEST_F(BeamSearch, SurvivesWithoutMemory)
+{
+    const xm_slice stop = xm_slice_of("b#", 2);
+    Wish w;
+    w.beams = w.returned = 2;
+    w.no_repeat_ngram = 3;
+    asked.stops = &stop;
+    asked.n_stops = 1;
+    asked.wants_log_probs = true;
+    for (uint64_t i = 1;; i++) {
+        clear();
+        got.resize(2);
+        xm_fail_allocation(i);
+        const xm_status s = search(few, w);
+        const bool seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        if (!seen) {
+            EXPECT_EQ(s, XM_OK) << err.text;
+            break;
+        }
+        ASSERT_EQ(s, XM_NO_MEMORY) << i << ": " << err.text;
+    }
+}
+
+} // namespace
