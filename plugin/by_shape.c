@@ -487,13 +487,34 @@ print(struct xm_compiled *c, struct xm_strbuf *out)
     first_of(c)->ops->print(first_of(c), out);
 }
 
+/* The program that ran last, or the first; referenced. */
+static struct xm_compiled *
+latest_of(struct xm_compiled *base)
+{
+    struct by_shape *c = (struct by_shape *)base;
+    const struct entry *latest = NULL;
+    pthread_mutex_lock(&c->lock);
+    for (size_t i = 0; i < MOST_PROGRAMS; i++) {
+        const struct entry *e = &c->entries[i];
+        if (e->of && (!latest || e->last_use > latest->last_use))
+            latest = e;
+    }
+    struct xm_compiled *found = latest ? latest->of : c->first;
+    xm_compiled_ref(found);
+    pthread_mutex_unlock(&c->lock);
+    return found;
+}
+
 static enum xm_status
 exec_graph(struct xm_compiled *c, struct xm_exec_graph *out, struct xm_error *err)
 {
-    struct xm_compiled *first = first_of(c);
-    return first->ops->exec_graph
-               ? first->ops->exec_graph(first, out, err)
-               : xm_fail(err, XM_UNSUPPORTED, "this device does not tell what it runs");
+    struct xm_compiled *latest = latest_of(c);
+    const enum xm_status s =
+        latest->ops->exec_graph
+            ? latest->ops->exec_graph(latest, out, err)
+            : xm_fail(err, XM_UNSUPPORTED, "this device does not tell what it runs");
+    xm_compiled_unref(latest);
+    return s;
 }
 
 static enum xm_status

@@ -36,6 +36,7 @@ struct xm_exec_node {
     const struct xm_exec_port *out;
     uint32_t n_in, n_out;
     bool on_host;
+    uint64_t mean_ns; /* of a run, so far; 0: none was measured (PERF_COUNT) */
 };
 
 struct xm_exec_graph {

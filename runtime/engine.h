@@ -352,6 +352,10 @@ typedef void (*xm_profile_fn)(void *ctx, const struct xm_launch_times *t);
 enum xm_status xm_queue_profile(struct xm_queue *q, xm_profile_fn fn, void *ctx,
                                 struct xm_error *err);
 void xm_queue_reset_profile(struct xm_queue *q); /* what has been waited for */
+/* From now on the times of launches are added there, too; it outlives the queue, and several queues
+ * may share it. Queues that do not measure add nothing. */
+struct xm_label_times;
+void xm_queue_share_times(struct xm_queue *q, struct xm_label_times *t);
 
 /* A launch; nanoseconds of the device's clock. */
 struct xm_launch_span {

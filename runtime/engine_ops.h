@@ -93,6 +93,7 @@ struct xm_measuring_ops {
     enum xm_status (*profile)(struct xm_queue *q, xm_profile_fn fn, void *ctx,
                               struct xm_error *err);
     void (*reset_profile)(struct xm_queue *q);
+    void (*share_times)(struct xm_queue *q, struct xm_label_times *t);
     enum xm_status (*begin_trace)(struct xm_queue *q, struct xm_error *err);
     void (*trace)(struct xm_queue *q, xm_trace_fn fn, void *ctx, uint64_t *dropped);
     void (*add_host)(struct xm_queue *q, const char *name, double start, double end);

@@ -40,6 +40,13 @@ xm_queue_reset_profile(struct xm_queue *q)
         ops_of(q)->reset_profile(q);
 }
 
+void
+xm_queue_share_times(struct xm_queue *q, struct xm_label_times *t)
+{
+    if (ops_of(q))
+        ops_of(q)->share_times(q, t);
+}
+
 enum xm_status
 xm_queue_begin_trace(struct xm_queue *q, struct xm_error *err)
 {

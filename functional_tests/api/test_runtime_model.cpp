@@ -204,6 +204,44 @@ TEST_P(RuntimeModel, OfALanguageModelNamesTheKernelsOfItsExperts)
     }
 }
 
+/* Of all requests, also those that are gone. */
+TEST(RuntimeModelTimes, AreOfTheRunsSoFarWherePerformanceIsCounted)
+{
+    Core core = make_core();
+    if (!has_device(core.get(), "GPU"))
+        GTEST_SKIP() << "no OpenCL device";
+    for (const bool counts : {false, true}) {
+        Model model = read_text(core.get(), add_model());
+        ov_compiled_model_t *c = nullptr;
+        ASSERT_EQ(ov_core_compile_model(core.get(), model.get(), "GPU", 2, &c,
+                                        ov_property_key_enable_profiling,
+                                        counts ? "YES" : "NO"),
+                  OK)
+            << last_error();
+        Compiled compiled(c);
+        EXPECT_EQ(saved(runtime_model(c).get()).layers[2].at("execTimeMcs"),
+                  "not_executed");
+        std::vector<float> a(1 << 20, 1), b(1 << 20, 2);
+        for (int i = 0; i < 3; i++) {
+            Request request = make_request(c);
+            ov_infer_request_set_input_tensor_by_index(request.get(), 0,
+                                                       wrap(a.data(), 1 << 19).get());
+            ov_infer_request_set_input_tensor_by_index(request.get(), 1,
+                                                       wrap(b.data(), 1 << 19).get());
+            ASSERT_EQ(ov_infer_request_infer(request.get()), OK) << last_error();
+        }
+        const Xml x = saved(runtime_model(c).get());
+        const std::string time = x.layers[2].at("execTimeMcs");
+        if (counts) {
+            EXPECT_EQ(time.find_first_not_of("0123456789"), std::string::npos) << time;
+            EXPECT_GT(std::stoul(time), 10u) << "a million elements";
+        } else {
+            EXPECT_EQ(time, "not_executed");
+        }
+        EXPECT_EQ(x.layers[0].at("execTimeMcs"), "not_executed") << "of an input";
+    }
+}
+
 /* No pass has run there: a layer is named after itself alone. */
 TEST(RuntimeModelOfABlob, NamesTheSameSteps)
 {

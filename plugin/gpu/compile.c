@@ -10,6 +10,7 @@
 #include "plugin/gpu/lower.h"
 #include "plugin/gpu/planner.h"
 #include "primitives/onednn/onednn_weight.h"
+#include "runtime/label_times.h"
 #include "runtime/util/log.h"
 #include "transformations/passes/slice_last_token.h"
 
@@ -216,6 +217,11 @@ finish(struct xm_program *p, struct xm_graph *g, bool keep_graph, enum xm_status
         xm_engine_expect_kernels(p->engine, xm_planner_kernels(p, g));
     if (s == XM_OK)
         s = xm_lower(p, g, err);
+    if (s == XM_OK && p->config.profiling) {
+        p->step_times = xm_label_times_create(p->n_steps);
+        if (!p->step_times)
+            s = xm_fail(err, XM_NO_MEMORY, "out of memory for the times of a program");
+    }
     if (s == XM_OK &&
         (keep_graph || p->n_host_steps || !xm_engine_only_counts(p->engine)))
         p->graph = g;

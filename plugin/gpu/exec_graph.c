@@ -6,6 +6,7 @@
 #include "plugin/gpu/describe.h"
 #include "plugin/gpu/planner.h"
 #include "plugin/gpu/program_layers.h"
+#include "runtime/label_times.h"
 
 const char *
 xm_step_precision(const struct xm_program *p, const struct xm_step *s)
@@ -124,6 +125,8 @@ add_step(struct builder *b, const struct xm_step *s)
     *n = (struct xm_exec_node){.type = xm_layer_type(s->op, s->node),
                                .precision = xm_step_precision(b->p, s),
                                .on_host = s->kind == XM_STEP_HOST};
+    if (b->p->step_times)
+        n->mean_ns = xm_label_times_mean_ns(b->p->step_times, s->id);
     n->name = xm_arena_strdup(b->arena, s->name);
     return n->name && find_kernels(b, s, n) && find_layers(b, s, n) &&
            add_operands(b, s, n);

@@ -6,6 +6,7 @@
 #include "plugin/gpu/exec_graph.h"
 #include "plugin/gpu/request_run.h"
 #include "plugin/gpu/step_work.h"
+#include "runtime/label_times.h"
 
 void
 xm_request_count_step(struct xm_request *r, uint32_t i)
@@ -21,6 +22,7 @@ xm_request_count_step(struct xm_request *r, uint32_t i)
     xm_step_find_work(r->program, s, &r->bindings,
                       s->kind == XM_STEP_ATTENTION ? &a : NULL, &work);
     r->sums[i].runs++;
+    xm_label_times_add_run(r->program->step_times, i);
     r->sums[i].bytes += xm_step_work_bytes(&work);
     r->sums[i].multiply_adds += work.multiply_adds;
 }

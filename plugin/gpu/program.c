@@ -6,6 +6,7 @@
 
 #include "plugin/gpu/expert_caches.h"
 #include "primitives/onednn/onednn.h"
+#include "runtime/label_times.h"
 
 static void
 free_parts(struct xm_program *p)
@@ -27,6 +28,7 @@ free_parts(struct xm_program *p)
     xm_free(p->mappings);
     xm_free(p->kv);
     xm_free(p->reports);
+    xm_label_times_destroy(p->step_times);
     xm_free(p->rules_text);
     xm_free(p->notes_text);
     xm_graph_destroy(p->graph);

@@ -2,7 +2,8 @@
  *
  * A program: what compile makes of a graph for one device. Steps in order with chosen
  * primitives, values with symbolic sizes, weights on the device. Immutable after
- * xm_program_create; shared by its requests from any thread; refcounted.
+ * xm_program_create, but for expert caches and sums of times; shared by its requests from any
+ * thread; refcounted.
  *
  * A step says which values it reads and which it writes. Values that only re-label another
  * one (reshape) share its storage. Sizes become numbers in a request, when inputs give the
@@ -186,12 +187,13 @@ struct xm_program {
     struct xm_pass_report *reports;
     size_t n_reports;
     uint32_t n_host_steps;
-    struct xm_onednn *onednn; /* open while the program lives; NULL: not used */
-    char *rules_text;         /* which config rules fired                              */
-    char *notes_text;         /* what the passes say of the graph, a sentence a line   */
-    uint32_t n_rounded;       /* places that are rounded as in training                */
-    bool is_imported;         /* from a blob: no pass has run here                     */
-    bool is_stateless;        /* the graph as it was read: see struct xm_program_facts */
+    struct xm_onednn *onednn;          /* open while the program lives; NULL: not used */
+    struct xm_label_times *step_times; /* of all requests; NULL: without PERF_COUNT */
+    char *rules_text;   /* which config rules fired                              */
+    char *notes_text;   /* what the passes say of the graph, a sentence a line   */
+    uint32_t n_rounded; /* places that are rounded as in training                */
+    bool is_imported;   /* from a blob: no pass has run here                     */
+    bool is_stateless;  /* the graph as it was read: see struct xm_program_facts */
 };
 
 /* Rewrites `g` (which it owns from now on, also on failure) for the engine's device and

@@ -40,6 +40,8 @@ xm_request_create(struct xm_program *p, struct xm_request **out, struct xm_error
         s = xm_kv_tables_create(p->kv_pool, &r->tables, err);
     if (s == XM_OK)
         s = xm_queue_create(p->engine, &r->queue, err);
+    if (s == XM_OK && p->step_times)
+        xm_queue_share_times(r->queue, p->step_times);
     if (s == XM_OK && p->n_host_steps) {
         r->states = xm_state_store_create();
         if (!r->states)

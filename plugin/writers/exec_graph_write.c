@@ -25,7 +25,19 @@ add_precisions(struct xm_strbuf *out, const struct xm_exec_node *n)
     xm_strbuf_free(&list);
 }
 
-/* A compiled model has no times: those are its requests'. */
+/* Microseconds, as readers expect them. */
+static void
+add_time(struct xm_strbuf *out, const struct xm_exec_node *n)
+{
+    struct xm_strbuf text = {0};
+    if (n->mean_ns)
+        xm_strbuf_printf(&text, "%llu", (unsigned long long)(n->mean_ns + 500) / 1000);
+    else
+        xm_strbuf_add(&text, "not_executed");
+    add_attribute(out, "execTimeMcs", xm_strbuf_text(&text));
+    xm_strbuf_free(&text);
+}
+
 static void
 add_data(struct xm_strbuf *out, const struct xm_exec_node *n, uint32_t order)
 {
@@ -33,8 +45,8 @@ add_data(struct xm_strbuf *out, const struct xm_exec_node *n, uint32_t order)
     xm_strbuf_add(&exec_type, n->kernels[0] ? n->kernels : "undef");
     if (n->kernels[0])
         xm_strbuf_printf(&exec_type, "_%s", n->precision);
-    xm_strbuf_printf(out, "\t\t\t<data execOrder=\"%u\" execTimeMcs=\"not_executed\"",
-                     order);
+    xm_strbuf_printf(out, "\t\t\t<data execOrder=\"%u\"", order);
+    add_time(out, n);
     add_attribute(out, "execType", xm_strbuf_text(&exec_type));
     add_attribute(out, "layerType", n->type);
     add_attribute(out, "originalLayersNames", n->layers);

@@ -106,13 +106,14 @@ struct ocl_times {
     size_t n_totals, totals_capacity;
     size_t
         found; /* the total that was looked up last: the next is most often behind it */
-    uint64_t n_refused;           /* runs of which the driver does not say the time */
-    cl_int refusal;               /* its code for the last of them */
-    uint64_t n_lost;              /* runs for whose total there was no memory */
-    struct xm_launch_span *trace; /* [XM_TRACE_LAUNCHES], a ring; NULL: none is kept */
-    uint64_t n_traced;            /* so far, also those that are dropped */
-    uint64_t n_missing;           /* in the trace: what went unmeasured           */
-    double host_ns;               /* xm_now() is so far ahead of the device's clock */
+    struct xm_label_times *shared; /* gets them, too; not owned; NULL: nobody does */
+    uint64_t n_refused;            /* runs of which the driver does not say the time */
+    cl_int refusal;                /* its code for the last of them */
+    uint64_t n_lost;               /* runs for whose total there was no memory */
+    struct xm_launch_span *trace;  /* [XM_TRACE_LAUNCHES], a ring; NULL: none is kept */
+    uint64_t n_traced;             /* so far, also those that are dropped */
+    uint64_t n_missing;            /* in the trace: what went unmeasured           */
+    double host_ns;                /* xm_now() is so far ahead of the device's clock */
 };
 
 /* A device of the list. */

@@ -581,6 +581,12 @@ reset_times(struct xm_queue *base)
     xm_ocl_times_reset(&ocl_queue(base)->times);
 }
 
+static void
+share_times(struct xm_queue *base, struct xm_label_times *t)
+{
+    ocl_queue(base)->times.shared = t;
+}
+
 /* A marker that ends now says how far the device's clock is from the host's. */
 static enum xm_status
 begin_trace(struct xm_queue *base, struct xm_error *err)
@@ -638,6 +644,7 @@ end_native(struct xm_queue *base, const char *name)
 const struct xm_measuring_ops xm_ocl_measuring = {
     .profile = give_times,
     .reset_profile = reset_times,
+    .share_times = share_times,
     .begin_trace = begin_trace,
     .trace = give_trace,
     .add_host = add_host,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/label_times.h"
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
@@ -95,6 +96,8 @@ count(struct ocl_times *t, const struct xm_launch_span *span,
     struct ocl_total *total = total_of(t, id);
     if (t->trace)
         t->trace[t->n_traced++ % XM_TRACE_LAUNCHES] = *span;
+    if (t->shared)
+        xm_label_times_add_ns(t->shared, id->label, span->end - span->start);
     if (!total)
         return;
     total->now.runs++;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/engine.h"
+#include "runtime/label_times.h"
 #include "runtime/multiply_rate.h"
 #include "runtime/util/clock.h"
 
@@ -134,6 +135,39 @@ class OclTimes : public ::testing::Test
     xm_queue *queue = nullptr;
     xm_buffer *a = nullptr, *b = nullptr;
 };
+
+/* Two queues, one of which is gone; nothing of it is lost when one is reset. */
+TEST_F(OclTimes, AreSharedByQueues)
+{
+    xm_label_times *shared = xm_label_times_create(2);
+    xm_queue *other = nullptr;
+    ASSERT_NE(shared, nullptr);
+    ASSERT_EQ(xm_queue_create(engine, &other, &err), XM_OK) << err.text;
+    std::swap(queue, other);
+    for (int i = 0; i < 2; i++) {
+        xm_queue_share_times(queue, shared);
+        xm_queue_label(queue, 1);
+        xm_label_times_add_run(shared, 1);
+        launch();
+        launch();
+        xm_queue_label(queue, 2); /* one too many */
+        xm_label_times_add_run(shared, 2);
+        launch();
+        std::swap(queue, other);
+    }
+    uint64_t ns = 0;
+    for (int i = 0; i < 2; i++) {
+        Sums s = sums();
+        ns += s[{1, "copy_bytes"}].ns;
+        xm_queue_reset_profile(queue);
+        std::swap(queue, other);
+    }
+    xm_queue_destroy(other);
+    EXPECT_EQ(xm_label_times_mean_ns(shared, 1), ns / 2) << "two runs of two launches";
+    EXPECT_EQ(xm_label_times_mean_ns(shared, 0), 0u) << "it has not run";
+    EXPECT_EQ(xm_label_times_mean_ns(shared, 2), 0u) << "there is no such label";
+    xm_label_times_destroy(shared);
+}
 
 TEST_F(OclTimes, AreSumsByLabelAndKernel)
 {

@@ -67,7 +67,8 @@ OPENVINO_C_API(ov_status_e)
 ov_compiled_model_export_model(const ov_compiled_model_t *compiled_model,
                                const char *export_model_path);
 /* What runs, as a model with the compiled one's inputs, outputs and name: it can be asked, and
- * written by xm_model_save(), but neither compiled nor reshaped. */
+ * written by xm_model_save(), but neither compiled nor reshaped. With PERF_COUNT a step's
+ * execTimeMcs is the mean of the runs so far, in microseconds. */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_get_runtime_model(const ov_compiled_model_t *compiled_model,
                                     ov_model_t **model);
