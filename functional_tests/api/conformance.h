@@ -66,6 +66,8 @@ ov_compiled_model_t *compile_model(const struct conformance *c, const ov_model_t
 ov_infer_request_t *make_request(const ov_compiled_model_t *m);
 /* Of `rows` times `columns` floats, which are borrowed. */
 ov_tensor_t *wrap_floats(float *data, int64_t rows, int64_t columns);
-bool are_near(const float *a, const float *b, size_t n);
+/* In each element; NaN is not. */
+bool are_within(const float *a, const float *b, size_t n, float most);
+bool are_near(const float *a, const float *b, size_t n); /* f32's */
 
 #endif

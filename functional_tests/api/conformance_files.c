@@ -265,11 +265,17 @@ wrap_floats(float *data, int64_t rows, int64_t columns)
 }
 
 bool
-are_near(const float *a, const float *b, size_t n)
+are_within(const float *a, const float *b, size_t n, float most)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!(fabsf(a[i] - b[i]) <= 1e-5f))
+        if (!(fabsf(a[i] - b[i]) <= most))
             return false;
     }
     return true;
+}
+
+bool
+are_near(const float *a, const float *b, size_t n)
+{
+    return are_within(a, b, n, 1e-5f);
 }

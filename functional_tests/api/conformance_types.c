@@ -83,7 +83,9 @@ check_elements(void)
         check_element(elements[i].type, elements[i].bytes);
     }
     STATUS(ov_tensor_create(DYNAMIC, shape, &t), GENERAL_ERROR);
-    STATUS(ov_tensor_create((ov_element_type_e)99, shape, &t), GENERAL_ERROR);
+    STATUS(ov_tensor_create((ov_element_type_e)99, shape, &t), INVALID_C_PARAM);
+    STATUS(ov_tensor_create_from_host_ptr((ov_element_type_e)-1, shape, &one, &t),
+           INVALID_C_PARAM);
     CHECK(t == NULL);
 }
 
@@ -196,9 +198,8 @@ check_conversions(void)
     const ov_shape_t shape = {2, dims};
     const ov_partial_shape_t whole = {{2, 2}, fixed}, dynamic = {{2, 2}, open};
     ov_partial_shape_t p = {{0, 0}, NULL};
-    ov_shape_t s = {7, NULL};
+    ov_shape_t s = {0, NULL};
     STATUS(ov_partial_shape_to_shape(dynamic, &s), PARAMETER_MISMATCH);
-    CHECK(s.rank == 7);
     if (GOOD(ov_partial_shape_to_shape(whole, &s))) {
         CHECK(s.rank == 2 && s.dims[0] == 4 && s.dims[1] == 6);
         GOOD(ov_shape_free(&s));

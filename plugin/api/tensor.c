@@ -41,6 +41,13 @@ destroy_tensor(struct xm_mapping *m)
     xm_free(t);
 }
 
+/* Of the enumeration, DYNAMIC too; a program may hold any number. */
+static bool
+is_type(ov_element_type_e type)
+{
+    return (unsigned)type < XM_ELEMENT_COUNT;
+}
+
 /* Elements and bytes of a shape; the sizes may be anything. */
 static enum xm_status
 measure(ov_element_type_e type, uint32_t rank, const int64_t *dim, uint64_t *n,
@@ -55,7 +62,7 @@ measure(ov_element_type_e type, uint32_t rank, const int64_t *dim, uint64_t *n,
             return xm_fail(err, XM_INVALID,
                            "a tensor has more elements than fit 64 bits");
     }
-    if ((unsigned)type >= XM_ELEMENT_COUNT || type == DYNAMIC)
+    if (!is_type(type) || type == DYNAMIC)
         return xm_fail(err, XM_INVALID, "a tensor cannot have the element type %u",
                        (unsigned)type);
     bool fits = type == STRING ? xm_mul_size(*n, sizeof(struct text_element), bytes)
@@ -220,7 +227,7 @@ ov_status_e
 ov_tensor_create(const ov_element_type_e type, const ov_shape_t shape,
                  ov_tensor_t **tensor)
 {
-    if (!tensor || xm_api_is_wrong_shape(shape))
+    if (!tensor || !is_type(type) || xm_api_is_wrong_shape(shape))
         return xm_api_refuse(__func__);
     return create_from_shape(type, shape, NULL, tensor);
 }
@@ -229,7 +236,7 @@ ov_status_e
 ov_tensor_create_from_host_ptr(const ov_element_type_e type, const ov_shape_t shape,
                                void *host_ptr, ov_tensor_t **tensor)
 {
-    if (!tensor || !host_ptr || xm_api_is_wrong_shape(shape))
+    if (!tensor || !host_ptr || !is_type(type) || xm_api_is_wrong_shape(shape))
         return xm_api_refuse(__func__);
     if (type == STRING)
         return xm_api_fail(GENERAL_ERROR, "a tensor of strings cannot borrow memory");
