@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * OpenVINO's C API as programs know it: a C99 program that sees openvino/c/openvino.h only, and
- * checks what that library's functions answer. It runs on OpenVINO's own library, too.
+ * checks what that library's functions answer. OpenVINO's own library answers the same (2026.4;
+ * tools/test --openvino).
  *
  *     conformance [DEVICE [MODELS_DIR]]
  *
