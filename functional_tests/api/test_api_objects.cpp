@@ -39,21 +39,25 @@ TEST(Shape, IsCopiedAndReset)
 
 TEST(PartialShape, PrintsAsOpenVinoDoes)
 {
-    ov_dimension_t dims[] = {{-1, -1}, {1, 20}, {300, 300}};
+    ov_dimension_t dims[] = {{-1, -1}, {1, 20}, {300, 300}, {0, 7}};
     ov_partial_shape_t s;
-    ASSERT_EQ(ov_partial_shape_create(3, dims, &s), OK);
+    ASSERT_EQ(ov_partial_shape_create(4, dims, &s), OK);
     const char *text = ov_partial_shape_to_string(s);
-    EXPECT_STREQ(text, "{?,1..20,300}");
+    EXPECT_STREQ(text, "{?,1..20,300,..7}");
     ov_free(text);
     EXPECT_TRUE(ov_partial_shape_is_dynamic(s));
     ov_shape_t fixed;
     EXPECT_EQ(ov_partial_shape_to_shape(s, &fixed), PARAMETER_MISMATCH);
     ov_partial_shape_free(&s);
-    ASSERT_EQ(ov_partial_shape_create_dynamic({-1, -1}, nullptr, &s), OK);
-    text = ov_partial_shape_to_string(s);
-    EXPECT_STREQ(text, "?");
-    ov_free(text);
-    ov_partial_shape_free(&s);
+    const ov_dimension_t *const ignored_ones[] = {nullptr, dims};
+    for (const ov_dimension_t *ignored : ignored_ones) {
+        ASSERT_EQ(ov_partial_shape_create_dynamic({-1, -1}, ignored, &s), OK);
+        EXPECT_EQ(s.dims, nullptr);
+        text = ov_partial_shape_to_string(s);
+        EXPECT_STREQ(text, "?");
+        ov_free(text);
+        ov_partial_shape_free(&s);
+    }
 }
 
 TEST(PartialShape, RefusesContradictions)
@@ -86,7 +90,8 @@ TEST(Tensor, CountsPackedBytesUp)
         ov_element_type_e type;
         int64_t n;
         size_t bytes;
-    } cases[] = {{U4, 5, 3}, {U1, 7, 1}, {F32, 3, 12}, {STRING, 2, 64}, {I64, 0, 0}};
+    } cases[] = {{U4, 5, 3}, {U1, 7, 1},   {U3, 1, 3},      {U3, 9, 6},
+                 {U6, 5, 6}, {F32, 3, 12}, {STRING, 2, 64}, {I64, 0, 0}};
     for (const auto &c : cases) {
         int64_t dims[] = {c.n};
         ov_tensor_t *t = nullptr;

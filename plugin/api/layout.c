@@ -43,14 +43,45 @@ capitalise(char *text)
 static bool
 is_legal(struct name s)
 {
-    if (is(s, "?") || is(s, "..."))
-        return true;
-    for (size_t i = 0; i < s.n; i++) {
+    bool is_name = is(s, "?") || is(s, "...");
+    for (size_t i = 0; i < s.n && !is_name; i++) {
         const char c = s.text[i];
         if (!(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_')
             return false;
     }
-    return s.n > 0;
+    for (size_t i = 0; i < s.n && !is_name; i++)
+        is_name = s.text[i] != '_';
+    return is_name;
+}
+
+/* Words that mean a letter. */
+static struct name
+short_name(struct name s)
+{
+    static const char *const same[][2] = {{"B", "N"},     {"BATCH", "N"},
+                                          {"DEPTH", "D"}, {"CHANNELS", "C"},
+                                          {"WIDTH", "W"}, {"HEIGHT", "H"}};
+    for (size_t i = 0; i < XM_ARRAY_LEN(same); i++) {
+        if (is(s, same[i][0]))
+            return (struct name){same[i][1], 1};
+    }
+    return s;
+}
+
+static bool
+is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static struct name
+trim(struct name s)
+{
+    for (; s.n > 0 && is_space(s.text[0]); s.n--)
+        s.text++;
+    while (s.n > 0 && is_space(s.text[s.n - 1]))
+        s.n--;
+    return s;
 }
 
 static enum xm_status
@@ -60,6 +91,7 @@ add_name(struct names *l, struct name s, struct xm_error *err)
     if (!is_legal(s))
         return xm_fail(err, XM_INVALID, "a layout: '%.*s' is no name of a dimension", n,
                        s.text);
+    s = short_name(s);
     for (size_t i = 0; i < l->n && !is(s, "?"); i++) {
         if (l->list[i].n == s.n && memcmp(l->list[i].text, s.text, s.n) == 0)
             return xm_fail(err, XM_INVALID, "a layout: '%.*s' stands in it twice", n,
@@ -74,44 +106,40 @@ add_name(struct names *l, struct name s, struct xm_error *err)
 
 /* "NCHW", "N...": a letter a name. */
 static enum xm_status
-read_letters(struct names *l, const char *text, struct xm_error *err)
+read_letters(struct names *l, struct name s, struct xm_error *err)
 {
-    for (size_t n; *text; text += n) {
-        n = strncmp(text, "...", 3) == 0 ? 3 : 1;
-        XM_TRY(add_name(l, (struct name){text, n}, err));
+    for (size_t at = 0, n; at < s.n; at += n) {
+        n = s.n - at >= 3 && memcmp(s.text + at, "...", 3) == 0 ? 3 : 1;
+        XM_TRY(add_name(l, (struct name){s.text + at, n}, err));
     }
     return XM_OK;
 }
 
-/* "N, height, ?": what stands in brackets, names between commas. */
+/* "N, height, ?": what stands in brackets, names between commas; the last may have one, too. */
 static enum xm_status
 read_list(struct names *l, const char *text, size_t n, struct xm_error *err)
 {
     const char *const end = text + n;
-    for (bool more = true; more;) {
+    do {
         const char *comma = memchr(text, ',', (size_t)(end - text));
         const char *stop = comma ? comma : end;
-        struct name s = {text, (size_t)(stop - text)};
-        for (; s.n > 0 && s.text[0] == ' '; s.n--)
-            s.text++;
-        while (s.n > 0 && s.text[s.n - 1] == ' ')
-            s.n--;
-        XM_TRY(add_name(l, s, err));
-        more = comma != NULL;
-        text = stop + more;
-    }
+        XM_TRY(add_name(l, trim((struct name){text, (size_t)(stop - text)}), err));
+        text = stop + (comma != NULL);
+    } while (text < end);
     return XM_OK;
 }
 
 static enum xm_status
 read_layout(struct names *l, const char *text, struct xm_error *err)
 {
-    const size_t n = strlen(text);
-    if (n == 0) /* nothing is known */
+    const struct name all = {text, strlen(text)}, s = trim(all);
+    if (all.n == 0) /* nothing is known */
         return add_name(l, (struct name){"...", 3}, err);
-    if (text[0] == '[' && text[n - 1] == ']')
-        return read_list(l, text + 1, n - 2, err);
-    return read_letters(l, text, err);
+    if (s.n == 0)
+        return xm_fail(err, XM_INVALID, "a layout: there are only spaces in it");
+    if (s.text[0] == '[' && s.text[s.n - 1] == ']')
+        return read_list(l, s.text + 1, s.n - 2, err);
+    return read_letters(l, s, err);
 }
 
 static char *

@@ -115,7 +115,7 @@ ov_partial_shape_create_dynamic(const ov_rank_t rank, const ov_dimension_t *dims
         return xm_api_refuse(__func__);
     if (!ov_rank_is_dynamic(rank))
         return ov_partial_shape_create(rank.max, dims, partial_shape_obj);
-    if (dims || !is_valid_dimension(rank))
+    if (!is_valid_dimension(rank)) /* dimensions mean nothing, and are not looked at */
         return xm_api_refuse(__func__);
     *partial_shape_obj = (ov_partial_shape_t){.rank = rank, .dims = NULL};
     return OK;
@@ -190,6 +190,7 @@ ov_shape_to_partial_shape(const ov_shape_t shape, ov_partial_shape_t *partial_sh
     return status;
 }
 
+/* "?", "7", "1..20", "..20" */
 static void
 print_dimension(struct xm_strbuf *b, ov_dimension_t d)
 {
@@ -197,6 +198,8 @@ print_dimension(struct xm_strbuf *b, ov_dimension_t d)
         xm_strbuf_add(b, "?");
     else if (d.min == d.max)
         xm_strbuf_printf(b, "%lld", (long long)d.min);
+    else if (d.min == 0)
+        xm_strbuf_printf(b, "..%lld", (long long)d.max);
     else
         xm_strbuf_printf(b, "%lld..%lld", (long long)d.min, (long long)d.max);
 }

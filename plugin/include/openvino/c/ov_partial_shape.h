@@ -19,7 +19,7 @@ typedef struct ov_partial_shape {
 OPENVINO_C_API(ov_status_e)
 ov_partial_shape_create(const int64_t rank, const ov_dimension_t *dims,
                         ov_partial_shape_t *partial_shape_obj);
-/* The rank may be {-1, -1}, then without dimensions. */
+/* The rank may be {-1, -1}; then `dims` is not read. */
 OPENVINO_C_API(ov_status_e)
 ov_partial_shape_create_dynamic(const ov_rank_t rank, const ov_dimension_t *dims,
                                 ov_partial_shape_t *partial_shape_obj);
