@@ -35,8 +35,9 @@ lacks_dimensions(const ov_partial_shape_t *s, size_t n)
     return false;
 }
 
-/* The index of the i-th input that is meant; UINT32_MAX, and the sentence is kept. */
-typedef uint32_t (*which_input)(const ov_model_t *m, const void *list, size_t i);
+/* The index of the i-th input that is meant. */
+typedef ov_status_e (*which_input)(const ov_model_t *m, const void *list, size_t i,
+                                   uint32_t *out);
 
 static ov_status_e
 reshape(const ov_model_t *model, which_input which, const void *list,
@@ -57,11 +58,9 @@ reshape(const ov_model_t *model, which_input which, const void *list,
         return xm_api_fail(GENERAL_ERROR, "out of memory for %zu shapes", n);
     ov_status_e status = OK;
     for (size_t i = 0; status == OK && i < n; i++) {
-        wanted[i].input = which(m, list, i);
         const char *why = read_shape(&shapes[i], &wanted[i]);
-        if (wanted[i].input == UINT32_MAX)
-            status = GENERAL_ERROR;
-        else if (why)
+        status = which(m, list, i, &wanted[i].input);
+        if (status == OK && why)
             status = xm_api_fail(GENERAL_ERROR, "the shape for input '%s' %s",
                                  m->ports.inputs[wanted[i].input].name, why);
     }
@@ -73,46 +72,45 @@ reshape(const ov_model_t *model, which_input which, const void *list,
 
 /* ---- which inputs ------------------------------------------------------------------ */
 
-static uint32_t
-by_name(const ov_model_t *m, const void *list, size_t i)
+static ov_status_e
+by_name(const ov_model_t *m, const void *list, size_t i, uint32_t *out)
 {
     const char *name = ((const char *const *)list)[i];
-    const uint32_t index = xm_port_find(m->ports.inputs, m->ports.n_inputs, name);
-    if (index == UINT32_MAX)
-        xm_api_fail(GENERAL_ERROR, "Port for tensor name %s was not found", name);
-    return index;
+    *out = xm_port_find(m->ports.inputs, m->ports.n_inputs, name);
+    return *out == UINT32_MAX
+               ? xm_api_fail(GENERAL_ERROR, "Port for tensor name %s was not found", name)
+               : OK;
 }
 
-static uint32_t
-by_index(const ov_model_t *m, const void *list, size_t i)
+/* The status is that of a model's ports by index. */
+static ov_status_e
+by_index(const ov_model_t *m, const void *list, size_t i, uint32_t *out)
 {
     const size_t index = ((const size_t *)list)[i];
-    if (index < m->ports.n_inputs)
-        return (uint32_t)index;
-    xm_api_fail(GENERAL_ERROR, "there is no input %zu: the model has %u", index,
-                m->ports.n_inputs);
-    return UINT32_MAX;
+    if (index >= m->ports.n_inputs)
+        return xm_api_fail(UNKNOW_EXCEPTION, "there is no input %zu: the model has %u",
+                           index, m->ports.n_inputs);
+    *out = (uint32_t)index;
+    return OK;
 }
 
-static uint32_t
-the_only(const ov_model_t *m, const void *list, size_t i)
+/* Of a model with several inputs the others have to go with it as they are. */
+static ov_status_e
+the_first(const ov_model_t *m, const void *list, size_t i, uint32_t *out)
 {
+    (void)m;
     (void)list;
     (void)i;
-    if (m->ports.n_inputs == 1)
-        return 0;
-    xm_api_fail(GENERAL_ERROR, "the model has %u inputs: name one", m->ports.n_inputs);
-    return UINT32_MAX;
+    *out = 0;
+    return OK;
 }
 
-static uint32_t
-by_port(const ov_model_t *m, const void *list, size_t i)
+static ov_status_e
+by_port(const ov_model_t *m, const void *list, size_t i, uint32_t *out)
 {
     const struct xm_api_port *p = xm_api_port(((const ov_output_port_t *const *)list)[i]);
-    if (!p->is_output)
-        return by_name(m, &p->name, 0);
-    xm_api_fail(GENERAL_ERROR, "port '%s' is no input", p->name);
-    return UINT32_MAX;
+    return p->is_output ? xm_api_fail(GENERAL_ERROR, "port '%s' is no input", p->name)
+                        : by_name(m, &p->name, 0, out);
 }
 
 static bool
@@ -161,7 +159,7 @@ ov_model_reshape_single_input(const ov_model_t *model,
                               const ov_partial_shape_t partial_shape)
 {
     return xm_api_is(model, XM_API_MODEL)
-               ? reshape(model, the_only, NULL, &partial_shape, 1)
+               ? reshape(model, the_first, NULL, &partial_shape, 1)
                : xm_api_refuse(__func__);
 }
 

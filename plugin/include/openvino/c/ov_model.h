@@ -65,7 +65,7 @@ ov_model_reshape(const ov_model_t *model, const char **tensor_names,
 OPENVINO_C_API(ov_status_e)
 ov_model_reshape_input_by_name(const ov_model_t *model, const char *tensor_name,
                                const ov_partial_shape_t partial_shape);
-/* The only input; a model with several: GENERAL_ERROR. */
+/* The only input, or the first of several: the others have to go with it as they are. */
 OPENVINO_C_API(ov_status_e)
 ov_model_reshape_single_input(const ov_model_t *model,
                               const ov_partial_shape_t partial_shape);
