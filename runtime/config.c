@@ -88,7 +88,8 @@ struct spelling {
 
 #define BOOLEANS                                                                         \
     {"YES", 1}, {"NO", 0}, {"TRUE", 1}, {"FALSE", 0}, {"true", 1}, {"false", 0},         \
-        {"True", 1}, {"False", 0}, {"yes", 1}, {"no", 0}, {"1", 1},                      \
+        {"True", 1}, {"False", 0}, {"yes", 1}, {"no", 0}, {"Yes", 1}, {"No", 0},         \
+        {"ON", 1}, {"OFF", 0}, {"on", 1}, {"off", 0}, {"1", 1},                          \
     {                                                                                    \
         "0", 0                                                                           \
     }
@@ -122,9 +123,9 @@ static const struct spelling log_texts[] = {
 /* Of caches also 8 and 4 bits; u8 is how OpenVINO's CPU device spells the former, the last ones are
  * llama.cpp's. */
 static const struct spelling element_texts[] = {
-    {"dynamic", XM_DYNAMIC}, {"f16", XM_F16}, {"f32", XM_F32}, {"i8", XM_I8},
-    {"u4", XM_U4},           {"u8", XM_I8},   {"q8_0", XM_I8}, {"q4_0", XM_U4},
-    {"", XM_DYNAMIC},        {NULL, 0}};
+    {"dynamic", XM_DYNAMIC}, {"f16", XM_F16},  {"f32", XM_F32},  {"i8", XM_I8},
+    {"u4", XM_U4},           {"u8", XM_I8},    {"q8_0", XM_I8},  {"q4_0", XM_U4},
+    {"FP16", XM_F16},        {"FP32", XM_F32}, {"", XM_DYNAMIC}, {NULL, 0}};
 
 /* NULL: not a kind of words. */
 static const struct spelling *const spellings[] = {
@@ -245,13 +246,17 @@ parse_number(struct xm_config *c, enum xm_option o, const char *value,
     return XM_OK;
 }
 
-/* AUTO and NUMA leave the number to us: one. */
+/* AUTO and NUMA, which are -1 and -2 as numbers, leave it to us: one. */
 static enum xm_status
 parse_streams(struct xm_config *c, enum xm_option o, const char *value,
               struct xm_error *err)
 {
-    bool open = strcmp(value, "AUTO") == 0 || strcmp(value, "NUMA") == 0;
-    return parse_number(c, o, open ? "1" : value, err);
+    static const char *const open[] = {"AUTO", "NUMA", "-1", "-2"};
+    for (size_t i = 0; i < XM_ARRAY_LEN(open); i++) {
+        if (strcmp(value, open[i]) == 0)
+            value = "1";
+    }
+    return parse_number(c, o, value, err);
 }
 
 static enum xm_status
