@@ -13,22 +13,46 @@ xm_port_name(const struct xm_node *n, const struct xm_value *v)
     return v->n_names ? v->names[0] : name && name[0] ? name : n->name;
 }
 
+/* A result has its names itself: what it reads may be another tensor by now, with names of its own,
+ * where a pass has removed what changed nothing. */
+static const struct xm_value *
+named_value(const struct xm_node *result)
+{
+    const struct xm_value *own = &result->out[0];
+    return own->n_names ? own : xm_in(result, 0);
+}
+
 static enum xm_status
 no_memory(struct xm_error *err)
 {
     return xm_fail(err, XM_NO_MEMORY, "out of memory for the ports of a model");
 }
 
-/* The numbers of a result's dimensions where the inputs' bounds make them known. */
+/* The bounds of an input's dimension that is the same. */
+static struct xm_bound
+bound_of(const struct xm_port *inputs, uint32_t n, struct xm_dim d)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = 0; k < inputs[i].type.shape.rank; k++) {
+            if (xm_dim_eq(inputs[i].type.shape.dim[k], d))
+                return inputs[i].bound[k];
+        }
+    }
+    return (struct xm_bound){0, -1};
+}
+
+/* What the inputs' bounds say of a result's dimensions. */
 static void
-result_bounds(struct xm_port *port, const struct xm_binding *fixed, uint32_t n_fixed)
+result_bounds(struct xm_port *port, const struct xm_ports *ports,
+              const struct xm_binding *fixed, uint32_t n_fixed)
 {
     for (uint32_t i = 0; i < port->type.shape.rank; i++) {
         int64_t n;
         struct xm_error none = {0};
-        const bool is_known =
-            xm_dim_eval(port->type.shape.dim[i], fixed, n_fixed, &n, &none) == XM_OK;
-        port->bound[i] = is_known ? (struct xm_bound){n, n} : (struct xm_bound){0, -1};
+        const struct xm_dim d = port->type.shape.dim[i];
+        const bool is_known = xm_dim_eval(d, fixed, n_fixed, &n, &none) == XM_OK;
+        port->bound[i] = is_known ? (struct xm_bound){n, n}
+                                  : bound_of(ports->inputs, ports->n_inputs, d);
     }
 }
 
@@ -55,10 +79,11 @@ xm_ports_retype(const struct xm_graph *g, struct xm_dim_pool *dims,
             retype(&ports->inputs[in], &n->out[0], dims);
             xm_parameter_bounds(n, ports->inputs[in++].bound);
         } else if (n->op == XM_OP_RESULT) {
-            retype(&ports->outputs[out], xm_in(n, 0), dims);
-            result_bounds(&ports->outputs[out++], fixed, n_fixed);
+            retype(&ports->outputs[out++], xm_in(n, 0), dims);
         }
     }
+    for (uint32_t i = 0; i < out; i++)
+        result_bounds(&ports->outputs[i], ports, fixed, n_fixed);
     return dims->failed ? no_memory(err) : XM_OK;
 }
 
@@ -113,7 +138,7 @@ xm_ports_from_graph(const struct xm_graph *g, struct xm_arena *arena,
         if (n->op == XM_OP_PARAMETER)
             XM_TRY(fill(&out->inputs[out->n_inputs++], n, &n->out[0], arena, err));
         else if (n->op == XM_OP_RESULT)
-            XM_TRY(fill(&out->outputs[out->n_outputs++], n, xm_in(n, 0), arena, err));
+            XM_TRY(fill(&out->outputs[out->n_outputs++], n, named_value(n), arena, err));
     }
     return xm_ports_retype(g, dims, out, err);
 }

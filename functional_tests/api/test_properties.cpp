@@ -229,7 +229,7 @@ TEST_P(OfADevice, BadValuesAreRefusedAndTheOldOnesStay)
                {"INFERENCE_PRECISION_HINT", "i4"},
                {"EXECUTION_MODE_HINT", "accuracy"},
                {"PERFORMANCE_HINT", "latency"},
-               {"NUM_STREAMS", "-2"},
+               {"NUM_STREAMS", "-3"},
                {"COMPILATION_NUM_THREADS", "many"},
                {"GPU_QUEUE_PRIORITY", "URGENT"},
                {"GPU_ENABLE_LORA_OPERATION", "2"},

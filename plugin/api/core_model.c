@@ -41,6 +41,15 @@ ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bi
     return xm_api_model_create(g, model);
 }
 
+/* Of a text that may be given with the NUL character at its end, as literals have it. */
+static size_t
+text_length(const char *text, size_t n)
+{
+    while (n > 0 && text[n - 1] == '\0')
+        n--;
+    return n;
+}
+
 ov_status_e
 ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_str,
                                       const size_t str_len, const ov_tensor_t *weights,
@@ -52,15 +61,15 @@ ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_s
         return xm_api_refuse(__func__);
     if (weights && !xm_api_is(weights, XM_API_TENSOR))
         return xm_api_refuse(__func__);
-    if (weights && weights->type != U8)
-        return xm_api_fail(GENERAL_ERROR, "the weights must be a tensor of u8, not %s",
-                           xm_element_text((enum xm_element)weights->type));
+    if (weights && weights->type == STRING)
+        return xm_api_fail(GENERAL_ERROR,
+                           "the weights must be a tensor of bytes, found strings");
     if (weights && xm_api_tensor_is_remote(weights))
         return xm_api_fail(GENERAL_ERROR, "the weights are in memory of a device");
     struct xm_mapping *owner = weights ? (struct xm_mapping *)&weights->base : NULL;
-    if (xm_openvino_ir_read_memory(model_str, str_len, weights ? weights->data : NULL,
-                                   weights ? weights->bytes : 0, owner, &g,
-                                   &err) != XM_OK)
+    if (xm_openvino_ir_read_memory(
+            model_str, text_length(model_str, str_len), weights ? weights->data : NULL,
+            weights ? weights->bytes : 0, owner, &g, &err) != XM_OK)
         return xm_api_error(&err);
     return xm_api_model_create(g, model);
 }

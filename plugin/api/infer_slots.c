@@ -104,8 +104,6 @@ fits_port(const struct xm_api_slot *s, const ov_tensor_t *t)
     const struct xm_type *type = &s->port->type;
     if ((enum xm_element)t->type != type->element)
         return false;
-    if (s->is_output && !xm_port_is_static(s->port))
-        return true; /* it gets its shape from the run */
     bool fits = t->rank == type->shape.rank;
     for (uint32_t i = 0; fits && i < t->rank; i++)
         fits = xm_bound_has(s->port->bound[i], t->dim[i]);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "plugin/bind.h"
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/request.h"
 #include "runtime/counting/counting.h"
@@ -77,21 +78,31 @@ xm_planner_lower(const struct xm_program *p, struct xm_graph *g, struct xm_progr
 
 /* ---- counting ------------------------------------------------------------------------ */
 
+/* A dimension of a port. What is none of a sequence's has the least size it may have, but one. */
+static enum xm_status
+size_of(const struct xm_port *port, uint32_t axis, struct xm_bindings *b, int64_t *n,
+        struct xm_error *err)
+{
+    const struct xm_dim d = port->type.shape.dim[axis];
+    const int64_t least = port->bound[axis].min > 1 ? port->bound[axis].min : 1;
+    for (uint32_t i = 0; i < xm_dim_symbols(d); i++) {
+        const char *symbol = xm_dim_symbol_name(d, i);
+        if (!xm_bindings_find(b, symbol, n))
+            XM_TRY(xm_bindings_set(b, symbol, least, err));
+    }
+    return xm_dim_eval(d, b->list, b->n, n, err);
+}
+
 /* Of the port's shape for one sequence of `tokens` more tokens: zeros; a mask that hides none. */
 static enum xm_status
-make_input(const struct xm_program *p, const struct xm_port *port, int64_t tokens,
-           uint64_t past, struct xm_host_tensor *t, struct xm_error *err)
+make_input(const struct xm_program *p, const struct xm_port *port,
+           struct xm_bindings *sizes, struct xm_host_tensor *t, struct xm_error *err)
 {
-    const struct xm_binding bindings[] = {{XM_SYMBOL_BATCH, 1},
-                                          {XM_SYMBOL_TOKENS, tokens},
-                                          {XM_SYMBOL_PAST, (int64_t)past},
-                                          {XM_SYMBOL_SAMPLES, 1}};
     const struct xm_shape *shape = &port->type.shape;
     uint64_t n = 1;
     *t = (struct xm_host_tensor){.element = port->type.element, .rank = shape->rank};
     for (uint32_t i = 0; i < shape->rank; i++) {
-        enum xm_status s =
-            xm_dim_eval(shape->dim[i], bindings, XM_ARRAY_LEN(bindings), &t->dim[i], err);
+        enum xm_status s = size_of(port, i, sizes, &t->dim[i], err);
         if (s != XM_OK) {
             xm_error_prefix(err, "a plan for input '%s'", port->name);
             return s;
@@ -114,12 +125,17 @@ enum xm_status
 xm_planner_feed(struct xm_request *r, int64_t tokens, struct xm_error *err)
 {
     const struct xm_program *p = xm_request_program(r);
+    struct xm_bindings sizes = {.n = 4,
+                                .list = {{XM_SYMBOL_BATCH, 1},
+                                         {XM_SYMBOL_TOKENS, tokens},
+                                         {XM_SYMBOL_PAST, (int64_t)xm_request_past(r)},
+                                         {XM_SYMBOL_SAMPLES, 1}}};
     struct xm_host_tensor *in = xm_calloc(p->ports.n_inputs + 1, sizeof(*in));
     if (!in)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a plan");
     enum xm_status s = XM_OK;
     for (uint32_t i = 0; i < p->ports.n_inputs && s == XM_OK; i++) {
-        s = make_input(p, &p->ports.inputs[i], tokens, xm_request_past(r), &in[i], err);
+        s = make_input(p, &p->ports.inputs[i], &sizes, &in[i], err);
         if (s == XM_OK)
             s = xm_request_set_input(r, i, &in[i], err);
     }
