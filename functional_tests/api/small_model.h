@@ -10,7 +10,8 @@
 
 #include "functional_tests/api/api_test.h"
 
-/* Layers in order; each knows its outputs' types, as files do. Shapes are "2,3", "?,1..8,3" or "". */
+/* Layers in order; each knows the types of its outputs, as files do. Shapes are "2,3", "?,1..8,3"
+ * or "". */
 class SmallModel
 {
   public:

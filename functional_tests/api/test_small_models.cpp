@@ -154,6 +154,241 @@ TEST_P(SmallModels, OutputTensorsAreComparedWithWhatIsKnown)
         << last_error();
 }
 
+/* ---- layers that become several operations ------------------------------------------------ */
+
+// Of f32 [2,3,2], with further operands as constants of [3], a number a channel.
+struct Composed {
+    const char *type;
+    int opset;
+    const char *data;
+    std::vector<std::vector<float>> more;
+    double (*value)(double x, size_t channel);
+};
+
+const double two[] = {0.5, -1, 2};
+
+const Composed activations[] = {
+    {"HSigmoid",
+     5,
+     "",
+     {},
+     [](double x, size_t) { return std::min(std::max(x + 3, 0.0), 6.0) / 6; }},
+    {"HSwish",
+     4,
+     "",
+     {},
+     [](double x, size_t) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; }},
+    {"HardSigmoid",
+     1,
+     "",
+     {{0.2f}, {0.5f}},
+     [](double x, size_t) { return std::min(std::max(0.2 * x + 0.5, 0.0), 1.0); }},
+    {"Mish",
+     4,
+     "",
+     {},
+     [](double x, size_t) { return x * std::tanh(std::log1p(std::exp(x))); }},
+    {"SoftSign", 9, "", {}, [](double x, size_t) { return x / (1 + std::fabs(x)); }},
+    {"Elu",
+     1,
+     "alpha=\"0.5\"",
+     {},
+     [](double x, size_t) { return x > 0 ? x : 0.5 * std::expm1(x); }},
+    {"Selu",
+     1,
+     "",
+     {{1.5f}, {1.25f}},
+     [](double x, size_t) { return 1.25 * (x > 0 ? x : 1.5 * std::expm1(x)); }},
+    {"PReLU", 1, "", {{0.25f}}, [](double x, size_t) { return x > 0 ? x : 0.25 * x; }},
+    {"PReLU",
+     1,
+     "",
+     {{0.5f, -1, 2}},
+     [](double x, size_t channel) { return x > 0 ? x : two[channel] * x; }},
+    {"Sign", 1, "", {}, [](double x, size_t) { return (double)((x > 0) - (x < 0)); }},
+    {"Round",
+     5,
+     "mode=\"half_to_even\"",
+     {},
+     [](double x, size_t) { return std::nearbyint(x); }},
+    {"Round",
+     5,
+     "mode=\"half_away_from_zero\"",
+     {},
+     [](double x, size_t) { return std::round(x); }},
+    {"Tan", 1, "", {}, [](double x, size_t) { return std::tan(x); }},
+    {"Sinh", 1, "", {}, [](double x, size_t) { return std::sinh(x); }},
+    {"Cosh", 1, "", {}, [](double x, size_t) { return std::cosh(x); }},
+    {"BatchNormInference",
+     5,
+     "epsilon=\"0.5\"",
+     {{1, 2, 3}, {0.5f, -1, 2}, {1, 0, -1}, {0.5f, 1.5f, 3.5f}},
+     [](double x, size_t k) {
+         const double gamma[] = {1, 2, 3}, mean[] = {1, 0, -1}, var[] = {1, 2, 4};
+         return (x - mean[k]) / std::sqrt(var[k]) * gamma[k] + two[k];
+     }},
+};
+
+TEST_P(SmallModels, LayersOfOneElementAreComposed)
+{
+    std::vector<float> in = {-4,   -2.5f, -1.5f, -1,   -0.5f, -0.25f,
+                             0.0f, 0.25f, 0.5f,  1.0f, 1.5f,  2.5f};
+    for (const Composed &a : activations) {
+        SmallModel m;
+        std::vector<int> operands = {m.parameter("x", "f32", "?,3,?")};
+        for (const std::vector<float> &v : a.more)
+            operands.push_back(m.constant("f32", std::to_string(v.size()), v));
+        m.result(m.layer(a.type, a.opset, a.data, operands, {{"f32", "?,3,?", "y"}}));
+        Compiled c = compiled_of(m);
+        Request r = make_request(c.get());
+        Tensor t = tensor_of(F32, {2, 3, 2}, in);
+        ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
+        ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << a.type << last_error();
+        const std::vector<float> out = numbers_of<float>(r.get(), "y");
+        ASSERT_EQ(out.size(), in.size());
+        for (size_t i = 0; i < out.size(); i++)
+            EXPECT_NEAR(out[i], a.value(in[i], i / 2 % 3), 2e-5)
+                << a.type << " " << in[i];
+    }
+}
+
+// Of f32 [2,3] over the rows.
+const struct {
+    const char *type;
+    int opset;
+    const char *data;
+    bool takes_axes;
+    const char *shape;
+    std::vector<double> y;
+} of_rows[] = {
+    {"ReduceL1", 4, "keep_dims=\"true\"", true, "?,1", {6, 7}},
+    {"ReduceL1", 4, "keep_dims=\"false\"", true, "?", {6, 7}},
+    {"ReduceL2", 4, "keep_dims=\"false\"", true, "?", {std::sqrt(14), 5}},
+    {"NormalizeL2",
+     1,
+     "eps=\"11\" eps_mode=\"add\"",
+     true,
+     "?,3",
+     {0.2, -0.4, 0.6, -0.5, 0, 2.0 / 3}},
+    {"NormalizeL2",
+     1,
+     "eps=\"16\" eps_mode=\"max\"",
+     true,
+     "?,3",
+     {0.25, -0.5, 0.75, -0.6, 0, 0.8}},
+    {"LogSoftmax",
+     5,
+     "axis=\"-1\"",
+     false,
+     "?,3",
+     {1 - std::log(std::exp(1) + std::exp(-2) + std::exp(3)),
+      -2 - std::log(std::exp(1) + std::exp(-2) + std::exp(3)),
+      3 - std::log(std::exp(1) + std::exp(-2) + std::exp(3)),
+      -3 - std::log(std::exp(-3) + 1 + std::exp(4)),
+      0 - std::log(std::exp(-3) + 1 + std::exp(4)),
+      4 - std::log(std::exp(-3) + 1 + std::exp(4))}},
+};
+
+TEST_P(SmallModels, LayersOfRowsAreComposed)
+{
+    std::vector<float> in = {1, -2, 3, -3, 0, 4};
+    for (const auto &a : of_rows) {
+        SmallModel m;
+        std::vector<int> operands = {m.parameter("x", "f32", "?,3")};
+        if (a.takes_axes)
+            operands.push_back(m.constant<int64_t>("i64", "1", {1}));
+        m.result(m.layer(a.type, a.opset, a.data, operands, {{"f32", a.shape, "y"}}));
+        Compiled c = compiled_of(m);
+        Request r = make_request(c.get());
+        Tensor t = tensor_of(F32, {2, 3}, in);
+        ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
+        ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << a.type << last_error();
+        const std::vector<float> out = numbers_of<float>(r.get(), "y");
+        ASSERT_EQ(out.size(), a.y.size()) << a.type;
+        for (size_t i = 0; i < out.size(); i++)
+            EXPECT_NEAR(out[i], a.y[i], 2e-5) << a.type << " " << i;
+    }
+}
+
+TEST_P(SmallModels, ReductionsOfFlagsAreComposed)
+{
+    SmallModel m;
+    const int x = m.parameter("x", "boolean", "?,3");
+    const int axes = m.constant<int64_t>("i64", "1", {1});
+    for (const char *type : {"ReduceLogicalAnd", "ReduceLogicalOr"})
+        m.result(
+            m.layer(type, 1, "keep_dims=\"false\"", {x, axes}, {{"boolean", "?", type}}));
+    Compiled c = compiled_of(m);
+    Request r = make_request(c.get());
+    std::vector<uint8_t> in = {1, 1, 1, 0, 1, 0, 0, 0, 0};
+    Tensor t = tensor_of(BOOLEAN, {3, 3}, in);
+    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
+    ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+    EXPECT_EQ(numbers_of<uint8_t>(r.get(), "ReduceLogicalAnd"),
+              std::vector<uint8_t>({1, 0, 0}));
+    EXPECT_EQ(numbers_of<uint8_t>(r.get(), "ReduceLogicalOr"),
+              std::vector<uint8_t>({1, 1, 0}));
+}
+
+// Two groups of two channels: each has mean 0 and variance 1 before scale and bias.
+TEST_P(SmallModels, NormsOfGroupsAreComposed)
+{
+    SmallModel m;
+    const int x = m.parameter("x", "f32", "?,4,?");
+    const int scale = m.constant<float>("f32", "4", {1, 2, 3, 4});
+    const int bias = m.constant<float>("f32", "4", {0, 0, 1, 1});
+    m.result(m.layer("GroupNormalization", 12, "num_groups=\"2\" epsilon=\"0\"",
+                     {x, scale, bias}, {{"f32", "?,4,?", "y"}}));
+    Compiled c = compiled_of(m);
+    Request r = make_request(c.get());
+    std::vector<float> in = {3, 5, 5, 3, -1, 1, 1, -1};
+    Tensor t = tensor_of(F32, {1, 4, 2}, in);
+    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
+    ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+    const std::vector<float> out = numbers_of<float>(r.get(), "y");
+    const std::vector<float> expected = {-1, 1, 2, -2, -2, 4, 5, -3};
+    ASSERT_EQ(out.size(), expected.size());
+    for (size_t i = 0; i < out.size(); i++)
+        EXPECT_NEAR(out[i], expected[i], 1e-5) << i;
+}
+
+TEST(SmallModelsComposed, SayWhatIsWrongWithAttributesAndOperands)
+{
+    const struct {
+        const char *type;
+        int opset;
+        const char *data;
+        size_t n_in;
+        const char *sentence;
+    } cases[] = {
+        {"Elu", 1, "", 1, "alpha is \"\": expected a number"},
+        {"Elu", 1, "alpha=\"one\"", 1, "alpha is \"one\": expected a number"},
+        {"Elu", 2, "alpha=\"1\"", 1, "expected opset 1"},
+        {"Elu", 1, "alpha=\"1\"", 2, "has 2 input ports, expected 1"},
+        {"Round", 5, "mode=\"up\"", 1, "mode is \"up\""},
+        {"LogSoftmax", 5, "axis=\"1.5\"", 1, "axis is \"1.5\": expected a whole number"},
+        {"LogSoftmax", 5, "axis=\"7\"", 1, "LogSoftmax"},
+        {"Selu", 1, "", 1, "has 1 input ports, expected 3"},
+        {"PReLU", 1, "", 2, "PReLU"},
+    };
+    Core core = make_core();
+    for (const auto &a : cases) {
+        SmallModel m;
+        std::vector<int> in = {m.parameter("x", "f32", "2,3,4")};
+        while (in.size() < a.n_in)
+            in.push_back(m.parameter("p" + std::to_string(in.size()), "f32", "7"));
+        m.result(m.layer(a.type, a.opset, a.data, in, {{"f32", "2,3,4", "y"}}));
+        const std::string xml = m.text();
+        ov_model_t *model = nullptr;
+        EXPECT_EQ(ov_core_read_model_from_memory_buffer(core.get(), xml.data(),
+                                                        xml.size(), nullptr, &model),
+                  GENERAL_ERROR)
+            << a.type;
+        EXPECT_NE(last_error().find(a.sentence), std::string::npos) << last_error();
+        ov_model_free(model);
+    }
+}
+
 /* ---- handing over ------------------------------------------------------------------------ */
 
 TEST(SmallModelsInMemory, TextMayCountTheCharacterAtItsEnd)

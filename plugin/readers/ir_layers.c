@@ -408,51 +408,70 @@ opset_is_listed(const char *version, const char *opsets)
     return false;
 }
 
+/* What a layer becomes: a node, or several. */
+struct meaning {
+    enum xm_op op;                         /* XM_OP_COUNT: several */
+    const struct xm_ir_composed *composed; /* then */
+};
+
 static enum xm_status
-find_op(struct build *s, const struct xm_ir_layer *l, enum xm_op *op)
+find_meaning(struct build *s, const struct xm_ir_layer *l, struct meaning *out)
 {
     const char *version = l->version ? l->version : "(none)";
-    *op = xm_op_by_ir_type(l->type);
-    if (*op == XM_OP_COUNT)
+    out->op = xm_op_by_ir_type(l->type);
+    out->composed = out->op == XM_OP_COUNT ? xm_ir_composed_find(l->type) : NULL;
+    if (out->op == XM_OP_COUNT && !out->composed)
         return xm_fail(s->err, XM_UNSUPPORTED,
                        "operation '%.80s' of opset '%.40s' is not known", l->type,
                        version);
-    if (!l->version || !opset_is_listed(version, xm_op_info(*op)->opsets))
+    const char *opsets =
+        out->composed ? out->composed->opsets : xm_op_info(out->op)->opsets;
+    if (!l->version || !opset_is_listed(version, opsets))
         return xm_fail(
             s->err, XM_UNSUPPORTED,
             "operation '%s' of opset '%.40s' is not supported, expected opset %s",
-            l->type, version, xm_op_info(*op)->opsets);
+            l->type, version, opsets);
     return XM_OK;
 }
 
 static enum xm_status
-check_n_inputs(struct build *s, const struct xm_ir_layer *l,
-               const struct xm_op_info *info)
+check_n_inputs(struct build *s, const struct xm_ir_layer *l, const struct meaning *m)
 {
-    int n = (int)l->in.n;
-    if (n >= info->min_in && (info->max_in < 0 || n <= info->max_in))
+    const int n = (int)l->in.n;
+    const int min = m->composed ? (int)m->composed->n_in : xm_op_info(m->op)->min_in;
+    const int max = m->composed ? min : xm_op_info(m->op)->max_in;
+    if (n >= min && (max < 0 || n <= max))
         return XM_OK;
-    if (info->max_in == info->min_in)
-        return xm_fail(s->err, XM_INVALID, "has %d input ports, expected %d", n,
-                       info->min_in);
-    if (info->max_in < 0)
+    if (max == min)
+        return xm_fail(s->err, XM_INVALID, "has %d input ports, expected %d", n, min);
+    if (max < 0)
         return xm_fail(s->err, XM_INVALID, "has %d input ports, expected at least %d", n,
-                       info->min_in);
-    return xm_fail(s->err, XM_INVALID, "has %d input ports, expected %d to %d", n,
-                   info->min_in, info->max_in);
+                       min);
+    return xm_fail(s->err, XM_INVALID, "has %d input ports, expected %d to %d", n, min,
+                   max);
 }
 
 static enum xm_status
-build_with_op(struct build *s, const struct xm_ir_layer *l, enum xm_op op)
+compose(struct build *s, const struct xm_ir_layer *l, const struct xm_ir_composed *row,
+        struct xm_value *const *in, struct xm_node **out)
+{
+    struct xm_value *v = xm_ir_compose(row, &s->builder, l, in, s->err);
+    return s->err->status == XM_OK ? made(s, v, out) : s->err->status;
+}
+
+static enum xm_status
+build_as(struct build *s, const struct xm_ir_layer *l, const struct meaning *m)
 {
     struct xm_node *node = NULL;
-    XM_TRY(check_n_inputs(s, l, xm_op_info(op)));
+    XM_TRY(check_n_inputs(s, l, m));
     struct xm_value **in = xm_calloc(l->in.n + 1u, sizeof(*in));
     s->builder.name = l->name; /* copied with each node */
     uint32_t i = 0;
     for (const struct xm_ir_port *p = l->in.first; in && p; p = p->next)
         in[i++] = p->from_port->value;
-    enum xm_status status = in ? build_node(s, l, op, in, &node) : graph_failed(s);
+    enum xm_status status = !in           ? graph_failed(s)
+                            : m->composed ? compose(s, l, m->composed, in, &node)
+                                          : build_node(s, l, m->op, in, &node);
     xm_free(in);
     return status == XM_OK ? take_results(s, l, node) : status;
 }
@@ -460,10 +479,10 @@ build_with_op(struct build *s, const struct xm_ir_layer *l, enum xm_op op)
 static enum xm_status
 build_layer(struct build *s, const struct xm_ir_layer *l)
 {
-    enum xm_op op;
-    enum xm_status status = find_op(s, l, &op);
+    struct meaning m;
+    enum xm_status status = find_meaning(s, l, &m);
     if (status == XM_OK) {
-        status = build_with_op(s, l, op);
+        status = build_as(s, l, &m);
         if (status != XM_OK)
             xm_error_prefix(s->err, "%s", l->type);
     }

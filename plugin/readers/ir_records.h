@@ -5,6 +5,7 @@
  *     ir_xml.c     XML text -> records          (what is written)
  *     ir_link.c    edges -> sources, order      (who feeds whom)
  *     ir_layers.c  records -> nodes             (what it means)
+ *     ir_composed.c                             (layers that become several nodes)
  *     ir_conventions.c                          (names for dynamic dimensions)
  *     ir_text.c    the small languages inside attributes
  *
@@ -15,7 +16,7 @@
 
 #include "runtime/util/memory.h"
 #include "runtime/util/status.h"
-#include "transformations/graph/graph.h"
+#include "transformations/graph/builder.h"
 
 enum {
     XM_IR_MAX_PORTS = 1024, /* of one layer and direction: lookups are linear */
@@ -87,6 +88,22 @@ enum xm_status xm_ir_parse(const char *xml, size_t n, struct xm_ir_net *net,
 enum xm_status xm_ir_link(struct xm_ir_net *net, struct xm_error *err);
 enum xm_status xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *weights,
                            struct xm_graph *g, struct xm_error *err);
+
+/* ---- layers that become several nodes ---------------------------------------------- */
+
+struct composing;
+struct xm_ir_composed {
+    const char *type, *opsets; /* as in ops.def */
+    uint32_t n_in;
+    struct xm_value *(*build)(const struct composing *c);
+};
+/* NULL: there is no such layer. */
+const struct xm_ir_composed *xm_ir_composed_find(const char *type);
+/* The layer's result, its operands `in`. NULL: `err` has what is wrong with the attributes, or the
+ * graph what is wrong with the operands. */
+struct xm_value *xm_ir_compose(const struct xm_ir_composed *row, struct xm_builder *b,
+                               const struct xm_ir_layer *l, struct xm_value *const *in,
+                               struct xm_error *err);
 
 /* ---- conventions ----------------------------------------------------------------- */
 
