@@ -57,6 +57,31 @@ TEST_P(SmallModels, ResultsKeepTheirNamesWhereWhatMadeThemChangedNothing)
     EXPECT_EQ(numbers_of<float>(r.get(), "other"), in);
 }
 
+TEST_P(SmallModels, ATensorMayBeAResultTwice)
+{
+    SmallModel m;
+    const int x = m.parameter("x", "f32", "?,2");
+    const int same = m.layer("Convert", 1, "destination_type=\"f32\"", {x},
+                             {{"f32", "?,2", ""}}); // passes have something to do
+    const int y = m.layer("ReLU", 1, "", {same}, {{"f32", "?,2", "y"}});
+    m.result(y);
+    m.result(y);
+    Compiled c = compiled_of(m);
+    Request r = make_request(c.get());
+    std::vector<float> in = {1, -2, 3, -4};
+    Tensor t = wrap(in.data(), 2);
+    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK) << last_error();
+    ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+    for (size_t i = 0; i < 2; i++) {
+        ov_tensor_t *out = nullptr;
+        void *data = nullptr;
+        ASSERT_EQ(ov_infer_request_get_output_tensor_by_index(r.get(), i, &out), OK);
+        Tensor owned(out);
+        ASSERT_EQ(ov_tensor_data(out, &data), OK);
+        EXPECT_EQ(static_cast<float *>(data)[2], 3) << i;
+    }
+}
+
 // Writers give a constant without elements a byte: here the order of a transpose, all reversed.
 TEST_P(SmallModels, ConstantsWithoutElementsMayHaveAByte)
 {

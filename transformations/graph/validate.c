@@ -202,6 +202,13 @@ by_op_and_name(const void *a, const void *b)
                           : strcmp(x->attr.name.name, y->attr.name.name);
 }
 
+/* A tensor that is a result twice has its name in both. */
+static bool
+give_the_same(const struct xm_node *x, const struct xm_node *y)
+{
+    return x->op == XM_OP_RESULT && y->op == XM_OP_RESULT && xm_in(x, 0) == xm_in(y, 0);
+}
+
 static void
 check_names(struct check *c)
 {
@@ -220,7 +227,8 @@ check_names(struct check *c)
         struct xm_node read = {.op = XM_OP_READ_VALUE, .attr = {.name = {name}}};
         const struct xm_node *key = &read;
         if (i > 0 && *name && list[i]->op != XM_OP_READ_VALUE &&
-            by_op_and_name(&list[i], &list[i - 1]) == 0)
+            by_op_and_name(&list[i], &list[i - 1]) == 0 &&
+            !give_the_same(list[i], list[i - 1]))
             complain(c, list[i], "two %ss have the name '%s'",
                      xm_op_info(list[i]->op)->text, name);
         if (list[i]->op == XM_OP_ASSIGN &&

@@ -68,6 +68,15 @@ TEST(Validate, FindsEachDamage)
     }
 }
 
+TEST(Validate, ATensorIsAResultTwiceUnderOneName)
+{
+    Graph g = parse(text);
+    xm_error err = {};
+    g->last->attr.name.name = "y";
+    xm_node_set_in(g->last, 0, &node(g.get(), 3)->out[0]);
+    EXPECT_EQ(xm_graph_validate(g.get(), nullptr, &err), XM_OK) << err.text;
+}
+
 TEST(Validate, CollectsAllErrors)
 {
     Graph g = parse(text);
