@@ -46,6 +46,20 @@ on_host(const std::string &model, const Words &flags)
     return BenchmarkRun(Words{"-m", model, "-d", "REFERENCE"} + flags);
 }
 
+/* An .npy file. */
+inline std::string
+npy(const std::string &type, const std::string &shape, const std::string &bytes)
+{
+    std::string head =
+        "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+    head.resize((10 + head.size() + 64) / 64 * 64 - 10 - 1, ' ');
+    head += '\n';
+    std::string file("\x93NUMPY\x01\x00", 8);
+    file += static_cast<char>(head.size() & 255);
+    file += static_cast<char>(head.size() >> 8);
+    return file + head + bytes;
+}
+
 class Benchmark : public testing::TestWithParam<const char *>
 {
   protected:

@@ -113,7 +113,11 @@ TEST(BenchmarkReport, SaysTheSameAsJson)
     const Json j(read_file(folder / "benchmark_report.json"));
     EXPECT_EQ(j.text("/cmd_options/-niter"), "4");
     for (const std::string &name : setup_names)
-        EXPECT_TRUE(yyjson_is_str(j.at("/configuration_setup/" + name))) << name;
+        EXPECT_EQ(yyjson_is_str(j.at("/configuration_setup/" + name)),
+                  name != "inference_only")
+            << name;
+    EXPECT_TRUE(yyjson_is_true(j.at("/configuration_setup/inference_only")));
+    EXPECT_EQ(j.text("/cmd_options/-json_stats"), "") << "it was given without a value";
     EXPECT_EQ(j.text("/execution_results/total number of iterations"), "4");
     EXPECT_NE(j.text("/execution_results/latency (75 percentile) (ms)"), "");
     EXPECT_NEAR(std::stod(j.text("/execution_results/throughput")), r.throughput(),
@@ -151,6 +155,7 @@ TEST(BenchmarkReport, HasAnObjectOfEachGroupInJson)
         0);
     const Json j(read_file(folder / "benchmark_report.json"));
     EXPECT_EQ(yyjson_arr_size(j.at("/execution_results/groups")), 2u);
+    EXPECT_EQ(j.text("/configuration_setup/batch size"), "1");
     EXPECT_EQ(j.text("/execution_results/groups/0/group"), "data: [1,16]");
     EXPECT_EQ(j.text("/execution_results/groups/1/group"), "data: [4,16]");
     EXPECT_NE(j.text("/execution_results/groups/1/max latency"), "");
@@ -177,8 +182,23 @@ TEST(BenchmarkReport, HasTheErrorOfARunThatFailed)
     auto report = read_report(folder / "benchmark_report.csv");
     const std::vector<Cells> &results = report["Execution results"];
     ASSERT_FALSE(results.empty());
+    EXPECT_EQ(names_of(results),
+              (Cells{"read model time (ms)", "compile model time (ms)", "error"}));
     EXPECT_EQ(results.back(),
               (Cells{"error", "Input data is dynamic. Provide data shapes!"}));
+    EXPECT_TRUE(report["Configuration setup"].empty()) << "nothing was set up";
+}
+
+/* So that the last line is the throughput's. */
+TEST(BenchmarkReport, IsSaidBeforeTheResults)
+{
+    const Folder folder("benchmark_report_order");
+    const auto r = on_host(small().mlp, {"-niter", "1", "-report_type", "no_counters",
+                                         "-report_folder", folder.path});
+    ASSERT_EQ(r.outcome.code, 0);
+    EXPECT_TRUE(r.says("[ INFO ] Statistics report is stored to " +
+                       folder / "benchmark_report.csv\n[ INFO ] Execution Devices:"));
+    EXPECT_TRUE(contains(r.lines.back(), "[ INFO ] Throughput:   "));
 }
 
 static const Cells counter_names = {"layerName", "execStatus",    "layerType",
@@ -310,12 +330,33 @@ TEST(BenchmarkCounters, AreSorted)
         EXPECT_EQ(std::is_sorted(times.rbegin(), times.rend()),
                   std::string(sort) != "no_sort");
         EXPECT_NEAR(r.number("Total proportion: ([0-9.]+) % "), 100.0, 0.1);
+        EXPECT_EQ(r.all("Total time:       [0-9.]+ milliseconds").size(), 1u);
+        EXPECT_EQ(r.all("Total CPU time:   [0-9.]+ milliseconds").size(), 1u);
         EXPECT_EQ(r.says("N/A%"), false) << sort;
         EXPECT_EQ(folder.names(), (std::set<std::string>{"benchmark_report.csv",
                                                          "benchmark_sorted_report.csv"}));
         const auto rows = read_csv(folder / "benchmark_sorted_report.csv", ',');
         EXPECT_GE(rows.size(), times.size() + 2);
     }
+}
+
+TEST(BenchmarkCounters, AreSortedInJson)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const Folder folder("benchmark_sorted_json");
+    expect_complete(counted(
+        folder, {"-pcsort", "sort", "-report_type", "average_counters", "-json_stats"}));
+    EXPECT_EQ(
+        folder.names(),
+        (std::set<std::string>{"benchmark_average_counters_report.json",
+                               "benchmark_report.json", "benchmark_sorted_report.json"}));
+    const Json j(read_file(folder / "benchmark_sorted_report.json"));
+    EXPECT_EQ(j.text("/report_type"), "sorted");
+    EXPECT_GT(yyjson_arr_size(j.at("/avg_performance/nodes")), 1u);
+    EXPECT_TRUE(contains(j.text("/avg_performance/nodes/0/%"), "%"));
+    EXPECT_TRUE(yyjson_is_str(j.at("/avg_performance/nodes/0/real_time")));
+    EXPECT_TRUE(yyjson_is_str(j.at("/avg_performance/total_cpu_time")));
 }
 
 TEST(BenchmarkCounters, AreNoFilesWithoutAReport)

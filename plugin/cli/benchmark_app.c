@@ -30,7 +30,8 @@ struct app {
     struct xm_benchmark_job job;
     struct xm_benchmark_run run;
     struct xm_benchmark_report report;
-    bool is_set_up; /* there is something to report, be it a failure */
+    bool is_set_up;   /* how it is measured is known    */
+    bool is_reported; /* the report's file is written   */
     struct xm_error err;
 };
 
@@ -195,26 +196,12 @@ step_read(struct app *a)
     return XM_OK;
 }
 
-static void
-print_batch(const struct app *a, char text[24])
-{
-    const int64_t batch = xm_benchmark_batch(&a->model, &a->data_shapes);
-    if (batch < 0)
-        snprintf(text, 24, "?");
-    else
-        snprintf(text, 24, "%" PRId64, batch);
-}
-
 /* Layouts, shapes and the batch, of the ports that there are. */
 static enum xm_status
 set_shapes(struct app *a)
 {
-    char text[24];
-    XM_TRY(
-        xm_benchmark_reshape(&a->model, &a->layouts, &a->shapes, a->args.batch, &a->err));
-    print_batch(a, text);
-    xm_benchmark_info("Model batch size: %s", text);
-    return XM_OK;
+    return xm_benchmark_reshape(&a->model, &a->layouts, &a->shapes, a->args.batch,
+                                &a->err);
 }
 
 static enum xm_status
@@ -264,7 +251,6 @@ step_load(struct app *a)
     xm_benchmark_info("Start of compilation memory usage: Peak %.0f KB", before);
     xm_benchmark_info("End of compilation memory usage: Peak %.0f KB", after);
     xm_benchmark_info("Compile model ram used %.0f KB", after - before);
-    a->is_set_up = true;
     if (is_read_first(a))
         return XM_OK;
     xm_benchmark_model_print_ports(&a->model);
@@ -349,7 +335,7 @@ find_limits(struct app *a)
     if (job->niter != a->args.niter)
         xm_benchmark_warn(
             "-niter %" PRIu64 " becomes %" PRIu64 ": whole rounds of the %s",
-            a->args.niter, job->niter, has_groups ? "groups of -data_shape" : "requests");
+            a->args.niter, job->niter, has_groups ? "groups of shapes" : "requests");
 }
 
 static enum xm_status
@@ -369,7 +355,7 @@ use_device_memory(struct app *a)
 static enum xm_status
 check_groups(struct app *a)
 {
-    if (a->inputs.n_groups == 1)
+    if (a->inputs.n_groups == 1 || a->inputs.groups_are_files)
         return XM_OK;
     if (!a->job.is_async)
         return xm_fail(
@@ -403,6 +389,7 @@ step_requests(struct app *a)
     job->warm_up = a->args.no_warmup != XM_SWITCH_ON;
     job->progress = a->args.progress != XM_SWITCH_OFF;
     find_limits(a);
+    a->is_set_up = true;
     return xm_benchmark_run_prepare(job, &a->run, &a->err);
 }
 
@@ -410,18 +397,17 @@ step_requests(struct app *a)
 static void
 print_limits(const struct xm_benchmark_job *job, struct xm_strbuf *out)
 {
-    const char *comma = "";
+    const bool has_time = job->seconds != XM_BENCHMARK_UNSAID;
     xm_strbuf_printf(out, "Start inference %s, ",
                      job->is_async ? "asynchronously" : "synchronously");
     if (job->is_async)
         xm_strbuf_printf(out, "%" PRIu64 " inference requests, ", job->requests);
     xm_strbuf_add(out, "limits: ");
-    if (job->niter != XM_BENCHMARK_UNSAID) {
-        xm_strbuf_printf(out, "%" PRIu64 " iterations", job->niter);
-        comma = ", ";
-    }
-    if (job->seconds != XM_BENCHMARK_UNSAID)
-        xm_strbuf_printf(out, "%s%" PRIu64 " ms duration", comma, 1000 * job->seconds);
+    if (has_time)
+        xm_strbuf_printf(out, "%" PRIu64 " ms duration", 1000 * job->seconds);
+    if (job->niter != XM_BENCHMARK_UNSAID)
+        xm_strbuf_printf(out, "%s%" PRIu64 " iterations", has_time ? ", " : "",
+                         job->niter);
 }
 
 static enum xm_status
@@ -439,27 +425,10 @@ step_measure(struct app *a)
     if (a->job.warm_up) {
         XM_TRY(xm_benchmark_run_first(&a->job, &a->run, &a->err));
         xm_benchmark_info("First inference took %.2f ms", a->run.first_ms);
+    } else {
+        xm_benchmark_info("No first inference before the measurement (-no_warmup)");
     }
     return xm_benchmark_run_all(&a->job, &a->run, &a->err);
-}
-
-/* ---- step 11: what came out of it -------------------------------------------------- */
-
-static enum xm_status
-step_report(struct app *a)
-{
-    xm_benchmark_step(11, NULL);
-    if (a->args.exec_graph) {
-        XM_TRY(xm_benchmark_model_write_graph(&a->model, a->args.exec_graph, &a->err));
-        xm_benchmark_info("The graph that runs is stored to %s", a->args.exec_graph);
-    }
-    if (a->args.niter == 0)
-        return XM_OK;
-    if (xm_benchmark_args_have_counters(&a->args))
-        XM_TRY(xm_benchmark_counters_say(&a->model, &a->run, &a->args, &a->err));
-    const struct xm_benchmark_results r = {&a->args, &a->model,  &a->inputs,
-                                           &a->run,  &a->report, &a->err};
-    return xm_benchmark_results_say(&r);
 }
 
 /* ---- the report's file ------------------------------------------------------------- */
@@ -473,16 +442,19 @@ report_setup(struct app *a)
     char *name = xm_benchmark_model_property(&a->model, "NETWORK_NAME");
     char *precision = xm_benchmark_model_property(&a->model, "INFERENCE_PRECISION_HINT");
     const bool has_time = job->seconds != XM_BENCHMARK_UNSAID;
-    char batch[24];
-    print_batch(a, batch);
+    const struct xm_benchmark_shapes none = {0};
+    const int64_t batch =
+        xm_benchmark_batch(&a->model, a->inputs.n_groups > 1 ? &none : &a->data_shapes);
     xm_benchmark_report_add(r, s, "topology", "%s", name ? name : a->args.model);
     xm_benchmark_report_add(r, s, "target device", "%s", a->args.device);
     xm_benchmark_report_add(r, s, "API", "%s", job->is_async ? "async" : "sync");
-    xm_benchmark_report_add(r, s, "inference_only", "%s",
-                            job->fills_inside ? "False" : "True");
+    xm_benchmark_report_add_switch(r, s, "inference_only", !job->fills_inside);
     xm_benchmark_report_add(r, s, "precision", "%s",
                             precision ? precision : "UNSPECIFIED");
-    xm_benchmark_report_add(r, s, "batch size", "%s", batch);
+    if (batch < 0)
+        xm_benchmark_report_add(r, s, "batch size", "?");
+    else
+        xm_benchmark_report_add(r, s, "batch size", "%" PRId64, batch);
     xm_benchmark_report_add(r, s, "number of iterations", "%zu", a->run.n);
     xm_benchmark_report_add(r, s, "number of parallel infer requests", "%" PRIu64,
                             job->requests);
@@ -503,31 +475,70 @@ report_times(struct app *a)
     if (a->model.reshape_ms > 0.0)
         xm_benchmark_report_add(r, s, "reshape model time (ms)", "%.2f",
                                 a->model.reshape_ms);
-    xm_benchmark_report_add(
-        r, s, a->model.is_exported ? "import model time (ms)" : "compile model time (ms)",
-        "%.2f", a->model.compile_ms);
+    if (a->model.compiled)
+        xm_benchmark_report_add(r, s,
+                                a->model.is_exported ? "import model time (ms)"
+                                                     : "compile model time (ms)",
+                                "%.2f", a->model.compile_ms);
     if (a->run.requests && a->run.first_ms >= 0.0)
         xm_benchmark_report_add(r, s, "first inference time (ms)", "%.2f",
                                 a->run.first_ms);
 }
 
+/* With what has been found so far. */
 static enum xm_status
-write_report(struct app *a, enum xm_status s)
+write_report(struct app *a, struct xm_error *err)
 {
-    struct xm_error failure = {0};
+    a->is_reported = true;
     if (!a->args.report_type)
-        return s;
+        return XM_OK;
     if (a->is_set_up)
         report_setup(a);
-    if (s != XM_OK)
-        xm_benchmark_report_add(&a->report, XM_REPORT_RESULTS, "error", "%s",
-                                a->err.text);
-    const enum xm_status written = xm_benchmark_report_write(
-        &a->report, a->args.report_folder, a->args.json_stats == XM_SWITCH_ON, &failure);
-    if (s != XM_OK || written == XM_OK)
-        return s;
-    a->err = failure;
+    return xm_benchmark_report_write(&a->report, a->args.report_folder,
+                                     a->args.json_stats == XM_SWITCH_ON, err);
+}
+
+/* The first failure is the one that is told. */
+static void
+report_failure(struct app *a)
+{
+    struct xm_error second = {0};
+    report_times(a);
+    xm_benchmark_report_add(&a->report, XM_REPORT_RESULTS, "error", "%s", a->err.text);
+    write_report(a, &second);
+}
+
+/* ---- step 11: what came out of it -------------------------------------------------- */
+
+/* A report that cannot be written keeps no results back. */
+static enum xm_status
+say_results(struct app *a)
+{
+    struct xm_error failure = {0};
+    const struct xm_benchmark_results r = {&a->args, &a->model,  &a->inputs,
+                                           &a->run,  &a->report, &a->err};
+    XM_TRY(xm_benchmark_results_report(&r));
+    const enum xm_status written = write_report(a, &failure);
+    XM_TRY(xm_benchmark_results_say(&r));
+    if (written != XM_OK)
+        a->err = failure;
     return written;
+}
+
+static enum xm_status
+step_report(struct app *a)
+{
+    xm_benchmark_step(11, NULL);
+    report_times(a);
+    if (a->args.exec_graph) {
+        XM_TRY(xm_benchmark_model_write_graph(&a->model, a->args.exec_graph, &a->err));
+        xm_benchmark_info("The graph that runs is stored to %s", a->args.exec_graph);
+    }
+    if (a->args.niter == 0)
+        return write_report(a, &a->err);
+    if (xm_benchmark_args_have_counters(&a->args))
+        XM_TRY(xm_benchmark_counters_say(&a->model, &a->run, &a->args, &a->err));
+    return say_results(a);
 }
 
 /* ---- all of it --------------------------------------------------------------------- */
@@ -549,16 +560,16 @@ static enum xm_status
 measure(struct app *a)
 {
     if (a->args.niter == 0) {
+        xm_benchmark_info("The model is compiled, and -niter 0 asks for no inference");
         for (int i = 8; i <= 10; i++)
             xm_benchmark_step(i, "skipped");
-        report_times(a);
+        a->is_set_up = true;
         return step_report(a);
     }
     XM_TRY(step_query(a));
     XM_TRY(step_requests(a));
-    const enum xm_status s = step_measure(a);
-    report_times(a);
-    return s == XM_OK ? step_report(a) : s;
+    XM_TRY(step_measure(a));
+    return step_report(a);
 }
 
 /* All failures have one code here, as OpenVINO's program has it. */
@@ -589,7 +600,9 @@ run(struct app *a)
     enum xm_status s = prepare(a);
     if (s == XM_OK)
         s = measure(a);
-    return finish(a, write_report(a, s));
+    if (s != XM_OK && !a->is_reported)
+        report_failure(a);
+    return finish(a, s);
 }
 
 static int

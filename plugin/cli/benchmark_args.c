@@ -43,7 +43,7 @@ static const struct flag flags[] = {
     { "nstreams", "number_streams",       TEXT,   AT(nstreams),        "N",     "NUM_STREAMS, or DEVICE:N,…; goes with -hint none" },
     { "nthreads", "number_threads",       LIMIT,  AT(nthreads),        "N",     "INFERENCE_NUM_THREADS (0: not said)" },
     { "pin",     "infer_threads_pinning", CHOICE, AT(pin),             "YES NO", "ENABLE_CPU_PINNING" },
-    { "b",       "batch",                 WHOLE,  AT(batch),           "N",     "the batch (0: as the model is); -layout says which dimension that is" },
+    { "b",       "batch_size",            WHOLE,  AT(batch),           "N",     "the batch (0: as the model is); -layout says which dimension that is" },
     { "shape",   NULL,                    TEXT,   AT(shape),           "SHAPES", "other shapes for the model's inputs: in1[1,3],in2[?,1..8]" },
     { "data_shape", NULL,                 TEXT,   AT(data_shape),      "SHAPES", "shapes of tensors for dynamic inputs, a bracket for each group of them:\nin1[1,16][4,16],in2[1][4]" },
     { "layout",  NULL,                    TEXT,   AT(layout),          "LAYOUTS", "in1[NCHW] or [N,...]; N is the batch" },
@@ -69,7 +69,7 @@ static const struct flag flags[] = {
     { "exec_graph_path", NULL,            TEXT,   AT(exec_graph),      "FILE",  "write the graph that runs, an .xml file" },
     { "use_device_mem", "use_device_memory", SWITCH, AT(device_memory), NULL,   "inputs in USM host memory, results of fixed shapes in device memory; GPU only" },
     { "extensions", NULL,                 TEXT,   AT(extensions),      "LIBS",  "libraries, with commas between; only those of openvino_tokenizers, whose operations are\nbuilt in" },
-    { "c",       NULL,                    TEXT,   AT(custom),          "FILE",  "refused: kernels are built in" },
+    { "c",       "path_to_cldnn_config",  TEXT,   AT(custom),          "FILE",  "refused: kernels are built in" },
     { "mean_values", "imean",             TEXT,   AT(mean),            "VALUES", "refused: for images" },
     { "scale_values", "iscale",           TEXT,   AT(scale),           "VALUES", "refused: for images" },
 };
@@ -264,7 +264,9 @@ take_flag(struct parse *p, const struct flag *f, const char *attached)
     const char *value = attached;
     if (f->kind == FILES)
         return take_files(p, f, attached);
-    if (!value && f->kind == SWITCH && !(next && read_switch(next, &ignored))) {
+    const bool stands_alone =
+        !value && f->kind == SWITCH && !(next && read_switch(next, &ignored));
+    if (stands_alone) {
         value = "true";
     } else if (!value) {
         if (!next || is_flag(next))
@@ -275,7 +277,7 @@ take_flag(struct parse *p, const struct flag *f, const char *attached)
     }
     if (!store_value(p->out, f, value))
         return fail_value(p, f, value);
-    xm_strbuf_add(&kept, value);
+    xm_strbuf_add(&kept, stands_alone ? "" : value);
     return keep(p, f, &kept);
 }
 

@@ -148,7 +148,7 @@ print_row(const struct table *t, const struct row *r, bool with_share)
            status_of(r), r->of->node_type, r->of->exec_type, r->real, r->cpu);
     print_share(t, r, share);
     if (with_share)
-        printf(" proportion: %-8s", share);
+        printf("proportion: %-8s", share);
     putchar('\n');
 }
 
@@ -160,8 +160,9 @@ print_table(const struct table *t, bool with_share)
         print_row(t, &t->rows[i], with_share);
         shares += t->real > 0.0 ? 100.0 * t->rows[i].real / t->real : 0.0;
     }
-    printf("Total time:     %.3f milliseconds\n", t->real);
-    printf("Total CPU time: %.3f milliseconds\n", t->cpu);
+    const int width = with_share ? 17 : 15;
+    printf("%-*s %.3f milliseconds\n", width, "Total time:", t->real);
+    printf("%-*s %.3f milliseconds\n", width, "Total CPU time:", t->cpu);
     if (with_share)
         printf("Total proportion: %.2f %% \n", shares);
     putchar('\n');
@@ -235,7 +236,7 @@ add_json_time(struct xm_json_out *j, yyjson_mut_val *o, const char *key, double 
 }
 
 static void
-add_json(struct xm_json_out *j, yyjson_mut_val *o, const struct table *t)
+add_json(struct xm_json_out *j, yyjson_mut_val *o, const struct table *t, bool with_share)
 {
     yyjson_mut_val *nodes = xm_json_add_array(j, o, "nodes");
     for (size_t i = 0; i < t->n; i++) {
@@ -244,28 +245,54 @@ add_json(struct xm_json_out *j, yyjson_mut_val *o, const struct table *t)
                                         {"node_type", r->of->node_type},
                                         {"status", status_of(r)}};
         yyjson_mut_val *node = xm_json_add_object(j, nodes, NULL);
+        char share[16];
         for (size_t k = 0; k < XM_ARRAY_LEN(cells); k++)
             xm_json_add_text(j, node, cells[k][0], cells[k][1], strlen(cells[k][1]));
         add_json_time(j, node, "real_time", r->real);
         add_json_time(j, node, "cpu_time", r->cpu);
         xm_json_add_text(j, node, "exec_type", r->of->exec_type,
                          strlen(r->of->exec_type));
+        print_share(t, r, share);
+        if (with_share)
+            xm_json_add_text(j, node, "%", share, strlen(share));
     }
     add_json_time(j, o, "total_real_time", t->real);
     add_json_time(j, o, "total_cpu_time", t->cpu);
 }
 
-/* The report of averages has one table, the detailed one a table for each request. */
+/* The detailed report has a table for each request, the others have one of averages. */
+enum kind { AVERAGE, DETAILED, SORTED, N_KINDS };
+
 struct report {
     const struct counters *counters;
-    bool is_average;
+    const struct xm_benchmark_args *args;
+    enum kind kind;
     size_t n; /* tables */
+};
+
+static const struct {
+    const char *type, *key; /* in JSON; `key` of the object, or of the list of them */
+    const char *file;       /* without its ending */
+    const char *says;       /* what is stored */
+    char separator;         /* in CSV */
+} kinds[N_KINDS] = {
+    [AVERAGE] = {"average", "avg_performance", "benchmark_average_counters_report",
+                 "Performance counters report", ';'},
+    [DETAILED] = {"detailed", "detailed_performance",
+                  "benchmark_detailed_counters_report", "Performance counters report",
+                  ';'},
+    [SORTED] = {"sorted", "avg_performance", "benchmark_sorted_report",
+                "Sorted performance counters report", ','},
 };
 
 static bool
 report_table(const struct report *r, size_t i, struct table *out)
 {
-    return make_table(&r->counters->lists[i], r->is_average ? r->counters->n : 1, out);
+    const bool made =
+        make_table(&r->counters->lists[i], r->kind == DETAILED ? 1 : r->counters->n, out);
+    if (made && r->kind == SORTED)
+        sort(out, r->args->pcsort);
+    return made;
 }
 
 static void
@@ -275,7 +302,7 @@ report_csv(const struct report *r, struct xm_strbuf *out)
         struct table t;
         xm_strbuf_add(out, i ? "\n" : "");
         if (report_table(r, i, &t))
-            print_csv(&t, ';', false, out);
+            print_csv(&t, kinds[r->kind].separator, r->kind == SORTED, out);
         else
             out->failed = true;
         xm_free(t.rows);
@@ -287,16 +314,15 @@ report_json(const struct report *r, struct xm_strbuf *out)
 {
     struct xm_json_out j;
     struct table t;
+    const char *type = kinds[r->kind].type, *key = kinds[r->kind].key;
     xm_json_begin(&j);
-    const char *type = r->is_average ? "average" : "detailed";
     xm_json_add_text(&j, NULL, "report_type", type, strlen(type));
-    yyjson_mut_val *list =
-        r->is_average ? NULL : xm_json_add_array(&j, NULL, "detailed_performance");
+    const bool is_object = r->kind != DETAILED;
+    yyjson_mut_val *list = is_object ? NULL : xm_json_add_array(&j, NULL, key);
     for (size_t i = 0; i < r->n; i++) {
-        yyjson_mut_val *o =
-            xm_json_add_object(&j, list, r->is_average ? "avg_performance" : NULL);
+        yyjson_mut_val *o = xm_json_add_object(&j, list, is_object ? key : NULL);
         if (report_table(r, i, &t))
-            add_json(&j, o, &t);
+            add_json(&j, o, &t, r->kind == SORTED);
         else
             j.failed = true;
         xm_free(t.rows);
@@ -310,57 +336,25 @@ report_json(const struct report *r, struct xm_strbuf *out)
 }
 
 static enum xm_status
-write_file(const char *folder, const char *name, const struct xm_strbuf *text,
-           struct xm_error *err)
-{
-    char *path = xm_benchmark_report_path(folder, name);
-    const enum xm_status s =
-        path ? xm_write_text_file(path, text, err)
-             : xm_fail(err, XM_NO_MEMORY, "out of memory for a report");
-    if (s == XM_OK)
-        xm_benchmark_info("Performance counters report is stored to %s", path);
-    xm_free(path);
-    return s;
-}
-
-static enum xm_status
-write_sorted(const struct counters *c, const struct xm_benchmark_args *a,
+write_report(const struct counters *c, const struct xm_benchmark_args *a, enum kind kind,
              struct xm_error *err)
 {
-    struct xm_strbuf text = {0};
-    for (size_t i = 0; i < c->n; i++) {
-        struct table t;
-        xm_strbuf_add(&text, i ? "\n" : "");
-        if (make_table(&c->lists[i], 1, &t)) {
-            sort(&t, a->pcsort);
-            print_csv(&t, ',', true, &text);
-        } else {
-            text.failed = true;
-        }
-        xm_free(t.rows);
-    }
-    const enum xm_status s =
-        write_file(a->report_folder, "benchmark_sorted_report.csv", &text, err);
-    xm_strbuf_free(&text);
-    return s;
-}
-
-static enum xm_status
-write_report(const struct counters *c, const struct xm_benchmark_args *a,
-             struct xm_error *err)
-{
-    const bool is_average = strcmp(a->report_type, "average_counters") == 0;
     const bool as_json = a->json_stats == XM_SWITCH_ON;
-    const struct report r = {c, is_average, is_average ? 1 : c->n};
+    const struct report r = {c, a, kind, kind == DETAILED ? c->n : 1};
     struct xm_strbuf text = {0};
     char name[64];
-    snprintf(name, sizeof(name), "benchmark_%s_report.%s", a->report_type,
-             as_json ? "json" : "csv");
+    snprintf(name, sizeof(name), "%s.%s", kinds[kind].file, as_json ? "json" : "csv");
+    char *path = xm_benchmark_report_path(a->report_folder, name);
     if (as_json)
         report_json(&r, &text);
     else
         report_csv(&r, &text);
-    const enum xm_status s = write_file(a->report_folder, name, &text, err);
+    const enum xm_status s =
+        path ? xm_write_text_file(path, &text, err)
+             : xm_fail(err, XM_NO_MEMORY, "out of memory for a report");
+    if (s == XM_OK)
+        xm_benchmark_info("%s is stored to %s", kinds[kind].says, path);
+    xm_free(path);
     xm_strbuf_free(&text);
     return s;
 }
@@ -371,10 +365,11 @@ write_files(const struct counters *c, const struct xm_benchmark_args *a,
             struct xm_error *err)
 {
     if (a->pcsort && a->report_type)
-        XM_TRY(write_sorted(c, a, err));
-    if (a->report_type && strcmp(a->report_type, "no_counters") != 0)
-        return write_report(c, a, err);
-    return XM_OK;
+        XM_TRY(write_report(c, a, SORTED, err));
+    if (!a->report_type || strcmp(a->report_type, "no_counters") == 0)
+        return XM_OK;
+    return write_report(
+        c, a, strcmp(a->report_type, "average_counters") == 0 ? AVERAGE : DETAILED, err);
 }
 
 /* Whether the device measures its steps; not all can. */

@@ -1,45 +1,140 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/benchmark_files.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "plugin/cli/benchmark_inputs.h"
+#include "plugin/cli/benchmark_report.h"
 #include "plugin/cli/npy.h"
 #include "runtime/util/element.h"
 #include "runtime/util/mapped_file.h"
 
+static void
+free_list(struct xm_benchmark_file_list *l)
+{
+    for (size_t k = 0; k < l->n; k++)
+        xm_free(l->paths[k]);
+    xm_free(l->paths);
+}
+
 void
 xm_benchmark_files_free(struct xm_benchmark_files *f)
 {
-    for (size_t i = 0; i < f->n_inputs; i++) {
-        for (size_t k = 0; k < f->list[i].n; k++)
-            xm_free(f->list[i].paths[k]);
-        xm_free(f->list[i].paths);
-    }
+    for (size_t i = 0; i < f->n_inputs; i++)
+        free_list(&f->list[i]);
     xm_free(f->list);
     *f = (struct xm_benchmark_files){0};
 }
 
 /* ---- which file is whose ----------------------------------------------------------- */
 
+/* Who gets the files of a word: an input, or those without a name in turn. */
+struct taker {
+    struct xm_benchmark_files *files;
+    const struct xm_benchmark_ports *inputs;
+    size_t input; /* inputs->n: those of `nameless` */
+    size_t *nameless, n_nameless, n_dealt;
+    struct xm_error *err;
+};
+
 static enum xm_status
-add_path(struct xm_benchmark_file_list *l, struct xm_slice path, struct xm_error *err)
+add_path(struct taker *t, const char *path)
 {
-    struct xm_strbuf text = {0};
+    const size_t input =
+        t->input < t->inputs->n ? t->input : t->nameless[t->n_dealt++ % t->n_nameless];
+    struct xm_benchmark_file_list *l = &t->files->list[input];
     char **grown = xm_grow(l->paths, &l->capacity, l->n + 1, sizeof(*grown));
     if (!grown)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for names of files");
+        return xm_fail(t->err, XM_NO_MEMORY, "out of memory for names of files");
     l->paths = grown;
-    xm_strbuf_add_n(&text, path.text, path.n);
-    char *copy = xm_strbuf_take(&text);
+    char *copy = xm_strdup(path);
     if (!copy)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for names of files");
+        return xm_fail(t->err, XM_NO_MEMORY, "out of memory for names of files");
     l->paths[l->n++] = copy;
     return XM_OK;
 }
+
+/* ---- folders ----------------------------------------------------------------------- */
+
+static bool
+is_input_file(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && (xm_same_but_case(dot, ".npy") || xm_same_but_case(dot, ".bin"));
+}
+
+static int
+compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum xm_status
+list_folder(const char *folder, struct xm_benchmark_file_list *out, struct xm_error *err)
+{
+    DIR *d = opendir(folder);
+    enum xm_status s = XM_OK;
+    if (!d)
+        return xm_fail(err, XM_INVALID, "-i: folder '%.200s' cannot be read: %s", folder,
+                       strerror(errno));
+    for (struct dirent *e; s == XM_OK && (e = readdir(d));) {
+        if (!is_input_file(e->d_name))
+            continue;
+        char **grown = xm_grow(out->paths, &out->capacity, out->n + 1, sizeof(*grown));
+        out->paths = grown ? grown : out->paths;
+        char *path = grown ? xm_benchmark_report_path(folder, e->d_name) : NULL;
+        if (path)
+            out->paths[out->n++] = path;
+        else
+            s = xm_fail(err, XM_NO_MEMORY, "out of memory for names of files");
+    }
+    closedir(d);
+    return s;
+}
+
+/* By their names. */
+static enum xm_status
+add_folder(struct taker *t, const char *folder)
+{
+    struct xm_benchmark_file_list l = {0};
+    enum xm_status s = list_folder(folder, &l, t->err);
+    if (s == XM_OK && l.n == 0)
+        s = xm_fail(t->err, XM_INVALID,
+                    "-i: folder '%.200s' has no file that ends in .npy or .bin", folder);
+    if (l.n)
+        qsort(l.paths, l.n, sizeof(*l.paths), compare_paths);
+    for (size_t k = 0; s == XM_OK && k < l.n; k++)
+        s = add_path(t, l.paths[k]);
+    free_list(&l);
+    return s;
+}
+
+static enum xm_status
+add_part(struct taker *t, struct xm_slice part)
+{
+    struct xm_strbuf text = {0};
+    struct stat st;
+    xm_strbuf_add_n(&text, part.text, part.n);
+    const char *path = xm_strbuf_text(&text);
+    enum xm_status s;
+    if (text.failed)
+        s = xm_fail(t->err, XM_NO_MEMORY, "out of memory for names of files");
+    else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        s = add_folder(t, path);
+    else
+        s = add_path(t, path);
+    xm_strbuf_free(&text);
+    return s;
+}
+
+/* ---- words ------------------------------------------------------------------------- */
 
 /* The input whose name and a colon the text begins with; n: none. */
 static size_t
@@ -51,15 +146,6 @@ find_named(const struct xm_benchmark_ports *inputs, const char *text)
         if (strncmp(text, inputs->list[i].name, n) == 0 && text[n] == ':')
             return i;
     }
-    return i;
-}
-
-static size_t
-find_free(const struct xm_benchmark_files *f)
-{
-    size_t i = 0;
-    while (i < f->n_inputs && f->list[i].n)
-        i++;
     return i;
 }
 
@@ -84,30 +170,59 @@ check_part(struct xm_slice part, struct xm_error *err)
 
 /* A word of -i. */
 static enum xm_status
-take_word(struct xm_benchmark_files *f, const struct xm_benchmark_ports *inputs,
-          const char *word, struct xm_error *err)
+take_word(struct taker *t, const char *word)
 {
-    size_t input = inputs->n;
     for (const char *at = word;;) {
-        const size_t named = find_named(inputs, at);
-        if (named < inputs->n) {
-            input = named;
-            at += strlen(inputs->list[named].name) + 1;
-        } else if (input == inputs->n) {
-            input = find_free(f);
+        const size_t named = find_named(t->inputs, at);
+        if (named < t->inputs->n) {
+            t->input = named;
+            at += strlen(t->inputs->list[named].name) + 1;
         }
-        const size_t n = strcspn(at, ",");
-        if (named == inputs->n)
-            XM_TRY(check_part(xm_slice_of(at, n), err));
-        if (input == inputs->n || n == 0)
-            return xm_fail(err, XM_INVALID,
+        const struct xm_slice part = xm_slice_of(at, strcspn(at, ","));
+        if (named == t->inputs->n)
+            XM_TRY(check_part(part, t->err));
+        if (part.n == 0 || (t->input == t->inputs->n && t->n_nameless == 0))
+            return xm_fail(t->err, XM_INVALID,
                            "-i: '%.200s' is for no input of the model, or names no file",
                            word);
-        XM_TRY(add_path(&f->list[input], xm_slice_of(at, n), err));
-        if (at[n] == '\0')
+        XM_TRY(add_part(t, part));
+        if (at[part.n] == '\0')
             return XM_OK;
-        at += n + 1;
+        at += part.n + 1;
     }
+}
+
+/* The inputs that have no file yet: the only word without a name is dealt out to them, each of
+ * several such words is for the next one. */
+static void
+find_nameless(struct taker *t, bool is_only_word)
+{
+    t->input = t->inputs->n;
+    t->n_nameless = t->n_dealt = 0;
+    for (size_t i = 0; i < t->inputs->n; i++) {
+        if (t->files->list[i].n == 0 && (is_only_word || t->n_nameless == 0))
+            t->nameless[t->n_nameless++] = i;
+    }
+}
+
+/* Those with names first, so that the others know which inputs are left. */
+static enum xm_status
+take_words(struct taker *t, const struct xm_benchmark_args *a)
+{
+    size_t n_nameless = 0;
+    for (size_t i = 0; i < a->n_files; i++) {
+        if (find_named(t->inputs, a->files[i]) < t->inputs->n)
+            XM_TRY(take_word(t, a->files[i]));
+        else
+            n_nameless++;
+    }
+    for (size_t i = 0; i < a->n_files; i++) {
+        if (find_named(t->inputs, a->files[i]) < t->inputs->n)
+            continue;
+        find_nameless(t, n_nameless == 1);
+        XM_TRY(take_word(t, a->files[i]));
+    }
+    return XM_OK;
 }
 
 enum xm_status
@@ -115,14 +230,17 @@ xm_benchmark_files_find(const struct xm_benchmark_args *a,
                         const struct xm_benchmark_ports *inputs,
                         struct xm_benchmark_files *out, struct xm_error *err)
 {
+    struct taker t = {.files = out, .inputs = inputs, .err = err};
     *out = (struct xm_benchmark_files){0};
     out->list = xm_calloc(inputs->n + 1, sizeof(*out->list));
-    if (!out->list)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for names of files");
-    out->n_inputs = inputs->n;
-    for (size_t i = 0; i < a->n_files; i++)
-        XM_TRY(take_word(out, inputs, a->files[i], err));
-    return XM_OK;
+    t.nameless = xm_calloc(inputs->n + 1, sizeof(*t.nameless));
+    out->n_inputs = out->list ? inputs->n : 0;
+    const enum xm_status s =
+        out->list && t.nameless
+            ? take_words(&t, a)
+            : xm_fail(err, XM_NO_MEMORY, "out of memory for names of files");
+    xm_free(t.nameless);
+    return s;
 }
 
 bool

@@ -95,8 +95,11 @@ static bool
 find_own_shape(const struct maker *m, size_t i, size_t set, struct xm_benchmark_dims *out)
 {
     const struct xm_benchmark_port *p = port_of(m, i);
+    const size_t n_said = xm_benchmark_shapes_count(m->shapes, p->name);
     const struct xm_benchmark_shape *said =
-        xm_benchmark_shapes_find(m->shapes, p->name, set % m->out->n_groups);
+        n_said ? xm_benchmark_shapes_find(m->shapes, p->name,
+                                          set % m->out->n_groups % n_said)
+               : NULL;
     if (!said && !xm_benchmark_dims_are_fixed(&p->dims))
         return xm_benchmark_files_shape(&m->files, i, set, out);
     *out = said ? said->dims : p->dims;
@@ -178,7 +181,7 @@ find_shape(const struct maker *m, size_t i, size_t set, struct xm_benchmark_dims
     return XM_INVALID;
 }
 
-/* Every bracket is some input's, and all of these have as many. */
+/* Every bracket is some input's, and these have one each, or as many as there are groups. */
 static enum xm_status
 check_groups(const struct maker *m)
 {
@@ -188,10 +191,10 @@ check_groups(const struct maker *m)
         const size_t n = xm_benchmark_shapes_count(m->shapes, name);
         const struct xm_benchmark_shape *first =
             xm_benchmark_shapes_find(m->shapes, name, 0);
-        if (n && n != m->out->n_groups)
+        if (n > 1 && n != m->out->n_groups)
             return xm_fail(m->err, XM_INVALID,
                            "-data_shape: input '%s' has %zu shapes and another has %zu; "
-                           "every input needs as many",
+                           "every input needs one, or as many",
                            name, n, m->out->n_groups);
         used += first && first->name.n ? n : 0;
     }
@@ -205,6 +208,23 @@ check_groups(const struct maker *m)
                      m->args->data_shape);
 }
 
+/* Whether some input has another shape in one of the sets than in the first. */
+static bool
+files_have_shapes(const struct maker *m, size_t n_sets)
+{
+    struct xm_benchmark_dims first, other;
+    for (size_t i = 0; i < m->model->inputs.n; i++) {
+        if (!find_own_shape(m, i, 0, &first))
+            continue;
+        for (size_t set = 1; set < n_sets; set++) {
+            if (find_own_shape(m, i, set, &other) &&
+                !xm_benchmark_dims_equal(&first, &other))
+                return true;
+        }
+    }
+    return false;
+}
+
 static enum xm_status
 count_sets(struct maker *m)
 {
@@ -216,7 +236,11 @@ count_sets(struct maker *m)
     const size_t files = xm_benchmark_files_most(&m->files);
     const size_t groups = m->out->n_groups;
     m->out->n_sets = (files > groups ? files + groups - 1 : groups) / groups * groups;
-    return check_groups(m);
+    XM_TRY(check_groups(m));
+    m->out->groups_are_files = groups == 1 && files_have_shapes(m, m->out->n_sets);
+    if (m->out->groups_are_files)
+        m->out->n_groups = m->out->n_sets;
+    return XM_OK;
 }
 
 /* ---- values ------------------------------------------------------------------------ */
@@ -330,17 +354,25 @@ say_input(const struct maker *m, size_t i)
     }
 }
 
+void
+xm_benchmark_group_print(const struct xm_benchmark_inputs *in, size_t group,
+                         struct xm_strbuf *out)
+{
+    for (size_t i = 0; i < in->ports->n; i++) {
+        xm_strbuf_printf(out, "%s%s: ", i ? " " : "", in->ports->list[i].name);
+        xm_benchmark_dims_print(&xm_benchmark_set(in, group)[i].dims, out);
+    }
+}
+
 static void
 say_groups(const struct maker *m)
 {
     struct xm_strbuf text = {0};
     xm_benchmark_info("Defined %zu tensor groups:", m->out->n_groups);
     for (size_t g = 0; g < m->out->n_groups; g++) {
-        for (size_t i = 0; i < m->model->inputs.n; i++) {
-            xm_strbuf_clear(&text);
-            xm_benchmark_dims_print(&xm_benchmark_set(m->out, g)[i].dims, &text);
-            xm_benchmark_info("\t%s: %s", port_of(m, i)->name, xm_strbuf_text(&text));
-        }
+        xm_strbuf_clear(&text);
+        xm_benchmark_group_print(m->out, g, &text);
+        xm_benchmark_info("\t %s", xm_strbuf_text(&text));
     }
     xm_strbuf_free(&text);
 }

@@ -77,17 +77,24 @@ xm_benchmark_error(const char *fmt, ...)
 }
 
 void
-xm_benchmark_print_latency(const struct xm_benchmark_latency *l, uint64_t percent)
+xm_benchmark_print_latency(const struct xm_benchmark_latency *l, uint64_t percent,
+                           enum xm_benchmark_latency_labels labels)
 {
     const bool small = l->average < 1.0;
     const double factor = small ? 1000.0 : 1.0;
     const char *unit = small ? "us" : "ms";
+    const int width = labels == XM_LATENCY_OF_GROUP ? 11 : 14; /* with the colon */
+    const struct {
+        const char *label;
+        double ms;
+    } lines[] = {{"Average:", l->average}, {"Min:", l->min}, {"Max:", l->max}};
     if (percent == 50)
-        xm_benchmark_info("   Median:        %.2f %s", factor * l->percentile, unit);
+        xm_benchmark_info("   %-*s %.2f %s", width, "Median:", factor * l->percentile,
+                          unit);
     else
         xm_benchmark_info("   %" PRIu64 " percentile:     %.2f %s", percent,
                           factor * l->percentile, unit);
-    xm_benchmark_info("   Average:       %.2f %s", factor * l->average, unit);
-    xm_benchmark_info("   Min:           %.2f %s", factor * l->min, unit);
-    xm_benchmark_info("   Max:           %.2f %s", factor * l->max, unit);
+    for (size_t i = 0; i < XM_ARRAY_LEN(lines); i++)
+        xm_benchmark_info("   %-*s %.2f %s", width, lines[i].label, factor * lines[i].ms,
+                          unit);
 }

@@ -20,8 +20,11 @@ void xm_benchmark_step(int number, const char *remark);
 void xm_benchmark_info(const char *fmt, ...) XM_PRINTF(1, 2);
 void xm_benchmark_warn(const char *fmt, ...) XM_PRINTF(1, 2);
 void xm_benchmark_error(const char *fmt, ...) XM_PRINTF(1, 2);
-/* The four lines; in microseconds where the average is below one millisecond. */
-void xm_benchmark_print_latency(const struct xm_benchmark_latency *l, uint64_t percent);
+/* The four lines; in microseconds where the average is below one millisecond. Their labels are
+ * narrower where they are those of a group of shapes. */
+enum xm_benchmark_latency_labels { XM_LATENCY_OF_ALL, XM_LATENCY_OF_GROUP };
+void xm_benchmark_print_latency(const struct xm_benchmark_latency *l, uint64_t percent,
+                                enum xm_benchmark_latency_labels labels);
 
 #ifdef __cplusplus
 }

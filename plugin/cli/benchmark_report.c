@@ -45,6 +45,17 @@ xm_benchmark_report_add(struct xm_benchmark_report *r, enum xm_benchmark_section
 }
 
 void
+xm_benchmark_report_add_switch(struct xm_benchmark_report *r, enum xm_benchmark_section s,
+                               const char *name, bool is_on)
+{
+    struct xm_benchmark_rows *rows = &r->sections[s];
+    const size_t before = rows->n;
+    xm_benchmark_report_add(r, s, name, "%s", is_on ? "True" : "False");
+    if (rows->n > before)
+        rows->list[before].is_switch = true;
+}
+
+void
 xm_benchmark_report_free(struct xm_benchmark_report *r)
 {
     for (size_t s = 0; s < XM_REPORT_SECTIONS; s++) {
@@ -121,8 +132,11 @@ print_json(const struct xm_benchmark_report *r, struct xm_strbuf *out)
         good = yyjson_mut_obj_add_val(doc, root, titles[s][1], section);
         for (size_t i = 0; i < r->sections[s].n && good; i++) {
             const struct xm_benchmark_row *row = &r->sections[s].list[i];
-            good = yyjson_mut_obj_add_str(doc, object_of(doc, section, row->group),
-                                          row->name, row->value);
+            yyjson_mut_val *object = object_of(doc, section, row->group);
+            good = row->is_switch
+                       ? yyjson_mut_obj_add_bool(doc, object, row->name,
+                                                 strcmp(row->value, "True") == 0)
+                       : yyjson_mut_obj_add_str(doc, object, row->name, row->value);
         }
     }
     size_t n = 0;

@@ -25,6 +25,7 @@ enum xm_benchmark_section {
 struct xm_benchmark_row {
     char *name, *value; /* owned */
     size_t group;
+    bool is_switch; /* JSON has true or false, not a text */
 };
 
 /* Zero-initialise. Failures to allocate are told by writing it. */
@@ -41,6 +42,10 @@ struct xm_benchmark_report {
 
 void xm_benchmark_report_add(struct xm_benchmark_report *r, enum xm_benchmark_section s,
                              const char *name, const char *fmt, ...) XM_PRINTF(4, 5);
+/* "True" or "False". */
+void xm_benchmark_report_add_switch(struct xm_benchmark_report *r,
+                                    enum xm_benchmark_section s, const char *name,
+                                    bool is_on);
 void xm_benchmark_report_free(struct xm_benchmark_report *r);
 /* Into `folder`; says where. */
 enum xm_status xm_benchmark_report_write(const struct xm_benchmark_report *r,

@@ -153,6 +153,20 @@ wish_shapes(struct wish *w, const struct xm_benchmark_shapes *shapes)
     return XM_OK;
 }
 
+/* As the shapes are wished: of the first input that has a dimension N. */
+static void
+say_batch(const struct wish *w)
+{
+    struct xm_strbuf text = {0};
+    for (size_t i = 0; i < w->model->inputs.n && text.n == 0; i++) {
+        const int at = batch_at(&w->model->inputs.list[i]);
+        if (at >= 0)
+            xm_benchmark_dim_print(&w->dims[i], (uint32_t)at, &text);
+    }
+    xm_benchmark_info("Model batch size: %s", text.n ? xm_strbuf_text(&text) : "1");
+    xm_strbuf_free(&text);
+}
+
 /* "'data': [?,16], 'mask': [?]" */
 static void
 say_shapes(const struct wish *w)
@@ -222,8 +236,10 @@ xm_benchmark_reshape(struct xm_benchmark_model *m,
     if (!w.dims)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for shapes");
     enum xm_status s = wish_shapes(&w, shapes);
-    if (s == XM_OK)
+    if (s == XM_OK) {
+        say_batch(&w);
         s = meet(&w);
+    }
     xm_free(w.dims);
     return s;
 }

@@ -38,6 +38,8 @@ find_latency(const struct xm_benchmark_results *r, size_t group,
     return XM_OK;
 }
 
+/* ---- groups of shapes -------------------------------------------------------------- */
+
 static void
 report_latency(const struct xm_benchmark_results *r, const struct xm_benchmark_latency *l)
 {
@@ -46,17 +48,20 @@ report_latency(const struct xm_benchmark_results *r, const struct xm_benchmark_l
     add(r, "max latency", l->max);
 }
 
-/* ---- groups of shapes -------------------------------------------------------------- */
-
-/* "a: [1,2], b: [1,2]" */
+/* `l` NULL: it had no inference. */
 static void
-print_shapes(const struct xm_benchmark_results *r, size_t group, struct xm_strbuf *out)
+report_group(const struct xm_benchmark_results *r, size_t group,
+             const struct xm_benchmark_latency *l)
 {
-    const struct xm_benchmark_ports *ports = r->inputs->ports;
-    for (size_t i = 0; i < ports->n; i++) {
-        xm_strbuf_printf(out, "%s%s: ", i ? ", " : "", ports->list[i].name);
-        xm_benchmark_dims_print(&xm_benchmark_set(r->inputs, group)[i].dims, out);
-    }
+    struct xm_strbuf shapes = {0};
+    xm_benchmark_group_print(r->inputs, group, &shapes);
+    r->report->group = group + 1;
+    xm_benchmark_report_add(r->report, XM_REPORT_RESULTS, "group", "%s",
+                            xm_strbuf_text(&shapes));
+    if (l)
+        report_latency(r, l);
+    r->report->group = 0;
+    xm_strbuf_free(&shapes);
 }
 
 static void
@@ -64,32 +69,33 @@ say_group(const struct xm_benchmark_results *r, size_t group,
           const struct xm_benchmark_latency *l)
 {
     struct xm_strbuf shapes = {0};
-    print_shapes(r, group, &shapes);
+    xm_benchmark_group_print(r->inputs, group, &shapes);
     xm_benchmark_info("%zu. %s", group + 1, xm_strbuf_text(&shapes));
-    r->report->group = group + 1;
-    xm_benchmark_report_add(r->report, XM_REPORT_RESULTS, "group", "%s",
-                            xm_strbuf_text(&shapes));
     xm_strbuf_free(&shapes);
-    if (l) {
-        xm_benchmark_print_latency(l, r->args->percentile);
-        report_latency(r, l);
-    } else {
+    if (l)
+        xm_benchmark_print_latency(l, r->args->percentile, XM_LATENCY_OF_GROUP);
+    else
         xm_benchmark_info("   no iterations");
-    }
-    r->report->group = 0;
 }
 
 static enum xm_status
-say_groups(const struct xm_benchmark_results *r)
+each_group(const struct xm_benchmark_results *r,
+           void (*visit)(const struct xm_benchmark_results *r, size_t group,
+                         const struct xm_benchmark_latency *l))
 {
-    xm_benchmark_info("Latency for each data shape group:");
     for (size_t g = 0; g < r->inputs->n_groups; g++) {
         struct xm_benchmark_latency l;
         size_t n;
         XM_TRY(find_latency(r, g, &l, &n));
-        say_group(r, g, n ? &l : NULL);
+        visit(r, g, n ? &l : NULL);
     }
     return XM_OK;
+}
+
+static bool
+has_groups(const struct xm_benchmark_results *r)
+{
+    return r->args->pcseq == XM_SWITCH_ON && r->inputs->n_groups > 1;
 }
 
 /* ---- all --------------------------------------------------------------------------- */
@@ -119,52 +125,58 @@ a_second(const struct xm_benchmark_results *r, uint64_t n)
     return ms > 0.0 ? 1000.0 * (double)n / ms : 0.0;
 }
 
-static void
-say_latency(const struct xm_benchmark_results *r, const struct xm_benchmark_latency *l)
+static enum xm_status
+find_all(const struct xm_benchmark_results *r, struct xm_benchmark_latency *out)
+{
+    size_t n;
+    XM_TRY(find_latency(r, r->inputs->n_groups, out, &n));
+    return n ? XM_OK : xm_fail(r->err, XM_DEVICE, "nothing was measured");
+}
+
+enum xm_status
+xm_benchmark_results_report(const struct xm_benchmark_results *r)
 {
     const uint64_t percent = r->args->percentile;
     char name[64] = "latency (ms)";
+    struct xm_benchmark_latency l;
+    XM_TRY(find_all(r, &l));
     if (percent != MEDIAN)
         snprintf(name, sizeof(name), "latency (%" PRIu64 " percentile) (ms)", percent);
-    xm_benchmark_info("Count:            %zu iterations", r->run->n);
-    xm_benchmark_info("Duration:         %.2f ms", r->run->duration_ms);
-    xm_benchmark_info("Latency:");
-    xm_benchmark_print_latency(l, percent);
     add(r, "total execution time (ms)", r->run->duration_ms);
     xm_benchmark_report_add(r->report, XM_REPORT_RESULTS, "total number of iterations",
                             "%zu", r->run->n);
-    add(r, name, l->percentile);
-    report_latency(r, l);
-}
-
-static void
-say_throughput(const struct xm_benchmark_results *r)
-{
-    const double frames = a_second(r, r->run->frames);
-    const double tokens = a_second(r, r->run->tokens);
-    xm_benchmark_info("Throughput:   %.2f FPS", frames);
-    add(r, "throughput", frames);
+    add(r, name, l.percentile);
+    report_latency(r, &l);
+    if (has_groups(r))
+        XM_TRY(each_group(r, report_group));
+    add(r, "throughput", a_second(r, r->run->frames));
     if (!r->inputs->is_language)
-        return;
-    xm_benchmark_info("Tokens:           %" PRIu64 " tokens", r->run->tokens);
-    xm_benchmark_info("Token throughput: %.2f tokens/s", tokens);
+        return XM_OK;
     xm_benchmark_report_add(r->report, XM_REPORT_RESULTS, "tokens", "%" PRIu64,
                             r->run->tokens);
-    add(r, "token throughput", tokens);
+    add(r, "token throughput", a_second(r, r->run->tokens));
+    return XM_OK;
 }
 
+/* The throughput is the last line: programs look for it there. */
 enum xm_status
 xm_benchmark_results_say(const struct xm_benchmark_results *r)
 {
     struct xm_benchmark_latency l;
-    size_t n;
-    XM_TRY(find_latency(r, r->inputs->n_groups, &l, &n));
     say_execution_devices(r->model);
-    if (n == 0)
-        return xm_fail(r->err, XM_DEVICE, "nothing was measured");
-    say_latency(r, &l);
-    if (r->args->pcseq == XM_SWITCH_ON && r->inputs->n_groups > 1)
-        XM_TRY(say_groups(r));
-    say_throughput(r);
+    XM_TRY(find_all(r, &l));
+    xm_benchmark_info("Count:            %zu iterations", r->run->n);
+    xm_benchmark_info("Duration:         %.2f ms", r->run->duration_ms);
+    xm_benchmark_info("Latency:");
+    xm_benchmark_print_latency(&l, r->args->percentile, XM_LATENCY_OF_ALL);
+    if (has_groups(r)) {
+        xm_benchmark_info("Latency for each data shape group:");
+        XM_TRY(each_group(r, say_group));
+    }
+    if (r->inputs->is_language) {
+        xm_benchmark_info("Tokens:           %" PRIu64 " tokens", r->run->tokens);
+        xm_benchmark_info("Token throughput: %.2f tokens/s", a_second(r, r->run->tokens));
+    }
+    xm_benchmark_info("Throughput:   %.2f FPS", a_second(r, r->run->frames));
     return XM_OK;
 }

@@ -18,6 +18,9 @@ struct xm_benchmark_results {
     struct xm_error *err;
 };
 
+/* Rows of the report. */
+enum xm_status xm_benchmark_results_report(const struct xm_benchmark_results *r);
+/* Lines. */
 enum xm_status xm_benchmark_results_say(const struct xm_benchmark_results *r);
 
 #endif

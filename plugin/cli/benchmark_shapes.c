@@ -90,19 +90,26 @@ read_dims(struct xm_slice text, bool fixed, struct xm_benchmark_dims *out)
 }
 
 void
+xm_benchmark_dim_print(const struct xm_benchmark_dims *d, uint32_t i,
+                       struct xm_strbuf *out)
+{
+    if (d->min[i] == d->max[i])
+        xm_strbuf_printf(out, "%" PRId64, d->min[i]);
+    else if (d->max[i] >= 0)
+        xm_strbuf_printf(out, "%" PRId64 "..%" PRId64, d->min[i], d->max[i]);
+    else if (d->min[i] > 0)
+        xm_strbuf_printf(out, "%" PRId64 "..", d->min[i]);
+    else
+        xm_strbuf_add(out, "?");
+}
+
+void
 xm_benchmark_dims_print(const struct xm_benchmark_dims *d, struct xm_strbuf *out)
 {
     xm_strbuf_add(out, "[");
     for (uint32_t i = 0; i < d->rank; i++) {
         xm_strbuf_add(out, i ? "," : "");
-        if (d->min[i] == d->max[i])
-            xm_strbuf_printf(out, "%" PRId64, d->min[i]);
-        else if (d->max[i] >= 0)
-            xm_strbuf_printf(out, "%" PRId64 "..%" PRId64, d->min[i], d->max[i]);
-        else if (d->min[i] > 0)
-            xm_strbuf_printf(out, "%" PRId64 "..", d->min[i]);
-        else
-            xm_strbuf_add(out, "?");
+        xm_benchmark_dim_print(d, i, out);
     }
     xm_strbuf_add(out, "]");
 }

@@ -68,6 +68,9 @@ bool xm_benchmark_layout_fits(const char *layout, uint32_t rank);
 
 /* "[?,1..8]" */
 void xm_benchmark_dims_print(const struct xm_benchmark_dims *d, struct xm_strbuf *out);
+/* Dimension `i`: "8", "1..8", "?". */
+void xm_benchmark_dim_print(const struct xm_benchmark_dims *d, uint32_t i,
+                            struct xm_strbuf *out);
 bool xm_benchmark_dims_equal(const struct xm_benchmark_dims *a,
                              const struct xm_benchmark_dims *b);
 bool xm_benchmark_dims_are_fixed(const struct xm_benchmark_dims *d);

@@ -96,6 +96,16 @@ TEST(BenchmarkArgs, SwitchesStandAloneOrTakeAValue)
     EXPECT_EQ(Args({"-pc=maybe"}).sentence,
               "option -pc takes true or false, found 'maybe'");
     EXPECT_EQ(Args({"-pc", "maybe"}).sentence, "'maybe' is one word too many");
+    EXPECT_EQ(Args({"-pc", "-pcseq", "yes"}).given(), "m=model|pc=|pcseq=yes|");
+}
+
+TEST(BenchmarkArgs, HaveTheLongNamesOfOpenVino)
+{
+    EXPECT_EQ(Args({"--batch_size", "3"}).a.batch, 3u);
+    EXPECT_EQ(Args({"--maximum_inference_rate", "2.5"}).a.max_irate, 2.5);
+    EXPECT_EQ(Args({"--perf_counts_sort", "sort"}).given(), "m=model|pcsort=sort|");
+    EXPECT_EQ(Args({"--path_to_cldnn_config", "x.xml"}).sentence,
+              "option -c: custom kernels cannot be loaded; all kernels are built in");
 }
 
 TEST(BenchmarkArgs, ZeroSecondsAndThreadsAreNotSaid)

@@ -199,10 +199,11 @@ TEST(BenchmarkStats, IterationsAreWholeRounds)
 }
 
 std::string
-latency_lines(const xm_benchmark_latency &l, uint64_t percent)
+latency_lines(const xm_benchmark_latency &l, uint64_t percent,
+              xm_benchmark_latency_labels labels = XM_LATENCY_OF_ALL)
 {
     testing::internal::CaptureStdout();
-    xm_benchmark_print_latency(&l, percent);
+    xm_benchmark_print_latency(&l, percent, labels);
     return testing::internal::GetCapturedStdout();
 }
 
@@ -213,6 +214,9 @@ TEST(BenchmarkOut, SmallLatenciesAreInMicroseconds)
         latency_lines({2.5, 1.0, 0.25, 123.456}, 50),
         "[ INFO ]    Median:        2.50 ms\n[ INFO ]    Average:       1.00 ms\n"
         "[ INFO ]    Min:           0.25 ms\n[ INFO ]    Max:           123.46 ms\n");
+    EXPECT_EQ(latency_lines({2.5, 1.0, 0.25, 123.456}, 50, XM_LATENCY_OF_GROUP),
+              "[ INFO ]    Median:     2.50 ms\n[ INFO ]    Average:    1.00 ms\n"
+              "[ INFO ]    Min:        0.25 ms\n[ INFO ]    Max:        123.46 ms\n");
     EXPECT_EQ(latency_lines({0.01587, 0.04172, 0.01015, 1.5}, 90),
               "[ INFO ]    90 percentile:     15.87 us\n"
               "[ INFO ]    Average:       41.72 us\n[ INFO ]    Min:           10.15 us\n"
