@@ -12,6 +12,7 @@
 enum kind {
     SWITCH, /* enum xm_benchmark_switch: alone, or a value of `on` or `off` */
     TEXT,   /* const char *                                                 */
+    OPTION, /* const char *: an empty one is as if the flag were not given  */
     CHOICE, /* const char *: one of `choices`                               */
     COUNT,  /* uint64_t: a whole number from 1                              */
     LIMIT,  /* uint64_t: from 0, which is XM_BENCHMARK_UNSAID               */
@@ -44,9 +45,9 @@ static const struct flag flags[] = {
     { "nthreads", "number_threads",       LIMIT,  AT(nthreads),        "N",     "INFERENCE_NUM_THREADS (0: not said)" },
     { "pin",     "infer_threads_pinning", CHOICE, AT(pin),             "YES NO", "ENABLE_CPU_PINNING" },
     { "b",       "batch_size",            WHOLE,  AT(batch),           "N",     "the batch (0: as the model is); -layout says which dimension that is" },
-    { "shape",   NULL,                    TEXT,   AT(shape),           "SHAPES", "other shapes for the model's inputs: in1[1,3],in2[?,1..8]" },
-    { "data_shape", NULL,                 TEXT,   AT(data_shape),      "SHAPES", "shapes of tensors for dynamic inputs, a bracket for each group of them:\nin1[1,16][4,16],in2[1][4]" },
-    { "layout",  NULL,                    TEXT,   AT(layout),          "LAYOUTS", "in1[NCHW] or [N,...]; N is the batch" },
+    { "shape",   NULL,                    OPTION, AT(shape),           "SHAPES", "other shapes for the model's inputs: in1[1,3],in2[?,1..8]" },
+    { "data_shape", NULL,                 OPTION, AT(data_shape),      "SHAPES", "shapes of tensors for dynamic inputs, a bracket for each group of them:\nin1[1,16][4,16],in2[1][4]" },
+    { "layout",  NULL,                    OPTION, AT(layout),          "LAYOUTS", "in1[NCHW] or [N,...]; N is the batch" },
     { "i",       "paths_to_input",        FILES,  AT(files),           "FILES", "in1:f.npy in2:f.bin; several for an input with commas between; default: random values" },
     { "ip",      "input_precision",       TEXT,   AT(ip),              "TYPE",  "element type of the inputs' tensors: the model's" },
     { "op",      "output_precision",      TEXT,   AT(op),              "TYPE",  "the same of the outputs" },
@@ -59,11 +60,11 @@ static const struct flag flags[] = {
     { "pcsort",  "perf_counts_sort",      CHOICE, AT(pcsort),          "sort no_sort simple_sort", "the same with shares: by time, as they are, or only those that ran" },
     { "pcseq",   NULL,                    SWITCH, AT(pcseq),           NULL,    "latency of each group of -data_shape" },
     { "report_type", NULL,                CHOICE, AT(report_type),     "no_counters average_counters detailed_counters", "write reports" },
-    { "report_folder", NULL,              TEXT,   AT(report_folder),   "DIR",   "where to; it must be there (.)" },
+    { "report_folder", NULL,              OPTION, AT(report_folder),   "DIR",   "where to; it must be there (.)" },
     { "json_stats", NULL,                 SWITCH, AT(json_stats),      NULL,    "reports in JSON, not CSV" },
-    { "dump_config", NULL,                TEXT,   AT(dump_config),     "FILE",  "write the devices' properties: {\"GPU\": {\"PERFORMANCE_HINT\": \"LATENCY\"}}" },
-    { "load_config", NULL,                TEXT,   AT(load_config),     "FILE",  "read them; flags win" },
-    { "cdir",    "cache_dir",             TEXT,   AT(cache_dir),       "DIR",   "CACHE_DIR" },
+    { "dump_config", NULL,                OPTION, AT(dump_config),     "FILE",  "write the devices' properties: {\"GPU\": {\"PERFORMANCE_HINT\": \"LATENCY\"}}" },
+    { "load_config", NULL,                OPTION, AT(load_config),     "FILE",  "read them; flags win" },
+    { "cdir",    "cache_dir",             OPTION, AT(cache_dir),       "DIR",   "CACHE_DIR" },
     { "lfile",   "load_from_file",        SWITCH, AT(lfile),           NULL,    "compile the file at once, without a model in between" },
     { "progress", NULL,                   SWITCH, AT(progress),        NULL,    "how far the run is, on a terminal; default: yes" },
     { "exec_graph_path", NULL,            TEXT,   AT(exec_graph),      "FILE",  "write the graph that runs, an .xml file" },
@@ -181,6 +182,10 @@ store_value(struct xm_benchmark_args *a, const struct flag *f, const char *text)
             return false;
         memcpy(member, &text, sizeof(text));
         return true;
+    case OPTION:
+        text = text[0] ? text : NULL;
+        memcpy(member, &text, sizeof(text));
+        return true;
     case TEXT:
         memcpy(member, &text, sizeof(text));
         return text[0] != '\0';
@@ -205,6 +210,7 @@ fail_value(struct parse *p, const struct flag *f, const char *text)
     static const char *const expected[] = {
         [SWITCH] = "true or false",
         [TEXT] = "a text",
+        [OPTION] = "a text",
         [CHOICE] = "one of",
         [COUNT] = "a whole number from 1",
         [LIMIT] = "a whole number from 0",

@@ -99,6 +99,19 @@ TEST(BenchmarkArgs, SwitchesStandAloneOrTakeAValue)
     EXPECT_EQ(Args({"-pc", "-pcseq", "yes"}).given(), "m=model|pc=|pcseq=yes|");
 }
 
+/* As scripts give a variable that nobody has set. */
+TEST(BenchmarkArgs, EmptyValuesAreNotSaid)
+{
+    const Args r({"-shape", "", "-data_shape", "", "-layout", "", "-report_folder", "",
+                  "-dump_config", "", "-load_config", "", "--cache_dir="});
+    ASSERT_EQ(r.status, XM_OK) << r.sentence;
+    for (const char *text : {r.a.shape, r.a.data_shape, r.a.layout, r.a.report_folder,
+                             r.a.dump_config, r.a.load_config, r.a.cache_dir})
+        EXPECT_EQ(text, nullptr);
+    EXPECT_EQ(Args({"-d", ""}).sentence, "option -d takes a text, found ''");
+    EXPECT_EQ(Args({"-shape", "[1]", "-shape", ""}).a.shape, nullptr);
+}
+
 TEST(BenchmarkArgs, HaveTheLongNamesOfOpenVino)
 {
     EXPECT_EQ(Args({"--batch_size", "3"}).a.batch, 3u);
@@ -179,7 +192,7 @@ TEST(BenchmarkArgs, MistakesNameTheFlag)
         {{"-report_type", "all"},
          "option -report_type takes one of no_counters average_counters "
          "detailed_counters, found 'all'"},
-        {{"-shape", ""}, "option -shape takes a text, found ''"},
+        {{"-exec_graph_path", ""}, "option -exec_graph_path takes a text, found ''"},
         {{"-foo"}, "there is no option -foo"},
         {{"foo"}, "'foo' is one word too many"},
         {{""}, "'' is one word too many"},
