@@ -218,7 +218,7 @@ TEST_F(CoreWithList, PassesOverOpenVinosOwn)
     EXPECT_EQ(xm_core_find(core, "NPU", &p, &index, &err), XM_NOT_FOUND);
 }
 
-TEST_F(CoreWithList, SaysWhyItDoesNotLoadOpenvinos)
+TEST_F(CoreWithList, SaysWhatItDoesNotLoad)
 {
     std::string log;
     xm_log_set_level(XM_LOG_INFO);
@@ -230,15 +230,18 @@ TEST_F(CoreWithList, SaysWhyItDoesNotLoadOpenvinos)
         &log);
     EXPECT_EQ(load("<plugin name='GPU' location='libopenvino_intel_gpu_plugin.so'/>"
                    "<plugin name='AUTO' location='libopenvino_auto_plugin.so'/>"
+                   "<plugin name='CPU' location='libmine.so'/>"
                    "<plugin name='ACME' location='/opt/libopenvino_acme.so'/>"),
               XM_OK);
     xm_log_set_sink(nullptr, nullptr);
     xm_log_set_level(XM_LOG_WARNING);
-    EXPECT_EQ(log, "plugin GPU of the list is not loaded: the device is built in\n"
-                   "plugin AUTO of the list is not loaded: the device is built in\n"
-                   "warning: plugin ACME of the list is not loaded: "
-                   "'/opt/libopenvino_acme.so' is named as OpenVINO's own plugins, which "
-                   "xemoe cannot load; one of xemoe needs another file name\n");
+    EXPECT_EQ(log,
+              "plugin GPU of the list is not loaded: the device is built in\n"
+              "plugin AUTO of the list is not loaded: the device is built in\n"
+              "warning: plugin CPU of the list is not loaded: the device is built in\n"
+              "warning: plugin ACME of the list is not loaded: "
+              "'/opt/libopenvino_acme.so' is named as OpenVINO's own plugins, which "
+              "xemoe cannot load; one of xemoe needs another file name\n");
 }
 
 TEST_F(CoreWithList, LoadsWhatItListsWhenItIsUsed)
