@@ -29,6 +29,9 @@ install(DIRECTORY plugin/include/ DESTINATION ${XM_INCLUDE_DESTINATION}
         FILES_MATCHING PATTERN "*.h")
 file(RELATIVE_PATH XM_PC_TO_PREFIX
     "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
+# A distribution may give folders that are absolute, and then not below the prefix.
+cmake_path(APPEND XM_PC_LIBDIR "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
+cmake_path(APPEND XM_PC_INCLUDEDIR "\${prefix}" "${XM_INCLUDE_DESTINATION}")
 configure_file(cmake/xemoe.pc.in xemoe.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/xemoe.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
