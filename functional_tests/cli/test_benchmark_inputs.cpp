@@ -26,6 +26,23 @@ TEST(BenchmarkGroups, RepeatTheOnlyShapeOfAnInput)
         << uneven.outcome.out;
 }
 
+/* It keeps its shape, whatever is said. */
+TEST(BenchmarkGroups, AreNotOfInputsWithFixedShapes)
+{
+    for (const char *shapes : {"[3,16]", "data[2,16][4,16]"}) {
+        const auto r = on_host(small().mlp, {"-niter", "1", "-nireq", "1", "-layout",
+                                             "[NC]", "-data_shape", shapes});
+        expect_complete(r);
+        EXPECT_TRUE(r.says("[ WARNING ] -data_shape: input 'data' keeps its fixed shape, "
+                           "[2,16]\n"))
+            << r.outcome.out;
+        EXPECT_FALSE(r.says("tensor groups"));
+        expect_throughput(r, 2.0);
+    }
+    EXPECT_FALSE(on_host(small().mlp, {"-niter", "1", "-data_shape", "[2,16]"})
+                     .says("keeps its fixed shape"));
+}
+
 /* Where -data_shape says none, the shapes of .npy files do. */
 TEST(BenchmarkGroups, FollowFromFiles)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Files of benchmark_app's -i: "in1:a.npy,b.npy in2:c.bin"; a folder is its .npy and .bin files,
- * by name. A word that names no input is for the next one that has no file; the only such word is
- * dealt out to all of these. An .npy file brings its shape, and its numbers become the input's type; any
- * other file is the bytes of a tensor.
+ * by name. A word that names no input is for the next one that has no file; the only such word
+ * is dealt out to all of these. An .npy file brings its shape, and its numbers become the
+ * input's type; any other file is the bytes of a tensor.
  */
 #ifndef XM_PLUGIN_CLI_BENCHMARK_FILES_H
 #define XM_PLUGIN_CLI_BENCHMARK_FILES_H

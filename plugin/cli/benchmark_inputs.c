@@ -90,12 +90,22 @@ size_or(const struct xm_benchmark_dims *d, uint32_t axis, int64_t otherwise)
     return d->min[axis] == d->max[axis] ? d->min[axis] : otherwise;
 }
 
+/* Shapes that -data_shape says of an input; none of one whose shape is fixed. */
+static size_t
+count_said(const struct maker *m, size_t i)
+{
+    const struct xm_benchmark_port *p = port_of(m, i);
+    return xm_benchmark_dims_are_fixed(&p->dims)
+               ? 0
+               : xm_benchmark_shapes_count(m->shapes, p->name);
+}
+
 /* The shape that -data_shape, the model or the input's file says. */
 static bool
 find_own_shape(const struct maker *m, size_t i, size_t set, struct xm_benchmark_dims *out)
 {
     const struct xm_benchmark_port *p = port_of(m, i);
-    const size_t n_said = xm_benchmark_shapes_count(m->shapes, p->name);
+    const size_t n_said = count_said(m, i);
     const struct xm_benchmark_shape *said =
         n_said ? xm_benchmark_shapes_find(m->shapes, p->name,
                                           set % m->out->n_groups % n_said)
@@ -188,7 +198,7 @@ check_groups(const struct maker *m)
     size_t used = 0;
     for (size_t i = 0; i < m->model->inputs.n; i++) {
         const char *name = port_of(m, i)->name;
-        const size_t n = xm_benchmark_shapes_count(m->shapes, name);
+        const size_t n = count_said(m, i);
         const struct xm_benchmark_shape *first =
             xm_benchmark_shapes_find(m->shapes, name, 0);
         if (n > 1 && n != m->out->n_groups)
@@ -196,7 +206,7 @@ check_groups(const struct maker *m)
                            "-data_shape: input '%s' has %zu shapes and another has %zu; "
                            "every input needs one, or as many",
                            name, n, m->out->n_groups);
-        used += first && first->name.n ? n : 0;
+        used += first && first->name.n ? xm_benchmark_shapes_count(m->shapes, name) : 0;
     }
     for (size_t k = 0; k < m->shapes->n; k++)
         used += m->shapes->list[k].name.n == 0;
@@ -230,7 +240,7 @@ count_sets(struct maker *m)
 {
     m->out->n_groups = 1;
     for (size_t i = 0; i < m->model->inputs.n; i++) {
-        const size_t n = xm_benchmark_shapes_count(m->shapes, port_of(m, i)->name);
+        const size_t n = count_said(m, i);
         m->out->n_groups = n > m->out->n_groups ? n : m->out->n_groups;
     }
     const size_t files = xm_benchmark_files_most(&m->files);
@@ -377,6 +387,24 @@ say_groups(const struct maker *m)
     xm_strbuf_free(&text);
 }
 
+/* Where -data_shape says anything else of an input whose shape is fixed. */
+static void
+warn_of_fixed(const struct maker *m, size_t i)
+{
+    const struct xm_benchmark_port *p = port_of(m, i);
+    const struct xm_benchmark_shape *said =
+        xm_benchmark_shapes_find(m->shapes, p->name, 0);
+    struct xm_strbuf text = {0};
+    if (!said || !xm_benchmark_dims_are_fixed(&p->dims) ||
+        (xm_benchmark_shapes_count(m->shapes, p->name) == 1 &&
+         xm_benchmark_dims_equal(&said->dims, &p->dims)))
+        return;
+    xm_benchmark_dims_print(&p->dims, &text);
+    xm_benchmark_warn("-data_shape: input '%s' keeps its fixed shape, %s", p->name,
+                      xm_strbuf_text(&text));
+    xm_strbuf_free(&text);
+}
+
 static void
 say_inputs(const struct maker *m)
 {
@@ -386,8 +414,10 @@ say_inputs(const struct maker *m)
             "The model is a language model: its state is reset before each "
             "inference, and inputs without a file get what it takes%s",
             find_tokens(m, 0, size) ? "" : " (1 x 16 tokens without -data_shape)");
-    for (size_t i = 0; i < m->model->inputs.n; i++)
+    for (size_t i = 0; i < m->model->inputs.n; i++) {
+        warn_of_fixed(m, i);
         say_input(m, i);
+    }
     if (m->out->n_groups > 1)
         say_groups(m);
 }

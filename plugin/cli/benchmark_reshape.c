@@ -92,8 +92,10 @@ xm_benchmark_batch(const struct xm_benchmark_model *m,
         const int at = batch_at(p);
         const struct xm_benchmark_shape *said =
             xm_benchmark_shapes_find(data, p->name, 0);
-        const struct xm_benchmark_dims *d =
-            said && said->dims.rank == p->dims.rank ? &said->dims : &p->dims;
+        const struct xm_benchmark_dims *d = said && said->dims.rank == p->dims.rank &&
+                                                    !xm_benchmark_dims_are_fixed(&p->dims)
+                                                ? &said->dims
+                                                : &p->dims;
         if (at >= 0)
             return d->min[at] == d->max[at] ? d->min[at] : -1;
     }
