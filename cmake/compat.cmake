@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The folder in which programs that were written for OpenVINO find this library under the names
 # that they look for, and nobody finds it by accident: build/compat, and lib/xemoe/compat when
-# installed. Everything in it is a link, but for the packages that find_package reads.
+# installed. Everything in it is a link, but for what find_package and pkg-config read.
 #
 # Links instead of libraries that need ours: a linker does not look for symbols behind one.
 set(XM_OPENVINO_VERSION 2026.4.1) # whose API it is; the binaries' names end in 2641
@@ -23,6 +23,7 @@ function(xm_fill_compat compat library include)
     file(CREATE_LINK ../.. ${compat}/runtime/lib/intel64 SYMBOLIC)
     file(CREATE_LINK ../include ${compat}/runtime/include SYMBOLIC)
     file(CREATE_LINK ../cmake ${compat}/runtime/cmake SYMBOLIC)
+    configure_file(cmake/compat/openvino.pc.in ${compat}/pkgconfig/openvino.pc @ONLY)
     foreach(package OpenVINO OpenVINOGenAI)
         configure_file(cmake/compat/${package}Config.cmake.in
                        ${compat}/cmake/${package}Config.cmake @ONLY)
