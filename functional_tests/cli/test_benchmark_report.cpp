@@ -190,6 +190,20 @@ TEST(BenchmarkReport, HasTheErrorOfARunThatFailed)
 }
 
 /* So that the last line is the throughput's. */
+/* What was measured is in it once, and no results of a run that was not told. */
+TEST(BenchmarkReport, HasTheErrorOfAGraphThatCannotBeWritten)
+{
+    const Folder folder("benchmark_no_graph");
+    const auto r = on_host(
+        small().mlp, {"-niter", "2", "-report_type", "no_counters", "-report_folder",
+                      folder.path, "-exec_graph_path", folder / "missing/graph.xml"});
+    EXPECT_EQ(r.outcome.code, 1) << r.outcome.out;
+    auto blocks = read_report(folder / "benchmark_report.csv");
+    EXPECT_EQ(names_of(blocks["Execution results"]),
+              (Cells{"read model time (ms)", "compile model time (ms)",
+                     "first inference time (ms)", "error"}));
+}
+
 TEST(BenchmarkReport, IsSaidBeforeTheResults)
 {
     const Folder folder("benchmark_report_order");

@@ -31,6 +31,7 @@ struct app {
     struct xm_benchmark_run run;
     struct xm_benchmark_report report;
     bool is_set_up;   /* how it is measured is known    */
+    bool has_times;   /* the report has them            */
     bool is_reported; /* the report's file is written   */
     struct xm_error err;
 };
@@ -464,10 +465,13 @@ report_setup(struct app *a)
     ov_free(precision);
 }
 
-/* What is known before the results, which come behind it. */
+/* What is known before the results, which come behind it; once. */
 static void
 report_times(struct app *a)
 {
+    if (a->has_times)
+        return;
+    a->has_times = true;
     struct xm_benchmark_report *r = &a->report;
     const enum xm_benchmark_section s = XM_REPORT_RESULTS;
     if (a->model.model)
