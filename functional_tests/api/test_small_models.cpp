@@ -179,6 +179,40 @@ TEST_P(SmallModels, OutputTensorsAreComparedWithWhatIsKnown)
         << last_error();
 }
 
+// What came so far, and x behind it; each request has its own, the first length is a constant's.
+TEST_P(SmallModels, StatesGrowFromRunToRun)
+{
+    SmallModel m;
+    const int x = m.parameter("x", "f32", "?,2");
+    const int first = m.constant<float>("f32", "0,2", {}, 1);
+    const std::string state =
+        "variable_id=\"past\" variable_type=\"f32\" variable_shape=\"?,2\"";
+    const int past = m.layer("ReadValue", 6, state, {first}, {{"f32", "?,2", ""}});
+    const int all = m.layer("Concat", 1, "axis=\"0\"", {past, x}, {{"f32", "?,2", ""}});
+    m.layer("Assign", 6, state, {all}, {{"f32", "?,2", ""}});
+    m.result(m.layer("ReLU", 1, "", {all}, {{"f32", "?,2", "y"}}));
+    Compiled c = compiled_of(m);
+    std::vector<Request> requests;
+    requests.push_back(make_request(c.get()));
+    requests.push_back(make_request(c.get()));
+    std::vector<float> expected;
+    for (int64_t rows : {1, 3, 2}) {
+        std::vector<float> in;
+        for (int64_t i = 0; i < 2 * rows; i++)
+            in.push_back((float)(expected.size() + (size_t)i + 1));
+        expected.insert(expected.end(), in.begin(), in.end());
+        Tensor t = wrap(in.data(), rows);
+        for (const Request &r : requests) {
+            ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
+            ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+            EXPECT_EQ(numbers_of<float>(r.get(), "y"), expected);
+        }
+    }
+    ov_model_t *steps = nullptr;
+    EXPECT_EQ(ov_compiled_model_get_runtime_model(c.get(), &steps), OK) << last_error();
+    ov_model_free(steps);
+}
+
 /* ---- layers that become several operations ------------------------------------------------ */
 
 // Of f32 [2,3,2], with further operands as constants of [3], a number a channel.

@@ -346,6 +346,50 @@ xm_request_describe_output(struct xm_request *r, uint32_t output,
 
 /* ---- runs ---- */
 
+/* How long a dimension of a state on the host is: as in the last run, before the first one as the
+ * initial value has it, which has none where nothing says how many. */
+static int64_t
+state_size(const struct xm_request *r, const struct xm_node *read, uint32_t axis)
+{
+    const struct xm_tensor *state = xm_state_get(r->states, read->attr.name.name);
+    int64_t n = 0;
+    if (state)
+        return axis < state->rank ? state->dim[axis] : 0;
+    if (read->n_in && axis < xm_in(read, 0)->type.shape.rank)
+        xm_dim_eval(xm_in(read, 0)->type.shape.dim[axis], r->bindings.list, r->bindings.n,
+                    &n, NULL);
+    return n;
+}
+
+static enum xm_status
+bind_state(struct xm_request *r, const struct xm_node *read, struct xm_error *err)
+{
+    const struct xm_shape *s = &read->out[0].type.shape;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        const char *symbol =
+            xm_dim_symbols(s->dim[i]) ? xm_dim_symbol_name(s->dim[i], 0) : NULL;
+        int64_t bound;
+        if (symbol && xm_dim_is_symbol(s->dim[i], symbol) &&
+            !xm_bindings_find(&r->bindings, symbol, &bound))
+            XM_TRY(xm_bindings_set(&r->bindings, symbol, state_size(r, read, i), err));
+    }
+    return XM_OK;
+}
+
+/* Symbols that only states on the host have: of those that grow, say. */
+static enum xm_status
+bind_states(struct xm_request *r, struct xm_error *err)
+{
+    for (uint32_t i = 0; i < r->program->n_steps; i++) {
+        const struct xm_region *region = r->program->steps[i].region;
+        for (uint32_t k = 0; region && k < region->n_nodes; k++) {
+            if (region->nodes[k]->op == XM_OP_READ_VALUE)
+                XM_TRY(bind_state(r, region->nodes[k], err));
+        }
+    }
+    return XM_OK;
+}
+
 static enum xm_status
 bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error *err)
 {
@@ -353,8 +397,9 @@ bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error 
     if (r->program->n_kv || r->program->host_states)
         XM_TRY(xm_bindings_set(&r->bindings, XM_SYMBOL_PAST, (int64_t)xm_request_past(r),
                                err));
-    return xm_bindings_from_ports(&r->bindings, r->program->ports.inputs, inputs,
-                                  r->program->ports.n_inputs, err);
+    XM_TRY(xm_bindings_from_ports(&r->bindings, r->program->ports.inputs, inputs,
+                                  r->program->ports.n_inputs, err));
+    return r->program->host_states ? bind_states(r, err) : XM_OK;
 }
 
 /* Tokens of each sequence that are run at once, so that those of all are XM_UBATCH at most. */
