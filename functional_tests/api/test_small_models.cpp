@@ -213,6 +213,29 @@ TEST_P(SmallModels, StatesGrowFromRunToRun)
     ov_model_free(steps);
 }
 
+// s = a + b, of lengths that nobody knows to be the same; y = s times twice the sum of s. What has no
+// size in the plan is one step, which would need the sum, which needs that step.
+TEST_P(SmallModels, SizesOfOneRunDecideWhereTwoOpenOnesMeet)
+{
+    SmallModel m;
+    const int a = m.parameter("a", "f32", "?,2"), b = m.parameter("b", "f32", "?,2");
+    const int y = m.layer("Add", 1, "", {a, b}, {{"f32", "?,2", ""}});
+    const int axes = m.constant<int64_t>("i64", "2", {0, 1});
+    const int sum =
+        m.layer("ReduceSum", 1, "keep_dims=\"false\"", {y, axes}, {{"f32", "", ""}});
+    const int twice = m.layer("Add", 1, "", {sum, sum}, {{"f32", "", ""}});
+    m.result(m.layer("Multiply", 1, "", {y, twice}, {{"f32", "?,2", "y"}}));
+    Compiled c = compiled_of(m);
+    Request r = make_request(c.get());
+    std::vector<float> va = {1, 2, 3, 4}, vb = {10, 20};
+    Tensor ta = wrap(va.data(), 2), tb = wrap(vb.data(), 1);
+    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "a", ta.get()), OK);
+    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "b", tb.get()), OK);
+    ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+    EXPECT_EQ(numbers_of<float>(r.get(), "y"), // the sum is 70
+              std::vector<float>({11 * 140, 22 * 140, 13 * 140, 24 * 140}));
+}
+
 /* ---- layers that become several operations ------------------------------------------------ */
 
 // Of f32 [2,3,2], with further operands as constants of [3], a number a channel.

@@ -182,8 +182,10 @@ xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *out)
     }
     if (*out != XM_NO_VALUE)
         return XM_OK;
-    if (!xm_value_is_const(v))
-        return xm_fail(l->err, XM_INVALID, "%%%u %s '%s' is used before it is computed",
+    if (!xm_value_is_const(v)) /* by a region, which comes earlier than its last node */
+        return xm_fail(l->err, XM_UNPLANNED,
+                       "%%%u %s '%s' is used before it is computed, beside sizes that "
+                       "depend on data",
                        v->node->id, xm_op_info(v->node->op)->text, v->node->name);
     enum xm_element e = constant_element(v);
     XM_TRY(xm_lower_new_value(l, v, e, &v->type.shape, XM_PLACE_CONST, out));
