@@ -213,6 +213,32 @@ TEST_P(SmallModels, StatesGrowFromRunToRun)
     ov_model_free(steps);
 }
 
+// An input of no rows: its sum is there all the same.
+TEST_P(SmallModels, NothingCanBeSummedUp)
+{
+    SmallModel m;
+    const int x = m.parameter("x", "f32", "?,2");
+    const int axis = m.constant<int64_t>("i64", "1", {0});
+    for (const char *type : {"ReduceSum", "ReduceMean", "ReduceProd"})
+        m.result(
+            m.layer(type, 1, "keep_dims=\"false\"", {x, axis}, {{"f32", "2", type}}));
+    Compiled c = compiled_of(m);
+    Request r = make_request(c.get());
+    std::vector<float> in = {1, 2, 3, 5};
+    for (int64_t rows : {2, 0}) {
+        Tensor t = wrap(in.data(), rows);
+        ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
+        ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+        const bool some = rows > 0;
+        EXPECT_EQ(numbers_of<float>(r.get(), "ReduceSum"),
+                  some ? std::vector<float>({4, 7}) : std::vector<float>({0, 0}));
+        EXPECT_EQ(numbers_of<float>(r.get(), "ReduceMean"),
+                  some ? std::vector<float>({2, 3.5f}) : std::vector<float>({0, 0}));
+        EXPECT_EQ(numbers_of<float>(r.get(), "ReduceProd"),
+                  some ? std::vector<float>({3, 10}) : std::vector<float>({1, 1}));
+    }
+}
+
 // s = a + b, of lengths that nobody knows to be the same; y = s times twice the sum of s. What has no
 // size in the plan is one step, which would need the sum, which needs that step.
 TEST_P(SmallModels, SizesOfOneRunDecideWhereTwoOpenOnesMeet)

@@ -3,7 +3,8 @@
  *     y[o,i] = f over n of x[o,n,i]        REDUCE: 0 sum, 1 mean, 2 max, 3 min, 4 product
  *
  * A work-item makes one element of y. Floats are accumulated in f32, integers in int64; a mean
- * of integers truncates.
+ * of integers truncates. Of no elements the sum and the mean are 0, the product 1, and the largest
+ * is less than any.
  */
 #include "types.h"
 
@@ -31,6 +32,18 @@
 #define RESULT(v) convert_long_sat(v)
 #endif
 
+#if REDUCE == 2 && INTEGER
+#define OF_NONE LONG_MIN
+#elif REDUCE == 2
+#define OF_NONE (-INFINITY)
+#elif REDUCE == 3 && INTEGER
+#define OF_NONE LONG_MAX
+#elif REDUCE == 3
+#define OF_NONE INFINITY
+#else
+#define OF_NONE (VALUE)(REDUCE == 4)
+#endif
+
 static VALUE
 join(VALUE a, VALUE b)
 {
@@ -51,11 +64,11 @@ __kernel void
 reduce_ref(__global const STORAGE(SRC) *x, __global STORAGE(DST) *y, ulong n, ulong inner)
 {
     const ulong id = get_global_id(0), at = id / inner * n * inner + id % inner;
-    VALUE v = LOAD(SRC, x, at);
+    VALUE v = n ? LOAD(SRC, x, at) : OF_NONE;
     for (ulong i = 1; i < n; i++)
         v = join(v, LOAD(SRC, x, at + i * inner));
 #if REDUCE == 1
-    v /= (VALUE)n;
+    v /= (VALUE)max(n, 1ul);
 #endif
     STORE(DST, y, id, RESULT(v));
 }

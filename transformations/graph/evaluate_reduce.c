@@ -66,7 +66,8 @@ static enum xm_status
 reduce_floats(struct xm_eval_call *c, struct xm_walk *w, const struct reduction *r)
 {
     struct xm_tensor *out = c->out[0];
-    double count = out->n ? (double)c->in[0]->n / (double)out->n : 1.0;
+    /* the mean of none is their sum */
+    double count = out->n && c->in[0]->n ? (double)c->in[0]->n / (double)out->n : 1.0;
     double *acc = xm_calloc(out->n, sizeof(*acc));
     if (!acc)
         return xm_eval_no_memory(c->err);

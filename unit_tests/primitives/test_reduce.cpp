@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "primitives/reduce/reduce.h"
 
+#include <limits>
+
 #include "primitives/tables.h"
 #include "runtime/reference/reference.h"
 #include "unit_tests/primitives/harness.h"
@@ -59,6 +61,28 @@ TEST_F(Reduce, EveryFunctionAgreesWithItsFormula)
             const xm_element e = elements[(fn + step) % std::size(elements)];
             check((xm_reduce_fn)fn, e, e == XM_I64 ? whole : small);
         }
+    }
+}
+
+TEST_F(Reduce, OfNoElementsIsWhatChangesNothing)
+{
+    const float infinity = std::numeric_limits<float>::infinity();
+    const struct {
+        xm_reduce_fn fn;
+        float value;
+    } cases[] = {{XM_REDUCE_FN_SUM, 0},
+                 {XM_REDUCE_FN_MEAN, 0},
+                 {XM_REDUCE_FN_PROD, 1},
+                 {XM_REDUCE_FN_MAX, -infinity},
+                 {XM_REDUCE_FN_MIN, infinity}};
+    for (const auto &c : cases) {
+        tensor x(XM_F32, {0, 3}), y(XM_F32, {3});
+        xm_reduce_desc desc = {c.fn, 0, 1, XM_F32, XM_F32};
+        primitive_ptr reduce;
+        ASSERT_XM_OK(xm_reduce_create(engine, &desc, &reduce.p, &err));
+        const xm_operand operands[] = {x.operand(), y.operand()};
+        ASSERT_XM_OK(xm_primitive_run(reduce.p, operands, &run, &err));
+        EXPECT_EQ(y.read(), std::vector<float>(3, c.value)) << (int)c.fn;
     }
 }
 
