@@ -239,8 +239,8 @@ TEST_P(SmallModels, NothingCanBeSummedUp)
     }
 }
 
-// s = a + b, of lengths that nobody knows to be the same; y = s times twice the sum of s. What has no
-// size in the plan is one step, which would need the sum, which needs that step.
+// s = a + b, of lengths that nobody knows to be the same; y = s times twice the sum of s. What has
+// no size in the plan is one step, which would need the sum, which needs that step.
 TEST_P(SmallModels, SizesOfOneRunDecideWhereTwoOpenOnesMeet)
 {
     SmallModel m;
@@ -438,6 +438,28 @@ TEST_P(SmallModels, ReductionsOfFlagsAreComposed)
               std::vector<uint8_t>({1, 1, 0}));
 }
 
+// Rows of x are replaced by those of updates.
+TEST_P(SmallModels, UpdatesOfRowsAreComposed)
+{
+    SmallModel m;
+    const int x = m.parameter("x", "f32", "?,2"), ids = m.parameter("ids", "i64", "?");
+    const int updates = m.parameter("updates", "f32", "?,2");
+    const int axis = m.constant<int64_t>("i64", "", {0});
+    m.result(
+        m.layer("ScatterUpdate", 3, "", {x, ids, updates, axis}, {{"f32", "?,2", "y"}}));
+    Compiled c = compiled_of(m);
+    Request r = make_request(c.get());
+    std::vector<float> vx = {1, 2, 3, 4, 5, 6}, vu = {10, 20, 30, 40};
+    std::vector<int64_t> vi = {2, 0};
+    Tensor tx = wrap(vx.data(), 3), tu = wrap(vu.data(), 2), ti = tensor_of(I64, {2}, vi);
+    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", tx.get()), OK);
+    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "ids", ti.get()), OK);
+    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "updates", tu.get()), OK);
+    ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+    EXPECT_EQ(numbers_of<float>(r.get(), "y"),
+              std::vector<float>({30, 40, 3, 4, 10, 20}));
+}
+
 // Two groups of two channels: each has mean 0 and variance 1 before scale and bias.
 TEST_P(SmallModels, NormsOfGroupsAreComposed)
 {
@@ -478,6 +500,7 @@ TEST(SmallModelsComposed, SayWhatIsWrongWithAttributesAndOperands)
         {"LogSoftmax", 5, "axis=\"7\"", 1, "LogSoftmax"},
         {"Selu", 1, "", 1, "has 1 input ports, expected 3"},
         {"PReLU", 1, "", 2, "PReLU"},
+        {"ScatterUpdate", 3, "", 4, "the axis must be a constant of 0"},
     };
     Core core = make_core();
     for (const auto &a : cases) {

@@ -268,6 +268,24 @@ hyperbolic_cosine(const struct composing *c)
     return hyperbolic(c, XM_OP_ADD);
 }
 
+/* ---- updates ------------------------------------------------------------------------- */
+
+/* Along the first axis alone: scatter_nd_update(x, ids with an axis of 1 behind, updates) */
+static struct xm_value *
+scatter_update(const struct composing *c)
+{
+    const int64_t last = -1;
+    int64_t axis;
+    if (xm_value_const_ints(c->in[3], &axis, 1) != 1 || axis != 0) {
+        xm_fail(c->err, XM_UNSUPPORTED, "the axis must be a constant of 0");
+        return NULL;
+    }
+    struct xm_value *ids =
+        xm_op2(c->b, XM_OP_UNSQUEEZE, c->in[1], xm_const_ints(c->b, XM_I64, &last, 1));
+    struct xm_value *in[] = {c->in[0], ids, c->in[2]};
+    return xm_op_build(c->b, XM_OP_SCATTER_ND_UPDATE, NULL, in, 3);
+}
+
 /* ---- reductions and norms ------------------------------------------------------------ */
 
 static struct xm_value *
@@ -378,6 +396,7 @@ static const struct xm_ir_composed rows[] = {
     {"ReduceLogicalAnd",   "1",  2, reduce_and},
     {"ReduceLogicalOr",    "1",  2, reduce_or},
     {"Round",              "5",  1, round_any},
+    {"ScatterUpdate",      "3",  4, scatter_update},
     {"Selu",               "1",  3, selu},
     {"Sign",               "1",  1, sign},
     {"Sinh",               "1",  1, hyperbolic_sine},
