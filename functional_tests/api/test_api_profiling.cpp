@@ -109,6 +109,26 @@ TEST_F(Profiling, IsAnErrorWithoutMeasurements)
     l.rows.profiling_infos = nullptr;
 }
 
+TEST_F(Profiling, TellsTheStepsAloneOfACpuWithoutMeasurements)
+{
+    char *name = nullptr;
+    if (ov_core_get_property(core.get(), "CPU", "FULL_DEVICE_NAME", &name) != OK)
+        GTEST_SKIP() << "no OpenCL device";
+    ov_free(name);
+    Compiled compiled = compile_measured(core.get(), "CPU", "NO");
+    Request request = make_request(compiled.get());
+    infer(request.get());
+    List l;
+    ASSERT_EQ(ov_infer_request_get_profiling_info(request.get(), &l.rows), OK)
+        << last_error();
+    ASSERT_EQ(l.rows.size, 1u);
+    const ov_profiling_info_t &row = l.rows.profiling_infos[0];
+    EXPECT_EQ(row.status, ov_profiling_info_t::NOT_RUN);
+    EXPECT_STREQ(row.node_name, "add");
+    EXPECT_STREQ(row.node_type, "Add");
+    EXPECT_EQ(row.real_time, 0);
+}
+
 TEST(ProfilingOfTheReference, IsNotThere)
 {
     Core core = make_core();

@@ -2,6 +2,8 @@
  *
  * Requests, sequences and batches of programs, as the operations of plugin.h.
  */
+#include <string.h>
+
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/profile.h"
@@ -112,10 +114,15 @@ infer_check(struct xm_infer *base, xm_step_check_fn fn, void *ctx, struct xm_err
     return xm_step_checker_create(r->request, fn, ctx, &r->checker, err);
 }
 
+/* OpenVINO's GPU device refuses what was not measured, its CPU device tells the steps alone. */
 static enum xm_status
 profile_rows(struct xm_infer *r, xm_profile_row_fn fn, void *ctx, struct xm_error *err)
 {
-    return xm_request_profile(request_of(r), fn, ctx, err);
+    const struct xm_gpu_compiled *c = xm_gpu_compiled_of(r->compiled);
+    if (xm_request_is_measured(request_of(r)) || strcmp(c->plugin, "CPU") != 0)
+        return xm_request_profile(request_of(r), fn, ctx, err);
+    xm_request_name_steps(request_of(r), fn, ctx);
+    return XM_OK;
 }
 
 static void

@@ -78,6 +78,7 @@ row_of_step(const struct xm_request *r, uint32_t i)
                                        .precision = "",
                                        .kernel = ""};
     const struct xm_step *s = &r->program->steps[i];
+    const struct xm_step_sum sum = r->sums ? r->sums[i] : (struct xm_step_sum){0};
     return (struct xm_profile_row){.step = i,
                                    .kind = kinds[s->kind],
                                    .op = s->op,
@@ -86,9 +87,9 @@ row_of_step(const struct xm_request *r, uint32_t i)
                                    .precision = xm_step_precision(r->program, s),
                                    .kernel = "",
                                    .on_host = s->kind == XM_STEP_HOST,
-                                   .step_runs = r->sums[i].runs,
-                                   .bytes = r->sums[i].bytes,
-                                   .multiply_adds = r->sums[i].multiply_adds};
+                                   .step_runs = sum.runs,
+                                   .bytes = sum.bytes,
+                                   .multiply_adds = sum.multiply_adds};
 }
 
 /* The rows of what has label `label`, from list[at] on; where the next begins. */
@@ -139,6 +140,21 @@ xm_request_profile(struct xm_request *r, xm_profile_row_fn fn, void *ctx,
         give_rows(r, XM_NO_LABEL, &t, at, fn, ctx);
     xm_free(t.list);
     return s;
+}
+
+bool
+xm_request_is_measured(const struct xm_request *r)
+{
+    return r->sums != NULL;
+}
+
+void
+xm_request_name_steps(const struct xm_request *r, xm_profile_row_fn fn, void *ctx)
+{
+    for (uint32_t i = 0; i < r->program->n_steps; i++) {
+        const struct xm_profile_row row = row_of_step(r, i);
+        fn(ctx, &row);
+    }
 }
 
 void

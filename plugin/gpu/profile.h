@@ -16,6 +16,10 @@ extern "C" {
 /* By the same names in struct xm_profile_ops. */
 enum xm_status xm_request_profile(struct xm_request *r, xm_profile_row_fn fn, void *ctx,
                                   struct xm_error *err);
+/* Whether runs are measured: PERF_COUNT was set. */
+bool xm_request_is_measured(const struct xm_request *r);
+/* A row a step as if none had run. */
+void xm_request_name_steps(const struct xm_request *r, xm_profile_row_fn fn, void *ctx);
 void xm_request_reset_profile(struct xm_request *r);
 enum xm_status xm_request_begin_trace(struct xm_request *r, struct xm_error *err);
 enum xm_status xm_request_trace(struct xm_request *r, xm_trace_row_fn fn, void *ctx,

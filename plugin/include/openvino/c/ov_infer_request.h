@@ -108,8 +108,9 @@ ov_infer_request_set_callback(ov_infer_request_t *infer_request,
 OPENVINO_C_API(void) ov_infer_request_free(ov_infer_request_t *infer_request);
 
 /* What the steps of the last run took: a row each, in their order. real_time is the device's,
- * cpu_time that of steps on the host; node_type is the operation, exec_type the kernels. Fails
- * unless the model was compiled with PERF_COUNT. For ov_profiling_info_list_free(). */
+ * cpu_time that of steps on the host; node_type is the operation, exec_type the kernels. Without
+ * PERF_COUNT when the model was compiled: rows without times on the device CPU, else an error. For
+ * ov_profiling_info_list_free(). */
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_get_profiling_info(const ov_infer_request_t *infer_request,
                                     ov_profiling_info_list_t *profiling_infos);
