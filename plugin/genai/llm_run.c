@@ -52,7 +52,7 @@ find_config(struct run *r, struct xm_error *err)
     XM_TRY(xm_genai_config_inherit(&r->config, own, err));
     XM_TRY(xm_genai_config_check(&r->config, err));
     if (!r->call->streamer ||
-        (r->config.num_return_sequences == 1 && r->config.num_beams == 1))
+        (r->config.num_return_sequences == 1 && r->config.num_beams <= 1))
         return XM_OK;
     return xm_fail(err, XM_UNSUPPORTED,
                    "a streamer shows one text as it is made, num_return_sequences is "
@@ -131,7 +131,7 @@ static void
 find_guesses(struct run *r)
 {
     const ov_genai_generation_config *c = &r->config;
-    if (c->do_sample)
+    if (c->do_sample || (c->num_assistant_tokens > 0 && c->max_ngram_size == 0))
         return;
     const bool is_default = r->call->pipe->looks_up && c->num_assistant_tokens == 0;
     r->asked.guesses = is_default ? GUESSES : c->num_assistant_tokens;
@@ -157,6 +157,7 @@ find_wish(struct run *r, struct xm_error *err)
         .ends = r->ends.ids,
         .n_ends = r->ends.n,
         .has_ends = true,
+        .keep_end = true,
         .min_tokens = c->min_new_tokens,
         .keep_stop = c->include_stop_str_in_output,
         .echo = c->echo,

@@ -41,7 +41,7 @@ struct finished {
     size_t last, length;
     double score; /* with the length penalty */
     enum xm_finish finish;
-    bool has_end; /* the last token is no part of the text */
+    bool has_end; /* the last token is none of the ids */
 };
 
 struct group {
@@ -94,16 +94,17 @@ add_ids(const struct search *s, size_t last, size_t length, struct xm_token_list
     return true;
 }
 
-/* *stopped: by a stop string. */
+/* *stopped: by a stop string. `end` comes behind the ids; -1: nothing does. */
 static enum xm_status
-add_text(const struct search *s, const struct xm_token_list *ids, struct xm_strbuf *out,
-         bool *stopped, struct xm_error *err)
+add_text(const struct search *s, const struct xm_token_list *ids, int32_t end,
+         struct xm_strbuf *out, bool *stopped, struct xm_error *err)
 {
     struct xm_text_stream stream = {0};
+    const size_t n = ids->n + (end >= 0);
     enum xm_status status =
         xm_text_stream_begin(&stream, s->package->tokenizer, s->asked, err);
-    for (size_t i = 0; i < ids->n && status == XM_OK; i++) {
-        status = xm_text_stream_push(&stream, ids->ids[i], err);
+    for (size_t i = 0; i < n && status == XM_OK; i++) {
+        status = xm_text_stream_push(&stream, i < ids->n ? ids->ids[i] : end, err);
         xm_strbuf_add_n(out, xm_strbuf_text(&stream.text), stream.text.n);
     }
     *stopped = stream.stopped;
@@ -131,7 +132,7 @@ find_stop(struct search *s, size_t last, bool *stopped, struct xm_error *err)
     xm_token_list_clear(&s->text);
     if (!add_ids(s, last, s->length, &s->text))
         return no_memory(err);
-    const enum xm_status status = add_text(s, &s->text, &text, stopped, err);
+    const enum xm_status status = add_text(s, &s->text, -1, &text, stopped, err);
     xm_strbuf_free(&text);
     return status;
 }
@@ -267,18 +268,18 @@ finish_beams(const struct search *s, struct group *g)
     g->is_over = true;
 }
 
+/* `best`: the sum of the best beam that the step began with. GenAI asks whether that one, as it
+ * was, would be among the finished texts; so a group goes on for a step behind its last text. */
 static bool
-is_over(const struct search *s, const struct group *g)
+is_over(const struct search *s, const struct group *g, double best)
 {
-    double best = -INFINITY;
     const bool grows = s->wish->stop == XM_BEAM_NEVER && s->wish->length_penalty > 0.0f;
+    const size_t length = grows ? (size_t)s->most : s->length - 1;
     if (g->n_beams == 0)
         return true;
     if (g->n_texts < s->width || s->wish->stop == XM_BEAM_EARLY)
         return g->n_texts == s->width;
-    for (size_t i = 0; i < g->n_beams; i++)
-        best = g->beams[i].score > best ? g->beams[i].score : best;
-    return worst_of(g)->score >= score_of(s, best, grows ? (size_t)s->most : s->length);
+    return length > 0 && worst_of(g)->score >= score_of(s, best, length);
 }
 
 /* ---- a step -------------------------------------------------------------------------------- */
@@ -344,6 +345,7 @@ static enum xm_status
 step_group(struct search *s, struct group *g, struct beam *beams, struct xm_error *err)
 {
     const size_t first = s->n_next;
+    const double best = g->beams[0].score; /* candidates are in order */
     size_t n_tried, n = 0;
     XM_TRY(find_candidates(s, g, &n_tried, err));
     s->length++;
@@ -352,7 +354,7 @@ step_group(struct search *s, struct group *g, struct beam *beams, struct xm_erro
         status = take_candidate(s, g, i, beams, &n, err);
     memcpy(g->beams, beams, n * sizeof(*beams));
     g->n_beams = n;
-    g->is_over = is_over(s, g);
+    g->is_over = is_over(s, g, best);
     if (s->length == s->most && !g->is_over)
         finish_beams(s, g);
     s->length--;
@@ -436,6 +438,7 @@ give(const struct search *s, const struct finished *t, struct xm_generation_resu
         .ids = (int32_t *)(uintptr_t)s->asked->prompt.ids, .n = s->asked->prompt.n};
     const size_t n = t->length - t->has_end;
     const size_t last = t->has_end ? s->tokens[t->last].before : t->last;
+    const int32_t end = t->has_end && s->asked->keep_end ? s->tokens[t->last].id : -1;
     bool stopped;
     out->finish = t->finish;
     if (!add_ids(s, last, n, &out->ids) ||
@@ -444,7 +447,7 @@ give(const struct search *s, const struct finished *t, struct xm_generation_resu
     if (!has_text(s))
         return XM_OK;
     XM_TRY(xm_generation_echo(s->package, s->asked, &prompt, &out->text, err));
-    return add_text(s, &out->ids, &out->text, &stopped, err);
+    return add_text(s, &out->ids, end, &out->text, &stopped, err);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@ extern "C" {
 /* When a group is over that has as many finished texts as beams: */
 enum xm_beam_stop {
     XM_BEAM_EARLY,     /* at once                                                    */
-    XM_BEAM_HEURISTIC, /* when its best beam, ended here, would not be among them     */
+    XM_BEAM_HEURISTIC, /* when its best beam, ended a token ago, was not among them   */
     XM_BEAM_NEVER      /* when it cannot come among them, however long it becomes     */
 };
 

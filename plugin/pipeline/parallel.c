@@ -371,14 +371,28 @@ ends(const struct run *r, const struct place *p, int32_t id)
 }
 
 static enum xm_status
-add_token(struct run *r, struct place *p, int32_t id, struct xm_error *err)
+add_text(struct run *r, struct place *p, int32_t id, struct xm_error *err)
 {
-    if (!xm_token_list_add(&r->out[p->text].ids, id))
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
     if (!r->has_text)
         return XM_OK;
     XM_TRY(xm_text_stream_push(&p->stream, id, err));
     return pass_on(r, p, err);
+}
+
+static enum xm_status
+add_token(struct run *r, struct place *p, int32_t id, struct xm_error *err)
+{
+    if (!xm_token_list_add(&r->out[p->text].ids, id))
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for the tokens");
+    return add_text(r, p, id, err);
+}
+
+static enum xm_status
+end_by_id(struct run *r, struct place *p, int32_t id, struct xm_error *err)
+{
+    if (r->asked->each.keep_end)
+        XM_TRY(add_text(r, p, id, err));
+    return end_text(r, p, XM_FINISH_STOP, err);
 }
 
 /* What a text makes of its row of logits: a token to feed next, or its end. */
@@ -388,7 +402,7 @@ go_on(struct run *r, struct place *p, struct xm_error *err)
     p->has_logits = false;
     XM_TRY(choose(r, p, &p->last, err));
     if (ends(r, p, p->last))
-        return end_text(r, p, XM_FINISH_STOP, err);
+        return end_by_id(r, p, p->last, err);
     XM_TRY(add_token(r, p, p->last, err));
     if (p->stream.stopped)
         return end_text(r, p, XM_FINISH_STOP, err);

@@ -307,6 +307,16 @@ take_token(struct run *r, int32_t id, struct xm_error *err)
     return pass_on(r, id, err);
 }
 
+/* It is none of the ids. */
+static enum xm_status
+take_end(struct run *r, int32_t id, struct xm_error *err)
+{
+    if (!r->has_text || !r->asked->keep_end)
+        return XM_OK;
+    XM_TRY(xm_text_stream_push(&r->text, id, err));
+    return pass_on(r, id, err);
+}
+
 /* What is held back comes also when the run has failed: whoever shows it has to end it. */
 static enum xm_status
 end_text(struct run *r, struct xm_error *err)
@@ -485,8 +495,7 @@ generate(struct run *r, uint64_t most, struct xm_error *err)
             XM_TRY(feed_token(r, id, most - i, &watch, prompt_built, err));
         XM_TRY(choose(r, &id, err));
         const bool is_end = ends(r, id);
-        if (!is_end)
-            XM_TRY(take_token(r, id, err));
+        XM_TRY(is_end ? take_end(r, id, err) : take_token(r, id, err));
         if (is_end || r->text.stopped) {
             r->out->finish = XM_FINISH_STOP;
             return XM_OK;

@@ -63,6 +63,7 @@ struct xm_generation {
     size_t n_stops;
     bool ignore_ends;  /* go on behind ids that end a text          */
     bool keep_special; /* special tokens are text, too              */
+    bool keep_end;     /* so is the id that ends the text, where it is no special token */
     bool is_answer;    /* of a chat: thoughts and headers are not text (text/answer.h) */
     /* Ids that end a text, where has_ends; else the package's. The caller's. */
     const int32_t *ends;

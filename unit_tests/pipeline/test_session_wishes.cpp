@@ -58,6 +58,21 @@ TEST_F(Wishes, EndsOfItsOwnAreTheOnlyOnes)
     EXPECT_EQ(s.ids(), Ids({A, B, IM_END, IM_END}));
 }
 
+TEST_F(Wishes, TheEndIsTextWhereItIsKept)
+{
+    s.run.keep_end = true;
+    end_with({C, IM_END});
+    say({A, B, C});
+    EXPECT_EQ(s.text(), "abc");
+    EXPECT_EQ(s.shown(), "abc");
+    EXPECT_EQ(s.ids(), Ids({A, B})) << "none of the ids";
+    say({A, B});
+    EXPECT_EQ(s.text(), "ab") << "a special token is none";
+    s.run.keep_end = false;
+    say({A, B, C});
+    EXPECT_EQ(s.text(), "ab");
+}
+
 TEST_F(Wishes, NothingEndsBeforeTheLeastLength)
 {
     s.run.min_tokens = 3;
