@@ -187,6 +187,15 @@ TEST_F(Fields, EndATextAtStopIds)
     const std::string text = say(months, by_list), whole = say(months, nullptr);
     EXPECT_EQ(text, whole.substr(0, text.size()));
     EXPECT_LT(text.size(), whole.size());
+    EXPECT_EQ(text, say(months, [&](auto *c) { SET(max_new_tokens, at + 1); }))
+        << "the end is text";
+    const auto drawn = [&](auto *c) {
+        by_list(c);
+        SET(do_sample, true);
+        SET(top_k, 1);
+        SET(num_return_sequences, 2);
+    };
+    EXPECT_EQ(say(months, drawn), text + "\n" + text);
     refuses(
         plain, months, [&](auto *c) { SET(eos_token_id, stop[0]); }, "eos_token_id");
 }
@@ -309,7 +318,7 @@ TEST_F(Fields, NarrowWhatIsSampled)
     const Set narrow[] = {
         [](auto *c) { SET(top_k, 1); },
         [](auto *c) { SET(top_p, 1e-6f); },
-        [](auto *c) { SET(min_p, 1.0f); },
+        [](auto *c) { SET(min_p, 0.999999f); },
         [](auto *c) { SET(temperature, 1e-3f); },
     };
     for (const Set &set : narrow) {
@@ -387,6 +396,35 @@ TEST_F(Fields, GuessTokensForTheSameTextInFewerRuns)
             .substr(0, text_of(generate(plain, again, make_config(six)).get()).size()));
 }
 
+/* Fields of searches and of other models that guess, where there are none. */
+TEST_F(Fields, HaveNoSayWithoutWhatTheyAreFor)
+{
+    const std::string greedy = say(months, nullptr);
+    const Set idle[] = {
+        [](auto *c) { SET(num_beams, 0); },
+        [](auto *c) {
+            SET(num_beam_groups, 3);
+            SET(diversity_penalty, 2.0f);
+            SET(length_penalty, 9.0f);
+        },
+        [](auto *c) { SET(num_assistant_tokens, 4); },
+        [](auto *c) { SET(assistant_confidence_threshold, 0.5f); },
+    };
+    for (const Set &set : idle)
+        EXPECT_EQ(say(months, set), greedy);
+    const auto drawn = [](auto *c) {
+        SET(do_sample, true);
+        SET(rng_seed, 3);
+    };
+    EXPECT_EQ(say(months,
+                  [&](auto *c) {
+                      drawn(c);
+                      SET(num_assistant_tokens, 4);
+                      SET(max_ngram_size, 2);
+                  }),
+              say(months, drawn));
+}
+
 /* ---- files ---- */
 
 TEST_F(Fields, ComeFromAFile)
@@ -413,6 +451,7 @@ TEST_F(Fields, ComeFromAFile)
 
 TEST_F(Fields, ThatDoNotGoTogetherAreRefusedByAll)
 {
+    static const int64_t negative = -3;
     const struct {
         Set set;
         const char *says;
@@ -459,7 +498,18 @@ TEST_F(Fields, ThatDoNotGoTogetherAreRefusedByAll)
          "diversity_penalty"},
         {[](auto *c) { SET(eos_token_id, 5); }, "eos_token_id"},
         {[](auto *c) { SET(num_return_sequences, 2); }, "do_sample"},
-        {[](auto *c) { SET(assistant_confidence_threshold, 0.5f); }, "assist"},
+        {[](auto *c) {
+             SET(assistant_confidence_threshold, 0.5f);
+             SET(num_assistant_tokens, 3);
+         },
+         "assist"},
+        {[](auto *c) {
+             SET(num_beams, 2);
+             SET(presence_penalty, 0.5f);
+         },
+         "presence_penalty"},
+        {[](auto *c) { ov_genai_generation_config_set_stop_token_ids(c, &negative, 1); },
+         "stop_token_ids"},
     };
     for (const auto &one : cases) {
         const Config c = make_config(one.set);

@@ -75,6 +75,22 @@ is_endless(const ov_genai_generation_config *c)
     return !has_limit(c) && !has_ends(c) && c->n_stops == 0;
 }
 
+/* Stop strings alone may never come. */
+static bool
+is_ignoring_all_ends(const ov_genai_generation_config *c)
+{
+    return c->ignore_eos && !has_limit(c);
+}
+
+static bool
+is_stop_id_wrong(const ov_genai_generation_config *c)
+{
+    for (size_t i = 0; i < c->n_stop_ids; i++)
+        if (c->stop_ids[i] < 0)
+            return true;
+    return false;
+}
+
 static bool
 is_eos_no_stop(const ov_genai_generation_config *c)
 {
@@ -132,7 +148,7 @@ is_top_p_wrong(const ov_genai_generation_config *c)
 static bool
 is_min_p_wrong(const ov_genai_generation_config *c)
 {
-    return c->do_sample && is_outside(c->min_p, 0.0f, 1.0f);
+    return c->do_sample && !(c->min_p >= 0.0f && c->min_p < 1.0f);
 }
 
 static bool
@@ -141,46 +157,77 @@ is_without_text(const ov_genai_generation_config *c)
     return c->num_return_sequences == 0;
 }
 
+/* 0 and 1: no search; then what is for beams has no say. */
+static bool
+has_beams(const ov_genai_generation_config *c)
+{
+    return c->num_beams > 1;
+}
+
 static bool
 is_beams_wrong(const ov_genai_generation_config *c)
 {
-    return c->num_beams == 0 || c->num_beams > MOST_BEAMS;
+    return c->num_beams > MOST_BEAMS;
 }
 
 static bool
 is_without_group(const ov_genai_generation_config *c)
 {
-    return c->num_beam_groups == 0;
+    return has_beams(c) && c->num_beam_groups == 0;
 }
 
 static bool
 is_beam_drawn(const ov_genai_generation_config *c)
 {
-    return c->do_sample && c->num_beams > 1;
+    return c->do_sample && has_beams(c);
 }
 
 static bool
-is_beam_penalised(const ov_genai_generation_config *c)
+is_beam_repetition_wrong(const ov_genai_generation_config *c)
 {
-    return c->num_beams > 1 && c->repetition_penalty != 1.0f;
+    return has_beams(c) && c->repetition_penalty != 1.0f;
+}
+
+static bool
+is_beam_presence_wrong(const ov_genai_generation_config *c)
+{
+    return has_beams(c) && c->presence_penalty != 0.0f;
+}
+
+static bool
+is_beam_frequency_wrong(const ov_genai_generation_config *c)
+{
+    return has_beams(c) && c->frequency_penalty != 0.0f;
+}
+
+static bool
+is_beam_ngram_wrong(const ov_genai_generation_config *c)
+{
+    return has_beams(c) && c->no_repeat_ngram_size == 0;
 }
 
 static bool
 is_more_than_beams(const ov_genai_generation_config *c)
 {
-    return c->num_beams > 1 && c->num_return_sequences > c->num_beams;
+    return has_beams(c) && c->num_return_sequences > c->num_beams;
 }
 
 static bool
 is_group_uneven(const ov_genai_generation_config *c)
 {
-    return c->num_beams % c->num_beam_groups != 0;
+    return has_beams(c) && c->num_beams % c->num_beam_groups != 0;
 }
 
 static bool
 is_group_alike(const ov_genai_generation_config *c)
 {
-    return c->num_beam_groups > 1 && c->diversity_penalty == 0.0f;
+    return has_beams(c) && c->num_beam_groups > 1 && c->diversity_penalty == 0.0f;
+}
+
+static bool
+is_diverse_alone(const ov_genai_generation_config *c)
+{
+    return has_beams(c) && c->num_beam_groups == 1 && c->diversity_penalty != 0.0f;
 }
 
 static bool
@@ -192,25 +239,26 @@ is_criterion_unknown(const ov_genai_generation_config *c)
 static bool
 is_greedy_several(const ov_genai_generation_config *c)
 {
-    return !c->do_sample && c->num_beams == 1 && c->num_return_sequences > 1;
+    return !c->do_sample && !has_beams(c) && c->num_return_sequences > 1;
 }
 
 static bool
-is_assisted(const ov_genai_generation_config *c)
+is_assisted_twice(const ov_genai_generation_config *c)
 {
-    return c->assistant_confidence_threshold != 0.0f;
+    return c->assistant_confidence_threshold != 0.0f && c->num_assistant_tokens > 0;
+}
+
+static bool
+is_assisted_several(const ov_genai_generation_config *c)
+{
+    return (c->assistant_confidence_threshold > 0.0f || c->num_assistant_tokens > 0) &&
+           (has_beams(c) || c->num_return_sequences > 1);
 }
 
 static bool
 is_lookup_half(const ov_genai_generation_config *c)
 {
-    return (c->num_assistant_tokens > 0) != (c->max_ngram_size > 0);
-}
-
-static bool
-is_lookup_not_greedy(const ov_genai_generation_config *c)
-{
-    return c->num_assistant_tokens > 0 && (c->do_sample || c->num_beams > 1);
+    return c->max_ngram_size > 0 && c->num_assistant_tokens == 0;
 }
 
 /* clang-format off */
@@ -221,6 +269,8 @@ static const struct rule {
     enum name other;      /* which ends `expected`; may be NONE */
 } rules[] = {
     { is_endless,           NONE, "nothing ends the text: set eos_token_id, stop_token_ids, stop_strings, max_new_tokens or max_length", NONE },
+    { is_ignoring_all_ends, AT_ignore_eos,           "false, or max_new_tokens or max_length set", NONE },
+    { is_stop_id_wrong,     NONE, "one of stop_token_ids is negative", NONE },
     { is_eos_no_stop,       AT_eos_token_id,         "one of stop_token_ids", NONE },
     { is_without_tokens,    AT_max_new_tokens,       "1 at least, or echo", NONE },
     { is_min_above_max,     AT_min_new_tokens,       "at most max_new_tokens", AT_max_new_tokens },
@@ -229,20 +279,24 @@ static const struct rule {
     { is_frequency_wrong,   AT_frequency_penalty,    "within -2..2", NONE },
     { is_temperature_wrong, AT_temperature,          "above 0 with do_sample", NONE },
     { is_top_p_wrong,       AT_top_p,                "above 0 and at most 1 with do_sample", NONE },
-    { is_min_p_wrong,       AT_min_p,                "within 0..1 with do_sample", NONE },
+    { is_min_p_wrong,       AT_min_p,                "0 at least and below 1 with do_sample", NONE },
     { is_without_text,      AT_num_return_sequences, "1 at least", NONE },
-    { is_beams_wrong,       AT_num_beams,            "within 1..1024", NONE },
+    { is_beams_wrong,       AT_num_beams,            "at most 1024", NONE },
     { is_without_group,     AT_num_beam_groups,      "1 at least", NONE },
     { is_beam_drawn,        AT_num_beams,            "1 with do_sample", NONE },
-    { is_beam_penalised,    AT_repetition_penalty,   "1 with num_beams above 1", NONE },
+    { is_beam_repetition_wrong, AT_repetition_penalty, "1 with num_beams above 1", NONE },
+    { is_beam_presence_wrong, AT_presence_penalty,   "0 with num_beams above 1", NONE },
+    { is_beam_frequency_wrong, AT_frequency_penalty, "0 with num_beams above 1", NONE },
+    { is_beam_ngram_wrong,  AT_no_repeat_ngram_size, "1 at least with num_beams above 1", NONE },
     { is_more_than_beams,   AT_num_return_sequences, "at most num_beams", AT_num_beams },
     { is_group_uneven,      AT_num_beams,            "a multiple of num_beam_groups", AT_num_beam_groups },
     { is_group_alike,       AT_diversity_penalty,    "other than 0 with num_beam_groups above 1", NONE },
+    { is_diverse_alone,     AT_diversity_penalty,    "0 with num_beams but without groups", NONE },
     { is_criterion_unknown, AT_stop_criteria,        "EARLY, HEURISTIC or NEVER", NONE },
     { is_greedy_several,    AT_num_return_sequences, "1 without do_sample and num_beams", NONE },
-    { is_assisted,          AT_assistant_confidence_threshold, "0: assisted generation by another model is not offered", NONE },
-    { is_lookup_half,       AT_num_assistant_tokens, "both above 0 or both 0: it and max_ngram_size", AT_max_ngram_size },
-    { is_lookup_not_greedy, AT_num_assistant_tokens, "0 with do_sample or num_beams: prompt lookup is for the likeliest tokens", NONE },
+    { is_assisted_twice,    AT_num_assistant_tokens, "0 with an assistant_confidence_threshold other than 0", NONE },
+    { is_assisted_several,  AT_num_assistant_tokens, "0, as the threshold, with num_beams or num_return_sequences above 1: assistant_confidence_threshold", AT_assistant_confidence_threshold },
+    { is_lookup_half,       AT_max_ngram_size,       "0 without num_assistant_tokens", NONE },
 };
 /* clang-format on */
 

@@ -34,7 +34,7 @@ OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_max_new_toke
     ov_genai_generation_config *handle, size_t value);
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_max_length(
     ov_genai_generation_config *config, size_t value);
-/* Go on behind tokens that end a text. */
+/* Go on behind tokens that end a text; wants a limit. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e
 ov_genai_generation_config_set_ignore_eos(ov_genai_generation_config *config, bool value);
 /* None of them comes before so many new tokens. */
@@ -46,7 +46,8 @@ OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_stop_strings
 OPENVINO_GENAI_C_EXPORTS ov_status_e
 ov_genai_generation_config_set_include_stop_str_in_output(
     ov_genai_generation_config *config, bool value);
-/* 4096 different ones at most. */
+/* 4096 different ones at most, none below 0. The one that ends a text belongs to it, unless it is
+ * a special token. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_stop_token_ids(
     ov_genai_generation_config *config, const int64_t *token_ids, size_t token_ids_num);
 /* Sets only this id: it has to be among the stop ids, too. */
@@ -67,7 +68,7 @@ OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_num_return_s
 /* ---- beams: texts that are likeliest as a whole ---- */
 
 /* More than one: beam search, of which the best num_return_sequences texts come out; a streamer
- * does not see them. Without do_sample and repetition_penalty; other penalties have no say. */
+ * does not see them. Without do_sample and penalties. Else the others here have no say. */
 
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_num_beam_groups(
     ov_genai_generation_config *config, size_t value);
@@ -112,8 +113,9 @@ ov_genai_generation_config_set_rng_seed(ov_genai_generation_config *config, size
 /* ---- tokens that are guessed and checked together, which gives the same text ---- */
 
 /* num_assistant_tokens at a time are guessed to come as they did where the last max_ngram_size
- * tokens were before in prompt or answer. Without do_sample and beams. A threshold other than 0
- * wants another model to guess, and is refused. */
+ * tokens were before in prompt or answer, where both are set. Not with beams or several texts; with
+ * do_sample nothing is guessed. A threshold is for another model that guesses: it has no effect,
+ * and does not go with num_assistant_tokens. */
 
 OPENVINO_GENAI_C_EXPORTS ov_status_e
 ov_genai_generation_config_set_assistant_confidence_threshold(
