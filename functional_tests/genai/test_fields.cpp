@@ -165,6 +165,31 @@ TEST_F(Fields, EndATextBeforeStopStringsOrBehindThem)
     }
 }
 
+/* A stop string without the blank that its token begins with. */
+TEST_F(Fields, LeaveOutTheBlankBeforeAStopString)
+{
+    const char *stop[] = {"Paris"};
+    Watcher w;
+    const auto stopping = [&](auto *c) {
+        ov_genai_generation_config_set_stop_strings(c, stop, 1);
+    };
+    EXPECT_EQ(text_of(generate(chat, question, make_config(stopping), &w).get()),
+              "The capital of France is");
+    EXPECT_EQ(w.text(), "The capital of France is");
+    EXPECT_EQ(text_of(generate(chat, question, make_config([&](auto *c) {
+                                   stopping(c);
+                                   SET(num_beams, 2);
+                               }))
+                          .get()),
+              "The capital of France is");
+    EXPECT_EQ(text_of(generate(chat, question, make_config([&](auto *c) {
+                                   stopping(c);
+                                   SET(include_stop_str_in_output, true);
+                               }))
+                          .get()),
+              "The capital of France is Paris");
+}
+
 /* The id of the third token ends the text behind the second. */
 TEST_F(Fields, EndATextAtStopIds)
 {

@@ -160,6 +160,7 @@ find_wish(struct run *r, struct xm_error *err)
         .keep_end = true,
         .min_tokens = c->min_new_tokens,
         .keep_stop = c->include_stop_str_in_output,
+        .drop_blanks = true,
         .echo = c->echo,
         .wants_log_probs = c->logprobs > 0,
         .clock = &r->clock,

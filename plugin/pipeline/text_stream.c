@@ -10,6 +10,8 @@ xm_text_stream_begin(struct xm_text_stream *s, const struct xm_tokenizer *tokeni
     XM_TRY(xm_stop_strings_create(asked->stops, asked->n_stops, &s->stops, err));
     if (asked->keep_stop)
         xm_stop_strings_keep_found(s->stops);
+    else if (asked->drop_blanks)
+        xm_stop_strings_drop_blanks(s->stops);
     return XM_OK;
 }
 

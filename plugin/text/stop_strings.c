@@ -14,9 +14,11 @@ struct stop {
 struct xm_stop_strings {
     struct stop *stops; /* owned */
     size_t n;
-    struct xm_strbuf held;
+    struct xm_strbuf held; /* `blanks`, and the beginning of a stop string behind them */
+    size_t blanks;
     bool stopped;
     bool keeps_found;
+    bool drops_blanks;
 };
 
 /* The state after one more byte. */
@@ -92,11 +94,18 @@ xm_stop_strings_keep_found(struct xm_stop_strings *stops)
     stops->keeps_found = true;
 }
 
+void
+xm_stop_strings_drop_blanks(struct xm_stop_strings *stops)
+{
+    stops->drops_blanks = true;
+}
+
 static void
 reset(struct xm_stop_strings *s)
 {
     for (size_t i = 0; i < s->n; i++)
         s->stops[i].state = 0;
+    s->blanks = 0;
     xm_strbuf_clear(&s->held);
 }
 
@@ -117,15 +126,41 @@ advance_all(struct xm_stop_strings *s, char c, bool *found)
     return longest;
 }
 
+static size_t
+count_blanks(const char *text, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (text[i] == ' ' || text[i] == '\n'))
+        i++;
+    return i;
+}
+
+/* Takes a part's bytes, up to the end of a stop string. Returns how many are the beginning of one,
+ * or all of it; s->blanks are those of its part before them, where there is nothing else. */
+static size_t
+take(struct xm_stop_strings *s, const char *text, size_t n)
+{
+    const size_t blanks = s->drops_blanks ? count_blanks(text, n) : 0;
+    size_t keep = s->held.n - s->blanks;
+    for (size_t i = 0; i < n && !s->stopped; i++) {
+        const size_t before = keep;
+        keep = advance_all(s, text[i], &s->stopped);
+        if (keep <= i + 1)
+            s->blanks = i + 1 - keep <= blanks ? i + 1 - keep : 0;
+        else if (keep != before + 1)
+            s->blanks = 0; /* another beginning, in a part before */
+        xm_strbuf_add_n(&s->held, text + i, 1);
+    }
+    if (keep == 0)
+        s->blanks = 0;
+    return keep + s->blanks;
+}
+
 enum xm_status
 xm_stop_strings_push(struct xm_stop_strings *stops, const char *text, size_t n,
                      struct xm_strbuf *out, bool *stopped, struct xm_error *err)
 {
-    size_t keep = stops->held.n;
-    for (size_t i = 0; i < n && !stops->stopped; i++) {
-        keep = advance_all(stops, text[i], &stops->stopped);
-        xm_strbuf_add_n(&stops->held, text + i, 1);
-    }
+    size_t keep = take(stops, text, n);
     if (!xm_strbuf_ok(&stops->held))
         return xm_fail(err, XM_NO_MEMORY, "no memory for the text before a stop string");
     if (stops->stopped && stops->keeps_found)

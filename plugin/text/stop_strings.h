@@ -28,6 +28,9 @@ enum xm_status xm_stop_strings_create(const struct xm_slice *strings, size_t n,
 void xm_stop_strings_free(struct xm_stop_strings *stops); /* NULL is allowed */
 /* From now on the one that is found comes out, too. */
 void xm_stop_strings_keep_found(struct xm_stop_strings *stops);
+/* From now on parts are tokens, and blanks and line breaks before the one that is found do not come
+ * out where its first token begins with them. */
+void xm_stop_strings_drop_blanks(struct xm_stop_strings *stops);
 
 /* Appends the text that is certain now. *stopped: a stop string was found, now or before;
  * the rest of the text is ignored. */

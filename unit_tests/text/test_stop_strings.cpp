@@ -97,6 +97,38 @@ check_every_split(const strings &stops, const std::string &text)
     check(bytes);
 }
 
+/* Of the token in which the stop string begins, which may have nothing else before it. */
+TEST(StopStrings, DropsBlanksOfItsToken)
+{
+    const struct {
+        strings stops, tokens, out; /* with what flush gives at the end */
+    } rows[] = {
+        {{"Rome"}, {"is", " Rome", "."}, {"is", ""}},
+        {{"Rome"}, {"is", " ", "Rome"}, {"is", " ", ""}},
+        {{"Rome"}, {"is", " \n Ro", "m", "e"}, {"is", "", "", ""}},
+        {{"Rome"}, {"is", " Ro", "ad"}, {"is", "", " Road", ""}},
+        {{"Rome"}, {"is", " Ro"}, {"is", "", " Ro"}},
+        {{"Rome"}, {"in Rome"}, {"in "}},
+        {{"Rome"}, {"\tRome"}, {"\t"}},
+        {{"aab"}, {" a", "a", "ab"}, {"", "", " a"}},
+        {{"\n"}, {"user", "\n"}, {"user", ""}},
+        {{" is"}, {"It", "  is"}, {"It", ""}},
+        {{"x", "Rome"}, {" x"}, {""}},
+        {{"Rome"}, {"  ", "y"}, {"  ", "y", ""}},
+    };
+    for (const auto &row : rows) {
+        Matcher m(row.stops);
+        ASSERT_EQ(m.status, XM_OK);
+        xm_stop_strings_drop_blanks(m.m);
+        strings out;
+        for (size_t i = 0; i < row.tokens.size() && !m.stopped; i++)
+            out.push_back(m.push(row.tokens[i]));
+        if (!m.stopped)
+            out.push_back(m.flush());
+        EXPECT_EQ(out, row.out) << row.tokens[0] << row.tokens.back();
+    }
+}
+
 } // namespace
 
 TEST(StopStrings, EverySplitGivesTheSame)

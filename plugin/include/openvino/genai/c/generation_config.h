@@ -40,7 +40,8 @@ ov_genai_generation_config_set_ignore_eos(ov_genai_generation_config *config, bo
 /* None of them comes before so many new tokens. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_min_new_tokens(
     ov_genai_generation_config *config, size_t value);
-/* NULL among the strings is skipped. */
+/* NULL among the strings is skipped. The text ends before the one that comes first, less the blanks
+ * that its token begins with. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_stop_strings(
     ov_genai_generation_config *config, const char **strings, size_t count);
 OPENVINO_GENAI_C_EXPORTS ov_status_e
