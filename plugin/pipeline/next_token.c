@@ -8,7 +8,7 @@
 struct xm_end_ids
 xm_generation_ends(const struct xm_package *p, const struct xm_generation *asked)
 {
-    if (asked->ignore_ends || xm_dry_run())
+    if (xm_dry_run())
         return (struct xm_end_ids){NULL, 0};
     if (asked->has_ends)
         return (struct xm_end_ids){asked->ends, asked->n_ends};
@@ -21,7 +21,7 @@ bool
 xm_next_token_ends(const struct xm_next_token *t, int32_t id)
 {
     const struct xm_end_ids e = xm_generation_ends(t->package, t->asked);
-    for (size_t i = 0; i < e.n; i++) {
+    for (size_t i = 0; i < e.n && !t->asked->ignore_ends; i++) {
         if (e.ids[i] == id)
             return true;
     }

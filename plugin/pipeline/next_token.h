@@ -26,7 +26,7 @@ enum xm_status xm_next_token_choose(const struct xm_next_token *t, const float *
 /* Whether the id ends the text, and is no part of it. */
 bool xm_next_token_ends(const struct xm_next_token *t, int32_t id);
 
-/* The ids that end a text; none are where nothing ends it. Not the caller's. */
+/* The ids that end a text, or would if they were not ignored. Not the caller's. */
 struct xm_end_ids {
     const int32_t *ids;
     size_t n;

@@ -80,6 +80,10 @@ TEST_F(Wishes, NothingEndsBeforeTheLeastLength)
     say({A});
     EXPECT_EQ(s.ids(), Ids({A, A, A})) << "the next likeliest, where the end is barred";
     EXPECT_EQ(s.got.finish, XM_FINISH_STOP);
+    s.run.ignore_ends = true;
+    s.run.max_tokens = 4;
+    say({A});
+    EXPECT_EQ(s.ids(), Ids({A, A, A, IM_END})) << "barred where it ends nothing, too";
 }
 
 TEST_F(Wishes, TheStopStringIsKept)

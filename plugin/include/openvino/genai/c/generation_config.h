@@ -37,7 +37,7 @@ OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_max_length(
 /* Go on behind tokens that end a text; wants a limit. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e
 ov_genai_generation_config_set_ignore_eos(ov_genai_generation_config *config, bool value);
-/* None of them comes before so many new tokens. */
+/* None of them comes before so many new tokens, with ignore_eos neither. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_generation_config_set_min_new_tokens(
     ov_genai_generation_config *config, size_t value);
 /* NULL among the strings is skipped. The text ends before the one that comes first, less the blanks
