@@ -165,7 +165,8 @@ check_configs(void)
 
 /* ---- errors and the log ------------------------------------------------------------ */
 
-/* One text for the process: through successes, until the next failure or a core is freed. */
+/* One text for the process: through successes and arguments that are none, until the next failure
+ * or a core is freed. */
 static void
 check_last_error(const struct conformance *c)
 {
@@ -179,6 +180,10 @@ check_last_error(const struct conformance *c)
     CHECK(has_last_error("first.xml"));
     STATUS(ov_core_read_model(core, "second.xml", NULL, &m), GENERAL_ERROR);
     CHECK(has_last_error("second.xml") && !has_last_error("first.xml"));
+    STATUS(ov_core_read_model(core, NULL, NULL, &m), INVALID_C_PARAM);
+    STATUS(ov_core_create(NULL), INVALID_C_PARAM);
+    STATUS(ov_tensor_get_size(NULL, NULL), INVALID_C_PARAM);
+    CHECK(has_last_error("second.xml"));
     ov_core_free(core);
     CHECK(ov_get_last_err_msg() == NULL);
 }

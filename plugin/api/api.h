@@ -22,7 +22,8 @@ extern "C" {
 
 /* Keeps the sentence for ov_get_last_err_msg(); returns the API's code for the status. */
 ov_status_e xm_api_error(const struct xm_error *err);
-/* The same from scratch; returns `code`. */
+/* The same from scratch; returns `code`. The sentence of INVALID_C_PARAM is not kept but goes to
+ * the log. */
 ov_status_e xm_api_fail(ov_status_e code, const char *fmt, ...) XM_PRINTF(2, 3);
 /* INVALID_C_PARAM: the public function `name` cannot do with what it got. */
 ov_status_e xm_api_refuse(const char *name);

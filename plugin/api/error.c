@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/util/log.h"
 #include "runtime/util/number.h"
 
 #include "plugin/api/api.h"
@@ -93,7 +94,11 @@ xm_api_fail(ov_status_e code, const char *fmt, ...)
     va_start(ap, fmt);
     xm_print_v(text, sizeof(text), fmt, ap);
     va_end(ap);
-    keep_text(text);
+    if (code ==
+        INVALID_C_PARAM) /* the text of what went wrong before stays, as in OpenVINO */
+        xm_log(XM_LOG_WARNING, "%s", text);
+    else
+        keep_text(text);
     return code;
 }
 

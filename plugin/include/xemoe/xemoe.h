@@ -11,7 +11,7 @@
  *
  * Threads: a sequence is used by one thread at a time, and so is a batch; different ones may be
  * used at the same time. Handles keep what they need alive. All functions give a status, and
- * ov_get_last_err_msg() the sentence.
+ * ov_get_last_err_msg() the sentence; that of INVALID_C_PARAM is in the log.
  */
 #ifndef XEMOE_XEMOE_H
 #define XEMOE_XEMOE_H

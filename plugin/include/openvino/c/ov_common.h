@@ -4,8 +4,9 @@
  *
  * Rules for all functions of the API: handles come back through an out-pointer and go to
  * the matching _free function, which takes NULL; on failure the out-pointer is left
- * untouched. A missing argument gives INVALID_C_PARAM. Every failure leaves a sentence for
- * ov_get_last_err_msg(), one for the whole process, until the next one.
+ * untouched. A missing argument gives INVALID_C_PARAM, with a sentence in the log (ov_util.h).
+ * Every other failure leaves a sentence for ov_get_last_err_msg(), one for the whole process,
+ * until the next one.
  */
 #ifndef OPENVINO_C_OV_COMMON_H
 #define OPENVINO_C_OV_COMMON_H
