@@ -325,6 +325,8 @@ const Composed activations[] = {
      {},
      [](double x, size_t) { return std::round(x); }},
     {"Tan", 1, "", {}, [](double x, size_t) { return std::tan(x); }},
+    {"Atan", 1, "", {}, [](double x, size_t) { return std::atan(x); }},
+    {"Asinh", 4, "", {}, [](double x, size_t) { return std::asinh(x); }},
     {"Sinh", 1, "", {}, [](double x, size_t) { return std::sinh(x); }},
     {"Cosh", 1, "", {}, [](double x, size_t) { return std::cosh(x); }},
     {"BatchNormInference",

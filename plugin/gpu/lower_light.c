@@ -31,6 +31,9 @@ static const struct { enum xm_op op; enum xm_eltwise_fn fn; } functions[] = {
     { XM_OP_ERF, XM_FN_ERF },                     { XM_OP_FLOOR, XM_FN_FLOOR },
     { XM_OP_CEILING, XM_FN_CEILING },             { XM_OP_SOFTPLUS, XM_FN_SOFTPLUS },
     { XM_OP_SWISH, XM_FN_SWISH },                 { XM_OP_CLAMP, XM_FN_CLAMP },
+    { XM_OP_ASIN, XM_FN_ASIN },                   { XM_OP_ACOS, XM_FN_ACOS },
+    { XM_OP_ATAN, XM_FN_ATAN },                   { XM_OP_ASINH, XM_FN_ASINH },
+    { XM_OP_ACOSH, XM_FN_ACOSH },                 { XM_OP_ATANH, XM_FN_ATANH },
     { XM_OP_ROUND_BF16, XM_FN_ROUND_BF16 },
     { XM_OP_CONVERT, XM_FN_CONVERT },             { XM_OP_SELECT, XM_FN_SELECT },
 };

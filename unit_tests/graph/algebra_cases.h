@@ -2,8 +2,8 @@
  *
  * A node of every op with random sizes and attributes, as graph text: the last line is the node.
  *
- * A parameter's name says what its elements may be: "any" (of -1 to 1), "above" (zero), "below4"
- * (whole numbers of 0 to 3).
+ * A parameter's name says what its elements may be: "any" (of -1 to 1), "above" (zero), "above1",
+ * "below4" (whole numbers of 0 to 3).
  */
 #ifndef XM_UNIT_TESTS_GRAPH_ALGEBRA_CASES_H
 #define XM_UNIT_TESTS_GRAPH_ALGEBRA_CASES_H
@@ -210,7 +210,7 @@ inline const std::vector<AlgebraCase> algebra_cases = {
     {{"logical_and", "logical_or", "logical_xor"}, binary_flags},
     {{"bitwise_and", "bitwise_or", "bitwise_xor"}, binary_ints},
     {{"exp", "abs", "negative", "tanh", "sigmoid", "sin", "cos", "relu", "erf", "floor", "ceiling", "softplus",
-      "gelu", "round_bf16"}, unary},
+      "asin", "acos", "atan", "asinh", "atanh", "gelu", "round_bf16"}, unary},
     {{"glu"}, [](Text &t, const std::string &op) { t.op(op, {t.in("3,4"), t.in("3,4")}); }},
     {{"result", "assign", "read_value"}, [](Text &t, const std::string &op) {
         std::string x = t.in("3,4");
@@ -219,6 +219,7 @@ inline const std::vector<AlgebraCase> algebra_cases = {
         t.op(op == "read_value" ? "read_value f32[3,4]" : op, {x},
              op == "result" ? "name=\"y\"" : "variable=\"s\"");
     }},
+    {{"acosh"}, [](Text &t, const std::string &op) { t.op(op, {t.in("3,4", "above1")}); }},
     {{"sqrt", "log"}, [](Text &t, const std::string &op) { t.op(op, {t.in("3,4", "above")}); }},
     {{"swish"}, [](Text &t, const std::string &op) {
         std::vector<std::string> in = {t.in("3,4")};

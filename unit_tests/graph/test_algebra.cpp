@@ -73,6 +73,8 @@ class Node
             return constant(v);
         if (kind.rfind("below", 0) == 0)
             return whole(t, std::stoi(kind.substr(5)));
+        if (kind == "above1")
+            return like(t, 1.5, 2.5);
         return kind == "above" ? like(t, 0.5, 1.5) : like(t, -1, 1);
     }
     Tensors operands()

@@ -48,6 +48,12 @@ OVERLOAD uint atomic_inc(volatile __local uint *);
 /* ---- values ---- */
 
 #define ONE(T)                                                                           \
+    VALUE T acos(T);                                                                     \
+    VALUE T acosh(T);                                                                    \
+    VALUE T asin(T);                                                                     \
+    VALUE T asinh(T);                                                                    \
+    VALUE T atan(T);                                                                     \
+    VALUE T atanh(T);                                                                    \
     VALUE T ceil(T);                                                                     \
     VALUE T cos(T);                                                                      \
     VALUE T erf(T);                                                                      \

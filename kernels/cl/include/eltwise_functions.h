@@ -155,6 +155,18 @@ int_power(long a, long b)
 #define APPLY(a, b, c) (0.5f * (a) * (1.0f + erf((a) * 0.7071067811865476f)))
 #elif FN == 44 /* ROUND_BF16 */
 #define APPLY(a, b, c) (ROUND_BF16(VALUE, a))
+#elif FN == 45 /* ASIN */
+#define APPLY(a, b, c) (asin(a))
+#elif FN == 46 /* ACOS */
+#define APPLY(a, b, c) (acos(a))
+#elif FN == 47 /* ATAN */
+#define APPLY(a, b, c) (atan(a))
+#elif FN == 48 /* ASINH */
+#define APPLY(a, b, c) (asinh(a))
+#elif FN == 49 /* ACOSH */
+#define APPLY(a, b, c) (acosh(a))
+#elif FN == 50 /* ATANH */
+#define APPLY(a, b, c) (atanh(a))
 #else
 #error "FN is not a row of eltwise.def, or has no form for these types"
 #endif
