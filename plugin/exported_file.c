@@ -44,7 +44,7 @@ folder_of(const char *path)
 static enum xm_status
 export_to(xm_exporter make, void *ctx, const struct xm_new_file *at, struct xm_error *err)
 {
-    struct file file = {fopen(xm_new_file_name(at), "wb"), at};
+    struct file file = {fopen(xm_new_file_name(at), "wbe"), at};
     if (!file.f)
         return xm_new_file_fail(at, err);
     char *folder = folder_of(at->path);

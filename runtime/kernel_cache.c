@@ -145,7 +145,7 @@ warn_once(const char *path, int code)
 static bool
 write_file(const char *path, const struct header *h, const void *bytes)
 {
-    FILE *f = fopen(path, "wb");
+    FILE *f = fopen(path, "wbe");
     if (!f)
         return false;
     bool ok = fwrite(h, sizeof(*h), 1, f) == 1 && fwrite(bytes, h->n_bytes, 1, f) == 1;

@@ -586,6 +586,22 @@ TEST_F(RemoteDevices, AModelRunsOnTheSecond)
 
 /* ---- what is refused ------------------------------------------------------------------ */
 
+/* The core that refused goes on with its own. */
+TEST_F(RemoteAdder, TheOwnContextOfAnotherCoreIsNoPlace)
+{
+    const Core other = make_core();
+    ov_remote_context_t *c = nullptr;
+    ov_compiled_model_t *m = nullptr;
+    ASSERT_EQ(ov_core_get_default_context(core.get(), "GPU", &c), OK) << last_error();
+    const Context own(c);
+    const Model add = read_text(other.get(), add_model());
+    for (int i = 0; i < 3; i++)
+        expect_error(ov_core_compile_model_with_context(other.get(), add.get(), c, 0, &m),
+                     "another core's own");
+    const Compiled compiled = compile(other.get(), add.get(), "GPU");
+    EXPECT_TRUE(make_request(compiled.get()));
+}
+
 TEST_F(RemoteAdder, DevicesWithoutContextsSaySo)
 {
     ov_remote_context_t *c = nullptr;

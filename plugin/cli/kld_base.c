@@ -208,7 +208,7 @@ xm_kld_writer_begin(struct xm_kld_writer *w, const char *path,
     if (!w->row)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for log-probabilities");
     XM_TRY(xm_new_file_begin(&w->at, path, err));
-    w->f = fopen(xm_new_file_name(&w->at), "wb");
+    w->f = fopen(xm_new_file_name(&w->at), "wbe");
     if (!w->f)
         return xm_new_file_fail(&w->at, err);
     memcpy(header, magic, MAGIC);

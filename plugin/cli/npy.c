@@ -301,7 +301,7 @@ xm_npy_write(const char *path, const float *data, uint64_t rows, uint64_t cols,
              struct xm_error *err)
 {
     bool to_stdout = strcmp(path, "-") == 0;
-    FILE *f = to_stdout ? stdout : fopen(path, "wb");
+    FILE *f = to_stdout ? stdout : fopen(path, "wbe");
     if (!f)
         return xm_fail(err, XM_IO, "%s: %s", path, strerror(errno));
     bool good = write_all(f, data, rows, cols);

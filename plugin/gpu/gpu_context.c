@@ -266,10 +266,13 @@ xm_gpu_context_engine(struct xm_context *base, struct xm_open_engines *own,
     struct gpu_context *c = (struct gpu_context *)base;
     if (c->share.context)
         return open_engine(c, config, out, err);
-    XM_TRY(xm_open_engines_get(own, c->device, config, out, err));
-    if (xm_engine_cl_context(*out) == xm_engine_cl_context(c->engine))
+    struct xm_engine *engine = NULL;
+    XM_TRY(xm_open_engines_get(own, c->device, config, &engine, err));
+    if (xm_engine_cl_context(engine) == xm_engine_cl_context(c->engine)) {
+        *out = engine;
         return XM_OK;
-    xm_engine_unref(*out);
+    }
+    xm_engine_unref(engine);
     return xm_fail(err, XM_INVALID,
                    "the context is another core's own, or its device has been lost");
 }

@@ -21,7 +21,7 @@ xm_bin_file_create(struct xm_bin_file *f, const struct xm_new_file *at, uint64_t
                    struct xm_error *err)
 {
     *f = (struct xm_bin_file){.fd = -1, .capacity = capacity, .at = at};
-    f->fd = open(xm_new_file_name(at), O_RDWR | O_CREAT | O_TRUNC, 0666);
+    f->fd = open(xm_new_file_name(at), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (f->fd < 0)
         return fail(f, "create", errno, err);
     void *base = MAP_FAILED;

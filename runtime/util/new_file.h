@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Files that are written beside their place and then put there: readers see the old one or all of
- * the new one, a failure leaves the old one, and who has it mapped keeps it. Links are followed.
- * A pipe or a device has no place to be put in, and is written as it is.
+ * the new one, a failure leaves the old one, and who has it mapped keeps it, as its other names do.
+ * Owner and mode are the old one's. Links are followed. A pipe or a device has no place to be put
+ * in, and is written as it is; so is what a link leads to that is not there yet, and a file in a
+ * folder that takes no new ones.
  */
 #ifndef XM_RUNTIME_UTIL_NEW_FILE_H
 #define XM_RUNTIME_UTIL_NEW_FILE_H

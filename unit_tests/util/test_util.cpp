@@ -5,9 +5,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -433,6 +435,62 @@ TEST_F(NewFile, FollowsLinks)
     EXPECT_EQ(xm_write_text_file(link.c_str(), &text, &err), XM_OK) << err.text;
     EXPECT_TRUE(std::filesystem::is_symlink(link));
     EXPECT_EQ(content(path), "new text");
+}
+
+TEST_F(NewFile, IsMadeWhereALinkLeads)
+{
+    const std::filesystem::path link = root / "link";
+    std::filesystem::create_symlink("not_yet", link);
+    EXPECT_EQ(xm_write_text_file(link.c_str(), &text, &err), XM_OK) << err.text;
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_EQ(content(root / "not_yet"), "new text");
+}
+
+TEST_F(NewFile, HasTheModeOfTheOldOne)
+{
+    struct stat st = {};
+    for (mode_t mode : {0600u, 0640u, 0755u}) {
+        ASSERT_EQ(chmod(path.c_str(), mode), 0);
+        EXPECT_EQ(xm_write_text_file(path.c_str(), &text, &err), XM_OK) << err.text;
+        ASSERT_EQ(stat(path.c_str(), &st), 0);
+        EXPECT_EQ(st.st_mode & 07777, mode);
+    }
+    const mode_t mask = umask(027);
+    EXPECT_EQ(xm_write_text_file((root / "fresh").c_str(), &text, &err), XM_OK);
+    umask(mask);
+    ASSERT_EQ(stat((root / "fresh").c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 07777, 0640u);
+}
+
+TEST_F(NewFile, MayHaveALongName)
+{
+    const std::string name(NAME_MAX, 'x');
+    EXPECT_EQ(xm_write_text_file((root / name).c_str(), &text, &err), XM_OK) << err.text;
+    EXPECT_EQ(content(root / name), "new text");
+    EXPECT_EQ(n_files(), 2u);
+}
+
+/* Nobody forbids root anything: what a folder refuses is tried as another user. */
+TEST_F(NewFile, IsWrittenAsItIsInAFolderThatTakesNoNewOnes)
+{
+    ASSERT_EQ(chmod(path.c_str(), 0666), 0);
+    ASSERT_EQ(chmod(root.c_str(), 0555), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && seteuid(65534) != 0)
+            _exit(2);
+        _exit(xm_write_text_file(path.c_str(), &text, nullptr) == XM_OK &&
+                      xm_write_text_file((root / "other").c_str(), &text, nullptr) ==
+                          XM_IO
+                  ? 0
+                  : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    chmod(root.c_str(), 0755);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(content(path), "new text");
+    EXPECT_EQ(n_files(), 1u);
 }
 
 TEST_F(NewFile, ThatFailsLeavesTheOldOneAndNothingElse)
