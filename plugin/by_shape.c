@@ -483,7 +483,7 @@ get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
 static void
 print(struct xm_compiled *c, struct xm_strbuf *out)
 {
-    xm_strbuf_add(out, "a program for each shape of the inputs; for the least ones:\n");
+    xm_strbuf_add(out, "a program for each shape of the inputs; for small ones:\n");
     first_of(c)->ops->print(first_of(c), out);
 }
 
@@ -567,24 +567,37 @@ xm_by_shape_is_for(const struct xm_graph *g)
     return is_open;
 }
 
-/* One where a dimension may have any number, else the least that it may have. */
-static enum xm_status
-compile_least(struct by_shape *c, struct xm_error *err)
+/* `size` where a dimension may have it, else the bound that is next to it. */
+static void
+shapes_around(const struct xm_ports *ports, int64_t size, struct shape *out)
 {
-    const struct xm_ports *ports = &c->base.ports;
-    struct shape *shapes = xm_calloc(ports->n_inputs + 1, sizeof(*shapes));
-    if (!shapes)
-        return no_memory(err);
     for (uint32_t i = 0; i < ports->n_inputs; i++) {
-        shapes[i].rank = ports->inputs[i].type.shape.rank;
-        for (int64_t d = 0; d < shapes[i].rank; d++) {
-            const int64_t least = ports->inputs[i].bound[d].min;
-            shapes[i].dim[d] = least > 0 ? least : 1;
+        out[i].rank = ports->inputs[i].type.shape.rank;
+        for (int64_t d = 0; d < out[i].rank; d++) {
+            const struct xm_bound b = ports->inputs[i].bound[d];
+            const int64_t most = b.max >= 0 && b.max < size ? b.max : size;
+            out[i].dim[d] = most < b.min ? b.min : most;
         }
     }
-    enum xm_status s = program_for(c, shapes, &c->first, err);
+}
+
+/* With 1 in open dimensions; a model that cuts them in equal parts, or wants a certain one, gets
+ * others: powers of two, and numbers that many divide. The first failure is what is told. */
+static enum xm_status
+compile_first(struct by_shape *c, struct xm_error *err)
+{
+    static const int64_t sizes[] = {1, 2, 4, 8, 16, 32, 64, 128, 12, 60, 840};
+    struct shape *shapes = xm_calloc(c->base.ports.n_inputs + 1, sizeof(*shapes));
+    struct xm_error first = {0};
+    if (!shapes)
+        return no_memory(err);
+    for (size_t i = 0; i < XM_ARRAY_LEN(sizes) && !c->first; i++) {
+        shapes_around(&c->base.ports, sizes[i], shapes);
+        if (program_for(c, shapes, &c->first, &first) == XM_NO_MEMORY)
+            break;
+    }
     xm_free(shapes);
-    return s;
+    return c->first ? XM_OK : xm_fail(err, first.status, "%s", first.text);
 }
 
 static void
@@ -633,7 +646,7 @@ xm_by_shape_create(struct xm_kept_graph *kept, struct xm_shape_compiler compiler
     enum xm_status s = xm_ports_from_graph(kept->graph, &kept->graph->arena,
                                            &kept->graph->dims, &c->base.ports, err);
     if (s == XM_OK)
-        s = compile_least(c, err);
+        s = compile_first(c, err);
     if (s == XM_OK)
         *out = &c->base;
     else

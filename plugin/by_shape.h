@@ -32,7 +32,7 @@ struct xm_kept_graph {
 /* Takes *g over, also on failure; *g becomes a copy to compile. */
 enum xm_status xm_graph_keep(struct xm_graph **g, struct xm_kept_graph **out,
                              struct xm_error *err);
-/* A first program is compiled for the least shapes, so that what no shape can mend fails here.
+/* A first program is compiled for small shapes, so that what no shape can mend fails here.
  * Takes a reference to the graph, and the compiler over, also on failure. */
 enum xm_status xm_by_shape_create(struct xm_kept_graph *kept,
                                   struct xm_shape_compiler compiler,

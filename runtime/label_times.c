@@ -39,7 +39,7 @@ xm_label_times_destroy(struct xm_label_times *t)
 void
 xm_label_times_add_run(struct xm_label_times *t, uint32_t label)
 {
-    if (label < t->n)
+    if (t && label < t->n)
         atomic_fetch_add_explicit(&t->sums[label].runs, 1, memory_order_relaxed);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models whose sizes only a run's shapes tell: two inputs of any length, added.
-#include "functional_tests/api/api_test.h"
+#include "functional_tests/api/small_model.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -159,6 +159,74 @@ TEST(AnyShapeMeasured, TellsOfTheRunBefore)
         << last_error();
     EXPECT_GE(infos.size, 1u);
     ov_profiling_info_list_free(&infos);
+}
+
+/* ---- what small sizes do not fit, and states --------------------------------------------- */
+
+/* y [n,8] of x [?,?]: no program is for one element. */
+TEST(Shapes, ThatCutInPartsAreFoundForTheFirstProgram)
+{
+    Core core = make_core();
+    SmallModel m;
+    const int x = m.parameter("x", "f32", "?,?");
+    const int eight = m.constant<int64_t>("i64", "2", {-1, 8});
+    m.result(m.layer("Reshape", 1, "special_zero=\"false\"", {x, eight},
+                     {{"f32", "?,8", "y"}}));
+    Model model = m.read(core.get());
+    Compiled c = compile(core.get(), model.get());
+    Request r = make_request(c.get());
+    for (int64_t rows : {2, 4, 6}) {
+        std::vector<float> in((size_t)rows * 12);
+        for (size_t i = 0; i < in.size(); i++)
+            in[i] = (float)i;
+        Tensor t = tensor_of(F32, {rows, 12}, in);
+        ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
+        ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+        EXPECT_EQ(numbers_of<float>(r.get(), "y"), in);
+    }
+    std::vector<float> odd(12);
+    Tensor t = tensor_of(F32, {1, 12}, odd);
+    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
+    EXPECT_EQ(ov_infer_request_infer(r.get()), GENERAL_ERROR);
+    EXPECT_NE(last_error().find("12 elements"), std::string::npos) << last_error();
+}
+
+/* The last two rows of all so far. */
+TEST(States, MayBeWindows)
+{
+    Core core = make_core();
+    SmallModel m;
+    const std::string state =
+        "variable_id=\"last\" variable_type=\"f32\" variable_shape=\"?,2\"";
+    const int x = m.parameter("x", "f32", "?,2");
+    const int none = m.constant<float>("f32", "0,2", {}, 1);
+    const int last = m.layer("ReadValue", 6, state, {none}, {{"f32", "?,2", ""}});
+    const int all = m.layer("Concat", 1, "axis=\"0\"", {last, x}, {{"f32", "?,2", ""}});
+    const int begin = m.constant<int64_t>("i64", "1", {-2}),
+              end = m.constant<int64_t>("i64", "1", {INT64_MAX}),
+              step = m.constant<int64_t>("i64", "1", {1}),
+              axis = m.constant<int64_t>("i64", "1", {0});
+    const int kept =
+        m.layer("Slice", 8, "", {all, begin, end, step, axis}, {{"f32", "?,2", ""}});
+    m.layer("Assign", 6, state, {kept}, {{"f32", "?,2", ""}});
+    m.result(m.layer("ReLU", 1, "", {all}, {{"f32", "?,2", "y"}}));
+    Model model = m.read(core.get());
+    Compiled c = compile(core.get(), model.get());
+    Request r = make_request(c.get());
+    std::vector<float> window;
+    float next = 1;
+    for (int64_t rows : {1, 3, 1, 2}) {
+        std::vector<float> in((size_t)rows * 2);
+        for (float &v : in)
+            v = next++;
+        window.insert(window.end(), in.begin(), in.end());
+        Tensor t = wrap(in.data(), rows);
+        ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
+        ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+        EXPECT_EQ(numbers_of<float>(r.get(), "y"), window);
+        window.erase(window.begin(),
+                     window.end() - std::min<long>(4, (long)window.size()));
+    }
 }
 
 } // namespace

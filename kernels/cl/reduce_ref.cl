@@ -3,8 +3,8 @@
  *     y[o,i] = f over n of x[o,n,i]        REDUCE: 0 sum, 1 mean, 2 max, 3 min, 4 product
  *
  * A work-item makes one element of y. Floats are accumulated in f32, integers in int64; a mean
- * of integers truncates. Of no elements the sum and the mean are 0, the product 1, and the largest
- * is less than any.
+ * of integers truncates. Of no elements the sum and the mean are 0, the product 1, the largest is
+ * the least number of the type (of floats -inf), the least its largest.
  */
 #include "types.h"
 
@@ -32,12 +32,14 @@
 #define RESULT(v) convert_long_sat(v)
 #endif
 
+#define UNUSED_BITS (64 - 8 * sizeof(STORAGE(SRC)))
+#define IS_SIGNED   ((STORAGE(SRC))-1 < 0)
 #if REDUCE == 2 && INTEGER
-#define OF_NONE LONG_MIN
+#define OF_NONE (IS_SIGNED ? LONG_MIN >> UNUSED_BITS : 0L)
 #elif REDUCE == 2
 #define OF_NONE (-INFINITY)
 #elif REDUCE == 3 && INTEGER
-#define OF_NONE LONG_MAX
+#define OF_NONE (IS_SIGNED ? LONG_MAX >> UNUSED_BITS : (long)(ULONG_MAX >> UNUSED_BITS))
 #elif REDUCE == 3
 #define OF_NONE INFINITY
 #else

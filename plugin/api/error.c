@@ -94,8 +94,8 @@ xm_api_fail(ov_status_e code, const char *fmt, ...)
     va_start(ap, fmt);
     xm_print_v(text, sizeof(text), fmt, ap);
     va_end(ap);
-    if (code ==
-        INVALID_C_PARAM) /* the text of what went wrong before stays, as in OpenVINO */
+    /* As in OpenVINO the text of what went wrong before stays. */
+    if (code == INVALID_C_PARAM)
         xm_log(XM_LOG_WARNING, "%s", text);
     else
         keep_text(text);

@@ -171,6 +171,8 @@ add_results(struct building *b)
         for (uint32_t i = 0; i < n->n_out; i++) {
             if (!is_used_outside(b, &n->out[i]) && b->region.n_nodes > 1)
                 continue;
+            if (has_unknown_size(&n->out[i]) && !n->out[i].uses)
+                continue; /* what a state becomes, say */
             if (has_unknown_size(&n->out[i]))
                 return xm_fail(
                     b->l->err, XM_UNPLANNED,
@@ -180,6 +182,20 @@ add_results(struct building *b)
             b->region.values[b->n_operands++] = &n->out[i];
         }
     }
+    return XM_OK;
+}
+
+static enum xm_status
+note_state(struct xm_lower *l, const struct xm_node *n)
+{
+    l->p->host_states |= (xm_op_info(n->op)->flags & XM_OPF_STATE) != 0;
+    if (n->op != XM_OP_READ_VALUE)
+        return XM_OK;
+    struct xm_state_read *read = xm_arena_alloc(&l->p->arena, sizeof(*read));
+    if (!read)
+        return xm_fail(l->err, XM_NO_MEMORY, "out of memory for a state");
+    *read = (struct xm_state_read){n, l->p->state_reads};
+    l->p->state_reads = read;
     return XM_OK;
 }
 
@@ -207,7 +223,7 @@ add_host_step(struct xm_lower *l, const struct xm_node **list, uint32_t n_nodes,
     step->region = region;
     step->node = n_nodes == 1 ? place : NULL;
     for (uint32_t i = 0; i < n_nodes; i++)
-        l->p->host_states |= (xm_op_info(list[i]->op)->flags & XM_OPF_STATE) != 0;
+        XM_TRY(note_state(l, list[i]));
     l->p->n_host_steps++;
     xm_debug(XM_DEBUG_DISPATCH, "%s '%s' (%u operations) runs on the host",
              xm_op_info(place->op)->text, place->name, n_nodes);

@@ -171,6 +171,18 @@ constant_element(const struct xm_value *v)
     return xm_element_is_float(e) ? XM_F32 : xm_element_bits(e) < 8 ? XM_I32 : e;
 }
 
+/* A region stands earlier than its last node, and so may its operands; all else is in order. */
+static enum xm_status
+fail_early(struct xm_lower *l, const struct xm_node *n)
+{
+    bool has_regions = false;
+    xm_for_each_node(other, l->g) has_regions |= xm_lower_is_in_region(l, other);
+    return xm_fail(l->err, has_regions ? XM_UNPLANNED : XM_INVALID,
+                   "%%%u %s '%s' is used before it is computed%s", n->id,
+                   xm_op_info(n->op)->text, n->name,
+                   has_regions ? ", beside sizes that depend on data" : "");
+}
+
 enum xm_status
 xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *out)
 {
@@ -182,11 +194,8 @@ xm_lower_value(struct xm_lower *l, struct xm_value *v, uint32_t *out)
     }
     if (*out != XM_NO_VALUE)
         return XM_OK;
-    if (!xm_value_is_const(v)) /* by a region, which comes earlier than its last node */
-        return xm_fail(l->err, XM_UNPLANNED,
-                       "%%%u %s '%s' is used before it is computed, beside sizes that "
-                       "depend on data",
-                       v->node->id, xm_op_info(v->node->op)->text, v->node->name);
+    if (!xm_value_is_const(v))
+        return fail_early(l, v->node);
     enum xm_element e = constant_element(v);
     XM_TRY(xm_lower_new_value(l, v, e, &v->type.shape, XM_PLACE_CONST, out));
     *known = *out;

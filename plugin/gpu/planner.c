@@ -78,7 +78,7 @@ xm_planner_lower(const struct xm_program *p, struct xm_graph *g, struct xm_progr
 
 /* ---- counting ------------------------------------------------------------------------ */
 
-/* A dimension of a port. What is none of a sequence's has the least size it may have, but one. */
+/* A dimension of a port. What is none of a sequence's has the least size it may have, or 1. */
 static enum xm_status
 size_of(const struct xm_port *port, uint32_t axis, struct xm_bindings *b, int64_t *n,
         struct xm_error *err)
@@ -93,7 +93,7 @@ size_of(const struct xm_port *port, uint32_t axis, struct xm_bindings *b, int64_
     return xm_dim_eval(d, b->list, b->n, n, err);
 }
 
-/* Of the port's shape for one sequence of `tokens` more tokens: zeros; a mask that hides none. */
+/* Of the port's shape with these sizes, one sequence's: zeros; a mask that hides none. */
 static enum xm_status
 make_input(const struct xm_program *p, const struct xm_port *port,
            struct xm_bindings *sizes, struct xm_host_tensor *t, struct xm_error *err)

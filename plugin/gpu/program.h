@@ -147,6 +147,12 @@ struct xm_kv_layer {
     uint64_t window; /* the largest of those that read it; 0: one reads all positions */
 };
 
+/* A ReadValue of a step on the host. */
+struct xm_state_read {
+    const struct xm_node *node;
+    const struct xm_state_read *next;
+};
+
 struct xm_program {
     int refs;
     struct xm_engine *engine;
@@ -173,6 +179,7 @@ struct xm_program {
     const char *beam_idx; /* the input that reorders states; NULL: none            */
     const char *key_mask; /* the input that says which positions are seen; NULL    */
     bool host_states;     /* some states are in the store of the host reference     */
+    const struct xm_state_read *state_reads; /* where those are read; in the arena */
     struct xm_device_weight **weights;
     uint32_t n_weights;
     uint64_t weight_bytes;

@@ -380,13 +380,8 @@ bind_state(struct xm_request *r, const struct xm_node *read, struct xm_error *er
 static enum xm_status
 bind_states(struct xm_request *r, struct xm_error *err)
 {
-    for (uint32_t i = 0; i < r->program->n_steps; i++) {
-        const struct xm_region *region = r->program->steps[i].region;
-        for (uint32_t k = 0; region && k < region->n_nodes; k++) {
-            if (region->nodes[k]->op == XM_OP_READ_VALUE)
-                XM_TRY(bind_state(r, region->nodes[k], err));
-        }
-    }
+    for (const struct xm_state_read *s = r->program->state_reads; s; s = s->next)
+        XM_TRY(bind_state(r, s->node, err));
     return XM_OK;
 }
 
@@ -399,7 +394,7 @@ bind(struct xm_request *r, const struct xm_host_tensor *inputs, struct xm_error 
                                err));
     XM_TRY(xm_bindings_from_ports(&r->bindings, r->program->ports.inputs, inputs,
                                   r->program->ports.n_inputs, err));
-    return r->program->host_states ? bind_states(r, err) : XM_OK;
+    return bind_states(r, err);
 }
 
 /* Tokens of each sequence that are run at once, so that those of all are XM_UBATCH at most. */

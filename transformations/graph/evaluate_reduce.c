@@ -53,14 +53,29 @@ walk_reduction(struct xm_eval_call *c, struct xm_walk *w, uint64_t *left)
 static const struct reduction {
     int how;
     double first;
-    int64_t first_int;
 } reductions[XM_OP_COUNT] = {
-    [XM_OP_REDUCE_SUM] = {XM_REDUCTION_SUM, 0.0, 0},
-    [XM_OP_REDUCE_MEAN] = {XM_REDUCTION_MEAN, 0.0, 0},
-    [XM_OP_REDUCE_PROD] = {XM_REDUCTION_PROD, 1.0, 1},
-    [XM_OP_REDUCE_MAX] = {XM_REDUCTION_MAX, -INFINITY, INT64_MIN},
-    [XM_OP_REDUCE_MIN] = {XM_REDUCTION_MIN, INFINITY, INT64_MAX},
+    [XM_OP_REDUCE_SUM] = {XM_REDUCTION_SUM, 0.0},
+    [XM_OP_REDUCE_MEAN] = {XM_REDUCTION_MEAN, 0.0},
+    [XM_OP_REDUCE_PROD] = {XM_REDUCTION_PROD, 1.0},
+    [XM_OP_REDUCE_MAX] = {XM_REDUCTION_MAX, -INFINITY},
+    [XM_OP_REDUCE_MIN] = {XM_REDUCTION_MIN, INFINITY},
 };
+
+/* What the first element is combined with: of the largest and the least a bound of the type. */
+static int64_t
+first_int(const struct reduction *r, enum xm_element e)
+{
+    const uint32_t unused = 64 - xm_element_bits(e);
+    const bool is_signed = xm_element_text(e)[0] == 'i';
+    switch (r->how) {
+    case XM_REDUCTION_MAX:
+        return is_signed ? -(int64_t)((uint64_t)INT64_MAX >> unused) - 1 : 0;
+    case XM_REDUCTION_MIN:
+        return is_signed ? INT64_MAX >> unused : (int64_t)(UINT64_MAX >> unused);
+    default:
+        return (int64_t)r->first;
+    }
+}
 
 static enum xm_status
 reduce_floats(struct xm_eval_call *c, struct xm_walk *w, const struct reduction *r)
@@ -87,8 +102,9 @@ static void
 reduce_ints(struct xm_eval_call *c, struct xm_walk *w, const struct reduction *r)
 {
     struct xm_tensor *out = c->out[0];
+    const int64_t first = first_int(r, out->element);
     for (uint64_t i = 0; i < out->n; i++)
-        out->i[i] = r->first_int;
+        out->i[i] = first;
     while (xm_walk_next(w)) {
         int64_t *acc = &out->i[w->at[1]];
         *acc = xm_eval_combine_ints(r->how, *acc, c->in[0]->i[w->at[0]]);

@@ -86,6 +86,30 @@ TEST_F(Reduce, OfNoElementsIsWhatChangesNothing)
     }
 }
 
+TEST_F(Reduce, OfNoIntegersIsABoundOfTheType)
+{
+    const struct {
+        xm_reduce_fn fn;
+        xm_element e;
+        float value;
+    } cases[] = {{XM_REDUCE_FN_SUM, XM_I32, 0},
+                 {XM_REDUCE_FN_PROD, XM_I64, 1},
+                 {XM_REDUCE_FN_MAX, XM_I32, -2147483648.0f},
+                 {XM_REDUCE_FN_MIN, XM_I32, 2147483648.0f}, /* of f32, the nearest */
+                 {XM_REDUCE_FN_MAX, XM_I64, -9223372036854775808.0f},
+                 {XM_REDUCE_FN_MAX, XM_U8, 0},
+                 {XM_REDUCE_FN_MIN, XM_U8, 255}};
+    for (const auto &c : cases) {
+        tensor x(c.e, {0, 3}), y(c.e, {3});
+        xm_reduce_desc desc = {c.fn, 0, 1, c.e, c.e};
+        primitive_ptr reduce;
+        ASSERT_XM_OK(xm_reduce_create(engine, &desc, &reduce.p, &err));
+        const xm_operand operands[] = {x.operand(), y.operand()};
+        ASSERT_XM_OK(xm_primitive_run(reduce.p, operands, &run, &err));
+        EXPECT_EQ(y.read(), std::vector<float>(3, c.value)) << xm_element_text(c.e);
+    }
+}
+
 TEST_F(Reduce, RefusesAxesThatAreNotThere)
 {
     tensor x(XM_F32, {3, 4}), y(XM_F32, {3});
