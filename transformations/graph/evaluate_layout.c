@@ -330,10 +330,14 @@ scalar_of(const struct xm_tensor *t)
 enum xm_status
 xm_eval_range(struct xm_eval_call *c)
 {
+    enum { MOST = 1 << 27 }; /* its bounds are anybody's numbers */
     double start = scalar_of(c->in[0]), step = scalar_of(c->in[2]);
     double n = ceil((scalar_of(c->in[1]) - start) / step);
-    if (!(fabs(n) < 1e12))
+    if (!isfinite(n))
         return xm_fail(c->err, XM_INVALID, "a range by steps of %g has no end", step);
+    if (n > MOST)
+        return xm_fail(c->err, XM_INVALID,
+                       "a range of %.0f elements, at most %d are possible", n, MOST);
     int64_t dim = n > 0 ? (int64_t)n : 0;
     if (!c->out[0])
         XM_TRY(

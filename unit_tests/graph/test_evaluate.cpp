@@ -342,6 +342,31 @@ TEST_F(Evaluate, ReductionsAlsoOfNothing)
     xm_value *n = in(ints({2, 2}, {2, 3, 4, 5}));
     EXPECT_EQ(ints_of(value(op(XM_OP_REDUCE_PROD, {n, axes({1})}, &keep))),
               (Ints{6, 20}));
+    xm_value *none = in(ints({1, 0}, {}, XM_I32)), *bytes = in(ints({1, 0}, {}, XM_U8));
+    const auto one = [&](xm_op o, xm_value *v) {
+        return ints_of(value(op(o, {v, axes({1})}, &keep)));
+    };
+    EXPECT_EQ(one(XM_OP_REDUCE_MAX, none), (Ints{INT32_MIN}));
+    EXPECT_EQ(one(XM_OP_REDUCE_MIN, none), (Ints{INT32_MAX}));
+    EXPECT_EQ(one(XM_OP_REDUCE_MAX, bytes), (Ints{0}));
+    EXPECT_EQ(one(XM_OP_REDUCE_MIN, bytes), (Ints{255}));
+}
+
+/* Floats may be anybody's: no shape knows their number. */
+TEST_F(Evaluate, RangesHaveAnEnd)
+{
+    xm_attr attr = defaults(XM_OP_RANGE);
+    attr.convert.element = XM_I64;
+    const auto range = [&](float stop, float step) {
+        return op(XM_OP_RANGE, {in({}, {1}), in({}, {stop}), in({}, {step})}, &attr);
+    };
+    EXPECT_EQ(ints_of(value(range(8, 3))), (Ints{1, 4, 7}));
+    EXPECT_EQ(ints_of(value(range(-8, 3))), Ints());
+    xm_result(&b, "long", range(1e10f, 2));
+    EXPECT_EQ(run(), XM_INVALID);
+    EXPECT_NE(strstr(err.text, "a range of 5000000000 elements, at most 134217728"),
+              nullptr)
+        << err.text;
 }
 
 TEST_F(Evaluate, MeanAndVarianceBecomeNoughtAndOne)
