@@ -11,11 +11,15 @@ struct stop {
     size_t n, state;
 };
 
+/* Whether a byte's token has blanks, and nothing else, before it. */
+enum { PLAIN = '-', AFTER_BLANKS = '+' };
+
 struct xm_stop_strings {
     struct stop *stops; /* owned */
     size_t n;
-    struct xm_strbuf held; /* `blanks`, and the beginning of a stop string behind them */
-    size_t blanks;
+    /* The beginning of a stop string, and blanks before it that would go with it. */
+    struct xm_strbuf held;
+    struct xm_strbuf places; /* of each byte that is held; the first is PLAIN */
     bool stopped;
     bool keeps_found;
     bool drops_blanks;
@@ -85,6 +89,7 @@ xm_stop_strings_free(struct xm_stop_strings *stops)
     }
     xm_free(stops->stops);
     xm_strbuf_free(&stops->held);
+    xm_strbuf_free(&stops->places);
     xm_free(stops);
 }
 
@@ -105,8 +110,8 @@ reset(struct xm_stop_strings *s)
 {
     for (size_t i = 0; i < s->n; i++)
         s->stops[i].state = 0;
-    s->blanks = 0;
     xm_strbuf_clear(&s->held);
+    xm_strbuf_clear(&s->places);
 }
 
 /* How many bytes the text's end has in common with a stop string's beginning, at most;
@@ -126,53 +131,48 @@ advance_all(struct xm_stop_strings *s, char c, bool *found)
     return longest;
 }
 
-static size_t
-count_blanks(const char *text, size_t n)
-{
-    size_t i = 0;
-    while (i < n && (text[i] == ' ' || text[i] == '\n'))
-        i++;
-    return i;
-}
-
 /* Takes a part's bytes, up to the end of a stop string. Returns how many are the beginning of one,
- * or all of it; s->blanks are those of its part before them, where there is nothing else. */
+ * or all of it. */
 static size_t
 take(struct xm_stop_strings *s, const char *text, size_t n)
 {
-    const size_t blanks = s->drops_blanks ? count_blanks(text, n) : 0;
-    size_t keep = s->held.n - s->blanks;
+    size_t keep = 0;
+    bool is_blank = s->drops_blanks; /* the part, so far */
     for (size_t i = 0; i < n && !s->stopped; i++) {
-        const size_t before = keep;
+        const char place = i > 0 && is_blank ? AFTER_BLANKS : PLAIN;
         keep = advance_all(s, text[i], &s->stopped);
-        if (keep <= i + 1)
-            s->blanks = i + 1 - keep <= blanks ? i + 1 - keep : 0;
-        else if (keep != before + 1)
-            s->blanks = 0; /* another beginning, in a part before */
         xm_strbuf_add_n(&s->held, text + i, 1);
+        xm_strbuf_add_n(&s->places, &place, 1);
+        is_blank = is_blank && (text[i] == ' ' || text[i] == '\n');
     }
-    if (keep == 0)
-        s->blanks = 0;
-    return keep + s->blanks;
+    return keep;
+}
+
+static void
+drop_front(struct xm_strbuf *b, size_t n)
+{
+    memmove(b->text, b->text + n, b->n - n + 1);
+    b->n -= n;
 }
 
 enum xm_status
 xm_stop_strings_push(struct xm_stop_strings *stops, const char *text, size_t n,
                      struct xm_strbuf *out, bool *stopped, struct xm_error *err)
 {
-    size_t keep = take(stops, text, n);
-    if (!xm_strbuf_ok(&stops->held))
+    const size_t keep = n > 0 ? take(stops, text, n) : stops->held.n;
+    if (!xm_strbuf_ok(&stops->held) || !xm_strbuf_ok(&stops->places))
         return xm_fail(err, XM_NO_MEMORY, "no memory for the text before a stop string");
-    if (stops->stopped && stops->keeps_found)
-        keep = 0;
     size_t certain = stops->held.n - keep;
+    while (keep > 0 && stops->places.text[certain] == AFTER_BLANKS)
+        certain--;
+    if (stops->stopped && stops->keeps_found)
+        certain = stops->held.n;
     xm_strbuf_add_n(out, xm_strbuf_text(&stops->held), certain);
     if (stops->stopped) {
         reset(stops);
     } else if (certain > 0) {
-        memmove(stops->held.text, stops->held.text + certain, keep);
-        stops->held.text[keep] = '\0';
-        stops->held.n = keep;
+        drop_front(&stops->held, certain);
+        drop_front(&stops->places, certain);
     }
     *stopped = stops->stopped;
     return xm_strbuf_ok(out) ? XM_OK : xm_fail(err, XM_NO_MEMORY, "no memory for text");

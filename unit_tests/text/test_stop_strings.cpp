@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,8 @@ TEST(StopStrings, DropsBlanksOfItsToken)
         {{" is"}, {"It", "  is"}, {"It", ""}},
         {{"x", "Rome"}, {" x"}, {""}},
         {{"Rome"}, {"  ", "y"}, {"  ", "y", ""}},
+        {{"\n\nUser:", "\nBot:"}, {"hi", "\n\n", "Bot", ":"}, {"hi", "", "", ""}},
+        {{"\n\nUser:", "\nBot:"}, {"hi", "\n", "\nBot", ":"}, {"hi", "", "\n", ""}},
     };
     for (const auto &row : rows) {
         Matcher m(row.stops);
@@ -126,6 +129,78 @@ TEST(StopStrings, DropsBlanksOfItsToken)
         if (!m.stopped)
             out.push_back(m.flush());
         EXPECT_EQ(out, row.out) << row.tokens[0] << row.tokens.back();
+    }
+}
+
+/* By definition: what comes before a stop string that begins at `at`, without the blanks that its
+ * first token begins with where there is nothing else before it. */
+size_t
+end_before(const strings &tokens, const std::string &text, size_t at)
+{
+    size_t begin = 0;
+    for (size_t i = 0; begin + tokens[i].size() <= at; i++)
+        begin += tokens[i].size();
+    return text.find_first_not_of(" \n", begin) < at ? at : begin;
+}
+
+/* What may come out of a text that goes on: no stop string is in it yet, and each beginning of one
+ * at its end may become the first. */
+size_t
+certain_of(const strings &stops, const strings &tokens, const std::string &text)
+{
+    size_t certain = text.size();
+    for (size_t at = 0; at < text.size(); at++)
+        for (const std::string &s : stops)
+            if (s.compare(0, text.size() - at, text, at) == 0)
+                certain = std::min(certain, end_before(tokens, text, at));
+    return certain;
+}
+
+void
+check_without_blanks(const strings &stops, const strings &tokens)
+{
+    Matcher m(stops);
+    xm_stop_strings_drop_blanks(m.m);
+    std::string text, out;
+    for (const std::string &token : tokens) {
+        out += m.push(token);
+        text += token;
+        const result plain = reference(stops, text);
+        ASSERT_EQ(m.stopped, plain.stopped);
+        const size_t n = plain.stopped ? end_before(tokens, text, plain.text.size())
+                                       : certain_of(stops, tokens, text);
+        ASSERT_EQ(out, text.substr(0, n));
+        if (m.stopped)
+            return;
+    }
+    EXPECT_EQ(out + m.flush(), text);
+}
+
+/* Of few letters, so that beginnings lie within each other and move from token to token. */
+TEST(StopStrings, DropBlanksAsIsSaidWhateverTheTokensAre)
+{
+    std::mt19937 random(7);
+    const auto below = [&](unsigned n) { return static_cast<size_t>(random() % n); };
+    const auto word = [&](size_t n) {
+        std::string s;
+        while (s.size() < n)
+            s += "\n\n ab"[below(5)];
+        return s;
+    };
+    for (int i = 0; i < 30000; i++) {
+        strings stops, tokens;
+        std::string shown;
+        for (size_t n = 1 + below(3); stops.size() < n;)
+            stops.push_back(word(1 + below(5)));
+        for (size_t n = 1 + below(7); tokens.size() < n;)
+            tokens.push_back(word(below(5)));
+        for (const strings &list : {stops, tokens})
+            for (const std::string &s : list)
+                shown += testing::PrintToString(s) + " ";
+        SCOPED_TRACE(shown);
+        check_without_blanks(stops, tokens);
+        if (testing::Test::HasFailure())
+            return;
     }
 }
 
