@@ -148,7 +148,7 @@ is_top_p_wrong(const ov_genai_generation_config *c)
 static bool
 is_min_p_wrong(const ov_genai_generation_config *c)
 {
-    return c->do_sample && !(c->min_p >= 0.0f && c->min_p < 1.0f);
+    return c->do_sample && (is_outside(c->min_p, 0.0f, 1.0f) || c->min_p == 1.0f);
 }
 
 static bool
@@ -173,61 +173,61 @@ is_beams_wrong(const ov_genai_generation_config *c)
 static bool
 is_without_group(const ov_genai_generation_config *c)
 {
-    return has_beams(c) && c->num_beam_groups == 0;
+    return c->num_beam_groups == 0;
 }
 
 static bool
 is_beam_drawn(const ov_genai_generation_config *c)
 {
-    return c->do_sample && has_beams(c);
+    return c->do_sample;
 }
 
 static bool
 is_beam_repetition_wrong(const ov_genai_generation_config *c)
 {
-    return has_beams(c) && c->repetition_penalty != 1.0f;
+    return c->repetition_penalty != 1.0f;
 }
 
 static bool
 is_beam_presence_wrong(const ov_genai_generation_config *c)
 {
-    return has_beams(c) && c->presence_penalty != 0.0f;
+    return c->presence_penalty != 0.0f;
 }
 
 static bool
 is_beam_frequency_wrong(const ov_genai_generation_config *c)
 {
-    return has_beams(c) && c->frequency_penalty != 0.0f;
+    return c->frequency_penalty != 0.0f;
 }
 
 static bool
 is_beam_ngram_wrong(const ov_genai_generation_config *c)
 {
-    return has_beams(c) && c->no_repeat_ngram_size == 0;
+    return c->no_repeat_ngram_size == 0;
 }
 
 static bool
 is_more_than_beams(const ov_genai_generation_config *c)
 {
-    return has_beams(c) && c->num_return_sequences > c->num_beams;
+    return c->num_return_sequences > c->num_beams;
 }
 
 static bool
 is_group_uneven(const ov_genai_generation_config *c)
 {
-    return has_beams(c) && c->num_beams % c->num_beam_groups != 0;
+    return c->num_beams % c->num_beam_groups != 0;
 }
 
 static bool
 is_group_alike(const ov_genai_generation_config *c)
 {
-    return has_beams(c) && c->num_beam_groups > 1 && c->diversity_penalty == 0.0f;
+    return c->num_beam_groups > 1 && c->diversity_penalty == 0.0f;
 }
 
 static bool
 is_diverse_alone(const ov_genai_generation_config *c)
 {
-    return has_beams(c) && c->num_beam_groups == 1 && c->diversity_penalty != 0.0f;
+    return c->num_beam_groups == 1 && c->diversity_penalty != 0.0f;
 }
 
 static bool
@@ -248,11 +248,23 @@ is_assisted_twice(const ov_genai_generation_config *c)
     return c->assistant_confidence_threshold != 0.0f && c->num_assistant_tokens > 0;
 }
 
+/* An assistant's tokens are of one text. */
+static bool
+has_several(const ov_genai_generation_config *c)
+{
+    return has_beams(c) || c->num_return_sequences > 1;
+}
+
 static bool
 is_assisted_several(const ov_genai_generation_config *c)
 {
-    return (c->assistant_confidence_threshold > 0.0f || c->num_assistant_tokens > 0) &&
-           (has_beams(c) || c->num_return_sequences > 1);
+    return c->num_assistant_tokens > 0 && has_several(c);
+}
+
+static bool
+is_threshold_several(const ov_genai_generation_config *c)
+{
+    return c->assistant_confidence_threshold > 0.0f && has_several(c);
 }
 
 static bool
@@ -267,36 +279,38 @@ static const struct rule {
     enum name field;
     const char *expected; /* without a field the sentence */
     enum name other;      /* which ends `expected`; may be NONE */
+    bool only_with_beams;
 } rules[] = {
-    { is_endless,           NONE, "nothing ends the text: set eos_token_id, stop_token_ids, stop_strings, max_new_tokens or max_length", NONE },
-    { is_ignoring_all_ends, AT_ignore_eos,           "false, or max_new_tokens or max_length set", NONE },
-    { is_stop_id_wrong,     NONE, "one of stop_token_ids is negative", NONE },
-    { is_eos_no_stop,       AT_eos_token_id,         "one of stop_token_ids", NONE },
-    { is_without_tokens,    AT_max_new_tokens,       "1 at least, or echo", NONE },
-    { is_min_above_max,     AT_min_new_tokens,       "at most max_new_tokens", AT_max_new_tokens },
-    { is_repetition_wrong,  AT_repetition_penalty,   "above 0", NONE },
-    { is_presence_wrong,    AT_presence_penalty,     "within -2..2", NONE },
-    { is_frequency_wrong,   AT_frequency_penalty,    "within -2..2", NONE },
-    { is_temperature_wrong, AT_temperature,          "above 0 with do_sample", NONE },
-    { is_top_p_wrong,       AT_top_p,                "above 0 and at most 1 with do_sample", NONE },
-    { is_min_p_wrong,       AT_min_p,                "0 at least and below 1 with do_sample", NONE },
-    { is_without_text,      AT_num_return_sequences, "1 at least", NONE },
-    { is_beams_wrong,       AT_num_beams,            "at most 1024", NONE },
-    { is_without_group,     AT_num_beam_groups,      "1 at least", NONE },
-    { is_beam_drawn,        AT_num_beams,            "1 with do_sample", NONE },
-    { is_beam_repetition_wrong, AT_repetition_penalty, "1 with num_beams above 1", NONE },
-    { is_beam_presence_wrong, AT_presence_penalty,   "0 with num_beams above 1", NONE },
-    { is_beam_frequency_wrong, AT_frequency_penalty, "0 with num_beams above 1", NONE },
-    { is_beam_ngram_wrong,  AT_no_repeat_ngram_size, "1 at least with num_beams above 1", NONE },
-    { is_more_than_beams,   AT_num_return_sequences, "at most num_beams", AT_num_beams },
-    { is_group_uneven,      AT_num_beams,            "a multiple of num_beam_groups", AT_num_beam_groups },
-    { is_group_alike,       AT_diversity_penalty,    "other than 0 with num_beam_groups above 1", NONE },
-    { is_diverse_alone,     AT_diversity_penalty,    "0 with num_beams but without groups", NONE },
-    { is_criterion_unknown, AT_stop_criteria,        "EARLY, HEURISTIC or NEVER", NONE },
-    { is_greedy_several,    AT_num_return_sequences, "1 without do_sample and num_beams", NONE },
-    { is_assisted_twice,    AT_num_assistant_tokens, "0 with an assistant_confidence_threshold other than 0", NONE },
-    { is_assisted_several,  AT_num_assistant_tokens, "0, as the threshold, with num_beams or num_return_sequences above 1: assistant_confidence_threshold", AT_assistant_confidence_threshold },
-    { is_lookup_half,       AT_max_ngram_size,       "0 without num_assistant_tokens", NONE },
+    { is_endless,           NONE, "nothing ends the text: set eos_token_id, stop_token_ids, stop_strings, max_new_tokens or max_length", NONE, false },
+    { is_ignoring_all_ends, AT_ignore_eos,           "false, or max_new_tokens or max_length set", NONE, false },
+    { is_stop_id_wrong,     NONE, "one of stop_token_ids is negative", NONE, false },
+    { is_eos_no_stop,       AT_eos_token_id,         "one of stop_token_ids", NONE, false },
+    { is_without_tokens,    AT_max_new_tokens,       "1 at least, or echo", NONE, false },
+    { is_min_above_max,     AT_min_new_tokens,       "at most max_new_tokens", AT_max_new_tokens, false },
+    { is_repetition_wrong,  AT_repetition_penalty,   "above 0", NONE, false },
+    { is_presence_wrong,    AT_presence_penalty,     "within -2..2", NONE, false },
+    { is_frequency_wrong,   AT_frequency_penalty,    "within -2..2", NONE, false },
+    { is_temperature_wrong, AT_temperature,          "above 0 with do_sample", NONE, false },
+    { is_top_p_wrong,       AT_top_p,                "above 0 and at most 1 with do_sample", NONE, false },
+    { is_min_p_wrong,       AT_min_p,                "0 at least and below 1 with do_sample", NONE, false },
+    { is_without_text,      AT_num_return_sequences, "1 at least", NONE, false },
+    { is_beams_wrong,       AT_num_beams,            "at most 1024", NONE, false },
+    { is_without_group,     AT_num_beam_groups,      "1 at least", NONE, true },
+    { is_beam_drawn,        AT_num_beams,            "1 with do_sample", NONE, true },
+    { is_beam_repetition_wrong, AT_repetition_penalty, "1 with num_beams above 1", NONE, true },
+    { is_beam_presence_wrong, AT_presence_penalty,   "0 with num_beams above 1", NONE, true },
+    { is_beam_frequency_wrong, AT_frequency_penalty, "0 with num_beams above 1", NONE, true },
+    { is_beam_ngram_wrong,  AT_no_repeat_ngram_size, "1 at least with num_beams above 1", NONE, true },
+    { is_more_than_beams,   AT_num_return_sequences, "at most num_beams", AT_num_beams, true },
+    { is_group_uneven,      AT_num_beams,            "a multiple of num_beam_groups", AT_num_beam_groups, true },
+    { is_group_alike,       AT_diversity_penalty,    "other than 0 with num_beam_groups above 1", NONE, true },
+    { is_diverse_alone,     AT_diversity_penalty,    "0 with num_beams but without groups", NONE, true },
+    { is_criterion_unknown, AT_stop_criteria,        "EARLY, HEURISTIC or NEVER", NONE, false },
+    { is_greedy_several,    AT_num_return_sequences, "1 without do_sample and num_beams", NONE, false },
+    { is_assisted_twice,    AT_num_assistant_tokens, "0 with an assistant_confidence_threshold other than 0", NONE, false },
+    { is_assisted_several,  AT_num_assistant_tokens, "0 with num_beams or num_return_sequences above 1", NONE, false },
+    { is_threshold_several, AT_assistant_confidence_threshold, "0 with num_beams or num_return_sequences above 1", NONE, false },
+    { is_lookup_half,       AT_max_ngram_size,       "0 without num_assistant_tokens", NONE, false },
 };
 /* clang-format on */
 
@@ -339,7 +353,7 @@ xm_genai_config_check(const ov_genai_generation_config *c, struct xm_error *err)
 {
     XM_TRY(check_finite(c, err));
     for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
-        if (rules[i].is_broken(c))
+        if ((has_beams(c) || !rules[i].only_with_beams) && rules[i].is_broken(c))
             return refuse(c, &rules[i], err);
     }
     return XM_OK;

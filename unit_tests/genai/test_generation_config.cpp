@@ -154,10 +154,14 @@ const Rule rules[] = {
     RULE(nullptr, SET(num_assistant_tokens, 3), SET(max_ngram_size, 3)),
     RULE(nullptr, SET(num_assistant_tokens, 3), SET(max_ngram_size, 3),
          SET(do_sample, true)),
-    RULE("num_assistant_tokens is 3, expected 0, as the threshold",
+    RULE("num_assistant_tokens is 3, expected 0 with num_beams or num_return_sequences "
+         "above 1",
          SET(num_assistant_tokens, 3), SET(max_ngram_size, 3), SET(num_beams, 2)),
-    RULE("assistant_confidence_threshold", SET(assistant_confidence_threshold, 0.4f),
-         SET(num_return_sequences, 2), SET(do_sample, true)),
+    RULE("config: assistant_confidence_threshold is 0.4, expected 0 with num_beams or "
+         "num_return_sequences above 1",
+         SET(assistant_confidence_threshold, 0.4f), SET(num_return_sequences, 2),
+         SET(do_sample, true)),
+    RULE(nullptr, SET(assistant_confidence_threshold, -0.4f), SET(num_beams, 2)),
     RULE(nullptr, SET(assistant_confidence_threshold, 0.4f)),
     RULE("num_assistant_tokens is 3, expected 0 with an assistant_confidence_threshold",
          SET(assistant_confidence_threshold, 0.4f), SET(num_assistant_tokens, 3)),
