@@ -87,9 +87,7 @@ struct spelling {
 };
 
 #define BOOLEANS                                                                         \
-    {"YES", 1}, {"NO", 0}, {"TRUE", 1}, {"FALSE", 0}, {"true", 1}, {"false", 0},         \
-        {"True", 1}, {"False", 0}, {"yes", 1}, {"no", 0}, {"Yes", 1}, {"No", 0},         \
-        {"ON", 1}, {"OFF", 0}, {"on", 1}, {"off", 0}, {"1", 1},                          \
+    {"YES", 1}, {"NO", 0}, {"TRUE", 1}, {"FALSE", 0}, {"ON", 1}, {"OFF", 0}, {"1", 1},   \
     {                                                                                    \
         "0", 0                                                                           \
     }
@@ -205,6 +203,13 @@ is_of_caches(enum xm_option o)
            o == XM_OPTION_value_cache_precision;
 }
 
+/* The case of a boolean's words, and of a tristate's, does not matter. */
+static bool
+is_same_word(enum kind kind, const char *a, const char *b)
+{
+    return kind == BOOL || kind == TRISTATE ? xm_same_but_case(a, b) : strcmp(a, b) == 0;
+}
+
 static enum xm_status
 parse_word(struct xm_config *c, enum xm_option o, const char *value, struct xm_error *err)
 {
@@ -212,7 +217,7 @@ parse_word(struct xm_config *c, enum xm_option o, const char *value, struct xm_e
     for (const struct spelling *s = spellings[options[o].kind]; s->text; s++) {
         if (options[o].kind == ELEMENT && is_for_caches(s->value) && !is_of_caches(o))
             continue;
-        if (strcmp(s->text, value) == 0) {
+        if (is_same_word(options[o].kind, s->text, value)) {
             set_value(c, o, s->value);
             return XM_OK;
         }

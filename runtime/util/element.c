@@ -13,8 +13,9 @@ static const struct {
     const char *text;
     uint32_t bits;
     enum element_class cls;
+    uint32_t group;
 } elements[XM_ELEMENT_COUNT] = {
-#define ELEMENT(id, text, bits, cls) [XM_##id] = {text, bits, cls},
+#define ELEMENT(id, text, bits, cls, group) [XM_##id] = {text, bits, cls, group},
 #include "runtime/util/element.def"
 };
 
@@ -83,22 +84,14 @@ xm_element_parse(const char *text)
     return XM_ELEMENT_COUNT;
 }
 
-/* Elements of 3 and 6 bits are kept in groups of three bytes. */
-static uint64_t
-group_of(enum xm_element e)
-{
-    return e == XM_U3 ? 8 : e == XM_U6 ? 4 : 1;
-}
-
 bool
 xm_element_bytes(enum xm_element e, uint64_t n, uint64_t *bytes)
 {
     uint64_t bits = 0;
-    if (n > UINT64_MAX - 8)
+    if (n > UINT64_MAX - 8 || xm_element_bits(e) == 0)
         return false;
-    n = xm_align_up(n, group_of(e));
-    if (xm_element_bits(e) == 0 || !xm_mul_size(n, xm_element_bits(e), &bits) ||
-        !xm_add_size(bits, 7, &bits))
+    n = xm_align_up(n, elements[e].group);
+    if (!xm_mul_size(n, xm_element_bits(e), &bits) || !xm_add_size(bits, 7, &bits))
         return false;
     *bytes = bits / 8;
     return true;

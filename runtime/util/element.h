@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 enum xm_element {
-#define ELEMENT(id, text, bits, cls) XM_##id,
+#define ELEMENT(id, text, bits, cls, group) XM_##id,
 #include "runtime/util/element.def"
     XM_ELEMENT_COUNT
 };

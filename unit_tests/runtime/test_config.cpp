@@ -438,6 +438,8 @@ TEST(ConfigText, EveryOptionGivesBackWhatItTakes)
         {"INFERENCE_PRECISION_HINT", "FP32", "f32"},
         {"PERF_COUNT", "ON", "YES"},
         {"PERF_COUNT", "off", "NO"},
+        {"PERF_COUNT", "tRuE", "YES"},
+        {"XM_COPY_WEIGHTS", "oN", "YES"},
         {"DEVICE_ID", "1", "1"},
         {"PERFORMANCE_HINT", "THROUGHPUT", "THROUGHPUT"},
         {"MODEL_PRIORITY", "HIGH", "HIGH"},
@@ -488,6 +490,7 @@ TEST(ConfigText, RefusesWhatItDoesNotKnow)
                {"MODEL_PRIORITY", ""},
                {"ACTIVATIONS_SCALE_FACTOR", "8x"},
                {"ACTIVATIONS_SCALE_FACTOR", "inf"},
+               {"PERF_COUNT", "yess"},
                {"PERF_COUNT", ""}};
     for (const auto &b : bad) {
         xm_config c = defaults();
@@ -503,6 +506,15 @@ TEST(ConfigText, RefusesWhatItDoesNotKnow)
     EXPECT_EQ(xm_config_set(&c, "CACHE_DIR", std::string(2000, 'x').c_str(), &err),
               XM_INVALID);
     EXPECT_EQ(c.cache_dir[0], 0);
+}
+
+TEST(ConfigText, NamesEachWordOfABooleanOnce)
+{
+    xm_config c = defaults();
+    xm_error err = {};
+    EXPECT_EQ(xm_config_set(&c, "PERF_COUNT", "maybe", &err), XM_INVALID);
+    EXPECT_STREQ(err.text, "PERF_COUNT is 'maybe': expected one of YES, NO, TRUE, FALSE, "
+                           "ON, OFF, 1, 0");
 }
 
 /* Sets the option to anything but its default. */
