@@ -344,7 +344,7 @@ write_report(const struct counters *c, const struct xm_benchmark_args *a, enum k
     struct xm_strbuf text = {0};
     char name[64];
     snprintf(name, sizeof(name), "%s.%s", kinds[kind].file, as_json ? "json" : "csv");
-    char *path = xm_benchmark_report_path(a->report_folder, name);
+    char *path = xm_benchmark_join(a->report_folder, name);
     if (as_json)
         report_json(&r, &text);
     else

@@ -44,21 +44,27 @@ struct taker {
     struct xm_error *err;
 };
 
+/* The list owns the path, which is NULL where there was no memory for it. */
+static enum xm_status
+push(struct xm_benchmark_file_list *l, char *path, struct xm_error *err)
+{
+    char **grown =
+        path ? xm_grow(l->paths, &l->capacity, l->n + 1, sizeof(*grown)) : NULL;
+    if (!grown) {
+        xm_free(path);
+        return xm_fail(err, XM_NO_MEMORY, "out of memory for names of files");
+    }
+    l->paths = grown;
+    l->paths[l->n++] = path;
+    return XM_OK;
+}
+
 static enum xm_status
 add_path(struct taker *t, const char *path)
 {
     const size_t input =
         t->input < t->inputs->n ? t->input : t->nameless[t->n_dealt++ % t->n_nameless];
-    struct xm_benchmark_file_list *l = &t->files->list[input];
-    char **grown = xm_grow(l->paths, &l->capacity, l->n + 1, sizeof(*grown));
-    if (!grown)
-        return xm_fail(t->err, XM_NO_MEMORY, "out of memory for names of files");
-    l->paths = grown;
-    char *copy = xm_strdup(path);
-    if (!copy)
-        return xm_fail(t->err, XM_NO_MEMORY, "out of memory for names of files");
-    l->paths[l->n++] = copy;
-    return XM_OK;
+    return push(&t->files->list[input], xm_strdup(path), t->err);
 }
 
 /* ---- folders ----------------------------------------------------------------------- */
@@ -85,15 +91,8 @@ list_folder(const char *folder, struct xm_benchmark_file_list *out, struct xm_er
         return xm_fail(err, XM_INVALID, "-i: folder '%.200s' cannot be read: %s", folder,
                        strerror(errno));
     for (struct dirent *e; s == XM_OK && (e = readdir(d));) {
-        if (!is_input_file(e->d_name))
-            continue;
-        char **grown = xm_grow(out->paths, &out->capacity, out->n + 1, sizeof(*grown));
-        out->paths = grown ? grown : out->paths;
-        char *path = grown ? xm_benchmark_report_path(folder, e->d_name) : NULL;
-        if (path)
-            out->paths[out->n++] = path;
-        else
-            s = xm_fail(err, XM_NO_MEMORY, "out of memory for names of files");
+        if (is_input_file(e->d_name))
+            s = push(out, xm_benchmark_join(folder, e->d_name), err);
     }
     closedir(d);
     return s;

@@ -71,7 +71,7 @@ xm_benchmark_report_free(struct xm_benchmark_report *r)
 /* ---- files ------------------------------------------------------------------------- */
 
 char *
-xm_benchmark_report_path(const char *folder, const char *name)
+xm_benchmark_join(const char *folder, const char *name)
 {
     struct xm_strbuf path = {0};
     xm_strbuf_printf(&path, "%s%s%s", folder ? folder : "", folder ? "/" : "", name);
@@ -158,8 +158,8 @@ xm_benchmark_report_write(const struct xm_benchmark_report *r, const char *folde
                           bool as_json, struct xm_error *err)
 {
     struct xm_strbuf text = {0};
-    char *path = xm_benchmark_report_path(folder, as_json ? "benchmark_report.json"
-                                                          : "benchmark_report.csv");
+    char *path = xm_benchmark_join(folder, as_json ? "benchmark_report.json"
+                                                   : "benchmark_report.csv");
     if (as_json)
         print_json(r, &text);
     else

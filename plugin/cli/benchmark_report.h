@@ -56,7 +56,7 @@ enum xm_status xm_benchmark_report_write(const struct xm_benchmark_report *r,
 void xm_benchmark_csv_cell(struct xm_strbuf *out, char separator, bool is_first,
                            const char *text);
 /* "folder/name", for xm_free; NULL: out of memory. */
-char *xm_benchmark_report_path(const char *folder, const char *name);
+char *xm_benchmark_join(const char *folder, const char *name);
 
 #ifdef __cplusplus
 }

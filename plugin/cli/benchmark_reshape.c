@@ -83,23 +83,30 @@ batch_at(const struct xm_benchmark_port *p)
     return xm_benchmark_layout_batch(p->layout, p->dims.rank);
 }
 
+/* The first input that has a dimension N, and which that is; inputs->n: none. */
+static size_t
+find_batch(const struct xm_benchmark_ports *inputs, int *at)
+{
+    size_t i = 0;
+    while (i < inputs->n && (*at = batch_at(&inputs->list[i])) < 0)
+        i++;
+    return i;
+}
+
 int64_t
 xm_benchmark_batch(const struct xm_benchmark_model *m,
                    const struct xm_benchmark_shapes *data)
 {
-    for (size_t i = 0; i < m->inputs.n; i++) {
-        const struct xm_benchmark_port *p = &m->inputs.list[i];
-        const int at = batch_at(p);
-        const struct xm_benchmark_shape *said =
-            xm_benchmark_shapes_find(data, p->name, 0);
-        const struct xm_benchmark_dims *d = said && said->dims.rank == p->dims.rank &&
-                                                    !xm_benchmark_dims_are_fixed(&p->dims)
-                                                ? &said->dims
-                                                : &p->dims;
-        if (at >= 0)
-            return d->min[at] == d->max[at] ? d->min[at] : -1;
-    }
-    return 1;
+    int at = 0;
+    const size_t i = find_batch(&m->inputs, &at);
+    if (i == m->inputs.n)
+        return 1;
+    const struct xm_benchmark_port *p = &m->inputs.list[i];
+    const struct xm_benchmark_shape *said = xm_benchmark_shapes_find(data, p->name, 0);
+    const bool is_said =
+        said && said->dims.rank == p->dims.rank && !xm_benchmark_dims_are_fixed(&p->dims);
+    const struct xm_benchmark_dims *d = is_said ? &said->dims : &p->dims;
+    return d->min[at] == d->max[at] ? d->min[at] : -1;
 }
 
 /* ---- shapes ------------------------------------------------------------------------ */
@@ -155,16 +162,15 @@ wish_shapes(struct wish *w, const struct xm_benchmark_shapes *shapes)
     return XM_OK;
 }
 
-/* As the shapes are wished: of the first input that has a dimension N. */
+/* As the shapes are wished. */
 static void
 say_batch(const struct wish *w)
 {
     struct xm_strbuf text = {0};
-    for (size_t i = 0; i < w->model->inputs.n && text.n == 0; i++) {
-        const int at = batch_at(&w->model->inputs.list[i]);
-        if (at >= 0)
-            xm_benchmark_dim_print(&w->dims[i], (uint32_t)at, &text);
-    }
+    int at = 0;
+    const size_t i = find_batch(&w->model->inputs, &at);
+    if (i < w->model->inputs.n)
+        xm_benchmark_dim_print(&w->dims[i], (uint32_t)at, &text);
     xm_benchmark_info("Model batch size: %s", text.n ? xm_strbuf_text(&text) : "1");
     xm_strbuf_free(&text);
 }
