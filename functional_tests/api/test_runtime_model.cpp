@@ -234,7 +234,7 @@ TEST(RuntimeModelTimes, AreOfTheRunsSoFarWherePerformanceIsCounted)
         const std::string time = x.layers[2].at("execTimeMcs");
         if (counts) {
             EXPECT_EQ(time.find_first_not_of("0123456789"), std::string::npos) << time;
-            EXPECT_GT(std::stoul(time), 10u) << "a million elements";
+            EXPECT_GT(std::stoul(time), 0u) << "no device adds a million in none at all";
         } else {
             EXPECT_EQ(time, "not_executed");
         }

@@ -189,7 +189,6 @@ TEST(BenchmarkReport, HasTheErrorOfARunThatFailed)
     EXPECT_TRUE(report["Configuration setup"].empty()) << "nothing was set up";
 }
 
-/* So that the last line is the throughput's. */
 /* What was measured is in it once, and no results of a run that was not told. */
 TEST(BenchmarkReport, HasTheErrorOfAGraphThatCannotBeWritten)
 {
@@ -204,6 +203,7 @@ TEST(BenchmarkReport, HasTheErrorOfAGraphThatCannotBeWritten)
                      "first inference time (ms)", "error"}));
 }
 
+/* So that the last line is the throughput's. */
 TEST(BenchmarkReport, IsSaidBeforeTheResults)
 {
     const Folder folder("benchmark_report_order");

@@ -69,12 +69,12 @@ struct xm_generation {
     const int32_t *ends;
     size_t n_ends;
     bool has_ends;
-    uint64_t
-        min_tokens; /* none of them, ignored or not, is chosen before so many new ones */
-    bool keep_stop; /* the stop string that ended the text is part of it        */
-    bool drop_blanks;     /* else its first token's blanks before it are not, either  */
-    bool echo;            /* the text begins with the prompt                          */
-    bool wants_log_probs; /* of the tokens that are chosen                            */
+    /* None of them, ignored or not, is chosen before so many new ones. */
+    uint64_t min_tokens;
+    bool keep_stop;       /* the stop string that ended the text is part of it       */
+    bool drop_blanks;     /* else its first token's blanks before it are not, either */
+    bool echo;            /* the text begins with the prompt                         */
+    bool wants_log_probs; /* of the tokens that are chosen                           */
     /* Tokens that are guessed from what came behind the last ones before (prompt_lookup.h), so many
      * at a time, by so many last ones; 0: none. Of a session's text, which is the same. */
     size_t guesses, guess_by;
