@@ -52,6 +52,8 @@ class Interrupts : public testing::Test
   protected:
     void SetUp() override
     {
+        signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore it */
+        signal(SIGTERM, SIG_DFL);
         xm_cli_watch_interrupt();
         xm_cli_note_interrupt();
     }
