@@ -262,6 +262,181 @@ TEST_P(SmallModels, SizesOfOneRunDecideWhereTwoOpenOnesMeet)
               std::vector<float>({11 * 140, 22 * 140, 13 * 140, 24 * 140}));
 }
 
+/* ---- layers of one element ---------------------------------------------------------------- */
+
+// y of the layer, of x [?] or [?,?] or []: operands and result as `element`, f32 at both ends.
+struct Converted {
+    Converted(const char *type, int opset, const char *data,
+              const std::vector<std::vector<float>> &more, const std::string &shape,
+              const std::string &element)
+    {
+        const std::string to = "destination_type=\"" + element + "\"";
+        std::vector<int> in = {m.layer("Convert", 1, to, {m.parameter("x", "f32", shape)},
+                                       {{element, shape, ""}})};
+        for (const std::vector<float> &v : more) {
+            const std::string n = std::to_string(v.size());
+            in.push_back(
+                m.layer("Convert", 1, to, {m.constant("f32", n, v)}, {{element, n, ""}}));
+        }
+        const int y = m.layer(type, opset, data, in, {{element, shape, ""}});
+        m.result(m.layer("Convert", 1, "destination_type=\"f32\"", {y},
+                         {{"f32", shape, "y"}}));
+    }
+    SmallModel m;
+};
+
+std::vector<float>
+run_with(ov_compiled_model_t *c, const std::vector<int64_t> &dims, std::vector<float> x)
+{
+    Request r = make_request(c);
+    Tensor t = tensor_of(F32, dims, x);
+    EXPECT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK) << last_error();
+    EXPECT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+    return numbers_of<float>(r.get(), "y");
+}
+
+// NaN and infinities as they are, all else within a part of itself.
+void
+expect_same(const std::vector<float> &got, const std::vector<float> &want, float part)
+{
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t i = 0; i < got.size(); i++) {
+        if (std::isnan(want[i]))
+            EXPECT_TRUE(std::isnan(got[i])) << i << ": " << got[i];
+        else if (std::isinf(want[i]))
+            EXPECT_EQ(got[i], want[i]) << i;
+        else
+            EXPECT_NEAR(got[i], want[i], part * std::max(1.0f, std::fabs(want[i]))) << i;
+    }
+}
+
+struct OneElement {
+    const char *type;
+    int opset;
+    const char *data;
+    std::vector<std::vector<float>> more; // constants
+    std::vector<float> y;                 // of `numbers`
+};
+
+/* clang-format off */
+const float inf = std::numeric_limits<float>::infinity(), nan_ = std::numeric_limits<float>::quiet_NaN();
+const std::vector<float> numbers = {-inf, -2.5f, -0.5f, 0, 0.5f, 2.5f, inf, nan_};
+const OneElement of_one[] = {
+    {"Sign",     1, "", {}, {-1, -1, -1, 0, 1, 1, 1, nan_}},
+    {"Round",    5, "", {}, {-inf, -2, 0, 0, 0, 2, inf, nan_}},
+    {"Round",    5, "mode=\"half_to_even\"", {}, {-inf, -2, 0, 0, 0, 2, inf, nan_}},
+    {"Round",    5, "mode=\"half_away_from_zero\"", {}, {-inf, -3, -1, 0, 1, 3, inf, nan_}},
+    {"Round",    5, "mode=\"HALF_AWAY_FROM_ZERO\"", {}, {-inf, -3, -1, 0, 1, 3, inf, nan_}},
+    {"Tan",      1, "", {}, {nan_, 0.7470223f, -0.5463025f, 0, 0.5463025f, -0.7470223f, nan_, nan_}},
+    {"Atan",     1, "", {}, {-1.5707964f, -1.1902899f, -0.4636476f, 0, 0.4636476f, 1.1902899f, 1.5707964f, nan_}},
+    {"Asinh",    4, "", {}, {-inf, -1.6472311f, -0.4812118f, 0, 0.4812118f, 1.6472311f, inf, nan_}},
+    {"Sinh",     1, "", {}, {-inf, -6.0502043f, -0.5210953f, 0, 0.5210953f, 6.0502043f, inf, nan_}},
+    {"Cosh",     1, "", {}, {inf, 6.1322894f, 1.1276259f, 1, 1.1276259f, 6.1322894f, inf, nan_}},
+    {"HSwish",   4, "", {}, {nan_, -0.2083333f, -0.2083333f, 0, 0.2916667f, 2.2916667f, inf, nan_}},
+    {"HSigmoid", 5, "", {}, {0, 0.0833333f, 0.4166667f, 0.5f, 0.5833333f, 0.9166667f, 1, 0}},
+    {"Mish",     4, "", {}, {nan_, -0.1968162f, -0.2207438f, 0, 0.3752452f, 2.4713924f, inf, nan_}},
+    {"SoftSign", 9, "", {}, {nan_, -0.7142857f, -0.3333333f, 0, 0.3333333f, 0.7142857f, nan_, nan_}},
+    {"Elu",      1, "alpha=\"0.5\"", {}, {-0.5f, -0.4589575f, -0.1967347f, 0, 0.5f, 2.5f, inf, nan_}},
+    {"Elu",      1, "alpha=\"-0.5\"", {}, {0.5f, 0.4589575f, 0.1967347f, 0, 0.5f, 2.5f, inf, nan_}},
+    {"Selu",     1, "", {{1.5f}, {1.25f}}, {-1.875f, -1.7210906f, -0.737755f, 0, 0.625f, 3.125f, inf, nan_}},
+    {"PReLU",    1, "", {{0.25f}}, {-inf, -0.625f, -0.125f, 0, 0.5f, 2.5f, inf, nan_}},
+};
+/* clang-format on */
+
+TEST_P(SmallModels, LayersOfOneElementHaveTheirValues)
+{
+    for (const OneElement &a : of_one) {
+        for (const char *element : {"f32", "f16"}) {
+            SCOPED_TRACE(std::string(a.type) + " " + a.data + " of " + element);
+            const float part = element[1] == '3' ? 1e-6f : 2e-3f;
+            Converted vector(a.type, a.opset, a.data, a.more, "?", element);
+            Converted matrix(a.type, a.opset, a.data, a.more, "?,4", element);
+            Converted scalar(a.type, a.opset, a.data, a.more, "", element);
+            Compiled v = compiled_of(vector.m), m = compiled_of(matrix.m);
+            Compiled s = compiled_of(scalar.m);
+            std::vector<float> in, y; // long enough for vectors of 16
+            for (int i = 0; i < 3; i++) {
+                in.insert(in.end(), numbers.begin(), numbers.end());
+                y.insert(y.end(), a.y.begin(), a.y.end());
+            }
+            expect_same(run_with(v.get(), {(int64_t)in.size()}, in), y, part);
+            expect_same(run_with(m.get(), {2, 4}, numbers), a.y, part);
+            expect_same(run_with(s.get(), {}, {numbers[4]}), {a.y[4]}, part);
+        }
+    }
+}
+
+// Where e^x has no place in f32 any more, half of it has.
+TEST_P(SmallModels, HyperbolicFunctionsReachTheLargestNumbers)
+{
+    for (const char *type : {"Sinh", "Cosh"}) {
+        Converted m(type, 1, "", {}, "?", "f32");
+        Compiled c = compiled_of(m.m);
+        const float sign = type[0] == 'S' ? -1.0f : 1.0f, y = 2.2448064e38f;
+        expect_same(run_with(c.get(), {4}, {-89, 89, -100, 100}),
+                    {sign * y, y, sign * inf, inf}, 1e-5f);
+    }
+}
+
+TEST_P(SmallModels, HardSigmoidsOfScalarsTakeVectorsOfOne)
+{
+    for (const char *element : {"f32", "f16"}) {
+        Converted m("HardSigmoid", 1, "", {{0.2f}, {0.5f}}, "", element);
+        Compiled c = compiled_of(m.m);
+        expect_same(run_with(c.get(), {}, {-1}), {0.3f}, 1e-3f);
+    }
+}
+
+/* clang-format off */
+const struct {
+    const char *type;
+    int opset;
+    const char *data;
+    std::vector<int> slope;
+    std::vector<int> y; // of -7, -1, 0, 1, 3
+} of_integers[] = {
+    {"Sign",  1, "", {}, {-1, -1, 0, 1, 1}},
+    {"Round", 5, "mode=\"half_to_even\"", {}, {-7, -1, 0, 1, 3}},
+    {"Round", 5, "mode=\"half_away_from_zero\"", {}, {-7, -1, 0, 1, 3}},
+    {"PReLU", 1, "", {2}, {-14, -2, 0, 1, 3}},
+};
+/* clang-format on */
+
+template <typename T>
+void
+check_integers(Core &core, const char *device, const char *element,
+               ov_element_type_e type, bool is_signed)
+{
+    for (const auto &a : of_integers) {
+        SCOPED_TRACE(std::string(a.type) + " " + a.data + " of " + element);
+        SmallModel m;
+        std::vector<int> operands = {m.parameter("x", element, "?")};
+        if (!a.slope.empty())
+            operands.push_back(
+                m.constant(element, "1", std::vector<T>(a.slope.begin(), a.slope.end())));
+        m.result(m.layer(a.type, a.opset, a.data, operands, {{element, "?", "y"}}));
+        Model model = m.read(core.get());
+        Compiled c = compile(core.get(), model.get(), device);
+        Request r = make_request(c.get());
+        std::vector<T> x = {(T)-7, (T)-1, 0, 1, 3}, y(a.y.begin(), a.y.end());
+        if (!is_signed) {
+            x.erase(x.begin(), x.begin() + 2);
+            y.erase(y.begin(), y.begin() + 2);
+        }
+        Tensor t = tensor_of(type, {(int64_t)x.size()}, x);
+        ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
+        ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
+        EXPECT_EQ(numbers_of<T>(r.get(), "y"), y);
+    }
+}
+
+TEST_P(SmallModels, LayersOfOneElementTakeIntegersThatTheyLeaveIntegers)
+{
+    check_integers<int32_t>(core, GetParam(), "i32", I32, true);
+    check_integers<int64_t>(core, GetParam(), "i64", I64, true);
+    check_integers<uint8_t>(core, GetParam(), "u8", U8, false);
+}
+
 /* ---- layers that become several operations ------------------------------------------------ */
 
 // Of f32 [2,3,2], with further operands as constants of [3], a number a channel.
@@ -275,149 +450,100 @@ struct Composed {
 
 const double two[] = {0.5, -1, 2};
 
-const Composed activations[] = {
-    {"HSigmoid",
-     5,
-     "",
-     {},
-     [](double x, size_t) { return std::min(std::max(x + 3, 0.0), 6.0) / 6; }},
-    {"HSwish",
-     4,
-     "",
-     {},
-     [](double x, size_t) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; }},
-    {"HardSigmoid",
-     1,
-     "",
-     {{0.2f}, {0.5f}},
+/* clang-format off */
+const Composed by_channels[] = {
+    {"HardSigmoid", 1, "", {{0.2f}, {0.5f}},
      [](double x, size_t) { return std::min(std::max(0.2 * x + 0.5, 0.0), 1.0); }},
-    {"Mish",
-     4,
-     "",
-     {},
-     [](double x, size_t) { return x * std::tanh(std::log1p(std::exp(x))); }},
-    {"SoftSign", 9, "", {}, [](double x, size_t) { return x / (1 + std::fabs(x)); }},
-    {"Elu",
-     1,
-     "alpha=\"0.5\"",
-     {},
-     [](double x, size_t) { return x > 0 ? x : 0.5 * std::expm1(x); }},
-    {"Selu",
-     1,
-     "",
-     {{1.5f}, {1.25f}},
-     [](double x, size_t) { return 1.25 * (x > 0 ? x : 1.5 * std::expm1(x)); }},
-    {"PReLU", 1, "", {{0.25f}}, [](double x, size_t) { return x > 0 ? x : 0.25 * x; }},
-    {"PReLU",
-     1,
-     "",
-     {{0.5f, -1, 2}},
+    {"PReLU", 1, "", {{0.5f, -1, 2}},
      [](double x, size_t channel) { return x > 0 ? x : two[channel] * x; }},
-    {"Sign", 1, "", {}, [](double x, size_t) { return (double)((x > 0) - (x < 0)); }},
-    {"Round",
-     5,
-     "mode=\"half_to_even\"",
-     {},
-     [](double x, size_t) { return std::nearbyint(x); }},
-    {"Round",
-     5,
-     "mode=\"half_away_from_zero\"",
-     {},
-     [](double x, size_t) { return std::round(x); }},
-    {"Tan", 1, "", {}, [](double x, size_t) { return std::tan(x); }},
-    {"Atan", 1, "", {}, [](double x, size_t) { return std::atan(x); }},
-    {"Asinh", 4, "", {}, [](double x, size_t) { return std::asinh(x); }},
-    {"Sinh", 1, "", {}, [](double x, size_t) { return std::sinh(x); }},
-    {"Cosh", 1, "", {}, [](double x, size_t) { return std::cosh(x); }},
-    {"BatchNormInference",
-     5,
-     "epsilon=\"0.5\"",
+    {"BatchNormInference", 5, "epsilon=\"0.5\"",
      {{1, 2, 3}, {0.5f, -1, 2}, {1, 0, -1}, {0.5f, 1.5f, 3.5f}},
      [](double x, size_t k) {
          const double gamma[] = {1, 2, 3}, mean[] = {1, 0, -1}, var[] = {1, 2, 4};
          return (x - mean[k]) / std::sqrt(var[k]) * gamma[k] + two[k];
      }},
 };
+/* clang-format on */
 
-TEST_P(SmallModels, LayersOfOneElementAreComposed)
+TEST_P(SmallModels, LayersOfChannelsAreComposed)
 {
     std::vector<float> in = {-4,   -2.5f, -1.5f, -1,   -0.5f, -0.25f,
                              0.0f, 0.25f, 0.5f,  1.0f, 1.5f,  2.5f};
-    for (const Composed &a : activations) {
-        SmallModel m;
-        std::vector<int> operands = {m.parameter("x", "f32", "?,3,?")};
-        for (const std::vector<float> &v : a.more)
-            operands.push_back(m.constant("f32", std::to_string(v.size()), v));
-        m.result(m.layer(a.type, a.opset, a.data, operands, {{"f32", "?,3,?", "y"}}));
-        Compiled c = compiled_of(m);
-        Request r = make_request(c.get());
-        Tensor t = tensor_of(F32, {2, 3, 2}, in);
-        ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
-        ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << a.type << last_error();
-        const std::vector<float> out = numbers_of<float>(r.get(), "y");
-        ASSERT_EQ(out.size(), in.size());
-        for (size_t i = 0; i < out.size(); i++)
-            EXPECT_NEAR(out[i], a.value(in[i], i / 2 % 3), 2e-5)
-                << a.type << " " << in[i];
+    for (const Composed &a : by_channels) {
+        for (const char *element : {"f32", "f16"}) {
+            SCOPED_TRACE(std::string(a.type) + " of " + element);
+            Converted m(a.type, a.opset, a.data, a.more, "?,3,?", element);
+            Compiled c = compiled_of(m.m);
+            std::vector<float> y;
+            for (size_t i = 0; i < in.size(); i++)
+                y.push_back((float)a.value(in[i], i / 2 % 3));
+            expect_same(run_with(c.get(), {2, 3, 2}, in), y,
+                        element[1] == '3' ? 2e-5f : 4e-3f);
+        }
     }
 }
 
-// Of f32 [2,3] over the rows.
-const struct {
+// Of [2,3] over the rows.
+struct OfRows {
     const char *type;
     int opset;
-    const char *data;
+    const char *data, *element;
     bool takes_axes;
     const char *shape;
-    std::vector<double> y;
-} of_rows[] = {
-    {"ReduceL1", 4, "keep_dims=\"true\"", true, "?,1", {6, 7}},
-    {"ReduceL1", 4, "keep_dims=\"false\"", true, "?", {6, 7}},
-    {"ReduceL2", 4, "keep_dims=\"false\"", true, "?", {std::sqrt(14), 5}},
-    {"NormalizeL2",
-     1,
-     "eps=\"11\" eps_mode=\"add\"",
-     true,
-     "?,3",
-     {0.2, -0.4, 0.6, -0.5, 0, 2.0 / 3}},
-    {"NormalizeL2",
-     1,
-     "eps=\"16\" eps_mode=\"max\"",
-     true,
-     "?,3",
-     {0.25, -0.5, 0.75, -0.6, 0, 0.8}},
-    {"LogSoftmax",
-     5,
-     "axis=\"-1\"",
-     false,
-     "?,3",
-     {1 - std::log(std::exp(1) + std::exp(-2) + std::exp(3)),
-      -2 - std::log(std::exp(1) + std::exp(-2) + std::exp(3)),
-      3 - std::log(std::exp(1) + std::exp(-2) + std::exp(3)),
-      -3 - std::log(std::exp(-3) + 1 + std::exp(4)),
-      0 - std::log(std::exp(-3) + 1 + std::exp(4)),
-      4 - std::log(std::exp(-3) + 1 + std::exp(4))}},
+    std::vector<float> x, y;
 };
+
+/* clang-format off */
+const std::vector<float> rows = {1, -2, 3, -3, 0, 4};
+const float log_sums[] = {3.1328456f, 4.0190450f};
+const OfRows of_rows[] = {
+    {"ReduceL1", 4, "keep_dims=\"true\"",  "f32", true, "?,1", rows, {6, 7}},
+    {"ReduceL1", 4, "keep_dims=\"True\"",  "f32", true, "?,1", rows, {6, 7}},
+    {"ReduceL1", 4, "keep_dims=\"false\"", "f32", true, "?",   rows, {6, 7}},
+    {"ReduceL1", 4, "",                    "i32", true, "?",   rows, {6, 7}},
+    {"ReduceL2", 4, "keep_dims=\"false\"", "f32", true, "?",   rows, {3.7416574f, 5}},
+    {"ReduceL2", 4, "keep_dims=\"1\"",     "f16", true, "?,1", {300, 400, 0, 0, 0, -300}, {500, 300}},
+    {"NormalizeL2", 1, "eps=\"11\" eps_mode=\"add\"", "f32", true, "?,3", rows, {0.2f, -0.4f, 0.6f, -0.5f, 0, 0.6666667f}},
+    {"NormalizeL2", 1, "eps=\"11\"",                  "f32", true, "?,3", rows, {0.2f, -0.4f, 0.6f, -0.5f, 0, 0.6666667f}},
+    {"NormalizeL2", 1, "eps=\"16\" eps_mode=\"MAX\"", "f32", true, "?,3", rows, {0.25f, -0.5f, 0.75f, -0.6f, 0, 0.8f}},
+    {"NormalizeL2", 1, "eps=\"1e-9\" eps_mode=\"add\"", "f16", true, "?,3", {300, 400, 0, 0, 0, 0}, {0.6f, 0.8f, 0, 0, 0, 0}},
+    {"NormalizeL2", 1, "eps=\"1e-9\" eps_mode=\"max\"", "f16", true, "?,3", {300, 400, 0, 0, 0, 0}, {0.6f, 0.8f, 0, 0, 0, 0}},
+    {"NormalizeL2", 1, "eps=\"1e-9\" eps_mode=\"add\"", "f16", true, "?,3", {1e-4f, -2e-4f, 0, 0, 0, 1}, {0.4428f, -0.8857f, 0, 0, 0, 1}},
+    {"LogSoftmax", 5, "axis=\"-1\"", "f32", false, "?,3", rows,
+     {1 - log_sums[0], -2 - log_sums[0], 3 - log_sums[0], -3 - log_sums[1], -log_sums[1], 4 - log_sums[1]}},
+    {"LogSoftmax", 5, "", "f16", false, "?,3", rows,
+     {1 - log_sums[0], -2 - log_sums[0], 3 - log_sums[0], -3 - log_sums[1], -log_sums[1], 4 - log_sums[1]}},
+};
+/* clang-format on */
 
 TEST_P(SmallModels, LayersOfRowsAreComposed)
 {
-    std::vector<float> in = {1, -2, 3, -3, 0, 4};
-    for (const auto &a : of_rows) {
+    for (const OfRows &a : of_rows) {
+        SCOPED_TRACE(std::string(a.type) + " " + a.data + " of " + a.element);
         SmallModel m;
-        std::vector<int> operands = {m.parameter("x", "f32", "?,3")};
+        const std::string to = std::string("destination_type=\"") + a.element + "\"";
+        std::vector<int> operands = {m.layer("Convert", 1, to,
+                                             {m.parameter("x", "f32", "?,3")},
+                                             {{a.element, "?,3", ""}})};
         if (a.takes_axes)
             operands.push_back(m.constant<int64_t>("i64", "1", {1}));
-        m.result(m.layer(a.type, a.opset, a.data, operands, {{"f32", a.shape, "y"}}));
+        const int y =
+            m.layer(a.type, a.opset, a.data, operands, {{a.element, a.shape, ""}});
+        m.result(m.layer("Convert", 1, "destination_type=\"f32\"", {y},
+                         {{"f32", a.shape, "y"}}));
         Compiled c = compiled_of(m);
-        Request r = make_request(c.get());
-        Tensor t = tensor_of(F32, {2, 3}, in);
-        ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", t.get()), OK);
-        ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << a.type << last_error();
-        const std::vector<float> out = numbers_of<float>(r.get(), "y");
-        ASSERT_EQ(out.size(), a.y.size()) << a.type;
-        for (size_t i = 0; i < out.size(); i++)
-            EXPECT_NEAR(out[i], a.y[i], 2e-5) << a.type << " " << i;
+        expect_same(run_with(c.get(), {2, 3}, a.x), a.y,
+                    a.element[0] == 'f' && a.element[1] == '1' ? 2e-3f : 5e-6f);
     }
+}
+
+// A variance of 0, and an epsilon that f16 has no number for.
+TEST_P(SmallModels, NormsOfF16AddTheirEpsilon)
+{
+    Converted m("BatchNormInference", 5, "epsilon=\"1e-9\"", {{1}, {2}, {0}, {0}}, "?,1",
+                "f16");
+    Compiled c = compiled_of(m.m);
+    expect_same(run_with(c.get(), {2, 1}, {0, 1e-4f}), {2, 5.162f}, 2e-3f);
 }
 
 TEST_P(SmallModels, ReductionsOfFlagsAreComposed)
@@ -440,26 +566,57 @@ TEST_P(SmallModels, ReductionsOfFlagsAreComposed)
               std::vector<uint8_t>({1, 1, 0}));
 }
 
-// Rows of x are replaced by those of updates.
-TEST_P(SmallModels, UpdatesOfRowsAreComposed)
+// Slices of x are replaced by those of updates.
+struct Update {
+    int64_t axis;
+    std::vector<int64_t> x, ids, updates; // their shapes; the updates count down from 0
+    std::vector<int64_t> at;
+    std::vector<float> y; // of x counting up from 0
+};
+
+/* clang-format off */
+const Update updates[] = {
+    {0,  {3, 2},    {2},    {2, 2},       {2, 0}, {-2, -3, 2, 3, 0, -1}},
+    {-1, {3},       {2},    {2},          {2, 0}, {-1, 1, 0}},
+    {-2, {3, 2},    {2},    {2, 2},       {2, 0}, {-2, -3, 2, 3, 0, -1}},
+    {0,  {3, 2},    {},     {2},          {1},    {0, 1, 0, -1, 4, 5}},
+    {1,  {2, 3},    {2},    {2, 2},       {2, 0}, {-1, 1, 0, -3, 4, -2}},
+    {1,  {2, 3, 2}, {1},    {2, 1, 2},    {1},    {0, 1, 0, -1, 4, 5, 6, 7, -2, -3, 10, 11}},
+    {-1, {1, 2, 3}, {1, 2}, {1, 2, 1, 2}, {2, 0}, {-1, 1, 0, -3, 4, -2}},
+};
+/* clang-format on */
+
+std::string
+text_of(const std::vector<int64_t> &dims)
 {
-    SmallModel m;
-    const int x = m.parameter("x", "f32", "?,2"), ids = m.parameter("ids", "i64", "?");
-    const int updates = m.parameter("updates", "f32", "?,2");
-    const int axis = m.constant<int64_t>("i64", "", {0});
-    m.result(
-        m.layer("ScatterUpdate", 3, "", {x, ids, updates, axis}, {{"f32", "?,2", "y"}}));
-    Compiled c = compiled_of(m);
-    Request r = make_request(c.get());
-    std::vector<float> vx = {1, 2, 3, 4, 5, 6}, vu = {10, 20, 30, 40};
-    std::vector<int64_t> vi = {2, 0};
-    Tensor tx = wrap(vx.data(), 3), tu = wrap(vu.data(), 2), ti = tensor_of(I64, {2}, vi);
-    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "x", tx.get()), OK);
-    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "ids", ti.get()), OK);
-    ASSERT_EQ(ov_infer_request_set_tensor(r.get(), "updates", tu.get()), OK);
-    ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
-    EXPECT_EQ(numbers_of<float>(r.get(), "y"),
-              std::vector<float>({30, 40, 3, 4, 10, 20}));
+    std::string text;
+    for (int64_t d : dims)
+        text += (text.empty() ? "" : ",") + std::to_string(d);
+    return text;
+}
+
+TEST_P(SmallModels, UpdatesOfSlicesAreComposed)
+{
+    for (const Update &a : updates) {
+        SCOPED_TRACE("axis " + std::to_string(a.axis) + " of [" + text_of(a.x) + "]");
+        SmallModel m;
+        std::vector<float> x, by;
+        for (size_t i = 0; i < a.y.size(); i++) {
+            x.push_back((float)i);
+            by.push_back(-(float)i);
+        }
+        int64_t n = 1;
+        for (int64_t d : a.updates)
+            n *= d;
+        by.resize((size_t)n);
+        const std::vector<int> in = {m.parameter("x", "f32", text_of(a.x)),
+                                     m.constant("i64", text_of(a.ids), a.at),
+                                     m.constant("f32", text_of(a.updates), by),
+                                     m.constant<int64_t>("i64", "", {a.axis})};
+        m.result(m.layer("ScatterUpdate", 3, "", in, {{"f32", text_of(a.x), "y"}}));
+        Compiled c = compiled_of(m);
+        EXPECT_EQ(run_with(c.get(), a.x, x), a.y);
+    }
 }
 
 // Two groups of two channels: each has mean 0 and variance 1 before scale and bias.
@@ -484,39 +641,79 @@ TEST_P(SmallModels, NormsOfGroupsAreComposed)
         EXPECT_NEAR(out[i], expected[i], 1e-5) << i;
 }
 
+// Of x and parameters of f32 [7], the last operand a constant where there is one.
+struct Refusal {
+    const char *type;
+    int opset;
+    const char *data, *element;
+    size_t n_in;
+    std::vector<int64_t> last;
+    const char *sentence;
+};
+
+/* clang-format off */
+const Refusal refusals[] = {
+    {"Elu", 1, "", "f32", 1, {}, "the attribute 'alpha' is missing"},
+    {"Elu", 1, "alpha=\"one\"", "f32", 1, {}, "attribute alpha of elu is 'one', it must be a number"},
+    {"Elu", 1, "alpha=\"nan\"", "f32", 1, {}, "attribute alpha of elu is 'nan', it must be a number"},
+    {"Elu", 2, "alpha=\"1\"", "f32", 1, {}, "expected opset 1"},
+    {"Elu", 1, "alpha=\"1\"", "f32", 2, {}, "has 2 input ports, expected 1"},
+    {"Round", 5, "mode=\"up\"", "f32", 1, {}, "attribute mode of round is 'up', it must be one of half_to_even, half_away_from_zero"},
+    {"Elu", 1, "alpha=\"1\"", "i32", 1, {}, "operand 0 is i32, expected floats"},
+    {"Tan", 1, "", "i64", 1, {}, "operand 0 is i64, expected floats"},
+    {"Sinh", 1, "", "i32", 1, {}, "operand 0 is i32, expected floats"},
+    {"Cosh", 1, "", "i32", 1, {}, "operand 0 is i32, expected floats"},
+    {"HSwish", 4, "", "i32", 1, {}, "operand 0 is i32, expected floats"},
+    {"HSigmoid", 5, "", "u8", 1, {}, "operand 0 is u8, expected floats"},
+    {"Mish", 4, "", "i32", 1, {}, "operand 0 is i32, expected floats"},
+    {"SoftSign", 9, "", "i32", 1, {}, "operand 0 is i32, expected floats"},
+    {"LogSoftmax", 5, "axis=\"1.5\"", "f32", 1, {}, "attribute axis is '1.5', it must be an integer of 64 bits"},
+    {"LogSoftmax", 5, "axis=\"7\"", "f32", 1, {}, "LogSoftmax"},
+    {"LogSoftmax", 5, "", "i32", 1, {}, "LogSoftmax: operand 0 is i32, expected floats"},
+    {"Selu", 1, "", "f32", 1, {}, "has 1 input ports, expected 3"},
+    {"Selu", 1, "", "i32", 3, {}, "Selu: operand 0 is i32, expected floats"},
+    {"PReLU", 1, "", "f32", 2, {}, "PReLU"},
+    {"ReduceL1", 4, "keep_dims=\"yes\"", "f32", 2, {1}, "attribute keep_dims is 'yes', it must be true or false"},
+    {"ReduceL2", 4, "", "i32", 2, {1}, "ReduceL2: operand 0 is i32, expected floats"},
+    {"NormalizeL2", 1, "eps_mode=\"add\"", "f32", 2, {1}, "the attribute 'eps' is missing"},
+    {"NormalizeL2", 1, "eps=\"nan\"", "f32", 2, {1}, "attribute eps is 'nan', it must be a number"},
+    {"NormalizeL2", 1, "eps=\"1\" eps_mode=\"mul\"", "f32", 2, {1}, "attribute eps_mode is 'mul', it must be one of add, max"},
+    {"BatchNormInference", 5, "", "f32", 5, {}, "the attribute 'epsilon' is missing"},
+    {"GroupNormalization", 12, "epsilon=\"0\"", "f32", 3, {}, "the attribute 'num_groups' is missing"},
+    {"GroupNormalization", 12, "num_groups=\"3\"", "f32", 3, {}, "the attribute 'epsilon' is missing"},
+    {"GroupNormalization", 12, "num_groups=\"0\" epsilon=\"0\"", "f32", 3, {}, "num_groups is 0, expected 1 or more"},
+    {"GroupNormalization", 12, "num_groups=\"-1\" epsilon=\"0\"", "f32", 3, {}, "num_groups is -1, expected 1 or more"},
+    {"GroupNormalization", 12, "num_groups=\"2\" epsilon=\"0\"", "f32", 3, {}, "num_groups is 2, expected a divisor of the 3 channels"},
+    {"ScatterUpdate", 3, "", "f32", 4, {}, "the axis must be a constant"},
+    {"ScatterUpdate", 3, "", "f32", 4, {3}, "the axis is 3, outside a shape of rank 3"},
+    {"ScatterUpdate", 3, "", "f32", 4, {-4}, "the axis is -4, outside a shape of rank 3"},
+    {"ScatterUpdate", 3, "", "f32", 4, {1}, "the updates have rank 1, expected 3"},
+};
+/* clang-format on */
+
 TEST(SmallModelsComposed, SayWhatIsWrongWithAttributesAndOperands)
 {
-    const struct {
-        const char *type;
-        int opset;
-        const char *data;
-        size_t n_in;
-        const char *sentence;
-    } cases[] = {
-        {"Elu", 1, "", 1, "alpha is \"\": expected a number"},
-        {"Elu", 1, "alpha=\"one\"", 1, "alpha is \"one\": expected a number"},
-        {"Elu", 2, "alpha=\"1\"", 1, "expected opset 1"},
-        {"Elu", 1, "alpha=\"1\"", 2, "has 2 input ports, expected 1"},
-        {"Round", 5, "mode=\"up\"", 1, "mode is \"up\""},
-        {"LogSoftmax", 5, "axis=\"1.5\"", 1, "axis is \"1.5\": expected a whole number"},
-        {"LogSoftmax", 5, "axis=\"7\"", 1, "LogSoftmax"},
-        {"Selu", 1, "", 1, "has 1 input ports, expected 3"},
-        {"PReLU", 1, "", 2, "PReLU"},
-        {"ScatterUpdate", 3, "", 4, "the axis must be a constant of 0"},
-    };
     Core core = make_core();
-    for (const auto &a : cases) {
+    for (const Refusal &a : refusals) {
+        SCOPED_TRACE(std::string(a.type) + " " + a.data);
         SmallModel m;
-        std::vector<int> in = {m.parameter("x", "f32", "2,3,4")};
-        while (in.size() < a.n_in)
+        std::vector<int> in = {m.parameter("x", a.element, "2,3,4")};
+        while (in.size() + a.last.size() < a.n_in)
             in.push_back(m.parameter("p" + std::to_string(in.size()), "f32", "7"));
-        m.result(m.layer(a.type, a.opset, a.data, in, {{"f32", "2,3,4", "y"}}));
+        if (!a.last.empty())
+            in.push_back(m.constant("i64", "1", a.last));
+        m.result(m.layer(a.type, a.opset, a.data, in, {{a.element, "2,3,4", "y"}}));
         const std::string xml = m.text();
+        int64_t n[] = {(int64_t)std::max<size_t>(m.weights.size(), 1)};
+        m.weights.resize((size_t)n[0]);
+        ov_tensor_t *bytes = nullptr;
+        ASSERT_EQ(ov_tensor_create_from_host_ptr(U8, {1, n}, m.weights.data(), &bytes),
+                  OK);
+        Tensor owned(bytes);
         ov_model_t *model = nullptr;
         EXPECT_EQ(ov_core_read_model_from_memory_buffer(core.get(), xml.data(),
-                                                        xml.size(), nullptr, &model),
-                  GENERAL_ERROR)
-            << a.type;
+                                                        xml.size(), bytes, &model),
+                  GENERAL_ERROR);
         EXPECT_NE(last_error().find(a.sentence), std::string::npos) << last_error();
         ov_model_free(model);
     }

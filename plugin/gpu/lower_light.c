@@ -34,7 +34,11 @@ static const struct { enum xm_op op; enum xm_eltwise_fn fn; } functions[] = {
     { XM_OP_ASIN, XM_FN_ASIN },                   { XM_OP_ACOS, XM_FN_ACOS },
     { XM_OP_ATAN, XM_FN_ATAN },                   { XM_OP_ASINH, XM_FN_ASINH },
     { XM_OP_ACOSH, XM_FN_ACOSH },                 { XM_OP_ATANH, XM_FN_ATANH },
-    { XM_OP_ROUND_BF16, XM_FN_ROUND_BF16 },
+    { XM_OP_TAN, XM_FN_TAN },                     { XM_OP_SINH, XM_FN_SINH },
+    { XM_OP_COSH, XM_FN_COSH },                   { XM_OP_SIGN, XM_FN_SIGN },
+    { XM_OP_ELU, XM_FN_ELU },                     { XM_OP_HSIGMOID, XM_FN_HSIGMOID },
+    { XM_OP_HSWISH, XM_FN_HSWISH },               { XM_OP_MISH, XM_FN_MISH },
+    { XM_OP_SOFTSIGN, XM_FN_SOFTSIGN },           { XM_OP_ROUND_BF16, XM_FN_ROUND_BF16 },
     { XM_OP_CONVERT, XM_FN_CONVERT },             { XM_OP_SELECT, XM_FN_SELECT },
 };
 /* clang-format on */
@@ -45,6 +49,9 @@ function_of(const struct xm_node *n)
     if (n->op == XM_OP_GELU)
         return n->attr.gelu.approximation == XM_GELU_TANH ? XM_FN_GELU_TANH
                                                           : XM_FN_GELU_ERF;
+    if (n->op == XM_OP_ROUND)
+        return n->attr.round.mode == XM_ROUND_HALF_TO_EVEN ? XM_FN_ROUND_EVEN
+                                                           : XM_FN_ROUND_AWAY;
     if (n->op == XM_OP_BITWISE_NOT && n->out[0].type.element == XM_BOOL)
         return XM_FN_LOGICAL_NOT; /* ~1 is not false */
     for (size_t i = 0; i < XM_ARRAY_LEN(functions); i++) {
@@ -65,6 +72,8 @@ xm_lower_eltwise(struct xm_lower *l, struct xm_node *n)
         desc.p0 = n->attr.clamp.min;
         desc.p1 = n->attr.clamp.max;
     }
+    if (n->op == XM_OP_ELU)
+        desc.p0 = n->attr.elu.alpha;
     if (n->op == XM_OP_SWISH && n->n_in == 2) {
         if (!xm_value_is_scalar_const(xm_in(n, 1), &desc.p0))
             return XM_UNSUPPORTED;

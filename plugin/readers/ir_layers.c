@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records -> nodes, one node a layer, in the order that ir_link.c found.
+ * Records -> nodes, in the order that ir_link.c found: one node a layer, or several where
+ * ir_composed.c has the layer type.
  *
  * The operation table says what a layer type is, which opsets and how many ports it may
  * have; the attribute table says what its attributes are called. Only the layers that
@@ -38,18 +39,10 @@ graph_failed(struct build *s)
 /* ---- attributes ------------------------------------------------------------------ */
 
 static enum xm_status
-need(struct build *s, const struct xm_ir_layer *l, const char *key, const char **value)
-{
-    *value = xm_ir_attr(l, key);
-    return *value ? XM_OK
-                  : xm_fail(s->err, XM_INVALID, "the attribute '%s' is missing", key);
-}
-
-static enum xm_status
 need_u64(struct build *s, const struct xm_ir_layer *l, const char *key, uint64_t *out)
 {
     const char *text = NULL;
-    XM_TRY(need(s, l, key, &text));
+    XM_TRY(xm_ir_need(l, key, &text, s->err));
     if (!xm_ir_parse_u64(text, out))
         return xm_fail(s->err, XM_INVALID, "%s=\"%.40s\", expected a number", key, text);
     return XM_OK;
@@ -60,7 +53,7 @@ need_element(struct build *s, const struct xm_ir_layer *l, const char *key,
              enum xm_element *out)
 {
     const char *text = NULL;
-    XM_TRY(need(s, l, key, &text));
+    XM_TRY(xm_ir_need(l, key, &text, s->err));
     *out = xm_element_parse(text);
     if (*out == XM_ELEMENT_COUNT)
         return xm_fail(s->err, XM_INVALID, "%s=\"%.40s\" is not an element type", key,
@@ -76,7 +69,7 @@ need_shape(struct build *s, const struct xm_ir_layer *l, const char *key, int64_
            uint32_t *rank)
 {
     const char *text = NULL;
-    XM_TRY(need(s, l, key, &text));
+    XM_TRY(xm_ir_need(l, key, &text, s->err));
     const char *why = xm_ir_parse_shape(text, dim, rank);
     return why ? xm_fail(s->err, XM_INVALID, "%s=\"%.80s\" %s", key, text, why) : XM_OK;
 }
@@ -130,7 +123,7 @@ read_attributes(struct build *s, const struct xm_ir_layer *l, enum xm_op op,
         if (value)
             XM_TRY(xm_attr_set(s->graph, attr, &rows[i], value, s->err));
         else if (rows[i].ir_name && !rows[i].default_text)
-            XM_TRY(need(s, l, rows[i].ir_name, &value));
+            XM_TRY(xm_ir_need(l, rows[i].ir_name, &value, s->err));
     }
     for (const struct xm_ir_text *a = l->data; a; a = a->next) {
         if (!has_row(rows, n, a->key))
@@ -278,7 +271,7 @@ build_read_value(struct build *s, const struct xm_ir_layer *l, struct xm_value *
     struct xm_value *init = l->in.n ? in[0] : xm_none(s->graph);
     if (!init)
         return graph_failed(s);
-    XM_TRY(need(s, l, "variable_id", &variable));
+    XM_TRY(xm_ir_need(l, "variable_id", &variable, s->err));
     XM_TRY(state_type(s, l, variable, init, &type));
     return made(s, xm_read_value(&s->builder, variable, &type, init), out);
 }
@@ -408,38 +401,42 @@ opset_is_listed(const char *version, const char *opsets)
     return false;
 }
 
-/* What a layer becomes: a node, or several. */
+/* What a layer becomes. */
 struct meaning {
-    enum xm_op op;                         /* XM_OP_COUNT: several */
-    const struct xm_ir_composed *composed; /* then */
+    enum xm_op op; /* XM_OP_COUNT: it is composed of several */
+    const char *opsets;
+    int min_in, max_in; /* max_in -1: any number */
 };
 
 static enum xm_status
 find_meaning(struct build *s, const struct xm_ir_layer *l, struct meaning *out)
 {
     const char *version = l->version ? l->version : "(none)";
-    out->op = xm_op_by_ir_type(l->type);
-    out->composed = out->op == XM_OP_COUNT ? xm_ir_composed_find(l->type) : NULL;
-    if (out->op == XM_OP_COUNT && !out->composed)
+    const enum xm_op op = xm_op_by_ir_type(l->type);
+    uint32_t n_in = 0;
+    if (op != XM_OP_COUNT) {
+        const struct xm_op_info *info = xm_op_info(op);
+        *out = (struct meaning){op, info->opsets, info->min_in, info->max_in};
+    } else {
+        const char *opsets = xm_ir_composed_opsets(l->type, &n_in);
+        *out = (struct meaning){op, opsets, (int)n_in, (int)n_in};
+    }
+    if (!out->opsets)
         return xm_fail(s->err, XM_UNSUPPORTED,
                        "operation '%.80s' of opset '%.40s' is not known", l->type,
                        version);
-    const char *opsets =
-        out->composed ? out->composed->opsets : xm_op_info(out->op)->opsets;
-    if (!l->version || !opset_is_listed(version, opsets))
+    if (!l->version || !opset_is_listed(version, out->opsets))
         return xm_fail(
             s->err, XM_UNSUPPORTED,
             "operation '%s' of opset '%.40s' is not supported, expected opset %s",
-            l->type, version, opsets);
+            l->type, version, out->opsets);
     return XM_OK;
 }
 
 static enum xm_status
 check_n_inputs(struct build *s, const struct xm_ir_layer *l, const struct meaning *m)
 {
-    const int n = (int)l->in.n;
-    const int min = m->composed ? (int)m->composed->n_in : xm_op_info(m->op)->min_in;
-    const int max = m->composed ? min : xm_op_info(m->op)->max_in;
+    const int n = (int)l->in.n, min = m->min_in, max = m->max_in;
     if (n >= min && (max < 0 || n <= max))
         return XM_OK;
     if (max == min)
@@ -452,10 +449,10 @@ check_n_inputs(struct build *s, const struct xm_ir_layer *l, const struct meanin
 }
 
 static enum xm_status
-compose(struct build *s, const struct xm_ir_layer *l, const struct xm_ir_composed *row,
-        struct xm_value *const *in, struct xm_node **out)
+compose(struct build *s, const struct xm_ir_layer *l, struct xm_value *const *in,
+        struct xm_node **out)
 {
-    struct xm_value *v = xm_ir_compose(row, &s->builder, l, in, s->err);
+    struct xm_value *v = xm_ir_compose(&s->builder, l, in, s->err);
     return s->err->status == XM_OK ? made(s, v, out) : s->err->status;
 }
 
@@ -469,9 +466,9 @@ build_as(struct build *s, const struct xm_ir_layer *l, const struct meaning *m)
     uint32_t i = 0;
     for (const struct xm_ir_port *p = l->in.first; in && p; p = p->next)
         in[i++] = p->from_port->value;
-    enum xm_status status = !in           ? graph_failed(s)
-                            : m->composed ? compose(s, l, m->composed, in, &node)
-                                          : build_node(s, l, m->op, in, &node);
+    enum xm_status status = !in                    ? graph_failed(s)
+                            : m->op == XM_OP_COUNT ? compose(s, l, in, &node)
+                                                   : build_node(s, l, m->op, in, &node);
     xm_free(in);
     return status == XM_OK ? take_results(s, l, node) : status;
 }

@@ -91,19 +91,12 @@ enum xm_status xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *we
 
 /* ---- layers that become several nodes ---------------------------------------------- */
 
-struct composing;
-struct xm_ir_composed {
-    const char *type, *opsets; /* as in ops.def */
-    uint32_t n_in;
-    struct xm_value *(*build)(const struct composing *c);
-};
-/* NULL: there is no such layer. */
-const struct xm_ir_composed *xm_ir_composed_find(const char *type);
-/* The layer's result, its operands `in`. NULL: `err` has what is wrong with the attributes, or the
- * graph what is wrong with the operands. */
-struct xm_value *xm_ir_compose(const struct xm_ir_composed *row, struct xm_builder *b,
-                               const struct xm_ir_layer *l, struct xm_value *const *in,
-                               struct xm_error *err);
+/* The opsets of such a layer type, as in ops.def, and its number of inputs. NULL: it is none. */
+const char *xm_ir_composed_opsets(const char *type, uint32_t *n_in);
+/* The result of such a layer, its operands `in`. NULL: `err` has what is wrong with the attributes,
+ * or the graph what is wrong with the operands. */
+struct xm_value *xm_ir_compose(struct xm_builder *b, const struct xm_ir_layer *l,
+                               struct xm_value *const *in, struct xm_error *err);
 
 /* ---- conventions ----------------------------------------------------------------- */
 
@@ -127,5 +120,7 @@ enum xm_status xm_ir_split_names(struct xm_arena *arena, const char *text,
                                  struct xm_error *err);
 /* NULL: no such attribute. */
 const char *xm_ir_attr(const struct xm_ir_layer *l, const char *key);
+enum xm_status xm_ir_need(const struct xm_ir_layer *l, const char *key,
+                          const char **value, struct xm_error *err);
 
 #endif

@@ -93,3 +93,12 @@ xm_ir_attr(const struct xm_ir_layer *l, const char *key)
     }
     return NULL;
 }
+
+enum xm_status
+xm_ir_need(const struct xm_ir_layer *l, const char *key, const char **value,
+           struct xm_error *err)
+{
+    *value = xm_ir_attr(l, key);
+    return *value ? XM_OK
+                  : xm_fail(err, XM_INVALID, "the attribute '%s' is missing", key);
+}

@@ -22,7 +22,7 @@ enum xm_eltwise_fn {
 enum { XM_ELTWISE_A, XM_ELTWISE_B, XM_ELTWISE_C, XM_ELTWISE_Y, XM_ELTWISE_N_OPERANDS };
 struct xm_eltwise_desc {
     enum xm_eltwise_fn fn;
-    float p0, p1;               /* clamp bounds, swish beta */
+    float p0, p1;               /* clamp bounds, swish beta, elu alpha */
     enum xm_element a, b, c, y; /* f16 f32 i32 i64 u8 boolean; DYNAMIC when absent */
 };
 const char *xm_eltwise_supports(const struct xm_eltwise_desc *desc);

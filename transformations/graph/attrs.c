@@ -12,6 +12,7 @@
 #include "transformations/graph/text.h"
 
 static const char *const gelu_names[] = {"ERF", "TANH", NULL};
+static const char *const round_names[] = {"half_to_even", "half_away_from_zero", NULL};
 static const char *const broadcast_names[] = {"numpy", "bidirectional", "explicit", NULL};
 static const char *const reduction_names[] = {"none", "sum",  "prod", "min",
                                               "max",  "mean", NULL};
@@ -67,6 +68,9 @@ static enum xm_status
 fail_value(const struct xm_attr_info *info, const char *value, const char *accepted,
            struct xm_error *err)
 {
+    if (info->op == XM_OP_NONE)
+        return xm_fail(err, XM_INVALID, "attribute %s is '%.80s', it must be %s",
+                       info->text, value, accepted);
     return xm_fail(err, XM_INVALID, "attribute %s of %s is '%.80s', it must be %s",
                    info->text, xm_op_info(info->op)->text, value, accepted);
 }

@@ -196,6 +196,38 @@ round_bf16(float x)
     return xm_bf16_to_float(xm_float_to_bf16(x));
 }
 
+/* NaN and zeros stay. */
+static float
+sign(float x)
+{
+    return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
+}
+
+/* Of NaN: 0. */
+static float
+hsigmoid(float x)
+{
+    return fminf(fmaxf(x + 3.0f, 0.0f), 6.0f) / 6.0f;
+}
+
+static float
+hswish(float x)
+{
+    return x * hsigmoid(x);
+}
+
+static float
+mish(float x)
+{
+    return x * tanhf(softplus(x));
+}
+
+static float
+softsign(float x)
+{
+    return x / (1.0f + fabsf(x));
+}
+
 static float (*const unaries[XM_OP_COUNT])(float) = {
     [XM_OP_SQRT] = sqrtf,
     [XM_OP_EXP] = expf,
@@ -212,11 +244,19 @@ static float (*const unaries[XM_OP_COUNT])(float) = {
     [XM_OP_ASINH] = asinhf,
     [XM_OP_ACOSH] = acoshf,
     [XM_OP_ATANH] = atanhf,
+    [XM_OP_TAN] = tanf,
+    [XM_OP_SINH] = sinhf,
+    [XM_OP_COSH] = coshf,
+    [XM_OP_SIGN] = sign,
     [XM_OP_RELU] = relu,
     [XM_OP_ERF] = erff,
     [XM_OP_FLOOR] = floorf,
     [XM_OP_CEILING] = ceilf,
     [XM_OP_SOFTPLUS] = softplus,
+    [XM_OP_HSIGMOID] = hsigmoid,
+    [XM_OP_HSWISH] = hswish,
+    [XM_OP_MISH] = mish,
+    [XM_OP_SOFTSIGN] = softsign,
     [XM_OP_ROUND_BF16] = round_bf16,
 };
 
@@ -232,6 +272,9 @@ unary_int(const struct xm_eval_call *c, int64_t x, int64_t *out)
         return XM_OK;
     case XM_OP_RELU:
         *out = x > 0 ? x : 0;
+        return XM_OK;
+    case XM_OP_SIGN:
+        *out = (x > 0) - (x < 0);
         return XM_OK;
     case XM_OP_FLOOR:
     case XM_OP_CEILING:
@@ -254,6 +297,30 @@ xm_eval_unary(struct xm_eval_call *c)
     for (uint64_t i = 0; out->i && i < out->n; i++)
         XM_TRY(unary_int(c, c->in[0]->i[i], &out->i[i]));
     xm_tensor_wrap(out);
+    return XM_OK;
+}
+
+/* Integers are round. */
+enum xm_status
+xm_eval_round(struct xm_eval_call *c)
+{
+    struct xm_tensor *out = c->out[0];
+    const bool to_even = c->node->attr.round.mode == XM_ROUND_HALF_TO_EVEN;
+    for (uint64_t i = 0; out->f && i < out->n; i++)
+        out->f[i] = to_even ? rintf(c->in[0]->f[i]) : roundf(c->in[0]->f[i]);
+    for (uint64_t i = 0; out->i && i < out->n; i++)
+        out->i[i] = c->in[0]->i[i];
+    return XM_OK;
+}
+
+enum xm_status
+xm_eval_elu(struct xm_eval_call *c)
+{
+    const float alpha = c->node->attr.elu.alpha;
+    for (uint64_t i = 0; i < c->out[0]->n; i++) {
+        const float x = c->in[0]->f[i];
+        c->out[0]->f[i] = x > 0.0f ? x : alpha * expm1f(x);
+    }
     return XM_OK;
 }
 

@@ -77,6 +77,7 @@ enum xm_broadcast_mode {
     XM_BROADCAST_EXPLICIT
 };
 enum xm_gelu { XM_GELU_ERF, XM_GELU_TANH };
+enum xm_round { XM_ROUND_HALF_TO_EVEN, XM_ROUND_HALF_AWAY_FROM_ZERO };
 enum xm_reduction {
     XM_REDUCTION_NONE,
     XM_REDUCTION_SUM,
@@ -105,6 +106,8 @@ union xm_attr {
     struct xm_content shape_value;     /* shape_value: rank from the declared type */
     struct { bool python; } divide;
     struct { int approximation; } gelu;
+    struct { float alpha; } elu;
+    struct { int mode; } round;
     struct { float min, max; } clamp;
     struct { enum xm_element element; } convert; /* convert, shape_of, range */
     struct { bool special_zero; } reshape;

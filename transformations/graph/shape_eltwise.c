@@ -167,6 +167,15 @@ xm_shape_same(struct xm_infer *i)
     }
 }
 
+enum xm_status
+xm_shape_same_float(struct xm_infer *i)
+{
+    const enum xm_element e = xm_infer_type(i, 0)->element;
+    if (e != XM_DYNAMIC && !xm_element_is_float(e))
+        return xm_shape_fail(i, "operand 0 is %s, expected floats", xm_element_text(e));
+    return xm_shape_same(i);
+}
+
 /* ---- conversions ------------------------------------------------------------------- */
 
 /* Contents live on in types that hold every dimension. */

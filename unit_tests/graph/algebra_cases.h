@@ -210,7 +210,8 @@ inline const std::vector<AlgebraCase> algebra_cases = {
     {{"logical_and", "logical_or", "logical_xor"}, binary_flags},
     {{"bitwise_and", "bitwise_or", "bitwise_xor"}, binary_ints},
     {{"exp", "abs", "negative", "tanh", "sigmoid", "sin", "cos", "relu", "erf", "floor", "ceiling", "softplus",
-      "asin", "acos", "atan", "asinh", "atanh", "gelu", "round_bf16"}, unary},
+      "asin", "acos", "atan", "asinh", "atanh", "tan", "sinh", "cosh", "sign",
+      "round", "hsigmoid", "hswish", "mish", "softsign", "gelu", "round_bf16"}, unary},
     {{"glu"}, [](Text &t, const std::string &op) { t.op(op, {t.in("3,4"), t.in("3,4")}); }},
     {{"result", "assign", "read_value"}, [](Text &t, const std::string &op) {
         std::string x = t.in("3,4");
@@ -219,6 +220,7 @@ inline const std::vector<AlgebraCase> algebra_cases = {
         t.op(op == "read_value" ? "read_value f32[3,4]" : op, {x},
              op == "result" ? "name=\"y\"" : "variable=\"s\"");
     }},
+    {{"elu"}, [](Text &t, const std::string &op) { t.op(op, {t.in("3,4")}, "alpha=0.5"); }},
     {{"acosh"}, [](Text &t, const std::string &op) { t.op(op, {t.in("3,4", "above1")}); }},
     {{"sqrt", "log"}, [](Text &t, const std::string &op) { t.op(op, {t.in("3,4", "above")}); }},
     {{"swish"}, [](Text &t, const std::string &op) {

@@ -58,7 +58,8 @@ std::vector<float>
 operands_of(xm_eltwise_fn fn, size_t n, uint32_t seed)
 {
     std::vector<float> v = positive(n, seed);
-    const bool below_1 = fn == XM_FN_ASIN || fn == XM_FN_ACOS || fn == XM_FN_ATANH;
+    const bool below_1 =
+        fn == XM_FN_ASIN || fn == XM_FN_ACOS || fn == XM_FN_ATANH || fn == XM_FN_TAN;
     for (float &f : v)
         f = below_1 ? f / 4 : fn == XM_FN_ACOSH ? f + 1 : f;
     return v;

@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,48 @@ const char small_ir[] = R"(<?xml version="1.0"?>
     <nncf><weight_compression><mode value="int4"/></weight_compression></nncf>
     <info name="OpenVINO Runtime" value="2"/>
   </rt_info>
+</net>
+)";
+
+// Layers that are several nodes each: log_softmax(selu(x, p, p)), p of one element.
+const char composed_ir[] = R"(<?xml version="1.0"?>
+<net name="composed" version="11">
+  <layers>
+    <layer id="0" name="x" type="Parameter" version="opset1">
+      <data shape="2,4" element_type="f16"/>
+      <output><port id="0" precision="FP16" names="the_x">
+        <dim>2</dim><dim>4</dim></port></output>
+    </layer>
+    <layer id="1" name="p" type="Parameter" version="opset1">
+      <data shape="1" element_type="f16"/>
+      <output><port id="0" precision="FP16" names="the_p"><dim>1</dim></port></output>
+    </layer>
+    <layer id="2" name="units" type="Selu" version="opset1">
+      <input>
+        <port id="0" precision="FP16"><dim>2</dim><dim>4</dim></port>
+        <port id="1" precision="FP16"><dim>1</dim></port>
+        <port id="2" precision="FP16"><dim>1</dim></port>
+      </input>
+      <output><port id="3" precision="FP16" names="the_units">
+        <dim>2</dim><dim>4</dim></port></output>
+    </layer>
+    <layer id="3" name="logs" type="LogSoftmax" version="opset5">
+      <data axis="-1"/>
+      <input><port id="0" precision="FP16"><dim>2</dim><dim>4</dim></port></input>
+      <output><port id="1" precision="FP16" names="the_logs">
+        <dim>2</dim><dim>4</dim></port></output>
+    </layer>
+    <layer id="4" name="out" type="Result" version="opset1">
+      <input><port id="0" precision="FP16"><dim>2</dim><dim>4</dim></port></input>
+    </layer>
+  </layers>
+  <edges>
+    <edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
+    <edge from-layer="1" from-port="0" to-layer="2" to-port="1"/>
+    <edge from-layer="1" from-port="0" to-layer="2" to-port="2"/>
+    <edge from-layer="2" from-port="3" to-layer="3" to-port="0"/>
+    <edge from-layer="3" from-port="1" to-layer="4" to-port="0"/>
+  </edges>
 </net>
 )";
 
@@ -146,6 +189,34 @@ TEST(OpenvinoIr, LayersInAnyOrderBecomeNodes)
     EXPECT_STREQ(xm_in(flat, 0)->node->name, "sum");
     EXPECT_EQ(o.graph->first->op, XM_OP_PARAMETER);
     EXPECT_STREQ(o.graph->name, "small");
+}
+
+TEST(OpenvinoIr, ComposedLayersNameTheirResultAndWhatIsBeforeItApart)
+{
+    Outcome o;
+    read(composed_ir, &o);
+    ASSERT_NE(o.graph, nullptr) << o.err.text;
+    EXPECT_EQ(xm_graph_validate(o.graph, nullptr, &o.err), XM_OK) << o.err.text;
+    std::set<std::string> names;
+    xm_for_each_node(n, o.graph)
+    {
+        EXPECT_TRUE(names.insert(n->name).second) << n->name;
+    }
+    const struct {
+        const char *layer, *tensor;
+        enum xm_op op;
+    } kept[] = {{"x", "the_x", XM_OP_PARAMETER},
+                {"p", "the_p", XM_OP_PARAMETER},
+                {"units", "the_units", XM_OP_MULTIPLY},
+                {"logs", "the_logs", XM_OP_SUBTRACT}};
+    for (const auto &k : kept) {
+        const struct xm_node *n = find_node(o.graph, k.layer);
+        ASSERT_NE(n, nullptr) << k.layer;
+        EXPECT_EQ(n->op, k.op) << k.layer;
+        ASSERT_EQ(n->out[0].n_names, 1u) << k.layer;
+        EXPECT_STREQ(n->out[0].names[0], k.tensor);
+    }
+    EXPECT_EQ(names.count("units/elu_4"), 1u);
 }
 
 TEST(OpenvinoIr, DynamicDimensionsGetSymbols)
@@ -520,13 +591,14 @@ TEST(OpenvinoIr, RandomDamageIsReadOrRefusedNeverBoth)
     }
 }
 
-TEST(OpenvinoIr, EveryFailedAllocationIsReported)
+void
+fail_every_allocation_of(const char *xml)
 {
     int failures = 0;
     for (uint64_t n = 1;; n++) {
         Outcome o;
         xm_fail_allocation(n);
-        read(small_ir, &o);
+        read(xml, &o);
         bool seen = xm_fail_allocation_seen();
         xm_fail_allocation(0);
         if (!seen) {
@@ -538,4 +610,10 @@ TEST(OpenvinoIr, EveryFailedAllocationIsReported)
         failures++;
     }
     EXPECT_GT(failures, 10);
+}
+
+TEST(OpenvinoIr, EveryFailedAllocationIsReported)
+{
+    fail_every_allocation_of(small_ir);
+    fail_every_allocation_of(composed_ir);
 }

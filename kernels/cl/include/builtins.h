@@ -56,15 +56,21 @@ OVERLOAD uint atomic_inc(volatile __local uint *);
     VALUE T atanh(T);                                                                    \
     VALUE T ceil(T);                                                                     \
     VALUE T cos(T);                                                                      \
+    VALUE T cosh(T);                                                                     \
     VALUE T erf(T);                                                                      \
     VALUE T exp(T);                                                                      \
+    VALUE T expm1(T);                                                                    \
     VALUE T fabs(T);                                                                     \
     VALUE T floor(T);                                                                    \
     VALUE T log(T);                                                                      \
     VALUE T log1p(T);                                                                    \
+    VALUE T rint(T);                                                                     \
+    VALUE T round(T);                                                                    \
     VALUE T sign(T);                                                                     \
     VALUE T sin(T);                                                                      \
+    VALUE T sinh(T);                                                                     \
     VALUE T sqrt(T);                                                                     \
+    VALUE T tan(T);                                                                      \
     VALUE T tanh(T);                                                                     \
     VALUE T fmod(T, T);                                                                  \
     VALUE T fmax(T, T);                                                                  \

@@ -128,45 +128,74 @@ int_power(long a, long b)
 #define APPLY(a, b, c) (a)
 #elif FN == 31 /* SELECT */
 #define APPLY(a, b, c) ((a) != 0 ? (b) : (c))
-#elif FN == 32 /* SQRT */
+#elif FN == 32 && INTEGER /* SIGN */
+#define APPLY(a, b, c) ((a) > 0 ? 1L : (a) < 0 ? -1L : 0L)
+#elif FN == 32
+#define APPLY(a, b, c) ((a) > 0 ? (VALUE)1 : (a) < 0 ? (VALUE)(-1) : (a))
+#elif FN == 33 && INTEGER /* ROUND_EVEN */
+#define APPLY(a, b, c) (a)
+#elif FN == 33
+#define APPLY(a, b, c) (rint(a))
+#elif FN == 34 && INTEGER /* ROUND_AWAY */
+#define APPLY(a, b, c) (a)
+#elif FN == 34
+#define APPLY(a, b, c) (round(a))
+#elif FN == 35 /* SQRT */
 #define APPLY(a, b, c) (sqrt(a))
-#elif FN == 33 /* EXP */
+#elif FN == 36 /* EXP */
 #define APPLY(a, b, c) (exp(a))
-#elif FN == 34 /* LOG */
+#elif FN == 37 /* LOG */
 #define APPLY(a, b, c) (log(a))
-#elif FN == 35 /* TANH */
+#elif FN == 38 /* TANH */
 #define APPLY(a, b, c) (tanh(a))
-#elif FN == 36 /* SIGMOID */
+#elif FN == 39 /* SIGMOID */
 #define APPLY(a, b, c) (1.0f / (1.0f + exp(-(a))))
-#elif FN == 37 /* SIN */
+#elif FN == 40 /* SIN */
 #define APPLY(a, b, c) (sin(a))
-#elif FN == 38 /* COS */
+#elif FN == 41 /* COS */
 #define APPLY(a, b, c) (cos(a))
-#elif FN == 39 /* ERF */
+#elif FN == 42 /* ERF */
 #define APPLY(a, b, c) (erf(a))
-#elif FN == 40 /* SOFTPLUS */
+#elif FN == 43 /* SOFTPLUS */
 #define APPLY(a, b, c) ((a) > 20.0f ? (a) : log1p(exp(a)))
-#elif FN == 41 /* SWISH */
+#elif FN == 44 /* SWISH */
 #define APPLY(a, b, c) ((a) / (1.0f + exp(-p0 * (a))))
-#elif FN == 42 /* GELU_TANH */
+#elif FN == 45 /* GELU_TANH */
 #define APPLY(a, b, c)                                                                   \
-    (0.5f * (a) * (1.0f + tanh(0.7978845608028654f * ((a) + 0.044715f * (a) * (a) * (a)))))
-#elif FN == 43 /* GELU_ERF */
-#define APPLY(a, b, c) (0.5f * (a) * (1.0f + erf((a) * 0.7071067811865476f)))
-#elif FN == 44 /* ROUND_BF16 */
+    (0.5f * (a) *                                                                        \
+     (1.0f + tanh(0.7978845608028654f * ((a) + 0.044715f * (a) * (a) * (a)))))
+#elif FN == 46 /* GELU_ERF */
+#define APPLY(a, b, c) (0.5f * (a) * (1.0f + erf((a)*0.7071067811865476f)))
+#elif FN == 47 /* ROUND_BF16 */
 #define APPLY(a, b, c) (ROUND_BF16(VALUE, a))
-#elif FN == 45 /* ASIN */
+#elif FN == 48 /* ASIN */
 #define APPLY(a, b, c) (asin(a))
-#elif FN == 46 /* ACOS */
+#elif FN == 49 /* ACOS */
 #define APPLY(a, b, c) (acos(a))
-#elif FN == 47 /* ATAN */
+#elif FN == 50 /* ATAN */
 #define APPLY(a, b, c) (atan(a))
-#elif FN == 48 /* ASINH */
+#elif FN == 51 /* ASINH */
 #define APPLY(a, b, c) (asinh(a))
-#elif FN == 49 /* ACOSH */
+#elif FN == 52 /* ACOSH */
 #define APPLY(a, b, c) (acosh(a))
-#elif FN == 50 /* ATANH */
+#elif FN == 53 /* ATANH */
 #define APPLY(a, b, c) (atanh(a))
+#elif FN == 54 /* TAN */
+#define APPLY(a, b, c) (tan(a))
+#elif FN == 55 /* SINH */
+#define APPLY(a, b, c) (sinh(a))
+#elif FN == 56 /* COSH */
+#define APPLY(a, b, c) (cosh(a))
+#elif FN == 57 /* ELU */
+#define APPLY(a, b, c) ((a) > 0 ? (a) : p0 * expm1(a))
+#elif FN == 58 /* HSIGMOID */
+#define APPLY(a, b, c) (fmin(fmax((a) + 3.0f, 0.0f), 6.0f) / 6.0f)
+#elif FN == 59 /* HSWISH */
+#define APPLY(a, b, c) ((a) * (fmin(fmax((a) + 3.0f, 0.0f), 6.0f) / 6.0f))
+#elif FN == 60 /* MISH */
+#define APPLY(a, b, c) ((a)*tanh((a) > 20.0f ? (a) : log1p(exp(a))))
+#elif FN == 61 /* SOFTSIGN */
+#define APPLY(a, b, c) ((a) / (1.0f + fabs(a)))
 #else
 #error "FN is not a row of eltwise.def, or has no form for these types"
 #endif
