@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * OpenVINO IR, versions 10 and 11: an XML file of layers and edges, and a .bin file with
- * the bytes of the constants. File -> graph, nothing else; one node a layer, nothing
- * folded.
+ * the bytes of the constants. File -> graph, nothing else; one node a layer, or several that
+ * are the same as a layer the graph has no operation for, nothing folded.
  *
  * Constants are views of the .bin, which is mapped and stays open as long as the graph
  * lives. Layers with bodies (TensorIterator, Loop, If) and custom operations are refused
