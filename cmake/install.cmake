@@ -47,3 +47,5 @@ install(FILES ${CMAKE_BINARY_DIR}/xemoeConfig.cmake ${CMAKE_BINARY_DIR}/xemoeCon
 
 include(cmake/compat.cmake)
 include(cmake/package.cmake)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/xemoe
+    RENAME copyright)

@@ -184,6 +184,33 @@ TEST(Failures, AFullCacheIsASentenceAndACode)
     EXPECT_GT(o.out.size(), 1u) << "what came before it is shown";
 }
 
+/* A slip of the keyboard must not cost the model. */
+TEST(Failures, NothingIsWrittenOverWhatWasRead)
+{
+    const Folder folder("own_input");
+    const std::string copy = folder / "model";
+    std::filesystem::copy(model, copy, std::filesystem::copy_options::recursive);
+    const std::string weights = copy + "/openvino_model.bin";
+    const std::string xml = copy + "/openvino_model.xml";
+    const std::string bytes = read_file(weights), layers = read_file(xml);
+    const Words wrong[] = {
+        {"logits", "-m", copy, "--ids", "1,2", "-o", weights},
+        {"logits", "-m", copy, "--ids", "1,2", "-o", xml},
+        {"generate", "-m", copy, "-p", prompt, "-n1", "--profile-out", weights},
+        {"info", copy, "--svg", xml},
+        {"benchmark_app", "-m", copy, "-d", "CPU", "-niter", "1", "-exec_graph_path",
+         xml},
+    };
+    for (const Words &words : wrong) {
+        const Outcome o = run(words);
+        EXPECT_NE(o.code, 0) << words[0];
+        EXPECT_TRUE(contains(o.out + o.err, "is not written: this program has read it"))
+            << words[0] << o.err;
+    }
+    EXPECT_EQ(read_file(weights), bytes);
+    EXPECT_EQ(read_file(xml), layers);
+}
+
 TEST(Failures, AFolderOfKernelsMustBeThere)
 {
     if (!has_device())

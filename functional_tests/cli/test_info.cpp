@@ -224,7 +224,7 @@ TEST_F(Picture, SaysWhereItCannotBeWritten)
     if (contains(o.err, "graphviz"))
         GTEST_SKIP() << "no dot";
     EXPECT_EQ(o.code, 3);
-    EXPECT_EQ(o.err, "xemoe: cannot write '/no/such/folder/x.svg': No such file or "
+    EXPECT_EQ(o.err, "xemoe: '/no/such/folder/x.svg' cannot be written: No such file or "
                      "directory\n");
 }
 

@@ -189,12 +189,13 @@ TEST_F(Profile, AFileThatCannotBeWrittenIsASentence)
 {
     Outcome o = generate({"-p", "a", "--profile-out", folder / "none/trace.json"});
     EXPECT_EQ(o.code, 3);
-    EXPECT_TRUE(contains(o.err, "none/trace.json: No such file or directory")) << o.err;
+    EXPECT_TRUE(
+        contains(o.err, "none/trace.json' cannot be written: No such file or directory"))
+        << o.err;
     EXPECT_EQ(o.out, "") << "nothing is generated before";
     o = generate({"-p", "a", "--profile-out", "/dev/full"});
     EXPECT_EQ(o.code, 3);
-    EXPECT_TRUE(contains(o.err, "/dev/full could not be written: No space left"))
-        << o.err;
+    EXPECT_TRUE(contains(o.err, "'/dev/full' cannot be written: No space left")) << o.err;
     o = generate({"-p", "a", "--profile-out", "-"});
     EXPECT_EQ(o.code, 2);
     EXPECT_TRUE(contains(o.err, "option --profile-out takes a file")) << o.err;

@@ -168,6 +168,15 @@ take_short(struct parse *p, const char *word)
     return take_value(p, o, word[2] ? word + 2 : NULL);
 }
 
+/* By an option of the same member: -m MODEL. */
+static bool
+is_operand_said(const struct parse *p)
+{
+    const char *word;
+    memcpy(&word, p->out + p->spec->operand_offset, sizeof(word));
+    return word != NULL;
+}
+
 static enum xm_status
 take_operand(struct parse *p, const char *word)
 {
@@ -238,7 +247,7 @@ xm_cli_parse(const struct xm_cli_spec *spec, int argc, char *const *argv, void *
         else
             XM_TRY(take_operand(&p, word));
     }
-    if (spec->operand && !p.has_operand)
+    if (spec->operand && !p.has_operand && !is_operand_said(&p))
         return xm_fail(err, XM_INVALID, "%s is missing", spec->operand);
     return XM_OK;
 }

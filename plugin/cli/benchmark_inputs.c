@@ -2,6 +2,7 @@
 #include "plugin/cli/benchmark_inputs.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "plugin/cli/benchmark_files.h"
@@ -83,11 +84,13 @@ add_dim(struct xm_benchmark_dims *d, int64_t n)
     d->rank++;
 }
 
-/* The size that the model itself fixes. */
+/* The size that the model itself fixes, or what it allows next to another. */
 static int64_t
 size_or(const struct xm_benchmark_dims *d, uint32_t axis, int64_t otherwise)
 {
-    return d->min[axis] == d->max[axis] ? d->min[axis] : otherwise;
+    const int64_t min = d->min[axis], max = d->max[axis];
+    const int64_t most = max >= 0 && max < otherwise ? max : otherwise;
+    return most < min ? min : most;
 }
 
 /* Shapes that -data_shape says of an input; none of one whose shape is fixed. */
@@ -409,11 +412,15 @@ static void
 say_inputs(const struct maker *m)
 {
     int64_t size[2];
+    char otherwise[80] = "";
+    if (m->out->is_language && !find_tokens(m, 0, size))
+        snprintf(otherwise, sizeof(otherwise),
+                 " (%" PRId64 " x %" PRId64 " tokens without -data_shape)", size[0],
+                 size[1]);
     if (m->out->is_language)
-        xm_benchmark_info(
-            "The model is a language model: its state is reset before each "
-            "inference, and inputs without a file get what it takes%s",
-            find_tokens(m, 0, size) ? "" : " (1 x 16 tokens without -data_shape)");
+        xm_benchmark_info("The model is a language model: its state is reset before each "
+                          "inference, and inputs without a file get what it takes%s",
+                          otherwise);
     for (size_t i = 0; i < m->model->inputs.n; i++) {
         warn_of_fixed(m, i);
         say_input(m, i);

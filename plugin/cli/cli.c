@@ -76,9 +76,11 @@ xm_cli_usage(const char *fmt, ...)
 int
 xm_cli_flush(void)
 {
+    errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return XM_EXIT_OK;
-    fprintf(stderr, "xemoe: standard output: %s\n", strerror(errno));
+    fprintf(stderr, "xemoe: standard output: %s\n",
+            errno ? strerror(errno) : "not all of it could be written");
     return XM_EXIT_FILE;
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/util/element.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/new_file.h"
 
 static const char magic[] = "\x93NUMPY";
 enum { MAGIC = 6, MAX_HEADER = 4096, HEADER_ALIGN = 64, MAX_SHOWN = 40 };
@@ -300,14 +301,16 @@ enum xm_status
 xm_npy_write(const char *path, const float *data, uint64_t rows, uint64_t cols,
              struct xm_error *err)
 {
-    bool to_stdout = strcmp(path, "-") == 0;
-    FILE *f = to_stdout ? stdout : fopen(path, "wbe");
-    if (!f)
-        return xm_fail(err, XM_IO, "%s: %s", path, strerror(errno));
-    bool good = write_all(f, data, rows, cols);
-    if (!to_stdout)
+    struct xm_new_file at;
+    if (strcmp(path, "-") == 0)
+        return write_all(stdout, data, rows, cols)
+                   ? XM_OK
+                   : xm_fail(err, XM_IO, "%s could not be written: %s", path,
+                             strerror(errno));
+    XM_TRY(xm_new_file_begin(&at, path, err));
+    FILE *f = fopen(xm_new_file_name(&at), "wbe");
+    bool good = f && write_all(f, data, rows, cols);
+    if (f)
         good = fclose(f) == 0 && good;
-    return good ? XM_OK
-                : xm_fail(err, XM_IO, "%s could not be written: %s", path,
-                          strerror(errno));
+    return xm_new_file_end(&at, good ? XM_OK : xm_new_file_fail(&at, err), err);
 }

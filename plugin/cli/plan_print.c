@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,7 +106,7 @@ print_more(const struct xm_plan *p, uint64_t needed, uint64_t there, const char 
 {
     if (needed > there)
         printf("  %s %.0f MiB of %smemory, or a model with smaller weights\n",
-               p->n_advice ? "or" : "it would with", mib(needed) + 1.0, whose);
+               p->n_advice ? "or" : "it would with", ceil(mib(needed)), whose);
 }
 
 static void

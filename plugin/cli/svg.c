@@ -9,10 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/util/new_file.h"
+
 extern char **environ;
 
 /* Starts `dot -Tsvg -o path` with its standard input on *write_end. What it complains of is not
- * shown: why_not() has a sentence. */
+ * shown. */
 static enum xm_status
 start_dot(const char *path, int *write_end, pid_t *pid, struct xm_error *err)
 {
@@ -54,23 +56,26 @@ feed(int fd, const struct xm_strbuf *text)
     return close(fd) == 0 && done == text->n;
 }
 
+/* Of a file that could be begun. */
 static enum xm_status
-why_not(const char *path, struct xm_error *err)
+fail_to_draw(const char *path, struct xm_error *err)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return xm_fail(err, XM_IO, "cannot write '%s': %s", path, strerror(errno));
-    close(fd);
-    return xm_fail(err, XM_IO, "'dot' could not draw '%s'", path);
+    return xm_fail(err, XM_IO,
+                   "'dot' could not draw '%s': it failed, or the disk is full", path);
 }
 
 enum xm_status
 xm_cli_write_svg(const struct xm_strbuf *dot, const char *path, struct xm_error *err)
 {
+    struct xm_new_file at;
     int fd = -1, status = 0;
     pid_t pid = 0;
-    XM_TRY(start_dot(path, &fd, &pid, err));
-    bool fed = feed(fd, dot);
-    bool ended = waitpid(pid, &status, 0) == pid && status == 0;
-    return fed && ended ? XM_OK : why_not(path, err);
+    XM_TRY(xm_new_file_begin(&at, path, err));
+    enum xm_status s = start_dot(xm_new_file_name(&at), &fd, &pid, err);
+    if (s == XM_OK) {
+        const bool fed = feed(fd, dot);
+        const bool ended = waitpid(pid, &status, 0) == pid && status == 0;
+        s = fed && ended ? XM_OK : fail_to_draw(path, err);
+    }
+    return xm_new_file_end(&at, s, err);
 }

@@ -10,6 +10,7 @@
 
 #include "plugin/cli/profile.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/new_file.h"
 
 enum { PROCESS = 1, DEVICE_THREAD = 1, HOST_THREAD = 2 };
 
@@ -100,10 +101,9 @@ write_all(const struct xm_profile *p, const char *device, FILE *file, uint64_t *
 enum xm_status
 xm_trace_check(const char *path, struct xm_error *err)
 {
-    FILE *file = fopen(path, "a");
-    if (!file)
-        return xm_fail(err, XM_IO, "%s: %s", path, strerror(errno));
-    fclose(file);
+    struct xm_new_file at;
+    XM_TRY(xm_new_file_begin(&at, path, err));
+    xm_new_file_end(&at, XM_CANCELLED, NULL); /* nothing is left of it */
     return XM_OK;
 }
 
@@ -112,19 +112,17 @@ xm_trace_write(const struct xm_profile *p, const char *device, const char *path,
                struct xm_error *err)
 {
     uint64_t dropped = 0;
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return xm_fail(err, XM_IO, "%s: %s", path, strerror(errno));
-    const enum xm_status s = write_all(p, device, file, &dropped, err);
-    bool is_written = fflush(file) == 0 && !ferror(file);
-    int error = errno;
-    if (fclose(file) != 0 && is_written) {
-        is_written = false;
-        error = errno;
-    }
-    if (!is_written)
-        return xm_fail(err, XM_IO, "%s could not be written: %s", path, strerror(error));
-    if (dropped)
+    struct xm_new_file at;
+    XM_TRY(xm_new_file_begin(&at, path, err));
+    FILE *file = fopen(xm_new_file_name(&at), "wbe");
+    enum xm_status s =
+        file ? write_all(p, device, file, &dropped, err) : xm_new_file_fail(&at, err);
+    if (file && (fflush(file) != 0 || ferror(file)) && s == XM_OK)
+        s = xm_new_file_fail(&at, err);
+    if (file && fclose(file) != 0 && s == XM_OK)
+        s = xm_new_file_fail(&at, err);
+    s = xm_new_file_end(&at, s, err);
+    if (s == XM_OK && dropped)
         fprintf(stderr,
                 "xemoe: %s has the last launches only: %" PRIu64
                 " before them were dropped\n",

@@ -12,7 +12,7 @@ xm_genai_status(const struct xm_error *err)
 {
     if (err->status == XM_OK)
         return OK;
-    xm_log(XM_LOG_WARNING, "%s", err->text[0] ? err->text : xm_status_text(err->status));
+    xm_log(XM_LOG_ERROR, "%s", err->text[0] ? err->text : xm_status_text(err->status));
     return UNKNOW_EXCEPTION;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -95,6 +96,55 @@ xm_mapped_file_watch(xm_lost_file_fn lost, struct xm_error *err)
     return xm_fail(err, XM_IO, "SIGBUS cannot be handled: %s", strerror(errno));
 }
 
+/* ---- what has been read ------------------------------------------------------------- */
+
+enum { MOST_READ = 256 };
+static pthread_mutex_t read_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct identity {
+    uint64_t device, inode;
+    int64_t mtime_ns; /* numbers of files that are gone come again */
+} has_read[MOST_READ];
+static size_t n_read;
+
+/* The lock is held. */
+static bool
+is_known(const struct identity *f)
+{
+    size_t i = 0;
+    while (i < n_read &&
+           (has_read[i].device != f->device || has_read[i].inode != f->inode ||
+            has_read[i].mtime_ns != f->mtime_ns))
+        i++;
+    return i < n_read;
+}
+
+static void
+note_read(const struct identity *f)
+{
+    pthread_mutex_lock(&read_lock);
+    if (n_read < MOST_READ && !is_known(f))
+        has_read[n_read++] = *f;
+    pthread_mutex_unlock(&read_lock);
+}
+
+static struct identity
+identity_of(const struct stat *st)
+{
+    return (struct identity){st->st_dev, st->st_ino,
+                             (int64_t)st->st_mtim.tv_sec * 1000000000 +
+                                 st->st_mtim.tv_nsec};
+}
+
+bool
+xm_mapped_file_was_read(const struct stat *st)
+{
+    const struct identity f = identity_of(st);
+    pthread_mutex_lock(&read_lock);
+    const bool was = is_known(&f);
+    pthread_mutex_unlock(&read_lock);
+    return was;
+}
+
 /* ---- files ------------------------------------------------------------------------- */
 
 static enum xm_status
@@ -116,8 +166,10 @@ map(int fd, const char *path, struct xm_mapped_file *out, struct xm_error *err)
     if ((uint64_t)st.st_size > SIZE_MAX)
         return xm_fail(err, XM_NO_MEMORY, "'%.300s' is larger than the address space",
                        path);
+    const struct identity identity = identity_of(&st);
+    note_read(&identity);
     out->n_bytes = (uint64_t)st.st_size;
-    out->mtime_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    out->mtime_ns = identity.mtime_ns;
     out->bytes = nothing;
     if (out->n_bytes == 0)
         return XM_OK;

@@ -38,6 +38,10 @@ void xm_mapped_file_forget(const struct xm_mapped_file *f, const void *bytes, ui
  * that this one is not in the table. */
 bool xm_mapped_file_find(const void *address, const char **path, uint64_t *n_bytes);
 
+/* Whether this process has had the file mapped as it is, be it closed since: of the first 256. */
+struct stat;
+bool xm_mapped_file_was_read(const struct stat *st);
+
 /* Takes over SIGBUS of the process: a page of a mapped file that cannot be read calls `lost`, which
  * may do only what is allowed in a handler, in the thread that looked at it, perhaps in several
  * at once, and should end the process. When it returns, and for every other SIGBUS, what was done

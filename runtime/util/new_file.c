@@ -11,7 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
+
+static atomic_bool spares_inputs;
+
+void
+xm_new_file_spare_inputs(void)
+{
+    atomic_store(&spares_inputs, true);
+}
 
 /* Links of the system's own stand for files that are open (/dev/stdout), others for files; one that
  * leads to nothing yet is left to the system. */
@@ -74,6 +83,12 @@ begin_beside(struct xm_new_file *f, struct xm_error *err)
     const bool is_there = realpath(f->path, real) && stat(real, &old) == 0;
     if (is_there && access(real, W_OK) != 0)
         return xm_new_file_fail(f, err);
+    if (is_there && atomic_load(&spares_inputs) && xm_mapped_file_was_read(&old))
+        return xm_fail(
+            err, XM_IO,
+            "'%.300s' is not written: this program has read it, and what it is "
+            "would be lost",
+            f->path);
     f->place = xm_strdup(is_there ? real : f->path);
     f->beside = f->place ? name_beside(f->place) : NULL;
     if (!f->beside) {

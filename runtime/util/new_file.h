@@ -16,6 +16,10 @@
 extern "C" {
 #endif
 
+/* From now on files that this process has read (xm_mapped_file_was_read) are not written: for
+ * programs, whose users may name one by mistake. */
+void xm_new_file_spare_inputs(void);
+
 struct xm_new_file {
     const char *path; /* as people know it; the caller's */
     char *place;      /* what the file will be           */

@@ -509,6 +509,32 @@ TEST_F(NewFile, ThatFailsLeavesTheOldOneAndNothingElse)
     EXPECT_EQ(content(path), "old");
 }
 
+/* A program's own input, by whatever name, also when it is closed. (In a child.) */
+TEST_F(NewFile, IsNotPutOverWhatWasReadWhereInputsAreSpared)
+{
+    const std::string input = root / "input", link = root / "link";
+    std::ofstream(input) << "weights";
+    std::filesystem::create_symlink("input", link);
+    const pid_t child = fork();
+    if (child == 0) {
+        xm_mapped_file f = {};
+        xm_error refused = {};
+        bool good = xm_mapped_file_open(input.c_str(), &f, nullptr) == XM_OK;
+        xm_mapped_file_close(&f);
+        xm_new_file_spare_inputs();
+        for (const std::string &name : {input, link})
+            good = good && xm_write_text_file(name.c_str(), &text, &refused) == XM_IO;
+        good = good && strstr(refused.text, "is not written: this program has read it") &&
+               xm_write_text_file(path.c_str(), &text, nullptr) == XM_OK;
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(content(input), "weights");
+    EXPECT_EQ(content(path), "new text");
+}
+
 TEST_F(NewFile, SaysWhereItCannotBe)
 {
     const std::string places[] = {root, root / "missing" / "file"};
