@@ -8,6 +8,7 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/progress.h"
 #include "plugin/pipeline/token_runner.h"
+#include "runtime/util/new_file.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
@@ -99,6 +100,8 @@ xm_cli_compile(int argc, char **argv)
     code = check_output(a.file);
     if (code != XM_EXIT_OK)
         return code;
+    xm_new_file_spare_inputs(
+        false); /* that has read the old one, which may be replaced */
     a.target.refers = true;
     const struct xm_compile_options compile = {.sampled_logits = true};
     code = xm_cli_model_open(&m, &a.target, &compile);

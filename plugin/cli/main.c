@@ -67,7 +67,7 @@ main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : NULL;
     struct xm_error err = {0};
     fill_closed_streams();
-    xm_new_file_spare_inputs();
+    xm_new_file_spare_inputs(true);
     if (xm_debug_check(&err) != XM_OK || xm_core_check_force(&err) != XM_OK)
         return xm_cli_usage("%s", err.text);
     if (!name) {

@@ -17,9 +17,9 @@
 static atomic_bool spares_inputs;
 
 void
-xm_new_file_spare_inputs(void)
+xm_new_file_spare_inputs(bool spare)
 {
-    atomic_store(&spares_inputs, true);
+    atomic_store(&spares_inputs, spare);
 }
 
 /* Links of the system's own stand for files that are open (/dev/stdout), others for files; one that

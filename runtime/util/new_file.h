@@ -9,6 +9,8 @@
 #ifndef XM_RUNTIME_UTIL_NEW_FILE_H
 #define XM_RUNTIME_UTIL_NEW_FILE_H
 
+#include <stdbool.h>
+
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 
@@ -16,9 +18,9 @@
 extern "C" {
 #endif
 
-/* From now on files that this process has read (xm_mapped_file_was_read) are not written: for
- * programs, whose users may name one by mistake. */
-void xm_new_file_spare_inputs(void);
+/* From now on files that this process has read (xm_mapped_file_was_read) are not written, or are:
+ * for programs, whose users may name one by mistake. At first they are. */
+void xm_new_file_spare_inputs(bool spare);
 
 struct xm_new_file {
     const char *path; /* as people know it; the caller's */

@@ -521,7 +521,7 @@ TEST_F(NewFile, IsNotPutOverWhatWasReadWhereInputsAreSpared)
         xm_error refused = {};
         bool good = xm_mapped_file_open(input.c_str(), &f, nullptr) == XM_OK;
         xm_mapped_file_close(&f);
-        xm_new_file_spare_inputs();
+        xm_new_file_spare_inputs(true);
         for (const std::string &name : {input, link})
             good = good && xm_write_text_file(name.c_str(), &text, &refused) == XM_IO;
         good = good && strstr(refused.text, "is not written: this program has read it") &&
