@@ -383,6 +383,10 @@ TEST_P(Benchmark, ReshapesLanguageModels)
     expect_complete(r);
     EXPECT_EQ(r.number("\\[ INFO \\] Tokens:\\s+(\\d+) tokens"), 32.0);
     expect_throughput(r, 2.0);
+    /* as many as the bounds allow */
+    r = bench(language, {"-niter", "1", "-nireq", "1", "-shape", "input_ids[1,4..9]"});
+    expect_complete(r);
+    EXPECT_EQ(r.number("\\[ INFO \\] Tokens:\\s+(\\d+) tokens"), 9.0);
 }
 
 /* ---- flags ------------------------------------------------------------------------- */

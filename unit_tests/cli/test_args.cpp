@@ -137,6 +137,22 @@ TEST(Args, TakeOperandsThatLookLikeOptionsBehindTwoDashes)
     EXPECT_STREQ(parse(with_file, {"-"}).args.file, "-");
 }
 
+/* `tool FILE` and `tool -f FILE` are the same. */
+TEST(Args, AnOptionMayStandForTheOperand)
+{
+    const xm_cli_option file[] = {
+        {'f', "file", XM_CLI_TEXT, offsetof(Args, file), "FILE", "which"}};
+    const xm_cli_spec either = {"tool FILE", "About.\n", common, file,
+                                2,           1,          "FILE", offsetof(Args, file)};
+    for (const std::vector<std::string> &words :
+         {std::vector<std::string>{"-f", "a"}, std::vector<std::string>{"a"}}) {
+        Parsed p = parse(either, words);
+        EXPECT_EQ(p.status, XM_OK) << p.text;
+        EXPECT_STREQ(p.args.file, "a");
+    }
+    EXPECT_EQ(parse(either, {}).text, "FILE is missing");
+}
+
 TEST(Args, HelpWinsOverWhatFollows)
 {
     Parsed p = parse(with_file, {"--help", "--nonsense"});
