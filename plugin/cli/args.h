@@ -56,9 +56,8 @@ struct xm_cli_spec {
     /* Rows common to several commands, then the command's own. NULL: none. */
     const struct xm_cli_option *common, *own;
     size_t n_common, n_own;
-    const char
-        *operand; /* name of the one operand, which must be there, or an option that has
-                              its member; NULL: none */
+    /* Name of the one operand, which must be there or an option of its member; NULL: none. */
+    const char *operand;
     size_t operand_offset; /* of its const char * member                        */
 };
 

@@ -100,8 +100,8 @@ xm_cli_compile(int argc, char **argv)
     code = check_output(a.file);
     if (code != XM_EXIT_OK)
         return code;
-    xm_new_file_spare_inputs(
-        false); /* that has read the old one, which may be replaced */
+    /* That has read the old one, which may be replaced. */
+    xm_new_file_spare_inputs(false);
     a.target.refers = true;
     const struct xm_compile_options compile = {.sampled_logits = true};
     code = xm_cli_model_open(&m, &a.target, &compile);
