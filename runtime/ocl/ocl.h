@@ -22,6 +22,7 @@
 
 #include "runtime/engine_ops.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/util/mapped_file.h"
 #include "runtime/util/strbuf.h"
 
 /* USM entry points; all NULL where the device has none. */
@@ -138,22 +139,26 @@ is_cl_mem(const struct xm_buffer *b)
 
 /* Threads that the driver makes in between, and the programs that they run, as PoCL's linker, do
  * not get Ctrl-C, which the terminal sends to all of them: the linker would die of it, and PoCL
- * abort for that. A thread inherits what is blocked, a program does from its thread. */
+ * abort for that. A thread inherits what is blocked, a program does from its thread. What the
+ * driver installs in between does not come before the watch on mapped files. */
 struct ocl_signals {
     sigset_t before;
+    bool watches_files;
 };
 static inline void
-xm_ocl_block_interrupt(struct ocl_signals *s)
+xm_ocl_keep_signals(struct ocl_signals *s)
 {
     sigset_t interrupt;
+    s->watches_files = xm_mapped_file_is_watched();
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);
     pthread_sigmask(SIG_BLOCK, &interrupt, &s->before);
 }
 static inline void
-xm_ocl_unblock_interrupt(const struct ocl_signals *s)
+xm_ocl_restore_signals(const struct ocl_signals *s)
 {
     pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+    xm_mapped_file_keep_watch(s->watches_files);
 }
 
 const char *xm_ocl_error_text(cl_int code); /* "CL_OUT_OF_RESOURCES", static */

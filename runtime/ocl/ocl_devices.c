@@ -297,9 +297,9 @@ list_devices(void)
 {
     struct ocl_signals signals;
     xm_driver_files_open();
-    xm_ocl_block_interrupt(&signals);
+    xm_ocl_keep_signals(&signals);
     probe_platforms();
-    xm_ocl_unblock_interrupt(&signals);
+    xm_ocl_restore_signals(&signals);
     sort_devices();
     const char *as = xm_env("XM_DEVICE_AS");
     for (size_t i = 0; as && i < n_devices; i++)

@@ -167,9 +167,9 @@ xm_ocl_engine_create(size_t index, const struct xm_config *config,
     e->platform = xm_ocl_device_at(index)->platform;
     e->device = xm_ocl_device_at(index)->device;
     struct ocl_signals signals;
-    xm_ocl_block_interrupt(&signals);
+    xm_ocl_keep_signals(&signals);
     status = open_device(e, share, err);
-    xm_ocl_unblock_interrupt(&signals);
+    xm_ocl_restore_signals(&signals);
     if (status != XM_OK) {
         destroy_engine(&e->base);
         return status;

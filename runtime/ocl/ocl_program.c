@@ -74,9 +74,11 @@ fail_build(const struct build *b, cl_int code, struct xm_build_report *report)
 static cl_int
 build_program(const struct build *b)
 {
-    double start = xm_now();
+    const double start = xm_now();
+    const bool was_watched = xm_mapped_file_is_watched();
     cl_int code = clBuildProgram(b->out->program, 1, &b->engine->device,
                                  xm_strbuf_text(&b->options), NULL, NULL);
+    xm_mapped_file_keep_watch(was_watched);
     if (xm_debug_on(XM_DEBUG_BUILD)) {
         char *log = read_log(b);
         xm_debug(XM_DEBUG_BUILD, "%s (%s) %.0f ms: %s\n%s", b->name,

@@ -88,7 +88,7 @@ xm_ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_err
         return xm_fail(err, XM_NO_MEMORY, "no memory for a queue of %s", base->info.name);
     q->out_of_order = base->config.queue_type == XM_QUEUE_OUT_OF_ORDER;
     struct ocl_signals signals;
-    xm_ocl_block_interrupt(&signals);
+    xm_ocl_keep_signals(&signals);
     q->base.measures = base->config.profiling || xm_debug_on(XM_DEBUG_TIMES);
     enum xm_status status = XM_OK;
     if (e->shared)
@@ -96,7 +96,7 @@ xm_ocl_queue_create(struct xm_engine *base, struct xm_queue **out, struct xm_err
     else
         status =
             xm_ocl_create_queue(e, q->base.measures, q->out_of_order, &q->queue, err);
-    xm_ocl_unblock_interrupt(&signals);
+    xm_ocl_restore_signals(&signals);
     if (status != XM_OK) {
         xm_free(q);
         return status;

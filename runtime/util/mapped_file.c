@@ -82,15 +82,36 @@ on_bus_error(int signal_number, siginfo_t *info, void *ctx)
         raise(signal_number);
 }
 
+static int
+handle_bus_errors(struct sigaction *replaced)
+{
+    struct sigaction action = {0};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = (int)SA_SIGINFO;
+    return sigaction(SIGBUS, &action, replaced);
+}
+
+bool
+xm_mapped_file_is_watched(void)
+{
+    struct sigaction now;
+    return on_lost && sigaction(SIGBUS, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+           now.sa_sigaction == on_bus_error;
+}
+
+void
+xm_mapped_file_keep_watch(bool was_watched)
+{
+    if (was_watched && !xm_mapped_file_is_watched())
+        handle_bus_errors(NULL);
+}
+
 enum xm_status
 xm_mapped_file_watch(xm_lost_file_fn lost, struct xm_error *err)
 {
-    struct sigaction action = {0};
     if (atomic_exchange(&on_lost, lost))
         return XM_OK;
-    action.sa_sigaction = on_bus_error;
-    action.sa_flags = (int)SA_SIGINFO;
-    if (sigaction(SIGBUS, &action, &before) == 0)
+    if (handle_bus_errors(&before) == 0)
         return XM_OK;
     on_lost = NULL;
     return xm_fail(err, XM_IO, "SIGBUS cannot be handled: %s", strerror(errno));

@@ -49,6 +49,13 @@ bool xm_mapped_file_was_read(const struct stat *st);
 typedef void (*xm_lost_file_fn)(const char *path, uint64_t n_bytes);
 enum xm_status xm_mapped_file_watch(xm_lost_file_fn lost, struct xm_error *err);
 
+/* Around calls of a driver, whose compiler may have a handler of its own: LLVM's comes before the
+ * one above, is taken away by the first signal, and a second thread that looks at the lost file
+ * meanwhile ends the process without a word. What the first tells goes to the second, which puts
+ * the handler back if the driver has replaced it; one that the program has installed stays. */
+bool xm_mapped_file_is_watched(void);
+void xm_mapped_file_keep_watch(bool was_watched);
+
 #ifdef __cplusplus
 }
 #endif

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "functional_tests/common/comma_locale.h"
@@ -299,6 +300,44 @@ TEST_F(Mapped, ThatIsTruncatedIsSaid)
         },
         testing::ExitedWithCode(3),
         "lost .*xemoe_mapped_" + std::to_string(getpid()) + " " + std::to_string(size));
+}
+
+/* A driver's handler, as LLVM's is, would leave the second of two threads without one. */
+void
+install_for_one_signal()
+{
+    struct sigaction action = {};
+    action.sa_handler = [](int) { pause(); };
+    action.sa_flags = int(SA_RESETHAND) | SA_NODEFER;
+    sigaction(SIGBUS, &action, nullptr);
+}
+
+TEST_F(Mapped, TheWatchOutlivesWhatADriverInstalls)
+{
+    const auto lose_file = [&] {
+        if (truncate(path.c_str(), 0) != 0)
+            _exit(9);
+        std::thread other([&] { look_at(file.bytes); });
+        look_at(file.bytes + 4096);
+        other.join();
+    };
+    EXPECT_EXIT(
+        {
+            watch(say_and_leave);
+            const bool was_watched = xm_mapped_file_is_watched();
+            install_for_one_signal();
+            xm_mapped_file_keep_watch(was_watched);
+            lose_file();
+        },
+        testing::ExitedWithCode(3), "lost .*xemoe_mapped_");
+    EXPECT_EXIT(
+        {
+            watch(say_and_leave);
+            install_for_one_signal(); /* the program itself: this one stays */
+            xm_mapped_file_keep_watch(xm_mapped_file_is_watched());
+            lose_file();
+        },
+        testing::KilledBySignal(SIGBUS), "^$");
 }
 
 /* What has nothing to do with it is what it was before; so is a handler that returns. */
