@@ -5,10 +5,10 @@
  */
 #include "plugin/external/plugins_file.h"
 
-#include <expat.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "plugin/text/xml.h"
 #include "runtime/util/folder.h"
 #include "runtime/util/mapped_file.h"
 #include "runtime/util/strbuf.h"
@@ -190,22 +190,6 @@ on_doctype(void *ctx, const XML_Char *name, const XML_Char *system,
            "the file declares a document type, which such lists never do");
 }
 
-static enum xm_status
-parse(struct reader *r, const struct xm_mapped_file *f)
-{
-    if (f->n_bytes > MOST_BYTES)
-        return xm_fail(r->err, XM_INVALID, "it has %llu bytes, a list has at most %d",
-                       (unsigned long long)f->n_bytes, MOST_BYTES);
-    if (XML_Parse(r->xml, (const char *)f->bytes, (int)f->n_bytes, 1) == XML_STATUS_OK ||
-        r->err->status != XM_OK)
-        return r->err->status;
-    enum XML_Error code = XML_GetErrorCode(r->xml);
-    return xm_fail(r->err, code == XML_ERROR_NO_MEMORY ? XM_NO_MEMORY : XM_INVALID,
-                   "line %lu: not XML: %s",
-                   (unsigned long)XML_GetCurrentLineNumber(r->xml),
-                   XML_ErrorString(code));
-}
-
 /* The folder that relative locations begin at, for xm_free(). */
 static enum xm_status
 find_folder(const char *path, char **folder, struct xm_error *err)
@@ -216,23 +200,25 @@ find_folder(const char *path, char **folder, struct xm_error *err)
 }
 
 static enum xm_status
+parse(struct reader *r, const struct xm_mapped_file *f)
+{
+    if (f->n_bytes > MOST_BYTES)
+        return xm_fail(r->err, XM_INVALID, "it has %llu bytes, a list has at most %d",
+                       (unsigned long long)f->n_bytes, MOST_BYTES);
+    XM_TRY(xm_xml_parser(r, on_open, on_close, &r->xml, r->err));
+    XML_SetStartDoctypeDeclHandler(r->xml, on_doctype);
+    enum xm_status s = xm_xml_parse(r->xml, (const char *)f->bytes, f->n_bytes, r->err);
+    XML_ParserFree(r->xml);
+    return s;
+}
+
+static enum xm_status
 read_mapped(const char *path, const struct xm_mapped_file *f, struct xm_plugins_file *out,
             struct xm_error *err)
 {
-    static const XML_Memory_Handling_Suite memory = {xm_malloc, xm_realloc, xm_free};
     struct reader r = {.file = out, .err = err};
     XM_TRY(find_folder(path, &r.folder, err));
-    r.xml = XML_ParserCreate_MM(NULL, &memory, NULL);
-    enum xm_status s = XM_OK;
-    if (r.xml) {
-        XML_SetUserData(r.xml, &r);
-        XML_SetElementHandler(r.xml, on_open, on_close);
-        XML_SetStartDoctypeDeclHandler(r.xml, on_doctype);
-        s = parse(&r, f);
-        XML_ParserFree(r.xml);
-    } else {
-        s = xm_fail(err, XM_NO_MEMORY, "out of memory");
-    }
+    enum xm_status s = parse(&r, f);
     xm_free(r.folder);
     return s;
 }

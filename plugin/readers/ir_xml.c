@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IR XML -> records, streaming: the text is fed to expat in pieces and no document tree
- * is built. Where an element may stand, and what it means there, is one table:
+ * IR XML -> records, without a tree of the document. Where an element may stand, and what it means
+ * there, is one table:
  *
  *     net / layers / layer / data, input / port / dim, output / port / dim
  *     net / edges / edge
@@ -10,16 +10,16 @@
  * Elements without a row are skipped with all they hold. Document type declarations are
  * refused, so that no entity can be declared, let alone expanded.
  */
-#include <expat.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "plugin/readers/ir_records.h"
+#include "plugin/text/xml.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/strbuf.h"
 
-enum { PIECE_BYTES = 64 * 1024, DIM_TEXT = 32 };
+enum { DIM_TEXT = 32 };
 
 enum place {
     DOCUMENT,
@@ -364,52 +364,19 @@ on_doctype(void *ctx, const XML_Char *name, const XML_Char *system,
     refuse(ctx, XM_INVALID, "the file declares a document type, which IR files never do");
 }
 
-/* ---- feeding --------------------------------------------------------------------- */
-
-static enum xm_status
-syntax_error(struct reader *r)
-{
-    enum XML_Error code = XML_GetErrorCode(r->xml);
-    if (r->err->status != XM_OK)
-        return r->err->status;
-    if (code == XML_ERROR_NO_MEMORY)
-        return xm_fail(r->err, XM_NO_MEMORY, "out of memory");
-    return xm_fail(r->err, XM_INVALID, "line %lu, column %lu: not XML: %s",
-                   (unsigned long)XML_GetCurrentLineNumber(r->xml),
-                   (unsigned long)XML_GetCurrentColumnNumber(r->xml),
-                   XML_ErrorString(code));
-}
-
-static enum xm_status
-feed(struct reader *r, const char *xml, size_t n)
-{
-    bool last = false;
-    for (size_t at = 0; !last;) {
-        size_t piece = n - at < PIECE_BYTES ? n - at : PIECE_BYTES;
-        last = at + piece == n;
-        if (XML_Parse(r->xml, xml + at, (int)piece, last) != XML_STATUS_OK)
-            return syntax_error(r);
-        at += piece;
-    }
-    if (r->err->status == XM_OK && r->net->n_layers == 0)
-        return xm_fail(r->err, XM_INVALID, "the file has no layers");
-    return r->err->status;
-}
+/* ---- the whole ------------------------------------------------------------------- */
 
 enum xm_status
 xm_ir_parse(const char *xml, size_t n, struct xm_ir_net *net, struct xm_error *err)
 {
-    static const XML_Memory_Handling_Suite memory = {xm_malloc, xm_realloc, xm_free};
     struct reader r = {.net = net, .err = err};
-    r.xml = XML_ParserCreate_MM(NULL, &memory, NULL);
-    if (!r.xml)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory");
-    XML_SetUserData(r.xml, &r);
-    XML_SetElementHandler(r.xml, on_open, on_close);
+    XM_TRY(xm_xml_parser(&r, on_open, on_close, &r.xml, err));
     XML_SetCharacterDataHandler(r.xml, on_text);
     XML_SetStartDoctypeDeclHandler(r.xml, on_doctype);
-    enum xm_status status = feed(&r, xml, n);
+    enum xm_status status = xm_xml_parse(r.xml, xml, n, err);
     XML_ParserFree(r.xml);
     xm_strbuf_free(&r.path);
+    if (status == XM_OK && net->n_layers == 0)
+        return xm_fail(err, XM_INVALID, "the file has no layers");
     return status;
 }

@@ -5,13 +5,10 @@
  */
 #include "plugin/text/ir_info.h"
 
-#include <expat.h>
 #include <string.h>
 
+#include "plugin/text/xml.h"
 #include "runtime/util/mapped_file.h"
-#include "runtime/util/memory.h"
-
-enum { PIECE_BYTES = 64 * 1024 };
 
 struct scan {
     XML_Parser xml;
@@ -65,38 +62,18 @@ on_doctype(void *ctx, const XML_Char *name, const XML_Char *system,
 }
 
 static enum xm_status
-parse(struct scan *s, const struct xm_mapped_file *f, struct xm_error *err)
-{
-    enum XML_Status status = XML_STATUS_OK;
-    for (uint64_t at = 0; status == XML_STATUS_OK && at < f->n_bytes; at += PIECE_BYTES) {
-        const uint64_t left = f->n_bytes - at;
-        const int n = left < PIECE_BYTES ? (int)left : PIECE_BYTES;
-        status = XML_Parse(s->xml, (const char *)f->bytes + at, n, left <= PIECE_BYTES);
-    }
-    if (!xm_strbuf_ok(s->out) || XML_GetErrorCode(s->xml) == XML_ERROR_NO_MEMORY)
-        return xm_fail(err, XM_NO_MEMORY, "no memory for '%s'", s->name);
-    if (s->has_type)
-        return xm_fail(err, XM_INVALID, "a document type is not allowed");
-    if (s->is_found || status == XML_STATUS_OK)
-        return s->is_found ? XM_OK
-                           : xm_fail(err, XM_NOT_FOUND, "no '%s' in rt_info", s->name);
-    return xm_fail(err, XM_INVALID, "line %lu: %s",
-                   (unsigned long)XML_GetCurrentLineNumber(s->xml),
-                   XML_ErrorString(XML_GetErrorCode(s->xml)));
-}
-
-static enum xm_status
 scan_file(struct scan *s, const struct xm_mapped_file *f, struct xm_error *err)
 {
-    static const XML_Memory_Handling_Suite memory = {xm_malloc, xm_realloc, xm_free};
-    s->xml = XML_ParserCreate_MM(NULL, &memory, NULL);
-    if (!s->xml)
-        return xm_fail(err, XM_NO_MEMORY, "no memory to read XML");
-    XML_SetUserData(s->xml, s);
-    XML_SetElementHandler(s->xml, on_open, on_close);
+    XM_TRY(xm_xml_parser(s, on_open, on_close, &s->xml, err));
     XML_SetStartDoctypeDeclHandler(s->xml, on_doctype);
-    const enum xm_status status = parse(s, f, err);
+    enum xm_status status = xm_xml_parse(s->xml, (const char *)f->bytes, f->n_bytes, err);
     XML_ParserFree(s->xml);
+    if (status == XM_OK && !xm_strbuf_ok(s->out))
+        return xm_fail(err, XM_NO_MEMORY, "no memory for '%s'", s->name);
+    if (status == XM_OK && s->has_type)
+        return xm_fail(err, XM_INVALID, "a document type is not allowed");
+    if (status == XM_OK && !s->is_found)
+        return xm_fail(err, XM_NOT_FOUND, "no '%s' in rt_info", s->name);
     return status;
 }
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/text/xml.h"
+
+#include <stdbool.h>
+
+#include "runtime/util/memory.h"
+
+enum { PIECE_BYTES = 64 * 1024 }; /* a length is an int for Expat */
+
+enum xm_status
+xm_xml_parser(void *ctx, XML_StartElementHandler on_open, XML_EndElementHandler on_close,
+              XML_Parser *out, struct xm_error *err)
+{
+    static const XML_Memory_Handling_Suite memory = {xm_malloc, xm_realloc, xm_free};
+    *out = XML_ParserCreate_MM(NULL, &memory, NULL);
+    if (!*out)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory");
+    XML_SetUserData(*out, ctx);
+    XML_SetElementHandler(*out, on_open, on_close);
+    return XM_OK;
+}
+
+static enum xm_status
+fail(XML_Parser p, struct xm_error *err)
+{
+    const enum XML_Error code = XML_GetErrorCode(p);
+    if (code == XML_ERROR_ABORTED || err->status != XM_OK)
+        return err->status;
+    if (code == XML_ERROR_NO_MEMORY)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory");
+    return xm_fail(err, XM_INVALID, "line %lu, column %lu: not XML: %s",
+                   (unsigned long)XML_GetCurrentLineNumber(p),
+                   (unsigned long)XML_GetCurrentColumnNumber(p), XML_ErrorString(code));
+}
+
+enum xm_status
+xm_xml_parse(XML_Parser p, const char *text, size_t n, struct xm_error *err)
+{
+    bool last = false;
+    for (size_t at = 0; !last;) {
+        const size_t piece = n - at < PIECE_BYTES ? n - at : PIECE_BYTES;
+        last = at + piece == n;
+        if (XML_Parse(p, text + at, (int)piece, last) != XML_STATUS_OK)
+            return fail(p, err);
+        at += piece;
+    }
+    return err->status;
+}
