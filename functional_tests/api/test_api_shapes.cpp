@@ -68,6 +68,19 @@ expect_sum(ov_infer_request_t *request, int64_t rows_a, int64_t rows_b)
     }
 }
 
+// y = relu(attention_mask), which no other input says the length of.
+const char mask_alone[] = R"(<net name="mask" version="11"><layers>
+<layer id="0" name="attention_mask" type="Parameter" version="opset1">
+<data shape="?,?" element_type="f32"/><output>
+<port id="0" precision="FP32" names="a"><dim>-1</dim><dim>-1</dim></port></output></layer>
+<layer id="1" name="relu" type="ReLU" version="opset1">
+<input><port id="0" precision="FP32"><dim>-1</dim><dim>-1</dim></port></input><output>
+<port id="1" precision="FP32" names="y"><dim>-1</dim><dim>-1</dim></port></output></layer>
+<layer id="2" name="sink" type="Result" version="opset1">
+<input><port id="0" precision="FP32"><dim>-1</dim><dim>-1</dim></port></input></layer>
+</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>)";
+
 class AnyShape : public testing::TestWithParam<const char *>
 {
   protected:
@@ -138,6 +151,30 @@ TEST_P(AnyShape, RunsInThreadsAfterItsCoreAndHandleAreGone)
     }
     for (std::thread &t : threads)
         t.join();
+}
+
+TEST_P(AnyShape, OfAMaskAloneIsItsOwn)
+{
+    Model mask = read_text(core.get(), mask_alone);
+    ov_compiled_model_t *c = nullptr;
+    ASSERT_EQ(ov_core_compile_model(core.get(), mask.get(), GetParam(), 0, &c), OK)
+        << last_error();
+    Compiled held(c);
+    Request request = make_request(c);
+    for (int64_t rows = 1; rows < 4; rows++) {
+        std::vector<float> a(2 * (size_t)rows, -3.0f);
+        a.back() = 5.0f;
+        Tensor ta = wrap(a.data(), rows);
+        ASSERT_EQ(ov_infer_request_set_tensor(request.get(), "a", ta.get()), OK);
+        ASSERT_EQ(ov_infer_request_infer(request.get()), OK) << last_error();
+        ov_tensor_t *y = nullptr;
+        void *data = nullptr;
+        ASSERT_EQ(ov_infer_request_get_tensor(request.get(), "y", &y), OK);
+        EXPECT_EQ(ov_tensor_data(y, &data), OK);
+        EXPECT_EQ(((float *)data)[0], 0.0f);
+        EXPECT_EQ(((float *)data)[a.size() - 1], 5.0f);
+        ov_tensor_free(y);
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, AnyShape, testing::Values("GPU", "REFERENCE"));

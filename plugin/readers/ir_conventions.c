@@ -4,7 +4,8 @@
  *
  * IR files write '?' for every dynamic dimension, so that nothing could be proved equal.
  * What exporters of text generation agree on is in this table, and only here; a dimension
- * that no row speaks of gets a symbol of its own, "<input>.<i>", which is always safe.
+ * that no row speaks of gets a symbol of its own, "<input>.<i>", which is always safe. So does a
+ * sum of which nothing else tells a part: a run's shapes could not be told from it.
  */
 #include <string.h>
 
@@ -59,15 +60,46 @@ find(const char *input, uint32_t rank)
     return NULL;
 }
 
+/* Whether a parameter has the new tokens as a dimension. */
+static bool
+has_tokens(const struct xm_ir_layer *l)
+{
+    int64_t dim[XM_MAX_RANK];
+    uint32_t rank = 0;
+    const char *shape = xm_ir_attr(l, "shape");
+    if (strcmp(l->type, "Parameter") != 0 || !shape ||
+        xm_ir_parse_shape(shape, dim, &rank) != NULL)
+        return false;
+    const struct convention *c = find(l->name, rank);
+    for (uint32_t i = 0; c && i < rank; i++) {
+        if (c->dim[i] == TOKENS && dim[i] < 0)
+            return true;
+    }
+    return false;
+}
+
+bool
+xm_ir_tells_lengths(const struct xm_ir_net *net)
+{
+    for (const struct xm_ir_layer *l = net->first_layer; l; l = l->next) {
+        if (strcmp(l->type, "ReadValue") == 0 || has_tokens(l))
+            return true;
+    }
+    return false;
+}
+
 void
 xm_ir_input_shape(struct xm_graph *g, const char *name, const int64_t *dim, uint32_t rank,
-                  struct xm_shape *out)
+                  bool knows_lengths, struct xm_shape *out)
 {
     const struct convention *c = find(name, rank);
     out->rank = rank;
-    for (uint32_t i = 0; i < rank; i++)
-        out->dim[i] =
-            dim[i] >= 0 ? xm_dim_const(dim[i]) : symbol(g, c ? c->dim[i] : OWN, name, i);
+    for (uint32_t i = 0; i < rank; i++) {
+        enum meaning meaning = c ? c->dim[i] : OWN;
+        if (meaning == PAST_AND_TOKENS && !knows_lengths)
+            meaning = OWN;
+        out->dim[i] = dim[i] >= 0 ? xm_dim_const(dim[i]) : symbol(g, meaning, name, i);
+    }
 }
 
 /* A KV cache: rank 4, dimension 0 dynamic and exactly one more. */

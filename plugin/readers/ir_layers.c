@@ -23,6 +23,7 @@ struct build {
     struct xm_graph *graph;
     struct xm_builder builder;
     const struct xm_ir_weights *weights;
+    bool knows_lengths; /* xm_ir_tells_lengths */
     struct xm_error *err;
 };
 
@@ -152,7 +153,7 @@ build_parameter(struct build *s, const struct xm_ir_layer *l, struct xm_node **o
     uint32_t rank;
     XM_TRY(need_element(s, l, "element_type", &type.element));
     XM_TRY(need_shape(s, l, "shape", dim, &rank));
-    xm_ir_input_shape(s->graph, l->name, dim, rank, &type.shape);
+    xm_ir_input_shape(s->graph, l->name, dim, rank, s->knows_lengths, &type.shape);
     XM_TRY(made(s, xm_parameter(&s->builder, s->builder.name, &type), out));
     if (!strstr(xm_ir_attr(l, "shape"), ".."))
         return XM_OK;
@@ -492,7 +493,7 @@ enum xm_status
 xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *weights,
             struct xm_graph *g, struct xm_error *err)
 {
-    struct build s = {g, xm_builder_at_end(g), weights, err};
+    struct build s = {g, xm_builder_at_end(g), weights, xm_ir_tells_lengths(net), err};
     for (size_t i = 0; i < net->n_layers; i++)
         XM_TRY(build_layer(&s, net->order[i]));
     for (const struct xm_ir_text *p = net->first_property; p; p = p->next) {

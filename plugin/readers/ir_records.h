@@ -100,9 +100,13 @@ struct xm_value *xm_ir_compose(struct xm_builder *b, const struct xm_ir_layer *l
 
 /* ---- conventions ----------------------------------------------------------------- */
 
-/* Shapes of a parameter and of a state: dynamic dimensions become symbols. */
+/* Whether an input or a state tells how many tokens are new or past, so that a sum of both can be
+ * taken apart. */
+bool xm_ir_tells_lengths(const struct xm_ir_net *net);
+/* Shapes of a parameter and of a state: dynamic dimensions become symbols. `knows_lengths`: as
+ * above. */
 void xm_ir_input_shape(struct xm_graph *g, const char *name, const int64_t *dim,
-                       uint32_t rank, struct xm_shape *out);
+                       uint32_t rank, bool knows_lengths, struct xm_shape *out);
 void xm_ir_state_shape(struct xm_graph *g, const char *variable, const int64_t *dim,
                        uint32_t rank, struct xm_shape *out);
 

@@ -212,6 +212,49 @@ TEST_F(OpenvinoIrFile, ANetWithoutConstantsNeedsNoBin)
     EXPECT_EQ(read(write("m.xml", one_parameter)), XM_OK) << err.text;
 }
 
+/* The mask's length is a sum, of which some other input or a state must tell a part. */
+TEST_F(OpenvinoIrFile, AMaskAloneHasALengthOfItsOwn)
+{
+    const auto port = [](const std::vector<int> &dims) {
+        std::string text = "<output><port id=\"0\">";
+        for (int d : dims)
+            text += "<dim>" + std::to_string(d) + "</dim>";
+        return text + "</port></output></layer>";
+    };
+    const auto input = [&](int id, const std::string &name, const std::string &shape,
+                           const std::vector<int> &dims) {
+        return "<layer id=\"" + std::to_string(id) + "\" name=\"" + name +
+               "\" type=\"Parameter\" version=\"opset1\"><data shape=\"" + shape +
+               "\" element_type=\"i64\"/>" + port(dims);
+    };
+    const std::string state =
+        "<layer id=\"1\" name=\"s\" type=\"ReadValue\" version=\"opset6\"><data "
+        "variable_id=\"s\" variable_type=\"f32\" variable_shape=\"?,2,?,4\"/>" +
+        port({-1, 2, -1, 4});
+    const std::string own = "i64[batch,attention_mask.1]",
+                      sum = "i64[batch,past + tokens]";
+    const struct {
+        std::string other, type;
+    } rows[] = {{"", own},
+                {input(1, "x", "?,?", {-1, -1}), own},
+                {input(1, "input_ids", "1,4", {1, 4}), own},
+                {input(1, "input_ids", "?,?", {-1, -1}), sum},
+                {input(1, "inputs_embeds", "?,?,8", {-1, -1, 8}), sum},
+                {state, sum}};
+    for (const auto &row : rows) {
+        xm_graph_destroy(g);
+        g = nullptr;
+        const std::string layers =
+            input(0, "attention_mask", "?,?", {-1, -1}) + row.other;
+        ASSERT_EQ(read(write("m.xml", "<net name=\"n\" version=\"11\"><layers>" + layers +
+                                          "</layers><edges/></net>")),
+                  XM_OK)
+            << err.text;
+        EXPECT_EQ(type_text(&xm_graph_parameter(g, "attention_mask")->out[0]), row.type)
+            << row.other;
+    }
+}
+
 TEST_F(OpenvinoIrFile, AMissingBinIsNamedByTheConstantThatNeedsIt)
 {
     EXPECT_EQ(read(write("m.xml", one_constant)), XM_NOT_FOUND);
