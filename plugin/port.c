@@ -97,6 +97,13 @@ xm_port_is_static(const struct xm_port *port)
     return true;
 }
 
+/* A result's own name says nothing, and is often made up. */
+static const char *
+node_of(const struct xm_node *n)
+{
+    return n->op == XM_OP_RESULT ? xm_in(n, 0)->node->name : n->name;
+}
+
 static enum xm_status
 fill(struct xm_port *port, const struct xm_node *n, const struct xm_value *v,
      struct xm_arena *arena, struct xm_error *err)
@@ -113,7 +120,7 @@ fill(struct xm_port *port, const struct xm_node *n, const struct xm_value *v,
         (struct xm_port){.name = xm_arena_strdup(arena, xm_port_name(n, v)),
                          .names = names,
                          .n_names = v->n_names,
-                         .node = xm_arena_strdup(arena, n->name),
+                         .node = xm_arena_strdup(arena, node_of(n)),
                          .rows = n->op == XM_OP_PARAMETER ? xm_value_table_rows(v) : 0};
     return port->name && port->node ? XM_OK : no_memory(err);
 }

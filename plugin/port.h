@@ -33,7 +33,7 @@ struct xm_port {
     struct xm_type type;                /* as in the file, symbolic */
     struct xm_bound bound[XM_MAX_RANK]; /* of its dimensions */
     uint64_t rows;    /* of the table whose rows an input's integers choose; 0: none */
-    const char *node; /* friendly name of the parameter or result; NULL: as `name` */
+    const char *node; /* of the parameter, or of what makes the result; NULL: as `name` */
 };
 
 struct xm_ports {

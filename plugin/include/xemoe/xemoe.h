@@ -50,8 +50,8 @@ OPENVINO_C_API(ov_status_e) xm_request_reset_states(ov_infer_request_t *infer_re
  * that the model's own weights are in is not written over; a failure leaves what was there. */
 OPENVINO_C_API(ov_status_e) xm_model_save(const ov_model_t *model, const char *xml_path);
 
-/* The friendly name of the parameter or result behind a port, for ov_free(); tensor names are told
- * by ov_port_get_any_name(). */
+/* The friendly name of the node behind a port, for ov_free(): of the parameter, or of the one that
+ * makes the result; tensor names are told by ov_port_get_any_name(). */
 OPENVINO_C_API(ov_status_e)
 xm_port_node_name(const ov_output_const_port_t *port, char **node_name);
 
