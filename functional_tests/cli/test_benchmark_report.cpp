@@ -83,6 +83,8 @@ TEST_P(Benchmark, WritesAReport)
     EXPECT_EQ(folder.names(), std::set<std::string>{"benchmark_report.csv"});
     EXPECT_TRUE(r.says("[ INFO ] Statistics report is stored to " +
                        folder / "benchmark_report.csv\n"));
+    const std::string text = read_file(folder / "benchmark_report.csv");
+    EXPECT_EQ(text.substr(text.size() - 2), "\n\n"); /* behind each block */
     auto report = read_report(folder / "benchmark_report.csv");
     const std::vector<Cells> &command = report["Command line parameters"];
     EXPECT_EQ(names_of(command),
@@ -259,13 +261,18 @@ TEST(BenchmarkCounters, AreWrittenAsCsv)
     EXPECT_TRUE(r.says("[ INFO ] Performance counters report is stored to " + average));
     EXPECT_FALSE(r.says("layerType:")); /* the table is -pc's */
     auto rows = read_csv(average);
-    EXPECT_EQ(expect_counters(rows, 0), rows.size());
+    const auto expect_end = [&rows](size_t at) { /* an empty line */
+                                                 ASSERT_LT(at, rows.size());
+                                                 EXPECT_TRUE(rows[at].empty());
+    };
+    expect_end(expect_counters(rows, 0));
     expect_complete(counted(folder, {"-report_type", "detailed_counters"}));
     rows = read_csv(folder / "benchmark_detailed_counters_report.csv");
     const size_t first = expect_counters(rows, 0);
-    ASSERT_LT(first, rows.size());
-    EXPECT_TRUE(rows[first].empty());
-    EXPECT_EQ(expect_counters(rows, first + 1), rows.size());
+    expect_end(first);
+    const size_t second = expect_counters(rows, first + 1);
+    expect_end(second);
+    EXPECT_EQ(second + 1, rows.size());
 }
 
 TEST(BenchmarkCounters, AreWrittenAsJson)

@@ -300,11 +300,11 @@ report_csv(const struct report *r, struct xm_strbuf *out)
 {
     for (size_t i = 0; i < r->n; i++) {
         struct table t;
-        xm_strbuf_add(out, i ? "\n" : "");
         if (report_table(r, i, &t))
             print_csv(&t, kinds[r->kind].separator, r->kind == SORTED, out);
         else
             out->failed = true;
+        xm_strbuf_add(out, "\n");
         xm_free(t.rows);
     }
 }

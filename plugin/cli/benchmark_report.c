@@ -99,12 +99,13 @@ static void
 print_csv(const struct xm_benchmark_report *r, struct xm_strbuf *out)
 {
     for (size_t s = 0; s < XM_REPORT_SECTIONS; s++) {
-        xm_strbuf_printf(out, "%s%s\n", s ? "\n" : "", titles[s][0]);
+        xm_strbuf_printf(out, "%s\n", titles[s][0]);
         for (size_t i = 0; i < r->sections[s].n; i++) {
             xm_benchmark_csv_cell(out, ';', true, r->sections[s].list[i].name);
             xm_benchmark_csv_cell(out, ';', false, r->sections[s].list[i].value);
             xm_strbuf_add(out, "\n");
         }
+        xm_strbuf_add(out, "\n");
     }
 }
 

@@ -269,7 +269,7 @@ TEST_F(Report, IsThreeBlocksOfCsv)
 {
     EXPECT_EQ(written(false), "Command line parameters\n-m;\"a;b \"\"c\"\"\"\n\n"
                               "Configuration setup\nAPI;async\n\n"
-                              "Execution results\nthroughput;1234.50\n");
+                              "Execution results\nthroughput;1234.50\n\n");
 }
 
 TEST_F(Report, IsThreeObjectsOfTexts)
