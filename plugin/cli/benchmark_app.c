@@ -201,6 +201,9 @@ step_read(struct app *a)
 static enum xm_status
 set_shapes(struct app *a)
 {
+    xm_benchmark_use_names(&a->model, &a->layouts);
+    xm_benchmark_use_names(&a->model, &a->shapes);
+    xm_benchmark_use_names(&a->model, &a->data_shapes);
     return xm_benchmark_reshape(&a->model, &a->layouts, &a->shapes, a->args.batch,
                                 &a->err);
 }
@@ -259,11 +262,23 @@ step_load(struct app *a)
     return xm_benchmark_types_check(&a->model, &a->args, &a->err);
 }
 
-/* All but those that are lists of others. */
+static void
+say_property(const struct app *a, const char *key)
+{
+    char *value = xm_benchmark_model_property(&a->model, key);
+    if (value)
+        xm_benchmark_info("  %s: %s", key, value);
+    ov_free(value);
+}
+
+/* All but those that are lists of others; behind them those that scripts look for, though the
+ * device may make no use of them and not list them. */
 static void
 say_properties(const struct app *a)
 {
     static const char lists[] = "SUPPORTED_PROPERTIES XM_ACCEPTED_PROPERTIES";
+    static const char *const more[] = {"PERFORMANCE_HINT", "NUM_STREAMS",
+                                       "INFERENCE_NUM_THREADS"};
     char *keys = xm_benchmark_model_property(&a->model, "SUPPORTED_PROPERTIES");
     struct xm_strbuf key = {0};
     xm_benchmark_info("Model:");
@@ -271,11 +286,13 @@ say_properties(const struct app *a)
         const size_t n = strcspn(at, " ");
         xm_strbuf_clear(&key);
         xm_strbuf_add_n(&key, at, n);
+        if (!xm_list_has(lists, ' ', at, n))
+            say_property(a, xm_strbuf_text(&key));
         at += n;
-        char *value = xm_benchmark_model_property(&a->model, xm_strbuf_text(&key));
-        if (value && !xm_list_has(lists, ' ', xm_strbuf_text(&key), n))
-            xm_benchmark_info("  %s: %s", xm_strbuf_text(&key), value);
-        ov_free(value);
+    }
+    for (size_t i = 0; i < XM_ARRAY_LEN(more); i++) {
+        if (!xm_list_has(keys ? keys : "", ' ', more[i], strlen(more[i])))
+            say_property(a, more[i]);
     }
     xm_strbuf_free(&key);
     ov_free(keys);
@@ -427,7 +444,7 @@ step_measure(struct app *a)
         XM_TRY(xm_benchmark_run_first(&a->job, &a->run, &a->err));
         xm_benchmark_info("First inference took %.2f ms", a->run.first_ms);
     } else {
-        xm_benchmark_info("No first inference before the measurement (-no_warmup)");
+        xm_benchmark_info("Skipping warmup inference due to -no_warmup flag");
     }
     return xm_benchmark_run_all(&a->job, &a->run, &a->err);
 }
@@ -564,7 +581,8 @@ static enum xm_status
 measure(struct app *a)
 {
     if (a->args.niter == 0) {
-        xm_benchmark_info("The model is compiled, and -niter 0 asks for no inference");
+        xm_benchmark_info("Model compiled successfully. "
+                          "Skipping inference due to -niter 0.");
         for (int i = 8; i <= 10; i++)
             xm_benchmark_step(i, "skipped");
         a->is_set_up = true;

@@ -135,17 +135,28 @@ add_part(struct taker *t, struct xm_slice part)
 
 /* ---- words ------------------------------------------------------------------------- */
 
-/* The input whose name and a colon the text begins with; n: none. */
+/* The input whose name and a colon the text begins with, and the bytes of these; inputs->n: none.
+ * Names may have colons, too. */
 static size_t
-find_named(const struct xm_benchmark_ports *inputs, const char *text)
+find_named(const struct xm_benchmark_ports *inputs, const char *text, size_t *n)
 {
-    size_t i = 0;
-    for (; i < inputs->n; i++) {
-        const size_t n = strlen(inputs->list[i].name);
-        if (strncmp(text, inputs->list[i].name, n) == 0 && text[n] == ':')
-            return i;
+    const size_t end = strcspn(text, ",");
+    size_t i = inputs->n;
+    for (*n = 0; i == inputs->n && *n < end;) {
+        const size_t colon = *n + strcspn(text + *n, ":,");
+        if (text[colon] != ':')
+            break;
+        i = xm_benchmark_ports_find(inputs, xm_slice_of(text, colon));
+        *n = colon + 1;
     }
     return i;
+}
+
+static bool
+is_named(const struct xm_benchmark_ports *inputs, const char *word)
+{
+    size_t n;
+    return find_named(inputs, word, &n) < inputs->n;
 }
 
 /* "name:file" where the model has no such input and there is no file of that whole name. */
@@ -172,10 +183,11 @@ static enum xm_status
 take_word(struct taker *t, const char *word)
 {
     for (const char *at = word;;) {
-        const size_t named = find_named(t->inputs, at);
+        size_t n;
+        const size_t named = find_named(t->inputs, at, &n);
         if (named < t->inputs->n) {
             t->input = named;
-            at += strlen(t->inputs->list[named].name) + 1;
+            at += n;
         }
         const struct xm_slice part = xm_slice_of(at, strcspn(at, ","));
         if (named == t->inputs->n)
@@ -210,13 +222,13 @@ take_words(struct taker *t, const struct xm_benchmark_args *a)
 {
     size_t n_nameless = 0;
     for (size_t i = 0; i < a->n_files; i++) {
-        if (find_named(t->inputs, a->files[i]) < t->inputs->n)
+        if (is_named(t->inputs, a->files[i]))
             XM_TRY(take_word(t, a->files[i]));
         else
             n_nameless++;
     }
     for (size_t i = 0; i < a->n_files; i++) {
-        if (find_named(t->inputs, a->files[i]) < t->inputs->n)
+        if (is_named(t->inputs, a->files[i]))
             continue;
         find_nameless(t, n_nameless == 1);
         XM_TRY(take_word(t, a->files[i]));

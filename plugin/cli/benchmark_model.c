@@ -125,20 +125,15 @@ xm_benchmark_model_configure(struct xm_benchmark_model *m, struct xm_benchmark_c
 
 /* ---- ports ------------------------------------------------------------------------- */
 
-/* "input 3" where there is none. */
 static enum xm_status
-read_name(const ov_output_const_port_t *port, bool is_output, size_t index,
-          struct xm_benchmark_port *out, struct xm_error *err)
+read_names(const ov_output_const_port_t *port, struct xm_benchmark_port *out,
+           struct xm_error *err)
 {
-    struct xm_strbuf text = {0};
     char *name = NULL;
+    XM_TRY(xm_benchmark_api(xm_port_node_name(port, &out->node), NULL, err));
     out->is_named = ov_port_get_any_name(port, &name) == OK;
-    if (out->is_named)
-        xm_strbuf_add(&text, name);
-    else
-        xm_strbuf_printf(&text, "%s %zu", is_output ? "output" : "input", index);
+    out->name = xm_strdup(out->is_named ? name : out->node);
     ov_free(name);
-    out->name = xm_strbuf_take(&text);
     return out->name ? XM_OK
                      : xm_fail(err, XM_NO_MEMORY, "out of memory for a model's ports");
 }
@@ -148,7 +143,6 @@ read_port(const ov_output_const_port_t *port, struct xm_benchmark_port *out,
           struct xm_error *err)
 {
     ov_partial_shape_t shape = {0};
-    XM_TRY(xm_benchmark_api(xm_port_node_name(port, &out->node), NULL, err));
     XM_TRY(xm_benchmark_api(ov_port_get_element_type(port, &out->type), NULL, err));
     XM_TRY(xm_benchmark_api(ov_port_get_partial_shape(port, &shape), NULL, err));
     const bool fits = shape.rank.min == shape.rank.max && shape.rank.max >= 0 &&
@@ -163,17 +157,6 @@ read_port(const ov_output_const_port_t *port, struct xm_benchmark_port *out,
                 : xm_fail(err, XM_UNSUPPORTED,
                           "'%.100s' has no fixed number of dimensions up to %d",
                           out->name, XM_BENCHMARK_RANK);
-}
-
-bool
-xm_benchmark_ports_have(const struct xm_benchmark_ports *ports, struct xm_slice name)
-{
-    bool found = false;
-    for (size_t i = 0; i < ports->n && !found; i++) {
-        const char *own = ports->list[i].name;
-        found = xm_slice_equal(name, xm_slice_of(own, strlen(own)));
-    }
-    return found;
 }
 
 /* Of the compiled model once there is one. */
@@ -198,6 +181,56 @@ count_ports(const struct xm_benchmark_model *m, bool is_output, size_t *n)
                      : ov_model_inputs_size(m->model, n);
 }
 
+static ov_status_e
+get_named(const struct xm_benchmark_ports *p, const char *name,
+          ov_output_const_port_t **port)
+{
+    const struct xm_benchmark_model *m = p->model;
+    if (m->compiled)
+        return p->are_outputs ? ov_compiled_model_output_by_name(m->compiled, name, port)
+                              : ov_compiled_model_input_by_name(m->compiled, name, port);
+    return p->are_outputs ? ov_model_const_output_by_name(m->model, name, port)
+                          : ov_model_const_input_by_name(m->model, name, port);
+}
+
+/* The first name of the tensor that is called `name`; NULL: none is. For ov_free. */
+static char *
+first_name(const struct xm_benchmark_ports *p, struct xm_slice name)
+{
+    struct xm_strbuf text = {0};
+    ov_output_const_port_t *port = NULL;
+    char *first = NULL;
+    xm_strbuf_add_n(&text, name.text, name.n);
+    if (!text.failed && get_named(p, xm_strbuf_text(&text), &port) == OK)
+        ov_port_get_any_name(port, &first);
+    ov_output_const_port_free(port);
+    xm_strbuf_free(&text);
+    return first;
+}
+
+static size_t
+find_equal(const struct xm_benchmark_ports *p, struct xm_slice name, bool by_node)
+{
+    size_t i = 0;
+    for (; i < p->n; i++) {
+        const char *own = by_node ? p->list[i].node : p->list[i].name;
+        if (xm_slice_equal(name, xm_slice_of(own, strlen(own))))
+            break;
+    }
+    return i;
+}
+
+size_t
+xm_benchmark_ports_find(const struct xm_benchmark_ports *ports, struct xm_slice name)
+{
+    size_t i = find_equal(ports, name, false);
+    char *first = i == ports->n ? first_name(ports, name) : NULL;
+    if (first)
+        i = find_equal(ports, xm_slice_of(first, strlen(first)), false);
+    ov_free(first);
+    return i < ports->n ? i : find_equal(ports, name, true);
+}
+
 static enum xm_status
 read_ports(const struct xm_benchmark_model *m, bool is_output,
            struct xm_benchmark_ports *out, struct xm_error *err)
@@ -205,13 +238,15 @@ read_ports(const struct xm_benchmark_model *m, bool is_output,
     size_t n = 0;
     XM_TRY(xm_benchmark_api(count_ports(m, is_output, &n), NULL, err));
     out->list = xm_calloc(n + 1, sizeof(*out->list));
+    out->model = m;
+    out->are_outputs = is_output;
     if (!out->list)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a model's ports");
     for (out->n = 0; out->n < n;) {
         ov_output_const_port_t *port = NULL;
         XM_TRY(xm_benchmark_api(get_port(m, is_output, out->n, &port), NULL, err));
-        struct xm_benchmark_port *p = &out->list[out->n];
-        enum xm_status s = read_name(port, is_output, out->n++, p, err);
+        struct xm_benchmark_port *p = &out->list[out->n++];
+        enum xm_status s = read_names(port, p, err);
         if (s == XM_OK)
             s = read_port(port, p, err);
         ov_output_const_port_free(port);
@@ -227,7 +262,7 @@ read_all_ports(struct xm_benchmark_model *m, struct xm_error *err)
     return read_ports(m, true, &m->outputs, err);
 }
 
-/* The inputs keep their layouts. */
+/* The inputs keep their layouts, and their names' places, which flags refer to. */
 enum xm_status
 xm_benchmark_model_update_ports(struct xm_benchmark_model *m, struct xm_error *err)
 {
@@ -236,7 +271,10 @@ xm_benchmark_model_update_ports(struct xm_benchmark_model *m, struct xm_error *e
     free_ports(&m->outputs);
     const enum xm_status s = read_all_ports(m, err);
     for (size_t i = 0; s == XM_OK && i < m->inputs.n; i++) {
+        char *name = m->inputs.list[i].name;
+        m->inputs.list[i].name = old.list[i].name;
         m->inputs.list[i].layout = old.list[i].layout;
+        old.list[i].name = name;
         old.list[i].layout = NULL;
     }
     free_ports(&old);
@@ -248,7 +286,8 @@ print_port(const struct xm_benchmark_port *p)
 {
     struct xm_strbuf text = {0};
     const char *type = xm_element_text((enum xm_element)p->type);
-    xm_strbuf_printf(&text, "    %s (node: %s) : %s / %s / ", p->name, p->node, type,
+    xm_strbuf_printf(&text, "    %s (node: %s) : %s / %s / ",
+                     p->is_named ? p->name : "***NO_NAME***", p->node, type,
                      p->layout ? p->layout : "[...]");
     xm_benchmark_dims_print(&p->dims, &text);
     xm_benchmark_info("%s", xm_strbuf_text(&text));

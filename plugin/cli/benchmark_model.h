@@ -15,17 +15,21 @@ enum xm_status xm_benchmark_api(ov_status_e status, const char *what,
                                 struct xm_error *err);
 
 struct xm_benchmark_port {
-    char *name; /* owned; made up where the model's has none */
-    char *node; /* the friendly name, for ov_free()          */
-    bool is_named;
+    char *name;    /* owned: the tensor's first one, else the node's */
+    char *node;    /* the friendly name, for ov_free()               */
+    bool is_named; /* the tensor                                     */
     ov_element_type_e type;
     struct xm_benchmark_dims dims;
     const char *layout; /* "[N,C]", for ov_free(); NULL: none */
 };
 
+struct xm_benchmark_model;
+
 struct xm_benchmark_ports {
     struct xm_benchmark_port *list; /* owned */
     size_t n;
+    const struct xm_benchmark_model *model; /* whose they are */
+    bool are_outputs;
 };
 
 /* Zero-initialise. */
@@ -38,8 +42,9 @@ struct xm_benchmark_model {
     bool is_exported;                       /* the file is what 'xemoe compile' wrote */
 };
 
-bool xm_benchmark_ports_have(const struct xm_benchmark_ports *ports,
-                             struct xm_slice name);
+/* Which port a flag means: by any name of its tensor, else by its node's. ports->n: none. */
+size_t xm_benchmark_ports_find(const struct xm_benchmark_ports *ports,
+                               struct xm_slice name);
 
 void xm_benchmark_model_free(struct xm_benchmark_model *m);
 /* Sets the properties on the core, and notes which ones a device does not have: a failure where
@@ -56,7 +61,7 @@ enum xm_status xm_benchmark_model_compile(struct xm_benchmark_model *m, const ch
 /* Whether a file was exported. */
 bool xm_benchmark_model_is_exported(const char *path);
 
-/* Reads the ports' shapes anew. */
+/* Reads the ports' shapes anew; names stay where they are. */
 enum xm_status xm_benchmark_model_update_ports(struct xm_benchmark_model *m,
                                                struct xm_error *err);
 /* "Model inputs:" and so on, a line each. */

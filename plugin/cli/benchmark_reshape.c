@@ -9,13 +9,26 @@
 
 /* ---- what is said of inputs that are there ----------------------------------------- */
 
+void
+xm_benchmark_use_names(const struct xm_benchmark_model *m,
+                       struct xm_benchmark_shapes *said)
+{
+    for (size_t k = 0; k < said->n; k++) {
+        struct xm_slice *name = &said->list[k].name;
+        const size_t i =
+            name->n ? xm_benchmark_ports_find(&m->inputs, *name) : m->inputs.n;
+        if (i < m->inputs.n)
+            *name = xm_slice_of(m->inputs.list[i].name, strlen(m->inputs.list[i].name));
+    }
+}
+
 static enum xm_status
 check_inputs(const struct xm_benchmark_model *m, const char *option,
              const struct xm_benchmark_shapes *said, struct xm_error *err)
 {
     for (size_t k = 0; k < said->n; k++) {
         const struct xm_slice name = said->list[k].name;
-        if (name.n && !xm_benchmark_ports_have(&m->inputs, name))
+        if (name.n && xm_benchmark_ports_find(&m->inputs, name) == m->inputs.n)
             return xm_fail(err, XM_INVALID, "%s: the model has no input '%.*s'", option,
                            (int)name.n, name.text);
     }
@@ -75,6 +88,24 @@ set_layouts(struct xm_benchmark_model *m, const struct xm_benchmark_shapes *layo
             XM_TRY(set_layout(p, l->text, err));
     }
     return check_inputs(m, "-layout", layouts, err);
+}
+
+/* -b where no layout is given: the first dimension. */
+static enum xm_status
+guess_layouts(struct xm_benchmark_model *m, struct xm_error *err)
+{
+    static const char first[] = "N...";
+    for (size_t i = 0; i < m->inputs.n; i++) {
+        struct xm_benchmark_port *p = &m->inputs.list[i];
+        if (p->layout || p->dims.rank == 0)
+            continue;
+        xm_benchmark_warn(
+            "-b: no layout says which dimension of input '%s' is the batch: "
+            "the first one is taken",
+            p->name);
+        XM_TRY(make_layout(xm_slice_of(first, sizeof(first) - 1), &p->layout, err));
+    }
+    return XM_OK;
 }
 
 static int
@@ -240,6 +271,8 @@ xm_benchmark_reshape(struct xm_benchmark_model *m,
 {
     struct wish w = {.model = m, .batch = batch, .err = err};
     XM_TRY(set_layouts(m, layouts, err));
+    if (batch)
+        XM_TRY(guess_layouts(m, err));
     w.dims = xm_calloc(m->inputs.n + 1, sizeof(*w.dims));
     if (!w.dims)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for shapes");

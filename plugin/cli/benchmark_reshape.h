@@ -8,8 +8,12 @@
 
 #include "plugin/cli/benchmark_model.h"
 
+/* Puts the ports' own names in place of what flags call the inputs. */
+void xm_benchmark_use_names(const struct xm_benchmark_model *m,
+                            struct xm_benchmark_shapes *said);
 /* Gives the ports their layouts, and a model that was read its shapes, and says so. What was
- * compiled at once must have them already. */
+ * compiled at once must have them already. A batch is the first dimension of an input that has no
+ * layout. */
 enum xm_status xm_benchmark_reshape(struct xm_benchmark_model *m,
                                     const struct xm_benchmark_shapes *layouts,
                                     const struct xm_benchmark_shapes *shapes,

@@ -38,13 +38,27 @@ xm_benchmark_types_read(const struct xm_benchmark_args *a, struct xm_error *err)
     return XM_OK;
 }
 
+/* What is said of port `i`, or of all; n 0: nothing. */
+static struct xm_slice
+value_for(const char *text, const struct xm_benchmark_ports *ports, size_t i)
+{
+    struct xm_slice rest = xm_slice_of(text, strlen(text)), of_all = {"", 0}, name, value;
+    while (xm_benchmark_next_item(&rest, &name, &value)) {
+        if (name.n == 0)
+            of_all = value;
+        else if (xm_benchmark_ports_find(ports, name) == i)
+            return value;
+    }
+    return of_all;
+}
+
 static enum xm_status
 check_types(const char *flag, const char *text, const struct xm_benchmark_ports *ports,
             struct xm_error *err)
 {
     for (size_t i = 0; i < ports->n; i++) {
         const struct xm_benchmark_port *p = &ports->list[i];
-        const struct xm_slice said = xm_benchmark_value_of(text, p->name);
+        const struct xm_slice said = value_for(text, ports, i);
         const enum xm_element type = (enum xm_element)p->type;
         if (said.n && parse(said) != type)
             return xm_fail(err, XM_UNSUPPORTED,
@@ -62,7 +76,7 @@ check_names(const char *flag, const char *text,
     while (xm_benchmark_next_item(&rest, &name, &type)) {
         bool is_known = name.n == 0;
         for (size_t k = 0; k < KINDS && ports[k] && !is_known; k++)
-            is_known = xm_benchmark_ports_have(ports[k], name);
+            is_known = xm_benchmark_ports_find(ports[k], name) < ports[k]->n;
         if (!is_known)
             return xm_fail(err, XM_INVALID, "%s: the model has no node '%.*s'", flag,
                            (int)name.n, name.text);
