@@ -8,7 +8,8 @@
 #include <stdbool.h>
 
 struct xm_compile_options {
-    /* A model of the C API: it may be kept where CACHE_DIR says, and compiled for each shape. */
+    /* A model of the C API, or of a pipeline: it may be kept where CACHE_DIR says, and one without
+     * states compiled for each shape. */
     bool for_api;
     bool keep_graph; /* also where a device is only counted for */
     /* Of results that are per token only the rows that the input sampled_tokens_indices says, as

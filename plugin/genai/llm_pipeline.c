@@ -216,7 +216,7 @@ static enum xm_status
 open_pipeline(ov_genai_llm_pipeline *p, const char *path, const char *device,
               const struct properties *properties, struct xm_error *err)
 {
-    const struct xm_compile_options options = {.sampled_logits = true};
+    const struct xm_compile_options options = {.for_api = true, .sampled_logits = true};
     struct xm_plugin *plugin = NULL;
     struct xm_graph *g = NULL;
     uint32_t index = 0;

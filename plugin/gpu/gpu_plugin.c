@@ -313,7 +313,7 @@ compile(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_config *confi
     struct xm_engine *engine = NULL;
     enum xm_status s = find_engine(p, c, config, &engine, err);
     char *path = s == XM_OK && options && options->for_api
-                     ? xm_model_cache_path(g, config, xm_engine_info(engine))
+                     ? xm_model_cache_path(g, config, options, xm_engine_info(engine))
                      : NULL;
     if (s == XM_OK && path && take_cached(p, c, path, cipher, config)) {
         *out = &c->base;

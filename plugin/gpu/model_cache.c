@@ -83,6 +83,7 @@ is_debugged(void)
 
 char *
 xm_model_cache_path(const struct xm_graph *g, const struct xm_config *config,
+                    const struct xm_compile_options *options,
                     const struct xm_device_info *device)
 {
     struct xm_strbuf all = {0}, path = {0};
@@ -90,6 +91,7 @@ xm_model_cache_path(const struct xm_graph *g, const struct xm_config *config,
         return NULL;
     xm_blob_identity(device, &all);
     add_options(config, &all);
+    xm_strbuf_add(&all, options->sampled_logits ? "sampled logits\n" : "");
     xm_graph_print(g, &all);
     const uint64_t first = xm_checksum(xm_strbuf_text(&all), all.n);
     add_constants(g, &all);
