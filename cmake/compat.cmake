@@ -12,10 +12,10 @@ function(xm_fill_compat compat library include)
     file(MAKE_DIRECTORY ${compat}/cmake ${compat}/runtime/lib)
     set(names libxemoe.so libxemoe.so.0)
     foreach(base openvino openvino_c openvino_genai openvino_genai_c)
-        list(APPEND names lib${base}.so lib${base}.so.2641)
+        # with the names that programs need which were linked to the releases before
+        list(APPEND names lib${base}.so lib${base}.so.2641 lib${base}.so.2640 lib${base}.so.2630)
     endforeach()
-    foreach(name ${names} libopenvino_genai.so.2640 libopenvino_genai_c.so.2640
-                 libopenvino_genai.so.2630 libopenvino_genai_c.so.2630)
+    foreach(name ${names})
         file(CREATE_LINK ${library} ${compat}/${name} SYMBOLIC)
     endforeach()
     file(CREATE_LINK ${include} ${compat}/include SYMBOLIC)

@@ -211,11 +211,13 @@ def properties_of(**values):
 
 class Libraries(Client):
     def test_all_names_are_there(self):
-        for name in ("libopenvino_c.so", "libopenvino_c.so.2641", "libopenvino.so"):
+        for name in ("libopenvino_c.so", "libopenvino_c.so.2641", "libopenvino_c.so.2640",
+                     "libopenvino_c.so.2630", "libopenvino.so"):
             lib = c.CDLL(str(COMPAT / name))
             for function in (*OPENVINO, *VARIADIC):
                 self.assertTrue(hasattr(lib, function), f"{name}: {function}")
-        for name in ("libopenvino_genai_c.so", "libopenvino_genai.so"):
+        for name in ("libopenvino_genai_c.so", "libopenvino_genai_c.so.2640",
+                     "libopenvino_genai_c.so.2630", "libopenvino_genai.so"):
             lib = c.CDLL(str(COMPAT / name))
             for function in (*GENAI, *GENAI_VARIADIC):
                 self.assertTrue(hasattr(lib, function), f"{name}: {function}")

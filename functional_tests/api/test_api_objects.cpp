@@ -554,6 +554,9 @@ TEST(Properties, ThatProgramsSetByHabitDoNotFail)
                                     {"NUM_STREAMS", "AUTO"},
                                     {"LOG_LEVEL", "LOG_ERROR"},
                                     {"INFERENCE_NUM_THREADS", "2"},
+                                    {"DEVICE_BIND_BUFFER", "YES"},
+                                    {"ENABLE_STARTUP_FALLBACK", "NO"},
+                                    {"ENABLE_RUNTIME_FALLBACK", "NO"},
                                     {"PERF_COUNT", "YES"}};
     for (const char *device : {"GPU", "AUTO:GPU,CPU", "HETERO:GPU,CPU", "MULTI:GPU",
                                "BATCH:GPU(4)", "REFERENCE"}) {

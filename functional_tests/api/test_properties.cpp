@@ -167,6 +167,9 @@ TEST_P(OfADevice, KnowsTheKeysOfOpenVinosPlugin)
                     {"AUTO_BATCH_TIMEOUT", "1000"},
                     {"GPU_ENABLE_KERNELS_REUSE", "NO"},
                     {"MULTI_DEVICE_PRIORITIES", ""},
+                    {ov_property_key_intel_auto_device_bind_buffer, "NO"},
+                    {ov_property_key_intel_auto_enable_startup_fallback, "YES"},
+                    {ov_property_key_intel_auto_enable_runtime_fallback, "YES"},
                     {"AFFINITY", nullptr}};
     for (const auto &s : settable) {
         const std::string value = get(core.get(), GetParam(), s.key);
