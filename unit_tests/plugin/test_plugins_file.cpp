@@ -96,7 +96,7 @@ TEST_F(PluginsFile, SaysWhatIsNoList)
         const char *text, *why;
     } cases[] = {
         {"", "not XML"},
-        {"# Title\n", "line 1, column 0: not XML"},
+        {"# Title\n", "line 1, column 1: not XML"},
         {"<net><plugins/></net>", "the root element is not <ie>"},
         {"<ie><plugins>", "not XML"},
         {"<ie><plugins><plugin location='x'/></plugins></ie>", "no attribute 'name'"},
