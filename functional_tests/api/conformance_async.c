@@ -49,6 +49,7 @@ check_idle(const struct conformance *c)
     const int before = calls_so_far();
     GOOD(ov_infer_request_infer(r));
     CHECK(calls_so_far() == before); /* it is for asynchronous runs */
+    GOOD(ov_infer_request_wait_for(r, 0));
     GOOD(ov_infer_request_start_async(r));
     GOOD(ov_infer_request_wait(r));
     CHECK(calls_so_far() == before + 1);
@@ -56,6 +57,37 @@ check_idle(const struct conformance *c)
     GOOD(ov_infer_request_wait_for(r, PATIENCE_MS));
     GOOD(ov_infer_request_wait(r));
     CHECK(calls_so_far() == before + 2);
+    ov_infer_request_free(r);
+    ov_compiled_model_free(compiled);
+    ov_model_free(m);
+}
+
+/* Rows that do not go together: the run fails, and all waits until the next one say so. */
+static void
+check_failed_run(const struct conformance *c)
+{
+    float data[6] = {0.0f};
+    ov_model_t *m = make_adder(c, -1);
+    ov_compiled_model_t *compiled = compile_model(c, m);
+    ov_infer_request_t *r = make_request(compiled);
+    ov_tensor_t *two = wrap_floats(data, 2, 2), *three = wrap_floats(data, 3, 2);
+    GOOD(ov_infer_request_set_tensor(r, "a", two));
+    GOOD(ov_infer_request_set_tensor(r, "b", three));
+    for (int i = 0; i < 2; i++) {
+        if (i == 0)
+            STATUS(ov_infer_request_infer(r), GENERAL_ERROR);
+        else
+            GOOD(ov_infer_request_start_async(r));
+        STATUS(ov_infer_request_wait(r), GENERAL_ERROR);
+        STATUS(ov_infer_request_wait_for(r, 0), GENERAL_ERROR);
+        STATUS(ov_infer_request_wait(r), GENERAL_ERROR);
+    }
+    GOOD(ov_infer_request_set_tensor(r, "a", three));
+    GOOD(ov_infer_request_infer(r));
+    GOOD(ov_infer_request_wait_for(r, 0));
+    GOOD(ov_infer_request_wait(r));
+    ov_tensor_free(two);
+    ov_tensor_free(three);
     ov_infer_request_free(r);
     ov_compiled_model_free(compiled);
     ov_model_free(m);
@@ -188,6 +220,7 @@ void
 check_async(const struct conformance *c)
 {
     check_idle(c);
+    check_failed_run(c);
     check_long_runs(c);
     check_threads(c);
 }

@@ -24,8 +24,8 @@ struct xm_api_runner {
     bool busy;      /* a run goes on */
     bool asked;     /* the thread shall begin it */
     bool in_callback;
-    bool was_started;              /* asynchronously, ever */
-    struct xm_error err;           /* of the last asynchronous run */
+    bool has_begun;                /* some run, ever */
+    struct xm_error err;           /* of the last run: waits speak of it */
     const ov_callback_t *callback; /* the caller's; NULL: none */
 };
 
@@ -132,11 +132,12 @@ ov_infer_request_infer(ov_infer_request_t *infer_request)
     if (!xm_api_request_lock(infer_request))
         return REQUEST_BUSY;
     struct xm_api_runner *runner = infer_request->runner;
-    runner->err = (struct xm_error){0}; /* waits speak of the last run */
+    runner->has_begun = true;
     become_busy(infer_request);
     xm_api_request_unlock(infer_request);
     run(infer_request, &err);
     pthread_mutex_lock(&runner->lock);
+    runner->err = err;
     runner->busy = false;
     pthread_cond_broadcast(&runner->changed);
     pthread_mutex_unlock(&runner->lock);
@@ -200,7 +201,7 @@ ov_infer_request_start_async(ov_infer_request_t *infer_request)
     if (!runner->has_thread)
         code = pthread_create(&runner->thread, NULL, thread_main, infer_request);
     if (code == 0) {
-        runner->has_thread = runner->was_started = true;
+        runner->has_thread = runner->has_begun = true;
         runner->asked = true;
         become_busy(infer_request);
         pthread_cond_broadcast(&runner->changed);
@@ -266,7 +267,7 @@ ov_infer_request_wait_for(ov_infer_request_t *infer_request, const int64_t timeo
     int code = 0;
     while (is_running(runner) && code != ETIMEDOUT)
         code = pthread_cond_timedwait(&runner->changed, &runner->lock, &deadline);
-    bool is_ready = runner->was_started && !is_running(runner);
+    bool is_ready = runner->has_begun && !is_running(runner);
     err = runner->err;
     pthread_mutex_unlock(&runner->lock);
     return is_ready ? xm_api_error(&err) : RESULT_NOT_READY;
