@@ -63,7 +63,8 @@ read_header(struct reader *r)
                        r->h.version, XM_BLOB_VERSION);
     if (xm_blob_header_checksum(&r->h) != r->h.checksum)
         return fail_damaged(r, "its header's checksum is wrong");
-    if (r->h.n_bytes != n)
+    /* what is behind it is the caller's: a NUL, the rest of a buffer */
+    if (r->h.n_bytes > n)
         return xm_fail(r->err, XM_INVALID,
                        "the compiled model is damaged: it has %" PRIu64
                        " bytes, and was written with %" PRIu64,
@@ -88,7 +89,7 @@ static enum xm_status
 check_section(struct reader *r, enum xm_blob_section i)
 {
     const struct xm_blob_range *s = &r->h.section[i];
-    if (!fits(s->offset, s->n_bytes, r->from->n_bytes) || s->offset % XM_BLOB_ALIGN)
+    if (!fits(s->offset, s->n_bytes, r->h.n_bytes) || s->offset % XM_BLOB_ALIGN)
         return fail_damaged(r, "a section does not lie in it");
     if (i != XM_BLOB_BYTES && xm_checksum(section(r, i), s->n_bytes) != s->checksum)
         return fail_damaged(r, "a checksum is wrong");

@@ -417,7 +417,16 @@ TEST_F(Blob, CutAnywhereIsRefused)
         ASSERT_NE(read(bytes().substr(0, n), device(), &why), XM_OK) << n;
         ASSERT_NE(why.text[0], '\0') << n;
     }
-    expect_refused(bytes() + "x", "bytes, and was written with");
+    expect_refused(bytes().substr(0, bytes().size() - 1), "bytes, and was written with");
+}
+
+/* Programs give the buffer that they have read it into. */
+TEST_F(Blob, WhatIsBehindItDoesNotCount)
+{
+    xm_error err = {};
+    EXPECT_XM_OK(read(bytes() + std::string(1, '\0'), device(), &err));
+    EXPECT_XM_OK(read(bytes() + std::string(10000, 'x'), device(), &err));
+    EXPECT_XM_OK(read(bytes() + bytes(), device(), &err));
 }
 
 /* A byte that is another either counts, or lies between the sections. */
