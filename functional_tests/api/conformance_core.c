@@ -149,6 +149,25 @@ check_reading(const struct conformance *c)
     CHECK(m == NULL);
 }
 
+/* As literals of programs are: a line break first, and a buffer longer than the text. */
+static void
+check_text_of_a_buffer(const struct conformance *c)
+{
+    static const char xml[] =
+        "\n  <?xml version=\"1.0\"?><net name=\"n\" version=\"11\"><layers>"
+        "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\">"
+        "<data shape=\"2\" element_type=\"f32\"/><output>"
+        "<port id=\"0\" precision=\"FP32\" "
+        "names=\"x\"><dim>2</dim></port></output></layer>"
+        "<layer id=\"1\" name=\"y\" type=\"Result\" version=\"opset1\"><input>"
+        "<port id=\"0\" precision=\"FP32\"><dim>2</dim></port></input></layer></layers>"
+        "<edges><edge from-layer=\"0\" from-port=\"0\" to-layer=\"1\" to-port=\"0\"/>"
+        "</edges></net>\0what was there before";
+    ov_model_t *m = NULL;
+    if (GOOD(ov_core_read_model_from_memory_buffer(c->core, xml, sizeof(xml), NULL, &m)))
+        ov_model_free(m);
+}
+
 static void
 check_configs(void)
 {
@@ -218,6 +237,7 @@ check_core(const struct conformance *c)
     }
     check_properties(c);
     check_reading(c);
+    check_text_of_a_buffer(c);
     check_configs();
     check_last_error(c);
     check_log();

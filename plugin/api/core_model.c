@@ -41,15 +41,6 @@ ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bi
     return xm_api_model_create(g, model);
 }
 
-/* Of a text that may be given with the NUL character at its end, as literals have it. */
-static size_t
-text_length(const char *text, size_t n)
-{
-    while (n > 0 && text[n - 1] == '\0')
-        n--;
-    return n;
-}
-
 ov_status_e
 ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_str,
                                       const size_t str_len, const ov_tensor_t *weights,
@@ -68,7 +59,7 @@ ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_s
         return xm_api_fail(GENERAL_ERROR, "the weights are in memory of a device");
     struct xm_mapping *owner = weights ? (struct xm_mapping *)&weights->base : NULL;
     if (xm_openvino_ir_read_memory(
-            model_str, text_length(model_str, str_len), weights ? weights->data : NULL,
+            model_str, strnlen(model_str, str_len), weights ? weights->data : NULL,
             weights ? weights->bytes : 0, owner, &g, &err) != XM_OK)
         return xm_api_error(&err);
     return xm_api_model_create(g, model);
@@ -268,7 +259,8 @@ ov_core_import_model(const ov_core_t *core, const char *content,
         return xm_api_fail(GENERAL_ERROR, "out of memory for a compiled model");
     xm_core_import(core->core, &from, device_name, NULL, 0, &c, &err);
     xm_mapping_unref(from.owner); /* what was made of it has references */
-    return c ? xm_api_compiled_create(c, compiled_model) : xm_api_error(&err);
+    return c ? xm_api_compiled_create(c, compiled_model)
+             : xm_api_error(&err);
 }
 
 ov_status_e
@@ -283,5 +275,6 @@ xm_import_model_from_file(const ov_core_t *core, const char *path,
     if (s != OK)
         return s;
     xm_core_import_file(core->core, path, device_name, NULL, 0, &c, &err);
-    return c ? xm_api_compiled_create(c, compiled_model) : xm_api_error(&err);
+    return c ? xm_api_compiled_create(c, compiled_model)
+             : xm_api_error(&err);
 }

@@ -2,6 +2,7 @@
 #include "plugin/text/xml.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "runtime/util/memory.h"
 
@@ -33,11 +34,22 @@ fail(XML_Parser p, struct xm_error *err)
                    (unsigned long)XML_GetCurrentColumnNumber(p), XML_ErrorString(code));
 }
 
+/* Blanks and line breaks that literals of programs begin with: Expat wants a declaration to be the
+ * very first. */
+static size_t
+leading_blanks(const char *text, size_t n)
+{
+    size_t at = 0;
+    while (at < n && (text[at] == ' ' || (text[at] >= '\t' && text[at] <= '\r')))
+        at++;
+    return n - at >= 2 && memcmp(text + at, "<?", 2) == 0 ? at : 0;
+}
+
 enum xm_status
 xm_xml_parse(XML_Parser p, const char *text, size_t n, struct xm_error *err)
 {
     bool last = false;
-    for (size_t at = 0; !last;) {
+    for (size_t at = leading_blanks(text, n); !last;) {
         const size_t piece = n - at < PIECE_BYTES ? n - at : PIECE_BYTES;
         last = at + piece == n;
         if (XML_Parse(p, text + at, (int)piece, last) != XML_STATUS_OK)
