@@ -37,6 +37,7 @@ enum kind {
     CACHE,
     CORES,
     AFFINITY,
+    SCHEDULE,
     LOG,
 };
 _Static_assert(XM_OPTION_COUNT <= 64, "user_set has a bit for each option");
@@ -115,6 +116,8 @@ static const struct spelling core_texts[] = {
     {"ANY_CORE", 0}, {"PCORE_ONLY", 1}, {"ECORE_ONLY", 2}, {NULL, 0}};
 static const struct spelling affinity_texts[] = {
     {"NONE", 0}, {"CORE", 1}, {"NUMA", 2}, {"HYBRID_AWARE", 3}, {NULL, 0}};
+static const struct spelling schedule_texts[] = {
+    {"DEVICE_PRIORITY", 0}, {"ROUND_ROBIN", 1}, {NULL, 0}};
 static const struct spelling log_texts[] = {
     {"LOG_NONE", 0},  {"LOG_ERROR", 1}, {"LOG_WARNING", 2}, {"LOG_INFO", 3},
     {"LOG_DEBUG", 4}, {"LOG_TRACE", 5}, {NULL, 0}};
@@ -127,10 +130,11 @@ static const struct spelling element_texts[] = {
 
 /* NULL: not a kind of words. */
 static const struct spelling *const spellings[] = {
-    [BOOL] = bool_texts,   [MODE] = mode_texts,         [TRISTATE] = tristate_texts,
-    [QUEUE] = queue_texts, [ELEMENT] = element_texts,   [HINT] = hint_texts,
-    [CACHE] = cache_texts, [PRIORITY] = priority_texts, [CORES] = core_texts,
-    [LOG] = log_texts,     [NUMERICS] = numerics_texts, [AFFINITY] = affinity_texts,
+    [BOOL] = bool_texts,         [MODE] = mode_texts,         [TRISTATE] = tristate_texts,
+    [QUEUE] = queue_texts,       [ELEMENT] = element_texts,   [HINT] = hint_texts,
+    [CACHE] = cache_texts,       [PRIORITY] = priority_texts, [CORES] = core_texts,
+    [LOG] = log_texts,           [NUMERICS] = numerics_texts, [AFFINITY] = affinity_texts,
+    [SCHEDULE] = schedule_texts,
 };
 
 static void *

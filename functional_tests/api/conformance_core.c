@@ -3,6 +3,7 @@
  * Conformance: versions, devices, properties, reading, the last error's text, the log.
  */
 #include "functional_tests/api/conformance.h"
+#include "openvino/c/auto/properties.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -99,6 +100,42 @@ check_late_settings(const struct conformance *c)
     CHECK(compiled == NULL);
     ov_core_free(core);
     ov_model_free(m);
+}
+
+/* What AUTO alone has. */
+static void
+check_settings_of_auto(void)
+{
+    const char *const keys[] = {ov_property_key_intel_auto_device_bind_buffer,
+                                ov_property_key_intel_auto_enable_startup_fallback,
+                                ov_property_key_intel_auto_enable_runtime_fallback};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        ov_core_t *core = NULL;
+        char *value = NULL;
+        if (!GOOD(ov_core_create(&core)))
+            return;
+        GOOD(ov_core_set_property(core, "AUTO", keys[i], "YES"));
+        CHECK(property_is(core, "AUTO", keys[i], "YES"));
+        GOOD(ov_core_set_property(core, "AUTO", keys[i], "NO"));
+        CHECK(property_is(core, "AUTO", keys[i], "NO"));
+        STATUS(ov_core_set_property(core, "AUTO", keys[i], "MAYBE"), GENERAL_ERROR);
+        CHECK(property_is(core, "AUTO", keys[i], "NO"));
+        ov_core_free(core);
+        if (!GOOD(ov_core_create(&core)))
+            return;
+        GOOD(ov_core_set_property(core, "AUTO", keys[i], "MAYBE")); /* not loaded yet */
+        STATUS(ov_core_get_property(core, "AUTO", keys[i], &value), GENERAL_ERROR);
+        CHECK(value == NULL);
+        ov_core_free(core);
+    }
+    ov_core_t *core = NULL;
+    if (!GOOD(ov_core_create(&core)))
+        return;
+    CHECK(property_is(core, "AUTO", "SCHEDULE_POLICY", "DEVICE_PRIORITY"));
+    GOOD(ov_core_set_property(core, "AUTO", "SCHEDULE_POLICY", "ROUND_ROBIN"));
+    CHECK(property_is(core, "AUTO", "SCHEDULE_POLICY", "ROUND_ROBIN"));
+    STATUS(ov_core_set_property(core, "AUTO", "SCHEDULE_POLICY", "ANY"), GENERAL_ERROR);
+    ov_core_free(core);
 }
 
 static void
@@ -234,6 +271,7 @@ check_core(const struct conformance *c)
         check_devices(c);
         check_settings(c);
         check_late_settings(c);
+        check_settings_of_auto();
     }
     check_properties(c);
     check_reading(c);

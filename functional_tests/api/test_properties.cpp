@@ -170,6 +170,7 @@ TEST_P(OfADevice, KnowsTheKeysOfOpenVinosPlugin)
                     {ov_property_key_intel_auto_device_bind_buffer, "NO"},
                     {ov_property_key_intel_auto_enable_startup_fallback, "YES"},
                     {ov_property_key_intel_auto_enable_runtime_fallback, "YES"},
+                    {"SCHEDULE_POLICY", "DEVICE_PRIORITY"},
                     {"AFFINITY", nullptr}};
     for (const auto &s : settable) {
         const std::string value = get(core.get(), GetParam(), s.key);
