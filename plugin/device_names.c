@@ -62,6 +62,13 @@ xm_device_lack(const char *device, uint32_t *bit)
     return row->lack;
 }
 
+bool
+xm_device_is_batch(const char *device)
+{
+    const struct row *row = device ? find_row(device) : NULL;
+    return row && strcmp(row->name, "BATCH") == 0;
+}
+
 /* ---- compiling --------------------------------------------------------------------- */
 
 static const char priorities[] = "MULTI_DEVICE_PRIORITIES";

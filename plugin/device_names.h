@@ -26,6 +26,9 @@ bool xm_device_list_next(const char **list, char name[XM_DEVICE_NAME]);
  * nothing. *bit is its own for each name. */
 const char *xm_device_lack(const char *device, uint32_t *bit);
 
+/* Whether it is BATCH, or BATCH with a list. NULL names no device. */
+bool xm_device_is_batch(const char *device);
+
 /* Where a model is to be compiled, and how: "AUTO" with MULTI_DEVICE_PRIORITIES=GPU,CPU means
  * "AUTO:GPU,CPU", and who reads that property of the compiled model finds the list either way. */
 struct xm_device_wish {

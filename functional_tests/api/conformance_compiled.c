@@ -113,6 +113,52 @@ check_properties(const struct conformance *c)
     ov_model_free(m);
 }
 
+static void
+check_timeout(ov_compiled_model_t *m, const char *value)
+{
+    char *found = NULL;
+    if (GOOD(ov_compiled_model_get_property(m, ov_property_key_auto_batch_timeout,
+                                            &found)))
+        CHECK(takes_text(found, value));
+}
+
+/* The one property that a compiled model takes: of those in batches, how long these wait. */
+static void
+check_batches(const struct conformance *c)
+{
+    const char *key = ov_property_key_auto_batch_timeout;
+    const ov_property_t list[] = {{key, "3000"}, {key, "5000"}},
+                        mixed[] = {{key, "7000"}, {"PERF_COUNT", "YES"}};
+    ov_model_t *m = make_mlp(c, 2);
+    ov_compiled_model_t *compiled = NULL;
+    char device[64];
+    snprintf(device, sizeof(device), "BATCH:%s(4)", c->device);
+    if (GOOD(ov_core_compile_model(c->core, m, device, 0, &compiled))) {
+        check_timeout(compiled, "1000");
+        GOOD(ov_compiled_model_set_property(compiled, key, "2000"));
+        check_timeout(compiled, "2000");
+        GOOD(ov_compiled_model_set_properties(compiled, 1, list));
+        check_timeout(compiled, "3000");
+        GOOD(ov_compiled_model_set_properties(compiled, 2, list));
+        check_timeout(compiled, "5000");
+        STATUS(ov_compiled_model_set_property(compiled, key, "soon"), GENERAL_ERROR);
+        STATUS(ov_compiled_model_set_property(compiled, key, "-1"), GENERAL_ERROR);
+        STATUS(ov_compiled_model_set_property(compiled, "PERF_COUNT", "YES"),
+               GENERAL_ERROR);
+        check_timeout(compiled, "5000");
+        STATUS(ov_compiled_model_set_properties(compiled, 2, mixed), GENERAL_ERROR);
+        ov_compiled_model_free(compiled);
+    }
+    compiled = NULL;
+    if (GOOD(ov_core_compile_model(c->core, m, device, 2, &compiled, key, "77")))
+        check_timeout(compiled, "77");
+    ov_compiled_model_free(compiled);
+    compiled = compile_model(c, m);
+    STATUS(ov_compiled_model_set_property(compiled, key, "2000"), GENERAL_ERROR);
+    ov_compiled_model_free(compiled);
+    ov_model_free(m);
+}
+
 /* ---- export and import ------------------------------------------------------------- */
 
 /* With a NUL behind them, as texts have it. */
@@ -188,7 +234,9 @@ check_compiled(const struct conformance *c)
     check_ports(c);
     check_properties(c);
     if (strcmp(c->device, "REFERENCE") == 0)
-        skip("export", "the device has none");
-    else
+        skip("batches and export", "the device has none");
+    else {
+        check_batches(c);
         check_export(c);
+    }
 }

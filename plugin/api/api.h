@@ -168,10 +168,12 @@ enum xm_status xm_api_use_device(const ov_core_t *core, const char *device,
 
 struct ov_compiled_model {
     struct xm_compiled *compiled;
+    struct xm_api_timeout *timeout; /* NULL: the device is not BATCH */
 };
 
-/* Takes over one reference to `c`, also on failure. */
-ov_status_e xm_api_compiled_create(struct xm_compiled *c, ov_compiled_model_t **out);
+/* Takes over one reference to `c`, also on failure. device: as the caller named it; NULL: not. */
+ov_status_e xm_api_compiled_create(struct xm_compiled *c, const char *device,
+                                   ov_compiled_model_t **out);
 
 struct ov_remote_context {
     struct xm_context *context; /* referenced */

@@ -2,7 +2,19 @@
  *
  * Compiled models: a counted program of some device, shared with its requests.
  */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "plugin/api/api.h"
+#include "plugin/device_names.h"
+
+/* The one property that programs change behind compiling. Requests are not put together, so nobody
+ * waits; but who sets it reads it back. */
+struct xm_api_timeout {
+    _Atomic(int64_t) ms; /* -1: as it was compiled */
+};
 
 /* ---- life -------------------------------------------------------------------------- */
 
@@ -10,11 +22,23 @@ static void
 destroy_compiled(ov_compiled_model_t *m)
 {
     xm_compiled_unref(m->compiled);
+    xm_free(m->timeout);
     xm_free(m);
 }
 
+static ov_status_e
+add_timeout(ov_compiled_model_t *m)
+{
+    m->timeout = xm_calloc(1, sizeof(*m->timeout));
+    if (!m->timeout)
+        return xm_api_fail(GENERAL_ERROR, "out of memory for a compiled model");
+    atomic_init(&m->timeout->ms, -1);
+    return OK;
+}
+
 ov_status_e
-xm_api_compiled_create(struct xm_compiled *c, ov_compiled_model_t **out)
+xm_api_compiled_create(struct xm_compiled *c, const char *device,
+                       ov_compiled_model_t **out)
 {
     ov_compiled_model_t *m = xm_calloc(1, sizeof(*m));
     if (!m) {
@@ -22,7 +46,9 @@ xm_api_compiled_create(struct xm_compiled *c, ov_compiled_model_t **out)
         return xm_api_fail(GENERAL_ERROR, "out of memory for a compiled model");
     }
     m->compiled = c;
-    ov_status_e s = xm_api_new_handle(m, XM_API_COMPILED);
+    ov_status_e s = xm_device_is_batch(device) ? add_timeout(m) : OK;
+    if (s == OK)
+        s = xm_api_new_handle(m, XM_API_COMPILED);
     if (s == OK)
         *out = m;
     else
@@ -136,12 +162,29 @@ ov_compiled_model_output_by_name(const ov_compiled_model_t *compiled_model,
 
 /* ---- properties -------------------------------------------------------------------- */
 
+static const char timeout_key[] = "AUTO_BATCH_TIMEOUT";
+
 static ov_status_e
-refuse_setting(const char *key)
+set_timeout(struct xm_api_timeout *t, const char *value)
 {
+    const size_t digits = strspn(value, "0123456789");
+    const int64_t ms = digits < 1 || digits > 10 || value[digits] ? -1 : atoll(value);
+    if (ms < 0 || ms > UINT32_MAX)
+        return xm_api_fail(GENERAL_ERROR,
+                           "%s is '%s': expected a whole number of milliseconds up to %u",
+                           timeout_key, value, UINT32_MAX);
+    atomic_store(&t->ms, ms);
+    return OK;
+}
+
+static ov_status_e
+set_one(const ov_compiled_model_t *m, const struct xm_property *p)
+{
+    if (m->timeout && strcmp(p->key, timeout_key) == 0)
+        return set_timeout(m->timeout, p->value);
     return xm_api_fail(
         GENERAL_ERROR,
-        "property %s of a compiled model cannot be set: give it to compile", key);
+        "property %s of a compiled model cannot be set: give it to compile", p->key);
 }
 
 ov_status_e
@@ -150,11 +193,12 @@ ov_compiled_model_set_property(const ov_compiled_model_t *compiled_model, ...)
     if (!xm_api_is(compiled_model, XM_API_COMPILED))
         return xm_api_refuse(__func__);
     va_list args;
+    ov_property_t property;
     va_start(args, compiled_model);
-    const char *key = va_arg(args, const char *);
-    const void *value = va_arg(args, const void *);
+    property.key = va_arg(args, const char *);
+    property.value = va_arg(args, const void *);
     va_end(args);
-    return key && value ? refuse_setting(key) : xm_api_refuse(__func__);
+    return ov_compiled_model_set_properties(compiled_model, 1, &property);
 }
 
 ov_status_e
@@ -165,8 +209,10 @@ ov_compiled_model_set_properties(const ov_compiled_model_t *compiled_model,
     if (!xm_api_is(compiled_model, XM_API_COMPILED) || num_properties == 0)
         return xm_api_refuse(__func__);
     ov_status_e s = xm_api_properties_from_array(num_properties, properties, &checked);
+    for (size_t i = 0; i < num_properties && s == OK; i++)
+        s = set_one(compiled_model, &checked[i]);
     xm_free(checked);
-    return s == OK ? refuse_setting(properties[0].key) : s;
+    return s;
 }
 
 ov_status_e
@@ -178,6 +224,13 @@ ov_compiled_model_get_property(const ov_compiled_model_t *compiled_model,
     struct xm_error err = {0};
     struct xm_strbuf value = {0};
     struct xm_compiled *c = compiled_model->compiled;
+    const struct xm_api_timeout *t = compiled_model->timeout;
+    const int64_t ms =
+        t && strcmp(property_key, timeout_key) == 0 ? atomic_load(&t->ms) : -1;
+    if (ms >= 0) {
+        xm_strbuf_printf(&value, "%" PRId64, ms);
+        return xm_api_give_text(&value, property_value);
+    }
     if (c->ops->get_property(c, property_key, &value, &err) == XM_OK)
         return xm_api_give_text(&value, property_value);
     xm_strbuf_free(&value);

@@ -141,7 +141,7 @@ compile_in(const ov_core_t *core, const ov_model_t *model, ov_remote_context_t *
         plugin->ops->compile_in(plugin, context->context, g, properties, (uint32_t)n, &c,
                                 &err);
     xm_free(properties);
-    return c ? xm_api_compiled_create(c, out) : xm_api_error(&err);
+    return c ? xm_api_compiled_create(c, NULL, out) : xm_api_error(&err);
 }
 
 static bool

@@ -122,7 +122,7 @@ compile_graph(const ov_core_t *core, struct xm_graph *g, const char *device,
     else
         xm_graph_destroy(g);
     xm_device_wish_free(&w);
-    return c ? xm_api_compiled_create(c, out) : xm_api_error(&err);
+    return c ? xm_api_compiled_create(c, device, out) : xm_api_error(&err);
 }
 
 /* Takes the properties over. */
@@ -259,7 +259,7 @@ ov_core_import_model(const ov_core_t *core, const char *content,
         return xm_api_fail(GENERAL_ERROR, "out of memory for a compiled model");
     xm_core_import(core->core, &from, device_name, NULL, 0, &c, &err);
     xm_mapping_unref(from.owner); /* what was made of it has references */
-    return c ? xm_api_compiled_create(c, compiled_model)
+    return c ? xm_api_compiled_create(c, device_name, compiled_model)
              : xm_api_error(&err);
 }
 
@@ -275,6 +275,6 @@ xm_import_model_from_file(const ov_core_t *core, const char *path,
     if (s != OK)
         return s;
     xm_core_import_file(core->core, path, device_name, NULL, 0, &c, &err);
-    return c ? xm_api_compiled_create(c, compiled_model)
+    return c ? xm_api_compiled_create(c, device_name, compiled_model)
              : xm_api_error(&err);
 }

@@ -44,8 +44,8 @@ OPENVINO_C_API(ov_status_e)
 ov_compiled_model_create_infer_request(const ov_compiled_model_t *compiled_model,
                                        ov_infer_request_t **infer_request);
 
-/* A compiled model is fixed: setting is refused with GENERAL_ERROR. One key and one
- * value. */
+/* A compiled model is fixed: setting is refused with GENERAL_ERROR, but for AUTO_BATCH_TIMEOUT
+ * of the device BATCH. One key and one value. */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_set_property(const ov_compiled_model_t *compiled_model, ...);
 OPENVINO_C_API(ov_status_e)
