@@ -37,6 +37,23 @@ check_versions(const struct conformance *c)
     STATUS(ov_get_openvino_version(NULL), INVALID_C_PARAM);
 }
 
+/* Of a list's devices, and of what has the list, by their names. */
+static void
+check_versions_of_a_list(const struct conformance *c)
+{
+    static const char *const names[] = {"AUTO", "BATCH", "MULTI"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        ov_core_version_list_t list = {NULL, 0};
+        char device[64];
+        snprintf(device, sizeof(device), "%s:%s", names[i], c->device);
+        if (!GOOD(ov_core_get_versions_by_device_name(c->core, device, &list)))
+            continue;
+        CHECK(list.size == 2 &&
+              strcmp(list.versions[0].device_name, list.versions[1].device_name) < 0);
+        ov_core_versions_free(&list);
+    }
+}
+
 static void
 check_devices(const struct conformance *c)
 {
@@ -268,6 +285,7 @@ check_core(const struct conformance *c)
     if (strcmp(c->device, "REFERENCE") == 0) {
         skip("settings", "the device has none, and is not among those that are listed");
     } else {
+        check_versions_of_a_list(c);
         check_devices(c);
         check_settings(c);
         check_late_settings(c);

@@ -621,17 +621,17 @@ TEST(Core, ListsDevicesAndVersions)
     ASSERT_EQ(ov_core_get_versions_by_device_name(core.get(), "REFERENCE,GPU", &versions),
               OK);
     ASSERT_EQ(versions.size, 2u);
-    EXPECT_STREQ(versions.versions[1].device_name, "GPU");
+    EXPECT_STREQ(versions.versions[0].device_name, "GPU");
     ov_core_versions_free(&versions);
     const struct {
         const char *asked;
         std::vector<std::string> names;
     } cases[] = {
-        {"HETERO:GPU,REFERENCE", {"GPU", "REFERENCE", "HETERO"}},
-        {"MULTI:GPU(2),GPU,REFERENCE", {"GPU", "REFERENCE", "MULTI"}},
+        {"HETERO:GPU,REFERENCE", {"GPU", "HETERO", "REFERENCE"}},
+        {"MULTI:GPU(2),GPU,REFERENCE", {"GPU", "MULTI", "REFERENCE"}},
         {"AUTO", {"AUTO"}},
-        {"AUTO:-CPU,GPU", {"GPU", "AUTO"}},
-        {"BATCH:GPU(4)", {"GPU", "BATCH"}},
+        {"AUTO:-CPU,GPU", {"AUTO", "GPU"}},
+        {"BATCH:GPU(4)", {"BATCH", "GPU"}},
         {"GPU,GPU", {"GPU"}},
     };
     for (const auto &k : cases) {

@@ -3,6 +3,7 @@
  * The core: life, versions, devices.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plugin/api/api.h"
@@ -192,6 +193,13 @@ add_version(const ov_core_t *core, const char *device, ov_core_version_list_t *l
     return OK;
 }
 
+static int
+by_device_name(const void *a, const void *b)
+{
+    return strcmp(((const ov_core_version_t *)a)->device_name,
+                  ((const ov_core_version_t *)b)->device_name);
+}
+
 /* "HETERO:GPU,CPU": of GPU, of CPU, and of HETERO itself. */
 static ov_status_e
 fill_versions(const ov_core_t *core, const char *device, ov_core_version_list_t *list)
@@ -225,10 +233,12 @@ ov_core_get_versions_by_device_name(const ov_core_t *core, const char *device_na
     ov_status_e s = list.versions
                         ? fill_versions(core, device_name, &list)
                         : xm_api_fail(GENERAL_ERROR, "out of memory for the versions");
-    if (s == OK)
+    if (s == OK) {
+        qsort(list.versions, list.size, sizeof(*list.versions), by_device_name);
         *versions = list;
-    else
+    } else {
         ov_core_versions_free(&list);
+    }
     return s;
 }
 
