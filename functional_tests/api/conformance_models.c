@@ -154,6 +154,12 @@ check_single(const struct conformance *c)
     dims[0] = (ov_dimension_t){-1, -1};
     GOOD(ov_model_reshape_input_by_name(m, "data", s));
     CHECK(ov_model_is_dynamic(m));
+    dims[0] = (ov_dimension_t){-1, 8};
+    GOOD(ov_model_reshape_input_by_name(m, "data", s));
+    CHECK(input_has_rows(m, 0, 0, 8));
+    dims[0] = (ov_dimension_t){3, INT64_MAX};
+    GOOD(ov_model_reshape_input_by_name(m, "data", s));
+    CHECK(input_has_rows(m, 0, 3, -1));
     dims[0] = (ov_dimension_t){1, 8};
     GOOD(ov_model_reshape_input_by_name(m, "data", s));
     CHECK(input_has_rows(m, 0, 1, 8));

@@ -155,10 +155,12 @@ check_partial_shapes(void)
 {
     const ov_dimension_t fixed[] = {{1, 1}, {20, 20}, {300, 300}};
     const ov_dimension_t mixed[] = {{-1, -1}, {1, 20}, {300, 300}};
+    const ov_dimension_t open[] = {{-1, 5}, {0, 5}, {1, INT64_MAX}, {0, INT64_MAX}};
     const ov_dimension_t wrong[][1] = {{{5, 3}}, {{0, -1}}, {{2, -1}}};
     ov_partial_shape_t p = {{0, 0}, NULL};
     check_partial_text(3, fixed, "{1,20,300}", false);
     check_partial_text(3, mixed, "{?,1..20,300}", true);
+    check_partial_text(4, open, "{..5,..5,1..,?}", true);
     for (int i = 0; i < 3; i++)
         STATUS(ov_partial_shape_create(1, wrong[i], &p), INVALID_C_PARAM);
     STATUS(ov_partial_shape_create(-1, fixed, &p), INVALID_C_PARAM);
@@ -217,8 +219,10 @@ static void
 check_layouts(void)
 {
     static const char *const good[][2] = {
-        {"NCHW", "[N,C,H,W]"}, {"[N,C,H,W]", "[N,C,H,W]"}, {"[N,?,...]", "[N,?,...]"},
-        {"NC", "[N,C]"},       {"[N,...,C]", "[N,...,C]"},
+        {"NCHW", "[N,C,H,W]"},        {"[N,C,H,W]", "[N,C,H,W]"},
+        {"[N,?,...]", "[N,?,...]"},   {"NC", "[N,C]"},
+        {"[N,...,C]", "[N,...,C]"},   {"BCHW", "[N,C,H,W]"},
+        {"[batch,channel]", "[N,C]"},
     };
     static const char *const bad[] = {"NN", "[N,N]", "N*C", "[N,...,...]", "[N,,C]"};
     ov_layout_t *l = NULL;

@@ -58,9 +58,9 @@ is_legal(struct name s)
 static struct name
 short_name(struct name s)
 {
-    static const char *const same[][2] = {{"B", "N"},     {"BATCH", "N"},
-                                          {"DEPTH", "D"}, {"CHANNELS", "C"},
-                                          {"WIDTH", "W"}, {"HEIGHT", "H"}};
+    static const char *const same[][2] = {
+        {"B", "N"},       {"BATCH", "N"}, {"DEPTH", "D"}, {"CHANNELS", "C"},
+        {"CHANNEL", "C"}, {"WIDTH", "W"}, {"HEIGHT", "H"}};
     for (size_t i = 0; i < XM_ARRAY_LEN(same); i++) {
         if (is(s, same[i][0]))
             return (struct name){same[i][1], 1};

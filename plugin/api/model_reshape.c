@@ -17,9 +17,9 @@ read_shape(const ov_partial_shape_t *from, struct xm_input_shape *out)
     out->rank = (uint32_t)rank;
     for (int64_t i = 0; i < rank; i++) {
         const ov_dimension_t d = from->dims[i];
-        const bool is_any = d.min == -1 && d.max == -1;
-        out->dim[i] = (struct xm_bound){is_any ? 0 : d.min, d.max};
-        if (d.max < -1 || (!is_any && d.min < 0) || (d.max >= 0 && d.min > d.max))
+        out->dim[i] =
+            (struct xm_bound){d.min == -1 ? 0 : d.min, d.max == INT64_MAX ? -1 : d.max};
+        if (d.max < -1 || d.min < -1 || (d.max >= 0 && d.min > d.max))
             return "has a dimension that is no range of numbers";
     }
     return NULL;

@@ -54,10 +54,11 @@ ov_rank_is_dynamic(const ov_rank_t rank)
 
 /* ---- partial shapes ---------------------------------------------------------------- */
 
+/* A lower bound of -1 is 0. */
 static bool
 is_valid_dimension(ov_dimension_t d)
 {
-    return (d.min == -1 && d.max == -1) || (d.min >= 0 && d.min <= d.max);
+    return (d.min == -1 && d.max >= -1) || (d.min >= 0 && d.min <= d.max);
 }
 
 /* Of a rank that is known, dimensions yet to be written. */
@@ -190,18 +191,22 @@ ov_shape_to_partial_shape(const ov_shape_t shape, ov_partial_shape_t *partial_sh
     return status;
 }
 
-/* "?", "7", "1..20", "..20" */
+/* "?", "7", "1..20", "..20", "1.." */
 static void
 print_dimension(struct xm_strbuf *b, ov_dimension_t d)
 {
-    if (d.max == -1 && d.min <= 0)
+    const bool is_open = d.max == -1 || d.max == INT64_MAX;
+    if (is_open && d.min <= 0) {
         xm_strbuf_add(b, "?");
-    else if (d.min == d.max)
+    } else if (d.min == d.max) {
         xm_strbuf_printf(b, "%lld", (long long)d.min);
-    else if (d.min == 0)
-        xm_strbuf_printf(b, "..%lld", (long long)d.max);
-    else
-        xm_strbuf_printf(b, "%lld..%lld", (long long)d.min, (long long)d.max);
+    } else {
+        if (d.min > 0)
+            xm_strbuf_printf(b, "%lld", (long long)d.min);
+        xm_strbuf_add(b, "..");
+        if (!is_open)
+            xm_strbuf_printf(b, "%lld", (long long)d.max);
+    }
 }
 
 const char *

@@ -14,8 +14,8 @@ typedef struct ov_partial_shape {
     ov_dimension_t *dims;
 } ov_partial_shape_t;
 
-/* INVALID_C_PARAM: a negative rank, min > max, or an upper bound of -1 but for {-1, -1}.
- */
+/* A lower bound of -1 is 0, an upper one of INT64_MAX is none. INVALID_C_PARAM: a negative rank,
+ * min > max, or an upper bound of -1 but for {-1, -1}. */
 OPENVINO_C_API(ov_status_e)
 ov_partial_shape_create(const int64_t rank, const ov_dimension_t *dims,
                         ov_partial_shape_t *partial_shape_obj);
