@@ -96,7 +96,8 @@ typedef enum {
 #define BOOLEAN OV_BOOLEAN
 #endif
 
-/* Encrypts or decrypts model caches. Called twice: for the size, then for the bytes. */
+/* Encrypts or decrypts model caches, not exported models. Called twice: for the size, then for the
+ * bytes. */
 typedef struct {
     void(OPENVINO_C_API_CALLBACK *encrypt_func)(const char *in, const size_t in_size,
                                                 char *out, size_t *out_size);
