@@ -195,13 +195,19 @@ check_partial_kinds(void)
 static void
 check_conversions(void)
 {
-    int64_t dims[] = {4, 6};
+    int64_t dims[] = {4, 6}, negative[] = {4, -6};
     ov_dimension_t fixed[] = {{4, 4}, {6, 6}}, open[] = {{4, 4}, {-1, -1}};
     const ov_shape_t shape = {2, dims};
     const ov_partial_shape_t whole = {{2, 2}, fixed}, dynamic = {{2, 2}, open};
     ov_partial_shape_t p = {{0, 0}, NULL};
-    ov_shape_t s = {0, NULL};
+    ov_shape_t s = {0, dims}; /* no memory to be freed */
     STATUS(ov_partial_shape_to_shape(dynamic, &s), PARAMETER_MISMATCH);
+    if (CHECK(s.dims != dims))
+        GOOD(ov_shape_free(&s)); /* programs do, and have not set it before */
+    p.dims = fixed;
+    STATUS(ov_partial_shape_create_static(2, negative, &p), INVALID_C_PARAM);
+    if (CHECK(p.dims != fixed))
+        ov_partial_shape_free(&p);
     if (GOOD(ov_partial_shape_to_shape(whole, &s))) {
         CHECK(s.rank == 2 && s.dims[0] == 4 && s.dims[1] == 6);
         GOOD(ov_shape_free(&s));

@@ -129,7 +129,10 @@ ov_partial_shape_create_static(const int64_t rank, const int64_t *dims,
     if (!partial_shape_obj || !dims || rank < 0)
         return xm_api_refuse(__func__);
     ov_shape_t shape = {.rank = rank, .dims = (int64_t *)dims};
-    return ov_shape_to_partial_shape(shape, partial_shape_obj);
+    ov_status_e status = ov_shape_to_partial_shape(shape, partial_shape_obj);
+    if (status != OK) /* can be freed, as in OpenVINO */
+        *partial_shape_obj = (ov_partial_shape_t){.rank = {0, 0}, .dims = NULL};
+    return status;
 }
 
 void
@@ -160,8 +163,12 @@ ov_partial_shape_to_shape(const ov_partial_shape_t partial_shape, ov_shape_t *sh
 {
     if (!shape || lacks_dimensions(partial_shape))
         return xm_api_refuse(__func__);
-    if (ov_partial_shape_is_dynamic(partial_shape))
+    if (ov_partial_shape_is_dynamic(partial_shape)) {
+        /* can be freed, as in OpenVINO: programs do, without having set it before */
+        if (!ov_rank_is_dynamic(partial_shape.rank))
+            *shape = (ov_shape_t){0, NULL};
         return PARAMETER_MISMATCH;
+    }
     int64_t rank = partial_shape.rank.max;
     ov_shape_t result = {.rank = rank, .dims = NULL};
     if (rank > 0 && ov_shape_create(rank, NULL, &result) != OK)
