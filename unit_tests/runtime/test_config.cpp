@@ -522,9 +522,9 @@ xm_config
 with_another(const char *name)
 {
     const std::string before = text_of(defaults(), name);
-    for (const char *value :
-         {"NO", "YES", "f32", "bf16", "ACCURACY", "out_of_order", "folder", "7",
-          "THROUGHPUT", "HIGH", "optimize_size", "PCORE_ONLY", "LOG_TRACE", "NUMA"}) {
+    for (const char *value : {"NO", "YES", "f32", "bf16", "ACCURACY", "out_of_order",
+                              "folder", "7", "THROUGHPUT", "HIGH", "optimize_size",
+                              "PCORE_ONLY", "LOG_TRACE", "NUMA", "ROUND_ROBIN"}) {
         xm_config c = defaults();
         xm_error err = {};
         if (xm_config_set(&c, name, value, &err) == XM_OK && text_of(c, name) != before)

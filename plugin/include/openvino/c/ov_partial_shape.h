@@ -28,8 +28,7 @@ ov_partial_shape_create_static(const int64_t rank, const int64_t *dims,
                                ov_partial_shape_t *partial_shape_obj);
 /* Resets the struct; NULL is allowed. */
 OPENVINO_C_API(void) ov_partial_shape_free(ov_partial_shape_t *partial_shape);
-/* PARAMETER_MISMATCH when anything is dynamic; the shape of a dimension that is one has no dimensions
- * then. */
+/* PARAMETER_MISMATCH when anything is dynamic; the shape is empty then where the rank is known. */
 OPENVINO_C_API(ov_status_e)
 ov_partial_shape_to_shape(const ov_partial_shape_t partial_shape, ov_shape_t *shape);
 OPENVINO_C_API(ov_status_e)
