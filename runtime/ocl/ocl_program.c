@@ -71,6 +71,7 @@ fail_build(const struct build *b, cl_int code, struct xm_build_report *report)
                    xm_ocl_error_text(code), code, b->name, line);
 }
 
+/* Ctrl-C is not kept from the driver here (xm_ocl_keep_signals): a build takes long. */
 static cl_int
 build_program(const struct build *b)
 {

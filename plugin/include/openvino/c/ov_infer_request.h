@@ -94,10 +94,10 @@ OPENVINO_C_API(ov_status_e) ov_infer_request_infer(ov_infer_request_t *infer_req
 OPENVINO_C_API(ov_status_e) ov_infer_request_cancel(ov_infer_request_t *infer_request);
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_start_async(ov_infer_request_t *infer_request);
-/* The outcome of the last asynchronous run, its callback done; INFER_CANCELLED after a
- * cancel. */
+/* The outcome of the last run, of an asynchronous one when its callback is done; OK before the
+ * first; INFER_CANCELLED after a cancel. */
 OPENVINO_C_API(ov_status_e) ov_infer_request_wait(ov_infer_request_t *infer_request);
-/* RESULT_NOT_READY after `timeout` ms, or when nothing was started. */
+/* The same; RESULT_NOT_READY after `timeout` ms, or before the first run. */
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_wait_for(ov_infer_request_t *infer_request, const int64_t timeout);
 /* The struct is kept by pointer: it must live as long as the request may run. */
