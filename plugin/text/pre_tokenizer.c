@@ -48,6 +48,12 @@ xm_pre_tokenizer_add_cut(struct xm_pre_tokenizer *pre, const char *pattern,
 }
 
 enum xm_status
+xm_pre_tokenizer_add_white_space(struct xm_pre_tokenizer *pre, struct xm_error *err)
+{
+    return add_cut(pre, "\\s", XM_SPLIT_REMOVED, false, err);
+}
+
+enum xm_status
 xm_pre_tokenizer_add_bytes(struct xm_pre_tokenizer *pre, struct xm_error *err)
 {
     struct xm_pre_step *step = NULL;
@@ -183,7 +189,7 @@ load_whitespace_split(yyjson_val *value, struct xm_pre_tokenizer *out,
                       struct xm_error *err)
 {
     (void)value;
-    return add_cut(out, "\\s", XM_SPLIT_REMOVED, false, err);
+    return xm_pre_tokenizer_add_white_space(out, err);
 }
 
 static enum xm_status

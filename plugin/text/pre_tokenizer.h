@@ -52,6 +52,9 @@ enum xm_status xm_pre_tokenizer_load(yyjson_val *value, struct xm_pre_tokenizer 
  * written as characters. */
 enum xm_status xm_pre_tokenizer_add_cut(struct xm_pre_tokenizer *pre, const char *pattern,
                                         struct xm_error *err);
+/* A cut at white space, which is left out. */
+enum xm_status xm_pre_tokenizer_add_white_space(struct xm_pre_tokenizer *pre,
+                                                struct xm_error *err);
 extern const char xm_byte_level_pattern[]; /* what ByteLevel cuts with */
 enum xm_status xm_pre_tokenizer_add_bytes(struct xm_pre_tokenizer *pre,
                                           struct xm_error *err);

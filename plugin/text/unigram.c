@@ -33,6 +33,17 @@ compare_pieces(const void *a, const void *b)
     return order != 0 ? order : (x->n > y->n) - (x->n < y->n);
 }
 
+/* Leaves out pieces whose text a later piece has too, as the reference does. */
+static void
+drop_repeated(struct xm_unigram *u)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < u->n; i++)
+        if (xm_vocab_find(u->vocab, u->pieces[i].text) == u->pieces[i].id)
+            u->pieces[n++] = u->pieces[i];
+    u->n = n;
+}
+
 static enum xm_status
 add_piece(struct xm_unigram *u, struct xm_vocab *vocab, yyjson_val *value,
           struct xm_error *err)
@@ -41,8 +52,9 @@ add_piece(struct xm_unigram *u, struct xm_vocab *vocab, yyjson_val *value,
     int32_t id = (int32_t)u->n;
     if (!yyjson_is_str(text) || !yyjson_is_num(score))
         return xm_fail(err, XM_INVALID, "piece %d is not [\"text\", score]", id);
-    XM_TRY(xm_vocab_add(vocab, xm_slice_of(yyjson_get_str(text), yyjson_get_len(text)),
-                        id, true, err));
+    XM_TRY(xm_vocab_add_repeatable(
+        vocab, xm_slice_of(yyjson_get_str(text), yyjson_get_len(text)), id,
+        XM_REPEAT_FINDS_LAST, err));
     u->pieces[u->n++] = (struct xm_unigram_piece){xm_vocab_get(vocab, id)->text,
                                                   yyjson_get_num(score), id};
     return XM_OK;
@@ -96,6 +108,7 @@ xm_unigram_load(yyjson_val *model, struct xm_vocab *vocab, struct xm_unigram *ou
     out->vocab = vocab;
     XM_TRY(load_pieces(model, out, vocab, err));
     XM_TRY(load_unknown(model, out, err));
+    drop_repeated(out);
     qsort(out->pieces, out->n, sizeof(*out->pieces), compare_pieces);
     return XM_OK;
 }

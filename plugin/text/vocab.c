@@ -39,12 +39,15 @@ xm_vocab_reserve(struct xm_vocab *vocab, size_t n_tokens, struct xm_error *err)
         return xm_fail(err, XM_NO_MEMORY, "no memory for %zu tokens", n_tokens);
     for (size_t i = 0; i < n_slots; i++)
         slots[i] = XM_NO_TOKEN;
-    xm_free(vocab->slots);
+    int32_t *old = vocab->slots;
+    const size_t n_old = vocab->n_slots;
     vocab->slots = slots;
     vocab->n_slots = n_slots;
-    for (size_t id = 0; id < vocab->n; id++)
-        if (vocab->entries[id].text.text)
-            slots[find_slot(vocab, vocab->entries[id].text)] = (int32_t)id;
+    /* Of tokens with equal texts, the id in the old table stays the one that is found. */
+    for (size_t i = 0; i < n_old; i++)
+        if (old[i] != XM_NO_TOKEN)
+            slots[find_slot(vocab, vocab->entries[old[i]].text)] = old[i];
+    xm_free(old);
     return XM_OK;
 }
 
@@ -62,15 +65,10 @@ make_entry(struct xm_vocab *vocab, int32_t id, struct xm_error *err)
     return XM_OK;
 }
 
-enum xm_status
-xm_vocab_add(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool in_model,
-             struct xm_error *err)
+static enum xm_status
+set_entry(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool in_model,
+          struct xm_error *err)
 {
-    XM_TRY(xm_vocab_reserve(vocab, 1, err));
-    size_t slot = find_slot(vocab, text);
-    if (vocab->slots[slot] != XM_NO_TOKEN)
-        return xm_fail(err, XM_INVALID, "token '%s' has ids %d and %d",
-                       xm_utf8_shown(text).text, vocab->slots[slot], id);
     XM_TRY(make_entry(vocab, id, err));
     struct xm_vocab_entry *entry = &vocab->entries[id];
     if (entry->text.text)
@@ -80,8 +78,33 @@ xm_vocab_add(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool in_m
     if (!copy)
         return xm_fail(err, XM_NO_MEMORY, "no memory for the text of token %d", id);
     *entry = (struct xm_vocab_entry){xm_slice_of(copy, text.n), in_model, false};
-    vocab->slots[slot] = id;
     vocab->n_tokens++;
+    return XM_OK;
+}
+
+enum xm_status
+xm_vocab_add(struct xm_vocab *vocab, struct xm_slice text, int32_t id, bool in_model,
+             struct xm_error *err)
+{
+    XM_TRY(xm_vocab_reserve(vocab, 1, err));
+    size_t slot = find_slot(vocab, text);
+    if (vocab->slots[slot] != XM_NO_TOKEN)
+        return xm_fail(err, XM_INVALID, "token '%s' has ids %d and %d",
+                       xm_utf8_shown(text).text, vocab->slots[slot], id);
+    XM_TRY(set_entry(vocab, text, id, in_model, err));
+    vocab->slots[slot] = id;
+    return XM_OK;
+}
+
+enum xm_status
+xm_vocab_add_repeatable(struct xm_vocab *vocab, struct xm_slice text, int32_t id,
+                        enum xm_vocab_repeat repeat, struct xm_error *err)
+{
+    XM_TRY(xm_vocab_reserve(vocab, 1, err));
+    size_t slot = find_slot(vocab, text);
+    XM_TRY(set_entry(vocab, text, id, true, err));
+    if (vocab->slots[slot] == XM_NO_TOKEN || repeat == XM_REPEAT_FINDS_LAST)
+        vocab->slots[slot] = id;
     return XM_OK;
 }
 

@@ -42,6 +42,14 @@ enum xm_status xm_vocab_reserve(struct xm_vocab *vocab, size_t n_tokens,
 enum xm_status xm_vocab_add(struct xm_vocab *vocab, struct xm_slice text, int32_t id,
                             bool in_model, struct xm_error *err);
 
+/* Which of several tokens with equal texts xm_vocab_find returns. */
+enum xm_vocab_repeat { XM_REPEAT_FINDS_FIRST, XM_REPEAT_FINDS_LAST };
+
+/* The same for a token of the model whose text may be another token's: each id keeps its text. */
+enum xm_status xm_vocab_add_repeatable(struct xm_vocab *vocab, struct xm_slice text,
+                                       int32_t id, enum xm_vocab_repeat repeat,
+                                       struct xm_error *err);
+
 /* XM_NO_TOKEN: there is no such token. The second looks at the model's own only. */
 int32_t xm_vocab_find(const struct xm_vocab *vocab, struct xm_slice text);
 int32_t xm_vocab_find_in_model(const struct xm_vocab *vocab, struct xm_slice text);

@@ -29,7 +29,10 @@ enum xm_status xm_gguf_bool_or(const struct xm_gguf *g, const char *key, bool *o
 
 /* ---- ids ----------------------------------------------------------------------------- */
 
-/* -1: there is none. All others are ids of the list of tokens. */
+/* Whether a value of tokenizer.ggml.model says that the file has no tokenizer, but ids only. */
+bool xm_gguf_is_no_tokenizer(struct xm_slice model);
+
+/* -1: there is none. All others are ids of the list of tokens, where the file has one. */
 struct xm_gguf_special {
     int32_t bos, eos, unk, pad;
     int32_t eot, eom; /* of a turn, of a message */
@@ -49,12 +52,20 @@ enum {
     /* bos stands before each text, unless a key says no */
     XM_GGUF_BEGINS = 1 << 1,
     /* U+0020 is U+2581; else bytes are written as characters */
-    XM_GGUF_MARKS_SPACES = 1 << 2
+    XM_GGUF_MARKS_SPACES = 1 << 2,
+    /* bos stands before each text, whatever the key says */
+    XM_GGUF_ALWAYS_BEGINS = 1 << 3,
+    /* newlines that are a token are one, whatever the merges */
+    XM_GGUF_WHOLE_NEWLINES = 1 << 4,
+    /* white space ends words and is no part of them; characters stay characters */
+    XM_GGUF_DROPS_SPACES = 1 << 5
 };
 
 struct xm_gguf_pre_tokenizer {
-    const char *const *names;    /* up to a NULL */
-    const char *const *patterns; /* up to a NULL: each cuts what those before have left */
+    const char *const *names; /* up to a NULL */
+    const char *const
+        *patterns; /* up to a NULL: each cuts what those before have left; NULL:
+                                    the text is cut at white space */
     unsigned flags;
 };
 

@@ -28,12 +28,11 @@
 #define GPT_4O(digits) CASED(CONTRACTION "?") "|" digits "|" PATH_SIGNS "|" BLANKS
 
 /* Letters with the sign before them, signs, white space: what a cut of digits has left. */
-#define ASCII_SIGN "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~]"
-#define DEEPSEEK_V3                                                                      \
-    ASCII_SIGN "[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"                  \
-               " ?[\\p{P}\\p{S}]+[\\r\\n]*|" BLANKS
-#define CJK        "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
-#define CJK_HANGUL "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
+#define ASCII_SIGN     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~]"
+#define DEEPSEEK_WORDS ASCII_SIGN "[A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
+#define DEEPSEEK_V3    DEEPSEEK_WORDS " ?[\\p{P}\\p{S}]+[\\r\\n]*|" BLANKS
+#define CJK            "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+"
+#define CJK_HANGUL     "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
 /* Letters of alphabets that have capitals. */
 #define ALPHABETS                                                                        \
@@ -63,12 +62,27 @@
     "?|" WORD_KIMI LARGE_KIMI "+" SMALL_KIMI "*" CONTRACTION "?|"                        \
     "\\p{N}{1,3}|" SIGNS "|" BLANKS
 
+/* Han, kana, Lao, Khmer, Burmese, Hangul, and the vowels, signs and digits of Thai. */
+#define EAST_ASIAN                                                                       \
+    "\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u3040-\u309f\u30a0-\u30ff\uff65-\uff9f"     \
+    "\u2f00-\u2fdf\u0e40-\u0e7f\u0e80-\u0eff\u1780-\u17ff\u1000-\u109f\uaa60-\uaa7f"     \
+    "\ua9e0-\ua9ff\uac00-\ud7af\u1100-\u11ff"
+
+/* All but white space, parentheses, bars, commas and what ends a sentence. */
+#define BLOOM " ?[^(\\s|.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c)]+"
+
+/* White space in runs of powers of two. */
+#define HALVED_BLANKS                                                                    \
+    "\\s{512}(?!\\S)|\\s{256}(?!\\S)|\\s{128}(?!\\S)|\\s{64}(?!\\S)|\\s{32}(?!\\S)|"     \
+    "\\s{16}(?!\\S)|\\s{8}(?!\\S)|\\s{4}(?!\\S)|\\s{1,2}(?!\\S)|\\s{1}"
+
 #define LINES "[^\\n]+|[\\n]+"
 
 /* clang-format off */
 static const struct xm_gguf_pre_tokenizer rows[] = {
     { NAMES("gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "exaone4",
-            "gigachat", "a.x-4.0", "mellum"),
+            "gigachat", "a.x-4.0", "mellum", "modern-bert", "roberta-bpe", "jina-es", "jina-de",
+            "jina-v1-en", "jina-v2-es", "jina-v2-de", "jina-v2-code"),
       CUTS(xm_byte_level_pattern), 0 },
     { NAMES("default"),
       CUTS("[\\p{P}\\$\\+<=>\\^~\\|]+", xm_byte_level_pattern, "\\p{N}+", "[0-9][0-9][0-9]"), 0 },
@@ -84,16 +98,27 @@ static const struct xm_gguf_pre_tokenizer rows[] = {
       CUTS(CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}|"
            " ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" BLANKS), 0 },
     { NAMES("llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0",
-            "lfm2"),
+            "lfm2", "jina-v5-nano"),
       CUTS(MIXED("\\p{N}{1,3}")), XM_GGUF_WHOLE_WORDS | XM_GGUF_BEGINS },
-    { NAMES("dbrx", "smaug-bpe", "glm4", "chatglm-bpe"),
+    { NAMES("glm4", "glm5"),
+      CUTS(MIXED("\\p{N}{1,3}")), XM_GGUF_WHOLE_WORDS },
+    { NAMES("dbrx", "smaug-bpe", "chatglm-bpe"),
       CUTS(MIXED("\\p{N}{1,3}")), 0 },
+    { NAMES("jais-2"),
+      CUTS(CONTRACTION "|" WORD "|\\p{N}{1,3}|" SIGNS "|\\s*[\\r\\n]+|" HALVED_BLANKS), 0 },
+    { NAMES("k2-horizon"),
+      CUTS(CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}\u200c\u200d]+|\\p{N}{1,3}|"
+           SIGNS "|" BLANKS), 0 },
+    { NAMES("ufakzeka"),
+      CUTS(WORD "|\\p{N}|" SIGNS "|" BLANKS), 0 },
     { NAMES("minicpm5"),
       CUTS("\\p{N}{1,3}", MIXED("\\p{N}+")), XM_GGUF_WHOLE_WORDS },
     { NAMES("laguna"),
       CUTS(LINES, MIXED("\\p{N}")), 0 },
     { NAMES("gpt-4o", "llama4", "minimax-m2", "kanana2", "talkie"),
       CUTS(GPT_4O("\\p{N}{1,3}")), 0 },
+    { NAMES("granite-embed-multi-97m"),
+      CUTS(GPT_4O("\\p{N}{1,3}")), XM_GGUF_WHOLE_WORDS },
     { NAMES("tiny_aya", "cohere2moe"),
       CUTS("\\d{1,3}(?=(?:\\d{3})*\\b)", GPT_4O("\\p{N}{1,3}")), 0 },
     { NAMES("youtu"),
@@ -111,6 +136,19 @@ static const struct xm_gguf_pre_tokenizer rows[] = {
       CUTS("[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", CJK_HANGUL, "\\p{N}"), 0 },
     { NAMES("deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"),
       CUTS("\\p{N}{1,3}", CJK, DEEPSEEK_V3), 0 },
+    { NAMES("spark2_5"),
+      CUTS("\\p{N}{1,3}", CJK, DEEPSEEK_WORDS " ?[\\p{P}\\p{S}]+|[\\r\\n]|" BLANK, "\\p{N}"), 0 },
+    { NAMES("afmoe"),
+      CUTS("\\p{N}{1,3}(?=(?:\\p{N}{3})*(?!\\p{N}))", "[" EAST_ASIAN "]+", DEEPSEEK_V3), 0 },
+    { NAMES("superbpe"),
+      CUTS("\\p{N}+", "(?=(\\d{3})+(?!\\d))"), 0 },
+    { NAMES("bloom", "poro-chat", "gpt3-finnish"),
+      CUTS(BLOOM), 0 },
+    { NAMES("viking"),
+      CUTS(BLOOM, "\\p{N}"), 0 },
+    { NAMES("chameleon"),
+      CUTS("<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", "([\\t\\n]|    |  )",
+           "\\p{N}", "[\\p{P}!-/:-@\\[-`{-~]", xm_byte_level_pattern), XM_GGUF_BEGINS },
     { NAMES("bailingmoe", "bailingmoe2", "llada-moe"),
       CUTS("'(?i:[sdmt]|ll|ve|re)|" WORD "|\\p{N}|" SIGNS "|\\s*[\\r\\n]|" BLANK), 0 },
     { NAMES("seed-coder"),
@@ -118,8 +156,12 @@ static const struct xm_gguf_pre_tokenizer rows[] = {
     { NAMES("exaone-moe"),
       CUTS(CONTRACTION "|[^\\r\\n\\p{L}\\p{N}]?(?:\\p{L}\\p{M}*(?: \\p{L}\\p{M}*)*)+|\\p{N}|"
            " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]?|\\s*[\\r\\n]|" BLANK), 0 },
-    { NAMES("gemma4", "sarvam-moe"),
+    { NAMES("gemma4", "granite-embed-multi-311m"),
+      CUTS(LINES), XM_GGUF_MARKS_SPACES | XM_GGUF_ALWAYS_BEGINS | XM_GGUF_WHOLE_NEWLINES },
+    { NAMES("sarvam-moe"),
       CUTS(LINES), XM_GGUF_MARKS_SPACES },
+    { NAMES("whitespace"),
+      NULL, XM_GGUF_DROPS_SPACES },
 };
 /* clang-format on */
 

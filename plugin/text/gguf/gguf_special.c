@@ -21,6 +21,13 @@ xm_gguf_need(const struct xm_gguf *g, const char *key, struct xm_error *err)
                          "key '%s' is missing, which the tokenizer needs", key);
 }
 
+bool
+xm_gguf_is_no_tokenizer(struct xm_slice model)
+{
+    return xm_slice_equal(model, xm_slice_of("none", 4)) ||
+           xm_slice_equal(model, xm_slice_of("no_vocab", 8));
+}
+
 enum xm_status
 xm_gguf_bool_or(const struct xm_gguf *g, const char *key, bool *out, struct xm_error *err)
 {
@@ -81,12 +88,13 @@ enum xm_status
 xm_gguf_find_special(const struct xm_gguf *g, struct xm_gguf_special *out,
                      struct xm_error *err)
 {
-    struct xm_gguf_values tokens;
+    struct xm_gguf_values tokens = {0};
     struct xm_slice model = {0};
     *out = (struct xm_gguf_special){-1, -1, -1, -1, -1, -1};
     XM_TRY(xm_gguf_need(g, "tokenizer.ggml.model", err));
     XM_TRY(xm_gguf_text(g, "tokenizer.ggml.model", &model, err));
-    XM_TRY(xm_gguf_tokens(g, &tokens, err));
+    if (!xm_gguf_is_no_tokenizer(model))
+        XM_TRY(xm_gguf_tokens(g, &tokens, err));
     /* SentencePiece's own numbers, which old files leave unsaid. */
     if (xm_slice_equal(model, xm_slice_of("llama", 5)) && tokens.n > 2) {
         out->unk = 0;
@@ -94,7 +102,8 @@ xm_gguf_find_special(const struct xm_gguf *g, struct xm_gguf_special *out,
         out->eos = 2;
     }
     for (size_t i = 0; i < XM_ARRAY_LEN(ids); i++)
-        XM_TRY(load_id(g, ids[i].key, ids[i].may_be_wrong, tokens.n,
+        XM_TRY(load_id(g, ids[i].key, ids[i].may_be_wrong,
+                       tokens.n ? tokens.n : (uint64_t)XM_MAX_TOKENS,
                        (int32_t *)(void *)((char *)out + ids[i].offset), err));
     return XM_OK;
 }

@@ -4,15 +4,17 @@
  * architecture say of texts, as the same objects that other formats have files for.
  *
  *     tokenizer.ggml.model
- *         gpt2    bytes as characters, cut by patterns (tokenizer.ggml.pre), merges
- *         llama   U+0020 as U+2581, whole texts, pieces merge by their scores
- *         gemma4  U+0020 as U+2581, cut at newlines, merges
+ *         gpt2        bytes as characters, cut by patterns (tokenizer.ggml.pre), merges
+ *         llama       U+0020 as U+2581, whole texts, pieces merge by their scores
+ *         gemma4      U+0020 as U+2581, cut at newlines, merges
+ *         whitespace  characters as they are, cut at white space, merges
+ *         none        no tokenizer: the model is used with ids
  *
  * No text is normalized: the keys do not say how, and what made the files does not. Nothing is
  * kept of the file but copies. Sentences begin with a key: the caller puts the file before.
  *
- * Not done: the kinds bert, t5, rwkv and plamo2; white space that special tokens take with them,
- * which no key tells of.
+ * Not done: the kinds bert, t5, rwkv and plamo2; the cuts of mmbert; white space that special
+ * tokens take with them, which no key tells of.
  */
 #ifndef XM_PLUGIN_TEXT_GGUF_GGUF_TEXT_H
 #define XM_PLUGIN_TEXT_GGUF_GGUF_TEXT_H

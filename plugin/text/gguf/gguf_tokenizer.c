@@ -25,7 +25,8 @@ struct loading {
     const struct xm_gguf *g;
     struct xm_tokenizer *t;
     struct xm_gguf_special special;
-    bool begins, ends; /* with bos, eos, unless a key says otherwise */
+    bool begins, ends;  /* with bos, eos, unless a key says otherwise */
+    bool always_begins; /* with bos, whatever a key says */
     struct xm_error *err;
 };
 
@@ -38,7 +39,7 @@ load_texts(struct loading *l, const char *normalizer, const char *decoder)
     enum xm_status s = XM_OK;
     if (normalizer)
         s = xm_json_parse(normalizer, strlen(normalizer), &n, l->err);
-    if (s == XM_OK)
+    if (s == XM_OK && decoder)
         s = xm_json_parse(decoder, strlen(decoder), &d, l->err);
     if (s == XM_OK)
         s = xm_normalizer_load(yyjson_doc_get_root(n), &l->t->normalizer, l->err);
@@ -63,11 +64,22 @@ set_unknown(struct loading *l)
 static enum xm_status
 load_cuts(struct loading *l, const struct xm_gguf_pre_tokenizer *pre)
 {
+    if (!pre->patterns)
+        return xm_pre_tokenizer_add_white_space(&l->t->pre, l->err);
     for (const char *const *pattern = pre->patterns; *pattern; pattern++)
         XM_TRY(xm_pre_tokenizer_add_cut(&l->t->pre, *pattern, l->err));
     return pre->flags & XM_GGUF_MARKS_SPACES
                ? XM_OK
                : xm_pre_tokenizer_add_bytes(&l->t->pre, l->err);
+}
+
+/* Texts as they are, in small letters where the file says so; tokens are joined by spaces. */
+static enum xm_status
+load_lower_case(struct loading *l)
+{
+    bool lower = false;
+    XM_TRY(xm_gguf_bool_or(l->g, "tokenizer.ggml.normalizer.lowercase", &lower, l->err));
+    return load_texts(l, lower ? "{\"type\":\"Lowercase\"}" : NULL, NULL);
 }
 
 /* ---- kinds --------------------------------------------------------------------------- */
@@ -79,8 +91,12 @@ load_cut_texts(struct loading *l, struct xm_slice name)
     XM_TRY(xm_gguf_find_pre_tokenizer(name, &pre, l->err));
     XM_TRY(load_cuts(l, pre));
     l->begins = pre->flags & XM_GGUF_BEGINS;
+    l->always_begins = pre->flags & XM_GGUF_ALWAYS_BEGINS;
     l->t->bpe.ignore_merges = pre->flags & XM_GGUF_WHOLE_WORDS;
+    l->t->bpe.whole_newlines = pre->flags & XM_GGUF_WHOLE_NEWLINES;
     XM_TRY(xm_gguf_load_merges(l->g, &l->t->bpe, l->err));
+    if (pre->flags & XM_GGUF_DROPS_SPACES)
+        return load_lower_case(l);
     if (!(pre->flags & XM_GGUF_MARKS_SPACES))
         return load_texts(l, NULL, "{\"type\":\"ByteLevel\"}");
     set_unknown(l);
@@ -104,13 +120,16 @@ load_gpt2(struct loading *l)
     return load_cut_texts(l, name);
 }
 
-/* Files may say that no bos is added, the model is made for it all the same. */
 static enum xm_status
 load_gemma4(struct loading *l)
 {
-    XM_TRY(load_cut_texts(l, xm_slice_of("gemma4", 6)));
-    l->t->bpe.whole_newlines = true;
-    return XM_OK;
+    return load_cut_texts(l, xm_slice_of("gemma4", 6));
+}
+
+static enum xm_status
+load_whitespace(struct loading *l)
+{
+    return load_cut_texts(l, xm_slice_of("whitespace", 10));
 }
 
 /* What normalizes, by what the keys say: [spaces in a row][the first one]. */
@@ -139,15 +158,15 @@ load_llama(struct loading *l)
 static const struct kind {
     const char *name;
     enum xm_status (*load)(struct loading *l);
-    bool always_begins; /* with bos, whatever the key says */
     /* What converts these models calls the marks of thoughts and of calls "user defined", for
      * programs that look for them in texts; the models' authors do not. */
     bool own_are_special;
 } kinds[] = {
     /* clang-format off */
-    { "gpt2",   load_gpt2,   false, false },
-    { "llama",  load_llama,  false, false },
-    { "gemma4", load_gemma4, true,  true  },
+    { "gpt2",       load_gpt2,       false },
+    { "llama",      load_llama,      false },
+    { "gemma4",     load_gemma4,     true  },
+    { "whitespace", load_whitespace, false },
     /* clang-format on */
 };
 
@@ -160,14 +179,21 @@ find_kind(const struct xm_gguf *g, const struct kind **out, struct xm_error *err
         return xm_fail(err, XM_NOT_FOUND, "it has no tokenizer: key '%s' is not there",
                        key);
     XM_TRY(xm_gguf_text(g, key, &name, err));
+    if (xm_gguf_is_no_tokenizer(name))
+        return xm_fail(err, XM_NOT_FOUND, "it has no tokenizer: key '%s' is '%s'", key,
+                       xm_utf8_shown(name).text);
     for (size_t i = 0; i < XM_ARRAY_LEN(kinds); i++) {
         *out = &kinds[i];
         if (xm_slice_equal(name, xm_slice_of(kinds[i].name, strlen(kinds[i].name))))
             return XM_OK;
     }
-    return xm_fail(err, XM_UNSUPPORTED,
-                   "key '%s': '%s' is not supported, only gpt2, llama and gemma4 are",
-                   key, xm_utf8_shown(name).text);
+    struct xm_strbuf known = {0};
+    for (size_t i = 0; i < XM_ARRAY_LEN(kinds); i++)
+        xm_strbuf_printf(&known, "%s%s", i ? ", " : "", kinds[i].name);
+    xm_fail(err, XM_UNSUPPORTED, "key '%s': '%s' is not supported; known are %s", key,
+            xm_utf8_shown(name).text, xm_strbuf_text(&known));
+    xm_strbuf_free(&known);
+    return XM_UNSUPPORTED;
 }
 
 /* ---- around a text ------------------------------------------------------------------- */
@@ -190,13 +216,13 @@ add_around(struct loading *l, const char *key, bool adds, const char *id_key, in
 }
 
 static enum xm_status
-load_around(struct loading *l, bool always_begins)
+load_around(struct loading *l)
 {
     static const char begins[] = "tokenizer.ggml.add_bos_token";
     static const char ends[] = "tokenizer.ggml.add_eos_token";
     XM_TRY(xm_gguf_bool_or(l->g, begins, &l->begins, l->err));
     XM_TRY(xm_gguf_bool_or(l->g, ends, &l->ends, l->err));
-    XM_TRY(add_around(l, begins, l->begins || always_begins,
+    XM_TRY(add_around(l, begins, l->begins || l->always_begins,
                       "tokenizer.ggml.bos_token_id", l->special.bos, &l->t->post.before));
     return add_around(l, ends, l->ends, "tokenizer.ggml.eos_token_id", l->special.eos,
                       &l->t->post.after);
@@ -212,7 +238,7 @@ load(struct loading *l)
     XM_TRY(xm_gguf_find_special(l->g, &l->special, l->err));
     XM_TRY(xm_gguf_load_vocab(l->g, kind->own_are_special, l->t, l->err));
     XM_TRY(kind->load(l));
-    return load_around(l, kind->always_begins);
+    return load_around(l);
 }
 
 enum xm_status

@@ -4,7 +4,7 @@
  * what the tokenizer of any file has.
  *
  * An unused token is a row that pads the model's matrix: as in files that do not name those, no
- * token has its id.
+ * token has its id. Tokens may have equal texts: the first is the one that texts become.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ add_token(struct xm_tokenizer *t, struct xm_slice text, int32_t id, uint32_t typ
                        N_TYPES - 1, type);
     if (type == UNUSED || type == UNDEFINED || text.n == 0)
         return XM_OK;
-    XM_TRY(xm_vocab_add(&t->vocab, text, id, true, err));
+    XM_TRY(xm_vocab_add_repeatable(&t->vocab, text, id, XM_REPEAT_FINDS_FIRST, err));
     if (type == UNKNOWN || type == CONTROL || type == USER_DEFINED)
         return add_found_first(t, id, type != USER_DEFINED || own_are_special, err);
     return XM_OK;
@@ -166,23 +166,29 @@ read_scores(const struct xm_gguf_values *scores, struct scored *all, struct xm_e
     return XM_OK;
 }
 
+static enum xm_status
+rank_by_scores(const struct xm_gguf_values *scores, uint32_t *ranks, struct xm_error *err)
+{
+    struct scored *all = xm_malloc((size_t)scores->n * sizeof(*all));
+    if (!all)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %" PRIu64 " scores", scores->n);
+    const enum xm_status s = read_scores(scores, all, err);
+    if (s == XM_OK)
+        rank(all, scores->n, ranks);
+    xm_free(all);
+    return s;
+}
+
+/* Without scores all tokens have the same rank: the leftmost pair merges first. */
 enum xm_status
 xm_gguf_load_scores(const struct xm_gguf *g, struct xm_bpe *bpe, struct xm_error *err)
 {
-    static const char key[] = "tokenizer.ggml.scores";
     struct xm_gguf_values tokens, scores;
     bool is_there;
     XM_TRY(xm_gguf_tokens(g, &tokens, err));
-    XM_TRY(xm_gguf_need(g, key, err));
-    XM_TRY(find_beside(g, key, tokens.n, &scores, &is_there, err));
-    const size_t n = (size_t)tokens.n;
-    struct scored *all = xm_malloc(n * sizeof(*all));
-    bpe->ranks = xm_malloc(n * sizeof(*bpe->ranks));
-    enum xm_status s = all && bpe->ranks
-                           ? read_scores(&scores, all, err)
-                           : xm_fail(err, XM_NO_MEMORY, "no memory for %zu scores", n);
-    if (s == XM_OK)
-        rank(all, n, bpe->ranks);
-    xm_free(all);
-    return s;
+    XM_TRY(find_beside(g, "tokenizer.ggml.scores", tokens.n, &scores, &is_there, err));
+    bpe->ranks = xm_calloc((size_t)tokens.n, sizeof(*bpe->ranks));
+    if (!bpe->ranks)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for %" PRIu64 " ranks", tokens.n);
+    return is_there ? rank_by_scores(&scores, bpe->ranks, err) : XM_OK;
 }

@@ -20,7 +20,8 @@ import os
 import gguf
 import sentencepiece
 from tokenizers import Regex
-from tokenizers.pre_tokenizers import ByteLevel, Digits, Punctuation, Sequence, Split
+from tokenizers.pre_tokenizers import (
+    ByteLevel, Digits, Punctuation, Sequence, Split, WhitespaceSplit)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(HERE, "data")
@@ -50,6 +51,7 @@ TRICKY = [
     "1st 2nd3rd v1.2.3-rc4 0xFF 1e-9 2024-01-31T12:00:00Z", "……！！？？“引用”‘单’——：；，〈〉",
     "ㄅㄆㄇ ︰﹏ ﬁne ﬀ ﬓ 𐐀𐐨 𝔘𝔫𝔦 ａｂｃ ＡＢＣ！", "a  b   c    d\n e\n\n  f",
     "done;\n/* a */\r\n// b\n\n/c !?\n\n//",
+    "(x|y) . , ! ? … a。b，c IMGIMGABCZ <sentinel:12> x\u200cy k\u200d 1234567 " + 9 * " " + "e",
 ]
 
 GPT_2 = ByteLevel(add_prefix_space=False, use_regex=True)
@@ -92,6 +94,18 @@ CUTS = {
                      r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
     "dbrx": cut(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
                 r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
+    "glm4": cut(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
+                r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
+    "jais-2": cut(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
+                  r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
+                  + "|".join(rf"\s{{{n}}}(?!\S)" for n in (512, 256, 128, 64, 32, 16, 8, 4))
+                  + r"|\s{1,2}(?!\S)|\s{1}"),
+    "k2-horizon": cut(
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+        r"[^\r\n\p{L}\p{N}]?(?:\p{L}|\p{M}|\u200C|\u200D)+|\p{N}{1,3}|"
+        r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
+    "ufakzeka": cut(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
+                    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
     "minicpm5": cut(r"\p{N}{1,3}",
                     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+|"
                     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
@@ -106,6 +120,12 @@ CUTS = {
         r"\s+(?!\S)|\s+"),
     "tiny_aya": cut(
         r"\d{1,3}(?=(?:\d{3})*\b)",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|"
+        r"\s+(?!\S)|\s+"),
+    "granite-embed-multi-97m": cut(
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
@@ -139,6 +159,23 @@ CUTS = {
         r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
         ASCII_SIGNS + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|"
         r"\s*[\r\n]+|\s+(?!\S)|\s+"),
+    "spark2_5": cut(
+        r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
+        ASCII_SIGNS + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|"
+        r"\s+(?!\S)|\s+", r"\p{N}"),
+    # Digits are cut in threes from the right.
+    "afmoe": cut(
+        r"\p{N}{1,2}(?=(\p{N}{3})+(?!\p{N}))|\p{N}{3}|\p{N}+",
+        "[一-鿿㐀-䶿豈-\ufaff぀-ゟ゠-ヿ･-ﾟ⼀-\u2fdfเ-\u0e7f\u0e80-\u0effក-\u17ffက-႟"
+        "ꩠ-ꩿꧠ-\ua9ff가-\ud7afᄀ-ᇿ]+",
+        ASCII_SIGNS + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|"
+        r"\s*[\r\n]+|\s+(?!\S)|\s+"),
+    "superbpe": cut(r"\p{N}+", r"(?=(\d{3})+(?!\d))"),
+    "bloom": cut(r" ?[^(\s|[.,!?…。，、।۔،])]+"),
+    "viking": Sequence([cut(r" ?[^(\s|[.,!?…。，、।۔،])]+"), Digits(individual_digits=True)]),
+    "chameleon": Sequence([
+        cut("<sentinel:[0-9]+>", "(IMGIMG)((A|B|C|D|E|F|G|H|I){1,4})Z", "([\\t\\n]|    |  )"),
+        Digits(individual_digits=True), Punctuation("isolated"), GPT_2]),
     "bailingmoe": cut(r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}|"
                       r" ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"),
     "seed-coder": cut(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}|"
@@ -147,14 +184,18 @@ CUTS = {
                       r"[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}|"
                       r" ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+"),
     "gemma4": cut(r"[^\n]+|[\n]+"),
+    "sarvam-moe": cut(r"[^\n]+|[\n]+"),
+    "whitespace": WhitespaceSplit(),
 }
 
 
 def pieces(pre, text):
     """Their bytes; a piece of ByteLevel's may be part of a character, others end with one."""
-    ends = [end for _, (_, end) in pre.pre_tokenize_str(text)]
-    starts = [0] + ends[:-1]
-    return [len(text[a:b].encode()) for a, b in zip(starts, ends)]
+    spans = [span for _, span in pre.pre_tokenize_str(text)]
+    starts = [0] + [end for _, end in spans[:-1]]
+    if isinstance(pre, WhitespaceSplit):
+        starts = [start for start, _ in spans]
+    return [len(text[a:b].encode()) for a, (_, b) in zip(starts, spans)]
 
 
 def write_cuts():

@@ -68,7 +68,10 @@ check_cuts(const char *name, yyjson_val *texts, yyjson_val *expected)
     xm_error err = {};
     ASSERT_EQ(xm_gguf_find_pre_tokenizer(xm_slice_of(name, strlen(name)), &row, &err),
               XM_OK);
-    for (const char *const *p = row->patterns; *p; p++)
+    if (!row->patterns) {
+        ASSERT_EQ(xm_pre_tokenizer_add_white_space(&pre, &err), XM_OK) << err.text;
+    }
+    for (const char *const *p = row->patterns; p && *p; p++)
         ASSERT_EQ(xm_pre_tokenizer_add_cut(&pre, *p, &err), XM_OK) << name << err.text;
     ASSERT_EQ(yyjson_arr_size(texts), yyjson_arr_size(expected));
     for (size_t i = 0; i < yyjson_arr_size(texts); i++) {
@@ -104,7 +107,7 @@ TEST_F(GgufCuts, AreThoseOfTheReference)
     {
         check_cuts(yyjson_get_str(name), member("texts"), expected);
     }
-    EXPECT_EQ(n, 22u);
+    EXPECT_EQ(n, 35u);
 }
 
 /* A row more has to be in make_gguf_text.py as well. */
@@ -132,13 +135,16 @@ TEST(GgufNames, SayWhetherAWordThatIsATokenIsOne)
 {
     EXPECT_EQ(gguf::tokenizer_of(words("qwen2")).encode("ab"), ids({0, 1}));
     EXPECT_EQ(gguf::tokenizer_of(words("llama-bpe")).encode("ab"), ids({2}));
-    EXPECT_EQ(gguf::tokenizer_of(words("tekken")).encode("ab"), ids({2}));
+    EXPECT_EQ(gguf::tokenizer_of(words("chatglm-bpe")).encode("ab"), ids({0, 1}));
+    for (const char *name : {"tekken", "glm4", "glm5", "granite-embed-multi-97m"})
+        EXPECT_EQ(gguf::tokenizer_of(words(name)).encode("ab"), ids({2})) << name;
 }
 
 TEST(GgufNames, SayWhetherBosStandsBeforeATextUnlessAKeyDoes)
 {
     EXPECT_EQ(gguf::tokenizer_of(words("qwen2")).encode("a", true), ids({0}));
-    EXPECT_EQ(gguf::tokenizer_of(words("llama3")).encode("a", true), ids({4, 0}));
+    for (const char *name : {"llama3", "jina-v5-nano", "chameleon"})
+        EXPECT_EQ(gguf::tokenizer_of(words(name)).encode("a", true), ids({4, 0})) << name;
     gguf::keys k = words("llama3").set_flag("tokenizer.ggml.add_bos_token", false);
     EXPECT_EQ(gguf::tokenizer_of(k).encode("a", true), ids({0}));
     k = words("qwen2").set_flag("tokenizer.ggml.add_bos_token", true);
@@ -161,6 +167,17 @@ TEST(GgufNames, SayHowSpacesAreWritten)
               ids({0, 5, 1, 6, 6}));
 }
 
+TEST(GgufNames, WhiteSpaceMayBeNoPartOfWords)
+{
+    gguf::keys k = words("whitespace");
+    EXPECT_EQ(gguf::tokenizer_of(k).encode(" a  b\nA"), ids({0, 1}));
+    k.set_flag("tokenizer.ggml.normalizer.lowercase", true);
+    EXPECT_EQ(gguf::tokenizer_of(k).encode("a b A"), ids({0, 1, 0}));
+    k = words("qwen2").set("tokenizer.ggml.model", "whitespace");
+    EXPECT_EQ(gguf::tokenizer_of(k).encode("a b\u00e9a"), ids({0, 1, 0}));
+    EXPECT_EQ(gguf::tokenizer_of(k).decode({0, 1}), "a b");
+}
+
 /* Of this kind bos is not a matter of the key, and lines that are empty are one word. */
 TEST(GgufNames, OfGemma4IsTheKindItself)
 {
@@ -169,4 +186,36 @@ TEST(GgufNames, OfGemma4IsTheKindItself)
     Tokenizer t = gguf::tokenizer_of(k);
     EXPECT_EQ(t.encode("a b", true), ids({4, 0, 5, 1}));
     EXPECT_EQ(t.encode("ab\n\na\n\n\n"), ids({0, 1, 7, 0, 6, 6, 6}));
+    k = words("gemma4").set_flag("tokenizer.ggml.add_bos_token", false);
+    EXPECT_EQ(gguf::tokenizer_of(k).encode("\n\n", true), ids({4, 7}));
+}
+
+/* Each id has its text; texts become the first. */
+TEST(GgufNames, TokensMayHaveEqualTexts)
+{
+    gguf::keys k = words("llama-bpe");
+    k.set("tokenizer.ggml.tokens", gguf::LIST,
+          gguf::texts({"a", "b", "ab", "a", "<s>", "ab", "<s>"}));
+    k.set("tokenizer.ggml.token_type", gguf::LIST,
+          gguf::numbers<int32_t>(gguf::I32, {1, 1, 1, 1, 3, 1, 3}));
+    k.set("tokenizer.ggml.merges", gguf::LIST, gguf::texts({"a b"}));
+    Tokenizer t = gguf::tokenizer_of(k);
+    EXPECT_EQ(t.encode("ab a<s>"), ids({2, 0, 4}));
+    EXPECT_EQ(t.decode({3, 5, 0, 2, 6}, true), "aabaab");
+    EXPECT_EQ(xm_tokenizer_id_of(t.t, "a"), 0);
+    EXPECT_TRUE(xm_tokenizer_is_special(t.t, 6));
+}
+
+/* The table of texts grows several times. */
+TEST(GgufNames, OfManyEqualTextsTheFirstIsFound)
+{
+    std::vector<std::string> tokens = {"a", "b", "ab", "\u0120", "<s>"};
+    for (int i = 0; i < 3000; i++)
+        tokens.push_back("w" + std::to_string(i % 1000));
+    gguf::keys k = words("llama-bpe");
+    k.set("tokenizer.ggml.tokens", gguf::LIST, gguf::texts(tokens));
+    Tokenizer t = gguf::tokenizer_of(k);
+    for (int i = 0; i < 1000; i++)
+        ASSERT_EQ(xm_tokenizer_id_of(t.t, ("w" + std::to_string(i)).c_str()), 5 + i);
+    EXPECT_EQ(t.decode({5 + 2999}), "w999");
 }

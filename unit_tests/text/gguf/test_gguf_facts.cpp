@@ -130,6 +130,19 @@ TEST(GgufGeneration, EndsAreThoseOfThreeKeysEachOnce)
     EXPECT_EQ(ids(c.eos, c.eos + c.n_eos), ids({1, 2, 0}));
 }
 
+/* Then ids have no list that they could be beyond. */
+TEST(GgufGeneration, AFileWithoutATokenizerHasEnds)
+{
+    gguf::keys k;
+    for (const char *none : {"none", "no_vocab"}) {
+        k.set("tokenizer.ggml.model", none).set("tokenizer.ggml.eos_token_id", 12u);
+        xm_generation_config c = generation_of(k);
+        EXPECT_EQ(ids(c.eos, c.eos + c.n_eos), ids({12}));
+    }
+    k.drop("tokenizer.ggml.eos_token_id");
+    EXPECT_EQ(generation_of(k).n_eos, 0u);
+}
+
 TEST(GgufGeneration, SamplingIsWhatTheAuthorsRecommend)
 {
     gguf::keys k;

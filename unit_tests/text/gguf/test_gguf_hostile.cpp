@@ -89,11 +89,10 @@ const std::vector<bad_keys> bad = {
      gpt2().set(tokens_key, gguf::LIST, many((1 << 22) + 1)),
      XM_INVALID,
      {tokens_key, "4194305"}},
-    {"TokenTwice",
-     gpt2().set(tokens_key, gguf::LIST,
-                gguf::texts({"a", "b", "ab", "a", "c", "d", "e", "f", "g"})),
-     XM_INVALID,
-     {"'a'", "0", "3"}},
+    {"ModelIsNone",
+     gpt2().set(model_key, "none"),
+     XM_NOT_FOUND,
+     {model_key, "it has no tokenizer"}},
     {"TypesAreFewer",
      gpt2().set(types_key, gguf::LIST, gguf::numbers<int32_t>(gguf::I32, {1, 1})),
      XM_INVALID,
@@ -141,7 +140,6 @@ const std::vector<bad_keys> bad = {
      gpt2().set(merges_key, gguf::LIST, gguf::texts({"b a"})),
      XM_INVALID,
      {"merge 0", "'ba'"}},
-    {"NoScores", llama().drop(scores_key), XM_INVALID, {scores_key}},
     {"ScoresAreMore",
      llama().set(scores_key, gguf::LIST,
                  gguf::numbers(gguf::F32, std::vector<float>(10))),
@@ -251,9 +249,7 @@ TEST(HostileGguf, SentencesHaveNoControlCharacters)
     const std::string bad_text = "\x1b[2J\n\xc2\x9b\xff", shown = "'?[2J??\xef\xbf\xbd'";
     for (const keys &k :
          {gpt2().set(model_key, bad_text), gpt2().set("tokenizer.ggml.pre", bad_text),
-          gpt2().set(merges_key, gguf::LIST, gguf::texts({"a " + bad_text})),
-          gpt2().set(tokens_key, gguf::LIST,
-                     gguf::texts({bad_text, bad_text, "", "", "", "", "", "", ""}))}) {
+          gpt2().set(merges_key, gguf::LIST, gguf::texts({"a " + bad_text}))}) {
         Tokenizer t = gguf::tokenizer_of(k);
         EXPECT_NE(t.status, XM_OK);
         EXPECT_NE(strstr(t.err.text, shown.c_str()), nullptr) << t.err.text;
@@ -351,7 +347,7 @@ TEST(HostileGguf, AnyByteChangedNeverCrashes)
 
 TEST(HostileGguf, EveryAllocationMayFail)
 {
-    for (const char *model : {"gpt2", "llama", "gemma4"}) {
+    for (const char *model : {"gpt2", "llama", "gemma4", "whitespace"}) {
         gguf::reading file(rich(model).bytes());
         bool seen = true;
         int failures = 0;

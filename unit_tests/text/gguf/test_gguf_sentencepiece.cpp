@@ -93,6 +93,16 @@ TEST(GgufSentencePiece, MergesTheBestScoreFirstAndOfEqualOnesTheFirst)
     EXPECT_EQ(t.encode(" a"), ids({8}));
 }
 
+/* Then the leftmost pair merges first. */
+TEST(GgufSentencePiece, AFileMayHaveNoScores)
+{
+    gguf::keys k = small().drop("tokenizer.ggml.scores");
+    Tokenizer t =
+        gguf::tokenizer_of(k.set_flag("tokenizer.ggml.add_space_prefix", false));
+    EXPECT_EQ(t.encode("bbab"), ids({6, 7}));
+    EXPECT_EQ(t.encode(" ab"), ids({8, 5}));
+}
+
 /* A piece may have characters that are none. */
 TEST(GgufSentencePiece, CharactersOfAPieceNeedNotBePieces)
 {
