@@ -58,7 +58,6 @@ enum xm_cap {
                                         functions for each program: builtins.h instead */
     XM_CAP_DRIVER_FILES = 1u << 19,  /* what is compiled lies in files of the driver, and
                                         more is compiled at launches (driver_files.h) */
-    XM_CAP_BF16_TILES = 1u << 20     /* products of tiles of bf16: AMX (CPU devices) */
 };
 
 /* Where a device is on the bus. */

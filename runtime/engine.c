@@ -755,13 +755,49 @@ xm_queue_run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args,
     return status;
 }
 
+/* A host function as it lies in a queue, with its copy of the caller's bytes. */
+struct host_call {
+    struct xm_queue *queue;
+    xm_host_fn fn;
+    max_align_t ctx[];
+};
+
+static void
+call_host(void *call)
+{
+    struct host_call *c = call;
+    struct xm_error err = {.status = XM_OK};
+    if (c->fn(c->ctx, &err) == XM_OK || atomic_load(&c->queue->has_host_error))
+        return;
+    c->queue->host_error = err;
+    atomic_store(&c->queue->has_host_error, true);
+}
+
 enum xm_status
 xm_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn, const void *ctx,
                   size_t ctx_bytes, struct xm_error *err)
 {
     XM_TRY(check_alive(q->engine, err));
-    return settle(q->engine, q->engine->ops->run_host(q, name, fn, ctx, ctx_bytes, err),
-                  err);
+    const size_t bytes = sizeof(struct host_call) + ctx_bytes;
+    struct host_call *c = xm_malloc(bytes);
+    if (!c)
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a host step");
+    *c = (struct host_call){q, fn};
+    if (ctx_bytes)
+        memcpy(c->ctx, ctx, ctx_bytes);
+    enum xm_status status = q->engine->ops->run_host(q, name, call_host, c, bytes, err);
+    xm_free(c);
+    return settle(q->engine, status, err);
+}
+
+/* What a wait returns: its own failure, or that of a host function it has waited for. */
+static enum xm_status
+settle_wait(struct xm_queue *q, enum xm_status waited, struct xm_error *err)
+{
+    enum xm_status status = settle(q->engine, waited, err);
+    if (status != XM_OK || !atomic_exchange(&q->has_host_error, false))
+        return status;
+    return xm_fail(err, q->host_error.status, "%s", q->host_error.text);
 }
 
 static enum xm_status
@@ -796,7 +832,7 @@ xm_queue_read(struct xm_queue *q, const struct xm_buffer *src, uint64_t offset, 
         return XM_OK;
     q->waits++;
     XM_TRY(check_alive(q->engine, err));
-    return settle(q->engine, q->engine->ops->read(q, src, offset, dst, bytes, err), err);
+    return settle_wait(q, q->engine->ops->read(q, src, offset, dst, bytes, err), err);
 }
 
 enum xm_status
@@ -838,7 +874,7 @@ xm_queue_finish(struct xm_queue *q, struct xm_error *err)
 {
     q->waits++;
     XM_TRY(check_alive(q->engine, err));
-    return settle(q->engine, q->engine->ops->finish(q, err), err);
+    return settle_wait(q, q->engine->ops->finish(q, err), err);
 }
 
 void

@@ -302,8 +302,9 @@ enum xm_status xm_queue_run(struct xm_queue *q, struct xm_kernel *k,
                             const struct xm_launch *launch, struct xm_error *err);
 /* Enqueues a host function in queue order (a native kernel where the device has them; else
  * the queue is drained and it is called at once). `ctx_bytes` of ctx are copied. `name`, for
- * measurements, outlives the queue. */
-typedef void (*xm_host_fn)(void *ctx);
+ * measurements, outlives the queue. One that fails says why in err; the queue's next wait
+ * (xm_queue_read, xm_queue_finish) fails with the first such sentence. */
+typedef enum xm_status (*xm_host_fn)(void *ctx, struct xm_error *err);
 enum xm_status xm_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn,
                                  const void *ctx, size_t ctx_bytes, struct xm_error *err);
 /* Copies; host memory may be reused when the call returns (write) and is filled when it

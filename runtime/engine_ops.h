@@ -69,7 +69,8 @@ struct xm_engine_ops {
     enum xm_status (*run)(struct xm_queue *q, struct xm_kernel *k,
                           const struct xm_arg *args, uint32_t n_args,
                           const struct xm_launch *launch, struct xm_error *err);
-    enum xm_status (*run_host)(struct xm_queue *q, const char *name, xm_host_fn fn,
+    /* Calls fn(a copy of `bytes` of ctx) in queue order; fn reports failures by itself. */
+    enum xm_status (*run_host)(struct xm_queue *q, const char *name, void (*fn)(void *),
                                const void *ctx, size_t ctx_bytes, struct xm_error *err);
     enum xm_status (*write)(struct xm_queue *q, struct xm_buffer *dst, uint64_t offset,
                             const void *src, uint64_t bytes, struct xm_error *err);
@@ -153,6 +154,10 @@ struct xm_queue {
     uint64_t waits, kernels;
     uint32_t label; /* of what is enqueued */
     bool measures;  /* set by queue_create  */
+    /* A host function has failed since the last wait; `host_error`, written before that is set, is
+     * the first one's. */
+    atomic_bool has_host_error;
+    struct xm_error host_error;
 };
 
 /* Initialises the head of a new engine with one reference; config NULL: the defaults. The

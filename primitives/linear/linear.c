@@ -52,8 +52,7 @@ onednn_refuses(const void *problem)
     const char *why = p->without_onednn ? "GPU_USE_ONEDNN=NO" : NULL;
     for (uint32_t i = 0; i < p->desc->n && !why; i++)
         why = xm_onednn_linear_refuses(xm_engine_info(p->engine),
-                                       &p->desc->segment[i].weight->host, p->desc->src,
-                                       xm_linear_product(p->desc));
+                                       &p->desc->segment[i].weight->host, p->desc->src);
     return why;
 }
 

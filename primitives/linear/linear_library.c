@@ -39,7 +39,6 @@ xm_linear_library_build(const struct xm_linear *l, struct xm_linear_way *way,
                                              .bias = d->segment[i].bias,
                                              .src = d->src,
                                              .dst = d->dst,
-                                             .product = xm_linear_product(d),
                                              .gate =
                                                  gates(l, way) && i == 0 ? &gate : NULL,
                                              .chunk = d->chunk};

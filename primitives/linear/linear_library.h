@@ -21,10 +21,8 @@ struct xm_library_gate {
 };
 struct xm_library_desc {
     struct xm_device_weight *weight;
-    struct xm_buffer *bias;   /* f32 [N]; NULL: none */
-    enum xm_element src, dst; /* f16 or f32 */
-    enum xm_element
-        product; /* what the products may be rounded to, whatever they are added to */
+    struct xm_buffer *bias;             /* f32 [N]; NULL: none */
+    enum xm_element src, dst;           /* f16 or f32 */
     const struct xm_library_gate *gate; /* NULL: it is none */
     uint64_t
         chunk; /* tokens at once, at most, to make code for; 0: the engine's XM_UBATCH */
@@ -53,8 +51,16 @@ extern const struct xm_linear_library xm_onednn_linear;
 /* NULL: it takes this problem with an optimised implementation; else a static sentence ("built
  * without oneDNN" in builds without it). Thread-safe. */
 const char *xm_onednn_linear_refuses(const struct xm_device_info *device,
-                                     const struct xm_weight *w, enum xm_element src,
-                                     enum xm_element product);
+                                     const struct xm_weight *w, enum xm_element src);
+/* What its products are of: the element type of both operands, and the parts whose sum an
+ * activation is. {XM_DYNAMIC, 0}: it has no product for the weight. */
+struct xm_onednn_operands {
+    enum xm_element element;
+    uint32_t parts;
+};
+struct xm_onednn_operands xm_onednn_linear_operands(const struct xm_device_info *device,
+                                                    const struct xm_weight *w,
+                                                    enum xm_element src);
 /* oneDNN's GPU engine (onednn_gpu_linear.c). */
 extern const struct xm_linear_library xm_onednn_gpu_linear;
 /* The same of it, where it is open on this device. gate NULL: it is none. */

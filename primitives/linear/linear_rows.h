@@ -94,13 +94,6 @@ xm_linear_gates(const struct xm_variant *row)
     return row->joins || row->family == XM_FAMILY_ONEDNN;
 }
 
-/* What products may be rounded to; where they are added to something the sum's type is that's. */
-static inline enum xm_element
-xm_linear_product(const struct xm_linear_desc *d)
-{
-    return d->has_addend ? d->src : d->dst;
-}
-
 /* Segment 0 of a GLU as a library multiplies it. */
 static inline struct xm_library_gate
 xm_linear_gate(const struct xm_linear_desc *d)

@@ -8,8 +8,16 @@ const struct xm_linear_library xm_onednn_linear = {NULL, NULL, NULL, NULL};
 
 const char *
 xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_weight *w,
-                         enum xm_element src, enum xm_element product)
+                         enum xm_element src)
 {
-    (void)device, (void)w, (void)src, (void)product;
+    (void)device, (void)w, (void)src;
     return "built without oneDNN";
+}
+
+struct xm_onednn_operands
+xm_onednn_linear_operands(const struct xm_device_info *device, const struct xm_weight *w,
+                          enum xm_element src)
+{
+    (void)device, (void)w, (void)src;
+    return (struct xm_onednn_operands){XM_DYNAMIC, 0};
 }

@@ -2,15 +2,22 @@
  *
  * linear through oneDNN's CPU engine: the host function of variant linear_gemm_onednn.
  *
- * Dense weights are multiplied where they lie. Quantised ones are dequantised by a kernel
- * into bounded scratch, a stretch of rows at a time, and multiplied from there: oneDNN's
- * own decompression falls back to reference code for grouped zero points. f16 activations
- * go through bf16 where the processor multiplies it in hardware and that pays: tiles (AMX) for
- * quantised weights, vectors too for dense ones. f32 activations stay f32.
+ * No operand loses bits, whatever the processor multiplies in hardware, so that a token's result
+ * does not depend on how many tokens stand beside it. Weights are multiplied where they lie if
+ * they have the type of the product; else a kernel converts a stretch of rows at a time into
+ * bounded scratch. Quantised weights are refused: linear_gemm_vnni and linear_gemm_vec need no
+ * dequantised copy.
  *
- *   x, W     ->  bf16 or f32 where they are something else (linear_unpack_vec)
- *   matmul       a host function in queue order, per stretch of W's rows and piece of tokens
- *   y        ->  f16 where that is wanted
+ *   products of f32    f16 and f32 weights; bf16 ones where the processor has no products of bf16
+ *       x, W     ->  f32 where they are something else (linear_unpack_vec)
+ *       matmul       a host function in queue order, per stretch of W's rows and piece of tokens
+ *       y        ->  f16 where that is wanted (linear_unpack_vec)
+ *
+ *   products of bf16   bf16 weights and f16 activations, where the processor has them (AVX512-BF16,
+ *                      AMX): an f16 number is the exact sum of two bf16 numbers
+ *       x        ->  rows 2t (high part) and 2t + 1 (what is left), linear_split_vec
+ *       matmul       of all of these rows
+ *       y        <-  row 2t + row 2t + 1 + bias, linear_sum_vec
  *
  * Pieces are 64, 128, 256 or 512 tokens; the last one reaches back over tokens already
  * done, so that any prompt needs these four shapes only and nothing is padded. oneDNN
@@ -22,6 +29,7 @@
 #include "primitives/linear/linear_library.h"
 #include "primitives/onednn/onednn_guard.h"
 #include "primitives/onednn/onednn_matmul.h"
+#include "runtime/util/compiler.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
@@ -31,8 +39,9 @@ struct linear {
     struct xm_engine *engine;
     const struct xm_device_weight *weight;
     const struct xm_buffer *bias;
-    enum xm_element src, dst, compute; /* compute: bf16 or f32                       */
-    uint64_t stretch;                  /* rows of W at a time; N when used in place  */
+    enum xm_element src, dst;
+    struct xm_onednn_operands operands; /* of the products                           */
+    uint64_t stretch;                   /* rows of W at a time; N when used in place */
     struct xm_kernel *unpack_x, *unpack_w, *pack_y; /* NULL where not needed         */
     pthread_mutex_t lock;                           /* of product                    */
     dnnl_primitive_t product[XM_ONEDNN_PIECES][2];  /* [.][1]: the last, short stretch */
@@ -99,61 +108,41 @@ multiplies(const struct xm_weight *w, enum xm_element compute)
     return pd != NULL;
 }
 
-/* What the processor has and oneDNN was not told to leave (ONEDNN_MAX_CPU_ISA). */
+/* Whether the user told oneDNN to leave products of bf16 that the processor has
+ * (ONEDNN_MAX_CPU_ISA): oneDNN emulates them then, several times slower than those of f32. */
 static bool
-multiplies_by(const struct xm_device_info *device, uint32_t cap, dnnl_cpu_isa_t isa)
+leaves_bf16(void)
 {
-    return xm_device_has(device, cap) &&
-           ((unsigned)dnnl_get_effective_cpu_isa() & (unsigned)isa) == (unsigned)isa;
+    const unsigned bf16 = dnnl_cpu_isa_avx512_core_bf16;
+    return xm_cpu_has_bf16() && ((unsigned)dnnl_get_effective_cpu_isa() & bf16) != bf16;
 }
 
-/* Whether the product is of a dequantised copy. */
-static bool
-is_compressed(const struct xm_weight *w)
+struct xm_onednn_operands
+xm_onednn_linear_operands(const struct xm_device_info *device, const struct xm_weight *w,
+                          enum xm_element src)
 {
-    return xm_weight_is_quantised(w) || xm_weight_is_blocks(w);
-}
-
-/* Without instructions for it oneDNN emulates products of bf16, several times slower than those of
- * f32. Vectors of bf16 multiply as fast as the 16-bit integers of linear_gemm_vnni, or at half
- * their rate, and integers need no dequantised copy: it pays for tiles only. */
-static bool
-has_bf16_products(const struct xm_device_info *device, const struct xm_weight *w)
-{
-    return is_compressed(w)
-               ? multiplies_by(device, XM_CAP_BF16_TILES, dnnl_cpu_isa_avx512_core_amx)
-               : multiplies_by(device, XM_CAP_BF16, dnnl_cpu_isa_avx512_core_bf16);
-}
-
-/* bf16 keeps 8 bits: enough beside f16 activations, not where f32 was asked for. */
-static enum xm_element
-compute_element(const struct xm_device_info *device, const struct xm_weight *w,
-                enum xm_element src, enum xm_element product)
-{
-    if (src == XM_F16 && product == XM_F16 && has_bf16_products(device, w) &&
-        multiplies(w, XM_BF16))
-        return XM_BF16;
-    return multiplies(w, XM_F32) ? XM_F32 : XM_DYNAMIC;
+    const struct xm_onednn_operands split = {XM_BF16, 2}, f32 = {XM_F32, 1},
+                                    none = {XM_DYNAMIC, 0};
+    if (src == XM_F16 && w->element == XM_BF16 && xm_device_has(device, XM_CAP_BF16) &&
+        !leaves_bf16() && multiplies(w, XM_BF16))
+        return split;
+    return multiplies(w, XM_F32) ? f32 : none;
 }
 
 const char *
 xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_weight *w,
-                         enum xm_element src, enum xm_element product)
+                         enum xm_element src)
 {
     if (!cpu_engine())
         return "this oneDNN has no CPU engine";
     if (xm_weight_is_plain_integers(w))
         return "oneDNN multiplies integers with scales only";
-    const enum xm_element compute = compute_element(device, w, src, product);
-    if (compute == XM_DYNAMIC)
-        return "oneDNN has only reference code for these sizes";
-    /* The vector kernels have the same products of f32 and need no dequantised copy. */
-    if (is_compressed(w) && compute == XM_F32)
-        return src == XM_F16 && product == XM_F16
-                   ? "the processor has no tiles of bf16, and without them oneDNN gains "
-                     "nothing"
-                   : "dequantised in f32, oneDNN gains nothing on the vector kernel";
-    return NULL;
+    if (xm_weight_is_quantised(w) || xm_weight_is_blocks(w))
+        return "dequantised to f32, oneDNN gains nothing on the kernels that need no "
+               "copy";
+    return xm_onednn_linear_operands(device, w, src).element == XM_DYNAMIC
+               ? "oneDNN has only reference code for these sizes"
+               : NULL;
 }
 
 /* ---- creation ---------------------------------------------------------------------- */
@@ -164,11 +153,18 @@ bytes_of(enum xm_element e)
     return xm_element_bits(e) / 8;
 }
 
+static bool
+is_split(const struct linear *l)
+{
+    return l->operands.parts > 1;
+}
+
 /* Whether oneDNN reads the weight where it is. */
 static bool
-is_plain(const struct xm_weight *w, enum xm_element compute)
+is_plain(const struct linear *l)
 {
-    return w->element == compute && xm_weight_is_whole(w);
+    const struct xm_weight *w = &l->weight->host;
+    return w->element == l->operands.element && xm_weight_is_whole(w);
 }
 
 static enum xm_status
@@ -176,15 +172,20 @@ build_kernels(struct linear *l, struct xm_error *err)
 {
     const struct xm_weight *w = &l->weight->host;
     const struct xm_weight f16 = {.element = XM_F16}, f32 = {.element = XM_F32};
-    const char *name = "linear_unpack_vec", *compute = xm_element_text(l->compute);
-    if (l->src != l->compute)
-        XM_TRY(xm_weight_kernel(l->engine, name,
-                                xm_one_weight(l->src == XM_F16 ? &f16 : &f32),
-                                &l->unpack_x, err, "-DOUT=%s", compute));
-    if (!is_plain(w, l->compute))
+    const char *name = "linear_unpack_vec";
+    if (is_split(l))
+        XM_TRY(xm_engine_kernel(l->engine, "linear_split_vec", "", &l->unpack_x, err));
+    else if (l->src != XM_F32)
+        XM_TRY(xm_weight_kernel(l->engine, name, xm_one_weight(&f16), &l->unpack_x, err,
+                                "-DOUT=f32"));
+    if (!is_plain(l))
         XM_TRY(xm_weight_kernel(l->engine, name, xm_one_weight(w), &l->unpack_w, err,
-                                "-DOUT=%s", compute));
-    if (l->dst == XM_F16)
+                                "-DOUT=%s", xm_element_text(l->operands.element)));
+    if (is_split(l))
+        XM_TRY(xm_engine_kernel(l->engine, "linear_sum_vec",
+                                l->dst == XM_F16 ? "-DDST=f16" : "-DDST=f32", &l->pack_y,
+                                err));
+    else if (l->dst == XM_F16)
         XM_TRY(xm_weight_kernel(l->engine, name, xm_one_weight(&f32), &l->pack_y, err,
                                 "-DOUT=f16"));
     return XM_OK;
@@ -218,10 +219,10 @@ create(struct xm_engine *engine, const struct xm_library_desc *d, void **out,
     l->bias = d->bias;
     l->src = d->src;
     l->dst = d->dst;
-    l->compute = compute_element(xm_engine_info(engine), w, d->src, d->product);
+    l->operands = xm_onednn_linear_operands(xm_engine_info(engine), w, d->src);
     l->stretch = w->rows;
-    uint64_t most = STRETCH_BYTES / (w->cols * bytes_of(l->compute) + 1) + 1;
-    if (!is_plain(w, l->compute) && most < l->stretch)
+    uint64_t most = STRETCH_BYTES / (w->cols * bytes_of(l->operands.element) + 1) + 1;
+    if (!is_plain(l) && most < l->stretch)
         l->stretch = most;
     enum xm_status status = build_kernels(l, err);
     if (status != XM_OK) {
@@ -259,8 +260,8 @@ execute(const struct product *p, dnnl_stream_t stream, void *scratchpad)
     return status == dnnl_success ? dnnl_stream_wait(stream) : status;
 }
 
-static void
-multiply(void *ctx)
+static enum xm_status
+multiply(void *ctx, struct xm_error *err)
 {
     const struct product *p = ctx;
     const_dnnl_primitive_desc_t pd = NULL;
@@ -276,9 +277,13 @@ multiply(void *ctx)
         status = execute(p, stream, scratchpad);
     dnnl_stream_destroy(stream);
     xm_free(scratchpad);
-    if (status != dnnl_success)
-        xm_log(XM_LOG_ERROR, "linear_gemm_onednn: oneDNN failed with status %d",
-               (int)status);
+    if (status == dnnl_success)
+        return XM_OK;
+    return xm_fail(err, status == dnnl_out_of_memory ? XM_NO_MEMORY : XM_DEVICE,
+                   "linear_gemm_onednn: a product of %llu x %llu x %llu failed with "
+                   "oneDNN's status %d",
+                   (unsigned long long)p->problem.m, (unsigned long long)p->problem.n,
+                   (unsigned long long)p->problem.k, (int)status);
 }
 
 /* ---- enqueueing -------------------------------------------------------------------- */
@@ -321,6 +326,35 @@ unpack(struct xm_queue *queue, struct xm_kernel *kernel,
     return xm_launch(&a_row_each, kernel, &counts, &a, queue, err);
 }
 
+/* x as rows of high and low parts. */
+static enum xm_status
+split(const struct linear *l, const struct xm_buffer *x, uint64_t tokens,
+      struct xm_buffer *parts, struct xm_queue *queue, struct xm_error *err)
+{
+    static const struct xm_launch_shape a_row_each = {.unit = XM_ALONE};
+    const struct xm_counts counts = {.n = {[XM_UNITS] = tokens}};
+    struct xm_args a = {.n = 0};
+    xm_put_buffer(&a, "x", x);
+    xm_put_buffer(&a, "parts", parts);
+    xm_put_uint(&a, "k_count", l->weight->host.cols);
+    return xm_launch(&a_row_each, l->unpack_x, &counts, &a, queue, err);
+}
+
+/* y of the products of the parts. */
+static enum xm_status
+sum(const struct linear *l, const struct xm_buffer *products, uint64_t tokens,
+    struct xm_buffer *y, struct xm_queue *queue, struct xm_error *err)
+{
+    static const struct xm_launch_shape a_row_each = {.unit = XM_ALONE};
+    const struct xm_counts counts = {.n = {[XM_UNITS] = tokens}};
+    struct xm_args a = {.n = 0};
+    xm_put_buffer(&a, "products", products);
+    xm_put_buffer(&a, "bias", l->bias);
+    xm_put_buffer(&a, "y", y);
+    xm_put_uint(&a, "n_count", l->weight->host.rows);
+    return xm_launch(&a_row_each, l->pack_y, &counts, &a, queue, err);
+}
+
 /* The same for activations, which are a matrix of floats as well. */
 static enum xm_status
 unpack_rows(struct xm_queue *queue, struct xm_kernel *kernel, struct xm_buffer *x,
@@ -345,18 +379,21 @@ enqueue_stretch(struct linear *l, const struct operands *o, uint64_t first, uint
     const struct xm_weight *w = &l->weight->host;
     const uint8_t *x = xm_buffer_host_ptr(o->x);
     float *y = xm_buffer_host_ptr(o->y);
-    const float *bias = l->bias ? xm_buffer_host_ptr(l->bias) : NULL;
+    const uint64_t parts = l->operands.parts;
+    const float *bias =
+        l->bias && !is_split(l) ? xm_buffer_host_ptr(l->bias) : NULL; /* or sum adds it */
     for (uint64_t t = 0; t < o->tokens;) {
         uint32_t power = xm_onednn_largest_piece(o->tokens - t, LEAST_POWER);
         uint64_t m = xm_onednn_piece_rows(power),
                  at = t + m <= o->tokens ? t : o->tokens - m;
-        struct product p = {.problem = product_problem(m, rows, w->cols, w->rows,
-                                                       l->compute, l->bias != NULL)};
+        struct product p = {.problem =
+                                product_problem(m * parts, rows, w->cols, w->rows,
+                                                l->operands.element, bias != NULL)};
         XM_TRY(product_for(l, power, &p.problem, &p.primitive, err));
-        p.x = x + at * w->cols * bytes_of(l->compute);
+        p.x = x + at * parts * w->cols * bytes_of(l->operands.element);
         p.w = xm_buffer_host_ptr(o->w);
         p.bias = bias ? bias + first : NULL;
-        p.y = y + at * w->rows + first;
+        p.y = y + at * parts * w->rows + first;
         XM_TRY(
             xm_queue_run_host(queue, "linear_gemm_onednn", multiply, &p, sizeof(p), err));
         t = at + m;
@@ -371,8 +408,8 @@ enqueue_products(struct linear *l, struct operands *o, struct xm_scratch *s,
     const struct xm_weight *w = &l->weight->host;
     struct xm_buffer *plain = l->weight->data;
     if (l->unpack_w)
-        XM_TRY(
-            xm_scratch_take(s, l->stretch * w->cols * bytes_of(l->compute), &plain, err));
+        XM_TRY(xm_scratch_take(s, l->stretch * w->cols * bytes_of(l->operands.element),
+                               &plain, err));
     o->w = plain;
     if (!xm_buffer_host_ptr(o->x) || !xm_buffer_host_ptr(o->w) ||
         !xm_buffer_host_ptr(o->y))
@@ -387,17 +424,31 @@ enqueue_products(struct linear *l, struct operands *o, struct xm_scratch *s,
 }
 
 static uint64_t
+x_bytes(const struct linear *l, uint64_t tokens)
+{
+    return tokens * l->operands.parts * l->weight->host.cols *
+           bytes_of(l->operands.element);
+}
+
+static uint64_t
+products_bytes(const struct linear *l, uint64_t tokens)
+{
+    return tokens * l->operands.parts * l->weight->host.rows * sizeof(float);
+}
+
+static uint64_t
 scratch(const void *linear, const struct xm_primitive *p, uint64_t tokens)
 {
     const struct linear *l = linear;
     const struct xm_weight *w = &l->weight->host;
-    uint64_t size = bytes_of(l->compute), bytes = 0;
+    uint64_t bytes = 0;
     if (l->unpack_x)
-        bytes += xm_scratch_bytes(p, tokens * w->cols * size);
+        bytes += xm_scratch_bytes(p, x_bytes(l, tokens));
     if (l->pack_y)
-        bytes += xm_scratch_bytes(p, tokens * w->rows * sizeof(float));
+        bytes += xm_scratch_bytes(p, products_bytes(l, tokens));
     if (l->unpack_w)
-        bytes += xm_scratch_bytes(p, l->stretch * w->cols * size);
+        bytes +=
+            xm_scratch_bytes(p, l->stretch * w->cols * bytes_of(l->operands.element));
     return bytes;
 }
 
@@ -408,19 +459,22 @@ run(void *linear, const struct xm_library_call *c, struct xm_scratch *s,
     struct linear *l = linear;
     const struct xm_weight *w = &l->weight->host;
     const uint64_t tokens = c->tokens;
-    struct xm_buffer *plain_x = c->x, *sum = c->y;
-    if (l->unpack_x) {
-        XM_TRY(
-            xm_scratch_take(s, tokens * w->cols * bytes_of(l->compute), &plain_x, err));
+    struct xm_buffer *plain_x = c->x, *products = c->y;
+    if (l->unpack_x)
+        XM_TRY(xm_scratch_take(s, x_bytes(l, tokens), &plain_x, err));
+    if (l->unpack_x && is_split(l))
+        XM_TRY(split(l, c->x, tokens, plain_x, queue, err));
+    else if (l->unpack_x)
         XM_TRY(unpack_rows(queue, l->unpack_x, c->x, tokens, w->cols, plain_x, err));
-    }
     if (l->pack_y)
-        XM_TRY(xm_scratch_take(s, tokens * w->rows * sizeof(float), &sum, err));
-    struct operands o = {plain_x, NULL, sum, tokens};
+        XM_TRY(xm_scratch_take(s, products_bytes(l, tokens), &products, err));
+    struct operands o = {plain_x, NULL, products, tokens};
     XM_TRY(enqueue_products(l, &o, s, queue, err));
     if (!l->pack_y)
         return XM_OK;
-    return unpack_rows(queue, l->pack_y, sum, tokens, w->rows, c->y, err);
+    if (is_split(l))
+        return sum(l, products, tokens, c->y, queue, err);
+    return unpack_rows(queue, l->pack_y, products, tokens, w->rows, c->y, err);
 }
 
 const struct xm_linear_library xm_onednn_linear = {create, destroy, scratch, run};

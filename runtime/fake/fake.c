@@ -197,7 +197,7 @@ run(struct xm_queue *q, struct xm_kernel *k, const struct xm_arg *args, uint32_t
 }
 
 static enum xm_status
-run_host(struct xm_queue *q, const char *name, xm_host_fn fn, const void *ctx,
+run_host(struct xm_queue *q, const char *name, void (*fn)(void *), const void *ctx,
          size_t ctx_bytes, struct xm_error *err)
 {
     (void)name;

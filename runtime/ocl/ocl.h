@@ -257,9 +257,9 @@ void xm_ocl_queue_destroy(struct xm_queue *q);
 enum xm_status xm_ocl_queue_run(struct xm_queue *q, struct xm_kernel *k,
                                 const struct xm_arg *args, uint32_t n_args,
                                 const struct xm_launch *launch, struct xm_error *err);
-enum xm_status xm_ocl_queue_run_host(struct xm_queue *q, const char *name, xm_host_fn fn,
-                                     const void *ctx, size_t ctx_bytes,
-                                     struct xm_error *err);
+enum xm_status xm_ocl_queue_run_host(struct xm_queue *q, const char *name,
+                                     void (*fn)(void *), const void *ctx,
+                                     size_t ctx_bytes, struct xm_error *err);
 enum xm_status xm_ocl_queue_write(struct xm_queue *q, struct xm_buffer *dst,
                                   uint64_t offset, const void *src, uint64_t bytes,
                                   struct xm_error *err);

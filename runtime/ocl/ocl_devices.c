@@ -203,8 +203,6 @@ probe_kind(cl_device_id d, struct xm_device_info *info)
         info->caps |= XM_CAP_VNNI;
     if (info->kind == XM_DEVICE_CPU && xm_cpu_has_bf16())
         info->caps |= XM_CAP_BF16;
-    if (info->kind == XM_DEVICE_CPU && xm_cpu_has_bf16_tiles())
-        info->caps |= XM_CAP_BF16_TILES;
     info->integrated = info->kind == XM_DEVICE_GPU && (info->caps & XM_CAP_UNIFIED);
     if (info->kind == XM_DEVICE_GPU) /* CPU compilers keep a cache of their own */
         info->caps |= XM_CAP_BINARIES;

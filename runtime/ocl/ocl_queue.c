@@ -353,7 +353,7 @@ xm_ocl_queue_run(struct xm_queue *base, struct xm_kernel *kernel,
 
 /* Where the device has no native kernels. */
 static enum xm_status
-call_host(struct xm_queue *base, const char *name, xm_host_fn fn, const void *ctx,
+call_host(struct xm_queue *base, const char *name, void (*fn)(void *), const void *ctx,
           size_t ctx_bytes, struct xm_error *err)
 {
     XM_TRY(xm_queue_finish(base, err));
@@ -371,7 +371,7 @@ call_host(struct xm_queue *base, const char *name, xm_host_fn fn, const void *ct
 }
 
 enum xm_status
-xm_ocl_queue_run_host(struct xm_queue *base, const char *name, xm_host_fn fn,
+xm_ocl_queue_run_host(struct xm_queue *base, const char *name, void (*fn)(void *),
                       const void *ctx, size_t ctx_bytes, struct xm_error *err)
 {
     struct ocl_queue *q = ocl_queue(base);

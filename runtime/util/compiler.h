@@ -53,23 +53,12 @@ xm_cpu_has_vnni(void)
 #endif
 }
 
-/* Whether they have products of bf16: of vectors; of tiles (AMX). */
+/* Whether they have products of bf16 (AVX512-BF16; so has each processor with AMX tiles). */
 static inline bool
 xm_cpu_has_bf16(void)
 {
 #if defined(__x86_64__)
     return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512bf16");
-#else
-    return false;
-#endif
-}
-
-static inline bool
-xm_cpu_has_bf16_tiles(void)
-{
-/* clang before 16 does not know their names */
-#if defined(__x86_64__) && !(defined(__clang__) && __clang_major__ < 16)
-    return __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16");
 #else
     return false;
 #endif

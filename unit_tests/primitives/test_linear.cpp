@@ -42,30 +42,13 @@ const shape shapes[] = {
     {1, 128}, {17, 96},  {40, 320}, {9, 352},  {33, 2176},
     {5, 100}, {19, 512}, {34, 768}, {130, 128}}; /* more rows than any unit has */
 
+/* x W^T (+ bias) as f32 has it. */
 std::vector<float>
-in_bf16(std::vector<float> v)
-{
-    for (float &f : v)
-        f = xm_bf16_to_float(xm_float_to_bf16(f));
-    return v;
-}
-
-/* x W^T (+ bias) as f32 has it, or of operands that were rounded to bf16 first. */
-std::vector<float>
-expected(const std::vector<float> &x, const xm_weight &w, const float *bias, bool bf16)
+expected(const std::vector<float> &x, const xm_weight &w, const float *bias)
 {
     const uint64_t tokens = x.size() / w.cols;
-    std::vector<float> y(tokens * w.rows), rows(w.rows * w.cols);
-    if (!bf16) {
-        EXPECT_EQ(xm_ref_linear(x.data(), tokens, &w, 0, bias, y.data()), XM_OK);
-        return y;
-    }
-    for (uint64_t n = 0; n < w.rows; n++)
-        xm_weight_row(&w, 0, n, rows.data() + n * w.cols);
-    xm_ref_matmul(in_bf16(x).data(), false, in_bf16(rows).data(), true, tokens, w.rows,
-                  w.cols, y.data());
-    for (size_t i = 0; bias && i < y.size(); i++)
-        y[i] += bias[i % w.rows];
+    std::vector<float> y(tokens * w.rows);
+    EXPECT_EQ(xm_ref_linear(x.data(), tokens, &w, 0, bias, y.data()), XM_OK);
     return y;
 }
 
@@ -178,16 +161,13 @@ class Linear : public PrimitiveTest
         EXPECT_STREQ(used, name);
         EXPECT_EQ(xm_primitive_run(linear.p, operands, &r.run, &error), XM_OK)
             << error.text;
-        /* oneDNN multiplies in bf16 where the activations are f16, if the processor does */
         const xm_element product = e.has_addend ? src : dst; /* its precision */
-        bool bf16 = product == XM_F16 && std::string(name) == "linear_gemm_onednn" &&
-                    xm_device_has(xm_engine_info(engine), XM_CAP_BF16);
         std::vector<std::vector<float>> want;
         const std::vector<float> more = other.rounded();
         for (auto &one : segments) {
             const std::vector<float> bias = one->bias.rounded();
-            want.push_back(expected(x.rounded(), one->w.host,
-                                    e.has_bias ? bias.data() : nullptr, bf16));
+            want.push_back(
+                expected(x.rounded(), one->w.host, e.has_bias ? bias.data() : nullptr));
             for (size_t i = 0; e.has_addend && i < more.size(); i++)
                 want[0][i] += more[i];
         }
@@ -239,7 +219,7 @@ class Linear : public PrimitiveTest
     {
         std::set<std::string> left = rows_to_cover(t);
         test_weight dense(1, 33, 2176, f32, 1);
-        if (xm_onednn_linear_refuses(xm_engine_info(engine), &dense.host, XM_F32, XM_F32))
+        if (xm_onednn_linear_refuses(xm_engine_info(engine), &dense.host, XM_F32))
             left.erase("linear_gemm_onednn");
         sample::deck deck(formats.size());
         for (size_t v = 0; v < t.n; v++) {
@@ -337,27 +317,109 @@ TEST_F(Linear, RefusesElementTypesWithASentence)
     EXPECT_NE(xm_linear_supports(info, &w.host, XM_I32, XM_F32), nullptr);
 }
 
-/* Without tiles its bf16 is no faster than the integers that need no dequantised copy; without any
- * instruction for it oneDNN emulates it. */
-TEST_F(Linear, OnednnTakesQuantisedWeightsOnlyWhereTheProcessorHasTilesOfBf16)
+/* Whatever the processor multiplies in hardware: quantised weights never, dense ones as f32, and
+ * bf16 only where weights are bf16 and two bf16 numbers have the 11 bits of an f16 activation. */
+TEST_F(Linear, OnednnRoundsNoOperandOnAnyProcessor)
 {
-    test_weight w(1, 64, 2048, formats[0], 1), dense(1, 64, 2048, {XM_F32, 0, false}, 1);
+    const uint32_t bf16 = XM_CAP_BF16;
+    const xm_onednn_operands f32s = {XM_F32, 1}, parts = {XM_BF16, 2},
+                             none = {XM_DYNAMIC, 0};
+    const struct {
+        weight_format weight;
+        xm_element src;
+        uint32_t caps;
+        xm_onednn_operands want; /* none: refused */
+    } cases[] = {
+        {{XM_F32, 0, false}, XM_F32, 0, f32s},
+        {{XM_F32, 0, false}, XM_F16, 0, f32s},
+        {{XM_F32, 0, false}, XM_F32, bf16, f32s},
+        {{XM_F32, 0, false}, XM_F16, bf16, f32s},
+        {{XM_F16, 0, false}, XM_F32, bf16, f32s},
+        {{XM_F16, 0, false}, XM_F16, bf16, f32s},
+        {{XM_BF16, 0, false}, XM_F16, 0, f32s},
+        {{XM_BF16, 0, false}, XM_F32, 0, f32s},
+        {{XM_BF16, 0, false}, XM_F32, bf16, f32s},
+        {{XM_BF16, 0, false}, XM_F16, bf16, parts},
+        {{XM_U4, 32, true}, XM_F16, 0, none},
+        {{XM_U4, 32, true}, XM_F16, bf16, none},
+        {{XM_I8, 32, false, XM_BF16}, XM_F16, bf16, none},
+        {blocks_of(XM_WEIGHT_Q4_K), XM_F16, bf16, none},
+        {blocks_of(XM_WEIGHT_Q8_0), XM_F32, bf16, none},
+    };
+    test_weight dense(1, 64, 2048, f32, 1);
     xm_device_info device = *xm_engine_info(engine);
-    const bool has_tiles = xm_device_has(&device, XM_CAP_BF16_TILES);
-    if (xm_onednn_linear_refuses(&device, &dense.host, XM_F32, XM_F32))
+    if (xm_onednn_linear_refuses(&device, &dense.host, XM_F32))
         GTEST_SKIP() << "built without oneDNN's CPU engine";
-    if (has_tiles) {
-        EXPECT_EQ(xm_onednn_linear_refuses(&device, &w.host, XM_F16, XM_F16), nullptr);
+    for (const auto &c : cases) {
+        SCOPED_TRACE(text_of(c.weight) + (c.caps ? " with" : " without") +
+                     " products of bf16, x of " + xm_element_text(c.src));
+        test_weight w(1, 64, 2048, c.weight, 1);
+        device.caps = (device.caps & ~bf16) | c.caps;
+        const char *why = xm_onednn_linear_refuses(&device, &w.host, c.src);
+        EXPECT_EQ(why == nullptr, c.want.parts > 0) << (why ? why : "not refused");
+        if (why)
+            continue;
+        const xm_onednn_operands got = xm_onednn_linear_operands(&device, &w.host, c.src);
+        EXPECT_EQ(got.element, c.want.element);
+        EXPECT_EQ(got.parts, c.want.parts);
     }
-    device.caps &= ~(uint32_t)XM_CAP_BF16_TILES;
-    for (uint32_t bf16 : {(uint32_t)XM_CAP_BF16, 0u}) {
-        device.caps = (device.caps & ~(uint32_t)XM_CAP_BF16) | bf16;
-        const char *why = xm_onednn_linear_refuses(&device, &w.host, XM_F16, XM_F16);
-        ASSERT_NE(why, nullptr);
-        EXPECT_NE(strstr(why, "tiles of bf16"), nullptr) << why;
-        /* what is not dequantised is still taken */
-        EXPECT_EQ(xm_onednn_linear_refuses(&device, &dense.host, XM_F16, XM_F16),
-                  nullptr);
+}
+
+/* On a processor without products of bf16 oneDNN emulates them. */
+TEST_F(Linear, BothPartsOfAnActivationMeetWeightsOfBf16)
+{
+    auto *device = const_cast<xm_device_info *>(xm_engine_info(engine));
+    const uint32_t caps = device->caps;
+    test_weight w(1, 33, 2176, {XM_BF16, 0, false}, 1);
+    device->caps |= XM_CAP_BF16;
+    if (xm_onednn_linear_refuses(device, &w.host, XM_F16) ||
+        xm_onednn_linear_operands(device, &w.host, XM_F16).parts != 2) {
+        device->caps = caps;
+        GTEST_SKIP() << "oneDNN has no products of bf16 on this processor";
+    }
+    force_row(xm_linear_tables[2], "linear_gemm_onednn");
+    const weight_format whole = {XM_BF16, 0, false};
+    for (xm_element dst : {XM_F16, XM_F32}) {
+        for (const weight_format &f : {whole, view_of(whole)}) {
+            for (bool has_bias : {false, true})
+                EXPECT_TRUE(check(f, {33, 2176}, 133, XM_F16, dst, {1, false, has_bias},
+                                  "linear_gemm_onednn"));
+        }
+    }
+    device->caps = caps;
+}
+
+/* A product that has no memory fails the run: y is what it was. */
+TEST_F(Linear, AProductOfOnednnThatFailsFailsTheRun)
+{
+    test_weight w(1, 33, 2176, f32, 1);
+    if (xm_onednn_linear_refuses(xm_engine_info(engine), &w.host, XM_F32))
+        GTEST_SKIP() << "built without oneDNN's CPU engine";
+    force_row(xm_linear_tables[2], "linear_gemm_onednn");
+    tensor x(XM_F32, {128, 2176}, random_floats(128 * 2176, 1)), y(XM_F32, {128, 33});
+    const xm_linear_desc desc = describe(w, XM_F32, XM_F32);
+    primitive_ptr linear;
+    ASSERT_XM_OK(xm_linear_create(engine, &desc, &linear.p, &err));
+    xm_operand operands[XM_LINEAR_N_OPERANDS] = {};
+    operands[XM_LINEAR_X] = x.operand();
+    operands[XM_LINEAR_Y] = y.operand();
+    planned_run r(linear.p, operands, queue);
+    const std::vector<float> want = expected(x.rounded(), w.host, nullptr);
+    bool seen = true;
+    for (uint64_t n = 1; seen; n++) {
+        ASSERT_XM_OK(xm_queue_fill(queue, y.buffer(), 0, 0xff, 128 * 33 * 4, &err));
+        ASSERT_XM_OK(xm_queue_finish(queue, &err));
+        xm_error error = {};
+        xm_fail_allocation(n);
+        xm_status status = xm_primitive_run(linear.p, operands, &r.run, &error);
+        if (status == XM_OK)
+            status = xm_queue_finish(queue, &error);
+        seen = xm_fail_allocation_seen();
+        xm_fail_allocation(0);
+        if (status == XM_OK)
+            EXPECT_TRUE(rows_close(y.read(), want, 33, XM_F32)) << "allocation " << n;
+        else
+            EXPECT_EQ(status, XM_NO_MEMORY) << error.text;
     }
 }
 
@@ -410,11 +472,8 @@ TEST_F(Linear, RowsRefuseBlocksAndViewsWithASentence)
     for (const test_weight *w : {&odd, &groups})
         EXPECT_STREQ(xm_onednn_weight_refuses(info, &w->host),
                      "oneDNN takes whole weights only, no views of them");
-    xm_device_info without_tiles = *info;
-    without_tiles.caps &= ~(uint32_t)XM_CAP_BF16_TILES;
-    EXPECT_NE(xm_onednn_linear_refuses(&without_tiles, &blocks.host, XM_F16, XM_F16),
-              nullptr);
-    EXPECT_NE(xm_onednn_linear_refuses(info, &blocks.host, XM_F32, XM_F32), nullptr);
+    for (xm_element src : {XM_F16, XM_F32})
+        EXPECT_NE(xm_onednn_linear_refuses(info, &blocks.host, src), nullptr);
 }
 
 TEST_F(Linear, GatedUnitsAreOfTwoWeightsOrOneAndAFactor)

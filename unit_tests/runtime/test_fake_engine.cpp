@@ -114,7 +114,7 @@ use_everything(xm_engine *engine, xm_error *err)
         s = xm_queue_run(q, k, nullptr, 0, &launch, err);
     if (s == XM_OK)
         s = xm_queue_run_host(
-            q, "nothing", [](void *) {}, nullptr, 0, err);
+            q, "nothing", [](void *, xm_error *) { return XM_OK; }, nullptr, 0, err);
     if (s == XM_OK)
         s = xm_queue_read(q, b, 0, bytes, 64, err);
     if (s == XM_OK)

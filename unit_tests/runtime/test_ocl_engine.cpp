@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -339,12 +340,20 @@ struct increment {
     size_t n;
 };
 
-void
-add_one(void *ctx)
+xm_status
+add_one(void *ctx, xm_error *)
 {
     auto *c = static_cast<increment *>(ctx);
     for (size_t i = 0; i < c->n; i++)
         c->bytes[i]++;
+    return XM_OK;
+}
+
+xm_status
+fail_with(void *ctx, xm_error *err)
+{
+    return xm_fail(err, XM_NO_MEMORY, "the host function fails with %d",
+                   *static_cast<int *>(ctx));
 }
 
 TEST_F(OclEngine, RunsHostFunctionsInQueueOrder)
@@ -366,6 +375,27 @@ TEST_F(OclEngine, RunsHostFunctionsInQueueOrder)
     EXPECT_EQ(read(b), std::vector<uint8_t>(256, 20));
     xm_buffer_unref(a);
     xm_buffer_unref(b);
+}
+
+/* The next wait has the first failure; those after it have none. */
+TEST_F(OclEngine, AWaitFailsWithWhatAHostFunctionSays)
+{
+    xm_buffer *a = make(256);
+    std::vector<uint8_t> bytes(256);
+    const std::function<xm_status(xm_error *)> waits[] = {
+        [&](xm_error *e) { return xm_queue_finish(queue, e); },
+        [&](xm_error *e) { return xm_queue_read(queue, a, 0, bytes.data(), 256, e); }};
+    for (const auto &wait : waits) {
+        for (int i : {1, 2})
+            ASSERT_EQ(xm_queue_run_host(queue, "fail", fail_with, &i, sizeof(i), &err),
+                      XM_OK)
+                << err.text;
+        xm_error first = {}, second = {};
+        EXPECT_EQ(wait(&first), XM_NO_MEMORY);
+        EXPECT_STREQ(first.text, "the host function fails with 1");
+        EXPECT_EQ(wait(&second), XM_OK) << second.text;
+    }
+    xm_buffer_unref(a);
 }
 
 TEST_F(OclEngine, FreesMemoryOnlyAfterTheCommandsThatUseIt)
