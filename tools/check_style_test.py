@@ -56,6 +56,12 @@ class CheckStyle(unittest.TestCase):
         self.expect("lay it out differently", "runtime/a.c", text + "int  y;\n",
                     layout="BasedOnStyle: LLVM\n")
 
+    def test_counts_columns_of_prose(self):
+        long = "word " * 21
+        self.expect("columns of prose, at most 100", "docs/a.md", long + "\n", listed=False)
+        for example in (f"| {long} |\n", f"    {long}\n", f"```\n{long}\n```\n"):
+            self.assertEqual(self.found("docs/a.md", example, listed=False), [])
+
     def test_counts_lines_of_files(self):
         self.expect("a header has 401 lines, at most 400", "runtime/a.h", SPDX + "\n" * 400)
 
