@@ -32,7 +32,8 @@ random()
 {
     static std::mt19937 generator = [] {
         const char *text = std::getenv("XM_TEST_SEED");
-        const uint32_t seed = text && *text ? (uint32_t)std::strtoul(text, nullptr, 10) : 1;
+        const uint32_t seed =
+            text && *text ? (uint32_t)std::strtoul(text, nullptr, 10) : 1;
         std::fprintf(stderr, "sample: XM_TEST_SEED=%u\n", seed);
         return std::mt19937(seed);
     }();
