@@ -160,14 +160,14 @@ static enum xm_status
 weigh(struct search *s, const struct beam *b, const float *logits, double sum,
       uint64_t vocabulary, struct xm_error *err)
 {
-    const struct xm_end_ids ends = xm_generation_ends(s->package, s->asked);
+    struct xm_end_ids barred[XM_BARRED_LISTS];
     for (uint64_t i = 0; i < vocabulary; i++)
         s->row[i] = (float)((double)logits[i] - sum);
     for (size_t i = 0; i < s->taken.n; i++)
         s->row[s->taken.ids[i]] -= s->wish->diversity;
-    for (size_t i = 0; s->length < s->asked->min_tokens && i < ends.n; i++)
-        if (ends.ids[i] >= 0 && (uint64_t)ends.ids[i] < vocabulary)
-            s->row[ends.ids[i]] = -INFINITY;
+    xm_generation_barred(s->package, s->asked, s->length, barred);
+    for (size_t i = 0; i < XM_BARRED_LISTS; i++)
+        xm_bar_tokens(barred[i].ids, barred[i].n, s->row, (size_t)vocabulary);
     return bar_ngrams(s, b, vocabulary, err);
 }
 

@@ -17,6 +17,18 @@ xm_generation_ends(const struct xm_package *p, const struct xm_generation *asked
     return (struct xm_end_ids){p->generation.eos, p->generation.n_eos};
 }
 
+void
+xm_generation_barred(const struct xm_package *p, const struct xm_generation *asked,
+                     uint64_t length, struct xm_end_ids out[XM_BARRED_LISTS])
+{
+    out[0] = out[1] = (struct xm_end_ids){NULL, 0};
+    if (p)
+        out[0] =
+            (struct xm_end_ids){p->generation.suppressed.ids, p->generation.suppressed.n};
+    if (length < asked->min_tokens)
+        out[1] = xm_generation_ends(p, asked);
+}
+
 bool
 xm_next_token_ends(const struct xm_next_token *t, int32_t id)
 {
@@ -49,12 +61,14 @@ enum xm_status
 xm_next_token_choose(const struct xm_next_token *t, const float *row, uint64_t vocabulary,
                      int32_t *id, struct xm_error *err)
 {
-    const struct xm_end_ids e = xm_generation_ends(t->package, t->asked);
+    struct xm_end_ids barred[XM_BARRED_LISTS];
     *id = 0;
     if (xm_dry_run())
         return XM_OK;
-    if (t->out->ids.n < t->asked->min_tokens && e.n > 0)
-        XM_TRY(xm_sampler_bar(t->sampler, e.ids, e.n, err));
+    xm_generation_barred(t->package, t->asked, t->out->ids.n, barred);
+    for (size_t i = 0; i < XM_BARRED_LISTS; i++)
+        if (barred[i].n > 0)
+            XM_TRY(xm_sampler_bar(t->sampler, barred[i].ids, barred[i].n, err));
     XM_TRY(xm_sampler_next(t->sampler, row, id, err));
     xm_clock_add_token(t->asked->clock);
     if (t->asked->wants_log_probs && !xm_next_token_ends(t, *id))

@@ -26,13 +26,20 @@ enum xm_status xm_next_token_choose(const struct xm_next_token *t, const float *
 /* Whether the id ends the text, and is no part of it. */
 bool xm_next_token_ends(const struct xm_next_token *t, int32_t id);
 
-/* The ids that end a text, or would if they were not ignored. Not the caller's. */
+/* Not the caller's. */
 struct xm_end_ids {
     const int32_t *ids;
     size_t n;
 };
+/* The ids that end a text, or would if they were not ignored. */
 struct xm_end_ids xm_generation_ends(const struct xm_package *p,
                                      const struct xm_generation *asked);
+enum { XM_BARRED_LISTS = 2 };
+/* The ids that may not be the next token behind `length` new ones: those that the package says are
+ * never chosen, and before the least length those that end a text. Ids may be beyond the
+ * vocabulary. */
+void xm_generation_barred(const struct xm_package *p, const struct xm_generation *asked,
+                          uint64_t length, struct xm_end_ids out[XM_BARRED_LISTS]);
 
 /* The natural logarithm of a token's probability: of its softmax in the row. */
 double xm_logits_log_prob(const float *row, uint64_t n, int32_t id);

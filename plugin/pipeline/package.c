@@ -53,6 +53,7 @@ xm_package_close(struct xm_package *p)
 {
     if (!p)
         return;
+    xm_generation_config_free(&p->generation);
     xm_tokenizer_free(p->tokenizer);
     xm_chat_template_free(p->chat_template);
     xm_free(p->path);
@@ -73,6 +74,8 @@ xm_package_read(struct xm_package *p, enum xm_package_part part, struct xm_error
     struct xm_package_outcome *o = &p->outcome[part];
     if (!o->tried || o->why.status == XM_NO_MEMORY) {
         *o = (struct xm_package_outcome){.tried = true};
+        if (part == XM_PACKAGE_GENERATION)
+            xm_generation_config_free(&p->generation);
         p->reader->read_part[part](p, &o->why);
         if (part == XM_PACKAGE_GENERATION &&
             xm_package_read(p, XM_PACKAGE_TOKENIZER, NULL) == XM_OK)

@@ -39,6 +39,28 @@ load_one(yyjson_val *root, const char *key, int32_t *out, struct xm_error *err)
     return xm_json_token_id(value, key, out, err);
 }
 
+/* Ids below 0 are none: some models write -1. */
+static enum xm_status
+load_suppressed(yyjson_val *root, struct xm_token_list *out, struct xm_error *err)
+{
+    static const char key[] = "suppress_tokens";
+    yyjson_val *list = yyjson_obj_get(root, key), *item;
+    size_t i, n;
+    int32_t id;
+    if (!list || yyjson_is_null(list))
+        return XM_OK;
+    XM_TRY(xm_json_array(root, key, &list, err));
+    yyjson_arr_foreach(list, i, n, item)
+    {
+        if (yyjson_is_sint(item) && yyjson_get_sint(item) < 0)
+            continue;
+        XM_TRY(xm_json_token_id(item, key, &id, err));
+        if (!xm_token_list_add(out, id))
+            return xm_fail(err, XM_NO_MEMORY, "no memory for '%s'", key);
+    }
+    return XM_OK;
+}
+
 static enum xm_status
 load_ids(yyjson_val *root, struct xm_generation_config *out, struct xm_error *err)
 {
@@ -113,8 +135,11 @@ load_file(const char *folder, const char *name, bool recommends,
         status = load_ids(yyjson_doc_get_root(doc), out, &why);
         xm_error_prefix(&why, "'%s'", xm_strbuf_text(&path));
     }
-    if (status == XM_OK && recommends)
+    if (status == XM_OK && recommends) {
         load_sampling(yyjson_doc_get_root(doc), out);
+        status = load_suppressed(yyjson_doc_get_root(doc), &out->suppressed, &why);
+        xm_error_prefix(&why, "'%s'", xm_strbuf_text(&path));
+    }
     yyjson_doc_free(doc);
     xm_strbuf_free(&path);
     if (status == XM_OK || status == XM_NOT_FOUND)
@@ -127,6 +152,12 @@ xm_generation_config_init(struct xm_generation_config *out)
 {
     *out =
         (struct xm_generation_config){.bos = -1, .pad = -1, .sampling = {.top_p = 1.0f}};
+}
+
+void
+xm_generation_config_free(struct xm_generation_config *c)
+{
+    xm_token_list_free(&c->suppressed);
 }
 
 enum xm_status

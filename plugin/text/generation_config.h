@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How text is to be made with a model: the ids where it begins, ends and is padded, and what its
- * authors recommend for sampling.
+ * How text is to be made with a model: the ids where it begins, ends and is padded, the ids that
+ * are never chosen, and what its authors recommend for sampling.
  *
  * generation_config.json speaks first, config.json fills in the ids that it does not say; either
  * may be missing. A recommendation that is no number in its range counts as not said; without
@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "plugin/text/sampler.h"
+#include "plugin/text/token_list.h"
 #include "runtime/util/status.h"
 
 #ifdef __cplusplus
@@ -31,13 +32,17 @@ struct xm_generation_config {
     size_t n_eos;
     size_t
         n_said; /* the first of them, which the folder's files say; 0: none, or no folder */
-    int32_t bos, pad;            /* -1: none */
+    int32_t bos, pad; /* -1: none */
+    struct xm_token_list
+        suppressed; /* owned; never chosen; ids may be beyond the vocabulary */
     struct xm_sampling sampling; /* its seed is the caller's matter */
     uint64_t max_tokens;         /* new ones; 0: not said */
 };
 
 /* Without any file. */
 void xm_generation_config_init(struct xm_generation_config *out);
+void xm_generation_config_free(struct xm_generation_config *c);
+/* On failure `out` still has to be freed. */
 enum xm_status xm_generation_config_load(const char *folder,
                                          struct xm_generation_config *out,
                                          struct xm_error *err);

@@ -247,8 +247,8 @@ penalise_all(struct xm_sampler *s, const float *logits)
 
 /* --- tokens that may not come --- */
 
-static void
-bar(float *logits, size_t vocab_size, const int32_t *ids, size_t n)
+void
+xm_bar_tokens(const int32_t *ids, size_t n, float *logits, size_t vocab_size)
 {
     for (size_t i = 0; i < n; i++)
         if (ids[i] >= 0 && (size_t)ids[i] < vocab_size)
@@ -264,7 +264,7 @@ xm_bar_ngrams(const int32_t *text, size_t length, uint32_t n, float *logits,
     const int32_t *last = text + length - (n - 1);
     for (size_t i = 0; i + n <= length; i++)
         if (memcmp(text + i, last, (n - 1) * sizeof(*last)) == 0)
-            bar(logits, vocab_size, text + i + n - 1, 1);
+            xm_bar_tokens(text + i + n - 1, 1, logits, vocab_size);
 }
 
 enum xm_status
@@ -288,7 +288,7 @@ change(struct xm_sampler *s, const float *logits)
         memcpy(s->penalised, logits, s->vocab_size * sizeof(*logits));
     xm_bar_ngrams(s->text.ids, s->text.n, s->sampling.no_repeat_ngram, s->penalised,
                   s->vocab_size);
-    bar(s->penalised, s->vocab_size, s->barred.ids, s->barred.n);
+    xm_bar_tokens(s->barred.ids, s->barred.n, s->penalised, s->vocab_size);
     xm_token_list_clear(&s->barred);
     return s->penalised;
 }

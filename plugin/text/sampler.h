@@ -71,6 +71,9 @@ void xm_sampler_forget(struct xm_sampler *sampler);
 enum xm_status xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
                               struct xm_error *err);
 
+/* These tokens get -infinity. Ids outside of the vocabulary are ignored. */
+void xm_bar_tokens(const int32_t *ids, size_t n, float *logits, size_t vocab_size);
+
 /* What came behind the last n - 1 tokens of a text where they were before gets -infinity: no n
  * tokens come twice. 0: any may. */
 void xm_bar_ngrams(const int32_t *text, size_t length, uint32_t n, float *logits,

@@ -27,11 +27,12 @@ use_generation(const xm_gguf *g)
 {
     xm_generation_config c;
     xm_error err = {};
-    if (!worked(xm_gguf_generation(g, &c, &err), err))
-        return;
-    require(c.n_eos <= 3, "each end has a key");
-    require(c.sampling.temperature >= 0 && c.sampling.top_k >= 0,
-            "sampling is in its range");
+    if (worked(xm_gguf_generation(g, &c, &err), err)) {
+        require(c.n_eos <= 3, "each end has a key");
+        require(c.sampling.temperature >= 0 && c.sampling.top_k >= 0,
+                "sampling is in its range");
+    }
+    xm_generation_config_free(&c);
 }
 
 int

@@ -287,6 +287,21 @@ TEST_F(BeamSearch, HasGroupsThatKeepApart)
         }
 }
 
+/* As if the script gave it no probability, but for what the others' probabilities are. */
+TEST_F(BeamSearch, HasNoTokenThatThePackageSuppresses)
+{
+    Wish w;
+    w.beams = w.returned = 4;
+    ASSERT_EQ(search(rambling, w), XM_OK) << err.text;
+    const int32_t first = ids(0)[0];
+    ASSERT_TRUE(xm_token_list_add(&package.p->generation.suppressed, first));
+    ASSERT_TRUE(xm_token_list_add(&package.p->generation.suppressed, 100000));
+    ASSERT_EQ(search(rambling, w), XM_OK) << err.text;
+    for (size_t i = 0; i < n; i++)
+        for (const int32_t id : ids(i))
+            EXPECT_NE(id, first) << i;
+}
+
 TEST_F(BeamSearch, RepeatsNoNgrams)
 {
     const Script again = [](const Ids &) {

@@ -194,6 +194,27 @@ TEST_F(Defaults, AreWhatTheAuthorsRecommend)
     EXPECT_EQ(c.max_tokens, 300u);
 }
 
+TEST_F(Defaults, HaveIdsThatAreNeverChosen)
+{
+    const auto suppressed = [this](const std::string &json) {
+        const xm_token_list &l = of(json).suppressed;
+        return std::vector<int32_t>(l.ids, l.ids + l.n);
+    };
+    using list = std::vector<int32_t>;
+    EXPECT_EQ(suppressed(R"({"suppress_tokens": [5, -1, 4194303]})"), list({5, 4194303}));
+    EXPECT_EQ(suppressed(R"({"suppress_tokens": null})"), list());
+    EXPECT_EQ(suppressed("{}"), list());
+    for (const char *bad : {R"({"suppress_tokens": 5})", R"({"suppress_tokens": ["a"]})",
+                            R"({"suppress_tokens": [4194304]})"}) {
+        xm_package_close(p);
+        open_folder();
+        write("generation_config.json", bad);
+        EXPECT_EQ(read(XM_PACKAGE_GENERATION), XM_INVALID) << bad;
+        EXPECT_NE(std::string(err.text).find("'suppress_tokens'"), std::string::npos)
+            << err.text;
+    }
+}
+
 TEST_F(Defaults, WithoutSamplingTheLikeliestTokenIsTaken)
 {
     const xm_generation_config &c =

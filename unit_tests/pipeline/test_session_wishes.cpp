@@ -86,6 +86,20 @@ TEST_F(Wishes, NothingEndsBeforeTheLeastLength)
     EXPECT_EQ(s.ids(), Ids({A, A, A, IM_END})) << "barred where it ends nothing, too";
 }
 
+/* Beyond the vocabulary there is nothing to bar. */
+TEST_F(Wishes, WhatThePackageSuppressesNeverComes)
+{
+    for (int32_t id : {A, C, 100000})
+        ASSERT_TRUE(xm_token_list_add(&package.p->generation.suppressed, id));
+    s.run.max_tokens = 3;
+    say({A, C, A});
+    for (const int32_t id : s.ids())
+        EXPECT_TRUE(id != A && id != C) << id;
+    s.run.min_tokens = 2;
+    say({B, A, B});
+    EXPECT_EQ(s.ids(), Ids({B, B, B})) << "with the ends barred as well";
+}
+
 TEST_F(Wishes, TheStopStringIsKept)
 {
     s.run.stops = &stop;

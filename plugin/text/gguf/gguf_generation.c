@@ -55,6 +55,26 @@ load_sampling(const struct xm_gguf *g, struct xm_sampling *out)
         out->top_k = (int)top_k;
 }
 
+/* ---- ids that are never chosen -------------------------------------------------------- */
+
+/* Ids that no token can have are none. */
+static enum xm_status
+load_suppressed(const struct xm_gguf *g, struct xm_token_list *out, struct xm_error *err)
+{
+    static const char key[] = "tokenizer.ggml.suppress_tokens";
+    struct xm_gguf_values list;
+    if (!xm_gguf_has(g, key))
+        return XM_OK;
+    XM_TRY(xm_gguf_list(g, key, &list, err));
+    for (uint64_t i = 0; i < list.n; i++) {
+        int64_t id = 0;
+        XM_TRY(xm_gguf_i64_at(&list, i, &id, err));
+        if (id >= 0 && id <= INT32_MAX && !xm_token_list_add(out, (int32_t)id))
+            return xm_fail(err, XM_NO_MEMORY, "no memory for key '%s'", key);
+    }
+    return XM_OK;
+}
+
 enum xm_status
 xm_gguf_generation(const struct xm_gguf *g, struct xm_generation_config *out,
                    struct xm_error *err)
@@ -63,6 +83,7 @@ xm_gguf_generation(const struct xm_gguf *g, struct xm_generation_config *out,
     xm_generation_config_init(out);
     if (recommends(g))
         load_sampling(g, &out->sampling);
+    XM_TRY(load_suppressed(g, &out->suppressed, err));
     if (!xm_gguf_has(g, "tokenizer.ggml.model"))
         return XM_OK;
     XM_TRY(xm_gguf_find_special(g, &special, err));

@@ -36,8 +36,8 @@ enum xm_status xm_gguf_tokenizer(const struct xm_gguf *g, struct xm_tokenizer **
 enum xm_status xm_gguf_chat_template(const struct xm_gguf *g,
                                      struct xm_chat_template **out, struct xm_error *err);
 
-/* Ids that end a text, and what is recommended for sampling: with none of that said, the likeliest
- * token is taken. */
+/* Ids that end a text, ids that are never chosen, and what is recommended for sampling: with none
+ * of that said, the likeliest token is taken. On failure `out` still has to be freed. */
 enum xm_status xm_gguf_generation(const struct xm_gguf *g,
                                   struct xm_generation_config *out, struct xm_error *err);
 

@@ -143,6 +143,21 @@ TEST(GgufGeneration, AFileWithoutATokenizerHasEnds)
     EXPECT_EQ(generation_of(k).n_eos, 0u);
 }
 
+TEST(GgufGeneration, HasIdsThatAreNeverChosen)
+{
+    gguf::keys k = three_tokens();
+    k.set("tokenizer.ggml.suppress_tokens", gguf::LIST,
+          gguf::numbers<int32_t>(gguf::I32, {2, -1, 0}));
+    xm_generation_config c = generation_of(k);
+    EXPECT_EQ(ids(c.suppressed.ids, c.suppressed.ids + c.suppressed.n), ids({2, 0}));
+    xm_generation_config_free(&c);
+    gguf::reading file(k.set("tokenizer.ggml.suppress_tokens", "none").bytes());
+    xm_error err = {};
+    EXPECT_EQ(xm_gguf_generation(file.g, &c, &err), XM_INVALID);
+    EXPECT_NE(strstr(err.text, "tokenizer.ggml.suppress_tokens"), nullptr) << err.text;
+    xm_generation_config_free(&c);
+}
+
 TEST(GgufGeneration, SamplingIsWhatTheAuthorsRecommend)
 {
     gguf::keys k;

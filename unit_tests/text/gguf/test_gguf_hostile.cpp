@@ -35,6 +35,8 @@ rich(const std::string &model)
     k.set("tokenizer.ggml.bos_token_id", 7u).set("tokenizer.ggml.unknown_token_id", 3u);
     k.set("tokenizer.ggml.eos_token_id", 7u);
     k.set_flag("tokenizer.ggml.add_bos_token", true);
+    k.set("tokenizer.ggml.suppress_tokens", gguf::LIST,
+          gguf::numbers<int32_t>(gguf::I32, {3}));
     k.set("tokenizer.chat_template", "{{ bos_token }}{{ messages[0].content }}");
     return k;
 }
@@ -199,7 +201,7 @@ use_all(const xm_gguf *g, struct xm_error *err)
 {
     xm_tokenizer *t = nullptr;
     xm_chat_template *c = nullptr;
-    xm_generation_config generation;
+    xm_generation_config generation = {};
     xm_hyper_parameters facts;
     xm_token_list list = {};
     xm_strbuf out = {};
@@ -219,6 +221,7 @@ use_all(const xm_gguf *g, struct xm_error *err)
     EXPECT_EQ(c != nullptr, c && s == XM_OK);
     if (s == XM_OK)
         s = xm_chat_template_render(c, R"([{"content":"x"}])", true, nullptr, &out, err);
+    xm_generation_config_free(&generation);
     xm_chat_template_free(c);
     xm_strbuf_free(&out);
     xm_token_list_free(&list);
@@ -307,6 +310,7 @@ TEST(HostileGguf, APaddingTokenBeyondTheListIsNone)
     ASSERT_EQ(xm_gguf_generation(file.g, &c, &err), XM_OK) << err.text;
     EXPECT_EQ(c.pad, -1);
     EXPECT_EQ(c.bos, 7);
+    xm_generation_config_free(&c);
 }
 
 /* Tokens of length 1, 2, 3 …: each merges with the next one. */
