@@ -7,7 +7,7 @@
 
 #include "plugin/cli/benchmark_shapes.h"
 #include "plugin/device_names.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 #include "runtime/util/new_file.h"
 
 static enum xm_status

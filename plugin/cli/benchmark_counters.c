@@ -7,7 +7,7 @@
 #include "plugin/cli/benchmark_out.h"
 #include "plugin/cli/benchmark_report.h"
 #include "plugin/cli/json_out.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 #include "runtime/util/new_file.h"
 
 enum { NAME = 20 }; /* columns of a name, a status, a type */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "plugin/cli/benchmark_out.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 #include "runtime/util/new_file.h"
 #include "runtime/util/number.h"
 

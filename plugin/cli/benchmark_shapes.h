@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 

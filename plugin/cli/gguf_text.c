@@ -10,7 +10,7 @@
 
 #include "plugin/cli/info.h"
 #include "plugin/readers/gguf.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 enum { FEW_VALUES = 8, SHORT_TEXT = 200 };
 

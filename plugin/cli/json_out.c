@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/text/json.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/utf8.h"
 
 void
 xm_json_begin(struct xm_json_out *j)

@@ -15,11 +15,11 @@
 
 #include "plugin/cli/interrupt.h"
 #include "plugin/cli/terminal.h"
-#include "plugin/text/utf8.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/folder.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/utf8.h"
 
 struct xm_line_editor {
     EditLine *el;

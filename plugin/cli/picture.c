@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 enum { TEXT_COLUMNS = 40, NAME_COLUMNS = 44 };
 

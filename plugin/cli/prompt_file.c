@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 
 enum xm_status
 xm_file_read_all(int fd, const char *name, const char *what, uint32_t most_mib,

@@ -6,8 +6,8 @@
 #include <unistd.h>
 #include <utf8proc.h>
 
-#include "plugin/text/utf8.h"
 #include "runtime/util/log.h"
+#include "runtime/util/utf8.h"
 
 bool
 xm_terminal_is(int fd)

@@ -9,8 +9,8 @@
 
 #include "plugin/cli/progress.h"
 #include "plugin/cli/terminal.h"
-#include "plugin/text/utf8.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/utf8.h"
 
 /* Select graphic rendition: faint, and neither bold nor faint (ECMA-48). */
 #define DIM    "\033[2m"

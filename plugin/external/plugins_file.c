@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/text/xml.h"
 #include "runtime/util/folder.h"
 #include "runtime/util/mapped_file.h"
 #include "runtime/util/strbuf.h"
+#include "runtime/util/xml.h"
 
 enum {
     MOST_BYTES = 1 << 20,

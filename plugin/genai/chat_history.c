@@ -3,7 +3,7 @@
  * Chat histories: texts of messages, one behind the other.
  */
 #include "plugin/genai/genai.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 
 static bool
 is(const ov_genai_json_container *c, char first)

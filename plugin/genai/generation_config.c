@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "plugin/genai/genai.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 
 static enum xm_status
 no_memory(struct xm_error *err)

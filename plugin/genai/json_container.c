@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "plugin/genai/genai.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 
 static void
 destroy(ov_genai_json_container *c)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 const struct xm_metadata_key xm_metadata_keys[] = {
 #define U32                    false, false

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 
 static enum xm_status
 encode_text(struct xm_package *p, struct xm_slice text, bool add_special,

@@ -20,7 +20,7 @@
 #include "plugin/plugin.h"
 #include "plugin/text/answer.h"
 #include "plugin/text/sampler.h"
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -16,7 +16,7 @@
 #ifndef XM_PLUGIN_READERS_GGUF_H
 #define XM_PLUGIN_READERS_GGUF_H
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/weight.h"
 #include "transformations/graph/graph.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "plugin/readers/gguf_records.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 enum {
     MOST_NESTED = 8, /* lists in lists */

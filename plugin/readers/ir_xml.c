@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "plugin/readers/ir_records.h"
-#include "plugin/text/xml.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/strbuf.h"
+#include "runtime/util/xml.h"
 
 enum { DIM_TEXT = 32 };
 

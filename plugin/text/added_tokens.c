@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "plugin/text/json.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
 
 static int
 compare_texts(const void *a, const void *b)

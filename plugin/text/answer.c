@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "plugin/text/slice.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/slice.h"
 
 /* What a mark does. */
 enum action {

@@ -11,7 +11,7 @@
  */
 #include "plugin/text/bpe.h"
 
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 enum { DEAD = -2, END = -1 };
 

@@ -7,8 +7,8 @@
  * are filled in by who reads those (plugin/text/gguf).
  */
 #include "plugin/text/bpe.h"
-#include "plugin/text/json.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
 
 static size_t
 hash_pair(int32_t left, int32_t right)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/text/byte_level.h"
 
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 enum { FIRST_STAND_IN = 0x100, N_STAND_INS = 68 };
 

@@ -9,7 +9,7 @@
 #ifndef XM_PLUGIN_TEXT_BYTE_LEVEL_H
 #define XM_PLUGIN_TEXT_BYTE_LEVEL_H
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/strbuf.h"
 
 #ifdef __cplusplus

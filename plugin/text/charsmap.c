@@ -7,7 +7,7 @@
 
 #include <utf8proc.h>
 
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 enum { MAX_CLUSTER = 5 }; /* bytes of a grapheme cluster that is looked up as a whole */
 

@@ -2,7 +2,7 @@
 #include "plugin/text/chat_template.h"
 
 #include "plugin/text/jinja/jinja.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 
 struct xm_chat_template {
     struct xm_jinja_template *jinja; /* owned */

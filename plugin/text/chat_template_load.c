@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "plugin/text/ir_info.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 #include "runtime/util/mapped_file.h"
 
 static const char key[] = "chat_template";

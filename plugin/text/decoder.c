@@ -5,9 +5,9 @@
 #include "plugin/text/decoder.h"
 
 #include "plugin/text/byte_level.h"
-#include "plugin/text/json.h"
 #include "plugin/text/normalizer.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
 
 /* One push or flush on its way through the steps. */
 struct run {

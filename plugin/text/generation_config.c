@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/text/generation_config.h"
 
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 #include "runtime/util/strbuf.h"
 
 static enum xm_status

@@ -3,9 +3,9 @@
 
 #include <stddef.h>
 
-#include "plugin/text/json.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
 #include "runtime/util/strbuf.h"
+#include "runtime/util/utf8.h"
 
 enum { MAX_NAMES = 4 };
 

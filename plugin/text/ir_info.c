@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "plugin/text/xml.h"
 #include "runtime/util/mapped_file.h"
+#include "runtime/util/xml.h"
 
 struct scan {
     XML_Parser xml;

@@ -6,9 +6,9 @@
 #include "plugin/text/normalizer.h"
 
 #include "plugin/text/byte_level.h"
-#include "plugin/text/json.h"
 #include "plugin/text/unicode_form.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
 
 struct xm_normalizer_type {
     const char *name;

@@ -11,7 +11,7 @@
 
 #include "plugin/text/charsmap.h"
 #include "plugin/text/regex.h"
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 

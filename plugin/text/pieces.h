@@ -9,7 +9,7 @@
 #ifndef XM_PLUGIN_TEXT_PIECES_H
 #define XM_PLUGIN_TEXT_PIECES_H
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/strbuf.h"
 
 #ifdef __cplusplus

@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-#include "plugin/text/json.h"
 #include "plugin/text/normalizer.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
 
 static enum xm_status
 add_id(struct xm_token_list *list, yyjson_val *value, struct xm_error *err)

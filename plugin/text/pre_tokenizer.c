@@ -6,8 +6,8 @@
 #include "plugin/text/pre_tokenizer.h"
 
 #include "plugin/text/byte_level.h"
-#include "plugin/text/json.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
 
 /* What ByteLevel cuts with: contractions, letters, digits, other, white space. */
 const char xm_byte_level_pattern[] =

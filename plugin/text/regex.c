@@ -4,8 +4,8 @@
 
 #include <pcre2.h>
 
-#include "plugin/text/utf8.h"
 #include "runtime/util/log.h"
+#include "runtime/util/utf8.h"
 
 enum {
     MAX_PATTERN_BYTES = 64 * 1024,

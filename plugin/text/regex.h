@@ -11,7 +11,7 @@
 #ifndef XM_PLUGIN_TEXT_REGEX_H
 #define XM_PLUGIN_TEXT_REGEX_H
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 

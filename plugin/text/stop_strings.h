@@ -12,7 +12,7 @@
 #ifndef XM_PLUGIN_TEXT_STOP_STRINGS_H
 #define XM_PLUGIN_TEXT_STOP_STRINGS_H
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 

@@ -3,7 +3,7 @@
 
 #include "plugin/text/detokenizer.h"
 #include "plugin/text/tokenizer_parts.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 /* One encode call. */
 struct encoding {

@@ -2,10 +2,10 @@
  *
  * tokenizer.json -> struct xm_tokenizer. Each component reads its own part.
  */
-#include "plugin/text/json.h"
 #include "plugin/text/tokenizer.h"
 #include "plugin/text/tokenizer_parts.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
 
 static enum xm_status
 check_ids(const struct xm_tokenizer *t, const struct xm_token_list *list,

@@ -10,7 +10,7 @@
 
 #include <utf8proc.h>
 
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 enum { N_CLASSES = 256 }; /* canonical combining classes; 0 is a base character */
 

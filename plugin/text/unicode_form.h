@@ -5,7 +5,7 @@
 #ifndef XM_PLUGIN_TEXT_UNICODE_FORM_H
 #define XM_PLUGIN_TEXT_UNICODE_FORM_H
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 

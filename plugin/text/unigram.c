@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-#include "plugin/text/json.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
+#include "runtime/util/utf8.h"
 
 static const double unknown_penalty = 10.0; /* below the lowest score */
 

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 /* FNV-1a, folded: the table is indexed by low bits. */
 static uint64_t

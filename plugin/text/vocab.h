@@ -8,7 +8,7 @@
 #ifndef XM_PLUGIN_TEXT_VOCAB_H
 #define XM_PLUGIN_TEXT_VOCAB_H
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "plugin/text/chat_template.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 #include "unit_tests/text/text_test.h"
 
 class Template

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "plugin/text/jinja/jinja.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 #include "runtime/util/memory.h"
 
 namespace

@@ -5,7 +5,7 @@
 
 #include "plugin/text/regex.h"
 #include "plugin/text/unicode_form.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 #include "unit_tests/text/text_test.h"
 
 namespace

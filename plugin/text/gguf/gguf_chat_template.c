@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/text/gguf/gguf_parts.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 
 static const char *const template_keys[] = {"tokenizer.chat_template",
                                             "tokenizer.chat_template.default"};

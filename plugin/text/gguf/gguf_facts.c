@@ -2,7 +2,7 @@
 #include <stddef.h>
 
 #include "plugin/text/gguf/gguf_parts.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 enum { MAX_NAMES = 3 };
 

@@ -5,7 +5,7 @@
  * its matches and between them.
  */
 #include "plugin/text/gguf/gguf_parts.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define CUTS(...)  ((const char *const[]){__VA_ARGS__, NULL})

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "plugin/text/gguf/gguf_parts.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 
 static const char tokens_key[] = "tokenizer.ggml.tokens";
 

@@ -4,9 +4,9 @@
  * of them written here as they would be there.
  */
 #include "plugin/text/gguf/gguf_parts.h"
-#include "plugin/text/json.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/json.h"
 #include "runtime/util/log.h"
+#include "runtime/util/utf8.h"
 
 /* clang-format off */
 #define REPLACE(kind, pattern, content)                                                          \

@@ -5,7 +5,7 @@
 #include <utf8proc.h>
 
 #include "plugin/text/jinja/run.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 bool
 xm_jinja_is_space(int32_t code)

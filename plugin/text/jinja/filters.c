@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "plugin/text/jinja/filters.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;

@@ -17,7 +17,7 @@
 
 #include <yyjson.h>
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 

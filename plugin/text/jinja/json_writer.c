@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "plugin/text/jinja/run.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 struct writer {
     struct xm_jinja_run *r;

@@ -12,7 +12,7 @@
 #include "plugin/text/jinja/node.h"
 
 #include "plugin/text/jinja/run.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 enum { MAX_BRACKETS = 128 };
 

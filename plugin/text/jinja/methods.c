@@ -4,7 +4,7 @@
  * do not exist.
  */
 #include "plugin/text/jinja/run.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_args args;

@@ -8,7 +8,7 @@
 #include "plugin/text/jinja/node.h"
 
 #include "plugin/text/jinja/jinja.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 /* Each level costs a chain of C calls. */
 enum { MAX_DEPTH = 200 };

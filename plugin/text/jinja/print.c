@@ -6,7 +6,7 @@
 #include <utf8proc.h>
 
 #include "plugin/text/jinja/run.h"
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 static enum xm_status print_repr(struct xm_jinja_run *r, struct xm_jinja_value v,
                                  struct xm_strbuf *b);

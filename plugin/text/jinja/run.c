@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 const struct xm_jinja_limits xm_jinja_default_limits = {
     .steps = (uint64_t)16 << 20,

@@ -9,7 +9,7 @@
 #ifndef XM_PLUGIN_TEXT_JINJA_VALUE_H
 #define XM_PLUGIN_TEXT_JINJA_VALUE_H
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 #include "runtime/util/strbuf.h"
 

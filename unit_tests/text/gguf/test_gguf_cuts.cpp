@@ -5,7 +5,7 @@
 #include <set>
 
 #include "plugin/text/gguf/gguf_parts.h"
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 #include "unit_tests/text/gguf/gguf_text_test.h"
 
 namespace

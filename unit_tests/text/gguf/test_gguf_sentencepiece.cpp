@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vocabularies whose pieces merge by their scores: what the PyPI package sentencepiece makes of
 // texts with two small ones (make_gguf_text.py), and what the keys of a file change.
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 #include "unit_tests/text/gguf/gguf_text_test.h"
 #include "unit_tests/text/golden.h"
 

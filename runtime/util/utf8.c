@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/text/utf8.h"
+#include "runtime/util/utf8.h"
 
 #include <utf8proc.h>
 

@@ -5,12 +5,12 @@
  * The getters take an object and a key. An absent member and one that is null are the
  * same: *out keeps the caller's default. Texts point into the document.
  */
-#ifndef XM_PLUGIN_TEXT_JSON_H
-#define XM_PLUGIN_TEXT_JSON_H
+#ifndef XM_RUNTIME_UTIL_JSON_H
+#define XM_RUNTIME_UTIL_JSON_H
 
 #include <yyjson.h>
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/status.h"
 
 #ifdef __cplusplus

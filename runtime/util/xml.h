@@ -2,8 +2,8 @@
  *
  * Expat with our allocator, and its failures as sentences.
  */
-#ifndef XM_PLUGIN_TEXT_XML_H
-#define XM_PLUGIN_TEXT_XML_H
+#ifndef XM_RUNTIME_UTIL_XML_H
+#define XM_RUNTIME_UTIL_XML_H
 
 #include <expat.h>
 

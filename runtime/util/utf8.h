@@ -6,10 +6,10 @@
  * entrance and puts U+FFFD in the place of every maximal ill-formed part, which is what
  * the reference's callers do before they can make a string at all.
  */
-#ifndef XM_PLUGIN_TEXT_UTF8_H
-#define XM_PLUGIN_TEXT_UTF8_H
+#ifndef XM_RUNTIME_UTIL_UTF8_H
+#define XM_RUNTIME_UTIL_UTF8_H
 
-#include "plugin/text/slice.h"
+#include "runtime/util/slice.h"
 #include "runtime/util/strbuf.h"
 
 #ifdef __cplusplus

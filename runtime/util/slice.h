@@ -2,8 +2,8 @@
  *
  * A piece of text that may hold NUL bytes and is owned by someone else.
  */
-#ifndef XM_PLUGIN_TEXT_SLICE_H
-#define XM_PLUGIN_TEXT_SLICE_H
+#ifndef XM_RUNTIME_UTIL_SLICE_H
+#define XM_RUNTIME_UTIL_SLICE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/text/xml.h"
+#include "runtime/util/xml.h"
 
 #include <stdbool.h>
 #include <string.h>

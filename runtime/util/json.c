@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plugin/text/json.h"
+#include "runtime/util/json.h"
 
 #include <inttypes.h>
 
-#include "plugin/text/utf8.h"
 #include "runtime/util/mapped_file.h"
+#include "runtime/util/utf8.h"
 
 /* The largest published tokenizer.json has 33 MiB. */
 static const uint64_t MAX_FILE_BYTES = (uint64_t)512 << 20;
