@@ -12,7 +12,6 @@ static const struct row {
     const char *name, *lack;
     bool is_of_several;
 } rows[] = {
-    {"AUTO", NULL, false},
     {"HETERO", "the other devices of the list are not used", true},
     {"MULTI", "the other devices of the list are not used", true},
     {"BATCH", "its requests run one by one, and are not put together in batches", false},
@@ -27,24 +26,6 @@ find_row(const char *device)
             return &rows[i];
     }
     return NULL;
-}
-
-const char *
-xm_device_list(const char *device)
-{
-    const size_t n = strcspn(device, ":");
-    return find_row(device) ? device + n + (device[n] == ':') : NULL;
-}
-
-bool
-xm_device_list_next(const char **list, char name[XM_DEVICE_NAME])
-{
-    const char *at = *list + strspn(*list, ",");
-    if (!*at)
-        return false;
-    snprintf(name, XM_DEVICE_NAME, "%.*s", (int)strcspn(at, ",("), at);
-    *list = at + strcspn(at, ",");
-    return true;
 }
 
 const char *

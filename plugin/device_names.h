@@ -9,18 +9,11 @@
 #include <stdbool.h>
 
 #include "plugin/plugin.h"
+#include "runtime/util/device_list.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum { XM_DEVICE_NAME = 64 };
-
-/* The list of such a name, "" where it has none; NULL: it names one device. */
-const char *xm_device_list(const char *device);
-/* The next name of a list, cut to fit, without what stands in parentheses; the list goes on behind
- * it. False: there are no more. */
-bool xm_device_list_next(const char **list, char name[XM_DEVICE_NAME]);
 
 /* What such a name promises and nobody keeps, in words behind "it runs on GPU alone: "; NULL:
  * nothing. *bit is its own for each name. */

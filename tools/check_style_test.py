@@ -93,6 +93,9 @@ class CheckStyle(unittest.TestCase):
                              ("plugin/pipeline/a.c", "plugin/cli/cli.h"),
                              ("plugin/pipeline/a.c", "primitives/primitive.h"),
                              ("plugin/cli/a.c", "primitives/primitive.h"),
+                             ("plugin/cli/a.c", "xemoe/xemoe.h"),
+                             ("plugin/benchmark_app/a.c", "plugin/plugin.h"),
+                             ("plugin/program_util/a.c", "plugin/cli/cli.h"),
                              ("plugin/api/a.c", "plugin/cli/cli.h"),
                              ("functional_tests/a.cpp", "runtime/engine.h")):
             self.expect(f"may not include {target}", name, SPDX + f'#include "{target}"\n')

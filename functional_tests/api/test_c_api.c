@@ -168,6 +168,15 @@ lose_file(const char *path, uint64_t mapped_bytes)
     (void)mapped_bytes;
 }
 
+/* Called for the kernels in their order. */
+static void
+count_build(void *context, const char *kernel, uint64_t k, uint64_t n)
+{
+    uint64_t *built = context;
+    CHECK(kernel[0] != '\0' && k > *built && (n == 0 || n >= k));
+    *built = k;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -180,10 +189,14 @@ main(int argc, char **argv)
              argv[1]);
     CHECK(xm_watch_model_files(NULL) == INVALID_C_PARAM);
     CHECK(xm_watch_model_files(lose_file) == OK);
+    uint64_t built = 0;
+    CHECK(xm_watch_builds(count_build, &built) == OK);
     ov_infer_request_t *request = make_request(path);
     if (request)
         run_request(request);
     ov_infer_request_free(request);
+    CHECK(built > 0);
+    CHECK(xm_watch_builds(NULL, NULL) == OK);
     printf("%s\n", failures ? "FAILED" : "passed");
     return failures ? 1 : 0;
 }

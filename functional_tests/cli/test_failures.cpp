@@ -272,3 +272,20 @@ TEST(Failures, CtrlCEndsLoadingWithASentence)
     EXPECT_TRUE(contains(o.err, "xemoe: stopped by Ctrl-C\n")) << o.err;
     EXPECT_EQ(o.out, "");
 }
+
+/* xemoe benchmark_app starts a program of its own, which somebody may not have installed. */
+TEST(Failures, AMissingProgramIsASentence)
+{
+    Folder folder("alone");
+    std::filesystem::copy(XM_PROGRAM, folder / "xemoe");
+    const std::string command =
+        (folder / "xemoe") + " benchmark_app -h 2>" + (folder / "err");
+    const int status = std::system(command.c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 3);
+    EXPECT_EQ(read_file(folder / "err").find("xemoe: the program benchmark_app is "), 0u)
+        << read_file(folder / "err");
+    std::ofstream(folder / "benchmark_app") << "no program";
+    EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 3);
+    EXPECT_NE(read_file(folder / "err").find("cannot be started: Permission denied"),
+              std::string::npos);
+}

@@ -8,6 +8,7 @@
 
 #include "plugin/api/api.h"
 #include "plugin/device_names.h"
+#include "runtime/engine.h"
 #include "runtime/util/mapped_file.h"
 #include "xemoe/xemoe.h"
 
@@ -118,6 +119,13 @@ xm_watch_model_files(xm_lost_file_callback_t lost)
         return xm_api_refuse(__func__);
     xm_mapped_file_watch(lost, &err);
     return xm_api_error(&err);
+}
+
+ov_status_e
+xm_watch_builds(xm_build_callback_t built, void *context)
+{
+    xm_build_watch(built, context);
+    return OK;
 }
 
 static bool

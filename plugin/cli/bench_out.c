@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plugin/cli/json_out.h"
+#include "plugin/program_util/json_out.h"
 #include "runtime/util/memory.h"
 #include "runtime/util/strbuf.h"
 

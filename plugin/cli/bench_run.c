@@ -8,8 +8,8 @@
 
 #include "plugin/cli/bench.h"
 #include "plugin/cli/kernels.h"
-#include "plugin/cli/progress.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/progress.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/random.h"
 

@@ -14,10 +14,10 @@
 
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/line_input.h"
-#include "plugin/cli/progress.h"
-#include "plugin/cli/terminal.h"
 #include "plugin/cli/text_out.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
 #include "runtime/util/log.h"
 
 struct args {

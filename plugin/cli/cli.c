@@ -4,7 +4,6 @@
  */
 #include "plugin/cli/cli.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,29 +61,6 @@ xm_cli_failed(const struct xm_error *err)
 }
 
 int
-xm_cli_usage(const char *fmt, ...)
-{
-    va_list ap;
-    fputs("xemoe: ", stderr);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    return XM_EXIT_USAGE;
-}
-
-int
-xm_cli_flush(void)
-{
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return XM_EXIT_OK;
-    fprintf(stderr, "xemoe: standard output: %s\n",
-            errno ? strerror(errno) : "not all of it could be written");
-    return XM_EXIT_FILE;
-}
-
-int
 xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, bool *done)
 {
     struct xm_error err = {0};
@@ -104,16 +80,25 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
     return XM_EXIT_OK;
 }
 
-/* Not from getrusage: its figure begins with that of the program that started this one. */
-double
-xm_cli_peak_rss(void)
+/* ---- Ctrl-C cancels a request ------------------------------------------------------ */
+
+static void
+cancel_infer(void *run)
 {
-    char line[128];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof(line), f) && sscanf(line, "VmHWM: %llu", &kib) != 1)
-        continue;
-    if (f)
-        fclose(f);
-    return (double)kib / 1024.0;
+    struct xm_infer *r = run;
+    r->ops->cancel(r);
+}
+
+static void
+resume_infer(void *run)
+{
+    struct xm_infer *r = run;
+    r->ops->resume(r);
+}
+
+void
+xm_cli_catch_interrupt(struct xm_infer *r)
+{
+    static const struct xm_interruptible ops = {cancel_infer, resume_infer};
+    xm_cli_catch_run(r, &ops);
 }

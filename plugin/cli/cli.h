@@ -9,31 +9,21 @@
 #ifndef XM_PLUGIN_CLI_CLI_H
 #define XM_PLUGIN_CLI_CLI_H
 
-#include "plugin/cli/args.h"
-#include "plugin/cli/interrupt.h"
-#include "plugin/cli/json_out.h"
 #include "plugin/pipeline/package.h"
 #include "plugin/plugin.h"
+#include "plugin/program_util/args.h"
+#include "plugin/program_util/interrupt.h"
+#include "plugin/program_util/json_out.h"
+#include "plugin/program_util/program.h"
 #include "plugin/text/token_list.h"
 
-enum xm_exit {
-    XM_EXIT_OK = 0,
-    XM_EXIT_FAILED = 1,     /* something went wrong while running        */
-    XM_EXIT_USAGE = 2,      /* the command line                          */
-    XM_EXIT_FILE = 3,       /* a file: missing, wrong, not to be written */
-    XM_EXIT_DEVICE = 4,     /* the device, or its memory                  */
-    XM_EXIT_TOLERANCE = 5,  /* verify: a step differs too much            */
-    XM_EXIT_CANCELLED = 130 /* Ctrl-C                                    */
-};
 /* The codes as text for --help, static. */
 const char *xm_cli_exit_help(void);
 
 /* Prints the sentence of a failure and returns the exit code of its status. */
 int xm_cli_failed(const struct xm_error *err);
-/* Prints a sentence about the command line; XM_EXIT_USAGE. */
-int xm_cli_usage(const char *fmt, ...) XM_PRINTF(1, 2);
-/* Flushes standard output; XM_EXIT_FILE when not all of it could be written. */
-int xm_cli_flush(void);
+/* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt or _note_. */
+void xm_cli_catch_interrupt(struct xm_infer *r);
 
 /* Parses argv; *done: the command ends here with the returned code (help, or bad usage). */
 int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out,
@@ -117,10 +107,6 @@ void xm_cli_model_device(const struct xm_cli_model *m, struct xm_strbuf *out);
 /* {"cl_mem": {"now": …, "peak": …, "buffers": …}, …} into an object of the result. */
 void xm_cli_add_memory_kinds(struct xm_json_out *j, yyjson_mut_val *o,
                              const struct xm_memory_stats *s);
-
-/* MiB of memory this process has had resident at most, file pages included; 0: the system
- * does not say. */
-double xm_cli_peak_rss(void);
 
 /* ---- token ids on the command line ------------------------------------------------- */
 

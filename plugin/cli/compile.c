@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "plugin/cli/cli.h"
-#include "plugin/cli/progress.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/progress.h"
 #include "runtime/util/new_file.h"
 
 struct args {

@@ -11,7 +11,7 @@
 #ifndef XM_PLUGIN_CLI_CONVERSATION_H
 #define XM_PLUGIN_CLI_CONVERSATION_H
 
-#include "plugin/cli/json_out.h"
+#include "plugin/program_util/json_out.h"
 #include "runtime/util/strbuf.h"
 
 #ifdef __cplusplus

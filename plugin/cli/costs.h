@@ -6,8 +6,8 @@
 #define XM_PLUGIN_CLI_COSTS_H
 
 #include "plugin/cli/cli.h"
-#include "plugin/cli/json_out.h"
 #include "plugin/pipeline/session.h"
+#include "plugin/program_util/json_out.h"
 
 struct xm_costs {
     double load_s;

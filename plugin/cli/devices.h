@@ -5,7 +5,7 @@
 #ifndef XM_PLUGIN_CLI_DEVICES_H
 #define XM_PLUGIN_CLI_DEVICES_H
 
-#include "plugin/cli/json_out.h"
+#include "plugin/program_util/json_out.h"
 #include "runtime/levelzero/levelzero.h"
 
 struct xm_cli_device {

@@ -11,8 +11,8 @@
 
 #include "plugin/cli/costs.h"
 #include "plugin/cli/kernels.h"
-#include "plugin/cli/progress.h"
-#include "plugin/cli/terminal.h"
+#include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
 #include "runtime/util/log.h"
 
 enum { MOST_PARALLEL = 1 << 10 };

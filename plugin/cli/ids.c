@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "plugin/cli/cli.h"
-#include "plugin/cli/npy.h"
+#include "plugin/program_util/npy.h"
 #include "runtime/util/mapped_file.h"
 
 void

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/cli/kernels.h"
 
-#include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "plugin/cli/progress.h"
-#include "plugin/cli/terminal.h"
 #include "plugin/cli/text_out.h"
+#include "plugin/program_util/progress.h"
 #include "runtime/driver_files.h"
 #include "runtime/engine.h"
 #include "runtime/util/log.h"
@@ -48,22 +45,11 @@ xm_cli_cache_open(const char *option, struct xm_strbuf *out, struct xm_error *er
     return XM_OK;
 }
 
-/* n is not known where a launch needs code of its own. */
-static void
-show_build(void *ctx, const char *kernel, uint64_t k, uint64_t n)
-{
-    (void)ctx;
-    if (n)
-        xm_progress_show("building kernel %" PRIu64 " of %" PRIu64 ": %s", k, n, kernel);
-    else
-        xm_progress_show("building kernel %" PRIu64 ": %s", k, kernel);
-}
-
 void
 xm_cli_show_builds(void)
 {
-    if (xm_terminal_has_escapes(STDERR_FILENO)) /* else nothing would be shown */
-        xm_build_watch(show_build, NULL);
+    if (xm_progress_is_shown())
+        xm_build_watch(xm_progress_build, NULL);
 }
 
 void

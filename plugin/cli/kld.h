@@ -10,8 +10,8 @@
 #define XM_PLUGIN_CLI_KLD_H
 
 #include "plugin/cli/distribution.h"
-#include "plugin/cli/json_out.h"
 #include "plugin/cli/kld_base.h"
+#include "plugin/program_util/json_out.h"
 
 #ifdef __cplusplus
 extern "C" {

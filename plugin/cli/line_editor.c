@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "plugin/cli/interrupt.h"
-#include "plugin/cli/terminal.h"
+#include "plugin/program_util/interrupt.h"
+#include "plugin/program_util/terminal.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/folder.h"
 #include "runtime/util/log.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plugin/cli/interrupt.h"
+#include "plugin/program_util/interrupt.h"
 #include "runtime/util/memory.h"
 
 static const char first_prompt[] = "> ", next_prompt[] = ". ";

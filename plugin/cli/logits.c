@@ -9,11 +9,11 @@
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/distribution.h"
-#include "plugin/cli/json_out.h"
-#include "plugin/cli/npy.h"
-#include "plugin/cli/progress.h"
-#include "plugin/cli/terminal.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/json_out.h"
+#include "plugin/program_util/npy.h"
+#include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */

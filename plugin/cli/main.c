@@ -2,14 +2,10 @@
  *
  * xemoe COMMAND …: finds the subcommand in a table and runs it.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "plugin/cli/cli.h"
-#include "runtime/util/log.h"
-#include "runtime/util/new_file.h"
 
 /* clang-format off */
 static const struct {
@@ -49,26 +45,15 @@ print_help(FILE *to)
             xm_cli_exit_help());
 }
 
-/* A file that is opened must not become what somebody reads or writes as a standard stream. What
- * stands there instead gives nothing and takes nothing: writing fails, as to a closed one. */
-static void
-fill_closed_streams(void)
-{
-    int fd = 0;
-    while (fd >= 0 && fd <= STDERR_FILENO)
-        fd = open("/dev/null", O_RDONLY);
-    if (fd > STDERR_FILENO)
-        close(fd);
-}
-
 int
 main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     struct xm_error err = {0};
-    fill_closed_streams();
-    xm_new_file_spare_inputs(true);
-    if (xm_debug_check(&err) != XM_OK || xm_core_check_force(&err) != XM_OK)
+    const int begun = xm_cli_start();
+    if (begun != XM_EXIT_OK)
+        return begun;
+    if (xm_core_check_force(&err) != XM_OK)
         return xm_cli_usage("%s", err.text);
     if (!name) {
         print_help(stderr);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "plugin/cli/cli.h"
-#include "plugin/cli/progress.h"
+#include "plugin/program_util/progress.h"
 #include "plugin/writers/synthetic.h"
 
 struct args {

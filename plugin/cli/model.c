@@ -8,9 +8,9 @@
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/kernels.h"
-#include "plugin/cli/progress.h"
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/progress.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 

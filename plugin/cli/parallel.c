@@ -10,10 +10,10 @@
 #include "plugin/cli/costs.h"
 #include "plugin/cli/generate.h"
 #include "plugin/cli/kernels.h"
-#include "plugin/cli/progress.h"
-#include "plugin/cli/terminal.h"
 #include "plugin/pipeline/parallel.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
 
 struct texts {
     const struct xm_cli_model *m;

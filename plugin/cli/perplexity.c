@@ -14,9 +14,9 @@
 
 #include "plugin/cli/kld.h"
 #include "plugin/cli/model_id.h"
-#include "plugin/cli/progress.h"
 #include "plugin/cli/prompt_file.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/progress.h"
 #include "plugin/text/sampler.h"
 #include "runtime/util/log.h"
 #include "runtime/util/mapped_file.h"

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "plugin/cli/perplexity.h"
-#include "plugin/cli/progress.h"
-#include "plugin/cli/terminal.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
 #include "runtime/util/clock.h"
 
 enum { PIECE = 512 }; /* tokens at a time, which bounds the memory of their logits */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "plugin/cli/chip.h"
-#include "plugin/cli/progress.h"
+#include "plugin/program_util/progress.h"
 
 enum { MOST_REQUESTS = 1 << 10, MOST_MIB = 1 << 30 };
 

@@ -7,8 +7,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "plugin/cli/progress.h"
-#include "plugin/cli/terminal.h"
+#include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/utf8.h"
 

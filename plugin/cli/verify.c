@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/cli/json_out.h"
-#include "plugin/cli/progress.h"
 #include "plugin/cli/prompt_file.h"
 #include "plugin/pipeline/session.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/json_out.h"
+#include "plugin/program_util/progress.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */

@@ -6,7 +6,7 @@
 #define XM_PLUGIN_CLI_VERIFY_H
 
 #include "plugin/cli/cli.h"
-#include "plugin/cli/npy.h"
+#include "plugin/program_util/npy.h"
 
 /* Another program's logits: of every position of a text, or of its last. */
 struct xm_other_logits {

@@ -10,9 +10,9 @@
 
 #include "plugin/cli/distribution.h"
 #include "plugin/cli/logits_match.h"
-#include "plugin/cli/progress.h"
 #include "plugin/cli/verify.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/progress.h"
 #include "runtime/util/mapped_file.h"
 
 /* ---- the file ---------------------------------------------------------------------- */

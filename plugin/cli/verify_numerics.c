@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "plugin/cli/progress.h"
 #include "plugin/cli/verify.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/progress.h"
 
 /* The logits of all positions, for xm_other_logits_free. */
 static enum xm_status

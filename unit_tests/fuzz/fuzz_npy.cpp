@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A .npy file of token ids, or of logits.
-#include "plugin/cli/npy.h"
+#include "plugin/program_util/npy.h"
 #include "unit_tests/fuzz/fuzz.h"
 
 static void

@@ -31,6 +31,17 @@ OPENVINO_C_API(ov_status_e)
 xm_import_model_from_file(const ov_core_t *core, const char *path,
                           const char *device_name, ov_compiled_model_t **compiled_model);
 
+/* How a file begins that ov_compiled_model_export_model wrote for a device of xemoe's own. */
+#define XM_EXPORTED_MODEL_MARK "xmblob\r\n"
+
+/* From now on `built` is called before each kernel that a device's compiler builds, the k-th of the
+ * process, of n that are expected (0: not known), in the thread that builds; NULL: no more. One
+ * function a process; to be set while no other thread compiles or runs a model. */
+typedef void(OPENVINO_C_API_CALLBACK *xm_build_callback_t)(void *context,
+                                                           const char *kernel, uint64_t k,
+                                                           uint64_t n);
+OPENVINO_C_API(ov_status_e) xm_watch_builds(xm_build_callback_t built, void *context);
+
 /* A device of another maker: a library that keeps to xemoe/plugin.h, by its path (one without a
  * slash is looked for as dlopen does). It is loaded at once; ov_shutdown() unloads it when nothing
  * of it is used any more. GENERAL_ERROR: it cannot be loaded, is made for another version of the

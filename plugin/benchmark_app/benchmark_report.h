@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * benchmark_app's report: named texts in three sections, as benchmark_report.csv or .json.
+ */
+#ifndef XM_PLUGIN_BENCHMARK_APP_BENCHMARK_REPORT_H
+#define XM_PLUGIN_BENCHMARK_APP_BENCHMARK_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/util/status.h"
+#include "runtime/util/strbuf.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xm_benchmark_section {
+    XM_REPORT_COMMAND, /* what was given           */
+    XM_REPORT_SETUP,   /* what was measured        */
+    XM_REPORT_RESULTS, /* and what came out of it  */
+    XM_REPORT_SECTIONS
+};
+
+struct xm_benchmark_row {
+    char *name, *value; /* owned */
+    size_t group;
+    bool is_switch; /* JSON has true or false, not a text */
+};
+
+/* Zero-initialise. Failures to allocate are told by writing it. */
+struct xm_benchmark_report {
+    struct xm_benchmark_rows {
+        struct xm_benchmark_row *list; /* owned */
+        size_t n, capacity;
+    } sections[XM_REPORT_SECTIONS];
+    size_t
+        group; /* the rows that are added next are of this group of shapes, which JSON has
+                   * as an object of the section's "groups"; 0: of all, the first is 1 */
+    bool failed;
+};
+
+void xm_benchmark_report_add(struct xm_benchmark_report *r, enum xm_benchmark_section s,
+                             const char *name, const char *fmt, ...) XM_PRINTF(4, 5);
+/* "True" or "False". */
+void xm_benchmark_report_add_switch(struct xm_benchmark_report *r,
+                                    enum xm_benchmark_section s, const char *name,
+                                    bool is_on);
+void xm_benchmark_report_free(struct xm_benchmark_report *r);
+/* Into `folder`; says where. */
+enum xm_status xm_benchmark_report_write(const struct xm_benchmark_report *r,
+                                         const char *folder, bool as_json,
+                                         struct xm_error *err);
+
+/* "folder/name", for xm_free; NULL: out of memory. */
+char *xm_benchmark_join(const char *folder, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xemoe benchmark_app: starts the program of that name in the place of this one.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/cli/cli.h"
+
+enum { MOST_PATH = 4096 };
+
+/* The folder of this program, with its last slash. */
+static bool
+find_own_folder(char folder[MOST_PATH])
+{
+    const ssize_t n = readlink("/proc/self/exe", folder, MOST_PATH - 1);
+    if (n <= 0)
+        return false;
+    folder[n] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[1] = '\0';
+    return slash != NULL;
+}
+
+int
+xm_cli_benchmark_app(int argc, char **argv)
+{
+    /* Installed, then built: in a folder of programs another one may have that name. */
+    static const char *const places[] = {XM_BIN_TO_LIBEXEC "/benchmark_app",
+                                         "benchmark_app"};
+    char folder[MOST_PATH];
+    struct xm_strbuf path = {0};
+    struct xm_error err = {0};
+    (void)argc;
+    for (size_t i = 0; find_own_folder(folder) && i < XM_ARRAY_LEN(places); i++) {
+        xm_strbuf_clear(&path);
+        xm_strbuf_printf(&path, "%s%s", folder, places[i]);
+        if (!xm_strbuf_ok(&path) || access(xm_strbuf_text(&path), F_OK) != 0)
+            continue;
+        execv(xm_strbuf_text(&path), argv);
+        xm_fail(&err, XM_IO, "'%.150s' cannot be started: %s", xm_strbuf_text(&path),
+                strerror(errno));
+        break;
+    }
+    xm_strbuf_free(&path);
+    xm_fail(&err, XM_NOT_FOUND,
+            "the program benchmark_app is neither in '%s' nor beside xemoe, which was "
+            "installed without it",
+            XM_BIN_TO_LIBEXEC);
+    return xm_cli_failed(&err);
+}

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/program_util/args.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "runtime/util/compiler.h"
+#include "runtime/util/element.h"
+#include "runtime/util/number.h"
+
+struct parse {
+    const struct xm_cli_spec *spec;
+    char *const *argv;
+    int argc, at;
+    char *out;
+    bool has_operand, wants_help;
+    struct xm_error *err;
+};
+
+static const struct xm_cli_option *
+row(const struct xm_cli_spec *s, size_t i)
+{
+    return i < s->n_common ? &s->common[i] : &s->own[i - s->n_common];
+}
+
+static bool
+is_name(const char *name, const char *word, size_t n)
+{
+    return name && strlen(name) == n && memcmp(name, word, n) == 0;
+}
+
+static const struct xm_cli_option *
+find(const struct xm_cli_spec *s, char letter, const char *name, size_t n)
+{
+    for (size_t i = 0; i < s->n_common + s->n_own; i++) {
+        const struct xm_cli_option *o = row(s, i);
+        const bool same =
+            name && (is_name(o->name, name, n) || is_name(o->alias, name, n));
+        if (same || (letter && o->letter == letter))
+            return o;
+    }
+    return NULL;
+}
+
+/* ---- values ------------------------------------------------------------------------ */
+
+bool
+xm_cli_whole(const char *text, uint64_t *out)
+{
+    uint64_t n = 0;
+    for (const char *p = text; *p; p++) {
+        uint64_t digit = (uint64_t)(*p - '0');
+        if (*p < '0' || *p > '9' || n > (UINT64_MAX - digit) / 10)
+            return false;
+        n = 10 * n + digit;
+    }
+    *out = n;
+    return *text != '\0';
+}
+
+static bool
+real(const char *text, double *out)
+{
+    char *end = NULL;
+    *out = xm_parse_double(text, &end);
+    return end != text && *end == '\0' && isfinite(*out) && *out >= 0.0;
+}
+
+static bool
+read_switch(const char *text, enum xm_cli_switch *out)
+{
+    static const struct {
+        const char *text;
+        enum xm_cli_switch value;
+    } words[] = {{"true", XM_SWITCH_ON}, {"false", XM_SWITCH_OFF}, {"yes", XM_SWITCH_ON},
+                 {"no", XM_SWITCH_OFF},  {"1", XM_SWITCH_ON},      {"0", XM_SWITCH_OFF},
+                 {"on", XM_SWITCH_ON},   {"off", XM_SWITCH_OFF}};
+    for (size_t i = 0; i < XM_ARRAY_LEN(words); i++) {
+        if (xm_same_but_case(text, words[i].text)) {
+            *out = words[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+add_text(struct xm_cli_texts *texts, const char *text)
+{
+    if (texts->n == XM_CLI_MAX_TEXTS)
+        return false;
+    texts->list[texts->n++] = text;
+    return true;
+}
+
+static bool
+store_whole(enum xm_cli_kind kind, const char *text, char *member)
+{
+    uint64_t n = 0;
+    const bool unlimited = kind == XM_CLI_LIMIT && strcmp(text, "-1") == 0;
+    if (unlimited)
+        n = UINT64_MAX;
+    else if (!xm_cli_whole(text, &n) ||
+             (n == 0 && (kind == XM_CLI_COUNT || kind == XM_CLI_LIMIT)) ||
+             (n > XM_CLI_MOST_TOKENS && kind == XM_CLI_LIMIT) ||
+             (n == UINT64_MAX && kind == XM_CLI_BOUND))
+        return false;
+    if (n == 0 && kind == XM_CLI_BOUND)
+        n = UINT64_MAX;
+    memcpy(member, &n, sizeof(n));
+    return true;
+}
+
+static bool
+store_real(enum xm_cli_kind kind, const char *text, char *member)
+{
+    double x = 0.0;
+    if (!real(text, &x))
+        return false;
+    const float f = (float)x;
+    if (kind == XM_CLI_RATE)
+        memcpy(member, &x, sizeof(x));
+    else
+        memcpy(member, &f, sizeof(f));
+    return kind == XM_CLI_RATE || isfinite(f);
+}
+
+/* False: the text is no value of this kind. */
+static bool
+store_value(const struct xm_cli_option *o, const char *text, char *member)
+{
+    const bool given = true;
+    enum xm_cli_switch on;
+    switch (o->kind) {
+    case XM_CLI_FLAG:
+        memcpy(member, &given, sizeof(given));
+        return true;
+    case XM_CLI_SWITCH:
+        if (!read_switch(text, &on))
+            return false;
+        memcpy(member, &on, sizeof(on));
+        return true;
+    case XM_CLI_SAID:
+        text = text[0] ? text : NULL;
+        memcpy(member, &text, sizeof(text));
+        return true;
+    case XM_CLI_TEXT:
+    case XM_CLI_WORD:
+    case XM_CLI_CHOICE:
+        if ((o->kind == XM_CLI_WORD && !text[0]) ||
+            (o->kind == XM_CLI_CHOICE &&
+             !xm_list_has(o->choices, ' ', text, strlen(text))))
+            return false;
+        memcpy(member, &text, sizeof(text));
+        return true;
+    case XM_CLI_TEXTS:
+        return add_text((struct xm_cli_texts *)(void *)member, text);
+    case XM_CLI_COUNT:
+    case XM_CLI_WHOLE:
+    case XM_CLI_LIMIT:
+    case XM_CLI_BOUND:
+        return store_whole(o->kind, text, member);
+    case XM_CLI_REAL:
+    case XM_CLI_RATE:
+        return store_real(o->kind, text, member);
+    case XM_CLI_FILES:
+        break;
+    }
+    return false;
+}
+
+/* -h=false is none. */
+static bool
+is_help_on(const struct parse *p, const struct xm_cli_option *o)
+{
+    enum xm_cli_switch on = XM_SWITCH_UNSAID;
+    if (o->kind == XM_CLI_SWITCH && strcmp(o->name, "h") == 0)
+        memcpy(&on, p->out + o->offset, sizeof(on));
+    return on == XM_SWITCH_ON;
+}
+
+/* The dashes of an option's name in sentences. */
+static const char *
+dashes(const struct parse *p)
+{
+    return p->spec->style == XM_CLI_ONE_DASH ? "-" : "--";
+}
+
+static enum xm_status
+tell(struct parse *p, const struct xm_cli_option *o, const char *value)
+{
+    return p->spec->given ? p->spec->given(p->out, o, value, p->err) : XM_OK;
+}
+
+static enum xm_status
+store(struct parse *p, const struct xm_cli_option *o, const char *text)
+{
+    static const char *const expected[] = {
+        [XM_CLI_FLAG] = "no value",
+        [XM_CLI_TEXT] = "a text",
+        [XM_CLI_TEXTS] = "at most 16 texts",
+        [XM_CLI_COUNT] = "a whole number from 1",
+        [XM_CLI_WHOLE] = "a whole number from 0",
+        [XM_CLI_LIMIT] = "a whole number from 1 to 16777216, or -1 for no limit",
+        [XM_CLI_REAL] = "a number from 0",
+        [XM_CLI_SWITCH] = "true or false",
+        [XM_CLI_CHOICE] = "one of ",
+        [XM_CLI_WORD] = "a text",
+        [XM_CLI_SAID] = "a text",
+        [XM_CLI_BOUND] = "a whole number from 0",
+        [XM_CLI_RATE] = "a number from 0",
+        [XM_CLI_FILES] = "files",
+    };
+    if (store_value(o, text, p->out + o->offset))
+        return XM_OK;
+    return xm_fail(p->err, XM_INVALID, "option %s%s takes %s%s, found '%.60s'", dashes(p),
+                   o->name, expected[o->kind], o->kind == XM_CLI_CHOICE ? o->choices : "",
+                   text);
+}
+
+/* ---- words ------------------------------------------------------------------------- */
+
+/* `attached` is what follows the option in the same word; NULL: nothing does. */
+static enum xm_status
+take_value(struct parse *p, const struct xm_cli_option *o, const char *attached)
+{
+    if (o->kind == XM_CLI_FLAG && attached)
+        return xm_fail(p->err, XM_INVALID, "option --%s takes no value, found '%s'",
+                       o->name, attached);
+    if (o->kind == XM_CLI_FLAG)
+        return store(p, o, "");
+    if (attached)
+        return store(p, o, attached);
+    if (p->at + 1 >= p->argc)
+        return xm_fail(p->err, XM_INVALID, "option --%s needs a value: %s", o->name,
+                       o->value);
+    return store(p, o, p->argv[++p->at]);
+}
+
+/* -name, --name, -name=value. NULL: the word is no option. *attached: what stands behind '='. */
+static const struct xm_cli_option *
+find_one_dash(const struct parse *p, const char *word, const char **attached)
+{
+    *attached = NULL;
+    if (word[0] != '-')
+        return NULL;
+    const char *name = word + 1 + (word[1] == '-');
+    const size_t n = strcspn(name, "=");
+    *attached = name[n] ? name + n + 1 : NULL;
+    return find(p->spec, 0, name, n);
+}
+
+static bool
+is_option(const struct parse *p, const char *word)
+{
+    const char *attached;
+    return find_one_dash(p, word, &attached) != NULL;
+}
+
+static enum xm_status
+take_files(struct parse *p, const struct xm_cli_option *o, const char *attached)
+{
+    struct xm_cli_files *files = (struct xm_cli_files *)(void *)(p->out + o->offset);
+    struct xm_strbuf value = {0};
+    files->one = attached;
+    files->list = attached ? &files->one : (const char *const *)&p->argv[p->at + 1];
+    files->n = attached ? 1 : 0;
+    while (!attached && p->at + 1 < p->argc && !is_option(p, p->argv[p->at + 1])) {
+        p->at++;
+        files->n++;
+    }
+    if (files->n == 0)
+        return xm_fail(p->err, XM_INVALID, "option %s%s needs a value: %s", dashes(p),
+                       o->name, o->value);
+    for (size_t i = 0; i < files->n; i++)
+        xm_strbuf_printf(&value, "%s%s", i ? " " : "", files->list[i]);
+    const enum xm_status s =
+        xm_strbuf_ok(&value)
+            ? tell(p, o, xm_strbuf_text(&value))
+            : xm_fail(p->err, XM_NO_MEMORY, "out of memory for the command line");
+    xm_strbuf_free(&value);
+    return s;
+}
+
+static enum xm_status
+take_one_dash(struct parse *p, const char *word)
+{
+    const char *value, *next = p->at + 1 < p->argc ? p->argv[p->at + 1] : NULL;
+    const struct xm_cli_option *o = find_one_dash(p, word, &value);
+    enum xm_cli_switch ignored;
+    if (!o)
+        return xm_fail(p->err, XM_INVALID, "there is no option %.60s", word);
+    if (o->kind == XM_CLI_FILES)
+        return take_files(p, o, value);
+    if (!value && o->kind == XM_CLI_SWITCH && !(next && read_switch(next, &ignored))) {
+        XM_TRY(store(p, o, "true"));
+        p->wants_help = is_help_on(p, o);
+        return tell(p, o, "");
+    }
+    if (!value && (!next || is_option(p, next)))
+        return xm_fail(p->err, XM_INVALID, "option -%s needs a value: %s", o->name,
+                       o->kind == XM_CLI_CHOICE ? o->choices : o->value);
+    if (!value) {
+        value = next;
+        p->at++;
+    }
+    XM_TRY(store(p, o, value));
+    p->wants_help = is_help_on(p, o);
+    return tell(p, o, value);
+}
+
+static enum xm_status
+take_long(struct parse *p, const char *word)
+{
+    size_t n = strcspn(word + 2, "=");
+    const struct xm_cli_option *o = find(p->spec, 0, word + 2, n);
+    if (!o)
+        return xm_fail(p->err, XM_INVALID, "there is no option %.*s", (int)(n + 2), word);
+    return take_value(p, o, word[2 + n] == '=' ? word + 3 + n : NULL);
+}
+
+static enum xm_status
+take_short(struct parse *p, const char *word)
+{
+    const struct xm_cli_option *o = find(p->spec, 0, word + 1, strlen(word + 1));
+    if (o && o->letter == 0)
+        return take_value(p, o, NULL);
+    o = find(p->spec, word[1], NULL, 0);
+    if (!o)
+        return xm_fail(p->err, XM_INVALID, "there is no option -%c", word[1]);
+    return take_value(p, o, word[2] ? word + 2 : NULL);
+}
+
+/* By an option of the same member: -m MODEL. */
+static bool
+is_operand_said(const struct parse *p)
+{
+    const char *word;
+    memcpy(&word, p->out + p->spec->operand_offset, sizeof(word));
+    return word != NULL;
+}
+
+static enum xm_status
+take_operand(struct parse *p, const char *word)
+{
+    if (!p->spec->operand || p->has_operand)
+        return xm_fail(p->err, XM_INVALID, "'%.60s' is one word too many", word);
+    p->has_operand = true;
+    memcpy(p->out + p->spec->operand_offset, &word, sizeof(word));
+    return XM_OK;
+}
+
+/* What people know from llama.cpp's programs, where a command has no option of that name. */
+#define OFFLOAD                                                                          \
+    "all layers are on the device; --offload says how many percent of the experts are "  \
+    "not"
+static const struct {
+    const char *word, *here;
+} of_others[] = {
+    {"-ngl", OFFLOAD},
+    {"--n-gpu-layers", OFFLOAD},
+    {"-fa", "attention is always one kernel"},
+    {"--flash-attn", "attention is always one kernel"},
+    {"-cnv", "'xemoe chat' holds conversations"},
+    {"-sm", "a model runs on one device, -d"},
+    {"-t", "kernels take what the device has"},
+    {"--threads", "kernels take what the device has"},
+    {"-b", "it is --ubatch"},
+    {"-ub", "it is --ubatch"},
+    {"--batch-size", "it is --ubatch"},
+    {"--ubatch-size", "it is --ubatch"},
+    {"--ctx-size", "it is --context"},
+    {"--n-predict", "it is --tokens"},
+};
+
+static enum xm_status
+check_of_others(const struct parse *p, const char *word)
+{
+    for (size_t i = 0; i < XM_ARRAY_LEN(of_others); i++) {
+        const char *name = word + strspn(word, "-");
+        if (strcmp(word, of_others[i].word) == 0 &&
+            !find(p->spec, name[1] ? '\0' : name[0], name, strlen(name)))
+            return xm_fail(p->err, XM_INVALID, "there is no option %s: %s", word,
+                           of_others[i].here);
+    }
+    return XM_OK;
+}
+
+static enum xm_status
+take_word(struct parse *p, const char *word)
+{
+    if (p->spec->style == XM_CLI_ONE_DASH)
+        return word[0] == '-' ? take_one_dash(p, word) : take_operand(p, word);
+    XM_TRY(check_of_others(p, word));
+    if (strncmp(word, "--", 2) == 0)
+        return take_long(p, word);
+    return word[0] == '-' && word[1] ? take_short(p, word) : take_operand(p, word);
+}
+
+enum xm_status
+xm_cli_parse(const struct xm_cli_spec *spec, int argc, char *const *argv, void *out,
+             bool *help, struct xm_error *err)
+{
+    struct parse p = {.spec = spec, .argv = argv, .argc = argc, .out = out, .err = err};
+    const bool two_dashes = spec->style == XM_CLI_TWO_DASHES;
+    bool only_operands = false;
+    for (p.at = 1; p.at < argc && !p.wants_help; p.at++) {
+        const char *word = argv[p.at];
+        if (only_operands)
+            XM_TRY(take_operand(&p, word));
+        else if (two_dashes && (strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0))
+            p.wants_help = true;
+        else if (two_dashes && strcmp(word, "--") == 0)
+            only_operands = true;
+        else
+            XM_TRY(take_word(&p, word));
+    }
+    *help = p.wants_help;
+    if (!*help && spec->operand && !p.has_operand && !is_operand_said(&p))
+        return xm_fail(err, XM_INVALID, "%s is missing", spec->operand);
+    return XM_OK;
+}
+
+/* ---- help -------------------------------------------------------------------------- */
+
+enum { HELP_COLUMN = 26 };
+
+static void
+help_row(const struct xm_cli_option *o, struct xm_strbuf *out)
+{
+    struct xm_strbuf left = {0};
+    if (!o->help)
+        return;
+    if (o->letter)
+        xm_strbuf_printf(&left, "  -%c, --%s", o->letter, o->name);
+    else
+        xm_strbuf_printf(&left, "      --%s", o->name);
+    if (o->value)
+        xm_strbuf_printf(&left, " %s", o->value);
+    xm_strbuf_printf(out, "%-*s", HELP_COLUMN, xm_strbuf_text(&left));
+    if (left.n >= HELP_COLUMN) /* too long: the text goes below */
+        xm_strbuf_printf(out, "\n%*s", HELP_COLUMN, "");
+    for (const char *p = o->help; *p; p++) {
+        if (*p == '\n')
+            xm_strbuf_printf(out, "\n%*s", HELP_COLUMN, "");
+        else
+            xm_strbuf_add_n(out, p, 1);
+    }
+    xm_strbuf_add(out, "\n");
+    xm_strbuf_free(&left);
+}
+
+void
+xm_cli_help(const struct xm_cli_spec *spec, struct xm_strbuf *out)
+{
+    static const struct xm_cli_option help = {'h', "help", XM_CLI_FLAG,
+                                              0,   NULL,   "this text"};
+    xm_strbuf_printf(out, "usage: %s\n\n%s\n", spec->usage, spec->about);
+    for (size_t i = 0; i < spec->n_own; i++)
+        help_row(&spec->own[i], out);
+    for (size_t i = 0; i < spec->n_common; i++)
+        help_row(&spec->common[i], out);
+    help_row(&help, out);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What --json prints: one object on standard output, built with yyjson and our allocator.
+ *
+ * Functions that take a key may fail to allocate; as with xm_strbuf one check at the end, in
+ * xm_json_print, is enough.
+ */
+#ifndef XM_PLUGIN_PROGRAM_UTIL_JSON_OUT_H
+#define XM_PLUGIN_PROGRAM_UTIL_JSON_OUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <yyjson.h>
+
+#include "runtime/util/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xm_json_out {
+    yyjson_mut_doc *doc; /* NULL: out of memory */
+    yyjson_mut_val *root;
+    bool failed;
+};
+
+void xm_json_begin(struct xm_json_out *j);
+void xm_json_end(struct xm_json_out *j); /* frees */
+/* All adders: `parent` is an object (NULL: the root) and takes `key`, or it is an array and
+ * `key` is NULL. */
+yyjson_mut_val *xm_json_add_object(struct xm_json_out *j, yyjson_mut_val *parent,
+                                   const char *key);
+yyjson_mut_val *xm_json_add_array(struct xm_json_out *j, yyjson_mut_val *parent,
+                                  const char *key);
+/* Texts are copied; what is not UTF-8 becomes U+FFFD. */
+void xm_json_add_text(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
+                      const char *text, size_t n);
+void xm_json_add_whole(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
+                       uint64_t n);
+void xm_json_add_real(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
+                      double x); /* null when not finite */
+void xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
+                      bool b);
+void xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
+                     const int32_t *ids, size_t n);
+/* A value as text, for xm_free; NULL: out of memory. */
+char *xm_json_value_text(const yyjson_mut_val *v);
+enum xm_status xm_json_print(struct xm_json_out *j, struct xm_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

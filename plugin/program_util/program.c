@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/program_util/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/util/log.h"
+#include "runtime/util/new_file.h"
+#include "runtime/util/status.h"
+
+/* A file that is opened must not become what somebody reads or writes as a standard stream. What
+ * stands there instead gives nothing and takes nothing: writing fails, as to a closed one. */
+static void
+fill_closed_streams(void)
+{
+    int fd = 0;
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = open("/dev/null", O_RDONLY);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+int
+xm_cli_start(void)
+{
+    struct xm_error err = {0};
+    fill_closed_streams();
+    xm_new_file_spare_inputs(true);
+    return xm_debug_check(&err) == XM_OK ? XM_EXIT_OK : xm_cli_usage("%s", err.text);
+}
+
+int
+xm_cli_usage(const char *fmt, ...)
+{
+    va_list ap;
+    fputs("xemoe: ", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    return XM_EXIT_USAGE;
+}
+
+int
+xm_cli_flush(void)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return XM_EXIT_OK;
+    fprintf(stderr, "xemoe: standard output: %s\n",
+            errno ? strerror(errno) : "not all of it could be written");
+    return XM_EXIT_FILE;
+}
+
+/* Not from getrusage: its figure begins with that of the program that started this one. */
+double
+xm_cli_peak_rss(void)
+{
+    char line[128];
+    unsigned long long kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof(line), f) && sscanf(line, "VmHWM: %llu", &kib) != 1)
+        continue;
+    if (f)
+        fclose(f);
+    return (double)kib / 1024.0;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/program_util/progress.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "plugin/program_util/terminal.h"
+#include "runtime/util/log.h"
+
+static atomic_bool stands; /* handlers of signals look at it, in any thread */
+
+/* Log lines may come while the line stands: it makes room for them. */
+static void
+print_log_line(enum xm_log_level level, const char *line, void *ctx)
+{
+    (void)ctx;
+    xm_progress_clear();
+    fprintf(stderr, "xemoe: %s%s\n", xm_log_prefix(level), line);
+}
+
+bool
+xm_progress_is_shown(void)
+{
+    return xm_terminal_has_escapes(STDERR_FILENO);
+}
+
+void
+xm_progress_show(const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    if (!xm_progress_is_shown())
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    size_t n =
+        xm_terminal_fit(text, strlen(text), xm_terminal_columns(STDERR_FILENO) - 1);
+    xm_progress_clear();
+    xm_log_set_sink(print_log_line, NULL);
+    stands = true;
+    fprintf(stderr, "%.*s", (int)n, text);
+    fflush(stderr);
+}
+
+void
+xm_progress_clear(void)
+{
+    if (!stands)
+        return;
+    fputs(XM_PROGRESS_WIPE, stderr);
+    fflush(stderr);
+    stands = false;
+}
+
+bool
+xm_progress_stands(void)
+{
+    return stands;
+}
+
+void
+xm_progress_build(void *ctx, const char *kernel, uint64_t k, uint64_t n)
+{
+    (void)ctx;
+    if (n)
+        xm_progress_show("building kernel %" PRIu64 " of %" PRIu64 ": %s", k, n, kernel);
+    else
+        xm_progress_show("building kernel %" PRIu64 ": %s", k, kernel);
+}

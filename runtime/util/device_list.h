@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The devices in names of several devices: "AUTO", "HETERO:GPU.1,CPU", "BATCH:GPU(4)",
+ * "AUTO:-CPU".
+ */
+#ifndef XM_RUNTIME_UTIL_DEVICE_LIST_H
+#define XM_RUNTIME_UTIL_DEVICE_LIST_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { XM_DEVICE_NAME = 64 };
+
+/* The list of such a name, "" where it has none; NULL: it names one device. */
+const char *xm_device_list(const char *device);
+/* The next name of a list, cut to fit, without the text in parentheses; the list goes on behind
+ * it. False: the list has no more names. */
+bool xm_device_list_next(const char **list, char name[XM_DEVICE_NAME]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

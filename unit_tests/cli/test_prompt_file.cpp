@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a prompt's file loses at its end, and prompts in lines.
+ */
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "plugin/cli/prompt_file.h"
+
+static std::string
+read(const std::string &content, enum xm_status expected = XM_OK)
+{
+    std::string path = testing::TempDir() + "xemoe_prompt_" + std::to_string(getpid());
+    std::ofstream(path, std::ios::binary) << content;
+    struct xm_strbuf out = {};
+    struct xm_error err = {};
+    EXPECT_EQ(xm_prompt_file_read(path.c_str(), &out, &err), expected) << err.text;
+    std::string text(xm_strbuf_text(&out), out.n);
+    xm_strbuf_free(&out);
+    unlink(path.c_str());
+    return text;
+}
+
+TEST(PromptFile, LosesOneNewlineAtItsEnd)
+{
+    EXPECT_EQ(read("a\nb\n"), "a\nb");
+    EXPECT_EQ(read("a\r\n"), "a");
+    EXPECT_EQ(read("a\n\n"), "a\n");
+    EXPECT_EQ(read("a\r"), "a\r");
+    EXPECT_EQ(read("\n"), "");
+    EXPECT_EQ(read(std::string("a\0b", 3)), std::string("a\0b", 3));
+}
+
+TEST(PromptFile, MissingAndFoldersAreSentences)
+{
+    struct xm_strbuf out = {};
+    struct xm_error err = {};
+    EXPECT_EQ(xm_prompt_file_read("/no/such/file", &out, &err), XM_NOT_FOUND);
+    EXPECT_NE(std::string(err.text).find("/no/such/file"), std::string::npos);
+    err = {};
+    EXPECT_EQ(xm_prompt_file_read("/", &out, &err), XM_IO);
+    xm_strbuf_free(&out);
+}
+
+static std::vector<std::string>
+split(const std::string &content, struct xm_error *err)
+{
+    struct xm_strbuf text = {};
+    struct xm_prompt_lines lines = {};
+    xm_strbuf_add_n(&text, content.data(), content.size());
+    xm_prompt_lines_split(&text, "p.txt", &lines, err);
+    std::vector<std::string> list;
+    for (size_t i = 0; i < lines.n; i++)
+        list.emplace_back(xm_strbuf_text(&lines.list[i]), lines.list[i].n);
+    xm_prompt_lines_free(&lines);
+    xm_strbuf_free(&text);
+    return list;
+}
+
+TEST(PromptLines, AreTextsOrJsonStrings)
+{
+    using Texts = std::vector<std::string>;
+    struct xm_error err = {};
+    EXPECT_EQ(split("", &err), Texts());
+    EXPECT_EQ(split("\n\r\n\n", &err), Texts());
+    EXPECT_EQ(split("a", &err), Texts({"a"}));
+    EXPECT_EQ(split("a\n\n b \r\n", &err), Texts({"a", " b "}));
+    EXPECT_EQ(split("\"a\\nb\"\r\nc \"d\"\n", &err), Texts({"a\nb", "c \"d\""}));
+    EXPECT_EQ(split("\"a\\u0000b\"", &err), Texts({std::string("a\0b", 3)}));
+    EXPECT_EQ(split("[1]\n\"\"", &err), Texts({"[1]", ""}));
+    EXPECT_EQ(err.status, XM_OK) << err.text;
+}
+
+TEST(PromptLines, ADamagedStringIsNamed)
+{
+    for (const char *damaged : {"\"", "\"a", "\"a\" b", "\"\\x\"", "\"\xff\""}) {
+        struct xm_error err = {};
+        split(std::string("a\n\n") + damaged + "\nb", &err);
+        EXPECT_EQ(err.status, XM_INVALID) << damaged;
+        EXPECT_EQ(std::string(err.text).rfind("p.txt, line 3: ", 0), 0u) << err.text;
+    }
+}

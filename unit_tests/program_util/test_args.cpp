@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/program_util/args.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace
+{
+
+struct Args {
+    bool json = false;
+    const char *device = nullptr, *file = nullptr;
+    uint64_t tokens = 7, seed = 1, limit = 3;
+    float temperature = 0.0f;
+};
+
+const xm_cli_option common[] = {
+    {'d', "device", XM_CLI_TEXT, offsetof(Args, device), "NAME", "where to run"},
+    {0, "json", XM_CLI_FLAG, offsetof(Args, json), nullptr, "as JSON"},
+};
+const xm_cli_option own[] = {
+    {'n', "tokens", XM_CLI_COUNT, offsetof(Args, tokens), "N", "how many\nnew tokens"},
+    {0, "seed", XM_CLI_WHOLE, offsetof(Args, seed), "S", "of random numbers"},
+    {'l', "limit", XM_CLI_LIMIT, offsetof(Args, limit), "N", "how many, or -1"},
+    {0, "temp", XM_CLI_REAL, offsetof(Args, temperature), "T", "temperature"},
+    {0, "nts", XM_CLI_COUNT, offsetof(Args, tokens), "N", nullptr},
+};
+const xm_cli_spec with_file = {"tool FILE", "About.\n", common, own,
+                               2,           5,          "FILE", offsetof(Args, file)};
+const xm_cli_spec without_file = {"tool", "About.\n", common, own, 2, 5, nullptr, 0};
+
+struct Parsed {
+    Args args;
+    bool help = false;
+    xm_status status;
+    std::string text;
+};
+
+Parsed
+parse(const xm_cli_spec &spec, std::vector<std::string> words)
+{
+    static std::vector<std::string> kept; /* results point into the words */
+    Parsed p;
+    xm_error err = {};
+    kept = std::move(words);
+    std::vector<char *> argv = {const_cast<char *>("tool")};
+    for (std::string &word : kept)
+        argv.push_back(&word[0]);
+    p.status = xm_cli_parse(&spec, static_cast<int>(argv.size()), argv.data(), &p.args,
+                            &p.help, &err);
+    p.text = err.text;
+    return p;
+}
+
+TEST(Args, KeepDefaultsWhenNothingIsSaid)
+{
+    Parsed p = parse(without_file, {});
+    EXPECT_EQ(p.status, XM_OK);
+    EXPECT_EQ(p.args.tokens, 7u);
+    EXPECT_EQ(p.args.device, nullptr);
+}
+
+/* -ngl is not -n with "gl", unless a command says so. */
+TEST(Args, OfOtherProgramsAreToldWhatIsHere)
+{
+    Parsed p = parse(without_file, {"-ngl", "99"});
+    EXPECT_EQ(p.status, XM_INVALID);
+    EXPECT_EQ(p.text,
+              "there is no option -ngl: all layers are on the device; --offload says how "
+              "many percent of the experts are not");
+    EXPECT_EQ(parse(without_file, {"--ctx-size", "99"}).text,
+              "there is no option --ctx-size: it is --context");
+    EXPECT_EQ(parse(without_file, {"-t", "2"}).text,
+              "there is no option -t: kernels take what the device has");
+    EXPECT_EQ(parse(with_file, {"--", "-ngl"}).status, XM_OK) << "a file of that name";
+    EXPECT_EQ(parse(without_file, {"-d", "-ngl"}).status, XM_OK) << "a value";
+    const xm_cli_option ours[] = {
+        {'t', "threads", XM_CLI_COUNT, offsetof(Args, tokens), "N", nullptr},
+        {0, "ngl", XM_CLI_COUNT, offsetof(Args, limit), "N", nullptr},
+    };
+    const xm_cli_spec has_them = {"tool", "About.\n", common, ours, 2, 2, nullptr, 0};
+    p = parse(has_them, {"-t", "5", "-ngl", "9"});
+    EXPECT_EQ(p.status, XM_OK) << p.text;
+    EXPECT_EQ(p.args.tokens, 5u);
+    EXPECT_EQ(p.args.limit, 9u);
+}
+
+TEST(Args, TakeEverySpelling)
+{
+    for (const std::vector<std::string> &words : std::vector<std::vector<std::string>>{
+             {"-n", "5"}, {"-n5"}, {"--tokens", "5"}, {"--tokens=5"}}) {
+        Parsed p = parse(without_file, words);
+        EXPECT_EQ(p.status, XM_OK) << p.text;
+        EXPECT_EQ(p.args.tokens, 5u) << words[0];
+    }
+}
+
+/* Where a letter is what a word begins with, and no value of it follows. */
+TEST(Args, NamesWithoutALetterMayStandBehindOneDash)
+{
+    EXPECT_EQ(parse(without_file, {"-nts", "6"}).args.tokens, 6u);
+    EXPECT_EQ(parse(without_file, {"--nts=6"}).args.tokens, 6u);
+    EXPECT_TRUE(parse(without_file, {"-json"}).args.json);
+    EXPECT_STREQ(parse(without_file, {"-device"}).args.device, "evice");
+    EXPECT_NE(parse(without_file, {"-nts"}).text.find("needs a value"),
+              std::string::npos);
+    EXPECT_EQ(parse(without_file, {"-ntt", "6"}).status, XM_INVALID);
+}
+
+TEST(Args, ALimitMayBeNone)
+{
+    EXPECT_EQ(parse(without_file, {"-l", "-1"}).args.limit, UINT64_MAX);
+    EXPECT_EQ(parse(without_file, {"--limit=8"}).args.limit, 8u);
+    EXPECT_EQ(parse(without_file, {"--limit=16777216"}).args.limit, 16777216u);
+    EXPECT_EQ(parse(without_file, {"--limit=16777217"}).status, XM_INVALID);
+    for (const char *word : {"-2", "0", "", "-1x"})
+        EXPECT_EQ(parse(without_file, {"-l", word}).status, XM_INVALID) << word;
+}
+
+TEST(Args, StoreEachKind)
+{
+    Parsed p =
+        parse(with_file, {"--json", "-d", "GPU.1", "m.xml", "--seed", "0", "--temp=0.5"});
+    EXPECT_EQ(p.status, XM_OK) << p.text;
+    EXPECT_TRUE(p.args.json);
+    EXPECT_STREQ(p.args.device, "GPU.1");
+    EXPECT_STREQ(p.args.file, "m.xml");
+    EXPECT_EQ(p.args.seed, 0u);
+    EXPECT_EQ(p.args.temperature, 0.5f);
+}
+
+TEST(Args, TakeOperandsThatLookLikeOptionsBehindTwoDashes)
+{
+    EXPECT_STREQ(parse(with_file, {"--", "-n"}).args.file, "-n");
+    EXPECT_STREQ(parse(with_file, {"-"}).args.file, "-");
+}
+
+/* `tool FILE` and `tool -f FILE` are the same. */
+TEST(Args, AnOptionMayStandForTheOperand)
+{
+    const xm_cli_option file[] = {
+        {'f', "file", XM_CLI_TEXT, offsetof(Args, file), "FILE", "which"}};
+    const xm_cli_spec either = {"tool FILE", "About.\n", common, file,
+                                2,           1,          "FILE", offsetof(Args, file)};
+    for (const std::vector<std::string> &words :
+         {std::vector<std::string>{"-f", "a"}, std::vector<std::string>{"a"}}) {
+        Parsed p = parse(either, words);
+        EXPECT_EQ(p.status, XM_OK) << p.text;
+        EXPECT_STREQ(p.args.file, "a");
+    }
+    EXPECT_EQ(parse(either, {}).text, "FILE is missing");
+}
+
+TEST(Args, HelpWinsOverWhatFollows)
+{
+    Parsed p = parse(with_file, {"--help", "--nonsense"});
+    EXPECT_EQ(p.status, XM_OK);
+    EXPECT_TRUE(p.help);
+}
+
+TEST(Args, RefuseWithASentence)
+{
+    const struct {
+        std::vector<std::string> words;
+        const char *says;
+    } cases[] = {
+        {{"--nonsense"}, "there is no option --nonsense"},
+        {{"--toke", "5"}, "there is no option --toke"},
+        {{"-x"}, "there is no option -x"},
+        {{"--json=yes"}, "option --json takes no value, found 'yes'"},
+        {{"--tokens"}, "option --tokens needs a value: N"},
+        {{"-n", "0"}, "option --tokens takes a whole number from 1, found '0'"},
+        {{"-n", "18446744073709551616"}, "whole number"},
+        {{"-n", " 5"}, "whole number"},
+        {{"-n", ""}, "whole number"},
+        {{"--temp", "nan"}, "a number from 0"},
+        {{"--temp", "-1"}, "a number from 0"},
+        {{"--temp", "1x"}, "a number from 0"},
+        {{"a"}, "'a' is one word too many"},
+    };
+    for (const auto &c : cases) {
+        Parsed p = parse(without_file, c.words);
+        EXPECT_EQ(p.status, XM_INVALID) << c.says;
+        EXPECT_NE(p.text.find(c.says), std::string::npos) << p.text;
+    }
+    EXPECT_EQ(parse(with_file, {}).text, "FILE is missing");
+    EXPECT_EQ(parse(with_file, {"a", "b"}).text, "'b' is one word too many");
+}
+
+TEST(Args, HelpHasARowForEachOption)
+{
+    xm_strbuf out = {};
+    xm_cli_help(&without_file, &out);
+    std::string text = xm_strbuf_text(&out);
+    EXPECT_EQ(text.rfind("usage: tool\n\nAbout.\n", 0), 0u);
+    EXPECT_NE(
+        text.find("\n  -n, --tokens N          how many\n                          new "),
+        std::string::npos)
+        << text;
+    EXPECT_NE(text.find("\n      --json              as JSON\n"), std::string::npos)
+        << text;
+    xm_strbuf_free(&out);
+}
+
+} // namespace
