@@ -39,7 +39,7 @@ gate_up(const struct weight *gate, const struct weight *up, const struct gate_up
     for (uint t = 0; t < tokens; t++) {
         for (uint v = 0; v < VECTORS / 2; v++) {
             const uint first = i + v * 16;
-            vstore16(gate_times_up16(g, expert, first, i_count, f[t][v],
+            vstore16(gate_times_up16(g, expert, first, f[t][v],
                                      f[t][VECTORS / 2 + v]),
                      0, h[t] + at + v * 16);
             for (uint r = first < i_count ? i_count - first : 0; r < 16; r++)

@@ -541,6 +541,7 @@ moe_weights(struct xm_lower *l, const struct xm_node *n, struct xm_moe_desc *d,
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_GATE), &d->experts.bias_gate));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_UP), &d->experts.bias_up));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_BIAS_DOWN), &d->experts.bias_down));
+    XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_FACTOR), &d->experts.factor));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_ROUTER_BIAS), &d->router_bias));
     XM_TRY(xm_lower_f32_buffer(l, xm_in(n, XM_MOE_EXPERT_SCALE), &d->expert_scale));
     XM_TRY(xm_lower_weight(l, xm_in(n, XM_MOE_SHARED_GATE), &d->shared.gate));

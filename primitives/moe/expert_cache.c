@@ -88,7 +88,8 @@ add_parts(struct xm_expert_cache *c, const struct xm_expert_rows *r)
            add_part(c, r->bias_gate, r->gate->host.rows, XM_F32, &c->rows.bias_gate) &&
            (!r->up ||
             add_part(c, r->bias_up, r->up->host.rows, XM_F32, &c->rows.bias_up)) &&
-           add_part(c, r->bias_down, r->down->host.rows, XM_F32, &c->rows.bias_down);
+           add_part(c, r->bias_down, r->down->host.rows, XM_F32, &c->rows.bias_down) &&
+           add_part(c, r->factor, r->down->host.cols, XM_F32, &c->rows.factor);
 }
 
 uint64_t
@@ -311,6 +312,7 @@ xm_expert_cache_destroy(struct xm_expert_cache *c)
     xm_buffer_unref(c->rows.bias_gate);
     xm_buffer_unref(c->rows.bias_up);
     xm_buffer_unref(c->rows.bias_down);
+    xm_buffer_unref(c->rows.factor);
     for (int t = 0; t < XM_EXPERT_N_TABLES; t++)
         xm_buffer_unref(c->table[t]);
     xm_buffer_unref(c->memory);
@@ -346,8 +348,8 @@ static enum xm_status
 fetch(const struct xm_expert_cache *c, uint64_t n_ids, struct xm_queue *queue,
       struct xm_error *err)
 {
-    static const char *const from[XM_EXPERT_PARTS] = {"0", "1", "2", "3", "4",  "5",
-                                                      "6", "7", "8", "9", "10", "11"};
+    static const char *const from[XM_EXPERT_PARTS] = {"0", "1", "2", "3",  "4",  "5", "6",
+                                                      "7", "8", "9", "10", "11", "12"};
     const struct xm_counts counts = {
         .n = {[XM_UNITS] = pieces(c), [XM_EXPERTS] = smaller(n_ids, c->slots)}};
     const struct xm_run run = {.queue = queue};

@@ -25,8 +25,8 @@
 extern "C" {
 #endif
 
-/* Data, scales, zero points and biases of three weights. */
-enum { XM_EXPERT_PARTS = 12 };
+/* Data, scales, zero points and biases of three weights, and a factor. */
+enum { XM_EXPERT_PARTS = 13 };
 struct xm_expert_part {
     const struct xm_buffer *from; /* entries by expert, borrowed           */
     struct xm_buffer **to;        /* where the view of the slots goes      */

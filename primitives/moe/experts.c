@@ -256,10 +256,11 @@ expert_options(const struct xm_moe_experts *m, char *out, size_t n)
     const struct xm_moe_attr *a = &m->desc.attr;
     uint32_t up_add;
     memcpy(&up_add, &a->up_add, sizeof(up_add));
-    return xm_defines_print(out, n,
-                            "-DACT=%d -DCLAMPED=%d -DUP_ADD=%" PRIu32 " -DBIASED=%d",
-                            (int)a->activation, a->limit > 0, up_add,
-                            m->desc.experts.bias_gate || m->desc.experts.bias_up);
+    return xm_defines_print(
+        out, n, "-DACT=%d -DCLAMPED=%d -DUP_ADD=%" PRIu32 " -DBIASED=%d -DFACTORED=%d",
+        (int)a->activation, a->limit > 0, up_add,
+        m->desc.experts.bias_gate || m->desc.experts.bias_up,
+        m->desc.experts.factor != NULL);
 }
 
 /* Options of all kernels of a step besides their weights' and their rows'. */
@@ -378,10 +379,10 @@ reference(const struct xm_expert_rows *e)
     if (e->up)
         xm_device_weight_ref(e->up);
     xm_device_weight_ref(e->down);
-    struct xm_buffer *const biases[] = {e->bias_gate, e->bias_up, e->bias_down};
-    for (size_t i = 0; i < XM_ARRAY_LEN(biases); i++) {
-        if (biases[i])
-            xm_buffer_ref(biases[i]);
+    struct xm_buffer *const rows[] = {e->bias_gate, e->bias_up, e->bias_down, e->factor};
+    for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++) {
+        if (rows[i])
+            xm_buffer_ref(rows[i]);
     }
 }
 
@@ -410,6 +411,7 @@ xm_moe_experts_fini(struct xm_moe_experts *m)
     xm_buffer_unref(m->desc.experts.bias_gate);
     xm_buffer_unref(m->desc.experts.bias_up);
     xm_buffer_unref(m->desc.experts.bias_down);
+    xm_buffer_unref(m->desc.experts.factor);
 }
 
 /* ---- sizes ------------------------------------------------------------------------- */

@@ -53,6 +53,7 @@ put_expert(const struct xm_moe_call *c, struct xm_args *a)
     xm_put_uint4(a, "bias_steps", apart ? i_count : 2 * i_count,
                  is_interleaved(order) ? 2 : 1, up_first ? second : 0,
                  up_first ? 0 : second);
+    xm_put_buffer(a, "factor", r->factor);
     xm_put_float(a, "beta", attr->beta);
     xm_put_float(a, "limit", attr->limit);
 }

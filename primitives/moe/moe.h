@@ -35,6 +35,7 @@ extern "C" {
 struct xm_expert_rows {
     struct xm_device_weight *gate, *up, *down;         /* up NULL unless apart       */
     struct xm_buffer *bias_gate, *bias_up, *bias_down; /* f32; NULL: none; up as above */
+    struct xm_buffer *factor;                          /* f32 [E,I]; NULL: none    */
 };
 
 struct xm_moe_desc {

@@ -72,8 +72,9 @@ form_refusal(const struct xm_device_info *device, const struct xm_moe_desc *d)
 {
     const struct xm_expert_rows *e = &d->experts;
     if (d->attr.limit > 0 || d->attr.up_add != 0 || !e->up || e->bias_gate ||
-        e->bias_up || e->bias_down)
-        return "oneDNN is given experts of three matmuls without clamps or biases only";
+        e->bias_up || e->bias_down || e->factor)
+        return "oneDNN is given experts of three matmuls without clamps, biases or "
+               "factors only";
     if (d->src != XM_F16)
         return "oneDNN's GPU engine is given f16 activations only";
     uint64_t hidden = d->experts.down->host.rows, inter = d->experts.down->host.cols;

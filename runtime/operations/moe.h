@@ -3,7 +3,7 @@
  * Mixture of experts, described once for the graph, evaluation, lowering and the primitive.
  *
  *     y[t] = sum_s weights[t,s] expert(ids[t,s], x[t])                   s = 0 … K-1
- *     expert(e, x) = (act(g) (u + up_add)) Wd[e]^T + bd[e]
+ *     expert(e, x) = (f[e] act(g) (u + up_add)) Wd[e]^T + bd[e]
  *         g = min(x Wg[e]^T + bg[e], limit),   u = clamp(x Wu[e]^T + bu[e], -limit, limit)
  *
  * Letters: T tokens, H hidden, I intermediate, E experts, K top-k.
@@ -85,6 +85,7 @@ enum xm_moe_operand {
     XM_MOE_SHARED_GATE_GATE, /* [1,H]: sigmoid gate of the shared expert; absent */
     XM_MOE_ADDEND,           /* of the result's shape, added to it; fused only; absent */
     XM_MOE_BIAS_UP,          /* [E,1,I], of a weight of its own; absent */
+    XM_MOE_FACTOR,           /* [E,1,I]: f, times what down reads; absent */
     XM_MOE_N_IN,
     /* of a step: the first rows of x in the form that kernels for few tokens read; absent: none */
     XM_MOE_PREPARED = XM_MOE_N_IN,

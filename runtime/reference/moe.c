@@ -232,6 +232,7 @@ gate_and_up(const struct xm_moe_attr *a, const struct xm_moe_weights *m, uint64_
     uint64_t n = m->gate->rows, inter = m->down->cols;
     const float *bias = m->bias_gate ? m->bias_gate + e * n : NULL;
     const float *up_bias = m->bias_up ? m->bias_up + e * n : NULL;
+    const float *factor = m->factor ? m->factor + e * inter : NULL;
     bool apart = a->gate_up == XM_GATE_UP_APART;
     XM_TRY(xm_ref_linear(s->x, rows, m->gate, e, bias, s->gate));
     if (apart)
@@ -241,7 +242,8 @@ gate_and_up(const struct xm_moe_attr *a, const struct xm_moe_weights *m, uint64_
         float *up = s->up + r * inter;
         for (uint64_t i = 0; i < inter; i++)
             up[i] = hidden_value(a, row[gate_place(a->gate_up, i, inter)],
-                                 apart ? up[i] : row[up_place(a->gate_up, i, inter)]);
+                                 apart ? up[i] : row[up_place(a->gate_up, i, inter)]) *
+                    (factor ? factor[i] : 1.0f);
     }
     return XM_OK;
 }

@@ -99,11 +99,12 @@ enum xm_status xm_ref_moe_route(const struct xm_moe_routing *r, const float *log
                                 uint64_t tokens, uint64_t experts, float *weights,
                                 int32_t *ids);
 
-/* The weights and biases of a set of experts. */
+/* The weights, biases and factors of a set of experts. */
 struct xm_moe_weights {
     const struct xm_weight *gate, *up,
         *down; /* up NULL unless it has a weight of its own */
     const float *bias_gate, *bias_up, *bias_down; /* a row an expert; NULL: none */
+    const float *factor;                          /* [E,I]; NULL: none           */
 };
 
 /* y[T,H] = sum_k weights[t,k] expert(ids[t,k], x[t]) (operations/moe.h); f32 throughout. Of the

@@ -458,10 +458,10 @@ list_inner(struct xm_algebra *a)
     if (!stacked)
         LIST(a, {XM_MOE_W_GATE, 1, rows * grain}, {XM_MOE_BIAS_GATE, LAST, rows * grain},
              {XM_MOE_W_UP, 1, grain}, {XM_MOE_BIAS_UP, LAST, grain},
-             {XM_MOE_W_DOWN, 2, grain}, {XM_MOE_BIAS_DOWN, SUMMANDS, 1},
-             {XM_MOE_SHARED_GATE, 0, shared}, {XM_MOE_SHARED_UP, 0, shared},
-             {XM_MOE_SHARED_DOWN, 1, shared}, {XM_MOE_ADDEND, SUMMANDS, 1},
-             {RESULTS, SUMMANDS, 1});
+             {XM_MOE_FACTOR, LAST, grain}, {XM_MOE_W_DOWN, 2, grain},
+             {XM_MOE_BIAS_DOWN, SUMMANDS, 1}, {XM_MOE_SHARED_GATE, 0, shared},
+             {XM_MOE_SHARED_UP, 0, shared}, {XM_MOE_SHARED_DOWN, 1, shared},
+             {XM_MOE_ADDEND, SUMMANDS, 1}, {RESULTS, SUMMANDS, 1});
 }
 
 void

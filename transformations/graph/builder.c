@@ -12,7 +12,7 @@
 
 #include "transformations/graph/infer.h"
 
-enum { MAX_RESULTS = 4096, MAX_NAMED = 16 };
+enum { MAX_RESULTS = 4096, MAX_NAMED = 20 };
 _Static_assert((int)XM_MOE_N_IN <= MAX_NAMED && (int)XM_ATTENTION_N_IN <= MAX_NAMED,
                "MAX_NAMED is too small");
 

@@ -284,7 +284,8 @@ get_experts(const struct xm_eval_call *c, struct experts *x)
                                          .down = &x->down,
                                          .bias_gate = floats_of(c, XM_MOE_BIAS_GATE),
                                          .bias_up = floats_of(c, XM_MOE_BIAS_UP),
-                                         .bias_down = floats_of(c, XM_MOE_BIAS_DOWN)};
+                                         .bias_down = floats_of(c, XM_MOE_BIAS_DOWN),
+                                         .factor = floats_of(c, XM_MOE_FACTOR)};
     return XM_OK;
 }
 

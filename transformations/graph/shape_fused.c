@@ -264,17 +264,17 @@ xm_shape_attention(struct xm_infer *i)
 
 /* ---- mixture of experts ------------------------------------------------------------ */
 
-/* Operand k, where present, is a bias [E,N] or [E,1,N]. */
+/* Operand k, where present, is a row an expert: [E,N] or [E,1,N]. */
 static enum xm_status
-expect_bias(struct xm_infer *i, uint32_t k, struct xm_dim experts, struct xm_dim rows)
+expect_rows(struct xm_infer *i, uint32_t k, struct xm_dim experts, struct xm_dim n)
 {
-    const struct xm_shape *bias = xm_infer_shape(i, k);
+    const struct xm_shape *rows = xm_infer_shape(i, k);
     if (!xm_infer_has(i, k))
         return XM_OK;
-    if (bias->rank != 2 && (bias->rank != 3 || !xm_dim_is(bias->dim[1], 1)))
-        return xm_shape_fail(i, "operand %u, a bias, must be [E,N] or [E,1,N]", k);
+    if (rows->rank != 2 && (rows->rank != 3 || !xm_dim_is(rows->dim[1], 1)))
+        return xm_shape_fail(i, "operand %u must be [E,N] or [E,1,N]", k);
     XM_TRY(expect_dim(i, k, 0, experts));
-    return expect_dim(i, k, bias->rank - 1, rows);
+    return expect_dim(i, k, rows->rank - 1, n);
 }
 
 /* Tokens of S slots, experts and ids; bias [E,N], [E,1,N] or none -> [S,T,N]. */
@@ -285,7 +285,7 @@ xm_shape_gather_matmul(struct xm_infer *i)
                           *ids = xm_infer_shape(i, 2);
     static const struct form forms[] = {{0, "sTK"}, {1, "ENK"}, {2, "TS"}};
     XM_TRY(expect_forms(i, forms, XM_ARRAY_LEN(forms)));
-    XM_TRY(expect_bias(i, 3, w->dim[0], w->dim[1]));
+    XM_TRY(expect_rows(i, 3, w->dim[0], w->dim[1]));
     i->out[0].type =
         (struct xm_type){xm_infer_type(i, 0)->element,
                          {.rank = 3, .dim = {ids->dim[1], a->dim[1], w->dim[1]}}};
@@ -304,7 +304,7 @@ expect_experts(struct xm_infer *i, uint32_t w, uint32_t bias, int64_t rows, int6
     XM_TRY(xm_infer_rank(i, w, 3));
     for (uint32_t j = 0; j < 3; j++)
         XM_TRY(expect_dim(i, w, j, xm_dim_const(d[j])));
-    return expect_bias(i, bias, xm_dim_const(d[0]), xm_dim_const(rows));
+    return expect_rows(i, bias, xm_dim_const(d[0]), xm_dim_const(rows));
 }
 
 /* Operand k, where present, has a number for each expert. */
@@ -381,6 +381,8 @@ xm_shape_moe(struct xm_infer *i)
     XM_TRY(expect_experts(i, XM_MOE_W_GATE, XM_MOE_BIAS_GATE, rows, m->hidden));
     XM_TRY(expect_experts(i, XM_MOE_W_UP, XM_MOE_BIAS_UP, m->inter, m->hidden));
     XM_TRY(expect_experts(i, XM_MOE_W_DOWN, XM_MOE_BIAS_DOWN, m->hidden, m->inter));
+    XM_TRY(
+        expect_rows(i, XM_MOE_FACTOR, xm_dim_const(m->experts), xm_dim_const(m->inter)));
     i->out[0].type = *xm_infer_type(i, XM_MOE_HIDDEN);
     return XM_OK;
 }

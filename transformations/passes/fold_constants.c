@@ -6,7 +6,6 @@
  * rounded on the way to an element type in between. Everything on the way must be small:
  * weights, and constants above the limit, are never expanded.
  */
-#include "transformations/graph/evaluate.h"
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
@@ -48,22 +47,8 @@ has_other_user(const struct xm_value *v, const bool *constant)
 static bool
 fold_value(struct xm_graph *g, struct xm_value *v)
 {
-    struct xm_eval e = {.graph = g};
-    struct xm_tensor *t = NULL;
-    uint64_t bytes;
-    if (xm_evaluate_value(&e, v, &t, &g->err) != XM_OK)
-        return false;
-    void *copy = NULL;
-    if (xm_element_bytes(t->element, t->n, &bytes))
-        copy = xm_arena_alloc(&g->arena, bytes ? bytes : 1);
-    if (copy)
-        xm_tensor_to_bytes(t, copy);
-    else
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for a folded constant");
-    xm_tensor_destroy(t);
     struct xm_builder b = xm_builder_before(g, v->node);
-    struct xm_value *folded =
-        copy ? xm_const(&b, &v->type, (struct xm_data){copy, bytes}) : NULL;
+    struct xm_value *folded = xm_const_of(&b, v);
     if (folded)
         xm_value_replace(g, v, folded);
     return folded != NULL;

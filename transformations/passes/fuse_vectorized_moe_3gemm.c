@@ -6,7 +6,8 @@
  *     sum_e routed[e] (glu(g, u) Wd[e]' + bd[e])
  *     sum_e routed[e] ((swish_beta(min(g, limit)) (clamp(u, -limit, limit) + 1)) Wd[e]' + bd[e])
  *         where g, u are X Wg[e]' + bg[e] and X Wu[e]' + bu[e]; in the last form also every second
- *         column, or the halves, of X Wgu[e]' + bgu[e]
+ *         column, or the halves, of X Wgu[e]' + bgu[e]; in each form what Wd multiplies may have a
+ *         constant factor (hoist_factors), which broadcasts to [E,1,I]
  *   ->
  *     moe(X, weights, ids, ...)
  *
@@ -34,9 +35,10 @@ enum {
     GATE_PART,
     UP_PART,
     LIMIT,
-    BETA
+    BETA,
+    FACTOR
 };
-_Static_assert((int)BETA < (int)XM_MAX_SLOTS, "more slots than a match has");
+_Static_assert((int)FACTOR < (int)XM_MAX_SLOTS, "more slots than a match has");
 
 /* clang-format off */
 #define PRODUCT_G        PN(GATE, MATMUL, TILED, VAR(W_GATE))
@@ -49,6 +51,7 @@ _Static_assert((int)BETA < (int)XM_MAX_SLOTS, "more slots than a match has");
       P(ADD, PN(CLAMPED, CLAMP, u), SCALAR(1)))
 #define DOWN_OF(h)        PN(DOWN, MATMUL, h, VAR(W_DOWN))
 #define BIASED_DOWN_OF(h) P(ADD, DOWN_OF(h), VAR(BIAS_DOWN))
+#define FACTORED(h)       P(MULTIPLY, h, WEIGHT(FACTOR))
 
 /* What gate and up of one product are parts of. */
 static const struct xm_pat *const both_products = BIASED_G;
@@ -86,7 +89,24 @@ is_bias(const struct xm_value *v, const struct xm_value *w)
            xm_dim_eq(s->dim[2], w->type.shape.dim[1]);
 }
 
-/* Biases and limits, where the rule has them. */
+/* One number a column, or a column and expert. */
+static bool
+is_factor(const struct xm_value *v, const struct xm_value *w_down)
+{
+    const struct xm_shape *s = &v->type.shape, *w = &w_down->type.shape;
+    const struct xm_dim full[] = {w->dim[0], xm_dim_const(1), w->dim[2]};
+    if (v->node->op != XM_OP_CONST || !xm_element_is_float(v->type.element) ||
+        !xm_element_readable(v->type.element) || s->rank > 3)
+        return false;
+    for (uint32_t i = 0; i < s->rank; i++) {
+        const struct xm_dim d = s->dim[i];
+        if (!xm_dim_is(d, 1) && !xm_dim_eq(d, full[3 - s->rank + i]))
+            return false;
+    }
+    return true;
+}
+
+/* Factor, biases and limits, where the rule has them. */
 static bool
 extras_hold(struct xm_match *m)
 {
@@ -98,6 +118,8 @@ extras_hold(struct xm_match *m)
         if (bias && !is_bias(bias, m->slot[biases[i][1]]))
             return refuse(m, "a bias is not a constant [experts, 1, rows]");
     }
+    if (m->slot[FACTOR] && !is_factor(m->slot[FACTOR], m->slot[W_DOWN]))
+        return refuse(m, "the factor in front of down is not one of columns");
     if (!m->slot[CLAMPED])
         return true;
     xm_value_is_scalar_const(m->slot[LIMIT], &limit);
@@ -153,22 +175,41 @@ describe(const struct xm_match *m, union xm_attr *attr)
     xm_value_is_scalar_const(m->slot[LIMIT], &a->limit);
 }
 
+/* The factor as [E,1,I]. */
+static struct xm_value *
+factor_rows(struct xm_builder *b, struct xm_match *m)
+{
+    const struct xm_shape *w = &m->slot[W_DOWN]->type.shape;
+    const int64_t full[] = {w->dim[0].n, 1, w->dim[2].n};
+    struct xm_value *factor = m->slot[FACTOR];
+    if (!factor)
+        return xm_none(b->graph);
+    if (factor->type.shape.rank == 3 && xm_dim_is(factor->type.shape.dim[0], full[0]) &&
+        xm_dim_is(factor->type.shape.dim[2], full[2]))
+        return factor;
+    return xm_const_of(
+        b,
+        xm_op_build(b, XM_OP_BROADCAST, NULL,
+                    (struct xm_value *[]){factor, xm_const_ints(b, XM_I64, full, 3)}, 2));
+}
+
 /* clang-format off */
 #define EXPERTS                                                                           \
     ONLY(-1, MOE, AT(XM_MOE_HIDDEN, VAR(MOE_X)), AT(XM_MOE_ROUTING, VAR(MOE_WEIGHTS)),    \
          AT(XM_MOE_IDS, VAR(MOE_IDS)), AT(XM_MOE_W_GATE, VAR(W_GATE)),                    \
          AT(XM_MOE_W_UP, VAR(W_UP)), AT(XM_MOE_W_DOWN, VAR(W_DOWN)),                      \
          AT(XM_MOE_BIAS_GATE, VAR(BIAS_GATE)), AT(XM_MOE_BIAS_UP, VAR(BIAS_UP)),          \
-         AT(XM_MOE_BIAS_DOWN, VAR(BIAS_DOWN))), .attr = describe
+         AT(XM_MOE_BIAS_DOWN, VAR(BIAS_DOWN)), AT(XM_MOE_FACTOR, MAKE(factor_rows))),     \
+    .attr = describe
+/* A form without and with a factor. */
+#define ROWS(name, down_of, h, holds)                                                     \
+    { name, SUM_OF(down_of(h)), EXPERTS, .condition = holds },                            \
+    { name " with a factor", SUM_OF(down_of(FACTORED(h))), EXPERTS, .condition = holds }
 const struct xm_rule xm_rules_fuse_vectorized_moe_3gemm[] = {
-    { "three matmuls", SUM_OF(DOWN_OF(UNIT(PRODUCT_G, PRODUCT_U))),
-      EXPERTS, .condition = three_matmuls },
-    { "three biased matmuls", SUM_OF(BIASED_DOWN_OF(UNIT(BIASED_G, BIASED_U))),
-      EXPERTS, .condition = three_matmuls },
-    { "three matmuls with limits", SUM_OF(BIASED_DOWN_OF(CLAMPED_UNIT(BIASED_G, BIASED_U))),
-      EXPERTS, .condition = three_matmuls },
-    { "two matmuls", SUM_OF(BIASED_DOWN_OF(CLAMPED_UNIT(VAR(GATE_PART), VAR(UP_PART)))),
-      EXPERTS, .condition = two_matmuls },
+    ROWS("three matmuls",             DOWN_OF,        UNIT(PRODUCT_G, PRODUCT_U), three_matmuls),
+    ROWS("three biased matmuls",      BIASED_DOWN_OF, UNIT(BIASED_G, BIASED_U), three_matmuls),
+    ROWS("three matmuls with limits", BIASED_DOWN_OF, CLAMPED_UNIT(BIASED_G, BIASED_U), three_matmuls),
+    ROWS("two matmuls",               BIASED_DOWN_OF, CLAMPED_UNIT(VAR(GATE_PART), VAR(UP_PART)), two_matmuls),
     { .name = NULL },
 };
 /* clang-format on */

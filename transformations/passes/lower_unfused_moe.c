@@ -5,9 +5,11 @@
  *     sum_e routed[e] f(tile(X))   ->   sum_k weights[:,k] f'(X)
  *
  * where f' is f with every matmul by all experts' weights [E,N,K] turned into a
- * gather_matmul by the ids' weights; whatever else f is made of must be elementwise or
- * slice the last axis, and is rebuilt on [K,T,..] instead of [E,T,..]. A moe or
- * moe_compressed that is left is written out the same way.
+ * gather_matmul by the ids' weights. Whatever else f is made of works elementwise or along rows,
+ * and is rebuilt on [K,T,..] instead of [E,T,..]. Of operands that are not computed from the tiled
+ * tokens, [E,1,N] and [E,T,N], the chosen experts' rows are gathered. A moe or moe_compressed
+ * that is left is written out the same way. What is no such block stays as it is, with a note: then
+ * every expert computes every token.
  */
 #include "transformations/passes/moe_block.h"
 #include "transformations/passes/pass_util.h"
@@ -66,15 +68,6 @@ is_tiled(const struct xm_value *v)
     return v->node->op == XM_OP_RESHAPE && xm_in(v->node, 0)->node->op == XM_OP_TILE;
 }
 
-/* A constant that all experts share keeps its meaning when they become slots. */
-static bool
-is_shared_constant(const struct xm_value *v)
-{
-    const struct xm_shape *s = &v->type.shape;
-    return v->node->op == XM_OP_CONST &&
-           (s->rank < 3 || (s->rank == 3 && xm_dim_is(s->dim[0], 1)));
-}
-
 /* The matmul of v, which is one, or one with a bias [E,1,N] added; else NULL. */
 static struct xm_value *
 matmul_of(struct xm_value *v, int64_t experts, struct xm_value **bias)
@@ -94,20 +87,65 @@ matmul_of(struct xm_value *v, int64_t experts, struct xm_value **bias)
     return NULL;
 }
 
-/* Whether operand i of an op that is rebuilt stays as it is. */
+/* Whether the last axis of rank 3 is all that the operation works along. */
 static bool
-operand_stays(const struct xm_node *n, uint32_t i)
+is_along_rows(const struct xm_node *n)
 {
-    return is_shared_constant(xm_in(n, i)) || (n->op == XM_OP_SLICE && i > 0);
+    const uint32_t rank = 3;
+    switch (n->op) {
+    case XM_OP_SLICE:
+        return n->n_in == 5 && xm_is_axis(xm_in(n, 4), rank, 2);
+    case XM_OP_SPLIT:
+    case XM_OP_VARIADIC_SPLIT:
+        return xm_is_axis(xm_in(n, 1), rank, 2);
+    case XM_OP_CONCAT:
+    case XM_OP_SOFTMAX:
+        return n->attr.axis.axis == 2;
+    case XM_OP_REDUCE_SUM:
+    case XM_OP_REDUCE_MEAN:
+    case XM_OP_REDUCE_MAX:
+    case XM_OP_REDUCE_MIN:
+    case XM_OP_REDUCE_PROD:
+        return n->attr.reduce.keep_dims && xm_is_axis(xm_in(n, 1), rank, 2);
+    case XM_OP_MATMUL: /* by a matrix that all experts share */
+        return !n->attr.matmul.transpose_a && xm_in(n, 1)->type.shape.rank == 2;
+    case XM_OP_RMS_NORM:
+        return true;
+    default:
+        return xm_op_info(n->op)->flags & XM_OPF_ELTWISE;
+    }
 }
 
+/* Whether an op computes v for each expert alone, so that it does so for the chosen ones. What has
+ * one row of all experts' is not computed from theirs. */
 static bool
-keeps_experts_apart(const struct xm_node *n)
+is_apart(const struct xm_match *m, const struct xm_value *v)
 {
-    if (n->n_in > MAX_IN || n->n_out != 1)
-        return false;
-    return (xm_op_info(n->op)->flags & XM_OPF_ELTWISE) ||
-           (n->op == XM_OP_SLICE && n->n_in == 5 && xm_is_axis(xm_in(n, 4), 3, 2));
+    const struct xm_shape *s = &v->type.shape;
+    return s->rank == 3 && xm_dim_is(s->dim[0], xm_moe_experts(m)) &&
+           v->node->n_in <= MAX_IN && is_along_rows(v->node);
+}
+
+/* What v is to the experts, where it is none of their results. */
+enum operand {
+    FOR_ALL,     /* the same for every expert: rank below 3, or [1,..]                */
+    ROW_EACH,    /* [E,1,N]: a row an expert                                          */
+    MATRIX_EACH, /* [E,T,N]: of each expert and token                                 */
+    UNKNOWN
+};
+
+static enum operand
+operand_of(const struct xm_match *m, const struct xm_value *v)
+{
+    const struct xm_shape *s = &v->type.shape;
+    if (s->rank < 3 || (s->rank == 3 && xm_dim_is(s->dim[0], 1)))
+        return FOR_ALL;
+    if (s->rank > 3 || !xm_dim_is(s->dim[0], xm_moe_experts(m)) || xm_last_dim(v) < 0)
+        return UNKNOWN;
+    if (xm_dim_is(s->dim[1], 1))
+        return ROW_EACH;
+    return xm_dim_eq(s->dim[1], m->slot[MOE_IDS]->type.shape.dim[0]) ? MATRIX_EACH
+                                                                     : UNKNOWN;
 }
 
 /* `left` bounds the visits: the graph may come from anywhere. */
@@ -119,14 +157,14 @@ may_rebuild(struct xm_match *m, struct xm_value *v, int depth, int *left)
         return refuse(m, "more ops stand between tiled tokens and sum than experts have");
     if (is_tiled(v))
         return xm_moe_is_tiled(m, v, xm_moe_experts(m), &x);
-    if (matmul)
-        return xm_moe_is_expert_matmul(m, matmul, xm_moe_experts(m)) &&
-               may_rebuild(m, xm_in(matmul->node, 0), depth - 1, left);
-    if (!keeps_experts_apart(v->node))
-        return refuse(m, "an op between tiled tokens and sum is not elementwise");
+    if (matmul && xm_moe_is_expert_matmul(m, matmul, xm_moe_experts(m)))
+        return may_rebuild(m, xm_in(matmul->node, 0), depth - 1, left);
+    if (!is_apart(m, v))
+        return operand_of(m, v) != UNKNOWN ||
+               refuse(m, "an op between tiled tokens and sum is not elementwise, and its "
+                         "result not [experts, tokens, columns]");
     for (uint32_t i = 0; i < v->node->n_in; i++)
-        if (!operand_stays(v->node, i) &&
-            !may_rebuild(m, xm_in(v->node, i), depth - 1, left))
+        if (!may_rebuild(m, xm_in(v->node, i), depth - 1, left))
             return false;
     return true;
 }
@@ -153,6 +191,44 @@ struct rebuild {
 
 static struct xm_value *rebuild(struct rebuild *r, struct xm_value *v);
 
+/* rows [E,1,N] or [E,N] -> [K,T,N], those of the chosen experts. */
+static struct xm_value *
+rows_of_ids(struct xm_builder *b, struct xm_value *rows, struct xm_value *ids)
+{
+    static const int64_t swapped[] = {1, 0}, first[] = {0};
+    const struct xm_shape *s = &rows->type.shape;
+    struct xm_value *in[] = {
+        xm_reshape(b, rows, (struct xm_dim[]){s->dim[0], s->dim[s->rank - 1]}, 2),
+        xm_transpose(b, ids, swapped, 2), xm_const_ints(b, XM_I64, first, -1)};
+    return xm_op_build(b, XM_OP_GATHER, NULL, in, 3);
+}
+
+/* v [E,T,N] -> [K,T,N], the rows of the chosen experts. */
+static struct xm_value *
+matrices_of_ids(struct xm_builder *b, struct xm_value *v, struct xm_value *ids)
+{
+    static const int64_t swapped[] = {1, 0, 2};
+    const union xm_attr attr = {.gather = {.batch_dims = 1}};
+    const struct xm_dim *d = ids->type.shape.dim;
+    struct xm_value *in[] = {
+        xm_transpose(b, v, swapped, 3),
+        xm_reshape(b, ids, (struct xm_dim[]){d[0], d[1], xm_dim_const(1)}, 3)};
+    return xm_transpose(b, xm_op_build(b, XM_OP_GATHER_ND, &attr, in, 2), swapped, 3);
+}
+
+static struct xm_value *
+operand_of_slots(struct rebuild *r, struct xm_value *v)
+{
+    switch (operand_of(r->m, v)) {
+    case ROW_EACH:
+        return rows_of_ids(r->b, v, r->ids);
+    case MATRIX_EACH:
+        return matrices_of_ids(r->b, v, r->ids);
+    default:
+        return v;
+    }
+}
+
 static struct xm_value *
 rebuild_new(struct rebuild *r, struct xm_value *v)
 {
@@ -161,13 +237,16 @@ rebuild_new(struct rebuild *r, struct xm_value *v)
     struct xm_node *n = v->node;
     if (is_tiled(v))
         return to_slots(r->b, xm_in(xm_in(n, 0)->node, 0), false);
-    if (matmul)
+    if (matmul && xm_moe_is_expert_matmul(r->m, matmul, xm_moe_experts(r->m)))
         return gather_matmul(r->b, rebuild(r, xm_in(matmul->node, 0)),
                              xm_in(matmul->node, 1), r->ids,
                              bias ? bias : xm_none(r->b->graph));
+    if (!is_apart(r->m, v))
+        return operand_of_slots(r, v);
     for (uint32_t i = 0; i < n->n_in; i++)
-        in[i] = operand_stays(n, i) ? xm_in(n, i) : rebuild(r, xm_in(n, i));
-    return xm_op_build(r->b, n->op, &n->attr, in, n->n_in);
+        in[i] = rebuild(r, xm_in(n, i));
+    n = xm_node_build(r->b, n->op, &n->attr, in, n->n_in);
+    return n ? &n->out[v->index] : NULL;
 }
 
 static struct xm_value *
@@ -247,6 +326,7 @@ lower_moe(struct xm_builder *b, struct xm_match *m)
     const struct xm_moe_attr *a = &n->attr.moe;
     struct xm_value *ids = as_i32(b, xm_in(n, XM_MOE_IDS));
     struct xm_value *x = to_slots(b, xm_in(n, XM_MOE_HIDDEN), false), *up, *y;
+    struct xm_value *factor = xm_in(n, XM_MOE_FACTOR);
     struct xm_value *gate =
         gather_matmul(b, x, xm_in(n, XM_MOE_W_GATE), ids, xm_in(n, XM_MOE_BIAS_GATE));
     if (a->gate_up == XM_GATE_UP_APART) {
@@ -257,6 +337,8 @@ lower_moe(struct xm_builder *b, struct xm_match *m)
     }
     up = clamp(b, a, &gate, up);
     y = activate(b, a, gate, up);
+    if (!xm_is_none(factor))
+        y = xm_op2(b, XM_OP_MULTIPLY, y, rows_of_ids(b, factor, ids));
     y = gather_matmul(b, y, xm_in(n, XM_MOE_W_DOWN), ids, xm_in(n, XM_MOE_BIAS_DOWN));
     y = combine(b, y, xm_in(n, XM_MOE_ROUTING));
     return add_shared(b, n, y);
@@ -285,65 +367,26 @@ bool
 xm_pass_lower_unfused_moe(struct xm_graph *g, const struct xm_caps *caps)
 {
     xm_moe_note_unfused(g, caps);
-    return xm_rewrite(g, caps, rules);
+    bool any = xm_rewrite(g, caps, rules);
+    xm_moe_note_dense(g, caps, rules);
+    return any;
 }
 
 /* ---- what holds afterwards --------------------------------------------------------- */
-
-bool
-xm_moe_feeds_experts(const struct xm_node *tile)
-{
-    for (const struct xm_use *u = tile->out[0].uses; u; u = u->next) {
-        if (u->user->op != XM_OP_RESHAPE)
-            continue;
-        for (const struct xm_use *v = u->user->out[0].uses; v; v = v->next)
-            if (v->user->op == XM_OP_MATMUL && xm_in(v->user, 1)->type.shape.rank == 3 &&
-                xm_value_is_const(xm_in(v->user, 1)))
-                return true;
-    }
-    return false;
-}
-
-/* Follows first users. */
-struct xm_node *
-xm_moe_sum_behind(struct xm_node *n)
-{
-    for (int i = 0; i < MAX_DEPTH && n->out[0].uses; i++) {
-        n = n->out[0].uses->user;
-        if (n->op == XM_OP_REDUCE_SUM)
-            return n;
-    }
-    return NULL;
-}
-
-static enum xm_status
-fail_left(struct xm_graph *g, struct xm_node *n, struct xm_error *err)
-{
-    struct xm_node *sum = n->op == XM_OP_TILE ? xm_moe_sum_behind(n) : n;
-    const char *why = "no sum over experts was found behind it", *fusion = "";
-    if (sum) {
-        why = xm_rewrite_near_miss(rules, g, NULL, sum);
-        if (n->op == XM_OP_TILE)
-            fusion =
-                xm_rewrite_near_miss(xm_rules_fuse_vectorized_moe_3gemm, g, NULL, sum);
-        if (!*why) /* the block is in order: nobody has looked at it */
-            why = "the passes that take it were left out (XM_SKIP, XM_STOP)";
-    }
-    return xm_fail(
-        err, XM_UNSUPPORTED,
-        "%%%u %s '%.120s' belongs to experts that nothing can run: %.140s%s%.140s", n->id,
-        xm_op_info(n->op)->text, n->name, why, *fusion ? "; not fused because of " : "",
-        fusion);
-}
 
 enum xm_status
 xm_moe_ensure_lowered(struct xm_graph *g, struct xm_error *err)
 {
     xm_for_each_node(n, g)
     {
-        if (n->op == XM_OP_MOE || n->op == XM_OP_MOE_COMPRESSED ||
-            (n->op == XM_OP_TILE && xm_moe_feeds_experts(n)))
-            return fail_left(g, n, err);
+        if (n->op != XM_OP_MOE && n->op != XM_OP_MOE_COMPRESSED)
+            continue;
+        const char *why = xm_rewrite_near_miss(rules, g, NULL, n);
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "%%%u %s '%.120s' belongs to experts that nothing can run: %.140s",
+                       n->id, xm_op_info(n->op)->text, n->name,
+                       *why ? why
+                            : "the passes that take it were left out (XM_SKIP, XM_STOP)");
     }
     return XM_OK;
 }

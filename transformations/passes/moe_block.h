@@ -69,15 +69,14 @@ struct xm_value *xm_moe_gate_of(struct xm_builder *b, const struct xm_moe_attr *
 struct xm_value *xm_moe_up_of(struct xm_builder *b, const struct xm_moe_attr *a,
                               struct xm_value *both);
 
-/* A tile whose copies are multiplied by weights of several experts. */
-bool xm_moe_feeds_experts(const struct xm_node *tile);
-/* The sum that ends the block of such a tile; NULL: none was found. */
-struct xm_node *xm_moe_sum_behind(struct xm_node *tile);
 /* Leaves a note in the graph for each block of experts that no fusion took: which pass
  * left it, and the condition that failed. */
 void xm_moe_note_unfused(struct xm_graph *g, const struct xm_caps *caps);
-/* XM_UNSUPPORTED names the first moe, moe_compressed or tiled block that is left, and the
- * condition that kept it. */
+/* The same for each block whose experts still compute every token, behind the pass with `rules`. */
+void xm_moe_note_dense(struct xm_graph *g, const struct xm_caps *caps,
+                       const struct xm_rule *rules);
+/* XM_UNSUPPORTED names the first moe or moe_compressed that is left, and the condition that kept
+ * it. */
 enum xm_status xm_moe_ensure_lowered(struct xm_graph *g, struct xm_error *err);
 
 #ifdef __cplusplus

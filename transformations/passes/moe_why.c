@@ -5,6 +5,35 @@
 #include "transformations/passes/moe_block.h"
 #include "transformations/pipeline.h"
 
+enum { MAX_DEPTH = 24 }; /* of operations between tiled tokens and sum */
+
+/* A tile whose copies are multiplied by weights of several experts. */
+static bool
+feeds_experts(const struct xm_node *tile)
+{
+    for (const struct xm_use *u = tile->out[0].uses; u; u = u->next) {
+        if (u->user->op != XM_OP_RESHAPE)
+            continue;
+        for (const struct xm_use *v = u->user->out[0].uses; v; v = v->next)
+            if (v->user->op == XM_OP_MATMUL && xm_in(v->user, 1)->type.shape.rank == 3 &&
+                xm_value_is_const(xm_in(v->user, 1)))
+                return true;
+    }
+    return false;
+}
+
+/* The sum that ends the block of such a tile; follows first users. NULL: none was found. */
+static struct xm_node *
+sum_behind(struct xm_node *n)
+{
+    for (int i = 0; i < MAX_DEPTH && n->out[0].uses; i++) {
+        n = n->out[0].uses->user;
+        if (n->op == XM_OP_REDUCE_SUM)
+            return n;
+    }
+    return NULL;
+}
+
 /* The node that ends the choice of experts, as far as it is none of ours: what makes the
  * weights, or the top-k behind the ids. */
 static struct xm_node *
@@ -67,11 +96,31 @@ xm_moe_note_unfused(struct xm_graph *g, const struct xm_caps *caps)
         } else if (n->op == XM_OP_MOE_3GEMM_FUSED_COMPRESSED &&
                    !xm_is_none(xm_in(n, XM_MOE_IDS))) {
             note_routing(g, caps, n);
-        } else if (n->op == XM_OP_TILE && xm_moe_feeds_experts(n)) {
-            sum = xm_moe_sum_behind(n);
+        } else if (n->op == XM_OP_TILE && feeds_experts(n)) {
+            sum = sum_behind(n);
             if (sum)
                 note(g, sum, "FuseVectorizedMOE3GEMM", xm_rules_fuse_vectorized_moe_3gemm,
                      caps);
         }
+    }
+}
+
+void
+xm_moe_note_dense(struct xm_graph *g, const struct xm_caps *caps,
+                  const struct xm_rule *rules)
+{
+    xm_for_each_node(n, g)
+    {
+        if (n->op != XM_OP_TILE || !feeds_experts(n))
+            continue;
+        struct xm_node *sum = sum_behind(n);
+        const char *why = sum ? xm_rewrite_near_miss(rules, g, caps, sum) : "";
+        add_note(
+            g,
+            xm_arena_printf(
+                &g->arena,
+                "every expert of '%.120s' computes every token: LowerUnfusedMoE: %s",
+                n->name,
+                *why ? why : "the sum over chosen experts is not all that reads them"));
     }
 }

@@ -4,6 +4,8 @@
  */
 #include "transformations/passes/pass_util.h"
 
+#include "transformations/graph/evaluate.h"
+
 bool
 xm_ints_equal(const struct xm_value *v, const int64_t *want, int n)
 {
@@ -64,6 +66,29 @@ xm_keeps_rows(const struct xm_node *n)
 {
     return n->op == XM_OP_RESHAPE && xm_last_dim(xm_in(n, 0)) > 0 &&
            xm_last_dim(xm_in(n, 0)) == xm_last_dim(&n->out[0]);
+}
+
+struct xm_value *
+xm_const_of(struct xm_builder *b, struct xm_value *v)
+{
+    struct xm_graph *g = b->graph;
+    struct xm_eval e = {.graph = g};
+    struct xm_tensor *t = NULL;
+    uint64_t bytes;
+    if (!v || xm_evaluate_value(&e, v, &t, &g->err) != XM_OK)
+        return NULL;
+    void *copy = NULL;
+    if (xm_element_bytes(t->element, t->n, &bytes))
+        copy = xm_arena_alloc(&g->arena, bytes ? bytes : 1);
+    if (copy)
+        xm_tensor_to_bytes(t, copy);
+    else
+        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for a folded constant");
+    xm_tensor_destroy(t);
+    struct xm_value *folded =
+        copy ? xm_const(b, &v->type, (struct xm_data){copy, bytes}) : NULL;
+    xm_node_remove_dead(g, v->node);
+    return folded;
 }
 
 uint32_t

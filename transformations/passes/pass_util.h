@@ -26,6 +26,9 @@ bool xm_is_row(const struct xm_value *v, int64_t n);
 int64_t xm_last_dim(const struct xm_value *v);
 /* Whether n is a reshape whose last dimension stays. */
 bool xm_keeps_rows(const struct xm_node *n);
+/* The constant that v is, which is computed from constants; it is evaluated by the host. v NULL, or
+ * a failure (in graph->err): NULL. v's node is removed when nobody reads it. */
+struct xm_value *xm_const_of(struct xm_builder *b, struct xm_value *v);
 /* Operand number of a use. */
 uint32_t xm_use_index(const struct xm_use *u);
 /* x[0,2,1,3]: head-major to token-major and back. A transpose that x comes from is undone

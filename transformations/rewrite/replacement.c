@@ -7,7 +7,7 @@
 #include "transformations/rewrite/linear_node.h"
 #include "transformations/rewrite/match.h"
 
-enum { MOST_IN = 16 }; /* operands of what rules make */
+enum { MOST_IN = 20 }; /* operands of what rules make */
 _Static_assert((int)XM_MOE_N_IN <= MOST_IN && (int)XM_ATTENTION_N_IN <= MOST_IN &&
                    (int)XM_CHAIN_XS + (int)XM_CHAIN_CS <= MOST_IN,
                "MOST_IN is too small");

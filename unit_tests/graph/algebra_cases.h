@@ -190,12 +190,12 @@ experts(Text &t, const std::string &op)
     std::string ids = routes ? none : t.ids("5,2", 3, "i32");
     std::string gate_up = t.any({"interleaved", "stacked", "up_first_interleaved", "up_first_stacked"});
     std::string gate = t.in(two ? "3,16,4" : "3,8,4"), up = two ? none : t.in("3,8,4"), down = t.in("3,4,8");
-    t.not_asked = ~0x4003ull; // weights, biases and scales
+    t.not_asked = ~0x4003ull; // weights, biases, scales and factors
     t.op(op, {x, routing, ids, none, fused && t.maybe() ? t.in("3") : none, gate, up, down,
               t.maybe() ? t.in(two ? "3,1,16" : "3,1,8") : none, t.maybe() ? t.in("3,1,4") : none,
               shared ? t.in("6,4") : none, shared ? t.in("6,4") : none, shared ? t.in("4,6") : none,
               shared && t.maybe() ? t.in("1,4") : none, fused && t.maybe() ? t.in("5,4") : none,
-              !two && t.maybe() ? t.in("3,1,8") : none},
+              !two && t.maybe() ? t.in("3,1,8") : none, t.maybe() ? t.in("3,1,8") : none},
          "hidden_size=4 inter_size=8 num_expert=3 top_k=2 num_shared_expert=" + std::string(shared ? "1" : "0") +
              (two ? " gate_up=" + gate_up : "") + t.any({"", " expert_alpha=0.5", " up_add=1"}));
 }

@@ -390,7 +390,7 @@ const struct {
     {FUSED_BY_IDS "%1, _, %7, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES,
      "an element for each expert"},
     {FUSED_BY_IDS "%5, %6, _, _, %2, %2, %3, %8, _, _, _, _, _" FUSED_SIZES,
-     "operand 8, a bias, must be [E,N]"},
+     "operand 8 must be [E,N]"},
     {FUSED_BY_IDS "%5, %6, _, _, %2, %2, %3, _, %7, _, _, _, _" FUSED_SIZES,
      "operand 9 is 8, not 32"},
     {FUSED_BY_IDS "%5, %6, _, _, %4, _, %3, _, _, _, _, _, _, _, %7" FUSED_SIZES

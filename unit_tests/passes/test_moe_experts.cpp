@@ -339,14 +339,222 @@ TEST(LowerUnfusedMoe, WritesTheSharedExpertOut)
     expect_lowered(replaced(text, "top_k=2", "top_k=2 num_shared_expert=1"), 3);
 }
 
-TEST(LowerUnfusedMoe, RefusesTheRestWithASentence)
+/* Operations between tiled tokens and sum: before gate and up, between activation and down, behind
+ * down. */
+TEST(LowerUnfusedMoe, TakesOperationsOfRowsAnywhere)
 {
-    /* a softmax over the tokens between the matmuls */
+    const std::string constants = R"(
+        %80 = const f32[4,1,8] {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8,)"
+                                  R"( 2, 1, 2, 1, 2, 1, 2, 1, 3, 1, 3, 1, 3, 1, 3, 1}
+        %81 = const f32[4,1,4] {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8}
+        %82 = const f32[1,1,4] {4, 3, 2, 1}
+        %83 = const i64[1] {2}
+        %84 = parameter f32[1,T,1] name="token"
+        %85 = parameter f32[4,T,4] name="each"
+        %86 = const f32[4,1,1] {1, 2, 3, 4}
+        %87 = parameter f32[T,1] name="row"
+        %88 = weight f32[4,4] f32 @88
+        %9 = )";
+    const struct {
+        const char *place, *to;
+        int matmuls;
+    } cases[] = {
+        {"%13 = matmul %12", "%89 = multiply %12, %80\n%13 = matmul %89", 3},
+        {"%14 = matmul %12", "%89 = subtract %80, %12\n%14 = matmul %89", 3},
+        {"%17 = matmul %16", "%89 = divide %16, %81\n%17 = matmul %89", 3},
+        {"%17 = matmul %16", "%89 = multiply %82, %16\n%17 = matmul %89", 3},
+        {"%17 = matmul %16", "%89 = multiply %16, %84\n%17 = matmul %89", 3},
+        {"%17 = matmul %16", "%89 = add %16, %85\n%17 = matmul %89", 3},
+        {"%17 = matmul %16", "%89 = multiply %16, %87\n%17 = matmul %89", 3},
+        {"%17 = matmul %16", "%89 = softmax %16 axis=2\n%17 = matmul %89", 3},
+        {"%17 = matmul %16",
+         "%78 = reduce_mean %16, %83 keep_dims=true\n%89 = subtract %16, %78\n"
+         "%17 = matmul %89",
+         3},
+        {"%17 = matmul %16", "%89 = matmul %16, %88 transpose_b=true\n%17 = matmul %89",
+         3},
+        {"%17 = matmul %16",
+         "%78, %79 = split %16, %83 n=2\n%89 = concat %79, %78 axis=2\n%17 = matmul %89",
+         3},
+        {"%17 = matmul %16,", "%90 = matmul %16,", 3},
+        {"%17 = matmul %16", "%89 = tanh %16\n%17 = matmul %89", 3},
+    };
+    for (const auto &c : cases) {
+        std::string text = replaced(three_gemm_block(), "%9 = ", constants);
+        text = replaced(text, c.place, c.to);
+        if (strstr(c.to, "%90"))
+            text = replaced(text, "%20 = const",
+                            "%91 = exp %90\n%92 = multiply %91, %80\n"
+                            "%17 = multiply %92, %86\n%20 = const");
+        SCOPED_TRACE(c.to);
+        expect_lowered(text, c.matmuls);
+    }
+}
+
+/* With one expert a row that all share and an expert's own are the same. */
+TEST(LowerUnfusedMoe, TakesABlockOfOneExpert)
+{
+    expect_lowered(R"(
+        %0 = parameter f32[T,8] name="x"
+        %1 = parameter f32[T,1] name="weights"
+        %2 = parameter f32[T,1] name="scores"
+        %3 = const i64[] {1}
+        %4, %5 = topk %2, %3 axis=1 mode=max sort=value
+        %6 = weight f32[1,4,8] f32 @6
+        %8 = weight f32[1,8,4] f32 @8
+        %9 = const i64[2] {1, 1}
+        %10 = tile %0, %9
+        %11 = shape_value i64[3] {1, T, 8}
+        %12 = reshape %10, %11
+        %13 = matmul %12, %6 transpose_b=true
+        %14 = const f32[1,1,4] {1, 2, 3, 4}
+        %15 = multiply %13, %14
+        %16 = tanh %15
+        %17 = matmul %16, %8 transpose_b=true
+        %20 = const f32[] {0}
+        %21 = shape_value i64[2] {T, 1}
+        %22 = broadcast %20, %21
+        %23 = const i64[] {1}
+        %24 = scatter_elements_update %22, %5, %1, %23
+        %25 = const i64[2] {1, 0}
+        %26 = transpose %24, %25
+        %28 = shape_value i64[3] {1, T, 1}
+        %27 = reshape %26, %28)" +
+                       sum(),
+                   2);
+}
+
+/* A softmax over the tokens between the matmuls: what it works on is computed for every expert. */
+TEST(LowerUnfusedMoe, LeavesTheRestToEveryExpertWithANote)
+{
     Graph g = parse(replaced(three_gemm_block(), "%16 = glu %13, %14",
                              "%80 = softmax %13 axis=1\n%16 = glu %80, %14"));
     ASSERT_TRUE(g);
-    std::string why = run_pipeline(g.get(), nullptr, nullptr);
-    EXPECT_NE(why.find("after lower_unfused_moe"), std::string::npos) << why;
-    EXPECT_NE(why.find("tile"), std::string::npos) << why;
-    EXPECT_NE(why.find("not elementwise"), std::string::npos) << why;
+    auto before = evaluate(g.get());
+    EXPECT_EQ(run_pipeline(g.get(), nullptr, nullptr), "");
+    expect_close(before, evaluate(g.get()));
+    EXPECT_EQ(count(g.get(), XM_OP_GATHER_MATMUL), 2);
+    ASSERT_TRUE(g->notes);
+    EXPECT_NE(std::string(g->notes->text).find("computes every token"), std::string::npos)
+        << g->notes->text;
+}
+
+/* ---- factors ----------------------------------------------------------------------- */
+
+namespace
+{
+/* A block whose unit `unit`, %16 of %13 and %14, has a factor %80 of columns; run to the end. */
+xm_node *
+fuse_factored(Graph &g, const std::string &block, const std::string &constant,
+              const std::string &unit)
+{
+    std::string text = replaced(block, "%9 = ", "%80 = " + constant + "\n%9 = ");
+    const char *from = block.find("glu") != std::string::npos ? "%16 = glu %13, %14"
+                                                              : "%75 = multiply %69, %74";
+    g = parse(replaced(text, from, unit));
+    if (!g)
+        return nullptr;
+    auto before = evaluate(g.get());
+    EXPECT_EQ(run_pipeline(g.get(), nullptr, nullptr), "");
+    expect_close(before, evaluate(g.get()));
+    EXPECT_EQ(count(g.get(), XM_OP_GATHER_MATMUL), 0) << print(g.get());
+    return first(g.get(), XM_OP_MOE_3GEMM_FUSED_COMPRESSED);
+}
+
+const std::string per_expert =
+    "const f32[4,1,4] {1, 2, 3, 4, 5, 6, 7, 8, -1, -2, -3, -4, -5, -6, -7, -8}";
+} // namespace
+
+TEST(Factors, OfExpertsBecomeAnOperandWhereverTheyStand)
+{
+    const std::string units[] = {
+        "%81 = swish %13\n%82 = multiply %81, %80\n%16 = multiply %82, %14",
+        "%81 = swish %13\n%82 = multiply %80, %81\n%16 = multiply %14, %82",
+        "%81 = swish %13\n%82 = multiply %14, %80\n%16 = multiply %81, %82",
+        "%81 = swish %13\n%82 = divide %14, %80\n%16 = multiply %81, %82",
+        "%81 = swish %13\n%82 = multiply %14, %81\n%16 = divide %82, %80",
+        "%81 = sigmoid %13\n%82 = multiply %13, %80\n%83 = multiply %81, %82\n"
+        "%16 = multiply %83, %14",
+        "%81 = gelu %13\n%82 = multiply %81, %80\n%83 = multiply %14, %80\n"
+        "%16 = multiply %82, %83",
+        "%81 = glu %13, %14\n%16 = multiply %81, %80",
+    };
+    for (const std::string &unit : units) {
+        SCOPED_TRACE(unit);
+        Graph g = none();
+        xm_node *moe = fuse_factored(g, three_gemm_block(), per_expert, unit);
+        ASSERT_TRUE(moe);
+        ASSERT_GT(moe->n_in, (uint32_t)XM_MOE_FACTOR);
+        EXPECT_EQ(xm_in(moe, XM_MOE_FACTOR)->type.shape.rank, 3u);
+    }
+}
+
+TEST(Factors, OfTwoMatmulsAreTakenToo)
+{
+    const char *units[] = {
+        "%82 = multiply %74, %80\n%75 = multiply %82, %69",
+        "%82 = multiply %80, %69\n%75 = multiply %82, %74",
+        "%82 = multiply %69, %74\n%75 = multiply %80, %82",
+        "%82 = multiply %69, %74\n%75 = divide %82, %80",
+    };
+    for (const char *unit : units) {
+        SCOPED_TRACE(unit);
+        Graph g = none();
+        xm_node *moe = fuse_factored(g, two_gemm_block(), per_expert, unit);
+        ASSERT_TRUE(moe);
+        EXPECT_GT(moe->n_in, (uint32_t)XM_MOE_FACTOR);
+    }
+}
+
+/* Shared by all experts, of an expert, of everything. */
+TEST(Factors, BroadcastToEveryExpertAndColumn)
+{
+    const char *constants[] = {"const f32[1,1,4] {1, 2, 3, 4}",
+                               "const f32[4] {1, 2, 3, 4}",
+                               "const f32[4,1,1] {1, 2, 3, 4}", "const f32[] {0.25}"};
+    for (const char *constant : constants) {
+        SCOPED_TRACE(constant);
+        Graph g = none();
+        xm_node *moe = fuse_factored(g, three_gemm_block(), constant,
+                                     "%81 = glu %13, %14\n%16 = multiply %81, %80");
+        ASSERT_TRUE(moe);
+        ASSERT_GT(moe->n_in, (uint32_t)XM_MOE_FACTOR);
+        const xm_shape &s = xm_in(moe, XM_MOE_FACTOR)->type.shape;
+        EXPECT_TRUE(xm_dim_is(s.dim[0], 4) && xm_dim_is(s.dim[2], 4));
+    }
+}
+
+/* In front of what is not linear it stays, and the block is lowered. */
+TEST(Factors, StayInFrontOfTheActivation)
+{
+    Graph g = parse(
+        replaced(replaced(three_gemm_block(), "%9 = ", "%80 = " + per_expert + "\n%9 = "),
+                 "%16 = glu %13, %14", "%81 = multiply %13, %80\n%16 = glu %81, %14"));
+    ASSERT_TRUE(g);
+    auto before = evaluate(g.get());
+    EXPECT_EQ(run_pipeline(g.get(), nullptr, nullptr), "");
+    expect_close(before, evaluate(g.get()));
+    EXPECT_EQ(count(g.get(), XM_OP_GATHER_MATMUL), 3);
+}
+
+TEST(Factors, GoIntoTheExpertsFromBehindTheRouting)
+{
+    Graph g = parse(replaced(three_gemm_block(), "%30 = multiply %17, %27", R"(
+        %80 = const f32[1,1,8] {1, 2, 3, 4, 5, 6, 7, 8}
+        %81 = multiply %17, %27
+        %30 = multiply %81, %80)"));
+    ASSERT_TRUE(g);
+    auto before = evaluate(g.get());
+    EXPECT_EQ(run_pipeline(g.get(), nullptr, nullptr), "");
+    expect_close(before, evaluate(g.get()));
+    EXPECT_EQ(count(g.get(), XM_OP_GATHER_MATMUL), 3) << print(g.get());
+}
+
+TEST(LowerUnfusedMoe, WritesOutTheFactor)
+{
+    const std::string factor =
+        "\n%90 = const f32[4,1,4] {1, 2, 3, 4, 5, 6, 7, 8, 1, 1, 1, 1, 2, 2, 2, 2}";
+    expect_lowered(replaced(moe(expert_weights() + factor), "%8, _, _, _, _, _, _ ",
+                            "%8, _, _, _, _, _, _, _, _, %90 "),
+                   3);
 }

@@ -384,6 +384,61 @@ TEST(FuseRmsNorm, KeepsANormThatSeveralReadWithoutGamma)
     EXPECT_EQ(count(g.get(), XM_OP_MULTIPLY), 1);
 }
 
+/* ---- hoist_factors ----------------------------------------------------------------- */
+
+namespace
+{
+const std::string two_values = R"(
+        %0 = parameter f32[T,4] name="a"
+        %1 = parameter f32[T,4] name="b"
+        %2 = parameter f32[T,1] name="r"
+        %3 = const f32[1,4] {1, 2, 4, 8}
+        %4 = const f32[4] {2, 2, 0.5, 0.5})";
+}
+
+TEST(HoistFactors, MovesThemBehindProducts)
+{
+    expect_rewrites(xm_pass_hoist_factors, two_values + R"(
+        %5 = multiply %3, %0
+        %6 = multiply %1, %5
+        result %6 name="y")",
+                    two_values + R"(
+        %5 = multiply %0, %1
+        %6 = multiply %5, %3
+        result %6 name="y")");
+    expect_rewrites(xm_pass_hoist_factors, two_values + R"(
+        %5 = multiply %0, %3
+        %6 = multiply %5, %4
+        result %6 name="y")",
+                    two_values + R"(
+        %5 = const f32[1,4] {2, 4, 2, 4}
+        %6 = multiply %0, %5
+        result %6 name="y")");
+    expect_rewrites(xm_pass_hoist_factors, two_values + R"(
+        %5 = divide %0, %3
+        result %5 name="y")",
+                    two_values + R"(
+        %5 = const f32[1,4] {1, 0.5, 0.25, 0.125}
+        %6 = multiply %0, %5
+        result %6 name="y")");
+}
+
+/* Norms multiply rows and columns; products that others read, and numbers, stay. */
+TEST(HoistFactors, LeavesOtherProducts)
+{
+    for (const char *rest : {
+             "%5 = multiply %0, %2\n%6 = multiply %5, %3\nresult %6 name=\"y\"",
+             "%5 = multiply %0, %3\n%6 = multiply %5, %2\nresult %6 name=\"y\"",
+             "%5 = multiply %0, %3\n%6 = multiply %5, %1\nresult %6 name=\"y\"\n"
+             "result %5 name=\"z\"",
+             "%5 = const f32[] {2}\n%6 = multiply %0, %5\n%7 = multiply %6, %1\n"
+             "result %7 name=\"y\"",
+             "%5 = const f32[] {2}\n%6 = divide %0, %5\nresult %6 name=\"y\"",
+             "%5 = divide %3, %0\nresult %5 name=\"y\"",
+         })
+        expect_leaves(xm_pass_hoist_factors, two_values + "\n" + rest);
+}
+
 /* ---- fuse_glu ---------------------------------------------------------------------- */
 
 TEST(FuseGlu, TakesEachActivationInEitherOrder)

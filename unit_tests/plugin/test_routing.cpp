@@ -142,20 +142,23 @@ class Routing : public OpenClTest
 
     /* Every row of every result, few tokens and many. */
     void check(const std::string &text, const Properties &properties,
-               const char *precision = "f32")
+               const char *precision = "f32", bool is_fused = true)
     {
         const xm_compile_options keep = {true, false};
         Properties all = properties;
         all.push_back({"INFERENCE_PRECISION_HINT", precision});
         Program p = must_compile(engine, parse(text), all, &keep);
         ASSERT_TRUE(p);
-        EXPECT_EQ(count_steps(p.get(), XM_OP_MOE_3GEMM_FUSED_COMPRESSED), 1);
-        EXPECT_EQ(count_steps(p.get(), XM_OP_GATHER_MATMUL), 0);
+        EXPECT_EQ(count_steps(p.get(), XM_OP_MOE_3GEMM_FUSED_COMPRESSED), is_fused);
+        EXPECT_EQ(count_steps(p.get(), XM_OP_GATHER_MATMUL) == 0, is_fused);
         Request r = make_request(p.get());
         Graph g = parse(text);
         for (int64_t tokens : {1, 3, 40}) {
             SCOPED_TRACE(tokens);
-            const std::vector<Tensor> in = {random_tensor(XM_F32, {tokens, 64}, 5)};
+            std::vector<Tensor> in;
+            in.push_back(random_tensor(XM_F32, {tokens, 64}, 5));
+            if (text.find("name=\"each\"") != std::string::npos)
+                in.push_back(random_tensor(XM_F32, {8, tokens, 1}, 6));
             const auto want = reference(g.get(), in), got = must_infer(r.get(), in);
             ASSERT_EQ(got.size(), want.size());
             for (size_t i = 0; i < got.size(); i++)
@@ -296,6 +299,62 @@ TEST_F(Routing, ExpertsWithABiasForEachWeightAreFused)
             check(model(spellings[0].routing, biased(middle)), {});
         }
     }
+}
+
+/* The factor of activation-aware weight quantisation, [8,1,32], on a piece of the unit. */
+std::string
+factored(std::string middle, const char *piece)
+{
+    const std::string of = std::string(piece) + " = ";
+    middle.replace(middle.find(of), of.size(), "%140 = ");
+    return constant(141, 32, 4) +
+           middle.insert(middle.find('\n', middle.find("%140")),
+                         "\n        " + of + "multiply %140, %141");
+}
+
+TEST_F(Routing, ExpertsWithAFactorAreFused)
+{
+    const std::vector<const char *> families = {"", "vec", "sg", "gen", "ref"};
+    const std::string middles[] = {factored(unit, "%131"), factored(clamped, "%128"),
+                                   factored(clamped, "%131")};
+    for (const std::string &middle : middles) {
+        for (const char *family : sample::of(families, 2)) {
+            setenv("XM_FORCE", family, 1);
+            SCOPED_TRACE(family);
+            check(model(spellings[0].routing, biased(middle)), {});
+            check(model(spellings[0].routing, biased(middle)), {}, "f16");
+        }
+    }
+    unsetenv("XM_FORCE");
+    check(model(spellings[0].routing, biased(middles[0])),
+          {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "1"}});
+}
+
+/* What no fused op does runs on the chosen experts; what only the host does, in between. */
+TEST_F(Routing, OperationsAnywhereAreLeftToGatherMatmul)
+{
+    for (const std::string &middle : {
+             factored(unit, "%131") + "\n%144 = tanh %132",
+             std::string(unit) + constant(141, 32, 4) + "\n%144 = subtract %141, %132",
+             std::string(unit) + "\n%143 = softmax %132 axis=2\n%144 = abs %143",
+             std::string(unit) + "\n%143 = const f32[8,1,1] {1, 2, 3, 4, 5, 6, 7, 8}"
+                                 "\n%144 = add %143, %132",
+             std::string(unit) + "\n%145 = parameter f32[8,T,1] name=\"each\""
+                                 "\n%144 = add %145, %132",
+         }) {
+        std::string experts = biased(middle);
+        experts.replace(experts.find("%133 = matmul %132"), 18, "%133 = matmul %144");
+        SCOPED_TRACE(middle);
+        check(model(spellings[0].routing, experts), {}, "f32", false);
+    }
+}
+
+/* A softmax over the tokens: every expert computes every token, on the host. */
+TEST_F(Routing, WhatJoinsTokensIsComputedByEveryExpert)
+{
+    std::string experts = biased(std::string(unit) + "\n%144 = softmax %132 axis=1");
+    experts.replace(experts.find("%133 = matmul %132"), 18, "%133 = matmul %144");
+    check(model(spellings[0].routing, experts), {}, "f32", false);
 }
 
 /* Swish of a gate that is clamped to another limit than up: no form of the fused op's. */

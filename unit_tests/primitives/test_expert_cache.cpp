@@ -191,7 +191,7 @@ TEST_F(ExpertCache, EveryRowIsTheModel)
             SCOPED_TRACE(table->rows[v].name);
             aligned_weight gate(experts, 32, 64, u4g32, 1), up(experts, 32, 64, u4g32, 2);
             aligned_weight down(experts, 64, 32, i8row, 3);
-            const xm_expert_rows rows = {&gate.device, &up.device, &down.device,
+            const xm_expert_rows rows = {&gate.device, &up.device, &down.device, nullptr,
                                          nullptr,      nullptr,    nullptr};
             force(table->step, table->rows[v].name);
             const uint64_t all = bytes_for(rows, experts, queue);
@@ -207,7 +207,7 @@ TEST_F(ExpertCache, EveryRowIsTheModel)
     }
 }
 
-/* At odd addresses, as on devices that read the file; interleaved with biases. */
+/* At odd addresses, as on devices that read the file; interleaved with biases and a factor. */
 TEST_F(ExpertCache, BiasesComeAlongAndNothingNeedsToBeAligned)
 {
     const uint64_t experts = 9;
@@ -215,8 +215,10 @@ TEST_F(ExpertCache, BiasesComeAlongAndNothingNeedsToBeAligned)
         down(experts, 64, 3, {XM_F16, 0, false}, 2);
     tensor bias_gate(XM_F32, {(int64_t)experts, 6}, random_floats(experts * 6, 3));
     tensor bias_down(XM_F32, {(int64_t)experts, 64}, random_floats(experts * 64, 4));
+    tensor factor(XM_F32, {(int64_t)experts, 3}, random_floats(experts * 3, 5));
     const xm_expert_rows rows = {gate.device,        nullptr, down.device,
-                                 bias_gate.buffer(), nullptr, bias_down.buffer()};
+                                 bias_gate.buffer(), nullptr, bias_down.buffer(),
+                                 factor.buffer()};
     for (const char *row : {"moe_cache_fetch_ref", "moe_cache_fetch_vec"}) {
         cache_ptr c;
         force("moe_cache_fetch", row);
@@ -226,7 +228,8 @@ TEST_F(ExpertCache, BiasesComeAlongAndNothingNeedsToBeAligned)
             continue; /* the device does not take this row */
         ASSERT_XM_OK(s);
         ASSERT_TRUE(c.p);
-        EXPECT_EQ(c.p->n_parts, 6u); /* of gate three, of down one, biases */
+        EXPECT_EQ(c.p->n_parts, 7u); /* of gate three, of down one, biases, factor */
+        EXPECT_TRUE(c.p->rows.factor);
         EXPECT_LT(c.p->slots, experts);
         EXPECT_FALSE(c.p->rows.up);
         expect_like_model(c.p, 30, 2);
@@ -241,7 +244,7 @@ TEST_F(ExpertCache, HoldsWhatHasRoom)
 {
     test_weight gate(8, 4, 32, u4g32, 1), up(8, 4, 32, u4g32, 2),
         down(8, 32, 4, i8row, 3);
-    const xm_expert_rows rows = {gate.device, up.device, down.device,
+    const xm_expert_rows rows = {gate.device, up.device, down.device, nullptr,
                                  nullptr,     nullptr,   nullptr};
     const uint64_t bytes = bytes_for(rows, 4, queue);
     cache_ptr small, all, none;
@@ -268,7 +271,7 @@ TEST_F(ExpertCache, IsFilledAnewAfterClearing)
 {
     test_weight gate(8, 4, 32, u4g32, 1), up(8, 4, 32, u4g32, 2),
         down(8, 32, 4, i8row, 3);
-    const xm_expert_rows rows = {gate.device, up.device, down.device,
+    const xm_expert_rows rows = {gate.device, up.device, down.device, nullptr,
                                  nullptr,     nullptr,   nullptr};
     cache_ptr c;
     ASSERT_XM_OK(
@@ -290,7 +293,7 @@ TEST_F(ExpertCache, AnExpertIsWholeBytes)
 {
     const weight_format u4 = {XM_U4, UINT64_MAX, false};
     test_weight gate(2, 3, 5, u4, 1), up(2, 3, 5, u4, 2), down(2, 5, 3, u4, 3);
-    const xm_expert_rows rows = {gate.device, up.device, down.device,
+    const xm_expert_rows rows = {gate.device, up.device, down.device, nullptr,
                                  nullptr,     nullptr,   nullptr};
     cache_ptr c;
     ASSERT_XM_OK(xm_expert_cache_create(engine, &rows, 1, 8, 1 << 20, queue, &c.p, &err));
@@ -306,7 +309,7 @@ TEST_F(ExpertCache, HoldsBlocks)
         SCOPED_TRACE(text_of(f));
         test_weight gate(experts, 5, 256, f, 1), up(experts, 5, 256, u4g32, 2),
             down(experts, 3, 512, blocks_number(i + 1), 3);
-        const xm_expert_rows rows = {gate.device, up.device, down.device,
+        const xm_expert_rows rows = {gate.device, up.device, down.device, nullptr,
                                      nullptr,     nullptr,   nullptr};
         cache_ptr c;
         ASSERT_XM_OK(
@@ -327,7 +330,7 @@ TEST_F(ExpertCache, RefusesPartsOfWeights)
 {
     test_weight whole(6, 8, 64, u4g32, 1), part(6, 8, 64, view_of(u4g32), 1),
         down(6, 64, 8, i8row, 2), down_part(6, 64, 8, view_of(i8row), 2);
-    xm_expert_rows rows = {whole.device, whole.device, down.device,
+    xm_expert_rows rows = {whole.device, whole.device, down.device, nullptr,
                            nullptr,      nullptr,      nullptr};
     for (xm_device_weight **at : {&rows.gate, &rows.up, &rows.down}) {
         cache_ptr c;

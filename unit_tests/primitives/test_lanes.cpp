@@ -60,6 +60,7 @@ class Lanes : public PrimitiveTest
         xm_put_buffer(&a, "bias_gate", nullptr);
         xm_put_buffer(&a, "bias_up", nullptr);
         xm_put_uint4(&a, "bias_steps", 0, 0, 0, 0);
+        xm_put_buffer(&a, "factor", nullptr);
         xm_put_float(&a, "beta", 1.0f);
         xm_put_float(&a, "limit", 0.0f);
         xm_put_buffer(&a, "x", x.buffer());
@@ -85,7 +86,7 @@ class Lanes : public PrimitiveTest
         xm_put_uint(&b, "top_k", top_k);
         go("moe_down_sg", xm_one_weight(&down.host), "-DDST=f32", b, hidden, tokens);
 
-        const xm_moe_weights set = {&gate.host, &up.host, &down.host,
+        const xm_moe_weights set = {&gate.host, &up.host, &down.host, nullptr,
                                     nullptr,    nullptr,  nullptr};
         xm_moe_attr attr = {};
         attr.beta = 1;

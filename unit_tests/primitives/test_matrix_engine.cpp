@@ -153,6 +153,8 @@ class MatrixEngine : public PrimitiveTest
                        random_floats(experts * inter, 8));
         tensor bias_down(XM_F32, {(int64_t)(experts * hidden)},
                          random_floats(experts * hidden, 7));
+        tensor factor(XM_F32, {(int64_t)(experts * inter)},
+                      random_floats(experts * inter, 9));
         tensor first_tile(XM_I32, {(int64_t)experts + 1}, s.first_tile);
         tensor tile_expert(XM_I32, {(int64_t)max_tiles}, s.tile_expert);
         tensor source(XM_I32, {(int64_t)max_tiles * 16}, s.source);
@@ -193,6 +195,7 @@ class MatrixEngine : public PrimitiveTest
                       clamped ? bias_gate.buffer() : bias_up.buffer());
         xm_put_uint4(&gate_up, "bias_steps", (uint32_t)gate_rows, interleaved ? 2 : 1,
                      up_first ? second : 0, up_first || !clamped ? 0 : second);
+        xm_put_buffer(&gate_up, "factor", factor.buffer());
         xm_put_float(&gate_up, "beta", clamped ? 1.702f : 1.0f);
         xm_put_float(&gate_up, "limit", clamped ? 0.7f : 0.0f);
         xm_put_buffer(&gate_up, "x", tiles.buffer());
@@ -206,7 +209,7 @@ class MatrixEngine : public PrimitiveTest
            kernel("moe_gemm_gate_up_dpas", gate,
                   "-DACT=0 -DCLAMPED=" + std::to_string(clamped) +
                       (clamped ? " -DUP_ADD=1065353216" : "") +
-                      " -DBIASED=1"
+                      " -DBIASED=1 -DFACTORED=1"
                       " -DOUT_PLANES=" +
                       std::to_string(xm_weight_planes(&down.host)) +
                       " -DOUT_GROUP=" + std::to_string(down.host.group) + " " + sg),
@@ -227,14 +230,16 @@ class MatrixEngine : public PrimitiveTest
 
         std::vector<float> want(tokens * hidden), got(tokens * hidden);
         std::vector<float> rows = x.rounded(), bg = bias_gate.rounded(),
-                           bu = bias_up.rounded(), bd = bias_down.rounded();
+                           bu = bias_up.rounded(), bd = bias_down.rounded(),
+                           f = factor.rounded();
         xm_moe_attr attr = {};
         attr.gate_up = form;
         attr.beta = clamped ? 1.702f : 1.0f;
         attr.limit = clamped ? 0.7f : 0.0f;
         attr.up_add = clamped ? 1.0f : 0.0f;
         const xm_moe_weights set = {&gate.host, clamped ? nullptr : &up.host,  &down.host,
-                                    bg.data(),  clamped ? nullptr : bu.data(), bd.data()};
+                                    bg.data(),  clamped ? nullptr : bu.data(), bd.data(),
+                                    f.data()};
         ASSERT_EQ(xm_ref_moe(&attr, &set, rows.data(), s.ones.data(), s.ids.data(),
                              tokens, 1, want.data()),
                   XM_OK);

@@ -23,7 +23,7 @@ struct problem {
     bool all_to_one = false;
     bool addend = false;
     xm_gate_up form = XM_GATE_UP_APART;
-    int biased = 0; /* 1: gate, 2: up, 4: down */
+    int biased = 0; /* 1: gate, 2: up, 4: down; 8: a factor */
     int by_ids = 0; /* 1: of a top-k, 2: of anybody, with a scale */
 };
 
@@ -150,7 +150,7 @@ class Moe : public PrimitiveTest
     static void add_shared(const problem &p, const std::vector<float> &x,
                            const xm_weight *const *shared, std::vector<float> &y)
     {
-        const xm_moe_weights set = {shared[0], shared[1], shared[2],
+        const xm_moe_weights set = {shared[0], shared[1], shared[2], nullptr,
                                     nullptr,   nullptr,   nullptr};
         xm_moe_attr attr = {};
         attr.activation = p.activation;
@@ -197,6 +197,8 @@ class Moe : public PrimitiveTest
                        random_floats(p.experts * p.inter, 9));
         tensor bias_down(XM_F32, {n_experts, hidden},
                          random_floats(p.experts * p.hidden, 7));
+        tensor factor(XM_F32, {n_experts, (int64_t)p.inter},
+                      random_floats(p.experts * p.inter, 10));
         const xm_element sum = p.addend ? XM_F32 : p.element; /* a residual is f32 */
         tensor y(sum, {1, tokens, hidden});
         tensor addend(sum, {1, tokens, hidden}, random_floats(p.tokens * p.hidden, 8));
@@ -215,7 +217,8 @@ class Moe : public PrimitiveTest
                      down.device,
                      p.biased & 1 ? bias_gate.buffer() : nullptr,
                      p.biased & 2 && apart ? bias_up.buffer() : nullptr,
-                     p.biased & 4 ? bias_down.buffer() : nullptr};
+                     p.biased & 4 ? bias_down.buffer() : nullptr,
+                     p.biased & 8 ? factor.buffer() : nullptr};
         d.router_bias = has_bias ? bias.buffer() : nullptr;
         d.expert_scale = has_scale ? scale.buffer() : nullptr;
         d.by_ids = p.by_ids > 0;
@@ -224,6 +227,7 @@ class Moe : public PrimitiveTest
             d.shared = {shared_gate.device,
                         shared_up.device,
                         shared_down.device,
+                        nullptr,
                         nullptr,
                         nullptr,
                         nullptr};
@@ -258,13 +262,14 @@ class Moe : public PrimitiveTest
         for (size_t i = 0; p.by_ids == 2 && i < slot_weights.size(); i++)
             slot_weights[i] *= scale.rounded()[(size_t)to.ids[i]];
         std::vector<float> bg = bias_gate.rounded(), bu = bias_up.rounded(),
-                           bd = bias_down.rounded();
+                           bd = bias_down.rounded(), f = factor.rounded();
         const xm_moe_weights experts = {&gate.host,
                                         apart ? &up.host : nullptr,
                                         &down.host,
                                         d.experts.bias_gate ? bg.data() : nullptr,
                                         d.experts.bias_up ? bu.data() : nullptr,
-                                        d.experts.bias_down ? bd.data() : nullptr};
+                                        d.experts.bias_down ? bd.data() : nullptr,
+                                        d.experts.factor ? f.data() : nullptr};
         std::vector<float> want(y.size()), rows = x.rounded();
         EXPECT_EQ(xm_ref_moe(&d.attr, &experts, rows.data(), slot_weights.data(),
                              to.ids.data(), p.tokens, p.top_k, want.data()),
@@ -309,7 +314,8 @@ class Moe : public PrimitiveTest
                 auto takes = [&](size_t i) {
                     const std::string name = table.rows[v].name;
                     problem p = problems[i];
-                    p.biased |= i % 3 ? 7 : 0; /* so that a sample of any row has some */
+                    /* so that a sample of any row has some */
+                    p.biased |= (i % 3 ? 7 : 0) | (i % 2 ? 8 : 0);
                     bool taken = check(p).find(name + " ") != std::string::npos;
                     if (taken)
                         left.erase(name);
@@ -497,7 +503,7 @@ TEST_F(Moe, IdsOfNoExpertCountForNothing)
     xm_moe_desc d = {};
     d.attr.routing.top_k = 2;
     d.attr.beta = 1;
-    d.experts = {gate.device, up.device, down.device, nullptr, nullptr, nullptr};
+    d.experts = {gate.device, up.device, down.device, nullptr, nullptr, nullptr, nullptr};
     d.src = d.dst = d.add = XM_F32;
     d.by_ids = true;
     primitive_ptr moe;
@@ -509,7 +515,7 @@ TEST_F(Moe, IdsOfNoExpertCountForNothing)
     operands[XM_MOE_OUT] = y.operand();
     planned_run r(moe.p, operands, queue);
     ASSERT_XM_OK(xm_primitive_run(moe.p, operands, &r.run, &err));
-    const xm_moe_weights set = {&gate.host, &up.host, &down.host,
+    const xm_moe_weights set = {&gate.host, &up.host, &down.host, nullptr,
                                 nullptr,    nullptr,  nullptr};
     std::vector<float> want(y.size());
     ASSERT_EQ(xm_ref_moe(&d.attr, &set, x.rounded().data(), counted.data(), tame.data(),
@@ -548,7 +554,8 @@ TEST_F(Moe, RefusesWithASentence)
 {
     test_weight gate(4, 64, 128, u4g32, 1), down(4, 128, 64, u4g32, 2);
     test_weight other(4, 64, 128, u8g32, 3), wrong(4, 96, 64, u4g32, 4);
-    xm_moe_weights w = {&gate.host, &gate.host, &down.host, nullptr, nullptr, nullptr};
+    xm_moe_weights w = {&gate.host, &gate.host, &down.host, nullptr,
+                        nullptr,    nullptr,    nullptr};
     const xm_moe_weights none = {};
     xm_moe_attr a = {};
     a.routing.top_k = 2;

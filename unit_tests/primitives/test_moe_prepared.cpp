@@ -87,6 +87,7 @@ class PreparedH : public MoePrepared
         xm_put_buffer(&a, "bias_gate", nullptr);
         xm_put_buffer(&a, "bias_up", nullptr);
         xm_put_uint4(&a, "bias_steps", 0, 0, 0, 0);
+        xm_put_buffer(&a, "factor", nullptr);
         xm_put_float(&a, "beta", 1.0f);
         xm_put_float(&a, "limit", 0.0f);
         xm_put_buffer(&a, "x", x_rows->buffer());
@@ -197,11 +198,13 @@ class PreparedX : public MoePrepared
         xm_moe_desc d = {};
         d.attr.routing.top_k = (int64_t)e.top_k;
         d.attr.beta = 1;
-        d.experts = {gate.device, up.device, down.device, nullptr, nullptr, nullptr};
+        d.experts = {gate.device, up.device, down.device, nullptr,
+                     nullptr,     nullptr,   nullptr};
         if (e.shared)
             d.shared = {shared_gate.device,
                         shared_up.device,
                         shared_down.device,
+                        nullptr,
                         nullptr,
                         nullptr,
                         nullptr};

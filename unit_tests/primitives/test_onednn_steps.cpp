@@ -386,7 +386,7 @@ TEST_P(OnednnExperts, MultiplyTheirOwnRows)
     xm_moe_desc d = {};
     d.attr.beta = 1.0f;
     d.attr.routing.top_k = top_k;
-    d.experts = {gate.device, up.device, down.device, nullptr, nullptr, nullptr};
+    d.experts = {gate.device, up.device, down.device, nullptr, nullptr, nullptr, nullptr};
     d.src = d.dst = d.add = XM_F16;
     xm_onednn_experts *o = nullptr;
     ASSERT_XM_OK(xm_onednn_experts_create(engine, &d, &o, &err));
@@ -482,7 +482,8 @@ TEST_F(OnednnSteps, TilesOutOfOrderAreAnError)
 {
     test_weight gate(2, 64, 64, u4, 3);
     xm_moe_desc d = {};
-    d.experts = {gate.device, gate.device, gate.device, nullptr, nullptr, nullptr};
+    d.experts = {gate.device, gate.device, gate.device, nullptr,
+                 nullptr,     nullptr,     nullptr};
     d.src = XM_F16;
     xm_onednn_experts *o = nullptr;
     ASSERT_XM_OK(xm_onednn_experts_create(engine, &d, &o, &err));

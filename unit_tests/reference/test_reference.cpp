@@ -242,7 +242,7 @@ TEST(Reference, ExpertsAreWeightedAndAddedUp)
 {
     const Floats gate = {1, 2}, up = {1, 1}, down = {1, 10}; // E = 2, H = I = 1
     xm_weight g = plain(gate, 2, 1, 1), u = plain(up, 2, 1, 1), d = plain(down, 2, 1, 1);
-    const xm_moe_weights m = {&g, &u, &d, nullptr, nullptr, nullptr};
+    const xm_moe_weights m = {&g, &u, &d, nullptr, nullptr, nullptr, nullptr};
     xm_moe_attr a = {};
     a.beta = 1;
     const Floats x = {1, 2}, weights = {0.5f, 0.25f, 1, 0};
@@ -262,7 +262,8 @@ TEST(Reference, ClampedExpert)
     const Floats gate_up = {1, 0, 0, 1}, down = {2}, bias = {0, 1}, bias_down = {100};
     xm_weight g = plain(gate_up, 1, 2, 2), d = plain(down, 1, 1, 1);
     d.rows = 1;
-    const xm_moe_weights m = {&g, nullptr, &d, bias.data(), nullptr, bias_down.data()};
+    const xm_moe_weights m = {&g,      nullptr,          &d,     bias.data(),
+                              nullptr, bias_down.data(), nullptr};
     xm_moe_attr a = {};
     a.gate_up = XM_GATE_UP_INTERLEAVED;
     a.beta = 1.5f;
@@ -279,7 +280,8 @@ TEST(Reference, EveryWeightOfAnExpertHasItsBias)
 {
     const Floats w = {1, 2}, bg = {1, 3}, bu = {10, 30}, bd = {100, 300}; // E = 2
     xm_weight weight = plain(w, 2, 1, 1);
-    const xm_moe_weights m = {&weight, &weight, &weight, bg.data(), bu.data(), bd.data()};
+    const xm_moe_weights m = {&weight,   &weight,   &weight, bg.data(),
+                              bu.data(), bd.data(), nullptr};
     xm_moe_attr a = {};
     a.beta = 1;
     const Floats x = {5}, one = {1};
@@ -287,6 +289,21 @@ TEST(Reference, EveryWeightOfAnExpertHasItsBias)
     Floats y(1);
     ASSERT_EQ(xm_ref_moe(&a, &m, x.data(), one.data(), &id, 1, 1, y.data()), XM_OK);
     expect_near(y, {2 * (13 * xm_ref_sigmoid(13) * 40) + 300}, 1e-2f);
+}
+
+/* Between the activation and down; I = 2, the second expert's. */
+TEST(Reference, AnExpertMayHaveAFactor)
+{
+    const Floats up = {3, 4, 3, 4}, down = {1, 10, 1, 10}, f = {9, 9, 0.5f, -2}; // E = 2
+    const xm_weight g = plain(up, 2, 2, 1), d = plain(down, 2, 1, 2);
+    const xm_moe_weights m = {&g, &g, &d, nullptr, nullptr, nullptr, f.data()};
+    xm_moe_attr a = {};
+    a.beta = 1;
+    const Floats x = {1}, one = {1};
+    const int32_t id = 1;
+    Floats y(1);
+    ASSERT_EQ(xm_ref_moe(&a, &m, x.data(), one.data(), &id, 1, 1, y.data()), XM_OK);
+    expect_near(y, {0.5f * 9 * xm_ref_sigmoid(3) - 20 * 16 * xm_ref_sigmoid(4)}, 1e-3f);
 }
 
 /* I = 2: gate is 1 and 2 times x, up 10 and 100 times. */
@@ -302,7 +319,7 @@ TEST(Reference, GateAndUpOfOneWeightInAnyOrder)
     for (const auto &[form, rows] : orders) {
         SCOPED_TRACE(xm_gate_up_text(form));
         xm_weight g = plain(rows, 1, 4, 1), d = plain(down, 1, 1, 2);
-        const xm_moe_weights m = {&g, nullptr, &d, nullptr, nullptr, nullptr};
+        const xm_moe_weights m = {&g, nullptr, &d, nullptr, nullptr, nullptr, nullptr};
         xm_moe_attr a = {};
         a.beta = 1;
         a.gate_up = form;
@@ -336,7 +353,8 @@ TEST(Reference, EveryAllocationMayFail)
 {
     const Floats w = {1, 2};
     xm_weight weight = plain(w, 2, 1, 1);
-    const xm_moe_weights m = {&weight, &weight, &weight, nullptr, nullptr, nullptr};
+    const xm_moe_weights m = {&weight, &weight, &weight, nullptr,
+                              nullptr, nullptr, nullptr};
     const xm_moe_attr attr = {};
     const Floats x = {1}, weights = {1, 1};
     const int32_t ids[] = {0, 1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An expert as bytes: up to twelve parts (matrices, scales, zero points, biases), each an array of
- * one entry an expert, that a cache holds once more with one entry a slot.
+ * An expert as bytes: up to 13 parts (matrices, scales, zero points, biases, factor), each an array
+ * of one entry an expert, that a cache holds once more with one entry a slot.
  *
  *     parts[i]    bytes of an entry (0: no such part), where slot 0 begins in the cache's memory
  *
@@ -10,7 +10,7 @@
 #ifndef PIECE
 #define PIECE 16384 /* a multiple of 16 */
 #endif
-#define PARTS 12
+#define PARTS 13
 
 #define PART_ARGS                                                                        \
     __global const uchar *from_0, __global const uchar *from_1,                          \
@@ -18,7 +18,8 @@
         __global const uchar *from_4, __global const uchar *from_5,                      \
         __global const uchar *from_6, __global const uchar *from_7,                      \
         __global const uchar *from_8, __global const uchar *from_9,                      \
-        __global const uchar *from_10, __global const uchar *from_11
+        __global const uchar *from_10, __global const uchar *from_11,                    \
+        __global const uchar *from_12
 
 /* Where a part's entry of expert 0 begins. */
 #define PART_FROM(i)                                                                     \
@@ -33,7 +34,8 @@
      : (i) == 8  ? from_8                                                                \
      : (i) == 9  ? from_9                                                                \
      : (i) == 10 ? from_10                                                               \
-                 : from_11)
+     : (i) == 11 ? from_11                                                               \
+                 : from_12)
 
 /* Bytes of one piece of an expert, and where they are. */
 struct piece {

@@ -5,6 +5,7 @@
  *   CLAMPED  1: gate is at most limit, up within -limit and limit
  *   UP_ADD   bits of the float that is then added to up
  *   BIASED   1: a bias is added to each row of gate, of up, or of both: the other's is NULL
+ *   FACTORED 1: what comes out is multiplied by factor [E][I]
  *   OUT_PLANES, OUT_GROUP  of the down projection, in whose order kernels for many tokens write h
  *
  * Gate and up are two weights, or views of one: its halves, or every other row (runtime/weight.h).
@@ -23,6 +24,9 @@
 #ifndef BIASED
 #define BIASED 0
 #endif
+#ifndef FACTORED
+#define FACTORED 0
+#endif
 #ifndef OUT_PLANES
 #define OUT_PLANES 8
 #define OUT_GROUP  128
@@ -30,14 +34,19 @@
 
 #define GATE_UP_PARAMETERS                                                               \
     WEIGHT_PARAMETERS(gate), WEIGHT_PARAMETERS(up), __global const float *bias_gate,     \
-        __global const float *bias_up, uint4 bias_steps, float beta, float limit
+        __global const float *bias_up, uint4 bias_steps, __global const float *factor,   \
+        float beta, float limit
 
 struct gate_up {
     __global const float *bias_gate, *bias_up;
     uint4 steps;
+    __global const float *factor;
     float beta, limit;
+    uint i_count;
 };
-#define GATE_UP ((struct gate_up){bias_gate, bias_up, bias_steps, beta, limit})
+/* In a kernel, which has I as i_count. */
+#define GATE_UP                                                                          \
+    ((struct gate_up){bias_gate, bias_up, bias_steps, factor, beta, limit, i_count})
 
 static inline float
 gate_bias(const struct gate_up *g, ulong expert, uint i)
@@ -51,6 +60,12 @@ up_bias(const struct gate_up *g, ulong expert, uint i)
 {
     const ulong at = expert * g->steps.x + i * g->steps.y + g->steps.w;
     return BIASED && g->bias_up ? g->bias_up[at] : 0.0f;
+}
+
+static inline float
+factor_at(const struct gate_up *g, ulong expert, uint i)
+{
+    return FACTORED ? g->factor[expert * g->i_count + i] : 1.0f;
 }
 
 static inline REAL
@@ -70,22 +85,25 @@ activated(const struct gate_up *g, REAL gate, REAL up)
 static inline REAL
 gate_times_up(const struct gate_up *g, ulong expert, uint i, REAL gate, REAL up)
 {
-    return activated(g, gate + gate_bias(g, expert, i), up + up_bias(g, expert, i));
+    return factor_at(g, expert, i) *
+           activated(g, gate + gate_bias(g, expert, i), up + up_bias(g, expert, i));
 }
 
 #ifdef REAL_IS_16
-/* Elements i ... i + 15 of one token; those behind the last have its biases. */
+/* Elements i ... i + 15 of one token; those behind the last have its biases and factor. */
 static inline float16
-gate_times_up16(const struct gate_up *g, ulong expert, uint i, uint i_count, float16 gate,
-                float16 up)
+gate_times_up16(const struct gate_up *g, ulong expert, uint i, float16 gate, float16 up)
 {
-    float b[2][16];
-    if (!BIASED)
+    float of_gate[16], of_up[16], factor[16];
+    if (!BIASED && !FACTORED)
         return activated(g, gate, up);
     for (uint r = 0; r < 16; r++) {
-        b[0][r] = gate_bias(g, expert, min(i + r, i_count - 1));
-        b[1][r] = up_bias(g, expert, min(i + r, i_count - 1));
+        const uint at = min(i + r, g->i_count - 1);
+        of_gate[r] = gate_bias(g, expert, at);
+        of_up[r] = up_bias(g, expert, at);
+        factor[r] = factor_at(g, expert, at);
     }
-    return activated(g, gate + vload16(0, b[0]), up + vload16(0, b[1]));
+    return vload16(0, factor) *
+           activated(g, gate + vload16(0, of_gate), up + vload16(0, of_up));
 }
 #endif
