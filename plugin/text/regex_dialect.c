@@ -10,10 +10,12 @@
  *     {,n}       ->  {0,n}
  *     [:alpha:]  ->  \p{Alphabetic}      PCRE2's own is \p{L}
  *     \p{Han}    ->  \p{sc:Han}          PCRE2's own also takes shared punctuation
+ *     [a[^b]]    ->  (?:[a]|[^b])        a class in a class is a part of a union, as is [\W]
+ *     [a&&b]     ->  (?:(?=[a])[b])      the characters of all operands
+ *     [^a&&b]    ->  (?:(?!(?=[a])[b])(?s:.))
  *
- * What has no equal inside PCRE2 is refused: a class in a class, && in a class, \W in a
- * class, and escapes that are not listed. `^` and `$` are those of lines in Ruby; that is
- * a compile option in regex.c, not a matter of spelling.
+ * Escapes that are not listed have no equal inside PCRE2 and are refused. `^` and `$` are those of
+ * lines in Ruby; that is a compile option in regex.c, not a matter of spelling.
  */
 #include "plugin/text/regex.h"
 
@@ -24,7 +26,7 @@
 static const struct escape {
     char letter;
     const char *outside; /* a class [ ] */
-    const char *inside;  /* NULL: refused there */
+    const char *inside;  /* NULL: a class outside is one in the class, else refused */
 } escapes[] = {
     /* clang-format off */
     { 's', "\\p{White_Space}", "\\p{White_Space}" },
@@ -45,11 +47,21 @@ static const struct escape {
     /* clang-format on */
 };
 
+enum { MAX_CLASS_DEPTH = 16 };
+
+/* A class that is being read: its operands, which && joins, are characters, classes or both. */
+struct char_class {
+    struct xm_strbuf all;    /* lookaheads of the operands that are complete      */
+    struct xm_strbuf plain;  /* of the operand: what stands in one pair of [ ]    */
+    struct xm_strbuf nested; /* of the operand: other classes, with | before each */
+    size_t n_operands;       /* that are complete */
+};
+
 struct reader {
     struct xm_slice pattern;
-    size_t at;       /* next byte            */
-    bool in_class;   /* between [ and ]      */
-    size_t class_at; /* first byte of its content: a ] there is a plain character */
+    size_t at;                   /* next byte         */
+    struct char_class *in_class; /* NULL: in none     */
+    int depth;                   /* of class in class */
 };
 
 static char
@@ -136,9 +148,14 @@ translate_escape(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
     for (size_t i = 0; i < XM_ARRAY_LEN(escapes); i++) {
         const struct escape *e = &escapes[i];
         const char *text = r->in_class ? e->inside : e->outside;
-        if (e->letter != c || !text)
+        if (e->letter != c)
             continue;
-        xm_strbuf_add(out, text);
+        if (text)
+            xm_strbuf_add(out, text);
+        else if (e->outside[0] == '[')
+            xm_strbuf_printf(&r->in_class->nested, "|%s", e->outside);
+        else
+            break;
         r->at++;
         return XM_OK;
     }
@@ -173,23 +190,115 @@ translate_posix_class(struct reader *r, struct xm_strbuf *out)
     xm_strbuf_add_n(out, text.text, text.n);
 }
 
-static enum xm_status
-translate_in_class(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
+static void
+free_class(struct char_class *c)
 {
-    char c = byte_at(r, r->at), next = byte_at(r, r->at + 1);
-    if (c == '[' && next != ':')
-        return xm_fail(err, XM_UNSUPPORTED, "a class in a class at byte %zu", r->at);
-    if (c == '&' && next == '&')
-        return xm_fail(err, XM_UNSUPPORTED, "&& in a class at byte %zu", r->at);
-    if (c == '[') {
-        translate_posix_class(r, out);
+    xm_strbuf_free(&c->all);
+    xm_strbuf_free(&c->plain);
+    xm_strbuf_free(&c->nested);
+}
+
+/* Appends what matches one character of the operand, and begins the next one. */
+static void
+end_operand(struct char_class *c, struct xm_strbuf *out)
+{
+    if (c->nested.n > 0) {
+        xm_strbuf_add(out, "(?:");
+        if (c->plain.n > 0)
+            xm_strbuf_printf(out, "[%s]|", xm_strbuf_text(&c->plain));
+        xm_strbuf_printf(out, "%s)", xm_strbuf_text(&c->nested) + 1);
+    } else if (c->plain.n > 0) {
+        xm_strbuf_printf(out, "[%s]", xm_strbuf_text(&c->plain));
+    } else {
+        xm_strbuf_add(out, "(?!)"); /* no character */
+    }
+    xm_strbuf_clear(&c->plain);
+    xm_strbuf_clear(&c->nested);
+    c->n_operands++;
+}
+
+/* Appends the class, whose last operand is not complete. */
+static void
+end_class(struct char_class *c, bool negated, struct xm_strbuf *out)
+{
+    if (c->n_operands == 0 && c->nested.n == 0) {
+        xm_strbuf_printf(out, "[%s%s]", negated ? "^" : "", xm_strbuf_text(&c->plain));
+        return;
+    }
+    xm_strbuf_add(out, negated ? "(?:(?!" : "(?:");
+    xm_strbuf_add(out, xm_strbuf_text(&c->all));
+    end_operand(c, out);
+    xm_strbuf_add(out, negated ? ")(?s:.))" : ")");
+}
+
+static enum xm_status translate_class(struct reader *r, struct xm_strbuf *out,
+                                      struct xm_error *err);
+
+/* One character, escape, class or && of a class. */
+static enum xm_status
+translate_in_class(struct reader *r, struct char_class *c, struct xm_error *err)
+{
+    const char byte = byte_at(r, r->at), next = byte_at(r, r->at + 1);
+    if (byte == '\\') {
+        r->at++;
+        return translate_escape(r, &c->plain, err);
+    }
+    if (byte == '[' && next == ':') {
+        translate_posix_class(r, &c->plain);
         return XM_OK;
     }
-    if (c == ']' && r->at > r->class_at)
-        r->in_class = false;
-    xm_strbuf_add_n(out, &c, 1);
+    if (byte == '[') {
+        xm_strbuf_add(&c->nested, "|");
+        return translate_class(r, &c->nested, err);
+    }
+    if (byte == '&' && next == '&') {
+        r->at += 2;
+        xm_strbuf_add(&c->all, "(?=");
+        end_operand(c, &c->all);
+        xm_strbuf_add(&c->all, ")");
+        return XM_OK;
+    }
+    xm_strbuf_add(&c->plain, byte == '^' ? "\\" : "");
+    xm_strbuf_add_n(&c->plain, &byte, 1);
     r->at++;
     return XM_OK;
+}
+
+static enum xm_status
+translate_operands(struct reader *r, struct char_class *c, struct xm_error *err)
+{
+    const size_t first = r->at; /* a ] there is a plain character */
+    while (byte_at(r, r->at) != ']' || r->at == first) {
+        if (r->at >= r->pattern.n)
+            return xm_fail(err, XM_INVALID, "the class before byte %zu has no end",
+                           first);
+        XM_TRY(translate_in_class(r, c, err));
+    }
+    if (!xm_strbuf_ok(&c->all) || !xm_strbuf_ok(&c->plain) || !xm_strbuf_ok(&c->nested))
+        return xm_fail(err, XM_NO_MEMORY, "no memory for a class of characters");
+    r->at++;
+    return XM_OK;
+}
+
+/* r->at is at the [. */
+static enum xm_status
+translate_class(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
+{
+    struct char_class *around = r->in_class, c = {0};
+    if (++r->depth > MAX_CLASS_DEPTH)
+        return xm_fail(err, XM_UNSUPPORTED, "%d classes in each other at byte %zu",
+                       r->depth, r->at);
+    r->at++;
+    const bool negated = byte_at(r, r->at) == '^';
+    r->at += negated;
+    r->in_class = &c;
+    const enum xm_status s = translate_operands(r, &c, err);
+    if (s == XM_OK)
+        end_class(&c, negated, out);
+    r->in_class = around;
+    r->depth--;
+    free_class(&c);
+    return s;
 }
 
 static void
@@ -200,14 +309,6 @@ translate_plain(struct reader *r, struct xm_strbuf *out)
     char after = byte_at(r, r->at + 1);
     if (c == '{' && byte_at(r, r->at) == ',' && after >= '0' && after <= '9')
         xm_strbuf_add(out, "0");
-    if (c != '[')
-        return;
-    r->in_class = true;
-    if (byte_at(r, r->at) == '^') {
-        xm_strbuf_add(out, "^");
-        r->at++;
-    }
-    r->class_at = r->at;
 }
 
 enum xm_status
@@ -218,8 +319,8 @@ xm_regex_translate(struct xm_slice pattern, struct xm_strbuf *out, struct xm_err
         if (byte_at(&r, r.at) == '\\') {
             r.at++;
             XM_TRY(translate_escape(&r, out, err));
-        } else if (r.in_class) {
-            XM_TRY(translate_in_class(&r, out, err));
+        } else if (byte_at(&r, r.at) == '[') {
+            XM_TRY(translate_class(&r, out, err));
         } else {
             translate_plain(&r, out);
         }
