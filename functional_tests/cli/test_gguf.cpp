@@ -73,6 +73,33 @@ TEST_P(Gguf, WeightsAreCopiedOnce)
 
 INSTANTIATE_TEST_SUITE_P(Files, Gguf, testing::ValuesIn(gguf_files), gguf_name);
 
+/* llama.cpp needs these keys, 0 where there is no such part. */
+TEST(GgufFiles, ThatAreSyntheticHaveTheKeysOfOtherReaders)
+{
+    const Folder folder("keys");
+    const struct {
+        const char *arch, *key;
+    } rows[] = {
+        {"mixtral", "llama.feed_forward_length u32 512"},
+        {"olmoe", "olmoe.feed_forward_length u32 256"},
+        {"dots1", "dots1.expert_shared_count u32 2"},
+        {"dots1", "dots1.feed_forward_length u32 [512,256,256]"},
+        {"gemma4", "gemma4.embedding_length_per_layer_input u32 0"},
+        {"gemma4-e", "gemma4.embedding_length_per_layer_input u32 64"},
+    };
+    for (const auto &row : rows) {
+        const std::string model = folder / std::string(row.arch) + ".gguf";
+        ASSERT_EQ(run({"make-model", "-o", model, "--arch", row.arch, "--force"}).code,
+                  0);
+        const std::string said = run({"info", model, "--metadata"}).out;
+        std::string words; /* with one space between */
+        for (const char c : said)
+            if (c != ' ' || (!words.empty() && words.back() != ' '))
+                words += c;
+        EXPECT_TRUE(contains(words, row.key)) << row.key << " in:\n" << said;
+    }
+}
+
 /* A way of cutting texts that nobody knows: ids still work. */
 TEST(GgufText, ThatCannotBeCutIsAWarningOfItsOwnLine)
 {

@@ -14,42 +14,43 @@
 #include "plugin/models/decoder_graph.h"
 
 /* The pair, not a whole number, that turns `turns` times within the original context. */
-static float
+static double
 pair_of_turns(const struct xm_decoder *d, const struct xm_decoder_attention *a,
               float turns)
 {
-    const float pi = 3.14159265358979323846f;
-    return (float)a->rope_dim *
-           logf((float)d->rope_scaling.original_context / (turns * 2.0f * pi)) /
-           (2.0f * logf(a->rope_base));
+    const double pi = 3.14159265358979323846;
+    return a->rope_dim *
+           log((double)d->rope_scaling.original_context / ((double)turns * 2.0 * pi)) /
+           (2.0 * log((double)a->rope_base));
 }
 
 /* 1 where the frequency stays, 0 where it is divided. */
-static float
+static double
 yarn_share(const struct xm_decoder *d, const struct xm_decoder_attention *a, uint32_t i)
 {
-    float low = pair_of_turns(d, a, d->rope_scaling.beta_fast);
-    float high = pair_of_turns(d, a, d->rope_scaling.beta_slow);
+    double low = pair_of_turns(d, a, d->rope_scaling.beta_fast);
+    double high = pair_of_turns(d, a, d->rope_scaling.beta_slow);
     if (!(d->traits & XM_TRAIT_YARN_UNTRUNCATED)) {
-        low = floorf(low);
-        high = ceilf(high);
+        low = floor(low);
+        high = ceil(high);
     }
-    low = fmaxf(low, 0.0f);
-    high = fminf(high, (float)a->rope_dim - 1.0f);
-    const float ramp = ((float)i - low) / fmaxf(0.001f, high - low);
-    return 1.0f - fminf(1.0f, fmaxf(0.0f, ramp));
+    low = fmax(low, 0.0);
+    high = fmin(high, (double)a->rope_dim - 1.0);
+    const double ramp = ((double)i - low) / fmax(0.001, high - low);
+    return 1.0 - fmin(1.0, fmax(0.0, ramp));
 }
 
-static float
+/* A position multiplies a frequency's error: it is rounded to f32 once, at the end. */
+static double
 frequency(const struct xm_decoder *d, const struct xm_decoder_attention *a, uint32_t i)
 {
-    const float f = powf(a->rope_base, -2.0f * (float)i / (float)a->rope_dim);
-    float share = 0.0f;
+    const double f = pow((double)a->rope_base, -2.0 * i / a->rope_dim);
+    double share = 0.0;
     if (d->rope_scaling.kind == XM_ROPE_UNSCALED)
         return f;
     if (d->rope_scaling.kind == XM_ROPE_YARN)
         share = yarn_share(d, a, i);
-    return f * share + f / d->rope_scaling.factor * (1.0f - share);
+    return f * share + f / (double)d->rope_scaling.factor * (1.0 - share);
 }
 
 /* What cosines and sines are multiplied by: YaRN's number times the file's. */
@@ -86,9 +87,10 @@ frequencies(struct xm_decoder_graph *s, enum xm_attention_kind kind)
     if (!f || (is_divided && !factors))
         return NULL;
     for (uint32_t i = 0; i < pairs; i++) {
-        f[i] = frequency(s->d, a, i);
+        double x = frequency(s->d, a, i);
         if (is_divided)
-            f[i] /= xm_load_float(XM_F32, factors->node->attr.data.bytes, i);
+            x /= (double)xm_load_float(XM_F32, factors->node->attr.data.bytes, i);
+        f[i] = (float)x;
         if (!isfinite(f[i])) {
             xm_fail(&s->g->err, XM_INVALID,
                     "rotary positions: the frequency of pair %" PRIu32 " is %g", i,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/util/log.h"
 #include "runtime/util/utf8.h"
 
 const struct xm_metadata_key xm_metadata_keys[] = {
@@ -76,7 +77,7 @@ find_of_layers(const struct xm_gguf *g, const struct xm_decoder *d, const char *
     if (!out->is_list)
         return XM_OK;
     XM_TRY(xm_gguf_list(g, out->key, &out->list, err));
-    if (out->list.n != d->n_layers)
+    if (out->list.n != d->n_layers && out->list.n != (uint64_t)d->n_layers + d->n_nextn)
         return xm_fail(err, XM_INVALID,
                        "key '%s': expected one for each of %" PRIu32
                        " layers, found %" PRIu64,
@@ -319,6 +320,18 @@ read_experts(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
     return XM_OK;
 }
 
+/* Older files do not say how experts are scored: a bias that chooses them goes with sigmoids. */
+static enum xm_status
+complete_gate(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err)
+{
+    uint32_t said = 0;
+    XM_TRY(read_u32(g, d, "expert_gating_func", &said, err));
+    for (uint32_t i = 0; i < d->n_layers && said == 0; i++)
+        if (xm_decoder_has(d, XM_TENSOR_CHOICE_BIAS, i))
+            d->gate = XM_GATE_SIGMOID;
+    return XM_OK;
+}
+
 /* ---- the whole ----------------------------------------------------------------------- */
 
 static enum xm_status
@@ -352,6 +365,15 @@ xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena, struct xm_deco
                        "%" PRIu32
                        " layers, expected 1 to the number of tensors, %" PRIu64,
                        d.n_layers, g->n_tensors);
+    if (d.n_nextn >= d.n_layers)
+        return xm_fail(err, XM_INVALID,
+                       "key '%s.nextn_predict_layers': expected fewer than all %" PRIu32
+                       " layers, found %" PRIu32,
+                       d.arch->name, d.n_layers, d.n_nextn);
+    d.n_layers -= d.n_nextn;
+    if (d.n_nextn)
+        xm_log(XM_LOG_INFO,
+               "the last %" PRIu32 " layers predict further tokens: not read", d.n_nextn);
     d.layer = xm_arena_alloc(arena, d.n_layers * sizeof(*d.layer));
     if (!d.layer)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for a model's layers");
@@ -360,6 +382,7 @@ xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena, struct xm_deco
     XM_TRY(read_attention(g, &d, err));
     XM_TRY(read_experts(g, &d, err));
     XM_TRY(xm_metadata_read_tensors(g, &d, err));
+    XM_TRY(complete_gate(g, &d, err));
     XM_TRY(xm_decoder_check(&d, err));
     *out = d;
     return XM_OK;

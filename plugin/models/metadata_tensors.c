@@ -98,6 +98,15 @@ is_unread(const struct xm_decoder *d, enum xm_decoder_tensor t, uint32_t layer)
            (t == XM_TENSOR_ATTN_K || t == XM_TENSOR_ATTN_V || t == XM_TENSOR_ATTN_K_NORM);
 }
 
+/* Of a layer that predicts further tokens. */
+static bool
+is_of_nextn(const struct xm_decoder *d, struct xm_slice name)
+{
+    const uint32_t layer = layer_of(name);
+    return xm_slice_starts_with(name, xm_slice_of("blk.", 4)) && layer >= d->n_layers &&
+           layer - d->n_layers < d->n_nextn;
+}
+
 /* A tensor that nothing here reads would be a part of the model that is silently missing. */
 static enum xm_status
 check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error *err)
@@ -107,7 +116,7 @@ check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error
         uint32_t layer;
         enum xm_decoder_tensor t;
         bool is_known = parse_name(name, &t, &layer);
-        if (is_known && is_unread(d, t, layer))
+        if ((is_known && is_unread(d, t, layer)) || is_of_nextn(d, name))
             continue;
         if (is_known && t == XM_TENSOR_GATE_UP_EXPS) {
             /* in place of the two: beside them it would be left out */

@@ -180,20 +180,39 @@ put_list(struct header *h, uint32_t type, uint64_t n)
     put_u64(h, n);
 }
 
-/* A member of the layers: one number, or a list where they differ. */
+static uint32_t
+heads_of(const struct xm_decoder *d, uint32_t layer)
+{
+    return d->layer[layer].heads;
+}
+
+static uint32_t
+kv_heads_of(const struct xm_decoder *d, uint32_t layer)
+{
+    return d->layer[layer].kv_heads;
+}
+
+/* Some readers take an expert's width from here. */
+static uint32_t
+width_of(const struct xm_decoder *d, uint32_t layer)
+{
+    return d->layer[layer].ffn ? d->layer[layer].ffn : d->expert_ffn;
+}
+
+/* A number of the layers: one, or a list where they differ. */
 static void
-put_of_layers(struct header *h, const char *name, size_t offset)
+put_of_layers(struct header *h, const char *name,
+              uint32_t (*number_of)(const struct xm_decoder *d, uint32_t layer))
 {
     const struct xm_decoder *d = h->d;
-    const uint32_t first = *(const uint32_t *)((const char *)&d->layer[0] + offset);
     bool is_list = false;
     for (uint32_t i = 0; i < d->n_layers; i++)
-        is_list |= *(const uint32_t *)((const char *)&d->layer[i] + offset) != first;
+        is_list |= number_of(d, i) != number_of(d, 0);
     put_own_key(h, name, is_list ? ARRAY : U32);
     if (is_list)
         put_list(h, U32, d->n_layers);
     for (uint32_t i = 0; i < (is_list ? d->n_layers : 1); i++)
-        put(h, (const char *)&d->layer[i] + offset, sizeof(uint32_t));
+        put_u32(h, number_of(d, i));
 }
 
 static void
@@ -219,6 +238,10 @@ put_experts(struct header *h, const struct xm_synthetic *m)
     put_u32(h, d->gate);
     put_own_key(h, "expert_weights_norm", BOOL);
     put_bool(h, d->traits & XM_TRAIT_NORMALISED);
+    if (d->shared_ffn) { /* in widths of an expert */
+        put_own_key(h, "expert_shared_count", U32);
+        put_u32(h, d->shared_ffn % d->expert_ffn ? 1 : d->shared_ffn / d->expert_ffn);
+    }
     put_own_key(h, "leading_dense_block_count", U32);
     put_u32(h, m->sizes.dense_layers);
 }
@@ -228,10 +251,13 @@ put_attention(struct header *h, const struct xm_synthetic *m)
 {
     static const char *const scalings[] = {"none", "linear", "yarn"};
     const struct xm_decoder *d = h->d;
-    put_of_layers(h, "attention.head_count", offsetof(struct xm_decoder_layer, heads));
-    put_of_layers(h, "attention.head_count_kv",
-                  offsetof(struct xm_decoder_layer, kv_heads));
-    put_of_layers(h, "feed_forward_length", offsetof(struct xm_decoder_layer, ffn));
+    put_of_layers(h, "attention.head_count", heads_of);
+    put_of_layers(h, "attention.head_count_kv", kv_heads_of);
+    put_of_layers(h, "feed_forward_length", width_of);
+    if (d->ple == 0) { /* readers of models that may have these embeddings need the key */
+        put_own_key(h, "embedding_length_per_layer_input", U32);
+        put_u32(h, 0);
+    }
     put_own_key(h, "rope.scaling.type", STRING);
     put_text(h, scalings[d->rope_scaling.kind]);
     put_own_key(h, "attention.shared_kv_layers", U32);

@@ -181,6 +181,71 @@ TEST(GgufModels, ClampTheSumOfWeightsThatABiasHasChosen)
     EXPECT_EQ(clamps(gguf::model("qwen3moe")), 0u);
 }
 
+/* Of any architecture: their tensors and their entries in lists are not read. */
+TEST(GgufModels, LeaveOutLayersThatPredictFurtherTokens)
+{
+    for (const char *name : {"glm4moe", "deepseek2"}) {
+        const Golden want = golden_of(name);
+        gguf::model m(name);
+        uint32_t n_layers = 0;
+        for (const auto &t : m.tensors)
+            if (t.name.compare(0, 4, "blk.") == 0)
+                n_layers = std::max(n_layers, (uint32_t)std::stoul(t.name.substr(4)) + 1);
+        m.set("block_count", n_layers + 2).set("nextn_predict_layers", 2);
+        for (const char *tensor : {".nextn.eh_proj.weight", ".attn_norm.weight"}) {
+            m.tensors.push_back(m.tensors[0]);
+            m.tensors.back().name = "blk." + std::to_string(n_layers + 1) + tensor;
+        }
+        const gguf::graph_of g(m);
+        ASSERT_EQ(g.status, XM_OK) << g.err.text;
+        const auto out = reference(g.graph.get(), inputs_of_graph(want.ids));
+        ASSERT_EQ(out.size(), 1u);
+        EXPECT_LE(worst_nmse(out[0], want), MOST_NMSE) << name;
+        m.tensors.back().name = "blk." + std::to_string(n_layers + 2) + ".nextn.x.weight";
+        EXPECT_EQ(gguf::graph_of(m).status, XM_UNSUPPORTED) << "a layer beyond all";
+        const gguf::graph_of none(m.set("nextn_predict_layers", n_layers + 2));
+        EXPECT_EQ(none.status, XM_INVALID);
+        EXPECT_NE(strstr(none.err.text, "nextn_predict_layers"), nullptr);
+    }
+}
+
+/* Sigmoids with a bias that chooses, else a softmax. */
+TEST(GgufModels, ScoreExpertsByTheTensorsWhereNoFunctionIsSaid)
+{
+    for (const char *name : {"deepseek2", "deepseek2-lite"}) {
+        const Golden want = golden_of(name);
+        const gguf::graph_of g(gguf::model(name).drop("expert_gating_func"));
+        ASSERT_EQ(g.status, XM_OK) << g.err.text;
+        const auto out = reference(g.graph.get(), inputs_of_graph(want.ids));
+        ASSERT_EQ(out.size(), 1u);
+        EXPECT_LE(worst_nmse(out[0], want), MOST_NMSE) << name;
+    }
+}
+
+/* Powers in f32 would be an ulp or more off, which a position multiplies. */
+TEST(GgufModels, RoundFrequenciesOnce)
+{
+    constexpr float base = 1e6f;
+    const gguf::graph_of g(gguf::model("qwen2")
+                               .set_float("rope.freq_base", base)
+                               .drop("rope.scaling.type")
+                               .drop("rope.scaling.factor"));
+    ASSERT_EQ(g.status, XM_OK) << g.err.text;
+    uint32_t n_found = 0;
+    xm_for_each_node(node, g.graph.get())
+    {
+        const xm_type &t = node->out[0].type;
+        if (node->op != XM_OP_CONST || t.shape.rank != 3 || t.element != XM_F32)
+            continue;
+        const uint64_t n = node->attr.data.n_bytes / sizeof(float);
+        for (uint64_t i = 0; i < n; i++)
+            EXPECT_EQ(xm_load_float(XM_F32, node->attr.data.bytes, i),
+                      (float)std::pow((double)base, -(double)i / (double)n));
+        n_found++;
+    }
+    EXPECT_EQ(n_found, 1u);
+}
+
 /* Files older than rope.scaling.type are scaled linearly, by a factor that had two names. */
 TEST(GgufModels, ScaleLinearlyWhereNoTypeIsSaid)
 {

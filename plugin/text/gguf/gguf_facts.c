@@ -63,6 +63,9 @@ xm_gguf_facts(const struct xm_gguf *g, struct xm_hyper_parameters *out)
         for (size_t k = 0; k < MAX_NAMES && rows[i].names[k] && *number == 0; k++)
             *number = number_of(g, architecture, rows[i].names[k]);
     }
+    const uint32_t n_nextn = number_of(g, architecture, "nextn_predict_layers");
+    if (n_nextn < out->layers) /* they predict further tokens, and are not run */
+        out->layers -= n_nextn;
     /* the heads of a latent's keys are those that are multiplied; the file may say one, kept */
     if (number_of(g, architecture, "attention.kv_lora_rank"))
         out->kv_heads = out->heads;
