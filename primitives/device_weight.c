@@ -21,6 +21,13 @@ upload(struct xm_engine *engine, const struct xm_bytes *bytes, bool on_host,
     return xm_buffer_from_host(engine, bytes->p, bytes->n, out, err);
 }
 
+/* What kernels have in place of zero points, where there are none: codebook or factors. */
+static const struct xm_bytes *
+zero_points_or_extras(const struct xm_weight *w)
+{
+    return w->codebook.p ? &w->codebook : w->factor.p ? &w->factor : &w->zero_point;
+}
+
 static struct xm_device_weight *
 begin(const struct xm_weight *w, bool on_host, struct xm_error *err)
 {
@@ -46,7 +53,7 @@ create(struct xm_engine *engine, const struct xm_weight *w, bool on_host,
     if (status == XM_OK)
         status = upload(engine, &w->scale, on_host, &d->scale, err);
     if (status == XM_OK)
-        status = upload(engine, &w->zero_point, on_host, &d->zero_point, err);
+        status = upload(engine, zero_points_or_extras(w), on_host, &d->zero_point, err);
     if (status != XM_OK) {
         xm_device_weight_unref(d);
         return status;
@@ -125,10 +132,20 @@ kernels_read(enum xm_element e)
     }
 }
 
+/* Scales of small floats are those of codes. */
 static bool
-is_scale(enum xm_element e)
+is_scale(const struct xm_weight *w)
 {
-    return e == XM_F16 || e == XM_BF16 || e == XM_F32;
+    const enum xm_element e = w->scale_element;
+    return e == XM_F16 || e == XM_BF16 || e == XM_F32 ||
+           (xm_weight_is_codes(w) &&
+            (e == XM_F8E4M3 || e == XM_F8E5M2 || e == XM_F8E8M0));
+}
+
+static bool
+is_code(enum xm_element e)
+{
+    return e == XM_NF4 || e == XM_F4E2M1 || e == XM_F8E4M3 || e == XM_F8E5M2;
 }
 
 static bool
@@ -147,22 +164,33 @@ xm_weight_unreadable(const struct xm_weight *w)
         return w->cols % xm_weight_info(w)->block_cols
                    ? "the columns are not whole blocks"
                    : NULL;
-    if (!kernels_read(w->element))
+    if (!kernels_read(w->element) && !is_code(w->element))
         return "no kernel reads weights of this element type";
     if (!xm_weight_is_quantised(w))
         return NULL;
     if (w->cols % w->group != 0)
         return "the group does not divide the columns";
-    if (!is_scale(w->scale_element))
+    if (!is_scale(w))
         return "no kernel reads scales of this element type";
     if (w->zero_point.p && !kernels_read(w->zero_point_element))
         return "no kernel reads zero points of this element type";
     return NULL;
 }
 
-/* Where scales in group-major order lie, as far as that is the same of all the weights. */
-static void
-order_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
+enum { CODE_RUN = 16 }; /* columns of codes that kernels read at once */
+
+/* Whether rows of the view are whole runs of `cols` columns wherever they begin. */
+static bool
+is_whole_runs(const struct xm_weight *w, uint64_t cols)
+{
+    return w->cols % cols == 0 && xm_weight_row_cols(w) % cols == 0 &&
+           w->view.first_col % cols == 0;
+}
+
+/* How a kernel finds a row's expert, as far as that is the same of all the weights: scales in
+ * group-major order and factors want it. */
+static size_t
+expert_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
 {
     const uint64_t rows = xm_weight_expert_rows(weights.w[0]);
     bool in_one_expert = true, same_rows = true;
@@ -173,9 +201,52 @@ order_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
                         w->view.first_row + w->rows <= xm_weight_expert_rows(w);
     }
     if (in_one_expert)
-        xm_defines_print(out, out_bytes, " -DONE_EXPERT=1");
-    else if (same_rows)
-        xm_defines_print(out, out_bytes, " -DSCALE_ROWS=%llu", (unsigned long long)rows);
+        return xm_defines_print(out, out_bytes, " -DONE_EXPERT=1");
+    if (!same_rows)
+        return 0;
+    return xm_defines_print(out, out_bytes, " -DSCALE_ROWS=%llu",
+                            (unsigned long long)rows);
+}
+
+/* " -DFACTORS=1 …" where any of them has factors. */
+static void
+factor_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < weights.n; i++)
+        any = any || weights.w[i]->factor.p;
+    if (!any)
+        return;
+    const size_t used = xm_defines_print(out, out_bytes, " -DFACTORS=1");
+    expert_defines(weights, out + used, out_bytes - used);
+}
+
+/* Whether kernels find 16 columns from any multiple of 16 on side by side, and in one group. */
+static bool
+is_runs_of_codes(struct xm_kernel_weights weights)
+{
+    for (uint32_t i = 0; i < weights.n; i++)
+        if (!is_whole_runs(weights.w[i], CODE_RUN) || weights.w[i]->group % CODE_RUN != 0)
+            return false;
+    return true;
+}
+
+static void
+code_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
+{
+    const struct xm_weight *w = weights.w[0];
+    size_t used = xm_defines_print(out, out_bytes, "-DCODES=%s -DCODE_RUNS=%d",
+                                   xm_weight_format_text(w), is_runs_of_codes(weights));
+    if (w->group)
+        used += xm_defines_print(out + used, out_bytes - used,
+                                 " -DCODE_GROUP=%llu -DSCALE=%s -DGROUP_MAJOR=%d",
+                                 (unsigned long long)w->group,
+                                 xm_element_text(w->scale_element),
+                                 w->order == XM_SCALE_GROUP_MAJOR);
+    if (w->factor.p)
+        factor_defines(weights, out + used, out_bytes - used);
+    else if (w->group && w->order == XM_SCALE_GROUP_MAJOR)
+        expert_defines(weights, out + used, out_bytes - used);
 }
 
 static void
@@ -197,7 +268,7 @@ element_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
         xm_element_text(has_zp ? w->zero_point_element : XM_U4),
         has_zp && w->zero_point_is_scalar);
     if (w->order == XM_SCALE_GROUP_MAJOR)
-        order_defines(weights, out + used, out_bytes - used);
+        expert_defines(weights, out + used, out_bytes - used);
 }
 
 static bool
@@ -213,6 +284,10 @@ void
 xm_weight_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
 {
     size_t used = 0;
+    if (xm_weight_is_codes(weights.w[0])) {
+        code_defines(weights, out, out_bytes);
+        return;
+    }
     if (!xm_weight_is_blocks(weights.w[0])) {
         element_defines(weights, out, out_bytes);
         return;
@@ -224,6 +299,7 @@ xm_weight_defines(struct xm_kernel_weights weights, char *out, size_t out_bytes)
             xm_defines_print(out + used, out_bytes - used, "%s-DFORMAT%u=%s -DFORMAT_%s",
                              i ? " " : "", i, text, text);
     }
+    factor_defines(weights, out + used, out_bytes - used);
 }
 
 const char *
@@ -242,7 +318,7 @@ uint32_t
 xm_weight_planes(const struct xm_weight *w)
 {
     uint32_t bits = xm_element_bits(w->element);
-    return xm_weight_is_blocks(w) || bits > 8 ? 1 : 32 / bits;
+    return xm_weight_is_blocks(w) || xm_weight_is_codes(w) || bits > 8 ? 1 : 32 / bits;
 }
 
 uint64_t
@@ -251,27 +327,23 @@ xm_weight_padded_cols(const struct xm_weight *w)
     return xm_align_up(w->cols, (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w));
 }
 
-/* Whether rows of the view are whole runs of `cols` columns wherever they begin. */
-static bool
-is_whole_runs(const struct xm_weight *w, uint64_t cols)
-{
-    return w->cols % cols == 0 && xm_weight_row_cols(w) % cols == 0 &&
-           w->view.first_col % cols == 0;
-}
-
 bool
 xm_weight_is_plain_integers(const struct xm_weight *w)
 {
-    return !xm_weight_is_blocks(w) && !xm_weight_is_quantised(w) &&
-           !xm_element_is_float(w->element);
+    return !xm_weight_is_blocks(w) && !xm_weight_is_codes(w) &&
+           !xm_weight_is_quantised(w) && !xm_element_is_float(w->element);
 }
 
 static const char integers_one_by_one[] = "integers without scales are read one by one";
+static const char codes_one_by_one[] =
+    "the columns or the group are not whole runs of 16 codes";
 
 const char *
 xm_weight_not_in_planes(const struct xm_weight *w)
 {
     uint32_t planes = xm_weight_planes(w);
+    if (xm_weight_is_codes(w))
+        return is_runs_of_codes(xm_one_weight(w)) ? NULL : codes_one_by_one;
     if (xm_weight_is_plain_integers(w))
         return integers_one_by_one;
     if (!is_whole_runs(w, planes))
@@ -290,6 +362,8 @@ xm_weight_not_in_words(const struct xm_weight *w, uint32_t words)
 {
     if (xm_weight_is_blocks(w))
         return NULL; /* which are whole steps of 16 columns */
+    if (xm_weight_is_codes(w))
+        return is_runs_of_codes(xm_one_weight(w)) ? NULL : codes_one_by_one;
     if (xm_weight_is_plain_integers(w))
         return integers_one_by_one;
     uint32_t word = 32 / xm_element_bits(w->element);
@@ -309,8 +383,8 @@ xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src)
     enum xm_element zero = w->zero_point.p ? w->zero_point_element : XM_U4;
     if (src != XM_F16)
         return "integers are coarser than f32 activations";
-    if (!(xm_weight_info(w)->meets & XM_MEETS_SHORTS))
-        return "no kernel reads the blocks of this format as integers";
+    if (!(xm_weight_meets(w) & XM_MEETS_SHORTS))
+        return "no kernel reads the numbers of this format as integers";
     if (xm_weight_is_blocks(w))
         return NULL;
     if (!xm_weight_is_quantised(w))

@@ -13,8 +13,8 @@ extern "C" {
 #endif
 
 enum {
-    XM_WEIGHT_DEFINES = 192, /* room for xm_weight_defines */
-    XM_KERNEL_DEFINES = 320, /* and for a kernel's own */
+    XM_WEIGHT_DEFINES = 256, /* room for xm_weight_defines */
+    XM_KERNEL_DEFINES = 384, /* and for a kernel's own */
     XM_KERNEL_WEIGHTS = 3,
     XM_PLANE_BLOCK = 16 /* lanes of a plane; see kernels/cl/include/planes.h */
 };

@@ -31,7 +31,8 @@ static const struct {
 struct xm_rows_form
 xm_form_of(enum xm_form form, const struct xm_weight *w, enum xm_element src)
 {
-    const bool sums = makers[form].has_sums && xm_weight_is_quantised(w);
+    const bool sums =
+        makers[form].has_sums && xm_weight_is_quantised(w) && !xm_weight_is_codes(w);
     if (xm_weight_is_blocks(w) && (form == XM_FORM_SHORTS || form == XM_FORM_SHORT_PAIRS))
         return (struct xm_rows_form){form, BLOCK_PLANES, BLOCK_SUM};
     const struct xm_rows_form f = {form, xm_weight_planes(w), sums ? w->group : 0};

@@ -16,8 +16,8 @@ xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
     bool is_half = w->element == XM_F16 && !xm_weight_is_quantised(w);
     if (src != XM_F16)
         return "matrix engines take activations of f16";
-    if (!(xm_weight_info(w)->meets & XM_MEETS_PAIRS))
-        return "matrix engines take no weights in blocks";
+    if (!(xm_weight_meets(w) & XM_MEETS_PAIRS))
+        return "matrix engines take no weights in blocks, and no small floats";
     if (!is_half && (!xm_weight_is_quantised(w) || (bits != 4 && bits != 8)))
         return "matrix engines take weights of 4 or 8 bits, or of f16";
     uint64_t chunk = CHUNK_WORDS * (32 / bits);

@@ -42,7 +42,8 @@ struct xm_device_weight {
     struct xm_weight
         file;     /* the weight as it was before its copy took the device's form */
     bool on_host; /* made by xm_host_weight_create                               */
-    struct xm_buffer *data, *scale, *zero_point; /* NULL where absent */
+    struct xm_buffer *data, *scale;
+    struct xm_buffer *zero_point; /* or codebook, or factors; NULL where absent */
     int refs;
 };
 enum xm_status xm_device_weight_create(struct xm_engine *engine,

@@ -50,7 +50,7 @@ xm_weight_bytes(const struct xm_weight *w)
 {
     uint64_t rows = w->experts * w->rows, groups = rows * xm_weight_groups(w);
     if (xm_weight_is_whole(w))
-        return w->data.n + w->scale.n + w->zero_point.n;
+        return w->data.n + w->scale.n + w->zero_point.n + w->codebook.n + w->factor.n;
     if (xm_weight_is_blocks(w))
         return block_bytes(w, rows, w->cols);
     uint64_t bits = rows * w->cols * xm_element_bits(w->element);
@@ -61,10 +61,18 @@ xm_weight_bytes(const struct xm_weight *w)
     return (bits + 7) / 8;
 }
 
+uint32_t
+xm_weight_meets(const struct xm_weight *w)
+{
+    return xm_weight_is_codes(w) ? XM_MEETS_FLOATS : xm_weight_info(w)->meets;
+}
+
 const char *
 xm_weight_format_text(const struct xm_weight *w)
 {
-    return xm_weight_is_blocks(w) ? xm_weight_info(w)->text : xm_element_text(w->element);
+    return xm_weight_is_blocks(w) ? xm_weight_info(w)->text
+           : w->codebook.p        ? "codebook"
+                                  : xm_element_text(w->element);
 }
 
 /* ---- checks ------------------------------------------------------------------------ */
@@ -100,11 +108,32 @@ check_quantisation(const struct xm_weight *w, const struct stored *s)
         return "the scales' bytes do not agree with the dimensions";
     if (!w->zero_point.p)
         return NULL;
+    if (!xm_element_is_int(w->element) || w->codebook.p)
+        return "only integers have zero points";
     if (!xm_element_readable(w->zero_point_element))
         return "the zero points are of no readable type";
     if (!holds(&w->zero_point, w->zero_point_element, w->zero_point_is_scalar ? 1 : n,
                s->whole))
         return "the zero points' bytes do not agree with the dimensions";
+    return NULL;
+}
+
+/* Codebook and factors, as far as they are there. */
+static const char *
+check_extras(const struct xm_weight *w)
+{
+    const uint64_t rows = xm_weight_expert_rows(w);
+    if (w->codebook.p && (w->format != XM_WEIGHT_ELEMENTS || w->element != XM_U4))
+        return "only elements of u4 index a codebook";
+    if (w->codebook.p && w->codebook.n != XM_CODEBOOK_NUMBERS * sizeof(float))
+        return "a codebook is 16 numbers of f32";
+    if (!w->factor.p || !w->experts || !rows)
+        return NULL;
+    if (w->codebook.p ||
+        (w->format == XM_WEIGHT_ELEMENTS && !xm_element_is_float(w->element)))
+        return "integers and codebooks have no factors";
+    if (stored_row(w, w->experts - 1, 0) / rows >= w->factor.n / sizeof(float))
+        return "an expert has no factor";
     return NULL;
 }
 
@@ -170,13 +199,17 @@ xm_weight_check(const struct xm_weight *w)
         return "the number of elements overflows";
     if (s.row_cols < w->cols || w->view.first_col > s.row_cols - w->cols)
         return "the columns are beyond what is stored";
+    const char *wrong = check_extras(w);
+    if (wrong)
+        return wrong;
     return xm_weight_is_blocks(w) ? check_blocks(w, &s) : check_elements(w, &s);
 }
 
 bool
 xm_weight_same_format(const struct xm_weight *a, const struct xm_weight *b)
 {
-    if (a->format != b->format || a->element != b->element || a->group != b->group)
+    if (a->format != b->format || a->element != b->element || a->group != b->group ||
+        !a->codebook.p != !b->codebook.p || !a->factor.p != !b->factor.p)
         return false;
     if (!xm_weight_is_quantised(a))
         return true;
@@ -198,7 +231,9 @@ bool
 xm_weight_same_stored(const struct xm_weight *a, const struct xm_weight *b)
 {
     return xm_weight_same_format(a, b) && same_bytes(&a->data, &b->data) &&
-           same_bytes(&a->scale, &b->scale) && same_bytes(&a->zero_point, &b->zero_point);
+           same_bytes(&a->scale, &b->scale) &&
+           same_bytes(&a->zero_point, &b->zero_point) &&
+           same_bytes(&a->codebook, &b->codebook) && same_bytes(&a->factor, &b->factor);
 }
 
 bool
@@ -311,6 +346,22 @@ xm_weight_zero_point_at(const struct xm_weight *w, uint64_t e, uint64_t n, uint6
     return xm_load_float(w->zero_point_element, w->zero_point.p, i);
 }
 
+float
+xm_weight_factor_at(const struct xm_weight *w, uint64_t e)
+{
+    return w->factor.p ? xm_load_float(XM_F32, w->factor.p,
+                                       stored_row(w, e, 0) / xm_weight_expert_rows(w))
+                       : 1.0f;
+}
+
+static float
+element_at(const struct xm_weight *w, uint64_t i)
+{
+    return w->codebook.p ? xm_load_float(XM_F32, w->codebook.p,
+                                         (uint64_t)xm_load_int(XM_U4, w->data.p, i))
+                         : xm_load_float(w->element, w->data.p, i);
+}
+
 static void
 block_row(const struct xm_weight *w, uint64_t row, float *out)
 {
@@ -321,17 +372,12 @@ block_row(const struct xm_weight *w, uint64_t row, float *out)
         f->decode(block, out + k);
 }
 
-void
-xm_weight_row(const struct xm_weight *w, uint64_t e, uint64_t n, float *out)
+static void
+element_row(const struct xm_weight *w, uint64_t e, uint64_t n, float *out)
 {
-    uint64_t row = stored_row(w, e, n);
-    uint64_t first = row * xm_weight_row_cols(w) + w->view.first_col;
-    if (xm_weight_is_blocks(w)) {
-        block_row(w, row, out);
-        return;
-    }
+    uint64_t first = stored_row(w, e, n) * xm_weight_row_cols(w) + w->view.first_col;
     for (uint64_t k = 0; k < w->cols; k++)
-        out[k] = xm_load_float(w->element, w->data.p, first + k);
+        out[k] = element_at(w, first + k);
     if (!xm_weight_is_quantised(w))
         return;
     for (uint64_t g = 0; g < xm_weight_groups(w); g++) {
@@ -341,4 +387,15 @@ xm_weight_row(const struct xm_weight *w, uint64_t e, uint64_t n, float *out)
         for (uint64_t k = 0; k < w->group; k++)
             group[k] = (group[k] - zero_point) * scale;
     }
+}
+
+void
+xm_weight_row(const struct xm_weight *w, uint64_t e, uint64_t n, float *out)
+{
+    if (xm_weight_is_blocks(w))
+        block_row(w, stored_row(w, e, n), out);
+    else
+        element_row(w, e, n, out);
+    for (uint64_t k = 0; w->factor.p && k < w->cols; k++)
+        out[k] *= xm_weight_factor_at(w, e);
 }

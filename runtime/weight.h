@@ -6,12 +6,14 @@
  *                    K innermost
  *
  * A format is a row of weight_formats.def. ELEMENTS has parameters: the element type, and where
- * that is an integer the columns that share a scale, and the types of scales and zero points:
+ * that has at most 8 bits the columns that share a scale, and the types of scales and zero points:
  *
  *     w[e][n][k] = (q[e][n][k] - zp[e][n][k / G]) * scale[e][n][k / G]
  *
- * 4-bit elements are packed low nibble first. In the other formats a row is blocks, each with
- * its scales inside.
+ * q are integers, small floats (nf4 f4e2m1 f8e4m3 f8e5m2), or what a codebook has at 4-bit indices.
+ * Only integers have zero points. 4-bit elements are packed low nibble first. In the other formats
+ * a row is blocks, each with its scales inside. Blocks and floats may have one more factor, one of
+ * each stored expert.
  *
  * A view may be less than what is stored: rows and columns of a larger matrix, some experts, some
  * rows of each. It is where the stored whole is, and where in it the view begins; no byte moves.
@@ -82,12 +84,18 @@ struct xm_weight {
     enum xm_element element; /* of the stored bytes: u4 i4 u8 i8 f16 bf16 f32 … */
     uint64_t group; /* K elements that share a scale; 0: not quantised; K: per row */
     enum xm_scale_order order;
-    enum xm_element scale_element; /* f16 or f32 */
+    enum xm_element scale_element; /* f16 bf16 f32 f8e4m3 f8e5m2 f8e8m0 */
     struct xm_bytes scale;
     enum xm_element zero_point_element; /* u4 u8 i8 f16 f32 … */
     struct xm_bytes zero_point;         /* p == NULL: none (symmetric) */
     bool zero_point_is_scalar;          /* one zero point for the whole weight */
+    struct xm_bytes codebook; /* 16 f32 that u4 elements index; p == NULL: none */
+    /* Any format but integers and codebooks: f32, what each stored expert is multiplied with;
+     * p == NULL: 1. */
+    struct xm_bytes factor;
 };
+
+enum { XM_CODEBOOK_NUMBERS = 16 };
 
 static inline const struct xm_weight_format_info *
 xm_weight_info(const struct xm_weight *w)
@@ -107,6 +115,15 @@ static inline bool
 xm_weight_is_blocks(const struct xm_weight *w)
 {
     return w->format != XM_WEIGHT_ELEMENTS;
+}
+
+/* Whether it is elements that are no plain numbers of a device: small floats, indices into a
+ * codebook, floats with a factor. Kernels read 16 columns of them at once, as they read blocks. */
+static inline bool
+xm_weight_is_codes(const struct xm_weight *w)
+{
+    return !xm_weight_is_blocks(w) &&
+           (w->codebook.p || w->factor.p || xm_element_is_small_float(w->element));
 }
 
 /* Groups of a row: K / G, 1 when not quantised. */
@@ -135,13 +152,17 @@ bool xm_weight_is_whole(const struct xm_weight *w);
 /* Bytes of data, scales and zero points of the view. */
 uint64_t xm_weight_bytes(const struct xm_weight *w);
 
-/* What its numbers are called: the element type or the block format. */
+/* The forms of activations that its kernels can meet (enum xm_weight_meets). */
+uint32_t xm_weight_meets(const struct xm_weight *w);
+
+/* What its numbers are called: the element type, "codebook", or the block format. */
 const char *xm_weight_format_text(const struct xm_weight *w);
 
 /* Whether the sizes of the views agree with the dimensions; NULL, or a static sentence. */
 const char *xm_weight_check(const struct xm_weight *w);
 
-/* Same format, group, zero point and scale types: two weights one kernel can read. */
+/* Same format, group, zero point and scale types, both or neither with a codebook and factors: two
+ * weights one kernel can read. */
 bool xm_weight_same_format(const struct xm_weight *a, const struct xm_weight *b);
 
 /* The same numbers: of the same format at the same place of the same bytes. */
@@ -161,6 +182,9 @@ const char *xm_weight_alternate_rows(struct xm_weight *w, uint64_t odd);
 float xm_weight_scale_at(const struct xm_weight *w, uint64_t e, uint64_t n, uint64_t g);
 float xm_weight_zero_point_at(const struct xm_weight *w, uint64_t e, uint64_t n,
                               uint64_t g);
+
+/* What expert e is multiplied with beside its scales: 1 where there are no factors. */
+float xm_weight_factor_at(const struct xm_weight *w, uint64_t e);
 
 /* Row n of expert e in f32: K floats. */
 void xm_weight_row(const struct xm_weight *w, uint64_t e, uint64_t n, float *out);

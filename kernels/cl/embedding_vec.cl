@@ -16,8 +16,11 @@ static void
 copy_row(const struct weight *w, ulong row, __global STORAGE(DST) *y)
 {
 #if BLOCKS
-    for (uint k = 0; k < w->k_count; k += 16)
+    uint k = 0;
+    for (; k + 16 <= w->k_count; k += 16)
         STORE16(DST, y, k, weights_at(w, row, k));
+    for (; k < w->k_count; k++)
+        STORE(DST, y, k, weight_at(w, row, k));
 #else
     const uint group = group_size(w);
     for (uint g = 0; g < group_count(w); g++) {

@@ -354,8 +354,8 @@ convert(const struct xm_npy_view *v, enum xm_element to, const char *name,
         return XM_OK;
     }
     const bool is_float = xm_element_is_float(to);
-    if (is_float != xm_element_is_float(v->element) || xm_element_bits(to) < 8 ||
-        !xm_element_readable(to) || !xm_element_readable(v->element))
+    if (is_float != xm_element_is_float(v->element) || !xm_element_writable(to) ||
+        !xm_element_readable(v->element))
         return xm_fail(err, XM_INVALID, "it holds %s, and input '%s' takes %s",
                        xm_element_text(v->element), name, xm_element_text(to));
     for (uint64_t i = 0; i < v->n; i++) {

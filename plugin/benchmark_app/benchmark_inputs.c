@@ -306,7 +306,7 @@ fill_values(struct maker *m, size_t input, uint64_t n, struct xm_benchmark_tenso
 {
     const enum xm_element e = (enum xm_element)port_of(m, input)->type;
     const bool is_whole = xm_element_is_int(e);
-    if (xm_element_bits(e) < 8 || !xm_element_readable(e)) {
+    if (!xm_element_writable(e)) {
         fill_bytes(m, t);
         return;
     }

@@ -204,7 +204,7 @@ print_formats(const struct xm_model_facts *f)
             snprintf(scales, sizeof(scales), "a scale for each row");
         else if (k->group)
             snprintf(scales, sizeof(scales), "groups of %" PRIu64, k->group);
-        printf("%-14s%-5s%-22s%-13s%10s %6.1f %%\n", i ? "" : "weights", k->text, scales,
+        printf("%-14s%-4s %-22s%-13s%10s %6.1f %%\n", i ? "" : "weights", k->text, scales,
                k->has_zero_points ? "zero points" : "", bytes_text(k->bytes, bytes),
                f->bytes ? 100.0 * (double)k->bytes / (double)f->bytes : 0.0);
     }

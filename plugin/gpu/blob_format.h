@@ -56,7 +56,13 @@ struct xm_blob_file {
     uint64_t absolute, relative;
 };
 
-enum xm_blob_part { XM_BLOB_DATA, XM_BLOB_SCALE, XM_BLOB_ZERO_POINT };
+enum xm_blob_part {
+    XM_BLOB_DATA,
+    XM_BLOB_SCALE,
+    XM_BLOB_ZERO_POINT,
+    XM_BLOB_CODEBOOK,
+    XM_BLOB_FACTOR
+};
 
 /* Bytes of a node: in file `file` - 1, or of section BYTES. */
 struct xm_blob_view {

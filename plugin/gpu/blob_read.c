@@ -275,6 +275,10 @@ give_weight(void *ctx, uint32_t number, struct xm_weight *w, struct xm_error *er
         XM_TRY(find_bytes(r, number, XM_BLOB_SCALE, &w->scale, err));
     if (w->group && w->zero_point_element != XM_DYNAMIC)
         XM_TRY(find_bytes(r, number, XM_BLOB_ZERO_POINT, &w->zero_point, err));
+    if (w->codebook.n)
+        XM_TRY(find_bytes(r, number, XM_BLOB_CODEBOOK, &w->codebook, err));
+    if (w->factor.n)
+        XM_TRY(find_bytes(r, number, XM_BLOB_FACTOR, &w->factor, err));
     return XM_OK;
 }
 

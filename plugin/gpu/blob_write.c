@@ -125,7 +125,9 @@ add_node(struct writer *w, const struct xm_node *n)
     }
     XM_TRY(add_view(w, n, XM_BLOB_DATA, &weight->data, &weight->view));
     XM_TRY(add_view(w, n, XM_BLOB_SCALE, &weight->scale, NULL));
-    return add_view(w, n, XM_BLOB_ZERO_POINT, &weight->zero_point, NULL);
+    XM_TRY(add_view(w, n, XM_BLOB_ZERO_POINT, &weight->zero_point, NULL));
+    XM_TRY(add_view(w, n, XM_BLOB_CODEBOOK, &weight->codebook, NULL));
+    return add_view(w, n, XM_BLOB_FACTOR, &weight->factor, NULL);
 }
 
 static enum xm_status

@@ -51,6 +51,8 @@ add_constants(const struct xm_graph *g, struct xm_strbuf *out)
         if (n->op != XM_OP_CONST) {
             add_bytes(g, &w->scale, out);
             add_bytes(g, &w->zero_point, out);
+            add_bytes(g, &w->codebook, out);
+            add_bytes(g, &w->factor, out);
         }
     }
 }

@@ -137,7 +137,7 @@ xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_we
         return "this oneDNN has no CPU engine";
     if (xm_weight_is_plain_integers(w))
         return "oneDNN multiplies integers with scales only";
-    if (xm_weight_is_quantised(w) || xm_weight_is_blocks(w))
+    if (xm_weight_is_quantised(w) || xm_weight_is_blocks(w) || xm_weight_is_codes(w))
         return "dequantised to f32, oneDNN gains nothing on the kernels that need no "
                "copy";
     return xm_onednn_linear_operands(device, w, src).element == XM_DYNAMIC

@@ -58,7 +58,7 @@ add_data(struct xm_expert_cache *c, const struct xm_device_weight *w,
     return add_part(c, w->data, h->rows * h->cols, h->element, &slots->data);
 }
 
-/* A scalar zero point is read where it is. */
+/* A scalar zero point and a codebook are read where they are. */
 static bool
 add_weight(struct xm_expert_cache *c, const struct xm_device_weight *w,
            struct xm_device_weight *slots)
@@ -68,7 +68,9 @@ add_weight(struct xm_expert_cache *c, const struct xm_device_weight *w,
     slots->host = *h; /* its steps; the bytes are those of the experts */
     bool whole = add_data(c, w, slots) &&
                  add_part(c, w->scale, groups, h->scale_element, &slots->scale);
-    if (!h->zero_point_is_scalar)
+    if (h->factor.p)
+        return whole && add_part(c, w->zero_point, 1, XM_F32, &slots->zero_point);
+    if (!h->zero_point_is_scalar && !h->codebook.p)
         return whole && add_part(c, w->zero_point, groups, h->zero_point_element,
                                  &slots->zero_point);
     slots->zero_point = w->zero_point;

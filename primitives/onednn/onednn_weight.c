@@ -83,6 +83,8 @@ xm_onednn_weight_refuses(const struct xm_device_info *device, const struct xm_we
     const char *why = NULL;
     if (xm_weight_is_blocks(w))
         return "oneDNN takes no weights in blocks";
+    if (xm_weight_is_codes(w))
+        return "oneDNN takes no small floats, codebooks and factors";
     if (!xm_weight_is_whole(w))
         return "oneDNN takes whole weights only, no views of them";
     if (xm_weight_is_quantised(w))

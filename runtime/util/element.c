@@ -162,6 +162,19 @@ xm_float_to_bf16(float f)
 }
 
 bool
+xm_element_is_small_float(enum xm_element e)
+{
+    return xm_element_is_float(e) && xm_element_bits(e) < 16;
+}
+
+bool
+xm_element_writable(enum xm_element e)
+{
+    return xm_element_readable(e) && xm_element_bits(e) >= 8 &&
+           !xm_element_is_small_float(e);
+}
+
+bool
 xm_element_readable(enum xm_element e)
 {
     switch (e) {
@@ -169,11 +182,6 @@ xm_element_readable(enum xm_element e)
     case XM_STRING:
     case XM_U3:
     case XM_U6:
-    case XM_NF4:
-    case XM_F8E4M3:
-    case XM_F8E5M2:
-    case XM_F4E2M1:
-    case XM_F8E8M0:
     case XM_ELEMENT_COUNT:
         return false;
     default:
@@ -222,6 +230,45 @@ xm_load_int(enum xm_element e, const void *data, uint64_t i)
     }
 }
 
+/* The quantiles of a normal distribution, as QLoRA and OpenVINO have them. */
+static const float nf4_numbers[16] = {
+    -0x1p+0f,        -0x1.647362p-1f, -0x1.0cd66p-1f,  -0x1.94654p-2f,
+    -0x1.23449ap-2f, -0x1.7a6a7ep-3f, -0x1.74f0e2p-4f, 0.0f,
+    0x1.45f5fep-4f,  0x1.4995c6p-3f,  0x1.f809bap-3f,  0x1.5a0674p-2f,
+    0x1.c3497p-2f,   0x1.200f56p-1f,  0x1.722766p-1f,  0x1p+0f,
+};
+
+/* A sign, then exponent bits with bias `bias`, then mantissa bits; no infinities, and no NaN. */
+static float
+float_of_fields(uint32_t code, int exponent_bits, int mantissa_bits, int bias)
+{
+    const int exponent = (int)(code >> mantissa_bits) & ((1 << exponent_bits) - 1);
+    const int mantissa = (int)code & ((1 << mantissa_bits) - 1);
+    const bool is_normal = exponent != 0;
+    const float f = ldexpf((float)(mantissa + (is_normal << mantissa_bits)),
+                           exponent + !is_normal - bias - mantissa_bits);
+    return code >> (exponent_bits + mantissa_bits) ? -f : f;
+}
+
+/* f8e4m3 has NaN in place of its two largest numbers; f8e5m2 is the upper half of an f16; f8e8m0
+ * is an exponent: 2^(code - 127), and NaN. */
+static float
+load_small_float(enum xm_element e, const uint8_t *p, uint64_t i)
+{
+    switch (e) {
+    case XM_NF4:
+        return nf4_numbers[sub_byte(p, i, 4)];
+    case XM_F4E2M1:
+        return float_of_fields(sub_byte(p, i, 4), 2, 1, 1);
+    case XM_F8E4M3:
+        return (p[i] & 0x7f) == 0x7f ? NAN : float_of_fields(p[i], 4, 3, 7);
+    case XM_F8E5M2:
+        return xm_half_to_float((uint16_t)(p[i] << 8));
+    default:
+        return p[i] == 0xff ? NAN : ldexpf(1.0f, p[i] - 127);
+    }
+}
+
 float
 xm_load_float(enum xm_element e, const void *data, uint64_t i)
 {
@@ -242,6 +289,12 @@ xm_load_float(enum xm_element e, const void *data, uint64_t i)
     case XM_BF16:
         memcpy(&h, p + i * sizeof(h), sizeof(h));
         return xm_bf16_to_float(h);
+    case XM_NF4:
+    case XM_F4E2M1:
+    case XM_F8E4M3:
+    case XM_F8E5M2:
+    case XM_F8E8M0:
+        return load_small_float(e, p, i);
     default:
         return xm_element_is_int(e) && xm_element_readable(e)
                    ? (float)xm_load_int(e, data, i)

@@ -40,13 +40,18 @@ uint16_t xm_float_to_half(float f); /* round to nearest even */
 float xm_bf16_to_float(uint16_t b);
 uint16_t xm_float_to_bf16(float f);
 
+/* A float below 16 bits: nf4 f4e2m1 f8e4m3 f8e5m2 f8e8m0. */
+bool xm_element_is_small_float(enum xm_element e);
 /* Whether xm_load_float / xm_load_int know how to read this type. */
 bool xm_element_readable(enum xm_element e);
+/* Whether xm_store_float / xm_store_int can write it: readable types of at least 8 bits, but for
+ * small floats. */
+bool xm_element_writable(enum xm_element e);
 /* Element `i` of packed data. Integers convert exactly as far as the result type goes. */
 float xm_load_float(enum xm_element e, const void *data, uint64_t i);
 int64_t xm_load_int(enum xm_element e, const void *data, uint64_t i);
-/* Writes element `i`, converting (floats to integers truncate toward zero). Types of at
- * least 8 bits only. */
+/* Writes element `i`, converting (floats to integers truncate toward zero). Writable
+ * types only. */
 void xm_store_float(enum xm_element e, void *data, uint64_t i, float value);
 void xm_store_int(enum xm_element e, void *data, uint64_t i, int64_t value);
 

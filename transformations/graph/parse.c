@@ -141,6 +141,15 @@ allocate_data(struct parser *p, enum xm_element e, uint64_t n, struct xm_bytes *
     return bytes ? XM_OK : fail_memory(p);
 }
 
+/* Bits of two elements of 4, or of a number of 8: floats are below 2, none is NaN. */
+static uint8_t
+small_bits(enum xm_element e, uint32_t random)
+{
+    if (e == XM_F8E8M0)
+        return (uint8_t)(120 + random % 8);
+    return (uint8_t)(e == XM_F8E4M3 || e == XM_F8E5M2 ? random & 0xbf : random);
+}
+
 /* Small numbers that depend on the blob's number only: floats of an eighth in [-1, 1), or
  * any bits for integers. */
 static void
@@ -153,7 +162,7 @@ fill_pattern(enum xm_element e, uint64_t number, uint64_t n, struct xm_bytes b)
         if (is_float)
             xm_store_float(e, (uint8_t *)b.p, i, (float)((int)(x >> 28) - 8) / 8.0f);
         else
-            ((uint8_t *)b.p)[i] = e == XM_BOOL ? x >> 31 : (uint8_t)(x >> 24);
+            ((uint8_t *)b.p)[i] = e == XM_BOOL ? x >> 31 : small_bits(e, x >> 24);
     }
 }
 
@@ -275,6 +284,11 @@ parse_weight_attr(struct parser *p, struct xm_weight *w)
         return xm_lex_element(&p->lex, &w->scale_element);
     if (strcmp(key, "zp") == 0)
         return xm_lex_element(&p->lex, &w->zero_point_element);
+    if (strcmp(key, "factors") == 0) {
+        XM_TRY(xm_lex_number(&p->lex, INT32_MAX, &w->factor.n));
+        w->factor.n *= sizeof(float);
+        return XM_OK;
+    }
     XM_TRY(xm_lex_word(&p->lex, "a value", word));
     if (strcmp(key, "order") == 0 && strcmp(word, "group_major") == 0)
         w->order = XM_SCALE_GROUP_MAJOR;
@@ -299,11 +313,36 @@ fill_blocks(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
     return XM_OK;
 }
 
+static enum xm_status
+fill_scales(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
+{
+    if (!xm_text_is_inline(w->scale_element))
+        return parse_blob(p, w->scale_element, n, number, &w->scale);
+    XM_TRY(allocate_data(p, w->scale_element, n, &w->scale));
+    for (uint64_t i = 0; i < n; i++)
+        xm_store_float(w->scale_element, (uint8_t *)w->scale.p, i,
+                       (float)(1 + (i + number) % 7) / 64.0f);
+    return XM_OK;
+}
+
+/* Codebook and factors, whose numbers the text has said. */
+static enum xm_status
+fill_extras(struct parser *p, struct xm_weight *w, uint64_t number)
+{
+    if (w->codebook.n)
+        XM_TRY(parse_blob(p, XM_F32, w->codebook.n / sizeof(float), number + 2,
+                          &w->codebook));
+    return w->factor.n ? parse_blob(p, XM_F32, w->factor.n / sizeof(float), number + 3,
+                                    &w->factor)
+                       : XM_OK;
+}
+
 /* Bytes of data, scales and zero points by the weight's number. */
 static enum xm_status
 fill_weight(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
 {
     uint64_t n_scales = w->group ? n / w->group : 0;
+    XM_TRY(fill_extras(p, w, number));
     if (xm_weight_is_blocks(w))
         return fill_blocks(p, w, n, number);
     XM_TRY(parse_blob(p, w->element, n, number, &w->data));
@@ -312,10 +351,7 @@ fill_weight(struct parser *p, struct xm_weight *w, uint64_t n, uint64_t number)
     if (w->cols % w->group != 0)
         return xm_lex_fail(&p->lex, "rows of %llu are no multiple of the group %llu",
                            (unsigned long long)w->cols, (unsigned long long)w->group);
-    XM_TRY(allocate_data(p, w->scale_element, n_scales, &w->scale));
-    for (uint64_t i = 0; xm_text_is_inline(w->scale_element) && i < n_scales; i++)
-        xm_store_float(w->scale_element, (uint8_t *)w->scale.p, i,
-                       (float)(1 + (i + number) % 7) / 64.0f);
+    XM_TRY(fill_scales(p, w, n_scales, number));
     if (w->zero_point_element == XM_DYNAMIC)
         return XM_OK;
     return parse_blob(p, w->zero_point_element, w->zero_point_is_scalar ? 1 : n_scales,
@@ -333,6 +369,11 @@ parse_weight_format(struct parser *p, struct xm_weight *w)
             w->format = (enum xm_weight_format)f;
             return XM_OK;
         }
+    if (strcmp(word, "codebook") == 0) {
+        w->element = XM_U4;
+        w->codebook.n = XM_CODEBOOK_NUMBERS * sizeof(float);
+        return XM_OK;
+    }
     w->element = xm_element_parse(word);
     if (w->element == XM_ELEMENT_COUNT)
         return xm_lex_fail(&p->lex, "'%s' is no element type and no format of weights",

@@ -116,6 +116,9 @@ print_weight(const struct xm_node *n, struct xm_strbuf *out)
         if (w->zero_point.p && w->zero_point_is_scalar)
             xm_strbuf_add(out, " zp_scalar=true");
     }
+    if (w->factor.p)
+        xm_strbuf_printf(out, " factors=%llu",
+                         (unsigned long long)(w->factor.n / sizeof(float)));
 }
 
 static void
@@ -159,7 +162,7 @@ xm_text_has_declared_type(enum xm_op op)
 bool
 xm_text_is_inline(enum xm_element e)
 {
-    return xm_element_readable(e) && xm_element_bits(e) >= 8;
+    return xm_element_writable(e);
 }
 
 /* Constant data and attributes of a node: what stands behind its operands. */

@@ -27,7 +27,7 @@ is_constant(const struct xm_node *n, const bool *constant)
         n->op == XM_OP_RESULT)
         return false;
     for (uint32_t i = 0; i < n->n_out; i++)
-        if (!is_small(&n->out[i]) || xm_element_bits(n->out[i].type.element) < 8)
+        if (!is_small(&n->out[i]) || !xm_element_writable(n->out[i].type.element))
             return false;
     for (uint32_t i = 0; i < n->n_in; i++)
         if (!xm_is_none(xm_in(n, i)) && !constant[xm_in(n, i)->node->id])

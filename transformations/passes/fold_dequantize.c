@@ -7,7 +7,9 @@
  * in every spelling: with or without the zero point, the reshapes (grouped [.., K/G, G] to
  * [.., K]) and the converts; scale and zero point per group, per row or for everything. Flat
  * order never changes on the way, so only the last shape and the number of elements that
- * share a scale matter. Plain float constants that a matmul (transposed) or a gather reads
+ * share a scale matter. q are integers, small floats, or gather(codebook, indices of 4 bits). There
+ * may be a second scale, q * scale * scale2 or q * (scale * scale2): what experts share is the
+ * weight's factor, any other is multiplied into a copy of the scales. Plain float constants that a matmul (transposed) or a gather reads
  * become weights without scale; matmul(x, transpose(w)) reads w the other way round, and a plain
  * constant that is not transposed is: a copy of it, in the graph's memory.
  *
@@ -25,11 +27,27 @@ enum {
     WIDEN_BYTES = 16 * 1024 * 1024 /* of f32 that one constant may become              */
 };
 
-struct chain {
-    const struct xm_node *data, *scale, *zero_point; /* const nodes; NULL: absent */
-    uint64_t scale_group, zero_point_group;          /* elements that share one   */
-    int left;                                        /* nodes that may still come */
+enum { MOST_SCALES = 2 };
+
+struct scale {
+    const struct xm_node *node; /* constant                */
+    uint64_t group;             /* elements that share one */
 };
+
+struct chain {
+    const struct xm_node *data, *zero_point, *codebook; /* constants; NULL: absent */
+    struct scale scale[MOST_SCALES];
+    uint32_t n_scales;
+    uint64_t zero_point_group; /* elements that share one   */
+    int left;                  /* nodes that may still come */
+};
+
+static bool
+keeps_flat_order(enum xm_op op)
+{
+    return op == XM_OP_CONVERT || op == XM_OP_RESHAPE || op == XM_OP_SQUEEZE ||
+           op == XM_OP_UNSQUEEZE;
+}
 
 /* The constant below converts and reshapes; NULL: something else. */
 static const struct xm_node *
@@ -38,7 +56,7 @@ constant_below(const struct xm_value *v)
     for (int i = 0; i < CHAIN_LENGTH; i++) {
         if (v->node->op == XM_OP_CONST)
             return xm_element_readable(v->type.element) ? v->node : NULL;
-        if (v->node->op != XM_OP_CONVERT)
+        if (!keeps_flat_order(v->node->op))
             return NULL;
         v = xm_in(v->node, 0);
     }
@@ -68,20 +86,63 @@ shared_elements(const struct xm_shape *full, const struct xm_shape *part, uint64
 
 static bool read_chain(const struct xm_value *v, struct chain *c);
 
+/* A constant that `full` is multiplied with. */
+static bool
+add_scale(const struct xm_shape *full, const struct xm_value *v, struct chain *c)
+{
+    struct scale s = {.node = constant_below(v)};
+    if (!s.node || c->n_scales == MOST_SCALES ||
+        !xm_element_is_float(s.node->out[0].type.element) ||
+        !shared_elements(full, &v->type.shape, &s.group))
+        return false;
+    c->scale[c->n_scales++] = s;
+    return true;
+}
+
+/* The same, or a product of two. */
+static bool
+add_scales(const struct xm_shape *full, const struct xm_value *v, struct chain *c)
+{
+    if (add_scale(full, v, c))
+        return true;
+    for (int i = 0; i < CHAIN_LENGTH && v->node->op == XM_OP_CONVERT; i++)
+        v = xm_in(v->node, 0);
+    return v->node->op == XM_OP_MULTIPLY && add_scale(full, xm_in(v->node, 0), c) &&
+           add_scale(full, xm_in(v->node, 1), c);
+}
+
 /* Operand i of a multiply is the scale, the other one the chain. */
 static bool
 read_scale(const struct xm_value *v, uint32_t i, struct chain *c)
 {
     const struct xm_value *factor = xm_in(v->node, i), *rest = xm_in(v->node, 1 - i);
     struct chain try = *c;
-    try.scale = constant_below(factor);
-    if (!try.scale || !xm_element_is_float(try.scale->out[0].type.element) ||
-        !xm_shape_eq(&rest->type.shape, &v->type.shape) ||
-        !shared_elements(&v->type.shape, &factor->type.shape, &try.scale_group) ||
-        !read_chain(rest, &try) || xm_element_is_float(try.data->out[0].type.element))
+    if (!xm_shape_eq(&rest->type.shape, &v->type.shape) ||
+        !add_scales(&v->type.shape, factor, &try) || !read_chain(rest, &try))
+        return false;
+    const enum xm_element e = try.data->out[0].type.element;
+    if (xm_element_is_float(e) && !xm_element_is_small_float(e))
         return false;
     *c = try;
     return true;
+}
+
+/* gather(table of at most 16 numbers, indices of 4 bits) */
+static bool
+read_codebook(const struct xm_node *n, struct chain *c)
+{
+    const struct xm_value *table = xm_in(n, 0);
+    uint64_t numbers;
+    c->codebook = constant_below(table);
+    c->data = constant_below(xm_in(n, 1));
+    if (!c->codebook || !c->data || n->attr.gather.batch_dims != 0 ||
+        !xm_is_axis(xm_in(n, 2), 1, 0) || table->type.shape.rank != 1 ||
+        !xm_static_elements(&table->type.shape, &numbers) ||
+        numbers > XM_CODEBOOK_NUMBERS)
+        return false;
+    const enum xm_element e = c->data->out[0].type.element;
+    /* -1 is the last number of a table: the bits of 15 */
+    return e == XM_U4 || (e == XM_I4 && numbers == XM_CODEBOOK_NUMBERS);
 }
 
 static bool
@@ -113,10 +174,11 @@ read_chain(const struct xm_value *v, struct chain *c)
     case XM_OP_UNSQUEEZE:
         return read_chain(xm_in(v->node, 0), c);
     case XM_OP_MULTIPLY:
-        return !c->scale && !c->zero_point &&
-               (read_scale(v, 1, c) || read_scale(v, 0, c));
+        return !c->zero_point && (read_scale(v, 1, c) || read_scale(v, 0, c));
     case XM_OP_SUBTRACT:
         return !c->zero_point && read_zero_point(v, c);
+    case XM_OP_GATHER:
+        return !c->zero_point && read_codebook(v->node, c);
     default:
         return false;
     }
@@ -128,48 +190,123 @@ bytes_of(const struct xm_node *n)
     return (struct xm_bytes){n->attr.data.bytes, n->attr.data.n_bytes};
 }
 
-/* A scale that spans several rows is written out, one a row. */
-static bool
-repeat_scale(struct xm_graph *g, struct xm_weight *w, uint64_t elements)
+/* Numbers of the graph's own: f32. */
+static float *
+new_numbers(struct xm_graph *g, uint64_t n, struct xm_bytes *out)
 {
-    uint64_t rows = elements / w->cols, rows_a_scale = w->group / w->cols, bytes;
-    if (!xm_mul_size(rows, sizeof(float), &bytes))
-        return false;
-    float *copy = xm_arena_alloc(&g->arena, bytes);
-    if (!copy) {
+    uint64_t bytes;
+    float *numbers =
+        xm_mul_size(n, sizeof(float), &bytes) ? xm_arena_alloc(&g->arena, bytes) : NULL;
+    if (!numbers)
         xm_fail(&g->err, XM_NO_MEMORY, "out of memory for the scales of a weight");
-        return false;
-    }
-    for (uint64_t r = 0; r < rows; r++)
-        copy[r] = xm_load_float(w->scale_element, w->scale.p, r / rows_a_scale);
-    w->scale = (struct xm_bytes){(const uint8_t *)copy, bytes};
+    else
+        *out = (struct xm_bytes){(const uint8_t *)numbers, bytes};
+    return numbers;
+}
+
+static float
+scale_of_element(const struct scale *s, uint64_t element)
+{
+    const struct xm_value *v = &s->node->out[0];
+    return xm_load_float(v->type.element, s->node->attr.data.bytes, element / s->group);
+}
+
+/* Scales that kernels do not read, that span several rows, or that are products of two, are written
+ * out in f32: one a group, which is at most a row. */
+static bool
+copy_scales(struct xm_graph *g, const struct chain *c, uint64_t n, struct xm_weight *w)
+{
+    w->group = w->group < w->cols ? w->group : w->cols;
     w->scale_element = XM_F32;
-    w->group = w->cols;
-    return true;
+    if (!g)
+        return true;
+    float *copy = new_numbers(g, n / w->group, &w->scale);
+    for (uint64_t i = 0; copy && i < n / w->group; i++) {
+        copy[i] = 1.0f;
+        for (uint32_t s = 0; s < c->n_scales; s++)
+            copy[i] *= scale_of_element(&c->scale[s], i * w->group);
+    }
+    return copy != NULL;
+}
+
+/* What is the same for each stored expert. */
+static bool
+set_factor(struct xm_graph *g, const struct scale *s, struct xm_weight *w)
+{
+    float *factor = g ? new_numbers(g, w->experts, &w->factor) : NULL;
+    for (uint64_t e = 0; factor && e < w->experts; e++)
+        factor[e] = scale_of_element(s, e * w->rows * w->cols);
+    return !g || factor;
 }
 
 static bool
-set_quantisation(struct xm_graph *g, const struct chain *c, uint64_t n,
-                 struct xm_weight *w)
+set_codebook(struct xm_graph *g, const struct xm_node *table, struct xm_weight *w)
 {
-    w->group = c->scale_group;
-    w->scale = bytes_of(c->scale);
-    w->scale_element = c->scale->out[0].type.element;
-    if (c->zero_point) {
-        w->zero_point = bytes_of(c->zero_point);
-        w->zero_point_element = c->zero_point->out[0].type.element;
-        w->zero_point_is_scalar = c->zero_point_group == n && w->group != n;
-        if (!w->zero_point_is_scalar && c->zero_point_group != w->group)
+    const struct xm_type *t = &table->out[0].type;
+    const uint64_t numbers =
+        (uint64_t)table->attr.data.n_bytes * 8 / xm_element_bits(t->element);
+    static const float none[XM_CODEBOOK_NUMBERS];
+    w->element = XM_U4;
+    w->codebook = (struct xm_bytes){(const uint8_t *)none, sizeof(none)};
+    float *copy = g ? new_numbers(g, XM_CODEBOOK_NUMBERS, &w->codebook) : NULL;
+    for (uint64_t i = 0; copy && i < XM_CODEBOOK_NUMBERS; i++)
+        copy[i] =
+            i < numbers ? xm_load_float(t->element, table->attr.data.bytes, i) : 0.0f;
+    return !g || copy;
+}
+
+/* Whether kernels read scales of this type where they are. */
+static bool
+is_scale_element(const struct xm_weight *w, enum xm_element e)
+{
+    return e == XM_F16 || e == XM_BF16 || e == XM_F32 ||
+           (xm_weight_is_codes(w) &&
+            (e == XM_F8E4M3 || e == XM_F8E5M2 || e == XM_F8E8M0));
+}
+
+static bool
+set_zero_point(const struct chain *c, uint64_t n, struct xm_weight *w)
+{
+    if (!c->zero_point)
+        return true;
+    w->zero_point = bytes_of(c->zero_point);
+    w->zero_point_element = c->zero_point->out[0].type.element;
+    w->zero_point_is_scalar =
+        c->zero_point_group == n && (w->group != n || w->group > w->cols);
+    return w->zero_point_is_scalar ||
+           (c->zero_point_group == w->group && w->group <= w->cols);
+}
+
+/* g NULL: only whether it can be; nothing is copied. */
+static bool
+set_quantisation(struct xm_graph *g, struct chain *c, uint64_t n, struct xm_weight *w)
+{
+    struct scale *fine = &c->scale[0], *coarse = &c->scale[1];
+    if (c->n_scales == 2 && fine->group > coarse->group) {
+        const struct scale other = *fine;
+        *fine = *coarse;
+        *coarse = other;
+    }
+    if (c->n_scales == 2 && xm_element_is_small_float(w->element) &&
+        coarse->group % (w->rows * w->cols) == 0) {
+        c->n_scales = 1;
+        if (!set_factor(g, coarse, w))
             return false;
     }
-    if (w->group <= w->cols)
-        return w->cols % w->group == 0;
-    w->zero_point_is_scalar = c->zero_point_group == n;
-    return w->group % w->cols == 0 && (!c->zero_point || w->zero_point_is_scalar) &&
-           repeat_scale(g, w, n);
+    w->group = fine->group;
+    if (w->group <= w->cols ? w->cols % w->group != 0 : w->group % w->cols != 0)
+        return false;
+    if (!set_zero_point(c, n, w) ||
+        (c->n_scales == 2 && coarse->group % fine->group != 0))
+        return false;
+    w->scale = bytes_of(fine->node);
+    w->scale_element = fine->node->out[0].type.element;
+    return (c->n_scales == 1 && w->group <= w->cols &&
+            is_scale_element(w, w->scale_element)) ||
+           copy_scales(g, c, n, w);
 }
 
-/* Whether v is what one weight says. */
+/* Whether v is what one weight says. g NULL: its copies are not made, and w is nothing to use. */
 static bool
 read_weight(struct xm_graph *g, const struct xm_value *v, struct xm_weight *w)
 {
@@ -185,11 +322,13 @@ read_weight(struct xm_graph *g, const struct xm_value *v, struct xm_weight *w)
                             .rows = s->rank > 1 ? (uint64_t)s->dim[s->rank - 2].n : 1,
                             .cols = (uint64_t)s->dim[s->rank - 1].n,
                             .data = bytes_of(c.data)};
-    if (!c.scale && (c.zero_point || !xm_element_is_float(w->element)))
+    if (c.codebook && !set_codebook(g, c.codebook, w))
         return false;
-    if (c.scale && !set_quantisation(g, &c, n, w))
+    if (!c.n_scales && (c.zero_point || !(xm_element_is_float(w->element) || c.codebook)))
         return false;
-    return xm_weight_check(w) == NULL;
+    if (c.n_scales && !set_quantisation(g, &c, n, w))
+        return false;
+    return !g || xm_weight_check(w) == NULL;
 }
 
 static bool
@@ -198,28 +337,29 @@ is_weight_operand(const struct xm_use *u, const struct xm_weight *w)
     const struct xm_node *n = u->user;
     if (n->op == XM_OP_MATMUL)
         return xm_use_index(u) == 1 && w->rank >= 2 &&
-               (xm_weight_is_quantised(w) || n->attr.matmul.transpose_b);
+               (xm_weight_is_quantised(w) || xm_weight_is_codes(w) ||
+                n->attr.matmul.transpose_b);
     return n->op == XM_OP_GATHER && xm_use_index(u) == 0 && w->rank == 2 &&
            xm_is_axis(xm_in(n, 2), 2, 0);
 }
 
 /* Whether this use is a further link of the chain, and not its end. */
 static bool
-continues(struct xm_graph *g, const struct xm_use *u)
+continues(const struct xm_use *u)
 {
     struct xm_weight w;
     enum xm_op op = u->user->op;
-    return (op == XM_OP_CONVERT || op == XM_OP_RESHAPE || op == XM_OP_SQUEEZE ||
-            op == XM_OP_UNSQUEEZE) &&
-           xm_use_index(u) == 0 && read_weight(g, &u->user->out[0], &w);
+    return ((keeps_flat_order(op) && xm_use_index(u) == 0) || op == XM_OP_MULTIPLY) &&
+           read_weight(NULL, &u->user->out[0], &w);
 }
 
 static bool
-wants_weight(struct xm_graph *g, const struct xm_use *u, const struct xm_weight *w)
+wants_weight(const struct xm_use *u, const struct xm_weight *w)
 {
     uint64_t bytes = w->experts * w->rows * w->cols * sizeof(float);
     return is_weight_operand(u, w) ||
-           (xm_weight_is_quantised(w) && bytes > XM_SMALL_BYTES && !continues(g, u));
+           ((xm_weight_is_quantised(w) || xm_weight_is_codes(w)) &&
+            bytes > XM_SMALL_BYTES && !continues(u));
 }
 
 static bool
@@ -227,14 +367,15 @@ fold_value(struct xm_graph *g, struct xm_value *v)
 {
     struct xm_weight w;
     struct xm_value *folded = NULL;
-    if (!v->uses || !read_weight(g, v, &w))
+    if (!v->uses || !read_weight(NULL, v, &w))
         return false;
     for (struct xm_use *u = v->uses, *next; u; u = next) {
         next = u->next;
-        if (!wants_weight(g, u, &w))
+        if (!wants_weight(u, &w))
             continue;
         struct xm_builder b = xm_builder_before(g, v->node);
-        folded = folded ? folded : xm_weight(&b, &w, v->type.element);
+        if (!folded && read_weight(g, v, &w))
+            folded = xm_weight(&b, &w, v->type.element);
         if (!folded)
             return false;
         xm_node_set_in(u->user, xm_use_index(u), folded);
@@ -361,7 +502,8 @@ xm_pass_fold_dequantize(struct xm_graph *g, const struct xm_caps *caps)
     {
         bool changed = false;
         if (n->op == XM_OP_CONST || n->op == XM_OP_MULTIPLY || n->op == XM_OP_CONVERT ||
-            n->op == XM_OP_RESHAPE || n->op == XM_OP_SQUEEZE || n->op == XM_OP_UNSQUEEZE)
+            n->op == XM_OP_RESHAPE || n->op == XM_OP_SQUEEZE ||
+            n->op == XM_OP_UNSQUEEZE || n->op == XM_OP_GATHER)
             changed = fold_value(g, &n->out[0]);
         if (!changed && n->op == XM_OP_CONVERT && n->out[0].n_uses)
             changed = widen_constant(g, n);

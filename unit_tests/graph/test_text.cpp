@@ -43,6 +43,41 @@ renumbered()
     return s;
 }
 
+/* What is parsed is a weight that holds together, of numbers that are finite. */
+TEST(Text, WeightsOfCodesKeepTheirParts)
+{
+    const char *const texts[] = {"nf4 group=32 scale=f16",
+                                 "f4e2m1 group=32 scale=f8e8m0",
+                                 "f8e4m3 group=64 scale=f8e4m3 order=group_major",
+                                 "f8e5m2",
+                                 "codebook group=32 scale=f16",
+                                 "codebook",
+                                 "f4e2m1 group=16 scale=f8e4m3 factors=2",
+                                 "f16 factors=2",
+                                 "nvfp4 factors=2"};
+    for (const char *format : texts) {
+        const std::string text = std::string("graph \"\"\n%0 = weight f32[2,3,512] ") +
+                                 format + " @0\nresult %0\n";
+        SCOPED_TRACE(text);
+        xm_graph *g = nullptr;
+        xm_error err = {};
+        ASSERT_EQ(xm_graph_parse(text.c_str(), &g, &err), XM_OK) << err.text;
+        EXPECT_EQ(print(g), text);
+        EXPECT_EQ(xm_graph_validate(g, nullptr, &err), XM_OK) << err.text;
+        const xm_weight &w = g->first->attr.weight;
+        EXPECT_STREQ(xm_weight_check(&w), nullptr);
+        std::vector<float> row(w.cols);
+        float largest = 0;
+        xm_weight_row(&w, 1, 2, row.data());
+        for (float x : row) {
+            EXPECT_TRUE(std::isfinite(x));
+            largest = std::fmax(largest, std::fabs(x));
+        }
+        EXPECT_GT(largest, 0.0f);
+        xm_graph_destroy(g);
+    }
+}
+
 TEST(Text, WeightsInBlocksKeepTheirFormat)
 {
     for (int f = XM_WEIGHT_ELEMENTS + 1; f < XM_WEIGHT_FORMATS; f++) {

@@ -318,13 +318,14 @@ TEST(FoldDequantize, LeavesWhatAWeightCannotSay)
     /* integers without a scale */
     expect_leaves(xm_pass_fold_dequantize,
                   matmul_by("%1 = const i8[4,8] @1\n%9 = convert %1 to=f32"));
-    /* scaled twice */
+    /* scaled three times */
     expect_leaves(xm_pass_fold_dequantize, matmul_by(R"(
         %1 = const i8[4,8] @1
         %2 = convert %1 to=f32
         %6 = const f32[4,1] {1, 2, 3, 4}
         %7 = multiply %2, %6
-        %9 = multiply %7, %6)"));
+        %8 = multiply %7, %6
+        %9 = multiply %8, %6)"));
 }
 
 TEST(FoldDequantize, LargeLeftoversAreRefused)
@@ -340,4 +341,279 @@ TEST(FoldDequantize, LargeLeftoversAreRefused)
     ASSERT_TRUE(g);
     std::string why = run_pipeline(g.get(), nullptr, nullptr);
     EXPECT_NE(why.find("after fold_dequantize"), std::string::npos) << why;
+}
+
+/* ---- floats below 16 bits, codebooks, second scales ------------------------------------ */
+
+TEST(FoldDequantize, SmallFloatsWithExponentsAsScales)
+{
+    Graph g = none();
+    const struct xm_weight *w = fold(g, matmul_by(R"(
+        %1 = const f4e2m1[4,2,32] @1
+        %2 = convert %1 to=f16
+        %3 = const f8e8m0[4,2,1] @3
+        %4 = convert %3 to=f16
+        %7 = multiply %2, %4
+        %8 = const i64[2] {4, 64}
+        %11 = reshape %7, %8
+        %9 = convert %11 to=f32)",
+                                                  "64"));
+    ASSERT_TRUE(w);
+    EXPECT_EQ(w->element, XM_F4E2M1);
+    EXPECT_EQ(w->group, 32u);
+    EXPECT_EQ(w->scale_element, XM_F8E8M0);
+    EXPECT_EQ(w->scale.n, 8u); /* where it is */
+}
+
+TEST(FoldDequantize, SmallFloatsPerRowWithTheConvertBehind)
+{
+    Graph g = none();
+    const struct xm_weight *w = fold(g, matmul_by(R"(
+        %1 = const f8e5m2[4,8] @1
+        %2 = convert %1 to=f32
+        %6 = const f32[4,1] @6
+        %9 = multiply %6, %2)"));
+    ASSERT_TRUE(w);
+    EXPECT_EQ(w->element, XM_F8E5M2);
+    EXPECT_EQ(w->group, 8u);
+    EXPECT_EQ(w->scale_element, XM_F32);
+}
+
+TEST(FoldDequantize, SmallFloatsWithoutScales)
+{
+    Graph g = none();
+    const struct xm_weight *w = fold(g, matmul_by(R"(
+        %1 = const f8e4m3[4,8] @1
+        %9 = convert %1 to=f32)"));
+    ASSERT_TRUE(w);
+    EXPECT_EQ(w->element, XM_F8E4M3);
+    EXPECT_EQ(w->group, 0u);
+}
+
+TEST(FoldDequantize, ScalesThatNoKernelReadsAreCopiedAsFloats)
+{
+    for (const char *type : {"nf4", "f64", "f4e2m1"}) {
+        Graph g = none();
+        const struct xm_weight *w = fold(g, matmul_by(std::string(R"(
+        %1 = const nf4[4,8] @1
+        %2 = convert %1 to=f32
+        %3 = const )") + type + R"([4,1] @3
+        %4 = convert %3 to=f32
+        %9 = multiply %2, %4)"));
+        ASSERT_TRUE(w);
+        EXPECT_EQ(w->scale_element, XM_F32);
+        EXPECT_EQ(w->scale.n, 16u);
+    }
+}
+
+TEST(FoldDequantize, IndicesOfACodebook)
+{
+    for (const char *type : {"u4", "i4"}) {
+        Graph g = none();
+        const struct xm_weight *w = fold(g, matmul_by(std::string(R"(
+        %1 = const f8e4m3[16] @1
+        %2 = convert %1 to=f16
+        %3 = const )") + type + R"([4,2,16] @3
+        %4 = convert %3 to=i32
+        %5 = const i64[] {0}
+        %6 = gather %2, %4, %5
+        %7 = const f16[4,2,1] @7
+        %11 = multiply %6, %7
+        %8 = const i64[2] {4, 32}
+        %12 = reshape %11, %8
+        %9 = convert %12 to=f32)",
+                                                      "32"));
+        ASSERT_TRUE(w);
+        EXPECT_EQ(w->element, XM_U4);
+        ASSERT_TRUE(w->codebook.p);
+        EXPECT_EQ(w->group, 16u);
+        std::vector<float> row(32);
+        xm_weight_row(w, 0, 3, row.data());
+        const uint64_t index = (uint64_t)xm_load_int(XM_U4, w->data.p, 3 * 32 + 17);
+        EXPECT_EQ(row[17], xm_load_float(XM_F32, w->codebook.p, index) *
+                               xm_weight_scale_at(w, 0, 3, 1));
+    }
+}
+
+/* Numbers behind a short table are zeros. */
+TEST(FoldDequantize, ACodebookMayBeShort)
+{
+    Graph g = parse(matmul_by(R"(
+        %1 = const f32[3] {0.5, 1, -2}
+        %3 = const u4[4,8] @3
+        %4 = convert %3 to=i64
+        %5 = const i64[] {0}
+        %9 = gather %1, %4, %5)"));
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(xm_pass_fold_dequantize(g.get(), nullptr));
+    const xm_node *n = first(g.get(), XM_OP_WEIGHT);
+    ASSERT_TRUE(n);
+    const struct xm_weight *w = &n->attr.weight;
+    EXPECT_EQ(xm_load_float(XM_F32, w->codebook.p, 2), -2.0f);
+    EXPECT_EQ(xm_load_float(XM_F32, w->codebook.p, 3), 0.0f);
+}
+
+TEST(FoldDequantize, OtherGathersAreNoCodebooks)
+{
+    const char *const others[] = {R"(
+        %1 = const f32[17] @1
+        %3 = const u4[4,8] @3
+        %4 = convert %3 to=i64
+        %5 = const i64[] {0}
+        %9 = gather %1, %4, %5)",
+                                  R"(
+        %1 = const f32[15] @1
+        %3 = const i4[4,8] @3
+        %4 = convert %3 to=i64
+        %5 = const i64[] {0}
+        %9 = gather %1, %4, %5)",
+                                  R"(
+        %1 = const f32[16] @1
+        %3 = const u8[4,8] @3
+        %4 = convert %3 to=i64
+        %5 = const i64[] {0}
+        %9 = gather %1, %4, %5)"};
+    for (const char *other : others) {
+        Graph g = parse(matmul_by(other));
+        ASSERT_TRUE(g);
+        EXPECT_FALSE(xm_pass_fold_dequantize(g.get(), nullptr)) << print(g.get());
+    }
+}
+
+namespace
+{
+/* Element (n, k) of a chain's value, as the graph evaluates it. */
+void
+expect_same_rows(const struct xm_weight *w, const std::string &chain)
+{
+    Graph g = parse(chain + "\nresult %9 name=\"w\"\n");
+    ASSERT_TRUE(g);
+    const xm_node *result = nullptr;
+    xm_for_each_node(n, g.get())
+    {
+        if (n->op == XM_OP_RESULT)
+            result = n;
+    }
+    ASSERT_TRUE(result);
+    xm_eval e = {};
+    e.graph = g.get();
+    xm_tensor *t = nullptr;
+    xm_error err = {};
+    ASSERT_EQ(xm_evaluate_value(&e, xm_in(result, 0), &t, &err), XM_OK) << err.text;
+    std::vector<float> row(w->cols);
+    for (uint64_t r = 0; r < w->experts * w->rows; r++) {
+        xm_weight_row(w, r / w->rows, r % w->rows, row.data());
+        for (uint64_t i = 0; i < w->cols; i++) {
+            const float want = t->f[r * w->cols + i];
+            EXPECT_NEAR(row[i], want, 1e-6f * std::fabs(want)) << r << " " << i;
+        }
+    }
+    xm_tensor_destroy(t);
+}
+} // namespace
+
+/* NVFP4 in IR: scales of 16 columns and one of the tensor, in both orders. */
+TEST(FoldDequantize, ASecondScaleIsAFactor)
+{
+    const char *const chains[] = {R"(
+        %1 = const f4e2m1[4,2,16] @1
+        %2 = convert %1 to=f32
+        %3 = const f8e4m3[4,2,1] @3
+        %4 = convert %3 to=f32
+        %5 = multiply %2, %4
+        %6 = const f32[] {0.375}
+        %7 = multiply %5, %6
+        %8 = const i64[2] {4, 32}
+        %9 = reshape %7, %8)",
+                                  R"(
+        %1 = const f4e2m1[4,2,16] @1
+        %2 = convert %1 to=f32
+        %3 = const f8e4m3[4,2,1] @3
+        %4 = convert %3 to=f32
+        %6 = const f32[1] {0.375}
+        %5 = multiply %6, %4
+        %7 = multiply %2, %5
+        %8 = const i64[2] {4, 32}
+        %9 = reshape %7, %8)",
+                                  R"(
+        %1 = const f4e2m1[4,2,16] @1
+        %2 = convert %1 to=f32
+        %3 = const f8e4m3[4,2,1] @3
+        %4 = convert %3 to=f32
+        %5 = multiply %2, %4
+        %8 = const i64[2] {4, 32}
+        %7 = reshape %5, %8
+        %6 = const f32[1,1] {0.375}
+        %9 = multiply %7, %6)"};
+    for (const char *chain : chains) {
+        Graph g = none();
+        const struct xm_weight *w = fold(g, matmul_by(chain, "32"));
+        ASSERT_TRUE(w);
+        EXPECT_EQ(w->group, 16u);
+        EXPECT_EQ(w->scale_element, XM_F8E4M3);
+        EXPECT_EQ(w->scale.n, 8u);
+        ASSERT_EQ(w->factor.n, sizeof(float));
+        EXPECT_EQ(xm_weight_factor_at(w, 0), 0.375f);
+        expect_same_rows(w, chain);
+    }
+}
+
+TEST(FoldDequantize, ASecondScaleOfEachExpertIsItsFactor)
+{
+    const std::string chain = R"(
+        %1 = const f4e2m1[2,4,2,16] @1
+        %2 = convert %1 to=f32
+        %3 = const f8e4m3[2,4,2,1] @3
+        %4 = convert %3 to=f32
+        %5 = multiply %2, %4
+        %6 = const f32[2,1,1,1] {0.375, 3}
+        %7 = multiply %5, %6
+        %8 = const i64[3] {2, 4, 32}
+        %9 = reshape %7, %8)";
+    Graph g = parse("%0 = parameter f32[2,T,32] name=\"x\"\n" + chain +
+                    "\n%10 = matmul %0, %9 transpose_b=true\nresult %10 name=\"r\"\n");
+    ASSERT_TRUE(g);
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fold_dequantize));
+    const xm_node *n = first(g.get(), XM_OP_WEIGHT);
+    ASSERT_TRUE(n);
+    EXPECT_EQ(xm_weight_factor_at(&n->attr.weight, 0), 0.375f);
+    EXPECT_EQ(xm_weight_factor_at(&n->attr.weight, 1), 3.0f);
+    expect_same_rows(&n->attr.weight, chain);
+}
+
+/* Scales of rows beside scales of groups; integers, which have zero points in place of factors. */
+TEST(FoldDequantize, OtherSecondScalesAreMultipliedIntoACopy)
+{
+    const char *const chains[] = {R"(
+        %1 = const f4e2m1[4,2,16] @1
+        %2 = convert %1 to=f32
+        %3 = const f8e4m3[4,2,1] @3
+        %4 = convert %3 to=f32
+        %5 = multiply %2, %4
+        %8 = const i64[2] {4, 32}
+        %7 = reshape %5, %8
+        %6 = const f32[4,1] {0.375, 1, 2, 3}
+        %9 = multiply %7, %6)",
+                                  R"(
+        %1 = const u4[4,2,16] @1
+        %2 = convert %1 to=f32
+        %12 = const u4[4,2,1] @12
+        %13 = convert %12 to=f32
+        %11 = subtract %2, %13
+        %3 = const f16[4,2,1] @3
+        %4 = convert %3 to=f32
+        %5 = multiply %11, %4
+        %6 = const f32[] {0.375}
+        %7 = multiply %5, %6
+        %8 = const i64[2] {4, 32}
+        %9 = reshape %7, %8)"};
+    for (const char *chain : chains) {
+        Graph g = none();
+        const struct xm_weight *w = fold(g, matmul_by(chain, "32"));
+        ASSERT_TRUE(w);
+        EXPECT_EQ(w->group, 16u);
+        EXPECT_EQ(w->scale_element, XM_F32);
+        EXPECT_FALSE(w->factor.p);
+        expect_same_rows(w, chain);
+    }
 }

@@ -325,6 +325,29 @@ TEST_F(ExpertCache, HoldsBlocks)
     }
 }
 
+/* Factors move with the experts; a codebook is all experts'. */
+TEST_F(ExpertCache, HoldsFactorsAndCodebooks)
+{
+    const uint64_t experts = 12;
+    const weight_format nvfp4 = with_factors({XM_F4E2M1, 16, false, XM_F8E4M3}),
+                        blocks = with_factors(blocks_of(XM_WEIGHT_Q8_0)),
+                        codebook = codebook_of({XM_U4, 32, false});
+    test_weight gate(experts, 5, 256, nvfp4, 1), up(experts, 5, 256, blocks, 2),
+        down(experts, 3, 512, codebook, 3);
+    const xm_expert_rows rows = {gate.device, up.device, down.device,
+                                 nullptr,     nullptr,   nullptr};
+    cache_ptr c;
+    ASSERT_XM_OK(
+        xm_expert_cache_create(engine, &rows, 2, 64, 1 << 14, queue, &c.p, &err));
+    ASSERT_TRUE(c.p);
+    EXPECT_EQ(c.p->n_parts,
+              7u); /* data, scales and factors; data and factors; data, scales */
+    EXPECT_EQ(c.p->part[2].bytes, sizeof(float));
+    EXPECT_LT(c.p->slots, experts);
+    EXPECT_EQ(c.p->rows.down->zero_point, down.device->zero_point);
+    expect_like_model(c.p, 12, 2);
+}
+
 /* An entry would have to be gathered from several places. */
 TEST_F(ExpertCache, RefusesPartsOfWeights)
 {

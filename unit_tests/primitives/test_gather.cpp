@@ -32,6 +32,10 @@ all_problems()
     };
     for (const weight_format &f : some_blocks())
         problems.push_back({f, 512, XM_I64, f.is_view ? XM_F16 : XM_F32});
+    for (const weight_format &f : some_codes())
+        problems.push_back({f, 512, XM_I32, f.is_view ? XM_F32 : XM_F16});
+    problems.push_back({{XM_F8E4M3, 0, false}, 21, XM_I64, XM_F32});
+    problems.push_back({view_of({XM_NF4, UINT64_MAX, false}), 50, XM_I64, XM_F32});
     return problems;
 }
 const std::vector<problem> problems = all_problems();
@@ -69,6 +73,81 @@ TEST_F(Embedding, EveryVariantAgreesWithTheReference)
         check(problems[i]);
         return true;
     });
+}
+
+/* One row of all codes, or of ones with all codes as scales of 16 columns each. */
+struct every_code {
+    xm_element element, scale;
+};
+const every_code every_codes[] = {{XM_NF4, XM_DYNAMIC},    {XM_F4E2M1, XM_DYNAMIC},
+                                  {XM_F8E4M3, XM_DYNAMIC}, {XM_F8E5M2, XM_DYNAMIC},
+                                  {XM_F8E5M2, XM_F8E4M3},  {XM_F8E4M3, XM_F8E5M2},
+                                  {XM_F8E4M3, XM_F8E8M0}};
+
+class Codes : public PrimitiveTest
+{
+  protected:
+    void check(const every_code &c)
+    {
+        const bool has_scale = c.scale != XM_DYNAMIC;
+        const bool is_4_bits = xm_element_bits(c.element) == 4;
+        const uint64_t n = has_scale ? 4096 : is_4_bits ? 32 : 256;
+        std::vector<uint8_t> data(n), scale(256);
+        for (size_t i = 0; i < 256; i++)
+            scale[i] = (uint8_t)i;
+        for (size_t i = 0; i < n; i++) /* 0x38 and 0x3c are 1 */
+            data[i] = has_scale   ? c.element == XM_F8E4M3 ? 0x38 : 0x3c
+                      : is_4_bits ? (uint8_t)((2 * i + 1) << 4 | (2 * i % 16))
+                                  : (uint8_t)i;
+        xm_weight w = {};
+        w.rank = 2;
+        w.experts = w.rows = 1;
+        w.cols = n;
+        w.element = c.element;
+        w.data = {data.data(), is_4_bits ? n / 2 : n};
+        w.group = has_scale ? 16 : 0;
+        w.scale_element = c.scale;
+        if (has_scale)
+            w.scale = {scale.data(), scale.size()};
+        ASSERT_STREQ(xm_weight_check(&w), nullptr);
+        check_row(w);
+    }
+
+    /* Bits, but for subnormal numbers, which a device may make zeros. */
+    void check_row(const xm_weight &w)
+    {
+        xm_device_weight *d = nullptr;
+        ASSERT_XM_OK(xm_device_weight_create(engine, &w, &d, &err));
+        tensor id(XM_I32, {1, 1}, std::vector<int64_t>{0});
+        tensor y(XM_F32, {1, 1, (int64_t)w.cols});
+        const xm_embedding_desc desc = {d, XM_I32, XM_F32};
+        {
+            primitive_ptr embedding;
+            ASSERT_XM_OK(xm_embedding_create(engine, &desc, &embedding.p, &err));
+            const xm_operand operands[] = {id.operand(), y.operand()};
+            ASSERT_XM_OK(xm_primitive_run(embedding.p, operands, &run, &err));
+        }
+        const std::vector<float> have = y.read();
+        std::vector<float> want(w.cols);
+        xm_weight_row(&w, 0, 0, want.data());
+        for (size_t i = 0; i < want.size(); i++) {
+            const bool is_small = std::fpclassify(want[i]) == FP_SUBNORMAL;
+            EXPECT_TRUE(have[i] == want[i] || (is_small && have[i] == 0.0f) ||
+                        (std::isnan(have[i]) && std::isnan(want[i])))
+                << xm_element_text(w.element) << " " << i << ": " << have[i] << ", not "
+                << want[i];
+        }
+        xm_device_weight_unref(d);
+    }
+};
+
+TEST_F(Codes, OfEveryValueAreTheSameNumbersByEveryVariant)
+{
+    for_rows(xm_embedding_table, XM_ARRAY_LEN(every_codes), XM_ARRAY_LEN(every_codes),
+             [&](const xm_variant &, size_t i) {
+                 check(every_codes[i]);
+                 return true;
+             });
 }
 
 class Gather : public PrimitiveTest

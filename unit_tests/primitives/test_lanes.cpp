@@ -109,6 +109,8 @@ TEST_F(Lanes, ExpertsOfFewTokensAgreeWithTheReference)
     const std::vector<weight_format> blocks = with_blocks({});
     for (const weight_format &format : sample::of(blocks, 3))
         check(format, 512, 256);
+    for (const weight_format &format : some_codes())
+        check(format, 512, 256);
 }
 
 } // namespace

@@ -14,7 +14,7 @@
 namespace
 {
 
-const std::vector<weight_format> formats = with_blocks({
+const std::vector<weight_format> formats = with_codes(with_blocks({
     {XM_U4, 32, true},
     {XM_U4, 128, true},
     {XM_U4, UINT64_MAX, true},
@@ -32,7 +32,7 @@ const std::vector<weight_format> formats = with_blocks({
     view_of({XM_U8, 64, true}),
     view_of({XM_I8, UINT64_MAX, false, XM_F32}),
     view_of({XM_F16, 0, false}),
-});
+}));
 const weight_format f32 = {XM_F32, 0, false};
 
 struct shape {
@@ -284,7 +284,10 @@ TEST_F(Linear, BlocksOfEveryFormatMeetIntegers)
         GTEST_SKIP() << "the processor has no VNNI";
     for (const auto &c : cases) {
         force_row(*c.table, c.row);
-        for (const weight_format &f : some_blocks()) {
+        std::vector<weight_format> some = some_blocks();
+        some.push_back(with_factors(blocks_of(XM_WEIGHT_NVFP4)));
+        some.push_back(view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))));
+        for (const weight_format &f : some) {
             for (uint32_t segments : {1, 3}) {
                 const uint64_t k = unit_of(f, 0) == 32 && segments == 1 ? 352 : 768;
                 EXPECT_TRUE(check(f, {33, k}, c.tokens, XM_F16, XM_F16,

@@ -35,6 +35,9 @@ const weight_format bf16 = {XM_BF16, 0, false};
 const weight_format q4_0 = blocks_of(XM_WEIGHT_Q4_0), q8_0 = blocks_of(XM_WEIGHT_Q8_0),
                     q4_k = blocks_of(XM_WEIGHT_Q4_K), q6_k = blocks_of(XM_WEIGHT_Q6_K),
                     mxfp4 = blocks_of(XM_WEIGHT_MXFP4);
+const weight_format mxfp4_ir = {XM_F4E2M1, 32, false, XM_F8E8M0},
+                    nf4g32 = {XM_NF4, 32, false}, fp8g32 = {XM_F8E4M3, 32, false},
+                    nvfp4 = with_factors({XM_F4E2M1, 16, false, XM_F8E4M3});
 
 const problem few[] = {
     {"one token", 1, 7, 128, 96, 3, u4g32, u4g32},
@@ -65,6 +68,14 @@ const problem few[] = {
     {"blocks of one format, shared", 3, 4, 64, 96, 2, q8_0, q8_0, swiglu, XM_ACT_SWISH,
      XM_ROUTING_SOFTMAX, XM_F32, 1},
     {"views of blocks", 2, 5, 256, 32, 2, view_of(q6_k), view_of(mxfp4)},
+    {"small floats", 2, 5, 128, 96, 2, mxfp4_ir, nf4g32},
+    {"factors, f16 with addend", 1, 4, 64, 256, 2, nvfp4, fp8g32, swiglu, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX, XM_F16, 0, false, true},
+    {"floats with factors, shared", 3, 4, 64, 96, 2, fp8g32, with_factors(f16), swiglu,
+     XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F32, 1},
+    {"blocks with factors", 2, 5, 256, 96, 2, with_factors(q4_k), with_factors(q4_0)},
+    {"odd small floats", 1, 3, 50, 22, 2, {XM_F8E4M3, 2, false}, {XM_NF4, 22, false}},
+    {"views of codes", 2, 5, 96, 64, 2, view_of(nvfp4), view_of(codebook_of(nf4g32))},
 };
 const problem many[] = {
     {"empty experts", 17, 3, 128, 96, 1, u4g32, u4g32},
@@ -97,6 +108,15 @@ const problem many[] = {
     {"f16, blocks of two formats, shared", 33, 4, 64, 256, 2, mxfp4, q6_k, swiglu,
      XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16, 1},
     {"blocks of one format", 40, 4, 64, 96, 2, q8_0, q8_0},
+    {"small floats", 37, 5, 128, 96, 2, mxfp4_ir, nf4g32},
+    {"f16, factors, shared", 33, 4, 64, 256, 2, nvfp4, fp8g32, swiglu, XM_ACT_SWISH,
+     XM_ROUTING_SOFTMAX, XM_F16, 1},
+    {"floats with factors", 35, 4, 64, 96, 2, fp8g32, with_factors(f16)},
+    {"blocks with factors", 37, 5, 256, 96, 2, with_factors(q4_k), with_factors(q4_0)},
+    {"f16, blocks with factors", 40, 4, 64, 96, 2, with_factors(q8_0), with_factors(q4_0),
+     swiglu, XM_ACT_SWISH, XM_ROUTING_SOFTMAX, XM_F16},
+    {"odd small floats", 34, 3, 50, 22, 2, {XM_F8E4M3, 2, false}, {XM_NF4, 22, false}},
+    {"views of codes", 33, 5, 96, 64, 2, view_of(nvfp4), view_of(codebook_of(nf4g32))},
 };
 
 /* Of gate's format; where the experts' blocks differ anyway, of another one. */

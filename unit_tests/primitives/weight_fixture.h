@@ -19,6 +19,7 @@ struct weight_format {
     xm_weight_format blocks =
         XM_WEIGHT_ELEMENTS; /* else the members above mean nothing */
     bool is_view = false;   /* of a larger weight: rows, columns and experts around it */
+    bool has_codebook = false, has_factors = false;
 };
 
 inline weight_format
@@ -34,6 +35,71 @@ view_of(weight_format f)
 {
     f.is_view = true;
     return f;
+}
+
+inline weight_format
+codebook_of(weight_format f)
+{
+    f.element = XM_U4;
+    f.has_codebook = true;
+    return f;
+}
+
+inline weight_format
+with_factors(weight_format f)
+{
+    f.has_factors = true;
+    return f;
+}
+
+/* Codes: what kernels read as they read blocks. */
+inline std::vector<weight_format>
+code_formats()
+{
+    return {
+        {XM_NF4, 64, false},
+        {XM_NF4, 32, false, XM_F32, true},
+        {XM_F4E2M1, 32, false, XM_F8E8M0},
+        {XM_F4E2M1, UINT64_MAX, false, XM_BF16},
+        {XM_F8E4M3, 32, false, XM_F8E8M0},
+        {XM_F8E4M3, UINT64_MAX, false, XM_F32},
+        {XM_F8E4M3, 0, false},
+        {XM_F8E5M2, 64, false},
+        {XM_F8E5M2, 128, false, XM_F8E5M2},
+        codebook_of({XM_U4, 32, false}),
+        codebook_of({XM_U4, 0, false}),
+        with_factors({XM_F4E2M1, 16, false, XM_F8E4M3}),
+        with_factors({XM_F16, 0, false}),
+        with_factors({XM_BF16, 0, false}),
+        with_factors({XM_F32, 0, false}),
+        with_factors(blocks_of(XM_WEIGHT_NVFP4)),
+        view_of({XM_NF4, 32, false, XM_F32, true}),
+        view_of({XM_F8E5M2, 0, false}),
+        view_of({XM_F4E2M1, 32, false, XM_F8E8M0}),
+        view_of(codebook_of({XM_U4, 32, false})),
+        view_of(with_factors({XM_F4E2M1, 16, false, XM_F8E4M3, true})),
+        view_of(with_factors({XM_F16, 0, false})),
+        view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))),
+        /* not whole runs of 16 codes */
+        {XM_NF4, 8, false},
+        view_of({XM_F8E4M3, 4, false, XM_F8E8M0}),
+    };
+}
+
+inline std::vector<weight_format>
+with_codes(std::vector<weight_format> formats)
+{
+    for (const weight_format &f : code_formats())
+        formats.push_back(f);
+    return formats;
+}
+
+/* Some of them; all with XM_TEST_ALL=1. */
+inline std::vector<weight_format>
+some_codes()
+{
+    enum { SOME = 5 };
+    return sample::of(code_formats(), SOME);
 }
 
 /* Block formats, from the first row of their table on. */
@@ -73,11 +139,12 @@ unit_of(const weight_format &f, uint64_t k)
 }
 
 /* What stands beside this weight in a kernel that may have several formats: the i-th block format
- * after one of blocks, of those that k columns are whole blocks of. */
+ * after one of blocks, of those that k columns are whole blocks of; every other one has factors. */
 inline weight_format
 beside(const weight_format &f, uint64_t k, size_t i)
 {
     weight_format other = f;
+    other.has_factors = f.has_factors && (!f.blocks || i % 2 == 0);
     while (f.blocks != XM_WEIGHT_ELEMENTS && i > 0) {
         other.blocks = blocks_number((size_t)other.blocks).blocks;
         i -= k % unit_of(other, k) == 0;
@@ -91,7 +158,8 @@ text_of(const weight_format &f)
     const std::string of = f.blocks ? xm_weight_formats[f.blocks].text
                                     : std::string(xm_element_text(f.element)) + " g" +
                                           std::to_string(f.group);
-    return of + (f.has_zero_point ? " zp" : "") + (f.group_major ? " group-major" : "") +
+    return of + (f.has_codebook ? " codebook" : "") + (f.has_factors ? " factors" : "") +
+           (f.has_zero_point ? " zp" : "") + (f.group_major ? " group-major" : "") +
            (f.is_view ? ", a view" : "");
 }
 
@@ -128,6 +196,7 @@ struct test_weight {
   private:
     std::mt19937 gen;
     std::vector<uint8_t> data, scale, zero_point;
+    std::vector<float> codebook, factor;
 
     void store(uint64_t experts, uint64_t n, uint64_t k, const weight_format &f)
     {
@@ -136,6 +205,10 @@ struct test_weight {
         host.experts = experts;
         host.rows = n;
         host.cols = k;
+        if (f.has_codebook)
+            fill_floats(codebook, host.codebook, XM_CODEBOOK_NUMBERS, -1.0f);
+        if (f.has_factors)
+            fill_floats(factor, host.factor, experts, 0.25f);
         if (f.blocks) {
             fill_blocks();
             return;
@@ -148,7 +221,10 @@ struct test_weight {
             host.order = f.group_major ? XM_SCALE_GROUP_MAJOR : XM_SCALE_ROW_MAJOR;
             uint64_t groups = experts * n * (k / host.group);
             /* weights in [-1, 1], whatever the integer type */
-            float size = xm_element_bits(f.element) == 4 ? 1.0f / 8 : 1.0f / 128;
+            const bool is_float = xm_element_is_float(f.element) || f.has_codebook;
+            float size = is_float                          ? 1.0f
+                         : xm_element_bits(f.element) == 4 ? 1.0f / 8
+                                                           : 1.0f / 128;
             fill(scale, host.scale, f.scale, groups, size);
             host.zero_point_is_scalar = f.scalar_zero_point;
             if (f.has_zero_point) {
@@ -199,6 +275,25 @@ struct test_weight {
         host.data = {data.data() + 1, data.size() - 1};
     }
 
+    /* From `least` to 1. */
+    void fill_floats(std::vector<float> &numbers, xm_bytes &view, uint64_t n, float least)
+    {
+        std::uniform_real_distribution<float> value(least, 1.0f);
+        for (uint64_t i = 0; i < n; i++)
+            numbers.push_back(value(gen));
+        view = {(const uint8_t *)numbers.data(), n * sizeof(float)};
+    }
+
+    /* Any codes of small floats but NaN and such as are far from 1. */
+    uint8_t small_bits(xm_element e)
+    {
+        if (e == XM_F8E8M0)
+            return (uint8_t)(124 + gen() % 4);
+        if (e == XM_F8E4M3 || e == XM_F8E5M2)
+            return (uint8_t)(gen() & 0xbf);
+        return (uint8_t)gen();
+    }
+
     void fill(std::vector<uint8_t> &bytes, xm_bytes &view, xm_element e, uint64_t n,
               float size)
     {
@@ -207,9 +302,9 @@ struct test_weight {
         bytes.resize(n_bytes + 1);
         view.p = bytes.data() + 1;
         view.n = n_bytes;
-        if (!xm_element_is_float(e)) {
+        if (!xm_element_is_float(e) || xm_element_is_small_float(e)) {
             for (uint8_t &b : bytes)
-                b = (uint8_t)gen();
+                b = small_bits(e);
             return;
         }
         std::uniform_real_distribution<float> value(-size, size);

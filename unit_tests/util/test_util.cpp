@@ -81,6 +81,77 @@ TEST(Element, FourBitsAreLowNibbleFirst)
     EXPECT_EQ(xm_load_int(XM_I4, packed, 2), 7);
 }
 
+/* Every code by the definition: a sign, exponent bits less their bias, and a mantissa with its
+ * leading 1, which is 0 where the exponent bits are. */
+TEST(Element, SmallFloatsAreWhatTheirFieldsSay)
+{
+    struct {
+        xm_element e;
+        int exponent_bits, mantissa_bits, bias;
+    } const types[] = {{XM_F4E2M1, 2, 1, 1}, {XM_F8E4M3, 4, 3, 7}, {XM_F8E5M2, 5, 2, 15}};
+    for (const auto &t : types) {
+        const int bits = 1 + t.exponent_bits + t.mantissa_bits;
+        for (int code = 0; code < 1 << bits; code++) {
+            const uint8_t packed[] = {(uint8_t)(bits == 4 ? code << 4 | 5 : code)};
+            const float f = xm_load_float(t.e, packed, bits == 4);
+            const int m = code % (1 << t.mantissa_bits);
+            const int x = (code >> t.mantissa_bits) % (1 << t.exponent_bits);
+            const double size = (m / std::pow(2, t.mantissa_bits) + (x > 0)) *
+                                std::pow(2, (x > 0 ? x : 1) - t.bias);
+            SCOPED_TRACE(std::string(xm_element_text(t.e)) + " " + std::to_string(code));
+            if (t.e == XM_F8E4M3 && code % 128 == 127)
+                EXPECT_TRUE(std::isnan(f));
+            else if (t.e == XM_F8E5M2 && x == 31)
+                EXPECT_TRUE(m ? std::isnan(f) : std::isinf(f));
+            else
+                EXPECT_EQ(std::fabs(f), size);
+            EXPECT_TRUE(std::isnan(f) || std::signbit(f) == (code >> (bits - 1) != 0));
+        }
+    }
+}
+
+/* From ml_dtypes and OpenVINO. */
+TEST(Element, SmallFloatsAreThoseOfOtherPrograms)
+{
+    struct {
+        xm_element e;
+        uint8_t code;
+        float value;
+    } const some[] = {{XM_F8E4M3, 0x01, 0x1p-9f},
+                      {XM_F8E4M3, 0x7e, 448.0f},
+                      {XM_F8E4M3, 0x88, -0x1p-6f},
+                      {XM_F8E5M2, 0x01, 0x1p-16f},
+                      {XM_F8E5M2, 0x7b, 57344.0f},
+                      {XM_F8E5M2, 0xfc, -INFINITY},
+                      {XM_F8E8M0, 0x00, 0x1p-127f},
+                      {XM_F8E8M0, 0x01, 0x1p-126f},
+                      {XM_F8E8M0, 0x7f, 1.0f},
+                      {XM_F8E8M0, 0xfe, 0x1p127f},
+                      {XM_F4E2M1, 0x7f, -6.0f},
+                      {XM_F4E2M1, 0x01, 0.5f},
+                      {XM_NF4, 0x00, -1.0f},
+                      {XM_NF4, 0x01, -0.6961928009986877f},
+                      {XM_NF4, 0x02, -0.5250730514526367f},
+                      {XM_NF4, 0x03, -0.39491748809814453f},
+                      {XM_NF4, 0x04, -0.28444138169288635f},
+                      {XM_NF4, 0x05, -0.18477343022823334f},
+                      {XM_NF4, 0x06, -0.09105003625154495f},
+                      {XM_NF4, 0x07, 0.0f},
+                      {XM_NF4, 0x08, 0.07958029955625534f},
+                      {XM_NF4, 0x09, 0.16093020141124725f},
+                      {XM_NF4, 0x0a, 0.24611230194568634f},
+                      {XM_NF4, 0x0b, 0.33791524171829224f},
+                      {XM_NF4, 0x0c, 0.44070982933044434f},
+                      {XM_NF4, 0x0d, 0.5626170039176941f},
+                      {XM_NF4, 0x0e, 0.7229568362236023f},
+                      {XM_NF4, 0x0f, 1.0f}};
+    for (const auto &s : some)
+        EXPECT_EQ(xm_load_float(s.e, &s.code, 0), s.value)
+            << xm_element_text(s.e) << " " << (int)s.code;
+    const uint8_t nan = 0xff;
+    EXPECT_TRUE(std::isnan(xm_load_float(XM_F8E8M0, &nan, 0)));
+}
+
 TEST(Element, NamesOfFilesAndPortsParse)
 {
     EXPECT_EQ(xm_element_parse("f16"), XM_F16);

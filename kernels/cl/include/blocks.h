@@ -82,7 +82,6 @@ spread_pairs(uint pairs)
     return bytes >> (uchar16)(shift, shift, shift, shift) & (uchar)3;
 }
 
-#include "fp4_numbers.h"
 #include "iq4_numbers.h"
 #include "iq_grids.h"
 #include "iq_numbers.h"
@@ -91,18 +90,18 @@ spread_pairs(uint pairs)
 #include "format_*.h"
 
 #define FORMAT_VALUES(format, w, row, k)                                                 \
-    PASTE(format, _values)(                                                              \
-        (w)->data + ((row) * ((w)->view.x / PASTE(COLUMNS_, format)) +                   \
-                     ((w)->view.y + (k)) / PASTE(COLUMNS_, format)) *                    \
-                        PASTE(BYTES_, format),                                           \
-        ((w)->view.y + (k)) % PASTE(COLUMNS_, format) / 16)
+    PASTE(format, _values)                                                               \
+    ((w)->data + ((row) * ((w)->view.x / PASTE(COLUMNS_, format)) +                      \
+                  ((w)->view.y + (k)) / PASTE(COLUMNS_, format)) *                       \
+                     PASTE(BYTES_, format),                                              \
+     ((w)->view.y + (k)) % PASTE(COLUMNS_, format) / 16)
 
 /* Weights k … k + 15 of a row; k is a multiple of 16, `format` the weight's. */
 static inline float16
 weights_of_format(const uint format, const struct weight *w, ulong row, uint k)
 {
 #define VALUES(format) FORMAT_VALUES(format, w, row, k)
-    return BY_FORMAT(format, VALUES);
+    return BY_FORMAT(format, VALUES) * weight_factor(w, row);
 }
 
 static inline float16

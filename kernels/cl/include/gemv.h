@@ -213,10 +213,13 @@ row_dot(const struct weight *w, ulong n, __global const float *x,
         __global const float *xs)
 {
     float16 a = 0, b = 0;
-    for (uint k = 0; k < w->k_count; k += 32) {
+    uint k = 0;
+    for (; k + 32 <= w->k_count; k += 32) {
         a += weights_at(w, n, k) * vload16(0, x + k);
         b += weights_at(w, n, k + 16) * vload16(0, x + k + 16);
     }
+    if (k < w->k_count)
+        a += weights_at(w, n, k) * vload16(0, x + k);
     return a + b;
 }
 #else

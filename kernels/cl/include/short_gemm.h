@@ -75,6 +75,7 @@ unpack_format(const uint format, const struct short_rows *rows, uint b,
               struct unpacked *out, uint v)
 {
     const ulong ahead = rows->ahead * blocks_step(format, &rows->w);
+    const float factor = weight_factor(&rows->w, rows->first);
     float scales[STRETCHES][16], minimums[STRETCHES][16];
     uint16 words[16];
     for (uint r = 0; r < 16; r++) {
@@ -85,8 +86,8 @@ unpack_format(const uint format, const struct short_rows *rows, uint b,
                       ahead);
         words[r] = as_uint16(block_integers(format, row, b * BLOCK, rows->w.k_count, f));
         for (uint s = 0; s < STRETCHES; s++) {
-            scales[s][r] = f[s * 4 / STRETCHES].x;
-            minimums[s][r] = f[s * 4 / STRETCHES].y;
+            scales[s][r] = f[s * 4 / STRETCHES].x * factor;
+            minimums[s][r] = f[s * 4 / STRETCHES].y * factor;
         }
     }
     turn_over(words);

@@ -141,8 +141,9 @@ __attribute__((always_inline)) static inline float16
 short_row_dot(const struct weight *w, ulong n, __global const int *x,
               __global const float *xs)
 {
-    return FORMATS > 2 && w->format == 2   ? short_format_dot(2, w, n, x, xs)
-           : FORMATS > 1 && w->format == 1 ? short_format_dot(1, w, n, x, xs)
-                                           : short_format_dot(0, w, n, x, xs);
+    return (FORMATS > 2 && w->format == 2   ? short_format_dot(2, w, n, x, xs)
+            : FORMATS > 1 && w->format == 1 ? short_format_dot(1, w, n, x, xs)
+                                            : short_format_dot(0, w, n, x, xs)) *
+           weight_factor(w, n);
 }
 #endif

@@ -20,11 +20,20 @@
  *
  *   FORMAT0    q4_0 …: what weight 0 of the kernel is made of; FORMAT1, FORMAT2: weights 1 and 2
  *
+ * or codes, elements that stand for numbers (codes.h):
+ *
+ *   CODES      nf4 f4e2m1 f8e4m3 f8e5m2 codebook; with FACTORS f16 bf16 f32, too
+ *
+ * BLOCKS is 1 of blocks and codes: they are read by weights_at, 16 columns at once. They may have a
+ * factor of each stored expert in place of zero points:
+ *
+ *   FACTORS    1: some weight of the kernel has factors; found as scales in group-major order are
+ *
  * Rows count through all that is stored: stored_row.
  */
 #include "types.h"
 
-#ifdef FORMAT0
+#if defined(FORMAT0) || defined(CODES)
 #define BLOCKS 1
 #else
 #define BLOCKS 0
@@ -56,6 +65,17 @@
 #endif
 #ifndef ONE_EXPERT
 #define ONE_EXPERT 0
+#endif
+#ifndef FACTORS
+#define FACTORS 0
+#endif
+#ifdef CODES
+#define SCALE_GROUP CODE_GROUP
+#else
+#define SCALE_GROUP GROUP
+#endif
+#ifndef CODE_GROUP
+#define CODE_GROUP 0
 #endif
 
 static inline float
@@ -106,6 +126,38 @@ bytes_f32(__global const uchar *p, ulong i)
     return as_float(vload4(i, p));
 }
 
+/* Small floats have the fields of a half, but for fewer exponent bits: as bits of one they are a
+ * power of two below what they are. f8e4m3 has NaN in place of its largest numbers. */
+static inline float
+bytes_f4e2m1(__global const uchar *p, ulong i)
+{
+    const uint q = p[i >> 1] >> (4 * (i & 1));
+    return half_bits((ushort)((q & 7) << 9 | (q & 8) << 12)) * 0x1p14f;
+}
+
+static inline float
+bytes_f8e4m3(__global const uchar *p, ulong i)
+{
+    const uint q = p[i];
+    return (q & 127) == 127
+               ? as_float(0x7fc00000u)
+               : half_bits((ushort)((q & 127) << 7 | (q & 128) << 8)) * 256.0f;
+}
+
+static inline float
+bytes_f8e5m2(__global const uchar *p, ulong i)
+{
+    return half_bits((ushort)(p[i] << 8));
+}
+
+/* An exponent: 2^(q - 127), of which the least is no normal number; 255 is NaN. */
+static inline float
+bytes_f8e8m0(__global const uchar *p, ulong i)
+{
+    const uint q = p[i];
+    return as_float(q == 255 ? 0x7fc00000u : q ? q << 23 : 0x400000u);
+}
+
 /* Element i of packed bytes of type T. */
 #define BYTES(T, p, i) PASTE(bytes_, T)(p, i)
 
@@ -131,7 +183,21 @@ stored_row(const struct weight *w, ulong expert, uint n)
     return w->view.w + expert * w->view.z + n;
 }
 
-#if BLOCKS
+/* What the numbers of a stored row are multiplied with, beside their scales. */
+static inline float
+weight_factor(const struct weight *w, ulong row)
+{
+#if FACTORS
+    return w->zp ? bytes_f32(w->zp, ONE_EXPERT ? 0 : (uint)row / SCALE_ROWS) : 1.0f;
+#else
+    return 1.0f;
+#endif
+}
+
+#if BLOCKS /* a header is put where it is first included */
+#include "fp4_numbers.h"
+#endif
+#ifdef FORMAT0
 #include "blocks.h"
 #else
 /* The first stored element of a row of the view, and its first group. */
@@ -158,14 +224,15 @@ group_count(const struct weight *w)
 static inline ulong
 scale_behind(const struct weight *w, ulong row, ulong begin, uint g)
 {
-#if !GROUP
+#if !SCALE_GROUP
     return 0;
 #elif GROUP_MAJOR
     const uint e = ONE_EXPERT ? 0 : (uint)row / SCALE_ROWS;
-    const ulong groups = w->view.x / GROUP;
-    return (e * groups + w->view.y / GROUP + g) * w->view.z + ((uint)row - e * w->view.z);
+    const ulong groups = w->view.x / SCALE_GROUP;
+    return (e * groups + w->view.y / SCALE_GROUP + g) * w->view.z +
+           ((uint)row - e * w->view.z);
 #else
-    return begin / GROUP + g;
+    return begin / SCALE_GROUP + g;
 #endif
 }
 
@@ -178,13 +245,16 @@ scale_index(const struct weight *w, ulong row, uint g)
 static inline float
 weight_scale(const struct weight *w, ulong row, uint g)
 {
-#if GROUP
+#if SCALE_GROUP
     return BYTES(SCALE, w->scale, scale_index(w, row, g));
 #else
     return 1.0f;
 #endif
 }
 
+#ifdef CODES
+#include "codes.h"
+#else
 /* Zero point i of the stream. */
 static inline float
 zero_point_at(const struct weight *w, ulong i)
@@ -210,4 +280,5 @@ weight_at(const struct weight *w, ulong row, uint k)
     return (BYTES(WEI, w->data, row_begin(w, row) + k) - weight_zero_point(w, row, g)) *
            weight_scale(w, row, g);
 }
+#endif
 #endif
