@@ -132,16 +132,6 @@ kernels_read(enum xm_element e)
     }
 }
 
-/* Scales of small floats are those of codes. */
-static bool
-is_scale(const struct xm_weight *w)
-{
-    const enum xm_element e = w->scale_element;
-    return e == XM_F16 || e == XM_BF16 || e == XM_F32 ||
-           (xm_weight_is_codes(w) &&
-            (e == XM_F8E4M3 || e == XM_F8E5M2 || e == XM_F8E8M0));
-}
-
 static bool
 is_code(enum xm_element e)
 {
@@ -170,7 +160,7 @@ xm_weight_unreadable(const struct xm_weight *w)
         return NULL;
     if (w->cols % w->group != 0)
         return "the group does not divide the columns";
-    if (!is_scale(w))
+    if (!xm_weight_takes_scales(w, w->scale_element))
         return "no kernel reads scales of this element type";
     if (w->zero_point.p && !kernels_read(w->zero_point_element))
         return "no kernel reads zero points of this element type";

@@ -67,6 +67,14 @@ xm_weight_meets(const struct xm_weight *w)
     return xm_weight_is_codes(w) ? XM_MEETS_FLOATS : xm_weight_info(w)->meets;
 }
 
+bool
+xm_weight_takes_scales(const struct xm_weight *w, enum xm_element e)
+{
+    return e == XM_F16 || e == XM_BF16 || e == XM_F32 ||
+           (xm_weight_is_codes(w) &&
+            (e == XM_F8E4M3 || e == XM_F8E5M2 || e == XM_F8E8M0));
+}
+
 const char *
 xm_weight_format_text(const struct xm_weight *w)
 {

@@ -126,6 +126,9 @@ xm_weight_is_codes(const struct xm_weight *w)
            (w->codebook.p || w->factor.p || xm_element_is_small_float(w->element));
 }
 
+/* Whether kernels read scales of type e where they are; any other is copied to f32 before. */
+bool xm_weight_takes_scales(const struct xm_weight *w, enum xm_element e);
+
 /* Groups of a row: K / G, 1 when not quantised. */
 static inline uint64_t
 xm_weight_groups(const struct xm_weight *w)

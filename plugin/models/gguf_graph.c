@@ -253,6 +253,26 @@ find(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
                                        : find_weight(s, t, layer, out, err);
 }
 
+/* What llama.cpp multiplies products with the matrix by: one number, or one of each expert. */
+static enum xm_status
+add_factor(const struct source *s, enum xm_decoder_tensor t, uint32_t layer,
+           struct xm_weight *w, struct xm_error *err)
+{
+    struct xm_weight factor;
+    const struct xm_gguf_tensor *found = xm_metadata_find_factor(
+        s->g, s->d, is_half_of_one(s, t, layer) ? XM_TENSOR_GATE_UP_EXPS : t, layer);
+    if (!found)
+        return XM_OK;
+    XM_TRY(check_dims(found, &w->experts, 1, err));
+    XM_TRY(xm_gguf_weight(found, &factor, err));
+    if (factor.format != XM_WEIGHT_ELEMENTS || factor.element != XM_F32)
+        return xm_fail(err, XM_UNSUPPORTED, "tensor '%.*s': expected f32, found %s",
+                       (int)found->name.n, found->name.text,
+                       xm_weight_format_text(&factor));
+    w->factor = factor.data;
+    return XM_OK;
+}
+
 static struct xm_value *
 get(void *ctx, struct xm_builder *b, enum xm_decoder_tensor t, uint32_t layer)
 {
@@ -262,6 +282,8 @@ get(void *ctx, struct xm_builder *b, enum xm_decoder_tensor t, uint32_t layer)
     enum xm_status status = find(s, t, layer, &w, err);
     if (status == XM_OK)
         status = arrange(s, b->graph, t, layer, &w, err);
+    if (status == XM_OK)
+        status = add_factor(s, t, layer, &w, err);
     if (status != XM_OK)
         return NULL;
     return xm_tensor_infos[t].kind == XM_TENSOR_VECTOR ? vector(b, &w)

@@ -29,4 +29,11 @@ enum xm_status xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena,
 enum xm_status xm_metadata_read_tensors(const struct xm_gguf *g, struct xm_decoder *d,
                                         struct xm_error *err);
 
+/* "<name>.scale" beside a matrix "<name>.weight", which products with the matrix are multiplied by:
+ * [1], or [E] of experts. NULL: there is none, or it is a tensor of the decoder's own. */
+const struct xm_gguf_tensor *xm_metadata_find_factor(const struct xm_gguf *g,
+                                                     const struct xm_decoder *d,
+                                                     enum xm_decoder_tensor t,
+                                                     uint32_t layer);
+
 #endif

@@ -2,9 +2,11 @@
  *
  * Which tensors a file has of a decoder: all that it needs, and none that is not known.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "plugin/models/metadata.h"
+#include "runtime/util/memory.h"
 
 static bool
 is_in_file(const struct xm_gguf *g, enum xm_decoder_tensor t, uint32_t layer)
@@ -107,6 +109,59 @@ is_of_nextn(const struct xm_decoder *d, struct xm_slice name)
            layer - d->n_layers < d->n_nextn;
 }
 
+/* The name of the matrix that a factor "<matrix>.scale" is beside; false: it is no such name. What
+ * "<matrix>.input_scale" is for, activations that are quantised, too, is not done here. */
+static bool
+matrix_of(struct xm_slice name, char *matrix, size_t n)
+{
+    static const char *const suffixes[] = {".scale", ".input_scale"};
+    for (size_t i = 0; i < XM_ARRAY_LEN(suffixes); i++) {
+        const size_t length = strlen(suffixes[i]);
+        if (name.n > length && name.n < n &&
+            memcmp(name.text + name.n - length, suffixes[i], length) == 0) {
+            snprintf(matrix, n, "%.*s.weight", (int)(name.n - length), name.text);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the tensor is a factor of a matrix that this decoder has, or is beside one. */
+static bool
+is_factor(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_slice name)
+{
+    char matrix[64];
+    uint32_t layer;
+    enum xm_decoder_tensor t;
+    if (!matrix_of(name, matrix, sizeof(matrix)) ||
+        !parse_name((struct xm_slice){matrix, strlen(matrix)}, &t, &layer) ||
+        !is_in_file(g, t, layer) || xm_tensor_infos[t].kind != XM_TENSOR_MATRIX)
+        return false;
+    if (is_unread(d, t, layer))
+        return true;
+    if (t == XM_TENSOR_GATE_UP_EXPS)
+        t = XM_TENSOR_GATE_EXPS;
+    return (!xm_tensor_infos[t].is_of_layer || layer < d->n_layers) &&
+           xm_decoder_has(d, t, layer);
+}
+
+const struct xm_gguf_tensor *
+xm_metadata_find_factor(const struct xm_gguf *g, const struct xm_decoder *d,
+                        enum xm_decoder_tensor t, uint32_t layer)
+{
+    char name[64];
+    uint32_t of_layer;
+    enum xm_decoder_tensor own;
+    if (xm_tensor_infos[t].kind != XM_TENSOR_MATRIX)
+        return NULL;
+    xm_decoder_tensor_name(t, layer, name);
+    snprintf(strrchr(name, '.'), strlen(".weight") + 1, ".scale");
+    const struct xm_slice slice = {name, strlen(name)};
+    if (parse_name(slice, &own, &of_layer) && xm_decoder_has(d, own, of_layer))
+        return NULL;
+    return xm_gguf_find_tensor(g, name);
+}
+
 /* A tensor that nothing here reads would be a part of the model that is silently missing. */
 static enum xm_status
 check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error *err)
@@ -125,7 +180,7 @@ check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error
             t = XM_TENSOR_GATE_EXPS;
         }
         is_known = is_known && layer < d->n_layers && xm_decoder_has(d, t, layer);
-        if (!is_known)
+        if (!is_known && !is_factor(g, d, name))
             return xm_fail(err, XM_UNSUPPORTED,
                            "tensor '%.*s' is not one that %s is known to have here",
                            (int)name.n, name.text, d->arch->name);

@@ -73,6 +73,8 @@ struct xm_value *xm_const_float(struct xm_builder *b, enum xm_element element, f
 /* A copy of a constant as f32, with another shape of as many elements. */
 struct xm_value *xm_const_as_f32(struct xm_builder *b, const struct xm_value *v,
                                  const struct xm_shape *shape);
+/* A copy of constant c [rows, cols], of whole bytes, as [cols, rows]. */
+struct xm_value *xm_const_transposed(struct xm_builder *b, const struct xm_value *c);
 /* The same as f32[n], n its number of elements; v itself when it is that. */
 struct xm_value *xm_const_flat(struct xm_builder *b, const struct xm_value *v);
 /* A weight; `logical` is the element type it has for its users (f32, f16). */

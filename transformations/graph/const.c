@@ -132,3 +132,39 @@ xm_const_flat(struct xm_builder *b, const struct xm_value *v)
     flat.dim[0] = xm_dim_const((int64_t)n);
     return xm_const_as_f32(b, v, &flat);
 }
+
+/* to[cols][rows] from from[rows][cols], in squares that stay in the cache. */
+static void
+transpose_bytes(const uint8_t *from, uint64_t rows, uint64_t cols, uint32_t size,
+                uint8_t *to)
+{
+    enum { SIDE = 32 };
+    for (uint64_t r0 = 0; r0 < rows; r0 += SIDE) {
+        for (uint64_t c0 = 0; c0 < cols; c0 += SIDE) {
+            for (uint64_t r = r0; r < rows && r < r0 + SIDE; r++)
+                for (uint64_t c = c0; c < cols && c < c0 + SIDE; c++)
+                    memcpy(to + (c * rows + r) * size, from + (r * cols + c) * size,
+                           size);
+        }
+    }
+}
+
+struct xm_value *
+xm_const_transposed(struct xm_builder *b, const struct xm_value *c)
+{
+    struct xm_graph *g = b->graph;
+    const struct xm_data *data = &c->node->attr.data;
+    struct xm_type type = c->type;
+    uint8_t *turned = xm_arena_alloc(&g->arena, data->n_bytes);
+    if (!turned) {
+        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for constant '%s', transposed",
+                c->node->name);
+        return NULL;
+    }
+    transpose_bytes(data->bytes, (uint64_t)c->type.shape.dim[0].n,
+                    (uint64_t)c->type.shape.dim[1].n, xm_element_bits(type.element) / 8,
+                    turned);
+    type.shape.dim[0] = c->type.shape.dim[1];
+    type.shape.dim[1] = c->type.shape.dim[0];
+    return xm_const(b, &type, (struct xm_data){turned, data->n_bytes});
+}

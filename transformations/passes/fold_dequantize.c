@@ -8,26 +8,24 @@
  * [.., K]) and the converts; scale and zero point per group, per row or for everything. Flat
  * order never changes on the way, so only the last shape and the number of elements that
  * share a scale matter. q are integers, small floats, or gather(codebook, indices of 4 bits). There
- * may be a second scale, q * scale * scale2 or q * (scale * scale2): what experts share is the
- * weight's factor, any other is multiplied into a copy of the scales. Plain float constants that a matmul (transposed) or a gather reads
- * become weights without scale; matmul(x, transpose(w)) reads w the other way round, and a plain
- * constant that is not transposed is: a copy of it, in the graph's memory.
+ * may be a second scale, q * scale * scale2 or q * (scale * scale2): of small floats one for each
+ * expert is the weight's factor; any other is multiplied into a copy of the scales. Plain float
+ * constants that a matmul (transposed) or a gather reads become weights without scale;
+ * matmul(x, transpose(w)) reads w the other way round, and a plain constant that is not transposed
+ * is: a copy of it, in the graph's memory.
  *
  * Only operands of matmul and gather, and whatever is large, become weights; small
  * vectors stay for fold_constants. Not done: scales that divide instead of multiply, and
  * zero points in other groups than the scales; validate refuses them when they are large.
  */
-#include <string.h>
-
 #include "transformations/passes/pass_util.h"
 #include "transformations/pipeline.h"
 
 enum {
+    MOST_SCALES = 2,
     CHAIN_LENGTH = 16,             /* longer than any exporter's; bounds the recursion */
     WIDEN_BYTES = 16 * 1024 * 1024 /* of f32 that one constant may become              */
 };
-
-enum { MOST_SCALES = 2 };
 
 struct scale {
     const struct xm_node *node; /* constant                */
@@ -255,15 +253,6 @@ set_codebook(struct xm_graph *g, const struct xm_node *table, struct xm_weight *
     return !g || copy;
 }
 
-/* Whether kernels read scales of this type where they are. */
-static bool
-is_scale_element(const struct xm_weight *w, enum xm_element e)
-{
-    return e == XM_F16 || e == XM_BF16 || e == XM_F32 ||
-           (xm_weight_is_codes(w) &&
-            (e == XM_F8E4M3 || e == XM_F8E5M2 || e == XM_F8E8M0));
-}
-
 static bool
 set_zero_point(const struct chain *c, uint64_t n, struct xm_weight *w)
 {
@@ -302,7 +291,7 @@ set_quantisation(struct xm_graph *g, struct chain *c, uint64_t n, struct xm_weig
     w->scale = bytes_of(fine->node);
     w->scale_element = fine->node->out[0].type.element;
     return (c->n_scales == 1 && w->group <= w->cols &&
-            is_scale_element(w, w->scale_element)) ||
+            xm_weight_takes_scales(w, w->scale_element)) ||
            copy_scales(g, c, n, w);
 }
 
@@ -426,41 +415,6 @@ turn_matmul(struct xm_node *n)
     return true;
 }
 
-/* to[cols][rows] from from[rows][cols], in squares that stay in the cache. */
-static void
-transpose_bytes(const uint8_t *from, uint64_t rows, uint64_t cols, uint32_t size,
-                uint8_t *to)
-{
-    enum { SIDE = 32 };
-    for (uint64_t r0 = 0; r0 < rows; r0 += SIDE) {
-        for (uint64_t c0 = 0; c0 < cols; c0 += SIDE) {
-            for (uint64_t r = r0; r < rows && r < r0 + SIDE; r++)
-                for (uint64_t c = c0; c < cols && c < c0 + SIDE; c++)
-                    memcpy(to + (c * rows + r) * size, from + (r * cols + c) * size,
-                           size);
-        }
-    }
-}
-
-static struct xm_value *
-transposed_constant(struct xm_graph *g, struct xm_builder *b, const struct xm_value *c)
-{
-    const struct xm_data *data = &c->node->attr.data;
-    struct xm_type type = c->type;
-    uint8_t *turned = xm_arena_alloc(&g->arena, data->n_bytes);
-    if (!turned) {
-        xm_fail(&g->err, XM_NO_MEMORY, "out of memory for constant '%s', transposed",
-                c->node->name);
-        return NULL;
-    }
-    transpose_bytes(data->bytes, (uint64_t)c->type.shape.dim[0].n,
-                    (uint64_t)c->type.shape.dim[1].n, xm_element_bits(type.element) / 8,
-                    turned);
-    type.shape.dim[0] = c->type.shape.dim[1];
-    type.shape.dim[1] = c->type.shape.dim[0];
-    return xm_const(b, &type, (struct xm_data){turned, data->n_bytes});
-}
-
 /* matmul(x, c) -> matmul(x, transposed c) with transpose_b: weights are rows of what is multiplied.
  * The other users of c keep it. */
 static bool
@@ -477,7 +431,7 @@ turn_constant(struct xm_graph *g, struct xm_node *n)
         !xm_static_elements(&c->type.shape, &elements) || elements == 0)
         return false;
     struct xm_builder b = xm_builder_before(g, n);
-    struct xm_value *turned = transposed_constant(g, &b, c);
+    struct xm_value *turned = xm_const_transposed(&b, c);
     if (turned && v != c)
         turned = xm_convert(&b, turned, v->type.element);
     if (!turned)

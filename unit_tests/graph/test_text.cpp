@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -64,7 +65,7 @@ TEST(Text, WeightsOfCodesKeepTheirParts)
         ASSERT_EQ(xm_graph_parse(text.c_str(), &g, &err), XM_OK) << err.text;
         EXPECT_EQ(print(g), text);
         EXPECT_EQ(xm_graph_validate(g, nullptr, &err), XM_OK) << err.text;
-        const xm_weight &w = g->first->attr.weight;
+        const struct xm_weight &w = g->first->attr.weight;
         EXPECT_STREQ(xm_weight_check(&w), nullptr);
         std::vector<float> row(w.cols);
         float largest = 0;

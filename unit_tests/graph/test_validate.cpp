@@ -115,11 +115,11 @@ const struct {
 
 TEST(Validate, RefusesConstantsThatNothingReads)
 {
-    Graph g = parse("%0 = const f8e4m3[4] @0 # \"w\"\n%1 = convert %0 to=f16\n"
+    Graph g = parse("%0 = const u6[4] @0 # \"w\"\n%1 = convert %0 to=f16\n"
                     "result %1 name=\"r\"");
     xm_error err = {};
     EXPECT_EQ(xm_graph_check_leftovers(g.get(), &err), XM_UNSUPPORTED);
-    EXPECT_STREQ(err.text, "%0 (const w) holds f8e4m3, which nothing reads");
+    EXPECT_STREQ(err.text, "%0 (const w) holds u6, which nothing reads");
 }
 
 TEST(Validate, RefusesLeftoverDequantisation)

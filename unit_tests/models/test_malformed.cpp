@@ -281,7 +281,7 @@ TEST_P(GgufFile, WithAllTensorsOfOneDimensionMore)
 TEST_P(GgufFile, SaysThatATensorIsNotKnown)
 {
     for (const char *name :
-         {"blk.0.attn_q.scale", "blk.9.attn_q.weight", "extra.weight",
+         {"blk.0.attn_q.offset", "blk.9.attn_q.weight", "extra.weight",
           "blk.4294967296.attn_q.weight", "blk.00.attn_q.weight", "blk.0x0.attn_q.weight",
           "blk..attn_q.weight", "blk.0", "blk.0.", "token_embd.weigh"}) {
         model m = whole;
@@ -439,6 +439,33 @@ TEST(GgufFile, WithFactorsForOtherPairs)
     expect_refused(m, {"frequency of pair 1 is inf"});
     m.tensors.back().data.replace(4, 4, bytes_of(NAN));
     expect_refused(m, {"frequency of pair 1"});
+}
+
+/* Factors are beside matrices, one of each expert; those of inputs are not read. */
+TEST(GgufFile, WithFactorsOfMatrices)
+{
+    const auto add = [](model &m, const char *name, size_t n, uint32_t type) {
+        m.tensors.push_back({name, {n}, type, std::string(4 * n, '\0')});
+    };
+    model m("qwen2moe");
+    const size_t experts = m.tensor("blk.1.ffn_up_exps.weight").ne[2];
+    add(m, "blk.1.ffn_up_exps.scale", experts, gguf::TENSOR_F32);
+    add(m, "blk.0.attn_q.scale", 1, gguf::TENSOR_F32);
+    add(m, "blk.0.attn_q.input_scale", 1, gguf::TENSOR_F32);
+    EXPECT_TRUE(is_taken(m));
+    m.tensor("blk.1.ffn_up_exps.scale").ne[0]--;
+    const std::string expected = "expected [" + std::to_string(experts) + "], found";
+    expect_refused(m, {"blk.1.ffn_up_exps.scale", expected.c_str()});
+    add(m = model("qwen2moe"), "blk.0.attn_q.scale", 2, gguf::TENSOR_F32);
+    expect_refused(m, {"blk.0.attn_q.scale", "expected [1], found [2]"});
+    add(m = model("qwen2moe"), "blk.0.attn_q.scale", 1, gguf::TENSOR_F16);
+    expect_refused(m, {"blk.0.attn_q.scale", "expected f32, found f16"});
+    for (const char *name :
+         {"blk.0.attn_norm.scale", "token_embd.scale", "blk.9.attn_q.scale",
+          "blk.0.attn_x.scale", "output.bias.scale"}) {
+        add(m = model("qwen2moe"), name, 1, gguf::TENSOR_F32);
+        expect_refused(m, {name, "is not one that qwen2moe is known to have here"});
+    }
 }
 
 /* Rows of blocks can be put in another order, a vector of blocks cannot. */

@@ -100,6 +100,63 @@ inputs_of_graph(const std::vector<int64_t> &ids)
     return in;
 }
 
+/* The floats that a block of a type begins with, all that its numbers are proportional to. */
+struct scaled_type {
+    uint32_t number;
+    size_t block_bytes, n_floats;
+    xm_element element;
+};
+const scaled_type scaled_types[] = {
+    {0, 4, 1, XM_F32},  {1, 2, 1, XM_F16},  {2, 18, 1, XM_F16}, {3, 20, 2, XM_F16},
+    {6, 22, 1, XM_F16}, {7, 24, 2, XM_F16}, {8, 34, 1, XM_F16}, {30, 2, 1, XM_BF16}};
+
+/* Multiplies numbers by a power of two, so that nothing is rounded. */
+void
+multiply(const scaled_type &type, char *data, size_t n_bytes, float by)
+{
+    for (size_t at = 0; at < n_bytes; at += type.block_bytes) {
+        for (size_t i = 0; i < type.n_floats; i++)
+            xm_store_float(type.element, data + at, i,
+                           by * xm_load_float(type.element, data + at, i));
+    }
+}
+
+/* The same model: matrices are divided by factors that stand beside them, "<name>.scale". */
+gguf::model
+with_factors(const char *name, size_t *n)
+{
+    gguf::model m(name);
+    std::set<std::string> names;
+    for (const auto &t : m.tensors)
+        names.insert(t.name);
+    for (size_t i = m.tensors.size(); i-- > 0;) {
+        auto &t = m.tensors[i];
+        const bool is_matrix = t.ne.size() > 1 &&
+                               t.name.find("token_embd") == std::string::npos &&
+                               t.name.find(".weight") != std::string::npos;
+        const std::string stem = t.name.substr(0, t.name.rfind('.'));
+        const auto *type =
+            std::find_if(std::begin(scaled_types), std::end(scaled_types),
+                         [&](const scaled_type &s) { return s.number == t.type; });
+        if (!is_matrix || type == std::end(scaled_types) || names.count(stem + ".scale"))
+            continue;
+        const bool has_experts = stem.find("_exps") != std::string::npos;
+        const size_t factors = has_experts ? (size_t)t.ne[2] : 1;
+        std::string scale;
+        for (size_t e = 0; e < factors; e++) {
+            const float factor = (i + e) % 3 ? 2.0f : 0.25f;
+            const size_t bytes = t.data.size() / factors;
+            multiply(*type, &t.data[e * bytes], bytes, 1.0f / factor);
+            scale += gguf::bytes_of(factor);
+        }
+        m.tensors.push_back({stem + ".scale", {factors}, gguf::TENSOR_F32, scale});
+        m.tensors.push_back(
+            {stem + ".input_scale", {1}, gguf::TENSOR_F32, gguf::bytes_of(7.0f)});
+        ++*n;
+    }
+    return m;
+}
+
 class GgufModel : public testing::TestWithParam<Model>
 {
 };
@@ -136,6 +193,32 @@ TEST_P(GgufModel, IsTheSameOnADevice)
     EXPECT_EQ(count(p->graph, XM_OP_MOE_3GEMM_FUSED_COMPRESSED),
               GetParam().fused_experts);
     EXPECT_EQ(count(p->graph, XM_OP_ROPE), GetParam().rotations);
+}
+
+TEST_P(GgufModel, TakesFactorsBesideItsMatrices)
+{
+    size_t n = 0;
+    const Golden want = golden_of(GetParam().name);
+    gguf::graph_of g(with_factors(GetParam().name, &n));
+    ASSERT_EQ(g.status, XM_OK) << g.err.text;
+    EXPECT_GE(n, 6u);
+    const auto out = reference(g.graph.get(), inputs_of_graph(want.ids));
+    ASSERT_EQ(out.size(), 1u);
+    EXPECT_LE(worst_nmse(out[0], want), MOST_NMSE);
+    xm_engine *engine = opencl_engine();
+    if (!engine)
+        return;
+    xm_compile_options options = {};
+    options.keep_graph = true;
+    Program p = must_compile(engine, std::move(g.graph), in_f32("512"), &options);
+    ASSERT_TRUE(p);
+    Request r = make_request(p.get());
+    const Tensor got = logits(r.get(), {{want.ids}});
+    ASSERT_TRUE(got);
+    EXPECT_LE(worst_nmse(got, want), MOST_NMSE);
+    EXPECT_EQ(p->n_host_steps, 0u) << host_steps(p.get());
+    EXPECT_EQ(count(p->graph, XM_OP_MOE_3GEMM_FUSED_COMPRESSED),
+              GetParam().fused_experts);
 }
 
 /* A text's rows do not depend on how much of it came in one run, on the runs before it, or on where

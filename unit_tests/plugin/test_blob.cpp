@@ -287,6 +287,47 @@ TEST(BlobText, KeepsViews)
     xm_blob_free(&blob);
 }
 
+TEST(BlobText, KeepsCodebooksAndFactors)
+{
+    const xm_device_info info = fake_cpu();
+    xm_config config;
+    xm_program *compiled = nullptr;
+    xm_error err = {};
+    xm_config_init(&config);
+    ASSERT_XM_OK(xm_planner_compile_open(
+        &info, &config,
+        parse("%0 = parameter f32[batch,32] name=\"x\"\n"
+              "%1 = weight f32[64,32] codebook group=32 scale=f16 @1\n"
+              "%2 = matmul %0, %1 transpose_b=true\n"
+              "%3 = weight f32[32,64] f4e2m1 group=16 scale=f8e4m3 factors=1 @3\n"
+              "%4 = matmul %2, %3 transpose_b=true\nresult %4 name=\"y\"\n")
+            .release(),
+        &compiled, &err));
+    Program p(compiled, xm_program_unref);
+    Owned owned(exported(p.get()));
+    const xm_import from = owned.from();
+    xm_blob blob;
+    ASSERT_XM_OK(xm_blob_read(&from, xm_engine_info(p->engine), &blob, &err));
+    int codebooks = 0, factors = 0;
+    const xm_node *a = p->graph->first;
+    xm_for_each_node(b, blob.graph)
+    {
+        if (b->op == XM_OP_WEIGHT) {
+            const struct xm_weight &v = a->attr.weight, &w = b->attr.weight;
+            std::vector<float> want(v.cols), have(w.cols);
+            xm_weight_row(&v, 0, v.rows - 1, want.data());
+            xm_weight_row(&w, 0, w.rows - 1, have.data());
+            EXPECT_EQ(have, want);
+            codebooks += w.codebook.p != nullptr;
+            factors += w.factor.p != nullptr;
+        }
+        a = a->next;
+    }
+    EXPECT_EQ(codebooks, 1);
+    EXPECT_EQ(factors, 1);
+    xm_blob_free(&blob);
+}
+
 /* ---- whose it is ------------------------------------------------------------------- */
 
 TEST_F(Blob, IsForOneDeviceDriverAndVersion)
