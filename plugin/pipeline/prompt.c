@@ -6,29 +6,29 @@
 #include "runtime/util/slice.h"
 
 static enum xm_status
-encode_text(struct xm_package *p, struct xm_slice text, bool add_special,
-            struct xm_generation_clock *clock, struct xm_token_list *out,
-            struct xm_error *err)
+encode_text(struct xm_package *p, struct xm_slice text, const char *marks,
+            bool add_special, struct xm_generation_clock *clock,
+            struct xm_token_list *out, struct xm_error *err)
 {
     XM_TRY(xm_package_read(p, XM_PACKAGE_TOKENIZER, err));
     const double start = xm_clock_start(clock);
-    const enum xm_status s =
-        xm_tokenizer_encode(p->tokenizer, text.text, text.n, add_special, out, err);
+    const enum xm_status s = xm_tokenizer_encode_marked(p->tokenizer, text.text, marks,
+                                                        text.n, add_special, out, err);
     if (clock)
         xm_clock_add(clock, &clock->tokenise_s, start);
     return s;
 }
 
-/* The template writes the special tokens itself. */
+/* The template writes the special tokens itself; those in contents are text. */
 static enum xm_status
 encode_messages(struct xm_package *p, const struct xm_prompt *prompt,
                 struct xm_token_list *out, struct xm_error *err)
 {
-    struct xm_strbuf text = {0};
+    struct xm_strbuf text = {0}, marks = {0};
     XM_TRY(xm_package_read(p, XM_PACKAGE_CHAT_TEMPLATE, err));
     const double start = xm_clock_start(prompt->clock);
-    enum xm_status s = xm_chat_template_render(p->chat_template, prompt->text, true,
-                                               prompt->variables, &text, err);
+    enum xm_status s = xm_chat_template_render_marked(
+        p->chat_template, prompt->text, true, prompt->variables, &text, &marks, err);
     if (prompt->clock) {
         xm_clock_add(prompt->clock, &prompt->clock->template_s, start);
         prompt->clock->has_template = true;
@@ -37,9 +37,10 @@ encode_messages(struct xm_package *p, const struct xm_prompt *prompt,
         s = xm_fail(err, XM_INVALID,
                     "the model's chat template makes no text of the conversation");
     if (s == XM_OK)
-        s = encode_text(p, xm_slice_of(xm_strbuf_text(&text), text.n), false,
-                        prompt->clock, out, err);
+        s = encode_text(p, xm_slice_of(xm_strbuf_text(&text), text.n),
+                        xm_strbuf_text(&marks), false, prompt->clock, out, err);
     xm_strbuf_free(&text);
+    xm_strbuf_free(&marks);
     return s;
 }
 
@@ -54,8 +55,8 @@ encode(struct xm_package *p, const struct xm_prompt *prompt, struct xm_token_lis
     if (!p)
         return xm_fail(err, XM_INVALID, "a text needs a model package with a tokenizer");
     return prompt->kind == XM_PROMPT_TEXT
-               ? encode_text(p, xm_slice_of(prompt->text, prompt->n), true, prompt->clock,
-                             out, err)
+               ? encode_text(p, xm_slice_of(prompt->text, prompt->n), NULL, true,
+                             prompt->clock, out, err)
                : encode_messages(p, prompt, out, err);
 }
 

@@ -32,6 +32,7 @@ add_to_set(struct xm_added_set *set, const struct xm_added_token *token,
     set->tokens = grown;
     set->tokens[set->n++] = *token;
     set->starts[(uint8_t)token->text.text[0]] = true;
+    set->has_special = set->has_special || token->special;
     return XM_OK;
 }
 
@@ -82,6 +83,7 @@ load_token(yyjson_val *value, struct xm_vocab *vocab,
     XM_TRY(xm_json_bool(value, "normalized", &normalized, err));
     XM_TRY(xm_json_bool(value, "special", &special, err));
     XM_TRY(add_to_vocab(vocab, token.text, token.id, special, err));
+    token.special = vocab->entries[token.id].special;
     token.text = vocab->entries[token.id].text; /* outlives the document */
     if (!normalized)
         return add_to_set(&out->raw, &token, err);
@@ -158,18 +160,20 @@ bound(const struct xm_added_set *set, size_t low, size_t high, size_t depth, int
     return low;
 }
 
-/* The longest token that `s` begins with, or NULL. */
+/* The longest token that `s` begins with, or NULL; no special one over a mark. */
 static const struct xm_added_token *
-longest_at(const struct xm_added_set *set, struct xm_slice s)
+longest_at(const struct xm_added_set *set, struct xm_slice s, const char *marks)
 {
+    bool marked = false;
     const struct xm_added_token *found = NULL;
     size_t low = 0, high = set->n;
     for (size_t depth = 0; depth < s.n && low < high; depth++) {
         int b = (uint8_t)s.text[depth];
         low = bound(set, low, high, depth, b);
         high = bound(set, low, high, depth, b + 1);
+        marked = marked || (marks && marks[depth]);
         if (low < high && set->tokens[low].text.n == depth + 1)
-            found = &set->tokens[low];
+            found = marked && set->tokens[low].special ? found : &set->tokens[low];
     }
     return found;
 }
@@ -195,13 +199,14 @@ stands_alone(struct xm_slice text, size_t start, size_t end)
 /* Finds the next token at or after `from`: its place in the text, white space that it
  * takes with it included. */
 static bool
-find_token(const struct xm_added_set *set, struct xm_slice text, size_t from,
-           struct xm_section *out)
+find_token(const struct xm_added_set *set, struct xm_slice text, const char *marks,
+           size_t from, struct xm_section *out)
 {
     for (size_t i = from; i < text.n;) {
         const struct xm_added_token *t = NULL;
         if (set->starts[(uint8_t)text.text[i]])
-            t = longest_at(set, xm_slice_of(text.text + i, text.n - i));
+            t = longest_at(set, xm_slice_of(text.text + i, text.n - i),
+                           marks ? marks + i : NULL);
         if (!t) {
             i++;
             continue;
@@ -223,10 +228,11 @@ find_token(const struct xm_added_set *set, struct xm_slice text, size_t from,
 }
 
 struct xm_section
-xm_added_set_next(const struct xm_added_set *set, struct xm_slice text, size_t from)
+xm_added_set_next(const struct xm_added_set *set, struct xm_slice text, const char *marks,
+                  size_t from)
 {
     struct xm_section token = {text.n, text.n, XM_NO_TOKEN};
-    if (set->n > 0 && find_token(set, text, from, &token) && token.start == from)
+    if (set->n > 0 && find_token(set, text, marks, from, &token) && token.start == from)
         return token;
     return (struct xm_section){from, token.start, XM_NO_TOKEN};
 }

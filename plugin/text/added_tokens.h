@@ -22,6 +22,7 @@ extern "C" {
 struct xm_added_token {
     struct xm_slice text; /* what is searched for */
     int32_t id;
+    bool special;        /* a control token: never found in content          */
     bool single_word;    /* only between characters that are not of a word   */
     bool lstrip, rstrip; /* takes the white space before / behind it with it */
 };
@@ -31,6 +32,7 @@ struct xm_added_set {
     struct xm_added_token *tokens; /* owned */
     size_t n, capacity;
     bool starts[256]; /* some token begins with this byte */
+    bool has_special;
 };
 
 struct xm_added_tokens {
@@ -56,9 +58,10 @@ enum xm_status xm_added_tokens_add(struct xm_added_tokens *tokens,
 void xm_added_tokens_sort(struct xm_added_tokens *tokens);
 void xm_added_tokens_free(struct xm_added_tokens *tokens);
 
-/* The section of `text` that begins at `from` < text.n. */
+/* The section of `text` that begins at `from` < text.n. `marks` (NULL: none is set) has a byte for
+ * each byte of text; where one is set, no special token is found. */
 struct xm_section xm_added_set_next(const struct xm_added_set *set, struct xm_slice text,
-                                    size_t from);
+                                    const char *marks, size_t from);
 
 #ifdef __cplusplus
 }

@@ -79,7 +79,7 @@ find_pair(const struct xm_bpe *bpe, const struct xm_bpe_work *work, int32_t at,
         return false;
     const struct xm_bpe_symbol *next = &work->symbols[s->next];
     if (bpe->ranks) {
-        int32_t id = xm_vocab_find_in_model(
+        int32_t id = xm_vocab_find_ordinary(
             bpe->vocab,
             xm_slice_of(work->word.text + s->start, (size_t)s->bytes + next->bytes));
         if (id != XM_NO_TOKEN)
@@ -280,7 +280,7 @@ xm_bpe_encode(const struct xm_bpe *bpe, struct xm_slice word, struct xm_bpe_work
     if (word.n > INT32_MAX / 2)
         return xm_fail(err, XM_UNSUPPORTED, "a word of %zu bytes", word.n);
     if (is_taken_whole(bpe, word))
-        whole = xm_vocab_find_in_model(bpe->vocab, word);
+        whole = xm_vocab_find_ordinary(bpe->vocab, word);
     bool ok;
     work->word = word;
     if (whole != XM_NO_TOKEN)

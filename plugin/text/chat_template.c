@@ -63,23 +63,30 @@ struct variables {
 };
 
 static void
-add(struct variables *v, struct xm_slice name, yyjson_val *value)
+add(struct variables *v, struct xm_slice name, yyjson_val *value, bool is_content)
 {
-    v->items[v->n++] = (struct xm_jinja_variable){name, value};
+    v->items[v->n++] = (struct xm_jinja_variable){name, value, is_content};
 }
 
 static void
-add_named(struct variables *v, const char *name, yyjson_val *value)
+add_named(struct variables *v, const char *name, yyjson_val *value, bool is_content)
 {
-    add(v, xm_slice_of(name, strlen(name)), value);
+    add(v, xm_slice_of(name, strlen(name)), value, is_content);
+}
+
+static bool
+names_a_token(struct xm_slice name)
+{
+    static const char suffix[] = "_token";
+    const size_t n = sizeof(suffix) - 1;
+    return name.n > n && memcmp(name.text + name.n - n, suffix, n) == 0;
 }
 
 /* "bos_token" and its like: a string, or an object that holds it as "content". */
 static void
 add_special_tokens(struct variables *v, yyjson_val *config)
 {
-    static const char suffix[] = "_token";
-    size_t i, n, length = sizeof(suffix) - 1;
+    size_t i, n;
     yyjson_val *key, *value;
     if (!config)
         return;
@@ -88,9 +95,8 @@ add_special_tokens(struct variables *v, yyjson_val *config)
         struct xm_slice name = {yyjson_get_str(key), yyjson_get_len(key)};
         yyjson_val *text =
             yyjson_is_obj(value) ? yyjson_obj_get(value, "content") : value;
-        if (yyjson_is_str(text) && name.n > length &&
-            memcmp(name.text + name.n - length, suffix, length) == 0)
-            add(v, name, text);
+        if (yyjson_is_str(text) && names_a_token(name))
+            add(v, name, text, false);
     }
 }
 
@@ -103,7 +109,8 @@ add_members(struct variables *v, yyjson_val *object)
         return;
     yyjson_obj_foreach(object, i, n, key, value)
     {
-        add(v, xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)), value);
+        struct xm_slice name = {yyjson_get_str(key), yyjson_get_len(key)};
+        add(v, name, value, !names_a_token(name));
     }
 }
 
@@ -111,7 +118,7 @@ add_members(struct variables *v, yyjson_val *object)
 static enum xm_status
 render(const struct xm_chat_template *tmpl, yyjson_val *messages,
        bool add_generation_prompt, yyjson_val *extra, struct xm_strbuf *out,
-       struct xm_error *err)
+       struct xm_strbuf *marks, struct xm_error *err)
 {
     yyjson_val prompt = {0}, none = {0}, *config = yyjson_doc_get_root(tmpl->config);
     struct variables v = {0};
@@ -121,13 +128,14 @@ render(const struct xm_chat_template *tmpl, yyjson_val *messages,
         xm_calloc(4 + yyjson_obj_size(config) + yyjson_obj_size(extra), sizeof(*v.items));
     if (!v.items)
         return xm_fail(err, XM_NO_MEMORY, "no memory for a chat template's variables");
-    add_named(&v, "messages", messages);
-    add_named(&v, "add_generation_prompt", &prompt);
-    add_named(&v, "tools", &none);
-    add_named(&v, "documents", &none);
+    add_named(&v, "messages", messages, true);
+    add_named(&v, "add_generation_prompt", &prompt, false);
+    add_named(&v, "tools", &none, false);
+    add_named(&v, "documents", &none, false);
     add_special_tokens(&v, config);
     add_members(&v, extra);
-    enum xm_status status = xm_jinja_render(tmpl->jinja, v.items, v.n, NULL, out, err);
+    enum xm_status status =
+        xm_jinja_render(tmpl->jinja, v.items, v.n, NULL, out, marks, err);
     xm_free(v.items);
     if (status != XM_OK)
         xm_error_prefix(err, "chat template");
@@ -144,9 +152,10 @@ parse_input(const char *what, const char *json, yyjson_doc **out, struct xm_erro
 }
 
 enum xm_status
-xm_chat_template_render(const struct xm_chat_template *tmpl, const char *messages_json,
-                        bool add_generation_prompt, const char *extra_json,
-                        struct xm_strbuf *out, struct xm_error *err)
+xm_chat_template_render_marked(const struct xm_chat_template *tmpl,
+                               const char *messages_json, bool add_generation_prompt,
+                               const char *extra_json, struct xm_strbuf *out,
+                               struct xm_strbuf *marks, struct xm_error *err)
 {
     yyjson_doc *messages = NULL, *extra = NULL;
     enum xm_status status = parse_input("messages", messages_json, &messages, err);
@@ -158,8 +167,17 @@ xm_chat_template_render(const struct xm_chat_template *tmpl, const char *message
         status = xm_fail(err, XM_INVALID, "variables of a chat: expected an object");
     if (status == XM_OK)
         status = render(tmpl, yyjson_doc_get_root(messages), add_generation_prompt,
-                        yyjson_doc_get_root(extra), out, err);
+                        yyjson_doc_get_root(extra), out, marks, err);
     yyjson_doc_free(messages);
     yyjson_doc_free(extra);
     return status;
+}
+
+enum xm_status
+xm_chat_template_render(const struct xm_chat_template *tmpl, const char *messages_json,
+                        bool add_generation_prompt, const char *extra_json,
+                        struct xm_strbuf *out, struct xm_error *err)
+{
+    return xm_chat_template_render_marked(tmpl, messages_json, add_generation_prompt,
+                                          extra_json, out, NULL, err);
 }

@@ -49,6 +49,15 @@ enum xm_status xm_chat_template_render(const struct xm_chat_template *tmpl,
                                        const char *messages_json,
                                        bool add_generation_prompt, const char *extra_json,
                                        struct xm_strbuf *out, struct xm_error *err);
+/* The same with a byte of `marks` for each byte of text: 1 where the text comes from messages,
+ * tools, documents or further variables, in which there are no control tokens
+ * (xm_tokenizer_encode_marked). Roles of messages, types of parts and variables whose names end
+ * with "_token" are the template's. */
+enum xm_status
+xm_chat_template_render_marked(const struct xm_chat_template *tmpl,
+                               const char *messages_json, bool add_generation_prompt,
+                               const char *extra_json, struct xm_strbuf *out,
+                               struct xm_strbuf *marks, struct xm_error *err);
 
 #ifdef __cplusplus
 }

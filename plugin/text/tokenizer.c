@@ -11,6 +11,7 @@ struct encoding {
     struct xm_token_list *ids;
     struct xm_strbuf repaired;        /* the caller's text, if it was not well-formed */
     struct xm_strbuf normal;          /* of one section */
+    struct xm_strbuf prefix, marks;   /* of the same, normalized: map_marks() */
     struct xm_pieces pieces, scratch; /* of one section */
     struct xm_bpe_work work;
     struct xm_unigram_work unigram_work;
@@ -48,16 +49,52 @@ encode_plain(struct encoding *e, struct xm_slice text, bool at_start)
     return XM_OK;
 }
 
+/* Marks of the normalized text, from those of the text: where the marks change, the text before
+ * that place is normalized alone, and its length is the place in the whole. Behind a place where
+ * that is no beginning of the whole, and behind many places, all is marked. */
+static enum xm_status
+map_marks(struct encoding *e, struct xm_slice text, const char *marks)
+{
+    enum { MAX_CHANGES = 64 };
+    const struct xm_slice normal = {xm_strbuf_text(&e->normal), e->normal.n};
+    size_t at = 0;
+    xm_strbuf_clear(&e->marks);
+    for (int i = 0; i < MAX_CHANGES && at < text.n; i++) {
+        const char mark = marks[at];
+        while (at < text.n && marks[at] == mark)
+            at++;
+        xm_strbuf_clear(&e->prefix);
+        XM_TRY(xm_normalizer_run(&e->t->normalizer, xm_slice_of(text.text, at),
+                                 &e->prefix, e->err));
+        const struct xm_slice before = {xm_strbuf_text(&e->prefix), e->prefix.n};
+        if (!xm_slice_starts_with(normal, before))
+            break;
+        while (e->marks.n < before.n && xm_strbuf_ok(&e->marks))
+            xm_strbuf_add_n(&e->marks, &mark, 1);
+    }
+    while (e->marks.n < normal.n && xm_strbuf_ok(&e->marks))
+        xm_strbuf_add_n(&e->marks, "\1", 1);
+    return xm_strbuf_ok(&e->marks)
+               ? XM_OK
+               : xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu bytes", normal.n);
+}
+
 /* Text as it came, without the added tokens that are matched against it. */
 static enum xm_status
-encode_raw(struct encoding *e, struct xm_slice text, bool at_start)
+encode_raw(struct encoding *e, struct xm_slice text, const char *marks, bool at_start)
 {
     xm_strbuf_clear(&e->normal);
     XM_TRY(xm_normalizer_run(&e->t->normalizer, text, &e->normal, e->err));
+    if (marks && !e->t->added.normalized.has_special)
+        marks = NULL;
+    if (marks) {
+        XM_TRY(map_marks(e, text, marks));
+        marks = xm_strbuf_text(&e->marks);
+    }
     text = xm_slice_of(xm_strbuf_text(&e->normal), e->normal.n);
     struct xm_section s = {0};
     for (; s.end < text.n;) {
-        s = xm_added_set_next(&e->t->added.normalized, text, s.end);
+        s = xm_added_set_next(&e->t->added.normalized, text, marks, s.end);
         if (s.id != XM_NO_TOKEN)
             XM_TRY(add_id(e, s.id));
         else
@@ -68,9 +105,9 @@ encode_raw(struct encoding *e, struct xm_slice text, bool at_start)
 }
 
 static enum xm_status
-encode_all(struct encoding *e, struct xm_slice text, bool add_special)
+encode_all(struct encoding *e, struct xm_slice text, const char *marks, bool add_special)
 {
-    if (text.n > 0 && !xm_utf8_is_valid(text)) {
+    if (!marks && text.n > 0 && !xm_utf8_is_valid(text)) {
         xm_utf8_repair(text, &e->repaired);
         if (!xm_strbuf_ok(&e->repaired))
             return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu bytes", text.n);
@@ -81,12 +118,12 @@ encode_all(struct encoding *e, struct xm_slice text, bool add_special)
         return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu tokens", post->before.n);
     struct xm_section s = {0};
     for (; s.end < text.n;) {
-        s = xm_added_set_next(&e->t->added.raw, text, s.end);
+        s = xm_added_set_next(&e->t->added.raw, text, marks, s.end);
         if (s.id != XM_NO_TOKEN)
             XM_TRY(add_id(e, s.id));
         else
             XM_TRY(encode_raw(e, xm_slice_of(text.text + s.start, s.end - s.start),
-                              s.start == 0));
+                              marks ? marks + s.start : NULL, s.start == 0));
     }
     if (add_special && !xm_token_list_add_n(e->ids, post->after.ids, post->after.n))
         return xm_fail(e->err, XM_NO_MEMORY, "no memory for %zu tokens", post->after.n);
@@ -94,18 +131,28 @@ encode_all(struct encoding *e, struct xm_slice text, bool add_special)
 }
 
 enum xm_status
-xm_tokenizer_encode(const struct xm_tokenizer *tokenizer, const char *text, size_t n,
-                    bool add_special, struct xm_token_list *ids, struct xm_error *err)
+xm_tokenizer_encode_marked(const struct xm_tokenizer *tokenizer, const char *text,
+                           const char *marks, size_t n, bool add_special,
+                           struct xm_token_list *ids, struct xm_error *err)
 {
     struct encoding e = {.t = tokenizer, .ids = ids, .err = err};
-    enum xm_status status = encode_all(&e, xm_slice_of(text, n), add_special);
+    enum xm_status status = encode_all(&e, xm_slice_of(text, n), marks, add_special);
     xm_strbuf_free(&e.repaired);
     xm_strbuf_free(&e.normal);
+    xm_strbuf_free(&e.prefix);
+    xm_strbuf_free(&e.marks);
     xm_pieces_free(&e.pieces);
     xm_pieces_free(&e.scratch);
     xm_bpe_work_free(&e.work);
     xm_unigram_work_free(&e.unigram_work);
     return status;
+}
+
+enum xm_status
+xm_tokenizer_encode(const struct xm_tokenizer *tokenizer, const char *text, size_t n,
+                    bool add_special, struct xm_token_list *ids, struct xm_error *err)
+{
+    return xm_tokenizer_encode_marked(tokenizer, text, NULL, n, add_special, ids, err);
 }
 
 enum xm_status

@@ -43,6 +43,14 @@ enum xm_status xm_tokenizer_encode(const struct xm_tokenizer *tokenizer, const c
                                    size_t n, bool add_special, struct xm_token_list *ids,
                                    struct xm_error *err);
 
+/* The same, but that no special token is found where `marks` (n bytes; NULL: none is set) are set:
+ * that text is content, as xm_chat_template_render_marked() says. Other added tokens are found
+ * there, and nothing else depends on the marks. Text with marks must be well-formed UTF-8. */
+enum xm_status xm_tokenizer_encode_marked(const struct xm_tokenizer *tokenizer,
+                                          const char *text, const char *marks, size_t n,
+                                          bool add_special, struct xm_token_list *ids,
+                                          struct xm_error *err);
+
 /* Appends the text of `ids`. Ids without a token (padding rows) give nothing; with
  * `skip_special` special tokens neither. */
 enum xm_status xm_tokenizer_decode(const struct xm_tokenizer *tokenizer,

@@ -161,7 +161,7 @@ try_pieces(const struct xm_unigram *u, struct xm_slice word, size_t start,
         first = lower_bound(u, first, last, at, byte);
         last = lower_bound(u, first, last, at, byte + 1);
         const struct xm_unigram_piece *p = &u->pieces[first];
-        if (first == last || p->text.n != at + 1)
+        if (first == last || p->text.n != at + 1 || u->vocab->entries[p->id].special)
             continue;
         reach(&ends[start + at + 1], score + p->score, start, p->id);
         known = known || at + 1 == character;
@@ -195,7 +195,7 @@ static enum xm_status
 add_unknown(const struct xm_unigram *u, struct xm_slice run, struct xm_token_list *out,
             struct xm_error *err)
 {
-    int32_t whole = xm_vocab_find_in_model(u->vocab, run);
+    int32_t whole = xm_vocab_find_ordinary(u->vocab, run);
     bool bytes = whole == XM_NO_TOKEN && u->byte_fallback, ok = true;
     for (size_t i = 0; bytes && i < run.n; i++)
         bytes = u->byte_ids[(uint8_t)run.text[i]] != XM_NO_TOKEN;

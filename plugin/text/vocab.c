@@ -121,6 +121,13 @@ xm_vocab_find_in_model(const struct xm_vocab *vocab, struct xm_slice text)
     return id != XM_NO_TOKEN && vocab->entries[id].in_model ? id : XM_NO_TOKEN;
 }
 
+int32_t
+xm_vocab_find_ordinary(const struct xm_vocab *vocab, struct xm_slice text)
+{
+    int32_t id = xm_vocab_find_in_model(vocab, text);
+    return id != XM_NO_TOKEN && !vocab->entries[id].special ? id : XM_NO_TOKEN;
+}
+
 const struct xm_vocab_entry *
 xm_vocab_get(const struct xm_vocab *vocab, int32_t id)
 {

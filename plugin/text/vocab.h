@@ -53,6 +53,8 @@ enum xm_status xm_vocab_add_repeatable(struct xm_vocab *vocab, struct xm_slice t
 /* XM_NO_TOKEN: there is no such token. The second looks at the model's own only. */
 int32_t xm_vocab_find(const struct xm_vocab *vocab, struct xm_slice text);
 int32_t xm_vocab_find_in_model(const struct xm_vocab *vocab, struct xm_slice text);
+/* The model's own without special tokens: those are found as added tokens, or are text. */
+int32_t xm_vocab_find_ordinary(const struct xm_vocab *vocab, struct xm_slice text);
 
 /* NULL: no token has this id. */
 const struct xm_vocab_entry *xm_vocab_get(const struct xm_vocab *vocab, int32_t id);

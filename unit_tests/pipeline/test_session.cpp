@@ -216,6 +216,18 @@ TEST_F(Said, ToATextOrMessages)
     EXPECT_EQ(s.text(), "");
 }
 
+TEST_F(Said, ToControlTokensOnlyOutsideOfMessages)
+{
+    const int32_t start = 11;
+    model.script = saying({A}, 2);
+    ASSERT_EQ(s.generate(XM_PROMPT_TEXT, "x<s>b"), XM_OK) << s.err.text;
+    EXPECT_EQ(s.prompt(), Ids({X, start, B}));
+    ASSERT_EQ(s.generate(XM_PROMPT_MESSAGES, R"([{"role":"user","content":"x<s>b"}])"),
+              XM_OK)
+        << s.err.text;
+    EXPECT_EQ(s.prompt(), Ids({X, B, THINK})) << "the vocabulary has no '<', 's' and '>'";
+}
+
 TEST_F(Said, NothingToIdsThatTheModelHasNot)
 {
     for (int32_t id : {-1, (int32_t)VOCABULARY}) {

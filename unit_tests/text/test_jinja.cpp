@@ -46,13 +46,13 @@ render(const std::string &source, const struct xm_jinja_limits *limits = nullptr
     yyjson_obj_foreach(yyjson_doc_get_root(doc), i, n, key, value)
     {
         variables.push_back(
-            {xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)), value});
+            {xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)), value, false});
     }
     if (status == XM_OK)
         status = xm_jinja_parse(source.data(), source.size(), &tmpl, &err);
     if (status == XM_OK)
-        status =
-            xm_jinja_render(tmpl, variables.data(), variables.size(), limits, &out, &err);
+        status = xm_jinja_render(tmpl, variables.data(), variables.size(), limits, &out,
+                                 nullptr, &err);
     result r = {status, std::string(xm_strbuf_text(&out), out.n), err.text};
     EXPECT_EQ(err.status, status);
     yyjson_doc_free(doc);

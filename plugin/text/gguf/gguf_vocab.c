@@ -39,7 +39,8 @@ add_found_first(struct xm_tokenizer *t, int32_t id, bool special, struct xm_erro
 {
     struct xm_vocab_entry *entry = &t->vocab.entries[id];
     entry->special = special;
-    const struct xm_added_token token = {.text = entry->text, .id = id};
+    const struct xm_added_token token = {
+        .text = entry->text, .id = id, .special = special};
     return xm_added_tokens_add(&t->added, &token, err);
 }
 

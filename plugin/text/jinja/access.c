@@ -255,16 +255,16 @@ static enum xm_status
 join_characters(struct xm_jinja_run *r, const struct xm_jinja_list *list, value *out)
 {
     uint64_t n = 0;
-    char *text = NULL;
-    for (size_t i = 0; i < list->n; i++)
-        n += list->items[i].text.n;
-    XM_TRY(xm_jinja_alloc(r, n, 1, &text));
-    size_t used = 0;
+    bool content = false;
+    struct xm_jinja_space space;
     for (size_t i = 0; i < list->n; i++) {
-        memcpy(text + used, list->items[i].text.text, list->items[i].text.n);
-        used += list->items[i].text.n;
+        n += list->items[i].text.n;
+        content = content || xm_jinja_marks_of(r, list->items[i].text);
     }
-    *out = xm_jinja_text(xm_slice_of(text, used));
+    XM_TRY(xm_jinja_new_space(r, n, content, &space));
+    for (size_t i = 0; i < list->n; i++)
+        xm_jinja_put(r, &space, list->items[i].text);
+    *out = xm_jinja_text(xm_slice_of(space.text, space.used));
     return XM_OK;
 }
 

@@ -93,23 +93,28 @@ is_letter(int32_t code)
 }
 
 void
-xm_jinja_change_case(struct xm_slice s, enum xm_jinja_case to, struct xm_strbuf *b)
+xm_jinja_change_case(const struct xm_jinja_run *r, struct xm_slice s,
+                     enum xm_jinja_case to, struct xm_jinja_buffer *b)
 {
+    const char *marks = xm_jinja_marks_of(r, s);
     bool upper = to != XM_JINJA_LOWER;
-    while (s.n > 0) {
+    for (size_t at = 0; at < s.n;) {
         int32_t code;
-        size_t n = xm_utf8_next(s, &code);
+        size_t n = xm_utf8_next(xm_slice_of(s.text + at, s.n - at), &code);
+        size_t from = b->text.n;
         if (code == 0xdf && upper) /* sharp s: the one common letter that becomes two */
-            xm_strbuf_add(b, to == XM_JINJA_UPPER ? "SS" : "Ss");
+            xm_strbuf_add(&b->text, to == XM_JINJA_UPPER ? "SS" : "Ss");
         else
-            xm_utf8_add(b, !upper                 ? utf8proc_tolower(code)
-                           : to == XM_JINJA_UPPER ? utf8proc_toupper(code)
-                                                  : utf8proc_totitle(code));
+            xm_utf8_add(&b->text, !upper                 ? utf8proc_tolower(code)
+                                  : to == XM_JINJA_UPPER ? utf8proc_toupper(code)
+                                                         : utf8proc_totitle(code));
+        if (marks && marks[at])
+            xm_jinja_mark_from(b, from);
         if (to == XM_JINJA_CAPITAL)
             upper = false;
         else if (to == XM_JINJA_WORDS)
             upper = !is_letter(code);
-        s = xm_slice_of(s.text + n, s.n - n);
+        at += n;
     }
 }
 
@@ -168,37 +173,37 @@ xm_jinja_next_line(struct xm_slice s, size_t *from)
 
 /* Between all characters. */
 static void
-insert_everywhere(struct xm_slice s, struct xm_slice to, int64_t count,
-                  struct xm_strbuf *b)
+insert_everywhere(const struct xm_jinja_run *r, struct xm_slice s, struct xm_slice to,
+                  int64_t count, struct xm_jinja_buffer *b)
 {
     for (size_t at = 0; at < s.n;) {
         if (count-- != 0)
-            xm_strbuf_add_n(b, to.text, to.n);
+            xm_jinja_add(r, b, to);
         else
             count = 0;
         size_t n = xm_jinja_offset(xm_slice_of(s.text + at, s.n - at), 1);
-        xm_strbuf_add_n(b, s.text + at, n);
+        xm_jinja_add(r, b, xm_slice_of(s.text + at, n));
         at += n;
     }
     if (count != 0)
-        xm_strbuf_add_n(b, to.text, to.n);
+        xm_jinja_add(r, b, to);
 }
 
 static enum xm_status
 replace_all(struct xm_jinja_run *r, struct xm_slice s, const struct xm_slice pair[2],
-            int64_t count, struct xm_strbuf *b)
+            int64_t count, struct xm_jinja_buffer *b)
 {
     size_t from = 0, at = 0;
     while (count-- != 0) {
         XM_TRY(xm_jinja_find_text(r, s, pair[0], from, &at));
         if (at == SIZE_MAX)
             break;
-        xm_strbuf_add_n(b, s.text + from, at - from);
-        xm_strbuf_add_n(b, pair[1].text, pair[1].n);
+        xm_jinja_add(r, b, xm_slice_of(s.text + from, at - from));
+        xm_jinja_add(r, b, pair[1]);
         from = at + pair[0].n;
         XM_TRY(xm_jinja_check_size(r, b));
     }
-    xm_strbuf_add_n(b, s.text + from, s.n - from);
+    xm_jinja_add(r, b, xm_slice_of(s.text + from, s.n - from));
     return XM_OK;
 }
 
@@ -206,7 +211,7 @@ enum xm_status
 xm_jinja_replace(struct xm_jinja_run *r, struct xm_slice s, struct xm_slice old,
                  struct xm_slice to, int64_t count, struct xm_jinja_value *out)
 {
-    struct xm_strbuf b = {0};
+    struct xm_jinja_buffer b = {0};
     const struct xm_slice pair[2] = {old, to};
     enum xm_status status = XM_OK;
     uint64_t size = 0;
@@ -216,9 +221,9 @@ xm_jinja_replace(struct xm_jinja_run *r, struct xm_slice s, struct xm_slice old,
         status =
             xm_jinja_fail(r, "a text of more than %zu bytes", r->limits->output_bytes);
     else
-        insert_everywhere(s, to, count, &b);
+        insert_everywhere(r, s, to, count, &b);
     if (status == XM_OK)
         return xm_jinja_take_text(r, &b, out);
-    xm_strbuf_free(&b);
+    xm_jinja_buffer_free(&b);
     return status;
 }

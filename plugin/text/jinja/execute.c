@@ -13,7 +13,7 @@ typedef enum xm_status execute_fn(struct xm_jinja_run *r, node *n);
 static enum xm_status
 execute_text(struct xm_jinja_run *r, node *n)
 {
-    xm_strbuf_add_n(r->out, n->name.text, n->name.n);
+    xm_strbuf_add_n(&r->out->text, n->name.text, n->name.n);
     return xm_jinja_check_size(r, r->out);
 }
 
@@ -97,13 +97,13 @@ execute_set(struct xm_jinja_run *r, node *n)
 enum xm_status
 xm_jinja_capture(struct xm_jinja_run *r, node *list, value *out)
 {
-    struct xm_strbuf text = {0}, *outside = r->out;
+    struct xm_jinja_buffer text = {0}, *outside = r->out;
     XM_TRY(enter_scope(r));
     r->out = &text;
     enum xm_status status = xm_jinja_execute(r, list);
     r->out = outside;
     if (status != XM_OK) { /* the run ends: scopes do not matter any more */
-        xm_strbuf_free(&text);
+        xm_jinja_buffer_free(&text);
         return status;
     }
     leave_scope(r);

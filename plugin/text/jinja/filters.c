@@ -44,10 +44,10 @@ filter_trim(struct xm_jinja_run *r, value self, args *a, value *out)
 static enum xm_status
 change_case(struct xm_jinja_run *r, value self, enum xm_jinja_case to, value *out)
 {
-    struct xm_strbuf b = {0};
+    struct xm_jinja_buffer b = {0};
     struct xm_slice s;
     XM_TRY(xm_jinja_to_text(r, self, &s));
-    xm_jinja_change_case(s, to, &b);
+    xm_jinja_change_case(r, s, to, &b);
     return xm_jinja_take_text(r, &b, out);
 }
 
@@ -77,14 +77,14 @@ static enum xm_status
 filter_title(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     (void)a;
-    struct xm_strbuf b = {0};
+    struct xm_jinja_buffer b = {0};
     struct xm_slice s;
     XM_TRY(xm_jinja_to_text(r, self, &s));
     bool starts = true;
     while (s.n > 0) {
         int32_t code;
         size_t n = xm_utf8_next(s, &code);
-        xm_jinja_change_case(xm_slice_of(s.text, n),
+        xm_jinja_change_case(r, xm_slice_of(s.text, n),
                              starts ? XM_JINJA_UPPER : XM_JINJA_LOWER, &b);
         starts =
             xm_jinja_is_space(code) || (code > 0 && code < 128 && strchr("-({[<", code));
@@ -119,18 +119,22 @@ filter_escape(struct xm_jinja_run *r, value self, args *a, value *out)
     } entities[] = {
         {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&#34;"}, {'\'', "&#39;"},
     };
-    struct xm_strbuf b = {0};
+    struct xm_jinja_buffer b = {0};
     struct xm_slice s;
     XM_TRY(xm_jinja_to_text(r, self, &s));
+    const char *marks = xm_jinja_marks_of(r, s);
     for (size_t i = 0; i < s.n; i++) {
         const char *entity = NULL;
         for (size_t k = 0; k < XM_ARRAY_LEN(entities); k++)
             if (entities[k].c == s.text[i])
                 entity = entities[k].entity;
+        size_t from = b.text.n;
         if (entity)
-            xm_strbuf_add(&b, entity);
+            xm_strbuf_add(&b.text, entity);
         else
-            xm_strbuf_add_n(&b, s.text + i, 1);
+            xm_strbuf_add_n(&b.text, s.text + i, 1);
+        if (marks && marks[i])
+            xm_jinja_mark_from(&b, from);
     }
     return xm_jinja_take_text(r, &b, out);
 }
@@ -147,23 +151,24 @@ filter_replace(struct xm_jinja_run *r, value self, args *a, value *out)
 }
 
 static void
-add_repeated(struct xm_strbuf *b, struct xm_slice s, int64_t times)
+add_repeated(const struct xm_jinja_run *r, struct xm_jinja_buffer *b, struct xm_slice s,
+             int64_t times)
 {
     for (; times > 0; times--)
-        xm_strbuf_add_n(b, s.text, s.n);
+        xm_jinja_add(r, b, s);
 }
 
 /* A number of spaces, or a text; nothing else. */
 static enum xm_status
 read_indentation(struct xm_jinja_run *r, value width, int64_t none, struct xm_slice *out)
 {
-    struct xm_strbuf b = {0};
+    struct xm_jinja_buffer b = {0};
     value v = width;
     if (width.kind != XM_JINJA_STRING) {
         int64_t n = width.kind == XM_JINJA_INT ? width.integer : none;
         if (n > 1024)
             return xm_jinja_fail(r, "an indentation of %lld, at most 1024", (long long)n);
-        add_repeated(&b, xm_slice_of(" ", 1), n);
+        add_repeated(r, &b, xm_slice_of(" ", 1), n);
         XM_TRY(xm_jinja_take_text(r, &b, &v));
     }
     *out = v.text;
@@ -173,7 +178,7 @@ read_indentation(struct xm_jinja_run *r, value width, int64_t none, struct xm_sl
 static enum xm_status
 filter_indent(struct xm_jinja_run *r, value self, args *a, value *out)
 {
-    struct xm_strbuf b = {0};
+    struct xm_jinja_buffer b = {0};
     struct xm_slice s, indentation;
     size_t from = 0;
     bool first = true, blank = xm_jinja_truth(a->values[2]), open = true;
@@ -184,9 +189,9 @@ filter_indent(struct xm_jinja_run *r, value self, args *a, value *out)
         struct xm_slice line = xm_jinja_next_line(s, &from);
         open = from > start + line.n; /* a line end follows: so does another line */
         bool wanted = first ? xm_jinja_truth(a->values[1]) : line.n > 0 || blank;
-        xm_strbuf_add(&b, first ? "" : "\n");
-        add_repeated(&b, indentation, wanted);
-        xm_strbuf_add_n(&b, line.text, line.n);
+        xm_strbuf_add(&b.text, first ? "" : "\n");
+        add_repeated(r, &b, indentation, wanted);
+        xm_jinja_add(r, &b, line);
     }
     return xm_jinja_take_text(r, &b, out);
 }
@@ -311,7 +316,7 @@ read_separators(struct xm_jinja_run *r, value v, struct xm_jinja_json_style *sty
 static enum xm_status
 filter_tojson(struct xm_jinja_run *r, value self, args *a, value *out)
 {
-    struct xm_strbuf b = {0};
+    struct xm_jinja_buffer b = {0};
     bool multi_line = given(a->values[1]);
     struct xm_jinja_json_style style = {
         .item_separator = xm_slice_of(", ", multi_line ? 1 : 2),
@@ -326,7 +331,7 @@ filter_tojson(struct xm_jinja_run *r, value self, args *a, value *out)
     enum xm_status status = xm_jinja_print_json(r, &style, self, &b);
     if (status == XM_OK)
         return xm_jinja_take_text(r, &b, out);
-    xm_strbuf_free(&b);
+    xm_jinja_buffer_free(&b);
     return status;
 }
 

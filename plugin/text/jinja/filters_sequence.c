@@ -88,14 +88,14 @@ filter_items(struct xm_jinja_run *r, value self, args *a, value *out)
 
 static enum xm_status
 add_joined(struct xm_jinja_run *r, list *items, struct xm_slice between, value attribute,
-           struct xm_strbuf *b)
+           struct xm_jinja_buffer *b)
 {
     for (size_t i = 0; i < items->n; i++) {
         value item = items->items[i];
         if (given(attribute))
             XM_TRY(xm_jinja_path(r, item, attribute, &item));
         if (i > 0)
-            xm_strbuf_add_n(b, between.text, between.n);
+            xm_jinja_add(r, b, between);
         XM_TRY(xm_jinja_print(r, item, b));
     }
     return XM_OK;
@@ -105,14 +105,14 @@ static enum xm_status
 filter_join(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     list *items = NULL;
-    struct xm_strbuf b = {0};
+    struct xm_jinja_buffer b = {0};
     struct xm_slice between;
     XM_TRY(xm_jinja_iterate(r, self, &items));
     XM_TRY(xm_jinja_to_text(r, a->values[0], &between));
     enum xm_status status = add_joined(r, items, between, a->values[1], &b);
     if (status == XM_OK)
         return xm_jinja_take_text(r, &b, out);
-    xm_strbuf_free(&b);
+    xm_jinja_buffer_free(&b);
     return status;
 }
 
@@ -122,13 +122,13 @@ filter_join(struct xm_jinja_run *r, value self, args *a, value *out)
 static enum xm_status
 sort_key(struct xm_jinja_run *r, value item, value attribute, bool with_case, value *out)
 {
-    struct xm_strbuf b = {0};
+    struct xm_jinja_buffer b = {0};
     *out = item;
     if (given(attribute))
         XM_TRY(xm_jinja_path(r, item, attribute, out));
     if (with_case || out->kind != XM_JINJA_STRING)
         return XM_OK;
-    xm_jinja_change_case(out->text, XM_JINJA_LOWER, &b);
+    xm_jinja_change_case(r, out->text, XM_JINJA_LOWER, &b);
     return xm_jinja_take_text(r, &b, out);
 }
 

@@ -40,6 +40,8 @@ extern const struct xm_jinja_limits xm_jinja_default_limits;
 struct xm_jinja_variable {
     struct xm_slice name;
     yyjson_val *value;
+    bool
+        is_content; /* its strings are content, but for roles of messages and types of parts */
 };
 
 /* Reads a template; ill-formed UTF-8 is read as U+FFFD. Sentences begin with "line L,
@@ -49,12 +51,14 @@ enum xm_status xm_jinja_parse(const char *text, size_t n, struct xm_jinja_templa
 void xm_jinja_free(struct xm_jinja_template *tmpl); /* NULL is allowed */
 
 /* Appends the text that the template makes of the variables; of equal names the last one
- * counts. `limits` NULL: the default. A template may be run by many threads at once. On
- * failure `out` holds a part. */
+ * counts. `limits` NULL: the default. `marks` (may be NULL) gets a byte for each byte of text:
+ * 1 where the byte comes from content, however the template cut, joined or wrote it, else 0. A
+ * template may be run by many threads at once. On failure `out` holds a part. */
 enum xm_status xm_jinja_render(const struct xm_jinja_template *tmpl,
                                const struct xm_jinja_variable *variables,
                                size_t n_variables, const struct xm_jinja_limits *limits,
-                               struct xm_strbuf *out, struct xm_error *err);
+                               struct xm_strbuf *out, struct xm_strbuf *marks,
+                               struct xm_error *err);
 
 #ifdef __cplusplus
 }

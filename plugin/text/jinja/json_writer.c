@@ -10,7 +10,7 @@
 struct writer {
     struct xm_jinja_run *r;
     const struct xm_jinja_json_style *style;
-    struct xm_strbuf *b;
+    struct xm_jinja_buffer *b;
     unsigned level;
 };
 
@@ -22,30 +22,34 @@ write_char(struct writer *w, int32_t code)
     static const char plain[] = "\"\"\\\\\nn\rr\tt\bb\ff";
     for (size_t i = 0; i + 1 < sizeof(plain); i += 2)
         if (plain[i] == code) {
-            xm_strbuf_printf(w->b, "\\%c", plain[i + 1]);
+            xm_strbuf_printf(&w->b->text, "\\%c", plain[i + 1]);
             return;
         }
     if (code >= 0x10000 && w->style->ascii)
-        xm_strbuf_printf(w->b, "\\u%04x\\u%04x",
+        xm_strbuf_printf(&w->b->text, "\\u%04x\\u%04x",
                          0xd800 + (((unsigned)code - 0x10000) >> 10),
                          0xdc00 + ((unsigned)code & 0x3ff));
     else if (code < 0x20 || (code > 0x7e && w->style->ascii))
-        xm_strbuf_printf(w->b, "\\u%04x", (unsigned)code);
+        xm_strbuf_printf(&w->b->text, "\\u%04x", (unsigned)code);
     else
-        xm_utf8_add(w->b, code);
+        xm_utf8_add(&w->b->text, code);
 }
 
 static void
 write_string(struct writer *w, struct xm_slice s)
 {
-    xm_strbuf_add(w->b, "\"");
-    while (s.n > 0) {
+    const char *marks = xm_jinja_marks_of(w->r, s);
+    xm_strbuf_add(&w->b->text, "\"");
+    for (size_t at = 0; at < s.n;) {
         int32_t code;
-        size_t n = xm_utf8_next(s, &code);
+        size_t n = xm_utf8_next(xm_slice_of(s.text + at, s.n - at), &code);
+        size_t from = w->b->text.n;
         write_char(w, code);
-        s = xm_slice_of(s.text + n, s.n - n);
+        if (marks && marks[at])
+            xm_jinja_mark_from(w->b, from);
+        at += n;
     }
-    xm_strbuf_add(w->b, "\"");
+    xm_strbuf_add(&w->b->text, "\"");
 }
 
 static void
@@ -53,9 +57,9 @@ write_break(struct writer *w)
 {
     if (!w->style->multi_line)
         return;
-    xm_strbuf_add(w->b, "\n");
+    xm_strbuf_add(&w->b->text, "\n");
     for (unsigned i = 0; i < w->level; i++)
-        xm_strbuf_add_n(w->b, w->style->indent.text, w->style->indent.n);
+        xm_strbuf_add_n(&w->b->text, w->style->indent.text, w->style->indent.n);
 }
 
 /* Before item `i`. */
@@ -63,7 +67,8 @@ static void
 write_separator(struct writer *w, size_t i)
 {
     if (i > 0)
-        xm_strbuf_add_n(w->b, w->style->item_separator.text, w->style->item_separator.n);
+        xm_strbuf_add_n(&w->b->text, w->style->item_separator.text,
+                        w->style->item_separator.n);
     write_break(w);
 }
 
@@ -71,10 +76,10 @@ static enum xm_status
 write_list(struct writer *w, const struct xm_jinja_list *list)
 {
     if (list->n == 0) {
-        xm_strbuf_add(w->b, "[]");
+        xm_strbuf_add(&w->b->text, "[]");
         return XM_OK;
     }
-    xm_strbuf_add(w->b, "[");
+    xm_strbuf_add(&w->b->text, "[");
     w->level++;
     for (size_t i = 0; i < list->n; i++) {
         write_separator(w, i);
@@ -82,7 +87,7 @@ write_list(struct writer *w, const struct xm_jinja_list *list)
     }
     w->level--;
     write_break(w);
-    xm_strbuf_add(w->b, "]");
+    xm_strbuf_add(&w->b->text, "]");
     return XM_OK;
 }
 
@@ -97,9 +102,9 @@ write_key(struct writer *w, struct xm_jinja_value key)
     if (!xm_jinja_is_number(key) && key.kind != XM_JINJA_NONE)
         return xm_jinja_fail(w->r, "%s cannot be a key of a JSON object",
                              xm_jinja_kind_name(key.kind));
-    xm_strbuf_add(w->b, "\"");
+    xm_strbuf_add(&w->b->text, "\"");
     XM_TRY(write_value(w, key));
-    xm_strbuf_add(w->b, "\"");
+    xm_strbuf_add(&w->b->text, "\"");
     return XM_OK;
 }
 
@@ -128,21 +133,22 @@ write_dict(struct writer *w, const struct xm_jinja_dict *d)
 {
     size_t *order = NULL;
     if (d->n == 0) {
-        xm_strbuf_add(w->b, "{}");
+        xm_strbuf_add(&w->b->text, "{}");
         return XM_OK;
     }
     XM_TRY(order_keys(w, d, &order));
-    xm_strbuf_add(w->b, "{");
+    xm_strbuf_add(&w->b->text, "{");
     w->level++;
     for (size_t i = 0; i < d->n; i++) {
         write_separator(w, i);
         XM_TRY(write_key(w, d->keys[order[i]]));
-        xm_strbuf_add_n(w->b, w->style->key_separator.text, w->style->key_separator.n);
+        xm_strbuf_add_n(&w->b->text, w->style->key_separator.text,
+                        w->style->key_separator.n);
         XM_TRY(write_value(w, d->values[order[i]]));
     }
     w->level--;
     write_break(w);
-    xm_strbuf_add(w->b, "}");
+    xm_strbuf_add(&w->b->text, "}");
     return XM_OK;
 }
 
@@ -150,9 +156,11 @@ static void
 write_float(struct writer *w, double real)
 {
     if (isnan(real) || isinf(real))
-        xm_strbuf_add(w->b, isnan(real) ? "NaN" : real > 0 ? "Infinity" : "-Infinity");
+        xm_strbuf_add(&w->b->text, isnan(real) ? "NaN"
+                                   : real > 0  ? "Infinity"
+                                               : "-Infinity");
     else
-        xm_jinja_print_float(real, w->b);
+        xm_jinja_print_float(real, &w->b->text);
 }
 
 static enum xm_status
@@ -160,13 +168,13 @@ write_one(struct writer *w, struct xm_jinja_value v)
 {
     switch (v.kind) {
     case XM_JINJA_NONE:
-        xm_strbuf_add(w->b, "null");
+        xm_strbuf_add(&w->b->text, "null");
         break;
     case XM_JINJA_BOOL:
-        xm_strbuf_add(w->b, v.truth ? "true" : "false");
+        xm_strbuf_add(&w->b->text, v.truth ? "true" : "false");
         break;
     case XM_JINJA_INT:
-        xm_strbuf_printf(w->b, "%lld", (long long)v.integer);
+        xm_strbuf_printf(&w->b->text, "%lld", (long long)v.integer);
         break;
     case XM_JINJA_FLOAT:
         write_float(w, v.real);
@@ -197,7 +205,7 @@ write_value(struct writer *w, struct xm_jinja_value v)
 
 enum xm_status
 xm_jinja_print_json(struct xm_jinja_run *r, const struct xm_jinja_json_style *style,
-                    struct xm_jinja_value v, struct xm_strbuf *b)
+                    struct xm_jinja_value v, struct xm_jinja_buffer *b)
 {
     struct writer w = {r, style, b, 0};
     return write_value(&w, v);

@@ -49,8 +49,8 @@ string_rstrip(struct xm_jinja_run *r, value self, args *a, value *out)
 static enum xm_status
 change_case(struct xm_jinja_run *r, value self, enum xm_jinja_case to, value *out)
 {
-    struct xm_strbuf b = {0};
-    xm_jinja_change_case(self.text, to, &b);
+    struct xm_jinja_buffer b = {0};
+    xm_jinja_change_case(r, self.text, to, &b);
     return xm_jinja_take_text(r, &b, out);
 }
 

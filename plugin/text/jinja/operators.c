@@ -350,13 +350,12 @@ operate_on_numbers(struct xm_jinja_run *r, struct xm_slice op, value a, value b,
 static enum xm_status
 join_text(struct xm_jinja_run *r, struct xm_slice a, struct xm_slice b, value *out)
 {
-    char *text = NULL;
-    XM_TRY(xm_jinja_alloc(r, (uint64_t)a.n + b.n, 1, &text));
-    if (a.n > 0)
-        memcpy(text, a.text, a.n);
-    if (b.n > 0)
-        memcpy(text + a.n, b.text, b.n);
-    *out = xm_jinja_text(xm_slice_of(text, a.n + b.n));
+    struct xm_jinja_space space;
+    bool content = xm_jinja_marks_of(r, a) || xm_jinja_marks_of(r, b);
+    XM_TRY(xm_jinja_new_space(r, (uint64_t)a.n + b.n, content, &space));
+    xm_jinja_put(r, &space, a);
+    xm_jinja_put(r, &space, b);
+    *out = xm_jinja_text(xm_slice_of(space.text, space.used));
     return XM_OK;
 }
 
@@ -380,11 +379,12 @@ repeat(struct xm_jinja_run *r, value v, int64_t count, value *out)
     if (!xm_mul_size(n, count > 0 ? (uint64_t)count : 0, &total))
         return xm_jinja_fail(r, "a value repeated %lld times", (long long)count);
     if (text) {
-        char *copy = NULL;
-        XM_TRY(xm_jinja_alloc(r, total, 1, &copy));
-        for (uint64_t i = 0; i < total; i += n)
-            memcpy(copy + i, v.text.text, (size_t)n);
-        *out = xm_jinja_text(xm_slice_of(copy, (size_t)total));
+        struct xm_jinja_space space;
+        bool content = xm_jinja_marks_of(r, v.text) != NULL;
+        XM_TRY(xm_jinja_new_space(r, total, content, &space));
+        while (space.used < total)
+            xm_jinja_put(r, &space, v.text);
+        *out = xm_jinja_text(xm_slice_of(space.text, space.used));
         return XM_OK;
     }
     struct xm_jinja_list *list = NULL;

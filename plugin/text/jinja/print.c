@@ -8,9 +8,6 @@
 #include "plugin/text/jinja/run.h"
 #include "runtime/util/utf8.h"
 
-static enum xm_status print_repr(struct xm_jinja_run *r, struct xm_jinja_value v,
-                                 struct xm_strbuf *b);
-
 /* Digits and exponent of the JSON writer, which are the shortest that read back as the
  * same number, in Python's layout: exponents from 16 on and below -4. */
 static void
@@ -110,76 +107,80 @@ print_quoted_char(int32_t code, char quote, struct xm_strbuf *b)
 }
 
 static void
-print_quoted(struct xm_slice s, struct xm_strbuf *b)
+print_quoted(const struct xm_jinja_run *r, struct xm_slice s, struct xm_jinja_buffer *b)
 {
+    const char *marks = xm_jinja_marks_of(r, s);
     bool single = s.n > 0 && memchr(s.text, '\'', s.n);
     bool use_double = single && !memchr(s.text, '"', s.n);
     char quote = use_double ? '"' : '\'';
-    xm_strbuf_add_n(b, &quote, 1);
-    while (s.n > 0) {
+    xm_strbuf_add_n(&b->text, &quote, 1);
+    for (size_t at = 0; at < s.n;) {
         int32_t code;
-        size_t n = xm_utf8_next(s, &code);
-        print_quoted_char(code, quote, b);
-        s = xm_slice_of(s.text + n, s.n - n);
+        size_t n = xm_utf8_next(xm_slice_of(s.text + at, s.n - at), &code);
+        size_t from = b->text.n;
+        print_quoted_char(code, quote, &b->text);
+        if (marks && marks[at])
+            xm_jinja_mark_from(b, from);
+        at += n;
     }
-    xm_strbuf_add_n(b, &quote, 1);
+    xm_strbuf_add_n(&b->text, &quote, 1);
 }
 
 static enum xm_status
-print_list(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_strbuf *b)
+print_list(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_jinja_buffer *b)
 {
     bool tuple = v.kind == XM_JINJA_TUPLE;
-    xm_strbuf_add(b, tuple ? "(" : "[");
+    xm_strbuf_add(&b->text, tuple ? "(" : "[");
     for (size_t i = 0; i < v.list->n; i++) {
-        xm_strbuf_add(b, i > 0 ? ", " : "");
-        XM_TRY(print_repr(r, v.list->items[i], b));
+        xm_strbuf_add(&b->text, i > 0 ? ", " : "");
+        XM_TRY(xm_jinja_print_repr(r, v.list->items[i], b));
     }
-    xm_strbuf_add(b, !tuple ? "]" : v.list->n == 1 ? ",)" : ")");
+    xm_strbuf_add(&b->text, !tuple ? "]" : v.list->n == 1 ? ",)" : ")");
     return XM_OK;
 }
 
 static enum xm_status
-print_dict(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_strbuf *b)
+print_dict(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_jinja_buffer *b)
 {
-    xm_strbuf_add(b, v.kind == XM_JINJA_NAMESPACE ? "<Namespace {" : "{");
+    xm_strbuf_add(&b->text, v.kind == XM_JINJA_NAMESPACE ? "<Namespace {" : "{");
     for (size_t i = 0; i < v.dict->n; i++) {
-        xm_strbuf_add(b, i > 0 ? ", " : "");
-        XM_TRY(print_repr(r, v.dict->keys[i], b));
-        xm_strbuf_add(b, ": ");
-        XM_TRY(print_repr(r, v.dict->values[i], b));
+        xm_strbuf_add(&b->text, i > 0 ? ", " : "");
+        XM_TRY(xm_jinja_print_repr(r, v.dict->keys[i], b));
+        xm_strbuf_add(&b->text, ": ");
+        XM_TRY(xm_jinja_print_repr(r, v.dict->values[i], b));
     }
-    xm_strbuf_add(b, v.kind == XM_JINJA_NAMESPACE ? "}>" : "}");
+    xm_strbuf_add(&b->text, v.kind == XM_JINJA_NAMESPACE ? "}>" : "}");
     return XM_OK;
 }
 
 /* `quoted`: texts as repr() writes them. */
 static enum xm_status
 print_value(struct xm_jinja_run *r, struct xm_jinja_value v, bool quoted,
-            struct xm_strbuf *b)
+            struct xm_jinja_buffer *b)
 {
     switch (v.kind) {
     case XM_JINJA_ABSENT:
         break;
     case XM_JINJA_UNDEFINED:
-        xm_strbuf_add(b, quoted ? "Undefined" : "");
+        xm_strbuf_add(&b->text, quoted ? "Undefined" : "");
         break;
     case XM_JINJA_NONE:
-        xm_strbuf_add(b, "None");
+        xm_strbuf_add(&b->text, "None");
         break;
     case XM_JINJA_BOOL:
-        xm_strbuf_add(b, v.truth ? "True" : "False");
+        xm_strbuf_add(&b->text, v.truth ? "True" : "False");
         break;
     case XM_JINJA_INT:
-        xm_strbuf_printf(b, "%lld", (long long)v.integer);
+        xm_strbuf_printf(&b->text, "%lld", (long long)v.integer);
         break;
     case XM_JINJA_FLOAT:
-        xm_jinja_print_float(v.real, b);
+        xm_jinja_print_float(v.real, &b->text);
         break;
     case XM_JINJA_STRING:
         if (quoted)
-            print_quoted(v.text, b);
+            print_quoted(r, v.text, b);
         else
-            xm_strbuf_add_n(b, v.text.text, v.text.n);
+            xm_jinja_add(r, b, v.text);
         break;
     case XM_JINJA_LIST:
     case XM_JINJA_TUPLE:
@@ -197,8 +198,9 @@ print_value(struct xm_jinja_run *r, struct xm_jinja_value v, bool quoted,
     return xm_jinja_check_size(r, b);
 }
 
-static enum xm_status
-print_repr(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_strbuf *b)
+enum xm_status
+xm_jinja_print_repr(struct xm_jinja_run *r, struct xm_jinja_value v,
+                    struct xm_jinja_buffer *b)
 {
     XM_TRY(xm_jinja_enter(r));
     XM_TRY(print_value(r, v, true, b));
@@ -207,7 +209,7 @@ print_repr(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_strbuf *b)
 }
 
 enum xm_status
-xm_jinja_print(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_strbuf *b)
+xm_jinja_print(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_jinja_buffer *b)
 {
     return print_value(r, v, false, b);
 }
@@ -216,10 +218,10 @@ enum xm_status
 xm_jinja_to_text(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_slice *out)
 {
     if (v.kind != XM_JINJA_STRING) {
-        struct xm_strbuf b = {0};
+        struct xm_jinja_buffer b = {0};
         enum xm_status status = xm_jinja_print(r, v, &b);
         if (status != XM_OK) {
-            xm_strbuf_free(&b);
+            xm_jinja_buffer_free(&b);
             return status;
         }
         XM_TRY(xm_jinja_take_text(r, &b, &v));

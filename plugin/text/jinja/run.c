@@ -84,40 +84,6 @@ xm_jinja_alloc(struct xm_jinja_run *r, uint64_t n, size_t bytes, void *out)
 }
 
 enum xm_status
-xm_jinja_check_size(struct xm_jinja_run *r, const struct xm_strbuf *b)
-{
-    if (!xm_strbuf_ok(b))
-        return xm_fail(r->err, XM_NO_MEMORY, "no memory for a template's output");
-    if (b->n > r->limits->output_bytes)
-        return xm_jinja_fail(r, "the template writes more than %zu bytes",
-                             r->limits->output_bytes);
-    return XM_OK;
-}
-
-enum xm_status
-xm_jinja_copy_text(struct xm_jinja_run *r, struct xm_slice text,
-                   struct xm_jinja_value *out)
-{
-    char *copy = NULL;
-    XM_TRY(xm_jinja_alloc(r, text.n, 1, &copy));
-    if (text.n > 0)
-        memcpy(copy, text.text, text.n);
-    *out = xm_jinja_text(xm_slice_of(copy, text.n));
-    return XM_OK;
-}
-
-enum xm_status
-xm_jinja_take_text(struct xm_jinja_run *r, struct xm_strbuf *b,
-                   struct xm_jinja_value *out)
-{
-    enum xm_status status = xm_jinja_check_size(r, b);
-    if (status == XM_OK)
-        status = xm_jinja_copy_text(r, xm_slice_of(xm_strbuf_text(b), b->n), out);
-    xm_strbuf_free(b);
-    return status;
-}
-
-enum xm_status
 xm_jinja_new_list(struct xm_jinja_run *r, uint64_t n, struct xm_jinja_list **out)
 {
     XM_TRY(xm_jinja_charge(r, n));
@@ -209,7 +175,8 @@ xm_jinja_dict_put(struct xm_jinja_run *r, struct xm_jinja_dict *d,
 }
 
 static enum xm_status
-list_from_json(struct xm_jinja_run *r, yyjson_val *json, struct xm_jinja_value *out)
+list_from_json(struct xm_jinja_run *r, yyjson_val *json, bool content,
+               struct xm_jinja_value *out)
 {
     struct xm_jinja_list *list = NULL;
     size_t i, n;
@@ -217,14 +184,32 @@ list_from_json(struct xm_jinja_run *r, yyjson_val *json, struct xm_jinja_value *
     XM_TRY(xm_jinja_new_list(r, yyjson_arr_size(json), &list));
     yyjson_arr_foreach(json, i, n, item)
     {
-        XM_TRY(xm_jinja_from_json(r, item, &list->items[i]));
+        XM_TRY(xm_jinja_from_json(r, item, content, &list->items[i]));
     }
     *out = xm_jinja_list_value(list);
     return XM_OK;
 }
 
+/* Whether a template may make a control token with this member's text: with the role of a
+ * message or the type of a part, which programs choose, and which are single words. */
+static bool
+names_a_part(yyjson_val *key, yyjson_val *value)
+{
+    const char *text = yyjson_get_str(value);
+    if (!text || (!yyjson_equals_str(key, "role") && !yyjson_equals_str(key, "type")))
+        return false;
+    for (size_t i = 0; i < yyjson_get_len(value); i++) {
+        const char c = text[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') &&
+            !(c >= '0' && c <= '9') && c != '_' && c != '-')
+            return false;
+    }
+    return true;
+}
+
 static enum xm_status
-dict_from_json(struct xm_jinja_run *r, yyjson_val *json, struct xm_jinja_value *out)
+dict_from_json(struct xm_jinja_run *r, yyjson_val *json, bool content,
+               struct xm_jinja_value *out)
 {
     struct xm_jinja_dict *dict = NULL;
     size_t i, n;
@@ -233,8 +218,8 @@ dict_from_json(struct xm_jinja_run *r, yyjson_val *json, struct xm_jinja_value *
     yyjson_obj_foreach(json, i, n, key, item)
     {
         struct xm_jinja_value name, value;
-        XM_TRY(xm_jinja_from_json(r, key, &name));
-        XM_TRY(xm_jinja_from_json(r, item, &value));
+        XM_TRY(xm_jinja_from_json(r, key, content, &name));
+        XM_TRY(xm_jinja_from_json(r, item, content && !names_a_part(key, item), &value));
         XM_TRY(xm_jinja_dict_put(r, dict, name, value));
     }
     *out = (struct xm_jinja_value){.kind = XM_JINJA_DICT, .dict = dict};
@@ -242,7 +227,8 @@ dict_from_json(struct xm_jinja_run *r, yyjson_val *json, struct xm_jinja_value *
 }
 
 static enum xm_status
-value_from_json(struct xm_jinja_run *r, yyjson_val *json, struct xm_jinja_value *out)
+value_from_json(struct xm_jinja_run *r, yyjson_val *json, bool content,
+                struct xm_jinja_value *out)
 {
     switch (yyjson_get_type(json)) {
     case YYJSON_TYPE_BOOL:
@@ -257,12 +243,12 @@ value_from_json(struct xm_jinja_run *r, yyjson_val *json, struct xm_jinja_value 
             *out = xm_jinja_int(yyjson_get_sint(json));
         return XM_OK;
     case YYJSON_TYPE_STR:
-        return xm_jinja_copy_text(
+        return (content ? xm_jinja_copy_content : xm_jinja_copy_text)(
             r, xm_slice_of(yyjson_get_str(json), yyjson_get_len(json)), out);
     case YYJSON_TYPE_ARR:
-        return list_from_json(r, json, out);
+        return list_from_json(r, json, content, out);
     case YYJSON_TYPE_OBJ:
-        return dict_from_json(r, json, out);
+        return dict_from_json(r, json, content, out);
     default:
         *out = xm_jinja_none();
         return XM_OK;
@@ -270,10 +256,11 @@ value_from_json(struct xm_jinja_run *r, yyjson_val *json, struct xm_jinja_value 
 }
 
 enum xm_status
-xm_jinja_from_json(struct xm_jinja_run *r, yyjson_val *json, struct xm_jinja_value *out)
+xm_jinja_from_json(struct xm_jinja_run *r, yyjson_val *json, bool content,
+                   struct xm_jinja_value *out)
 {
     XM_TRY(xm_jinja_enter(r));
-    XM_TRY(value_from_json(r, json, out));
+    XM_TRY(value_from_json(r, json, content, out));
     r->depth--;
     return XM_OK;
 }
@@ -300,26 +287,45 @@ bind_variables(struct xm_jinja_run *r, const struct xm_jinja_variable *variables
     for (size_t i = 0; i < n; i++) {
         struct xm_jinja_value name, value;
         XM_TRY(xm_jinja_copy_text(r, variables[i].name, &name));
-        XM_TRY(xm_jinja_from_json(r, variables[i].value, &value));
+        XM_TRY(
+            xm_jinja_from_json(r, variables[i].value, variables[i].is_content, &value));
         XM_TRY(xm_jinja_bind(r, name.text, value));
     }
     return XM_OK;
+}
+
+/* A mark for each byte of text. */
+static void
+add_result(const struct xm_jinja_buffer *text, struct xm_strbuf *out,
+           struct xm_strbuf *marks)
+{
+    xm_strbuf_add_n(out, xm_strbuf_text(&text->text), text->text.n);
+    if (!marks)
+        return;
+    xm_strbuf_add_n(marks, xm_strbuf_text(&text->marks), text->marks.n);
+    for (size_t i = text->marks.n; i < text->text.n; i++)
+        xm_strbuf_add_n(marks, "", 1);
 }
 
 enum xm_status
 xm_jinja_render(const struct xm_jinja_template *tmpl,
                 const struct xm_jinja_variable *variables, size_t n_variables,
                 const struct xm_jinja_limits *limits, struct xm_strbuf *out,
-                struct xm_error *err)
+                struct xm_strbuf *marks, struct xm_error *err)
 {
     struct xm_jinja_frame root = {0};
+    struct xm_jinja_buffer text = {0};
     struct xm_jinja_run r = {.limits = limits ? limits : &xm_jinja_default_limits,
-                             .out = out,
+                             .out = &text,
                              .frame = &root,
                              .err = err};
     enum xm_status status = bind_variables(&r, variables, n_variables);
     if (status == XM_OK)
         status = xm_jinja_execute(&r, tmpl->body);
+    add_result(&text, out, marks);
+    if (status == XM_OK && (!xm_strbuf_ok(out) || (marks && !xm_strbuf_ok(marks))))
+        status = xm_fail(err, XM_NO_MEMORY, "no memory for a template's output");
+    xm_jinja_buffer_free(&text);
     xm_arena_free(&r.arena);
     return status;
 }

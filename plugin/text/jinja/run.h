@@ -11,6 +11,7 @@
 
 #include <yyjson.h>
 
+#include "plugin/text/jinja/content.h"
 #include "plugin/text/jinja/jinja.h"
 #include "plugin/text/jinja/node.h"
 #include "plugin/text/jinja/value.h"
@@ -31,7 +32,8 @@ enum xm_jinja_flow { XM_JINJA_GO_ON, XM_JINJA_LEAVE_LOOP, XM_JINJA_NEXT_ROUND };
 struct xm_jinja_run {
     const struct xm_jinja_limits *limits;
     struct xm_arena arena;
-    struct xm_strbuf *out;          /* where text goes now */
+    struct xm_jinja_chunk *content; /* texts that have content, newest chunk first */
+    struct xm_jinja_buffer *out;    /* where text goes now */
     struct xm_jinja_frame *frame;   /* innermost scope */
     const struct xm_jinja_node *at; /* for sentences */
     struct xm_jinja_value captured; /* of the innermost block that captures */
@@ -50,12 +52,6 @@ enum xm_status xm_jinja_charge_text(struct xm_jinja_run *r, uint64_t bytes);
 enum xm_status xm_jinja_enter(struct xm_jinja_run *r); /* undone by r->depth-- */
 enum xm_status xm_jinja_alloc(struct xm_jinja_run *r, uint64_t n, size_t bytes,
                               void *out);
-enum xm_status xm_jinja_check_size(struct xm_jinja_run *r, const struct xm_strbuf *b);
-/* The text of `b` as a value; frees `b`, also on failure. */
-enum xm_status xm_jinja_take_text(struct xm_jinja_run *r, struct xm_strbuf *b,
-                                  struct xm_jinja_value *out);
-enum xm_status xm_jinja_copy_text(struct xm_jinja_run *r, struct xm_slice text,
-                                  struct xm_jinja_value *out);
 enum xm_status xm_jinja_new_list(struct xm_jinja_run *r, uint64_t n,
                                  struct xm_jinja_list **out); /* n undefined items */
 enum xm_status xm_jinja_new_pair(struct xm_jinja_run *r, struct xm_jinja_value a,
@@ -66,7 +62,8 @@ enum xm_status xm_jinja_dict_find(struct xm_jinja_run *r, const struct xm_jinja_
                                   const struct xm_jinja_value **out); /* NULL: none */
 enum xm_status xm_jinja_dict_put(struct xm_jinja_run *r, struct xm_jinja_dict *d,
                                  struct xm_jinja_value key, struct xm_jinja_value value);
-enum xm_status xm_jinja_from_json(struct xm_jinja_run *r, yyjson_val *json,
+/* `content`: its strings are content. */
+enum xm_status xm_jinja_from_json(struct xm_jinja_run *r, yyjson_val *json, bool content,
                                   struct xm_jinja_value *out);
 enum xm_status xm_jinja_bind(struct xm_jinja_run *r, struct xm_slice name,
                              struct xm_jinja_value value); /* in the innermost scope */
@@ -127,7 +124,9 @@ enum xm_status xm_jinja_capture(struct xm_jinja_run *r, const struct xm_jinja_no
 
 /* print.c: appended to `b`. */
 enum xm_status xm_jinja_print(struct xm_jinja_run *r, struct xm_jinja_value v,
-                              struct xm_strbuf *b); /* as str() */
+                              struct xm_jinja_buffer *b); /* as str() */
+enum xm_status xm_jinja_print_repr(struct xm_jinja_run *r, struct xm_jinja_value v,
+                                   struct xm_jinja_buffer *b);
 enum xm_status xm_jinja_to_text(struct xm_jinja_run *r, struct xm_jinja_value v,
                                 struct xm_slice *out);
 
@@ -138,7 +137,7 @@ struct xm_jinja_json_style {
 };
 enum xm_status xm_jinja_print_json(struct xm_jinja_run *r,
                                    const struct xm_jinja_json_style *style,
-                                   struct xm_jinja_value v, struct xm_strbuf *b);
+                                   struct xm_jinja_value v, struct xm_jinja_buffer *b);
 void xm_jinja_print_float(double real, struct xm_strbuf *b);
 
 /* characters.c: text by characters. */
@@ -154,7 +153,8 @@ enum xm_status xm_jinja_strip_text(struct xm_jinja_run *r, struct xm_slice s,
                                    const struct xm_slice *chars, int sides,
                                    struct xm_jinja_value *out);
 enum xm_jinja_case { XM_JINJA_UPPER, XM_JINJA_LOWER, XM_JINJA_CAPITAL, XM_JINJA_WORDS };
-void xm_jinja_change_case(struct xm_slice s, enum xm_jinja_case to, struct xm_strbuf *b);
+void xm_jinja_change_case(const struct xm_jinja_run *r, struct xm_slice s,
+                          enum xm_jinja_case to, struct xm_jinja_buffer *b);
 /* The first place ≥ from in bytes, or SIZE_MAX. Costs steps. */
 enum xm_status xm_jinja_find_text(struct xm_jinja_run *r, struct xm_slice s,
                                   struct xm_slice what, size_t from, size_t *out);

@@ -102,19 +102,22 @@ test_odd(struct xm_jinja_run *r, value v, args *a, value *out)
 static enum xm_status
 has_case(struct xm_jinja_run *r, value v, enum xm_jinja_case to, value *out)
 {
-    struct xm_strbuf same = {0}, lower = {0}, upper = {0};
+    struct xm_jinja_buffer same = {0}, lower = {0}, upper = {0};
     struct xm_slice s;
     XM_TRY(xm_jinja_to_text(r, v, &s));
-    xm_jinja_change_case(s, to, &same);
-    xm_jinja_change_case(s, XM_JINJA_LOWER, &lower);
-    xm_jinja_change_case(s, XM_JINJA_UPPER, &upper);
-    bool ok = xm_strbuf_ok(&same) && xm_strbuf_ok(&lower) && xm_strbuf_ok(&upper);
-    bool unchanged = ok && xm_slice_equal(s, xm_slice_of(xm_strbuf_text(&same), same.n));
-    bool cased = ok && !xm_slice_equal(xm_slice_of(xm_strbuf_text(&lower), lower.n),
-                                       xm_slice_of(xm_strbuf_text(&upper), upper.n));
-    xm_strbuf_free(&same);
-    xm_strbuf_free(&lower);
-    xm_strbuf_free(&upper);
+    xm_jinja_change_case(r, s, to, &same);
+    xm_jinja_change_case(r, s, XM_JINJA_LOWER, &lower);
+    xm_jinja_change_case(r, s, XM_JINJA_UPPER, &upper);
+    bool ok = xm_strbuf_ok(&same.text) && xm_strbuf_ok(&lower.text) &&
+              xm_strbuf_ok(&upper.text);
+    bool unchanged =
+        ok && xm_slice_equal(s, xm_slice_of(xm_strbuf_text(&same.text), same.text.n));
+    bool cased =
+        ok && !xm_slice_equal(xm_slice_of(xm_strbuf_text(&lower.text), lower.text.n),
+                              xm_slice_of(xm_strbuf_text(&upper.text), upper.text.n));
+    xm_jinja_buffer_free(&same);
+    xm_jinja_buffer_free(&lower);
+    xm_jinja_buffer_free(&upper);
     *out = xm_jinja_bool(unchanged && cased);
     return ok ? XM_OK
               : xm_fail(r->err, XM_NO_MEMORY, "no memory for a template's values");
