@@ -96,8 +96,8 @@ struct xm_decoder {
     const struct xm_architecture *arch;
     uint32_t traits; /* of the architecture, and as the file says otherwise */
     uint32_t n_layers, hidden, vocabulary, context;
-    uint32_t
-        n_nextn; /* layers of the file behind those, which predict further tokens: not read */
+    /* layers of the file behind the n_layers that are read, which predict further tokens */
+    uint32_t n_nextn;
     float epsilon;
     float logit_cap; /* cap * tanh(x / cap), 0: none */
     struct xm_decoder_attention attention[XM_ATTENTION_KINDS];

@@ -2,7 +2,8 @@
  *
  * OpenVINO IR as optimum-intel exports it: a folder with openvino_model.xml and .bin, and beside
  * them the files that Hugging Face's libraries write. The path is the folder, or the .xml by
- * whatever name.
+ * whatever name. Of a model that sees pictures too the folder has openvino_language_model.xml and
+ * its embeddings in files of their own: texts run, pictures do not.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,13 +19,37 @@ is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* A file that cannot be looked at counts as there, since reading it says why. */
+static bool
+has_file(const char *folder, const char *name)
+{
+    struct xm_strbuf file = {0};
+    struct stat st;
+    xm_strbuf_printf(&file, "%s/%s", folder, name);
+    const bool is_there =
+        !xm_strbuf_ok(&file) || stat(xm_strbuf_text(&file), &st) == 0 || errno != ENOENT;
+    xm_strbuf_free(&file);
+    return is_there;
+}
+
+static const char whole_model[] = "openvino_model.xml",
+                  language_model[] = "openvino_language_model.xml";
+
+/* A folder with the language model of one that sees pictures. */
+static bool
+is_joined(const char *path)
+{
+    return is_folder(path) && !has_file(path, whole_model) &&
+           has_file(path, language_model);
+}
+
 /* The graph's file; the caller frees it. */
 static enum xm_status
 graph_path(const char *path, struct xm_strbuf *out, struct xm_error *err)
 {
     xm_strbuf_add(out, path);
     if (is_folder(path))
-        xm_strbuf_add(out, "/openvino_model.xml");
+        xm_strbuf_printf(out, "/%s", is_joined(path) ? language_model : whole_model);
     if (xm_strbuf_ok(out))
         return XM_OK;
     xm_strbuf_free(out);
@@ -51,15 +76,8 @@ xm_package_folder(const char *path, struct xm_strbuf *out, struct xm_error *err)
 static bool
 recognises(const char *path)
 {
-    struct xm_strbuf file = {0};
-    struct stat st;
-    if (!is_folder(path))
-        return true;
-    xm_strbuf_printf(&file, "%s/openvino_model.xml", path);
-    bool is_there =
-        !xm_strbuf_ok(&file) || stat(xm_strbuf_text(&file), &st) == 0 || errno != ENOENT;
-    xm_strbuf_free(&file);
-    return is_there;
+    return !is_folder(path) || has_file(path, whole_model) ||
+           has_file(path, language_model);
 }
 
 static enum xm_status
@@ -67,6 +85,8 @@ read_graph(const char *path, const char *weights, struct xm_graph **out,
            struct xm_error *err)
 {
     struct xm_strbuf file = {0};
+    if (is_joined(path))
+        return xm_openvino_ir_read_joined(path, weights, out, err);
     XM_TRY(graph_path(path, &file, err));
     enum xm_status s = xm_openvino_ir_read(xm_strbuf_text(&file), weights, out, err);
     xm_strbuf_free(&file);
@@ -129,22 +149,38 @@ bytes_of(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
-/* The graph's file and, of the same name, the weights'. */
+/* A graph's file and, of the same name, the weights'. */
 static uint64_t
-file_bytes(const char *path)
+bytes_of_graph(const char *text)
 {
-    struct xm_strbuf xml = {0}, bin = {0};
-    if (graph_path(path, &xml, NULL) != XM_OK)
-        return 0;
-    const char *text = xm_strbuf_text(&xml), *ending = strrchr(text, '.');
+    struct xm_strbuf bin = {0};
+    const char *ending = strrchr(text, '.');
     uint64_t bytes = bytes_of(text);
     if (ending)
         xm_strbuf_add_n(&bin, text, (size_t)(ending - text));
     xm_strbuf_add(&bin, ".bin");
     if (ending && strcmp(ending, ".bin") != 0)
         bytes += bytes_of(xm_strbuf_text(&bin));
-    xm_strbuf_free(&xml);
     xm_strbuf_free(&bin);
+    return bytes;
+}
+
+static uint64_t
+file_bytes(const char *path)
+{
+    static const char *const embeddings[] = {
+        "openvino_text_embeddings_model.xml",
+        "openvino_text_embeddings_per_layer_model.xml"};
+    struct xm_strbuf xml = {0};
+    if (graph_path(path, &xml, NULL) != XM_OK)
+        return 0;
+    uint64_t bytes = bytes_of_graph(xm_strbuf_text(&xml));
+    for (size_t i = 0; i < XM_ARRAY_LEN(embeddings) && is_joined(path); i++) {
+        xm_strbuf_clear(&xml);
+        xm_strbuf_printf(&xml, "%s/%s", path, embeddings[i]);
+        bytes += bytes_of_graph(xm_strbuf_text(&xml));
+    }
+    xm_strbuf_free(&xml);
     return bytes;
 }
 

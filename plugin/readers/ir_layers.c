@@ -23,7 +23,8 @@ struct build {
     struct xm_graph *graph;
     struct xm_builder builder;
     const struct xm_ir_weights *weights;
-    bool knows_lengths; /* xm_ir_tells_lengths */
+    struct xm_ir_joint *joint; /* NULL: the net is the whole graph */
+    bool knows_lengths;        /* xm_ir_tells_lengths */
     struct xm_error *err;
 };
 
@@ -474,6 +475,33 @@ build_as(struct build *s, const struct xm_ir_layer *l, const struct meaning *m)
     return status == XM_OK ? take_results(s, l, node) : status;
 }
 
+/* Inputs and results that are inside of the graph: *is_joined, and the layer is no node. */
+static enum xm_status
+join_layer(struct build *s, struct xm_ir_layer *l, bool *is_joined)
+{
+    static char ids[] = "input_ids";
+    struct xm_ir_port *port = l->out.first;
+    struct xm_value *v = NULL;
+    *is_joined = false;
+    if (s->joint->is_embeddings && strcmp(l->type, "Result") == 0 && l->in.n == 1) {
+        *is_joined = true;
+        s->joint->result = l->in.first->from_port->value;
+    }
+    if (strcmp(l->type, "Parameter") != 0)
+        return XM_OK;
+    XM_TRY(xm_ir_joint_input(s->joint, &s->builder, l, &v, s->err));
+    *is_joined = v != NULL;
+    if (!v && s->joint->is_embeddings && port) {
+        l->name = ids; /* by whatever name the file has them */
+        port->names = ids;
+    }
+    if (!v)
+        return XM_OK;
+    XM_TRY(check_element(s, port, &v->type));
+    port->value = v;
+    return shapes_agree(port, &v->type.shape) ? XM_OK : shape_error(s, port, &v->type);
+}
+
 static enum xm_status
 build_layer(struct build *s, const struct xm_ir_layer *l)
 {
@@ -491,11 +519,25 @@ build_layer(struct build *s, const struct xm_ir_layer *l)
 
 enum xm_status
 xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *weights,
-            struct xm_graph *g, struct xm_error *err)
+            struct xm_ir_joint *joint, struct xm_graph *g, struct xm_error *err)
 {
-    struct build s = {g, xm_builder_at_end(g), weights, xm_ir_tells_lengths(net), err};
-    for (size_t i = 0; i < net->n_layers; i++)
-        XM_TRY(build_layer(&s, net->order[i]));
+    struct build s = {g,     xm_builder_at_end(g),     weights,
+                      joint, xm_ir_tells_lengths(net), err};
+    for (size_t i = 0; i < net->n_layers; i++) {
+        struct xm_ir_layer *l = net->order[i];
+        bool is_joined = false;
+        if (joint && join_layer(&s, l, &is_joined) != XM_OK) {
+            xm_error_prefix(err, "layer '%.80s' (id %" PRIu64 ")", l->name, l->id);
+            return err->status;
+        }
+        if (!is_joined)
+            XM_TRY(build_layer(&s, l));
+        if (joint && joint->is_embeddings && !joint->ids &&
+            strcmp(l->type, "Parameter") == 0)
+            joint->ids = l->out.first->value;
+    }
+    if (joint && joint->is_embeddings)
+        return XM_OK; /* the language model's properties are the graph's */
     for (const struct xm_ir_text *p = net->first_property; p; p = p->next) {
         if (xm_graph_add_property(g, p->key, p->value) != XM_OK)
             return graph_failed(&s);

@@ -7,6 +7,7 @@
  *     ir_layers.c  records -> nodes             (what it means)
  *     ir_composed.c                             (layers that become several nodes)
  *     ir_conventions.c                          (names for dynamic dimensions)
+ *     ir_joined.c                               (several files that are one language model)
  *     ir_text.c    the small languages inside attributes
  *
  * Private to the reader. Everything lives in the net's arena.
@@ -81,13 +82,36 @@ struct xm_ir_weights {
     const char *name; /* for messages         */
 };
 
+struct xm_ir_joint;
+
 /* ---- steps; the caller frees net->arena, also after a failure -------------------- */
 
 enum xm_status xm_ir_parse(const char *xml, size_t n, struct xm_ir_net *net,
                            struct xm_error *err);
 enum xm_status xm_ir_link(struct xm_ir_net *net, struct xm_error *err);
+/* Appends the net's nodes to `g`. `joint`: what stands for its inputs; NULL: they are the
+ * graph's. */
 enum xm_status xm_ir_build(struct xm_ir_net *net, const struct xm_ir_weights *weights,
-                           struct xm_graph *g, struct xm_error *err);
+                           struct xm_ir_joint *joint, struct xm_graph *g,
+                           struct xm_error *err);
+
+/* ---- nets that become one graph ------------------------------------------------------ */
+
+/* The nets of embeddings are built first, then the language model. */
+struct xm_ir_joint {
+    bool is_embeddings;      /* this net: of ids, and its result is none of the graph's */
+    struct xm_value *ids;    /* of the first of them; NULL: none is built yet          */
+    struct xm_value *result; /* of the last of them                                    */
+    struct xm_value
+        *embeddings; /* the language model's inputs_embeds                     */
+    struct xm_value
+        *per_layer; /* its per_layer_inputs; NULL: there are none             */
+};
+
+/* The value that stands for a layer Parameter; *out is NULL: it is an input of the graph. */
+enum xm_status xm_ir_joint_input(const struct xm_ir_joint *j, struct xm_builder *b,
+                                 const struct xm_ir_layer *l, struct xm_value **out,
+                                 struct xm_error *err);
 
 /* ---- layers that become several nodes ---------------------------------------------- */
 

@@ -21,7 +21,7 @@ read_net(struct xm_ir_net *net, const char *xml, size_t n,
     if (owner && xm_graph_add_mapping(g, owner) != XM_OK)
         status = xm_fail(err, XM_NO_MEMORY, "out of memory");
     if (status == XM_OK)
-        status = xm_ir_build(net, weights, g, err);
+        status = xm_ir_build(net, weights, NULL, g, err);
     if (status == XM_OK)
         *out = g;
     else
@@ -156,6 +156,105 @@ xm_openvino_ir_read(const char *xml_path, const char *bin_path, struct xm_graph 
                                 : xm_fail(&local, XM_NO_MEMORY, "out of memory");
     xm_free(default_bin);
     return status == XM_OK ? XM_OK : xm_fail(err, status, "%s", local.text);
+}
+
+/* ---- several files ------------------------------------------------------------------- */
+
+static enum xm_status
+add_net(const struct xm_mapped_file *xml, const char *bin_path, struct xm_ir_joint *joint,
+        struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_ir_net net = {0};
+    struct xm_mapping *m = NULL;
+    struct xm_ir_weights weights = {.name = bin_path};
+    XM_TRY(open_weights(bin_path, false, &m, err));
+    if (m) {
+        weights.bytes = m->file->file.bytes;
+        weights.n_bytes = m->file->file.n_bytes;
+    }
+    enum xm_status s =
+        xm_ir_parse((const char *)xml->bytes, (size_t)xml->n_bytes, &net, err);
+    if (s == XM_OK)
+        s = xm_ir_link(&net, err);
+    if (s == XM_OK && m && xm_graph_add_mapping(g, m) != XM_OK)
+        s = xm_fail(err, XM_NO_MEMORY, "out of memory");
+    if (s == XM_OK)
+        s = xm_ir_build(&net, &weights, joint, g, err);
+    xm_mapping_unref(m);
+    xm_arena_free(&net.arena);
+    return s;
+}
+
+/* One file of the folder; `bin_path` NULL or "": the one with the file's name. */
+static enum xm_status
+add_file(const char *folder, const char *name, const char *bin_path,
+         struct xm_ir_joint *joint, struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_strbuf xml_path = {0}, own_bin = {0};
+    struct xm_mapped_file xml = {0};
+    xm_strbuf_printf(&xml_path, "%s/%s.xml", folder, name);
+    xm_strbuf_printf(&own_bin, "%s/%s.bin", folder, name);
+    enum xm_status s = xm_strbuf_ok(&xml_path) && xm_strbuf_ok(&own_bin)
+                           ? xm_mapped_file_open(xm_strbuf_text(&xml_path), &xml, err)
+                           : xm_fail(err, XM_NO_MEMORY, "out of memory for a path");
+    if (s == XM_OK) {
+        s = add_net(&xml, bin_path && bin_path[0] ? bin_path : xm_strbuf_text(&own_bin),
+                    joint, g, err);
+        if (s != XM_OK)
+            xm_error_prefix(err, "%.150s", xm_strbuf_text(&xml_path));
+    }
+    xm_mapped_file_close(&xml);
+    xm_strbuf_free(&xml_path);
+    xm_strbuf_free(&own_bin);
+    return s;
+}
+
+static enum xm_status
+add_embeddings(const char *folder, const char *name, struct xm_ir_joint *joint,
+               struct xm_graph *g, struct xm_value **out, struct xm_error *err)
+{
+    joint->is_embeddings = true;
+    joint->result = NULL;
+    XM_TRY(add_file(folder, name, NULL, joint, g, err));
+    joint->is_embeddings = false;
+    *out = joint->result;
+    return *out && joint->ids
+               ? XM_OK
+               : xm_fail(err, XM_INVALID, "%.150s/%s.xml: expected an input and a result",
+                         folder, name);
+}
+
+static enum xm_status
+add_files(const char *folder, const char *bin_path, struct xm_graph *g,
+          struct xm_error *err)
+{
+    static const char per_layer[] = "openvino_text_embeddings_per_layer_model";
+    struct xm_ir_joint joint = {0};
+    struct xm_error why = {0};
+    XM_TRY(add_embeddings(folder, "openvino_text_embeddings_model", &joint, g,
+                          &joint.embeddings, err));
+    if (add_embeddings(folder, per_layer, &joint, g, &joint.per_layer, &why) != XM_OK &&
+        why.status != XM_NOT_FOUND)
+        return xm_fail(err, why.status, "%s", why.text);
+    joint.is_embeddings = false;
+    return add_file(folder, "openvino_language_model", bin_path, &joint, g, err);
+}
+
+enum xm_status
+xm_openvino_ir_read_joined(const char *folder, const char *bin_path,
+                           struct xm_graph **out, struct xm_error *err)
+{
+    struct xm_error local = {0};
+    struct xm_graph *g = xm_graph_create("openvino_language_model");
+    *out = NULL;
+    if (!g)
+        return xm_fail(err, XM_NO_MEMORY, "out of memory");
+    const enum xm_status s = add_files(folder, bin_path, g, &local);
+    if (s == XM_OK)
+        *out = g;
+    else
+        xm_graph_destroy(g);
+    return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", local.text);
 }
 
 enum xm_status

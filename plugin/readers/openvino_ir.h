@@ -22,6 +22,13 @@ extern "C" {
 enum xm_status xm_openvino_ir_read(const char *xml_path, const char *bin_path,
                                    struct xm_graph **out, struct xm_error *err);
 
+/* A language model whose embeddings are files of their own, as one graph from ids to logits:
+ * openvino_text_embeddings_model.xml, openvino_text_embeddings_per_layer_model.xml where it is
+ * there, and openvino_language_model.xml of the folder. What the model reads pictures with is not
+ * looked at. bin_path: the language model's. */
+enum xm_status xm_openvino_ir_read_joined(const char *folder, const char *bin_path,
+                                          struct xm_graph **out, struct xm_error *err);
+
 /* The same from memory. `weights` may be NULL. With an owner the graph holds a reference
  * to it; without, the caller keeps the weights alive as long as the graph. The XML is not
  * needed afterwards. */

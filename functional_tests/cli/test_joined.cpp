@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model whose embeddings are a file of their own, as exporters write models that see pictures
+// too: a tiny model is cut in two, and says what it says as a whole.
+#include <array>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "functional_tests/common/files.h"
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/program.h"
+#include "functional_tests/common/text.h"
+
+namespace
+{
+
+const std::string whole = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_sym_g64";
+
+/* The XML of a net, its layers and edges. */
+struct net {
+    std::map<std::string, std::string> layers; /* the text of each, by its id */
+    std::vector<std::array<std::string, 4>> edges;
+
+    explicit net(const std::string &xml)
+    {
+        for (size_t at = 0; (at = xml.find("<layer ", at)) != std::string::npos;) {
+            const size_t end = xml.find("</layer>", at) + strlen("</layer>");
+            const std::string text = xml.substr(at, end - at);
+            layers[attribute(text, "id")] = text;
+            at = end;
+        }
+        for (size_t at = 0; (at = xml.find("<edge ", at)) != std::string::npos; at++) {
+            const std::string text = xml.substr(at, xml.find('>', at) - at);
+            edges.push_back({attribute(text, "from-layer"), attribute(text, "from-port"),
+                             attribute(text, "to-layer"), attribute(text, "to-port")});
+        }
+    }
+    static std::string attribute(const std::string &text, const std::string &key)
+    {
+        const size_t at = text.find(" " + key + "=\"") + key.size() + 3;
+        return text.substr(at, text.find('"', at) - at);
+    }
+    /* The layer of a type whose name has the text in it. */
+    std::string id_of(const std::string &type, const std::string &name) const
+    {
+        for (const auto &l : layers)
+            if (attribute(l.second, "type") == type &&
+                attribute(l.second, "name").find(name) != std::string::npos)
+                return l.first;
+        ADD_FAILURE() << "no " << type << " " << name;
+        return "";
+    }
+    /* A layer and all that it needs. */
+    std::set<std::string> above(const std::string &id) const
+    {
+        std::set<std::string> all = {id};
+        for (size_t n = 0; n != all.size();) {
+            n = all.size();
+            for (const auto &e : edges)
+                if (all.count(e[2]))
+                    all.insert(e[0]);
+        }
+        return all;
+    }
+    /* What nothing reads any more is left out. */
+    std::string text() const
+    {
+        std::set<std::string> used;
+        for (const auto &l : layers)
+            if (contains(l.second, "type=\"Result\"") ||
+                contains(l.second, "type=\"Assign\""))
+                for (const std::string &id : above(l.first))
+                    used.insert(id);
+        std::string all = "<net name=\"part\" version=\"11\"><layers>";
+        for (const auto &l : layers)
+            if (used.count(l.first))
+                all += l.second;
+        all += "</layers><edges>";
+        for (const auto &e : edges)
+            if (used.count(e[0]) && used.count(e[2]))
+                all += "<edge from-layer=\"" + e[0] + "\" from-port=\"" + e[1] +
+                       "\" to-layer=\"" + e[2] + "\" to-port=\"" + e[3] + "\"/>";
+        return all + "</edges></net>";
+    }
+};
+
+std::string
+port(const char *id, const char *type, const std::vector<int> &dims)
+{
+    std::string text = std::string("<port id=\"") + id + "\" precision=\"" + type + "\">";
+    for (int d : dims)
+        text += "<dim>" + std::to_string(d) + "</dim>";
+    return text + "</port>";
+}
+
+std::string
+layer(const std::string &id, const std::string &name, const std::string &type,
+      const std::string &data, const std::string &in, const std::string &out)
+{
+    return "<layer id=\"" + id + "\" name=\"" + name + "\" type=\"" + type +
+           "\" version=\"" + (type == "Gather" ? "opset8" : "opset1") + "\"><data " +
+           data + "/>" + (in.empty() ? "" : "<input>" + in + "</input>") +
+           (out.empty() ? "" : "<output>" + out + "</output>") + "</layer>";
+}
+
+class Joined : public testing::Test
+{
+  protected:
+    static constexpr int HIDDEN = 256;
+
+    /* The two files; positions have three axes, of which the second is read, and what kind of
+     * token each one is, is added to them. */
+    void SetUp() override
+    {
+        const net model(read_file(whole + "/openvino_model.xml"));
+        std::string bin = read_file(whole + "/openvino_model.bin");
+        const std::string rows = model.id_of("Gather", "embed_tokens");
+        const std::string ids = model.id_of("Parameter", "input_ids");
+        const std::string positions = model.id_of("Parameter", "position_ids");
+        const std::string rows_port = net::attribute(
+            model.layers.at(rows).substr(model.layers.at(rows).find("<output>")), "id");
+        net embeddings = model, language = model;
+        embeddings.layers.clear();
+        for (const std::string &id : model.above(rows))
+            embeddings.layers[id] = model.layers.at(id);
+        embeddings.layers[ids] =
+            layer(ids, "input", "Parameter", "shape=\"?,?\" element_type=\"i64\"", "",
+                  port("0", "I64", {-1, -1}));
+        embeddings.layers["900001"] = layer("900001", "rows", "Result", "",
+                                            port("0", "FP32", {-1, -1, HIDDEN}), "");
+        embeddings.edges.push_back({rows, rows_port, "900001", "0"});
+        folder.write("openvino_text_embeddings_model.xml", embeddings.text());
+        folder.write("openvino_text_embeddings_model.bin", bin);
+
+        language.layers[rows] = layer(rows, "inputs_embeds", "Parameter",
+                                      "shape=\"?,?,256\" element_type=\"f32\"", "",
+                                      port(rows_port.c_str(), "FP32", {-1, -1, HIDDEN}));
+        const std::string offset = std::to_string(bin.size());
+        bin += std::string("\1\0\0\0\0\0\0\0", 8) + std::string(8, '\0');
+        add(&language, "1", "position_ids", "Parameter",
+            "shape=\"3,?,?\" element_type=\"i64\"", "", port("0", "I64", {3, -1, -1}));
+        add(&language, "2", "token_type_ids", "Parameter",
+            "shape=\"?,?\" element_type=\"i64\"", "", port("0", "I64", {-1, -1}));
+        add(&language, "3", "one", "Const",
+            "element_type=\"i64\" shape=\"\" size=\"8\" offset=\"" + offset + "\"", "",
+            port("0", "I64", {}));
+        add(&language, "4", "zero", "Const",
+            "element_type=\"i64\" shape=\"\" size=\"8\" offset=\"" +
+                std::to_string(std::stoul(offset) + 8) + "\"",
+            "", port("0", "I64", {}));
+        add(&language, "5", "height", "Gather", "batch_dims=\"0\"",
+            port("0", "I64", {3, -1, -1}) + port("1", "I64", {}) + port("2", "I64", {}),
+            port("3", "I64", {-1, -1}));
+        add(&language, "6", "sum", "Add", "auto_broadcast=\"numpy\"",
+            port("0", "I64", {-1, -1}) + port("1", "I64", {-1, -1}),
+            port("2", "I64", {-1, -1}));
+        std::vector<std::array<std::string, 4>> edges = {{"900001", "0", "900005", "0"},
+                                                         {"900003", "0", "900005", "1"},
+                                                         {"900004", "0", "900005", "2"},
+                                                         {"900005", "3", "900006", "0"},
+                                                         {"900002", "0", "900006", "1"}};
+        for (auto e : language.edges) {
+            if (e[0] == positions)
+                e = {"900006", "2", e[2], e[3]};
+            if (e[2] != rows)
+                edges.push_back(e);
+        }
+        language.edges = edges;
+        folder.write("openvino_language_model.xml", language.text());
+        folder.write("openvino_language_model.bin", bin);
+        folder.write("tokenizer.json", read_file(whole + "/tokenizer.json"));
+    }
+    static void add(net *to, const std::string &id, const std::string &name,
+                    const std::string &type, const std::string &data,
+                    const std::string &in, const std::string &out)
+    {
+        to->layers["90000" + id] = layer("90000" + id, name, type, data, in, out);
+    }
+
+    const Folder folder{"joined"};
+};
+
+} // namespace
+
+TEST_F(Joined, SaysWhatTheWholeModelSays)
+{
+    std::string logits[2];
+    for (int i = 0; i < 2; i++) {
+        const std::string file = folder / std::to_string(i) + ".npy";
+        const auto r = run({"logits", "-m", i ? folder.path : whole, "-d", "REFERENCE",
+                            "--ids", "5,900,17", "-o", file});
+        ASSERT_EQ(r.code, 0) << r.err;
+        logits[i] = read_file(file);
+    }
+    EXPECT_GT(logits[0].size(), 3u * 1536u * 4u);
+    EXPECT_TRUE(logits[0] == logits[1]);
+}
+
+TEST_F(Joined, MakesTexts)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const auto a = run({"generate", "-m", whole, "--ids", "5,900,17", "-n", "4"});
+    const auto b = run({"generate", "-m", folder.path, "--ids", "5,900,17", "-n", "4"});
+    EXPECT_EQ(a.code, 0) << a.err;
+    EXPECT_EQ(b.code, 0) << b.err;
+    EXPECT_EQ(a.out, b.out);
+    EXPECT_EQ(run({"verify", "-m", folder.path, "--ids", "5,900"}).code, 0);
+    const auto info = run({"info", folder.path});
+    EXPECT_EQ(info.code, 0) << info.err;
+    EXPECT_TRUE(contains(info.out, "position_ids             i64[batch,tokens]"))
+        << info.out;
+    EXPECT_FALSE(contains(info.out, "inputs_embeds")) << info.out;
+}
+
+TEST_F(Joined, SaysWhatIsMissing)
+{
+    const std::string xml = folder / "openvino_language_model.xml";
+    auto r = run({"logits", "-m", xml, "--ids", "5"});
+    EXPECT_EQ(r.code, 3);
+    EXPECT_TRUE(contains(r.err, "'inputs_embeds'"))
+        << "that file alone has it: " << r.err;
+    remove((folder / "openvino_text_embeddings_model.xml").c_str());
+    r = run({"logits", "-m", folder.path, "--ids", "5"});
+    EXPECT_EQ(r.code, 3);
+    EXPECT_TRUE(contains(r.err, "openvino_text_embeddings_model.xml")) << r.err;
+}
