@@ -26,6 +26,7 @@ struct reference_compiled {
     struct xm_graph *graph;
     struct xm_pass_report *reports;
     struct xm_config *config; /* owned; what was asked for, to be given back */
+    bool has_states;
 };
 
 struct reference_infer {
@@ -117,7 +118,7 @@ evaluate(struct reference_infer *r, const char **names, struct xm_tensor **resul
                         .n_inputs = c->ports.n_inputs,
                         .states = r->states,
                         .bindings = &past,
-                        .n_bindings = 1,
+                        .n_bindings = r->owner->has_states,
                         .hook = stop_when_cancelled,
                         .hook_ctx = r};
     return xm_evaluate(&e, results, c->ports.n_outputs, err);
@@ -137,7 +138,7 @@ infer_run(struct xm_infer *base, struct xm_error *err)
         xm_fail(err, s, "cancelled between two operations");
     for (uint32_t i = 0; i < n && s == XM_OK; i++)
         s = keep_output(&r->outputs[i], results[i], err);
-    if (s == XM_OK)
+    if (s == XM_OK && r->owner->has_states)
         r->past += (uint64_t)tokens_of(r);
     for (uint32_t i = 0; results && i < n; i++)
         xm_tensor_destroy(results[i]);
@@ -399,6 +400,8 @@ prepare(struct reference_compiled *c, const struct xm_compile_options *options,
     c->base.reports = c->reports;
     XM_TRY(xm_pipeline_run(c->graph, &caps, NULL, c->reports, &c->base.n_reports, err));
     c->base.n_rounded = c->graph->n_rounded;
+    xm_for_each_node(n, c->graph) c->has_states |=
+        xm_op_info(n->op)->flags & XM_OPF_STATE;
     return xm_ports_from_graph(c->graph, &c->graph->arena, &c->graph->dims,
                                &c->base.ports, err);
 }

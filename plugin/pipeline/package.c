@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plugin/text/end_tokens.h"
+#include "transformations/passes/keep_past.h"
 
 /* The first that recognises a path reads it: those that look into files stand before those that
  * take any. */
@@ -65,7 +66,14 @@ xm_package_read_graph(const struct xm_package *p, const char *weights,
                       struct xm_graph **out, struct xm_error *err)
 {
     *out = NULL;
-    return p->reader->read_graph(p->path, weights, out, err);
+    XM_TRY(p->reader->read_graph(p->path, weights, out, err));
+    xm_pass_keep_past(*out);
+    if ((*out)->err.status == XM_OK)
+        return XM_OK;
+    enum xm_status s = xm_fail(err, (*out)->err.status, "%s", (*out)->err.text);
+    xm_graph_destroy(*out);
+    *out = NULL;
+    return s;
 }
 
 enum xm_status
@@ -98,7 +106,7 @@ xm_package_graph_of(const char *path, const char *weights, struct xm_graph **out
     struct xm_package *p = NULL;
     *out = NULL;
     XM_TRY(xm_package_open(path, &p, err));
-    enum xm_status s = xm_package_read_graph(p, weights, out, err);
+    enum xm_status s = p->reader->read_graph(p->path, weights, out, err);
     xm_package_close(p);
     return s;
 }

@@ -73,6 +73,7 @@ enum xm_status xm_package_open(const char *path, struct xm_package **out,
                                struct xm_error *err);
 void xm_package_close(struct xm_package *p); /* NULL is allowed */
 
+/* The graph to make text with: caches that it has as inputs and results are its states. */
 enum xm_status xm_package_read_graph(const struct xm_package *p, const char *weights,
                                      struct xm_graph **out, struct xm_error *err);
 /* Reads a part unless that has been tried; the same answer each time, but where memory ran out.
@@ -84,7 +85,7 @@ uint64_t xm_package_file_bytes(const struct xm_package *p);
 enum xm_status xm_package_folder(const char *path, struct xm_strbuf *out,
                                  struct xm_error *err);
 
-/* The graph alone, for those who want nothing else of the path. */
+/* The graph alone and as it is, for those who want nothing else of the path. */
 enum xm_status xm_package_graph_of(const char *path, const char *weights,
                                    struct xm_graph **out, struct xm_error *err);
 

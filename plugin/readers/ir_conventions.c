@@ -6,6 +6,8 @@
  * What exporters of text generation agree on is in this table, and only here; a dimension
  * that no row speaks of gets a symbol of its own, "<input>.<i>", which is always safe. So does a
  * sum of which nothing else tells a part: a run's shapes could not be told from it.
+ *
+ * A cache of keys or values is a state or, in exports without states, an input past_*.
  */
 #include <string.h>
 
@@ -50,14 +52,72 @@ symbol(struct xm_graph *g, enum meaning meaning, const char *owner, uint32_t i)
     }
 }
 
-static const struct convention *
-find(const char *input, uint32_t rank)
+/* A name of a parameter: that of its layer, or of its tensor. */
+struct name {
+    const char *text;
+    size_t n;
+};
+
+/* The next one; false: there is none. *at begins as NULL. */
+static bool
+next_name(const struct xm_ir_layer *l, const char **at, struct name *out)
 {
-    for (size_t i = 0; i < XM_ARRAY_LEN(conventions); i++) {
-        if (conventions[i].rank == rank && strcmp(conventions[i].input, input) == 0)
-            return &conventions[i];
+    const char *tensors = l->out.first ? l->out.first->names : NULL;
+    if (!*at) {
+        *out = (struct name){l->name, strlen(l->name)};
+        *at = tensors ? tensors : "";
+        return true;
     }
+    if (!**at)
+        return false;
+    *out = (struct name){*at, strcspn(*at, ",")};
+    *at += out->n + ((*at)[out->n] == ',');
+    return true;
+}
+
+static const struct convention *
+find(const struct xm_ir_layer *l, uint32_t rank)
+{
+    struct name name;
+    for (const char *at = NULL; next_name(l, &at, &name);)
+        for (size_t i = 0; i < XM_ARRAY_LEN(conventions); i++) {
+            const struct convention *c = &conventions[i];
+            if (c->rank == rank && strlen(c->input) == name.n &&
+                strncmp(c->input, name.text, name.n) == 0)
+                return c;
+        }
     return NULL;
+}
+
+/* past_key_values.0.key and the like: of tokens that the model made or was fed, not of what an
+ * encoder has read. */
+static bool
+is_called_past(const struct xm_ir_layer *l)
+{
+    static const char past[] = "past", encoder[] = "encoder.";
+    struct name name;
+    for (const char *at = NULL; next_name(l, &at, &name);) {
+        bool is_past = strncmp(name.text, past, sizeof(past) - 1) == 0;
+        for (size_t i = 0; i < name.n && is_past; i++)
+            is_past = strncmp(name.text + i, encoder, sizeof(encoder) - 1) != 0;
+        if (is_past)
+            return true;
+    }
+    return false;
+}
+
+/* A cache of keys or values: rank 4, dimension 0 dynamic and exactly one more. */
+static bool
+is_kv_cache(const int64_t *dim, uint32_t rank)
+{
+    return rank == 4 && dim[0] < 0 && (dim[1] < 0) + (dim[2] < 0) + (dim[3] < 0) == 1;
+}
+
+/* Of dimension i, which is dynamic. */
+static enum meaning
+meaning_of_cache(uint32_t i)
+{
+    return i == 0 ? BATCH : PAST;
 }
 
 /* Whether a parameter has the new tokens as a dimension. */
@@ -70,7 +130,7 @@ has_tokens(const struct xm_ir_layer *l)
     if (strcmp(l->type, "Parameter") != 0 || !shape ||
         xm_ir_parse_shape(shape, dim, &rank) != NULL)
         return false;
-    const struct convention *c = find(l->name, rank);
+    const struct convention *c = find(l, rank);
     for (uint32_t i = 0; c && i < rank; i++) {
         if (c->dim[i] == TOKENS && dim[i] < 0)
             return true;
@@ -89,24 +149,18 @@ xm_ir_tells_lengths(const struct xm_ir_net *net)
 }
 
 void
-xm_ir_input_shape(struct xm_graph *g, const char *name, const int64_t *dim, uint32_t rank,
-                  bool knows_lengths, struct xm_shape *out)
+xm_ir_input_shape(struct xm_graph *g, const struct xm_ir_layer *l, const int64_t *dim,
+                  uint32_t rank, bool knows_lengths, struct xm_shape *out)
 {
-    const struct convention *c = find(name, rank);
+    const struct convention *c = find(l, rank);
+    const bool is_cache = knows_lengths && is_kv_cache(dim, rank) && is_called_past(l);
     out->rank = rank;
     for (uint32_t i = 0; i < rank; i++) {
-        enum meaning meaning = c ? c->dim[i] : OWN;
+        enum meaning meaning = c ? c->dim[i] : is_cache ? meaning_of_cache(i) : OWN;
         if (meaning == PAST_AND_TOKENS && !knows_lengths)
             meaning = OWN;
-        out->dim[i] = dim[i] >= 0 ? xm_dim_const(dim[i]) : symbol(g, meaning, name, i);
+        out->dim[i] = dim[i] >= 0 ? xm_dim_const(dim[i]) : symbol(g, meaning, l->name, i);
     }
-}
-
-/* A KV cache: rank 4, dimension 0 dynamic and exactly one more. */
-static bool
-is_kv_cache(const int64_t *dim, uint32_t rank)
-{
-    return rank == 4 && dim[0] < 0 && (dim[1] < 0) + (dim[2] < 0) + (dim[3] < 0) == 1;
 }
 
 void
@@ -116,7 +170,7 @@ xm_ir_state_shape(struct xm_graph *g, const char *variable, const int64_t *dim,
     bool kv = is_kv_cache(dim, rank);
     out->rank = rank;
     for (uint32_t i = 0; i < rank; i++) {
-        enum meaning meaning = !kv ? OWN : i == 0 ? BATCH : PAST;
+        enum meaning meaning = kv ? meaning_of_cache(i) : OWN;
         out->dim[i] =
             dim[i] >= 0 ? xm_dim_const(dim[i]) : symbol(g, meaning, variable, i);
     }

@@ -154,7 +154,7 @@ build_parameter(struct build *s, const struct xm_ir_layer *l, struct xm_node **o
     uint32_t rank;
     XM_TRY(need_element(s, l, "element_type", &type.element));
     XM_TRY(need_shape(s, l, "shape", dim, &rank));
-    xm_ir_input_shape(s->graph, l->name, dim, rank, s->knows_lengths, &type.shape);
+    xm_ir_input_shape(s->graph, l, dim, rank, s->knows_lengths, &type.shape);
     XM_TRY(made(s, xm_parameter(&s->builder, s->builder.name, &type), out));
     if (!strstr(xm_ir_attr(l, "shape"), ".."))
         return XM_OK;

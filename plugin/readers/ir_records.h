@@ -129,8 +129,9 @@ struct xm_value *xm_ir_compose(struct xm_builder *b, const struct xm_ir_layer *l
 bool xm_ir_tells_lengths(const struct xm_ir_net *net);
 /* Shapes of a parameter and of a state: dynamic dimensions become symbols. `knows_lengths`: as
  * above. */
-void xm_ir_input_shape(struct xm_graph *g, const char *name, const int64_t *dim,
-                       uint32_t rank, bool knows_lengths, struct xm_shape *out);
+void xm_ir_input_shape(struct xm_graph *g, const struct xm_ir_layer *l,
+                       const int64_t *dim, uint32_t rank, bool knows_lengths,
+                       struct xm_shape *out);
 void xm_ir_state_shape(struct xm_graph *g, const char *variable, const int64_t *dim,
                        uint32_t rank, struct xm_shape *out);
 

@@ -4,6 +4,7 @@
  * of a short prompt are the same before and after, whatever passes are left out.
  */
 #include "plugin/readers/openvino_ir.h"
+#include "transformations/passes/keep_past.h"
 #include "unit_tests/passes/pass_test.h"
 
 namespace
@@ -79,6 +80,29 @@ decode(const xm_graph *g)
     return all;
 }
 
+/* States as inputs and results, as exports without states have them. */
+void
+take_states_away(xm_graph *g)
+{
+    xm_for_each_node_safe(n, g)
+    {
+        xm_builder b = xm_builder_before(g, n);
+        const std::string state =
+            n->op == XM_OP_READ_VALUE || n->op == XM_OP_ASSIGN ? n->attr.name.name : "";
+        const size_t cut = state.find("present");
+        if (n->op == XM_OP_READ_VALUE) {
+            const std::string name = state.substr(0, cut);
+            xm_value_replace(g, &n->out[0],
+                             xm_parameter(&b, name.c_str(), &n->out[0].type));
+            xm_node_remove(g, n);
+        } else if (n->op == XM_OP_ASSIGN) {
+            xm_result(&b, state.substr(cut).c_str(), xm_in(n, 0));
+            xm_node_remove(g, n);
+        }
+    }
+    xm_graph_remove_dead(g);
+}
+
 class Models : public ::testing::TestWithParam<const char *>
 {
 };
@@ -101,6 +125,21 @@ INSTANTIATE_TEST_SUITE_P(
                       "qwen3moe-tiny/ov/int8_asym", "qwen3moe-tiny/ov/int4_asym_g128_r1",
                       "gemma4-moe-tiny/ov/int4_asym_g32",
                       "gemma4-e-tiny/ov/int4_asym_g64", "gpt-oss-tiny/ov/int4_sym_g64"));
+
+/* A stateless export is the same model once its caches are kept. */
+TEST(Stateless, BecomesTheModelWithStates)
+{
+    Graph g = read("qwen3moe-tiny/ov/int4_asym_g64");
+    auto want = decode(g.get());
+    take_states_away(g.get());
+    ASSERT_EQ(count(g.get(), XM_OP_READ_VALUE), 0);
+    ASSERT_TRUE(xm_pass_keep_past(g.get())) << g->err.text;
+    expect_valid(g.get());
+    expect_close(want, decode(g.get()));
+    EXPECT_EQ(run_pipeline(g.get(), "", nullptr), "");
+    EXPECT_EQ(count(g.get(), XM_OP_ATTENTION), 2);
+    expect_close(want, decode(g.get()), 1e-4f);
+}
 
 class FusedModels : public ::testing::TestWithParam<const char *>
 {

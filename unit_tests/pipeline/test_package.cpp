@@ -168,6 +168,92 @@ TEST_F(Package, EachPartIsReadOnce)
     EXPECT_EQ(read(XM_PACKAGE_TOKENIZER), XM_NOT_FOUND);
 }
 
+std::string
+port(int id, const std::string &precision, const std::string &dims,
+     const std::string &names = "")
+{
+    return "<port id=\"" + std::to_string(id) + "\" precision=\"" + precision +
+           "\" names=\"" + names + "\">" + dims + "</port>";
+}
+
+std::string
+layer(int id, const std::string &type, const std::string &data, const std::string &in,
+      const std::string &out)
+{
+    return "<layer id=\"" + std::to_string(id) + "\" name=\"l" + std::to_string(id) +
+           "\" type=\"" + type + "\" version=\"opset1\"><data " + data + "/><input>" +
+           in + "</input><output>" + out + "</output></layer>";
+}
+
+std::string
+edge(int from, int from_port, int to, int to_port)
+{
+    return "<edge from-layer=\"" + std::to_string(from) + "\" from-port=\"" +
+           std::to_string(from_port) + "\" to-layer=\"" + std::to_string(to) +
+           "\" to-port=\"" + std::to_string(to_port) + "\"/>";
+}
+
+/* One cache, whose input is named by its tensor. */
+std::string
+stateless()
+{
+    const std::string two = "<dim>-1</dim><dim>-1</dim>",
+                      four = "<dim>-1</dim><dim>1</dim><dim>-1</dim><dim>1</dim>",
+                      axes = port(1, "I64", "<dim>2</dim>");
+    return "<?xml version=\"1.0\"?><net name=\"s\" version=\"11\"><layers>" +
+           layer(0, "Parameter", "shape=\"?,?\" element_type=\"i64\"", "",
+                 port(0, "I64", two, "input_ids")) +
+           layer(1, "Parameter", "shape=\"?,1,?,1\" element_type=\"f32\"", "",
+                 port(0, "FP32", four, "other,past_key_values.0.key")) +
+           layer(2, "Const", "element_type=\"i64\" shape=\"2\" offset=\"0\" size=\"16\"",
+                 "", port(0, "I64", "<dim>2</dim>")) +
+           layer(3, "Convert", "destination_type=\"f32\"", port(0, "I64", two),
+                 port(1, "FP32", two)) +
+           layer(4, "Unsqueeze", "", port(0, "FP32", two) + axes, port(2, "FP32", four)) +
+           layer(5, "Concat", "axis=\"2\"", port(0, "FP32", four) + port(1, "FP32", four),
+                 port(2, "FP32", four, "present.0.key")) +
+           layer(6, "Result", "", port(0, "FP32", two), "") +
+           layer(7, "Result", "", port(0, "FP32", four), "") + "</layers><edges>" +
+           edge(0, 0, 3, 0) + edge(3, 1, 4, 0) + edge(2, 0, 4, 1) + edge(1, 0, 5, 0) +
+           edge(4, 2, 5, 1) + edge(3, 1, 6, 0) + edge(5, 2, 7, 0) + "</edges></net>";
+}
+
+int
+count(const xm_graph *g, enum xm_op op)
+{
+    int n = 0;
+    xm_for_each_node(node, g) n += node->op == op;
+    return n;
+}
+
+/* Text is made with states; the graph alone is as the file has it, its lengths known. */
+TEST_F(Package, KeepsTheCachesOfAStatelessModel)
+{
+    write("openvino_model.xml", stateless());
+    const int64_t axes[] = {1, 3};
+    write("openvino_model.bin", std::string((const char *)axes, sizeof(axes)));
+    ASSERT_EQ(xm_package_graph_of(folder.path.c_str(), nullptr, &g, &err), XM_OK)
+        << err.text;
+    EXPECT_EQ(count(g, XM_OP_PARAMETER), 2);
+    EXPECT_EQ(count(g, XM_OP_RESULT), 2);
+    xm_for_each_node(n, g)
+    {
+        if (n->op != XM_OP_CONCAT)
+            continue;
+        const xm_shape &past = xm_in(n, 0)->type.shape;
+        EXPECT_TRUE(xm_dim_is_symbol(past.dim[0], "batch"));
+        EXPECT_TRUE(xm_dim_is_symbol(past.dim[2], "past"));
+    }
+    xm_graph_destroy(g);
+    g = nullptr;
+    open(folder.path);
+    ASSERT_EQ(xm_package_read_graph(p, nullptr, &g, &err), XM_OK) << err.text;
+    EXPECT_EQ(count(g, XM_OP_PARAMETER), 1);
+    EXPECT_EQ(count(g, XM_OP_READ_VALUE), 1);
+    EXPECT_EQ(count(g, XM_OP_ASSIGN), 1);
+    EXPECT_EQ(count(g, XM_OP_RESULT), 1);
+}
+
 class Defaults : public Package
 {
   protected:
