@@ -36,6 +36,7 @@ struct chain {
     const struct xm_node *data, *zero_point, *codebook; /* constants; NULL: absent */
     struct scale scale[MOST_SCALES];
     uint32_t n_scales;
+    enum xm_element read_as;   /* what the data are converted to first */
     uint64_t zero_point_group; /* elements that share one   */
     int left;                  /* nodes that may still come */
 };
@@ -166,6 +167,8 @@ read_chain(const struct xm_value *v, struct chain *c)
     case XM_OP_CONVERT:
         if (!xm_element_is_float(v->type.element))
             return false;
+        if (xm_in(v->node, 0)->node->op == XM_OP_CONST)
+            c->read_as = v->type.element;
         return read_chain(xm_in(v->node, 0), c);
     case XM_OP_RESHAPE:
     case XM_OP_SQUEEZE:
@@ -295,9 +298,23 @@ set_quantisation(struct xm_graph *g, struct chain *c, uint64_t n, struct xm_weig
            copy_scales(g, c, n, w);
 }
 
+/* nf4 that is read as f16 has rounded numbers. OpenVINO multiplies with those that are not, but it
+ * converts tables as a whole, for products with them as well, and matrices without scales. */
+static bool
+round_numbers(struct xm_graph *g, struct xm_weight *w)
+{
+    const uint8_t codes[] = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe};
+    float *numbers = new_numbers(g, XM_CODEBOOK_NUMBERS, &w->codebook);
+    for (uint64_t i = 0; numbers && i < XM_CODEBOOK_NUMBERS; i++)
+        numbers[i] = xm_half_to_float(xm_float_to_half(xm_load_float(XM_NF4, codes, i)));
+    w->element = XM_U4;
+    return numbers != NULL;
+}
+
 /* Whether v is what one weight says. g NULL: its copies are not made, and w is nothing to use. */
 static bool
-read_weight(struct xm_graph *g, const struct xm_value *v, struct xm_weight *w)
+read_weight(struct xm_graph *g, const struct xm_value *v, bool rounds,
+            struct xm_weight *w)
 {
     struct chain c = {.left = CHAIN_LENGTH};
     const struct xm_shape *s = &v->type.shape;
@@ -316,6 +333,8 @@ read_weight(struct xm_graph *g, const struct xm_value *v, struct xm_weight *w)
     if (!c.n_scales && (c.zero_point || !(xm_element_is_float(w->element) || c.codebook)))
         return false;
     if (c.n_scales && !set_quantisation(g, &c, n, w))
+        return false;
+    if (rounds && c.read_as == XM_F16 && !round_numbers(g, w))
         return false;
     return !g || xm_weight_check(w) == NULL;
 }
@@ -339,7 +358,7 @@ continues(const struct xm_use *u)
     struct xm_weight w;
     enum xm_op op = u->user->op;
     return ((keeps_flat_order(op) && xm_use_index(u) == 0) || op == XM_OP_MULTIPLY) &&
-           read_weight(NULL, &u->user->out[0], &w);
+           read_weight(NULL, &u->user->out[0], false, &w);
 }
 
 static bool
@@ -352,18 +371,29 @@ wants_weight(const struct xm_use *u, const struct xm_weight *w)
 }
 
 static bool
+is_table(const struct xm_value *v)
+{
+    for (const struct xm_use *u = v->uses; u; u = u->next)
+        if (u->user->op == XM_OP_GATHER && xm_use_index(u) == 0)
+            return true;
+    return false;
+}
+
+static bool
 fold_value(struct xm_graph *g, struct xm_value *v)
 {
     struct xm_weight w;
     struct xm_value *folded = NULL;
-    if (!v->uses || !read_weight(NULL, v, &w))
+    if (!v->uses || !read_weight(NULL, v, false, &w))
         return false;
+    const bool rounds =
+        w.element == XM_NF4 && (is_table(v) || !xm_weight_is_quantised(&w));
     for (struct xm_use *u = v->uses, *next; u; u = next) {
         next = u->next;
         if (!wants_weight(u, &w))
             continue;
         struct xm_builder b = xm_builder_before(g, v->node);
-        if (!folded && read_weight(g, v, &w))
+        if (!folded && read_weight(g, v, rounds, &w))
             folded = xm_weight(&b, &w, v->type.element);
         if (!folded)
             return false;

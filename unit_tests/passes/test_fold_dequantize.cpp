@@ -617,3 +617,43 @@ TEST(FoldDequantize, OtherSecondScalesAreMultipliedIntoACopy)
         expect_same_rows(w, chain);
     }
 }
+
+/* As OpenVINO: a table is converted as a whole, a matrix that only products read is not rounded. */
+TEST(FoldDequantize, TablesOfNf4ReadAsF16AreRounded)
+{
+    struct {
+        const char *type;
+        bool is_table, is_rounded;
+    } const cases[] = {{"f16", true, true}, {"f16", false, false}, {"f32", true, false}};
+    for (const auto &c : cases) {
+        SCOPED_TRACE(std::string(c.type) + (c.is_table ? " table" : ""));
+        const std::string type = c.type;
+        Graph g = parse("%0 = parameter i64[T] name=\"ids\"\n"
+                        "%14 = parameter f32[T,32] name=\"x\"\n"
+                        "%1 = const nf4[8,32] @1\n"
+                        "%2 = convert %1 to=" +
+                        type +
+                        "\n%6 = const f32[8,1] {1, 1, 1, 1, 1, 1, 1, 1}\n"
+                        "%13 = convert %6 to=" +
+                        type +
+                        "\n%7 = multiply %2, %13\n"
+                        "%9 = convert %7 to=f32\n"
+                        "%8 = const i64[] {0}\n" +
+                        (c.is_table ? "%10 = gather %9, %0, %8\n"
+                                      "%11 = matmul %10, %9 transpose_b=true\n"
+                                    : "%11 = matmul %14, %9 transpose_b=true\n") +
+                        "result %11 name=\"r\"\n");
+        ASSERT_TRUE(g);
+        EXPECT_TRUE(xm_pass_fold_dequantize(g.get(), nullptr));
+        const xm_node *n = first(g.get(), XM_OP_WEIGHT);
+        ASSERT_TRUE(n);
+        const struct xm_weight &w = n->attr.weight;
+        std::vector<float> row(32);
+        xm_weight_row(&w, 0, 3, row.data());
+        for (uint64_t k = 0; k < 32; k++) {
+            const float exact = xm_load_float(XM_NF4, w.data.p, 3 * 32 + k);
+            EXPECT_EQ(row[k],
+                      c.is_rounded ? xm_half_to_float(xm_float_to_half(exact)) : exact);
+        }
+    }
+}
