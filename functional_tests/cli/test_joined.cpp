@@ -14,7 +14,8 @@
 namespace
 {
 
-const std::string whole = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_sym_g64";
+const std::string qwen = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_sym_g64";
+const std::string gemma = XM_MODELS_DIR "/gemma4-e-tiny/ov/int4_asym_g64";
 
 /* The XML of a net, its layers and edges. */
 struct net {
@@ -108,33 +109,51 @@ class Joined : public testing::Test
   protected:
     static constexpr int HIDDEN = 256;
 
-    /* The two files; positions have three axes, of which the second is read, and what kind of
-     * token each one is, is added to them. */
-    void SetUp() override
+    /* A file of what a lookup of rows needs; the language model has an input instead. */
+    void cut(const net &model, const std::string &lookup, const std::string &file,
+             const std::string &input, int width, net *language)
     {
-        const net model(read_file(whole + "/openvino_model.xml"));
-        std::string bin = read_file(whole + "/openvino_model.bin");
-        const std::string rows = model.id_of("Gather", "embed_tokens");
-        const std::string ids = model.id_of("Parameter", "input_ids");
-        const std::string positions = model.id_of("Parameter", "position_ids");
-        const std::string rows_port = net::attribute(
-            model.layers.at(rows).substr(model.layers.at(rows).find("<output>")), "id");
-        net embeddings = model, language = model;
-        embeddings.layers.clear();
-        for (const std::string &id : model.above(rows))
-            embeddings.layers[id] = model.layers.at(id);
-        embeddings.layers[ids] =
+        const std::string id = model.id_of("Gather", lookup),
+                          ids = model.id_of("Parameter", "input_ids"),
+                          text = model.layers.at(id);
+        const std::string out = net::attribute(text.substr(text.find("<output>")), "id");
+        const std::string shape =
+            "shape=\"?,?," + std::to_string(width) + "\" element_type=\"f32\"";
+        net part = model;
+        part.layers.clear();
+        for (const std::string &above : model.above(id))
+            part.layers[above] = model.layers.at(above);
+        part.layers[ids] =
             layer(ids, "input", "Parameter", "shape=\"?,?\" element_type=\"i64\"", "",
                   port("0", "I64", {-1, -1}));
-        embeddings.layers["900001"] = layer("900001", "rows", "Result", "",
-                                            port("0", "FP32", {-1, -1, HIDDEN}), "");
-        embeddings.edges.push_back({rows, rows_port, "900001", "0"});
-        folder.write("openvino_text_embeddings_model.xml", embeddings.text());
-        folder.write("openvino_text_embeddings_model.bin", bin);
+        part.layers["900001"] =
+            layer("900001", "rows", "Result", "", port("0", "FP32", {-1, -1, width}), "");
+        part.edges.push_back({id, out, "900001", "0"});
+        folder.write(file + ".xml", part.text());
+        folder.write(file + ".bin", bin);
+        language->layers[id] = layer(id, input, "Parameter", shape, "",
+                                     port(out.c_str(), "FP32", {-1, -1, width}));
+        std::vector<std::array<std::string, 4>> edges;
+        for (const auto &e : language->edges)
+            if (e[2] != id)
+                edges.push_back(e);
+        language->edges = edges;
+    }
 
-        language.layers[rows] = layer(rows, "inputs_embeds", "Parameter",
-                                      "shape=\"?,?,256\" element_type=\"f32\"", "",
-                                      port(rows_port.c_str(), "FP32", {-1, -1, HIDDEN}));
+    /* Positions have three axes, of which the second is read, and what kind of token each one is,
+     * is added to them. */
+    void cut_all(const std::string &whole, int per_layer_width)
+    {
+        const net model(read_file(whole + "/openvino_model.xml"));
+        const std::string positions = model.id_of("Parameter", "position_ids");
+        net language = model;
+        bin = read_file(whole + "/openvino_model.bin");
+        cut(model, "embed_tokens/", "openvino_text_embeddings_model", "inputs_embeds",
+            HIDDEN, &language);
+        if (per_layer_width)
+            cut(model, "embed_tokens_per_layer/",
+                "openvino_text_embeddings_per_layer_model", "per_layer_inputs",
+                per_layer_width, &language);
         const std::string offset = std::to_string(bin.size());
         bin += std::string("\1\0\0\0\0\0\0\0", 8) + std::string(8, '\0');
         add(&language, "1", "position_ids", "Parameter",
@@ -162,13 +181,11 @@ class Joined : public testing::Test
         for (auto e : language.edges) {
             if (e[0] == positions)
                 e = {"900006", "2", e[2], e[3]};
-            if (e[2] != rows)
-                edges.push_back(e);
+            edges.push_back(e);
         }
         language.edges = edges;
         folder.write("openvino_language_model.xml", language.text());
         folder.write("openvino_language_model.bin", bin);
-        folder.write("tokenizer.json", read_file(whole + "/tokenizer.json"));
     }
     static void add(net *to, const std::string &id, const std::string &name,
                     const std::string &type, const std::string &data,
@@ -177,30 +194,49 @@ class Joined : public testing::Test
         to->layers["90000" + id] = layer("90000" + id, name, type, data, in, out);
     }
 
+    void expect_same_logits(const std::string &whole)
+    {
+        std::string logits[2];
+        for (int i = 0; i < 2; i++) {
+            const std::string file = folder / std::to_string(i) + ".npy";
+            const auto r = run({"logits", "-m", i ? folder.path : whole, "-d",
+                                "REFERENCE", "--ids", "5,900,17", "-o", file});
+            ASSERT_EQ(r.code, 0) << r.err;
+            logits[i] = read_file(file);
+        }
+        EXPECT_GT(logits[0].size(), 3u * 1500u * 4u);
+        EXPECT_TRUE(logits[0] == logits[1]);
+    }
+
     const Folder folder{"joined"};
+    std::string bin;
 };
 
 } // namespace
 
 TEST_F(Joined, SaysWhatTheWholeModelSays)
 {
-    std::string logits[2];
-    for (int i = 0; i < 2; i++) {
-        const std::string file = folder / std::to_string(i) + ".npy";
-        const auto r = run({"logits", "-m", i ? folder.path : whole, "-d", "REFERENCE",
-                            "--ids", "5,900,17", "-o", file});
-        ASSERT_EQ(r.code, 0) << r.err;
-        logits[i] = read_file(file);
-    }
-    EXPECT_GT(logits[0].size(), 3u * 1536u * 4u);
-    EXPECT_TRUE(logits[0] == logits[1]);
+    cut_all(qwen, 0);
+    expect_same_logits(qwen);
+}
+
+TEST_F(Joined, HasEmbeddingsForEachLayerToo)
+{
+    cut_all(gemma, 384);
+    expect_same_logits(gemma);
+    remove((folder / "openvino_text_embeddings_per_layer_model.xml").c_str());
+    const auto r = run({"logits", "-m", folder.path, "--ids", "5"});
+    EXPECT_EQ(r.code, 3);
+    EXPECT_TRUE(contains(r.err, "openvino_text_embeddings_per_layer_model.xml")) << r.err;
 }
 
 TEST_F(Joined, MakesTexts)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    const auto a = run({"generate", "-m", whole, "--ids", "5,900,17", "-n", "4"});
+    cut_all(qwen, 0);
+    folder.write("tokenizer.json", read_file(qwen + "/tokenizer.json"));
+    const auto a = run({"generate", "-m", qwen, "--ids", "5,900,17", "-n", "4"});
     const auto b = run({"generate", "-m", folder.path, "--ids", "5,900,17", "-n", "4"});
     EXPECT_EQ(a.code, 0) << a.err;
     EXPECT_EQ(b.code, 0) << b.err;
@@ -215,6 +251,7 @@ TEST_F(Joined, MakesTexts)
 
 TEST_F(Joined, SaysWhatIsMissing)
 {
+    cut_all(qwen, 0);
     const std::string xml = folder / "openvino_language_model.xml";
     auto r = run({"logits", "-m", xml, "--ids", "5"});
     EXPECT_EQ(r.code, 3);
