@@ -82,6 +82,7 @@ spread_pairs(uint pairs)
     return bytes >> (uchar16)(shift, shift, shift, shift) & (uchar)3;
 }
 
+#include "fp4_numbers.h"
 #include "iq4_numbers.h"
 #include "iq_grids.h"
 #include "iq_numbers.h"

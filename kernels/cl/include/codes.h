@@ -123,7 +123,9 @@ codes_codebook(const struct weight *w, ulong i)
 static inline float16
 codes_f4e2m1(const struct weight *w, ulong i)
 {
-    return convert_float16(fp4_doubles(nibbles(w, i))) * 0.5f;
+    const ushort16 q = convert_ushort16(nibbles(w, i));
+    return bits_of_halves((q & (ushort)7) << (ushort)9 | (q & (ushort)8) << (ushort)12) *
+           0x1p14f;
 }
 
 static inline float16

@@ -194,9 +194,6 @@ weight_factor(const struct weight *w, ulong row)
 #endif
 }
 
-#if BLOCKS /* a header is put where it is first included */
-#include "fp4_numbers.h"
-#endif
 #ifdef FORMAT0
 #include "blocks.h"
 #else
