@@ -253,7 +253,28 @@ struct ids_case {
     uint64_t experts, used;
     bool one_slot; /* the activations of a token are the same for all its experts */
     uint64_t rows, tokens, cols;
+    float amax = 1; /* of the activations, where they are f32 */
 };
+
+/* Numbers of tokens around whole tiles, odd rows and columns, many experts, large activations,
+ * weights that are part of a larger tensor. */
+void
+add_edge_cases(std::vector<ids_case> &cases)
+{
+    for (const weight_format &f : {f32, f16, q4_0, q4_k, mxfp4}) {
+        for (uint64_t tokens : {10, 15, 16, 31, 33, 47, 48, 49})
+            cases.push_back({f, 8, 2, tokens % 2 == 0, 72, tokens, 256});
+        cases.push_back({f, 8, 4, false, 40, 5, 256, 1e5f});
+        cases.push_back({view_of(f), 8, 4, true, 40, 33, 256});
+        cases.push_back({f, 512, 10, true, 16, 3, 256});
+        cases.push_back({f, 1024, 10, false, 8, 7, 256});
+        cases.push_back({f, 4, 2, true, 4096, 1, 2048});
+    }
+    for (const weight_format &f : {f32, f16, bf16})
+        for (uint64_t cols : {63, 65})
+            for (uint64_t tokens : {1, 17})
+                cases.push_back({f, 8, 2, false, 33, tokens, cols});
+}
 
 void
 add_base_cases(std::vector<ids_case> &cases)
@@ -271,6 +292,7 @@ ids_cases()
 {
     std::vector<ids_case> cases = {{f16, 1, 1, false, 8, 16, 1}};
     add_base_cases(cases);
+    add_edge_cases(cases);
     for (const weight_format &f : all_types()) {
         cases.push_back({f, 4, 2, false, 64, 16, 3 * unit_of(f, 1)});
         cases.push_back({f, 4, 2, false, 512, 1, 256});
@@ -294,6 +316,16 @@ multiplications(const ids_case &c)
     return c.used * c.tokens * c.rows * c.cols;
 }
 
+std::vector<float>
+activations(const ids_case &c, xm_element src)
+{
+    std::vector<float> v =
+        random_floats((c.one_slot ? 1 : c.used) * c.tokens * c.cols, 1);
+    for (float &x : v)
+        x *= src == XM_F32 ? c.amax : 1;
+    return v;
+}
+
 /* The operands of MUL_MAT_ID that are not weights. */
 struct id_operands {
     std::vector<int64_t> ids;
@@ -301,7 +333,7 @@ struct id_operands {
     id_operands(const ids_case &c, xm_element src)
         : ids(random_ids(c.experts, c.used, c.tokens)),
           a(src, {c.one_slot ? 1 : (int64_t)c.used, (int64_t)c.tokens, (int64_t)c.cols},
-            random_floats((c.one_slot ? 1 : c.used) * c.tokens * c.cols, 1)),
+            activations(c, src)),
           id(XM_I32, {(int64_t)c.tokens, (int64_t)c.used}, ids),
           out(XM_F32, {(int64_t)c.used, (int64_t)c.tokens, (int64_t)c.rows})
     {
@@ -437,6 +469,8 @@ TEST_F(OpGridExperts, MulMatIdWithAGateAndWeights)
 {
     for (const weight_format &f : sample::of(all_types(), 2))
         check({f, 16, 4, 256, 512, {1, 4, 64}});
+    for (const weight_format &f : sample::of<weight_format>({f32, f16, q4_0, q4_k}, 1))
+        check({f, 128, 8, 256, 256, {1, 5}});
     if (!sample::is_whole())
         return;
     for (const weight_format &f : {f32, f16, q4_0, q4_k})
