@@ -84,9 +84,11 @@ random_weight(struct bench *b, uint64_t experts, uint64_t rows, uint64_t cols,
     if (p->group) {
         uint64_t groups = experts * rows * (cols / p->group);
         w.scale_element = XM_F16;
-        w.zero_point_element = p->weight;
         XM_TRY(random_bytes(b, XM_F16, groups, &w.scale, err));
-        XM_TRY(random_bytes(b, p->weight, groups, &w.zero_point, err));
+        if (xm_element_is_int(p->weight)) {
+            w.zero_point_element = p->weight;
+            XM_TRY(random_bytes(b, p->weight, groups, &w.zero_point, err));
+        }
     }
     return xm_device_weight_create(b->engine, &w, out, err);
 }
@@ -129,7 +131,8 @@ create_linear(struct bench *b, struct xm_error *err)
         w.zero_point.n /= n;
         if (p->group) {
             w.scale.p += b->n_copies * w.scale.n;
-            w.zero_point.p += b->n_copies * w.zero_point.n;
+            if (w.zero_point.p)
+                w.zero_point.p += b->n_copies * w.zero_point.n;
         }
         XM_TRY(xm_device_weight_create(b->engine, &w, &copy, err));
         const struct xm_linear_desc desc = {.src = p->activations,
