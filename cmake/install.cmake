@@ -48,6 +48,7 @@ install(FILES ${CMAKE_BINARY_DIR}/xemoeConfig.cmake ${CMAKE_BINARY_DIR}/xemoeCon
         DESTINATION ${XM_CMAKE_DESTINATION})
 
 include(cmake/compat.cmake)
+include(cmake/program_docs.cmake)
 include(cmake/package.cmake)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/xemoe
     RENAME copyright)

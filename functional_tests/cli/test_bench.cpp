@@ -263,7 +263,7 @@ TEST_P(BenchMistakes, GetOneSentence)
 }
 
 static const Mistake mistakes[] = {
-    {"NoModel", {}, 2, "which model?"},
+    {"NoModel", {}, 2, "MODEL is missing"},
     {"NothingToRun", {"-m", model, "-p", "0", "-n", "0"}, 2, "nothing to run"},
     {"Range", {"-m", model, "-p", "8-1"}, 2, "option -p takes whole numbers from 0"},
     {"NoBatch", {"-m", model, "-b", "0"}, 2, "option -b takes whole numbers from 1"},

@@ -14,6 +14,13 @@
 static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 static const char *const prompt = "Paris is the capital of";
 
+static Words
+operator+(Words a, const Words &b)
+{
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+}
+
 static std::string
 temp_file(const std::string &name, const std::string &content)
 {
@@ -35,8 +42,12 @@ TEST(Program, ListsItsCommands)
         Outcome help = run({name, "--help"});
         EXPECT_EQ(help.code, 0) << name;
         EXPECT_TRUE(contains(help.out, std::string("usage: xemoe ") + name)) << help.out;
-        EXPECT_TRUE(contains(help.out, "exit codes: 0 ok")) << help.out;
+        EXPECT_TRUE(contains(help.out, std::string("\nexample: xemoe ") + name))
+            << help.out;
+        EXPECT_EQ(run({"help", name}).out, help.out);
     }
+    EXPECT_TRUE(contains(o.out, "\nexit codes:\n  0    success\n")) << o.out;
+    EXPECT_EQ(run({"help"}).out, o.out);
     EXPECT_EQ(run({"--version"}).out.rfind("xemoe ", 0), 0u);
 }
 
@@ -255,6 +266,21 @@ TEST(Logits, TakeIdsFromFiles)
     unlink(text.c_str());
 }
 
+/* ---- which model -------------------------------------------------------------------- */
+
+TEST(Model, IsAWordAnOptionOrTheEnvironments)
+{
+    const Words rest = {"-d", "REFERENCE", "-p", prompt, "-n", "1"};
+    const std::string text = run(Words{"generate", "-m", model} + rest).out;
+    EXPECT_NE(text, "");
+    EXPECT_EQ(run(Words{"generate", model} + rest).out, text);
+    EXPECT_EQ(run(Words{"generate"} + rest, {"XM_MODEL=" + model}).out, text);
+    EXPECT_EQ(run(Words{"generate", model} + rest, {"XM_MODEL=/nowhere"}).out, text);
+    const std::string facts = run({"info", model}).out;
+    EXPECT_EQ(run({"info", "-m", model}).out, facts);
+    EXPECT_EQ(run({"info"}, {"XM_MODEL=" + model}).out, facts);
+}
+
 /* ---- mistakes: exit code and a sentence -------------------------------------------- */
 
 class Mistakes : public testing::TestWithParam<Mistake>
@@ -269,8 +295,16 @@ TEST_P(Mistakes, AreOneSentenceAndACode)
 static const std::string rows = "@" XM_MODELS_DIR "/qwen3moe-tiny/golden/ppl_tokens.npy";
 
 static const Mistake mistakes[] = {
-    {"Command", {"genrate"}, 2, "there is no command 'genrate'"},
-    {"LongOption", {"generate", "--modle", "x"}, 2, "there is no option --modle"},
+    {"Command",
+     {"genrate"},
+     2,
+     "there is no command 'genrate': did you mean 'generate'? See 'xemoe --help'"},
+    {"HelpOfNoCommand", {"help", "genrate"}, 2, "did you mean 'generate'?"},
+    {"LongOption",
+     {"generate", "--modle", "x"},
+     2,
+     "there is no option --modle: did you mean --model? See 'xemoe generate --help'"},
+    {"ModelByTwoWays", {"generate", model, "-m", model}, 2, "MODEL is given already"},
     {"ShortOption", {"info", "-x"}, 2, "there is no option -x"},
     {"FlagWithValue", {"generate", "--ignore-eos=1"}, 2, "takes no value"},
     {"NoValue", {"generate", "-m"}, 2, "needs a value"},
@@ -298,7 +332,7 @@ static const Mistake mistakes[] = {
      2,
      "give a prompt"},
     {"EmptyPrompt", {"generate", "-m", model, "-p", ""}, 2, "the prompt is empty"},
-    {"NoModel", {"generate", "-p", prompt}, 2, "which model?"},
+    {"NoModel", {"generate", "-p", prompt}, 2, "MODEL is missing"},
     {"NoPromptFile", {"generate", "-m", model, "-f", "/nowhere.txt"}, 3, "/nowhere.txt"},
     {"Precision",
      {"generate", "-m", model, "-p", prompt, "--precision", "f8"},
@@ -307,7 +341,7 @@ static const Mistake mistakes[] = {
     {"Ubatch",
      {"generate", "-m", model, "-p", prompt, "--ubatch", "5000000000"},
      2,
-     "option --ubatch: XM_UBATCH is '5000000000'"},
+     "option --ubatch is '5000000000'"},
     {"UbatchOfAMillion",
      {"generate", "-m", model, "-p", prompt, "--ubatch", "1000000"},
      2,
@@ -315,11 +349,11 @@ static const Mistake mistakes[] = {
     {"CacheType",
      {"generate", "-m", model, "-p", prompt, "--kv", "i4"},
      2,
-     "option --kv: KV_CACHE_PRECISION is 'i4'"},
+     "option --kv is 'i4'"},
     {"Offload",
      {"generate", "-m", model, "-p", prompt, "--offload", "101"},
      2,
-     "option --offload: OFFLOAD_RATIO is 101"},
+     "option --offload is 101"},
     {"OffloadOfNothing",
      {"verify", "-m", model, "-p", prompt, "--offload", "half"},
      2,
@@ -327,7 +361,7 @@ static const Mistake mistakes[] = {
     {"CacheMemory",
      {"generate", "-m", model, "-p", prompt, "--kv-memory", "much"},
      2,
-     "option --kv-memory: XM_KV_MEMORY is 'much'"},
+     "option --kv-memory is 'much'"},
     {"CacheMemoryOfPlan", {"plan", model, "--kv-memory", "-1"}, 2, "--kv-memory"},
     {"CacheTypeOfPlan", {"plan", model, "--kv", "i4"}, 2, "option --kv"},
     {"OffloadOfPlan", {"plan", model, "--offload", "101"}, 2, "option --offload"},

@@ -15,6 +15,7 @@
 #include "plugin/benchmark_app/benchmark_reshape.h"
 #include "plugin/benchmark_app/benchmark_results.h"
 #include "plugin/benchmark_app/benchmark_types.h"
+#include "plugin/program_util/describe.h"
 #include "plugin/program_util/interrupt.h"
 #include "plugin/program_util/program.h"
 #include "plugin/program_util/progress.h"
@@ -634,12 +635,10 @@ print_help(void)
     ov_core_t *core = NULL;
     ov_available_devices_t devices = {0};
     xm_benchmark_args_help(&text);
-    printf(
-        "usage: xemoe benchmark_app -m PATH [-d DEVICE] [flags]\n\n"
-        "Times inferences as OpenVINO's benchmark_app does, with its flags and lines.\n\n"
-        "%s\nexit codes: 0 ok; 1 failure; 2 command line; 130 stopped by Ctrl-C\n\n"
-        "Available target devices: ",
-        xm_strbuf_text(&text));
+    printf("usage: %s\n\n%s\n%s\nexit codes: 0 ok; 1 failure; 2 command line; 130 "
+           "stopped by Ctrl-C\n\n"
+           "Available target devices: ",
+           xm_benchmark_spec.usage, xm_benchmark_spec.about, xm_strbuf_text(&text));
     if (ov_core_create(&core) == OK &&
         ov_core_get_available_devices(core, &devices) == OK) {
         for (size_t i = 0; i < devices.size; i++)
@@ -652,6 +651,17 @@ print_help(void)
     return flush();
 }
 
+/* For the build of man pages, completion and the reference. */
+static int
+make_docs(const char *kind)
+{
+    const struct xm_cli_described c = {
+        "benchmark_app", "inferences a second, as OpenVINO's benchmark_app measures them",
+        "xemoe benchmark_app -m model.xml -d GPU -hint latency -niter 100",
+        &xm_benchmark_spec};
+    return xm_describe_print(kind, &c);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -659,6 +669,8 @@ main(int argc, char **argv)
     int code = xm_cli_start();
     if (code != XM_EXIT_OK)
         return code;
+    if (argc == 3 && strcmp(argv[1], "make-docs") == 0)
+        return make_docs(argv[2]);
     if (read_command_line(&a, argc, argv) != XM_OK) {
         code = xm_cli_usage("%s; see 'xemoe benchmark_app -h'", a.err.text);
     } else if (a.args.help == XM_SWITCH_ON) {

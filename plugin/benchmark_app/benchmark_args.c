@@ -85,6 +85,16 @@ keep(void *out, const struct xm_cli_option *o, const char *value, struct xm_erro
     return XM_OK;
 }
 
+const struct xm_cli_spec xm_benchmark_spec = {
+    .usage = "xemoe benchmark_app -m PATH [-d DEVICE] [flags]",
+    .about =
+        "Times inferences as OpenVINO's benchmark_app does, with its flags and lines.\n",
+    .own = flags,
+    .n_own = XM_ARRAY_LEN(flags),
+    .style = XM_CLI_ONE_DASH,
+    .given = keep,
+};
+
 static enum xm_status
 check(const struct xm_benchmark_args *a, struct xm_error *err)
 {
@@ -112,10 +122,6 @@ enum xm_status
 xm_benchmark_args_read(int argc, char *const *argv, struct xm_benchmark_args *out,
                        struct xm_error *err)
 {
-    const struct xm_cli_spec spec = {.own = flags,
-                                     .n_own = XM_ARRAY_LEN(flags),
-                                     .style = XM_CLI_ONE_DASH,
-                                     .given = keep};
     bool help = false;
     *out = (struct xm_benchmark_args){.device = "CPU",
                                       .niter = XM_BENCHMARK_UNSAID,
@@ -125,7 +131,7 @@ xm_benchmark_args_read(int argc, char *const *argv, struct xm_benchmark_args *ou
     out->given = xm_calloc(XM_ARRAY_LEN(flags), sizeof(*out->given));
     if (!out->given)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the command line");
-    XM_TRY(xm_cli_parse(&spec, argc, argv, out, &help, err));
+    XM_TRY(xm_cli_parse(&xm_benchmark_spec, argc, argv, out, &help, err));
     return help ? XM_OK : check(out, err);
 }
 

@@ -51,6 +51,8 @@ enum xm_status xm_benchmark_args_read(int argc, char *const *argv,
 void xm_benchmark_args_free(struct xm_benchmark_args *a);
 /* Whether -pc, -pcsort or -report_type need the times of layers. */
 bool xm_benchmark_args_have_counters(const struct xm_benchmark_args *a);
+/* The table of flags, with usage and about. */
+extern const struct xm_cli_spec xm_benchmark_spec;
 /* The list of flags. */
 void xm_benchmark_args_help(struct xm_strbuf *out);
 

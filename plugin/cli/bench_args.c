@@ -49,7 +49,8 @@ common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
     size_t n = 0;
     for (size_t i = 0; i < XM_CLI_N_TARGET_OPTIONS; i++) {
         for (size_t k = 0; k < XM_ARRAY_LEN(kept); k++) {
-            if (strcmp(xm_cli_target_options[i].name, kept[k]) == 0)
+            if (xm_cli_target_options[i].name &&
+                strcmp(xm_cli_target_options[i].name, kept[k]) == 0)
                 out[n++] = xm_cli_target_options[i];
         }
     }
@@ -163,8 +164,6 @@ read_values(struct xm_bench_args *a, struct xm_error *err)
     XM_TRY(read_types("-ctv", &a->type_v_texts, &a->types_v, err));
     XM_TRY(read_format("-o", a->format_name, &a->format, err));
     XM_TRY(read_format("-oe", a->format_err_name, &a->format_err, err));
-    if (a->models.n == 0)
-        return xm_fail(err, XM_INVALID, "which model? Give -m FOLDER");
     if (!has_test(a))
         return xm_fail(err, XM_INVALID,
                        "there is nothing to run: -p and -n are 0, and there is no -pg");
@@ -191,7 +190,7 @@ parse(int argc, char **argv, struct xm_bench_args *a, bool *done)
     struct xm_cli_option common[XM_CLI_N_TARGET_OPTIONS];
     memcpy(own, options, sizeof(options));
     const struct xm_cli_spec spec = {
-        .usage = "xemoe bench -m PATHS [-p LIST] [-n LIST] [-d LIST] [options]",
+        .usage = "xemoe bench MODEL… [-p LIST] [-n LIST] [-d LIST] [options]",
         .about =
             "Tokens a second, as llama-bench measures them: ppN is a prompt of N random\n"
             "tokens, tgN are N tokens one by one, @ dD behind D others. Neither a "
@@ -205,6 +204,8 @@ parse(int argc, char **argv, struct xm_bench_args *a, bool *done)
         .own = own,
         .n_own =
             XM_ARRAY_LEN(options) + xm_bench_rules_options(own + XM_ARRAY_LEN(options)),
+        XM_CLI_MODEL(offsetof(struct xm_bench_args, model_texts)),
+        .operands_are_many = true,
     };
     return xm_cli_begin(&spec, argc, argv, a, done);
 }

@@ -328,7 +328,7 @@ int
 xm_cli_chat(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe chat -m PATH [-s TEXT] [-n N] [options]",
+        .usage = "xemoe chat MODEL [-s TEXT] [-n N] [options]",
         .about = "A conversation: each line of standard input is a message (a backslash "
                  "at its\n"
                  "end goes on in the next one), the answer is written as it comes. /help "
@@ -342,6 +342,7 @@ xm_cli_chat(int argc, char **argv)
         .n_common = XM_CLI_N_GENERATION_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
+        XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
     struct args a = {.generation = {.top_p = 1.0f, .seed = XM_CLI_RANDOM_SEED},
                      .tokens = 512};

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin/cli/commands.h"
+
 /* clang-format off */
 static const struct {
     enum xm_status status;
@@ -28,20 +30,6 @@ static const struct {
 };
 /* clang-format on */
 
-const char *
-xm_cli_exit_help(void)
-{
-    return "exit codes: 0 ok; 1 failure while running, and logits that verify --against "
-           "finds "
-           "too\n"
-           "far off; 2 command line; 3 model or file missing, wrong, unsupported or not "
-           "to "
-           "be\n"
-           "written; 4 device or memory, and a plan that does not fit; 5 verify found a "
-           "step\n"
-           "over tolerance; 130 stopped by Ctrl-C\n";
-}
-
 int
 xm_cli_failed(const struct xm_error *err)
 {
@@ -60,18 +48,44 @@ xm_cli_failed(const struct xm_error *err)
     return XM_EXIT_FAILED;
 }
 
+static xm_cli_collect_fn collect;
+static void *collect_ctx;
+
+void
+xm_cli_collect(xm_cli_collect_fn fn, void *ctx)
+{
+    collect = fn;
+    collect_ctx = ctx;
+}
+
+static int
+fail_parse(const struct xm_error *err, const char *command)
+{
+    const size_t n = strlen(err->text);
+    const bool asks = n && err->text[n - 1] == '?';
+    return xm_cli_usage("%s%s 'xemoe %s --help'", err->text, asks ? " See" : "; see",
+                        command);
+}
+
 int
 xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, bool *done)
 {
     struct xm_error err = {0};
     bool help = false;
     *done = true;
+    if (collect) {
+        collect(spec, collect_ctx);
+        return XM_EXIT_OK;
+    }
     if (xm_cli_parse(spec, argc, argv, out, &help, &err) != XM_OK)
-        return xm_cli_usage("%s; see 'xemoe %s --help'", err.text, argv[0]);
+        return fail_parse(&err, argv[0]);
     if (help) {
         struct xm_strbuf text = {0};
         xm_cli_help(spec, &text);
-        printf("%s\n%s", xm_strbuf_text(&text), xm_cli_exit_help());
+        const struct xm_cli_command *command = xm_cli_command_find(argv[0]);
+        if (command && command->example)
+            xm_strbuf_printf(&text, "\nexample: %s\n", command->example);
+        printf("%s\n'xemoe --help' lists the exit codes.\n", xm_strbuf_text(&text));
         xm_strbuf_free(&text);
         return xm_cli_flush();
     }

@@ -17,9 +17,6 @@
 #include "plugin/program_util/program.h"
 #include "plugin/text/token_list.h"
 
-/* The codes as text for --help, static. */
-const char *xm_cli_exit_help(void);
-
 /* Prints the sentence of a failure and returns the exit code of its status. */
 int xm_cli_failed(const struct xm_error *err);
 /* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt or _note_. */
@@ -28,6 +25,11 @@ void xm_cli_catch_interrupt(struct xm_infer *r);
 /* Parses argv; *done: the command ends here with the returned code (help, or bad usage). */
 int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out,
                  bool *done);
+
+/* From now on xm_cli_begin hands each command's table to `fn`, and the command ends there; NULL: no
+ * more. */
+typedef void (*xm_cli_collect_fn)(const struct xm_cli_spec *spec, void *ctx);
+void xm_cli_collect(xm_cli_collect_fn fn, void *ctx);
 
 /* ---- a model on a device ----------------------------------------------------------- */
 
@@ -47,11 +49,12 @@ struct xm_cli_target {
 };
 /* For prompts of text. */
 #define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"
-enum { XM_CLI_N_TARGET_OPTIONS = 14 };
+enum { XM_CLI_N_TARGET_OPTIONS = 15 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 #define XM_CLI_TARGET_ROWS \
-    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them; generate, chat and bench also take what 'xemoe compile' wrote" }, \
+    XM_CLI_HEADING("The model and its device"), \
+    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them" }, \
     { 0,   "precision", XM_CLI_TEXT,  XM_CLI_TARGET(precision), "TYPE", "of activations: f16 or f32; default: what suits the device" }, \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)" }, \
@@ -66,6 +69,9 @@ enum { XM_CLI_N_TARGET_OPTIONS = 14 };
     { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "for compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
 /* clang-format on */
+/* Members of a command's xm_cli_spec: MODEL as a word, by -m, or from the environment. */
+#define XM_CLI_MODEL(offset)                                                             \
+    .operand = "MODEL", .operand_offset = (offset), .operand_env = "XM_MODEL"
 extern const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS];
 
 /* An option that sets a property. */

@@ -86,8 +86,7 @@ xm_cli_compile(int argc, char **argv)
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
-        .operand = "MODEL",
-        .operand_offset = offsetof(struct args, target.model),
+        XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
     struct args a = {0};
     struct xm_cli_model m;

@@ -358,8 +358,7 @@ int
 xm_cli_generate(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage =
-            "xemoe generate -m PATH (-p TEXT | -f FILE | --ids IDS) [-n N] [options]",
+        .usage = "xemoe generate MODEL (-p TEXT | -f FILE | --ids IDS) [-n N] [options]",
         .about =
             "Continues a prompt and writes the text as it comes, until it ends. "
             "Without -p,\n"
@@ -377,6 +376,7 @@ xm_cli_generate(int argc, char **argv)
         .n_common = XM_CLI_N_GENERATION_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
+        XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
     struct xm_generate_args a = {
         .generation = {.top_p = 1.0f, .seed = XM_CLI_RANDOM_SEED}, .tokens = 128};

@@ -21,6 +21,7 @@ struct args {
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
+    { 'm', "model",   XM_CLI_TEXT, AT(model),   "PATH", "the model, as the first word; default: $XM_MODEL" },
     { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "what -v and --svg compile for (GPU)" },
     { 0,   "device-as", XM_CLI_TEXT, AT(device_as), "CHIP", "--svg for an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
     { 'v', "verbose", XM_CLI_FLAG, AT(verbose), NULL,   "all properties; compile, and print passes and steps" },
@@ -165,7 +166,7 @@ int
 xm_cli_info(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe info PATH [-v] [--json] [--svg FILE [--layer N]] [--metadata] "
+        .usage = "xemoe info MODEL [-v] [--json] [--svg FILE [--layer N]] [--metadata] "
                  "[options]",
         .about =
             "What a model is: family, parameters, layers, experts, heads, context, "
@@ -179,8 +180,7 @@ xm_cli_info(int argc, char **argv)
             "fused comes with the reason. --svg draws the steps with their kernels.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
-        .operand = "PATH",
-        .operand_offset = offsetof(struct args, model),
+        XM_CLI_MODEL(offsetof(struct args, model)),
     };
     struct args a = {.layer = XM_PICTURE_OF_ALL};
     struct xm_error err = {0};

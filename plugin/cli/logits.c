@@ -99,7 +99,7 @@ int
 xm_cli_logits(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe logits -m PATH --ids IDS [-o FILE.npy] [options]",
+        .usage = "xemoe logits MODEL --ids IDS [-o FILE.npy] [options]",
         .about =
             "Runs token ids through the model from an empty cache and writes the logits\n"
             "of every position: float32, one row a token.\n",
@@ -107,6 +107,7 @@ xm_cli_logits(int argc, char **argv)
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
+        XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
     struct args a = {0};
     struct xm_cli_model m;

@@ -5,29 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin/cli/cli.h"
-
-/* clang-format off */
-static const struct {
-    const char *name;
-    int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name */
-    const char *summary;
-} commands[] = {
-    { "devices",    xm_cli_devices,    "the devices there are, and what is known of them" },
-    { "info",       xm_cli_info,       "what a model file holds, and what it compiles to" },
-    { "plan",       xm_cli_plan,       "what a model will take, and whether that fits" },
-    { "compile",    xm_cli_compile,    "write a compiled model, which loads sooner" },
-    { "generate",   xm_cli_generate,   "continue a text" },
-    { "chat",       xm_cli_chat,       "a conversation on the terminal" },
-    { "logits",     xm_cli_logits,     "logits of every position, as an .npy file" },
-    { "bench",      xm_cli_bench,      "tokens a second, as llama-bench measures them" },
-    { "benchmark_app", xm_cli_benchmark_app, "inferences a second, as OpenVINO's benchmark_app measures them" },
-    { "perplexity", xm_cli_perplexity, "perplexity of a text, and how far two models are apart" },
-    { "verify",     xm_cli_verify,     "compare each step with the host reference, or logits with another program's" },
-    { "opt",        xm_cli_opt,        "run single passes on a graph in text form" },
-    { "make-model", xm_cli_make_model, "write a synthetic model of any dimensions" },
-};
-/* clang-format on */
+#include "plugin/cli/commands.h"
 
 static void
 print_help(FILE *to)
@@ -37,12 +15,23 @@ print_help(FILE *to)
         "Runs Mixture-of-Experts language models from OpenVINO IR and GGUF files through "
         "OpenCL.\n\n",
         to);
-    for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++)
-        fprintf(to, "  %-15s%s\n", commands[i].name, commands[i].summary);
-    fprintf(to,
-            "\n'xemoe COMMAND --help' lists a command's options; 'xemoe --version'.\n"
-            "XM_DEBUG=help lists the switches for debugging.\n\n%s",
-            xm_cli_exit_help());
+    for (size_t i = 0; i < xm_cli_n_commands; i++)
+        fprintf(to, "  %-15s%s\n", xm_cli_commands[i].name, xm_cli_commands[i].summary);
+    fprintf(to, "\n'xemoe help COMMAND' lists a command's options; 'xemoe --version'.\n"
+                "XM_DEBUG=help lists the switches for debugging; XM_MODEL is the usual "
+                "model.\n\nexit codes:\n");
+    for (size_t i = 0; i < xm_cli_n_exit_codes; i++)
+        fprintf(to, "  %-5s%s\n", xm_cli_exit_codes[i].name, xm_cli_exit_codes[i].text);
+}
+
+/* xemoe help COMMAND */
+static int
+help_of(char *name)
+{
+    char help[] = "--help";
+    char *argv[] = {name, help, NULL};
+    const struct xm_cli_command *command = xm_cli_command_find(name);
+    return command ? command->run(2, argv) : xm_cli_no_command(name);
 }
 
 int
@@ -59,6 +48,10 @@ main(int argc, char **argv)
         print_help(stderr);
         return XM_EXIT_USAGE;
     }
+    if (strcmp(name, "make-docs") == 0)
+        return xm_cli_make_docs(argc - 1, argv + 1);
+    if (strcmp(name, "help") == 0 && argc > 2)
+        return help_of(argv[2]);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
         strcmp(name, "help") == 0) {
         print_help(stdout);
@@ -68,9 +61,6 @@ main(int argc, char **argv)
         printf("xemoe %s\n", XM_VERSION);
         return xm_cli_flush();
     }
-    for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++) {
-        if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-    }
-    return xm_cli_usage("there is no command '%s'; see 'xemoe --help'", name);
+    const struct xm_cli_command *command = xm_cli_command_find(name);
+    return command ? command->run(argc - 1, argv + 1) : xm_cli_no_command(name);
 }

@@ -62,6 +62,17 @@ read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_er
     return xm_package_read(p, XM_PACKAGE_GENERATION, err);
 }
 
+/* Sentences on properties begin with the property's name; the user gave an option. */
+static int
+fail_setting(const struct xm_cli_setting *s, const char *sentence)
+{
+    const bool is_option = s->option[0] == '-';
+    const size_t n = strlen(s->key);
+    if (is_option && strncmp(sentence, s->key, n) == 0 && sentence[n] == ' ')
+        return xm_cli_usage("option %s%s", s->option, sentence + n);
+    return xm_cli_usage("%s%s: %s", is_option ? "option " : "", s->option, sentence);
+}
+
 int
 xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
 {
@@ -72,8 +83,7 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
         const struct xm_cli_setting *s = &settings[i];
         if (s->value && (xm_config_set(&config, s->key, s->value, &err) != XM_OK ||
                          xm_config_check(&config, &err) != XM_OK))
-            return xm_cli_usage("%s%s: %s", s->option[0] == '-' ? "option " : "",
-                                s->option, err.text);
+            return fail_setting(s, err.text);
     }
     return XM_EXIT_OK;
 }
@@ -181,8 +191,6 @@ check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
     struct xm_error err = {0};
     uint32_t index = 0;
     char ubatch[XM_CLI_NUMBER];
-    if (!t->model)
-        return xm_cli_usage("which model? Give -m FOLDER");
     find_settings(t, cache_dir, ubatch, settings);
     int code = xm_cli_check_settings(settings, N_SETTINGS);
     if (code != XM_EXIT_OK)

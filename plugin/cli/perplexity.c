@@ -475,7 +475,7 @@ int
 xm_cli_perplexity(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe perplexity -m PATH (-f FILE | -p TEXT | --ids IDS) [options]",
+        .usage = "xemoe perplexity MODEL (-f FILE | -p TEXT | --ids IDS) [options]",
         .about =
             "Perplexity of a text, as llama-perplexity takes it: in chunks of -c "
             "tokens,\n"
@@ -487,6 +487,7 @@ xm_cli_perplexity(int argc, char **argv)
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
+        XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
     struct args a = {0};
     bool done;

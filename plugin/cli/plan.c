@@ -19,6 +19,7 @@ enum { MOST_REQUESTS = 1 << 10, MOST_MIB = 1 << 30 };
 /* clang-format off */
 #define AT(member) offsetof(struct xm_plan_args, member)
 static const struct xm_cli_option options[] = {
+    { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "the model, as the first word; default: $XM_MODEL" },
     { 'd', "device",    XM_CLI_TEXT,  AT(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them" },
     { 0,   "device-as", XM_CLI_TEXT,  AT(device_as), "CHIP", "an Intel GPU that need not be here: mtl_u, dg2, bmg …" },
     { 0,   "memory",    XM_CLI_COUNT, AT(memory),    "MIB",  "memory there is, instead of the device's" },
@@ -158,7 +159,7 @@ int
 xm_cli_plan(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
-        .usage = "xemoe plan PATH [-c N] [options]",
+        .usage = "xemoe plan MODEL [-c N] [options]",
         .about =
             "What a model takes on a device, before anything is allocated: weights, KV "
             "cache,\n"
@@ -170,8 +171,7 @@ xm_cli_plan(int argc, char **argv)
             "disk.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
-        .operand = "PATH",
-        .operand_offset = offsetof(struct xm_plan_args, model),
+        XM_CLI_MODEL(offsetof(struct xm_plan_args, model)),
     };
     struct xm_plan_args a = {.parallel = 1};
     struct xm_package *package = NULL;

@@ -20,6 +20,7 @@
 #define AT(member) offsetof(struct xm_cli_generation, member)
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
     XM_CLI_TARGET_ROWS,
+    XM_CLI_HEADING("Which tokens"),
     { 0, "temp",              XM_CLI_REAL,  AT(temperature),        "T",    "temperature; 0 (default) takes the likeliest token" },
     { 0, "top-k",             XM_CLI_WHOLE, AT(top_k),              "K",    "choose among the K likeliest tokens (0: among all)" },
     { 0, "top-p",             XM_CLI_REAL,  AT(top_p),              "P",    "choose among the likeliest tokens that reach probability P" },

@@ -21,7 +21,7 @@ struct xm_cli_generation {
     float temperature, top_p, min_p;
     float repetition_penalty, presence_penalty, frequency_penalty;
 };
-enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 11 };
+enum { XM_CLI_N_GENERATION_OPTIONS = XM_CLI_N_TARGET_OPTIONS + 12 };
 extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS];
 /* Checks ranges and fills the sampler's struct. */
 int xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out);

@@ -299,10 +299,10 @@ xm_cli_verify(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage =
-            "xemoe verify -m PATH [-p TEXT | -f FILE | --ids IDS] [--decode N] "
+            "xemoe verify MODEL [-p TEXT | -f FILE | --ids IDS] [--decode N] "
             "[options]\n"
-            "       xemoe verify -m PATH (-p TEXT | -f FILE | --ids IDS) --against FILE\n"
-            "       xemoe verify -m PATH [-p TEXT | -f FILE | --ids IDS] --numerics",
+            "       xemoe verify MODEL (-p TEXT | -f FILE | --ids IDS) --against FILE\n"
+            "       xemoe verify MODEL [-p TEXT | -f FILE | --ids IDS] --numerics",
         .about =
             "Runs tokens on the device and compares the result of every step with the\n"
             "host reference on the same operands, row by row. Slow: the reference is\n"
@@ -322,6 +322,7 @@ xm_cli_verify(int argc, char **argv)
         .n_common = XM_CLI_N_TARGET_OPTIONS,
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
+        XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
     struct args a = {.decode = UINT64_MAX};
     bool done;

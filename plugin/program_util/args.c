@@ -4,8 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "plugin/program_util/suggest.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/element.h"
+#include "runtime/util/log.h"
 #include "runtime/util/number.h"
 
 struct parse {
@@ -211,6 +213,10 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
         [XM_CLI_RATE] = "a number from 0",
         [XM_CLI_FILES] = "files",
     };
+    if (p->has_operand && o->offset == p->spec->operand_offset &&
+        !p->spec->operands_are_many)
+        return xm_fail(p->err, XM_INVALID, "option %s%s: %s is given already", dashes(p),
+                       o->name, p->spec->operand);
     if (store_value(o, text, p->out + o->offset))
         return XM_OK;
     return xm_fail(p->err, XM_INVALID, "option %s%s takes %s%s, found '%.60s'", dashes(p),
@@ -235,6 +241,27 @@ take_value(struct parse *p, const struct xm_cli_option *o, const char *attached)
         return xm_fail(p->err, XM_INVALID, "option --%s needs a value: %s", o->name,
                        o->value);
     return store(p, o, p->argv[++p->at]);
+}
+
+/* "there is no option --modle: did you mean --model?" */
+static enum xm_status
+fail_option(struct parse *p, const char *word)
+{
+    const char *name = word + strspn(word, "-");
+    const size_t n = strcspn(name, "=");
+    struct xm_suggestion near = xm_suggest_for(name, n);
+    for (size_t i = 0; i < p->spec->n_common + p->spec->n_own; i++) {
+        if (row(p->spec, i)->name) {
+            xm_suggest(&near, row(p->spec, i)->name);
+            xm_suggest(&near, row(p->spec, i)->alias);
+        }
+    }
+    const int shown = (int)(name - word + (ptrdiff_t)n);
+    return near.best
+               ? xm_fail(p->err, XM_INVALID,
+                         "there is no option %.*s: did you mean %s%s?", shown, word,
+                         dashes(p), near.best)
+               : xm_fail(p->err, XM_INVALID, "there is no option %.*s", shown, word);
 }
 
 /* -name, --name, -name=value. NULL: the word is no option. *attached: what stands behind '='. */
@@ -289,7 +316,7 @@ take_one_dash(struct parse *p, const char *word)
     const struct xm_cli_option *o = find_one_dash(p, word, &value);
     enum xm_cli_switch ignored;
     if (!o)
-        return xm_fail(p->err, XM_INVALID, "there is no option %.60s", word);
+        return fail_option(p, word);
     if (o->kind == XM_CLI_FILES)
         return take_files(p, o, value);
     if (!value && o->kind == XM_CLI_SWITCH && !(next && read_switch(next, &ignored))) {
@@ -315,7 +342,7 @@ take_long(struct parse *p, const char *word)
     size_t n = strcspn(word + 2, "=");
     const struct xm_cli_option *o = find(p->spec, 0, word + 2, n);
     if (!o)
-        return xm_fail(p->err, XM_INVALID, "there is no option %.*s", (int)(n + 2), word);
+        return fail_option(p, word);
     return take_value(p, o, word[2 + n] == '=' ? word + 3 + n : NULL);
 }
 
@@ -327,33 +354,60 @@ take_short(struct parse *p, const char *word)
         return take_value(p, o, NULL);
     o = find(p->spec, word[1], NULL, 0);
     if (!o)
-        return xm_fail(p->err, XM_INVALID, "there is no option -%c", word[1]);
+        return word[2] ? fail_option(p, word)
+                       : xm_fail(p->err, XM_INVALID, "there is no option -%c", word[1]);
     return take_value(p, o, word[2] ? word + 2 : NULL);
 }
 
-/* By an option of the same member: -m MODEL. */
+/* By a word, or by an option of the same member: -m MODEL. */
 static bool
 is_operand_said(const struct parse *p)
 {
-    const char *word;
-    memcpy(&word, p->out + p->spec->operand_offset, sizeof(word));
+    const char *member = p->out + p->spec->operand_offset, *word;
+    if (p->spec->operands_are_many)
+        return ((const struct xm_cli_texts *)(const void *)member)->n > 0;
+    memcpy(&word, member, sizeof(word));
     return word != NULL;
 }
 
 static enum xm_status
 take_operand(struct parse *p, const char *word)
 {
-    if (!p->spec->operand || p->has_operand)
+    const struct xm_cli_spec *spec = p->spec;
+    char *member = p->out + spec->operand_offset;
+    if (!spec->operand || (is_operand_said(p) && !spec->operands_are_many))
         return xm_fail(p->err, XM_INVALID, "'%.60s' is one word too many", word);
     p->has_operand = true;
-    memcpy(p->out + p->spec->operand_offset, &word, sizeof(word));
+    if (!spec->operands_are_many)
+        memcpy(member, &word, sizeof(word));
+    else if (!add_text((struct xm_cli_texts *)(void *)member, word))
+        return xm_fail(p->err, XM_INVALID, "at most %d of %s are taken", XM_CLI_MAX_TEXTS,
+                       spec->operand);
     return XM_OK;
+}
+
+static enum xm_status
+find_operand(struct parse *p)
+{
+    const struct xm_cli_spec *spec = p->spec;
+    const char *usual = spec->operand_env ? xm_env(spec->operand_env) : NULL;
+    if (!spec->operand || is_operand_said(p))
+        return XM_OK;
+    if (usual && usual[0])
+        return take_operand(p, usual);
+    return spec->operand_env
+               ? xm_fail(p->err, XM_INVALID,
+                         "%s is missing: give it as a word, with -m, or in the "
+                         "environment variable %s",
+                         spec->operand, spec->operand_env)
+               : xm_fail(p->err, XM_INVALID, "%s is missing", spec->operand);
 }
 
 /* What people know from llama.cpp's programs, where a command has no option of that name. */
 #define OFFLOAD                                                                          \
     "all layers are on the device; --offload says how many percent of the experts are "  \
     "not"
+#define EXPERTS "--offload says how many percent of the experts stay in host memory"
 static const struct {
     const char *word, *here;
 } of_others[] = {
@@ -371,17 +425,45 @@ static const struct {
     {"--ubatch-size", "it is --ubatch"},
     {"--ctx-size", "it is --context"},
     {"--n-predict", "it is --tokens"},
+    {"-sys", "it is --system of 'xemoe chat'"},
+    {"--system-prompt", "it is --system of 'xemoe chat'"},
+    {"--temperature", "it is --temp"},
+    {"-np", "it is --parallel of 'xemoe generate'"},
+    {"-ts", "a model runs on one device, -d"},
+    {"-mg", "a model runs on one device, -d"},
+    {"--split-mode", "a model runs on one device, -d"},
+    {"--tensor-split", "a model runs on one device, -d"},
+    {"--main-gpu", "a model runs on one device, -d"},
+    {"--threads-batch", "kernels take what the device has"},
+    {"-tb", "kernels take what the device has"},
+    {"-cmoe", EXPERTS},
+    {"--cpu-moe", EXPERTS},
+    {"-ncmoe", EXPERTS},
+    {"--n-cpu-moe", EXPERTS},
+    {"-ot", EXPERTS},
+    {"--override-tensor", EXPERTS},
+    {"--mmap", "model files are always mapped"},
+    {"--no-mmap", "model files are always mapped"},
+    {"--mlock", "pages of model files are the system's to keep"},
+    {"--jinja", "'xemoe chat' always uses the model's chat template"},
+    {"-hf", "models are files: give a path with -m"},
+    {"-hfr", "models are files: give a path with -m"},
+    {"--no-kv-offload", "the KV cache is on the device"},
+    {"-nkvo", "the KV cache is on the device"},
+    {"--interactive", "'xemoe chat' holds conversations"},
+    {"--conversation", "'xemoe chat' holds conversations"},
 };
 
 static enum xm_status
 check_of_others(const struct parse *p, const char *word)
 {
+    const size_t n = strcspn(word, "="); /* --n-gpu-layers=99 */
     for (size_t i = 0; i < XM_ARRAY_LEN(of_others); i++) {
-        const char *name = word + strspn(word, "-");
-        if (strcmp(word, of_others[i].word) == 0 &&
+        const char *name = of_others[i].word + strspn(of_others[i].word, "-");
+        if (is_name(of_others[i].word, word, n) &&
             !find(p->spec, name[1] ? '\0' : name[0], name, strlen(name)))
-            return xm_fail(p->err, XM_INVALID, "there is no option %s: %s", word,
-                           of_others[i].here);
+            return xm_fail(p->err, XM_INVALID, "there is no option %s: %s",
+                           of_others[i].word, of_others[i].here);
     }
     return XM_OK;
 }
@@ -416,9 +498,7 @@ xm_cli_parse(const struct xm_cli_spec *spec, int argc, char *const *argv, void *
             XM_TRY(take_word(&p, word));
     }
     *help = p.wants_help;
-    if (!*help && spec->operand && !p.has_operand && !is_operand_said(&p))
-        return xm_fail(err, XM_INVALID, "%s is missing", spec->operand);
-    return XM_OK;
+    return *help ? XM_OK : find_operand(&p);
 }
 
 /* ---- help -------------------------------------------------------------------------- */
@@ -450,15 +530,27 @@ help_row(const struct xm_cli_option *o, struct xm_strbuf *out)
     xm_strbuf_free(&left);
 }
 
+static void
+help_rows(const struct xm_cli_option *rows, size_t n, const char *heading,
+          struct xm_strbuf *out)
+{
+    if (n && rows[0].name)
+        xm_strbuf_printf(out, "\n%s:\n", heading);
+    for (size_t i = 0; i < n; i++) {
+        if (rows[i].name)
+            help_row(&rows[i], out);
+        else
+            xm_strbuf_printf(out, "\n%s:\n", rows[i].help);
+    }
+}
+
 void
 xm_cli_help(const struct xm_cli_spec *spec, struct xm_strbuf *out)
 {
     static const struct xm_cli_option help = {'h', "help", XM_CLI_FLAG,
                                               0,   NULL,   "this text"};
-    xm_strbuf_printf(out, "usage: %s\n\n%s\n", spec->usage, spec->about);
-    for (size_t i = 0; i < spec->n_own; i++)
-        help_row(&spec->own[i], out);
-    for (size_t i = 0; i < spec->n_common; i++)
-        help_row(&spec->common[i], out);
+    xm_strbuf_printf(out, "usage: %s\n\n%s", spec->usage, spec->about);
+    help_rows(spec->own, spec->n_own, "Options", out);
+    help_rows(spec->common, spec->n_common, "Common options", out);
     help_row(&help, out);
 }

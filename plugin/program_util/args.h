@@ -73,6 +73,12 @@ struct xm_cli_option {
 
 enum xm_cli_style { XM_CLI_TWO_DASHES, XM_CLI_ONE_DASH };
 
+/* A row that is no option: the heading of the rows below it, in help and documents. */
+#define XM_CLI_HEADING(text)                                                             \
+    {                                                                                    \
+        0, NULL, XM_CLI_FLAG, 0, NULL, text                                              \
+    }
+
 struct xm_cli_spec {
     const char *usage; /* "xemoe info FILE [options]"                   */
     const char *about; /* a paragraph, each line with its newline       */
@@ -81,7 +87,11 @@ struct xm_cli_spec {
     size_t n_common, n_own;
     /* Name of the one operand, which must be there or an option of its member; NULL: none. */
     const char *operand;
-    size_t operand_offset; /* of its const char * member                        */
+    size_t operand_offset;  /* of its const char * member                        */
+    bool operands_are_many; /* it is a struct xm_cli_texts, for any number of words */
+    const char
+        *operand_env; /* the environment variable it is taken from if it is not given;
+                              * NULL: none */
     enum xm_cli_style style;
     /* Called for each option with its value as it was given; NULL: nobody asks. */
     enum xm_status (*given)(void *out, const struct xm_cli_option *o, const char *value,

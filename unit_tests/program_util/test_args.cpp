@@ -2,9 +2,13 @@
 #include "plugin/program_util/args.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <string>
 #include <vector>
+
+#include "plugin/program_util/suggest.h"
 
 namespace
 {
@@ -167,7 +171,7 @@ TEST(Args, RefuseWithASentence)
         const char *says;
     } cases[] = {
         {{"--nonsense"}, "there is no option --nonsense"},
-        {{"--toke", "5"}, "there is no option --toke"},
+        {{"--toke", "5"}, "there is no option --toke: did you mean --tokens?"},
         {{"-x"}, "there is no option -x"},
         {{"--json=yes"}, "option --json takes no value, found 'yes'"},
         {{"--tokens"}, "option --tokens needs a value: N"},
@@ -202,6 +206,109 @@ TEST(Args, HelpHasARowForEachOption)
     EXPECT_NE(text.find("\n      --json              as JSON\n"), std::string::npos)
         << text;
     xm_strbuf_free(&out);
+}
+
+/* ---- names that are nearly right --------------------------------------------------------- */
+
+TEST(Suggestions, AreTheNearestName)
+{
+    const struct {
+        const char *word, *names, *best;
+    } cases[] = {
+        {"genrate", "generate bench", "generate"}, /* a letter is missing    */
+        {"benchh", "generate bench", "bench"},     /* one is too many        */
+        {"modle", "model mode models", "model"},   /* exchanged; first wins  */
+        {"gen", "generate bench", "generate"},     /* begins so              */
+        {"ge", "generate bench", nullptr},         /* too short for that     */
+        {"chatter", "chat bench", nullptr},        /* three letters of seven */
+        {"x", "xy", nullptr},
+        {"", "ab", nullptr},
+        {"zzz", "", nullptr},
+    };
+    for (const auto &c : cases) {
+        xm_suggestion s = xm_suggest_for(c.word, strlen(c.word));
+        xm_suggest_list(&s, c.names);
+        EXPECT_STREQ(s.best, c.best) << c.word;
+    }
+    const std::string endless(100000, 'a');
+    xm_suggestion s = xm_suggest_for(endless.data(), endless.size());
+    xm_suggest(&s, endless.c_str());
+    EXPECT_EQ(s.best, nullptr);
+}
+
+TEST(Args, OptionsOfOthersHaveAHint)
+{
+    for (const char *word : {"-ngl", "--n-gpu-layers=99", "-fa", "-cmoe", "--no-mmap"})
+        EXPECT_NE(parse(without_file, {word}).text.find(": "), std::string::npos) << word;
+}
+
+/* ---- operands ----------------------------------------------------------------------------- */
+
+const xm_cli_option model_option[] = {
+    {'m', "model", XM_CLI_TEXT, offsetof(Args, file), "FILE", "the file"},
+};
+
+xm_cli_spec
+model_spec(const char *environment)
+{
+    xm_cli_spec s = {};
+    s.usage = "tool FILE";
+    s.about = "";
+    s.own = model_option;
+    s.n_own = 1;
+    s.operand = "FILE";
+    s.operand_offset = offsetof(Args, file);
+    s.operand_env = environment;
+    return s;
+}
+
+TEST(Args, AnOperandIsAWordOrAnOptionButNotBoth)
+{
+    const xm_cli_spec spec = model_spec(nullptr);
+    EXPECT_STREQ(parse(spec, {"a"}).args.file, "a");
+    EXPECT_STREQ(parse(spec, {"-m", "a"}).args.file, "a");
+    EXPECT_EQ(parse(spec, {"-m", "a", "b"}).text, "'b' is one word too many");
+    EXPECT_EQ(parse(spec, {"b", "-m", "a"}).text,
+              "option --model: FILE is given already");
+}
+
+TEST(Args, AnOperandMayComeFromTheEnvironment)
+{
+    const xm_cli_spec spec = model_spec("XM_TEST_OPERAND");
+    setenv("XM_TEST_OPERAND", "usual", 1);
+    EXPECT_STREQ(parse(spec, {}).args.file, "usual");
+    EXPECT_STREQ(parse(spec, {"a"}).args.file, "a");
+    EXPECT_STREQ(parse(spec, {"-m", "a"}).args.file, "a");
+    for (const char *nothing : {"", static_cast<const char *>(nullptr)}) {
+        if (nothing)
+            setenv("XM_TEST_OPERAND", nothing, 1);
+        else
+            unsetenv("XM_TEST_OPERAND");
+        const Parsed p = parse(spec, {});
+        EXPECT_EQ(p.status, XM_INVALID);
+        EXPECT_NE(p.text.find("FILE is missing"), std::string::npos);
+        EXPECT_NE(p.text.find("XM_TEST_OPERAND"), std::string::npos);
+    }
+}
+
+TEST(Args, HeadingsStandInTheHelpAndAreNoOptions)
+{
+    const xm_cli_option rows[] = {
+        XM_CLI_HEADING("Of files"),
+        {'m', "model", XM_CLI_TEXT, offsetof(Args, file), "FILE", "the file"},
+    };
+    xm_cli_spec spec = model_spec(nullptr);
+    spec.own = rows;
+    spec.n_own = 2;
+    xm_strbuf out = {};
+    xm_cli_help(&spec, &out);
+    EXPECT_NE(std::string(xm_strbuf_text(&out)).find("\nOf files:\n  -m, --model FILE"),
+              std::string::npos)
+        << xm_strbuf_text(&out);
+    xm_strbuf_free(&out);
+    EXPECT_STREQ(parse(spec, {"-m", "a"}).args.file, "a");
+    EXPECT_EQ(parse(spec, {"--", "-m"}).args.file, std::string("-m"));
+    EXPECT_EQ(parse(spec, {"--nothing"}).text, "there is no option --nothing");
 }
 
 } // namespace

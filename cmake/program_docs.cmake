@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# Man pages, completion and docs/reference.md, which the programs themselves make of their tables.
+# A build for another machine has none, since its programs do not run here.
+if(NOT CMAKE_CROSSCOMPILING)
+    set(XM_PROGRAM_DOCS ${CMAKE_BINARY_DIR}/program_docs)
+    add_custom_command(OUTPUT ${XM_PROGRAM_DOCS}/reference.md
+        COMMAND ${PROJECT_SOURCE_DIR}/tools/make_docs $<TARGET_FILE:xemoe_cli>
+                $<TARGET_FILE:benchmark_app> ${XM_PROGRAM_DOCS}
+        DEPENDS xemoe_cli benchmark_app ${PROJECT_SOURCE_DIR}/tools/make_docs
+        VERBATIM)
+    add_custom_target(program_docs DEPENDS ${XM_PROGRAM_DOCS}/reference.md)
+    add_dependencies(products program_docs)
+    install(DIRECTORY ${XM_PROGRAM_DOCS}/share/ DESTINATION ${CMAKE_INSTALL_DATAROOTDIR})
+endif()

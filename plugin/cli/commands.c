@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/cli/commands.h"
+
+#include <string.h>
+
+#include "plugin/program_util/suggest.h"
+
+/* clang-format off */
+const struct xm_cli_command xm_cli_commands[] = {
+    { "devices",    xm_cli_devices,    "the devices there are, and what is known of them",
+      "xemoe devices --json" },
+    { "info",       xm_cli_info,       "what a model file holds, and what it compiles to",
+      "xemoe info model.gguf -v" },
+    { "plan",       xm_cli_plan,       "what a model will take, and whether that fits",
+      "xemoe plan model.gguf -d GPU -c 8192" },
+    { "compile",    xm_cli_compile,    "write a compiled model, which loads sooner",
+      "xemoe compile model.gguf -o model.blob" },
+    { "generate",   xm_cli_generate,   "continue a text",
+      "xemoe generate model.gguf -p 'The capital of France is' -n 16" },
+    { "chat",       xm_cli_chat,       "a conversation on the terminal",
+      "xemoe chat model.gguf -s 'Answer in one sentence.'" },
+    { "logits",     xm_cli_logits,     "logits of every position, as an .npy file",
+      "xemoe logits model.gguf --ids 1,2,3 -o logits.npy" },
+    { "bench",      xm_cli_bench,      "tokens a second, as llama-bench measures them",
+      "xemoe bench model.gguf -p 512,2048 -n 128 -o json" },
+    { "benchmark_app", xm_cli_benchmark_app, "inferences a second, as OpenVINO's benchmark_app measures them",
+      "xemoe benchmark_app -m model.xml -d GPU -hint latency -niter 100" },
+    { "perplexity", xm_cli_perplexity, "perplexity of a text, and how far two models are apart",
+      "xemoe perplexity model.gguf -f text.txt -c 512" },
+    { "verify",     xm_cli_verify,     "compare each step with the host reference, or logits with another program's",
+      "xemoe verify model.gguf -p 'The capital of France is' --decode 2" },
+    { "opt",        xm_cli_opt,        "run single passes on a graph in text form",
+      "xemoe opt fuse_glu < graph.xmg" },
+    { "make-model", xm_cli_make_model, "write a synthetic model of any dimensions",
+      "xemoe make-model -o small --arch qwen3moe --layers 2" },
+};
+const size_t xm_cli_n_commands = XM_ARRAY_LEN(xm_cli_commands);
+
+const struct xm_cli_fact xm_cli_exit_codes[] = {
+    { "0",   "success" },
+    { "1",   "a failure while running; also: 'chat' without a terminal met a message that did not fit, and 'verify --against' found the logits too far apart" },
+    { "2",   "the command line is wrong" },
+    { "3",   "a file is missing, damaged, not supported or not writable; also: a model's file was shortened, or its disk failed, while weights were read" },
+    { "4",   "the device, or its memory; 'plan': the model does not fit" },
+    { "5",   "'verify' found a step over tolerance" },
+    { "130", "Ctrl-C: at once while loading, else between tokens and chunks of a prompt; a second Ctrl-C stops at once" },
+};
+const size_t xm_cli_n_exit_codes = XM_ARRAY_LEN(xm_cli_exit_codes);
+
+const struct xm_cli_fact xm_cli_environment[] = {
+    { "XM_MODEL",        "the model of commands that are given none" },
+    { "XM_DEBUG",        "flags, apart by commas, that print more; XM_DEBUG=help lists them" },
+    { "XM_SKIP",         "passes to leave out, apart by commas, by file name or public name" },
+    { "XM_STOP",         "the pass behind which rewriting ends" },
+    { "XM_DUMP",         "a folder for the graph after each pass that changed it, as text and for Graphviz" },
+    { "XM_FORCE",        "step=variant: the kernel to run for this step; or a family (ref, vec, gen, sg, host, onednn) wherever it can run" },
+    { "XM_DEVICE_AS",    "a chip (tgl, mtl_u, …) whose facts are put over the present device: its rules decide, the real device runs" },
+    { "XM_NUMERICS",     "bf16: round embeddings, router inputs and per-layer embeddings as training in bf16 does; f32: do not. Not read by benchmark_app" },
+    { "XM_PLUGINS",      "lists of device plugins, apart by colons, as OpenVINO's plugins.xml" },
+    { "XM_KERNEL_DIR",   "a folder whose kernels are taken before the built-in ones" },
+    { "XM_LEVEL_ZERO",   "the Level Zero loader to open instead of libze_loader.so.1; off: none" },
+    { "XDG_CACHE_HOME",  "the folder below which compiled kernels are kept (~/.cache)" },
+    { "NO_COLOR",        "set: no dim letters; TERM=dumb: no escape codes" },
+};
+const size_t xm_cli_n_environment = XM_ARRAY_LEN(xm_cli_environment);
+/* clang-format on */
+
+const struct xm_cli_command *
+xm_cli_command_find(const char *name)
+{
+    for (size_t i = 0; i < xm_cli_n_commands; i++) {
+        if (strcmp(name, xm_cli_commands[i].name) == 0)
+            return &xm_cli_commands[i];
+    }
+    return NULL;
+}
+
+int
+xm_cli_no_command(const char *name)
+{
+    struct xm_suggestion near = xm_suggest_for(name, strlen(name));
+    for (size_t i = 0; i < xm_cli_n_commands; i++)
+        xm_suggest(&near, xm_cli_commands[i].name);
+    return near.best
+               ? xm_cli_usage("there is no command '%s': did you mean '%s'? See 'xemoe "
+                              "--help'",
+                              name, near.best)
+               : xm_cli_usage("there is no command '%s'; see 'xemoe --help'", name);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Man pages, completion and the reference: every spelling of an option, and text that would be code
+ * there.
+ */
+#include "plugin/program_util/describe.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace
+{
+
+struct Values {
+    const char *file, *word;
+    bool flag;
+};
+
+const xm_cli_option rows[] = {
+    XM_CLI_HEADING("Of files"),
+    {'f', "file", XM_CLI_TEXT, offsetof(Values, file), "FILE", "it's a\n'file' | -\\"},
+    {0, "ff", XM_CLI_TEXT, offsetof(Values, file), "FILE", nullptr},
+    {0, "word", XM_CLI_CHOICE, offsetof(Values, word), "WORD", "a [word]", nullptr,
+     "a b"},
+    {0, "flag", XM_CLI_FLAG, offsetof(Values, flag), nullptr, "a flag"},
+};
+
+std::string
+describe(const char *kind, xm_cli_style style = XM_CLI_TWO_DASHES)
+{
+    xm_cli_spec spec = {};
+    spec.usage = "tool do-it";
+    spec.about = "First.\n\n.Second\n";
+    spec.own = rows;
+    spec.n_own = 5;
+    spec.style = style;
+    const xm_cli_described c = {"do-it", "does it", "tool do-it -f x", &spec};
+    xm_strbuf out = {};
+    EXPECT_TRUE(xm_describe(kind, &c, &out)) << kind;
+    const std::string text(xm_strbuf_text(&out), out.n);
+    xm_strbuf_free(&out);
+    return text;
+}
+
+void
+expect_parts(const char *kind, std::initializer_list<const char *> parts)
+{
+    const std::string text = describe(kind);
+    for (const char *part : parts)
+        EXPECT_NE(text.find(part), std::string::npos) << kind << ": " << part << "\n"
+                                                      << text;
+}
+
+TEST(Describe, KnowsItsKinds)
+{
+    const xm_cli_described c = {};
+    xm_strbuf out = {};
+    EXPECT_FALSE(xm_describe("csh", &c, &out));
+    EXPECT_EQ(out.n, 0u);
+}
+
+TEST(Describe, ForShells)
+{
+    expect_parts("bash",
+                 {"_xemoe_options_do_it=' -f --file -ff --word --flag -h --help '",
+                  "_xemoe_values_do_it=' -f --file -ff --word '",
+                  "_xemoe_paths_do_it=' -f --file -ff '"});
+    expect_parts("zsh", {"_xemoe_do_it() {", "'*--file[it'\\''s a]:FILE:_files'",
+                         "'*--word[a \\[word\\]]:WORD:(a b)'", "'*--flag[a flag]'"});
+    expect_parts("fish", {" -s f -l file -r -F -d 'it\\'s a'", " -l word -x -a 'a b' -d",
+                          " -l flag -d 'a flag'", "-o ff"});
+}
+
+TEST(Describe, ForPeople)
+{
+    expect_parts("man",
+                 {"xemoe\\-do\\-it \\- does it", "\nFirst.\n.PP\n\\&.Second\n",
+                  ".SS Of files\n", "\n\\fB\\-f\\fR, \\fB\\-\\-file\\fR \\fIFILE\\fR\n",
+                  "it's a\n\\&'file' | \\-\\e\n", "a [word] (a b)"});
+    expect_parts("reference", {"## do-it\n", "**Of files**\n",
+                               "`-f FILE`, `--file FILE` | it's a 'file' \\| -",
+                               "| `-h`, `--help` | this text |"});
+}
+
+/* Of OpenVINO's style: letters are names, and help is a row as others. */
+TEST(Describe, WithOneDash)
+{
+    EXPECT_NE(describe("bash", XM_CLI_ONE_DASH).find("' -f -file -ff -word -flag '"),
+              std::string::npos);
+}
+
+} // namespace
