@@ -26,7 +26,8 @@ struct xm_request_stats {
     uint64_t activation_bytes, scratch_bytes, io_bytes;
     uint64_t kv_bytes; /* of the pool, which all requests of the compiled model share */
     uint64_t kernels, waits; /* of the last run */
-    /* Of all runs: bytes of weights as if each row read them anew, and multiply-adds with one. */
+    /* Of all runs: bytes of weights read, dense ones once a step and experts once a row (at most
+     * all of them once a step), and multiply-adds with a weight. */
     uint64_t weight_bytes, multiply_adds;
 };
 

@@ -141,6 +141,22 @@ TEST(Text, BeyondTheTrainedContextIsWarnedOfOnce)
     EXPECT_EQ(o.err.find(warning), o.err.rfind(warning));
 }
 
+TEST(Text, APromptBeyondTheTrainedContextNeedsAContext)
+{
+    std::string ids = "5";
+    for (int i = 1; i < 2049; i++)
+        ids += ",5";
+    Words words = {"generate", "-m", model, "--ids", ids, "-n", "1"};
+    Outcome o = run(words);
+    EXPECT_EQ(o.code, 2) << o.err;
+    EXPECT_TRUE(contains(o.err, "the prompt has 2049 tokens, the model was trained for "
+                                "2048: -c 2050 or more continues it"))
+        << o.err;
+    words.insert(words.end(), {"-c", "2050"});
+    o = run(words);
+    EXPECT_EQ(o.code, 0) << o.err;
+}
+
 /* ---- chance ------------------------------------------------------------------------ */
 
 TEST(Seed, IsAnotherOneEachTimeAndTold)

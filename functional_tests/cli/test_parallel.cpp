@@ -112,6 +112,21 @@ TEST_F(Parallel, TextsEndAsSingleRunsDo)
 TEST_F(Parallel, EachTextHasASeedOfItsOwn)
 {
     const Words options = {"-n", "12", "--temp", "1.5", "--ignore-eos"};
+    const std::string largest = "18446744073709551615";
+    const std::string json =
+        run(Words{"generate", "-m", model, "-p", "The", "--json", "--seed", largest} +
+            options)
+            .out;
+    EXPECT_TRUE(contains(json, "\"seed\": " + largest)) << json;
+    EXPECT_EQ(alone("The", options + Words{"--seed", "-1"}).code, 0);
+    for (const char *seed : {"18446744073709551616", "-2", "x", ""}) {
+        const Outcome bad = alone("The", options + Words{"--seed", seed});
+        EXPECT_EQ(bad.code, 2);
+        EXPECT_TRUE(contains(bad.err, "--seed takes a whole number from 0 to " + largest +
+                                          ", or -1 for a random one, found '" + seed +
+                                          "'"))
+            << bad.err;
+    }
     write("The\nOne day\n");
     Words wanted;
     wanted.push_back(alone("The", options + Words{"--seed", "7"}).out);
@@ -174,9 +189,10 @@ TEST_F(Parallel, TextsEndWhereTheContextIsFull)
     ASSERT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(Json(o.out).text("/texts/0/finish"), "context");
     EXPECT_TRUE(contains(o.err, "the context of 6 tokens was full for 2 texts")) << o.err;
-    o = generate("2", {"-f", file, "-c", "4"});
+    o = generate("2", {"-p", "Paris is the capital of", "-c", "4"});
     EXPECT_EQ(o.code, 2);
-    EXPECT_TRUE(contains(o.err, "prompt 1 has 5 tokens, which leaves no room")) << o.err;
+    EXPECT_TRUE(contains(o.err, "the prompt has 5 tokens, which leaves no room"))
+        << o.err;
 }
 
 /* Not all have room at a time: some wait, and are what they are alone. */
@@ -197,7 +213,8 @@ TEST_F(Parallel, AFullCacheMakesTextsWait)
 TEST_F(Parallel, ATextWithoutRoomIsASentenceAndACode)
 {
     write("The\n" + repeat(story, 90) + "\nOne day\n");
-    const Words options = {"-f", file, "--kv", "f16", "--kv-memory", "1", "-n", "4"};
+    const Words options = {"-f", file, "--kv",  "f16", "--kv-memory",
+                           "1",  "-c", "16384", "-n",  "4"};
     Outcome o = generate("3", options);
     EXPECT_EQ(o.code, 4) << o.err;
     EXPECT_TRUE(
@@ -213,6 +230,27 @@ TEST_F(Parallel, ATextWithoutRoomIsASentenceAndACode)
     EXPECT_TRUE(contains(j.text("/texts/1/error"), "the KV cache is full")) << o.out;
     EXPECT_EQ(j.ids("/texts/1/ids").size(), 0u);
     EXPECT_EQ(j.at("/texts/2/error"), nullptr);
+}
+
+/* A line that is empty, and one that is longer than the context; the others are complete. */
+TEST_F(Parallel, APromptThatCannotBeginIsASentenceAndACode)
+{
+    write("The\n\"\"\n" + repeat(story, 20) + "\nOne day\n");
+    const Words options = {"-f", file, "-c", "50", "-n", "4"};
+    Outcome o = generate("2", options);
+    EXPECT_EQ(o.code, 1) << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: text 2 of 4: prompt 2 is empty")) << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: text 3 of 4: the prompt has ")) << o.err;
+    EXPECT_EQ(records(o.out), (Words{alone("The", {"-n", "4"}).out, "\n", "\n",
+                                     alone("One day", {"-n", "4"}).out}));
+    o = generate("2", options + Words{"--json"});
+    EXPECT_EQ(o.code, 1) << o.err;
+    Json j(o.out);
+    EXPECT_EQ(j.text("/texts/1/finish"), "failed");
+    EXPECT_EQ(j.text("/texts/1/error"), "prompt 2 is empty");
+    EXPECT_TRUE(contains(j.text("/texts/2/error"), "leaves no room in a context of 50"))
+        << o.out;
+    EXPECT_EQ(j.text("/texts/3/finish"), "length");
 }
 
 /* What the places take is announced: the cache is as large as the plan says. */
@@ -265,10 +303,9 @@ TEST_F(Parallel, MistakesAreSentences)
         EXPECT_EQ(o.code, 3) << damaged;
         EXPECT_TRUE(contains(o.err, "xemoe: " + file + ", line 3: ")) << o.err;
     }
-    write("The\n\"\"\n");
-    o = generate("2", {"-f", file});
-    EXPECT_EQ(o.code, 3);
-    EXPECT_TRUE(contains(o.err, "prompt 2 is empty")) << o.err;
+    o = generate("2", {"--ids", "1,999999"});
+    EXPECT_EQ(o.code, 3) << o.err;
+    EXPECT_TRUE(contains(o.err, "token id 999999 is not in the vocabulary")) << o.err;
     EXPECT_EQ(generate("0", {"-p", "The"}).code, 2);
     o = generate("1025", {"-p", "The"});
     EXPECT_EQ(o.code, 2);

@@ -344,8 +344,7 @@ xm_cli_chat(int argc, char **argv)
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
-    struct args a = {.generation = {.top_p = 1.0f, .seed = XM_CLI_RANDOM_SEED},
-                     .tokens = 512};
+    struct args a = {.generation = {.top_p = 1.0f}, .tokens = 512};
     struct xm_compile_options compile = {.sampled_logits = true};
     struct xm_sampling sampling;
     struct xm_cli_model m;

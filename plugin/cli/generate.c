@@ -70,28 +70,45 @@ print_json(const struct xm_cli_model *m, const struct xm_generate_args *a,
 
 /* ---- the run ----------------------------------------------------------------------- */
 
-/* The context that bounds the text; without a number of tokens the one of the training. */
-static uint64_t
-context_of(const struct xm_cli_model *m, const struct xm_generate_args *a)
+uint64_t
+xm_generate_context(const struct xm_cli_model *m, const struct xm_generate_args *a)
 {
     const uint64_t given = a->generation.context;
     return given ? given : a->tokens == UINT64_MAX ? m->package->facts.context : 0;
 }
 
+enum xm_status
+xm_generate_check_prompt(const struct xm_cli_model *m, const struct xm_generate_args *a,
+                         uint64_t n, struct xm_error *err)
+{
+    const uint64_t given = a->generation.context, trained = m->package->facts.context;
+    const uint64_t context = xm_generate_context(m, a);
+    if (!given && trained && n > trained)
+        return xm_fail(err, XM_INVALID,
+                       "the prompt has %" PRIu64
+                       " tokens, the model was trained for %" PRIu64 ": -c %" PRIu64
+                       " or more continues it all the same",
+                       n, trained, n + 1);
+    if (!xm_generation_room(context, n))
+        return xm_fail(err, XM_INVALID,
+                       "the prompt has %" PRIu64 " tokens, which leaves no room in a "
+                       "context of %" PRIu64 "%s",
+                       n, context,
+                       given ? " (-c)" : ": give a larger one with -c, or -n");
+    return XM_OK;
+}
+
 int
 xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generate_args *a,
-                       const char *what, uint64_t n)
+                       uint64_t n)
 {
-    const uint64_t context = context_of(m, a), room = xm_generation_room(context, n);
-    if (!room)
-        return xm_cli_usage("%s has %" PRIu64 " tokens, which leaves no room in a "
-                            "context of %" PRIu64 "%s",
-                            what, n, context,
-                            a->generation.context ? " (-c)"
-                                                  : ": give a larger one with -c, or -n");
+    struct xm_error err = {0};
+    char warning[XM_CLI_WARNING];
+    if (xm_generate_check_prompt(m, a, n, &err) != XM_OK)
+        return xm_cli_usage("%s", err.text);
+    const uint64_t room = xm_generation_room(xm_generate_context(m, a), n);
     const uint64_t most = room < a->tokens ? room : a->tokens;
     const uint64_t whole = most < UINT64_MAX - n ? n + most : UINT64_MAX;
-    char warning[XM_CLI_WARNING];
     if (xm_cli_beyond_training(whole, m->package->facts.context, warning))
         xm_log(XM_LOG_WARNING, "%s", warning);
     return XM_EXIT_OK;
@@ -102,7 +119,7 @@ xm_generate_wish(const struct xm_cli_model *m, const struct xm_generate_args *a,
                  const struct xm_cli_stops *stops)
 {
     return (struct xm_generation){.max_tokens = a->tokens,
-                                  .context = context_of(m, a),
+                                  .context = xm_generate_context(m, a),
                                   .stops = stops->list,
                                   .n_stops = stops->n,
                                   .ignore_ends = a->ignore_eos,
@@ -242,7 +259,7 @@ report(const struct xm_cli_model *m, const struct xm_generate_args *a,
        const struct xm_generation_result *r)
 {
     struct xm_error err = {0};
-    xm_generate_say_full(context_of(m, a), r->finish == XM_FINISH_CONTEXT);
+    xm_generate_say_full(xm_generate_context(m, a), r->finish == XM_FINISH_CONTEXT);
     if (a->generation.target.json && print_json(m, a, c, p, r, &err) != XM_OK)
         return xm_cli_failed(&err);
     if (a->verbose) {
@@ -277,7 +294,7 @@ run_model(struct xm_cli_model *m, const struct xm_generate_args *a,
     struct xm_token_list prompt = {0};
     int code = xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &prompt);
     if (code == XM_EXIT_OK)
-        code = xm_generate_check_room(m, a, "the prompt", prompt.n);
+        code = xm_generate_check_room(m, a, prompt.n);
     if (code == XM_EXIT_OK)
         code = run_prompt(m, a, &prompt);
     xm_token_list_free(&prompt);
@@ -378,8 +395,7 @@ xm_cli_generate(int argc, char **argv)
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(XM_CLI_TARGET(model)),
     };
-    struct xm_generate_args a = {
-        .generation = {.top_p = 1.0f, .seed = XM_CLI_RANDOM_SEED}, .tokens = 128};
+    struct xm_generate_args a = {.generation = {.top_p = 1.0f}, .tokens = 128};
     bool done;
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)

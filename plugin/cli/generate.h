@@ -26,10 +26,19 @@ struct xm_generation xm_generate_wish(const struct xm_cli_model *m,
                                       const struct xm_generate_args *a,
                                       const struct xm_cli_stops *stops);
 
-/* Whether there is room behind a prompt of `n` tokens, which the sentence calls `what`, and whether
- * the model knows what to do there. */
+/* The context that bounds prompt and text, in tokens; 0: no bound. */
+uint64_t xm_generate_context(const struct xm_cli_model *m,
+                             const struct xm_generate_args *a);
+
+/* XM_INVALID: a prompt of `n` tokens leaves no room in the context, or without -c it is longer than
+ * the context that the model was trained for. */
+enum xm_status xm_generate_check_prompt(const struct xm_cli_model *m,
+                                        const struct xm_generate_args *a, uint64_t n,
+                                        struct xm_error *err);
+/* The same as an exit code, with a warning where prompt and text together exceed the context that
+ * the model was trained for. */
 int xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generate_args *a,
-                           const char *what, uint64_t n);
+                           uint64_t n);
 
 /* As --json has it: "stop", "length" … */
 const char *xm_generate_finish_text(enum xm_finish finish);

@@ -19,6 +19,7 @@ struct texts {
     const struct xm_cli_model *m;
     const struct xm_generate_args *a;
     struct xm_cli_ids prompts;
+    struct xm_error *refused; /* owned, [prompts.n]; XM_OK: the prompt is sound */
     struct xm_generation_result *results; /* owned, [n] */
     bool *is_complete;                    /* owned, [n] */
     size_t n, n_complete, next;           /* next: to be written */
@@ -28,47 +29,90 @@ struct texts {
 
 /* ---- prompts ----------------------------------------------------------------------- */
 
-static enum xm_status
-encode(const struct xm_cli_model *m, const struct xm_prompt_lines *lines,
-       struct xm_cli_ids *out, struct xm_error *err)
+static size_t
+prompt_of(const struct texts *t, size_t text)
 {
-    const uint64_t vocabulary = xm_compiled_vocabulary(m->compiled);
-    out->rows = xm_calloc(lines->n, sizeof(*out->rows));
-    if (!out->rows)
-        return xm_fail(err, XM_NO_MEMORY, "out of memory for prompts");
-    for (size_t i = 0; i < lines->n; i++) {
-        const struct xm_strbuf *line = &lines->list[i];
-        const struct xm_prompt prompt = {
-            .kind = XM_PROMPT_TEXT, .text = xm_strbuf_text(line), .n = line->n};
-        struct xm_token_list *row = &out->rows[out->n++];
-        XM_TRY(xm_prompt_encode(m->package, &prompt, vocabulary, row, err));
-        if (row->n == 0)
-            return xm_fail(err, XM_INVALID, "prompt %zu is empty", i + 1);
-    }
-    return XM_OK;
+    return t->prompts.n == 1 ? 0 : text;
+}
+
+static enum xm_status
+make_prompts(struct texts *t, size_t n, struct xm_error *err)
+{
+    t->prompts.rows = xm_calloc(n, sizeof(*t->prompts.rows));
+    t->refused = xm_calloc(n, sizeof(*t->refused));
+    t->prompts.n = t->prompts.rows ? n : 0;
+    return t->prompts.rows && t->refused
+               ? XM_OK
+               : xm_fail(err, XM_NO_MEMORY, "out of memory for %zu prompts", n);
+}
+
+/* A prompt that cannot be encoded is left empty. Of several prompts each that is too long for the
+ * context is refused; a single one is left to check_room. */
+static void
+encode(struct texts *t, size_t i, const struct xm_prompt *prompt)
+{
+    struct xm_token_list *row = &t->prompts.rows[i];
+    struct xm_error *why = &t->refused[i];
+    const uint64_t vocabulary = xm_compiled_vocabulary(t->m->compiled);
+    enum xm_status s = xm_prompt_encode(t->m->package, prompt, vocabulary, row, why);
+    if (s == XM_OK && row->n == 0)
+        s = xm_fail(why, XM_INVALID, "prompt %zu is empty", i + 1);
+    else if (s == XM_OK && t->prompts.n > 1)
+        xm_generate_check_prompt(t->m, t->a, row->n, why);
+    if (s != XM_OK)
+        xm_token_list_clear(row);
 }
 
 static int
-find_prompts(const struct xm_prompt_lines *lines, struct texts *t)
+encode_lines(struct texts *t, const struct xm_prompt_lines *lines)
 {
     struct xm_error err = {0};
-    if (t->a->ids)
-        return xm_cli_ids_read(t->a->ids, xm_compiled_vocabulary(t->m->compiled),
-                               &t->prompts);
-    return encode(t->m, lines, &t->prompts, &err) == XM_OK ? XM_EXIT_OK
-                                                           : xm_cli_failed(&err);
+    if (make_prompts(t, lines->n, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    for (size_t i = 0; i < lines->n; i++)
+        encode(t, i,
+               &(struct xm_prompt){.kind = XM_PROMPT_TEXT,
+                                   .text = xm_strbuf_text(&lines->list[i]),
+                                   .n = lines->list[i].n});
+    return XM_EXIT_OK;
 }
 
-/* The longest leaves the least. */
+static int
+encode_ids(struct texts *t)
+{
+    struct xm_error err = {0};
+    struct xm_cli_ids ids = {0};
+    int code = xm_cli_ids_read(t->a->ids, UINT64_MAX, &ids);
+    if (code == XM_EXIT_OK && make_prompts(t, ids.n, &err) != XM_OK)
+        code = xm_cli_failed(&err);
+    for (size_t i = 0; code == XM_EXIT_OK && i < ids.n; i++)
+        encode(t, i,
+               &(struct xm_prompt){
+                   .kind = XM_PROMPT_IDS, .ids = ids.rows[i].ids, .n = ids.rows[i].n});
+    xm_cli_ids_free(&ids);
+    return code;
+}
+
+/* Of several prompts each may be refused; of one there is nothing else to do. */
+static int
+find_prompts(const struct xm_prompt_lines *lines, struct texts *t)
+{
+    const int code = t->a->ids ? encode_ids(t) : encode_lines(t, lines);
+    return code == XM_EXIT_OK && t->prompts.n == 1 && t->refused[0].status != XM_OK
+               ? xm_cli_failed(&t->refused[0])
+               : code;
+}
+
+/* The longest prompt leaves the least room. */
 static int
 check_room(const struct texts *t)
 {
     size_t longest = 0;
-    char what[32];
-    for (size_t i = 1; i < t->prompts.n; i++)
-        longest = t->prompts.rows[i].n > t->prompts.rows[longest].n ? i : longest;
-    snprintf(what, sizeof(what), "prompt %zu", longest + 1);
-    return xm_generate_check_room(t->m, t->a, what, t->prompts.rows[longest].n);
+    for (size_t i = 0; i < t->prompts.n; i++) {
+        const size_t n = t->prompts.rows[i].n;
+        longest = t->refused[i].status == XM_OK && n > longest ? n : longest;
+    }
+    return longest ? xm_generate_check_room(t->m, t->a, longest) : XM_EXIT_OK;
 }
 
 /* ---- texts ------------------------------------------------------------------------- */
@@ -141,6 +185,7 @@ generate(struct texts *t, struct xm_error *err)
     const struct xm_cli_stops stops = xm_cli_stops(&a->generation);
     const struct xm_parallel_run run = {.prompts = t->prompts.rows,
                                         .n_prompts = t->prompts.n,
+                                        .refused = t->refused,
                                         .n_texts = t->n,
                                         .places = a->parallel < t->n ? a->parallel : t->n,
                                         .each = xm_generate_wish(t->m, a, &stops),
@@ -183,7 +228,7 @@ static void
 add_text(const struct texts *t, size_t i, struct xm_json_out *j, yyjson_mut_val *list)
 {
     const struct xm_generation_result *r = &t->results[i];
-    const struct xm_token_list *prompt = &t->prompts.rows[t->prompts.n == 1 ? 0 : i];
+    const struct xm_token_list *prompt = &t->prompts.rows[prompt_of(t, i)];
     const char *finish = xm_generate_finish_text(r->finish);
     yyjson_mut_val *o = xm_json_add_object(j, list, NULL);
     xm_json_add_ids(j, o, "prompt_ids", prompt->ids, prompt->n);
@@ -234,7 +279,7 @@ print_costs(const struct texts *t)
                 t->n, t->a->parallel, new_tokens(t), seconds_of(t), tokens_per_s(t));
 }
 
-/* A sentence for each text that had no room; the code of the last. */
+/* A sentence for each text that failed. XM_EXIT_DEVICE: all of those had no room in the cache. */
 static int
 say_failures(const struct texts *t)
 {
@@ -244,7 +289,8 @@ say_failures(const struct texts *t)
         if (t->results[i].finish != XM_FINISH_FAILED)
             continue;
         xm_error_prefix(&why, "text %zu of %zu", i + 1, t->n);
-        code = xm_cli_failed(&why);
+        const bool had_no_room = xm_cli_failed(&why) == XM_EXIT_DEVICE;
+        code = had_no_room && code != XM_EXIT_FAILED ? XM_EXIT_DEVICE : XM_EXIT_FAILED;
     }
     return code;
 }
@@ -304,5 +350,6 @@ xm_generate_parallel(struct xm_cli_model *m, const struct xm_generate_args *a,
     if (code == XM_EXIT_OK)
         code = run_texts(&t);
     xm_cli_ids_free(&t.prompts);
+    xm_free(t.refused);
     return code;
 }

@@ -25,7 +25,7 @@ const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS
     { 0, "top-k",             XM_CLI_WHOLE, AT(top_k),              "K",    "choose among the K likeliest tokens (0: among all)" },
     { 0, "top-p",             XM_CLI_REAL,  AT(top_p),              "P",    "choose among the likeliest tokens that reach probability P" },
     { 0, "min-p",             XM_CLI_REAL,  AT(min_p),              "P",    "leave out tokens below P times the likeliest one's probability" },
-    { 0, "seed",              XM_CLI_WHOLE, AT(seed),               "S",    "of the random numbers; default: another one each time" },
+    { 0, "seed",              XM_CLI_TEXT,  AT(seed),               "S",    "of the random numbers; -1 (default): another one each time" },
     { 0, "repeat-penalty",    XM_CLI_REAL,  AT(repetition_penalty), "R",    "divide the logits of tokens that have occurred (1: off)" },
     { 0, "presence-penalty",  XM_CLI_REAL,  AT(presence_penalty),   "P",    "take P from the logits of tokens that have occurred" },
     { 0, "frequency-penalty", XM_CLI_REAL,  AT(frequency_penalty),  "F",    "take F for each time a token has occurred" },
@@ -46,6 +46,16 @@ random_seed(void)
     return seed;
 }
 
+/* As llama.cpp has it, -1 asks for a random seed. */
+static bool
+read_seed(const char *text, uint64_t *out)
+{
+    if (text && strcmp(text, "-1") != 0)
+        return xm_cli_whole(text, out);
+    *out = random_seed();
+    return true;
+}
+
 static int
 clamp_int(uint64_t n)
 {
@@ -61,6 +71,11 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out)
     if (a->min_p > 1.0f)
         return xm_cli_usage("option --min-p takes a number from 0 up to 1, found %g",
                             a->min_p);
+    uint64_t seed;
+    if (!read_seed(a->seed, &seed))
+        return xm_cli_usage("option --seed takes a whole number from 0 to %" PRIu64
+                            ", or -1 for a random one, found '%s'",
+                            UINT64_MAX, a->seed);
     for (size_t i = 0; i < a->stops.n; i++) {
         if (a->stops.list[i][0] == '\0')
             return xm_cli_usage("option --stop takes a text, found an empty one");
@@ -70,8 +85,7 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out)
     *out = (struct xm_sampling){.temperature = a->temperature,
                                 .top_k = clamp_int(a->top_k),
                                 .top_p = a->top_p,
-                                .seed = a->seed == XM_CLI_RANDOM_SEED ? random_seed()
-                                                                      : a->seed,
+                                .seed = seed,
                                 .min_p = a->min_p,
                                 .repetition_penalty = a->repetition_penalty,
                                 .presence_penalty = a->presence_penalty,

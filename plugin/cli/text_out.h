@@ -9,14 +9,12 @@
 #include "plugin/cli/cli.h"
 #include "plugin/pipeline/session.h"
 
-/* The seed before one is given. */
-#define XM_CLI_RANDOM_SEED UINT64_MAX
-
 /* First member of the commands' structs. */
 struct xm_cli_generation {
     struct xm_cli_target target;
     struct xm_cli_texts stops;
-    uint64_t top_k, seed, last_n;
+    uint64_t top_k, last_n;
+    const char *seed; /* NULL: not given */
     uint64_t context; /* 0: not given */
     float temperature, top_p, min_p;
     float repetition_penalty, presence_penalty, frequency_penalty;

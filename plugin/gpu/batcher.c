@@ -2,6 +2,7 @@
 #include "plugin/gpu/batcher.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plugin/feeds.h"
@@ -148,8 +149,6 @@ xm_batcher_chunk(const struct xm_program *p)
 static enum xm_status
 check_entries(const struct xm_batcher_entry *list, uint32_t n, struct xm_error *err)
 {
-    if (n == 0)
-        return xm_fail(err, XM_INVALID, "a run of no sequences");
     for (uint32_t i = 0; i < n; i++) {
         if (list[i].n == 0)
             return xm_fail(err, XM_INVALID, "there are no tokens to feed to sequence %u",
@@ -163,11 +162,42 @@ check_entries(const struct xm_batcher_entry *list, uint32_t n, struct xm_error *
                            "sequence %u: logits of %" PRIu64
                            " tokens are wanted, %" PRIu64 " are fed",
                            i, list[i].wanted, list[i].n);
-        for (uint32_t k = 0; k < i; k++) {
-            if (list[k].sequence == list[i].sequence)
-                return xm_fail(err, XM_INVALID, "sequences %u and %u are the same one", k,
-                               i);
-        }
+    }
+    return XM_OK;
+}
+
+static int
+compare_sequences(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t) * (struct xm_kv_sequence *const *)a;
+    const uintptr_t y = (uintptr_t) * (struct xm_kv_sequence *const *)b;
+    return (x > y) - (x < y);
+}
+
+static enum xm_status
+fail_twice(const struct xm_batcher_entry *list, uint32_t n,
+           const struct xm_kv_sequence *sequence, struct xm_error *err)
+{
+    uint32_t at[2] = {0}, found = 0;
+    for (uint32_t i = 0; i < n && found < 2; i++) {
+        if (list[i].sequence == sequence)
+            at[found++] = i;
+    }
+    return xm_fail(err, XM_INVALID, "sequences %u and %u are the same one", at[0], at[1]);
+}
+
+/* Sorted, equal sequences are neighbours. b->step has room for all; the run fills it anew. */
+static enum xm_status
+check_twice(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32_t n,
+            struct xm_error *err)
+{
+    struct xm_kv_sequence **sorted = b->step.sequences;
+    for (uint32_t i = 0; i < n; i++)
+        sorted[i] = list[i].sequence;
+    qsort(sorted, n, sizeof(*sorted), compare_sequences);
+    for (uint32_t i = 1; i < n; i++) {
+        if (sorted[i] == sorted[i - 1])
+            return fail_twice(list, n, sorted[i], err);
     }
     return XM_OK;
 }
@@ -202,8 +232,11 @@ begin(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32_t n,
     const uint64_t chunk = xm_batcher_chunk(b->program);
     uint64_t rows = 0;
     b->n = 0; /* none has anything to undo */
+    if (n == 0)
+        return xm_fail(err, XM_INVALID, "a run of no sequences");
     XM_TRY(check_entries(list, n, err));
     XM_TRY(make_room(b, n, err));
+    XM_TRY(check_twice(b, list, n, err));
     for (uint32_t i = 0; i < n; i++) {
         b->progress[i] = (struct progress){.first = rows,
                                            .past = xm_kv_sequence_past(list[i].sequence)};

@@ -3,6 +3,7 @@
  * One chunk: write the inputs, extend the cache, enqueue every step in order.
  */
 #include "plugin/gpu/request_run.h"
+#include "plugin/gpu/step_work.h"
 
 #include <string.h>
 
@@ -287,7 +288,7 @@ run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     xm_request_operands(r, s, o);
     if (s->cost.bytes) {
         uint64_t rows = xm_operand_rows(&o[s->cost.result]);
-        r->stats.weight_bytes += rows * s->cost.bytes;
+        r->stats.weight_bytes += xm_step_weight_bytes(&s->cost, rows);
         r->stats.multiply_adds += rows * s->cost.multiply_adds;
     }
     return xm_primitive_run(s->primitive, o, &run, err);

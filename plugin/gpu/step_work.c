@@ -119,9 +119,8 @@ add_attention(const struct xm_step *s, const struct xm_attention_run *a,
 
 /* ---- all of it ----------------------------------------------------------------------- */
 
-/* Dense weights once, a table's rows and experts for each row of the result. */
-static uint64_t
-weight_bytes(const struct xm_step_cost *c, uint64_t rows)
+uint64_t
+xm_step_weight_bytes(const struct xm_step_cost *c, uint64_t rows)
 {
     const uint64_t experts = c->expert_bytes * rows;
     return (rows ? c->bytes - c->expert_bytes : 0) + c->row_bytes * rows +
@@ -144,7 +143,7 @@ xm_step_find_work(const struct xm_program *p, const struct xm_step *s,
 {
     const struct xm_step_cost *c = &s->cost;
     const uint64_t rows = c->bytes || c->row_bytes ? rows_of(p, s, bindings) : 0;
-    *out = (struct xm_step_work){.weight_bytes = weight_bytes(c, rows),
+    *out = (struct xm_step_work){.weight_bytes = xm_step_weight_bytes(c, rows),
                                  .activation_bytes = activation_bytes(p, s, bindings),
                                  .multiply_adds = c->multiply_adds * rows};
     if (c->inner)

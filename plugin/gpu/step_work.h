@@ -29,6 +29,10 @@ void xm_step_find_work(const struct xm_program *p, const struct xm_step *s,
                        const struct xm_bindings *bindings,
                        const struct xm_attention_run *a, struct xm_step_work *out);
 
+/* Bytes of weights that `rows` rows of the result read: dense weights once, experts and a table's
+ * rows for each row, and no more than all experts. */
+uint64_t xm_step_weight_bytes(const struct xm_step_cost *c, uint64_t rows);
+
 static inline uint64_t
 xm_step_work_bytes(const struct xm_step_work *w)
 {

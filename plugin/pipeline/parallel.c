@@ -178,6 +178,47 @@ most_of(const struct run *r, size_t text)
     return room < each->max_tokens ? room : each->max_tokens;
 }
 
+/* XM_OK: the text can begin. */
+static enum xm_status
+check_prompt(const struct run *r, size_t text, struct xm_error *err)
+{
+    const struct xm_error *refused = r->asked->refused;
+    const size_t prompt = r->asked->n_prompts == 1 ? 0 : text;
+    const size_t n = r->asked->prompts[prompt].n;
+    const uint64_t context = r->asked->each.context;
+    if (refused && refused[prompt].status != XM_OK)
+        return xm_fail(err, refused[prompt].status, "%s", refused[prompt].text);
+    if (n == 0)
+        return xm_fail(err, XM_INVALID, "the prompt is empty");
+    if (xm_generation_room(context, n) == 0)
+        return xm_fail(err, XM_INVALID,
+                       "the prompt has %zu tokens, which leaves no room in a context of "
+                       "%" PRIu64,
+                       n, context);
+    return XM_OK;
+}
+
+static void
+tell(const struct run *r, size_t text)
+{
+    if (r->asked->on_text)
+        r->asked->on_text(text, r->asked->ctx);
+}
+
+/* Ends the texts from the next one on that cannot begin. */
+static void
+skip_refused(struct run *r)
+{
+    for (; r->next < r->asked->n_texts; r->next++) {
+        struct xm_error why = {0};
+        if (check_prompt(r, r->next, &why) == XM_OK)
+            return;
+        r->out[r->next].error = why;
+        r->out[r->next].finish = XM_FINISH_FAILED;
+        tell(r, r->next);
+    }
+}
+
 /* The next text, in a place that has a sequence. */
 static enum xm_status
 begin_text(struct run *r, struct place *p, struct xm_error *err)
@@ -186,11 +227,6 @@ begin_text(struct run *r, struct place *p, struct xm_error *err)
     p->text = r->next++;
     p->is_taken = true;
     const struct xm_token_list *prompt = prompt_of(r, p->text);
-    if (prompt->n == 0 || xm_generation_room(each->context, prompt->n) == 0)
-        return xm_fail(err, XM_INVALID,
-                       "prompt %zu has %zu tokens, which leaves nothing to continue in a "
-                       "context of %" PRIu64,
-                       p->text + 1, prompt->n, each->context);
     p->most = most_of(r, p->text);
     p->ids = prompt->ids;
     p->n = prompt->n;
@@ -209,11 +245,12 @@ fill_places(struct run *r, struct xm_error *err)
     if (count(r, waits) || (is_one && count(r, has_unread_prompt)))
         return XM_OK;
     size_t most = is_one ? 1 : r->asked->places;
-    for (size_t i = 0; i < r->asked->places && r->next < r->asked->n_texts; i++) {
+    for (size_t i = 0; i < r->asked->places; i++) {
         struct place *p = &r->places[i];
         if (p->is_taken)
             continue;
-        if (most-- == 0)
+        skip_refused(r);
+        if (r->next == r->asked->n_texts || most-- == 0)
             break;
         XM_TRY(xm_compiled_create_sequence(r->p->compiled, &p->sequence, err));
         XM_TRY(begin_text(r, p, err));
@@ -270,6 +307,8 @@ announce(const struct run *r, struct xm_error *err)
     if (!positions)
         return xm_fail(err, XM_NO_MEMORY, "out of memory for %zu texts", n);
     for (size_t i = 0; i < n; i++) {
+        if (check_prompt(r, i, NULL) != XM_OK)
+            continue;
         is_near &= most_of(r, i) <= XM_MOST_ANNOUNCED;
         positions[i] = is_near ? positions_of(r, i) : 0;
     }
@@ -291,26 +330,42 @@ pass_on(struct run *r, const struct place *p, struct xm_error *err)
                               : xm_fail(err, XM_NO_MEMORY, "out of memory for the text");
 }
 
-static void
-tell(const struct run *r, size_t text)
+/* The text so far, with the end that its stream holds back. */
+static enum xm_status
+finish_stream(struct run *r, struct place *p, struct xm_error *err)
 {
-    if (r->asked->on_text)
-        r->asked->on_text(text, r->asked->ctx);
+    if (!r->has_text)
+        return XM_OK;
+    XM_TRY(xm_text_stream_finish(&p->stream, err));
+    return pass_on(r, p, err);
+}
+
+static void
+leave_place(struct run *r, struct place *p, enum xm_finish finish)
+{
+    const size_t text = p->text;
+    r->out[text].finish = finish;
+    r->has_ended = true;
+    close_place(p);
+    tell(r, text);
 }
 
 static enum xm_status
 end_text(struct run *r, struct place *p, enum xm_finish finish, struct xm_error *err)
 {
-    const size_t text = p->text;
-    if (r->has_text) {
-        XM_TRY(xm_text_stream_finish(&p->stream, err));
-        XM_TRY(pass_on(r, p, err));
-    }
-    r->out[text].finish = finish;
-    r->has_ended = true;
-    close_place(p);
-    tell(r, text);
+    XM_TRY(finish_stream(r, p, err));
+    leave_place(r, p, finish);
     return XM_OK;
+}
+
+/* The text keeps its tokens; the other texts go on. */
+static void
+fail_text(struct run *r, struct place *p, const struct xm_error *why)
+{
+    struct xm_error second = {0}; /* the first cause wins */
+    r->out[p->text].error = *why;
+    finish_stream(r, p, &second);
+    leave_place(r, p, XM_FINISH_FAILED);
 }
 
 /* Those that have begun, and those that have not. */
@@ -395,11 +450,22 @@ end_by_id(struct run *r, struct place *p, int32_t id, struct xm_error *err)
     return end_text(r, p, XM_FINISH_STOP, err);
 }
 
+/* Its length or the context ends a text of p->most new tokens. */
+static enum xm_status
+end_by_length(struct run *r, struct place *p, struct xm_error *err)
+{
+    return end_text(
+        r, p, p->most < r->asked->each.max_tokens ? XM_FINISH_CONTEXT : XM_FINISH_LENGTH,
+        err);
+}
+
 /* What a text makes of its row of logits: a token to feed next, or its end. */
 static enum xm_status
 go_on(struct run *r, struct place *p, struct xm_error *err)
 {
     p->has_logits = false;
+    if (p->most == 0)
+        return end_by_length(r, p, err);
     XM_TRY(choose(r, p, &p->last, err));
     if (ends(r, p, p->last))
         return end_by_id(r, p, p->last, err);
@@ -407,10 +473,7 @@ go_on(struct run *r, struct place *p, struct xm_error *err)
     if (p->stream.stopped)
         return end_text(r, p, XM_FINISH_STOP, err);
     if (r->out[p->text].ids.n == p->most)
-        return end_text(r, p,
-                        p->most < r->asked->each.max_tokens ? XM_FINISH_CONTEXT
-                                                            : XM_FINISH_LENGTH,
-                        err);
+        return end_by_length(r, p, err);
     p->ids = &p->last;
     p->n = 1;
     p->is_prompt = false;
@@ -547,8 +610,8 @@ make_room(struct run *r, const struct xm_error *why, struct xm_error *err)
     struct place *p = newest_that_runs(r);
     if (count(r, runs) > 1)
         return suspend(r, p, err);
-    r->out[p->text].error = *why;
-    return end_text(r, p, XM_FINISH_FAILED, err);
+    fail_text(r, p, why);
+    return XM_OK;
 }
 
 /* Texts that wait go on one by one, as others end. */
@@ -606,14 +669,16 @@ make_texts(struct run *r, struct xm_error *err)
     while (!is_over(r)) {
         XM_TRY(resume_text(r, err));
         XM_TRY(fill_places(r, err));
-        XM_TRY(feed(r, err));
+        if (count(r, runs))
+            XM_TRY(feed(r, err));
         for (size_t i = 0; i < r->asked->places; i++) {
             if (is_to_be_forked(r, &r->places[i]))
                 XM_TRY(fork_texts(r, &r->places[i], err));
         }
         for (size_t i = 0; i < r->asked->places; i++) {
-            if (r->places[i].has_logits)
-                XM_TRY(go_on(r, &r->places[i], err));
+            struct xm_error why = {0};
+            if (r->places[i].has_logits && go_on(r, &r->places[i], &why) != XM_OK)
+                fail_text(r, &r->places[i], &why);
         }
     }
     return XM_OK;

@@ -10,8 +10,12 @@
  * prompt's beginning is taken over; of one prompt that is continued several times the others are
  * forks. Prompts are read in pieces, at most XM_UBATCH rows in a run; texts that have been read go
  * on by a token in each. Where the cache is full the newest text waits for another to end: its
- * pages are given up, and computed anew later, as far as the cache has lost them. One that has no
- * room alone ends as failed. Nothing is printed. No chats: thoughts are text as the rest.
+ * pages are given up, and computed anew later, as far as the cache has lost them. Nothing is
+ * printed. No chats: thoughts are text as the rest.
+ *
+ * A failure of one text ends that text alone, as XM_FINISH_FAILED with status and sentence: its
+ * prompt is refused, empty or as long as the context, its logits are not finite, or it has no room
+ * in the cache alone. A failure of the device ends all texts.
  *
  * Used by one thread at a time; its request is cancelled from any, and from a signal's handler.
  */
@@ -40,6 +44,8 @@ struct xm_infer *xm_parallel_request(struct xm_parallel *p);
 struct xm_parallel_run {
     const struct xm_token_list *prompts; /* the caller's; ids below the vocabulary      */
     size_t n_prompts;
+    /* [n_prompts] XM_OK, or why the text of this prompt fails before it begins; NULL: all XM_OK */
+    const struct xm_error *refused;
     size_t n_texts; /* of one prompt as many as wanted, else n_prompts     */
     size_t places;  /* texts at a time; > 0                                */
     struct xm_generation
@@ -55,8 +61,8 @@ struct xm_parallel_run {
 
 /* out: n_texts of them, zeroed, without prompts and times; xm_generation_result_free each
  * afterwards, also after a failure, before which those that are complete have been told. Texts of a
- * cancelled run end where they were, those that had not begun are empty; it has not failed. Neither
- * has one with a text that ends with XM_FINISH_FAILED.
+ * cancelled run end where they were, those that had not begun are empty; the call returns XM_OK.
+ * A run with failed texts still returns XM_OK.
  * *times: of runs that have tokens of prompts in them, and of the others. */
 enum xm_status xm_parallel_generate(struct xm_parallel *p,
                                     const struct xm_parallel_run *run,

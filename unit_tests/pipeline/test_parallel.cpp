@@ -3,6 +3,8 @@
  * Texts in parallel on the device: who waits for whom, and what a full cache does.
  */
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/pipeline/parallel.h"
@@ -33,12 +35,16 @@ struct Text {
     std::string error;
 };
 
-/* Rows of each run, and how many runs there had been when texts ended. */
+/* Rows of each run, and how many runs there had been when texts ended. The logits of a text whose
+ * prompt begins with `poison` are NaN. */
 struct Watch {
     std::vector<int64_t> rows;
+    std::set<const xm_sequence *> poisoned;
+    std::set<uint32_t> poisoned_rows;
     std::map<size_t, size_t> runs_at_end;
     std::vector<size_t> order;
 } watch;
+int32_t poison = -1;
 
 const xm_compiled_ops *gpu_ops;
 const xm_batch_ops *gpu_batch_ops;
@@ -50,7 +56,24 @@ watched_run(xm_batch *b, const xm_batch_row *rows, uint32_t n, xm_error *err)
     for (uint32_t i = 0; i < n; i++)
         all += (int64_t)rows[i].n;
     watch.rows.push_back(all);
+    watch.poisoned_rows.clear();
+    for (uint32_t i = 0; i < n; i++) {
+        if (rows[i].n > 1) /* a prompt: the address may have been another text's */
+            watch.poisoned.erase(rows[i].sequence);
+        if (rows[i].n > 1 && rows[i].ids[0] == poison)
+            watch.poisoned.insert(rows[i].sequence);
+        if (watch.poisoned.count(rows[i].sequence))
+            watch.poisoned_rows.insert(i);
+    }
     return gpu_batch_ops->run(b, rows, n, err);
+}
+
+const float *
+watched_logits(const xm_batch *b, uint32_t i, uint64_t *rows, uint64_t *vocabulary)
+{
+    static const std::vector<float> no_numbers(VOCABULARY, NAN);
+    const float *logits = gpu_batch_ops->logits(b, i, rows, vocabulary);
+    return watch.poisoned_rows.count(i) ? no_numbers.data() : logits;
 }
 
 xm_status
@@ -61,6 +84,7 @@ watched_batch(xm_compiled *c, xm_batch **out, xm_error *err)
     gpu_batch_ops = (*out)->ops;
     ops = *gpu_batch_ops;
     ops.run = watched_run;
+    ops.logits = watched_logits;
     (*out)->ops = &ops;
     return XM_OK;
 }
@@ -138,6 +162,7 @@ class ParallelTexts : public OpenClTest
         asked.n_prompts = lists.size();
         asked.n_texts = n_texts ? n_texts : lists.size();
         asked.places = places;
+        asked.refused = refused.empty() ? nullptr : refused.data();
         asked.each = each;
         asked.each.max_tokens = tokens;
         asked.sampling.top_p = 1.0f;
@@ -179,6 +204,7 @@ class ParallelTexts : public OpenClTest
     xm_package *package = nullptr;
     xm_compiled *compiled = nullptr;
     xm_parallel *p = nullptr;
+    std::vector<xm_error> refused;
     xm_generation each = {};
     xm_generation_times times = {};
 };
@@ -244,6 +270,76 @@ TEST_F(ParallelTexts, ATextThatHasNoRoomAloneFailsAlone)
         got.erase(got.begin() + (long)at);
         expect_same(got, want);
     }
+}
+
+/* The texts before and behind it are what they are without it. */
+TEST_F(ParallelTexts, ATextWhoseLogitsAreNotFiniteFailsAlone)
+{
+    const std::vector<Ids> sound = {some(9, 1), some(5, 2), some(7, 3), some(6, 4)};
+    const auto want = one_by_one(sound, 6);
+    Ids damaged = some(8, 5);
+    damaged[0] = poison = 1234;
+    for (size_t at = 0; at <= sound.size(); at++) {
+        SCOPED_TRACE(at);
+        std::vector<Ids> prompts = sound;
+        prompts.insert(prompts.begin() + (long)at, damaged);
+        auto got = generate(prompts, 2, 6);
+        EXPECT_EQ(got[at].finish, XM_FINISH_FAILED);
+        EXPECT_NE(got[at].error.find("the logits of position 7 are not finite"),
+                  std::string::npos)
+            << got[at].error;
+        EXPECT_EQ(std::count(watch.order.begin(), watch.order.end(), at), 1);
+        got.erase(got.begin() + (long)at);
+        expect_same(got, want);
+    }
+    for (const Text &t : generate({damaged}, 2, 6, 5))
+        EXPECT_EQ(t.finish, XM_FINISH_FAILED);
+    poison = -1;
+}
+
+TEST_F(ParallelTexts, APromptThatCannotBeginFailsAlone)
+{
+    std::vector<Ids> prompts = {some(40, 9), some(9, 1), {}, some(7, 3), some(5, 2)};
+    each.context = 20;
+    refused.resize(5);
+    xm_fail(&refused[3], XM_UNSUPPORTED, "the prompt is in Linear A");
+    const auto got = generate(prompts, 1, 4);
+    const char *const sentences[] = {
+        "the prompt has 40 tokens, which leaves no room in a "
+        "context of 20",
+        "", "the prompt is empty", "the prompt is in Linear A", ""};
+    for (size_t i = 0; i < prompts.size(); i++) {
+        EXPECT_EQ(got[i].error, sentences[i]);
+        EXPECT_EQ(got[i].finish, *sentences[i] ? XM_FINISH_FAILED : XM_FINISH_LENGTH);
+        EXPECT_EQ(got[i].ids.size(), *sentences[i] ? 0u : 4u);
+    }
+    EXPECT_EQ(watch.order, (std::vector<size_t>{0, 1, 2, 3, 4})) << "each told once";
+    refused.assign(5, refused[3]);
+    for (const Text &t : generate(prompts, 3, 4))
+        EXPECT_EQ(t.finish, XM_FINISH_FAILED);
+    EXPECT_TRUE(watch.rows.empty()) << "nothing to run";
+}
+
+TEST_F(ParallelTexts, OfNoTokensAreEmpty)
+{
+    for (const Text &t : generate({some(9, 1), some(40, 2)}, 2, 0)) {
+        EXPECT_TRUE(t.ids.empty());
+        EXPECT_EQ(t.finish, XM_FINISH_LENGTH);
+    }
+    for (const Text &t : generate({some(9, 1)}, 2, 0, 3))
+        EXPECT_TRUE(t.ids.empty());
+}
+
+/* Dense weights are read once a step, whatever its rows are; two texts choose twice the experts. */
+TEST_F(ParallelTexts, WeightBytesAreThoseOfASteps)
+{
+    generate({some(9, 1)}, 1, 5);
+    const uint64_t one = times.decode_weight_bytes, tokens = times.decode_tokens;
+    make("0");
+    generate({some(9, 1), some(9, 2)}, 2, 5);
+    EXPECT_EQ(times.decode_tokens, 2 * tokens);
+    EXPECT_GT(times.decode_weight_bytes, one);
+    EXPECT_LT(times.decode_weight_bytes, one + one * 3 / 4);
 }
 
 /* Forks of one prompt share its pages; where their own have no room, the newest wait. */

@@ -242,6 +242,12 @@ TEST_F(Batcher, RefusesWhatMakesNoSense)
     EXPECT_EQ(run({{0, ids(2, 1), 1}, {0, ids(2, 1), 1}}, &why), XM_INVALID);
     EXPECT_STREQ(why.text, "sequences 0 and 1 are the same one");
     why = {};
+    EXPECT_EQ(
+        run({{2, ids(2, 1), 1}, {0, ids(2, 1), 1}, {1, ids(2, 1), 1}, {0, ids(2, 1), 1}},
+            &why),
+        XM_INVALID);
+    EXPECT_STREQ(why.text, "sequences 1 and 3 are the same one");
+    why = {};
     EXPECT_EQ(run({{0, {5, VOCABULARY}, 1}}, &why), XM_INVALID);
     EXPECT_EQ(xm_kv_sequence_past(texts[0].s), 0u);
     must_run({{0, ids(3, 1), 1}});
