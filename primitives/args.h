@@ -5,8 +5,6 @@
 #ifndef XM_PRIMITIVES_ARGS_H
 #define XM_PRIMITIVES_ARGS_H
 
-#include <assert.h>
-
 #include "primitives/device_weight.h"
 #include "primitives/launch.h"
 #include "runtime/util/memory.h"
@@ -15,21 +13,20 @@
 extern "C" {
 #endif
 
-enum { XM_MAX_ARGS = 32 };
-
 struct xm_args {
-    struct xm_arg arg[XM_MAX_ARGS];
-    uint32_t n;
+    struct xm_arg arg[XM_KERNEL_ARGS];
+    uint32_t
+        n; /* arguments that were put; xm_queue_run refuses more than XM_KERNEL_ARGS */
 };
 
 /* `name` is the kernel's parameter (xm_queue_run compares them), a string that stays. */
 static inline void
 xm_put(struct xm_args *a, const char *name, const char *suffix, struct xm_arg arg)
 {
-    assert(a->n < XM_MAX_ARGS);
     arg.name = name;
     arg.suffix = suffix;
-    a->arg[a->n++] = arg;
+    if (a->n++ < XM_KERNEL_ARGS)
+        a->arg[a->n - 1] = arg;
 }
 
 static inline void

@@ -4,6 +4,8 @@
  */
 #include "primitives/launch.h"
 
+#include <assert.h>
+
 #include "primitives/args.h"
 #include "primitives/matrix_engine.h"
 

@@ -62,11 +62,11 @@ xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
     s->pick.table = table;
     s->engine = engine;
     xm_defines_print(s->defines, sizeof(s->defines), "%s", defines);
-    size_t forced = 0;
-    XM_TRY(xm_variant_forced(table, &forced, err));
-    if (forced < table->n && device_takes(&table->rows[forced], xm_engine_info(engine))) {
-        enum xm_status status =
-            row_kernel(s, &table->rows[forced], &s->kernel[forced], err);
+    XM_TRY(xm_variant_read_force(&s->pick, err));
+    const size_t row = s->pick.forced.row;
+    if (s->pick.forced.has_row &&
+        device_takes(&table->rows[row], xm_engine_info(engine))) {
+        enum xm_status status = row_kernel(s, &table->rows[row], &s->kernel[row], err);
         xm_error_prefix(err, "%s: XM_FORCE asks for this variant", table->step);
         return status;
     }

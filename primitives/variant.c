@@ -98,12 +98,6 @@ xm_variant_defines(const struct xm_variant *row, const struct xm_device_info *de
 
 /* ---- XM_FORCE ------------------------------------------------------------------------ */
 
-/* What XM_FORCE says about a step. */
-struct force {
-    size_t row;                   /* the table's length: none is named */
-    const enum xm_family *family; /* NULL: none preferred */
-};
-
 static const struct {
     const char *name;
     enum xm_family family;
@@ -148,11 +142,11 @@ fail_unknown(const char *name, size_t len, const struct xm_variant_table *table,
     return XM_NOT_FOUND;
 }
 
-/* Looks up one <step>=<variant>; the step of `own` need not be among all tables. *row is
+/* Looks up one <step>=<variant>; the step of `own` need not be among all tables. *out is
  * written when it is the one that is meant. */
 static enum xm_status
 read_item(const char *step, size_t step_len, const char *variant, size_t variant_len,
-          const struct xm_variant_table *own, size_t *row, struct xm_error *err)
+          const struct xm_variant_table *own, struct xm_forced *out, struct xm_error *err)
 {
     size_t n = 0;
     const struct xm_variant_table *all = xm_variant_tables(&n), *table = NULL;
@@ -167,31 +161,36 @@ read_item(const char *step, size_t step_len, const char *variant, size_t variant
         i++;
     if (i == table->n)
         return fail_unknown(variant, variant_len, table, err);
-    if (table == own)
-        *row = i;
+    if (table == own) {
+        out->has_row = true;
+        out->row = i;
+    }
     return XM_OK;
 }
 
 static enum xm_status
-parse_force(const struct xm_variant_table *own, struct force *out, struct xm_error *err)
+parse_force(const struct xm_variant_table *own, struct xm_forced *out,
+            struct xm_error *err)
 {
     const char *at = xm_env("XM_FORCE");
-    *out = (struct force){own->n, NULL};
+    *out = (struct xm_forced){.is_read = true};
     while (at && *at) {
         size_t len = strcspn(at, ",");
         const char *equals = memchr(at, '=', len);
         if (equals) {
             size_t step_len = (size_t)(equals - at);
-            XM_TRY(read_item(at, step_len, equals + 1, len - step_len - 1, own, &out->row,
-                             err));
+            XM_TRY(
+                read_item(at, step_len, equals + 1, len - step_len - 1, own, out, err));
         } else {
-            out->family = family_named(at, len);
-            if (!out->family)
+            const enum xm_family *family = family_named(at, len);
+            if (!family)
                 return xm_fail(
                     err, XM_INVALID,
                     "XM_FORCE: '%.*s' is neither <step>=<variant> nor a family "
                     "(ref vec gen sg host onednn)",
                     (int)len, at);
+            out->has_family = true;
+            out->family = *family;
         }
         at += len + (at[len] == ',');
     }
@@ -202,17 +201,14 @@ enum xm_status
 xm_variant_check_force(struct xm_error *err)
 {
     static const struct xm_variant_table none = {.step = ""};
-    struct force force;
-    return parse_force(&none, &force, err);
+    struct xm_forced forced;
+    return parse_force(&none, &forced, err);
 }
 
 enum xm_status
-xm_variant_forced(const struct xm_variant_table *table, size_t *row, struct xm_error *err)
+xm_variant_read_force(struct xm_pick *pick, struct xm_error *err)
 {
-    struct force force;
-    XM_TRY(parse_force(table, &force, err));
-    *row = force.row;
-    return XM_OK;
+    return parse_force(pick->table, &pick->forced, err);
 }
 
 /* ---- choosing ------------------------------------------------------------------------ */
@@ -264,11 +260,12 @@ xm_variant_pick(const struct xm_pick *p, const struct xm_device_info *device,
                 const void *problem, size_t *row, struct xm_error *err)
 {
     const struct xm_variant_table *t = p->table;
-    struct force force;
-    XM_TRY(parse_force(t, &force, err));
-    if (force.row < t->n)
-        return choose_named(p, force.row, device, problem, row, err);
-    if (force.family && choose_of_family(p, *force.family, device, problem, row))
+    struct xm_forced forced = p->forced;
+    if (!forced.is_read)
+        XM_TRY(parse_force(t, &forced, err));
+    if (forced.has_row)
+        return choose_named(p, forced.row, device, problem, row, err);
+    if (forced.has_family && choose_of_family(p, forced.family, device, problem, row))
         return XM_OK;
     const char *why = "its table is empty";
     for (size_t i = 0; i < t->n; i++) {
@@ -305,6 +302,8 @@ enum xm_status
 xm_variant_build(struct xm_pick *picks, size_t n, const struct xm_engine *engine,
                  xm_variant_build_fn build, void *ctx, struct xm_error *err)
 {
+    for (size_t i = 0; i < n; i++)
+        XM_TRY(xm_variant_read_force(&picks[i], err));
     for (;;) {
         enum xm_status status = XM_OK;
         for (size_t i = 0; i < n; i++)

@@ -97,6 +97,14 @@ struct xm_variant_table {
 #define XM_TABLE(step, rows) {step, rows, XM_ARRAY_LEN(rows)}
 /* clang-format on */
 
+/* What XM_FORCE says about a table. */
+struct xm_forced {
+    bool is_read;
+    bool has_row, has_family;
+    size_t row;            /* the row that it names    */
+    enum xm_family family; /* the family that it names */
+};
+
 /* One table's part in xm_variant_build; the caller fills the first two members and zeroes the
  * rest. */
 struct xm_pick {
@@ -105,6 +113,7 @@ struct xm_pick {
     size_t row;            /* the choice                                               */
     uint32_t not_built;    /* rows that the compiler refuses, one bit each             */
     struct xm_error first; /* why the first of them is refused                         */
+    struct xm_forced forced; /* read when the pick is built: runs do not read it       */
 };
 
 /* Builds the kernels of row picks[i].row; it may look at the rows of the other picks. Calls of
@@ -127,9 +136,9 @@ enum xm_status xm_variant_pick(const struct xm_pick *pick,
                                size_t *row, struct xm_error *err);
 /* Whether all that XM_FORCE says can be read: it names steps, rows and families that there are. */
 enum xm_status xm_variant_check_force(struct xm_error *err);
-/* The row that XM_FORCE names in this table; table->n: none. */
-enum xm_status xm_variant_forced(const struct xm_variant_table *table, size_t *row,
-                                 struct xm_error *err);
+/* Reads XM_FORCE into pick->forced. xm_variant_build does so; xm_variant_pick reads it anew for a
+ * pick without. */
+enum xm_status xm_variant_read_force(struct xm_pick *pick, struct xm_error *err);
 /* Notes that a row does not build, and why (the first cause is kept). */
 void xm_variant_leave_out(struct xm_pick *pick, size_t row, const struct xm_error *why);
 

@@ -717,6 +717,9 @@ check_args(const struct xm_device_info *info, const struct xm_kernel *k,
            const struct xm_arg *args, uint32_t n_args, struct xm_error *err)
 {
     uint64_t local = 0;
+    if (n_args > XM_KERNEL_ARGS)
+        return xm_fail(err, XM_UNSUPPORTED, "kernel '%s': %u arguments, at most %d",
+                       k->name, n_args, XM_KERNEL_ARGS);
     for (uint32_t i = 0; i < n_args; i++) {
         if (args[i].kind == XM_ARG_LOCAL)
             local += args[i].bytes;

@@ -281,8 +281,9 @@ struct xm_build_stats {
 void xm_engine_build_stats(const struct xm_engine *engine, struct xm_build_stats *out);
 
 /* From now on `fn` is called before each kernel that the compiler builds, the k-th of the
- * process, of n that are expected (0: not known); fn NULL: no more. Process-wide; not while
- * another thread builds. */
+ * process, of n that are expected (0: not known), one call at a time; fn NULL: no more, once this
+ * returns. Process-wide; any thread, but not from `fn`, which may not ask xm_build_is_watched
+ * either. */
 typedef void (*xm_build_fn)(void *ctx, const char *kernel, uint64_t k, uint64_t n);
 void xm_build_watch(xm_build_fn fn, void *ctx);
 bool xm_build_is_watched(void);
@@ -296,7 +297,10 @@ enum xm_status xm_queue_create(struct xm_engine *engine, struct xm_queue **out,
 void xm_queue_destroy(struct xm_queue *q); /* waits; NULL is allowed */
 struct xm_engine *xm_queue_engine(const struct xm_queue *q);
 
-/* Enqueues; does not wait. Arguments are bound by position. Errors name the kernel. */
+enum { XM_KERNEL_ARGS = 48 }; /* arguments of a kernel, at most */
+
+/* Enqueues; does not wait. Arguments are bound by position; the first XM_KERNEL_ARGS are read, and
+ * more are XM_UNSUPPORTED. Errors name the kernel. */
 enum xm_status xm_queue_run(struct xm_queue *q, struct xm_kernel *k,
                             const struct xm_arg *args, uint32_t n_args,
                             const struct xm_launch *launch, struct xm_error *err);

@@ -53,6 +53,7 @@ xm_engine_offered(const struct xm_engine *e, const struct xm_kernel_key *key, si
     return bytes;
 }
 
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static xm_build_fn watcher;
 static void *watcher_ctx;
 static atomic_uint_fast64_t n_building;
@@ -60,14 +61,19 @@ static atomic_uint_fast64_t n_building;
 void
 xm_build_watch(xm_build_fn fn, void *ctx)
 {
+    pthread_mutex_lock(&watch_lock);
     watcher = fn;
     watcher_ctx = ctx;
+    pthread_mutex_unlock(&watch_lock);
 }
 
 bool
 xm_build_is_watched(void)
 {
-    return watcher != NULL;
+    pthread_mutex_lock(&watch_lock);
+    const bool is_watched = watcher != NULL;
+    pthread_mutex_unlock(&watch_lock);
+    return is_watched;
 }
 
 void
@@ -84,6 +90,8 @@ xm_engine_say_building(struct xm_engine *e, const char *kernel)
     const uint64_t expected = atomic_load(&e->expected);
     const uint64_t loaded = atomic_load(&e->kernels_loaded);
     const uint64_t n = expected > loaded ? expected - loaded : 0;
+    pthread_mutex_lock(&watch_lock);
     if (watcher)
         watcher(watcher_ctx, kernel, k, k <= n ? n : 0);
+    pthread_mutex_unlock(&watch_lock);
 }

@@ -489,6 +489,8 @@ give_up(struct xm_batcher *b, const struct xm_batcher_entry *list)
         else
             xm_kv_sequence_truncate(list[i].sequence, b->progress[i].past);
     }
+    if (b->n)
+        xm_kv_pool_expect_none(b->program->kv_pool);
 }
 
 static void

@@ -151,7 +151,14 @@ xm_expert_caches_take(struct xm_program *p, struct xm_queue *queue, bool *taken,
 {
     struct xm_expert_caches *c = p->expert_caches;
     *taken = c && pthread_mutex_trylock(&c->lock) == 0;
-    return *taken && c->in_doubt ? clear(p, queue, err) : XM_OK;
+    if (!*taken || !c->in_doubt)
+        return XM_OK;
+    enum xm_status s = clear(p, queue, err);
+    if (s != XM_OK) {
+        *taken = false;
+        pthread_mutex_unlock(&c->lock);
+    }
+    return s;
 }
 
 void

@@ -23,7 +23,8 @@ extern "C" {
 enum xm_status xm_expert_caches_create(struct xm_program *p, struct xm_error *err);
 void xm_expert_caches_destroy(struct xm_program *p);
 
-/* Takes them for a run on `queue`; *taken: whether the run has them now. */
+/* Takes them for a run on `queue`; *taken: whether the run has them now, which it never has after a
+ * failure. */
 enum xm_status xm_expert_caches_take(struct xm_program *p, struct xm_queue *queue,
                                      bool *taken, struct xm_error *err);
 /* Gives their memory back for good, for runs that need it: the KV cache grows, they do not have to

@@ -438,6 +438,8 @@ give_up(struct xm_request *r)
 {
     xm_queue_finish(r->queue, NULL);
     xm_kv_rows_end(&r->rows, false);
+    if (r->program->kv_pool)
+        xm_kv_pool_expect_none(r->program->kv_pool);
     forget_results(r);
     if (r->program->host_states)
         xm_request_reset(r);

@@ -14,8 +14,6 @@
 extern "C" {
 #endif
 
-enum { XM_FAKE_MAX_ARGS = 48 };
-
 enum xm_fake_call {
     XM_FAKE_ALLOC, /* xm_buffer_create, xm_buffer_from_host */
     XM_FAKE_VIEW,
@@ -36,7 +34,7 @@ enum xm_fake_call {
 struct xm_fake_launch {
     const char *kernel, *defines; /* live as long as the engine */
     uint32_t n_args;
-    struct xm_arg args[XM_FAKE_MAX_ARGS];
+    struct xm_arg args[XM_KERNEL_ARGS];
     struct xm_launch launch; /* with its zeros filled in */
     uint32_t label;          /* the queue's             */
 };

@@ -52,6 +52,9 @@ fill_kernel(struct ocl_kernel *k, const char *name, struct xm_error *err)
     if (!k->kernel || code != CL_SUCCESS)
         return xm_ocl_fail(err, code, "clCreateKernel",
                            "file '%s.cl' has no usable kernel of that name", name);
+    if (k->n_args > XM_KERNEL_ARGS)
+        return xm_fail(err, XM_UNSUPPORTED, "kernel '%s': %u parameters, at most %d",
+                       name, k->n_args, XM_KERNEL_ARGS);
     k->args = xm_calloc(k->n_args, sizeof(*k->args));
     if (!k->args)
         return xm_fail(err, XM_NO_MEMORY, "no memory for kernel '%s'", name);

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,7 @@ static const char *const flag_names[XM_DEBUG_COUNT] = {
 static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
 static xm_log_sink log_sink; /* with its context under the lock */
 static void *log_sink_ctx;
-static enum xm_log_level log_level = XM_LOG_WARNING;
+static atomic_int log_level = XM_LOG_WARNING;
 static bool debug_flags[XM_DEBUG_COUNT];
 static char unknown_flag[64]; /* the first name in XM_DEBUG that is no flag; "": none */
 static pthread_once_t debug_once = PTHREAD_ONCE_INIT;
@@ -34,7 +35,7 @@ xm_log_set_sink(xm_log_sink sink, void *ctx)
 void
 xm_log_set_level(enum xm_log_level level)
 {
-    log_level = level;
+    atomic_store_explicit(&log_level, (int)level, memory_order_relaxed);
 }
 
 const char *
@@ -60,7 +61,7 @@ emit(enum xm_log_level level, const char *line)
 void
 xm_log(enum xm_log_level level, const char *fmt, ...)
 {
-    if (level > log_level)
+    if ((int)level > atomic_load_explicit(&log_level, memory_order_relaxed))
         return;
     char line[2048];
     va_list ap;

@@ -31,7 +31,7 @@ typedef void (*xm_log_sink)(enum xm_log_level level, const char *line, void *ctx
 void xm_log_set_sink(xm_log_sink sink, void *ctx);
 /* "warning: " and its like, for sinks that print lines as stderr has them; static. */
 const char *xm_log_prefix(enum xm_log_level level);
-/* Messages above `level` are dropped; the default is XM_LOG_WARNING. */
+/* Messages above `level` are dropped; the default is XM_LOG_WARNING. Process-wide; any thread. */
 void xm_log_set_level(enum xm_log_level level);
 void xm_log(enum xm_log_level level, const char *fmt, ...) XM_PRINTF(2, 3);
 

@@ -348,4 +348,20 @@ TEST_F(Batcher, EveryFailureLeavesTheSequencesAsTheyWere)
         must_run(next);
 }
 
+/* The pool grows for the sequences that stay, not for a prompt that was given up. */
+TEST_F(Batcher, APromptThatIsCancelledIsNotExpectedAnyMore)
+{
+    add();
+    add();
+    must_run({{0, ids(3, 1), 1}});
+    const uint64_t bytes = xm_kv_pool_bytes(pool());
+    xm_error why = {};
+    xm_request_cancel(xm_batcher_request(batcher));
+    EXPECT_EQ(run({{1, ids(100000, 2), 1}}, &why), XM_CANCELLED) << why.text;
+    xm_request_resume(xm_batcher_request(batcher));
+    while (xm_kv_pool_bytes(pool()) == bytes)
+        ASSERT_XM_OK(run({{1, ids(64, 3), 0}}, &err));
+    EXPECT_LE(xm_kv_pool_bytes(pool()), 4 * bytes);
+}
+
 } // namespace

@@ -7,6 +7,7 @@
 
 #include <thread>
 
+#include "plugin/gpu/batcher.h"
 #include "plugin/plugin.h"
 #include "plugin/readers/openvino_ir.h"
 #include "runtime/fake/fake.h"
@@ -260,6 +261,35 @@ TEST_F(ExpertCacheFaults, AFailedRunEmptiesTheCaches)
         EXPECT_EQ(xm_fake_calls(engine.get(), XM_FAKE_FILL) - fills, n > 1 ? 6u : 0u)
             << "three tables in each layer, once after each failure";
     }
+}
+
+/* Requests and batches: a run that cannot begin leaves the caches to the next one. */
+TEST_F(ExpertCacheFaults, ARunThatCannotBeginLeavesTheCaches)
+{
+    Program p(nullptr, xm_program_unref);
+    ASSERT_XM_OK(compile(
+        engine.get(), read(tiny),
+        {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "2"}, {"XM_SEQUENCES", "YES"}}, p,
+        &err));
+    ASSERT_GT(p->expert_cache_bytes, 0u);
+    xm_batcher *batcher = nullptr;
+    xm_kv_sequence *sequence = nullptr;
+    ASSERT_XM_OK(xm_batcher_create(p.get(), &batcher, &err));
+    ASSERT_XM_OK(xm_kv_sequence_create(p->kv_pool, &sequence, &err));
+    const int32_t id = 5;
+    const xm_batcher_entry entry = {sequence, &id, 1, 0};
+    for (auto point : {XM_FAKE_RUN, XM_FAKE_FILL}) { /* the second clears the caches */
+        xm_error why = {};
+        xm_fake_fail(engine.get(), point, 1);
+        EXPECT_NE(xm_batcher_run(batcher, &entry, 1, &why), XM_OK);
+        EXPECT_TRUE(xm_fake_failed(engine.get()));
+        xm_fake_fail(engine.get(), point, 0);
+    }
+    ASSERT_XM_OK(xm_batcher_run(batcher, &entry, 1, &err));
+    EXPECT_EQ(xm_kv_sequence_past(sequence), 1u);
+    EXPECT_TRUE(xm_expert_caches_drop(p.get())); /* nobody has them */
+    xm_kv_sequence_destroy(sequence);
+    xm_batcher_destroy(batcher);
 }
 
 /* The cache is there for speed only: a run that needs memory gets the cache's. */

@@ -400,6 +400,18 @@ TEST_F(KvPool, ExpectedPositionsTakeTheirBytesAndNoMore)
               30 * stats(0).page_bytes + stats(1).pages * stats(1).page_bytes);
 }
 
+TEST_F(KvPool, PositionsThatDoNotComeTakeNoMemory)
+{
+    add();
+    feed(0, 1, 1);
+    const uint64_t pages = stats(0).pages;
+    xm_kv_pool_expect(pool, 1, 100000);
+    xm_kv_pool_expect_none(pool);
+    while (stats(0).pages == pages)
+        feed(0, CHUNK, 1);
+    EXPECT_EQ(stats(0).pages, 2 * pages);
+}
+
 TEST_F(KvPool, TrimGivesAllBackWhenNothingIsUsed)
 {
     add();

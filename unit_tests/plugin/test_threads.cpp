@@ -8,9 +8,13 @@
 
 #include "plugin/plugin.h"
 #include "runtime/counting/counting.h"
+#include "runtime/fake/fake.h"
 #include "runtime/util/log.h"
 #include "unit_tests/plugin/language_model.h"
 #include "unit_tests/plugin/threads.h"
+
+/* Of runtime/engine_ops.h, which is for C. */
+extern "C" void xm_engine_say_building(xm_engine *e, const char *kernel);
 
 namespace
 {
@@ -93,7 +97,42 @@ TEST_F(Threads, OneCoreServesTwoThreads)
     EXPECT_GE(lines, 2);
 }
 
-/* No driver orders the threads here. */
+/* No driver orders the threads below. What is the process's: the log's level, and who watches kernels being built. */
+TEST(ThreadsWithoutADriver, SetWhatTheProcessShares)
+{
+    xm_device_info info = {};
+    info.max_alloc_bytes = 1 << 20;
+    info.max_work_group = 64;
+    xm_engine *engine = nullptr;
+    xm_error err = {};
+    ASSERT_EQ(xm_fake_engine_create(&info, nullptr, &engine, &err), XM_OK) << err.text;
+    uint64_t built = 0; /* written under the watcher's lock only */
+    const xm_build_fn count = [](void *ctx, const char *, uint64_t, uint64_t) {
+        ++*static_cast<uint64_t *>(ctx);
+    };
+    std::thread other([&] {
+        for (int i = 0; i < 200; i++) {
+            xm_log_set_level(i % 2 ? XM_LOG_ERROR : XM_LOG_WARNING);
+            xm_build_watch(i % 2 ? nullptr : count, &built);
+        }
+        xm_build_watch(count, &built);
+    });
+    for (int i = 0; i < 200; i++) {
+        xm_log(XM_LOG_DEBUG, "nobody reads this");
+        xm_engine_say_building(engine, "kernel");
+        xm_build_is_watched();
+    }
+    other.join();
+    const uint64_t before = built;
+    xm_engine_say_building(engine, "kernel");
+    EXPECT_EQ(built, before + 1);
+    xm_build_watch(nullptr, nullptr);
+    xm_engine_say_building(engine, "kernel");
+    EXPECT_EQ(built, before + 1);
+    xm_log_set_level(XM_LOG_WARNING);
+    xm_engine_unref(engine);
+}
+
 TEST(ThreadsWithoutADriver, ShareAnEngine)
 {
     xm_device_info info = {};

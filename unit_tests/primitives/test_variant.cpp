@@ -177,6 +177,41 @@ TEST_F(Variant, AForcedRowThatDoesNotBuildIsAnError)
     EXPECT_STREQ(err.text, "XM_FORCE: example has no variant 'god', but best good last");
 }
 
+/* What is built stays as it is: a run reads nothing of the environment. */
+TEST_F(Variant, ForceIsReadWhenAStageIsBuilt)
+{
+    xm_stage stage = {}, forced = {};
+    const int even = 0;
+    ASSERT_XM_OK(xm_stage_build(&stage, engine, &table, "", &err));
+    setenv("XM_FORCE", "example=last", 1);
+    EXPECT_STREQ(xm_stage_describe(&stage, &even), "best");
+    ASSERT_XM_OK(xm_stage_build(&forced, engine, &table, "", &err));
+    for (const char *later : {"example=good", "nonsense"}) {
+        setenv("XM_FORCE", later, 1);
+        EXPECT_STREQ(xm_stage_describe(&stage, &even), "best");
+        EXPECT_STREQ(xm_stage_describe(&forced, &even), "last");
+    }
+}
+
+TEST_F(Variant, MoreArgumentsThanAKernelTakesAreRefused)
+{
+    xm_queue *queue = nullptr;
+    xm_kernel *k = nullptr;
+    ASSERT_XM_OK(xm_queue_create(engine, &queue, &err));
+    ASSERT_XM_OK(xm_engine_kernel(engine, "many", "", &k, &err));
+    const xm_launch_shape shape = {XM_ALONE};
+    xm_counts counts = {};
+    counts.n[XM_UNITS] = 1;
+    xm_args args = {};
+    for (int i = 0; i < XM_KERNEL_ARGS; i++)
+        xm_put_uint(&args, "x", 1);
+    EXPECT_EQ(xm_launch(&shape, k, &counts, &args, queue, &err), XM_OK) << err.text;
+    xm_put_uint(&args, "x", 1);
+    EXPECT_EQ(xm_launch(&shape, k, &counts, &args, queue, &err), XM_UNSUPPORTED);
+    EXPECT_STREQ(err.text, "kernel 'many': 49 arguments, at most 48");
+    xm_queue_destroy(queue);
+}
+
 TEST_F(Variant, OtherFailuresAreNoReasonForTheNextRow)
 {
     xm_stage stage = {};

@@ -418,6 +418,15 @@ xm_kv_pool_expect_each(struct xm_kv_pool *pool, const uint64_t *positions, size_
 }
 
 void
+xm_kv_pool_expect_none(struct xm_kv_pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    for (uint32_t i = 0; i < pool->n_groups; i++)
+        pool->groups[i].expected = 0;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void
 xm_kv_pool_stats(struct xm_kv_pool *pool, uint32_t group, struct xm_kv_group_stats *out)
 {
     pthread_mutex_lock(&pool->lock);

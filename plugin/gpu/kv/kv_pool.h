@@ -50,6 +50,10 @@ void xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t pos
 /* The same for sequences of their own lengths. */
 void xm_kv_pool_expect_each(struct xm_kv_pool *pool, const uint64_t *positions, size_t n);
 
+/* A run that was announced has failed: its positions do not come, and slabs grow as if nobody had
+ * announced any. Sequences that others announced lose that, too; they take more slabs then. */
+void xm_kv_pool_expect_none(struct xm_kv_pool *pool);
+
 /* Gives all memory back, and forgets what was expected; nothing happens while pages are used. */
 void xm_kv_pool_trim(struct xm_kv_pool *pool);
 
