@@ -283,6 +283,10 @@ evaluate_builtin(struct xm_jinja_run *r, node *n, value *out)
 {
     value self;
     struct xm_jinja_args args;
+    if (!n->builtin)
+        return xm_jinja_fail(r, "there is no %s '%.*s'",
+                             n->kind == XM_JINJA_TEST ? "test" : "filter",
+                             (int)(n->name.n < 100 ? n->name.n : 100), n->name.text);
     XM_TRY(xm_jinja_evaluate(r, n->in[0], &self));
     XM_TRY(evaluate_args(r, n->args, &args));
     r->at = n;

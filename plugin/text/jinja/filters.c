@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "plugin/text/jinja/filters.h"
+#include "plugin/text/jinja/format.h"
 #include "runtime/util/utf8.h"
 
 typedef struct xm_jinja_value value;
@@ -335,15 +336,76 @@ filter_tojson(struct xm_jinja_run *r, value self, args *a, value *out)
     return status;
 }
 
+/* The values of "%": those without names, or a mapping of those with. */
+static enum xm_status
+filter_format(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    struct xm_slice s;
+    struct xm_jinja_dict *dict = NULL;
+    struct xm_jinja_list list = {.n = a->n_positional, .items = a->values};
+    value v = {.kind = XM_JINJA_TUPLE, .list = &list};
+    XM_TRY(xm_jinja_to_text(r, self, &s));
+    if (a->n > a->n_positional) {
+        if (a->n_positional > 0)
+            return xm_jinja_fail(r, "format takes values with names or without, not both");
+        XM_TRY(xm_jinja_new_dict(r, &dict));
+        for (size_t i = 0; i < a->n; i++)
+            XM_TRY(xm_jinja_dict_put(r, dict, xm_jinja_text(a->names[i]), a->values[i]));
+        v = (value){.kind = XM_JINJA_DICT, .dict = dict};
+    }
+    return xm_jinja_format_percent(r, s, v, out);
+}
+
+/* As str.split() cuts words of letters, digits and '_'. */
+static enum xm_status
+filter_wordcount(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    (void)a;
+    struct xm_slice s;
+    int64_t n = 0;
+    bool inside = false;
+    XM_TRY(xm_jinja_to_text(r, self, &s));
+    while (s.n > 0) {
+        int32_t code;
+        size_t bytes = xm_utf8_next(s, &code);
+        bool word = xm_utf8_is_word(code) && !xm_utf8_is_mark(code);
+        n += word && !inside;
+        inside = word;
+        s = xm_slice_of(s.text + bytes, s.n - bytes);
+    }
+    *out = xm_jinja_int(n);
+    return XM_OK;
+}
+
+static enum xm_status
+filter_center(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    struct xm_jinja_buffer b = {0};
+    struct xm_slice s;
+    int64_t width = a->values[0].kind == XM_JINJA_INT ? a->values[0].integer : 80;
+    XM_TRY(xm_jinja_to_text(r, self, &s));
+    if (width > 100000)
+        return xm_jinja_fail(r, "center to %lld characters, at most 100000",
+                             (long long)width);
+    int64_t n = (int64_t)xm_jinja_count(s), room = width > n ? width - n : 0;
+    int64_t left = room / 2 + (room & width & 1);
+    add_repeated(r, &b, xm_slice_of(" ", 1), left);
+    xm_jinja_add(r, &b, s);
+    add_repeated(r, &b, xm_slice_of(" ", 1), room - left);
+    return xm_jinja_take_text(r, &b, out);
+}
+
 /* clang-format off */
 static const struct xm_jinja_builtin filters[] = {
     {"abs", filter_abs, {NULL}, 0, false},
     {"capitalize", filter_capitalize, {NULL}, 0, false},
+    {"center", filter_center, {"width"}, 0, false},
     {"d", filter_default, {"default_value", "boolean"}, 0, false},
     {"default", filter_default, {"default_value", "boolean"}, 0, false},
     {"e", filter_escape, {NULL}, 0, false},
     {"escape", filter_escape, {NULL}, 0, false},
     {"float", filter_float, {"default"}, 0, false},
+    {"format", filter_format, {NULL}, 0, true},
     {"indent", filter_indent, {"width", "first", "blank"}, 0, false},
     {"int", filter_int, {"default"}, 0, false},
     {"lower", filter_lower, {NULL}, 0, false},
@@ -355,6 +417,7 @@ static const struct xm_jinja_builtin filters[] = {
     {"tojson", filter_tojson, {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, false},
     {"trim", filter_trim, {"chars"}, 0, false},
     {"upper", filter_upper, {NULL}, 0, false},
+    {"wordcount", filter_wordcount, {NULL}, 0, false},
 };
 /* clang-format on */
 

@@ -317,6 +317,15 @@ filter_batch(struct xm_jinja_run *r, value self, args *a, value *out)
 
 /* --- filters that take filters and tests --- */
 
+static enum xm_status
+empty_list(struct xm_jinja_run *r, value *out)
+{
+    struct xm_jinja_list *none = NULL;
+    XM_TRY(xm_jinja_new_list(r, 0, &none));
+    *out = xm_jinja_list_value(none);
+    return XM_OK;
+}
+
 /* The argument `name`, NULL if there is none. */
 static const value *
 find_arg(args *a, const char *name)
@@ -368,6 +377,8 @@ filter_map(struct xm_jinja_run *r, value self, args *a, value *out)
     const struct xm_jinja_builtin *filter;
     struct xm_jinja_args rest;
     const value *attribute = find_arg(a, "attribute");
+    if (!xm_jinja_truth(self)) /* as none, which gives nothing */
+        return empty_list(r, out);
     XM_TRY(xm_jinja_iterate(r, self, &items));
     XM_TRY(find_function(r, a, 0, true, &filter, &rest));
     if (!filter && !attribute)
@@ -393,6 +404,8 @@ select_items(struct xm_jinja_run *r, value self, args *a, bool by_attribute, boo
     const struct xm_jinja_builtin *test;
     struct xm_jinja_args rest;
     size_t n = 0;
+    if (!xm_jinja_truth(self))
+        return empty_list(r, out);
     XM_TRY(xm_jinja_iterate(r, self, &items));
     XM_TRY(find_function(r, a, by_attribute, false, &test, &rest));
     if (by_attribute && a->n_positional == 0)

@@ -3,7 +3,7 @@
  * Methods of strings, mappings, lists and `loop`. Those that would change a value in place
  * do not exist.
  */
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/format.h"
 #include "runtime/util/utf8.h"
 
 typedef struct xm_jinja_value value;
@@ -310,6 +310,12 @@ string_join(struct xm_jinja_run *r, value self, args *a, value *out)
                                  a->values[0], &between, out);
 }
 
+static enum xm_status
+string_format(struct xm_jinja_run *r, value self, args *a, value *out)
+{
+    return xm_jinja_format_braces(r, self.text, a, out);
+}
+
 /* Whether there are characters and all of them are decimal digits. */
 static enum xm_status
 string_isdigit(struct xm_jinja_run *r, value self, args *a, value *out)
@@ -416,6 +422,7 @@ static const struct xm_jinja_builtin string_methods[] = {
     {"count", string_count, {"sub"}, 1, false},
     {"endswith", string_endswith, {"suffix"}, 1, false},
     {"find", string_find, {"sub"}, 1, false},
+    {"format", string_format, {NULL}, 0, true},
     {"isdigit", string_isdigit, {NULL}, 0, false},
     {"join", string_join, {"iterable"}, 1, false},
     {"lower", string_lower, {NULL}, 0, false},

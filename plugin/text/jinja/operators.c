@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "plugin/text/jinja/run.h"
+#include "plugin/text/jinja/format.h"
 
 typedef struct xm_jinja_value value;
 
@@ -421,6 +421,8 @@ xm_jinja_binary(struct xm_jinja_run *r, struct xm_slice op, value a, value b, va
     if (xm_jinja_is(op, "+") && a.kind == b.kind && can_repeat(a))
         return a.kind == XM_JINJA_STRING ? join_text(r, a.text, b.text, out)
                                          : join_lists(r, a, b, out);
+    if (xm_jinja_is(op, "%") && a.kind == XM_JINJA_STRING)
+        return xm_jinja_format_percent(r, a.text, b, out);
     if (xm_jinja_is(op, "*") && can_repeat(a) && is_count(b))
         return repeat(r, a, xm_jinja_to_int(b), out);
     if (xm_jinja_is(op, "*") && can_repeat(b) && is_count(a))

@@ -503,9 +503,7 @@ xm_jinja_parse_filter(struct xm_jinja_parser *p, struct xm_jinja_node *input)
         return NULL;
     node->name = p->at->text;
     node->in[0] = input;
-    node->builtin = xm_jinja_find_filter(node->name);
-    if (!node->builtin)
-        return xm_jinja_unexpected(p, "the name of a filter");
+    node->builtin = xm_jinja_find_filter(node->name); /* NULL: fails when it is reached */
     p->at++;
     if (xm_jinja_skip_operator(p, "(") && !parse_args(p, &node->args))
         return NULL;
@@ -537,10 +535,9 @@ parse_test(struct xm_jinja_parser *p, struct xm_jinja_node *of)
         return NULL;
     node->name = p->at->text;
     node->in[0] = of;
-    if (p->at->kind == XM_JINJA_TOKEN_NAME)
-        node->builtin = xm_jinja_find_test(node->name);
-    if (!node->builtin)
+    if (p->at->kind != XM_JINJA_TOKEN_NAME)
         return xm_jinja_unexpected(p, "the name of a test");
+    node->builtin = xm_jinja_find_test(node->name);
     p->at++;
     if (xm_jinja_skip_operator(p, "(")) {
         if (!parse_args(p, &node->args))
