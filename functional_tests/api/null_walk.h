@@ -57,6 +57,7 @@ struct null_walk_values {
     const ov_output_port_t **ports;
     ov_util_log_callback_func log;
     xm_lost_file_callback_t lost;
+    xm_build_callback_t built;
     ov_shape_t shape;
 
     const struct null_walk_values *freed; /* its handles are dead */

@@ -110,6 +110,7 @@ class NullWalkValues
         v.streamer = &streamer;
         v.log = [](const char *) {};
         v.lost = [](const char *, uint64_t) {};
+        v.built = [](void *, const char *, uint64_t, uint64_t) {};
         v.shape = {2, ones};
     }
 

@@ -97,7 +97,7 @@ TEST_F(Threads, OneCoreServesTwoThreads)
     EXPECT_GE(lines, 2);
 }
 
-/* No driver orders the threads below. What is the process's: the log's level, and who watches kernels being built. */
+/* Process-wide settings without a driver: the log level and the watcher of kernel builds. */
 TEST(ThreadsWithoutADriver, SetWhatTheProcessShares)
 {
     xm_device_info info = {};

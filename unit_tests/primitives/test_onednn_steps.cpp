@@ -213,8 +213,7 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
     ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
     tensor bias(XM_F32, {(int64_t)n}, random_floats(n, 2));
     void *linear = nullptr;
-    const xm_library_desc desc = {w.device, bias.buffer(), XM_F16, XM_F32,
-                                  XM_F32,   nullptr,       0};
+    const xm_library_desc desc = {w.device, bias.buffer(), XM_F16, XM_F32, nullptr, 0};
     ASSERT_XM_OK(xm_onednn_gpu_linear.create(engine, &desc, &linear, &err));
     xm_buffer *scratch = nullptr;
     ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, 1 << 16, &scratch, &err));
@@ -253,8 +252,7 @@ TEST_F(OnednnSteps, PiecesAreThoseOfTheProgramsChunkAndNotOfTheEngines)
     ASSERT_GE(of_engine, 128u);
     for (uint64_t chunk : {(uint64_t)64, (uint64_t)128, (uint64_t)0}) {
         SCOPED_TRACE(chunk);
-        const xm_library_desc desc = {w.device, nullptr, XM_F16, XM_F16,
-                                      XM_F16,   nullptr, chunk};
+        const xm_library_desc desc = {w.device, nullptr, XM_F16, XM_F16, nullptr, chunk};
         void *linear = nullptr;
         double_engine.built.clear();
         ASSERT_XM_OK(xm_onednn_gpu_linear.create(engine, &desc, &linear, &err));
@@ -272,7 +270,7 @@ TEST_F(OnednnSteps, GateOfAnyNumberOfTokensIsTheReference)
     ASSERT_XM_OK(xm_onednn_weight_turn(engine, w.device, &err));
     const xm_library_gate gate = {XM_ACT_GELU_TANH, slices * n};
     void *linear = nullptr;
-    const xm_library_desc desc = {w.device, nullptr, XM_F16, XM_F16, XM_F16, &gate, 0};
+    const xm_library_desc desc = {w.device, nullptr, XM_F16, XM_F16, &gate, 0};
     ASSERT_XM_OK(xm_onednn_gpu_linear.create(engine, &desc, &linear, &err));
     xm_buffer *scratch = nullptr;
     ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, 1 << 16, &scratch, &err));

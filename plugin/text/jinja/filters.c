@@ -356,7 +356,7 @@ filter_format(struct xm_jinja_run *r, value self, args *a, value *out)
     return xm_jinja_format_percent(r, s, v, out);
 }
 
-/* As str.split() cuts words of letters, digits and '_'. */
+/* The number of runs of word characters (letters, digits and '_'), as re.findall(r"\w+") counts. */
 static enum xm_status
 filter_wordcount(struct xm_jinja_run *r, value self, args *a, value *out)
 {

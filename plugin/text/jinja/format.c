@@ -14,11 +14,11 @@ enum { MAX_WIDTH = 100000, MAX_PRECISION = 100 };
 typedef struct xm_jinja_value value;
 
 struct field {
-    struct xm_slice fill; /* one character */
-    char align;           /* '<' '>' '^' '=', 0: by the kind of value */
-    char sign;            /* '+' ' ' '-' */
-    bool alternate;       /* '#' */
-    char grouping;        /* ',' '_' or 0 */
+    struct xm_slice fill;     /* one character */
+    char align;               /* '<' '>' '^' '=', 0: by the kind of value */
+    char sign;                /* '+' ' ' '-' */
+    bool alternate;           /* '#' */
+    char grouping;            /* ',' '_' or 0 */
     int64_t width, precision; /* precision -1: none */
     char type;                /* 0: by the kind of value */
 };
@@ -146,7 +146,10 @@ write_number(struct xm_jinja_run *r, const struct field *f, value v,
     struct xm_strbuf digits = {0}, grouped = {0};
     bool integer = f->type ? strchr("dioxXub", f->type) != NULL
                            : v.kind != XM_JINJA_FLOAT && f->precision < 0;
-    const char *sign = is_negative(v) ? "-" : f->sign == '-' ? "" : f->sign == '+' ? "+" : " ";
+    const char *sign = is_negative(v)   ? "-"
+                       : f->sign == '-' ? ""
+                       : f->sign == '+' ? "+"
+                                        : " ";
     if (integer)
         XM_TRY(write_integer(r, v, f->type, f->alternate, &digits));
     else
@@ -167,8 +170,7 @@ write_field(struct xm_jinja_run *r, const struct field *f, value v,
 {
     struct xm_slice text;
     XM_TRY(xm_jinja_charge(r, 1 + (uint64_t)f->width / 16));
-    if (f->type != 's' && xm_jinja_is_number(v) &&
-        (v.kind != XM_JINJA_BOOL || f->type))
+    if (f->type != 's' && xm_jinja_is_number(v) && (v.kind != XM_JINJA_BOOL || f->type))
         return write_number(r, f, v, b);
     if (f->type && f->type != 's')
         return fail_type(r, f->type, v);
