@@ -347,7 +347,8 @@ filter_format(struct xm_jinja_run *r, value self, args *a, value *out)
     XM_TRY(xm_jinja_to_text(r, self, &s));
     if (a->n > a->n_positional) {
         if (a->n_positional > 0)
-            return xm_jinja_fail(r, "format takes values with names or without, not both");
+            return xm_jinja_fail(r,
+                                 "format takes values with names or without, not both");
         XM_TRY(xm_jinja_new_dict(r, &dict));
         for (size_t i = 0; i < a->n; i++)
             XM_TRY(xm_jinja_dict_put(r, dict, xm_jinja_text(a->names[i]), a->values[i]));
