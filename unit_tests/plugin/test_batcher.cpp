@@ -230,7 +230,8 @@ TEST_F(Batcher, TakesOverBeginnings)
 
 TEST_F(Batcher, RefusesWhatMakesNoSense)
 {
-    add();
+    for (int i = 0; i < 3; i++)
+        add();
     EXPECT_EQ(run({}, &err), XM_INVALID);
     xm_error why = {};
     EXPECT_EQ(run({{0, {}, 0}}, &why), XM_INVALID);
