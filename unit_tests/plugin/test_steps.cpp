@@ -24,7 +24,7 @@ const std::map<std::string, std::string> roles = {
     {"glu", "iio"},
     {"linear", "ii------Iooo"},
     {"matmul", "iio"},
-    {"moe", "iii-----------i-Io"},
+    {"moe", "iii-----------i--Io"},
     {"moe_router", "ioo"},
     {"reduce", "io"},
     {"rms_norm", "iOo"},
