@@ -72,7 +72,7 @@ TEST(Interrupt, CtrlCStopsTheReadingOfAPrompt)
     std::string ids = "5";
     for (int i = 0; i < 20000; i++)
         ids += ",5";
-    Terminal t({"generate", "-m", model, "-d", "REFERENCE", "--ids", ids});
+    Terminal t({"generate", "-m", model, "-d", "REFERENCE", "-c", "30000", "--ids", ids});
     t.wait_for("reading a prompt of 20001 tokens");
     t.type(ctrl_c);
     EXPECT_EQ(t.finish(30), 130);
