@@ -16,8 +16,8 @@ enum { MOST_POSITIONS = INT32_MAX - 4096, MOST_TILE_ROWS = 64 };
 static const char *
 why_not_cached(enum xm_element cache, uint32_t n)
 {
-    if (cache == XM_U4 && n % (2 * XM_KV_BLOCK) != 0)
-        return "a cache of 4 bits takes heads of whole pairs of blocks, 32 elements";
+    if (cache == XM_U4 && n % XM_KV_BLOCK != 0)
+        return "a cache of 4 bits takes heads of whole blocks of 32 elements";
     if (cache != XM_F16 && cache != XM_F32 && cache != XM_I8 && cache != XM_U4)
         return "the cache is not f16, f32, i8 or u4";
     return NULL;

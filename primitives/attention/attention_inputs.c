@@ -22,8 +22,7 @@ bool
 xm_attention_changes_q(const struct xm_attention_desc *d,
                        const struct xm_operand *operands)
 {
-    return d->q_gamma || operands[XM_ATTENTION_COS].rank > 0 ||
-           xm_attention_rotates(d->k_cache);
+    return d->q_gamma || operands[XM_ATTENTION_COS].rank > 0;
 }
 
 uint64_t
