@@ -550,7 +550,7 @@ TEST(Jinja, RunsEndAtTheirLimits)
         {"{{ ('a' * 200000 + 'b') in 'a' * 400000 }}", "steps"},
         {"{{ ('a' * 60000).strip('b' * 60000 + 'a') }}", "steps"},
         {"{{ ('a' * 60000)|trim('b' * 60000 + 'a') }}", "steps"},
-        {"{{ ('a' * 60000).startswith(('a' * 60000,) * 5000) }}", "steps"},
+        {"{{ ('a' * 60000).startswith(('b' * 60000,) * 5000) }}", "steps"},
         {"{% set x = 'a' * 60000 %}{% for i in range(999) %}{% if x|length %}{% endif %}{% endfor %}", "steps"},
         {"{{ ('a' * 60000).replace('', 'bbb') }}", "a text of more than"},
         // clang-format on

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of values: iteration, attributes, items and slices.
+ * Parts of values: attributes, items and slices.
  *
  * "a.b" looks for a method first and then for an item, "a['b']" the other way round. What
  * is not there is undefined; only using that is an error.
@@ -16,66 +16,6 @@ fail_undefined(struct xm_jinja_run *r, struct xm_slice name)
                          name.text);
 }
 
-static enum xm_status
-split_characters(struct xm_jinja_run *r, struct xm_slice s,
-                 const struct xm_jinja_list **out)
-{
-    struct xm_jinja_list *list = NULL;
-    XM_TRY(xm_jinja_new_list(r, xm_jinja_count(s), &list));
-    for (size_t i = 0; i < list->n; i++) {
-        size_t n = xm_jinja_offset(s, 1);
-        list->items[i] = xm_jinja_text(xm_slice_of(s.text, n));
-        s = xm_slice_of(s.text + n, s.n - n);
-    }
-    *out = list;
-    return XM_OK;
-}
-
-enum xm_status
-xm_jinja_iterate(struct xm_jinja_run *r, value v, const struct xm_jinja_list **out)
-{
-    struct xm_jinja_list *list = NULL;
-    switch (v.kind) {
-    case XM_JINJA_LIST:
-    case XM_JINJA_TUPLE:
-        *out = v.list;
-        return XM_OK;
-    case XM_JINJA_STRING:
-        return split_characters(r, v.text, out);
-    case XM_JINJA_UNDEFINED:
-    case XM_JINJA_DICT:
-        XM_TRY(xm_jinja_new_list(r, v.kind == XM_JINJA_DICT ? v.dict->n : 0, &list));
-        if (list->n > 0)
-            memcpy(list->items, v.dict->keys, list->n * sizeof(*list->items));
-        *out = list;
-        return XM_OK;
-    default:
-        return xm_jinja_fail(r, "%s cannot be iterated over", xm_jinja_kind_name(v.kind));
-    }
-}
-
-enum xm_status
-xm_jinja_length(struct xm_jinja_run *r, value v, int64_t *out)
-{
-    switch (v.kind) {
-    case XM_JINJA_UNDEFINED:
-        *out = 0;
-        return XM_OK;
-    case XM_JINJA_STRING:
-        *out = (int64_t)xm_jinja_count(v.text);
-        return xm_jinja_charge_text(r, v.text.n);
-    case XM_JINJA_LIST:
-    case XM_JINJA_TUPLE:
-        *out = (int64_t)v.list->n;
-        return XM_OK;
-    case XM_JINJA_DICT:
-        *out = (int64_t)v.dict->n;
-        return XM_OK;
-    default:
-        return xm_jinja_fail(r, "%s has no length", xm_jinja_kind_name(v.kind));
-    }
-}
-
 static bool
 loop_attribute(const struct xm_jinja_loop *loop, struct xm_slice name, value *out)
 {
@@ -84,11 +24,11 @@ loop_attribute(const struct xm_jinja_loop *loop, struct xm_slice name, value *ou
         const char *name;
         value value;
     } attributes[] = {
-        {"index", xm_jinja_int(i + 1)},    {"index0", xm_jinja_int(i)},
-        {"revindex", xm_jinja_int(n - i)}, {"revindex0", xm_jinja_int(n - i - 1)},
-        {"first", xm_jinja_bool(i == 0)},  {"last", xm_jinja_bool(i == n - 1)},
-        {"length", xm_jinja_int(n)},       {"depth", xm_jinja_int(1)},
-        {"depth0", xm_jinja_int(0)},
+        {"index", xm_jinja_int(i + 1)},        {"index0", xm_jinja_int(i)},
+        {"revindex", xm_jinja_int(n - i)},     {"revindex0", xm_jinja_int(n - i - 1)},
+        {"first", xm_jinja_bool(i == 0)},      {"last", xm_jinja_bool(i == n - 1)},
+        {"length", xm_jinja_int(n)},           {"depth", xm_jinja_int(loop->depth + 1)},
+        {"depth0", xm_jinja_int(loop->depth)},
     };
     for (size_t k = 0; k < XM_ARRAY_LEN(attributes); k++)
         if (xm_jinja_is(name, attributes[k].name)) {
@@ -104,6 +44,63 @@ loop_attribute(const struct xm_jinja_loop *loop, struct xm_slice name, value *ou
     return true;
 }
 
+/* What a macro tells of itself. */
+static enum xm_status
+macro_attribute(struct xm_jinja_run *r, const struct xm_jinja_node *macro,
+                struct xm_slice name, bool *found, value *out)
+{
+    static const struct {
+        const char *name;
+        unsigned use;
+    } uses[] = {{"caller", XM_JINJA_USES_CALLER},
+                {"catch_kwargs", XM_JINJA_USES_KWARGS},
+                {"catch_varargs", XM_JINJA_USES_VARARGS}};
+    struct xm_jinja_list *names = NULL;
+    size_t n = 0;
+    *found = true;
+    for (size_t k = 0; k < XM_ARRAY_LEN(uses); k++)
+        if (xm_jinja_is(name, uses[k].name)) {
+            *out = xm_jinja_bool(macro->uses & uses[k].use);
+            return XM_OK;
+        }
+    if (xm_jinja_is(name, "name")) {
+        *out = macro->name.n > 0 ? xm_jinja_text(macro->name) : xm_jinja_none();
+        return XM_OK;
+    }
+    *found = xm_jinja_is(name, "arguments");
+    if (!*found)
+        return XM_OK;
+    for (const struct xm_jinja_node *p = macro->args; p; p = p->next)
+        n++;
+    XM_TRY(xm_jinja_new_list(r, n, &names));
+    n = 0;
+    for (const struct xm_jinja_node *p = macro->args; p; p = p->next)
+        names->items[n++] = xm_jinja_text(p->name);
+    *out = (value){.kind = XM_JINJA_TUPLE, .list = names};
+    return XM_OK;
+}
+
+/* Attributes that are no methods and no items. */
+static enum xm_status
+own_attribute(struct xm_jinja_run *r, value v, struct xm_slice name, bool *found,
+              value *out)
+{
+    *found = false;
+    if (v.kind == XM_JINJA_LOOP)
+        *found = loop_attribute(v.loop, name, out);
+    else if (v.kind == XM_JINJA_FUNCTION && v.function->macro)
+        return macro_attribute(r, v.function->macro, name, found, out);
+    else if (v.kind == XM_JINJA_CYCLER && !v.cycler->stays &&
+             xm_jinja_is(name, "current"))
+        *found = true, *out = v.cycler->items->items[v.cycler->at];
+    else if (v.kind == XM_JINJA_TUPLE && v.list->is_group)
+        for (size_t i = 0; i < 2 && !*found; i++) {
+            *found = xm_jinja_is(name, i ? "list" : "grouper");
+            *out = v.list->items[i];
+        }
+    return XM_OK;
+}
+
 /* *found is false when there is no such item. */
 static enum xm_status
 find_item(struct xm_jinja_run *r, value v, value key, bool *found, value *out)
@@ -112,12 +109,16 @@ find_item(struct xm_jinja_run *r, value v, value key, bool *found, value *out)
     int64_t n = 0, i = 0;
     *found = false;
     if (v.kind == XM_JINJA_DICT || v.kind == XM_JINJA_NAMESPACE) {
+        if (key.kind == XM_JINJA_LIST || key.kind == XM_JINJA_DICT)
+            return XM_OK;
         XM_TRY(xm_jinja_dict_find(r, v.dict, key, &item));
         *found = item != NULL;
         if (item)
             *out = *item;
         return XM_OK;
     }
+    if (v.kind == XM_JINJA_RANGE)
+        v = xm_jinja_list_value(v.range->items);
     bool indexed = xm_jinja_is_list(v) || v.kind == XM_JINJA_STRING;
     if (!indexed || (key.kind != XM_JINJA_INT && key.kind != XM_JINJA_BOOL))
         return XM_OK;
@@ -146,6 +147,11 @@ find_method(struct xm_jinja_run *r, value v, struct xm_slice name, bool *found,
     *found = builtin != NULL;
     if (!builtin)
         return XM_OK;
+    if (!builtin
+             ->run) { /* it would change the value: the sandbox hides it, and items too */
+        *out = xm_jinja_undefined(name);
+        return XM_OK;
+    }
     XM_TRY(xm_jinja_alloc(r, 1, sizeof(*method), &method));
     method->builtin = builtin;
     method->self = v;
@@ -159,9 +165,9 @@ xm_jinja_attribute(struct xm_jinja_run *r, value v, struct xm_slice name, value 
     bool found = false;
     if (v.kind == XM_JINJA_UNDEFINED)
         return fail_undefined(r, v.text);
-    if (v.kind == XM_JINJA_LOOP && loop_attribute(v.loop, name, out))
-        return XM_OK;
-    XM_TRY(find_method(r, v, name, &found, out));
+    XM_TRY(own_attribute(r, v, name, &found, out));
+    if (!found)
+        XM_TRY(find_method(r, v, name, &found, out));
     if (!found)
         XM_TRY(find_item(r, v, xm_jinja_text(name), &found, out));
     if (!found)
@@ -187,32 +193,44 @@ xm_jinja_item(struct xm_jinja_run *r, value v, value key, value *out)
 }
 
 enum xm_status
-xm_jinja_path(struct xm_jinja_run *r, value v, value path, value *out)
+xm_jinja_path(struct xm_jinja_run *r, value v, value path, const value *other, value *out)
 {
+    const bool one = path.kind == XM_JINJA_INT;
+    struct xm_slice rest = path.text;
     *out = v;
-    if (path.kind == XM_JINJA_INT)
-        return xm_jinja_item(r, v, path, out);
-    if (path.kind != XM_JINJA_STRING)
+    if (!one && path.kind != XM_JINJA_STRING)
         return xm_jinja_fail(r, "an attribute is %s, expected its name",
                              xm_jinja_kind_name(path.kind));
-    struct xm_slice rest = path.text;
-    for (;;) {
-        const char *dot = rest.n > 0 ? memchr(rest.text, '.', rest.n) : NULL;
-        struct xm_slice part = {rest.text, dot ? (size_t)(dot - rest.text) : rest.n};
-        int64_t number;
-        value key = xm_jinja_text(part);
-        if (xm_jinja_read_int(part, &number) && number >= 0)
-            key = xm_jinja_int(number);
+    for (bool more = true; more;) {
+        const char *dot = !one && rest.n > 0 ? memchr(rest.text, '.', rest.n) : NULL;
+        value key = path;
+        if (!one) {
+            const struct xm_slice part = {rest.text,
+                                          dot ? (size_t)(dot - rest.text) : rest.n};
+            int64_t number;
+            const bool digits = part.n > 0 && part.text[0] >= '0' && part.text[0] <= '9';
+            key = digits && xm_jinja_read_int(part, &number) ? xm_jinja_int(number)
+                                                             : xm_jinja_text(part);
+            if (dot)
+                rest = xm_slice_of(dot + 1, rest.n - part.n - 1);
+        }
         XM_TRY(xm_jinja_item(r, *out, key, out));
-        if (!dot)
-            return XM_OK;
-        rest = xm_slice_of(dot + 1, rest.n - part.n - 1);
+        if (other && out->kind == XM_JINJA_UNDEFINED)
+            *out = *other;
+        more = dot != NULL;
     }
+    return XM_OK;
 }
 
 struct range {
-    int64_t start, step, n;
+    int64_t start, stop, step, n;
 };
+
+static int64_t
+number_at(const struct xm_jinja_range *of, int64_t i) /* wraps where no item is */
+{
+    return (int64_t)((uint64_t)of->start + (uint64_t)i * (uint64_t)of->step);
+}
 
 static int64_t
 clamp(int64_t i, int64_t n, int64_t low, int64_t high)
@@ -247,7 +265,8 @@ find_range(struct xm_jinja_run *r, const value bounds[3], int64_t n, struct rang
     if (has_stop)
         stop = clamp(xm_jinja_to_int(bounds[1]), n, low, high);
     int64_t distance = up ? stop - start : start - stop, size = up ? step : -step;
-    *out = (struct range){start, step, distance > 0 ? (distance + size - 1) / size : 0};
+    *out = (struct range){start, stop, step,
+                          distance > 0 ? (distance + size - 1) / size : 0};
     return XM_OK;
 }
 
@@ -277,12 +296,16 @@ xm_jinja_slice(struct xm_jinja_run *r, value v, const value bounds[3], value *ou
     int64_t n = 0;
     if (v.kind == XM_JINJA_UNDEFINED)
         return fail_undefined(r, v.text);
-    if (!xm_jinja_is_list(v) && v.kind != XM_JINJA_STRING) {
-        *out = xm_jinja_undefined(xm_slice_of("a slice", 7));
-        return XM_OK;
-    }
+    if (!xm_jinja_is_list(v) && v.kind != XM_JINJA_STRING && v.kind != XM_JINJA_RANGE)
+        return xm_jinja_fail(r, "a slice of %s", xm_jinja_kind_name(v.kind));
     XM_TRY(xm_jinja_length(r, v, &n));
     XM_TRY(find_range(r, bounds, n, &range));
+    if (v.kind == XM_JINJA_RANGE) {
+        const struct xm_jinja_range *of = v.range;
+        const uint64_t step = (uint64_t)range.step * (uint64_t)of->step;
+        return xm_jinja_new_range(r, number_at(of, range.start),
+                                  number_at(of, range.stop), (int64_t)step, out);
+    }
     if (v.kind == XM_JINJA_STRING && range.step == 1) { /* the usual case is a view */
         size_t from = xm_jinja_offset(v.text, (size_t)range.start);
         struct xm_slice rest = {v.text.text + from, v.text.n - from};

@@ -92,6 +92,24 @@ is_letter(int32_t code)
            c == UTF8PROC_CATEGORY_LT;
 }
 
+static bool
+is_lower(int32_t code)
+{
+    return utf8proc_category(code) == UTF8PROC_CATEGORY_LL;
+}
+
+/* A character folds to at most a few. */
+static void
+add_folded(int32_t code, struct xm_strbuf *b)
+{
+    utf8proc_int32_t folded[8];
+    int class = 0;
+    const utf8proc_ssize_t n = utf8proc_decompose_char(
+        code, folded, (utf8proc_ssize_t)XM_ARRAY_LEN(folded), UTF8PROC_CASEFOLD, &class);
+    for (utf8proc_ssize_t i = 0; i < n && i < (utf8proc_ssize_t)XM_ARRAY_LEN(folded); i++)
+        xm_utf8_add(b, folded[i]);
+}
+
 void
 xm_jinja_change_case(const struct xm_jinja_run *r, struct xm_slice s,
                      enum xm_jinja_case to, struct xm_jinja_buffer *b)
@@ -102,12 +120,19 @@ xm_jinja_change_case(const struct xm_jinja_run *r, struct xm_slice s,
         int32_t code;
         size_t n = xm_utf8_next(xm_slice_of(s.text + at, s.n - at), &code);
         size_t from = b->text.n;
-        if (code == 0xdf && upper) /* sharp s: the one common letter that becomes two */
-            xm_strbuf_add(&b->text, to == XM_JINJA_UPPER ? "SS" : "Ss");
+        if (to == XM_JINJA_SWAPPED)
+            upper = is_lower(code);
+        if (to == XM_JINJA_FOLDED)
+            add_folded(code, &b->text);
+        else if (code == 0xdf &&
+                 upper) /* sharp s: the one common letter that becomes two */
+            xm_strbuf_add(&b->text,
+                          to == XM_JINJA_UPPER || to == XM_JINJA_SWAPPED ? "SS" : "Ss");
         else
-            xm_utf8_add(&b->text, !upper                 ? utf8proc_tolower(code)
-                                  : to == XM_JINJA_UPPER ? utf8proc_toupper(code)
-                                                         : utf8proc_totitle(code));
+            xm_utf8_add(&b->text, !upper ? utf8proc_tolower(code)
+                                  : to == XM_JINJA_UPPER || to == XM_JINJA_SWAPPED
+                                      ? utf8proc_toupper(code)
+                                      : utf8proc_totitle(code));
         if (marks && marks[at])
             xm_jinja_mark_from(b, from);
         if (to == XM_JINJA_CAPITAL)
@@ -147,6 +172,29 @@ xm_jinja_find_text(struct xm_jinja_run *r, struct xm_slice s, struct xm_slice wh
             compared = 0;
         }
         from++;
+    }
+    return XM_OK;
+}
+
+enum xm_status
+xm_jinja_find_last_text(struct xm_jinja_run *r, struct xm_slice s, struct xm_slice what,
+                        size_t from, size_t *out)
+{
+    uint64_t compared = 0;
+    *out = SIZE_MAX;
+    if (s.n < what.n)
+        return XM_OK;
+    for (size_t at = s.n - what.n + 1; at-- > from;) {
+        const bool may = what.n == 0 || s.text[at] == what.text[0];
+        compared += 1 + (may ? what.n : 0);
+        if (may && (what.n == 0 || memcmp(s.text + at, what.text, what.n) == 0)) {
+            *out = at;
+            break;
+        }
+        if (compared > 4096) {
+            XM_TRY(xm_jinja_charge_text(r, compared));
+            compared = 0;
+        }
     }
     return XM_OK;
 }

@@ -46,6 +46,12 @@ evaluate_name(struct xm_jinja_run *r, node *n, value *out)
     return XM_OK;
 }
 
+static int
+shown(struct xm_slice name) /* bytes, in a sentence */
+{
+    return (int)(name.n < 100 ? name.n : 100);
+}
+
 static size_t
 count_nodes(node *n)
 {
@@ -113,21 +119,95 @@ evaluate_slice(struct xm_jinja_run *r, node *n, value *out)
 
 /* --- calls --- */
 
+/* Arguments while they are collected: a spread gives any number of them. */
+struct collected {
+    struct xm_jinja_args args;
+    size_t capacity;
+};
+
+static enum xm_status
+add_arg(struct xm_jinja_run *r, struct collected *c, struct xm_slice name, value v)
+{
+    if (c->args.n == c->capacity) {
+        struct xm_jinja_value *values = NULL;
+        struct xm_slice *names = NULL;
+        c->capacity = c->capacity ? 2 * c->capacity : 4;
+        XM_TRY(xm_jinja_alloc(r, c->capacity, sizeof(*values), &values));
+        XM_TRY(xm_jinja_alloc(r, c->capacity, sizeof(*names), &names));
+        if (c->args.n > 0) {
+            memcpy(values, c->args.values, c->args.n * sizeof(*values));
+            memcpy(names, c->args.names, c->args.n * sizeof(*names));
+        }
+        c->args.values = values;
+        c->args.names = names;
+    }
+    c->args.values[c->args.n] = v;
+    c->args.names[c->args.n++] = name;
+    c->args.n_positional += name.text == NULL;
+    return XM_OK;
+}
+
+static enum xm_status
+add_spread_list(struct xm_jinja_run *r, struct collected *c, value v)
+{
+    const struct xm_jinja_list *items = NULL;
+    XM_TRY(xm_jinja_iterate(r, v, &items));
+    XM_TRY(xm_jinja_charge(r, items->n));
+    for (size_t i = 0; i < items->n; i++)
+        XM_TRY(add_arg(r, c, (struct xm_slice){0}, items->items[i]));
+    return XM_OK;
+}
+
+static enum xm_status
+add_spread_dict(struct xm_jinja_run *r, struct collected *c, value v)
+{
+    if (v.kind != XM_JINJA_DICT)
+        return xm_jinja_fail(r, "'**' before %s, expected a mapping",
+                             xm_jinja_kind_name(v.kind));
+    for (size_t i = 0; i < v.dict->n; i++) {
+        const value key = v.dict->keys[i];
+        if (key.kind != XM_JINJA_STRING)
+            return xm_jinja_fail(r, "the name of an argument is %s",
+                                 xm_jinja_kind_name(key.kind));
+        XM_TRY(add_arg(r, c, key.text, v.dict->values[i]));
+    }
+    return XM_OK;
+}
+
+/* Those without a name, of which "*" gives some wherever it stands; then those with one. */
+static enum xm_status
+add_args(struct xm_jinja_run *r, node *list, bool named, struct collected *c)
+{
+    for (node *arg = list; arg; arg = arg->next) {
+        const bool spread = arg->kind == XM_JINJA_SPREAD;
+        const bool has_name = spread ? arg->name.n == 2 : arg->kind == XM_JINJA_KEYWORD;
+        value v;
+        if (has_name != named)
+            continue;
+        XM_TRY(xm_jinja_evaluate(r, spread || has_name ? arg->in[0] : arg, &v));
+        if (spread)
+            XM_TRY((named ? add_spread_dict : add_spread_list)(r, c, v));
+        else
+            XM_TRY(add_arg(r, c, named ? arg->name : (struct xm_slice){0}, v));
+    }
+    return XM_OK;
+}
+
 /* The arguments of a call, a filter or a test. */
 static enum xm_status
 evaluate_args(struct xm_jinja_run *r, node *list, struct xm_jinja_args *out)
 {
-    size_t i = 0;
-    *out = (struct xm_jinja_args){.n = count_nodes(list)};
-    XM_TRY(xm_jinja_alloc(r, out->n, sizeof(*out->values), &out->values));
-    XM_TRY(xm_jinja_alloc(r, out->n, sizeof(*out->names), &out->names));
-    for (node *arg = list; arg; arg = arg->next, i++) {
-        bool named = arg->kind == XM_JINJA_KEYWORD;
-        out->n_positional += !named;
-        if (named)
-            out->names[i] = arg->name;
-        XM_TRY(xm_jinja_evaluate(r, named ? arg->in[0] : arg, &out->values[i]));
-    }
+    struct collected c = {0};
+    XM_TRY(add_args(r, list, false, &c));
+    XM_TRY(add_args(r, list, true, &c));
+    for (size_t i = c.args.n_positional; i < c.args.n; i++)
+        for (size_t k = i + 1; k < c.args.n; k++) {
+            XM_TRY(xm_jinja_charge(r, 1));
+            if (xm_slice_equal(c.args.names[i], c.args.names[k]))
+                return xm_jinja_fail(r, "the argument '%.*s' is given twice",
+                                     shown(c.args.names[i]), c.args.names[i].text);
+        }
+    *out = c.args;
     return XM_OK;
 }
 
@@ -135,7 +215,7 @@ static enum xm_status
 fail_argument(struct xm_jinja_run *r, const char *function, struct xm_slice name)
 {
     return xm_jinja_fail(r, "%s has no parameter '%.*s', or has it twice", function,
-                         (int)(name.n < 100 ? name.n : 100), name.text);
+                         shown(name), name.text);
 }
 
 /* Puts each argument in the place of its parameter. */
@@ -178,7 +258,10 @@ xm_jinja_call_builtin(struct xm_jinja_run *r, const struct xm_jinja_builtin *bui
     XM_TRY(xm_jinja_enter(r)); /* map and select call others */
     if (!builtin->is_raw)
         XM_TRY(place_args(r, builtin, args, places));
-    XM_TRY(builtin->run(r, self, builtin->is_raw ? args : &placed, &result));
+    XM_TRY(
+        builtin->is_lazy
+            ? xm_jinja_defer(r, builtin, self, builtin->is_raw ? args : &placed, &result)
+            : builtin->run(r, self, builtin->is_raw ? args : &placed, &result));
     r->depth--;
     *out = result;
     return XM_OK;
@@ -196,23 +279,63 @@ find_macro_arg(const struct xm_jinja_args *args, size_t index, struct xm_slice n
     return (value){0};
 }
 
-static enum xm_status
-check_macro_args(struct xm_jinja_run *r, node *macro, const struct xm_jinja_args *args)
+/* The place of a parameter, or their number when there is none of this name. */
+static size_t
+find_parameter(node *macro, struct xm_slice name)
 {
-    size_t n = count_nodes(macro->args);
-    int shown = (int)(macro->name.n < 100 ? macro->name.n : 100);
-    if (args->n_positional > n)
+    size_t place = 0;
+    for (node *p = macro->args; p && !xm_slice_equal(p->name, name); p = p->next)
+        place++;
+    return place;
+}
+
+/* Whether the body uses the name, and no parameter has it. */
+static bool
+takes_special(node *macro, enum xm_jinja_special use, const char *name)
+{
+    return (macro->uses & use) &&
+           find_parameter(macro, xm_slice_of(name, strlen(name))) ==
+               count_nodes(macro->args);
+}
+
+/* What is left of the arguments when the parameters have theirs: varargs, kwargs, caller. */
+static enum xm_status
+bind_other_args(struct xm_jinja_run *r, node *macro, const struct xm_jinja_args *args)
+{
+    const size_t n = count_nodes(macro->args);
+    const bool varargs = takes_special(macro, XM_JINJA_USES_VARARGS, "varargs");
+    const bool kwargs = takes_special(macro, XM_JINJA_USES_KWARGS, "kwargs");
+    const bool caller = takes_special(macro, XM_JINJA_USES_CALLER, "caller");
+    struct xm_jinja_list *rest = NULL;
+    struct xm_jinja_dict *named = NULL;
+    value called = xm_jinja_undefined(xm_slice_of("caller", 6));
+    if (args->n_positional > n && !varargs)
         return xm_jinja_fail(r, "macro '%.*s' takes at most %zu arguments, found %zu",
-                             shown, macro->name.text, n, args->n_positional);
+                             shown(macro->name), macro->name.text, n, args->n_positional);
+    XM_TRY(
+        xm_jinja_new_list(r, args->n_positional > n ? args->n_positional - n : 0, &rest));
+    for (size_t i = 0; i < rest->n; i++)
+        rest->items[i] = args->values[n + i];
+    XM_TRY(xm_jinja_new_dict(r, &named));
     for (size_t i = args->n_positional; i < args->n; i++) {
-        size_t place = 0;
-        node *p = macro->args;
-        for (; p && !xm_slice_equal(p->name, args->names[i]); p = p->next)
-            place++;
-        if (!p || place < args->n_positional)
+        const size_t place = find_parameter(macro, args->names[i]);
+        if (place < n && place >= args->n_positional)
+            continue;
+        if (caller && xm_jinja_is(args->names[i], "caller"))
+            called = args->values[i];
+        else if (!kwargs)
             return fail_argument(r, "the macro", args->names[i]);
+        else
+            XM_TRY(xm_jinja_dict_put(r, named, xm_jinja_text(args->names[i]),
+                                     args->values[i]));
     }
-    return XM_OK;
+    if (varargs)
+        XM_TRY(xm_jinja_bind(r, xm_slice_of("varargs", 7),
+                             (value){.kind = XM_JINJA_TUPLE, .list = rest}));
+    if (kwargs)
+        XM_TRY(xm_jinja_bind(r, xm_slice_of("kwargs", 6),
+                             (value){.kind = XM_JINJA_DICT, .dict = named}));
+    return caller ? xm_jinja_bind(r, xm_slice_of("caller", 6), called) : XM_OK;
 }
 
 /* In the macro's own scope: defaults may use the parameters before them. */
@@ -233,21 +356,33 @@ bind_macro_args(struct xm_jinja_run *r, node *macro, const struct xm_jinja_args 
 
 static enum xm_status
 call_macro(struct xm_jinja_run *r, const struct xm_jinja_function *function,
-           const struct xm_jinja_args *args, const struct xm_jinja_function *caller,
-           value *out)
+           const struct xm_jinja_args *args, value *out)
 {
     struct xm_jinja_frame *frame = NULL, *outside = r->frame;
-    XM_TRY(check_macro_args(r, function->macro, args));
     XM_TRY(xm_jinja_alloc(r, 1, sizeof(*frame), &frame));
     frame->outer = function->scope;
     r->frame = frame;
-    if (caller)
-        XM_TRY(xm_jinja_bind(r, xm_slice_of("caller", 6),
-                             (value){.kind = XM_JINJA_FUNCTION, .function = caller}));
+    XM_TRY(bind_other_args(r, function->macro, args));
     XM_TRY(bind_macro_args(r, function->macro, args));
     XM_TRY(xm_jinja_capture(r, function->macro->body, out));
     r->frame = outside;
     return XM_OK;
+}
+
+static enum xm_status
+call_value(struct xm_jinja_run *r, value callee, const struct xm_jinja_args *args,
+           value *out)
+{
+    if (callee.kind == XM_JINJA_UNDEFINED)
+        return xm_jinja_fail(r, "'%.*s' is undefined and cannot be called",
+                             shown(callee.text), callee.text.text);
+    if (callee.kind == XM_JINJA_LOOP)
+        return xm_jinja_call_loop(r, callee.loop, args, out);
+    if (callee.kind != XM_JINJA_FUNCTION)
+        return xm_jinja_fail(r, "%s cannot be called", xm_jinja_kind_name(callee.kind));
+    const struct xm_jinja_function *f = callee.function;
+    return f->builtin ? xm_jinja_call_builtin(r, f->builtin, f->self, args, out)
+                      : call_macro(r, f, args, out);
 }
 
 enum xm_status
@@ -255,20 +390,15 @@ xm_jinja_call(struct xm_jinja_run *r, node *call, const struct xm_jinja_function
               value *out)
 {
     value callee;
-    struct xm_jinja_args args;
+    struct collected c = {0};
     XM_TRY(xm_jinja_evaluate(r, call->in[0], &callee));
-    XM_TRY(evaluate_args(r, call->args, &args));
+    XM_TRY(evaluate_args(r, call->args, &c.args));
+    c.capacity = c.args.n;
     r->at = call;
-    if (callee.kind == XM_JINJA_UNDEFINED)
-        return xm_jinja_fail(r, "'%.*s' is undefined and cannot be called",
-                             (int)(callee.text.n < 100 ? callee.text.n : 100),
-                             callee.text.text);
-    if (callee.kind != XM_JINJA_FUNCTION)
-        return xm_jinja_fail(r, "%s cannot be called", xm_jinja_kind_name(callee.kind));
-    const struct xm_jinja_function *f = callee.function;
-    if (!f->builtin)
-        return call_macro(r, f, &args, caller, out);
-    return xm_jinja_call_builtin(r, f->builtin, f->self, &args, out);
+    if (caller)
+        XM_TRY(add_arg(r, &c, xm_slice_of("caller", 6),
+                       (value){.kind = XM_JINJA_FUNCTION, .function = caller}));
+    return call_value(r, callee, &c.args, out);
 }
 
 static enum xm_status
@@ -283,13 +413,13 @@ evaluate_builtin(struct xm_jinja_run *r, node *n, value *out)
 {
     value self;
     struct xm_jinja_args args;
-    if (!n->builtin)
-        return xm_jinja_fail(r, "there is no %s '%.*s'",
-                             n->kind == XM_JINJA_TEST ? "test" : "filter",
-                             (int)(n->name.n < 100 ? n->name.n : 100), n->name.text);
     XM_TRY(xm_jinja_evaluate(r, n->in[0], &self));
     XM_TRY(evaluate_args(r, n->args, &args));
     r->at = n;
+    if (!n->builtin)
+        return xm_jinja_fail(r, "there is no %s '%.*s'",
+                             n->kind == XM_JINJA_TEST ? "test" : "filter", shown(n->name),
+                             n->name.text);
     return xm_jinja_call_builtin(r, n->builtin, self, &args, out);
 }
 

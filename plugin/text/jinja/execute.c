@@ -73,16 +73,17 @@ static enum xm_status
 assign(struct xm_jinja_run *r, node *target, value v)
 {
     const struct xm_jinja_list *items = NULL;
-    size_t i = 0;
+    size_t n = 0, i = 0;
     r->at = target;
     if (target->kind != XM_JINJA_MAKE_TUPLE)
         return assign_one(r, target, v);
     XM_TRY(xm_jinja_iterate(r, v, &items));
-    for (node *t = target->args; t; t = t->next, i++)
-        if (i < items->n)
-            XM_TRY(assign_one(r, t, items->items[i]));
-    if (i != items->n)
-        return xm_jinja_fail(r, "%zu values for %zu names", items->n, i);
+    for (node *t = target->args; t; t = t->next)
+        n++;
+    if (n != items->n)
+        return xm_jinja_fail(r, "%zu values for %zu names", items->n, n);
+    for (node *t = target->args; t; t = t->next)
+        XM_TRY(assign(r, t, items->items[i++]));
     return XM_OK;
 }
 
@@ -160,40 +161,77 @@ select_items(struct xm_jinja_run *r, node *n, const struct xm_jinja_list **items
 }
 
 static enum xm_status
-run_loop(struct xm_jinja_run *r, node *n, const struct xm_jinja_list *items)
+run_round(struct xm_jinja_run *r, struct xm_jinja_loop *loop)
 {
-    for (size_t i = 0; i < items->n; i++) {
-        struct xm_jinja_loop *loop = NULL;
-        XM_TRY(xm_jinja_charge(r, 1));
-        XM_TRY(xm_jinja_alloc(r, 1, sizeof(*loop), &loop));
-        *loop = (struct xm_jinja_loop){items, i};
-        XM_TRY(enter_scope(r));
-        XM_TRY(xm_jinja_bind(r, xm_slice_of("loop", 4),
-                             (value){.kind = XM_JINJA_LOOP, .loop = loop}));
-        XM_TRY(assign(r, n->in[0], items->items[i]));
-        XM_TRY(xm_jinja_execute(r, n->body));
-        leave_scope(r);
-        enum xm_jinja_flow flow = r->flow;
-        r->flow = XM_JINJA_GO_ON;
-        if (flow == XM_JINJA_LEAVE_LOOP)
-            break;
-    }
+    XM_TRY(xm_jinja_charge(r, 1));
+    XM_TRY(enter_scope(r));
+    XM_TRY(xm_jinja_bind(r, xm_slice_of("loop", 4),
+                         (value){.kind = XM_JINJA_LOOP, .loop = loop}));
+    XM_TRY(assign(r, loop->node->in[0], loop->items->items[loop->index]));
+    XM_TRY(xm_jinja_execute(r, loop->node->body));
+    leave_scope(r);
     return XM_OK;
+}
+
+static enum xm_status
+execute_inside(struct xm_jinja_run *r, node *list)
+{
+    XM_TRY(enter_scope(r));
+    XM_TRY(xm_jinja_execute(r, list));
+    leave_scope(r);
+    return XM_OK;
+}
+
+static enum xm_status
+run_loop(struct xm_jinja_run *r, node *n, value over, unsigned depth)
+{
+    const struct xm_jinja_list *items = NULL;
+    struct xm_jinja_loop *loop = NULL;
+    r->at = n;
+    XM_TRY(xm_jinja_iterate(r, over, &items));
+    if (n->in[2])
+        XM_TRY(select_items(r, n, &items));
+    XM_TRY(xm_jinja_alloc(r, 1, sizeof(*loop), &loop));
+    *loop = (struct xm_jinja_loop){items, 0, depth, n, r->frame, NULL};
+    bool completed = false; /* a round, up to its end: where none is, Jinja runs "else" */
+    for (enum xm_jinja_flow flow = XM_JINJA_GO_ON;
+         loop->index < items->n && flow != XM_JINJA_LEAVE_LOOP; loop->index++) {
+        XM_TRY(run_round(r, loop));
+        flow = r->flow;
+        r->flow = XM_JINJA_GO_ON;
+        completed = completed || flow == XM_JINJA_GO_ON;
+    }
+    return completed ? XM_OK : execute_inside(r, n->orelse);
 }
 
 static enum xm_status
 execute_for(struct xm_jinja_run *r, node *n)
 {
     value v;
-    const struct xm_jinja_list *items = NULL;
     XM_TRY(xm_jinja_evaluate(r, n->in[1], &v));
-    r->at = n;
-    XM_TRY(xm_jinja_iterate(r, v, &items));
-    if (n->in[2])
-        XM_TRY(select_items(r, n, &items));
-    if (items->n == 0)
-        return xm_jinja_execute(r, n->orelse);
-    return run_loop(r, n, items);
+    return run_loop(r, n, v, 0);
+}
+
+/* The same loop over other items, from inside of it. */
+enum xm_status
+xm_jinja_call_loop(struct xm_jinja_run *r, const struct xm_jinja_loop *loop,
+                   const struct xm_jinja_args *args, value *out)
+{
+    struct xm_jinja_frame *inside = r->frame;
+    struct xm_jinja_buffer text = {0}, *outside = r->out;
+    if (!loop->node->is_recursive)
+        return xm_jinja_fail(r, "loop() needs a loop that is marked as recursive");
+    if (args->n != 1 || args->n_positional != 1)
+        return xm_jinja_fail(r, "loop() takes the items, and nothing else");
+    r->frame = loop->scope;
+    r->out = &text;
+    const enum xm_status s = run_loop(r, loop->node, args->values[0], loop->depth + 1);
+    r->out = outside;
+    r->frame = inside;
+    if (s == XM_OK)
+        return xm_jinja_take_text(r, &text, out);
+    xm_jinja_buffer_free(&text);
+    return s;
 }
 
 static enum xm_status
@@ -246,7 +284,14 @@ execute_with(struct xm_jinja_run *r, node *n)
 static enum xm_status
 execute_generation(struct xm_jinja_run *r, node *n)
 {
-    return xm_jinja_execute(r, n->body);
+    return execute_inside(r, n->body);
+}
+
+static enum xm_status
+execute_do(struct xm_jinja_run *r, node *n)
+{
+    value ignored;
+    return xm_jinja_evaluate(r, n->in[0], &ignored);
 }
 
 static enum xm_status
@@ -269,6 +314,7 @@ static execute_fn *const executors[XM_JINJA_N_NODES] = {
     [XM_JINJA_TEXT] = execute_text,
     [XM_JINJA_PRINT] = execute_print,
     [XM_JINJA_IF] = execute_if,
+    [XM_JINJA_DO] = execute_do,
     [XM_JINJA_FOR] = execute_for,
     [XM_JINJA_SET] = execute_set,
     [XM_JINJA_SET_BLOCK] = execute_set_block,

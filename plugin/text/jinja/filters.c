@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters of one value; those that work through sequences are in filters_sequence.c.
+ * Filters of one value. Those that lay text out are in filters_text.c, those that work through
+ * sequences in filters_sequence.c, filters_select.c and filters_group.c.
  */
 #include <math.h>
 
 #include "plugin/text/jinja/filters.h"
 #include "plugin/text/jinja/format.h"
+#include "plugin/text/jinja/methods.h"
 #include "runtime/util/utf8.h"
 
 typedef struct xm_jinja_value value;
@@ -111,103 +113,40 @@ filter_safe(struct xm_jinja_run *r, value self, args *a, value *out)
 }
 
 static enum xm_status
-filter_escape(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    (void)a;
-    static const struct {
-        char c;
-        const char *entity;
-    } entities[] = {
-        {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&#34;"}, {'\'', "&#39;"},
-    };
-    struct xm_jinja_buffer b = {0};
-    struct xm_slice s;
-    XM_TRY(xm_jinja_to_text(r, self, &s));
-    const char *marks = xm_jinja_marks_of(r, s);
-    for (size_t i = 0; i < s.n; i++) {
-        const char *entity = NULL;
-        for (size_t k = 0; k < XM_ARRAY_LEN(entities); k++)
-            if (entities[k].c == s.text[i])
-                entity = entities[k].entity;
-        size_t from = b.text.n;
-        if (entity)
-            xm_strbuf_add(&b.text, entity);
-        else
-            xm_strbuf_add_n(&b.text, s.text + i, 1);
-        if (marks && marks[i])
-            xm_jinja_mark_from(&b, from);
-    }
-    return xm_jinja_take_text(r, &b, out);
-}
-
-static enum xm_status
 filter_replace(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     struct xm_slice s, old, to;
     XM_TRY(xm_jinja_to_text(r, self, &s));
     XM_TRY(xm_jinja_to_text(r, a->values[0], &old));
     XM_TRY(xm_jinja_to_text(r, a->values[1], &to));
-    int64_t count = a->values[2].kind == XM_JINJA_INT ? a->values[2].integer : -1;
+    int64_t count = -1;
+    if (given(a->values[2]))
+        XM_TRY(xm_jinja_read_size(r, a->values[2], &count));
     return xm_jinja_replace(r, s, old, to, count, out);
 }
 
-static void
-add_repeated(const struct xm_jinja_run *r, struct xm_jinja_buffer *b, struct xm_slice s,
-             int64_t times)
-{
-    for (; times > 0; times--)
-        xm_jinja_add(r, b, s);
-}
-
-/* A number of spaces, or a text; nothing else. */
 static enum xm_status
-read_indentation(struct xm_jinja_run *r, value width, int64_t none, struct xm_slice *out)
+check_defined(struct xm_jinja_run *r, value v)
 {
-    struct xm_jinja_buffer b = {0};
-    value v = width;
-    if (width.kind != XM_JINJA_STRING) {
-        int64_t n = width.kind == XM_JINJA_INT ? width.integer : none;
-        if (n > 1024)
-            return xm_jinja_fail(r, "an indentation of %lld, at most 1024", (long long)n);
-        add_repeated(r, &b, xm_slice_of(" ", 1), n);
-        XM_TRY(xm_jinja_take_text(r, &b, &v));
-    }
-    *out = v.text;
-    return XM_OK;
-}
-
-static enum xm_status
-filter_indent(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    struct xm_jinja_buffer b = {0};
-    struct xm_slice s, indentation;
-    size_t from = 0;
-    bool first = true, blank = xm_jinja_truth(a->values[2]), open = true;
-    XM_TRY(xm_jinja_to_text(r, self, &s));
-    XM_TRY(read_indentation(r, a->values[0], 4, &indentation));
-    for (; open; first = false) {
-        size_t start = from;
-        struct xm_slice line = xm_jinja_next_line(s, &from);
-        open = from > start + line.n; /* a line end follows: so does another line */
-        bool wanted = first ? xm_jinja_truth(a->values[1]) : line.n > 0 || blank;
-        xm_strbuf_add(&b.text, first ? "" : "\n");
-        add_repeated(r, &b, indentation, wanted);
-        xm_jinja_add(r, &b, line);
-    }
-    return xm_jinja_take_text(r, &b, out);
+    return v.kind != XM_JINJA_UNDEFINED
+               ? XM_OK
+               : xm_jinja_fail(r, "'%.*s' is undefined",
+                               (int)(v.text.n < 100 ? v.text.n : 100), v.text.text);
 }
 
 static enum xm_status
 filter_int(struct xm_jinja_run *r, value self, args *a, value *out)
 {
-    (void)r;
     value other = a->values[0].kind == XM_JINJA_ABSENT ? xm_jinja_int(0) : a->values[0];
     double real = NAN;
-    int64_t integer;
+    int64_t integer, base = 10;
+    XM_TRY(check_defined(r, self));
+    XM_TRY(xm_jinja_read_size(r, a->values[1], &base));
+    base = base < 0 || base > 36 ? 1 : base; /* in which no number can be read */
     if (self.kind == XM_JINJA_STRING) {
         struct xm_slice s =
             xm_jinja_strip(self.text, NULL, XM_JINJA_LEFT | XM_JINJA_RIGHT);
-        if (xm_jinja_read_int(s, &integer)) {
+        if (xm_jinja_read_int_of(s, (int)base, &integer)) {
             *out = xm_jinja_int(integer);
             return XM_OK;
         }
@@ -227,8 +166,8 @@ filter_int(struct xm_jinja_run *r, value self, args *a, value *out)
 static enum xm_status
 filter_float(struct xm_jinja_run *r, value self, args *a, value *out)
 {
-    (void)r;
     double real;
+    XM_TRY(check_defined(r, self));
     *out = a->values[0].kind == XM_JINJA_ABSENT ? xm_jinja_float(0.0) : a->values[0];
     if (xm_jinja_is_number(self))
         *out = xm_jinja_float(xm_jinja_to_double(self));
@@ -274,6 +213,21 @@ round_common(struct xm_jinja_run *r, double real, int precision, value *out)
     return XM_OK;
 }
 
+/* To tens, hundreds, …; halves to even. */
+static int64_t
+round_integer(int64_t i, int precision)
+{
+    int64_t unit = 1;
+    for (; precision < 0; precision++) {
+        if (unit > INT64_MAX / 20)
+            return 0;
+        unit *= 10;
+    }
+    const int64_t rest = (i % unit + unit) % unit, down = i - rest;
+    const bool up = rest * 2 > unit || (rest * 2 == unit && (down / unit) % 2 != 0);
+    return up && unit > 1 ? down + unit : down;
+}
+
 static enum xm_status
 filter_round(struct xm_jinja_run *r, value self, args *a, value *out)
 {
@@ -289,13 +243,16 @@ filter_round(struct xm_jinja_run *r, value self, args *a, value *out)
     if (xm_jinja_is(method, "common")) {
         if (self.kind == XM_JINJA_FLOAT && isfinite(real))
             return round_common(r, real, (int)precision, out);
-        *out = self.kind == XM_JINJA_FLOAT ? self : xm_jinja_int(xm_jinja_to_int(self));
+        *out = self.kind == XM_JINJA_FLOAT
+                   ? self
+                   : xm_jinja_int(round_integer(xm_jinja_to_int(self), (int)precision));
         return XM_OK;
     }
     bool up = xm_jinja_is(method, "ceil");
     if (!up && !xm_jinja_is(method, "floor"))
         return xm_jinja_fail(r, "round knows common, ceil and floor");
-    *out = xm_jinja_float((up ? ceil(real * scale) : floor(real * scale)) / scale);
+    const double whole = up ? ceil(real * scale) : floor(real * scale);
+    *out = xm_jinja_float((whole == 0.0 ? 0.0 : whole) / scale); /* no integer is -0 */
     return XM_OK;
 }
 
@@ -327,7 +284,7 @@ filter_tojson(struct xm_jinja_run *r, value self, args *a, value *out)
         .sort_keys = xm_jinja_truth(a->values[3]),
     };
     if (multi_line)
-        XM_TRY(read_indentation(r, a->values[1], 0, &style.indent));
+        XM_TRY(xm_jinja_read_indentation(r, a->values[1], 0, &style.indent));
     XM_TRY(read_separators(r, a->values[2], &style));
     enum xm_status status = xm_jinja_print_json(r, &style, self, &b);
     if (status == XM_OK)
@@ -357,68 +314,24 @@ filter_format(struct xm_jinja_run *r, value self, args *a, value *out)
     return xm_jinja_format_percent(r, s, v, out);
 }
 
-/* The number of runs of word characters (letters, digits and '_'), as re.findall(r"\w+") counts. */
-static enum xm_status
-filter_wordcount(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    (void)a;
-    struct xm_slice s;
-    int64_t n = 0;
-    bool inside = false;
-    XM_TRY(xm_jinja_to_text(r, self, &s));
-    while (s.n > 0) {
-        int32_t code;
-        size_t bytes = xm_utf8_next(s, &code);
-        bool word = xm_utf8_is_word(code) && !xm_utf8_is_mark(code);
-        n += word && !inside;
-        inside = word;
-        s = xm_slice_of(s.text + bytes, s.n - bytes);
-    }
-    *out = xm_jinja_int(n);
-    return XM_OK;
-}
-
-static enum xm_status
-filter_center(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    struct xm_jinja_buffer b = {0};
-    struct xm_slice s;
-    int64_t width = a->values[0].kind == XM_JINJA_INT ? a->values[0].integer : 80;
-    XM_TRY(xm_jinja_to_text(r, self, &s));
-    if (width > 100000)
-        return xm_jinja_fail(r, "center to %lld characters, at most 100000",
-                             (long long)width);
-    int64_t n = (int64_t)xm_jinja_count(s), room = width > n ? width - n : 0;
-    int64_t left = room / 2 + (room & width & 1);
-    add_repeated(r, &b, xm_slice_of(" ", 1), left);
-    xm_jinja_add(r, &b, s);
-    add_repeated(r, &b, xm_slice_of(" ", 1), room - left);
-    return xm_jinja_take_text(r, &b, out);
-}
-
 /* clang-format off */
 static const struct xm_jinja_builtin filters[] = {
-    {"abs", filter_abs, {NULL}, 0, false},
-    {"capitalize", filter_capitalize, {NULL}, 0, false},
-    {"center", filter_center, {"width"}, 0, false},
-    {"d", filter_default, {"default_value", "boolean"}, 0, false},
-    {"default", filter_default, {"default_value", "boolean"}, 0, false},
-    {"e", filter_escape, {NULL}, 0, false},
-    {"escape", filter_escape, {NULL}, 0, false},
-    {"float", filter_float, {"default"}, 0, false},
-    {"format", filter_format, {NULL}, 0, true},
-    {"indent", filter_indent, {"width", "first", "blank"}, 0, false},
-    {"int", filter_int, {"default"}, 0, false},
-    {"lower", filter_lower, {NULL}, 0, false},
-    {"replace", filter_replace, {"old", "new", "count"}, 2, false},
-    {"round", filter_round, {"precision", "method"}, 0, false},
-    {"safe", filter_safe, {NULL}, 0, false},
-    {"string", filter_string, {NULL}, 0, false},
-    {"title", filter_title, {NULL}, 0, false},
-    {"tojson", filter_tojson, {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, false},
-    {"trim", filter_trim, {"chars"}, 0, false},
-    {"upper", filter_upper, {NULL}, 0, false},
-    {"wordcount", filter_wordcount, {NULL}, 0, false},
+    {"abs", filter_abs, {NULL}, 0, false, false},
+    {"capitalize", filter_capitalize, {NULL}, 0, false, false},
+    {"d", filter_default, {"default_value", "boolean"}, 0, false, false},
+    {"default", filter_default, {"default_value", "boolean"}, 0, false, false},
+    {"float", filter_float, {"default"}, 0, false, false},
+    {"format", filter_format, {NULL}, 0, true, false},
+    {"int", filter_int, {"default", "base"}, 0, false, false},
+    {"lower", filter_lower, {NULL}, 0, false, false},
+    {"replace", filter_replace, {"old", "new", "count"}, 2, false, false},
+    {"round", filter_round, {"precision", "method"}, 0, false, false},
+    {"safe", filter_safe, {NULL}, 0, false, false},
+    {"string", filter_string, {NULL}, 0, false, false},
+    {"title", filter_title, {NULL}, 0, false, false},
+    {"tojson", filter_tojson, {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, false, false},
+    {"trim", filter_trim, {"chars"}, 0, false, false},
+    {"upper", filter_upper, {NULL}, 0, false, false},
 };
 /* clang-format on */
 
@@ -427,5 +340,8 @@ xm_jinja_find_filter(struct xm_slice name)
 {
     const struct xm_jinja_builtin *row =
         xm_jinja_find(filters, XM_ARRAY_LEN(filters), name);
-    return row ? row : xm_jinja_find_sequence_filter(name);
+    row = row ? row : xm_jinja_find_text_filter(name);
+    row = row ? row : xm_jinja_find_sequence_filter(name);
+    row = row ? row : xm_jinja_find_select_filter(name);
+    return row ? row : xm_jinja_find_group_filter(name);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Filters that work through sequences. All results are lists.
+ * Filters that work through sequences: ends, order, sums.
  */
 #include "plugin/text/jinja/filters.h"
 
@@ -39,6 +39,10 @@ static enum xm_status
 end_item(struct xm_jinja_run *r, value self, bool last, value *out)
 {
     list *items = NULL;
+    if (self.kind == XM_JINJA_ITERATOR && !last)
+        return xm_jinja_take(r, self, out);
+    if (self.kind == XM_JINJA_ITERATOR)
+        return xm_jinja_fail(r, "an iterator has no last item");
     XM_TRY(xm_jinja_iterate(r, self, &items));
     *out = items->n > 0 ? items->items[last ? items->n - 1 : 0]
                         : xm_jinja_undefined(xm_slice_of("an item of nothing", 18));
@@ -64,10 +68,12 @@ filter_reverse(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     (void)a;
     const value backwards[3] = {{0}, {0}, xm_jinja_int(-1)};
+    const bool once = self.kind == XM_JINJA_ITERATOR;
     if (self.kind == XM_JINJA_STRING)
         return xm_jinja_slice(r, self, backwards, out);
     XM_TRY(filter_list(r, self, a, &self));
-    return xm_jinja_slice(r, self, backwards, out);
+    XM_TRY(xm_jinja_slice(r, self, backwards, out));
+    return once ? XM_OK : xm_jinja_new_iterator(r, out->list, out);
 }
 
 static enum xm_status
@@ -93,7 +99,7 @@ add_joined(struct xm_jinja_run *r, list *items, struct xm_slice between, value a
     for (size_t i = 0; i < items->n; i++) {
         value item = items->items[i];
         if (given(attribute))
-            XM_TRY(xm_jinja_path(r, item, attribute, &item));
+            XM_TRY(xm_jinja_path(r, item, attribute, NULL, &item));
         if (i > 0)
             xm_jinja_add(r, b, between);
         XM_TRY(xm_jinja_print(r, item, b));
@@ -118,18 +124,45 @@ filter_join(struct xm_jinja_run *r, value self, args *a, value *out)
 
 /* --- order --- */
 
-/* What an item is sorted by: itself or an attribute, strings without their case. */
+/* One attribute, or the item itself where none is named. */
 static enum xm_status
-sort_key(struct xm_jinja_run *r, value item, value attribute, bool with_case, value *out)
+one_key(struct xm_jinja_run *r, const struct xm_jinja_key *key, value item,
+        value attribute, value *out)
 {
     struct xm_jinja_buffer b = {0};
     *out = item;
     if (given(attribute))
-        XM_TRY(xm_jinja_path(r, item, attribute, out));
-    if (with_case || out->kind != XM_JINJA_STRING)
+        XM_TRY(xm_jinja_path(r, item, attribute, key->other, out));
+    if (key->with_case || out->kind != XM_JINJA_STRING)
         return XM_OK;
     xm_jinja_change_case(r, out->text, XM_JINJA_LOWER, &b);
     return xm_jinja_take_text(r, &b, out);
+}
+
+enum xm_status
+xm_jinja_key_of(struct xm_jinja_run *r, const struct xm_jinja_key *key, value item,
+                value *out)
+{
+    struct xm_jinja_list *several = NULL;
+    size_t n = 1;
+    const bool text = key->attribute.kind == XM_JINJA_STRING;
+    struct xm_slice rest = text ? key->attribute.text : xm_slice_of("", 0);
+    for (size_t i = 0; i < rest.n; i++)
+        n += rest.text[i] == ',';
+    if (!key->many)
+        return one_key(r, key, item, key->attribute, out);
+    XM_TRY(xm_jinja_new_list(r, n, &several));
+    for (size_t i = 0; i < n; i++) {
+        const char *comma = rest.n > 0 ? memchr(rest.text, ',', rest.n) : NULL;
+        const struct xm_slice part = {rest.text,
+                                      comma ? (size_t)(comma - rest.text) : rest.n};
+        XM_TRY(one_key(r, key, item, text ? xm_jinja_text(part) : key->attribute,
+                       &several->items[i]));
+        if (comma)
+            rest = xm_slice_of(comma + 1, rest.n - part.n - 1);
+    }
+    *out = xm_jinja_list_value(several);
+    return XM_OK;
 }
 
 struct keyed {
@@ -176,22 +209,20 @@ sort_keyed(struct xm_jinja_run *r, struct keyed *items, size_t n, bool descendin
     return XM_OK;
 }
 
-static enum xm_status
-sort_items(struct xm_jinja_run *r, list *items, value attribute, bool with_case,
-           bool descending, value *out)
+enum xm_status
+xm_jinja_sort(struct xm_jinja_run *r, list *items, const struct xm_jinja_key *key,
+              bool descending, struct xm_jinja_list **out)
 {
     struct keyed *keyed = NULL;
-    struct xm_jinja_list *sorted = NULL;
     XM_TRY(xm_jinja_alloc(r, items->n, sizeof(*keyed), &keyed));
     for (size_t i = 0; i < items->n; i++) {
         keyed[i].item = items->items[i];
-        XM_TRY(sort_key(r, items->items[i], attribute, with_case, &keyed[i].key));
+        XM_TRY(xm_jinja_key_of(r, key, items->items[i], &keyed[i].key));
     }
     XM_TRY(sort_keyed(r, keyed, items->n, descending));
-    XM_TRY(xm_jinja_new_list(r, items->n, &sorted));
+    XM_TRY(xm_jinja_new_list(r, items->n, out));
     for (size_t i = 0; i < items->n; i++)
-        sorted->items[i] = keyed[i].item;
-    *out = xm_jinja_list_value(sorted);
+        (*out)->items[i] = keyed[i].item;
     return XM_OK;
 }
 
@@ -199,20 +230,35 @@ static enum xm_status
 filter_sort(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     list *items = NULL;
+    struct xm_jinja_list *sorted = NULL;
+    const struct xm_jinja_key key = {.attribute = a->values[2],
+                                     .with_case = xm_jinja_truth(a->values[1]),
+                                     .many = true};
     XM_TRY(xm_jinja_iterate(r, self, &items));
-    return sort_items(r, items, a->values[2], xm_jinja_truth(a->values[1]),
-                      xm_jinja_truth(a->values[0]), out);
+    XM_TRY(xm_jinja_sort(r, items, &key, xm_jinja_truth(a->values[0]), &sorted));
+    *out = xm_jinja_list_value(sorted);
+    return XM_OK;
 }
 
 static enum xm_status
 filter_dictsort(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     value pairs;
-    bool by_value =
-        a->values[1].kind == XM_JINJA_STRING && xm_jinja_is(a->values[1].text, "value");
+    struct xm_jinja_list *sorted = NULL;
+    const bool named = a->values[1].kind == XM_JINJA_STRING;
+    const bool by_value = named && xm_jinja_is(a->values[1].text, "value");
+    const struct xm_jinja_key key = {.attribute = xm_jinja_int(by_value),
+                                     .with_case = xm_jinja_truth(a->values[0])};
+    if (a->values[1].kind != XM_JINJA_ABSENT && !by_value &&
+        !(named && xm_jinja_is(a->values[1].text, "key")))
+        return xm_jinja_fail(r, "dictsort sorts by 'key' or 'value'");
+    if (self.kind != XM_JINJA_DICT)
+        return xm_jinja_fail(r, "dictsort of %s, expected a mapping",
+                             xm_jinja_kind_name(self.kind));
     XM_TRY(filter_items(r, self, a, &pairs));
-    return sort_items(r, pairs.list, xm_jinja_int(by_value), xm_jinja_truth(a->values[0]),
-                      xm_jinja_truth(a->values[2]), out);
+    XM_TRY(xm_jinja_sort(r, pairs.list, &key, xm_jinja_truth(a->values[2]), &sorted));
+    *out = xm_jinja_list_value(sorted);
+    return XM_OK;
 }
 
 static enum xm_status
@@ -220,14 +266,16 @@ filter_unique(struct xm_jinja_run *r, value self, args *a, value *out)
 {
     list *items = NULL;
     struct xm_jinja_list *kept = NULL, *keys = NULL;
+    const struct xm_jinja_key key = {.attribute = a->values[1],
+                                     .with_case = xm_jinja_truth(a->values[0])};
     size_t n = 0;
     XM_TRY(xm_jinja_iterate(r, self, &items));
     XM_TRY(xm_jinja_new_list(r, items->n, &kept));
     XM_TRY(xm_jinja_new_list(r, items->n, &keys));
     for (size_t i = 0; i < items->n; i++) {
         bool seen = false;
-        XM_TRY(sort_key(r, items->items[i], a->values[1], xm_jinja_truth(a->values[0]),
-                        &keys->items[n]));
+        XM_TRY(xm_jinja_key_of(r, &key, items->items[i], &keys->items[n]));
+        XM_TRY(xm_jinja_check_key(r, keys->items[n]));
         XM_TRY(xm_jinja_charge(r, n));
         for (size_t k = 0; k < n && !seen; k++)
             XM_TRY(xm_jinja_equal(r, keys->items[k], keys->items[n], &seen));
@@ -243,6 +291,8 @@ static enum xm_status
 extreme(struct xm_jinja_run *r, value self, args *a, int sign, value *out)
 {
     list *items = NULL;
+    const struct xm_jinja_key by = {.attribute = a->values[1],
+                                    .with_case = xm_jinja_truth(a->values[0])};
     value best = {0};
     XM_TRY(xm_jinja_iterate(r, self, &items));
     XM_TRY(xm_jinja_charge(r, items->n));
@@ -250,8 +300,7 @@ extreme(struct xm_jinja_run *r, value self, args *a, int sign, value *out)
     for (size_t i = 0; i < items->n; i++) {
         value key;
         int order = 1;
-        XM_TRY(sort_key(r, items->items[i], a->values[1], xm_jinja_truth(a->values[0]),
-                        &key));
+        XM_TRY(xm_jinja_key_of(r, &by, items->items[i], &key));
         if (i > 0)
             XM_TRY(xm_jinja_order(r, key, best, &order));
         if (i == 0 || order * sign > 0) {
@@ -280,207 +329,35 @@ filter_sum(struct xm_jinja_run *r, value self, args *a, value *out)
     list *items = NULL;
     value sum = a->values[1].kind == XM_JINJA_ABSENT ? xm_jinja_int(0) : a->values[1];
     XM_TRY(xm_jinja_iterate(r, self, &items));
+    if (sum.kind == XM_JINJA_STRING)
+        return xm_jinja_fail(r, "sum of strings: join them");
     for (size_t i = 0; i < items->n; i++) {
         value item = items->items[i];
         XM_TRY(xm_jinja_charge(r, 1));
         if (given(a->values[0]))
-            XM_TRY(xm_jinja_path(r, item, a->values[0], &item));
+            XM_TRY(xm_jinja_path(r, item, a->values[0], NULL, &item));
         XM_TRY(xm_jinja_binary(r, xm_slice_of("+", 1), sum, item, &sum));
     }
     *out = sum;
     return XM_OK;
 }
 
-static enum xm_status
-filter_batch(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    list *items = NULL;
-    struct xm_jinja_list *rows = NULL;
-    int64_t size = a->values[0].kind == XM_JINJA_INT ? a->values[0].integer : 0;
-    XM_TRY(xm_jinja_iterate(r, self, &items));
-    if (size < 1 || size > 100000)
-        return xm_jinja_fail(r, "batch needs a size of 1 to 100000");
-    size_t width = (size_t)size;
-    XM_TRY(xm_jinja_new_list(r, (items->n + width - 1) / width, &rows));
-    for (size_t i = 0; i < rows->n; i++) {
-        struct xm_jinja_list *row = NULL;
-        size_t left = items->n - i * width;
-        size_t n = left < width && !given(a->values[1]) ? left : width;
-        XM_TRY(xm_jinja_new_list(r, n, &row));
-        for (size_t k = 0; k < n; k++)
-            row->items[k] = k < left ? items->items[i * width + k] : a->values[1];
-        rows->items[i] = xm_jinja_list_value(row);
-    }
-    *out = xm_jinja_list_value(rows);
-    return XM_OK;
-}
-
-/* --- filters that take filters and tests --- */
-
-static enum xm_status
-empty_list(struct xm_jinja_run *r, value *out)
-{
-    struct xm_jinja_list *none = NULL;
-    XM_TRY(xm_jinja_new_list(r, 0, &none));
-    *out = xm_jinja_list_value(none);
-    return XM_OK;
-}
-
-/* The argument `name`, NULL if there is none. */
-static const value *
-find_arg(args *a, const char *name)
-{
-    for (size_t i = a->n_positional; i < a->n; i++)
-        if (xm_jinja_is(a->names[i], name))
-            return &a->values[i];
-    return NULL;
-}
-
-/* The arguments from number `from` on, and a function that they are for; *builtin is NULL
- * when no name is given. */
-static enum xm_status
-find_function(struct xm_jinja_run *r, args *a, size_t from, bool filter,
-              const struct xm_jinja_builtin **builtin, struct xm_jinja_args *rest)
-{
-    *builtin = NULL;
-    *rest = (struct xm_jinja_args){0};
-    if (a->n_positional <= from)
-        return XM_OK;
-    value name = a->values[from];
-    if (name.kind == XM_JINJA_STRING)
-        *builtin =
-            filter ? xm_jinja_find_filter(name.text) : xm_jinja_find_test(name.text);
-    if (!*builtin)
-        return xm_jinja_fail(r, "%s needs the name of a %s", filter ? "map" : "select",
-                             filter ? "filter" : "test");
-    *rest = (struct xm_jinja_args){a->n - from - 1, a->n_positional - from - 1,
-                                   a->values + from + 1, a->names + from + 1};
-    return XM_OK;
-}
-
-static enum xm_status
-map_attribute(struct xm_jinja_run *r, args *a, const value *attribute, value item,
-              value *out)
-{
-    const value *other = find_arg(a, "default");
-    XM_TRY(xm_jinja_path(r, item, *attribute, out));
-    if (other && out->kind == XM_JINJA_UNDEFINED)
-        *out = *other;
-    return XM_OK;
-}
-
-static enum xm_status
-filter_map(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    list *items = NULL;
-    struct xm_jinja_list *mapped = NULL;
-    const struct xm_jinja_builtin *filter;
-    struct xm_jinja_args rest;
-    const value *attribute = find_arg(a, "attribute");
-    if (!xm_jinja_truth(self)) /* as none, which gives nothing */
-        return empty_list(r, out);
-    XM_TRY(xm_jinja_iterate(r, self, &items));
-    XM_TRY(find_function(r, a, 0, true, &filter, &rest));
-    if (!filter && !attribute)
-        return xm_jinja_fail(r, "map needs a filter or an attribute");
-    XM_TRY(xm_jinja_new_list(r, items->n, &mapped));
-    for (size_t i = 0; i < items->n; i++)
-        XM_TRY(filter
-                   ? xm_jinja_call_builtin(r, filter, items->items[i], &rest,
-                                           &mapped->items[i])
-                   : map_attribute(r, a, attribute, items->items[i], &mapped->items[i]));
-    *out = xm_jinja_list_value(mapped);
-    return XM_OK;
-}
-
-/* The items for which the test (none: the truth) of the item, or of its attribute, is
- * `wanted`. */
-static enum xm_status
-select_items(struct xm_jinja_run *r, value self, args *a, bool by_attribute, bool wanted,
-             value *out)
-{
-    list *items = NULL;
-    struct xm_jinja_list *kept = NULL;
-    const struct xm_jinja_builtin *test;
-    struct xm_jinja_args rest;
-    size_t n = 0;
-    if (!xm_jinja_truth(self))
-        return empty_list(r, out);
-    XM_TRY(xm_jinja_iterate(r, self, &items));
-    XM_TRY(find_function(r, a, by_attribute, false, &test, &rest));
-    if (by_attribute && a->n_positional == 0)
-        return xm_jinja_fail(r, "selectattr and rejectattr need an attribute");
-    XM_TRY(xm_jinja_new_list(r, items->n, &kept));
-    for (size_t i = 0; i < items->n; i++) {
-        value v = items->items[i];
-        if (by_attribute)
-            XM_TRY(xm_jinja_path(r, v, a->values[0], &v));
-        if (test)
-            XM_TRY(xm_jinja_call_builtin(r, test, v, &rest, &v));
-        if (xm_jinja_truth(v) == wanted)
-            kept->items[n++] = items->items[i];
-    }
-    kept->n = n;
-    *out = xm_jinja_list_value(kept);
-    return XM_OK;
-}
-
-static enum xm_status
-filter_select(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    return select_items(r, self, a, false, true, out);
-}
-
-static enum xm_status
-filter_reject(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    return select_items(r, self, a, false, false, out);
-}
-
-static enum xm_status
-filter_selectattr(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    return select_items(r, self, a, true, true, out);
-}
-
-static enum xm_status
-filter_rejectattr(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    return select_items(r, self, a, true, false, out);
-}
-
-static enum xm_status
-filter_attr(struct xm_jinja_run *r, value self, args *a, value *out)
-{
-    struct xm_slice name;
-    XM_TRY(xm_jinja_to_text(r, a->values[0], &name));
-    *out = xm_jinja_undefined(name); /* items of mappings are no attributes */
-    return self.kind == XM_JINJA_DICT ? XM_OK : xm_jinja_attribute(r, self, name, out);
-}
-
 /* clang-format off */
 static const struct xm_jinja_builtin filters[] = {
-    {"attr", filter_attr, {"name"}, 1, false},
-    {"batch", filter_batch, {"linecount", "fill_with"}, 1, false},
-    {"count", filter_length, {NULL}, 0, false},
-    {"dictsort", filter_dictsort, {"case_sensitive", "by", "reverse"}, 0, false},
-    {"first", filter_first, {NULL}, 0, false},
-    {"items", filter_items, {NULL}, 0, false},
-    {"join", filter_join, {"d", "attribute"}, 0, false},
-    {"last", filter_last, {NULL}, 0, false},
-    {"length", filter_length, {NULL}, 0, false},
-    {"list", filter_list, {NULL}, 0, false},
-    {"map", filter_map, {NULL}, 0, true},
-    {"max", filter_max, {"case_sensitive", "attribute"}, 0, false},
-    {"min", filter_min, {"case_sensitive", "attribute"}, 0, false},
-    {"reject", filter_reject, {NULL}, 0, true},
-    {"rejectattr", filter_rejectattr, {NULL}, 0, true},
-    {"reverse", filter_reverse, {NULL}, 0, false},
-    {"select", filter_select, {NULL}, 0, true},
-    {"selectattr", filter_selectattr, {NULL}, 0, true},
-    {"sort", filter_sort, {"reverse", "case_sensitive", "attribute"}, 0, false},
-    {"sum", filter_sum, {"attribute", "start"}, 0, false},
-    {"unique", filter_unique, {"case_sensitive", "attribute"}, 0, false},
+    {"count", filter_length, {NULL}, 0, false, false},
+    {"dictsort", filter_dictsort, {"case_sensitive", "by", "reverse"}, 0, false, false},
+    {"first", filter_first, {NULL}, 0, false, false},
+    {"items", filter_items, {NULL}, 0, false, true},
+    {"join", filter_join, {"d", "attribute"}, 0, false, false},
+    {"last", filter_last, {NULL}, 0, false, false},
+    {"length", filter_length, {NULL}, 0, false, false},
+    {"list", filter_list, {NULL}, 0, false, false},
+    {"max", filter_max, {"case_sensitive", "attribute"}, 0, false, false},
+    {"min", filter_min, {"case_sensitive", "attribute"}, 0, false, false},
+    {"reverse", filter_reverse, {NULL}, 0, false, false},
+    {"sort", filter_sort, {"reverse", "case_sensitive", "attribute"}, 0, false, false},
+    {"sum", filter_sum, {"attribute", "start"}, 0, false, false},
+    {"unique", filter_unique, {"case_sensitive", "attribute"}, 0, false, true},
 };
 /* clang-format on */
 

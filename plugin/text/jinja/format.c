@@ -3,11 +3,13 @@
  * Python's two ways to format: "%-5s" % value, and "{:>5}".format(value).
  *
  * Both come down to a field: a value with a conversion, a precision, a sign and a width. Not done:
- * the type "n", and "{}" inside a format specification.
+ * "{}" inside a format specification.
  */
 #include "plugin/text/jinja/format.h"
 
 #include <math.h>
+
+#include "runtime/util/utf8.h"
 
 enum { MAX_WIDTH = 100000, MAX_PRECISION = 100 };
 
@@ -17,6 +19,7 @@ struct field {
     struct xm_slice fill;     /* one character */
     char align;               /* '<' '>' '^' '=', 0: by the kind of value */
     char sign;                /* '+' ' ' '-' */
+    bool has_sign, has_zeros; /* they were given */
     bool alternate;           /* '#' */
     char grouping;            /* ',' '_' or 0 */
     int64_t width, precision; /* precision -1: none */
@@ -256,6 +259,21 @@ read_size(struct xm_jinja_run *r, struct xm_slice s, size_t *at, struct operands
     return XM_OK;
 }
 
+/* Of a code point, or a text that is one character. */
+static enum xm_status
+one_character(struct xm_jinja_run *r, value v, value *out)
+{
+    struct xm_jinja_buffer b = {0};
+    *out = v;
+    if (v.kind == XM_JINJA_STRING && xm_jinja_count(v.text) == 1)
+        return XM_OK;
+    if ((v.kind != XM_JINJA_INT && v.kind != XM_JINJA_BOOL) || xm_jinja_to_int(v) < 0 ||
+        xm_jinja_to_int(v) > 0x10ffff)
+        return xm_jinja_fail(r, "'%%c' needs one character or its number");
+    xm_utf8_add(&b.text, (int32_t)xm_jinja_to_int(v));
+    return xm_jinja_take_text(r, &b, out);
+}
+
 /* Behind "%". */
 static enum xm_status
 percent_field(struct xm_jinja_run *r, struct xm_slice s, size_t *at, struct operands *o,
@@ -307,6 +325,8 @@ percent_field(struct xm_jinja_run *r, struct xm_slice s, size_t *at, struct oper
         XM_TRY(next_operand(r, o, &v));
     if (f.type == 'r' || f.type == 'a')
         XM_TRY(repr_text(r, v, &v));
+    if (f.type == 'c')
+        XM_TRY(one_character(r, v, &v));
     if (strchr("src", f.type) || f.type == 'a') {
         f.align = f.align == '=' ? '>' : f.align;
         f.fill = xm_slice_of(" ", 1);
@@ -339,7 +359,11 @@ percent_all(struct xm_jinja_run *r, struct xm_slice s, struct operands *o,
         XM_TRY(percent_field(r, s, &at, o, b));
         from = at;
     }
-    if (o->used < o->list->n && o->all.kind != XM_JINJA_DICT)
+    const bool may_be_left =
+        o->all.kind == XM_JINJA_DICT || o->all.kind == XM_JINJA_LIST ||
+        o->all.kind == XM_JINJA_RANGE ||
+        o->all.kind == XM_JINJA_UNDEFINED; /* Python takes them for maps */
+    if (o->used < o->list->n && !may_be_left)
         return xm_jinja_fail(r, "more values than the format has fields");
     return XM_OK;
 }
@@ -373,12 +397,13 @@ read_spec(struct xm_jinja_run *r, struct xm_slice s, struct field *f)
     } else if (s.n > 0 && strchr("<>^=", s.text[0])) {
         f->align = s.text[at++];
     }
-    if (at < s.n && strchr("+- ", s.text[at]))
+    f->has_sign = at < s.n && strchr("+- ", s.text[at]);
+    if (f->has_sign)
         f->sign = s.text[at++];
     if (peek(s, at) == '#')
         f->alternate = true, at++;
     if (peek(s, at) == '0' && !f->align) {
-        f->align = '=';
+        f->has_zeros = true;
         f->fill = xm_slice_of("0", 1);
         at++;
     }
@@ -392,7 +417,7 @@ read_spec(struct xm_jinja_run *r, struct xm_slice s, struct field *f)
     }
     if (at < s.n)
         f->type = s.text[at++];
-    if (at < s.n || (f->type && !strchr("bdeEfFgGosxX%", f->type)))
+    if (at < s.n || (f->type && !strchr("bdeEfFgGnosxX%", f->type)))
         return xm_jinja_fail(r, "a format specification that does not exist");
     return check_field(r, f);
 }
@@ -474,6 +499,15 @@ brace_field(struct xm_jinja_run *r, struct xm_slice s, const struct xm_jinja_arg
         return fail_type(r, f.type, v);
     if (xm_jinja_is_number(v) && f.type == 's')
         return fail_type(r, f.type, v);
+    if (v.kind == XM_JINJA_STRING &&
+        (f.grouping || f.has_sign || f.alternate || f.align == '='))
+        return xm_jinja_fail(r, "a sign, '#', '=' or grouping in the format of a string");
+    if (f.has_zeros && v.kind != XM_JINJA_STRING)
+        f.align = '=';
+    if (v.kind == XM_JINJA_BOOL && spec < s.n) /* only without a format it is a word */
+        v = xm_jinja_int(v.truth);
+    if (f.type == 'n') /* as a locale writes numbers; the one here is "C" */
+        f.type = v.kind == XM_JINJA_FLOAT ? 'g' : 'd';
     if (v.kind == XM_JINJA_FLOAT && f.type && strchr("bdoxX", f.type))
         return fail_type(r, f.type, v);
     return write_field(r, &f, v, b);

@@ -192,37 +192,6 @@ is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool
-is_name_start(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-/* An integer, or a float: digits on both sides of the dot, or an exponent. */
-static enum xm_status
-lex_number(struct lexer *l)
-{
-    size_t start = l->pos, pos = start;
-    enum xm_jinja_token_kind kind = XM_JINJA_TOKEN_INT;
-    bool behind_dot = l->n > 0 && xm_jinja_is(l->tokens[l->n - 1].text, ".") &&
-                      l->tokens[l->n - 1].kind == XM_JINJA_TOKEN_OPERATOR;
-    while (is_digit(char_at(l, pos)))
-        pos++;
-    if (!behind_dot && char_at(l, pos) == '.' && is_digit(char_at(l, pos + 1))) {
-        kind = XM_JINJA_TOKEN_FLOAT;
-        for (pos++; is_digit(char_at(l, pos));)
-            pos++;
-    }
-    size_t exponent = pos + 1 + is_sign(char_at(l, pos + 1));
-    if (!behind_dot && (char_at(l, pos) | 32) == 'e' && is_digit(char_at(l, exponent))) {
-        kind = XM_JINJA_TOKEN_FLOAT;
-        for (pos = exponent; is_digit(char_at(l, pos));)
-            pos++;
-    }
-    l->pos = pos;
-    return add(l, kind, start, xm_slice_of(l->source.text + start, pos - start));
-}
-
 static int
 digit_value(char c)
 {
@@ -230,6 +199,45 @@ digit_value(char c)
         return c - '0';
     c |= 32;
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
+}
+
+/* Behind digits, between which single underscores may stand. */
+static size_t
+skip_digits(const struct lexer *l, size_t pos, int base)
+{
+    while (digit_value(char_at(l, pos)) < base ||
+           (char_at(l, pos) == '_' && digit_value(char_at(l, pos + 1)) < base))
+        pos++;
+    return pos;
+}
+
+/* An integer, or a float: digits on both sides of the dot, or an exponent. */
+static enum xm_status
+lex_number(struct lexer *l)
+{
+    const size_t start = l->pos;
+    const char letter = (char)(char_at(l, start + 1) | 32);
+    const int base = char_at(l, start) != '0' ? 10
+                     : letter == 'x'          ? 16
+                     : letter == 'o'          ? 8
+                     : letter == 'b'          ? 2
+                                              : 10;
+    size_t pos = skip_digits(l, base == 10 ? start : start + 2, base);
+    enum xm_jinja_token_kind kind = XM_JINJA_TOKEN_INT;
+    const bool may_be_float =
+        base == 10 && !(l->n > 0 && xm_jinja_is(l->tokens[l->n - 1].text, ".") &&
+                        l->tokens[l->n - 1].kind == XM_JINJA_TOKEN_OPERATOR);
+    if (may_be_float && char_at(l, pos) == '.' && is_digit(char_at(l, pos + 1))) {
+        kind = XM_JINJA_TOKEN_FLOAT;
+        pos = skip_digits(l, pos + 1, 10);
+    }
+    const size_t exponent = pos + 1 + is_sign(char_at(l, pos + 1));
+    if (may_be_float && (char_at(l, pos) | 32) == 'e' && is_digit(char_at(l, exponent))) {
+        kind = XM_JINJA_TOKEN_FLOAT;
+        pos = skip_digits(l, exponent, 10);
+    }
+    l->pos = pos;
+    return add(l, kind, start, xm_slice_of(l->source.text + start, pos - start));
 }
 
 /* At the digits of an escape; moves *pos behind at most `max` of them. */
@@ -340,12 +348,24 @@ lex_operator(struct lexer *l)
     return fail(l, start, "a character that means nothing in a template's code");
 }
 
+/* Bytes of a letter, a digit or "_" of any script; 0: something else. */
+static size_t
+word_bytes(const struct lexer *l, size_t pos)
+{
+    int32_t code;
+    if (pos >= l->source.n)
+        return 0;
+    const size_t n =
+        xm_utf8_next(xm_slice_of(l->source.text + pos, l->source.n - pos), &code);
+    return code > 0 && xm_utf8_is_word(code) ? n : 0;
+}
+
 static enum xm_status
 lex_name(struct lexer *l)
 {
-    size_t start = l->pos;
-    while (is_name_start(char_at(l, l->pos)) || is_digit(char_at(l, l->pos)))
-        l->pos++;
+    const size_t start = l->pos;
+    for (size_t n; (n = word_bytes(l, l->pos)) > 0;)
+        l->pos += n;
     return add(l, XM_JINJA_TOKEN_NAME, start,
                xm_slice_of(l->source.text + start, l->pos - start));
 }
@@ -369,7 +389,7 @@ lex_code(struct lexer *l, size_t start, bool is_block)
         }
         if (is_digit(c))
             XM_TRY(lex_number(l));
-        else if (is_name_start(c))
+        else if (word_bytes(l, l->pos))
             XM_TRY(lex_name(l));
         else if (c == '\'' || c == '"')
             XM_TRY(lex_string(l));

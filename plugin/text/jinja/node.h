@@ -52,10 +52,12 @@ enum xm_jinja_node_kind {
     XM_JINJA_COMPARE_WITH,  /* name: the operator, in[0]                        */
     XM_JINJA_CONDITIONAL,   /* in[1] if in[0] else in[2] or NULL                */
     XM_JINJA_KEYWORD,       /* name, in[0] or NULL                              */
+    XM_JINJA_SPREAD,        /* name: * or **, in[0]; among arguments            */
     XM_JINJA_N_EXPRESSIONS, /* --- statements from here on ---                  */
     XM_JINJA_TEXT = XM_JINJA_N_EXPRESSIONS, /* name: the text                   */
     XM_JINJA_PRINT,     /* in[0]                                            */
     XM_JINJA_IF,        /* in[0], body, orelse                              */
+    XM_JINJA_DO,        /* in[0]                                            */
     XM_JINJA_FOR,       /* in[0] target, in[1], in[2] condition or NULL, body, orelse */
     XM_JINJA_SET,       /* in[0] target, in[1]                              */
     XM_JINJA_SET_BLOCK, /* in[0] target, in[1] filters over CAPTURED, body  */
@@ -78,6 +80,15 @@ struct xm_jinja_node {
     struct xm_jinja_node *in[4];
     struct xm_jinja_node *args, *body, *orelse; /* lists */
     struct xm_jinja_node *next;                 /* in the list that this node is of */
+    bool is_recursive;                          /* FOR: loop() may be called        */
+    unsigned uses;                              /* MACRO: enum xm_jinja_special     */
+};
+
+/* Names that a macro has only when its body uses them. */
+enum xm_jinja_special {
+    XM_JINJA_USES_CALLER = 1,
+    XM_JINJA_USES_KWARGS = 2,
+    XM_JINJA_USES_VARARGS = 4
 };
 
 struct xm_jinja_template {
@@ -106,6 +117,7 @@ struct xm_jinja_parser {
     struct xm_arena *arena;
     struct xm_error *err;
     unsigned depth, loops; /* nested constructs; for loops around this place */
+    unsigned uses;         /* special names that the macro here has used     */
 };
 
 /* Each takes its tokens and leaves p->at behind them. NULL: failed, p->err says why. */

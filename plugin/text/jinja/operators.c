@@ -53,6 +53,19 @@ same_kind_equal(struct xm_jinja_run *r, value a, value b, bool *out)
         return lists_equal(r, a.list, b.list, out);
     case XM_JINJA_DICT:
         return dicts_equal(r, a.dict, b.dict, out);
+    case XM_JINJA_VIEW:
+        *out = a.view == b.view;
+        return *out || strcmp(a.view->name, "dict_values") == 0
+                   ? XM_OK
+                   : lists_equal(r, a.view->items, b.view->items, out);
+    case XM_JINJA_RANGE:
+        return lists_equal(r, a.range->items, b.range->items, out);
+    case XM_JINJA_ITERATOR:
+        *out = a.iterator == b.iterator;
+        return XM_OK;
+    case XM_JINJA_CYCLER:
+        *out = a.cycler == b.cycler;
+        return XM_OK;
     case XM_JINJA_NAMESPACE:
         *out = a.dict == b.dict;
         return XM_OK;
@@ -156,6 +169,7 @@ xm_jinja_contains(struct xm_jinja_run *r, value container, value item, bool *out
     size_t at;
     *out = false;
     if (container.kind == XM_JINJA_DICT) {
+        XM_TRY(xm_jinja_check_key(r, item));
         XM_TRY(xm_jinja_dict_find(r, container.dict, item, &found));
         *out = found != NULL;
         return XM_OK;
@@ -317,7 +331,9 @@ real_operation(char op, bool twice, double a, double b)
         break;
     }
     double rest = fmod(a, b);
-    return rest != 0.0 && (rest < 0.0) != (b < 0.0) ? rest + b : rest;
+    if (rest == 0.0)
+        return copysign(0.0, b);
+    return (rest < 0.0) != (b < 0.0) ? rest + b : rest;
 }
 
 static enum xm_status

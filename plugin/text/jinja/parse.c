@@ -174,6 +174,7 @@ parse_for_head(struct xm_jinja_parser *p, struct xm_jinja_node *node)
         return false;
     if (xm_jinja_skip_name(p, "if") && !(node->in[2] = xm_jinja_parse_expression(p)))
         return false;
+    node->is_recursive = xm_jinja_skip_name(p, "recursive");
     return expect_block_end(p);
 }
 
@@ -263,10 +264,12 @@ parse_parameters(struct xm_jinja_parser *p, struct xm_jinja_node **end)
 static bool
 parse_macro_body(struct xm_jinja_parser *p, struct xm_jinja_node *node, const char *end)
 {
-    unsigned loops = p->loops;
-    p->loops = 0;
+    const unsigned loops = p->loops, uses = p->uses;
+    p->loops = p->uses = 0;
     bool ok = expect_block_end(p) && parse_body_until(p, &node->body, end);
+    node->uses = p->uses;
     p->loops = loops;
+    p->uses |= uses;
     return ok;
 }
 
@@ -292,7 +295,6 @@ parse_call_block(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
     struct xm_jinja_node *caller = xm_jinja_new_node(p, XM_JINJA_MACRO, at);
     if (!node || !caller)
         return NULL;
-    caller->name = xm_slice_of("caller", 6);
     node->in[1] = caller;
     if (xm_jinja_skip_operator(p, "(") && !parse_parameters(p, &caller->args))
         return NULL;
@@ -326,6 +328,29 @@ parse_with(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
 }
 
 static struct xm_jinja_node *
+parse_do(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
+{
+    struct xm_jinja_node *node = xm_jinja_new_node(p, XM_JINJA_DO, at);
+    return node && (node->in[0] = xm_jinja_parse_tuple(p)) && expect_block_end(p) ? node
+                                                                                  : NULL;
+}
+
+/* {% print a, b %}: both are written, and nothing between them. */
+static struct xm_jinja_node *
+parse_print_block(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
+{
+    struct xm_jinja_node *first = NULL, **end = &first;
+    do {
+        struct xm_jinja_node *node = xm_jinja_new_node(p, XM_JINJA_PRINT, at);
+        if (!node || !(node->in[0] = xm_jinja_parse_expression(p)))
+            return NULL;
+        *end = node;
+        end = &node->next;
+    } while (xm_jinja_skip_operator(p, ","));
+    return expect_block_end(p) ? first : NULL;
+}
+
+static struct xm_jinja_node *
 parse_generation(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
 {
     struct xm_jinja_node *node = xm_jinja_new_node(p, XM_JINJA_GENERATION, at);
@@ -356,6 +381,8 @@ static const struct statement statements[] = {
     {"call", parse_call_block},
     {"filter", parse_filter_block},
     {"with", parse_with},
+    {"do", parse_do},
+    {"print", parse_print_block},
     {"generation", parse_generation},
     {"break", parse_loop_control},
     {"continue", parse_loop_control},
@@ -432,7 +459,8 @@ parse_body(struct xm_jinja_parser *p, struct xm_jinja_node **list)
         if (!node)
             break;
         *list = node;
-        list = &node->next;
+        while (*list) /* a print tag may be several nodes */
+            list = &(*list)->next;
     }
     p->depth--;
     return p->err->status == XM_OK;

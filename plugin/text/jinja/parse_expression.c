@@ -261,10 +261,18 @@ xm_jinja_parse_tuple(struct xm_jinja_parser *p)
     return tuple;
 }
 
-/* A name, or with `attributes` also name.attribute. */
+/* A name, targets in parentheses, or with `attributes` also name.attribute. */
 static struct xm_jinja_node *
 parse_one_target(struct xm_jinja_parser *p, bool attributes)
 {
+    if (xm_jinja_at_operator(p, "(")) {
+        if (!xm_jinja_parse_enter(p))
+            return NULL;
+        p->at++;
+        struct xm_jinja_node *inner = xm_jinja_parse_target(p, attributes);
+        p->depth--;
+        return inner && xm_jinja_expect_operator(p, ")") ? inner : NULL;
+    }
     if (p->at->kind != XM_JINJA_TOKEN_NAME)
         return xm_jinja_unexpected(p, "a name");
     struct xm_jinja_node *name = xm_jinja_new_node(p, XM_JINJA_NAME, p->at);
@@ -286,7 +294,6 @@ parse_one_target(struct xm_jinja_parser *p, bool attributes)
 struct xm_jinja_node *
 xm_jinja_parse_target(struct xm_jinja_parser *p, bool attributes)
 {
-    bool parentheses = xm_jinja_skip_operator(p, "(");
     const struct xm_jinja_token *at = p->at;
     struct xm_jinja_node *first = parse_one_target(p, attributes), *last = first;
     if (!first)
@@ -297,12 +304,13 @@ xm_jinja_parse_target(struct xm_jinja_parser *p, bool attributes)
             return NULL;
         first->args = last;
     }
-    while (xm_jinja_skip_operator(p, ",") && p->at->kind == XM_JINJA_TOKEN_NAME) {
+    while (xm_jinja_skip_operator(p, ",") && !xm_jinja_at_name(p, "in") &&
+           (p->at->kind == XM_JINJA_TOKEN_NAME || xm_jinja_at_operator(p, "("))) {
         if (!(last->next = parse_one_target(p, attributes)))
             return NULL;
         last = last->next;
     }
-    return !parentheses || xm_jinja_expect_operator(p, ")") ? first : NULL;
+    return first;
 }
 
 /* Adjacent strings are one. */
@@ -335,11 +343,20 @@ parse_number(struct xm_jinja_parser *p)
         return NULL;
     bool is_int = p->at->kind == XM_JINJA_TOKEN_INT;
     node->constant.kind = is_int ? XM_JINJA_INT : XM_JINJA_FLOAT;
-    if (is_int ? !xm_jinja_read_int(p->at->text, &node->constant.integer)
+    if (is_int ? !xm_jinja_read_int_of(p->at->text, 0, &node->constant.integer)
                : !xm_jinja_read_float(p->at->text, &node->constant.real))
         return xm_jinja_unexpected(p, "a smaller number");
     p->at++;
     return node;
+}
+
+static unsigned
+special_name(struct xm_slice name)
+{
+    return xm_jinja_is(name, "caller")    ? XM_JINJA_USES_CALLER
+           : xm_jinja_is(name, "kwargs")  ? XM_JINJA_USES_KWARGS
+           : xm_jinja_is(name, "varargs") ? XM_JINJA_USES_VARARGS
+                                          : 0;
 }
 
 static struct xm_jinja_node *
@@ -359,6 +376,7 @@ parse_name(struct xm_jinja_parser *p)
     if (!node)
         return NULL;
     node->name = at->text;
+    p->uses |= special_name(at->text);
     for (size_t i = 0; i < XM_ARRAY_LEN(constants); i++)
         if (xm_jinja_is(at->text, constants[i].name)) {
             node->kind = XM_JINJA_CONSTANT;
@@ -391,31 +409,39 @@ parse_primary(struct xm_jinja_parser *p)
     return xm_jinja_unexpected(p, "an expression");
 }
 
-/* Behind "(": arguments, those with a name last. */
+/* One argument: x, name=x, *x or **x. */
+static struct xm_jinja_node *
+parse_arg(struct xm_jinja_parser *p)
+{
+    const bool spread = xm_jinja_at_operator(p, "*") || xm_jinja_at_operator(p, "**");
+    const bool has_name = p->at->kind == XM_JINJA_TOKEN_NAME &&
+                          p->at[1].kind == XM_JINJA_TOKEN_OPERATOR &&
+                          xm_jinja_is(p->at[1].text, "=");
+    if (!spread && !has_name)
+        return xm_jinja_parse_expression(p);
+    struct xm_jinja_node *arg =
+        xm_jinja_new_node(p, spread ? XM_JINJA_SPREAD : XM_JINJA_KEYWORD, p->at);
+    if (!arg)
+        return NULL;
+    arg->name = p->at->text;
+    p->at += spread ? 1 : 2;
+    return (arg->in[0] = xm_jinja_parse_expression(p)) ? arg : NULL;
+}
+
+/* Behind "(": arguments, those without a name first. */
 static bool
 parse_args(struct xm_jinja_parser *p, struct xm_jinja_node **end)
 {
     bool named = false;
     while (!xm_jinja_skip_operator(p, ")")) {
-        struct xm_jinja_node *arg = NULL;
-        bool has_name = p->at->kind == XM_JINJA_TOKEN_NAME &&
-                        p->at[1].kind == XM_JINJA_TOKEN_OPERATOR &&
-                        xm_jinja_is(p->at[1].text, "=");
-        if (named && !has_name)
-            return xm_jinja_unexpected(p, "an argument with a name");
-        named = has_name;
-        if (has_name) {
-            arg = xm_jinja_new_node(p, XM_JINJA_KEYWORD, p->at);
-            if (!arg)
-                return false;
-            arg->name = p->at->text;
-            p->at += 2;
-            arg->in[0] = xm_jinja_parse_expression(p);
-        } else {
-            arg = xm_jinja_parse_expression(p);
-        }
-        if (!arg || (has_name && !arg->in[0]))
+        struct xm_jinja_node *arg = parse_arg(p);
+        const bool plain =
+            arg && arg->kind != XM_JINJA_KEYWORD && arg->kind != XM_JINJA_SPREAD;
+        if (!arg)
             return false;
+        if (named && plain)
+            return xm_jinja_unexpected(p, "an argument with a name");
+        named = named || !plain;
         *end = arg;
         end = &arg->next;
         if (!xm_jinja_skip_operator(p, ",") && !xm_jinja_at_operator(p, ")"))

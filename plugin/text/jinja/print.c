@@ -72,8 +72,8 @@ xm_jinja_print_float(double real, struct xm_strbuf *b)
         b->failed = true;
 }
 
-static bool
-is_printable(int32_t code)
+bool
+xm_jinja_is_printable(int32_t code)
 {
     switch (utf8proc_category(code)) {
     case UTF8PROC_CATEGORY_CN:
@@ -98,7 +98,7 @@ print_quoted_char(int32_t code, char quote, struct xm_strbuf *b)
         xm_strbuf_printf(b, "\\%c", (char)code);
     else if (code == '\n' || code == '\r' || code == '\t')
         xm_strbuf_add(b, code == '\n' ? "\\n" : code == '\r' ? "\\r" : "\\t");
-    else if (is_printable(code))
+    else if (xm_jinja_is_printable(code))
         xm_utf8_add(b, code);
     else if (code < 0x100)
         xm_strbuf_printf(b, "\\x%02x", (unsigned)code);
@@ -153,6 +153,22 @@ print_dict(struct xm_jinja_run *r, struct xm_jinja_value v, struct xm_jinja_buff
     return XM_OK;
 }
 
+static void
+print_range(const struct xm_jinja_range *range, struct xm_strbuf *b)
+{
+    xm_strbuf_printf(b, "range(%lld, %lld", (long long)range->start,
+                     (long long)range->stop);
+    if (range->step != 1)
+        xm_strbuf_printf(b, ", %lld", (long long)range->step);
+    xm_strbuf_add(b, ")");
+}
+
+static enum xm_status
+fail_unprintable(struct xm_jinja_run *r, struct xm_jinja_value v)
+{
+    return xm_jinja_fail(r, "%s cannot be written as text", xm_jinja_kind_name(v.kind));
+}
+
 /* `quoted`: texts as repr() writes them. */
 static enum xm_status
 print_value(struct xm_jinja_run *r, struct xm_jinja_value v, bool quoted,
@@ -190,10 +206,31 @@ print_value(struct xm_jinja_run *r, struct xm_jinja_value v, bool quoted,
     case XM_JINJA_NAMESPACE:
         XM_TRY(print_dict(r, v, b));
         break;
+    case XM_JINJA_VIEW:
+        xm_strbuf_printf(&b->text, "%s(", v.view->name);
+        XM_TRY(print_list(r, xm_jinja_list_value(v.view->items), b));
+        xm_strbuf_add(&b->text, ")");
+        break;
+    case XM_JINJA_RANGE:
+        print_range(v.range, &b->text);
+        break;
     case XM_JINJA_LOOP:
+        xm_strbuf_printf(&b->text, "<LoopContext %zu/%zu>", v.loop->index + 1,
+                         v.loop->items->n);
+        break;
     case XM_JINJA_FUNCTION:
-        return xm_jinja_fail(r, "%s cannot be written as text",
-                             xm_jinja_kind_name(v.kind));
+        if (v.function->builtin)
+            return fail_unprintable(r, v);
+        xm_strbuf_add(&b->text, "<Macro ");
+        if (v.function->macro->name.n > 0)
+            print_quoted(r, v.function->macro->name, b);
+        else
+            xm_strbuf_add(&b->text, "anonymous");
+        xm_strbuf_add(&b->text, ">");
+        break;
+    case XM_JINJA_ITERATOR: /* Python writes an address */
+    case XM_JINJA_CYCLER:
+        return fail_unprintable(r, v);
     }
     return xm_jinja_check_size(r, b);
 }

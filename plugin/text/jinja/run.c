@@ -137,6 +137,23 @@ xm_jinja_dict_find(struct xm_jinja_run *r, const struct xm_jinja_dict *d,
     return XM_OK;
 }
 
+enum xm_status
+xm_jinja_check_key(struct xm_jinja_run *r, struct xm_jinja_value key)
+{
+    const bool is_view = key.kind == XM_JINJA_VIEW;
+    if (key.kind == XM_JINJA_LIST || key.kind == XM_JINJA_DICT ||
+        (is_view && strcmp(key.view->name, "dict_values") != 0))
+        return xm_jinja_fail(r, "%s cannot be a key of a mapping",
+                             xm_jinja_kind_name(key.kind));
+    if (key.kind != XM_JINJA_TUPLE)
+        return XM_OK;
+    XM_TRY(xm_jinja_enter(r));
+    for (size_t i = 0; i < key.list->n; i++)
+        XM_TRY(xm_jinja_check_key(r, key.list->items[i]));
+    r->depth--;
+    return XM_OK;
+}
+
 static enum xm_status
 grow_dict(struct xm_jinja_run *r, struct xm_jinja_dict *d)
 {
@@ -159,10 +176,7 @@ xm_jinja_dict_put(struct xm_jinja_run *r, struct xm_jinja_dict *d,
                   struct xm_jinja_value key, struct xm_jinja_value value)
 {
     size_t at;
-    if (key.kind == XM_JINJA_LIST || key.kind == XM_JINJA_DICT ||
-        key.kind == XM_JINJA_UNDEFINED)
-        return xm_jinja_fail(r, "%s cannot be a key of a mapping",
-                             xm_jinja_kind_name(key.kind));
+    XM_TRY(xm_jinja_check_key(r, key));
     XM_TRY(find_key(r, d, key, &at));
     if (at == SIZE_MAX) {
         if (d->n == d->capacity)

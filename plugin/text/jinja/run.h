@@ -57,6 +57,8 @@ enum xm_status xm_jinja_new_list(struct xm_jinja_run *r, uint64_t n,
 enum xm_status xm_jinja_new_pair(struct xm_jinja_run *r, struct xm_jinja_value a,
                                  struct xm_jinja_value b, struct xm_jinja_value *out);
 enum xm_status xm_jinja_new_dict(struct xm_jinja_run *r, struct xm_jinja_dict **out);
+/* Fails on what Python cannot hash: lists, mappings, and tuples of them. */
+enum xm_status xm_jinja_check_key(struct xm_jinja_run *r, struct xm_jinja_value key);
 enum xm_status xm_jinja_dict_find(struct xm_jinja_run *r, const struct xm_jinja_dict *d,
                                   struct xm_jinja_value key,
                                   const struct xm_jinja_value **out); /* NULL: none */
@@ -85,19 +87,42 @@ enum xm_status xm_jinja_binary(struct xm_jinja_run *r, struct xm_slice op,
                                struct xm_jinja_value a, struct xm_jinja_value b,
                                struct xm_jinja_value *out);
 
-/* access.c */
-/* Items of a list, keys of a dict, characters of a string; nothing of undefined. */
+/* iterables.c */
+/* A call that waits until its items are wanted; copies the arguments. */
+enum xm_status xm_jinja_defer(struct xm_jinja_run *r,
+                              const struct xm_jinja_builtin *builtin,
+                              struct xm_jinja_value self,
+                              const struct xm_jinja_args *args,
+                              struct xm_jinja_value *out);
+enum xm_status xm_jinja_new_iterator(struct xm_jinja_run *r,
+                                     const struct xm_jinja_list *items,
+                                     struct xm_jinja_value *out);
+enum xm_status xm_jinja_new_view(struct xm_jinja_run *r, const char *name,
+                                 const struct xm_jinja_list *items,
+                                 struct xm_jinja_value *out);
+/* Fails on step 0 and on too many numbers. */
+enum xm_status xm_jinja_new_range(struct xm_jinja_run *r, int64_t start, int64_t stop,
+                                  int64_t step, struct xm_jinja_value *out);
+/* Takes the next item of an iterator; *out is undefined when there is none. */
+enum xm_status xm_jinja_take(struct xm_jinja_run *r, struct xm_jinja_value iterator,
+                             struct xm_jinja_value *out);
+/* Items of a list, keys of a dict, characters of a string; nothing of undefined. Takes all items
+ * of an iterator. */
 enum xm_status xm_jinja_iterate(struct xm_jinja_run *r, struct xm_jinja_value v,
                                 const struct xm_jinja_list **out);
 enum xm_status xm_jinja_length(struct xm_jinja_run *r, struct xm_jinja_value v,
                                int64_t *out);
+/* access.c */
 enum xm_status xm_jinja_attribute(struct xm_jinja_run *r, struct xm_jinja_value v,
                                   struct xm_slice name, struct xm_jinja_value *out);
 enum xm_status xm_jinja_item(struct xm_jinja_run *r, struct xm_jinja_value v,
                              struct xm_jinja_value key, struct xm_jinja_value *out);
-/* The value behind "a.b.0", or an item by number; as filters name attributes. */
+/* The value behind "a.b.0", or an item by number; as filters name attributes. `other` (may be
+ * NULL) stands for each part that is not there. */
 enum xm_status xm_jinja_path(struct xm_jinja_run *r, struct xm_jinja_value v,
-                             struct xm_jinja_value path, struct xm_jinja_value *out);
+                             struct xm_jinja_value path,
+                             const struct xm_jinja_value *other,
+                             struct xm_jinja_value *out);
 /* Bounds are integers, none or ABSENT. */
 enum xm_status xm_jinja_slice(struct xm_jinja_run *r, struct xm_jinja_value v,
                               const struct xm_jinja_value bounds[3],
@@ -111,13 +136,18 @@ enum xm_status xm_jinja_call_builtin(struct xm_jinja_run *r,
                                      struct xm_jinja_value self,
                                      const struct xm_jinja_args *args,
                                      struct xm_jinja_value *out);
-/* Calls a macro with `caller` (may be NULL) as its caller(). */
+/* With `caller` (may be NULL) as the argument of this name. */
 enum xm_status xm_jinja_call(struct xm_jinja_run *r, const struct xm_jinja_node *call,
                              const struct xm_jinja_function *caller,
                              struct xm_jinja_value *out);
 
 /* execute.c */
 enum xm_status xm_jinja_execute(struct xm_jinja_run *r, const struct xm_jinja_node *list);
+/* What loop(items) writes. */
+enum xm_status xm_jinja_call_loop(struct xm_jinja_run *r,
+                                  const struct xm_jinja_loop *loop,
+                                  const struct xm_jinja_args *args,
+                                  struct xm_jinja_value *out);
 /* Runs `list` in a new scope inside `scope`; its text becomes *out. */
 enum xm_status xm_jinja_capture(struct xm_jinja_run *r, const struct xm_jinja_node *list,
                                 struct xm_jinja_value *out);
@@ -141,7 +171,8 @@ enum xm_status xm_jinja_print_json(struct xm_jinja_run *r,
 void xm_jinja_print_float(double real, struct xm_strbuf *b);
 
 /* characters.c: text by characters. */
-bool xm_jinja_is_space(int32_t code); /* as str.isspace() */
+bool xm_jinja_is_space(int32_t code);     /* as str.isspace() */
+bool xm_jinja_is_printable(int32_t code); /* as repr() leaves it */
 size_t xm_jinja_count(struct xm_slice s);
 size_t xm_jinja_offset(struct xm_slice s, size_t character); /* in bytes */
 enum { XM_JINJA_LEFT = 1, XM_JINJA_RIGHT = 2 };
@@ -152,12 +183,22 @@ struct xm_slice xm_jinja_strip(struct xm_slice s, const struct xm_slice *chars,
 enum xm_status xm_jinja_strip_text(struct xm_jinja_run *r, struct xm_slice s,
                                    const struct xm_slice *chars, int sides,
                                    struct xm_jinja_value *out);
-enum xm_jinja_case { XM_JINJA_UPPER, XM_JINJA_LOWER, XM_JINJA_CAPITAL, XM_JINJA_WORDS };
+enum xm_jinja_case {
+    XM_JINJA_UPPER,
+    XM_JINJA_LOWER,
+    XM_JINJA_CAPITAL,
+    XM_JINJA_WORDS,
+    XM_JINJA_SWAPPED,
+    XM_JINJA_FOLDED /* for comparisons without case */
+};
 void xm_jinja_change_case(const struct xm_jinja_run *r, struct xm_slice s,
                           enum xm_jinja_case to, struct xm_jinja_buffer *b);
 /* The first place ≥ from in bytes, or SIZE_MAX. Costs steps. */
 enum xm_status xm_jinja_find_text(struct xm_jinja_run *r, struct xm_slice s,
                                   struct xm_slice what, size_t from, size_t *out);
+/* The last place ≥ from. */
+enum xm_status xm_jinja_find_last_text(struct xm_jinja_run *r, struct xm_slice s,
+                                       struct xm_slice what, size_t from, size_t *out);
 /* The line that begins at *from, without its end; moves *from behind that. */
 struct xm_slice xm_jinja_next_line(struct xm_slice s, size_t *from);
 /* count < 0: all. Empty `old` stands before each character and at the end. */

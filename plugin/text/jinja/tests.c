@@ -22,7 +22,14 @@ static bool
 has_items(value v)
 {
     return v.kind == XM_JINJA_STRING || v.kind == XM_JINJA_DICT || xm_jinja_is_list(v) ||
-           v.kind == XM_JINJA_UNDEFINED;
+           v.kind == XM_JINJA_UNDEFINED || v.kind == XM_JINJA_RANGE;
+}
+
+static bool
+can_be_iterated(value v)
+{
+    return has_items(v) || v.kind == XM_JINJA_VIEW || v.kind == XM_JINJA_ITERATOR ||
+           v.kind == XM_JINJA_LOOP;
 }
 
 KIND_TEST(defined, v.kind != XM_JINJA_UNDEFINED)
@@ -36,11 +43,25 @@ KIND_TEST(boolean, v.kind == XM_JINJA_BOOL)
 KIND_TEST(true, v.kind == XM_JINJA_BOOL && v.truth)
 KIND_TEST(false, v.kind == XM_JINJA_BOOL && !v.truth)
 KIND_TEST(mapping, v.kind == XM_JINJA_DICT)
-KIND_TEST(iterable, has_items(v))
+KIND_TEST(iterable, can_be_iterated(v))
 KIND_TEST(sequence, has_items(v))
-KIND_TEST(callable, v.kind == XM_JINJA_FUNCTION)
-KIND_TEST(filter, v.kind == XM_JINJA_STRING && xm_jinja_find_filter(v.text))
-KIND_TEST(test, v.kind == XM_JINJA_STRING && xm_jinja_find_test(v.text))
+KIND_TEST(callable, v.kind == XM_JINJA_FUNCTION || v.kind == XM_JINJA_LOOP ||
+                        v.kind == XM_JINJA_UNDEFINED)
+KIND_TEST(escaped, v.kind == XM_JINJA_ABSENT) /* no text is marked as safe */
+
+/* Whether a table has a row of this name. */
+#define NAME_TEST(name, find)                                                            \
+    static enum xm_status test_##name(struct xm_jinja_run *r, value v, args *a,          \
+                                      value *out)                                        \
+    {                                                                                    \
+        (void)a;                                                                         \
+        XM_TRY(xm_jinja_check_key(r, v));                                                \
+        *out = xm_jinja_bool(v.kind == XM_JINJA_STRING && find(v.text) != NULL);         \
+        return XM_OK;                                                                    \
+    }
+
+NAME_TEST(filter, xm_jinja_find_filter)
+NAME_TEST(test, xm_jinja_find_test)
 
 /* A comparison with the argument. */
 #define COMPARE_TEST(name, op)                                                           \
@@ -139,44 +160,45 @@ test_upper(struct xm_jinja_run *r, value v, args *a, value *out)
 
 /* clang-format off */
 static const struct xm_jinja_builtin tests[] = {
-    {"boolean", test_boolean, {NULL}, 0, false},
-    {"callable", test_callable, {NULL}, 0, false},
-    {"defined", test_defined, {NULL}, 0, false},
-    {"divisibleby", test_divisibleby, {"num"}, 1, false},
-    {"eq", test_eq, {"other"}, 1, false},
-    {"==", test_eq, {"other"}, 1, false},
-    {"equalto", test_eq, {"other"}, 1, false},
-    {"even", test_even, {NULL}, 0, false},
-    {"false", test_false, {NULL}, 0, false},
-    {"filter", test_filter, {NULL}, 0, false},
-    {"float", test_float, {NULL}, 0, false},
-    {"ge", test_ge, {"other"}, 1, false},
-    {">=", test_ge, {"other"}, 1, false},
-    {"greaterthan", test_gt, {"other"}, 1, false},
-    {"gt", test_gt, {"other"}, 1, false},
-    {">", test_gt, {"other"}, 1, false},
-    {"in", test_in, {"seq"}, 1, false},
-    {"integer", test_integer, {NULL}, 0, false},
-    {"iterable", test_iterable, {NULL}, 0, false},
-    {"le", test_le, {"other"}, 1, false},
-    {"<=", test_le, {"other"}, 1, false},
-    {"lessthan", test_lt, {"other"}, 1, false},
-    {"lower", test_lower, {NULL}, 0, false},
-    {"lt", test_lt, {"other"}, 1, false},
-    {"<", test_lt, {"other"}, 1, false},
-    {"mapping", test_mapping, {NULL}, 0, false},
-    {"ne", test_ne, {"other"}, 1, false},
-    {"!=", test_ne, {"other"}, 1, false},
-    {"none", test_none, {NULL}, 0, false},
-    {"number", test_number, {NULL}, 0, false},
-    {"odd", test_odd, {NULL}, 0, false},
-    {"sameas", test_sameas, {"other"}, 1, false},
-    {"sequence", test_sequence, {NULL}, 0, false},
-    {"string", test_string, {NULL}, 0, false},
-    {"test", test_test, {NULL}, 0, false},
-    {"true", test_true, {NULL}, 0, false},
-    {"undefined", test_undefined, {NULL}, 0, false},
-    {"upper", test_upper, {NULL}, 0, false},
+    {"boolean", test_boolean, {NULL}, 0, false, false},
+    {"callable", test_callable, {NULL}, 0, false, false},
+    {"defined", test_defined, {NULL}, 0, false, false},
+    {"divisibleby", test_divisibleby, {"num"}, 1, false, false},
+    {"eq", test_eq, {"other"}, 1, false, false},
+    {"==", test_eq, {"other"}, 1, false, false},
+    {"equalto", test_eq, {"other"}, 1, false, false},
+    {"escaped", test_escaped, {NULL}, 0, false, false},
+    {"even", test_even, {NULL}, 0, false, false},
+    {"false", test_false, {NULL}, 0, false, false},
+    {"filter", test_filter, {NULL}, 0, false, false},
+    {"float", test_float, {NULL}, 0, false, false},
+    {"ge", test_ge, {"other"}, 1, false, false},
+    {">=", test_ge, {"other"}, 1, false, false},
+    {"greaterthan", test_gt, {"other"}, 1, false, false},
+    {"gt", test_gt, {"other"}, 1, false, false},
+    {">", test_gt, {"other"}, 1, false, false},
+    {"in", test_in, {"seq"}, 1, false, false},
+    {"integer", test_integer, {NULL}, 0, false, false},
+    {"iterable", test_iterable, {NULL}, 0, false, false},
+    {"le", test_le, {"other"}, 1, false, false},
+    {"<=", test_le, {"other"}, 1, false, false},
+    {"lessthan", test_lt, {"other"}, 1, false, false},
+    {"lower", test_lower, {NULL}, 0, false, false},
+    {"lt", test_lt, {"other"}, 1, false, false},
+    {"<", test_lt, {"other"}, 1, false, false},
+    {"mapping", test_mapping, {NULL}, 0, false, false},
+    {"ne", test_ne, {"other"}, 1, false, false},
+    {"!=", test_ne, {"other"}, 1, false, false},
+    {"none", test_none, {NULL}, 0, false, false},
+    {"number", test_number, {NULL}, 0, false, false},
+    {"odd", test_odd, {NULL}, 0, false, false},
+    {"sameas", test_sameas, {"other"}, 1, false, false},
+    {"sequence", test_sequence, {NULL}, 0, false, false},
+    {"string", test_string, {NULL}, 0, false, false},
+    {"test", test_test, {NULL}, 0, false, false},
+    {"true", test_true, {NULL}, 0, false, false},
+    {"undefined", test_undefined, {NULL}, 0, false, false},
+    {"upper", test_upper, {NULL}, 0, false, false},
 };
 /* clang-format on */
 

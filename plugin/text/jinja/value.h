@@ -26,6 +26,10 @@ enum xm_jinja_kind {
     XM_JINJA_LIST,
     XM_JINJA_TUPLE,
     XM_JINJA_DICT,
+    XM_JINJA_VIEW,     /* of a mapping: what keys(), values() and items() give */
+    XM_JINJA_RANGE,    /* what range() gives */
+    XM_JINJA_ITERATOR, /* what map and its like give: it can be gone through once */
+    XM_JINJA_CYCLER,
     XM_JINJA_NAMESPACE,
     XM_JINJA_LOOP,
     XM_JINJA_FUNCTION
@@ -40,7 +44,11 @@ struct xm_jinja_value {
         struct xm_slice text;             /* UNDEFINED: the name that was looked for */
         const struct xm_jinja_list *list; /* also TUPLE     */
         struct xm_jinja_dict *dict;       /* also NAMESPACE */
-        const struct xm_jinja_loop *loop;
+        const struct xm_jinja_view *view;
+        const struct xm_jinja_range *range;
+        struct xm_jinja_iterator *iterator;
+        struct xm_jinja_cycler *cycler;
+        struct xm_jinja_loop *loop;
         const struct xm_jinja_function *function;
     };
 };
@@ -48,6 +56,7 @@ struct xm_jinja_value {
 struct xm_jinja_list {
     size_t n;
     struct xm_jinja_value *items;
+    bool is_group; /* a pair of groupby, with the attributes grouper and list */
 };
 
 /* In order of insertion. */
@@ -56,9 +65,39 @@ struct xm_jinja_dict {
     struct xm_jinja_value *keys, *values;
 };
 
+struct xm_jinja_view {
+    const char *name; /* of the kind of view, as Python writes it */
+    const struct xm_jinja_list *items;
+};
+
+struct xm_jinja_range {
+    int64_t start, stop, step;
+    const struct xm_jinja_list *items;
+};
+
+/* Made when the first item is asked for, as a call that waits until then. */
+struct xm_jinja_iterator {
+    const struct xm_jinja_builtin *builtin; /* NULL: there are items */
+    struct xm_jinja_value self;
+    const struct xm_jinja_args *args;
+    const struct xm_jinja_list *items;
+    size_t used; /* items that somebody has taken */
+};
+
+/* Items in turn, around and around; of a joiner the last one stays. */
+struct xm_jinja_cycler {
+    const struct xm_jinja_list *items;
+    size_t at;
+    bool stays;
+};
+
 struct xm_jinja_loop {
     const struct xm_jinja_list *items;
-    size_t index; /* from 0 */
+    size_t index;                      /* from 0 */
+    unsigned depth;                    /* from 0: how deep it has called itself */
+    const struct xm_jinja_node *node;  /* what it runs */
+    struct xm_jinja_frame *scope;      /* around it */
+    const struct xm_jinja_list *asked; /* by loop.changed() the last time */
 };
 
 /* A macro, a global, or a method with the value it is called on. */
@@ -88,12 +127,14 @@ struct xm_jinja_builtin {
     const char *const params[XM_JINJA_MAX_PARAMS];
     unsigned n_required;
     bool is_raw;
+    bool is_lazy; /* the result is an iterator; the function runs when that is used */
 };
 
 /* NULL: no row has this name. */
 const struct xm_jinja_builtin *xm_jinja_find_filter(struct xm_slice name);
 const struct xm_jinja_builtin *xm_jinja_find_test(struct xm_slice name);
 const struct xm_jinja_builtin *xm_jinja_find_global(struct xm_slice name);
+const struct xm_jinja_builtin *xm_jinja_find_cycler_method(struct xm_slice name);
 const struct xm_jinja_builtin *xm_jinja_find_method(enum xm_jinja_kind kind,
                                                     struct xm_slice name);
 const struct xm_jinja_builtin *xm_jinja_find(const struct xm_jinja_builtin *table,
@@ -148,8 +189,10 @@ bool xm_jinja_is_list(struct xm_jinja_value v);     /* list, tuple */
 double xm_jinja_to_double(struct xm_jinja_value v); /* of a number */
 int64_t xm_jinja_to_int(struct xm_jinja_value v);   /* of a bool or int */
 
-/* Numbers from text, without white space around them; false: it is none. */
-bool xm_jinja_read_int(struct xm_slice text, int64_t *out);
+/* Numbers from text as Python reads them, without white space around them; false: it is none, or
+ * too large. `base` 2 to 36, or 0: as the prefix says. */
+bool xm_jinja_read_int_of(struct xm_slice text, int base, int64_t *out);
+bool xm_jinja_read_int(struct xm_slice text, int64_t *out); /* base 10 */
 bool xm_jinja_read_float(struct xm_slice text, double *out);
 
 #endif
