@@ -19,6 +19,7 @@
 #include "runtime/util/folder.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/unfinished.h"
 
 enum { MAX_PATH = 1280, MAX_BINARY = 256 * 1024 * 1024 };
 
@@ -181,12 +182,14 @@ xm_kernel_cache_store(const char *dir, const struct xm_kernel_key *key, const vo
         warn_once(dir, why);
         return false;
     }
-    if (!write_file(temporary, &h, bytes) || rename(temporary, path) != 0) {
+    xm_unfinished_add(temporary);
+    const bool good = write_file(temporary, &h, bytes) && rename(temporary, path) == 0;
+    if (!good) {
         warn_once(path, errno);
         unlink(temporary);
-        return false;
     }
-    return true;
+    xm_unfinished_drop(temporary);
+    return good;
 }
 
 /* ---- the size of the whole ----------------------------------------------------------- */

@@ -2,6 +2,9 @@
  *
  * Ctrl-C and SIGTERM, typed on a terminal and sent to a program whose output goes to files.
  */
+#include <sys/resource.h>
+
+#include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
 #include "functional_tests/common/terminal.h"
 
@@ -129,4 +132,69 @@ TEST(Interrupt, OtherCommandsEndWithTheirCodeToo)
         EXPECT_EQ(o.code, 130) << command << o.err;
         EXPECT_EQ(o.err, sentence) << command;
     }
+}
+
+/* ---- signals while a file is being written -------------------------------------------- */
+
+struct Writing {
+    const char *name;
+    Words words; /* of a command that writes for minutes into the folder before them */
+};
+
+class Writes : public testing::TestWithParam<Writing>
+{
+};
+
+TEST_P(Writes, LeaveNothingBehindWhenASignalEndsThem)
+{
+    const struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core); /* which the program inherits */
+    for (int number : {SIGTERM, SIGHUP, SIGQUIT, SIGINT}) {
+        const Folder folder(GetParam().name);
+        Words words = GetParam().words;
+        words.back() = folder / words.back();
+        Program p(words);
+        for (int i = 0; i < 60000 && folder.names().empty(); i++)
+            usleep(1000);
+        ASSERT_FALSE(folder.names().empty()) << p.errors();
+        p.send(number);
+        EXPECT_EQ(p.finish().code, number == SIGINT ? 130 : 128 + number);
+        EXPECT_EQ(folder.names(), std::set<std::string>{}) << number;
+    }
+}
+
+static std::string
+many_ids(int n)
+{
+    std::string ids = "5";
+    for (int i = 1; i < n; i++)
+        ids += ",5";
+    return ids;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Interrupt, Writes,
+    testing::Values(Writing{"perplexity",
+                            {"perplexity", "-m", model, "-d", "REFERENCE", "-c", "512",
+                             "--ids", many_ids(8192), "--kl-divergence-base", "base"}},
+                    Writing{"make_model",
+                            {"make-model", "--arch", "qwen3moe", "--hidden", "4096",
+                             "--layers", "64", "-o", "model.gguf"}}),
+    [](const auto &info) { return std::string(info.param.name); });
+
+/* A driver's compiler takes the signal for itself. */
+TEST(Interrupt, CtrlBackslashEndsAtOnceWhereKernelsWereBuilt)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const Folder cache("quit_cache");
+    const struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    Words words = endless("GPU");
+    words.insert(words.end(), {"--cache-dir", cache.path});
+    Terminal t(words);
+    t.wait_for("France");
+    t.type("\x1c");
+    EXPECT_EQ(t.finish(20), 128 + SIGQUIT) << t.text();
+    EXPECT_TRUE(ends_with(t.text(), "\nxemoe: stopped by Ctrl-\\\n")) << t.text();
 }

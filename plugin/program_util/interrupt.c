@@ -21,6 +21,7 @@
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/compiler.h"
 #include "runtime/util/mapped_file.h"
+#include "runtime/util/unfinished.h"
 
 enum mode { LEAVE, CANCEL, NOTE };
 
@@ -45,6 +46,20 @@ static struct {
     _Atomic(bool *) came;
     struct sigaction before;
 } wakers[MOST_WAKERS];
+
+/* Signals that end the process: when it has been tidied up, by the signal itself, so that who waits
+ * for the process sees it. */
+static const struct {
+    int number;
+    const char *sentence; /* NULL: nobody reads what is said */
+} endings[] = {
+    {SIGTERM, "xemoe: stopped by a signal to terminate\n"},
+    {SIGHUP, "xemoe: stopped: the terminal was closed\n"},
+    {SIGQUIT, "xemoe: stopped by Ctrl-\\\n"},
+    {SIGPIPE, NULL},
+    {SIGXCPU, "xemoe: stopped at the limit of processor time\n"},
+    {SIGXFSZ, "xemoe: stopped at the limit of a file's size\n"},
+};
 
 /* ---- in handlers: only what POSIX allows there ------------------------------------- */
 
@@ -84,15 +99,26 @@ give_terminal_back(void)
 }
 
 static void
-leave(int signal_number)
+leave(void)
 {
+    xm_unfinished_remove();
     give_terminal_back();
-    if (signal_number == SIGINT) {
-        say(STDERR_FILENO, "xemoe: stopped by Ctrl-C\n");
-        _exit(XM_EXIT_CANCELLED);
+    say(STDERR_FILENO, "xemoe: stopped by Ctrl-C\n");
+    _exit(XM_EXIT_CANCELLED);
+}
+
+/* The signal is blocked until its handler returns, and then comes again. */
+static void
+on_ending(int signal_number)
+{
+    xm_unfinished_remove();
+    signal(signal_number, SIG_DFL);
+    for (size_t i = 0; i < XM_ARRAY_LEN(endings); i++) {
+        if (endings[i].number != signal_number || !endings[i].sentence)
+            continue;
+        give_terminal_back();
+        say(STDERR_FILENO, endings[i].sentence);
     }
-    say(STDERR_FILENO, "xemoe: stopped by a signal to terminate\n");
-    signal(signal_number, SIG_DFL); /* who waits for this process sees the signal */
     raise(signal_number);
 }
 
@@ -115,6 +141,7 @@ leave_without_file(const char *path, uint64_t n_bytes)
     static atomic_flag has_spoken = ATOMIC_FLAG_INIT;
     while (atomic_flag_test_and_set(&has_spoken))
         pause();
+    xm_unfinished_remove();
     give_terminal_back();
     say(STDERR_FILENO, "xemoe: file '");
     say(STDERR_FILENO, path);
@@ -135,9 +162,10 @@ wake_up(void)
 static void
 on_interrupt(int signal_number)
 {
+    (void)signal_number;
     const int now = mode;
     if (now == LEAVE || (now == CANCEL && interrupted)) {
-        leave(signal_number);
+        leave();
         return;
     }
     handling++;
@@ -207,7 +235,8 @@ xm_cli_watch_interrupt(void)
     open_wake();
     struct sigaction before;
     handle(SIGINT, on_interrupt, &before);
-    handle(SIGTERM, leave, &before);
+    for (size_t i = 0; i < XM_ARRAY_LEN(endings); i++)
+        handle(endings[i].number, on_ending, &before);
     xm_mapped_file_watch(leave_without_file, NULL); /* else there is a bare SIGBUS */
 }
 

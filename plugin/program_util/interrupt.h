@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ctrl-C, SIGTERM, and files that are mapped and vanish.
+ * Ctrl-C, other signals that end the process, and files that are mapped and vanish.
  *
  *     at first           Ctrl-C ends the process, with a sentence and XM_EXIT_CANCELLED
  *     while a run is caught  the first one cancels it, the next one ends the process
  *     while it is noted  Ctrl-C is remembered only: whoever waits for input looks
  *
  * A Ctrl-C is never lost: one that was noted cancels the request that is caught next, and one
- * that comes before a caught request runs cancels that run. SIGTERM ends the process at any
- * time, by that signal; a mapped file that cannot be read any more ends it with a sentence and
- * XM_EXIT_FILE. When the process ends in a handler the terminal gets its modes back, and a line of
- * text that is not complete is ended.
+ * that comes before a caught request runs cancels that run. SIGTERM, SIGHUP, Ctrl-\ and their kin
+ * end the process at any time, by that signal; a mapped file that cannot be read any more ends it
+ * with a sentence and XM_EXIT_FILE. When the process ends in a handler, files that it has not
+ * finished are removed, the terminal gets its modes back, and a line of text that is not complete
+ * is ended.
  */
 #ifndef XM_PLUGIN_PROGRAM_UTIL_INTERRUPT_H
 #define XM_PLUGIN_PROGRAM_UTIL_INTERRUPT_H

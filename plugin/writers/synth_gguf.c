@@ -12,6 +12,7 @@
 #include "plugin/models/metadata.h"
 #include "plugin/writers/synth.h"
 #include "runtime/util/strbuf.h"
+#include "runtime/util/unfinished.h"
 
 enum { VERSION = 3, ALIGNMENT = 32, NORMAL = 1, CONTROL = 3 };
 /* Types of values, as files number them. */
@@ -420,10 +421,12 @@ xm_synth_write_gguf(struct xm_synth *s, const char *path)
     int n = snprintf(part, sizeof(part), "%s" XM_SYNTHETIC_PART, path);
     if (n < 0 || n >= (int)sizeof(part))
         return xm_fail(s->err, XM_INVALID, "the file's path is too long");
+    xm_unfinished_add(part);
     enum xm_status status = write_file(s, part);
     if (status == XM_OK && rename(part, path) != 0)
         status = xm_fail(s->err, XM_IO, "cannot rename '%s': %s", part, strerror(errno));
     if (status != XM_OK)
         remove(part);
+    xm_unfinished_drop(part);
     return status;
 }

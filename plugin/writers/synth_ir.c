@@ -11,6 +11,7 @@
 
 #include "plugin/writers/openvino_ir_write.h"
 #include "plugin/writers/synth.h"
+#include "runtime/util/unfinished.h"
 
 /* ---- weights ------------------------------------------------------------------------- */
 
@@ -208,6 +209,8 @@ xm_synth_write_ir(struct xm_synth *s, const char *folder)
     struct xm_graph *g = xm_graph_create("synthetic");
     if (!g)
         return xm_fail(s->err, XM_NO_MEMORY, "out of memory for a graph");
+    for (int i = 0; i < N_FILES; i++)
+        xm_unfinished_add(p.part[i]);
     enum xm_status status = write_parts(s, g, &p);
     for (int i = 0; i < N_FILES && status == XM_OK; i++) {
         if (rename(p.part[i], p.whole[i]) != 0)
@@ -216,6 +219,8 @@ xm_synth_write_ir(struct xm_synth *s, const char *folder)
     }
     for (int i = 0; i < N_FILES && status != XM_OK; i++)
         remove(p.part[i]);
+    for (int i = 0; i < N_FILES; i++)
+        xm_unfinished_drop(p.part[i]);
     xm_graph_destroy(g);
     return status == XM_OK ? xm_synth_write_side_files(s, folder) : status;
 }

@@ -9,6 +9,7 @@
  *   ocl_program.c  programs: sources, build logs, the cache on disk
  *   ocl_kernel.c   kernels and what is known of their arguments
  *   ocl_queue.c    launches, copies, host functions
+ *   ocl_signals.c  what the driver may not do about signals
  *   ocl_share.c    contexts, queues and memory of others
  *   ocl_times.c    device times of kernels
  */
@@ -22,7 +23,6 @@
 
 #include "runtime/engine_ops.h"
 #include "runtime/kernel_cache.h"
-#include "runtime/util/mapped_file.h"
 #include "runtime/util/strbuf.h"
 
 /* USM entry points; all NULL where the device has none. */
@@ -137,29 +137,26 @@ is_cl_mem(const struct xm_buffer *b)
            b->kind == XM_MEMORY_MAPPED;
 }
 
-/* Threads that the driver makes in between, and the programs that they run, as PoCL's linker, do
- * not get Ctrl-C, which the terminal sends to all of them: the linker would die of it, and PoCL
- * abort for that. A thread inherits what is blocked, a program does from its thread. What the
- * driver installs in between does not come before the watch on mapped files. */
-struct ocl_signals {
-    sigset_t before;
+/* What the process does about signals, as it was before a call of the driver whose compiler may
+ * have handlers of its own: LLVM's takes Ctrl-\ and says nothing. */
+enum { OCL_KEPT_SIGNALS = 3 };
+struct ocl_handlers {
+    struct sigaction before[OCL_KEPT_SIGNALS];
     bool watches_files;
 };
-static inline void
-xm_ocl_keep_signals(struct ocl_signals *s)
-{
-    sigset_t interrupt;
-    s->watches_files = xm_mapped_file_is_watched();
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &interrupt, &s->before);
-}
-static inline void
-xm_ocl_restore_signals(const struct ocl_signals *s)
-{
-    pthread_sigmask(SIG_SETMASK, &s->before, NULL);
-    xm_mapped_file_keep_watch(s->watches_files);
-}
+void xm_ocl_keep_handlers(struct ocl_handlers *h);
+void xm_ocl_restore_handlers(const struct ocl_handlers *h);
+
+/* Threads that the driver makes in between, and the programs that they run, as PoCL's linker, do
+ * not get Ctrl-C, which the terminal sends to all of them: the linker would die of it, and PoCL
+ * abort for that. A thread inherits what is blocked, a program does from its thread. Handlers are
+ * kept, too. */
+struct ocl_signals {
+    sigset_t before;
+    struct ocl_handlers handlers;
+};
+void xm_ocl_keep_signals(struct ocl_signals *s);
+void xm_ocl_restore_signals(const struct ocl_signals *s);
 
 const char *xm_ocl_error_text(cl_int code); /* "CL_OUT_OF_RESOURCES", static */
 /* "call gave CODE (-5): <what>"; out of memory and out of resources are XM_NO_MEMORY, a device

@@ -76,10 +76,11 @@ static cl_int
 build_program(const struct build *b)
 {
     const double start = xm_now();
-    const bool was_watched = xm_mapped_file_is_watched();
+    struct ocl_handlers handlers;
+    xm_ocl_keep_handlers(&handlers);
     cl_int code = clBuildProgram(b->out->program, 1, &b->engine->device,
                                  xm_strbuf_text(&b->options), NULL, NULL);
-    xm_mapped_file_keep_watch(was_watched);
+    xm_ocl_restore_handlers(&handlers);
     if (xm_debug_on(XM_DEBUG_BUILD)) {
         char *log = read_log(b);
         xm_debug(XM_DEBUG_BUILD, "%s (%s) %.0f ms: %s\n%s", b->name,

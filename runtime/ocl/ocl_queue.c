@@ -305,6 +305,19 @@ builds_at_launch(const struct xm_queue *q)
     return xm_device_has(&q->engine->info, XM_CAP_DRIVER_FILES);
 }
 
+/* Waits for the launch, in which the compiler runs; *launched: what launching gave. */
+static cl_int
+launch_alone(const struct ocl_queue *q, const struct ocl_kernel *k,
+             const struct xm_launch *l, cl_event *event, cl_int *launched)
+{
+    struct ocl_handlers handlers;
+    xm_ocl_keep_handlers(&handlers);
+    *launched = launch_on(q->first, k, l, event);
+    const cl_int code = *launched == CL_SUCCESS ? clFinish(q->first) : *launched;
+    xm_ocl_restore_handlers(&handlers);
+    return code;
+}
+
 static enum xm_status
 run_first(struct ocl_queue *q, struct ocl_kernel *k, const struct xm_launch *l,
           struct xm_error *err)
@@ -318,8 +331,9 @@ run_first(struct ocl_queue *q, struct ocl_kernel *k, const struct xm_launch *l,
         return xm_ocl_fail_wait(err, code, "clFinish", "%s", e->base.info.name);
     if (k->program.is_new) /* else it is most likely in the cache */
         xm_engine_say_building(&e->base, k->base.name);
-    XM_TRY(check_launched(launch_on(q->first, k, l, &event), k, l, err));
-    code = clFinish(q->first);
+    cl_int launched;
+    code = launch_alone(q, k, l, &event, &launched);
+    XM_TRY(check_launched(launched, k, l, err));
     const uint64_t waited = waited_ns(event);
     const struct ocl_launch_id id = id_of(q, k->base.name, k->base.defines);
     if (q->base.measures && xm_ocl_times_reserve(&q->times, &id))

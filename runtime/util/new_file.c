@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/util/new_file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/util/mapped_file.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/unfinished.h"
 
 static atomic_bool spares_inputs;
 
@@ -35,13 +39,21 @@ is_regular_or_new(const char *path)
     return S_ISREG(st.st_mode);
 }
 
-/* "folder/name" -> "folder/name.PID.N", with as much of the name as a folder allows. */
+enum { MOST_OF_NAME = NAME_MAX - 40 }; /* as much as a folder allows beside .PID.N */
+
+static const char *
+last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* "folder/name" -> "folder/name.PID.N". */
 static char *
 name_beside(const char *place)
 {
-    enum { MOST_OF_NAME = NAME_MAX - 40 };
     static atomic_uint serial; /* threads of one process must not share a name */
-    const char *slash = strrchr(place, '/'), *name = slash ? slash + 1 : place;
+    const char *name = last_name(place);
     struct xm_strbuf text = {0};
     xm_strbuf_add_n(&text, place, (size_t)(name - place));
     xm_strbuf_printf(&text, "%.*s.%ld.%u", MOST_OF_NAME, name, (long)getpid(),
@@ -49,28 +61,87 @@ name_beside(const char *place)
     return xm_strbuf_take(&text);
 }
 
-/* It exists from here on, with the owner and the mode of the one that it will replace. */
+/* ---- what ended processes have left -------------------------------------------------- */
+
+/* Whether a name in the folder is name.PID.N of a process that is gone. */
 static bool
-make_beside(const struct xm_new_file *f, const struct stat *old)
+is_of_gone_process(const char *found, const char *name)
+{
+    const size_t n = strnlen(name, MOST_OF_NAME);
+    char *end;
+    if (strncmp(found, name, n) != 0 || found[n] != '.')
+        return false;
+    const long pid = strtol(found + n + 1, &end, 10);
+    if (pid <= 0 || pid > INT_MAX || *end != '.')
+        return false;
+    const char *serial = end + 1;
+    return serial[0] && serial[strspn(serial, "0123456789")] == '\0' &&
+           kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+/* A process of another container, or of another computer that shares the folder, has a number that
+ * says nothing here; it holds a lock on what it writes. */
+static void
+remove_unlocked(int folder, const char *name)
+{
+    const int fd = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, name, 0);
+    close(fd);
+}
+
+static void
+remove_left_over(const char *place)
+{
+    const char *name = last_name(place);
+    char folder[PATH_MAX];
+    const int n = snprintf(folder, sizeof(folder), "%.*s.", (int)(name - place), place);
+    DIR *d = n > 0 && (size_t)n < sizeof(folder) ? opendir(folder) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (is_of_gone_process(e->d_name, name))
+            remove_unlocked(dirfd(d), e->d_name);
+    }
+    if (d)
+        closedir(d);
+}
+
+/* ---- beginning ------------------------------------------------------------------------ */
+
+/* It exists from here on, with the owner and the mode of the one that it will replace, and is
+ * locked until the end; a file system without locks does without. */
+static bool
+make_beside(struct xm_new_file *f, const struct stat *old)
 {
     const mode_t mode = old ? 0600 : 0666;
+    xm_unfinished_add(f->beside);
     const int fd = open(f->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0)
         return false;
+    flock(fd, LOCK_EX | LOCK_NB);
+    f->lock = fd;
+    f->is_locked = true;
     const bool is_owned = !old ||
                           (old->st_uid == geteuid() && old->st_gid == getegid()) ||
                           fchown(fd, old->st_uid, old->st_gid) == 0;
-    const bool good = !old || fchmod(fd, old->st_mode & (is_owned ? 07777 : 0777)) == 0;
-    close(fd);
-    return good;
+    if (!old || fchmod(fd, old->st_mode & (is_owned ? 07777 : 0777)) == 0)
+        return true;
+    unlink(f->beside);
+    return false;
 }
 
 static void
 drop_names(struct xm_new_file *f)
 {
+    if (f->beside)
+        xm_unfinished_drop(f->beside);
+    if (f->is_locked)
+        close(f->lock);
     xm_free(f->place);
     xm_free(f->beside);
     f->place = f->beside = NULL;
+    f->is_locked = false;
 }
 
 /* What a link leads to is replaced, not the link; and nothing that its owner may not write. Where
@@ -95,6 +166,7 @@ begin_beside(struct xm_new_file *f, struct xm_error *err)
         drop_names(f);
         return xm_fail(err, XM_NO_MEMORY, "out of memory for the name of a file");
     }
+    remove_left_over(f->place);
     if (make_beside(f, is_there ? &old : NULL))
         return XM_OK;
     const enum xm_status s = is_there && (errno == EACCES || errno == EPERM)

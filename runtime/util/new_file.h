@@ -5,6 +5,9 @@
  * Owner and mode are the old one's. Links are followed. A pipe or a device has no place to be put
  * in, and is written as it is; so is what a link leads to that is not there yet, and a file in a
  * folder that takes no new ones.
+ *
+ * Beside its place a file is called NAME.PID.N. A program that is ended by a signal removes it
+ * (unfinished.h); the next writer of NAME removes those of processes that were killed.
  */
 #ifndef XM_RUNTIME_UTIL_NEW_FILE_H
 #define XM_RUNTIME_UTIL_NEW_FILE_H
@@ -26,6 +29,8 @@ struct xm_new_file {
     const char *path; /* as people know it; the caller's */
     char *place;      /* what the file will be           */
     char *beside;     /* NULL: nothing is to be put      */
+    bool is_locked;   /* `lock` is open                  */
+    int lock;         /* a descriptor of `beside`        */
 };
 
 enum xm_status xm_new_file_begin(struct xm_new_file *f, const char *path,

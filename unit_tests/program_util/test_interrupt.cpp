@@ -7,11 +7,18 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <thread>
+
+#include "functional_tests/common/folder.h"
+#include "runtime/util/new_file.h"
 
 namespace
 {
@@ -118,6 +125,98 @@ TEST_F(Interrupts, AFlagMayBeFreedOnceItsSignalIsOff)
         other.join();
     }
     xm_cli_wake_drain();
+}
+
+/* ---- files that are being written when a signal ends the process ---------------------- */
+
+class Endings : public testing::TestWithParam<int>
+{
+};
+
+/* What a child is ended by that runs `write`, which does not return. */
+template <typename Write>
+int
+status_of_child(Write write)
+{
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ})
+            signal(number, SIG_DFL);
+        xm_cli_watch_interrupt();
+        write();
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    return status;
+}
+
+void
+expect_ended_by(int number, int status)
+{
+    if (number == SIGINT) {
+        ASSERT_TRUE(WIFEXITED(status));
+        EXPECT_EQ(WEXITSTATUS(status), 130);
+    } else {
+        ASSERT_TRUE(WIFSIGNALED(status));
+        EXPECT_EQ(WTERMSIG(status), number);
+    }
+}
+
+TEST_P(Endings, LeaveNothingOfUnfinishedFiles)
+{
+    const Folder folder("endings_" + std::to_string(GetParam()));
+    folder.write("old", "old");
+    const std::string old = folder / "old", fresh = folder / "fresh";
+    const int status = status_of_child([&] {
+        xm_new_file a, b;
+        xm_strbuf text = {};
+        xm_strbuf_add(&text, "half of it");
+        if (xm_new_file_begin(&a, old.c_str(), nullptr) == XM_OK &&
+            xm_new_file_begin(&b, fresh.c_str(), nullptr) == XM_OK &&
+            xm_new_file_write(&b, &text, nullptr) == XM_OK)
+            raise(GetParam());
+    });
+    expect_ended_by(GetParam(), status);
+    EXPECT_EQ(folder.names(), (std::set<std::string>{"old"}));
+}
+
+/* What has got its name stays; and so does what failed and is gone, whose memory is free. */
+TEST_P(Endings, LeaveFinishedFilesAlone)
+{
+    const Folder folder("finished_" + std::to_string(GetParam()));
+    const std::string good = folder / "good", bad = folder / "bad";
+    const int status = status_of_child([&] {
+        xm_new_file f;
+        for (int i = 0; i < 100; i++) {
+            if (xm_new_file_begin(&f, good.c_str(), nullptr) != XM_OK ||
+                xm_new_file_end(&f, XM_OK, nullptr) != XM_OK ||
+                xm_new_file_begin(&f, bad.c_str(), nullptr) != XM_OK ||
+                xm_new_file_end(&f, XM_IO, nullptr) != XM_IO)
+                _exit(1);
+        }
+        raise(GetParam());
+    });
+    expect_ended_by(GetParam(), status);
+    EXPECT_EQ(folder.names(), (std::set<std::string>{"good"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Interrupts, Endings,
+                         testing::Values(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE,
+                                         SIGXCPU, SIGXFSZ));
+
+/* As under nohup. */
+TEST(Endings, OfIgnoredSignalsAreNone)
+{
+    EXPECT_EQ(status_of_child([] {
+                  signal(SIGHUP, SIG_IGN);
+                  xm_cli_watch_interrupt();
+                  raise(SIGHUP);
+                  _exit(7);
+              }),
+              7 << 8);
 }
 
 } // namespace

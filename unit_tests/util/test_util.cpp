@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -643,6 +644,42 @@ TEST_F(NewFile, IsNotPutOverWhatWasReadWhereInputsAreSpared)
     EXPECT_EQ(status, 0);
     EXPECT_EQ(content(input), "weights");
     EXPECT_EQ(content(path), "new text");
+}
+
+/* Of processes that have ended, and hold no lock; other names are none of its own. */
+TEST_F(NewFile, RemovesWhatKilledProcessesHaveLeft)
+{
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    waitpid(child, nullptr, 0);
+    const std::string gone = std::to_string(child), here = std::to_string(getpid());
+    const std::string left = path + "." + gone + ".0", locked = path + "." + gone + ".1";
+    const std::string kept[] = {path + "." + here + ".77", path + "." + gone,
+                                path + "." + gone + ".x",  path + "s." + gone + ".0",
+                                path + "." + gone + ".",   locked};
+    std::ofstream(left) << "half";
+    for (const std::string &name : kept)
+        std::ofstream(name) << "other";
+    const int fd = open(locked.c_str(), O_WRONLY);
+    ASSERT_EQ(flock(fd, LOCK_EX), 0);
+    EXPECT_EQ(xm_write_text_file(path.c_str(), &text, &err), XM_OK) << err.text;
+    EXPECT_FALSE(std::filesystem::exists(left));
+    for (const std::string &name : kept)
+        EXPECT_TRUE(std::filesystem::exists(name)) << name;
+    close(fd);
+}
+
+/* Others see by the lock that it is being written; nobody does when it is done. */
+TEST_F(NewFile, IsLockedUntilTheEnd)
+{
+    xm_new_file f;
+    ASSERT_EQ(xm_new_file_begin(&f, path.c_str(), &err), XM_OK) << err.text;
+    const int fd = open(xm_new_file_name(&f), O_WRONLY);
+    EXPECT_NE(flock(fd, LOCK_EX | LOCK_NB), 0);
+    EXPECT_EQ(xm_new_file_end(&f, XM_OK, &err), XM_OK);
+    EXPECT_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);
+    close(fd);
 }
 
 TEST_F(NewFile, SaysWhereItCannotBe)

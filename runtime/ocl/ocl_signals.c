@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Signals around calls of the driver: who gets them, and what is done about them afterwards.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "runtime/ocl/ocl.h"
+#include "runtime/util/mapped_file.h"
+
+/* Those for which LLVM installs a handler that does not end the process. SIGBUS is the mapped
+ * files' own; for SIGINT, SIGTERM and SIGHUP LLVM calls the handler that was there. */
+static const int kept[OCL_KEPT_SIGNALS] = {SIGQUIT, SIGXCPU, SIGXFSZ};
+
+void
+xm_ocl_keep_handlers(struct ocl_handlers *h)
+{
+    h->watches_files = xm_mapped_file_is_watched();
+    for (int i = 0; i < OCL_KEPT_SIGNALS; i++) {
+        memset(&h->before[i], 0, sizeof(h->before[i]));
+        sigaction(kept[i], NULL, &h->before[i]);
+    }
+}
+
+void
+xm_ocl_restore_handlers(const struct ocl_handlers *h)
+{
+    struct sigaction now;
+    xm_mapped_file_keep_watch(h->watches_files);
+    for (int i = 0; i < OCL_KEPT_SIGNALS; i++) {
+        if (sigaction(kept[i], NULL, &now) == 0 &&
+            now.sa_handler != h->before[i].sa_handler)
+            sigaction(kept[i], &h->before[i], NULL);
+    }
+}
+
+void
+xm_ocl_keep_signals(struct ocl_signals *s)
+{
+    sigset_t interrupt;
+    xm_ocl_keep_handlers(&s->handlers);
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &interrupt, &s->before);
+}
+
+void
+xm_ocl_restore_signals(const struct ocl_signals *s)
+{
+    pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+    xm_ocl_restore_handlers(&s->handlers);
+}
