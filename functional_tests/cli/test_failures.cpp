@@ -181,6 +181,21 @@ TEST(Failures, AFullCacheIsASentenceAndACode)
     EXPECT_GT(o.out.size(), 1u) << "what came before it is shown";
 }
 
+/* Nor is a line ended that has not begun; and the sentence has the option, not the property. */
+TEST(Failures, OfAPromptLeaveStandardOutputAlone)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    std::string ids = "1";
+    for (int i = 2; i <= 1400; i++)
+        ids += "," + std::to_string(i);
+    Outcome o =
+        run({"generate", "-m", model, "--ids", ids, "--kv", "f16", "--kv-memory", "1"});
+    EXPECT_EQ(o.code, 4) << o.err;
+    EXPECT_EQ(o.out, "");
+    EXPECT_TRUE(contains(o.err, "or a larger --kv-memory\n")) << o.err;
+}
+
 /* A slip of the keyboard must not cost the model. */
 TEST(Failures, NothingIsWrittenOverWhatWasRead)
 {

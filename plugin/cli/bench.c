@@ -18,10 +18,8 @@ find_device(const struct xm_core *core, const char *name, struct xm_bench_device
     struct xm_error err = {0};
     uint32_t index = 0;
     *out = (struct xm_bench_device){.name = name};
-    if (xm_core_find(core, name, &plugin, &index, &err) != XM_OK) {
-        xm_cli_failed(&err);
-        return XM_EXIT_DEVICE;
-    }
+    if (xm_core_find(core, name, &plugin, &index, &err) != XM_OK)
+        return xm_cli_no_device("--device", name, &err);
     out->is_reference = plugin->ops->info == NULL;
     if (out->is_reference) /* plain code, in one thread */
         out->info = (struct xm_device_info){.kind = XM_DEVICE_CPU, .compute_units = 1};

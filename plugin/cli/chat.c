@@ -136,7 +136,7 @@ write_answer(struct chat *c, const struct xm_token_list *prompt,
     enum xm_status s = xm_session_run(c->session, &run, result, err);
     xm_cli_hide_builds();
     /* Always: the line is ended, and styles with it, before a sentence says what failed. */
-    xm_text_out_finish(&o);
+    xm_text_out_finish(&o, s == XM_OK);
     return s;
 }
 

@@ -30,14 +30,69 @@ static const struct {
 };
 /* clang-format on */
 
+static const struct xm_cli_spec *begun; /* the command's; NULL: none has begun */
+
+static bool
+has_option(const char *name)
+{
+    bool has = false;
+    for (size_t i = 0; begun && i < begun->n_common + begun->n_own; i++) {
+        const struct xm_cli_option *o =
+            i < begun->n_common ? &begun->common[i] : &begun->own[i - begun->n_common];
+        has |= o->name && strcmp(o->name, name) == 0;
+    }
+    return has;
+}
+
+/* The option of the command that sets the property which begins here, of n characters; NULL: none
+ * does. */
+static const char *
+option_of(const char *word, size_t n)
+{
+    /* clang-format off */
+    static const struct {
+        const char *key, *option;
+    } list[] = {
+        { "XM_KV_MEMORY",             "kv-memory" },    { "OFFLOAD_RATIO",         "offload" },
+        { "INFERENCE_PRECISION_HINT", "precision" },    { "KV_CACHE_PRECISION",    "kv" },
+        { "KEY_CACHE_PRECISION",      "cache-type-k" }, { "VALUE_CACHE_PRECISION", "cache-type-v" },
+        { "XM_EXPERT_CACHE",          "expert-cache" }, { "XM_UBATCH",             "ubatch" },
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < XM_ARRAY_LEN(list); i++) {
+        if (strlen(list[i].key) == n && memcmp(list[i].key, word, n) == 0)
+            return has_option(list[i].option) ? list[i].option : NULL;
+    }
+    return NULL;
+}
+
+/* Sentences of the library name properties: a person has given options. */
+static void
+print_sentence(const char *text, FILE *to)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    while (*text) {
+        const size_t n = strspn(text, letters), gap = strcspn(text, letters);
+        const char *option = n ? option_of(text, n) : NULL;
+        if (option)
+            fprintf(to, "--%s%s", option, text[n] == '=' ? " " : "");
+        else
+            fprintf(to, "%.*s", (int)(n ? n : gap), text);
+        text += n ? n : gap;
+        text += option && *text == '=';
+    }
+}
+
 int
 xm_cli_failed(const struct xm_error *err)
 {
-    if (err->status == XM_CANCELLED && xm_cli_interrupted())
+    if (err->status == XM_CANCELLED && xm_cli_interrupted()) {
         xm_cli_say_interrupted();
-    else
-        fprintf(stderr, "xemoe: %s\n",
-                err->text[0] ? err->text : xm_status_text(err->status));
+    } else {
+        fputs("xemoe: ", stderr);
+        print_sentence(err->text[0] ? err->text : xm_status_text(err->status), stderr);
+        fputc('\n', stderr);
+    }
     for (size_t i = 0; i < XM_ARRAY_LEN(exits); i++) {
         if (exits[i].status != err->status)
             continue;
@@ -46,6 +101,20 @@ xm_cli_failed(const struct xm_error *err)
         return (int)exits[i].code;
     }
     return XM_EXIT_FAILED;
+}
+
+/* "Device with … name is not registered …; available: GPU, REFERENCE", and behind another semicolon
+ * what this computer lacks. */
+int
+xm_cli_no_device(const char *option, const char *name, const struct xm_error *err)
+{
+    const char *list = strstr(err->text, "available: ");
+    if (!name || err->status != XM_NOT_FOUND || !list || strchr(list, ';')) {
+        xm_cli_failed(err);
+        return XM_EXIT_DEVICE;
+    }
+    return xm_cli_usage("option %s is '%s', which is no device here; %s", option, name,
+                        list);
 }
 
 static xm_cli_collect_fn collect;
@@ -90,6 +159,7 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
         return xm_cli_flush();
     }
     xm_cli_watch_interrupt();
+    begun = spec;
     *done = false;
     return XM_EXIT_OK;
 }

@@ -17,8 +17,12 @@
 #include "plugin/program_util/program.h"
 #include "plugin/text/token_list.h"
 
-/* Prints the sentence of a failure and returns the exit code of its status. */
+/* Prints the sentence of a failure, with the command's options for the properties in it, and
+ * returns the exit code of its status. */
 int xm_cli_failed(const struct xm_error *err);
+/* The same for xm_core_find: a name that was given and is no device's is a mistake of the command
+ * line, XM_EXIT_USAGE; what the computer lacks is XM_EXIT_DEVICE. `name` NULL: none was given. */
+int xm_cli_no_device(const char *option, const char *name, const struct xm_error *err);
 /* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt or _note_. */
 void xm_cli_catch_interrupt(struct xm_infer *r);
 

@@ -211,7 +211,8 @@ run_session(struct xm_cli_model *m, const struct xm_generate_args *a,
     enum xm_status s = xm_session_run(session, run, result, err);
     xm_cli_hide_builds();
     xm_cli_release_interrupt();
-    xm_text_out_finish(&o->text); /* what is said from here on begins a line */
+    xm_text_out_finish(&o->text,
+                       s == XM_OK); /* what is said from here on begins a line */
     xm_profile_take(profile, profile->has_prompt ? XM_PROFILE_DECODE : XM_PROFILE_PROMPT);
     costs->times = result->times;
     xm_costs_find(m, request, costs);

@@ -137,14 +137,13 @@ run(const struct args *a, struct xm_info *info)
     int code = XM_EXIT_OK;
     enum xm_status s = xm_core_create(&core, &err);
     bool good = s == XM_OK;
-    if (good && a->verbose)
+    if (good && (a->verbose || a->device))
         good = xm_core_find(core, a->device, &plugin, &index, &err) == XM_OK;
     if (good && a->svg)
         good = xm_cli_find_chip(a->device, a->device_as, &chip, &err) == XM_OK;
     if (!good) {
-        xm_cli_failed(&err);
         xm_core_destroy(core);
-        return XM_EXIT_DEVICE;
+        return xm_cli_no_device("-d", a->device, &err);
     }
     s = xm_package_open(a->model, &package, &err);
     if (s == XM_OK)

@@ -195,10 +195,9 @@ check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
     int code = xm_cli_check_settings(settings, N_SETTINGS);
     if (code != XM_EXIT_OK)
         return code;
-    if (xm_core_find(m->core, t->device, &plugin, &index, &err) == XM_OK)
-        return XM_EXIT_OK;
-    xm_cli_failed(&err);
-    return XM_EXIT_DEVICE;
+    return xm_core_find(m->core, t->device, &plugin, &index, &err) == XM_OK
+               ? XM_EXIT_OK
+               : xm_cli_no_device("-d", t->device, &err);
 }
 
 int

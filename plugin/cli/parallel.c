@@ -134,7 +134,7 @@ write_result(const struct texts *t, size_t i)
             &o);
     for (size_t k = 0; !has_text && k < r->ids.n; k++)
         xm_cli_piece_out(&(struct xm_piece){r->ids.ids[k], XM_ANSWER_NOTHING, "", 0}, &o);
-    xm_text_out_finish(&o);
+    xm_text_out_finish(&o, true);
     if (!o.on_terminal)
         putchar('\0');
 }

@@ -188,8 +188,7 @@ xm_cli_plan(int argc, char **argv)
     if (s == XM_OK &&
         xm_cli_find_chip(a.device, a.device_as, &r->plan.info, &err) != XM_OK) {
         xm_free(r);
-        xm_cli_failed(&err);
-        return XM_EXIT_DEVICE;
+        return xm_cli_no_device("-d", a.device, &err);
     }
     if (s == XM_OK)
         s = xm_package_open(a.model, &package, &err);

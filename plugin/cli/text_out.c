@@ -202,14 +202,14 @@ xm_text_out_piece(const struct xm_piece *piece, void *ctx)
 }
 
 void
-xm_text_out_finish(struct xm_text_out *o)
+xm_text_out_finish(struct xm_text_out *o, bool is_whole)
 {
     xm_progress_clear();
     if (!o->has_text)
         return;
     if (o->in_thought) {
         end_thought(o, false);
-    } else if (o->stream && (o->wrote || !xm_cli_interrupted())) {
+    } else if (o->stream && (o->wrote || (is_whole && !xm_cli_interrupted()))) {
         putchar('\n');
         fflush(stdout);
     }

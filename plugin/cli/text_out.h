@@ -42,7 +42,8 @@ struct xm_text_out {
 void xm_text_out_begin(struct xm_text_out *o, bool has_text, bool stream);
 /* An on_piece callback of xm_generation; ctx is the struct. False: Ctrl-C. */
 bool xm_text_out_piece(const struct xm_piece *piece, void *ctx);
-/* Ends the line. */
-void xm_text_out_finish(struct xm_text_out *o);
+/* Ends the line. `is_whole`: the run has not failed; of one that failed before the first text there
+ * is no line to end. */
+void xm_text_out_finish(struct xm_text_out *o, bool is_whole);
 
 #endif

@@ -14,6 +14,9 @@ struct parse {
     const struct xm_cli_spec *spec;
     char *const *argv;
     int argc, at;
+    const char
+        *given; /* the option as it is spelled there, n_given characters: -n, --tokens */
+    int n_given;
     char *out;
     bool has_operand, wants_help;
     struct xm_error *err;
@@ -215,13 +218,13 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
     };
     if (p->has_operand && o->offset == p->spec->operand_offset &&
         !p->spec->operands_are_many)
-        return xm_fail(p->err, XM_INVALID, "option %s%s: %s is given already", dashes(p),
-                       o->name, p->spec->operand);
+        return xm_fail(p->err, XM_INVALID, "option %.*s: %s is given already", p->n_given,
+                       p->given, p->spec->operand);
     if (store_value(o, text, p->out + o->offset))
         return XM_OK;
-    return xm_fail(p->err, XM_INVALID, "option %s%s takes %s%s, found '%.60s'", dashes(p),
-                   o->name, expected[o->kind], o->kind == XM_CLI_CHOICE ? o->choices : "",
-                   text);
+    return xm_fail(p->err, XM_INVALID, "option %.*s takes %s%s, found '%.60s'",
+                   p->n_given, p->given, expected[o->kind],
+                   o->kind == XM_CLI_CHOICE ? o->choices : "", text);
 }
 
 /* ---- words ------------------------------------------------------------------------- */
@@ -231,15 +234,15 @@ static enum xm_status
 take_value(struct parse *p, const struct xm_cli_option *o, const char *attached)
 {
     if (o->kind == XM_CLI_FLAG && attached)
-        return xm_fail(p->err, XM_INVALID, "option --%s takes no value, found '%s'",
-                       o->name, attached);
+        return xm_fail(p->err, XM_INVALID, "option %.*s takes no value, found '%s'",
+                       p->n_given, p->given, attached);
     if (o->kind == XM_CLI_FLAG)
         return store(p, o, "");
     if (attached)
         return store(p, o, attached);
     if (p->at + 1 >= p->argc)
-        return xm_fail(p->err, XM_INVALID, "option --%s needs a value: %s", o->name,
-                       o->value);
+        return xm_fail(p->err, XM_INVALID, "option %.*s needs a value: %s", p->n_given,
+                       p->given, o->value);
     return store(p, o, p->argv[++p->at]);
 }
 
@@ -297,8 +300,8 @@ take_files(struct parse *p, const struct xm_cli_option *o, const char *attached)
         files->n++;
     }
     if (files->n == 0)
-        return xm_fail(p->err, XM_INVALID, "option %s%s needs a value: %s", dashes(p),
-                       o->name, o->value);
+        return xm_fail(p->err, XM_INVALID, "option %.*s needs a value: %s", p->n_given,
+                       p->given, o->value);
     for (size_t i = 0; i < files->n; i++)
         xm_strbuf_printf(&value, "%s%s", i ? " " : "", files->list[i]);
     const enum xm_status s =
@@ -325,8 +328,8 @@ take_one_dash(struct parse *p, const char *word)
         return tell(p, o, "");
     }
     if (!value && (!next || is_option(p, next)))
-        return xm_fail(p->err, XM_INVALID, "option -%s needs a value: %s", o->name,
-                       o->kind == XM_CLI_CHOICE ? o->choices : o->value);
+        return xm_fail(p->err, XM_INVALID, "option %.*s needs a value: %s", p->n_given,
+                       p->given, o->kind == XM_CLI_CHOICE ? o->choices : o->value);
     if (!value) {
         value = next;
         p->at++;
@@ -353,6 +356,7 @@ take_short(struct parse *p, const char *word)
     if (o && o->letter == 0)
         return take_value(p, o, NULL);
     o = find(p->spec, word[1], NULL, 0);
+    p->n_given = 2;
     if (!o)
         return word[2] ? fail_option(p, word)
                        : xm_fail(p->err, XM_INVALID, "there is no option -%c", word[1]);
@@ -471,6 +475,8 @@ check_of_others(const struct parse *p, const char *word)
 static enum xm_status
 take_word(struct parse *p, const char *word)
 {
+    p->given = word;
+    p->n_given = (int)strcspn(word, "=");
     if (p->spec->style == XM_CLI_ONE_DASH)
         return word[0] == '-' ? take_one_dash(p, word) : take_operand(p, word);
     XM_TRY(check_of_others(p, word));

@@ -175,7 +175,9 @@ TEST(Args, RefuseWithASentence)
         {{"-x"}, "there is no option -x"},
         {{"--json=yes"}, "option --json takes no value, found 'yes'"},
         {{"--tokens"}, "option --tokens needs a value: N"},
-        {{"-n", "0"}, "option --tokens takes a whole number from 1, found '0'"},
+        {{"-n", "0"}, "option -n takes a whole number from 1, found '0'"},
+        {{"-n0"}, "option -n takes a whole number from 1, found '0'"},
+        {{"--tokens=0"}, "option --tokens takes a whole number from 1, found '0'"},
         {{"-n", "18446744073709551616"}, "whole number"},
         {{"-n", " 5"}, "whole number"},
         {{"-n", ""}, "whole number"},
@@ -268,8 +270,7 @@ TEST(Args, AnOperandIsAWordOrAnOptionButNotBoth)
     EXPECT_STREQ(parse(spec, {"a"}).args.file, "a");
     EXPECT_STREQ(parse(spec, {"-m", "a"}).args.file, "a");
     EXPECT_EQ(parse(spec, {"-m", "a", "b"}).text, "'b' is one word too many");
-    EXPECT_EQ(parse(spec, {"b", "-m", "a"}).text,
-              "option --model: FILE is given already");
+    EXPECT_EQ(parse(spec, {"b", "-m", "a"}).text, "option -m: FILE is given already");
 }
 
 TEST(Args, AnOperandMayComeFromTheEnvironment)
