@@ -198,30 +198,27 @@ TEST_F(Bench, ProgressStaysOnLinesOfItsOwn)
 
 TEST_F(Bench, CtrlCEndsTheTestsAndTheList)
 {
-    Program p(
-        {"bench", "-m", model, "-p", "0", "-n", "4,1000000", "-r", "1", "-o", "json"});
-    for (int i = 0; i < 20000 && !contains(p.output(), "\"n_gen\":4,"); i++)
-        usleep(1000);
-    usleep(100000);
+    Program p({"bench", "-m", model, "-p", "0", "-n", "4,1000000", "-r", "1", "-o",
+               "json", "--progress"});
+    p.wait_for_errors("test 2 of 2: tg1000000: run 1 of 1\n");
     p.interrupt();
     const Outcome o = p.finish();
     EXPECT_EQ(o.code, 130);
-    EXPECT_EQ(o.err, "xemoe: stopped by Ctrl-C\n");
+    EXPECT_TRUE(ends_with(o.err, ": run 1 of 1\nxemoe: stopped by Ctrl-C\n")) << o.err;
     EXPECT_EQ(yyjson_arr_size(Json(o.out).at("")), 1u) << o.out;
 }
 
 TEST_F(Bench, CtrlCWhileItCoolsOffEndsTheListAsWell)
 {
-    Program p({"bench", "-m", model, "-p", "2,4", "-n", "0", "-r", "1", "--delay", "2",
-               "-o", "json"});
-    for (int i = 0; i < 20000 && !contains(p.output(), "\"n_prompt\":2,"); i++)
-        usleep(1000);
-    usleep(100000);
+    Program p({"bench", "-m", model, "-p", "2,4", "-n", "0", "-r", "1", "--delay",
+               "1000000", "-o", "json", "--progress"});
+    p.wait_for_errors("cooling off\n");
     p.interrupt();
     const Outcome o = p.finish();
     EXPECT_EQ(o.code, 130);
-    EXPECT_EQ(o.err, "xemoe: stopped by Ctrl-C\n");
-    EXPECT_EQ(yyjson_arr_size(Json(o.out).at("")), 1u) << o.out;
+    EXPECT_TRUE(ends_with(o.err, "xemoe: stopped by Ctrl-C\n")) << o.err;
+    EXPECT_EQ(o.err.rfind("xemoe: test 1 of 2: cooling off\n", 0), 0u) << o.err;
+    EXPECT_EQ(yyjson_arr_size(Json(o.out).at("")), 0u) << o.out;
 }
 
 /* ---- options ----------------------------------------------------------------------- */

@@ -238,8 +238,7 @@ TEST_F(Context, CtrlCWithoutATerminalEndsTheConversation)
     folder.write("lines", std::string(four) + four);
     Program p({"chat", "-m", folder.path, "-d", "REFERENCE", "-n", "-1", "--temp", "9"},
               {}, folder.path + "/lines");
-    for (int i = 0; i < 10000 && p.output().empty(); i++)
-        usleep(1000);
+    p.wait_for_output();
     p.interrupt();
     Outcome o = p.finish();
     EXPECT_EQ(o.code, 130) << o.err;

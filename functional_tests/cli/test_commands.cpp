@@ -208,8 +208,7 @@ TEST(Generate, StopsAtCtrlC)
 {
     Program p({"generate", "-m", model, "-d", "REFERENCE", "-p", prompt, "-n", "1000000",
                "--ignore-eos"});
-    for (int i = 0; i < 5000 && p.output().empty(); i++)
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    p.wait_for_output();
     p.interrupt();
     Outcome o = p.finish();
     EXPECT_EQ(o.code, 130) << o.err;

@@ -57,8 +57,7 @@ class LostFile : public testing::TestWithParam<const char *>
         int both_ends = open(lines.c_str(), O_RDWR | O_CLOEXEC); /* opening never waits */
         Program p(words, {}, lines);
         send(both_ends);
-        for (int i = 0; i < 60000 && !contains(p.output(), "Rome.\n"); i++)
-            usleep(1000);
+        p.wait_for_output("Rome.\n");
         std::filesystem::resize_file(bin, 4096);
         send(both_ends);
         Outcome o = p.finish();
@@ -95,8 +94,7 @@ TEST(Failures, AnotherBusErrorEndsByThatSignal)
 {
     Program p({"generate", "-m", model, "-d", "REFERENCE", "-p", prompt, "-n", "-1",
                "--ignore-eos", "-c", "1000000"});
-    for (int i = 0; i < 60000 && p.output().empty(); i++)
-        usleep(1000);
+    p.wait_for_output();
     p.send(SIGBUS);
     Outcome o = p.finish();
     EXPECT_EQ(o.code, 128 + SIGBUS);
@@ -279,8 +277,7 @@ TEST(Failures, CtrlCEndsLoadingWithASentence)
               0);
     Program p({"generate", "-m", folder.path, "-d", "REFERENCE", "--ids", "1"},
               {"XM_DEBUG=passes"});
-    for (int i = 0; i < 5000 && !contains(p.errors(), "passes: "); i++)
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    p.wait_for_errors("passes: ");
     p.interrupt();
     Outcome o = p.finish();
     EXPECT_EQ(o.code, 130) << o.err;

@@ -203,8 +203,7 @@ TEST_F(Perplexity, CtrlCEndsTheLineAndLeavesNoFile)
     std::string ids = ids_of({}, 20000);
     Program p({"perplexity", "-m", model, "-d", "REFERENCE", "--ids", ids, "-c", "64",
                "--kl-divergence-base", folder / "base"});
-    for (int i = 0; i < 20000 && !contains(p.output(), "[1]"); i++)
-        usleep(1000);
+    p.wait_for_output("[1]");
     p.interrupt();
     const Outcome o = p.finish();
     EXPECT_EQ(o.code, 130);

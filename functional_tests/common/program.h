@@ -79,10 +79,21 @@ class Program
         send(SIGINT);
     }
 
+    /* Waits until it has written `part`; "": anything. Ending before that fails the test. */
+    bool wait_for_output(const std::string &part = "") const
+    {
+        return wait_for(out_path, part);
+    }
+
+    bool wait_for_errors(const std::string &part) const
+    {
+        return wait_for(err_path, part);
+    }
+
     Outcome finish()
     {
         int status = 0;
-        auto until = std::chrono::steady_clock::now() + std::chrono::seconds(300);
+        auto until = deadline();
         while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
             if (std::chrono::steady_clock::now() > until)
                 kill(pid, SIGKILL);
@@ -99,6 +110,37 @@ class Program
     static inline int count = 0;
     std::string out_path, err_path;
     pid_t pid = -1;
+
+    /* For what hangs; no program takes that long on a busy machine. */
+    static std::chrono::steady_clock::time_point deadline()
+    {
+        return std::chrono::steady_clock::now() + std::chrono::seconds(300);
+    }
+
+    bool has_ended() const
+    {
+        siginfo_t info = {};
+        return pid < 0 ||
+               waitid(P_PID, static_cast<id_t>(pid), &info,
+                      WEXITED | WNOHANG | WNOWAIT) ||
+               info.si_pid == pid;
+    }
+
+    bool wait_for(const std::string &path, const std::string &part) const
+    {
+        for (auto until = deadline(); std::chrono::steady_clock::now() < until;) {
+            const bool ended =
+                has_ended(); /* asked first: nothing is written afterwards */
+            const std::string text = read(path);
+            if (!text.empty() && text.find(part) != std::string::npos)
+                return true;
+            if (ended)
+                break;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        ADD_FAILURE() << "not written: '" << part << "'\n" << output() << errors();
+        return false;
+    }
 
     static std::string read(const std::string &path)
     {

@@ -13,6 +13,13 @@ contains(const std::string &text, const std::string &part)
     return text.find(part) != std::string::npos;
 }
 
+inline bool
+ends_with(const std::string &text, const std::string &end)
+{
+    return text.size() >= end.size() &&
+           text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
 /* How many times it contains the part. */
 inline size_t
 count(const std::string &text, const std::string &part)

@@ -184,11 +184,14 @@ print_test(struct bench *b, const struct xm_bench_test *t, const char *time,
 
 /* Ctrl-C ends it, and cancels the run that comes next. */
 static void
-cool_off(uint64_t seconds)
+cool_off(const struct bench *b, const struct xm_bench_test *t)
 {
     enum { MOST = INT_MAX / 1000 };
     struct pollfd wake = {.fd = xm_cli_wake_fd(), .events = POLLIN};
+    const uint64_t seconds = b->args->delay;
     xm_cli_note_interrupt();
+    if (b->args->progress)
+        fprintf(stderr, "xemoe: test %zu of %zu: cooling off\n", t->number, t->of);
     poll(&wake, 1, seconds < MOST ? (int)seconds * 1000 : MOST * 1000);
     xm_cli_wake_drain();
     xm_cli_release_interrupt();
@@ -201,7 +204,7 @@ run_test(struct bench *b, const struct xm_bench_test *t)
     char begun[32];
     struct tm utc;
     if (b->args->delay)
-        cool_off(b->args->delay);
+        cool_off(b, t);
     const time_t now = time(NULL);
     strftime(begun, sizeof(begun), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     const int code = xm_bench_run(&b->bed, b->args, t, b->samples_ns);

@@ -2,7 +2,7 @@
  *
  * Building and editing: uses, order, removal, sorting.
  */
-#include <chrono>
+#include <ctime>
 
 #include "unit_tests/graph/graph_text.h"
 
@@ -193,7 +193,7 @@ TEST(Build, ManyNodesAreFast)
     xm_builder b = xm_builder_at_end(g.get());
     xm_type t = {XM_F32, {2, {xm_dim_symbol(&g->dims, "batch"), xm_dim_const(8)}}};
     xm_value *x = xm_parameter(&b, "x", &t), *y = x;
-    auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock(); /* processor time */
     for (int i = 0; i < 10000; i++)
         y = xm_op2(&b, XM_OP_ADD, xm_op1(&b, XM_OP_RELU, y), x);
     ASSERT_TRUE(xm_result(&b, "y", y));
@@ -203,8 +203,7 @@ TEST(Build, ManyNodesAreFast)
     xm_node_set_in(g->last, 0, x);
     EXPECT_TRUE(xm_node_remove_dead(g.get(), y->node));
     EXPECT_EQ(g->n_nodes, 2u);
-    std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(seconds.count(), 10.0); /* sanitizers included */
+    EXPECT_LT(std::clock() - start, 10 * CLOCKS_PER_SEC); /* sanitizers included */
 }
 
 } // namespace
