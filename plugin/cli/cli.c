@@ -30,15 +30,29 @@ static const struct {
 };
 /* clang-format on */
 
-static const struct xm_cli_spec *begun; /* the command's; NULL: none has begun */
+/* clang-format off */
+static struct {
+    const char *key, *option;
+    bool is_there; /* the command has the option */
+} settings[] = {
+    { "XM_KV_MEMORY",             "kv-memory",    false },
+    { "OFFLOAD_RATIO",            "offload",      false },
+    { "INFERENCE_PRECISION_HINT", "precision",    false },
+    { "KV_CACHE_PRECISION",       "kv",           false },
+    { "KEY_CACHE_PRECISION",      "cache-type-k", false },
+    { "VALUE_CACHE_PRECISION",    "cache-type-v", false },
+    { "XM_EXPERT_CACHE",          "expert-cache", false },
+    { "XM_UBATCH",                "ubatch",       false },
+};
+/* clang-format on */
 
 static bool
-has_option(const char *name)
+has_option(const struct xm_cli_spec *spec, const char *name)
 {
     bool has = false;
-    for (size_t i = 0; begun && i < begun->n_common + begun->n_own; i++) {
+    for (size_t i = 0; i < spec->n_common + spec->n_own; i++) {
         const struct xm_cli_option *o =
-            i < begun->n_common ? &begun->common[i] : &begun->own[i - begun->n_common];
+            i < spec->n_common ? &spec->common[i] : &spec->own[i - spec->n_common];
         has |= o->name && strcmp(o->name, name) == 0;
     }
     return has;
@@ -49,19 +63,9 @@ has_option(const char *name)
 static const char *
 option_of(const char *word, size_t n)
 {
-    /* clang-format off */
-    static const struct {
-        const char *key, *option;
-    } list[] = {
-        { "XM_KV_MEMORY",             "kv-memory" },    { "OFFLOAD_RATIO",         "offload" },
-        { "INFERENCE_PRECISION_HINT", "precision" },    { "KV_CACHE_PRECISION",    "kv" },
-        { "KEY_CACHE_PRECISION",      "cache-type-k" }, { "VALUE_CACHE_PRECISION", "cache-type-v" },
-        { "XM_EXPERT_CACHE",          "expert-cache" }, { "XM_UBATCH",             "ubatch" },
-    };
-    /* clang-format on */
-    for (size_t i = 0; i < XM_ARRAY_LEN(list); i++) {
-        if (strlen(list[i].key) == n && memcmp(list[i].key, word, n) == 0)
-            return has_option(list[i].option) ? list[i].option : NULL;
+    for (size_t i = 0; i < XM_ARRAY_LEN(settings); i++) {
+        if (strlen(settings[i].key) == n && memcmp(settings[i].key, word, n) == 0)
+            return settings[i].is_there ? settings[i].option : NULL;
     }
     return NULL;
 }
@@ -159,7 +163,8 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
         return xm_cli_flush();
     }
     xm_cli_watch_interrupt();
-    begun = spec;
+    for (size_t i = 0; i < XM_ARRAY_LEN(settings); i++)
+        settings[i].is_there = has_option(spec, settings[i].option);
     *done = false;
     return XM_EXIT_OK;
 }
